@@ -1,0 +1,13 @@
+module amkc
+
+go 1.26
+
+require (
+	github.com/dave/jennifer v1.7.1
+	github.com/dlclark/regexp2 v1.12.0
+	github.com/ebitengine/purego v0.11.3
+	github.com/rogpeppe/go-internal v1.16.0
+	github.com/sbinet/npyio v0.6.0
+	github.com/spf13/pflag v1.0.10
+	github.com/stretchr/testify v1.12.1
+)

@@ -1,0 +1,111 @@
+// Package diag holds the diagnostics that every other package reports: a stable code, a severity, a position, a
+// message and related notes, and the registry of codes behind `amkc explain`.
+//
+// It imports the standard library only, and must not import any other package of amkc.
+package diag
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Severity says whether a diagnostic stops the work.
+type Severity string
+
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// A Diagnostic is one finding. Pos is the most precise place known: `file:line:col` for text inputs, else
+// `config.json: hidden_size` or `task L03.down.s017`. Msg says what is wrong, then what would be accepted.
+type Diagnostic struct {
+	Code     string   `json:"code"`
+	Severity Severity `json:"severity"`
+	Pos      string   `json:"pos"`
+	Msg      string   `json:"message"`
+	Related  []string `json:"related,omitempty"`
+}
+
+// Errorf returns an error diagnostic. The code must have been registered.
+func Errorf(code *Code, pos, format string, args ...any) *Diagnostic {
+	return &Diagnostic{Code: code.ID, Severity: Error, Pos: pos, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Warningf returns a warning diagnostic.
+func Warningf(code *Code, pos, format string, args ...any) *Diagnostic {
+	return &Diagnostic{Code: code.ID, Severity: Warning, Pos: pos, Msg: fmt.Sprintf(format, args...)}
+}
+
+// With returns d with related notes added.
+func (d *Diagnostic) With(notes ...string) *Diagnostic {
+	d.Related = append(d.Related, notes...)
+	return d
+}
+
+// Error makes a Diagnostic usable as an error: `POS: severity: message [CODE]`, related notes indented below.
+func (d *Diagnostic) Error() string {
+	var b strings.Builder
+	if d.Pos != "" {
+		fmt.Fprintf(&b, "%s: ", d.Pos)
+	}
+	fmt.Fprintf(&b, "%s: %s [%s]", d.Severity, d.Msg, d.Code)
+	for _, note := range d.Related {
+		fmt.Fprintf(&b, "\n    %s", note)
+	}
+	return b.String()
+}
+
+// List is an ordered collection of diagnostics. The zero List is empty and ready to use.
+type List []*Diagnostic
+
+// Add appends diagnostics, ignoring nil ones.
+func (l *List) Add(ds ...*Diagnostic) {
+	for _, d := range ds {
+		if d != nil {
+			*l = append(*l, d)
+		}
+	}
+}
+
+// Errors returns the diagnostics of severity Error, in order.
+func (l List) Errors() List { return l.only(Error) }
+
+// Warnings returns the diagnostics of severity Warning, in order.
+func (l List) Warnings() List { return l.only(Warning) }
+
+func (l List) only(s Severity) List {
+	var out List
+	for _, d := range l {
+		if d.Severity == s {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Err returns the list as an error if it holds an error, and nil otherwise.
+func (l List) Err() error {
+	if len(l.Errors()) == 0 {
+		return nil
+	}
+	return l
+}
+
+// Error joins the diagnostics, one a line.
+func (l List) Error() string {
+	lines := make([]string, len(l))
+	for i, d := range l {
+		lines[i] = d.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Sort orders the list by position, then code, then message. The sort is stable.
+func (l List) Sort() {
+	slices.SortStableFunc(l, func(a, b *Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.Pos, b.Pos), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Msg, b.Msg))
+	})
+}
