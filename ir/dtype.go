@@ -1,0 +1,102 @@
+package ir
+
+import "fmt"
+
+// DType is an element type. Names and codes are those of the AMK IR (IR specification, section 1.1).
+type DType int
+
+const (
+	F32 DType = iota
+	F16
+	BF16
+	F8E4M3
+	F8E5M2
+	I32
+	I8
+	I4
+	U8
+	BOOL
+)
+
+var dtypeNames = [...]string{"F32", "F16", "BF16", "F8E4M3", "F8E5M2", "I32", "I8", "I4", "U8", "BOOL"}
+var dtypeBits = [...]int{32, 16, 16, 8, 8, 32, 8, 4, 8, 8}
+
+func (t DType) String() string { return enumName(dtypeNames[:], int(t)) }
+
+// Bits returns the size of one element in bits.
+func (t DType) Bits() int {
+	if t < 0 || int(t) >= len(dtypeBits) {
+		return 0
+	}
+	return dtypeBits[t]
+}
+
+// Bytes returns the size of n packed elements in bytes, rounded up.
+func (t DType) Bytes(n int) int { return (n*t.Bits() + 7) / 8 }
+
+// ParseDType returns the type with the given name.
+func ParseDType(s string) (DType, error) {
+	i, err := enumCode(dtypeNames[:], s, "dtype")
+	return DType(i), err
+}
+
+// Space is where a buffer lives.
+type Space int
+
+const (
+	HBM           Space = iota // weights, KV cache, inputs and outputs
+	GlobalScratch              // activations that several SMs exchange
+	SMEM                       // sharded over SMs: every element has one owner SM
+	Register                   // lowering hint of the AMK profile
+)
+
+var spaceNames = [...]string{"HBM", "GLOBAL_SCRATCH", "SMEM", "REGISTER"}
+
+func (s Space) String() string { return enumName(spaceNames[:], int(s)) }
+
+// ParseSpace returns the space with the given name.
+func ParseSpace(s string) (Space, error) {
+	i, err := enumCode(spaceNames[:], s, "space")
+	return Space(i), err
+}
+
+// BufferKind says what a buffer is for, and with that who may write it.
+type BufferKind int
+
+const (
+	Weight BufferKind = iota
+	Activation
+	KVCache
+	Input
+	Output
+	Const
+)
+
+var kindNames = [...]string{"WEIGHT", "ACTIVATION", "KV_CACHE", "IO_INPUT", "IO_OUTPUT", "CONST"}
+
+func (k BufferKind) String() string { return enumName(kindNames[:], int(k)) }
+
+// ReadOnly reports whether no task of a step may write buffers of this kind.
+func (k BufferKind) ReadOnly() bool { return k == Weight || k == Const || k == Input }
+
+// ParseBufferKind returns the kind with the given name.
+func ParseBufferKind(s string) (BufferKind, error) {
+	i, err := enumCode(kindNames[:], s, "buffer kind")
+	return BufferKind(i), err
+}
+
+func enumName(names []string, code int) string {
+	if code < 0 || code >= len(names) {
+		return fmt.Sprintf("#%d", code)
+	}
+	return names[code]
+}
+
+func enumCode(names []string, s, what string) (int, error) {
+	for i, n := range names {
+		if n == s {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("unknown %s %q, want one of %v", what, s, names)
+}

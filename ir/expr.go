@@ -1,0 +1,301 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Expr is an integer expression over the symbols of its context: `pos` (the position being decoded) and, inside a
+// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers). Operations are +, -, multiplication,
+// floor division and modulus by positive constants, min and max. The zero Expr is the constant 0.
+type Expr struct {
+	op   exprOp
+	k    int // constant operand, or symbol index
+	x, y *Expr
+}
+
+type exprOp uint8
+
+const (
+	exprConst exprOp = iota
+	exprSym
+	exprAdd
+	exprSub
+	exprMul // x * k
+	exprDiv // floor(x / k), k > 0
+	exprMod // x - k*floor(x/k), k > 0
+	exprMin
+	exprMax
+)
+
+// Sym is a symbol of an expression.
+type Sym int
+
+const (
+	Pos   Sym = iota // the position being decoded, counted from 0
+	SpanA            // first element of the task's span
+	SpanB            // one past the last element of the task's span
+)
+
+var symNames = [...]string{"pos", "a", "b"}
+
+// Int returns the constant n.
+func Int(n int) Expr { return Expr{k: n} }
+
+// Symbol returns the expression that is just s.
+func Symbol(s Sym) Expr { return Expr{op: exprSym, k: int(s)} }
+
+// IsConst reports whether e is a constant, and which.
+func (e Expr) IsConst() (int, bool) { return e.k, e.op == exprConst }
+
+// Add returns e + f.
+func (e Expr) Add(f Expr) Expr {
+	if n, ok := f.IsConst(); ok {
+		if m, ok := e.IsConst(); ok {
+			return Int(satAdd(m, n))
+		}
+		if n == 0 {
+			return e
+		}
+	}
+	return Expr{op: exprAdd, x: &e, y: &f}
+}
+
+// Sub returns e - f.
+func (e Expr) Sub(f Expr) Expr {
+	if n, ok := f.IsConst(); ok {
+		if m, ok := e.IsConst(); ok {
+			return Int(satAdd(m, -n))
+		}
+		if n == 0 {
+			return e
+		}
+	}
+	return Expr{op: exprSub, x: &e, y: &f}
+}
+
+// Mul returns e * n.
+func (e Expr) Mul(n int) Expr {
+	if m, ok := e.IsConst(); ok {
+		return Int(satMul(m, n))
+	}
+	if n == 1 {
+		return e
+	}
+	return Expr{op: exprMul, k: n, x: &e}
+}
+
+// Div returns floor(e / n); n must be positive.
+func (e Expr) Div(n int) Expr {
+	if m, ok := e.IsConst(); ok && n > 0 {
+		return Int(floorDiv(m, n))
+	}
+	if n == 1 {
+		return e
+	}
+	return Expr{op: exprDiv, k: n, x: &e}
+}
+
+// Mod returns e - n*floor(e/n); n must be positive.
+func (e Expr) Mod(n int) Expr {
+	if m, ok := e.IsConst(); ok && n > 0 {
+		return Int(m - n*floorDiv(m, n))
+	}
+	return Expr{op: exprMod, k: n, x: &e}
+}
+
+// Min returns min(e, f).
+func (e Expr) Min(f Expr) Expr { return fold2(exprMin, e, f) }
+
+// Max returns max(e, f).
+func (e Expr) Max(f Expr) Expr { return fold2(exprMax, e, f) }
+
+func fold2(op exprOp, e, f Expr) Expr {
+	m, ok1 := e.IsConst()
+	n, ok2 := f.IsConst()
+	if ok1 && ok2 {
+		if op == exprMin {
+			return Int(min(m, n))
+		}
+		return Int(max(m, n))
+	}
+	return Expr{op: op, x: &e, y: &f}
+}
+
+// Env gives the symbols their values, indexed by Sym.
+type Env [3]int
+
+// Eval returns the value of e. Arithmetic saturates instead of overflowing.
+func (e Expr) Eval(env Env) int {
+	switch e.op {
+	case exprConst:
+		return e.k
+	case exprSym:
+		return env[e.k]
+	case exprAdd:
+		return satAdd(e.x.Eval(env), e.y.Eval(env))
+	case exprSub:
+		return satAdd(e.x.Eval(env), -e.y.Eval(env))
+	case exprMul:
+		return satMul(e.x.Eval(env), e.k)
+	case exprDiv:
+		return floorDiv(e.x.Eval(env), e.k)
+	case exprMod:
+		v := e.x.Eval(env)
+		return v - e.k*floorDiv(v, e.k)
+	case exprMin:
+		return min(e.x.Eval(env), e.y.Eval(env))
+	default:
+		return max(e.x.Eval(env), e.y.Eval(env))
+	}
+}
+
+// At returns the value of e at a position; e must not mention a or b.
+func (e Expr) At(pos int) int { return e.Eval(Env{pos, 0, 0}) }
+
+// Bind replaces a and b by constants and folds, leaving an expression of pos.
+func (e Expr) Bind(a, b int) Expr {
+	switch e.op {
+	case exprConst:
+		return e
+	case exprSym:
+		switch Sym(e.k) {
+		case SpanA:
+			return Int(a)
+		case SpanB:
+			return Int(b)
+		}
+		return e
+	case exprMul:
+		return e.x.Bind(a, b).Mul(e.k)
+	case exprDiv:
+		return e.x.Bind(a, b).Div(e.k)
+	case exprMod:
+		return e.x.Bind(a, b).Mod(e.k)
+	case exprAdd:
+		return e.x.Bind(a, b).Add(e.y.Bind(a, b))
+	case exprSub:
+		return e.x.Bind(a, b).Sub(e.y.Bind(a, b))
+	default:
+		return fold2(e.op, e.x.Bind(a, b), e.y.Bind(a, b))
+	}
+}
+
+// Uses reports whether e mentions s.
+func (e Expr) Uses(s Sym) bool {
+	switch {
+	case e.op == exprConst:
+		return false
+	case e.op == exprSym:
+		return e.k == int(s)
+	case e.y != nil:
+		return e.x.Uses(s) || e.y.Uses(s)
+	default:
+		return e.x.Uses(s)
+	}
+}
+
+// Affine returns c and d with e = c*pos + d, if e has that form for every pos.
+func (e Expr) Affine() (c, d int, ok bool) {
+	switch e.op {
+	case exprConst:
+		return 0, e.k, true
+	case exprSym:
+		return 1, 0, Sym(e.k) == Pos
+	case exprMul:
+		c, d, ok = e.x.Affine()
+		return satMul(c, e.k), satMul(d, e.k), ok
+	case exprAdd, exprSub:
+		c1, d1, ok1 := e.x.Affine()
+		c2, d2, ok2 := e.y.Affine()
+		if e.op == exprSub {
+			c2, d2 = -c2, -d2
+		}
+		return satAdd(c1, c2), satAdd(d1, d2), ok1 && ok2
+	}
+	return 0, 0, false
+}
+
+// Equal reports whether e and f are the same expression, term by term.
+func (e Expr) Equal(f Expr) bool {
+	if e.op != f.op || e.k != f.k || (e.x == nil) != (f.x == nil) || (e.y == nil) != (f.y == nil) {
+		return false
+	}
+	return (e.x == nil || e.x.Equal(*f.x)) && (e.y == nil || e.y.Equal(*f.y))
+}
+
+// String prints e so that ParseExpr reads it back.
+func (e Expr) String() string {
+	switch e.op {
+	case exprConst:
+		return strconv.Itoa(e.k)
+	case exprSym:
+		return enumName(symNames[:], e.k)
+	case exprAdd:
+		return e.x.String() + "+" + e.y.operand()
+	case exprSub:
+		return e.x.String() + "-" + e.y.operand()
+	case exprMul:
+		return fmt.Sprintf("%s*%s", e.x.factor(), Int(e.k).operand())
+	case exprDiv:
+		return fmt.Sprintf("%s/%d", e.x.factor(), e.k)
+	case exprMod:
+		return fmt.Sprintf("%s%%%d", e.x.factor(), e.k)
+	case exprMin:
+		return fmt.Sprintf("min(%s,%s)", e.x, e.y)
+	default:
+		return fmt.Sprintf("max(%s,%s)", e.x, e.y)
+	}
+}
+
+// operand prints e as the right side of + or -: sums and negative constants need brackets.
+func (e Expr) operand() string {
+	if e.op == exprAdd || e.op == exprSub || e.op == exprConst && e.k < 0 {
+		return "(" + e.String() + ")"
+	}
+	return e.String()
+}
+
+// factor prints e as the left side of *, / or %: these bind to the left, so that a chain needs no brackets.
+func (e Expr) factor() string {
+	if e.op == exprAdd || e.op == exprSub || e.op == exprConst && e.k < 0 {
+		return "(" + e.String() + ")"
+	}
+	return e.String()
+}
+
+func floorDiv(x, k int) int {
+	if k <= 0 {
+		return 0
+	}
+	q := x / k
+	if x%k < 0 {
+		q--
+	}
+	return q
+}
+
+// Saturation bounds leave room for one more addition of two saturated values.
+const satMax = 1 << 60
+
+func satAdd(x, y int) int { return clampInt(clampInt(x) + clampInt(y)) }
+
+func satMul(x, y int) int {
+	x, y = clampInt(x), clampInt(y)
+	if x != 0 && (abs(y) > satMax/abs(x)) {
+		if (x < 0) == (y < 0) {
+			return satMax
+		}
+		return -satMax
+	}
+	return x * y
+}
+
+func clampInt(x int) int { return max(-satMax, min(satMax, x)) }
+
+func abs(x int) int {
+	if x < 0 {
+		return -x
+	}
+	return x
+}

@@ -1,0 +1,61 @@
+package ir
+
+// Flat is a variant unrolled: one entry per task, every name resolved to an index, a and b replaced in every view. It is
+// the form that validate proves and refvm runs. Programs of the AMK profile are turned into it directly.
+type Flat struct {
+	Name     string // of the variant
+	Lo, Hi   int    // positions it is for, both ends included
+	SMs      int    // queues; tasks have SM in [0, SMs), or -1 when they have none
+	Buffers  []Buffer
+	Pages    []Page
+	Counters []Counter
+	Tasks    []Task // an SM's queue is its tasks in this order
+}
+
+// Task is one SM's span of one stage.
+type Task struct {
+	Name   string
+	SM     int // -1: unassigned, and then it has no program order
+	Ops    []FlatOp
+	Waits  []FlatWait
+	Signal int // counter index, or -1
+}
+
+// FlatOp is an op whose operands name buffers by index.
+type FlatOp struct {
+	Op           // Out[k].Buf and In[k].Buf keep their resolved names
+	OutBuf []int // buffer indices; -1 for a temporary
+	InBuf  []int
+}
+
+// FlatWait is a wait on a counter by index.
+type FlatWait struct {
+	Counter   int
+	Threshold int
+}
+
+// Access is one view of a task, as a footprint.
+type Access struct {
+	Buf   int
+	Dims  []Range
+	Write bool
+}
+
+// Footprint appends what the task touches to dst: for every op the views it reads, then those it writes, in op order.
+// Temporaries are left out.
+func (t *Task) Footprint(dst []Access) []Access {
+	for i := range t.Ops {
+		op := &t.Ops[i]
+		for k, b := range op.InBuf {
+			if b >= 0 {
+				dst = append(dst, Access{Buf: b, Dims: op.In[k].Dims})
+			}
+		}
+		for k, b := range op.OutBuf {
+			if b >= 0 {
+				dst = append(dst, Access{Buf: b, Dims: op.Out[k].Dims, Write: true})
+			}
+		}
+	}
+	return dst
+}

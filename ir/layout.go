@@ -1,0 +1,127 @@
+package ir
+
+import "fmt"
+
+// LayoutKind is a declared injective map from the logical elements of a buffer to bytes.
+type LayoutKind int
+
+const (
+	RowMajor  LayoutKind = iota // packed, row-major
+	Tile8x32                    // weights [N,K]: tiles of 8 rows, blocks of 32 columns; lane = row*4 + quarter holds 8 columns side by side
+	KVBlock16                   // cache [heads, rows, 2, hd]: per 16 rows all of K, then all of V, each in mma fragment order
+	KVRows16                    // the same blocks with plain rows inside, for the path without mma
+	Word32                      // exchanged: {16-bit value, 16-bit epoch}
+	Word64                      // exchanged: {32-bit value, 32-bit epoch}
+)
+
+var layoutNames = [...]string{"rowmajor", "tile8x32", "kvfrag16", "kvrows16", "word32", "word64"}
+
+func (k LayoutKind) String() string { return enumName(layoutNames[:], int(k)) }
+
+// ParseLayoutKind returns the layout with the given name.
+func ParseLayoutKind(s string) (LayoutKind, error) {
+	i, err := enumCode(layoutNames[:], s, "layout")
+	return LayoutKind(i), err
+}
+
+// Layout is a layout kind and the number of copies kept (0 and 1 both mean one; exchange words may have more).
+type Layout struct {
+	Kind   LayoutKind
+	Copies int
+}
+
+// Words reports whether elements travel as self-validating words.
+func (l Layout) Words() bool { return l.Kind == Word32 || l.Kind == Word64 }
+
+func (l Layout) String() string {
+	if l.Copies > 1 {
+		return fmt.Sprintf("%sx%d", l.Kind, l.Copies)
+	}
+	return l.Kind.String()
+}
+
+// roundUp returns n rounded up to a multiple of m.
+func roundUp(n, m int) int { return (n + m - 1) / m * m }
+
+// Bytes returns the size of one copy of the buffer, padding included.
+func (b *Buffer) Bytes() int {
+	switch b.Layout.Kind {
+	case Tile8x32:
+		rows, cols := matrix(b.Shape)
+		return b.DType.Bytes(satMul(roundUp(rows, 8), roundUp(cols, 32)))
+	case KVBlock16, KVRows16:
+		if len(b.Shape) != 4 {
+			return 0
+		}
+		return b.DType.Bytes(satMul(satMul(b.Shape[0], roundUp(b.Shape[1], 16)), 2*roundUp(b.Shape[3], 16)))
+	case Word32:
+		return satMul(b.Numel(), 4)
+	case Word64:
+		return satMul(b.Numel(), 8)
+	default:
+		return b.DType.Bytes(b.Numel())
+	}
+}
+
+// matrix views a shape as rows by columns: the last dimension is the columns.
+func matrix(shape []int) (rows, cols int) {
+	rows, cols = 1, 1
+	for i, d := range shape {
+		if i == len(shape)-1 {
+			cols = d
+		} else {
+			rows *= d
+		}
+	}
+	return rows, cols
+}
+
+// Offset returns the byte offset of the element with the given linear (row-major) index inside one copy. Sub-byte types
+// are only defined for RowMajor, where the offset is that of the byte that holds the element.
+func (b *Buffer) Offset(linear int) int {
+	size := b.DType.Bits() / 8
+	switch b.Layout.Kind {
+	case Tile8x32:
+		_, cols := matrix(b.Shape)
+		row, col := linear/cols, linear%cols
+		blocks := roundUp(cols, 32) / 32
+		lane := row%8*4 + col%32/8
+		return (((row/8*blocks+col/32)*32+lane)*8 + col%8) * size
+	case KVBlock16, KVRows16:
+		return b.kvOffset(linear) * size
+	case Word32:
+		return linear * 4
+	case Word64:
+		return linear * 8
+	default:
+		return linear * b.DType.Bits() / 8
+	}
+}
+
+// kvOffset maps a cache element [head, row, k or v, dim] to its place, counted in elements. A block is 16 rows: first K,
+// then V, each 16 x hd with hd padded to 16. In fragment order a fragment is 16 rows by 16 dims of 256 elements, 8 a lane:
+// the A operand of mma.m16n8k16 with rows as M and dims as K for K, and dims as M and rows as K for V (which is stored
+// transposed so). The key's dims are permuted inside a fragment so that a lane's operand of the other side is contiguous.
+func (b *Buffer) kvOffset(linear int) int {
+	hd := b.Shape[3]
+	dim := linear % hd
+	isV := linear / hd % 2
+	row := linear / hd / 2 % b.Shape[1]
+	head := linear / hd / 2 / b.Shape[1]
+	hdp := roundUp(hd, 16)
+	block := (head*(roundUp(b.Shape[1], 16)/16)+row/16)*2 + isV
+	base := block * 16 * hdp
+	if b.Layout.Kind == KVRows16 {
+		return base + row%16*hdp + dim
+	}
+	base += dim / 16 * 256
+	r, d := row%16, dim%16
+	if isV == 0 {
+		lane := r%8*4 + d/4
+		reg := r/8 + d%4/2*2
+		return base + lane*8 + reg*2 + d%2
+	}
+	lane := d%8*4 + r%8/2
+	reg := d/8 + r/8*2
+	return base + lane*8 + reg*2 + r%2
+}

@@ -1,0 +1,162 @@
+package ir
+
+import (
+	"slices"
+	"strings"
+)
+
+// Op is one operation of a task. Each output receives the same result, rounded to its own element type (ArgMax with
+// partial=1 is the exception: value, then index).
+type Op struct {
+	Code   Opcode
+	Out    []Operand
+	In     []Operand
+	Params []Param
+}
+
+// Operand is a view of a buffer, or a temporary: a name that starts with % and has no dims. A temporary lives in
+// registers or shared memory of its task, from the op that writes it to the end of the task; its shape is its value's.
+type Operand struct {
+	Buf  string
+	Dims []Range
+}
+
+// IsTemp reports whether the operand is a temporary of its task.
+func (o Operand) IsTemp() bool { return strings.HasPrefix(o.Buf, "%") }
+
+// Range is the part of one dimension that a view covers: the elements e of [Lo, Hi) with (e/Block)%Parts == Part.
+// Parts 0 or 1 means all of them. Hi <= Lo is the empty range.
+type Range struct {
+	Lo, Hi Expr
+	Block  int
+	Parts  int
+	Part   Expr
+}
+
+// Span returns the range [lo, hi).
+func Span(lo, hi Expr) Range { return Range{Lo: lo, Hi: hi} }
+
+// Index returns the range that holds just e.
+func Index(e Expr) Range { return Range{Lo: e, Hi: e.Add(Int(1))} }
+
+// Share returns the elements of [lo, hi) that fall to one part of a dimension dealt out in blocks.
+func Share(lo, hi Expr, block int, part Expr, parts int) Range {
+	return Range{Lo: lo, Hi: hi, Block: block, Part: part, Parts: parts}
+}
+
+// Shared reports whether the range is dealt out in blocks.
+func (r Range) Shared() bool { return r.Parts > 1 }
+
+// Bind replaces a and b.
+func (r Range) Bind(a, b int) Range {
+	r.Lo, r.Hi, r.Part = r.Lo.Bind(a, b), r.Hi.Bind(a, b), r.Part.Bind(a, b)
+	return r
+}
+
+// Elements appends the elements of the range at a position to dst, in order.
+func (r Range) Elements(dst []int, pos int) []int {
+	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
+	if !r.Shared() {
+		for e := lo; e < hi; e++ {
+			dst = append(dst, e)
+		}
+		return dst
+	}
+	part := r.Part.At(pos)
+	for e := lo; e < hi; e++ {
+		if floorDiv(e, r.Block)%r.Parts == part {
+			dst = append(dst, e)
+		}
+	}
+	return dst
+}
+
+// Len returns the number of elements of the range at a position.
+func (r Range) Len(pos int) int {
+	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
+	if hi <= lo {
+		return 0
+	}
+	if !r.Shared() {
+		return hi - lo
+	}
+	return r.shareBelow(hi, pos) - r.shareBelow(lo, pos)
+}
+
+// shareBelow counts the elements of the part in [0, n).
+func (r Range) shareBelow(n, pos int) int {
+	part, period := r.Part.At(pos), r.Block*r.Parts
+	whole, rest := floorDiv(n, period), n-floorDiv(n, period)*period
+	return whole*r.Block + max(0, min(r.Block, rest-part*r.Block))
+}
+
+// Param is a scalar parameter: an integer expression or a float.
+type Param struct {
+	Key     string
+	Int     Expr
+	Float   float64
+	IsFloat bool
+}
+
+// IntParam and FloatParam build parameters.
+func IntParam(key string, e Expr) Param      { return Param{Key: key, Int: e} }
+func FloatParam(key string, v float64) Param { return Param{Key: key, Float: v, IsFloat: true} }
+func (o *Op) param(key string) (Param, bool) { i := o.paramIndex(key); return at(o.Params, i), i >= 0 }
+func (o *Op) paramIndex(key string) int {
+	return slices.IndexFunc(o.Params, func(p Param) bool { return p.Key == key })
+}
+func at(ps []Param, i int) Param {
+	if i < 0 {
+		return Param{}
+	}
+	return ps[i]
+}
+
+// IntAt returns an integer parameter at a position, or def when it is absent.
+func (o *Op) IntAt(key string, pos, def int) int {
+	p, ok := o.param(key)
+	switch {
+	case !ok:
+		return def
+	case p.IsFloat:
+		return int(p.Float)
+	default:
+		return p.Int.At(pos)
+	}
+}
+
+// FloatOr returns a parameter as a float, or def when it is absent.
+func (o *Op) FloatOr(key string, def float64) float64 {
+	p, ok := o.param(key)
+	switch {
+	case !ok:
+		return def
+	case p.IsFloat:
+		return p.Float
+	default:
+		return float64(p.Int.At(0))
+	}
+}
+
+// Has reports whether the op has the parameter.
+func (o *Op) Has(key string) bool { return o.paramIndex(key) >= 0 }
+
+// Bind replaces a and b in every view and parameter of a copy of the op.
+func (o Op) Bind(a, b int) Op {
+	o.Out, o.In, o.Params = bindViews(o.Out, a, b), bindViews(o.In, a, b), slices.Clone(o.Params)
+	for i := range o.Params {
+		o.Params[i].Int = o.Params[i].Int.Bind(a, b)
+	}
+	return o
+}
+
+func bindViews(ops []Operand, a, b int) []Operand {
+	out := make([]Operand, len(ops))
+	for i, v := range ops {
+		out[i] = Operand{Buf: v.Buf, Dims: make([]Range, len(v.Dims))}
+		for d, r := range v.Dims {
+			out[i].Dims[d] = r.Bind(a, b)
+		}
+	}
+	return out
+}

@@ -1,0 +1,252 @@
+package ir
+
+// Version is the version of the native forms, text and JSON. A reader refuses another major version.
+const Version = "1.0"
+
+// Program is the native scheduled program of one decode step.
+//
+// Names of buffers, counters and stages may hold `{i}` (also `{i+1}`, `{i-1}`): the index of a layer or of an iteration,
+// printed with at least two digits when it is resolved, so that `L{i}.qkv` stands for L00.qkv, L01.qkv and so on.
+type Program struct {
+	Model    Model
+	Target   *Target // nil: any
+	Config   ScheduleConfig
+	Buffers  []Buffer
+	Pages    []Page
+	Variants []Variant
+}
+
+// Model is what the program was compiled from: the facts codegen prints into model_config.h.
+type Model struct {
+	Name         string  `json:"name"`         // base name of the model directory, or --name
+	Architecture string  `json:"architecture"` // LlamaForCausalLM
+	DType        DType   `json:"dtype"`        // of weights and of exchanged activations
+	Layers       int     `json:"layers"`
+	Hidden       int     `json:"hidden"`
+	Intermediate int     `json:"intermediate"`
+	Heads        int     `json:"heads"`
+	KVHeads      int     `json:"kv_heads"`
+	HeadDim      int     `json:"head_dim"`
+	Vocab        int     `json:"vocab"`
+	MaxSeq       int     `json:"max_seq"` // positions 0 to MaxSeq-1 can be decoded
+	Tied         bool    `json:"tied"`    // lm_head shares the embedding
+	Eps          float64 `json:"eps"`
+}
+
+// Buffer is a named tensor, or a family of them: with Count > 0 the name holds {i}, and the family has members
+// First .. First+Count-1.
+type Buffer struct {
+	Name   string
+	First  int
+	Count  int
+	Kind   BufferKind
+	DType  DType
+	Shape  []int // logical; rank 1 to 4
+	Space  Space
+	Layout Layout
+	Pieces []Piece  // where a WEIGHT or CONST comes from, in row order
+	Pages  []string // activations after page colouring; member i lies on Pages[i % len], from offset 0
+}
+
+// Numel returns the number of logical elements.
+func (b *Buffer) Numel() int {
+	n := 1
+	for _, d := range b.Shape {
+		n = satMul(n, d)
+	}
+	return n
+}
+
+// Piece is a tensor of the checkpoint, or a computed one, that supplies rows of a packed buffer.
+type Piece struct {
+	Key   string  // state-dict key, with {i} for the layer; "@inv_freq" is computed from the model's config
+	Order Arrange // how its rows are placed
+	Arg   int     // for Pairs: the head size
+}
+
+// Arrange says in which order the rows of a piece enter the buffer.
+type Arrange int
+
+const (
+	Rows  Arrange = iota // as they are, after the previous piece
+	Pairs                // per head of Arg rows: j, j+Arg/2 side by side, so that a rotation's two rows are neighbours
+	Even                 // rows 0, 2, 4, … of the buffer; the next piece is Odd and has as many rows
+	Odd
+)
+
+var arrangeNames = [...]string{"rows", "pairs", "even", "odd"}
+
+func (a Arrange) String() string { return enumName(arrangeNames[:], int(a)) }
+
+// ParseArrange returns the arrangement with the given name.
+func ParseArrange(s string) (Arrange, error) {
+	i, err := enumCode(arrangeNames[:], s, "arrangement")
+	return Arrange(i), err
+}
+
+// Page is a physical scratch slot. All buffers on a page have one layout kind and one number of copies.
+type Page struct {
+	Name   string
+	Space  Space
+	Layout Layout
+	Bytes  int // one copy
+}
+
+// Variant is the program for an interval of positions, both ends included.
+type Variant struct {
+	Name     string
+	Lo, Hi   int
+	Counters []Counter
+	Body     []Node
+}
+
+// Realisation is how a counter is carried out on the device.
+type Realisation int
+
+const (
+	Undecided Realisation = iota // before pass exchange
+	ByCounter                    // store, release-add; acquire poll
+	Flagged                      // every word of the exchange carries its epoch; orders those words and nothing else
+)
+
+var realisationNames = [...]string{"undecided", "counter", "flagged"}
+
+func (r Realisation) String() string { return enumName(realisationNames[:], int(r)) }
+
+// ParseRealisation returns the realisation with the given name.
+func ParseRealisation(s string) (Realisation, error) {
+	i, err := enumCode(realisationNames[:], s, "realisation")
+	return Realisation(i), err
+}
+
+// Scope is the set of threads a counter synchronises.
+type Scope int
+
+const (
+	ScopeGPU Scope = iota
+	ScopeSM
+	ScopeSystem
+)
+
+var scopeNames = [...]string{"gpu", "sm", "system"}
+
+func (s Scope) String() string { return enumName(scopeNames[:], int(s)) }
+
+// ParseScope returns the scope with the given name.
+func ParseScope(s string) (Scope, error) {
+	i, err := enumCode(scopeNames[:], s, "scope")
+	return Scope(i), err
+}
+
+// Counter is a monotonic arrival count, or a family of them like Buffer. It starts a step at Init.
+type Counter struct {
+	Name  string
+	First int
+	Count int
+	Init  int
+	How   Realisation
+	Scope Scope
+}
+
+// Wait is a precondition: the counter has reached the threshold.
+type Wait struct {
+	Counter   string
+	Threshold int
+}
+
+// Node is an element of a body: *Stage or *Loop.
+type Node interface{ node() }
+
+func (*Stage) node() {}
+func (*Loop) node()  {}
+
+// Loop repeats its body Count times; {i} in names counts First, First+1, …. Bodies hold stages only.
+type Loop struct {
+	Name  string
+	First int
+	Count int
+	Body  []*Stage
+}
+
+// Stage is all tasks of one fused operation in one layer. Its tasks run the same ops on different spans [a, b) of the
+// stage's axis. A task is named STAGE.sNNN after its SM, or STAGE.uNNN after its unit when the distribution is ByUnit.
+type Stage struct {
+	Name   string
+	Dist   Dist
+	Waits  []Wait
+	Ops    []Op
+	Signal string // the counter that each task adds 1 to
+}
+
+// DistKind says how the tasks of a stage are laid over the SMs.
+type DistKind int
+
+const (
+	Whole    DistKind = iota // one task for the whole axis, no SM yet
+	Tiled                    // one task per grain, no SM yet
+	Spread                   // contiguous spans of grains, one task per SM
+	ByUnit                   // one task per grain, units spread over the SMs
+	Explicit                 // listed
+)
+
+var distNames = [...]string{"whole", "tiled", "spread", "units", "explicit"}
+
+func (k DistKind) String() string { return enumName(distNames[:], int(k)) }
+
+// ParseDistKind returns the distribution with the given name.
+func ParseDistKind(s string) (DistKind, error) {
+	i, err := enumCode(distNames[:], s, "distribution")
+	return DistKind(i), err
+}
+
+// Dist distributes an axis of Extent elements in grains of Grain over SMs. In iteration i, slot (sm + Rot + Step*i) mod
+// SMs of Spread runs grains [T*slot/SMs, T*(slot+1)/SMs) of the T grains; ByUnit gives unit u to the SM whose slot is
+// u*SMs/U. For ByUnit the span of unit u is [u, u+1) and Grain is 1.
+type Dist struct {
+	Kind   DistKind
+	Extent int
+	Grain  int
+	SMs    int
+	Rot    int
+	Step   int
+	Empty  bool       // Spread: SMs with an empty span have a task too
+	Spans  []TaskSpan // Explicit
+}
+
+// TaskSpan is one task of an explicit distribution; SM -1 means unassigned.
+type TaskSpan struct{ SM, A, B int }
+
+// Tasks returns the tasks of the distribution in iteration i, ordered by span.
+func (d *Dist) Tasks(i int) []TaskSpan {
+	grain := max(1, d.Grain)
+	grains := (d.Extent + grain - 1) / grain
+	switch d.Kind {
+	case Explicit:
+		return d.Spans
+	case Whole:
+		return []TaskSpan{{-1, 0, d.Extent}}
+	case Tiled:
+		out := make([]TaskSpan, grains)
+		for t := range out {
+			out[t] = TaskSpan{-1, t * grain, min(d.Extent, (t+1)*grain)}
+		}
+		return out
+	}
+	sms := max(1, d.SMs)
+	sm := func(slot int) int { return ((slot-d.Rot-d.Step*i)%sms + sms) % sms }
+	var out []TaskSpan
+	if d.Kind == ByUnit {
+		for u := range d.Extent {
+			out = append(out, TaskSpan{sm(u * sms / d.Extent), u, u + 1})
+		}
+		return out
+	}
+	for slot := range sms {
+		a, b := grains*slot/sms*grain, grains*(slot+1)/sms*grain
+		a, b = min(a, d.Extent), min(b, d.Extent)
+		if a < b || d.Empty {
+			out = append(out, TaskSpan{sm(slot), a, b})
+		}
+	}
+	return out
+}
