@@ -6,7 +6,7 @@ import (
 )
 
 // Expr is an integer expression over the symbols of its context: `pos` (the position being decoded) and, inside a
-// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers). Operations are +, -, multiplication,
+// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it). Operations are +, -, multiplication,
 // floor division and modulus by positive constants, min and max. The zero Expr is the constant 0.
 type Expr struct {
 	op   exprOp
@@ -35,9 +35,10 @@ const (
 	Pos   Sym = iota // the position being decoded, counted from 0
 	SpanA            // first element of the task's span
 	SpanB            // one past the last element of the task's span
+	OnSM             // the task's SM
 )
 
-var symNames = [...]string{"pos", "a", "b"}
+var symNames = [...]string{"pos", "a", "b", "sm"}
 
 // Int returns the constant n.
 func Int(n int) Expr { return Expr{k: n} }
@@ -123,7 +124,7 @@ func fold2(op exprOp, e, f Expr) Expr {
 }
 
 // Env gives the symbols their values, indexed by Sym.
-type Env [3]int
+type Env [4]int
 
 // Eval returns the value of e. Arithmetic saturates instead of overflowing.
 func (e Expr) Eval(env Env) int {
@@ -150,34 +151,36 @@ func (e Expr) Eval(env Env) int {
 	}
 }
 
-// At returns the value of e at a position; e must not mention a or b.
-func (e Expr) At(pos int) int { return e.Eval(Env{pos, 0, 0}) }
+// At returns the value of e at a position; e must mention no other symbol.
+func (e Expr) At(pos int) int { return e.Eval(Env{pos}) }
 
-// Bind replaces a and b by constants and folds, leaving an expression of pos.
-func (e Expr) Bind(a, b int) Expr {
+// Bind replaces a, b and sm by those of the task and folds, leaving an expression of pos.
+func (e Expr) Bind(t TaskSpan) Expr {
 	switch e.op {
 	case exprConst:
 		return e
 	case exprSym:
 		switch Sym(e.k) {
 		case SpanA:
-			return Int(a)
+			return Int(t.A)
 		case SpanB:
-			return Int(b)
+			return Int(t.B)
+		case OnSM:
+			return Int(t.SM)
 		}
 		return e
 	case exprMul:
-		return e.x.Bind(a, b).Mul(e.k)
+		return e.x.Bind(t).Mul(e.k)
 	case exprDiv:
-		return e.x.Bind(a, b).Div(e.k)
+		return e.x.Bind(t).Div(e.k)
 	case exprMod:
-		return e.x.Bind(a, b).Mod(e.k)
+		return e.x.Bind(t).Mod(e.k)
 	case exprAdd:
-		return e.x.Bind(a, b).Add(e.y.Bind(a, b))
+		return e.x.Bind(t).Add(e.y.Bind(t))
 	case exprSub:
-		return e.x.Bind(a, b).Sub(e.y.Bind(a, b))
+		return e.x.Bind(t).Sub(e.y.Bind(t))
 	default:
-		return fold2(e.op, e.x.Bind(a, b), e.y.Bind(a, b))
+		return fold2(e.op, e.x.Bind(t), e.y.Bind(t))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // maxExprDepth bounds nesting, so that hostile input cannot exhaust the stack.
 const maxExprDepth = 64
 
-// ParseExpr reads the form that Expr.String prints: integers, pos, a, b, + - * / %, min(,), max(,) and brackets.
+// ParseExpr reads the form that Expr.String prints: integers, pos, a, b, sm, + - * / %, min(,), max(,) and brackets.
 // The right side of *, / and % must be an integer constant, positive for / and %.
 func ParseExpr(s string) (Expr, error) {
 	p := exprParser{s: s}
@@ -110,7 +110,7 @@ func (p *exprParser) atom(depth int) (Expr, error) {
 		}
 	}
 	if word != "min" && word != "max" {
-		return Expr{}, fmt.Errorf("expression %q: unexpected %q at offset %d, want a number, pos, a, b, min or max", p.s, p.s[start:], start)
+		return Expr{}, fmt.Errorf("expression %q: unexpected %q at offset %d, want a number, pos, a, b, sm, min or max", p.s, p.s[start:], start)
 	}
 	if err := p.expect('('); err != nil {
 		return Expr{}, err

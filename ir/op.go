@@ -47,9 +47,9 @@ func Share(lo, hi Expr, block int, part Expr, parts int) Range {
 // Shared reports whether the range is dealt out in blocks.
 func (r Range) Shared() bool { return r.Parts > 1 }
 
-// Bind replaces a and b.
-func (r Range) Bind(a, b int) Range {
-	r.Lo, r.Hi, r.Part = r.Lo.Bind(a, b), r.Hi.Bind(a, b), r.Part.Bind(a, b)
+// Bind replaces the symbols of a task.
+func (r Range) Bind(t TaskSpan) Range {
+	r.Lo, r.Hi, r.Part = r.Lo.Bind(t), r.Hi.Bind(t), r.Part.Bind(t)
 	return r
 }
 
@@ -141,21 +141,21 @@ func (o *Op) FloatOr(key string, def float64) float64 {
 // Has reports whether the op has the parameter.
 func (o *Op) Has(key string) bool { return o.paramIndex(key) >= 0 }
 
-// Bind replaces a and b in every view and parameter of a copy of the op.
-func (o Op) Bind(a, b int) Op {
-	o.Out, o.In, o.Params = bindViews(o.Out, a, b), bindViews(o.In, a, b), slices.Clone(o.Params)
+// Bind replaces the symbols of a task in every view and parameter of a copy of the op.
+func (o Op) Bind(t TaskSpan) Op {
+	o.Out, o.In, o.Params = bindViews(o.Out, t), bindViews(o.In, t), slices.Clone(o.Params)
 	for i := range o.Params {
-		o.Params[i].Int = o.Params[i].Int.Bind(a, b)
+		o.Params[i].Int = o.Params[i].Int.Bind(t)
 	}
 	return o
 }
 
-func bindViews(ops []Operand, a, b int) []Operand {
+func bindViews(ops []Operand, t TaskSpan) []Operand {
 	out := make([]Operand, len(ops))
 	for i, v := range ops {
 		out[i] = Operand{Buf: v.Buf, Dims: make([]Range, len(v.Dims))}
 		for d, r := range v.Dims {
-			out[i].Dims[d] = r.Bind(a, b)
+			out[i].Dims[d] = r.Bind(t)
 		}
 	}
 	return out

@@ -152,7 +152,7 @@ func (u *unroller) stage(s *Stage, i int) {
 	for _, t := range spans {
 		task := Task{Name: taskName(name, s.Dist.Kind, t, seen), SM: t.SM, Waits: waits, Signal: signal, Ops: make([]FlatOp, len(ops))}
 		for k := range ops {
-			task.Ops[k] = FlatOp{Op: ops[k].Op.Bind(t.A, t.B), OutBuf: ops[k].OutBuf, InBuf: ops[k].InBuf}
+			task.Ops[k] = FlatOp{Op: ops[k].Op.Bind(t), OutBuf: ops[k].OutBuf, InBuf: ops[k].InBuf}
 		}
 		u.flat.SMs = max(u.flat.SMs, t.SM+1)
 		u.flat.Tasks = append(u.flat.Tasks, task)
