@@ -21,9 +21,9 @@ type Task struct {
 	Signal int // counter index, or -1
 }
 
-// FlatOp is an op whose operands name buffers by index.
+// FlatOp is an op whose operands name buffers by index; the names in Out and In are those of the stage, unresolved.
 type FlatOp struct {
-	Op           // Out[k].Buf and In[k].Buf keep their resolved names
+	Op
 	OutBuf []int // buffer indices; -1 for a temporary
 	InBuf  []int
 }
