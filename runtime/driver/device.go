@@ -116,8 +116,8 @@ func (d *Device) invoke(name string, f func() result) error {
 
 // Close waits for a copy in progress, releases the context and ends the owner. When no other device of the process is
 // open on the same GPU, that frees all memory, modules, streams and events of this one, pinned host memory included:
-// slices of it must not be used any more. Closing twice is harmless. After a sticky error (see [IsSticky]) the driver cannot tidy up, and Close does not
-// repeat that error.
+// slices of it must not be used any more. Closing twice is harmless. After a sticky error (see [IsSticky]) the driver
+// cannot tidy up, and Close does not repeat that error.
 func (d *Device) Close() error {
 	if d.onOwner() {
 		return errInsideDo
