@@ -1,0 +1,213 @@
+package amk
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"amkc/ir/diag"
+)
+
+// A loader turns nodes into fields and collects what is wrong with them. A field that is wrong yields its zero value
+// and a diagnostic, so that one pass over a file reports everything.
+type loader struct {
+	*source
+	diags diag.List
+}
+
+func (l *loader) errorf(code *diag.Code, off int, format string, args ...any) {
+	l.diags.Add(diag.Errorf(code, l.pos(off), format, args...))
+}
+
+// A record is an object with known fields. The zero record stands for a value that was no object, already reported:
+// it has no fields and reports nothing more.
+type record struct {
+	*loader
+	what string // in the words of the diagnostics: "task"
+	node *node
+}
+
+// record checks that n is an object and warns of every key that is not known.
+func (l *loader) record(n *node, what string, known []string) record {
+	if n.kind != objectNode {
+		l.errorf(codeType, n.off, "%s must be an object, found %s", what, n.kind)
+		return record{}
+	}
+	for i := range n.fields {
+		if f := &n.fields[i]; !slices.Contains(known, f.name) {
+			l.diags.Add(diag.Warningf(codeUnknownKey, l.pos(f.off), "%s: unknown key %q is dropped; known are %s",
+				what, f.name, strings.Join(known, ", ")))
+		}
+	}
+	return record{l, what, n}
+}
+
+// find returns the value of a field, or nil.
+func (r record) find(name string) *node {
+	if r.node == nil {
+		return nil
+	}
+	for i := range r.node.fields {
+		if r.node.fields[i].name == name {
+			return &r.node.fields[i].val
+		}
+	}
+	return nil
+}
+
+// must returns the value of a required field. Where it is missing it reports so and returns nil.
+func (r record) must(name string) *node {
+	n := r.find(name)
+	if n == nil && r.node != nil {
+		r.errorf(codeMissing, r.node.off, "%s: required field %q is missing", r.what, name)
+	}
+	return n
+}
+
+func (r record) mistyped(n *node, name, accepted string) {
+	r.errorf(codeType, n.off, "%s: %q must be %s, found %s", r.what, name, accepted, n.kind)
+}
+
+func (r record) str(name string) string { return r.strAt(r.must(name), name, "") }
+
+func (r record) strOr(name, absent string) string { return r.strAt(r.find(name), name, absent) }
+
+func (r record) strAt(n *node, name, absent string) string {
+	switch {
+	case n == nil:
+		return absent
+	case n.kind != stringNode:
+		r.mistyped(n, name, "a string")
+		return absent
+	}
+	return n.text
+}
+
+func (r record) int(name string) int { return r.intAt(r.must(name), name, 0) }
+
+func (r record) intOr(name string, absent int) int { return r.intAt(r.find(name), name, absent) }
+
+func (r record) intAt(n *node, name string, absent int) int {
+	switch {
+	case n == nil:
+		return absent
+	case n.kind != intNode:
+		r.mistyped(n, name, "an integer")
+		return absent
+	}
+	v, err := strconv.Atoi(n.text)
+	if err != nil {
+		r.errorf(codeRange, n.off, "%s: %q must fit in 64 bits", r.what, name)
+		return absent
+	}
+	return v
+}
+
+func (r record) ints(name string) []int {
+	items := r.arrayAt(r.must(name), name, "an array of integers")
+	list := make([]int, len(items))
+	for i := range items {
+		list[i] = r.intAt(&items[i], name, 0)
+	}
+	return list
+}
+
+func (r record) number(name string) Number { return r.numberAt(r.must(name), name, "") }
+
+func (r record) numberOr(name string, absent Number) Number {
+	return r.numberAt(r.find(name), name, absent)
+}
+
+func (r record) numberAt(n *node, name string, absent Number) Number {
+	switch {
+	case n == nil:
+		return absent
+	case n.kind != intNode && n.kind != floatNode:
+		r.mistyped(n, name, "a number")
+		return absent
+	}
+	return Number(n.text)
+}
+
+func (r record) boolOr(name string, absent bool) bool {
+	n := r.find(name)
+	switch {
+	case n == nil:
+		return absent
+	case n.kind != boolNode:
+		r.mistyped(n, name, "true or false")
+		return absent
+	}
+	return n.text == "true"
+}
+
+// arrayAt returns the items of an array; n may be nil.
+func (r record) arrayAt(n *node, name, accepted string) []node {
+	if n != nil && n.kind != arrayNode {
+		r.mistyped(n, name, accepted)
+		return nil
+	}
+	if n == nil {
+		return nil
+	}
+	return n.items
+}
+
+// objectOr returns a free-form object, empty where it is absent.
+func (r record) objectOr(name string) Object {
+	n := r.find(name)
+	if n != nil && n.kind != objectNode {
+		r.mistyped(n, name, "an object")
+		return Object{}
+	}
+	if n == nil {
+		return Object{}
+	}
+	return n.object()
+}
+
+// enum returns the code of a required name.
+func (r record) enum(name string, names []string) uint8 {
+	n := r.must(name)
+	if n == nil {
+		return 0
+	}
+	if n.kind != stringNode {
+		r.mistyped(n, name, "one of "+strings.Join(names, ", "))
+		return 0
+	}
+	code := slices.Index(names, n.text)
+	if code < 0 {
+		r.errorf(codeEnum, n.off, "%s: unknown %s %q; accepted are %s", r.what, name, n.text, strings.Join(names, ", "))
+		return 0
+	}
+	return uint8(code)
+}
+
+// intMap returns an object whose keys are integers in quotes.
+func (r record) intMap(n *node, name string) OrderedMap[int, int] {
+	var m OrderedMap[int, int]
+	for i := range n.fields {
+		f := &n.fields[i]
+		key, err := strconv.Atoi(f.name)
+		if err != nil {
+			r.errorf(codeIntKey, f.off, "%s: key %q of %q must be a decimal integer", r.what, f.name, name)
+			continue
+		}
+		if fresh := m.Set(key, r.intAt(&f.val, name, 0)); !fresh {
+			r.diags.Add(diag.Warningf(codeDuplicate, r.pos(f.off), "%s: key %d of %q again; its last value counts",
+				r.what, key, name))
+		}
+	}
+	return m
+}
+
+// list converts the items of an optional array of objects.
+func list[T any](r record, n *node, name string, convert func(*node) T) []T {
+	items := r.arrayAt(n, name, "an array of objects")
+	out := make([]T, len(items))
+	for i := range items {
+		out[i] = convert(&items[i])
+	}
+	return out
+}

@@ -1,0 +1,121 @@
+package amk
+
+import (
+	"strings"
+
+	"amkc/ir/diag"
+)
+
+var (
+	programFields = []string{
+		"ir_version", "abi_version", "meta", "target", "buffers", "counters", "tasks", "pages", "config",
+	}
+	bufferFields  = []string{"id", "name", "kind", "dtype", "shape", "space", "source"}
+	counterFields = []string{"id", "init", "note"}
+	taskFields    = []string{
+		"id", "op", "inputs", "outputs", "out_counter", "waits", "params", "sm", "est_bytes", "est_flops", "label",
+	}
+	waitFields = []string{"counter", "threshold"}
+)
+
+// Parse reads a program. The file name is for positions, which are `file:line:col` with columns in bytes.
+//
+// The list holds warnings (keys that were dropped, keys written twice) and errors; with an error the program is nil.
+// Parse checks types, names and versions, and nothing that would need two entities at once: ids may dangle or repeat.
+// Its memory is linear in the size of data.
+func Parse(data []byte, file string) (*Program, diag.List) {
+	src := &source{file: file, text: data}
+	root, diags := src.read()
+	if diags.Err() != nil {
+		return nil, diags
+	}
+	l := &loader{source: src, diags: diags}
+	p := l.program(&root)
+	if l.diags.Err() != nil {
+		return nil, l.diags
+	}
+	return p, l.diags
+}
+
+func (l *loader) program(n *node) *Program {
+	r := l.record(n, "program", programFields)
+	p := &Program{
+		IRVersion:  r.version("ir_version", IRVersion),
+		ABIVersion: r.version("abi_version", ABIVersion),
+	}
+	if l.diags.Err() != nil {
+		return nil // what follows would be read by rules that are not its own
+	}
+	p.Meta = r.objectOr("meta")
+	if t := r.find("target"); t != nil && t.truthy() {
+		p.Target = l.target(t)
+	}
+	p.Buffers = list(r, r.find("buffers"), "buffers", l.buffer)
+	p.Counters = list(r, r.find("counters"), "counters", l.counter)
+	p.Tasks = list(r, r.find("tasks"), "tasks", l.task)
+	if pages := r.find("pages"); pages != nil && pages.truthy() {
+		p.Pages = l.pages(pages)
+	}
+	if c := r.find("config"); c != nil && c.truthy() {
+		p.Config = l.config(c)
+	}
+	return p
+}
+
+// version reads a version field and refuses a major version other than ours.
+func (r record) version(name, ours string) string {
+	theirs := r.strOr(name, ours)
+	got, _, _ := strings.Cut(theirs, ".")
+	if want, _, _ := strings.Cut(ours, "."); got != want {
+		r.errorf(codeVersion, r.find(name).off, "%s %q has a foreign major version; %s.x is accepted", name, theirs, want)
+	}
+	return theirs
+}
+
+func (l *loader) buffer(n *node) Buffer {
+	r := l.record(n, "buffer", bufferFields)
+	b := Buffer{
+		ID:    r.int("id"),
+		Name:  r.str("name"),
+		Kind:  BufferKind(r.enum("kind", kindNames)),
+		DType: DType(r.enum("dtype", dtypeNames)),
+		Shape: r.ints("shape"),
+		Space: MemSpace(r.enum("space", spaceNames)),
+	}
+	if s := r.find("source"); s != nil && s.kind != nullNode {
+		source := r.strAt(s, "source", "")
+		b.Source = &source
+	}
+	return b
+}
+
+func (l *loader) counter(n *node) Counter {
+	r := l.record(n, "counter", counterFields)
+	return Counter{ID: r.int("id"), Init: r.intOr("init", 0), Note: r.strOr("note", "")}
+}
+
+func (l *loader) task(n *node) Task {
+	r := l.record(n, "task", taskFields)
+	t := Task{
+		ID:         r.int("id"),
+		Op:         Op(r.enum("op", opNames)),
+		Inputs:     r.ints("inputs"),
+		Outputs:    r.ints("outputs"),
+		OutCounter: r.int("out_counter"),
+		Waits:      list(r, r.find("waits"), "waits", l.wait),
+		Params:     r.objectOr("params"),
+		EstBytes:   r.numberOr("est_bytes", Int(0)),
+		EstFLOPs:   r.numberOr("est_flops", Int(0)),
+		Label:      r.strOr("label", ""),
+	}
+	if s := r.find("sm"); s != nil && s.kind != nullNode {
+		sm := r.intAt(s, "sm", 0)
+		t.SM = &sm
+	}
+	return t
+}
+
+func (l *loader) wait(n *node) Wait {
+	r := l.record(n, "wait", waitFields)
+	return Wait{Counter: r.int("counter"), Threshold: r.int("threshold")}
+}
