@@ -1,0 +1,160 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// small returns a tokenizer.json with the given parts, as JSON text, over a small SentencePiece-like vocabulary.
+func small(parts map[string]string) []byte {
+	all := map[string]string{
+		"added_tokens":  `[]`,
+		"normalizer":    `null`,
+		"pre_tokenizer": `null`,
+		"decoder":       llamaDecoder,
+		"model":         `{"type":"BPE","byte_fallback":true,"vocab":{"<0xF0>":0,"<0x9F>":1,"<0x98>":2,"<0x80>":3,"▁":4,"a":5,"▁a":6},"merges":["▁ a"]}`,
+	}
+	for k, v := range parts {
+		all[k] = v
+	}
+	raw := make(map[string]json.RawMessage, len(all))
+	for k, v := range all {
+		raw[k] = json.RawMessage(v)
+	}
+	data, err := json.Marshal(raw)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+const llamaDecoder = `{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},
+	{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]}`
+
+func mustLoad(t testing.TB, data []byte) *Tokenizer {
+	t.Helper()
+	tok, err := Load(data)
+	require.NoError(t, err)
+	return tok
+}
+
+// steps lists what each Push and the final Flush return.
+func steps(tok *Tokenizer, ids ...int) []string {
+	d := tok.NewDecoder(false)
+	var out []string
+	for _, id := range ids {
+		out = append(out, d.Push(id))
+	}
+	return append(out, d.Flush())
+}
+
+func TestByteFallbackHoldsBackRuns(t *testing.T) {
+	tok := mustLoad(t, small(nil))
+	require.Equal(t, []string{"", "", "", "", "😀a", ""}, steps(tok, 0, 1, 2, 3, 5))
+	require.Equal(t, []string{"", "", "", "", "😀"}, steps(tok, 0, 1, 2, 3))
+	require.Equal(t, []string{"", "", "\uFFFD\uFFFD a", ""}, steps(tok, 0, 1, 6), "an invalid run is one U+FFFD a byte")
+	require.Equal(t, []string{"", " ", "a", ""}, steps(tok, 4, 4, 5), "one leading space is stripped from the whole text")
+	require.Equal(t, []string{"", "a", ""}, steps(tok, 999, 5), "an unknown id is nothing")
+}
+
+func TestFlushStartsANewText(t *testing.T) {
+	d := mustLoad(t, small(nil)).NewDecoder(false)
+	require.Equal(t, "a", d.Push(6)+d.Flush())
+	require.Equal(t, "a", d.Push(6)+d.Flush())
+	require.Equal(t, "", d.Push(0))
+	require.Equal(t, "\uFFFD", d.Flush())
+	require.Equal(t, "", d.Flush())
+}
+
+func TestByteLevelHoldsBackPartialCharacters(t *testing.T) {
+	vocab := `{"ð":0,"Ł":1,"ĺ":2,"Ģ":3,"a":4,"not in the alphabet":5}`
+	tok := mustLoad(t, small(map[string]string{
+		"decoder": `{"type":"ByteLevel"}`,
+		"model":   `{"type":"BPE","vocab":` + vocab + `,"merges":[]}`,
+	}))
+	require.Equal(t, []string{"", "", "", "😀", ""}, steps(tok, 0, 1, 2, 3))
+	require.Equal(t, []string{"", "", "\uFFFDa", ""}, steps(tok, 0, 1, 4))
+	require.Equal(t, []string{"", "\uFFFDnot in the alphabet", "\uFFFD", ""}, steps(tok, 0, 5, 3))
+	require.Equal(t, []string{"", "", "\uFFFD"}, steps(tok, 0, 1))
+}
+
+// The expectations are Rust's String::from_utf8_lossy.
+func TestAppendLossy(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                     "",
+		"aé数😀":                 "aé数😀",
+		"\xEF\xBF\xBD":         "\uFFFD",
+		"\x80a":                "\uFFFDa",
+		"\xE2\x82A":            "\uFFFDA",
+		"\xE2\x82\xE2\x82\xAC": "\uFFFD€",
+		"\xF0\x9F\x98":         "\uFFFD",
+		"\xF0\x9F\xF0\x9F":     "\uFFFD\uFFFD",
+		"\xE0\x80\x80":         "\uFFFD\uFFFD\uFFFD",
+		"\xED\xA0\x80":         "\uFFFD\uFFFD\uFFFD",
+		"\xF4\x90\x80\x80":     "\uFFFD\uFFFD\uFFFD\uFFFD",
+		"\xC0\xAF\xFF":         "\uFFFD\uFFFD\uFFFD",
+	} {
+		out, rest := appendLossy(nil, []byte(in), true)
+		require.Equal(t, want, string(out), "%x", in)
+		require.Empty(t, rest)
+	}
+}
+
+// A special token that normalization changes is skipped all the same, and prints in its normalized form.
+func TestNormalizedSpecialToken(t *testing.T) {
+	tok := mustLoad(t, small(map[string]string{
+		"added_tokens": `[{"id":7,"content":"<s>","normalized":true,"special":true}]`,
+		"normalizer":   `{"type":"Prepend","prepend":"▁"}`,
+	}))
+	ids, err := tok.Encode("<s>a", true)
+	require.NoError(t, err)
+	require.Equal(t, []int{7, 5}, ids)
+	require.Equal(t, "a", tok.Decode(ids, true))
+	require.Equal(t, "<s>a", tok.Decode(ids, false))
+	require.True(t, tok.IsSpecial(7))
+	require.False(t, tok.IsSpecial(5))
+	require.Equal(t, 8, tok.VocabSize())
+}
+
+func TestEncodeRefusals(t *testing.T) {
+	tok := mustLoad(t, small(map[string]string{"normalizer": `{"type":"NFC"}`}))
+	_, err := tok.Encode("ab\xffc", false)
+	require.ErrorContains(t, err, "not valid UTF-8 at byte 2")
+	_, err = tok.Encode("ae\u0301", false)
+	require.ErrorContains(t, err, "byte 2")
+	require.ErrorContains(t, err, "NFC")
+	_, err = tok.Encode("é数😀가", false)
+	require.NoError(t, err)
+}
+
+// One word of 200,000 characters: minutes for a quadratic merge loop, a fraction of a second for this one.
+func TestLongWord(t *testing.T) {
+	tok := loadFile(t, "testdata/llama2/tokenizer.json")
+	text := strings.Repeat("abba数", 40_000)
+	start := time.Now()
+	ids, err := tok.Encode(text, false)
+	require.NoError(t, err)
+	require.Less(t, time.Since(start), 20*time.Second)
+	require.Equal(t, text, tok.Decode(ids, false))
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for _, family := range []string{"llama3", "llama2"} {
+		tok := loadFile(b, fmt.Sprintf("testdata/%s/tokenizer.json", family))
+		texts := corpusTexts(b)
+		text := strings.Repeat(strings.Join(texts[len(texts)-100:], "\n"), 20)
+		b.Run(family, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := tok.Encode(text, true); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,200 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A stage is one step of the decoder: tokens go in one by one and come out rewritten, as soon as they are final.
+type stage interface {
+	push(token string, emit func(string))
+	flush(emit func(string))
+}
+
+// A stageSpec makes a stage in its initial state.
+type stageSpec func() stage
+
+// loadDecoder reads the decoder. The library's Fuse and ByteLevel turn the list of tokens into one string, and what
+// comes after works on that string; here it arrives in parts, cut between characters.
+func (t *Tokenizer) loadDecoder(raw json.RawMessage) error {
+	if isNull(raw) {
+		t.decode = []stageSpec{func() stage { return &spaced{} }}
+		return nil
+	}
+	fused := false
+	return flatten(raw, "decoder", "decoders", func(c component) error {
+		if fused && c.kind != "Fuse" && c.kind != "Strip" {
+			return &UnsupportedError{c.where, fmt.Sprintf("type %q after Fuse or ByteLevel", c.kind), "Strip or Fuse there"}
+		}
+		spec, err := loadStage(c, fused)
+		if err != nil {
+			return err
+		}
+		if spec != nil {
+			t.decode = append(t.decode, spec)
+		}
+		fused = fused || c.kind == "Fuse" || c.kind == "ByteLevel"
+		return nil
+	})
+}
+
+// loadStage returns nil for Fuse, which changes nothing but what the next stages see.
+func loadStage(c component, fused bool) (stageSpec, error) {
+	switch c.kind {
+	case "ByteLevel":
+		return func() stage { return &byteLevel{} }, nil
+	case "Replace":
+		from, to, err := replacement(c)
+		return func() stage { return replace{from: from, to: to} }, err
+	case "ByteFallback":
+		return func() stage { return &byteFallback{} }, nil
+	case "Fuse":
+		return nil, nil
+	case "Strip":
+		return loadStrip(c, fused)
+	case "Metaspace":
+		m, err := loadMetaspace(c)
+		return func() stage { return &unmark{mark: m.mark, dropFirst: m.scheme != "never"} }, err
+	}
+	return nil, c.unsupported("null, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace and Sequence of them")
+}
+
+// stateless stages have nothing to flush.
+type stateless struct{}
+
+func (stateless) flush(func(string)) {}
+
+// spaced puts a space between tokens: what the library does without a decoder.
+type spaced struct {
+	stateless
+	started bool
+}
+
+func (s *spaced) push(token string, emit func(string)) {
+	if s.started {
+		emit(" ")
+	}
+	s.started = true
+	emit(token)
+}
+
+// byteLevel turns the stand-in characters back into bytes, and bytes into text.
+type byteLevel struct {
+	pending []byte // the start of a character
+}
+
+func (b *byteLevel) push(token string, emit func(string)) {
+	text, rest := appendLossy(nil, appendBytes(b.pending, token), false)
+	b.pending = rest
+	emit(string(text))
+}
+
+func (b *byteLevel) flush(emit func(string)) {
+	text, _ := appendLossy(nil, b.pending, true)
+	emit(string(text))
+}
+
+// replace writes one character for another.
+type replace struct {
+	stateless
+	from, to string
+}
+
+func (r replace) push(token string, emit func(string)) {
+	emit(strings.ReplaceAll(token, r.from, r.to))
+}
+
+// byteFallback joins a run of <0xNN> tokens into text if the run as a whole is UTF-8, and else gives one U+FFFD a byte.
+type byteFallback struct {
+	run []byte
+}
+
+func (b *byteFallback) push(token string, emit func(string)) {
+	if v, ok := byteToken(token); ok {
+		b.run = append(b.run, v)
+		return
+	}
+	b.flush(emit)
+	emit(token)
+}
+
+func (b *byteFallback) flush(emit func(string)) {
+	if len(b.run) == 0 {
+		return
+	}
+	if utf8.Valid(b.run) {
+		emit(string(b.run))
+	} else {
+		emit(strings.Repeat("\uFFFD", len(b.run)))
+	}
+	b.run = b.run[:0]
+}
+
+func byteToken(token string) (byte, bool) {
+	if len(token) != 6 || !strings.HasPrefix(token, "<0x") || token[5] != '>' {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(token[3:5], 16, 8)
+	return byte(v), err == nil
+}
+
+// strip removes up to start leading characters equal to content: of every token, or of the whole text once fused.
+type strip struct {
+	stateless
+	content string
+	start   int
+	left    int // how many more may go
+	fused   bool
+}
+
+func loadStrip(c component, fused bool) (stageSpec, error) {
+	var f struct {
+		Content string `json:"content"`
+		Start   int    `json:"start"`
+		Stop    int    `json:"stop"`
+	}
+	if err := c.fields(&f); err != nil {
+		return nil, err
+	}
+	if _, ok := oneRune(f.Content); !ok {
+		return nil, malformed(c.where+".content", "%q is not one character", f.Content)
+	}
+	if f.Start < 0 || f.Stop != 0 {
+		return nil, &UnsupportedError{c.where, fmt.Sprintf("start %d, stop %d", f.Start, f.Stop), "stop 0 and a start that is not negative"}
+	}
+	return func() stage { return &strip{content: f.Content, start: f.Start, left: f.Start, fused: fused} }, nil
+}
+
+func (s *strip) push(token string, emit func(string)) {
+	if !s.fused {
+		s.left = s.start
+	}
+	for s.left > 0 && strings.HasPrefix(token, s.content) {
+		token = token[len(s.content):]
+		s.left--
+	}
+	if token != "" {
+		s.left = 0
+	}
+	emit(token)
+}
+
+// unmark is the Metaspace decoder: marks become spaces, but those of the first token vanish if encoding put one there.
+type unmark struct {
+	stateless
+	mark      string
+	dropFirst bool
+	started   bool
+}
+
+func (u *unmark) push(token string, emit func(string)) {
+	space := " "
+	if u.dropFirst && !u.started {
+		space = ""
+	}
+	u.started = true
+	emit(strings.ReplaceAll(token, u.mark, space))
+}
