@@ -1,0 +1,104 @@
+// Attention units: what a unit is, its share of the cache rows, the merge of the warps' partial results, and the append of
+// this step's row. A unit is (kv head, split); rows are dealt out to the splits in blocks of kShareRows, whatever the
+// position, so that a cache row is read and written by one unit only: the unit that appends row `pos` is the only one
+// that ever copies the 16-row block around it.
+// Needs schedule.h. The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
+#pragma once
+
+#include "exchange.cuh"
+#include "ring.cuh"
+#include "stage.cuh"
+
+namespace amk {
+
+constexpr int kCacheRows = 16;                              // rows of a block
+constexpr int kPaddedHead = round_up(kHeadDim, 16);
+constexpr int kHalfBlockBytes = kCacheRows * kPaddedHead * Element::kBytes;  // K or V of one block
+constexpr int kCacheBlockBytes = 2 * kHalfBlockBytes;
+constexpr int kHeadCacheBytes = round_up(kMaxSeq, kCacheRows) / kCacheRows * kCacheBlockBytes;
+constexpr int kGroupHeads = kHeads / kKVHeads;              // query heads of a kv head
+constexpr size_t kLayerCacheBytes = size_t(kKVHeads) * kHeadCacheBytes;
+
+// A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence.
+template <class S>
+struct Unit {
+  static constexpr int kChunkRows = S::kShareRows;
+  static_assert(kChunkRows % kCacheRows == 0, "a chunk is whole blocks");
+  static_assert(kChunkRows / kCacheRows * kCacheBlockBytes <= kSlotBytes, "a chunk fits a ring slot");
+  int unit;
+  int position;
+  __device__ __forceinline__ int head() const { return unit / S::kSplits; }
+  __device__ __forceinline__ int split() const { return unit % S::kSplits; }
+  // Chunks of rows below the position.
+  __device__ __forceinline__ int chunks() const {
+    return (ceil_div(position, kChunkRows) - split() + S::kSplits - 1) / S::kSplits;
+  }
+  __device__ __forceinline__ int first_row(int chunk) const { return (chunk * S::kSplits + split()) * kChunkRows; }
+  __device__ __forceinline__ int rows(int chunk) const { return min(kChunkRows, position - first_row(chunk)); }
+  // Whether this step's row falls into the unit's share.
+  __device__ __forceinline__ bool owns_row() const { return position / kChunkRows % S::kSplits == split(); }
+};
+
+// Byte offset of an element of the cache inside its head (ir.Layout, kvfrag16 and kvrows16).
+__device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
+  const int base = row / kCacheRows * kCacheBlockBytes + (is_value ? kHalfBlockBytes : 0);
+  const int r = row % kCacheRows, d = dim % 16;
+  if constexpr (!kCacheFragments) return base + (r * kPaddedHead + dim) * Element::kBytes;
+  const int lane = is_value ? d % 8 * 4 + r % 8 / 2 : r % 8 * 4 + d / 4;
+  const int reg = is_value ? d / 8 + r / 8 * 2 : r / 8 + d % 4 / 2 * 2;
+  const int half = is_value ? r % 2 : d % 2;
+  return base + dim / 16 * (256 * Element::kBytes) + (lane * 8 + reg * 2 + half) * Element::kBytes;
+}
+
+// Position of this step's k and v row of a kv head in the qkv vector.
+__device__ __forceinline__ int k_row(int head) { return kHeads * kHeadDim + head * kHeadDim; }
+__device__ __forceinline__ int v_row(int head) { return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim; }
+
+// Writes this step's k and v row into the cache. Called after every warp has finished reading the unit's rows.
+template <class S, class C>
+__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const Page in) {
+  if (!C::kWaits || !u.owns_row()) return;
+  u8* head = c.launch.cache + c.layer * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+  for (int i = c.tid; i < 2 * kHeadDim; i += kConsumers) {
+    const bool is_value = i >= kHeadDim;
+    const int dim = is_value ? i - kHeadDim : i;
+    float v[1];
+    poll<Element, 1>(c, in, is_value ? v_row(u.head()) + dim : k_row(u.head()) + dim, 0, 1 << 30, v);
+    *reinterpret_cast<Element::Bits*>(head + cache_offset(c.position, dim, is_value)) = Element::from_float(v[0]);
+  }
+}
+
+constexpr float kLog2e = 1.4426950408889634f;
+constexpr float kLn2 = 0.6931471805599453f;
+constexpr float kNoScore = -1e30f;  // below any score; finite, so that differences stay finite
+
+// Merges the partial results of `lists` warps for one unit and publishes them. Warp list i keeps, for head h of its group,
+// the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. group_of(h) is the first warp of head h's
+// group, warps of one group lie `step` apart, heads_per_warp tells where a head's accumulators are.
+template <class S, int kWarpHeads, class C>
+__device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out, int groups) {
+  for (int e = c.tid; e < kGroupHeads * kHeadDim; e += kConsumers) {
+    const int head = e / kHeadDim, dim = e % kHeadDim;
+    const int group = head / kWarpHeads, in_warp = head % kWarpHeads;
+    float top = kNoScore;
+    for (int w = group; w < kConsumerWarps; w += groups) top = fmaxf(top, c.shared.attention_max[w * kWarpHeads + in_warp]);
+    float sum = 0, value = 0;
+    for (int w = group; w < kConsumerWarps; w += groups) {
+      const float scale = exp2f(c.shared.attention_max[w * kWarpHeads + in_warp] - top);
+      sum += scale * c.shared.attention_sum[w * kWarpHeads + in_warp];
+      value += scale * c.shared.attention[(w * kWarpHeads + in_warp) * kPaddedHead + dim];
+    }
+    if constexpr (S::kSplits == 1) {
+      publish<Element>(c, out, (u.head() * kGroupHeads + head) * kHeadDim + dim, value / sum);
+    } else {
+      const int base = (u.unit * kGroupHeads + head) * (kHeadDim + 2);
+      publish<Fp32>(c, out, base + dim, value);
+      if (dim == 0) {
+        publish<Fp32>(c, out, base + kHeadDim, sum > 0 ? top * kLn2 : -INFINITY);
+        publish<Fp32>(c, out, base + kHeadDim + 1, sum);
+      }
+    }
+  }
+}
+
+}  // namespace amk

@@ -1,0 +1,112 @@
+// Attention on the ordinary floating-point units, over cache blocks with plain rows. A warp owns whole blocks of 16 rows:
+// for each head, lanes l and l + 16 share row l's dot product, then every lane updates the dims it owns. Online softmax in
+// fp32, the state of each head in shared memory.
+// Needs schedule.h.
+#pragma once
+
+#include "attention.cuh"
+
+namespace amk {
+
+constexpr int kWarpHeads = kGroupHeads;
+
+__device__ __forceinline__ float cache_value(const u8* row, int dim) {
+  return Element::to_float(reinterpret_cast<const Element::Bits*>(row)[dim]);
+}
+
+template <class S, class C>
+__device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
+  constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
+  constexpr float kScale = S::kScale * kLog2e;
+  static_assert((kGroupHeads + 2) * kHeadDim <= kVectorScratch, "q, k and v of a unit fit their scratch");
+  const Tiles mine = units_of<S>(c.sm, c.layer);
+  if (mine.count() > 0) await(c, S::kProducers);
+
+#pragma unroll 1
+  for (int unit = mine.begin; unit < mine.end; ++unit) {
+    const Unit<S> u{unit, c.position};
+    float* q = c.shared.vector;                     // [kGroupHeads][kHeadDim]
+    float* k_new = q + kGroupHeads * kHeadDim;      // [kHeadDim]
+    float* v_new = k_new + kHeadDim;                // [kHeadDim]
+    const int loads = kGroupHeads * kHeadDim + (u.owns_row() ? 2 * kHeadDim : 0);
+#pragma unroll 1
+    for (int i = c.tid; i < loads; i += kConsumers) {
+      const int dim = i - kGroupHeads * kHeadDim;
+      const int index = dim < 0 ? u.head() * kGroupHeads * kHeadDim + i
+                      : dim < kHeadDim ? k_row(u.head()) + dim : v_row(u.head()) + dim - kHeadDim;
+      float v[1];
+      poll<Element, 1>(c, in, index, 0, 1 << 30, v);
+      q[i] = v[0];
+    }
+    consumer_barrier();
+
+    float* acc = c.shared.attention + c.warp * kWarpHeads * kPaddedHead;
+    float* top = &c.shared.attention_max[c.warp * kWarpHeads];
+    float* total = &c.shared.attention_sum[c.warp * kWarpHeads];
+    const bool starts = u.owns_row() && c.warp == 0;  // this step's row starts the softmax of warp 0
+    for (int h = 0; h < kGroupHeads; ++h) {
+      float score = 0;
+      if (starts) {
+        for (int d = c.lane; d < kHeadDim; d += 32) score += q[h * kHeadDim + d] * k_new[d];
+#pragma unroll
+        for (int offset = 16; offset; offset >>= 1) score += __shfl_xor_sync(~0u, score, offset);
+      }
+      for (int d = c.lane; d < kHeadDim; d += 32) acc[h * kPaddedHead + d] = starts ? v_new[d] : 0.0f;
+      if (c.lane == 0) top[h] = starts ? score * kScale : kNoScore, total[h] = starts ? 1.0f : 0.0f;
+    }
+    __syncwarp();
+
+    u32 block = 0;
+    const int chunks = u.chunks();
+#pragma unroll 1
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const int rows = u.rows(chunk);
+      wait_full(c, c.slot, c.phase);
+#pragma unroll 1
+      for (int b = 0; b < kChunkBlocks; ++b, ++block) {
+        const int here = rows - b * kCacheRows;
+        if (block % kConsumerWarps != c.warp || here <= 0) continue;
+        const u8* k = c.ring + c.slot * kSlotBytes + b * kCacheBlockBytes;
+        const u8* v = k + kHalfBlockBytes;
+        const int row = c.lane % 16, half = c.lane / 16;
+        for (int h = 0; h < kGroupHeads; ++h) {
+          float score = 0;
+          for (int d = half; d < kHeadDim; d += 2) score += q[h * kHeadDim + d] * cache_value(k + row * kPaddedHead * Element::kBytes, d);
+          score += __shfl_xor_sync(~0u, score, 16);
+          score = row < here ? score * kScale : kNoScore;
+          float peak = score;
+#pragma unroll
+          for (int offset = 8; offset; offset >>= 1) peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, offset));
+          peak = fmaxf(peak, top[h]);
+          const float keep = exp2f(top[h] - peak);
+          const float p = row < here ? exp2f(score - peak) : 0.0f;
+          float sum = p;
+#pragma unroll
+          for (int offset = 8; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+          const float weight = rounded<Element>(p);
+          for (int d = c.lane; d < round_up(kHeadDim, 32); d += 32) {
+            float value = 0;
+            for (int r = 0; r < kCacheRows; ++r) {
+              const float w = __shfl_sync(~0u, weight, r);
+              if (d < kHeadDim && r < here) value += w * cache_value(v + r * kPaddedHead * Element::kBytes, d);
+            }
+            if (d < kHeadDim) acc[h * kPaddedHead + d] = acc[h * kPaddedHead + d] * keep + value;
+          }
+          __syncwarp();
+          if (c.lane == 0) top[h] = peak, total[h] = total[h] * keep + sum;
+          __syncwarp();
+        }
+      }
+      release(c, c.slot, 1);
+      advance_slot(c.slot, c.phase);
+    }
+    consumer_barrier();
+    merge_warps<S, kWarpHeads>(c, u, out, 1);
+    append_row<S>(c, u, in);
+    consumer_barrier();  // the scratch is free for the next unit
+  }
+  if (mine.count() > 0) signal(c);
+  c.advance();
+}
+
+}  // namespace amk

@@ -1,0 +1,52 @@
+// Owners combine the splits of long-context attention: a unit is kWidth elements of one head, a word of every split each,
+// weighted by the splits' maxima and sums. Partials travel in fp32; the order of the sum is fixed.
+// Needs schedule.h.
+#pragma once
+
+#include "attention.cuh"
+
+namespace amk {
+
+__host__ __device__ constexpr int lanes_for(int splits) { return splits <= 1 ? 1 : 2 * lanes_for((splits + 1) / 2); }
+
+template <class S, class C>
+__device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
+  constexpr int kLanes = lanes_for(S::kSplits);  // lanes of a warp that share an element
+  constexpr int kParallel = kConsumers / kLanes;
+  static_assert(kLanes <= 32, "a warp holds all splits of an element");
+  static_assert(kHeadDim % S::kWidth == 0, "a unit lies in one head");
+  const Tiles mine = units_of<S>(c.sm, c.layer);
+  if (mine.count() > 0) await(c, S::kProducers);
+  const int split = c.tid % kLanes;
+  const int elements = mine.count() * S::kWidth;
+#pragma unroll 1
+  for (int base = 0; base < elements; base += kParallel) {
+    const int e = base + c.tid / kLanes;
+    const bool active = e < elements && split < S::kSplits;
+    const int element = mine.begin * S::kWidth + e;  // of the attention vector
+    const int head = element / kHeadDim, dim = element % kHeadDim;
+    const int kv_head = head / kGroupHeads, in_group = head % kGroupHeads;
+    const int at = ((kv_head * S::kSplits + split) * kGroupHeads + in_group) * (kHeadDim + 2);
+    float acc[1] = {0}, ml[2] = {-INFINITY, 0};
+    if (active) {
+      poll<Fp32, 2>(c, in, at + kHeadDim, 1, 1 << 30, ml);
+      poll<Fp32, 1>(c, in, at + dim, 0, 1 << 30, acc);
+    }
+    __syncwarp();
+    float top = ml[0];
+#pragma unroll
+    for (int offset = 1; offset < kLanes; offset <<= 1) top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
+    const float scale = ml[1] > 0 ? exp2f((ml[0] - top) * kLog2e) : 0.0f;
+    float sum = scale * ml[1], value = scale * acc[0];
+#pragma unroll
+    for (int offset = 1; offset < kLanes; offset <<= 1) {
+      sum += __shfl_xor_sync(~0u, sum, offset);
+      value += __shfl_xor_sync(~0u, value, offset);
+    }
+    if (active && split == 0) publish<Element>(c, out, element, value / sum);
+  }
+  if (mine.count() > 0) signal(c);
+  c.advance();
+}
+
+}  // namespace amk

@@ -1,0 +1,123 @@
+// State of one thread block: its shared scratch, its place in the exchange sequence, and the bounded spin that every wait
+// goes through. Needs schedule.h. Must not know what a stage computes.
+#pragma once
+
+#include "launch.cuh"
+#include "memory.cuh"
+
+namespace amk {
+
+// What a kernel is compiled for. Decode is the product; Ceiling streams the same bytes and waits for nothing but the
+// ring; Trace also writes every exchanged value to Launch::trace.
+enum class Mode { kDecode, kCeiling, kTrace };
+
+constexpr int kConsumerWarps = 8;
+constexpr int kConsumers = kConsumerWarps * 32;  // threads
+constexpr int kThreads = kConsumers + 32;        // one more warp is the producer
+constexpr int kTilesPerFlush = 8;                // tiles whose partial sums meet at one block barrier
+constexpr int kTileRows = 8;
+
+// Shared memory of a block besides the ring.
+struct Scratch {
+  u64 full[kMaxRingSlots];
+  u64 empty[kMaxRingSlots];
+  alignas(16) float partial[2][kConsumerWarps][kTilesPerFlush * 32];
+  float squares[2][kConsumerWarps];
+  float residual[kResidualRows];       // this SM's rows of the residual stream, fp32, for the whole step
+  float2 rotation[kHeadDim / 2];       // cos and sin of this position
+  float best_value[kConsumerWarps];
+  int best_index[kConsumerWarps];
+  alignas(16) float attention[kAttentionScratch];
+  float attention_max[kConsumerWarps * kAttentionHeads];
+  float attention_sum[kConsumerWarps * kAttentionHeads];
+  alignas(16) float vector[kVectorScratch];  // the path without tensor cores keeps activations here
+  int token;
+  u32 aborted;        // sticky: nothing waits any more
+  u32 acquired_step;  // steps of this launch whose cache rows the producer may read
+  u32 stop;           // the launch ends after the current step
+};
+
+template <Mode kMode>
+struct Context {
+  const Launch& launch;
+  Scratch& shared;
+  u8* ring;
+  int sm;
+  int tid;
+  int warp;
+  int lane;
+  int step = 0;       // of the launch
+  int position = 0;
+  int layer = 0;
+  u32 stage = 0;      // for the stall record
+  u32 epoch = 0;      // of the exchange read next, 1 to kMaxEpoch
+  int ordinal = 0;    // of the exchange read next within the step
+  u32 slot = 0;       // ring slot consumed next, and its phase
+  u32 phase = 0;
+  u32 flush = 0;      // parity of the partial-sum buffer
+  u32 norms = 0;      // parity of the sum-of-squares buffer
+
+  static constexpr Mode kMode_ = kMode;
+  static constexpr bool kWaits = kMode != Mode::kCeiling;  // for activations; the ring is always waited for
+  static constexpr u32 kMaxEpoch = 65535;
+
+  __device__ Context(const Launch& l, Scratch& s, u8* r)
+      : launch(l), shared(s), ring(r), sm(blockIdx.x), tid(threadIdx.x), warp(threadIdx.x / 32), lane(threadIdx.x % 32) {}
+
+  // Epochs count exchanges since the pages were cleared and skip 0, so that cleared words are never taken for data.
+  __device__ void begin_step(int i) {
+    step = i;
+    position = launch.position + i;
+    layer = 0;
+    ordinal = 0;
+    epoch = u32((launch.first_epoch + u64(i)) * kExchangesPerStep % kMaxEpoch) + 1;
+  }
+  __device__ u32 next_epoch() const { return epoch == kMaxEpoch ? 1 : epoch + 1; }
+  __device__ void advance() {
+    epoch = next_epoch();
+    ++ordinal;
+  }
+};
+
+// Barrier among the consumer warps.
+__device__ __forceinline__ void consumer_barrier() {
+  asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
+}
+
+// A bounded spin. Each failed poll asks give_up(); it says yes once the launch is aborted or the wait has outlasted
+// Launch::spin_limit_ns, and then the caller goes on with whatever it has: an aborted launch computes garbage, quickly,
+// and its results are thrown away.
+struct Spin {
+  u32 polls = 0;
+  u64 start = 0;
+
+  template <class C>
+  __device__ __forceinline__ bool give_up(C& c, Wait wait, u32 index, u32 expected) {
+    if ((++polls & 255) != 0) return false;
+    start = slow(c.launch, c.shared, c.sm, Stall{0, c.stage, u32(c.layer), u32(c.step), u32(wait), index, expected, u32(c.warp)},
+                 polls, start);
+    return start == kGiveUp;
+  }
+
+ private:
+  static constexpr u64 kGiveUp = ~u64(0);
+
+  // Looks at the clock and the abort words. Returns when the wait began, or kGiveUp. Static, so that a Spin stays in registers.
+  __device__ static __noinline__ u64 slow(const Launch& launch, Scratch& shared, int sm, Stall stall, u32 polls, u64 start) {
+    if (*static_cast<volatile u32*>(&shared.aborted)) return kGiveUp;
+    const u64 now = global_timer_ns();
+    if (start == 0) start = now;
+    if (now - start > launch.spin_limit_ns) {
+      stall.valid = 1;
+    } else if (load_relaxed(launch.abort_device) || ((polls & 0xffff) == 0 && load_system(launch.abort))) {
+      stall.valid = 2;
+    } else {
+      return start;
+    }
+    if (atomicExch(&shared.aborted, 1u) == 0) launch.stalls[sm] = stall;
+    store_relaxed(launch.abort_device, 1u);
+    return kGiveUp;
+  }
+};
+
+}  // namespace amk

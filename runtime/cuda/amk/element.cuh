@@ -1,0 +1,56 @@
+// Element types: how a value of the model's dtype is stored, rounded and multiplied.
+// Must not know what a value is used for.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "platform.cuh"
+
+namespace amk {
+
+struct Bf16 {
+  using Bits = u16;
+  static constexpr int kBytes = 2;
+  __device__ static __forceinline__ float to_float(Bits b) { return __uint_as_float(u32(b) << 16); }
+  __device__ static __forceinline__ Bits from_float(float v) {
+    return __bfloat16_as_ushort(__float2bfloat16_rn(v));
+  }
+  // Two values in one register: x * g, each product rounded once.
+  __device__ static __forceinline__ u32 mul2(u32 x, u32 g) {
+    const u32 lo = from_float(to_float(u16(x)) * to_float(u16(g)));
+    const u32 hi = from_float(to_float(u16(x >> 16)) * to_float(u16(g >> 16)));
+    return lo | hi << 16;
+  }
+};
+
+struct Fp16 {
+  using Bits = u16;
+  static constexpr int kBytes = 2;
+  __device__ static __forceinline__ float to_float(Bits b) {
+    return __half2float(__ushort_as_half(b));
+  }
+  __device__ static __forceinline__ Bits from_float(float v) {
+    return __half_as_ushort(__float2half_rn(v));
+  }
+  __device__ static __forceinline__ u32 mul2(u32 x, u32 g) {
+    const u32 lo = from_float(to_float(u16(x)) * to_float(u16(g)));
+    const u32 hi = from_float(to_float(u16(x >> 16)) * to_float(u16(g >> 16)));
+    return lo | hi << 16;
+  }
+};
+
+struct Fp32 {
+  using Bits = u32;
+  static constexpr int kBytes = 4;
+  __device__ static __forceinline__ float to_float(Bits b) { return __uint_as_float(b); }
+  __device__ static __forceinline__ Bits from_float(float v) { return __float_as_uint(v); }
+};
+
+// Value of v after a round trip through E.
+template <class E>
+__device__ __forceinline__ float rounded(float v) {
+  return E::to_float(E::from_float(v));
+}
+
+}  // namespace amk

@@ -1,0 +1,128 @@
+// The exchange: one activation vector handed over from all SMs to all SMs. Every word carries its payload and the epoch of
+// the exchange, {16-bit value, 16-bit epoch} or {32-bit value, 32-bit epoch}, and validates itself: readers poll just the
+// words that they still miss, with relaxed loads, and no fence orders anything else (docs/memory-model.md).
+// With kFlagged off, a counter announces the vector instead and the epochs are not looked at.
+// Needs schedule.h and pages.h. Must not know which stage it serves.
+#pragma once
+
+#include "context.cuh"
+#include "element.cuh"
+
+namespace amk {
+
+// A page of the exchange area: copies lie kBytes apart, and SMs spread over them.
+struct Page {
+  u32 offset;
+  u32 bytes;  // one copy
+  int copies;
+};
+
+// ---- words ----------------------------------------------------------------------------------------------------------
+
+template <class E>
+struct WordOf {
+  using Type = u32;  // 16-bit elements
+  __device__ static __forceinline__ u32 make(float v, u32 epoch) { return u32(E::from_float(v)) | epoch << 16; }
+  __device__ static __forceinline__ float value(u32 w) { return E::to_float(u16(w)); }
+  __device__ static __forceinline__ bool fresh(u32 w, u32 epoch) { return w >> 16 == epoch; }
+};
+
+template <>
+struct WordOf<Fp32> {
+  using Type = u64;
+  __device__ static __forceinline__ u64 make(float v, u32 epoch) { return u64(__float_as_uint(v)) | u64(epoch) << 32; }
+  __device__ static __forceinline__ float value(u64 w) { return __uint_as_float(u32(w)); }
+  __device__ static __forceinline__ bool fresh(u64 w, u32 epoch) { return u32(w >> 32) == epoch; }
+};
+
+// ---- writing --------------------------------------------------------------------------------------------------------
+
+// Stores word `index` of a page, in every copy, for the exchange after the one being read.
+template <class E, class C>
+__device__ __forceinline__ void publish(C& c, const Page page, int index, float value) {
+  using Word = WordOf<E>;
+  if constexpr (C::kMode_ == Mode::kCeiling) return;
+  const auto word = Word::make(value, c.next_epoch());
+#pragma unroll
+  for (int copy = 0; copy < page.copies; ++copy) {
+    store_relaxed(reinterpret_cast<typename Word::Type*>(c.launch.exchange + page.offset + copy * page.bytes) + index, word);
+  }
+  if constexpr (C::kMode_ == Mode::kTrace) {
+    c.launch.trace[(size_t(c.step) * kExchangesPerStep + c.ordinal) * kTraceStride + index] = rounded<E>(value);
+  }
+}
+
+// ---- reading --------------------------------------------------------------------------------------------------------
+
+// This SM's copy of a page.
+template <class C>
+__device__ __forceinline__ const u8* page_copy(C& c, const Page page) {
+  return c.launch.exchange + page.offset + u32(c.sm % page.copies) * page.bytes;
+}
+
+template <class E, class C>
+__device__ __forceinline__ bool is_fresh(C& c, typename WordOf<E>::Type word) {
+  return !C::kWaits || !kFlagged || WordOf<E>::fresh(word, c.epoch);
+}
+
+// Polls kCount words, kStride apart; words whose index is not below `limit` count as 0. All loads are in flight together.
+template <class E, int kCount, class C>
+__device__ __forceinline__ void poll(C& c, const Page page, int first, int stride, int limit, float (&out)[kCount]) {
+  using Type = typename WordOf<E>::Type;
+  const Type* words = reinterpret_cast<const Type*>(page_copy(c, page));
+  Type word[kCount];
+  u32 missing = 0;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    word[i] = 0;
+    if (first + i * stride < limit) missing |= 1u << i;
+  }
+  Spin spin;
+  do {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (missing >> i & 1) word[i] = load_relaxed(words + first + i * stride);
+    }
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if ((missing >> i & 1) && is_fresh<E>(c, word[i])) missing &= ~(1u << i);
+    }
+  } while (missing && !spin.give_up(c, Wait::kExchange, first + (__ffs(missing) - 1) * stride, c.epoch));
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) out[i] = WordOf<E>::value(word[i]);
+}
+
+// True if the four 32-bit words of a 16-byte load all carry the epoch. `both` is the epoch in both halves of a register.
+__device__ __forceinline__ bool four_fresh(uint4 v, u32 both) {
+  return __byte_perm(v.x, v.y, 0x7632) == both && __byte_perm(v.z, v.w, 0x7632) == both;
+}
+
+// ---- realisation by counter -----------------------------------------------------------------------------------------
+
+// After the last publish of a stage on this SM: makes all of it visible, then adds 1 to the exchange's counter.
+template <class C>
+__device__ __forceinline__ void signal(C& c) {
+  if constexpr (!kFlagged && C::kWaits) {
+    consumer_barrier();
+    if (c.tid == 0) add_release(reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + c.ordinal, 1);
+  }
+}
+
+// Before the first read of an exchange that `producers` SMs have announced. Counters are never reset: step n is complete
+// at (n + 1) * producers. Exchange `ordinal` was signalled by the stage before, hence the - 1.
+template <class C>
+__device__ __forceinline__ void await(C& c, u32 producers) {
+  if constexpr (!kFlagged && C::kWaits) {
+    if (c.tid == 0) {
+      const u32 target = u32(c.launch.first_epoch + c.step + 1) * producers;
+      const u32* counter = reinterpret_cast<const u32*>(c.launch.exchange + kCounterOffset) + (c.ordinal - 1);
+      Spin spin;
+      while (int(load_acquire(counter) - target) < 0) {
+        if (spin.give_up(c, Wait::kExchange, c.ordinal - 1, target)) break;
+      }
+    }
+    consumer_barrier();
+  }
+}
+
+}  // namespace amk

@@ -1,0 +1,93 @@
+// GEMV on the ordinary floating-point units, for fp32 weights and for chips or sizes without a fitting mma. The vector is
+// polled into shared memory once per stage; a warp takes every eighth block of 8 rows by 32 columns, a lane 8 columns of
+// one row. Same tiles, same chunks and same flush as gemv_mma.cuh.
+// Needs schedule.h. Must not know what is done with a finished row.
+#pragma once
+
+#include "exchange.cuh"
+#include "ring.cuh"
+#include "stage.cuh"
+
+namespace amk {
+
+// Eight weights of a lane times eight activations.
+template <class E>
+__device__ __forceinline__ float dot8(const u8* weights, const float* x) {
+  const float4 x0 = *reinterpret_cast<const float4*>(x), x1 = *reinterpret_cast<const float4*>(x + 4);
+  if constexpr (E::kBytes == 4) {
+    const float4 w0 = *reinterpret_cast<const float4*>(weights), w1 = *reinterpret_cast<const float4*>(weights + 16);
+    return w0.x * x0.x + w0.y * x0.y + w0.z * x0.z + w0.w * x0.w + w1.x * x1.x + w1.y * x1.y + w1.z * x1.z + w1.w * x1.w;
+  } else {
+    const uint4 w = *reinterpret_cast<const uint4*>(weights);
+    return E::to_float(u16(w.x)) * x0.x + E::to_float(u16(w.x >> 16)) * x0.y + E::to_float(u16(w.y)) * x0.z +
+           E::to_float(u16(w.y >> 16)) * x0.w + E::to_float(u16(w.z)) * x1.x + E::to_float(u16(w.z >> 16)) * x1.y +
+           E::to_float(u16(w.w)) * x1.z + E::to_float(u16(w.w >> 16)) * x1.w;
+  }
+}
+
+template <class S, class C, class Finish>
+__device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, Finish&& finish) {
+  constexpr int kBlocks = ceil_div(S::kColumns, 32);
+  constexpr int kBlock = kTileRows * 32 * Element::kBytes;  // bytes
+  constexpr int kChunkBlocks = kSlotBytes / kBlock;
+  constexpr int kChunks = ceil_div(kBlocks, kChunkBlocks);
+  constexpr int kBatch = 8;  // words a thread polls together
+  static_assert(kBlocks * 32 <= kVectorScratch, "the vector fits its scratch");
+  static_assert(S::kWarps == kConsumerWarps, "all warps share a tile");
+  const Tiles mine = tiles_of<S>(c.sm, c.layer);
+  const int tiles = mine.count();
+  if (tiles > 0) {
+    await(c, S::kProducers);
+    float squares = 0;
+#pragma unroll 1
+    for (int first = c.tid; first < kBlocks * 32; first += kConsumers * kBatch) {
+      float v[kBatch];
+      poll<Element, kBatch>(c, page, first, kConsumers, S::kColumns, v);
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const int column = first + i * kConsumers;
+        if (column >= kBlocks * 32) break;
+        float x = v[i];
+        if constexpr (S::kNorm) {
+          squares += x * x;
+          if (column < S::kColumns) {
+            x = rounded<Element>(x * Element::to_float(load_constant(reinterpret_cast<const Element::Bits*>(norm) + column)));
+          }
+        }
+        c.shared.vector[column] = x;
+      }
+    }
+    if constexpr (S::kNorm) {
+#pragma unroll
+      for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
+      if (c.lane == 0) c.shared.squares[c.norms & 1][c.warp] = squares;
+    }
+    consumer_barrier();
+  }
+#pragma unroll 1
+  for (int first = 0; first < tiles; first += kTilesPerFlush) {
+    const int in_flush = min(kTilesPerFlush, tiles - first);
+#pragma unroll 1
+    for (int i = 0; i < in_flush; ++i) {
+      float sum = 0;
+#pragma unroll 1
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        wait_full(c, c.slot, c.phase);
+        const u8* source = c.ring + c.slot * kSlotBytes + c.lane * (kBlock / 32);
+        const int blocks = min(kChunkBlocks, kBlocks - chunk * kChunkBlocks);
+        for (int b = c.warp; b < blocks; b += kConsumerWarps) {
+          sum += dot8<Element>(source + b * kBlock, &c.shared.vector[(chunk * kChunkBlocks + b) * 32 + (c.lane & 3) * 8]);
+        }
+        release(c, c.slot, 1);
+        advance_slot(c.slot, c.phase);
+      }
+      c.shared.partial[c.flush & 1][c.warp][i * 32 + c.lane] = sum;
+    }
+    flush_tiles<S>(c, mine, first, in_flush, finish);
+  }
+  if (S::kNorm && tiles > 0) ++c.norms;
+  if (tiles > 0) signal(c);
+  c.advance();
+}
+
+}  // namespace amk

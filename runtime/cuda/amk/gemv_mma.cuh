@@ -1,0 +1,154 @@
+// GEMV on tensor cores. One mma.m16n8k16 eats 8 rows by 32 columns: a lane holds 8 columns of one row, A rows 0-7 take
+// the first four of them and A rows 8-15 the last four, and B columns 2g and 2g+1 hold the activations of the two halves
+// of block g. Four blocks (a quad, 128 columns) share one B register pair and have an accumulator each; the useful sums
+// sit on d0 and d3 of the lane whose quarter is the block's number.
+// Activations go from L2 straight into B registers; the first weights of a stage are in registers before its exchange is
+// polled; the next weights are read, and their slot released, before the current ones are multiplied.
+// Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
+#pragma once
+
+#include "exchange_quads.cuh"
+#include "mma.cuh"
+#include "ring.cuh"
+#include "stage.cuh"
+
+namespace amk {
+
+constexpr int kBlockColumns = 32;
+constexpr int kQuadBlocks = 4;
+constexpr int kQuadColumns = kQuadBlocks * kBlockColumns;
+constexpr int kBlockBytes = kTileRows * kBlockColumns * 2;
+constexpr int kQuadBytes = kQuadBlocks * kBlockBytes;
+
+// How the columns of a tile are cut: into chunks of one ring slot, and these into the quads of each warp. Warp i of the
+// kWarps that share a tile takes quads i, i + kWarps, … of every chunk; `sub` counts its quads over the whole tile.
+template <class S>
+struct GemvShape {
+  static constexpr int kBlocks = ceil_div(S::kColumns, kBlockColumns);
+  static constexpr int kQuads = ceil_div(kBlocks, kQuadBlocks);
+  static constexpr int kLastQuadBlocks = kBlocks - (kQuads - 1) * kQuadBlocks;
+  static constexpr int kChunkQuads = kSlotBytes / kQuadBytes;
+  static constexpr int kChunks = ceil_div(kQuads, kChunkQuads);
+  static constexpr int kGroups = kConsumerWarps / S::kWarps;  // tiles worked on at once
+  static constexpr int kChunkSubs = ceil_div(kChunkQuads, S::kWarps);
+  static constexpr int kLastChunkQuads = kQuads - (kChunks - 1) * kChunkQuads;
+  static constexpr int kSubs = (kChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
+  static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
+  static_assert(kSlotBytes % kQuadBytes == 0, "a slot holds whole quads");
+  static_assert(kConsumerWarps % S::kWarps == 0, "warps per tile divide the consumer warps");
+  static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
+  static_assert(kTilesPerFlush % kGroups == 0, "a flush group is whole rounds of tiles");
+};
+
+template <class S, class C, class Finish>
+__device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, Finish&& finish) {
+  using Shape = GemvShape<S>;
+  constexpr int kSubs = Shape::kSubs;
+  const Tiles mine = tiles_of<S>(c.sm, c.layer);
+  const int tiles = mine.count();
+  const int group = c.warp / S::kWarps, member = c.warp % S::kWarps;
+
+  u32 slot = c.slot, phase = c.phase;
+  advance_slot(slot, phase, group * Shape::kChunks);
+
+  // Quad of a sub, or one past the last if this warp has none there.
+  auto quad_of = [&](int sub) {
+    const int in_chunk = sub % Shape::kChunkSubs * S::kWarps + member;
+    const int quad = sub / Shape::kChunkSubs * Shape::kChunkQuads + in_chunk;
+    return in_chunk < Shape::kChunkQuads ? quad : Shape::kQuads;
+  };
+  auto has = [&](int sub) { return Shape::kEven || quad_of(sub) < Shape::kQuads; };
+
+  auto take = [&](uint4(&w)[kQuadBlocks], int sub) {
+    if (sub % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
+    if (has(sub)) {
+      const u8* source = c.ring + slot * kSlotBytes + (sub % Shape::kChunkSubs * S::kWarps + member) * kQuadBytes + c.lane * 16;
+#pragma unroll
+      for (int j = 0; j < kQuadBlocks; ++j) {
+        const bool padding = Shape::kLastQuadBlocks < kQuadBlocks && j >= Shape::kLastQuadBlocks && quad_of(sub) == Shape::kQuads - 1;
+        w[j] = padding ? make_uint4(0, 0, 0, 0) : *reinterpret_cast<const uint4*>(source + j * kBlockBytes);
+      }
+    }
+    if (sub % Shape::kChunkSubs == Shape::kChunkSubs - 1 || sub == kSubs - 1) {
+      release(c, slot, Shape::kGroups);
+      advance_slot(slot, phase);
+    }
+  };
+
+  uint4 w[2][kQuadBlocks] = {};
+  const bool works = group < tiles;
+  if (works) take(w[0], 0);
+
+  // Column of the four activations that this lane holds of quad 0.
+  const int column0 = (c.lane >> 3) * kBlockColumns + (c.lane & 3) * 8 + ((c.lane >> 2) & 1) * 4;
+  uint2 x[kSubs] = {};   // activations, as they came
+  uint2 xg[kSubs] = {};  // times the norm's weight: what is multiplied
+  if (S::kNorm && works) {
+#pragma unroll
+    for (int i = 0; i < kSubs; ++i) {
+      if (has(i)) xg[i] = load_norm<S::kColumns>(norm, quad_of(i) * kQuadColumns + column0);
+    }
+  }
+  if (tiles > 0) await(c, S::kProducers);
+  if (works) {
+    poll_quads<S::kColumns, kSubs>(c, page, column0, [&](int i) { return has(i) ? quad_of(i) : -1; }, x);
+    if constexpr (S::kNorm) {
+#pragma unroll
+      for (int i = 0; i < kSubs; ++i) xg[i] = make_uint2(Element::mul2(x[i].x, xg[i].x), Element::mul2(x[i].y, xg[i].y));
+    } else {
+#pragma unroll
+      for (int i = 0; i < kSubs; ++i) xg[i] = x[i];
+    }
+  }
+  __syncwarp();
+
+#pragma unroll 1
+  for (int first = 0; first < tiles; first += kTilesPerFlush) {
+    const int in_flush = min(kTilesPerFlush, tiles - first);
+#pragma unroll 1
+    for (int i = group; i < in_flush; i += Shape::kGroups) {
+      const bool more = first + i + Shape::kGroups < tiles;
+      float d[kQuadBlocks][4] = {};
+#pragma unroll
+      for (int sub = 0; sub < kSubs; ++sub) {
+        if (sub + 1 < kSubs) {
+          take(w[(sub + 1) & 1], sub + 1);
+        } else if (more) {
+          advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
+          take(w[(sub + 1) & 1], 0);
+        }
+        if (has(sub)) {
+#pragma unroll
+          for (int j = 0; j < kQuadBlocks; ++j) mma_weights<Element>(d[j], w[sub & 1][j], xg[sub]);
+        }
+      }
+      if constexpr (kSubs % 2 == 1) {
+#pragma unroll
+        for (int j = 0; j < kQuadBlocks; ++j) w[0][j] = w[1][j];
+      }
+      const int quarter = c.lane & 3;
+      float sum = d[0][0] + d[0][3];
+#pragma unroll
+      for (int j = 1; j < kQuadBlocks; ++j) sum = quarter == j ? d[j][0] + d[j][3] : sum;
+      c.shared.partial[c.flush & 1][member][i * 32 + c.lane] = sum;
+      if constexpr (S::kNorm) {
+        // After the first tile, not before it: off the critical path.
+        if (first + i == 0) {
+          float squares = 0;
+#pragma unroll
+          for (int k = 0; k < kSubs; ++k) squares += squares_of(x[k]);
+#pragma unroll
+          for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
+          if (c.lane == 0) c.shared.squares[c.norms & 1][member] = squares;
+        }
+      }
+    }
+    flush_tiles<S>(c, mine, first, in_flush, finish);
+  }
+  if (S::kNorm && tiles > 0) ++c.norms;
+  advance_slot(c.slot, c.phase, tiles * Shape::kChunks);
+  if (tiles > 0) signal(c);
+  c.advance();
+}
+
+}  // namespace amk

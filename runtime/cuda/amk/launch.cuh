@@ -1,0 +1,47 @@
+// What the host hands to the kernel, and what a stalled SM leaves behind. Mirrored by the launcher's host packages: the
+// layouts are asserted there and here. Must hold plain data only.
+#pragma once
+
+#include "platform.cuh"
+
+namespace amk {
+
+// Where an SM gave up waiting. One record an SM, written once.
+struct Stall {
+  u32 valid;     // 1 if this SM gave up itself, 2 if it followed another
+  u32 stage;     // index of the stage, in the order of schedule.h
+  u32 layer;
+  u32 step;      // step of the launch
+  u32 wait;      // Wait
+  u32 index;     // first element, tile or chunk that was missing
+  u32 expected;  // epoch or phase it waited for
+  u32 warp;
+};
+
+enum class Wait : u32 { kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4 };
+
+// Arguments of one launch. Pointers are device addresses; null where the feature is off.
+struct Launch {
+  const u8* weights;   // the data section of weights.safetensors
+  u8* cache;           // KV cache, kCacheBytes
+  u8* exchange;        // exchange pages, kExchangeBytes, zero before the first launch
+  float* logits;       // [steps][vocab], or null
+  float* trace;        // [steps][kExchangesPerStep][kTraceStride], only in traced kernels
+  const int* forced;   // [steps] token to decode at each step, or -1: the token before; or null
+  u32* tokens;         // [steps] token chosen at each step, device memory
+  u32* host_tokens;    // [steps] the same plus one, in pinned host memory, or null
+  const u32* abort;    // pinned host word: not 0 means give up
+  u32* abort_device;   // device word through which SMs tell each other
+  Stall* stalls;       // [SMs]
+  const int* stop_ids; // [n_stop] a chosen token among these ends the launch
+  u64 spin_limit_ns;   // a wait longer than this is a stall
+  u64 first_epoch;     // steps done since the exchange pages were cleared
+  int steps;
+  int position;        // of the first step
+  int token;           // of the first step, unless forced
+  int n_stop;
+};
+static_assert(sizeof(Launch) == 8 * 14 + 4 * 4, "the launcher builds this struct byte by byte");
+static_assert(sizeof(Stall) == 32, "the launcher reads this struct byte by byte");
+
+}  // namespace amk

@@ -1,0 +1,90 @@
+// Named primitives for global memory: relaxed and read-only loads, relaxed stores, fences.
+// The only place where the runtime says which PTX memory operation it means. No policy, no loops.
+#pragma once
+
+#include "platform.cuh"
+
+namespace amk {
+
+// Relaxed loads at gpu scope: they order nothing, but they see what other SMs have stored.
+__device__ __forceinline__ uint4 load_relaxed_16(const void* p) {
+  uint4 v;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p) : "memory");
+  return v;
+}
+__device__ __forceinline__ u32 load_relaxed(const u32* p) {
+  u32 v;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+__device__ __forceinline__ u64 load_relaxed(const u64* p) {
+  u64 v;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_relaxed(u32* p, u32 v) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+__device__ __forceinline__ void store_relaxed(u64* p, u64 v) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+// Host-visible words (pinned memory): system scope.
+__device__ __forceinline__ u32 load_system(const u32* p) {
+  u32 v;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_system(u32* p, u32 v) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+// Counters of exchanges that are realised by counter.
+__device__ __forceinline__ void add_release(u32* p, u32 v) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+__device__ __forceinline__ u32 load_acquire(const u32* p) {
+  u32 v;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+
+// Read-only data: weights and constants, which nothing writes while the kernel runs.
+__device__ __forceinline__ uint4 load_constant_16(const void* p) {
+  return __ldg(static_cast<const uint4*>(p));
+}
+__device__ __forceinline__ uint2 load_constant_8(const void* p) {
+  return __ldg(static_cast<const uint2*>(p));
+}
+template <class T>
+__device__ __forceinline__ T load_constant(const T* p) {
+  return __ldg(p);
+}
+
+// Orders this thread's earlier accesses, and what it has observed, before its later ones, at gpu scope.
+__device__ __forceinline__ void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+// Makes generic-proxy writes that this thread has observed visible to its later bulk copies.
+__device__ __forceinline__ void fence_proxy_async() {
+#if AMK_BULK_COPY
+  asm volatile("fence.proxy.async;" ::: "memory");
+#endif
+}
+
+// Words in shared memory that warps of one block use to tell each other how far they are.
+__device__ __forceinline__ u32 load_shared_acquire(const u32* p) {
+  u32 v;
+  asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(shared_address(p)) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_shared_release(u32* p, u32 v) {
+  asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared_address(p)), "r"(v) : "memory");
+}
+__device__ __forceinline__ u64 global_timer_ns() {
+  u64 t;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+  return t;
+}
+
+}  // namespace amk

@@ -1,0 +1,31 @@
+// Integer types, compile-time arithmetic and the runtime's ABI number.
+// Every other header includes this one. It must not know a model, a schedule or a stage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Bumped whenever generated code and these headers must change together.
+#define AMK_RUNTIME_ABI 1
+
+// A generated project states what its target can do; a fallback can be forced with -DAMK_BULK_COPY=0 and so on.
+#if !defined(AMK_BULK_COPY) || !defined(AMK_ASYNC_COPY) || !defined(AMK_TENSOR_CORES)
+#error "include schedule.h first: it says which hardware features the project uses"
+#endif
+
+namespace amk {
+
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+
+__host__ __device__ constexpr int ceil_div(int n, int d) { return (n + d - 1) / d; }
+__host__ __device__ constexpr int round_up(int n, int m) { return ceil_div(n, m) * m; }
+
+// Address of shared memory as the 32-bit number that PTX wants.
+__device__ __forceinline__ u32 shared_address(const void* p) {
+  return static_cast<u32>(__cvta_generic_to_shared(p));
+}
+
+}  // namespace amk

@@ -1,0 +1,193 @@
+// The ring through which one SM's weight and cache bytes stream: slots of shared memory, a full and an empty barrier
+// each. Three ways to fill a slot: bulk copies (sm_90), cp.async (sm_80), plain loads. Must not know what the bytes are.
+#pragma once
+
+#include "context.cuh"
+
+namespace amk {
+
+// ---- barriers -------------------------------------------------------------------------------------------------------
+// A barrier completes a phase when all arrivals are in; wait(parity) returns once the phase of that parity is complete.
+
+#if AMK_BULK_COPY
+
+__device__ __forceinline__ void barrier_init(u64* b, u32 arrivals) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void barriers_ready() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ __forceinline__ bool barrier_test(u64* b, u32 parity, u32) {
+  u32 done;
+  asm volatile(
+      "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
+  return done;
+}
+__device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
+  asm volatile("mbarrier.arrive.shared.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(n) : "memory");
+}
+
+#else
+
+// Without mbarrier a barrier is a count of arrivals: phase k is complete at (k + 1) * arrivals.
+__device__ __forceinline__ void barrier_init(u64* b, u32) { *reinterpret_cast<u32*>(b) = 0; }
+__device__ __forceinline__ void barriers_ready() { __threadfence_block(); }
+__device__ __forceinline__ bool barrier_test(u64* b, u32 parity, u32 arrivals) {
+  return (load_shared_acquire(reinterpret_cast<u32*>(b)) / arrivals & 1) != parity;
+}
+__device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
+  __threadfence_block();
+  atomicAdd(reinterpret_cast<u32*>(b), n);
+}
+
+#endif
+
+// ---- consumer side --------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ void advance_slot(u32& slot, u32& phase, u32 n = 1) {
+  slot += n;
+  while (slot >= kRingSlots) {
+    slot -= kRingSlots;
+    phase ^= 1;
+  }
+}
+
+// Waits until a slot holds its chunk. The whole warp calls it.
+template <class C>
+__device__ __forceinline__ void wait_full(C& c, u32 slot, u32 phase) {
+  Spin spin;
+  while (!barrier_test(&c.shared.full[slot], phase, 1)) {
+    if (spin.give_up(c, Wait::kRingFull, slot, phase)) break;
+  }
+}
+
+// Gives a slot back. The arrivals of all warps on one chunk add up to kConsumerWarps. A warp arrives only after it has
+// waited for the slot to be full, so that it can never be a phase ahead.
+template <class C>
+__device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
+  __syncwarp();
+  if (c.lane == 0) barrier_arrive(&c.shared.empty[slot], n);
+}
+
+// ---- producer side --------------------------------------------------------------------------------------------------
+
+// Fills slots in order. With bulk copies one lane runs it; otherwise the whole warp does.
+template <class C>
+struct Producer {
+  C& c;
+  u32 slot = 0;
+  u32 phase = 1;       // of the empty barrier: the first pass over the ring finds every slot free
+  u32 issued = 0;      // chunks issued
+  u32 landed = 0;      // chunks known to be complete
+  u32 landed_slot = 0;
+  u32 landed_phase = 0;
+  bool stopped = false;
+#if AMK_BULK_COPY
+  u64 policy;
+#endif
+
+  __device__ explicit Producer(C& context) : c(context) {
+#if AMK_BULK_COPY
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
+  }
+
+  // Copies one chunk of at most kSlotBytes, a multiple of 16 bytes, into the next slot.
+  __device__ __forceinline__ void copy(const u8* source, u32 bytes) {
+    if (stopped) return;
+    wait_empty();
+    if (stopped) return;
+#if AMK_BULK_COPY
+    if (issued - landed >= kInFlight) wait_landed();
+    u64* full = &c.shared.full[slot];
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(full)), "r"(bytes) : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+            "r"(shared_address(c.ring + slot * kSlotBytes)), "l"(source), "r"(bytes), "r"(shared_address(full)), "l"(policy)
+        : "memory");
+#elif AMK_ASYNC_COPY
+    if (issued - landed >= kInFlight) publish_all_but(kInFlight - 1);
+    for (u32 at = c.lane * 16; at < bytes; at += 32 * 16) {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(c.ring + slot * kSlotBytes + at)),
+                   "l"(source + at) : "memory");
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+    for (u32 at = c.lane * 16; at < bytes; at += 32 * 16) {
+      *reinterpret_cast<uint4*>(c.ring + slot * kSlotBytes + at) = load_relaxed_16(source + at);
+    }
+#endif
+    ++issued;
+    advance_slot(slot, phase);
+#if !AMK_BULK_COPY && !AMK_ASYNC_COPY
+    publish_all_but(0);
+#endif
+  }
+
+  // Every chunk issued so far becomes visible to the consumers without further calls.
+  __device__ __forceinline__ void flush() {
+#if !AMK_BULK_COPY
+    publish_all_but(0);
+#endif
+  }
+
+  // Waits until no copy is under way: a block must not exit before.
+  __device__ void drain() {
+#if AMK_BULK_COPY
+    while (landed < issued) wait_landed();
+#else
+    publish_all_but(0);
+#endif
+  }
+
+  // Waits until the cache rows of the steps before the current one may be read, and learns whether the launch ends.
+  __device__ void wait_step(u32 step) {
+    flush();
+    Spin spin;
+    while (load_shared_acquire(&c.shared.acquired_step) < step) {
+      if (spin.give_up(c, Wait::kStep, step, 0)) break;
+    }
+    stopped = stopped || load_shared_acquire(&c.shared.stop) || load_shared_acquire(&c.shared.aborted);
+    fence_proxy_async();
+  }
+
+ private:
+  __device__ __forceinline__ void wait_empty() {
+    Spin spin;
+    while (!barrier_test(&c.shared.empty[slot], phase, kConsumerWarps)) {
+      flush();
+      if (load_shared_acquire(&c.shared.stop) || spin.give_up(c, Wait::kRingEmpty, slot, phase)) {
+        stopped = true;
+        return;
+      }
+    }
+  }
+
+#if AMK_BULK_COPY
+  __device__ __forceinline__ void wait_landed() {
+    while (!barrier_test(&c.shared.full[landed_slot], landed_phase, 1)) {
+    }
+    ++landed;
+    advance_slot(landed_slot, landed_phase);
+  }
+#else
+  // Lets all but the newest n chunks be seen as full.
+  __device__ __forceinline__ void publish_all_but(u32 n) {
+    if (issued - landed <= n) return;
+#if AMK_ASYNC_COPY
+    if (n == 0) asm volatile("cp.async.wait_group 0;" ::: "memory");
+    else asm volatile("cp.async.wait_group %0;" ::"n"(kInFlight - 1) : "memory");
+#endif
+    __syncwarp();
+    while (issued - landed > n) {
+      if (c.lane == 0) barrier_arrive(&c.shared.full[landed_slot], 1);
+      ++landed;
+      advance_slot(landed_slot, landed_phase);
+    }
+    __syncwarp();
+  }
+#endif
+};
+
+}  // namespace amk

@@ -1,0 +1,65 @@
+// What all GEMV stages share: which tiles an SM owns, and the flush that turns the warps' partial sums into rows.
+// Needs schedule.h. Must not know how partial sums come about, nor what is done with a finished row.
+#pragma once
+
+#include "context.cuh"
+
+namespace amk {
+
+// Half-open range of tiles, or of units.
+struct Tiles {
+  int begin;
+  int end;
+  __device__ __forceinline__ int count() const { return end - begin; }
+};
+
+// The tiles of stage S that an SM owns in a layer: contiguous grains, rotated from stage to stage and from layer to
+// layer so that the remainder spreads (ir.Dist, kind Spread).
+template <class S>
+__device__ __forceinline__ Tiles tiles_of(int sm, int layer) {
+  constexpr int kGrains = ceil_div(S::kRows, S::kGrain);
+  constexpr int kTiles = ceil_div(S::kRows, kTileRows);
+  constexpr int kTilesPerGrain = S::kGrain / kTileRows;
+  static_assert(S::kGrain % kTileRows == 0, "a grain is whole tiles");
+  const u32 slot = u32(sm + S::kRotation + S::kRotationStep * layer) % kSMs;
+  const int begin = int(kGrains * slot / kSMs) * kTilesPerGrain;
+  const int end = int(kGrains * (slot + 1) / kSMs) * kTilesPerGrain;
+  return {begin < kTiles ? begin : kTiles, end < kTiles ? end : kTiles};
+}
+
+// The units of stage S that an SM owns in a layer (ir.Dist, kind ByUnit).
+template <class S>
+__device__ __forceinline__ Tiles units_of(int sm, int layer) {
+  const u32 slot = u32(sm + S::kRotation + S::kRotationStep * layer) % kSMs;
+  return {int((slot * S::kUnits + kSMs - 1) / kSMs), int(((slot + 1) * S::kUnits + kSMs - 1) / kSMs)};
+}
+
+// Adds up the partial sums of a flush group: `tiles` tiles from `first`, each kWarps warps by four quarters. Thread t gets
+// row t. Ends with finish(row, local row, value, valid) in whole warps, so that finish may shuffle between neighbours.
+// With kNorm the value is scaled by 1/rms of the stage's input, whose sum of squares lies in shared.squares.
+template <class S, class C, class Finish>
+__device__ __forceinline__ void flush_tiles(C& c, Tiles mine, int first, int tiles, Finish&& finish) {
+  consumer_barrier();
+  const int rows = tiles * kTileRows;
+  if (c.tid < round_up(rows, 32)) {
+    float sum = 0;
+    if (c.tid < rows) {
+#pragma unroll
+      for (int w = 0; w < S::kWarps; ++w) {
+        const float4 q = *reinterpret_cast<const float4*>(&c.shared.partial[c.flush & 1][w][c.tid * 4]);
+        sum += (q.x + q.y) + (q.z + q.w);
+      }
+    }
+    if constexpr (S::kNorm) {
+      float squares = 0;
+#pragma unroll
+      for (int w = 0; w < S::kWarps; ++w) squares += c.shared.squares[c.norms & 1][w];
+      sum *= rsqrtf(squares * (1.0f / S::kColumns) + S::kEps);
+    }
+    const int row = (mine.begin + first) * kTileRows + c.tid;
+    finish(row, first * kTileRows + c.tid, sum, c.tid < rows && row < S::kRows);
+  }
+  ++c.flush;
+}
+
+}  // namespace amk

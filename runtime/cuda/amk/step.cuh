@@ -1,0 +1,143 @@
+// The two ends of a decode step. Begin: the embedding row of the token enters the residual stream and is handed over.
+// End: every SM publishes its best logit, reads all of them, and so knows the next token; the same words carry the
+// release and acquire that order everything of this step before the next (docs/memory-model.md, step end).
+// Needs schedule.h.
+#pragma once
+
+#include "gemv.cuh"
+#include "ring.cuh"
+
+namespace amk {
+
+// cos and sin of this position for every rotation pair; the same in all layers. Ends before the first qkv flush, whose
+// block barrier makes it visible.
+template <class C>
+__device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq) {
+  for (int j = c.tid; j < kHeadDim / 2; j += kConsumers) {
+    float sin, cos;
+    sincosf(float(c.position) * load_constant(inv_freq + j), &sin, &cos);
+    c.shared.rotation[j] = make_float2(cos, sin);
+  }
+}
+
+// This SM's rows of the token's embedding: packed like any other weight, so one row of tiles.
+template <class S, class C>
+__device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
+  constexpr int kColumnBlocks = ceil_div(kHidden, 32);
+  const Tiles mine = tiles_of<S>(c.sm, 0);
+  const int token = c.shared.token;
+  const u8* row = table + size_t(token / kTileRows) * kColumnBlocks * (kTileRows * 32 * Element::kBytes);
+  const int rows = min(mine.end * kTileRows, kHidden) - mine.begin * kTileRows;
+  // The thread that adds to a row of the residual later is the one that writes it here.
+  constexpr int kOwners = kTilesPerFlush * kTileRows;
+  if (c.tid < kOwners) {
+    for (int local = c.tid; local < rows; local += kOwners) {
+      const int column = mine.begin * kTileRows + local;
+      const int lane = token % kTileRows * 4 + column % 32 / 8;
+      const auto bits = load_constant(reinterpret_cast<const Element::Bits*>(row) + (column / 32 * 32 + lane) * 8 + column % 8);
+      const float v = Element::to_float(bits);
+      c.shared.residual[local] = v;
+      publish<Element>(c, out, column, v);
+    }
+  }
+  if (rows > 0) signal(c);
+  c.advance();
+}
+
+__device__ __forceinline__ Best reduce_warp(Best best) {
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) {
+    const float value = __shfl_xor_sync(~0u, best.value, offset);
+    const int index = __shfl_xor_sync(~0u, best.index, offset);
+    best.offer(value, index);
+  }
+  return best;
+}
+
+// Best of the block, valid in every thread of warp 0.
+template <class C>
+__device__ __forceinline__ Best reduce_block(C& c, Best best) {
+  best = reduce_warp(best);
+  if (c.lane == 0) {
+    c.shared.best_value[c.warp] = best.value;
+    c.shared.best_index[c.warp] = best.index;
+  }
+  consumer_barrier();
+  Best all;
+  if (c.warp == 0 && c.lane < kConsumerWarps) all = Best{c.shared.best_value[c.lane], c.shared.best_index[c.lane]};
+  if (c.warp == 0) all = reduce_warp(all);
+  return all;
+}
+
+// Publishes this SM's best logit. The barrier inside reduce_block puts every write of the step, cache rows and logits
+// included, before thread 0's fence; the fence puts them before the words that the other SMs acquire.
+template <class C>
+__device__ __forceinline__ void publish_best(C& c, Best best, const Page values, const Page indices) {
+  best = reduce_block(c, best);
+  if (c.tid == 0 && C::kWaits) {
+    fence_gpu();
+    const u32 epoch = c.next_epoch();
+    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + c.sm, WordOf<Fp32>::make(best.value, epoch));
+    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + indices.offset) + c.sm, u64(u32(best.index)) | u64(epoch) << 32);
+  }
+  c.advance();
+}
+
+// Reads every SM's best, which is also the acquire of the step; leaves the next token in shared.token, releases the
+// cache rows to the producer and tells it whether the launch goes on. Returns false if it ends here.
+template <class C>
+__device__ __forceinline__ bool sample(C& c, const Page values, const Page indices) {
+  const Launch& launch = c.launch;
+  const bool last = c.step + 1 == launch.steps;
+  int forced = -1;
+  if (c.tid == 0 && launch.forced && !last) forced = load_constant(launch.forced + c.step + 1);
+  Best best;
+  if (C::kWaits) {
+    Spin spin;
+    for (int sm = c.tid; sm < kSMs; sm += kConsumers) {
+      const u64* value_word = reinterpret_cast<const u64*>(launch.exchange + values.offset) + sm;
+      const u64* index_word = reinterpret_cast<const u64*>(launch.exchange + indices.offset) + sm;
+      u64 value, index;
+      do {
+        value = load_relaxed(value_word);
+        index = load_relaxed(index_word);
+      } while ((!WordOf<Fp32>::fresh(value, c.epoch) || !WordOf<Fp32>::fresh(index, c.epoch)) &&
+               !spin.give_up(c, Wait::kExchange, sm, c.epoch));
+      best.offer(WordOf<Fp32>::value(value), int(u32(index)));
+    }
+    fence_gpu();
+  }
+  consumer_barrier();  // best_value and best_index are free again, and every thread has acquired
+  best = reduce_block(c, best);
+  if (c.tid == 0) {
+    const int chosen = u32(best.index) < kVocab ? best.index : 0;  // no finite logit at all: token 0
+    bool ends = last || *static_cast<volatile u32*>(&c.shared.aborted);
+    for (int i = 0; i < launch.n_stop; ++i) ends = ends || load_constant(launch.stop_ids + i) == chosen;
+    if (c.sm == 0) {
+      if (launch.tokens) launch.tokens[c.step] = u32(chosen);
+      if (launch.host_tokens) store_system(launch.host_tokens + c.step, u32(chosen) + 1);
+    }
+    c.shared.token = forced >= 0 ? forced : chosen;
+    store_shared_release(&c.shared.stop, ends);
+    store_shared_release(&c.shared.acquired_step, u32(c.step + 1));
+  }
+  consumer_barrier();
+  return !c.shared.stop;
+}
+
+// Prepares a block's scratch. All threads call it, once.
+__device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kRingSlots; ++i) {
+      barrier_init(&s.full[i], 1);
+      barrier_init(&s.empty[i], kConsumerWarps);
+    }
+    barriers_ready();
+    const int forced = launch.forced ? load_constant(launch.forced) : -1;
+    s.token = forced >= 0 ? forced : launch.token;
+    s.aborted = s.acquired_step = s.stop = 0;
+  }
+  __syncthreads();
+}
+
+}  // namespace amk
