@@ -1,0 +1,131 @@
+// Package compiler is the driver: it runs the passes over a checkpoint and, after them, whatever is made of the program.
+//
+// It may import every package of amkc except cmd; no package but cmd imports it.
+package compiler
+
+import (
+	"fmt"
+	"time"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/passes"
+	"amkc/passes/checkpoint"
+)
+
+// Passes is the pipeline, from checkpoint to scheduled program. The order is held to Pass.After by a test.
+var Passes = []passes.Pass{
+	passes.Import,
+	passes.Lower,
+	passes.Fuse,
+	passes.Tile,
+	passes.Assign,
+	passes.Loop,
+	passes.PageColor,
+	passes.Exchange,
+}
+
+// Options say what to compile, for what, and how.
+type Options struct {
+	Model       string            // model directory
+	Name        string            // for names in the output
+	RandomSeed  *uint64           // weights are random, and the directory needs config.json alone
+	ConfigOnly  bool              // weights are not opened at all: shapes are taken from the config
+	DType       *ir.DType         // nil: that of the checkpoint
+	MaxSeq      int               // 0: what the model allows, at most passes.DefaultMaxSeq
+	Target      *ir.Target        // nil is refused by the passes that need one
+	Config      ir.ScheduleConfig // zero values take the defaults
+	AssumeInert []string
+	Check       bool // check the structure of the program after each pass
+
+	// After is called when a pass is done, with its number from 1. An error ends the run.
+	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
+}
+
+// Lowered is a scheduled program and where it came from. Close releases the checkpoint.
+type Lowered struct {
+	Program  *ir.Program
+	Graph    *ir.Graph
+	Config   *checkpoint.Config
+	Weights  *passes.Weights // nil with Options.ConfigOnly
+	Consumed []string        // tensors of the checkpoint that import accounted for
+	Pages    passes.PageReport
+	Warnings diag.List
+
+	checkpoint *checkpoint.Checkpoint
+}
+
+// Close releases the files of the checkpoint.
+func (l *Lowered) Close() error {
+	if l.checkpoint == nil {
+		return nil
+	}
+	return l.checkpoint.Close()
+}
+
+// Lower runs the pipeline. The error, if any, is a diagnostic or a list of them.
+func Lower(opts Options) (*Lowered, error) {
+	s := &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq}
+	s.Source = passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert}
+	l := &Lowered{}
+	if err := l.open(opts, s); err != nil {
+		return nil, err
+	}
+	for i := range Passes {
+		if err := runPass(opts, i, s); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	l.Program, l.Graph, l.Consumed, l.Pages, l.Warnings = s.Program, s.Graph, s.Consumed, s.Pages, s.Diags
+	if err := l.supply(opts); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Lowered) open(opts Options, s *passes.State) error {
+	var err error
+	if opts.ConfigOnly || opts.RandomSeed != nil {
+		l.Config, err = checkpoint.OpenConfig(opts.Model)
+	} else if l.checkpoint, err = checkpoint.Open(opts.Model); err == nil {
+		l.Config = l.checkpoint.Config
+	}
+	s.Source.Config, s.Source.Weights = l.Config, l.checkpoint
+	return err
+}
+
+// supply opens the weights of the program: those of the checkpoint, or random ones of the shapes that the graph needs.
+func (l *Lowered) supply(opts Options) error {
+	if opts.RandomSeed != nil {
+		dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16, ir.BF16: checkpoint.BF16}[l.Graph.Model.DType]
+		random, err := checkpoint.NewRandom(l.Config, *opts.RandomSeed, passes.RequiredTensors(l.Graph, dtype))
+		if err != nil {
+			return err
+		}
+		l.checkpoint = random
+	}
+	if l.checkpoint != nil {
+		l.Weights = passes.NewWeights(l.checkpoint, l.Graph.Rope)
+	}
+	return nil
+}
+
+func runPass(opts Options, i int, s *passes.State) error {
+	start := time.Now()
+	pass := &Passes[i]
+	if err := pass.Run(s); err != nil {
+		return err
+	}
+	took := time.Since(start)
+	if opts.Check && s.Program != nil {
+		if err := ir.Check(s.Program).Err(); err != nil {
+			return fmt.Errorf("after pass %s: %w", pass.Name, err)
+		}
+	}
+	if opts.After == nil {
+		return nil
+	}
+	return opts.After(i+1, pass, s, took)
+}

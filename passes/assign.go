@@ -1,0 +1,200 @@
+package passes
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Assign is the pass that gives tasks to SMs: a stage of rows becomes one contiguous span an SM, attention one unit a
+// task. With that it is known what crosses from SM to SM, and what stays: the residual goes into shared memory, and the
+// vectors that stages hand over become words that carry their epoch.
+var Assign = Pass{
+	Name:  "assign",
+	Doc:   "give spans and units to SMs, rotated from stage to stage; place residual and exchanged vectors",
+	After: []string{"tile"},
+	Run:   runAssign,
+}
+
+// residualRoles are the stages that keep the residual: they must share one spread for the whole step.
+var residualRoles = []string{"embed", "o", "down"}
+
+// rotatedRoles are the stages whose rotation is free.
+var rotatedRoles = []string{"qkv", "part", "attn", "gate_up", "lm_head"}
+
+// assignmentOf checks an assignment and states its default.
+func assignmentOf(a ir.Assignment, target *ir.Target) (ir.Assignment, *diag.Diagnostic) {
+	const where = configPos + ": sm_assignment"
+	policies := []string{policyContiguous, policyBalance, policyRoundRobin}
+	if a.Explicit == nil {
+		if a.Policy == "" {
+			a.Policy = defaultPolicy
+		}
+		if !slices.Contains(policies, a.Policy) {
+			return a, diag.Errorf(codePolicy, where, "%q is no policy; want %s, or a map from stage to rotation", a.Policy, strings.Join(policies, ", "))
+		}
+		return a, nil
+	}
+	if a.Policy != "" {
+		return a, diag.Errorf(codePolicy, where, "both the policy %q and a map; want one of them", a.Policy)
+	}
+	sms := 1 << 16
+	if target != nil {
+		sms = target.SMs
+	}
+	roles := slices.Concat(residualRoles, rotatedRoles)
+	for _, role := range slices.Sorted(maps.Keys(a.Explicit)) {
+		switch rot := a.Explicit[role]; {
+		case !slices.Contains(roles, role):
+			return a, diag.Errorf(codePolicy, where+"."+role, "there is no such stage to rotate; want %s", strings.Join(roles, ", "))
+		case rot < 0 || rot >= sms:
+			return a, diag.Errorf(codePolicy, where+"."+role, "rotation %d; want 0 to %d", rot, sms-1)
+		}
+	}
+	for _, role := range residualRoles[1:] {
+		if a.Explicit[role] != a.Explicit[residualRoles[0]] {
+			return a, diag.Errorf(codeSplitResidual, where+"."+role,
+				"rotation %d, but that of embed is %d; embed, o and down must have the same, because the SM that owns rows of o keeps their residual for down",
+				a.Explicit[role], a.Explicit[residualRoles[0]])
+		}
+	}
+	return ir.Assignment{Explicit: maps.Clone(a.Explicit)}, nil
+}
+
+func runAssign(s *State) error {
+	p := s.Program
+	if p.Target == nil {
+		return diag.Errorf(codeTarget, "pass assign", "want a target")
+	}
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		stages, err := flatStages("assign", v)
+		if err != nil {
+			return err
+		}
+		for _, st := range stages {
+			if st.Dist.Kind != ir.Tiled && st.Name != sampleStage {
+				return diag.Errorf(codeOrder, "pass assign", "stage %s is %s; want tiled stages", st.Name, st.Dist.Kind)
+			}
+			spread(&st.Dist, p.Target.SMs)
+		}
+		stages = sampleOnEverySM(p, v, stages)
+		rotate(p, v, stages)
+		setThresholds(stages)
+		setStages(v, stages)
+	}
+	place(p)
+	prune(p)
+	return nil
+}
+
+// spread lays a tiled axis over the SMs: grains of one element are units.
+func spread(d *ir.Dist, sms int) {
+	kind := ir.Spread
+	if d.Grain == 1 {
+		kind = ir.ByUnit
+	}
+	*d = ir.Dist{Kind: kind, Extent: d.Extent, Grain: d.Grain, SMs: sms}
+}
+
+// sampleOnEverySM makes the head leave one best value an SM, and every SM choose among them, so that each knows the next
+// token without asking; the first SM writes it out. Even an SM without rows of the head takes part.
+func sampleOnEverySM(p *ir.Program, v *ir.Variant, stages []*ir.Stage) []*ir.Stage {
+	sms := p.Target.SMs
+	everySM := upTo(sms)
+	for i, st := range stages {
+		last := &st.Ops[len(st.Ops)-1]
+		switch {
+		case last.Code != ir.ArgMax:
+		case st.Name != sampleStage:
+			st.Dist.Empty = true
+			last.Out = []ir.Operand{view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))}
+		default:
+			next := last.Out[0]
+			last.Out, last.In = []ir.Operand{view(nextOnSM, task)}, []ir.Operand{view(bestValue, everySM), view(bestIndex, everySM)}
+			st.Dist = ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
+			emit := &ir.Stage{Name: "emit", Signal: stepCounter,
+				Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},
+				Ops:  []ir.Op{{Code: ir.COPY, Out: []ir.Operand{next}, In: []ir.Operand{view(nextOnSM, ir.Index(ir.Int(0)))}}}}
+			stages = slices.Insert(stages, i+1, emit)
+		}
+	}
+	return stages
+}
+
+const nextOnSM = "next.sm"
+
+// rotate chooses the rotation of every stage by the policy of the program. Layers follow one another with a constant step.
+func rotate(p *ir.Program, v *ir.Variant, stages []*ir.Stage) {
+	a := &p.Config.SMAssignment
+	turns := map[string]turn{}
+	switch {
+	case a.Explicit != nil:
+		for role, rot := range a.Explicit {
+			turns[role] = turn{rot: rot}
+		}
+	case a.Policy == policyRoundRobin:
+		turns = roundRobin(stages)
+	case a.Policy == policyBalance:
+		turns = balance(p, v, stages)
+	}
+	for _, st := range stages {
+		layer, role := splitName(st.Name)
+		if t, ok := turns[role]; ok {
+			st.Dist.Rot = (t.rot + t.step*max(0, layer)) % p.Target.SMs
+		}
+	}
+}
+
+// A turn is how far a stage is rotated in layer 0, and how much further in each layer after it.
+type turn struct{ rot, step int }
+
+// roundRobin starts every stage one SM after the stage before it, as cards are dealt.
+func roundRobin(stages []*ir.Stage) map[string]turn {
+	turns := map[string]turn{}
+	perLayer := 0
+	for _, st := range stages {
+		if layer, role := splitName(st.Name); layer == 0 && slices.Contains(rotatedRoles, role) {
+			turns[role] = turn{rot: perLayer}
+			perLayer++
+		}
+	}
+	for role, t := range turns {
+		turns[role] = turn{t.rot, perLayer}
+	}
+	layers := 0
+	for _, st := range stages {
+		layer, _ := splitName(st.Name)
+		layers = max(layers, layer+1)
+	}
+	turns["lm_head"] = turn{rot: perLayer * layers}
+	return turns
+}
+
+// place decides where activations live and how they travel, now that it is known which SM touches what.
+func place(p *ir.Program) {
+	words := ir.Word32
+	if p.Model.DType.Bits() == 32 {
+		words = ir.Word64
+	}
+	copies := p.Config.Knob("exchange", "copies", 1)
+	for i := range p.Buffers {
+		b := &p.Buffers[i]
+		_, role := splitName(b.Name)
+		switch {
+		case b.Kind != ir.Activation:
+		case b.Name == "residual":
+			b.Space = ir.SMEM
+		case b.Name == bestValue || b.Name == bestIndex:
+			b.Shape, b.Layout = []int{p.Target.SMs}, ir.Layout{Kind: ir.Word64}
+		case role == "part":
+			b.Layout = ir.Layout{Kind: ir.Word64}
+		default:
+			b.Layout = ir.Layout{Kind: words, Copies: copies}
+		}
+	}
+	p.Buffers = append(p.Buffers, ir.Buffer{Name: nextOnSM, Kind: ir.Activation, DType: ir.I32, Shape: []int{p.Target.SMs}, Space: ir.SMEM})
+}

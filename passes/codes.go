@@ -1,0 +1,141 @@
+package passes
+
+import "amkc/ir/diag"
+
+// What is wrong with the model.
+var (
+	codeModelType = diag.New("AMK1101", "the model type is not supported", `
+model_type in config.json names an architecture that amkc does not compile. Nothing is guessed from a similar one: the
+message says what the architecture computes that is not modelled. Accepted: "llama", which covers Llama-2 and 3.x,
+TinyLlama, SmolLM2, Yi and other checkpoints saved in that form.`)
+
+	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
+architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model
+head, LlamaForCausalLM. A classifier or a bare LlamaModel shares the layers but not the head.`)
+
+	codeField = diag.New("AMK1103", "a config field is missing or malformed", `
+A field that defines the model's shape is missing, has the wrong JSON type, or lies outside what can be compiled. The
+message names the field and what would be accepted.`)
+
+	codeNotModelled = diag.New("AMK1104", "a config field asks for something that is not modelled", `
+The field is known and changes what the model computes, and this value of it is not implemented: biases, an activation
+other than SiLU, a partial rotary embedding, a sliding window. Compiling without it would give another model, so it is
+refused, and --assume-inert does not override it.`)
+
+	codeUnknownField = diag.New("AMK1105", "an unknown config field", `
+config.json has a field that is neither modelled nor known to be without effect on the logits. A field that amkc does not
+know may change the maths, so it is never ignored in silence. If you know that it has no effect, say so:
+
+    amkc MODEL -o build/ --assume-inert FIELD`)
+
+	codeInert = diag.New("AMK1106", "a config field has a value that is not known to be inert", `
+The field is known to have no effect for some values, and this value is not one of them (rope_interleaved is inert when
+false, pretraining_tp when 1). If you know that this one has no effect either, give --assume-inert FIELD.`)
+
+	codeRope = diag.New("AMK1107", "the rotary embedding is not supported", `
+Rotary embeddings of type default and llama3 are compiled, in both spellings: rope_theta with rope_scaling, and
+rope_parameters. Other types (linear, dynamic, yarn, longrope) rescale frequencies or attention in ways that are not
+modelled. A llama3 embedding needs factor, low_freq_factor, high_freq_factor and original_max_position_embeddings; two
+spellings in one config must agree.`)
+
+	codeQuantised = diag.New("AMK1108", "the checkpoint is quantised", `
+quantization_config says that the weights are stored quantised, or a tensor has an integer or 8-bit type. Weights are read
+from F32, F16 and BF16. Use the unquantised checkpoint.`)
+
+	codeMissing = diag.New("AMK1109", "tensors that the model needs are missing", `
+The config describes a model with tensors that the files do not hold: the download is incomplete, the config belongs to
+another model, or tie_word_embeddings is wrong (lm_head.weight is then missing).`)
+
+	codeShape = diag.New("AMK1110", "a tensor has another shape than the config says", `
+The message gives both shapes. The config belongs to another model, or a field such as head_dim or num_key_value_heads
+is wrong.`)
+
+	codeExtra = diag.New("AMK1111", "the files hold tensors that no operation consumes", `
+A tensor that the compiled model would ignore means that the model is not the one that amkc understood: a bias, an extra
+norm, an adapter. It is refused, because ignoring it would be a silent miscompile. Accepted beside the weights are a stored
+rotary inv_freq that equals the computed one, and the lm_head of a tied model that is bit-identical to the embedding.`)
+
+	codeTied = diag.New("AMK1112", "the stored lm_head of a tied model differs from the embedding", `
+tie_word_embeddings is true, so that the head is the embedding; the files hold an lm_head.weight with other values. One of
+the two statements is wrong. Correct tie_word_embeddings, or remove the tensor.`)
+
+	codeInvFreq = diag.New("AMK1113", "a stored inv_freq differs from the computed one", `
+The files hold the rotary frequencies, and they are not those that the config describes. rope_theta or the scaling is
+wrong, or the model was trained with other frequencies than its config says.`)
+
+	codeAssume = diag.New("AMK1114", "--assume-inert cannot be applied", `
+--assume-inert is for fields that amkc does not know, or of which it knows only some values to be inert. A modelled field
+always has its effect, and a field that the config does not have needs no assumption.`)
+
+	codeOverflow = diag.New("AMK1115", "a weight does not fit the chosen dtype", `
+A finite weight becomes infinite when it is rounded to the dtype of the compiled model: fp16 ends at 65504. Choose
+--dtype bf16 or fp32.`)
+
+	codeMaxSeq = diag.New("AMK1116", "the number of positions is out of range", `
+--max-seq is the number of positions that can be decoded, and the size of the KV cache. It must be positive; more than
+max_position_embeddings is a warning, because the model was not trained there.`)
+
+	codeWeights = diag.New("AMK1117", "a buffer's weights cannot be supplied", `
+A program names tensors that the checkpoint does not have, or of another size: program and checkpoint do not belong
+together. Compile the checkpoint again.`)
+)
+
+// What is wrong with the schedule configuration.
+var (
+	codeKnob = diag.New("AMK2001", "an unknown knob", `
+Knobs are integers under tiling, in groups:
+
+    ring       chunk_bytes, in_flight, run_ahead      the weight stream
+    exchange   flagged, copies                        how vectors pass from SM to SM
+    attention  split_from, max_splits                 long contexts
+    warps      qkv, o, gate_up, down, lm_head         consumer warps that share a tile
+    gemv       rows                                   rows a grain
+
+A knob that would have no effect is refused, because a search would waste its time on it.`)
+
+	codeKnobRange = diag.New("AMK2002", "a knob is out of range", `
+The message gives the accepted values. Ranges are those that the kernel is written for.`)
+
+	codeFusion = diag.New("AMK2003", "a fusion that is not in the closed list", `
+fusion_grouping may be left out, or list the groups that the kernel has stages for:
+
+    input_norm q_proj k_proj v_proj q_rope k_rope
+    attention k_append v_append
+    o_proj attn_add
+    post_norm gate_proj up_proj silu_mul
+    down_proj mlp_add
+    final_norm lm_head argmax
+
+Other groups, and layers that leave some of these apart, have no code to run them.`)
+
+	codePolicy = diag.New("AMK2004", "an assignment that cannot be carried out", `
+sm_assignment is contiguous, load_balance, round_robin, or a map from stage to rotation: {"qkv": 0, "gate_up": 7}. Stages
+are embed, qkv, attn, part, o, gate_up, down, lm_head; a rotation is a number of SMs, from 0. Single tasks cannot be
+moved: a stage runs contiguous spans, so that its weights stream in one piece.`)
+
+	codeSplitResidual = diag.New("AMK2005", "an assignment that splits o from down", `
+The SM that owns rows of o owns the same rows of down and of embed: the residual of those rows stays in its shared memory
+for the whole step. All three must have the same rotation.`)
+
+	codeThreads = diag.New("AMK2006", "threads_per_block is fixed", `
+The kernel has 8 consumer warps and 1 producer warp, 288 threads. Leave threads_per_block out, or give 288. How many warps
+share a tile is set by tiling.warps.`)
+
+	codeSMem = diag.New("AMK2007", "smem_bytes_per_block does not fit", `
+Shared memory per block must hold the ring, at least the chunks in flight and one more, and cannot exceed what the target
+offers. 0 means all that the target has.`)
+
+	codePages = diag.New("AMK2008", "an unknown page_allocation", `
+page_allocation is graph_color (default: any two exchange buffers whose uses are ordered may share a page), linear (the
+buffers of one family share, families do not) or none (a page for each buffer).`)
+
+	codeDepth = diag.New("AMK2009", "pipelining_depth and tiling.ring.in_flight disagree", `
+Both say how many weight chunks an SM has in flight. Give one of them, or the same number.`)
+
+	codeTarget = diag.New("AMK2010", "no target", `
+Tasks are assigned to the SMs of a target. Give --target NAME, or --target sm_NN with --num-sms.`)
+
+	codeOrder = diag.New("AMK2011", "a pass was given a program that it does not expect", `
+Each pass takes what the passes before it produce: tile takes whole stages, assign tiled ones, loop assigned ones. The
+program was read from a file that has not been through the passes before this one, or has been through it already.`)
+)

@@ -1,0 +1,172 @@
+package passes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// A knob is an integer of ScheduleConfig.Tiling.
+type knob struct {
+	group, name string
+	def         int
+	accept      func(n int) bool
+	want        string
+}
+
+func between(lo, hi int) (func(int) bool, string) {
+	return func(n int) bool { return lo <= n && n <= hi }, fmt.Sprintf("%d to %d", lo, hi)
+}
+
+func oneOf(values ...int) (func(int) bool, string) {
+	return func(n int) bool { return slices.Contains(values, n) }, fmt.Sprintf("one of %v", values)
+}
+
+func newKnob(group, name string, def int, accept func(int) bool, want string) knob {
+	return knob{group, name, def, accept, want}
+}
+
+// knobs are all there are. tiling.ring.in_flight is accepted as well, as another name of pipelining_depth.
+var knobs = func() []knob {
+	chunk := func(n int) bool { return n >= 4096 && n <= 65536 && n%1024 == 0 }
+	rows := func(n int) bool { return n >= 8 && n <= 256 && n%8 == 0 }
+	anyDepth, depthWant := between(0, 64)
+	flag, flagWant := oneOf(0, 1)
+	copies, copiesWant := oneOf(1, 2, 4)
+	position, positionWant := between(0, 1<<30)
+	splits, splitsWant := between(1, 128)
+	warps, warpsWant := oneOf(8, 4, 2, 1)
+	all := []knob{
+		newKnob("ring", "chunk_bytes", 16384, chunk, "a multiple of 1024 from 4096 to 65536"),
+		newKnob("ring", "run_ahead", 8, anyDepth, depthWant),
+		newKnob("exchange", "flagged", 1, flag, flagWant),
+		newKnob("exchange", "copies", 2, copies, copiesWant),
+		newKnob("attention", "split_from", 512, position, positionWant),
+		newKnob("attention", "max_splits", 16, splits, splitsWant),
+		newKnob("gemv", "rows", 8, rows, "a multiple of 8 from 8 to 256"),
+	}
+	for _, stage := range []string{"qkv", "o", "gate_up", "down", "lm_head"} {
+		all = append(all, newKnob("warps", stage, 8, warps, warpsWant))
+	}
+	return all
+}()
+
+const (
+	blockThreads     = 288 // 8 consumer warps and 1 producer warp
+	defaultInFlight  = 3
+	maxInFlight      = 16
+	defaultPages     = "graph_color"
+	defaultPolicy    = "load_balance"
+	configPos        = "config"
+	pipeliningAlias  = "in_flight"
+	aliasGroup       = "ring"
+	policyContiguous = "contiguous"
+	policyBalance    = "load_balance"
+	policyRoundRobin = "round_robin"
+)
+
+// normalise checks a configuration and returns it with every knob stated.
+func normalise(c ir.ScheduleConfig, target *ir.Target) (ir.ScheduleConfig, error) {
+	var diags diag.List
+	out := ir.ScheduleConfig{Tiling: map[string]map[string]int{}}
+	for _, k := range knobs {
+		n := c.Knob(k.group, k.name, k.def)
+		if !k.accept(n) {
+			diags.Add(diag.Errorf(codeKnobRange, configPos+": tiling."+k.group+"."+k.name, "%d; want %s", n, k.want))
+		}
+		if out.Tiling[k.group] == nil {
+			out.Tiling[k.group] = map[string]int{}
+		}
+		out.Tiling[k.group][k.name] = n
+	}
+	diags.Add(unknownKnobs(&c)...)
+	depth, bad := depthOf(&c)
+	diags.Add(bad)
+	out.PipeliningDepth = depth
+	out.FusionGrouping, bad = fusionOf(c.FusionGrouping)
+	diags.Add(bad)
+	out.SMAssignment, bad = assignmentOf(c.SMAssignment, target)
+	diags.Add(bad)
+	out.PageAllocation = c.PageAllocation
+	switch c.PageAllocation {
+	case "":
+		out.PageAllocation = defaultPages
+	case "graph_color", "linear", "none":
+	default:
+		diags.Add(diag.Errorf(codePages, configPos+": page_allocation", "%q; want graph_color, linear or none", c.PageAllocation))
+	}
+	out.ThreadsPerBlock = blockThreads
+	if c.ThreadsPerBlock != 0 && c.ThreadsPerBlock != blockThreads {
+		diags.Add(diag.Errorf(codeThreads, configPos+": threads_per_block",
+			"%d; the kernel has 8 consumer warps and 1 producer warp, so want %d or nothing", c.ThreadsPerBlock, blockThreads))
+	}
+	out.SMemBytesPerBlock, bad = smemOf(&c, target, depth, out.Knob("ring", "chunk_bytes", 0))
+	diags.Add(bad)
+	return out, diags.Err()
+}
+
+func unknownKnobs(c *ir.ScheduleConfig) []*diag.Diagnostic {
+	var out []*diag.Diagnostic
+	for _, group := range slices.Sorted(maps.Keys(c.Tiling)) {
+		for _, name := range slices.Sorted(maps.Keys(c.Tiling[group])) {
+			known := slices.ContainsFunc(knobs, func(k knob) bool { return k.group == group && k.name == name })
+			if !known && (group != aliasGroup || name != pipeliningAlias) {
+				out = append(out, diag.Errorf(codeKnob, configPos+": tiling."+group+"."+name,
+					"there is no such knob; there are %s", strings.Join(knobNames(), ", ")))
+			}
+		}
+	}
+	return out
+}
+
+func knobNames() []string {
+	names := []string{aliasGroup + "." + pipeliningAlias}
+	for _, k := range knobs {
+		names = append(names, k.group+"."+k.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// depthOf reads the two spellings of the number of chunks in flight. What is normalised states pipelining_depth alone,
+// so that an edit of a printed program cannot contradict itself.
+func depthOf(c *ir.ScheduleConfig) (int, *diag.Diagnostic) {
+	depth := c.PipeliningDepth
+	alias, given := c.Tiling[aliasGroup][pipeliningAlias]
+	switch {
+	case given && depth != 0 && depth != alias:
+		return depth, diag.Errorf(codeDepth, configPos+": pipelining_depth", "%d, but tiling.ring.in_flight is %d; give one of them", depth, alias)
+	case given:
+		depth = alias
+	case depth == 0:
+		depth = defaultInFlight
+	}
+	if depth < 1 || depth > maxInFlight {
+		return depth, diag.Errorf(codeKnobRange, configPos+": pipelining_depth", "%d; want 1 to %d chunks in flight", depth, maxInFlight)
+	}
+	return depth, nil
+}
+
+func smemOf(c *ir.ScheduleConfig, target *ir.Target, depth, chunk int) (int, *diag.Diagnostic) {
+	limit := c.SMemBytesPerBlock
+	if target != nil {
+		limit = target.SMemOptin
+	}
+	smem := c.SMemBytesPerBlock
+	if smem == 0 {
+		smem = limit
+	}
+	pos := configPos + ": smem_bytes_per_block"
+	switch need := (depth + 1) * chunk; {
+	case smem < 0 || smem > limit:
+		return smem, diag.Errorf(codeSMem, pos, "%d; the target has %d bytes a block", smem, limit)
+	case smem < need && (target != nil || smem != 0):
+		return smem, diag.Errorf(codeSMem, pos, "%d bytes cannot hold a ring of %d chunks of %d bytes; want at least %d, or fewer or smaller chunks",
+			smem, depth+1, chunk, need)
+	}
+	return smem, nil
+}

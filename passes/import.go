@@ -1,0 +1,157 @@
+package passes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
+)
+
+// Import is the pass that reads a checkpoint: it chooses the model family by model_type and builds the graph.
+var Import = Pass{
+	Name: "import",
+	Doc:  "read config and tensors, refuse what is not modelled, build the operator graph",
+	Run:  runImport,
+}
+
+// families maps model_type to the importer of that family.
+var families = map[string]func(*importer) *ir.Graph{
+	"llama": importLlama,
+}
+
+// unmodelled says what the better known families compute that no importer models.
+var unmodelled = map[string]string{
+	"gpt2":            "it has learned position embeddings, LayerNorm, GELU and biases",
+	"gpt_neox":        "it has LayerNorm, GELU, biases, a partial rotary embedding and parallel residuals",
+	"opt":             "it has learned position embeddings, LayerNorm, ReLU and biases",
+	"bloom":           "it has ALiBi positions, LayerNorm, GELU and biases",
+	"falcon":          "it has LayerNorm, GELU and parallel residuals",
+	"mpt":             "it has ALiBi positions, LayerNorm and GELU",
+	"stablelm":        "it has LayerNorm with biases and a partial rotary embedding",
+	"qwen2":           "it has biases on the query, key and value projections",
+	"qwen2_moe":       "it has experts, and biases on the query, key and value projections",
+	"qwen3":           "it has an RMSNorm on every query and key head",
+	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
+	"mistral":         "its sliding-window attention is not modelled",
+	"mixtral":         "it has experts",
+	"gemma":           "it has GELU, scaled embeddings and an RMSNorm with an offset",
+	"gemma2":          "it has GELU, extra norms, soft caps and sliding windows",
+	"gemma3":          "it has GELU, extra norms and sliding windows",
+	"gemma3_text":     "it has GELU, extra norms and sliding windows",
+	"phi":             "it has LayerNorm, GELU, biases and a partial rotary embedding",
+	"phi3":            "its fused projections and longrope embedding are not modelled",
+	"olmo":            "it has a LayerNorm without weights",
+	"olmo2":           "it has norms after the blocks, and on queries and keys",
+	"cohere":          "it has LayerNorm, parallel residuals and scaled logits",
+	"granite":         "it scales embeddings, residuals, attention and logits",
+	"starcoder2":      "it has LayerNorm, GELU and biases",
+	"smollm3":         "some of its layers have no rotary embedding",
+	"llama4":          "it has experts, chunked attention and layers without a rotary embedding",
+	"deepseek_v2":     "it has latent attention and experts",
+	"deepseek_v3":     "it has latent attention and experts",
+	"mamba":           "it is a state-space model",
+	"Yi":              "this is the form with its own remote code; the same models are published as llama",
+	"llava":           "it is a multimodal model",
+	"mllama":          "it is a multimodal model",
+	"gpt_oss":         "it has experts, attention sinks and sliding windows",
+	"internlm2":       "its fused projections are not modelled",
+	"baichuan":        "its fused projections are not modelled",
+	"chatglm":         "it has fused projections, biases and a partial rotary embedding",
+	"gptj":            "it has LayerNorm, GELU, biases and an interleaved partial rotary embedding",
+	"gpt_bigcode":     "it has learned position embeddings, LayerNorm, GELU and biases",
+	"recurrent_gemma": "it has recurrent layers",
+}
+
+// accepted names the model types that have an importer.
+func accepted() string {
+	var names []string
+	for name := range families {
+		names = append(names, fmt.Sprintf("%q", name))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// An importer carries what a family needs: the config's fields, and the tensors that have been accounted for.
+type importer struct {
+	*fields
+	src      Source
+	maxSeq   int
+	consumed map[string]bool
+}
+
+func runImport(s *State) error {
+	f := &fields{doc: s.Source.Config.Model}
+	m := &importer{fields: f, src: s.Source, maxSeq: s.MaxSeq, consumed: map[string]bool{}}
+	kind := f.text("model_type", "")
+	build := families[kind]
+	switch reason := unmodelled[kind]; {
+	case f.diags.Err() != nil:
+		return f.diags
+	case kind == "":
+		return diag.Errorf(codeModelType, f.pos("model_type"), "is missing; accepted: %s", accepted())
+	case build == nil && reason != "":
+		return diag.Errorf(codeModelType, f.pos("model_type"), "%q is not supported: %s; accepted: %s", kind, reason, accepted())
+	case build == nil:
+		return diag.Errorf(codeModelType, f.pos("model_type"), "%q is not known; accepted: %s", kind, accepted())
+	}
+	g := build(m)
+	if f.diags.Err() == nil && s.Source.Weights != nil {
+		m.matchTensors(g)
+	}
+	f.diags.Sort()
+	if f.diags.Err() != nil {
+		return f.diags
+	}
+	s.Diags.Add(f.diags...)
+	s.Graph, s.MaxSeq = g, g.Model.MaxSeq
+	for name := range m.consumed {
+		s.Consumed = append(s.Consumed, name)
+	}
+	slices.Sort(s.Consumed)
+	return nil
+}
+
+// chooseDType is the dtype of the compiled model: what the user asked for, else that of the checkpoint, else BF16.
+func (m *importer) chooseDType() ir.DType {
+	if m.src.DType != nil {
+		return *m.src.DType
+	}
+	if m.src.Weights != nil {
+		if t, ok := m.src.Weights.Tensor("model.embed_tokens.weight"); ok {
+			if d, ok := modelDTypes[t.DType]; ok {
+				return d
+			}
+		}
+	}
+	named := m.text("torch_dtype", m.text("dtype", "bfloat16"))
+	switch strings.TrimPrefix(named, "torch.") {
+	case "float32", "float":
+		return ir.F32
+	case "float16", "half":
+		return ir.F16
+	case "bfloat16":
+		return ir.BF16
+	}
+	m.fail(codeField, "torch_dtype", "%q; want float32, float16 or bfloat16, or give --dtype", named)
+	return ir.BF16
+}
+
+var modelDTypes = map[checkpoint.DType]ir.DType{checkpoint.F32: ir.F32, checkpoint.F16: ir.F16, checkpoint.BF16: ir.BF16}
+
+// chooseMaxSeq is the number of positions to compile for.
+func (m *importer) chooseMaxSeq(trained int) int {
+	n := m.maxSeq
+	switch {
+	case n == 0:
+		n = min(trained, DefaultMaxSeq)
+	case n < 0 || n > 1<<24:
+		m.fail(codeMaxSeq, "max_position_embeddings", "--max-seq %d; want 1 to %d", n, 1<<24)
+	case n > trained:
+		m.diags.Add(diag.Warningf(codeMaxSeq, m.pos("max_position_embeddings"), "--max-seq %d is more than the %d positions the model was made for", n, trained))
+	}
+	return n
+}

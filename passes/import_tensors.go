@@ -1,0 +1,151 @@
+package passes
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/ir/half"
+	"amkc/passes/checkpoint"
+)
+
+const weightsPos = "weights"
+
+// matchTensors holds the tensors of the files against the graph: each one that a node needs must be there with its
+// shape, and there must be no other, except those that comparison shows to be redundant.
+func (m *importer) matchTensors(g *ir.Graph) {
+	var missing []string
+	for _, w := range g.Weights {
+		t, ok := m.src.Weights.Tensor(w.Key)
+		_, floats := modelDTypes[t.DType]
+		switch {
+		case !ok:
+			missing = append(missing, fmt.Sprintf("%s %v", w.Key, w.Shape))
+			continue
+		case !slices.Equal(t.Shape, w.Shape):
+			m.diags.Add(diag.Errorf(codeShape, "tensor "+w.Key, "has shape %v; the config makes it %v", t.Shape, w.Shape))
+		case !floats:
+			m.diags.Add(diag.Errorf(codeQuantised, "tensor "+w.Key, "is stored as %s; accepted: F32, F16, BF16", t.DType))
+		}
+		m.consumed[w.Key] = true
+	}
+	if len(missing) > 0 {
+		m.diags.Add(diag.Errorf(codeMissing, weightsPos, "%s that the config describes %s not in the files",
+			counted(len(missing), "tensor"), isOrAre(len(missing))).With(few(missing)...))
+	}
+	m.matchRest(g)
+}
+
+// storedFreq matches the buffers that old checkpoints hold the rotary frequencies in.
+var storedFreq = regexp.MustCompile(`^model\.(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq$`)
+
+func (m *importer) matchRest(g *ir.Graph) {
+	var extra []string
+	for _, t := range m.src.Weights.Tensors() {
+		var bad *diag.Diagnostic
+		switch {
+		case m.consumed[t.Name]:
+			continue
+		case t.Name == "lm_head.weight" && g.Model.Tied && m.consumed["model.embed_tokens.weight"]:
+			bad = m.matchTied(t)
+		case storedFreq.MatchString(t.Name):
+			bad = matchInvFreq(t, g.Rope.InvFreq)
+		default:
+			extra = append(extra, fmt.Sprintf("%s %s %v", t.Name, t.DType, t.Shape))
+			continue
+		}
+		m.diags.Add(bad)
+		m.consumed[t.Name] = true
+	}
+	if len(extra) > 0 {
+		m.diags.Add(diag.Errorf(codeExtra, weightsPos, "the files hold %s that no operation of the model consumes",
+			counted(len(extra), "tensor")).With(few(extra)...))
+	}
+}
+
+// matchTied demands that a stored head equals the embedding bit for bit.
+func (m *importer) matchTied(head checkpoint.Tensor) *diag.Diagnostic {
+	embedding, _ := m.src.Weights.Tensor("model.embed_tokens.weight")
+	same, err := head.SameBits(embedding)
+	switch {
+	case err != nil:
+		return asDiagnostic(err)
+	case !same:
+		return diag.Errorf(codeTied, "tensor "+head.Name, "differs from model.embed_tokens.weight, but tie_word_embeddings is true; want the same bits, or false")
+	}
+	return nil
+}
+
+// matchInvFreq demands that stored frequencies are the computed ones, rounded to the dtype they are stored in. The last
+// bit of a power depends on the maths library, so float32 may differ by two units in the last place.
+func matchInvFreq(t checkpoint.Tensor, want []float32) *diag.Diagnostic {
+	pos := "tensor " + t.Name
+	if len(t.Shape) != 1 || t.Shape[0] != len(want) {
+		return diag.Errorf(codeInvFreq, pos, "has shape %v; want [%d]", t.Shape, len(want))
+	}
+	got := make([]float32, len(want))
+	if err := t.ReadRowsF32(got, 0, len(got)); err != nil {
+		return asDiagnostic(err)
+	}
+	for j := range want {
+		const slack = 0x1p-22
+		low, high := roundTo(modelDTypes[t.DType], want[j]*(1-slack)), roundTo(modelDTypes[t.DType], want[j]*(1+slack))
+		if !(low <= got[j] && got[j] <= high) {
+			return diag.Errorf(codeInvFreq, pos, "element %d is %g; the config makes it %g", j, got[j], want[j])
+		}
+	}
+	return nil
+}
+
+// roundTo rounds a value to what a dtype can hold.
+func roundTo(d ir.DType, f float32) float32 {
+	switch d {
+	case ir.F16:
+		return half.RoundF16(f)
+	case ir.BF16:
+		return half.RoundBF16(f)
+	}
+	return f
+}
+
+// asDiagnostic returns the diagnostic that packages of amkc hand out as an error.
+func asDiagnostic(err error) *diag.Diagnostic {
+	if d, ok := err.(*diag.Diagnostic); ok {
+		return d
+	}
+	return diag.Errorf(codeWeights, weightsPos, "%v", err)
+}
+
+// few cuts a list of notes to a length that can be read.
+func few(notes []string) []string {
+	const limit = 8
+	if len(notes) <= limit {
+		return notes
+	}
+	return append(notes[:limit:limit], fmt.Sprintf("and %d more", len(notes)-limit))
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// RequiredTensors lists the tensors that a graph needs, for random weights stored in the given dtype.
+func RequiredTensors(g *ir.Graph, dtype checkpoint.DType) []checkpoint.Spec {
+	specs := make([]checkpoint.Spec, len(g.Weights))
+	for i, w := range g.Weights {
+		specs[i] = checkpoint.Spec{Name: w.Key, DType: dtype, Shape: w.Shape}
+	}
+	return specs
+}

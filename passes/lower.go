@@ -1,0 +1,224 @@
+package passes
+
+import (
+	"math"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Lower is the pass that turns the graph into a program: one stage for each node, undistributed, with every value in a
+// buffer of its own and every counter undecided.
+//
+// A value has the dtype of the model if the finished schedule exchanges it, and is F32 if fusion will keep it on chip, so
+// that rounding happens in the same places before and after. Rows of q and k are placed in rotation pairs here, because
+// the rotation that follows them takes its two elements side by side.
+var Lower = Pass{
+	Name:  "lower",
+	Doc:   "turn operators into whole-op stages, with a buffer and a counter for every value",
+	After: []string{"import"},
+	Run:   runLower,
+}
+
+func runLower(s *State) error {
+	config, err := normalise(s.Config, s.Target)
+	if err != nil {
+		return err
+	}
+	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Config: config}
+	l := &lowerer{g: s.Graph, m: &p.Model, p: p, value: map[string]string{}, rotated: map[string]bool{}}
+	for _, n := range s.Graph.Nodes {
+		if n.Op == "rope" {
+			l.rotated[n.Inputs[0]] = true
+		}
+	}
+	l.buffer("token", ir.Input, ir.I32, ir.HBM, 1)
+	l.buffer("logits", ir.Output, ir.F32, ir.HBM, p.Model.Vocab)
+	l.buffer("next", ir.Output, ir.I32, ir.HBM, 1)
+	l.buffer(invFreqBuffer, ir.Const, ir.F32, ir.HBM, p.Model.HeadDim/2).Pieces = []ir.Piece{{Key: invFreqKey}}
+	l.buffer("residual", ir.Activation, ir.F32, ir.GlobalScratch, p.Model.Hidden)
+	for i := range s.Graph.Nodes {
+		if err := l.node(&s.Graph.Nodes[i]); err != nil {
+			return err
+		}
+	}
+	setThresholds(l.stages)
+	v := ir.Variant{Name: "all", Lo: 0, Hi: p.Model.MaxSeq - 1, Counters: l.counters}
+	setStages(&v, l.stages)
+	p.Variants = []ir.Variant{v}
+	prune(p)
+	s.Program = p
+	return nil
+}
+
+const (
+	invFreqBuffer = "rope.inv_freq"
+	invFreqKey    = "@inv_freq"
+	stepCounter   = "step" // every task that announces nothing within the step
+)
+
+type lowerer struct {
+	g        *ir.Graph
+	m        *ir.Model
+	p        *ir.Program
+	stages   []*ir.Stage
+	counters []ir.Counter
+	value    map[string]string // node -> buffer that holds its value
+	rotated  map[string]bool   // nodes whose value a rotation reads
+}
+
+// buffer declares a row-major buffer unless it is there already.
+func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space ir.Space, shape ...int) *ir.Buffer {
+	if b := findBuffer(l.p, name); b != nil {
+		return b
+	}
+	l.p.Buffers = append(l.p.Buffers, ir.Buffer{Name: name, Kind: kind, DType: dtype, Shape: shape, Space: space})
+	return &l.p.Buffers[len(l.p.Buffers)-1]
+}
+
+// scratch declares the buffer of a value.
+func (l *lowerer) scratch(name string, dtype ir.DType, n int) string {
+	l.buffer(name, ir.Activation, dtype, ir.GlobalScratch, n)
+	return name
+}
+
+// weights declares the buffer that a node's tensor is packed into.
+func (l *lowerer) weights(name, key string, order ir.Arrange, arg int, shape ...int) string {
+	l.buffer(name, ir.Weight, l.m.DType, ir.HBM, shape...).Pieces = []ir.Piece{{Key: key, Order: order, Arg: arg}}
+	return name
+}
+
+// stage appends a stage of one op that reads the values of the node's inputs and signals the counter.
+func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, op ir.Op) {
+	s := &ir.Stage{Name: n.Name, Dist: dist, Ops: []ir.Op{op}, Signal: counter}
+	for _, in := range n.Inputs {
+		s.Waits = append(s.Waits, ir.Wait{Counter: l.value[in]})
+	}
+	l.stages = append(l.stages, s)
+	for _, c := range l.counters {
+		if c.Name == counter {
+			return
+		}
+	}
+	l.counters = append(l.counters, ir.Counter{Name: counter})
+}
+
+// whole is a distribution of one task over an axis; n is 1 for a node whose result needs all of its input at once.
+func whole(n int) ir.Dist { return ir.Dist{Kind: ir.Whole, Extent: n} }
+
+// perHead is one task a KV head: the cache is stored head by head, and so is attention.
+func perHead(heads int) ir.Dist { return ir.Dist{Kind: ir.Tiled, Extent: heads, Grain: 1} }
+
+func (l *lowerer) node(n *ir.GraphNode) error {
+	prefix := ""
+	if n.Layer >= 0 {
+		prefix = layerPrefix(n.Layer)
+	}
+	in := func(i int) string { return l.value[n.Inputs[i]] }
+	size := n.Shape[0]
+	switch n.Op {
+	case "embed":
+		l.embed(n)
+	case "rmsnorm":
+		w := l.weights(n.Name+".weight", n.Weights[0], ir.Rows, 0, size)
+		out := l.scratch(n.Name, ir.F32, size)
+		l.value[n.Name] = out
+		l.stage(n, out, whole(1), ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out, upTo(size))},
+			In: []ir.Operand{view(in(0), upTo(size)), view(w, upTo(size))}, Params: []ir.Param{ir.FloatParam("eps", l.m.Eps)}})
+	case "linear":
+		l.linear(n, in(0))
+	case "rope":
+		out := l.scratch(n.Name, l.m.DType, size)
+		l.value[n.Name] = out
+		hd := l.m.HeadDim
+		l.stage(n, out, whole(size), ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out, task)},
+			In: []ir.Operand{view(in(0), task), view(invFreqBuffer, upTo(hd/2))},
+			Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
+				ir.IntParam("limit", ir.Int(size)), ir.IntParam("pos", pos)}})
+	case "attention":
+		out := l.scratch(prefix+"attn", l.m.DType, size)
+		l.value[n.Name] = out
+		l.buffer(prefix+"kv", ir.KVCache, l.m.DType, ir.HBM, l.m.KVHeads, l.m.MaxSeq, 2, l.m.HeadDim)
+		l.stage(n, out, perHead(l.m.KVHeads), attentionOp(l.m, out, prefix+"kv", in(0), in(1), in(2)))
+	case "kv_append":
+		hd, isV := l.m.HeadDim, 0
+		if n.Name == prefix+"v_append" {
+			isV = 1
+		}
+		l.stage(n, stepCounter, perHead(l.m.KVHeads), ir.Op{Code: ir.KVAppend,
+			Out: []ir.Operand{view(prefix+"kv", ir.Index(spanA), ir.Index(pos), ir.Index(ir.Int(isV)), upTo(hd))},
+			In:  []ir.Operand{view(in(0), at(spanA, hd, 0))}})
+	case "add":
+		// The sum is kept exact for the next sum, and rounded for the stage that reads it.
+		out := prefix + "h"
+		if n.Name == prefix+"mlp_add" {
+			out = layerPrefix(n.Layer+1) + "x"
+		}
+		l.value[n.Name] = l.scratch(out, l.m.DType, size)
+		l.stage(n, out, whole(size), ir.Op{Code: ir.ADD, Out: []ir.Operand{view("residual", task), view(out, task)},
+			In: []ir.Operand{view("residual", task), view(in(1), task)}})
+	case "silu_mul":
+		out := l.scratch(prefix+"act", l.m.DType, size)
+		l.value[n.Name] = out
+		l.stage(n, out, whole(size), ir.Op{Code: ir.SiluMul, Out: []ir.Operand{view(out, task)},
+			In: []ir.Operand{view(in(0), task), view(in(1), task)}})
+	case "argmax":
+		l.stage(n, stepCounter, whole(1), ir.Op{Code: ir.ArgMax, Out: []ir.Operand{view("next", ir.Index(ir.Int(0)))},
+			In: []ir.Operand{view(in(0), upTo(l.m.Vocab))}})
+	default:
+		return diag.Errorf(codeOrder, "pass lower", "node %s: no stage for op %q", n.Name, n.Op)
+	}
+	return nil
+}
+
+func (l *lowerer) embed(n *ir.GraphNode) {
+	table := "embed.weight"
+	if l.m.Tied {
+		table = "lm_head.weight"
+	}
+	l.weights(table, n.Weights[0], ir.Rows, 0, l.m.Vocab, l.m.Hidden)
+	x := l.scratch(layerPrefix(0)+"x", l.m.DType, l.m.Hidden)
+	l.value[n.Name] = x
+	l.stage(n, x, whole(l.m.Hidden), ir.Op{Code: ir.EMBED, Out: []ir.Operand{view("residual", task), view(x, task)},
+		In: []ir.Operand{view("token", ir.Index(ir.Int(0))), view(table, upTo(l.m.Vocab), task)}})
+}
+
+func (l *lowerer) linear(n *ir.GraphNode, in string) {
+	rows := n.Shape[0]
+	cols := findBuffer(l.p, in).Numel()
+	order, arg := ir.Rows, 0
+	dtype := ir.F32
+	switch {
+	case l.rotated[n.Name]:
+		order, arg = ir.Pairs, l.m.HeadDim
+	case n.Name == layerPrefix(n.Layer)+"v_proj":
+		dtype = l.m.DType
+	}
+	w := l.weights(n.Name+".weight", n.Weights[0], order, arg, rows, cols)
+	out := n.Name
+	if n.Name == "lm_head" {
+		out = "logits"
+	} else {
+		l.scratch(out, dtype, rows)
+	}
+	l.value[n.Name] = out
+	l.stage(n, out, whole(rows), ir.Op{Code: ir.GEMV, Out: []ir.Operand{view(out, task)},
+		In: []ir.Operand{view(in, upTo(cols)), view(w, task, upTo(cols))}})
+}
+
+// attentionOp is attention of one KV head, the task's: its group of query heads over the rows of the cache below pos,
+// and the row of this step as an operand.
+func attentionOp(m *ir.Model, out, kv, q, k, v string) ir.Op {
+	hd, group := m.HeadDim, m.Heads/m.KVHeads
+	cache := func(isV int) ir.Operand {
+		return view(kv, ir.Index(spanA), ir.Span(ir.Int(0), pos), ir.Index(ir.Int(isV)), upTo(hd))
+	}
+	return ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{view(out, at(spanA, group*hd, 0))},
+		In:     []ir.Operand{view(q, at(spanA, group*hd, 0)), cache(0), cache(1), view(k, at(spanA, hd, 0)), view(v, at(spanA, hd, 0))},
+		Params: append(attentionParams(m), ir.IntParam("row", pos))}
+}
+
+func attentionParams(m *ir.Model) []ir.Param {
+	return []ir.Param{ir.IntParam("head_dim", ir.Int(m.HeadDim)), ir.IntParam("n_heads", ir.Int(m.Heads/m.KVHeads)),
+		ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", 1/math.Sqrt(float64(m.HeadDim)))}
+}

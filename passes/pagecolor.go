@@ -1,0 +1,178 @@
+package passes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+)
+
+// PageColor is the pass that lays exchange buffers onto pages. Two buffers may share a page if every access of one comes
+// before every write of the other; pages are then colours of the interference graph. What comes before what is taken from
+// the unrolled program, so that a family of buffers folds onto one page, or onto two in turn, wherever that is safe.
+var PageColor = Pass{
+	Name:  "pagecolor",
+	Doc:   "lay exchange buffers onto shared pages by colouring their interference graph",
+	After: []string{"assign", "loop"},
+	Run:   runPageColor,
+}
+
+// PageReport says what page colouring saved. Bytes count every copy.
+type PageReport struct {
+	Buffers, Pages          int
+	BytesBefore, BytesAfter int
+}
+
+func (r PageReport) String() string {
+	return fmt.Sprintf("%d exchange buffers on %d pages, %d bytes instead of %d", r.Buffers, r.Pages, r.BytesAfter, r.BytesBefore)
+}
+
+func runPageColor(s *State) error {
+	p := s.Program
+	conflicts, err := interference(p)
+	if err != nil {
+		return err
+	}
+	var slots []slot
+	for _, f := range exchangeFamilies(p) {
+		slots = append(slots, foldFamily(f, p.Config.PageAllocation, conflicts)...)
+	}
+	p.Pages = nil
+	onto := colour(slots, p.Config.PageAllocation, conflicts)
+	s.Pages = PageReport{}
+	for i, sl := range slots {
+		if onto[i] == len(p.Pages) {
+			p.Pages = append(p.Pages, ir.Page{Name: fmt.Sprintf("xchg%d", len(p.Pages)), Space: sl.buf.Space, Layout: sl.buf.Layout})
+		}
+		page := &p.Pages[onto[i]]
+		page.Bytes = max(page.Bytes, sl.buf.Bytes())
+		if sl.first {
+			sl.buf.Pages = nil
+		}
+		sl.buf.Pages = append(sl.buf.Pages, page.Name)
+		s.Pages.Buffers += len(sl.members)
+		s.Pages.BytesBefore += len(sl.members) * sl.buf.Bytes() * max(1, sl.buf.Layout.Copies)
+	}
+	for _, page := range p.Pages {
+		s.Pages.BytesAfter += page.Bytes * max(1, page.Layout.Copies)
+	}
+	s.Pages.Pages = len(p.Pages)
+	return nil
+}
+
+// An exchangeFamily is a buffer or family of exchange buffers, and the indices of its members in the unrolled program.
+type exchangeFamily struct {
+	buf     *ir.Buffer
+	members []int
+}
+
+// exchangeFamilies finds the buffers that are to be laid onto pages. The unrolled program has the members of all buffers
+// in order.
+func exchangeFamilies(p *ir.Program) []exchangeFamily {
+	var out []exchangeFamily
+	next := 0
+	for i := range p.Buffers {
+		b := &p.Buffers[i]
+		f := exchangeFamily{buf: b}
+		for range max(1, b.Count) {
+			f.members = append(f.members, next)
+			next++
+		}
+		if isExchange(b) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func isExchange(b *ir.Buffer) bool {
+	return b.Kind == ir.Activation && b.Space == ir.GlobalScratch && b.Layout.Words()
+}
+
+// A slot is what goes onto one page as a whole: all members of a family, or every other one.
+type slot struct {
+	buf     *ir.Buffer
+	members []int
+	first   bool // of its family
+}
+
+// foldFamily divides a family into as few slots as its members allow: one, two in turn, or one each.
+func foldFamily(f exchangeFamily, allocation string, conflicts func(a, b int) bool) []slot {
+	period := len(f.members)
+	if allocation != "none" {
+		for _, try := range []int{1, 2} {
+			if try < period && !foldConflicts(f.members, try, conflicts) {
+				period = try
+			}
+		}
+	}
+	slots := make([]slot, period)
+	for i, m := range f.members {
+		sl := &slots[i%period]
+		sl.buf, sl.first = f.buf, i%period == 0
+		sl.members = append(sl.members, m)
+	}
+	return slots
+}
+
+func foldConflicts(members []int, period int, conflicts func(a, b int) bool) bool {
+	for i := range members {
+		for j := i % period; j < i; j += period {
+			if conflicts(members[i], members[j]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// colour gives every slot a page, numbered by first use in slot order. Slots are coloured from the largest to the
+// smallest, so that a small buffer fills a page that a large one has already made.
+func colour(slots []slot, allocation string, conflicts func(a, b int) bool) []int {
+	order := make([]int, len(slots))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(slots[j].buf.Bytes(), slots[i].buf.Bytes()) })
+	var pages [][]int
+	colours := make([]int, len(slots))
+	for _, i := range order {
+		fits := func(page []int) bool {
+			return !slices.ContainsFunc(page, func(j int) bool { return !compatible(&slots[i], &slots[j], conflicts) })
+		}
+		k := -1
+		if allocation == defaultPages {
+			k = slices.IndexFunc(pages, fits)
+		}
+		if k < 0 {
+			k = len(pages)
+			pages = append(pages, nil)
+		}
+		pages[k] = append(pages[k], i)
+		colours[i] = k
+	}
+	number := map[int]int{}
+	for i, c := range colours {
+		if _, seen := number[c]; !seen {
+			number[c] = len(number)
+		}
+		colours[i] = number[c]
+	}
+	return colours
+}
+
+// compatible reports whether two slots may share a page.
+func compatible(a, b *slot, conflicts func(a, b int) bool) bool {
+	if a.buf.Layout != b.buf.Layout || a.buf.Space != b.buf.Space {
+		return false
+	}
+	for _, m := range a.members {
+		for _, n := range b.members {
+			if conflicts(m, n) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,44 @@
+package passes
+
+import (
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
+)
+
+// A Pass is one step from checkpoint to scheduled program. After names the passes that must have run before it; those
+// are the reasons for its place in the list, and a test holds the list to them.
+type Pass struct {
+	Name  string
+	Doc   string // one line, as `amkc passes` prints it
+	After []string
+	Run   func(*State) error
+}
+
+// State is what passes read and write. Source and MaxSeq are read by import; Config, Target and MaxSeq are normalised by
+// lower into Program, and passes after lower look at Program only.
+type State struct {
+	Source Source
+	Target *ir.Target
+	Config ir.ScheduleConfig // as the user gave it; Program.Config states every knob
+	MaxSeq int               // positions to compile for; 0: what the model allows, at most DefaultMaxSeq
+
+	Graph    *ir.Graph
+	Consumed []string // tensors of the checkpoint that import accounted for, sorted
+	Program  *ir.Program
+	Pages    PageReport
+	Diags    diag.List // warnings; an error ends the run and is returned
+}
+
+// Source is the model to import.
+type Source struct {
+	Name        string // for Model.Name
+	Config      *checkpoint.Config
+	Weights     *checkpoint.Checkpoint // nil: shapes are taken from the config alone
+	DType       *ir.DType              // of the compiled model; nil: that of the checkpoint
+	AssumeInert []string               // config fields that the user vouches for
+}
+
+// DefaultMaxSeq bounds the positions compiled for when the user names no number: the KV cache is allocated in full, and
+// that of a model with 131072 positions is larger than its weights.
+const DefaultMaxSeq = 4096

@@ -1,0 +1,164 @@
+package passes
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"amkc/passes/checkpoint"
+)
+
+// ropeFields are what rope_parameters and rope_scaling may hold, by type; rope_theta is allowed in both.
+var ropeFields = map[string][]string{
+	"default": {},
+	"llama3":  {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
+}
+
+// rope reads the rotary embedding in either spelling and returns its inverse frequencies, one for each pair of elements.
+func (m *importer) rope(headDim int) []float32 {
+	spelling, params := m.ropeObject()
+	theta := m.ropeTheta(spelling, params)
+	if params == nil {
+		return invFreq(theta, headDim)
+	}
+	kind := m.ropeType(spelling, params)
+	want, ok := ropeFields[kind]
+	if !ok {
+		m.fail(codeRope, spelling, "rope type %q is not modelled; accepted: default, llama3", kind)
+		return nil
+	}
+	for _, key := range params.Keys() {
+		if !slices.Contains(want, key) && !slices.Contains([]string{"rope_theta", "rope_type", "type"}, key) &&
+			!(key == "partial_rotary_factor" && isNumber(1).accept(get(params, key))) {
+			m.fail(codeRope, spelling+"."+key, "is not part of rope type %s, so it may change the model; accepted: %s",
+				kind, strings.Join(append([]string{"rope_type", "rope_theta"}, want...), ", "))
+		}
+	}
+	values := map[string]float64{}
+	for _, key := range want {
+		v, there := params.Get(key)
+		if !there {
+			m.fail(codeRope, spelling+"."+key, "is missing; rope type %s needs %s", kind, strings.Join(want, ", "))
+			continue
+		}
+		values[key] = m.positive(spelling+"."+key, v)
+	}
+	freq := invFreq(theta, headDim)
+	if kind == "llama3" && m.diags.Err() == nil {
+		if !(values["high_freq_factor"] > values["low_freq_factor"]) {
+			m.fail(codeRope, spelling+".high_freq_factor", "is %g; want more than low_freq_factor, %g", values["high_freq_factor"], values["low_freq_factor"])
+			return nil
+		}
+		smoothLlama3(freq, values["factor"], values["low_freq_factor"], values["high_freq_factor"], values["original_max_position_embeddings"])
+	}
+	return freq
+}
+
+// ropeObject returns the object that describes the scaling, and the field it is in. If both fields are there they must
+// say the same.
+func (m *importer) ropeObject() (string, *checkpoint.Object) {
+	var found *checkpoint.Object
+	name := "rope_scaling"
+	for _, field := range []string{"rope_scaling", "rope_parameters"} {
+		v, ok := m.value(field)
+		if !ok {
+			continue
+		}
+		object, ok := v.(*checkpoint.Object)
+		switch {
+		case !ok:
+			m.fail(codeRope, field, "is %s; want an object or null", spell(v))
+		case found != nil && !sameObject(found, object):
+			m.fail(codeRope, field, "and rope_scaling are both there, and differ; want one of them")
+		default:
+			found, name = object, field
+		}
+	}
+	return name, found
+}
+
+func sameObject(a, b *checkpoint.Object) bool {
+	if len(a.Keys()) != len(b.Keys()) {
+		return false
+	}
+	return !slices.ContainsFunc(a.Keys(), func(key string) bool {
+		v, ok := b.Get(key)
+		return !ok || spell(v) != spell(get(a, key))
+	})
+}
+
+func get(o *checkpoint.Object, key string) any {
+	v, _ := o.Get(key)
+	return v
+}
+
+// ropeType reads rope_type, which older configs call type.
+func (m *importer) ropeType(spelling string, params *checkpoint.Object) string {
+	kind := ""
+	for _, key := range []string{"type", "rope_type"} {
+		v, there := params.Get(key)
+		if !there {
+			continue
+		}
+		s, ok := v.(string)
+		if !ok || kind != "" && kind != s {
+			m.fail(codeRope, spelling+"."+key, "is %s; want one rope type, default or llama3", spell(v))
+			return "default"
+		}
+		kind = s
+	}
+	if kind == "" {
+		return "default"
+	}
+	return kind
+}
+
+// ropeTheta reads the base of the frequencies: 10000 unless the config says otherwise.
+func (m *importer) ropeTheta(spelling string, params *checkpoint.Object) float64 {
+	theta := 10000.0
+	outer, there := m.value("rope_theta")
+	if there {
+		theta = m.positive("rope_theta", outer)
+	}
+	if params == nil {
+		return theta
+	}
+	if v, ok := params.Get("rope_theta"); ok {
+		inner := m.positive(spelling+".rope_theta", v)
+		if there && inner != theta {
+			m.fail(codeRope, spelling+".rope_theta", "is %g, but rope_theta is %g; want one of them", inner, theta)
+		}
+		theta = inner
+	}
+	return theta
+}
+
+// invFreq is 1 / theta^(2j/headDim), rounded to float32 after every operation, as PyTorch computes it in float32. The
+// power itself is rounded once, from float64.
+func invFreq(theta float64, headDim int) []float32 {
+	out := make([]float32, headDim/2)
+	for j := range out {
+		e := float32(2*j) / float32(headDim)
+		power := float32(math.Pow(float64(float32(theta)), float64(e)))
+		out[j] = 1 / power
+	}
+	return out
+}
+
+// smoothLlama3 rescales frequencies as Llama 3.1 does: long wavelengths are divided by factor, short ones stay, and
+// those between are blended. Every operation is rounded to float32, in transformers' order; the explicit conversions keep
+// the compiler from fusing a product with a sum. PyTorch divides a number by a tensor as reciprocal times number.
+func smoothLlama3(freq []float32, factor, low, high, context float64) {
+	lowWave, highWave := float32(context/low), float32(context/high)
+	for j, f := range freq {
+		wave := float32(1/f) * float32(2*math.Pi)
+		switch {
+		case wave > lowWave:
+			freq[j] = f / float32(factor)
+		case wave >= highWave:
+			ratio := float32(1/wave) * float32(context)
+			smooth := float32(ratio-float32(low)) / float32(high-low)
+			freq[j] = float32(float32(float32(1-smooth)*f)/float32(factor)) + float32(smooth*f)
+		}
+	}
+}

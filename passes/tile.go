@@ -1,0 +1,227 @@
+package passes
+
+import (
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Tile is the pass that cuts stages into grains: rows of a matrix into tiles of 8, attention into KV heads × context
+// splits. Short and long contexts differ in their splits, so that this pass makes a variant for each interval of positions.
+var Tile = Pass{
+	Name:  "tile",
+	Doc:   "cut stages into grains, and attention into units, with a variant for each interval of positions",
+	After: []string{"fuse"},
+	Run:   runTile,
+}
+
+func runTile(s *State) error {
+	p := s.Program
+	switch {
+	case p.Target == nil:
+		return diag.Errorf(codeTarget, "pass tile", "the number of context splits depends on the SMs; want a target")
+	case len(p.Variants) != 1:
+		return diag.Errorf(codeOrder, "pass tile", "%d variants; want the one that fuse leaves", len(p.Variants))
+	}
+	stages, err := flatStages("tile", &p.Variants[0])
+	if err != nil {
+		return err
+	}
+	for i := range p.Buffers {
+		setTileLayout(p, &p.Buffers[i])
+	}
+	stages, err = tileStages(p, stages)
+	if err != nil {
+		return err
+	}
+	p.Variants = splitPositions(p, stages, p.Variants[0].Counters)
+	prune(p)
+	return nil
+}
+
+// setTileLayout gives matrices and caches the layout that tiles of them are streamed in.
+func setTileLayout(p *ir.Program, b *ir.Buffer) {
+	switch {
+	case b.Kind == ir.Weight && len(b.Shape) == 2:
+		b.Layout.Kind = ir.Tile8x32
+	case b.Kind == ir.KVCache && b.DType.Bits() == 16 && p.Target.TensorCores:
+		b.Layout.Kind = ir.KVBlock16
+	case b.Kind == ir.KVCache:
+		b.Layout.Kind = ir.KVRows16
+	}
+}
+
+// tileStages cuts every whole stage into grains of rows. The head's argmax falls apart into one over each grain, and a
+// stage of its own over their results.
+func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
+	grain := p.Config.Knob("gemv", "rows", 8)
+	var out []*ir.Stage
+	for _, st := range stages {
+		switch {
+		case st.Dist.Kind == ir.Tiled && st.Dist.Grain == 1: // attention is cut into heads already
+		case st.Dist.Kind != ir.Whole:
+			return nil, diag.Errorf(codeOrder, "pass tile", "stage %s is %s; want whole stages as fuse leaves them", st.Name, st.Dist.Kind)
+		default:
+			st.Dist = ir.Dist{Kind: ir.Tiled, Extent: st.Dist.Extent, Grain: grain}
+		}
+		out = append(out, st)
+		if last := &st.Ops[len(st.Ops)-1]; last.Code == ir.ArgMax && st.Signal == stepCounter {
+			out = append(out, splitArgMax(p, st, last, grain))
+		}
+	}
+	return out, nil
+}
+
+const (
+	bestValue, bestIndex, bestCounter = "best.value", "best.index", "best"
+	sampleStage                       = "sample"
+)
+
+// splitArgMax makes the last op of the head a partial one, and returns the stage that chooses among the partial results.
+func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage {
+	tiles := (head.Dist.Extent + grain - 1) / grain
+	p.Buffers = append(p.Buffers,
+		ir.Buffer{Name: bestValue, Kind: ir.Activation, DType: ir.F32, Shape: []int{tiles}, Space: ir.GlobalScratch},
+		ir.Buffer{Name: bestIndex, Kind: ir.Activation, DType: ir.I32, Shape: []int{tiles}, Space: ir.GlobalScratch})
+	next := op.Out[0]
+	mine := ir.Index(spanA.Div(grain))
+	op.Out = []ir.Operand{view(bestValue, mine), view(bestIndex, mine)}
+	op.Params = []ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)}
+	head.Signal = bestCounter
+	return &ir.Stage{Name: sampleStage, Dist: whole(1), Signal: stepCounter, Waits: []ir.Wait{{Counter: bestCounter}},
+		Ops: []ir.Op{{Code: ir.ArgMax, Out: []ir.Operand{next}, In: []ir.Operand{view(bestValue, upTo(tiles)), view(bestIndex, upTo(tiles))}}}}
+}
+
+// splitPositions makes the variants: attention in one piece below split_from, and in splits from there on if there are
+// SMs to spare for them.
+func splitPositions(p *ir.Program, stages []*ir.Stage, counters []ir.Counter) []ir.Variant {
+	last := p.Model.MaxSeq - 1
+	from := p.Config.Knob("attention", "split_from", 0)
+	splits := min(p.Config.Knob("attention", "max_splits", 1), p.Target.SMs/p.Model.KVHeads)
+	var out []ir.Variant
+	if splits <= 1 || from > last {
+		from = last + 1
+	}
+	if from > 0 {
+		out = append(out, newVariant("short", 0, from-1, counters, stages))
+	}
+	if from <= last {
+		split := splitter{p: p, m: &p.Model, splits: splits, block: chunkRows(p)}
+		var long []*ir.Stage
+		for _, st := range stages {
+			if st.Ops[0].Code == ir.ATTENTION {
+				long = append(long, split.stages(st)...)
+				continue
+			}
+			long = append(long, st)
+		}
+		out = append(out, newVariant("long", from, last, counters, long))
+	}
+	return out
+}
+
+// newVariant copies the stages, so that variants can be changed one by one, and declares the counters that are new.
+func newVariant(name string, lo, hi int, counters []ir.Counter, stages []*ir.Stage) ir.Variant {
+	v := ir.Variant{Name: name, Lo: lo, Hi: hi}
+	declared := map[string]bool{}
+	for _, c := range counters {
+		declared[c.Name] = true
+		v.Counters = append(v.Counters, c)
+	}
+	own := make([]*ir.Stage, len(stages))
+	for i, st := range stages {
+		own[i] = cloneStage(st)
+		if !declared[st.Signal] {
+			declared[st.Signal] = true
+			v.Counters = append(v.Counters, ir.Counter{Name: st.Signal})
+		}
+	}
+	setThresholds(own)
+	setStages(&v, own)
+	return v
+}
+
+// chunkRows is how many rows of the cache one chunk of the ring holds, K and V together: 16 to 128, in blocks of 16.
+// Splits take turns at chunks.
+func chunkRows(p *ir.Program) int {
+	m := &p.Model
+	rows := p.Config.Knob("ring", "chunk_bytes", 16384) / m.DType.Bytes(2*((m.HeadDim+15)/16*16))
+	return max(16, min(128, rows/16*16))
+}
+
+// A splitter turns the attention stage of a layer into one over splits and one that combines them.
+type splitter struct {
+	p      *ir.Program
+	m      *ir.Model
+	splits int
+	block  int // rows that go to one split before it is the next one's turn
+}
+
+func (s *splitter) stages(whole *ir.Stage) []*ir.Stage {
+	layer, _ := splitName(whole.Name)
+	prefix := layerPrefix(layer)
+	part := prefix + "part"
+	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
+	units := s.m.KVHeads * s.splits
+	s.p.Buffers = append(s.p.Buffers, ir.Buffer{Name: part, Kind: ir.Activation, DType: ir.F32,
+		Shape: []int{units, group, hd + 2}, Space: ir.GlobalScratch})
+	partial := &ir.Stage{Name: part, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1}, Waits: whole.Waits, Signal: part,
+		Ops: s.partialOps(prefix, part)}
+	combine := s.combine(prefix, part, whole)
+	return []*ir.Stage{partial, combine}
+}
+
+// partialOps are those of one unit: a split of one KV head. The row of this step belongs to the split whose turn it is.
+func (s *splitter) partialOps(prefix, part string) []ir.Op {
+	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
+	kAt := s.m.Heads * hd
+	vAt := kAt + s.m.KVHeads*hd
+	head, share := spanA.Div(s.splits), spanA.Mod(s.splits)
+	qkv, kv := prefix+"qkv", prefix+"kv"
+	rows := func(lo, hi ir.Expr, isV int) ir.Operand {
+		return view(kv, ir.Index(head), ir.Share(lo, hi, s.block, share, s.splits), ir.Index(ir.Int(isV)), upTo(hd))
+	}
+	row := func(offset int) ir.Operand { return view(qkv, at(head, hd, offset)) }
+	attention := ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{view(part, ir.Index(spanA), upTo(group), upTo(hd+2))},
+		In: []ir.Operand{view(qkv, at(head, group*hd, 0)), rows(ir.Int(0), pos, 0), rows(ir.Int(0), pos, 1), row(kAt), row(vAt)},
+		Params: append(attentionParams(s.m), ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", pos),
+			ir.IntParam("block", ir.Int(s.block)), ir.IntParam("part", share), ir.IntParam("parts", ir.Int(s.splits)))}
+	ops := []ir.Op{attention}
+	for isV, offset := range []int{kAt, vAt} {
+		ops = append(ops, ir.Op{Code: ir.KVAppend, Out: []ir.Operand{rows(pos, pos.Add(ir.Int(1)), isV)}, In: []ir.Operand{row(offset)}})
+	}
+	return ops
+}
+
+// combine sums the splits, each unit a piece of one query head.
+func (s *splitter) combine(prefix, part string, whole *ir.Stage) *ir.Stage {
+	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
+	width := pieceWidth(hd, s.m.Heads, s.p.Target.SMs)
+	perHead := hd / width
+	units := ir.Span(spanA.Div(perHead*group).Mul(s.splits), spanA.Div(perHead*group).Add(ir.Int(1)).Mul(s.splits))
+	headInGroup, piece := ir.Index(spanA.Div(perHead).Mod(group)), at(spanA.Mod(perHead), width, 0)
+	if group == 1 {
+		headInGroup = ir.Index(ir.Int(0))
+	}
+	if perHead == 1 {
+		piece = upTo(hd)
+	}
+	return &ir.Stage{Name: whole.Name, Dist: ir.Dist{Kind: ir.Tiled, Extent: s.m.Heads * perHead, Grain: 1},
+		Waits: []ir.Wait{{Counter: part}}, Signal: whole.Signal,
+		Ops: []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(prefix+"attn", at(spanA, width, 0))},
+			In:     []ir.Operand{view(part, units, headInGroup, piece), view(part, units, headInGroup, ir.Span(ir.Int(hd), ir.Int(hd+2)))},
+			Params: []ir.Param{ir.IntParam("splits", ir.Int(s.splits))}}}}
+}
+
+// pieceWidth is how many elements of a head one combining unit takes: the fewest, in eights, that leave no SM with a
+// second unit, or else the most. A head that is no multiple of 8 is not cut.
+func pieceWidth(headDim, heads, sms int) int {
+	if headDim%8 != 0 {
+		return headDim
+	}
+	for w := 8; w < headDim; w += 8 {
+		if headDim%w == 0 && heads*(headDim/w) <= sms {
+			return w
+		}
+	}
+	return headDim
+}
