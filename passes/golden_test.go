@@ -1,0 +1,123 @@
+package passes
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/passes/checkpoint"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens")
+
+// pipeline is the order of the passes; compiler/pipeline.go has it with its reasons.
+var pipeline = []Pass{Import, Lower, Fuse, Tile, Assign, Loop, PageColor, Exchange}
+
+// toyTarget is small enough that a golden can be read.
+func toyTarget(sms int) *ir.Target {
+	return &ir.Target{Name: "toy", Arch: "sm_90a", SMs: sms, SMemOptin: 232448, L2Bytes: 1 << 20, HBMBytes: 1 << 30,
+		HBMGBs: 100, BulkCopy: true, AsyncCopy: true, TensorCores: true}
+}
+
+// openConfig writes a config.json and opens the directory it is in.
+func openConfig(t testing.TB, config string) *checkpoint.Config {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644))
+	c, err := checkpoint.OpenConfig(dir)
+	require.NoError(t, err)
+	return c
+}
+
+// lowered runs the passes up to and including the one named.
+func lowered(t testing.TB, s *State, last string) *State {
+	for _, p := range pipeline {
+		require.NoError(t, p.Run(s), p.Name)
+		if p.Name == last {
+			return s
+		}
+	}
+	t.Fatalf("no pass %s", last)
+	return nil
+}
+
+const tinyConfig = `{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32, "intermediate_size": 40,
+	"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 60,
+	"max_position_embeddings": 64, "tie_word_embeddings": true, "torch_dtype": "bfloat16"}`
+
+const plainConfig = `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 1,
+	"num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 17, "max_position_embeddings": 16, "torch_dtype": "float32"}`
+
+// goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long contexts;
+// or one layer of float32, sizes that are no multiple of a tile, and an explicit schedule.
+func goldenCases(t testing.TB) map[string]*State {
+	return map[string]*State{
+		"tiny": {Source: Source{Name: "tiny", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
+		"plain": {Source: Source{Name: "plain", Config: openConfig(t, plainConfig)}, Target: toyTarget(4),
+			Config: ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: map[string]int{"qkv": 1, "attn": 2, "lm_head": 3}},
+				Tiling: map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1}, "attention": {"max_splits": 1}}, PageAllocation: "linear"}},
+	}
+}
+
+// Each pass turns its .in.amk into its .out.amk, having seen nothing but that file. What goes in is what the passes before
+// it make.
+func TestGoldens(t *testing.T) {
+	for name, s := range goldenCases(t) {
+		for _, p := range pipeline {
+			base := filepath.Join("testdata", p.Name, name)
+			var before []byte
+			if s.Program != nil {
+				before = ir.Print(s.Program)
+			}
+			require.NoError(t, p.Run(s), "%s %s", p.Name, name)
+			if s.Program == nil {
+				continue
+			}
+			after := ir.Print(s.Program)
+			if *update {
+				require.NoError(t, os.MkdirAll(filepath.Dir(base), 0o755))
+				require.NoError(t, os.WriteFile(base+".out.amk", after, 0o644))
+				if before != nil {
+					require.NoError(t, os.WriteFile(base+".in.amk", before, 0o644))
+				}
+			}
+			want, err := os.ReadFile(base + ".out.amk")
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(after), "%s; go test ./passes -update rewrites the goldens", base)
+			if p.Name == "lower" {
+				continue // its input is a graph
+			}
+			in, err := os.ReadFile(base + ".in.amk")
+			require.NoError(t, err)
+			parsed, err := ir.Parse(in, base+".in.amk")
+			require.NoError(t, err)
+			alone := &State{Program: parsed}
+			require.NoError(t, p.Run(alone), base)
+			require.Equal(t, string(want), string(ir.Print(alone.Program)), "%s, run on the file alone", base)
+			require.NoError(t, ir.Check(alone.Program).Err(), base)
+		}
+	}
+}
+
+// A pass that is given what it does not expect says so.
+func TestPassesRefuseForeignPrograms(t *testing.T) {
+	stage := map[string]string{"fuse": "exchange", "tile": "exchange", "assign": "exchange", "loop": "exchange"}
+	for _, p := range pipeline[2:] {
+		after, ok := stage[p.Name]
+		if !ok {
+			continue
+		}
+		s := lowered(t, goldenCases(t)["tiny"], after)
+		require.ErrorContains(t, p.Run(s), "AMK2011", p.Name)
+	}
+	s := lowered(t, goldenCases(t)["tiny"], "lower")
+	require.ErrorContains(t, Assign.Run(s), "AMK2011", "assign before tile")
+	require.ErrorContains(t, PageColor.Run(s), "AMK2011", "pagecolor before assign")
+	s = lowered(t, goldenCases(t)["tiny"], "lower")
+	setStages(&s.Program.Variants[0], nil)
+	require.ErrorContains(t, Fuse.Run(s), "AMK2011", "no stages")
+}

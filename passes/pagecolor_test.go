@@ -1,0 +1,162 @@
+package passes
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// A reach is the closure of what comes before what, by definition and without shortcuts: the queue order of an SM, and an
+// edge from each writer of a word to each task that reads that word and waits for the counter that the writer signals.
+type reach struct {
+	flat   *ir.Flat
+	before []*big.Int // tasks before each task
+}
+
+func newReach(f *ir.Flat, pos int) *reach {
+	r := &reach{flat: f}
+	queue := map[int]int{}
+	writers := map[int]map[[4]int][]int{} // buffer -> element -> tasks
+	for t := range f.Tasks {
+		task := &f.Tasks[t]
+		set := new(big.Int)
+		after := func(u int) {
+			set.Or(set, r.before[u])
+			set.SetBit(set, u, 1)
+		}
+		if u, ok := queue[task.SM]; ok {
+			after(u)
+		}
+		queue[task.SM] = t
+		accesses := task.Footprint(nil)
+		for _, a := range accesses {
+			if a.Write || !f.Buffers[a.Buf].Layout.Words() {
+				continue
+			}
+			eachElement(a.Dims, pos, func(e [4]int) {
+				for _, u := range writers[a.Buf][e] {
+					for _, w := range task.Waits {
+						if w.Counter == f.Tasks[u].Signal && set.Bit(u) == 0 {
+							after(u)
+						}
+					}
+				}
+			})
+		}
+		r.before = append(r.before, set)
+		for _, a := range accesses {
+			if a.Write && f.Buffers[a.Buf].Layout.Words() {
+				eachElement(a.Dims, pos, func(e [4]int) {
+					if writers[a.Buf] == nil {
+						writers[a.Buf] = map[[4]int][]int{}
+					}
+					writers[a.Buf][e] = append(writers[a.Buf][e], t)
+				})
+			}
+		}
+	}
+	return r
+}
+
+// touching lists the tasks that access a buffer, and those that write it.
+func (r *reach) touching(buf int) (all, writing []int) {
+	for t := range r.flat.Tasks {
+		for _, a := range r.flat.Tasks[t].Footprint(nil) {
+			if a.Buf == buf {
+				all = append(all, t)
+				if a.Write {
+					writing = append(writing, t)
+				}
+			}
+		}
+	}
+	return all, writing
+}
+
+func (r *reach) precedes(a, b int) bool {
+	all, _ := r.touching(a)
+	_, writing := r.touching(b)
+	for _, t := range all {
+		for _, u := range writing {
+			if r.before[u].Bit(t) == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Buffers on one page are ordered by the definition, and the clocks say of every two buffers what the definition says.
+func TestPagesAgainstTheDefinition(t *testing.T) {
+	shared, apart := 0, 0
+	for seed := range uint64(12) {
+		s := sample(t, rand.New(rand.NewPCG(seed, 3)))
+		lowered(t, s, "pagecolor")
+		conflicts, err := interference(s.Program)
+		require.NoError(t, err)
+		page := map[[2]int]bool{} // pairs of buffers on one page
+		safe := map[[2]int]bool{}
+		for i := range s.Program.Variants {
+			v := &s.Program.Variants[i]
+			f, diags := ir.Unroll(s.Program, v)
+			require.NoError(t, diags.Err())
+			r := newReach(f, v.Hi)
+			for a := range f.Buffers {
+				for b := range a {
+					if !f.Buffers[a].Layout.Words() || !f.Buffers[b].Layout.Words() {
+						continue
+					}
+					key := [2]int{a, b}
+					if _, seen := safe[key]; !seen {
+						safe[key] = true
+					}
+					safe[key] = safe[key] && (r.precedes(a, b) || r.precedes(b, a))
+					page[key] = f.Buffers[a].Pages[0] == f.Buffers[b].Pages[0]
+				}
+			}
+		}
+		for key, ok := range safe {
+			require.Equal(t, !ok, conflicts(key[0], key[1]), "seed %d buffers %v", seed, key)
+			if page[key] {
+				require.True(t, ok, "seed %d: buffers %v share a page", seed, key)
+				shared++
+			}
+			if !ok {
+				apart++
+			}
+		}
+	}
+	require.Positive(t, shared)
+	require.Positive(t, apart)
+}
+
+// Each allocation folds further than the one before it, and every buffer has a page that holds it.
+func TestAllocations(t *testing.T) {
+	var pages []int
+	for _, allocation := range []string{"none", "linear", "graph_color"} {
+		s := goldenCases(t)["tiny"]
+		s.Config.PageAllocation = allocation
+		lowered(t, s, "exchange")
+		size := map[string]ir.Page{}
+		for _, p := range s.Program.Pages {
+			size[p.Name] = p
+		}
+		for i := range s.Program.Buffers {
+			b := &s.Program.Buffers[i]
+			require.Equal(t, isExchange(b), len(b.Pages) > 0, b.Name)
+			for _, name := range b.Pages {
+				require.GreaterOrEqual(t, size[name].Bytes, b.Bytes(), b.Name)
+				require.Equal(t, b.Layout, size[name].Layout, b.Name)
+			}
+		}
+		pages = append(pages, s.Pages.Pages)
+		require.Equal(t, len(s.Program.Pages), s.Pages.Pages)
+		require.Equal(t, 15, s.Pages.Buffers, "2 layers of 5 vectors and a partial, x once more, and the two of best")
+	}
+	require.Equal(t, []int{15, 8, 5}, pages)
+	require.Equal(t, "15 exchange buffers on 5 pages, 1 bytes instead of 2", PageReport{15, 5, 2, 1}.String())
+}
