@@ -7,8 +7,10 @@ var (
 	CodeText = diag.New("AMK3001", "program text cannot be parsed", `
 The native text form (.amk) has one entity a line. The message says what was found at that line and column, and what
 would be accepted there. docs/ir.md has the grammar.`)
-	CodeJSON = diag.New("AMK3002", "program JSON cannot be parsed", `
-The native JSON form is an object with "ir_version" 1.x. The message names the field and what would be accepted.`)
+	CodeJSON = diag.New("AMK3002", "JSON of a program or a configuration cannot be parsed", `
+The native JSON form is an object with "ir_version" 1.x; a configuration is an object with the seven fields of
+ScheduleConfig. Fields that are unknown, or given twice, are errors. The message names the field and what would be
+accepted; docs/ir.md has the schema.`)
 	CodeVersion = diag.New("AMK3003", "program of a foreign major version", `
 The reader accepts its own major version only: a newer one may mean things that this amkc does not know. Recompile the
 model, or use the amkc that wrote the file.`)
@@ -21,6 +23,23 @@ Each opcode takes a fixed range of operand counts and a fixed set of parameters.
 Shapes have one to four positive dimensions; a view names as many ranges as its buffer has dimensions; a variant covers a
 non-empty interval of positions; a distribution has a positive extent, grain and number of SMs.`)
 	CodeSize = diag.New("AMK3013", "program larger than the stated budget", `
-A program is unrolled before it is proved. Unrolling stops at 4,000,000 tasks and 1,000,000 buffers: what cannot be
-looked at in full is refused, never checked less.`)
+A program is unrolled before it is proved. Unrolling stops at 4,000,000 tasks, 1,000,000 buffers and 16,000,000 ops and
+views: what cannot be looked at in full is refused, never checked less. Buffers and pages stop at 2^48 bytes.`)
+	CodeTemp = diag.New("AMK3020", "temporary misused", `
+A temporary such as %y is a value of one task. An op of the stage writes it, once and without ranges, before another op
+of the same stage reads it. Example of what is refused:
+
+    L{i}.h[a:b] = ADD(residual[a:b], %y)
+    %y = GEMV_TILE(L{i}.attn[0:256], L{i}.o.weight[a:b,0:256])
+
+Put the op that writes the temporary first, or give the second value a name of its own.`)
+	CodeSync = diag.New("AMK3021", "malformed wait or signal", `
+Each task adds 1 to exactly one counter when it is done, so that every stage has a signal. A wait names a counter, once,
+with a threshold of 1 or more; a threshold of 0 would order nothing.`)
+	CodePage = diag.New("AMK3022", "buffer that its page cannot hold", `
+A page is a slot of scratch memory that several buffers use in turn, each from offset 0. The pages that a buffer names
+must exist, lie in the buffer's space, have its layout with as many copies, and have at least its bytes.`)
+	CodeVariants = diag.New("AMK3023", "variants do not cover the positions", `
+The variants of a program cover the positions 0 to max_seq-1, each position once, in ascending order: the first starts
+at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1.`)
 )

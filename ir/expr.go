@@ -1,13 +1,10 @@
 package ir
 
-import (
-	"fmt"
-	"strconv"
-)
+import "strconv"
 
 // Expr is an integer expression over the symbols of its context: `pos` (the position being decoded) and, inside a
-// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it). Operations are +, -, multiplication,
-// floor division and modulus by positive constants, min and max. The zero Expr is the constant 0.
+// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it). Operations
+// are +, -, multiplication, floor division and modulus by positive constants, min and max. The zero Expr is the constant 0.
 type Expr struct {
 	op   exprOp
 	k    int // constant operand, or symbol index
@@ -51,6 +48,9 @@ func (e Expr) IsConst() (int, bool) { return e.k, e.op == exprConst }
 
 // Add returns e + f.
 func (e Expr) Add(f Expr) Expr {
+	if m, ok := e.IsConst(); ok && m == 0 {
+		return f
+	}
 	if n, ok := f.IsConst(); ok {
 		if m, ok := e.IsConst(); ok {
 			return Int(satAdd(m, n))
@@ -228,43 +228,39 @@ func (e Expr) Equal(f Expr) bool {
 }
 
 // String prints e so that ParseExpr reads it back.
-func (e Expr) String() string {
+func (e Expr) String() string { return string(e.append(nil)) }
+
+func (e Expr) append(dst []byte) []byte {
 	switch e.op {
 	case exprConst:
-		return strconv.Itoa(e.k)
+		return strconv.AppendInt(dst, int64(e.k), 10)
 	case exprSym:
-		return enumName(symNames[:], e.k)
+		return append(dst, enumName(symNames[:], e.k)...)
 	case exprAdd:
-		return e.x.String() + "+" + e.y.operand()
+		return e.y.appendTight(append(e.x.append(dst), '+'))
 	case exprSub:
-		return e.x.String() + "-" + e.y.operand()
+		return e.y.appendTight(append(e.x.append(dst), '-'))
 	case exprMul:
-		return fmt.Sprintf("%s*%s", e.x.factor(), Int(e.k).operand())
+		return Int(e.k).appendTight(append(e.x.appendTight(dst), '*'))
 	case exprDiv:
-		return fmt.Sprintf("%s/%d", e.x.factor(), e.k)
+		return strconv.AppendInt(append(e.x.appendTight(dst), '/'), int64(e.k), 10)
 	case exprMod:
-		return fmt.Sprintf("%s%%%d", e.x.factor(), e.k)
-	case exprMin:
-		return fmt.Sprintf("min(%s,%s)", e.x, e.y)
-	default:
-		return fmt.Sprintf("max(%s,%s)", e.x, e.y)
+		return strconv.AppendInt(append(e.x.appendTight(dst), '%'), int64(e.k), 10)
 	}
+	name := "min("
+	if e.op == exprMax {
+		name = "max("
+	}
+	return append(e.y.append(append(e.x.append(append(dst, name...)), ',')), ')')
 }
 
-// operand prints e as the right side of + or -: sums and negative constants need brackets.
-func (e Expr) operand() string {
+// appendTight prints e as the right side of + or -, or the left side of *, / or %: sums and negative constants need
+// brackets; a chain of *, / and % binds to the left and needs none.
+func (e Expr) appendTight(dst []byte) []byte {
 	if e.op == exprAdd || e.op == exprSub || e.op == exprConst && e.k < 0 {
-		return "(" + e.String() + ")"
+		return append(e.append(append(dst, '(')), ')')
 	}
-	return e.String()
-}
-
-// factor prints e as the left side of *, / or %: these bind to the left, so that a chain needs no brackets.
-func (e Expr) factor() string {
-	if e.op == exprAdd || e.op == exprSub || e.op == exprConst && e.k < 0 {
-		return "(" + e.String() + ")"
-	}
-	return e.String()
+	return e.append(dst)
 }
 
 func floorDiv(x, k int) int {

@@ -5,26 +5,52 @@ import (
 	"strconv"
 )
 
-// maxExprDepth bounds nesting, so that hostile input cannot exhaust the stack.
-const maxExprDepth = 64
+// Limits of one expression. They keep hostile input from exhausting the stack, here or in a walk over the result, and
+// leave two orders of magnitude above what a compiled program holds.
+const (
+	maxExprDepth = 64
+	maxExprOps   = 256
+)
 
 // ParseExpr reads the form that Expr.String prints: integers, pos, a, b, sm, + - * / %, min(,), max(,) and brackets.
 // The right side of *, / and % must be an integer constant, positive for / and %.
 func ParseExpr(s string) (Expr, error) {
 	p := exprParser{s: s}
 	e, err := p.sum(0)
-	if err != nil {
-		return Expr{}, err
+	if err == nil && p.i != len(s) {
+		err = p.fail("unexpected %s", clip(s[p.i:]))
 	}
-	if p.i != len(s) {
-		return Expr{}, fmt.Errorf("expression %q: unexpected %q at offset %d", s, s[p.i:], p.i)
+	if err != nil {
+		return Expr{}, fmt.Errorf("expression %s, at offset %d: %w", clip(s), err.off, err)
 	}
 	return e, nil
 }
 
+// A syntaxError is a complaint about a string at a byte offset.
+type syntaxError struct {
+	off int
+	msg string
+}
+
+func (e *syntaxError) Error() string { return e.msg }
+
+// clip quotes s for a message and shortens it when it is long.
+func clip(s string) string {
+	const most = 40
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
 type exprParser struct {
-	s string
-	i int
+	s   string
+	i   int
+	ops int // operators read so far
+}
+
+func (p *exprParser) fail(format string, args ...any) *syntaxError {
+	return &syntaxError{p.i, fmt.Sprintf(format, args...)}
 }
 
 func (p *exprParser) peek() byte {
@@ -34,11 +60,22 @@ func (p *exprParser) peek() byte {
 	return 0
 }
 
-func (p *exprParser) sum(depth int) (Expr, error) {
+// operator consumes an operator and counts it against the limit.
+func (p *exprParser) operator() *syntaxError {
+	if p.ops++; p.ops > maxExprOps {
+		return p.fail("more than %d operators in one expression", maxExprOps)
+	}
+	p.i++
+	return nil
+}
+
+func (p *exprParser) sum(depth int) (Expr, *syntaxError) {
 	e, err := p.product(depth)
 	for err == nil && (p.peek() == '+' || p.peek() == '-') {
 		op := p.peek()
-		p.i++
+		if err = p.operator(); err != nil {
+			break
+		}
 		var f Expr
 		if f, err = p.product(depth); err == nil {
 			if op == '+' {
@@ -51,18 +88,20 @@ func (p *exprParser) sum(depth int) (Expr, error) {
 	return e, err
 }
 
-func (p *exprParser) product(depth int) (Expr, error) {
+func (p *exprParser) product(depth int) (Expr, *syntaxError) {
 	e, err := p.atom(depth)
 	for err == nil && (p.peek() == '*' || p.peek() == '/' || p.peek() == '%') {
 		op := p.peek()
-		p.i++
+		if err = p.operator(); err != nil {
+			break
+		}
 		var f Expr
 		if f, err = p.atom(depth); err != nil {
 			break
 		}
 		k, ok := f.IsConst()
 		if !ok || op != '*' && k <= 0 {
-			return e, fmt.Errorf("expression %q: the right side of %c must be a constant, positive for / and %%", p.s, op)
+			return e, p.fail("the right side of %c must be a constant, positive for / and %%", op)
 		}
 		switch op {
 		case '*':
@@ -76,9 +115,9 @@ func (p *exprParser) product(depth int) (Expr, error) {
 	return e, err
 }
 
-func (p *exprParser) atom(depth int) (Expr, error) {
+func (p *exprParser) atom(depth int) (Expr, *syntaxError) {
 	if depth > maxExprDepth {
-		return Expr{}, fmt.Errorf("expression nested deeper than %d", maxExprDepth)
+		return Expr{}, p.fail("expression nested deeper than %d", maxExprDepth)
 	}
 	start := p.i
 	switch c := p.peek(); {
@@ -95,8 +134,8 @@ func (p *exprParser) atom(depth int) (Expr, error) {
 			p.i++
 		}
 		n, err := strconv.Atoi(p.s[start:p.i])
-		if err != nil || abs(n) > satMax {
-			return Expr{}, fmt.Errorf("expression %q: bad integer %q", p.s, p.s[start:p.i])
+		if err != nil || n > satMax || n < -satMax {
+			return Expr{}, &syntaxError{start, "bad integer " + clip(p.s[start:p.i])}
 		}
 		return Int(n), nil
 	}
@@ -110,7 +149,15 @@ func (p *exprParser) atom(depth int) (Expr, error) {
 		}
 	}
 	if word != "min" && word != "max" {
-		return Expr{}, fmt.Errorf("expression %q: unexpected %q at offset %d, want a number, pos, a, b, sm, min or max", p.s, p.s[start:], start)
+		return Expr{}, &syntaxError{start, fmt.Sprintf("unexpected %s, want a number, pos, a, b, sm, min or max", clip(p.s[start:]))}
+	}
+	return p.choice(word, depth)
+}
+
+// choice reads the brackets of min or max.
+func (p *exprParser) choice(word string, depth int) (Expr, *syntaxError) {
+	if p.ops++; p.ops > maxExprOps {
+		return Expr{}, p.fail("more than %d operators in one expression", maxExprOps)
 	}
 	if err := p.expect('('); err != nil {
 		return Expr{}, err
@@ -132,9 +179,9 @@ func (p *exprParser) atom(depth int) (Expr, error) {
 	return e.Max(f), err
 }
 
-func (p *exprParser) expect(c byte) error {
+func (p *exprParser) expect(c byte) *syntaxError {
 	if p.peek() != c {
-		return fmt.Errorf("expression %q: want %q at offset %d", p.s, c, p.i)
+		return p.fail("want %q, found %s", c, clip(p.s[p.i:]))
 	}
 	p.i++
 	return nil

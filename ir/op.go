@@ -63,8 +63,12 @@ func (r Range) Elements(dst []int, pos int) []int {
 		return dst
 	}
 	part := r.Part.At(pos)
-	for e := lo; e < hi; e++ {
-		if floorDiv(e, r.Block)%r.Parts == part {
+	if !r.holds(part) {
+		return dst
+	}
+	period := satMul(r.Block, r.Parts)
+	for base := satAdd(satMul(floorDiv(lo, period), period), satMul(part, r.Block)); base < hi; base = satAdd(base, period) {
+		for e := max(lo, base); e < min(hi, satAdd(base, r.Block)); e++ {
 			dst = append(dst, e)
 		}
 	}
@@ -78,16 +82,24 @@ func (r Range) Len(pos int) int {
 		return 0
 	}
 	if !r.Shared() {
-		return hi - lo
+		return satAdd(hi, -lo)
 	}
-	return r.shareBelow(hi, pos) - r.shareBelow(lo, pos)
+	part := r.Part.At(pos)
+	if !r.holds(part) {
+		return 0
+	}
+	return r.shareBelow(hi, part) - r.shareBelow(lo, part)
 }
 
-// shareBelow counts the elements of the part in [0, n).
-func (r Range) shareBelow(n, pos int) int {
-	part, period := r.Part.At(pos), r.Block*r.Parts
-	whole, rest := floorDiv(n, period), n-floorDiv(n, period)*period
-	return whole*r.Block + max(0, min(r.Block, rest-part*r.Block))
+// holds reports whether there is such a part; a share of no block or with a part outside [0, Parts) is empty.
+func (r Range) holds(part int) bool { return r.Block > 0 && part >= 0 && part < r.Parts }
+
+// shareBelow counts the elements of the part in [0, n), or minus those in [n, 0).
+func (r Range) shareBelow(n, part int) int {
+	period := satMul(r.Block, r.Parts)
+	whole := floorDiv(n, period)
+	rest := satAdd(n, -satMul(whole, period))
+	return satAdd(satMul(whole, r.Block), max(0, min(r.Block, satAdd(rest, -satMul(part, r.Block)))))
 }
 
 // Param is a scalar parameter: an integer expression or a float.

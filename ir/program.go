@@ -1,5 +1,7 @@
 package ir
 
+import "fmt"
+
 // Version is the version of the native forms, text and JSON. A reader refuses another major version.
 const Version = "1.0"
 
@@ -215,6 +217,39 @@ type Dist struct {
 
 // TaskSpan is one task of an explicit distribution; SM -1 means unassigned.
 type TaskSpan struct{ SM, A, B int }
+
+// insane says why Tasks cannot be called on the distribution, or nothing.
+func (d *Dist) insane() string {
+	if d.Kind == Explicit {
+		for _, t := range d.Spans {
+			if t.SM < -1 || t.SM >= MaxSMs || t.A < 0 || t.B < t.A {
+				return fmt.Sprintf("task on SM %d with the span [%d, %d), want an SM below %d or -1, and a span from 0 on", t.SM, t.A, t.B, MaxSMs)
+			}
+		}
+		return ""
+	}
+	if d.Extent < 0 || d.Extent > MaxTasks*64 || d.Grain < 0 || d.SMs < 0 || d.SMs > MaxSMs {
+		return fmt.Sprintf("distribution with extent %d, grain %d, %d SMs, want none negative, an extent of at most %d and at most %d SMs",
+			d.Extent, d.Grain, d.SMs, MaxTasks*64, MaxSMs)
+	}
+	return ""
+}
+
+// NumTasks returns the number of tasks, the same in every iteration (Spread: at most; it leaves empty spans out).
+func (d *Dist) NumTasks() int {
+	switch d.Kind {
+	case Explicit:
+		return len(d.Spans)
+	case Whole:
+		return 1
+	case Tiled:
+		return (d.Extent + max(1, d.Grain) - 1) / max(1, d.Grain)
+	case ByUnit:
+		return d.Extent
+	default:
+		return max(1, d.SMs)
+	}
+}
 
 // Tasks returns the tasks of the distribution in iteration i, ordered by span.
 func (d *Dist) Tasks(i int) []TaskSpan {

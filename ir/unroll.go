@@ -1,34 +1,35 @@
 package ir
 
 import (
-	"fmt"
+	"slices"
 
 	"amkc/ir/diag"
 )
 
-// Budgets of Unroll. They bound memory whatever a file asks for; Llama-3.1-8B needs some 25,000 tasks.
+// Budgets of Unroll. They bound time and memory whatever a file asks for. Llama-3.1-8B on 132 SMs has some 25,000 tasks
+// and 100,000 ops in them.
 const (
 	MaxTasks   = 4_000_000
 	MaxBuffers = 1_000_000
+	MaxSMs     = 1 << 16
+	MaxViews   = 16_000_000 // ops of all tasks, views of all stages, and ranges that had to be bound
 )
 
-// Unroll turns variant v of the program into its flat form. The flat form is returned only if there is no error.
+// Unroll turns variant v of the program into its flat form. The flat form is returned only if there is no error. Tasks
+// share what is equal in them: callers read it and change nothing.
 func Unroll(p *Program, v *Variant) (*Flat, diag.List) {
-	u := unroller{flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi}, buffers: map[string]int{}, counters: map[string]int{}}
-	if p.Target != nil {
-		u.flat.SMs = p.Target.SMs
-	}
-	u.flat.Pages = p.Pages
+	u := newUnroller(p, v)
 	u.expandBuffers(p.Buffers)
 	u.expandCounters(v.Counters)
 	for _, n := range v.Body {
 		switch n := n.(type) {
 		case *Stage:
-			u.stage(n, 0)
+			u.stage(n, 0, new(binding))
 		case *Loop:
-			for i := n.First; i < n.First+n.Count && len(u.diags) < maxUnrollErrors; i++ {
-				for _, s := range n.Body {
-					u.stage(s, i)
+			bound := make([]binding, len(n.Body))
+			for k := 0; k < n.Count && len(n.Body) > 0 && !u.stop(); k++ {
+				for b, s := range n.Body {
+					u.stage(s, n.First+k, &bound[b])
 				}
 			}
 		}
@@ -39,6 +40,18 @@ func Unroll(p *Program, v *Variant) (*Flat, diag.List) {
 	return u.flat, u.diags
 }
 
+func newUnroller(p *Program, v *Variant) *unroller {
+	u := &unroller{flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi}, buffers: map[string]int{}, counters: map[string]int{}}
+	if p.Target != nil {
+		u.flat.SMs = p.Target.SMs
+		if u.flat.SMs < 1 || u.flat.SMs > MaxSMs {
+			u.fail(CodeSize, "target "+p.Target.Name, "has %d SMs, want 1 to %d", u.flat.SMs, MaxSMs)
+		}
+	}
+	u.flat.Pages = p.Pages
+	return u
+}
+
 // maxUnrollErrors stops a hostile file from producing a diagnostic per task.
 const maxUnrollErrors = 50
 
@@ -47,8 +60,16 @@ type unroller struct {
 	buffers  map[string]int
 	counters map[string]int
 	diags    diag.List
-	tooLarge bool
+	views    int  // spent of MaxViews
+	tooLarge bool // a budget is spent, and that has been said
 }
+
+// stop reports whether going on would add nothing.
+func (u *unroller) stop() bool { return u.tooLarge || len(u.diags) >= maxUnrollErrors }
+
+// A binding holds a stage's ops bound to each of its spans. In every iteration of a loop the k-th span is the same and
+// only its SM differs, so that the ops are bound once unless one mentions it.
+type binding struct{ ops [][]Op }
 
 func (u *unroller) fail(code *diag.Code, pos, format string, args ...any) {
 	if len(u.diags) < maxUnrollErrors {
@@ -115,68 +136,167 @@ func (u *unroller) expandCounters(counters []Counter) {
 	}
 }
 
+// spend takes n from the budget of views, and reports whether it was there.
+func (u *unroller) spend(stage string, n int) bool {
+	if u.tooLarge {
+		return false
+	}
+	if u.views = satAdd(u.views, n); u.views > MaxViews {
+		u.fail(CodeSize, "stage "+stage, "the tasks of the program have more than %d ops and views", MaxViews)
+		u.tooLarge = true
+	}
+	return !u.tooLarge
+}
+
 // stage appends the tasks of one stage in iteration i.
-func (u *unroller) stage(s *Stage, i int) {
+func (u *unroller) stage(s *Stage, i int, bound *binding) {
+	if u.stop() {
+		return
+	}
 	name, err := Resolve(s.Name, i)
 	if err != nil {
 		u.fail(CodeName, "stage "+s.Name, "%v", err)
 		return
 	}
-	if s.Dist.Kind != Explicit && (s.Dist.Extent < 0 || s.Dist.Extent > MaxTasks*64 || s.Dist.Grain < 0 || s.Dist.SMs < 0 || s.Dist.SMs > 1<<16) {
-		u.fail(CodeShape, "stage "+name, "distribution with extent %d, grain %d, %d SMs", s.Dist.Extent, s.Dist.Grain, s.Dist.SMs)
+	if why := s.Dist.insane(); why != "" {
+		u.fail(CodeShape, "stage "+name, "%s", why)
 		return
 	}
-	spans := s.Dist.Tasks(i)
-	if len(u.flat.Tasks)+len(spans) > MaxTasks {
-		if !u.tooLarge {
-			u.fail(CodeSize, "stage "+name, "the program has more than %d tasks", MaxTasks)
-		}
+	tasks, views := s.Dist.NumTasks(), len(s.Waits)
+	for k := range s.Ops {
+		views += len(s.Ops[k].In) + len(s.Ops[k].Out)
+	}
+	if len(u.flat.Tasks)+tasks > MaxTasks {
+		u.fail(CodeSize, "stage "+name, "the program has more than %d tasks", MaxTasks)
 		u.tooLarge = true
+	}
+	if !u.spend(name, 1+views+satMul(tasks, len(s.Ops))) {
 		return
 	}
-	waits := make([]FlatWait, 0, len(s.Waits))
+	proto := Task{Signal: -1, Waits: make([]FlatWait, 0, len(s.Waits))}
 	for _, w := range s.Waits {
-		waits = append(waits, FlatWait{u.counter(name, w.Counter, i), w.Threshold})
+		proto.Waits = append(proto.Waits, FlatWait{u.counter(name, w.Counter, i), w.Threshold})
 	}
-	signal := -1
 	if s.Signal != "" {
-		signal = u.counter(name, s.Signal, i)
+		proto.Signal = u.counter(name, s.Signal, i)
 	}
 	ops := make([]FlatOp, len(s.Ops))
 	for k := range s.Ops {
-		ops[k].Op = s.Ops[k]
 		ops[k].OutBuf = u.operands(name, s.Ops[k].Out, i)
 		ops[k].InBuf = u.operands(name, s.Ops[k].In, i)
 	}
-	seen := map[string]int{}
-	for _, t := range spans {
-		task := Task{Name: taskName(name, s.Dist.Kind, t, seen), SM: t.SM, Waits: waits, Signal: signal, Ops: make([]FlatOp, len(ops))}
+	spans := s.Dist.Tasks(i)
+	if !u.bind(name, s, spans, bound) {
+		return
+	}
+	u.tasks(name, s, spans, bound, proto, ops)
+}
+
+// tasks appends a task for each span: the prototype with its name, its SM and its ops.
+func (u *unroller) tasks(name string, s *Stage, spans []TaskSpan, bound *binding, proto Task, ops []FlatOp) {
+	namer := taskNamer{stage: name, kind: s.Dist.Kind}
+	all := make([]FlatOp, len(spans)*len(ops))
+	for n, t := range spans {
+		task := proto
+		task.Name, task.SM = namer.next(t), t.SM
+		task.Ops, all = all[:len(ops):len(ops)], all[len(ops):]
 		for k := range ops {
-			task.Ops[k] = FlatOp{Op: ops[k].Op.Bind(t), OutBuf: ops[k].OutBuf, InBuf: ops[k].InBuf}
+			task.Ops[k] = FlatOp{Op: bound.ops[n][k], OutBuf: ops[k].OutBuf, InBuf: ops[k].InBuf}
 		}
 		u.flat.SMs = max(u.flat.SMs, t.SM+1)
 		u.flat.Tasks = append(u.flat.Tasks, task)
 	}
 }
 
-// taskName names a task after its SM, its unit or its first element, whichever its distribution makes unique.
-func taskName(stage string, kind DistKind, t TaskSpan, seen map[string]int) string {
-	var name string
-	switch {
-	case kind == Whole:
-		return stage
-	case kind == ByUnit:
-		name = fmt.Sprintf("%s.u%03d", stage, t.A)
-	case t.SM < 0:
-		name = fmt.Sprintf("%s.t%d", stage, t.A)
-	default:
-		name = fmt.Sprintf("%s.s%03d", stage, t.SM)
+// bind binds the ops of a stage to its spans, unless an earlier iteration has.
+func (u *unroller) bind(name string, s *Stage, spans []TaskSpan, bound *binding) bool {
+	onSM := slices.ContainsFunc(s.Ops, func(o Op) bool { return o.uses(OnSM) })
+	if bound.ops != nil && !onSM {
+		return true
 	}
-	seen[name]++
-	if n := seen[name]; n > 1 { // an explicit distribution may give an SM several spans
-		name = fmt.Sprintf("%s.%d", name, n)
+	ranges := 0
+	for k := range s.Ops {
+		ranges += s.Ops[k].ranges()
+	}
+	if !u.spend(name, satMul(ranges, len(spans))) {
+		return false
+	}
+	bound.ops = make([][]Op, len(spans))
+	for n, t := range spans {
+		bound.ops[n] = make([]Op, len(s.Ops))
+		for k, o := range s.Ops {
+			bound.ops[n][k] = o.Bind(t)
+		}
+	}
+	return true
+}
+
+// ranges counts the expressions that Bind copies, three to a range.
+func (o *Op) ranges() int {
+	n := len(o.Params)
+	for _, list := range [][]Operand{o.In, o.Out} {
+		for _, v := range list {
+			n += len(v.Dims)
+		}
+	}
+	return n
+}
+
+// uses reports whether a view or a parameter of the op mentions s.
+func (o *Op) uses(s Sym) bool {
+	for _, list := range [][]Operand{o.In, o.Out} {
+		for _, v := range list {
+			for _, r := range v.Dims {
+				if r.Lo.Uses(s) || r.Hi.Uses(s) || r.Part.Uses(s) {
+					return true
+				}
+			}
+		}
+	}
+	return slices.ContainsFunc(o.Params, func(p Param) bool { return p.Int.Uses(s) })
+}
+
+// A taskNamer names the tasks of a stage after their SM, unit or first element, whichever the distribution makes unique.
+type taskNamer struct {
+	stage string
+	kind  DistKind
+	seen  map[TaskSpan]int // of an explicit distribution: tasks by SM, or by first element without one
+}
+
+func (n *taskNamer) next(t TaskSpan) string {
+	switch {
+	case n.kind == Whole:
+		return n.stage
+	case n.kind == ByUnit:
+		return n.numbered(".u", t.A, 3)
+	}
+	name, key := "", TaskSpan{SM: t.SM}
+	if t.SM < 0 {
+		name, key.A = n.numbered(".t", t.A, 1), t.A
+	} else {
+		name = n.numbered(".s", t.SM, 3)
+	}
+	if n.kind == Explicit { // which may give an SM several spans
+		if n.seen == nil {
+			n.seen = map[TaskSpan]int{}
+		}
+		n.seen[key]++
+		if nth := n.seen[key]; nth > 1 {
+			name += "." + itoa(nth)
+		}
 	}
 	return name
+}
+
+// numbered appends a letter and a number of at least so many digits to the stage's name.
+func (n *taskNamer) numbered(letter string, num, digits int) string {
+	text := itoa(num)
+	b := make([]byte, 0, len(n.stage)+len(letter)+max(digits, len(text)))
+	b = append(append(b, n.stage...), letter...)
+	for pad := digits - len(text); pad > 0; pad-- {
+		b = append(b, '0')
+	}
+	return string(append(b, text...))
 }
 
 func (u *unroller) counter(stage, name string, i int) int {

@@ -1,0 +1,226 @@
+package ir
+
+import (
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"amkc/ir/diag"
+)
+
+// maxBytes bounds one buffer or page: far above any GPU, and low enough that sums of sizes do not overflow.
+const maxBytes = 1 << 48
+
+// Check reports whether the program is well-formed: every name defined once, every op as the registry has it, every shape
+// and distribution sane, the variants covering the positions. It runs after each pass. It proves nothing about races,
+// bounds or deadlocks; that is what validate is for.
+func Check(p *Program) diag.List {
+	c := checker{p: p, pages: map[string]*Page{}}
+	c.model()
+	for i := range p.Pages {
+		c.page(&p.Pages[i])
+	}
+	for i := range p.Buffers {
+		c.buffer(&p.Buffers[i])
+	}
+	c.intervals()
+	if len(c.diags) > 0 {
+		return c.diags // an unrolled form of malformed entities would only repeat these
+	}
+	for i := range p.Variants {
+		c.variant(&p.Variants[i])
+	}
+	return c.diags
+}
+
+type checker struct {
+	p     *Program
+	pages map[string]*Page
+	diags diag.List
+	said  map[string]bool // errors that are in diags: variants share buffers, and with them their errors
+}
+
+func (c *checker) fail(code *diag.Code, pos, format string, args ...any) {
+	c.add(diag.Errorf(code, pos, format, args...))
+}
+
+func (c *checker) add(d *diag.Diagnostic) {
+	key := d.Error()
+	if c.said[key] {
+		return
+	}
+	if c.said == nil {
+		c.said = map[string]bool{}
+	}
+	c.said[key] = true
+	c.diags.Add(d)
+}
+
+// name checks what every name must be, whatever it names.
+func (c *checker) name(what, name string) {
+	switch {
+	case name == "":
+		c.fail(CodeName, what, "has no name")
+	case len(name) > MaxName:
+		c.fail(CodeName, what+" "+clip(name), "name of %d bytes, want at most %d", len(name), MaxName)
+	case !utf8.ValidString(name):
+		c.fail(CodeName, what+" "+clip(name), "name is not valid UTF-8")
+	}
+}
+
+func (c *checker) model() {
+	m := &c.p.Model
+	if len(m.Name) > MaxName || !utf8.ValidString(m.Name) {
+		c.fail(CodeName, "model", "want a name of at most %d bytes in UTF-8", MaxName)
+	}
+	if math.IsNaN(m.Eps) || math.IsInf(m.Eps, 0) {
+		c.fail(CodeShape, "model", "eps %v, want a finite number", m.Eps)
+	}
+	if t := c.p.Target; t != nil && (t.SMs < 1 || t.SMs > MaxSMs) {
+		c.fail(CodeSize, "target "+t.Name, "has %d SMs, want 1 to %d", t.SMs, MaxSMs)
+	}
+}
+
+func (c *checker) page(pg *Page) {
+	pos := "page " + pg.Name
+	c.name("page", pg.Name)
+	if c.pages[pg.Name] != nil {
+		c.fail(CodeName, pos, "is defined twice")
+	}
+	if IsFamily(pg.Name) {
+		c.fail(CodeName, pos, "pages have no families, want a name without braces")
+	}
+	c.pages[pg.Name] = pg
+	if pg.Bytes < 1 || pg.Bytes > maxBytes {
+		c.fail(CodeSize, pos, "has %d bytes, want 1 to 2^48", pg.Bytes)
+	}
+	if !known(spaceNames[:], pg.Space) {
+		c.fail(CodeShape, pos, "unknown space %v", pg.Space)
+	}
+	c.layout(pos, pg.Layout)
+}
+
+// known reports whether an enumeration has the code.
+func known[T ~int](names []string, code T) bool { return code >= 0 && int(code) < len(names) }
+
+func (c *checker) layout(pos string, l Layout) {
+	if !known(layoutNames[:], l.Kind) {
+		c.fail(CodeShape, pos, "unknown layout %v", l.Kind)
+	}
+	if l.Copies < 0 || l.Copies > MaxCopies || l.Copies > 1 && !l.Words() {
+		c.fail(CodeShape, pos, "layout %v with %d copies, want one, or up to %d of an exchange layout", l.Kind, l.Copies, MaxCopies)
+	}
+}
+
+func (c *checker) buffer(b *Buffer) {
+	pos := "buffer " + b.Name
+	c.name("buffer", b.Name)
+	if b.Name != "" && b.Name[0] == '%' {
+		c.fail(CodeName, pos, "names that start with %% are those of temporaries")
+	}
+	if !known(kindNames[:], b.Kind) || !known(dtypeNames[:], b.DType) || !known(spaceNames[:], b.Space) {
+		c.fail(CodeShape, pos, "unknown kind %v, dtype %v or space %v", b.Kind, b.DType, b.Space)
+		return
+	}
+	if len(b.Shape) < 1 || len(b.Shape) > maxRank || slices.Min(b.Shape) < 1 {
+		c.fail(CodeShape, pos, "shape %v, want one to four positive dimensions", b.Shape)
+		return
+	}
+	c.layout(pos, b.Layout)
+	if b.Numel() > maxBytes/8 || b.Bytes() > maxBytes {
+		c.fail(CodeSize, pos, "shape %v, want at most 2^45 elements and 2^48 bytes", b.Shape)
+		return
+	}
+	if want := b.layoutWants(); want != "" {
+		c.fail(CodeShape, pos, "layout %v on a %v buffer of shape %v, want %s", b.Layout, b.DType, b.Shape, want)
+	}
+	c.pieces(pos, b)
+	c.onPages(pos, b)
+}
+
+// layoutWants says what the buffer's layout demands that the buffer does not have, or nothing.
+func (b *Buffer) layoutWants() string {
+	bits := b.DType.Bits()
+	switch b.Layout.Kind {
+	case Tile8x32:
+		if len(b.Shape) != 2 || bits < 8 {
+			return "two dimensions and whole bytes"
+		}
+	case KVBlock16, KVRows16:
+		if len(b.Shape) != 4 || b.Shape[2] != 2 || bits < 8 {
+			return "[heads, rows, 2, head size] and whole bytes"
+		}
+	case Word32:
+		if bits != 16 {
+			return "a 16-bit dtype"
+		}
+	case Word64:
+		if bits != 32 {
+			return "a 32-bit dtype"
+		}
+	}
+	return ""
+}
+
+func (c *checker) pieces(pos string, b *Buffer) {
+	if len(b.Pieces) > 0 && b.Kind != Weight && b.Kind != Const {
+		c.fail(CodeShape, pos, "a %v buffer comes from no checkpoint, want WEIGHT or CONST", b.Kind)
+	}
+	for i, pc := range b.Pieces {
+		c.name(pos+" piece", pc.Key)
+		paired := i > 0 && b.Pieces[i-1].Order == Even
+		switch {
+		case !known(arrangeNames[:], pc.Order):
+			c.fail(CodeShape, pos, "unknown arrangement %v", pc.Order)
+		case pc.Order == Pairs && (pc.Arg < 2 || pc.Arg%2 != 0):
+			c.fail(CodeShape, pos, "pairs with head size %d, want a positive even one", pc.Arg)
+		case pc.Order != Pairs && pc.Arg != 0:
+			c.fail(CodeShape, pos, "%v with the argument %d, want none", pc.Order, pc.Arg)
+		case paired != (pc.Order == Odd), pc.Order == Even && i == len(b.Pieces)-1:
+			c.fail(CodeShape, pos, "piece %s is %v, want each even piece followed by an odd one, and none without the other", clip(pc.Key), pc.Order)
+		}
+	}
+}
+
+func (c *checker) onPages(pos string, b *Buffer) {
+	for _, name := range b.Pages {
+		pg := c.pages[name]
+		switch {
+		case pg == nil:
+			c.fail(CodeName, pos, "page %s is not defined", clip(name))
+		case pg.Space != b.Space:
+			c.fail(CodePage, pos, "is in %v, its page %s in %v", b.Space, name, pg.Space)
+		case pg.Layout.Kind != b.Layout.Kind || max(1, pg.Layout.Copies) != max(1, b.Layout.Copies):
+			c.fail(CodePage, pos, "has layout %v, its page %s has %v", b.Layout, name, pg.Layout)
+		case pg.Bytes < b.Bytes():
+			c.fail(CodePage, pos, "needs %d bytes, its page %s has %d", b.Bytes(), name, pg.Bytes)
+		}
+	}
+}
+
+// intervals checks that the variants cover every position once.
+func (c *checker) intervals() {
+	maxSeq := c.p.Model.MaxSeq
+	if maxSeq < 1 {
+		c.fail(CodeVariants, "model", "max_seq %d, want at least 1", maxSeq)
+		return
+	}
+	names := map[string]bool{}
+	next := 0
+	for i := range c.p.Variants {
+		v := &c.p.Variants[i]
+		c.name("variant", v.Name)
+		pos := "variant " + v.Name
+		if names[v.Name] {
+			c.fail(CodeName, pos, "is defined twice")
+		}
+		names[v.Name] = true
+		if v.Lo != next || v.Hi < v.Lo {
+			c.fail(CodeVariants, pos, "covers positions %d to %d, want a non-empty interval from %d on", v.Lo, v.Hi, next)
+		}
+		next = v.Hi + 1
+	}
+	if next != maxSeq {
+		c.fail(CodeVariants, "model", "the variants end at position %d, want max_seq-1, which is %d", next-1, maxSeq-1)
+	}
+}

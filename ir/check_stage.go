@@ -1,0 +1,191 @@
+package ir
+
+import (
+	"math"
+	"slices"
+)
+
+// variant checks counters, stages and, on the unrolled form, every name.
+func (c *checker) variant(v *Variant) {
+	before := len(c.diags)
+	for i := range v.Counters {
+		n := &v.Counters[i]
+		c.name("counter", n.Name)
+		if !known(realisationNames[:], n.How) || !known(scopeNames[:], n.Scope) || n.Init < 0 {
+			c.fail(CodeSync, "counter "+n.Name, "realisation %v, scope %v, initial count %d", n.How, n.Scope, n.Init)
+		}
+	}
+	loops, stages := map[string]bool{}, map[string]bool{}
+	for _, n := range v.Body {
+		switch n := n.(type) {
+		case *Stage:
+			if IsFamily(n.Name) {
+				c.fail(CodeName, "stage "+n.Name, "has an index in its name but stands in no loop")
+			}
+			c.stage(n, stages)
+		case *Loop:
+			c.name("loop", n.Name)
+			if loops[n.Name] {
+				c.fail(CodeName, "loop "+n.Name, "is defined twice in variant %s", v.Name)
+			}
+			loops[n.Name] = true
+			if n.Count < 1 || n.First < 0 || n.First > MaxTasks || len(n.Body) == 0 {
+				c.fail(CodeShape, "loop "+n.Name, "runs %d stages %d times from %d, want both positive, from 0 on", len(n.Body), n.Count, n.First)
+			}
+			for _, s := range n.Body {
+				c.stage(s, stages)
+			}
+		default:
+			c.fail(CodeShape, "variant "+v.Name, "body with %T, want stages and loops", n)
+		}
+	}
+	if len(c.diags) == before {
+		c.unrolled(v)
+	}
+}
+
+// unrolled checks that all names resolve and that tasks have one name each.
+func (c *checker) unrolled(v *Variant) {
+	flat, diags := Unroll(c.p, v)
+	for _, d := range diags {
+		c.add(d)
+	}
+	if flat == nil {
+		return
+	}
+	names := make(map[string]struct{}, len(flat.Tasks))
+	for i := range flat.Tasks {
+		if names[flat.Tasks[i].Name] = struct{}{}; len(names) <= i {
+			c.fail(CodeName, "task "+flat.Tasks[i].Name, "is defined twice in variant %s", v.Name)
+			return
+		}
+	}
+}
+
+// stage checks one stage; taken holds the names of those before it.
+func (c *checker) stage(s *Stage, taken map[string]bool) {
+	pos := "stage " + s.Name
+	c.name("stage", s.Name)
+	if taken[s.Name] {
+		c.fail(CodeName, pos, "is defined twice")
+	}
+	taken[s.Name] = true
+	c.dist(pos, &s.Dist)
+	waited := map[string]bool{}
+	for _, w := range s.Waits {
+		if w.Threshold < 1 {
+			c.fail(CodeSync, pos, "waits for %s >= %d, want 1 or more", w.Counter, w.Threshold)
+		}
+		if waited[w.Counter] {
+			c.fail(CodeSync, pos, "waits for counter %s twice", w.Counter)
+		}
+		waited[w.Counter] = true
+	}
+	if s.Signal == "" {
+		c.fail(CodeSync, pos, "has no signal, want the counter that its tasks add 1 to")
+	}
+	temps := map[string]bool{}
+	for i := range s.Ops {
+		c.op(pos, &s.Ops[i], temps)
+	}
+}
+
+func (c *checker) dist(pos string, d *Dist) {
+	switch {
+	case !known(distNames[:], d.Kind):
+		c.fail(CodeShape, pos, "unknown distribution %v", d.Kind)
+		return
+	case d.insane() != "":
+		c.fail(CodeShape, pos, "%s", d.insane())
+		return
+	case d.Kind != Explicit && d.Extent < 1:
+		c.fail(CodeShape, pos, "distribution with extent %d, want at least 1", d.Extent)
+	case (d.Kind == Spread || d.Kind == Tiled) && d.Grain < 1, d.Kind == ByUnit && d.Grain != 1:
+		c.fail(CodeShape, pos, "distribution %v with grain %d, want at least 1, and exactly 1 for units", d.Kind, d.Grain)
+	case d.onSMs() && (d.SMs < 1 || d.Rot < 0 || d.Rot >= d.SMs || d.Step < 0 || d.Step >= d.SMs):
+		c.fail(CodeShape, pos, "distribution over %d SMs with rot %d and step %d, want these from 0 to the number of SMs", d.SMs, d.Rot, d.Step)
+	case d.Empty && d.Kind != Spread:
+		c.fail(CodeShape, pos, "empty with distribution %v, want spread", d.Kind)
+	case len(d.Spans) > 0 && d.Kind != Explicit, len(d.Spans) == 0 && d.Kind == Explicit:
+		c.fail(CodeShape, pos, "distribution %v with %d listed tasks, want explicit and at least one", d.Kind, len(d.Spans))
+	}
+	if c.p.Target == nil {
+		return
+	}
+	most := d.SMs
+	for _, t := range d.Spans {
+		most = max(most, t.SM+1)
+	}
+	if most > c.p.Target.SMs {
+		c.fail(CodeShape, pos, "uses %d SMs, the target has %d", most, c.p.Target.SMs)
+	}
+}
+
+// op checks one op; temps holds the temporaries written so far.
+func (c *checker) op(pos string, o *Op, temps map[string]bool) {
+	if !known(opcodeNames[:], o.Code) {
+		c.fail(CodeOperands, pos, "unknown opcode %v", o.Code)
+		return
+	}
+	spec := &Ops[o.Code]
+	if n := len(o.In); n < spec.MinIn || spec.MaxIn >= 0 && n > spec.MaxIn {
+		c.fail(CodeOperands, pos, "%v of %d operands, want %s", o.Code, n, fromTo(spec.MinIn, spec.MaxIn))
+	}
+	if n := len(o.Out); n < spec.MinOut || n > spec.MaxOut {
+		c.fail(CodeOperands, pos, "%v with %d outputs, want %s", o.Code, n, fromTo(spec.MinOut, spec.MaxOut))
+	}
+	c.params(pos, o, spec)
+	for _, v := range o.In {
+		c.view(pos, o, v)
+		if v.IsTemp() && !temps[v.Buf] {
+			c.fail(CodeTemp, pos, "%v reads %s, which no op before it writes", o.Code, v.Buf)
+		}
+	}
+	for _, v := range o.Out {
+		c.view(pos, o, v)
+		if v.IsTemp() && temps[v.Buf] {
+			c.fail(CodeTemp, pos, "%v writes %s, which has a value already", o.Code, v.Buf)
+		}
+		temps[v.Buf] = true
+	}
+}
+
+func fromTo(lo, hi int) string {
+	switch {
+	case hi < 0:
+		return itoa(lo) + " or more"
+	case lo == hi:
+		return itoa(lo)
+	}
+	return itoa(lo) + " to " + itoa(hi)
+}
+
+func (c *checker) params(pos string, o *Op, spec *OpSpec) {
+	for _, key := range spec.Required {
+		if !o.Has(key) {
+			c.fail(CodeOperands, pos, "%v without %s", o.Code, key)
+		}
+	}
+	for i, p := range o.Params {
+		switch {
+		case !slices.Contains(spec.Required, p.Key) && !slices.Contains(spec.Optional, p.Key):
+			c.fail(CodeOperands, pos, "%v has no parameter %s, want one of %v", o.Code, clip(p.Key), slices.Concat(spec.Required, spec.Optional))
+		case o.paramIndex(p.Key) != i:
+			c.fail(CodeOperands, pos, "%v has parameter %s twice", o.Code, p.Key)
+		case p.IsFloat && (math.IsInf(p.Float, 0) || math.IsNaN(p.Float)):
+			c.fail(CodeOperands, pos, "%v has %s=%v, want a finite number", o.Code, p.Key, p.Float)
+		}
+	}
+}
+
+// view checks the form of an operand; that its buffer exists and has as many dimensions is seen when it is unrolled.
+func (c *checker) view(pos string, o *Op, v Operand) {
+	if v.IsTemp() && len(v.Dims) > 0 {
+		c.fail(CodeTemp, pos, "%v on %s with ranges, want the temporary as a whole", o.Code, v.Buf)
+	}
+	for _, r := range v.Dims {
+		if r.dealt() && (r.Parts < 1 || r.Block < 1) {
+			c.fail(CodeShape, pos, "%v on %s with blocks of %d in %d parts, want both positive", o.Code, clip(v.Buf), r.Block, r.Parts)
+		}
+	}
+}

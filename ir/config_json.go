@@ -1,0 +1,134 @@
+package ir
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"amkc/ir/diag"
+)
+
+// append prints the canonical encoding: one line, all seven fields in the order of the struct, the keys of maps sorted.
+func (c *ScheduleConfig) append(dst []byte) []byte {
+	dst = append(dst, `{"tiling":`...)
+	dst = appendMap(dst, c.Tiling, func(dst []byte, group map[string]int) []byte { return appendMap(dst, group, appendInt) })
+	dst = append(dst, `,"fusion_grouping":[`...)
+	for i, group := range c.FusionGrouping {
+		dst = appendNames(appendComma(dst, i), group)
+	}
+	dst = append(dst, `],"sm_assignment":`...)
+	if c.SMAssignment.Explicit != nil {
+		dst = appendMap(dst, c.SMAssignment.Explicit, appendInt)
+	} else {
+		dst = appendString(dst, c.SMAssignment.Policy)
+	}
+	dst = appendInt(append(dst, `,"pipelining_depth":`...), c.PipeliningDepth)
+	dst = appendString(append(dst, `,"page_allocation":`...), c.PageAllocation)
+	dst = appendInt(append(dst, `,"threads_per_block":`...), c.ThreadsPerBlock)
+	dst = appendInt(append(dst, `,"smem_bytes_per_block":`...), c.SMemBytesPerBlock)
+	return append(dst, '}')
+}
+
+func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }
+
+func appendComma(dst []byte, i int) []byte {
+	if i > 0 {
+		return append(dst, ',')
+	}
+	return dst
+}
+
+// appendNames prints an array of strings.
+func appendNames(dst []byte, names []string) []byte {
+	dst = append(dst, '[')
+	for i, n := range names {
+		dst = appendString(appendComma(dst, i), n)
+	}
+	return append(dst, ']')
+}
+
+// appendMap prints an object, its keys sorted.
+func appendMap[V any](dst []byte, m map[string]V, value func([]byte, V) []byte) []byte {
+	dst = append(dst, '{')
+	for i, k := range slices.Sorted(maps.Keys(m)) {
+		dst = value(append(appendString(appendComma(dst, i), k), ':'), m[k])
+	}
+	return append(dst, '}')
+}
+
+// MarshalJSON returns the canonical encoding.
+func (c ScheduleConfig) MarshalJSON() ([]byte, error) { return c.append(nil), nil }
+
+// UnmarshalJSON is ParseConfig; the error is a diag.List.
+func (c *ScheduleConfig) UnmarshalJSON(data []byte) error {
+	parsed, diags := ParseConfig(data, "config")
+	*c = parsed
+	return diags.Err()
+}
+
+// ParseConfig reads a configuration. Fields that are left out are zero; other fields than the seven are errors. What groups
+// and knobs `tiling` may have, and what values the fields may take, is for the passes that use them to say.
+func ParseConfig(data []byte, file string) (ScheduleConfig, diag.List) {
+	s := string(data)
+	return parseConfig(s, 0, filePos(file, s))
+}
+
+// parseConfig reads the configuration that is the rest of s from off on.
+func parseConfig(s string, off int, pos func(int) string) (ScheduleConfig, diag.List) {
+	r := newJSONReader(s, off, pos)
+	c := r.config()
+	r.end()
+	return c, r.diags
+}
+
+func (r *jsonReader) config() ScheduleConfig {
+	var c ScheduleConfig
+	fields := []field{
+		{"pipelining_depth", &c.PipeliningDepth}, {"page_allocation", &c.PageAllocation},
+		{"threads_per_block", &c.ThreadsPerBlock}, {"smem_bytes_per_block", &c.SMemBytesPerBlock},
+	}
+	r.object("configuration", nil, func(key string) bool {
+		switch key {
+		case "tiling":
+			r.object(key, nil, func(group string) bool {
+				if c.Tiling == nil {
+					c.Tiling = map[string]map[string]int{}
+				}
+				c.Tiling[group] = r.ints("tiling." + group)
+				return true
+			})
+		case "fusion_grouping":
+			r.array(key, func() { c.FusionGrouping = append(c.FusionGrouping, r.names("a group of "+key)) })
+		case "sm_assignment":
+			switch r.peek() {
+			case '"':
+				c.SMAssignment.Policy = r.str(key)
+			case '{':
+				c.SMAssignment.Explicit = r.ints(key)
+			default:
+				r.wrong(key, "a policy's name, or an object of SMs by stage or task")
+			}
+		default:
+			return r.field(fields, key)
+		}
+		return true
+	})
+	return c
+}
+
+// ints reads an object of integers.
+func (r *jsonReader) ints(what string) map[string]int {
+	m := map[string]int{}
+	r.object(what, nil, func(key string) bool {
+		m[key] = r.int(key)
+		return true
+	})
+	return m
+}
+
+// names reads an array of names.
+func (r *jsonReader) names(what string) []string {
+	out := []string{}
+	r.array(what, func() { out = append(out, r.name(what)) })
+	return out
+}

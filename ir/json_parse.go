@@ -1,0 +1,287 @@
+package ir
+
+import (
+	"strings"
+
+	"amkc/ir/diag"
+)
+
+// ParseJSON reads the native JSON form of a program. It reports up to 20 errors at FILE:LINE:COLUMN; the program is nil if
+// there is any. Fields that it does not know are errors. Like ParseText it obeys the schema and leaves the rest to Check.
+func ParseJSON(data []byte, file string) (*Program, diag.List) {
+	s := string(data)
+	r := newJSONReader(s, 0, filePos(file, s))
+	p := r.program()
+	r.end()
+	if len(r.diags) > 0 {
+		return nil, r.diags
+	}
+	return p, nil
+}
+
+func (r *jsonReader) program() *Program {
+	p := &Program{}
+	r.object("program", []string{"ir_version", "model", "buffers", "variants"}, func(key string) bool {
+		switch key {
+		case "ir_version":
+			r.peek()
+			at := r.i
+			if d := checkVersion(r.str(key), r.pos(at)); d != nil && !r.stopped {
+				r.diags.Add(d)
+				r.stopped = true // whatever follows may mean anything
+			}
+		case "model":
+			fields := append(p.Model.fields("architecture"), field{"name", &p.Model.Name})
+			r.object(key, nil, func(key string) bool { return r.field(fields, key) })
+		case "target":
+			p.Target = &Target{}
+			fields := append(p.Target.fields(), field{"name", &p.Target.Name})
+			r.object(key, nil, func(key string) bool { return r.field(fields, key) })
+		case "config":
+			p.Config = r.config()
+		case "pages":
+			r.array(key, func() { p.Pages = append(p.Pages, r.page()) })
+		case "buffers":
+			r.array(key, func() { p.Buffers = append(p.Buffers, r.buffer()) })
+		case "variants":
+			r.array(key, func() { p.Variants = append(p.Variants, r.variant()) })
+		default:
+			return false
+		}
+		return true
+	})
+	return p
+}
+
+func (r *jsonReader) page() Page {
+	var pg Page
+	fields := []field{{"name", &pg.Name}, {"bytes", &pg.Bytes}}
+	r.object("page", []string{"name", "space", "layout", "bytes"}, func(key string) bool {
+		switch key {
+		case "space":
+			pg.Space = enumJSON(r, key, ParseSpace)
+		case "layout":
+			pg.Layout = enumJSON(r, key, ParseLayout)
+		default:
+			return r.field(fields, key)
+		}
+		return true
+	})
+	return pg
+}
+
+// checkFamily complains about indices that the text form could not hold either.
+func (r *jsonReader) checkFamily(at, first, count, least int) {
+	if first < 0 || count < least {
+		r.errorf(at, "first %d and count %d, want indices from 0 on", first, count)
+	}
+}
+
+func (r *jsonReader) buffer() Buffer {
+	var b Buffer
+	fields := []field{{"name", &b.Name}, {"first", &b.First}, {"count", &b.Count}}
+	r.peek()
+	at := r.i
+	r.object("buffer", []string{"name", "kind", "dtype", "shape", "space", "layout"}, func(key string) bool {
+		switch key {
+		case "kind":
+			b.Kind = enumJSON(r, key, ParseBufferKind)
+		case "dtype":
+			b.DType = enumJSON(r, key, ParseDType)
+		case "shape":
+			r.array(key, func() {
+				if len(b.Shape) == maxRank {
+					r.errorf(r.i, "a shape of more than %d dimensions", maxRank)
+				}
+				b.Shape = append(b.Shape, r.int("a dimension"))
+			})
+		case "space":
+			b.Space = enumJSON(r, key, ParseSpace)
+		case "layout":
+			b.Layout = enumJSON(r, key, ParseLayout)
+		case "from":
+			r.array(key, func() { b.Pieces = append(b.Pieces, r.piece()) })
+		case "pages":
+			b.Pages = r.names(key)
+		default:
+			return r.field(fields, key)
+		}
+		return true
+	})
+	if b.First != 0 || b.Count != 0 {
+		r.checkFamily(at, b.First, b.Count, 1)
+	}
+	return b
+}
+
+func (r *jsonReader) piece() Piece {
+	var pc Piece
+	fields := []field{{"key", &pc.Key}, {"arg", &pc.Arg}}
+	r.object("piece", []string{"key", "order"}, func(key string) bool {
+		if key == "order" {
+			pc.Order = enumJSON(r, key, ParseArrange)
+			return true
+		}
+		return r.field(fields, key)
+	})
+	return pc
+}
+
+func (r *jsonReader) variant() Variant {
+	var v Variant
+	fields := []field{{"name", &v.Name}, {"lo", &v.Lo}, {"hi", &v.Hi}}
+	r.object("variant", []string{"name", "lo", "hi", "counters", "body"}, func(key string) bool {
+		switch key {
+		case "counters":
+			r.array(key, func() { v.Counters = append(v.Counters, r.counter()) })
+		case "body":
+			r.array(key, func() { v.Body = append(v.Body, r.node()) })
+		default:
+			return r.field(fields, key)
+		}
+		return true
+	})
+	return v
+}
+
+func (r *jsonReader) counter() Counter {
+	var c Counter
+	fields := []field{{"name", &c.Name}, {"first", &c.First}, {"count", &c.Count}, {"init", &c.Init}}
+	r.peek()
+	at := r.i
+	r.object("counter", []string{"name", "realisation", "scope"}, func(key string) bool {
+		switch key {
+		case "realisation":
+			c.How = enumJSON(r, key, ParseRealisation)
+		case "scope":
+			c.Scope = enumJSON(r, key, ParseScope)
+		default:
+			return r.field(fields, key)
+		}
+		return true
+	})
+	if c.First != 0 || c.Count != 0 {
+		r.checkFamily(at, c.First, c.Count, 1)
+	}
+	return c
+}
+
+// node reads a loop or a stage: an object is a loop if `loop` is its first field.
+func (r *jsonReader) node() Node {
+	start := r.i
+	loop := false
+	if r.peek() == '{' {
+		r.i++
+		loop = r.peek() == '"' && strings.HasPrefix(r.s[r.i:], `"loop"`)
+		r.i = start
+	}
+	if !loop {
+		return r.stage()
+	}
+	l := &Loop{}
+	fields := []field{{"loop", &l.Name}, {"first", &l.First}, {"count", &l.Count}}
+	r.object("loop", []string{"first", "count", "body"}, func(key string) bool {
+		if key == "body" {
+			r.array(key, func() { l.Body = append(l.Body, r.stage()) })
+			return true
+		}
+		return r.field(fields, key)
+	})
+	r.checkFamily(start, l.First, l.Count, 0)
+	return l
+}
+
+func (r *jsonReader) stage() *Stage {
+	s := &Stage{}
+	fields := []field{{"stage", &s.Name}, {"signal", &s.Signal}}
+	r.object("stage", []string{"stage", "dist", "ops"}, func(key string) bool {
+		switch key {
+		case "dist":
+			s.Dist = r.dist()
+		case "waits":
+			r.array(key, func() { s.Waits = append(s.Waits, r.wait()) })
+		case "ops":
+			r.array(key, func() { s.Ops = append(s.Ops, r.op()) })
+		default:
+			return r.field(fields, key)
+		}
+		return true
+	})
+	return s
+}
+
+func (r *jsonReader) dist() Dist {
+	var d Dist
+	grain := false
+	fields := append(d.fields(), field{"empty", &d.Empty})
+	r.peek()
+	at := r.i
+	r.object("dist", []string{"kind"}, func(key string) bool {
+		switch key {
+		case "kind":
+			d.Kind = enumJSON(r, key, ParseDistKind)
+		case "tasks":
+			r.array(key, func() {
+				var t TaskSpan
+				span := []field{{"sm", &t.SM}, {"a", &t.A}, {"b", &t.B}}
+				r.object("task", []string{"sm", "a", "b"}, func(key string) bool { return r.field(span, key) })
+				d.Spans = append(d.Spans, t)
+			})
+		default:
+			grain = grain || key == "grain"
+			return r.field(fields, key)
+		}
+		return true
+	})
+	if !grain {
+		d.Grain = d.defaultGrain()
+	}
+	if len(d.Spans) > 0 && d.Kind != Explicit {
+		r.errorf(at, "tasks in a distribution that is not explicit")
+	}
+	return d
+}
+
+func (r *jsonReader) wait() Wait {
+	var w Wait
+	fields := []field{{"counter", &w.Counter}, {"threshold", &w.Threshold}}
+	r.object("wait", []string{"counter", "threshold"}, func(key string) bool { return r.field(fields, key) })
+	return w
+}
+
+func (r *jsonReader) op() Op {
+	var o Op
+	r.object("op", []string{"op", "out", "in"}, func(key string) bool {
+		switch key {
+		case "op":
+			o.Code = enumJSON(r, key, ParseOpcode)
+		case "out":
+			r.array(key, func() { o.Out = append(o.Out, enumJSON(r, "operand", ParseOperand)) })
+		case "in":
+			r.array(key, func() { o.In = append(o.In, enumJSON(r, "operand", ParseOperand)) })
+		case "params":
+			r.object(key, nil, func(key string) bool {
+				if len(o.Params) == maxParams {
+					r.errorf(r.i, "more than %d parameters", maxParams)
+				}
+				o.Params = append(o.Params, r.param(key))
+				return true
+			})
+		default:
+			return false
+		}
+		return true
+	})
+	return o
+}
+
+// param reads a number or an expression.
+func (r *jsonReader) param(key string) Param {
+	if r.peek() == '"' {
+		return IntParam(key, enumJSON(r, "parameter "+clip(key), ParseExpr))
+	}
+	if strings.ContainsAny(r.bare(), ".eE") {
+		return FloatParam(key, r.float(key))
+	}
+	return IntParam(key, Int(r.int(key)))
+}

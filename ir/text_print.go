@@ -1,0 +1,214 @@
+package ir
+
+import "strconv"
+
+// Print returns the text form of the program. ParseText reads it back; docs/ir.md has the grammar.
+func Print(p *Program) []byte {
+	t := printer{}
+	t.line("amk ", Version)
+	t.b = appendName(append(t.b, "model "...), p.Model.Name)
+	t.keyed(p.Model.fields("arch"))
+	if p.Target != nil {
+		t.b = appendName(append(t.b, "target "...), p.Target.Name)
+		t.keyed(p.Target.fields())
+	}
+	t.b = append(p.Config.append(append(t.b, "config "...)), '\n')
+	for i := range p.Pages {
+		t.page(&p.Pages[i])
+	}
+	for i := range p.Buffers {
+		t.buffer(&p.Buffers[i])
+	}
+	for i := range p.Variants {
+		t.variant(&p.Variants[i])
+	}
+	return t.b
+}
+
+type printer struct{ b []byte }
+
+// line prints words as they are, and a line break.
+func (t *printer) line(words ...string) {
+	t.put(words...)
+	t.b = append(t.b, '\n')
+}
+
+func (t *printer) put(words ...string) {
+	for _, w := range words {
+		t.b = append(t.b, w...)
+	}
+}
+
+func (t *printer) name(n string) { t.b = appendName(t.b, n) }
+func (t *printer) int(n int)     { t.b = strconv.AppendInt(t.b, int64(n), 10) }
+
+func (t *printer) interval(lo, hi int) {
+	t.int(lo)
+	t.put("..")
+	t.int(hi)
+}
+
+// family prints the indices of a family after its name.
+func (t *printer) family(first, count int) {
+	if count > 0 {
+		t.put(" for ")
+		t.interval(first, first+count-1)
+	}
+}
+
+// keyed prints fields, and a line break.
+func (t *printer) keyed(fields []field) {
+	for _, f := range fields {
+		t.put(" ", f.key, "=")
+		t.b = f.append(t.b)
+	}
+	t.b = append(t.b, '\n')
+}
+
+func (t *printer) page(pg *Page) {
+	t.put("page ")
+	t.name(pg.Name)
+	t.put(" ", pg.Space.String(), " ", pg.Layout.String(), " bytes=")
+	t.int(pg.Bytes)
+	t.line()
+}
+
+func (t *printer) buffer(b *Buffer) {
+	t.put("buffer ")
+	t.name(b.Name)
+	t.family(b.First, b.Count)
+	t.put(" ", b.Kind.String(), " ", b.DType.String(), " [")
+	for i, d := range b.Shape {
+		if i > 0 {
+			t.put(",")
+		}
+		t.int(d)
+	}
+	t.put("] ", b.Space.String(), " ", b.Layout.String())
+	for i, pc := range b.Pieces {
+		if i == 0 {
+			t.put(" from")
+		}
+		t.put(" ", pc.Order.String())
+		if pc.Arg != 0 {
+			t.put(":")
+			t.int(pc.Arg)
+		}
+		t.put("(")
+		t.name(pc.Key)
+		t.put(")")
+	}
+	for i, pg := range b.Pages {
+		if i == 0 {
+			t.put(" page")
+		}
+		t.put(" ")
+		t.name(pg)
+	}
+	t.line()
+}
+
+func (t *printer) variant(v *Variant) {
+	t.put("variant ")
+	t.name(v.Name)
+	t.put(" pos ")
+	t.interval(v.Lo, v.Hi)
+	t.line()
+	for i := range v.Counters {
+		t.counter(&v.Counters[i])
+	}
+	for _, n := range v.Body {
+		switch n := n.(type) {
+		case *Stage:
+			t.stage(n)
+		case *Loop:
+			t.put("loop ")
+			t.name(n.Name)
+			t.put(" for ")
+			t.interval(n.First, n.First+n.Count-1)
+			t.line()
+			for _, s := range n.Body {
+				t.stage(s)
+			}
+			t.line("end")
+		}
+	}
+}
+
+func (t *printer) counter(c *Counter) {
+	t.put("counter ")
+	t.name(c.Name)
+	t.family(c.First, c.Count)
+	t.put(" ", c.How.String(), " ", c.Scope.String())
+	if c.Init != 0 {
+		t.put(" init=")
+		t.int(c.Init)
+	}
+	t.line()
+}
+
+func (t *printer) stage(s *Stage) {
+	t.put("stage ")
+	t.name(s.Name)
+	t.put(" ", s.Dist.Kind.String())
+	for _, f := range s.Dist.fields() {
+		if s.Dist.printed(f) {
+			t.put(" ", f.key, "=")
+			t.b = f.append(t.b)
+		}
+	}
+	if s.Dist.Empty {
+		t.put(" empty")
+	}
+	t.line()
+	for _, sp := range s.Dist.Spans {
+		t.put("  task sm=")
+		t.int(sp.SM)
+		t.put(" a=")
+		t.int(sp.A)
+		t.put(" b=")
+		t.int(sp.B)
+		t.line()
+	}
+	for _, w := range s.Waits {
+		t.put("  wait ")
+		t.name(w.Counter)
+		t.put(" >= ")
+		t.int(w.Threshold)
+		t.line()
+	}
+	for i := range s.Ops {
+		t.op(&s.Ops[i])
+	}
+	if s.Signal != "" {
+		t.put("  signal ")
+		t.name(s.Signal)
+		t.line()
+	}
+}
+
+func (t *printer) op(o *Op) {
+	t.put("  ")
+	t.operands(o.Out)
+	if len(o.Out) > 0 {
+		t.put(" = ")
+	}
+	t.put(o.Code.String(), "(")
+	t.operands(o.In)
+	t.put(")")
+	for _, p := range o.Params {
+		t.put(" ")
+		t.name(p.Key)
+		t.put("=", p.value())
+	}
+	t.line()
+}
+
+func (t *printer) operands(ops []Operand) {
+	for i, o := range ops {
+		if i > 0 {
+			t.put(", ")
+		}
+		t.b = o.append(t.b)
+	}
+}
