@@ -20,7 +20,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
   constexpr float kScale = S::kScale * kLog2e;
   static_assert((kGroupHeads + 2) * kHeadDim <= kVectorScratch, "q, k and v of a unit fit their scratch");
   const Tiles mine = units_of<S>(c.sm, c.layer);
-  if (mine.count() > 0) await(c, S::kProducers);
+  if (mine.count() > 0) await(c);
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
@@ -106,7 +106,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
     consumer_barrier();  // the scratch is free for the next unit
   }
   if (mine.count() > 0) signal(c);
-  c.advance();
+  c.advance(S::kTasks);
 }
 
 }  // namespace amk

@@ -59,7 +59,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
   static_assert(kHeadGroups <= kConsumerWarps, "at most 64 query heads a kv head");
   constexpr float kScale = S::kScale * kLog2e;
   const Tiles mine = units_of<S>(c.sm, c.layer);
-  if (mine.count() > 0) await(c, S::kProducers);
+  if (mine.count() > 0) await(c);
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
@@ -173,7 +173,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
     consumer_barrier();  // the scratch is free for the next unit
   }
   if (mine.count() > 0) signal(c);
-  c.advance();
+  c.advance(S::kTasks);
 }
 
 }  // namespace amk

@@ -16,7 +16,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
   static_assert(kLanes <= 32, "a warp holds all splits of an element");
   static_assert(kHeadDim % S::kWidth == 0, "a unit lies in one head");
   const Tiles mine = units_of<S>(c.sm, c.layer);
-  if (mine.count() > 0) await(c, S::kProducers);
+  if (mine.count() > 0) await(c);
   const int split = c.tid % kLanes;
   const int elements = mine.count() * S::kWidth;
 #pragma unroll 1
@@ -46,7 +46,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     if (active && split == 0) publish<Element>(c, out, element, value / sum);
   }
   if (mine.count() > 0) signal(c);
-  c.advance();
+  c.advance(S::kTasks);
 }
 
 }  // namespace amk

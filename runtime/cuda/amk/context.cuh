@@ -13,11 +13,12 @@ enum class Mode { kDecode, kCeiling, kTrace };
 
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
-constexpr int kThreads = kConsumers + 32;        // one more warp is the producer
+constexpr bool kPrefetches = AMK_BULK_COPY && kRunAhead > 0;
+constexpr int kThreads = kConsumers + (kPrefetches ? 64 : 32);  // then a producer warp, and one that runs ahead into L2
 constexpr int kTilesPerFlush = 8;                // tiles whose partial sums meet at one block barrier
 constexpr int kTileRows = 8;
 
-// Shared memory of a block besides the ring.
+// Shared memory of a block besides the ring, which fills what is left of kSharedLimit.
 struct Scratch {
   u64 full[kMaxRingSlots];
   u64 empty[kMaxRingSlots];
@@ -35,7 +36,14 @@ struct Scratch {
   u32 aborted;        // sticky: nothing waits any more
   u32 acquired_step;  // steps of this launch whose cache rows the producer may read
   u32 stop;           // the launch ends after the current step
+  u32 issued;         // chunks the producer has issued; followed by the prefetcher
+  u32 ring_full;      // the producer waits for a free slot
 };
+
+constexpr u32 kRingSlots = (kSharedLimit - sizeof(Scratch)) / kSlotBytes;
+constexpr u32 kSharedBytes = kRingSlots * kSlotBytes + sizeof(Scratch);
+static_assert(sizeof(Scratch) < kSharedLimit && kRingSlots >= 2, "the scratch leaves room for a ring");
+static_assert(kRingSlots <= kMaxRingSlots && kInFlight >= 1, "the ring's bounds hold");
 
 template <Mode kMode>
 struct Context {
@@ -52,6 +60,7 @@ struct Context {
   u32 stage = 0;      // for the stall record
   u32 epoch = 0;      // of the exchange read next, 1 to kMaxEpoch
   int ordinal = 0;    // of the exchange read next within the step
+  u32 producers = 0;  // tasks that hand it over
   u32 slot = 0;       // ring slot consumed next, and its phase
   u32 phase = 0;
   u32 flush = 0;      // parity of the partial-sum buffer
@@ -73,9 +82,11 @@ struct Context {
     epoch = u32((launch.first_epoch + u64(i)) * kExchangesPerStep % kMaxEpoch) + 1;
   }
   __device__ u32 next_epoch() const { return epoch == kMaxEpoch ? 1 : epoch + 1; }
-  __device__ void advance() {
+  // Ends an exchange that `tasks` SMs take part in as writers.
+  __device__ void advance(u32 tasks) {
     epoch = next_epoch();
     ++ordinal;
+    producers = tasks;
   }
 };
 

@@ -108,13 +108,13 @@ __device__ __forceinline__ void signal(C& c) {
   }
 }
 
-// Before the first read of an exchange that `producers` SMs have announced. Counters are never reset: step n is complete
-// at (n + 1) * producers. Exchange `ordinal` was signalled by the stage before, hence the - 1.
+// Before the first read of an exchange that the stage before has announced. Counters are never reset: step n is complete
+// at (n + 1) * tasks of that stage, whose counter is one before the next.
 template <class C>
-__device__ __forceinline__ void await(C& c, u32 producers) {
+__device__ __forceinline__ void await(C& c) {
   if constexpr (!kFlagged && C::kWaits) {
     if (c.tid == 0) {
-      const u32 target = u32(c.launch.first_epoch + c.step + 1) * producers;
+      const u32 target = u32(c.launch.first_epoch + c.step + 1) * c.producers;
       const u32* counter = reinterpret_cast<const u32*>(c.launch.exchange + kCounterOffset) + (c.ordinal - 1);
       Spin spin;
       while (int(load_acquire(counter) - target) < 0) {

@@ -25,6 +25,12 @@ __device__ __forceinline__ float dot8(const u8* weights, const float* x) {
   }
 }
 
+// A stage as this path runs it: all warps share a tile, whatever the descriptor says.
+template <class S>
+struct AllWarps : S {
+  static constexpr int kWarps = kConsumerWarps;
+};
+
 template <class S, class C, class Finish>
 __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, Finish&& finish) {
   constexpr int kBlocks = ceil_div(S::kColumns, 32);
@@ -33,11 +39,10 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
   constexpr int kChunks = ceil_div(kBlocks, kChunkBlocks);
   constexpr int kBatch = 8;  // words a thread polls together
   static_assert(kBlocks * 32 <= kVectorScratch, "the vector fits its scratch");
-  static_assert(S::kWarps == kConsumerWarps, "all warps share a tile");
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
   if (tiles > 0) {
-    await(c, S::kProducers);
+    await(c);
     float squares = 0;
 #pragma unroll 1
     for (int first = c.tid; first < kBlocks * 32; first += kConsumers * kBatch) {
@@ -83,11 +88,11 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
       }
       c.shared.partial[c.flush & 1][c.warp][i * 32 + c.lane] = sum;
     }
-    flush_tiles<S>(c, mine, first, in_flush, finish);
+    flush_tiles<AllWarps<S>>(c, mine, first, in_flush, finish);
   }
   if (S::kNorm && tiles > 0) ++c.norms;
   if (tiles > 0) signal(c);
-  c.advance();
+  c.advance(S::kTasks);
 }
 
 }  // namespace amk

@@ -89,7 +89,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
       if (has(i)) xg[i] = load_norm<S::kColumns>(norm, quad_of(i) * kQuadColumns + column0);
     }
   }
-  if (tiles > 0) await(c, S::kProducers);
+  if (tiles > 0) await(c);
   if (works) {
     poll_quads<S::kColumns, kSubs>(c, page, column0, [&](int i) { return has(i) ? quad_of(i) : -1; }, x);
     if constexpr (S::kNorm) {
@@ -148,7 +148,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
   if (S::kNorm && tiles > 0) ++c.norms;
   advance_slot(c.slot, c.phase, tiles * Shape::kChunks);
   if (tiles > 0) signal(c);
-  c.advance();
+  c.advance(S::kTasks);
 }
 
 }  // namespace amk

@@ -72,6 +72,17 @@ __device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
 
 // ---- producer side --------------------------------------------------------------------------------------------------
 
+// Waits until the cache rows of the steps before `step` may be read. Returns false if the launch ends before it.
+template <class C>
+__device__ bool step_acquired(C& c, u32 step) {
+  Spin spin;
+  while (load_shared_acquire(&c.shared.acquired_step) < step) {
+    if (spin.give_up(c, Wait::kStep, step, 0)) break;
+  }
+  fence_proxy_async();
+  return !load_shared_acquire(&c.shared.stop) && !load_shared_acquire(&c.shared.aborted);
+}
+
 // Fills slots in order. With bulk copies one lane runs it; otherwise the whole warp does.
 template <class C>
 struct Producer {
@@ -99,7 +110,7 @@ struct Producer {
     wait_empty();
     if (stopped) return;
 #if AMK_BULK_COPY
-    if (issued - landed >= kInFlight) wait_landed();
+    while (issued - landed >= kInFlight) wait_landed();
     u64* full = &c.shared.full[slot];
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(full)), "r"(bytes) : "memory");
     asm volatile(
@@ -119,6 +130,7 @@ struct Producer {
     }
 #endif
     ++issued;
+    if constexpr (kPrefetches) store_shared_release(&c.shared.issued, issued);
     advance_slot(slot, phase);
 #if !AMK_BULK_COPY && !AMK_ASYNC_COPY
     publish_all_but(0);
@@ -141,27 +153,25 @@ struct Producer {
 #endif
   }
 
-  // Waits until the cache rows of the steps before the current one may be read, and learns whether the launch ends.
+  // Before the first cache row of a step.
   __device__ void wait_step(u32 step) {
     flush();
-    Spin spin;
-    while (load_shared_acquire(&c.shared.acquired_step) < step) {
-      if (spin.give_up(c, Wait::kStep, step, 0)) break;
-    }
-    stopped = stopped || load_shared_acquire(&c.shared.stop) || load_shared_acquire(&c.shared.aborted);
-    fence_proxy_async();
+    stopped = !step_acquired(c, step) || stopped;
   }
 
  private:
   __device__ __forceinline__ void wait_empty() {
     Spin spin;
+    if (barrier_test(&c.shared.empty[slot], phase, kConsumerWarps)) return;
+    if constexpr (kPrefetches) store_shared_release(&c.shared.ring_full, 1);
     while (!barrier_test(&c.shared.empty[slot], phase, kConsumerWarps)) {
       flush();
       if (load_shared_acquire(&c.shared.stop) || spin.give_up(c, Wait::kRingEmpty, slot, phase)) {
         stopped = true;
-        return;
+        break;
       }
     }
+    if constexpr (kPrefetches) store_shared_release(&c.shared.ring_full, 0);
   }
 
 #if AMK_BULK_COPY

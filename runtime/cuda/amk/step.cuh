@@ -41,7 +41,7 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
     }
   }
   if (rows > 0) signal(c);
-  c.advance();
+  c.advance(S::kTasks);
 }
 
 __device__ __forceinline__ Best reduce_warp(Best best) {
@@ -80,7 +80,7 @@ __device__ __forceinline__ void publish_best(C& c, Best best, const Page values,
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + c.sm, WordOf<Fp32>::make(best.value, epoch));
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + indices.offset) + c.sm, u64(u32(best.index)) | u64(epoch) << 32);
   }
-  c.advance();
+  c.advance(kSMs);
 }
 
 // Reads every SM's best, which is also the acquire of the step; leaves the next token in shared.token, releases the
@@ -135,7 +135,7 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
     barriers_ready();
     const int forced = launch.forced ? load_constant(launch.forced) : -1;
     s.token = forced >= 0 ? forced : launch.token;
-    s.aborted = s.acquired_step = s.stop = 0;
+    s.aborted = s.acquired_step = s.stop = s.issued = s.ring_full = 0;
   }
   __syncthreads();
 }

@@ -1,5 +1,6 @@
-// What the producer copies for a stage: its tiles' weights, or its units' cache rows, in the order in which the consumers
-// take them. Needs schedule.h. Must not know the order of the stages: that is the generated kernel's.
+// What is copied for a stage: its tiles' weights, or its units' cache rows, in the order in which the consumers take them.
+// Sink is the producer, or the prefetcher that walks ahead of it. Needs schedule.h. Must not know the order of the stages:
+// that is the generated kernel's.
 #pragma once
 
 #include "attention.cuh"
@@ -7,8 +8,8 @@
 namespace amk {
 
 // Weights of the tiles of S that this SM owns in a layer. Each tile starts a chunk.
-template <class S, class C>
-__device__ __forceinline__ void stream_weights(Producer<C>& p, const u8* weights, int layer) {
+template <class S, class Sink>
+__device__ __forceinline__ void stream_weights(Sink& p, const u8* weights, int layer) {
   constexpr int kTileBytes = kTileRows * round_up(S::kColumns, 32) * Element::kBytes;
   const Tiles mine = tiles_of<S>(p.c.sm, layer);
   const u8* source = weights + size_t(mine.begin) * kTileBytes;
@@ -23,8 +24,8 @@ __device__ __forceinline__ void stream_weights(Producer<C>& p, const u8* weights
 }
 
 // Cache rows below the position of the units of S that this SM owns in a layer.
-template <class S, class C>
-__device__ __forceinline__ void stream_cache(Producer<C>& p, int layer, int position) {
+template <class S, class Sink>
+__device__ __forceinline__ void stream_cache(Sink& p, int layer, int position) {
   const Tiles mine = units_of<S>(p.c.sm, layer);
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {

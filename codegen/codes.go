@@ -1,0 +1,19 @@
+package codegen
+
+import "amkc/ir/diag"
+
+var (
+	codeStage = diag.New("AMK4001", "no stage body for these ops", `
+The device runtime has one body for each fused stage: embed, qkv, attention, combine, o and down (add to the residual),
+gate_up, lm_head with its argmax, sample and emit. A stage whose ops are none of these sequences cannot be emitted. Programs
+that amkc's own passes make with the default fusion always can; a program edited by hand may not.`)
+	codeDist = diag.New("AMK4002", "distribution that generated code cannot express", `
+Generated code computes which tiles or units an SM owns from one descriptor a stage: distribution spread for rows, units for
+attention. Explicit task lists and unassigned tasks run in the reference VM but have no descriptor.`)
+	codeStructure = diag.New("AMK4003", "program structure that generated code cannot express", `
+The message names what differs: stages that more than one variant needs in different order, a weight whose members do not lie
+at a constant stride, an exchange buffer without a page, or a target without the properties the kernel needs.`)
+	codeFormat = diag.New("AMK4004", "generated text breaks the format rules", `
+A generated file has a line of more than 100 columns, a trailing space or a double blank line. That is a defect of a template
+or of a name that is too long to print; please report it with the program (amkc dump).`)
+)

@@ -1,0 +1,212 @@
+package codegen
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/templates"
+)
+
+// runtimeABI is AMK_RUNTIME_ABI of the device runtime that these templates are written for.
+const runtimeABI = 1
+
+// cudaFiles are the generated sources, named after their templates.
+var cudaFiles = []string{"megakernel.cu", "model_config.h", "pages.h", "schedule.h"}
+
+// CUDA renders the generated CUDA sources of a validated program: file name to content. The device runtime amk/*.cuh
+// goes beside them unchanged.
+func CUDA(p *ir.Program) (map[string][]byte, error) {
+	d, err := newCUDAData(p)
+	if err != nil {
+		return nil, err
+	}
+	set, err := template.ParseFS(templates.FS, "*.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for _, name := range cudaFiles {
+		var b bytes.Buffer
+		if err := set.ExecuteTemplate(&b, name+".tmpl", d); err != nil {
+			return nil, err
+		}
+		if err := checkFormat(name, b.Bytes()); err != nil {
+			return nil, err
+		}
+		out[name] = b.Bytes()
+	}
+	return out, nil
+}
+
+// checkFormat holds generated text to the rules a formatter would: nothing like gofmt runs after.
+func checkFormat(name string, text []byte) error {
+	blank := false
+	for i, line := range strings.Split(string(text), "\n") {
+		pos := fmt.Sprintf("%s:%d", name, i+1)
+		switch {
+		case len([]rune(line)) > 100:
+			return diag.Errorf(codeFormat, pos, "line of %d columns, want at most 100: %s", len([]rune(line)), line)
+		case strings.TrimRight(line, " \t") != line:
+			return diag.Errorf(codeFormat, pos, "trailing space")
+		case line == "" && blank:
+			return diag.Errorf(codeFormat, pos, "double blank line")
+		}
+		blank = line == ""
+	}
+	return nil
+}
+
+// cudaData is what the templates see: plain values, everything decided.
+type cudaData struct {
+	Model       ir.Model
+	Element     string
+	ABI         int
+	Features    []field // Name, Value, Note
+	Machine     []field
+	Exchange    []field
+	Scratch     []field
+	Variants    []variantData
+	Weights     []field
+	WeightBytes int
+	CacheBytes  int
+	InvFreq     string
+	Pages       []pageData
+	Vectors     []vectorData
+	Stages      []*stage // numbered in stall records, in schedule order
+	Descriptors []*stage
+	Walk        []string // lines of the producer's walk
+	Consume     []string // lines of the consumers' step
+}
+
+type variantData struct {
+	Name, EndName string
+	End           int
+}
+
+type builder struct {
+	p       *ir.Program
+	d       *cudaData
+	stages  map[string]*stage // by descriptor name
+	vectors map[string]string // buffer stem -> constant
+	weights map[string]weightPlace
+}
+
+func newCUDAData(p *ir.Program) (*cudaData, error) {
+	if p.Target == nil {
+		return nil, diag.Errorf(codeStructure, "program", "no target: want a target line with arch, sms and smem_optin")
+	}
+	b := &builder{p: p, stages: map[string]*stage{}, d: &cudaData{Model: p.Model, ABI: runtimeABI}}
+	switch p.Model.DType {
+	case ir.BF16:
+		b.d.Element = "Bf16"
+	case ir.F16:
+		b.d.Element = "Fp16"
+	case ir.F32:
+		b.d.Element = "Fp32"
+	default:
+		return nil, diag.Errorf(codeStructure, "program", "model dtype %v, want BF16, F16 or F32", p.Model.DType)
+	}
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		b.d.Variants = append(b.d.Variants, variantData{v.Name, "k" + camel(v.Name) + "End", v.Hi + 1})
+	}
+	for _, step := range []func() error{b.placeWeights, b.placePages, b.body, b.constants} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return b.d, nil
+}
+
+// constants fills in what the stages have in common.
+func (b *builder) constants() error {
+	p, m := b.p, &b.p.Model
+	t := p.Target
+	mma := t.TensorCores && m.DType != ir.F32
+	b.d.Features = []field{
+		{Name: "AMK_BULK_COPY", Value: bit(t.BulkCopy), Note: "cp.async.bulk and mbarrier"},
+		{Name: "AMK_ASYNC_COPY", Value: bit(t.AsyncCopy), Note: "cp.async"},
+		{Name: "AMK_TENSOR_CORES", Value: bit(mma), Note: "mma.m16n8k16 on 16-bit elements"},
+	}
+	shared := t.SMemOptin
+	if n := p.Config.SMemBytesPerBlock; n > 0 {
+		shared = min(shared, n)
+	}
+	slot := p.Config.Knob("ring", "chunk_bytes", 16384)
+	b.d.Machine = []field{
+		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
+		{"u32", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
+		{"int", "kSlotBytes", itoa(slot), "one chunk of the ring"},
+		{"u32", "kMaxRingSlots", itoa(shared / slot), "what is left beside the scratch decides"},
+		{"u32", "kInFlight", itoa(p.Config.PipeliningDepth), "chunks on their way at once"},
+		{"u32", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)), "chunks asked into L2 while the ring is full"},
+	}
+	columns, rows := 0, 0
+	allQuads := true
+	for _, s := range b.d.Descriptors {
+		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
+			k := b.rangeExtent(g.In[1].Dims[1])
+			columns, allQuads = max(columns, k), allQuads && k%4 == 0
+		}
+		if s.Body == bodyResidual || s.Body == bodyEmbed {
+			for _, span := range s.IR.Dist.Tasks(0) {
+				rows = max(rows, (span.B-span.A+7)/8*8)
+			}
+		}
+	}
+	group := m.Heads / max(1, m.KVHeads)
+	columns = max((columns+31)/32*32, (group+2)*m.HeadDim)
+	vector := itoa(columns)
+	if allQuads && m.DType != ir.F32 {
+		vector = "AMK_TENSOR_CORES ? 4 : " + vector
+	}
+	fragments := "false"
+	if b.cacheLayout() == ir.KVBlock16 {
+		fragments = "AMK_TENSOR_CORES"
+	}
+	b.d.Scratch = []field{
+		{"int", "kResidualRows", itoa(rows), "most rows of the residual stream that an SM owns"},
+		{"int", "kAttentionHeads", fmt.Sprintf("AMK_TENSOR_CORES ? 8 : %d", group), "heads a warp keeps results of"},
+		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", (m.HeadDim+15)/16*16), "8 warps, padded head"},
+		{"int", "kVectorScratch", vector, "activations, without tensor cores"},
+		{"bool", "kCacheFragments", fragments, "cache blocks in mma fragment order"},
+	}
+	return nil
+}
+
+// cacheLayout returns the layout of the KV cache.
+func (b *builder) cacheLayout() ir.LayoutKind {
+	for i := range b.p.Buffers {
+		if b.p.Buffers[i].Kind == ir.KVCache {
+			return b.p.Buffers[i].Layout.Kind
+		}
+	}
+	return ir.KVRows16
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func bit(v bool) string {
+	if v {
+		return "1"
+	}
+	return "0"
+}
+
+// hexFloat prints v exactly, as a float literal.
+func hexFloat(v float64) string {
+	return strconv.FormatFloat(float64(float32(v)), 'x', -1, 32) + "f"
+}
+
+func decimal(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e6 {
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}

@@ -1,0 +1,126 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// descriptor returns the stage's descriptor, made at its first use.
+func (b *builder) descriptor(s *ir.Stage, kind body, prefix string) (*stage, error) {
+	name := camel(stem(s.Name))
+	if n, ok := layerOf(s.Name); ok {
+		_, rest, _ := strings.Cut(s.Name, ".")
+		name = fmt.Sprintf("L%02d%s", n, camel(rest))
+	}
+	name = prefix + name
+	if st, ok := b.stages[name]; ok {
+		return st, nil
+	}
+	st := &stage{IR: s, Body: kind, Struct: name, Enum: "kStage" + name}
+	for i := range s.Ops {
+		st.Ops = append(st.Ops, wrap(ir.PrintOp(&s.Ops[i]), 96)...)
+	}
+	b.stages[name] = st
+	if kind == bodySample || kind == bodyEmit {
+		return st, nil
+	}
+	fields, err := b.fields(s, kind)
+	if err != nil {
+		return nil, err
+	}
+	st.Fields = fields
+	b.d.Stages = append(b.d.Stages, st)
+	b.d.Descriptors = append(b.d.Descriptors, st)
+	return st, nil
+}
+
+// fields lists the constants of a descriptor.
+func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
+	d := &s.Dist
+	want := ir.Spread
+	if kind == bodyAttend || kind == bodyCombine {
+		want = ir.ByUnit
+	}
+	if d.Kind != want || d.SMs != b.p.Target.SMs {
+		return nil, diag.Errorf(codeDist, "stage "+s.Name, "is distributed %s over %d SMs, want %s over %d", d.Kind, d.SMs, want, b.p.Target.SMs)
+	}
+	var fs []field
+	add := func(typ, name, value, note string) { fs = append(fs, field{typ, name, value, note}) }
+	if want == ir.Spread {
+		if d.Grain%8 != 0 {
+			return nil, diag.Errorf(codeDist, "stage "+s.Name, "grain %d, want a multiple of 8 rows, the height of a tile", d.Grain)
+		}
+		add("int", "kRows", itoa(d.Extent), "")
+		add("int", "kGrain", itoa(d.Grain), "rows that stay together")
+	} else {
+		add("int", "kUnits", itoa(d.Extent), "")
+	}
+	if g := op(s, ir.GEMV); len(g.In) == 2 {
+		add("int", "kColumns", itoa(b.rangeExtent(g.In[1].Dims[1])), "")
+	}
+	add("int", "kRotation", itoa(d.Rot), "of the SMs against the work")
+	add("int", "kRotationStep", itoa(d.Step), "more, from layer to layer")
+	add("int", "kTasks", itoa(len(d.Tasks(0))), "that hand over "+s.Signal)
+	switch kind {
+	case bodyQKV, bodyResidual, bodyGateUp, bodyLMHead:
+		add("int", "kWarps", itoa(b.p.Config.Knob("warps", warpKnob(s.Name), 8)), "that share a tile")
+		norm := op(s, ir.RMSNORM)
+		add("bool", "kNorm", fmt.Sprint(len(norm.In) == 2), "the input is normalised")
+		eps := norm.FloatOr("eps", 0)
+		add("float", "kEps", hexFloat(eps), decimal(eps))
+		if kind == bodyQKV {
+			add("int", "kRotated", itoa(op(s, ir.ROPE).IntAt("limit", 0, 0)), "rows of q and k, in rotation pairs")
+		}
+	case bodyAttend:
+		a := op(s, ir.ATTENTION)
+		splits := a.IntAt("parts", 0, 1)
+		add("int", "kSplits", itoa(splits), "of a kv head's rows")
+		rows := a.IntAt("block", 0, b.wholeShare())
+		add("int", "kShareRows", itoa(rows), "cache rows of a chunk, dealt out to the splits in turn")
+		scale := a.FloatOr("scale", 1)
+		add("float", "kScale", hexFloat(scale), decimal(scale))
+	case bodyCombine:
+		c := op(s, ir.AttentionCombine)
+		add("int", "kSplits", itoa(c.IntAt("splits", 0, 1)), "")
+		add("int", "kWidth", itoa(b.p.Model.Heads*b.p.Model.HeadDim/max(1, d.Extent)), "elements of a unit")
+	}
+	return fs, nil
+}
+
+// wholeShare is the number of cache rows of a chunk when a unit has all rows: as many 16-row blocks as fit a ring slot,
+// one for each consumer warp at most.
+func (b *builder) wholeShare() int {
+	m := &b.p.Model
+	block := 2 * 16 * ((m.HeadDim + 15) / 16 * 16) * m.DType.Bits() / 8
+	return 16 * max(1, min(8, b.p.Config.Knob("ring", "chunk_bytes", 16384)/block))
+}
+
+// warpKnob is the name of a stage in tiling.warps: L{i}.gate_up -> gate_up.
+func warpKnob(name string) string {
+	if _, rest, ok := strings.Cut(name, "."); ok {
+		return rest
+	}
+	return name
+}
+
+func (b *builder) rangeExtent(r ir.Range) int { return r.Hi.At(0) - r.Lo.At(0) }
+
+// wrap breaks a comment at spaces.
+func wrap(s string, width int) []string {
+	var lines []string
+	for len(s) > width {
+		cut := strings.LastIndexByte(s[:width], ' ')
+		if cut < 20 {
+			cut = strings.IndexByte(s, ' ')
+			if cut < 0 {
+				break
+			}
+		}
+		lines = append(lines, s[:cut])
+		s = "    " + s[cut+1:]
+	}
+	return append(lines, s)
+}
