@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/passes/checkpoint"
 )
 
 // llamaModelled are the config fields that the graph is built from.
@@ -72,6 +73,9 @@ func importLlama(m *importer) *ir.Graph {
 
 func (m *importer) headDim(model *ir.Model) int {
 	const limit = 1024
+	if m.diags.Err() != nil {
+		return 2 // the sizes it is computed from may be stand-ins
+	}
 	if _, explicit := m.value("head_dim"); !explicit && model.Hidden%model.Heads != 0 {
 		m.fail(codeField, "head_dim", "is missing, and hidden_size %d is not a multiple of num_attention_heads %d", model.Hidden, model.Heads)
 		return 2
@@ -90,12 +94,12 @@ func (m *importer) checkArchitecture(want string) {
 		return // model_type decides, and the tensors must fit
 	}
 	list, _ := v.([]any)
-	if len(list) != 1 || list[0] != want {
-		got := spell(v)
-		if len(list) > 0 {
-			got = spell(list[0])
-		}
-		m.fail(codeArchitecture, "architectures", "%s is not supported; accepted: [%q]", got, want)
+	switch {
+	case len(list) == 1 && list[0] == want:
+	case len(list) == 1:
+		m.fail(codeArchitecture, "architectures", "[%s] is not supported; accepted: [%q]", spell(list[0]), want)
+	default:
+		m.fail(codeArchitecture, "architectures", "want an array of one name, [%q]", want)
 	}
 }
 
@@ -119,7 +123,11 @@ func (m *importer) refuseUnmodelled() {
 		m.fail(codeNotModelled, "layer_types", "has layers that are not full attention; accepted: \"full_attention\" throughout")
 	}
 	if v, ok := m.value("quantization_config"); ok {
-		m.fail(codeQuantised, "quantization_config", "is %s: the weights are quantised; accepted: weights in F32, F16 or BF16", spell(v))
+		method := "an unnamed method"
+		if o, ok := v.(*checkpoint.Object); ok && get(o, "quant_method") != nil {
+			method = spell(get(o, "quant_method"))
+		}
+		m.fail(codeQuantised, "quantization_config", "the weights are quantised (%s); accepted: weights in F32, F16 or BF16", method)
 	}
 }
 

@@ -28,8 +28,12 @@ func (m *importer) rope(headDim int) []float32 {
 		return nil
 	}
 	for _, key := range params.Keys() {
-		if !slices.Contains(want, key) && !slices.Contains([]string{"rope_theta", "rope_type", "type"}, key) &&
-			!(key == "partial_rotary_factor" && isNumber(1).accept(get(params, key))) {
+		switch v := get(params, key); {
+		case slices.Contains(want, key) || slices.Contains([]string{"rope_theta", "rope_type", "type"}, key):
+		case key == "partial_rotary_factor" && isNumber(1).accept(v):
+		case key == "partial_rotary_factor":
+			m.fail(codeNotModelled, spelling+"."+key, "is %s, and partial rotation is not modelled; accepted: 1", spell(v))
+		default:
 			m.fail(codeRope, spelling+"."+key, "is not part of rope type %s, so it may change the model; accepted: %s",
 				kind, strings.Join(append([]string{"rope_type", "rope_theta"}, want...), ", "))
 		}

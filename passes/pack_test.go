@@ -1,0 +1,182 @@
+package passes
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/ir/half"
+	"amkc/passes/checkpoint"
+)
+
+// randomWeights supplies a program with random weights stored in the given dtype.
+func randomWeights(t testing.TB, s *State, dtype checkpoint.DType) *Weights {
+	c, err := checkpoint.NewRandom(s.Source.Config, 5, RequiredTensors(s.Graph, dtype))
+	require.NoError(t, err)
+	return NewWeights(c, s.Graph.Rope)
+}
+
+func decodeAt(d ir.DType, b []byte) float32 {
+	var out [1]float32
+	switch d {
+	case ir.F16:
+		half.DecodeF16(out[:], b[:2])
+	case ir.BF16:
+		half.DecodeBF16(out[:], b[:2])
+	default:
+		half.DecodeF32(out[:], b[:4])
+	}
+	return out[0]
+}
+
+// Packed bytes hold each element where ir.Buffer says it is, and zero everywhere else.
+func TestPackedBytesFollowTheLayout(t *testing.T) {
+	for seed := range uint64(12) {
+		s := sample(t, rand.New(rand.NewPCG(seed, 21)))
+		lowered(t, s, "exchange")
+		stored := []checkpoint.DType{checkpoint.F32, checkpoint.F16, checkpoint.BF16}[seed%3]
+		w := randomWeights(t, s, stored)
+		for k := range s.Program.Buffers {
+			b := &s.Program.Buffers[k]
+			if b.Kind != ir.Weight && b.Kind != ir.Const {
+				continue
+			}
+			for i := b.First; i < b.First+max(1, b.Count); i++ {
+				values, err := w.Floats(b, i)
+				require.NoError(t, err)
+				var out bytes.Buffer
+				require.NoError(t, w.Pack(&out, b, i))
+				packed := out.Bytes()
+				require.Len(t, packed, b.Bytes(), b.Name)
+				size := b.DType.Bits() / 8
+				for e, v := range values {
+					at := b.Offset(e)
+					require.Equal(t, v, decodeAt(b.DType, packed[at:]), "%s element %d, stored as %s", b.Name, e, stored)
+					clear(packed[at : at+size])
+				}
+				require.Equal(t, make([]byte, len(packed)), packed, "%s: padding is zero", b.Name)
+			}
+		}
+	}
+}
+
+// Rows reach the buffer in the order that its pieces say.
+func TestRowOrder(t *testing.T) {
+	specs := []checkpoint.Spec{{Name: "q", DType: checkpoint.F32, Shape: []int{8, 3}}, {Name: "k", DType: checkpoint.F32, Shape: []int{4, 3}},
+		{Name: "gate", DType: checkpoint.F32, Shape: []int{3, 3}}, {Name: "up", DType: checkpoint.F32, Shape: []int{3, 3}}}
+	c, err := checkpoint.NewRandom(nil, 1, specs)
+	require.NoError(t, err)
+	w := NewWeights(c, ir.Rope{})
+	source := map[string][]float32{}
+	for _, s := range specs {
+		tensor, _ := c.Tensor(s.Name)
+		source[s.Name] = make([]float32, s.Shape[0]*3)
+		require.NoError(t, tensor.ReadRowsF32(source[s.Name], 0, s.Shape[0]))
+	}
+	row := func(name string, r int) []float32 { return source[name][3*r : 3*r+3] }
+	check := func(b ir.Buffer, want ...[]float32) {
+		got, err := w.Floats(&b, 0)
+		require.NoError(t, err)
+		for r := range want {
+			require.Equal(t, want[r], got[3*r:3*r+3], "row %d", r)
+		}
+		require.Len(t, got, 3*len(want))
+	}
+	check(ir.Buffer{Name: "qk", Kind: ir.Weight, Shape: []int{12, 3}, Pieces: []ir.Piece{{Key: "q", Order: ir.Pairs, Arg: 4}, {Key: "k"}}},
+		row("q", 0), row("q", 2), row("q", 1), row("q", 3), row("q", 4), row("q", 6), row("q", 5), row("q", 7),
+		row("k", 0), row("k", 1), row("k", 2), row("k", 3))
+	check(ir.Buffer{Name: "gu", Kind: ir.Weight, Shape: []int{6, 3}, Pieces: []ir.Piece{{Key: "gate", Order: ir.Even}, {Key: "up", Order: ir.Odd}}},
+		row("gate", 0), row("up", 0), row("gate", 1), row("up", 1), row("gate", 2), row("up", 2))
+}
+
+func TestWeightsRoundToNearestEven(t *testing.T) {
+	values := []float32{1, 1 + 1.0/256, 1 + 3.0/256, -1.00390625, 3.14159265, 1e-8, 65000}
+	dir := writeModel(t, tinyConfig, map[string]stored{"w": {"F32", []int{len(values)}, f32Bytes(values...)}})
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer c.Close()
+	for dtype, round := range map[ir.DType]func(float32) float32{ir.BF16: half.RoundBF16, ir.F16: half.RoundF16} {
+		b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: dtype, Shape: []int{len(values)}, Pieces: []ir.Piece{{Key: "w"}}}
+		got, err := NewWeights(c, ir.Rope{}).Floats(&b, 0)
+		require.NoError(t, err)
+		for i, v := range values {
+			require.Equal(t, round(v), got[i], "%s of %g", dtype, v)
+		}
+	}
+}
+
+func TestOverflowIsRefused(t *testing.T) {
+	dir := writeModel(t, tinyConfig, map[string]stored{"w": {"F32", []int{2, 2}, f32Bytes(1, 2, 1e5, 3)},
+		"inf": {"F32", []int{1}, f32Bytes(float32(math.Inf(1)))}})
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer c.Close()
+	w := NewWeights(c, ir.Rope{})
+	b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.F16, Shape: []int{2, 2}, Pieces: []ir.Piece{{Key: "w"}}}
+	err = w.Pack(io.Discard, &b, 0)
+	require.ErrorContains(t, err, "tensor w: error: element [1 0] is 100000, which F16 cannot hold; want --dtype bf16 or fp32 [AMK1115]")
+	b = ir.Buffer{Name: "inf", Kind: ir.Weight, DType: ir.F16, Shape: []int{1}, Pieces: []ir.Piece{{Key: "inf"}}}
+	require.NoError(t, w.Pack(io.Discard, &b, 0), "what was infinite before stays so")
+}
+
+func TestForeignBuffersAreRefused(t *testing.T) {
+	c, err := checkpoint.NewRandom(nil, 1, []checkpoint.Spec{{Name: "w", DType: checkpoint.F32, Shape: []int{6, 4}}})
+	require.NoError(t, err)
+	w := NewWeights(c, ir.Rope{})
+	buffer := func(shape []int, pieces ...ir.Piece) ir.Buffer {
+		return ir.Buffer{Name: "b", Kind: ir.Weight, Shape: shape, Pieces: pieces}
+	}
+	checkRefusals(t, "testdata/pack_refusals.golden", []refusal{
+		{"no such tensor", buffer([]int{6, 4}, ir.Piece{Key: "v"})},
+		{"bad key", buffer([]int{6, 4}, ir.Piece{Key: "w{"})},
+		{"no pieces", buffer([]int{6, 4})},
+		{"other columns", buffer([]int{8, 3}, ir.Piece{Key: "w"})},
+		{"other rows", buffer([]int{7, 4}, ir.Piece{Key: "w"})},
+		{"heads do not fit", buffer([]int{6, 4}, ir.Piece{Key: "w", Order: ir.Pairs, Arg: 4})},
+		{"odd without even", buffer([]int{6, 4}, ir.Piece{Key: "w", Order: ir.Odd})},
+		{"dtype", ir.Buffer{Name: "b", DType: ir.I8, Shape: []int{6, 4}, Pieces: []ir.Piece{{Key: "w"}}}},
+		{"layout", ir.Buffer{Name: "b", Shape: []int{6, 4}, Layout: ir.Layout{Kind: ir.Word64}, Pieces: []ir.Piece{{Key: "w"}}}},
+		{"even without odd", buffer([]int{6, 4}, ir.Piece{Key: "w", Order: ir.Even})},
+	}, func(v any) error {
+		b := v.(ir.Buffer)
+		return w.Pack(io.Discard, &b, 0)
+	})
+}
+
+// Packing allocates a block of rows, however large the tensor.
+func TestPackingMemoryIsBounded(t *testing.T) {
+	const rows, cols = 4096, 512 // 8 MiB as float32
+	c, err := checkpoint.NewRandom(nil, 1, []checkpoint.Spec{{Name: "w", DType: checkpoint.BF16, Shape: []int{rows, cols}}})
+	require.NoError(t, err)
+	w := NewWeights(c, ir.Rope{})
+	for _, layout := range []ir.LayoutKind{ir.Tile8x32, ir.RowMajor} {
+		b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.BF16, Shape: []int{rows, cols}, Layout: ir.Layout{Kind: layout}, Pieces: []ir.Piece{{Key: "w"}}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.NoError(t, w.Pack(io.Discard, &b, 0))
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), fmt.Sprint(layout))
+	}
+}
+
+func BenchmarkPack(b *testing.B) {
+	const rows, cols = 1024, 2048
+	values := make([]byte, rows*cols*2)
+	dir := writeModel(b, tinyConfig, map[string]stored{"w": {"BF16", []int{rows, cols}, values}})
+	c, err := checkpoint.Open(dir)
+	require.NoError(b, err)
+	defer c.Close()
+	w := NewWeights(c, ir.Rope{})
+	buf := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.BF16, Shape: []int{rows, cols}, Layout: ir.Layout{Kind: ir.Tile8x32}, Pieces: []ir.Piece{{Key: "w"}}}
+	b.SetBytes(int64(len(values)))
+	for b.Loop() {
+		require.NoError(b, w.Pack(io.Discard, &buf, 0))
+	}
+}
