@@ -1,0 +1,168 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+const (
+	checkTokens = 32 // decoded from position 0
+	checkEdge   = 4  // positions on either side of a variant's end, and twice that before max_seq
+)
+
+// CheckReport is the result of [Session.Check].
+type CheckReport struct {
+	Passed    bool        `json:"passed"`
+	Tolerance Tolerance   `json:"tolerance"`
+	Spans     []CheckSpan `json:"spans"`
+	Failures  []string    `json:"failures,omitempty"`
+}
+
+// CheckSpan is what was found over consecutive positions, both ends included. The errors are the largest over them,
+// relative as in [Tolerance].
+type CheckSpan struct {
+	First         int     `json:"first"`
+	Last          int     `json:"last"`
+	RMS           float64 `json:"rms"`
+	Max           float64 `json:"max"`
+	Deterministic bool    `json:"deterministic"`
+}
+
+// Check decodes fixed ids at 32 positions from 0 on, around the positions where the variant changes, and at the last
+// positions of the build, with the megakernel and with the reference, and compares the logits. It also demands that the
+// chosen token is the argmax of the kernel's own logits, and that the kernel gives the same bits when it runs again, one
+// step a launch instead of many.
+//
+// Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
+// be carried out; what it found is in the report. The session stands at position 0 afterwards.
+func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport, err error) {
+	if s.closed {
+		return nil, ErrClosed
+	}
+	ref, err := s.openReference(Resident{Device: s.dev, Module: s.module, Facts: s.facts, Info: s.info,
+		Weights: s.mem.weights, Cache: s.mem.cache})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		s.Reset()
+		err = errors.Join(err, ref.Close())
+	}()
+	s.checked = false
+	report := &CheckReport{Tolerance: tolerances[s.facts.Model.DType]}
+	spans := checkSpans(s.info)
+	for i, span := range spans {
+		if err := s.checkSpan(ctx, ref, span[0], span[1], report); err != nil {
+			return nil, err
+		}
+		if progress != nil {
+			progress("checking", int64(i+1), int64(len(spans)))
+		}
+	}
+	report.Passed = len(report.Failures) == 0
+	s.checked = report.Passed
+	return report, nil
+}
+
+// checkSpans returns the intervals of positions to check, as first and number.
+func checkSpans(i Info) [][2]int {
+	spans := [][2]int{{0, min(checkTokens, i.MaxSeq)}}
+	for _, end := range i.VariantEnds {
+		first := max(0, end-checkEdge)
+		last := end + checkEdge
+		if end == i.MaxSeq {
+			first, last = max(0, end-2*checkEdge), end
+		}
+		spans = append(spans, [2]int{first, min(last, i.MaxSeq) - first})
+	}
+	return spans
+}
+
+// checkSpan compares n positions from first on, and adds to the report.
+func (s *Session) checkSpan(ctx context.Context, ref Reference, first, n int, report *CheckReport) error {
+	ids := checkIDs(first, n, s.info.Vocab)
+	together, err := s.checkPass(ctx, first, ids, n, report)
+	if err != nil {
+		return err
+	}
+	singly, err := s.checkPass(ctx, first, ids, 1, report)
+	if err != nil {
+		return err
+	}
+	span := CheckSpan{First: first, Last: first + n - 1, Deterministic: true}
+	if err := s.setCache(first); err != nil {
+		return err
+	}
+	for i, id := range ids {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if span.Deterministic && !slices.EqualFunc(together[i], singly[i], sameBits) {
+			span.Deterministic = false
+			report.fail("position %d: two runs of the kernel differ", first+i)
+		}
+		want, err := ref.Step(id, first+i)
+		if err != nil {
+			return fmt.Errorf("reference kernels at position %d: %w", first+i, err)
+		}
+		d := compare(together[i], want)
+		span.RMS, span.Max = max(span.RMS, d.rms), max(span.Max, d.max)
+		switch {
+		case d.problem != "":
+			report.fail("position %d: %s", first+i, d.problem)
+		case !report.Tolerance.holds(d):
+			report.fail("position %d: the logits differ by %.2e (RMS) and %.2e (max, at id %d: %v instead of %v), and %.0e and %.0e are allowed",
+				first+i, d.rms, d.max, d.worst, together[i][d.worst], want[d.worst], report.Tolerance.RMS, report.Tolerance.Max)
+		}
+	}
+	report.Spans = append(report.Spans, span)
+	return nil
+}
+
+// checkPass decodes ids from a position on, group of them a call, and returns the logits of each.
+func (s *Session) checkPass(ctx context.Context, first int, ids []int, group int, report *CheckReport) ([][]float32, error) {
+	if err := s.setCache(first); err != nil {
+		return nil, err
+	}
+	s.position = first
+	var all [][]float32
+	for part := range slices.Chunk(ids, group) {
+		next, err := s.Feed(ctx, part, func(_ int, logits []float32) error {
+			all = append(all, slices.Clone(logits))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if want, finite := argmax(all[len(all)-1]); finite && next != want {
+			report.fail("position %d: the kernel chose token %d, and the largest of its logits is that of %d", s.position-1, next, want)
+		}
+	}
+	return all, nil
+}
+
+func (r *CheckReport) fail(format string, args ...any) {
+	r.Failures = append(r.Failures, fmt.Sprintf(format, args...))
+}
+
+func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+
+// checkIDs returns the ids of n positions: fixed, spread over the vocabulary, and the same wherever spans overlap.
+func checkIDs(first, n, vocab int) []int {
+	ids := make([]int, n)
+	for i := range ids {
+		ids[i] = int(mix(uint64(first+i)) % uint64(vocab))
+	}
+	return ids
+}
+
+// mix scrambles a counter (the finaliser of SplitMix64).
+func mix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}

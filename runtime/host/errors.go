@@ -1,0 +1,106 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotChecked refuses a measurement: a kernel that may be wrong has no latency worth printing.
+var ErrNotChecked = errors.New("no latency is reported before check has passed in the same run")
+
+// ErrClosed is returned by a [Session] after Close.
+var ErrClosed = errors.New("the session is closed")
+
+// A BuildError says that a directory is not a build of amkc, is incomplete, or holds files that do not belong together.
+type BuildError struct {
+	Path   string // the file or directory
+	What   string // what is wrong with it
+	Remedy string // what to do
+	Err    error  // the failed operation behind it, or nil
+}
+
+func (e *BuildError) Error() string {
+	msg := fmt.Sprintf("%s: %s", e.Path, e.What)
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	if e.Remedy != "" {
+		msg += "; " + e.Remedy
+	}
+	return msg
+}
+
+func (e *BuildError) Unwrap() error { return e.Err }
+
+// A DeviceError says that the GPU is not one that the build can run on.
+type DeviceError struct {
+	Device string // "GPU 0 (NVIDIA H200)"
+	What   string
+	Remedy string
+}
+
+func (e *DeviceError) Error() string { return fmt.Sprintf("%s: %s; %s", e.Device, e.What, e.Remedy) }
+
+// A MemoryError says that the build does not fit the free memory of the GPU. Sizes are bytes. Nothing was loaded.
+type MemoryError struct {
+	Device                string
+	Weights, Cache, Other uint64 // Other: exchange pages, logits and the words of a launch
+	Free, Total           uint64
+	MaxSeq                int // compiled for
+	Fits                  int // the largest --max-seq that would fit, 0 when not even the weights do
+}
+
+func (e *MemoryError) Error() string {
+	msg := fmt.Sprintf("%s has %s of %s free, and this build needs %s: weights %s, KV cache for %d positions %s, scratch %s; ",
+		e.Device, formatBytes(e.Free), formatBytes(e.Total), formatBytes(e.Weights+e.Cache+e.Other),
+		formatBytes(e.Weights), e.MaxSeq, formatBytes(e.Cache), formatBytes(e.Other))
+	if e.Fits > 0 {
+		return msg + fmt.Sprintf("recompile with --max-seq %d or less, or end other processes on it (nvidia-smi lists them)", e.Fits)
+	}
+	return msg + "the weights alone do not fit: end other processes on it (nvidia-smi lists them), use a GPU with more memory, " +
+		"or a smaller model"
+}
+
+// A PositionError says that a request reaches past the last position of the build.
+type PositionError struct {
+	First, Steps int // the request: positions First to First+Steps-1
+	MaxSeq       int
+}
+
+func (e *PositionError) Error() string {
+	return fmt.Sprintf("positions %d to %d were asked for, and this build decodes positions 0 to %d; shorten the prompt, "+
+		"lower --max-tokens, or recompile with --max-seq %d", e.First, e.First+e.Steps-1, e.MaxSeq-1, e.First+e.Steps)
+}
+
+// A TokenError says that a token id is none of the model's.
+type TokenError struct {
+	ID, Vocab int
+}
+
+func (e *TokenError) Error() string {
+	return fmt.Sprintf("token id %d: the model has ids 0 to %d", e.ID, e.Vocab-1)
+}
+
+// An ArtefactError withholds a measurement that cannot be right. Times are microseconds a token.
+type ArtefactError struct {
+	Latency, Ceiling float64
+}
+
+func (e *ArtefactError) Error() string {
+	return fmt.Sprintf("the decode kernel took %.2f µs a token, less than the %.2f µs that streaming the same bytes took in the "+
+		"same run: something disturbed the measurement, and it is not reported; run it again on an idle GPU, with more --launches",
+		e.Latency, e.Ceiling)
+}
+
+// formatBytes writes a size with the largest binary unit that keeps it at 1 or more.
+func formatBytes(n uint64) string {
+	for _, u := range []struct {
+		shift uint
+		name  string
+	}{{30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
+		if n >= 1<<u.shift {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(uint64(1)<<u.shift), u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,132 @@
+// Package hosttest lets tests of the host packages and of emitted launchers run without a GPU: a fake CUDA driver with the
+// kernels of a build in it, and build directories for them. It is for tests alone, and is not copied into launchers.
+package hosttest
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/host"
+)
+
+// fakeDir is the environment variable through which a test binary tells itself where the fake driver is.
+const fakeDir = "AMK_TEST_FAKE_DRIVER"
+
+// Main is for TestMain: it runs the tests in a process that finds the fake driver where others find libcuda.so.1. The
+// loader reads its search path when a process starts, so that is a process of its own.
+func Main(m *testing.M) {
+	if os.Getenv(fakeDir) != "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(again(m))
+}
+
+func again(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "fakecuda")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := compile(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "tests that need the fake driver are skipped:", err)
+		return m.Run()
+	}
+	cmd := exec.Command(os.Args[0], os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), fakeDir+"="+dir, "LD_LIBRARY_PATH="+dir)
+	if err := cmd.Run(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return exit.ExitCode()
+		}
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// compile builds the fake driver in dir.
+func compile(dir string) error {
+	if runtime.GOOS != "linux" {
+		return errors.New("the fake driver is a Linux shared library")
+	}
+	_, self, _, _ := runtime.Caller(0)
+	source := filepath.Join(filepath.Dir(self), "testdata", "fakekernels.c")
+	for _, cc := range []string{"gcc", "cc", "clang", "g++"} {
+		if _, err := exec.LookPath(cc); err != nil {
+			continue
+		}
+		out, err := exec.Command(cc, "-x", "c", "-std=gnu11", "-Wall", "-Wno-unused", "-O1", "-shared", "-fPIC",
+			"-o", filepath.Join(dir, "libcuda.so.1"), source).CombinedOutput()
+		if err != nil || len(out) > 0 {
+			return fmt.Errorf("%s: %w\n%s", cc, err, out)
+		}
+		return nil
+	}
+	return errors.New("no C compiler (gcc, cc, clang or g++) to build it with")
+}
+
+// NeedDriver skips the test when there is no fake driver, and returns the folder that holds it.
+func NeedDriver(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv(fakeDir)
+	if dir == "" {
+		t.Skip("no fake driver")
+	}
+	return dir
+}
+
+// Facts are those of the fake build; they agree with the defaults of fakekernels.c.
+func Facts() host.Facts {
+	return host.Facts{
+		Model: host.Model{Name: "fake", Architecture: "LlamaForCausalLM", DType: "BF16", Layers: 2, Hidden: 64, Intermediate: 128,
+			Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 4096, MaxSeq: 128, Tied: true, Eps: 1e-5},
+		Target:   host.Target{Name: "fake", Arch: "sm_90a", SMs: 4},
+		CUDA:     13000,
+		Stages:   []string{"embed", "L{i}.qkv", "L{i}.attn"},
+		Variants: []host.Variant{{Name: "all", Lo: 0, Hi: 127}},
+		Traffic:  host.Traffic{Weights: 4096, CacheRow: 64},
+	}
+}
+
+// Build writes a build directory for the fake driver. settings is key=value pairs as in fakekernels.c; edit may change
+// the facts, and nil leaves them.
+func Build(t *testing.T, settings string, edit func(*host.Facts)) string {
+	t.Helper()
+	dir := t.TempDir()
+	f := Facts()
+	if edit != nil {
+		edit(&f)
+	}
+	manifest, err := json.MarshalIndent(map[string]any{"facts": f, "amkc": "test"}, "", "  ")
+	require.NoError(t, err)
+	Write(t, dir, host.ManifestFile, manifest)
+	Write(t, dir, host.FatbinFile, []byte("FAKE "+settings+" \x00"))
+	Write(t, dir, host.ConfigFile, []byte(`{"eos_token_id": 1}`))
+	Write(t, dir, host.WeightsFile, Weights(4096))
+	return dir
+}
+
+// Weights is a safetensors file of n bytes of data that the fake kernels accept.
+func Weights(n int) []byte {
+	header := `{"w":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}`
+	file := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	return slices.Concat(file, []byte(header), []byte("weights!"), make([]byte, n-8))
+}
+
+// Write writes one file of a build directory.
+func Write(t *testing.T, dir, name string, data []byte) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+}

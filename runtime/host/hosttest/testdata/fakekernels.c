@@ -1,0 +1,196 @@
+// The fake CUDA driver of runtime/driver with the kernels of a build in it, for tests of the host packages. An image is
+// text: "FAKE" and then key=value pairs, see `settings`. The decode kernel chooses tokens that depend on every row of the
+// cache before it, and complains when a launch breaks the rules that the real one relies on: the epoch is the number of
+// steps since the exchange pages were cleared, all steps and those since then are of one variant, no row is missing.
+// Build: cc -shared -fPIC -o libcuda.so.1 fakekernels.c
+#define cuModuleLoadDataEx base_cuModuleLoadDataEx
+#define cuModuleGetFunction base_cuModuleGetFunction
+#define cuModuleGetGlobal_v2 base_cuModuleGetGlobal_v2
+#define cuLaunchCooperativeKernel base_cuLaunchCooperativeKernel
+#include "../../../driver/testdata/fakecuda.c"
+#undef cuModuleLoadDataEx
+#undef cuModuleGetFunction
+#undef cuModuleGetGlobal_v2
+#undef cuLaunchCooperativeKernel
+
+// amk::Info
+static struct {
+  uint32_t abi, sms, threads, shared, exchange, per_step, trace, vocab, max_seq, layers, hidden, element, variants, flagged;
+  uint64_t weights, cache;
+  uint32_t ends[8];
+} info;
+
+static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, flaky, off, runs;
+
+static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
+    {"abi", &info.abi, 0, 1}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
+    {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
+    {"hidden", &info.hidden, 0, 64}, {"element", &info.element, 0, 2}, {"variants", &info.variants, 0, 1},
+    {"end0", &info.ends[0], 0, 128}, {"end1", &info.ends[1], 0, 0}, {"end2", &info.ends[2], 0, 0},
+    {"eos", 0, &eos, 1},                // the id chosen
+    {"eos_at", 0, &eos_at, -1},         // at this position
+    {"stall_at", 0, &stall_at, -1},     // SM 1 gives up by itself
+    {"hang_at", 0, &hang_at, -1},       // every SM waits for the abort word
+    {"slow_us", 0, &slow_us, 0},        // a step takes so long in real time
+    {"decode_us", 0, &decode_us, 100},  // a step takes so long on the GPU's clock
+    {"ceiling_us", 0, &ceiling_us, 80},
+    {"flaky", 0, &flaky, 0},            // logits differ from launch to launch
+    {"off", 0, &off, 0},                // logits are off by so many thousandths
+};
+
+static Kernel build_kernels[] = {{"amk_decode", 1, {128}, 0}, {"amk_ceiling", 1, {128}, 0}};
+
+CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* options, void** values) {
+  CUresult r = base_cuModuleLoadDataEx(mod, image, n, options, values);
+  if (r) return r;
+  memset(&info, 0, sizeof info);
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    long v = settings[i].initial;
+    char pattern[32];
+    snprintf(pattern, sizeof pattern, " %s=", settings[i].key);
+    const char* at = strstr(image, pattern);
+    if (at) v = atol(at + strlen(pattern));
+    if (settings[i].word) *settings[i].word = v;
+    if (settings[i].value) *settings[i].value = v;
+  }
+  const char* weights = strstr(image, " weights=");
+  const char* cache = strstr(image, " cache=");
+  info.weights = weights ? atol(weights + 9) : 4096;
+  info.cache = cache ? atol(cache + 7) : info.max_seq * 64;
+  runs = 0;
+  return 0;
+}
+
+CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
+  ENTER_CONTEXT("cuModuleGetFunction");
+  for (int i = 0; i < 2; i++)
+    if (strcmp(build_kernels[i].name, name) == 0) { *f = &build_kernels[i]; return 0; }
+  return 500;
+}
+
+CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
+  ENTER_CONTEXT("cuModuleGetGlobal");
+  if (strcmp(name, "amk_info") != 0) return 500;
+  *p = (Ptr)(uintptr_t)&info | DEVICE;
+  *n = sizeof info;
+  return 0;
+}
+
+// ---------------------------------------------------------------------------------------------
+// kernels
+
+// amk::Launch
+typedef struct Launch {
+  Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids;
+  uint64_t spin_limit_ns, first_epoch;
+  int steps, position, token, n_stop;
+} Launch;
+
+// What the fake keeps in the exchange pages; zero is cleared.
+typedef struct Exchange { uint64_t steps; uint32_t variant_plus_one; } Exchange;
+
+static void complain(const char* what) {
+  fprintf(stderr, "fake kernel: %s\n", what);
+  sticky_code = 719;
+}
+
+static int variant_of(int position) {
+  int v = 0;
+  while (v + 1 < (int)info.variants && position >= (int)info.ends[v]) v++;
+  return v;
+}
+
+static uint64_t mix(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+  return x ^ x >> 31;
+}
+
+static uint32_t* row(const Launch* l, int position) {
+  return (uint32_t*)((char*)host(l->cache) + (info.cache / info.max_seq) * position);
+}
+
+static void give_up(const Launch* l, int step, int cause) {
+  uint32_t* stalls = host(l->stalls);
+  for (int sm = 0; sm < (int)info.sms; sm++) {
+    uint32_t record[8] = {sm == cause ? 1 : 2, 1, 1, step, 1, 40 + sm, 7, 3};
+    memcpy(stalls + 8 * sm, record, sizeof record);
+  }
+  *(uint32_t*)host(l->abort_device) = 1;
+  ((Exchange*)host(l->exchange))->steps = 999999;  // garbage
+}
+
+// One step; returns the chosen token, or -1 when it was given up.
+static int step(const Launch* l, int i, int token) {
+  int position = l->position + i;
+  if (slow_us) usleep(slow_us);
+  if (position == stall_at) { stall_at = -1; give_up(l, i, 1); return -1; }
+  if (position == hang_at) {
+    for (int polls = 0; polls < 5000 && !*(volatile uint32_t*)host(l->abort); polls++) usleep(1000);
+    hang_at = -1;
+    give_up(l, i, -1);
+    return -1;
+  }
+  uint64_t h = 14695981039346656037ull;
+  for (int p = 0; p < position; p++) {
+    if (!*row(l, p)) { complain("a cache row before the position was never written"); return -1; }
+    h = (h ^ *row(l, p)) * 1099511628211ull;
+  }
+  *row(l, position) = token + 1;
+  h = (h ^ (uint32_t)(token + 1)) * 1099511628211ull;
+  int chosen = position == eos_at ? eos : (int)((h >> 20) % info.vocab);
+  if (l->logits) {
+    float* out = (float*)host(l->logits) + (size_t)i * info.vocab;
+    for (uint32_t v = 0; v < info.vocab; v++) out[v] = (float)(mix(h + v) % 1000) / 1000 + off / 1000.f;
+    out[chosen] = 2;
+    if (flaky) out[(chosen + 1) % info.vocab] += runs * 1e-6f;
+  }
+  return chosen;
+}
+
+static void decode(void* arg) {
+  Launch* l = arg;
+  Exchange* e = host(l->exchange);
+  const int* forced = host(l->forced);
+  runs++;
+  if (sticky_code) goto end;
+  if (*(uint32_t*)host(l->abort_device)) complain("the abort word of the launch before is still set");
+  if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
+  if (e->steps && (int)e->variant_plus_one != variant_of(l->position) + 1) complain("the pages hold words of another variant");
+  if (variant_of(l->position) != variant_of(l->position + l->steps - 1)) complain("a launch runs into another variant");
+  if (l->position < 0 || l->position + l->steps > (int)info.max_seq) complain("positions past the end");
+  if (memcmp(host(l->weights), "weights!", 8) != 0) complain("these are not the weights");
+  if (sticky_code) goto end;
+  e->variant_plus_one = variant_of(l->position) + 1;
+  int token = l->token;
+  for (int i = 0; i < l->steps; i++) {
+    if (l->forced && forced[i] >= 0) token = forced[i];
+    now_ms += decode_us / 1000.f;
+    token = step(l, i, token);
+    if (token < 0) break;
+    e->steps++;
+    if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i] = token + 1;
+    int stop = 0;
+    for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == token;
+    if (stop) break;
+  }
+end:
+  free(l);
+}
+
+static void ceiling(void* arg) {
+  now_ms += ((Launch*)arg)->steps * ceiling_us / 1000.f;
+  free(arg);
+}
+
+CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                   unsigned bz, unsigned shared, Stream* s, void** args) {
+  CUresult r = base_cuLaunchCooperativeKernel(f, gx, gy, gz, bx, by, bz, shared, s, args);
+  if (r) return r;
+  if (gx != info.sms || bx != info.threads || shared != info.shared || f->dynamic < (int)shared) return 1;
+  Launch* l = malloc(sizeof *l);
+  memcpy(l, args[0], sizeof *l);
+  return queue(s, (Op){.kind = kKernel, .dst = l, .run = f == build_kernels ? decode : ceiling});
+}

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"amkc/runtime/driver"
+)
+
+// abi is the number that generated code, the device runtime and this package must agree on: AMK_RUNTIME_ABI.
+const abi = 1
+
+// Names in the fatbin.
+const (
+	infoName    = "amk_info"
+	decodeName  = "amk_decode"
+	ceilingName = "amk_ceiling"
+)
+
+// maxVariants is the length of Info's list on the device.
+const maxVariants = 8
+
+// Info is the constant amk_info of a fatbin: what the kernels in it were compiled for (amk/info.cuh). Sizes are bytes.
+type Info struct {
+	SMs              int // blocks of a launch
+	Threads          int // per block
+	SharedBytes      int // dynamic, per block
+	ExchangeBytes    int
+	ExchangesPerStep int
+	TraceStride      int // floats
+	Vocab            int
+	MaxSeq           int
+	Layers           int
+	Hidden           int
+	ElementBytes     int
+	Flagged          bool
+	WeightBytes      int64
+	CacheBytes       int64
+	VariantEnds      []int // first position past each variant, ascending; the last is MaxSeq
+}
+
+// infoSize is sizeof(amk::Info).
+const infoSize = 14*4 + 2*8 + maxVariants*4
+
+// decodeInfo reads the bytes of an amk::Info and refuses contents that no build has.
+func decodeInfo(raw []byte) (Info, error) {
+	if len(raw) < 4 {
+		return Info{}, fmt.Errorf("%s has %d bytes", infoName, len(raw))
+	}
+	le := binary.LittleEndian
+	if v := le.Uint32(raw); v != abi {
+		return Info{}, fmt.Errorf("its runtime ABI is %d, and this program speaks %d", v, abi)
+	}
+	if len(raw) != infoSize {
+		return Info{}, fmt.Errorf("%s has %d bytes, and %d are expected", infoName, len(raw), infoSize)
+	}
+	word := func(i int) int { return int(le.Uint32(raw[4*i:])) }
+	i := Info{
+		SMs: word(1), Threads: word(2), SharedBytes: word(3), ExchangeBytes: word(4), ExchangesPerStep: word(5),
+		TraceStride: word(6), Vocab: word(7), MaxSeq: word(8), Layers: word(9), Hidden: word(10), ElementBytes: word(11),
+		Flagged: word(13) != 0, WeightBytes: int64(le.Uint64(raw[56:])), CacheBytes: int64(le.Uint64(raw[64:])),
+	}
+	variants := word(12)
+	if variants < 1 || variants > maxVariants {
+		return Info{}, fmt.Errorf("%s names %d variants, and 1 to %d are possible", infoName, variants, maxVariants)
+	}
+	last := 0
+	for v := range variants {
+		end := word(18 + v)
+		if end <= last {
+			return Info{}, fmt.Errorf("%s: variant %d ends at position %d, and the one before it at %d", infoName, v, end, last)
+		}
+		last = end
+		i.VariantEnds = append(i.VariantEnds, end)
+	}
+	if last != i.MaxSeq {
+		return Info{}, fmt.Errorf("%s: the variants end at position %d of %d", infoName, last, i.MaxSeq)
+	}
+	if min(i.SMs, i.Threads, i.ExchangeBytes, i.Vocab, i.MaxSeq, i.Layers, i.ElementBytes) <= 0 || i.WeightBytes <= 0 || i.CacheBytes <= 0 {
+		return Info{}, fmt.Errorf("%s holds a size of 0", infoName)
+	}
+	return i, nil
+}
+
+// variant returns the index of the variant that decodes a position, which is below MaxSeq.
+func (i *Info) variant(position int) int {
+	v := 0
+	for position >= i.VariantEnds[v] {
+		v++
+	}
+	return v
+}
+
+// readInfo fetches the constant from a loaded module.
+func readInfo(d *driver.Device, m *driver.Module) (Info, error) {
+	p, n, err := m.Global(infoName)
+	if err != nil {
+		return Info{}, err
+	}
+	raw := make([]byte, n)
+	if err := d.CopyDtoH(raw, p, nil); err != nil {
+		return Info{}, err
+	}
+	return decodeInfo(raw)
+}
+
+// mismatch says how the fatbin contradicts the manifest; empty when it does not.
+func (i *Info) mismatch(f *Facts) string {
+	for _, c := range []struct {
+		name      string
+		got, want int
+	}{
+		{"SMs", i.SMs, f.Target.SMs}, {"vocab", i.Vocab, f.Model.Vocab}, {"max_seq", i.MaxSeq, f.Model.MaxSeq},
+		{"layers", i.Layers, f.Model.Layers}, {"hidden", i.Hidden, f.Model.Hidden},
+		{"bytes an element", i.ElementBytes, elementBytes(f.Model.DType)},
+	} {
+		if c.got != c.want {
+			return fmt.Sprintf("compiled for %s %d, and the manifest says %d", c.name, c.got, c.want)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,137 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Names of the files of a build that a host reads.
+const (
+	ManifestFile  = "amkc.manifest.json"
+	FatbinFile    = "megakernel.fatbin"
+	WeightsFile   = "weights.safetensors"
+	ConfigFile    = "config.json"
+	GenConfigFile = "generation_config.json"
+	TokenizerFile = "tokenizer.json"
+)
+
+// Facts is what a host needs to know about a build besides [Info]: the object under the key "facts" of the manifest.
+type Facts struct {
+	Model    Model     `json:"model"`
+	Target   Target    `json:"target"`
+	CUDA     int       `json:"cuda"`   // version of the toolkit that made the fatbin, 13000 for 13.0; 0: not known
+	Stages   []string  `json:"stages"` // IR names in the order of schedule.h, as stall records number them: "L{i}.qkv"
+	Variants []Variant `json:"variants"`
+	Traffic  Traffic   `json:"traffic"`
+}
+
+// Model describes the compiled checkpoint, in the words of the program's `model` line.
+type Model struct {
+	Name         string  `json:"name"`
+	Architecture string  `json:"architecture"` // LlamaForCausalLM
+	DType        string  `json:"dtype"`        // BF16, F16 or F32
+	Layers       int     `json:"layers"`
+	Hidden       int     `json:"hidden"`
+	Intermediate int     `json:"intermediate"`
+	Heads        int     `json:"heads"`
+	KVHeads      int     `json:"kv_heads"`
+	HeadDim      int     `json:"head_dim"`
+	Vocab        int     `json:"vocab"`
+	MaxSeq       int     `json:"max_seq"`
+	Tied         bool    `json:"tied"`
+	Eps          float64 `json:"eps"`
+}
+
+// Target is the GPU compiled for.
+type Target struct {
+	Name string `json:"name"` // h200
+	Arch string `json:"arch"` // sm_90a
+	SMs  int    `json:"sms"`
+}
+
+// Variant is an interval of positions with a schedule of its own, both ends included.
+type Variant struct {
+	Name string `json:"name"`
+	Lo   int    `json:"lo"`
+	Hi   int    `json:"hi"`
+}
+
+// Traffic is what one step reads from GPU memory, in bytes.
+type Traffic struct {
+	Weights  int64 `json:"weights"`   // every step
+	CacheRow int64 `json:"cache_row"` // for each earlier position: K and V of all layers
+}
+
+// ReadFacts reads the manifest of a build directory. It needs no GPU, and nothing else in the directory.
+func ReadFacts(dir string) (*Facts, error) {
+	path := filepath.Join(dir, ManifestFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, notABuild(dir, err)
+	}
+	var m struct {
+		Facts *Facts `json:"facts"`
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, &BuildError{Path: path, What: "malformed", Remedy: recompile, Err: err}
+	}
+	if m.Facts == nil {
+		return nil, &BuildError{Path: path, What: `it has no "facts"`, Remedy: recompile}
+	}
+	if what := m.Facts.incomplete(); what != "" {
+		return nil, &BuildError{Path: path, What: what, Remedy: recompile}
+	}
+	return m.Facts, nil
+}
+
+const recompile = "compile the model again with amkc"
+
+// notABuild explains a manifest that cannot be read; the likeliest cause is a directory that is something else.
+func notABuild(dir string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return &BuildError{Path: dir, What: "the manifest cannot be read", Err: err}
+	}
+	if _, statErr := os.Stat(dir); errors.Is(statErr, fs.ErrNotExist) {
+		return &BuildError{Path: dir, What: "no such directory", Remedy: "name a local directory that amkc wrote; a model on a hub " +
+			"must be downloaded and compiled first (amkc MODEL -o DIR)"}
+	}
+	remedy := "name the directory that amkc wrote"
+	if _, statErr := os.Stat(filepath.Join(dir, ConfigFile)); statErr == nil {
+		remedy = "this looks like a model: compile it first (amkc MODEL -o DIR)"
+	}
+	return &BuildError{Path: dir, What: "not a build of amkc: there is no " + ManifestFile, Remedy: remedy}
+}
+
+// incomplete says which fact is missing or absurd, and is empty when all are usable.
+func (f *Facts) incomplete() string {
+	for _, v := range []struct {
+		name  string
+		value int
+	}{
+		{"model.layers", f.Model.Layers}, {"model.hidden", f.Model.Hidden}, {"model.vocab", f.Model.Vocab},
+		{"model.max_seq", f.Model.MaxSeq}, {"target.sms", f.Target.SMs}, {"traffic.weights", int(f.Traffic.Weights)},
+	} {
+		if v.value <= 0 {
+			return fmt.Sprintf("facts.%s is %d, and must be positive", v.name, v.value)
+		}
+	}
+	if elementBytes(f.Model.DType) == 0 {
+		return fmt.Sprintf("facts.model.dtype is %q; BF16, F16 and F32 are known", f.Model.DType)
+	}
+	return ""
+}
+
+// elementBytes is the size of one element of a type, 0 for unknown ones.
+func elementBytes(dtype string) int {
+	switch dtype {
+	case "BF16", "F16":
+		return 2
+	case "F32":
+		return 4
+	}
+	return 0
+}

@@ -1,0 +1,100 @@
+package host
+
+import (
+	"errors"
+
+	"amkc/runtime/driver"
+)
+
+const (
+	maxSteps = 32  // of one launch that decodes: what the token words and the logits have room for
+	maxStops = 256 // stop ids
+
+	page      = 2 << 20 // granularity of the driver's allocations
+	cacheLine = 64
+)
+
+// layout places the small things of a session: in scratch memory on the GPU, and in pinned memory. All are byte offsets.
+type layout struct {
+	abortDevice, stopIDs, forced, logits, scratchBytes int
+	abort, stalls, tokens, pinnedBytes                 int
+}
+
+func layoutFor(i Info) layout {
+	var l layout
+	l.stopIDs = l.abortDevice + 256
+	l.forced = l.stopIDs + 4*maxStops
+	l.logits = roundUp(l.forced+4*maxSteps, 256)
+	l.scratchBytes = l.logits + 4*maxSteps*i.Vocab
+	l.stalls = l.abort + cacheLine
+	l.tokens = roundUp(l.stalls+stallSize*i.SMs, cacheLine)
+	l.pinnedBytes = l.tokens + 4*maxSteps
+	return l
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// memory is what a session holds on the GPU, and its pinned words.
+type memory struct {
+	layout
+	weights, cache, exchange, scratch driver.Ptr
+	pinned                            *driver.Pinned
+}
+
+// checkMemory says whether everything fits before anything is allocated.
+func checkMemory(d *driver.Device, i Info) error {
+	free, total, err := d.MemInfo()
+	if err != nil {
+		return err
+	}
+	e := &MemoryError{Device: d.String(), Weights: paged(i.WeightBytes), Cache: paged(i.CacheBytes),
+		Other: paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i).scratchBytes)), Free: free, Total: total, MaxSeq: i.MaxSeq}
+	if e.Weights+e.Cache+e.Other <= free {
+		return nil
+	}
+	e.Fits = largestFit(e, i)
+	return e
+}
+
+// paged is what an allocation of n bytes takes.
+func paged(n int64) uint64 { return uint64((n + page - 1) / page * page) }
+
+// cacheBlock is a number of positions that the caches of all layouts come in multiples of.
+const cacheBlock = 16
+
+// largestFit is the largest number of positions whose cache fits, in whole blocks, 0 when none does.
+func largestFit(e *MemoryError, i Info) int {
+	rest := e.Weights + e.Other + page
+	if e.Free <= rest {
+		return 0
+	}
+	row := (i.CacheBytes + int64(i.MaxSeq) - 1) / int64(i.MaxSeq)
+	return min(int(int64(e.Free-rest)/row), i.MaxSeq-1) / cacheBlock * cacheBlock
+}
+
+// allocate takes all of it. On an error nothing is held.
+func allocate(d *driver.Device, i Info) (_ *memory, err error) {
+	m := &memory{layout: layoutFor(i)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.free(d))
+		}
+	}()
+	for _, a := range []struct {
+		into  *driver.Ptr
+		bytes int64
+	}{
+		{&m.weights, i.WeightBytes}, {&m.cache, i.CacheBytes}, {&m.exchange, int64(i.ExchangeBytes)},
+		{&m.scratch, int64(m.scratchBytes)},
+	} {
+		if *a.into, err = d.Alloc(int(a.bytes)); err != nil {
+			return nil, err
+		}
+	}
+	m.pinned, err = d.AllocPinned(m.pinnedBytes)
+	return m, err
+}
+
+func (m *memory) free(d *driver.Device) error {
+	return errors.Join(d.Free(m.weights), d.Free(m.cache), d.Free(m.exchange), d.Free(m.scratch), m.pinned.Free())
+}

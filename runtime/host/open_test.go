@@ -1,0 +1,128 @@
+package host_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/driver"
+	"amkc/runtime/host"
+	"amkc/runtime/host/hosttest"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	hosttest.NeedDriver(t)
+	for name, c := range map[string]struct {
+		settings string
+		edit     func(*host.Facts)
+		damage   func(t *testing.T, dir string)
+		want     any // pointer to the error type
+		text     string
+	}{
+		"fewer SMs": {"sms=133", func(f *host.Facts) { f.Target.SMs = 133 }, nil, new(*host.DeviceError),
+			"GPU 0 (Fake A): compiled for 133 SMs, this device has 132; recompile with --target sm_90 --num-sms 132"},
+		"older architecture": {"", func(f *host.Facts) { f.Target.Arch = "sm_100" }, nil, new(*host.DeviceError),
+			"compiled for sm_100, and this device is sm_90"},
+		"architecture-specific code": {"", func(f *host.Facts) { f.Target.Arch = "sm_80a" }, nil, new(*host.DeviceError),
+			"compiled for sm_80a, and this device is sm_90"},
+		"shared memory": {"shared=232449", nil, nil, new(*host.DeviceError), "compiled for 227.0 KiB of shared memory a block"},
+		"cache too large": {"cache=2147483648 max_seq=131072 end0=131072",
+			func(f *host.Facts) { f.Model.MaxSeq = 131072 }, nil, new(*host.MemoryError),
+			"has 1.0 GiB of 4.0 GiB free, and this build needs 2.0 GiB: weights 2.0 MiB, KV cache for 131072 positions 2.0 GiB, " +
+				"scratch 4.0 MiB; recompile with --max-seq 65024 or less"},
+		"weights too large":      {"weights=2147483648", nil, nil, new(*host.MemoryError), "the weights alone do not fit"},
+		"another build's fatbin": {"vocab=4000", nil, nil, new(*host.BuildError), "compiled for vocab 4000, and the manifest says 4096"},
+		"another ABI":            {"abi=2", nil, nil, new(*host.BuildError), "its runtime ABI is 2"},
+		"absurd variants":        {"variants=2 end0=64 end1=64", nil, nil, new(*host.BuildError), "variant 1 ends at position 64"},
+		"weights of another size": {"weights=8192", nil, nil, new(*host.BuildError),
+			"it holds 4096 bytes of weights, and the kernel was compiled for 8192"},
+		"no weights": {"", nil, remove(host.WeightsFile), new(*host.BuildError), "make them with amkc pack MODEL"},
+		"truncated weights": {"", nil, func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, host.WeightsFile, []byte{255, 0, 0, 0, 0, 0, 0, 0, 1})
+		}, new(*host.BuildError), "its header claims 255 bytes of the 9 in the file"},
+		"no fatbin":   {"", nil, remove(host.FatbinFile), new(*host.BuildError), "run make"},
+		"no manifest": {"", nil, remove(host.ManifestFile), new(*host.BuildError), "this looks like a model: compile it first"},
+		"empty manifest": {"", nil, func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, host.ManifestFile, []byte("{}"))
+		}, new(*host.BuildError), `it has no "facts"`},
+		"unknown dtype": {"", func(f *host.Facts) { f.Model.DType = "I4" }, nil, new(*host.BuildError), `facts.model.dtype is "I4"`},
+		"no code for the device": {"", nil, func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, host.FatbinFile, []byte("209\x00"))
+		}, new(*driver.Problem), "build again for target sm_90"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := hosttest.Build(t, c.settings, c.edit)
+			if c.damage != nil {
+				c.damage(t, dir)
+			}
+			_, err := host.Open(t.Context(), dir, host.Options{})
+			require.ErrorAs(t, err, c.want)
+			require.ErrorContains(t, err, c.text)
+		})
+	}
+}
+
+func remove(name string) func(t *testing.T, dir string) {
+	return func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, name))) }
+}
+
+func TestOpenExplainsHubIDs(t *testing.T) {
+	_, err := host.Open(t.Context(), "meta-llama/Llama-3.2-1B", host.Options{})
+	require.ErrorContains(t, err, "no such directory; name a local directory that amkc wrote; a model on a hub must be downloaded")
+}
+
+func TestOpenReportsProgressAndIsCancelled(t *testing.T) {
+	hosttest.NeedDriver(t)
+	dir := hosttest.Build(t, "", nil)
+	var done, total int64
+	s, err := host.Open(t.Context(), dir, host.Options{Progress: func(_ string, d, n int64) { done, total = d, n }})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.Equal(t, int64(4096), done)
+	require.Equal(t, done, total)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = host.Open(ctx, dir, host.Options{})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestOpenMissingGPU(t *testing.T) {
+	hosttest.NeedDriver(t)
+	_, err := host.Open(t.Context(), hosttest.Build(t, "", nil), host.Options{GPU: 7})
+	require.ErrorIs(t, err, driver.ErrNoDevice)
+}
+
+func TestStopIDs(t *testing.T) {
+	for _, c := range []struct {
+		config, generation string
+		want               []int
+		err                string
+	}{
+		{`{"eos_token_id": 2}`, "", []int{2}, ""},
+		{`{"eos_token_id": [128001, 128009]}`, `{"eos_token_id": [128001, 128008]}`, []int{128001, 128008, 128009}, ""},
+		{`{"eos_token_id": null}`, `{"eos_token_id": 5}`, []int{5}, ""},
+		{`{}`, "", nil, ""},
+		{`{"eos_token_id": "</s>"}`, "", nil, "eos_token_id cannot be read"},
+		{`{"eos_token_id": -1}`, "", nil, "it is -1"},
+		{`{`, "", nil, "eos_token_id cannot be read"},
+	} {
+		dir := t.TempDir()
+		hosttest.Write(t, dir, host.ConfigFile, []byte(c.config))
+		if c.generation != "" {
+			hosttest.Write(t, dir, host.GenConfigFile, []byte(c.generation))
+		}
+		ids, err := host.StopIDs(dir)
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, ids)
+	}
+	ids, err := host.StopIDs(t.TempDir())
+	require.NoError(t, err)
+	require.Empty(t, ids)
+}
