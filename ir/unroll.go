@@ -13,6 +13,7 @@ const (
 	MaxBuffers = 1_000_000
 	MaxSMs     = 1 << 16
 	MaxViews   = 16_000_000 // ops of all tasks, views of all stages, and ranges that had to be bound
+	stageViews = 16         // what an iteration of a stage costs of them, be it empty
 )
 
 // Unroll turns variant v of the program into its flat form. The flat form is returned only if there is no error. Tasks
@@ -21,6 +22,7 @@ func Unroll(p *Program, v *Variant) (*Flat, diag.List) {
 	u := newUnroller(p, v)
 	u.expandBuffers(p.Buffers)
 	u.expandCounters(v.Counters)
+	u.flat.Tasks = make([]Task, 0, min(v.numTasks(), 1<<17)) // more than that grows, if it is really there
 	for _, n := range v.Body {
 		switch n := n.(type) {
 		case *Stage:
@@ -38,6 +40,22 @@ func Unroll(p *Program, v *Variant) (*Flat, diag.List) {
 		return nil, u.diags
 	}
 	return u.flat, u.diags
+}
+
+// numTasks returns the number of tasks of the variant, at most.
+func (v *Variant) numTasks() int {
+	n := 0
+	for _, node := range v.Body {
+		switch node := node.(type) {
+		case *Stage:
+			n = satAdd(n, node.Dist.NumTasks())
+		case *Loop:
+			for _, s := range node.Body {
+				n = satAdd(n, satMul(node.Count, s.Dist.NumTasks()))
+			}
+		}
+	}
+	return max(0, n)
 }
 
 func newUnroller(p *Program, v *Variant) *unroller {
@@ -170,7 +188,7 @@ func (u *unroller) stage(s *Stage, i int, bound *binding) {
 		u.fail(CodeSize, "stage "+name, "the program has more than %d tasks", MaxTasks)
 		u.tooLarge = true
 	}
-	if !u.spend(name, 1+views+satMul(tasks, len(s.Ops))) {
+	if !u.spend(name, stageViews+views+satMul(tasks, len(s.Ops))) {
 		return
 	}
 	proto := Task{Signal: -1, Waits: make([]FlatWait, 0, len(s.Waits))}
@@ -194,11 +212,11 @@ func (u *unroller) stage(s *Stage, i int, bound *binding) {
 
 // tasks appends a task for each span: the prototype with its name, its SM and its ops.
 func (u *unroller) tasks(name string, s *Stage, spans []TaskSpan, bound *binding, proto Task, ops []FlatOp) {
-	namer := taskNamer{stage: name, kind: s.Dist.Kind}
+	names := taskNames(name, s.Dist.Kind, spans)
 	all := make([]FlatOp, len(spans)*len(ops))
 	for n, t := range spans {
 		task := proto
-		task.Name, task.SM = namer.next(t), t.SM
+		task.Name, task.SM = names[n], t.SM
 		task.Ops, all = all[:len(ops):len(ops)], all[len(ops):]
 		for k := range ops {
 			task.Ops[k] = FlatOp{Op: bound.ops[n][k], OutBuf: ops[k].OutBuf, InBuf: ops[k].InBuf}
@@ -256,47 +274,49 @@ func (o *Op) uses(s Sym) bool {
 	return slices.ContainsFunc(o.Params, func(p Param) bool { return p.Int.Uses(s) })
 }
 
-// A taskNamer names the tasks of a stage after their SM, unit or first element, whichever the distribution makes unique.
-type taskNamer struct {
-	stage string
-	kind  DistKind
-	seen  map[TaskSpan]int // of an explicit distribution: tasks by SM, or by first element without one
+// taskNames names the tasks of a stage after their SM, unit or first element, whichever the distribution makes unique.
+// The names are parts of one string: a program has tens of thousands.
+func taskNames(stage string, kind DistKind, spans []TaskSpan) []string {
+	var seen map[TaskSpan]int // an explicit distribution may give an SM several spans
+	if kind == Explicit {
+		seen = make(map[TaskSpan]int, len(spans))
+	}
+	all, ends := make([]byte, 0, len(spans)*(len(stage)+8)), make([]int, len(spans))
+	for n, t := range spans {
+		all = append(all, stage...)
+		switch {
+		case kind == Whole:
+		case kind == ByUnit:
+			all = appendPadded(append(all, ".u"...), t.A)
+		case t.SM < 0:
+			all = appendInt(append(all, ".t"...), t.A)
+		default:
+			all = appendPadded(append(all, ".s"...), t.SM)
+		}
+		if kind == Explicit {
+			key := TaskSpan{SM: t.SM}
+			if t.SM < 0 {
+				key.A = t.A
+			}
+			if seen[key]++; seen[key] > 1 {
+				all = appendInt(append(all, '.'), seen[key])
+			}
+		}
+		ends[n] = len(all)
+	}
+	text, names, start := string(all), make([]string, len(spans)), 0
+	for n, end := range ends {
+		names[n], start = text[start:end], end
+	}
+	return names
 }
 
-func (n *taskNamer) next(t TaskSpan) string {
-	switch {
-	case n.kind == Whole:
-		return n.stage
-	case n.kind == ByUnit:
-		return n.numbered(".u", t.A, 3)
+// appendPadded prints n >= 0 with at least three digits.
+func appendPadded(dst []byte, n int) []byte {
+	for limit := 100; limit > 1 && n < limit; limit /= 10 {
+		dst = append(dst, '0')
 	}
-	name, key := "", TaskSpan{SM: t.SM}
-	if t.SM < 0 {
-		name, key.A = n.numbered(".t", t.A, 1), t.A
-	} else {
-		name = n.numbered(".s", t.SM, 3)
-	}
-	if n.kind == Explicit { // which may give an SM several spans
-		if n.seen == nil {
-			n.seen = map[TaskSpan]int{}
-		}
-		n.seen[key]++
-		if nth := n.seen[key]; nth > 1 {
-			name += "." + itoa(nth)
-		}
-	}
-	return name
-}
-
-// numbered appends a letter and a number of at least so many digits to the stage's name.
-func (n *taskNamer) numbered(letter string, num, digits int) string {
-	text := itoa(num)
-	b := make([]byte, 0, len(n.stage)+len(letter)+max(digits, len(text)))
-	b = append(append(b, n.stage...), letter...)
-	for pad := digits - len(text); pad > 0; pad-- {
-		b = append(b, '0')
-	}
-	return string(append(b, text...))
+	return appendInt(dst, n)
 }
 
 func (u *unroller) counter(stage, name string, i int) int {

@@ -1,0 +1,70 @@
+package ir
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLayoutsAreInjective maps every element of oddly shaped buffers and demands that no two share a byte.
+func TestLayoutsAreInjective(t *testing.T) {
+	for _, c := range []struct {
+		kind   LayoutKind
+		dtypes []DType
+		shapes [][]int
+	}{
+		{RowMajor, []DType{F32, BF16, I8}, [][]int{{1}, {17}, {3, 5}, {2, 3, 5, 7}}},
+		{Tile8x32, []DType{F32, F16, I8}, [][]int{{1, 1}, {8, 32}, {9, 33}, {23, 100}, {64, 31}}},
+		{KVBlock16, []DType{BF16, F16, F32}, [][]int{{1, 1, 2, 1}, {2, 16, 2, 16}, {3, 33, 2, 24}, {1, 50, 2, 20}, {2, 15, 2, 64}}},
+		{KVRows16, []DType{BF16, F32}, [][]int{{1, 1, 2, 1}, {2, 16, 2, 16}, {3, 33, 2, 24}, {2, 15, 2, 64}}},
+		{Word32, []DType{BF16, F16}, [][]int{{1}, {33}, {3, 5}}},
+		{Word64, []DType{F32, I32}, [][]int{{1}, {33}, {4, 2, 18}}},
+	} {
+		for _, dt := range c.dtypes {
+			for _, shape := range c.shapes {
+				t.Run(fmt.Sprint(c.kind, dt, shape), func(t *testing.T) {
+					b := &Buffer{DType: dt, Shape: shape, Layout: Layout{Kind: c.kind}}
+					require.Empty(t, b.layoutWants())
+					size := max(dt.Bits()/8, map[LayoutKind]int{Word32: 4, Word64: 8}[c.kind])
+					used := make([]bool, b.Bytes())
+					for e := range b.Numel() {
+						off := b.Offset(e)
+						require.Zero(t, off%size)
+						for k := off; k < off+size; k++ {
+							require.False(t, used[k], "element %d at byte %d", e, k)
+							used[k] = true
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestTileOrder pins the order that the kernel's 16-byte loads rely on: lane = row*4 + quarter, 8 columns a lane.
+func TestTileOrder(t *testing.T) {
+	b := &Buffer{DType: BF16, Shape: []int{16, 64}, Layout: Layout{Kind: Tile8x32}}
+	at := func(row, col int) int { return b.Offset(row*64 + col) }
+	require.Equal(t, 0, at(0, 0))
+	require.Equal(t, 14, at(0, 7))
+	require.Equal(t, 16, at(0, 8))
+	require.Equal(t, 64, at(1, 0))
+	require.Equal(t, 512, at(0, 32))
+	require.Equal(t, 1024, at(8, 0))
+}
+
+func TestLayoutStrings(t *testing.T) {
+	for kind := range layoutNames {
+		for _, copies := range []int{0, 2, 17} {
+			l := Layout{Kind: LayoutKind(kind), Copies: copies}
+			back, err := ParseLayout(l.String())
+			require.NoError(t, err)
+			require.Equal(t, l, back)
+		}
+	}
+	for _, s := range []string{"", "x2", "word32x", "word32x1", "word32x-2", "word32x9999", "word32 x2"} {
+		_, err := ParseLayout(s)
+		require.Error(t, err, s)
+	}
+}
