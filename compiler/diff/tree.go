@@ -1,0 +1,159 @@
+package diff
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"unicode/utf8"
+)
+
+// Kind says how a file differs between two directories.
+type Kind string
+
+const (
+	OnlyInA Kind = "only_in_a"
+	OnlyInB Kind = "only_in_b"
+	Text    Kind = "text"
+	Binary  Kind = "binary" // at least one side is no text, or too large to be read as one
+)
+
+// A Change is a file that is not the same in two directories.
+type Change struct {
+	Path    string `json:"path"` // relative, with slashes
+	Kind    Kind   `json:"kind"`
+	Added   int    `json:"added,omitempty"` // lines of Text
+	Removed int    `json:"removed,omitempty"`
+	A       *File  `json:"a,omitempty"`
+	B       *File  `json:"b,omitempty"`
+	Hunks   []byte `json:"-"` // unified, of Text
+}
+
+// A File is the identity of one side.
+type File struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// maxText is the size in bytes from which a file is compared by digest alone.
+const maxText = 64 << 20
+
+// Trees compares all files below two directories, sorted by path. Directories count only through the files in them.
+func Trees(dirA, dirB string) ([]Change, error) {
+	a, err := files(dirA)
+	if err != nil {
+		return nil, err
+	}
+	b, err := files(dirB)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	var out []Change
+	for _, path := range slices.Compact(all) {
+		_, inA := slices.BinarySearch(a, path)
+		_, inB := slices.BinarySearch(b, path)
+		c, err := compare(path, side(dirA, path, inA), side(dirB, path, inB))
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			out = append(out, *c)
+		}
+	}
+	return out, nil
+}
+
+func side(dir, path string, there bool) string {
+	if !there {
+		return ""
+	}
+	return filepath.Join(dir, filepath.FromSlash(path))
+}
+
+// files lists what is below dir and is no directory, sorted.
+func files(dir string) ([]string, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("%s is a file; want a directory", dir)
+	}
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		out = append(out, filepath.ToSlash(rel))
+		return err
+	})
+	slices.Sort(out)
+	return out, err
+}
+
+// compare returns nil for equal files. An empty path stands for a file that is not there.
+func compare(name, pathA, pathB string) (*Change, error) {
+	a, err := identify(pathA)
+	if err != nil {
+		return nil, err
+	}
+	b, err := identify(pathB)
+	if err != nil {
+		return nil, err
+	}
+	c := &Change{Path: name, A: a, B: b}
+	switch {
+	case a == nil:
+		c.Kind = OnlyInB
+		return c, nil
+	case b == nil:
+		c.Kind = OnlyInA
+		return c, nil
+	case *a == *b:
+		return nil, nil
+	}
+	textA, okA, errA := readText(pathA, a.Bytes)
+	textB, okB, errB := readText(pathB, b.Bytes)
+	if err := errors.Join(errA, errB); err != nil {
+		return nil, err
+	}
+	if !okA || !okB {
+		c.Kind = Binary
+		return c, nil
+	}
+	c.Kind, c.Hunks = Text, Unified(textA, textB)
+	c.Added, c.Removed = Count(c.Hunks)
+	return c, nil
+}
+
+func identify(path string) (*File, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return nil, err
+	}
+	return &File{n, hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+func readText(path string, size int64) ([]byte, bool, error) {
+	if size > maxText {
+		return nil, false, nil
+	}
+	data, err := os.ReadFile(path)
+	return data, err == nil && utf8.Valid(data) && !bytes.ContainsRune(data, 0), err
+}
