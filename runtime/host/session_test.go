@@ -2,7 +2,6 @@ package host_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/runtime/driver"
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
 )
@@ -19,20 +17,11 @@ func TestMain(m *testing.M) { hosttest.Main(m) }
 
 const variants = "variants=3 end0=16 end1=50 end2=128"
 
-// mirror computes what the fake kernels do: the token chosen depends on every token before it.
-func mirror(tokens []int) (hash uint64, chosen int) {
-	hash = 14695981039346656037
-	for _, t := range tokens {
-		hash = (hash ^ uint64(uint32(t+1))) * 1099511628211
-	}
-	return hash, int((hash >> 20) % 4096)
-}
-
 // greedy continues a prompt by n tokens.
 func greedy(prompt []int, n int) []int {
 	all := append([]int{}, prompt...)
 	for range n {
-		_, next := mirror(all)
+		_, next := hosttest.Mirror(all)
 		all = append(all, next)
 	}
 	return all[len(prompt):]
@@ -140,7 +129,7 @@ func TestFeedGivesTeacherForcedLogits(t *testing.T) {
 	_, err := s.Feed(t.Context(), ids, func(position int, logits []float32) error {
 		require.Equal(t, next, position)
 		require.Len(t, logits, 4096)
-		_, chosen := mirror(ids[:position+1])
+		_, chosen := hosttest.Mirror(ids[:position+1])
 		require.Equal(t, float32(2), logits[chosen])
 		next++
 		return nil
@@ -240,53 +229,11 @@ func TestEmitErrorEndsGeneration(t *testing.T) {
 	require.Equal(t, 3, calls)
 }
 
-// reference is the fake kernels' twin: it reads the rows of the session's cache.
-type reference struct {
-	r      host.Resident
-	broken bool
-	closed *bool
-}
-
-func (f reference) Close() error { *f.closed = true; return nil }
-
-func (f reference) Step(token, position int) ([]float32, error) {
-	cache := make([]byte, f.r.Info.CacheBytes)
-	if err := f.r.Device.CopyDtoH(cache, f.r.Cache, nil); err != nil {
-		return nil, err
-	}
-	row := len(cache) / f.r.Info.MaxSeq
-	var tokens []int
-	for p := range position {
-		tokens = append(tokens, int(binary.LittleEndian.Uint32(cache[p*row:]))-1)
-	}
-	hash, chosen := mirror(append(tokens, token))
-	own := binary.LittleEndian.AppendUint32(nil, uint32(token+1))
-	if err := f.r.Device.CopyHtoD(f.r.Cache+driver.Ptr(position*row), own, nil); err != nil {
-		return nil, err
-	}
-	logits := make([]float32, f.r.Info.Vocab)
-	for v := range logits {
-		logits[v] = float32(mix(hash+uint64(v))%1000) / 1000
-	}
-	logits[chosen] = 2
-	if f.broken {
-		logits[77] += 3
-	}
-	return logits, nil
-}
-
-func mix(x uint64) uint64 {
-	x += 0x9E3779B97F4A7C15
-	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
-	x = (x ^ x>>27) * 0x94D049BB133111EB
-	return x ^ x>>31
-}
-
 // withReference opens a fake build whose reference is the twin.
 func withReference(t *testing.T, settings string, broken bool) (*host.Session, *bool) {
 	closed := new(bool)
 	return openWith(t, settings, host.Options{Reference: func(r host.Resident) (host.Reference, error) {
-		return reference{r, broken, closed}, nil
+		return &hosttest.Twin{Resident: r, Broken: broken, Closed: closed}, nil
 	}}), closed
 }
 

@@ -1,0 +1,147 @@
+// Package cli is the command line of an emitted launcher: run, bench, check and info on the build beside the executable.
+//
+// Results go to stdout; errors and progress go to stderr, progress on a terminal only. Exit codes: 0 success; 1 the input
+// is at fault, or check found differences; 2 bad usage or a broken environment.
+//
+// The package is copied into every emitted launcher. It imports the standard library, runtime/host, runtime/driver and
+// runtime/tokenizer, and must not import any other package of amkc.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"amkc/runtime/host"
+)
+
+// A Launcher is an executable made for one model.
+type Launcher struct {
+	Model host.Model           // that the executable was made for; the build beside it must say the same
+	Dir   string               // the build directory; empty: where the executable is
+	Check host.ReferenceOpener // nil: the reference kernels of the build
+}
+
+// A verb is one of the launcher's commands.
+type verb struct {
+	name, doc string
+	run       func(*command, context.Context, []string) error
+}
+
+var verbs = []verb{
+	{"run", "decode from a prompt and print the text as it comes", (*command).runPrompt},
+	{"bench", "check, then measure the latency of a token", (*command).bench},
+	{"check", "compare the megakernel with the plain kernels of the build", (*command).check},
+	{"info", "describe the build; needs no GPU", (*command).info},
+}
+
+// command is one invocation.
+type command struct {
+	launcher       Launcher
+	dir            string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	gpu            int
+	json           bool
+}
+
+// Main runs the command line, arguments without the program's name, and returns the exit code. An interrupt raises the
+// kernel's abort word and leaves the GPU clean; a second one ends the process at once.
+func (l Launcher) Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	c := &command{launcher: l, stdin: stdin, stdout: stdout, stderr: stderr}
+	err := c.dispatch(ctx, args)
+	if err != nil && ctx.Err() != nil {
+		err = errInterrupted
+	}
+	return c.report(err)
+}
+
+var errInterrupted = errors.New("interrupted")
+
+func (c *command) dispatch(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return usagef("no command\n%s", c.usage())
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		_, err := io.WriteString(c.stdout, c.usage())
+		return err
+	}
+	for _, v := range verbs {
+		if v.name == args[0] {
+			if err := c.locate(); err != nil {
+				return err
+			}
+			return v.run(c, ctx, args[1:])
+		}
+	}
+	return usagef("unknown command %q\n%s", args[0], c.usage())
+}
+
+func (c *command) usage() string {
+	name := c.launcher.Model.Name
+	s := fmt.Sprintf("usage: %s COMMAND [flags]\n\n", name)
+	for _, v := range verbs {
+		s += fmt.Sprintf("  %-6s %s\n", v.name, v.doc)
+	}
+	return s + fmt.Sprintf("\n`%s COMMAND --help` lists the flags of a command.\n", name)
+}
+
+// locate finds the build directory.
+func (c *command) locate() error {
+	if c.dir = c.launcher.Dir; c.dir != "" {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		return err
+	}
+	c.dir = filepath.Dir(self)
+	return nil
+}
+
+// facts reads the manifest and refuses one that describes another model than the executable's.
+func (c *command) facts() (*host.Facts, error) {
+	f, err := host.ReadFacts(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	if f.Model != c.launcher.Model {
+		return nil, &host.BuildError{Path: filepath.Join(c.dir, host.ManifestFile),
+			What:   fmt.Sprintf("it describes %s, and this launcher was made for %s", brief(f.Model), brief(c.launcher.Model)),
+			Remedy: "run make in that directory to build its own launcher"}
+	}
+	return f, nil
+}
+
+func brief(m host.Model) string {
+	return fmt.Sprintf("%s (%s, %s, %d layers, vocab %d, max_seq %d)", m.Name, m.Architecture, m.DType, m.Layers, m.Vocab, m.MaxSeq)
+}
+
+// open opens the build on the GPU.
+func (c *command) open(ctx context.Context) (*host.Session, error) {
+	progress := c.newProgress()
+	defer progress.done()
+	return host.Open(ctx, c.dir, host.Options{GPU: c.gpu, Progress: progress.report, Reference: c.launcher.Check})
+}
+
+// withSession opens the build, calls f and closes it.
+func (c *command) withSession(ctx context.Context, f func(*host.Session) error) (err error) {
+	s, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return f(s)
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"amkc/runtime/host"
+)
+
+// info prints the manifest: as JSON all of it, as text the facts, and which files of the build are there.
+func (c *command) info(_ context.Context, args []string) error {
+	if err := c.parse(c.flags("info"), args); err != nil {
+		return err
+	}
+	facts, err := c.facts()
+	if err != nil {
+		return err
+	}
+	if !c.json {
+		return c.print(nil, c.infoText(facts))
+	}
+	manifest, err := os.ReadFile(filepath.Join(c.dir, host.ManifestFile))
+	if err != nil {
+		return err
+	}
+	return c.print(json.RawMessage(manifest), "")
+}
+
+func (c *command) infoText(f *host.Facts) string {
+	m := f.Model
+	var b strings.Builder
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s %s\n", label, fmt.Sprintf(format, args...))
+	}
+	line("model", "%s (%s, %s)", m.Name, m.Architecture, m.DType)
+	line("shape", "%d layers, hidden %d, intermediate %d, %d heads of %d, %d kv heads, vocab %d", m.Layers, m.Hidden, m.Intermediate,
+		m.Heads, m.HeadDim, m.KVHeads, m.Vocab)
+	line("positions", "0 to %d", m.MaxSeq-1)
+	line("target", "%s (%s, %d SMs)", f.Target.Name, f.Target.Arch, f.Target.SMs)
+	for _, v := range f.Variants {
+		line("variant", "%s, positions %d to %d", v.Name, v.Lo, v.Hi)
+	}
+	line("traffic", "%.1f MB of weights a token, and %.1f kB for each earlier position", float64(f.Traffic.Weights)/1e6,
+		float64(f.Traffic.CacheRow)/1e3)
+	for _, name := range []string{host.FatbinFile, host.WeightsFile, host.TokenizerFile} {
+		state := "missing"
+		if info, err := os.Stat(filepath.Join(c.dir, name)); err == nil {
+			state = fmt.Sprintf("%.1f MB", float64(info.Size())/1e6)
+		}
+		line("file", "%s: %s", name, state)
+	}
+	return b.String()
+}
