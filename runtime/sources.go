@@ -1,0 +1,50 @@
+// Package runtime holds the hand-written code that is copied into every build: the device runtime, and the Go packages of
+// the launcher. It exposes their sources and has no other code; it imports the standard library only.
+package runtime
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:embed cuda/amk/*.cuh
+//go:embed driver/*.go host/*.go host/cli/*.go tokenizer/*.go
+var files embed.FS
+
+// HostImport is the import path that the Go sources are known by in this module; those of HostSources lie below it.
+const HostImport = "amkc/runtime"
+
+// DeviceSources returns the headers of the device runtime, by the paths they are included by: "amk/ring.cuh".
+func DeviceSources() map[string][]byte {
+	return collect("cuda", func(string) bool { return true })
+}
+
+// HostSources returns the Go sources of the launcher's packages, tests left out, by path below [HostImport]:
+// "host/open.go".
+func HostSources() map[string][]byte {
+	return collect(".", func(name string) bool {
+		return path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go")
+	})
+}
+
+// collect returns the embedded files below dir that keep wants, by path relative to it.
+func collect(dir string, keep func(name string) bool) map[string][]byte {
+	root, err := fs.Sub(files, dir)
+	if err != nil {
+		panic(err) // only a malformed dir, which is a constant above
+	}
+	out := map[string][]byte{}
+	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !keep(name) {
+			return err
+		}
+		out[name], err = fs.ReadFile(root, name)
+		return err
+	})
+	if err != nil {
+		panic(err) // embedded files are always readable
+	}
+	return out
+}
