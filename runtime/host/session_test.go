@@ -105,6 +105,11 @@ func TestStopIDsEndGeneration(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, c.Stopped)
 	require.Len(t, c.IDs, 100)
+
+	s.Reset()
+	c, err = s.Complete(t.Context(), []int{5, 6}, 100, []int{1}, nil)
+	require.NoError(t, err)
+	require.Len(t, c.IDs, 9, "words of an earlier launch are no tokens")
 }
 
 // A stop id that the model would choose inside the prompt ends nothing, and one chosen right after it ends at once.
