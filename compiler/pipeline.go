@@ -4,7 +4,6 @@
 package compiler
 
 import (
-	"fmt"
 	"time"
 
 	"amkc/ir"
@@ -120,8 +119,12 @@ func runPass(opts Options, i int, s *passes.State) error {
 	}
 	took := time.Since(start)
 	if opts.Check && s.Program != nil {
-		if err := ir.Check(s.Program).Err(); err != nil {
-			return fmt.Errorf("after pass %s: %w", pass.Name, err)
+		diags := ir.Check(s.Program)
+		for _, d := range diags {
+			d.With("after pass " + pass.Name + ": this is a mistake in amkc, please report it")
+		}
+		if err := diags.Err(); err != nil {
+			return err
 		}
 	}
 	if opts.After == nil {

@@ -13,7 +13,7 @@ import (
 // chosen first, then the rotation of layer 0, so that the most loaded SM streams least, and the squares of the loads sum
 // to least. Stages that keep the residual do not move.
 func balance(p *ir.Program, v *ir.Variant, stages []*ir.Stage) map[string]turn {
-	b := balancer{p: p, pos: v.Lo + (v.Hi-v.Lo)/2, loads: make([]int, p.Target.SMs)}
+	b := newBalancer(p, v)
 	turns := map[string]turn{}
 	var order []string
 	byRole := map[string][]*ir.Stage{}
@@ -41,9 +41,13 @@ var attentionRoles = map[string]int{"part": 1, "attn": 1}
 
 // A balancer keeps the bytes each SM streams so far.
 type balancer struct {
-	p     *ir.Program
-	pos   int // the position at which cache rows are counted
-	loads []int
+	buffers buffers
+	pos     int // the position at which cache rows are counted
+	loads   []int
+}
+
+func newBalancer(p *ir.Program, v *ir.Variant) balancer {
+	return balancer{buffers: newBuffers(p), pos: v.Lo + (v.Hi-v.Lo)/2, loads: make([]int, p.Target.SMs)}
 }
 
 // slots returns the bytes that each slot of a stage streams when nothing is rotated.
@@ -63,7 +67,7 @@ func (b *balancer) bytes(st *ir.Stage, t ir.TaskSpan) int {
 	for i := range st.Ops {
 		op := &st.Ops[i]
 		for _, o := range op.In {
-			buf := findBuffer(b.p, o.Buf)
+			buf := b.buffers.find(o.Buf)
 			if buf == nil || buf.Kind != ir.Weight && buf.Kind != ir.KVCache {
 				continue
 			}

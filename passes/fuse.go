@@ -73,7 +73,7 @@ func runFuse(s *State) error {
 	if err != nil {
 		return err
 	}
-	f := &fuser{p: p, m: &p.Model, left: map[string]*ir.Stage{}}
+	f := &fuser{buffers: newBuffers(p), m: &p.Model, left: map[string]*ir.Stage{}}
 	for _, st := range stages {
 		f.left[st.Name] = st
 	}
@@ -97,17 +97,16 @@ func runFuse(s *State) error {
 	setThresholds(f.out)
 	setStages(v, f.out)
 	v.Counters = nil
+	declared := map[string]bool{}
 	for _, st := range f.out {
-		if !slices.ContainsFunc(v.Counters, func(c ir.Counter) bool { return c.Name == st.Signal }) {
-			v.Counters = append(v.Counters, ir.Counter{Name: st.Signal})
-		}
+		v.Counters = declare(v.Counters, declared, st.Signal)
 	}
 	prune(p)
 	return nil
 }
 
 type fuser struct {
-	p       *ir.Program
+	buffers buffers
 	m       *ir.Model
 	layer   string // prefix of the names of the layer in hand
 	left    map[string]*ir.Stage
@@ -143,7 +142,7 @@ func (f *fuser) stage(role, signal string, extent ir.Dist, waits []string, ops .
 func (f *fuser) stack(name string, orders []ir.Arrange, linears ...*ir.Stage) string {
 	stacked := ir.Buffer{Name: name, Kind: ir.Weight, Space: ir.HBM, Shape: []int{0, 0}}
 	for i, l := range linears {
-		b := findBuffer(f.p, l.Ops[0].In[1].Buf)
+		b := f.buffers.find(l.Ops[0].In[1].Buf)
 		if b == nil || len(b.Shape) != 2 || len(b.Pieces) != 1 {
 			f.missing = append(f.missing, l.Name+" with a weight matrix")
 			return name
@@ -155,15 +154,15 @@ func (f *fuser) stack(name string, orders []ir.Arrange, linears ...*ir.Stage) st
 		stacked.DType, stacked.Shape[0], stacked.Shape[1] = b.DType, stacked.Shape[0]+b.Shape[0], b.Shape[1]
 		stacked.Pieces = append(stacked.Pieces, piece)
 	}
-	f.p.Buffers = append(f.p.Buffers, stacked)
+	f.buffers.add(stacked)
 	return name
 }
 
 // vector declares an exchanged vector.
 func (f *fuser) vector(role string, n int) string {
 	name := f.layer + role
-	if findBuffer(f.p, name) == nil {
-		f.p.Buffers = append(f.p.Buffers, ir.Buffer{Name: name, Kind: ir.Activation, DType: f.m.DType, Shape: []int{n}, Space: ir.GlobalScratch})
+	if f.buffers.find(name) == nil {
+		f.buffers.add(ir.Buffer{Name: name, Kind: ir.Activation, DType: f.m.DType, Shape: []int{n}, Space: ir.GlobalScratch})
 	}
 	return name
 }

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -115,30 +116,35 @@ func runImport(s *State) error {
 	return nil
 }
 
-// chooseDType is the dtype of the compiled model: what the user asked for, else that of the checkpoint, else BF16.
+// chooseDType is the dtype of the compiled model: what the user asked for, else what the config says, else what the
+// embedding is stored in, else BF16. The config comes before the files, so that a model compiles alike with and without them.
 func (m *importer) chooseDType() ir.DType {
-	if m.src.DType != nil {
-		return *m.src.DType
+	field := "dtype"
+	if _, old := m.value("torch_dtype"); old {
+		field = "torch_dtype"
 	}
-	if m.src.Weights != nil {
-		if t, ok := m.src.Weights.Tensor("model.embed_tokens.weight"); ok {
-			if d, ok := modelDTypes[t.DType]; ok {
-				return d
-			}
+	stated := m.text(field, "")
+	named, known := configDTypes[strings.TrimPrefix(stated, "torch.")]
+	switch {
+	case m.src.DType != nil && !slices.Contains(slices.Collect(maps.Values(modelDTypes)), *m.src.DType):
+		m.fail(codeField, field, "--dtype %s; want BF16, F16 or F32", *m.src.DType)
+	case m.src.DType != nil:
+		return *m.src.DType
+	case stated != "" && !known:
+		m.fail(codeField, field, "%q; want float32, float16 or bfloat16, or give --dtype", stated)
+	case stated != "":
+		return named
+	case m.src.Weights != nil:
+		t, _ := m.src.Weights.Tensor("model.embed_tokens.weight")
+		if d, ok := modelDTypes[t.DType]; ok {
+			return d
 		}
 	}
-	named := m.text("torch_dtype", m.text("dtype", "bfloat16"))
-	switch strings.TrimPrefix(named, "torch.") {
-	case "float32", "float":
-		return ir.F32
-	case "float16", "half":
-		return ir.F16
-	case "bfloat16":
-		return ir.BF16
-	}
-	m.fail(codeField, "torch_dtype", "%q; want float32, float16 or bfloat16, or give --dtype", named)
 	return ir.BF16
 }
+
+// configDTypes are the names that configs use.
+var configDTypes = map[string]ir.DType{"float32": ir.F32, "float": ir.F32, "float16": ir.F16, "half": ir.F16, "bfloat16": ir.BF16}
 
 var modelDTypes = map[checkpoint.DType]ir.DType{checkpoint.F32: ir.F32, checkpoint.F16: ir.F16, checkpoint.BF16: ir.BF16}
 

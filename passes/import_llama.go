@@ -55,7 +55,7 @@ func importLlama(m *importer) *ir.Graph {
 	m.refuseUnmodelled()
 	model := ir.Model{
 		Name: m.src.Name, Architecture: llamaArchitecture, DType: m.chooseDType(),
-		Layers: m.size("num_hidden_layers", 32, 4096), Hidden: m.size("hidden_size", 4096, 1<<20),
+		Layers: m.size("num_hidden_layers", 32, 1024), Hidden: m.size("hidden_size", 4096, 1<<20),
 		Intermediate: m.size("intermediate_size", 11008, 1<<22), Heads: m.size("num_attention_heads", 32, 1<<14),
 		Vocab: m.size("vocab_size", 32000, 1<<24), Tied: m.truth("tie_word_embeddings", false), Eps: 1e-6,
 	}

@@ -26,7 +26,7 @@ func runLower(s *State) error {
 		return err
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Config: config}
-	l := &lowerer{g: s.Graph, m: &p.Model, p: p, value: map[string]string{}, rotated: map[string]bool{}}
+	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), declared: map[string]bool{}, value: map[string]string{}, rotated: map[string]bool{}}
 	for _, n := range s.Graph.Nodes {
 		if n.Op == "rope" {
 			l.rotated[n.Inputs[0]] = true
@@ -60,20 +60,20 @@ const (
 type lowerer struct {
 	g        *ir.Graph
 	m        *ir.Model
-	p        *ir.Program
+	buffers  buffers
 	stages   []*ir.Stage
 	counters []ir.Counter
+	declared map[string]bool   // counters
 	value    map[string]string // node -> buffer that holds its value
 	rotated  map[string]bool   // nodes whose value a rotation reads
 }
 
 // buffer declares a row-major buffer unless it is there already.
 func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space ir.Space, shape ...int) *ir.Buffer {
-	if b := findBuffer(l.p, name); b != nil {
+	if b := l.buffers.find(name); b != nil {
 		return b
 	}
-	l.p.Buffers = append(l.p.Buffers, ir.Buffer{Name: name, Kind: kind, DType: dtype, Shape: shape, Space: space})
-	return &l.p.Buffers[len(l.p.Buffers)-1]
+	return l.buffers.add(ir.Buffer{Name: name, Kind: kind, DType: dtype, Shape: shape, Space: space})
 }
 
 // scratch declares the buffer of a value.
@@ -95,12 +95,7 @@ func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, op ir.Op)
 		s.Waits = append(s.Waits, ir.Wait{Counter: l.value[in]})
 	}
 	l.stages = append(l.stages, s)
-	for _, c := range l.counters {
-		if c.Name == counter {
-			return
-		}
-	}
-	l.counters = append(l.counters, ir.Counter{Name: counter})
+	l.counters = declare(l.counters, l.declared, counter)
 }
 
 // whole is a distribution of one task over an axis; n is 1 for a node whose result needs all of its input at once.
@@ -185,7 +180,7 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 
 func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	rows := n.Shape[0]
-	cols := findBuffer(l.p, in).Numel()
+	cols := l.buffers.find(in).Numel()
 	order, arg := ir.Rows, 0
 	dtype := ir.F32
 	switch {

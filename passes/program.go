@@ -110,13 +110,41 @@ func prune(p *ir.Program) {
 
 var kindOrder = map[ir.BufferKind]int{ir.Input: 0, ir.Output: 1, ir.Const: 2, ir.Weight: 3, ir.KVCache: 4, ir.Activation: 5}
 
-// findBuffer returns the buffer or family with the given name, or nil.
-func findBuffer(p *ir.Program, name string) *ir.Buffer {
-	i := slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == name })
-	if i < 0 {
-		return nil
+// buffers finds the buffers of a program by name, those that are added through it included.
+type buffers struct {
+	p  *ir.Program
+	at map[string]int
+}
+
+func newBuffers(p *ir.Program) buffers {
+	b := buffers{p, make(map[string]int, len(p.Buffers))}
+	for i := range p.Buffers {
+		b.at[p.Buffers[i].Name] = i
 	}
-	return &p.Buffers[i]
+	return b
+}
+
+// find returns the buffer or family with the given name, or nil. It is valid until the next add.
+func (b buffers) find(name string) *ir.Buffer {
+	if i, ok := b.at[name]; ok {
+		return &b.p.Buffers[i]
+	}
+	return nil
+}
+
+func (b buffers) add(buf ir.Buffer) *ir.Buffer {
+	b.at[buf.Name] = len(b.p.Buffers)
+	b.p.Buffers = append(b.p.Buffers, buf)
+	return &b.p.Buffers[len(b.p.Buffers)-1]
+}
+
+// declare adds a counter unless it is there already.
+func declare(counters []ir.Counter, seen map[string]bool, name string) []ir.Counter {
+	if seen[name] {
+		return counters
+	}
+	seen[name] = true
+	return append(counters, ir.Counter{Name: name})
 }
 
 // cloneStage copies a stage so that neither sees changes of the other. Expressions are immutable and shared.

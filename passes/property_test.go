@@ -250,7 +250,7 @@ func TestBalanceIsNoWorseThanContiguous(t *testing.T) {
 			s.Config.SMAssignment.Policy = policy
 			lowered(t, s, "assign")
 			v := &s.Program.Variants[0]
-			b := balancer{p: s.Program, pos: v.Lo + (v.Hi-v.Lo)/2, loads: make([]int, s.Target.SMs)}
+			b := newBalancer(s.Program, v)
 			eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
 				for _, task := range st.Dist.Tasks(0) {
 					b.loads[task.SM] += b.bytes(st, task)

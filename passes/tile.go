@@ -130,10 +130,7 @@ func newVariant(name string, lo, hi int, counters []ir.Counter, stages []*ir.Sta
 	own := make([]*ir.Stage, len(stages))
 	for i, st := range stages {
 		own[i] = cloneStage(st)
-		if !declared[st.Signal] {
-			declared[st.Signal] = true
-			v.Counters = append(v.Counters, ir.Counter{Name: st.Signal})
-		}
+		v.Counters = declare(v.Counters, declared, st.Signal)
 	}
 	setThresholds(own)
 	setStages(&v, own)
