@@ -128,6 +128,7 @@ func TestConfigFieldRefusals(t *testing.T) {
 		one("auto_map", "auto_map", fieldsOf{"AutoModel": "modeling_x.Model"}),
 		one("unknown field", "attn_logit_softcapping", 50),
 		one("rope_theta", "rope_theta", -1),
+		one("rope_theta is no float32", "rope_theta", 1e39),
 		one("rope linear", "rope_scaling", fieldsOf{"type": "linear", "factor": 2.0}),
 		one("rope dynamic", "rope_scaling", fieldsOf{"rope_type": "dynamic", "factor": 2.0}),
 		one("rope yarn", "rope_parameters", fieldsOf{"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0}),
@@ -330,4 +331,27 @@ func TestRequiredTensors(t *testing.T) {
 		names[i] = spec.Name
 	}
 	require.Equal(t, 1, strings.Count(strings.Join(names, " "), "model.norm.weight"))
+}
+
+// Whatever a config says, import answers with a graph or with diagnostics.
+func FuzzImportConfig(f *testing.F) {
+	f.Add(tinyConfig)
+	f.Add(plainConfig)
+	f.Add(`{"model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}}`)
+	f.Add(`{"model_type": "llama", "head_dim": 1e9, "rope_theta": 1e308, "num_hidden_layers": -0, "layer_types": [[]]}`)
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, config string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644))
+		c, err := checkpoint.OpenConfig(dir)
+		if err != nil {
+			return
+		}
+		s := &State{Source: Source{Name: "fuzz", Config: c}}
+		if err := Import.Run(s); err != nil {
+			require.Contains(t, err.Error(), "[AMK1")
+			return
+		}
+		require.Len(t, s.Graph.Rope.InvFreq, s.Graph.Model.HeadDim/2)
+		require.Positive(t, s.Graph.Model.MaxSeq)
+	})
 }

@@ -119,20 +119,23 @@ func (m *importer) ropeType(spelling string, params *checkpoint.Object) string {
 
 // ropeTheta reads the base of the frequencies: 10000 unless the config says otherwise.
 func (m *importer) ropeTheta(spelling string, params *checkpoint.Object) float64 {
-	theta := 10000.0
-	outer, there := m.value("rope_theta")
+	theta, field := 10000.0, "rope_theta"
+	outer, there := m.value(field)
 	if there {
-		theta = m.positive("rope_theta", outer)
+		theta = m.positive(field, outer)
 	}
-	if params == nil {
-		return theta
-	}
-	if v, ok := params.Get("rope_theta"); ok {
-		inner := m.positive(spelling+".rope_theta", v)
-		if there && inner != theta {
-			m.fail(codeRope, spelling+".rope_theta", "is %g, but rope_theta is %g; want one of them", inner, theta)
+	if params != nil {
+		if v, ok := params.Get("rope_theta"); ok {
+			field = spelling + ".rope_theta"
+			inner := m.positive(field, v)
+			if there && inner != theta {
+				m.fail(codeRope, field, "is %g, but rope_theta is %g; want one of them", inner, theta)
+			}
+			theta = inner
 		}
-		theta = inner
+	}
+	if theta > math.MaxFloat32 {
+		m.fail(codeRope, field, "is %g; want at most %g, the largest float32", theta, math.MaxFloat32)
 	}
 	return theta
 }
