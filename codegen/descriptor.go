@@ -66,6 +66,7 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	add("int", "kTasks", itoa(len(d.Tasks(0))), "that hand over "+s.Signal)
 	switch kind {
 	case bodyQKV, bodyResidual, bodyGateUp, bodyLMHead:
+		add("bool", "kEmpty", fmt.Sprint(d.Empty), "SMs without rows take part too")
 		add("int", "kWarps", itoa(b.p.Config.Knob("warps", warpKnob(s.Name), 8)), "that share a tile")
 		norm := op(s, ir.RMSNORM)
 		add("bool", "kNorm", fmt.Sprint(len(norm.In) == 2), "the input is normalised")

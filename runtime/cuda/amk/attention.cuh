@@ -54,19 +54,39 @@ __device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
 __device__ __forceinline__ int k_row(int head) { return kHeads * kHeadDim + head * kHeadDim; }
 __device__ __forceinline__ int v_row(int head) { return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim; }
 
-// Writes this step's k and v row into the cache. Called after every warp has finished reading the unit's rows.
-template <class S, class C>
-__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const Page in) {
-  if (!C::kWaits || !u.owns_row()) return;
-  u8* head = c.launch.cache + c.layer * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
-  for (int i = c.tid; i < 2 * kHeadDim; i += kConsumers) {
-    const bool is_value = i >= kHeadDim;
-    const int dim = is_value ? i - kHeadDim : i;
-    float v[1];
-    poll<Element, 1>(c, in, is_value ? v_row(u.head()) + dim : k_row(u.head()) + dim, 0, 1 << 30, v);
-    *reinterpret_cast<Element::Bits*>(head + cache_offset(c.position, dim, is_value)) = Element::from_float(v[0]);
+// This step's k and v row on its way into the cache. It is read from the exchange before the unit publishes anything (a
+// word that has been handed on may be overwritten by a later exchange on the same page), and written after every warp has
+// finished reading the unit's rows.
+struct NewRow {
+  static constexpr int kPerThread = ceil_div(2 * kHeadDim, kConsumers);
+  float value[kPerThread];
+
+  // Elements 0 .. kHeadDim-1 are k, the others v.
+  template <class S, class C>
+  __device__ __forceinline__ void read(C& c, const Unit<S> u, const Page in) {
+    if (!u.owns_row()) return;
+#pragma unroll
+    for (int i = 0; i < kPerThread; ++i) {
+      const int e = c.tid + i * kConsumers;
+      if (e >= 2 * kHeadDim) break;
+      float v[1];
+      poll<Element, 1>(c, in, e < kHeadDim ? k_row(u.head()) + e : v_row(u.head()) + e - kHeadDim, 0, 1 << 30, v);
+      value[i] = v[0];
+    }
   }
-}
+  template <class S, class C>
+  __device__ __forceinline__ void append(C& c, const Unit<S> u) const {
+    if (!C::kWaits || !u.owns_row()) return;
+    u8* head = c.launch.cache + c.layer * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+#pragma unroll
+    for (int i = 0; i < kPerThread; ++i) {
+      const int e = c.tid + i * kConsumers;
+      if (e >= 2 * kHeadDim) break;
+      const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
+      *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(value[i]);
+    }
+  }
+};
 
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;

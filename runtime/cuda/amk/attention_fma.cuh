@@ -68,18 +68,18 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
         if (block % kConsumerWarps != c.warp || here <= 0) continue;
         const u8* k = c.ring + c.slot * kSlotBytes + b * kCacheBlockBytes;
         const u8* v = k + kHalfBlockBytes;
-        const int row = c.lane % 16, half = c.lane / 16;
+        const int key = c.lane % 16, half = c.lane / 16;
         for (int h = 0; h < kGroupHeads; ++h) {
           float score = 0;
-          for (int d = half; d < kHeadDim; d += 2) score += q[h * kHeadDim + d] * cache_value(k + row * kPaddedHead * Element::kBytes, d);
+          for (int d = half; d < kHeadDim; d += 2) score += q[h * kHeadDim + d] * cache_value(k + key * kPaddedHead * Element::kBytes, d);
           score += __shfl_xor_sync(~0u, score, 16);
-          score = row < here ? score * kScale : kNoScore;
+          score = key < here ? score * kScale : kNoScore;
           float peak = score;
 #pragma unroll
           for (int offset = 8; offset; offset >>= 1) peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, offset));
           peak = fmaxf(peak, top[h]);
           const float keep = exp2f(top[h] - peak);
-          const float p = row < here ? exp2f(score - peak) : 0.0f;
+          const float p = key < here ? exp2f(score - peak) : 0.0f;
           float sum = p;
 #pragma unroll
           for (int offset = 8; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
@@ -100,9 +100,11 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
       release(c, c.slot, 1);
       advance_slot(c.slot, c.phase);
     }
+    NewRow row;
+    row.read(c, u, in);
     consumer_barrier();
+    row.append(c, u);
     merge_warps<S, kWarpHeads>(c, u, out, 1);
-    append_row<S>(c, u, in);
     consumer_barrier();  // the scratch is free for the next unit
   }
   if (mine.count() > 0) signal(c);

@@ -167,9 +167,11 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
       c.shared.attention_sum[c.warp * kWarpHeads + pair] = sum0;
       c.shared.attention_sum[c.warp * kWarpHeads + pair + 1] = sum1;
     }
+    NewRow row;
+    row.read(c, u, in);
     consumer_barrier();
+    row.append(c, u);
     merge_warps<S, kWarpHeads>(c, u, out, kHeadGroups);
-    append_row<S>(c, u, in);
     consumer_barrier();  // the scratch is free for the next unit
   }
   if (mine.count() > 0) signal(c);

@@ -118,7 +118,9 @@ struct Spin {
     if (*static_cast<volatile u32*>(&shared.aborted)) return kGiveUp;
     const u64 now = global_timer_ns();
     if (start == 0) start = now;
-    if (now - start > launch.spin_limit_ns) {
+    // What the producer waits for comes from the consumers: they are given the time to report first.
+    const u64 limit = stall.wait >= u32(Wait::kRingEmpty) ? 2 * launch.spin_limit_ns : launch.spin_limit_ns;
+    if (now - start > limit) {
       stall.valid = 1;
     } else if (load_relaxed(launch.abort_device) || ((polls & 0xffff) == 0 && load_system(launch.abort))) {
       stall.valid = 2;

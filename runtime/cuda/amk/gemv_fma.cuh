@@ -41,7 +41,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
   static_assert(kBlocks * 32 <= kVectorScratch, "the vector fits its scratch");
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
-  if (tiles > 0) {
+  if (tiles > 0 || S::kEmpty) {
     await(c);
     float squares = 0;
 #pragma unroll 1
@@ -90,8 +90,8 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
     }
     flush_tiles<AllWarps<S>>(c, mine, first, in_flush, finish);
   }
-  if (S::kNorm && tiles > 0) ++c.norms;
-  if (tiles > 0) signal(c);
+  if (S::kNorm && (tiles > 0 || S::kEmpty)) ++c.norms;
+  if (tiles > 0 || S::kEmpty) signal(c);
   c.advance(S::kTasks);
 }
 

@@ -89,8 +89,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
       if (has(i)) xg[i] = load_norm<S::kColumns>(norm, quad_of(i) * kQuadColumns + column0);
     }
   }
-  if (tiles > 0) await(c);
-  if (works) {
+  const bool reads = S::kEmpty ? works || tiles == 0 : works;
+  if (tiles > 0 || S::kEmpty) await(c);
+  if (reads) {
     poll_quads<S::kColumns, kSubs>(c, page, column0, [&](int i) { return has(i) ? quad_of(i) : -1; }, x);
     if constexpr (S::kNorm) {
 #pragma unroll
@@ -147,7 +148,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
   }
   if (S::kNorm && tiles > 0) ++c.norms;
   advance_slot(c.slot, c.phase, tiles * Shape::kChunks);
-  if (tiles > 0) signal(c);
+  if (tiles > 0 || S::kEmpty) signal(c);
   c.advance(S::kTasks);
 }
 

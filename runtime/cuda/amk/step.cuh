@@ -76,11 +76,10 @@ __device__ __forceinline__ void publish_best(C& c, Best best, const Page values,
   best = reduce_block(c, best);
   if (c.tid == 0 && C::kWaits) {
     fence_gpu();
-    const u32 epoch = c.next_epoch();
+    const u32 epoch = c.epoch;  // lm_head's own: its gemv has ended the exchange without a word
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + c.sm, WordOf<Fp32>::make(best.value, epoch));
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + indices.offset) + c.sm, u64(u32(best.index)) | u64(epoch) << 32);
   }
-  c.advance(kSMs);
 }
 
 // Reads every SM's best, which is also the acquire of the step; leaves the next token in shared.token, releases the
