@@ -66,4 +66,55 @@ the message gives, and pos must be inside the KV cache, below shape.max_seq.`)
 	codeInert = diag.New("AMK3911", "request field without effect", `
 A lowering request sets a field that its weight-key scheme does not use. A toy model always has an lm_head.weight of its
 own, so "tied" changes nothing there.`)
+
+	codeTwice = diag.New("AMK3920", "id used twice", `
+Two buffers, counters, tasks or pages of a program have the same id, so that what refers to it could mean either. Ids
+need not be dense, but each is used once. Renumber one of the two, and what refers to it.`)
+
+	codeDangling = diag.New("AMK3921", "reference to something that is not there", `
+A task reads or writes a buffer, signals or waits on a counter, or runs on an SM, and there is none of that number; or
+pages bind a buffer or a page that does not exist.
+
+    task 7 (L0.q_proj[t1]): error: waits on counter 999999, which does not exist; the id of a counter is accepted [AMK3921]
+
+Ids are those of the "id" fields, not places in the list.`)
+
+	codeArity = diag.New("AMK3922", "wrong number of operands", `
+Every opcode takes a fixed range of inputs and one output (NOP none). GEMV_TILE and GEMM_TILE take a fourth input, the
+zeros of an asymmetric quantisation, although the profile's own registry stops at three.`)
+
+	codeCapacity = diag.New("AMK3923", "more than the device's records hold", `
+A task has at most 8 inputs, 4 outputs and 8 waits, and a buffer at most 4 dimensions: these are fixed arrays on the
+device. Split the task, or join counters.`)
+
+	codeParameter = diag.New("AMK3924", "parameter missing or of the wrong type", `
+An opcode lacks a parameter that it cannot do without, or has one that does not fit its field on the device: counts and
+offsets are integers of 32 bits (16 and not 16.0), eps, scale and theta finite numbers.`)
+
+	codeContradiction = diag.New("AMK3925", "parameters and shapes contradict each other", `
+A parameter such as K, hidden or head_dim repeats what the shapes of the operands say, and says something else.
+
+    task 3 (L0.q_proj[t0]): error: GEMV_TILE has K=32 and an input of shape [1 64]; its last dimension is accepted [AMK3925]
+
+Parameters that select a part of a buffer (n_off, N_tile, kv_start, kv_len, pos) are not meant here: they become views,
+and a view outside its buffer is reported when the program is proved.`)
+
+	codeNoCounterpart = diag.New("AMK3926", "instruction without a native counterpart", `
+The task is well-formed, but the flat form that is proved and run has nothing that means the same: a fourth input of
+ATTENTION_TILE, SOFTMAX over another dimension than the last, KV_APPEND from one cache into another.`)
+
+	codeRecipe = diag.New("AMK3927", "malformed FUSED recipe", `
+The recipe parameter of a FUSED task is an object with a list of steps, each one primitive instruction:
+
+    {"steps": [{"op": 11, "args": [{"in": 0}, {"in": 1}], "out": 0, "out_shape": [1, 64], "out_dtype": "float32"},
+               {"op": 3, "args": [{"s": 0}, {"in": 2}], "out": "final", "params": {"eps": 1e-05, "hidden": 64}}]}
+
+Arguments are inputs of the task or scratch that an earlier step wrote; the last result goes to "final". A recipe holds no
+FUSED step.`)
+
+	codeExport = diag.New("AMK3929", "program that the AMK profile cannot express", `
+The AMK profile has one instruction a task, whole buffers as operands, one position, and one counter protocol. A native
+program can be exported as pass lower leaves it; what later passes add (several ops in a task, temporaries, exchange
+words, flagged counters, packed layouts, splits of the cache) has no counterpart. So has a rotation whose frequencies are
+not powers of one base. The message names the first stage or buffer that stands in the way.`)
 )
