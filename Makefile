@@ -1,0 +1,49 @@
+# Everything a developer runs. `make demo` and `make test` do all of their own set-up.
+CUDA := .cuda/nvidia/cu13/bin/nvcc
+PYTHON ?= python3
+
+.PHONY: build cuda demo test long kernels lint goldens clean
+
+# The sources that a launcher vendors come from the module cache; embedding them makes amkc independent of it.
+build: codegen/vendored/files/purego.zip
+	CGO_ENABLED=0 go build -trimpath -o amkc ./cmd/amkc
+
+codegen/vendored/files/purego.zip: go.sum codegen/vendored/vendored.go
+	go mod download github.com/ebitengine/purego
+	go generate ./codegen/vendored
+
+# nvcc from Python wheels, into a folder that git ignores; it needs g++ as its host compiler.
+cuda: $(CUDA)
+$(CUDA):
+	$(PYTHON) -m pip install --quiet --target .cuda 'cuda-toolkit[nvcc,cudart,cccl]==13.0.*'
+
+# Compile the demo model, show what came out, decode a prompt and hold the text to the reference.
+demo: build
+	@command -v nvcc >/dev/null || $(MAKE) --no-print-directory cuda
+	@$(PYTHON) scripts/demo.py
+
+# Fast tests: the Go packages and the Python scripts.
+test: build
+	go vet ./...
+	go test ./...
+	$(PYTHON) -m unittest discover -q -s bench -p 'test_*.py'
+
+# Long tests: every reference logit of pycoder-5m, its perplexity, and long fuzzing seeds.
+long: build
+	AMKC_LONG=1 go test -timeout 60m ./...
+
+# Compile the emitted CUDA, warnings as errors, for every architecture amkc supports.
+kernels: build cuda
+	$(PYTHON) scripts/kernels.py
+
+# Rewrite golden files; look at the diff before committing it.
+goldens:
+	go test ./compiler ./passes ./ir -update
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./...
+	$(PYTHON) scripts/check_headers.py
+
+clean:
+	rm -rf build amkc dist

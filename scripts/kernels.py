@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Compiles the emitted CUDA of small models for every supported architecture, warnings as errors.
+
+Needs amkc in the repository root (make build) and nvcc on PATH or in .cuda (make cuda); no GPU.
+"""
+
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# (target, model, dtype): every architecture in the dtype it is for, and every dtype on the oldest and on Hopper.
+CASES = [
+    ("t4", "pycoder-5m", "fp16"),
+    ("t4", "zoo/llama-odd-dims", "bf16"),
+    ("a100", "pycoder-5m", "bf16"),
+    ("a10g", "zoo/llama-gqa", "fp16"),
+    ("l4", "zoo/llama-odd-dims", "bf16"),
+    ("h200", "pycoder-5m", "bf16"),
+    ("h200", "zoo/llama-odd-dims", "fp32"),
+    ("b200", "pycoder-5m", "bf16"),
+    ("rtx5090", "zoo/llama-gqa", "bf16"),
+]
+
+
+def nvcc() -> str:
+    local = os.path.join(ROOT, ".cuda/nvidia/cu13/bin/nvcc")
+    return shutil.which("nvcc") or local
+
+
+def compile_case(case, tmp):
+    target, model, dtype = case
+    out = os.path.join(tmp, f"{target}_{os.path.basename(model)}_{dtype}")
+    start = time.time()
+    emit = [os.path.join(ROOT, "amkc"), os.path.join(ROOT, "testdata/models", model), "-o", out,
+            "--target", target, "--dtype", dtype, "--no-build"]
+    run = subprocess.run(emit, capture_output=True, text=True)
+    if run.returncode != 0:
+        return case, f"amkc: {run.stderr}", 0.0
+    gencode = next(line.split("-gencode ")[1].split()[0] for line in open(os.path.join(out, "Makefile")) if "-gencode" in line)
+    for source in sorted(f for f in os.listdir(out) if f.endswith(".cu")):
+        command = [nvcc(), "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", gencode, "-I.", "-fatbin",
+                   "-o", source + ".fatbin", source]
+        run = subprocess.run(command, cwd=out, capture_output=True, text=True)
+        if run.returncode != 0:
+            return case, f"{source}: {run.stdout}{run.stderr}", 0.0
+    return case, "", time.time() - start
+
+
+def main() -> int:
+    failed = 0
+    with tempfile.TemporaryDirectory() as tmp, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for case, error, seconds in pool.map(lambda c: compile_case(c, tmp), CASES):
+            print(f"{'FAIL' if error else 'ok  '} {case[0]:8} {case[1]:20} {case[2]}  {seconds:5.1f} s", flush=True)
+            if error:
+                failed += 1
+                print(error)
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
