@@ -1,0 +1,135 @@
+package codegen
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"amkc/ir"
+	"amkc/runtime/host"
+)
+
+// Manifest is the provenance of a build, amkc.manifest.json: what made it, from what, and the digest of every file. It is
+// the only generated file that holds versions.
+type Manifest struct {
+	Format    int               `json:"format"` // of this file
+	Compiler  Compiler          `json:"compiler"`
+	Source    Source            `json:"source"`
+	Facts     host.Facts        `json:"facts"`
+	Weights   WeightsDigest     `json:"weights"`
+	Files     map[string]string `json:"files"` // generated and copied files: path -> SHA-256
+	Toolchain Toolchain         `json:"toolchain"`
+}
+
+// ManifestFormat is the version of the manifest's schema. A change of the scheme of generated names bumps it too.
+const ManifestFormat = 1
+
+// Compiler says which amkc wrote the build.
+type Compiler struct {
+	Version    string `json:"version"`
+	IR         string `json:"ir"`
+	RuntimeABI int    `json:"runtime_abi"`
+}
+
+// Source says what was compiled.
+type Source struct {
+	RandomSeed  *uint64  `json:"random_seed,omitempty"` // weights were invented from it
+	AssumeInert []string `json:"assume_inert,omitempty"`
+}
+
+// WeightsDigest identifies packed weights. Key is a digest of everything they are made from, so that a recompile with the
+// same key can keep the file.
+type WeightsDigest struct {
+	Key    string `json:"key"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Toolchain says what compiled the emitted sources; empty where nothing did.
+type Toolchain struct {
+	NVCC string `json:"nvcc,omitempty"`
+	Go   string `json:"go,omitempty"`
+}
+
+// Marshal prints the manifest: sorted keys, one per line.
+func (m *Manifest) Marshal() ([]byte, error) {
+	// Through a map, which encoding/json prints in key order.
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var tree any
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	out, err := json.MarshalIndent(tree, "", "  ")
+	return append(out, '\n'), err
+}
+
+// Digest is the SHA-256 of a file's content, in hex.
+func Digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// RuntimeABI is the version of the device runtime that generated code asks for.
+const RuntimeABI = runtimeABI
+
+// Facts is what a host needs to know about a program, besides the constants in the fatbin.
+func Facts(p *ir.Program) (host.Facts, error) {
+	d, err := newCUDAData(p)
+	if err != nil {
+		return host.Facts{}, err
+	}
+	m := &p.Model
+	f := host.Facts{
+		Model: host.Model{Name: m.Name, Architecture: m.Architecture, DType: m.DType.String(), Layers: m.Layers, Hidden: m.Hidden,
+			Intermediate: m.Intermediate, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab, MaxSeq: m.MaxSeq,
+			Tied: m.Tied, Eps: m.Eps},
+		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
+		Traffic: traffic(p),
+	}
+	for _, s := range d.Stages {
+		f.Stages = append(f.Stages, s.IR.Name)
+	}
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi})
+	}
+	return f, nil
+}
+
+// traffic counts the bytes a step reads: every weight that a GEMV streams, once (an embedding table of its own is only
+// looked up), norms, and K and V of each earlier position.
+func traffic(p *ir.Program) host.Traffic {
+	var t host.Traffic
+	gathered := map[string]bool{}
+	for i := range p.Variants[:1] {
+		for _, n := range p.Variants[i].Body {
+			if s, ok := n.(*ir.Stage); ok {
+				if e := op(s, ir.EMBED); len(e.In) == 2 {
+					gathered[e.In[1].Buf] = true
+				}
+				if g := op(s, ir.GEMV); len(g.In) == 2 {
+					delete(gathered, g.In[1].Buf)
+				}
+			}
+		}
+	}
+	for i := range p.Buffers {
+		b := &p.Buffers[i]
+		members := int64(max(1, b.Count))
+		switch b.Kind {
+		case ir.Weight:
+			if !gathered[b.Name] {
+				t.Weights += members * int64(b.Bytes())
+			}
+		case ir.KVCache:
+			t.CacheRow += members * int64(b.Bytes()) / int64(max(1, b.Shape[1]))
+		}
+	}
+	return t
+}

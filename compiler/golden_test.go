@@ -1,0 +1,93 @@
+package compiler
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden build trees")
+
+const root = "../testdata"
+
+// goldenCases are whole build trees under testdata/golden. What a build copies verbatim (amk/, the launcher's packages and
+// its vendor folder) is left out: it is in this repository already.
+var goldenCases = []struct {
+	name, model, target string
+	dtype               ir.DType
+	maxSeq              int
+	config              ir.ScheduleConfig
+}{
+	{name: "pycoder-5m_h200_bf16", model: "pycoder-5m", target: "h200", dtype: ir.BF16},
+	{name: "llama-odd-dims_h200_fp32", model: "zoo/llama-odd-dims", target: "h200", dtype: ir.F32, maxSeq: 64},
+	{name: "llama-gqa_t4_fp16_split", model: "zoo/llama-gqa", target: "t4", dtype: ir.F16, maxSeq: 128,
+		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}},
+}
+
+func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Lowered {
+	t.Helper()
+	l, err := Lower(Options{Model: filepath.Join(root, "models", model), Name: filepath.Base(model), Target: ir.FindTarget(target),
+		DType: &dtype, MaxSeq: maxSeq, Config: config, Check: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// generated returns the files of a build that amkc renders, rather than copies.
+func generated(t testing.TB, l *Lowered) map[string][]byte {
+	t.Helper()
+	files, err := codegen.Project(l.Program, l.Program.Model.Name)
+	require.NoError(t, err)
+	maps.DeleteFunc(files, func(name string, _ []byte) bool {
+		return strings.HasPrefix(name, "amk/") || strings.HasPrefix(name, "launcher/internal/") || strings.HasPrefix(name, "launcher/vendor/")
+	})
+	return files
+}
+
+func TestGoldenBuilds(t *testing.T) {
+	for _, c := range goldenCases {
+		t.Run(c.name, func(t *testing.T) {
+			files := generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config))
+			dir := filepath.Join(root, "golden", c.name)
+			if *update {
+				require.NoError(t, os.RemoveAll(dir))
+				for name, text := range files {
+					path := filepath.Join(dir, name)
+					require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+					require.NoError(t, os.WriteFile(path, text, 0o644))
+				}
+			}
+			want, err := listFiles(dir)
+			require.NoError(t, err)
+			require.Equal(t, want, slices.Sorted(maps.Keys(files)))
+			for _, name := range want {
+				text, err := os.ReadFile(filepath.Join(dir, name))
+				require.NoError(t, err)
+				require.Equal(t, string(text), string(files[name]), name)
+			}
+		})
+	}
+}
+
+// The same input gives the same bytes: again in this process, and from another directory.
+func TestBuildsAreDeterministic(t *testing.T) {
+	c := goldenCases[0]
+	first := generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config))
+	require.Equal(t, first, generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config)))
+	model, err := filepath.Abs(filepath.Join(root, "models", c.model))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	l, err := Lower(Options{Model: model, Name: c.model, Target: ir.FindTarget(c.target), DType: &c.dtype})
+	require.NoError(t, err)
+	defer l.Close()
+	require.Equal(t, first, generated(t, l))
+}

@@ -1,0 +1,125 @@
+package compiler
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"strings"
+
+	"amkc/ir"
+	"amkc/passes/checkpoint"
+)
+
+// packedSpec declares one member of the weight arena as a tensor of weights.safetensors: its physical shape, padding
+// included, so that the file is the arena.
+func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
+	dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16, ir.BF16: checkpoint.BF16}[b.DType]
+	if b.Layout.Kind == ir.Tile8x32 {
+		return checkpoint.Spec{Name: name, DType: dtype, Shape: []int{(b.Shape[0] + 7) / 8, (b.Shape[1] + 31) / 32, 32, 8}}
+	}
+	per := ir.ArenaAlign * 8 / b.DType.Bits()
+	return checkpoint.Spec{Name: name, DType: dtype, Shape: []int{(b.Numel() + per - 1) / per * per}}
+}
+
+// Pack writes the packed weights of a lowered program: one safetensors file whose data section is ir.WeightArena. It
+// returns the file's size and digest.
+func Pack(ctx context.Context, l *Lowered, path string, progress Progress) (bytes int64, digest string, err error) {
+	places, size := ir.WeightArena(l.Program)
+	specs := make([]checkpoint.Spec, len(places))
+	for i, pl := range places {
+		specs[i] = packedSpec(&l.Program.Buffers[pl.Buffer], pl.Name)
+	}
+	w, err := checkpoint.NewWriter(path, specs, map[string]string{"format": "amkc packed 1"})
+	if err != nil {
+		return 0, "", err
+	}
+	defer w.Abort()
+	for i, pl := range places {
+		if err := ctx.Err(); err != nil {
+			return 0, "", err
+		}
+		progress.report("packing weights", int64(pl.Offset), int64(size))
+		next := size
+		if i+1 < len(places) {
+			next = places[i+1].Offset
+		}
+		out := &tensorWriter{w: w, name: pl.Name}
+		if err := l.Weights.Pack(out, &l.Program.Buffers[pl.Buffer], pl.Index); err != nil {
+			return 0, "", err
+		}
+		if pad := next - pl.Offset - out.written; pad > 0 {
+			if _, err := out.Write(make([]byte, pad)); err != nil {
+				return 0, "", err
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		return 0, "", err
+	}
+	progress.report("packing weights", int64(size), int64(size))
+	return fileDigest(path)
+}
+
+// tensorWriter appends to one tensor of a Writer.
+type tensorWriter struct {
+	w       *checkpoint.Writer
+	name    string
+	written int
+}
+
+func (t *tensorWriter) Write(p []byte) (int, error) {
+	t.written += len(p)
+	return len(p), t.w.Append(t.name, p)
+}
+
+// fileDigest returns the size and SHA-256 of a file.
+func fileDigest(path string) (int64, string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	return n, hex.EncodeToString(h.Sum(nil)), err
+}
+
+// weightsKey digests everything that packed weights depend on: the arena with its layouts and pieces, and either the
+// contents of the checkpoint or the seed of random ones.
+func weightsKey(l *Lowered, seed *uint64) (string, error) {
+	h := sha256.New()
+	places, size := ir.WeightArena(l.Program)
+	fmt.Fprintf(h, "amkc packed 1\n%d\n", size)
+	for _, pl := range places {
+		b := &l.Program.Buffers[pl.Buffer]
+		fmt.Fprintf(h, "%s %d %v %v %v %v\n", pl.Name, pl.Offset, b.DType, b.Shape, b.Layout, b.Pieces)
+	}
+	for _, f := range l.Graph.Rope.InvFreq {
+		fmt.Fprintf(h, "%x ", f)
+	}
+	if seed != nil {
+		fmt.Fprintf(h, "seed %d\n", *seed)
+		return hex.EncodeToString(h.Sum(nil)), nil
+	}
+	return hex.EncodeToString(h.Sum(nil)), hashTensors(h, l)
+}
+
+// hashTensors adds name, type, shape and bytes of every tensor of the checkpoint.
+func hashTensors(h hash.Hash, l *Lowered) error {
+	for _, t := range l.checkpoint.Tensors() {
+		fmt.Fprintf(h, "%s %s %v\n", t.Name, t.DType, t.Shape)
+		if strings.HasSuffix(t.Name, "inv_freq") {
+			continue // compared at import, not packed
+		}
+		raw, err := t.Raw()
+		if err != nil {
+			return err
+		}
+		h.Write(raw)
+	}
+	return nil
+}
