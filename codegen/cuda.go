@@ -128,11 +128,10 @@ func newCUDAData(p *ir.Program) (*cudaData, error) {
 func (b *builder) constants() error {
 	p, m := b.p, &b.p.Model
 	t := p.Target
-	mma := t.TensorCores && m.DType != ir.F32
 	b.d.Features = []field{
 		{Name: "AMK_BULK_COPY", Value: bit(t.BulkCopy), Note: "cp.async.bulk and mbarrier"},
 		{Name: "AMK_ASYNC_COPY", Value: bit(t.AsyncCopy), Note: "cp.async"},
-		{Name: "AMK_TENSOR_CORES", Value: bit(mma), Note: "mma.m16n8k16 on 16-bit elements"},
+		{Name: "AMK_TENSOR_CORES", Value: bit(b.usesMMA()), Note: "mma.m16n8k16 on 16-bit elements"},
 	}
 	shared := t.SMemOptin
 	if n := p.Config.SMemBytesPerBlock; n > 0 {
@@ -162,6 +161,14 @@ func (b *builder) constants() error {
 	}
 	group := m.Heads / max(1, m.KVHeads)
 	columns = max((columns+31)/32*32, (group+2)*m.HeadDim)
+	attention := 8 * 8 * ((m.HeadDim + 15) / 16 * 16)
+	vectorFloats := 4
+	if !b.usesMMA() {
+		attention, vectorFloats = attention/8*group, columns
+	}
+	if err := b.checkShared(shared, slot, vectorFloats, attention); err != nil {
+		return err
+	}
 	vector := itoa(columns)
 	if allQuads && m.DType != ir.F32 {
 		vector = "AMK_TENSOR_CORES ? 4 : " + vector

@@ -67,7 +67,11 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	switch kind {
 	case bodyQKV, bodyResidual, bodyGateUp, bodyLMHead:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), "SMs without rows take part too")
-		add("int", "kWarps", itoa(b.p.Config.Knob("warps", warpKnob(s.Name), 8)), "that share a tile")
+		warps := b.p.Config.Knob("warps", warpKnob(s.Name), 8)
+		if err := b.checkGEMV(s, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1]), warps); err != nil {
+			return nil, err
+		}
+		add("int", "kWarps", itoa(warps), "that share a tile")
 		norm := op(s, ir.RMSNORM)
 		add("bool", "kNorm", fmt.Sprint(len(norm.In) == 2), "the input is normalised")
 		eps := norm.FloatOr("eps", 0)
@@ -80,6 +84,9 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 		splits := a.IntAt("parts", 0, 1)
 		add("int", "kSplits", itoa(splits), "of a kv head's rows")
 		rows := a.IntAt("block", 0, b.wholeShare())
+		if err := b.checkAttention(s, rows); err != nil {
+			return nil, err
+		}
 		add("int", "kShareRows", itoa(rows), "cache rows of a chunk, dealt out to the splits in turn")
 		scale := a.FloatOr("scale", 1)
 		add("float", "kScale", hexFloat(scale), decimal(scale))

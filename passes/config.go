@@ -32,16 +32,16 @@ func newKnob(group, name string, def int, accept func(int) bool, want string) kn
 
 // knobs are all there are. tiling.ring.in_flight is accepted as well, as another name of pipelining_depth.
 var knobs = func() []knob {
-	chunk := func(n int) bool { return n >= 4096 && n <= 65536 && n%1024 == 0 }
+	chunk := func(n int) bool { return n >= 4096 && n <= 65536 && n%2048 == 0 }
 	rows := func(n int) bool { return n >= 8 && n <= 256 && n%8 == 0 }
 	anyDepth, depthWant := between(0, 64)
 	flag, flagWant := oneOf(0, 1)
 	copies, copiesWant := oneOf(1, 2, 4)
 	position, positionWant := between(0, 1<<30)
-	splits, splitsWant := between(1, 128)
+	splits, splitsWant := between(1, 32) // lanes of a warp, which combine them
 	warps, warpsWant := oneOf(8, 4, 2, 1)
 	all := []knob{
-		newKnob("ring", "chunk_bytes", 16384, chunk, "a multiple of 1024 from 4096 to 65536"),
+		newKnob("ring", "chunk_bytes", 16384, chunk, "a multiple of 2048 from 4096 to 65536"),
 		newKnob("ring", "run_ahead", 8, anyDepth, depthWant),
 		newKnob("exchange", "flagged", 1, flag, flagWant),
 		newKnob("exchange", "copies", 2, copies, copiesWant),
@@ -56,7 +56,7 @@ var knobs = func() []knob {
 }()
 
 const (
-	blockThreads     = 288 // 8 consumer warps and 1 producer warp
+	blockThreads     = 288 // 8 consumer warps and 1 producer warp; the prefetcher of ring.run_ahead is a warp on top
 	defaultInFlight  = 3
 	maxInFlight      = 16
 	defaultPages     = "graph_color"

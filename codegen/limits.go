@@ -1,0 +1,62 @@
+package codegen
+
+import (
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// codeLimit is for programs that are sound, but that the stage bodies have no room for. The device runtime asserts the same
+// limits; finding them here gives a message in the user's words.
+var codeLimit = diag.New("AMK4005", "a stage is too large for its body", `
+The device code has fixed bounds: a warp keeps at most 32 quads (128 columns each) of a row in registers, a chunk of cache rows
+must fit a ring slot, at most 64 query heads share a kv head, and the scratch must leave room for two ring slots. The message
+says which bound is met and which knob moves it.`)
+
+const (
+	maxQuads     = 32
+	quadColumns  = 128
+	maxGroup     = 64
+	partialBytes = 2 * 8 * 8 * 32 * 4 // the two buffers of partial sums
+	minSlots     = 2
+)
+
+// checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps the
+// vector in shared memory and has no such bound.
+func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
+	quads := (columns + quadColumns - 1) / quadColumns
+	if b.usesMMA() && (quads+warps-1)/warps > maxQuads {
+		return diag.Errorf(codeLimit, "stage "+s.Name, "%d columns over %d warps are %d quads a warp, and at most %d fit; want tiling.warps.%s larger",
+			columns, warps, (quads+warps-1)/warps, maxQuads, warpKnob(s.Name))
+	}
+	return nil
+}
+
+// checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.
+func (b *builder) checkAttention(s *ir.Stage, rows int) error {
+	m := &b.p.Model
+	slot := b.p.Config.Knob("ring", "chunk_bytes", 16384)
+	bytes := rows * 2 * ((m.HeadDim + 15) / 16 * 16) * m.DType.Bits() / 8
+	switch {
+	case rows%16 != 0 || bytes > slot:
+		return diag.Errorf(codeLimit, "stage "+s.Name, "%d cache rows take %d bytes and a ring slot has %d; want whole blocks of 16 rows that fit, or tiling.ring.chunk_bytes of at least %d",
+			rows, bytes, slot, bytes)
+	case m.Heads/max(1, m.KVHeads) > maxGroup:
+		return diag.Errorf(codeLimit, "stage "+s.Name, "%d query heads a kv head; at most %d are supported", m.Heads/m.KVHeads, maxGroup)
+	case b.usesMMA() && m.HeadDim%4 != 0:
+		return diag.Errorf(codeLimit, "stage "+s.Name, "head size %d; with tensor cores it must be a multiple of 4 (compile with --dtype fp32, or for a target without them)", m.HeadDim)
+	}
+	return nil
+}
+
+// checkShared bounds the scratch: what is certain to be in it must leave room for the smallest ring.
+func (b *builder) checkShared(shared, slot, vectorFloats, attentionFloats int) error {
+	scratch := partialBytes + 4*(vectorFloats+attentionFloats)
+	if scratch+minSlots*slot > shared {
+		return diag.Errorf(codeLimit, "program", "a block has %d bytes of shared memory, and the scratch (%d) with %d ring slots of %d takes more; want a smaller tiling.ring.chunk_bytes or a larger target",
+			shared, scratch, minSlots, slot)
+	}
+	return nil
+}
+
+// usesMMA reports whether the program's matrix products run on tensor cores.
+func (b *builder) usesMMA() bool { return b.p.Target.TensorCores && b.p.Model.DType != ir.F32 }
