@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"amkc/ir/diag"
+)
+
+// A call is one run of amkc: the verb, its streams, and the flags that every verb has.
+type call struct {
+	verb           verb
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	flags   *pflag.FlagSet
+	args    []string // what is left after the flags
+	json    bool
+	quiet   bool
+	all     bool
+	colour  string
+	verbose bool
+
+	diags   diag.List // what was reported
+	shown   int       // errors printed as text
+	payload any       // the result's own fields, a struct, for --json
+	raw     bool      // the output is a text in a form of its own, and no JSON result follows it
+}
+
+// errDifferent ends a verb with exit code 1 without a diagnostic: its output is the finding.
+var errDifferent = errors.New("differences were found")
+
+func (c *call) defineFlags() {
+	f := pflag.NewFlagSet(c.verb.name, pflag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.SortFlags = false
+	f.Usage = func() {}
+	if c.verb.flags != nil {
+		c.verb.flags(f)
+	}
+	f.BoolVar(&c.json, "json", false, "print the result as one JSON object, and diagnostics as one JSON object each")
+	f.BoolVarP(&c.all, "all-errors", "e", false, fmt.Sprintf("print all errors, not the first %d", maxErrors))
+	f.Var(newChoice(&c.colour, "auto", "auto", "always", "never"), "color", "colour diagnostics; auto: on a terminal, unless NO_COLOR is set")
+	f.BoolVarP(&c.verbose, "verbose", "v", false, "say more: passes with their times")
+	f.BoolVarP(&c.quiet, "quiet", "q", false, "print errors only")
+	c.flags = f
+}
+
+// parse reads flags and arguments. Its error is pflag.ErrHelp or a diagnostic of bad usage.
+func (c *call) parse(args []string) error {
+	err := c.flags.Parse(args)
+	c.args = c.flags.Args()
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case err != nil:
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			return c.usage("%v; accepted flags are %s", err, strings.Join(flagNames(c.flags), ", "))
+		}
+		return c.usage("%v", err)
+	case len(args) == 0 && c.verb.name == compileName:
+		return c.usage("a model directory or a verb is needed")
+	case len(c.args) < c.verb.min:
+		return c.usage("an argument is missing")
+	case c.verb.max >= 0 && len(c.args) > c.verb.max:
+		return c.usage("unexpected argument %q", c.args[c.verb.max])
+	}
+	return nil
+}
+
+// usage returns a diagnostic of bad usage, with the synopsis and, where no verb was named, the verbs there are.
+func (c *call) usage(format string, args ...any) error {
+	d := diag.Errorf(codeUsage, c.verb.title(), format, args...).With("usage: " + c.verb.title() + " " + c.verb.synopsis)
+	if c.verb.name == compileName {
+		var names []string
+		for _, v := range verbs()[1:] {
+			names = append(names, v.name)
+		}
+		d.With("a first word that is none of these verbs is a model directory: " + strings.Join(names, ", "))
+	}
+	return d
+}
+
+// finish reports what ended the call, prints the JSON result and returns the exit code.
+func (c *call) finish(err error) int {
+	code := exitCode(err)
+	if err != nil && !errors.Is(err, errDifferent) {
+		c.report(asList(c.verb.title(), err))
+	}
+	c.closeReport()
+	if !c.json || c.raw {
+		return code
+	}
+	if err := c.printResult(code); err != nil {
+		c.json = false
+		c.report(diag.List{diag.Errorf(codeOutput, "stdout", "cannot write the result: %v", err)})
+		return 2
+	}
+	return code
+}
+
+// result is the head of every JSON result. Fields are added, never renamed; a change of meaning is a new schema.
+type result struct {
+	Schema   string    `json:"schema"` // amkc.VERB/1
+	OK       bool      `json:"ok"`
+	Exit     int       `json:"exit"`
+	Errors   diag.List `json:"errors"`
+	Warnings diag.List `json:"warnings"`
+}
+
+func (c *call) printResult(code int) error {
+	head := result{Schema: "amkc." + c.verb.name + "/1", OK: code == 0, Exit: code,
+		Errors: append(diag.List{}, c.diags.Errors()...), Warnings: append(diag.List{}, c.diags.Warnings()...)}
+	text, err := marshal(head)
+	if err != nil {
+		return err
+	}
+	if c.payload != nil {
+		more, err := marshal(c.payload)
+		if err != nil {
+			return err
+		}
+		if len(more) > len("{}") {
+			text = slices.Concat(text[:len(text)-1], []byte(","), more[1:])
+		}
+	}
+	_, err = c.stdout.Write(append(text, '\n'))
+	return err
+}
+
+// marshal is json.Marshal without the escaping of <, > and &, which are common in generated code and shapes.
+func marshal(v any) ([]byte, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return []byte(strings.TrimSuffix(b.String(), "\n")), err
+}
+
+// printf prints a result to stdout, unless it goes there as JSON.
+func (c *call) printf(format string, args ...any) error {
+	if c.json {
+		return nil
+	}
+	return c.print(fmt.Sprintf(format, args...))
+}
+
+// print writes to stdout whatever the flags are.
+func (c *call) print(text string) error {
+	if _, err := io.WriteString(c.stdout, text); err != nil {
+		return diag.Errorf(codeOutput, "stdout", "cannot write: %v", err)
+	}
+	return nil
+}
+
+// note tells the user something that is neither result nor diagnostic.
+func (c *call) note(format string, args ...any) {
+	if !c.quiet && !c.json {
+		fmt.Fprintf(c.stderr, format+"\n", args...)
+	}
+}

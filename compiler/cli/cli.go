@@ -1,0 +1,73 @@
+// Package cli is the command line of amkc: a table of verbs, one file a verb, and what all of them share: flags,
+// diagnostics on stderr, results on stdout, exit codes.
+//
+// Results go to stdout and everything else to stderr. With --json, stdout holds one versioned object and stderr one object
+// a diagnostic. Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a broken
+// environment.
+//
+// It parses, calls and prints. Whatever another program could want to do without a command line belongs to package
+// compiler or below. It may import every package of amkc except cmd, and only cmd may import it. Nothing here ends the
+// process or keeps state between two calls of Main.
+package cli
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// A verb is one row of the table.
+type verb struct {
+	name     string
+	synopsis string // arguments and main flags, as usage prints them after the name
+	summary  string // one line
+	details  string // further paragraphs of its help, may be empty
+	min, max int    // number of arguments; max -1: any
+	flags    func(*pflag.FlagSet)
+	run      func(*call) error
+}
+
+// verbs returns the table, in the order of the help text. The first one is what a first word that is no verb means.
+// Every call returns fresh rows: the variables behind the flags belong to one run.
+func verbs() []verb {
+	return []verb{
+		compileVerb(), packVerb(), validateVerb(), dumpVerb(), verifyVerb(), diffVerb(),
+		targetsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
+	}
+}
+
+func findVerb(name string) (verb, bool) {
+	for _, v := range verbs() {
+		if v.name == name {
+			return v, true
+		}
+	}
+	return verb{}, false
+}
+
+// Main runs amkc with the arguments after the program's name, and returns the exit code.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	v := verbs()[0]
+	if len(args) > 0 {
+		if named, ok := findVerb(args[0]); ok {
+			v, args = named, args[1:]
+		}
+	}
+	c := &call{verb: v, stdin: stdin, stdout: stdout, stderr: stderr}
+	c.defineFlags()
+	err := c.parse(args)
+	if errors.Is(err, pflag.ErrHelp) {
+		return c.finish(c.printHelp())
+	}
+	if err == nil {
+		err = v.run(c)
+	}
+	return c.finish(err)
+}
+
+// title is how messages call the verb: `amkc run`, and plain `amkc` for compiling.
+func (v *verb) title() string {
+	return strings.TrimSpace("amkc " + strings.TrimPrefix(v.name, compileName))
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"amkc/codegen"
+	"amkc/compiler"
+	"amkc/validate"
+)
+
+// compileName is the verb that a first word stands for when it is none.
+const compileName = "compile"
+
+// compileFlags are the flags of compiling.
+type compileFlags struct {
+	model   modelFlags
+	out     string
+	noBuild bool
+}
+
+func compileVerb() verb {
+	f := &compileFlags{}
+	return verb{
+		name: compileName, synopsis: "MODEL -o DIR [flags]", min: 1, max: 1,
+		summary: "compile a checkpoint into a CUDA project",
+		details: "MODEL is a directory with config.json and safetensors weights. DIR is new, empty, or an earlier build, whose packed\n" +
+			"weights are kept where only the schedule has changed. It appears complete or not at all.",
+		flags: f.define,
+		run:   f.run,
+	}
+}
+
+func (f *compileFlags) define(set *pflag.FlagSet) {
+	set.StringVarP(&f.out, "out", "o", "", "write the build to `DIR`")
+	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")
+	f.model.define(set, targetAuto)
+}
+
+// built is the result of compiling in JSON.
+type built struct {
+	Dir           string            `json:"dir"`
+	Name          string            `json:"name"`
+	Target        string            `json:"target"`
+	Arch          string            `json:"arch"`
+	Files         []string          `json:"files"`
+	Stats         validate.Stats    `json:"stats"`
+	Pages         pageReport        `json:"pages"`
+	WeightBytes   int64             `json:"weight_bytes"`
+	WeightsReused bool              `json:"weights_reused"`
+	Toolchain     codegen.Toolchain `json:"toolchain"`
+	Built         bool              `json:"built"` // kernels and launcher are there
+}
+
+// pageReport says what page colouring did.
+type pageReport struct {
+	Buffers     int `json:"buffers"`
+	Pages       int `json:"pages"`
+	BytesBefore int `json:"bytes_before"`
+	BytesAfter  int `json:"bytes_after"`
+}
+
+func (f *compileFlags) run(c *call) error {
+	if f.out == "" {
+		return c.usage("-o is missing; want the directory to write to")
+	}
+	opts, err := f.model.options(c, c.args[0])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	line := c.progress()
+	b, err := compiler.Compile(ctx, compiler.BuildOptions{Options: opts, OutDir: f.out, NoBuild: f.noBuild, Progress: line.report})
+	line.clear()
+	if err != nil {
+		return err
+	}
+	c.report(append(b.Warnings, b.Proof.Diags.Warnings()...))
+	t := b.Program.Target
+	c.payload = built{
+		Dir: f.out, Name: b.Program.Model.Name, Target: t.Name, Arch: t.Arch, Files: b.Files, Stats: b.Proof.Stats,
+		Pages:       pageReport{b.Pages.Buffers, b.Pages.Pages, b.Pages.BytesBefore, b.Pages.BytesAfter},
+		WeightBytes: b.WeightBytes, WeightsReused: b.WeightsReused, Toolchain: b.Toolchain, Built: b.Built,
+	}
+	if c.quiet {
+		return nil
+	}
+	return c.printf("%s%s", fileList(f.out, b.Files), summary(f.out, b))
+}
+
+// fileList is one line a file, and one for all of the launcher, most of which is copied.
+func fileList(dir string, files []string) string {
+	const launcher = "launcher/"
+	var b strings.Builder
+	inLauncher := 0
+	for _, name := range files {
+		if strings.HasPrefix(name, launcher) {
+			inLauncher++
+		} else {
+			fmt.Fprintln(&b, path.Join(dir, name))
+		}
+	}
+	if inLauncher > 0 {
+		fmt.Fprintf(&b, "%s/ (%d files)\n", path.Join(dir, launcher), inLauncher)
+	}
+	return b.String()
+}
+
+func summary(dir string, b *compiler.Build) string {
+	m, t, s := &b.Program.Model, b.Program.Target, b.Proof.Stats
+	reused := ""
+	if b.WeightsReused {
+		reused = ", reused"
+	}
+	return fmt.Sprintf("%s: %s (%s, %d positions) for %s (%s, %d SMs): %d tasks proved; %s; weights %.1f MB%s\n",
+		dir, m.Name, m.DType, m.MaxSeq, t.Name, t.Arch, t.SMs, s.Tasks, b.Pages, float64(b.WeightBytes)/1e6, reused)
+}

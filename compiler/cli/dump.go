@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"amkc/compiler"
+	"amkc/ir"
+	"amkc/ir/amk"
+	"amkc/ir/diag"
+	"amkc/passes"
+)
+
+// dumpFlags are the flags of dump.
+type dumpFlags struct {
+	model  modelFlags
+	after  string
+	format string
+	pos    int
+	amk    bool
+}
+
+func dumpVerb() verb {
+	d := &dumpFlags{}
+	return verb{
+		name: "dump", synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json] [--pos N]", min: 1, max: 1,
+		summary: "print the program of a model, or a program in another form",
+		details: "MODEL is compiled as far as --after says; weights are not read. FILE is .amk text, native JSON, or a program\n" +
+			"of the AMK profile, which is written back byte for byte. With --pos, only the variant for that position is printed.\n" +
+			"--format amk-json exports the step at that position, as far as the profile can express it; of a model that is what\n" +
+			"pass lower leaves.",
+		flags: d.define,
+		run:   d.run,
+	}
+}
+
+func (d *dumpFlags) define(f *pflag.FlagSet) {
+	f.Var(newChoice(&d.after, "", passNames()...), "after", "stop after this pass")
+	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json"), "format", "form of the output")
+	f.IntVar(&d.pos, "pos", 0, "position `N` to print the program for")
+	f.BoolVar(&d.amk, "amk", false, "FILE is a lowering request of the AMK profile; print the program it asks for")
+	d.model.define(f, defaultTarget)
+}
+
+// defaultTarget is what verbs compile for that need no GPU and were given none.
+const defaultTarget = "h200"
+
+func (d *dumpFlags) run(c *call) error {
+	c.raw = true
+	if d.pos < 0 {
+		return c.usage("--pos %d; want a position from 0 on", d.pos)
+	}
+	path := c.args[0]
+	switch {
+	case d.amk:
+		return d.lowerRequest(c, path)
+	case isDir(path):
+		return d.dumpModel(c, path)
+	case d.after != "":
+		return c.usage("--after names a pass over a model directory; %s is none", path)
+	}
+	return d.dumpFile(c, path)
+}
+
+func (d *dumpFlags) dumpModel(c *call, model string) error {
+	opts, err := d.model.options(c, model)
+	if err != nil {
+		return err
+	}
+	opts.ConfigOnly = true
+	last := d.after
+	switch {
+	case last == "" && d.format == "amk-json":
+		last = lowered()
+	case last == "":
+		last = passNames()[len(compiler.Passes)-1]
+	}
+	var text []byte
+	observe := opts.After
+	opts.After = func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error {
+		if err := observe(n, pass, s, took); err != nil || pass.Name != last {
+			return err
+		}
+		c.report(s.Diags)
+		if text, err = d.renderState(c, s); err != nil {
+			return err
+		}
+		return errStop
+	}
+	if _, err := compiler.Lower(opts); !errors.Is(err, errStop) {
+		return err
+	}
+	return c.print(string(text))
+}
+
+// errStop ends the pipeline where --after says.
+var errStop = errors.New("stopped after the pass that was named")
+
+// renderState prints what a pass has left: the graph while there is no program.
+func (d *dumpFlags) renderState(c *call, s *passes.State) ([]byte, error) {
+	switch {
+	case s.Program == nil && d.format == "text":
+		return graphText(s.Graph), nil
+	case s.Program == nil:
+		return nil, c.usage("after pass %s there is no program yet, and the graph has no form but text; want --format text", d.after)
+	case d.format == "amk-json":
+		theta, err := rotaryBase(s.Source.Config.Model, s.Graph)
+		if err != nil {
+			return nil, err
+		}
+		return d.exportProgram(s.Program, theta)
+	}
+	return d.render(c, s.Program)
+}
+
+// render prints a program in the native form that was asked for.
+func (d *dumpFlags) render(c *call, p *ir.Program) ([]byte, error) {
+	if c.flags.Changed("pos") {
+		one, err := atPosition(p, d.pos)
+		if err != nil {
+			return nil, err
+		}
+		p = one
+	}
+	if d.format == "json" {
+		return p.MarshalJSON()
+	}
+	return ir.Print(p), nil
+}
+
+// atPosition returns the program with the one variant that runs at pos.
+func atPosition(p *ir.Program, pos int) (*ir.Program, error) {
+	var intervals []string
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		if v.Lo <= pos && pos <= v.Hi {
+			one := *p
+			one.Variants = p.Variants[i : i+1]
+			return &one, nil
+		}
+		intervals = append(intervals, fmt.Sprintf("%d to %d", v.Lo, v.Hi))
+	}
+	return nil, diag.Errorf(codePosition, "--pos", "%d; the program has variants for positions %s", pos, strings.Join(intervals, ", "))
+}
+
+func (d *dumpFlags) dumpFile(c *call, path string) error {
+	text, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	native, err := ir.Parse(text, path)
+	switch {
+	case errors.Is(err, ir.ErrProfile):
+		return d.dumpProfile(c, path, text)
+	case err != nil:
+		return err
+	}
+	var out []byte
+	if d.format == "amk-json" {
+		out, err = d.exportProgram(native, 0)
+	} else {
+		out, err = d.render(c, native)
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(string(out))
+}
+
+// dumpProfile writes a program of the AMK profile back.
+func (d *dumpFlags) dumpProfile(c *call, path string, text []byte) error {
+	p, diags := amk.Parse(text, path)
+	if diags.Err() != nil {
+		return diags
+	}
+	c.report(diags)
+	if c.flags.Changed("format") && d.format != "amk-json" {
+		return diag.Errorf(codeNotExpressible, path, "this program is in the AMK profile; want --format amk-json, the native forms hold scheduled programs of amkc")
+	}
+	return c.print(string(p.Marshal()))
+}
+
+func (d *dumpFlags) lowerRequest(c *call, path string) error {
+	if c.flags.Changed("format") && d.format != "amk-json" {
+		return c.usage("--amk prints the AMK profile; want --format amk-json or none")
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	request, diags := amk.ParseRequest(text, path)
+	if diags.Err() != nil {
+		return diags
+	}
+	c.report(diags)
+	p, err := amk.Lower(request)
+	if err != nil {
+		return err
+	}
+	return c.print(string(p.Marshal()))
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is the width that flag descriptions are wrapped to.
+const helpWidth = 100
+
+func helpVerb() verb {
+	return verb{
+		name: "help", synopsis: "[VERB]", max: 1,
+		summary: "print this text, or the flags of a verb",
+		run: func(c *call) error {
+			c.raw = true
+			if len(c.args) == 0 {
+				return c.print(overview())
+			}
+			v, ok := findVerb(c.args[0])
+			if !ok {
+				return c.usage("there is no verb %q; there are %s", c.args[0], strings.Join(verbNames(), ", "))
+			}
+			other := &call{verb: v, stdout: c.stdout, stderr: c.stderr}
+			other.defineFlags()
+			return other.printHelp()
+		},
+	}
+}
+
+func verbNames() []string {
+	var names []string
+	for _, v := range verbs() {
+		names = append(names, v.name)
+	}
+	return names
+}
+
+// printHelp prints the help of the call's verb; that of compiling begins with the overview.
+func (c *call) printHelp() error {
+	v := &c.verb
+	var b strings.Builder
+	if v.name == compileName {
+		b.WriteString(overview() + "\n")
+	}
+	fmt.Fprintf(&b, "usage: %s\n\n%s\n", strings.TrimSpace(v.title()+" "+v.synopsis), sentence(v.summary))
+	if v.details != "" {
+		fmt.Fprintf(&b, "\n%s\n", v.details)
+	}
+	own, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.SortFlags, shared.SortFlags = false, false
+	common := commonFlags()
+	c.flags.VisitAll(func(f *pflag.Flag) {
+		if common.Lookup(f.Name) != nil {
+			shared.AddFlag(f)
+		} else {
+			own.AddFlag(f)
+		}
+	})
+	if own.HasFlags() {
+		fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsagesWrapped(helpWidth))
+	}
+	fmt.Fprintf(&b, "\nFlags of every verb:\n%s", shared.FlagUsagesWrapped(helpWidth))
+	c.raw = true
+	return c.print(b.String())
+}
+
+// commonFlags returns the flags that a verb without flags has.
+func commonFlags() *pflag.FlagSet {
+	c := &call{}
+	c.defineFlags()
+	return c.flags
+}
+
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
+
+func overview() string {
+	var b strings.Builder
+	b.WriteString("amkc compiles a Hugging Face decoder checkpoint into a standalone CUDA project whose decode step is one\n" +
+		"persistent kernel.\n\n")
+	width := 0
+	for _, v := range verbs() {
+		width = max(width, len(v.heading()))
+	}
+	for _, v := range verbs() {
+		fmt.Fprintf(&b, "  %-*s  %s\n", width, v.heading(), v.summary)
+	}
+	b.WriteString("\nA first word that is no verb is a model directory. amkc help VERB lists the flags of a verb, amkc explain CODE\n" +
+		"says what a diagnostic means.\n\n" +
+		"Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a broken environment.\n")
+	return b.String()
+}
+
+// heading is the verb with its arguments, as the overview lists it.
+func (v *verb) heading() string {
+	if v.name == compileName {
+		return "amkc MODEL -o DIR"
+	}
+	args, _, _ := strings.Cut(v.synopsis, " --")
+	args, _, _ = strings.Cut(args, " [-")
+	return strings.TrimSpace("amkc " + v.name + " " + args)
+}

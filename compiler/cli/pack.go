@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"github.com/spf13/pflag"
+
+	"amkc/compiler"
+)
+
+// packFlags are the flags of pack.
+type packFlags struct {
+	model modelFlags
+	out   string
+}
+
+func packVerb() verb {
+	p := &packFlags{}
+	return verb{
+		name: "pack", synopsis: "MODEL -o weights.safetensors", min: 1, max: 1,
+		summary: "pack the weights of a model alone",
+		details: "The file is what a build of the model has; it depends on neither the target nor the schedule, so emitting,\n" +
+			"compiling and packing can happen on different machines.",
+		flags: func(f *pflag.FlagSet) {
+			f.StringVarP(&p.out, "out", "o", "", "write the packed weights to `FILE`")
+			p.model.define(f, defaultTarget)
+		},
+		run: p.run,
+	}
+}
+
+func (p *packFlags) run(c *call) error {
+	if p.out == "" {
+		return c.usage("-o is missing; want a file for the packed weights")
+	}
+	opts, err := p.model.options(c, c.args[0])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	l, err := compiler.Lower(opts)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	c.report(l.Warnings)
+	line := c.progress()
+	n, digest, err := compiler.Pack(ctx, l, p.out, line.report)
+	line.clear()
+	if err != nil {
+		return err
+	}
+	c.payload = struct {
+		File   string `json:"file"`
+		Bytes  int64  `json:"bytes"`
+		SHA256 string `json:"sha256"`
+	}{p.out, n, digest}
+	return c.printf("%s: %d bytes, sha256:%s\n", p.out, n, digest)
+}

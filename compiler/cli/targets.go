@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"amkc/ir"
+)
+
+func targetsVerb() verb {
+	return verb{
+		name:    "targets",
+		summary: "list the GPUs that --target knows by name",
+		details: "Any other GPU is named by its architecture and its number of multiprocessors: --target sm_89 --num-sms 58.",
+		run:     runTargets,
+	}
+}
+
+func runTargets(c *call) error {
+	c.payload = struct {
+		Targets []ir.Target `json:"targets"`
+	}{ir.Targets}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "name\tarch\tSMs\tshared memory\tL2\tmemory\tbandwidth\tfeatures")
+	for _, t := range ir.Targets {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d KiB\t%d MiB\t%d GiB\t%g GB/s\t%s\n",
+			t.Name, t.Arch, t.SMs, t.SMemOptin>>10, t.L2Bytes>>20, t.HBMBytes>>30, t.HBMGBs, features(&t))
+	}
+	w.Flush()
+	return c.printf("%s", b.String())
+}
+
+// features names the switches of a target that are on.
+func features(t *ir.Target) string {
+	var on []string
+	for _, f := range []struct {
+		on   bool
+		name string
+	}{{t.BulkCopy, "bulk-copy"}, {t.AsyncCopy, "async-copy"}, {t.TensorCores, "mma16816"}} {
+		if f.on {
+			on = append(on, f.name)
+		}
+	}
+	if len(on) == 0 {
+		return "-"
+	}
+	return strings.Join(on, ",")
+}

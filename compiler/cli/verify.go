@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"amkc/compiler"
+	"amkc/validate"
+)
+
+func verifyVerb() verb {
+	return verb{
+		name: "verify", synopsis: "DIR", min: 1, max: 1,
+		summary: "is this build what its program says?",
+		details: "Checks every digest of the manifest, proves program.json again, and compares the generated files with what\n" +
+			"it would emit. Exit code 0: it is; 1: it is not.",
+		run: runVerify,
+	}
+}
+
+func runVerify(c *call) error {
+	dir := c.args[0]
+	line := c.progress()
+	line.show("verifying %s", dir)
+	v, err := compiler.Verify(dir)
+	line.clear()
+	if err != nil {
+		return err
+	}
+	c.payload = struct {
+		Files   int            `json:"files"`
+		Emitted int            `json:"emitted"`
+		Stats   validate.Stats `json:"stats"`
+	}{v.Files, v.Emitted, v.Proof.Stats}
+	c.report(v.Findings.Warnings())
+	if v.Findings.Err() != nil {
+		return v.Findings.Errors()
+	}
+	return c.printf("%s: %d files have their digests, %d are what the program gives, %d tasks proved\n", dir, v.Files, v.Emitted, v.Proof.Stats.Tasks)
+}
