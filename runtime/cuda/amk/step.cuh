@@ -69,12 +69,19 @@ __device__ __forceinline__ Best reduce_block(C& c, Best best) {
   return all;
 }
 
+// Index of the best of an SM that has given up. With a value that nothing beats it wins everywhere, so that every SM
+// learns that the step is void: what an aborted SM has handed over is garbage that looks fresh.
+constexpr int kVoid = -1;
+
+__device__ __forceinline__ bool has_aborted(Scratch& shared) { return *static_cast<volatile u32*>(&shared.aborted); }
+
 // Publishes this SM's best logit. The barrier inside reduce_block puts every write of the step, cache rows and logits
 // included, before thread 0's fence; the fence puts them before the words that the other SMs acquire.
 template <class C>
 __device__ __forceinline__ void publish_best(C& c, Best best, const Page values, const Page indices) {
   best = reduce_block(c, best);
   if (c.tid == 0 && C::kWaits) {
+    if (has_aborted(c.shared)) best = Best{INFINITY, kVoid};
     fence_gpu();
     const u32 epoch = c.epoch;  // lm_head's own: its gemv has ended the exchange without a word
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + c.sm, WordOf<Fp32>::make(best.value, epoch));
@@ -110,9 +117,10 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
   best = reduce_block(c, best);
   if (c.tid == 0) {
     const int chosen = u32(best.index) < kVocab ? best.index : 0;  // no finite logit at all: token 0
-    bool ends = last || *static_cast<volatile u32*>(&c.shared.aborted);
+    const bool aborted = has_aborted(c.shared) || best.index == kVoid;
+    bool ends = last || aborted;
     for (int i = 0; i < launch.n_stop; ++i) ends = ends || load_constant(launch.stop_ids + i) == chosen;
-    if (c.sm == 0) {
+    if (c.sm == 0 && !aborted) {
       if (launch.tokens) launch.tokens[c.step] = u32(chosen);
       if (launch.host_tokens) store_system(launch.host_tokens + c.step, u32(chosen) + 1);
     }
