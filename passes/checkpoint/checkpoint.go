@@ -1,0 +1,131 @@
+// Package checkpoint opens a Hugging Face model directory: config.json with its keys in order and its numbers as
+// spelled, and safetensors weights, in one file or in shards with an index. Files are memory-mapped and tensors are
+// decoded when they are read, a block of rows at a time, so that a model of any size costs little memory. It also
+// invents weights for a model that has none (NewRandom) and writes safetensors files (Writer).
+//
+// Nothing is trusted: each file is checked in full before any of it is used, and what is wrong with it is reported as a
+// coded diagnostic. The package knows no model family; it imports ir/diag and ir/half, and must import no other package
+// of amkc.
+package checkpoint
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"amkc/ir/diag"
+)
+
+// A Checkpoint is a model with its weights.
+type Checkpoint struct {
+	Config  *Config
+	tensors []Tensor // sorted by name
+	files   []*File
+}
+
+// Open opens a model directory. model.safetensors is taken if it is there, else model.safetensors.index.json and its
+// shards; other safetensors files are no part of the model. Errors: those of OpenConfig, AMK1004 and AMK1005 without
+// weights, AMK1010 to AMK1023 for files that are damaged or do not fit together.
+func Open(dir string) (*Checkpoint, error) {
+	config, err := openConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []*File
+	switch {
+	case isThere(dir, singleName):
+		var f *File
+		f, err = openFile(filepath.Join(dir, singleName))
+		files = []*File{f}
+	case isThere(dir, indexName):
+		files, err = openShards(dir)
+	default:
+		err = noWeights(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{Config: config, files: files}
+	for _, f := range files {
+		c.tensors = append(c.tensors, f.Tensors()...)
+	}
+	c.sort()
+	return c, nil
+}
+
+// Tensors returns all tensors, sorted by name.
+func (c *Checkpoint) Tensors() []Tensor { return slices.Clone(c.tensors) }
+
+// Tensor returns the tensor of that name, and whether there is one.
+func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
+	i, ok := slices.BinarySearchFunc(c.tensors, name, func(t Tensor, name string) int { return strings.Compare(t.Name, name) })
+	if !ok {
+		return Tensor{}, false
+	}
+	return c.tensors[i], true
+}
+
+// Close releases the files. Reading a tensor afterwards is an error; what Tensor.Raw returned must not be used any
+// more. Closing twice is harmless.
+func (c *Checkpoint) Close() error {
+	var errs diag.List
+	for _, f := range c.files {
+		if err := f.region.close(); err != nil {
+			errs.Add(diag.Errorf(codeRead, f.name, "cannot close: %v", err))
+		}
+	}
+	return errs.Err()
+}
+
+func (c *Checkpoint) sort() {
+	slices.SortFunc(c.tensors, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
+}
+
+const (
+	singleName = "model.safetensors"
+	indexName  = "model.safetensors.index.json"
+)
+
+// isThere is also true of a dangling link, so that opening it reports what is wrong.
+func isThere(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
+}
+
+func noWeights(dir string) *diag.Diagnostic {
+	names, err := fileNames(dir)
+	if err != nil {
+		return err
+	}
+	var safetensors []string
+	for _, name := range names {
+		if strings.HasSuffix(name, ".safetensors") {
+			safetensors = append(safetensors, name)
+		}
+	}
+	if len(safetensors) > 0 {
+		return diag.Errorf(codeNoWeights, dir, "there is neither %s nor %s", singleName, indexName).
+			With(firstFew("not taken without an index:", safetensors)...)
+	}
+	for _, name := range names {
+		if format := foreignFormat(name); format != "" {
+			return diag.Errorf(codeForeignWeights, dir, "%s is %s; accepted are %s, or %s with its shards",
+				name, format, singleName, indexName)
+		}
+	}
+	return diag.Errorf(codeNoWeights, dir, "there are no weights; %s is needed, or %s with its shards", singleName, indexName)
+}
+
+// firstFew formats a list of names as notes, cut to a length that can be read.
+func firstFew(what string, names []string) []string {
+	const few = 8
+	notes := make([]string, 0, few+1)
+	for i, name := range names {
+		if i == few {
+			return append(notes, what+" and "+plural(len(names)-few, "other"))
+		}
+		notes = append(notes, what+" "+name)
+	}
+	return notes
+}

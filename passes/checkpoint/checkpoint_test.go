@@ -1,0 +1,198 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOpenReferenceModels(t *testing.T) {
+	zoo, err := filepath.Glob(models + "/zoo/*")
+	require.NoError(t, err)
+	require.Len(t, zoo, 10)
+	for _, dir := range append(zoo, models+"/pycoder-5m") {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			c, err := Open(dir)
+			require.NoError(t, err)
+			require.NotNil(t, c.Config.Generation)
+			require.IsIncreasing(t, names(c))
+			for _, tensor := range c.Tensors() {
+				raw, err := tensor.Raw()
+				require.NoError(t, err)
+				require.Len(t, raw, int(tensor.Size()))
+				require.EqualValues(t, tensor.Size(), int64(tensor.Rows()*tensor.RowLen())*decoders[tensor.DType].size)
+			}
+			require.NoError(t, c.Close())
+			require.NoError(t, c.Close(), "closing twice is harmless")
+		})
+	}
+}
+
+// The values are those that the reference implementation of the format reads.
+func TestOpenSharded(t *testing.T) {
+	c, err := Open(models + "/zoo/llama-sharded-fp16")
+	require.NoError(t, err)
+	defer c.Close()
+	require.Len(t, c.Tensors(), 30)
+	head, ok := c.Tensor("lm_head.weight")
+	require.True(t, ok)
+	require.Equal(t, F16, head.DType)
+	require.Equal(t, []int{512, 64}, head.Shape)
+	_, ok = c.Tensor("lm_head")
+	require.False(t, ok)
+
+	row := make([]float32, 64)
+	require.NoError(t, head.ReadRowsF32(row, 511, 512))
+	require.Equal(t, []float32{-0x1.4d4p-4, 0x1.7ccp-7, 0x1.7d4p-5, -0x1.35cp-6}, row[60:])
+}
+
+func TestConfigKeepsOrderAndSpelling(t *testing.T) {
+	c, err := OpenConfig(models + "/pycoder-5m")
+	require.NoError(t, err)
+	require.Equal(t, []string{"architectures", "attention_bias", "attention_dropout"}, c.Model.Keys()[:3])
+	eps, ok := c.Model.Get("rms_norm_eps")
+	require.True(t, ok)
+	require.Equal(t, json.Number("1e-05"), eps)
+	pad, ok := c.Model.Get("pad_token_id")
+	require.True(t, ok, "null is a value")
+	require.Nil(t, pad)
+	_, ok = c.Model.Get("no_such_field")
+	require.False(t, ok)
+	rope, _ := c.Model.Get("rope_parameters")
+	require.Equal(t, []string{"rope_theta", "rope_type"}, rope.(*Object).Keys())
+	raw, err := os.ReadFile(models + "/pycoder-5m/config.json")
+	require.NoError(t, err)
+	require.Equal(t, raw, c.Model.Raw)
+}
+
+func TestGenerationConfigIsOptional(t *testing.T) {
+	c, err := OpenConfig(modelDir(t, nil))
+	require.NoError(t, err)
+	require.Nil(t, c.Generation)
+	_, err = OpenConfig(modelDir(t, map[string]string{"generation_config.json": "{"}))
+	requireCode(t, err, "AMK1007", "generation_config.json:1:")
+}
+
+func TestDirectoryRefusals(t *testing.T) {
+	empty := t.TempDir()
+	file := filepath.Join(t.TempDir(), "model.safetensors")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	gguf := filepath.Join(t.TempDir(), "model.Q4_0.gguf")
+	require.NoError(t, os.WriteFile(gguf, nil, 0o644))
+	bare := modelDir(t, map[string]string{"pytorch_model.bin": ""})
+	require.NoError(t, os.Remove(filepath.Join(bare, "config.json")))
+	dangling := modelDir(t, nil)
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(dangling, "model.safetensors")))
+
+	for _, c := range []struct {
+		name, dir, code string
+		says            []string
+	}{
+		{"missing", filepath.Join(empty, "none"), "AMK1001", []string{"no such directory", "config.json"}},
+		{"empty path", "", "AMK1001", []string{"the path is empty"}},
+		{"hub id", "meta-llama/Llama-3.2-1B", "AMK1002", []string{"download", "hf download meta-llama/Llama-3.2-1B --local-dir Llama-3.2-1B"}},
+		{"a file", file, "AMK1001", []string{"give the directory that holds it, " + filepath.Dir(file)}},
+		{"a gguf file", gguf, "AMK1005", []string{"a GGUF file", "safetensors"}},
+		{"empty", empty, "AMK1003", []string{"empty"}},
+		{"no config", bare, "AMK1003", []string{"no config.json", "pytorch_model.bin is pickled"}},
+		{"no weights", modelDir(t, nil), "AMK1004", []string{"model.safetensors is needed", "index.json"}},
+		{"shards without index", modelDir(t, map[string]string{"model-00001-of-00002.safetensors": ""}), "AMK1004",
+			[]string{"model.safetensors.index.json", "not taken without an index: model-00001-of-00002.safetensors"}},
+		{"only bin", modelDir(t, map[string]string{"pytorch_model.bin": ""}), "AMK1005", []string{"pickled", "accepted are model.safetensors"}},
+		{"only pth", modelDir(t, map[string]string{"consolidated.00.pth": ""}), "AMK1005", []string{"pickled"}},
+		{"only gguf", modelDir(t, map[string]string{"m.gguf": ""}), "AMK1005", []string{"GGUF"}},
+		{"dangling link", dangling, "AMK1006", []string{"model.safetensors", "cannot open"}},
+		{"malformed config", modelDir(t, map[string]string{"config.json": "{\n  \"a\": 1,\n  \"b\": }"}), "AMK1007", []string{"config.json:3:8"}},
+		{"damaged weights", modelDir(t, map[string]string{"model.safetensors": "123"}), "AMK1010", []string{"model.safetensors"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Open(c.dir)
+			requireCode(t, err, c.code, c.says...)
+		})
+	}
+}
+
+// A path with a typo below a directory that exists is not taken for a hub id.
+func TestTypoIsNotAHubID(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("models", 0o755))
+	_, err := Open("models/lama")
+	requireCode(t, err, "AMK1001", "no such directory")
+}
+
+func TestObjectRefusals(t *testing.T) {
+	for _, c := range []struct{ name, text, code, says string }{
+		{"empty", "", "AMK1007", "unexpected end"},
+		{"array", "[1]", "AMK1007", "an array; an object"},
+		{"number", "1", "AMK1007", "a number"},
+		{"not UTF-8", "{\"a\": \"\xff\"}", "AMK1007", "UTF-8"},
+		{"NaN", `{"a": NaN}`, "AMK1007", "c.json:1:7"},
+		{"comment", "{} // c", "AMK1007", "c.json:1:4"},
+		{"trailing comma", `{"a": 1,}`, "AMK1007", "c.json:1:9"},
+		{"two objects", "{}\n{}", "AMK1007", "c.json:2:1"},
+		{"key twice", "{\"a\": 1,\n \"a\": 2}", "AMK1008", `c.json:2:4: error: key "a"`},
+		{"key twice, escaped", `{"a": 1, "\u0061": 2}`, "AMK1008", `"a" appears twice`},
+		{"key twice, nested", `{"x": [{"a": 1, "a": 2}]}`, "AMK1008", `"a" appears twice`},
+		{"deep", strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65), "AMK1009", "64 levels"},
+		{"very deep", `{"a":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + "}", "AMK1007", "depth"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := parseObject("c.json", []byte(c.text))
+			require.NotNil(t, err)
+			requireCode(t, err, c.code, c.says)
+		})
+	}
+	_, err := parseObject("c.json", []byte(strings.Repeat(`{"a":`, 64)+"1"+strings.Repeat("}", 64)))
+	require.Nil(t, err, "64 levels are accepted")
+}
+
+func TestIndexRefusals(t *testing.T) {
+	shard := func(names ...string) string {
+		var entries []string
+		for i, name := range names {
+			offsets, _ := json.Marshal([]int{4 * i, 4*i + 4})
+			entries = append(entries, `"`+name+`":{"dtype":"F32","shape":[1],"data_offsets":`+string(offsets)+`}`)
+		}
+		return string(container("{"+strings.Join(entries, ",")+"}", 4*len(names)))
+	}
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		code  string
+		says  []string
+	}{
+		{"malformed", map[string]string{indexName: "{"}, "AMK1007", []string{indexName + ":1:"}},
+		{"no weight_map", map[string]string{indexName: `{"metadata":{}}`}, "AMK1020", []string{"weight_map is missing"}},
+		{"weight_map is a list", map[string]string{indexName: `{"weight_map":[]}`}, "AMK1020", []string{"an object"}},
+		{"weight_map is empty", map[string]string{indexName: `{"weight_map":{}}`}, "AMK1020", []string{"not an empty one"}},
+		{"shard is a number", map[string]string{indexName: `{"weight_map":{"a":1}}`}, "AMK1020", []string{"a number; a file name"}},
+		{"shard above", map[string]string{indexName: `{"weight_map":{"a":"../s.safetensors"}}`}, "AMK1020", []string{"not a plain file name"}},
+		{"shard is absolute", map[string]string{indexName: `{"weight_map":{"a":"/etc/passwd"}}`}, "AMK1020", []string{"not a plain file name"}},
+		{"shard is the directory", map[string]string{indexName: `{"weight_map":{"a":"."}}`}, "AMK1020", []string{"not a plain file name"}},
+		{"shard has no name", map[string]string{indexName: `{"weight_map":{"a":""}}`}, "AMK1020", []string{"not a plain file name"}},
+		{"tensor listed twice", map[string]string{indexName: `{"weight_map":{"a":"s","a":"t"}}`}, "AMK1008", []string{`"a" appears twice`}},
+		{"missing shard", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s2"}}`, "s1": shard("a")}, "AMK1021",
+			[]string{"1 shard of 2 missing", "missing: s2"}},
+		{"missing tensor", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s1"}}`, "s1": shard("a")}, "AMK1022",
+			[]string{"1 listed tensor", "b, listed in s1"}},
+		{"extra tensor", map[string]string{indexName: `{"weight_map":{"a":"s1"}}`, "s1": shard("a", "b", "c")}, "AMK1023",
+			[]string{"2 tensors", "b in s1, not listed", "c in s1, not listed"}},
+		{"tensor in another shard", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s1","c":"s2"}}`, "s1": shard("a"), "s2": shard("b", "c")},
+			"AMK1023", []string{"b in s2, listed in s1"}},
+		{"tensor in two shards", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s2"}}`, "s1": shard("a"), "s2": shard("a", "b")},
+			"AMK1013", []string{`s2: tensor "a"`, "also stored in s1"}},
+		{"damaged shard", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s2"}}`, "s1": shard("a"), "s2": shard("b")[:20]},
+			"AMK1010", []string{"s2"}},
+		{"many missing", map[string]string{indexName: `{"weight_map":{"a":"s","b":"s","c":"s","d":"s","e":"s","f":"s","g":"s","h":"s","i":"s","j":"s","z":"s"}}`, "s": shard("z")},
+			"AMK1022", []string{"10 listed tensors", "h, listed", "and 2 others"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Open(modelDir(t, c.files))
+			requireCode(t, err, c.code, c.says...)
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package checkpoint
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"amkc/ir/diag"
+)
+
+// A Document is a JSON file of the model directory.
+type Document struct {
+	Name    string // base name, which positions of diagnostics begin with
+	Raw     []byte // the file as it is
+	*Object        // its contents
+}
+
+// A Config is what a model directory says about the model beside its weights.
+type Config struct {
+	Dir        string    // as given to Open or OpenConfig
+	Model      *Document // config.json
+	Generation *Document // generation_config.json, nil if there is none
+}
+
+// OpenConfig reads config.json, and generation_config.json if there is one, from a model directory that need not hold
+// weights. Errors: AMK1001 to AMK1003 for the directory, AMK1006 to AMK1009 for the files.
+func OpenConfig(dir string) (*Config, error) {
+	c, err := openConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func openConfig(dir string) (*Config, *diag.Diagnostic) {
+	if err := checkDirectory(dir); err != nil {
+		return nil, err
+	}
+	model, err := readDocument(dir, "config.json")
+	if err != nil {
+		return nil, err
+	}
+	if model == nil {
+		return nil, noConfig(dir)
+	}
+	generation, err := readDocument(dir, "generation_config.json")
+	if err != nil {
+		return nil, err
+	}
+	return &Config{Dir: dir, Model: model, Generation: generation}, nil
+}
+
+// readDocument returns nil, and no error, when there is no such file.
+func readDocument(dir, name string) (*Document, *diag.Diagnostic) {
+	raw, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, diag.Errorf(codeRead, name, "cannot read the file: %v", err)
+	}
+	object, bad := parseObject(name, raw)
+	if bad != nil {
+		return nil, bad
+	}
+	return &Document{Name: name, Raw: raw, Object: object}, nil
+}
+
+// hubID matches OWNER/NAME as hubs spell it.
+var hubID = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$`)
+
+// checkDirectory tells apart the ways in which dir may fail to be a directory, because each needs different advice.
+func checkDirectory(dir string) *diag.Diagnostic {
+	info, err := os.Stat(dir)
+	switch {
+	case dir == "":
+		return diag.Errorf(codeNoDirectory, "MODEL", "the path is empty; a directory with config.json and safetensors weights is needed")
+	case errors.Is(err, fs.ErrNotExist):
+		if _, noParent := os.Stat(filepath.Dir(dir)); hubID.MatchString(dir) && noParent != nil {
+			return diag.Errorf(codeHubID, dir, "there is no such directory, and this looks like a hub id; "+
+				"download the model first, then give its directory: hf download %s --local-dir %s", dir, filepath.Base(dir))
+		}
+		return diag.Errorf(codeNoDirectory, dir,
+			"there is no such directory; a directory with config.json and safetensors weights is needed")
+	case err != nil:
+		return diag.Errorf(codeNoDirectory, dir, "cannot open the directory: %v", err)
+	case info.IsDir():
+		return nil
+	case foreignFormat(dir) != "":
+		return diag.Errorf(codeForeignWeights, dir,
+			"this is a file (%s); a directory with config.json and safetensors weights is needed", foreignFormat(dir))
+	}
+	return diag.Errorf(codeNoDirectory, dir, "this is a file; give the directory that holds it, %s", filepath.Dir(dir))
+}
+
+func noConfig(dir string) *diag.Diagnostic {
+	names, err := fileNames(dir)
+	switch {
+	case err != nil:
+		return err
+	case len(names) == 0:
+		return diag.Errorf(codeNoConfig, dir, "the directory is empty; config.json and safetensors weights are needed")
+	}
+	d := diag.Errorf(codeNoConfig, dir, "there is no config.json in this directory")
+	for _, name := range names {
+		if foreignFormat(name) != "" {
+			d.With(name + " is " + foreignFormat(name) + ", which is not read: config.json and safetensors weights are")
+			break
+		}
+	}
+	return d
+}
+
+// foreignFormat names the weight format of a file that amkc does not read, or is empty.
+func foreignFormat(name string) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".bin", ".pt", ".pth", ".ckpt":
+		return "pickled PyTorch weights"
+	case ".gguf", ".ggml":
+		return "a GGUF file"
+	case ".h5", ".msgpack", ".onnx", ".npz":
+		return "weights of another framework"
+	}
+	return ""
+}
+
+// fileNames lists what dir holds, sorted.
+func fileNames(dir string) ([]string, *diag.Diagnostic) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, diag.Errorf(codeNoDirectory, dir, "cannot list the directory: %v", err)
+	}
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = entry.Name()
+	}
+	return names, nil
+}

@@ -1,0 +1,125 @@
+package checkpoint
+
+import (
+	"bytes"
+	"slices"
+
+	"amkc/ir/diag"
+)
+
+// A Tensor is one tensor of a checkpoint. Its data is read when asked for; reading from several goroutines is safe.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int // outermost dimension first; empty for a scalar. Not to be modified
+	size  int64 // bytes
+	data  source
+}
+
+// A source gives the data of one tensor. Arguments are within the tensor: callers have checked them.
+type source interface {
+	floats(dst []float32, first int64) *diag.Diagnostic // elements [first, first+len(dst)), of a dtype in decoders
+	bytes(dst []byte, off int64) *diag.Diagnostic       // bytes [off, off+len(dst))
+	view(n int64) []byte                                // the first n bytes without a copy, or nil if that cannot be
+}
+
+// Size is the number of bytes of the data.
+func (t Tensor) Size() int64 { return t.size }
+
+// Rows is the outermost dimension, 1 for a scalar.
+func (t Tensor) Rows() int {
+	if len(t.Shape) == 0 {
+		return 1
+	}
+	return t.Shape[0]
+}
+
+// RowLen is the number of elements of a row: the product of all dimensions but the outermost. The rows of a vector have
+// one element each.
+func (t Tensor) RowLen() int {
+	n := 1
+	for _, d := range t.Shape[min(1, len(t.Shape)):] {
+		n *= d
+	}
+	return n
+}
+
+// ReadRowsF32 widens rows [row0, row1) into dst, which must have room for (row1-row0) × RowLen elements. Nothing of that
+// size is allocated on the way, so that a caller who goes by blocks of rows never holds more than a block. Errors:
+// AMK1024 for a dtype other than F32, F16 and BF16, AMK1006 if the file fails, AMK1025 for rows that are not there.
+func (t Tensor) ReadRowsF32(dst []float32, row0, row1 int) error {
+	if _, ok := decoders[t.DType]; !ok {
+		return diag.Errorf(codeDecode, "tensor "+t.Name, "dtype %s; a weight must be F32, F16 or BF16", t.DType)
+	}
+	if row0 < 0 || row1 < row0 || row1 > t.Rows() {
+		return diag.Errorf(codeRows, "tensor "+t.Name, "rows [%d, %d) of %d", row0, row1, t.Rows())
+	}
+	n := (row1 - row0) * t.RowLen()
+	if len(dst) < n {
+		return diag.Errorf(codeRows, "tensor "+t.Name, "rows [%d, %d) have %d elements, the buffer %d", row0, row1, n, len(dst))
+	}
+	if err := t.data.floats(dst[:n], int64(row0)*int64(t.RowLen())); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Raw returns the bytes of the data, little-endian and row-major. For a mapped file they are the file's own pages: they
+// must not be modified, and not be used after Close. Otherwise they are a copy of the whole tensor.
+func (t Tensor) Raw() ([]byte, error) {
+	if view := t.data.view(t.size); view != nil {
+		return view, nil
+	}
+	raw := make([]byte, t.size)
+	if err := t.data.bytes(raw, 0); err != nil {
+		return nil, err
+	}
+	return raw, nil
+}
+
+// SameBits reports whether two tensors have the same dtype, the same shape and the same bytes, block by block.
+func (t Tensor) SameBits(u Tensor) (bool, error) {
+	if t.DType != u.DType || t.size != u.size || !slices.Equal(t.Shape, u.Shape) {
+		return false, nil
+	}
+	a, b := make([]byte, min(t.size, blockBytes)), make([]byte, min(t.size, blockBytes))
+	for off := int64(0); off < t.size; off += blockBytes {
+		n := min(t.size-off, blockBytes)
+		if err := t.data.bytes(a[:n], off); err != nil {
+			return false, err
+		}
+		if err := u.data.bytes(b[:n], off); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(a[:n], b[:n]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// A stored source is a tensor in a file.
+type stored struct {
+	region region
+	file   string // for diagnostics
+	dtype  DType
+	at     int64 // of its first byte in the region
+}
+
+func (s stored) floats(dst []float32, first int64) *diag.Diagnostic {
+	d := decoders[s.dtype]
+	err := s.region.each(s.at+first*d.size, int64(len(dst))*d.size, func(block []byte) {
+		d.decode(dst, block)
+		dst = dst[int64(len(block))/d.size:]
+	})
+	if err != nil {
+		return diag.Errorf(codeRead, s.file, "cannot read: %v", err)
+	}
+	return nil
+}
+
+func (s stored) bytes(dst []byte, off int64) *diag.Diagnostic {
+	return copyOut(s.region, s.file, dst, s.at+off)
+}
+
+func (s stored) view(n int64) []byte { return s.region.view(s.at, n) }
