@@ -1,0 +1,49 @@
+package amktest
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/ir/amk"
+	"amkc/passes"
+	"amkc/passes/checkpoint"
+)
+
+const models = "../../testdata/models/"
+
+// lowered runs the passes up to lower over a model.
+func lowered(t testing.TB, model string) (*ir.Program, *passes.Weights) {
+	c, err := checkpoint.Open(model)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	s := &passes.State{Target: ir.FindTarget("h100"), Source: passes.Source{Name: filepath.Base(model), Config: c.Config, Weights: c}}
+	require.NoError(t, passes.Import.Run(s))
+	require.NoError(t, passes.Lower.Run(s))
+	return s.Program, passes.NewWeights(c, s.Graph.Rope)
+}
+
+// exported is a program that went to the profile and through its file form.
+func exported(t testing.TB, p *ir.Program, pos int) *amk.Program {
+	out, diags := amk.ToAMK(p, pos, 10000)
+	require.Empty(t, diags)
+	again, diags := amk.Parse(out.Marshal(), "exported.json")
+	require.Empty(t, diags)
+	return again
+}
+
+// plainModels have a default rotary embedding of base 10000.
+var plainModels = []string{"pycoder-5m", "zoo/llama-gqa", "zoo/llama-mha-tied-bf16", "zoo/llama-odd-dims", "zoo/llama-sharded-fp16"}
+
+func TestExportsAreProved(t *testing.T) {
+	for _, name := range plainModels {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			p, _ := lowered(t, models+name)
+			for _, pos := range []int{0, 1, 37, p.Model.MaxSeq - 1} {
+				require.Empty(t, verdict(exported(t, p, pos)))
+			}
+		})
+	}
+}
