@@ -1,0 +1,80 @@
+package compiler
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/ir/half"
+	"amkc/passes/checkpoint"
+	"amkc/runtime/host"
+)
+
+// A PackedBuild is the program of a build directory with its packed weights, for running the program without the kernels.
+type PackedBuild struct {
+	Program *ir.Program
+	file    *checkpoint.File
+	tensors map[string]checkpoint.Tensor
+}
+
+// OpenBuild reads the program of a build and opens its weights. Close it after use.
+func OpenBuild(dir string) (*PackedBuild, error) {
+	if _, err := readManifest(dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, programFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, diag.Errorf(codeFileChanged, path, "cannot be read: %v", err)
+	}
+	b := &PackedBuild{tensors: map[string]checkpoint.Tensor{}}
+	var diags diag.List
+	if b.Program, diags = ir.ParseJSON(text, path); diags.Err() != nil {
+		return nil, diags
+	}
+	if b.file, err = checkpoint.OpenFile(filepath.Join(dir, host.WeightsFile)); err != nil {
+		return nil, err
+	}
+	for _, t := range b.file.Tensors() {
+		b.tensors[t.Name] = t
+	}
+	return b, nil
+}
+
+// Close releases the weights.
+func (b *PackedBuild) Close() error { return b.file.Close() }
+
+// Floats returns all elements of a WEIGHT or CONST buffer (member i, if it is a family) in row-major order, taken out of its
+// packed layout.
+func (b *PackedBuild) Floats(buf *ir.Buffer, i int) ([]float32, error) {
+	name, err := ir.Resolve(buf.Name, i)
+	if err != nil {
+		return nil, err
+	}
+	t, ok := b.tensors[name]
+	if !ok || t.Size() < int64(buf.Bytes()) {
+		return nil, diag.Errorf(codeFileChanged, host.WeightsFile, "tensor %s has %d bytes, and the program needs %d; compile again", name, t.Size(), buf.Bytes())
+	}
+	raw, err := t.Raw()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float32, buf.Numel())
+	for k := range out {
+		at := raw[buf.Offset(k):]
+		switch buf.DType {
+		case ir.BF16:
+			out[k] = half.FromBF16(binary.LittleEndian.Uint16(at))
+		case ir.F16:
+			out[k] = half.FromF16(binary.LittleEndian.Uint16(at))
+		case ir.F32:
+			out[k] = math.Float32frombits(binary.LittleEndian.Uint32(at))
+		default:
+			return nil, diag.Errorf(codeFileChanged, host.WeightsFile, "tensor %s is %v; want F32, F16 or BF16", name, buf.DType)
+		}
+	}
+	return out, nil
+}
