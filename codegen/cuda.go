@@ -17,7 +17,7 @@ import (
 const runtimeABI = 1
 
 // cudaFiles are the generated sources, named after their templates.
-var cudaFiles = []string{"megakernel.cu", "model_config.h", "pages.h", "schedule.h"}
+var cudaFiles = []string{"megakernel.cu", "model_config.h", "pages.h", "reference.cu", "schedule.h"}
 
 // CUDA renders the generated CUDA sources of a validated program: file name to content. The device runtime amk/*.cuh
 // goes beside them unchanged.
@@ -76,6 +76,7 @@ type cudaData struct {
 	WeightBytes int
 	CacheBytes  int
 	InvFreq     string
+	Reference   referenceData
 	Pages       []pageData
 	Vectors     []vectorData
 	Stages      []*stage // numbered in stall records, in schedule order
@@ -116,7 +117,7 @@ func newCUDAData(p *ir.Program) (*cudaData, error) {
 		v := &p.Variants[i]
 		b.d.Variants = append(b.d.Variants, variantData{v.Name, "k" + camel(v.Name) + "End", v.Hi + 1})
 	}
-	for _, step := range []func() error{b.placeWeights, b.placePages, b.body, b.constants} {
+	for _, step := range []func() error{b.placeWeights, b.placePages, b.body, b.reference, b.constants} {
 		if err := step(); err != nil {
 			return nil, err
 		}
