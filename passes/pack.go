@@ -2,6 +2,7 @@ package passes
 
 import (
 	"io"
+	"runtime"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -11,7 +12,7 @@ import (
 
 // Weights supplies the contents of a program's WEIGHT and CONST buffers from a checkpoint: as float32 rows in the order
 // of the buffer, or packed in its layout. Values are rounded to the dtype of the buffer, to nearest, ties to even, in both
-// forms. It reads by blocks of rows, so that no more than a block is held; it may be used from several goroutines at once.
+// forms. It reads by blocks of rows, so that no more than two blocks a processor are held; it may be used from several goroutines at once.
 type Weights struct {
 	checkpoint *checkpoint.Checkpoint
 	rope       ir.Rope
@@ -32,41 +33,101 @@ func (w *Weights) Floats(b *ir.Buffer, i int) ([]float32, error) {
 	return out, r.read(out, 0, r.rows)
 }
 
-// Pack writes a buffer (member i, if it is a family) in its dtype and layout: Bytes of it, padding included, as zeros.
+// Pack writes a buffer (member i, if it is a family) in its dtype and layout: Bytes of it, padding included, as zeros. Blocks
+// of rows are packed by all processors and written in order.
 func (w *Weights) Pack(out io.Writer, b *ir.Buffer, i int) error {
-	r, err := w.open(b, i)
+	first, err := w.open(b, i)
 	if err != nil {
 		return err
 	}
-	block := packBlock{buf: b, cols: r.cols, size: b.DType.Bits() / 8}
-	step := blockRows
+	block := packBlock{buf: b, cols: first.cols, pad: first.cols, size: b.DType.Bits() / 8}
 	switch b.Layout.Kind {
 	case ir.Tile8x32:
-		block.pad = (r.cols + 31) / 32 * 32
+		block.pad = (first.cols + 31) / 32 * 32
 	case ir.RowMajor:
-		block.pad = r.cols
-		step = max(blockRows, plainBlock/r.cols/blockRows*blockRows)
 	default:
 		return diag.Errorf(codeWeights, "buffer "+b.Name, "layout %s; weights are packed as rowmajor or tile8x32", b.Layout.Kind)
 	}
-	values := make([]float32, step*r.cols)
-	bytes := make([]byte, step*block.pad*block.size)
-	for row := 0; row < r.rows; row += step {
-		n := min(step, r.rows-row)
-		if err := r.read(values[:n*r.cols], row, row+n); err != nil {
-			return err
+	step := max(tileRows, blockElements/block.pad/tileRows*tileRows)
+	return inOrder(out, first.rows, step, func() (func(dst []byte, row, n int) ([]byte, error), error) {
+		r, err := w.open(b, i)
+		if err != nil {
+			return nil, err
 		}
-		if _, err := out.Write(block.pack(bytes, values[:n*r.cols], n)); err != nil {
-			return err
-		}
-	}
-	return nil
+		values := make([]float32, step*r.cols)
+		return func(dst []byte, row, n int) ([]byte, error) {
+			if err := r.read(values[:n*r.cols], row, row+n); err != nil {
+				return nil, err
+			}
+			return block.pack(dst, values[:n*r.cols], n), nil
+		}, nil
+	})
 }
 
 const (
-	blockRows  = 8       // rows of a tile
-	plainBlock = 1 << 16 // elements of a row-major block, about
+	tileRows      = 8
+	blockElements = 1 << 15 // of a block, about: what one worker holds
 )
+
+// inOrder packs rows [0, rows) in blocks of step, each worker with a packer of its own, and writes the blocks in order. At
+// most two blocks a worker are held.
+func inOrder(out io.Writer, rows, step int, newPacker func() (func(dst []byte, row, n int) ([]byte, error), error)) error {
+	type result struct {
+		bytes []byte
+		err   error
+	}
+	type job struct {
+		row  int
+		done chan result
+	}
+	workers := min(runtime.GOMAXPROCS(0), (rows+step-1)/step)
+	jobs := make(chan job)
+	order := make(chan job, workers) // in the order of rows; its capacity bounds how far workers run ahead
+	spare := make(chan []byte, 2*workers+1)
+	stop := make(chan struct{})
+	for range workers {
+		go func() {
+			pack, err := newPacker()
+			for j := range jobs {
+				r := result{err: err}
+				if err == nil {
+					var dst []byte
+					select {
+					case dst = <-spare:
+					default:
+					}
+					r.bytes, r.err = pack(dst, j.row, min(step, rows-j.row))
+				}
+				j.done <- r
+			}
+		}()
+	}
+	go func() {
+		defer close(jobs)
+		defer close(order)
+		for row := 0; row < rows; row += step {
+			j := job{row, make(chan result, 1)}
+			select {
+			case order <- j:
+				jobs <- j
+			case <-stop:
+				return
+			}
+		}
+	}()
+	defer close(stop)
+	for j := range order {
+		r := <-j.done
+		if r.err != nil {
+			return r.err
+		}
+		if _, err := out.Write(r.bytes); err != nil {
+			return err
+		}
+		spare <- r.bytes
+	}
+	return nil
+}
 
 // A packBlock lays blocks of rows out.
 type packBlock struct {
@@ -75,24 +136,34 @@ type packBlock struct {
 	size      int // bytes of an element
 }
 
-// pack fills dst with n rows and returns the part of it that they take.
+// pack lays n rows out, in dst if it is large enough, and returns them. Tiles are whole: the rows that the last one lacks
+// are zero.
 func (p *packBlock) pack(dst []byte, values []float32, n int) []byte {
 	if p.buf.Layout.Kind == ir.RowMajor {
-		dst = dst[:len(values)*p.size]
+		dst = sized(dst, len(values)*p.size)
 		encode(p.buf.DType, dst, values)
 		return dst
 	}
-	dst = dst[:blockRows*p.pad*p.size]
+	dst = sized(dst, (n+tileRows-1)/tileRows*tileRows*p.pad*p.size)
 	clear(dst)
 	const group = 8 // elements that a lane holds side by side
 	for row := range n {
+		tile := row / tileRows * tileRows * p.pad
 		for col := 0; col < p.cols; col += group {
-			lane := row*4 + col%32/group
-			at := ((col/32*32 + lane) * group) * p.size
+			lane := row%tileRows*4 + col%32/group
+			at := (tile + (col/32*32+lane)*group) * p.size
 			encode(p.buf.DType, dst[at:], values[row*p.cols+col:row*p.cols+min(p.cols, col+group)])
 		}
 	}
 	return dst
+}
+
+// sized returns n bytes, those of b if it has as many.
+func sized(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n)
+	}
+	return b[:n]
 }
 
 func encode(d ir.DType, dst []byte, src []float32) {
