@@ -1,0 +1,266 @@
+package refvm
+
+import "math"
+
+// attention lets each query head look at the rows of the cache: a softmax over the scaled products with their keys
+// weighs their values. G = n_heads/n_kv_heads query heads share a key and value head. The row of the step itself, which
+// is not in the cache yet, may come as two more operands.
+//
+// A task that sees a part of the rows only leaves (acc, m, l) a head for attentionCombine: the weighted sum, the largest
+// score, and the sum of the weights, all relative to that score.
+func attention(w *worker, o *op) error {
+	a, err := w.attended(o)
+	if err != nil {
+		return err
+	}
+	partial := o.src.IntAt("flags", w.pos, 0)&2 != 0
+	width := a.hd
+	if partial {
+		width += 2
+	}
+	rows := len(a.keys.rows)
+	scores := w.alloc(rows + 1)
+	out := w.alloc(a.batch * a.heads * width)
+	for b := range a.batch {
+		for h := range a.heads {
+			kv := h / (a.heads / a.kvHeads)
+			q := a.q[(b*a.heads+h)*a.hd:][:a.hd]
+			for r := range rows {
+				scores[r] = dot(q, w.row(&a.keys, b, r, kv)) * a.scale
+			}
+			seen := scores[:rows]
+			if a.own {
+				seen = scores[:rows+1]
+				scores[rows] = dot(q, a.ownKey[kv*a.hd:][:a.hd]) * a.scale
+			}
+			to := out[(b*a.heads+h)*width:][:width]
+			acc := to[:a.hd]
+			clear(acc)
+			top, sum := maximum(seen), float32(0)
+			for r := range rows {
+				p := exp(scores[r] - top)
+				sum += p
+				accumulate(acc, a.values.st.round.of(p), w.row(&a.values, b, r, kv))
+			}
+			if a.own {
+				p := exp(scores[rows] - top)
+				sum += p
+				accumulate(acc, p, a.ownValue[kv*a.hd:][:a.hd])
+			}
+			switch {
+			case partial:
+				to[a.hd], to[a.hd+1] = top, sum
+			default:
+				divide(acc, sum)
+			}
+		}
+	}
+	return w.emit(o, out, width)
+}
+
+// accumulate adds p times x to acc.
+func accumulate(acc []float32, p float32, x []float32) {
+	x = x[:len(acc)]
+	for i := range acc {
+		acc[i] += p * x[i]
+	}
+}
+
+// divide ends a softmax. Without a row there is nothing to divide, and the result is 0.
+func divide(acc []float32, sum float32) {
+	if sum == 0 {
+		return
+	}
+	for i := range acc {
+		acc[i] /= sum
+	}
+}
+
+// attended is what an attention op looks at.
+type attended struct {
+	batch, heads, kvHeads, hd int
+	scale                     float32
+	q                         []float32 // [batch, heads, hd]
+	keys, values              cache
+	own                       bool      // the step's own row takes part
+	ownKey, ownValue          []float32 // [kvHeads, hd]
+}
+
+func (w *worker) attended(o *op) (a attended, err error) {
+	a.heads, a.kvHeads, a.hd = o.src.IntAt("n_heads", w.pos, 0), o.src.IntAt("n_kv_heads", w.pos, 0), o.src.IntAt("head_dim", w.pos, 0)
+	a.scale = float32(o.src.FloatOr("scale", 0))
+	if a.hd < 1 || a.kvHeads < 1 || a.heads < 1 || a.heads%a.kvHeads != 0 || len(o.in) == 4 {
+		return a, w.misfit(o, "has %d heads, %d key and value heads, head_dim %d and %d inputs; want a multiple of the second, and 3 or 5 inputs", a.heads, a.kvHeads, a.hd, len(o.in))
+	}
+	a.q = w.floats(&o.in[0])
+	a.batch = len(a.q) / (a.heads * a.hd)
+	if a.batch < 1 || len(a.q) != a.batch*a.heads*a.hd {
+		return a, w.misfit(o, "has %d query elements, want %d heads of %d", len(a.q), a.heads, a.hd)
+	}
+	w.lists = w.lists[:0]
+	if a.keys, err = w.cache(o, &o.in[1], &a); err != nil {
+		return a, err
+	}
+	if a.values, err = w.cache(o, &o.in[2], &a); err != nil {
+		return a, err
+	}
+	if len(a.keys.rows) != len(a.values.rows) {
+		return a, w.misfit(o, "has %d rows of keys and %d of values, want the same number", len(a.keys.rows), len(a.values.rows))
+	}
+	if a.own = len(o.in) == 5 && w.owns(o); a.own {
+		a.ownKey, a.ownValue = w.floats(&o.in[3]), w.floats(&o.in[4])
+		if n := a.kvHeads * a.hd; a.batch != 1 || len(a.ownKey) != n || len(a.ownValue) != n {
+			return a, w.misfit(o, "has a row of %d and %d elements, want %d each", len(a.ownKey), len(a.ownValue), n)
+		}
+	}
+	return a, nil
+}
+
+// owns reports whether the step's own row falls into the task's share of the rows.
+func (w *worker) owns(o *op) bool {
+	parts := o.src.IntAt("parts", w.pos, 1)
+	if parts <= 1 {
+		return true
+	}
+	row, block := o.src.IntAt("row", w.pos, w.pos), max(1, o.src.IntAt("block", w.pos, 1))
+	return row/block%parts == o.src.IntAt("part", w.pos, 0)
+}
+
+// A cache is a view of keys or values, as offsets of rows of hd elements: batch[b] + rows[r] + heads[h].
+type cache struct {
+	st                 *store
+	hd                 int
+	batch, rows, heads []int
+}
+
+func (w *worker) row(c *cache, b, r, h int) []float32 {
+	return w.read(c.st, c.batch[b]+c.rows[r]+c.heads[h], c.hd)
+}
+
+// cache finds out which dimension of a view is which: [rows, hd], [rows, heads, hd], [batch, rows, heads, hd], or the
+// native [heads, rows, 1, hd].
+func (w *worker) cache(o *op, v *operand, a *attended) (cache, error) {
+	none := cache{}
+	if v.st == nil {
+		return none, w.misfit(o, "has a temporary as its cache, want a view of a buffer")
+	}
+	n := func(d int) int { return v.dims[d].n }
+	last := v.rank - 1
+	batch, rows, heads := -1, -1, -1
+	switch {
+	case v.rank == 4 && n(0) == a.batch && n(2) == a.kvHeads:
+		batch, rows, heads = 0, 1, 2
+	case v.rank == 4 && a.batch == 1 && n(0) == a.kvHeads && n(2) == 1:
+		heads, rows = 0, 1
+	case v.rank == 3 && a.batch == 1 && n(1) == a.kvHeads:
+		rows, heads = 0, 1
+	case v.rank == 2 && a.batch == 1 && a.kvHeads == 1:
+		rows = 0
+	}
+	if rows < 0 || n(last) != a.hd || v.dims[last].parts > 1 {
+		return none, w.misfit(o, "has a cache view of %d dimensions that is not [rows, %d, %d], for each of %d queries", v.rank, a.kvHeads, a.hd, a.batch)
+	}
+	c := cache{st: v.st, hd: a.hd}
+	base := v.dims[last].lo
+	for d := range last {
+		if d != batch && d != rows && d != heads {
+			base += v.dims[d].at(0) * v.st.step[d]
+		}
+	}
+	c.batch = w.offsets(v, batch, base)
+	c.rows = w.offsets(v, rows, 0)
+	c.heads = w.offsets(v, heads, 0)
+	return c, nil
+}
+
+// offsets lists base plus the offset of every element of a dimension; of none, just base.
+func (w *worker) offsets(v *operand, d, base int) []int {
+	from := len(w.lists)
+	if d < 0 {
+		w.lists = append(w.lists, base)
+	} else {
+		for i := range v.dims[d].n {
+			w.lists = append(w.lists, base+v.dims[d].at(i)*v.st.step[d])
+		}
+	}
+	return w.lists[from:len(w.lists):len(w.lists)]
+}
+
+// attentionCombine joins partial results. A part without rows has m = -Inf and l = 0, and weighs nothing.
+func attentionCombine(w *worker, o *op) error {
+	if o.src.Has("splits") {
+		return combineSplits(w, o)
+	}
+	hd := o.src.IntAt("head_dim", w.pos, 0)
+	first := w.floats(&o.in[0])
+	if hd < 1 || len(first)%(hd+2) != 0 {
+		return w.misfit(o, "has partials of %d elements, want heads of %d and 2 more", len(first), hd)
+	}
+	parts := make([][]float32, len(o.in))
+	for k := range o.in {
+		if parts[k] = w.floats(&o.in[k]); len(parts[k]) != len(first) {
+			return w.misfit(o, "has partials of %d and %d elements, want the same number", len(first), len(parts[k]))
+		}
+	}
+	heads := len(first) / (hd + 2)
+	out := w.alloc(heads * hd)
+	clear(out)
+	for h := range heads {
+		at, to := h*(hd+2), out[h*hd:][:hd]
+		top, sum := float32(math.Inf(-1)), float32(0)
+		for _, p := range parts {
+			top = max(top, p[at+hd])
+		}
+		for _, p := range parts {
+			if weight := share(p[at+hd], p[at+hd+1], top); weight != 0 {
+				sum += weight * p[at+hd+1]
+				accumulate(to, weight, p[at:at+hd])
+			}
+		}
+		divide(to, sum)
+	}
+	return w.emit(o, out, hd)
+}
+
+// combineSplits joins elements of one head: acc [n, w] and (m, l) [n, 2] of its n splits.
+func combineSplits(w *worker, o *op) error {
+	n := o.src.IntAt("splits", w.pos, 0)
+	if len(o.in) != 2 {
+		return w.misfit(o, "has %d inputs, want 2 with splits", len(o.in))
+	}
+	acc, ml := w.floats(&o.in[0]), w.floats(&o.in[1])
+	if n < 1 || len(ml) != 2*n || len(acc)%n != 0 {
+		return w.misfit(o, "has %d elements and %d of m and l, want both for %d splits", len(acc), len(ml), n)
+	}
+	width := len(acc) / n
+	out := w.alloc(width)
+	clear(out)
+	top, sum := float32(math.Inf(-1)), float32(0)
+	for i := range n {
+		top = max(top, ml[2*i])
+	}
+	for i := range n {
+		if weight := share(ml[2*i], ml[2*i+1], top); weight != 0 {
+			sum += weight * ml[2*i+1]
+			accumulate(out, weight, acc[i*width:(i+1)*width])
+		}
+	}
+	divide(out, sum)
+	return w.emit(o, out, width)
+}
+
+// share is the factor that brings a part with maximum m and sum l to the maximum of all.
+func share(m, l, top float32) float32 {
+	if l == 0 {
+		return 0
+	}
+	return exp(m - top)
+}
+
+// kvAppend writes rows of the cache: those of the step, kept for the steps to come.
+func kvAppend(w *worker, o *op) error {
+	if out := &o.out[0]; out.st != nil && out.n == 0 {
+		return nil // the row is another task's
+	}
+	return copyElements(w, o)
+}

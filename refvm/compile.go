@@ -1,0 +1,185 @@
+package refvm
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Options say how a VM computes and what it notes.
+type Options struct {
+	Round   Rounding
+	Workers int  // goroutines of a step in the order Parallel; 0: one per processor
+	Record  bool // note what every task touches, and start each step with NaN in all activations
+}
+
+// VM runs one flat program: a variant of a native one, or a program of the AMK profile.
+type VM struct {
+	flat     *ir.Flat
+	mem      *memory
+	opts     Options
+	tasks    []task
+	inOrder  []int32 // the tasks in program order
+	counters []atomic.Int64
+	steps    atomic.Uint32 // steps begun: what task.done holds once it has run in this one
+	failed   atomic.Bool
+	workers  []*worker
+	touched  [][]Touch // by task, under Options.Record
+}
+
+// A task is ready to run: views and kernels are resolved, and what may start when is known.
+type task struct {
+	src   *ir.Task
+	ops   []op
+	temps int   // how many temporaries it has
+	after int32 // the task before it in its SM's queue, or -1
+	done  atomic.Uint32
+}
+
+// An op is one operation of a task.
+type op struct {
+	src     *ir.FlatOp
+	run     kernel
+	in, out []operand
+}
+
+// A kernel computes an op on its views. All it touches it gets from the worker's read and emit methods.
+type kernel func(w *worker, o *op) error
+
+// New returns a VM for a flat program. Buffers start as zeros, but for the weights.
+//
+// Errors are *diag.Diagnostic: what the program asks for and no step could do. Whether a program is safe in every legal
+// order is not looked at: that is what validate proves.
+func New(flat *ir.Flat, w Weights, opts Options) (*VM, error) {
+	mem, err := newMemory(flat, func(k int) ([]float32, error) { return w.Floats(&flat.Buffers[k], 0) }, opts.Round)
+	if err != nil {
+		return nil, err
+	}
+	return newVM(flat, mem, opts)
+}
+
+func newVM(flat *ir.Flat, mem *memory, opts Options) (*VM, error) {
+	vm := &VM{flat: flat, mem: mem, opts: opts}
+	vm.tasks = make([]task, len(flat.Tasks))
+	vm.counters = make([]atomic.Int64, len(flat.Counters))
+	last := map[int]int32{} // by SM
+	for i := range flat.Tasks {
+		t := &vm.tasks[i]
+		t.src, t.after = &flat.Tasks[i], -1
+		if sm := t.src.SM; sm >= 0 {
+			if before, ok := last[sm]; ok {
+				t.after = before
+			}
+			last[sm] = int32(i)
+		}
+		if err := vm.compile(t); err != nil {
+			return nil, err
+		}
+	}
+	if opts.Record {
+		vm.touched = make([][]Touch, len(vm.tasks))
+	}
+	vm.hire()
+	var err error
+	vm.inOrder, err = vm.schedule(Order{Kind: InOrder})
+	return vm, err
+}
+
+func (t *task) pos() string { return "task " + t.src.Name }
+
+// compile resolves the ops of a task.
+func (vm *VM) compile(t *task) error {
+	if s := t.src.Signal; s < -1 || s >= len(vm.counters) {
+		return diag.Errorf(CodeOp, t.pos(), "signals counter %d, there are %d", s, len(vm.counters))
+	}
+	for _, w := range t.src.Waits {
+		if w.Counter < 0 || w.Counter >= len(vm.counters) {
+			return diag.Errorf(CodeOp, t.pos(), "waits on counter %d, there are %d", w.Counter, len(vm.counters))
+		}
+	}
+	temps := map[string]int{}
+	t.ops = make([]op, len(t.src.Ops))
+	for i := range t.ops {
+		if err := vm.compileOp(t, &t.ops[i], &t.src.Ops[i], temps); err != nil {
+			return err
+		}
+	}
+	t.temps = len(temps)
+	return nil
+}
+
+func (vm *VM) compileOp(t *task, o *op, src *ir.FlatOp, temps map[string]int) error {
+	fail := func(format string, args ...any) error {
+		return diag.Errorf(CodeOp, t.pos(), "%v %s", src.Code, fmt.Sprintf(format, args...))
+	}
+	if src.Code < 0 || int(src.Code) >= len(kernels) || kernels[src.Code] == nil {
+		return fail("cannot be run, want an opcode other than FUSED; a recipe's ops can be listed as the task's")
+	}
+	spec := ir.Ops[src.Code]
+	if n := len(src.In); n < spec.MinIn || spec.MaxIn >= 0 && n > spec.MaxIn || n != len(src.InBuf) {
+		return fail("has %d inputs, want %d to %d", n, spec.MinIn, spec.MaxIn)
+	}
+	if n := len(src.Out); n < spec.MinOut || n > spec.MaxOut || n != len(src.OutBuf) {
+		return fail("has %d outputs, want %d to %d", n, spec.MinOut, spec.MaxOut)
+	}
+	for _, key := range spec.Required {
+		if !src.Has(key) {
+			return fail("lacks the parameter %s", key)
+		}
+	}
+	o.src, o.run = src, kernels[src.Code]
+	o.in, o.out = make([]operand, len(src.In)), make([]operand, len(src.Out))
+	for k := range src.In {
+		if src.In[k].IsTemp() && src.InBuf[k] < 0 {
+			slot, written := temps[src.In[k].Buf]
+			if !written {
+				return fail("reads %s, which no op of the task has written", src.In[k].Buf)
+			}
+			o.in[k].slot = slot
+			continue
+		}
+		if err := vm.bind(t, &o.in[k], src.InBuf[k], src.In[k].Dims); err != nil {
+			return err
+		}
+	}
+	for k := range src.Out {
+		if src.Out[k].IsTemp() && src.OutBuf[k] < 0 {
+			slot, known := temps[src.Out[k].Buf]
+			if !known {
+				slot = len(temps)
+				temps[src.Out[k].Buf] = slot
+			}
+			o.out[k].slot = slot
+			continue
+		}
+		if err := vm.bind(t, &o.out[k], src.OutBuf[k], src.Out[k].Dims); err != nil {
+			return err
+		}
+		if b := o.out[k].st.buf; b.Kind.ReadOnly() {
+			return fail("writes %s, which is a %v", b.Name, b.Kind)
+		}
+	}
+	return nil
+}
+
+// bind resolves a view. Its box is evaluated here unless it moves with the position.
+func (vm *VM) bind(t *task, o *operand, buf int, dims []ir.Range) error {
+	if buf < 0 || buf >= len(vm.mem.stores) {
+		return diag.Errorf(CodeOp, t.pos(), "names buffer %d, there are %d", buf, len(vm.mem.stores))
+	}
+	st := vm.mem.stores[buf]
+	if len(dims) != len(st.buf.Shape) {
+		return diag.Errorf(CodeView, t.pos(), "view of %s has %d ranges, the buffer has %d dimensions", st.buf.Name, len(dims), len(st.buf.Shape))
+	}
+	o.st, o.view, o.moving = st, dims, moves(dims)
+	if o.moving {
+		return nil
+	}
+	var bad string
+	if o.box, bad = newBox(st, dims, vm.flat.Lo); bad != "" {
+		return diag.Errorf(CodeView, t.pos(), "view of %s: %s", st.buf.Name, bad)
+	}
+	return nil
+}

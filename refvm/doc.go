@@ -1,0 +1,46 @@
+// Package refvm executes a program on the CPU, in plain Go and float32. It is the oracle that the CUDA kernel is compared
+// with, and the engine on a machine without a GPU.
+//
+// It imports the standard library, ir, ir/diag and ir/half, and must import no other package of amkc: an oracle that
+// shares code with what it checks shares its bugs.
+//
+// # A decode step
+//
+// A step takes one token at one position and yields logits: a number for each entry of the vocabulary, the largest of
+// which is the next token. To read what happens in between, read the kernels in this order:
+//
+//	embed             the token's row of a table is x, a vector of the model's hidden size (embed.go)
+//	for each layer:
+//	  rmsnorm, gemv     x, scaled, times one matrix: queries, keys and values of all heads (norm.go, gemv.go)
+//	  rope              queries and keys are turned by the position (rope.go)
+//	  attention         each head looks back: a softmax over products of its query with the keys of all rows so far weighs
+//	                    their values; kvAppend keeps the new key and value for the steps to come (attention.go)
+//	  gemv, add         times a matrix, added to x (elementwise.go)
+//	  rmsnorm, gemv     x, scaled, times one matrix: gate and up of the feed-forward network, row by row in turn
+//	  siluMul           silu(gate) * up
+//	  gemv, add         times a matrix, added to x
+//	rmsnorm, gemv     logits
+//	argmax            the next token (argmax.go)
+//
+// The program cuts each of these stages into tasks, one for each SM's span of rows, and says with counters which task
+// waits for which. The VM runs a task when its waits are satisfied and the tasks before it in its SM's queue are done
+// (order.go, step.go). A program that validate accepts yields the same bits in every order and with any number of workers.
+//
+// What an op touches it gets from its worker, element ranges at a time (worker.go). That is where accesses are recorded
+// and where a task that reaches for another SM's shared memory is caught. Buffers are held by logical element; layouts
+// are the device's matter. Buffers on one page share storage, so that a wrong page shows as wrong numbers (memory.go).
+//
+// # Rounding
+//
+// Arithmetic is float32 throughout, transcendental functions are computed in float64 and rounded. With Options.Round
+// None nothing else is rounded. With Device, values are rounded where the kernel rounds, to nearest, ties to even:
+//
+//	every value written to a BF16 or F16 buffer       to that type: exchanged vectors, rows of the KV cache
+//	weights                                           to the type of their buffer, when they are loaded
+//	RMSNORM with a BF16 or F16 weight g               x·g is rounded once; the products with a matrix are summed in
+//	                                                  float32 and the sum is scaled by 1/rms
+//	attention probabilities, before they weigh V      to the type of the cache, except that of the step's own row; they
+//	                                                  add up unrounded
+//
+// All else stays float32: the residual, scores, partial results of attention, dot products, logits.
+package refvm

@@ -1,0 +1,142 @@
+package refvm
+
+import "math"
+
+func nop(*worker, *op) error { return nil }
+
+// copyElements is out = in; integers stay exact.
+func copyElements(w *worker, o *op) error {
+	elems, ints := w.bits(&o.in[0])
+	if ints {
+		out := w.alloc(len(elems))
+		copy(out, elems)
+		for k := range o.out {
+			if err := w.put(o, &o.out[k], value{f: out, ints: true, last: w.last(&o.in[0]), scale: 1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return w.emit(o, w.times(w.floats(&o.in[0]), 1), w.last(&o.in[0]))
+}
+
+// pair returns two operands of the same size.
+func (w *worker) pair(o *op) (x, y []float32, err error) {
+	x, y = w.floats(&o.in[0]), w.floats(&o.in[1])
+	if len(x) != len(y) {
+		return nil, nil, w.misfit(o, "has operands of %d and %d elements, want the same number", len(x), len(y))
+	}
+	return x, y, nil
+}
+
+// add is x + y: a residual connection.
+func add(w *worker, o *op) error {
+	x, y, err := w.pair(o)
+	if err != nil {
+		return err
+	}
+	out := w.alloc(len(x))
+	for i := range out {
+		out[i] = x[i] + y[i]
+	}
+	return w.emit(o, out, w.last(&o.in[0]))
+}
+
+// mul is x * y, or x * scale.
+func mul(w *worker, o *op) error {
+	last := w.last(&o.in[0])
+	if len(o.in) == 1 {
+		return w.emit(o, w.times(w.floats(&o.in[0]), float32(o.src.FloatOr("scale", 1))), last)
+	}
+	x, y, err := w.pair(o)
+	if err != nil {
+		return err
+	}
+	out := w.alloc(len(x))
+	for i := range out {
+		out[i] = x[i] * y[i]
+	}
+	return w.emit(o, out, last)
+}
+
+// siluMul is silu(gate) * up, the middle of the feed-forward network. One operand holds gate and up rows in turn.
+func siluMul(w *worker, o *op) error {
+	if len(o.in) == 2 {
+		gate, up, err := w.pair(o)
+		if err != nil {
+			return err
+		}
+		out := w.alloc(len(gate))
+		for i := range out {
+			out[i] = silu(gate[i]) * up[i]
+		}
+		return w.emit(o, out, w.last(&o.in[0]))
+	}
+	both := w.floats(&o.in[0])
+	if len(both)%2 != 0 {
+		return w.misfit(o, "has %d elements, want gate and up in turn", len(both))
+	}
+	out := w.alloc(len(both) / 2)
+	for i := range out {
+		out[i] = silu(both[2*i]) * both[2*i+1]
+	}
+	return w.emit(o, out, len(out))
+}
+
+func silu(x float32) float32 { return float32(float64(x) / (1 + math.Exp(-float64(x)))) }
+
+// gelu is x·Φ(x), Φ being the distribution function of the normal distribution.
+func gelu(w *worker, o *op) error {
+	x := w.floats(&o.in[0])
+	out := w.alloc(len(x))
+	for i, f := range x {
+		out[i] = float32(0.5 * float64(f) * (1 + math.Erf(float64(f)/math.Sqrt2)))
+	}
+	return w.emit(o, out, w.last(&o.in[0]))
+}
+
+// allreduce sums its operands in their order.
+func allreduce(w *worker, o *op) error {
+	out := w.times(w.floats(&o.in[0]), 1)
+	for k := range o.in[1:] {
+		x := w.floats(&o.in[k+1])
+		if len(x) != len(out) {
+			return w.misfit(o, "has operands of %d and %d elements, want the same number", len(out), len(x))
+		}
+		for i, f := range x {
+			out[i] += f
+		}
+	}
+	return w.emit(o, out, w.last(&o.in[0]))
+}
+
+// softmax runs over the last dimension.
+func softmax(w *worker, o *op) error {
+	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
+	if len(x) == 0 {
+		return w.emit(o, nil, n)
+	}
+	out := w.alloc(len(x))
+	for at := 0; at < len(x); at += n {
+		row, to := x[at:at+n], out[at:at+n]
+		top, sum := maximum(row), float32(0)
+		for i, f := range row {
+			to[i] = exp(f - top)
+			sum += to[i]
+		}
+		for i := range to {
+			to[i] /= sum
+		}
+	}
+	return w.emit(o, out, n)
+}
+
+func maximum(x []float32) float32 {
+	top := float32(math.Inf(-1))
+	for _, f := range x {
+		top = max(top, f)
+	}
+	return top
+}
+
+func exp(x float32) float32 { return float32(math.Exp(float64(x))) }

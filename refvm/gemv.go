@@ -1,0 +1,132 @@
+package refvm
+
+import "amkc/ir"
+
+// gemv multiplies rows of x with a matrix: out[b,j] = x[b] · W[j]. Nearly all of a step's time goes here, so that one
+// SM's rows are one task and the tasks of a stage run on all workers.
+//
+// A matrix of integers comes with scales, and with zeros if it is asymmetric: each row is widened before it is used.
+func gemv(w *worker, o *op) error {
+	x, scale := w.scaled(&o.in[0])
+	k := w.last(&o.in[1])
+	if k == 0 || len(x)%k != 0 {
+		return w.misfit(o, "has an input of %d elements and a matrix of %d columns, want whole rows", len(x), k)
+	}
+	matrix := w.floats(&o.in[1])
+	rows, n := len(x)/k, len(matrix)/k
+	quantised := o.quantised()
+	var bias []float32
+	var q groups
+	switch {
+	case quantised:
+		var err error
+		if q, err = w.groups(o, n, k, o.in[2:]); err != nil {
+			return err
+		}
+	case len(o.in) == 3:
+		if bias = w.floats(&o.in[2]); len(bias) != n {
+			return w.misfit(o, "has %d rows and a bias of %d elements, want the same number", n, len(bias))
+		}
+	case len(o.in) > 3:
+		return w.misfit(o, "has 4 inputs, want a qdtype of I8 or I4 with them")
+	}
+	out := w.alloc(rows * n)
+	for j := range n {
+		row := matrix[j*k : (j+1)*k]
+		if quantised {
+			row = q.widen(row, j)
+		}
+		for b := range rows {
+			y := dot(x[b*k:(b+1)*k], row) * scale
+			if bias != nil {
+				y += bias[j]
+			}
+			out[b*n+j] = y
+		}
+	}
+	return w.emit(o, out, n)
+}
+
+// quantised reports whether the inputs after the matrix are its scales and zeros.
+func (o *op) quantised() bool {
+	t := ir.DType(o.src.IntAt("qdtype", 0, -1))
+	return (t == ir.I8 || t == ir.I4) && len(o.in) >= 3
+}
+
+// groups are the scales of a matrix of integers: column c of a row belongs to group c/size.
+type groups struct {
+	size, count   int
+	scales, zeros []float32 // [rows, count]; zeros may be nil
+	row           []float32 // scratch
+}
+
+// groups reads the scales, and the zeros if there are any.
+func (w *worker) groups(o *op, n, k int, in []operand) (groups, error) {
+	size := o.src.IntAt("group", w.pos, k)
+	if size < 1 {
+		return groups{}, w.misfit(o, "has groups of %d columns, want at least 1", size)
+	}
+	q := groups{size: size, count: (k + size - 1) / size, scales: w.floats(&in[0])}
+	want := n * q.count
+	if len(q.scales) != want {
+		return q, w.misfit(o, "has %d scales, want %d for %d rows of %d groups", len(q.scales), want, n, q.count)
+	}
+	if len(in) > 1 {
+		if q.zeros = w.floats(&in[1]); len(q.zeros) != want {
+			return q, w.misfit(o, "has %d zeros, want %d for %d rows of %d groups", len(q.zeros), want, n, q.count)
+		}
+	}
+	q.row = w.alloc(k)
+	return q, nil
+}
+
+// widen returns row j, (q - zero) * scale. The slice is valid until the next call.
+func (q *groups) widen(row []float32, j int) []float32 {
+	for c, f := range row {
+		g := j*q.count + c/q.size
+		if q.zeros != nil {
+			f -= q.zeros[g]
+		}
+		q.row[c] = f * q.scales[g]
+	}
+	return q.row
+}
+
+// dequant widens a matrix of integers.
+func dequant(w *worker, o *op) error {
+	matrix, k := w.floats(&o.in[0]), w.last(&o.in[0])
+	if k == 0 {
+		return w.emit(o, nil, k)
+	}
+	q, err := w.groups(o, len(matrix)/k, k, o.in[1:])
+	if err != nil {
+		return err
+	}
+	out := w.alloc(len(matrix))
+	for j := range len(matrix) / k {
+		copy(out[j*k:], q.widen(matrix[j*k:(j+1)*k], j))
+	}
+	return w.emit(o, out, k)
+}
+
+// dot returns the sum of x[i]*y[i]. Eight sums run side by side, because one addition waits for the one before it; they
+// are added in a fixed order, so that the result depends on nothing but the operands.
+func dot(x, y []float32) float32 {
+	var s0, s1, s2, s3, s4, s5, s6, s7 float32
+	i := 0
+	for ; i+8 <= len(x) && i+8 <= len(y); i += 8 {
+		p, q := x[i:i+8:i+8], y[i:i+8:i+8]
+		s0 += p[0] * q[0]
+		s1 += p[1] * q[1]
+		s2 += p[2] * q[2]
+		s3 += p[3] * q[3]
+		s4 += p[4] * q[4]
+		s5 += p[5] * q[5]
+		s6 += p[6] * q[6]
+		s7 += p[7] * q[7]
+	}
+	for ; i < len(x); i++ {
+		s0 += x[i] * y[i]
+	}
+	return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
+}

@@ -1,0 +1,93 @@
+package refvm
+
+import "math"
+
+// rows returns x as rows of len(g) elements.
+func (w *worker) normed(o *op) (x, g []float32, err error) {
+	x, g = w.floats(&o.in[0]), w.floats(&o.in[1])
+	if len(g) == 0 || len(x)%len(g) != 0 {
+		return nil, nil, w.misfit(o, "has %d elements and a weight of %d, want whole rows", len(x), len(g))
+	}
+	return x, g, nil
+}
+
+// rmsnorm scales x to a mean square of 1, then by its weight g.
+//
+// The kernel wants the product x·g in the type its matrix units multiply, and knows the mean square only later. In mode
+// Device the product is therefore rounded before 1/rms, and a temporary leaves 1/rms to its reader: a product with a
+// matrix applies it to the sums.
+func rmsnorm(w *worker, o *op) error {
+	x, g, err := w.normed(o)
+	if err != nil {
+		return err
+	}
+	eps, n := float32(o.src.FloatOr("eps", 0)), len(g)
+	var round rounder
+	if o.in[1].st != nil {
+		round = o.in[1].st.round
+	}
+	out, inverse := w.alloc(len(x)), float32(1)
+	for at := 0; at < len(x); at += n {
+		row, to := x[at:at+n], out[at:at+n]
+		inverse = float32(1 / math.Sqrt(float64(dot(row, row)/float32(n)+eps)))
+		switch {
+		case round == nil:
+			for i, f := range row {
+				to[i] = f * inverse * g[i]
+			}
+		case len(x) == n:
+			for i, f := range row {
+				to[i] = round(f * g[i])
+			}
+		default:
+			for i, f := range row {
+				to[i] = round(f*g[i]) * inverse
+			}
+		}
+	}
+	if round == nil || len(x) != n {
+		return w.emit(o, out, n)
+	}
+	for k := range o.out {
+		if err := w.put(o, &o.out[k], value{f: out, last: n, scale: inverse}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// layernorm scales x to mean 0 and variance 1, then by its weight, and adds its bias if there is one.
+func layernorm(w *worker, o *op) error {
+	x, g, err := w.normed(o)
+	if err != nil {
+		return err
+	}
+	var bias []float32
+	if len(o.in) == 3 {
+		if bias = w.floats(&o.in[2]); len(bias) != len(g) {
+			return w.misfit(o, "has a weight of %d elements and a bias of %d, want the same number", len(g), len(bias))
+		}
+	}
+	eps, n := float32(o.src.FloatOr("eps", 0)), len(g)
+	out := w.alloc(len(x))
+	for at := 0; at < len(x); at += n {
+		row, to := x[at:at+n], out[at:at+n]
+		mean, variance := float32(0), float32(0)
+		for _, f := range row {
+			mean += f
+		}
+		mean /= float32(n)
+		for i, f := range row {
+			to[i] = f - mean
+			variance += to[i] * to[i]
+		}
+		inverse := float32(1 / math.Sqrt(float64(variance/float32(n)+eps)))
+		for i := range to {
+			to[i] *= inverse * g[i]
+			if bias != nil {
+				to[i] += bias[i]
+			}
+		}
+	}
+	return w.emit(o, out, n)
+}

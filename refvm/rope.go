@@ -1,0 +1,70 @@
+package refvm
+
+import (
+	"math"
+)
+
+// rope turns pairs of elements of q and k by an angle that grows with the position and falls with the pair's number, so
+// that a product of a query and a key depends on their distance.
+func rope(w *worker, o *op) error {
+	hd := o.src.IntAt("head_dim", w.pos, 0)
+	if hd < 2 || hd%2 != 0 {
+		return w.misfit(o, "has head_dim %d, want an even number", hd)
+	}
+	switch order := o.src.IntAt("order", w.pos, 0); order {
+	case 0:
+		return ropeHalves(w, o, hd)
+	case 1:
+		return ropePairs(w, o, hd)
+	default:
+		return w.misfit(o, "has order %d, want 0 or 1", order)
+	}
+}
+
+// ropePairs turns neighbours: x holds rows first, first+1, … of a vector of heads in pair order, rows from limit on (those
+// of v) pass through.
+func ropePairs(w *worker, o *op, hd int) error {
+	x, inv := w.floats(&o.in[0]), w.floats(&o.in[1])
+	if len(inv) != hd/2 {
+		return w.misfit(o, "has %d frequencies, want %d for head_dim %d", len(inv), hd/2, hd)
+	}
+	first := o.src.IntAt("first", w.pos, 0)
+	turned := max(0, min(len(x), o.src.IntAt("limit", w.pos, first+len(x))-first))
+	if first < 0 || first%2 != 0 || turned%2 != 0 {
+		return w.misfit(o, "turns %d elements from row %d on, want whole pairs", turned, first)
+	}
+	pos := float32(o.src.IntAt("pos", w.pos, w.pos))
+	out := w.alloc(len(x))
+	for i := 0; i < turned; i += 2 {
+		out[i], out[i+1] = turn(x[i], x[i+1], pos*inv[(first+i)%hd/2])
+	}
+	copy(out[turned:], x[turned:])
+	return w.emit(o, out, w.last(&o.in[0]))
+}
+
+// ropeHalves turns element j of each head with element j+hd/2. x is [B, heads, hd], the second operand the B positions.
+func ropeHalves(w *worker, o *op, hd int) error {
+	x := w.floats(&o.in[0])
+	positions, ints := w.bits(&o.in[1])
+	batch := len(positions)
+	if batch == 0 || len(x)%(batch*hd) != 0 {
+		return w.misfit(o, "has %d elements for %d positions, want whole heads of %d for each", len(x), batch, hd)
+	}
+	theta := o.src.FloatOr("theta", 10000)
+	half, out := hd/2, w.alloc(len(x))
+	for j := range half {
+		inv := float32(1 / math.Pow(theta, float64(2*j)/float64(hd)))
+		for at := 0; at < len(x); at += hd {
+			pos := float32(integer(positions, ints, at/(len(x)/batch)))
+			out[at+j], out[at+j+half] = turn(x[at+j], x[at+j+half], pos*inv)
+		}
+	}
+	return w.emit(o, out, hd)
+}
+
+// turn turns (x, y) by an angle in radians.
+func turn(x, y, angle float32) (float32, float32) {
+	sin, cos := math.Sincos(float64(angle))
+	s, c := float32(sin), float32(cos)
+	return x*c - y*s, y*c + x*s
+}

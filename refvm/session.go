@@ -1,0 +1,90 @@
+package refvm
+
+import (
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// A Session decodes with a native program: it picks the variant for each position, and the variants share all buffers.
+type Session struct {
+	Order    Order // of the tasks of a step
+	mem      *memory
+	variants []*VM
+	pos      int
+}
+
+// NewSession unrolls every variant of a program and loads the weights once. The first step is at position 0.
+func NewSession(p *ir.Program, w Weights, opts Options) (*Session, error) {
+	if len(p.Variants) == 0 {
+		return nil, diag.Errorf(CodePosition, "program "+p.Model.Name, "has no variant, want at least one")
+	}
+	s := &Session{}
+	for v := range p.Variants {
+		flat, diags := ir.Unroll(p, &p.Variants[v])
+		if err := diags.Err(); err != nil {
+			return nil, err
+		}
+		if s.mem == nil {
+			var err error
+			if s.mem, err = newMemory(flat, fromFamilies(p, w), opts.Round); err != nil {
+				return nil, err
+			}
+		}
+		vm, err := newVM(flat, s.mem, opts)
+		if err != nil {
+			return nil, err
+		}
+		s.variants = append(s.variants, vm)
+	}
+	return s, nil
+}
+
+// fromFamilies supplies flat buffers, which unrolling numbers in program order, member by member.
+func fromFamilies(p *ir.Program, w Weights) supply {
+	type origin struct {
+		b *ir.Buffer
+		i int
+	}
+	var origins []origin
+	for k := range p.Buffers {
+		b := &p.Buffers[k]
+		for i := b.First; i < b.First+max(1, b.Count); i++ {
+			origins = append(origins, origin{b, i})
+		}
+	}
+	return func(k int) ([]float32, error) { return w.Floats(origins[k].b, origins[k].i) }
+}
+
+// Pos returns the position of the next step.
+func (s *Session) Pos() int { return s.pos }
+
+// Reset makes position 0 the next. Rows of the KV cache at and above the position are not read before they are written.
+func (s *Session) Reset() { s.pos = 0 }
+
+// At returns the VM of the variant for a position.
+func (s *Session) At(pos int) (*VM, error) {
+	for _, vm := range s.variants {
+		if pos >= vm.flat.Lo && pos <= vm.flat.Hi {
+			return vm, nil
+		}
+	}
+	last := s.variants[len(s.variants)-1].flat
+	return nil, diag.Errorf(CodePosition, "position", "%d is outside the program, which ends at %d; compile with a larger --max-seq, or start again at 0", pos, last.Hi)
+}
+
+// Step decodes one token and moves to the next position. It returns the logits, valid until the next step, and the token
+// that the program chose. After an error the position is where it was, and the step may be tried again.
+func (s *Session) Step(token int) (logits []float32, next int, err error) {
+	vm, err := s.At(s.pos)
+	if err != nil {
+		return nil, -1, err
+	}
+	if token < 0 {
+		return nil, -1, diag.Errorf(CodeValue, "position", "%d has token %d, want an id from 0 on", s.pos, token)
+	}
+	if err := vm.Step(s.pos, token, s.Order); err != nil {
+		return nil, -1, err
+	}
+	s.pos++
+	return vm.Logits(), vm.Next(), nil
+}

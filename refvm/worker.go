@@ -1,0 +1,251 @@
+package refvm
+
+import (
+	"fmt"
+
+	"amkc/ir/diag"
+)
+
+// A Touch is a run of elements [Lo, Lo+N), in row-major order, of a flat buffer that a task read or wrote.
+type Touch struct {
+	Buf, Lo, N int
+	Write      bool
+}
+
+// A worker runs one task at a time. It is the only way from an op to memory: reads hand out slices of just the elements
+// asked for, writes go through emit, and both are what a recording notes.
+type worker struct {
+	vm      *VM
+	pos     int // the position of the step
+	task    *task
+	temps   []value
+	scratch []float32 // what ops of this task compute with; used up to the mark
+	mark    int
+	lists   []int // offsets of attention rows
+	touched []Touch
+	err     error // of a read or a write
+}
+
+// A value is what a temporary holds.
+type value struct {
+	f     []float32
+	ints  bool    // elements are int32, kept as their bits
+	last  int     // size of the last dimension
+	scale float32 // of all elements, left for the reader to apply; see rmsnorm
+}
+
+// run runs a task whose waits are satisfied.
+func (w *worker) run(index int) error {
+	t := &w.vm.tasks[index]
+	w.task, w.mark, w.err, w.touched = t, 0, nil, w.touched[:0]
+	if len(w.temps) < t.temps {
+		w.temps = make([]value, t.temps)
+	}
+	for i := range t.ops {
+		o := &t.ops[i]
+		if err := w.place(o); err != nil {
+			return err
+		}
+		if err := o.run(w, o); err != nil {
+			return err
+		}
+		if w.err != nil {
+			return w.err
+		}
+	}
+	if w.vm.touched != nil {
+		w.vm.touched[index] = append(w.vm.touched[index][:0], w.touched...)
+	}
+	return nil
+}
+
+// place evaluates the views of an op that move with the position.
+func (w *worker) place(o *op) error {
+	for k := range o.in {
+		if bad := o.in[k].at(w.pos); bad != "" {
+			return diag.Errorf(CodeView, w.task.pos(), "view of %s: %s", o.in[k].st.buf.Name, bad)
+		}
+	}
+	for k := range o.out {
+		if bad := o.out[k].at(w.pos); bad != "" {
+			return diag.Errorf(CodeView, w.task.pos(), "view of %s: %s", o.out[k].st.buf.Name, bad)
+		}
+	}
+	return nil
+}
+
+// misfit reports operands whose sizes contradict each other.
+func (w *worker) misfit(o *op, format string, args ...any) error {
+	return diag.Errorf(CodeSizes, w.task.pos(), "%v %s", o.src.Code, fmt.Sprintf(format, args...))
+}
+
+// alloc returns n floats that live until the end of the task. They hold what earlier tasks left.
+func (w *worker) alloc(n int) []float32 {
+	if w.mark+n > len(w.scratch) {
+		w.scratch, w.mark = make([]float32, max(2*len(w.scratch), n, 1<<12)), 0
+	}
+	s := w.scratch[w.mark : w.mark+n : w.mark+n]
+	w.mark += n
+	return s
+}
+
+// touch notes an access, and refuses one to another SM's part of an SMEM buffer.
+func (w *worker) touch(st *store, lo, n int, write bool) {
+	if n == 0 {
+		return
+	}
+	if st.owner != nil && w.task.src.SM >= 0 {
+		if was := st.own(w.task.src.SM, lo, n); was >= 0 {
+			w.err = diag.Errorf(CodeOwner, w.task.pos(), "touches elements %d:%d of %s from SM %d, some of them belong to SM %d", lo, lo+n, st.buf.Name, w.task.src.SM, was)
+		}
+	}
+	if w.vm.touched != nil {
+		w.touched = append(w.touched, Touch{st.index, lo, n, write})
+	}
+}
+
+// read returns elements [lo, lo+n) of a buffer, not to be written.
+func (w *worker) read(st *store, lo, n int) []float32 {
+	w.touch(st, lo, n, false)
+	return st.data[lo : lo+n : lo+n]
+}
+
+// gather returns the elements of a box in order, copied unless they lie side by side.
+func (w *worker) gather(b *box) []float32 {
+	if off, ok := b.solid(); ok {
+		if b.n == 0 {
+			return nil
+		}
+		return w.read(b.st, off, b.n)
+	}
+	out := w.alloc(b.n)
+	if b.n == 0 {
+		return out
+	}
+	var idx [4]int
+	for at := 0; ; at += b.run {
+		copy(out[at:], w.read(b.st, b.offset(&idx), b.run))
+		if !b.next(&idx) {
+			return out
+		}
+	}
+}
+
+// bits returns the elements of an operand as they are stored, and whether they are integers.
+func (w *worker) bits(o *operand) (elems []float32, ints bool) {
+	if o.st == nil {
+		return w.temps[o.slot].f, w.temps[o.slot].ints
+	}
+	return w.gather(&o.box), o.st.ints
+}
+
+// scaled returns an operand as numbers, and a factor that the caller applies to them or to what it makes of them.
+func (w *worker) scaled(o *operand) ([]float32, float32) {
+	elems, ints := w.bits(o)
+	if ints {
+		out := w.alloc(len(elems))
+		for i, f := range elems {
+			out[i] = float32(toInt(f))
+		}
+		elems = out
+	}
+	if o.st == nil {
+		return elems, w.temps[o.slot].scale
+	}
+	return elems, 1
+}
+
+// floats returns an operand as numbers.
+func (w *worker) floats(o *operand) []float32 {
+	elems, scale := w.scaled(o)
+	if scale == 1 {
+		return elems
+	}
+	return w.times(elems, scale)
+}
+
+func (w *worker) times(x []float32, scale float32) []float32 {
+	out := w.alloc(len(x))
+	for i, f := range x {
+		out[i] = f * scale
+	}
+	return out
+}
+
+// integer returns element i of what bits returned.
+func integer(elems []float32, ints bool, i int) int {
+	if ints {
+		return int(toInt(elems[i]))
+	}
+	return int(elems[i])
+}
+
+// count returns the number of elements of an operand, last that of its last dimension.
+func (w *worker) count(o *operand) int {
+	if o.st == nil {
+		return len(w.temps[o.slot].f)
+	}
+	return o.box.n
+}
+
+func (w *worker) last(o *operand) int {
+	if o.st == nil {
+		return w.temps[o.slot].last
+	}
+	return o.dims[o.rank-1].n
+}
+
+// emit gives every output of the op its result, which must be in scratch. Buffers round it to their type; a temporary
+// takes it as it is, last being its last dimension.
+func (w *worker) emit(o *op, result []float32, last int) error {
+	for k := range o.out {
+		if err := w.put(o, &o.out[k], value{f: result, last: last, scale: 1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put gives one output its value.
+func (w *worker) put(o *op, out *operand, v value) error {
+	if out.st == nil {
+		w.temps[out.slot] = v
+		return nil
+	}
+	if out.n != len(v.f) {
+		return w.misfit(o, "yields %d elements, the view of %s has %d", len(v.f), out.st.buf.Name, out.n)
+	}
+	if out.n == 0 {
+		return nil
+	}
+	var idx [4]int
+	for from := v.f; ; from = from[out.run:] {
+		lo := out.offset(&idx)
+		w.touch(out.st, lo, out.run, true)
+		out.st.write(lo, from[:out.run], v)
+		if !out.next(&idx) {
+			return nil
+		}
+	}
+}
+
+// write stores elements from lo on, converted to the type of the buffer.
+func (s *store) write(lo int, from []float32, v value) {
+	to := s.data[lo : lo+len(from)]
+	switch {
+	case s.ints == v.ints && v.scale == 1 && (s.round == nil || v.ints):
+		copy(to, from)
+	case s.ints:
+		for i, f := range from {
+			to[i] = fromInt(int32(f * v.scale))
+		}
+	case v.ints:
+		for i, f := range from {
+			to[i] = s.round.of(float32(toInt(f)))
+		}
+	default:
+		for i, f := range from {
+			to[i] = s.round.of(f * v.scale)
+		}
+	}
+}
