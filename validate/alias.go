@@ -1,0 +1,77 @@
+package validate
+
+import (
+	"slices"
+
+	"amkc/ir"
+)
+
+// checkAliases: the views of one op do not overlap, because its threads read and write them in no order. The exception is
+// an op that works element by element and reads exactly the elements that it writes, as ADD does on the residual.
+func (p *proof) checkAliases() {
+	var x, y expander
+	for t := range p.flat.Tasks {
+		ops := p.flat.Tasks[t].Ops
+		all := p.accesses[p.first[t]:p.first[t+1]]
+		for i := range all {
+			a := &all[i]
+			for j := i + 1; j < len(all) && all[j].op == a.op; j++ {
+				b := &all[j]
+				if a.loc != b.loc || !a.write && !b.write {
+					continue
+				}
+				if a.buf == b.buf && a.write != b.write && pointwise(ops[a.op].Code) && sameView(a.dims(p.flat), b.dims(p.flat)) {
+					continue
+				}
+				if a.buf == b.buf && p.disjoint(a.dims(p.flat), b.dims(p.flat)) || p.apart(a, b, &x, &y) {
+					continue
+				}
+				if p.full() {
+					return
+				}
+				p.errorf(CodeAlias, p.task(a.task), "%s touches overlapping parts of %s and %s, and writes at least one; give the result memory of its own",
+					ops[a.op].Code, p.flat.Buffers[a.buf].Name, p.flat.Buffers[b.buf].Name)
+			}
+		}
+	}
+}
+
+// apart reports whether two views of one location share no address at any position.
+func (p *proof) apart(a, b *access, x, y *expander) bool {
+	l := &p.locs[a.loc]
+	hi := p.flat.Lo
+	if l.symbolic {
+		hi = p.flat.Hi
+	}
+	for pos := p.flat.Lo; pos <= hi; pos++ {
+		ra := x.expand(&p.flat.Buffers[a.buf], a.dims(p.flat), pos, l.paged)
+		rb := y.expand(&p.flat.Buffers[b.buf], b.dims(p.flat), pos, l.paged)
+		if !p.spend(&p.work.visits, len(ra)+len(rb)+1, maxVisits, "comparisons of memory ranges", a.task) || x.dropped+y.dropped > 0 {
+			return false
+		}
+		for i, j := 0, 0; i < len(ra) && j < len(rb); {
+			switch {
+			case ra[i].hi <= rb[j].lo:
+				i++
+			case rb[j].hi <= ra[i].lo:
+				j++
+			default:
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pointwise: element i of the result depends on element i of each operand alone.
+func pointwise(c ir.Opcode) bool {
+	switch c {
+	case ir.COPY, ir.GELU, ir.ADD, ir.MUL, ir.ALLREDUCE:
+		return true
+	}
+	return false
+}
+
+func sameView(a, b []ir.Range) bool {
+	return slices.EqualFunc(a, b, func(r, s ir.Range) bool { return sameRange(&r, &s) })
+}

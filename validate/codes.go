@@ -1,0 +1,161 @@
+package validate
+
+import "amkc/ir/diag"
+
+// Codes of structure and of single tasks. ir.CodeOperands, ir.CodeShape, ir.CodePage and ir.CodeVariants are used as they
+// are in package ir.
+var (
+	CodeStructure = diag.New("AMK3101", "index, name or interval out of range", `
+Every buffer, counter and SM that an unrolled program mentions exists, names are unique among their kind, positions are a
+non-empty interval from 0 on, and only pos is left as a symbol.
+
+    task L00.o.s003: runs on SM 132, want 0 to 131, or -1 for none
+
+Compile for the target that has that many SMs, or move the task.`)
+	CodeBounds = diag.New("AMK3103", "view outside its buffer", `
+A view lies inside its buffer at every position of the variant's interval, the last one included.
+
+    buffer L{i}.kv for 0..1 KV_CACHE BF16 [2,64,2,8] HBM kvfrag16
+    variant long pos 32..64
+      L{i}.kv[a,pos,0,0:8] = KV_APPEND(%k)          # at pos 64 this is row 64 of 64
+
+Shorten the interval, or make the buffer larger: the message names the position, the range and the extent.`)
+	CodeShapes = diag.New("AMK3104", "operands of an op do not agree", `
+The shapes of an op's views agree with each other and with its parameters: K of GEMV_TILE is the length of x and the
+width of W, and the result has as many elements as W has rows.
+
+    %y = GEMV_TILE(L{i}.attn[0:64], L{i}.o.weight[a:b,0:128])     # x has 64 elements, K is 128
+
+Change the view that is wrong. ir/opcode.go has the shapes of every opcode. A length may depend on pos only where the
+opcode takes any number of rows (k and v of ATTENTION_TILE), or none (KV_APPEND).`)
+	CodeDType = diag.New("AMK3105", "operand of the wrong type", `
+Token ids, positions and the results of SAMPLE_ARGMAX are I32; other operands are F32, F16 or BF16. Quantised weights need
+a qdtype. Change the dtype of the buffer.`)
+	CodeLayout = diag.New("AMK3106", "dtype, layout, kind and space of a buffer do not fit together", `
+Exchange words hold one 16-bit (word32) or 32-bit (word64) value of an ACTIVATION in GLOBAL_SCRATCH; tile8x32 is for
+weight matrices, the kv layouts for caches [heads, rows, 2, head_dim]; buffers in SMEM are row-major activations. Types
+of less than a byte cannot be written.`)
+	CodeReadOnly = diag.New("AMK3107", "write to something read-only", `
+WEIGHT, CONST and IO_INPUT are never written by a task: the kernel reads them ahead of every wait, which is only safe
+because of that. Write to an ACTIVATION.`)
+	CodeSymbolic = diag.New("AMK3108", "exchanged or on-chip memory touched depending on pos", `
+Only plain memory that no other buffer shares, such as a KV cache, may have views that depend on pos. Which exchange words
+a task polls, and what shared memory it owns, is the same at every position: otherwise the edges of the program would
+change from step to step. Use constant bounds.`)
+	CodeAlias = diag.New("AMK3109", "operands of one op overlap", `
+The threads of an op read and write in no order, so what it writes is apart from what it reads and from its other
+outputs. An element-wise op may write exactly the view that it reads.
+
+    residual[a:b] = ADD(residual[a:b], %y)       # fine
+    residual[0:8] = ADD(residual[4:12], %y)      # refused
+
+Write to another buffer, or to the same elements.`)
+)
+
+// Codes of counters and of the order of execution.
+var (
+	CodeRealisation = diag.New("AMK3110", "counter without a realisation", `
+How a counter is carried out decides what it orders, so it must be decided before anything can be proved: counter or
+flagged. A flagged counter has no count and starts at 0. Run pass exchange, or write the realisation.`)
+	CodeUnreachable = diag.New("AMK3111", "threshold that is never reached", `
+A counter ends at its initial value plus one for each task that signals it. A wait for more never returns.
+
+    task L00.qkv.s000: waits for L00.x >= 5, but it reaches 4 (init 0 + 4 producers); the threshold is 4`)
+	CodePartialWait = diag.New("AMK3112", "wait that passes before every producer is done", `
+A counter says how many tasks have arrived, not which. With a threshold below init + producers, the wait can pass while
+the one task is missing whose data is read next; an initial value that counts for a producer has the same effect.
+
+    task L00.qkv.s000: waits for L00.x >= 3 of 4 (init 0 + 4 producers)
+
+Use the threshold that the message names, or give the producers that matter a counter of their own.`)
+	CodeNoProducer = diag.New("AMK3113", "wait on a counter that nobody signals", `
+No task of the variant signals the counter, so that the wait never returns, or orders nothing. Drop the wait, or add the
+signal that is missing.`)
+	CodeSelfWait = diag.New("AMK3114", "task that waits for itself", `
+The task waits on the counter that it signals, and signals when it is done: it cannot start. Drop the wait, or signal
+another counter.`)
+	CodePublish = diag.New("AMK3115", "flagged counter with a producer that publishes no word", `
+A wait on a flagged counter is carried out by polling the words that its producers wrote. A producer that writes none
+cannot be waited for. Realise the counter by counting.`)
+	CodeScope = diag.New("AMK3116", "counter seen beyond its scope", `
+A counter of scope sm is visible inside one SM only. Its producers and waiters must all run there; otherwise it needs
+scope gpu.`)
+	CodeIdleWait = diag.New("AMK3117", "flagged wait that polls nothing", `
+The task waits on a flagged counter but reads none of the words of its producers, and a flagged wait is nothing but the
+polling of those words. It orders nothing. Drop it, or realise the counter by counting.`)
+	CodeDeadlock = diag.New("AMK3120", "deadlock", `
+Tasks need each other in a cycle of queue order (a task runs after the one before it on its SM) and counters. The notes
+print the cycle, one edge a line:
+
+    task L00.o.s001: can never start: it needs itself, over 2 edges
+        L00.o.s001 waits for L00.attn, which is signalled by L00.attn.u001
+        L00.attn.u001 is queued on sm 1 after L00.o.s001
+
+Break one edge: reorder the queue so that producers come first, or drop the wait that is not needed.`)
+)
+
+// Codes of memory.
+var (
+	CodeReadRace = diag.New("AMK3130", "read not ordered after its write", `
+A task reads what another one writes, and no edge makes it wait: queue order of one SM, a counting counter, or, for
+exchange words, a flagged counter that the reader itself waits on. The message names the wait that is missing.`)
+	CodeOverwriteRace = diag.New("AMK3131", "memory overwritten that may still be read", `
+A task writes memory that an earlier reader may not be done with. For buffers on one page this means that they are live
+at the same time. Give one of them another page (pass pagecolor does), or wait for the reader.`)
+	CodeWriteRace = diag.New("AMK3132", "two writes in no order", `
+Two tasks write the same elements, and nothing decides which comes last. Make their spans disjoint, or order them.`)
+	CodeFlaggedPlain = diag.New("AMK3133", "flagged counter used to order plain memory", `
+A flagged counter is a relaxed poll of words that carry their epoch: it orders those words and nothing else. Plain memory
+written by the same task may still be old when the words arrive. Realise the counter by counting, or hand the data over
+in exchange words.`)
+	CodeTwice = diag.New("AMK3134", "flagged words written twice in one exchange", `
+A waiter on a flagged counter knows the words of that exchange by their epoch. If producers of one counter write a word
+twice, what is polled is the first or the second value, at random. Give the second write a counter of its own, or another
+buffer. The same words may be written again in another exchange.`)
+	CodeUnread = diag.New("AMK3135", "exchange words overwritten that nobody has read", `
+Relaxed stores to one word by two SMs may become visible in either order. What puts the second last is that somebody has
+seen the first; words that nobody reads have no such witness. Do not publish them, read them, or order the two tasks by
+a counting counter.`)
+	CodePollOrder = diag.New("AMK3136", "words polled after the task has published", `
+Publishing words tells others that this task is done with what it read before: they may overwrite it. A task therefore
+polls every word it reads, then passes a barrier, then publishes. List the op that polls before the op that publishes;
+words that an earlier op of the task has polled are at hand and may be used again.`)
+	CodeUndefined = diag.New("AMK3140", "read of undefined memory", `
+Every element that a task reads has been written by a task ordered before it, or is initial state: weights, constants,
+inputs, and cache rows below pos. Order the writer first, or read the elements that are written.`)
+	CodeOutputGap = diag.New("AMK3141", "output not written in full", `
+Every element of every IO_OUTPUT is written in every step. The message names the first gap: extend the spans of the stage
+that writes the output.`)
+	CodeClobbered = diag.New("AMK3142", "buffer overwritten through another one on its page", `
+Two buffers on one page are in use at the same time: one was written into the other before its last reader. Put them on
+different pages, or let pass pagecolor do it.`)
+	CodeOwner = diag.New("AMK3150", "on-chip memory touched from elsewhere", `
+An element of a buffer in SMEM lives in the shared memory of one SM, and no other SM can touch it; one in REGISTER belongs
+to one task. Give the stages that share it (embed, o and down share the residual) the same distribution.`)
+	CodeCapacity = diag.New("AMK3151", "on-chip memory exceeded", `
+The rows of SMEM buffers that one SM owns must fit the shared memory that a block of the target can have. Spread them over
+more SMs.`)
+)
+
+// Codes of steps and budgets.
+var (
+	CodeStepJoin = diag.New("AMK3160", "step that can end before its tasks do", `
+A step ends when counter "step" is complete. Every task is at or before one of its producers, by queue order and counters;
+otherwise the next step could begin while the task still runs. Let the last task of every queue signal step.`)
+	CodeNext = diag.New("AMK3161", "step that hands on no token", `
+The last task of a step writes the I32 output "next", which the next step takes as its token.`)
+	CodeStepEdge = diag.New("AMK3162", "access that the next step may overtake", `
+An SM begins the next step when its own last task is done. What its polls have not waited for (late accesses of other SMs,
+such as their reads of the last exchange) must not conflict with what it does next.
+
+    SM 7 has a task in lm_head and in sample, and no other. While it still reads the words of the last exchange, the
+    others, who need nothing of it, may have gone through the next step and written those words anew.
+
+Give that SM a task that an earlier exchange of the step waits for, or let every SM poll counter step. While "step" is
+realised by counting this is a warning, because its poll at the start of a step is the edge; a kernel without that poll
+has the hazard.`)
+	CodeBudget = diag.New("AMK3190", "proof larger than the stated budget", `
+The proof is exact and not cut short: a program that needs more than a stated budget (4,000,000 tasks, 2^24 contiguous
+pieces of views, 2^28 clock components, 2^28 segments visited, 2^24 single evaluations of pos) is refused. Make the
+program smaller, bounds affine in pos, or queues out of tasks that have no SM.`)
+)

@@ -1,0 +1,99 @@
+package validate
+
+import (
+	"fmt"
+
+	"amkc/ir"
+)
+
+// checkCounters: a wait can be satisfied, and is satisfied only when every producer of the counter is done. A counter
+// carries how many tasks arrived, not which: a threshold below the total would let a wait pass with the one producer
+// missing whose data it needs. So a wait is a join, and its threshold is Init plus the number of producers.
+func (p *proof) checkCounters() {
+	f := p.flat
+	p.producers = group(len(f.Tasks), len(f.Counters), func(t int) int { return f.Tasks[t].Signal })
+	p.waiting = p.waiters()
+	for t := range f.Tasks {
+		if p.full() {
+			return
+		}
+		for _, w := range f.Tasks[t].Waits {
+			p.checkWait(int32(t), w)
+		}
+	}
+	for i := range f.Counters {
+		c := &f.Counters[i]
+		at := "counter " + c.Name
+		if c.How != ir.ByCounter && c.How != ir.Flagged {
+			p.errorf(CodeRealisation, at, "its realisation is %s, want counter or flagged; pass exchange decides it", c.How)
+		}
+		if c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem {
+			p.errorf(CodeScope, at, "has scope %s, want gpu, sm or system", c.Scope)
+		}
+		if c.Init < 0 || c.Init > ir.MaxTasks {
+			p.errorf(CodeStructure, at, "starts at %d, want 0 to %d", c.Init, ir.MaxTasks)
+		}
+		if c.How == ir.Flagged && c.Init != 0 {
+			p.errorf(CodeRealisation, at, "is flagged and starts at %d; there is no count, only words, so it starts at 0", c.Init)
+		}
+		if c.How == ir.Flagged && len(p.waiting.of(i)) > 0 {
+			p.checkPublishes(int32(i))
+		}
+		if c.Scope == ir.ScopeSM {
+			p.checkOneSM(int32(i))
+		}
+	}
+}
+
+func (p *proof) checkWait(t int32, w ir.FlatWait) {
+	f := p.flat
+	c := &f.Counters[w.Counter]
+	producers := p.producers.of(w.Counter)
+	if f.Tasks[t].Signal == w.Counter {
+		p.errorf(CodeSelfWait, p.task(t), "waits on %s, which it signals itself: it can never start; drop the wait or signal another counter", c.Name)
+		return
+	}
+	total := c.Init + len(producers)
+	switch {
+	case len(producers) == 0:
+		p.errorf(CodeNoProducer, p.task(t), "waits for %s >= %d, which no task signals; drop the wait, or let a task signal it", c.Name, w.Threshold)
+	case w.Threshold > total:
+		p.errorf(CodeUnreachable, p.task(t), "waits for %s >= %d, but it reaches %d (%s); the threshold is %d", c.Name, w.Threshold, total, sum(c, producers), total)
+	case w.Threshold < total:
+		p.errorf(CodePartialWait, p.task(t), "waits for %s >= %d of %d (%s): a count does not say which producer is missing; the threshold is %d", c.Name, w.Threshold, total, sum(c, producers), total)
+	}
+}
+
+func sum(c *ir.Counter, producers []int32) string {
+	return fmt.Sprintf("init %d + %d producers", c.Init, len(producers))
+}
+
+// checkPublishes: a flagged wait polls the words that producers wrote, so each of them must write some.
+func (p *proof) checkPublishes(c int32) {
+	for _, t := range p.producers.of(int(c)) {
+		publishes := false
+		for i := p.first[t]; i < p.first[t+1]; i++ {
+			a := &p.accesses[i]
+			publishes = publishes || a.write && p.locs[a.loc].words
+		}
+		if !publishes {
+			p.errorf(CodePublish, p.task(t), "signals flagged counter %s but writes no exchange word that a waiter could poll; realise %s as a counter", p.flat.Counters[c].Name, p.flat.Counters[c].Name)
+			return
+		}
+	}
+}
+
+// checkOneSM: a counter of scope sm is only seen inside one SM.
+func (p *proof) checkOneSM(c int32) {
+	home := -2
+	for _, tasks := range [][]int32{p.producers.of(int(c)), p.waiting.of(int(c))} {
+		for _, t := range tasks {
+			sm := p.flat.Tasks[t].SM
+			if sm < 0 || home >= 0 && sm != home {
+				p.errorf(CodeScope, p.task(t), "uses counter %s of scope sm from SM %d, others from SM %d; give it scope gpu", p.flat.Counters[c].Name, sm, home)
+				return
+			}
+			home = sm
+		}
+	}
+}

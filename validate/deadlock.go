@@ -1,0 +1,143 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+)
+
+// checkDeadlock executes the queues symbolically: a task can start when the task before it on its SM is done and every
+// counter it waits on is complete. Tasks only ever become ready, so if one legal order runs dry with tasks left, every
+// order does, and then there is a cycle of queue and counter edges to show.
+func (p *proof) checkDeadlock() {
+	f := p.flat
+	n := len(f.Tasks)
+	pending := make([]int32, n)               // edges into a task that are not yet satisfied
+	after := make([]int32, n)                 // the next task on the same SM, or -1
+	missing := make([]int32, len(f.Counters)) // producers that have not signalled
+	for c := range missing {
+		missing[c] = int32(len(p.producers.of(c)))
+	}
+	before := p.queueBefore()
+	for t := range after {
+		after[t] = -1
+	}
+	for t := range f.Tasks {
+		pending[t] = int32(len(f.Tasks[t].Waits))
+		if b := before[t]; b >= 0 {
+			pending[t]++
+			after[b] = int32(t)
+		}
+	}
+	p.order = make([]int32, 0, n)
+	for t := range pending {
+		if pending[t] == 0 {
+			p.order = append(p.order, int32(t))
+		}
+	}
+	done := func(t int32) {
+		if pending[t]--; pending[t] == 0 {
+			p.order = append(p.order, t)
+		}
+	}
+	for i := 0; i < len(p.order); i++ {
+		t := p.order[i]
+		if after[t] >= 0 {
+			done(after[t])
+		}
+		if c := f.Tasks[t].Signal; c >= 0 {
+			if missing[c]--; missing[c] == 0 {
+				for _, w := range p.waiting.of(c) {
+					done(w)
+				}
+			}
+		}
+	}
+	if len(p.order) < n {
+		p.reportCycle(pending, before, missing)
+	}
+}
+
+// waiters lists the tasks that wait on each counter, once for each wait.
+func (p *proof) waiters() lists {
+	f := p.flat
+	l := lists{start: make([]int32, len(f.Counters)+1)}
+	for t := range f.Tasks {
+		for _, w := range f.Tasks[t].Waits {
+			l.start[w.Counter+1]++
+		}
+	}
+	for c := range f.Counters {
+		l.start[c+1] += l.start[c]
+	}
+	l.items = make([]int32, l.start[len(f.Counters)])
+	next := append([]int32(nil), l.start[:len(f.Counters)]...)
+	for t := range f.Tasks {
+		for _, w := range f.Tasks[t].Waits {
+			l.items[next[w.Counter]] = int32(t)
+			next[w.Counter]++
+		}
+	}
+	return l
+}
+
+// queueBefore returns for each task the one before it on its SM, or -1.
+func (p *proof) queueBefore() []int32 {
+	last := make([]int32, p.flat.SMs)
+	for sm := range last {
+		last[sm] = -1
+	}
+	before := make([]int32, len(p.flat.Tasks))
+	for t := range p.flat.Tasks {
+		before[t] = -1
+		if sm := p.flat.Tasks[t].SM; sm >= 0 {
+			before[t], last[sm] = last[sm], int32(t)
+		}
+	}
+	return before
+}
+
+// reportCycle walks backwards from a task that cannot start, always to one that it needs and that cannot start either,
+// until a task comes up twice.
+func (p *proof) reportCycle(pending, before, missing []int32) {
+	f := p.flat
+	stuck := func(t int32) bool { return pending[t] > 0 }
+	at := int32(0)
+	for !stuck(at) {
+		at++
+	}
+	var path []int32
+	var edges []string // edges[i] says why path[i] needs path[i+1]
+	place := map[int32]int{}
+	for {
+		if start, seen := place[at]; seen {
+			d := p.errorf(CodeDeadlock, p.task(at), "can never start: it needs itself, over %d edges", len(edges)-start)
+			shown := edges[start:]
+			if len(shown) > maxCycleLines {
+				d.With(shown[:maxCycleLines]...)
+				d.With(fmt.Sprintf("and %d more edges back to %s", len(shown)-maxCycleLines, f.Tasks[at].Name))
+				return
+			}
+			d.With(shown...)
+			return
+		}
+		place[at] = len(path)
+		path = append(path, at)
+		next, why := before[at], fmt.Sprintf("%s is queued on sm %d after ", f.Tasks[at].Name, f.Tasks[at].SM)
+		if next < 0 || !stuck(next) {
+			for _, w := range f.Tasks[at].Waits {
+				if missing[w.Counter] == 0 {
+					continue
+				}
+				producers := p.producers.of(w.Counter)
+				next = producers[slices.IndexFunc(producers, stuck)]
+				why = fmt.Sprintf("%s waits for %s, which is signalled by ", f.Tasks[at].Name, f.Counters[w.Counter].Name)
+				break
+			}
+		}
+		edges = append(edges, why+f.Tasks[next].Name)
+		at = next
+	}
+}
+
+// maxCycleLines bounds how much of a cycle is printed.
+const maxCycleLines = 64

@@ -1,0 +1,70 @@
+package validate
+
+import "amkc/ir"
+
+// dtypes: indices are I32, everything else is a float; quantised elements are for weights that a qdtype describes.
+func (s *shaper) dtypes() {
+	for i := range s.in {
+		if s.in[i].buf < 0 {
+			continue
+		}
+		d := s.in[i].dtype
+		switch {
+		case s.indexInput(i):
+			s.wantType(d == ir.I32, "input %d is %s, want I32", i+1, d)
+		case s.anyInput(i):
+		default:
+			s.wantType(isFloat(d), "input %d is %s, want F32, F16 or BF16", i+1, d)
+		}
+	}
+	for i := range s.out {
+		if s.out[i].buf < 0 {
+			continue
+		}
+		d := s.out[i].dtype
+		switch {
+		case s.op.Code == ir.ArgMax && (s.param("partial", 0) == 0 || i == 1):
+			s.wantType(d == ir.I32, "output %d is %s, want I32", i+1, d)
+		case s.op.Code == ir.COPY:
+			s.wantType(s.in[0].buf < 0 || (d == ir.I32) == (s.in[0].dtype == ir.I32), "copies %s to %s", s.in[0].dtype, d)
+		case s.op.Code == ir.FUSED:
+		default:
+			s.wantType(isFloat(d), "output %d is %s, want F32, F16 or BF16", i+1, d)
+		}
+	}
+}
+
+func (s *shaper) wantType(ok bool, format string, args ...any) {
+	if !ok && s.problem == "" {
+		s.dtype = true
+		s.want(false, format, args...)
+	}
+}
+
+// indexInput: the ids of EMBED, the positions of the AMK rotation, the indices of the second argmax step.
+func (s *shaper) indexInput(i int) bool {
+	switch s.op.Code {
+	case ir.EMBED:
+		return i == 0
+	case ir.ROPE:
+		return i == 1 && s.param("order", 0) == 0
+	case ir.ArgMax:
+		return i == 1
+	}
+	return false
+}
+
+// anyInput: operands of which the dtype is free: what is copied or fused, and quantised weights with their zeros.
+func (s *shaper) anyInput(i int) bool {
+	switch s.op.Code {
+	case ir.COPY, ir.FUSED:
+		return true
+	case ir.GEMV, ir.GEMM:
+		return s.op.Has("qdtype") && i > 0
+	case ir.DEQUANT:
+		return true
+	}
+	return false
+}
+
+func isFloat(d ir.DType) bool { return d == ir.F32 || d == ir.F16 || d == ir.BF16 }

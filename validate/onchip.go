@@ -1,0 +1,54 @@
+package validate
+
+import "amkc/ir"
+
+// own checks the owner of on-chip memory: shared memory belongs to one SM, registers to one task.
+func (s *sweep) own(l *location, i int, a *access) {
+	if l.space != ir.SMEM && l.space != ir.Register {
+		return
+	}
+	p, g := s.p, &l.segs[i]
+	owner := int32(p.flat.Tasks[s.task].SM)
+	if l.space == ir.Register {
+		owner = s.task
+	}
+	switch {
+	case owner < 0:
+		s.errorf(CodeOwner, "touches %s in SMEM but runs on no SM; assign it to one", s.span(l, i, a))
+	case g.owner == 0:
+		g.owner = owner + 1
+	case g.owner != owner+1 && l.space == ir.SMEM:
+		s.errorf(CodeOwner, "touches %s from SM %d, but it is in the shared memory of SM %d; give both stages the same distribution", s.span(l, i, a), owner, g.owner-1)
+	case g.owner != owner+1:
+		s.errorf(CodeOwner, "touches %s in registers, which belong to %s", s.span(l, i, a), p.who(g.owner-1))
+	}
+}
+
+// checkCapacity: what each SM owns of the sharded buffers fits the shared memory that a block can have.
+func (p *proof) checkCapacity(t *ir.Target) {
+	if t == nil {
+		return
+	}
+	bytes := make([]int, p.flat.SMs)
+	for i := range p.locs {
+		l := &p.locs[i]
+		if l.space != ir.SMEM {
+			continue
+		}
+		size := 1
+		if !l.paged && len(l.bufs) > 0 {
+			size = unit(&p.flat.Buffers[l.bufs[0]])
+		}
+		for k := range l.segs {
+			if owner := l.segs[k].owner; owner > 0 {
+				bytes[owner-1] += (l.bounds[k+1] - l.bounds[k]) * size
+			}
+		}
+	}
+	for sm, n := range bytes {
+		if n > t.SMemOptin {
+			p.errorf(CodeCapacity, "", "SM %d keeps %d bytes of buffers in shared memory, target %s has %d; spread their rows over more SMs", sm, n, t.Name, t.SMemOptin)
+			return
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package validate
+
+import "amkc/ir"
+
+// extent says how the length of a range depends on pos.
+type extent uint8
+
+const (
+	fixed    extent = iota // the same at every position
+	optional               // one element or none, by position
+	varying                // anything
+)
+
+// view is an operand's shape as far as opcodes care: rows x last elements, where a dimension whose extent is not fixed
+// counts as one element.
+type view struct {
+	rows, last int
+	ext        extent
+	dim        int // the dimension that is not fixed; -1 when there are two
+	buf        int // -1: a temporary
+	dtype      ir.DType
+	known      bool // false for a temporary that no earlier op of the task wrote
+}
+
+func (v *view) n() int { return v.rows * v.last }
+
+// checkOperands: every view lies inside its buffer at every position, nothing read-only is written, temporaries are
+// written before they are read, and operand shapes and dtypes agree with the opcode.
+func (p *proof) checkOperands() {
+	temps := map[string]view{}
+	var in, out []view
+	for t := range p.flat.Tasks {
+		task := &p.flat.Tasks[t]
+		clear(temps)
+		for k := range task.Ops {
+			op := &task.Ops[k]
+			in, out = in[:0], out[:0]
+			for i := range op.In {
+				in = append(in, p.operand(task, op, &op.In[i], op.InBuf[i], temps))
+			}
+			for i := range op.Out {
+				b := op.OutBuf[i]
+				if b < 0 {
+					out = append(out, view{buf: -1, dtype: ir.F32})
+					continue
+				}
+				out = append(out, p.operand(task, op, &op.Out[i], b, nil))
+				if buf := &p.flat.Buffers[b]; buf.Kind.ReadOnly() {
+					p.errorf(CodeReadOnly, "task "+task.Name, "%s writes %s, a %s, which no task of a step may write", op.Code, buf.Name, buf.Kind)
+				} else if buf.DType.Bits() < 8 {
+					p.errorf(CodeLayout, "task "+task.Name, "%s writes %s of %s, whose elements share bytes; only whole bytes can be written", op.Code, buf.Name, buf.DType)
+				}
+			}
+			if p.full() {
+				return
+			}
+			n := p.checkShapes(task, op, in, out)
+			for i := range op.Out {
+				if op.OutBuf[i] < 0 {
+					temps[op.Out[i].Buf] = view{rows: 1, last: n, buf: -1, dtype: ir.F32, known: true}
+				}
+			}
+		}
+	}
+}
+
+// operand checks the bounds of a view and returns its shape.
+func (p *proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int, temps map[string]view) view {
+	if buf < 0 {
+		v := temps[o.Buf]
+		if !v.known {
+			p.errorf(CodeUndefined, "task "+task.Name, "%s reads temporary %s before an op of the task writes it", op.Code, o.Buf)
+		}
+		return v
+	}
+	b := &p.flat.Buffers[buf]
+	v := view{rows: 1, last: 1, buf: buf, dtype: b.DType, known: true, dim: -1}
+	for d := range o.Dims {
+		n, ext := p.rangeInside(task, b, o, d)
+		if ext != fixed {
+			if v.ext == fixed {
+				v.dim = d
+			} else {
+				v.dim = -1
+			}
+			v.ext = max(v.ext, ext)
+		}
+		if d == len(o.Dims)-1 {
+			v.last = n
+		} else {
+			v.rows *= n
+		}
+	}
+	return v
+}
+
+// rangeInside checks one range of a view against its dimension at every position, and returns its length (1 when that
+// is not fixed). A range that is empty at a position touches nothing there, wherever it lies.
+func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (int, extent) {
+	r, size := &o.Dims[d], b.Shape[d]
+	if r.Shared() && !p.partInside(task, b, r) {
+		return 1, varying
+	}
+	f := p.flat
+	lo, ok1 := r.Lo.IsConst()
+	hi, ok2 := r.Hi.IsConst()
+	_, ok3 := r.Part.IsConst()
+	if ok1 && ok2 && (ok3 || !r.Shared()) || f.Lo == f.Hi {
+		if lo, hi = r.Lo.At(f.Lo), r.Hi.At(f.Lo); lo < hi && (lo < 0 || hi > size) {
+			p.outside(task, b, d, lo, hi, f.Lo)
+			return 1, fixed
+		}
+		return r.Len(f.Lo), fixed
+	}
+	c1, lo, ok1 := r.Lo.Affine()
+	c2, hi, ok2 := r.Hi.Affine()
+	if ok1 && ok2 && p.insideAt(r, size, f.Lo) && p.insideAt(r, size, f.Hi) && r.Lo.At(f.Lo) >= 0 && r.Lo.At(f.Hi) >= 0 && r.Hi.At(f.Lo) <= size && r.Hi.At(f.Hi) <= size {
+		// Affine bounds that hold at both ends hold in between.
+		return affineExtent(r, c1, lo, c2, hi)
+	}
+	// The ends first: most mistakes show there.
+	for _, pos := range []int{f.Lo, f.Hi} {
+		if !p.insideAt(r, size, pos) {
+			p.outside(task, b, d, r.Lo.At(pos), r.Hi.At(pos), pos)
+			return 1, varying
+		}
+	}
+	longest := 0
+	for pos := f.Lo; pos <= f.Hi; pos++ {
+		if !p.spend(&p.work.evals, 1, maxEvals, "evaluations of a bound that is not affine in pos", noTask) {
+			break
+		}
+		if !p.insideAt(r, size, pos) {
+			p.outside(task, b, d, r.Lo.At(pos), r.Hi.At(pos), pos)
+			break
+		}
+		longest = max(longest, r.Len(pos))
+	}
+	if longest <= 1 {
+		return 1, optional
+	}
+	return 1, varying
+}
+
+func affineExtent(r *ir.Range, c1, lo, c2, hi int) (int, extent) {
+	switch {
+	case c1 != c2:
+		return 1, varying
+	case !r.Shared():
+		return max(0, hi-lo), fixed
+	case hi-lo <= 1:
+		return 1, optional
+	default:
+		return 1, varying
+	}
+}
+
+func (p *proof) insideAt(r *ir.Range, size, pos int) bool {
+	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
+	return hi <= lo || lo >= 0 && hi <= size
+}
+
+// partInside: a share is one of the parts, at every position.
+func (p *proof) partInside(task *ir.Task, b *ir.Buffer, r *ir.Range) bool {
+	check := func(pos int) bool {
+		part := r.Part.At(pos)
+		if part >= 0 && part < r.Parts {
+			return true
+		}
+		p.errorf(CodeBounds, "task "+task.Name, "view of %s takes part %d of %d at pos %d, want 0 to %d", b.Name, part, r.Parts, pos, r.Parts-1)
+		return false
+	}
+	if _, ok := r.Part.IsConst(); ok {
+		return check(p.flat.Lo)
+	}
+	if _, _, ok := r.Part.Affine(); ok {
+		return check(p.flat.Lo) && check(p.flat.Hi)
+	}
+	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
+		if !p.spend(&p.work.evals, 1, maxEvals, "evaluations of a share that is not affine in pos", noTask) || !check(pos) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *proof) outside(task *ir.Task, b *ir.Buffer, d, lo, hi, pos int) {
+	at := ""
+	if p.flat.Lo != p.flat.Hi {
+		at = " at pos " + itoa(pos)
+	}
+	p.errorf(CodeBounds, "task "+task.Name, "view of %s covers [%d, %d) of dimension %d%s, which has %d elements", b.Name, lo, hi, d, at, b.Shape[d])
+}

@@ -1,0 +1,123 @@
+package validate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/validate"
+)
+
+func requireCode(t *testing.T, rep validate.Report, code *diag.Code, says string) {
+	t.Helper()
+	for _, d := range rep.Diags {
+		if d.Code == code.ID && strings.Contains(d.Error(), says) {
+			return
+		}
+	}
+	require.Fail(t, "another verdict", "want %s saying %q, got\n%s", code.ID, says, rep.Diags.Error())
+}
+
+func TestProgramRules(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		code  *diag.Code
+		says  string
+		edits []string
+	}{
+		{"no end", validate.CodeStepJoin, "counter named step", []string{"counter step", "counter stop", "signal step", "signal stop"}},
+		{"task after the end", validate.CodeStepJoin, "task emit", []string{
+			"counter step flagged gpu", "counter step flagged gpu\ncounter emitted flagged gpu", "COPY(next.sm[0])\n  signal step", "COPY(next.sm[0])\n  signal emitted"}},
+		{"no token", validate.CodeNext, "hands on no token", []string{"buffer next IO", "buffer other IO", "next[0] =", "other[0] ="}},
+		{"gap between variants", ir.CodeVariants, "want 32", []string{"variant long pos 32..63", "variant long pos 33..63"}},
+		{"variants overlap", ir.CodeVariants, "want 32", []string{"variant long pos 32..63", "variant long pos 31..63"}},
+		{"end too early", ir.CodeVariants, "end at position 62", []string{"variant long pos 32..63", "variant long pos 32..62"}},
+		{"shared memory of the target", validate.CodeCapacity, "keeps 36 bytes", []string{"smem_optin=232448", "smem_optin=16"}},
+		{"operand of the wrong length", validate.CodeShapes, "variant short: task L00.o", []string{"L{i}.o.weight[a:b,0:32]", "L{i}.o.weight[a:b,0:16]"}},
+		{"name that does not exist", ir.CodeName, "variant long: ", []string{"wait L{i}.part", "wait L{i}.parts"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rep := validate.Program(program(t, toy, c.edits...))
+			require.False(t, rep.OK)
+			requireCode(t, rep, c.code, c.says)
+		})
+	}
+	require.False(t, validate.Program(nil).OK)
+	require.False(t, validate.Flat(nil).OK)
+	requireCode(t, validate.Program(&ir.Program{}), ir.CodeVariants, "no variant")
+}
+
+// An SM that takes no part in any exchange of the step but the last can be overtaken by the next step.
+func TestStepEdge(t *testing.T) {
+	s := toy
+	s.layers, s.sms = 1, 32 // of which 20 at most have work in the layer
+	rep := validate.Program(program(t, s))
+	require.False(t, rep.OK)
+	requireCode(t, rep, validate.CodeStepEdge, "best.")
+	s.step = "counter"
+	rep = validate.Program(program(t, s))
+	require.True(t, rep.OK)
+	requireCode(t, rep, validate.CodeStepEdge, "warning")
+}
+
+func TestPositionsOneByOne(t *testing.T) {
+	pos := ir.Symbol(ir.Pos)
+	rows := func(f *ir.Flat, hi ir.Expr) {
+		op := &mutant{f, t}.task("L00.attn.u000").Ops[0]
+		op.In[1].Dims[1].Hi, op.In[2].Dims[1].Hi = hi, hi
+	}
+	f := flat(t, program(t, toy), 0)
+	rows(f, pos.Min(ir.Int(20))) // not affine, and fine
+	rep := validate.Flat(f)
+	require.NoError(t, rep.Diags.Err())
+	require.Equal(t, 32, rep.Stats.Positions)
+
+	rows(f, pos.Max(pos.Div(17).Mul(18))) // 17 rows too many at position 17 alone: 18 rows
+	rep = validate.Flat(f)
+	requireCode(t, rep, validate.CodeUndefined, "at pos 17")
+}
+
+func TestRunAhead(t *testing.T) {
+	f := flat(t, program(t, toy), 1)
+	m := mutant{f, t}
+	ahead := validate.RunAhead(f)
+	for i := range f.Buffers {
+		b := &f.Buffers[i]
+		require.Equal(t, b.Kind == ir.Weight || b.Kind == ir.Const, ahead.Buffers[i], b.Name)
+		require.Equal(t, b.Kind == ir.KVCache, ahead.Old[i], b.Name)
+	}
+	for _, k := range []int{1, 2} { // a row below pos is rewritten
+		m.task("L00.part.u000").Ops[k].Out[0].Dims[1].Lo = ir.Symbol(ir.Pos).Sub(ir.Int(1))
+	}
+	ahead = validate.RunAhead(f)
+	require.False(t, ahead.Old[m.buffer("L00.kv")])
+	require.True(t, ahead.Old[m.buffer("L01.kv")])
+}
+
+// No number of warnings may hide an error.
+func TestWarningsHideNothing(t *testing.T) {
+	f := flat(t, program(t, toy), 0)
+	m := mutant{f, t}
+	c := m.counter("L00.x")
+	for i := range f.Tasks {
+		if name := f.Tasks[i].Name; strings.HasPrefix(name, "L01") || strings.HasPrefix(name, "lm_head") {
+			f.Tasks[i].Waits = append(f.Tasks[i].Waits, ir.FlatWait{Counter: c, Threshold: 4})
+		}
+	}
+	rep := validate.Flat(f)
+	require.True(t, rep.OK)
+	m.task("sample.s003").Waits = nil
+	require.False(t, validate.Flat(f).OK)
+}
+
+func TestEveryCodeIsDocumented(t *testing.T) {
+	for _, c := range diag.Codes() {
+		if strings.HasPrefix(c.ID, "AMK31") {
+			require.NotEmpty(t, c.Title, c.ID)
+			require.Greater(t, len(c.Doc), 80, c.ID)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package validate
+
+import (
+	"fmt"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// proof is one Flat under validation and what the rules so far have derived from it.
+type proof struct {
+	flat             *ir.Flat
+	diags            diag.List
+	errors, warnings int
+	stats            Stats
+	work             work
+
+	locs      []location
+	locOf     []int32  // location of each buffer; -1 when no task may write it, so that nothing can conflict
+	accesses  []access // of tracked locations, in task order, reads of an op before its writes
+	first     []int32  // accesses of task t are [first[t], first[t+1])
+	runs      []run    // of the accesses that do not depend on pos
+	producers lists    // tasks that signal each counter
+	waiting   lists    // tasks that wait on each counter, once for each wait
+	order     []int32  // a legal execution order
+	clock     clocks
+
+	byLocation map[string][]int32 // accesses, for step.go
+}
+
+// prove runs the rules. A group of rules that fails ends the proof: later groups would report its consequences.
+func prove(f *ir.Flat) *proof {
+	p := &proof{flat: f}
+	if f == nil {
+		p.errorf(CodeStructure, "", "there is no program")
+		return p
+	}
+	p.stats = Stats{Variants: 1, Tasks: len(f.Tasks), Counters: len(f.Counters)}
+	for _, group := range [][]func(*proof){
+		{(*proof).checkStructure},
+		{(*proof).checkBuffers, (*proof).checkPages},
+		{(*proof).checkOperands},
+		{(*proof).findLocations, (*proof).checkAliases},
+		{(*proof).checkCounters},
+		{(*proof).checkDeadlock},
+		{(*proof).cutLocations},
+		{(*proof).checkWords},
+		{(*proof).checkMemory},
+		{(*proof).checkPositions, (*proof).checkOutputs},
+	} {
+		for _, rule := range group {
+			rule(p)
+		}
+		if !p.sound() {
+			break
+		}
+	}
+	return p
+}
+
+// sound reports whether no rule has failed so far.
+func (p *proof) sound() bool { return p.errors == 0 }
+
+// What one proof reports is bounded: a broken edge can leave thousands of pairs unordered. Errors and warnings are
+// counted apart, so that no number of warnings hides an error.
+const (
+	maxErrors   = 40
+	maxWarnings = 10
+)
+
+// full reports whether there is no room for another error, so that a rule may stop.
+func (p *proof) full() bool { return p.errors >= maxErrors }
+
+// errorf adds an error and returns it, so that the caller can attach notes.
+func (p *proof) errorf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
+	d := diag.Errorf(code, pos, format, args...)
+	if p.errors++; p.errors <= maxErrors {
+		p.diags.Add(d)
+	}
+	return d
+}
+
+func (p *proof) warnf(code *diag.Code, pos, format string, args ...any) {
+	if p.warnings++; p.warnings <= maxWarnings {
+		p.diags.Add(diag.Warningf(code, pos, format, args...))
+	}
+}
+
+// task is the position of a diagnostic about a task.
+func (p *proof) task(t int32) string { return "task " + p.flat.Tasks[t].Name }
+
+// who names a task with its place, for use inside a message.
+func (p *proof) who(t int32) string {
+	if sm := p.flat.Tasks[t].SM; sm >= 0 {
+		return fmt.Sprintf("%s (sm %d)", p.flat.Tasks[t].Name, sm)
+	}
+	return p.flat.Tasks[t].Name
+}
+
+// lists is a list of tasks for each key, packed.
+type lists struct {
+	start []int32
+	items []int32
+}
+
+func (l *lists) of(key int) []int32 { return l.items[l.start[key]:l.start[key+1]] }
+
+// group packs the tasks by key(task) in [0, keys); tasks with a negative key are left out.
+func group(tasks, keys int, key func(t int) int) lists {
+	l := lists{start: make([]int32, keys+1)}
+	for t := range tasks {
+		if k := key(t); k >= 0 {
+			l.start[k+1]++
+		}
+	}
+	for k := range keys {
+		l.start[k+1] += l.start[k]
+	}
+	l.items = make([]int32, l.start[keys])
+	next := append([]int32(nil), l.start[:keys]...)
+	for t := range tasks {
+		if k := key(t); k >= 0 {
+			l.items[next[k]] = int32(t)
+			next[k]++
+		}
+	}
+	return l
+}

@@ -1,0 +1,181 @@
+package validate
+
+import (
+	"fmt"
+
+	"amkc/ir"
+)
+
+// Limits of structure. Positions stay below 2^31 so that products with a coefficient of an affine bound cannot overflow.
+const (
+	maxPosition = 1<<31 - 1
+	maxSMs      = 1 << 16
+)
+
+// checkStructure: every index is in range, names are unique, arities and parameters are those of ir.Ops. No later rule
+// checks an index again.
+func (p *proof) checkStructure() {
+	f := p.flat
+	if f.Lo < 0 || f.Hi < f.Lo || f.Hi > maxPosition {
+		p.errorf(CodeStructure, "", "the positions are %d to %d, want a non-empty interval in [0, %d]", f.Lo, f.Hi, maxPosition)
+	}
+	if f.SMs < 0 || f.SMs > maxSMs {
+		p.errorf(CodeStructure, "", "there are %d SMs, want 0 to %d", f.SMs, maxSMs)
+	}
+	if len(f.Tasks) > ir.MaxTasks || len(f.Buffers) > ir.MaxBuffers || len(f.Counters) > ir.MaxTasks || len(f.Pages) > ir.MaxBuffers {
+		p.errorf(CodeBudget, "", "%d tasks, %d buffers, %d counters and %d pages, want at most %d tasks and %d buffers",
+			len(f.Tasks), len(f.Buffers), len(f.Counters), len(f.Pages), ir.MaxTasks, ir.MaxBuffers)
+		return
+	}
+	p.checkNames("buffer", len(f.Buffers), func(i int) string { return f.Buffers[i].Name })
+	p.checkNames("page", len(f.Pages), func(i int) string { return f.Pages[i].Name })
+	p.checkNames("counter", len(f.Counters), func(i int) string { return f.Counters[i].Name })
+	p.checkNames("task", len(f.Tasks), func(i int) string { return f.Tasks[i].Name })
+	for i := range f.Tasks {
+		if p.full() {
+			return
+		}
+		p.checkTask(&f.Tasks[i], "task "+f.Tasks[i].Name)
+	}
+}
+
+func (p *proof) checkNames(what string, n int, name func(int) string) {
+	seen := make(map[string]struct{}, n)
+	for i := range n {
+		s := name(i)
+		if s == "" {
+			p.errorf(CodeStructure, "", "%s %d has no name", what, i)
+			continue
+		}
+		seen[s] = struct{}{}
+	}
+	if len(seen) == n || p.full() {
+		return
+	}
+	clear(seen)
+	for i := range n {
+		if _, twice := seen[name(i)]; twice && !p.full() {
+			p.errorf(CodeStructure, what+" "+name(i), "is defined twice; names are unique among %ss", what)
+		}
+		seen[name(i)] = struct{}{}
+	}
+}
+
+func (p *proof) checkTask(t *ir.Task, at string) {
+	f := p.flat
+	if t.SM < -1 || t.SM >= f.SMs {
+		p.errorf(CodeStructure, at, "runs on SM %d, want 0 to %d, or -1 for none", t.SM, f.SMs-1)
+	}
+	if t.Signal < -1 || t.Signal >= len(f.Counters) {
+		p.errorf(CodeStructure, at, "signals counter %d of %d, want an index or -1", t.Signal, len(f.Counters))
+	}
+	for _, w := range t.Waits {
+		if w.Counter < 0 || w.Counter >= len(f.Counters) {
+			p.errorf(CodeStructure, at, "waits on counter %d of %d", w.Counter, len(f.Counters))
+		}
+	}
+	for k := range t.Ops {
+		p.checkOp(&t.Ops[k], at, k)
+	}
+}
+
+func (p *proof) checkOp(op *ir.FlatOp, at string, k int) {
+	if op.Code < 0 || int(op.Code) >= len(ir.Ops) {
+		p.errorf(ir.CodeOperands, at, "op %d has opcode %d, want 0 to %d", k, op.Code, len(ir.Ops)-1)
+		return
+	}
+	spec := &ir.Ops[op.Code]
+	if len(op.In) < spec.MinIn || spec.MaxIn >= 0 && len(op.In) > spec.MaxIn {
+		p.errorf(ir.CodeOperands, at, "%s has %d inputs, want %s", op.Code, len(op.In), count(spec.MinIn, spec.MaxIn))
+	}
+	if len(op.Out) < spec.MinOut || spec.MaxOut >= 0 && len(op.Out) > spec.MaxOut {
+		p.errorf(ir.CodeOperands, at, "%s has %d outputs, want %s", op.Code, len(op.Out), count(spec.MinOut, spec.MaxOut))
+	}
+	if len(op.InBuf) != len(op.In) || len(op.OutBuf) != len(op.Out) {
+		p.errorf(CodeStructure, at, "%s has %d and %d operands but %d and %d buffer indices", op.Code, len(op.In), len(op.Out), len(op.InBuf), len(op.OutBuf))
+		return
+	}
+	for i := range op.In {
+		p.checkOperand(&op.In[i], op.InBuf[i], at, op.Code)
+	}
+	for i := range op.Out {
+		p.checkOperand(&op.Out[i], op.OutBuf[i], at, op.Code)
+	}
+	p.checkParams(op, spec, at)
+}
+
+func count(lo, hi int) string {
+	switch {
+	case hi < 0:
+		return fmt.Sprintf("at least %d", lo)
+	case lo == hi:
+		return fmt.Sprint(lo)
+	default:
+		return fmt.Sprintf("%d to %d", lo, hi)
+	}
+}
+
+func (p *proof) checkOperand(o *ir.Operand, buf int, at string, code ir.Opcode) {
+	switch {
+	case buf == -1 && (!o.IsTemp() || len(o.Dims) > 0):
+		p.errorf(CodeStructure, at, "%s operand %q has no buffer; only temporaries (%%name, no ranges) have none", code, o.Buf)
+	case buf < -1 || buf >= len(p.flat.Buffers):
+		p.errorf(CodeStructure, at, "%s operand %q is buffer %d of %d", code, o.Buf, buf, len(p.flat.Buffers))
+	case buf >= 0 && o.IsTemp():
+		p.errorf(CodeStructure, at, "%s operand %q is a temporary but has buffer %d", code, o.Buf, buf)
+	case buf >= 0 && len(o.Dims) != len(p.flat.Buffers[buf].Shape):
+		p.errorf(ir.CodeShape, at, "view of %s has %d ranges, the buffer has %d dimensions", p.flat.Buffers[buf].Name, len(o.Dims), len(p.flat.Buffers[buf].Shape))
+	}
+	for _, r := range o.Dims {
+		if r.Parts < 0 || r.Block < 0 || r.Shared() && (r.Block < 1 || r.Parts > maxPosition || r.Block > maxPosition) {
+			p.errorf(ir.CodeShape, at, "view of %s is dealt out in blocks of %d to %d parts, want positive numbers", o.Buf, r.Block, r.Parts)
+		}
+		if unbound(r.Lo) || unbound(r.Hi) || r.Shared() && unbound(r.Part) {
+			p.errorf(CodeStructure, at, "view of %s mentions a, b or sm; in an unrolled program only pos is left", o.Buf)
+		}
+	}
+}
+
+func unbound(e ir.Expr) bool {
+	if _, ok := e.IsConst(); ok {
+		return false
+	}
+	return e.Uses(ir.SpanA) || e.Uses(ir.SpanB) || e.Uses(ir.OnSM)
+}
+
+func (p *proof) checkParams(op *ir.FlatOp, spec *ir.OpSpec, at string) {
+	for _, key := range spec.Required {
+		if !op.Has(key) {
+			p.errorf(ir.CodeOperands, at, "%s lacks parameter %s", op.Code, key)
+		}
+	}
+	if most := len(spec.Required) + len(spec.Optional); len(op.Params) > most {
+		p.errorf(ir.CodeOperands, at, "%s has %d parameters, want at most %d", op.Code, len(op.Params), most)
+		return
+	}
+	for i, prm := range op.Params {
+		if !contains(spec.Required, prm.Key) && !contains(spec.Optional, prm.Key) {
+			p.errorf(ir.CodeOperands, at, "%s has no parameter %s", op.Code, prm.Key)
+		}
+		if prm.IsFloat && prm.Key != "eps" && prm.Key != "scale" && prm.Key != "theta" {
+			p.errorf(ir.CodeOperands, at, "parameter %s of %s is a float, want an integer", prm.Key, op.Code)
+		}
+		if !prm.IsFloat && unbound(prm.Int) {
+			p.errorf(CodeStructure, at, "parameter %s of %s mentions a, b or sm; in an unrolled program only pos is left", prm.Key, op.Code)
+		}
+		for _, other := range op.Params[:i] {
+			if other.Key == prm.Key {
+				p.errorf(ir.CodeOperands, at, "%s has parameter %s twice", op.Code, prm.Key)
+			}
+		}
+	}
+}
+
+func contains(keys []string, key string) bool {
+	for _, k := range keys {
+		if k == key {
+			return true
+		}
+	}
+	return false
+}

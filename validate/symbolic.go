@@ -1,0 +1,169 @@
+package validate
+
+import (
+	"cmp"
+	"slices"
+
+	"amkc/ir"
+)
+
+// Locations with views that depend on pos are proved for all positions at once, view against view: two conflicting views
+// must be ordered by hb, or be apart in some dimension at every position; a read must be initial state, or lie inside one
+// earlier write, at every position. That is sufficient, not necessary: where it fails, positions.go decides.
+
+// groupViews sorts the views of symbolic locations into groups that share no element, by the dimensions in which no view
+// depends on pos (the heads of a cache), so that few pairs are left to compare.
+func (p *proof) groupViews() {
+	of := make([][]int32, len(p.locs))
+	for i := range p.accesses {
+		if l := p.accesses[i].loc; p.locs[l].symbolic {
+			of[l] = append(of[l], int32(i))
+		}
+	}
+	for i, views := range of {
+		if len(views) == 0 {
+			continue
+		}
+		groups := map[[4]int32]int32{}
+		keys := make([][4]int32, len(views))
+		for d := range p.accesses[views[0]].dims(p.flat) {
+			p.components(views, d, keys)
+		}
+		for k, v := range views {
+			g, ok := groups[keys[k]]
+			if !ok {
+				g = int32(len(groups))
+				groups[keys[k]] = g
+			}
+			p.accesses[v].from = g
+		}
+		p.locs[i].groups = make([][]int32, len(groups))
+	}
+}
+
+// components numbers the views by connected overlap in dimension d, if none depends on pos there.
+func (p *proof) components(views []int32, d int, keys [][4]int32) {
+	type span struct {
+		lo, hi int
+		k      int
+	}
+	spans := make([]span, len(views))
+	for k, v := range views {
+		r := &p.accesses[v].dims(p.flat)[d]
+		lo, ok1 := r.Lo.IsConst()
+		hi, ok2 := r.Hi.IsConst()
+		if !ok1 || !ok2 {
+			return
+		}
+		spans[k] = span{lo, max(lo, hi), k}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.k, b.k)) })
+	component, end := int32(0), spans[0].lo
+	for _, s := range spans {
+		if s.lo >= end {
+			component++
+		}
+		end = max(end, s.hi)
+		keys[s.k][d] = component
+	}
+}
+
+// symbolic compares a view with the earlier ones of its group.
+func (s *sweep) symbolic(l *location, a *access) {
+	p := s.p
+	if p.clock.weak {
+		if _, kept := p.clock.kept[s.task]; !kept {
+			p.clock.kept[s.task] = slices.Clone(s.hb)
+		}
+	}
+	group := &l.groups[a.from]
+	if !p.spend(&p.work.pairs, len(*group)+1, maxPairs, "pairs of views that depend on pos", s.task) {
+		return
+	}
+	b, dims := &p.flat.Buffers[a.buf], a.dims(p.flat)
+	defined := a.write || p.oldRows(b, dims) || p.empty(dims)
+	for _, k := range *group {
+		e := &p.accesses[k]
+		ordered := e.task == s.task || p.clock.before(e.task, s.hb)
+		if !ordered && (e.write || a.write) && !p.disjoint(e.dims(p.flat), dims) {
+			l.suspect = true
+		}
+		if !defined && ordered && e.write && p.inside(dims, e.dims(p.flat)) {
+			defined = true
+		}
+	}
+	l.suspect = l.suspect || !defined || b.Kind == ir.Output
+	*group = append(*group, int32(a.index(p)))
+}
+
+// index is the place of an access in the list.
+func (a *access) index(p *proof) int {
+	for i := p.first[a.task]; i < p.first[a.task+1]; i++ {
+		if &p.accesses[i] == a {
+			return int(i)
+		}
+	}
+	return 0
+}
+
+// atMost reports whether e <= f at every position, if both are affine (or the same).
+func (p *proof) atMost(e, f ir.Expr) bool {
+	if m, ok := e.IsConst(); ok {
+		if n, ok := f.IsConst(); ok {
+			return m <= n
+		}
+	}
+	_, _, ok1 := e.Affine()
+	_, _, ok2 := f.Affine()
+	if !ok1 || !ok2 {
+		return e.Equal(f)
+	}
+	return e.At(p.flat.Lo) <= f.At(p.flat.Lo) && e.At(p.flat.Hi) <= f.At(p.flat.Hi)
+}
+
+// disjoint reports whether two views of one buffer are apart in one dimension at every position.
+func (p *proof) disjoint(a, b []ir.Range) bool {
+	for d := range a {
+		r, s := &a[d], &b[d]
+		if p.atMost(r.Hi, s.Lo) || p.atMost(s.Hi, r.Lo) || p.atMost(r.Hi, r.Lo) || p.atMost(s.Hi, s.Lo) {
+			return true
+		}
+		if r.Shared() && s.Shared() && r.Block == s.Block && r.Parts == s.Parts {
+			m, ok1 := r.Part.IsConst()
+			n, ok2 := s.Part.IsConst()
+			if ok1 && ok2 && m != n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inside reports whether view a lies inside view b at every position.
+func (p *proof) inside(a, b []ir.Range) bool {
+	for d := range a {
+		r, s := &a[d], &b[d]
+		if sameRange(r, s) {
+			continue
+		}
+		if s.Shared() && !(r.Shared() && r.Block == s.Block && r.Parts == s.Parts && r.Part.Equal(s.Part)) || !p.atMost(s.Lo, r.Lo) || !p.atMost(r.Hi, s.Hi) {
+			return false
+		}
+	}
+	return true
+}
+
+// empty reports whether a view is empty at every position.
+func (p *proof) empty(dims []ir.Range) bool {
+	for d := range dims {
+		if p.atMost(dims[d].Hi, dims[d].Lo) {
+			return true
+		}
+	}
+	return false
+}
+
+// oldRows reports whether a view of a cache covers rows below pos alone, at every position.
+func (p *proof) oldRows(b *ir.Buffer, dims []ir.Range) bool {
+	return b.Kind == ir.KVCache && p.atMost(dims[rowsDim(b)].Hi, ir.Symbol(ir.Pos))
+}

@@ -1,0 +1,107 @@
+// Package validate proves that a scheduled program can neither deadlock nor race, and touches no memory that it should
+// not, or rejects it with coded diagnostics that name task, buffer, range and the missing edge.
+//
+// It assumes nothing of a program but the types of package ir, never panics, and has no size above which it checks less:
+// what would exceed a stated budget is refused with a code of its own. It is an independent oracle: it imports the
+// standard library, amkc/ir and amkc/ir/diag, and must not import any other package of amkc.
+//
+// One rule is one file. Program order of the proof of a Flat:
+//
+//	structure.go  indices, names, intervals            buffers.go   dtypes, layouts, kinds
+//	pages.go      scratch pages                        operands.go  views inside buffers, shapes.go operand agreement
+//	alias.go      operands of one op that overlap      counters.go  thresholds, realisation, scope
+//	deadlock.go   a legal order exists                 order.go     the relations hb and fb
+//	memory.go     races and provenance, on the segments of location.go; symbolic.go where views depend on pos
+//	onchip.go     owners and capacity                  output.go    every output element is written
+//
+// step.go and variants.go add what holds between steps and between the variants of a Program.
+package validate
+
+import (
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Report is the outcome of a proof. OK means that every rule holds; Diags may hold warnings even then.
+type Report struct {
+	OK    bool
+	Diags diag.List
+	Stats Stats
+}
+
+// Stats says how large the proof was, summed over the variants of a program.
+type Stats struct {
+	Variants  int `json:"variants"`
+	Tasks     int `json:"tasks"`
+	Counters  int `json:"counters"`
+	Locations int `json:"locations"` // pages, and buffers outside pages, that a task of the step writes
+	Accesses  int `json:"accesses"`  // views proved against other tasks
+	Segments  int `json:"segments"`  // pieces of locations that no view cuts in two
+	Chains    int `json:"chains"`    // components of the largest vector clock
+	Positions int `json:"positions"` // values of pos that had to be tried one by one
+}
+
+// Flat proves one unrolled variant, on its whole interval of positions.
+func Flat(f *ir.Flat) Report {
+	p := prove(f)
+	return Report{OK: p.sound(), Diags: p.diags, Stats: p.stats}
+}
+
+// Program unrolls every variant, proves each, and then what holds between steps and between variants.
+func Program(prog *ir.Program) Report {
+	if prog == nil {
+		return Flat(nil)
+	}
+	var rep Report
+	var proofs []*proof
+	rep.Diags.Add(checkVariants(prog)...)
+	for i := range prog.Variants {
+		v := &prog.Variants[i]
+		flat, diags := ir.Unroll(prog, v)
+		if len(prog.Variants) > 1 {
+			name(diags, v.Name)
+		}
+		rep.Diags.Add(diags...)
+		if flat == nil {
+			continue
+		}
+		p := prove(flat)
+		if p.sound() {
+			p.checkStep()
+			p.checkCapacity(prog.Target)
+		}
+		if len(prog.Variants) > 1 {
+			name(p.diags, v.Name)
+		}
+		rep.Diags.Add(p.diags...)
+		rep.Stats.add(p.stats)
+		proofs = append(proofs, p)
+	}
+	if rep.Diags.Err() == nil {
+		rep.Diags.Add(checkStepEdges(proofs)...)
+	}
+	rep.OK = rep.Diags.Err() == nil
+	return rep
+}
+
+// name puts the variant in front of every position.
+func name(diags diag.List, variant string) {
+	for _, d := range diags {
+		if d.Pos == "" {
+			d.Pos = "variant " + variant
+		} else {
+			d.Pos = "variant " + variant + ": " + d.Pos
+		}
+	}
+}
+
+func (s *Stats) add(o Stats) {
+	s.Variants += o.Variants
+	s.Tasks += o.Tasks
+	s.Counters += o.Counters
+	s.Locations += o.Locations
+	s.Accesses += o.Accesses
+	s.Segments += o.Segments
+	s.Chains = max(s.Chains, o.Chains)
+	s.Positions += o.Positions
+}

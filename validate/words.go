@@ -1,0 +1,50 @@
+package validate
+
+import (
+	"cmp"
+	"slices"
+
+	"amkc/ir"
+)
+
+// checkWords: the producers of a flagged counter write every exchange word once. A waiter knows the words of an exchange
+// by their epoch, which the first and the second write of one exchange have in common.
+func (p *proof) checkWords() {
+	type write struct {
+		loc  int32
+		runs run
+		task int32
+		buf  int32
+	}
+	var writes []write
+	for c := range p.flat.Counters {
+		if p.flat.Counters[c].How != ir.Flagged {
+			continue
+		}
+		writes = writes[:0]
+		for _, t := range p.producers.of(c) {
+			for i := p.first[t]; i < p.first[t+1]; i++ {
+				a := &p.accesses[i]
+				if !a.write || !p.locs[a.loc].words {
+					continue
+				}
+				for _, r := range p.runs[a.from:a.to] {
+					writes = append(writes, write{a.loc, r, t, a.buf})
+				}
+			}
+		}
+		slices.SortFunc(writes, func(a, b write) int {
+			return cmp.Or(cmp.Compare(a.loc, b.loc), cmp.Compare(a.runs.lo, b.runs.lo), cmp.Compare(a.runs.hi, b.runs.hi), cmp.Compare(a.task, b.task))
+		})
+		for i, widest := 1, 0; i < len(writes); i++ {
+			a, b := &writes[widest], &writes[i]
+			if a.loc == b.loc && b.runs.lo < a.runs.hi {
+				s := sweep{p: p}
+				p.errorf(CodeTwice, p.task(b.task), "writes %s, which %s writes in the same exchange: a waiter on %s cannot tell which of the two it polled",
+					s.span(&p.locs[b.loc], b.runs.lo, &access{buf: b.buf}), p.who(a.task), p.flat.Counters[c].Name)
+				break
+			}
+			widest = i // the runs so far are apart, so that the last one ends last
+		}
+	}
+}
