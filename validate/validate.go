@@ -7,12 +7,17 @@
 //
 // One rule is one file. Program order of the proof of a Flat:
 //
-//	structure.go  indices, names, intervals            buffers.go   dtypes, layouts, kinds
-//	pages.go      scratch pages                        operands.go  views inside buffers, shapes.go operand agreement
-//	alias.go      operands of one op that overlap      counters.go  thresholds, realisation, scope
-//	deadlock.go   a legal order exists                 order.go     the relations hb and fb
-//	memory.go     races and provenance, on the segments of location.go; symbolic.go where views depend on pos
-//	onchip.go     owners and capacity                  output.go    every output element is written
+//	structure.go  indices, names, intervals            buffers.go     dtypes, layouts, kinds
+//	pages.go      scratch pages                        operands.go    views inside buffers
+//	shapes.go     operands of an op agree              dtypes.go      and have the right types
+//	alias.go      operands of one op that overlap      counters.go    thresholds, realisation, scope
+//	deadlock.go   a legal order exists                 words.go       flagged words are written once
+//	order.go      the relations hb and fb              memory.go      the walk over memory that uses them
+//	races.go      accesses that nothing orders         provenance.go  reads of what is not defined
+//	onchip.go     owners and capacity                  output.go      every output element is written
+//
+// location.go, expand.go and readers.go hold what the walk works on; symbolic.go and positions.go take over where views
+// depend on pos; runahead.go derives what may be read ahead of every wait.
 //
 // step.go and variants.go add what holds between steps and between the variants of a Program.
 package validate
