@@ -1,0 +1,132 @@
+"""Sections fixtures, shapes and fallbacks: logits of builds against those of transformers.
+
+Each section is a list of tasks; sections.py says what a task is.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+import criteria
+import random_weights
+import reference
+from sections import Task
+from workshop import FEATURES, Case
+
+DTYPES = ("fp32", "bf16", "fp16")
+ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16")
+FIXTURES = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
+FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
+SEED = 1
+SHAPE_POSITIONS = 2048
+SHAPES = (  # of a model that needs more than a GPU has in fp32, the types that fit
+    ("testdata/configs/smollm2-135m", ("bf16", "fp16", "fp32")),
+    ("testdata/configs/llama-3.2-1b", ("bf16", "fp16", "fp32")),
+    ("testdata/configs/llama-3.1-8b", ("bf16", "fp16")),
+)
+
+
+def config(model):
+    return json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
+
+
+def spread_ids(n, vocab, first=0):
+    """Ids of positions from first on: fixed, and spread over the vocabulary."""
+    return [random_weights.mix(i + 1) % vocab for i in range(first, first + n)]
+
+
+def fixture_ids(model):
+    """The ids of a fixture's whole context, and where they are from: those that are committed beside it, and after them
+    made-up ones."""
+    c = config(model)
+    n = c["max_position_embeddings"]
+    name = "eval_ids.npy" if (Path(model) / "eval_ids.npy").exists() else "ref_input_ids.npy"
+    ids = [int(i) for i in np.load(Path(model) / name)[:n]]
+    made_up = spread_ids(n - len(ids), c["vocab_size"], first=len(ids))
+    where = f"{name}[:{len(ids)}]"
+    if made_up:
+        where += f", then spread_ids({len(made_up)}, {c['vocab_size']}, {len(ids)})"
+    return ids + made_up, where
+
+
+def prompts(model):
+    """What a fixture is asked to continue, and with how many tokens."""
+    path = Path(model) / "reference.json"
+    if path.exists():
+        return [(g["prompt_ids"], len(g["greedy_ids"])) for g in json.loads(path.read_text(encoding="utf-8"))["greedy"]]
+    return [(fixture_ids(model)[0][:8], len(np.load(Path(model) / "ref_greedy_from8.npy")))]
+
+
+class References:
+    """Logits and continuations of transformers, of the last model that was asked for: tasks come model by model."""
+
+    def __init__(self):
+        self.model, self.kept = None, {}
+
+    def of(self, model, what, make):
+        if model != self.model:
+            self.model, self.kept = model, {}
+        if what not in self.kept:
+            self.kept[what] = make()
+        return self.kept[what]
+
+    def fixture(self, model, dtype):
+        """Logits of a fixture in a dtype, and for fp32 the greedy continuations."""
+        def make():
+            with reference.checkpoint(model, dtype) as m:
+                greedy = [m.greedy(prompt, n) for prompt, n in prompts(model)] if dtype == "fp32" else None
+                return m.logits(fixture_ids(model)[0]), greedy
+        return self.of(model, dtype, make)
+
+
+def fixture_row(shop, references, case, defines=()):
+    ids, where = fixture_ids(case.model)
+    ref, greedy = references.fixture(case.model, "fp32")
+    rival = None if case.dtype == "fp32" else references.fixture(case.model, case.dtype)[0]
+    directory = shop.finish(case, defines)
+    got = shop.logits(directory, ids, where)
+    if rival is not None:
+        return criteria.judge_half(got, rival, ref)
+    row = criteria.judge_fp32(got, ref)
+    for (prompt, n), want in zip(prompts(case.model), greedy):
+        row["findings"] += criteria.judge_greedy(shop.complete(directory, prompt, n), want)
+    return row | {"passed": not row["findings"], "greedy_tokens": sum(map(len, greedy))}
+
+
+def shape_row(shop, case):
+    """The reference has the weights that the build has, those of its dtype, and computes in fp32."""
+    ids = spread_ids(SHAPE_POSITIONS, config(case.model)["vocab_size"])
+    with reference.invented(case.model, case.seed, case.dtype, "fp32") as m:
+        ref = m.logits(ids)
+    rival = None
+    if case.dtype != "fp32":
+        with reference.invented(case.model, case.seed, case.dtype, case.dtype) as m:
+            rival = m.logits(ids)
+    got = shop.logits(shop.finish(case), ids, f"spread_ids({len(ids)}, {config(case.model)['vocab_size']})")
+    return criteria.judge_fp32(got, ref) if rival is None else criteria.judge_half(got, rival, ref)
+
+
+def fixtures():
+    references = References()
+    return [Task("fixtures", case.key, case, lambda shop, case=case: fixture_row(shop, references, case))
+            for case in (Case(model, dtype) for model in FIXTURES for dtype in DTYPES)]
+
+
+def shapes():
+    return [Task("shapes", case.key, case, lambda shop, case=case: shape_row(shop, case))
+            for case in (Case(model, dtype, SEED, SHAPE_POSITIONS) for model, dtypes in SHAPES for dtype in dtypes)]
+
+
+def fallbacks():
+    """Each feature switched off on top of those before it. fp32 has no use for tensor cores in the first place."""
+    references = References()
+    tasks = []
+    for model in FALLBACK_MODELS:
+        for dtype in DTYPES:
+            for n in range(1, len(FEATURES) if dtype == "fp32" else len(FEATURES) + 1):
+                case, defines = Case(model, dtype), FEATURES[:n]
+                run = lambda shop, case=case, defines=defines: fixture_row(shop, references, case, defines) | {
+                    "defines": ", ".join(d.removeprefix("AMK_") for d in defines)}
+                tasks.append(Task("fallbacks", f"{case.key}-{n}", case, run, defines))
+    return tasks

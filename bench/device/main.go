@@ -1,0 +1,37 @@
+// Command device runs builds on a GPU machine that has no Go to make their launchers with:
+//
+//	device DIR run|check|bench|info [flags]     what DIR/NAME does
+//	device DIR soak [flags]                     decodes for long, pass after pass, and compares the passes
+//
+// It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes differ;
+// 2 bad usage or a broken environment. It imports runtime/host and runtime/host/cli, and must not import the compiler:
+// what it shows of a build must not depend on how the build was made.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"amkc/runtime/host"
+	"amkc/runtime/host/cli"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) < 2 {
+		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak [flags]")
+		return 2
+	}
+	dir := args[0]
+	facts, err := host.ReadFacts(dir)
+	if err != nil {
+		fmt.Fprintln(stderr, "device: error:", err)
+		return 1
+	}
+	if args[1] == "soak" {
+		return soak(dir, args[2:], stdout, stderr)
+	}
+	return cli.Launcher{Model: facts.Model, Dir: dir}.Main(args[1:], stdin, stdout, stderr)
+}

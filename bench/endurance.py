@@ -1,0 +1,100 @@
+"""Sections endurance, sanitizer and bench: what is run for how it behaves and not for its logits.
+
+Each section is a list of tasks; sections.py says what a task is.
+"""
+
+import re
+
+from accuracy import SEED, SHAPE_POSITIONS
+from sections import NotRun, Task
+from workshop import Case, StepFailed, first_complaint, last_object
+
+PYCODER = "testdata/models/pycoder-5m"
+SOAK_TOKENS = 10_000
+SOAK_SECONDS = 300
+SANITIZED = (Case("testdata/models/zoo/llama-odd-dims", "bf16"), Case("testdata/models/zoo/llama-gqa", "fp32"),
+             Case("testdata/models/zoo/llama-gqa", "fp16"))
+SANITIZED_POSITIONS = 6  # of a pass; there are two passes of each kind
+SANITIZER_SECONDS = 900
+# The last line of each tool, with the number of errors in it.
+SUMMARIES = {"memcheck": r"ERROR SUMMARY: (\d+) error", "racecheck": r"RACECHECK SUMMARY: (\d+) hazard"}
+FOUND = 99  # exit code for errors that the tool found
+BENCHED = (
+    (Case(PYCODER, "bf16"), (0, 1008)),
+    (Case("testdata/configs/smollm2-135m", "bf16", SEED, SHAPE_POSITIONS), (0, 2032)),
+    (Case("testdata/configs/llama-3.2-1b", "bf16", SEED, SHAPE_POSITIONS), (0, 2032)),
+    (Case("testdata/configs/llama-3.1-8b", "bf16", SEED, SHAPE_POSITIONS), (0, 2032)),
+)
+
+
+def soak_row(shop, case):
+    directory = shop.finish(case)
+    done = shop.on_device(directory, "soak", "--tokens", str(SOAK_TOKENS), seconds=SOAK_SECONDS, accept=(0, 1))
+    r = last_object(done.stdout)
+    findings = [r["difference"]] if r["difference"] else []
+    if not findings and min(r["free"], r["forced"]) < SOAK_TOKENS:
+        findings = [f"{r['free']} and {r['forced']} tokens were decoded; {SOAK_TOKENS} are needed"]
+    return {"passed": not findings, "findings": findings} | {k: r[k] for k in ("free", "forced", "passes", "positions")}
+
+
+def sanitizer_row(shop, case, tool):
+    sanitizer = shop.tools.need("compute-sanitizer")
+    directory = shop.finish(case)
+    done = shop.on_device(
+        directory, "soak", "--tokens", str(2 * SANITIZED_POSITIONS), "--positions", str(SANITIZED_POSITIONS),
+        "--spin-limit", "10m", under=(sanitizer, "--tool", tool, "--error-exitcode", str(FOUND)), seconds=SANITIZER_SECONDS, accept=(0, 1, 2, FOUND))
+    return judge_sanitizer(tool, done.returncode, done.stdout, done.stderr) | {"tool": tool}
+
+
+def judge_sanitizer(tool, code, stdout, stderr):
+    """The verdict on a run under compute-sanitizer. It counts only if the tool has worked and all was decoded."""
+    text = stdout + stderr
+    if "Device not supported" in text:
+        raise NotRun("compute-sanitizer does not support this device")
+    summary = re.findall(SUMMARIES[tool], text)
+    if not summary:
+        raise StepFailed(f"{tool} printed no summary (exit code {code}): {first_complaint(text)}")
+    errors = int(summary[-1])
+    findings = [f"{tool} found {errors} errors: " + first_finding(text)] if errors else []
+    if not errors and code != 0:
+        findings = [f"{tool} found nothing, but the program exited with {code}: {first_complaint(stderr or text)}"]
+    if findings:
+        return {"passed": False, "findings": findings, "errors": errors}
+    r = last_object(stdout)
+    return {"passed": True, "findings": [], "errors": 0, "tokens": r["free"] + r["forced"]}
+
+
+def first_finding(text):
+    """The first line of the tool's report that is about an error."""
+    lines = [line.strip("= ") for line in text.splitlines() if line.startswith("=========")]
+    return next((line for line in lines if re.search(r"Invalid|Race|Error|hazard|error", line)), "")[:300]
+
+
+def bench_row(shop, case, position):
+    directory = shop.finish(case)
+    shop.settle()
+    done = shop.on_device(directory, "bench", "--json", "--position", str(position))
+    return judge_bench(last_object(done.stdout))
+
+
+def judge_bench(r):
+    """A latency counts if the check that goes with it has passed in the same run."""
+    findings = [] if r["check"]["passed"] else ["the kernel and the plain kernels differ: " + r["check"]["failures"][0]]
+    kept = ("position", "steps_per_launch", "launches", "latency_us", "ceiling_us", "bytes_per_token", "gbs", "ceiling_gbs",
+            "share_of_ceiling")
+    return {"passed": not findings, "findings": findings} | ({} if findings else {k: r[k] for k in kept})
+
+
+def endurance():
+    return [Task("endurance", case.key, case, lambda shop, case=case: soak_row(shop, case))
+            for case in (Case(PYCODER, dtype) for dtype in ("bf16", "fp16", "fp32"))]
+
+
+def sanitizer():
+    return [Task("sanitizer", f"{case.key}-{tool}", case, lambda shop, case=case, tool=tool: sanitizer_row(shop, case, tool))
+            for case in SANITIZED for tool in SUMMARIES]
+
+
+def bench():
+    return [Task("bench", f"{case.key}-{position}", case, lambda shop, c=case, p=position: bench_row(shop, c, p))
+            for case, positions in BENCHED for position in positions]

@@ -1,0 +1,124 @@
+"""What this machine is, and the tools on it.
+
+Needs the standard library; torch and transformers are asked for their versions where they are installed. Must not know
+what is measured.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parent.parent
+
+
+class Missing(Exception):
+    """A tool that is not here; the text says what would supply it."""
+
+
+class Tools:
+    """The executables that are run: amkc and bench/device from a directory, nvcc and compute-sanitizer from where CUDA is."""
+
+    def __init__(self, directory=None, work="build/results"):
+        self.directory = Path(directory).resolve() if directory else Path(work).resolve() / "tools"
+        if not directory:
+            build_tools(self.directory)
+        self.amkc, self.device = self.directory / "amkc", self.directory / "device"
+        for path in (self.amkc, self.device):
+            if not os.access(path, os.X_OK):
+                raise Missing(f"{path} is not there; on a machine with Go, make results-tools puts it into dist/results")
+        self.nvcc = find_cuda("nvcc")
+        self.sanitizer = find_cuda("compute-sanitizer")
+
+    def need(self, name):
+        """nvcc or compute-sanitizer, which may be missing."""
+        path = {"nvcc": self.nvcc, "compute-sanitizer": self.sanitizer}[name]
+        if not path:
+            raise Missing(f"there is no {name} here")
+        return path
+
+
+def build_tools(directory):
+    """Builds what --tools would bring along."""
+    if not shutil.which("go"):
+        raise Missing("there is no Go here to build amkc with; make results-tools on a machine with Go, and then --tools "
+                      "dist/results here")
+    directory.mkdir(parents=True, exist_ok=True)
+    built = subprocess.run(["go", "build", "-trimpath", "-o", str(directory) + os.sep, "./cmd/amkc", "./bench/device"],
+                           cwd=REPO, env=os.environ | {"CGO_ENABLED": "0"})
+    if built.returncode != 0:
+        raise Missing("go cannot build amkc and bench/device; what it said is above")
+
+
+def find_cuda(name):
+    """A tool of the CUDA toolkit: on PATH, in CUDA_HOME, in /usr/local/cuda, or in the repository's .cuda; None if nowhere."""
+    places = [Path(os.environ["CUDA_HOME"])] if os.environ.get("CUDA_HOME") else []
+    places += [Path("/usr/local/cuda"), REPO / ".cuda" / "nvidia" / "cu13"]
+    for path in [shutil.which(name)] + [p / "bin" / name for p in places]:
+        if path and os.access(path, os.X_OK):
+            return str(path)
+    return None
+
+
+def tool_environment(tools):
+    """The environment of child processes: nvcc on PATH, so that amkc uses the one that is reported."""
+    env = dict(os.environ)
+    if tools.nvcc:
+        env["PATH"] = os.path.dirname(tools.nvcc) + os.pathsep + env.get("PATH", "")
+    return env
+
+
+def output(*args):
+    """What a command prints, or nothing where it cannot run."""
+    try:
+        done = subprocess.run(args, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def gpu_facts(text):
+    """GPU and driver from the CSV that nvidia-smi prints for the query below; the first GPU is the one that is used."""
+    line = next((l for l in text.splitlines() if l.strip()), "")
+    fields = [f.strip() for f in line.split(",")]
+    if len(fields) < 3:
+        return {"gpu": "none found"}
+    return {"gpu": fields[0], "driver": fields[1], "GPU memory": fields[2]}
+
+
+def package(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
+
+
+def environment(tools):
+    """What a row depends on besides its command. No times and no names of machines: equal ones are one environment."""
+    release = re.search(r"release ([\d.]+), V([\d.]+)", output(tools.nvcc, "--version") if tools.nvcc else "")
+    facts = gpu_facts(output("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"))
+    try:
+        version = json.loads(output(str(tools.amkc), "version", "--json") or "{}")
+    except json.JSONDecodeError:
+        version = {}
+    described = " ".join(filter(None, (version.get("version"), version.get("commit", "")[:12])))
+    return facts | {
+        "nvcc": release.group(2) if release else "absent",
+        "torch": package("torch"), "transformers": package("transformers"), "numpy": package("numpy"),
+        "amkc": f"{described} (SHA-256 {digest(tools.amkc)})".strip(),
+    }
+
+
+def digest(path):
+    """The first digits of a file's SHA-256."""
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()[:12]
+
+
+def slug(text):
+    """A name for files: NVIDIA H200 -> nvidia-h200."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "gpu"

@@ -1,0 +1,181 @@
+"""The files of docs/results: NAME.json holds the rows of one machine, README.md shows all of them.
+
+Needs the standard library alone, and must not know how a row was measured.
+"""
+
+import json
+import os
+import string
+from pathlib import Path
+
+SCHEMA = "amkc.results/1"
+IDENTITY = ("amkc", "gpu")  # facts of an environment that make a row another row
+
+PREAMBLE = """# Results
+
+Written by `bench/results.py`, which anyone with a GPU can run; do not edit. Every row names the command that made it and,
+by letter, what it ran on. The numbers in full, the commands below that command, and everything that was found are in the
+JSON files beside this one.
+"""
+
+# What a section shows, and what its rows must satisfy. A column is a title and a function of the row.
+ACCURACY = (
+    ("max error", lambda r: short(r.get("max_error"))),
+    ("RMS error", lambda r: short(r.get("rms_error"))),
+    ("max ÷ transformers'", lambda r: fixed(r.get("max_ratio"))),
+    ("RMS ÷ transformers'", lambda r: fixed(r.get("rms_ratio"))),
+    ("argmax wrong, of decided", lambda r: of(r.get("argmax_wrong"), r.get("argmax_decided"))),
+    ("positions", lambda r: plain(r.get("positions"))),
+)
+ACCURACY_RULE = (
+    "Logits of all positions, teacher-forced, against transformers in fp32 on the same GPU (eager attention, no TF32, one pass, "
+    "weights {weights}). fp32: max error at most 1e-4, the same argmax everywhere{greedy}. bf16 and fp16: RMS error at most 1.0 × "
+    "and max error at most 1.5 × that of transformers' own run in that type, and the same argmax wherever it is decided: where "
+    "the fp32 margin exceeds 2 × the max error of transformers' own run.")
+SECTIONS = {
+    "fixtures": ("Trained and tiny checkpoints", ACCURACY_RULE.format(
+        weights="upcast from the checkpoint", greedy=", and the same greedy continuations"), ACCURACY),
+    "shapes": ("Random weights at the shapes of published models", ACCURACY_RULE.format(
+        weights="from `bench/random_weights.py` in the type of the build", greedy=""), ACCURACY),
+    "fallbacks": ("Fallback paths", "The criteria of the checkpoints above, with features of the target compiled out.",
+                  (("switched off", lambda r: plain(r.get("defines"))),) + ACCURACY),
+    "endurance": ("Endurance", "At least 10,000 tokens in one session, restarting at position 0 at the end of the context: once "
+                  "with the kernel's own choices and once teacher-forced. Every pass gives the tokens, and the logits to the bit, of "
+                  "the first.", (
+                      ("tokens, free", lambda r: plain(r.get("free"))),
+                      ("tokens, teacher-forced", lambda r: plain(r.get("forced"))),
+                      ("passes", lambda r: plain(r.get("passes"))),
+                      ("positions a pass", lambda r: plain(r.get("positions"))))),
+    "sanitizer": ("compute-sanitizer", "A small model decoded under the tool, without an error.", (
+        ("tool", lambda r: plain(r.get("tool"))),
+        ("errors", lambda r: plain(r.get("errors"))),
+        ("tokens", lambda r: plain(r.get("tokens"))))),
+    "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. The ceiling "
+              "is a kernel that streams the same bytes and waits for nothing, launched in turn with the decode kernel.", (
+                  ("position", lambda r: plain(r.get("position"))),
+                  ("µs a token, median", lambda r: fixed(r.get("latency_us", {}).get("median"), 1)),
+                  ("p10 to p90", lambda r: span(r.get("latency_us"))),
+                  ("MB a token", lambda r: fixed(scaled(r.get("bytes_per_token"), 1e-6), 1)),
+                  ("GB/s", lambda r: fixed(r.get("gbs"), 0)),
+                  ("share of ceiling", lambda r: fixed(r.get("share_of_ceiling"))))),
+}
+
+
+def plain(x):
+    return "" if x is None else str(x)
+
+
+def short(x):
+    return "" if x is None else f"{x:.2e}"
+
+
+def fixed(x, digits=3):
+    return "" if x is None else f"{x:.{digits}f}"
+
+
+def of(part, whole):
+    return "" if part is None else f"{part} of {whole}"
+
+
+def scaled(x, factor):
+    return None if x is None else x * factor
+
+
+def span(quantiles):
+    return "" if not quantiles else f"{quantiles['p10']:.1f} to {quantiles['p90']:.1f}"
+
+
+class Store:
+    """The rows of one JSON file, by id. A row is saved as soon as it is put."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.environments, self.rows = {}, {}
+        if self.path.exists():
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+            if data.get("schema") != SCHEMA:
+                raise ValueError(f"{self.path}: schema {data.get('schema')!r}; {SCHEMA!r} is needed")
+            self.environments = data["environments"]
+            self.rows = {row["id"]: row for row in data["rows"]}
+
+    def done(self, task_id, environment):
+        """Whether the task has passed with the same amkc on the same GPU: such a row need not be made again. It keeps the
+        environment that it was made in."""
+        row = self.rows.get(task_id)
+        made = self.environments[row["environment"]] if row else {}
+        return bool(row and row["passed"] and all(made.get(fact) == environment.get(fact) for fact in IDENTITY))
+
+    def put(self, row, environment):
+        self.rows[row["id"]] = row | {"environment": self.letter(environment)}
+        self.save()
+
+    def letter(self, environment):
+        """The name of an environment: that of an equal one, or the first free letter."""
+        for letter, known in self.environments.items():
+            if known == environment:
+                return letter
+        names = (letter + digit for digit in ("", *map(str, range(1, 100))) for letter in string.ascii_uppercase)
+        letter = next(name for name in names if name not in self.environments)
+        self.environments[letter] = environment
+        return letter
+
+    def ordered(self):
+        """The rows in the order of the sections, and within one in the order in which they were first made."""
+        order = list(SECTIONS)
+        return sorted(self.rows.values(), key=lambda row: order.index(row["section"]))
+
+    def save(self):
+        used = {row["environment"] for row in self.rows.values()}
+        data = {"schema": SCHEMA, "environments": {k: v for k, v in self.environments.items() if k in used}, "rows": self.ordered()}
+        text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_name("." + self.path.name + ".partial")
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, self.path)
+
+
+def outcome(row):
+    if row["passed"] is None:
+        return "not run: " + row["not_run"]
+    if row["passed"]:
+        return "pass"
+    more = f" (and {len(row['findings']) - 1} more)" if len(row["findings"]) > 1 else ""
+    return "**FAIL**: " + row["findings"][0] + more
+
+
+def cell(text):
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+def table(titles, lines):
+    out = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    return out + ["| " + " | ".join(cell(c) for c in line) + " |" for line in lines]
+
+
+def render_store(name, store):
+    out = [f"## {name}", ""]
+    rows = store.ordered()
+    passed, failed = sum(r["passed"] is True for r in rows), sum(r["passed"] is False for r in rows)
+    out += [f"{passed} rows pass, {failed} fail, {len(rows) - passed - failed} were not run.", ""]
+    facts = sorted({key for e in store.environments.values() for key in e})
+    out += table(["on"] + facts, [[letter] + [e.get(f, "") for f in facts] for letter, e in store.environments.items()])
+    for section, (title, rule, columns) in SECTIONS.items():
+        chosen = [r for r in rows if r["section"] == section]
+        if not chosen:
+            continue
+        out += ["", f"### {title}", "", rule, ""]
+        titles = ["model", "dtype"] + [c[0] for c in columns] + ["result", "on", "command"]
+        out += table(titles, [[r["model"], r["dtype"]] + [c[1](r) for c in columns] +
+                              [outcome(r), r["environment"], f"`{r['command']}`"] for r in chosen])
+    return out
+
+
+def render(directory):
+    """Writes README.md for the JSON files of a directory, and returns its path."""
+    directory = Path(directory)
+    out = [PREAMBLE]
+    for path in sorted(directory.glob("*.json")):
+        out += render_store(path.stem, Store(path)) + [""]
+    readme = directory / "README.md"
+    readme.write_text("\n".join(out), encoding="utf-8")
+    return readme

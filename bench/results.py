@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Shows what amkc can do on the GPU of this machine, and writes it down: docs/results/NAME.json and docs/results/README.md.
+
+    python3 bench/results.py                              everything
+    python3 bench/results.py --section fixtures --section bench
+    python3 bench/results.py --only 'fixtures/llama-*'    some rows
+    python3 bench/results.py --budget 540                 what can be done in nine minutes; run it again for the rest
+    python3 bench/results.py --render                     README.md anew, from the JSON files
+
+It needs an NVIDIA GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put into
+dist/results on another machine. Rows that have passed with the same amkc on the same GPU are not made again. Exit codes: 0 all
+selected rows pass; 1 some do not, or are left; 2 bad usage or a broken environment.
+"""
+
+import argparse
+import fnmatch
+import os
+import shlex
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import accuracy
+import endurance
+import machine
+import report
+from sections import NotRun
+from workshop import Budget, OutOfTime, StepFailed, Workshop
+
+# In the order in which they run: what is quick and says most comes first.
+SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
+            "sanitizer": endurance.sanitizer, "shapes": accuracy.shapes, "bench": endurance.bench}
+
+
+def tasks(sections, patterns):
+    """The selected tasks: those of the sections, or all, whose id matches one of the patterns, if there are any."""
+    chosen = [t for name, make in SECTIONS.items() if not sections or name in sections for t in make()]
+    return [t for t in chosen if not patterns or any(fnmatch.fnmatch(t.id, p) for p in patterns)]
+
+
+def make_row(task, shop, command):
+    """Runs a task. What goes wrong is a row too, except that the time is up."""
+    shop.log = []
+    head = {"section": task.section, "id": task.id, "model": task.case.name, "dtype": task.case.dtype}
+    try:
+        result = task.run(shop)
+    except OutOfTime:
+        raise
+    except (NotRun, machine.Missing, ModuleNotFoundError) as e:
+        result = {"passed": None, "findings": [], "not_run": str(e)}
+    except (StepFailed, OSError, RuntimeError, ValueError, KeyError) as e:
+        result = {"passed": False, "findings": [f"{type(e).__name__}: {e}"]}
+    return head | result | {"command": command, "steps": shop.log}
+
+
+def command_of(task, target):
+    return f"python3 bench/results.py --target {shlex.quote(target)} --only {task.id}"
+
+
+def run(chosen, shop, store, environment, target, again):
+    """Makes the rows that are missing. Returns how many of all have passed."""
+    todo = [t for t in chosen if again or not store.done(t.id, environment)]
+    if len(todo) < len(chosen):
+        print(f"{len(chosen) - len(todo)} of {len(chosen)} rows have passed before", flush=True)
+    for t in todo:
+        shop.start(t.case, t.defines)
+    passed = len(chosen) - len(todo)
+    for i, t in enumerate(todo):
+        try:
+            row = make_row(t, shop, command_of(t, target))
+        except OutOfTime:
+            print(f"the time is up: {len(todo) - i} rows are left; the same command goes on from here", flush=True)
+            break
+        store.put(row, environment)
+        passed += row["passed"] is True
+        print(f"{t.id}: {report.outcome(row)}", flush=True)
+    return passed
+
+
+def parse(argv):
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--section", action="append", choices=list(SECTIONS), help="only this section; may be repeated")
+    p.add_argument("--only", action="append", metavar="PATTERN",
+                   help="only rows whose id matches, SECTION/NAME; may be repeated")
+    p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
+    p.add_argument("--again", action="store_true", help="make rows again that have passed")
+    p.add_argument("--render", action="store_true", help="write README.md from the JSON files, and make no rows")
+    p.add_argument("--target", default="auto", help="as for amkc (default: the GPU of this machine)")
+    p.add_argument("--name", help="of the JSON file (default: that of the GPU)")
+    p.add_argument("--out", type=Path, default=Path("docs/results"), metavar="DIR", help="where results go (default: docs/results)")
+    p.add_argument("--work", type=Path, default=Path("build/results"), metavar="DIR",
+                   help="where builds go (default: build/results)")
+    p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt amkc and device (default: go builds them)")
+    p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after this time")
+    p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N", help="builds at a time")
+    return p.parse_args(argv)
+
+
+def main(argv=None):
+    args = parse(argv)
+    args.out, args.tools = args.out.resolve(), args.tools and args.tools.resolve()
+    os.chdir(machine.REPO)  # paths in rows are relative to it
+    chosen = tasks(args.section, args.only)
+    if args.list:
+        print("\n".join(t.id for t in chosen))
+        return 0
+    if args.render:
+        print(report.render(args.out))
+        return 0
+    if not chosen:
+        print("results.py: error: no row is selected; --list prints all ids", file=sys.stderr)
+        return 2
+    budget = Budget(args.budget)
+    try:
+        tools = machine.Tools(args.tools, args.work)
+        environment = machine.environment(tools)
+        store = report.Store(args.out / f"{args.name or machine.slug(environment['gpu'])}.json")
+    except (machine.Missing, ValueError) as e:
+        print(f"results.py: error: {e}", file=sys.stderr)
+        return 2
+    shop = Workshop(tools, args.work, args.target, args.jobs, budget)
+    try:
+        passed = run(chosen, shop, store, environment, args.target, args.again)
+    finally:
+        shop.close()
+        if store.rows:
+            report.render(args.out)
+    print(f"{passed} of {len(chosen)} rows pass; see {os.path.relpath(store.path)}", flush=True)
+    return 0 if passed == len(chosen) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

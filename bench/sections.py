@@ -1,0 +1,26 @@
+"""What a section of the results consists of. Needs the standard library alone."""
+
+from dataclasses import dataclass
+from typing import Callable
+
+from workshop import Case
+
+
+class NotRun(Exception):
+    """Something that this machine does not let one find out; the text says why. Unlike a failure it says nothing of the build."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One row: the build that it needs, and a function of the workshop that returns what goes into the row, with `passed`
+    and `findings` among it."""
+
+    section: str
+    name: str
+    case: Case
+    run: Callable
+    defines: tuple = ()
+
+    @property
+    def id(self):
+        return f"{self.section}/{self.name}"

@@ -1,0 +1,243 @@
+"""Tests of how bench/results.py builds, runs, resumes and stops, with tools that only look like amkc: no GPU, numpy alone."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import accuracy
+import machine
+import reference
+import report
+import results
+from workshop import Budget, Case, OutOfTime, StepFailed, Workshop, first_complaint, last_object
+
+os.chdir(machine.REPO)
+
+# amkc whose models give logits that depend on the ids alone; behaviour is added by files beside it.
+AMKC = """\
+    #!{python}
+    import json, pathlib, sys, time
+    here, args = pathlib.Path(__file__).parent, sys.argv[1:]
+    def after(flag): return args[args.index(flag) + 1]
+    def logits(ids):
+        global np
+        import numpy as np
+        out = np.zeros((len(ids), 512), np.float32)
+        out[np.arange(len(ids)), [(7 * i + 1) % 512 for i in ids]] = 1
+        return out
+    with open(here / "calls", "a") as f: f.write(args[0] + "\\n")
+    if (here / "slow").exists(): time.sleep(60)
+    if (here / "broken").exists(): sys.exit("x: error: it is broken [AMK5999]")
+    if args[0] == "version": print(json.dumps({{"version": "v1"}}))
+    elif args[0] == "logits":
+        ids = [int(i) for i in after("--ids").split(",")]
+        out = logits(ids) + np.float32(3e-4 if (here / "wrong").exists() else 0)
+        np.save(after("-o"), out)
+    elif args[0] == "run":
+        ids = [int(i) for i in after("--prompt-ids").split(",")]
+        new = []
+        for _ in range(int(after("--max-tokens"))):
+            new.append((7 * (ids + new)[-1] + 1) % 512)
+        print(json.dumps({{"ids": new}}))
+    else:
+        d = pathlib.Path(after("-o")); d.mkdir(parents=True, exist_ok=True)
+        (d / "megakernel.cu").write_text("")
+        (d / "megakernel.fatbin").write_text("built")
+        (d / "amkc.manifest.json").write_text(json.dumps({{"facts": {{"model": {{"name": "llama-gqa"}}, "target": {{"arch": "sm_90a"}}}}}}))
+"""
+NVCC = """\
+    #!{python}
+    import sys
+    open("megakernel.fatbin", "w").write(" ".join(a for a in sys.argv if a.startswith("-D")))
+"""
+
+
+class FakeModel:
+    def __init__(self, noise):
+        self.noise = noise
+
+    def logits(self, ids):
+        out = np.full((len(ids), 512), self.noise, np.float32)
+        out[np.arange(len(ids)), [(7 * i + 1) % 512 for i in ids]] = 1
+        return out
+
+    def greedy(self, prompt, n):
+        ids = list(prompt)
+        for _ in range(n):
+            ids.append((7 * ids[-1] + 1) % 512)
+        return ids[len(prompt):]
+
+
+@contextlib.contextmanager
+def fake_checkpoint(model, dtype):
+    yield FakeModel(0 if dtype == "fp32" else 1e-3)
+
+
+class Fake(unittest.TestCase):
+    def setUp(self):
+        self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.tools_dir = self.dir / "tools"
+        self.tools_dir.mkdir()
+        self.script("amkc", AMKC)
+        self.script("device", "    #!{python}\n")
+        self.script("nvcc", NVCC)
+        self.enterContext(mock.patch.dict(os.environ, {"PATH": f"{self.tools_dir}:{os.environ['PATH']}"}))
+        self.enterContext(mock.patch.object(reference, "checkpoint", fake_checkpoint))
+        self.case = Case("testdata/models/zoo/llama-gqa", "bf16")
+
+    def script(self, name, text):
+        path = self.tools_dir / name
+        path.write_text(textwrap.dedent(text).format(python=sys.executable))
+        path.chmod(0o755)
+
+    def switch(self, name, on=True):
+        (self.tools_dir / name).touch() if on else (self.tools_dir / name).unlink()
+
+    def calls(self):
+        lines = (self.tools_dir / "calls").read_text().splitlines()
+        return [line if "/" not in line else "compile" for line in lines if line != "version"]
+
+    def workshop(self, seconds=None):
+        shop = Workshop(machine.Tools(self.tools_dir), self.dir / "work", "h200", 2, Budget(seconds))
+        self.addCleanup(shop.close)
+        return shop
+
+    def results(self, *args):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            code = results.main(["--tools", str(self.tools_dir), "--work", str(self.dir / "work"), "--out", str(self.dir / "out"),
+                                 "--name", "fake", "--target", "h200", *args])
+        return code, out.getvalue()
+
+    def rows(self):
+        return report.Store(self.dir / "out" / "fake.json").rows
+
+
+class Workshops(Fake):
+    def test_a_build_is_made_once_and_kept_for_the_next_time(self):
+        shop = self.workshop()
+        self.assertEqual(shop.finish(self.case), shop.finish(self.case))
+        again = self.workshop()
+        again.finish(self.case)
+        self.assertEqual(self.calls(), ["compile"])
+        self.assertRegex(again.log[0], r"amkc testdata/models/zoo/llama-gqa -o .*llama-gqa-bf16 --target h200 --dtype bf16$")
+        with open(self.tools_dir / "amkc", "a") as f:
+            f.write("# another version\n")
+        self.workshop().finish(self.case)
+        self.assertEqual(self.calls(), ["compile"] * 2)
+
+    def test_flags_of_random_weights(self):
+        self.assertEqual(Case("a/b", "fp16", 1, 2048).flags(), ["--dtype", "fp16", "--max-seq", "2048", "--random-weights", "1"])
+
+    def test_a_fallback_is_a_copy(self):
+        shop = self.workshop()
+        defines = ("AMK_BULK_COPY", "AMK_ASYNC_COPY")
+        directory = shop.finish(self.case, defines)
+        self.assertEqual((directory / "megakernel.fatbin").read_text(), "-DAMK_BULK_COPY=0 -DAMK_ASYNC_COPY=0")
+        self.assertEqual((shop.finish(self.case) / "megakernel.fatbin").read_text(), "built")
+        self.assertIn("arch=compute_90a,code=sm_90a", shop.log[2])
+
+    def test_failures_say_why(self):
+        self.switch("broken")
+        with self.assertRaisesRegex(StepFailed, r"amkc exited with 1: x: error: it is broken \[AMK5999\]"):
+            self.workshop().finish(self.case)
+        self.assertEqual(first_complaint("a\nb\n"), "b")
+        with self.assertRaises(StepFailed):
+            last_object("no object\n")
+
+    def test_a_hang_is_a_failure_and_the_budget_is_not(self):
+        self.switch("slow")
+        started = time.monotonic()
+        amkc = str(self.tools_dir / "amkc")
+        with self.assertRaisesRegex(StepFailed, "no end after 0.3 s"):
+            self.workshop().execute([amkc, "x"], 0.3)
+        with self.assertRaises(OutOfTime):
+            self.workshop(0.3).execute([amkc, "x"], 100)
+        with self.assertRaises(OutOfTime):
+            self.workshop(0.3).finish(self.case)
+        self.assertLess(time.monotonic() - started, 20)
+
+    def test_tools_that_are_missing_are_named(self):
+        (self.tools_dir / "device").unlink()
+        with self.assertRaisesRegex(machine.Missing, "make results-tools"):
+            machine.Tools(self.tools_dir)
+
+
+class Rows(Fake):
+    SELECTED = ("--only", "fixtures/llama-gqa-*")
+
+    def test_rows_are_made_rendered_and_not_made_again(self):
+        code, out = self.results(*self.SELECTED)
+        self.assertEqual(code, 0, out)
+        row = self.rows()["fixtures/llama-gqa-fp32"]
+        self.assertEqual((row["passed"], row["positions"], row["max_error"], row["greedy_tokens"]), (True, 512, 0, 40))
+        self.assertEqual(row["command"], "python3 bench/results.py --target h200 --only fixtures/llama-gqa-fp32")
+        self.assertEqual([Path(s.split()[0]).name for s in row["steps"]], ["amkc"] * 3)
+        self.assertIn("512 ids: ref_input_ids.npy[:48]", row["steps"][1])
+        self.assertIn("| llama-gqa | bf16 |", (self.dir / "out" / "README.md").read_text())
+        before = self.calls()
+        code, out = self.results(*self.SELECTED)
+        self.assertEqual((code, self.calls()), (0, before))
+        self.assertIn("3 of 3 rows have passed before", out)
+        self.results(*self.SELECTED, "--again")
+        self.assertGreater(len(self.calls()), len(before))
+
+    def test_wrong_logits_fail_and_are_shown(self):
+        self.switch("wrong")
+        code, out = self.results(*self.SELECTED)
+        self.assertEqual(code, 1)
+        self.assertIn("fixtures/llama-gqa-fp32: **FAIL**: max |logit error| 0.0003", out)
+        self.assertTrue(self.rows()["fixtures/llama-gqa-bf16"]["passed"], "the rival is further off")
+        self.switch("wrong", False)
+        code, out = self.results(*self.SELECTED)
+        self.assertEqual(code, 0, out)
+        self.assertIn("2 of 3 rows have passed before", out)
+
+    def test_a_broken_tool_is_a_failed_row(self):
+        self.switch("broken")
+        code, _ = self.results("--only", "fixtures/llama-gqa-bf16")
+        self.assertEqual(code, 1)
+        self.assertIn("it is broken", self.rows()["fixtures/llama-gqa-bf16"]["findings"][0])
+
+    def test_the_budget_leaves_rows_for_the_next_time(self):
+        self.assertEqual(self.results("--only", "fixtures/llama-gqa-fp32")[0], 0)
+        self.switch("slow")
+        with mock.patch.object(machine, "environment", lambda tools: self.environment()):
+            code, out = self.results(*self.SELECTED, "--budget", "0.5")
+        self.assertEqual(code, 1)
+        self.assertIn("2 rows are left", out)
+        self.assertEqual(list(self.rows()), ["fixtures/llama-gqa-fp32"])
+
+    def environment(self):
+        return next(iter(report.Store(self.dir / "out" / "fake.json").environments.values()))
+
+    def test_what_this_machine_lacks_is_said(self):
+        with mock.patch.object(machine, "find_cuda", lambda name: None if name == "compute-sanitizer" else str(self.tools_dir / name)):
+            code, out = self.results("--only", "sanitizer/llama-gqa-fp32-memcheck")
+        self.assertEqual(code, 1)
+        self.assertIsNone(self.rows()["sanitizer/llama-gqa-fp32-memcheck"]["passed"])
+        self.assertIn("not run: there is no compute-sanitizer here", out)
+
+
+class References(unittest.TestCase):
+    def test_one_model_is_kept(self):
+        r, made = accuracy.References(), []
+        for model, what in (("a", "fp32"), ("a", "bf16"), ("a", "fp32"), ("b", "fp32"), ("a", "fp32")):
+            r.of(model, what, lambda: made.append((model, what)))
+        self.assertEqual(made, [("a", "fp32"), ("a", "bf16"), ("b", "fp32"), ("a", "fp32")])
+
+
+if __name__ == "__main__":
+    unittest.main()

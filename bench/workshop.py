@@ -1,0 +1,224 @@
+"""Builds, and what is run on them: amkc, nvcc and the tools of bench/device, each a child process with a time limit.
+
+Needs numpy beside the standard library, and must not know what a result has to be.
+"""
+
+import concurrent.futures
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import machine
+
+BUILD_SECONDS = 1800  # packing random weights of 8 billion parameters included
+RUN_SECONDS = 300  # nothing that is decoded here takes as long, unless it hangs
+NVCC_FLAGS = ("-O3", "-std=c++17")
+FEATURES = ("AMK_BULK_COPY", "AMK_ASYNC_COPY", "AMK_TENSOR_CORES")
+
+
+class StepFailed(Exception):
+    """A command that did not do what it should; the text is its first complaint."""
+
+
+class OutOfTime(Exception):
+    """The budget of this invocation is used up."""
+
+
+class Budget:
+    def __init__(self, seconds=None):
+        self.end = time.monotonic() + seconds if seconds else None
+
+    def remaining(self):
+        return float("inf") if self.end is None else self.end - time.monotonic()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model in a dtype: what is compiled."""
+
+    model: str  # path of its directory
+    dtype: str  # fp32, fp16 or bf16
+    seed: int | None = None  # weights are random
+    max_seq: int | None = None  # None: what the model was made for
+
+    @property
+    def name(self):
+        return Path(self.model).name
+
+    @property
+    def key(self):
+        return f"{self.name}-{self.dtype}" + (f"-seed{self.seed}" if self.seed is not None else "")
+
+    def flags(self):
+        flags = ["--dtype", self.dtype]
+        if self.max_seq:
+            flags += ["--max-seq", str(self.max_seq)]
+        if self.seed is not None:
+            flags += ["--random-weights", str(self.seed)]
+        return flags
+
+
+class Workshop:
+    """Makes builds in the background, several at a time, and runs them one at a time."""
+
+    def __init__(self, tools, work, target, jobs, budget):
+        self.tools, self.work, self.target, self.budget = tools, Path(work), target, budget
+        self.env = machine.tool_environment(tools)
+        self.pool = concurrent.futures.ThreadPoolExecutor(max_workers=jobs)
+        self.builds = {}
+        self.log = []  # commands of the current row
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    def close(self):
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+    # ---- builds ------------------------------------------------------------------------------------------------------
+
+    def start(self, case, defines=()):
+        """Starts a build unless it was, and returns its future: the directory and the commands. Those with defines are
+        copies of the build without, whose kernel is compiled again; the future of that build has been started before, so
+        that no worker waits for one that has no worker."""
+        key = case.key + "".join("-no-" + d.removeprefix("AMK_").lower().replace("_", "-") for d in defines)
+        if key not in self.builds:
+            directory = self.work / key
+            if defines:
+                base = self.start(case)
+                self.builds[key] = self.pool.submit(lambda: self.recompile(base.result(), directory, defines))
+            else:
+                self.builds[key] = self.pool.submit(self.compile, case, directory)
+        return self.builds[key]
+
+    def finish(self, case, defines=()):
+        """Waits for a build and returns its directory. The commands that made it go into the log of the row."""
+        left = self.budget.remaining()
+        try:
+            directory, commands = self.start(case, defines).result(None if left == float("inf") else max(0, left))
+        except concurrent.futures.TimeoutError:
+            raise OutOfTime from None
+        self.log += commands
+        return directory
+
+    def settle(self):
+        """Waits until nothing is being built, so that what is measured next has the machine to itself."""
+        left = self.budget.remaining()
+        _, busy = concurrent.futures.wait(self.builds.values(), None if left == float("inf") else max(0, left))
+        if busy:
+            raise OutOfTime
+
+    def compile(self, case, directory):
+        args = [str(self.tools.amkc), case.model, "-o", str(directory), "--target", self.target] + case.flags()
+        stamp = directory.with_name(directory.name + ".stamp")
+        made_by = json.dumps([machine.digest(self.tools.amkc), args, self.tools.nvcc])
+        kept = stamp.exists() and stamp.read_text() == made_by and (directory / "megakernel.fatbin").exists()
+        if not kept:
+            self.execute(args, BUILD_SECONDS)
+            if not (directory / "megakernel.fatbin").exists():
+                self.tools.need("nvcc")
+                raise StepFailed("amkc left no megakernel.fatbin")
+            stamp.write_text(made_by)
+        return directory, [spell(args)]
+
+    def recompile(self, base, directory, defines):
+        """A copy of a build whose kernel has features compiled out. The weights, which are the same, are linked."""
+        source, commands = base
+        if directory.exists():
+            shutil.rmtree(directory)
+        shutil.copytree(source, directory, copy_function=os.link, ignore=shutil.ignore_patterns("*.fatbin"))
+        manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
+        args = [self.tools.need("nvcc"), *NVCC_FLAGS, *(f"-D{d}=0" for d in defines),
+                "-gencode", gencode(manifest["facts"]["target"]["arch"]), "-I.", "-fatbin",
+                "-o", "megakernel.fatbin", "megakernel.cu"]
+        self.execute(args, BUILD_SECONDS, cwd=directory)
+        return directory, commands + [f"cp -r {source} {directory}", f"cd {directory} && {spell(['nvcc', *args[1:]])}"]
+
+    # ---- running -----------------------------------------------------------------------------------------------------
+
+    def logits(self, directory, ids, where):
+        """The logits of a build after each id, [positions, vocab], mapped from a file. where says in words what the ids are."""
+        out = self.work / "logits.npy"
+        args = [str(self.tools.amkc), "logits", str(directory), "--device", "cuda", "-o", str(out), "--ids"]
+        self.log.append(spell(args) + f" ...  # {len(ids)} ids: {where}")
+        self.execute(args + [joined(ids)], RUN_SECONDS)
+        return np.load(out, mmap_mode="r")
+
+    def complete(self, directory, prompt, n):
+        """The n ids that a build decodes greedily after a prompt."""
+        args = [str(self.tools.amkc), "run", str(directory), "--device", "cuda", "--prompt-ids", joined(prompt),
+                "--max-tokens", str(n), "--ignore-eos", "--json"]
+        self.log.append(spell(args))
+        return self.answer(args, RUN_SECONDS)["ids"]
+
+    def on_device(self, directory, verb, *flags, under=(), seconds=RUN_SECONDS, accept=(0,)):
+        """Runs a verb of bench/device, or of the build's own launcher where there is one, perhaps under another tool."""
+        launcher = Path(directory) / launcher_name(directory)
+        own = verb != "soak" and os.access(launcher, os.X_OK)
+        args = [*under] + ([str(launcher)] if own else [str(self.tools.device), str(directory)]) + [verb, *flags]
+        self.log.append(spell(args))
+        return self.execute(args, seconds, accept=accept)
+
+    def answer(self, args, seconds):
+        return last_object(self.execute(args, seconds).stdout)
+
+    def execute(self, args, seconds, cwd=None, accept=(0,)):
+        """Runs a command to its end, its own children included, and returns what it printed. Raises StepFailed for exit codes
+        not accepted and after its time, and OutOfTime when that is the budget's."""
+        left = self.budget.remaining()
+        if left <= 0:
+            raise OutOfTime
+        child = subprocess.Popen(args, cwd=cwd, env=self.env, text=True, errors="replace", stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            stdout, stderr = child.communicate(timeout=min(seconds, left))
+        except subprocess.TimeoutExpired:
+            if left < seconds:
+                raise OutOfTime from None
+            raise StepFailed(f"{Path(args[0]).name}: no end after {seconds} s") from None
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.communicate()
+        if child.returncode not in accept:
+            raise StepFailed(f"{Path(args[0]).name} exited with {child.returncode}: {first_complaint(stderr or stdout)}")
+        return subprocess.CompletedProcess(args, child.returncode, stdout, stderr)
+
+
+def gencode(arch):
+    return f"arch=compute_{arch.removeprefix('sm_')},code={arch}"
+
+
+def launcher_name(directory):
+    manifest = json.loads((Path(directory) / "amkc.manifest.json").read_text(encoding="utf-8"))
+    return manifest["facts"]["model"]["name"]
+
+
+def spell(args):
+    """A command as one would type it in the repository."""
+    short = [os.path.relpath(a, machine.REPO) if os.path.isabs(a) and Path(a).is_relative_to(machine.REPO) else a for a in args]
+    return shlex.join(short)
+
+
+def joined(ids):
+    return ",".join(str(int(i)) for i in ids)
+
+
+def last_object(text):
+    """The last line that is a JSON object: what --json prints."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            return json.loads(line)
+    raise StepFailed("no JSON object was printed")
+
+
+def first_complaint(text):
+    """The line of stderr that says most: the first with an error in it, else the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    chosen = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "it said nothing")
+    return chosen[:400]
