@@ -97,7 +97,7 @@ func Facts(p *ir.Program) (host.Facts, error) {
 	}
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi})
+		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Exchanges: exchangesOf(p, v)})
 	}
 	return f, nil
 }

@@ -42,8 +42,7 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 	if s.closed {
 		return nil, ErrClosed
 	}
-	ref, err := s.openReference(Resident{Device: s.dev, Module: s.module, Facts: s.facts, Info: s.info,
-		Weights: s.mem.weights, Cache: s.mem.cache})
+	ref, err := s.openReference(s.resident())
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +64,10 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 	report.Passed = len(report.Failures) == 0
 	s.checked = report.Passed
 	return report, nil
+}
+
+func (s *Session) resident() Resident {
+	return Resident{Dir: s.dir, Device: s.dev, Facts: s.facts, Info: s.info, Weights: s.mem.weights, Cache: s.mem.cache}
 }
 
 // checkSpans returns the intervals of positions to check, as first and number.

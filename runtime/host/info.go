@@ -15,6 +15,7 @@ const (
 	infoName    = "amk_info"
 	decodeName  = "amk_decode"
 	ceilingName = "amk_ceiling"
+	traceName   = "amk_trace"
 )
 
 // maxVariants is the length of Info's list on the device.

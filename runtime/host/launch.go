@@ -14,8 +14,9 @@ type burst struct {
 	steps  int
 	forced []int // token of every step, or nil: token, and then what the steps choose
 	token  int
-	stops  []int // only without forced: a chosen token among these ends the launch
-	logits bool  // leave the logits of every step in scratch memory
+	stops  []int   // only without forced: a chosen token among these ends the launch
+	logits bool    // leave the logits of every step in scratch memory
+	trace  *tracer // nil, or where every exchanged value goes
 }
 
 // pollEvery is how often the words of a running launch are read.
@@ -122,7 +123,11 @@ func (s *Session) start(b burst) error {
 	if err := s.enterVariant(&p); err != nil {
 		return err
 	}
-	return s.enqueue(s.decode, &p)
+	kernel := s.decode
+	if b.trace != nil {
+		kernel, p.Trace = b.trace.kernel, b.trace.values
+	}
+	return s.enqueue(kernel, &p)
 }
 
 // params fills in what all launches have in common.

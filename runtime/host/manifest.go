@@ -13,6 +13,7 @@ import (
 const (
 	ManifestFile  = "amkc.manifest.json"
 	FatbinFile    = "megakernel.fatbin"
+	ReferenceFile = "reference.fatbin" // only a check needs it
 	WeightsFile   = "weights.safetensors"
 	ConfigFile    = "config.json"
 	GenConfigFile = "generation_config.json"
@@ -58,6 +59,18 @@ type Variant struct {
 	Name string `json:"name"`
 	Lo   int    `json:"lo"`
 	Hi   int    `json:"hi"`
+
+	// Exchanges are what a step of the variant hands over from SM to SM, in order.
+	Exchanges []Exchange `json:"exchanges"`
+}
+
+// Exchange is a vector that one stage hands over to the next. Those of a layer lie side by side and say which layers they
+// are done for, in one round after the other.
+type Exchange struct {
+	Stage    string `json:"stage"`    // IR name of the stage that hands it over: "L{i}.qkv"
+	Elements int    `json:"elements"` // 0 for the end of the step, which hands over no vector but leaves the logits
+	First    int    `json:"first,omitempty"`
+	Layers   int    `json:"layers,omitempty"` // 0: once, in no layer
 }
 
 // Traffic is what one step reads from GPU memory, in bytes.

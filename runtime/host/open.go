@@ -44,7 +44,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference, variant: noVariant}
+	s := &Session{dir: dir, facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference, variant: noVariant}
 	if s.spinLimit == 0 {
 		s.spinLimit = defaultSpinLimit
 	}
@@ -87,24 +87,26 @@ func (s *Session) load(image []byte, path string) (err error) {
 	if err := checkShape(s.info, s.dev.Facts()); err != nil {
 		return err
 	}
-	for _, k := range []struct {
-		into **driver.Function
-		name string
-	}{{&s.decode, decodeName}, {&s.ceiling, ceilingName}} {
-		f, err := s.module.Function(k.name)
-		if err != nil {
-			return &BuildError{Path: path, What: "not a kernel of amkc", Remedy: "run make again", Err: err}
-		}
-		if err := f.SetMaxDynamicShared(s.info.SharedBytes); err != nil {
-			return err
-		}
-		if err := checkOccupancy(f, s.info, s.dev.Facts()); err != nil {
-			return err
-		}
-		*k.into = f
+	if s.decode, err = s.kernel(decodeName); err != nil {
+		return err
+	}
+	if s.ceiling, err = s.kernel(ceilingName); err != nil {
+		return err
 	}
 	s.stream, err = s.dev.NewStream()
 	return err
+}
+
+// kernel looks one of the megakernels up and makes it ready to be launched.
+func (s *Session) kernel(name string) (*driver.Function, error) {
+	f, err := s.module.Function(name)
+	if err != nil {
+		return nil, &BuildError{Path: filepath.Join(s.dir, FatbinFile), What: "not a kernel of amkc", Remedy: "run make again", Err: err}
+	}
+	if err := f.SetMaxDynamicShared(s.info.SharedBytes); err != nil {
+		return nil, err
+	}
+	return f, checkOccupancy(f, s.info, s.dev.Facts())
 }
 
 // fill allocates the memory, loads the weights and clears the rest.

@@ -9,6 +9,7 @@ import (
 
 // A Session is a build on a GPU, and the position of the next token. It serves one goroutine at a time.
 type Session struct {
+	dir   string
 	facts *Facts
 	info  Info
 

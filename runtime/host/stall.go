@@ -121,5 +121,10 @@ func stageName(stages []string, stage, layer uint32) string {
 	if int64(stage) >= int64(len(stages)) {
 		return fmt.Sprintf("stage %d of layer %d", stage, layer)
 	}
-	return strings.ReplaceAll(stages[stage], "{i}", fmt.Sprintf("%02d", layer))
+	return inLayer(stages[stage], int(layer))
+}
+
+// inLayer fills a layer into an IR name: "L{i}.qkv" becomes "L03.qkv".
+func inLayer(name string, layer int) string {
+	return strings.ReplaceAll(name, "{i}", fmt.Sprintf("%02d", layer))
 }

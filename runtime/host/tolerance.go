@@ -20,13 +20,34 @@ var tolerances = map[string]Tolerance{
 	"BF16": {RMS: 3e-2, Max: 1e-1},
 }
 
-// A difference is how far one position's logits are from the reference.
-type difference struct {
-	rms, max float64 // relative, as in Tolerance
-	worst    int     // id of the largest difference
-	problem  string  // why they cannot be right at all, or empty
+// stageTolerances bound one stage that was given the same inputs: its sums are added in another order, and its result may
+// be rounded the other way, which is one unit in the last place. Relative to the largest magnitude of the vector.
+var stageTolerances = map[string]Tolerance{
+	"F32":  {RMS: 5e-6, Max: 2e-5},
+	"F16":  {RMS: 5e-4, Max: 2e-3},
+	"BF16": {RMS: 4e-3, Max: 1.6e-2},
 }
 
+// StageTolerance bounds the difference of a stage's result. In a chain every stage was given what the one before it made,
+// roundings included: then the bounds are twice those of the logits, because single vectors stray further than what is
+// summed from them. Without, every stage was given the same inputs.
+func StageTolerance(dtype string, chain bool) Tolerance {
+	if chain {
+		t := tolerances[dtype]
+		return Tolerance{RMS: 2 * t.RMS, Max: 2 * t.Max}
+	}
+	return stageTolerances[dtype]
+}
+
+// A difference is how far one vector is from what it should be.
+type difference struct {
+	rms, max float64 // relative, as in Tolerance
+	worst    int     // index of the largest difference
+	largest  float64 // magnitude that max is relative to
+	problem  string  // why the vector cannot be right at all, or empty
+}
+
+// compare is for the logits of one position. Differences of small logits are absolute.
 func compare(got, want []float32) difference {
 	if i, ok := firstNonFinite(got); !ok {
 		return difference{problem: fmt.Sprintf("the logit of id %d is %v", i, got[i])}
@@ -34,23 +55,45 @@ func compare(got, want []float32) difference {
 	if i, ok := firstNonFinite(want); !ok {
 		return difference{problem: fmt.Sprintf("the reference's logit of id %d is %v", i, want[i])}
 	}
-	var d difference
-	var sum, scale, largest, most float64
+	return measure(got, want, 1)
+}
+
+// measure compares vectors of one length. The maximum is relative to the largest finite magnitude, at least floor. An
+// infinity is right where one is expected, and elsewhere, like what is not a number, further off than anything else.
+func measure(got, want []float32, floor float64) difference {
+	d := difference{largest: floor}
+	var sum, scale, most float64
 	for i := range want {
-		w := float64(want[i])
-		e := math.Abs(float64(got[i]) - w)
+		if w := math.Abs(float64(want[i])); w <= math.MaxFloat32 {
+			scale += w * w
+			d.largest = max(d.largest, w)
+		}
+		e := distance(got[i], want[i])
 		sum += e * e
-		scale += w * w
-		largest = max(largest, math.Abs(w))
 		if e > most {
 			most, d.worst = e, i
 		}
 	}
 	if sum > 0 {
 		d.rms = math.Sqrt(sum) / max(math.Sqrt(scale), math.SmallestNonzeroFloat32)
+		d.max = most / max(d.largest, math.SmallestNonzeroFloat32)
 	}
-	d.max = most / max(largest, 1)
+	if most > math.MaxFloat32 {
+		d.rms, d.max = math.MaxFloat32, math.MaxFloat32
+	}
 	return d
+}
+
+// distance is how far a value is off: 0 for equal ones, infinities included, and infinite where only one is finite.
+func distance(got, want float32) float64 {
+	if got == want {
+		return 0
+	}
+	e := math.Abs(float64(got) - float64(want))
+	if math.IsNaN(e) {
+		return math.Inf(1)
+	}
+	return e
 }
 
 func (t Tolerance) holds(d difference) bool {

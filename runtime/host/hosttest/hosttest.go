@@ -95,7 +95,9 @@ func Facts() host.Facts {
 		Target:   host.Target{Name: "fake", Arch: "sm_90a", SMs: 4},
 		CUDA:     13000,
 		Stages:   []string{"embed", "L{i}.qkv", "L{i}.attn"},
-		Variants: []host.Variant{{Name: "all", Lo: 0, Hi: 127}},
+		Variants: []host.Variant{{Name: "all", Lo: 0, Hi: 127, Exchanges: []host.Exchange{
+			{Stage: "embed", Elements: 64}, {Stage: "L{i}.qkv", Elements: 128, Layers: 2}, {Stage: "L{i}.attn", Elements: 64, Layers: 2},
+			{Stage: "lm_head"}}}},
 		Traffic:  host.Traffic{Weights: 4096, CacheRow: 64},
 	}
 }
@@ -113,6 +115,7 @@ func Build(t *testing.T, settings string, edit func(*host.Facts)) string {
 	require.NoError(t, err)
 	Write(t, dir, host.ManifestFile, manifest)
 	Write(t, dir, host.FatbinFile, []byte("FAKE "+settings+" \x00"))
+	Write(t, dir, host.ReferenceFile, []byte("FAKE REFERENCE \x00"))
 	Write(t, dir, host.ConfigFile, []byte(`{"eos_token_id": 1}`))
 	Write(t, dir, host.WeightsFile, Weights(4096))
 	return dir

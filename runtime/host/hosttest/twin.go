@@ -34,10 +34,36 @@ func (w *Twin) Close() error {
 
 // Step implements [host.Reference].
 func (w *Twin) Step(token, position int) ([]float32, error) {
+	_, logits, err := w.step(token, position)
+	return logits, err
+}
+
+// Follow implements [host.Reference].
+func (w *Twin) Follow(token int, t *host.Trace) ([]host.StagePair, error) {
+	hash, logits, err := w.step(token, t.Position)
+	if err != nil {
+		return nil, err
+	}
+	var pairs []host.StagePair
+	for ordinal, v := range t.Vectors {
+		want := logits
+		if ordinal < len(t.Vectors)-1 {
+			want = make([]float32, len(v.Values))
+			for e := range want {
+				want[e] = float32(mix(hash^uint64(ordinal)<<32^uint64(e))%256) / 256
+			}
+		}
+		pairs = append(pairs, host.StagePair{Stage: v.Stage, Got: v.Values, Want: want})
+	}
+	return pairs, nil
+}
+
+// step decodes a token and returns the state and the logits after it.
+func (w *Twin) step(token, position int) (uint64, []float32, error) {
 	r := w.Resident
 	cache := make([]byte, r.Info.CacheBytes)
 	if err := r.Device.CopyDtoH(cache, r.Cache, nil); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	row := len(cache) / r.Info.MaxSeq
 	var tokens []int
@@ -47,7 +73,7 @@ func (w *Twin) Step(token, position int) ([]float32, error) {
 	hash, chosen := Mirror(append(tokens, token))
 	own := binary.LittleEndian.AppendUint32(nil, uint32(token+1))
 	if err := r.Device.CopyHtoD(r.Cache+driver.Ptr(position*row), own, nil); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	logits := make([]float32, r.Info.Vocab)
 	for v := range logits {
@@ -57,7 +83,7 @@ func (w *Twin) Step(token, position int) ([]float32, error) {
 	if w.Broken {
 		logits[77] += 3
 	}
-	return logits, nil
+	return hash, logits, nil
 }
 
 func mix(x uint64) uint64 {

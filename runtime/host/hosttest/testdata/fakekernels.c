@@ -2,15 +2,18 @@
 // text: "FAKE" and then key=value pairs, see `settings`. The decode kernel chooses tokens that depend on every row of the
 // cache before it, and complains when a launch breaks the rules that the real one relies on: the epoch is the number of
 // steps since the exchange pages were cleared, all steps and those since then are of one variant, no row is missing.
+// An image with "REFERENCE" holds the plain kernels instead, which agree with it to the bit.
 // Build: cc -shared -fPIC -o libcuda.so.1 fakekernels.c
 #define cuModuleLoadDataEx base_cuModuleLoadDataEx
 #define cuModuleGetFunction base_cuModuleGetFunction
 #define cuModuleGetGlobal_v2 base_cuModuleGetGlobal_v2
+#define cuLaunchKernel base_cuLaunchKernel
 #define cuLaunchCooperativeKernel base_cuLaunchCooperativeKernel
 #include "../../../driver/testdata/fakecuda.c"
 #undef cuModuleLoadDataEx
 #undef cuModuleGetFunction
 #undef cuModuleGetGlobal_v2
+#undef cuLaunchKernel
 #undef cuLaunchCooperativeKernel
 
 // amk::Info
@@ -21,10 +24,12 @@ static struct {
 } info;
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, flaky, off, runs;
+static long bad_at, bad_ordinal, bad_element, lost_row;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 1}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
+    {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
     {"hidden", &info.hidden, 0, 64}, {"element", &info.element, 0, 2}, {"variants", &info.variants, 0, 1},
     {"end0", &info.ends[0], 0, 128}, {"end1", &info.ends[1], 0, 0}, {"end2", &info.ends[2], 0, 0},
@@ -37,13 +42,43 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"ceiling_us", 0, &ceiling_us, 80},
     {"flaky", 0, &flaky, 0},            // logits differ from launch to launch
     {"off", 0, &off, 0},                // logits are off by so many thousandths
+    {"bad_at", 0, &bad_at, -1},         // at this position one exchanged value is off
+    {"bad_ordinal", 0, &bad_ordinal, 0},
+    {"bad_element", 0, &bad_element, 0},
+    {"lost_row", 0, &lost_row, -1},     // the cache row of this position is another token's
 };
 
-static Kernel build_kernels[] = {{"amk_decode", 1, {128}, 0}, {"amk_ceiling", 1, {128}, 0}};
+static Kernel build_kernels[] = {
+    {"amk_decode", 1, {128}, 0}, {"amk_ceiling", 1, {128}, 0}, {"amk_trace", 1, {128}, 0},
+    {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
+    {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
+};
+enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kFirstReference };
+
+// amk::ReferenceInfo and amk::Operation. The plan lays the vectors out at 256, 512, ... of the scratch memory.
+static struct { uint32_t abi, threads, layers, vocab; uint64_t scratch; } reference;
+static struct Operation {
+  char kernel[32];
+  uint32_t blocks, repeats;
+  char stage[32];
+  uint32_t offset, elements, bytes;
+} reference_step[] = {
+    {"amk_ref_embed", 1, 0, "embed", 256, 64, 2},
+    {"amk_ref_qkv", 2, 1, "L{i}.qkv", 512, 128, 2},
+    {"amk_ref_row", 1, 2, "L{i}.kv", 1024, 4, 2},
+    {"amk_ref_attn", 4, 1, "L{i}.attn", 1280, 64, 2},
+    {"amk_ref_lm_head", 7, 0, "lm_head", 2048, 4096, 4},
+};
 
 CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* options, void** values) {
   CUresult r = base_cuModuleLoadDataEx(mod, image, n, options, values);
   if (r) return r;
+  if (strstr(image, "REFERENCE")) {
+    const char* layers = strstr(image, " layers=");
+    reference.abi = 1, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.vocab = 4096, reference.scratch = 2048 + 4 * 4096;
+    return 0;
+  }
   memset(&info, 0, sizeof info);
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     long v = settings[i].initial;
@@ -64,17 +99,23 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
 
 CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetFunction");
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < kBuildKernels; i++)
     if (strcmp(build_kernels[i].name, name) == 0) { *f = &build_kernels[i]; return 0; }
   return 500;
 }
 
 CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetGlobal");
-  if (strcmp(name, "amk_info") != 0) return 500;
-  *p = (Ptr)(uintptr_t)&info | DEVICE;
-  *n = sizeof info;
-  return 0;
+  const struct { const char* name; void* at; size_t size; } globals[] = {
+      {"amk_info", &info, sizeof info}, {"amk_reference", &reference, sizeof reference},
+      {"amk_reference_step", reference_step, sizeof reference_step}};
+  for (int i = 0; i < 3; i++)
+    if (strcmp(globals[i].name, name) == 0) {
+      *p = (Ptr)(uintptr_t)globals[i].at | DEVICE;
+      *n = globals[i].size;
+      return 0;
+    }
+  return 500;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -108,8 +149,28 @@ static uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
-static uint32_t* row(const Launch* l, int position) {
-  return (uint32_t*)((char*)host(l->cache) + (info.cache / info.max_seq) * position);
+static uint32_t* row(Ptr cache, int position) {
+  return (uint32_t*)((char*)host(cache) + (info.cache / info.max_seq) * position);
+}
+
+// The state after the rows before a position and a token; 0 when a row is missing.
+static uint64_t state(Ptr cache, int position, int token) {
+  uint64_t h = 14695981039346656037ull;
+  for (int p = 0; p < position; p++) {
+    if (!*row(cache, p)) { complain("a cache row before the position was never written"); return 0; }
+    h = (h ^ *row(cache, p)) * 1099511628211ull;
+  }
+  return (h ^ (uint32_t)(token + 1)) * 1099511628211ull;
+}
+
+// An exchanged value: a multiple of 1/256, which bf16 has exactly.
+static float exchanged(uint64_t h, int ordinal, int element) {
+  return (float)(mix(h ^ (uint64_t)ordinal << 32 ^ element) % 256) / 256;
+}
+
+static void write_logits(float* out, uint64_t h, int chosen) {
+  for (uint32_t v = 0; v < info.vocab; v++) out[v] = (float)(mix(h + v) % 1000) / 1000;
+  out[chosen] = 2;
 }
 
 static void give_up(const Launch* l, int step, int cause) {
@@ -133,18 +194,21 @@ static int step(const Launch* l, int i, int token) {
     give_up(l, i, -1);
     return -1;
   }
-  uint64_t h = 14695981039346656037ull;
-  for (int p = 0; p < position; p++) {
-    if (!*row(l, p)) { complain("a cache row before the position was never written"); return -1; }
-    h = (h ^ *row(l, p)) * 1099511628211ull;
+  uint64_t h = state(l->cache, position, token);
+  if (!h) return -1;
+  *row(l->cache, position) = position == lost_row ? token + 2 : token + 1;
+  if (l->trace) {
+    float* out = (float*)host(l->trace) + (size_t)i * info.per_step * info.trace;
+    for (int o = 0; o < (int)info.per_step; o++)
+      for (int e = 0; e < (int)info.trace; e++) out[o * info.trace + e] = exchanged(h, o, e);
+    if (position == bad_at) out[bad_ordinal * info.trace + bad_element] += 0.5f;
   }
-  *row(l, position) = token + 1;
-  h = (h ^ (uint32_t)(token + 1)) * 1099511628211ull;
   int chosen = position == eos_at ? eos : (int)((h >> 20) % info.vocab);
   if (l->logits) {
     float* out = (float*)host(l->logits) + (size_t)i * info.vocab;
-    for (uint32_t v = 0; v < info.vocab; v++) out[v] = (float)(mix(h + v) % 1000) / 1000 + off / 1000.f;
-    out[chosen] = 2;
+    write_logits(out, h, chosen);
+    for (uint32_t v = 0; v < info.vocab; v++)
+      if ((int)v != chosen) out[v] += off / 1000.f;
     if (flaky) out[(chosen + 1) % info.vocab] += runs * 1e-6f;
   }
   return chosen;
@@ -192,5 +256,62 @@ CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned
   if (gx != info.sms || bx != info.threads || shared != info.shared || f->dynamic < (int)shared) return 1;
   Launch* l = malloc(sizeof *l);
   memcpy(l, args[0], sizeof *l);
-  return queue(s, (Op){.kind = kKernel, .dst = l, .run = f == build_kernels ? decode : ceiling});
+  if ((f == &build_kernels[kTrace]) != (l->trace != 0)) return 1;
+  return queue(s, (Op){.kind = kKernel, .dst = l, .run = f == &build_kernels[kCeiling] ? ceiling : decode});
+}
+
+// ---------------------------------------------------------------------------------------------
+// reference kernels
+
+// amk::Reference, and which kernel it is for.
+typedef struct ReferenceArg {
+  Ptr weights, cache, scratch;
+  int layer, position, token, reserved;
+  int kernel;
+} ReferenceArg;
+
+static void put_bf16(void* out, float v) {
+  uint32_t bits;
+  memcpy(&bits, &v, 4);
+  *(uint16_t*)out = bits >> 16;
+}
+
+// The token's state is worked out by the first kernel and kept at the start of the scratch memory.
+static void run_reference(void* arg) {
+  ReferenceArg* r = arg;
+  char* scratch = host(r->scratch);
+  uint64_t* h = (uint64_t*)scratch;
+  const struct Operation* op = &reference_step[r->kernel];
+  char* out = scratch + op->offset;
+  int qkv = 1 + 2 * r->layer;  // its ordinal
+  switch (r->kernel) {
+    case 0:
+      *h = state(r->cache, r->position, r->token);
+      for (uint32_t e = 0; e < op->elements; e++) put_bf16(out + 2 * e, exchanged(*h, 0, e));
+      break;
+    case 1:
+    case 3:
+      for (uint32_t e = 0; e < op->elements; e++) put_bf16(out + 2 * e, exchanged(*h, qkv + (r->kernel == 3), e));
+      if (r->kernel == 3) *row(r->cache, r->position) = r->token + 1;
+      break;
+    case 2: {
+      int kept = *row(r->cache, r->position) == (uint32_t)r->token + 1;
+      for (uint32_t e = 0; e < op->elements; e++) put_bf16(out + 2 * e, kept ? exchanged(*h, qkv, 128 - op->elements + e) : -1);
+      break;
+    }
+    case 4: write_logits((float*)out, *h, (int)((*h >> 20) % info.vocab)); break;
+  }
+  free(r);
+}
+
+CUresult cuLaunchKernel(Kernel* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, Stream* s, void** args, void** extra) {
+  CUresult r = base_cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, s, args, extra);
+  int kernel = f - (build_kernels + kFirstReference);
+  if (r || kernel < 0 || kernel >= kBuildKernels - kFirstReference) return r;
+  if (gx != reference_step[kernel].blocks || bx != reference.threads || shared) return 1;
+  ReferenceArg* arg = malloc(sizeof *arg);
+  memcpy(arg, args[0], 40);
+  arg->kernel = kernel;
+  return queue(s, (Op){.kind = kKernel, .dst = arg, .run = run_reference});
 }

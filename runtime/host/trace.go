@@ -1,0 +1,154 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"unsafe"
+
+	"amkc/runtime/driver"
+)
+
+// A StageVector is what one stage handed over.
+type StageVector struct {
+	Stage  string // IR name, layer included: "L03.qkv"
+	Values []float32
+}
+
+// A Trace is every vector that the megakernel exchanged in one step, in order, and the logits after them under the name of
+// the stage that makes them.
+type Trace struct {
+	Position int
+	Vectors  []StageVector
+}
+
+// Vector returns the values of a stage, nil when it handed over none.
+func (t *Trace) Vector(stage string) []float32 {
+	i := slices.IndexFunc(t.Vectors, func(v StageVector) bool { return v.Stage == stage })
+	if i < 0 {
+		return nil
+	}
+	return t.Vectors[i].Values
+}
+
+// Trace decodes ids at the session's position and the ones after it, as [Session.Feed] does, and returns the vectors of
+// the last one's step.
+func (s *Session) Trace(ctx context.Context, ids []int) (_ *Trace, err error) {
+	if len(ids) == 0 {
+		return nil, errors.New("no tokens to decode")
+	}
+	if err := s.room(len(ids)); err != nil {
+		return nil, err
+	}
+	if err := s.valid(ids...); err != nil {
+		return nil, err
+	}
+	if n := len(ids) - 1; n > 0 {
+		if _, err := s.Feed(ctx, ids[:n], nil); err != nil {
+			return nil, err
+		}
+	}
+	t, err := s.newTracer()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	return t.step(ctx, ids[len(ids)-1])
+}
+
+// A tracer is the traced form of the megakernel, and memory for the values of one step.
+type tracer struct {
+	s      *Session
+	kernel *driver.Function
+	values driver.Ptr // [Info.ExchangesPerStep][Info.TraceStride]
+}
+
+func (s *Session) newTracer() (*tracer, error) {
+	kernel, err := s.kernel(traceName)
+	if err != nil {
+		return nil, err
+	}
+	values, err := s.dev.Alloc(4 * max(1, s.info.ExchangesPerStep*s.info.TraceStride))
+	return &tracer{s, kernel, values}, err
+}
+
+func (t *tracer) close() error { return t.s.dev.Free(t.values) }
+
+// step decodes one token at the session's position.
+func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
+	s := t.s
+	trace := &Trace{Position: s.position}
+	exchanges, err := s.exchanges(s.position)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.run(ctx, burst{steps: 1, forced: []int{token}, logits: true, trace: t}, nil); err != nil {
+		return nil, err
+	}
+	all := make([]float32, s.info.ExchangesPerStep*s.info.TraceStride)
+	if len(all) > 0 {
+		raw := unsafe.Slice((*byte)(unsafe.Pointer(&all[0])), 4*len(all))
+		if err := s.dev.CopyDtoH(raw, t.values, nil); err != nil {
+			return nil, err
+		}
+	}
+	for i, e := range exchanges {
+		v := StageVector{Stage: e.Stage, Values: all[i*s.info.TraceStride:][:e.Elements]}
+		if e.Elements == 0 {
+			err = s.readLogits(1, func(_ int, logits []float32) error {
+				v.Values = slices.Clone(logits)
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		trace.Vectors = append(trace.Vectors, v)
+	}
+	return trace, nil
+}
+
+// exchanges returns the exchanges of a step at a position by ordinal, layers filled in.
+func (s *Session) exchanges(position int) ([]Exchange, error) {
+	broken := func(format string, args ...any) error {
+		return &BuildError{Path: filepath.Join(s.dir, ManifestFile), What: fmt.Sprintf(format, args...), Remedy: recompile}
+	}
+	v := s.info.variant(position)
+	if v >= len(s.facts.Variants) {
+		return nil, broken("it describes %d variants, and the kernel has %d", len(s.facts.Variants), len(s.info.VariantEnds))
+	}
+	all := unrolled(s.facts.Variants[v].Exchanges, s.info.Layers)
+	if len(all) == 0 || len(all) > s.info.ExchangesPerStep {
+		return nil, broken("variant %s has %d exchanges a step, and the kernel up to %d", s.facts.Variants[v].Name, len(all), s.info.ExchangesPerStep)
+	}
+	for _, e := range all {
+		if e.Elements < 0 || e.Elements > s.info.TraceStride {
+			return nil, broken("stage %s hands over %d elements, and the longest vector of the kernel has %d", e.Stage, e.Elements, s.info.TraceStride)
+		}
+	}
+	return all, nil
+}
+
+// unrolled repeats the exchanges of layers, layer by layer, at most as many layers as there are.
+func unrolled(list []Exchange, layers int) []Exchange {
+	var all []Exchange
+	for len(list) > 0 {
+		first, body := list[0], 1
+		if first.Layers == 0 {
+			all, list = append(all, first), list[1:]
+			continue
+		}
+		for body < len(list) && list[body].First == first.First && list[body].Layers == first.Layers {
+			body++
+		}
+		for layer := first.First; layer < first.First+min(first.Layers, layers); layer++ {
+			for _, e := range list[:body] {
+				all = append(all, Exchange{Stage: inLayer(e.Stage, layer), Elements: e.Elements})
+			}
+		}
+		list = list[body:]
+	}
+	return all
+}
