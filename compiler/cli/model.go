@@ -46,6 +46,19 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 	f.BoolVar(&m.timePasses, "time-passes", false, "print the passes with their times")
 }
 
+// changed returns the first of the flags that was given, or nothing.
+func (m *modelFlags) changed(c *call) string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	(&modelFlags{}).define(own, "")
+	found := ""
+	own.VisitAll(func(f *pflag.Flag) {
+		if found == "" && c.flags.Changed(f.Name) {
+			found = f.Name
+		}
+	})
+	return found
+}
+
 // dtypes maps the names of --dtype.
 var dtypes = map[string]ir.DType{"bf16": ir.BF16, "fp16": ir.F16, "fp32": ir.F32}
 

@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("MODELS", filepath.Join(root, "testdata/models"))
 			env.Setenv("AMK_IR", filepath.Join(root, "testdata/amk_ir"))
 			env.Setenv("GOMODCACHE", strings.TrimSpace(string(cache))) // scripts have no home to find it in
-			env.Setenv("CUDA_VISIBLE_DEVICES", "") // the same outputs on a machine with a GPU
+			env.Setenv("CUDA_VISIBLE_DEVICES", "")                     // the same outputs on a machine with a GPU
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": demandExit},

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sbinet/npyio"
+	"github.com/stretchr/testify/require"
+)
+
+const models = "../../testdata/models/"
+
+// readNPY returns the elements and the shape of a NumPy file.
+func readNPY[T int32 | float32](t *testing.T, path string) ([]T, []int) {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	r, err := npyio.NewReader(f)
+	require.NoError(t, err)
+	var out []T
+	require.NoError(t, r.Read(&out))
+	return out, r.Header.Descr.Shape
+}
+
+func joinIDs(ids []int32) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = strconv.Itoa(int(id))
+	}
+	return strings.Join(words, ",")
+}
+
+// refLogits is `amkc logits` on the reference VM: float32 [len(ids), vocab].
+func refLogits(t *testing.T, model string, ids []int32, flags ...string) ([]float32, []int) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "logits.npy")
+	args := append([]string{"logits", model, "--device", "ref", "--ids", joinIDs(ids), "-o", out}, flags...)
+	code, _, stderr := amkc(args...)
+	require.Equal(t, 0, code, stderr)
+	return readNPY[float32](t, out)
+}
+
+func maxError(t *testing.T, got, want []float32) float64 {
+	t.Helper()
+	require.Len(t, got, len(want))
+	worst := 0.0
+	for i := range got {
+		worst = max(worst, math.Abs(float64(got[i])-float64(want[i])))
+		require.False(t, math.IsNaN(float64(got[i])), "element %d", i)
+	}
+	return worst
+}
+
+// maxLogitError is what the reference VM may differ from transformers in float32: both sum in float32, in other orders.
+const maxLogitError = 1e-4
+
+// TestZoo compares the reference VM with transformers on every small Llama: all logits, and the greedy continuation.
+func TestZoo(t *testing.T) {
+	for _, name := range []string{"llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16"} {
+		t.Run(name, func(t *testing.T) {
+			dir := models + "zoo/" + name
+			ids, _ := readNPY[int32](t, dir+"/ref_input_ids.npy")
+			want, wantShape := readNPY[float32](t, dir+"/ref_logits_f32.npy")
+			got, shape := refLogits(t, dir, ids)
+			require.Equal(t, wantShape, shape)
+			worst := maxError(t, got, want)
+			require.LessOrEqual(t, worst, maxLogitError)
+			t.Logf("max |logit error| %.2g over %v", worst, shape)
+
+			greedy, _ := readNPY[int32](t, dir+"/ref_greedy_from8.npy")
+			code, stdout, stderr := amkc("run", dir, "--device", "ref", "--ignore-eos", "--prompt-ids", joinIDs(ids[:8]),
+				"--max-tokens", strconv.Itoa(len(greedy)))
+			require.Equal(t, 0, code, stderr)
+			require.Equal(t, joinIDs(greedy)+"\n", stdout)
+		})
+	}
+}
+
+// reference is testdata/models/pycoder-5m/reference.json, as transformers computed it in float32.
+type reference struct {
+	Perplexity float64 `json:"ppl_fp32_windows_of_512_over_8192"`
+	Positions  []int   `json:"logit_positions"`
+	Greedy     []struct {
+		Prompt    string
+		PromptIDs []int `json:"prompt_ids"`
+		GreedyIDs []int `json:"greedy_ids"`
+		Text      string
+	}
+}
+
+func pycoder(t *testing.T) (string, reference) {
+	t.Helper()
+	text, err := os.ReadFile(models + "pycoder-5m/reference.json")
+	require.NoError(t, err)
+	var r reference
+	require.NoError(t, json.Unmarshal(text, &r))
+	require.NotEmpty(t, r.Greedy)
+	return models + "pycoder-5m", r
+}
+
+// TestPycoderText decodes the demo's prompts to the reference text, token for token.
+func TestPycoderText(t *testing.T) {
+	dir, want := pycoder(t)
+	for _, g := range want.Greedy {
+		code, stdout, stderr := amkc("run", dir, "--prompt", g.Prompt, "--device", "ref")
+		require.Equal(t, 0, code, stderr)
+		require.Equal(t, strings.TrimSuffix(g.Text, "\n")+"\n", stdout)
+
+		code, stdout, stderr = amkc("run", dir, "--prompt", g.Prompt, "--device", "ref", "--json")
+		require.Equal(t, 0, code, stderr)
+		var got completion
+		require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+		require.Equal(t, g.PromptIDs, got.PromptIDs)
+		require.Equal(t, g.GreedyIDs, got.IDs)
+		require.Equal(t, g.Text, *got.Text)
+	}
+}
+
+// TestPycoderLogits compares logits at a few positions of the evaluation text.
+func TestPycoderLogits(t *testing.T) {
+	dir, want := pycoder(t)
+	ids, _ := readNPY[int32](t, dir+"/eval_ids.npy")
+	last := want.Positions[len(want.Positions)-1]
+	got, shape := refLogits(t, dir, ids[:last+1])
+	all, _ := readNPY[float32](t, dir+"/logits_first8_last.npy")
+	vocab := shape[1]
+	for i, at := range want.Positions {
+		worst := maxError(t, got[at*vocab:(at+1)*vocab], all[i*vocab:(i+1)*vocab])
+		require.LessOrEqual(t, worst, maxLogitError, "position %d", at)
+		t.Logf("position %d: max |logit error| %.2g", at, worst)
+	}
+}
+
+// TestPycoderPerplexity takes a minute: AMKC_LONG asks for it.
+func TestPycoderPerplexity(t *testing.T) {
+	if os.Getenv("AMKC_LONG") == "" {
+		t.Skip("AMKC_LONG is not set")
+	}
+	const window, total = 512, 8192
+	dir, want := pycoder(t)
+	ids, _ := readNPY[int32](t, dir+"/eval_ids.npy")
+	loss, count := 0.0, 0
+	for start := 0; start < total; start += window {
+		logits, shape := refLogits(t, dir, ids[start:start+window])
+		for i := range window {
+			row := logits[i*shape[1]:][:shape[1]]
+			loss += crossEntropy(row, int(ids[start+i+1]))
+			count++
+		}
+	}
+	got := math.Exp(loss / float64(count))
+	t.Logf("perplexity %.10f, transformers %.10f", got, want.Perplexity)
+	require.InEpsilon(t, want.Perplexity, got, 1e-5)
+}
+
+// crossEntropy is -log softmax(row)[id], in float64.
+func crossEntropy(row []float32, id int) float64 {
+	top := math.Inf(-1)
+	for _, v := range row {
+		top = max(top, float64(v))
+	}
+	sum := 0.0
+	for _, v := range row {
+		sum += math.Exp(float64(v) - top)
+	}
+	return top + math.Log(sum) - float64(row[id])
+}
+
+// TestBuildOnRef runs a build, not a model, on the reference VM: the packed weights give the same logits.
+func TestBuildOnRef(t *testing.T) {
+	model := models + "zoo/llama-odd-dims"
+	build := filepath.Join(t.TempDir(), "build")
+	code, _, stderr := amkc(model, "-o", build, "--target", "t4", "--no-build")
+	require.Equal(t, 0, code, stderr)
+	ids, _ := readNPY[int32](t, model+"/ref_input_ids.npy")
+	fromModel, _ := refLogits(t, model, ids[:12], "--target", "t4")
+	fromBuild, _ := refLogits(t, build, ids[:12])
+	require.Equal(t, fromModel, fromBuild)
+
+	code, _, stderr = amkc("logits", build, "--device", "ref", "--ids", "1", "-o", filepath.Join(t.TempDir(), "x.npy"), "--dtype", "fp32")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "--dtype says how to compile a model, and")
+}
