@@ -2,12 +2,15 @@ package amktest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/ir"
 	"amkc/ir/amk"
+	"amkc/refvm"
 )
 
 // small is a program of the buffers below and the tasks given, one `OP inputs > outputs counter waits {params}` each, with
@@ -26,6 +29,7 @@ func small(t testing.TB, tasks ...string) *amk.Program {
 		"z8 WEIGHT F16 8,2",        // 9
 		"id IO_INPUT I32 1",        // 10
 		"heads ACTIVATION F32 2,4", // 11
+		"sum ACTIVATION F16 1,8",   // 12
 	}
 	var b strings.Builder
 	b.WriteString(`{"target":null,"meta":{"pos":2},"counters":[`)
@@ -107,4 +111,40 @@ func TestSmallPrograms(t *testing.T) {
 			require.Equal(t, c.code, diags[0].Code, diags)
 		})
 	}
+}
+
+// random supplies any weight, the same at each call.
+type random struct{}
+
+func (random) Floats(b *ir.Buffer, _ int) ([]float32, error) {
+	r := rand.New(rand.NewPCG(uint64(len(b.Name)), 5))
+	out := make([]float32, b.Numel())
+	for i := range out {
+		out[i] = float32(r.NormFloat64())
+	}
+	return out, nil
+}
+
+// A FUSED task computes what its steps compute as tasks, scratch in float16 rounded like a float16 buffer.
+func TestFusedRuns(t *testing.T) {
+	run := func(p *amk.Program) []float32 {
+		require.Empty(t, verdict(p))
+		flat, diags := p.Flatten()
+		require.Empty(t, diags)
+		vm, err := refvm.New(flat, random{}, refvm.Options{Round: refvm.Device, Record: true})
+		require.NoError(t, err)
+		require.NoError(t, vm.Write("x", []float32{1, -2, 3, -4, 5, -6, 7, -8}))
+		require.NoError(t, vm.Step(flat.Lo, -1, refvm.Order{}))
+		out, err := vm.Read("out")
+		require.NoError(t, err)
+		return out
+	}
+	fused := run(small(t, `FUSED 0,1,2 > 5 0 {"recipe":{"steps":[
+		{"op":5,"args":[{"in":0},{"in":1}],"out":1,"params":{"K":8,"N_tile":8,"n_off":0}},
+		{"op":11,"args":[{"in":0},{"s":1}],"out":0,"out_shape":[1,8],"out_dtype":"float16"},
+		{"op":3,"args":[{"s":0},{"in":2}],"out":-1,"params":{"eps":1e-05,"hidden":8}}]}}`))
+	separate := run(small(t,
+		`GEMV_TILE 0,1 > 3 0 {"K":8,"N_tile":8,"n_off":0}`, `ADD 0,3 > 12 1 0:1`, `RMSNORM 12,2 > 5 2 1:1 {"eps":1e-05,"hidden":8}`))
+	require.Equal(t, separate, fused)
+	require.NotZero(t, fused[0])
 }
