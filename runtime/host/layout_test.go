@@ -41,6 +41,13 @@ func TestDeviceStructs(t *testing.T) {
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
 	require.Contains(t, read("launch.cuh"), "enum class Wait : u32 { kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4 };")
 
+	ref := read("reference.cuh")
+	require.Equal(t, strings.Fields("weights cache scratch layer position token reserved"), fields(ref, "Reference"))
+	require.Equal(t, strings.Fields("kernel blocks repeats result"), fields(ref, "Operation"))
+	require.Equal(t, strings.Fields("stage offset elements bytes"), fields(ref, "Result"))
+	require.Equal(t, strings.Fields("abi threads layers vocab scratch_bytes"), fields(ref, "ReferenceInfo"))
+	require.Contains(t, ref, "kOnce = 0, kEachLayer = 1, kObserves = 2;")
+
 	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8, Abort: 9,
 		AbortDevice: 10, Stalls: 11, StopIDs: 12, SpinLimitNS: 13, FirstEpoch: 14, Steps: 15, Position: 16, Token: -17, NStop: 18}
 	raw := p.encode()

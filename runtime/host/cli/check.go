@@ -12,10 +12,13 @@ import (
 type checkResult struct {
 	Version int `json:"version"`
 	*host.CheckReport
+	Bisect *host.BisectReport `json:"bisect,omitempty"`
 }
 
 func (c *command) check(ctx context.Context, args []string) error {
-	if err := c.parse(c.flags("check"), args); err != nil {
+	set := c.flags("check")
+	bisect := set.Bool("bisect", false, "compare stage by stage too, and name the first that is wrong")
+	if err := c.parse(set, args); err != nil {
 		return err
 	}
 	if _, err := c.facts(); err != nil {
@@ -26,11 +29,44 @@ func (c *command) check(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		if err := c.print(checkResult{1, r}, checkText(r)); err != nil {
+		result, text := checkResult{1, r, nil}, checkText(r)
+		if *bisect {
+			if result.Bisect, err = c.runBisect(ctx, s); err != nil {
+				return err
+			}
+			text += bisectText(result.Bisect)
+		}
+		if err := c.print(result, text); err != nil {
 			return err
 		}
-		return checkFailure(r)
+		if err := checkFailure(r); err != nil {
+			return err
+		}
+		return bisectFailure(result.Bisect)
 	})
+}
+
+func (c *command) runBisect(ctx context.Context, s *host.Session) (*host.BisectReport, error) {
+	progress := c.newProgress()
+	defer progress.done()
+	return s.Bisect(ctx, progress.report)
+}
+
+// bisectFailure is for a nil report too: nothing was asked, and nothing was found.
+func bisectFailure(r *host.BisectReport) error {
+	if r == nil || r.Passed {
+		return nil
+	}
+	return &failure{fmt.Sprintf("check failed: stage %s is wrong at position %d", r.First.Stage, r.First.Position)}
+}
+
+func bisectText(r *host.BisectReport) string {
+	found := "all agree"
+	if r.First != nil {
+		found = r.First.String()
+	}
+	return fmt.Sprintf("%d stages of %d positions compared, each from the megakernel's own inputs (allowed: %.0e RMS, %.0e max)\n%s\n",
+		r.Stages, r.Positions, r.Tolerance.RMS, r.Tolerance.Max, found)
 }
 
 func (c *command) runCheck(ctx context.Context, s *host.Session) (*host.CheckReport, error) {

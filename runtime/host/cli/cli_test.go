@@ -213,6 +213,32 @@ share      90.0 % of the ceiling
 	require.Contains(t, r, "share_of_ceiling")
 }
 
+func TestCheckBisect(t *testing.T) {
+	hosttest.NeedDriver(t)
+	code, out, stderr := run(t, build(t, ""), "", "check", "--bisect")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "240 stages of 40 positions compared, each from the megakernel's own inputs (allowed: 4e-03 RMS, 2e-02 max)\nall agree\n")
+
+	// Wrong only in what is handed over, so that nothing but the comparison of stages can see it.
+	dir := build(t, "bad_at=5 bad_ordinal=3 bad_element=9")
+	code, out, stderr = run(t, dir, "", "check", "--bisect")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, "position 5: stage L01.qkv is the first that is wrong: element 9, row 9 (q of head 0, dim 12), is ")
+	require.Contains(t, stderr, "check failed: stage L01.qkv is wrong at position 5")
+	code, out, _ = run(t, dir, "", "check", "--bisect", "--json")
+	require.Equal(t, 1, code)
+	var r struct {
+		Passed bool
+		Bisect host.BisectReport
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.True(t, r.Passed)
+	require.Equal(t, 9, r.Bisect.First.Element)
+	code, out, _ = run(t, dir, "", "check", "--json")
+	require.Zero(t, code)
+	require.NotContains(t, out, "bisect")
+}
+
 func TestNoLatencyAfterAFailedCheck(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "")

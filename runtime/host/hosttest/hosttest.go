@@ -92,13 +92,13 @@ func Facts() host.Facts {
 	return host.Facts{
 		Model: host.Model{Name: "fake", Architecture: "LlamaForCausalLM", DType: "BF16", Layers: 2, Hidden: 64, Intermediate: 128,
 			Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 4096, MaxSeq: 128, Tied: true, Eps: 1e-5},
-		Target:   host.Target{Name: "fake", Arch: "sm_90a", SMs: 4},
-		CUDA:     13000,
-		Stages:   []string{"embed", "L{i}.qkv", "L{i}.attn"},
+		Target: host.Target{Name: "fake", Arch: "sm_90a", SMs: 4},
+		CUDA:   13000,
+		Stages: []string{"embed", "L{i}.qkv", "L{i}.attn"},
 		Variants: []host.Variant{{Name: "all", Lo: 0, Hi: 127, Exchanges: []host.Exchange{
 			{Stage: "embed", Elements: 64}, {Stage: "L{i}.qkv", Elements: 128, Layers: 2}, {Stage: "L{i}.attn", Elements: 64, Layers: 2},
 			{Stage: "lm_head"}}}},
-		Traffic:  host.Traffic{Weights: 4096, CacheRow: 64},
+		Traffic: host.Traffic{Weights: 4096, CacheRow: 64},
 	}
 }
 

@@ -1,0 +1,155 @@
+package host
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var tinyModel = Model{DType: "BF16", Heads: 4, KVHeads: 2, HeadDim: 16}
+
+func TestPlaces(t *testing.T) {
+	for _, c := range []struct {
+		stage   string
+		element int
+		want    string
+	}{
+		{"L00.qkv", 0, "row 0 (q of head 0, dim 0)"},
+		{"L00.qkv", 17, "row 17 (q of head 1, dim 8)"},
+		{"L00.qkv", 64 + 18, "row 82 (k of head 1, dim 1)"},
+		{"L00.qkv", 96 + 5, "row 101 (v of head 0, dim 5)"},
+		{"L00.kv", 0, "row 64 (k of head 0, dim 0)"},
+		{"L00.kv", 32 + 16, "row 112 (v of head 1, dim 0)"},
+		{"L12.attn", 35, "head 2, dim 3"},
+		{"L12.part", 18*2*3 + 18 + 5, "unit 3, head 1 of its group, dim 5"},
+		{"L12.part", 16, "unit 0, head 0 of its group, the maximum"},
+		{"L12.part", 17, "unit 0, head 0 of its group, the sum"},
+		{"L12.gate_up", 5, "rows 10 and 11"},
+		{"L12.down", 5, "row 5"},
+		{"lm_head", 5, "row 5"},
+	} {
+		require.Equal(t, c.want, tinyModel.place(c.stage, c.element))
+	}
+	require.Equal(t, "row 3", (&Model{}).place("L00.qkv", 3))
+}
+
+func TestFirstDifference(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	right := StageVector{"a", []float32{1, 2, -4}}
+	wrong := StageVector{"L00.o", []float32{1, 2.5, -4, -inf}}
+	pairs := PairStages([]StageVector{right, wrong, {"L00.part", nil}}, []StageVector{{"L00.o", []float32{1, 2, -4, -inf}}, right})
+	require.Len(t, pairs, 2, "a stage that only one has is left out")
+	require.Nil(t, FirstDifference(tinyModel, 9, pairs, Tolerance{RMS: 0.2, Max: 0.2}))
+	d := FirstDifference(tinyModel, 9, pairs, Tolerance{RMS: 0.2, Max: 0.1})
+	require.Equal(t, &StageDifference{Position: 9, Stage: "L00.o", Element: 1, Place: "row 1", Got: 2.5, Want: 2, Wrong: 1, Of: 4,
+		RMS: d.RMS, Max: 0.125}, d)
+	require.InDelta(t, 0.5/math.Sqrt(21), d.RMS, 1e-12)
+
+	loose := Tolerance{RMS: 1, Max: 1}
+	for _, c := range []struct{ got, want []float32 }{
+		{[]float32{1, nan}, []float32{1, 2}}, {[]float32{1, 2}, []float32{1, nan}},
+		{[]float32{1, inf}, []float32{1, -inf}}, {[]float32{1, inf}, []float32{1, 2}},
+	} {
+		d := FirstDifference(tinyModel, 0, []StagePair{{"lm_head", c.got, c.want}}, loose)
+		require.Equal(t, 1, d.Element)
+		_, err := json.Marshal(d)
+		require.NoError(t, err)
+	}
+	d = FirstDifference(tinyModel, 0, []StagePair{{"embed", []float32{1}, []float32{1, 2}}}, loose)
+	require.Equal(t, "position 0: stage embed: it has 1 elements, and 2 are expected", d.String())
+	require.NotNil(t, FirstDifference(tinyModel, 0, []StagePair{{"embed", []float32{1e-9}, []float32{0}}}, loose), "relative, however small")
+	require.Nil(t, FirstDifference(tinyModel, 0, []StagePair{{"embed", []float32{0}, []float32{0}}}, Tolerance{}))
+}
+
+func TestUnrolledExchanges(t *testing.T) {
+	list := []Exchange{{Stage: "embed", Elements: 8}, {Stage: "L00.qkv"}, {Stage: "L{i}.qkv", First: 1, Layers: 2}, {Stage: "L{i}.o", First: 1, Layers: 2},
+		{Stage: "L{i}.qkv", First: 3, Layers: 1}, {Stage: "lm_head"}}
+	var names []string
+	for _, e := range unrolled(list, 4) {
+		names = append(names, e.Stage)
+	}
+	require.Equal(t, []string{"embed", "L00.qkv", "L01.qkv", "L01.o", "L02.qkv", "L02.o", "L03.qkv", "lm_head"}, names)
+	require.Len(t, unrolled([]Exchange{{Stage: "L{i}.o", Layers: 1 << 40}}, 4), 4, "a manifest cannot make it long")
+}
+
+// Every half, and every bf16 of a sample, comes back as it was.
+func TestElements(t *testing.T) {
+	require.Equal(t, []float32{1, -2, 0x1p-24, 65504, float32(math.Inf(-1))},
+		decodeElements(halves(0x3C00, 0xC000, 0x0001, 0x7BFF, 0xFC00), "F16"))
+	require.Equal(t, []float32{1, -2}, decodeElements(halves(0x3F80, 0xC000), "BF16"))
+	all := make([]uint16, 1<<16)
+	for i := range all {
+		all[i] = uint16(i)
+	}
+	for _, dtype := range []string{"F16", "BF16", "F32"} {
+		raw := halves(all...)
+		require.Equal(t, raw, encodeElements(decodeElements(raw, dtype), dtype), dtype)
+	}
+}
+
+func halves(bits ...uint16) []byte {
+	var raw []byte
+	for _, b := range bits {
+		raw = binary.LittleEndian.AppendUint16(raw, b)
+	}
+	return raw
+}
+
+// encodePlan is what a fatbin holds.
+func encodePlan(p plan) (info, step []byte) {
+	le := binary.LittleEndian
+	for _, v := range []int{abi, p.threads, p.layers, p.vocab} {
+		info = le.AppendUint32(info, uint32(v))
+	}
+	info = le.AppendUint64(info, uint64(p.scratchBytes))
+	name := func(s string) []byte { return append([]byte(s), make([]byte, 32-len(s))...) }
+	for _, o := range p.operations {
+		step = append(step, name(o.kernel)...)
+		step = le.AppendUint32(le.AppendUint32(step, uint32(o.blocks)), uint32(o.repeats))
+		step = append(step, name(o.stage)...)
+		for _, v := range []int{o.offset, o.elements, o.elementBytes} {
+			step = le.AppendUint32(step, uint32(v))
+		}
+	}
+	return info, step
+}
+
+func TestPlan(t *testing.T) {
+	p := plan{threads: 256, layers: 2, vocab: 8, scratchBytes: 64, operations: []operation{
+		{kernel: "first", blocks: 1, stage: "embed", elements: 4, elementBytes: 2},
+		{kernel: "a", blocks: 2, repeats: eachLayer}, {kernel: "b", blocks: 3, repeats: observes},
+		{kernel: "last", blocks: 1, stage: "lm_head", offset: 32, elements: 8, elementBytes: 4},
+	}}
+	got, err := decodePlan(encodePlan(p))
+	require.NoError(t, err)
+	require.Equal(t, &p, got)
+	var order []string
+	require.NoError(t, got.walk(func(o *operation, layer int) error {
+		order = append(order, o.kernel+string(rune('0'+layer)))
+		return nil
+	}))
+	require.Equal(t, []string{"first0", "a0", "b0", "a1", "b1", "last0"}, order)
+
+	for text, edit := range map[string]func(p *plan){
+		"lies outside":         func(p *plan) { p.operations[3].offset = 36 },
+		`operation 1 ("")`:     func(p *plan) { p.operations[1].kernel = "" },
+		`operation 1 ("a")`:    func(p *plan) { p.operations[1].blocks = 0 },
+		`operation 2 ("b")`:    func(p *plan) { p.operations[2].repeats = 3 },
+		"does not make logits": func(p *plan) { p.operations = p.operations[:3] },
+		"0 bytes":              func(p *plan) { p.operations = nil },
+	} {
+		bad := p
+		bad.operations = slices.Clone(p.operations)
+		edit(&bad)
+		_, err := decodePlan(encodePlan(bad))
+		require.ErrorContains(t, err, text)
+	}
+	info, step := encodePlan(p)
+	info[0] = 9
+	_, err = decodePlan(info, step)
+	require.ErrorContains(t, err, "its runtime ABI is 9")
+}
