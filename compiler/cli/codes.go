@@ -38,7 +38,8 @@ which of these is missing. Without a GPU, --device ref runs the same program on 
 
 	codeInterrupted = diag.New("AMK5907", "interrupted", `
 Ctrl-C, or a request to end, arrived before the work was done. A kernel that was running has been told to give up and has
-left the GPU clean, and files that were not complete have been removed.`)
+left the GPU clean, and files that were not complete have been removed. A project whose sources were complete when nvcc was
+interrupted stays, and make in it goes on from there.`)
 
 	codeTarget = diag.New("AMK5906", "the target is not known", `
 --target names a GPU that amkc has a record of (amkc targets lists them), or an architecture as sm_NN with --num-sms for

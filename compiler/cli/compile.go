@@ -76,7 +76,10 @@ func (f *compileFlags) run(c *call) error {
 	line := c.progress()
 	b, err := compiler.Compile(ctx, compiler.BuildOptions{Options: opts, OutDir: f.out, NoBuild: f.noBuild, Progress: line.report})
 	line.clear()
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		return err
 	}
 	c.report(append(b.Warnings, b.Proof.Diags.Warnings()...))

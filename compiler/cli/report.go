@@ -84,7 +84,7 @@ func asList(pos string, err error) diag.List {
 	case errors.As(err, &one):
 		list = diag.List{one}
 	case errors.Is(err, context.Canceled):
-		return diag.List{diag.Errorf(codeInterrupted, pos, "interrupted; nothing was left behind")}
+		return diag.List{diag.Errorf(codeInterrupted, pos, "interrupted before the work was done")}
 	default:
 		return diag.List{diag.Errorf(codeFailed, pos, "%v", err)}
 	}
