@@ -109,11 +109,11 @@ func (b *builder) placePages() error {
 		offset += bytes * copies
 	}
 	exchanges, stride := b.exchanges()
-	counterBytes := (exchanges*4 + pageAlign - 1) / pageAlign * pageAlign
+	counterBytes := ((exchanges+1)*4 + pageAlign - 1) / pageAlign * pageAlign
 	b.d.Exchange = []field{
 		{"bool", "kFlagged", fmt.Sprint(b.flagged()), "words carry their epoch; else counters announce a vector"},
 		{"int", "kExchangesPerStep", itoa(exchanges), "of the longest variant"},
-		{"u32", "kCounterOffset", itoa(offset), "counters follow the pages"},
+		{"u32", "kCounterOffset", itoa(offset), "counters follow the pages: one an exchange, one a step"},
 		{"u32", "kExchangeBytes", itoa(offset + counterBytes), "pages with their copies, then counters"},
 		{"int", "kTraceStride", itoa(stride), "elements of the longest exchanged vector"},
 	}

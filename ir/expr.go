@@ -198,26 +198,33 @@ func (e Expr) Uses(s Sym) bool {
 	}
 }
 
-// Affine returns c and d with e = c*pos + d, if e has that form for every pos.
+// Affine returns c and d with e = c*pos + d, if e has that form for every pos from 0 to maxAffinePos. Coefficients so large
+// that Eval could saturate on the way do not count.
 func (e Expr) Affine() (c, d int, ok bool) {
 	switch e.op {
 	case exprConst:
-		return 0, e.k, true
+		c, d, ok = 0, e.k, true
 	case exprSym:
-		return 1, 0, Sym(e.k) == Pos
+		c, d, ok = 1, 0, Sym(e.k) == Pos
 	case exprMul:
 		c, d, ok = e.x.Affine()
-		return satMul(c, e.k), satMul(d, e.k), ok
+		c, d = satMul(c, e.k), satMul(d, e.k)
 	case exprAdd, exprSub:
 		c1, d1, ok1 := e.x.Affine()
 		c2, d2, ok2 := e.y.Affine()
 		if e.op == exprSub {
 			c2, d2 = -c2, -d2
 		}
-		return satAdd(c1, c2), satAdd(d1, d2), ok1 && ok2
+		c, d, ok = satAdd(c1, c2), satAdd(d1, d2), ok1 && ok2
 	}
-	return 0, 0, false
+	if abs(c) > satMax/4/maxAffinePos || abs(d) > satMax/4 {
+		return 0, 0, false
+	}
+	return c, d, ok
 }
+
+// maxAffinePos bounds the positions that Affine speaks of.
+const maxAffinePos = 1 << 31
 
 // Equal reports whether e and f are the same expression, term by term.
 func (e Expr) Equal(f Expr) bool {

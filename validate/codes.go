@@ -151,9 +151,8 @@ such as their reads of the last exchange) must not conflict with what it does ne
     SM 7 has a task in lm_head and in sample, and no other. While it still reads the words of the last exchange, the
     others, who need nothing of it, may have gone through the next step and written those words anew.
 
-Give that SM a task that an earlier exchange of the step waits for, or let every SM poll counter step. While "step" is
-realised by counting this is a warning, because its poll at the start of a step is the edge; a kernel without that poll
-has the hazard.`)
+Give that SM a task that an earlier exchange of the step waits for, or realise "step" by counting: then every SM polls it
+before it begins the next step, and that edge orders everything.`)
 	CodeBudget = diag.New("AMK3190", "proof larger than the stated budget", `
 The proof is exact and not cut short: a program that needs more than a stated budget (4,000,000 tasks, 2^24 contiguous
 pieces of views, 2^28 clock components, 2^28 segments visited, 2^24 single evaluations of pos) is refused. Make the

@@ -62,9 +62,6 @@ __device__ __forceinline__ T load_constant(const T* p) {
   return __ldg(p);
 }
 
-// Orders this thread's earlier accesses, and what it has observed, before its later ones, at gpu scope.
-__device__ __forceinline__ void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-
 // Makes generic-proxy writes that this thread has observed visible to its later bulk copies.
 __device__ __forceinline__ void fence_proxy_async() {
 #if AMK_BULK_COPY

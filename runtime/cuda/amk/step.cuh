@@ -1,6 +1,6 @@
 // The two ends of a decode step. Begin: the embedding row of the token enters the residual stream and is handed over.
-// End: every SM publishes its best logit, reads all of them, and so knows the next token; the same words carry the
-// release and acquire that order everything of this step before the next (docs/memory-model.md, step end).
+// End: every SM publishes its best logit, reads all of them, and so knows the next token; then all SMs join at the step
+// counter, which orders everything of this step before the next (docs/memory-model.md, step end).
 // Needs schedule.h.
 #pragma once
 
@@ -75,22 +75,34 @@ constexpr int kVoid = -1;
 
 __device__ __forceinline__ bool has_aborted(Scratch& shared) { return *static_cast<volatile u32*>(&shared.aborted); }
 
-// Publishes this SM's best logit. The barrier inside reduce_block puts every write of the step, cache rows and logits
-// included, before thread 0's fence; the fence puts them before the words that the other SMs acquire.
+// Publishes this SM's best logit.
 template <class C>
 __device__ __forceinline__ void publish_best(C& c, Best best, const Page values, const Page indices) {
   best = reduce_block(c, best);
   if (c.tid == 0 && C::kWaits) {
     if (has_aborted(c.shared)) best = Best{INFINITY, kVoid};
-    fence_gpu();
     const u32 epoch = c.epoch;  // lm_head's own: its gemv has ended the exchange without a word
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + c.sm, WordOf<Fp32>::make(best.value, epoch));
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + indices.offset) + c.sm, u64(u32(best.index)) | u64(epoch) << 32);
   }
 }
 
-// Reads every SM's best, which is also the acquire of the step; leaves the next token in shared.token, releases the
-// cache rows to the producer and tells it whether the launch goes on. Returns false if it ends here.
+// The join that ends a step. Thread 0 calls it after a block barrier that follows everything this SM does in the step: its
+// release covers the whole block, its acquire is handed on by the next block barrier and by acquired_step. Without it an SM
+// that has no early work in the next step could still be reading best words that others already overwrite.
+template <class C>
+__device__ __forceinline__ void join_step(C& c) {
+  u32* counter = reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + kExchangesPerStep;
+  add_release(counter, 1);
+  const u32 target = u32(c.launch.first_epoch + c.step + 1) * kSMs;
+  Spin spin;
+  while (int(load_acquire(counter) - target) < 0) {
+    if (spin.give_up(c, Wait::kStep, c.step, target)) break;
+  }
+}
+
+// Reads every SM's best and joins them; leaves the next token in shared.token, releases the cache rows to the producer and
+// tells it whether the launch goes on. Returns false if it ends here.
 template <class C>
 __device__ __forceinline__ bool sample(C& c, const Page values, const Page indices) {
   const Launch& launch = c.launch;
@@ -111,9 +123,8 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
                !spin.give_up(c, Wait::kExchange, sm, c.epoch));
       best.offer(WordOf<Fp32>::value(value), int(u32(index)));
     }
-    fence_gpu();
   }
-  consumer_barrier();  // best_value and best_index are free again, and every thread has acquired
+  consumer_barrier();  // best_value and best_index are free again
   best = reduce_block(c, best);
   if (c.tid == 0) {
     const int chosen = u32(best.index) < kVocab ? best.index : 0;  // no finite logit at all: token 0
@@ -125,6 +136,7 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
       if (launch.host_tokens) store_system(launch.host_tokens + c.step, u32(chosen) + 1);
     }
     c.shared.token = forced >= 0 ? forced : chosen;
+    if (C::kWaits) join_step(c);
     store_shared_release(&c.shared.stop, ends);
     store_shared_release(&c.shared.acquired_step, u32(c.step + 1));
   }

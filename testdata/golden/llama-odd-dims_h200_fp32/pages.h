@@ -24,6 +24,6 @@ constexpr Page kAct = kXchg1;  // L{i}.act F32 [200]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
 
-static_assert(kCounterOffset + kExchangesPerStep * 4 <= kExchangeBytes, "pages and counters fit");
+static_assert(kCounterOffset + (kExchangesPerStep + 1) * 4 <= kExchangeBytes, "counters fit");
 
 }  // namespace amk

@@ -25,6 +25,6 @@ constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
 constexpr Page kPart = kXchg3;  // L{i}.part F32 [32 2 66]
 
-static_assert(kCounterOffset + kExchangesPerStep * 4 <= kExchangeBytes, "pages and counters fit");
+static_assert(kCounterOffset + (kExchangesPerStep + 1) * 4 <= kExchangeBytes, "counters fit");
 
 }  // namespace amk

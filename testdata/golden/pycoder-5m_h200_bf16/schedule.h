@@ -32,7 +32,7 @@ constexpr u32 kRunAhead = 8;  // chunks asked into L2 while the ring is full
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 38;  // of the longest variant
-constexpr u32 kCounterOffset = 44800;  // counters follow the pages
+constexpr u32 kCounterOffset = 44800;  // counters follow the pages: one an exchange, one a step
 constexpr u32 kExchangeBytes = 45056;  // pages with their copies, then counters
 constexpr int kTraceStride = 4224;  // elements of the longest exchanged vector
 
