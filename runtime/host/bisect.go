@@ -11,6 +11,7 @@ type BisectReport struct {
 	Tolerance Tolerance        `json:"tolerance"` // of one stage that is given the megakernel's own inputs
 	Positions int              `json:"positions"` // compared
 	Stages    int              `json:"stages"`    // compared, over all positions
+	Seen      Tolerance        `json:"seen"`      // the largest errors of stages that are right
 	First     *StageDifference `json:"first,omitempty"`
 }
 
@@ -67,8 +68,9 @@ func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, firs
 		}
 		report.Positions++
 		report.Stages += len(pairs)
-		report.First = FirstDifference(s.facts.Model, trace.Position, pairs, report.Tolerance)
-		if report.First != nil {
+		first, seen := FirstDifference(s.facts.Model, trace.Position, pairs, report.Tolerance)
+		report.Seen.RMS, report.Seen.Max = max(report.Seen.RMS, seen.RMS), max(report.Seen.Max, seen.Max)
+		if report.First = first; first != nil {
 			return nil
 		}
 	}

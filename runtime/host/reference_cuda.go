@@ -72,6 +72,9 @@ func (r *cudaReference) readPlan() error {
 			r.plan.layers, r.plan.vocab, r.on.Info.Layers, r.on.Info.Vocab)
 	}
 	for _, o := range r.plan.operations {
+		if r.kernels[o.kernel] != nil {
+			continue
+		}
 		if r.kernels[o.kernel], err = r.module.Function(o.kernel); err != nil {
 			return err
 		}

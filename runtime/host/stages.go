@@ -39,7 +39,7 @@ type StageDifference struct {
 	Place    string  `json:"place"`   // the element in words: "row 17 (q of head 0, dim 8)"
 	Got      Value   `json:"got"`
 	Want     Value   `json:"want"`
-	Wrong    int     `json:"wrong"` // elements that are off by more than the tolerance's Max
+	Wrong    int     `json:"wrong"` // elements of which each alone breaks the tolerance
 	Of       int     `json:"of"`
 	RMS      float64 `json:"rms"`
 	Max      float64 `json:"max"`
@@ -51,8 +51,8 @@ func (d *StageDifference) String() string {
 		return fmt.Sprintf("position %d: stage %s: %s", d.Position, d.Stage, d.Place)
 	}
 	return fmt.Sprintf("position %d: stage %s is the first that is wrong: element %d, %s, is %v instead of %v; "+
-		"%d of %d elements are off, error %.2e RMS, %.2e max", d.Position, d.Stage, d.Element, d.Place, float32(d.Got), float32(d.Want),
-		d.Wrong, d.Of, d.RMS, d.Max)
+		"%d of %d elements are far off, error %.2e RMS, %.2e max", d.Position, d.Stage, d.Element, d.Place, float32(d.Got),
+		float32(d.Want), d.Wrong, d.Of, d.RMS, d.Max)
 }
 
 // A Value is a float that JSON can hold: one that is not finite is a string.
@@ -66,29 +66,32 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float32(v))
 }
 
-// FirstDifference returns the first pair that differs by more than the tolerance, nil when there is none.
-func FirstDifference(m Model, position int, pairs []StagePair, tolerance Tolerance) *StageDifference {
+// FirstDifference returns the first pair that differs by more than the tolerance, nil when there is none, and the largest
+// errors of the pairs before it, as in [Tolerance].
+func FirstDifference(m Model, position int, pairs []StagePair, tolerance Tolerance) (first *StageDifference, seen Tolerance) {
 	for _, p := range pairs {
 		d := StageDifference{Position: position, Stage: p.Stage}
 		if len(p.Got) != len(p.Want) {
 			d.Place = fmt.Sprintf("it has %d elements, and %d are expected", len(p.Got), len(p.Want))
-			return &d
+			return &d, seen
 		}
 		e := measure(p.Got, p.Want, 0)
 		if tolerance.holds(e) {
+			seen.RMS, seen.Max = max(seen.RMS, e.rms), max(seen.Max, e.max)
 			continue
 		}
 		d.Element, d.Place, d.Of = e.worst, m.place(p.Stage, e.worst), len(p.Want)
 		d.Got, d.Want = Value(p.Got[e.worst]), Value(p.Want[e.worst])
 		d.RMS, d.Max = e.rms, e.max
+		bound := min(tolerance.Max*e.largest, tolerance.RMS*e.norm)
 		for i := range p.Want {
-			if !(distance(p.Got[i], p.Want[i]) <= tolerance.Max*e.largest) {
+			if distance(p.Got[i], p.Want[i]) > bound {
 				d.Wrong++
 			}
 		}
-		return &d
+		return &d, seen
 	}
-	return nil
+	return nil, seen
 }
 
 // place says what an element of a stage's vector is: its row, and in whose head it lies.

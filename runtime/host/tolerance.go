@@ -44,6 +44,7 @@ type difference struct {
 	rms, max float64 // relative, as in Tolerance
 	worst    int     // index of the largest difference
 	largest  float64 // magnitude that max is relative to
+	norm     float64 // Euclidean, of the vector as it should be
 	problem  string  // why the vector cannot be right at all, or empty
 }
 
@@ -74,8 +75,9 @@ func measure(got, want []float32, floor float64) difference {
 			most, d.worst = e, i
 		}
 	}
+	d.norm = math.Sqrt(scale)
 	if sum > 0 {
-		d.rms = math.Sqrt(sum) / max(math.Sqrt(scale), math.SmallestNonzeroFloat32)
+		d.rms = math.Sqrt(sum) / max(d.norm, math.SmallestNonzeroFloat32)
 		d.max = most / max(d.largest, math.SmallestNonzeroFloat32)
 	}
 	if most > math.MaxFloat32 {

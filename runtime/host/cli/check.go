@@ -61,7 +61,7 @@ func bisectFailure(r *host.BisectReport) error {
 }
 
 func bisectText(r *host.BisectReport) string {
-	found := "all agree"
+	found := fmt.Sprintf("all agree: error %.2e RMS, %.2e max", r.Seen.RMS, r.Seen.Max)
 	if r.First != nil {
 		found = r.First.String()
 	}

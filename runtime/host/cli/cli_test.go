@@ -217,7 +217,7 @@ func TestCheckBisect(t *testing.T) {
 	hosttest.NeedDriver(t)
 	code, out, stderr := run(t, build(t, ""), "", "check", "--bisect")
 	require.Zero(t, code, stderr)
-	require.Contains(t, out, "240 stages of 40 positions compared, each from the megakernel's own inputs (allowed: 4e-03 RMS, 2e-02 max)\nall agree\n")
+	require.Contains(t, out, "240 stages of 40 positions compared, each from the megakernel's own inputs (allowed: 4e-03 RMS, 2e-02 max)\nall agree: error 0.00e+00 RMS, 0.00e+00 max\n")
 
 	// Wrong only in what is handed over, so that nothing but the comparison of stages can see it.
 	dir := build(t, "bad_at=5 bad_ordinal=3 bad_element=9")
