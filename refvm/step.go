@@ -1,6 +1,7 @@
 package refvm
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,9 @@ func (vm *VM) hire() {
 func (vm *VM) Step(pos, token int, order Order) error {
 	if pos < vm.flat.Lo || pos > vm.flat.Hi {
 		return diag.Errorf(CodePosition, "variant "+vm.flat.Name, "is for positions %d to %d, not for %d", vm.flat.Lo, vm.flat.Hi, pos)
+	}
+	if token > math.MaxInt32 {
+		return diag.Errorf(CodeValue, "position", "%d has token %d, want an id of 32 bits", pos, token)
 	}
 	vm.input(profilePosName, pos)
 	if token >= 0 {

@@ -144,8 +144,10 @@ func (o *operand) at(pos int) string {
 	if !o.moving {
 		return ""
 	}
-	var bad string
-	o.box, bad = newBox(o.st, o.view, pos)
+	b, bad := newBox(o.st, o.view, pos)
+	if bad == "" {
+		o.box = b
+	}
 	return bad
 }
 

@@ -1,0 +1,341 @@
+package refvm
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// A caseOp is one op, with what it yields for the elements of its input views, computed here in float64 and as plainly as
+// possible. Buffers named x, y, … are inputs; out, out2 are written.
+type caseOp struct {
+	name    string
+	pos     int
+	buffers string
+	op      string
+	ints    map[string][]float32 // contents of integer inputs
+	want    func(in [][]float64) []float64
+}
+
+var opCases = []caseOp{
+	{name: "nothing", buffers: `buffer out ACTIVATION F32 [2] HBM rowmajor`, op: `NOP()`},
+	{
+		name: "copy of a part", op: `out[0:2,1:3] = COPY(x[2:4,0:2])`,
+		buffers: "buffer x IO_INPUT F32 [4,3] HBM rowmajor\nbuffer out ACTIVATION F32 [3,3] HBM rowmajor",
+		want:    func(in [][]float64) []float64 { return in[0] },
+	},
+	{
+		name: "copy to another shape, every other block", pos: 9, op: `out[0:8] = COPY(x[1:pos block 2 part 1 of 2,0:2])`,
+		buffers: "buffer x IO_INPUT F32 [10,3] HBM rowmajor\nbuffer out ACTIVATION F32 [8] HBM rowmajor",
+		want:    func(in [][]float64) []float64 { return in[0] },
+	},
+	{
+		name: "copy of integers", op: `out[1] = COPY(x[2])`, ints: map[string][]float32{"x": {1, 2, 16777216}},
+		buffers: "buffer x IO_INPUT I32 [3] HBM rowmajor\nbuffer out ACTIVATION I32 [2] HBM rowmajor",
+		want:    func(in [][]float64) []float64 { return in[0] },
+	},
+	{
+		name: "embed columns", op: `out[0:2,0:3], out2[0:6] = EMBED(ids[0:2], w[0:5,2:5])`, ints: map[string][]float32{"ids": {4, 1}},
+		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer w WEIGHT F32 [5,6] HBM rowmajor\nbuffer out ACTIVATION F32 [2,3] HBM rowmajor\nbuffer out2 ACTIVATION F32 [6] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			rows := append(append([]float64{}, in[1][12:15]...), in[1][3:6]...)
+			return append(rows, rows...)
+		},
+	},
+	{
+		name: "embed as reshape", op: `out[0:2,0:2,0:2] = EMBED(ids[0:2], x[0:2,0:4])`,
+		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer x IO_INPUT F32 [2,4] HBM rowmajor\nbuffer out ACTIVATION F32 [2,2,2] HBM rowmajor",
+		want:    func(in [][]float64) []float64 { return in[1] },
+	},
+	{
+		name: "rmsnorm", op: `out[0:2,0:7] = RMSNORM(x[0:2,0:7], w[0:7]) eps=0.5`,
+		buffers: "buffer x IO_INPUT F32 [2,7] HBM rowmajor\nbuffer w WEIGHT F32 [7] HBM rowmajor\nbuffer out ACTIVATION F32 [2,7] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			return rowsOf(in[0], 7, func(x []float64) []float64 {
+				square := 0.0
+				for _, f := range x {
+					square += f * f / 7
+				}
+				return each(x, func(i int) float64 { return x[i] / math.Sqrt(square+0.5) * in[1][i] })
+			})
+		},
+	},
+	{name: "layernorm", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5]) eps=0.25`, buffers: layernormBuffers, want: naiveLayerNorm},
+	{name: "layernorm with bias", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5], b[0:5]) eps=0.25`, buffers: layernormBuffers, want: naiveLayerNorm},
+	{name: "gemv of a span", op: `out[3:8] = GEMV_TILE(x[0:19], w[3:8,0:19])`, buffers: gemvBuffers, want: func(in [][]float64) []float64 { return matmul(in[0], in[1], 19) }},
+	{name: "gemv of some columns", op: `out[3:8] = GEMV_TILE(x[0:6], w[3:8,2:8])`, buffers: gemvBuffers, want: func(in [][]float64) []float64 { return matmul(in[0], in[1], 6) }},
+	{name: "gemv of nothing", op: `out[4:4] = GEMV_TILE(x[0:19], w[4:4,0:19])`, buffers: gemvBuffers, want: func([][]float64) []float64 { return nil }},
+	{
+		name: "gemv with bias", op: `out[3:8] = GEMV_TILE(x[0:19], w[3:8,0:19], b[3:8])`, buffers: gemvBuffers,
+		want: func(in [][]float64) []float64 {
+			y := matmul(in[0], in[1], 19)
+			return each(y, func(i int) float64 { return y[i] + in[2][i] })
+		},
+	},
+	{
+		name: "gemm of a span", op: `out[0:3,2:5] = GEMM_TILE(x[0:3,0:9], w[2:5,0:9])`,
+		buffers: "buffer x IO_INPUT F32 [3,9] HBM rowmajor\nbuffer w WEIGHT F32 [6,9] HBM rowmajor\nbuffer out ACTIVATION F32 [3,6] HBM rowmajor",
+		want:    func(in [][]float64) []float64 { return matmul(in[0], in[1], 9) },
+	},
+	{
+		name: "gemv of int8", op: `out[2:6] = GEMV_TILE(x[0:10], q[2:6,0:10], s[2:6,0:3]) qdtype=6 group=4`, buffers: quantBuffers("I8"),
+		want: func(in [][]float64) []float64 { return matmul(in[0], widened(in[1], in[2], nil, 10, 4), 10) },
+	},
+	{
+		name: "gemv of int4 with zeros", op: `out[2:6] = GEMV_TILE(x[0:10], q[2:6,0:10], s[2:6,0:3], z[2:6,0:3]) qdtype=7 group=4`, buffers: quantBuffers("I4"),
+		want: func(in [][]float64) []float64 { return matmul(in[0], widened(in[1], in[2], in[3], 10, 4), 10) },
+	},
+	{
+		name: "dequant", op: `wide[1:3,0:10] = DEQUANT(q[1:3,0:10], s[1:3,0:3]) qdtype=6 group=4`, buffers: quantBuffers("I8"),
+		want: func(in [][]float64) []float64 { return widened(in[0], in[1], nil, 10, 4) },
+	},
+	{
+		name: "dequant with zeros", op: `wide[1:3,0:10] = DEQUANT(q[1:3,0:10], s[1:3,0:3], z[1:3,0:3]) qdtype=6 group=4`, buffers: quantBuffers("I8"),
+		want: func(in [][]float64) []float64 { return widened(in[0], in[1], in[2], 10, 4) },
+	},
+	{
+		name: "rotation of pairs, values pass", pos: 13, op: `out[4:12] = ROPE(x[4:12], w[0:3]) head_dim=6 order=1 first=4 limit=10 pos=pos`,
+		buffers: "buffer x IO_INPUT F32 [12] HBM rowmajor\nbuffer w WEIGHT F32 [3] HBM rowmajor\nbuffer out ACTIVATION F32 [12] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			return each(in[0], func(i int) float64 {
+				if i >= 6 {
+					return in[0][i]
+				}
+				angle := 13 * in[1][(4+i)%6/2]
+				if i%2 == 0 {
+					return in[0][i]*math.Cos(angle) - in[0][i+1]*math.Sin(angle)
+				}
+				return in[0][i]*math.Cos(angle) + in[0][i-1]*math.Sin(angle)
+			})
+		},
+	},
+	{
+		name: "rotation of halves", op: `out[0:2,0:3,0:4] = ROPE(x[0:2,0:3,0:4], ids[0:2]) head_dim=4 order=0 theta=100.0`, ints: map[string][]float32{"ids": {7, 3}},
+		buffers: "buffer x IO_INPUT F32 [2,3,4] HBM rowmajor\nbuffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer out ACTIVATION F32 [2,3,4] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			return each(in[0], func(i int) float64 {
+				j := i % 4
+				angle := in[1][i/12] * math.Pow(100, -float64(j%2)/2)
+				if j < 2 {
+					return in[0][i]*math.Cos(angle) - in[0][i+2]*math.Sin(angle)
+				}
+				return in[0][i]*math.Cos(angle) + in[0][i-2]*math.Sin(angle)
+			})
+		},
+	},
+	{name: "silu of two", op: `out[0:3] = SILU_MUL(x[0:3], y[1:4])`, buffers: vectors, want: func(in [][]float64) []float64 {
+		return each(in[0], func(i int) float64 { return in[0][i] / (1 + math.Exp(-in[0][i])) * in[1][i] })
+	}},
+	{name: "silu of one in turn", op: `out[0:3] = SILU_MUL(x[0:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
+		return each(in[0][:3], func(i int) float64 { return in[0][2*i] / (1 + math.Exp(-in[0][2*i])) * in[0][2*i+1] })
+	}},
+	{name: "gelu", op: `out[0:4] = GELU(x[2:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
+		return each(in[0], func(i int) float64 { return in[0][i] * (1 + math.Erf(in[0][i]/math.Sqrt2)) / 2 })
+	}},
+	{name: "add", op: `out[0:4] = ADD(x[2:6], y[0:4])`, buffers: vectors, want: func(in [][]float64) []float64 {
+		return each(in[0], func(i int) float64 { return in[0][i] + in[1][i] })
+	}},
+	{name: "mul", op: `out[0:4] = MUL(x[2:6], y[0:4])`, buffers: vectors, want: func(in [][]float64) []float64 {
+		return each(in[0], func(i int) float64 { return in[0][i] * in[1][i] })
+	}},
+	{name: "scale", op: `out[0:4] = MUL(x[2:6]) scale=2.5`, buffers: vectors, want: func(in [][]float64) []float64 {
+		return each(in[0], func(i int) float64 { return in[0][i] * 2.5 })
+	}},
+	{name: "allreduce", op: `out[0:4] = ALLREDUCE_SHARD(x[2:6], y[0:4], x[0:4])`, buffers: vectors, want: func(in [][]float64) []float64 {
+		return each(in[0], func(i int) float64 { return in[0][i] + in[1][i] + in[2][i] })
+	}},
+	{
+		name: "softmax", op: `out[0:2,0:4] = SOFTMAX(x[1:3,0:4])`,
+		buffers: "buffer x IO_INPUT F32 [3,5] HBM rowmajor\nbuffer out ACTIVATION F32 [2,4] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			return rowsOf(in[0], 4, func(x []float64) []float64 {
+				sum := 0.0
+				for _, f := range x {
+					sum += math.Exp(f)
+				}
+				return each(x, func(i int) float64 { return math.Exp(x[i]) / sum })
+			})
+		},
+	},
+	{
+		name: "append", pos: 3, op: `cache[1,pos,0,0:4] = KV_APPEND(x[2:6])`, buffers: vectors + "\nbuffer cache KV_CACHE F32 [2,8,2,4] HBM rowmajor",
+		want: func(in [][]float64) []float64 { return in[0] },
+	},
+	{
+		name: "append of another's row", pos: 3, op: `cache[1,pos:pos+1 block 2 part 0 of 2,0,0:4] = KV_APPEND(x[2:6])`, buffers: vectors + "\nbuffer cache KV_CACHE F32 [2,8,2,4] HBM rowmajor",
+		want: func(in [][]float64) []float64 { return nil },
+	},
+	{
+		name: "best of a span", op: `out[2], index[1] = SAMPLE_ARGMAX(x[2:6]) partial=1 first=100`, buffers: vectors + "\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			at := largest(in[0])
+			return []float64{in[0][at], float64(100 + at)}
+		},
+	},
+	{
+		name: "best of nothing", op: `out[2], index[1] = SAMPLE_ARGMAX(x[2:2]) partial=1 first=100`, buffers: vectors + "\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
+		want: func(in [][]float64) []float64 { return []float64{math.Inf(-1), math.MaxInt32 + 1} }, // what float32 makes of it
+	},
+	{
+		name: "best of bests, lowest index among equals", op: `index[0] = SAMPLE_ARGMAX(z[0:4], ids[0:4])`,
+		ints:    map[string][]float32{"ids": {9, 8, 5, 7}, "z": {1, 3, 2, 3}},
+		buffers: "buffer z IO_INPUT F32 [4] HBM rowmajor\nbuffer ids IO_INPUT I32 [4] HBM rowmajor\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
+		want:    func([][]float64) []float64 { return []float64{7} },
+	},
+	{
+		name: "argmax of a batch", op: `index[0:2] = SAMPLE_ARGMAX(z[0:2,0:3])`, ints: map[string][]float32{"z": {1, 3, 3, 2, 0, 1}},
+		buffers: "buffer z IO_INPUT F32 [2,3] HBM rowmajor\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
+		want:    func([][]float64) []float64 { return []float64{1, 0} },
+	},
+}
+
+const (
+	vectors          = "buffer x IO_INPUT F32 [6] HBM rowmajor\nbuffer y IO_INPUT F32 [6] HBM rowmajor\nbuffer out ACTIVATION F32 [6] HBM rowmajor"
+	layernormBuffers = "buffer x IO_INPUT F32 [2,5] HBM rowmajor\nbuffer w WEIGHT F32 [5] HBM rowmajor\nbuffer b WEIGHT F32 [5] HBM rowmajor\nbuffer out ACTIVATION F32 [2,5] HBM rowmajor"
+	gemvBuffers      = "buffer x IO_INPUT F32 [19] HBM rowmajor\nbuffer w WEIGHT F32 [9,19] HBM rowmajor\nbuffer b WEIGHT F32 [9] HBM rowmajor\nbuffer out ACTIVATION F32 [9] HBM rowmajor"
+)
+
+func quantBuffers(dtype string) string {
+	return fmt.Sprintf(`buffer x IO_INPUT F32 [10] HBM rowmajor
+buffer q WEIGHT %s [6,10] HBM rowmajor
+buffer s WEIGHT F16 [6,3] HBM rowmajor
+buffer z WEIGHT F16 [6,3] HBM rowmajor
+buffer out ACTIVATION F32 [6] HBM rowmajor
+buffer wide ACTIVATION F32 [6,10] HBM rowmajor`, dtype)
+}
+
+// each returns f of every index of x.
+func each(x []float64, f func(i int) float64) []float64 {
+	out := make([]float64, len(x))
+	for i := range x {
+		out[i] = f(i)
+	}
+	return out
+}
+
+// rowsOf applies f to rows of n elements.
+func rowsOf(x []float64, n int, f func(row []float64) []float64) (out []float64) {
+	for ; len(x) > 0; x = x[n:] {
+		out = append(out, f(x[:n])...)
+	}
+	return out
+}
+
+// matmul is x · wᵀ, both with rows of k.
+func matmul(x, w []float64, k int) []float64 {
+	return rowsOf(x, k, func(x []float64) (out []float64) {
+		return rowsOf(w, k, func(w []float64) []float64 {
+			sum := 0.0
+			for i := range x {
+				sum += x[i] * w[i]
+			}
+			return []float64{sum}
+		})
+	})
+}
+
+// widened is (q - zero) * scale for rows of k in groups.
+func widened(q, scales, zeros []float64, k, group int) []float64 {
+	count := (k + group - 1) / group
+	return each(q, func(i int) float64 {
+		g := i/k*count + i%k/group
+		if zeros == nil {
+			return q[i] * scales[g]
+		}
+		return (q[i] - zeros[g]) * scales[g]
+	})
+}
+
+func naiveLayerNorm(in [][]float64) []float64 {
+	return rowsOf(in[0], 5, func(x []float64) []float64 {
+		mean, variance := 0.0, 0.0
+		for _, f := range x {
+			mean += f / 5
+		}
+		for _, f := range x {
+			variance += (f - mean) * (f - mean) / 5
+		}
+		return each(x, func(i int) float64 {
+			y := (x[i] - mean) / math.Sqrt(variance+0.25) * in[1][i]
+			if len(in) == 3 {
+				y += in[2][i]
+			}
+			return y
+		})
+	})
+}
+
+func largest(x []float64) int {
+	at := 0
+	for i := range x {
+		if x[i] > x[at] {
+			at = i
+		}
+	}
+	return at
+}
+
+// run runs the op of a case in a recording VM and returns the VM with the elements of the op's inputs.
+func (c *caseOp) run(t *testing.T, round Rounding) (*VM, *ir.FlatOp, [][]float64) {
+	flat := unroll(t, parse(t, oneTask(c.buffers, c.op)))
+	vm, err := New(flat, noise(1), Options{Record: true, Round: round})
+	require.NoError(t, err)
+	for i := range flat.Buffers {
+		b := &flat.Buffers[i]
+		values := c.ints[b.Name]
+		if values == nil && b.DType != ir.I32 && !(b.Kind == ir.Weight || b.Kind == ir.Activation) {
+			values, _ = noise(uint64(i)).Floats(b, 0)
+		}
+		if values != nil {
+			require.NoError(t, vm.Write(b.Name, values))
+		}
+	}
+	op := &flat.Tasks[0].Ops[0]
+	in := make([][]float64, len(op.In))
+	for k := range op.In {
+		values, err := vm.Read(flat.Buffers[op.InBuf[k]].Name)
+		require.NoError(t, err)
+		for _, at := range elements(&flat.Buffers[op.InBuf[k]], op.In[k].Dims, c.pos) {
+			in[k] = append(in[k], float64(values[at]))
+		}
+	}
+	require.NoError(t, vm.Step(c.pos, -1, Order{}))
+	return vm, op, in
+}
+
+func TestOps(t *testing.T) {
+	seen := map[ir.Opcode]bool{ir.FUSED: true}
+	for _, c := range append(opCases, attentionCases...) {
+		t.Run(c.name, func(t *testing.T) {
+			vm, op, in := c.run(t, None)
+			seen[op.Code] = true
+			requireFootprint(t, vm, c.pos)
+			var want []float64
+			if c.want != nil {
+				want = c.want(in)
+			}
+			for k := range op.Out {
+				b := &vm.flat.Buffers[op.OutBuf[k]]
+				got, err := vm.Read(b.Name)
+				require.NoError(t, err)
+				for _, at := range elements(b, op.Out[k].Dims, c.pos) {
+					require.NotEmpty(t, want, "the op should yield less")
+					if math.IsInf(want[0], 0) {
+						require.Equal(t, want[0], float64(got[at]))
+					} else {
+						require.InDelta(t, want[0], float64(got[at]), 2e-6*(1+math.Abs(want[0])), "element %d of %s", at, b.Name)
+					}
+					want = want[1:]
+				}
+			}
+			require.Empty(t, want, "the op should yield more")
+		})
+	}
+	for code := range kernels {
+		require.True(t, seen[ir.Opcode(code)], "%v is not tested", ir.Opcode(code))
+	}
+}
