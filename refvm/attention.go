@@ -93,7 +93,9 @@ func (w *worker) attended(o *op) (a attended, err error) {
 		return a, w.misfit(o, "has %d heads, %d key and value heads, head_dim %d and %d inputs; want a multiple of the second, and 3 or 5 inputs", a.heads, a.kvHeads, a.hd, len(o.in))
 	}
 	a.q = w.floats(&o.in[0])
-	a.batch = len(a.q) / (a.heads * a.hd)
+	if n := len(a.q); a.heads <= n && a.hd <= n { // or the product might overflow
+		a.batch = n / (a.heads * a.hd)
+	}
 	if a.batch < 1 || len(a.q) != a.batch*a.heads*a.hd {
 		return a, w.misfit(o, "has %d query elements, want %d heads of %d", len(a.q), a.heads, a.hd)
 	}

@@ -15,7 +15,8 @@ type Options struct {
 	Record  bool // note what every task touches, and start each step with NaN in all activations
 }
 
-// VM runs one flat program: a variant of a native one, or a program of the AMK profile.
+// VM runs one flat program: a variant of a native one, or a program of the AMK profile. It is for one
+// goroutine at a time; a step spreads its tasks over goroutines of its own.
 type VM struct {
 	flat     *ir.Flat
 	mem      *memory

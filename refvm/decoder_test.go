@@ -278,7 +278,8 @@ func TestDecoderFootprint(t *testing.T) {
 
 // Two buffers that live at the same time on one page must not go unnoticed.
 func TestWrongPageShows(t *testing.T) {
-	text := strings.Replace(odd.text(t), "buffer L{i}.act for 0..1 ACTIVATION F32 [200] GLOBAL_SCRATCH word64", "buffer L{i}.act for 0..1 ACTIVATION F32 [200] GLOBAL_SCRATCH word64 page p1", 1)
+	const act = "buffer L{i}.act for 0..1 ACTIVATION F32 [200] GLOBAL_SCRATCH word64 page "
+	text := strings.Replace(odd.text(t), act+"p1", act+"p0", 1)
 	require.NotEqual(t, odd.text(t), text)
 	w := odd.tensors(3)
 	s, err := NewSession(parseFile(t, text), w, Options{})
@@ -286,7 +287,6 @@ func TestWrongPageShows(t *testing.T) {
 	s.Order = Order{Kind: InOrder}
 	got, _, err := s.Step(5)
 	require.NoError(t, err)
-	require.NotEqual(t, wide(got), odd.dense(w).step(5, 0))
 	want, worst := odd.dense(w).step(5, 0), 0.0
 	for i := range want {
 		worst = max(worst, math.Abs(want[i]-float64(got[i])))

@@ -2,7 +2,7 @@ package refvm
 
 import "math"
 
-// rows returns x as rows of len(g) elements.
+// normed returns x, whose rows have as many elements as the weight g, and g.
 func (w *worker) normed(o *op) (x, g []float32, err error) {
 	x, g = w.floats(&o.in[0]), w.floats(&o.in[1])
 	if len(g) == 0 || len(x)%len(g) != 0 {

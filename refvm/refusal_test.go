@@ -47,6 +47,8 @@ func TestRefusals(t *testing.T) {
 		{x, `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=4 order=1 first=1`, CodeSizes, "whole pairs"},
 		{x, `out[0:4] = ROPE(x[0:4], ids[0:2]) head_dim=4 order=0`, CodeSizes, "2 positions"},
 		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4]) head_dim=4 n_heads=3 n_kv_heads=2 scale=1.0`, CodeSizes, "3 heads"},
+		{x, `out[0:4] = ROPE(x[0:4], ids[0:2]) head_dim=1152921504606846976 order=0`, CodeSizes, "2 positions"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4]) head_dim=4294967296 n_heads=4294967296 n_kv_heads=1 scale=1.0`, CodeSizes, "4 query"},
 		{x, `out[0:4] = ATTENTION_TILE(x[0:3], m[0:2,0:4], m[0:2,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "3 query"},
 		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:2], m[0:2,0:2]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "cache view"},
 		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:1,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "2 rows of keys and 1"},

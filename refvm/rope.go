@@ -1,8 +1,6 @@
 package refvm
 
-import (
-	"math"
-)
+import "math"
 
 // rope turns pairs of elements of q and k by an angle that grows with the position and falls with the pair's number, so
 // that a product of a query and a key depends on their distance.
@@ -47,7 +45,7 @@ func ropeHalves(w *worker, o *op, hd int) error {
 	x := w.floats(&o.in[0])
 	positions, ints := w.bits(&o.in[1])
 	batch := len(positions)
-	if batch == 0 || len(x)%(batch*hd) != 0 {
+	if batch == 0 || hd > max(2, len(x)) || len(x)%(batch*hd) != 0 {
 		return w.misfit(o, "has %d elements for %d positions, want whole heads of %d for each", len(x), batch, hd)
 	}
 	theta := o.src.FloatOr("theta", 10000)

@@ -5,7 +5,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// A Session decodes with a native program: it picks the variant for each position, and the variants share all buffers.
+// A Session decodes with a native program: it picks the variant for each position, and the variants share all buffers. It
+// is for one goroutine at a time.
 type Session struct {
 	Order    Order // of the tasks of a step
 	mem      *memory

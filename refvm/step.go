@@ -191,4 +191,9 @@ func (vm *VM) Next() int {
 
 // Touched returns what a task touched in the last step, in the order it did, if the VM records. The slice is valid until
 // the next step.
-func (vm *VM) Touched(task int) []Touch { return vm.touched[task] }
+func (vm *VM) Touched(task int) []Touch {
+	if vm.touched == nil {
+		return nil
+	}
+	return vm.touched[task]
+}

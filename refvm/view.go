@@ -24,8 +24,8 @@ func newSpan(r *ir.Range, size, pos int) (span, string) {
 	}
 	s := span{lo: lo, n: hi - lo}
 	if r.Parts > 1 {
-		if r.Block < 1 {
-			return span{}, fmt.Sprintf("share in blocks of %d, want at least 1", r.Block)
+		if r.Block < 1 || r.Block > maxElements || r.Parts > maxElements {
+			return span{}, fmt.Sprintf("share in blocks of %d for %d parts, want 1 to %d", r.Block, r.Parts, maxElements)
 		}
 		s.block, s.parts, s.part = r.Block, r.Parts, r.Part.At(pos)
 		if s.part < 0 || s.part >= s.parts {
