@@ -2,7 +2,7 @@
 CUDA := .cuda/nvidia/cu13/bin/nvcc
 PYTHON ?= python3
 
-.PHONY: build cuda demo test long kernels lint goldens clean
+.PHONY: build cuda demo test long kernels results results-tools lint goldens clean
 
 # The sources that a launcher vendors come from the module cache; embedding them makes amkc independent of it.
 build: codegen/vendored/files/purego.zip
@@ -35,6 +35,14 @@ long: build
 # Compile the emitted CUDA, warnings as errors, for every architecture amkc supports.
 kernels: build cuda
 	$(PYTHON) scripts/kernels.py
+
+# On a machine with a GPU, nvcc, PyTorch and transformers: everything docs/results reports.
+results:
+	$(PYTHON) bench/results.py
+
+# What bench/results.py needs on a GPU machine that has no Go, to be carried there.
+results-tools:
+	CGO_ENABLED=0 go build -trimpath -o dist/results/ ./cmd/amkc ./bench/device
 
 # Rewrite golden files; look at the diff before committing it.
 goldens:

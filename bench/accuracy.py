@@ -127,6 +127,6 @@ def fallbacks():
             for n in range(1, len(FEATURES) if dtype == "fp32" else len(FEATURES) + 1):
                 case, defines = Case(model, dtype), FEATURES[:n]
                 run = lambda shop, case=case, defines=defines: fixture_row(shop, references, case, defines) | {
-                    "defines": ", ".join(d.removeprefix("AMK_") for d in defines)}
+                    "defines": ", ".join(d.removeprefix("AMK_").removesuffix("=0") for d in defines)}
                 tasks.append(Task("fallbacks", f"{case.key}-{n}", case, run, defines))
     return tasks

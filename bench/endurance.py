@@ -27,6 +27,12 @@ BENCHED = (
 )
 
 
+# What each tool needs: definitions to compile the kernel with, and options. memcheck would count the driver's "no such
+# parameter" answers, by which a launch learns how many parameters a kernel has. racecheck cannot follow barriers on which
+# one lane arrives for its warp, nor acquire and release on plain words; AMK_RACECHECK spells both in a way that it can.
+SANITIZERS = {"memcheck": ((), ("--report-api-errors", "no")), "racecheck": (("AMK_RACECHECK=1",), ())}
+
+
 def soak_row(shop, case):
     directory = shop.finish(case)
     done = shop.on_device(directory, "soak", "--tokens", str(SOAK_TOKENS), seconds=SOAK_SECONDS, accept=(0, 1))
@@ -39,10 +45,11 @@ def soak_row(shop, case):
 
 def sanitizer_row(shop, case, tool):
     sanitizer = shop.tools.need("compute-sanitizer")
-    directory = shop.finish(case)
+    defines, options = SANITIZERS[tool]
+    directory = shop.finish(case, defines)
     done = shop.on_device(
         directory, "soak", "--tokens", str(2 * SANITIZED_POSITIONS), "--positions", str(SANITIZED_POSITIONS),
-        "--spin-limit", "10m", under=(sanitizer, "--tool", tool, "--error-exitcode", str(FOUND)), seconds=SANITIZER_SECONDS, accept=(0, 1, 2, FOUND))
+        "--spin-limit", "10m", under=(sanitizer, "--tool", tool, *options, "--error-exitcode", str(FOUND)), seconds=SANITIZER_SECONDS, accept=(0, 1, 2, FOUND))
     return judge_sanitizer(tool, done.returncode, done.stdout, done.stderr) | {"tool": tool}
 
 
@@ -91,7 +98,7 @@ def endurance():
 
 
 def sanitizer():
-    return [Task("sanitizer", f"{case.key}-{tool}", case, lambda shop, case=case, tool=tool: sanitizer_row(shop, case, tool))
+    return [Task("sanitizer", f"{case.key}-{tool}", case, lambda shop, case=case, tool=tool: sanitizer_row(shop, case, tool), SANITIZERS[tool][0])
             for case in SANITIZED for tool in SUMMARIES]
 
 

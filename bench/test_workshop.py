@@ -143,7 +143,7 @@ class Workshops(Fake):
 
     def test_a_fallback_is_a_copy(self):
         shop = self.workshop()
-        defines = ("AMK_BULK_COPY", "AMK_ASYNC_COPY")
+        defines = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0")
         directory = shop.finish(self.case, defines)
         self.assertEqual((directory / "megakernel.fatbin").read_text(), "-DAMK_BULK_COPY=0 -DAMK_ASYNC_COPY=0")
         self.assertEqual((shop.finish(self.case) / "megakernel.fatbin").read_text(), "built")

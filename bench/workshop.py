@@ -21,7 +21,7 @@ import machine
 BUILD_SECONDS = 1800  # packing random weights of 8 billion parameters included
 RUN_SECONDS = 300  # nothing that is decoded here takes as long, unless it hangs
 NVCC_FLAGS = ("-O3", "-std=c++17")
-FEATURES = ("AMK_BULK_COPY", "AMK_ASYNC_COPY", "AMK_TENSOR_CORES")
+FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
 
 
 class StepFailed(Exception):
@@ -83,10 +83,10 @@ class Workshop:
     # ---- builds ------------------------------------------------------------------------------------------------------
 
     def start(self, case, defines=()):
-        """Starts a build unless it was, and returns its future: the directory and the commands. Those with defines are
-        copies of the build without, whose kernel is compiled again; the future of that build has been started before, so
+        """Starts a build unless it was, and returns its future: the directory and the commands. Those with defines ("AMK_X=0")
+        are copies of the build without, whose kernel is compiled again; the future of that build has been started before, so
         that no worker waits for one that has no worker."""
-        key = case.key + "".join("-no-" + d.removeprefix("AMK_").lower().replace("_", "-") for d in defines)
+        key = case.key + "".join("-" + d.removeprefix("AMK_").lower().replace("_", "-").replace("=", "-") for d in defines)
         if key not in self.builds:
             directory = self.work / key
             if defines:
@@ -127,13 +127,13 @@ class Workshop:
         return directory, [spell(args)]
 
     def recompile(self, base, directory, defines):
-        """A copy of a build whose kernel has features compiled out. The weights, which are the same, are linked."""
+        """A copy of a build whose kernel is compiled with other definitions. The weights, which are the same, are linked."""
         source, commands = base
         if directory.exists():
             shutil.rmtree(directory)
         shutil.copytree(source, directory, copy_function=os.link, ignore=shutil.ignore_patterns("*.fatbin"))
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
-        args = [self.tools.need("nvcc"), *NVCC_FLAGS, *(f"-D{d}=0" for d in defines),
+        args = [self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines),
                 "-gencode", gencode(manifest["facts"]["target"]["arch"]), "-I.", "-fatbin",
                 "-o", "megakernel.fatbin", "megakernel.cu"]
         self.execute(args, BUILD_SECONDS, cwd=directory)

@@ -72,11 +72,21 @@ __device__ __forceinline__ void fence_proxy_async() {
 // Words in shared memory that warps of one block use to tell each other how far they are.
 __device__ __forceinline__ u32 load_shared_acquire(const u32* p) {
   u32 v;
+#if AMK_RACECHECK
+  asm volatile("atom.acq_rel.cta.shared.or.b32 %0, [%1], 0;" : "=r"(v) : "r"(shared_address(p)) : "memory");
+#else
   asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(shared_address(p)) : "memory");
+#endif
   return v;
 }
 __device__ __forceinline__ void store_shared_release(u32* p, u32 v) {
+#if AMK_RACECHECK
+  u32 old;
+  asm volatile("atom.acq_rel.cta.shared.exch.b32 %0, [%1], %2;" : "=r"(old) : "r"(shared_address(p)), "r"(v) : "memory");
+  (void)old;
+#else
   asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared_address(p)), "r"(v) : "memory");
+#endif
 }
 __device__ __forceinline__ u64 global_timer_ns() {
   u64 t;

@@ -13,6 +13,12 @@
 #error "include schedule.h first: it says which hardware features the project uses"
 #endif
 
+// -DAMK_RACECHECK=1 spells synchronisation so that compute-sanitizer's racecheck can follow it: the same protocol, with every
+// lane arriving on a barrier where one would do, and atomics for the words that warps tell each other their progress in.
+#ifndef AMK_RACECHECK
+#define AMK_RACECHECK 0
+#endif
+
 namespace amk {
 
 using u8 = uint8_t;

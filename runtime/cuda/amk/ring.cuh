@@ -62,12 +62,15 @@ __device__ __forceinline__ void wait_full(C& c, u32 slot, u32 phase) {
   }
 }
 
-// Gives a slot back. The arrivals of all warps on one chunk add up to kConsumerWarps. A warp arrives only after it has
-// waited for the slot to be full, so that it can never be a phase ahead.
+// Gives a slot back. The arrivals n of all warps on one chunk add up to kConsumerWarps. A warp arrives only after it has
+// waited for the slot to be full, so that it can never be a phase ahead. One lane arrives for its warp.
+constexpr u32 kArrivingLanes = AMK_RACECHECK ? 32 : 1;
+constexpr u32 kSlotArrivals = kConsumerWarps * kArrivingLanes;
+
 template <class C>
 __device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
   __syncwarp();
-  if (c.lane == 0) barrier_arrive(&c.shared.empty[slot], n);
+  if (c.lane < kArrivingLanes) barrier_arrive(&c.shared.empty[slot], n);
 }
 
 // ---- producer side --------------------------------------------------------------------------------------------------
@@ -162,9 +165,9 @@ struct Producer {
  private:
   __device__ __forceinline__ void wait_empty() {
     Spin spin;
-    if (barrier_test(&c.shared.empty[slot], phase, kConsumerWarps)) return;
+    if (barrier_test(&c.shared.empty[slot], phase, kSlotArrivals)) return;
     if constexpr (kPrefetches) store_shared_release(&c.shared.ring_full, 1);
-    while (!barrier_test(&c.shared.empty[slot], phase, kConsumerWarps)) {
+    while (!barrier_test(&c.shared.empty[slot], phase, kSlotArrivals)) {
       flush();
       if (load_shared_acquire(&c.shared.stop) || spin.give_up(c, Wait::kRingEmpty, slot, phase)) {
         stopped = true;

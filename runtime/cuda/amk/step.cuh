@@ -149,7 +149,7 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
   if (threadIdx.x == 0) {
     for (int i = 0; i < kRingSlots; ++i) {
       barrier_init(&s.full[i], 1);
-      barrier_init(&s.empty[i], kConsumerWarps);
+      barrier_init(&s.empty[i], kSlotArrivals);
     }
     barriers_ready();
     const int forced = launch.forced ? load_constant(launch.forced) : -1;
