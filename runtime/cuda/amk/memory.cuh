@@ -81,9 +81,8 @@ __device__ __forceinline__ u32 load_shared_acquire(const u32* p) {
 }
 __device__ __forceinline__ void store_shared_release(u32* p, u32 v) {
 #if AMK_RACECHECK
-  u32 old;
+  [[maybe_unused]] u32 old;
   asm volatile("atom.acq_rel.cta.shared.exch.b32 %0, [%1], %2;" : "=r"(old) : "r"(shared_address(p)), "r"(v) : "memory");
-  (void)old;
 #else
   asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared_address(p)), "r"(v) : "memory");
 #endif
