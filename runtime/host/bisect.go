@@ -8,7 +8,7 @@ import (
 // BisectReport is the result of [Session.Bisect].
 type BisectReport struct {
 	Passed    bool             `json:"passed"`
-	Tolerance Tolerance        `json:"tolerance"` // of one stage that is given the megakernel's own inputs
+	Tolerance StageTolerances  `json:"tolerance"` // of one stage that is given the megakernel's own inputs
 	Positions int              `json:"positions"` // compared
 	Stages    int              `json:"stages"`    // compared, over all positions
 	Seen      Tolerance        `json:"seen"`      // the largest errors of stages that are right
@@ -34,7 +34,7 @@ func (s *Session) Bisect(ctx context.Context, progress Progress) (_ *BisectRepor
 		s.Reset()
 		err = errors.Join(err, t.close(), ref.Close())
 	}()
-	report := &BisectReport{Tolerance: StageTolerance(s.facts.Model.DType, false)}
+	report := &BisectReport{Tolerance: TolerancesOfStages(s.facts.Model.DType, false)}
 	spans := checkSpans(s.info)
 	for i, span := range spans {
 		if err := s.bisectSpan(ctx, ref, t, span[0], span[1], report); err != nil {

@@ -31,7 +31,7 @@ func PairStages(got, want []StageVector) []StagePair {
 }
 
 // A StageDifference is the first stage of a step whose result is wrong, and the element that is furthest off. RMS and Max
-// are as in [Tolerance], relative to the values that are right.
+// are as in [StageTolerances]: relative to the values that are right, and without what is forgiven every element.
 type StageDifference struct {
 	Position int     `json:"position"`
 	Stage    string  `json:"stage"`
@@ -67,15 +67,16 @@ func (v Value) MarshalJSON() ([]byte, error) {
 }
 
 // FirstDifference returns the first pair that differs by more than the tolerance, nil when there is none, and the largest
-// errors of the pairs before it, as in [Tolerance].
-func FirstDifference(m Model, position int, pairs []StagePair, tolerance Tolerance) (first *StageDifference, seen Tolerance) {
+// errors of the pairs before it, roundings left out.
+func FirstDifference(m Model, position int, pairs []StagePair, tolerances StageTolerances) (first *StageDifference, seen Tolerance) {
 	for _, p := range pairs {
 		d := StageDifference{Position: position, Stage: p.Stage}
 		if len(p.Got) != len(p.Want) {
 			d.Place = fmt.Sprintf("it has %d elements, and %d are expected", len(p.Got), len(p.Want))
 			return &d, seen
 		}
-		e := measure(p.Got, p.Want, 0)
+		tolerance := tolerances.of(p.Stage)
+		e := measure(p.Got, p.Want, tolerances.Rounding, 0)
 		if tolerance.holds(e) {
 			seen.RMS, seen.Max = max(seen.RMS, e.rms), max(seen.Max, e.max)
 			continue
@@ -85,7 +86,7 @@ func FirstDifference(m Model, position int, pairs []StagePair, tolerance Toleran
 		d.RMS, d.Max = e.rms, e.max
 		bound := min(tolerance.Max*e.largest, tolerance.RMS*e.norm)
 		for i := range p.Want {
-			if distance(p.Got[i], p.Want[i]) > bound {
+			if distance(p.Got[i], p.Want[i], tolerances.Rounding) > bound {
 				d.Wrong++
 			}
 		}

@@ -37,22 +37,52 @@ func TestPlaces(t *testing.T) {
 	require.Equal(t, "row 3", (&Model{}).place("L00.qkv", 3))
 }
 
+func bound(rms, most float64) StageTolerances {
+	t := Tolerance{RMS: rms, Max: most}
+	return StageTolerances{0, t, t}
+}
+
+// One rounding is no error, however large the element; more is, however small it is beside the others; and attention has
+// rounded before.
+func TestStageTolerances(t *testing.T) {
+	same := TolerancesOfStages("BF16", false)
+	for _, c := range []struct {
+		stage     string
+		got, want []float32
+		right     bool
+	}{
+		{"L00.o", []float32{64.5, 1}, []float32{64, 1}, true},
+		{"L00.o", []float32{65, 1}, []float32{64, 1}, false},
+		{"L00.o", []float32{64, 1.25}, []float32{64, 1}, false},
+		{"L00.o", []float32{64, 1.0078125}, []float32{64, 1}, true},
+		{"L00.attn", []float32{64, 1.25}, []float32{64, 1}, true},
+		{"L00.part", []float32{64, 1.25}, []float32{64, 1}, true},
+		{"L00.attn", []float32{64, 3}, []float32{64, 1}, false},
+		{"L00.o", []float32{64, 1}, []float32{64, float32(math.Inf(1))}, false},
+	} {
+		d, _ := FirstDifference(tinyModel, 0, []StagePair{{c.stage, c.got, c.want}}, same)
+		require.Equal(t, c.right, d == nil, "%s %v %v", c.stage, c.got, c.want)
+	}
+	require.Zero(t, TolerancesOfStages("F32", false).Rounding)
+	require.Equal(t, 2*tolerances["F16"].RMS, TolerancesOfStages("F16", true).Other.RMS)
+}
+
 func TestFirstDifference(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	right := StageVector{"a", []float32{1, 2, -4}}
 	wrong := StageVector{"L00.o", []float32{1, 2.5, -4, -inf}}
 	pairs := PairStages([]StageVector{right, wrong, {"L00.part", nil}}, []StageVector{{"L00.o", []float32{1, 2, -4, -inf}}, right})
 	require.Len(t, pairs, 2, "a stage that only one has is left out")
-	d, seen := FirstDifference(tinyModel, 9, pairs, Tolerance{RMS: 0.2, Max: 0.2})
+	d, seen := FirstDifference(tinyModel, 9, pairs, bound(0.2, 0.2))
 	require.Nil(t, d)
 	require.Equal(t, 0.125, seen.Max)
-	d, seen = FirstDifference(tinyModel, 9, pairs, Tolerance{RMS: 0.2, Max: 0.1})
+	d, seen = FirstDifference(tinyModel, 9, pairs, bound(0.2, 0.1))
 	require.Zero(t, seen)
 	require.Equal(t, &StageDifference{Position: 9, Stage: "L00.o", Element: 1, Place: "row 1", Got: 2.5, Want: 2, Wrong: 1, Of: 4,
 		RMS: d.RMS, Max: 0.125}, d)
 	require.InDelta(t, 0.5/math.Sqrt(21), d.RMS, 1e-12)
 
-	loose := Tolerance{RMS: 1, Max: 1}
+	loose := bound(1, 1)
 	for _, c := range []struct{ got, want []float32 }{
 		{[]float32{1, nan}, []float32{1, 2}}, {[]float32{1, 2}, []float32{1, nan}},
 		{[]float32{1, inf}, []float32{1, -inf}}, {[]float32{1, inf}, []float32{1, 2}},
@@ -66,7 +96,7 @@ func TestFirstDifference(t *testing.T) {
 	require.Equal(t, "position 0: stage embed: it has 1 elements, and 2 are expected", d.String())
 	d, _ = FirstDifference(tinyModel, 0, []StagePair{{"embed", []float32{1e-9}, []float32{0}}}, loose)
 	require.NotNil(t, d, "relative, however small")
-	d, _ = FirstDifference(tinyModel, 0, []StagePair{{"embed", []float32{0}, []float32{0}}}, Tolerance{})
+	d, _ = FirstDifference(tinyModel, 0, []StagePair{{"embed", []float32{0}, []float32{0}}}, bound(0, 0))
 	require.Nil(t, d)
 }
 

@@ -65,8 +65,9 @@ func bisectText(r *host.BisectReport) string {
 	if r.First != nil {
 		found = r.First.String()
 	}
-	return fmt.Sprintf("%d stages of %d positions compared, each from the megakernel's own inputs (allowed: %.0e RMS, %.0e max)\n%s\n",
-		r.Stages, r.Positions, r.Tolerance.RMS, r.Tolerance.Max, found)
+	return fmt.Sprintf("%d stages of %d positions compared, each from the megakernel's own inputs\n%s (allowed besides one rounding: "+
+		"%.0e RMS, %.0e max; attention %.0e and %.0e)\n", r.Stages, r.Positions, found, r.Tolerance.Other.RMS, r.Tolerance.Other.Max,
+		r.Tolerance.Attention.RMS, r.Tolerance.Attention.Max)
 }
 
 func (c *command) runCheck(ctx context.Context, s *host.Session) (*host.CheckReport, error) {

@@ -192,7 +192,7 @@ func TestCheckAndBench(t *testing.T) {
 	require.Empty(t, stderr)
 	require.Equal(t, `positions 0 to 31: logit error 0.00e+00 RMS, 0.00e+00 max; two runs bit-identical
 positions 120 to 127: logit error 0.00e+00 RMS, 0.00e+00 max; two runs bit-identical
-passed (allowed: 3e-02 RMS, 1e-01 max, relative to the reference logits)
+passed (allowed: 6e-02 RMS, 1e-01 max, relative to the reference logits)
 `, out)
 	code, out, stderr = run(t, dir, "", "bench", "--steps-per-launch", "15", "--position", "10", "--launches", "10")
 	require.Zero(t, code)
@@ -217,7 +217,8 @@ func TestCheckBisect(t *testing.T) {
 	hosttest.NeedDriver(t)
 	code, out, stderr := run(t, build(t, ""), "", "check", "--bisect")
 	require.Zero(t, code, stderr)
-	require.Contains(t, out, "240 stages of 40 positions compared, each from the megakernel's own inputs (allowed: 4e-03 RMS, 2e-02 max)\nall agree: error 0.00e+00 RMS, 0.00e+00 max\n")
+	require.Contains(t, out, "240 stages of 40 positions compared, each from the megakernel's own inputs\n"+
+		"all agree: error 0.00e+00 RMS, 0.00e+00 max (allowed besides one rounding: 5e-04 RMS, 1e-03 max; attention 8e-03 and 2e-02)\n")
 
 	// Wrong only in what is handed over, so that nothing but the comparison of stages can see it.
 	dir := build(t, "bad_at=5 bad_ordinal=3 bad_element=9")
