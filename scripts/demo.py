@@ -6,35 +6,41 @@ Runs on the GPU if there is one, else on the reference VM, and says which. Calle
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MODEL = os.path.join(ROOT, "testdata/models/pycoder-5m")
-BUILD = os.path.join(ROOT, "build")
+AMKC = "./amkc"
+MODEL = "testdata/models/pycoder-5m"
+BUILD = "build"
 
 
 def run(args, **kwargs):
-    print("$ " + " ".join(os.path.relpath(a, ROOT) if a.startswith(ROOT) else a for a in args), flush=True)
+    print("$ " + shlex.join(args), flush=True)
     return subprocess.run(args, **kwargs)
 
 
 def main() -> int:
-    amkc = os.path.join(ROOT, "amkc")
-    probe = subprocess.run([amkc, MODEL, "--target", "auto", "-o", BUILD, "--name", "pycoder", "--no-build"], capture_output=True)
+    os.chdir(ROOT)
+    probe = subprocess.run([AMKC, "dump", MODEL, "--target", "auto"], capture_output=True)
     target = "auto" if probe.returncode == 0 else "h200"
-    if run([amkc, MODEL, "-o", BUILD, "--target", target, "--name", "pycoder"]).returncode != 0:
+    built = run([AMKC, MODEL, "-o", BUILD, "--target", target, "--name", "pycoder"], stdout=subprocess.PIPE, text=True)
+    if built.returncode != 0:
         return 1
-    print("\nThe stage that multiplies by the down projection, in schedule.h:\n")
-    text = open(os.path.join(BUILD, "schedule.h")).read()
+    files = [line for line in built.stdout.splitlines() if not line.startswith(BUILD + "/amk/")]
+    print("\n".join(files) + "\n\nThe stage that multiplies by the down projection, in build/schedule.h:\n")
+    with open(os.path.join(BUILD, "schedule.h"), encoding="utf-8") as f:
+        text = f.read()
     start = text.index("// stage Down ")
     print(text[start:text.index("};", start) + 2])
 
     device = "cuda" if target == "auto" else "ref"
-    case = json.load(open(os.path.join(MODEL, "reference.json")))["greedy"][0]
+    with open(os.path.join(MODEL, "reference.json"), encoding="utf-8") as f:
+        case = json.load(f)["greedy"][0]
     print(f"\nDecoding on {'the GPU' if device == 'cuda' else 'the reference VM (no GPU here)'}:\n", flush=True)
     source = BUILD if device == "cuda" else MODEL
-    result = run([amkc, "run", source, "--prompt", case["prompt"], "--max-tokens", str(len(case["greedy_ids"])),
+    result = run([AMKC, "run", source, "--prompt", case["prompt"], "--max-tokens", str(len(case["greedy_ids"])),
                   "--ignore-eos", "--device", device, "--json"], stdout=subprocess.PIPE)
     if result.returncode != 0:
         return 1
