@@ -4,7 +4,8 @@
 // [Open] refuses what cannot work before it loads anything large: a device other than the one compiled for, files that
 // do not belong together, too little memory. A [Session] then holds the GPU memory and the position of the next token.
 // [Session.Feed], [Session.Generate] and [Session.Complete] decode, [Session.Check] compares the megakernel with the plain
-// kernels of the same build, [Session.Bench] measures, and refuses to before the check has passed.
+// kernels of the same build, [Session.Bisect] names the first stage in which the two differ, [Session.Bench] measures, and
+// refuses to before the check has passed.
 //
 // # Launches
 //
