@@ -25,6 +25,8 @@ SHAPES = (  # of a model that needs more than a GPU has in fp32, the types that 
     ("testdata/configs/llama-3.2-1b", ("bf16", "fp16", "fp32")),
     ("testdata/configs/llama-3.1-8b", ("bf16", "fp16")),
 )
+SIZE_POSITIONS = 700  # past the first position of the variant that splits the context
+SIZES = sorted(str(path.parent) for path in Path("testdata/configs/sizes").glob("*/config.json"))
 
 
 def config(model):
@@ -96,7 +98,7 @@ def fixture_row(shop, references, case, defines=()):
 
 def shape_row(shop, case):
     """The reference has the weights that the build has, those of its dtype, and computes in fp32."""
-    ids = spread_ids(SHAPE_POSITIONS, config(case.model)["vocab_size"])
+    ids = spread_ids(case.max_seq, config(case.model)["vocab_size"])
     with reference.invented(case.model, case.seed, case.dtype, "fp32") as m:
         ref = m.logits(ids)
     rival = None
@@ -116,6 +118,11 @@ def fixtures():
 def shapes():
     return [Task("shapes", case.key, case, lambda shop, case=case: shape_row(shop, case))
             for case in (Case(model, dtype, SEED, SHAPE_POSITIONS) for model, dtypes in SHAPES for dtype in dtypes)]
+
+
+def sizes():
+    return [Task("sizes", case.key, case, lambda shop, case=case: shape_row(shop, case))
+            for case in (Case(model, dtype, SEED, SIZE_POSITIONS) for model in SIZES for dtype in DTYPES)]
 
 
 def fallbacks():

@@ -37,6 +37,7 @@ SECTIONS = {
         weights="upcast from the checkpoint", greedy=", and the same greedy continuations"), ACCURACY),
     "shapes": ("Random weights at the shapes of published models", ACCURACY_RULE.format(
         weights="from `bench/random_weights.py` in the type of the build", greedy=""), ACCURACY),
+    "sizes": ("Random weights at awkward sizes", "The criteria of the shapes above (testdata/configs/sizes).", ACCURACY),
     "fallbacks": ("Fallback paths", "The criteria of the checkpoints above, with features of the target compiled out.",
                   (("switched off", lambda r: plain(r.get("defines"))),) + ACCURACY),
     "endurance": ("Endurance", "At least 10,000 tokens in one session, restarting at position 0 at the end of the context: once "

@@ -30,7 +30,7 @@ from workshop import Budget, OutOfTime, StepFailed, Workshop
 
 # In the order in which they run: what is quick and says most comes first.
 SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
-            "sanitizer": endurance.sanitizer, "shapes": accuracy.shapes, "bench": endurance.bench}
+            "sanitizer": endurance.sanitizer, "shapes": accuracy.shapes, "sizes": accuracy.sizes, "bench": endurance.bench}
 
 
 def tasks(sections, patterns):

@@ -21,7 +21,7 @@ func (b *builder) descriptor(s *ir.Stage, kind body, prefix string) (*stage, err
 	}
 	st := &stage{IR: s, Body: kind, Struct: name, Enum: "kStage" + name}
 	for i := range s.Ops {
-		st.Ops = append(st.Ops, wrap(ir.PrintOp(&s.Ops[i]), 96)...)
+		st.Ops = append(st.Ops, wrap(ir.PrintOp(&s.Ops[i]), opColumns)...)
 	}
 	b.stages[name] = st
 	if kind == bodySample || kind == bodyEmit {
@@ -115,6 +115,9 @@ func warpKnob(name string) string {
 }
 
 func (b *builder) rangeExtent(r ir.Range) int { return r.Hi.At(0) - r.Lo.At(0) }
+
+// opColumns is what is left of a line for an op, after "//   ".
+const opColumns = 95
 
 // wrap breaks a comment at spaces.
 func wrap(s string, width int) []string {

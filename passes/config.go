@@ -109,6 +109,26 @@ func normalise(c ir.ScheduleConfig, target *ir.Target) (ir.ScheduleConfig, error
 	return out, diags.Err()
 }
 
+// withChunk gives ring.chunk_bytes its default where the user has not: that of the table, or what the smallest piece of the
+// cache takes, 16 rows of K and V, if that is more.
+func withChunk(c ir.ScheduleConfig, m *ir.Model) ir.ScheduleConfig {
+	const group, name, unit = "ring", "chunk_bytes", 2048
+	piece := m.DType.Bytes(16 * 2 * ((m.HeadDim + 15) / 16 * 16))
+	if _, given := c.Tiling[group][name]; given || piece <= 16384 {
+		return c
+	}
+	tiling := maps.Clone(c.Tiling)
+	if tiling == nil {
+		tiling = map[string]map[string]int{}
+	}
+	if tiling[group] = maps.Clone(tiling[group]); tiling[group] == nil {
+		tiling[group] = map[string]int{}
+	}
+	tiling[group][name] = (piece + unit - 1) / unit * unit
+	c.Tiling = tiling
+	return c
+}
+
 func unknownKnobs(c *ir.ScheduleConfig) []*diag.Diagnostic {
 	var out []*diag.Diagnostic
 	for _, group := range slices.Sorted(maps.Keys(c.Tiling)) {

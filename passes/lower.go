@@ -21,7 +21,7 @@ var Lower = Pass{
 }
 
 func runLower(s *State) error {
-	config, err := normalise(s.Config, s.Target)
+	config, err := normalise(withChunk(s.Config, &s.Graph.Model), s.Target)
 	if err != nil {
 		return err
 	}

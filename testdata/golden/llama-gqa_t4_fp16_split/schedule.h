@@ -109,10 +109,10 @@ struct ShortAttn {
 
 // ----------------------------------------------------------------------------------------------
 // stage LongPart   ir: L{i}.part
-//   L{i}.part[a,0:2,0:18] = ATTENTION_TILE(L{i}.qkv[a/4*32:(a/4+1)*32], L{i}.kv[a/4,0:pos block 128
-//       part a%4 of 4,0,0:16], L{i}.kv[a/4,0:pos block 128 part a%4 of 4,1,0:16],
-//       L{i}.qkv[64+a/4*16:64+(a/4+1)*16], L{i}.qkv[96+a/4*16:96+(a/4+1)*16]) head_dim=16 n_heads=2
-//       n_kv_heads=1 scale=0.25 flags=2 row=pos block=128 part=a%4 parts=4
+//   L{i}.part[a,0:2,0:18] = ATTENTION_TILE(L{i}.qkv[a/4*32:(a/4+1)*32], L{i}.kv[a/4,0:pos block
+//       128 part a%4 of 4,0,0:16], L{i}.kv[a/4,0:pos block 128 part a%4 of 4,1,0:16],
+//       L{i}.qkv[64+a/4*16:64+(a/4+1)*16], L{i}.qkv[96+a/4*16:96+(a/4+1)*16]) head_dim=16
+//       n_heads=2 n_kv_heads=1 scale=0.25 flags=2 row=pos block=128 part=a%4 parts=4
 //   L{i}.kv[a/4,pos:pos+1 block 128 part a%4 of 4,0,0:16] =
 //       KV_APPEND(L{i}.qkv[64+a/4*16:64+(a/4+1)*16])
 //   L{i}.kv[a/4,pos:pos+1 block 128 part a%4 of 4,1,0:16] =

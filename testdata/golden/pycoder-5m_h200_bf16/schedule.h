@@ -92,9 +92,9 @@ struct Qkv {
 
 // ----------------------------------------------------------------------------------------------
 // stage ShortAttn   ir: L{i}.attn
-//   L{i}.attn[a*128:(a+1)*128] = ATTENTION_TILE(L{i}.qkv[a*128:(a+1)*128], L{i}.kv[a,0:pos,0,0:64],
-//       L{i}.kv[a,0:pos,1,0:64], L{i}.qkv[256+a*64:256+(a+1)*64], L{i}.qkv[384+a*64:384+(a+1)*64])
-//       head_dim=64 n_heads=2 n_kv_heads=1 scale=0.125 row=pos
+//   L{i}.attn[a*128:(a+1)*128] = ATTENTION_TILE(L{i}.qkv[a*128:(a+1)*128],
+//       L{i}.kv[a,0:pos,0,0:64], L{i}.kv[a,0:pos,1,0:64], L{i}.qkv[256+a*64:256+(a+1)*64],
+//       L{i}.qkv[384+a*64:384+(a+1)*64]) head_dim=64 n_heads=2 n_kv_heads=1 scale=0.125 row=pos
 //   L{i}.kv[a,pos,0,0:64] = KV_APPEND(L{i}.qkv[256+a*64:256+(a+1)*64])
 //   L{i}.kv[a,pos,1,0:64] = KV_APPEND(L{i}.qkv[384+a*64:384+(a+1)*64])
 struct ShortAttn {
