@@ -29,9 +29,10 @@ func (p Progress) report(activity string, done, total int64) {
 // BuildOptions say what to compile and where the build goes.
 type BuildOptions struct {
 	Options
-	OutDir   string
-	NoBuild  bool // emit and pack only: neither nvcc nor go is run
-	Progress Progress
+	OutDir     string
+	NoBuild    bool // emit and pack only: neither nvcc nor go is run
+	NoLauncher bool // do not run go: who opens the build with package host needs no executable in it
+	Progress   Progress
 }
 
 func (o *BuildOptions) progress(activity string, done, total int64) {
@@ -48,7 +49,7 @@ type Build struct {
 	WeightBytes   int64
 	WeightsReused bool
 	Toolchain     codegen.Toolchain
-	Built         bool      // the kernels and the launcher are there
+	Built         bool      // the kernels are there, and the launcher if it was asked for
 	Warnings      diag.List // of import, and of tools that are missing
 }
 
@@ -64,6 +65,11 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 		return nil, err
 	}
 	defer l.Close()
+	return build(ctx, l, o, out)
+}
+
+// build makes a build of a lowered program.
+func build(ctx context.Context, l *Lowered, o BuildOptions, out *output) (*Build, error) {
 	b := &Build{Dir: o.OutDir, Program: l.Program, Pages: l.Pages, Warnings: l.Warnings}
 	if b.Proof = validate.Program(l.Program); !b.Proof.OK {
 		notes := make([]string, 0, len(b.Proof.Diags))
@@ -95,7 +101,7 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 	}
 	var broken error
 	if !o.NoBuild {
-		broken = b.build(ctx, &o, stage, l.Program.Target.Arch, files)
+		broken = b.runTools(ctx, &o, stage, l.Program.Target.Arch, files)
 	}
 	m.Toolchain = b.Toolchain
 	m.Facts.CUDA = cudaVersion(b.Toolchain.NVCC)
@@ -118,8 +124,8 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 	return b, err
 }
 
-// build runs nvcc and go in the staged build.
-func (b *Build) build(ctx context.Context, o *BuildOptions, s *stage, arch string, files map[string][]byte) error {
+// runTools runs nvcc and go in the staged build.
+func (b *Build) runTools(ctx context.Context, o *BuildOptions, s *stage, arch string, files map[string][]byte) error {
 	var sources []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, ".cu") {
@@ -170,7 +176,7 @@ func newManifest(l *Lowered, o *BuildOptions, files map[string][]byte) (*codegen
 	for name, text := range files {
 		m.Files[name] = codegen.Digest(text)
 	}
-	m.Weights.Key, err = weightsKey(l, o.RandomSeed)
+	m.Weights.Key, err = l.weightsKey(o.RandomSeed)
 	return m, err
 }
 

@@ -89,8 +89,11 @@ func fileDigest(path string) (int64, string, error) {
 }
 
 // weightsKey digests everything that packed weights depend on: the arena with its layouts and pieces, and either the
-// contents of the checkpoint or the seed of random ones.
-func weightsKey(l *Lowered, seed *uint64) (string, error) {
+// contents of the checkpoint or the seed of random ones. The checkpoint is read once.
+func (l *Lowered) weightsKey(seed *uint64) (string, error) {
+	if l.packedKey != "" {
+		return l.packedKey, nil
+	}
 	h := sha256.New()
 	places, size := ir.WeightArena(l.Program)
 	fmt.Fprintf(h, "amkc packed 1\n%d\n", size)
@@ -103,9 +106,11 @@ func weightsKey(l *Lowered, seed *uint64) (string, error) {
 	}
 	if seed != nil {
 		fmt.Fprintf(h, "seed %d\n", *seed)
-		return hex.EncodeToString(h.Sum(nil)), nil
+	} else if err := hashTensors(h, l); err != nil {
+		return "", err
 	}
-	return hex.EncodeToString(h.Sum(nil)), hashTensors(h, l)
+	l.packedKey = hex.EncodeToString(h.Sum(nil))
+	return l.packedKey, nil
 }
 
 // hashTensors adds name, type, shape and bytes of every tensor of the checkpoint.

@@ -52,6 +52,7 @@ type Lowered struct {
 	Warnings diag.List
 
 	checkpoint *checkpoint.Checkpoint
+	packedKey  string // see weightsKey, once it is known
 }
 
 // Close releases the files of the checkpoint.

@@ -133,6 +133,9 @@ func toolBuild(ctx context.Context, dir string, o *BuildOptions, arch string, so
 		}
 		tools.NVCC = nvccVersion(ctx, nvcc)
 	}
+	if o.NoLauncher {
+		return tools, missing, nil
+	}
 	if _, err := exec.LookPath("go"); errors.Is(err, exec.ErrNotFound) {
 		missing.Add(diag.Warningf(codeNoTool, dir, "no go here, so the launcher is not built (amkc run %s needs none); finish with: make -C %[1]s", o.OutDir))
 		return tools, missing, nil
