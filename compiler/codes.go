@@ -23,4 +23,15 @@ emitted project is kept.`)
 Emitting a project needs neither nvcc nor Go. Where one is missing the project is written in full and the message names the
 one command that finishes it. nvcc is looked for on PATH, in CUDA_HOME, and in a folder .cuda of this or a parent directory
 (make cuda fills one); it needs g++ as its host compiler.`)
+	codeCacheTools = diag.New("AMK5113", "a model cannot be built for the GPU here", `
+amkc run and amkc logits build a model before the GPU can run it, into a cache: AMKC_CACHE, or amkc in the user's cache
+directory (~/.cache on Linux). That takes nvcc with its host compiler g++, though not Go. One of them is missing, and the cache
+has no build of this model.
+
+    amkc run model/ --prompt "..." --device cuda
+
+make cuda in the source tree of amkc fetches nvcc; or compile the model on another machine, and name the build instead:
+
+    amkc model/ -o build/ --target h200
+    amkc run build/ --prompt "..."`)
 )

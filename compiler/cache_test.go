@@ -1,0 +1,164 @@
+package compiler
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+)
+
+// fakeTools puts an nvcc that writes empty fatbins and a g++ on a PATH that has nothing else, go least of all. It returns
+// the file that nvcc notes its calls in.
+func fakeTools(t *testing.T, nvcc string) (log string) {
+	t.Helper()
+	bin := t.TempDir()
+	log = filepath.Join(bin, "log")
+	tool := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+	}
+	tool("nvcc", strings.ReplaceAll(nvcc, "LOG", log))
+	tool("g++", "")
+	t.Setenv("PATH", bin)
+	t.Setenv(CacheVariable, filepath.Join(t.TempDir(), "cache"))
+	return log
+}
+
+const goodNVCC = `[ "$1" = --version ] && { echo "Cuda compilation tools, release 13.0, V13.0.88"; exit; }
+while [ "$1" != -o ]; do shift; done
+echo "$2" >> LOG
+echo > "$2"`
+
+func calls(t *testing.T, log string) int {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	if os.IsNotExist(err) {
+		return 0
+	}
+	require.NoError(t, err)
+	return strings.Count(string(text), "\n")
+}
+
+func zooOptions(model string) Options {
+	return Options{Model: "../testdata/models/zoo/" + model, Name: model, Target: ir.FindTarget("t4")}
+}
+
+func TestCached(t *testing.T) {
+	log := fakeTools(t, goodNVCC)
+	o := zooOptions("llama-gqa")
+	first, err := Cached(t.Context(), o, nil)
+	require.NoError(t, err)
+	require.False(t, first.Reused)
+	require.Empty(t, first.Warnings, "nobody asked for the launcher, so no tool is missing")
+	require.Equal(t, 2, calls(t, log))
+	require.Equal(t, os.Getenv(CacheVariable), filepath.Dir(first.Dir))
+	v, err := Verify(first.Dir)
+	require.NoError(t, err)
+	require.Empty(t, v.Findings)
+
+	again, err := Cached(t.Context(), o, nil)
+	require.NoError(t, err)
+	require.True(t, again.Reused)
+	require.Equal(t, first.Dir, again.Dir)
+	require.Equal(t, 2, calls(t, log))
+
+	// A build that has lost its kernels is finished in its place.
+	require.NoError(t, os.Remove(filepath.Join(first.Dir, host.FatbinFile)))
+	repaired, err := Cached(t.Context(), o, nil)
+	require.NoError(t, err)
+	require.False(t, repaired.Reused)
+	require.Equal(t, first.Dir, repaired.Dir)
+	require.Equal(t, 4, calls(t, log))
+
+	// Without tools what is there can be had, and nothing else.
+	t.Setenv("PATH", t.TempDir())
+	again, err = Cached(t.Context(), o, nil)
+	require.NoError(t, err)
+	require.True(t, again.Reused)
+}
+
+// Whatever changes the build changes where it is.
+func TestCacheKey(t *testing.T) {
+	dirs := map[string]string{}
+	key := func(what string, edit func(*Options, string)) {
+		model := filepath.Join(t.TempDir(), "model")
+		require.NoError(t, os.CopyFS(model, os.DirFS("../testdata/models/zoo/llama-gqa")))
+		o := zooOptions("llama-gqa")
+		o.Model = model
+		edit(&o, model)
+		l, err := Lower(o)
+		require.NoError(t, err)
+		defer l.Close()
+		k, err := buildKey(l, &BuildOptions{Options: o})
+		require.NoError(t, err)
+		for other, taken := range dirs {
+			require.NotEqual(t, taken, k, "%s and %s", what, other)
+		}
+		dirs[what] = k
+	}
+	key("nothing", func(*Options, string) {})
+	key("max_seq", func(o *Options, _ string) { o.MaxSeq = 16 })
+	key("name", func(o *Options, _ string) { o.Name = "other" })
+	key("target", func(o *Options, _ string) { o.Target = ir.FindTarget("l4") })
+	key("schedule", func(o *Options, _ string) { o.Config.PipeliningDepth = 2 })
+	key("seed", func(o *Options, _ string) { o.RandomSeed = new(uint64) })
+	key("one weight", func(_ *Options, dir string) {
+		path := filepath.Join(dir, "model.safetensors")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text[len(text)-1] ^= 1
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+	})
+
+	again := dirs["nothing"]
+	delete(dirs, "nothing")
+	key("nothing", func(*Options, string) {})
+	require.Equal(t, again, dirs["nothing"], "the directory of the model does not matter")
+}
+
+func TestCachedWithoutTools(t *testing.T) {
+	model, err := filepath.Abs("../testdata/models/zoo/llama-gqa")
+	require.NoError(t, err)
+	fakeTools(t, goodNVCC)
+	for _, tool := range []string{"g++", "nvcc"} {
+		require.NoError(t, os.Remove(filepath.Join(os.Getenv("PATH"), tool)))
+		if tool == "nvcc" {
+			t.Chdir(t.TempDir()) // out of reach of a .cuda folder
+			if FindNVCC() != "" {
+				t.Skip("this machine has an nvcc that is found anywhere")
+			}
+		}
+		o := zooOptions("llama-gqa")
+		o.Model = model
+		_, err := Cached(t.Context(), o, nil)
+		require.ErrorContains(t, err, "there is no "+tool+" here")
+		require.ErrorContains(t, err, "amkc run DIR")
+		require.ErrorContains(t, err, "AMK5113")
+		require.NoDirExists(t, os.Getenv(CacheVariable))
+	}
+}
+
+func TestCachedCompileFails(t *testing.T) {
+	fakeTools(t, `[ "$1" = --version ] && exit
+echo "megakernel.cu(7): error: no" ; exit 1`)
+	_, err := Cached(t.Context(), zooOptions("llama-gqa"), nil)
+	var d *diag.Diagnostic
+	require.ErrorAs(t, err, &d)
+	require.Equal(t, codeNVCC.ID, d.Code)
+	sources, err := os.ReadDir(os.Getenv(CacheVariable))
+	require.NoError(t, err)
+	require.Len(t, sources, 1, "the sources stay, to be looked at")
+
+	cache := os.Getenv(CacheVariable)
+	fakeTools(t, goodNVCC)
+	t.Setenv(CacheVariable, cache)
+	b, err := Cached(t.Context(), zooOptions("llama-gqa"), nil)
+	require.NoError(t, err)
+	require.False(t, b.Reused, "a build without kernels is none")
+	require.Equal(t, filepath.Join(cache, sources[0].Name()), b.Dir)
+}
