@@ -60,7 +60,7 @@ AMKC = """\
 NVCC = """\
     #!{python}
     import sys
-    open("megakernel.fatbin", "w").write(" ".join(a for a in sys.argv if a.startswith("-D")))
+    if "-o" in sys.argv: open("megakernel.fatbin", "w").write(" ".join(a for a in sys.argv if a.startswith("-D")))
 """
 
 
