@@ -1,0 +1,93 @@
+// Package layering holds the import table of ARCHITECTURE.md to the source: imports point one way. It has tests only, and
+// imports nothing of amkc.
+package layering
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// allowed lists what the non-test files of a package may import: packages of amkc, and modules from elsewhere. A package
+// that is not listed is a mistake: say here and in ARCHITECTURE.md where it belongs.
+var allowed = map[string][]string{
+	"bench/device":          {"runtime/driver", "runtime/host", "runtime/host/cli"},
+	"cmd/amkc":              {"compiler/cli"},
+	"codegen":               {"codegen/vendored", "ir", "ir/diag", "runtime", "runtime/host", "templates", "github.com/dave/jennifer/jen"},
+	"codegen/vendored":      {"ir/diag"},
+	"codegen/vendored/gen":  {"codegen/vendored"},
+	"compiler":              {"codegen", "compiler/version", "ir", "ir/diag", "ir/half", "passes", "passes/checkpoint", "runtime", "runtime/host", "validate"},
+	"compiler/diff":         {},
+	"compiler/version":      {},
+	"ir":                    {"ir/diag"},
+	"ir/amk":                {"ir", "ir/diag"},
+	"ir/diag":               {},
+	"ir/half":               {},
+	"passes":                {"ir", "ir/diag", "ir/half", "passes/checkpoint"},
+	"passes/checkpoint":     {"ir/diag", "ir/half"},
+	"refvm":                 {"ir", "ir/diag", "ir/half"},
+	"runtime":               {},
+	"runtime/driver":        {"github.com/ebitengine/purego"},
+	"runtime/host":          {"runtime/driver"},
+	"runtime/host/cli":      {"runtime/driver", "runtime/host", "runtime/tokenizer"},
+	"runtime/host/hosttest": {"runtime/driver", "runtime/host", "github.com/stretchr/testify/require"},
+	"runtime/tokenizer":     {},
+	"templates":             {},
+	"validate":              {"ir", "ir/diag"},
+}
+
+// free packages may import anything of amkc but cmd.
+var free = []string{"compiler/cli"}
+
+func TestImportsPointOneWay(t *testing.T) {
+	root := filepath.Join("..", "..")
+	seen := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != root && (name == "testdata" || name == "build" || name == "dist" || strings.HasPrefix(name, ".")) {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		seen[pkg] = true
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			ours, isOurs := strings.CutPrefix(imported, "amkc/")
+			switch {
+			case !isOurs && !strings.Contains(strings.SplitN(imported, "/", 2)[0], "."):
+				continue // standard library
+			case slices.Contains(free, pkg):
+				require.NotContains(t, ours, "cmd/", "%s imports %s", path, imported)
+			default:
+				list, known := allowed[pkg]
+				require.True(t, known, "package %s is not in the table", pkg)
+				require.Contains(t, list, ours, "%s imports %s", path, imported)
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	for pkg := range allowed {
+		require.True(t, seen[pkg], "package %s of the table does not exist", pkg)
+	}
+}
