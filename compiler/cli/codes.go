@@ -27,14 +27,16 @@ An operation failed that no diagnostic describes; the message is that of the ope
 machine is not at fault (disk, memory, driver), this is a bug of amkc: report it with the command and the message.`)
 
 	codeDevice = diag.New("AMK5905", "the GPU cannot be used", `
---device cuda needs an NVIDIA driver, a GPU that it can use, and a build directory (amkc MODEL -o DIR). The message says
-which of these is missing. Without a GPU, --device ref runs the same program on the CPU, on the reference VM.`)
+--device cuda needs an NVIDIA driver and a GPU that it can use, of the architecture that the build is for. The message says
+what is missing. Without a GPU, --device ref runs the same program on the CPU, on the reference VM.`)
 
-	codeNeedsBuild = diag.New("AMK5908", "a build is needed, and this is a model", `
---device cuda runs the kernels of a build, and the directory is not one. Compile the model, then name the build:
+	codeNeedsBuild = diag.New("AMK5908", "a build is needed, complete and in order", `
+The directory is not a build of amkc, or one that cannot be run: a model, a build without its kernels (--no-build, or no nvcc),
+or with files of another one. Compile the model, or finish the build, and name the build:
 
     amkc model/ -o build/
-    amkc run build/ --prompt "..." --device cuda`)
+    make -C build/
+    amkc check build/`)
 
 	codeInterrupted = diag.New("AMK5907", "interrupted", `
 Ctrl-C, or a request to end, arrived before the work was done. A kernel that was running has been told to give up and has

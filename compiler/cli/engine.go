@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
 	"amkc/runtime/driver"
@@ -28,27 +29,44 @@ const (
 type opened struct {
 	engine
 	device string
+	build  string // in the cache, if a model was built to be opened
 	vocab  int
 	maxSeq int
 }
 
-// open opens a model or a build directory on a device: the one that was asked for, or else the GPU if there is one and
-// the directory is a build, and the reference VM if not.
+// open opens a model or a build directory on a device: the one that was asked for, or else the one of defaultDevice.
 func open(ctx context.Context, c *call, device string, gpu int, dir string, m *modelFlags) (*opened, error) {
+	if flag := m.changed(c); flag != "" && isBuild(dir) {
+		return nil, c.usage("--%s says how to compile a model, and %s is a build already", flag, dir)
+	}
 	if device == "" {
-		device = deviceRef
-		if _, err := driver.Count(); err == nil && isBuild(dir) {
-			device = deviceCUDA
-		}
+		device = defaultDevice(c, gpu, dir, m)
 		defer func() { c.note("device: %s", device) }()
 	}
-	if device == deviceCUDA {
+	switch {
+	case device == deviceCUDA && isBuild(dir):
 		return openCUDA(ctx, c, dir, gpu)
-	}
-	if gpu != 0 {
+	case device == deviceCUDA:
+		return openModelCUDA(ctx, c, dir, gpu, m)
+	case gpu != 0:
 		return nil, c.usage("--gpu %d goes with --device cuda", gpu)
 	}
 	return openRef(c, dir, m)
+}
+
+// defaultDevice is the GPU, if there is one and it can run what is named: a build, or a model that can be built here for it.
+// A program for some other target is for the reference VM.
+func defaultDevice(c *call, gpu int, dir string, m *modelFlags) string {
+	if isBuild(dir) {
+		if _, err := driver.Count(); err == nil {
+			return deviceCUDA
+		}
+	} else if m.forThisGPU(c) && compiler.CanCompileCUDA() {
+		if _, err := liveTarget(0, gpu); err == nil {
+			return deviceCUDA
+		}
+	}
+	return deviceRef
 }
 
 // checkDirectory refuses what is neither a build nor a model, before anything is looked for in it.

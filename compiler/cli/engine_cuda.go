@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
@@ -17,11 +18,40 @@ func isBuild(dir string) bool {
 	return err == nil
 }
 
+// openModelCUDA builds a model for a GPU, unless the cache has the build, and opens it there.
+func openModelCUDA(ctx context.Context, c *call, dir string, gpu int, m *modelFlags) (*opened, error) {
+	if _, err := driver.Count(); err != nil {
+		return nil, hostError("--device cuda", err)
+	}
+	opts, err := m.optionsForGPU(c, dir, gpu)
+	if err != nil {
+		return nil, err
+	}
+	line := c.progress()
+	b, err := compiler.Cached(ctx, opts, line.report)
+	line.clear()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, err
+	}
+	c.report(b.Warnings)
+	how := "compiled"
+	if b.Reused {
+		how = "reused"
+	}
+	c.note("build: %s (%s)", b.Dir, how)
+	o, err := openCUDA(ctx, c, b.Dir, gpu)
+	if err != nil {
+		return nil, err
+	}
+	o.build = b.Dir
+	return o, nil
+}
+
 // openCUDA opens a build directory on a GPU.
 func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error) {
-	if !isBuild(dir) {
-		return nil, notBuild(dir)
-	}
 	line := c.progress()
 	defer line.clear()
 	s, err := host.Open(ctx, dir, host.Options{GPU: gpu, Progress: line.report})

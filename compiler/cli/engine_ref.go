@@ -13,9 +13,6 @@ import (
 // openRef opens a model or a build on the reference VM. Of a build it runs the program and the packed weights that are there.
 func openRef(c *call, dir string, m *modelFlags) (*opened, error) {
 	if isBuild(dir) {
-		if flag := m.changed(c); flag != "" {
-			return nil, c.usage("--%s says how to compile a model, and %s is a build already", flag, dir)
-		}
 		b, err := compiler.OpenBuild(dir)
 		if err != nil {
 			return nil, err

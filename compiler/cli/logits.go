@@ -21,9 +21,10 @@ func logitsVerb() verb {
 	return verb{
 		name: "logits", synopsis: "MODEL|DIR --ids 1,2,3 -o out.npy [--device ref|cuda]", min: 1, max: 1,
 		summary: "write the logits after each of a list of token ids",
-		details: "The ids are taken as they are (teacher forcing). The file is a NumPy array of float32 [positions, vocab].",
-		flags:   l.define,
-		run:     l.run,
+		details: "The ids are taken as they are (teacher forcing). The file is a NumPy array of float32 [positions, vocab].\n" +
+			"On a GPU a model is built first, into a cache, and the next time found there.",
+		flags: l.define,
+		run:   l.run,
 	}
 }
 
@@ -55,9 +56,10 @@ func (l *logitsFlags) run(c *call) error {
 	}
 	c.payload = struct {
 		Device string `json:"device"`
+		Build  string `json:"build,omitempty"` // in the cache
 		Shape  [2]int `json:"shape"`
 		File   string `json:"file"`
-	}{o.device, [2]int{len(l.ids), o.vocab}, l.out}
+	}{o.device, o.build, [2]int{len(l.ids), o.vocab}, l.out}
 	write := func(w io.Writer) error { return l.write(ctx, o, w) }
 	if l.out == "-" {
 		return write(c.stdout)

@@ -28,6 +28,8 @@ type modelFlags struct {
 	dumpIR     string
 	check      bool
 	timePasses bool
+
+	gpu int // which one target auto is; no flag of compiling
 }
 
 // define adds the flags. What is compiled in memory needs no GPU, so the default target of those verbs is a fixed one:
@@ -62,6 +64,20 @@ func (m *modelFlags) changed(c *call) string {
 // dtypes maps the names of --dtype.
 var dtypes = map[string]ir.DType{"bf16": ir.BF16, "fp16": ir.F16, "fp32": ir.F32}
 
+// forThisGPU reports whether the flags leave the target to the machine.
+func (m *modelFlags) forThisGPU(c *call) bool {
+	return !c.flags.Changed("target") || m.target == targetAuto
+}
+
+// optionsForGPU is options for a program that a GPU of this machine is to run: it is the target, unless another was named.
+func (m *modelFlags) optionsForGPU(c *call, model string, gpu int) (compiler.Options, error) {
+	on := *m
+	if on.gpu = gpu; m.forThisGPU(c) {
+		on.target = targetAuto
+	}
+	return on.options(c, model)
+}
+
 // options turns the flags into what package compiler takes.
 func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
 	o := compiler.Options{Model: model, Name: m.name, MaxSeq: m.maxSeq, AssumeInert: m.inert, Check: m.check}
@@ -94,7 +110,7 @@ func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
 		o.Config = config
 	}
 	var err error
-	o.Target, err = resolveTarget(m.target, m.numSMs, 0)
+	o.Target, err = resolveTarget(m.target, m.numSMs, m.gpu)
 	if err != nil {
 		return o, err
 	}

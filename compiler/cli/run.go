@@ -32,7 +32,8 @@ func runVerb() verb {
 		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--prompt-ids 1,2,3 [--max-tokens N] [--device ref|cuda]", min: 1, max: 1,
 		summary: "decode greedily after a prompt",
 		details: "A prompt in text is answered with text, a prompt in token ids with ids; --json prints both. Decoding ends after\n" +
-			"--max-tokens tokens, or with a token that the model's configuration names as the end of a text.",
+			"--max-tokens tokens, or with a token that the model's configuration names as the end of a text.\n" +
+			"On a GPU a model is built first, into a cache, and the next time found there.",
 		flags: r.define,
 		run:   r.run,
 	}
@@ -48,13 +49,14 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 }
 
 func defineDevice(f *pflag.FlagSet, device *string, gpu *int) {
-	f.Var(newChoice(device, "", deviceRef, deviceCUDA), "device", "where to run: ref is the reference VM on the CPU; default: cuda for a build where there is a GPU, else ref")
+	f.Var(newChoice(device, "", deviceRef, deviceCUDA), "device", "where to run: ref is the reference VM on the CPU; default: cuda where there is a GPU and, for a model, nvcc; else ref")
 	f.IntVar(gpu, "gpu", 0, "number `N` of the GPU, for --device cuda")
 }
 
 // completion is the result of run in JSON.
 type completion struct {
 	Device    string  `json:"device"`
+	Build     string  `json:"build,omitempty"` // in the cache
 	PromptIDs []int   `json:"prompt_ids"`
 	IDs       []int   `json:"ids"`            // the last one may be the token that ended the text
 	Text      *string `json:"text,omitempty"` // without special tokens; absent without a tokenizer
@@ -131,7 +133,7 @@ func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenize
 	if err := errors.Join(err, out.end()); err != nil {
 		return err
 	}
-	result := completion{Device: o.device, PromptIDs: r.ids, IDs: done.IDs, Stopped: "length"}
+	result := completion{Device: o.device, Build: o.build, PromptIDs: r.ids, IDs: done.IDs, Stopped: "length"}
 	if done.Stopped {
 		result.Stopped = "eos"
 	}
