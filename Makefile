@@ -22,11 +22,14 @@ demo: build
 	@command -v nvcc >/dev/null || $(MAKE) --no-print-directory cuda
 	@$(PYTHON) scripts/demo.py
 
-# Fast tests: the Go packages and the Python scripts.
-test: build
+# Fast tests: the Go packages and the Python scripts, which need numpy and get it in a folder that git ignores.
+test: build .python/numpy
 	go vet ./...
 	go test ./...
-	$(PYTHON) -m unittest discover -q -s bench -p 'test_*.py'
+	PYTHONPATH=.python $(PYTHON) -m unittest discover -q -s bench -p 'test_*.py'
+
+.python/numpy:
+	$(PYTHON) -m pip install --quiet --target .python numpy
 
 # Long tests: every reference logit of pycoder-5m, its perplexity, and long fuzzing seeds.
 long: build
