@@ -33,8 +33,8 @@ type verb struct {
 // Every call returns fresh rows: the variables behind the flags belong to one run.
 func verbs() []verb {
 	return []verb{
-		compileVerb(), packVerb(), runVerb(), logitsVerb(), validateVerb(), dumpVerb(), verifyVerb(), diffVerb(),
-		targetsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
+		compileVerb(), packVerb(), runVerb(), logitsVerb(), validateVerb(), dumpVerb(), verifyVerb(), checkVerb(),
+		diffVerb(), targetsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }
 

@@ -52,14 +52,20 @@ func openModelCUDA(ctx context.Context, c *call, dir string, gpu int, m *modelFl
 
 // openCUDA opens a build directory on a GPU.
 func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error) {
-	line := c.progress()
-	defer line.clear()
-	s, err := host.Open(ctx, dir, host.Options{GPU: gpu, Progress: line.report})
+	s, err := openSession(ctx, c, dir, gpu)
 	if err != nil {
-		return nil, hostError(dir, err)
+		return nil, err
 	}
 	facts := s.Facts()
 	return &opened{engine: cudaEngine{s, dir}, device: deviceCUDA, vocab: facts.Model.Vocab, maxSeq: facts.Model.MaxSeq}, nil
+}
+
+// openSession opens a build directory on a GPU, for what is no engine too.
+func openSession(ctx context.Context, c *call, dir string, gpu int) (*host.Session, error) {
+	line := c.progress()
+	defer line.clear()
+	s, err := host.Open(ctx, dir, host.Options{GPU: gpu, Progress: line.report})
+	return s, hostError(dir, err)
 }
 
 // A cudaEngine is a session on a GPU whose errors are diagnostics.

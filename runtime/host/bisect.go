@@ -57,7 +57,7 @@ func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, firs
 		return err
 	}
 	s.position = first
-	for _, id := range checkIDs(first, n, s.info.Vocab) {
+	for _, id := range CheckIDs(first, n, s.info.Vocab) {
 		trace, err := t.step(ctx, id)
 		if err != nil {
 			return err

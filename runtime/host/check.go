@@ -86,7 +86,7 @@ func checkSpans(i Info) [][2]int {
 
 // checkSpan compares n positions from first on, and adds to the report.
 func (s *Session) checkSpan(ctx context.Context, ref Reference, first, n int, report *CheckReport) error {
-	ids := checkIDs(first, n, s.info.Vocab)
+	ids := CheckIDs(first, n, s.info.Vocab)
 	together, err := s.checkPass(ctx, first, ids, n, report)
 	if err != nil {
 		return err
@@ -153,8 +153,8 @@ func (r *CheckReport) fail(format string, args ...any) {
 
 func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
-// checkIDs returns the ids of n positions: fixed, spread over the vocabulary, and the same wherever spans overlap.
-func checkIDs(first, n, vocab int) []int {
+// CheckIDs returns the ids that [Session.Check] decodes at n positions: fixed, spread over the vocabulary, and the same wherever spans overlap.
+func CheckIDs(first, n, vocab int) []int {
 	ids := make([]int, n)
 	for i := range ids {
 		ids[i] = int(mix(uint64(first+i)) % uint64(vocab))

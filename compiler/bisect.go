@@ -1,0 +1,199 @@
+package compiler
+
+import (
+	"context"
+	"slices"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/refvm"
+	"amkc/runtime/host"
+)
+
+var codeTrace = diag.New("AMK4904", "the kernel and the program speak of different stages", `
+amkc check --bisect holds every vector that the kernel hands over to the one that the reference VM computes from program.json. The
+names of the stages come from the manifest. One of them is not in the program, so that the files do not belong together:
+amkc verify says which have changed. Compile again.`)
+
+// A Tracer decodes ids at its position and the ones after it, and returns what every stage of the last one's step has handed
+// over. [host.Session] is one.
+type Tracer interface {
+	Trace(ctx context.Context, ids []int) (*host.Trace, error)
+}
+
+const bisectTokens = 32 // compared from position 0, as many as host.Session.Check decodes there
+
+// Bisect holds a kernel that stands at position 0 to the reference VM, which runs the program of the same build, on its
+// packed weights, rounding where the kernel rounds. Both decode the ids of host.CheckIDs, each on a cache of its own, and are
+// compared stage by stage at the first 32 positions and at the first one of every further variant, until a stage is wrong.
+//
+// Unlike host.Session.Bisect this shares no code with what was generated. But errors are passed on from stage to stage and
+// from position to position, so that the bounds are wider. A step of the VM takes seconds for a model of some
+// gigabytes, and there is one for every position up to the last that is compared.
+func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, progress Progress) (*host.BisectReport, error) {
+	facts, err := codegen.Facts(b.Program)
+	if err != nil {
+		return nil, err
+	}
+	o, err := newOracle(b)
+	if err != nil {
+		return nil, err
+	}
+	report := &host.BisectReport{Tolerance: host.TolerancesOfStages(facts.Model.DType, true)}
+	positions := bisectPositions(b.Program)
+	last := positions[len(positions)-1]
+	ids := host.CheckIDs(0, last+1, facts.Model.Vocab)
+	for _, at := range positions {
+		first := o.session.Pos()
+		trace, err := kernel.Trace(ctx, ids[first:at+1])
+		if err != nil {
+			return nil, err
+		}
+		for p := first; p <= at; p++ {
+			if err := context.Cause(ctx); err != nil {
+				return nil, err
+			}
+			progress.report("comparing with the reference VM", int64(p), int64(last+1))
+			if _, _, err := o.session.Step(ids[p]); err != nil {
+				return nil, err
+			}
+		}
+		pairs, err := o.pairs(trace)
+		if err != nil {
+			return nil, err
+		}
+		report.Positions++
+		report.Stages += len(pairs)
+		difference, seen := host.FirstDifference(facts.Model, at, pairs, report.Tolerance)
+		report.Seen.RMS, report.Seen.Max = max(report.Seen.RMS, seen.RMS), max(report.Seen.Max, seen.Max)
+		if report.First = difference; difference != nil {
+			return report, nil
+		}
+	}
+	report.Passed = true
+	return report, nil
+}
+
+// bisectPositions returns the positions to compare, ascending.
+func bisectPositions(p *ir.Program) []int {
+	var at []int
+	for i := range min(bisectTokens, p.Model.MaxSeq) {
+		at = append(at, i)
+	}
+	for _, v := range p.Variants {
+		at = append(at, v.Lo)
+	}
+	slices.Sort(at)
+	return slices.Compact(at)
+}
+
+// An oracle runs a program so that the vectors of all stages can be looked at after a step.
+type oracle struct {
+	program *ir.Program
+	session *refvm.Session
+	floats  map[string]bool // buffers that a stage may hand over, by name
+}
+
+// newOracle starts at position 0. No buffer has a page: pages are shared, and a layer would overwrite what the one before
+// it has handed over.
+func newOracle(b *PackedBuild) (*oracle, error) {
+	apart := *b.Program
+	apart.Buffers = slices.Clone(apart.Buffers)
+	o := &oracle{program: &apart, floats: map[string]bool{}}
+	for i := range apart.Buffers {
+		buf := &apart.Buffers[i]
+		buf.Pages = nil
+		if buf.Kind != ir.Activation && buf.Kind != ir.Output || buf.Space == ir.SMEM || buf.DType == ir.I32 {
+			continue
+		}
+		for k := buf.First; k < buf.First+max(1, buf.Count); k++ {
+			name, err := ir.Resolve(buf.Name, k)
+			if err != nil {
+				return nil, err
+			}
+			o.floats[name] = true
+		}
+	}
+	var err error
+	o.session, err = refvm.NewSession(&apart, b, refvm.Options{Round: refvm.Device})
+	return o, err
+}
+
+// pairs matches a trace with the step that the oracle has just done.
+func (o *oracle) pairs(t *host.Trace) ([]host.StagePair, error) {
+	if at := o.session.Pos() - 1; t.Position != at {
+		return nil, diag.Errorf(codeTrace, "trace", "the kernel decoded at position %d, want %d: a kernel that stood at 0", t.Position, at)
+	}
+	want, err := o.vectors(t.Position)
+	if err != nil {
+		return nil, err
+	}
+	pairs := host.PairStages(t.Vectors, want)
+	for i, v := range t.Vectors {
+		if i >= len(pairs) || pairs[i].Stage != v.Stage {
+			return nil, diag.Errorf(codeTrace, "stage "+v.Stage, "the kernel hands over a vector of this stage, and the program has none for position %d", t.Position)
+		}
+	}
+	return pairs, nil
+}
+
+// vectors returns what the stages of the variant for a position have handed over, in order.
+func (o *oracle) vectors(position int) ([]host.StageVector, error) {
+	vm, err := o.session.At(position)
+	if err != nil {
+		return nil, err
+	}
+	var all []host.StageVector
+	add := func(s *ir.Stage, layer int) error {
+		name, err := ir.Resolve(s.Name, layer)
+		if err != nil {
+			return err
+		}
+		buffer, err := o.handedOver(s, layer)
+		if err != nil || buffer == "" {
+			return err
+		}
+		values, err := vm.Read(buffer)
+		all = append(all, host.StageVector{Stage: name, Values: values})
+		return err
+	}
+	i := slices.IndexFunc(o.program.Variants, func(v ir.Variant) bool { return v.Lo <= position && position <= v.Hi })
+	err = eachStage(&o.program.Variants[i], add) // there is one: the VM has it
+	return all, err
+}
+
+// eachStage calls f for every stage of a variant in the order of execution, with its layer.
+func eachStage(v *ir.Variant, f func(s *ir.Stage, layer int) error) error {
+	for _, n := range v.Body {
+		switch n := n.(type) {
+		case *ir.Stage:
+			if err := f(n, 0); err != nil {
+				return err
+			}
+		case *ir.Loop:
+			for layer := n.First; layer < n.First+n.Count; layer++ {
+				for _, s := range n.Body {
+					if err := f(s, layer); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// handedOver names the buffer that a stage's result is in: the first vector of floats that it writes outside its own SM. The
+// cache comes after it, and so do the best logits; a stage that writes neither has none.
+func (o *oracle) handedOver(s *ir.Stage, layer int) (string, error) {
+	for _, op := range s.Ops {
+		for _, out := range op.Out {
+			name, err := ir.Resolve(out.Buf, layer)
+			if err != nil || o.floats[name] {
+				return name, err
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"amkc/compiler"
+	"amkc/runtime/host"
+)
+
+// checkFlags are the flags of check.
+type checkFlags struct {
+	gpu    int
+	bisect bool
+}
+
+func checkVerb() verb {
+	f := &checkFlags{}
+	return verb{
+		name: "check", synopsis: "DIR [--bisect] [--gpu N]", min: 1, max: 1,
+		summary: "compare the kernel of a build with its reference kernels, and with the reference VM",
+		details: "Decodes fixed ids on the GPU with the megakernel and with the plain kernels of reference.cu, and compares the\n" +
+			"logits. --bisect compares the result of every stage with the reference VM as well, which shares no code with\n" +
+			"either, and names the first stage, row and element that is wrong. Exit code 0: all agree; 1: they do not.",
+		flags: f.define,
+		run:   f.run,
+	}
+}
+
+func (f *checkFlags) define(set *pflag.FlagSet) {
+	set.BoolVar(&f.bisect, "bisect", false, "compare stage by stage with the reference VM too; slow for large models")
+	set.IntVar(&f.gpu, "gpu", 0, "number `N` of the GPU")
+}
+
+// checked is the result of check in JSON.
+type checked struct {
+	*host.CheckReport
+	Bisect *host.BisectReport `json:"bisect,omitempty"`
+}
+
+func (f *checkFlags) run(c *call) error {
+	dir := c.args[0]
+	if !isBuild(dir) {
+		return notBuild(dir)
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	s, err := openSession(ctx, c, dir, f.gpu)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	line := c.progress()
+	defer line.clear()
+	var result checked
+	if result.CheckReport, err = s.Check(ctx, line.report); err != nil {
+		return hostError(dir, err)
+	}
+	line.clear()
+	if err := c.printf("%s", checkText(result.CheckReport)); err != nil {
+		return err
+	}
+	c.payload = &result
+	if f.bisect {
+		if result.Bisect, err = bisect(ctx, dir, s, line); err != nil {
+			return err
+		}
+		line.clear()
+		if err := c.printf("%s", bisectText(result.Bisect)); err != nil {
+			return err
+		}
+	}
+	if !result.Passed || f.bisect && !result.Bisect.Passed {
+		return errDifferent
+	}
+	return nil
+}
+
+// bisect holds the kernel of a session at position 0 to the reference VM.
+func bisect(ctx context.Context, dir string, s *host.Session, line *progress) (*host.BisectReport, error) {
+	b, err := compiler.OpenBuild(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	report, err := compiler.Bisect(ctx, b, s, line.report)
+	return report, hostError(dir, err)
+}
+
+func checkText(r *host.CheckReport) string {
+	var b strings.Builder
+	for _, s := range r.Spans {
+		same := "two runs bit-identical"
+		if !s.Deterministic {
+			same = "two runs differ"
+		}
+		fmt.Fprintf(&b, "positions %d to %d: logit error %.2e RMS, %.2e max; %s\n", s.First, s.Last, s.RMS, s.Max, same)
+	}
+	for _, failure := range r.Failures {
+		fmt.Fprintln(&b, failure)
+	}
+	fmt.Fprintf(&b, "reference kernels: %s (allowed: %.0e RMS, %.0e max, relative to the reference logits)\n", verdict(r.Passed), r.Tolerance.RMS, r.Tolerance.Max)
+	return b.String()
+}
+
+func bisectText(r *host.BisectReport) string {
+	found := fmt.Sprintf("largest error of a stage %.2e RMS, %.2e max", r.Seen.RMS, r.Seen.Max)
+	if r.First != nil {
+		found = r.First.String()
+	}
+	return fmt.Sprintf("%s\nreference VM: %s, %d stages of %d positions compared (allowed: %.0e RMS, %.0e max, relative to the stage's vector)\n",
+		found, verdict(r.Passed), r.Stages, r.Positions, r.Tolerance.Other.RMS, r.Tolerance.Other.Max)
+}
+
+func verdict(passed bool) string {
+	if passed {
+		return "passed"
+	}
+	return "FAILED"
+}
