@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"codegen":               {"codegen/vendored", "ir", "ir/diag", "runtime", "runtime/host", "templates", "github.com/dave/jennifer/jen"},
 	"codegen/vendored":      {"ir/diag"},
 	"codegen/vendored/gen":  {"codegen/vendored"},
-	"compiler":              {"codegen", "compiler/version", "ir", "ir/diag", "ir/half", "passes", "passes/checkpoint", "runtime", "runtime/host", "validate"},
+	"compiler":              {"codegen", "compiler/version", "ir", "ir/diag", "ir/half", "passes", "passes/checkpoint", "refvm", "runtime", "runtime/host", "validate"},
 	"compiler/diff":         {},
 	"compiler/version":      {},
 	"ir":                    {"ir/diag"},

@@ -92,9 +92,9 @@ constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 constexpr float kNoScore = -1e30f;  // below any score; finite, so that differences stay finite
 
-// Merges the partial results of `lists` warps for one unit and publishes them. Warp list i keeps, for head h of its group,
-// the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. group_of(h) is the first warp of head h's
-// group, warps of one group lie `step` apart, heads_per_warp tells where a head's accumulators are.
+// Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its kWarpHeads heads, the
+// maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. The heads of the unit are dealt out in groups of
+// kWarpHeads: group g belongs to warps g, g + groups, …
 template <class S, int kWarpHeads, class C>
 __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out, int groups) {
   for (int e = c.tid; e < kGroupHeads * kHeadDim; e += kConsumers) {

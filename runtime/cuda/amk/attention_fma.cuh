@@ -107,7 +107,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
     merge_warps<S, kWarpHeads>(c, u, out, 1);
     consumer_barrier();  // the scratch is free for the next unit
   }
-  if (mine.count() > 0) signal(c);
+  if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);
 }
 

@@ -174,7 +174,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
     merge_warps<S, kWarpHeads>(c, u, out, kHeadGroups);
     consumer_barrier();  // the scratch is free for the next unit
   }
-  if (mine.count() > 0) signal(c);
+  if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);
 }
 

@@ -45,7 +45,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     }
     if (active && split == 0) publish<Element>(c, out, element, value / sum);
   }
-  if (mine.count() > 0) signal(c);
+  if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);
 }
 

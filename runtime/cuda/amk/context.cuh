@@ -82,7 +82,7 @@ struct Context {
     epoch = u32((launch.first_epoch + u64(i)) * kExchangesPerStep % kMaxEpoch) + 1;
   }
   __device__ u32 next_epoch() const { return epoch == kMaxEpoch ? 1 : epoch + 1; }
-  // Ends an exchange that `tasks` SMs take part in as writers.
+  // Ends an exchange that `tasks` tasks hand over.
   __device__ void advance(u32 tasks) {
     epoch = next_epoch();
     ++ordinal;

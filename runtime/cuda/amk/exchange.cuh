@@ -99,12 +99,13 @@ __device__ __forceinline__ bool four_fresh(uint4 v, u32 both) {
 
 // ---- realisation by counter -----------------------------------------------------------------------------------------
 
-// After the last publish of a stage on this SM: makes all of it visible, then adds 1 to the exchange's counter.
+// After the last publish of a stage on this SM: makes all of it visible, then adds its tasks to the exchange's counter: one,
+// or as many as it has units.
 template <class C>
-__device__ __forceinline__ void signal(C& c) {
+__device__ __forceinline__ void signal(C& c, int tasks = 1) {
   if constexpr (!kFlagged && C::kWaits) {
     consumer_barrier();
-    if (c.tid == 0) add_release(reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + c.ordinal, 1);
+    if (c.tid == 0) add_release(reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + c.ordinal, u32(tasks));
   }
 }
 

@@ -3,7 +3,8 @@
 // of block g. Four blocks (a quad, 128 columns) share one B register pair and have an accumulator each; the useful sums
 // sit on d0 and d3 of the lane whose quarter is the block's number.
 // Activations go from L2 straight into B registers; the first weights of a stage are in registers before its exchange is
-// polled; the next weights are read, and their slot released, before the current ones are multiplied.
+// polled, unless the ring is too small for it; the next weights are read, and their slot released, before the current ones
+// are multiplied.
 // Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
 #pragma once
 
@@ -34,6 +35,10 @@ struct GemvShape {
   static constexpr int kLastChunkQuads = kQuads - (kChunks - 1) * kChunkQuads;
   static constexpr int kSubs = (kChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
+  // Whether a group may take the first weights of its next tile before a block barrier. The groups' tiles lie side by side
+  // in the ring: if all that lies before the last group's does not fit, that group waits for slots which a group at the
+  // barrier holds, and neither moves. Then weights are taken after the barrier.
+  static constexpr bool kAhead = (kGroups - 1) * kChunks < int(kRingSlots);
   static_assert(kSlotBytes % kQuadBytes == 0, "a slot holds whole quads");
   static_assert(kConsumerWarps % S::kWarps == 0, "warps per tile divide the consumer warps");
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
@@ -77,7 +82,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
 
   uint4 w[2][kQuadBlocks] = {};
   const bool works = group < tiles;
-  if (works) take(w[0], 0);
+  if (works && Shape::kAhead) take(w[0], 0);
 
   // Column of the four activations that this lane holds of quad 0.
   const int column0 = (c.lane >> 3) * kBlockColumns + (c.lane & 3) * 8 + ((c.lane >> 2) & 1) * 4;
@@ -102,13 +107,14 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
     }
   }
   __syncwarp();
+  if (works && !Shape::kAhead) take(w[0], 0);
 
 #pragma unroll 1
   for (int first = 0; first < tiles; first += kTilesPerFlush) {
     const int in_flush = min(kTilesPerFlush, tiles - first);
 #pragma unroll 1
     for (int i = group; i < in_flush; i += Shape::kGroups) {
-      const bool more = first + i + Shape::kGroups < tiles;
+      const bool more = first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
       float d[kQuadBlocks][4] = {};
 #pragma unroll
       for (int sub = 0; sub < kSubs; ++sub) {
@@ -145,6 +151,10 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
       }
     }
     flush_tiles<S>(c, mine, first, in_flush, finish);
+    if (!Shape::kAhead && first + kTilesPerFlush + group < tiles) {
+      advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
+      take(w[0], 0);
+    }
   }
   if (S::kNorm && tiles > 0) ++c.norms;
   advance_slot(c.slot, c.phase, tiles * Shape::kChunks);

@@ -75,15 +75,24 @@ __device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
 
 // ---- producer side --------------------------------------------------------------------------------------------------
 
+// Chunks on their way at once. No more than there are slots: the full barrier of a slot tells one phase from the next, so
+// a chunk must be seen to have landed before its slot is filled again.
+constexpr u32 kWindow = kInFlight < kRingSlots ? kInFlight : kRingSlots;
+
+// What the lanes that run the producer decide together: a warp without bulk copies, which must not part on the way to a
+// warp barrier, and one lane with them.
+__device__ __forceinline__ bool all_lanes(bool v) { return AMK_BULK_COPY ? v : __all_sync(~0u, v); }
+__device__ __forceinline__ bool any_lane(bool v) { return AMK_BULK_COPY ? v : __any_sync(~0u, v); }
+
 // Waits until the cache rows of the steps before `step` may be read. Returns false if the launch ends before it.
 template <class C>
 __device__ bool step_acquired(C& c, u32 step) {
   Spin spin;
-  while (load_shared_acquire(&c.shared.acquired_step) < step) {
-    if (spin.give_up(c, Wait::kStep, step, 0)) break;
+  while (!all_lanes(load_shared_acquire(&c.shared.acquired_step) >= step)) {
+    if (any_lane(spin.give_up(c, Wait::kStep, step, 0))) break;
   }
   fence_proxy_async();
-  return !load_shared_acquire(&c.shared.stop) && !load_shared_acquire(&c.shared.aborted);
+  return all_lanes(!load_shared_acquire(&c.shared.stop) && !load_shared_acquire(&c.shared.aborted));
 }
 
 // Fills slots in order. With bulk copies one lane runs it; otherwise the whole warp does.
@@ -113,7 +122,7 @@ struct Producer {
     wait_empty();
     if (stopped) return;
 #if AMK_BULK_COPY
-    while (issued - landed >= kInFlight) wait_landed();
+    while (issued - landed >= kWindow) wait_landed();
     u64* full = &c.shared.full[slot];
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(full)), "r"(bytes) : "memory");
     asm volatile(
@@ -121,7 +130,7 @@ struct Producer {
             "r"(shared_address(c.ring + slot * kSlotBytes)), "l"(source), "r"(bytes), "r"(shared_address(full)), "l"(policy)
         : "memory");
 #elif AMK_ASYNC_COPY
-    if (issued - landed >= kInFlight) publish_all_but(kInFlight - 1);
+    if (issued - landed >= kWindow) publish_all_but(kWindow - 1);
     for (u32 at = c.lane * 16; at < bytes; at += 32 * 16) {
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(c.ring + slot * kSlotBytes + at)),
                    "l"(source + at) : "memory");
@@ -163,13 +172,15 @@ struct Producer {
   }
 
  private:
+  __device__ __forceinline__ bool slot_is_empty() { return all_lanes(barrier_test(&c.shared.empty[slot], phase, kSlotArrivals)); }
+
   __device__ __forceinline__ void wait_empty() {
     Spin spin;
-    if (barrier_test(&c.shared.empty[slot], phase, kSlotArrivals)) return;
+    if (slot_is_empty()) return;
     if constexpr (kPrefetches) store_shared_release(&c.shared.ring_full, 1);
-    while (!barrier_test(&c.shared.empty[slot], phase, kSlotArrivals)) {
+    while (!slot_is_empty()) {
       flush();
-      if (load_shared_acquire(&c.shared.stop) || spin.give_up(c, Wait::kRingEmpty, slot, phase)) {
+      if (any_lane(load_shared_acquire(&c.shared.stop) || spin.give_up(c, Wait::kRingEmpty, slot, phase))) {
         stopped = true;
         break;
       }
@@ -190,7 +201,7 @@ struct Producer {
     if (issued - landed <= n) return;
 #if AMK_ASYNC_COPY
     if (n == 0) asm volatile("cp.async.wait_group 0;" ::: "memory");
-    else asm volatile("cp.async.wait_group %0;" ::"n"(kInFlight - 1) : "memory");
+    else asm volatile("cp.async.wait_group %0;" ::"n"(kWindow - 1) : "memory");
 #endif
     __syncwarp();
     while (issued - landed > n) {
