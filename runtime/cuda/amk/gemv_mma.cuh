@@ -82,7 +82,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
 
   uint4 w[2][kQuadBlocks] = {};
   const bool works = group < tiles;
-  if (works && Shape::kAhead) take(w[0], 0);
+  if constexpr (Shape::kAhead) {
+    if (works) take(w[0], 0);
+  }
 
   // Column of the four activations that this lane holds of quad 0.
   const int column0 = (c.lane >> 3) * kBlockColumns + (c.lane & 3) * 8 + ((c.lane >> 2) & 1) * 4;
@@ -107,7 +109,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
     }
   }
   __syncwarp();
-  if (works && !Shape::kAhead) take(w[0], 0);
+  if constexpr (!Shape::kAhead) {
+    if (works) take(w[0], 0);
+  }
 
 #pragma unroll 1
   for (int first = 0; first < tiles; first += kTilesPerFlush) {
@@ -151,9 +155,11 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
       }
     }
     flush_tiles<S>(c, mine, first, in_flush, finish);
-    if (!Shape::kAhead && first + kTilesPerFlush + group < tiles) {
-      advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
-      take(w[0], 0);
+    if constexpr (!Shape::kAhead) {
+      if (first + kTilesPerFlush + group < tiles) {
+        advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
+        take(w[0], 0);
+      }
     }
   }
   if (S::kNorm && tiles > 0) ++c.norms;
