@@ -21,7 +21,7 @@ func (b *builder) body() error {
 			return diag.Errorf(codeStructure, "variant "+vs[i].Name, "has %d stages and loops, variant %s has %d: want the same outline", len(vs[i].Body), vs[0].Name, len(vs[0].Body))
 		}
 	}
-	out := writer{b: b}
+	var out writer
 	for k := range vs[0].Body {
 		var err error
 		switch first := vs[0].Body[k].(type) {
@@ -70,6 +70,7 @@ func (b *builder) loop(out *writer, k int, first *ir.Loop) error {
 	if err := b.stageLists(out, lists, first, 3); err != nil {
 		return err
 	}
+	out.waitStep = ""
 	out.walk = append(out.walk, "    }")
 	out.consume = append(out.consume, "    }")
 	return nil
@@ -95,9 +96,6 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, loop *ir.Loop, de
 	}
 	for i, l := range lists {
 		middle := l[head : len(l)-tail]
-		if len(middle) == 0 && len(lists) == 1 {
-			break
-		}
 		if shortest == head+tail && allLen(lists, head+tail) {
 			break // nothing differs
 		}
@@ -128,33 +126,35 @@ func allLen(lists [][]*ir.Stage, n int) bool {
 	return true
 }
 
-// sameAt reports whether a stage is the same in every variant: it prints the same but for the thresholds of its waits,
-// which are facts of the stages before it.
+// sameAt reports whether a stage is the same in every variant.
 func sameAt(lists [][]*ir.Stage, at func([]*ir.Stage) *ir.Stage) bool {
-	text := func(l []*ir.Stage) string {
-		s := *at(l)
-		s.Waits = slices.Clone(s.Waits)
-		for i := range s.Waits {
-			s.Waits[i].Threshold = 0
-		}
-		return ir.PrintStage(&s)
-	}
-	first := text(lists[0])
+	first := at(lists[0])
 	for _, l := range lists[1:] {
-		if text(l) != first {
+		if !sameStage(first, at(l)) {
 			return false
 		}
 	}
 	return true
 }
 
+// sameStage reports whether two stages print the same but for the thresholds of their waits, which are facts of the stages
+// before them.
+func sameStage(a, b *ir.Stage) bool {
+	text := func(s ir.Stage) string {
+		s.Waits = slices.Clone(s.Waits)
+		for i := range s.Waits {
+			s.Waits[i].Threshold = 0
+		}
+		return ir.PrintStage(&s)
+	}
+	return text(*a) == text(*b)
+}
+
 // writer collects the lines of both walks.
 type writer struct {
-	b        *builder
 	walk     []string
 	consume  []string
-	waitStep string // emitted once, before the first cache rows of a step
-	waited   bool
+	waitStep string // in a loop: what stands before every use of the cache, so that the first of a step waits
 }
 
 func (w *writer) branch(depth, i, n int, end string) {

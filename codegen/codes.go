@@ -13,6 +13,9 @@ attention. Explicit task lists and unassigned tasks run in the reference VM but 
 	codeStructure = diag.New("AMK4003", "program structure that generated code cannot express", `
 The message names what differs: stages that more than one variant needs in different order, a weight whose members do not lie
 at a constant stride, an exchange buffer without a page, or a target without the properties the kernel needs.`)
+	codeName = diag.New("AMK4006", "name that a build cannot have", `
+The name of a build (--name, or else that of the model's directory) is the name of its executable, a target of its Makefile and
+part of comments. It has letters, digits and . _ - + only, and is not that of another file of the build.`)
 	codeFormat = diag.New("AMK4004", "generated text breaks the format rules", `
 A generated file has a line of more than 100 columns, a trailing space or a double blank line. That is a defect of a template
 or of a name that is too long to print; please report it with the program (amkc dump).`)

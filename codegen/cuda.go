@@ -162,12 +162,16 @@ func (b *builder) constants() error {
 	}
 	group := m.Heads / max(1, m.KVHeads)
 	columns = max((columns+31)/32*32, (group+2)*m.HeadDim)
-	attention := 8 * 8 * ((m.HeadDim + 15) / 16 * 16)
-	vectorFloats := 4
-	if !b.usesMMA() {
-		attention, vectorFloats = attention/8*group, columns
+	size := scratchSize{residual: rows, rotation: m.HeadDim, vector: columns}
+	warpHeads := group
+	if b.usesMMA() {
+		warpHeads = 8
 	}
-	if err := b.checkShared(shared, slot, vectorFloats, attention); err != nil {
+	if b.usesMMA() && allQuads {
+		size.vector = 4
+	}
+	size.attention, size.softmax = 8*warpHeads*((m.HeadDim+15)/16*16), 2*8*warpHeads
+	if err := b.checkShared(shared, slot, size); err != nil {
 		return err
 	}
 	vector := itoa(columns)

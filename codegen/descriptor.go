@@ -17,6 +17,10 @@ func (b *builder) descriptor(s *ir.Stage, kind body, prefix string) (*stage, err
 	}
 	name = prefix + name
 	if st, ok := b.stages[name]; ok {
+		if !sameStage(st.IR, s) {
+			return nil, diag.Errorf(codeStructure, "stage "+s.Name, "differs from another stage %s with the same descriptor %s: want one loop over the layers, or stages that are alike",
+				st.IR.Name, name)
+		}
 		return st, nil
 	}
 	st := &stage{IR: s, Body: kind, Struct: name, Enum: "kStage" + name}
@@ -119,19 +123,20 @@ func (b *builder) rangeExtent(r ir.Range) int { return r.Hi.At(0) - r.Lo.At(0) }
 // opColumns is what is left of a line for an op, after "//   ".
 const opColumns = 95
 
-// wrap breaks a comment at spaces.
+// wrap breaks a comment at spaces into lines of at most width bytes, as far as its words allow; all but the first are
+// indented.
 func wrap(s string, width int) []string {
 	var lines []string
-	for len(s) > width {
-		cut := strings.LastIndexByte(s[:width], ' ')
-		if cut < 20 {
-			cut = strings.IndexByte(s, ' ')
-			if cut < 0 {
-				break
-			}
+	line, rest, more := strings.Cut(s, " ")
+	for more {
+		var word string
+		word, rest, more = strings.Cut(rest, " ")
+		if len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = "    " + word
+		} else {
+			line += " " + word
 		}
-		lines = append(lines, s[:cut])
-		s = "    " + s[cut+1:]
 	}
-	return append(lines, s)
+	return append(lines, line)
 }

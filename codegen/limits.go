@@ -9,24 +9,33 @@ import (
 // limits; finding them here gives a message in the user's words.
 var codeLimit = diag.New("AMK4005", "a stage is too large for its body", `
 The device code has fixed bounds: a warp keeps at most 32 quads (128 columns each) of a row in registers, a chunk of cache rows
-must fit a ring slot, at most 64 query heads share a kv head, and the scratch must leave room for two ring slots. The message
-says which bound is met and which knob moves it.`)
+must fit a ring slot, at most 64 query heads share a kv head, a head has at most 256 elements on tensor cores, and the scratch
+must leave room for two ring slots. The message says which bound is met and which knob moves it.`)
 
 const (
-	maxQuads     = 32
-	quadColumns  = 128
-	maxGroup     = 64
-	partialBytes = 2 * 8 * 8 * 32 * 4 // the two buffers of partial sums
-	minSlots     = 2
+	maxQuads    = 32
+	quadColumns = 128
+	quadBytes   = 8 * quadColumns * 2 // of a tile of 8 rows
+	maxGroup    = 64
+	maxMMAHead  = 256
+	minSlots    = 2
 )
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps the
 // vector in shared memory and has no such bound.
 func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
-	quads := (columns + quadColumns - 1) / quadColumns
-	if b.usesMMA() && (quads+warps-1)/warps > maxQuads {
-		return diag.Errorf(codeLimit, "stage "+s.Name, "%d columns over %d warps are %d quads a warp, and at most %d fit; want tiling.warps.%s larger",
-			columns, warps, (quads+warps-1)/warps, maxQuads, warpKnob(s.Name))
+	if !b.usesMMA() || columns%4 != 0 {
+		return nil
+	}
+	// As GemvShape counts them: each chunk is shared out anew, so that small chunks cost some warps a place without a quad.
+	ceil := func(n, d int) int { return (n + d - 1) / d }
+	chunk := b.p.Config.Knob("ring", "chunk_bytes", 16384)
+	quads, chunkQuads := ceil(columns, quadColumns), chunk/quadBytes
+	chunks := ceil(quads, chunkQuads)
+	each := (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
+	if each > maxQuads {
+		return diag.Errorf(codeLimit, "stage "+s.Name, "%d columns in chunks of %d bytes over %d warps are %d quads a warp, and at most %d fit; want tiling.warps.%s or tiling.ring.chunk_bytes larger",
+			columns, chunk, warps, each, maxQuads, warpKnob(s.Name))
 	}
 	return nil
 }
@@ -42,16 +51,35 @@ func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 			rows, bytes, slot, bytes)
 	case m.Heads/max(1, m.KVHeads) > maxGroup:
 		return diag.Errorf(codeLimit, "stage "+s.Name, "%d query heads a kv head; at most %d are supported", m.Heads/m.KVHeads, maxGroup)
+	case b.usesMMA() && m.HeadDim > maxMMAHead:
+		return diag.Errorf(codeLimit, "stage "+s.Name, "head size %d; with tensor cores at most %d are supported (compile with --dtype fp32, or for a target without them)", m.HeadDim, maxMMAHead)
 	case b.usesMMA() && m.HeadDim%4 != 0:
 		return diag.Errorf(codeLimit, "stage "+s.Name, "head size %d; with tensor cores it must be a multiple of 4 (compile with --dtype fp32, or for a target without them)", m.HeadDim)
 	}
 	return nil
 }
 
-// checkShared bounds the scratch: what is certain to be in it must leave room for the smallest ring.
-func (b *builder) checkShared(shared, slot, vectorFloats, attentionFloats int) error {
-	scratch := partialBytes + 4*(vectorFloats+attentionFloats)
-	if scratch+minSlots*slot > shared {
+// scratchSize says how many floats of each part that depends on the program the scratch has.
+type scratchSize struct {
+	residual, rotation, attention, softmax, vector int
+}
+
+// bytes is the size of Scratch in context.cuh.
+func (s scratchSize) bytes(ringSlots int) int {
+	const (
+		warps    = 8
+		partial  = 2 * warps * 8 * 32
+		squares  = 2 * warps
+		best     = 2 * warps
+		words    = 6
+		paddings = 3 * 12 // at most, before the parts that are aligned to 16 bytes and at the end
+	)
+	return 2*8*ringSlots + paddings + 4*(partial+squares+s.residual+s.rotation+best+s.attention+s.softmax+s.vector+words)
+}
+
+// checkShared bounds the scratch, which must leave room for the smallest ring.
+func (b *builder) checkShared(shared, slot int, size scratchSize) error {
+	if scratch := size.bytes(shared / slot); scratch+minSlots*slot > shared {
 		return diag.Errorf(codeLimit, "program", "a block has %d bytes of shared memory, and the scratch (%d) with %d ring slots of %d takes more; want a smaller tiling.ring.chunk_bytes or a larger target",
 			shared, scratch, minSlots, slot)
 	}

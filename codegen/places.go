@@ -67,11 +67,10 @@ func shapeNote(b *ir.Buffer) string {
 }
 
 type pageData struct {
-	Name           string
-	Offset, Bytes  int
-	Copies         int
-	Note           string
-	exchangeBuffer bool
+	Name          string
+	Offset, Bytes int
+	Copies        int
+	Note          string
 }
 
 type vectorData struct {
@@ -124,19 +123,8 @@ func (b *builder) placePages() error {
 func (b *builder) exchanges() (count, longest int) {
 	for i := range b.p.Variants {
 		n := 0
-		for _, node := range b.p.Variants[i].Body {
-			switch node := node.(type) {
-			case *ir.Stage:
-				if advances(node) {
-					n++
-				}
-			case *ir.Loop:
-				for _, s := range node.Body {
-					if advances(s) {
-						n += node.Count
-					}
-				}
-			}
+		for _, e := range exchangesOf(b.p, &b.p.Variants[i]) {
+			n += max(1, e.Layers)
 		}
 		count = max(count, n)
 	}

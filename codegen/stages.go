@@ -43,16 +43,6 @@ type stage struct {
 	Enum   string // name of its number in stall records
 	Ops    []string
 	Fields []field // of the descriptor
-
-	In, Out  string // pages read and written, as C++ expressions
-	Norm     string // offset of the norm's weight, or ""
-	Weight   string // offset of the streamed weight, or ""
-	InLayer  bool   // its weights lie in a layer
-	Values   string // lm_head: pages of the best pair
-	Indices  string
-	Table    string // embed: offset of the table
-	Streams  bool   // the producer copies something for it
-	Advances bool   // it ends an exchange
 }
 
 // field is a constant of a descriptor.

@@ -103,6 +103,9 @@ func build(ctx context.Context, l *Lowered, o BuildOptions, out *output) (*Build
 	if !o.NoBuild {
 		broken = b.runTools(ctx, &o, stage, l.Program.Target.Arch, files)
 	}
+	if broken != nil && ctx.Err() != nil {
+		return nil, broken // interrupted: an earlier build stays as it was
+	}
 	m.Toolchain = b.Toolchain
 	m.Facts.CUDA = cudaVersion(b.Toolchain.NVCC)
 	text, err := m.Marshal()

@@ -3,10 +3,13 @@ package compiler
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"amkc/codegen"
 	"amkc/ir/diag"
@@ -23,6 +26,9 @@ type output struct {
 // openOutput looks at the target before any work is done: it must be new, empty, or an earlier build.
 func openOutput(dir string) (*output, error) {
 	dir = filepath.Clean(dir)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real // a link stays, and what it points to is replaced
+	}
 	o := &output{dir: dir}
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -92,7 +98,7 @@ func (s *stage) reuse(name string, size int64) bool {
 }
 
 // commit puts the stage in the target's place. Files of the target that are not the earlier build's own, and generated ones
-// that were edited by hand, are carried over; the latter as NAME.edited.
+// that were edited by hand, are carried over; the latter as NAME.edited, like those whose place a generated one takes.
 func (s *stage) commit(m *codegen.Manifest) (diag.List, error) {
 	var kept diag.List
 	if s.out.manifest != nil {
@@ -109,10 +115,11 @@ func (s *stage) commit(m *codegen.Manifest) (diag.List, error) {
 		}
 	}
 	if err := os.Rename(s.dir, target); err != nil {
-		if old != "" {
-			os.Rename(old, target)
+		failed := diag.Errorf(codeWriteOut, target, "the build cannot be put in place: %v", err)
+		if old != "" && os.Rename(old, target) != nil {
+			failed.With("what was there is now in " + old)
 		}
-		return nil, diag.Errorf(codeWriteOut, target, "the build cannot be put in place: %v", err)
+		return nil, failed
 	}
 	s.done = true
 	if old != "" {
@@ -121,13 +128,18 @@ func (s *stage) commit(m *codegen.Manifest) (diag.List, error) {
 	return kept, nil
 }
 
-// carryOver copies the user's files from the earlier build into the stage.
+// carryOver takes the user's files from the earlier build over into the stage.
 func (s *stage) carryOver(m *codegen.Manifest) (diag.List, error) {
 	var kept diag.List
 	earlier := s.out.manifest
 	made := []string{host.ManifestFile, host.WeightsFile, earlier.Facts.Model.Name, m.Facts.Model.Name}
+	for name := range earlier.Files {
+		if base, ok := strings.CutSuffix(name, ".cu"); ok {
+			made = append(made, base+".fatbin")
+		}
+	}
 	err := filepath.WalkDir(s.out.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !d.Type().IsRegular() {
+		if err != nil || d.IsDir() {
 			return err
 		}
 		rel, err := filepath.Rel(s.out.dir, path)
@@ -135,31 +147,78 @@ func (s *stage) carryOver(m *codegen.Manifest) (diag.List, error) {
 			return err
 		}
 		name := filepath.ToSlash(rel)
-		digest, generated := earlier.Files[name]
-		if slices.Contains(made, name) || filepath.Ext(name) == ".fatbin" {
+		if slices.Contains(made, name) {
 			return nil
 		}
-		if generated {
+		digest, generated := earlier.Files[name]
+		if generated && d.Type().IsRegular() {
 			text, err := os.ReadFile(path)
 			if err != nil || codegen.Digest(text) == digest {
 				return err
 			}
-			name += ".edited"
-			kept.Add(diag.Warningf(codeOutDir, path, "was edited by hand after amkc wrote it; your version is kept as %s", name))
 		}
-		to := filepath.Join(s.dir, filepath.FromSlash(name))
-		if _, err := os.Stat(to); err == nil {
-			return nil
+		to := filepath.Join(s.dir, rel)
+		if _, err := os.Lstat(to); generated || err == nil {
+			to = filepath.Join(s.dir, s.freeName(rel+".edited"))
+			why := "is yours, and the new build has a file of that name"
+			if generated {
+				why = "was edited by hand after amkc wrote it"
+			}
+			kept.Add(diag.Warningf(codeOutDir, path, "%s; your version is kept as %s", why, filepath.Base(to)))
 		}
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		return os.Link(path, to)
+		return carry(path, to, d)
 	})
 	if err != nil {
 		return nil, diag.Errorf(codeWriteOut, s.out.dir, "your files in the earlier build cannot be carried over: %v", err)
 	}
 	return kept, nil
+}
+
+// freeName returns name, or name with the first number that neither build has a file of yet.
+func (s *stage) freeName(name string) string {
+	for n, free := 2, name; ; n++ {
+		_, staged := os.Lstat(filepath.Join(s.dir, free))
+		_, earlier := os.Lstat(filepath.Join(s.out.dir, free))
+		if staged != nil && earlier != nil {
+			return free
+		}
+		free = fmt.Sprintf("%s.%d", name, n)
+	}
+}
+
+// carry makes a file, or a symbolic link, appear under another name as well: by a link where the file system has them.
+func carry(from, to string, d fs.DirEntry) error {
+	if d.Type()&fs.ModeSymlink != 0 {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	if !d.Type().IsRegular() {
+		return fmt.Errorf("%s is neither a file nor a link", from)
+	}
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // listFiles returns the files below dir, sorted, with forward slashes.

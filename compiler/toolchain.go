@@ -13,8 +13,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// FindNVCC looks for the CUDA compiler on PATH, in CUDA_HOME, and in .cuda of the working directory, of a parent, or of the
-// directory of the executable. It returns "" when there is none.
+// FindNVCC looks for the CUDA compiler on PATH, in CUDA_HOME, and in .cuda of the working directory, of a parent, or of
+// the directory of the executable, and where CUDA installs itself. It returns "" when there is none.
 func FindNVCC() string {
 	if path, err := exec.LookPath("nvcc"); err == nil {
 		return path
@@ -73,9 +73,9 @@ func compileCUDA(ctx context.Context, nvcc, dir, source, arch string) *diag.Diag
 	return diag.Errorf(codeNVCC, source, "nvcc failed (%v); want it to accept the generated sources", err).With(explainNVCC(string(text))...)
 }
 
-var nvccLine = regexp.MustCompile(`^([^\s(]+)\((\d+)\): (error|warning)`)
+var nvccLine = regexp.MustCompile(`^([^\s(]+)\(\d+\): (?:error|warning)`)
 
-// explainNVCC keeps nvcc's errors and says which template each file comes from.
+// explainNVCC keeps the first of nvcc's errors and warnings, and says which template or runtime header each file comes from.
 func explainNVCC(text string) []string {
 	const most = 12
 	var notes []string
@@ -88,12 +88,11 @@ func explainNVCC(text string) []string {
 		if len(notes) < most {
 			notes = append(notes, line)
 		}
-		if m != nil && !seen[m[1]] {
-			seen[m[1]] = true
-			origin := "templates/" + filepath.Base(m[1]) + ".tmpl"
-			if strings.HasSuffix(m[1], ".cuh") {
-				origin = "runtime/cuda/amk/" + filepath.Base(m[1])
-			}
+		if m == nil || seen[m[1]] {
+			continue
+		}
+		seen[m[1]] = true
+		if origin := codegen.Origin(m[1]); origin != "" {
 			notes = append(notes, m[1]+" comes from "+origin)
 		}
 	}
@@ -108,6 +107,9 @@ func buildLauncher(ctx context.Context, dir, name string) *diag.Diagnostic {
 	text, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
+	}
+	if ctx.Err() != nil {
+		return diag.Errorf(codeGoBuild, "launcher", "interrupted")
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return diag.Errorf(codeGoBuild, "launcher", "go build failed (%v)", err).With(lines[:min(len(lines), 12)]...)
