@@ -1,0 +1,199 @@
+package codegen
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// stages calls change for every stage of the program, and lets it say that it has done.
+func stages(p *ir.Program, change func(s *ir.Stage) bool) {
+	for i := range p.Variants {
+		for _, n := range p.Variants[i].Body {
+			list := []*ir.Stage{}
+			switch n := n.(type) {
+			case *ir.Stage:
+				list = append(list, n)
+			case *ir.Loop:
+				list = n.Body
+			}
+			for _, s := range list {
+				if change(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func named(p *ir.Program, name string) *ir.Stage {
+	var found *ir.Stage
+	stages(p, func(s *ir.Stage) bool {
+		if s.Name == name {
+			found = s
+		}
+		return found != nil
+	})
+	return found
+}
+
+func setKnob(p *ir.Program, group, name string, value int) { p.Config.Tiling[group][name] = value }
+
+func TestRefusals(t *testing.T) {
+	const pycoder, split = "pycoder-5m_h200_bf16", "llama-gqa_t4_fp16_split"
+	for name, c := range map[string]struct {
+		program, code, want string
+		edit                func(p *ir.Program)
+	}{
+		"ops without a body": {pycoder, "AMK4001", "no stage body runs the ops RMSNORM GEMV_TILE", func(p *ir.Program) {
+			s := named(p, "L{i}.gate_up")
+			s.Ops = s.Ops[:2]
+		}},
+		"explicit tasks": {pycoder, "AMK4002", "want spread over 132", func(p *ir.Program) { named(p, "L{i}.o").Dist.Kind = ir.Explicit }},
+		"fewer SMs":      {pycoder, "AMK4002", "over 131 SMs", func(p *ir.Program) { named(p, "L{i}.o").Dist.SMs = 131 }},
+		"half a tile":    {pycoder, "AMK4002", "grain 12", func(p *ir.Program) { named(p, "L{i}.o").Dist.Grain = 12 }},
+		"no target":      {pycoder, "AMK4003", "no target", func(p *ir.Program) { p.Target = nil }},
+		"no variants":    {pycoder, "AMK4003", "no variants", func(p *ir.Program) { p.Variants = nil }},
+		"another dtype":  {pycoder, "AMK4003", "want BF16, F16 or F32", func(p *ir.Program) { p.Model.DType = ir.I32 }},
+		"outlines differ": {pycoder, "AMK4003", "want the same outline", func(p *ir.Program) {
+			p.Variants[1].Body = p.Variants[1].Body[1:]
+		}},
+		"loops differ": {pycoder, "AMK4003", "differs in range", func(p *ir.Program) {
+			for _, n := range p.Variants[1].Body {
+				if l, ok := n.(*ir.Loop); ok {
+					l.Count--
+				}
+			}
+		}},
+		"one descriptor for two stages": {pycoder, "AMK4003", "the same descriptor", func(p *ir.Program) {
+			for i := range p.Variants {
+				body := p.Variants[i].Body
+				at := slices.IndexFunc(body, func(n ir.Node) bool { _, ok := n.(*ir.Loop); return ok })
+				again := *body[at].(*ir.Loop)
+				again.Body = slices.Clone(again.Body)
+				for k, s := range again.Body {
+					if s.Name == "L{i}.gate_up" {
+						turned := *s
+						turned.Dist.Rot++
+						again.Body[k] = &turned
+					}
+				}
+				p.Variants[i].Body = slices.Insert(body, at+1, ir.Node(&again))
+			}
+		}},
+		"no rotary angles": {pycoder, "AMK4003", "rope.inv_freq", func(p *ir.Program) {
+			p.Buffers = slices.DeleteFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == "rope.inv_freq" })
+		}},
+		"vector on no page": {pycoder, "AMK4003", "lies on no page", func(p *ir.Program) {
+			for i := range p.Buffers {
+				p.Buffers[i].Pages = nil
+			}
+		}},
+		"long lines": {pycoder, "AMK4004", "want at most 100", func(p *ir.Program) { p.Model.Architecture = strings.Repeat("x", 100) }},
+		"quads of a warp": {pycoder, "AMK4005", "tiling.warps.down", func(p *ir.Program) {
+			setKnob(p, "warps", "down", 1)
+			last := &op(named(p, "L{i}.down"), ir.GEMV).In[1].Dims[1]
+			last.Hi = ir.Int(33 * 128)
+		}},
+		// 66 quads are 9 rounds of 8 warps, but a chunk holds 2 of them, so that they take 33.
+		"quads in small chunks": {pycoder, "AMK4005", "in chunks of 4096 bytes", func(p *ir.Program) {
+			setKnob(p, "ring", "chunk_bytes", 4096)
+			op(named(p, "L{i}.down"), ir.GEMV).In[1].Dims[1].Hi = ir.Int(66 * 128)
+		}},
+		"chunk of the cache": {pycoder, "AMK4005", "cache rows take", func(p *ir.Program) { p.Model.HeadDim = 256; setKnob(p, "ring", "chunk_bytes", 4096) }},
+		"heads of a group":   {pycoder, "AMK4005", "at most 64", func(p *ir.Program) { p.Model.Heads = 65 * p.Model.KVHeads }},
+		"odd heads":          {pycoder, "AMK4005", "multiple of 4", func(p *ir.Program) { p.Model.HeadDim = 62 }},
+		"wide heads": {pycoder, "AMK4005", "at most 256", func(p *ir.Program) {
+			p.Model.HeadDim = 272
+			setKnob(p, "ring", "chunk_bytes", 65536)
+		}},
+		"no room for a ring": {split, "AMK4005", "ring slots of", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 40000 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := goldenPrograms(t)[c.program]
+			_, err := CUDA(p)
+			require.NoError(t, err, "before the edit")
+			c.edit(p)
+			_, err = CUDA(p)
+			var d *diag.Diagnostic
+			require.ErrorAs(t, err, &d)
+			require.Equal(t, c.code, d.Code, err.Error())
+			require.Contains(t, err.Error(), c.want)
+		})
+	}
+}
+
+func TestNamesOfBuilds(t *testing.T) {
+	p := goldenPrograms(t)["pycoder-5m_h200_bf16"]
+	for _, name := range []string{"", ".", "..", "a b", "a/b", "a\nb", "-o", "$(x)", "launcher", "amk", "all", "program.json", "x.cu"} {
+		_, err := Project(p, name)
+		var d *diag.Diagnostic
+		require.ErrorAs(t, err, &d, name)
+		require.Equal(t, "AMK4006", d.Code, name)
+	}
+	for _, name := range []string{"pycoder", "Llama-3.2-1B", "Qwen_2+x", "0123456789abcdef0123456789abcdef01234567"} {
+		p.Model.Name = name
+		files, err := Project(p, name)
+		require.NoError(t, err)
+		require.Contains(t, string(files["Makefile"]), name+": launcher/main.go")
+	}
+}
+
+func TestCppNames(t *testing.T) {
+	for name, want := range map[string]string{"gate_up": "GateUp", "best.value": "BestValue", "lm-head": "LmHead", "x": "X", "": ""} {
+		require.Equal(t, want, camel(name))
+	}
+	require.Equal(t, "kQkvWeight", constName("L{i}.qkv.weight"))
+	require.Equal(t, "kX", constName("L{i+1}.x"))
+	require.Equal(t, "kEmbedWeight", constName("embed.weight"))
+	for name, want := range map[string]int{"L03.o": 3, "L00.part": 0} {
+		n, ok := layerOf(name)
+		require.True(t, ok)
+		require.Equal(t, want, n)
+	}
+	for _, name := range []string{"L{i}.o", "lm_head", "Lx.o", "L.o"} {
+		_, ok := layerOf(name)
+		require.False(t, ok, name)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	require.Equal(t, []string{"short"}, wrap("short", 20))
+	require.Equal(t, []string{"one two", "    three", "    four"}, wrap("one two three four", 9))
+	long := strings.Repeat("x", 200)
+	require.Equal(t, []string{"a", "    " + long, "    b"}, wrap("a "+long+" b", 95), "a word that fits no line has one of its own")
+	for n := range 300 { // no line is too long as long as no word is
+		for _, line := range wrap(strings.Repeat("ab ", n)+"c", 95) {
+			require.LessOrEqual(t, len(line), 95)
+		}
+	}
+}
+
+// A step reads each streamed weight once, a gathered table not at all, and of the cache what one position has in all layers.
+func TestTraffic(t *testing.T) {
+	for name, p := range goldenPrograms(t) {
+		facts, err := Facts(p)
+		require.NoError(t, err)
+		m, element := p.Model, int64(p.Model.DType.Bits()/8)
+		up := func(n, to int) int64 { return int64((n + to - 1) / to * to) }
+		rows := func(n, k int) int64 { return up(n, 8) * up(k, 32) * element }
+		q := (m.Heads + 2*m.KVHeads) * m.HeadDim
+		layer := rows(q, m.Hidden) + rows(m.Hidden, m.Heads*m.HeadDim) + rows(2*m.Intermediate, m.Hidden) + rows(m.Hidden, m.Intermediate)
+		want := int64(m.Layers)*layer + rows(m.Vocab, m.Hidden)
+		norms := int64(2*m.Layers+1) * int64(m.Hidden) * element
+		require.InDelta(t, want+norms, facts.Traffic.Weights, float64(2*m.Layers+1)*256, name)
+		require.Equal(t, int64(m.Layers)*2*int64(m.KVHeads)*up(m.HeadDim, 16)*element, facts.Traffic.CacheRow*int64(m.MaxSeq)/up(m.MaxSeq, 16), name)
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	for file, want := range map[string]string{"amk/ring.cuh": "runtime/cuda/amk/ring.cuh", "schedule.h": "templates/schedule.h.tmpl",
+		"megakernel.cu": "templates/megakernel.cu.tmpl", "/usr/include/stdio.h": "", "/opt/cuda/amk/ring.cuh": "", "cub/block.cuh": ""} {
+		require.Equal(t, want, Origin(file), file)
+	}
+}
