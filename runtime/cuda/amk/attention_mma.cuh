@@ -50,6 +50,11 @@ __device__ __forceinline__ float dot2(u32 a, u32 b) {
   return Element::to_float(u16(a)) * Element::to_float(u16(b)) + Element::to_float(u16(a >> 16)) * Element::to_float(u16(b >> 16));
 }
 
+// Mask of the two 16-bit values of rows `row` and `row` + 1 that keeps those below `rows`.
+__device__ __forceinline__ u32 keep_rows(int row, int rows) {
+  return (row < rows ? 0xffffu : 0u) | (row + 1 < rows ? 0xffff0000u : 0u);
+}
+
 template <class S, class C>
 __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
   constexpr int kFragments = kPaddedHead / 16;
@@ -133,13 +138,19 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
         sum0 = sum0 * keep0 + p0 + p2;
         sum1 = sum1 * keep1 + p1 + p3;
         const u32 b0 = transpose8x8(pack2(p0, p1)), b1 = transpose8x8(pack2(p2, p3));
+        // Rows past the last are masked in V too: probability 0 does not help against an infinity left by an earlier sequence.
+        const u32 keep_low = keep_rows(b * kCacheRows + (c.lane & 3) * 2, rows);
+        const u32 keep_high = keep_rows(b * kCacheRows + (c.lane & 3) * 2 + 8, rows);
 #pragma unroll
         for (int f = 0; f < kFragments; ++f) {
           o[f][0] *= keep0;
           o[f][1] *= keep1;
           o[f][2] *= keep0;
           o[f][3] *= keep1;
-          const uint4 v = *reinterpret_cast<const uint4*>(source + kHalfBlockBytes + f * 512);
+          uint4 v = *reinterpret_cast<const uint4*>(source + kHalfBlockBytes + f * 512);
+          if (b * kCacheRows + kCacheRows > rows) {
+            v.x &= keep_low, v.y &= keep_low, v.z &= keep_high, v.w &= keep_high;
+          }
           mma16816<Element>(o[f], v.x, v.y, v.z, v.w, b0, b1);
         }
       }
