@@ -180,14 +180,7 @@ func integer(elems []float32, ints bool, i int) int {
 	return int(elems[i])
 }
 
-// count returns the number of elements of an operand, last that of its last dimension.
-func (w *worker) count(o *operand) int {
-	if o.st == nil {
-		return len(w.temps[o.slot].f)
-	}
-	return o.box.n
-}
-
+// last returns the number of elements of an operand's last dimension.
 func (w *worker) last(o *operand) int {
 	if o.st == nil {
 		return w.temps[o.slot].last

@@ -51,9 +51,6 @@ __device__ __forceinline__ u32 load_acquire(const u32* p) {
 }
 
 // Read-only data: weights and constants, which nothing writes while the kernel runs.
-__device__ __forceinline__ uint4 load_constant_16(const void* p) {
-  return __ldg(static_cast<const uint4*>(p));
-}
 __device__ __forceinline__ uint2 load_constant_8(const void* p) {
   return __ldg(static_cast<const uint2*>(p));
 }
