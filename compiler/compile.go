@@ -71,7 +71,7 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 // build makes a build of a lowered program.
 func build(ctx context.Context, l *Lowered, o BuildOptions, out *output) (*Build, error) {
 	b := &Build{Dir: o.OutDir, Program: l.Program, Pages: l.Pages, Warnings: l.Warnings}
-	if b.Proof = validate.Program(l.Program); !b.Proof.OK {
+	if b.Proof = validate.ProgramFor(validate.Kernel, l.Program); !b.Proof.OK {
 		notes := make([]string, 0, len(b.Proof.Diags))
 		for _, d := range b.Proof.Diags.Errors() {
 			notes = append(notes, d.Error())

@@ -63,7 +63,7 @@ func Verify(dir string) (*Verification, error) {
 	if p == nil || diags.Err() != nil {
 		return v, nil
 	}
-	v.Proof = validate.Program(p)
+	v.Proof = validate.ProgramFor(validate.Kernel, p)
 	v.Findings.Add(v.Proof.Diags...)
 	if !v.Proof.OK {
 		return v, nil

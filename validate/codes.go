@@ -12,6 +12,14 @@ non-empty interval from 0 on, and only pos is left as a symbol.
     task L00.o.s003: runs on SM 132, want 0 to 131, or -1 for none
 
 Compile for the target that has that many SMs, or move the task.`)
+	CodeParameter = diag.New("AMK3102", "parameter out of range", `
+Parameters that size or divide something (head_dim, n_heads, n_kv_heads, group, splits, block, parts) are constants from 1
+on, part is less than parts, order and partial are 0 or 1, flags are those of the profile; eps is finite and not negative,
+scale is finite, theta is positive. Only row and pos may depend on the position, and are never negative.
+
+    %n = RMSNORM(L00.x[0:64], L00.norm.weight[0:64]) eps=-1e-05      # refused: the root of a negative number
+
+Write a value that the message accepts.`)
 	CodeBounds = diag.New("AMK3103", "view outside its buffer", `
 A view lies inside its buffer at every position of the variant's interval, the last one included.
 
@@ -50,6 +58,28 @@ outputs. An element-wise op may write exactly the view that it reads.
     residual[0:8] = ADD(residual[4:12], %y)      # refused
 
 Write to another buffer, or to the same elements.`)
+)
+
+// Codes of what runs the program.
+var (
+	CodeBackend = diag.New("AMK3118", "opcode that the backend does not implement", `
+A program is proved for what is to run it. The reference VM (backend ref) implements every opcode but FUSED, the kernel those
+that the device runtime has stage bodies for. FUSED is a recipe of the AMK profile, and no backend runs it: reading a
+program of the profile lists the steps of a recipe as ops of the task.
+
+    stage norm whole extent=1 grain=1 sms=0 rot=0 step=0
+      y[0:64] = LAYERNORM(x[0:64], w[0:64]) eps=1e-05        # fine for ref, refused for kernel
+
+Use the opcodes that the message lists, or prove the program for the reference VM: amkc validate --backend ref.`)
+	CodeRunAhead = diag.New("AMK3170", "read ahead of every wait of what a step writes", `
+The kernel reads matrices, norms and tables ahead of every wait, also of those of the step before, and cache rows from the
+end of the last step on. No edge orders these reads, so nothing may write what they read: matrices, norms and tables are
+WEIGHT or CONST, and no task writes a cache row that attention reads. Cache layouts keep 16 rows in a block, and whole blocks
+are copied: only the task that copies a block may append a row to it.
+
+    L00.attn[0:64] = ATTENTION_TILE(L00.q[0:64], L00.kv[0,0:pos+1,0,0:64], L00.kv[0,0:pos+1,1,0:64]) ...   # reads row pos
+
+Read the rows below pos, and hand the row of this step over as operands k_row and v_row.`)
 )
 
 // Codes of counters and of the order of execution.

@@ -12,6 +12,8 @@ func (s *shaper) dtypes() {
 		switch {
 		case s.indexInput(i):
 			s.wantType(d == ir.I32, "input %d is %s, want I32", i+1, d)
+		case i == 1 && (s.op.Code == ir.GEMV || s.op.Code == ir.GEMM) && s.op.Has("qdtype"):
+			s.wantType(int(d) == s.param("qdtype", 0), "input 2 is %s, want %s, which is what qdtype says", d, ir.DType(s.param("qdtype", 0)))
 		case s.anyInput(i):
 		default:
 			s.wantType(isFloat(d), "input %d is %s, want F32, F16 or BF16", i+1, d)
@@ -60,7 +62,7 @@ func (s *shaper) anyInput(i int) bool {
 	case ir.COPY, ir.FUSED:
 		return true
 	case ir.GEMV, ir.GEMM:
-		return s.op.Has("qdtype") && i > 0
+		return s.op.Has("qdtype") && i > 1
 	case ir.DEQUANT:
 		return true
 	}

@@ -1,11 +1,6 @@
 package validate
 
-import (
-	"fmt"
-
-	"amkc/ir"
-	"amkc/ir/diag"
-)
+import "amkc/ir"
 
 // checkMemory walks the tasks in a legal order and keeps, for every segment of memory, its last writer and who read it
 // since. Each access is compared with those alone: an earlier one is before the last writer, and the relations are
@@ -104,14 +99,6 @@ func (s *sweep) touch(l *location, i int, a *access) {
 	}
 }
 
-// errorf reports a finding about the view at hand, once: the rest of the view is as wrong.
-func (s *sweep) errorf(code *diag.Code, format string, args ...any) {
-	if !s.quiet {
-		s.p.errorf(code, s.p.task(s.task), format, args...)
-	}
-	s.quiet = true
-}
-
 // read checks that a segment holds what was written through this buffer, by a task that is before this one.
 func (s *sweep) read(l *location, i int, a *access) {
 	g := &l.segs[i]
@@ -127,7 +114,7 @@ func (s *sweep) read(l *location, i int, a *access) {
 	case w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)):
 		s.unordered(l, i, a, w, "reads", "written by")
 	case l.words && w != s.task && s.published && !g.readers.has(s.p.clock.chain[s.task], s.p.clock.index[s.task]):
-		s.errorf(CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first, so list the reading op first", s.span(l, i, a))
+		s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first, so list the reading op first", s.span(l, i, a))
 	}
 }
 
@@ -221,7 +208,7 @@ func (s *sweep) write(l *location, i int, a *access) {
 	} else if !c.before(w, free) {
 		s.unordered(l, i, a, w, "overwrites", "written by")
 	} else if l.words && g.readers.none() && !c.before(w, s.hb) {
-		s.errorf(CodeUnread, "overwrites %s, written by %s and read by nobody: two relaxed stores of one word may become visible in either order; let a task read it, or realise a counter between the two by counting", s.span(l, i, a), s.p.who(w))
+		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody: two relaxed stores of one word may become visible in either order; let a task read it, or realise a counter between the two by counting", s.span(l, i, a), s.p.who(w))
 	}
 }
 
@@ -239,42 +226,4 @@ func (s *sweep) initial(l *location, i int, a *access) bool {
 	}
 	d := rowsDim(b)
 	return l.bounds[i]/product(b.Shape[d+1:])%b.Shape[d] < s.pos
-}
-
-// span names the part of a view that a segment is, in elements of the buffer and bytes of its layout.
-func (s *sweep) span(l *location, i int, a *access) string {
-	b := &s.p.flat.Buffers[a.buf]
-	lo, hi, where := l.bounds[i], l.bounds[i+1], ""
-	if l.paged {
-		lo, hi, where = lo/unit(b), (hi+unit(b)-1)/unit(b), " on page "+l.name
-	}
-	return elements(b, lo, hi) + where + s.at()
-}
-
-func (s *sweep) at() string {
-	if s.tried {
-		return fmt.Sprintf(" at pos %d", s.pos)
-	}
-	return ""
-}
-
-// elements prints elements [lo, hi) of a buffer, in row-major order, with their bytes where the layout keeps them in order.
-func elements(b *ir.Buffer, lo, hi int) string {
-	out := fmt.Sprintf("%s[%d:%d]", b.Name, lo, hi)
-	if len(b.Shape) > 1 {
-		out = fmt.Sprintf("%s elements %v to %v", b.Name, coordinates(b, lo), coordinates(b, hi-1))
-	}
-	if b.Layout.Kind == ir.RowMajor || b.Layout.Words() {
-		out += fmt.Sprintf(" (bytes %d to %d)", b.Offset(lo), b.Offset(hi-1)+max(1, unit(b))-1)
-	}
-	return out
-}
-
-func coordinates(b *ir.Buffer, linear int) []int {
-	at := make([]int, len(b.Shape))
-	for d := len(at) - 1; d >= 0; d-- {
-		at[d] = linear % b.Shape[d]
-		linear /= b.Shape[d]
-	}
-	return at
 }

@@ -14,13 +14,13 @@ func (s *sweep) own(l *location, i int, a *access) {
 	}
 	switch {
 	case owner < 0:
-		s.errorf(CodeOwner, "touches %s in SMEM but runs on no SM; assign it to one", s.span(l, i, a))
+		s.report(l, i, a, CodeOwner, "touches %s in SMEM but runs on no SM; assign it to one", s.span(l, i, a))
 	case g.owner == 0:
 		g.owner = owner + 1
 	case g.owner != owner+1 && l.space == ir.SMEM:
-		s.errorf(CodeOwner, "touches %s from SM %d, but it is in the shared memory of SM %d; give both stages the same distribution", s.span(l, i, a), owner, g.owner-1)
+		s.report(l, i, a, CodeOwner, "touches %s from SM %d, but it is in the shared memory of SM %d; give both stages the same distribution", s.span(l, i, a), owner, g.owner-1)
 	case g.owner != owner+1:
-		s.errorf(CodeOwner, "touches %s in registers, which belong to %s", s.span(l, i, a), p.who(g.owner-1))
+		s.report(l, i, a, CodeOwner, "touches %s in registers, which belong to %s", s.span(l, i, a), p.who(g.owner-1))
 	}
 }
 

@@ -185,7 +185,7 @@ func FuzzFlat(f *testing.F) {
 		for range 20 { // then break things, one by one
 			breakFlat(flat, next)
 			validate.Flat(flat)
-			validate.RunAhead(flat)
+			validate.FlatFor(validate.Kernel, flat)
 		}
 	})
 }

@@ -80,23 +80,6 @@ func TestPositionsOneByOne(t *testing.T) {
 	requireCode(t, rep, validate.CodeUndefined, "at pos 17")
 }
 
-func TestRunAhead(t *testing.T) {
-	f := flat(t, program(t, toy), 1)
-	m := mutant{f, t}
-	ahead := validate.RunAhead(f)
-	for i := range f.Buffers {
-		b := &f.Buffers[i]
-		require.Equal(t, b.Kind == ir.Weight || b.Kind == ir.Const, ahead.Buffers[i], b.Name)
-		require.Equal(t, b.Kind == ir.KVCache, ahead.Old[i], b.Name)
-	}
-	for _, k := range []int{1, 2} { // a row below pos is rewritten
-		m.task("L00.part.u000").Ops[k].Out[0].Dims[1].Lo = ir.Symbol(ir.Pos).Sub(ir.Int(1))
-	}
-	ahead = validate.RunAhead(f)
-	require.False(t, ahead.Old[m.buffer("L00.kv")])
-	require.True(t, ahead.Old[m.buffer("L01.kv")])
-}
-
 // No number of warnings may hide an error.
 func TestWarningsHideNothing(t *testing.T) {
 	f := flat(t, program(t, toy), 0)

@@ -10,6 +10,7 @@ import (
 // proof is one Flat under validation and what the rules so far have derived from it.
 type proof struct {
 	flat             *ir.Flat
+	backend          Backend
 	diags            diag.List
 	errors, warnings int
 	stats            Stats
@@ -29,8 +30,8 @@ type proof struct {
 }
 
 // prove runs the rules. A group of rules that fails ends the proof: later groups would report its consequences.
-func prove(f *ir.Flat) *proof {
-	p := &proof{flat: f}
+func prove(f *ir.Flat, b Backend) *proof {
+	p := &proof{flat: f, backend: b}
 	if f == nil {
 		p.errorf(CodeStructure, "", "there is no program")
 		return p
@@ -38,6 +39,7 @@ func prove(f *ir.Flat) *proof {
 	p.stats = Stats{Variants: 1, Tasks: len(f.Tasks), Counters: len(f.Counters)}
 	for _, group := range [][]func(*proof){
 		{(*proof).checkStructure},
+		{(*proof).checkBackend, (*proof).checkParameters},
 		{(*proof).checkBuffers, (*proof).checkPages},
 		{(*proof).checkOperands},
 		{(*proof).findLocations, (*proof).checkAliases},
@@ -46,7 +48,7 @@ func prove(f *ir.Flat) *proof {
 		{(*proof).cutLocations},
 		{(*proof).checkWords},
 		{(*proof).checkMemory},
-		{(*proof).checkPositions, (*proof).checkOutputs},
+		{(*proof).checkPositions, (*proof).checkOutputs, (*proof).checkRunAhead},
 	} {
 		for _, rule := range group {
 			rule(p)
@@ -74,6 +76,7 @@ func (p *proof) full() bool { return p.errors >= maxErrors }
 // errorf adds an error and returns it, so that the caller can attach notes.
 func (p *proof) errorf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
 	d := diag.Errorf(code, pos, format, args...)
+	locate(d)
 	if p.errors++; p.errors <= maxErrors {
 		p.diags.Add(d)
 	}
@@ -82,7 +85,9 @@ func (p *proof) errorf(code *diag.Code, pos, format string, args ...any) *diag.D
 
 func (p *proof) warnf(code *diag.Code, pos, format string, args ...any) {
 	if p.warnings++; p.warnings <= maxWarnings {
-		p.diags.Add(diag.Warningf(code, pos, format, args...))
+		d := diag.Warningf(code, pos, format, args...)
+		locate(d)
+		p.diags.Add(d)
 	}
 }
 

@@ -15,7 +15,7 @@ func (s *sweep) undefined(l *location, i int, a *access) {
 	if s.p.flat.Buffers[a.buf].Kind == ir.KVCache {
 		hint = "; only rows below pos are initial state, and no task writes this one earlier in the step"
 	}
-	s.errorf(CodeUndefined, "reads %s, which is undefined%s", s.span(l, i, a), hint)
+	s.report(l, i, a, CodeUndefined, "reads %s, which is undefined%s", s.span(l, i, a), hint)
 }
 
 // laterWriter returns a task that writes a segment through the same buffer, comes later in the order of the walk, and
@@ -77,6 +77,6 @@ func (s *sweep) clobbered(l *location, i int, a *access) {
 		return
 	}
 	g := &l.segs[i]
-	s.errorf(CodeClobbered, "reads %s, but there %s has written %s: the two are live together and cannot share a page",
+	s.report(l, i, a, CodeClobbered, "reads %s, but there %s has written %s: the two are live together and cannot share a page",
 		s.span(l, i, a), s.p.who(g.writer), s.p.flat.Buffers[g.buf].Name)
 }

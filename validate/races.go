@@ -28,7 +28,7 @@ func (s *sweep) reportUnordered(l *location, i int, a *access, other int32, does
 	case !l.words && s.waitsOnSignal(other) && s.flagged(other):
 		code = CodeFlaggedPlain
 	}
-	s.errorf(code, "%s %s, %s %s, and nothing orders the two%s", does, s.span(l, i, a), was, s.p.who(other), s.fix(code, l, other))
+	s.report(l, i, a, code, "%s %s, %s %s, and nothing orders the two%s", does, s.span(l, i, a), was, s.p.who(other), s.fix(code, l, other))
 }
 
 // fix names the smallest change that would order the other task before this one.

@@ -1,37 +1,176 @@
 package validate
 
-import "amkc/ir"
+import (
+	"fmt"
 
-// Ahead is what a kernel may read before any wait of the step: memory that no task of the step writes.
-type Ahead struct {
-	Buffers []bool // for each buffer: no task writes any of it, and it is not a token or position that the host changes
-	Old     []bool // for each buffer: no task writes rows below pos, so that those may be read ahead
+	"amkc/ir"
+)
+
+// The kernel reads some operands ahead of every wait of the step: its producer streams matrices and cache rows into the
+// ring, and small constants come through the read-only path of the memory system. No edge orders those reads, so that the
+// licence for them is the absence of writes:
+//
+//   - fixed operands are read even ahead of the end of the step before. They are WEIGHT or CONST, which no task of any step
+//     writes (operands.go).
+//   - cache rows are read from the step-end edge on: the producer waits for it before the first row of a step. They are
+//     rows that no task of this step writes. The cache layouts keep 16 rows in a block, and blocks are copied whole: no
+//     other task writes any row of such a block. The task itself appends after all its warps are done with the copy.
+//
+// That the rows are those of the steps before is what step.go proves: it counts every access to a cache, and lets only the
+// SM's own step end come before one, never a wait of the new step.
+
+// fixedOperand returns the input of an opcode that the kernel takes for the same in all steps; -1 if there is none.
+func fixedOperand(c ir.Opcode) int {
+	switch c {
+	case ir.EMBED, ir.RMSNORM, ir.GEMV, ir.ROPE:
+		return 1
+	}
+	return -1
 }
 
-// RunAhead derives the licence to run ahead from a variant that Flat has accepted. Weights and constants always qualify,
-// and the rows of a cache below pos if every write lies at or above pos at every position. Rows that the step before
-// appended are readable from the step-end edge on; to run further ahead than that is never licensed.
-func RunAhead(f *ir.Flat) Ahead {
-	ahead := Ahead{Buffers: make([]bool, len(f.Buffers)), Old: make([]bool, len(f.Buffers))}
-	for i := range f.Buffers {
-		kind := f.Buffers[i].Kind
-		ahead.Buffers[i] = kind == ir.Weight || kind == ir.Const
-		ahead.Old[i] = kind == ir.KVCache
+// cacheOperands are the inputs of ATTENTION_TILE that the producer streams: keys and values.
+var cacheOperands = []int{1, 2}
+
+// cacheBlock is the number of rows that lie and are copied together in the cache layouts.
+const cacheBlock = 16
+
+// checkRunAhead: what the kernel reads ahead of the waits, no task of the step writes.
+func (p *proof) checkRunAhead() {
+	if p.backend != Kernel {
+		return
 	}
-	p := proof{flat: f}
-	for t := range f.Tasks {
-		for k := range f.Tasks[t].Ops {
-			op := &f.Tasks[t].Ops[k]
-			for i, b := range op.OutBuf {
-				if b < 0 || b >= len(f.Buffers) || i >= len(op.Out) {
+	caches := make([]*traffic, len(p.flat.Buffers))
+	for t := range p.flat.Tasks {
+		for k := range p.flat.Tasks[t].Ops {
+			op := &p.flat.Tasks[t].Ops[k]
+			if i := fixedOperand(op.Code); i >= 0 && i < len(op.In) {
+				p.checkFixed(int32(t), op, i)
+			}
+			if op.Code != ir.ATTENTION {
+				continue
+			}
+			for _, i := range cacheOperands {
+				b := op.InBuf[i]
+				if b < 0 {
+					p.errorf(CodeRunAhead, p.task(int32(t)), "the kernel reads operand %d of %s ahead of every wait, and it is a temporary of the task", i+1, op.Code).
+						Suggest("take keys and values from a KV_CACHE")
 					continue
 				}
-				ahead.Buffers[b] = false
-				if d := rowsDim(&f.Buffers[b]); ahead.Old[b] && (d < 0 || d >= len(op.Out[i].Dims) || !p.atMost(ir.Symbol(ir.Pos), op.Out[i].Dims[d].Lo)) {
-					ahead.Old[b] = p.empty(op.Out[i].Dims)
+				if caches[b] == nil {
+					caches[b] = &traffic{}
+				}
+				caches[b].reads = append(caches[b].reads, cacheView{int32(t), op.In[i].Dims})
+			}
+		}
+	}
+	for t := range p.flat.Tasks {
+		for k := range p.flat.Tasks[t].Ops {
+			op := &p.flat.Tasks[t].Ops[k]
+			for i, b := range op.OutBuf {
+				if b >= 0 && caches[b] != nil {
+					caches[b].writes = append(caches[b].writes, cacheView{int32(t), op.Out[i].Dims})
 				}
 			}
 		}
 	}
-	return ahead
+	for b, c := range caches {
+		if c != nil && !p.full() {
+			p.checkStreamed(&p.flat.Buffers[b], c)
+		}
+	}
+}
+
+// checkFixed: an operand that is read ahead of the step before is the same in every step.
+func (p *proof) checkFixed(t int32, op *ir.FlatOp, i int) {
+	name, kind := "temporary "+op.In[i].Buf, "of this task"
+	if b := op.InBuf[i]; b >= 0 {
+		buf := &p.flat.Buffers[b]
+		if buf.Kind == ir.Weight || buf.Kind == ir.Const {
+			return
+		}
+		name, kind = buf.Name, fmt.Sprintf("is %s", buf.Kind)
+		if w := p.firstWriter(b); w >= 0 {
+			kind += ", written by " + p.who(w)
+		}
+	}
+	d := p.errorf(CodeRunAhead, p.task(t), "the kernel reads %s, operand %d of %s, ahead of every wait and of the end of the last step, and it %s", name, i+1, op.Code, kind)
+	if b := op.InBuf[i]; b >= 0 {
+		d.Buffer = p.flat.Buffers[b].Name
+	}
+	d.Suggest("make it a WEIGHT or CONST, which no step writes")
+}
+
+func (p *proof) firstWriter(b int) int32 {
+	for t := range p.flat.Tasks {
+		for k := range p.flat.Tasks[t].Ops {
+			for _, out := range p.flat.Tasks[t].Ops[k].OutBuf {
+				if out == b {
+					return int32(t)
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// traffic is what tasks stream from a cache and what they append to it.
+type traffic struct{ reads, writes []cacheView }
+
+type cacheView struct {
+	task int32
+	dims []ir.Range
+}
+
+// checkStreamed compares what is streamed with what is written. Heads and shares split both into groups that cannot meet,
+// so that few pairs are left.
+func (p *proof) checkStreamed(b *ir.Buffer, c *traffic) {
+	if rowsDim(b) < 0 {
+		return // no cache: what is read has been written in this step, and the ordinary rules judge that
+	}
+	blocks := 1
+	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
+		blocks = cacheBlock
+	}
+	key := groupBy(c, rowsDim(b), blocks)
+	writes := map[[4]int][]*cacheView{}
+	for i := range c.writes {
+		k := key(&c.writes[i])
+		writes[k] = append(writes[k], &c.writes[i])
+	}
+	for i := range c.reads {
+		r := &c.reads[i]
+		for _, w := range writes[key(r)] {
+			if !p.spend(&p.work.pairs, 1, maxPairs, "pairs of views that depend on pos", r.task) || p.full() {
+				return
+			}
+			n := blocks
+			if w.task == r.task {
+				n = 1
+			}
+			if p.apartAhead(b, r.dims, w.dims, n) {
+				continue
+			}
+			if pos, meet := p.meet(r, w, rowsDim(b), n); meet {
+				p.reportStreamed(b, r, w, pos)
+				break // one finding a view
+			}
+		}
+	}
+}
+
+func (p *proof) reportStreamed(b *ir.Buffer, r, w *cacheView, pos int) {
+	at := pos
+	d := p.errorf(CodeRunAhead, p.task(r.task), "the kernel copies rows of %s ahead of every wait, and at pos %d %s writes %s among them (%s are copied, whole blocks of %d)",
+		b.Name, pos, p.who(w.task), viewString(w.dims), viewString(r.dims), cacheBlock)
+	d.Buffer, d.Other, d.Position = b.Name, p.flat.Tasks[w.task].Name, &at
+	if w.task == r.task {
+		d.Suggest("read the rows below pos, and hand the row of this step over as k_row and v_row")
+		return
+	}
+	d.Suggest("let the task that copies the block of row pos be the one that appends it")
+}
+
+func viewString(dims []ir.Range) string {
+	o := ir.Operand{Buf: "x", Dims: dims}
+	return o.String()[1:]
 }

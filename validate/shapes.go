@@ -23,7 +23,11 @@ func (p *proof) checkShapes(task *ir.Task, op *ir.FlatOp, in, out []view) int {
 		if out[i].ext == fixed || op.Code == ir.KVAppend && out[i].ext == optional {
 			continue
 		}
-		p.errorf(CodeShapes, at, "the length of output %d of %s depends on pos; only KV_APPEND may write a row or none", i+1, op.Code)
+		if op.Code == ir.KVAppend {
+			p.errorf(CodeShapes, at, "KV_APPEND writes a number of rows that depends on pos, and may be more than one; it may be one row or none")
+		} else {
+			p.errorf(CodeShapes, at, "the length of output %d of %s depends on pos; only KV_APPEND may write a row or none", i+1, op.Code)
+		}
 		return 0
 	}
 	s := shaper{f: p.flat, op: op, in: in, out: out}
@@ -69,6 +73,14 @@ func (s *shaper) positive(key string) int {
 	return max(1, min(n, maxPosition))
 }
 
+// product is the size of a result, which is bounded like that of a buffer: temporaries could multiply without end.
+func (s *shaper) product(n, m int) int {
+	if !s.want(m == 0 || n <= maxElements/m, "the result has %d times %d elements, want at most %d", n, m, maxElements) {
+		return 0
+	}
+	return n * m
+}
+
 // result returns the number of elements of the op's result.
 func (s *shaper) result() int {
 	in := s.in
@@ -76,7 +88,7 @@ func (s *shaper) result() int {
 	case ir.COPY, ir.GELU, ir.SOFTMAX:
 		return in[0].n()
 	case ir.EMBED:
-		return in[0].n() * in[1].last
+		return s.product(in[0].n(), in[1].last)
 	case ir.RMSNORM, ir.LAYERNORM:
 		for i := 1; i < len(in); i++ {
 			s.want(in[i].n() > 0 && in[i].n() == in[1].n() && in[0].n()%in[i].n() == 0, "x has %d elements and w %d; x must be whole rows as long as w", in[0].n(), in[i].n())
@@ -149,7 +161,7 @@ func (s *shaper) gemv() int {
 	case len(s.in) > 3:
 		s.want(false, "has %d inputs but no qdtype", len(s.in))
 	}
-	return x.n() / k * w.rows
+	return s.product(x.n()/k, w.rows)
 }
 
 // groups checks scales and zeros of a quantised [n,K]: one a group of columns.
@@ -165,6 +177,9 @@ func (s *shaper) attention() int {
 	hd, nh, nkv := s.positive("head_dim"), s.positive("n_heads"), s.positive("n_kv_heads")
 	q, k, v := &s.in[0], &s.in[1], &s.in[2]
 	if !s.want(nh%nkv == 0, "%d heads are not a multiple of %d kv heads", nh, nkv) || !s.want(q.n() > 0 && q.n()%(nh*hd) == 0, "q has %d elements, want rows of n_heads*head_dim = %d", q.n(), nh*hd) {
+		return 0
+	}
+	if !s.want(k.buf >= 0 && v.buf >= 0, "k or v is a temporary, want buffers") {
 		return 0
 	}
 	batch := q.n() / (nh * hd)
@@ -198,7 +213,8 @@ func (s *shaper) share(dims []ir.Range) {
 	if parts == 1 && !r.Shared() {
 		return
 	}
-	s.want(parts == r.Parts && block == r.Block && part == r.Part.At(s.f.Lo), "the cache rows are part %s of %d in blocks of %d, the parameters say part %d of %d in blocks of %d",
+	_, fixed := r.Part.IsConst()
+	s.want(fixed && parts == r.Parts && block == r.Block && part == r.Part.At(s.f.Lo), "the cache rows are part %s of %d in blocks of %d, the parameters say part %d of %d in blocks of %d",
 		r.Part, r.Parts, r.Block, part, parts, block)
 }
 

@@ -7,7 +7,8 @@
 //
 // One rule is one file. Program order of the proof of a Flat:
 //
-//	structure.go  indices, names, intervals            buffers.go     dtypes, layouts, kinds
+//	structure.go  indices, names, intervals            params.go      parameters and their ranges
+//	backend.go    opcodes that there are               buffers.go     dtypes, layouts, kinds
 //	pages.go      scratch pages                        operands.go    views inside buffers
 //	shapes.go     operands of an op agree              dtypes.go      and have the right types
 //	alias.go      operands of one op that overlap      counters.go    thresholds, realisation, scope
@@ -15,9 +16,10 @@
 //	order.go      the relations hb and fb              memory.go      the walk over memory that uses them
 //	races.go      accesses that nothing orders         provenance.go  reads of what is not defined
 //	onchip.go     owners and capacity                  output.go      every output element is written
+//	runahead.go   what the kernel reads ahead of waits
 //
 // location.go, expand.go and readers.go hold what the walk works on; symbolic.go and positions.go take over where views
-// depend on pos; runahead.go derives what may be read ahead of every wait.
+// depend on pos; span.go says in messages which bytes.
 //
 // step.go and variants.go add what holds between steps and between the variants of a Program.
 package validate
@@ -46,16 +48,23 @@ type Stats struct {
 	Positions int `json:"positions"` // values of pos that had to be tried one by one
 }
 
-// Flat proves one unrolled variant, on its whole interval of positions.
-func Flat(f *ir.Flat) Report {
-	p := prove(f)
+// Flat proves one unrolled variant for the reference VM, on its whole interval of positions.
+func Flat(f *ir.Flat) Report { return FlatFor(Reference, f) }
+
+// FlatFor proves one unrolled variant for a backend.
+func FlatFor(b Backend, f *ir.Flat) Report {
+	p := prove(f, b)
 	return Report{OK: p.sound(), Diags: p.diags, Stats: p.stats}
 }
 
-// Program unrolls every variant, proves each, and then what holds between steps and between variants.
-func Program(prog *ir.Program) Report {
+// Program proves a program for the reference VM: it unrolls every variant, proves each, and then what holds between steps
+// and between variants.
+func Program(prog *ir.Program) Report { return ProgramFor(Reference, prog) }
+
+// ProgramFor proves a program for a backend.
+func ProgramFor(b Backend, prog *ir.Program) Report {
 	if prog == nil {
-		return Flat(nil)
+		return FlatFor(b, nil)
 	}
 	var rep Report
 	var proofs []*proof
@@ -70,7 +79,7 @@ func Program(prog *ir.Program) Report {
 		if flat == nil {
 			continue
 		}
-		p := prove(flat)
+		p := prove(flat, b)
 		if p.sound() {
 			p.checkStep()
 			p.checkCapacity(prog.Target)
@@ -92,6 +101,7 @@ func Program(prog *ir.Program) Report {
 // name puts the variant in front of every position.
 func name(diags diag.List, variant string) {
 	for _, d := range diags {
+		d.Variant = variant
 		if d.Pos == "" {
 			d.Pos = "variant " + variant
 		} else {

@@ -3,55 +3,76 @@ package cli
 import (
 	"errors"
 
+	"github.com/spf13/pflag"
+
 	"amkc/ir"
 	"amkc/ir/amk"
 	"amkc/validate"
 )
 
 func validateVerb() verb {
+	var backend string
 	return verb{
 		name: "validate", synopsis: "FILE.json|FILE.amk", min: 1, max: 1,
 		summary: "prove that a program can neither deadlock nor race, or say why not",
 		details: "FILE is .amk text, native JSON, or a program of the AMK profile. Exit code 0: proved; 1: rejected.",
-		run:     runValidate,
+		flags: func(f *pflag.FlagSet) {
+			f.Var(newChoice(&backend, "auto", "auto", validate.Reference.String(), validate.Kernel.String()), "backend",
+				"prove for the reference VM or for the generated kernel; auto: the kernel if the program names a target")
+		},
+		run: func(c *call) error { return runValidate(c, backend) },
 	}
 }
 
-func runValidate(c *call) error {
+func runValidate(c *call, backend string) error {
 	path := c.args[0]
+	result := struct {
+		Backend string         `json:"backend"`
+		Stats   validate.Stats `json:"stats"`
+	}{}
+	c.payload = &result
 	text, err := readFile(path)
 	if err != nil {
 		return err
 	}
-	report, err := prove(c, path, text)
+	report, chosen, err := prove(c, path, text, backend)
 	if err != nil {
 		return err
 	}
 	s := report.Stats
-	c.payload = struct {
-		Stats validate.Stats `json:"stats"`
-	}{s}
+	result.Backend, result.Stats = chosen.String(), s
 	c.report(report.Diags.Warnings())
 	if !report.OK {
 		return report.Diags.Errors()
 	}
-	return c.printf("%s: proved: %d tasks, %d counters, %d accesses in %d variants\n", path, s.Tasks, s.Counters, s.Accesses, s.Variants)
+	return c.printf("%s: proved for %s: %d tasks, %d counters, %d accesses in %d variants\n", path, chosen, s.Tasks, s.Counters, s.Accesses, s.Variants)
 }
 
-// prove reads a program in any form and proves it.
-func prove(c *call, path string, text []byte) (validate.Report, error) {
+// prove reads a program in any form and proves it for a backend, which is also returned.
+func prove(c *call, path string, text []byte, backend string) (validate.Report, validate.Backend, error) {
 	p, err := ir.Parse(text, path)
 	switch {
 	case errors.Is(err, ir.ErrProfile):
-		return proveProfile(c, path, text)
+		chosen := chooseBackend(backend, false)
+		report, err := proveProfile(c, path, text, chosen)
+		return report, chosen, err
 	case err != nil:
-		return validate.Report{}, err
+		return validate.Report{}, 0, err
 	}
-	return validate.Program(p), nil
+	chosen := chooseBackend(backend, p.Target != nil)
+	return validate.ProgramFor(chosen, p), chosen, nil
+}
+
+// chooseBackend: what names a target is meant for the kernel.
+func chooseBackend(name string, target bool) validate.Backend {
+	if name == validate.Kernel.String() || name == "auto" && target {
+		return validate.Kernel
+	}
+	return validate.Reference
 }
 
 // proveProfile proves a program of the AMK profile, which is one variant without loops.
-func proveProfile(c *call, path string, text []byte) (validate.Report, error) {
+func proveProfile(c *call, path string, text []byte, backend validate.Backend) (validate.Report, error) {
 	p, diags := amk.Parse(text, path)
 	if diags.Err() != nil {
 		return validate.Report{}, diags
@@ -62,5 +83,5 @@ func proveProfile(c *call, path string, text []byte) (validate.Report, error) {
 		return validate.Report{}, diags
 	}
 	c.report(diags)
-	return validate.Flat(flat), nil
+	return validate.FlatFor(backend, flat), nil
 }

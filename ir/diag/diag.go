@@ -21,12 +21,23 @@ const (
 
 // A Diagnostic is one finding. Pos is the most precise place known: `file:line:col` for text inputs, else
 // `config.json: hidden_size` or `task L03.down.s017`. Msg says what is wrong, then what would be accepted.
+//
+// The fields after Related repeat as data what the message says of a schedule, where it says it.
 type Diagnostic struct {
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
 	Pos      string   `json:"pos"`
 	Msg      string   `json:"message"`
 	Related  []string `json:"related,omitempty"`
+
+	Variant  string  `json:"variant,omitempty"`
+	Task     string  `json:"task,omitempty"`
+	Other    string  `json:"other,omitempty"`    // the task that it conflicts with
+	Buffer   string  `json:"buffer,omitempty"`   // which the view is of
+	Elements *[2]int `json:"elements,omitempty"` // of the buffer, in row-major order: [first, end)
+	Bytes    *[2]int `json:"bytes,omitempty"`    // of one copy of the buffer, in its layout: the smallest [first, end) that holds them
+	Position *int    `json:"position,omitempty"` // at which it happens, where not at all
+	Fix      string  `json:"fix,omitempty"`      // the smallest change that would do
 }
 
 // Errorf returns an error diagnostic. The code must have been registered.
@@ -42,6 +53,13 @@ func Warningf(code *Code, pos, format string, args ...any) *Diagnostic {
 // With returns d with related notes added.
 func (d *Diagnostic) With(notes ...string) *Diagnostic {
 	d.Related = append(d.Related, notes...)
+	return d
+}
+
+// Suggest sets the smallest change that would make the input acceptable. The message ends with it.
+func (d *Diagnostic) Suggest(format string, args ...any) *Diagnostic {
+	d.Fix = fmt.Sprintf(format, args...)
+	d.Msg += "; " + d.Fix
 	return d
 }
 

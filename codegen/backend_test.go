@@ -1,0 +1,56 @@
+package codegen
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/validate"
+)
+
+// validate imports neither codegen nor refvm, and has tables of its own of what they do. These tests hold them together.
+
+func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
+	run := map[string]bool{}
+	for sequence := range bodies {
+		for _, name := range strings.Fields(sequence) {
+			run[name] = true
+		}
+	}
+	for c := range ir.Ops {
+		code := ir.Opcode(c)
+		require.Equal(t, run[code.String()], validate.Kernel.Implements(code), code)
+	}
+}
+
+// The producer's walk streams matrices, which lie among the weights, and rows of the cache, each after the end of the last
+// step has been waited for. That is what validate's rule of running ahead takes it to do.
+func TestValidateKnowsWhatIsStreamed(t *testing.T) {
+	matrix := regexp.MustCompile(`^stream_weights<\w+>\(p, (weights|base) \+ `)
+	control := regexp.MustCompile(`^(#pragma unroll 1|for \(int layer = .*|const u8\* base = weights \+ .*|if \(position < \w+\) \{|\} else if \(position < \w+\) \{|\} else \{|\})$`)
+	for name, p := range goldenPrograms(t) {
+		d, err := newCUDAData(p)
+		require.NoError(t, err, name)
+		matrices, caches, before := 0, 0, ""
+		for _, line := range d.Walk {
+			line = strings.TrimSpace(line)
+			switch {
+			case strings.HasPrefix(line, "stream_weights"):
+				require.Regexp(t, matrix, line, name)
+				matrices++
+			case strings.HasPrefix(line, "stream_cache"):
+				require.Contains(t, before, "p.wait_step(step);", name)
+				caches++
+			case strings.HasSuffix(line, "p.wait_step(step);"):
+			default:
+				require.Regexp(t, control, line, name)
+			}
+			before = line
+		}
+		require.Positive(t, matrices, name)
+		require.Positive(t, caches, name)
+	}
+}

@@ -1,0 +1,165 @@
+package validate_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/validate"
+)
+
+// forKernel proves variant v of the toy program for the kernel after an edit.
+func forKernel(t *testing.T, v int, edit func(m mutant)) validate.Report {
+	f := flat(t, program(t, toy), v)
+	require.NoError(t, validate.FlatFor(validate.Kernel, f).Diags.Err(), "the program is fine before the edit")
+	edit(mutant{f, t})
+	return validate.FlatFor(validate.Kernel, f)
+}
+
+func TestBackends(t *testing.T) {
+	for how, want := range map[string]bool{"flagged": true, "counter": true} {
+		require.Equal(t, want, validate.ProgramFor(validate.Kernel, program(t, toy.with(how))).OK, how)
+	}
+	gelu := func(m mutant) {
+		op := &m.task("L00.o.s000").Ops[1]
+		op.Code, op.In, op.InBuf = ir.GELU, op.In[:1], op.InBuf[:1]
+	}
+	f := flat(t, program(t, toy), 0)
+	gelu(mutant{f, t})
+	require.True(t, validate.Flat(f).OK)
+	rep := forKernel(t, 0, gelu)
+	requireCode(t, rep, validate.CodeBackend, "backend kernel does not implement GELU; it implements COPY, EMBED, RMSNORM,")
+	rep = forKernel(t, 0, func(m mutant) {
+		op := &m.task("L00.o.s000").Ops[1]
+		op.Code, op.Params = ir.FUSED, []ir.Param{ir.IntParam("recipe", ir.Int(0))}
+		op.Out, op.OutBuf = op.Out[:1], op.OutBuf[:1]
+	})
+	requireCode(t, rep, validate.CodeBackend, "no backend implements")
+	require.False(t, validate.Reference.Implements(ir.FUSED))
+	require.False(t, validate.Reference.Implements(-1))
+	require.False(t, validate.Kernel.Implements(ir.Opcode(len(ir.Ops))))
+}
+
+// What the kernel reads ahead of every wait is exactly what no task of the step writes.
+func TestRunAhead(t *testing.T) {
+	pos := ir.Symbol(ir.Pos)
+	rows := func(m mutant, task string, hi ir.Expr) {
+		op := &m.task(task).Ops[0]
+		op.In[1].Dims[1].Hi, op.In[2].Dims[1].Hi = hi, hi
+	}
+	for _, c := range []struct {
+		name    string
+		variant int
+		says    string // empty: accepted
+		edit    func(m mutant)
+	}{
+		{"rows below pos", 0, "", func(m mutant) { rows(m, "L00.attn.u000", pos) }},
+		{"some of the rows below pos", 0, "", func(m mutant) { rows(m, "L00.attn.u000", pos.Min(ir.Int(20))) }},
+		{"the row of this step", 0, "L00.attn.u000 (sm 0) writes [0,pos,0,0:8] among them", func(m mutant) {
+			task := m.task("L00.attn.u000") // append first, then read what was appended
+			task.Ops = []ir.FlatOp{task.Ops[1], task.Ops[2], task.Ops[0]}
+			for _, k := range []int{1, 2} {
+				task.Ops[2].In[k].Dims[1].Hi = pos.Add(ir.Int(1))
+			}
+			require.NoError(m.t, validate.Flat(m.Flat).Diags.Err(), "the reference VM may")
+		}},
+		{"an old row that is rewritten", 1, "at pos 33 L00.part.u000 (sm 0) writes", func(m mutant) {
+			for _, k := range []int{1, 2} {
+				r := &m.task("L00.part.u000").Ops[k].Out[0].Dims[1]
+				r.Lo, r.Hi = pos.Sub(ir.Int(1)), pos
+			}
+		}},
+		{"a norm that a step writes", 0, "operand 2 of RMSNORM", func(m mutant) {
+			w := m.buffer("L00.norm1.weight")
+			m.Buffers[w].Kind, m.Buffers[w].Pieces = ir.Activation, nil
+			first := m.task("embed.s000")
+			first.Ops = append(first.Ops, ir.FlatOp{Op: ir.Op{Code: ir.COPY,
+				In:  []ir.Operand{{Buf: "norm.weight", Dims: []ir.Range{span(0, 32)}}},
+				Out: []ir.Operand{{Buf: "L00.norm1.weight", Dims: []ir.Range{span(0, 32)}}}},
+				InBuf: []int{m.buffer("norm.weight")}, OutBuf: []int{w}})
+			for i := range m.Counters { // plain memory needs counting counters
+				m.Counters[i].How = ir.ByCounter
+			}
+		}},
+		{"a block that another unit appends to", 1, "at pos 33 L00.part.u001", func(m mutant) {
+			// All shares are of 8 rows: blocks of 16 hold rows of both units.
+			for i := range m.Tasks {
+				for k := range m.Tasks[i].Ops {
+					op := &m.Tasks[i].Ops[k]
+					for _, views := range [][]ir.Operand{op.In, op.Out} {
+						for v := range views {
+							for d := range views[v].Dims {
+								if r := &views[v].Dims[d]; r.Shared() {
+									r.Block = 1
+								}
+							}
+						}
+					}
+					op.Params = append([]ir.Param(nil), op.Params...)
+					for n := range op.Params {
+						if op.Params[n].Key == "block" {
+							op.Params[n].Int = ir.Int(1)
+						}
+					}
+				}
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rep := forKernel(t, c.variant, c.edit)
+			if c.says == "" {
+				require.NoError(t, rep.Diags.Err())
+				return
+			}
+			require.False(t, rep.OK)
+			requireCode(t, rep, validate.CodeRunAhead, c.says)
+		})
+	}
+}
+
+func TestParameters(t *testing.T) {
+	pos := ir.Symbol(ir.Pos)
+	set := func(task string, k int, prm ir.Param) func(m mutant) {
+		return func(m mutant) {
+			op := &m.task(task).Ops[k]
+			op.Params = append([]ir.Param(nil), op.Params...)
+			for i := range op.Params {
+				if op.Params[i].Key == prm.Key {
+					op.Params[i] = prm
+					return
+				}
+			}
+			op.Params = append(op.Params, prm)
+		}
+	}
+	nan := func() float64 { var zero float64; return zero / zero }()
+	for _, c := range []struct {
+		says string
+		code *diag.Code
+		edit func(m mutant)
+	}{
+		{"head_dim=0", validate.CodeParameter, set("L00.qkv.s000", 2, ir.IntParam("head_dim", ir.Int(0)))},
+		{"head_dim=-8", validate.CodeParameter, set("L00.attn.u000", 0, ir.IntParam("head_dim", ir.Int(-8)))},
+		{"want a constant", validate.CodeParameter, set("L00.attn.u000", 0, ir.IntParam("head_dim", pos.Add(ir.Int(8))))},
+		{"order=2", validate.CodeParameter, set("L00.qkv.s000", 2, ir.IntParam("order", ir.Int(2)))},
+		{"first=-2", validate.CodeParameter, set("L00.qkv.s000", 2, ir.IntParam("first", ir.Int(-2)))},
+		{"pos=pos-1; want 0 to 2147483647 (it is -1 at pos 0)", validate.CodeParameter, set("L00.qkv.s000", 2, ir.IntParam("pos", pos.Sub(ir.Int(1))))},
+		{"(it is -1 at pos 3)", validate.CodeParameter, set("L00.attn.u000", 0, ir.IntParam("row", ir.Int(2).Sub(pos).Max(ir.Int(-1))))},
+		{"eps=-1", validate.CodeParameter, set("L00.qkv.s000", 0, ir.FloatParam("eps", -1))},
+		{"eps=NaN", validate.CodeParameter, set("L00.qkv.s000", 0, ir.FloatParam("eps", nan))},
+		{"scale=NaN", validate.CodeParameter, set("L00.attn.u000", 0, ir.FloatParam("scale", nan))},
+		{"block=0", validate.CodeParameter, set("L00.attn.u000", 0, ir.IntParam("block", ir.Int(0)))},
+		{"less than parts, which is 1", validate.CodeParameter, set("L00.attn.u000", 0, ir.IntParam("part", ir.Int(1)))},
+		{"flags=4", validate.CodeParameter, set("L00.attn.u000", 0, ir.IntParam("flags", ir.Int(4)))},
+		{"partial=2", validate.CodeParameter, set("lm_head.s000", 2, ir.IntParam("partial", ir.Int(2)))},
+		{"qdtype=0", validate.CodeParameter, set("L00.o.s000", 0, ir.IntParam("qdtype", ir.Int(0)))},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			f := flat(t, program(t, toy), 0)
+			c.edit(mutant{f, t})
+			requireCode(t, validate.Flat(f), c.code, c.says)
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package validate
+
+import (
+	"math"
+
+	"amkc/ir"
+)
+
+// checkParameters: parameters lie in the ranges that their opcode gives a meaning to, at every position. What sizes and
+// divides (heads, groups, splits, blocks) is a positive constant: operands could not agree with it otherwise.
+func (p *proof) checkParameters() {
+	for t := range p.flat.Tasks {
+		if p.full() {
+			return
+		}
+		for k := range p.flat.Tasks[t].Ops {
+			op := &p.flat.Tasks[t].Ops[k]
+			for i := range op.Params {
+				p.checkParameter(int32(t), op, &op.Params[i])
+			}
+		}
+	}
+}
+
+// interval holds the values that an integer parameter may have.
+type interval struct{ lo, hi int }
+
+// intervals has the integer parameters of all opcodes; floats are in checkParameter.
+var intervals = map[string]interval{
+	"head_dim": {1, maxPosition}, "n_heads": {1, maxPosition}, "n_kv_heads": {1, maxPosition},
+	"group": {1, maxPosition}, "splits": {1, maxPosition},
+	"block": {1, maxPosition}, "parts": {1, maxPosition}, "part": {0, maxPosition},
+	"first": {0, maxPosition}, "limit": {0, maxPosition}, "row": {0, maxPosition}, "pos": {0, maxPosition},
+	"order": {0, 1}, "partial": {0, 1}, "flags": {0, 3},
+}
+
+func (p *proof) checkParameter(t int32, op *ir.FlatOp, prm *ir.Param) {
+	fail := func(want string, args ...any) {
+		value := prm.Int.String()
+		if prm.IsFloat {
+			value = formatFloat(prm.Float)
+		}
+		p.errorf(CodeParameter, p.task(t), "%s has %s=%s; want "+want, append([]any{op.Code, prm.Key, value}, args...)...)
+	}
+	_, constant := prm.Int.IsConst()
+	if !prm.IsFloat && !constant && prm.Key != "pos" && prm.Key != "row" {
+		fail("a constant, only row and pos may depend on the position")
+		return
+	}
+	switch prm.Key {
+	case "eps", "scale", "theta":
+		v := prm.Float
+		if !prm.IsFloat {
+			v = float64(prm.Int.At(0))
+		}
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			fail("a finite number")
+		case prm.Key == "eps" && v < 0:
+			fail("0 or more, which is added to a mean of squares")
+		case prm.Key == "theta" && v <= 0:
+			fail("a positive number, which is raised to powers")
+		}
+	case "qdtype":
+		if q := ir.DType(prm.Int.At(0)); q != ir.I8 && q != ir.I4 {
+			fail("%d (%s) or %d (%s)", ir.I8, ir.I8, ir.I4, ir.I4)
+		}
+	default:
+		r, known := intervals[prm.Key]
+		if at, ok := p.within(t, prm.Int, r); known && !ok {
+			fail("%d to %d (it is %d at pos %d)", r.lo, r.hi, prm.Int.At(at), at)
+		}
+		if parts := op.IntAt("parts", 0, 1); prm.Key == "part" && prm.Int.At(0) >= parts {
+			fail("less than parts, which is %d", parts)
+		}
+	}
+}
+
+// within reports whether an expression lies in an interval at every position, or else a position where it does not.
+func (p *proof) within(t int32, e ir.Expr, r interval) (int, bool) {
+	in := func(pos int) bool { v := e.At(pos); return r.lo <= v && v <= r.hi }
+	lo, hi := p.flat.Lo, p.flat.Hi
+	if !in(lo) {
+		return lo, false
+	}
+	if _, _, ok := e.Affine(); ok || lo == hi {
+		return hi, in(hi)
+	}
+	for pos := lo + 1; pos <= hi; pos++ {
+		if !p.spend(&p.work.evals, 1, maxEvals, "evaluations of a parameter that is not affine in pos", t) {
+			return pos, true // refused by the budget
+		}
+		if !in(pos) {
+			return pos, false
+		}
+	}
+	return 0, true
+}

@@ -1,0 +1,117 @@
+package validate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// report reports a finding about the segment at hand, once a view: the rest of the view is as wrong. What the message
+// says of task and memory is also set as data.
+func (s *sweep) report(l *location, i int, a *access, code *diag.Code, format string, args ...any) *diag.Diagnostic {
+	if s.quiet {
+		return &diag.Diagnostic{}
+	}
+	s.quiet = true
+	d := s.p.errorf(code, s.p.task(s.task), format, args...)
+	b := &s.p.flat.Buffers[a.buf]
+	lo, hi := l.elements(b, i)
+	d.Buffer, d.Elements = b.Name, &[2]int{lo, hi}
+	if from, end, _, ok := bytesOf(b, lo, hi); ok {
+		d.Bytes = &[2]int{from, end}
+	}
+	if s.tried {
+		pos := s.pos
+		d.Position = &pos
+	}
+	return d
+}
+
+// span names the part of a view that a segment is, in elements of the buffer and bytes of its layout.
+func (s *sweep) span(l *location, i int, a *access) string {
+	b := &s.p.flat.Buffers[a.buf]
+	lo, hi := l.elements(b, i)
+	where := ""
+	if l.paged {
+		where = " on page " + l.name
+	}
+	return elements(b, lo, hi) + where + s.at()
+}
+
+func (s *sweep) at() string {
+	if s.tried {
+		return fmt.Sprintf(" at pos %d", s.pos)
+	}
+	return ""
+}
+
+// elements returns the elements of a buffer that a segment holds.
+func (l *location) elements(b *ir.Buffer, i int) (lo, hi int) {
+	lo, hi = l.bounds[i], l.bounds[i+1]
+	if l.paged {
+		lo, hi = lo/unit(b), (hi+unit(b)-1)/unit(b)
+	}
+	return lo, hi
+}
+
+// elements prints elements [lo, hi) of a buffer, in row-major order, with the bytes that they lie in.
+func elements(b *ir.Buffer, lo, hi int) string {
+	out := fmt.Sprintf("%s[%d:%d]", b.Name, lo, hi)
+	if len(b.Shape) > 1 {
+		out = fmt.Sprintf("%s elements %v to %v", b.Name, coordinates(b, lo), coordinates(b, hi-1))
+	}
+	from, end, solid, ok := bytesOf(b, lo, hi)
+	switch {
+	case ok && solid:
+		out += fmt.Sprintf(" (bytes %d to %d)", from, end-1)
+	case ok:
+		out += fmt.Sprintf(" (within bytes %d to %d)", from, end-1)
+	}
+	return out
+}
+
+// maxScattered bounds the elements that bytesOf looks at where the layout does not keep them in order.
+const maxScattered = 1 << 16
+
+// bytesOf returns the smallest range of bytes, in one copy, that holds elements [lo, hi), and whether it holds nothing
+// else. It is not ok for more scattered elements than anybody would read about.
+func bytesOf(b *ir.Buffer, lo, hi int) (from, end int, solid, ok bool) {
+	size := max(1, unit(b))
+	if b.Layout.Kind == ir.RowMajor || b.Layout.Words() {
+		return b.Offset(lo), b.Offset(hi-1) + size, true, true
+	}
+	if hi-lo > maxScattered {
+		return 0, 0, false, false
+	}
+	from, end = b.Offset(lo), b.Offset(lo)+size
+	for e := lo + 1; e < hi; e++ {
+		at := b.Offset(e)
+		from, end = min(from, at), max(end, at+size)
+	}
+	return from, end, end-from == (hi-lo)*size, true
+}
+
+func coordinates(b *ir.Buffer, linear int) []int {
+	at := make([]int, len(b.Shape))
+	for d := len(at) - 1; d >= 0; d-- {
+		at[d] = linear % b.Shape[d]
+		linear /= b.Shape[d]
+	}
+	return at
+}
+
+// locate sets the fields of a diagnostic that its position says already.
+func locate(d *diag.Diagnostic) {
+	d.Task, _ = strings.CutPrefix(d.Pos, "task ")
+	if d.Task == d.Pos {
+		d.Task = ""
+	}
+	if name, ok := strings.CutPrefix(d.Pos, "buffer "); ok {
+		d.Buffer = name
+	}
+}
+
+func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -1,0 +1,136 @@
+package validate
+
+import (
+	"cmp"
+	"slices"
+
+	"amkc/ir"
+)
+
+// The geometry of runahead.go: views of one cache whose rows are copied in whole blocks.
+
+// apartAhead reports whether a view stays apart from another one in some dimension at every position, its rows rounded
+// out to whole blocks. Blocks of 1 are no rounding.
+func (p *proof) apartAhead(b *ir.Buffer, copied, w []ir.Range, blocks int) bool {
+	if blocks == 1 {
+		return p.disjoint(copied, w)
+	}
+	wide := [4]ir.Range{}
+	dims := append(wide[:0], copied...)
+	r := &dims[rowsDim(b)]
+	r.Lo, r.Hi = ir.Int(0), ir.Int(b.Shape[rowsDim(b)])
+	if r.Shared() && r.Block%blocks != 0 {
+		r.Parts = 0 // a block then holds rows of several parts
+	}
+	return p.disjoint(dims, w)
+}
+
+// meet looks for a position at which a streamed view, its rows rounded out to whole blocks, shares an element with another.
+func (p *proof) meet(r, w *cacheView, rows, blocks int) (int, bool) {
+	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
+		if !p.spend(&p.work.evals, 1, maxEvals, "views at single positions", r.task) {
+			return 0, false // refused by the budget
+		}
+		if p.meetAt(r, w, rows, blocks, pos) {
+			return pos, true
+		}
+	}
+	return 0, false
+}
+
+func (p *proof) meetAt(r, w *cacheView, rows, blocks, pos int) bool {
+	for d := range r.dims {
+		a, b := r.dims[d], &w.dims[d]
+		lo, hi := a.Lo.At(pos), a.Hi.At(pos)
+		if lo >= hi {
+			return false // nothing is copied
+		}
+		if d == rows && blocks > 1 {
+			lo, hi = lo/blocks*blocks, (hi+blocks-1)/blocks*blocks
+			if a.Shared() && a.Block%blocks != 0 {
+				a.Parts = 0
+			}
+		}
+		lo, hi = max(lo, b.Lo.At(pos)), min(hi, b.Hi.At(pos))
+		for lo < hi && !(holds(&a, lo, pos) && holds(b, lo, pos)) {
+			if !p.spend(&p.work.evals, 1, maxEvals, "views at single positions", r.task) {
+				return false
+			}
+			lo++
+		}
+		if lo >= hi {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether an element between the ends of a range falls to its part.
+func holds(r *ir.Range, e, pos int) bool {
+	return !r.Shared() || (e/r.Block)%r.Parts == r.Part.At(pos)
+}
+
+// groupBy numbers views so that those with different numbers share no element: by components of overlap in each dimension
+// but the rows, and by part where all rows are dealt out alike, in whole blocks.
+func groupBy(c *traffic, rows, blocks int) func(v *cacheView) [4]int {
+	var starts [4][]int // of the components of a dimension, ascending
+	for d := range c.reads[0].dims {
+		if d != rows {
+			starts[d] = components(c, d)
+		}
+	}
+	dealt := dealtAlike(c, rows, blocks)
+	return func(v *cacheView) (k [4]int) {
+		for d := range v.dims {
+			if lo, ok := v.dims[d].Lo.IsConst(); ok && starts[d] != nil {
+				k[d], _ = slices.BinarySearch(starts[d], lo+1)
+			}
+		}
+		if dealt {
+			k[rows], _ = v.dims[rows].Part.IsConst()
+		}
+		return k
+	}
+}
+
+// components returns where the connected pieces of a dimension begin that the views cover, or nil if some view depends on
+// pos there.
+func components(c *traffic, d int) []int {
+	type span struct{ lo, hi int }
+	spans := make([]span, 0, len(c.reads)+len(c.writes))
+	for _, views := range [][]cacheView{c.reads, c.writes} {
+		for i := range views {
+			lo, ok1 := views[i].dims[d].Lo.IsConst()
+			hi, ok2 := views[i].dims[d].Hi.IsConst()
+			if !ok1 || !ok2 {
+				return nil
+			}
+			spans = append(spans, span{lo, max(lo, hi)})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi)) })
+	spans = slices.Compact(spans)
+	starts := []int{spans[0].lo}
+	end := spans[0].hi
+	for _, s := range spans[1:] {
+		if s.lo >= end && s.lo > starts[len(starts)-1] {
+			starts = append(starts, s.lo)
+		}
+		end = max(end, s.hi)
+	}
+	return starts
+}
+
+// dealtAlike reports whether every view has one part of the rows, dealt out in the same whole blocks.
+func dealtAlike(c *traffic, rows, blocks int) bool {
+	first := &c.reads[0].dims[rows]
+	for _, views := range [][]cacheView{c.reads, c.writes} {
+		for i := range views {
+			r := &views[i].dims[rows]
+			if _, ok := r.Part.IsConst(); !ok || !r.Shared() || r.Block%blocks != 0 || r.Block != first.Block || r.Parts != first.Parts {
+				return false
+			}
+		}
+	}
+	return true
+}
