@@ -29,8 +29,9 @@ func (p *proof) checkAliases() {
 				if p.full() {
 					return
 				}
-				p.errorf(CodeAlias, p.task(a.task), "%s touches overlapping parts of %s and %s, and writes at least one; give the result memory of its own",
-					ops[a.op].Code, p.flat.Buffers[a.buf].Name, p.flat.Buffers[b.buf].Name)
+				d := p.errorf(CodeAlias, p.task(a.task), "%s %s %s and writes %s, which overlap", ops[a.op].Code, does(a), p.view(a), p.view(b))
+				d.Buffer = p.flat.Buffers[b.buf].Name
+				d.Suggest("give the result memory of its own")
 			}
 		}
 	}
@@ -74,4 +75,21 @@ func pointwise(c ir.Opcode) bool {
 
 func sameView(a, b []ir.Range) bool {
 	return slices.EqualFunc(a, b, func(r, s ir.Range) bool { return sameRange(&r, &s) })
+}
+
+func does(a *access) string {
+	if a.write {
+		return "writes"
+	}
+	return "reads"
+}
+
+// view prints the view of an access under the name of its buffer.
+func (p *proof) view(a *access) string {
+	b := &p.flat.Buffers[a.buf]
+	on := ""
+	if len(b.Pages) > 0 {
+		on = " on page " + b.Pages[0]
+	}
+	return b.Name + viewString(a.dims(p.flat)) + on
 }

@@ -25,7 +25,7 @@ func (p *proof) checkCounters() {
 		c := &f.Counters[i]
 		at := "counter " + c.Name
 		if c.How != ir.ByCounter && c.How != ir.Flagged {
-			p.errorf(CodeRealisation, at, "its realisation is %s, want counter or flagged; pass exchange decides it", c.How)
+			p.errorf(CodeRealisation, at, "its realisation is %s, want counter or flagged", c.How).Suggest("write counter, or let pass exchange decide")
 		}
 		if c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem {
 			p.errorf(CodeScope, at, "has scope %s, want gpu, sm or system", c.Scope)
@@ -34,7 +34,7 @@ func (p *proof) checkCounters() {
 			p.errorf(CodeStructure, at, "starts at %d, want 0 to %d", c.Init, ir.MaxTasks)
 		}
 		if c.How == ir.Flagged && c.Init != 0 {
-			p.errorf(CodeRealisation, at, "is flagged and starts at %d; there is no count, only words, so it starts at 0", c.Init)
+			p.errorf(CodeRealisation, at, "is flagged and starts at %d, but there is no count, only words", c.Init).Suggest("let it start at 0, or realise it as a counter")
 		}
 		if c.How == ir.Flagged && len(p.waiting.of(i)) > 0 {
 			p.checkPublishes(int32(i))
@@ -50,17 +50,17 @@ func (p *proof) checkWait(t int32, w ir.FlatWait) {
 	c := &f.Counters[w.Counter]
 	producers := p.producers.of(w.Counter)
 	if f.Tasks[t].Signal == w.Counter {
-		p.errorf(CodeSelfWait, p.task(t), "waits on %s, which it signals itself: it can never start; drop the wait or signal another counter", c.Name)
+		p.errorf(CodeSelfWait, p.task(t), "waits on %s, which it signals itself: it can never start", c.Name).Suggest("drop the wait, or signal another counter")
 		return
 	}
 	total := c.Init + len(producers)
 	switch {
 	case len(producers) == 0:
-		p.errorf(CodeNoProducer, p.task(t), "waits for %s >= %d, which no task signals; drop the wait, or let a task signal it", c.Name, w.Threshold)
+		p.errorf(CodeNoProducer, p.task(t), "waits for %s >= %d, which no task signals", c.Name, w.Threshold).Suggest("drop the wait, or let a task signal it")
 	case w.Threshold > total:
-		p.errorf(CodeUnreachable, p.task(t), "waits for %s >= %d, but it reaches %d (%s); the threshold is %d", c.Name, w.Threshold, total, sum(c, producers), total)
+		p.errorf(CodeUnreachable, p.task(t), "waits for %s >= %d, but it reaches %d (%s)", c.Name, w.Threshold, total, sum(c, producers)).Suggest("the threshold is %d", total)
 	case w.Threshold < total:
-		p.errorf(CodePartialWait, p.task(t), "waits for %s >= %d of %d (%s): a count does not say which producer is missing; the threshold is %d", c.Name, w.Threshold, total, sum(c, producers), total)
+		p.errorf(CodePartialWait, p.task(t), "waits for %s >= %d of %d (%s): a count does not say which producer is missing", c.Name, w.Threshold, total, sum(c, producers)).Suggest("the threshold is %d", total)
 	}
 }
 
@@ -77,7 +77,7 @@ func (p *proof) checkPublishes(c int32) {
 			publishes = publishes || a.write && p.locs[a.loc].words
 		}
 		if !publishes {
-			p.errorf(CodePublish, p.task(t), "signals flagged counter %s but writes no exchange word that a waiter could poll; realise %s as a counter", p.flat.Counters[c].Name, p.flat.Counters[c].Name)
+			p.errorf(CodePublish, p.task(t), "signals flagged counter %s but writes no exchange word that a waiter could poll", p.flat.Counters[c].Name).Suggest("realise %s as a counter", p.flat.Counters[c].Name)
 			return
 		}
 	}
@@ -90,10 +90,19 @@ func (p *proof) checkOneSM(c int32) {
 		for _, t := range tasks {
 			sm := p.flat.Tasks[t].SM
 			if sm < 0 || home >= 0 && sm != home {
-				p.errorf(CodeScope, p.task(t), "uses counter %s of scope sm from SM %d, others from SM %d; give it scope gpu", p.flat.Counters[c].Name, sm, home)
+				p.outOfScope(t, c, sm, home)
 				return
 			}
 			home = sm
 		}
 	}
+}
+
+func (p *proof) outOfScope(t, c int32, sm, home int) {
+	name := p.flat.Counters[c].Name
+	where := fmt.Sprintf("from SM %d, others from SM %d", sm, home)
+	if sm < 0 {
+		where = "and runs on no SM"
+	}
+	p.errorf(CodeScope, p.task(t), "uses counter %s of scope sm %s", name, where).Suggest("give %s scope gpu", name)
 }

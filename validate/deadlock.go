@@ -107,10 +107,12 @@ func (p *proof) reportCycle(pending, before, missing []int32) {
 	}
 	var path []int32
 	var edges []string // edges[i] says why path[i] needs path[i+1]
+	var queued []bool  // edges[i] is one of queue order
 	place := map[int32]int{}
 	for {
 		if start, seen := place[at]; seen {
 			d := p.errorf(CodeDeadlock, p.task(at), "can never start: it needs itself, over %d edges", len(edges)-start)
+			d.Suggest("%s", p.breakCycle(path[start:], queued[start:]))
 			shown := edges[start:]
 			if len(shown) > maxCycleLines {
 				d.With(shown[:maxCycleLines]...)
@@ -122,8 +124,10 @@ func (p *proof) reportCycle(pending, before, missing []int32) {
 		}
 		place[at] = len(path)
 		path = append(path, at)
+		queue := true
 		next, why := before[at], fmt.Sprintf("%s is queued on sm %d after ", f.Tasks[at].Name, f.Tasks[at].SM)
 		if next < 0 || !stuck(next) {
+			queue = false
 			for _, w := range f.Tasks[at].Waits {
 				if missing[w.Counter] == 0 {
 					continue
@@ -134,10 +138,20 @@ func (p *proof) reportCycle(pending, before, missing []int32) {
 				break
 			}
 		}
-		edges = append(edges, why+f.Tasks[next].Name)
+		edges, queued = append(edges, why+f.Tasks[next].Name), append(queued, queue)
 		at = next
 	}
 }
 
 // maxCycleLines bounds how much of a cycle is printed.
 const maxCycleLines = 64
+
+// breakCycle names one edge of a cycle that could go: one of queue order, if there is any, for waits are there for a reason.
+func (p *proof) breakCycle(path []int32, queued []bool) string {
+	k := slices.Index(queued, true)
+	if k < 0 {
+		return "drop one of these waits"
+	}
+	late, early := p.flat.Tasks[path[k]], p.flat.Tasks[path[(k+1)%len(path)]]
+	return fmt.Sprintf("put %s before %s in the queue of sm %d, or drop one of these waits", late.Name, early.Name, late.SM)
+}

@@ -78,7 +78,7 @@ func (p *proof) findLocations() {
 	for i := range p.locs {
 		l := &p.locs[i]
 		if l.symbolic && (l.words || l.space == ir.SMEM || l.space == ir.Register || len(l.bufs) > 1) {
-			p.errorf(CodeSymbolic, "buffer "+f.Buffers[l.bufs[0]].Name, "has a view that depends on pos; only plain memory that no other buffer shares may be touched so")
+			p.refuseSymbolic(l)
 		}
 	}
 }

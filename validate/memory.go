@@ -114,7 +114,8 @@ func (s *sweep) read(l *location, i int, a *access) {
 	case w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)):
 		s.unordered(l, i, a, w, "reads", "written by")
 	case l.words && w != s.task && s.published && !g.readers.has(s.p.clock.chain[s.task], s.p.clock.index[s.task]):
-		s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first, so list the reading op first", s.span(l, i, a))
+		s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first", s.span(l, i, a)).
+			Suggest("list the reading op first")
 	}
 }
 
@@ -208,7 +209,8 @@ func (s *sweep) write(l *location, i int, a *access) {
 	} else if !c.before(w, free) {
 		s.unordered(l, i, a, w, "overwrites", "written by")
 	} else if l.words && g.readers.none() && !c.before(w, s.hb) {
-		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody: two relaxed stores of one word may become visible in either order; let a task read it, or realise a counter between the two by counting", s.span(l, i, a), s.p.who(w))
+		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody: two relaxed stores of one word may become visible in either order", s.span(l, i, a), s.p.who(w)).
+			Suggest("let a task read it, or realise a counter between the two by counting")
 	}
 }
 

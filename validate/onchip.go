@@ -14,13 +14,15 @@ func (s *sweep) own(l *location, i int, a *access) {
 	}
 	switch {
 	case owner < 0:
-		s.report(l, i, a, CodeOwner, "touches %s in SMEM but runs on no SM; assign it to one", s.span(l, i, a))
+		s.report(l, i, a, CodeOwner, "touches %s in SMEM but runs on no SM", s.span(l, i, a)).Suggest("assign it to one")
 	case g.owner == 0:
 		g.owner = owner + 1
 	case g.owner != owner+1 && l.space == ir.SMEM:
-		s.report(l, i, a, CodeOwner, "touches %s from SM %d, but it is in the shared memory of SM %d; give both stages the same distribution", s.span(l, i, a), owner, g.owner-1)
+		s.report(l, i, a, CodeOwner, "touches %s from SM %d, but it is in the shared memory of SM %d", s.span(l, i, a), owner, g.owner-1).
+			Suggest("run it on SM %d: give both stages the same distribution", g.owner-1)
 	case g.owner != owner+1:
-		s.report(l, i, a, CodeOwner, "touches %s in registers, which belong to %s", s.span(l, i, a), p.who(g.owner-1))
+		s.report(l, i, a, CodeOwner, "touches %s in registers, which belong to %s", s.span(l, i, a), p.who(g.owner-1)).
+			Suggest("hand the value over in SMEM or GLOBAL_SCRATCH")
 	}
 }
 
@@ -47,7 +49,8 @@ func (p *proof) checkCapacity(t *ir.Target) {
 	}
 	for sm, n := range bytes {
 		if n > t.SMemOptin {
-			p.errorf(CodeCapacity, "", "SM %d keeps %d bytes of buffers in shared memory, target %s has %d; spread their rows over more SMs", sm, n, t.Name, t.SMemOptin)
+			p.errorf(CodeCapacity, "", "SM %d keeps %d bytes of buffers in shared memory, target %s has %d", sm, n, t.Name, t.SMemOptin).
+				Suggest("spread their rows over more SMs: %d bytes must go", n-t.SMemOptin)
 			return
 		}
 	}

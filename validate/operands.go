@@ -46,7 +46,7 @@ func (p *proof) checkOperands() {
 				}
 				out = append(out, p.operand(task, op, &op.Out[i], b, nil))
 				if buf := &p.flat.Buffers[b]; buf.Kind.ReadOnly() {
-					p.errorf(CodeReadOnly, "task "+task.Name, "%s writes %s, a %s, which no task of a step may write", op.Code, buf.Name, buf.Kind)
+					p.errorf(CodeReadOnly, "task "+task.Name, "%s writes %s, a %s, which no task of a step may write", op.Code, buf.Name, buf.Kind).Suggest("write to an ACTIVATION")
 				} else if buf.DType.Bits() < 8 {
 					p.errorf(CodeLayout, "task "+task.Name, "%s writes %s of %s, whose elements share bytes; only whole bytes can be written", op.Code, buf.Name, buf.DType)
 				}
@@ -69,7 +69,7 @@ func (p *proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int, te
 	if buf < 0 {
 		v := temps[o.Buf]
 		if !v.known {
-			p.errorf(CodeUndefined, "task "+task.Name, "%s reads temporary %s before an op of the task writes it", op.Code, o.Buf)
+			p.errorf(CodeUndefined, "task "+task.Name, "%s reads temporary %s before an op of the task writes it", op.Code, o.Buf).Suggest("list the op that writes it first")
 		}
 		return v
 	}
@@ -189,5 +189,14 @@ func (p *proof) outside(task *ir.Task, b *ir.Buffer, d, lo, hi, pos int) {
 	if p.flat.Lo != p.flat.Hi {
 		at = " at pos " + itoa(pos)
 	}
-	p.errorf(CodeBounds, "task "+task.Name, "view of %s covers [%d, %d) of dimension %d%s, which has %d elements", b.Name, lo, hi, d, at, b.Shape[d])
+	e := p.errorf(CodeBounds, "task "+task.Name, "view of %s covers [%d, %d) of dimension %d%s, which has %d elements", b.Name, lo, hi, d, at, b.Shape[d])
+	e.Buffer, e.Position = b.Name, &pos
+	switch {
+	case hi > b.Shape[d] && lo >= 0 && p.flat.Lo != p.flat.Hi:
+		e.Suggest("end the interval of positions before %d, or make the dimension %d", pos, hi)
+	case hi > b.Shape[d] && lo >= 0:
+		e.Suggest("end the view at %d, or make the dimension %d", b.Shape[d], hi)
+	default:
+		e.Suggest("begin the view at 0")
+	}
 }

@@ -33,6 +33,29 @@ func (p *proof) checkWritten(b *ir.Buffer, l *location, at string) bool {
 			break
 		}
 	}
-	p.errorf(CodeOutputGap, "buffer "+b.Name, "%s is never written%s; every element of an output must be", elements(b, end, gap), at)
+	d := p.errorf(CodeOutputGap, "buffer "+b.Name, "%s is never written%s, and every element of an output must be", elements(b, end, gap), at)
+	d.Elements = &[2]int{end, gap}
+	if lo, hi, _, ok := bytesOf(b, end, gap); ok {
+		d.Bytes = &[2]int{lo, hi}
+	}
+	if w := p.neighbour(l, end, gap); w >= 0 {
+		d.Suggest("extend the view of %s, which ends beside the gap", p.who(w))
+		return false
+	}
+	d.Suggest("let a task write it")
 	return false
+}
+
+// neighbour returns the task that writes up to a gap, or from its end on; -1 if there is neither.
+func (p *proof) neighbour(l *location, lo, hi int) int32 {
+	after := int32(-1)
+	for i := range l.segs {
+		if l.segs[i].writer >= 0 && l.bounds[i+1] == lo {
+			return l.segs[i].writer
+		}
+		if l.segs[i].writer >= 0 && l.bounds[i] == hi {
+			after = l.segs[i].writer
+		}
+	}
+	return after
 }

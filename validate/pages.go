@@ -28,7 +28,7 @@ func (p *proof) checkPages() {
 		pg := pages[b.Pages[0]]
 		switch {
 		case pg == nil:
-			p.errorf(ir.CodePage, at, "is on page %s, which does not exist", b.Pages[0])
+			p.errorf(ir.CodePage, at, "is on page %s, which does not exist; want one of the %d pages of the program", b.Pages[0], len(p.flat.Pages))
 		case b.Kind != ir.Activation:
 			p.errorf(ir.CodePage, at, "is %s on page %s; only ACTIVATION can share memory", b.Kind, pg.Name)
 		case pg.Space != b.Space:
@@ -36,7 +36,7 @@ func (p *proof) checkPages() {
 		case pg.Layout.Kind != b.Layout.Kind || max(1, pg.Layout.Copies) != max(1, b.Layout.Copies):
 			p.errorf(ir.CodePage, at, "has layout %s, its page %s has %s; a page holds one word format and one number of copies", b.Layout, pg.Name, pg.Layout)
 		case b.Bytes() > pg.Bytes:
-			p.errorf(ir.CodePage, at, "needs %d bytes a copy, its page %s has %d", b.Bytes(), pg.Name, pg.Bytes)
+			p.errorf(ir.CodePage, at, "needs %d bytes a copy, its page %s has %d", b.Bytes(), pg.Name, pg.Bytes).Suggest("make the page %d bytes, or use another page", b.Bytes())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"math"
 
 	"amkc/ir"
@@ -25,17 +26,23 @@ func (p *proof) checkParameters() {
 // interval holds the values that an integer parameter may have.
 type interval struct{ lo, hi int }
 
-// intervals has the integer parameters of all opcodes; floats are in checkParameter.
-var intervals = map[string]interval{
-	"head_dim": {1, maxPosition}, "n_heads": {1, maxPosition}, "n_kv_heads": {1, maxPosition},
-	"group": {1, maxPosition}, "splits": {1, maxPosition},
-	"block": {1, maxPosition}, "parts": {1, maxPosition}, "part": {0, maxPosition},
-	"first": {0, maxPosition}, "limit": {0, maxPosition}, "row": {0, maxPosition}, "pos": {0, maxPosition},
-	"order": {0, 1}, "partial": {0, 1}, "flags": {0, 3},
+// legal returns the interval of an integer parameter, which is the same for all opcodes that have it.
+func legal(key string) interval {
+	switch key {
+	case "head_dim", "n_heads", "n_kv_heads", "group", "splits", "block", "parts":
+		return interval{1, maxPosition}
+	case "order", "partial":
+		return interval{0, 1}
+	case "flags":
+		return interval{0, 3}
+	case "part", "first", "limit", "row", "pos":
+		return interval{0, maxPosition}
+	}
+	return interval{-maxPosition, maxPosition} // recipe, the only one left
 }
 
 func (p *proof) checkParameter(t int32, op *ir.FlatOp, prm *ir.Param) {
-	fail := func(want string, args ...any) {
+	fail := func(want string, args ...any) { // value, then what would be accepted
 		value := prm.Int.String()
 		if prm.IsFloat {
 			value = formatFloat(prm.Float)
@@ -43,7 +50,8 @@ func (p *proof) checkParameter(t int32, op *ir.FlatOp, prm *ir.Param) {
 		p.errorf(CodeParameter, p.task(t), "%s has %s=%s; want "+want, append([]any{op.Code, prm.Key, value}, args...)...)
 	}
 	_, constant := prm.Int.IsConst()
-	if !prm.IsFloat && !constant && prm.Key != "pos" && prm.Key != "row" {
+	constant = constant || prm.IsFloat
+	if !constant && prm.Key != "pos" && prm.Key != "row" {
 		fail("a constant, only row and pos may depend on the position")
 		return
 	}
@@ -66,18 +74,25 @@ func (p *proof) checkParameter(t int32, op *ir.FlatOp, prm *ir.Param) {
 			fail("%d (%s) or %d (%s)", ir.I8, ir.I8, ir.I4, ir.I4)
 		}
 	default:
-		r, known := intervals[prm.Key]
-		if at, ok := p.within(t, prm.Int, r); known && !ok {
-			fail("%d to %d (it is %d at pos %d)", r.lo, r.hi, prm.Int.At(at), at)
+		r := legal(prm.Key)
+		if at, ok := p.within(t, prm.Int, r); !ok {
+			where := ""
+			if !constant {
+				where = fmt.Sprintf(" (it is %d at pos %d)", prm.Int.At(at), at)
+			}
+			fail("%d to %d%s", r.lo, r.hi, where)
 		}
-		if parts := op.IntAt("parts", 0, 1); prm.Key == "part" && prm.Int.At(0) >= parts {
-			fail("less than parts, which is %d", parts)
+		if prm.Key == "part" && prm.Int.At(0) >= op.IntAt("parts", 0, 1) {
+			fail("less than parts, which is %d", op.IntAt("parts", 0, 1))
 		}
 	}
 }
 
 // within reports whether an expression lies in an interval at every position, or else a position where it does not.
 func (p *proof) within(t int32, e ir.Expr, r interval) (int, bool) {
+	if n, ok := e.IsConst(); ok {
+		return p.flat.Lo, r.lo <= n && n <= r.hi
+	}
 	in := func(pos int) bool { v := e.At(pos); return r.lo <= v && v <= r.hi }
 	lo, hi := p.flat.Lo, p.flat.Hi
 	if !in(lo) {

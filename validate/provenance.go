@@ -1,6 +1,10 @@
 package validate
 
-import "amkc/ir"
+import (
+	"slices"
+
+	"amkc/ir"
+)
 
 // undefined reports a read of memory that no task before it has written and that is not initial state.
 func (s *sweep) undefined(l *location, i int, a *access) {
@@ -11,16 +15,31 @@ func (s *sweep) undefined(l *location, i int, a *access) {
 		s.unordered(l, i, a, w, "reads", "written by")
 		return
 	}
-	hint := "; no task writes it earlier in the step"
+	hint := "no task writes it earlier in the step"
 	if s.p.flat.Buffers[a.buf].Kind == ir.KVCache {
-		hint = "; only rows below pos are initial state, and no task writes this one earlier in the step"
+		hint = "only rows below pos are initial state, and no task writes this one earlier in the step"
 	}
-	s.report(l, i, a, CodeUndefined, "reads %s, which is undefined%s", s.span(l, i, a), hint)
+	d := s.report(l, i, a, CodeUndefined, "reads %s, which is undefined: %s", s.span(l, i, a), hint)
+	if w := s.writerOf(l, i, a); w >= 0 {
+		d.Other = s.p.flat.Tasks[w].Name
+		d.Suggest("%s writes it, but after this task: let it come first", s.p.who(w))
+		return
+	}
+	d.Suggest("let a task write it before, or leave it out of the view")
 }
 
 // laterWriter returns a task that writes a segment through the same buffer, comes later in the order of the walk, and
 // could as well come earlier: the read is not before it. -1 if there is none. It is only asked for messages.
 func (s *sweep) laterWriter(l *location, i int, a *access) int32 {
+	return s.findWriter(l, i, a, func(t int32) bool { return !s.p.leadsToAny(s.task, []int32{t}) })
+}
+
+// writerOf returns a task that writes a segment through the same buffer, whenever that is. It is only asked for messages.
+func (s *sweep) writerOf(l *location, i int, a *access) int32 {
+	return s.findWriter(l, i, a, func(int32) bool { return true })
+}
+
+func (s *sweep) findWriter(l *location, i int, a *access, accept func(t int32) bool) int32 {
 	var x expander
 	for k := range s.p.accesses {
 		b := &s.p.accesses[k]
@@ -28,7 +47,7 @@ func (s *sweep) laterWriter(l *location, i int, a *access) int32 {
 			continue
 		}
 		for _, r := range x.expand(&s.p.flat.Buffers[b.buf], b.dims(s.p.flat), s.pos, l.paged) {
-			if r.lo <= l.bounds[i] && l.bounds[i] < r.hi && !s.p.leadsTo(s.task, b.task) {
+			if r.lo <= l.bounds[i] && l.bounds[i] < r.hi && accept(b.task) {
 				return b.task
 			}
 		}
@@ -36,12 +55,16 @@ func (s *sweep) laterWriter(l *location, i int, a *access) int32 {
 	return -1
 }
 
-// leadsTo reports whether a path of queue and counter edges goes from one task to another. It is only asked for messages.
-func (p *proof) leadsTo(from, to int32) bool {
+// leadsToAny reports whether a path of queue and counter edges goes from a task to one of others. It is only asked for
+// messages.
+func (p *proof) leadsToAny(from int32, to []int32) bool {
 	before := p.queueBefore()
-	seen := map[int32]bool{to: true}
+	seen := map[int32]bool{}
+	for _, t := range to {
+		seen[t] = true
+	}
 	joined := map[int]bool{}
-	for stack := []int32{to}; len(stack) > 0; {
+	for stack := slices.Clone(to); len(stack) > 0; {
 		t := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		if t == from {
@@ -77,6 +100,8 @@ func (s *sweep) clobbered(l *location, i int, a *access) {
 		return
 	}
 	g := &l.segs[i]
-	s.report(l, i, a, CodeClobbered, "reads %s, but there %s has written %s: the two are live together and cannot share a page",
+	d := s.report(l, i, a, CodeClobbered, "reads %s, but there %s has written %s: the two are live together",
 		s.span(l, i, a), s.p.who(g.writer), s.p.flat.Buffers[g.buf].Name)
+	d.Other = s.p.flat.Tasks[g.writer].Name
+	d.Suggest("put %s on another page than %s", s.p.flat.Buffers[g.buf].Name, s.p.flat.Buffers[a.buf].Name)
 }

@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -19,7 +20,7 @@ const (
 func (p *proof) checkStep() {
 	f := p.flat
 	if !p.writes(nextBuffer) {
-		p.errorf(CodeNext, "", "no task writes %s, an I32 IO_OUTPUT: the step hands on no token", nextBuffer)
+		p.errorf(CodeNext, "", "no task writes %s, an I32 IO_OUTPUT: the step hands on no token", nextBuffer).Suggest("let the last task write the token there")
 	}
 	step := -1
 	for i := range f.Counters {
@@ -28,7 +29,7 @@ func (p *proof) checkStep() {
 		}
 	}
 	if step < 0 || len(p.producers.of(step)) == 0 {
-		p.errorf(CodeStepJoin, "", "no task signals a counter named %s: nothing says when the step has ended", stepCounter)
+		p.errorf(CodeStepJoin, "", "no task signals a counter named %s: nothing says when the step has ended", stepCounter).Suggest("let the last task of every queue signal it")
 		return
 	}
 	reached := make([]int32, len(p.clock.length))
@@ -37,7 +38,7 @@ func (p *proof) checkStep() {
 	}
 	for t := range f.Tasks {
 		if !p.clock.before(int32(t), reached) && !p.full() {
-			p.errorf(CodeStepJoin, p.task(int32(t)), "no producer of counter %s is after it, so the step can end while it runs; let the last task of its queue signal %s", stepCounter, stepCounter)
+			p.errorf(CodeStepJoin, p.task(int32(t)), "no producer of counter %s is after it, so the step can end while it runs", stepCounter).Suggest("let the last task of its queue signal %s", stepCounter)
 		}
 	}
 }
@@ -138,10 +139,20 @@ func (p *proof) crossStep(q *proof, a *access) *diag.Diagnostic {
 		if l.words && !a.write && p.passedOn(q, b.task, chain, index) {
 			continue
 		}
-		return diag.Errorf(CodeStepEdge, p.task(a.task), "touches %s while %s of the next step may already do so: the last task of that SM is not after it, and no exchange of the next step waits for SM %d; realise counter %s by counting, or give SM %d a task that an earlier exchange of the step waits for",
-			p.flat.Buffers[a.buf].Name, q.who(b.task), chain, stepCounter, chain)
+		return p.reportStepEdge(q, a, b)
 	}
 	return nil
+}
+
+func (p *proof) reportStepEdge(q *proof, a, b *access) *diag.Diagnostic {
+	d := diag.Errorf(CodeStepEdge, p.task(a.task), "%s %s while %s%s of the next step may already %s it: the last task of that SM is not after it, and neither is a wait of the next step that comes before",
+		does(a), p.view(a), q.who(b.task), q.ofVariant(p), strings.TrimSuffix(does(b), "s"))
+	locate(d)
+	d.Other, d.Buffer = q.flat.Tasks[b.task].Name, p.flat.Buffers[a.buf].Name
+	if sm := p.flat.Tasks[a.task].SM; sm >= 0 {
+		return d.Suggest("realise counter %s by counting, or give SM %d a task that an earlier exchange of the step waits for", stepCounter, sm)
+	}
+	return d.Suggest("realise counter %s by counting", stepCounter)
 }
 
 // passedOn: task t of the next step is fb-after the first task of an SM that had seen the late task at its step end.
@@ -185,3 +196,11 @@ func (p *proof) hull(a *access) (lo, hi int, ok bool) {
 }
 
 func itoa(n int) string { return fmt.Sprint(n) }
+
+// ofVariant names the variant of a task, if it is not that of p.
+func (q *proof) ofVariant(p *proof) string {
+	if q == p {
+		return ""
+	}
+	return " in variant " + q.flat.Name
+}

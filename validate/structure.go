@@ -64,14 +64,18 @@ func (p *proof) checkNames(what string, n int, name func(int) string) {
 func (p *proof) checkTask(t *ir.Task, at string) {
 	f := p.flat
 	if t.SM < -1 || t.SM >= f.SMs {
-		p.errorf(CodeStructure, at, "runs on SM %d, want 0 to %d, or -1 for none", t.SM, f.SMs-1)
+		want := "-1, for there are no SMs"
+		if f.SMs > 0 {
+			want = fmt.Sprintf("0 to %d, or -1 for none", f.SMs-1)
+		}
+		p.errorf(CodeStructure, at, "runs on SM %d, want %s", t.SM, want)
 	}
 	if t.Signal < -1 || t.Signal >= len(f.Counters) {
 		p.errorf(CodeStructure, at, "signals counter %d of %d, want an index or -1", t.Signal, len(f.Counters))
 	}
 	for _, w := range t.Waits {
 		if w.Counter < 0 || w.Counter >= len(f.Counters) {
-			p.errorf(CodeStructure, at, "waits on counter %d of %d", w.Counter, len(f.Counters))
+			p.errorf(CodeStructure, at, "waits on counter %d of %d, want an index", w.Counter, len(f.Counters))
 		}
 	}
 	for k := range t.Ops {

@@ -11,6 +11,27 @@ import (
 // must be ordered by hb, or be apart in some dimension at every position; a read must be initial state, or lie inside one
 // earlier write, at every position. That is sufficient, not necessary: where it fails, positions.go decides.
 
+// refuseSymbolic reports a view that depends on pos where none may.
+func (p *proof) refuseSymbolic(l *location) {
+	for i := range p.accesses {
+		a := &p.accesses[i]
+		if &p.locs[a.loc] != l || !slices.ContainsFunc(a.dims(p.flat), func(r ir.Range) bool { return !constant(&r) }) {
+			continue
+		}
+		what := "exchange words, which are the same ones at every position"
+		switch {
+		case l.space == ir.SMEM || l.space == ir.Register:
+			what = "on-chip memory, which has the same owner at every position"
+		case !l.words:
+			what = "memory that several buffers share"
+		}
+		d := p.errorf(CodeSymbolic, p.task(a.task), "%s %s, a view that depends on pos, of %s", does(a), p.view(a), what)
+		d.Buffer = p.flat.Buffers[a.buf].Name
+		d.Suggest("use constant bounds")
+		return
+	}
+}
+
 // groupViews sorts the views of symbolic locations into groups that share no element, by the dimensions in which no view
 // depends on pos (the heads of a cache), so that few pairs are left to compare.
 func (p *proof) groupViews() {

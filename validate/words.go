@@ -39,9 +39,11 @@ func (p *proof) checkWords() {
 		for i, widest := 1, 0; i < len(writes); i++ {
 			a, b := &writes[widest], &writes[i]
 			if a.loc == b.loc && b.runs.lo < a.runs.hi {
-				s := sweep{p: p}
-				p.errorf(CodeTwice, p.task(b.task), "writes %s, which %s writes in the same exchange: a waiter on %s cannot tell which of the two it polled",
-					s.span(&p.locs[b.loc], b.runs.lo, &access{buf: b.buf}), p.who(a.task), p.flat.Counters[c].Name)
+				s, l, view := sweep{p: p, task: b.task}, &p.locs[b.loc], &access{buf: b.buf}
+				d := s.report(l, b.runs.lo, view, CodeTwice, "writes %s, which %s writes in the same exchange: a waiter on %s cannot tell which of the two it polled",
+					s.span(l, b.runs.lo, view), p.who(a.task), p.flat.Counters[c].Name)
+				d.Other = p.flat.Tasks[a.task].Name
+				d.Suggest("give the second write a counter of its own, or another buffer")
 				break
 			}
 			widest = i // the runs so far are apart, so that the last one ends last

@@ -27,8 +27,8 @@ func validateVerb() verb {
 func runValidate(c *call, backend string) error {
 	path := c.args[0]
 	result := struct {
-		Backend string         `json:"backend"`
 		Stats   validate.Stats `json:"stats"`
+		Backend string         `json:"backend,omitempty"` // absent if there was no program to prove
 	}{}
 	c.payload = &result
 	text, err := readFile(path)
