@@ -183,6 +183,14 @@ such as their reads of the last exchange) must not conflict with what it does ne
 
 Give that SM a task that an earlier exchange of the step waits for, or realise "step" by counting: then every SM polls it
 before it begins the next step, and that edge orders everything.`)
+	CodeAppend = diag.New("AMK3163", "cache row that its step does not write", `
+Rows of a KV cache below pos are what the steps before appended. So the step at position p writes row p of every cache, in
+every head and dimension that a later step reads; else that step would read what nobody wrote.
+
+    variant short pos 0..31
+      L{i}.kv[a,pos,0,0:8] = KV_APPEND(%k)          # and nothing appends the values, L{i}.kv[a,pos,1,0:8]
+
+Let a task append what the message names. A program of the AMK profile is one step, and brings its cache along.`)
 	CodeBudget = diag.New("AMK3190", "proof larger than the stated budget", `
 The proof is exact and not cut short: a program that needs more than a stated budget (4,000,000 tasks, 2^24 contiguous
 pieces of views, 2^28 clock components, 2^28 segments visited, 2^24 single evaluations of pos) is refused. Make the

@@ -21,7 +21,8 @@
 // location.go, expand.go and readers.go hold what the walk works on; symbolic.go and positions.go take over where views
 // depend on pos; span.go says in messages which bytes.
 //
-// step.go and variants.go add what holds between steps and between the variants of a Program.
+// step.go, appends.go and variants.go add what holds between steps and between the variants of a Program, target.go what
+// its target has.
 package validate
 
 import (
@@ -80,6 +81,7 @@ func ProgramFor(b Backend, prog *ir.Program) Report {
 			continue
 		}
 		p := prove(flat, b)
+		p.checkTarget(prog.Target)
 		if p.sound() {
 			p.checkStep()
 			p.checkCapacity(prog.Target)
@@ -93,6 +95,7 @@ func ProgramFor(b Backend, prog *ir.Program) Report {
 	}
 	if rep.Diags.Err() == nil {
 		rep.Diags.Add(checkStepEdges(proofs)...)
+		rep.Diags.Add(checkAppends(proofs)...)
 	}
 	rep.OK = rep.Diags.Err() == nil
 	return rep

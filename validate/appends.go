@@ -1,0 +1,211 @@
+package validate
+
+import (
+	"cmp"
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Rows of a cache below pos count as initial state. That holds because the steps before wrote them: the step at position
+// p writes row p of every cache, in every head and dimension that some step reads later. checkAppends proves it of every
+// variant, so that no read below pos finds a row that nobody wrote.
+//
+// A program of the AMK profile is one step; what its cache holds before is the host's.
+func checkAppends(proofs []*proof) diag.List {
+	var diags diag.List
+	needs := map[string]*need{}
+	var names []string
+	for _, q := range proofs {
+		for i := range q.accesses {
+			a := &q.accesses[i]
+			b := &q.flat.Buffers[a.buf]
+			if a.write || b.Kind != ir.KVCache || q.atMost(ir.Symbol(ir.Pos), a.dims(q.flat)[rowsDim(b)].Lo) {
+				continue
+			}
+			n := needs[b.Name]
+			if n == nil {
+				n = &need{buffer: *b, reader: q.flat.Tasks[a.task].Name}
+				n.buffer.Layout, n.buffer.Shape = ir.Layout{}, slices.Clone(b.Shape)
+				n.buffer.Shape[rowsDim(b)] = 1
+				needs[b.Name] = n
+				names = append(names, b.Name)
+			}
+			n.add(a.dims(q.flat))
+		}
+	}
+	for _, p := range proofs {
+		writes := p.appends()
+		for _, name := range names {
+			n := needs[name]
+			n.runs = merge(n.runs)
+			if d := p.checkAppended(n, writes[name]); d != nil {
+				if len(proofs) > 1 {
+					d.Pos, d.Variant = "variant "+p.flat.Name+": "+d.Pos, p.flat.Name
+				}
+				diags.Add(d)
+				break // one finding a variant: the others are alike
+			}
+		}
+	}
+	return diags
+}
+
+// need is what later steps read of one row of a cache.
+type need struct {
+	buffer ir.Buffer // with a single row
+	runs   []run     // elements of the row
+	reader string    // a task that reads it
+	last   []ir.Range
+}
+
+// row returns the part of a view that lies in one row. Ranges that depend on pos are replaced by what instead says.
+func (n *need) row(dims []ir.Range, instead func(d int, r ir.Range) ir.Range) []ir.Range {
+	out := slices.Clone(dims)
+	for d := range out {
+		if d == rowsDim(&n.buffer) {
+			out[d] = ir.Span(ir.Int(0), ir.Int(1))
+		} else if !constant(&out[d]) {
+			out[d] = instead(d, out[d])
+		}
+	}
+	return out
+}
+
+func (n *need) add(dims []ir.Range) {
+	whole := func(d int, _ ir.Range) ir.Range { return ir.Span(ir.Int(0), ir.Int(n.buffer.Shape[d])) }
+	dims = n.row(dims, whole)
+	if n.last != nil && sameView(n.last, dims) {
+		return
+	}
+	n.last = dims
+	var x expander
+	n.runs = append(n.runs, x.expand(&n.buffer, dims, 0, false)...)
+}
+
+// appends lists the views that tasks write of each cache.
+func (p *proof) appends() map[string][]*access {
+	out := map[string][]*access{}
+	for i := range p.accesses {
+		a := &p.accesses[i]
+		if b := &p.flat.Buffers[a.buf]; a.write && b.Kind == ir.KVCache {
+			out[b.Name] = append(out[b.Name], a)
+		}
+	}
+	return out
+}
+
+// checkAppended: at every position the writes cover the row of the position. All at once where they are of row pos as a
+// whole, or of all parts of it; else position by position.
+func (p *proof) checkAppended(n *need, writes []*access) *diag.Diagnostic {
+	if missing(n.runs, p.alwaysWritten(n, writes)) == nil {
+		return nil
+	}
+	var x expander
+	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
+		var have []run
+		for _, a := range writes {
+			if p.work.evals++; p.work.evals > maxEvals {
+				return diag.Errorf(CodeBudget, "buffer "+n.buffer.Name, "the proof needs more than %d views at single positions; it stops here, and what is not proved is refused", maxEvals)
+			}
+			dims := a.dims(p.flat)
+			r := &dims[rowsDim(&n.buffer)]
+			if r.Lo.At(pos) <= pos && pos < r.Hi.At(pos) && holds(r, pos, pos) {
+				have = append(have, x.expand(&n.buffer, n.row(dims, func(_ int, r ir.Range) ir.Range { return r }), pos, false)...)
+			}
+		}
+		if gap := missing(n.runs, merge(have)); gap != nil {
+			return p.reportUnwritten(n, *gap, pos)
+		}
+	}
+	return nil
+}
+
+func (p *proof) reportUnwritten(n *need, gap run, pos int) *diag.Diagnostic {
+	lo, hi := coordinates(&n.buffer, gap.lo), coordinates(&n.buffer, gap.hi-1)
+	d := rowsDim(&n.buffer)
+	lo[d], hi[d] = pos, pos
+	at := pos
+	out := diag.Errorf(CodeAppend, "buffer "+n.buffer.Name, "elements %v to %v are not written by the step at pos %d, and %s reads that row in later steps", lo, hi, pos, n.reader)
+	locate(out)
+	out.Other, out.Position = n.reader, &at
+	return out.Suggest("let a task of every step append row pos to it")
+}
+
+// alwaysWritten returns the elements of row pos that are written whatever pos is.
+func (p *proof) alwaysWritten(n *need, writes []*access) []run {
+	type dealt struct {
+		lo, hi       [4]int // of a box
+		block, parts int    // in which its rows are dealt out
+	}
+	pos := ir.Symbol(ir.Pos)
+	parts := map[dealt]map[int]bool{} // the parts of a box that are written
+	var x expander
+	var have []run
+	for _, a := range writes {
+		dims := a.dims(p.flat)
+		r := &dims[rowsDim(&n.buffer)]
+		if !r.Lo.Equal(pos) || !r.Hi.Equal(pos.Add(ir.Int(1))) {
+			continue
+		}
+		box := n.row(dims, func(int, ir.Range) ir.Range { return ir.Range{} }) // nothing is written there at every position
+		if r.Shared() {
+			part, ok := r.Part.IsConst()
+			if !ok {
+				continue
+			}
+			key := dealt{block: r.Block, parts: r.Parts}
+			for d := range box {
+				key.lo[d], _ = box[d].Lo.IsConst()
+				key.hi[d], _ = box[d].Hi.IsConst()
+				ok = ok && !box[d].Shared()
+			}
+			if parts[key] == nil {
+				parts[key] = map[int]bool{}
+			}
+			if parts[key][part] = true; !ok || len(parts[key]) < r.Parts {
+				continue
+			}
+		}
+		have = append(have, x.expand(&n.buffer, box, 0, false)...)
+	}
+	return merge(have)
+}
+
+// merge sorts runs and joins those that touch.
+func merge(runs []run) []run {
+	slices.SortFunc(runs, func(a, b run) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi)) })
+	out := runs[:0]
+	for _, r := range runs {
+		if k := len(out) - 1; k >= 0 && r.lo <= out[k].hi {
+			out[k].hi = max(out[k].hi, r.hi)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// missing returns the first piece of want that have leaves out, both merged; nil if there is none.
+func missing(want, have []run) *run {
+	i := 0
+	for _, w := range want {
+		for i < len(have) && have[i].hi <= w.lo {
+			i++
+		}
+		switch {
+		case i == len(have) || have[i].lo >= w.hi:
+			return &w
+		case have[i].lo > w.lo:
+			return &run{w.lo, have[i].lo}
+		case have[i].hi < w.hi:
+			rest := run{have[i].hi, w.hi}
+			if i+1 < len(have) {
+				rest.hi = min(rest.hi, have[i+1].lo)
+			}
+			return &rest
+		}
+	}
+	return nil
+}
