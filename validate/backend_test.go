@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -162,4 +163,33 @@ func TestParameters(t *testing.T) {
 			requireCode(t, validate.Flat(f), c.code, c.says)
 		})
 	}
+}
+
+// The facts of the model, from which generated code takes sizes, are those of the program.
+func TestModelFacts(t *testing.T) {
+	for _, c := range []struct{ from, to, says string }{
+		{"kv_heads=2", "kv_heads=1", "buffer L00.kv: error: has shape [2 64 2 8]; the model's caches are [1, 64, 2, 8]"},
+		{"head_dim=8 vocab", "head_dim=16 vocab", "ROPE has head_dim 8; by the model's facts it is 16"},
+		{"hidden=32", "hidden=31", "RMSNORM has a weight of length 32; by the model's facts it is 31"},
+		{"vocab=60", "vocab=59", "EMBED has a table of height 60; by the model's facts it is 59"},
+		{"layers=2", "layers=1", "there are 2 caches; the model has 1 layers"},
+		{" heads=4", " heads=2", "ATTENTION_TILE has n_heads 2; by the model's facts it is 1"},
+	} {
+		p := program(t, toy, c.from, c.to)
+		require.True(t, validate.Program(p).OK, "the reference VM does not ask the model")
+		rep := validate.ProgramFor(validate.Kernel, p)
+		require.False(t, rep.OK)
+		requireCode(t, rep, validate.CodeModel, c.says)
+	}
+}
+
+func TestEpochs(t *testing.T) {
+	f := &ir.Flat{SMs: 1}
+	for i := range 1<<16 - 1 {
+		f.Counters = append(f.Counters, ir.Counter{Name: "c" + strconv.Itoa(i), How: ir.Flagged})
+		f.Tasks = append(f.Tasks, ir.Task{Name: "t" + strconv.Itoa(i), Signal: i})
+	}
+	requireCode(t, validate.Flat(f), validate.CodeEpochs, "there are 65535 flagged counters")
+	f.Tasks[0].Signal = -1
+	require.True(t, validate.Flat(f).OK)
 }

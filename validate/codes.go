@@ -71,6 +71,14 @@ program of the profile lists the steps of a recipe as ops of the task.
       y[0:64] = LAYERNORM(x[0:64], w[0:64]) eps=1e-05        # fine for ref, refused for kernel
 
 Use the opcodes that the message lists, or prove the program for the reference VM: amkc validate --backend ref.`)
+	CodeModel = diag.New("AMK3119", "program that contradicts the model's facts", `
+Generated code takes the sizes of heads, caches and norms from the facts of the line "model"; the proof takes them from the
+views. For backend kernel both say the same.
+
+    model tiny ... kv_heads=2 head_dim=16 max_seq=64 ...
+    buffer L{i}.kv for 0..1 KV_CACHE BF16 [4,64,2,16] HBM kvfrag16        # 4 heads
+
+Correct the facts, or the program.`)
 	CodeRunAhead = diag.New("AMK3170", "read ahead of every wait of what a step writes", `
 The kernel reads matrices, norms and tables ahead of every wait, also of those of the step before, and cache rows from the
 end of the last step on. No edge orders these reads, so nothing may write what they read: matrices, norms and tables are
@@ -150,6 +158,13 @@ a counting counter.`)
 Publishing words tells others that this task is done with what it read before: they may overwrite it. A task therefore
 polls every word it reads, then passes a barrier, then publishes. List the op that polls before the op that publishes;
 words that an earlier op of the task has polled are at hand and may be used again.`)
+	CodeEpochs = diag.New("AMK3137", "more exchanges in a step than epochs", `
+Exchange words carry the epoch of their exchange in 16 bits, 1 to 65535 and around. A reader that polls for an epoch takes any
+word with it, so that a step has fewer flagged counters than there are epochs.
+
+    counter L{i}.x for 0..69999 flagged gpu        # 70000 exchanges
+
+Realise some of the counters by counting.`)
 	CodeUndefined = diag.New("AMK3140", "read of undefined memory", `
 Every element that a task reads has been written by a task ordered before it, or is initial state: weights, constants,
 inputs, and cache rows below pos. Order the writer first, or read the elements that are written.`)

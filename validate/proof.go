@@ -43,7 +43,7 @@ func prove(f *ir.Flat, b Backend) *proof {
 		{(*proof).checkBuffers, (*proof).checkPages},
 		{(*proof).checkOperands},
 		{(*proof).findLocations, (*proof).checkAliases},
-		{(*proof).checkCounters},
+		{(*proof).checkCounters, (*proof).checkEpochs},
 		{(*proof).checkDeadlock},
 		{(*proof).cutLocations},
 		{(*proof).checkWords},

@@ -14,6 +14,7 @@
 //	alias.go      operands of one op that overlap      counters.go    thresholds, realisation, scope
 //	deadlock.go   a legal order exists                 words.go       flagged words are written once
 //	order.go      the relations hb and fb              memory.go      the walk over memory that uses them
+//	epochs.go     exchanges that a tag tells apart     model.go       the model's facts, for the kernel
 //	races.go      accesses that nothing orders         provenance.go  reads of what is not defined
 //	onchip.go     owners and capacity                  output.go      every output element is written
 //	runahead.go   what the kernel reads ahead of waits
@@ -85,6 +86,7 @@ func ProgramFor(b Backend, prog *ir.Program) Report {
 		if p.sound() {
 			p.checkStep()
 			p.checkCapacity(prog.Target)
+			p.checkModel(&prog.Model)
 		}
 		if len(prog.Variants) > 1 {
 			name(p.diags, v.Name)
