@@ -38,18 +38,35 @@ Change the view that is wrong. ir/opcode.go has the shapes of every opcode. A le
 opcode takes any number of rows (k and v of ATTENTION_TILE), or none (KV_APPEND).`)
 	CodeDType = diag.New("AMK3105", "operand of the wrong type", `
 Token ids, positions and the results of SAMPLE_ARGMAX are I32; other operands are F32, F16 or BF16. Quantised weights need
-a qdtype. Change the dtype of the buffer.`)
+a qdtype.
+
+    buffer best.index ACTIVATION F32 [4] GLOBAL_SCRATCH word64
+      best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a      # the index is I32
+
+Change the dtype of the buffer.`)
 	CodeLayout = diag.New("AMK3106", "dtype, layout, kind and space of a buffer do not fit together", `
 Exchange words hold one 16-bit (word32) or 32-bit (word64) value of an ACTIVATION in GLOBAL_SCRATCH; tile8x32 is for
 weight matrices, the kv layouts for caches [heads, rows, 2, head_dim]; buffers in SMEM are row-major activations. Types
-of less than a byte cannot be written.`)
+of less than a byte cannot be written.
+
+    buffer L{i}.h for 0..1 ACTIVATION F32 [64] GLOBAL_SCRATCH word32      # word32 holds 16-bit values
+
+Use word64, or a 16-bit type.`)
 	CodeReadOnly = diag.New("AMK3107", "write to something read-only", `
 WEIGHT, CONST and IO_INPUT are never written by a task: the kernel reads them ahead of every wait, which is only safe
-because of that. Write to an ACTIVATION.`)
+because of that.
+
+    L00.norm.weight[a:b] = MUL(L00.norm.weight[a:b]) scale=0.5
+
+Write to an ACTIVATION.`)
 	CodeSymbolic = diag.New("AMK3108", "exchanged or on-chip memory touched depending on pos", `
 Only plain memory that no other buffer shares, such as a KV cache, may have views that depend on pos. Which exchange words
 a task polls, and what shared memory it owns, is the same at every position: otherwise the edges of the program would
-change from step to step. Use constant bounds.`)
+change from step to step.
+
+    y[0:8] = COPY(L00.x[pos%8*8:pos%8*8+8])      # L00.x is exchange words
+
+Use constant bounds.`)
 	CodeAlias = diag.New("AMK3109", "operands of one op overlap", `
 The threads of an op read and write in no order, so what it writes is apart from what it reads and from its other
 outputs. An element-wise op may write exactly the view that it reads.
@@ -94,11 +111,17 @@ Read the rows below pos, and hand the row of this step over as operands k_row an
 var (
 	CodeRealisation = diag.New("AMK3110", "counter without a realisation", `
 How a counter is carried out decides what it orders, so it must be decided before anything can be proved: counter or
-flagged. A flagged counter has no count and starts at 0. Run pass exchange, or write the realisation.`)
+flagged. A flagged counter has no count and starts at 0.
+
+    counter L{i}.x for 0..1 undecided gpu
+
+Run pass exchange, or write the realisation.`)
 	CodeUnreachable = diag.New("AMK3111", "threshold that is never reached", `
 A counter ends at its initial value plus one for each task that signals it. A wait for more never returns.
 
-    task L00.qkv.s000: waits for L00.x >= 5, but it reaches 4 (init 0 + 4 producers); the threshold is 4`)
+    task L00.qkv.s000: waits for L00.x >= 5, but it reaches 4 (init 0 + 4 producers); the threshold is 4
+
+Use the threshold that the message names, or add the producers that are missing.`)
 	CodePartialWait = diag.New("AMK3112", "wait that passes before every producer is done", `
 A counter says how many tasks have arrived, not which. With a threshold below init + producers, the wait can pass while
 the one task is missing whose data is read next; an initial value that counts for a producer has the same effect.
@@ -107,20 +130,48 @@ the one task is missing whose data is read next; an initial value that counts fo
 
 Use the threshold that the message names, or give the producers that matter a counter of their own.`)
 	CodeNoProducer = diag.New("AMK3113", "wait on a counter that nobody signals", `
-No task of the variant signals the counter, so that the wait never returns, or orders nothing. Drop the wait, or add the
-signal that is missing.`)
+No task of the variant signals the counter, so that the wait never returns, or orders nothing.
+
+    counter idle counter gpu
+    stage use whole extent=1 grain=1 sms=0 rot=0 step=0
+      wait idle >= 1
+
+Drop the wait, or add the signal that is missing.`)
 	CodeSelfWait = diag.New("AMK3114", "task that waits for itself", `
-The task waits on the counter that it signals, and signals when it is done: it cannot start. Drop the wait, or signal
-another counter.`)
+The task waits on the counter that it signals, and signals when it is done: it cannot start.
+
+    stage o spread extent=64 grain=8 sms=4 rot=0 step=0
+      wait L00.h >= 4
+      signal L00.h
+
+Drop the wait, or signal another counter.`)
 	CodePublish = diag.New("AMK3115", "flagged counter with a producer that publishes no word", `
 A wait on a flagged counter is carried out by polling the words that its producers wrote. A producer that writes none
-cannot be waited for. Realise the counter by counting.`)
+cannot be waited for.
+
+    counter step flagged gpu
+    stage emit explicit
+      next[0] = COPY(next.sm[0])      # no exchange word, and somebody waits for step
+      signal step
+
+Realise the counter by counting.`)
 	CodeScope = diag.New("AMK3116", "counter seen beyond its scope", `
-A counter of scope sm is visible inside one SM only. Its producers and waiters must all run there; otherwise it needs
-scope gpu.`)
+A counter of scope sm is visible inside one SM only. Its producers and waiters must all run there.
+
+    counter x counter sm
+    stage make spread extent=64 grain=32 sms=2 rot=0 step=0
+      signal x
+
+Give it scope gpu, or run the tasks on one SM.`)
 	CodeIdleWait = diag.New("AMK3117", "flagged wait that polls nothing", `
 The task waits on a flagged counter but reads none of the words of its producers, and a flagged wait is nothing but the
-polling of those words. It orders nothing. Drop it, or realise the counter by counting.`)
+polling of those words. It orders nothing.
+
+    stage use explicit
+      wait L00.x >= 4
+      y[0:8] = COPY(w[0:8])      # no word of L00.x
+
+Drop it, or realise the counter by counting.`)
 	CodeDeadlock = diag.New("AMK3120", "deadlock", `
 Tasks need each other in a cycle of queue order (a task runs after the one before it on its SM) and counters. The notes
 print the cycle, one edge a line:
@@ -136,28 +187,61 @@ Break one edge: reorder the queue so that producers come first, or drop the wait
 var (
 	CodeReadRace = diag.New("AMK3130", "read not ordered after its write", `
 A task reads what another one writes, and no edge makes it wait: queue order of one SM, a counting counter, or, for
-exchange words, a flagged counter that the reader itself waits on. The message names the wait that is missing.`)
+exchange words, a flagged counter that the reader itself waits on.
+
+    task use.s000: reads x[32:64] (bytes 128 to 255), written by make.s001 (sm 1), and nothing orders the two; missing: wait x >= 2
+
+The message names the wait that is missing.`)
 	CodeOverwriteRace = diag.New("AMK3131", "memory overwritten that may still be read", `
 A task writes memory that an earlier reader may not be done with. For buffers on one page this means that they are live
-at the same time. Give one of them another page (pass pagecolor does), or wait for the reader.`)
+at the same time.
+
+    task best.s001: reads x[0:64] (bytes 0 to 255) on page one, where y.s000 (sm 0) writes y, and nothing orders the two
+
+Give one of them another page (pass pagecolor does), or wait for the reader.`)
 	CodeWriteRace = diag.New("AMK3132", "two writes in no order", `
-Two tasks write the same elements, and nothing decides which comes last. Make their spans disjoint, or order them.`)
+Two tasks write the same elements, and nothing decides which comes last.
+
+    stage make explicit
+      task sm=0 a=0 b=33
+      task sm=1 a=32 b=64
+      x[a:b] = COPY(w[a:b])      # both write x[32]
+
+Make their spans disjoint, or order them.`)
 	CodeFlaggedPlain = diag.New("AMK3133", "flagged counter used to order plain memory", `
 A flagged counter is a relaxed poll of words that carry their epoch: it orders those words and nothing else. Plain memory
-written by the same task may still be old when the words arrive. Realise the counter by counting, or hand the data over
-in exchange words.`)
+written by the same task may still be old when the words arrive.
+
+    logits[0:64], x[0:64] = COPY(w[0:64])      # x is words and announced by a flagged counter, logits is plain
+
+Realise the counter by counting, or hand the data over in exchange words.`)
 	CodeTwice = diag.New("AMK3134", "flagged words written twice in one exchange", `
 A waiter on a flagged counter knows the words of that exchange by their epoch. If producers of one counter write a word
-twice, what is polled is the first or the second value, at random. Give the second write a counter of its own, or another
-buffer. The same words may be written again in another exchange.`)
+twice, what is polled is the first or the second value, at random.
+
+    x[0:8] = COPY(w[0:8])
+    x[0:8] = COPY(v[0:8])
+    signal x
+
+Give the second write a counter of its own, or another buffer. The same words may be written again in another exchange.`)
 	CodeUnread = diag.New("AMK3135", "exchange words overwritten that nobody has read", `
 Relaxed stores to one word by two SMs may become visible in either order. What puts the second last is that somebody has
-seen the first; words that nobody reads have no such witness. Do not publish them, read them, or order the two tasks by
-a counting counter.`)
+seen the first; words that nobody reads have no such witness.
+
+    stage use explicit
+      wait L00.x >= 4
+      y[0:60] = COPY(L00.x[0:60])      # nobody reads words 60 to 63, and the next exchange overwrites them
+
+Do not publish them, read them, or order the two tasks by a counting counter.`)
 	CodePollOrder = diag.New("AMK3136", "words polled after the task has published", `
 Publishing words tells others that this task is done with what it read before: they may overwrite it. A task therefore
-polls every word it reads, then passes a barrier, then publishes. List the op that polls before the op that publishes;
-words that an earlier op of the task has polled are at hand and may be used again.`)
+polls every word it reads, then passes a barrier, then publishes.
+
+    L00.attn[0:32] = COPY(q[0:32])                       # publishes
+    L00.kv[0,pos,0,0:8] = KV_APPEND(L00.qkv[16:24])      # polls words that no earlier op has polled
+
+List the op that polls before the op that publishes; words that an earlier op of the task has polled are at hand and may be
+used again.`)
 	CodeEpochs = diag.New("AMK3137", "more exchanges in a step than epochs", `
 Exchange words carry the epoch of their exchange in 16 bits, 1 to 65535 and around. A reader that polls for an epoch takes any
 word with it, so that a step has fewer flagged counters than there are epochs.
@@ -167,28 +251,59 @@ word with it, so that a step has fewer flagged counters than there are epochs.
 Realise some of the counters by counting.`)
 	CodeUndefined = diag.New("AMK3140", "read of undefined memory", `
 Every element that a task reads has been written by a task ordered before it, or is initial state: weights, constants,
-inputs, and cache rows below pos. Order the writer first, or read the elements that are written.`)
+inputs, and cache rows below pos.
+
+    task use.s000: reads x[60:64] (bytes 240 to 255), which is undefined: no task writes it earlier in the step
+
+Order the writer first, or read the elements that are written.`)
 	CodeOutputGap = diag.New("AMK3141", "output not written in full", `
-Every element of every IO_OUTPUT is written in every step. The message names the first gap: extend the spans of the stage
-that writes the output.`)
+Every element of every IO_OUTPUT is written in every step.
+
+    buffer logits: logits[56:64] (bytes 224 to 255) is never written, and every element of an output must be
+
+The message names the first gap: extend the spans of the stage that writes the output.`)
 	CodeClobbered = diag.New("AMK3142", "buffer overwritten through another one on its page", `
-Two buffers on one page are in use at the same time: one was written into the other before its last reader. Put them on
-different pages, or let pass pagecolor do it.`)
+Two buffers on one page are in use at the same time: one was written into the other before its last reader.
+
+    x[0:64] = COPY(w[0:64])
+    y[0:64] = COPY(v[0:64])      # on the page of x
+    z[0:64] = ADD(x[0:64], y[0:64])
+
+Put them on different pages, or let pass pagecolor do it.`)
 	CodeOwner = diag.New("AMK3150", "on-chip memory touched from elsewhere", `
 An element of a buffer in SMEM lives in the shared memory of one SM, and no other SM can touch it; one in REGISTER belongs
-to one task. Give the stages that share it (embed, o and down share the residual) the same distribution.`)
+to one task.
+
+    stage embed spread extent=64 grain=32 sms=2 rot=0 step=0
+      residual[a:b] = COPY(w[a:b])
+    stage o spread extent=64 grain=32 sms=2 rot=1 step=0
+      x[a:b] = ADD(residual[a:b], w[a:b])      # rows of the other SM
+
+Give the stages that share it (embed, o and down share the residual) the same distribution.`)
 	CodeCapacity = diag.New("AMK3151", "on-chip memory exceeded", `
-The rows of SMEM buffers that one SM owns must fit the shared memory that a block of the target can have. Spread them over
-more SMs.`)
+The rows of SMEM buffers that one SM owns must fit the shared memory that a block of the target can have.
+
+    buffer residual ACTIVATION F32 [131072] SMEM rowmajor      # 512 KB, and the stages that write it run on one SM
+
+Spread them over more SMs.`)
 )
 
 // Codes of steps and budgets.
 var (
 	CodeStepJoin = diag.New("AMK3160", "step that can end before its tasks do", `
 A step ends when counter "step" is complete. Every task is at or before one of its producers, by queue order and counters;
-otherwise the next step could begin while the task still runs. Let the last task of every queue signal step.`)
+otherwise the next step could begin while the task still runs.
+
+    task emit.s000: no producer of counter step is after it, so the step can end while it runs
+
+Let the last task of every queue signal step.`)
 	CodeNext = diag.New("AMK3161", "step that hands on no token", `
-The last task of a step writes the I32 output "next", which the next step takes as its token.`)
+The last task of a step writes the I32 output "next", which the next step takes as its token.
+
+    buffer next IO_OUTPUT I32 [1] HBM rowmajor
+      next[0] = COPY(next.sm[0])
+
+Let the last stage write it.`)
 	CodeStepEdge = diag.New("AMK3162", "access that the next step may overtake", `
 An SM begins the next step when its own last task is done. What its polls have not waited for (late accesses of other SMs,
 such as their reads of the last exchange) must not conflict with what it does next.
@@ -208,6 +323,9 @@ every head and dimension that a later step reads; else that step would read what
 Let a task append what the message names. A program of the AMK profile is one step, and brings its cache along.`)
 	CodeBudget = diag.New("AMK3190", "proof larger than the stated budget", `
 The proof is exact and not cut short: a program that needs more than a stated budget (4,000,000 tasks, 2^24 contiguous
-pieces of views, 2^28 clock components, 2^28 segments visited, 2^24 single evaluations of pos) is refused. Make the
-program smaller, bounds affine in pos, or queues out of tasks that have no SM.`)
+pieces of views, 2^28 clock components, 2^28 segments visited, 2^24 single evaluations of pos) is refused.
+
+    y[0:8] = ATTENTION_TILE(q[0:8], kv[0,0:min(pos,pos/2*3),0,0:8], ...)      # tried at every one of 2^20 positions, by 32 tasks
+
+Make the program smaller, bounds affine in pos, or queues out of tasks that have no SM.`)
 )

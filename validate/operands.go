@@ -32,6 +32,7 @@ func (p *proof) checkOperands() {
 	for t := range p.flat.Tasks {
 		task := &p.flat.Tasks[t]
 		clear(temps)
+		before := p.errors
 		for k := range task.Ops {
 			op := &task.Ops[k]
 			in, out = in[:0], out[:0]
@@ -53,6 +54,9 @@ func (p *proof) checkOperands() {
 			}
 			if p.full() {
 				return
+			}
+			if p.errors > before {
+				break // what follows in this task would only be consequences
 			}
 			n := p.checkShapes(task, op, in, out)
 			for i := range op.Out {

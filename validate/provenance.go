@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"slices"
 
 	"amkc/ir"
@@ -28,10 +29,10 @@ func (s *sweep) undefined(l *location, i int, a *access) {
 	d.Suggest("let a task write it before, or leave it out of the view")
 }
 
-// laterWriter returns a task that writes a segment through the same buffer, comes later in the order of the walk, and
-// could as well come earlier: the read is not before it. -1 if there is none. It is only asked for messages.
+// laterWriter returns a task that writes a segment through the same buffer and is neither before nor after this one: in
+// another legal order than that of the walk it would come first. -1 if there is none. It is only asked for messages.
 func (s *sweep) laterWriter(l *location, i int, a *access) int32 {
-	return s.findWriter(l, i, a, func(t int32) bool { return !s.p.leadsToAny(s.task, []int32{t}) })
+	return s.findWriter(l, i, a, s.unorderedWith)
 }
 
 // writerOf returns a task that writes a segment through the same buffer, whenever that is. It is only asked for messages.
@@ -53,6 +54,10 @@ func (s *sweep) findWriter(l *location, i int, a *access, accept func(t int32) b
 		}
 	}
 	return -1
+}
+
+func (s *sweep) unorderedWith(t int32) bool {
+	return !s.p.leadsToAny(s.task, []int32{t}) && !s.p.leadsToAny(t, []int32{s.task})
 }
 
 // leadsToAny reports whether a path of queue and counter edges goes from a task to one of others. It is only asked for
@@ -100,8 +105,26 @@ func (s *sweep) clobbered(l *location, i int, a *access) {
 		return
 	}
 	g := &l.segs[i]
+	if s.unorderedWith(g.writer) {
+		s.overwritten(l, i, a)
+		return
+	}
 	d := s.report(l, i, a, CodeClobbered, "reads %s, but there %s has written %s: the two are live together",
 		s.span(l, i, a), s.p.who(g.writer), s.p.flat.Buffers[g.buf].Name)
 	d.Other = s.p.flat.Tasks[g.writer].Name
 	d.Suggest("put %s on another page than %s", s.p.flat.Buffers[g.buf].Name, s.p.flat.Buffers[a.buf].Name)
+}
+
+// overwritten reports a read of a buffer while another one on its page may be written: the walk saw the write first.
+func (s *sweep) overwritten(l *location, i int, a *access) {
+	p, w := s.p, l.segs[i].writer
+	d := s.report(l, i, a, CodeOverwriteRace, "reads %s, where %s writes %s, and nothing orders the two", s.span(l, i, a), p.who(w), p.flat.Buffers[l.segs[i].buf].Name)
+	d.Other = p.flat.Tasks[w].Name
+	other := fmt.Sprintf("put %s on another page than %s", p.flat.Buffers[l.segs[i].buf].Name, p.flat.Buffers[a.buf].Name)
+	c := p.flat.Tasks[s.task].Signal
+	if c < 0 || c == p.flat.Tasks[w].Signal || p.leadsToAny(w, p.producers.of(c)) {
+		d.Suggest("%s", other)
+		return
+	}
+	d.Suggest("missing: wait %s >= %d in %s, or %s", p.flat.Counters[c].Name, p.flat.Counters[c].Init+len(p.producers.of(c)), p.flat.Tasks[w].Name, other)
 }
