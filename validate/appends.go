@@ -14,42 +14,33 @@ import (
 //
 // A program of the AMK profile is one step; what its cache holds before is the host's.
 func checkAppends(proofs []*proof) diag.List {
-	var diags diag.List
-	needs := map[string]*need{}
-	var names []string
-	for _, q := range proofs {
-		for i := range q.accesses {
-			a := &q.accesses[i]
-			b := &q.flat.Buffers[a.buf]
-			if a.write || b.Kind != ir.KVCache || q.atMost(ir.Symbol(ir.Pos), a.dims(q.flat)[rowsDim(b)].Lo) {
-				continue
-			}
-			n := needs[b.Name]
-			if n == nil {
-				n = &need{buffer: *b, reader: q.flat.Tasks[a.task].Name}
-				n.buffer.Layout, n.buffer.Shape = ir.Layout{}, slices.Clone(b.Shape)
-				n.buffer.Shape[rowsDim(b)] = 1
-				needs[b.Name] = n
-				names = append(names, b.Name)
-			}
-			n.add(a.dims(q.flat))
-		}
+	c := &carried{needs: map[string]*need{}}
+	for _, p := range proofs {
+		c.collect(p)
 	}
 	for _, p := range proofs {
-		writes := p.appends()
-		for _, name := range names {
-			n := needs[name]
-			n.runs = merge(n.runs)
-			if d := p.checkAppended(n, writes[name]); d != nil {
-				if len(proofs) > 1 {
-					d.Pos, d.Variant = "variant "+p.flat.Name+": "+d.Pos, p.flat.Name
-				}
-				diags.Add(d)
-				break // one finding a variant: the others are alike
-			}
+		d := c.check(p)
+		if d == nil {
+			continue
+		}
+		if len(proofs) > 1 {
+			name(diag.List{d}, p.flat.Name)
+		}
+		c.diags.Add(d)
+		if c.over() {
+			break
 		}
 	}
-	return diags
+	return c.diags
+}
+
+// carried is what steps leave to each other in caches.
+type carried struct {
+	needs map[string]*need // by buffer
+	names []string
+	spent int // contiguous pieces looked at
+	diags diag.List
+	x     expander
 }
 
 // need is what later steps read of one row of a cache.
@@ -60,28 +51,66 @@ type need struct {
 	last   []ir.Range
 }
 
-// row returns the part of a view that lies in one row. Ranges that depend on pos are replaced by what instead says.
-func (n *need) row(dims []ir.Range, instead func(d int, r ir.Range) ir.Range) []ir.Range {
+func (c *carried) over() bool { return c.spent > maxRuns }
+
+// expand returns the elements of one row that a view covers, valid until the next call.
+func (c *carried) expand(n *need, dims []ir.Range, pos int) []run {
+	runs := c.x.expand(&n.buffer, dims, pos, false)
+	c.spent += 1 + len(runs) + c.x.dropped
+	return runs
+}
+
+// collect notes what the tasks of a variant read below pos.
+func (c *carried) collect(p *proof) {
+	for i := range p.accesses {
+		a := &p.accesses[i]
+		b := &p.flat.Buffers[a.buf]
+		if a.write || b.Kind != ir.KVCache || c.over() || p.atMost(ir.Symbol(ir.Pos), a.dims(p.flat)[rowsDim(b)].Lo) {
+			continue
+		}
+		n := c.needs[b.Name]
+		if n == nil {
+			n = &need{buffer: *b, reader: p.flat.Tasks[a.task].Name}
+			n.buffer.Layout, n.buffer.Shape = ir.Layout{}, slices.Clone(b.Shape)
+			n.buffer.Shape[rowsDim(b)] = 1
+			c.needs[b.Name] = n
+			c.names = append(c.names, b.Name)
+		}
+		dims := n.row(a.dims(p.flat), func(d int) ir.Range { return ir.Span(ir.Int(0), ir.Int(n.buffer.Shape[d])) })
+		if n.last == nil || !sameView(n.last, dims) {
+			n.last = dims
+			n.runs = append(n.runs, c.expand(n, dims, 0)...)
+		}
+	}
+}
+
+// check returns the first row that a step of a variant leaves out; the other caches are mostly alike.
+func (c *carried) check(p *proof) *diag.Diagnostic {
+	writes := p.appends()
+	for _, name := range c.names {
+		n := c.needs[name]
+		n.runs = merge(n.runs)
+		if d := c.checkAppended(p, n, writes[name]); d != nil {
+			return d
+		}
+		if c.over() {
+			return diag.Errorf(CodeBudget, "buffer "+name, "the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and what is not proved is refused", maxRuns)
+		}
+	}
+	return nil
+}
+
+// row returns the part of a view that lies in one row. Ranges that depend on pos are replaced.
+func (n *need) row(dims []ir.Range, instead func(d int) ir.Range) []ir.Range {
 	out := slices.Clone(dims)
 	for d := range out {
 		if d == rowsDim(&n.buffer) {
 			out[d] = ir.Span(ir.Int(0), ir.Int(1))
 		} else if !constant(&out[d]) {
-			out[d] = instead(d, out[d])
+			out[d] = instead(d)
 		}
 	}
 	return out
-}
-
-func (n *need) add(dims []ir.Range) {
-	whole := func(d int, _ ir.Range) ir.Range { return ir.Span(ir.Int(0), ir.Int(n.buffer.Shape[d])) }
-	dims = n.row(dims, whole)
-	if n.last != nil && sameView(n.last, dims) {
-		return
-	}
-	n.last = dims
-	var x expander
-	n.runs = append(n.runs, x.expand(&n.buffer, dims, 0, false)...)
 }
 
 // appends lists the views that tasks write of each cache.
@@ -98,26 +127,28 @@ func (p *proof) appends() map[string][]*access {
 
 // checkAppended: at every position the writes cover the row of the position. All at once where they are of row pos as a
 // whole, or of all parts of it; else position by position.
-func (p *proof) checkAppended(n *need, writes []*access) *diag.Diagnostic {
-	if missing(n.runs, p.alwaysWritten(n, writes)) == nil {
+func (c *carried) checkAppended(p *proof, n *need, writes []*access) *diag.Diagnostic {
+	if missing(n.runs, c.alwaysWritten(p, n, writes)) == nil {
 		return nil
 	}
-	var x expander
+	rows := rowsDim(&n.buffer)
 	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
 		var have []run
 		for _, a := range writes {
-			if p.work.evals++; p.work.evals > maxEvals {
-				return diag.Errorf(CodeBudget, "buffer "+n.buffer.Name, "the proof needs more than %d views at single positions; it stops here, and what is not proved is refused", maxEvals)
+			if c.over() {
+				return nil // check refuses it
 			}
 			dims := a.dims(p.flat)
-			r := &dims[rowsDim(&n.buffer)]
-			if r.Lo.At(pos) <= pos && pos < r.Hi.At(pos) && holds(r, pos, pos) {
-				have = append(have, x.expand(&n.buffer, n.row(dims, func(_ int, r ir.Range) ir.Range { return r }), pos, false)...)
+			if r := &dims[rows]; r.Lo.At(pos) <= pos && pos < r.Hi.At(pos) && holds(r, pos, pos) {
+				have = append(have, c.expand(n, n.row(dims, func(d int) ir.Range { return dims[d] }), pos)...)
+			} else {
+				c.spent++
 			}
 		}
 		if gap := missing(n.runs, merge(have)); gap != nil {
 			return p.reportUnwritten(n, *gap, pos)
 		}
+		c.spent++
 	}
 	return nil
 }
@@ -134,22 +165,24 @@ func (p *proof) reportUnwritten(n *need, gap run, pos int) *diag.Diagnostic {
 }
 
 // alwaysWritten returns the elements of row pos that are written whatever pos is.
-func (p *proof) alwaysWritten(n *need, writes []*access) []run {
+func (c *carried) alwaysWritten(p *proof, n *need, writes []*access) []run {
 	type dealt struct {
 		lo, hi       [4]int // of a box
 		block, parts int    // in which its rows are dealt out
 	}
 	pos := ir.Symbol(ir.Pos)
 	parts := map[dealt]map[int]bool{} // the parts of a box that are written
-	var x expander
 	var have []run
 	for _, a := range writes {
+		if c.over() {
+			return nil // check refuses it
+		}
 		dims := a.dims(p.flat)
 		r := &dims[rowsDim(&n.buffer)]
 		if !r.Lo.Equal(pos) || !r.Hi.Equal(pos.Add(ir.Int(1))) {
 			continue
 		}
-		box := n.row(dims, func(int, ir.Range) ir.Range { return ir.Range{} }) // nothing is written there at every position
+		box := n.row(dims, func(int) ir.Range { return ir.Range{} }) // nothing is written there at every position
 		if r.Shared() {
 			part, ok := r.Part.IsConst()
 			if !ok {
@@ -168,7 +201,7 @@ func (p *proof) alwaysWritten(n *need, writes []*access) []run {
 				continue
 			}
 		}
-		have = append(have, x.expand(&n.buffer, box, 0, false)...)
+		have = append(have, c.expand(n, box, 0)...)
 	}
 	return merge(have)
 }

@@ -36,6 +36,7 @@ func TestWorkedExamples(t *testing.T) {
 			rep := validate.Program(parse(t, text))
 			require.False(t, rep.OK)
 			codes[rep.Diags[0].Code] = true
+			rep.Diags.Sort()
 			for _, d := range rep.Diags {
 				require.NotEmpty(t, d.Fix, d)
 				require.Contains(t, d.Msg, d.Fix)

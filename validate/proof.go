@@ -15,6 +15,7 @@ type proof struct {
 	errors, warnings int
 	stats            Stats
 	work             work
+	hints            int // pieces of views looked at for the sake of messages
 
 	locs      []location
 	locOf     []int32  // location of each buffer; -1 when no task may write it, so that nothing can conflict

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"slices"
 
 	"amkc/ir"
 )
@@ -32,7 +31,8 @@ func (s *sweep) undefined(l *location, i int, a *access) {
 // laterWriter returns a task that writes a segment through the same buffer and is neither before nor after this one: in
 // another legal order than that of the walk it would come first. -1 if there is none. It is only asked for messages.
 func (s *sweep) laterWriter(l *location, i int, a *access) int32 {
-	return s.findWriter(l, i, a, s.unorderedWith)
+	k := s.p.kin(s.task)
+	return s.findWriter(l, i, a, func(t int32) bool { return !k.before[t] && !k.after[t] })
 }
 
 // writerOf returns a task that writes a segment through the same buffer, whenever that is. It is only asked for messages.
@@ -44,55 +44,20 @@ func (s *sweep) findWriter(l *location, i int, a *access, accept func(t int32) b
 	var x expander
 	for k := range s.p.accesses {
 		b := &s.p.accesses[k]
-		if b.buf != a.buf || !b.write || b.task == s.task {
+		if b.buf != a.buf || !b.write || b.task == s.task || !accept(b.task) {
 			continue
 		}
-		for _, r := range x.expand(&s.p.flat.Buffers[b.buf], b.dims(s.p.flat), s.pos, l.paged) {
-			if r.lo <= l.bounds[i] && l.bounds[i] < r.hi && accept(b.task) {
+		runs := x.expand(&s.p.flat.Buffers[b.buf], b.dims(s.p.flat), s.pos, l.paged)
+		if s.p.hints += 1 + len(runs) + x.dropped; s.p.hints > maxHints {
+			return -1
+		}
+		for _, r := range runs {
+			if r.lo <= l.bounds[i] && l.bounds[i] < r.hi {
 				return b.task
 			}
 		}
 	}
 	return -1
-}
-
-func (s *sweep) unorderedWith(t int32) bool {
-	return !s.p.leadsToAny(s.task, []int32{t}) && !s.p.leadsToAny(t, []int32{s.task})
-}
-
-// leadsToAny reports whether a path of queue and counter edges goes from a task to one of others. It is only asked for
-// messages.
-func (p *proof) leadsToAny(from int32, to []int32) bool {
-	before := p.queueBefore()
-	seen := map[int32]bool{}
-	for _, t := range to {
-		seen[t] = true
-	}
-	joined := map[int]bool{}
-	for stack := slices.Clone(to); len(stack) > 0; {
-		t := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if t == from {
-			return true
-		}
-		next := []int32{}
-		if before[t] >= 0 {
-			next = append(next, before[t])
-		}
-		for _, w := range p.flat.Tasks[t].Waits {
-			if !joined[w.Counter] {
-				joined[w.Counter] = true
-				next = append(next, p.producers.of(w.Counter)...)
-			}
-		}
-		for _, q := range next {
-			if !seen[q] {
-				seen[q] = true
-				stack = append(stack, q)
-			}
-		}
-	}
-	return false
 }
 
 // clobbered reports a read of a buffer whose memory was last written through another buffer on the same page.
@@ -105,7 +70,7 @@ func (s *sweep) clobbered(l *location, i int, a *access) {
 		return
 	}
 	g := &l.segs[i]
-	if s.unorderedWith(g.writer) {
+	if k := s.p.kin(s.task); !k.before[g.writer] && !k.after[g.writer] {
 		s.overwritten(l, i, a)
 		return
 	}
@@ -122,7 +87,7 @@ func (s *sweep) overwritten(l *location, i int, a *access) {
 	d.Other = p.flat.Tasks[w].Name
 	other := fmt.Sprintf("put %s on another page than %s", p.flat.Buffers[l.segs[i].buf].Name, p.flat.Buffers[a.buf].Name)
 	c := p.flat.Tasks[s.task].Signal
-	if c < 0 || c == p.flat.Tasks[w].Signal || p.leadsToAny(w, p.producers.of(c)) {
+	if c < 0 || c == p.flat.Tasks[w].Signal || p.kin(w).any(p.producers.of(c)) {
 		d.Suggest("%s", other)
 		return
 	}

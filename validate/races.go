@@ -46,7 +46,7 @@ func (s *sweep) fix(code *diag.Code, l *location, other int32) string {
 		return fmt.Sprintf("%s is waited for, but as a flagged counter it orders only the words that are polled", p.flat.Counters[c].Name)
 	case c == p.flat.Tasks[s.task].Signal:
 		return fmt.Sprintf("both signal %s, so no wait can order them: signal two counters, or run both on one SM", p.flat.Counters[c].Name)
-	case p.leadsToAny(s.task, p.producers.of(c)):
+	case p.kin(s.task).any(p.producers.of(c)):
 		return fmt.Sprintf("%s is not complete before this task has run: let %s signal a counter of its own and wait for it", p.flat.Counters[c].Name, p.flat.Tasks[other].Name)
 	}
 	total := p.flat.Counters[c].Init + len(p.producers.of(c))

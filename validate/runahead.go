@@ -42,6 +42,9 @@ func (p *proof) checkRunAhead() {
 	}
 	caches := make([]*traffic, len(p.flat.Buffers))
 	for t := range p.flat.Tasks {
+		if p.full() {
+			return
+		}
 		for k := range p.flat.Tasks[t].Ops {
 			op := &p.flat.Tasks[t].Ops[k]
 			if i := fixedOperand(op.Code); i >= 0 && i < len(op.In) {
