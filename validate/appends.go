@@ -179,7 +179,7 @@ func (c *carried) alwaysWritten(p *proof, n *need, writes []*access) []run {
 		}
 		dims := a.dims(p.flat)
 		r := &dims[rowsDim(&n.buffer)]
-		if !r.Lo.Equal(pos) || !r.Hi.Equal(pos.Add(ir.Int(1))) {
+		if !p.atMost(r.Lo, pos) || !p.atMost(pos.Add(ir.Int(1)), r.Hi) {
 			continue
 		}
 		box := n.row(dims, func(int) ir.Range { return ir.Range{} }) // nothing is written there at every position

@@ -44,8 +44,11 @@ func (b Backend) Implements(c ir.Opcode) bool {
 	}
 }
 
-// checkBackend: the backend implements every opcode. One finding an opcode is enough.
+// checkBackend: the backend implements every opcode, and the counters. One finding of a kind is enough.
 func (p *proof) checkBackend() {
+	if p.backend == Kernel {
+		p.checkKernelCounters()
+	}
 	var reported [len(ir.Ops)]bool
 	for t := range p.flat.Tasks {
 		for k := range p.flat.Tasks[t].Ops {
@@ -73,4 +76,44 @@ func (b Backend) implemented() string {
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// bestCounter is the counter of the pair of words by which every SM learns the next token: flagged, whatever the others are.
+const bestCounter = "best"
+
+// checkKernelCounters: the kernel realises all exchanges of a program in one way, counts from 0, shows its counters to the
+// whole GPU, and waits for one exchange a task. What else the IR can say would not be emitted.
+func (p *proof) checkKernelCounters() {
+	f := p.flat
+	waited := make([]bool, len(f.Counters))
+	for t := range f.Tasks {
+		task := &f.Tasks[t]
+		if len(task.Waits) > 1 {
+			p.errorf(CodeBackend, p.task(int32(t)), "has %d waits, and a stage body of the kernel has one", len(task.Waits)).
+				Suggest("wait for %s, if all others come before it", f.Counters[task.Waits[len(task.Waits)-1].Counter].Name)
+			return
+		}
+		for _, w := range task.Waits {
+			waited[w.Counter] = true
+		}
+	}
+	first := -1
+	for i := range f.Counters {
+		c := &f.Counters[i]
+		switch {
+		case c.Init != 0:
+			p.errorf(CodeBackend, "counter "+c.Name, "starts at %d, and the kernel counts from 0", c.Init).Suggest("let it start at 0, and lower the thresholds")
+			return
+		case c.Scope != ir.ScopeGPU:
+			p.errorf(CodeBackend, "counter "+c.Name, "has scope %s, and the kernel's are seen by the whole GPU", c.Scope).Suggest("give it scope gpu")
+			return
+		case !waited[i] || c.Name == bestCounter || c.Name == stepCounter:
+		case first < 0:
+			first = i
+		case c.How != f.Counters[first].How:
+			p.errorf(CodeBackend, "counter "+c.Name, "is realised as %s, and %s as %s; the kernel realises all exchanges alike", c.How, f.Counters[first].Name, f.Counters[first].How).
+				Suggest("realise both alike")
+			return
+		}
+	}
 }

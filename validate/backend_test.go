@@ -43,6 +43,23 @@ func TestBackends(t *testing.T) {
 	require.False(t, validate.Kernel.Implements(ir.Opcode(len(ir.Ops))))
 }
 
+// The kernel has one way of waiting, for one exchange a task.
+func TestKernelCounters(t *testing.T) {
+	for says, edit := range map[string]func(m mutant){
+		"counter L01.h: error: is realised as counter, and L00.x as flagged": func(m mutant) { m.Counters[m.counter("L01.h")].How = ir.ByCounter },
+		"counter step: error: starts at 2":                                   func(m mutant) { m.Counters[m.counter("step")].Init = 2 },
+		"counter step: error: has scope sm":                                  func(m mutant) { m.Counters[m.counter("step")].Scope = ir.ScopeSM },
+		"has 2 waits": func(m mutant) {
+			task := m.task("L00.o.s000")
+			task.Waits = append(task.Waits, ir.FlatWait{Counter: m.counter("L00.qkv"), Threshold: 4})
+		},
+	} {
+		rep := forKernel(t, 0, edit)
+		require.False(t, rep.OK)
+		requireCode(t, rep, validate.CodeBackend, says)
+	}
+}
+
 // What the kernel reads ahead of every wait is exactly what no task of the step writes.
 func TestRunAhead(t *testing.T) {
 	pos := ir.Symbol(ir.Pos)

@@ -31,6 +31,8 @@ func (p *proof) checkPages() {
 			p.errorf(ir.CodePage, at, "is on page %s, which does not exist; want one of the %d pages of the program", b.Pages[0], len(p.flat.Pages))
 		case b.Kind != ir.Activation:
 			p.errorf(ir.CodePage, at, "is %s on page %s; only ACTIVATION can share memory", b.Kind, pg.Name)
+		case b.DType.Bits() < 8:
+			p.errorf(ir.CodePage, at, "is of %s on page %s; what shares memory has elements of whole bytes", b.DType, pg.Name)
 		case pg.Space != b.Space:
 			p.errorf(ir.CodePage, at, "is in %s, its page %s is in %s", b.Space, pg.Name, pg.Space)
 		case pg.Layout.Kind != b.Layout.Kind || max(1, pg.Layout.Copies) != max(1, b.Layout.Copies):

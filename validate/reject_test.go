@@ -210,6 +210,18 @@ var mutations = []struct {
 		pos := ir.Symbol(ir.Pos)
 		m.task("sample.s000").Ops[0].In[0].Dims[0] = ir.Span(pos.Sub(pos), pos.Add(ir.Int(4)).Sub(pos))
 	}},
+	{"elements of half a byte on a page", "flagged", 0, ir.CodePage, "whole bytes", func(m mutant) {
+		b := &m.Buffers[m.buffer("best.value")]
+		b.DType, b.Layout, b.Pages = ir.I4, ir.Layout{}, []string{"bits"}
+		m.Pages = append(slices.Clone(m.Pages), ir.Page{Name: "bits", Space: ir.GlobalScratch, Bytes: 64})
+	}},
+	{"keys of a length that depends on pos", "flagged", 0, validate.CodeShapes, "another dimension than that of rows", func(m mutant) {
+		op := &m.task("L00.attn.u000").Ops[0]
+		for _, k := range []int{1, 2} {
+			op.In[k].Dims[1] = span(0, 8)
+			op.In[k].Dims[3] = ir.Span(ir.Int(0), ir.Symbol(ir.Pos).Min(ir.Int(8)))
+		}
+	}},
 	{"shifted in place", "counter", 0, validate.CodeAlias, "memory of its own", func(m mutant) {
 		op := &m.task("L00.o.s000").Ops[1]
 		op.In[0].Dims[0] = span(4, 12)

@@ -186,6 +186,7 @@ func (s *shaper) attention() int {
 	s.want(k.n()%(batch*nkv*hd) == 0, "k has %d elements, want rows of n_kv_heads*head_dim = %d", k.n(), batch*nkv*hd)
 	s.want(k.n() == v.n() && k.ext == v.ext, "k has %d elements and v %d, want as many", k.n(), v.n())
 	if k.ext != fixed || v.ext != fixed {
+		s.want(k.dim == rowsOf(k.buf, s.f) && v.dim == rowsOf(v.buf, s.f), "the length of k or v depends on pos in another dimension than that of rows")
 		s.want(k.dim >= 0 && v.dim >= 0 && sameRange(&s.op.In[1].Dims[max(0, k.dim)], &s.op.In[2].Dims[max(0, v.dim)]), "k and v cover different rows, want the same range of positions")
 	}
 	s.want(len(s.in) != 4, "has k_row but no v_row")
@@ -199,6 +200,10 @@ func (s *shaper) attention() int {
 	}
 	return batch * nh * hd
 }
+
+// rowsOf is the dimension that counts rows in keys or values: [rows, head_dim], [rows, heads, head_dim], or the latter with a
+// leading dimension.
+func rowsOf(buf int, f *ir.Flat) int { return max(0, len(f.Buffers[buf].Shape)-3) }
 
 // share: rows dealt out to several tasks are dealt out as the parameters say, which decide whose the new row is.
 func (s *shaper) share(dims []ir.Range) {
