@@ -178,7 +178,8 @@ func (s *sweep) finish() {
 	p := s.p
 	for k, w := range p.flat.Tasks[s.task].Waits {
 		if s.counts[k] == 0 && p.flat.Counters[w.Counter].How == ir.Flagged && !s.ordered(w.Counter) {
-			p.warnf(CodeIdleWait, p.task(s.task), "waits on flagged counter %s but reads no word of its producers: the wait does nothing", p.flat.Counters[w.Counter].Name)
+			p.warnf(CodeIdleWait, p.task(s.task), "waits on flagged counter %s but reads no word of its producers: the wait does nothing", p.flat.Counters[w.Counter].Name).
+				Suggest("drop it, or realise the counter by counting")
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (
 			return 1, varying
 		}
 	}
-	longest := 0
+	shortest, longest := r.Len(f.Lo), 0
 	for pos := f.Lo; pos <= f.Hi; pos++ {
 		if !p.spend(&p.work.evals, 1, maxEvals, "evaluations of a bound that is not affine in pos", noTask) {
 			break
@@ -138,7 +138,11 @@ func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (
 			p.outside(task, b, d, r.Lo.At(pos), r.Hi.At(pos), pos)
 			break
 		}
-		longest = max(longest, r.Len(pos))
+		n := r.Len(pos)
+		shortest, longest = min(shortest, n), max(longest, n)
+	}
+	if shortest == longest && !r.Shared() {
+		return longest, fixed
 	}
 	if longest <= 1 {
 		return 1, optional

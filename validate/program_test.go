@@ -68,6 +68,27 @@ func TestStepEdge(t *testing.T) {
 	require.Empty(t, rep.Diags)
 }
 
+// A view of one element has that length at every position, be its place affine in pos or not.
+func TestElementThatMovesOddly(t *testing.T) {
+	const text = `amk 1.0
+buffer w WEIGHT F32 [16] HBM rowmajor
+buffer y IO_OUTPUT F32 [16] HBM rowmajor
+buffer next IO_OUTPUT I32 [1] HBM rowmajor
+variant all pos 0..15
+counter step counter gpu
+stage y explicit
+  task sm=0 a=0 b=1
+  y[0:15] = COPY(w[0:15])
+  y[min(pos+12,15)] = COPY(w[pos])
+  y[15] = COPY(w[15])
+  next[0] = SAMPLE_ARGMAX(y[0:16])
+  signal step
+`
+	require.NoError(t, validate.Program(parse(t, text)).Diags.Err())
+	rep := validate.Program(parse(t, strings.Replace(text, "  y[15] = COPY(w[15])\n", "", 1)))
+	requireCode(t, rep, validate.CodeUndefined, "reads y[15:16] (bytes 60 to 63) at pos 0")
+}
+
 func TestPositionsOneByOne(t *testing.T) {
 	pos := ir.Symbol(ir.Pos)
 	rows := func(f *ir.Flat, hi ir.Expr) {

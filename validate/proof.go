@@ -84,12 +84,13 @@ func (p *proof) errorf(code *diag.Code, pos, format string, args ...any) *diag.D
 	return d
 }
 
-func (p *proof) warnf(code *diag.Code, pos, format string, args ...any) {
+func (p *proof) warnf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
+	d := diag.Warningf(code, pos, format, args...)
+	locate(d)
 	if p.warnings++; p.warnings <= maxWarnings {
-		d := diag.Warningf(code, pos, format, args...)
-		locate(d)
 		p.diags.Add(d)
 	}
+	return d
 }
 
 // task is the position of a diagnostic about a task.

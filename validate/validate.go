@@ -20,7 +20,7 @@
 //	runahead.go   what the kernel reads ahead of waits
 //
 // location.go, expand.go and readers.go hold what the walk works on; symbolic.go and positions.go take over where views
-// depend on pos; span.go says in messages which bytes.
+// depend on pos; streamed.go is the geometry of runahead.go; span.go and kin.go find what messages say.
 //
 // step.go, appends.go and variants.go add what holds between steps and between the variants of a Program, target.go what
 // its target has.
