@@ -31,7 +31,8 @@ func (p *proof) spend(what *int, n, limit int, unit string, t int32) bool {
 		if t != noTask {
 			where = p.task(t)
 		}
-		p.errorf(CodeBudget, where, "the proof needs more than %d %s; it stops here, and what is not proved is refused", limit, unit)
+		p.errorf(CodeBudget, where, "the proof needs more than %d %s; it stops here, and what is not proved is refused", limit, unit).
+			Suggest("make the program smaller, bounds affine in pos, or queues out of tasks that have no SM")
 	}
 	return false
 }

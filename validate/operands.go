@@ -111,7 +111,7 @@ func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (
 	_, ok3 := r.Part.IsConst()
 	if ok1 && ok2 && (ok3 || !r.Shared()) || f.Lo == f.Hi {
 		if lo, hi = r.Lo.At(f.Lo), r.Hi.At(f.Lo); lo < hi && (lo < 0 || hi > size) {
-			p.outside(task, b, d, lo, hi, f.Lo)
+			p.outside(task, b, d, r, f.Lo)
 			return 1, fixed
 		}
 		return r.Len(f.Lo), fixed
@@ -125,7 +125,7 @@ func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (
 	// The ends first: most mistakes show there.
 	for _, pos := range []int{f.Lo, f.Hi} {
 		if !p.insideAt(r, size, pos) {
-			p.outside(task, b, d, r.Lo.At(pos), r.Hi.At(pos), pos)
+			p.outside(task, b, d, r, pos)
 			return 1, varying
 		}
 	}
@@ -135,7 +135,7 @@ func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (
 			break
 		}
 		if !p.insideAt(r, size, pos) {
-			p.outside(task, b, d, r.Lo.At(pos), r.Hi.At(pos), pos)
+			p.outside(task, b, d, r, pos)
 			break
 		}
 		n := r.Len(pos)
@@ -192,19 +192,43 @@ func (p *proof) partInside(task *ir.Task, b *ir.Buffer, r *ir.Range) bool {
 	return true
 }
 
-func (p *proof) outside(task *ir.Task, b *ir.Buffer, d, lo, hi, pos int) {
-	at := ""
+// outside reports a range that leaves its dimension at a position, and from which position on it does.
+func (p *proof) outside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, pos int) {
+	size, at := b.Shape[d], ""
+	last, grows := p.lastInside(r, size, pos)
+	if grows {
+		pos = last + 1
+	}
 	if p.flat.Lo != p.flat.Hi {
 		at = " at pos " + itoa(pos)
 	}
-	e := p.errorf(CodeBounds, "task "+task.Name, "view of %s covers [%d, %d) of dimension %d%s, which has %d elements", b.Name, lo, hi, d, at, b.Shape[d])
+	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
+	e := p.errorf(CodeBounds, "task "+task.Name, "view of %s covers [%d, %d) of dimension %d%s, which has %d elements", b.Name, lo, hi, d, at, size)
 	e.Buffer, e.Position = b.Name, &pos
 	switch {
-	case hi > b.Shape[d] && lo >= 0 && p.flat.Lo != p.flat.Hi:
-		e.Suggest("end the interval of positions before %d, or make the dimension %d", pos, hi)
-	case hi > b.Shape[d] && lo >= 0:
-		e.Suggest("end the view at %d, or make the dimension %d", b.Shape[d], hi)
-	default:
+	case lo < 0:
 		e.Suggest("begin the view at 0")
+	case grows:
+		e.Suggest("end the interval of positions at %d, or make the dimension %d", last, r.Hi.At(p.flat.Hi))
+	default:
+		e.Suggest("end the view at %d, or make the dimension %d", size, hi)
 	}
+}
+
+// lastInside returns the last position at which a range lies inside a dimension before it leaves it for good, if that is so:
+// it is inside at first, and not at pos.
+func (p *proof) lastInside(r *ir.Range, size, pos int) (int, bool) {
+	lo, hi := p.flat.Lo, pos // inside at lo, outside at hi
+	_, _, ok := r.Hi.Affine()
+	if !ok || !p.insideAt(r, size, lo) {
+		return 0, false
+	}
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; p.insideAt(r, size, mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo, true
 }

@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,43 @@ stage y explicit
 	requireCode(t, rep, validate.CodeUndefined, "reads y[15:16] (bytes 60 to 63) at pos 0")
 }
 
+// The rows that a step leaves to the next are ordered by the step's end alone: the kernel copies them before any wait of
+// the next step.
+func TestCacheRowsAcrossSteps(t *testing.T) {
+	const text = `amk 1.0
+buffer w WEIGHT F32 [16] HBM rowmajor
+buffer kv KV_CACHE F32 [1,64,2,16] HBM kvrows16
+buffer x ACTIVATION F32 [16] GLOBAL_SCRATCH rowmajor
+buffer y IO_OUTPUT F32 [16] HBM rowmajor
+buffer next IO_OUTPUT I32 [1] HBM rowmajor
+variant all pos 0..63
+counter x counter gpu
+counter y counter gpu
+counter step flagged gpu
+stage x explicit
+  task sm=1 a=0 b=1
+  x[0:16] = COPY(w[0:16])
+  signal x
+stage attend explicit
+  task sm=0 a=0 b=1
+  wait x >= 1
+  y[0:16] = ATTENTION_TILE(x[0:16], kv[0,0:pos,0,0:16], kv[0,0:pos,1,0:16], w[0:16], w[0:16]) head_dim=16 n_heads=1 n_kv_heads=1 scale=0.25 row=pos
+  next[0] = SAMPLE_ARGMAX(y[0:16])
+  signal y
+stage append explicit
+  task sm=1 a=0 b=1
+  wait y >= 1
+  kv[0,pos,0,0:16] = KV_APPEND(w[0:16])
+  kv[0,pos,1,0:16] = KV_APPEND(w[0:16])
+  signal step
+`
+	rep := validate.Program(parse(t, text)) // that attend waits for x, which SM 1 writes after it has appended, is too late
+	requireCode(t, rep, validate.CodeStepEdge, "task append.s001: error: writes kv[0,pos,0,0:16] while attend.s000 (sm 0) of the next step may already read it")
+	require.Len(t, rep.Diags, 1)
+	rep = validate.Program(parse(t, strings.Replace(text, "counter step flagged", "counter step counter", 1)))
+	require.NoError(t, rep.Diags.Err())
+}
+
 func TestPositionsOneByOne(t *testing.T) {
 	pos := ir.Symbol(ir.Pos)
 	rows := func(f *ir.Flat, hi ir.Expr) {
@@ -106,6 +144,27 @@ func TestPositionsOneByOne(t *testing.T) {
 	requireCode(t, rep, validate.CodeUndefined, "at pos 17")
 }
 
+// What would take more than a budget is refused, however right it is.
+func TestBudget(t *testing.T) {
+	pos := ir.Symbol(ir.Pos)
+	f := flat(t, program(t, toy), 0)
+	f.Hi = 1<<25 - 1
+	for i := range f.Tasks {
+		task := &f.Tasks[i]
+		task.Ops = slices.DeleteFunc(task.Ops, func(op ir.FlatOp) bool { return op.Code == ir.KVAppend })
+		for k := range task.Ops {
+			if op := &task.Ops[k]; op.Code == ir.ATTENTION { // not affine: tried at every position
+				op.In[1].Dims[1].Hi, op.In[2].Dims[1].Hi = pos.Min(ir.Int(20)), pos.Min(ir.Int(20))
+			}
+		}
+	}
+	rep := validate.Flat(f)
+	require.False(t, rep.OK)
+	requireCode(t, rep, validate.CodeBudget, "more than 16777216 evaluations of a bound that is not affine in pos; it stops here")
+	f.Hi = 1<<10 - 1
+	require.NoError(t, validate.Flat(f).Diags.Err(), "within the budget it is accepted")
+}
+
 // No number of warnings may hide an error.
 func TestWarningsHideNothing(t *testing.T) {
 	f := flat(t, program(t, toy), 0)
@@ -118,6 +177,7 @@ func TestWarningsHideNothing(t *testing.T) {
 	}
 	rep := validate.Flat(f)
 	require.True(t, rep.OK)
+	requireCode(t, rep, validate.CodeIdleWait, "drop it, or realise the counter by counting")
 	m.task("sample.s003").Waits = nil
 	require.False(t, validate.Flat(f).OK)
 }

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"slices"
 
 	"amkc/ir"
 )
@@ -150,7 +151,7 @@ func unbound(e ir.Expr) bool {
 func (p *proof) checkParams(op *ir.FlatOp, spec *ir.OpSpec, at string) {
 	for _, key := range spec.Required {
 		if !op.Has(key) {
-			p.errorf(ir.CodeOperands, at, "%s lacks parameter %s", op.Code, key)
+			p.errorf(ir.CodeOperands, at, "%s lacks parameter %s", op.Code, key).Suggest("add %s=", key)
 		}
 	}
 	if most := len(spec.Required) + len(spec.Optional); len(op.Params) > most {
@@ -159,7 +160,7 @@ func (p *proof) checkParams(op *ir.FlatOp, spec *ir.OpSpec, at string) {
 	}
 	for i, prm := range op.Params {
 		if !contains(spec.Required, prm.Key) && !contains(spec.Optional, prm.Key) {
-			p.errorf(ir.CodeOperands, at, "%s has no parameter %s", op.Code, prm.Key)
+			p.errorf(ir.CodeOperands, at, "%s has no parameter %s, want one of %v", op.Code, prm.Key, slices.Concat(spec.Required, spec.Optional))
 		}
 		if prm.IsFloat && prm.Key != "eps" && prm.Key != "scale" && prm.Key != "theta" {
 			p.errorf(ir.CodeOperands, at, "parameter %s of %s is a float, want an integer", prm.Key, op.Code)
