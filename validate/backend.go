@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 )
 
 // Backend is what is to carry out a program. It decides which opcodes there are, and what is read ahead of the waits.
@@ -109,11 +110,28 @@ func (p *proof) checkKernelCounters() {
 			return
 		case !waited[i] || c.Name == bestCounter || c.Name == stepCounter:
 		case first < 0:
-			first = i
+			first, p.exchanges = i, c.How
 		case c.How != f.Counters[first].How:
 			p.errorf(CodeBackend, "counter "+c.Name, "is realised as %s, and %s as %s; the kernel realises all exchanges alike", c.How, f.Counters[first].Name, f.Counters[first].How).
 				Suggest("realise both alike")
 			return
 		}
 	}
+}
+
+// checkRealisations: the variants of a program are one kernel, which realises the exchanges of all of them alike.
+func checkRealisations(proofs []*proof) diag.List {
+	var diags diag.List
+	var first *proof
+	for _, p := range proofs {
+		switch {
+		case p.backend != Kernel || p.exchanges == ir.Undecided:
+		case first == nil:
+			first = p
+		case p.exchanges != first.exchanges:
+			diags.Add(diag.Errorf(CodeBackend, "variant "+p.flat.Name, "realises its exchanges as %s, and variant %s as %s; the kernel realises all alike", p.exchanges, first.flat.Name, first.exchanges).
+				Suggest("realise both alike"))
+		}
+	}
+	return diags
 }

@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,15 @@ func TestKernelCounters(t *testing.T) {
 		require.False(t, rep.OK)
 		requireCode(t, rep, validate.CodeBackend, says)
 	}
+}
+
+// All variants are one kernel.
+func TestKernelRealisesVariantsAlike(t *testing.T) {
+	text := toy.text()
+	at := strings.Index(text, "variant long")
+	p := parse(t, text[:at]+strings.ReplaceAll(text[at:], " flagged gpu", " counter gpu"))
+	require.True(t, validate.Program(p).OK)
+	requireCode(t, validate.ProgramFor(validate.Kernel, p), validate.CodeBackend, "variant long: error: realises its exchanges as counter, and variant short as flagged")
 }
 
 // What the kernel reads ahead of every wait is exactly what no task of the step writes.

@@ -11,6 +11,7 @@ import (
 type proof struct {
 	flat             *ir.Flat
 	backend          Backend
+	exchanges        ir.Realisation // how the kernel carries out exchanges; undecided if there are none
 	diags            diag.List
 	errors, warnings int
 	stats            Stats

@@ -95,6 +95,7 @@ func ProgramFor(b Backend, prog *ir.Program) Report {
 		rep.Stats.add(p.stats)
 		proofs = append(proofs, p)
 	}
+	rep.Diags.Add(checkRealisations(proofs)...)
 	if rep.Diags.Err() == nil {
 		rep.Diags.Add(checkStepEdges(proofs)...)
 		rep.Diags.Add(checkAppends(proofs)...)
