@@ -48,7 +48,6 @@ type need struct {
 	buffer ir.Buffer // with a single row
 	runs   []run     // elements of the row
 	reader string    // a task that reads it
-	last   []ir.Range
 }
 
 func (c *carried) over() bool { return c.spent > maxRuns }
@@ -60,44 +59,90 @@ func (c *carried) expand(n *need, dims []ir.Range, pos int) []run {
 	return runs
 }
 
-// collect notes what the tasks of a variant read below pos.
+// collect notes what the tasks of a variant read below pos. Layers mostly use their caches alike, through the very same views,
+// and then have one need together.
 func (c *carried) collect(p *proof) {
-	for i := range p.accesses {
-		a := &p.accesses[i]
-		b := &p.flat.Buffers[a.buf]
-		if a.write || b.Kind != ir.KVCache || c.over() || p.atMost(ir.Symbol(ir.Pos), a.dims(p.flat)[rowsDim(b)].Lo) {
+	reads := p.ofCaches(false)
+	last, before := -1, (*need)(nil) // the cache before this one, and its need before this variant
+	for b, list := range reads {
+		if len(list) == 0 || c.over() {
 			continue
 		}
-		n := c.needs[b.Name]
+		buf := &p.flat.Buffers[b]
+		n := c.needs[buf.Name]
 		if n == nil {
-			n = &need{buffer: *b, reader: p.flat.Tasks[a.task].Name}
-			n.buffer.Layout, n.buffer.Shape = ir.Layout{}, slices.Clone(b.Shape)
-			n.buffer.Shape[rowsDim(b)] = 1
-			c.needs[b.Name] = n
-			c.names = append(c.names, b.Name)
+			c.names = append(c.names, buf.Name)
 		}
-		dims := n.row(a.dims(p.flat), func(d int) ir.Range { return ir.Span(ir.Int(0), ir.Int(n.buffer.Shape[d])) })
-		if n.last == nil || !sameView(n.last, dims) {
-			n.last = dims
-			n.runs = append(n.runs, c.expand(n, dims, 0)...)
+		if last >= 0 && p.sameViews(list, reads[last]) && slices.Equal(buf.Shape, p.flat.Buffers[last].Shape) {
+			if n == before {
+				c.needs[buf.Name] = c.needs[p.flat.Buffers[last].Name]
+				last = b
+				continue
+			}
 		}
+		c.needs[buf.Name] = c.extend(p, n, buf, list)
+		last, before = b, n
 	}
+}
+
+// extend returns a need with the reads of one variant added, in memory of its own.
+func (c *carried) extend(p *proof, n *need, b *ir.Buffer, reads []*access) *need {
+	out := &need{buffer: *b, reader: p.flat.Tasks[reads[0].task].Name}
+	if n != nil {
+		out.runs, out.reader = slices.Clone(n.runs), n.reader
+	}
+	out.buffer.Layout, out.buffer.Shape = ir.Layout{}, slices.Clone(b.Shape)
+	out.buffer.Shape[rowsDim(b)] = 1
+	pos := ir.Symbol(ir.Pos)
+	for _, a := range reads {
+		dims := a.dims(p.flat)
+		if c.over() || p.atMost(pos, dims[rowsDim(b)].Lo) {
+			continue
+		}
+		out.runs = append(out.runs, c.expand(out, out.row(dims, func(d int) ir.Range { return ir.Span(ir.Int(0), ir.Int(b.Shape[d])) }), 0)...)
+	}
+	out.runs = merge(out.runs)
+	return out
 }
 
 // check returns the first row that a step of a variant leaves out; the other caches are mostly alike.
 func (c *carried) check(p *proof) *diag.Diagnostic {
-	writes := p.appends()
+	writes := map[string][]*access{}
+	for b, list := range p.ofCaches(true) {
+		writes[p.flat.Buffers[b].Name] = list
+	}
+	var proved *need
+	var by []*access
 	for _, name := range c.names {
 		n := c.needs[name]
-		n.runs = merge(n.runs)
-		if d := c.checkAppended(p, n, writes[name]); d != nil {
+		if n == proved && p.sameViews(writes[name], by) {
+			continue
+		}
+		if d := c.checkAppended(p, n, name, writes[name]); d != nil {
 			return d
 		}
 		if c.over() {
 			return diag.Errorf(CodeBudget, "buffer "+name, "the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and what is not proved is refused", maxRuns)
 		}
+		proved, by = n, writes[name]
 	}
 	return nil
+}
+
+// ofCaches lists the views that tasks write, or read, of each cache.
+func (p *proof) ofCaches(write bool) [][]*access {
+	out := make([][]*access, len(p.flat.Buffers))
+	for i := range p.accesses {
+		if a := &p.accesses[i]; a.write == write && p.flat.Buffers[a.buf].Kind == ir.KVCache {
+			out[a.buf] = append(out[a.buf], a)
+		}
+	}
+	return out
+}
+
+// sameViews reports whether two lists are of the very same views, as those of a loop's iterations are.
+func (p *proof) sameViews(a, b []*access) bool {
+	return slices.EqualFunc(a, b, func(x, y *access) bool { return &x.dims(p.flat)[0] == &y.dims(p.flat)[0] })
 }
 
 // row returns the part of a view that lies in one row. Ranges that depend on pos are replaced.
@@ -113,21 +158,9 @@ func (n *need) row(dims []ir.Range, instead func(d int) ir.Range) []ir.Range {
 	return out
 }
 
-// appends lists the views that tasks write of each cache.
-func (p *proof) appends() map[string][]*access {
-	out := map[string][]*access{}
-	for i := range p.accesses {
-		a := &p.accesses[i]
-		if b := &p.flat.Buffers[a.buf]; a.write && b.Kind == ir.KVCache {
-			out[b.Name] = append(out[b.Name], a)
-		}
-	}
-	return out
-}
-
 // checkAppended: at every position the writes cover the row of the position. All at once where they are of row pos as a
 // whole, or of all parts of it; else position by position.
-func (c *carried) checkAppended(p *proof, n *need, writes []*access) *diag.Diagnostic {
+func (c *carried) checkAppended(p *proof, n *need, name string, writes []*access) *diag.Diagnostic {
 	if missing(n.runs, c.alwaysWritten(p, n, writes)) == nil {
 		return nil
 	}
@@ -146,19 +179,19 @@ func (c *carried) checkAppended(p *proof, n *need, writes []*access) *diag.Diagn
 			}
 		}
 		if gap := missing(n.runs, merge(have)); gap != nil {
-			return p.reportUnwritten(n, *gap, pos)
+			return p.reportUnwritten(n, name, *gap, pos)
 		}
 		c.spent++
 	}
 	return nil
 }
 
-func (p *proof) reportUnwritten(n *need, gap run, pos int) *diag.Diagnostic {
+func (p *proof) reportUnwritten(n *need, name string, gap run, pos int) *diag.Diagnostic {
 	lo, hi := coordinates(&n.buffer, gap.lo), coordinates(&n.buffer, gap.hi-1)
 	d := rowsDim(&n.buffer)
 	lo[d], hi[d] = pos, pos
 	at := pos
-	out := diag.Errorf(CodeAppend, "buffer "+n.buffer.Name, "elements %v to %v are not written by the step at pos %d, and %s reads that row in later steps", lo, hi, pos, n.reader)
+	out := diag.Errorf(CodeAppend, "buffer "+name, "elements %v to %v are not written by the step at pos %d, and %s reads that row in later steps", lo, hi, pos, n.reader)
 	locate(out)
 	out.Other, out.Position = n.reader, &at
 	return out.Suggest("let a task of every step append row pos to it")
