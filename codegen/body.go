@@ -21,7 +21,7 @@ func (b *builder) body() error {
 			return diag.Errorf(codeStructure, "variant "+vs[i].Name, "has %d stages and loops, variant %s has %d: want the same outline", len(vs[i].Body), vs[0].Name, len(vs[0].Body))
 		}
 	}
-	var out writer
+	out := writer{order: make([][]string, len(vs))}
 	for k := range vs[0].Body {
 		var err error
 		switch first := vs[0].Body[k].(type) {
@@ -43,7 +43,23 @@ func (b *builder) body() error {
 		}
 	}
 	b.d.Walk, b.d.Consume = out.walk, out.consume
+	for i := range b.d.Variants {
+		v := &b.d.Variants[i]
+		v.Stages = list(out.order[i])
+		v.Outside = outsideLayers(&vs[i])
+	}
 	return nil
+}
+
+// outsideLayers counts the numbered stages that are in no loop.
+func outsideLayers(v *ir.Variant) int {
+	n := 0
+	for _, node := range v.Body {
+		if s, ok := node.(*ir.Stage); ok && advances(s) {
+			n++
+		}
+	}
+	return n
 }
 
 // loop emits a loop over layers whose bodies may differ between variants.
@@ -93,6 +109,9 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, loop *ir.Loop, de
 		if err := b.emit(out, s, loop, "", depth); err != nil {
 			return err
 		}
+		for i := range lists {
+			out.number(i, s, "")
+		}
 	}
 	for i, l := range lists {
 		middle := l[head : len(l)-tail]
@@ -101,9 +120,11 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, loop *ir.Loop, de
 		}
 		out.branch(depth, i, len(lists), b.d.Variants[i].EndName)
 		for _, s := range middle {
-			if err := b.emit(out, s, loop, camel(b.p.Variants[i].Name), depth+1); err != nil {
+			prefix := camel(b.p.Variants[i].Name)
+			if err := b.emit(out, s, loop, prefix, depth+1); err != nil {
 				return err
 			}
+			out.number(i, s, prefix)
 		}
 		if i == len(lists)-1 {
 			out.endBranch(depth)
@@ -112,6 +133,9 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, loop *ir.Loop, de
 	for _, s := range lists[0][len(lists[0])-tail:] {
 		if err := b.emit(out, s, loop, "", depth); err != nil {
 			return err
+		}
+		for i := range lists {
+			out.number(i, s, "")
 		}
 	}
 	return nil
@@ -154,7 +178,15 @@ func sameStage(a, b *ir.Stage) bool {
 type writer struct {
 	walk     []string
 	consume  []string
-	waitStep string // in a loop: what stands before every use of the cache, so that the first of a step waits
+	order    [][]string // the numbers of each variant's stages
+	waitStep string     // in a loop: what stands before every use of the cache, so that the first of a step waits
+}
+
+// number lists a stage as the next one of a variant. Stages without a descriptor have no number.
+func (w *writer) number(variant int, s *ir.Stage, prefix string) {
+	if advances(s) {
+		w.order[variant] = append(w.order[variant], stageNumber(structName(s, prefix)))
+	}
 }
 
 func (w *writer) branch(depth, i, n int, end string) {

@@ -71,6 +71,7 @@ type cudaData struct {
 	Machine     []field
 	Exchange    []field
 	Scratch     []field
+	Derived     []field // constants that depend on the features
 	Variants    []variantData
 	Weights     []field
 	WeightBytes int
@@ -86,8 +87,10 @@ type cudaData struct {
 }
 
 type variantData struct {
-	Name, EndName string
-	End           int
+	Name, EndName, StagesName string
+	End                       int
+	Stages                    []string // lines that list their numbers in order
+	Outside                   int      // how many of them are in no layer
 }
 
 type builder struct {
@@ -115,7 +118,8 @@ func newCUDAData(p *ir.Program) (*cudaData, error) {
 	}
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		b.d.Variants = append(b.d.Variants, variantData{v.Name, "k" + camel(v.Name) + "End", v.Hi + 1})
+		name := "k" + camel(v.Name)
+		b.d.Variants = append(b.d.Variants, variantData{Name: v.Name, EndName: name + "End", StagesName: name + "Stages", End: v.Hi + 1})
 	}
 	for _, step := range []func() error{b.placeWeights, b.placePages, b.body, b.reference, b.constants} {
 		if err := step(); err != nil {
@@ -141,11 +145,11 @@ func (b *builder) constants() error {
 	slot := p.Config.Knob("ring", "chunk_bytes", 16384)
 	b.d.Machine = []field{
 		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
-		{"u32", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
+		{"unsigned", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
 		{"int", "kSlotBytes", itoa(slot), "one chunk of the ring"},
-		{"u32", "kMaxRingSlots", itoa(shared / slot), "what is left beside the scratch decides"},
-		{"u32", "kInFlight", itoa(p.Config.PipeliningDepth), "chunks on their way at once"},
-		{"u32", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)), "chunks asked into L2 while the ring is full"},
+		{"unsigned", "kMaxRingSlots", itoa(shared / slot), "what is left beside the scratch decides"},
+		{"unsigned", "kInFlight", itoa(p.Config.PipeliningDepth), "chunks on their way at once"},
+		{"unsigned", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)), "chunks asked into L2 while the ring is full"},
 	}
 	columns, rows := 0, 0
 	allQuads := true
@@ -178,16 +182,15 @@ func (b *builder) constants() error {
 	if allQuads && m.DType != ir.F32 {
 		vector = "AMK_TENSOR_CORES ? 4 : " + vector
 	}
-	fragments := "false"
-	if b.cacheLayout() == ir.KVBlock16 {
-		fragments = "AMK_TENSOR_CORES"
-	}
 	b.d.Scratch = []field{
-		{"int", "kResidualRows", itoa(rows), "most rows of the residual stream that an SM owns"},
+		{"int", "kResidualRows", itoa(rows), "most rows of the residual that an SM owns, floats"},
+		{"bool", "kFragmentCache", fmt.Sprint(b.cacheLayout() == ir.KVBlock16), "cache blocks in mma fragment order"},
+	}
+	b.d.Derived = []field{
 		{"int", "kAttentionHeads", fmt.Sprintf("AMK_TENSOR_CORES ? 8 : %d", group), "heads a warp keeps results of"},
 		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", (m.HeadDim+15)/16*16), "8 warps, padded head"},
 		{"int", "kVectorScratch", vector, "activations, without tensor cores"},
-		{"bool", "kCacheFragments", fragments, "cache blocks in mma fragment order"},
+		{"bool", "kCacheFragments", "kFragmentCache && AMK_TENSOR_CORES", "without a fallback"},
 	}
 	return nil
 }

@@ -10,12 +10,7 @@ import (
 
 // descriptor returns the stage's descriptor, made at its first use.
 func (b *builder) descriptor(s *ir.Stage, kind body, prefix string) (*stage, error) {
-	name := camel(stem(s.Name))
-	if n, ok := layerOf(s.Name); ok {
-		_, rest, _ := strings.Cut(s.Name, ".")
-		name = fmt.Sprintf("L%02d%s", n, camel(rest))
-	}
-	name = prefix + name
+	name := structName(s, prefix)
 	if st, ok := b.stages[name]; ok {
 		if !sameStage(st.IR, s) {
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name, "differs from another stage %s with the same descriptor %s: want one loop over the layers, or stages that are alike",
@@ -23,7 +18,7 @@ func (b *builder) descriptor(s *ir.Stage, kind body, prefix string) (*stage, err
 		}
 		return st, nil
 	}
-	st := &stage{IR: s, Body: kind, Struct: name, Enum: "kStage" + name}
+	st := &stage{IR: s, Body: kind, Struct: name, Enum: stageNumber(name)}
 	for i := range s.Ops {
 		st.Ops = append(st.Ops, wrap(ir.PrintOp(&s.Ops[i]), opColumns)...)
 	}
@@ -39,6 +34,18 @@ func (b *builder) descriptor(s *ir.Stage, kind body, prefix string) (*stage, err
 	b.d.Stages = append(b.d.Stages, st)
 	b.d.Descriptors = append(b.d.Descriptors, st)
 	return st, nil
+}
+
+// stageNumber is the enumerator of a descriptor's stage.
+func stageNumber(descriptor string) string { return "kStage" + descriptor }
+
+// structName is the name of a stage's descriptor.
+func structName(s *ir.Stage, prefix string) string {
+	if n, ok := layerOf(s.Name); ok {
+		_, rest, _ := strings.Cut(s.Name, ".")
+		return fmt.Sprintf("%sL%02d%s", prefix, n, camel(rest))
+	}
+	return prefix + camel(stem(s.Name))
 }
 
 // fields lists the constants of a descriptor.
@@ -139,4 +146,13 @@ func wrap(s string, width int) []string {
 		}
 	}
 	return append(lines, line)
+}
+
+// list prints names as lines of a brace list.
+func list(names []string) []string {
+	lines := wrap(strings.Join(names, ", ")+",", opColumns)
+	for i := range lines {
+		lines[i] = strings.TrimLeft(lines[i], " ")
+	}
+	return lines
 }

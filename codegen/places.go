@@ -74,9 +74,10 @@ type pageData struct {
 }
 
 type vectorData struct {
-	Name  string
-	Pages []string
-	Note  string
+	Name   string
+	InTurn bool     // its members lie on several pages in turn
+	Pages  []string // the page, or lines that list several
+	Note   string
 }
 
 const pageAlign = 256
@@ -96,6 +97,9 @@ func (b *builder) placePages() error {
 			v.Pages = append(v.Pages, "k"+camel(name))
 			notes[name] = append(notes[name], stem(buf.Name))
 		}
+		if v.InTurn = len(v.Pages) > 1; v.InTurn {
+			v.Pages = list(v.Pages)
+		}
 		b.vectors[buf.Name] = v.Name
 		b.d.Vectors = append(b.d.Vectors, v)
 	}
@@ -112,8 +116,8 @@ func (b *builder) placePages() error {
 	b.d.Exchange = []field{
 		{"bool", "kFlagged", fmt.Sprint(b.flagged()), "words carry their epoch; else counters announce a vector"},
 		{"int", "kExchangesPerStep", itoa(exchanges), "of the longest variant"},
-		{"u32", "kCounterOffset", itoa(offset), "counters follow the pages: one an exchange, one a step"},
-		{"u32", "kExchangeBytes", itoa(offset + counterBytes), "pages with their copies, then counters"},
+		{"unsigned", "kCounterOffset", itoa(offset), "after the pages: a counter an exchange and one a step"},
+		{"unsigned", "kExchangeBytes", itoa(offset + counterBytes), "pages with their copies, then counters"},
 		{"int", "kTraceStride", itoa(stride), "elements of the longest exchanged vector"},
 	}
 	return nil

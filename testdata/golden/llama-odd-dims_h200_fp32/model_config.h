@@ -7,6 +7,7 @@
 
 #include "amk/element.cuh"
 
+// amkc:literals  amkc verify reads the model back out of what follows, up to amkc:end
 namespace amk {
 
 using Element = Fp32;  // of weights, of the cache and of exchanged activations
@@ -36,3 +37,4 @@ constexpr size_t kWeightBytes = 1284864;
 constexpr size_t kCacheBytes = 73728;
 
 }  // namespace amk
+// amkc:end

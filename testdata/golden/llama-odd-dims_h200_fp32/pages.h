@@ -7,6 +7,7 @@
 
 #include "amk/exchange.cuh"
 
+// amkc:literals  amkc verify reads the pages back out of what follows, up to amkc:end
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
@@ -25,6 +26,18 @@ constexpr Page kAct = kXchg1;  // L{i}.act F32 [200]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
 
+}  // namespace amk
+// amkc:end
+
+namespace amk {
+
 static_assert(kCounterOffset + (kExchangesPerStep + 1) * 4 <= kExchangeBytes, "counters fit");
+
+// Exchanges of a step: one a stage, and one a layer for those that are not outside of the layers.
+template <int kStages>
+constexpr int exchanges(const StageNumber (&)[kStages], int outside) {
+  return (kStages - outside) * kLayers + outside;
+}
+static_assert(exchanges(kShortStages, 2) <= kExchangesPerStep, "short: a counter each");
 
 }  // namespace amk

@@ -5,50 +5,30 @@
 // What a schedule edit changes: how the work is cut, where it runs and what it waits for.
 #pragma once
 
-// ---- features of the target; a fallback can be forced with -DAMK_BULK_COPY=0 and so on --------
-#ifndef AMK_BULK_COPY
-#define AMK_BULK_COPY 1  // cp.async.bulk and mbarrier
-#endif
-#ifndef AMK_ASYNC_COPY
-#define AMK_ASYNC_COPY 1  // cp.async
-#endif
-#ifndef AMK_TENSOR_CORES
-#define AMK_TENSOR_CORES 0  // mma.m16n8k16 on 16-bit elements
-#endif
-
-#include "amk/platform.cuh"
-
-static_assert(AMK_RUNTIME_ABI == 1, "generated for another version of amk/*.cuh");
-
+// amkc:literals  amkc verify reads the schedule back out of what follows, up to amkc:end
 namespace amk {
 
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 132;  // thread blocks, one per SM
-constexpr u32 kSharedLimit = 232448;  // bytes of shared memory a block may use
+constexpr unsigned kSharedLimit = 232448;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
-constexpr u32 kMaxRingSlots = 14;  // what is left beside the scratch decides
-constexpr u32 kInFlight = 3;  // chunks on their way at once
-constexpr u32 kRunAhead = 8;  // chunks asked into L2 while the ring is full
+constexpr unsigned kMaxRingSlots = 14;  // what is left beside the scratch decides
+constexpr unsigned kInFlight = 3;  // chunks on their way at once
+constexpr unsigned kRunAhead = 8;  // chunks asked into L2 while the ring is full
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 17;  // of the longest variant
-constexpr u32 kCounterOffset = 9216;  // counters follow the pages: one an exchange, one a step
-constexpr u32 kExchangeBytes = 9472;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 9216;  // after the pages: a counter an exchange and one a step
+constexpr unsigned kExchangeBytes = 9472;  // pages with their copies, then counters
 constexpr int kTraceStride = 200;  // elements of the longest exchanged vector
 
-// ---- variants: positions below the end, and not below that of the variant before --------------
-constexpr int kShortEnd = 64;  // short
-
-// ---- scratch in shared memory, in floats unless it says otherwise -----------------------------
-constexpr int kResidualRows = 8;  // most rows of the residual stream that an SM owns
-constexpr int kAttentionHeads = AMK_TENSOR_CORES ? 8 : 3;  // heads a warp keeps results of
-constexpr int kAttentionScratch = 8 * kAttentionHeads * 16;  // 8 warps, padded head
-constexpr int kVectorScratch = 224;  // activations, without tensor cores
-constexpr bool kCacheFragments = false;  // cache blocks in mma fragment order
+// ---- scratch in shared memory ----------------------------------------------------------------
+constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
+constexpr bool kFragmentCache = false;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
-enum StageNumber : u32 {
+enum StageNumber : unsigned {
   kStageEmbed,
   kStageQkv,
   kStageAttn,
@@ -56,6 +36,12 @@ enum StageNumber : u32 {
   kStageGateUp,
   kStageDown,
   kStageLmHead,
+};
+
+// ---- variants: positions below the end, and not below that of the variant before --------------
+constexpr int kShortEnd = 64;  // short
+constexpr StageNumber kShortStages[]{
+    kStageEmbed, kStageQkv, kStageAttn, kStageO, kStageGateUp, kStageDown, kStageLmHead,
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -174,5 +160,31 @@ struct LmHead {
   static constexpr bool kNorm = true;  // the input is normalised
   static constexpr float kEps = 0x1.0c6f7ap-20f;  // 1e-06
 };
+
+}  // namespace amk
+// amkc:end
+
+// ---- features of the target; a fallback can be forced with -DAMK_BULK_COPY=0 and so on --------
+#ifndef AMK_BULK_COPY
+#define AMK_BULK_COPY 1  // cp.async.bulk and mbarrier
+#endif
+#ifndef AMK_ASYNC_COPY
+#define AMK_ASYNC_COPY 1  // cp.async
+#endif
+#ifndef AMK_TENSOR_CORES
+#define AMK_TENSOR_CORES 0  // mma.m16n8k16 on 16-bit elements
+#endif
+
+#include "amk/platform.cuh"
+
+static_assert(AMK_RUNTIME_ABI == 1, "generated for another version of amk/*.cuh");
+
+namespace amk {
+
+// ---- what depends on the features; scratch is counted in floats -------------------------------
+constexpr int kAttentionHeads = AMK_TENSOR_CORES ? 8 : 3;  // heads a warp keeps results of
+constexpr int kAttentionScratch = 8 * kAttentionHeads * 16;  // 8 warps, padded head
+constexpr int kVectorScratch = 224;  // activations, without tensor cores
+constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
 }  // namespace amk

@@ -7,6 +7,7 @@
 
 #include "amk/element.cuh"
 
+// amkc:literals  amkc verify reads the model back out of what follows, up to amkc:end
 namespace amk {
 
 using Element = Bf16;  // of weights, of the cache and of exchanged activations
@@ -35,3 +36,4 @@ constexpr size_t kWeightBytes = 10951424;
 constexpr size_t kCacheBytes = 3145728;
 
 }  // namespace amk
+// amkc:end
