@@ -5,7 +5,8 @@ import (
 )
 
 // Exchange is the pass that chooses how each counter is carried out. A counter whose waiters read nothing from its
-// producers but words that carry their epoch can be flagged: the words announce themselves. Every other counter counts.
+// producers but words that carry their epoch can be flagged: the words announce themselves. Every other counter counts. The best
+// logits of the SMs have no other form on the device than such words, whatever the configuration says.
 var Exchange = Pass{
 	Name:  "exchange",
 	Doc:   "choose for each counter whether it counts or its words carry flags",
@@ -22,7 +23,7 @@ func runExchange(s *State) error {
 		for k := range v.Counters {
 			c := &v.Counters[k]
 			c.How, c.Scope = ir.ByCounter, ir.ScopeGPU
-			if allowed && waited[familyKey(c.Name)] && !plain[familyKey(c.Name)] {
+			if (allowed || c.Name == bestCounter) && waited[familyKey(c.Name)] && !plain[familyKey(c.Name)] {
 				c.How = ir.Flagged
 			}
 		}
