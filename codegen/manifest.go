@@ -18,7 +18,8 @@ type Manifest struct {
 	Source    Source            `json:"source"`
 	Facts     host.Facts        `json:"facts"`
 	Weights   WeightsDigest     `json:"weights"`
-	Files     map[string]string `json:"files"` // generated and copied files: path -> SHA-256
+	Files     map[string]string `json:"files"`           // generated and copied files: path -> SHA-256
+	Built     map[string]string `json:"built,omitempty"` // what amkc had nvcc and go make of them, the same way
 	Toolchain Toolchain         `json:"toolchain"`
 }
 

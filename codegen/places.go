@@ -116,7 +116,7 @@ func (b *builder) placePages() error {
 	b.d.Exchange = []field{
 		{"bool", "kFlagged", fmt.Sprint(b.flagged()), "words carry their epoch; else counters announce a vector"},
 		{"int", "kExchangesPerStep", itoa(exchanges), "of the longest variant"},
-		{"unsigned", "kCounterOffset", itoa(offset), "after the pages: a counter an exchange and one a step"},
+		{"unsigned", "kCounterOffset", itoa(offset), "of counters: one an exchange, and one a step"},
 		{"unsigned", "kExchangeBytes", itoa(offset + counterBytes), "pages with their copies, then counters"},
 		{"int", "kTraceStride", itoa(stride), "elements of the longest exchanged vector"},
 	}

@@ -2,6 +2,8 @@ package compiler
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -107,6 +109,11 @@ func build(ctx context.Context, l *Lowered, o BuildOptions, out *output) (*Build
 		return nil, broken // interrupted: an earlier build stays as it was
 	}
 	m.Toolchain = b.Toolchain
+	if !o.NoBuild {
+		if m.Built, err = madeByTools(stage.dir, o.Name, files); err != nil {
+			return nil, err
+		}
+	}
 	m.Facts.CUDA = cudaVersion(b.Toolchain.NVCC)
 	text, err := m.Marshal()
 	if err != nil {
@@ -140,6 +147,27 @@ func (b *Build) runTools(ctx context.Context, o *BuildOptions, s *stage, arch st
 	b.Warnings.Add(missing...)
 	b.Built = err == nil && len(missing) == 0
 	return err
+}
+
+// madeByTools digests the kernels and the launcher, those that are there.
+func madeByTools(dir, launcher string, files map[string][]byte) (map[string]string, error) {
+	names := []string{launcher}
+	for name := range files {
+		if base, ok := strings.CutSuffix(name, ".cu"); ok {
+			names = append(names, base+".fatbin")
+		}
+	}
+	made := map[string]string{}
+	for _, name := range names {
+		_, digest, err := fileDigest(filepath.Join(dir, name))
+		switch {
+		case err == nil:
+			made[name] = digest
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, diag.Errorf(codeWriteOut, name, "cannot be read back: %v", err)
+		}
+	}
+	return made, nil
 }
 
 // copied are the files of the model directory that a build carries along, where they are there.

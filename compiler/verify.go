@@ -38,12 +38,14 @@ the program says: it was edited, or the build was written by another version of 
 type Verification struct {
 	Files    int             // compared with their digests, weights included
 	Emitted  int             // compared with what the program gives
-	Proof    validate.Report // of program.json
+	Stages   int             // read back out of the headers, those of all variants
+	Proof    validate.Report // of the program that was read back
 	Findings diag.List       // what is not as it should be; empty for a good build
 }
 
-// Verify answers whether a build is what its program says: every file has the digest of the manifest, program.json is
-// proved again, and what it gives is byte for byte what is there. The error is for a directory that cannot be looked at.
+// Verify answers whether a build is what its program says: every file has the digest of the manifest; the schedule that is
+// read back out of the headers is proved, and is that of program.json; and what program.json gives is byte for byte what is
+// there. The error is for a directory that cannot be looked at.
 func Verify(dir string) (*Verification, error) {
 	m, err := readManifest(dir)
 	if err != nil {
@@ -53,22 +55,41 @@ func Verify(dir string) (*Verification, error) {
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
 		v.checkDigest(dir, name, m.Files[name], -1)
 	}
+	for _, name := range slices.Sorted(maps.Keys(m.Built)) {
+		v.checkDigest(dir, name, m.Built[name], -1)
+	}
 	v.checkDigest(dir, host.WeightsFile, m.Weights.SHA256, m.Weights.Bytes)
-	text, err := os.ReadFile(filepath.Join(dir, programFile))
-	if err != nil {
-		return v, nil // its absence is among the findings
-	}
-	p, diags := ir.ParseJSON(text, filepath.Join(dir, programFile))
-	v.Findings.Add(diags...)
-	if p == nil || diags.Err() != nil {
-		return v, nil
-	}
-	v.Proof = validate.ProgramFor(validate.Kernel, p)
-	v.Findings.Add(v.Proof.Diags...)
-	if !v.Proof.OK {
+	p := v.readProgram(dir)
+	v.readBack(dir, p)
+	if p == nil || !v.proves(p) {
 		return v, nil
 	}
 	return v, v.checkEmission(dir, p, m)
+}
+
+// readProgram reads program.json; nil if that cannot be done. Its absence is among the findings of its digest.
+func (v *Verification) readProgram(dir string) *ir.Program {
+	path := filepath.Join(dir, programFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	p, diags := ir.ParseJSON(text, path)
+	v.Findings.Add(diags...)
+	if diags.Err() != nil {
+		return nil
+	}
+	return p
+}
+
+// proves proves program.json, which is what is emitted again. Its errors are reported unless the schedule of the headers has
+// been rejected already: mostly they are the same.
+func (v *Verification) proves(p *ir.Program) bool {
+	proof := validate.Program(p)
+	if v.Proof.OK || v.Stages == 0 {
+		v.Findings.Add(proof.Diags...)
+	}
+	return proof.OK
 }
 
 // programFile is the validated program in a build.

@@ -19,7 +19,7 @@ constexpr unsigned kRunAhead = 8;  // chunks asked into L2 while the ring is ful
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 38;  // of the longest variant
-constexpr unsigned kCounterOffset = 44800;  // after the pages: a counter an exchange and one a step
+constexpr unsigned kCounterOffset = 44800;  // of counters: one an exchange, and one a step
 constexpr unsigned kExchangeBytes = 45056;  // pages with their copies, then counters
 constexpr int kTraceStride = 4224;  // elements of the longest exchanged vector
 

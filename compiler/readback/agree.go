@@ -1,0 +1,133 @@
+package readback
+
+import (
+	"strconv"
+	"strings"
+
+	"amkc/ir"
+)
+
+// What a descriptor or a header states although it follows from the rest: the kernel is compiled with it, so it has to be right.
+
+// checkTasks holds kTasks to the distribution beside it, and kResidualRows to the SM that owns most of the residual.
+func (b *builder) checkTasks() {
+	r := &b.schedule
+	rows := 0
+	for _, d := range b.stages {
+		dist := b.dist(d)
+		tasks := dist.Tasks(0)
+		r.same(d.scope, "kTasks", d.tasks, len(tasks), "the tasks of the distribution")
+		if d.body == embedBody || d.body == residualBody {
+			for _, t := range tasks {
+				rows = max(rows, (t.B-t.A+7)/8*8)
+			}
+		}
+	}
+	r.same(r.scope, "kResidualRows", r.int(r.scope, "kResidualRows"), rows, "the most rows of embed, o and down that an SM owns")
+}
+
+// checkExchanges holds what the exchange area is sized by to the longest variant and the longest vector.
+func (b *builder) checkExchanges() {
+	r := &b.schedule
+	exchanges, longest := 0, 0
+	for i := range b.variants {
+		n := 0
+		for _, d := range b.variants[i].stages {
+			if d.inLayer() {
+				n += b.facts.layers
+			} else {
+				n++
+			}
+		}
+		exchanges = max(exchanges, n)
+	}
+	for i := range b.p.Buffers {
+		if buf := &b.p.Buffers[i]; buf.Layout.Words() {
+			longest = max(longest, buf.Numel())
+		}
+	}
+	r.same(r.scope, "kExchangesPerStep", r.int(r.scope, "kExchangesPerStep"), exchanges, "the exchanges of the longest variant")
+	r.same(r.scope, "kTraceStride", r.int(r.scope, "kTraceStride"), longest, "the elements of the longest exchanged vector")
+}
+
+// checkComments holds the comment of each descriptor to the stage: its name and its ops.
+func (b *builder) checkComments() {
+	r := &b.schedule
+	for _, d := range b.stages {
+		head := " stage " + d.scope.name + "   ir: " + d.role.name
+		start := -1
+		for i, c := range d.above {
+			if strings.HasPrefix(c.text, " stage ") {
+				start = i
+				break
+			}
+		}
+		if start < 0 || d.above[start].text != head {
+			r.fail(d.at, "no comment //%s before struct %s", head, d.scope.name)
+			continue
+		}
+		want := b.ops(d)
+		lines := unwrap(d.above[start+1:])
+		for i, line := range printed(want) {
+			switch {
+			case i >= len(lines):
+				r.fail(d.at, "the comment before struct %s lists %d ops; its body carries out %d: %s", d.scope.name, len(lines), len(want), line)
+			case !sameOp(lines[i].text, line):
+				r.fail(lines[i].at, "the comment says %s; the body of %s carries out %s", lines[i].text, d.scope.name, line)
+			}
+		}
+		for _, extra := range lines[min(len(want), len(lines)):] {
+			r.fail(extra.at, "the comment says %s, which the body of %s does not carry out", extra.text, d.scope.name)
+		}
+	}
+}
+
+// unwrap joins the lines of a comment that are indented further than an op.
+func unwrap(comments []token) []token {
+	const indent, further = "   ", "       "
+	var out []token
+	for _, c := range comments {
+		switch {
+		case strings.HasPrefix(c.text, further) && len(out) > 0:
+			out[len(out)-1].text += " " + strings.TrimPrefix(c.text, further)
+		default:
+			out = append(out, token{kind: comment, text: strings.TrimPrefix(c.text, indent), at: c.at})
+		}
+	}
+	return out
+}
+
+// sameOp compares printed ops. Floats are equal if they are to the kernel, which has them as C++ floats.
+func sameOp(a, b string) bool {
+	x, y := strings.Split(a, " "), strings.Split(b, " ")
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if x[i] == y[i] {
+			continue
+		}
+		key, v, ok := strings.Cut(x[i], "=")
+		other, w, both := strings.Cut(y[i], "=")
+		if !ok || !both || key != other || !sameFloat(v, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameFloat(a, b string) bool {
+	x, errX := strconv.ParseFloat(a, 32)
+	y, errY := strconv.ParseFloat(b, 32)
+	return errX == nil && errY == nil && x == y && strings.ContainsAny(a, ".e") && strings.ContainsAny(b, ".e")
+}
+
+// printOp prints an op with its floats as the kernel has them.
+func printOp(o *ir.Op) string {
+	c := *o
+	c.Params = append([]ir.Param(nil), o.Params...)
+	for i := range c.Params {
+		c.Params[i].Float = float64(float32(c.Params[i].Float))
+	}
+	return strings.TrimSpace(ir.PrintOp(&c))
+}

@@ -1,0 +1,99 @@
+package readback
+
+import (
+	"amkc/ir"
+)
+
+// Names of buffers that more than one stage uses.
+const (
+	residual             = "residual"
+	bestValue, bestIndex = "best.value", "best.index"
+	nextToken, nextOnSM  = "next", "next.sm"
+)
+
+// buffers declares every buffer but the exchanged vectors: weights in the order of their constants, which is that of
+// weights.safetensors, and what the kernel has without a constant.
+func (b *builder) buffers() {
+	m := &b.facts
+	for _, c := range b.config.order {
+		if w, known := b.weight(c.name); known {
+			b.config.taken[c.name] = true
+			b.p.Buffers = append(b.p.Buffers, w)
+		}
+	}
+	cache := ir.KVRows16
+	if m.fragments {
+		cache = ir.KVBlock16
+	}
+	b.p.Buffers = append(b.p.Buffers,
+		ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
+		ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{m.vocab}},
+		ir.Buffer{Name: nextToken, Kind: ir.Output, DType: ir.I32, Shape: []int{1}},
+		ir.Buffer{Name: "L{i}.kv", Count: m.layers, Kind: ir.KVCache, DType: m.dtype, Shape: []int{m.kvHeads, m.maxSeq, 2, m.headDim},
+			Layout: ir.Layout{Kind: cache}},
+		ir.Buffer{Name: residual, Kind: ir.Activation, DType: ir.F32, Shape: []int{m.hidden}, Space: ir.SMEM},
+		ir.Buffer{Name: nextOnSM, Kind: ir.Activation, DType: ir.I32, Shape: []int{m.sms}, Space: ir.SMEM})
+}
+
+// weight is the buffer whose offset a constant of model_config.h is.
+func (b *builder) weight(constant string) (ir.Buffer, bool) {
+	m := &b.facts
+	vector := func(name string, layers, n int) (ir.Buffer, bool) {
+		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtype, Shape: []int{n}}, true
+	}
+	matrix := func(name string, layers, rows, columns int) (ir.Buffer, bool) {
+		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtype, Shape: []int{rows, columns},
+			Layout: ir.Layout{Kind: ir.Tile8x32}}, true
+	}
+	switch constant {
+	case "kRopeInvFreq":
+		return ir.Buffer{Name: "rope.inv_freq", Kind: ir.Const, DType: ir.F32, Shape: []int{m.headDim / 2}}, true
+	case "kEmbedWeight":
+		return matrix("embed.weight", 0, m.vocab, m.hidden)
+	case "kInputNormWeight":
+		return vector("L{i}.input_norm.weight", m.layers, m.hidden)
+	case "kQkvWeight":
+		return matrix("L{i}.qkv.weight", m.layers, m.qkvRows(), m.hidden)
+	case "kOWeight":
+		return matrix("L{i}.o.weight", m.layers, m.hidden, m.attnRows())
+	case "kPostNormWeight":
+		return vector("L{i}.post_norm.weight", m.layers, m.hidden)
+	case "kGateUpWeight":
+		return matrix("L{i}.gate_up.weight", m.layers, 2*m.intermediate, m.hidden)
+	case "kDownWeight":
+		return matrix("L{i}.down.weight", m.layers, m.hidden, m.intermediate)
+	case "kFinalNormWeight":
+		return vector("final_norm.weight", 0, m.hidden)
+	case "kLmHeadWeight":
+		return matrix("lm_head.weight", 0, m.vocab, m.hidden)
+	}
+	return ir.Buffer{}, false
+}
+
+// checkWeights holds the offsets to the arena of weights.safetensors, whose data section the kernel is given, and to that of the
+// cache.
+func (b *builder) checkWeights() {
+	r, s := &b.config, b.config.scope
+	size := func(name string) int { return r.take(s, name, "size_t", integer).n }
+	const why = "as the tensors lie in weights.safetensors"
+	places, total := ir.WeightArena(b.p)
+	firsts, stride := map[int]int{}, 0
+	for _, pl := range places {
+		if pl.Index == 0 {
+			firsts[pl.Buffer] = pl.Offset
+		} else if pl.Index == 1 && stride == 0 {
+			stride = pl.Offset - firsts[pl.Buffer]
+		}
+	}
+	buffer := 0
+	for _, c := range s.order {
+		if _, known := b.weight(c.name); known {
+			r.same(s, c.name, size(c.name), firsts[buffer], why)
+			buffer++
+		}
+	}
+	r.same(s, "kLayerBytes", size("kLayerBytes"), stride, why)
+	r.same(s, "kWeightBytes", size("kWeightBytes"), total, why)
+	_, cache := ir.CacheArena(b.p)
+	r.same(s, "kCacheBytes", size("kCacheBytes"), cache, "as large as its blocks")
+}

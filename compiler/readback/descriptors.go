@@ -1,0 +1,155 @@
+package readback
+
+import (
+	"strings"
+)
+
+// A body is what the device does for a stage: the functions of amk/ that the kernel calls with its descriptor.
+type body int
+
+const (
+	embedBody    body = iota // step.cuh: embed
+	qkvBody                  // gemv.cuh: qkv
+	attendBody               // attention_*.cuh: attend
+	combineBody              // combine.cuh: combine
+	residualBody             // gemv.cuh: add_residual
+	gateUpBody               // gemv.cuh: gate_up
+	lmHeadBody               // gemv.cuh: lm_head; step.cuh: publish_best, sample, join_step
+)
+
+// A role is a stage of the step: the name of its descriptor without the variant's, its name in the IR, the vector it reads
+// and the one it hands over.
+type role struct {
+	descriptor, name string
+	body             body
+	in, out          string
+	knob             string // of tiling.warps, for matrix stages
+}
+
+var roles = []role{
+	{"Embed", "embed", embedBody, "", "L{i}.x", ""},
+	{"Qkv", "L{i}.qkv", qkvBody, "L{i}.x", "L{i}.qkv", "qkv"},
+	{"Part", "L{i}.part", attendBody, "L{i}.qkv", "L{i}.part", ""},
+	{"Attn", "L{i}.attn", attendBody, "L{i}.qkv", "L{i}.attn", ""},
+	{"O", "L{i}.o", residualBody, "L{i}.attn", "L{i}.h", "o"},
+	{"GateUp", "L{i}.gate_up", gateUpBody, "L{i}.h", "L{i}.act", "gate_up"},
+	{"Down", "L{i}.down", residualBody, "L{i}.act", "L{i+1}.x", "down"},
+	{"LmHead", "lm_head", lmHeadBody, "L{i}.x", "best", "lm_head"},
+}
+
+// combining is Attn where Part comes before it: a descriptor with a kWidth.
+var combining = role{"Attn", "L{i}.attn", combineBody, "L{i}.part", "L{i}.attn", ""}
+
+// inLayer reports whether the stage repeats in every layer.
+func (r *role) inLayer() bool { return r.body != embedBody && r.body != lmHeadBody }
+
+// A descriptor is a struct of schedule.h: one stage.
+type descriptor struct {
+	*scope
+	role
+	rows, grain, units, columns, rotation, step, tasks int
+	empty                                              bool
+	splits, shareRows, width, rotated                  int
+	eps, scale                                         float64
+}
+
+// descriptors reads the structs of schedule.h.
+func (b *builder) descriptors() {
+	r := &b.schedule
+	for _, s := range r.structs {
+		d := &descriptor{scope: s}
+		if !d.find() {
+			r.fail(s.at, "struct %s is the descriptor of no stage; want Embed, Qkv, Attn, Part, O, GateUp, Down or LmHead, after the name of a variant or none", s.name)
+			continue
+		}
+		b.read(d)
+		r.rest(s)
+		b.stages = append(b.stages, d)
+	}
+}
+
+// find looks up the role: the one whose name ends that of the descriptor. ShortO is o; no name is the end of two.
+func (d *descriptor) find() bool {
+	for _, role := range roles {
+		if strings.HasSuffix(d.scope.name, role.descriptor) {
+			d.role = role
+			if d.descriptor == "Attn" && d.byName["kWidth"] != nil {
+				d.role = combining
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// read takes the constants that the body of the descriptor's stage uses.
+func (b *builder) read(d *descriptor) {
+	r, s := &b.schedule, d.scope
+	d.rotation, d.step, d.tasks = r.int(s, "kRotation"), r.int(s, "kRotationStep"), r.positive(s, "kTasks")
+	switch d.body {
+	case attendBody:
+		d.units, d.splits, d.shareRows = b.unitsOf(s), r.positive(s, "kSplits"), r.positive(s, "kShareRows")
+		d.scale = r.float(s, "kScale")
+		b.checkShare(d)
+		return
+	case combineBody:
+		d.units, d.splits, d.width = b.unitsOf(s), r.positive(s, "kSplits"), r.positive(s, "kWidth")
+		if b.facts.headDim%d.width != 0 {
+			r.wrong(s, "kWidth", "%d; want pieces that a head of %d elements is cut into", d.width, b.facts.headDim)
+		}
+		return
+	}
+	d.rows, d.grain = r.positive(s, "kRows"), r.positive(s, "kGrain")
+	if d.grain%8 != 0 {
+		r.wrong(s, "kGrain", "%d; want whole tiles of 8 rows", d.grain)
+	}
+	if d.body == embedBody {
+		return
+	}
+	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")
+	b.warps(d, r.positive(s, "kWarps"))
+	norm := r.bool(s, "kNorm")
+	d.eps = r.float(s, "kEps")
+	if want := d.body != residualBody; norm != want {
+		r.wrong(s, "kNorm", "%t; want %t, as the body of %s is given a norm's weight or not", norm, want, s.name)
+	}
+	if !norm && d.eps != 0 {
+		r.wrong(s, "kEps", "%g without a norm; want 0", d.eps)
+	}
+	if d.body == qkvBody {
+		d.rotated = r.positive(s, "kRotated")
+	}
+}
+
+// unitsOf takes the number of units, which are tasks each.
+func (b *builder) unitsOf(s *scope) int {
+	n := b.schedule.positive(s, "kUnits")
+	if n > maxUnits {
+		b.schedule.wrong(s, "kUnits", "%d; want at most %d", n, maxUnits)
+	}
+	return n
+}
+
+// maxUnits bounds the tasks of an attention stage.
+const maxUnits = 1 << 16
+
+// warps notes the warps that share a tile. Descriptors of one stage in several variants agree.
+func (b *builder) warps(d *descriptor, n int) {
+	knobs := b.p.Config.Tiling["warps"]
+	if before, seen := knobs[d.knob]; seen && before != n {
+		b.schedule.wrong(d.scope, "kWarps", "%d, and %d in another variant; want the same", n, before)
+	}
+	knobs[d.knob] = n
+}
+
+// checkShare holds the rows of a chunk to the ring: whole blocks of 16 rows that fit a slot. A unit that has all the rows of a
+// head takes as many as fit, at most a block for each of the 8 warps.
+func (b *builder) checkShare(d *descriptor) {
+	block := 2 * 16 * ((b.facts.headDim + 15) / 16 * 16) * b.facts.dtype.Bits() / 8
+	fit := b.p.Config.Tiling["ring"]["chunk_bytes"] / block
+	if d.splits == 1 {
+		b.schedule.same(d.scope, "kShareRows", d.shareRows, 16*max(1, min(8, fit)), "the blocks that fit a ring slot")
+	} else if d.shareRows%16 != 0 || d.shareRows/16 > fit {
+		b.schedule.wrong(d.scope, "kShareRows", "%d; want blocks of 16 rows, at most the %d that fit a ring slot", d.shareRows, fit)
+	}
+}

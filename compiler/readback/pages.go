@@ -1,0 +1,138 @@
+package readback
+
+import (
+	"amkc/ir"
+)
+
+// A vector is what one stage hands over to others.
+type vector struct {
+	constant, buffer string
+}
+
+var vectors = []vector{
+	{"kX", "L{i}.x"}, {"kQkv", "L{i}.qkv"}, {"kAttn", "L{i}.attn"}, {"kH", "L{i}.h"}, {"kAct", "L{i}.act"}, {"kPart", "L{i}.part"},
+	{"kBestValue", bestValue}, {"kBestIndex", bestIndex},
+}
+
+// placePages reads pages.h: constants with an offset are pages, those with a name of a page, or several, are vectors.
+func (b *builder) placePages() {
+	r := &b.pages
+	pages := map[string]int{}
+	offsets := []int{}
+	for _, c := range r.order {
+		if c.typ != "Page" || c.array || c.value.kind != list {
+			continue
+		}
+		r.taken[c.name] = true
+		var n [3]int
+		for i, v := range c.value.list {
+			if i >= len(n) || v.kind != integer || v.n > limits["unsigned"] {
+				r.fail(c.value.at, "%s is not {offset, bytes, copies}", c.name)
+				return
+			}
+			n[i] = v.n
+		}
+		if len(c.value.list) != len(n) || len(c.name) < 2 || n[2] < 1 {
+			r.fail(c.value.at, "%s is not {offset, bytes, copies}", c.name)
+			return
+		}
+		pages[c.name] = len(b.p.Pages)
+		offsets = append(offsets, n[0])
+		b.p.Pages = append(b.p.Pages, ir.Page{Name: snake(c.name[1:]), Space: ir.GlobalScratch, Bytes: n[1], Layout: ir.Layout{Copies: n[2]}})
+	}
+	for _, v := range vectors {
+		if c := r.byName[v.constant]; c != nil {
+			r.taken[v.constant] = true
+			b.vector(v, c, pages)
+		}
+	}
+	b.checkPlaces(offsets)
+}
+
+// vector declares an exchanged vector. Its words are as wide as the elements that its writers publish: those of the model, but
+// fp32 for partial results of attention, and a pair of value and index for the best logit.
+func (b *builder) vector(v vector, c *constant, pages map[string]int) {
+	m := &b.facts
+	words := ir.Word32
+	if m.dtype == ir.F32 {
+		words = ir.Word64
+	}
+	buf := ir.Buffer{Name: v.buffer, Count: m.layers, Kind: ir.Activation, DType: m.dtype, Space: ir.GlobalScratch, Layout: ir.Layout{Kind: words}}
+	switch v.constant {
+	case "kX":
+		buf.Count, buf.Shape = m.layers+1, []int{m.hidden}
+	case "kQkv":
+		buf.Shape = []int{m.qkvRows()}
+	case "kAttn":
+		buf.Shape = []int{m.attnRows()}
+	case "kH":
+		buf.Shape = []int{m.hidden}
+	case "kAct":
+		buf.Shape = []int{m.intermediate}
+	case "kPart":
+		buf.DType, buf.Layout.Kind, buf.Shape = ir.F32, ir.Word64, []int{m.kvHeads * b.splits, m.group(), m.headDim + 2}
+	case "kBestValue":
+		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.F32, ir.Word64, []int{m.sms}
+	case "kBestIndex":
+		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.I32, ir.Word64, []int{m.sms}
+	}
+	on := []value{c.value}
+	if c.array {
+		on = c.value.list
+	}
+	if c.typ != "Page" || len(on) == 0 || c.array && len(on) < 2 {
+		b.pages.fail(c.at, "%s is not the page of a vector, or a list of several", c.name)
+	}
+	for i, e := range on {
+		k, known := pages[e.name]
+		if e.kind != name || !known {
+			b.pages.fail(e.at, "%s lies on no page; want the name of one", c.name)
+			return
+		}
+		page := &b.p.Pages[k]
+		if i > 0 && page.Layout.Copies != buf.Layout.Copies {
+			b.pages.fail(e.at, "%s lies on pages with different numbers of copies", c.name)
+		}
+		buf.Pages, buf.Layout.Copies = append(buf.Pages, page.Name), page.Layout.Copies
+	}
+	b.p.Buffers = append(b.p.Buffers, buf)
+}
+
+// pageAlign is the alignment of the pages of the exchange area, in bytes.
+const pageAlign = 256
+
+func aligned(n int) int { return (n + pageAlign - 1) / pageAlign * pageAlign }
+
+// checkPlaces holds the pages to the area: side by side, each with room for its largest vector, and the counters after them. A
+// page of the program is as large as that vector.
+func (b *builder) checkPlaces(offsets []int) {
+	r, s := &b.pages, b.pages.scope
+	end, k := 0, 0
+	for _, c := range s.order {
+		if c.value.kind != list || c.array || c.typ != "Page" {
+			continue
+		}
+		page := &b.p.Pages[k]
+		bytes := page.Bytes
+		page.Bytes = 0
+		for i := range b.p.Buffers {
+			for _, name := range b.p.Buffers[i].Pages {
+				if name == page.Name {
+					page.Bytes = max(page.Bytes, b.p.Buffers[i].Bytes())
+					page.Layout.Kind = b.p.Buffers[i].Layout.Kind
+				}
+			}
+		}
+		if offsets[k] != end || bytes != aligned(page.Bytes) {
+			r.fail(c.value.at, "%s has offset %d and %d bytes; want offset %d, where the page before it ends, and %d bytes, which its vectors take",
+				c.name, offsets[k], bytes, end, aligned(page.Bytes))
+		}
+		end += bytes * page.Layout.Copies
+		k++
+	}
+	sched := &b.schedule
+	counters := sched.unsigned(sched.scope, "kCounterOffset")
+	sched.same(sched.scope, "kCounterOffset", counters, end, "where the last page ends")
+	n := sched.int(sched.scope, "kExchangesPerStep")
+	sched.same(sched.scope, "kExchangeBytes", sched.unsigned(sched.scope, "kExchangeBytes"), end+aligned((n+1)*4), "the pages and a counter for each exchange and the step")
+}

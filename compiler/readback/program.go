@@ -1,0 +1,172 @@
+package readback
+
+import (
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Names of the headers, in positions.
+const (
+	scheduleFile = "schedule.h"
+	pagesFile    = "pages.h"
+	configFile   = "model_config.h"
+)
+
+// Program rebuilds the program from the literals of a build's schedule.h, pages.h and model_config.h. It lacks what they do not hold: names
+// of model and target, keys of the checkpoint, and of the configuration all but ring, warps and shared memory; floats are what a
+// C++ float holds. Positions of the diagnostics are FILE:LINE:COLUMN. Where they leave no program, it is nil; with errors
+// it is what the headers say, however wrong.
+func Program(schedule, pages, modelConfig []byte) (*ir.Program, diag.List) {
+	b := &builder{p: &ir.Program{}}
+	for _, h := range []struct {
+		r    *reader
+		file string
+		text []byte
+	}{{&b.schedule, scheduleFile, schedule}, {&b.pages, pagesFile, pages}, {&b.config, configFile, modelConfig}} {
+		block, err := parse(h.file, h.text)
+		b.diags.Add(err)
+		*h.r = reader{block, &b.diags}
+	}
+	if b.diags.Err() != nil {
+		return nil, b.diags
+	}
+	b.model()
+	b.machine()
+	b.descriptors()
+	b.variantLists()
+	if b.diags.Err() != nil {
+		return nil, b.diags
+	}
+	b.buffers()
+	b.placePages()
+	for i := range b.variants {
+		b.variant(&b.variants[i])
+	}
+	b.checkTasks()
+	b.checkExchanges()
+	if b.diags.Err() != nil {
+		return b.p, b.diags
+	}
+	// Check unrolls the program, within a budget, so it comes after what an edit contradicts first, and before whatever counts
+	// layers one by one.
+	if wrong := ir.Check(b.p); wrong.Err() != nil {
+		b.diags.Add(wrong...)
+		return b.p, b.diags
+	}
+	b.checkWeights()
+	b.checkComments()
+	b.leftOver()
+	return b.p, b.diags
+}
+
+// builder rebuilds a program.
+type builder struct {
+	p                       *ir.Program
+	diags                   diag.List
+	schedule, pages, config reader
+
+	facts   model
+	flagged bool
+	splits  int // of a kv head in the variants that split the context; 0 without one
+
+	stages   []*descriptor
+	variants []variantList
+}
+
+// model holds the constants that the views of the ops follow from.
+type model struct {
+	layers, hidden, intermediate, heads, kvHeads, headDim, vocab, maxSeq, sms int
+	tied, fragments                                                           bool
+	dtype                                                                     ir.DType
+}
+
+func (m *model) group() int    { return max(1, m.heads/m.kvHeads) } // query heads of a kv head
+func (m *model) attnRows() int { return m.heads * m.headDim }
+func (m *model) kvRows() int   { return m.kvHeads * m.headDim }
+func (m *model) qkvRows() int  { return m.attnRows() + 2*m.kvRows() }
+
+// elements are the types of element.cuh.
+var elements = map[string]ir.DType{"Bf16": ir.BF16, "Fp16": ir.F16, "Fp32": ir.F32}
+
+// most bounds the constants that sizes are products of.
+const most = 1 << 24
+
+// model reads the facts of the model.
+func (b *builder) model() {
+	r, s, m := &b.config, b.config.scope, &b.facts
+	dtype, known := elements[r.element.name]
+	if !known {
+		r.fail(pos{1, 1}, "no using Element = Bf16, Fp16 or Fp32")
+	}
+	m.dtype = dtype
+	for _, f := range []struct {
+		name string
+		to   *int
+	}{{"kLayers", &m.layers}, {"kHidden", &m.hidden}, {"kIntermediate", &m.intermediate}, {"kHeads", &m.heads}, {"kKVHeads", &m.kvHeads},
+		{"kHeadDim", &m.headDim}, {"kVocab", &m.vocab}, {"kMaxSeq", &m.maxSeq}} {
+		if *f.to = r.positive(s, f.name); *f.to > most {
+			r.wrong(s, f.name, "%d; want at most %d", *f.to, most)
+		}
+	}
+	if m.heads%m.kvHeads != 0 {
+		r.wrong(s, "kHeads", "%d; want a multiple of kKVHeads, which is %d", m.heads, m.kvHeads)
+	}
+	m.tied = s.byName["kEmbedWeight"] == nil
+	b.p.Model = ir.Model{DType: m.dtype, Layers: m.layers, Hidden: m.hidden, Intermediate: m.intermediate, Heads: m.heads, KVHeads: m.kvHeads,
+		HeadDim: m.headDim, Vocab: m.vocab, MaxSeq: m.maxSeq, Tied: m.tied}
+}
+
+// machine reads what the SMs and their rings are.
+func (b *builder) machine() {
+	r, s := &b.schedule, b.schedule.scope
+	if b.facts.sms = r.positive(s, "kSMs"); b.facts.sms > ir.MaxSMs {
+		r.wrong(s, "kSMs", "%d; want at most %d", b.facts.sms, ir.MaxSMs)
+	}
+	b.facts.fragments = r.bool(s, "kFragmentCache")
+	b.flagged = r.bool(s, "kFlagged")
+	shared, slot := r.unsigned(s, "kSharedLimit"), r.positive(s, "kSlotBytes")
+	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/slot, "as many slots as kSharedLimit holds")
+	b.p.Target = &ir.Target{SMs: b.facts.sms, SMemOptin: shared}
+	b.p.Config = ir.ScheduleConfig{SMemBytesPerBlock: shared, PipeliningDepth: r.unsigned(s, "kInFlight"),
+		Tiling: map[string]map[string]int{"ring": {"chunk_bytes": slot, "run_ahead": r.unsigned(s, "kRunAhead")}, "warps": {}}}
+}
+
+// leftOver reports constants that nothing has asked for.
+func (b *builder) leftOver() {
+	for _, r := range []*reader{&b.schedule, &b.pages, &b.config} {
+		r.rest(r.scope)
+		if r.file == scheduleFile {
+			continue
+		}
+		for _, s := range r.structs {
+			r.fail(s.at, "struct %s is not known here", s.name)
+		}
+		if r.enum.name != "" {
+			r.fail(r.enum.at, "enumeration %s is not known here", r.enum.name)
+		}
+		if r.file != configFile && r.element.name != "" {
+			r.fail(r.element.at, "using Element is not known here")
+		}
+	}
+	if e := b.schedule.element; e.name != "" {
+		b.schedule.fail(e.at, "using Element is not known here")
+	}
+}
+
+// snake is the IR name of a C++ one: GateUp -> gate_up.
+func snake(s string) string {
+	var out strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 {
+				out.WriteByte('_')
+			}
+			c |= 0x20
+		}
+		out.WriteByte(c)
+	}
+	return out.String()
+}

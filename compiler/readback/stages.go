@@ -1,0 +1,179 @@
+package readback
+
+import (
+	"strings"
+
+	"amkc/ir"
+)
+
+// Symbols and ranges that the views below are made of.
+var (
+	spanA, spanB, onSM, position = ir.Symbol(ir.SpanA), ir.Symbol(ir.SpanB), ir.Symbol(ir.OnSM), ir.Symbol(ir.Pos)
+
+	task  = ir.Span(spanA, spanB)
+	first = ir.Index(ir.Int(0))
+)
+
+func upTo(n int) ir.Range { return ir.Span(ir.Int(0), ir.Int(n)) }
+
+// piece is the e-th piece of n elements, counted from offset.
+func piece(e ir.Expr, n, offset int) ir.Range {
+	lo, hi := e.Mul(n), e.Add(ir.Int(1)).Mul(n)
+	if offset != 0 {
+		lo, hi = ir.Int(offset).Add(lo), ir.Int(offset).Add(hi)
+	}
+	return ir.Span(lo, hi)
+}
+
+func view(name string, dims ...ir.Range) ir.Operand { return ir.Operand{Buf: name, Dims: dims} }
+
+func op(code ir.Opcode, out, in []ir.Operand, params ...ir.Param) ir.Op {
+	return ir.Op{Code: code, Out: out, In: in, Params: params}
+}
+
+func views(v ...ir.Operand) []ir.Operand { return v }
+
+var normed, product = view("%n"), view("%y") // temporaries
+
+// stage rebuilds a stage. That of the head comes with the two that end the step on every SM: they have no constants of their own.
+func (b *builder) stage(d *descriptor, thresholds map[string]int) []ir.Node {
+	s := &ir.Stage{Name: d.role.name, Dist: b.dist(d), Signal: b.outside(d, d.out), Ops: b.ops(d)}
+	if d.in != "" {
+		s.Waits = []ir.Wait{{Counter: b.outside(d, d.in), Threshold: thresholds[d.in]}}
+	}
+	if d.body != lmHeadBody {
+		return []ir.Node{s}
+	}
+	sms := b.facts.sms
+	sample := &ir.Stage{Name: "sample", Dist: ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms},
+		Waits: []ir.Wait{{Counter: d.out, Threshold: thresholds[d.out]}}, Signal: stepCounter,
+		Ops: []ir.Op{op(ir.ArgMax, views(view(nextOnSM, task)), views(view(bestValue, upTo(sms)), view(bestIndex, upTo(sms))))}}
+	emit := &ir.Stage{Name: "emit", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}}, Signal: stepCounter,
+		Ops: []ir.Op{op(ir.COPY, views(view(nextToken, first)), views(view(nextOnSM, first)))}}
+	return []ir.Node{s, sample, emit}
+}
+
+// outside names the member of a family that a stage outside of the layers uses: embed writes the first one of x, and the head
+// reads the last.
+func (b *builder) outside(d *descriptor, family string) string {
+	member := 0
+	switch {
+	case d.inLayer() || !ir.IsFamily(family):
+		return family
+	case d.body == lmHeadBody:
+		member = b.facts.layers
+	}
+	name, _ := ir.Resolve(family, member) // the families are those of the table of roles
+	return name
+}
+
+// dist is what tiles_of and units_of of stage.cuh compute from a descriptor.
+func (b *builder) dist(d *descriptor) ir.Dist {
+	dist := ir.Dist{Kind: ir.Spread, Extent: d.rows, Grain: d.grain, SMs: b.facts.sms, Rot: d.rotation, Step: d.step, Empty: d.empty}
+	if d.units > 0 {
+		dist.Kind, dist.Extent, dist.Grain = ir.ByUnit, d.units, 1
+	}
+	return dist
+}
+
+// ops are the operations that the body of a descriptor's stage carries out.
+func (b *builder) ops(d *descriptor) []ir.Op {
+	m := &b.facts
+	in, out := b.outside(d, d.in), b.outside(d, d.out)
+	switch d.body {
+	case embedBody:
+		table := "embed.weight"
+		if m.tied {
+			table = "lm_head.weight"
+		}
+		return []ir.Op{op(ir.EMBED, views(view(residual, task), view(out, task)), views(view("token", first), view(table, upTo(m.vocab), task)))}
+	case qkvBody:
+		return append(b.normedProduct(d, in, "L{i}.input_norm.weight", "L{i}.qkv.weight", product),
+			op(ir.ROPE, views(view(out, task)), views(product, view("rope.inv_freq", upTo(m.headDim/2))),
+				ir.IntParam("head_dim", ir.Int(m.headDim)), ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
+				ir.IntParam("limit", ir.Int(d.rotated)), ir.IntParam("pos", position)))
+	case attendBody:
+		return b.attend(d, in, out)
+	case combineBody:
+		return []ir.Op{b.combine(d, in, out)}
+	case residualBody:
+		return []ir.Op{b.product(d, view(in, upTo(d.columns)), d.role.name+".weight", product),
+			op(ir.ADD, views(view(residual, task), view(out, task)), views(view(residual, task), product))}
+	case gateUpBody:
+		return append(b.normedProduct(d, in, "L{i}.post_norm.weight", "L{i}.gate_up.weight", product),
+			op(ir.SiluMul, views(view(out, ir.Span(spanA.Div(2), spanB.Div(2)))), views(product)))
+	default:
+		return append(b.normedProduct(d, in, "final_norm.weight", "lm_head.weight", view("logits", task)),
+			op(ir.ArgMax, views(view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))), views(view("logits", task)),
+				ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)))
+	}
+}
+
+func (b *builder) product(d *descriptor, x ir.Operand, weight string, out ir.Operand) ir.Op {
+	return op(ir.GEMV, views(out), views(x, view(weight, task, upTo(d.columns))))
+}
+
+func (b *builder) normedProduct(d *descriptor, in, norm, weight string, out ir.Operand) []ir.Op {
+	return []ir.Op{op(ir.RMSNORM, views(normed), views(view(in, upTo(d.columns)), view(norm, upTo(d.columns))), ir.FloatParam("eps", d.eps)),
+		b.product(d, normed, weight, out)}
+}
+
+// attend is Unit of attention.cuh: unit a is split a%splits of kv head a/splits, and has every splits-th chunk of its rows. This
+// step's k and v rows are read from the exchange, and appended by the unit whose share they fall into.
+func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
+	m := &b.facts
+	hd, group, n := m.headDim, m.group(), d.splits
+	const cache = "L{i}.kv"
+	head, to := spanA, view(out, piece(spanA, group*hd, 0))
+	past, now := upTo(0), ir.Index(position)
+	past.Hi = position
+	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)), ir.IntParam("n_kv_heads", ir.Int(1)),
+		ir.FloatParam("scale", d.scale)}
+	if n > 1 {
+		share := spanA.Mod(n)
+		head, to = spanA.Div(n), view(out, ir.Index(spanA), upTo(group), upTo(hd+2))
+		past = ir.Share(past.Lo, past.Hi, d.shareRows, share, n)
+		now = ir.Share(now.Lo, now.Hi, d.shareRows, share, n)
+		params = append(params, ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", position), ir.IntParam("block", ir.Int(d.shareRows)),
+			ir.IntParam("part", share), ir.IntParam("parts", ir.Int(n)))
+	} else {
+		params = append(params, ir.IntParam("row", position))
+	}
+	rows := func(r ir.Range, isV int) ir.Operand {
+		return view(cache, ir.Index(head), r, ir.Index(ir.Int(isV)), upTo(hd))
+	}
+	k, v := view(in, piece(head, hd, m.attnRows())), view(in, piece(head, hd, m.attnRows()+m.kvRows()))
+	return []ir.Op{
+		op(ir.ATTENTION, views(to), views(view(in, piece(head, group*hd, 0)), rows(past, 0), rows(past, 1), k, v), params...),
+		op(ir.KVAppend, views(rows(now, 0)), views(k)),
+		op(ir.KVAppend, views(rows(now, 1)), views(v)),
+	}
+}
+
+// combine is combine.cuh: unit a is kWidth elements of the attention vector, which lie in one head.
+func (b *builder) combine(d *descriptor, in, out string) ir.Op {
+	m := &b.facts
+	hd, group, n := m.headDim, m.group(), d.splits
+	perHead := max(1, hd/d.width)
+	kvHead := spanA.Div(perHead * group)
+	units := ir.Span(kvHead.Mul(n), kvHead.Add(ir.Int(1)).Mul(n))
+	inGroup, elements := ir.Index(spanA.Div(perHead).Mod(group)), piece(spanA.Mod(perHead), d.width, 0)
+	if group == 1 {
+		inGroup = first
+	}
+	if perHead == 1 {
+		elements = upTo(hd)
+	}
+	return op(ir.AttentionCombine, views(view(out, piece(spanA, d.width, 0))),
+		views(view(in, units, inGroup, elements), view(in, units, inGroup, ir.Span(ir.Int(hd), ir.Int(hd+2)))),
+		ir.IntParam("splits", ir.Int(n)))
+}
+
+// printed is what the IR prints of ops, a line each.
+func printed(ops []ir.Op) []string {
+	lines := make([]string, len(ops))
+	for i := range ops {
+		lines[i] = strings.TrimSpace(ir.PrintOp(&ops[i]))
+	}
+	return lines
+}

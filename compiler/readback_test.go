@@ -1,0 +1,219 @@
+package compiler
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/compiler/readback"
+	"amkc/ir"
+	"amkc/passes/checkpoint"
+	"amkc/validate"
+)
+
+// shapes are the models of testdata that compile, and the directories that hold a config.json alone.
+func shapes(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, pattern := range []string{"models/*/config.json", "models/zoo/*/config.json", "configs/*/config.json", "configs/sizes/*/config.json"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, path := range found {
+			if config, err := checkpoint.OpenConfig(filepath.Dir(path)); err == nil && config != nil {
+				out = append(out, filepath.Dir(path))
+			}
+		}
+	}
+	return out
+}
+
+// readBackOf renders the headers of a program and reads them back.
+func readBackOf(t testing.TB, p *ir.Program) *ir.Program {
+	t.Helper()
+	files, err := codegen.CUDA(p)
+	require.NoError(t, err)
+	read, diags := readback.Program(files["schedule.h"], files["pages.h"], files["model_config.h"])
+	require.Empty(t, diags)
+	require.Empty(t, readback.Compare(read, p))
+	return read
+}
+
+// Whatever amkc compiles, its headers say what its program says, and what they say can be proved.
+func TestEveryBuildReadsBack(t *testing.T) {
+	knobs := func(groups map[string]map[string]int) ir.ScheduleConfig { return ir.ScheduleConfig{Tiling: groups} }
+	configs := []struct {
+		name   string
+		config ir.ScheduleConfig
+	}{
+		{"default", ir.ScheduleConfig{}},
+		{"counters", knobs(map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1}})},
+		{"always split", knobs(map[string]map[string]int{"attention": {"split_from": 0, "max_splits": 4}, "gemv": {"rows": 16}})},
+		{"early split", knobs(map[string]map[string]int{"attention": {"split_from": 7, "max_splits": 32}, "exchange": {"flagged": 0, "copies": 4}})},
+		{"never split", knobs(map[string]map[string]int{"attention": {"max_splits": 1}, "ring": {"run_ahead": 0}, "warps": {"down": 4, "qkv": 4}})},
+		{"round robin", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "round_robin"}, PageAllocation: "none", PipeliningDepth: 2}},
+		{"explicit", ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: map[string]int{"gate_up": 3, "attn": 5}}, PageAllocation: "linear"}},
+	}
+	compiled := map[string]bool{}
+	for _, dir := range shapes(t) {
+		for _, target := range []string{"t4", "h200"} {
+			for d, dtype := range []ir.DType{ir.F32, ir.BF16, ir.F16} {
+				for i, c := range configs {
+					if i > 1 && i%3 != d {
+						continue // one dtype is enough for the others
+					}
+					name := fmt.Sprintf("%s/%s/%v/%s", filepath.Base(dir), target, dtype, c.name)
+					l, err := Lower(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype, MaxSeq: 64, Config: c.config, ConfigOnly: true})
+					if err != nil {
+						continue // architectures that are not supported, and splits of which there are too few
+					}
+					if _, err := codegen.CUDA(l.Program); err != nil {
+						require.Contains(t, err.Error(), "AMK4005", name) // too large for a stage body
+						continue
+					}
+					compiled[filepath.Base(dir)] = true
+					read := readBackOf(t, l.Program)
+					if c.name == "default" && dtype == ir.BF16 {
+						proof := validate.Program(read)
+						require.True(t, proof.OK, "%s: %v", name, proof.Diags)
+					}
+				}
+			}
+		}
+	}
+	for _, want := range []string{"pycoder-5m", "llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-3.1-8b", "llama-3.2-1b", "smollm2-135m",
+		"hidden-70", "gqa-heads-of-256", "mqa-32-heads-of-16"} {
+		require.True(t, compiled[want], want)
+	}
+}
+
+// A forged build has a manifest that fits its edited files. It is found all the same: headers by what they say, everything
+// else by what the program gives.
+func TestForgedBuilds(t *testing.T) {
+	model := filepath.Join(root, "models", "zoo", "llama-gqa")
+	dir := filepath.Join(t.TempDir(), "build")
+	config := ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}
+	_, err := Compile(t.Context(), BuildOptions{Options: Options{Model: model, Name: "llama-gqa", Target: ir.FindTarget("t4"), MaxSeq: 128, Config: config},
+		OutDir: dir, NoBuild: true})
+	require.NoError(t, err)
+	v, err := Verify(dir)
+	require.NoError(t, err)
+	require.Empty(t, v.Findings)
+	require.True(t, v.Proof.OK)
+	require.Equal(t, 19, v.Stages)
+
+	for _, c := range []struct{ name, file, old, text, code, want string }{
+		{"descriptor", "schedule.h", "kRotationStep = 3;", "kRotationStep = 4;", "AMK4913", "rotation from layer to layer: the headers say 4, and program.json says 3"},
+		{"tasks", "schedule.h", "kTasks = 16;", "kTasks = 15;", "AMK4912", "want 16, the tasks of the distribution"},
+		{"variant", "schedule.h", "kShortEnd = 16;", "kShortEnd = 17;", "AMK4913", "positions: the headers say 0..16, and program.json says 0..15"},
+		{"page", "pages.h", "kXchg1{1024, 1536, 2}", "kXchg1{512, 1536, 2}", "AMK4912", "where the page before it ends"},
+		{"vector", "pages.h", "kH = kXchg0;", "kH = kXchg1;", "AMK4913", "buffer L{i}.h: error: pages"},
+		{"weight", "model_config.h", "kQkvWeight = 256;", "kQkvWeight = 512;", "AMK4912", "as the tensors lie in weights.safetensors"},
+		{"order", "schedule.h", "kStageQkv, kStageShortAttn, kStageO", "kStageQkv, kStageO, kStageShortAttn", "AMK4913",
+			"stages: the headers say embed layers 0..2 (L{i}.qkv L{i}.o L{i}.attn L{i}.gate_up L{i}.down) lm_head sample emit, and program.json says"},
+		{"op comment", "schedule.h", "//   %y = GEMV_TILE(%n, L{i}.qkv.weight", "//   %y = GEMV_TILE(%n, L{i}.o.weight", "AMK4912", "the body of Qkv carries out"},
+		{"program", "program.json", `"rot": 3`, `"rot": 4`, "AMK4913", "rotation: the headers say 3, and program.json says 4"},
+		{"template line", "megakernel.cu", "add_residual<O>(c, kAttn, kH);", "add_residual<O>(c, kH, kAttn);", "AMK4903", "differs from what program.json gives"},
+		{"after the literals", "schedule.h", "kAttentionHeads * 16", "kAttentionHeads * 8", "AMK4903", "differs from what program.json gives"},
+		{"runtime", "amk/exchange.cuh", "page.copies", "1", "AMK4903", "differs from what program.json gives"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(dir, filepath.FromSlash(c.file))
+			good, err := os.ReadFile(path)
+			require.NoError(t, err)
+			manifest, err := os.ReadFile(filepath.Join(dir, "amkc.manifest.json"))
+			require.NoError(t, err)
+			defer func() {
+				require.NoError(t, os.WriteFile(path, good, 0o644))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "amkc.manifest.json"), manifest, 0o644))
+			}()
+			forge(t, dir, c.file, c.old, c.text)
+			v, err := Verify(dir)
+			require.NoError(t, err)
+			said := v.Findings.Errors().Error()
+			require.NotContains(t, said, "AMK4902", "the manifest fits")
+			require.Contains(t, said, c.code)
+			require.Contains(t, said, c.want)
+		})
+	}
+}
+
+// A schedule that is unsafe in all files alike is rejected for what it is: here down leaves the SMs that own the residual.
+func TestForgedScheduleIsProvedAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "build")
+	b, err := Compile(t.Context(), emitted(filepath.Join(root, "models", "zoo", "llama-gqa"), dir))
+	require.NoError(t, err)
+	for i := range b.Program.Variants {
+		for _, n := range b.Program.Variants[i].Body {
+			if l, ok := n.(*ir.Loop); ok {
+				l.Body[len(l.Body)-1].Dist.Rot++
+			}
+		}
+	}
+	files, err := codegen.Project(b.Program, "zoo")
+	require.NoError(t, err)
+	m, err := readManifest(dir)
+	require.NoError(t, err)
+	for name, content := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), content, 0o644))
+		m.Files[name] = codegen.Digest(content)
+	}
+	forged, err := m.Marshal()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "amkc.manifest.json"), forged, 0o644))
+	v, err := Verify(dir)
+	require.NoError(t, err)
+	require.False(t, v.Proof.OK)
+	require.NotEmpty(t, v.Findings)
+	for _, d := range v.Findings {
+		require.True(t, strings.HasPrefix(d.Code, "AMK3"), d.Error())
+		require.Contains(t, d.Related, "of the schedule that was read back out of the headers")
+	}
+}
+
+// forge edits a file of a build and gives the manifest its new digest.
+func forge(t *testing.T, dir, file, old, text string) {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(file))
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(good), old, file)
+	bad := []byte(strings.Replace(string(good), old, text, 1))
+	require.NoError(t, os.WriteFile(path, bad, 0o644))
+	m, err := readManifest(dir)
+	require.NoError(t, err)
+	m.Files[file] = codegen.Digest(bad)
+	forged, err := m.Marshal()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "amkc.manifest.json"), forged, 0o644))
+}
+
+// What nvcc and go have made has its digests too.
+func TestVerifyLooksAtWhatToolsMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "build")
+	_, err := Compile(t.Context(), emitted(filepath.Join(root, "models", "zoo", "llama-gqa"), dir))
+	require.NoError(t, err)
+	m, err := readManifest(dir)
+	require.NoError(t, err)
+	require.Empty(t, m.Built, "no tool has run")
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "megakernel.fatbin"), []byte("code"), 0o644))
+	m.Built, err = madeByTools(dir, "zoo", map[string][]byte{"megakernel.cu": nil, "reference.cu": nil, "schedule.h": nil})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"megakernel.fatbin": codegen.Digest([]byte("code"))}, m.Built)
+	text, err := m.Marshal()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "amkc.manifest.json"), text, 0o644))
+	v, err := Verify(dir)
+	require.NoError(t, err)
+	require.Empty(t, v.Findings)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "megakernel.fatbin"), []byte("edoc"), 0o644))
+	v, err = Verify(dir)
+	require.NoError(t, err)
+	require.Len(t, v.Findings, 1)
+	require.Contains(t, v.Findings.Error(), "megakernel.fatbin: error: has SHA-256 ")
+}
