@@ -1,5 +1,7 @@
 package ir
 
+import "math"
+
 // Placement is where a member of a buffer family lies in an arena: one allocation that holds many buffers.
 type Placement struct {
 	Name   string // resolved
@@ -52,7 +54,7 @@ func arena(p *Program, in func(*Buffer) bool) (places []Placement, size int) {
 
 // familyRange returns the smallest range of indices that covers every family.
 func familyRange(p *Program, in func(*Buffer) bool) (first, last int) {
-	first = MaxBuffers
+	first = math.MaxInt
 	for k := range p.Buffers {
 		if b := &p.Buffers[k]; in(b) && b.Count > 0 {
 			first, last = min(first, b.First), max(last, b.First+b.Count)

@@ -40,13 +40,19 @@ type checker struct {
 	said  map[string]bool // errors that are in diags: variants share buffers, and with them their errors
 }
 
+// maxCheckErrors stops a hostile file from producing a diagnostic per line.
+const maxCheckErrors = 50
+
 func (c *checker) fail(code *diag.Code, pos, format string, args ...any) {
+	if len(c.diags) >= maxCheckErrors {
+		return
+	}
 	c.add(diag.Errorf(code, pos, format, args...))
 }
 
 func (c *checker) add(d *diag.Diagnostic) {
 	key := d.Error()
-	if c.said[key] {
+	if c.said[key] || len(c.diags) >= maxCheckErrors {
 		return
 	}
 	if c.said == nil {

@@ -46,7 +46,9 @@ func (c *checker) variant(v *Variant) {
 
 // unrolled checks that all names resolve and that tasks have one name each.
 func (c *checker) unrolled(v *Variant) {
-	flat, diags := Unroll(c.p, v)
+	u := newUnroller(c.p, v)
+	u.namesOnly = true
+	flat, diags := u.run()
 	for _, d := range diags {
 		c.add(d)
 	}

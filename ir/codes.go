@@ -23,8 +23,9 @@ Each opcode takes a fixed range of operand counts and a fixed set of parameters.
 Shapes have one to four positive dimensions; a view names as many ranges as its buffer has dimensions; a variant covers a
 non-empty interval of positions; a distribution has a positive extent, grain and number of SMs.`)
 	CodeSize = diag.New("AMK3013", "program larger than the stated budget", `
-A program is unrolled before it is proved. Unrolling stops at 4,000,000 tasks, 1,000,000 buffers and 16,000,000 ops and
-views: what cannot be looked at in full is refused, never checked less. Buffers and pages stop at 2^48 bytes.`)
+A program is unrolled before it is proved. What its variants unroll to is counted first, all of them together: at most
+262,144 tasks, 1,048,576 ops and views in them, 131,072 buffers, pages and counters, 64 variants. What cannot be looked at
+in full is refused, never checked less. Buffers and pages stop at 2^48 bytes. docs/ir.md lists every limit.`)
 	CodeTemp = diag.New("AMK3020", "temporary misused", `
 A temporary such as %y is a value of one task. An op of the stage writes it, once and without ranges, before another op
 of the same stage reads it. Example of what is refused:

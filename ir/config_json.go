@@ -2,6 +2,7 @@ package ir
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -98,7 +99,7 @@ func (r *jsonReader) config() ScheduleConfig {
 				return true
 			})
 		case "fusion_grouping":
-			r.array(key, func() { c.FusionGrouping = append(c.FusionGrouping, r.names("a group of "+key)) })
+			r.array(key, func() { c.FusionGrouping = append(c.FusionGrouping, r.names("a group of "+key, math.MaxInt)) })
 		case "sm_assignment":
 			switch r.peek() {
 			case '"':
@@ -126,9 +127,9 @@ func (r *jsonReader) ints(what string) map[string]int {
 	return m
 }
 
-// names reads an array of names.
-func (r *jsonReader) names(what string) []string {
+// names reads an array of names, at most as many as limit says.
+func (r *jsonReader) names(what string, limit int) []string {
 	out := []string{}
-	r.array(what, func() { out = append(out, r.name(what)) })
+	r.arrayOf(what, limit, func() { out = append(out, r.name(what)) })
 	return out
 }

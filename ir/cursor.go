@@ -58,6 +58,13 @@ func (c *cursor) end() {
 	}
 }
 
+// atMost complains about one more where there are already as many as there may be.
+func (c *cursor) atMost(have, limit int, what string) {
+	if have >= limit {
+		c.fail(c.i, "more than %d %s", limit, what)
+	}
+}
+
 // accept consumes lit if it comes next.
 func (c *cursor) accept(lit string) bool {
 	if c.peek() == 0 || !strings.HasPrefix(c.s[c.i:], lit) {

@@ -9,7 +9,7 @@ import (
 // leave two orders of magnitude above what a compiled program holds.
 const (
 	maxExprDepth = 64
-	maxExprOps   = 256
+	maxExprOps   = 32
 )
 
 // ParseExpr reads the form that Expr.String prints: integers, pos, a, b, sm, + - * / %, min(,), max(,) and brackets.

@@ -44,7 +44,7 @@ func (r *jsonReader) program() *Program {
 		case "buffers":
 			r.array(key, func() { p.Buffers = append(p.Buffers, r.buffer()) })
 		case "variants":
-			r.array(key, func() { p.Variants = append(p.Variants, r.variant()) })
+			r.arrayOf(key, MaxVariants, func() { p.Variants = append(p.Variants, r.variant()) })
 		default:
 			return false
 		}
@@ -89,20 +89,15 @@ func (r *jsonReader) buffer() Buffer {
 		case "dtype":
 			b.DType = enumJSON(r, key, ParseDType)
 		case "shape":
-			r.array(key, func() {
-				if len(b.Shape) == maxRank {
-					r.errorf(r.i, "a shape of more than %d dimensions", maxRank)
-				}
-				b.Shape = append(b.Shape, r.int("a dimension"))
-			})
+			r.arrayOf(key, maxRank, func() { b.Shape = append(b.Shape, r.int("a dimension")) })
 		case "space":
 			b.Space = enumJSON(r, key, ParseSpace)
 		case "layout":
 			b.Layout = enumJSON(r, key, ParseLayout)
 		case "from":
-			r.array(key, func() { b.Pieces = append(b.Pieces, r.piece()) })
+			r.arrayOf(key, maxPieces, func() { b.Pieces = append(b.Pieces, r.piece()) })
 		case "pages":
-			b.Pages = r.names(key)
+			b.Pages = r.names(key, maxPages)
 		default:
 			return r.field(fields, key)
 		}
@@ -199,9 +194,9 @@ func (r *jsonReader) stage() *Stage {
 		case "dist":
 			s.Dist = r.dist()
 		case "waits":
-			r.array(key, func() { s.Waits = append(s.Waits, r.wait()) })
+			r.arrayOf(key, maxWaits, func() { s.Waits = append(s.Waits, r.wait()) })
 		case "ops":
-			r.array(key, func() { s.Ops = append(s.Ops, r.op()) })
+			r.arrayOf(key, maxOps, func() { s.Ops = append(s.Ops, r.op()) })
 		default:
 			return r.field(fields, key)
 		}
@@ -221,7 +216,7 @@ func (r *jsonReader) dist() Dist {
 		case "kind":
 			d.Kind = enumJSON(r, key, ParseDistKind)
 		case "tasks":
-			r.array(key, func() {
+			r.arrayOf(key, MaxTasks, func() {
 				var t TaskSpan
 				span := []field{{"sm", &t.SM}, {"a", &t.A}, {"b", &t.B}}
 				r.object("task", []string{"sm", "a", "b"}, func(key string) bool { return r.field(span, key) })
@@ -256,9 +251,9 @@ func (r *jsonReader) op() Op {
 		case "op":
 			o.Code = enumJSON(r, key, ParseOpcode)
 		case "out":
-			r.array(key, func() { o.Out = append(o.Out, enumJSON(r, "operand", ParseOperand)) })
+			r.arrayOf(key, maxOperands, func() { o.Out = append(o.Out, enumJSON(r, "operand", ParseOperand)) })
 		case "in":
-			r.array(key, func() { o.In = append(o.In, enumJSON(r, "operand", ParseOperand)) })
+			r.arrayOf(key, maxOperands, func() { o.In = append(o.In, enumJSON(r, "operand", ParseOperand)) })
 		case "params":
 			r.object(key, nil, func(key string) bool {
 				if len(o.Params) == maxParams {

@@ -131,6 +131,10 @@ func (r *jsonReader) object(what string, need []string, visit func(key string) b
 			if many == nil {
 				many = map[string]bool{}
 			}
+			if len(many) == maxFields {
+				r.syntax(at, "%s: more than %d fields", what, maxFields)
+				return
+			}
 			many[key] = true
 		}
 		if !visit(key) {
@@ -147,15 +151,22 @@ func (r *jsonReader) object(what string, need []string, visit func(key string) b
 }
 
 // array reads an array, calling visit with the reader at each element.
-func (r *jsonReader) array(what string, visit func()) {
+func (r *jsonReader) array(what string, visit func()) { r.arrayOf(what, math.MaxInt, visit) }
+
+// arrayOf is array with a limit on the number of elements.
+func (r *jsonReader) arrayOf(what string, limit int, visit func()) {
 	if r.peek() != '[' {
 		r.wrong(what, "an array")
 		return
 	}
 	r.i++
-	for first := true; r.peek() != ']' && !r.stopped; first = false {
-		if !first {
+	for n := 0; r.peek() != ']' && !r.stopped; n++ {
+		if n > 0 {
 			r.expect(',')
+		}
+		if n == limit {
+			r.syntax(r.i, "%s: more than %d elements", what, limit)
+			return
 		}
 		visit()
 	}

@@ -73,9 +73,7 @@ func (c *cursor) operand() Operand {
 		if len(o.Dims) > 0 {
 			c.expect(",")
 		}
-		if len(o.Dims) == maxRank {
-			c.fail(c.i, "a view with more than %d ranges", maxRank)
-		}
+		c.atMost(len(o.Dims), maxRank, "ranges in a view")
 		o.Dims = append(o.Dims, c.rng())
 	}
 	c.expect("]")

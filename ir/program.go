@@ -228,9 +228,9 @@ func (d *Dist) insane() string {
 		}
 		return ""
 	}
-	if d.Extent < 0 || d.Extent > MaxTasks*64 || d.Grain < 0 || d.SMs < 0 || d.SMs > MaxSMs {
+	if d.Extent < 0 || d.Extent > maxExtent || d.Grain < 0 || d.SMs < 0 || d.SMs > MaxSMs {
 		return fmt.Sprintf("distribution with extent %d, grain %d, %d SMs, want none negative, an extent of at most %d and at most %d SMs",
-			d.Extent, d.Grain, d.SMs, MaxTasks*64, MaxSMs)
+			d.Extent, d.Grain, d.SMs, maxExtent, MaxSMs)
 	}
 	return ""
 }

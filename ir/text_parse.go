@@ -210,9 +210,7 @@ func (c *cursor) buffer() Buffer {
 		if len(b.Shape) > 0 {
 			c.expect(",")
 		}
-		if len(b.Shape) == maxRank {
-			c.fail(c.i, "a shape of more than %d dimensions", maxRank)
-		}
+		c.atMost(len(b.Shape), maxRank, "dimensions in a shape")
 		b.Shape = append(b.Shape, c.int("a dimension"))
 	}
 	c.expect("]")
@@ -220,11 +218,13 @@ func (c *cursor) buffer() Buffer {
 	b.Layout = enum(c, "a layout", ParseLayout)
 	if c.word("from") {
 		for len(b.Pieces) == 0 || !c.done() && !c.atWord("page") && c.err == nil {
+			c.atMost(len(b.Pieces), maxPieces, "pieces of a buffer")
 			b.Pieces = append(b.Pieces, c.piece())
 		}
 	}
 	if c.word("page") {
 		for len(b.Pages) == 0 || !c.done() {
+			c.atMost(len(b.Pages), maxPages, "pages of a buffer")
 			b.Pages = append(b.Pages, c.name("a page's name"))
 		}
 	}
@@ -275,6 +275,7 @@ func (t *textParser) variantLine(c *cursor) {
 		c.fail(0, "variant inside loop %s, which has no end yet", clip(t.loop.Name))
 		t.loop = nil
 	}
+	c.atMost(len(t.p.Variants), MaxVariants, "variants")
 	v := Variant{Name: c.name("the variant's name")}
 	if !c.word("pos") {
 		c.fail(c.i, "want pos LO..HI, found %s", c.found())

@@ -61,11 +61,13 @@ func (t *textParser) stageEntity(c *cursor) bool {
 			c.fail(0, "task in a stage that is not explicit")
 		}
 		c.keyed([]field{{"sm", &sp.SM}, {"a", &sp.A}, {"b", &sp.B}}, nil)
+		c.atMost(len(s.Dist.Spans), MaxTasks, "tasks in a stage")
 		s.Dist.Spans = append(s.Dist.Spans, sp)
 	case c.word("wait"):
 		w := Wait{Counter: c.name("a counter's name")}
 		c.expect(">=")
 		w.Threshold = c.int("the threshold")
+		c.atMost(len(s.Waits), maxWaits, "waits in a stage")
 		s.Waits = append(s.Waits, w)
 	case c.word("signal"):
 		if s.Signal != "" {
@@ -73,13 +75,11 @@ func (t *textParser) stageEntity(c *cursor) bool {
 		}
 		s.Signal = c.name("a counter's name")
 	default:
+		c.atMost(len(s.Ops), maxOps, "ops in a stage")
 		s.Ops = append(s.Ops, c.op())
 	}
 	return true
 }
-
-// maxParams is more than any opcode takes, and keeps the search for duplicates short.
-const maxParams = 32
 
 // op reads `OUTS = OPCODE(INS) KEY=VALUE ...`, or `OPCODE()` when there is no output.
 func (c *cursor) op() Op {
@@ -108,9 +108,8 @@ func (c *cursor) op() Op {
 		c.expect("=")
 		if o.Has(key) {
 			c.fail(at, "parameter %s is given twice", clip(key))
-		} else if len(o.Params) == maxParams {
-			c.fail(at, "more than %d parameters", maxParams)
 		}
+		c.atMost(len(o.Params), maxParams, "parameters")
 		o.Params = append(o.Params, c.param(key))
 	}
 	return o
@@ -120,6 +119,7 @@ func (c *cursor) op() Op {
 func (c *cursor) operands() []Operand {
 	out := []Operand{c.operand()}
 	for c.accept(",") {
+		c.atMost(len(out), maxOperands, "operands")
 		out = append(out, c.operand())
 	}
 	return out

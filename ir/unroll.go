@@ -2,27 +2,25 @@ package ir
 
 import (
 	"slices"
+	"strings"
 
 	"amkc/ir/diag"
-)
-
-// Budgets of Unroll. They bound time and memory whatever a file asks for. Llama-3.1-8B on 132 SMs has some 25,000 tasks
-// and 100,000 ops in them.
-const (
-	MaxTasks   = 4_000_000
-	MaxBuffers = 1_000_000
-	MaxSMs     = 1 << 16
-	MaxViews   = 16_000_000 // ops of all tasks, views of all stages, and ranges that had to be bound
-	stageViews = 16         // what an iteration of a stage costs of them, be it empty
 )
 
 // Unroll turns variant v of the program into its flat form. The flat form is returned only if there is no error. Tasks
 // share what is equal in them: callers read it and change nothing.
 func Unroll(p *Program, v *Variant) (*Flat, diag.List) {
-	u := newUnroller(p, v)
+	return newUnroller(p, v).run()
+}
+
+func (u *unroller) run() (*Flat, diag.List) {
+	p, v := u.program, u.variant
+	if d := p.tooLarge(); d != nil {
+		return nil, append(u.diags, d)
+	}
 	u.expandBuffers(p.Buffers)
 	u.expandCounters(v.Counters)
-	u.flat.Tasks = make([]Task, 0, min(v.numTasks(), 1<<17)) // more than that grows, if it is really there
+	u.flat.Tasks = make([]Task, 0, min(v.numTasks(), MaxTasks)) // an insane distribution has none
 	for _, n := range v.Body {
 		switch n := n.(type) {
 		case *Stage:
@@ -59,7 +57,7 @@ func (v *Variant) numTasks() int {
 }
 
 func newUnroller(p *Program, v *Variant) *unroller {
-	u := &unroller{flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi}, buffers: map[string]int{}, counters: map[string]int{}}
+	u := &unroller{program: p, variant: v, flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi}, buffers: map[string]int{}, counters: map[string]int{}}
 	if p.Target != nil {
 		u.flat.SMs = p.Target.SMs
 		if u.flat.SMs < 1 || u.flat.SMs > MaxSMs {
@@ -74,16 +72,17 @@ func newUnroller(p *Program, v *Variant) *unroller {
 const maxUnrollErrors = 50
 
 type unroller struct {
-	flat     *Flat
-	buffers  map[string]int
-	counters map[string]int
-	diags    diag.List
-	views    int  // spent of MaxViews
-	tooLarge bool // a budget is spent, and that has been said
+	program   *Program
+	variant   *Variant
+	namesOnly bool // leave out what tasks do: Check asks for names alone
+	flat      *Flat
+	buffers   map[string]int
+	counters  map[string]int
+	diags     diag.List
 }
 
 // stop reports whether going on would add nothing.
-func (u *unroller) stop() bool { return u.tooLarge || len(u.diags) >= maxUnrollErrors }
+func (u *unroller) stop() bool { return len(u.diags) >= maxUnrollErrors }
 
 // A binding holds a stage's ops bound to each of its spans. In every iteration of a loop the k-th span is the same and
 // only its SM differs, so that the ops are bound once unless one mentions it.
@@ -96,7 +95,7 @@ func (u *unroller) fail(code *diag.Code, pos, format string, args ...any) {
 }
 
 // members calls f for every member of a family, or once for a plain name.
-func (u *unroller) members(what, name string, first, count, have int, f func(name string, i int)) {
+func (u *unroller) members(what, name string, first, count int, f func(name string, i int)) {
 	if !IsFamily(name) {
 		if count != 0 {
 			u.fail(CodeName, what+" "+name, "has a count but no {i} in its name")
@@ -105,11 +104,11 @@ func (u *unroller) members(what, name string, first, count, have int, f func(nam
 		f(name, 0)
 		return
 	}
-	if count < 1 || count > MaxBuffers-have {
-		u.fail(CodeSize, what+" "+name, "family of %d members, want 1 to %d", count, MaxBuffers-have)
+	if count < 1 {
+		u.fail(CodeSize, what+" "+name, "family of %d members, want 1 or more", count)
 		return
 	}
-	for i := first; i < first+count; i++ {
+	for i := first; i < first+count && !u.stop(); i++ {
 		full, err := Resolve(name, i)
 		if err != nil {
 			u.fail(CodeName, what+" "+name, "%v", err)
@@ -122,7 +121,7 @@ func (u *unroller) members(what, name string, first, count, have int, f func(nam
 func (u *unroller) expandBuffers(bufs []Buffer) {
 	for k := range bufs {
 		b := &bufs[k]
-		u.members("buffer", b.Name, b.First, b.Count, len(u.flat.Buffers), func(name string, i int) {
+		u.members("buffer", b.Name, b.First, b.Count, func(name string, i int) {
 			if _, taken := u.buffers[name]; taken {
 				u.fail(CodeName, "buffer "+name, "is defined twice")
 				return
@@ -141,7 +140,7 @@ func (u *unroller) expandBuffers(bufs []Buffer) {
 func (u *unroller) expandCounters(counters []Counter) {
 	for k := range counters {
 		c := &counters[k]
-		u.members("counter", c.Name, c.First, c.Count, len(u.flat.Counters), func(name string, _ int) {
+		u.members("counter", c.Name, c.First, c.Count, func(name string, _ int) {
 			if _, taken := u.counters[name]; taken {
 				u.fail(CodeName, "counter "+name, "is defined twice")
 				return
@@ -152,18 +151,6 @@ func (u *unroller) expandCounters(counters []Counter) {
 			u.flat.Counters = append(u.flat.Counters, m)
 		})
 	}
-}
-
-// spend takes n from the budget of views, and reports whether it was there.
-func (u *unroller) spend(stage string, n int) bool {
-	if u.tooLarge {
-		return false
-	}
-	if u.views = satAdd(u.views, n); u.views > MaxViews {
-		u.fail(CodeSize, "stage "+stage, "the tasks of the program have more than %d ops and views", MaxViews)
-		u.tooLarge = true
-	}
-	return !u.tooLarge
 }
 
 // stage appends the tasks of one stage in iteration i.
@@ -180,17 +167,6 @@ func (u *unroller) stage(s *Stage, i int, bound *binding) {
 		u.fail(CodeShape, "stage "+name, "%s", why)
 		return
 	}
-	tasks, views := s.Dist.NumTasks(), len(s.Waits)
-	for k := range s.Ops {
-		views += len(s.Ops[k].In) + len(s.Ops[k].Out)
-	}
-	if len(u.flat.Tasks)+tasks > MaxTasks {
-		u.fail(CodeSize, "stage "+name, "the program has more than %d tasks", MaxTasks)
-		u.tooLarge = true
-	}
-	if !u.spend(name, stageViews+views+satMul(tasks, len(s.Ops))) {
-		return
-	}
 	proto := Task{Signal: -1, Waits: make([]FlatWait, 0, len(s.Waits))}
 	for _, w := range s.Waits {
 		proto.Waits = append(proto.Waits, FlatWait{u.counter(name, w.Counter, i), w.Threshold})
@@ -204,8 +180,10 @@ func (u *unroller) stage(s *Stage, i int, bound *binding) {
 		ops[k].InBuf = u.operands(name, s.Ops[k].In, i)
 	}
 	spans := s.Dist.Tasks(i)
-	if !u.bind(name, s, spans, bound) {
-		return
+	if u.namesOnly {
+		ops = nil
+	} else {
+		bind(s, spans, bound)
 	}
 	u.tasks(name, s, spans, bound, proto, ops)
 }
@@ -227,17 +205,10 @@ func (u *unroller) tasks(name string, s *Stage, spans []TaskSpan, bound *binding
 }
 
 // bind binds the ops of a stage to its spans, unless an earlier iteration has.
-func (u *unroller) bind(name string, s *Stage, spans []TaskSpan, bound *binding) bool {
+func bind(s *Stage, spans []TaskSpan, bound *binding) {
 	onSM := slices.ContainsFunc(s.Ops, func(o Op) bool { return o.uses(OnSM) })
 	if bound.ops != nil && !onSM {
-		return true
-	}
-	ranges := 0
-	for k := range s.Ops {
-		ranges += s.Ops[k].ranges()
-	}
-	if !u.spend(name, satMul(ranges, len(spans))) {
-		return false
+		return
 	}
 	bound.ops = make([][]Op, len(spans))
 	for n, t := range spans {
@@ -246,18 +217,6 @@ func (u *unroller) bind(name string, s *Stage, spans []TaskSpan, bound *binding)
 			bound.ops[n][k] = o.Bind(t)
 		}
 	}
-	return true
-}
-
-// ranges counts the expressions that Bind copies, three to a range.
-func (o *Op) ranges() int {
-	n := len(o.Params)
-	for _, list := range [][]Operand{o.In, o.Out} {
-		for _, v := range list {
-			n += len(v.Dims)
-		}
-	}
-	return n
 }
 
 // uses reports whether a view or a parameter of the op mentions s.
@@ -281,17 +240,21 @@ func taskNames(stage string, kind DistKind, spans []TaskSpan) []string {
 	if kind == Explicit {
 		seen = make(map[TaskSpan]int, len(spans))
 	}
-	all, ends := make([]byte, 0, len(spans)*(len(stage)+8)), make([]int, len(spans))
+	var all strings.Builder
+	all.Grow(len(spans) * (len(stage) + 8))
+	ends := make([]int, len(spans))
+	suffix := make([]byte, 0, 64)
 	for n, t := range spans {
-		all = append(all, stage...)
+		all.WriteString(stage)
+		suffix = suffix[:0]
 		switch {
 		case kind == Whole:
 		case kind == ByUnit:
-			all = appendPadded(append(all, ".u"...), t.A)
+			suffix = appendPadded(append(suffix, ".u"...), t.A)
 		case t.SM < 0:
-			all = appendInt(append(all, ".t"...), t.A)
+			suffix = appendInt(append(suffix, ".t"...), t.A)
 		default:
-			all = appendPadded(append(all, ".s"...), t.SM)
+			suffix = appendPadded(append(suffix, ".s"...), t.SM)
 		}
 		if kind == Explicit {
 			key := TaskSpan{SM: t.SM}
@@ -299,12 +262,13 @@ func taskNames(stage string, kind DistKind, spans []TaskSpan) []string {
 				key.A = t.A
 			}
 			if seen[key]++; seen[key] > 1 {
-				all = appendInt(append(all, '.'), seen[key])
+				suffix = appendInt(append(suffix, '.'), seen[key])
 			}
 		}
-		ends[n] = len(all)
+		all.Write(suffix)
+		ends[n] = all.Len()
 	}
-	text, names, start := string(all), make([]string, len(spans)), 0
+	text, names, start := all.String(), make([]string, len(spans)), 0
 	for n, end := range ends {
 		names[n], start = text[start:end], end
 	}

@@ -132,13 +132,13 @@ func TestUnrollErrors(t *testing.T) {
 		"no count":      {"buffer L{i} CONST F32 [1] HBM rowmajor", "", "family of 0 members"},
 		"no braces":     {"buffer L for 0..1 CONST F32 [1] HBM rowmajor", "", "has a count but no {i}"},
 		"rank":          {"buffer x CONST F32 [1] HBM rowmajor", "stage s whole extent=1\n  %x = COPY(x[0,0])", "view of x has 2 ranges, the buffer has 1 dimensions [AMK3012]"},
-		"members":       {"buffer L{i} for 0..9007199254740990 CONST F32 [1] HBM rowmajor", "", "want 1 to 1000000 [AMK3013]"},
-		"tasks":         {"", "stage s tiled extent=4000001 grain=1", "more than 4000000 tasks"},
-		"tiles":         {"", "stage s tiled extent=9007199254740991 grain=1", "extent of at most 256000000"},
+		"members":       {"buffer L{i} for 0..9007199254740990 CONST F32 [1] HBM rowmajor", "", "variant v: error: with it the program has more than 131072 buffers, pages and counters [AMK3013]"},
+		"tasks":         {"", "stage s tiled extent=262145 grain=1", "stage s: error: with it the program has more than 262144 tasks [AMK3013]"},
+		"tiles":         {"", "stage s tiled extent=9007199254740991 grain=1", "extent of at most 268435456"},
 		"sm":            {"", "stage s explicit\n  task sm=9007199254740991 a=0 b=1", "task on SM 9007199254740991"},
 		"target":        {"target t sms=9007199254740991", "", "has 9007199254740991 SMs, want 1 to 65536"},
-		"iterations":    {"", "loop l for 0..9007199254740990\nstage s{i} spread extent=0 sms=1\nend", "more than 16000000 ops and views"},
-		"ops":           {"", "stage s tiled extent=3000000 grain=1\n" + strings.Repeat("  NOP()\n", 10), "more than 16000000 ops and views"},
+		"iterations":    {"", "loop l for 0..9007199254740990\nstage s{i} explicit\nend", "more than 1048576 ops and views"},
+		"ops":           {"", "stage s tiled extent=200000 grain=1\n" + strings.Repeat("  NOP()\n", 10), "more than 1048576 ops and views"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, 4, c.entities, c.body)

@@ -1,0 +1,149 @@
+package ir
+
+import (
+	"fmt"
+
+	"amkc/ir/diag"
+)
+
+// Budgets of a program. They bound time and memory whatever a file asks for: numbers are cheap to write, and a loop or a
+// family turns them into tasks and buffers. They are counted over all variants, before anything is unrolled.
+//
+// Llama-3.1-8B on 132 SMs has 43,000 tasks and 220,000 ops and views in its two variants, a model of 70B 117,000 and
+// 600,000. The limits are what a proof can look at in a second.
+const (
+	MaxTasks    = 1 << 18
+	MaxViews    = 1 << 20 // see size.views
+	MaxBuffers  = 1 << 17 // buffers, pages and counters, each family member by itself, in every variant anew
+	MaxSMs      = 1 << 16
+	MaxVariants = 64
+	maxExtent   = 1 << 28 // of a distribution
+)
+
+// Budgets of one entity. The readers hold to them, so that no line of a file is worth more than it should be; all are
+// an order of magnitude above what compiled programs have.
+const (
+	maxParams   = 32      // of an op; keeps the search for duplicates short
+	maxOperands = 64      // of an op, inputs or outputs
+	maxOps      = 256     // of a stage
+	maxWaits    = 256     // of a stage
+	maxPages    = 256     // of a buffer
+	maxPieces   = 64      // of a buffer
+	maxFields   = 1 << 17 // of a JSON object, such as an sm_assignment by task
+)
+
+// size is what unrolling the variants of a program makes.
+type size struct {
+	tasks   int
+	views   int // ops and waits of all tasks, views of all stages, and what their ranges are bound from
+	members int // buffers, pages and counters
+}
+
+// stageViews is what an iteration of a stage costs of the views, be it empty.
+const stageViews = 16
+
+// tooLarge returns a diagnostic if the program exceeds a budget, or nil. It stops counting at the first that is spent.
+func (p *Program) tooLarge() *diag.Diagnostic {
+	var z size
+	if len(p.Variants) > MaxVariants {
+		return diag.Errorf(CodeSize, "", "the program has %d variants, want at most %d", len(p.Variants), MaxVariants)
+	}
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		z.entities(p, v)
+		if what := z.over(); what != "" {
+			return diag.Errorf(CodeSize, "variant "+v.Name, "with it the program has %s", what)
+		}
+		for _, n := range v.Body {
+			body, iterations := []*Stage(nil), 1
+			switch n := n.(type) {
+			case *Stage:
+				body = []*Stage{n}
+			case *Loop:
+				body, iterations = n.Body, max(0, n.Count)
+			}
+			for _, s := range body {
+				z.stage(s, iterations)
+				if what := z.over(); what != "" {
+					return diag.Errorf(CodeSize, "stage "+s.Name, "with it the program has %s", what)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// over says which budget is spent, or nothing.
+func (z *size) over() string {
+	switch {
+	case z.tasks > MaxTasks:
+		return fmt.Sprintf("more than %d tasks", MaxTasks)
+	case z.views > MaxViews:
+		return fmt.Sprintf("more than %d ops and views in its tasks", MaxViews)
+	case z.members > MaxBuffers:
+		return fmt.Sprintf("more than %d buffers, pages and counters", MaxBuffers)
+	}
+	return ""
+}
+
+func (z *size) entities(p *Program, v *Variant) {
+	z.members = satAdd(z.members, len(p.Pages))
+	for i := range p.Buffers {
+		z.members = satAdd(z.members, max(1, p.Buffers[i].Count))
+	}
+	for i := range v.Counters {
+		z.members = satAdd(z.members, max(1, v.Counters[i].Count))
+	}
+}
+
+// stage adds a stage that runs in so many iterations.
+func (z *size) stage(s *Stage, iterations int) {
+	if s.Dist.insane() != "" {
+		return // no task of it is ever made
+	}
+	tasks := s.Dist.NumTasks()
+	views, ranges, onSM := stageViews+len(s.Waits), 0, false
+	for k := range s.Ops {
+		o := &s.Ops[k]
+		views += len(o.In) + len(o.Out)
+		ranges += o.ranges()
+		onSM = onSM || o.uses(OnSM)
+	}
+	views = satAdd(views, satMul(tasks, len(s.Ops)+len(s.Waits)))
+	bindings := satMul(tasks, ranges)
+	if onSM {
+		bindings = satMul(bindings, iterations)
+	}
+	z.tasks = satAdd(z.tasks, satMul(tasks, iterations))
+	z.views = satAdd(z.views, satAdd(bindings, satMul(views, iterations)))
+}
+
+// ranges counts what Bind copies: the ranges of views and the parameters, with the operators of their expressions.
+func (o *Op) ranges() int {
+	n := len(o.Params)
+	for i := range o.Params {
+		n += o.Params[i].Int.operators()
+	}
+	for _, list := range [][]Operand{o.In, o.Out} {
+		for _, v := range list {
+			n += len(v.Dims)
+			for d := range v.Dims {
+				r := &v.Dims[d]
+				n += r.Lo.operators() + r.Hi.operators() + r.Part.operators()
+			}
+		}
+	}
+	return n
+}
+
+// operators counts those of an expression.
+func (e *Expr) operators() int {
+	n := 0
+	if e.x != nil {
+		n = 1 + e.x.operators()
+	}
+	if e.y != nil {
+		n += e.y.operators()
+	}
+	return n
+}
