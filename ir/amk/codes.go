@@ -51,6 +51,10 @@ Two spellings of one integer key ("1" and "01") are the same key.`)
 	codeRange = diag.New("AMK3908", "number out of range", `
 An integer is larger than its field holds, or longer than the 4300 digits that Python converts.`)
 
+	codeSize = diag.New("AMK3912", "file larger than the stated budget", `
+The file has more than 1,572,864 JSON values, an object of more than 131,072 keys, or a FUSED recipe of more than 256
+steps. What cannot be looked at in full is refused, never checked less. Llama-3.1-8B in 15,000 tasks has 350,000 values.`)
+
 	codeIntKey = diag.New("AMK3909", "key is not an integer", `
 The keys of buffer_to_page are buffer ids, and those of an explicit sm_assignment are task ids: decimal integers in
 quotes, as {"3": 0}.`)

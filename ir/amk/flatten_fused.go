@@ -10,6 +10,9 @@ import (
 // form has no float64.
 var scratchTypes = map[string]DType{"float32": F32, "float16": F16, "bfloat16": BF16, "int8": I8, "int32": I32}
 
+// maxSteps bounds a recipe, which becomes one task.
+const maxSteps = 256
+
 // recipe returns the ops of a FUSED task, in the order of the recipe's steps:
 //
 //	{"steps": [{"op": 11, "args": [{"in": 0}, {"s": 3}], "out": 4, "params": {}, "out_shape": [1, 64], "out_dtype": "float32"}, ...]}
@@ -29,6 +32,10 @@ func (s *opStep) recipe(task string) []ir.FlatOp {
 	}
 	if len(steps) == 0 {
 		s.fail(codeRecipe, `needs the parameter recipe: an object whose "steps" are a list of at least one step`)
+		return nil
+	}
+	if len(steps) > maxSteps {
+		s.fail(codeSize, "has a recipe of %d steps; up to %d are accepted", len(steps), maxSteps)
 		return nil
 	}
 	x := recipeReader{task: task, whole: s, scratch: map[int64]int{}}

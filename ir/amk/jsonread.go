@@ -1,6 +1,7 @@
 package amk
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,14 +16,15 @@ const maxIntDigits = 4300
 // counts. It stops at the first error. Its memory is linear in the text, and its stack bounded by maxDepth.
 type reader struct {
 	*source
-	off   int
-	depth int
-	diags diag.List
-	err   *diag.Diagnostic
+	findings
+	off    int
+	depth  int
+	values int
+	err    *diag.Diagnostic
 }
 
 // read parses the whole text. The list holds warnings, and the error if it failed.
-func (s *source) read() (node, diag.List) {
+func (s *source) read() (node, findings) {
 	r := &reader{source: s}
 	r.space()
 	n := r.value()
@@ -31,7 +33,7 @@ func (s *source) read() (node, diag.List) {
 		r.fail(codeSyntax, r.off, "text after the end of the program; a file holds one JSON object")
 	}
 	r.diags.Add(r.err)
-	return n, r.diags
+	return n, r.findings
 }
 
 // fail records the first error and moves to the end of the text, where every loop stops.
@@ -47,7 +49,7 @@ func (r *reader) unexpected(accepted string) {
 		r.fail(codeSyntax, len(r.text), "the file ends where %s is expected", accepted)
 		return
 	}
-	c, size := utf8.DecodeRune(r.text[r.off:])
+	c, size := utf8.DecodeRuneInString(r.text[r.off:])
 	if c == utf8.RuneError && size == 1 {
 		r.fail(codeSyntax, r.off, "byte 0x%02x is not UTF-8; %s is expected", r.text[r.off], accepted)
 		return
@@ -85,6 +87,10 @@ func (r *reader) accept(c byte) bool {
 
 func (r *reader) value() node {
 	n := node{off: r.off}
+	if r.values++; r.values > maxValues {
+		r.fail(codeSize, r.off, "more than %d values in one file", maxValues)
+		return n
+	}
 	switch c := r.peek(); {
 	case c == '{' || c == '[':
 		if r.depth++; r.depth > maxDepth {
@@ -92,9 +98,15 @@ func (r *reader) value() node {
 			return n
 		}
 		if c == '{' {
-			n.kind, n.fields = objectNode, r.object()
+			n.kind = objectNode
+			if fields := r.object(); fields != nil {
+				n.kids = &kids{fields: fields}
+			}
 		} else {
-			n.kind, n.items = arrayNode, r.array()
+			n.kind = arrayNode
+			if items := r.array(); items != nil {
+				n.kids = &kids{items: items}
+			}
 		}
 		r.depth--
 	case c == '"':
@@ -113,7 +125,7 @@ func (r *reader) word() (kind, string) {
 		kind kind
 	}{{"null", nullNode}, {"true", boolNode}, {"false", boolNode}, {"NaN", floatNode}, {"Infinity", floatNode}}
 	for _, w := range words {
-		if end := r.off + len(w.text); end <= len(r.text) && string(r.text[r.off:end]) == w.text {
+		if end := r.off + len(w.text); end <= len(r.text) && r.text[r.off:end] == w.text {
 			r.off = end
 			return w.kind, w.text
 		}
@@ -130,6 +142,9 @@ func (r *reader) array() []node {
 	}
 	var items []node
 	for r.err == nil {
+		if len(items) == cap(items) {
+			items = slices.Grow(items, len(items)+1) // append grows long slices in smaller steps, and copies more often
+		}
 		items = append(items, r.value())
 		r.space()
 		if r.err != nil || r.accept(']') {
@@ -168,11 +183,19 @@ func (r *reader) object() []field {
 			f.val = r.value()
 		}
 		if place, again := places.Get(f.name); again {
-			r.diags.Add(diag.Warningf(codeDuplicate, r.pos(f.off), "key %q again; its last value counts", f.name).
-				With("first at " + r.pos(fields[place].off)))
+			if d := r.warnf(r.source, codeDuplicate, f.off, "key %q again; its last value counts", f.name); d != nil {
+				d.With("first at " + r.pos(fields[place].off))
+			}
 			fields[place].val = f.val
 		} else {
+			if len(fields) == maxFields {
+				r.fail(codeSize, f.off, "more than %d keys in one object", maxFields)
+				break
+			}
 			places.Set(f.name, len(fields))
+			if len(fields) == cap(fields) {
+				fields = slices.Grow(fields, len(fields)+1)
+			}
 			fields = append(fields, f)
 		}
 		r.space()
@@ -221,7 +244,7 @@ func (r *reader) number() (kind, string) {
 	if r.err != nil {
 		return floatNode, ""
 	}
-	text := string(r.text[start:r.off])
+	text := r.text[start:r.off]
 	if isFloat {
 		f, _ := strconv.ParseFloat(text, 64) // beyond the range it is an infinity, as in Python
 		return floatNode, string(Float(f))

@@ -18,6 +18,9 @@ func (r *reader) str() string {
 		case c == '"':
 			raw := r.text[start:r.off]
 			r.off++
+			if buf == nil {
+				return raw
+			}
 			return string(append(buf, raw...))
 		case c == '\\':
 			buf = append(buf, r.text[start:r.off]...)
@@ -29,7 +32,7 @@ func (r *reader) str() string {
 		case c < utf8.RuneSelf:
 			r.off++
 		default:
-			c, size := utf8.DecodeRune(r.text[r.off:])
+			c, size := utf8.DecodeRuneInString(r.text[r.off:])
 			if c == utf8.RuneError && size == 1 {
 				r.unexpected("UTF-8 text")
 				return ""
@@ -76,7 +79,7 @@ func (r *reader) unicode() (rune, bool) {
 	if r.off+5 > len(r.text) || r.text[r.off] != 'u' {
 		return 0, false
 	}
-	c, err := strconv.ParseUint(string(r.text[r.off+1:r.off+5]), 16, 16)
+	c, err := strconv.ParseUint(r.text[r.off+1:r.off+5], 16, 16)
 	if err != nil {
 		return 0, false
 	}

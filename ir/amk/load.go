@@ -12,11 +12,15 @@ import (
 // and a diagnostic, so that one pass over a file reports everything.
 type loader struct {
 	*source
-	diags diag.List
+	findings
 }
 
 func (l *loader) errorf(code *diag.Code, off int, format string, args ...any) {
-	l.diags.Add(diag.Errorf(code, l.pos(off), format, args...))
+	l.findings.errorf(l.source, code, off, format, args...)
+}
+
+func (l *loader) warnf(code *diag.Code, off int, format string, args ...any) {
+	l.findings.warnf(l.source, code, off, format, args...)
 }
 
 // A record is an object with known fields. The zero record stands for a value that was no object, already reported:
@@ -33,23 +37,29 @@ func (l *loader) record(n *node, what string, known []string) record {
 		l.errorf(codeType, n.off, "%s must be an object, found %s", what, n.kind)
 		return record{}
 	}
-	for i := range n.fields {
-		if f := &n.fields[i]; !slices.Contains(known, f.name) {
-			l.diags.Add(diag.Warningf(codeUnknownKey, l.pos(f.off), "%s: unknown key %q is dropped; known are %s",
-				what, f.name, strings.Join(known, ", ")))
+	fields := n.fields()
+	for i := range fields {
+		if f := &fields[i]; !slices.Contains(known, f.name) {
+			l.warnf(codeUnknownKey, f.off, "%s: unknown key %q is dropped; known are %s", what, f.name, commaList(known))
 		}
 	}
 	return record{l, what, n}
 }
+
+// commaList prints only when a message does: every key of a hostile file may be unknown.
+type commaList []string
+
+func (l commaList) String() string { return strings.Join(l, ", ") }
 
 // find returns the value of a field, or nil.
 func (r record) find(name string) *node {
 	if r.node == nil {
 		return nil
 	}
-	for i := range r.node.fields {
-		if r.node.fields[i].name == name {
-			return &r.node.fields[i].val
+	fields := r.node.fields()
+	for i := range fields {
+		if fields[i].name == name {
+			return &fields[i].val
 		}
 	}
 	return nil
@@ -150,7 +160,7 @@ func (r record) arrayAt(n *node, name, accepted string) []node {
 	if n == nil {
 		return nil
 	}
-	return n.items
+	return n.items()
 }
 
 // objectOr returns a free-form object, empty where it is absent.
@@ -187,16 +197,16 @@ func (r record) enum(name string, names []string) uint8 {
 // intMap returns an object whose keys are integers in quotes.
 func (r record) intMap(n *node, name string) OrderedMap[int, int] {
 	var m OrderedMap[int, int]
-	for i := range n.fields {
-		f := &n.fields[i]
+	fields := n.fields()
+	for i := range fields {
+		f := &fields[i]
 		key, err := strconv.Atoi(f.name)
 		if err != nil {
 			r.errorf(codeIntKey, f.off, "%s: key %q of %q must be a decimal integer", r.what, f.name, name)
 			continue
 		}
 		if fresh := m.Set(key, r.intAt(&f.val, name, 0)); !fresh {
-			r.diags.Add(diag.Warningf(codeDuplicate, r.pos(f.off), "%s: key %d of %q again; its last value counts",
-				r.what, key, name))
+			r.warnf(codeDuplicate, f.off, "%s: key %d of %q again; its last value counts", r.what, key, name)
 		}
 	}
 	return m
@@ -205,9 +215,12 @@ func (r record) intMap(n *node, name string) OrderedMap[int, int] {
 // list converts the items of an optional array of objects.
 func list[T any](r record, n *node, name string, convert func(*node) T) []T {
 	items := r.arrayAt(n, name, "an array of objects")
-	out := make([]T, len(items))
+	out := make([]T, 0, min(len(items), 1<<12)) // more than that grows: most items of a hostile file are none
 	for i := range items {
-		out[i] = convert(&items[i])
+		if r.loader != nil && r.full() {
+			break
+		}
+		out = append(out, convert(&items[i]))
 	}
 	return out
 }

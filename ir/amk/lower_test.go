@@ -245,7 +245,7 @@ func TestLowerRefuses(t *testing.T) {
 		edit func(*amk.Request)
 		want string
 	}{
-		{"zero layers", func(q *amk.Request) { q.Shape.NLayers = 0 }, "shape.n_layers is 0; 1 to 1024 is accepted"},
+		{"zero layers", func(q *amk.Request) { q.Shape.NLayers = 0 }, "shape.n_layers is 0; 1 to 256 is accepted"},
 		{"huge vocab", func(q *amk.Request) { q.Shape.Vocab = 1 << 62 }, "shape.vocab is 4611686018427387904; 1 to 16777216 is accepted"},
 		{"heads", func(q *amk.Request) { q.Shape.NHeads = 3 }, "shape.n_heads 3 is not a multiple of shape.n_kv_heads 2"},
 		{"wide heads", func(q *amk.Request) { q.Shape.HeadDim = 1 << 19 }, "shape.head_dim is 524288; 1 to 262144 is accepted"},

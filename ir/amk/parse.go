@@ -24,12 +24,12 @@ var (
 // Parse checks types, names and versions, and nothing that would need two entities at once: ids may dangle or repeat.
 // Its memory is linear in the size of data.
 func Parse(data []byte, file string) (*Program, diag.List) {
-	src := &source{file: file, text: data}
-	root, diags := src.read()
-	if diags.Err() != nil {
-		return nil, diags
+	src := &source{file: file, text: string(data)}
+	root, found := src.read()
+	if found.diags.Err() != nil {
+		return nil, found.diags
 	}
-	l := &loader{source: src, diags: diags}
+	l := &loader{source: src, findings: found}
 	p := l.program(&root)
 	if l.diags.Err() != nil {
 		return nil, l.diags

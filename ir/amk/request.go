@@ -49,11 +49,12 @@ type Request struct {
 	Quant  *Quant // nil: weights in DType
 }
 
-// Upper bounds of a request, far above any model, that keep every product of the cost annotations inside 64 bits.
+// Upper bounds of a request, above any model, that keep every product of the cost annotations inside 64 bits. A layer
+// becomes some 500 tasks, so that the layers bound the size of what is lowered.
 const (
 	maxVocab  = 1 << 24
 	maxWidth  = 1 << 20 // hidden, intermediate, heads x head_dim
-	maxLayers = 1 << 10
+	maxLayers = 1 << 8
 	maxRows   = 1 << 24
 	maxBatch  = 1 << 10
 )

@@ -18,12 +18,12 @@ var (
 // null); target is a name of LookupTarget. Warnings and errors are as in Parse; whether the request makes sense is for
 // Lower to say.
 func ParseRequest(data []byte, file string) (Request, diag.List) {
-	src := &source{file: file, text: data}
-	root, diags := src.read()
-	if diags.Err() != nil {
-		return Request{}, diags
+	src := &source{file: file, text: string(data)}
+	root, found := src.read()
+	if found.diags.Err() != nil {
+		return Request{}, found.diags
 	}
-	l := &loader{source: src, diags: diags}
+	l := &loader{source: src, findings: found}
 	q := l.request(&root)
 	if l.diags.Err() != nil {
 		return Request{}, l.diags
@@ -54,8 +54,7 @@ func (l *loader) request(n *node) Request {
 		q.Quant = &Quant{Bits: zr.int("bits"), Group: zr.int("group"), Symmetric: zr.boolOr("symmetric", true)}
 	}
 	if q.Tied && q.Scheme == SchemeToy {
-		l.diags.Add(diag.Warningf(codeInert, l.pos(r.find("tied").off), `"tied" has no effect on scheme %q, which has its own lm_head.weight`,
-			q.Scheme))
+		l.warnf(codeInert, r.find("tied").off, `"tied" has no effect on scheme %q, which has its own lm_head.weight`, q.Scheme)
 	}
 	return q
 }

@@ -1,9 +1,9 @@
 package amk
 
 import (
-	"bytes"
 	"fmt"
 	"sort"
+	"strings"
 )
 
 // maxDepth bounds the nesting of a file, and with it the stack of the reader and the indentation of the writer.
@@ -12,16 +12,16 @@ const maxDepth = 128
 // A source is a file being read. Positions are byte offsets until one is printed.
 type source struct {
 	file  string
-	text  []byte
+	text  string
 	lines []int // offset of each line's first byte, filled by the first pos
 }
 
 // pos returns the `file:line:col` of an offset; both count from 1, and columns count bytes.
 func (s *source) pos(off int) string {
 	if s.lines == nil {
-		s.lines = append(make([]int, 0, bytes.Count(s.text, []byte{'\n'})+1), 0)
-		for i, c := range s.text {
-			if c == '\n' {
+		s.lines = append(make([]int, 0, strings.Count(s.text, "\n")+1), 0)
+		for i := range len(s.text) {
+			if s.text[i] == '\n' {
 				s.lines = append(s.lines, i+1)
 			}
 		}
@@ -30,26 +30,50 @@ func (s *source) pos(off int) string {
 	return fmt.Sprintf("%s:%d:%d", s.file, line, off-s.lines[line-1]+1)
 }
 
-// A kind is the JSON type of a node, in the words of the diagnostics.
-type kind string
+// A kind is the JSON type of a node.
+type kind uint8
 
 const (
-	nullNode   kind = "null"
-	boolNode   kind = "a boolean"
-	intNode    kind = "an integer"
-	floatNode  kind = "a float"
-	stringNode kind = "a string"
-	arrayNode  kind = "an array"
-	objectNode kind = "an object"
+	nullNode kind = iota
+	boolNode
+	intNode
+	floatNode
+	stringNode
+	arrayNode
+	objectNode
 )
 
-// A node is a JSON value with its place in the file.
+// String is the kind in the words of the diagnostics.
+func (k kind) String() string {
+	return [...]string{"null", "a boolean", "an integer", "a float", "a string", "an array", "an object"}[k]
+}
+
+// A node is a JSON value with its place in the file. A file has millions of them, so that they are small.
 type node struct {
-	off    int
-	kind   kind
-	text   string // "true" or "false"; a Number; the characters of a string
+	off  int
+	kind kind
+	text string // "true" or "false"; a Number; the characters of a string
+	kids *kids  // of an array or object that is not empty
+}
+
+// kids are what an array or an object holds.
+type kids struct {
 	items  []node
 	fields []field
+}
+
+func (n *node) items() []node {
+	if n.kids == nil {
+		return nil
+	}
+	return n.kids.items
+}
+
+func (n *node) fields() []field {
+	if n.kids == nil {
+		return nil
+	}
+	return n.kids.fields
 }
 
 type field struct {
@@ -70,7 +94,7 @@ func (n *node) truthy() bool {
 	case stringNode:
 		return n.text != ""
 	}
-	return len(n.items)+len(n.fields) > 0
+	return n.kids != nil
 }
 
 // value returns the node as a Value.
@@ -83,9 +107,10 @@ func (n *node) value() Value {
 	case stringNode:
 		return String(n.text)
 	case arrayNode:
-		list := make(Array, len(n.items))
-		for i := range n.items {
-			list[i] = n.items[i].value()
+		items := n.items()
+		list := make(Array, len(items))
+		for i := range items {
+			list[i] = items[i].value()
 		}
 		return list
 	case objectNode:
@@ -97,8 +122,9 @@ func (n *node) value() Value {
 
 func (n *node) object() Object {
 	var o Object
-	for i := range n.fields {
-		o.Set(n.fields[i].name, n.fields[i].val.value())
+	fields := n.fields()
+	for i := range fields {
+		o.Set(fields[i].name, fields[i].val.value())
 	}
 	return o
 }
