@@ -2,7 +2,7 @@
 CUDA := .cuda/nvidia/cu13/bin/nvcc
 PYTHON ?= python3
 
-.PHONY: build cuda demo test long kernels results results-tools lint goldens clean
+.PHONY: build cuda demo test long fuzz kernels results results-tools lint goldens clean
 
 # The sources that a launcher vendors come from the module cache; embedding them makes amkc independent of it.
 build: codegen/vendored/files/purego.zip
@@ -34,6 +34,17 @@ test: build .python/numpy
 # Long tests: every reference logit of pycoder-5m, its perplexity, and long fuzzing seeds.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
+
+# Fuzz every parser and the way from bytes to a verdict, FUZZTIME each. What a fuzzer finds lands in testdata/fuzz of its
+# package: fix it, and commit the file with the fix.
+FUZZTIME ?= 30s
+fuzz:
+	go test ./ir -run '^$$' -fuzz '^FuzzParseText$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
+	go test ./ir -run '^$$' -fuzz '^FuzzParseJSON$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
+	go test ./ir -run '^$$' -fuzz '^FuzzParseExpr$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
+	go test ./ir/amk -run '^$$' -fuzz '^FuzzParseProfile$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
+	go test ./ir/amk -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
+	go test ./internal/hostile -run '^$$' -fuzz '^FuzzVerdict$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
 
 # Compile the emitted CUDA, warnings as errors, for every architecture amkc supports.
 kernels: build cuda

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,12 +31,28 @@ func exercise(t *testing.T, p *Program) {
 	}
 }
 
+// requireLinear demands that f allocates at most 64 KiB and 256 bytes for each byte that it reads. The value of one byte is
+// highest in expressions, where two are an operator and its two nodes.
+func requireLinear(t *testing.T, input []byte, f func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10+256*len(input)))
+}
+
 func FuzzParseText(f *testing.F) {
 	_, text := tiny(f)
 	f.Add(text)
-	f.Add([]byte("amk 1.0\nmodel m max_seq=1\nbuffer b IO_OUTPUT F32 [1] HBM rowmajor\nvariant v pos 0..0\ncounter c counter gpu\nstage s units extent=1 sms=1\n  b[a] = COPY(b[min(a,0)*3:1 block 2 part pos%2 of 2]) k=1.5\n  signal c\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if p, diags := ParseText(data, "f"); diags.Err() == nil {
+		var p *Program
+		requireLinear(t, data, func() {
+			parsed, diags := ParseText(data, "f")
+			require.Equal(t, parsed == nil, diags.Err() != nil)
+			p = parsed
+		})
+		if p != nil {
 			exercise(t, p)
 		}
 	})
@@ -46,10 +63,14 @@ func FuzzParseJSON(f *testing.F) {
 	data, err := p.MarshalJSON()
 	require.NoError(f, err)
 	f.Add(data)
-	f.Add([]byte(`{"ir_version":"1.0","model":{},"buffers":[],"variants":[{"name":"\u00e9","lo":0,"hi":1,"counters":[],"body":[{"loop":"l","first":0,"count":2,"body":[]}]}]}`))
-	f.Add([]byte(`{"ir_version":"1.0","x":[{"y":"]"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if p, diags := ParseJSON(data, "f"); diags.Err() == nil {
+		var p *Program
+		requireLinear(t, data, func() {
+			parsed, diags := ParseJSON(data, "f")
+			require.Equal(t, parsed == nil, diags.Err() != nil)
+			p = parsed
+		})
+		if p != nil {
 			exercise(t, norm(t, p))
 		}
 		_, _ = ParseConfig(data, "f")

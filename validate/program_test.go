@@ -160,7 +160,7 @@ func TestBudget(t *testing.T) {
 	}
 	rep := validate.Flat(f)
 	require.False(t, rep.OK)
-	requireCode(t, rep, validate.CodeBudget, "more than 16777216 evaluations of a bound that is not affine in pos; it stops here")
+	requireCode(t, rep, validate.CodeBudget, "more than 262144 evaluations of a bound that is not affine in pos; it stops here")
 	f.Hi = 1<<10 - 1
 	require.NoError(t, validate.Flat(f).Diags.Err(), "within the budget it is accepted")
 }

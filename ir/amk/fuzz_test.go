@@ -1,6 +1,7 @@
 package amk_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,18 +9,33 @@ import (
 	"amkc/ir/amk"
 )
 
-// Parse never panics, and what it accepts is printed in a form that reads and prints the same, without a warning.
-func FuzzParse(f *testing.F) {
+// requireLinear demands that f allocates at most 64 KiB and 256 bytes for each byte that it reads. The value of one byte is
+// highest where an object has a single field.
+func requireLinear(t *testing.T, input []byte, f func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10+256*len(input)))
+}
+
+// Parse never panics, its memory is linear, and what it accepts is printed in a form that reads and prints the same,
+// without a warning. What it accepts has a flat form, or a clean reason why not.
+func FuzzParseProfile(f *testing.F) {
 	f.Add([]byte(minimal))
-	f.Add([]byte(`{"ir_version":"0.3","meta":{"a":[NaN,1e400,-0,"\ud83d\ude00"],"a":{}},"target":[],"config":{"sm_assignment":{"1":2,"01":3}}}`))
-	f.Add([]byte(`{"tasks":[{"id":0,"op":"ADD","inputs":[0],"outputs":[1],"out_counter":0,"waits":[{"counter":0,"threshold":1}],"params":{"x":1.5},"sm":3,"z":0}]}`))
-	f.Add([]byte(`{"counters":[{"id":`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, diags := amk.Parse(data, "fuzz.json")
-		require.Equal(t, p == nil, diags.Err() != nil)
+		var p *amk.Program
+		requireLinear(t, data, func() {
+			parsed, diags := amk.Parse(data, "fuzz.json")
+			require.Equal(t, parsed == nil, diags.Err() != nil)
+			p = parsed
+		})
 		if p == nil {
 			return
 		}
+		flat, diags := p.Flatten()
+		require.Equal(t, flat == nil, diags.Err() != nil)
 		text := p.Marshal()
 		again, diags := amk.Parse(text, "again.json")
 		require.Empty(t, diags)
@@ -27,14 +43,19 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Neither reading nor lowering a request panics.
-func FuzzLower(f *testing.F) {
+// Reading a request never panics, its memory is linear, and what can be lowered becomes a program of the profile. Requests
+// of many layers repeat themselves, and are left to TestLowerLargest: the fuzzer would do little else.
+func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{` + shapeJSON + `, "scheme": "toy", "pos": 40, "dtype": "BF16", "batch": 2}`))
-	f.Add([]byte(`{` + shapeJSON + `, "scheme": "hf-llama", "tied": true, "target": "l4", "pos": 255, "dtype": "F16",
-		"config": {"tiling": {"gemv": {"N_tile": 48}, "attention": {"n_partitions": 3}}}, "quant": {"bits": 4, "group": 24}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		q, diags := amk.ParseRequest(data, "fuzz.json")
-		if diags.Err() != nil || q.Shape.NLayers > 4 {
+		var q amk.Request
+		requireLinear(t, data, func() {
+			parsed, diags := amk.ParseRequest(data, "fuzz.json")
+			if q = parsed; diags.Err() != nil {
+				q.Shape.NLayers = 1 << 20
+			}
+		})
+		if q.Shape.NLayers > 4 {
 			return
 		}
 		p, err := amk.Lower(q)
@@ -42,7 +63,22 @@ func FuzzLower(f *testing.F) {
 			require.Nil(t, p)
 			return
 		}
-		_, diags = amk.Parse(p.Marshal(), "lowered.json")
+		_, diags := amk.Parse(p.Marshal(), "lowered.json")
 		require.Empty(t, diags)
 	})
+}
+
+// The largest program that a request can ask for stays within what a prover can look at.
+func TestLowerLargest(t *testing.T) {
+	q, diags := amk.ParseRequest([]byte(`{"shape": {"vocab": 16777216, "hidden": 1048576, "n_layers": 256, "n_heads": 8, "n_kv_heads": 8,
+		"head_dim": 131072, "intermediate": 1048576, "rms_eps": 1e-5, "rope_theta": 10000, "max_seq": 16777216},
+		"scheme": "hf-llama", "pos": 16777215, "dtype": "F32",
+		"config": {"tiling": {"gemv": {"N_tile": 1}, "attention": {"n_partitions": 8}}}}`), "q.json")
+	require.Empty(t, diags)
+	p, err := amk.Lower(q)
+	require.NoError(t, err)
+	require.Less(t, len(p.Tasks), 1<<17)
+	flat, diags := p.Flatten()
+	require.Empty(t, diags)
+	require.Len(t, flat.Tasks, len(p.Tasks))
 }

@@ -1,0 +1,14 @@
+package hostile
+
+import "testing"
+
+// Any bytes get a verdict or a clean error: nothing panics, and memory is linear in the file above a constant that the
+// budgets set.
+func FuzzVerdict(f *testing.F) {
+	for _, seed := range seeds(f) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		requireLinear(t, len(data), func() { verdict(data) })
+	})
+}
