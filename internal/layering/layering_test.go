@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"compiler/diff":         {},
 	"compiler/readback":     {"ir", "ir/diag"},
 	"compiler/version":      {},
-	"internal/population":   {"ir", "ir/amk"},
+	"internal/population":   {"ir", "ir/amk", "ir/diag"},
 	"ir":                    {"ir/diag"},
 	"ir/amk":                {"ir", "ir/diag"},
 	"ir/diag":               {},
