@@ -1,0 +1,169 @@
+package population
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/validate"
+)
+
+// fingerprint prints all of a case that a judge can see.
+func fingerprint(c *Case) string {
+	if c.Program != nil {
+		return string(ir.Print(c.Program))
+	}
+	var b bytes.Buffer
+	f := c.Flat
+	fmt.Fprintln(&b, f.Name, f.Lo, f.Hi, f.SMs, f.Buffers, f.Pages, f.Counters)
+	for i := range f.Tasks {
+		t := &f.Tasks[i]
+		fmt.Fprintln(&b, t.Name, t.SM, t.Waits, t.Signal)
+		for k := range t.Ops {
+			fmt.Fprintln(&b, ir.PrintOp(&t.Ops[k].Op), t.Ops[k].InBuf, t.Ops[k].OutBuf)
+		}
+	}
+	return b.String()
+}
+
+// Every operator finds something to change, in native programs, in unrolled ones, or both; what it makes differs from its
+// base, and the base is as it was.
+func TestOperatorsChange(t *testing.T) {
+	require.GreaterOrEqual(t, len(Operators), 25)
+	names, rules := map[string]bool{}, map[string]bool{}
+	for _, op := range Operators {
+		require.False(t, names[op.Name], op.Name)
+		names[op.Name] = true
+		rules[op.Rule] = true
+		applied := 0
+		for seed := range uint64(12) {
+			for _, base := range []Case{Native(seed), NativeFlat(seed)} {
+				before, c := fingerprint(&base), base
+				ok := op.Apply(rand.New(rand.NewPCG(seed, 1)), &c)
+				require.Equal(t, before, fingerprint(&base), op.Name)
+				if ok {
+					applied++
+					require.NotEqual(t, before, fingerprint(&c), "%s on %s", op.Name, base.Name)
+				} else {
+					require.Equal(t, base, c)
+				}
+			}
+		}
+		require.Positive(t, applied, op.Name)
+		require.False(t, op.Apply(rand.New(rand.NewPCG(1, 1)), &Case{}), "a case of the profile")
+	}
+	for _, rule := range []string{ruleDeadlock, ruleRace, ruleProvenance, ruleMemory, ruleStructure, ruleEdges, ruleStep} {
+		require.True(t, rules[rule], "nothing breaks %s", rule)
+	}
+}
+
+func TestMutantsAreReproducible(t *testing.T) {
+	names := map[string]bool{}
+	for seed := range uint64(3000) {
+		for _, c := range []Case{Native(seed), NativeFlat(seed), Mutant(seed)} {
+			require.False(t, names[c.Name], c.Name)
+			names[c.Name] = true
+		}
+		if seed%40 == 0 {
+			a, b := Mutant(seed), Mutant(seed)
+			require.Equal(t, a.Name, b.Name)
+			require.Equal(t, fingerprint(&a), fingerprint(&b))
+			a, b = Native(seed), Native(seed)
+			require.Equal(t, fingerprint(&a), fingerprint(&b))
+		}
+	}
+}
+
+// The committed programs are sound, and the operators leave them alone.
+func TestCommitted(t *testing.T) {
+	cases, err := Committed()
+	require.NoError(t, err)
+	before := make([]string, len(cases))
+	for i := range cases {
+		before[i] = fingerprint(&cases[i])
+		if cases[i].Program != nil {
+			require.NoError(t, validate.Program(cases[i].Program).Diags.Err(), cases[i].Name)
+		} else {
+			require.NoError(t, validate.Flat(cases[i].Flat).Diags.Err(), cases[i].Name)
+		}
+	}
+	for i := range cases {
+		for k := range Operators {
+			c := cases[i]
+			if Operators[k].Apply(rand.New(rand.NewPCG(uint64(k), 2)), &c) {
+				require.True(t, (c.Flat == nil) != (c.Program == nil))
+			}
+		}
+		require.Equal(t, before[i], fingerprint(&cases[i]), cases[i].Name)
+	}
+}
+
+// Counting orders all that a flag orders, and more: what is safe stays safe.
+func TestCountingIsNeverWorse(t *testing.T) {
+	i := slices.IndexFunc(Operators, func(op Operator) bool { return op.Name == "count-a-flag" })
+	tried := 0
+	for seed := range uint64(400) {
+		c := Native(seed)
+		if !validate.Program(c.Program).OK || !Operators[i].Apply(rand.New(rand.NewPCG(seed, 3)), &c) {
+			continue
+		}
+		tried++
+		require.NoError(t, validate.Program(c.Program).Diags.Err(), c.Name)
+	}
+	require.Greater(t, tried, 100)
+}
+
+// What validate says of mutants: the operators break things, and not all of them, so that the judges have both to agree on.
+func TestMutantsAreMixed(t *testing.T) {
+	type tally struct{ made, accepted int }
+	byOperator := map[string]*tally{}
+	all := tally{}
+	for seed := range uint64(16 * len(Operators)) {
+		c := Mutant(seed)
+		n := byOperator[c.Class]
+		if n == nil {
+			n = &tally{}
+			byOperator[c.Class] = n
+		}
+		ok := false
+		if c.Program != nil {
+			ok = validate.Program(c.Program).OK
+		} else {
+			ok = validate.Flat(c.Flat).OK
+		}
+		n.made++
+		all.made++
+		if ok {
+			n.accepted++
+			all.accepted++
+		}
+	}
+	mixed := 0
+	for _, op := range Operators {
+		n := byOperator[op.Name]
+		require.NotNil(t, n, op.Name)
+		t.Logf("%-28s %3d of %3d accepted   (%s)", op.Name, n.accepted, n.made, op.Rule)
+		if op.Name != "count-a-flag" {
+			require.Less(t, n.accepted, n.made, "%s breaks nothing", op.Name)
+		}
+		if n.accepted > 0 {
+			mixed++
+		}
+	}
+	t.Logf("%d operators, %d of %d accepted, %d operators with both verdicts", len(Operators), all.accepted, all.made, mixed)
+	require.Greater(t, all.accepted, all.made/10)
+	require.Less(t, all.accepted, all.made/2)
+	require.Greater(t, mixed, len(Operators)/3)
+}
+
+func BenchmarkMutant(b *testing.B) {
+	Mutant(0) // reads the committed programs
+	for i := 0; b.Loop(); i++ {
+		Mutant(uint64(i))
+	}
+}
