@@ -6,9 +6,10 @@ import (
 	"amkc/ir/diag"
 )
 
-// A Touch is a run of elements [Lo, Lo+N), in row-major order, of a flat buffer that a task read or wrote.
+// A Touch is a run of elements [Lo, Lo+N), in row-major order, of a flat buffer that op Op of a task read or wrote.
 type Touch struct {
 	Buf, Lo, N int
+	Op         int
 	Write      bool
 }
 
@@ -18,6 +19,7 @@ type worker struct {
 	vm      *VM
 	pos     int // the position of the step
 	task    *task
+	op      int // of the task
 	temps   []value
 	scratch []float32 // what ops of this task compute with; used up to the mark
 	mark    int
@@ -43,6 +45,7 @@ func (w *worker) run(index int) error {
 	}
 	for i := range t.ops {
 		o := &t.ops[i]
+		w.op = i
 		if err := w.place(o); err != nil {
 			return err
 		}
@@ -100,7 +103,7 @@ func (w *worker) touch(st *store, lo, n int, write bool) {
 		}
 	}
 	if w.vm.touched != nil {
-		w.touched = append(w.touched, Touch{st.index, lo, n, write})
+		w.touched = append(w.touched, Touch{st.index, lo, n, w.op, write})
 	}
 }
 

@@ -1,0 +1,201 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+)
+
+// placeOf numbers the place of a buffer. A place with exchange words on it is one of words. What is kept on chip is kept
+// for a step: the next one may keep it elsewhere.
+func (m *machine) placeOf(b *ir.Buffer, step int) int {
+	name := "buffer " + b.Name
+	if len(b.Pages) > 0 {
+		name = "page " + b.Pages[0]
+	}
+	if b.Space == ir.SMEM || b.Space == ir.Register {
+		name = fmt.Sprintf("%s of step %d", name, step)
+	}
+	n, ok := m.byPlace[name]
+	if !ok {
+		n = len(m.places)
+		m.byPlace[name] = n
+		m.places = append(m.places, place{name: name})
+	}
+	m.places[n].words = m.places[n].words || b.Layout.Words()
+	m.places[n].smem = b.Space == ir.SMEM
+	return n
+}
+
+// bytesOf returns the bytes of elements [lo, lo+n) inside one copy of a buffer. A buffer that is on no page shares its
+// bytes with nothing, and layouts are injective: there the order of the elements will do.
+func bytesOf(b *ir.Buffer, lo, n int) [][2]int {
+	bits := b.DType.Bits()
+	switch {
+	case b.Layout.Words():
+		size := b.Offset(1)
+		return [][2]int{{lo * size, (lo + n) * size}}
+	case len(b.Pages) == 0 || b.Layout.Kind == ir.RowMajor:
+		return [][2]int{{lo * bits / 8, ((lo+n)*bits + 7) / 8}}
+	}
+	var out [][2]int
+	for e := lo; e < lo+n; e++ {
+		at := b.Offset(e)
+		out = append(out, [2]int{at, at + max(1, bits/8)})
+	}
+	return out
+}
+
+// cut makes the cells: bytes between two neighbouring ends of what is touched, or single bytes.
+func (m *machine) cut(regions []region) {
+	for _, r := range regions {
+		p := &m.places[r.place]
+		p.at = append(p.at, r.lo, r.hi)
+		if m.opts.Bytes {
+			for b := r.lo; b < r.hi; b++ {
+				p.at = append(p.at, b)
+			}
+		}
+		if r.buf.Kind == ir.KVCache { // initial rows are defined, the others are not
+			row := r.buf.DType.Bits() / 8
+			for _, n := range r.buf.Shape[len(r.buf.Shape)-2:] {
+				row *= n
+			}
+			for b := (r.lo/row + 1) * row; b < r.hi; b += row {
+				p.at = append(p.at, b)
+			}
+		}
+	}
+	for i := range m.places {
+		p := &m.places[i]
+		slices.Sort(p.at)
+		p.at = slices.Compact(p.at)
+		p.base = len(m.cells)
+		for k := 0; k+1 < len(p.at); k++ {
+			m.cells = append(m.cells, cell{place: i, lo: p.at[k], hi: p.at[k+1]})
+		}
+	}
+	for _, r := range regions {
+		lo, hi := m.span(r)
+		for c := lo; c < hi; c++ {
+			m.cells[c].initial = m.cells[c].initial || m.initial(r.buf, m.cells[c].lo, m.runs[0].Pos)
+		}
+	}
+}
+
+// initial reports whether a byte is defined before the first step: inputs are, and the cache rows below the position.
+func (m *machine) initial(b *ir.Buffer, at, pos int) bool {
+	if b.Kind == ir.KVCache {
+		d := len(b.Shape) - 3
+		return at*8/b.DType.Bits()/(b.Shape[d+1]*b.Shape[d+2])%b.Shape[d] < pos
+	}
+	return b.Kind == ir.Input
+}
+
+// span returns the cells of a region.
+func (m *machine) span(r region) (lo, hi int) {
+	p := &m.places[r.place]
+	i, _ := slices.BinarySearch(p.at, r.lo)
+	k, _ := slices.BinarySearch(p.at, r.hi)
+	return p.base + i, p.base + k
+}
+
+// assign gives every op its accesses, and finds on-chip memory that is touched from two sides.
+func (m *machine) assign(regions []region) *Hazard {
+	for _, r := range regions {
+		t := &m.tasks[r.task]
+		for len(t.ops) <= r.op {
+			t.ops = append(t.ops, opCode{})
+		}
+		lo, hi := m.span(r)
+		if h := m.own(r, lo, hi); h != nil {
+			return h
+		}
+		op := &t.ops[r.op]
+		switch {
+		case !m.places[r.place].words && r.write:
+			op.writes = append(op.writes, access{lo, hi, r.buf})
+		case !m.places[r.place].words:
+			op.reads = append(op.reads, access{lo, hi, r.buf})
+		case r.write:
+			for c := lo; c < hi; c++ {
+				op.sends = append(op.sends, len(m.messages))
+				m.cells[c].messages = append(m.cells[c].messages, len(m.messages))
+				m.messages = append(m.messages, message{r.task, r.op, c, r.buf})
+			}
+		default:
+			for c := lo; c < hi; c++ {
+				op.polls = append(op.polls, access{c, c + 1, r.buf})
+			}
+		}
+	}
+	for i := range m.tasks {
+		m.assignPolls(i)
+	}
+	return nil
+}
+
+// assignPolls leaves one poll of each word that a task does not have at hand, from an earlier poll or a store of its own,
+// and finds the messages that answer it: from producers of flagged counters that the task waits on, through the same
+// buffer, in the same step.
+func (m *machine) assignPolls(t int) {
+	type word struct {
+		cell int
+		buf  string
+	}
+	hand := map[word]bool{} // polled; written is the buffer through which the task itself wrote a cell last
+	written := map[int]string{}
+	task := &m.tasks[t]
+	for k := range task.ops {
+		op := &task.ops[k]
+		slices.SortFunc(op.polls, func(a, b access) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.buf.Name, b.buf.Name)) })
+		op.polls = slices.DeleteFunc(slices.Compact(op.polls), func(a access) bool { return hand[word{a.lo, a.buf.Name}] || written[a.lo] == a.buf.Name })
+		op.awaits = make([][]int32, len(op.polls))
+		for n, a := range op.polls {
+			hand[word{a.lo, a.buf.Name}] = true
+			c := &m.cells[a.lo]
+			for _, msg := range c.messages {
+				by := &m.messages[msg]
+				if from := &m.tasks[by.task]; from.step == task.step && by.buf.Name == a.buf.Name && from.signal >= 0 && slices.Contains(task.flagged, from.signal) {
+					op.awaits[n] = append(op.awaits[n], int32(msg))
+				}
+			}
+			c.peeked = c.peeked || len(op.awaits[n]) == 0
+			c.pollers = append(c.pollers, poller{t, k, n})
+		}
+		for _, msg := range op.sends {
+			written[m.messages[msg].cell] = m.messages[msg].buf.Name
+		}
+	}
+}
+
+func (m *machine) own(r region, lo, hi int) *Hazard {
+	t := &m.tasks[r.task]
+	var owner int
+	switch r.buf.Space {
+	case ir.SMEM:
+		if owner = t.queue + 1; t.flat.SM < 0 {
+			return &Hazard{Kind: Owner, Task: t.name, Detail: "touches " + r.buf.Name + " in shared memory, but runs on no SM"}
+		}
+	case ir.Register:
+		owner = r.task + 1
+	default:
+		return nil
+	}
+	for c := lo; c < hi; c++ {
+		if was := &m.cells[c].owner; *was == 0 {
+			*was = owner
+		} else if *was != owner {
+			return &Hazard{Kind: Owner, Task: t.name, Detail: fmt.Sprintf("touches %s, which belongs to SM (or task) %d, not %d", m.where(c, r.buf), *was-1, owner-1)}
+		}
+	}
+	return nil
+}
+
+// where names a cell for a message.
+func (m *machine) where(c int, b *ir.Buffer) string {
+	at := &m.cells[c]
+	return fmt.Sprintf("%s (bytes %d to %d of %s)", b.Name, at.lo, at.hi-1, m.places[at.place].name)
+}

@@ -1,0 +1,136 @@
+package oracle
+
+import (
+	"fmt"
+	"strconv"
+
+	"amkc/ir"
+	"amkc/refvm"
+)
+
+// Footprints knows what tasks touch. It runs each kind of task once: tasks that differ in nothing but the names of their
+// buffers touch the same. It is for one goroutine.
+type Footprints struct {
+	known map[string]footprint
+	key   []byte
+	local map[int]int // flat buffer to its number within the task
+	order []int       // and back
+}
+
+type footprint struct {
+	touches []refvm.Touch // of buffers numbered within the task
+	err     error
+}
+
+// NewFootprints returns an empty table.
+func NewFootprints() *Footprints {
+	return &Footprints{known: map[string]footprint{}, local: map[int]int{}}
+}
+
+// maxElements bounds the buffers that a task is run with.
+const maxElements = 1 << 22
+
+// of returns what task t touches at a position, in the order it does, and the flat buffers that its numbers stand for,
+// valid until the next call. The error is the reference code's.
+func (fp *Footprints) of(f *ir.Flat, t, pos int) ([]refvm.Touch, []int, error) {
+	fp.describe(f, &f.Tasks[t], pos)
+	got, ok := fp.known[string(fp.key)]
+	if !ok {
+		got.touches, got.err = fp.run(f, &f.Tasks[t], pos)
+		if len(fp.known) > 1<<16 {
+			clear(fp.known)
+		}
+		fp.known[string(fp.key)] = got
+	}
+	return got.touches, fp.order, got.err
+}
+
+// describe sets key to all that decides what a task touches, and numbers its buffers.
+func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, pos int) {
+	clear(fp.local)
+	fp.order, fp.key = fp.order[:0], fp.key[:0]
+	moves := false
+	list := func(ops []ir.Operand, bufs []int) {
+		for k := range ops {
+			fp.key = append(fp.key, ' ')
+			if k >= len(bufs) || bufs[k] < 0 {
+				fp.key = append(fp.key, ops[k].Buf...)
+				continue
+			}
+			n, ok := fp.local[bufs[k]]
+			if !ok {
+				n = len(fp.order)
+				fp.local[bufs[k]] = n
+				fp.order = append(fp.order, bufs[k])
+			}
+			fp.key = append(strconv.AppendInt(fp.key, int64(n), 10), '[')
+			for _, r := range ops[k].Dims {
+				fp.key = append(append(fp.key, r.String()...), ',')
+				moves = moves || r.Lo.Uses(ir.Pos) || r.Hi.Uses(ir.Pos) || r.Part.Uses(ir.Pos)
+			}
+		}
+	}
+	for i := range t.Ops {
+		op := &t.Ops[i]
+		fp.key = strconv.AppendInt(fp.key, int64(op.Code), 10)
+		for _, p := range op.Params {
+			fp.key = fmt.Appendf(fp.key, " %s=%v,%s", p.Key, p.Float, p.Int)
+			moves = moves || p.Int.Uses(ir.Pos)
+		}
+		list(op.In, op.InBuf)
+		fp.key = append(fp.key, '>')
+		list(op.Out, op.OutBuf)
+		fp.key = append(fp.key, ';')
+	}
+	for _, b := range fp.order {
+		buf := &f.Buffers[b]
+		fp.key = append(fp.key, '|')
+		for _, n := range append([]int{int(buf.Kind), int(buf.DType)}, buf.Shape...) {
+			fp.key = append(strconv.AppendInt(fp.key, int64(n), 10), ' ')
+		}
+	}
+	if moves {
+		fp.key = strconv.AppendInt(append(fp.key, '@'), int64(pos), 10)
+	}
+}
+
+// run runs a task by itself, on buffers of its own.
+func (fp *Footprints) run(f *ir.Flat, t *ir.Task, pos int) ([]refvm.Touch, error) {
+	alone := ir.Flat{Name: "alone", Lo: pos, Hi: pos}
+	for _, b := range fp.order {
+		buf := f.Buffers[b]
+		buf.Pages, buf.Space, buf.Layout = nil, ir.HBM, ir.Layout{}
+		if buf.Numel() > maxElements {
+			return nil, fmt.Errorf("%s has %d elements, the oracle runs tasks on at most %d", buf.Name, buf.Numel(), maxElements)
+		}
+		alone.Buffers = append(alone.Buffers, buf)
+	}
+	renumber := func(bufs []int) []int {
+		out := make([]int, len(bufs))
+		for k, b := range bufs {
+			if out[k] = -1; b >= 0 {
+				out[k] = fp.local[b]
+			}
+		}
+		return out
+	}
+	task := ir.Task{Name: t.Name, SM: -1, Signal: -1, Ops: make([]ir.FlatOp, len(t.Ops))}
+	for i := range t.Ops {
+		op := &t.Ops[i]
+		task.Ops[i] = ir.FlatOp{Op: op.Op, InBuf: renumber(op.InBuf), OutBuf: renumber(op.OutBuf)}
+	}
+	alone.Tasks = []ir.Task{task}
+	vm, err := refvm.New(&alone, zeros{}, refvm.Options{Workers: 1, Record: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := vm.Step(pos, 0, refvm.Order{Kind: refvm.InOrder}); err != nil {
+		return nil, err
+	}
+	return append([]refvm.Touch(nil), vm.Touched(0)...), nil
+}
+
+// zeros supplies weights: what a task touches does not depend on their values.
+type zeros struct{}
+
+func (zeros) Floats(b *ir.Buffer, _ int) ([]float32, error) { return make([]float32, b.Numel()), nil }

@@ -1,0 +1,173 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/amk"
+)
+
+// Effort bounds what is spent on one program.
+type Effort struct {
+	States    int // explored at most, for each step or pair of steps; then schedules are sampled
+	Schedules int // sampled at most
+	Work      int // as much for each of the two, at most, in tasks and words looked at; a schedule that was begun is finished
+	Positions int // at which a program is run, at most
+	Seed      uint64
+}
+
+// Flat judges an unrolled program, one step of it, at several positions.
+func Flat(f *ir.Flat, target *ir.Target, fp *Footprints, e Effort) Verdict {
+	total := Verdict{Complete: true}
+	for _, pos := range positions(f.Lo, f.Hi, e) {
+		if total.add(judge([]Run{{f, pos}}, target, fp, e)); total.Unsafe() {
+			break
+		}
+	}
+	total.Complete = total.Complete && f.Hi-f.Lo < e.Positions || total.Unsafe()
+	return total
+}
+
+// Program judges a native program: every variant, and the steps after each other, from one variant to the next as well.
+func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
+	flats := make([]*ir.Flat, len(p.Variants))
+	covered := 0
+	for i := range p.Variants {
+		f, diags := ir.Unroll(p, &p.Variants[i])
+		if f == nil {
+			return malformed("variant "+p.Variants[i].Name, "%v", diags)
+		}
+		flats[i] = f
+	}
+	slices.SortStableFunc(flats, func(a, b *ir.Flat) int { return a.Lo - b.Lo })
+	for _, f := range flats {
+		if f.Lo != covered {
+			return malformed("variant "+f.Name, "starts at %d, those before end at %d", f.Lo, covered-1)
+		}
+		if covered = f.Hi + 1; p.Target != nil && f.SMs > p.Target.SMs {
+			return malformed("variant "+f.Name, "runs on %d SMs, the target has %d", f.SMs, p.Target.SMs)
+		}
+	}
+	if covered == 0 || p.Model.MaxSeq > 0 && covered != p.Model.MaxSeq {
+		return malformed("", "the variants end at %d of %d", covered, p.Model.MaxSeq)
+	}
+	at := func(pos int) *ir.Flat {
+		return flats[slices.IndexFunc(flats, func(f *ir.Flat) bool { return pos <= f.Hi })]
+	}
+	total := Verdict{Complete: covered <= e.Positions}
+	var where []int
+	for _, f := range flats {
+		where = append(where, positions(f.Lo, f.Hi, e)...)
+	}
+	for _, pos := range where {
+		if total.add(judge([]Run{{at(pos), pos}}, p.Target, fp, e)); total.Unsafe() {
+			break
+		}
+		if pos+1 < covered {
+			if total.add(judge([]Run{{at(pos), pos}, {at(pos + 1), pos + 1}}, p.Target, fp, e)); total.Unsafe() {
+				break
+			}
+		}
+	}
+	return total
+}
+
+// Profile judges a program of the AMK profile: its references and the capacities of the format's records, which its flat
+// form cannot hold, then the flat form.
+func Profile(p *amk.Program, fp *Footprints, e Effort) Verdict {
+	if h := profileHazard(p); h != "" {
+		return malformed("profile", "%s", h)
+	}
+	f, diags := p.Flatten()
+	if f == nil {
+		return malformed("profile", "has no meaning: %v", diags)
+	}
+	return Flat(f, nil, fp, e)
+}
+
+func profileHazard(p *amk.Program) string {
+	buffers, counters, tasks := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	for i := range p.Buffers {
+		b := &p.Buffers[i]
+		if buffers[b.ID] || len(b.Shape) > amk.MaxRank {
+			return fmt.Sprintf("buffer %d is there twice, or has %d dimensions", b.ID, len(b.Shape))
+		}
+		buffers[b.ID] = true
+	}
+	for i := range p.Counters {
+		if counters[p.Counters[i].ID] {
+			return fmt.Sprintf("counter %d is there twice", p.Counters[i].ID)
+		}
+		counters[p.Counters[i].ID] = true
+	}
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		if tasks[t.ID] || len(t.Inputs) > amk.MaxInputs || len(t.Outputs) > amk.MaxOutputs || len(t.Waits) > amk.MaxWaits || !counters[t.OutCounter] {
+			return fmt.Sprintf("task %d is there twice, has too many operands or waits, or signals what is not there", t.ID)
+		}
+		tasks[t.ID] = true
+		for _, b := range append(slices.Clone(t.Inputs), t.Outputs...) {
+			if !buffers[b] {
+				return fmt.Sprintf("task %d names buffer %d", t.ID, b)
+			}
+		}
+		for _, w := range t.Waits {
+			if !counters[w.Counter] {
+				return fmt.Sprintf("task %d waits on counter %d", t.ID, w.Counter)
+			}
+		}
+	}
+	if p.Pages != nil && p.Target != nil {
+		smem := 0
+		for _, pg := range p.Pages.Pages {
+			if pg.Space == amk.SMEM {
+				smem += pg.NBytes
+			}
+		}
+		if smem > p.Target.SmemBytesPerBlockOptin {
+			return fmt.Sprintf("has %d bytes of pages in shared memory, the target %d", smem, p.Target.SmemBytesPerBlockOptin)
+		}
+	}
+	return ""
+}
+
+func malformed(who, format string, args ...any) Verdict {
+	return Verdict{Hazard: &Hazard{Kind: Malformed, Task: who, Detail: fmt.Sprintf(format, args...)}, Complete: true}
+}
+
+// judge explores, and samples what is too large for that.
+func judge(runs []Run, target *ir.Target, fp *Footprints, e Effort) Verdict {
+	v := Explore(runs, fp, Options{Target: target, MaxStates: e.States, MaxWork: e.Work})
+	if !v.Complete && e.Schedules > 0 {
+		s := Sample(runs, fp, Options{Target: target, MaxWork: e.Work}, e.Seed, e.Schedules)
+		s.States += v.States
+		return s
+	}
+	return v
+}
+
+func (v *Verdict) add(o Verdict) {
+	v.Hazard = o.Hazard
+	v.Complete = v.Complete && o.Complete || o.Hazard != nil
+	v.States += o.States
+}
+
+// positions chooses some of an interval: all of a short one, else its ends, where most goes wrong, and others by seed.
+func positions(lo, hi int, e Effort) []int {
+	if hi < lo {
+		return []int{lo}
+	}
+	if hi-lo < e.Positions {
+		out := make([]int, 0, hi-lo+1)
+		for p := lo; p <= hi; p++ {
+			out = append(out, p)
+		}
+		return out
+	}
+	out := []int{lo, hi}
+	for i := 2; i < e.Positions; i++ {
+		out = append(out, lo+int((e.Seed+uint64(i))*0x9e3779b97f4a7c15>>33)%(hi-lo+1))
+	}
+	return out
+}

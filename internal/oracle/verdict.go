@@ -1,0 +1,51 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kind says what goes wrong.
+type Kind string
+
+const (
+	Malformed     Kind = "malformed"      // names or indices that mean nothing
+	Refused       Kind = "refused"        // the reference code does not run it
+	Outside       Kind = "outside"        // bytes beyond the page
+	ReadOnly      Kind = "read-only"      // a write to a weight, a constant or an input
+	Aliased       Kind = "aliased"        // operands of one op overlap
+	Owner         Kind = "owner"          // on-chip memory of another SM
+	Capacity      Kind = "capacity"       // more on-chip memory than there is
+	OutputGap     Kind = "output gap"     // bytes of an output that no task writes
+	Race          Kind = "race"           // conflicting accesses, of which the later does not know of the earlier
+	Undefined     Kind = "undefined"      // a read of what nobody wrote, in this step where that matters
+	Clobbered     Kind = "clobbered"      // a read of what was written through another buffer
+	WhichProducer Kind = "which producer" // one read, different writers in different schedules
+	Stuck         Kind = "stuck"          // tasks that never finish
+)
+
+// A Hazard is something that goes wrong, and the schedule in which it does, one event a line; static hazards have none.
+type Hazard struct {
+	Kind     Kind
+	Task     string
+	Detail   string
+	Schedule []string
+}
+
+func (h *Hazard) String() string {
+	out := fmt.Sprintf("%s: %s: %s", h.Task, h.Kind, h.Detail)
+	if len(h.Schedule) > 0 {
+		out += "\n\t" + strings.Join(h.Schedule, "\n\t")
+	}
+	return out
+}
+
+// A Verdict is what an oracle has found.
+type Verdict struct {
+	Hazard   *Hazard // the first one, or nil
+	Complete bool    // every schedule was looked at, or a hazard was found
+	States   int     // explored, or schedules that were run
+}
+
+// Unsafe reports whether a schedule with a hazard was found.
+func (v Verdict) Unsafe() bool { return v.Hazard != nil }

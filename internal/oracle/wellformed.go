@@ -1,0 +1,147 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+)
+
+// wellFormed looks for what has no meaning in the machine: indices, names and sizes.
+func wellFormed(f *ir.Flat) *Hazard {
+	bad := func(who, format string, args ...any) *Hazard {
+		return &Hazard{Kind: Malformed, Task: who, Detail: fmt.Sprintf(format, args...)}
+	}
+	if f.Lo < 0 || f.Hi < f.Lo {
+		return bad("", "positions %d to %d", f.Lo, f.Hi)
+	}
+	named := map[string]bool{}
+	for _, list := range []struct {
+		what string
+		n    int
+		name func(int) string
+	}{
+		{"buffer ", len(f.Buffers), func(i int) string { return f.Buffers[i].Name }},
+		{"page ", len(f.Pages), func(i int) string { return f.Pages[i].Name }},
+		{"counter ", len(f.Counters), func(i int) string { return f.Counters[i].Name }},
+		{"task ", len(f.Tasks), func(i int) string { return f.Tasks[i].Name }},
+	} {
+		for i := range list.n {
+			name := list.what + list.name(i)
+			if named[name] || list.name(i) == "" {
+				return bad(name, "is defined twice, or without a name")
+			}
+			named[name] = true
+		}
+	}
+	for i := range f.Counters {
+		c := &f.Counters[i]
+		if c.How != ir.ByCounter && c.How != ir.Flagged || c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem || c.Init < 0 || c.Init > 0 && c.How == ir.Flagged {
+			return bad("counter "+c.Name, "is %s of scope %s from %d", c.How, c.Scope, c.Init)
+		}
+	}
+	for i := range f.Buffers {
+		if h := wellFormedBuffer(f, &f.Buffers[i]); h != "" {
+			return bad("buffer "+f.Buffers[i].Name, "%s", h)
+		}
+	}
+	for i := range f.Tasks {
+		t := &f.Tasks[i]
+		if t.SM < -1 || t.SM >= f.SMs || t.Signal < -1 || t.Signal >= len(f.Counters) {
+			return bad(t.Name, "SM %d of %d, signals counter %d of %d", t.SM, f.SMs, t.Signal, len(f.Counters))
+		}
+		for _, w := range t.Waits {
+			if w.Counter < 0 || w.Counter >= len(f.Counters) {
+				return bad(t.Name, "waits on counter %d of %d", w.Counter, len(f.Counters))
+			}
+		}
+		for k := range t.Ops {
+			if h := wellFormedOp(f, &t.Ops[k]); h != "" {
+				return bad(t.Name, "%s", h)
+			}
+		}
+	}
+	return nil
+}
+
+func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
+	if len(b.Shape) < 1 || len(b.Shape) > 4 || b.DType.Bits() == 0 {
+		return fmt.Sprintf("has shape %v of %s", b.Shape, b.DType)
+	}
+	for _, n := range b.Shape {
+		if n < 1 || n > 1<<30 {
+			return fmt.Sprintf("has shape %v", b.Shape)
+		}
+	}
+	if b.Space < ir.HBM || b.Space > ir.Register || b.Kind < ir.Weight || b.Kind > ir.Const || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Word64 {
+		return "has a kind, a space or a layout that does not exist"
+	}
+	if b.Layout.Words() && (b.Space != ir.GlobalScratch || b.Kind != ir.Activation || b.Layout.Kind == ir.Word32 && b.DType.Bits() != 16 || b.Layout.Kind == ir.Word64 && b.DType.Bits() != 32) {
+		return fmt.Sprintf("holds %s %s in %s as %s", b.Kind, b.DType, b.Space, b.Layout)
+	}
+	if kv := b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16; kv && (b.Kind != ir.KVCache || len(b.Shape) != 4) || b.Layout.Kind == ir.Tile8x32 && len(b.Shape) != 2 {
+		return fmt.Sprintf("has layout %s and shape %v", b.Layout, b.Shape)
+	}
+	if b.Kind == ir.KVCache && len(b.Shape) < 3 {
+		return fmt.Sprintf("is a cache of shape %v", b.Shape)
+	}
+	for _, name := range b.Pages {
+		found := false
+		for i := range f.Pages {
+			if p := &f.Pages[i]; p.Name == name {
+				found = true
+				if p.Space != b.Space || p.Layout.Kind != b.Layout.Kind || max(1, p.Layout.Copies) != max(1, b.Layout.Copies) || b.Kind != ir.Activation {
+					return fmt.Sprintf("is %s %s in %s on page %s of %s in %s", b.Kind, b.Layout, b.Space, name, p.Layout, p.Space)
+				}
+			}
+		}
+		if !found || len(b.Pages) > 1 {
+			return fmt.Sprintf("is on pages %v", b.Pages)
+		}
+	}
+	return ""
+}
+
+func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
+	if op.Code < 0 || int(op.Code) >= len(ir.Ops) || len(op.In) != len(op.InBuf) || len(op.Out) != len(op.OutBuf) {
+		return fmt.Sprintf("has opcode %d with %d and %d operands of %d and %d buffers", op.Code, len(op.In), len(op.Out), len(op.InBuf), len(op.OutBuf))
+	}
+	spec := &ir.Ops[op.Code]
+	for _, p := range op.Params {
+		if known := slices.Contains(spec.Required, p.Key) || slices.Contains(spec.Optional, p.Key); !known {
+			return fmt.Sprintf("%s has no parameter %s", op.Code, p.Key)
+		}
+		if !p.IsFloat && (p.Int.Uses(ir.SpanA) || p.Int.Uses(ir.SpanB) || p.Int.Uses(ir.OnSM)) {
+			return fmt.Sprintf("parameter %s of %s is not bound", p.Key, op.Code)
+		}
+	}
+	check := func(o *ir.Operand, buf int) string {
+		switch {
+		case buf < -1 || buf >= len(f.Buffers):
+			return fmt.Sprintf("names buffer %d of %d", buf, len(f.Buffers))
+		case buf == -1 && !o.IsTemp() || buf >= 0 && o.IsTemp():
+			return fmt.Sprintf("operand %s is buffer %d", o.Buf, buf)
+		case buf >= 0 && len(o.Dims) != len(f.Buffers[buf].Shape):
+			return fmt.Sprintf("has a view of %s with %d ranges", f.Buffers[buf].Name, len(o.Dims))
+		}
+		for _, r := range o.Dims {
+			for _, s := range []ir.Sym{ir.SpanA, ir.SpanB, ir.OnSM} {
+				if r.Lo.Uses(s) || r.Hi.Uses(s) || r.Part.Uses(s) {
+					return fmt.Sprintf("has a view of %s that is not bound", o.Buf)
+				}
+			}
+		}
+		return ""
+	}
+	for i := range op.In {
+		if h := check(&op.In[i], op.InBuf[i]); h != "" {
+			return h
+		}
+	}
+	for i := range op.Out {
+		if h := check(&op.Out[i], op.OutBuf[i]); h != "" {
+			return h
+		}
+	}
+	return ""
+}

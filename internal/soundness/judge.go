@@ -1,0 +1,47 @@
+package soundness
+
+import (
+	"amkc/internal/oracle"
+	"amkc/internal/population"
+	"amkc/ir/diag"
+	"amkc/validate"
+)
+
+// A Judgement is what validate and the oracles say of one program.
+type Judgement struct {
+	Case    population.Case
+	Diags   diag.List // errors of validate, or of what comes before it; none: accepted
+	Verdict oracle.Verdict
+}
+
+// FalseAccept reports whether validate accepts what an oracle has seen go wrong.
+func (j *Judgement) FalseAccept() bool { return len(j.Diags) == 0 && j.Verdict.Unsafe() }
+
+// Judge asks both.
+func Judge(c population.Case, fp *oracle.Footprints, e oracle.Effort) Judgement {
+	j := Judgement{Case: c, Diags: Validate(c)}
+	switch {
+	case c.Profile != nil:
+		j.Verdict = oracle.Profile(c.Profile, fp, e)
+	case c.Program != nil:
+		j.Verdict = oracle.Program(c.Program, fp, e)
+	default:
+		j.Verdict = oracle.Flat(c.Flat, c.Target, fp, e)
+	}
+	return j
+}
+
+// Validate returns the errors for which a program is rejected.
+func Validate(c population.Case) diag.List {
+	switch {
+	case c.Program != nil:
+		return validate.Program(c.Program).Diags.Errors()
+	case c.Flat != nil:
+		return validate.Flat(c.Flat).Diags.Errors()
+	}
+	flat, diags := c.Profile.Flatten()
+	if flat == nil {
+		return diags.Errors()
+	}
+	return validate.Flat(flat).Diags.Errors()
+}

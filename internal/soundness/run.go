@@ -1,0 +1,208 @@
+package soundness
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"amkc/internal/oracle"
+	"amkc/internal/population"
+)
+
+// A source is one class of programs: the n-th of it, for any n.
+type source struct {
+	group string
+	draw  func(n uint64) population.Case
+	of    int // how many there are; 0: as many as are asked for
+}
+
+// Row is what was counted for one class.
+type Row struct {
+	Group, Class string
+	Programs     int
+	Unsafe       int // an oracle saw something go wrong
+	Rejected     int // of those
+	FalseAccepts int // the others
+	Accepted     int // of all
+	Strict       int // rejected although the oracles saw nothing
+	Exhaustive   int // judged over every schedule, or with a hazard found
+	Schedules    int // states explored and schedules run
+}
+
+// Report is the outcome of a run.
+type Report struct {
+	Rows     []Row
+	False    []Judgement               // false accepts, the first of them
+	Strict   map[string]map[string]int // by code of the rejection, then by class: rejected although nothing was seen
+	Examples map[string]string         // for each of these codes, the name of a program
+}
+
+// maxFalse is how many false accepts a report keeps.
+const maxFalse = 200
+
+// Run judges programs: the published population whole, and as many of ours on top as make n together.
+func Run(n int, e oracle.Effort) *Report {
+	sources := sources(n)
+	type job struct {
+		source int
+		n      uint64
+	}
+	rep := &Report{Rows: make([]Row, len(sources)), Strict: map[string]map[string]int{}, Examples: map[string]string{}}
+	byClass := map[string]*Row{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var at atomic.Int64
+	var jobs []job
+	for i, s := range sources {
+		for k := range s.of {
+			jobs = append(jobs, job{i, uint64(k)})
+		}
+	}
+	const chunk = 64
+	for range runtime.GOMAXPROCS(0) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			fp := oracle.NewFootprints()
+			for {
+				lo := int(at.Add(chunk)) - chunk
+				if lo >= len(jobs) {
+					return
+				}
+				for _, jb := range jobs[lo:min(lo+chunk, len(jobs))] {
+					s := &sources[jb.source]
+					j := Judge(s.draw(jb.n), fp, e)
+					mu.Lock()
+					rep.count(byClass, s.group, j)
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	rep.Rows = rep.Rows[:0]
+	for _, r := range byClass {
+		rep.Rows = append(rep.Rows, *r)
+	}
+	slices.SortFunc(rep.Rows, func(a, b Row) int { return compareRows(&a, &b) })
+	slices.SortFunc(rep.False, func(a, b Judgement) int { return compareNames(a.Case.Name, b.Case.Name) })
+	return rep
+}
+
+func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {
+	key := group + "/" + j.Case.Class
+	r := rows[key]
+	if r == nil {
+		r = &Row{Group: group, Class: j.Case.Class}
+		rows[key] = r
+	}
+	r.Programs++
+	r.Schedules += j.Verdict.States
+	if j.Verdict.Complete {
+		r.Exhaustive++
+	}
+	rejected := len(j.Diags) > 0
+	if !rejected {
+		r.Accepted++
+	}
+	switch {
+	case j.FalseAccept():
+		r.Unsafe++
+		r.FalseAccepts++
+		if rep.False = append(rep.False, j); len(rep.False) > maxFalse {
+			slices.SortFunc(rep.False, func(a, b Judgement) int { return compareNames(a.Case.Name, b.Case.Name) })
+			rep.False = rep.False[:maxFalse]
+		}
+	case j.Verdict.Unsafe():
+		r.Unsafe++
+		r.Rejected++
+	case rejected:
+		r.Strict++
+		code := j.Diags[0].Code
+		if rep.Strict[code] == nil {
+			rep.Strict[code] = map[string]int{}
+		}
+		rep.Strict[code][j.Case.Class]++
+		if name := rep.Examples[code]; name == "" || compareNames(j.Case.Name, name) < 0 {
+			rep.Examples[code] = j.Case.Name
+		}
+	}
+}
+
+// sources lists what a run of n programs draws: the published population is 7,160 of them.
+func sources(n int) []source {
+	lowerings := slices.Collect(population.Lowerings())
+	out := []source{{"published", func(n uint64) population.Case { return lowerings[n] }, len(lowerings)}}
+	for _, class := range population.MutantClasses() {
+		out = append(out, source{"published", func(n uint64) population.Case { return population.Mutate(class, n) }, 350})
+	}
+	out = append(out, source{"published", population.DAG, 4000})
+	rest := max(0, n-7160)
+	committed, err := population.Committed()
+	if err != nil {
+		panic(err) // the tree is not whole
+	}
+	out = append(out, source{"ours", func(n uint64) population.Case { return committed[n] }, len(committed)})
+	for _, s := range []struct {
+		source
+		share int // of 20
+	}{
+		{source{group: "ours", draw: population.Mutant}, 9},
+		{source{group: "ours", draw: population.Native}, 3},
+		{source{group: "ours", draw: population.NativeFlat}, 2},
+		{source{group: "ours", draw: func(n uint64) population.Case { return population.DAG(n + 4000) }}, 4},
+	} {
+		s.of = rest * s.share / 20
+		out = append(out, s.source)
+	}
+	for i, class := range population.MutantClasses() {
+		out = append(out, source{"ours", func(n uint64) population.Case {
+			c := population.Mutate(class, n+350)
+			c.Class = "AMK mutants"
+			return c
+		}, rest / 10 / (8 + i/8)})
+	}
+	return out
+}
+
+func compareRows(a, b *Row) int {
+	if a.Group != b.Group {
+		return -compareNames(a.Group, b.Group) // published before ours
+	}
+	return compareNames(a.Class, b.Class)
+}
+
+func compareNames(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Total adds up the rows of a group, or of all for "".
+func (rep *Report) Total(group string) Row {
+	t := Row{Group: group, Class: "all"}
+	for _, r := range rep.Rows {
+		if group == "" || r.Group == group {
+			t.Programs += r.Programs
+			t.Unsafe += r.Unsafe
+			t.Rejected += r.Rejected
+			t.FalseAccepts += r.FalseAccepts
+			t.Accepted += r.Accepted
+			t.Strict += r.Strict
+			t.Exhaustive += r.Exhaustive
+			t.Schedules += r.Schedules
+		}
+	}
+	return t
+}
+
+func (r Row) String() string {
+	return fmt.Sprintf("%-10s %-34s programs %7d  accepted %7d  unsafe %7d  rejected %7d  false accepts %3d  strict %6d  exhaustive %7d",
+		r.Group, r.Class, r.Programs, r.Accepted, r.Unsafe, r.Rejected, r.FalseAccepts, r.Strict, r.Exhaustive)
+}
