@@ -9,21 +9,23 @@ import (
 // checkAliases: the views of one op do not overlap, because its threads read and write them in no order. The exception is
 // an op that works element by element and reads exactly the elements that it writes, as ADD does on the residual.
 func (p *proof) checkAliases() {
-	var x, y expander
+	x, y := &p.x[0], &p.x[1]
 	for t := range p.flat.Tasks {
 		ops := p.flat.Tasks[t].Ops
 		all := p.accesses[p.first[t]:p.first[t+1]]
-		for i := range all {
+		for i, writes := 0, 0; i < len(all); i++ {
 			a := &all[i]
-			for j := i + 1; j < len(all) && all[j].op == a.op; j++ {
+			for writes = max(writes, i); writes < len(all) && all[writes].op == a.op && !all[writes].write; writes++ {
+			}
+			for j := max(i+1, writes); j < len(all) && all[j].op == a.op; j++ { // two reads are no matter
 				b := &all[j]
-				if a.loc != b.loc || !a.write && !b.write {
+				if a.loc != b.loc {
 					continue
 				}
 				if a.buf == b.buf && a.write != b.write && pointwise(ops[a.op].Code) && sameView(a.dims(p.flat), b.dims(p.flat)) {
 					continue
 				}
-				if a.buf == b.buf && p.disjoint(a.dims(p.flat), b.dims(p.flat)) || p.apart(a, b, &x, &y) {
+				if a.buf == b.buf && p.disjoint(a.dims(p.flat), b.dims(p.flat)) || p.apart(a, b, x, y) {
 					continue
 				}
 				if p.full() {

@@ -3,10 +3,11 @@ package validate
 // Budgets of a proof. Each bounds one thing that a hostile program could make large; a program that needs more is
 // refused with CodeBudget. They are what a proof can look at in about a second and some hundred megabytes.
 //
-// Fused for 132 SMs, the larger variant of Llama-3.1-8B needs 0.2, 3.4, 0.3, 0 and 3.4 million of them, in this order, and
-// that of a 70B model 0.9, 9.7, 0.7, 0 and 10.9 million. Llama-3.1-8B lowered to 15,000 tasks of the AMK profile, which have
-// no SM, needs 5 million components and next to nothing else.
+// Fused for 132 SMs, the larger variant of Llama-3.1-8B needs 0.2, 5.6, 0.02, 0 and 0.5 million of them, from the pieces of
+// views on. Llama-3.1-8B lowered to 15,000 tasks of the AMK profile, which have no SM, needs 3 million components and next
+// to nothing else.
 const (
+	maxVariants   = 256     // of a program
 	maxRuns       = 3 << 19 // contiguous pieces of all views together
 	maxClockCells = 1 << 25 // components of all stored vector clocks together
 	maxPairs      = 1 << 21 // pairs of views compared because they depend on pos

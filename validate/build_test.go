@@ -181,6 +181,14 @@ func program(t testing.TB, s shape, edits ...string) *ir.Program {
 func flat(t testing.TB, p *ir.Program, v int) *ir.Flat {
 	f, diags := ir.Unroll(p, &p.Variants[v])
 	require.NoError(t, diags.Err())
+	return unshared(f)
+}
+
+// unshared returns a copy of which no two tasks share anything.
+func unshared(f *ir.Flat) *ir.Flat {
+	g := *f
+	f = &g
+	f.Tasks = append([]ir.Task(nil), f.Tasks...)
 	for i := range f.Tasks {
 		task := &f.Tasks[i]
 		task.Waits = append([]ir.FlatWait(nil), task.Waits...)

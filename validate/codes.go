@@ -324,9 +324,9 @@ every head and dimension that a later step reads; else that step would read what
 
 Let a task append what the message names. A program of the AMK profile is one step, and brings its cache along.`)
 	CodeBudget = diag.New("AMK3190", "proof larger than the stated budget", `
-The proof is exact and not cut short: a program that needs more than a stated budget (3*2^19 contiguous pieces of views,
-2^25 clock components, 2^21 pairs of views that depend on pos, 2^25 segments visited, 2^18 single evaluations of pos) is
-refused.
+The proof is exact and not cut short: a program that needs more than a stated budget (256 variants, 3*2^19 contiguous pieces
+of views, 2^25 clock components, 2^21 pairs of views that depend on pos, 2^25 segments visited, 2^18 single evaluations of
+pos) is refused.
 
     y[0:8] = ATTENTION_TILE(q[0:8], kv[0,0:min(pos,pos/2*3),0,0:8], ...)      # tried at every one of 2^20 positions, by 32 tasks
 

@@ -11,8 +11,7 @@ import (
 // missing whose data it needs. So a wait is a join, and its threshold is Init plus the number of producers.
 func (p *proof) checkCounters() {
 	f := p.flat
-	p.producers = group(len(f.Tasks), len(f.Counters), func(t int) int { return f.Tasks[t].Signal })
-	p.waiting = p.waiters()
+	p.listCounterTasks()
 	for t := range f.Tasks {
 		if p.full() {
 			return
@@ -23,24 +22,48 @@ func (p *proof) checkCounters() {
 	}
 	for i := range f.Counters {
 		c := &f.Counters[i]
-		at := "counter " + c.Name
 		if c.How != ir.ByCounter && c.How != ir.Flagged {
-			p.errorf(CodeRealisation, at, "its realisation is %s, want counter or flagged", c.How).Suggest("write counter, or let pass exchange decide")
+			p.errorf(CodeRealisation, "counter "+c.Name, "its realisation is %s, want counter or flagged", c.How).Suggest("write counter, or let pass exchange decide")
 		}
 		if c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem {
-			p.errorf(CodeScope, at, "has scope %s, want gpu, sm or system", c.Scope)
+			p.errorf(CodeScope, "counter "+c.Name, "has scope %s, want gpu, sm or system", c.Scope)
 		}
 		if c.Init < 0 || c.Init > ir.MaxTasks {
-			p.errorf(CodeStructure, at, "starts at %d, want 0 to %d", c.Init, ir.MaxTasks)
+			p.errorf(CodeStructure, "counter "+c.Name, "starts at %d, want 0 to %d", c.Init, ir.MaxTasks)
 		}
 		if c.How == ir.Flagged && c.Init != 0 {
-			p.errorf(CodeRealisation, at, "is flagged and starts at %d, but there is no count, only words", c.Init).Suggest("let it start at 0, or realise it as a counter")
+			p.errorf(CodeRealisation, "counter "+c.Name, "is flagged and starts at %d, but there is no count, only words", c.Init).Suggest("let it start at 0, or realise it as a counter")
 		}
 		if c.How == ir.Flagged && len(p.waiting.of(i)) > 0 {
 			p.checkPublishes(int32(i))
 		}
 		if c.Scope == ir.ScopeSM {
 			p.checkOneSM(int32(i))
+		}
+	}
+}
+
+// listCounterTasks lists the producers and the waiters of each counter.
+func (p *proof) listCounterTasks() {
+	f := p.flat
+	p.producers.begin(len(f.Counters))
+	p.waiting.begin(len(f.Counters))
+	for t := range f.Tasks {
+		if c := f.Tasks[t].Signal; c >= 0 {
+			p.producers.count(c)
+		}
+		for _, w := range f.Tasks[t].Waits {
+			p.waiting.count(w.Counter)
+		}
+	}
+	p.producers.turn()
+	p.waiting.turn()
+	for t := range f.Tasks {
+		if c := f.Tasks[t].Signal; c >= 0 {
+			p.producers.put(c, t)
+		}
+		for _, w := range f.Tasks[t].Waits {
+			p.waiting.put(w.Counter, t)
 		}
 	}
 }

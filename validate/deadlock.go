@@ -5,15 +5,24 @@ import (
 	"slices"
 )
 
+// queues is the state of a symbolic execution.
+type queues struct {
+	pending []int32 // edges into a task that are not yet satisfied
+	after   []int32 // the next task on the same SM, or -1
+	before  []int32 // the one before it
+	last    []int32 // of each SM, so far
+	missing []int32 // producers of each counter that have not signalled
+}
+
 // checkDeadlock executes the queues symbolically: a task can start when the task before it on its SM is done and every
 // counter it waits on is complete. Tasks only ever become ready, so if one legal order runs dry with tasks left, every
 // order does, and then there is a cycle of queue and counter edges to show.
 func (p *proof) checkDeadlock() {
 	f := p.flat
 	n := len(f.Tasks)
-	pending := make([]int32, n)               // edges into a task that are not yet satisfied
-	after := make([]int32, n)                 // the next task on the same SM, or -1
-	missing := make([]int32, len(f.Counters)) // producers that have not signalled
+	q := &p.queues
+	q.pending, q.after, q.missing = sized(q.pending, n), sized(q.after, n), sized(q.missing, len(f.Counters))
+	pending, after, missing := q.pending, q.after, q.missing
 	for c := range missing {
 		missing[c] = int32(len(p.producers.of(c)))
 	}
@@ -28,7 +37,7 @@ func (p *proof) checkDeadlock() {
 			after[b] = int32(t)
 		}
 	}
-	p.order = make([]int32, 0, n)
+	p.order = sized(p.order, n)[:0]
 	for t := range pending {
 		if pending[t] == 0 {
 			p.order = append(p.order, int32(t))
@@ -57,36 +66,14 @@ func (p *proof) checkDeadlock() {
 	}
 }
 
-// waiters lists the tasks that wait on each counter, once for each wait.
-func (p *proof) waiters() lists {
-	f := p.flat
-	l := lists{start: make([]int32, len(f.Counters)+1)}
-	for t := range f.Tasks {
-		for _, w := range f.Tasks[t].Waits {
-			l.start[w.Counter+1]++
-		}
-	}
-	for c := range f.Counters {
-		l.start[c+1] += l.start[c]
-	}
-	l.items = make([]int32, l.start[len(f.Counters)])
-	next := append([]int32(nil), l.start[:len(f.Counters)]...)
-	for t := range f.Tasks {
-		for _, w := range f.Tasks[t].Waits {
-			l.items[next[w.Counter]] = int32(t)
-			next[w.Counter]++
-		}
-	}
-	return l
-}
-
 // queueBefore returns for each task the one before it on its SM, or -1.
 func (p *proof) queueBefore() []int32 {
-	last := make([]int32, p.flat.SMs)
+	q := &p.queues
+	q.last, q.before = sized(q.last, p.flat.SMs), sized(q.before, len(p.flat.Tasks))
+	last, before := q.last, q.before
 	for sm := range last {
 		last[sm] = -1
 	}
-	before := make([]int32, len(p.flat.Tasks))
 	for t := range p.flat.Tasks {
 		before[t] = -1
 		if sm := p.flat.Tasks[t].SM; sm >= 0 {

@@ -11,12 +11,18 @@ func (s *shaper) dtypes() {
 		d := s.in[i].dtype
 		switch {
 		case s.indexInput(i):
-			s.wantType(d == ir.I32, "input %d is %s, want I32", i+1, d)
+			if d != ir.I32 {
+				s.failType("input %d is %s, want I32", i+1, d)
+			}
 		case i == 1 && (s.op.Code == ir.GEMV || s.op.Code == ir.GEMM) && s.op.Has("qdtype"):
-			s.wantType(int(d) == s.param("qdtype", 0), "input 2 is %s, want %s, which is what qdtype says", d, ir.DType(s.param("qdtype", 0)))
+			if int(d) != s.param("qdtype", 0) {
+				s.failType("input 2 is %s, want %s, which is what qdtype says", d, ir.DType(s.param("qdtype", 0)))
+			}
 		case s.anyInput(i):
 		default:
-			s.wantType(isFloat(d), "input %d is %s, want F32, F16 or BF16", i+1, d)
+			if !isFloat(d) {
+				s.failType("input %d is %s, want F32, F16 or BF16", i+1, d)
+			}
 		}
 	}
 	for i := range s.out {
@@ -26,20 +32,26 @@ func (s *shaper) dtypes() {
 		d := s.out[i].dtype
 		switch {
 		case s.op.Code == ir.ArgMax && (s.param("partial", 0) == 0 || i == 1):
-			s.wantType(d == ir.I32, "output %d is %s, want I32", i+1, d)
+			if d != ir.I32 {
+				s.failType("output %d is %s, want I32", i+1, d)
+			}
 		case s.op.Code == ir.COPY:
-			s.wantType(s.in[0].buf < 0 || (d == ir.I32) == (s.in[0].dtype == ir.I32), "copies %s to %s", s.in[0].dtype, d)
+			if !(s.in[0].buf < 0 || (d == ir.I32) == (s.in[0].dtype == ir.I32)) {
+				s.failType("copies %s to %s", s.in[0].dtype, d)
+			}
 		case s.op.Code == ir.FUSED:
 		default:
-			s.wantType(isFloat(d), "output %d is %s, want F32, F16 or BF16", i+1, d)
+			if !isFloat(d) {
+				s.failType("output %d is %s, want F32, F16 or BF16", i+1, d)
+			}
 		}
 	}
 }
 
-func (s *shaper) wantType(ok bool, format string, args ...any) {
-	if !ok && s.problem == "" {
+func (s *shaper) failType(format string, args ...any) {
+	if s.problem == "" {
 		s.dtype = true
-		s.want(false, format, args...)
+		s.fail(format, args...)
 	}
 }
 

@@ -7,11 +7,10 @@ import "amkc/ir"
 // transitive. Whatever legal order is walked, the verdict is the same, because two conflicting accesses that no relation
 // orders are found from whichever comes second.
 func (p *proof) checkMemory() {
-	f := p.flat
 	p.startClocks()
-	s := sweep{p: p, pos: f.Lo, weak: p.clock.weak, task: -1}
-	s.polled = make([]int32, len(f.Tasks))
-	s.waits = make([]int32, len(f.Counters))
+	p.audiences.reset()
+	s := &p.sweep
+	s.begin(p)
 	for _, t := range p.order {
 		hb, fb, ok := p.begin(t)
 		if !ok {
@@ -45,26 +44,23 @@ type sweep struct {
 	hb, fb    []int32
 	pos       int  // initial cache rows are those below it
 	tried     bool // pos is one of several that are tried one by one, and is worth naming
-	weak      bool
 	published bool // the task has written flagged words
 	quiet     bool // the view at hand has been reported
 
-	waits  []int32 // for each counter: the last task that waits on it by flag, plus 1
-	polled []int32 // for each task: the last task that polled one of its words, plus 1
-	fresh  []int32 // writers polled by this op, not yet joined
-	counts []int   // for each wait of the task: producers whose words it polled
+	polls polls
+	marks []int32 // for each task: the last count of mark it was seen at
+	mark  int32
+}
+
+// begin prepares the walk over a whole program.
+func (s *sweep) begin(p *proof) {
+	*s = sweep{p: p, pos: p.flat.Lo, task: -1, polls: s.polls, marks: sized(s.marks, len(p.flat.Tasks))}
+	s.polls.reset(len(p.flat.Tasks), len(p.flat.Counters))
 }
 
 func (s *sweep) start(t int32, hb, fb []int32) {
 	s.task, s.hb, s.fb, s.published = t, hb, fb, false
-	task := &s.p.flat.Tasks[t]
-	s.counts = s.counts[:0]
-	for _, w := range task.Waits {
-		s.counts = append(s.counts, 0)
-		if s.p.flat.Counters[w.Counter].How == ir.Flagged {
-			s.waits[w.Counter] = t + 1
-		}
-	}
+	s.startPolls()
 }
 
 func (s *sweep) access(a *access) {
@@ -76,26 +72,40 @@ func (s *sweep) access(a *access) {
 	}
 	s.quiet = false
 	for _, r := range p.runs[a.from:a.to] {
+		if !a.write && s.attend(l, r, a) {
+			continue
+		}
 		if !p.spend(&p.work.visits, r.hi-r.lo+1, maxVisits, "comparisons of memory ranges", s.task) {
 			return
 		}
-		for i := r.lo; i < r.hi && !p.full(); i++ {
-			s.touch(l, i, a)
-		}
+		s.touchRun(l, r, a)
 	}
+	p.spend(&p.work.cells, p.clock.vectors.made, maxClockCells, "vector clock components", s.task)
+	p.clock.vectors.made = 0
 }
 
-// touch checks one segment of a view and notes the access, be it wrong or not, so that what follows is judged by itself.
-func (s *sweep) touch(l *location, i int, a *access) {
-	g, c := &l.segs[i], &s.p.clock
+// touchRun walks the segments of a run and notes the access, be it wrong or not, so that what follows is judged by itself.
+func (s *sweep) touchRun(l *location, r run, a *access) {
+	c := &s.p.clock
 	if a.write {
-		s.write(l, i, a)
-		g.writer, g.buf = s.task, a.buf
-		g.readers.clear()
+		for i := r.lo; i < r.hi && !s.p.full(); i++ {
+			g := &l.segs[i]
+			s.write(l, i, a)
+			g.writer, g.buf = s.task, a.buf
+			g.readers.clear(c)
+			s.leave(g)
+		}
 		s.published = s.published || l.words && s.flagged(s.task)
-	} else {
+		return
+	}
+	for i := r.lo; i < r.hi && !s.p.full(); i++ {
 		s.read(l, i, a)
-		g.readers.add(c.chain[s.task], c.index[s.task], c)
+	}
+	if s.convene(l, r, a) {
+		return
+	}
+	for i := r.lo; i < r.hi; i++ {
+		l.segs[i].readers.add(c.chain[s.task], c.index[s.task], c)
 	}
 }
 
@@ -113,85 +123,10 @@ func (s *sweep) read(l *location, i int, a *access) {
 		s.clobbered(l, i, a)
 	case w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)):
 		s.unordered(l, i, a, w, "reads", "written by")
-	case l.words && w != s.task && s.published && !g.readers.has(s.p.clock.chain[s.task], s.p.clock.index[s.task]):
+	case l.words && w != s.task && s.published && !s.hasRead(g):
 		s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first", s.span(l, i, a)).
 			Suggest("list the reading op first")
 	}
-}
-
-// poll reports whether this task polls words of writer w, and notes that it did.
-func (s *sweep) poll(w int32) bool {
-	c := s.p.flat.Tasks[w].Signal
-	if c < 0 || s.waits == nil || s.waits[c] != s.task+1 {
-		return false
-	}
-	if s.polled[w] != s.task+1 {
-		s.polled[w] = s.task + 1
-		s.fresh = append(s.fresh, w)
-	}
-	return true
-}
-
-// joinPolls adds the fb edges of the words that an op polled: from the join of the counter when all producers were
-// polled, else writer by writer.
-func (s *sweep) joinPolls() {
-	if len(s.fresh) == 0 {
-		return
-	}
-	p := s.p
-	for k, w := range p.flat.Tasks[s.task].Waits {
-		n := 0
-		for _, q := range s.fresh {
-			if p.flat.Tasks[q].Signal == w.Counter {
-				n++
-			}
-		}
-		if s.counts[k] += n; n > 0 && s.all(k, w.Counter) {
-			s.fb = join(s.fb, p.clock.joinFB[w.Counter])
-		}
-	}
-	for _, q := range s.fresh {
-		if !p.clock.before(q, s.fb) {
-			s.fb = join(s.fb, p.clock.fb[q])
-		}
-	}
-	s.fresh = s.fresh[:0]
-	p.clock.fb[s.task] = s.fb
-}
-
-// all reports whether every producer of the task's k-th wait is polled or before the task anyway, as one on its SM is.
-func (s *sweep) all(k, c int) bool {
-	producers := s.p.producers.of(c)
-	if 2*s.counts[k] < len(producers) {
-		return false // a part of the words: the few edges are added one by one
-	}
-	for _, q := range producers {
-		if s.polled[q] != s.task+1 && !s.p.clock.before(q, s.fb) {
-			return false
-		}
-	}
-	return true
-}
-
-// finish warns of flagged waits that poll nothing: they order nothing and cost nothing, so they are not what was meant.
-func (s *sweep) finish() {
-	p := s.p
-	for k, w := range p.flat.Tasks[s.task].Waits {
-		if s.counts[k] == 0 && p.flat.Counters[w.Counter].How == ir.Flagged && !s.ordered(w.Counter) {
-			p.warnf(CodeIdleWait, p.task(s.task), "waits on flagged counter %s but reads no word of its producers: the wait does nothing", p.flat.Counters[w.Counter].Name).
-				Suggest("drop it, or realise the counter by counting")
-		}
-	}
-}
-
-// ordered reports whether every producer of a counter is before this task anyway.
-func (s *sweep) ordered(c int) bool {
-	for _, q := range s.p.producers.of(c) {
-		if !s.p.clock.before(q, s.hb) {
-			return false
-		}
-	}
-	return true
 }
 
 // write checks that the last writer of a segment and all who read it since are before this task.
@@ -203,13 +138,13 @@ func (s *sweep) write(l *location, i int, a *access) {
 		free = s.fb
 	}
 	w := g.writer
-	if chain, index := g.readers.unordered(free); index > 0 {
+	if chain, index := s.unread(g, free, l.words); index > 0 {
 		s.unordered(l, i, a, c.taskAt(chain, index), "overwrites", "still read by")
 	} else if w < 0 || w == s.task {
 		return
 	} else if !c.before(w, free) {
 		s.unordered(l, i, a, w, "overwrites", "written by")
-	} else if l.words && g.readers.none() && !c.before(w, s.hb) {
+	} else if l.words && g.readers.none() && g.audience < 0 && !c.before(w, s.hb) {
 		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody: two relaxed stores of one word may become visible in either order", s.span(l, i, a), s.p.who(w)).
 			Suggest("let a task read it, or realise a counter between the two by counting")
 	}

@@ -27,53 +27,65 @@ func (v *view) n() int { return v.rows * v.last }
 // checkOperands: every view lies inside its buffer at every position, nothing read-only is written, temporaries are
 // written before they are read, and operand shapes and dtypes agree with the opcode.
 func (p *proof) checkOperands() {
-	temps := map[string]view{}
-	var in, out []view
 	for t := range p.flat.Tasks {
-		task := &p.flat.Tasks[t]
-		clear(temps)
-		before := p.errors
-		for k := range task.Ops {
-			op := &task.Ops[k]
-			in, out = in[:0], out[:0]
-			for i := range op.In {
-				in = append(in, p.operand(task, op, &op.In[i], op.InBuf[i], temps))
-			}
-			for i := range op.Out {
-				b := op.OutBuf[i]
-				if b < 0 {
-					out = append(out, view{buf: -1, dtype: ir.F32})
-					continue
-				}
-				out = append(out, p.operand(task, op, &op.Out[i], b, nil))
-				if buf := &p.flat.Buffers[b]; buf.Kind.ReadOnly() {
-					p.errorf(CodeReadOnly, "task "+task.Name, "%s writes %s, a %s, which no task of a step may write", op.Code, buf.Name, buf.Kind).Suggest("write to an ACTIVATION")
-				} else if buf.DType.Bits() < 8 {
-					p.errorf(CodeLayout, "task "+task.Name, "%s writes %s of %s, whose elements share bytes; only whole bytes can be written", op.Code, buf.Name, buf.DType)
-				}
-			}
-			if p.full() {
-				return
-			}
-			if p.errors > before {
-				break // what follows in this task would only be consequences
-			}
-			n := p.checkShapes(task, op, in, out)
-			for i := range op.Out {
-				if op.OutBuf[i] < 0 {
-					temps[op.Out[i].Buf] = view{rows: 1, last: n, buf: -1, dtype: ir.F32, known: true}
-				}
-			}
+		if p.rootOf(t) != t {
+			continue
 		}
+		found := p.errors
+		if !p.checkTaskOperands(&p.flat.Tasks[t]) {
+			return
+		}
+		p.settle(t, found)
 	}
 }
 
+// checkTaskOperands reports whether there is room for more errors.
+func (p *proof) checkTaskOperands(task *ir.Task) bool {
+	p.temps.reset()
+	before := p.errors
+	in, out := p.views[0][:0], p.views[1][:0]
+	for k := range task.Ops {
+		op := &task.Ops[k]
+		in, out = in[:0], out[:0]
+		for i := range op.In {
+			in = append(in, p.operand(task, op, &op.In[i], op.InBuf[i]))
+		}
+		for i := range op.Out {
+			b := op.OutBuf[i]
+			if b < 0 {
+				out = append(out, view{buf: -1, dtype: ir.F32})
+				continue
+			}
+			out = append(out, p.operand(task, op, &op.Out[i], b))
+			if buf := &p.flat.Buffers[b]; buf.Kind.ReadOnly() {
+				p.errorf(CodeReadOnly, taskPos(task), "%s writes %s, a %s, which no task of a step may write", op.Code, buf.Name, buf.Kind).Suggest("write to an ACTIVATION")
+			} else if buf.DType.Bits() < 8 {
+				p.errorf(CodeLayout, taskPos(task), "%s writes %s of %s, whose elements share bytes; only whole bytes can be written", op.Code, buf.Name, buf.DType)
+			}
+		}
+		if p.full() {
+			return false
+		}
+		if p.errors > before {
+			break // what follows in this task would only be consequences
+		}
+		n := p.checkShapes(task, op, in, out)
+		for i := range op.Out {
+			if op.OutBuf[i] < 0 {
+				p.temps.set(op.Out[i].Buf, view{rows: 1, last: n, buf: -1, dtype: ir.F32, known: true})
+			}
+		}
+	}
+	p.views = [2][]view{in, out}
+	return true
+}
+
 // operand checks the bounds of a view and returns its shape.
-func (p *proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int, temps map[string]view) view {
+func (p *proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) view {
 	if buf < 0 {
-		v := temps[o.Buf]
+		v := p.temps.get(o.Buf)
 		if !v.known {
-			p.errorf(CodeUndefined, "task "+task.Name, "%s reads temporary %s before an op of the task writes it", op.Code, o.Buf).Suggest("list the op that writes it first")
+			p.errorf(CodeUndefined, taskPos(task), "%s reads temporary %s before an op of the task writes it", op.Code, o.Buf).Suggest("list the op that writes it first")
 		}
 		return v
 	}
@@ -102,6 +114,13 @@ func (p *proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int, te
 // is not fixed). A range that is empty at a position touches nothing there, wherever it lies.
 func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (int, extent) {
 	r, size := &o.Dims[d], b.Shape[d]
+	if !r.Shared() { // nearly all ranges are an interval of constants
+		if lo, ok := r.Lo.IsConst(); ok {
+			if hi, ok := r.Hi.IsConst(); ok {
+				return p.intervalInside(task, b, d, r, lo, hi), fixed
+			}
+		}
+	}
 	if r.Shared() && !p.partInside(task, b, r) {
 		return 1, varying
 	}
@@ -150,6 +169,18 @@ func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (
 	return 1, varying
 }
 
+// intervalInside checks [lo, hi) against dimension d, and returns its length, or 1 if it is outside.
+func (p *proof) intervalInside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, lo, hi int) int {
+	switch {
+	case hi <= lo:
+		return 0
+	case lo < 0 || hi > b.Shape[d]:
+		p.outside(task, b, d, r, p.flat.Lo)
+		return 1
+	}
+	return hi - lo
+}
+
 func affineExtent(r *ir.Range, c1, lo, c2, hi int) (int, extent) {
 	switch {
 	case c1 != c2:
@@ -175,7 +206,7 @@ func (p *proof) partInside(task *ir.Task, b *ir.Buffer, r *ir.Range) bool {
 		if part >= 0 && part < r.Parts {
 			return true
 		}
-		p.errorf(CodeBounds, "task "+task.Name, "view of %s takes part %d of %d at pos %d, want 0 to %d", b.Name, part, r.Parts, pos, r.Parts-1)
+		p.errorf(CodeBounds, taskPos(task), "view of %s takes part %d of %d at pos %d, want 0 to %d", b.Name, part, r.Parts, pos, r.Parts-1)
 		return false
 	}
 	if _, ok := r.Part.IsConst(); ok {
@@ -203,7 +234,7 @@ func (p *proof) outside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, pos int
 		at = " at pos " + itoa(pos)
 	}
 	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
-	e := p.errorf(CodeBounds, "task "+task.Name, "view of %s covers [%d, %d) of dimension %d%s, which has %d elements", b.Name, lo, hi, d, at, size)
+	e := p.errorf(CodeBounds, taskPos(task), "view of %s covers [%d, %d) of dimension %d%s, which has %d elements", b.Name, lo, hi, d, at, size)
 	e.Buffer, e.Position = b.Name, &pos
 	switch {
 	case lo < 0:

@@ -30,98 +30,158 @@ import (
 // A reader that needs all words of a flagged counter gets the edge from every producer. One that reads a part of them
 // (the attention of one head) gets edges from the writers of that part alone.
 type clocks struct {
-	weak   bool    // some wait is flagged: fb and hb differ
-	chain  []int32 // of each task
-	index  []int32 // its place in the chain, counted from 1
-	length []int32 // of each chain
-	loose  []int32 // chains of tasks without an SM
-	fb     [][]int32
-	hb     [][]int32         // of the task that was last on each SM; only if weak
-	kept   map[int32][]int32 // hb of the tasks whose views depend on pos; only if weak
-	joinFB [][]int32         // of each counter: join of its producers so far
-	joinHB [][]int32
-	last   []int32 // last task of each SM so far
-	slab   []int32
-	spare  []int32
+	weak    bool    // some wait is flagged: fb and hb differ
+	chain   []int32 // of each task
+	index   []int32 // its place in the chain, counted from 1
+	length  []int32 // of each chain
+	chainOf []int32 // of each SM, -1 for SMs without tasks
+	loose   []int32 // chains of tasks without an SM
+	fb      [][]int32
+	hb      [][]int32 // of the task that was last on each SM's chain; only if weak
+	kept    [][]int32 // hb of the tasks whose views depend on pos; only if weak
+	waited  []bool    // for each counter: somebody waits, so that its joins are kept
+	joinFB  [][]int32 // of each counter: join of its producers so far
+	joinHB  [][]int32
+	last    []int32 // last task of each SM so far, -1 for none
+	deltas  deltas
+	slab    slab
+	spare   []int32 // hb of a task without an SM; only if weak
+	vectors vectors
 }
 
+// startClocks gives every SM that has tasks a chain, in order, so that clocks are as short as the program allows.
 func (p *proof) startClocks() {
 	f, c := p.flat, &p.clock
 	n := len(f.Tasks)
-	c.chain, c.index, c.fb = make([]int32, n), make([]int32, n), make([][]int32, n)
-	c.length = make([]int32, f.SMs)
-	c.last, c.hb = make([]int32, f.SMs), make([][]int32, f.SMs)
-	c.joinFB, c.joinHB = make([][]int32, len(f.Counters)), make([][]int32, len(f.Counters))
-	c.kept = map[int32][]int32{}
+	c.slab.reset()
+	c.vectors.reset()
+	c.deltas.reset(n, len(f.Counters))
+	c.weak, c.length, c.loose = false, c.length[:0], c.loose[:0]
+	c.chain, c.index, c.fb = sized(c.chain, n), sized(c.index, n), sized(c.fb, n)
+	c.chainOf, c.last = sized(c.chainOf, f.SMs), sized(c.last, f.SMs)
+	c.waited = sized(c.waited, len(f.Counters))
+	c.joinFB, c.joinHB = emptied(c.joinFB, len(f.Counters)), emptied(c.joinHB, len(f.Counters))
 	for sm := range c.last {
-		c.last[sm] = -1
+		c.last[sm], c.chainOf[sm] = -1, -1
 	}
 	for t := range f.Tasks {
+		if sm := f.Tasks[t].SM; sm >= 0 {
+			c.chainOf[sm] = 0
+		}
 		for _, w := range f.Tasks[t].Waits {
 			c.weak = c.weak || f.Counters[w.Counter].How == ir.Flagged
-			if c.joinFB[w.Counter] == nil {
-				c.joinFB[w.Counter] = []int32{} // somebody waits: keep the join
-			}
+			c.waited[w.Counter] = true
 		}
+	}
+	for sm := range c.chainOf {
+		if c.chainOf[sm] == 0 {
+			c.chainOf[sm] = int32(len(c.length))
+			c.length = append(c.length, 0)
+		}
+	}
+	c.hb = emptied(c.hb, len(c.length))
+	if c.kept = c.kept[:0]; c.weak {
+		c.kept = sized(c.kept, n)
 	}
 }
 
-// begin sets the clocks of a task from its queue and the counting counters that it waits on.
+// emptied returns n empty vectors, in the memory of those of an earlier proof.
+func emptied(s [][]int32, n int) [][]int32 {
+	for i := range s[:min(n, len(s))] {
+		s[i] = s[i][:0]
+	}
+	for len(s) < n {
+		s = append(s, nil)
+	}
+	return s
+}
+
+// begin sets the clocks of a task from its queue and the counting counters that it waits on. Where nothing is flagged the
+// two are one vector.
 func (p *proof) begin(t int32) (hb, fb []int32, ok bool) {
+	c := &p.clock
+	if !p.spend(&p.work.cells, len(c.length)+1, maxClockCells, "vector clock components", t) {
+		return nil, nil, false
+	}
+	fb = p.beginFB(t)
+	if !c.weak {
+		chain := p.joinChain(t, fb)
+		fb = fb[:len(c.length)]
+		c.deltas.stamp(fb, stamp{chain, c.index[t]})
+		c.fb[t] = fb
+		return fb, fb, true
+	}
+	hb = p.beginHB(t)
+	chain := p.joinChain(t, hb)
+	fb, hb = fb[:len(c.length)], grow(hb, len(c.length))
+	hb[chain] = c.index[t]
+	c.deltas.stamp(fb, stamp{chain, c.index[t]})
+	if p.flat.Tasks[t].SM >= 0 {
+		c.hb[chain] = hb
+	} else {
+		c.spare = hb
+	}
+	c.fb[t] = fb
+	return hb, fb, true
+}
+
+// beginFB returns what is fb-before a task by its queue and by counting, with a component to spare, should the task
+// begin a chain.
+func (p *proof) beginFB(t int32) []int32 {
+	f, c := p.flat, &p.clock
+	task, n := &f.Tasks[t], len(c.length)
+	own, chain, waits := c.slab.get(n+1), int32(-1), task.Waits
+	c.deltas.restart(noBase)
+	if task.SM >= 0 {
+		chain = c.chainOf[task.SM]
+	}
+	var from []int32
+	if task.SM >= 0 && c.last[task.SM] >= 0 {
+		from = c.fb[c.last[task.SM]]
+		c.deltas.follow(c.last[task.SM])
+	}
+	for len(from) == 0 && len(waits) > 0 {
+		if k := waits[0].Counter; f.Counters[k].How == ir.ByCounter {
+			from = c.joinFB[k]
+			c.deltas.restart(int32(k))
+		}
+		waits = waits[1:]
+	}
+	clear(own[copy(own, from):])
+	own = own[:n]
+	for _, w := range waits {
+		if f.Counters[w.Counter].How == ir.ByCounter {
+			own = c.joinCounter(own, w.Counter, chain)
+		}
+	}
+	return own
+}
+
+// beginHB does the same for hb. Only the last vector of an SM is kept, and brought forward in place.
+func (p *proof) beginHB(t int32) []int32 {
 	f, c := p.flat, &p.clock
 	task := &f.Tasks[t]
-	hb = c.spare[:0]
+	hb := c.spare[:0]
 	if task.SM >= 0 {
-		if prev := c.last[task.SM]; prev >= 0 {
-			fb = c.fb[prev]
-		}
-		if c.weak {
-			hb = c.hb[task.SM] // kept from the task before, and brought forward in place
-		} else {
-			hb = append(hb, fb...)
-		}
+		hb = c.hb[c.chainOf[task.SM]]
 	}
 	for _, w := range task.Waits {
 		if f.Counters[w.Counter].How == ir.ByCounter {
-			if hb = join(hb, c.joinHB[w.Counter]); !c.weak {
-				hb = join(hb, c.joinFB[w.Counter])
-			}
+			hb = join(hb, c.joinHB[w.Counter])
 		}
 	}
-	chain := p.joinChain(t, hb)
-	if !p.spend(&p.work.cells, len(c.length), maxClockCells, "vector clock components", t) {
-		return nil, nil, false
-	}
-	own := c.alloc(len(c.length))
-	if c.weak {
-		copy(own, fb)
-		for _, w := range task.Waits {
-			if f.Counters[w.Counter].How == ir.ByCounter {
-				own = join(own, c.joinFB[w.Counter])
-			}
-		}
-		hb = grow(hb, len(c.length))
-		hb[chain], own[chain] = c.index[t], c.index[t]
-		if task.SM >= 0 {
-			c.hb[task.SM] = hb
-		} else {
-			c.spare = hb
-		}
-	} else {
-		copy(own, hb)
-		own[chain] = c.index[t]
-		c.spare, hb = hb, own
-	}
-	c.fb[t] = own
-	return hb, own, true
+	return hb
 }
 
 // joinChain gives the task its place in a chain.
 func (p *proof) joinChain(t int32, hb []int32) int32 {
 	c := &p.clock
-	chain := int32(p.flat.Tasks[t].SM)
-	if chain < 0 {
-		chain = int32(len(c.length))
+	sm := p.flat.Tasks[t].SM
+	chain := int32(len(c.length))
+	if sm >= 0 {
+		chain = c.chainOf[sm]
+		c.last[sm] = t
+	} else {
 		for _, k := range c.loose {
 			if at(hb, k) == c.length[k] {
 				chain = k
@@ -132,8 +192,6 @@ func (p *proof) joinChain(t int32, hb []int32) int32 {
 			c.length = append(c.length, 0)
 			c.loose = append(c.loose, chain)
 		}
-	} else {
-		c.last[chain] = t
 	}
 	c.length[chain]++
 	c.chain[t], c.index[t] = chain, c.length[chain]
@@ -143,12 +201,24 @@ func (p *proof) joinChain(t int32, hb []int32) int32 {
 // end adds a task that is done to the join of the counter it signals.
 func (p *proof) end(t int32, hb, fb []int32) {
 	c, s := &p.clock, p.flat.Tasks[t].Signal
-	if s < 0 || c.joinFB[s] == nil {
+	if !p.sound() { // what was joined to go on after an error is in the clock, not in its difference
+		c.deltas.restart(noBase)
+	}
+	c.deltas.keep(t)
+	if s < 0 || !c.waited[s] {
 		return
 	}
-	c.joinFB[s] = join(c.joinFB[s], fb)
+	c.produce(s, fb)
 	if c.weak && p.flat.Counters[s].How == ir.ByCounter {
 		c.joinHB[s] = join(c.joinHB[s], hb)
+	}
+}
+
+// keep stores hb of a task whose views depend on pos, for when positions are tried one by one.
+func (c *clocks) keep(t int32, hb []int32) {
+	if c.kept[t] == nil {
+		c.kept[t] = c.slab.get(len(hb))
+		copy(c.kept[t], hb)
 	}
 }
 
@@ -165,16 +235,6 @@ func (c *clocks) taskAt(chain, index int32) int32 {
 	return 0
 }
 
-// alloc returns a zeroed clock that is never given back.
-func (c *clocks) alloc(n int) []int32 {
-	if len(c.slab) < n {
-		c.slab = make([]int32, max(n, 1<<15))
-	}
-	out := c.slab[:n:n]
-	c.slab = c.slab[n:]
-	return out
-}
-
 func at(clock []int32, chain int32) int32 {
 	if int(chain) < len(clock) {
 		return clock[chain]
@@ -184,7 +244,11 @@ func at(clock []int32, chain int32) int32 {
 
 // join returns the componentwise maximum, in dst if it has room.
 func join(dst, src []int32) []int32 {
-	dst = grow(dst, len(src))
+	have := len(dst)
+	if have < len(src) {
+		dst = append(dst, src[have:]...)
+		src = src[:have]
+	}
 	d := dst[:len(src)]
 	for i, v := range src {
 		d[i] = max(d[i], v)
@@ -192,6 +256,7 @@ func join(dst, src []int32) []int32 {
 	return dst
 }
 
+// grow appends zeros up to n components.
 func grow(clock []int32, n int) []int32 {
 	if have := len(clock); have < n {
 		clock = slices.Grow(clock, n-have)[:n]

@@ -14,12 +14,17 @@ func (p *proof) checkParameters() {
 		if p.full() {
 			return
 		}
+		if p.rootOf(t) != t {
+			continue
+		}
+		found := p.errors
 		for k := range p.flat.Tasks[t].Ops {
 			op := &p.flat.Tasks[t].Ops[k]
 			for i := range op.Params {
 				p.checkParameter(int32(t), op, &op.Params[i])
 			}
 		}
+		p.settle(t, found)
 	}
 }
 

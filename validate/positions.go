@@ -37,7 +37,6 @@ func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
 	b := &p.flat.Buffers[l.bufs[0]]
 	var x expander
 	var runs []run
-	var cuts []int
 	ends := make([]int, len(trace)+1)
 	for i, a := range trace {
 		runs = append(runs, x.expand(b, a.dims(p.flat), pos, l.paged)...)
@@ -46,23 +45,25 @@ func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
 		}
 		ends[i+1] = len(runs)
 	}
-	for _, r := range runs {
-		cuts = append(cuts, r.lo, r.hi)
+	if !p.cut(&at, runs, pos) {
+		return false
 	}
-	p.cut(&at, cuts, pos)
 	s := sweep{p: p, pos: pos, tried: true}
 	for i, a := range trace {
 		s.task, s.hb = a.task, p.clock.fb[a.task]
-		if kept, ok := p.clock.kept[a.task]; ok {
-			s.hb = kept
+		if p.clock.weak {
+			s.hb = p.clock.kept[a.task]
 		}
 		s.fb = s.hb
 		for _, r := range runs[ends[i]:ends[i+1]] {
 			r = at.segments(r)
 			for k := r.lo; k < r.hi && p.errors == found && !p.full(); k++ {
-				s.touch(&at, k, a)
+				s.touchRun(&at, run{k, k + 1}, a)
 			}
 		}
+	}
+	for i := range at.segs {
+		at.segs[i].readers.clear(&p.clock)
 	}
 	if b.Kind == ir.Output && p.errors == found {
 		p.checkWritten(b, &at, s.at())

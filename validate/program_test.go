@@ -190,3 +190,11 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 		}
 	}
 }
+
+func TestTooManyVariants(t *testing.T) {
+	p := program(t, toy)
+	for len(p.Variants) <= 256 {
+		p.Variants = append(p.Variants, p.Variants[0])
+	}
+	requireCode(t, validate.Program(p), validate.CodeBudget, "257 variants")
+}

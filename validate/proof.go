@@ -18,22 +18,51 @@ type proof struct {
 	work             work
 	hints            int // pieces of views looked at for the sake of messages
 
-	locs      []location
-	locOf     []int32  // location of each buffer; -1 when no task may write it, so that nothing can conflict
-	accesses  []access // of tracked locations, in task order, reads of an op before its writes
-	first     []int32  // accesses of task t are [first[t], first[t+1])
-	runs      []run    // of the accesses that do not depend on pos
-	producers lists    // tasks that signal each counter
-	waiting   lists    // tasks that wait on each counter, once for each wait
-	order     []int32  // a legal execution order
-	clock     clocks
+	names  names
+	bodies bodies
+	pageOf []int32     // the page of each buffer, -1 for none
+	temps  temporaries // of the task at hand
+	views  [2][]view   // inputs and outputs of the op at hand
+	shaper shaper
 
-	byLocation map[string][]int32 // accesses, for step.go
+	locs       []location
+	locOf      []int32  // location of each buffer; -1 when no task may write it, so that nothing can conflict
+	locOfPage  []int32  // of each page, plus 1
+	touched    []bool   // for each buffer: some task has a view of it
+	accesses   []access // of tracked locations, in task order, reads of an op before its writes
+	first      []int32  // accesses of task t are [first[t], first[t+1])
+	x          [2]expander
+	spans      []run // addresses of the views that do not depend on pos
+	runs       []run // the same as segments; views of equal bodies share them
+	bounds     []int
+	segs       []segment
+	counts     []int32  // views of each location
+	bits       []uint64 // of all cuts
+	below      []int32
+	producers  lists // tasks that signal each counter
+	waiting    lists // tasks that wait on each counter, once for each wait
+	wordWrites []wordWrite
+	queues     queues
+	order      []int32 // a legal execution order
+	clock      clocks
+	sweep      sweep
+	audiences  audiences
+
+	groups    []int32 // of views that depend on pos: the last one so far, -1 for none
+	earlier   []int32 // for each of these accesses: the one before it in its group, -1 for none
+	groupBase []int32 // the first group of each symbolic location
+	keys      []groupKey
+	intervals []spanOf
+
+	informed    []int32 // SMs that have seen the late task at hand, for step.go
+	informs     []bool  // the same, for each SM
+	touchedLate []bool  // locations
+	byLocation  lists   // accesses to some locations: the symbolic ones, then those
 }
 
 // prove runs the rules. A group of rules that fails ends the proof: later groups would report its consequences.
 func prove(f *ir.Flat, b Backend) *proof {
-	p := &proof{flat: f, backend: b}
+	p := newProof(f, b)
 	if f == nil {
 		p.errorf(CodeStructure, "", "there is no program")
 		return p
@@ -103,34 +132,4 @@ func (p *proof) who(t int32) string {
 		return fmt.Sprintf("%s (sm %d)", p.flat.Tasks[t].Name, sm)
 	}
 	return p.flat.Tasks[t].Name
-}
-
-// lists is a list of tasks for each key, packed.
-type lists struct {
-	start []int32
-	items []int32
-}
-
-func (l *lists) of(key int) []int32 { return l.items[l.start[key]:l.start[key+1]] }
-
-// group packs the tasks by key(task) in [0, keys); tasks with a negative key are left out.
-func group(tasks, keys int, key func(t int) int) lists {
-	l := lists{start: make([]int32, keys+1)}
-	for t := range tasks {
-		if k := key(t); k >= 0 {
-			l.start[k+1]++
-		}
-	}
-	for k := range keys {
-		l.start[k+1] += l.start[k]
-	}
-	l.items = make([]int32, l.start[keys])
-	next := append([]int32(nil), l.start[:keys]...)
-	for t := range tasks {
-		if k := key(t); k >= 0 {
-			l.items[next[k]] = int32(t)
-			next[k]++
-		}
-	}
-	return l
 }

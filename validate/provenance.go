@@ -70,7 +70,7 @@ func (s *sweep) clobbered(l *location, i int, a *access) {
 		return
 	}
 	g := &l.segs[i]
-	if k := s.p.kin(s.task); !k.before[g.writer] && !k.after[g.writer] {
+	if k := s.p.kin(s.task); g.writer != s.task && !k.before[g.writer] && !k.after[g.writer] {
 		s.overwritten(l, i, a)
 		return
 	}

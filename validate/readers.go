@@ -1,18 +1,52 @@
 package validate
 
-// readers is the set of tasks that read a segment since it was written, compressed to the last one of every chain:
-// earlier ones of a chain are before it. A few are kept in place; more of them as a vector.
+// segment is what the sweep in execution order knows about a piece of a location.
+type segment struct {
+	writer   int32 // last writer, -1 for none
+	buf      int32 // through which buffer it wrote
+	owner    int32 // on-chip: the only SM (task, for registers) that touched it, plus 1; 0 for none
+	audience int32 // tasks that read it as part of a run, since it was written; -1 for none
+	readers  readers
+}
+
+// readers is a set of tasks, compressed to the last one of every chain: earlier ones of a chain are before it. A few are
+// kept in place; more of them as a vector.
 type readers struct {
-	n     int8
-	few   [3]stamp
-	many  bool
-	dense []int32 // kept, cleared, for the next time
+	n    int32
+	many int32 // number of the vector, plus 1; 0 for none
+	few  [3]stamp
 }
 
 type stamp struct{ chain, index int32 }
 
+// vectors are the dense form of sets of readers: for each chain the last task, 0 for none. They are used again.
+type vectors struct {
+	all  [][]int32
+	n    int     // of all, in use by this proof or given back
+	made int     // components since this was last looked at
+	free []int32 // numbers of those given back
+}
+
+func (v *vectors) reset() { v.n, v.made, v.free = 0, 0, v.free[:0] }
+
+// get returns the number of an empty vector of at least so many components.
+func (v *vectors) get(chains int) int32 {
+	var k int
+	if n := len(v.free); n > 0 {
+		k, v.free = int(v.free[n-1]), v.free[:n-1]
+	} else {
+		if k = v.n; k == len(v.all) {
+			v.all = append(v.all, nil)
+		}
+		v.n++
+		v.made += chains
+	}
+	v.all[k] = sized(v.all[k], chains)
+	return int32(k)
+}
+
 func (r *readers) add(chain, index int32, c *clocks) {
-	if !r.many {
+	if r.many == 0 {
 		for i := range r.few[:r.n] {
 			if r.few[i].chain == chain {
 				r.few[i].index = max(r.few[i].index, index)
@@ -24,7 +58,7 @@ func (r *readers) add(chain, index int32, c *clocks) {
 			r.n++
 			return
 		}
-		r.many = true
+		r.many = c.vectors.get(len(c.length)) + 1
 		for _, s := range r.few {
 			r.set(s.chain, s.index, c)
 		}
@@ -33,34 +67,32 @@ func (r *readers) add(chain, index int32, c *clocks) {
 }
 
 func (r *readers) set(chain, index int32, c *clocks) {
-	if int(chain) >= len(r.dense) {
-		old := r.dense
-		r.dense = c.alloc(len(c.length))
-		copy(r.dense, old)
-	}
-	r.dense[chain] = max(r.dense[chain], index)
+	dense := grow(c.vectors.all[r.many-1], len(c.length))
+	dense[chain] = max(dense[chain], index)
+	c.vectors.all[r.many-1] = dense
 }
 
-func (r *readers) unordered(clock []int32) (chain, index int32) {
-	if !r.many {
+// unordered returns the reader on the lowest chain that is not before the task with the given clock; index 0 is none.
+func (r *readers) unordered(clock []int32, c *clocks) (chain, index int32) {
+	if r.many == 0 {
 		for _, s := range r.few[:r.n] {
-			if at(clock, s.chain) < s.index {
-				return s.chain, s.index
+			if at(clock, s.chain) < s.index && (index == 0 || s.chain < chain) {
+				chain, index = s.chain, s.index
 			}
 		}
-		return 0, 0
+		return chain, index
 	}
-	for c, i := range r.dense {
-		if i > 0 && at(clock, int32(c)) < i {
-			return int32(c), i
+	for k, i := range c.vectors.all[r.many-1] {
+		if i > 0 && at(clock, int32(k)) < i {
+			return int32(k), i
 		}
 	}
 	return 0, 0
 }
 
-func (r *readers) has(chain, index int32) bool {
-	if r.many {
-		return at(r.dense, chain) == index
+func (r *readers) has(chain, index int32, c *clocks) bool {
+	if r.many > 0 {
+		return at(c.vectors.all[r.many-1], chain) == index
 	}
 	for _, s := range r.few[:r.n] {
 		if s == (stamp{chain, index}) {
@@ -72,9 +104,9 @@ func (r *readers) has(chain, index int32) bool {
 
 func (r *readers) none() bool { return r.n == 0 }
 
-func (r *readers) clear() {
-	if r.many {
-		clear(r.dense)
+func (r *readers) clear(c *clocks) {
+	if r.many > 0 {
+		c.vectors.free = append(c.vectors.free, r.many-1)
 	}
-	r.n, r.many = 0, false
+	r.n, r.many = 0, 0
 }

@@ -9,13 +9,12 @@ import (
 // checkShapes: the operands of an op agree with each other and with its parameters, as ir/opcode.go states for each
 // opcode. It returns the number of elements of the result, which is the shape of a temporary.
 func (p *proof) checkShapes(task *ir.Task, op *ir.FlatOp, in, out []view) int {
-	at := "task " + task.Name
 	for i := range in {
 		if !in[i].known {
 			return 0
 		}
 		if in[i].ext != fixed && !(op.Code == ir.ATTENTION && (i == 1 || i == 2)) {
-			p.errorf(CodeShapes, at, "the length of input %d of %s depends on pos; only the rows of ATTENTION_TILE may", i+1, op.Code)
+			p.errorf(CodeShapes, taskPos(task), "the length of input %d of %s depends on pos; only the rows of ATTENTION_TILE may", i+1, op.Code)
 			return 0
 		}
 	}
@@ -24,13 +23,14 @@ func (p *proof) checkShapes(task *ir.Task, op *ir.FlatOp, in, out []view) int {
 			continue
 		}
 		if op.Code == ir.KVAppend {
-			p.errorf(CodeShapes, at, "KV_APPEND writes a number of rows that depends on pos, and may be more than one; it may be one row or none")
+			p.errorf(CodeShapes, taskPos(task), "KV_APPEND writes a number of rows that depends on pos, and may be more than one; it may be one row or none")
 		} else {
-			p.errorf(CodeShapes, at, "the length of output %d of %s depends on pos; only KV_APPEND may write a row or none", i+1, op.Code)
+			p.errorf(CodeShapes, taskPos(task), "the length of output %d of %s depends on pos; only KV_APPEND may write a row or none", i+1, op.Code)
 		}
 		return 0
 	}
-	s := shaper{f: p.flat, op: op, in: in, out: out}
+	s := &p.shaper
+	*s = shaper{f: p.flat, op: op, in: in, out: out}
 	n := s.result()
 	if s.problem == "" {
 		s.outputs(n)
@@ -43,7 +43,7 @@ func (p *proof) checkShapes(task *ir.Task, op *ir.FlatOp, in, out []view) int {
 		if s.dtype {
 			code = CodeDType
 		}
-		p.errorf(code, at, "%s: %s", op.Code, s.problem)
+		p.errorf(code, taskPos(task), "%s: %s", op.Code, s.problem)
 	}
 	return n
 }
@@ -57,11 +57,11 @@ type shaper struct {
 	dtype   bool   // the problem is a dtype
 }
 
-func (s *shaper) want(ok bool, format string, args ...any) bool {
-	if !ok && s.problem == "" {
+// fail notes a problem. Callers compare first and format after: a call that always ran would box every operand.
+func (s *shaper) fail(format string, args ...any) {
+	if s.problem == "" {
 		s.problem = fmt.Sprintf(format, args...)
 	}
-	return ok
 }
 
 func (s *shaper) param(key string, def int) int { return s.op.IntAt(key, s.f.Lo, def) }
@@ -69,13 +69,16 @@ func (s *shaper) param(key string, def int) int { return s.op.IntAt(key, s.f.Lo,
 // positive reads a parameter that must be a positive constant of sane size.
 func (s *shaper) positive(key string) int {
 	n := s.param(key, 0)
-	s.want(n > 0 && n <= maxPosition, "%s is %d, want a positive number", key, n)
+	if !(n > 0 && n <= maxPosition) {
+		s.fail("%s is %d, want a positive number", key, n)
+	}
 	return max(1, min(n, maxPosition))
 }
 
 // product is the size of a result, which is bounded like that of a buffer: temporaries could multiply without end.
 func (s *shaper) product(n, m int) int {
-	if !s.want(m == 0 || n <= maxElements/m, "the result has %d times %d elements, want at most %d", n, m, maxElements) {
+	if !(m == 0 || n <= maxElements/m) {
+		s.fail("the result has %d times %d elements, want at most %d", n, m, maxElements)
 		return 0
 	}
 	return n * m
@@ -91,7 +94,9 @@ func (s *shaper) result() int {
 		return s.product(in[0].n(), in[1].last)
 	case ir.RMSNORM, ir.LAYERNORM:
 		for i := 1; i < len(in); i++ {
-			s.want(in[i].n() > 0 && in[i].n() == in[1].n() && in[0].n()%in[i].n() == 0, "x has %d elements and w %d; x must be whole rows as long as w", in[0].n(), in[i].n())
+			if !(in[i].n() > 0 && in[i].n() == in[1].n() && in[0].n()%in[i].n() == 0) {
+				s.fail("x has %d elements and w %d; x must be whole rows as long as w", in[0].n(), in[i].n())
+			}
 		}
 		return in[0].n()
 	case ir.GEMV, ir.GEMM:
@@ -102,14 +107,18 @@ func (s *shaper) result() int {
 		return s.rope()
 	case ir.SiluMul:
 		if len(in) == 1 {
-			s.want(in[0].n()%2 == 0, "one interleaved operand has %d elements, want an even number", in[0].n())
+			if in[0].n()%2 != 0 {
+				s.fail("one interleaved operand has %d elements, want an even number", in[0].n())
+			}
 			return in[0].n() / 2
 		}
 		return s.same()
 	case ir.ADD, ir.ALLREDUCE:
 		return s.same()
 	case ir.MUL:
-		s.want(len(in) == 2 || s.op.Has("scale"), "has one operand and no scale")
+		if !(len(in) == 2 || s.op.Has("scale")) {
+			s.fail("has one operand and no scale")
+		}
 		return s.same()
 	case ir.DEQUANT:
 		s.groups(1, in[0].rows, in[0].last)
@@ -133,13 +142,17 @@ func (s *shaper) outputs(n int) {
 		if s.op.Code == ir.KVAppend && s.out[i].ext == fixed && s.out[i].n() == 0 {
 			continue // a no-op
 		}
-		s.want(s.out[i].n() == n, "output %d has %d elements, the result has %d", i+1, s.out[i].n(), n)
+		if s.out[i].n() != n {
+			s.fail("output %d has %d elements, the result has %d", i+1, s.out[i].n(), n)
+		}
 	}
 }
 
 func (s *shaper) same() int {
 	for i := range s.in {
-		s.want(s.in[i].n() == s.in[0].n(), "operands have %d and %d elements, want as many", s.in[0].n(), s.in[i].n())
+		if s.in[i].n() != s.in[0].n() {
+			s.fail("operands have %d and %d elements, want as many", s.in[0].n(), s.in[i].n())
+		}
 	}
 	return s.in[0].n()
 }
@@ -147,19 +160,28 @@ func (s *shaper) same() int {
 func (s *shaper) gemv() int {
 	x, w := &s.in[0], &s.in[1]
 	k := w.last
-	if !s.want(w.buf >= 0, "the weight is a temporary, want a buffer") || !s.want(k > 0 && x.n()%k == 0 && x.n() > 0, "x has %d elements, K is %d: x must be whole rows of K", x.n(), k) {
+	if w.buf < 0 {
+		s.fail("the weight is a temporary, want a buffer")
+		return 0
+	}
+	if !(k > 0 && x.n()%k == 0 && x.n() > 0) {
+		s.fail("x has %d elements, K is %d: x must be whole rows of K", x.n(), k)
 		return 0
 	}
 	if s.op.Code == ir.GEMV {
-		s.want(x.n() == k, "x has %d elements, K is %d; GEMV_TILE takes one row, GEMM_TILE several", x.n(), k)
+		if x.n() != k {
+			s.fail("x has %d elements, K is %d; GEMV_TILE takes one row, GEMM_TILE several", x.n(), k)
+		}
 	}
 	switch {
 	case s.op.Has("qdtype"):
 		s.groups(2, w.rows, k)
 	case len(s.in) == 3:
-		s.want(s.in[2].n() == w.rows, "the bias has %d elements, n is %d", s.in[2].n(), w.rows)
+		if s.in[2].n() != w.rows {
+			s.fail("the bias has %d elements, n is %d", s.in[2].n(), w.rows)
+		}
 	case len(s.in) > 3:
-		s.want(false, "has %d inputs but no qdtype", len(s.in))
+		s.fail("has %d inputs but no qdtype", len(s.in))
 	}
 	return s.product(x.n()/k, w.rows)
 }
@@ -167,32 +189,56 @@ func (s *shaper) gemv() int {
 // groups checks scales and zeros of a quantised [n,K]: one a group of columns.
 func (s *shaper) groups(from, n, k int) {
 	group := s.positive("group")
-	s.want(len(s.in) > from, "has no scales")
+	if len(s.in) <= from {
+		s.fail("has no scales")
+	}
 	for i := from; i < len(s.in); i++ {
-		s.want(s.in[i].n() == n*((k+group-1)/group), "scales or zeros have %d elements, want %d rows of %d groups", s.in[i].n(), n, (k+group-1)/group)
+		if s.in[i].n() != n*((k+group-1)/group) {
+			s.fail("scales or zeros have %d elements, want %d rows of %d groups", s.in[i].n(), n, (k+group-1)/group)
+		}
 	}
 }
 
 func (s *shaper) attention() int {
 	hd, nh, nkv := s.positive("head_dim"), s.positive("n_heads"), s.positive("n_kv_heads")
 	q, k, v := &s.in[0], &s.in[1], &s.in[2]
-	if !s.want(nh%nkv == 0, "%d heads are not a multiple of %d kv heads", nh, nkv) || !s.want(q.n() > 0 && q.n()%(nh*hd) == 0, "q has %d elements, want rows of n_heads*head_dim = %d", q.n(), nh*hd) {
+	if nh%nkv != 0 {
+		s.fail("%d heads are not a multiple of %d kv heads", nh, nkv)
 		return 0
 	}
-	if !s.want(k.buf >= 0 && v.buf >= 0, "k or v is a temporary, want buffers") {
+	if !(q.n() > 0 && q.n()%(nh*hd) == 0) {
+		s.fail("q has %d elements, want rows of n_heads*head_dim = %d", q.n(), nh*hd)
+		return 0
+	}
+	if !(k.buf >= 0 && v.buf >= 0) {
+		s.fail("k or v is a temporary, want buffers")
 		return 0
 	}
 	batch := q.n() / (nh * hd)
-	s.want(k.n()%(batch*nkv*hd) == 0, "k has %d elements, want rows of n_kv_heads*head_dim = %d", k.n(), batch*nkv*hd)
-	s.want(k.n() == v.n() && k.ext == v.ext, "k has %d elements and v %d, want as many", k.n(), v.n())
-	if k.ext != fixed || v.ext != fixed {
-		s.want(k.dim == rowsOf(k.buf, s.f) && v.dim == rowsOf(v.buf, s.f), "the length of k or v depends on pos in another dimension than that of rows")
-		s.want(k.dim >= 0 && v.dim >= 0 && sameRange(&s.op.In[1].Dims[max(0, k.dim)], &s.op.In[2].Dims[max(0, v.dim)]), "k and v cover different rows, want the same range of positions")
+	if k.n()%(batch*nkv*hd) != 0 {
+		s.fail("k has %d elements, want rows of n_kv_heads*head_dim = %d", k.n(), batch*nkv*hd)
 	}
-	s.want(len(s.in) != 4, "has k_row but no v_row")
+	if !(k.n() == v.n() && k.ext == v.ext) {
+		s.fail("k has %d elements and v %d, want as many", k.n(), v.n())
+	}
+	if k.ext != fixed || v.ext != fixed {
+		if !(k.dim == rowsOf(k.buf, s.f) && v.dim == rowsOf(v.buf, s.f)) {
+			s.fail("the length of k or v depends on pos in another dimension than that of rows")
+		}
+		if !(k.dim >= 0 && v.dim >= 0 && sameRange(&s.op.In[1].Dims[max(0, k.dim)], &s.op.In[2].Dims[max(0, v.dim)])) {
+			s.fail("k and v cover different rows, want the same range of positions")
+		}
+	}
+	if len(s.in) == 4 {
+		s.fail("has k_row but no v_row")
+	}
 	if len(s.in) == 5 {
-		s.want(s.in[3].n() == batch*nkv*hd && s.in[4].n() == batch*nkv*hd, "k_row and v_row have %d and %d elements, want %d", s.in[3].n(), s.in[4].n(), batch*nkv*hd)
-		s.want(s.op.Has("row"), "takes a row but has no parameter row")
+		if !(s.in[3].n() == batch*nkv*hd && s.in[4].n() == batch*nkv*hd) {
+			s.fail("k_row and v_row have %d and %d elements, want %d", s.in[3].n(), s.in[4].n(), batch*nkv*hd)
+		}
+		if !s.op.Has("row") {
+			s.fail("takes a row but has no parameter row")
+		}
 	}
 	s.share(s.op.In[1].Dims)
 	if s.param("flags", 0)&2 != 0 {
@@ -219,20 +265,27 @@ func (s *shaper) share(dims []ir.Range) {
 		return
 	}
 	_, fixed := r.Part.IsConst()
-	s.want(fixed && parts == r.Parts && block == r.Block && part == r.Part.At(s.f.Lo), "the cache rows are part %s of %d in blocks of %d, the parameters say part %d of %d in blocks of %d",
-		r.Part, r.Parts, r.Block, part, parts, block)
+	if !(fixed && parts == r.Parts && block == r.Block && part == r.Part.At(s.f.Lo)) {
+		s.fail("the cache rows are part %s of %d in blocks of %d, the parameters say part %d of %d in blocks of %d", r.Part, r.Parts, r.Block, part, parts, block)
+	}
 }
 
 func (s *shaper) rope() int {
 	hd := s.positive("head_dim")
 	switch s.param("order", 0) {
 	case 1:
-		s.want(s.in[1].n() == hd/2 && hd%2 == 0, "inv_freq has %d elements, want head_dim/2 = %d", s.in[1].n(), hd/2)
-		s.want(s.in[0].n()%2 == 0, "x has %d elements, want rotation pairs", s.in[0].n())
+		if !(s.in[1].n() == hd/2 && hd%2 == 0) {
+			s.fail("inv_freq has %d elements, want head_dim/2 = %d", s.in[1].n(), hd/2)
+		}
+		if s.in[0].n()%2 != 0 {
+			s.fail("x has %d elements, want rotation pairs", s.in[0].n())
+		}
 	case 0:
-		s.want(s.in[0].n()%hd == 0, "x has %d elements, want whole heads of %d", s.in[0].n(), hd)
+		if s.in[0].n()%hd != 0 {
+			s.fail("x has %d elements, want whole heads of %d", s.in[0].n(), hd)
+		}
 	default:
-		s.want(false, "order is %d, want 0 or 1", s.param("order", 0))
+		s.fail("order is %d, want 0 or 1", s.param("order", 0))
 	}
 	return s.in[0].n()
 }
@@ -241,14 +294,18 @@ func (s *shaper) argmax() int {
 	partial := s.param("partial", 0)
 	switch {
 	case partial == 1:
-		s.want(len(s.in) == 1 && len(s.out) == 2, "with partial=1 has %d inputs and %d outputs, want 1 and 2", len(s.in), len(s.out))
+		if !(len(s.in) == 1 && len(s.out) == 2) {
+			s.fail("with partial=1 has %d inputs and %d outputs, want 1 and 2", len(s.in), len(s.out))
+		}
 	case partial != 0:
-		s.want(false, "partial is %d, want 0 or 1", partial)
+		s.fail("partial is %d, want 0 or 1", partial)
 	default:
 		s.same()
 	}
 	for i := range s.out {
-		s.want(s.out[i].buf < 0 || partial == 1 && s.out[i].n() == 1 || partial == 0 && s.out[i].n() >= 1 && s.in[0].n()%s.out[i].n() == 0 && s.in[0].n() > 0, "output %d has %d elements for %d values", i+1, s.out[i].n(), s.in[0].n())
+		if !(s.out[i].buf < 0 || partial == 1 && s.out[i].n() == 1 || partial == 0 && s.out[i].n() >= 1 && s.in[0].n()%s.out[i].n() == 0 && s.in[0].n() > 0) {
+			s.fail("output %d has %d elements for %d values", i+1, s.out[i].n(), s.in[0].n())
+		}
 	}
 	return 1
 }
@@ -256,12 +313,16 @@ func (s *shaper) argmax() int {
 func (s *shaper) combine() int {
 	if s.op.Has("splits") {
 		n := s.positive("splits")
-		s.want(len(s.in) == 2 && s.in[0].n()%n == 0 && s.in[1].n() == 2*n, "with splits=%d takes acc[%d,1,w] and ml[%d,1,2]", n, n, n)
+		if !(len(s.in) == 2 && s.in[0].n()%n == 0 && s.in[1].n() == 2*n) {
+			s.fail("with splits=%d takes acc[%d,1,w] and ml[%d,1,2]", n, n, n)
+		}
 		return s.in[0].n() / n
 	}
 	hd, nh := s.positive("head_dim"), s.positive("n_heads")
 	for i := range s.in {
-		s.want(s.in[i].n() == nh*(hd+2), "partial %d has %d elements, want n_heads*(head_dim+2) = %d", i+1, s.in[i].n(), nh*(hd+2))
+		if s.in[i].n() != nh*(hd+2) {
+			s.fail("partial %d has %d elements, want n_heads*(head_dim+2) = %d", i+1, s.in[i].n(), nh*(hd+2))
+		}
 	}
 	return nh * hd
 }

@@ -36,7 +36,7 @@ func (s *sweep) span(l *location, i int, a *access) string {
 	lo, hi := l.elements(b, i)
 	where := ""
 	if l.paged {
-		where = " on page " + l.name
+		where = " on page " + s.p.where(l)
 	}
 	return elements(b, lo, hi) + where + s.at()
 }

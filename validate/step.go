@@ -63,13 +63,23 @@ func (p *proof) writes(name string) bool {
 // step, and that edge orders everything. One finding is enough: they come by the hundred.
 func checkStepEdges(proofs []*proof) diag.List {
 	var diags diag.List
-	for _, a := range proofs {
-		if a.stepCounted() {
-			continue
+	late := make([][]int32, len(proofs))
+	for i, a := range proofs {
+		if !a.stepCounted() {
+			late[i] = a.lateAccesses(proofs)
 		}
-		late := a.lateAccesses(proofs)
+	}
+	for _, b := range proofs {
+		b.groupByLocation(proofs, late)
+	}
+	for i, a := range proofs {
 		for _, b := range proofs {
-			for _, k := range late {
+			informed := noTask // the task that a.informed is of
+			for _, k := range late[i] {
+				if t := a.accesses[k].task; t != informed {
+					a.findInformed(t)
+					informed = t
+				}
 				if d := a.crossStep(b, &a.accesses[k]); d != nil {
 					diags.Add(d)
 					return diags
@@ -122,8 +132,7 @@ func (p *proof) seenAtEnd(sm int, chain int32) int32 {
 // crossStep compares a late access with the conflicting ones of a next step, a run of variant q.
 func (p *proof) crossStep(q *proof, a *access) *diag.Diagnostic {
 	l := &p.locs[a.loc]
-	chain, index := p.clock.chain[a.task], p.clock.index[a.task]
-	others := q.onLocation(l.name)
+	others := q.byLocation.of(int(a.loc))
 	if p.work.pairs += len(others); p.work.pairs > maxPairs {
 		return diag.Errorf(CodeBudget, p.task(a.task), "the proof needs more than %d pairs of views across steps; it stops here, and what is not proved is refused", maxPairs)
 	}
@@ -133,10 +142,10 @@ func (p *proof) crossStep(q *proof, a *access) *diag.Diagnostic {
 			continue
 		}
 		sm := q.flat.Tasks[b.task].SM
-		if sm >= 0 && (int32(sm) == chain || p.seenAtEnd(sm, chain) >= index) {
+		if sm >= 0 && (sm == p.flat.Tasks[a.task].SM || sm < len(p.informs) && p.informs[sm]) {
 			continue
 		}
-		if l.words && !a.write && p.passedOn(q, b.task, chain, index) {
+		if l.words && !a.write && p.passedOn(q, b.task) {
 			continue
 		}
 		return p.reportStepEdge(q, a, b)
@@ -155,26 +164,51 @@ func (p *proof) reportStepEdge(q *proof, a, b *access) *diag.Diagnostic {
 	return d.Suggest("realise counter %s by counting", stepCounter)
 }
 
+// findInformed lists the SMs that have seen a late task at their step end.
+func (p *proof) findInformed(t int32) {
+	chain, index := p.clock.chain[t], p.clock.index[t]
+	p.informed, p.informs = p.informed[:0], sized(p.informs, len(p.clock.last))
+	for sm := range p.clock.last {
+		if p.seenAtEnd(sm, chain) >= index {
+			p.informed, p.informs[sm] = append(p.informed, int32(sm)), true
+		}
+	}
+}
+
 // passedOn: task t of the next step is fb-after the first task of an SM that had seen the late task at its step end.
-func (p *proof) passedOn(q *proof, t, chain, index int32) bool {
-	for sm := range min(len(p.clock.last), len(q.clock.last)) {
-		if p.seenAtEnd(sm, chain) >= index && at(q.clock.fb[t], int32(sm)) >= 1 {
+func (p *proof) passedOn(q *proof, t int32) bool {
+	for _, sm := range p.informed {
+		if int(sm) >= len(q.clock.chainOf) {
+			break
+		}
+		if first := q.clock.chainOf[sm]; first >= 0 && at(q.clock.fb[t], first) >= 1 {
 			return true
 		}
 	}
 	return false
 }
 
-// onLocation returns the accesses to a location by name; variants share pages and buffers, not their numbering.
-func (p *proof) onLocation(name string) []int32 {
-	if p.byLocation == nil {
-		p.byLocation = map[string][]int32{}
-		for i := range p.accesses {
-			n := p.locs[p.accesses[i].loc].name
-			p.byLocation[n] = append(p.byLocation[n], int32(i))
+// groupByLocation lists the accesses of a variant to each location that late ones of any variant touch. All variants are
+// unrolled from the buffers and pages of one program, so that a location has one number in all of them.
+func (p *proof) groupByLocation(proofs []*proof, late [][]int32) {
+	p.touchedLate = sized(p.touchedLate, len(p.locs))
+	for i, q := range proofs {
+		for _, k := range late[i] {
+			p.touchedLate[q.accesses[k].loc] = true
 		}
 	}
-	return p.byLocation[name]
+	p.byLocation.begin(len(p.locs))
+	for i := range p.accesses {
+		if l := p.accesses[i].loc; p.touchedLate[l] {
+			p.byLocation.count(int(l))
+		}
+	}
+	p.byLocation.turn()
+	for i := range p.accesses {
+		if l := p.accesses[i].loc; p.touchedLate[l] {
+			p.byLocation.put(int(l), i)
+		}
+	}
 }
 
 // mayOverlap compares the hulls of two accesses in different steps; views that depend on pos count as everything.

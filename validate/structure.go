@@ -32,81 +32,67 @@ func (p *proof) checkStructure() {
 	p.checkNames("page", len(f.Pages), func(i int) string { return f.Pages[i].Name })
 	p.checkNames("counter", len(f.Counters), func(i int) string { return f.Counters[i].Name })
 	p.checkNames("task", len(f.Tasks), func(i int) string { return f.Tasks[i].Name })
+	p.findBodies()
 	for i := range f.Tasks {
 		if p.full() {
 			return
 		}
-		p.checkTask(&f.Tasks[i], "task "+f.Tasks[i].Name)
+		p.checkTask(i)
 	}
 }
 
-func (p *proof) checkNames(what string, n int, name func(int) string) {
-	seen := make(map[string]struct{}, n)
-	for i := range n {
-		s := name(i)
-		if s == "" {
-			p.errorf(CodeStructure, "", "%s %d has no name", what, i)
-			continue
-		}
-		seen[s] = struct{}{}
-	}
-	if len(seen) == n || p.full() {
-		return
-	}
-	clear(seen)
-	for i := range n {
-		if _, twice := seen[name(i)]; twice && !p.full() {
-			p.errorf(CodeStructure, what+" "+name(i), "is defined twice; names are unique among %ss", what)
-		}
-		seen[name(i)] = struct{}{}
-	}
-}
-
-func (p *proof) checkTask(t *ir.Task, at string) {
+func (p *proof) checkTask(i int) {
 	f := p.flat
+	t := &f.Tasks[i]
 	if t.SM < -1 || t.SM >= f.SMs {
 		want := "-1, for there are no SMs"
 		if f.SMs > 0 {
 			want = fmt.Sprintf("0 to %d, or -1 for none", f.SMs-1)
 		}
-		p.errorf(CodeStructure, at, "runs on SM %d, want %s", t.SM, want)
+		p.errorf(CodeStructure, taskPos(t), "runs on SM %d, want %s", t.SM, want)
 	}
 	if t.Signal < -1 || t.Signal >= len(f.Counters) {
-		p.errorf(CodeStructure, at, "signals counter %d of %d, want an index or -1", t.Signal, len(f.Counters))
+		p.errorf(CodeStructure, taskPos(t), "signals counter %d of %d, want an index or -1", t.Signal, len(f.Counters))
 	}
 	for _, w := range t.Waits {
 		if w.Counter < 0 || w.Counter >= len(f.Counters) {
-			p.errorf(CodeStructure, at, "waits on counter %d of %d, want an index", w.Counter, len(f.Counters))
+			p.errorf(CodeStructure, taskPos(t), "waits on counter %d of %d, want an index", w.Counter, len(f.Counters))
 		}
 	}
-	for k := range t.Ops {
-		p.checkOp(&t.Ops[k], at, k)
+	if p.rootOf(i) != i {
+		return
 	}
+	found := p.errors
+	for k := range t.Ops {
+		p.checkOp(t, k)
+	}
+	p.settle(i, found)
 }
 
-func (p *proof) checkOp(op *ir.FlatOp, at string, k int) {
+func (p *proof) checkOp(t *ir.Task, k int) {
+	op := &t.Ops[k]
 	if op.Code < 0 || int(op.Code) >= len(ir.Ops) {
-		p.errorf(ir.CodeOperands, at, "op %d has opcode %d, want 0 to %d", k, op.Code, len(ir.Ops)-1)
+		p.errorf(ir.CodeOperands, taskPos(t), "op %d has opcode %d, want 0 to %d", k, op.Code, len(ir.Ops)-1)
 		return
 	}
 	spec := &ir.Ops[op.Code]
 	if len(op.In) < spec.MinIn || spec.MaxIn >= 0 && len(op.In) > spec.MaxIn {
-		p.errorf(ir.CodeOperands, at, "%s has %d inputs, want %s", op.Code, len(op.In), count(spec.MinIn, spec.MaxIn))
+		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d inputs, want %s", op.Code, len(op.In), count(spec.MinIn, spec.MaxIn))
 	}
 	if len(op.Out) < spec.MinOut || spec.MaxOut >= 0 && len(op.Out) > spec.MaxOut {
-		p.errorf(ir.CodeOperands, at, "%s has %d outputs, want %s", op.Code, len(op.Out), count(spec.MinOut, spec.MaxOut))
+		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d outputs, want %s", op.Code, len(op.Out), count(spec.MinOut, spec.MaxOut))
 	}
 	if len(op.InBuf) != len(op.In) || len(op.OutBuf) != len(op.Out) {
-		p.errorf(CodeStructure, at, "%s has %d and %d operands but %d and %d buffer indices", op.Code, len(op.In), len(op.Out), len(op.InBuf), len(op.OutBuf))
+		p.errorf(CodeStructure, taskPos(t), "%s has %d and %d operands but %d and %d buffer indices", op.Code, len(op.In), len(op.Out), len(op.InBuf), len(op.OutBuf))
 		return
 	}
 	for i := range op.In {
-		p.checkOperand(&op.In[i], op.InBuf[i], at, op.Code)
+		p.checkOperand(&op.In[i], op.InBuf[i], t, op.Code)
 	}
 	for i := range op.Out {
-		p.checkOperand(&op.Out[i], op.OutBuf[i], at, op.Code)
+		p.checkOperand(&op.Out[i], op.OutBuf[i], t, op.Code)
 	}
-	p.checkParams(op, spec, at)
+	p.checkParams(op, spec, t)
 }
 
 func count(lo, hi int) string {
@@ -120,57 +106,59 @@ func count(lo, hi int) string {
 	}
 }
 
-func (p *proof) checkOperand(o *ir.Operand, buf int, at string, code ir.Opcode) {
+func (p *proof) checkOperand(o *ir.Operand, buf int, t *ir.Task, code ir.Opcode) {
 	switch {
 	case buf == -1 && (!o.IsTemp() || len(o.Dims) > 0):
-		p.errorf(CodeStructure, at, "%s operand %q has no buffer; only temporaries (%%name, no ranges) have none", code, o.Buf)
+		p.errorf(CodeStructure, taskPos(t), "%s operand %q has no buffer; only temporaries (%%name, no ranges) have none", code, o.Buf)
 	case buf < -1 || buf >= len(p.flat.Buffers):
-		p.errorf(CodeStructure, at, "%s operand %q is buffer %d of %d", code, o.Buf, buf, len(p.flat.Buffers))
+		p.errorf(CodeStructure, taskPos(t), "%s operand %q is buffer %d of %d", code, o.Buf, buf, len(p.flat.Buffers))
 	case buf >= 0 && o.IsTemp():
-		p.errorf(CodeStructure, at, "%s operand %q is a temporary but has buffer %d", code, o.Buf, buf)
+		p.errorf(CodeStructure, taskPos(t), "%s operand %q is a temporary but has buffer %d", code, o.Buf, buf)
 	case buf >= 0 && len(o.Dims) != len(p.flat.Buffers[buf].Shape):
-		p.errorf(ir.CodeShape, at, "view of %s has %d ranges, the buffer has %d dimensions", p.flat.Buffers[buf].Name, len(o.Dims), len(p.flat.Buffers[buf].Shape))
+		p.errorf(ir.CodeShape, taskPos(t), "view of %s has %d ranges, the buffer has %d dimensions", p.flat.Buffers[buf].Name, len(o.Dims), len(p.flat.Buffers[buf].Shape))
 	}
-	for _, r := range o.Dims {
+	for d := range o.Dims {
+		r := &o.Dims[d]
 		if r.Parts < 0 || r.Block < 0 || r.Shared() && (r.Block < 1 || r.Parts > maxPosition || r.Block > maxPosition) {
-			p.errorf(ir.CodeShape, at, "view of %s is dealt out in blocks of %d to %d parts, want positive numbers", o.Buf, r.Block, r.Parts)
+			p.errorf(ir.CodeShape, taskPos(t), "view of %s is dealt out in blocks of %d to %d parts, want positive numbers", o.Buf, r.Block, r.Parts)
 		}
-		if unbound(r.Lo) || unbound(r.Hi) || r.Shared() && unbound(r.Part) {
-			p.errorf(CodeStructure, at, "view of %s mentions a, b or sm; in an unrolled program only pos is left", o.Buf)
+		if unbound(&r.Lo) || unbound(&r.Hi) || r.Shared() && unbound(&r.Part) {
+			p.errorf(CodeStructure, taskPos(t), "view of %s mentions a, b or sm; in an unrolled program only pos is left", o.Buf)
 		}
 	}
 }
 
-func unbound(e ir.Expr) bool {
+func unbound(e *ir.Expr) bool {
 	if _, ok := e.IsConst(); ok {
 		return false
 	}
 	return e.Uses(ir.SpanA) || e.Uses(ir.SpanB) || e.Uses(ir.OnSM)
 }
 
-func (p *proof) checkParams(op *ir.FlatOp, spec *ir.OpSpec, at string) {
+func (p *proof) checkParams(op *ir.FlatOp, spec *ir.OpSpec, t *ir.Task) {
 	for _, key := range spec.Required {
 		if !op.Has(key) {
-			p.errorf(ir.CodeOperands, at, "%s lacks parameter %s", op.Code, key).Suggest("add %s=", key)
+			p.errorf(ir.CodeOperands, taskPos(t), "%s lacks parameter %s", op.Code, key).Suggest("add %s=", key)
 		}
 	}
 	if most := len(spec.Required) + len(spec.Optional); len(op.Params) > most {
-		p.errorf(ir.CodeOperands, at, "%s has %d parameters, want at most %d", op.Code, len(op.Params), most)
+		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d parameters, want at most %d", op.Code, len(op.Params), most)
 		return
 	}
-	for i, prm := range op.Params {
+	for i := range op.Params {
+		prm := &op.Params[i]
 		if !contains(spec.Required, prm.Key) && !contains(spec.Optional, prm.Key) {
-			p.errorf(ir.CodeOperands, at, "%s has no parameter %s, want one of %v", op.Code, prm.Key, slices.Concat(spec.Required, spec.Optional))
+			p.errorf(ir.CodeOperands, taskPos(t), "%s has no parameter %s, want one of %v", op.Code, prm.Key, slices.Concat(spec.Required, spec.Optional))
 		}
 		if prm.IsFloat && prm.Key != "eps" && prm.Key != "scale" && prm.Key != "theta" {
-			p.errorf(ir.CodeOperands, at, "parameter %s of %s is a float, want an integer", prm.Key, op.Code)
+			p.errorf(ir.CodeOperands, taskPos(t), "parameter %s of %s is a float, want an integer", prm.Key, op.Code)
 		}
-		if !prm.IsFloat && unbound(prm.Int) {
-			p.errorf(CodeStructure, at, "parameter %s of %s mentions a, b or sm; in an unrolled program only pos is left", prm.Key, op.Code)
+		if !prm.IsFloat && unbound(&prm.Int) {
+			p.errorf(CodeStructure, taskPos(t), "parameter %s of %s mentions a, b or sm; in an unrolled program only pos is left", prm.Key, op.Code)
 		}
-		for _, other := range op.Params[:i] {
-			if other.Key == prm.Key {
-				p.errorf(ir.CodeOperands, at, "%s has parameter %s twice", op.Code, prm.Key)
+		for k := range i {
+			if op.Params[k].Key == prm.Key {
+				p.errorf(ir.CodeOperands, taskPos(t), "%s has parameter %s twice", op.Code, prm.Key)
 			}
 		}
 	}
@@ -184,3 +172,6 @@ func contains(keys []string, key string) bool {
 	}
 	return false
 }
+
+// taskPos is the position of a diagnostic about a task.
+func taskPos(t *ir.Task) string { return "task " + t.Name }

@@ -33,59 +33,125 @@ func (p *proof) refuseSymbolic(l *location) {
 }
 
 // groupViews sorts the views of symbolic locations into groups that share no element, by the dimensions in which no view
-// depends on pos (the heads of a cache), so that few pairs are left to compare.
+// depends on pos (the heads of a cache) or all views are parts of one dealing (its splits), so that few pairs are left to
+// compare.
 func (p *proof) groupViews() {
-	of := make([][]int32, len(p.locs))
-	for i := range p.accesses {
-		if l := p.accesses[i].loc; p.locs[l].symbolic {
-			of[l] = append(of[l], int32(i))
-		}
+	p.groups = p.groups[:0]
+	if p.listSymbolic(); len(p.byLocation.items) == 0 {
+		return
 	}
-	for i, views := range of {
-		if len(views) == 0 {
-			continue
+	p.earlier = sized(p.earlier, len(p.accesses))
+	p.groupBase = sized(p.groupBase, len(p.locs))
+	for i := range p.locs {
+		if views := p.byLocation.of(i); len(views) > 0 && !p.groupAlike(i, views) {
+			p.groupLocation(i, views)
 		}
-		groups := map[[4]int32]int32{}
-		keys := make([][4]int32, len(views))
-		for d := range p.accesses[views[0]].dims(p.flat) {
-			p.components(views, d, keys)
-		}
-		for k, v := range views {
-			g, ok := groups[keys[k]]
-			if !ok {
-				g = int32(len(groups))
-				groups[keys[k]] = g
-			}
-			p.accesses[v].from = g
-		}
-		p.locs[i].groups = make([][]int32, len(groups))
 	}
 }
 
-// components numbers the views by connected overlap in dimension d, if none depends on pos there.
-func (p *proof) components(views []int32, d int, keys [][4]int32) {
-	type span struct {
-		lo, hi int
-		k      int
+// groupAlike takes the groups of an earlier location if all views are those of its tasks' bodies there. That location may
+// have more views and so fewer groups, which is no less right.
+func (p *proof) groupAlike(loc int, views []int32) bool {
+	first := p.sameAccess(views[0])
+	if first == nil || int(first.loc) >= loc || !p.locs[first.loc].symbolic {
+		return false
 	}
-	spans := make([]span, len(views))
+	for _, v := range views {
+		if like := p.sameAccess(v); like == nil || like.loc != first.loc {
+			return false
+		}
+	}
+	from, base := p.groupBase[first.loc], int32(len(p.groups))
+	p.groupBase[loc] = base
+	for _, v := range views {
+		g := p.sameAccess(v).from - from + base
+		for int(g) >= len(p.groups) {
+			p.groups = append(p.groups, -1)
+		}
+		p.accesses[v].from = g
+	}
+	return true
+}
+
+func (p *proof) groupLocation(loc int, views []int32) {
+	groups := map[groupKey]int32{}
+	p.keys = sized(p.keys, len(views))
+	for d := range p.accesses[views[0]].dims(p.flat) {
+		if !p.components(views, d) {
+			p.parts(views, d)
+		}
+	}
+	p.groupBase[loc] = int32(len(p.groups))
+	for k, v := range views {
+		g, ok := groups[p.keys[k]]
+		if !ok {
+			g = int32(len(p.groups))
+			groups[p.keys[k]] = g
+			p.groups = append(p.groups, -1)
+		}
+		p.accesses[v].from = g
+	}
+}
+
+// groupKey says for each dimension which component or part a view is in.
+type groupKey [4]int32
+
+// listSymbolic lists the views of each symbolic location.
+func (p *proof) listSymbolic() {
+	p.byLocation.begin(len(p.locs))
+	for i := range p.accesses {
+		if l := p.accesses[i].loc; p.locs[l].symbolic {
+			p.byLocation.count(int(l))
+		}
+	}
+	p.byLocation.turn()
+	for i := range p.accesses {
+		if l := p.accesses[i].loc; p.locs[l].symbolic {
+			p.byLocation.put(int(l), i)
+		}
+	}
+}
+
+// spanOf is an interval of one dimension, of the k-th view.
+type spanOf struct{ lo, hi, k int }
+
+// components numbers the views by connected overlap in dimension d, if none depends on pos there.
+func (p *proof) components(views []int32, d int) bool {
+	spans := p.intervals[:0]
 	for k, v := range views {
 		r := &p.accesses[v].dims(p.flat)[d]
 		lo, ok1 := r.Lo.IsConst()
 		hi, ok2 := r.Hi.IsConst()
 		if !ok1 || !ok2 {
-			return
+			return false
 		}
-		spans[k] = span{lo, max(lo, hi), k}
+		spans = append(spans, spanOf{lo, max(lo, hi), k})
 	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.k, b.k)) })
+	p.intervals = spans
+	slices.SortFunc(spans, func(a, b spanOf) int { return cmp.Compare(a.lo, b.lo) })
 	component, end := int32(0), spans[0].lo
 	for _, s := range spans {
 		if s.lo >= end {
 			component++
 		}
 		end = max(end, s.hi)
-		keys[s.k][d] = component
+		p.keys[s.k][d] = component
+	}
+	return true
+}
+
+// parts numbers the views by the part they take of dimension d, if all take constant parts of one dealing.
+func (p *proof) parts(views []int32, d int) {
+	first := &p.accesses[views[0]].dims(p.flat)[d]
+	for _, v := range views {
+		r := &p.accesses[v].dims(p.flat)[d]
+		if _, ok := r.Part.IsConst(); !ok || !r.Shared() || r.Block != first.Block || r.Parts != first.Parts {
+			return
+		}
+	}
+	for k, v := range views {
+		part, _ := p.accesses[v].dims(p.flat)[d].Part.IsConst()
+		p.keys[k][d] = int32(part)
 	}
 }
 
@@ -93,18 +159,14 @@ func (p *proof) components(views []int32, d int, keys [][4]int32) {
 func (s *sweep) symbolic(l *location, a *access) {
 	p := s.p
 	if p.clock.weak {
-		if _, kept := p.clock.kept[s.task]; !kept {
-			p.clock.kept[s.task] = slices.Clone(s.hb)
-		}
-	}
-	group := &l.groups[a.from]
-	if !p.spend(&p.work.pairs, len(*group)+1, maxPairs, "pairs of views that depend on pos", s.task) {
-		return
+		p.clock.keep(s.task, s.hb)
 	}
 	b, dims := &p.flat.Buffers[a.buf], a.dims(p.flat)
 	defined := a.write || p.oldRows(b, dims) || p.empty(dims)
-	for _, k := range *group {
+	pairs := 1
+	for k := p.groups[a.from]; k >= 0; k = p.earlier[k] {
 		e := &p.accesses[k]
+		pairs++
 		ordered := e.task == s.task || p.clock.before(e.task, s.hb)
 		if !ordered && (e.write || a.write) && !p.disjoint(e.dims(p.flat), dims) {
 			l.suspect = true
@@ -114,7 +176,9 @@ func (s *sweep) symbolic(l *location, a *access) {
 		}
 	}
 	l.suspect = l.suspect || !defined || b.Kind == ir.Output
-	*group = append(*group, int32(a.index(p)))
+	i := int32(a.index(p))
+	p.groups[a.from], p.earlier[i] = i, p.groups[a.from]
+	p.spend(&p.work.pairs, pairs, maxPairs, "pairs of views that depend on pos", s.task)
 }
 
 // index is the place of an access in the list.

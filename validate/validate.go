@@ -19,14 +19,22 @@
 //	onchip.go     owners and capacity                  output.go      every output element is written
 //	runahead.go   what the kernel reads ahead of waits
 //
-// location.go, expand.go and readers.go hold what the walk works on; symbolic.go and positions.go take over where views
-// depend on pos; streamed.go is the geometry of runahead.go; span.go and kin.go find what messages say.
+// location.go, expand.go, cut.go and readers.go hold what the walk works on, polls.go what a task has seen of exchange
+// words; symbolic.go and positions.go take over where views depend on pos; runahead.go derives what may be read ahead of
+// every wait, by the geometry of streamed.go; span.go and kin.go find what messages say.
+//
+// Four files are there for speed alone, and say why they change no verdict: bodies.go (tasks that do the same are looked at
+// once), audience.go (a vector that all SMs read), delta.go (clocks that differ in little), pool.go (memory used again).
 //
 // step.go, appends.go and variants.go add what holds between steps and between the variants of a Program, target.go what
 // its target has.
 package validate
 
 import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
 	"amkc/ir"
 	"amkc/ir/diag"
 )
@@ -56,7 +64,9 @@ func Flat(f *ir.Flat) Report { return FlatFor(Reference, f) }
 // FlatFor proves one unrolled variant for a backend.
 func FlatFor(b Backend, f *ir.Flat) Report {
 	p := prove(f, b)
-	return Report{OK: p.sound(), Diags: p.diags, Stats: p.stats}
+	rep := Report{OK: p.sound(), Diags: p.diags, Stats: p.stats}
+	p.release()
+	return rep
 }
 
 // Program proves a program for the reference VM: it unrolls every variant, proves each, and then what holds between steps
@@ -69,19 +79,61 @@ func ProgramFor(b Backend, prog *ir.Program) Report {
 		return FlatFor(b, nil)
 	}
 	var rep Report
-	var proofs []*proof
 	rep.Diags.Add(checkVariants(prog)...)
-	for i := range prog.Variants {
-		v := &prog.Variants[i]
-		flat, diags := ir.Unroll(prog, v)
-		if len(prog.Variants) > 1 {
-			name(diags, v.Name)
+	if len(prog.Variants) > maxVariants {
+		rep.Diags.Add(diag.Errorf(CodeBudget, "", "the program has %d variants, want at most %d", len(prog.Variants), maxVariants))
+		return rep
+	}
+	var proved []*proof
+	for _, v := range proveVariants(b, prog) {
+		rep.Diags.Add(v.diags...)
+		if v.proof != nil {
+			rep.Diags.Add(v.proof.diags...)
+			rep.Stats.add(v.proof.stats)
+			proved = append(proved, v.proof)
 		}
-		rep.Diags.Add(diags...)
-		if flat == nil {
-			continue
-		}
+	}
+	rep.Diags.Add(checkRealisations(proved)...)
+	if rep.Diags.Err() == nil {
+		rep.Diags.Add(checkStepEdges(proved)...)
+		rep.Diags.Add(checkAppends(proved)...)
+	}
+	for _, p := range proved {
+		p.release()
+	}
+	rep.OK = rep.Diags.Err() == nil
+	return rep
+}
+
+// proofOf is the outcome of one variant: what unrolling it said, and its proof if it could be unrolled.
+type proofOf struct {
+	diags diag.List
+	proof *proof
+}
+
+// proveVariants proves the variants of a program by themselves, as many at a time as there are processors. Nothing that one
+// proof finds depends on another.
+func proveVariants(b Backend, prog *ir.Program) []proofOf {
+	out := make([]proofOf, len(prog.Variants))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(len(out), runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(out); i = int(next.Add(1)) - 1 {
+				out[i] = proveVariant(b, prog, &prog.Variants[i])
+			}
+		})
+	}
+	workers.Wait()
+	return out
+}
+
+func proveVariant(b Backend, prog *ir.Program, v *ir.Variant) proofOf {
+	flat, diags := ir.Unroll(prog, v)
+	out := proofOf{diags: diags}
+	if flat != nil {
 		p := prove(flat, b)
+		out.proof = p
 		p.checkTarget(prog.Target)
 		if p.sound() {
 			p.checkStep()
@@ -91,17 +143,11 @@ func ProgramFor(b Backend, prog *ir.Program) Report {
 		if len(prog.Variants) > 1 {
 			name(p.diags, v.Name)
 		}
-		rep.Diags.Add(p.diags...)
-		rep.Stats.add(p.stats)
-		proofs = append(proofs, p)
 	}
-	rep.Diags.Add(checkRealisations(proofs)...)
-	if rep.Diags.Err() == nil {
-		rep.Diags.Add(checkStepEdges(proofs)...)
-		rep.Diags.Add(checkAppends(proofs)...)
+	if len(prog.Variants) > 1 {
+		name(diags, v.Name)
 	}
-	rep.OK = rep.Diags.Err() == nil
-	return rep
+	return out
 }
 
 // name puts the variant in front of every position.

@@ -7,16 +7,18 @@ import (
 	"amkc/ir"
 )
 
+// wordWrite is a run of exchange words that a task writes.
+type wordWrite struct {
+	loc  int32
+	runs run
+	task int32
+	buf  int32
+}
+
 // checkWords: the producers of a flagged counter write every exchange word once. A waiter knows the words of an exchange
 // by their epoch, which the first and the second write of one exchange have in common.
 func (p *proof) checkWords() {
-	type write struct {
-		loc  int32
-		runs run
-		task int32
-		buf  int32
-	}
-	var writes []write
+	writes := p.wordWrites
 	for c := range p.flat.Counters {
 		if p.flat.Counters[c].How != ir.Flagged {
 			continue
@@ -29,11 +31,11 @@ func (p *proof) checkWords() {
 					continue
 				}
 				for _, r := range p.runs[a.from:a.to] {
-					writes = append(writes, write{a.loc, r, t, a.buf})
+					writes = append(writes, wordWrite{a.loc, r, t, a.buf})
 				}
 			}
 		}
-		slices.SortFunc(writes, func(a, b write) int {
+		slices.SortFunc(writes, func(a, b wordWrite) int {
 			return cmp.Or(cmp.Compare(a.loc, b.loc), cmp.Compare(a.runs.lo, b.runs.lo), cmp.Compare(a.runs.hi, b.runs.hi), cmp.Compare(a.task, b.task))
 		})
 		for i, widest := 1, 0; i < len(writes); i++ {
@@ -49,4 +51,5 @@ func (p *proof) checkWords() {
 			widest = i // the runs so far are apart, so that the last one ends last
 		}
 	}
+	p.wordWrites = writes
 }

@@ -1,0 +1,181 @@
+package validate
+
+import "amkc/ir"
+
+// An audience is the set of tasks that read one run of segments as a whole since the run was written. All SMs read the
+// vector that all SMs wrote: segment by segment that is SMs x SMs comparisons for every exchange. With an audience it is
+// one walk for the first reader, and then, for every other reader of the same run through the same buffer, the question
+// whether the writers of the run are before it, asked once for each writer, or once for all of them if they are the
+// producers of a counter that it waits for.
+//
+// Why that is the walk: while no segment of the run is written, the outcome of reading it depends on the writers and
+// the buffer that the first reader found, and on the clock of the reader. Whatever the short way cannot answer with "in
+// order" (a writer that is not before the reader, a read after the task has published, on-chip memory, a run with a
+// finding) goes the long way, which reports. A segment's readers are its own and those of its audience; a segment that is
+// written leaves the audience, which then takes no more readers (whole is false), but still speaks for the segments left.
+type audience struct {
+	run     run
+	buf     int32
+	whole   bool  // no segment has left
+	left    int32 // segments that have not
+	counter int32 // the writers are all producers of this counter; -1 if not
+	writers []int32
+	readers readers
+	passed  int32 // the last task that all readers were found to be before, plus 1
+	behind  int32 // a counter whose join all readers are in, since a segment has left; noBase for none
+}
+
+// wideRun is the number of segments from which an audience pays.
+const wideRun = 2
+
+// audiences are used again when their last segment has left.
+type audiences struct {
+	all  []audience
+	free []int32
+}
+
+func (s *audiences) reset() { s.all, s.free = s.all[:0], s.free[:0] }
+
+// attend reads a run as a member of its audience. It reports false, and has done nothing, where the run must be walked.
+func (s *sweep) attend(l *location, r run, a *access) bool {
+	k := l.segs[r.lo].audience
+	if k < 0 || s.published && l.words {
+		return false
+	}
+	u := &s.p.audiences.all[k]
+	if !u.whole || u.run != r || u.buf != a.buf || !s.hears(l, u) {
+		return false
+	}
+	u.readers.add(s.p.clock.chain[s.task], s.p.clock.index[s.task], &s.p.clock)
+	return true
+}
+
+// hears reports whether every writer of the audience's run is before the task at hand, or polled by it. If it is not, the
+// writers that were noted as polled are still polled: the walk that follows comes to the same.
+func (s *sweep) hears(l *location, u *audience) bool {
+	if c := u.counter; c >= 0 && s.waitsFor(c) {
+		switch {
+		case s.p.flat.Counters[c].How == ir.ByCounter:
+			return true // the wait is a join: every producer happens before the task
+		case l.words:
+			s.pollAll(c)
+			return true
+		}
+	}
+	if !s.p.spend(&s.p.work.visits, len(u.writers), maxVisits, "comparisons of memory ranges", s.task) {
+		return false
+	}
+	for _, w := range u.writers {
+		if w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)) {
+			return false
+		}
+	}
+	return true
+}
+
+// convene makes an audience of the first task that has walked a run and found it in order. It reports false if the
+// readers are to be noted segment by segment: the run is short, on-chip, or part of another audience.
+func (s *sweep) convene(l *location, r run, a *access) bool {
+	if r.hi-r.lo < wideRun || l.onChip() || s.quiet || s.tried {
+		return false
+	}
+	segs := l.segs[r.lo:r.hi]
+	for i := range segs {
+		if segs[i].audience >= 0 {
+			return false
+		}
+	}
+	p := s.p
+	all := &p.audiences
+	var k int32
+	if n := len(all.free); n > 0 {
+		k, all.free = all.free[n-1], all.free[:n-1]
+	} else if k = int32(len(all.all)); int(k) < cap(all.all) {
+		all.all = all.all[:k+1]
+	} else {
+		all.all = append(all.all, audience{})
+	}
+	u := &all.all[k]
+	*u = audience{run: r, buf: a.buf, whole: true, left: int32(len(segs)), behind: noBase, writers: u.writers[:0]}
+	s.mark++
+	for i := range segs {
+		segs[i].audience = k
+		if w := segs[i].writer; w >= 0 && s.marks[w] != s.mark {
+			s.marks[w] = s.mark
+			u.writers = append(u.writers, w)
+		}
+	}
+	u.counter = p.commonCounter(u.writers)
+	u.readers.add(p.clock.chain[s.task], p.clock.index[s.task], &p.clock)
+	return true
+}
+
+// commonCounter returns the counter whose producers are just these tasks, or -1.
+func (p *proof) commonCounter(tasks []int32) int32 {
+	if len(tasks) == 0 {
+		return -1
+	}
+	c := p.flat.Tasks[tasks[0]].Signal
+	if c < 0 || len(p.producers.of(int(c))) != len(tasks) {
+		return -1
+	}
+	for _, t := range tasks {
+		if p.flat.Tasks[t].Signal != c {
+			return -1
+		}
+	}
+	return int32(c)
+}
+
+// leave takes a segment that is being written out of its audience.
+func (s *sweep) leave(g *segment) {
+	if g.audience < 0 {
+		return
+	}
+	u := &s.p.audiences.all[g.audience]
+	if u.whole, u.left = false, u.left-1; u.left == 0 {
+		u.readers.clear(&s.p.clock)
+		s.p.audiences.free = append(s.p.audiences.free, g.audience)
+	}
+	g.audience = -1
+}
+
+// unread returns a reader of a segment that is not before the task with the given clock: one of its own or of its
+// audience, on the lowest chain; index 0 is none.
+func (s *sweep) unread(g *segment, clock []int32, words bool) (chain, index int32) {
+	c := &s.p.clock
+	chain, index = g.readers.unordered(clock, c)
+	if g.audience < 0 {
+		return chain, index
+	}
+	u := &s.p.audiences.all[g.audience]
+	if u.passed == s.task+1 {
+		return chain, index // a clock only grows while its task runs
+	}
+	base := c.deltas.base
+	if !s.p.sound() || s.tried || c.weak && !words {
+		base = noBase // the clock is not the one that the difference is of
+	}
+	if base != noBase && base == u.behind {
+		return chain, index
+	}
+	k, i := u.readers.unordered(clock, c)
+	if i == 0 {
+		u.passed = s.task + 1
+		if base != noBase {
+			if _, late := u.readers.unordered(c.joinFB[base], c); late == 0 {
+				u.behind = base
+			}
+		}
+	} else if index == 0 || k < chain || k == chain && i > index {
+		return k, i
+	}
+	return chain, index
+}
+
+// hasRead reports whether the task at hand has read a segment since it was written.
+func (s *sweep) hasRead(g *segment) bool {
+	c := &s.p.clock
+	chain, index := c.chain[s.task], c.index[s.task]
+	return g.readers.has(chain, index, c) || g.audience >= 0 && s.p.audiences.all[g.audience].readers.has(chain, index, c)
+}

@@ -1,0 +1,131 @@
+package validate
+
+import "amkc/ir"
+
+// polls is what the task at hand has seen of exchange words: whose words it polled, by its flagged waits.
+type polls struct {
+	waits  []int32 // for each counter: the last task that waits on it, plus 1
+	polled []int32 // for each task: the last task that polled one of its words, plus 1
+	all    []int32 // for each counter: the last task that polled words of all its producers at once, plus 1
+	fresh  []int32 // writers polled by this op, not yet joined
+	joined []int32 // counters polled as a whole by this op, not yet joined
+	tally  []int32 // for each counter: how many of fresh signal it; zero between ops
+	counts []int   // for each wait of the task: producers whose words it polled
+}
+
+func (s *polls) reset(tasks, counters int) {
+	s.waits, s.all, s.tally = sized(s.waits, counters), sized(s.all, counters), sized(s.tally, counters)
+	s.polled = sized(s.polled, tasks)
+	s.fresh, s.joined = s.fresh[:0], s.joined[:0]
+}
+
+func (s *sweep) startPolls() {
+	q := &s.polls
+	q.counts = q.counts[:0]
+	for _, w := range s.p.flat.Tasks[s.task].Waits {
+		q.counts = append(q.counts, 0)
+		q.waits[w.Counter] = s.task + 1
+	}
+}
+
+// waitsFor reports whether the task at hand waits on a counter.
+func (s *sweep) waitsFor(c int32) bool { return !s.tried && s.polls.waits[c] == s.task+1 }
+
+// poll reports whether this task polls words of writer w, and notes that it did.
+func (s *sweep) poll(w int32) bool {
+	c, q := s.p.flat.Tasks[w].Signal, &s.polls
+	if c < 0 || !s.waitsFor(int32(c)) || !s.flagged(w) {
+		return false
+	}
+	if q.polled[w] != s.task+1 && q.all[c] != s.task+1 {
+		q.polled[w] = s.task + 1
+		q.fresh = append(q.fresh, w)
+	}
+	return true
+}
+
+// pollAll notes that this task polls words of every producer of a flagged counter that it waits on. Producers that are
+// before it anyway would not be noted one by one; their edges are there already, and to add them again changes nothing.
+func (s *sweep) pollAll(c int32) {
+	if q := &s.polls; q.all[c] != s.task+1 {
+		q.all[c] = s.task + 1
+		q.joined = append(q.joined, c)
+	}
+}
+
+// joinPolls adds the fb edges of the words that an op polled: from the join of the counter when all producers were
+// polled, else writer by writer.
+func (s *sweep) joinPolls() {
+	p, q := s.p, &s.polls
+	if len(q.fresh) == 0 && len(q.joined) == 0 {
+		return
+	}
+	if !p.sound() {
+		p.clock.deltas.restart(noBase)
+	}
+	for _, w := range q.fresh {
+		q.tally[p.flat.Tasks[w].Signal]++
+	}
+	for _, c := range q.joined {
+		q.tally[c] += int32(len(p.producers.of(int(c))))
+	}
+	for k, w := range p.flat.Tasks[s.task].Waits {
+		n := int(q.tally[w.Counter])
+		if q.counts[k] += n; n > 0 && s.all(k, w.Counter) {
+			s.fb = p.clock.joinCounter(s.fb, w.Counter, p.clock.chain[s.task])
+		}
+	}
+	for _, w := range q.fresh {
+		q.tally[p.flat.Tasks[w].Signal] = 0
+		if !p.clock.before(w, s.fb) {
+			s.fb = p.clock.joinTask(s.fb, w)
+		}
+	}
+	for _, c := range q.joined {
+		q.tally[c] = 0
+	}
+	q.fresh, q.joined = q.fresh[:0], q.joined[:0]
+	p.clock.fb[s.task] = s.fb
+}
+
+// all reports whether every producer of the task's k-th wait is polled or before the task anyway, as one on its SM is.
+func (s *sweep) all(k, c int) bool {
+	producers, q := s.p.producers.of(c), &s.polls
+	if q.all[c] == s.task+1 {
+		return true
+	}
+	if 2*q.counts[k] < len(producers) || !s.p.spend(&s.p.work.visits, len(producers), maxVisits, "comparisons of memory ranges", s.task) {
+		return false // a part of the words: the few edges are added one by one
+	}
+	for _, w := range producers {
+		if q.polled[w] != s.task+1 && !s.p.clock.before(w, s.fb) {
+			return false
+		}
+	}
+	return true
+}
+
+// finish warns of flagged waits that poll nothing: they order nothing and cost nothing, so they are not what was meant.
+func (s *sweep) finish() {
+	p := s.p
+	for k, w := range p.flat.Tasks[s.task].Waits {
+		if s.polls.counts[k] == 0 && p.flat.Counters[w.Counter].How == ir.Flagged && !s.ordered(w.Counter) {
+			p.warnf(CodeIdleWait, p.task(s.task), "waits on flagged counter %s but reads no word of its producers: the wait does nothing", p.flat.Counters[w.Counter].Name).
+				Suggest("drop it, or realise the counter by counting")
+		}
+	}
+}
+
+// ordered reports whether every producer of a counter is before this task anyway.
+func (s *sweep) ordered(c int) bool {
+	producers := s.p.producers.of(c)
+	if !s.p.spend(&s.p.work.visits, len(producers), maxVisits, "comparisons of memory ranges", s.task) {
+		return true
+	}
+	for _, q := range producers {
+		if !s.p.clock.before(q, s.hb) {
+			return false
+		}
+	}
+	return true
+}

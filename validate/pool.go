@@ -1,0 +1,75 @@
+package validate
+
+import (
+	"sync"
+
+	"amkc/ir"
+)
+
+// proofs keeps the memory of finished proofs for the next ones: a search proves a hundred thousand small schedules a
+// second, and would spend most of that time in the allocator. Every rule sizes what it uses when it begins, and clears
+// what it does not overwrite. Reports share no memory with a proof but the diagnostics, which are never reused.
+var proofs = sync.Pool{New: func() any { return new(proof) }}
+
+// maxKept bounds the programs whose proofs are kept, in tasks, so that one giant does not stay in memory.
+const maxKept = 1 << 16
+
+func newProof(f *ir.Flat, b Backend) *proof {
+	p := proofs.Get().(*proof)
+	p.flat, p.backend, p.diags, p.errors, p.warnings = f, b, nil, 0, 0
+	p.stats, p.work, p.hints, p.exchanges = Stats{}, work{}, 0, ir.Undecided
+	return p
+}
+
+// release gives the memory of a proof back. Neither it nor its parts may be used after.
+func (p *proof) release() {
+	if p.flat != nil && len(p.flat.Tasks) > maxKept {
+		return
+	}
+	p.flat, p.diags = nil, nil
+	clear(p.bodies.roots)
+	proofs.Put(p)
+}
+
+// sized returns a slice of n zero elements, in the memory of s if that is enough.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+// slab hands out vectors that live until the proof ends.
+type slab struct {
+	chunks [][]int32
+	chunk  int // the one in use
+	free   []int32
+}
+
+const (
+	firstChunk = 1 << 12
+	lastChunk  = 1 << 18
+)
+
+func (s *slab) reset() {
+	s.chunk, s.free = 0, nil
+	if len(s.chunks) > 0 {
+		s.free = s.chunks[0]
+	}
+}
+
+// get returns a vector of length n, with anything in it.
+func (s *slab) get(n int) []int32 {
+	for len(s.free) < n {
+		if s.chunk++; s.chunk >= len(s.chunks) {
+			s.chunks = append(s.chunks, make([]int32, max(n, min(lastChunk, firstChunk<<min(len(s.chunks), 16)))))
+			s.chunk = len(s.chunks) - 1
+		}
+		s.free = s.chunks[s.chunk]
+	}
+	out := s.free[:n:n]
+	s.free = s.free[n:]
+	return out
+}
