@@ -75,13 +75,16 @@ func (s *sweep) access(a *access) {
 		if !a.write && s.attend(l, r, a) {
 			continue
 		}
-		if !p.spend(&p.work.visits, r.hi-r.lo+1, maxVisits, "comparisons of memory ranges", s.task) {
+		if p.work.visits += r.hi - r.lo + 1; p.work.visits > maxVisits {
+			p.spend(&p.work.visits, 0, maxVisits, "comparisons of memory ranges", s.task)
 			return
 		}
 		s.touchRun(l, r, a)
 	}
-	p.spend(&p.work.cells, p.clock.vectors.made, maxClockCells, "vector clock components", s.task)
-	p.clock.vectors.made = 0
+	if made := &p.clock.vectors.made; *made > 0 {
+		p.spend(&p.work.cells, *made, maxClockCells, "vector clock components", s.task)
+		*made = 0
+	}
 }
 
 // touchRun walks the segments of a run and notes the access, be it wrong or not, so that what follows is judged by itself.
@@ -112,7 +115,9 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 // read checks that a segment holds what was written through this buffer, by a task that is before this one.
 func (s *sweep) read(l *location, i int, a *access) {
 	g := &l.segs[i]
-	s.own(l, i, a)
+	if l.onChip() {
+		s.own(l, i, a)
+	}
 	w := g.writer
 	switch {
 	case w < 0:
@@ -132,7 +137,9 @@ func (s *sweep) read(l *location, i int, a *access) {
 // write checks that the last writer of a segment and all who read it since are before this task.
 func (s *sweep) write(l *location, i int, a *access) {
 	g, c := &l.segs[i], &s.p.clock
-	s.own(l, i, a)
+	if l.onChip() {
+		s.own(l, i, a)
+	}
 	free := s.hb
 	if l.words {
 		free = s.fb

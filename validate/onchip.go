@@ -4,9 +4,6 @@ import "amkc/ir"
 
 // own checks the owner of on-chip memory: shared memory belongs to one SM, registers to one task.
 func (s *sweep) own(l *location, i int, a *access) {
-	if l.space != ir.SMEM && l.space != ir.Register {
-		return
-	}
 	p, g := s.p, &l.segs[i]
 	owner := int32(p.flat.Tasks[s.task].SM)
 	if l.space == ir.Register {
