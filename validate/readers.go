@@ -14,7 +14,7 @@ type segment struct {
 type readers struct {
 	n    int32
 	many int32 // number of the vector, plus 1; 0 for none
-	few  [3]stamp
+	few  [4]stamp
 }
 
 type stamp struct{ chain, index int32 }
