@@ -109,7 +109,8 @@ func (w *worker) attended(o *op) (a attended, err error) {
 	if len(a.keys.rows) != len(a.values.rows) {
 		return a, w.misfit(o, "has %d rows of keys and %d of values, want the same number", len(a.keys.rows), len(a.values.rows))
 	}
-	if a.own = len(o.in) == 5 && w.owns(o); a.own {
+	if len(o.in) == 5 { // read whether it is used or not: what a task polls does not depend on the position
+		a.own = w.owns(o)
 		a.ownKey, a.ownValue = w.floats(&o.in[3]), w.floats(&o.in[4])
 		if n := a.kvHeads * a.hd; a.batch != 1 || len(a.ownKey) != n || len(a.ownValue) != n {
 			return a, w.misfit(o, "has a row of %d and %d elements, want %d each", len(a.ownKey), len(a.ownValue), n)
@@ -262,7 +263,8 @@ func share(m, l, top float32) float32 {
 // kvAppend writes rows of the cache: those of the step, kept for the steps to come.
 func kvAppend(w *worker, o *op) error {
 	if out := &o.out[0]; out.st != nil && out.n == 0 {
-		return nil // the row is another task's
+		w.bits(&o.in[0]) // the row is another task's, but who waits for it polls it
+		return nil
 	}
 	return copyElements(w, o)
 }

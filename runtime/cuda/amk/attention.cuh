@@ -56,7 +56,8 @@ __device__ __forceinline__ int v_row(int head) { return (kHeads + kKVHeads) * kH
 
 // This step's k and v row on its way into the cache. It is read from the exchange before the unit publishes anything (a
 // word that has been handed on may be overwritten by a later exchange on the same page), and written after every warp has
-// finished reading the unit's rows.
+// finished reading the unit's rows. Every split of a head polls it, also those whose row it is not: which words a task polls
+// must not depend on the position, because its polls are what tells others that their words have been seen.
 struct NewRow {
   static constexpr int kPerThread = ceil_div(2 * kHeadDim, kConsumers);
   float value[kPerThread];
@@ -64,7 +65,6 @@ struct NewRow {
   // Elements 0 .. kHeadDim-1 are k, the others v.
   template <class S, class C>
   __device__ __forceinline__ void read(C& c, const Unit<S> u, const Page in) {
-    if (!u.owns_row()) return;
 #pragma unroll
     for (int i = 0; i < kPerThread; ++i) {
       const int e = c.tid + i * kConsumers;
