@@ -57,7 +57,7 @@ func (v *Variant) numTasks() int {
 }
 
 func newUnroller(p *Program, v *Variant) *unroller {
-	u := &unroller{program: p, variant: v, flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi}, buffers: map[string]int{}, counters: map[string]int{}}
+	u := &unroller{program: p, variant: v, flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Target: p.Target}, buffers: map[string]int{}, counters: map[string]int{}}
 	if p.Target != nil {
 		u.flat.SMs = p.Target.SMs
 		if u.flat.SMs < 1 || u.flat.SMs > MaxSMs {

@@ -43,7 +43,7 @@ func (s *sweep) attend(l *location, r run, a *access) bool {
 		return false
 	}
 	u := &s.p.audiences.all[k]
-	if !u.whole || u.run != r || u.buf != a.buf || !s.hears(l, u) {
+	if !u.whole || u.run != r || u.buf != a.buf || l.words && s.p.several(a.buf) || !s.hears(l, u) {
 		return false
 	}
 	u.readers.add(s.p.clock.chain[s.task], s.p.clock.index[s.task], &s.p.clock)

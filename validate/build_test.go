@@ -19,8 +19,8 @@ type shape struct {
 }
 
 var (
-	toy    = shape{layers: 2, hidden: 32, inter: 40, heads: 4, kvHeads: 2, headDim: 8, vocab: 60, maxSeq: 64, sms: 4, splits: 2, splitFrom: 32, how: "flagged", step: "flagged"}
-	llama8 = shape{layers: 32, hidden: 4096, inter: 14336, heads: 32, kvHeads: 8, headDim: 128, vocab: 128256, maxSeq: 131072, sms: 132, splits: 16, splitFrom: 1024, how: "flagged", step: "flagged"}
+	toy    = shape{layers: 2, hidden: 32, inter: 40, heads: 4, kvHeads: 2, headDim: 8, vocab: 60, maxSeq: 64, sms: 4, splits: 2, splitFrom: 32, how: "flagged", step: "counter"}
+	llama8 = shape{layers: 32, hidden: 4096, inter: 14336, heads: 32, kvHeads: 8, headDim: 128, vocab: 128256, maxSeq: 131072, sms: 132, splits: 16, splitFrom: 1024, how: "flagged", step: "counter"}
 )
 
 func (s shape) with(how string) shape { s.how = how; return s }

@@ -244,6 +244,15 @@ polls every word it reads, then passes a barrier, then publishes.
 
 List the op that polls before the op that publishes; words that an earlier op of the task has polled are at hand and may be
 used again.`)
+	CodeStale = diag.New("AMK3138", "words polled for an exchange that a later one has overwritten", `
+A wait on a flagged counter polls the words that its producers wrote until they carry its epoch. If another exchange has
+used the same buffer since, they carry another one, and the poll may never end, even where the newer words are before the
+task by queue order.
+
+    wait L00.x >= 4                  # on sm 2, after L00.down.s002 has written x[0:8] for exchange L01.x
+    %t = COPY(x[0:32])
+
+Give each exchange a buffer of its own (they may share a page), or drop the wait that is not meant.`)
 	CodeEpochs = diag.New("AMK3137", "more exchanges in a step than epochs", `
 Exchange words carry the epoch of their exchange in 16 bits, 1 to 65535 and around. A reader that polls for an epoch takes any
 word with it, so that a step has fewer flagged counters than there are epochs.
@@ -293,10 +302,11 @@ Spread them over more SMs.`)
 // Codes of steps and budgets.
 var (
 	CodeStepJoin = diag.New("AMK3160", "step that can end before its tasks do", `
-A step ends when counter "step" is complete. Every task is at or before one of its producers, by queue order and counters;
-otherwise the next step could begin while the task still runs.
+A step ends when counter "step" is complete, and every SM waits for that before it begins the next one. So the counter is
+realised by counting (polled words order nothing but themselves), and every task is at or before one of its producers, by queue
+order and counting; otherwise the next step could write what this one still reads.
 
-    task emit.s000: no producer of counter step is after it, so the step can end while it runs
+    task emit.s000: no producer of counter step is after it by queue order and counting, so the step can end while it runs
 
 Let the last task of every queue signal step.`)
 	CodeNext = diag.New("AMK3161", "step that hands on no token", `
@@ -306,15 +316,6 @@ The last task of a step writes the I32 output "next", which the next step takes 
       next[0] = COPY(next.sm[0])
 
 Let the last stage write it.`)
-	CodeStepEdge = diag.New("AMK3162", "access that the next step may overtake", `
-An SM begins the next step when its own last task is done. What its polls have not waited for (late accesses of other SMs,
-such as their reads of the last exchange) must not conflict with what it does next.
-
-    SM 7 has a task in lm_head and in sample, and no other. While it still reads the words of the last exchange, the
-    others, who need nothing of it, may have gone through the next step and written those words anew.
-
-Give that SM a task that an earlier exchange of the step waits for, or realise "step" by counting: then every SM polls it
-before it begins the next step, and that edge orders everything.`)
 	CodeAppend = diag.New("AMK3163", "cache row that its step does not write", `
 Rows of a KV cache below pos are what the steps before appended. So the step at position p writes row p of every cache, in
 every head and dimension that a later step reads; else that step would read what nobody wrote.

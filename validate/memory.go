@@ -128,9 +128,14 @@ func (s *sweep) read(l *location, i int, a *access) {
 		s.clobbered(l, i, a)
 	case w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)):
 		s.unordered(l, i, a, w, "reads", "written by")
-	case l.words && w != s.task && s.published && !s.hasRead(g):
-		s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first", s.span(l, i, a)).
-			Suggest("list the reading op first")
+	case l.words && w != s.task && (s.published || s.p.several(a.buf)) && !s.hasRead(g):
+		if s.p.several(a.buf) {
+			s.current(l, i, a, w)
+		}
+		if s.published {
+			s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first", s.span(l, i, a)).
+				Suggest("list the reading op first")
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package validate
 
-import "amkc/ir"
+import (
+	"slices"
+
+	"amkc/ir"
+)
 
 // own checks the owner of on-chip memory: shared memory belongs to one SM, registers to one task.
 func (s *sweep) own(l *location, i int, a *access) {
@@ -23,21 +27,33 @@ func (s *sweep) own(l *location, i int, a *access) {
 	}
 }
 
-// checkCapacity: what each SM owns of the sharded buffers fits the shared memory that a block can have.
-func (p *proof) checkCapacity(t *ir.Target) {
+// checkCapacity: the pages in shared memory, which every SM keeps whole, and what an SM owns of other buffers there fit the
+// shared memory that a block of the target can have.
+func (p *proof) checkCapacity() {
+	t := p.flat.Target
 	if t == nil {
+		return
+	}
+	pages := 0
+	for i := range p.flat.Pages {
+		if pg := &p.flat.Pages[i]; pg.Space == ir.SMEM && pg.Bytes > t.SMemOptin-pages {
+			p.errorf(CodeCapacity, "page "+pg.Name, "the pages in shared memory up to this one take %d bytes, target %s has %d", pages+pg.Bytes, t.Name, t.SMemOptin).
+				Suggest("put pages into GLOBAL_SCRATCH: %d bytes must go", pages+pg.Bytes-t.SMemOptin)
+			return
+		} else if pg.Space == ir.SMEM {
+			pages += pg.Bytes
+		}
+	}
+	if !slices.ContainsFunc(p.locs, func(l location) bool { return l.space == ir.SMEM }) {
 		return
 	}
 	bytes := make([]int, p.flat.SMs)
 	for i := range p.locs {
 		l := &p.locs[i]
-		if l.space != ir.SMEM {
+		if l.space != ir.SMEM || l.paged || len(l.bufs) == 0 {
 			continue
 		}
-		size := 1
-		if !l.paged && len(l.bufs) > 0 {
-			size = unit(&p.flat.Buffers[l.bufs[0]])
-		}
+		size := unit(&p.flat.Buffers[l.bufs[0]])
 		for k := range l.segs {
 			if owner := l.segs[k].owner; owner > 0 {
 				bytes[owner-1] += (l.bounds[k+1] - l.bounds[k]) * size
@@ -45,7 +61,7 @@ func (p *proof) checkCapacity(t *ir.Target) {
 		}
 	}
 	for sm, n := range bytes {
-		if n > t.SMemOptin {
+		if n += pages; n > t.SMemOptin {
 			p.errorf(CodeCapacity, "", "SM %d keeps %d bytes of buffers in shared memory, target %s has %d", sm, n, t.Name, t.SMemOptin).
 				Suggest("spread their rows over more SMs: %d bytes must go", n-t.SMemOptin)
 			return

@@ -1,6 +1,10 @@
 package validate
 
-import "amkc/ir"
+import (
+	"fmt"
+
+	"amkc/ir"
+)
 
 // extent says how the length of a range depends on pos.
 type extent uint8
@@ -231,7 +235,7 @@ func (p *proof) outside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, pos int
 		pos = last + 1
 	}
 	if p.flat.Lo != p.flat.Hi {
-		at = " at pos " + itoa(pos)
+		at = fmt.Sprintf(" at pos %d", pos)
 	}
 	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
 	e := p.errorf(CodeBounds, taskPos(task), "view of %s covers [%d, %d) of dimension %d%s, which has %d elements", b.Name, lo, hi, d, at, size)

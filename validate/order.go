@@ -79,6 +79,9 @@ func (p *proof) startClocks() {
 			c.length = append(c.length, 0)
 		}
 	}
+	if step := p.stepCounter(); step >= 0 {
+		c.waited[step] = true // by the next step
+	}
 	c.hb = emptied(c.hb, len(c.length))
 	if c.kept = c.kept[:0]; c.weak {
 		c.kept = sized(c.kept, n)

@@ -31,7 +31,7 @@ func TestProgramRules(t *testing.T) {
 	}{
 		{"no end", validate.CodeStepJoin, "counter named step", []string{"counter step", "counter stop", "signal step", "signal stop"}},
 		{"task after the end", validate.CodeStepJoin, "task emit", []string{
-			"counter step flagged gpu", "counter step flagged gpu\ncounter emitted flagged gpu", "COPY(next.sm[0])\n  signal step", "COPY(next.sm[0])\n  signal emitted"}},
+			"counter step counter gpu", "counter step counter gpu\ncounter emitted flagged gpu", "COPY(next.sm[0])\n  signal step", "COPY(next.sm[0])\n  signal emitted"}},
 		{"no token", validate.CodeNext, "hands on no token", []string{"buffer next IO", "buffer other IO", "next[0] =", "other[0] ="}},
 		{"gap between variants", ir.CodeVariants, "want 32", []string{"variant long pos 32..63", "variant long pos 33..63"}},
 		{"variants overlap", ir.CodeVariants, "want 32", []string{"variant long pos 32..63", "variant long pos 31..63"}},
@@ -56,17 +56,16 @@ func TestProgramRules(t *testing.T) {
 	requireCode(t, validate.Program(&ir.Program{}), ir.CodeVariants, "no variant")
 }
 
-// An SM that takes no part in any exchange of the step but the last can be overtaken by the next step.
-func TestStepEdge(t *testing.T) {
+// A step ends when every SM has arrived at its counter, by counting: what a poll has seen of a task is not all of it.
+func TestStepEnds(t *testing.T) {
 	s := toy
-	s.layers, s.sms = 1, 32 // of which 20 at most have work in the layer
-	rep := validate.Program(program(t, s))
-	require.False(t, rep.OK)
-	requireCode(t, rep, validate.CodeStepEdge, "best.")
-	s.step = "counter"
-	rep = validate.Program(program(t, s))
-	require.True(t, rep.OK)
-	require.Empty(t, rep.Diags)
+	s.step = "flagged"
+	requireCode(t, validate.Program(program(t, s)), validate.CodeStepJoin, "is flagged")
+	const alone = "stage sample explicit\n  task sm=0 a=0 b=4\n"
+	rep := validate.Program(program(t, toy, "stage sample spread extent=4 grain=1 sms=4 rot=0 step=0\n", alone, "next.sm[a:b]", "next.sm[0]"))
+	requireCode(t, rep, validate.CodeStepJoin, "task lm_head.s001: error: no producer of counter step is after it by queue order and counting")
+	rep = validate.Program(program(t, toy.with("counter"), "stage sample spread extent=4 grain=1 sms=4 rot=0 step=0\n", alone, "next.sm[a:b]", "next.sm[0]"))
+	require.NoError(t, rep.Diags.Err())
 }
 
 // A view of one element has that length at every position, be its place affine in pos or not.
@@ -120,8 +119,8 @@ stage append explicit
   kv[0,pos,1,0:16] = KV_APPEND(w[0:16])
   signal step
 `
-	rep := validate.Program(parse(t, text)) // that attend waits for x, which SM 1 writes after it has appended, is too late
-	requireCode(t, rep, validate.CodeStepEdge, "task append.s001: error: writes kv[0,pos,0,0:16] while attend.s000 (sm 0) of the next step may already read it")
+	rep := validate.Program(parse(t, text))
+	requireCode(t, rep, validate.CodeStepJoin, "counter step: error: is flagged")
 	require.Len(t, rep.Diags, 1)
 	rep = validate.Program(parse(t, strings.Replace(text, "counter step flagged", "counter step counter", 1)))
 	require.NoError(t, rep.Diags.Err())

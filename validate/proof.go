@@ -42,6 +42,7 @@ type proof struct {
 	producers  lists // tasks that signal each counter
 	waiting    lists // tasks that wait on each counter, once for each wait
 	wordWrites []wordWrite
+	exchangeOf []int32 // for each buffer: the exchange that writes its words, 0 for none, -1 for several
 	queues     queues
 	order      []int32 // a legal execution order
 	clock      clocks
@@ -54,10 +55,7 @@ type proof struct {
 	keys      []groupKey
 	intervals []spanOf
 
-	informed    []int32 // SMs that have seen the late task at hand, for step.go
-	informs     []bool  // the same, for each SM
-	touchedLate []bool  // locations
-	byLocation  lists   // accesses to some locations: the symbolic ones, then those
+	byLocation lists // accesses to some locations: the symbolic ones, then those
 }
 
 // prove runs the rules. A group of rules that fails ends the proof: later groups would report its consequences.
@@ -69,7 +67,7 @@ func prove(f *ir.Flat, b Backend) *proof {
 	}
 	p.stats = Stats{Variants: 1, Tasks: len(f.Tasks), Counters: len(f.Counters)}
 	for _, group := range [][]func(*proof){
-		{(*proof).checkStructure},
+		{(*proof).checkStructure, (*proof).checkTarget},
 		{(*proof).checkBackend, (*proof).checkParameters},
 		{(*proof).checkBuffers, (*proof).checkPages},
 		{(*proof).checkOperands},
@@ -79,7 +77,7 @@ func prove(f *ir.Flat, b Backend) *proof {
 		{(*proof).cutLocations},
 		{(*proof).checkWords},
 		{(*proof).checkMemory},
-		{(*proof).checkPositions, (*proof).checkOutputs, (*proof).checkRunAhead},
+		{(*proof).checkPositions, (*proof).checkOutputs, (*proof).checkCapacity, (*proof).checkRunAhead},
 	} {
 		for _, rule := range group {
 			rule(p)

@@ -218,11 +218,33 @@ func (r *reference) read(c *cell, buf, element int) string {
 		return r.never(buf, element, validate.CodeClobbered.ID)
 	case w != t && !r.hb[t][w] && !(b.Layout.Words() && r.poll(w)):
 		return r.race(w, b)
+	case w != t && b.Layout.Words() && !slices.Contains(c.readers, t) && r.stale(w, buf, element):
+		return validate.CodeStale.ID
 	case w != t && b.Layout.Words() && r.published && !slices.Contains(c.readers, t):
 		return validate.CodePollOrder.ID
 	}
 	c.readers = append(c.readers, t)
 	return ""
+}
+
+// stale reports whether the task at hand polls an element for another exchange than that of its last writer.
+func (r *reference) stale(w, buf, element int) bool {
+	for _, x := range r.f.Tasks[r.task].Waits {
+		if r.f.Counters[x.Counter].How != ir.Flagged || r.f.Tasks[w].Signal == x.Counter {
+			continue
+		}
+		for _, q := range r.producers[x.Counter] {
+			for k := range r.f.Tasks[q].Ops {
+				op := &r.f.Tasks[q].Ops[k]
+				for i, o := range op.OutBuf {
+					if o == buf && inView(op.Out[i].Dims, r.f.Buffers[buf].Shape, element, r.f.Lo) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 func (r *reference) poll(w int) bool {
@@ -341,7 +363,7 @@ func product(ns []int) int {
 // pages, for broken lowerings of toys, and for broken programs of the shape that amkc makes, at one position.
 func TestAgreesWithReference(t *testing.T) {
 	memory := []string{validate.CodeReadRace.ID, validate.CodeOverwriteRace.ID, validate.CodeWriteRace.ID, validate.CodeFlaggedPlain.ID,
-		validate.CodeUnread.ID, validate.CodePollOrder.ID, validate.CodeUndefined.ID, validate.CodeClobbered.ID, validate.CodeOwner.ID}
+		validate.CodeUnread.ID, validate.CodePollOrder.ID, validate.CodeStale.ID, validate.CodeUndefined.ID, validate.CodeClobbered.ID, validate.CodeOwner.ID}
 	var compiled []*ir.Flat
 	for _, how := range []string{"flagged", "counter"} {
 		for v := range 2 {

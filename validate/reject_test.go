@@ -67,7 +67,7 @@ var mutations = []struct {
 	}},
 	{"threshold too high", "counter", 0, validate.CodeUnreachable, "it reaches 4 (init 0 + 4 producers)", func(m mutant) { m.task("L00.qkv.s000").Waits[0].Threshold = 5 }},
 	{"initial value that fakes a producer", "counter", 0, validate.CodePartialWait, "init 1 + 4 producers", func(m mutant) { m.Counters[m.counter("L00.h")].Init = 1 }},
-	{"flagged counter with an initial value", "flagged", 0, validate.CodeRealisation, "starts at 1", func(m mutant) { m.Counters[m.counter("step")].Init = 1 }},
+	{"flagged counter with an initial value", "flagged", 0, validate.CodeRealisation, "starts at 1", func(m mutant) { m.Counters[m.counter("best")].Init = 1 }},
 	{"producer signals another counter", "counter", 0, validate.CodeUnreachable, "L00.h >= 4", func(m mutant) { m.task("L00.o.s001").Signal = m.counter("step") }},
 	{"wait without producers", "counter", 0, validate.CodeNoProducer, "idle", func(m mutant) {
 		c := m.add("idle", 0)
@@ -86,6 +86,7 @@ var mutations = []struct {
 	{"undecided counter", "counter", 0, validate.CodeRealisation, "undecided", func(m mutant) { m.Counters[m.counter("best")].How = ir.Undecided }},
 	{"counter of one SM seen from others", "counter", 0, validate.CodeScope, "scope gpu", func(m mutant) { m.Counters[m.counter("L00.x")].Scope = ir.ScopeSM }},
 	{"flagged counter whose producers publish nothing", "flagged", 0, validate.CodePublish, "step", func(m mutant) {
+		m.Counters[m.counter("step")].How = ir.Flagged
 		m.task("emit.s000").Signal = -1
 		m.task("emit.s000").Waits = []ir.FlatWait{{Counter: m.counter("step"), Threshold: 4}}
 	}},

@@ -228,6 +228,9 @@ func (s *shaper) attention() int {
 		if !(k.dim >= 0 && v.dim >= 0 && sameRange(&s.op.In[1].Dims[max(0, k.dim)], &s.op.In[2].Dims[max(0, v.dim)])) {
 			s.fail("k and v cover different rows, want the same range of positions")
 		}
+		if k.n() != batch*nkv*hd {
+			s.fail("a row of k has %d elements, want n_kv_heads*head_dim = %d", k.n(), batch*nkv*hd)
+		}
 	}
 	if len(s.in) == 4 {
 		s.fail("has k_row but no v_row")
@@ -280,6 +283,10 @@ func (s *shaper) rope() int {
 		if s.in[0].n()%2 != 0 {
 			s.fail("x has %d elements, want rotation pairs", s.in[0].n())
 		}
+		n, first := s.in[0].n(), s.param("first", 0)
+		if turned := max(0, min(n, s.param("limit", first+n)-first)); first < 0 || first%2 != 0 || turned%2 != 0 {
+			s.fail("turns %d elements from row %d on, want whole pairs", turned, first)
+		}
 	case 0:
 		if s.in[0].n()%hd != 0 {
 			s.fail("x has %d elements, want whole heads of %d", s.in[0].n(), hd)
@@ -288,6 +295,11 @@ func (s *shaper) rope() int {
 		s.fail("order is %d, want 0 or 1", s.param("order", 0))
 	}
 	return s.in[0].n()
+}
+
+// rowsOf: n results are one for each row of x, and one alone if x comes with indices.
+func (s *shaper) rowsOf(x *view, n int) bool {
+	return x.n() > 0 && (n == 1 || n > 1 && len(s.in) == 1 && x.n()%n == 0)
 }
 
 func (s *shaper) argmax() int {
@@ -303,7 +315,7 @@ func (s *shaper) argmax() int {
 		s.same()
 	}
 	for i := range s.out {
-		if !(s.out[i].buf < 0 || partial == 1 && s.out[i].n() == 1 || partial == 0 && s.out[i].n() >= 1 && s.in[0].n()%s.out[i].n() == 0 && s.in[0].n() > 0) {
+		if !(s.out[i].buf < 0 || partial == 1 && s.out[i].n() == 1 || partial == 0 && s.rowsOf(&s.in[0], s.out[i].n())) {
 			s.fail("output %d has %d elements for %d values", i+1, s.out[i].n(), s.in[0].n())
 		}
 	}

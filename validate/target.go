@@ -1,11 +1,10 @@
 package validate
 
-import "amkc/ir"
-
 // checkTarget: every SM that a task runs on is one of the target's. Unrolling makes as many queues as the tasks ask for, so
 // that checkStructure alone would not see it.
-func (p *proof) checkTarget(t *ir.Target) {
-	if t == nil || p.flat == nil {
+func (p *proof) checkTarget() {
+	t := p.flat.Target
+	if t == nil {
 		return
 	}
 	for i := range p.flat.Tasks {

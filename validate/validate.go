@@ -17,7 +17,7 @@
 //	epochs.go     exchanges that a tag tells apart     model.go       the model's facts, for the kernel
 //	races.go      accesses that nothing orders         provenance.go  reads of what is not defined
 //	onchip.go     owners and capacity                  output.go      every output element is written
-//	runahead.go   what the kernel reads ahead of waits
+//	stale.go      polls for words that are gone        runahead.go   what the kernel reads ahead of waits
 //
 // location.go, expand.go, cut.go and readers.go hold what the walk works on, polls.go what a task has seen of exchange
 // words; symbolic.go and positions.go take over where views depend on pos; runahead.go derives what may be read ahead of
@@ -95,7 +95,6 @@ func ProgramFor(b Backend, prog *ir.Program) Report {
 	}
 	rep.Diags.Add(checkRealisations(proved)...)
 	if rep.Diags.Err() == nil {
-		rep.Diags.Add(checkStepEdges(proved)...)
 		rep.Diags.Add(checkAppends(proved)...)
 	}
 	for _, p := range proved {
@@ -134,10 +133,8 @@ func proveVariant(b Backend, prog *ir.Program, v *ir.Variant) proofOf {
 	if flat != nil {
 		p := prove(flat, b)
 		out.proof = p
-		p.checkTarget(prog.Target)
 		if p.sound() {
 			p.checkStep()
-			p.checkCapacity(prog.Target)
 			p.checkModel(&prog.Model)
 		}
 		if len(prog.Variants) > 1 {

@@ -19,6 +19,7 @@ type wordWrite struct {
 // by their epoch, which the first and the second write of one exchange have in common.
 func (p *proof) checkWords() {
 	writes := p.wordWrites
+	p.noteExchanges()
 	for c := range p.flat.Counters {
 		if p.flat.Counters[c].How != ir.Flagged {
 			continue

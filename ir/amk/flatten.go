@@ -21,6 +21,9 @@ func (p *Program) Flatten() (*ir.Flat, diag.List) {
 		prog: p, buffers: map[int]int{}, counters: map[int]int{}, bufferNames: namer{}, taskNames: namer{},
 		flat: &ir.Flat{Name: "amk", SMs: p.queues()},
 	}
+	if t := p.Target; t != nil {
+		f.flat.Target = &ir.Target{Name: t.Name, SMs: t.NumSMs, SMemOptin: t.SmemBytesPerBlockOptin}
+	}
 	f.flat.Lo = p.position()
 	f.flat.Hi = f.flat.Lo
 	f.declare()
