@@ -2,7 +2,7 @@
 CUDA := .cuda/nvidia/cu13/bin/nvcc
 PYTHON ?= python3
 
-.PHONY: build cuda demo test long fuzz kernels results results-tools lint goldens clean
+.PHONY: build cuda demo test long soundness fuzz kernels results results-tools lint goldens clean
 
 # The sources that a launcher vendors come from the module cache; embedding them makes amkc independent of it.
 build: codegen/vendored/files/purego.zip
@@ -45,6 +45,11 @@ fuzz:
 	go test ./ir/amk -run '^$$' -fuzz '^FuzzParseProfile$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
 	go test ./ir/amk -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
 	go test ./internal/hostile -run '^$$' -fuzz '^FuzzVerdict$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
+
+# A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. About an hour
+# on two cores; `make test` judges 20,000.
+soundness:
+	go test ./internal/soundness -run Population -timeout 5h -programs 1000000 -report $(CURDIR)/docs/results -v
 
 # Compile the emitted CUDA, warnings as errors, for every architecture amkc supports.
 kernels: build cuda

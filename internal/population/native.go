@@ -86,7 +86,7 @@ func makeNative(r *rand.Rand, slips int) *ir.Program {
 	if r.IntN(4) == 0 {
 		g.how = ir.ByCounter
 	}
-	g.tail = g.pick(45, 25, 30)
+	g.tail = g.pick(20, 20, 60)
 	g.resid = r.IntN(2) == 0
 	g.uneven = slips > 0 && r.IntN(5) < 3
 	g.drawPages()

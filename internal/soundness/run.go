@@ -40,7 +40,7 @@ type Report struct {
 }
 
 // maxFalse is how many false accepts a report keeps.
-const maxFalse = 200
+const maxFalse = 20
 
 // Run judges programs: the published population whole, and as many of ours on top as make n together.
 func Run(n int, e oracle.Effort) *Report {

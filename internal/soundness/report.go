@@ -1,0 +1,54 @@
+package soundness
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"amkc/internal/oracle"
+)
+
+// Markdown is the report as a page for docs/results.
+func (rep *Report) Markdown(e oracle.Effort) string {
+	var b strings.Builder
+	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	all := rep.Total("")
+	w("# How sound validate is\n")
+	w("Written by `make soundness`. %s programs, judged by `validate` and by the oracles of `internal/oracle`, which run them:", thousands(all.Programs))
+	w("all interleavings of up to %s states for each step and each two steps in a row, else %d random and adversarial schedules.", thousands(e.States), e.Schedules)
+	w("What a task touches is what the reference code touched. `docs/validator.md` explains the words.\n")
+	w("**%s programs that an oracle saw go wrong; %s of them rejected; %d false accepts.**\n", thousands(all.Unsafe), thousands(all.Rejected), all.FalseAccepts)
+	for _, g := range []struct{ group, title string }{
+		{"published", "The published population, rebuilt"},
+		{"ours", "On top of it: mutants of amkc's own programs and of random ones, by operator"},
+	} {
+		w("## %s\n", g.title)
+		w("| class | programs | accepted | oracle unsafe | rejected of these | false accepts | rejected, nothing seen | every schedule seen |")
+		w("|---|---:|---:|---:|---:|---:|---:|---:|")
+		for _, r := range append(slices.DeleteFunc(slices.Clone(rep.Rows), func(r Row) bool { return r.Group != g.group }), rep.Total(g.group)) {
+			w("| %s | %s | %s | %s | %s | %d | %s | %s |", r.Class, thousands(r.Programs), thousands(r.Accepted), thousands(r.Unsafe), thousands(r.Rejected), r.FalseAccepts, thousands(r.Strict), thousands(r.Exhaustive))
+		}
+		w("")
+	}
+	w("## Rejected although the oracles saw nothing\n")
+	w("| code | programs | the hazard that they cannot see, or why the rule is stricter than safety | such a program |")
+	w("|---|---:|---|---|")
+	for _, code := range slices.Sorted(maps.Keys(rep.Strict)) {
+		n := 0
+		for _, k := range rep.Strict[code] {
+			n += k
+		}
+		w("| %s | %s | %s | `%s` |", code, thousands(n), explained[code], rep.Examples[code])
+	}
+	return b.String()
+}
+
+// thousands prints a number with commas.
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,46 @@
+package soundness
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/internal/oracle"
+)
+
+var (
+	programs = flag.Int("programs", 20_200, "how many programs to judge; the published population is 7,160 of them")
+	report   = flag.String("report", "", "directory to write soundness.md to")
+)
+
+// effort is what the oracles spend on a program.
+var effort = oracle.Effort{States: 3000, Schedules: 24, Positions: 3, Work: 100_000}
+
+// No program that validate accepts goes wrong in any schedule that the oracles have seen, and whatever it rejects beyond
+// what they have seen is explained.
+func TestPopulation(t *testing.T) {
+	rep := Run(*programs, effort)
+	if *report != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(*report, "soundness.md"), []byte(rep.Markdown(effort)), 0o644))
+	}
+	for _, j := range rep.False {
+		t.Errorf("%s is accepted: %v", j.Case.Name, j.Verdict.Hazard)
+	}
+	for code := range rep.Strict {
+		require.NotEmpty(t, explained[code], "%s rejects %s, which is safe", code, rep.Examples[code])
+	}
+	all, published := rep.Total(""), rep.Total("published")
+	t.Log(all)
+	require.GreaterOrEqual(t, all.Programs, *programs-100)
+	require.Equal(t, 7160, published.Programs)
+	require.Greater(t, 10*all.Accepted, 2*all.Programs, "enough of both kinds")
+	require.Greater(t, 10*all.Unsafe, 3*all.Programs)
+	for _, r := range rep.Rows {
+		if r.Class == "lowering" || r.Class == "committed" {
+			require.Equal(t, r.Programs, r.Accepted, r.Class)
+		}
+	}
+}
