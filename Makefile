@@ -60,7 +60,7 @@ results:
 	$(PYTHON) bench/results.py
 
 # What bench/results.py needs on a GPU machine that has no Go, to be carried there.
-results-tools:
+results-tools: codegen/vendored/files/purego.zip
 	CGO_ENABLED=0 go build -trimpath -o dist/results/ ./cmd/amkc ./bench/device
 
 # Rewrite golden files; look at the diff before committing it.
