@@ -131,8 +131,14 @@ func (m *machine) assign(regions []region) *Hazard {
 			}
 		}
 	}
+	m.polls = make([]int, len(m.tasks))
 	for i := range m.tasks {
 		m.assignPolls(i)
+		most := 0
+		for k := range m.tasks[i].ops {
+			most = max(most, len(m.tasks[i].ops[k].polls))
+		}
+		m.polls[i], m.polled = m.polled, m.polled+most
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (x *explorer) commuting(s *state) (event, bool) {
 	}
 	for _, t := range s.going {
 		x.buf2 = s.eventsOf(t, x.buf2[:0])
-		x.work += 1 + len(s.got[t])
+		x.work += 1 + len(s.polls(t))
 		for _, e := range x.buf2 {
 			task := &x.m.tasks[t]
 			switch {
@@ -71,7 +71,7 @@ func (x *explorer) landsAlone(s *state, msg int32) bool {
 		}
 	}
 	for _, p := range x.m.cells[cell].pollers {
-		if int(s.pc[p.task])-1 > p.op || int(s.pc[p.task])-1 == p.op && s.got[p.task][p.poll] || int(reach[p.task]) < p.op {
+		if int(s.pc[p.task])-1 > p.op || int(s.pc[p.task])-1 == p.op && s.polls(int32(p.task))[p.poll] || int(reach[p.task]) < p.op {
 			continue // it has polled, or cannot come to it
 		}
 		if awaits := x.m.tasks[p.task].ops[p.op].awaits[p.poll]; len(awaits) != 1 || awaits[0] != msg {
@@ -125,7 +125,7 @@ func (x *explorer) advance(s *state, t int, reach []int32, msg int32) int32 {
 	}
 	for ; int(at) < len(task.ops); at++ {
 		for k, awaits := range task.ops[at].awaits {
-			if int(s.pc[t])-1 > int(at) || int(s.pc[t])-1 == int(at) && s.got[t][k] || len(awaits) == 0 {
+			if int(s.pc[t])-1 > int(at) || int(s.pc[t])-1 == int(at) && s.polls(int32(t))[k] || len(awaits) == 0 {
 				continue
 			}
 			if !slices.ContainsFunc(awaits, func(n int32) bool { return n != msg && int(reach[m.messages[n].task]) > m.messages[n].op }) {

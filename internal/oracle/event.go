@@ -58,7 +58,7 @@ func (s *state) possible(t int32, first int) (event, bool) {
 	all := true
 	for i := range op.polls {
 		k := (first + i) % len(op.polls)
-		if s.got[t][k] {
+		if s.polls(int32(t))[k] {
 			continue
 		}
 		all = false
@@ -122,11 +122,11 @@ func (s *state) begin(t int32) {
 	s.ready = slices.DeleteFunc(s.ready, func(o int32) bool { return o == t })
 	s.going = append(s.going, t)
 	if task.after >= 0 {
-		s.known[t].join(s.known[task.after])
-		s.known[t].add(task.after)
+		s.known.of(int(t)).join(s.known.of(int(task.after)))
+		s.known.of(int(t)).add(task.after)
 	}
 	for _, w := range task.waits {
-		s.known[t].join(s.arrived[w.counter])
+		s.known.of(int(t)).join(s.arrived.of(w.counter))
 	}
 	s.enter(t, 1)
 }
@@ -134,16 +134,13 @@ func (s *state) begin(t int32) {
 // enter moves a task to its next op.
 func (s *state) enter(t, pc int32) {
 	s.pc[t] = pc
-	s.got[t] = s.got[t][:0]
-	if at := int(pc) - 1; at < len(s.m.tasks[t].ops) {
-		s.got[t] = append(s.got[t], make([]bool, len(s.m.tasks[t].ops[at].polls))...)
-	}
+	clear(s.polls(t))
 }
 
 // poll reads a word.
 func (s *state) poll(t int32, at, k int) {
 	m, a := s.m, s.m.tasks[t].ops[at].polls[k]
-	s.got[t][k] = true
+	s.polls(int32(t))[k] = true
 	found := s.memory[a.lo]
 	if found < 0 {
 		s.fail(Undefined, int(t), "reads %s, which nobody has written", m.where(a.lo, a.buf))
@@ -152,7 +149,7 @@ func (s *state) poll(t int32, at, k int) {
 	msg := &m.messages[found]
 	if from := &m.tasks[msg.task]; !slices.Contains(m.tasks[t].ops[at].awaits[k], found) {
 		switch {
-		case msg.task != int(t) && !s.known[t].has(msg.task):
+		case msg.task != int(t) && !s.known.of(int(t)).has(msg.task):
 			s.fail(Race, int(t), "reads %s, written by %s, of which it does not know", m.where(a.lo, a.buf), from.name)
 		case msg.buf.Name != a.buf.Name:
 			s.fail(Clobbered, int(t), "reads %s, where %s has written %s", m.where(a.lo, a.buf), from.name, msg.buf.Name)
@@ -194,8 +191,8 @@ func (s *state) signal(t int32) {
 	s.going = slices.DeleteFunc(s.going, func(o int32) bool { return o == t })
 	if c := task.signal; c >= 0 {
 		s.count[c]++
-		s.arrived[c].join(s.known[t])
-		s.arrived[c].add(int(t))
+		s.arrived.of(c).join(s.known.of(int(t)))
+		s.arrived.of(c).add(int(t))
 		for _, w := range s.m.counters[c].waiters {
 			if w.threshold == int(s.count[c]) {
 				s.unblock(int32(w.counter))

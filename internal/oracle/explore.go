@@ -110,8 +110,8 @@ func (s *state) eventsOf(t int32, out []event) []event {
 		return out
 	}
 	all := true
-	for k := range s.got[t] {
-		if !s.got[t][k] {
+	for k := range s.polls(t) {
+		if !s.polls(int32(t))[k] {
 			all = false
 			if s.answered(t, at, k) {
 				out = append(out, event{what: polls, n: t, poll: int32(k)})
@@ -131,8 +131,8 @@ func (s *state) stuck() {
 	}
 	for _, t := range s.going {
 		at := int(s.pc[t]) - 1
-		for k := range s.got[t] {
-			if a := s.m.tasks[t].ops[at].polls[k]; !s.got[t][k] {
+		for k := range s.polls(t) {
+			if a := s.m.tasks[t].ops[at].polls[k]; !s.polls(int32(t))[k] {
 				s.fail(Stuck, int(t), "polls %s for ever", s.m.where(a.lo, a.buf))
 			}
 		}

@@ -33,6 +33,8 @@ type machine struct {
 	messages []message // stores of exchange words
 	next     [][]int32 // by task: those after it in its queue
 	words    int       // bits of a set of tasks, in words
+	polls    []int     // by task: where what it has polled of an op is kept
+	polled   int       // and how much of that there is
 	partial  bool      // some wait can be satisfied before every producer is done
 }
 

@@ -10,15 +10,15 @@ import (
 type state struct {
 	m     *machine
 	pc    []int32 // by task: 0 before it has started, 1 + the op it is at, 1 + its ops before its signal, then 2 + its ops
-	got   [][]bool
+	got   []bool  // which words of its op at hand a task has polled, from m.polls[t] on
 	ready []int32 // tasks that may start
 	going []int32 // tasks that have started and are not done
 	left  int     // tasks that are not done
 
 	blocked []int32 // by task: what it still needs to start
 	count   []int32 // by counter
-	known   []set   // by task: the tasks it knows of
-	arrived []set   // by counter: those of which a waiter knows that sees it now
+	known   sets    // by task: the tasks it knows of
+	arrived sets    // by counter: those of which a waiter knows that sees it now
 
 	sent    []sending // by message
 	pending []int32   // messages on their way, in order of issue
@@ -26,7 +26,7 @@ type state struct {
 
 	writer  []int32 // by plain cell: task, -1 for none
 	through []*string
-	readers []set
+	readers sets
 
 	hazard *Hazard
 	seen   map[look]int32 // which message each poll found, over all schedules
@@ -43,8 +43,19 @@ const (
 	landed
 )
 
-// set is a set of tasks.
+// set is a set of tasks, and sets is many of them.
 type set []uint64
+
+type sets struct {
+	bits  []uint64
+	words int // of one
+}
+
+func newSets(n, words int) sets { return sets{make([]uint64, n*words), words} }
+
+func (s sets) of(i int) set { return s.bits[i*s.words : (i+1)*s.words] }
+
+func (s sets) clone() sets { return sets{slices.Clone(s.bits), s.words} }
 
 func (s set) has(t int) bool { return s[t/64]>>(t%64)&1 == 1 }
 func (s set) add(t int)      { s[t/64] |= 1 << (t % 64) }
@@ -67,10 +78,10 @@ func (s set) firstOutside(o set, except int) int {
 
 func start(m *machine) *state {
 	n := len(m.tasks)
-	s := &state{m: m, left: n, pc: make([]int32, n), got: make([][]bool, n), blocked: make([]int32, n), known: sets(n, m.words),
-		count: make([]int32, len(m.counters)), arrived: sets(len(m.counters), m.words),
+	s := &state{m: m, left: n, pc: make([]int32, n), got: make([]bool, m.polled), blocked: make([]int32, n), known: newSets(n, m.words),
+		count: make([]int32, len(m.counters)), arrived: newSets(len(m.counters), m.words),
 		sent: make([]sending, len(m.messages)), memory: make([]int32, len(m.cells)),
-		writer: make([]int32, len(m.cells)), through: make([]*string, len(m.cells)), readers: sets(len(m.cells), m.words), seen: map[look]int32{}}
+		writer: make([]int32, len(m.cells)), through: make([]*string, len(m.cells)), readers: newSets(len(m.cells), m.words), seen: map[look]int32{}}
 	for c := range m.cells {
 		s.memory[c], s.writer[c] = -1, -1
 	}
@@ -93,35 +104,23 @@ func start(m *machine) *state {
 	return s
 }
 
-func sets(n, words int) []set {
-	all := make([]uint64, n*words)
-	out := make([]set, n)
-	for i := range out {
-		out[i] = all[i*words : (i+1)*words : (i+1)*words]
-	}
-	return out
-}
-
 // fork copies a state; what polls have found is common to all schedules.
 func (s *state) fork() *state {
 	c := *s
 	c.pc, c.ready, c.going, c.blocked = slices.Clone(s.pc), slices.Clone(s.ready), slices.Clone(s.going), slices.Clone(s.blocked)
 	c.count, c.sent, c.pending, c.memory = slices.Clone(s.count), slices.Clone(s.sent), slices.Clone(s.pending), slices.Clone(s.memory)
 	c.writer, c.through = slices.Clone(s.writer), slices.Clone(s.through)
-	c.known, c.arrived, c.readers = cloneSets(s.known, s.m.words), cloneSets(s.arrived, s.m.words), cloneSets(s.readers, s.m.words)
-	c.got = slices.Clone(s.got)
-	for t := range c.got {
-		c.got[t] = slices.Clone(c.got[t])
-	}
+	c.known, c.arrived, c.readers, c.got = s.known.clone(), s.arrived.clone(), s.readers.clone(), slices.Clone(s.got)
 	return &c
 }
 
-func cloneSets(from []set, words int) []set {
-	out := sets(len(from), words)
-	for i := range from {
-		copy(out[i], from[i])
+// polls returns which words of its op at hand a task has polled.
+func (s *state) polls(t int32) []bool {
+	at := int(s.pc[t]) - 1
+	if at < 0 || at >= len(s.m.tasks[t].ops) {
+		return nil
 	}
-	return out
+	return s.got[s.m.polls[t]:][:len(s.m.tasks[t].ops[at].polls)]
 }
 
 // key is all of a state that decides what may still happen. Plain cells are left out: as long as nothing has gone wrong,
@@ -130,15 +129,12 @@ func (s *state) key(dst []byte) []byte {
 	for _, pc := range s.pc {
 		dst = binary.AppendUvarint(dst, uint64(pc))
 	}
-	for t := range s.got {
-		for _, g := range s.got[t] {
-			if g {
-				dst = append(dst, 1)
-			} else {
-				dst = append(dst, 0)
-			}
+	for _, g := range s.got {
+		if g {
+			dst = append(dst, 1)
+		} else {
+			dst = append(dst, 0)
 		}
-		dst = append(dst, '|')
 	}
 	for _, m := range s.sent {
 		dst = append(dst, byte(m))
@@ -149,11 +145,9 @@ func (s *state) key(dst []byte) []byte {
 		}
 	}
 	if s.m.partial { // what tasks know depends on the schedule
-		for _, list := range [][]set{s.known, s.arrived} {
-			for _, k := range list {
-				for _, w := range k {
-					dst = binary.LittleEndian.AppendUint64(dst, w)
-				}
+		for _, list := range []sets{s.known, s.arrived} {
+			for _, w := range list.bits {
+				dst = binary.LittleEndian.AppendUint64(dst, w)
 			}
 		}
 	}

@@ -42,8 +42,9 @@ type Report struct {
 // maxFalse is how many false accepts a report keeps.
 const maxFalse = 20
 
-// Run judges programs: the published population whole, and as many of ours on top as make n together.
-func Run(n int, e oracle.Effort) *Report {
+// Run judges programs: the published population whole, and as many of ours on top as make n together. Each false accept
+// is handed to found at once, and the first of them are in the report.
+func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 	sources := sources(n)
 	type job struct {
 		source int
@@ -75,6 +76,9 @@ func Run(n int, e oracle.Effort) *Report {
 					s := &sources[jb.source]
 					j := Judge(s.draw(jb.n), fp, e)
 					mu.Lock()
+					if j.FalseAccept() {
+						found(&j)
+					}
 					rep.count(byClass, s.group, j)
 					mu.Unlock()
 				}
