@@ -34,16 +34,12 @@ type Row struct {
 // Report is the outcome of a run.
 type Report struct {
 	Rows     []Row
-	False    []Judgement               // false accepts, the first of them
 	Strict   map[string]map[string]int // by code of the rejection, then by class: rejected although nothing was seen
 	Examples map[string]string         // for each of these codes, the name of a program
 }
 
-// maxFalse is how many false accepts a report keeps.
-const maxFalse = 20
-
 // Run judges programs: the published population whole, and as many of ours on top as make n together. Each false accept
-// is handed to found at once, and the first of them are in the report.
+// is handed to found at once.
 func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 	sources := sources(n)
 	type job struct {
@@ -91,7 +87,6 @@ func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 		rep.Rows = append(rep.Rows, *r)
 	}
 	slices.SortFunc(rep.Rows, func(a, b Row) int { return compareRows(&a, &b) })
-	slices.SortFunc(rep.False, func(a, b Judgement) int { return compareNames(a.Case.Name, b.Case.Name) })
 	return rep
 }
 
@@ -115,10 +110,6 @@ func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {
 	case j.FalseAccept():
 		r.Unsafe++
 		r.FalseAccepts++
-		if rep.False = append(rep.False, j); len(rep.False) > maxFalse {
-			slices.SortFunc(rep.False, func(a, b Judgement) int { return compareNames(a.Case.Name, b.Case.Name) })
-			rep.False = rep.False[:maxFalse]
-		}
 	case j.Verdict.Unsafe():
 		r.Unsafe++
 		r.Rejected++
