@@ -17,8 +17,8 @@ import (
 //     rows that no task of this step writes. The cache layouts keep 16 rows in a block, and blocks are copied whole: no
 //     other task writes any row of such a block. The task itself appends after all its warps are done with the copy.
 //
-// That the rows are those of the steps before is what step.go proves: it counts every access to a cache, and lets only the
-// SM's own step end come before one, never a wait of the new step.
+// That the rows are those of the steps before is what step.go and appends.go prove: everything of a step is happens-before its
+// end, which every SM waits for, and every step appends the rows that later ones read.
 
 // fixedOperand returns the input of an opcode that the kernel takes for the same in all steps; -1 if there is none.
 func fixedOperand(c ir.Opcode) int {
