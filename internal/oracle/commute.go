@@ -20,9 +20,9 @@ func (x *explorer) commuting(s *state) (event, bool) {
 		}
 	}
 	for _, t := range s.going {
-		x.buf2 = s.eventsOf(t, x.buf2[:0])
+		x.possible = s.eventsOf(t, x.possible[:0])
 		x.work += 1 + len(s.polls(t))
-		for _, e := range x.buf2 {
+		for _, e := range x.possible {
 			task := &x.m.tasks[t]
 			switch {
 			case e.what == works, e.what == signals && (task.signal < 0 || !x.m.counters[task.signal].partial),

@@ -2,11 +2,8 @@ package oracle
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 )
-
-func trailing(w uint64) int { return bits.TrailingZeros64(w) }
 
 // An event is one thing that happens. Events of one task happen in order; all else is interleaved.
 type event struct {
@@ -195,7 +192,7 @@ func (s *state) signal(t int32) {
 		s.arrived.of(c).add(int(t))
 		for _, w := range s.m.counters[c].waiters {
 			if w.threshold == int(s.count[c]) {
-				s.unblock(int32(w.counter))
+				s.unblock(int32(w.task))
 			}
 		}
 	}

@@ -24,7 +24,7 @@ type explorer struct {
 	met      map[[2]uint64]bool
 	seeds    [2]maphash.Seed
 	buf      []byte
-	buf2     []event
+	possible []event
 	hazard   *Hazard
 	complete bool
 	work     int

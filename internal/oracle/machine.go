@@ -66,13 +66,14 @@ type access struct {
 
 type wait struct{ counter, threshold int }
 
+type waiter struct{ task, threshold int }
+
 type counter struct {
 	init      int
 	producers []int
-	waiters   []wait // task and threshold
-	partial   bool   // some wait can be satisfied before every producer is done
+	waiters   []waiter
+	partial   bool // some wait can be satisfied before every producer is done
 	counted   bool
-	total     int
 }
 
 // place is memory that has addresses of its own: a page, or a buffer that is on none.
@@ -198,14 +199,13 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 	}
 	for i := first; i < len(m.tasks); i++ {
 		for _, w := range m.tasks[i].waits {
-			m.counters[w.counter].waiters = append(m.counters[w.counter].waiters, wait{i, w.threshold})
+			m.counters[w.counter].waiters = append(m.counters[w.counter].waiters, waiter{i, w.threshold})
 		}
 	}
 	for i := range m.counters {
 		c := &m.counters[i]
-		c.total = c.init + len(c.producers)
 		for _, w := range c.waiters {
-			c.partial = c.partial || w.threshold < c.total
+			c.partial = c.partial || w.threshold < c.init+len(c.producers)
 			m.partial = m.partial || c.partial
 		}
 	}

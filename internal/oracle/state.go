@@ -3,6 +3,7 @@ package oracle
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 )
 
@@ -67,7 +68,7 @@ func (s set) join(o set) {
 func (s set) firstOutside(o set, except int) int {
 	for i := range s {
 		for w := s[i] &^ o[i]; w != 0; w &= w - 1 {
-			t := i*64 + trailing(w)
+			t := i*64 + bits.TrailingZeros64(w)
 			if t != except {
 				return t
 			}
