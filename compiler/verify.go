@@ -67,7 +67,7 @@ func Verify(dir string) (*Verification, error) {
 	return v, v.checkEmission(dir, p, m)
 }
 
-// readProgram reads program.json; nil if that cannot be done. Its absence is among the findings of its digest.
+// readProgram reads program.json; nil if that cannot be done, or if it is not well-formed. Its absence is among the findings of its digest.
 func (v *Verification) readProgram(dir string) *ir.Program {
 	path := filepath.Join(dir, programFile)
 	text, err := os.ReadFile(path)
@@ -75,6 +75,9 @@ func (v *Verification) readProgram(dir string) *ir.Program {
 		return nil
 	}
 	p, diags := ir.ParseJSON(text, path)
+	if diags.Err() == nil {
+		diags.Add(ir.Check(p)...)
+	}
 	v.Findings.Add(diags...)
 	if diags.Err() != nil {
 		return nil

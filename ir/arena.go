@@ -1,6 +1,9 @@
 package ir
 
-import "math"
+import (
+	"cmp"
+	"slices"
+)
 
 // Placement is where a member of a buffer family lies in an arena: one allocation that holds many buffers.
 type Placement struct {
@@ -26,6 +29,7 @@ func CacheArena(p *Program) (places []Placement, size int) {
 	return arena(p, func(b *Buffer) bool { return b.Kind == KVCache })
 }
 
+// arena places what ir.Check has passed: it lists every member of a family, and Check is what bounds their number.
 func arena(p *Program, in func(*Buffer) bool) (places []Placement, size int) {
 	place := func(k, i int) {
 		b := &p.Buffers[k]
@@ -33,32 +37,24 @@ func arena(p *Program, in func(*Buffer) bool) (places []Placement, size int) {
 		if err != nil { // ir.Check has refused such a name before anything is placed
 			return
 		}
-		places = append(places, Placement{Name: name, Buffer: k, Index: i, Offset: size, Bytes: b.Bytes()})
-		size += roundUp(b.Bytes(), ArenaAlign)
+		places = append(places, Placement{Name: name, Buffer: k, Index: i, Bytes: b.Bytes()})
 	}
-	first, last := familyRange(p, in)
-	for i := first; i < last; i++ {
-		for k := range p.Buffers {
-			if b := &p.Buffers[k]; in(b) && b.Count > 0 && i >= b.First && i < b.First+b.Count {
-				place(k, i)
+	for k := range p.Buffers {
+		if b := &p.Buffers[k]; in(b) {
+			for i := range b.Count {
+				place(k, b.First+i)
 			}
 		}
 	}
+	slices.SortStableFunc(places, func(a, b Placement) int { return cmp.Compare(a.Index, b.Index) })
 	for k := range p.Buffers {
 		if b := &p.Buffers[k]; in(b) && b.Count == 0 {
 			place(k, 0)
 		}
 	}
-	return places, size
-}
-
-// familyRange returns the smallest range of indices that covers every family.
-func familyRange(p *Program, in func(*Buffer) bool) (first, last int) {
-	first = math.MaxInt
-	for k := range p.Buffers {
-		if b := &p.Buffers[k]; in(b) && b.Count > 0 {
-			first, last = min(first, b.First), max(last, b.First+b.Count)
-		}
+	for i := range places {
+		places[i].Offset = size
+		size += roundUp(places[i].Bytes, ArenaAlign)
 	}
-	return first, last
+	return places, size
 }

@@ -204,10 +204,11 @@ func (c *checker) onPages(pos string, b *Buffer) {
 	}
 }
 
-// intervals checks that the variants cover every position once.
+// intervals checks that the variants cover every position once. A program that names no model is for the positions that its
+// variants cover.
 func (c *checker) intervals() {
-	maxSeq := c.p.Model.MaxSeq
-	if maxSeq < 1 {
+	maxSeq, anyModel := c.p.Model.MaxSeq, c.p.Model == Model{} && len(c.p.Variants) > 0
+	if maxSeq < 1 && !anyModel {
 		c.fail(CodeVariants, "model", "max_seq %d, want at least 1", maxSeq)
 		return
 	}
@@ -226,7 +227,7 @@ func (c *checker) intervals() {
 		}
 		next = v.Hi + 1
 	}
-	if next != maxSeq {
+	if next != maxSeq && !anyModel {
 		c.fail(CodeVariants, "model", "the variants end at position %d, want max_seq-1, which is %d", next-1, maxSeq-1)
 	}
 }

@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -137,4 +138,14 @@ func TestCheckSaysThingsOnce(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, n)
+}
+
+// A program that names no model is for the positions that its variants cover, which follow each other all the same.
+func TestCheckWithoutModel(t *testing.T) {
+	const text = "amk 1.0\nvariant a pos 0..3\nvariant b pos %d..9\n"
+	for lo, refused := range map[int]bool{4: false, 5: true} {
+		p, diags := ParseText(fmt.Appendf(nil, text, lo), "f")
+		require.NoError(t, diags.Err())
+		require.Equal(t, refused, Check(p).Err() != nil, lo)
+	}
 }

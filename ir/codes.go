@@ -42,5 +42,6 @@ A page is a slot of scratch memory that several buffers use in turn, each from o
 must exist, lie in the buffer's space, have its layout with as many copies, and have at least its bytes.`)
 	CodeVariants = diag.New("AMK3023", "variants do not cover the positions", `
 The variants of a program cover the positions 0 to max_seq-1, each position once, in ascending order: the first starts
-at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1.`)
+at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1. A program without a line model
+is for the positions that its variants cover.`)
 )

@@ -11,6 +11,9 @@ import (
 func (p *proof) checkAliases() {
 	x, y := &p.x[0], &p.x[1]
 	for t := range p.flat.Tasks {
+		if p.work.over {
+			return
+		}
 		ops := p.flat.Tasks[t].Ops
 		all := p.accesses[p.first[t]:p.first[t+1]]
 		for i, writes := 0, 0; i < len(all); i++ {
@@ -22,13 +25,16 @@ func (p *proof) checkAliases() {
 				if a.loc != b.loc {
 					continue
 				}
+				if !p.spend(&p.work.visits, pairCost(a, b), maxVisits, "comparisons of memory ranges", a.task) {
+					return
+				}
 				if a.buf == b.buf && a.write != b.write && pointwise(ops[a.op].Code) && sameView(a.dims(p.flat), b.dims(p.flat)) {
 					continue
 				}
-				if a.buf == b.buf && p.disjoint(a.dims(p.flat), b.dims(p.flat)) || p.apart(a, b, x, y) {
+				if a.buf == b.buf && p.apartAlways(a, b) || p.apart(a, b, x, y) {
 					continue
 				}
-				if p.full() {
+				if p.full() || p.work.over {
 					return
 				}
 				d := p.errorf(CodeAlias, p.task(a.task), "%s %s %s and writes %s, which overlap", ops[a.op].Code, does(a), p.view(a), p.view(b))
@@ -39,17 +45,33 @@ func (p *proof) checkAliases() {
 	}
 }
 
+// pairCost is the number of visits that comparing two views of an op counts as: bounds that are no constants take longer.
+func pairCost(a, b *access) int {
+	if a.symbolic || b.symbolic {
+		return 64
+	}
+	return 4
+}
+
+// apartAlways reports whether two views of one buffer are apart in one dimension at every position.
+func (p *proof) apartAlways(a, b *access) bool {
+	of := &p.ofPair
+	of[0], of[1] = p.form(of[0][:0], a.dims(p.flat)), p.form(of[1][:0], b.dims(p.flat))
+	return disjoint(of[0], of[1])
+}
+
 // apart reports whether two views of one location share no address at any position.
 func (p *proof) apart(a, b *access, x, y *expander) bool {
 	l := &p.locs[a.loc]
-	hi := p.flat.Lo
+	hi, what, limit := p.flat.Lo, &p.work.visits, maxVisits
 	if l.symbolic {
-		hi = p.flat.Hi
+		hi, what, limit = p.flat.Hi, &p.work.evals, maxEvals
 	}
 	for pos := p.flat.Lo; pos <= hi; pos++ {
 		ra := x.expand(&p.flat.Buffers[a.buf], a.dims(p.flat), pos, l.paged)
 		rb := y.expand(&p.flat.Buffers[b.buf], b.dims(p.flat), pos, l.paged)
-		if !p.spend(&p.work.visits, len(ra)+len(rb)+1, maxVisits, "comparisons of memory ranges", a.task) || x.dropped+y.dropped > 0 {
+		if !p.spend(what, 1+len(ra)+len(rb), limit, "comparisons of memory ranges", a.task) ||
+			!p.spend(&p.work.runs, x.dropped+y.dropped, maxRuns, "contiguous pieces of views", a.task) {
 			return false
 		}
 		for i, j := 0, 0; i < len(ra) && j < len(rb); {

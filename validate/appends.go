@@ -90,6 +90,7 @@ func (c *carried) extend(p *proof, n *need, b *ir.Buffer, reads []*access) *need
 	out := &need{buffer: *b, reader: p.flat.Tasks[reads[0].task].Name}
 	if n != nil {
 		out.runs, out.reader = slices.Clone(n.runs), n.reader
+		c.spent += len(n.runs)
 	}
 	out.buffer.Layout, out.buffer.Shape = ir.Layout{}, slices.Clone(b.Shape)
 	out.buffer.Shape[rowsDim(b)] = 1
@@ -181,7 +182,9 @@ func (c *carried) checkAppended(p *proof, n *need, name string, writes []*access
 		if gap := missing(n.runs, merge(have)); gap != nil {
 			return p.reportUnwritten(n, name, *gap, pos)
 		}
-		c.spent++
+		if c.spent += 1 + len(n.runs); c.over() {
+			return nil // check refuses it
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ package validate
 // to nothing else.
 const (
 	maxVariants   = 256     // of a program
+	maxAccesses   = 3 << 19 // views of memory that tasks write
 	maxRuns       = 3 << 19 // contiguous pieces of all views together
 	maxClockCells = 1 << 25 // components of all stored vector clocks together
 	maxPairs      = 1 << 21 // pairs of views compared because they depend on pos
@@ -19,6 +20,19 @@ const (
 type work struct {
 	runs, cells, pairs, evals, visits int
 	over                              bool // CodeBudget was reported
+}
+
+// sharedBudget is what the variants of a program may need together, in halves of what one of them may need.
+const sharedBudget = 3
+
+// exceeded reports whether proofs have spent more than the variants of a program may need together.
+func exceeded(spent []work) bool {
+	var all work
+	for _, w := range spent {
+		all.runs, all.cells, all.pairs, all.evals, all.visits = all.runs+w.runs, all.cells+w.cells, all.pairs+w.pairs, all.evals+w.evals, all.visits+w.visits
+	}
+	return 2*all.runs > sharedBudget*maxRuns || 2*all.cells > sharedBudget*maxClockCells || 2*all.pairs > sharedBudget*maxPairs ||
+		2*all.evals > sharedBudget*maxEvals || 2*all.visits > sharedBudget*maxVisits
 }
 
 // noTask is spend's task where the cost is not that of one task.

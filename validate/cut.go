@@ -15,8 +15,8 @@ func (p *proof) cutLocations() {
 	if !p.expandViews() {
 		return
 	}
-	p.segs = p.segs[:0]
 	p.bounds = p.bounds[:0]
+	segments := 0
 	for i := range p.locs {
 		l := &p.locs[i]
 		if l.symbolic {
@@ -28,11 +28,12 @@ func (p *proof) cutLocations() {
 		from := len(p.bounds)
 		p.bounds = l.cuts.appendBounds(p.bounds)
 		l.bounds = p.bounds[from:len(p.bounds):len(p.bounds)]
-		l.base = len(p.segs)
-		p.segs = appendSegments(p.segs, len(l.bounds)-1)
-		p.stats.Segments += max(0, len(l.bounds)-1)
+		l.base = segments
+		segments += max(0, len(l.bounds)-1)
 	}
-	for i := range p.locs { // p.segs has its final place
+	p.stats.Segments += segments
+	p.segs = newSegments(p.segs, segments)
+	for i := range p.locs {
 		if l := &p.locs[i]; !l.symbolic {
 			l.segs = p.segs[l.base : l.base+max(0, len(l.bounds)-1)]
 		}
@@ -68,6 +69,7 @@ func (p *proof) expandViews() bool {
 			p.spans = append(p.spans, runs...)
 			a.to = int32(len(p.spans))
 		}
+		l.cuts.reserve(int(a.to - a.from))
 		for _, r := range p.spans[a.from:a.to] {
 			l.cuts.add(r)
 		}
@@ -96,13 +98,16 @@ func (p *proof) numberRuns() {
 		like := p.sameAccess(int32(i))
 		switch {
 		case like == nil || p.locs[like.loc].symbolic:
+			after := run{}
 			for k := a.from; k < a.to; k++ {
-				p.runs[k] = l.segments(p.spans[k])
+				after = l.segments(p.spans[k], after.hi)
+				p.runs[k] = after
 			}
 		case like.loc != a.loc:
-			from := int32(len(p.runs))
+			from, after := int32(len(p.runs)), run{}
 			for _, r := range p.spans[a.from:a.to] {
-				p.runs = append(p.runs, l.segments(r))
+				after = l.segments(r, after.hi)
+				p.runs = append(p.runs, after)
 			}
 			a.from, a.to = from, int32(len(p.runs))
 		}
@@ -139,31 +144,44 @@ func (p *proof) cut(l *location, runs []run, pos int) bool {
 		return false
 	}
 	l.bounds = l.cuts.appendBounds(nil)
-	l.segs = appendSegments(nil, len(l.bounds)-1)
+	l.segs = newSegments(nil, max(0, len(l.bounds)-1))
 	p.stats.Segments += len(l.segs)
 	return true
 }
 
-func appendSegments(segs []segment, n int) []segment {
-	for range n {
-		segs = append(segs, segment{writer: -1, audience: -1})
+// newSegments returns n segments that nobody has touched, in the memory of old ones.
+func newSegments(old []segment, n int) []segment {
+	segs := slices.Grow(old[:0], n)[:n]
+	for i := range segs {
+		segs[i] = segment{writer: -1, audience: -1}
 	}
 	return segs
 }
 
-// segments turns addresses into segment numbers.
-func (l *location) segments(r run) run {
+// segments turns addresses into segment numbers. The runs of a view are ascending: from is where the one before ended, 0 for
+// the first.
+func (l *location) segments(r run, from int) run {
 	if l.cuts.set != nil {
 		return run{l.cuts.rank(r.lo), l.cuts.rank(r.hi)}
 	}
-	lo, hi := 0, len(l.bounds)-1
+	lo, hi := from, len(l.bounds)-1
 	if l.bounds[lo] != r.lo {
-		lo, _ = slices.BinarySearch(l.bounds, r.lo)
+		lo = l.find(r.lo, from)
 	}
 	if l.bounds[hi] != r.hi {
-		hi, _ = slices.BinarySearch(l.bounds, r.hi)
+		hi = l.find(r.hi, lo)
 	}
 	return run{lo, hi}
+}
+
+// find returns the number of a bound that is not before from, looking near by first.
+func (l *location) find(addr, from int) int {
+	step := 1
+	for from+step < len(l.bounds) && l.bounds[from+step] < addr {
+		from, step = from+step, 2*step
+	}
+	k, _ := slices.BinarySearch(l.bounds[from:min(from+step+1, len(l.bounds))], addr)
+	return from + k
 }
 
 func product(ns []int) int {

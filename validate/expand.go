@@ -1,6 +1,10 @@
 package validate
 
-import "amkc/ir"
+import (
+	"slices"
+
+	"amkc/ir"
+)
 
 // expander turns views into runs. It keeps its buffers between calls.
 type expander struct {
@@ -29,6 +33,7 @@ func (x *expander) expand(b *ir.Buffer, dims []ir.Range, pos int, bytes bool) []
 			if whole {
 				next = append(next, run{lo * inner, end * inner})
 			} else {
+				next = slices.Grow(next, min(maxRuns, (end-lo)*len(cur)))
 				for e := lo; e < end && x.room(next); e++ {
 					for _, c := range cur {
 						next = append(next, run{c.lo + e*inner, c.hi + e*inner})

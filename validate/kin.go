@@ -5,16 +5,23 @@ const maxHints = 1 << 22
 
 // kin says how one task is related to all others by queue order and waits of any kind. It is only asked for messages.
 type kin struct {
+	of     int32  // the task, plus 1
 	before []bool // tasks that it comes after
 	after  []bool // tasks that come after it
+	next   []int32
+	joined []bool
+	stack  []int32
 }
 
-func (p *proof) kin(t int32) kin {
-	f := p.flat
+// kin is valid until the next call: a message mostly asks for the kin of the task that the last one was about.
+func (p *proof) kin(t int32) *kin {
+	f, k := p.flat, &p.kinship
+	if k.of == t+1 {
+		return k
+	}
 	n := len(f.Tasks)
-	k := kin{make([]bool, n), make([]bool, n)}
-	prev := p.queueBefore()
-	next := make([]int32, n)
+	k.of, k.before, k.after, k.next, k.joined = t+1, sized(k.before, n), sized(k.after, n), sized(k.next, n), sized(k.joined, len(f.Counters))
+	prev, next, joined := p.queueBefore(), k.next, k.joined
 	for i := range next {
 		next[i] = -1
 	}
@@ -23,7 +30,6 @@ func (p *proof) kin(t int32) kin {
 			next[q] = int32(i)
 		}
 	}
-	joined := make([]bool, len(f.Counters))
 	p.spread(t, k.before, func(q int32, visit func(int32)) {
 		if prev[q] >= 0 {
 			visit(prev[q])
@@ -54,7 +60,7 @@ func (p *proof) kin(t int32) kin {
 
 // spread marks what can be reached from a task.
 func (p *proof) spread(from int32, seen []bool, edges func(t int32, visit func(int32))) {
-	stack := []int32{from}
+	stack := append(p.kinship.stack[:0], from)
 	visit := func(t int32) {
 		if !seen[t] {
 			seen[t] = true
@@ -66,10 +72,11 @@ func (p *proof) spread(from int32, seen []bool, edges func(t int32, visit func(i
 		stack = stack[:len(stack)-1]
 		edges(t, visit)
 	}
+	p.kinship.stack = stack
 }
 
 // any reports whether one of the tasks comes after.
-func (k kin) any(tasks []int32) bool {
+func (k *kin) any(tasks []int32) bool {
 	for _, t := range tasks {
 		if k.after[t] {
 			return true

@@ -25,7 +25,7 @@ func (l *location) onChip() bool { return l.space == ir.SMEM || l.space == ir.Re
 type access struct {
 	task, buf, loc int32
 	op, arg        int32 // which op of the task, which of its operands
-	from, to       int32 // runs of the view; from is its group when the location is symbolic
+	from, to       int32 // runs of the view; its group and its form when the location is symbolic
 	write          bool
 	symbolic       bool // the view depends on pos
 }
@@ -65,6 +65,9 @@ func (p *proof) findLocations() {
 	p.listAccesses()
 	for i := range p.locs {
 		l := &p.locs[i]
+		if p.full() {
+			return
+		}
 		if l.symbolic && (l.words || l.space == ir.SMEM || l.space == ir.Register || len(l.bufs) > 1) {
 			p.refuseSymbolic(l)
 		}
@@ -103,6 +106,10 @@ func (p *proof) listAccesses() {
 			p.taskAccesses(int32(t))
 		}
 		p.first[t+1] = int32(len(p.accesses))
+		if len(p.accesses) > maxAccesses {
+			p.spend(new(int), len(p.accesses), maxAccesses, "views of memory that tasks write", int32(t))
+			break
+		}
 	}
 	p.stats.Accesses = len(p.accesses)
 }

@@ -17,15 +17,15 @@ func (p *proof) checkMemory() {
 			return
 		}
 		s.start(t, hb, fb)
-		all := p.accesses[p.first[t]:p.first[t+1]]
-		for i := 0; i < len(all); {
+		all := p.accesses[:p.first[t+1]]
+		for i := int(p.first[t]); i < len(all); {
 			op := all[i].op
 			for ; i < len(all) && all[i].op == op && !all[i].write; i++ {
-				s.access(&all[i])
+				s.access(int32(i))
 			}
 			s.joinPolls()
 			for ; i < len(all) && all[i].op == op; i++ {
-				s.access(&all[i])
+				s.access(int32(i))
 			}
 		}
 		s.finish()
@@ -63,11 +63,13 @@ func (s *sweep) start(t int32, hb, fb []int32) {
 	s.startPolls()
 }
 
-func (s *sweep) access(a *access) {
+// access looks at the k-th access.
+func (s *sweep) access(k int32) {
 	p := s.p
+	a := &p.accesses[k]
 	l := &p.locs[a.loc]
 	if l.symbolic {
-		s.symbolic(l, a)
+		s.symbolic(l, k)
 		return
 	}
 	s.quiet = false
@@ -91,7 +93,7 @@ func (s *sweep) access(a *access) {
 func (s *sweep) touchRun(l *location, r run, a *access) {
 	c := &s.p.clock
 	if a.write {
-		for i := r.lo; i < r.hi && !s.p.full(); i++ {
+		for i := r.lo; i < r.hi && !s.p.full() && s.affords(); i++ {
 			g := &l.segs[i]
 			s.write(l, i, a)
 			g.writer, g.buf = s.task, a.buf
@@ -107,9 +109,23 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 	if s.convene(l, r, a) {
 		return
 	}
-	for i := r.lo; i < r.hi; i++ {
+	for i := r.lo; i < r.hi && s.affords(); i++ {
 		l.segs[i].readers.add(c.chain[s.task], c.index[s.task], c)
 	}
+}
+
+// perVisit is the number of components of sets of readers that take as long as a segment.
+const perVisit = 8
+
+// affords spends what sets of readers took, now and then, and reports whether the budget still holds.
+func (s *sweep) affords() bool {
+	v := &s.p.clock.vectors
+	if v.seen < 1<<12 {
+		return true
+	}
+	n := v.seen / perVisit
+	v.seen = 0
+	return s.p.spend(&s.p.work.visits, n, maxVisits, "comparisons of memory ranges", s.task)
 }
 
 // read checks that a segment holds what was written through this buffer, by a task that is before this one.

@@ -18,6 +18,7 @@ func newProof(f *ir.Flat, b Backend) *proof {
 	p := proofs.Get().(*proof)
 	p.flat, p.backend, p.diags, p.errors, p.warnings = f, b, nil, 0, 0
 	p.stats, p.work, p.hints, p.exchanges = Stats{}, work{}, 0, ir.Undecided
+	p.terms, p.kinship.of = nil, 0
 	return p
 }
 

@@ -55,8 +55,13 @@ func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
 			s.hb = p.clock.kept[a.task]
 		}
 		s.fb = s.hb
+		after := 0
 		for _, r := range runs[ends[i]:ends[i+1]] {
-			r = at.segments(r)
+			r = at.segments(r, after)
+			after = r.hi
+			if !p.spend(&p.work.visits, r.hi-r.lo, maxVisits, "comparisons of memory ranges", a.task) {
+				return false
+			}
 			for k := r.lo; k < r.hi && p.errors == found && !p.full(); k++ {
 				s.touchRun(&at, run{k, k + 1}, a)
 			}

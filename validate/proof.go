@@ -52,9 +52,13 @@ type proof struct {
 	groups    []int32 // of views that depend on pos: the last one so far, -1 for none
 	earlier   []int32 // for each of these accesses: the one before it in its group, -1 for none
 	groupBase []int32 // the first group of each symbolic location
+	forms     []form  // of the views of symbolic locations
+	terms     map[string]int32
+	ofPair    [2][]form // of two views at hand
 	keys      []groupKey
 	intervals []spanOf
 
+	kinship    kin
 	byLocation lists // accesses to some locations: the symbolic ones, then those
 }
 

@@ -24,10 +24,11 @@ type vectors struct {
 	all  [][]int32
 	n    int     // of all, in use by this proof or given back
 	made int     // components since this was last looked at
+	seen int     // components cleared or compared since this was last looked at
 	free []int32 // numbers of those given back
 }
 
-func (v *vectors) reset() { v.n, v.made, v.free = 0, 0, v.free[:0] }
+func (v *vectors) reset() { v.n, v.made, v.seen, v.free = 0, 0, 0, v.free[:0] }
 
 // get returns the number of an empty vector of at least so many components.
 func (v *vectors) get(chains int) int32 {
@@ -42,6 +43,7 @@ func (v *vectors) get(chains int) int32 {
 		v.made += chains
 	}
 	v.all[k] = sized(v.all[k], chains)
+	v.seen += chains
 	return int32(k)
 }
 
@@ -82,6 +84,7 @@ func (r *readers) unordered(clock []int32, c *clocks) (chain, index int32) {
 		}
 		return chain, index
 	}
+	c.vectors.seen += len(c.vectors.all[r.many-1])
 	for k, i := range c.vectors.all[r.many-1] {
 		if i > 0 && at(clock, int32(k)) < i {
 			return int32(k), i

@@ -63,7 +63,7 @@ func (p *proof) checkRunAhead() {
 				if caches[b] == nil {
 					caches[b] = &traffic{}
 				}
-				caches[b].reads = append(caches[b].reads, cacheView{int32(t), op.In[i].Dims})
+				caches[b].reads = append(caches[b].reads, cacheView{task: int32(t), dims: op.In[i].Dims})
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (p *proof) checkRunAhead() {
 			op := &p.flat.Tasks[t].Ops[k]
 			for i, b := range op.OutBuf {
 				if b >= 0 && caches[b] != nil {
-					caches[b].writes = append(caches[b].writes, cacheView{int32(t), op.Out[i].Dims})
+					caches[b].writes = append(caches[b].writes, cacheView{task: int32(t), dims: op.Out[i].Dims})
 				}
 			}
 		}
@@ -132,6 +132,7 @@ type traffic struct{ reads, writes []cacheView }
 type cacheView struct {
 	task int32
 	dims []ir.Range
+	form []form // of a write, once it is compared
 }
 
 // same reports whether two caches are used alike: by tasks as far from each other, through the very same views, which the
@@ -160,20 +161,24 @@ func (p *proof) checkStreamed(b *ir.Buffer, c *traffic) {
 	key := groupBy(c, rowsDim(b), blocks)
 	writes := map[[4]int][]*cacheView{}
 	for i := range c.writes {
-		k := key(&c.writes[i])
-		writes[k] = append(writes[k], &c.writes[i])
+		w := &c.writes[i]
+		w.form = p.form(nil, w.dims)
+		writes[key(w)] = append(writes[key(w)], w)
 	}
+	var own, copied []form // of a view as it is, and with its rows rounded out to whole blocks
 	for i := range c.reads {
 		r := &c.reads[i]
+		own = p.form(own[:0], r.dims)
+		copied = roundOut(append(copied[:0], own...), b, blocks)
 		for _, w := range writes[key(r)] {
 			if !p.spend(&p.work.pairs, 1, maxPairs, "pairs of views that depend on pos", r.task) || p.full() {
 				return
 			}
-			n := blocks
+			n, read := blocks, copied
 			if w.task == r.task {
-				n = 1
+				n, read = 1, own
 			}
-			if p.apartAhead(b, r.dims, w.dims, n) {
+			if disjoint(read, w.form) {
 				continue
 			}
 			if pos, meet := p.meet(r, w, rowsDim(b), n); meet {

@@ -30,14 +30,20 @@ func (p *proof) several(buf int32) bool { return p.exchangeOf[buf] < 0 }
 // current checks that a segment, last written by task w, is not one that the task polls for by a wait for an earlier exchange.
 func (s *sweep) current(l *location, i int, a *access, w int32) {
 	p := s.p
+	if !p.spend(&p.work.visits, len(p.flat.Tasks[s.task].Waits), maxVisits, "comparisons of memory ranges", s.task) {
+		return
+	}
 	for _, wait := range p.flat.Tasks[s.task].Waits {
 		if p.flat.Counters[wait.Counter].How != ir.Flagged || p.flat.Tasks[w].Signal == wait.Counter {
 			continue
 		}
 		for _, q := range p.producers.of(wait.Counter) {
+			if !p.spend(&p.work.visits, 1+int(p.first[q+1]-p.first[q]), maxVisits, "comparisons of memory ranges", s.task) {
+				return
+			}
 			for k := p.first[q]; k < p.first[q+1]; k++ {
 				b := &p.accesses[k]
-				if !b.write || b.buf != a.buf || !p.spend(&p.work.visits, 1+int(b.to-b.from), maxVisits, "comparisons of memory ranges", s.task) {
+				if !b.write || b.buf != a.buf || !p.spend(&p.work.visits, int(b.to-b.from), maxVisits, "comparisons of memory ranges", s.task) {
 					continue
 				}
 				for _, r := range p.runs[b.from:b.to] {

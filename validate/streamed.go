@@ -9,20 +9,17 @@ import (
 
 // The geometry of runahead.go: views of one cache whose rows are copied in whole blocks.
 
-// apartAhead reports whether a view stays apart from another one in some dimension at every position, its rows rounded
-// out to whole blocks. Blocks of 1 are no rounding.
-func (p *proof) apartAhead(b *ir.Buffer, copied, w []ir.Range, blocks int) bool {
+// roundOut rounds the rows of a view out to whole blocks, wherever it begins and ends. Blocks of 1 are no rounding.
+func roundOut(view []form, b *ir.Buffer, blocks int) []form {
 	if blocks == 1 {
-		return p.disjoint(copied, w)
+		return view
 	}
-	wide := [4]ir.Range{}
-	dims := append(wide[:0], copied...)
-	r := &dims[rowsDim(b)]
-	r.Lo, r.Hi = ir.Int(0), ir.Int(b.Shape[rowsDim(b)])
-	if r.Shared() && r.Block%blocks != 0 {
-		r.Parts = 0 // a block then holds rows of several parts
+	r, rows := &view[rowsDim(b)], b.Shape[rowsDim(b)]
+	r.lo, r.hi = bound{}, bound{lo: rows, hi: rows}
+	if r.shared() && r.block%blocks != 0 {
+		r.parts = 0 // a block then holds rows of several parts
 	}
-	return p.disjoint(dims, w)
+	return view
 }
 
 // meet looks for a position at which a streamed view, its rows rounded out to whole blocks, shares an element with another.

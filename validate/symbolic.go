@@ -40,6 +40,7 @@ func (p *proof) groupViews() {
 	if p.listSymbolic(); len(p.byLocation.items) == 0 {
 		return
 	}
+	p.formViews()
 	p.earlier = sized(p.earlier, len(p.accesses))
 	p.groupBase = sized(p.groupBase, len(p.locs))
 	for i := range p.locs {
@@ -155,100 +156,55 @@ func (p *proof) parts(views []int32, d int) {
 	}
 }
 
-// symbolic compares a view with the earlier ones of its group.
-func (s *sweep) symbolic(l *location, a *access) {
+// symbolic compares the k-th access with the earlier ones of its group.
+func (s *sweep) symbolic(l *location, k int32) {
 	p := s.p
 	if p.clock.weak {
 		p.clock.keep(s.task, s.hb)
 	}
-	b, dims := &p.flat.Buffers[a.buf], a.dims(p.flat)
-	defined := a.write || p.oldRows(b, dims) || p.empty(dims)
+	a := &p.accesses[k]
+	b, dims := &p.flat.Buffers[a.buf], p.formOf(a)
+	defined := a.write || p.oldRows(b, dims) || empty(dims)
 	pairs := 1
-	for k := p.groups[a.from]; k >= 0; k = p.earlier[k] {
-		e := &p.accesses[k]
+	for i := p.groups[a.from]; i >= 0; i = p.earlier[i] {
+		e := &p.accesses[i]
 		pairs++
 		ordered := e.task == s.task || p.clock.before(e.task, s.hb)
-		if !ordered && (e.write || a.write) && !p.disjoint(e.dims(p.flat), dims) {
+		if !ordered && (e.write || a.write) && !disjoint(p.formOf(e), dims) {
 			l.suspect = true
 		}
-		if !defined && ordered && e.write && p.inside(dims, e.dims(p.flat)) {
+		if !defined && ordered && e.write && inside(dims, p.formOf(e)) {
 			defined = true
 		}
 	}
 	l.suspect = l.suspect || !defined || b.Kind == ir.Output
-	i := int32(a.index(p))
-	p.groups[a.from], p.earlier[i] = i, p.groups[a.from]
+	p.groups[a.from], p.earlier[k] = k, p.groups[a.from]
 	p.spend(&p.work.pairs, pairs, maxPairs, "pairs of views that depend on pos", s.task)
 }
 
-// index is the place of an access in the list.
-func (a *access) index(p *proof) int {
-	for i := p.first[a.task]; i < p.first[a.task+1]; i++ {
-		if &p.accesses[i] == a {
-			return int(i)
-		}
-	}
-	return 0
+// formOf returns the form of an access to a symbolic location.
+func (p *proof) formOf(a *access) []form {
+	return p.forms[a.to : int(a.to)+len(p.flat.Buffers[a.buf].Shape)]
 }
 
-// atMost reports whether e <= f at every position, if both are affine (or the same).
-func (p *proof) atMost(e, f ir.Expr) bool {
-	if m, ok := e.IsConst(); ok {
-		if n, ok := f.IsConst(); ok {
-			return m <= n
-		}
-	}
-	_, _, ok1 := e.Affine()
-	_, _, ok2 := f.Affine()
-	if !ok1 || !ok2 {
-		return e.Equal(f)
-	}
-	return e.At(p.flat.Lo) <= f.At(p.flat.Lo) && e.At(p.flat.Hi) <= f.At(p.flat.Hi)
-}
-
-// disjoint reports whether two views of one buffer are apart in one dimension at every position.
-func (p *proof) disjoint(a, b []ir.Range) bool {
-	for d := range a {
-		r, s := &a[d], &b[d]
-		if p.atMost(r.Hi, s.Lo) || p.atMost(s.Hi, r.Lo) || p.atMost(r.Hi, r.Lo) || p.atMost(s.Hi, s.Lo) {
-			return true
-		}
-		if r.Shared() && s.Shared() && r.Block == s.Block && r.Parts == s.Parts {
-			m, ok1 := r.Part.IsConst()
-			n, ok2 := s.Part.IsConst()
-			if ok1 && ok2 && m != n {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// inside reports whether view a lies inside view b at every position.
-func (p *proof) inside(a, b []ir.Range) bool {
-	for d := range a {
-		r, s := &a[d], &b[d]
-		if sameRange(r, s) {
+// formViews brings the views of symbolic locations into the form in which they are compared. Those of tasks of one body have one.
+func (p *proof) formViews() {
+	p.forms = p.forms[:0]
+	for i := range p.accesses {
+		a := &p.accesses[i]
+		if !p.locs[a.loc].symbolic {
 			continue
 		}
-		if s.Shared() && !(r.Shared() && r.Block == s.Block && r.Parts == s.Parts && r.Part.Equal(s.Part)) || !p.atMost(s.Lo, r.Lo) || !p.atMost(r.Hi, s.Hi) {
-			return false
+		if like := p.sameAccess(int32(i)); like != nil && p.locs[like.loc].symbolic {
+			a.to = like.to
+			continue
 		}
+		a.to = int32(len(p.forms))
+		p.forms = p.form(p.forms, a.dims(p.flat))
 	}
-	return true
-}
-
-// empty reports whether a view is empty at every position.
-func (p *proof) empty(dims []ir.Range) bool {
-	for d := range dims {
-		if p.atMost(dims[d].Hi, dims[d].Lo) {
-			return true
-		}
-	}
-	return false
 }
 
 // oldRows reports whether a view of a cache covers rows below pos alone, at every position.
-func (p *proof) oldRows(b *ir.Buffer, dims []ir.Range) bool {
-	return b.Kind == ir.KVCache && p.atMost(dims[rowsDim(b)].Hi, ir.Symbol(ir.Pos))
+func (p *proof) oldRows(b *ir.Buffer, dims []form) bool {
+	return b.Kind == ir.KVCache && dims[rowsDim(b)].hi.atMost(bound{lo: p.flat.Lo, hi: p.flat.Hi})
 }

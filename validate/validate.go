@@ -110,20 +110,49 @@ type proofOf struct {
 	proof *proof
 }
 
-// proveVariants proves the variants of a program by themselves, as many at a time as there are processors. Nothing that one
-// proof finds depends on another.
+// maxTogether bounds the proofs that are made at a time, and with them the memory that they take.
+const maxTogether = 2
+
+// proveVariants proves the variants of a program by themselves, two at a time if there are processors. Nothing that one
+// proof finds depends on another, but what those before it have spent decides whether it is made at all: the list ends with
+// a finding where they have spent too much. It is the same list whichever proof ends first, because a variant is only left
+// out for the sake of variants before it.
 func proveVariants(b Backend, prog *ir.Program) []proofOf {
-	out := make([]proofOf, len(prog.Variants))
+	out, spent := make([]proofOf, len(prog.Variants)), make([]work, len(prog.Variants))
 	var next atomic.Int64
+	var lock sync.Mutex // of spent
 	var workers sync.WaitGroup
-	for range min(len(out), runtime.GOMAXPROCS(0)) {
+	for range min(len(out), runtime.GOMAXPROCS(0), maxTogether) {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(out); i = int(next.Add(1)) - 1 {
-				out[i] = proveVariant(b, prog, &prog.Variants[i])
+				lock.Lock()
+				over := exceeded(spent[:i])
+				lock.Unlock()
+				if over {
+					return
+				}
+				v := proveVariant(b, prog, &prog.Variants[i])
+				lock.Lock()
+				if out[i] = v; v.proof != nil {
+					spent[i] = v.proof.work
+				}
+				lock.Unlock()
 			}
 		})
 	}
 	workers.Wait()
+	for i := range out {
+		if exceeded(spent[:i]) {
+			d := diag.Errorf(CodeBudget, "variant "+prog.Variants[i].Name, "the proofs of the variants before it have needed more than %d%% of what one may need; it is not proved, and what is not proved is refused", 100*sharedBudget/2).
+				Suggest("make the program smaller, or leave variants out")
+			for k := i; k < len(out); k++ {
+				if p := out[k].proof; p != nil {
+					p.release()
+				}
+			}
+			return append(out[:i], proofOf{diags: diag.List{d}})
+		}
+	}
 	return out
 }
 

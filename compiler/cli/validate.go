@@ -48,7 +48,8 @@ func runValidate(c *call, backend string) error {
 	return c.printf("%s: proved for %s: %d tasks, %d counters, %d accesses in %d variants\n", path, chosen, s.Tasks, s.Counters, s.Accesses, s.Variants)
 }
 
-// prove reads a program in any form and proves it for a backend, which is also returned.
+// prove reads a program in any form, checks that it is well-formed, and proves it for a backend, which is also returned. What the
+// check refuses is not proved: the proof would mostly say the same.
 func prove(c *call, path string, text []byte, backend string) (validate.Report, validate.Backend, error) {
 	p, err := ir.Parse(text, path)
 	switch {
@@ -60,6 +61,9 @@ func prove(c *call, path string, text []byte, backend string) (validate.Report, 
 		return validate.Report{}, 0, err
 	}
 	chosen := chooseBackend(backend, p.Target != nil)
+	if diags := ir.Check(p); diags.Err() != nil {
+		return validate.Report{Diags: diags}, chosen, nil
+	}
 	return validate.ProgramFor(chosen, p), chosen, nil
 }
 

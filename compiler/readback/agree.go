@@ -86,13 +86,13 @@ func (b *builder) checkComments() {
 func unwrap(comments []token) []token {
 	const indent, further = "   ", "       "
 	var out []token
-	for _, c := range comments {
-		switch {
-		case strings.HasPrefix(c.text, further) && len(out) > 0:
-			out[len(out)-1].text += " " + strings.TrimPrefix(c.text, further)
-		default:
-			out = append(out, token{kind: comment, text: strings.TrimPrefix(c.text, indent), at: c.at})
+	for i := 0; i < len(comments); {
+		first := comments[i]
+		lines := []string{strings.TrimPrefix(first.text, indent)}
+		for i++; i < len(comments) && strings.HasPrefix(comments[i].text, further); i++ {
+			lines = append(lines, strings.TrimPrefix(comments[i].text, further))
 		}
+		out = append(out, token{kind: comment, text: strings.Join(lines, " "), at: first.at})
 	}
 	return out
 }

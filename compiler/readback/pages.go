@@ -14,6 +14,9 @@ var vectors = []vector{
 	{"kBestValue", bestValue}, {"kBestIndex", bestIndex},
 }
 
+// maxPages bounds the pages of the exchange area, and those that one vector takes in turn.
+const maxPages = 256
+
 // placePages reads pages.h: constants with an offset are pages, those with a name of a page, or several, are vectors.
 func (b *builder) placePages() {
 	r := &b.pages
@@ -24,6 +27,10 @@ func (b *builder) placePages() {
 			continue
 		}
 		r.taken[c.name] = true
+		if len(b.p.Pages) == maxPages {
+			r.fail(c.at, "%s is one page too many; want at most %d", c.name, maxPages)
+			return
+		}
 		var n [3]int
 		for i, v := range c.value.list {
 			if i >= len(n) || v.kind != integer || v.n > limits["unsigned"] {
@@ -82,6 +89,10 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 	}
 	if c.typ != "Page" || len(on) == 0 || c.array && len(on) < 2 {
 		b.pages.fail(c.at, "%s is not the page of a vector, or a list of several", c.name)
+	}
+	if len(on) > maxPages {
+		b.pages.fail(c.at, "%s lies on %d pages; want at most %d", c.name, len(on), maxPages)
+		return
 	}
 	for i, e := range on {
 		k, known := pages[e.name]

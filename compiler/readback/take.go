@@ -12,7 +12,13 @@ type reader struct {
 	diags *diag.List
 }
 
+// maxFindings is how many findings are reported: a header of other names has tens of thousands.
+const maxFindings = 50
+
 func (r *reader) fail(at pos, format string, args ...any) {
+	if len(*r.diags) >= maxFindings {
+		return
+	}
 	r.diags.Add(diag.Errorf(codeConstants, r.spell(at), format, args...))
 }
 

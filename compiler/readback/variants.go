@@ -28,6 +28,10 @@ func (b *builder) variantLists() {
 		}
 		numbers[r.enum.names[i]] = d
 	}
+	if len(b.stages) > maxVariants*len(roles) {
+		r.fail(r.enum.at, "there are %d descriptors; want at most the %d of %d variants", len(b.stages), maxVariants*len(roles), maxVariants)
+		return
+	}
 	used := map[*descriptor]bool{}
 	for _, c := range r.order {
 		prefix, isList := strings.CutSuffix(c.name, "Stages")
@@ -44,6 +48,10 @@ func (b *builder) variantLists() {
 			}
 			used[d] = true
 			v.stages = append(v.stages, d)
+		}
+		if len(v.stages) > len(roles) {
+			r.fail(c.at, "%s lists %d stages; want at most the %d that a step is made of", c.name, len(v.stages), len(roles))
+			return
 		}
 		b.variants = append(b.variants, v)
 	}

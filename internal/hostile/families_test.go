@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"amkc/validate"
 )
 
 // A family is one way of making amkc work hard. Files of those that grow are of about the size asked for; the others are a
@@ -128,4 +130,19 @@ func profileIndependent(size int) []byte {
 	return profile(`"pos":0`, items(n+1, profileBuffer), `{"id":0}`, tasks)
 }
 
-func families() []family { return slices.Concat(jsonFamilies, textFamilies, proofFamilies) }
+// An attack is a family and the backend that its files are proved for.
+type attack struct {
+	family
+	backend validate.Backend
+}
+
+func attacks() []attack {
+	var all []attack
+	for _, f := range slices.Concat(jsonFamilies, textFamilies, proofFamilies, walkFamilies) {
+		all = append(all, attack{f, validate.Reference})
+	}
+	for _, f := range kernelFamilies {
+		all = append(all, attack{f, validate.Kernel})
+	}
+	return all
+}

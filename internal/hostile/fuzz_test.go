@@ -1,6 +1,10 @@
 package hostile
 
-import "testing"
+import (
+	"testing"
+
+	"amkc/validate"
+)
 
 // Any bytes get a verdict or a clean error: nothing panics, and memory is linear in the file above a constant that the
 // budgets set.
@@ -9,6 +13,8 @@ func FuzzVerdict(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		requireLinear(t, len(data), func() { verdict(data) })
+		for _, backend := range []validate.Backend{validate.Reference, validate.Kernel} {
+			requireLinear(t, len(data), func() { verdict(data, backend) })
+		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/validate"
 )
 
 // What a file may make amkc allocate from its bytes to the verdict, all allocations added up: so much whatever it asks
@@ -32,11 +34,11 @@ func TestHostile(t *testing.T) {
 	if os.Getenv("AMKC_LONG") != "" {
 		size = hostileSize
 	}
-	for _, family := range families() {
-		t.Run(family.name, func(t *testing.T) {
-			data := family.make(size)
+	for _, a := range attacks() {
+		t.Run(a.name, func(t *testing.T) {
+			data := a.make(size)
 			require.LessOrEqual(t, len(data), size+size/5)
-			requireLinear(t, len(data), func() { verdict(data) })
+			requireLinear(t, len(data), func() { verdict(data, a.backend) })
 		})
 	}
 }
@@ -60,6 +62,6 @@ func seeds(t testing.TB) [][]byte {
 // Real programs are proved: what refuses an attack must not refuse them.
 func TestSeedsAreProved(t *testing.T) {
 	for _, seed := range seeds(t) {
-		require.Empty(t, verdict(seed))
+		require.Empty(t, verdict(seed, validate.Reference))
 	}
 }
