@@ -32,6 +32,21 @@ func (p *proof) release() {
 	proofs.Put(p)
 }
 
+// manySegments is the number of segments from which memory is not kept while other variants are proved.
+const manySegments = 1 << 18
+
+// shed lets go of what a proof has to say of memory, if it is much: what is left says how tasks and views are related.
+func (p *proof) shed() {
+	if len(p.segs) < manySegments {
+		return
+	}
+	p.segs, p.bounds, p.spans, p.runs, p.x = nil, nil, nil, nil, [2]expander{}
+	for i := range p.locs {
+		l := &p.locs[i]
+		l.segs, l.bounds, l.cuts = nil, nil, cuts{}
+	}
+}
+
 // sized returns a slice of n zero elements, in the memory of s if that is enough.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {

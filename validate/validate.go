@@ -166,6 +166,7 @@ func proveVariant(b Backend, prog *ir.Program, v *ir.Variant) proofOf {
 			p.checkStep()
 			p.checkModel(&prog.Model)
 		}
+		p.shed()
 		if len(prog.Variants) > 1 {
 			name(p.diags, v.Name)
 		}
