@@ -25,14 +25,14 @@ type work struct {
 // sharedBudget is what the variants of a program may need together, in halves of what one of them may need.
 const sharedBudget = 3
 
-// exceeded reports whether proofs have spent more than the variants of a program may need together.
-func exceeded(spent []work) bool {
+// exceeded reports whether proofs have spent more than so many halves of what one may need.
+func exceeded(spent []work, halves int) bool {
 	var all work
 	for _, w := range spent {
 		all.runs, all.cells, all.pairs, all.evals, all.visits = all.runs+w.runs, all.cells+w.cells, all.pairs+w.pairs, all.evals+w.evals, all.visits+w.visits
 	}
-	return 2*all.runs > sharedBudget*maxRuns || 2*all.cells > sharedBudget*maxClockCells || 2*all.pairs > sharedBudget*maxPairs ||
-		2*all.evals > sharedBudget*maxEvals || 2*all.visits > sharedBudget*maxVisits
+	return 2*all.runs > halves*maxRuns || 2*all.cells > halves*maxClockCells || 2*all.pairs > halves*maxPairs ||
+		2*all.evals > halves*maxEvals || 2*all.visits > halves*maxVisits
 }
 
 // noTask is spend's task where the cost is not that of one task.

@@ -120,29 +120,36 @@ const maxTogether = 2
 func proveVariants(b Backend, prog *ir.Program) []proofOf {
 	out, spent := make([]proofOf, len(prog.Variants)), make([]work, len(prog.Variants))
 	var next atomic.Int64
-	var lock sync.Mutex // of spent
+	var lock sync.Mutex // of spent and running
+	running, ended := 0, sync.NewCond(&lock)
 	var workers sync.WaitGroup
 	for range min(len(out), runtime.GOMAXPROCS(0), maxTogether) {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(out); i = int(next.Add(1)) - 1 {
 				lock.Lock()
-				over := exceeded(spent[:i])
-				lock.Unlock()
-				if over {
+				for running > 0 && exceeded(spent[:i], 1) { // much has been spent: what is running may be the last
+					ended.Wait()
+				}
+				if exceeded(spent[:i], sharedBudget) {
+					lock.Unlock()
 					return
 				}
+				running++
+				lock.Unlock()
 				v := proveVariant(b, prog, &prog.Variants[i])
 				lock.Lock()
 				if out[i] = v; v.proof != nil {
 					spent[i] = v.proof.work
 				}
+				running--
+				ended.Broadcast()
 				lock.Unlock()
 			}
 		})
 	}
 	workers.Wait()
 	for i := range out {
-		if exceeded(spent[:i]) {
+		if exceeded(spent[:i], sharedBudget) {
 			d := diag.Errorf(CodeBudget, "variant "+prog.Variants[i].Name, "the proofs of the variants before it have needed more than %d%% of what one may need; it is not proved, and what is not proved is refused", 100*sharedBudget/2).
 				Suggest("make the program smaller, or leave variants out")
 			for k := i; k < len(out); k++ {
