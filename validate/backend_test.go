@@ -179,8 +179,6 @@ func TestParameters(t *testing.T) {
 		{"eps=NaN", validate.CodeParameter, set("L00.qkv.s000", 0, ir.FloatParam("eps", nan))},
 		{"scale=NaN", validate.CodeParameter, set("L00.attn.u000", 0, ir.FloatParam("scale", nan))},
 		{"block=0", validate.CodeParameter, set("L00.attn.u000", 0, ir.IntParam("block", ir.Int(0)))},
-		{"less than parts, which is 1", validate.CodeParameter, set("L00.attn.u000", 0, ir.IntParam("part", ir.Int(1)))},
-		{"flags=4", validate.CodeParameter, set("L00.attn.u000", 0, ir.IntParam("flags", ir.Int(4)))},
 		{"partial=2", validate.CodeParameter, set("lm_head.s000", 2, ir.IntParam("partial", ir.Int(2)))},
 		{"qdtype=0", validate.CodeParameter, set("L00.o.s000", 0, ir.IntParam("qdtype", ir.Int(0)))},
 	} {

@@ -7,7 +7,6 @@ package validate
 // views on. Llama-3.1-8B lowered to 15,000 tasks of the AMK profile, which have no SM, needs 3 million components and next
 // to nothing else.
 const (
-	maxVariants   = 256     // of a program
 	maxAccesses   = 3 << 19 // views of memory that tasks write
 	maxRuns       = 3 << 19 // contiguous pieces of all views together
 	maxClockCells = 1 << 25 // components of all stored vector clocks together

@@ -14,7 +14,7 @@ non-empty interval from 0 on, and only pos is left as a symbol.
 Compile for the target that has that many SMs, or move the task.`)
 	CodeParameter = diag.New("AMK3102", "parameter out of range", `
 Parameters that size or divide something (head_dim, n_heads, n_kv_heads, group, splits, block, parts) are constants from 1
-on, part is less than parts, order and partial are 0 or 1, flags are those of the profile; eps is finite and not negative,
+on, part is not negative, order and partial are 0 or 1; eps is finite and not negative,
 scale is finite, theta is positive. Only row and pos may depend on the position, and are never negative.
 
     %n = RMSNORM(L00.x[0:64], L00.norm.weight[0:64]) eps=-1e-05      # refused: the root of a negative number
@@ -91,8 +91,8 @@ The kernel also realises all exchanges of a program alike, counts from 0, and wa
 
 Use the opcodes that the message lists, or prove the program for the reference VM: amkc validate --backend ref.`)
 	CodeModel = diag.New("AMK3119", "program that contradicts the model's facts", `
-Generated code takes the sizes of heads, caches and norms from the facts of the line "model"; the proof takes them from the
-views. For backend kernel both say the same.
+Generated code takes the sizes of heads, caches and norms, and the type of weights, cache and exchanged values, from the facts
+of the line "model"; the proof takes them from views and buffers. For backend kernel both say the same.
 
     model tiny ... kv_heads=2 head_dim=16 max_seq=64 ...
     buffer L{i}.kv for 0..1 KV_CACHE BF16 [4,64,2,16] HBM kvfrag16        # 4 heads
@@ -139,24 +139,6 @@ No task of the variant signals the counter, so that the wait never returns, or o
       wait idle >= 1
 
 Drop the wait, or add the signal that is missing.`)
-	CodeSelfWait = diag.New("AMK3114", "task that waits for itself", `
-The task waits on the counter that it signals, and signals when it is done: it cannot start.
-
-    stage o spread extent=64 grain=8 sms=4 rot=0 step=0
-      wait L00.h >= 4
-      signal L00.h
-
-Drop the wait, or signal another counter.`)
-	CodePublish = diag.New("AMK3115", "flagged counter with a producer that publishes no word", `
-A wait on a flagged counter is carried out by polling the words that its producers wrote. A producer that writes none
-cannot be waited for.
-
-    counter step flagged gpu
-    stage emit explicit
-      next[0] = COPY(next.sm[0])      # no exchange word, and somebody waits for step
-      signal step
-
-Realise the counter by counting.`)
 	CodeScope = diag.New("AMK3116", "counter seen beyond its scope", `
 A counter of scope sm is visible inside one SM only. Its producers and waiters must all run there.
 
@@ -325,7 +307,7 @@ every head and dimension that a later step reads; else that step would read what
 
 Let a task append what the message names. A program of the AMK profile is one step, and brings its cache along.`)
 	CodeBudget = diag.New("AMK3190", "proof larger than the stated budget", `
-The proof is exact and not cut short: a program that needs more than a stated budget (256 variants, 3*2^19 contiguous pieces
+The proof is exact and not cut short: a program that needs more than a stated budget (3*2^19 contiguous pieces
 of views, 2^25 clock components, 2^21 pairs of views that depend on pos, 2^25 segments visited, 2^18 single evaluations of
 pos) is refused.
 

@@ -34,9 +34,6 @@ func (p *proof) checkCounters() {
 		if c.How == ir.Flagged && c.Init != 0 {
 			p.errorf(CodeRealisation, "counter "+c.Name, "is flagged and starts at %d, but there is no count, only words", c.Init).Suggest("let it start at 0, or realise it as a counter")
 		}
-		if c.How == ir.Flagged && len(p.waiting.of(i)) > 0 {
-			p.checkPublishes(int32(i))
-		}
 		if c.Scope == ir.ScopeSM {
 			p.checkOneSM(int32(i))
 		}
@@ -72,10 +69,6 @@ func (p *proof) checkWait(t int32, w ir.FlatWait) {
 	f := p.flat
 	c := &f.Counters[w.Counter]
 	producers := p.producers.of(w.Counter)
-	if f.Tasks[t].Signal == w.Counter {
-		p.errorf(CodeSelfWait, p.task(t), "waits on %s, which it signals itself: it can never start", c.Name).Suggest("drop the wait, or signal another counter")
-		return
-	}
 	total := c.Init + len(producers)
 	switch {
 	case len(producers) == 0:
@@ -89,21 +82,6 @@ func (p *proof) checkWait(t int32, w ir.FlatWait) {
 
 func sum(c *ir.Counter, producers []int32) string {
 	return fmt.Sprintf("init %d + %d producers", c.Init, len(producers))
-}
-
-// checkPublishes: a flagged wait polls the words that producers wrote, so each of them must write some.
-func (p *proof) checkPublishes(c int32) {
-	for _, t := range p.producers.of(int(c)) {
-		publishes := false
-		for i := p.first[t]; i < p.first[t+1]; i++ {
-			a := &p.accesses[i]
-			publishes = publishes || a.write && p.locs[a.loc].words
-		}
-		if !publishes {
-			p.errorf(CodePublish, p.task(t), "signals flagged counter %s but writes no exchange word that a waiter could poll", p.flat.Counters[c].Name).Suggest("realise %s as a counter", p.flat.Counters[c].Name)
-			return
-		}
-	}
 }
 
 // checkOneSM: a counter of scope sm is only seen inside one SM.

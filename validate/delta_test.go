@@ -50,7 +50,7 @@ func TestClocksAreReachability(t *testing.T) {
 	pairs := 0
 	for seed := range uint64(5000) {
 		f := randomGraph(rand.New(rand.NewPCG(seed, 9)))
-		p := prove(f, Reference)
+		p := prove(f, Reference, nil)
 		require.NoError(t, p.diags.Err())
 		n := len(f.Tasks)
 		before := make([][]bool, n)

@@ -5,8 +5,9 @@ import (
 	"amkc/ir/diag"
 )
 
-// checkModel: generated code takes the sizes of heads, caches and vectors from the model's facts, and the proof takes them
-// from the views. For the kernel the two agree: otherwise it would touch other memory than was proved.
+// checkModel: generated code takes the sizes of heads, caches and vectors and the type of their elements from the model's facts,
+// and the proof takes them from views and buffers. For the kernel the two agree: otherwise it would touch other memory than was
+// proved.
 func (p *proof) checkModel(m *ir.Model) {
 	if p.backend != Kernel {
 		return
@@ -14,6 +15,9 @@ func (p *proof) checkModel(m *ir.Model) {
 	caches := 0
 	for i := range p.flat.Buffers {
 		b := &p.flat.Buffers[i]
+		if (b.Kind == ir.Weight || b.Kind == ir.KVCache || b.Layout.Kind == ir.Word32) && b.DType != m.DType && !p.full() {
+			p.disagree("buffer "+b.Name, "holds %s", b.DType).Suggest("what the model's kernel streams and exchanges is %s", m.DType)
+		}
 		if b.Kind != ir.KVCache {
 			continue
 		}

@@ -14,10 +14,10 @@ var proofs = sync.Pool{New: func() any { return new(proof) }}
 // maxKept bounds the programs whose proofs are kept, in tasks, so that one giant does not stay in memory.
 const maxKept = 1 << 16
 
-func newProof(f *ir.Flat, b Backend) *proof {
+func newProof(f *ir.Flat, b Backend, w without) *proof {
 	p := proofs.Get().(*proof)
 	p.flat, p.backend, p.diags, p.errors, p.warnings = f, b, nil, 0, 0
-	p.stats, p.work, p.hints, p.exchanges = Stats{}, work{}, 0, ir.Undecided
+	p.stats, p.work, p.hints, p.exchanges, p.without = Stats{}, work{}, 0, ir.Undecided, w
 	p.terms, p.kinship.of = nil, 0
 	return p
 }

@@ -190,10 +190,14 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 }
 
+// Unrolling refuses a program of too many variants, so that no more of them are proved.
 func TestTooManyVariants(t *testing.T) {
 	p := program(t, toy)
-	for len(p.Variants) <= 256 {
+	for len(p.Variants) <= ir.MaxVariants {
 		p.Variants = append(p.Variants, p.Variants[0])
 	}
-	requireCode(t, validate.Program(p), validate.CodeBudget, "257 variants")
+	rep := validate.Program(p)
+	require.False(t, rep.OK)
+	require.Zero(t, rep.Stats.Variants)
+	requireCode(t, rep, ir.CodeSize, "65 variants")
 }

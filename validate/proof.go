@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"slices"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -11,6 +12,7 @@ import (
 type proof struct {
 	flat             *ir.Flat
 	backend          Backend
+	without          without
 	exchanges        ir.Realisation // how the kernel carries out exchanges; undecided if there are none
 	diags            diag.List
 	errors, warnings int
@@ -63,8 +65,8 @@ type proof struct {
 }
 
 // prove runs the rules. A group of rules that fails ends the proof: later groups would report its consequences.
-func prove(f *ir.Flat, b Backend) *proof {
-	p := newProof(f, b)
+func prove(f *ir.Flat, b Backend, w without) *proof {
+	p := newProof(f, b, w)
 	if f == nil {
 		p.errorf(CodeStructure, "", "there is no program")
 		return p
@@ -110,10 +112,27 @@ func (p *proof) full() bool { return p.errors >= maxErrors }
 func (p *proof) errorf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
 	d := diag.Errorf(code, pos, format, args...)
 	locate(d)
+	if p.without.drops(code.ID) {
+		return d
+	}
 	if p.errors++; p.errors <= maxErrors {
 		p.diags.Add(d)
 	}
 	return d
+}
+
+// without names codes of which nothing is reported: rules that are taken away. It is nil but in the tests that show what each
+// rule is for.
+type without map[string]bool
+
+func (w without) drops(code string) bool { return w != nil && w[code] }
+
+// from returns the diagnostics of a list that are reported.
+func (w without) from(l diag.List) diag.List {
+	if w == nil {
+		return l
+	}
+	return slices.DeleteFunc(l, func(d *diag.Diagnostic) bool { return w.drops(d.Code) })
 }
 
 func (p *proof) warnf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {

@@ -73,9 +73,6 @@ var mutations = []struct {
 		c := m.add("idle", 0)
 		m.task("embed.s000").Waits = []ir.FlatWait{{Counter: c, Threshold: 1}}
 	}},
-	{"task waits on its own counter", "counter", 0, validate.CodeSelfWait, "drop the wait", func(m mutant) {
-		m.task("L00.o.s000").Waits = []ir.FlatWait{{Counter: m.counter("L00.h"), Threshold: 4}}
-	}},
 	{"queue order through another SM", "counter", 0, validate.CodeDeadlock, "needs itself", func(m mutant) {
 		m.swap("L00.gate_up.s001", "L00.down.s001")
 	}},
@@ -85,11 +82,6 @@ var mutations = []struct {
 	}},
 	{"undecided counter", "counter", 0, validate.CodeRealisation, "undecided", func(m mutant) { m.Counters[m.counter("best")].How = ir.Undecided }},
 	{"counter of one SM seen from others", "counter", 0, validate.CodeScope, "scope gpu", func(m mutant) { m.Counters[m.counter("L00.x")].Scope = ir.ScopeSM }},
-	{"flagged counter whose producers publish nothing", "flagged", 0, validate.CodePublish, "step", func(m mutant) {
-		m.Counters[m.counter("step")].How = ir.Flagged
-		m.task("emit.s000").Signal = -1
-		m.task("emit.s000").Waits = []ir.FlatWait{{Counter: m.counter("step"), Threshold: 4}}
-	}},
 	{"live buffers share a page", "flagged", 0, validate.CodeOverwriteRace, "on page wide", func(m mutant) {
 		for _, l := range []string{"L00", "L01", "L02"} {
 			m.Buffers[m.buffer(l+".x")].Pages = []string{"wide"}

@@ -54,12 +54,7 @@ func (p *proof) checkRunAhead() {
 				continue
 			}
 			for _, i := range cacheOperands {
-				b := op.InBuf[i]
-				if b < 0 {
-					p.errorf(CodeRunAhead, p.task(int32(t)), "the kernel reads operand %d of %s ahead of every wait, and it is a temporary of the task", i+1, op.Code).
-						Suggest("take keys and values from a KV_CACHE")
-					continue
-				}
+				b := op.InBuf[i] // not a temporary: checkShapes
 				if caches[b] == nil {
 					caches[b] = &traffic{}
 				}

@@ -113,12 +113,7 @@ func (s *shaper) result() int {
 			return in[0].n() / 2
 		}
 		return s.same()
-	case ir.ADD, ir.ALLREDUCE:
-		return s.same()
-	case ir.MUL:
-		if !(len(in) == 2 || s.op.Has("scale")) {
-			s.fail("has one operand and no scale")
-		}
+	case ir.ADD, ir.ALLREDUCE, ir.MUL:
 		return s.same()
 	case ir.DEQUANT:
 		s.groups(1, in[0].rows, in[0].last)
@@ -160,10 +155,6 @@ func (s *shaper) same() int {
 func (s *shaper) gemv() int {
 	x, w := &s.in[0], &s.in[1]
 	k := w.last
-	if w.buf < 0 {
-		s.fail("the weight is a temporary, want a buffer")
-		return 0
-	}
 	if !(k > 0 && x.n()%k == 0 && x.n() > 0) {
 		s.fail("x has %d elements, K is %d: x must be whole rows of K", x.n(), k)
 		return 0
@@ -189,9 +180,6 @@ func (s *shaper) gemv() int {
 // groups checks scales and zeros of a quantised [n,K]: one a group of columns.
 func (s *shaper) groups(from, n, k int) {
 	group := s.positive("group")
-	if len(s.in) <= from {
-		s.fail("has no scales")
-	}
 	for i := from; i < len(s.in); i++ {
 		if s.in[i].n() != n*((k+group-1)/group) {
 			s.fail("scales or zeros have %d elements, want %d rows of %d groups", s.in[i].n(), n, (k+group-1)/group)
@@ -239,11 +227,8 @@ func (s *shaper) attention() int {
 		if !(s.in[3].n() == batch*nkv*hd && s.in[4].n() == batch*nkv*hd) {
 			s.fail("k_row and v_row have %d and %d elements, want %d", s.in[3].n(), s.in[4].n(), batch*nkv*hd)
 		}
-		if !s.op.Has("row") {
-			s.fail("takes a row but has no parameter row")
-		}
 	}
-	s.share(s.op.In[1].Dims)
+	s.share(&s.op.In[1].Dims[rowsOf(k.buf, s.f)])
 	if s.param("flags", 0)&2 != 0 {
 		return batch * nh * (hd + 2)
 	}
@@ -255,13 +240,9 @@ func (s *shaper) attention() int {
 func rowsOf(buf int, f *ir.Flat) int { return max(0, len(f.Buffers[buf].Shape)-3) }
 
 // share: rows dealt out to several tasks are dealt out as the parameters say, which decide whose the new row is.
-func (s *shaper) share(dims []ir.Range) {
-	whole := ir.Range{Block: 1, Parts: 1}
-	r := &whole
-	for d := range dims {
-		if dims[d].Shared() {
-			r = &dims[d]
-		}
+func (s *shaper) share(r *ir.Range) {
+	if !r.Shared() {
+		r = &ir.Range{Block: 1, Parts: 1}
 	}
 	parts, block, part := max(1, s.param("parts", 1)), s.param("block", 1), s.param("part", 0)
 	if parts == 1 && !r.Shared() {
@@ -275,7 +256,7 @@ func (s *shaper) share(dims []ir.Range) {
 
 func (s *shaper) rope() int {
 	hd := s.positive("head_dim")
-	switch s.param("order", 0) {
+	switch s.param("order", 0) { // checkParameters allows no other
 	case 1:
 		if !(s.in[1].n() == hd/2 && hd%2 == 0) {
 			s.fail("inv_freq has %d elements, want head_dim/2 = %d", s.in[1].n(), hd/2)
@@ -291,8 +272,6 @@ func (s *shaper) rope() int {
 		if s.in[0].n()%hd != 0 {
 			s.fail("x has %d elements, want whole heads of %d", s.in[0].n(), hd)
 		}
-	default:
-		s.fail("order is %d, want 0 or 1", s.param("order", 0))
 	}
 	return s.in[0].n()
 }
@@ -304,15 +283,10 @@ func (s *shaper) rowsOf(x *view, n int) bool {
 
 func (s *shaper) argmax() int {
 	partial := s.param("partial", 0)
-	switch {
-	case partial == 1:
-		if !(len(s.in) == 1 && len(s.out) == 2) {
-			s.fail("with partial=1 has %d inputs and %d outputs, want 1 and 2", len(s.in), len(s.out))
-		}
-	case partial != 0:
-		s.fail("partial is %d, want 0 or 1", partial)
-	default:
+	if partial == 0 { // checkParameters allows 0 and 1
 		s.same()
+	} else if !(len(s.in) == 1 && len(s.out) == 2) {
+		s.fail("with partial=1 has %d inputs and %d outputs, want 1 and 2", len(s.in), len(s.out))
 	}
 	for i := range s.out {
 		if !(s.out[i].buf < 0 || partial == 1 && s.out[i].n() == 1 || partial == 0 && s.rowsOf(&s.in[0], s.out[i].n())) {

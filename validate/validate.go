@@ -62,8 +62,10 @@ type Stats struct {
 func Flat(f *ir.Flat) Report { return FlatFor(Reference, f) }
 
 // FlatFor proves one unrolled variant for a backend.
-func FlatFor(b Backend, f *ir.Flat) Report {
-	p := prove(f, b)
+func FlatFor(b Backend, f *ir.Flat) Report { return flatFor(b, f, nil) }
+
+func flatFor(b Backend, f *ir.Flat, w without) Report {
+	p := prove(f, b, w)
 	rep := Report{OK: p.sound(), Diags: p.diags, Stats: p.stats}
 	p.release()
 	return rep
@@ -74,18 +76,16 @@ func FlatFor(b Backend, f *ir.Flat) Report {
 func Program(prog *ir.Program) Report { return ProgramFor(Reference, prog) }
 
 // ProgramFor proves a program for a backend.
-func ProgramFor(b Backend, prog *ir.Program) Report {
+func ProgramFor(b Backend, prog *ir.Program) Report { return programFor(b, prog, nil) }
+
+func programFor(b Backend, prog *ir.Program, w without) Report {
 	if prog == nil {
-		return FlatFor(b, nil)
+		return flatFor(b, nil, w)
 	}
 	var rep Report
-	rep.Diags.Add(checkVariants(prog)...)
-	if len(prog.Variants) > maxVariants {
-		rep.Diags.Add(diag.Errorf(CodeBudget, "", "the program has %d variants, want at most %d", len(prog.Variants), maxVariants))
-		return rep
-	}
+	rep.Diags.Add(w.from(checkVariants(prog))...)
 	var proved []*proof
-	for _, v := range proveVariants(b, prog) {
+	for _, v := range proveVariants(b, prog, w) {
 		rep.Diags.Add(v.diags...)
 		if v.proof != nil {
 			rep.Diags.Add(v.proof.diags...)
@@ -93,9 +93,9 @@ func ProgramFor(b Backend, prog *ir.Program) Report {
 			proved = append(proved, v.proof)
 		}
 	}
-	rep.Diags.Add(checkRealisations(proved)...)
+	rep.Diags.Add(w.from(checkRealisations(proved))...)
 	if rep.Diags.Err() == nil {
-		rep.Diags.Add(checkAppends(proved)...)
+		rep.Diags.Add(w.from(checkAppends(proved))...)
 	}
 	for _, p := range proved {
 		p.release()
@@ -117,7 +117,7 @@ const maxTogether = 2
 // proof finds depends on another, but what those before it have spent decides whether it is made at all: the list ends with
 // a finding where they have spent too much. It is the same list whichever proof ends first, because a variant is only left
 // out for the sake of variants before it.
-func proveVariants(b Backend, prog *ir.Program) []proofOf {
+func proveVariants(b Backend, prog *ir.Program, w without) []proofOf {
 	out, spent := make([]proofOf, len(prog.Variants)), make([]work, len(prog.Variants))
 	var next atomic.Int64
 	var lock sync.Mutex // of spent and running
@@ -136,7 +136,7 @@ func proveVariants(b Backend, prog *ir.Program) []proofOf {
 				}
 				running++
 				lock.Unlock()
-				v := proveVariant(b, prog, &prog.Variants[i])
+				v := proveVariant(b, prog, &prog.Variants[i], w)
 				lock.Lock()
 				if out[i] = v; v.proof != nil {
 					spent[i] = v.proof.work
@@ -163,11 +163,11 @@ func proveVariants(b Backend, prog *ir.Program) []proofOf {
 	return out
 }
 
-func proveVariant(b Backend, prog *ir.Program, v *ir.Variant) proofOf {
+func proveVariant(b Backend, prog *ir.Program, v *ir.Variant, w without) proofOf {
 	flat, diags := ir.Unroll(prog, v)
 	out := proofOf{diags: diags}
 	if flat != nil {
-		p := prove(flat, b)
+		p := prove(flat, b, w)
 		out.proof = p
 		if p.sound() {
 			p.checkStep()

@@ -33,7 +33,12 @@ func Flat(f *ir.Flat, target *ir.Target, fp *Footprints, e Effort) Verdict {
 func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
 	flats := make([]*ir.Flat, len(p.Variants))
 	covered := 0
+	named := map[string]bool{}
 	for i := range p.Variants {
+		if named[p.Variants[i].Name] {
+			return malformed("variant "+p.Variants[i].Name, "is defined twice")
+		}
+		named[p.Variants[i].Name] = true
 		f, diags := ir.Unroll(p, &p.Variants[i])
 		if f == nil {
 			return malformed("variant "+p.Variants[i].Name, "%v", diags)

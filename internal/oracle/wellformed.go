@@ -40,6 +40,11 @@ func wellFormed(f *ir.Flat) *Hazard {
 			return bad("counter "+c.Name, "is %s of scope %s from %d", c.How, c.Scope, c.Init)
 		}
 	}
+	for i := range f.Pages {
+		if p := &f.Pages[i]; p.Bytes < 0 || p.Layout.Kind != ir.RowMajor && !p.Layout.Words() {
+			return bad("page "+p.Name, "has %d bytes as %s", p.Bytes, p.Layout)
+		}
+	}
 	for i := range f.Buffers {
 		if h := wellFormedBuffer(f, &f.Buffers[i]); h != "" {
 			return bad("buffer "+f.Buffers[i].Name, "%s", h)
@@ -99,7 +104,7 @@ func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 			return fmt.Sprintf("is on pages %v", b.Pages)
 		}
 	}
-	return ""
+	return misplaced(b)
 }
 
 func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
@@ -143,5 +148,5 @@ func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
 			return h
 		}
 	}
-	return ""
+	return misformed(f, op)
 }

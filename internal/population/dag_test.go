@@ -57,7 +57,7 @@ func TestDAGsAreMostlyWellFormed(t *testing.T) {
 	require.Greater(t, accepted, n*30/100)
 	require.Less(t, accepted, n*55/100)
 	for _, code := range []string{
-		validate.CodePartialWait.ID, validate.CodeUnreachable.ID, validate.CodeNoProducer.ID, validate.CodeSelfWait.ID, validate.CodeDeadlock.ID,
+		validate.CodePartialWait.ID, validate.CodeUnreachable.ID, validate.CodeNoProducer.ID, validate.CodeDeadlock.ID,
 		validate.CodeReadRace.ID, validate.CodeWriteRace.ID, validate.CodeOverwriteRace.ID, validate.CodeUndefined.ID,
 	} {
 		require.Greater(t, codes[code], 10, code)

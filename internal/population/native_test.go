@@ -56,7 +56,7 @@ func TestNative(t *testing.T) {
 	// Each is a way of being subtly unsafe that must not fall out of the population.
 	for _, code := range []string{
 		validate.CodeReadRace.ID, validate.CodeOverwriteRace.ID, validate.CodeWriteRace.ID, validate.CodeFlaggedPlain.ID, validate.CodeUnread.ID,
-		validate.CodePollOrder.ID, validate.CodeUndefined.ID, validate.CodeOwner.ID, validate.CodeStepJoin.ID, validate.CodePublish.ID,
+		validate.CodePollOrder.ID, validate.CodeUndefined.ID, validate.CodeOwner.ID, validate.CodeStepJoin.ID,
 	} {
 		require.Positive(t, codes[code], code)
 	}

@@ -1,0 +1,79 @@
+package validate_test
+
+import (
+	"fmt"
+
+	"amkc/internal/oracle"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/validate"
+)
+
+// Operands that do not agree, of the wrong type, and parameters. Each is one task, of which the reference code makes
+// something else than its views say, or which it cannot run.
+var shapeRemovals = func() []removal {
+	op := func(code *diag.Code, says string, kind oracle.Kind, lines ...string) removal {
+		return removal{code: code, says: says, kind: kind, text: stage("t", 0, lines...) + emit(0)}
+	}
+	shape := func(says string, lines ...string) removal {
+		return op(validate.CodeShapes, says, oracle.Refused, lines...)
+	}
+	attention := func(operands, params string) string {
+		return fmt.Sprintf("%%t = ATTENTION_TILE(%s) %s scale=1.0", operands, params)
+	}
+	const oneHead = "head_dim=2 n_heads=1 n_kv_heads=1"
+	dtype := func(says string, lines ...string) removal {
+		return op(validate.CodeDType, says, oracle.Malformed, lines...)
+	}
+	parameter := func(says string, kind oracle.Kind, lines ...string) removal {
+		return op(validate.CodeParameter, says, kind, lines...)
+	}
+	i8 := fmt.Sprint(int(ir.I8))
+	typed := func(r removal, buffer string, d ir.DType) removal {
+		r.edit = func(m mutant) { m.Buffers[m.buffer(buffer)].DType = d }
+		return r
+	}
+	return []removal{
+		shape("the length of input 1 of COPY depends on pos", "a[0:2] = COPY(in[0:pos])"),
+		shape("the length of output 1 of COPY depends on pos", "a[0:pos] = COPY(in[0:2])"),
+		shape("KV_APPEND writes a number of rows that depends on pos", "kv[0,0:pos,0,0:2] = KV_APPEND(in[0:2])"),
+		shape("x must be whole rows as long as w", "%t = RMSNORM(in[0:4], v[0:3]) eps=1e-05"),
+		shape("one interleaved operand has 3 elements", "%t = SILU_MUL(in[0:3])"),
+		shape("output 1 has 3 elements, the result has 2", "a[0:3] = COPY(in[0:2])"),
+		shape("operands have 2 and 3 elements", "%t = ADD(in[0:2], in[0:3])"),
+		shape("x has 3 elements, K is 2: x must be whole rows of K", "%t = GEMV_TILE(in[0:3], w[0:2,0:2])"),
+		shape("the bias has 3 elements, n is 2", "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:3])"),
+		shape("has 4 inputs but no qdtype", "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:2], v[0:2])"),
+		shape("scales or zeros have 3 elements", "%t = GEMV_TILE(in[0:2], q[0:2,0:2], v[0:3]) group=2 qdtype="+i8),
+		shape("head_dim is 0, want a positive number", "%t = ATTENTION_COMBINE(v[0:4]) n_heads=1"),
+		shape("3 heads are not a multiple of 2 kv heads", attention("v[0:6], wk[0:1,0:2,0:2], wk[0:1,0:2,0:2]", "head_dim=2 n_heads=3 n_kv_heads=2")),
+		shape("q has 3 elements", attention("in[0:3], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", oneHead)),
+		shape("k or v is a temporary", "%k = COPY(v[0:4])", attention("in[0:2], %k, %k", oneHead)),
+		shape("k has 2 elements, want rows of n_kv_heads*head_dim = 4", attention("in[0:4], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", "head_dim=2 n_heads=2 n_kv_heads=2")),
+		shape("k has 4 elements and v 2", attention("in[0:2], wk[0:2,0:1,0:2], wk[0:1,0:1,0:2]", oneHead)),
+		shape("in another dimension than that of rows", attention("in[0:2], wk[0:1,0:1,0:min(pos,2)], wk[0:1,0:1,0:min(pos,2)]", "head_dim=1 n_heads=2 n_kv_heads=1")),
+		shape("k and v cover different rows", attention("in[0:2], wk[0:pos,0:1,0:2], wk[0:pos/2*2,0:1,0:2]", oneHead)),
+		shape("a row of k has 4 elements", attention("in[0:2], wk[0:pos,0:2,0:2], wk[0:pos,0:2,0:2]", oneHead)),
+		shape("has k_row but no v_row", attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:2]", oneHead+" row=pos")),
+		shape("k_row and v_row have 1 and 1 elements", attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:1], v[0:1]", oneHead+" row=pos")),
+		shape("inv_freq has 3 elements", "%t = ROPE(in[0:4], v[0:3]) head_dim=4 order=1 pos=pos"),
+		shape("x has 3 elements, want rotation pairs", "%t = ROPE(in[0:3], v[0:2]) head_dim=4 order=1 pos=pos"),
+		shape("turns 4 elements from row 1 on", "%t = ROPE(in[0:4], v[0:2]) head_dim=4 order=1 pos=pos first=1"),
+		shape("x has 3 elements, want whole heads of 2", "%t = ROPE(in[0:3], token[0]) head_dim=2 order=0 theta=10000.0"),
+		shape("with partial=1 has 1 inputs and 1 outputs", "f[0] = SAMPLE_ARGMAX(in[0:4]) partial=1"),
+		shape("output 1 has 2 elements for 3 values", "index[0:2] = SAMPLE_ARGMAX(in[0:3])"),
+		shape("takes acc[2,1,w] and ml[2,1,2]", "%t = ATTENTION_COMBINE(v[0:3], v[0:4]) splits=2"),
+		shape("partial 1 has 5 elements", "%t = ATTENTION_COMBINE(v[0:5]) head_dim=2 n_heads=1"),
+
+		dtype("input 1 is F16, want I32", "%t = EMBED(in[0], table[0:4,0:4])"),
+		dtype("input 2 is F16, want I8", "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:2]) group=2 qdtype="+i8),
+		dtype("input 1 is I32, want F32, F16 or BF16", "%t = GELU(token[0])"),
+		typed(dtype("output 1 is F16, want I32", "a[0] = SAMPLE_ARGMAX(in[0:4])"), "index", ir.I32),
+		dtype("copies I32 to F16", "a[0] = COPY(token[0])"),
+		typed(dtype("output 1 is I32, want F32, F16 or BF16", "b[0:4] = GELU(in[0:4])"), "b", ir.I32),
+
+		parameter("want a constant", oracle.Refused, attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", "head_dim=pos+2 n_heads=1 n_kv_heads=1")),
+		parameter("order=2; want 0 to 1", oracle.Refused, "%t = ROPE(in[0:4], v[0:2]) head_dim=4 order=2 pos=pos"),
+		parameter("qdtype=1; want", oracle.Malformed, "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:2]) group=2 qdtype=1"),
+	}
+}()
