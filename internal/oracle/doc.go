@@ -34,6 +34,6 @@
 // A race; a task that waits for ever, be it for a counter or for a word that has been overwritten; a read of bytes that
 // nobody has written, or that hold something else than the buffer's own data; two schedules in which one read yields
 // different writers; writes to read-only memory; bytes outside a buffer or a page; outputs that are not written in
-// full; shared memory touched from another SM, or too much of it; operands of one op that overlap; and what the reference
-// code refuses to run.
+// full; shared memory touched from another SM, or too much of it; operands of one op that overlap; operands and parameters of
+// another type than a device takes their bits for; and what the reference code refuses to run.
 package oracle
