@@ -74,14 +74,15 @@ func (s *sweep) hears(l *location, u *audience) bool {
 }
 
 // convene makes an audience of the first task that has walked a run and found it in order. It reports false if the
-// readers are to be noted segment by segment: the run is short, on-chip, or part of another audience.
+// readers are to be noted segment by segment: the run is short, on-chip, part of another audience, or holds words of the
+// task itself, which is no reader of them.
 func (s *sweep) convene(l *location, r run, a *access) bool {
 	if r.hi-r.lo < wideRun || l.onChip() || s.quiet || s.tried {
 		return false
 	}
 	segs := l.segs[r.lo:r.hi]
 	for i := range segs {
-		if segs[i].audience >= 0 {
+		if segs[i].audience >= 0 || s.atHand(l, &segs[i]) {
 			return false
 		}
 	}

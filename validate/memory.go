@@ -110,9 +110,15 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 		return
 	}
 	for i := r.lo; i < r.hi && s.affords(); i++ {
-		l.segs[i].readers.add(c.chain[s.task], c.index[s.task], c)
+		if g := &l.segs[i]; !s.atHand(l, g) {
+			g.readers.add(c.chain[s.task], c.index[s.task], c)
+		}
 	}
 }
+
+// atHand reports whether the task at hand wrote the words of a segment itself. It polls nothing then, so that it is no reader
+// who has seen them in memory; that it is over is what its write says.
+func (s *sweep) atHand(l *location, g *segment) bool { return l.words && g.writer == s.task }
 
 // perVisit is the number of components of sets of readers that take as long as a segment.
 const perVisit = 8
@@ -173,8 +179,8 @@ func (s *sweep) write(l *location, i int, a *access) {
 	} else if !c.before(w, free) {
 		s.unordered(l, i, a, w, "overwrites", "written by")
 	} else if l.words && g.readers.none() && g.audience < 0 && !c.before(w, s.hb) {
-		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody: two relaxed stores of one word may become visible in either order", s.span(l, i, a), s.p.who(w)).
-			Suggest("let a task read it, or realise a counter between the two by counting")
+		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody else: two relaxed stores of one word may become visible in either order", s.span(l, i, a), s.p.who(w)).
+			Suggest("let another task read it, or realise a counter between the two by counting")
 	}
 }
 

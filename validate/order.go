@@ -24,7 +24,7 @@ import (
 //   - read before write: the read is program-ordered before the published word by a barrier, that word was polled, and
 //     the write depends on that poll. The read cannot see a value that depends on itself.
 //   - write before write: relaxed stores to different words may become visible in any order, so a chain of polls from
-//     the writer alone proves nothing. It does when somebody read the first write in between: its value was in memory
+//     the writer alone proves nothing. It does when another task read the first write in between: its value was in memory
 //     then, and coherence orders the second write after it. Segments that nobody read are refused.
 //
 // A reader that needs all words of a flagged counter gets the edge from every producer. One that reads a part of them

@@ -223,7 +223,9 @@ func (r *reference) read(c *cell, buf, element int) string {
 	case w != t && b.Layout.Words() && r.published && !slices.Contains(c.readers, t):
 		return validate.CodePollOrder.ID
 	}
-	c.readers = append(c.readers, t)
+	if !b.Layout.Words() || w != t { // its own words are at hand
+		c.readers = append(c.readers, t)
+	}
 	return ""
 }
 

@@ -20,6 +20,8 @@ var orderRemovals = []removal{
 		stage("u", 1, "wait e >= 1", "%t = COPY(z[0:2])") + emit(0), nil, flatly, nil},
 	{validate.CodeUnread, "read by nobody", oracle.Stuck, stage("t", 0, "x[0:2] = COPY(in[0:2])", "z[0:2] = COPY(in[0:2])", "signal f") +
 		stage("v", 1, "wait f >= 1", "%t = COPY(z[0:2])", "y[0:2] = COPY(in[0:2])", "signal g") + stage("w", 0, "wait g >= 1", "%t = COPY(y[0:2])") + emit(0), nil, flatly, nil},
+	{validate.CodeUnread, "read by nobody else", oracle.Stuck, stage("t", 0, "z[0:2] = COPY(in[0:2])", "%t = COPY(z[0:2])", "x[0:2] = COPY(in[0:2])", "signal e") +
+		stage("u", 1, "wait e >= 1", "%t = COPY(x[0:2])", "z[0:2] = COPY(in[0:2])", "signal f") + stage("v", 0, "wait f >= 1", "%t = COPY(z[0:2])") + emit(0), nil, flatly, nil},
 	{validate.CodePollOrder, "list the reading op first", oracle.Stuck, stage("t", 0, "x[0:2] = COPY(in[0:2])", "signal e") +
 		stage("u", 1, "wait e >= 1", "z[0:2] = COPY(in[0:2])", "%t = COPY(x[0:2])", "signal f") +
 		stage("v", 0, "wait f >= 1", "%t = COPY(z[0:2])", "y[0:2] = COPY(in[0:2])", "signal g") + stage("w", 0, "wait g >= 1", "%t = COPY(y[0:2])") + emit(0), nil, flatly, nil},
