@@ -117,6 +117,7 @@ func TestForgedBuilds(t *testing.T) {
 			"stages: the headers say embed layers 0..2 (L{i}.qkv L{i}.o L{i}.attn L{i}.gate_up L{i}.down) lm_head sample emit, and program.json says"},
 		{"op comment", "schedule.h", "//   %y = GEMV_TILE(%n, L{i}.qkv.weight", "//   %y = GEMV_TILE(%n, L{i}.o.weight", "AMK4912", "the body of Qkv carries out"},
 		{"program", "program.json", `"rot": 3`, `"rot": 4`, "AMK4913", "rotation: the headers say 3, and program.json says 4"},
+		{"realisation", "program.json", `"L{i}.qkv", "first": 0, "count": 3, "realisation": "flagged"`, `"L{i}.qkv", "first": 0, "count": 3, "realisation": "counter"`, "AMK3118", "the kernel realises all exchanges alike"},
 		{"template line", "megakernel.cu", "add_residual<O>(c, kAttn, kH);", "add_residual<O>(c, kH, kAttn);", "AMK4903", "differs from what program.json gives"},
 		{"after the literals", "schedule.h", "kAttentionHeads * 16", "kAttentionHeads * 8", "AMK4903", "differs from what program.json gives"},
 		{"runtime", "amk/exchange.cuh", "page.copies", "1", "AMK4903", "differs from what program.json gives"},

@@ -88,7 +88,7 @@ func (v *Verification) readProgram(dir string) *ir.Program {
 // proves proves program.json, which is what is emitted again. Its errors are reported unless the schedule of the headers has
 // been rejected already: mostly they are the same.
 func (v *Verification) proves(p *ir.Program) bool {
-	proof := validate.Program(p)
+	proof := validate.ProgramFor(validate.Kernel, p)
 	if v.Proof.OK || v.Stages == 0 {
 		v.Findings.Add(proof.Diags...)
 	}

@@ -41,7 +41,7 @@ func (v *Verification) readBack(dir string, want *ir.Program) {
 	for i := range p.Variants {
 		v.Stages += countStages(&p.Variants[i])
 	}
-	v.Proof = validate.Program(p)
+	v.Proof = validate.ProgramFor(validate.Kernel, p)
 	for _, d := range v.Proof.Diags {
 		v.Findings.Add(d.With("of the schedule that was read back out of the headers"))
 	}
