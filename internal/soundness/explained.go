@@ -31,6 +31,7 @@ var explained = map[string]string{
 	"AMK3135": "words overwritten that nobody has seen, and whose second value nobody reads; or a release of the writer's SM, which the machine performs at once and PTX promises only to who acquires it",
 	"AMK3136": "a task that polls after publishing, where nobody uses the page in between: the device's stage bodies rely on the order",
 	"AMK3137": "more exchanges than epochs: the machine does not wrap them",
+	"AMK3138": "a task that waits for two exchanges of one buffer: the machine takes the words of either, a device polls for one epoch",
 	"AMK3140": "a declared read that the reference code does not make, or a position that was not among those run",
 	"AMK3141": "a gap at a position that was not among those run",
 	"AMK3142": "a declared read that the reference code does not make",

@@ -147,7 +147,8 @@ func sources(n int) []source {
 		{source{group: "ours", draw: population.Mutant}, 9},
 		{source{group: "ours", draw: population.Native}, 3},
 		{source{group: "ours", draw: population.NativeFlat}, 2},
-		{source{group: "ours", draw: func(n uint64) population.Case { return population.DAG(n + 4000) }}, 4},
+		{source{group: "ours", draw: func(n uint64) population.Case { return population.DAG(n + 4000) }}, 3},
+		{source{group: "ours", draw: population.Exchange}, 1},
 	} {
 		s.of = rest * s.share / 20
 		out = append(out, s.source)
