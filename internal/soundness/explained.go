@@ -34,7 +34,7 @@ var explained = map[string]string{
 	"AMK3138": "a task that waits for two exchanges of one buffer: the machine takes the words of either, a device polls for one epoch",
 	"AMK3140": "a declared read that the reference code does not make, or a position that was not among those run",
 	"AMK3141": "a gap at a position that was not among those run",
-	"AMK3142": "a declared read that the reference code does not make",
+	"AMK3142": "a declared read that the reference code does not make, or of words that the task has at hand from an earlier op",
 	"AMK3150": "on-chip memory that is declared and not touched",
 	"AMK3160": "a step whose end does not cover every task, where the next step meets none of the late ones",
 	"AMK3161": "no token: the next step takes what is there",
