@@ -45,6 +45,8 @@ fuzz:
 	go test ./ir/amk -run '^$$' -fuzz '^FuzzParseProfile$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
 	go test ./ir/amk -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
 	go test ./internal/hostile -run '^$$' -fuzz '^FuzzVerdict$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
+	go test ./validate -run '^$$' -fuzz '^FuzzFlat$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
+	go test ./compiler/readback -run '^$$' -fuzz '^FuzzReadback$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
 
 # A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. About an hour
 # on two cores; `make test` judges 20,000.
