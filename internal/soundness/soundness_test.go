@@ -18,7 +18,7 @@ var (
 )
 
 // effort is what the oracles spend on a program.
-var effort = oracle.Effort{States: 3000, Schedules: 24, Positions: 3, Work: 100_000}
+var effort = oracle.Effort{States: 2000, Schedules: 12, Positions: 3, Work: 50_000}
 
 // No program that validate accepts goes wrong in any schedule that the oracles have seen, and whatever it rejects beyond
 // what they have seen is explained.
