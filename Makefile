@@ -2,7 +2,7 @@
 CUDA := .cuda/nvidia/cu13/bin/nvcc
 PYTHON ?= python3
 
-.PHONY: build cuda demo test long soundness fuzz kernels results results-tools lint goldens clean
+.PHONY: build cuda demo test race long soundness fuzz kernels results results-tools lint goldens clean
 
 # The sources that a launcher vendors come from the module cache; embedding them makes amkc independent of it.
 build: codegen/vendored/files/purego.zip
@@ -31,6 +31,10 @@ test: build .python/numpy
 .python/numpy:
 	$(PYTHON) -m pip install --quiet --target .python numpy
 
+# Variants are proved concurrently, in memory that is used again: look for data races in that. Needs a C compiler.
+race:
+	go test -race ./validate -run 'Variant|Budget|Bodies|Delta|Program'
+
 # Long tests: every reference logit of pycoder-5m, its perplexity, and long fuzzing seeds.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
@@ -48,8 +52,8 @@ fuzz:
 	go test ./validate -run '^$$' -fuzz '^FuzzFlat$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
 	go test ./compiler/readback -run '^$$' -fuzz '^FuzzReadback$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
 
-# A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. About an hour
-# on two cores; `make test` judges 20,000.
+# A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. Half an
+# hour on two cores; `make test` judges 20,000.
 soundness:
 	go test ./internal/soundness -run Population -timeout 5h -programs 1000000 -report $(CURDIR)/docs/results -v
 

@@ -54,9 +54,11 @@ func prove(c *call, path string, text []byte, backend string) (validate.Report, 
 	p, err := ir.Parse(text, path)
 	switch {
 	case errors.Is(err, ir.ErrProfile):
-		chosen := chooseBackend(backend, false)
-		report, err := proveProfile(c, path, text, chosen)
-		return report, chosen, err
+		if backend == validate.Kernel.String() {
+			return validate.Report{}, 0, c.usage("--backend %s does not apply to a program of the AMK profile: it is one step of a model, which no kernel is generated from", backend)
+		}
+		report, err := proveProfile(c, path, text)
+		return report, validate.Reference, err
 	case err != nil:
 		return validate.Report{}, 0, err
 	}
@@ -75,8 +77,8 @@ func chooseBackend(name string, target bool) validate.Backend {
 	return validate.Reference
 }
 
-// proveProfile proves a program of the AMK profile, which is one variant without loops.
-func proveProfile(c *call, path string, text []byte, backend validate.Backend) (validate.Report, error) {
+// proveProfile proves a program of the AMK profile for the reference VM: one step, without those before and after it.
+func proveProfile(c *call, path string, text []byte) (validate.Report, error) {
 	p, diags := amk.Parse(text, path)
 	if diags.Err() != nil {
 		return validate.Report{}, diags
@@ -87,5 +89,5 @@ func proveProfile(c *call, path string, text []byte, backend validate.Backend) (
 		return validate.Report{}, diags
 	}
 	c.report(diags)
-	return validate.FlatFor(backend, flat), nil
+	return validate.Flat(flat), nil
 }
