@@ -54,59 +54,59 @@ __device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
 __device__ __forceinline__ int k_row(int head) { return kHeads * kHeadDim + head * kHeadDim; }
 __device__ __forceinline__ int v_row(int head) { return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim; }
 
-// This step's k and v row on its way into the cache. It is read from the exchange before the unit publishes anything (a
-// word that has been handed on may be overwritten by a later exchange on the same page), and written after every warp has
-// finished reading the unit's rows. Every split of a head polls it, also those whose row it is not: which words a task polls
-// must not depend on the position, because its polls are what tells others that their words have been seen.
-struct NewRow {
-  static constexpr int kPerThread = ceil_div(2 * kHeadDim, kConsumers);
-  float value[kPerThread];
+// This thread's elements of this step's k and v row on their way into the cache: of 2 * kHeadDim, k first. They are read from
+// the exchange before the unit publishes anything (a word that has been handed on may be overwritten by a later exchange on
+// the same page), and written after every warp has finished reading the unit's rows. Every split of a head polls them, also
+// those whose row it is not: which words a task polls must not depend on the position, because its polls are what tells
+// others that their words have been seen.
+constexpr int kRowWords = ceil_div(2 * kHeadDim, kConsumers);
 
-  // Elements 0 .. kHeadDim-1 are k, the others v.
-  template <class S, class C>
-  __device__ __forceinline__ void read(C& c, const Unit<S> u, const Page in) {
+template <class C>
+__device__ __forceinline__ auto row_poll(C& c, const Page in, int head) {
+  return word_poll<Element, kRowWords>(page_copy(c, in), [tid = c.tid, head](int i) {
+    const int e = tid + i * kConsumers;
+    return e < kHeadDim ? k_row(head) + e : e < 2 * kHeadDim ? v_row(head) + e - kHeadDim : -1;
+  });
+}
+
+template <class S, class C, class RowPoll>
+__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const RowPoll& row) {
+  if (!C::kWaits || !u.owns_row()) return;
+  u8* head = c.launch.cache + c.layer * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
 #pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      const int e = c.tid + i * kConsumers;
-      if (e >= 2 * kHeadDim) break;
-      float v[1];
-      poll<Element, 1>(c, in, e < kHeadDim ? k_row(u.head()) + e : v_row(u.head()) + e - kHeadDim, 0, 1 << 30, v);
-      value[i] = v[0];
-    }
+  for (int i = 0; i < kRowWords; ++i) {
+    const int e = c.tid + i * kConsumers;
+    if (e >= 2 * kHeadDim) break;
+    const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
+    *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(row.value(i));
   }
-  template <class S, class C>
-  __device__ __forceinline__ void append(C& c, const Unit<S> u) const {
-    if (!C::kWaits || !u.owns_row()) return;
-    u8* head = c.launch.cache + c.layer * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
-#pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      const int e = c.tid + i * kConsumers;
-      if (e >= 2 * kHeadDim) break;
-      const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
-      *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(value[i]);
-    }
-  }
-};
+}
 
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 constexpr float kNoScore = -1e30f;  // below any score; finite, so that differences stay finite
 
 // Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its kWarpHeads heads, the
-// maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. The heads of the unit are dealt out in groups of
-// kWarpHeads: group g belongs to warps g, g + groups, …
-template <class S, int kWarpHeads, class C>
-__device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out, int groups) {
+// maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. The heads of the unit are dealt out in kGroups
+// groups of kWarpHeads: group g belongs to warps g, g + kGroups, …
+template <class S, int kWarpHeads, int kGroups, class C>
+__device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out) {
+  constexpr int kShares = kConsumerWarps / kGroups;
   for (int e = c.tid; e < kGroupHeads * kHeadDim; e += kConsumers) {
     const int head = e / kHeadDim, dim = e % kHeadDim;
-    const int group = head / kWarpHeads, in_warp = head % kWarpHeads;
-    float top = kNoScore;
-    for (int w = group; w < kConsumerWarps; w += groups) top = fmaxf(top, c.shared.attention_max[w * kWarpHeads + in_warp]);
+    float scale[kShares], top = kNoScore;
+#pragma unroll
+    for (int w = 0; w < kShares; ++w) {
+      scale[w] = c.shared.attention_max[w * kGroups * kWarpHeads + head];
+      top = fmaxf(top, scale[w]);
+    }
     float sum = 0, value = 0;
-    for (int w = group; w < kConsumerWarps; w += groups) {
-      const float scale = exp2f(c.shared.attention_max[w * kWarpHeads + in_warp] - top);
-      sum += scale * c.shared.attention_sum[w * kWarpHeads + in_warp];
-      value += scale * c.shared.attention[(w * kWarpHeads + in_warp) * kPaddedHead + dim];
+#pragma unroll
+    for (int w = 0; w < kShares; ++w) {
+      const int at = w * kGroups * kWarpHeads + head;
+      scale[w] = exp2f(scale[w] - top);
+      sum += scale[w] * c.shared.attention_sum[at];
+      value += scale[w] * c.shared.attention[at * kPaddedHead + dim];
     }
     if constexpr (S::kSplits == 1) {
       publish<Element>(c, out, (u.head() * kGroupHeads + head) * kHeadDim + dim, value / sum);

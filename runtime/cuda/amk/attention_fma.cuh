@@ -34,9 +34,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
       const int dim = i - kGroupHeads * kHeadDim;
       const int index = dim < 0 ? u.head() * kGroupHeads * kHeadDim + i
                       : dim < kHeadDim ? k_row(u.head()) + dim : v_row(u.head()) + dim - kHeadDim;
-      float v[1];
-      poll<Element, 1>(c, in, index, 0, 1 << 30, v);
-      q[i] = v[0];
+      q[i] = poll_word<Element>(c, in, index);
     }
     consumer_barrier();
 
@@ -100,11 +98,11 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
       release(c, c.slot, 1);
       advance_slot(c.slot, c.phase);
     }
-    NewRow row;
-    row.read(c, u, in);
+    auto row = row_poll(c, in, u.head());
+    poll_together(c, row);
     consumer_barrier();
-    row.append(c, u);
-    merge_warps<S, kWarpHeads>(c, u, out, 1);
+    merge_warps<S, kWarpHeads, 1>(c, u, out);
+    append_row(c, u, row);
     consumer_barrier();  // the scratch is free for the next unit
   }
   if (mine.count() > 0) signal(c, mine.count());

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "attention.cuh"
+#include "exchange_quads.cuh"
 #include "mma.cuh"
 
 namespace amk {
@@ -14,33 +15,11 @@ constexpr int kWarpHeads = 8;
 
 __host__ __device__ constexpr int power_of_two_from(int n) { return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2); }
 
-// Four consecutive words of a head's row, dims dim .. dim+3, as two registers of 16-bit pairs; dims past the head are 0.
-template <class C>
-__device__ __forceinline__ void poll_head_quads(C& c, const Page in, int first, bool active, uint2 (&x)[kPaddedHead / 16]) {
+// Index in the qkv vector of the four consecutive words that a lane holds of fragment f of a head's row; -1 past the head.
+__device__ __forceinline__ int head_quad(int row, int lane, int f) {
   static_assert(kHeadDim % 4 == 0, "four words are read at a time");
-  const u8* words = page_copy(c, in) + (first + (c.lane & 3) * 4) * 4;
-  const u32 both = c.epoch * 0x10001u;
-  uint4 v[kPaddedHead / 16];
-  u32 missing = 0;
-#pragma unroll
-  for (int f = 0; f < kPaddedHead / 16; ++f) {
-    v[f] = make_uint4(0, 0, 0, 0);
-    if (active && f * 16 + (c.lane & 3) * 4 < kHeadDim) missing |= 1u << f;
-  }
-  Spin spin;
-  while (missing) {
-#pragma unroll
-    for (int f = 0; f < kPaddedHead / 16; ++f) {
-      if (missing >> f & 1) v[f] = load_relaxed_16(words + f * 64);
-    }
-#pragma unroll
-    for (int f = 0; f < kPaddedHead / 16; ++f) {
-      if ((missing >> f & 1) && (!C::kWaits || !kFlagged || four_fresh(v[f], both))) missing &= ~(1u << f);
-    }
-    if (missing && spin.give_up(c, Wait::kExchange, first, c.epoch)) break;
-  }
-#pragma unroll
-  for (int f = 0; f < kPaddedHead / 16; ++f) x[f] = make_uint2(__byte_perm(v[f].x, v[f].y, 0x5410), __byte_perm(v[f].z, v[f].w, 0x5410));
+  const int dim = f * 16 + (lane & 3) * 4;
+  return dim < kHeadDim ? row + dim : -1;
 }
 
 __device__ __forceinline__ u32 pack2(float lo, float hi) {
@@ -74,31 +53,42 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
     const int pair = (c.lane & 3) * 2;                        // the two heads of its group whose results it holds
     const bool real = head < kGroupHeads;
 
-    uint2 q[kFragments];
-    poll_head_quads(c, in, (u.head() * kGroupHeads + (real ? head : 0)) * kHeadDim, real, q);
+    // All that the unit reads of the exchange, in one round of polls. This step's row comes from there, never from the cache.
+    const bool starts = u.owns_row() && block_warp == 0;  // this step's row starts the softmax of these warps
+    auto q_poll = quad_poll<kFragments>(page_copy(c, in), [&](int f) {
+      return real ? head_quad((u.head() * kGroupHeads + head) * kHeadDim, c.lane, f) : -1;
+    });
+    auto k_poll = quad_poll<kFragments>(page_copy(c, in), [&](int f) { return starts ? head_quad(k_row(u.head()), c.lane, f) : -1; });
+    auto v_poll = word_poll<Element, 2 * kFragments>(page_copy(c, in), [&](int i) {
+      const int dim = (c.lane >> 2) + i * 8;
+      return starts && dim < kHeadDim ? v_row(u.head()) + dim : -1;
+    });
+    auto row = row_poll(c, in, u.head());
+    poll_together(c, q_poll, k_poll, v_poll, row);
     __syncwarp();
 
+    uint2 q[kFragments];
+#pragma unroll
+    for (int f = 0; f < kFragments; ++f) q[f] = q_poll.pairs(f);
     float o[kFragments][4] = {};
     float max0 = kNoScore, max1 = kNoScore, sum0 = 0, sum1 = 0;
 
-    if (u.owns_row() && block_warp == 0) {
-      // This step's row: its k and v come from the exchange, never from the cache. It starts the softmax.
-      uint2 k[kFragments];
-      poll_head_quads(c, in, k_row(u.head()), true, k);
+    if (starts) {
       float score = 0;
 #pragma unroll
-      for (int f = 0; f < kFragments; ++f) score += dot2(q[f].x, k[f].x) + dot2(q[f].y, k[f].y);
+      for (int f = 0; f < kFragments; ++f) {
+        const uint2 k = k_poll.pairs(f);
+        score += dot2(q[f].x, k.x) + dot2(q[f].y, k.y);
+      }
       score += __shfl_xor_sync(~0u, score, 1);
       score += __shfl_xor_sync(~0u, score, 2);
       max0 = kScale * __shfl_sync(~0u, score, pair * 4);
       max1 = kScale * __shfl_sync(~0u, score, pair * 4 + 4);
       sum0 = sum1 = c.lane < 4 ? 1.0f : 0.0f;
-      float v[2 * kFragments];
-      poll<Element, 2 * kFragments>(c, in, v_row(u.head()) + (c.lane >> 2), 8, v_row(u.head()) + kHeadDim, v);
 #pragma unroll
       for (int f = 0; f < kFragments; ++f) {
-        o[f][0] = o[f][1] = v[2 * f];
-        o[f][2] = o[f][3] = v[2 * f + 1];
+        o[f][0] = o[f][1] = v_poll.value(2 * f);
+        o[f][2] = o[f][3] = v_poll.value(2 * f + 1);
       }
     }
 
@@ -178,11 +168,9 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
       c.shared.attention_sum[c.warp * kWarpHeads + pair] = sum0;
       c.shared.attention_sum[c.warp * kWarpHeads + pair + 1] = sum1;
     }
-    NewRow row;
-    row.read(c, u, in);
     consumer_barrier();
-    row.append(c, u);
-    merge_warps<S, kWarpHeads>(c, u, out, kHeadGroups);
+    merge_warps<S, kWarpHeads, kHeadGroups>(c, u, out);
+    append_row(c, u, row);
     consumer_barrier();  // the scratch is free for the next unit
   }
   if (mine.count() > 0) signal(c, mine.count());

@@ -27,17 +27,16 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     const int head = element / kHeadDim, dim = element % kHeadDim;
     const int kv_head = head / kGroupHeads, in_group = head % kGroupHeads;
     const int at = ((kv_head * S::kSplits + split) * kGroupHeads + in_group) * (kHeadDim + 2);
-    float acc[1] = {0}, ml[2] = {-INFINITY, 0};
-    if (active) {
-      poll<Fp32, 2>(c, in, at + kHeadDim, 1, 1 << 30, ml);
-      poll<Fp32, 1>(c, in, at + dim, 0, 1 << 30, acc);
-    }
+    // The split's accumulator, maximum and sum.
+    auto partial = word_poll<Fp32, 3>(page_copy(c, in), [&](int i) { return active ? at + (i == 0 ? dim : kHeadDim + i - 1) : -1; });
+    poll_together(c, partial);
     __syncwarp();
-    float top = ml[0];
+    const float max = active ? partial.value(1) : -INFINITY;
+    float top = max;
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1) top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
-    const float scale = ml[1] > 0 ? exp2f((ml[0] - top) * kLog2e) : 0.0f;
-    float sum = scale * ml[1], value = scale * acc[0];
+    const float scale = partial.value(2) > 0 ? exp2f((max - top) * kLog2e) : 0.0f;
+    float sum = scale * partial.value(2), value = scale * partial.value(0);
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1) {
       sum += __shfl_xor_sync(~0u, sum, offset);

@@ -65,31 +65,67 @@ __device__ __forceinline__ bool is_fresh(C& c, typename WordOf<E>::Type word) {
   return !C::kWaits || !kFlagged || WordOf<E>::fresh(word, c.epoch);
 }
 
-// Polls kCount words, kStride apart; words whose index is not below `limit` count as 0. All loads are in flight together.
-template <class E, int kCount, class C>
-__device__ __forceinline__ void poll(C& c, const Page page, int first, int stride, int limit, float (&out)[kCount]) {
+// A poll is a set of words to read and those of them still missing. kCount words: index_of(i) is the i-th, or -1 for none,
+// which counts as 0.
+template <class E, int kCount, class IndexOf>
+struct WordPoll {
   using Type = typename WordOf<E>::Type;
-  const Type* words = reinterpret_cast<const Type*>(page_copy(c, page));
-  Type word[kCount];
+  static_assert(kCount <= 32, "a bit for each word");
+  const Type* words;
+  IndexOf index_of;
   u32 missing = 0;
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    word[i] = 0;
-    if (first + i * stride < limit) missing |= 1u << i;
-  }
-  Spin spin;
-  do {
+  Type word[kCount];
+
+  __device__ __forceinline__ WordPoll(const u8* copy, IndexOf of) : words(reinterpret_cast<const Type*>(copy)), index_of(of) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      if (missing >> i & 1) word[i] = load_relaxed(words + first + i * stride);
+      word[i] = 0;
+      if (index_of(i) >= 0) missing |= 1u << i;
     }
+  }
+  __device__ __forceinline__ void load() {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (missing >> i & 1) word[i] = load_relaxed(words + index_of(i));
+    }
+  }
+  template <class C>
+  __device__ __forceinline__ void check(C& c) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       if ((missing >> i & 1) && is_fresh<E>(c, word[i])) missing &= ~(1u << i);
     }
-  } while (missing && !spin.give_up(c, Wait::kExchange, first + (__ffs(missing) - 1) * stride, c.epoch));
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) out[i] = WordOf<E>::value(word[i]);
+  }
+  __device__ __forceinline__ int first_missing() const { return index_of(__ffs(missing) - 1); }
+  __device__ __forceinline__ float value(int i) const { return WordOf<E>::value(word[i]); }
+};
+
+template <class E, int kCount, class IndexOf>
+__device__ __forceinline__ WordPoll<E, kCount, IndexOf> word_poll(const u8* copy, IndexOf index_of) {
+  return {copy, index_of};
+}
+
+// Runs polls until nothing is missing. The loads of a round are all in flight together, those of all polls: what is read one
+// poll after the other costs a trip to L2 each, and under the weight stream that is most of a microsecond.
+template <class C, class... Polls>
+__device__ __forceinline__ void poll_together(C& c, Polls&... polls) {
+  Spin spin;
+  for (;;) {
+    (polls.load(), ...);
+    (polls.check(c), ...);
+    if ((polls.missing | ...) == 0) return;
+    int first = -1;
+    ((first = first < 0 && polls.missing ? polls.first_missing() : first), ...);
+    if (spin.give_up(c, Wait::kExchange, u32(first), c.epoch)) return;
+  }
+}
+
+// Polls one word.
+template <class E, class C>
+__device__ __forceinline__ float poll_word(C& c, const Page page, int index) {
+  auto word = word_poll<E, 1>(page_copy(c, page), [index](int) { return index; });
+  poll_together(c, word);
+  return word.value(0);
 }
 
 // True if the four 32-bit words of a 16-byte load all carry the epoch. `both` is the epoch in both halves of a register.

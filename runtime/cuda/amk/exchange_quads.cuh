@@ -6,35 +6,47 @@
 
 namespace amk {
 
-// Polls four words from column of each of kCount quads: quad_of(i) is the quad number, or -1 for none. Words from
-// column kColumns on are padding and count as 0.
-template <int kColumns, int kCount, class C, class QuadOf>
-__device__ __forceinline__ void poll_quads(C& c, const Page page, int column0, QuadOf quad_of, uint2 (&x)[kCount]) {
-  static_assert(kColumns % 4 == 0, "four words are read at a time");
-  constexpr int kQuad = 128;  // columns
-  const u8* words = page_copy(c, page) + column0 * 4;
-  const u32 both = c.epoch * 0x10001u;
-  uint4 v[kCount];
+// A poll of kCount times four words, one 16-byte load each: index_of(i) is the first of the i-th four, or -1 for none, which
+// count as 0.
+template <int kCount, class IndexOf>
+struct QuadPoll {
+  static_assert(kCount <= 32, "a bit for each four words");
+  const u8* words;
+  IndexOf index_of;
   u32 missing = 0;
+  uint4 quad[kCount];
+
+  __device__ __forceinline__ QuadPoll(const u8* copy, IndexOf of) : words(copy), index_of(of) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    v[i] = make_uint4(0, 0, 0, 0);
-    const int quad = quad_of(i);
-    if (quad >= 0 && (kColumns % kQuad == 0 || quad * kQuad + column0 < kColumns)) missing |= 1u << i;
+    for (int i = 0; i < kCount; ++i) {
+      quad[i] = make_uint4(0, 0, 0, 0);
+      if (index_of(i) >= 0) missing |= 1u << i;
+    }
   }
-  Spin spin;
-  do {
+  __device__ __forceinline__ void load() {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      if (missing >> i & 1) v[i] = load_relaxed_16(words + quad_of(i) * (kQuad * 4));
+      if (missing >> i & 1) quad[i] = load_relaxed_16(words + index_of(i) * 4);
     }
+  }
+  template <class C>
+  __device__ __forceinline__ void check(C& c) {
+    const u32 both = c.epoch * 0x10001u;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      if ((missing >> i & 1) && (!C::kWaits || !kFlagged || four_fresh(v[i], both))) missing &= ~(1u << i);
+      if ((missing >> i & 1) && (!C::kWaits || !kFlagged || four_fresh(quad[i], both))) missing &= ~(1u << i);
     }
-  } while (missing && !spin.give_up(c, Wait::kExchange, quad_of(__ffs(missing) - 1) * kQuad + column0, c.epoch));
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) x[i] = make_uint2(__byte_perm(v[i].x, v[i].y, 0x5410), __byte_perm(v[i].z, v[i].w, 0x5410));
+  }
+  __device__ __forceinline__ int first_missing() const { return index_of(__ffs(missing) - 1); }
+  // The four values, as two registers of 16-bit pairs.
+  __device__ __forceinline__ uint2 pairs(int i) const {
+    return make_uint2(__byte_perm(quad[i].x, quad[i].y, 0x5410), __byte_perm(quad[i].z, quad[i].w, 0x5410));
+  }
+};
+
+template <int kCount, class IndexOf>
+__device__ __forceinline__ QuadPoll<kCount, IndexOf> quad_poll(const u8* copy, IndexOf index_of) {
+  return {copy, index_of};
 }
 
 // Four weights of a norm, from column on; 0 beyond the vector.

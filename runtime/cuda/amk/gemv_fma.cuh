@@ -46,13 +46,16 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
     float squares = 0;
 #pragma unroll 1
     for (int first = c.tid; first < kBlocks * 32; first += kConsumers * kBatch) {
-      float v[kBatch];
-      poll<Element, kBatch>(c, page, first, kConsumers, S::kColumns, v);
+      auto words = word_poll<Element, kBatch>(page_copy(c, page), [first](int i) {
+        const int column = first + i * kConsumers;
+        return column < S::kColumns ? column : -1;
+      });
+      poll_together(c, words);
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
         const int column = first + i * kConsumers;
         if (column >= kBlocks * 32) break;
-        float x = v[i];
+        float x = words.value(i);
         if constexpr (S::kNorm) {
           squares += x * x;
           if (column < S::kColumns) {

@@ -99,7 +99,14 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
   const bool reads = S::kEmpty ? works || tiles == 0 : works;
   if (tiles > 0 || S::kEmpty) await(c);
   if (reads) {
-    poll_quads<S::kColumns, kSubs>(c, page, column0, [&](int i) { return has(i) ? quad_of(i) : -1; }, x);
+    static_assert(S::kColumns % 4 == 0, "four words are read at a time");
+    auto quads = quad_poll<kSubs>(page_copy(c, page), [&](int i) {
+      const int column = quad_of(i) * kQuadColumns + column0;
+      return has(i) && (S::kColumns % kQuadColumns == 0 || column < S::kColumns) ? column : -1;
+    });
+    poll_together(c, quads);
+#pragma unroll
+    for (int i = 0; i < kSubs; ++i) x[i] = quads.pairs(i);
     if constexpr (S::kNorm) {
 #pragma unroll
       for (int i = 0; i < kSubs; ++i) xg[i] = make_uint2(Element::mul2(x[i].x, xg[i].x), Element::mul2(x[i].y, xg[i].y));
