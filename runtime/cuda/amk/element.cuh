@@ -18,9 +18,12 @@ struct Bf16 {
   }
   // Two values in one register: x * g, each product rounded once.
   __device__ static __forceinline__ u32 mul2(u32 x, u32 g) {
-    const u32 lo = from_float(to_float(u16(x)) * to_float(u16(g)));
-    const u32 hi = from_float(to_float(u16(x >> 16)) * to_float(u16(g >> 16)));
-    return lo | hi << 16;
+    __nv_bfloat162 a, b;
+    memcpy(&a, &x, sizeof a);
+    memcpy(&b, &g, sizeof b);
+    a = __hmul2(a, b);
+    memcpy(&x, &a, sizeof x);
+    return x;
   }
 };
 
@@ -34,9 +37,12 @@ struct Fp16 {
     return __half_as_ushort(__float2half_rn(v));
   }
   __device__ static __forceinline__ u32 mul2(u32 x, u32 g) {
-    const u32 lo = from_float(to_float(u16(x)) * to_float(u16(g)));
-    const u32 hi = from_float(to_float(u16(x >> 16)) * to_float(u16(g >> 16)));
-    return lo | hi << 16;
+    __half2 a, b;
+    memcpy(&a, &x, sizeof a);
+    memcpy(&b, &g, sizeof b);
+    a = __hmul2(a, b);
+    memcpy(&x, &a, sizeof x);
+    return x;
   }
 };
 
