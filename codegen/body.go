@@ -82,11 +82,9 @@ func (b *builder) loop(out *writer, k int, first *ir.Loop) error {
 	out.consume = append(out.consume, "#pragma unroll 1",
 		fmt.Sprintf("    for (c.layer = %d; c.layer < %s; ++c.layer) {", first.First, end),
 		"      const u8* base = weights + c.layer * kLayerBytes;")
-	out.waitStep = fmt.Sprintf("      if (layer == %d) p.wait_step(step);", first.First)
 	if err := b.stageLists(out, lists, first, 3); err != nil {
 		return err
 	}
-	out.waitStep = ""
 	out.walk = append(out.walk, "    }")
 	out.consume = append(out.consume, "    }")
 	return nil
@@ -176,10 +174,9 @@ func sameStage(a, b *ir.Stage) bool {
 
 // writer collects the lines of both walks.
 type writer struct {
-	walk     []string
-	consume  []string
-	order    [][]string // the numbers of each variant's stages
-	waitStep string     // in a loop: what stands before every use of the cache, so that the first of a step waits
+	walk    []string
+	consume []string
+	order   [][]string // the numbers of each variant's stages
 }
 
 // number lists a stage as the next one of a variant. Stages without a descriptor have no number.

@@ -74,12 +74,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, loop *ir.Loop, prefix string, d
 	case bodyAttend:
 		collect(&in, ofOperand(ir.ATTENTION, 0))
 		collect(&to, ofResult(ir.ATTENTION, 0))
-		if out.waitStep != "" {
-			out.walk = append(out.walk, indent+strings.TrimSpace(out.waitStep))
-		} else if layer == "0" {
-			walk("p.wait_step(step);")
-		}
-		walk("stream_cache<%s>(p, %s, position);", st.Struct, layer)
+		walk("stream_cache<%s>(p, %s, step, position);", st.Struct, layer)
 		consume("attend<%s>(c, %s, %s);", st.Struct, in, to)
 	case bodyCombine:
 		collect(&in, ofOperand(ir.AttentionCombine, 0))

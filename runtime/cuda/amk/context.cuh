@@ -37,7 +37,7 @@ struct Scratch {
   u32 acquired_step;  // steps of this launch whose cache rows the producer may read
   u32 stop;           // the launch ends after the current step
   u32 issued;         // chunks the producer has issued; followed by the prefetcher
-  u32 ring_full;      // the producer waits for a free slot
+  u32 producer_waits; // for a free slot, or for the step before
 };
 
 constexpr u32 kRingSlots = (kSharedLimit - sizeof(Scratch)) / kSlotBytes;
@@ -97,7 +97,7 @@ __device__ __forceinline__ void consumer_barrier() {
 
 // A bounded spin. Each failed poll asks give_up(); it says yes once the launch is aborted or the wait has outlasted
 // Launch::spin_limit_ns, and then the caller goes on with whatever it has: an aborted launch computes garbage, quickly,
-// and its results are thrown away.
+// and its results are thrown away. What is inlined is a count and a call: waits are many, and a stage's code must stay small.
 struct Spin {
   u32 polls = 0;
   u64 start = 0;
@@ -105,8 +105,7 @@ struct Spin {
   template <class C>
   __device__ __forceinline__ bool give_up(C& c, Wait wait, u32 index, u32 expected) {
     if ((++polls & 255) != 0) return false;
-    start = slow(c.launch, c.shared, c.sm, Stall{0, c.stage, u32(c.layer), u32(c.step), u32(wait), index, expected, u32(c.warp)},
-                 polls, start);
+    start = slow(c.launch, c.shared, c.sm, c.warp, c.stage, c.layer, c.step, wait, index, expected, polls, start);
     return start == kGiveUp;
   }
 
@@ -114,23 +113,38 @@ struct Spin {
   static constexpr u64 kGiveUp = ~u64(0);
 
   // Looks at the clock and the abort words. Returns when the wait began, or kGiveUp. Static, so that a Spin stays in registers.
-  __device__ static __noinline__ u64 slow(const Launch& launch, Scratch& shared, int sm, Stall stall, u32 polls, u64 start) {
+  __device__ static __noinline__ u64 slow(const Launch& launch, Scratch& shared, int sm, int warp, u32 stage, int layer, int step,
+                                          Wait wait, u32 index, u32 expected, u32 polls, u64 start) {
     if (*static_cast<volatile u32*>(&shared.aborted)) return kGiveUp;
     const u64 now = global_timer_ns();
     if (start == 0) start = now;
     // What the producer waits for comes from the consumers: they are given the time to report first.
-    const u64 limit = stall.wait >= u32(Wait::kRingEmpty) ? 2 * launch.spin_limit_ns : launch.spin_limit_ns;
+    const u64 limit = wait >= Wait::kRingEmpty ? 2 * launch.spin_limit_ns : launch.spin_limit_ns;
+    u32 valid;
     if (now - start > limit) {
-      stall.valid = 1;
+      valid = 1;
     } else if (load_relaxed(launch.abort_device) || ((polls & 0xffff) == 0 && load_system(launch.abort))) {
-      stall.valid = 2;
+      valid = 2;
     } else {
       return start;
     }
-    if (atomicExch(&shared.aborted, 1u) == 0) launch.stalls[sm] = stall;
+    if (atomicExch(&shared.aborted, 1u) == 0) {
+      launch.stalls[sm] = Stall{valid, stage, u32(layer), u32(step), u32(wait), index, expected, u32(warp)};
+    }
     store_relaxed(launch.abort_device, 1u);
     return kGiveUp;
   }
+};
+
+// Where a wait takes place, for the stall record: what Spin asks of a context.
+struct Waiter {
+  const Launch& launch;
+  Scratch& shared;
+  int sm;
+  int warp;
+  u32 stage;
+  int layer;
+  int step;
 };
 
 }  // namespace amk

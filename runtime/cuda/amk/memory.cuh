@@ -84,6 +84,23 @@ __device__ __forceinline__ void store_shared_release(u32* p, u32 v) {
   asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared_address(p)), "r"(v) : "memory");
 #endif
 }
+// Words in shared memory that are hints: they order nothing.
+__device__ __forceinline__ u32 load_shared_relaxed(const u32* p) {
+#if AMK_RACECHECK
+  return load_shared_acquire(p);
+#else
+  u32 v;
+  asm volatile("ld.relaxed.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(shared_address(p)));
+  return v;
+#endif
+}
+__device__ __forceinline__ void store_shared_relaxed(u32* p, u32 v) {
+#if AMK_RACECHECK
+  store_shared_release(p, v);
+#else
+  asm volatile("st.relaxed.cta.shared.u32 [%0], %1;" ::"r"(shared_address(p)), "r"(v));
+#endif
+}
 __device__ __forceinline__ u64 global_timer_ns() {
   u64 t;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));

@@ -1,5 +1,5 @@
 // The prefetcher: one lane that walks the same chunks as the producer, up to kRunAhead chunks further, and asks for them
-// to be brought into L2 while the ring is full. It follows the producer's count and never holds it up.
+// to be brought into L2 while the producer waits. It follows the producer's count and never holds it up.
 // Needs schedule.h with AMK_BULK_COPY. Must not know what the bytes are.
 #pragma once
 
@@ -20,24 +20,31 @@ struct Prefetcher {
 
   __device__ __forceinline__ void copy(const u8* source, u32 bytes) {
     if (stopped) return;
-    ++index;
+    last = ask(c.launch, c.shared, c.sm, c.warp, source, bytes, ++index, last);
+    stopped = last == kStopped;
+  }
+  __device__ void wait_step(u32) {}  // asking for bytes reads none of them: L2 is where other SMs' stores arrive
+  __device__ void drain() {}  // prefetches write no shared memory
+
+ private:
+  static constexpr long long kStopped = -1;
+
+  // Asks for chunk `index` once it is due; returns the time of the last request, or kStopped if the launch ends. Out of line:
+  // the walk has one for every stage.
+  __device__ static __noinline__ long long ask(const Launch& launch, Scratch& shared, int sm, int warp, const u8* source, u32 bytes,
+                                               u32 index, long long last) {
+    Waiter waiter{launch, shared, sm, warp, 0, 0, 0};
     Spin spin;
     for (;;) {
-      const u32 issued = load_shared_acquire(&c.shared.issued);
-      if (index <= issued) return;  // already on its way to the ring
-      if (index <= issued + kRunAhead && load_shared_acquire(&c.shared.ring_full) && clock64() - last > kPaceCycles) {
+      const u32 issued = load_shared_relaxed(&shared.issued);
+      if (index <= issued) return last;  // already on its way to the ring
+      if (index <= issued + kRunAhead && load_shared_relaxed(&shared.producer_waits) && clock64() - last > kPaceCycles) {
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
-        last = clock64();
-        return;
+        return clock64();
       }
-      if (load_shared_acquire(&c.shared.stop) || spin.give_up(c, Wait::kRingEmpty, index, 0)) {
-        stopped = true;
-        return;
-      }
+      if (load_shared_relaxed(&shared.stop) || spin.give_up(waiter, Wait::kRingEmpty, index, 0)) return kStopped;
     }
   }
-  __device__ void wait_step(u32 step) { stopped = !step_acquired(c, step) || stopped; }
-  __device__ void drain() {}  // prefetches write no shared memory
 };
 #endif
 

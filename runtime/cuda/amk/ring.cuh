@@ -45,21 +45,31 @@ __device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
 
 // ---- consumer side --------------------------------------------------------------------------------------------------
 
-__device__ __forceinline__ void advance_slot(u32& slot, u32& phase, u32 n = 1) {
+__device__ __forceinline__ void advance_slot(u32& slot, u32& phase) {
+  if (++slot == kRingSlots) slot = 0, phase ^= 1;
+}
+__device__ __forceinline__ void advance_slot(u32& slot, u32& phase, u32 n) {
   slot += n;
-  while (slot >= kRingSlots) {
-    slot -= kRingSlots;
-    phase ^= 1;
+  const u32 rounds = slot / kRingSlots;
+  slot -= rounds * kRingSlots;
+  phase ^= rounds & 1;
+}
+
+// Waits until a slot holds its chunk. The whole warp calls it. The loop is out of line: a stage has as many of these as a tile
+// has chunks, and what is inlined of them decides how much of a layer the instruction cache holds.
+__device__ __noinline__ void wait_full_long(const Launch& launch, Scratch& shared, int sm, int warp, u32 stage, int layer, int step,
+                                            u32 slot, u32 phase) {
+  Waiter waiter{launch, shared, sm, warp, stage, layer, step};
+  Spin spin;
+  while (!barrier_test(&shared.full[slot], phase, 1)) {
+    if (spin.give_up(waiter, Wait::kRingFull, slot, phase)) break;
   }
 }
 
-// Waits until a slot holds its chunk. The whole warp calls it.
 template <class C>
 __device__ __forceinline__ void wait_full(C& c, u32 slot, u32 phase) {
-  Spin spin;
-  while (!barrier_test(&c.shared.full[slot], phase, 1)) {
-    if (spin.give_up(c, Wait::kRingFull, slot, phase)) break;
-  }
+  if (barrier_test(&c.shared.full[slot], phase, 1)) return;
+  wait_full_long(c.launch, c.shared, c.sm, c.warp, c.stage, c.layer, c.step, slot, phase);
 }
 
 // Gives a slot back. The arrivals n of all warps on one chunk add up to kConsumerWarps. A warp arrives only after it has
@@ -88,11 +98,25 @@ __device__ __forceinline__ bool any_lane(bool v) { return AMK_BULK_COPY ? v : __
 template <class C>
 __device__ bool step_acquired(C& c, u32 step) {
   Spin spin;
-  while (!all_lanes(load_shared_acquire(&c.shared.acquired_step) >= step)) {
+  while (!all_lanes(load_shared_acquire(&c.shared.acquired_step) >= step || load_shared_acquire(&c.shared.stop))) {
     if (any_lane(spin.give_up(c, Wait::kStep, step, 0))) break;
   }
   fence_proxy_async();
   return all_lanes(!load_shared_acquire(&c.shared.stop) && !load_shared_acquire(&c.shared.aborted));
+}
+
+__device__ __forceinline__ bool slot_is_empty(Scratch& shared, u32 slot, u32 phase) {
+  return all_lanes(barrier_test(&shared.empty[slot], phase, kSlotArrivals));
+}
+
+// Waits until a slot is free. Returns false if the launch ends before it. Out of line, as wait_full_long is.
+__device__ __noinline__ bool wait_empty_long(const Launch& launch, Scratch& shared, int sm, int warp, u32 slot, u32 phase) {
+  Waiter waiter{launch, shared, sm, warp, 0, 0, 0};
+  Spin spin;
+  while (!slot_is_empty(shared, slot, phase)) {
+    if (any_lane(load_shared_acquire(&shared.stop) || spin.give_up(waiter, Wait::kRingEmpty, slot, phase))) return false;
+  }
+  return true;
 }
 
 // Fills slots in order. With bulk copies one lane runs it; otherwise the whole warp does.
@@ -105,6 +129,7 @@ struct Producer {
   u32 landed = 0;      // chunks known to be complete
   u32 landed_slot = 0;
   u32 landed_phase = 0;
+  u32 acquired = 0;    // steps whose cache rows may be copied
   bool stopped = false;
 #if AMK_BULK_COPY
   u64 policy;
@@ -142,7 +167,7 @@ struct Producer {
     }
 #endif
     ++issued;
-    if constexpr (kPrefetches) store_shared_release(&c.shared.issued, issued);
+    if constexpr (kPrefetches) store_shared_relaxed(&c.shared.issued, issued);
     advance_slot(slot, phase);
 #if !AMK_BULK_COPY && !AMK_ASYNC_COPY
     publish_all_but(0);
@@ -165,27 +190,27 @@ struct Producer {
 #endif
   }
 
-  // Before the first cache row of a step.
-  __device__ void wait_step(u32 step) {
+  // Before cache rows of the steps before `step`. Until an SM copies its first of a step, it runs ahead over weights.
+  __device__ __forceinline__ void wait_step(u32 step) {
+    if (acquired >= step || stopped) return;
     flush();
-    stopped = !step_acquired(c, step) || stopped;
+    tell_waiting(1);
+    stopped = !step_acquired(c, step);
+    tell_waiting(0);
+    acquired = step;
   }
 
  private:
-  __device__ __forceinline__ bool slot_is_empty() { return all_lanes(barrier_test(&c.shared.empty[slot], phase, kSlotArrivals)); }
-
   __device__ __forceinline__ void wait_empty() {
-    Spin spin;
-    if (slot_is_empty()) return;
-    if constexpr (kPrefetches) store_shared_release(&c.shared.ring_full, 1);
-    while (!slot_is_empty()) {
-      flush();
-      if (any_lane(load_shared_acquire(&c.shared.stop) || spin.give_up(c, Wait::kRingEmpty, slot, phase))) {
-        stopped = true;
-        break;
-      }
-    }
-    if constexpr (kPrefetches) store_shared_release(&c.shared.ring_full, 0);
+    if (slot_is_empty(c.shared, slot, phase)) return;
+    flush();
+    tell_waiting(1);
+    stopped = !wait_empty_long(c.launch, c.shared, c.sm, c.warp, slot, phase);
+    tell_waiting(0);
+  }
+
+  __device__ __forceinline__ void tell_waiting(u32 waits) {
+    if constexpr (kPrefetches) store_shared_relaxed(&c.shared.producer_waits, waits);
   }
 
 #if AMK_BULK_COPY

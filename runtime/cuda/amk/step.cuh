@@ -20,6 +20,30 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq) {
   }
 }
 
+// The join that ends a step, in two halves: an SM arrives when it knows the next token, and waits for the others once it has
+// asked for that token's embedding. Thread 0 arrives after a block barrier that follows everything this SM does in the step: its
+// release covers the whole block. It waits before anything of the next step is handed over; its acquire is passed on by the
+// block barrier after it and by acquired_step. Without the join an SM that has no early work in the next step could still be
+// reading best words that others already overwrite.
+template <class C>
+__device__ __forceinline__ u32* step_counter(C& c) {
+  return reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + kExchangesPerStep;
+}
+
+template <class C>
+__device__ __forceinline__ void wait_joined(C& c) {
+  if (c.step == 0) return;
+  if (c.tid == kConsumers - 1) {  // a thread that asks for no embedding
+    const u32 target = u32(c.launch.first_epoch + c.step) * kSMs;
+    Spin spin;
+    while (C::kWaits && int(load_acquire(step_counter(c)) - target) < 0) {
+      if (spin.give_up(c, Wait::kStep, c.step, target)) break;
+    }
+    store_shared_release(&c.shared.acquired_step, u32(c.step));
+  }
+  consumer_barrier();
+}
+
 // This SM's rows of the token's embedding: packed like any other weight, so one row of tiles.
 template <class S, class C>
 __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
@@ -35,10 +59,12 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
       const int column = mine.begin * kTileRows + local;
       const int lane = token % kTileRows * 4 + column % 32 / 8;
       const auto bits = load_constant(reinterpret_cast<const Element::Bits*>(row) + (column / 32 * 32 + lane) * 8 + column % 8);
-      const float v = Element::to_float(bits);
-      c.shared.residual[local] = v;
-      publish<Element>(c, out, column, v);
+      c.shared.residual[local] = Element::to_float(bits);
     }
+  }
+  wait_joined(c);
+  if (c.tid < kOwners) {
+    for (int local = c.tid; local < rows; local += kOwners) publish<Element>(c, out, mine.begin * kTileRows + local, c.shared.residual[local]);
   }
   if (rows > 0) signal(c);
   c.advance(S::kTasks);
@@ -87,20 +113,6 @@ __device__ __forceinline__ void publish_best(C& c, Best best, const Page values,
   }
 }
 
-// The join that ends a step. Thread 0 calls it after a block barrier that follows everything this SM does in the step: its
-// release covers the whole block, its acquire is handed on by the next block barrier and by acquired_step. Without it an SM
-// that has no early work in the next step could still be reading best words that others already overwrite.
-template <class C>
-__device__ __forceinline__ void join_step(C& c) {
-  u32* counter = reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + kExchangesPerStep;
-  add_release(counter, 1);
-  const u32 target = u32(c.launch.first_epoch + c.step + 1) * kSMs;
-  Spin spin;
-  while (int(load_acquire(counter) - target) < 0) {
-    if (spin.give_up(c, Wait::kStep, c.step, target)) break;
-  }
-}
-
 // Reads every SM's best and joins them; leaves the next token in shared.token, releases the cache rows to the producer and
 // tells it whether the launch goes on. Returns false if it ends here.
 template <class C>
@@ -136,9 +148,8 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
       if (launch.host_tokens) store_system(launch.host_tokens + c.step, u32(chosen) + 1);
     }
     c.shared.token = forced >= 0 ? forced : chosen;
-    if (C::kWaits) join_step(c);
+    if (C::kWaits) add_release(step_counter(c), 1);
     store_shared_release(&c.shared.stop, ends);
-    store_shared_release(&c.shared.acquired_step, u32(c.step + 1));
   }
   consumer_barrier();
   return !c.shared.stop;
@@ -154,7 +165,7 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
     barriers_ready();
     const int forced = launch.forced ? load_constant(launch.forced) : -1;
     s.token = forced >= 0 ? forced : launch.token;
-    s.aborted = s.acquired_step = s.stop = s.issued = s.ring_full = 0;
+    s.aborted = s.acquired_step = s.stop = s.issued = s.producer_waits = 0;
   }
   __syncthreads();
 }

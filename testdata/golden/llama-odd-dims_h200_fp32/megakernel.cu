@@ -33,8 +33,7 @@ __device__ __forceinline__ void walk(Sink& p) {
     for (int layer = 0; layer < kLayers && !p.stopped; ++layer) {
       const u8* base = weights + layer * kLayerBytes;
       stream_weights<Qkv>(p, base + kQkvWeight, layer);
-      if (layer == 0) p.wait_step(step);
-      stream_cache<Attn>(p, layer, position);
+      stream_cache<Attn>(p, layer, step, position);
       stream_weights<O>(p, base + kOWeight, layer);
       stream_weights<GateUp>(p, base + kGateUpWeight, layer);
       stream_weights<Down>(p, base + kDownWeight, layer);

@@ -34,11 +34,9 @@ __device__ __forceinline__ void walk(Sink& p) {
       const u8* base = weights + layer * kLayerBytes;
       stream_weights<Qkv>(p, base + kQkvWeight, layer);
       if (position < kShortEnd) {
-        if (layer == 0) p.wait_step(step);
-        stream_cache<ShortAttn>(p, layer, position);
+        stream_cache<ShortAttn>(p, layer, step, position);
       } else {
-        if (layer == 0) p.wait_step(step);
-        stream_cache<LongPart>(p, layer, position);
+        stream_cache<LongPart>(p, layer, step, position);
       }
       stream_weights<O>(p, base + kOWeight, layer);
       stream_weights<GateUp>(p, base + kGateUpWeight, layer);
