@@ -14,7 +14,7 @@ const (
 	combineBody              // combine.cuh: combine
 	residualBody             // gemv.cuh: add_residual
 	gateUpBody               // gemv.cuh: gate_up
-	lmHeadBody               // gemv.cuh: lm_head; step.cuh: publish_best, sample, join_step
+	lmHeadBody               // gemv.cuh: lm_head; step.cuh: publish_best, sample
 )
 
 // A role is a stage of the step: the name of its descriptor without the variant's, its name in the IR, the vector it reads
