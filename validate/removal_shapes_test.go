@@ -53,6 +53,8 @@ var shapeRemovals = func() []removal {
 		shape("k has 4 elements and v 2", attention("in[0:2], wk[0:2,0:1,0:2], wk[0:1,0:1,0:2]", oneHead)),
 		shape("in another dimension than that of rows", attention("in[0:2], wk[0:1,0:1,0:min(pos,2)], wk[0:1,0:1,0:min(pos,2)]", "head_dim=1 n_heads=2 n_kv_heads=1")),
 		shape("k and v cover different rows", attention("in[0:2], wk[0:pos,0:1,0:2], wk[0:pos/2*2,0:1,0:2]", oneHead)),
+		shape("a row of operand 2 has 0 elements", attention("in[0:2], wk[0:0,1:1,0:2], wk[0:0,1:1,0:2]", oneHead)),
+		shape("the table is a temporary", "%w = COPY(in[0:4])", "%t = EMBED(token[0], %w)"),
 		shape("a row of k has 4 elements", attention("in[0:2], wk[0:pos,0:2,0:2], wk[0:pos,0:2,0:2]", oneHead)),
 		shape("has k_row but no v_row", attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:2]", oneHead+" row=pos")),
 		shape("k_row and v_row have 1 and 1 elements", attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:1], v[0:1]", oneHead+" row=pos")),

@@ -91,6 +91,9 @@ func (s *shaper) result() int {
 	case ir.COPY, ir.GELU, ir.SOFTMAX:
 		return in[0].n()
 	case ir.EMBED:
+		if in[1].buf < 0 {
+			s.fail("the table is a temporary, want a view of a buffer")
+		}
 		return s.product(in[0].n(), in[1].last)
 	case ir.RMSNORM, ir.LAYERNORM:
 		for i := 1; i < len(in); i++ {
@@ -187,6 +190,22 @@ func (s *shaper) groups(from, n, k int) {
 	}
 }
 
+// rowElements returns how many elements a row of an empty view of keys or values has, or -1 if the view is not empty (its
+// elements are whole rows then) or has no dimension of rows.
+func (s *shaper) rowElements(i int) int {
+	rows := rowsOf(s.in[i].buf, s.f)
+	if s.in[i].n() != 0 || s.in[i].ext != fixed || rows < 0 {
+		return -1
+	}
+	n := 1
+	for d := range s.op.In[i].Dims {
+		if d != rows {
+			n *= s.op.In[i].Dims[d].Len(s.f.Lo)
+		}
+	}
+	return n
+}
+
 func (s *shaper) attention() int {
 	hd, nh, nkv := s.positive("head_dim"), s.positive("n_heads"), s.positive("n_kv_heads")
 	q, k, v := &s.in[0], &s.in[1], &s.in[2]
@@ -218,6 +237,11 @@ func (s *shaper) attention() int {
 		}
 		if k.n() != batch*nkv*hd {
 			s.fail("a row of k has %d elements, want n_kv_heads*head_dim = %d", k.n(), batch*nkv*hd)
+		}
+	}
+	for i := 1; i <= 2; i++ {
+		if n := s.rowElements(i); n >= 0 && n != batch*nkv*hd {
+			s.fail("a row of operand %d has %d elements, want n_kv_heads*head_dim = %d", i+1, n, batch*nkv*hd)
 		}
 	}
 	if len(s.in) == 4 {
