@@ -9,13 +9,13 @@ import (
 	"amkc/internal/oracle"
 )
 
-// Markdown is the report as a page for docs/results.
-func (rep *Report) Markdown(e oracle.Effort) string {
+// Markdown is the report of a run of n programs as a page for docs/results.
+func (rep *Report) Markdown(n int, e oracle.Effort) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	all := rep.Total("")
 	w("# How sound validate is\n")
-	w("Written by `make soundness`. %s programs, judged by `validate` and by the oracles of `internal/oracle`, which run them:", thousands(all.Programs))
+	w("Written by `go test ./internal/soundness -run Population -programs %d -report docs/results`. %s programs, judged by `validate` and by the oracles of `internal/oracle`, which run them:", n, thousands(all.Programs))
 	w("all interleavings of up to %s states for each step and each two steps in a row, else %d random and adversarial schedules.", thousands(e.States), e.Schedules)
 	w("What a task touches is what the reference code touched. `docs/validator.md` explains the words.\n")
 	w("**%s programs that an oracle saw go wrong; %s of them rejected; %d false accepts.**\n", thousands(all.Unsafe), thousands(all.Rejected), all.FalseAccepts)

@@ -26,7 +26,7 @@ func TestPopulation(t *testing.T) {
 	debug.SetGCPercent(800) // many small programs, one after the other
 	rep := Run(*programs, effort, func(j *Judgement) { t.Errorf("%s is accepted: %v", j.Case.Name, j.Verdict.Hazard) })
 	if *report != "" {
-		require.NoError(t, os.WriteFile(filepath.Join(*report, "soundness.md"), []byte(rep.Markdown(effort)), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(*report, "soundness.md"), []byte(rep.Markdown(*programs, effort)), 0o644))
 	}
 	for code := range rep.Strict {
 		require.NotEmpty(t, explained[code], "%s rejects %s, which is safe", code, rep.Examples[code])
