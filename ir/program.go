@@ -14,6 +14,7 @@ type Program struct {
 	Target   *Target // nil: any
 	Config   ScheduleConfig
 	Buffers  []Buffer
+	Groups   []Group
 	Pages    []Page
 	Variants []Variant
 }
@@ -35,19 +36,20 @@ type Model struct {
 	Eps          float64 `json:"eps"`
 }
 
-// Buffer is a named tensor, or a family of them: with Count > 0 the name holds {i}, and the family has members
-// First .. First+Count-1.
+// Buffer is a named tensor, or a family of them: with Count > 0 the name holds {i}, and the family has Count members with
+// the indices First, First+Step, First+2*Step and so on.
 type Buffer struct {
 	Name   string
 	First  int
 	Count  int
+	Step   int // between indices; 0 means 1
 	Kind   BufferKind
 	DType  DType
 	Shape  []int // logical; rank 1 to 4
 	Space  Space
 	Layout Layout
 	Pieces []Piece  // where a WEIGHT or CONST comes from, in row order
-	Pages  []string // activations after page colouring; member i lies on Pages[i % len], from offset 0
+	Pages  []string // activations after page colouring; member i lies on Pages[i/Step % len], from offset 0
 }
 
 // Numel returns the number of logical elements.
@@ -84,6 +86,15 @@ func (a Arrange) String() string { return enumName(arrangeNames[:], int(a)) }
 func ParseArrange(s string) (Arrange, error) {
 	i, err := enumCode(arrangeNames[:], s, "arrangement")
 	return Arrange(i), err
+}
+
+// Group is a ragged group: buffers of any names that the iterations of a loop use in turn. The name holds {i}; with index
+// First+k*Step in it, it is another name of the buffer Members[k].
+type Group struct {
+	Name    string
+	First   int
+	Step    int      // between indices; 0 means 1
+	Members []string // resolved names of buffers; one may occur several times, also in several groups
 }
 
 // Page is a physical scratch slot. All buffers on a page have one layout kind and one number of copies.
@@ -145,6 +156,7 @@ type Counter struct {
 	Name  string
 	First int
 	Count int
+	Step  int // between indices; 0 means 1
 	Init  int
 	How   Realisation
 	Scope Scope
@@ -162,11 +174,12 @@ type Node interface{ node() }
 func (*Stage) node() {}
 func (*Loop) node()  {}
 
-// Loop repeats its body Count times; {i} in names counts First, First+1, …. Bodies hold stages only.
+// Loop repeats its body Count times; {i} in names counts First, First+Step, First+2*Step and so on. Bodies hold stages only.
 type Loop struct {
 	Name  string
 	First int
 	Count int
+	Step  int // between indices; 0 means 1
 	Body  []*Stage
 }
 

@@ -1,0 +1,29 @@
+package ir
+
+// indexOf returns the k-th of the indices first, first+step, ...; a step of 0 means 1. It saturates: an index that no
+// program can have is refused, never another one.
+func indexOf(first, step, k int) int { return satAdd(first, satMul(max(1, step), k)) }
+
+// Index returns the index of the family's k-th member, counted from 0.
+func (b *Buffer) Index(k int) int { return indexOf(b.First, b.Step, k) }
+
+// Last returns the index of the family's last member, and 0 for a plain buffer.
+func (b *Buffer) Last() int { return b.Index(max(1, b.Count) - 1) }
+
+// Index returns the index of the family's k-th member, counted from 0.
+func (c *Counter) Index(k int) int { return indexOf(c.First, c.Step, k) }
+
+// Last returns the index of the family's last member, and 0 for a plain counter.
+func (c *Counter) Last() int { return c.Index(max(1, c.Count) - 1) }
+
+// Index returns the index of the loop's k-th iteration, counted from 0.
+func (l *Loop) Index(k int) int { return indexOf(l.First, l.Step, k) }
+
+// Last returns the index of the loop's last iteration; that of a loop without iterations is below First.
+func (l *Loop) Last() int { return l.Index(l.Count - 1) }
+
+// Index returns the index of the group's k-th member, counted from 0.
+func (g *Group) Index(k int) int { return indexOf(g.First, g.Step, k) }
+
+// Last returns the index of the group's last member; that of a group without members is below First.
+func (g *Group) Last() int { return g.Index(len(g.Members) - 1) }
