@@ -1,10 +1,5 @@
 package ir
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Placement is where a member of a buffer family lies in an arena: one allocation that holds many buffers.
 type Placement struct {
 	Name   string // resolved
@@ -17,9 +12,10 @@ type Placement struct {
 // ArenaAlign is the alignment of every buffer in an arena, in bytes.
 const ArenaAlign = 256
 
-// WeightArena places the WEIGHT and CONST buffers: families first, member by member, so that a layer's tensors lie side
-// by side at a constant stride, then the plain buffers, both in program order. It is the data section of
-// weights.safetensors, and does not depend on the schedule: neither on the target nor on the configuration.
+// WeightArena places the WEIGHT and CONST buffers. Families come first, in blocks: those with the same indices lie in one
+// block, member by member, so that what one iteration of a loop reads lies side by side and every family has a constant
+// stride. Then come the plain buffers. Blocks, the families of a block and plain buffers are in program order. It is the
+// data section of weights.safetensors; of the schedule it depends on the loops alone, not on the target.
 func WeightArena(p *Program) (places []Placement, size int) {
 	return arena(p, func(b *Buffer) bool { return b.Kind == Weight || b.Kind == Const })
 }
@@ -29,32 +25,46 @@ func CacheArena(p *Program) (places []Placement, size int) {
 	return arena(p, func(b *Buffer) bool { return b.Kind == KVCache })
 }
 
+// block is the indices that the families of a block have.
+type block struct{ first, count, step int }
+
 // arena places what ir.Check has passed: it lists every member of a family, and Check is what bounds their number.
 func arena(p *Program, in func(*Buffer) bool) (places []Placement, size int) {
-	place := func(k, i int) {
-		b := &p.Buffers[k]
+	place := func(buffer, i int) {
+		b := &p.Buffers[buffer]
 		name, err := Resolve(b.Name, i)
 		if err != nil { // ir.Check has refused such a name before anything is placed
 			return
 		}
-		places = append(places, Placement{Name: name, Buffer: k, Index: i, Bytes: b.Bytes()})
+		places = append(places, Placement{Name: name, Buffer: buffer, Index: i, Offset: size, Bytes: b.Bytes()})
+		size += roundUp(b.Bytes(), ArenaAlign)
 	}
-	for k := range p.Buffers {
-		if b := &p.Buffers[k]; in(b) {
-			for i := range b.Count {
-				place(k, b.First+i)
+	var blocks []block
+	families, plain := map[block][]int{}, []int(nil)
+	for n := range p.Buffers {
+		b := &p.Buffers[n]
+		if !in(b) {
+			continue
+		}
+		if b.Count == 0 {
+			plain = append(plain, n)
+			continue
+		}
+		key := block{b.First, b.Count, max(1, b.Step)}
+		if families[key] == nil {
+			blocks = append(blocks, key)
+		}
+		families[key] = append(families[key], n)
+	}
+	for _, key := range blocks {
+		for k := range key.count {
+			for _, n := range families[key] {
+				place(n, p.Buffers[n].Index(k))
 			}
 		}
 	}
-	slices.SortStableFunc(places, func(a, b Placement) int { return cmp.Compare(a.Index, b.Index) })
-	for k := range p.Buffers {
-		if b := &p.Buffers[k]; in(b) && b.Count == 0 {
-			place(k, 0)
-		}
-	}
-	for i := range places {
-		places[i].Offset = size
-		size += roundUp(places[i].Bytes, ArenaAlign)
+	for _, n := range plain {
+		place(n, 0)
 	}
 	return places, size
 }

@@ -23,6 +23,9 @@ func Check(p *Program) diag.List {
 	for i := range p.Buffers {
 		c.buffer(&p.Buffers[i])
 	}
+	for i := range c.p.Groups {
+		c.group(&c.p.Groups[i])
+	}
 	c.intervals()
 	if len(c.diags) > 0 {
 		return c.diags // an unrolled form of malformed entities would only repeat these
@@ -142,6 +145,17 @@ func (c *checker) buffer(b *Buffer) {
 	}
 	c.pieces(pos, b)
 	c.onPages(pos, b)
+}
+
+// group checks names alone: the members are those of the unrolled form.
+func (c *checker) group(g *Group) {
+	c.name("group", g.Name)
+	if g.Name != "" && g.Name[0] == '%' {
+		c.fail(CodeName, "group "+g.Name, "names that start with %% are those of temporaries")
+	}
+	for _, m := range g.Members {
+		c.name("group "+g.Name+": member", m)
+	}
 }
 
 // layoutWants says what the buffer's layout demands that the buffer does not have, or nothing.

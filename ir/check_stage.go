@@ -32,6 +32,12 @@ func (c *checker) variant(v *Variant) {
 			if n.Count < 1 || n.First < 0 || n.First > MaxTasks || len(n.Body) == 0 {
 				c.fail(CodeShape, "loop "+n.Name, "runs %d stages %d times from %d, want both positive, from 0 on", len(n.Body), n.Count, n.First)
 			}
+			if n.Step < 0 {
+				c.fail(CodeShape, "loop "+n.Name, "has the step %d, want 1 or more", n.Step)
+			}
+			if n.Last() > maxIndex {
+				c.fail(CodeSize, "loop "+n.Name, "runs to index %d, want at most %d", n.Last(), maxIndex)
+			}
 			for _, s := range n.Body {
 				c.stage(s, stages)
 			}

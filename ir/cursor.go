@@ -172,18 +172,32 @@ func (c *cursor) interval(what string) (lo, hi int) {
 	return lo, c.int(what)
 }
 
-// family reads `for FIRST..LAST` if it comes next; the indices number least or more.
-func (c *cursor) family(least int) (first, count int) {
+// family reads `for FIRST..LAST` or `for FIRST..LAST by STEP` if it comes next; the indices number least or more. A step
+// of 1 is returned as 0, so that there is one way to have it.
+func (c *cursor) family(least int) (first, count, step int) {
 	if !c.word("for") {
-		return 0, 0
+		return 0, 0, 0
 	}
 	c.peek()
 	start := c.i
 	first, last := c.interval("the first and last index")
-	if last-first+1 < least || first < 0 {
-		c.fail(start, "indices run from %d to %d, want ascending ones from 0 on", first, last)
+	by := 1
+	if c.word("by") {
+		c.peek()
+		at := c.i
+		if by = c.int("the step between indices"); by < 1 {
+			c.fail(at, "indices by %d, want a step of 1 or more", by)
+			return 0, 0, 0
+		}
+		step = oneAsZero(by)
 	}
-	return first, last - first + 1
+	switch {
+	case first < 0 || last < first+(least-1)*by:
+		c.fail(start, "indices run from %d to %d, want ascending ones from 0 on", first, last)
+	case (last-first)%by != 0:
+		c.fail(start, "indices run from %d to %d by %d, want the last one that occurs, which is %d", first, last, by, last-(last-first)%by)
+	}
+	return first, (last-first)/by + 1, step
 }
 
 // expr reads an expression.

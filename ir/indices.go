@@ -4,6 +4,14 @@ package ir
 // program can have is refused, never another one.
 func indexOf(first, step, k int) int { return satAdd(first, satMul(max(1, step), k)) }
 
+// oneAsZero is a step in the form in which programs hold it.
+func oneAsZero(step int) int {
+	if step == 1 {
+		return 0
+	}
+	return step
+}
+
 // Index returns the index of the family's k-th member, counted from 0.
 func (b *Buffer) Index(k int) int { return indexOf(b.First, b.Step, k) }
 

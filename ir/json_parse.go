@@ -43,6 +43,8 @@ func (r *jsonReader) program() *Program {
 			r.array(key, func() { p.Pages = append(p.Pages, r.page()) })
 		case "buffers":
 			r.array(key, func() { p.Buffers = append(p.Buffers, r.buffer()) })
+		case "groups":
+			r.array(key, func() { p.Groups = append(p.Groups, r.group()) })
 		case "variants":
 			r.arrayOf(key, MaxVariants, func() { p.Variants = append(p.Variants, r.variant()) })
 		default:
@@ -70,16 +72,24 @@ func (r *jsonReader) page() Page {
 	return pg
 }
 
-// checkFamily complains about indices that the text form could not hold either.
-func (r *jsonReader) checkFamily(at, first, count, least int) {
-	if first < 0 || count < least {
+// indices checks what the object at an offset says about its indices, as the text form would, and returns the step as
+// programs hold it.
+func (r *jsonReader) indices(at, first, count, step, least int) int {
+	switch {
+	case step < 1:
+		r.errorf(at, "indices by %d, want a step of 1 or more", step)
+	case first < 0 || count < least:
 		r.errorf(at, "first %d and count %d, want indices from 0 on", first, count)
+	case indexOf(first, step, count-1) > maxInt:
+		r.errorf(at, "first %d, count %d and step %d, want a last index of at most 2^53", first, count, step)
 	}
+	return oneAsZero(step)
 }
 
 func (r *jsonReader) buffer() Buffer {
 	var b Buffer
-	fields := []field{{"name", &b.Name}, {"first", &b.First}, {"count", &b.Count}}
+	b.Step = 1
+	fields := []field{{"name", &b.Name}, {"first", &b.First}, {"count", &b.Count}, {"step", &b.Step}}
 	r.peek()
 	at := r.i
 	r.object("buffer", []string{"name", "kind", "dtype", "shape", "space", "layout"}, func(key string) bool {
@@ -103,9 +113,11 @@ func (r *jsonReader) buffer() Buffer {
 		}
 		return true
 	})
-	if b.First != 0 || b.Count != 0 {
-		r.checkFamily(at, b.First, b.Count, 1)
+	least := 0
+	if b.First != 0 || b.Step != 1 {
+		least = 1 // only families have indices
 	}
+	b.Step = r.indices(at, b.First, b.Count, b.Step, least)
 	return b
 }
 
@@ -120,6 +132,22 @@ func (r *jsonReader) piece() Piece {
 		return r.field(fields, key)
 	})
 	return pc
+}
+
+func (r *jsonReader) group() Group {
+	g := Group{Step: 1}
+	fields := []field{{"name", &g.Name}, {"first", &g.First}, {"step", &g.Step}}
+	r.peek()
+	at := r.i
+	r.object("group", []string{"name", "first", "members"}, func(key string) bool {
+		if key == "members" {
+			g.Members = r.names(key, MaxBuffers)
+			return true
+		}
+		return r.field(fields, key)
+	})
+	g.Step = r.indices(at, g.First, len(g.Members), g.Step, 1)
+	return g
 }
 
 func (r *jsonReader) variant() Variant {
@@ -141,7 +169,8 @@ func (r *jsonReader) variant() Variant {
 
 func (r *jsonReader) counter() Counter {
 	var c Counter
-	fields := []field{{"name", &c.Name}, {"first", &c.First}, {"count", &c.Count}, {"init", &c.Init}}
+	c.Step = 1
+	fields := []field{{"name", &c.Name}, {"first", &c.First}, {"count", &c.Count}, {"step", &c.Step}, {"init", &c.Init}}
 	r.peek()
 	at := r.i
 	r.object("counter", []string{"name", "realisation", "scope"}, func(key string) bool {
@@ -155,9 +184,11 @@ func (r *jsonReader) counter() Counter {
 		}
 		return true
 	})
-	if c.First != 0 || c.Count != 0 {
-		r.checkFamily(at, c.First, c.Count, 1)
+	least := 0
+	if c.First != 0 || c.Step != 1 {
+		least = 1
 	}
+	c.Step = r.indices(at, c.First, c.Count, c.Step, least)
 	return c
 }
 
@@ -173,8 +204,8 @@ func (r *jsonReader) node() Node {
 	if !loop {
 		return r.stage()
 	}
-	l := &Loop{}
-	fields := []field{{"loop", &l.Name}, {"first", &l.First}, {"count", &l.Count}}
+	l := &Loop{Step: 1}
+	fields := []field{{"loop", &l.Name}, {"first", &l.First}, {"count", &l.Count}, {"step", &l.Step}}
 	r.object("loop", []string{"first", "count", "body"}, func(key string) bool {
 		if key == "body" {
 			r.array(key, func() { l.Body = append(l.Body, r.stage()) })
@@ -182,7 +213,7 @@ func (r *jsonReader) node() Node {
 		}
 		return r.field(fields, key)
 	})
-	r.checkFamily(start, l.First, l.Count, 0)
+	l.Step = r.indices(start, l.First, l.Count, l.Step, 0)
 	return l
 }
 

@@ -34,6 +34,11 @@ func (p *Program) MarshalJSON() ([]byte, error) {
 	j.line(1, `"buffers": `)
 	each(&j, 2, p.Buffers, (*jsonPrinter).buffer)
 	j.put(",")
+	if len(p.Groups) > 0 {
+		j.line(1, `"groups": `)
+		each(&j, 2, p.Groups, (*jsonPrinter).group)
+		j.put(",")
+	}
 	j.line(1, `"variants": `)
 	each(&j, 2, p.Variants, (*jsonPrinter).variant)
 	j.line(0, "}\n")
@@ -137,17 +142,25 @@ func (j *jsonPrinter) page(pg *Page) {
 	j.put("}")
 }
 
-func (j *jsonPrinter) family(first, count int) {
+func (j *jsonPrinter) family(first, count, step int) {
 	if count > 0 {
 		j.keyInt("first", first)
 		j.keyInt("count", count)
+		j.step(step)
+	}
+}
+
+// step prints that between indices, unless it is 1.
+func (j *jsonPrinter) step(step int) {
+	if step > 1 {
+		j.keyInt("step", step)
 	}
 }
 
 func (j *jsonPrinter) buffer(b *Buffer) {
 	j.put(`{"name": `)
 	j.str(b.Name)
-	j.family(b.First, b.Count)
+	j.family(b.First, b.Count, b.Step)
 	j.keyStr("kind", b.Kind.String())
 	j.keyStr("dtype", b.DType.String())
 	j.key("shape")
@@ -181,6 +194,16 @@ func (j *jsonPrinter) buffer(b *Buffer) {
 	j.put("}")
 }
 
+func (j *jsonPrinter) group(g *Group) {
+	j.put(`{"name": `)
+	j.str(g.Name)
+	j.keyInt("first", g.First)
+	j.step(g.Step)
+	j.key("members")
+	j.names(g.Members)
+	j.put("}")
+}
+
 func (j *jsonPrinter) variant(v *Variant) {
 	j.put(`{"name": `)
 	j.str(v.Name)
@@ -198,6 +221,7 @@ func (j *jsonPrinter) variant(v *Variant) {
 			j.str(n.Name)
 			j.keyInt("first", n.First)
 			j.keyInt("count", n.Count)
+			j.step(n.Step)
 			j.key("body")
 			each(j, 4, n.Body, func(j *jsonPrinter, s **Stage) { j.stage(*s) })
 			j.put("}")
@@ -209,7 +233,7 @@ func (j *jsonPrinter) variant(v *Variant) {
 func (j *jsonPrinter) counter(c *Counter) {
 	j.put(`{"name": `)
 	j.str(c.Name)
-	j.family(c.First, c.Count)
+	j.family(c.First, c.Count, c.Step)
 	j.keyStr("realisation", c.How.String())
 	j.keyStr("scope", c.Scope.String())
 	if c.Init != 0 {

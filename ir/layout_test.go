@@ -68,19 +68,3 @@ func TestLayoutStrings(t *testing.T) {
 		require.Error(t, err, s)
 	}
 }
-
-// The members of families lie index by index, however far apart the indices are, and plain buffers after them.
-func TestArenaOrder(t *testing.T) {
-	weight := func(name string, first, count int) Buffer {
-		return Buffer{Name: name, First: first, Count: count, Kind: Weight, DType: F32, Shape: []int{1}}
-	}
-	p := &Program{Buffers: []Buffer{weight("plain", 0, 0), weight("far{i}", 1<<50, 2), weight("a{i}", 0, 2), weight("b{i}", 1, 1)}}
-	places, size := WeightArena(p)
-	var names []string
-	for i, pl := range places {
-		names = append(names, pl.Name)
-		require.Equal(t, i*ArenaAlign, pl.Offset)
-	}
-	require.Equal(t, []string{"a00", "a01", "b01", "far1125899906842624", "far1125899906842625", "plain"}, names)
-	require.Equal(t, 6*ArenaAlign, size)
-}

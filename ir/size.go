@@ -14,10 +14,11 @@ import (
 const (
 	MaxTasks    = 1 << 18
 	MaxViews    = 1 << 20 // see size.views
-	MaxBuffers  = 1 << 17 // buffers, pages and counters, each family member by itself, in every variant anew
+	MaxBuffers  = 1 << 17 // buffers, pages and counters, each member of a family or a group by itself, in every variant anew
 	MaxSMs      = 1 << 16
 	MaxVariants = 64
 	maxExtent   = 1 << 28 // of a distribution
+	maxIndex    = 1 << 19 // of an iteration; keeps what is computed from it, such as rotations, far from an overflow
 )
 
 // Budgets of one entity. The readers hold to them, so that no line of a file is worth more than it should be; all are
@@ -36,7 +37,7 @@ const (
 type size struct {
 	tasks   int
 	views   int // ops and waits of all tasks, views of all stages, and what their ranges are bound from
-	members int // buffers, pages and counters
+	members int // buffers, pages, counters, and the names that groups give to buffers
 }
 
 // stageViews is what an iteration of a stage costs of the views, be it empty.
@@ -90,6 +91,9 @@ func (z *size) entities(p *Program, v *Variant) {
 	z.members = satAdd(z.members, len(p.Pages))
 	for i := range p.Buffers {
 		z.members = satAdd(z.members, max(1, p.Buffers[i].Count))
+	}
+	for i := range p.Groups {
+		z.members = satAdd(z.members, len(p.Groups[i].Members))
 	}
 	for i := range v.Counters {
 		z.members = satAdd(z.members, max(1, v.Counters[i].Count))

@@ -156,6 +156,8 @@ func (t *textParser) entity(c *cursor) {
 		t.p.Pages = append(t.p.Pages, c.page())
 	case c.word("buffer"):
 		t.p.Buffers = append(t.p.Buffers, c.buffer())
+	case c.word("group"):
+		t.p.Groups = append(t.p.Groups, c.group())
 	case c.word("variant"):
 		t.variantLine(c)
 	case c.word("counter"):
@@ -170,7 +172,7 @@ func (t *textParser) entity(c *cursor) {
 		}
 		t.loop = nil
 	default:
-		c.fail(c.i, "unexpected %s, want model, target, config, page, buffer, variant, counter, stage, loop or end", c.found())
+		c.fail(c.i, "unexpected %s, want model, target, config, page, buffer, group, variant, counter, stage, loop or end", c.found())
 	}
 }
 
@@ -202,7 +204,7 @@ func (c *cursor) page() Page {
 
 func (c *cursor) buffer() Buffer {
 	b := Buffer{Name: c.name("the buffer's name")}
-	b.First, b.Count = c.family(1)
+	b.First, b.Count, b.Step = c.family(1)
 	b.Kind = enum(c, "a buffer kind", ParseBufferKind)
 	b.DType = enum(c, "a dtype", ParseDType)
 	c.expect("[")
@@ -251,9 +253,34 @@ func (c *cursor) piece() Piece {
 	return pc
 }
 
+// group reads `NAME for FIRST..LAST of MEMBER MEMBER ...`, with a member for each index.
+func (c *cursor) group() Group {
+	g := Group{Name: c.name("the group's name")}
+	if !c.atWord("for") {
+		c.fail(c.i, "want for FIRST..LAST, found %s", c.found())
+	}
+	var count int
+	g.First, count, g.Step = c.family(1)
+	if !c.word("of") {
+		c.fail(c.i, "want of and the members, found %s", c.found())
+	}
+	c.peek()
+	start := c.i
+	for len(g.Members) == 0 || !c.done() {
+		c.atMost(len(g.Members), MaxBuffers, "members of a group")
+		if g.Members = append(g.Members, c.name("a buffer's name")); c.err != nil {
+			return g
+		}
+	}
+	if len(g.Members) != count {
+		c.fail(start, "%d members for %d indices, want one for each", len(g.Members), count)
+	}
+	return g
+}
+
 func (c *cursor) counter() Counter {
 	n := Counter{Name: c.name("the counter's name")}
-	n.First, n.Count = c.family(1)
+	n.First, n.Count, n.Step = c.family(1)
 	n.How = enum(c, "a realisation", ParseRealisation)
 	n.Scope = enum(c, "a scope", ParseScope)
 	c.keyed([]field{{"init", &n.Init}}, nil)

@@ -19,6 +19,9 @@ func Print(p *Program) []byte {
 	for i := range p.Buffers {
 		t.buffer(&p.Buffers[i])
 	}
+	for i := range p.Groups {
+		t.group(&p.Groups[i])
+	}
 	for i := range p.Variants {
 		t.variant(&p.Variants[i])
 	}
@@ -48,11 +51,13 @@ func (t *printer) interval(lo, hi int) {
 	t.int(hi)
 }
 
-// family prints the indices of a family after its name.
-func (t *printer) family(first, count int) {
-	if count > 0 {
-		t.put(" for ")
-		t.interval(first, first+count-1)
+// indices prints those of a family, a loop or a group after its name.
+func (t *printer) indices(first, last, step int) {
+	t.put(" for ")
+	t.interval(first, last)
+	if step > 1 {
+		t.put(" by ")
+		t.int(step)
 	}
 }
 
@@ -76,7 +81,9 @@ func (t *printer) page(pg *Page) {
 func (t *printer) buffer(b *Buffer) {
 	t.put("buffer ")
 	t.name(b.Name)
-	t.family(b.First, b.Count)
+	if b.Count > 0 {
+		t.indices(b.First, b.Last(), b.Step)
+	}
 	t.put(" ", b.Kind.String(), " ", b.DType.String(), " [")
 	for i, d := range b.Shape {
 		if i > 0 {
@@ -108,6 +115,18 @@ func (t *printer) buffer(b *Buffer) {
 	t.line()
 }
 
+func (t *printer) group(g *Group) {
+	t.put("group ")
+	t.name(g.Name)
+	t.indices(g.First, g.Last(), g.Step)
+	t.put(" of")
+	for _, m := range g.Members {
+		t.put(" ")
+		t.name(m)
+	}
+	t.line()
+}
+
 func (t *printer) variant(v *Variant) {
 	t.put("variant ")
 	t.name(v.Name)
@@ -124,8 +143,7 @@ func (t *printer) variant(v *Variant) {
 		case *Loop:
 			t.put("loop ")
 			t.name(n.Name)
-			t.put(" for ")
-			t.interval(n.First, n.First+n.Count-1)
+			t.indices(n.First, n.Last(), n.Step)
 			t.line()
 			for _, s := range n.Body {
 				t.stage(s)
@@ -138,7 +156,9 @@ func (t *printer) variant(v *Variant) {
 func (t *printer) counter(c *Counter) {
 	t.put("counter ")
 	t.name(c.Name)
-	t.family(c.First, c.Count)
+	if c.Count > 0 {
+		t.indices(c.First, c.Last(), c.Step)
+	}
 	t.put(" ", c.How.String(), " ", c.Scope.String())
 	if c.Init != 0 {
 		t.put(" init=")

@@ -8,7 +8,7 @@ func (t *textParser) loopLineAt(c *cursor) {
 	if !c.atWord("for") {
 		c.fail(c.i, "want for FIRST..LAST, found %s", c.found())
 	}
-	l.First, l.Count = c.family(0)
+	l.First, l.Count, l.Step = c.family(0)
 	t.variant.Body = append(t.variant.Body, l)
 	t.loop, t.loopLine = l, t.lineN // also after an error, so that the loop's end finds it
 }
@@ -40,7 +40,7 @@ func (t *textParser) stageLine(c *cursor) {
 }
 
 // notOps are the words that end a stage when a line starts with them.
-var notOps = []string{"model", "target", "config", "page", "buffer", "variant", "counter", "loop", "end"}
+var notOps = []string{"model", "target", "config", "page", "buffer", "group", "variant", "counter", "loop", "end"}
 
 // stageEntity reads a line that belongs to the open stage, and reports whether it does.
 func (t *textParser) stageEntity(c *cursor) bool {

@@ -19,6 +19,7 @@ func (u *unroller) run() (*Flat, diag.List) {
 		return nil, append(u.diags, d)
 	}
 	u.expandBuffers(p.Buffers)
+	u.expandGroups(p.Groups)
 	u.expandCounters(v.Counters)
 	u.flat.Tasks = make([]Task, 0, min(v.numTasks(), MaxTasks)) // an insane distribution has none
 	for _, n := range v.Body {
@@ -29,7 +30,7 @@ func (u *unroller) run() (*Flat, diag.List) {
 			bound := make([]binding, len(n.Body))
 			for k := 0; k < n.Count && len(n.Body) > 0 && !u.stop(); k++ {
 				for b, s := range n.Body {
-					u.stage(s, n.First+k, &bound[b])
+					u.stage(s, n.Index(k), &bound[b])
 				}
 			}
 		}
@@ -76,7 +77,7 @@ type unroller struct {
 	variant   *Variant
 	namesOnly bool // leave out what tasks do: Check asks for names alone
 	flat      *Flat
-	buffers   map[string]int
+	buffers   map[string]int // by their names, and by those that groups give them
 	counters  map[string]int
 	diags     diag.List
 }
@@ -91,65 +92,6 @@ type binding struct{ ops [][]Op }
 func (u *unroller) fail(code *diag.Code, pos, format string, args ...any) {
 	if len(u.diags) < maxUnrollErrors {
 		u.diags.Add(diag.Errorf(code, pos, format, args...))
-	}
-}
-
-// members calls f for every member of a family, or once for a plain name.
-func (u *unroller) members(what, name string, first, count int, f func(name string, i int)) {
-	if !IsFamily(name) {
-		if count != 0 {
-			u.fail(CodeName, what+" "+name, "has a count but no {i} in its name")
-			return
-		}
-		f(name, 0)
-		return
-	}
-	if count < 1 {
-		u.fail(CodeSize, what+" "+name, "family of %d members, want 1 or more", count)
-		return
-	}
-	for i := first; i < first+count && !u.stop(); i++ {
-		full, err := Resolve(name, i)
-		if err != nil {
-			u.fail(CodeName, what+" "+name, "%v", err)
-			return
-		}
-		f(full, i)
-	}
-}
-
-func (u *unroller) expandBuffers(bufs []Buffer) {
-	for k := range bufs {
-		b := &bufs[k]
-		u.members("buffer", b.Name, b.First, b.Count, func(name string, i int) {
-			if _, taken := u.buffers[name]; taken {
-				u.fail(CodeName, "buffer "+name, "is defined twice")
-				return
-			}
-			m := *b
-			m.Name, m.First, m.Count = name, 0, 0
-			if len(b.Pages) > 1 {
-				m.Pages = b.Pages[i%len(b.Pages) : i%len(b.Pages)+1]
-			}
-			u.buffers[name] = len(u.flat.Buffers)
-			u.flat.Buffers = append(u.flat.Buffers, m)
-		})
-	}
-}
-
-func (u *unroller) expandCounters(counters []Counter) {
-	for k := range counters {
-		c := &counters[k]
-		u.members("counter", c.Name, c.First, c.Count, func(name string, _ int) {
-			if _, taken := u.counters[name]; taken {
-				u.fail(CodeName, "counter "+name, "is defined twice")
-				return
-			}
-			m := *c
-			m.Name, m.First, m.Count = name, 0, 0
-			u.counters[name] = len(u.flat.Counters)
-			u.flat.Counters = append(u.flat.Counters, m)
-		})
 	}
 }
 
