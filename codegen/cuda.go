@@ -105,6 +105,9 @@ func newCUDAData(p *ir.Program) (*cudaData, error) {
 	if p.Target == nil {
 		return nil, diag.Errorf(codeStructure, "program", "no target: want a target line with arch, sms and smem_optin")
 	}
+	if err := oneByOne(p); err != nil {
+		return nil, err
+	}
 	b := &builder{p: p, stages: map[string]*stage{}, d: &cudaData{Model: p.Model, ABI: runtimeABI}}
 	switch p.Model.DType {
 	case ir.BF16:
@@ -127,6 +130,35 @@ func newCUDAData(p *ir.Program) (*cudaData, error) {
 		}
 	}
 	return b.d, nil
+}
+
+// oneByOne refuses what the loop over layers has no form for: indices that are not one apart, and ragged groups.
+func oneByOne(p *ir.Program) error {
+	if len(p.Groups) > 0 {
+		return diag.Errorf(codeStructure, "group "+p.Groups[0].Name, "names buffers of any place, want families at a constant stride")
+	}
+	refuse := func(what string, step int) error {
+		return diag.Errorf(codeStructure, what, "has indices by %d, want them by 1", step)
+	}
+	for i := range p.Buffers {
+		if b := &p.Buffers[i]; b.Step > 1 {
+			return refuse("buffer "+b.Name, b.Step)
+		}
+	}
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		for _, c := range v.Counters {
+			if c.Step > 1 {
+				return refuse("counter "+c.Name, c.Step)
+			}
+		}
+		for _, n := range v.Body {
+			if l, ok := n.(*ir.Loop); ok && l.Step > 1 {
+				return refuse("loop "+l.Name, l.Step)
+			}
+		}
+	}
+	return nil
 }
 
 // constants fills in what the stages have in common.

@@ -70,6 +70,20 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 		}},
+		"loop by two": {pycoder, "AMK4003", "loop layers: error: has indices by 2", func(p *ir.Program) {
+			for _, n := range p.Variants[0].Body {
+				if l, ok := n.(*ir.Loop); ok {
+					l.Step = 2
+				}
+			}
+		}},
+		"family by two": {pycoder, "AMK4003", "has indices by 3, want them by 1", func(p *ir.Program) {
+			p.Buffers[slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Count > 0 })].Step = 3
+		}},
+		"counter by two": {pycoder, "AMK4003", "has indices by 2, want them by 1", func(p *ir.Program) { p.Variants[0].Counters[0].Step = 2 }},
+		"ragged group": {pycoder, "AMK4003", "group in{i}: error: names buffers of any place", func(p *ir.Program) {
+			p.Groups = []ir.Group{{Name: "in{i}", Members: []string{"token"}}}
+		}},
 		"one descriptor for two stages": {pycoder, "AMK4003", "the same descriptor", func(p *ir.Program) {
 			for i := range p.Variants {
 				body := p.Variants[i].Body

@@ -92,7 +92,7 @@ func bisectPositions(p *ir.Program) []int {
 type oracle struct {
 	program *ir.Program
 	session *refvm.Session
-	floats  map[string]bool // buffers that a stage may hand over, by name
+	floats  map[string]string // buffers that a stage may hand over, by their names and those that groups give them
 }
 
 // newOracle starts at position 0. No buffer has a page: pages are shared, and a layer would overwrite what the one before
@@ -100,19 +100,31 @@ type oracle struct {
 func newOracle(b *PackedBuild) (*oracle, error) {
 	apart := *b.Program
 	apart.Buffers = slices.Clone(apart.Buffers)
-	o := &oracle{program: &apart, floats: map[string]bool{}}
+	o := &oracle{program: &apart, floats: map[string]string{}}
 	for i := range apart.Buffers {
 		buf := &apart.Buffers[i]
 		buf.Pages = nil
 		if buf.Kind != ir.Activation && buf.Kind != ir.Output || buf.Space == ir.SMEM || buf.DType == ir.I32 {
 			continue
 		}
-		for k := buf.First; k < buf.First+max(1, buf.Count); k++ {
-			name, err := ir.Resolve(buf.Name, k)
+		for k := range max(1, buf.Count) {
+			name, err := ir.Resolve(buf.Name, buf.Index(k))
 			if err != nil {
 				return nil, err
 			}
-			o.floats[name] = true
+			o.floats[name] = name
+		}
+	}
+	for i := range apart.Groups {
+		g := &apart.Groups[i]
+		for k, member := range g.Members {
+			name, err := ir.Resolve(g.Name, g.Index(k))
+			if err != nil {
+				return nil, err
+			}
+			if buffer, ok := o.floats[member]; ok {
+				o.floats[name] = buffer
+			}
 		}
 	}
 	var err error
@@ -172,9 +184,9 @@ func eachStage(v *ir.Variant, f func(s *ir.Stage, layer int) error) error {
 				return err
 			}
 		case *ir.Loop:
-			for layer := n.First; layer < n.First+n.Count; layer++ {
+			for k := range n.Count {
 				for _, s := range n.Body {
-					if err := f(s, layer); err != nil {
+					if err := f(s, n.Index(k)); err != nil {
 						return err
 					}
 				}
@@ -190,8 +202,11 @@ func (o *oracle) handedOver(s *ir.Stage, layer int) (string, error) {
 	for _, op := range s.Ops {
 		for _, out := range op.Out {
 			name, err := ir.Resolve(out.Buf, layer)
-			if err != nil || o.floats[name] {
-				return name, err
+			if err != nil {
+				return "", err
+			}
+			if buffer, ok := o.floats[name]; ok {
+				return buffer, nil
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func (u *unroller) expandBuffers(bufs []Buffer) {
 			m := *b
 			m.Name, m.First, m.Count, m.Step = name, 0, 0, 0
 			if len(b.Pages) > 1 {
-				turn := b.Index(k) / max(1, b.Step) % len(b.Pages)
+				turn := b.Turn(k) % len(b.Pages)
 				m.Pages = b.Pages[turn : turn+1]
 			}
 			u.buffers[name] = len(u.flat.Buffers)

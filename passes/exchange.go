@@ -19,11 +19,14 @@ func runExchange(s *State) error {
 	allowed := p.Config.Knob("exchange", "flagged", 0) == 1
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		plain, waited := announcedPlainly(p, v)
+		plain, waited, err := announcedPlainly(p, v)
+		if err != nil {
+			return err
+		}
 		for k := range v.Counters {
 			c := &v.Counters[k]
 			c.How, c.Scope = ir.ByCounter, ir.ScopeGPU
-			if (allowed || c.Name == bestCounter) && waited[familyKey(c.Name)] && !plain[familyKey(c.Name)] {
+			if (allowed || c.Name == bestCounter) && waited[k] && !plain[k] {
 				c.How = ir.Flagged
 			}
 		}
@@ -31,55 +34,53 @@ func runExchange(s *State) error {
 	return nil
 }
 
-// familyKey is a name without its index: L{i}.x, L{i+1}.x and L00.x are of one family.
-func familyKey(name string) string {
-	if _, role := splitName(name); role != name {
-		return "L." + role
+// announcedPlainly says of each counter or family of the variant whether a waiter learns through it of something that is not
+// a word, and whether it has waiters at all. It looks at the unrolled form, in which a buffer has one name, and takes the
+// members of a family together.
+func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, waited []bool, err error) {
+	flat, diags := ir.Unroll(p, v)
+	if err := diags.Err(); err != nil {
+		return nil, nil, err
 	}
-	if len(name) > 2 && name[:2] == "L{" {
-		for i := range name {
-			if name[i] == '}' {
-				return "L" + name[i+1:]
-			}
-		}
-	}
-	return name
-}
-
-// announcedPlainly returns the counters through which a waiter learns of something that is not a word, and those that
-// have waiters at all.
-func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, waited map[string]bool) {
-	words := map[string]bool{}
-	for i := range p.Buffers {
-		words[familyKey(p.Buffers[i].Name)] = p.Buffers[i].Layout.Words()
-	}
-	written := map[string]map[string]bool{} // counter -> buffers its producers write
-	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
-		c := familyKey(st.Signal)
-		if written[c] == nil {
-			written[c] = map[string]bool{}
-		}
-		for _, op := range st.Ops {
-			for _, o := range op.Out {
-				if !o.IsTemp() {
-					written[c][familyKey(o.Buf)] = true
+	counters := declared(len(v.Counters), func(k int) int { return v.Counters[k].Count })
+	buffers := declared(len(p.Buffers), func(k int) int { return p.Buffers[k].Count })
+	type announcement struct{ counter, buffer int }
+	written := map[announcement]bool{} // buffers that are no words, by the counter of who writes them
+	for i := range flat.Tasks {
+		t := &flat.Tasks[i]
+		for k := range t.Ops {
+			for _, b := range t.Ops[k].OutBuf {
+				if b >= 0 && t.Signal >= 0 && !flat.Buffers[b].Layout.Words() {
+					written[announcement{counters[t.Signal], buffers[b]}] = true
 				}
 			}
 		}
-	})
-	plain, waited = map[string]bool{}, map[string]bool{}
-	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
-		for _, w := range st.Waits {
-			c := familyKey(w.Counter)
+	}
+	plain, waited = make([]bool, len(v.Counters)), make([]bool, len(v.Counters))
+	for i := range flat.Tasks {
+		t := &flat.Tasks[i]
+		for _, w := range t.Waits {
+			c := counters[w.Counter]
 			waited[c] = true
-			for _, op := range st.Ops {
-				for _, o := range op.In {
-					if b := familyKey(o.Buf); written[c][b] && !words[b] {
+			for k := range t.Ops {
+				for _, b := range t.Ops[k].InBuf {
+					if b >= 0 && written[announcement{c, buffers[b]}] {
 						plain[c] = true
 					}
 				}
 			}
 		}
-	})
-	return plain, waited
+	}
+	return plain, waited, nil
+}
+
+// declared returns for each unrolled entity the number of the one that it is a member of; unrolling keeps them in order.
+func declared(n int, count func(k int) int) []int {
+	var of []int
+	for k := range n {
+		for range max(1, count(k)) {
+			of = append(of, k)
+		}
+	}
+	return of
 }

@@ -109,8 +109,9 @@ func foldFamily(f exchangeFamily, allocation string, conflicts func(a, b int) bo
 	}
 	slots := make([]slot, period)
 	for i, m := range f.members {
-		sl := &slots[i%period]
-		sl.buf, sl.first = f.buf, i%period == 0
+		turn := f.buf.Turn(i) % period
+		sl := &slots[turn]
+		sl.buf, sl.first = f.buf, turn == 0
 		sl.members = append(sl.members, m)
 	}
 	return slots

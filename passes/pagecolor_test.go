@@ -160,3 +160,30 @@ func TestAllocations(t *testing.T) {
 	require.Equal(t, []int{15, 8, 5}, pages)
 	require.Equal(t, "15 exchange buffers on 5 pages, 1 bytes instead of 2", PageReport{15, 5, 2, 1}.String())
 }
+
+// A member lies on the page that its index gives, wherever its family starts and however far apart the indices are: what is
+// coloured as one slot is what unrolling lays onto one page.
+func TestFoldedMembersLieOnTheirPage(t *testing.T) {
+	for _, b := range []ir.Buffer{
+		{Name: "x{i}", First: 0, Count: 5}, {Name: "x{i}", First: 1, Count: 5}, {Name: "x{i}", First: 3, Count: 4, Step: 2}, {Name: "x{i}", First: 4, Count: 3, Step: 4},
+	} {
+		b.Kind, b.DType, b.Shape, b.Space, b.Layout.Kind = ir.Activation, ir.F32, []int{1}, ir.GlobalScratch, ir.Word64
+		f := exchangeFamily{buf: &b}
+		for k := range b.Count {
+			f.members = append(f.members, k)
+		}
+		slots := foldFamily(f, defaultPages, func(x, y int) bool { return (x-y)%2 != 0 })
+		require.Len(t, slots, 2)
+		require.True(t, slots[0].first && !slots[1].first)
+		b.Pages = []string{"0", "1"}
+		p := &ir.Program{Model: ir.Model{MaxSeq: 1}, Buffers: []ir.Buffer{b}, Variants: []ir.Variant{{Name: "v"}},
+			Pages: []ir.Page{{Name: "0"}, {Name: "1"}}}
+		flat, diags := ir.Unroll(p, &p.Variants[0])
+		require.NoError(t, diags.Err())
+		for page, sl := range slots {
+			for _, m := range sl.members {
+				require.Equal(t, b.Pages[page:page+1], flat.Buffers[m].Pages, "member %d of %+v", m, b)
+			}
+		}
+	}
+}

@@ -49,8 +49,8 @@ func fromFamilies(p *ir.Program, w Weights) supply {
 	var origins []origin
 	for k := range p.Buffers {
 		b := &p.Buffers[k]
-		for i := b.First; i < b.First+max(1, b.Count); i++ {
-			origins = append(origins, origin{b, i})
+		for m := range max(1, b.Count) {
+			origins = append(origins, origin{b, b.Index(m)})
 		}
 	}
 	return func(k int) ([]float32, error) { return w.Floats(origins[k].b, origins[k].i) }

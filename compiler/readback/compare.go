@@ -71,6 +71,9 @@ func factsOf(p *ir.Program) *facts {
 	for i := range p.Buffers {
 		f.buffer(&p.Buffers[i])
 	}
+	for i := range p.Groups {
+		f.group(&p.Groups[i])
+	}
 	for i := range p.Variants {
 		f.variant(i, &p.Variants[i])
 	}
@@ -123,7 +126,7 @@ func (f *facts) buffer(b *ir.Buffer) {
 		file = pagesFile
 	}
 	where := file + ": buffer " + b.Name
-	f.add(where, "members", members(b.First, b.Count))
+	f.add(where, "members", members(b.First, b.Last(), b.Count, b.Step))
 	f.add(where, "kind", b.Kind)
 	f.add(where, "dtype", b.DType)
 	f.add(where, "shape", b.Shape)
@@ -132,11 +135,20 @@ func (f *facts) buffer(b *ir.Buffer) {
 	f.add(where, "pages", b.Pages)
 }
 
-func members(first, count int) string {
-	if count == 0 {
+func members(first, last, count, step int) string {
+	switch {
+	case count == 0:
 		return "one"
+	case step > 1:
+		return fmt.Sprintf("%d..%d by %d", first, last, step)
 	}
-	return fmt.Sprintf("%d..%d", first, first+count-1)
+	return fmt.Sprintf("%d..%d", first, last)
+}
+
+func (f *facts) group(g *ir.Group) {
+	where := scheduleFile + ": group " + g.Name
+	f.add(where, "indices", members(g.First, g.Last(), len(g.Members), g.Step))
+	f.add(where, "members", g.Members)
 }
 
 func (f *facts) variant(number int, v *ir.Variant) {
@@ -146,7 +158,7 @@ func (f *facts) variant(number int, v *ir.Variant) {
 	counters := slices.Clone(v.Counters)
 	slices.SortStableFunc(counters, func(a, b ir.Counter) int { return strings.Compare(a.Name, b.Name) })
 	for _, c := range counters {
-		f.add(where, "counter "+c.Name, fmt.Sprintf("%s %v %v init=%d", members(c.First, c.Count), c.How, c.Scope, c.Init))
+		f.add(where, "counter "+c.Name, fmt.Sprintf("%s %v %v init=%d", members(c.First, c.Last(), c.Count, c.Step), c.How, c.Scope, c.Init))
 	}
 	var outline []string
 	for _, n := range v.Body {
@@ -158,7 +170,7 @@ func (f *facts) variant(number int, v *ir.Variant) {
 			for _, s := range n.Body {
 				names = append(names, s.Name)
 			}
-			outline = append(outline, fmt.Sprintf("%s %s (%s)", n.Name, members(n.First, n.Count), strings.Join(names, " ")))
+			outline = append(outline, fmt.Sprintf("%s %s (%s)", n.Name, members(n.First, n.Last(), n.Count, n.Step), strings.Join(names, " ")))
 		}
 	}
 	f.add(where, "stages", strings.Join(outline, " "))

@@ -190,7 +190,7 @@ func oneBuffer(d *draft) bool {
 	}
 	b := &d.buffers[k]
 	family := b.Name
-	b.Name, b.First, b.Count = "only", 0, 0
+	b.Name, b.First, b.Count, b.Step = "only", 0, 0, 0
 	b.Pages = b.Pages[:min(1, len(b.Pages))]
 	for i := range d.prog.Variants {
 		d.renameIn(&d.prog.Variants[i], family, b.Name)
