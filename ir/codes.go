@@ -16,15 +16,18 @@ The reader accepts its own major version only: a newer one may mean things that 
 model, or use the amkc that wrote the file.`)
 	CodeName = diag.New("AMK3010", "name defined twice, or not at all", `
 Every buffer, page, counter and task has one name. A family such as L{i}.x defines one name for each index. A stage may
-refer to names that exist for every iteration of its loop; {i+1} in the last iteration is one past the loop's range.`)
+refer to names that exist for every iteration of its loop; {i+1} in the last iteration is one past the loop's range. A group
+gives buffers further names, one for each index, which no buffer and no other group may have; its members are buffers.`)
 	CodeOperands = diag.New("AMK3011", "op with wrong operands or parameters", `
 Each opcode takes a fixed range of operand counts and a fixed set of parameters. amkc's ir/opcode.go is the registry.`)
 	CodeShape = diag.New("AMK3012", "malformed buffer, view, span or interval", `
 Shapes have one to four positive dimensions; a view names as many ranges as its buffer has dimensions; a variant covers a
-non-empty interval of positions; a distribution has a positive extent, grain and number of SMs.`)
+non-empty interval of positions; a distribution has a positive extent, grain and number of SMs. The members of a group have
+one dtype and as many dimensions, for one op reads them all.`)
 	CodeSize = diag.New("AMK3013", "program larger than the stated budget", `
 A program is unrolled before it is proved. What its variants unroll to is counted first, all of them together: at most
-262,144 tasks, 1,048,576 ops and views in them, 131,072 buffers, pages and counters, 64 variants. What cannot be looked at
+262,144 tasks, 1,048,576 ops and views in them, 131,072 buffers, pages and counters (each member of a family or a group is
+one), 64 variants. Iterations have indices up to 524,288. What cannot be looked at
 in full is refused, never checked less. Buffers and pages stop at 2^48 bytes. docs/ir.md lists every limit.`)
 	CodeTemp = diag.New("AMK3020", "temporary misused", `
 A temporary such as %y is a value of one task. An op of the stage writes it, once and without ranges, before another op
