@@ -134,3 +134,56 @@ func TestBisectNamesTheStage(t *testing.T) {
 	_, err = Bisect(ctx, b, newTracer(t, b, refvm.Device), nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// The oracle finds what a stage hands over under the name that a group gives it.
+func TestOracleLooksThroughGroups(t *testing.T) {
+	b := bisectBuild(t, ir.F32)
+	layers := b.Program.Model.Layers
+	want, err := newOracle(b)
+	require.NoError(t, err)
+	_, _, err = want.session.Step(5)
+	require.NoError(t, err)
+	vectors, err := want.vectors(0)
+	require.NoError(t, err)
+
+	g := ir.Group{Name: "g{i}"}
+	for i := range layers {
+		g.Members = append(g.Members, fmt.Sprintf("L%02d.attn", i))
+	}
+	b.Program.Groups = []ir.Group{g}
+	for v := range b.Program.Variants {
+		for _, node := range b.Program.Variants[v].Body {
+			if loop, ok := node.(*ir.Loop); ok {
+				for _, s := range loop.Body {
+					for o := range s.Ops {
+						for _, views := range [][]ir.Operand{s.Ops[o].In, s.Ops[o].Out} {
+							for i := range views {
+								if views[i].Buf == "L{i}.attn" {
+									views[i].Buf = "g{i}"
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	got, err := newOracle(b)
+	require.NoError(t, err)
+	_, _, err = got.session.Step(5)
+	require.NoError(t, err)
+	again, err := got.vectors(0)
+	require.NoError(t, err)
+	require.Equal(t, vectors, again)
+}
+
+// A stage of a loop is at the index of each iteration, which a step takes further than to the next.
+func TestStagesOfALoopByTwo(t *testing.T) {
+	v := &ir.Variant{Body: []ir.Node{&ir.Stage{Name: "first"}, &ir.Loop{First: 1, Count: 3, Step: 2, Body: []*ir.Stage{{Name: "a"}, {Name: "b"}}}}}
+	var order []string
+	require.NoError(t, eachStage(v, func(s *ir.Stage, layer int) error {
+		order = append(order, fmt.Sprint(s.Name, layer))
+		return nil
+	}))
+	require.Equal(t, []string{"first0", "a1", "b1", "a3", "b3", "a5", "b5"}, order)
+}

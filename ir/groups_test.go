@@ -283,3 +283,90 @@ func TestMembersOfAGroup(t *testing.T) {
 		}
 	}
 }
+
+// twoByTwo rewrites every loop of a program so that an iteration runs the body for two indices, and every weight of the
+// loop's iterations so that it goes by a name of a group.
+func twoByTwo(p *Program) {
+	ahead := strings.NewReplacer("{i}", "{i+1}", "{i+1}", "{i+2}")
+	for n := range p.Buffers {
+		b := &p.Buffers[n]
+		if b.Kind != Weight || b.Count == 0 {
+			continue
+		}
+		g := Group{Name: "group of " + b.Name}
+		for k := range b.Count {
+			member, _ := Resolve(b.Name, b.Index(k))
+			g.Members = append(g.Members, member)
+		}
+		p.Groups = append(p.Groups, g)
+	}
+	grouped := func(name string) string {
+		for _, g := range p.Groups {
+			if g.Name == "group of "+name {
+				return g.Name
+			}
+		}
+		return name
+	}
+	for v := range p.Variants {
+		for _, node := range p.Variants[v].Body {
+			loop, ok := node.(*Loop)
+			if !ok {
+				continue
+			}
+			loop.Count, loop.Step = loop.Count/2, 2
+			for _, s := range loop.Body {
+				next := *s
+				next.Name, next.Signal = ahead.Replace(s.Name), ahead.Replace(s.Signal)
+				next.Waits = nil
+				for _, w := range s.Waits {
+					next.Waits = append(next.Waits, Wait{ahead.Replace(w.Counter), w.Threshold})
+				}
+				next.Dist.Rot = (s.Dist.Rot + s.Dist.Step) % max(1, s.Dist.SMs)
+				next.Ops = nil
+				for k := range s.Ops {
+					o := &s.Ops[k]
+					c := *o
+					c.In, c.Out = nil, nil
+					for i := range o.In {
+						o.In[i].Buf = grouped(o.In[i].Buf)
+						c.In = append(c.In, Operand{ahead.Replace(o.In[i].Buf), o.In[i].Dims})
+					}
+					for _, out := range o.Out {
+						c.Out = append(c.Out, Operand{ahead.Replace(out.Buf), out.Dims})
+					}
+					next.Ops = append(next.Ops, c)
+				}
+				loop.Body = append(loop.Body, &next)
+			}
+		}
+	}
+}
+
+// A loop by two over bodies for two layers, its weights in groups, unrolls to what the loop over layers unrolls to.
+func TestLoopByTwoUnrollsToTheSame(t *testing.T) {
+	want, _ := tiny(t)
+	p, _ := tiny(t)
+	twoByTwo(p)
+	require.Empty(t, Check(p))
+	require.Len(t, p.Groups, 6)
+	read, diags := ParseText(Print(p), "f")
+	require.NoError(t, diags.Err())
+	for v := range want.Variants {
+		x, diags := Unroll(want, &want.Variants[v])
+		require.NoError(t, diags.Err())
+		y, diags := Unroll(read, &read.Variants[v])
+		require.NoError(t, diags.Err())
+		require.Equal(t, x.Buffers, y.Buffers)
+		require.Equal(t, x.Counters, y.Counters)
+		require.Len(t, y.Tasks, len(x.Tasks))
+		for i := range x.Tasks {
+			a, b := &x.Tasks[i], &y.Tasks[i]
+			require.Equal(t, []any{a.Name, a.SM, a.Waits, a.Signal}, []any{b.Name, b.SM, b.Waits, b.Signal})
+			require.Equal(t, a.Footprint(nil), b.Footprint(nil), a.Name)
+			for k := range a.Ops {
+				require.Equal(t, []any{a.Ops[k].Code, a.Ops[k].Params}, []any{b.Ops[k].Code, b.Ops[k].Params})
+			}
+		}
+	}
+}

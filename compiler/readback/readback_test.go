@@ -61,3 +61,27 @@ func TestGoldenBuildsReadBack(t *testing.T) {
 		})
 	}
 }
+
+// Headers hold neither steps nor groups: a program.json that has some says something else, and is found out.
+func TestCompareStepsAndGroups(t *testing.T) {
+	program := func() *ir.Program {
+		return &ir.Program{Buffers: []ir.Buffer{{Name: "w{i}", Count: 2}}, Variants: []ir.Variant{{Name: "v", Counters: []ir.Counter{{Name: "c{i}", Count: 2}},
+			Body: []ir.Node{&ir.Loop{Name: "layers", Count: 2}}}}}
+	}
+	require.Empty(t, readback.Compare(program(), program()))
+	for want, change := range map[string]func(p *ir.Program){
+		"buffer w{i}: error: members: the headers say 0..1, and program.json says 0..2 by 2":       func(p *ir.Program) { p.Buffers[0].Step = 2 },
+		"counter c{i}: the headers say 0..1 undecided gpu init=0, and program.json says 0..4 by 4": func(p *ir.Program) { p.Variants[0].Counters[0].Step = 4 },
+		"stages: the headers say layers 0..1 (), and program.json says layers 0..2 by 2 ()":        func(p *ir.Program) { p.Variants[0].Body[0].(*ir.Loop).Step = 2 },
+		"group g{i}: error: indices: the headers say nothing, and program.json says 1..3 by 2": func(p *ir.Program) {
+			p.Groups = []ir.Group{{Name: "g{i}", First: 1, Step: 2, Members: []string{"w01", "w00"}}}
+		},
+		"group g{i}: error: members: the headers say nothing, and program.json says [w01 w00]": func(p *ir.Program) {
+			p.Groups = []ir.Group{{Name: "g{i}", First: 1, Step: 2, Members: []string{"w01", "w00"}}}
+		},
+	} {
+		p := program()
+		change(p)
+		require.ErrorContains(t, readback.Compare(program(), p), want)
+	}
+}

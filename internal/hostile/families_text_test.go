@@ -57,6 +57,25 @@ var textFamilies = []family{
 		f.fill(size, func(i int) { f.line("buffer b%d.{i} for 0..1000000000 CONST F32 [1] HBM rowmajor", i) })
 		return finishEmpty(f)
 	}},
+	{"members of one group", func(size int) []byte { // as many names as there may be, as long as they may be
+		f := program(1, 0)
+		f.line("buffer b CONST F32 [1] HBM rowmajor")
+		n := min(size/2, 131000)
+		f.line("group %s{i} for 0..%d of%s", strings.Repeat("n", 245), n-1, strings.Repeat(" b", n))
+		return finishEmpty(f)
+	}},
+	{"groups", func(size int) []byte {
+		f := program(1, 0)
+		f.line("buffer b CONST F32 [1] HBM rowmajor")
+		f.fill(size, func(i int) { f.line("group g%d.{i} for 0..2 by 2 of b b", i) })
+		return finishEmpty(f)
+	}},
+	{"groups of nothing", func(size int) []byte {
+		f := program(1, 0)
+		f.line("buffer b{i} for 0..9 CONST F32 [1] HBM rowmajor")
+		f.fill(size, func(i int) { f.line("group g%d{i} for 0..9000000000000000 by 9000000000000000 of b0%d c", i, i%10) })
+		return finishEmpty(f)
+	}},
 	{"counters", func(size int) []byte {
 		f := program(1, 0)
 		f.line(source)

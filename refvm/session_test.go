@@ -1,0 +1,35 @@
+package refvm
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// Weights are asked for by the index of the member, whatever the indices of its family are, and stand where unrolling puts them.
+func TestWeightsOfFamilies(t *testing.T) {
+	p := parse(t, `model m max_seq=1
+buffer plain CONST F32 [1] HBM rowmajor
+buffer L{i}.odd for 1..5 by 2 WEIGHT F32 [1] HBM rowmajor
+buffer L{i}.all for 2..3 WEIGHT F32 [1] HBM rowmajor
+group g{i} for 0..1 of L03.odd plain
+variant v pos 0..0
+`)
+	var asked []string
+	supply := fromFamilies(p, weightsFunc(func(b *ir.Buffer, i int) ([]float32, error) {
+		asked = append(asked, fmt.Sprint(b.Name, " ", i))
+		return nil, nil
+	}))
+	flat := unroll(t, p)
+	var names []string
+	for k := range flat.Buffers {
+		_, err := supply(k)
+		require.NoError(t, err)
+		names = append(names, flat.Buffers[k].Name)
+	}
+	require.Equal(t, []string{"plain", "L01.odd", "L03.odd", "L05.odd", "L02.all", "L03.all"}, names)
+	require.Equal(t, []string{"plain 0", "L{i}.odd 1", "L{i}.odd 3", "L{i}.odd 5", "L{i}.all 2", "L{i}.all 3"}, asked)
+}
