@@ -153,8 +153,9 @@ func (c *checker) group(g *Group) {
 	if g.Name != "" && g.Name[0] == '%' {
 		c.fail(CodeName, "group "+g.Name, "names that start with %% are those of temporaries")
 	}
+	what := "group " + g.Name + ": member"
 	for _, m := range g.Members {
-		c.name("group "+g.Name+": member", m)
+		c.name(what, m)
 	}
 }
 
