@@ -53,7 +53,7 @@ fuzz:
 	go test ./compiler/readback -run '^$$' -fuzz '^FuzzReadback$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
 
 # A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. Half an
-# hour on two cores; `make test` judges 20,000.
+# hour to three quarters on two cores; `make test` judges 20,000.
 soundness:
 	go test ./internal/soundness -run Population -timeout 5h -programs 1000000 -report $(CURDIR)/docs/results -v
 
