@@ -9,6 +9,35 @@ import (
 	"amkc/ir/diag"
 )
 
+// A section is a part of a body at which all variants meet: a loop, or the stages in no loop that belong to one layer, or to none.
+type section struct {
+	name   string
+	loop   *ir.Loop // nil: in none
+	stages []*ir.Stage
+}
+
+// sections cuts a body. What variants do differently they do inside one section.
+func sections(v *ir.Variant) []section {
+	var out []section
+	for _, n := range v.Body {
+		switch n := n.(type) {
+		case *ir.Loop:
+			out = append(out, section{"loop " + n.Name, n, n.Body})
+		case *ir.Stage:
+			name := "stage " + n.Name
+			if layer, ok := layerOf(n.Name); ok {
+				name = fmt.Sprintf("layer %d", layer)
+				if k := len(out) - 1; k >= 0 && out[k].name == name {
+					out[k].stages = append(out[k].stages, n)
+					continue
+				}
+			}
+			out = append(out, section{name, nil, []*ir.Stage{n}})
+		}
+	}
+	return out
+}
+
 // body builds the two walks of the kernel, the producer's and the consumers', from the variants: what all variants have in
 // common is emitted once, what differs becomes a branch on the position.
 func (b *builder) body() error {
@@ -16,27 +45,29 @@ func (b *builder) body() error {
 	if len(vs) == 0 {
 		return diag.Errorf(codeStructure, "program", "no variants")
 	}
+	outlines := make([][]section, len(vs))
 	for i := range vs {
-		if len(vs[i].Body) != len(vs[0].Body) {
-			return diag.Errorf(codeStructure, "variant "+vs[i].Name, "has %d stages and loops, variant %s has %d: want the same outline", len(vs[i].Body), vs[0].Name, len(vs[0].Body))
+		outlines[i] = sections(&vs[i])
+		if !slices.EqualFunc(outlines[i], outlines[0], func(a, b section) bool { return a.name == b.name }) {
+			return diag.Errorf(codeStructure, "variant "+vs[i].Name, "its loops, its layers and the stages outside of both are not those of variant %s: want the same outline", vs[0].Name)
 		}
 	}
 	out := writer{order: make([][]string, len(vs))}
-	for k := range vs[0].Body {
-		var err error
-		switch first := vs[0].Body[k].(type) {
-		case *ir.Loop:
-			err = b.loop(&out, k, first)
-		case *ir.Stage:
-			lists := make([][]*ir.Stage, len(vs))
-			for i := range vs {
-				s, ok := vs[i].Body[k].(*ir.Stage)
-				if !ok {
-					return diag.Errorf(codeStructure, "variant "+vs[i].Name, "has a loop where variant %s has stage %s", vs[0].Name, first.Name)
-				}
-				lists[i] = []*ir.Stage{s}
+	loops := 0
+	for k, first := range outlines[0] {
+		lists := make([][]*ir.Stage, len(vs))
+		for i := range vs {
+			lists[i] = outlines[i][k].stages
+			if l := outlines[i][k].loop; l != nil && (l.First != first.loop.First || l.Count != first.loop.Count || max(1, l.Step) != max(1, first.loop.Step)) {
+				return diag.Errorf(codeStructure, "variant "+vs[i].Name, "its loop %s differs in range from that of variant %s", first.loop.Name, vs[0].Name)
 			}
-			err = b.stageLists(&out, lists, nil, 2)
+		}
+		var err error
+		if first.loop == nil {
+			err = b.stageLists(&out, lists, site{}, 2)
+		} else {
+			err = b.loop(&out, lists, site{first.loop, loops})
+			loops++
 		}
 		if err != nil {
 			return err
@@ -46,52 +77,67 @@ func (b *builder) body() error {
 	for i := range b.d.Variants {
 		v := &b.d.Variants[i]
 		v.Stages = list(out.order[i])
-		v.Outside = outsideLayers(&vs[i])
+		v.Outside, v.Sum = b.countExchanges(&vs[i])
 	}
 	return nil
 }
 
-// outsideLayers counts the numbered stages that are in no loop.
-func outsideLayers(v *ir.Variant) int {
-	n := 0
-	for _, node := range v.Body {
-		if s, ok := node.(*ir.Stage); ok && advances(s) {
-			n++
+// countExchanges counts the numbered stages that are in no loop, for a variant whose loops are all over the layers of the model;
+// for another one it sums up the exchanges of a step instead, as C++.
+func (b *builder) countExchanges(v *ir.Variant) (outside int, sum string) {
+	everyLayer := true
+	for _, s := range sections(v) {
+		n := 0
+		for _, st := range s.stages {
+			if advances(st) {
+				n++
+			}
+		}
+		switch {
+		case s.loop == nil:
+			outside += n
+		default:
+			everyLayer = everyLayer && s.loop.Count == b.p.Model.Layers
+			sum += fmt.Sprintf(" + %d * %d", s.loop.Count, n)
 		}
 	}
-	return n
+	if everyLayer {
+		return outside, ""
+	}
+	return outside, itoa(outside) + sum
 }
 
-// loop emits a loop over layers whose bodies may differ between variants.
-func (b *builder) loop(out *writer, k int, first *ir.Loop) error {
-	lists := make([][]*ir.Stage, len(b.p.Variants))
-	for i := range b.p.Variants {
-		l, ok := b.p.Variants[i].Body[k].(*ir.Loop)
-		if !ok || l.First != first.First || l.Count != first.Count {
-			return diag.Errorf(codeStructure, "variant "+b.p.Variants[i].Name, "its loop %s differs in range from that of variant %s", first.Name, b.p.Variants[0].Name)
-		}
-		lists[i] = l.Body
-	}
-	end := itoa(first.First + first.Count)
-	if first.First == 0 && first.Count == b.p.Model.Layers {
+// loop emits a loop whose bodies may differ between variants.
+func (b *builder) loop(out *writer, lists [][]*ir.Stage, at site) error {
+	l := at.loop
+	end := itoa(l.Last() + 1)
+	if l.First == 0 && l.Step <= 1 && l.Count == b.p.Model.Layers {
 		end = "kLayers"
 	}
-	out.walk = append(out.walk, "#pragma unroll 1",
-		fmt.Sprintf("    for (int layer = %d; layer < %s && !p.stopped; ++layer) {", first.First, end),
-		"      const u8* base = weights + layer * kLayerBytes;")
-	out.consume = append(out.consume, "#pragma unroll 1",
-		fmt.Sprintf("    for (c.layer = %d; c.layer < %s; ++c.layer) {", first.First, end),
-		"      const u8* base = weights + c.layer * kLayerBytes;")
-	if err := b.stageLists(out, lists, first, 3); err != nil {
+	by := func(variable string) string {
+		if l.Step <= 1 {
+			return "++" + variable
+		}
+		return fmt.Sprintf("%s += %d", variable, l.Step)
+	}
+	body := writer{order: out.order}
+	if err := b.stageLists(&body, lists, at, 3); err != nil {
 		return err
 	}
-	out.walk = append(out.walk, "    }")
-	out.consume = append(out.consume, "    }")
+	emit := func(to *[]string, head, base string, lines []string) {
+		*to = append(*to, "#pragma unroll 1", "    for ("+head+") {")
+		if slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "base + ") }) {
+			*to = append(*to, "      const u8* base = weights + "+base+" * "+layerBytes+";")
+		}
+		*to = append(append(*to, lines...), "    }")
+	}
+	emit(&out.walk, fmt.Sprintf("int layer = %d; layer < %s && !p.stopped; %s", l.First, end, by("layer")), "layer", body.walk)
+	emit(&out.consume, fmt.Sprintf("c.layer = %d; c.layer < %s; %s", l.First, end, by("c.layer")), "c.layer", body.consume)
 	return nil
 }
 
 // stageLists emits the stages of all variants at one place: a common beginning, a branch, a common end.
-func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, loop *ir.Loop, depth int) error {
+func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, at site, depth int) error {
 	head, tail := 0, 0
 	shortest := len(lists[0])
 	for _, l := range lists {
@@ -104,11 +150,11 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, loop *ir.Loop, de
 		tail++
 	}
 	for _, s := range lists[0][:head] {
-		if err := b.emit(out, s, loop, "", depth); err != nil {
+		if err := b.emit(out, s, at, "", depth); err != nil {
 			return err
 		}
 		for i := range lists {
-			out.number(i, s, "")
+			out.number(i, s, at, "")
 		}
 	}
 	for i, l := range lists {
@@ -119,21 +165,21 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, loop *ir.Loop, de
 		out.branch(depth, i, len(lists), b.d.Variants[i].EndName)
 		for _, s := range middle {
 			prefix := camel(b.p.Variants[i].Name)
-			if err := b.emit(out, s, loop, prefix, depth+1); err != nil {
+			if err := b.emit(out, s, at, prefix, depth+1); err != nil {
 				return err
 			}
-			out.number(i, s, prefix)
+			out.number(i, s, at, prefix)
 		}
 		if i == len(lists)-1 {
 			out.endBranch(depth)
 		}
 	}
 	for _, s := range lists[0][len(lists[0])-tail:] {
-		if err := b.emit(out, s, loop, "", depth); err != nil {
+		if err := b.emit(out, s, at, "", depth); err != nil {
 			return err
 		}
 		for i := range lists {
-			out.number(i, s, "")
+			out.number(i, s, at, "")
 		}
 	}
 	return nil
@@ -180,9 +226,9 @@ type writer struct {
 }
 
 // number lists a stage as the next one of a variant. Stages without a descriptor have no number.
-func (w *writer) number(variant int, s *ir.Stage, prefix string) {
+func (w *writer) number(variant int, s *ir.Stage, at site, prefix string) {
 	if advances(s) {
-		w.order[variant] = append(w.order[variant], stageNumber(structName(s, prefix)))
+		w.order[variant] = append(w.order[variant], stageNumber(structName(s, at, prefix)))
 	}
 }
 

@@ -74,6 +74,7 @@ type cudaData struct {
 	Derived     []field // constants that depend on the features
 	Variants    []variantData
 	Weights     []field
+	Tables      []tableData
 	WeightBytes int
 	CacheBytes  int
 	InvFreq     string
@@ -90,25 +91,35 @@ type variantData struct {
 	Name, EndName, StagesName string
 	End                       int
 	Stages                    []string // lines that list their numbers in order
-	Outside                   int      // how many of them are in no layer
+	Outside                   int      // how many of them are in no loop
+	Sum                       string   // of the exchanges of a step, unless every loop is over the layers
 }
 
 type builder struct {
 	p       *ir.Program
 	d       *cudaData
 	stages  map[string]*stage // by descriptor name
-	vectors map[string]string // buffer stem -> constant
-	weights map[string]weightPlace
+	names   directory
+	weights map[int]weightPlace // by buffer, as the maps below
+	offsets map[int][]int       // of each member, in the weights
+	caches  map[int][]int       // of each member, which cache of the arena it is
+	vectors map[int]string      // constants
 }
 
 func newCUDAData(p *ir.Program) (*cudaData, error) {
+	b, err := build(p)
+	if err != nil {
+		return nil, err
+	}
+	return b.d, nil
+}
+
+// build decides everything.
+func build(p *ir.Program) (*builder, error) {
 	if p.Target == nil {
 		return nil, diag.Errorf(codeStructure, "program", "no target: want a target line with arch, sms and smem_optin")
 	}
-	if err := oneByOne(p); err != nil {
-		return nil, err
-	}
-	b := &builder{p: p, stages: map[string]*stage{}, d: &cudaData{Model: p.Model, ABI: runtimeABI}}
+	b := &builder{p: p, names: newDirectory(p), stages: map[string]*stage{}, d: &cudaData{Model: p.Model, ABI: runtimeABI}}
 	switch p.Model.DType {
 	case ir.BF16:
 		b.d.Element = "Bf16"
@@ -124,41 +135,12 @@ func newCUDAData(p *ir.Program) (*cudaData, error) {
 		name := "k" + camel(v.Name)
 		b.d.Variants = append(b.d.Variants, variantData{Name: v.Name, EndName: name + "End", StagesName: name + "Stages", End: v.Hi + 1})
 	}
-	for _, step := range []func() error{b.placeWeights, b.placePages, b.body, b.reference, b.constants} {
+	for _, step := range []func() error{b.placeWeights, b.placeCaches, b.placePages, b.body, b.reference, b.constants} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	return b.d, nil
-}
-
-// oneByOne refuses what the loop over layers has no form for: indices that are not one apart, and ragged groups.
-func oneByOne(p *ir.Program) error {
-	if len(p.Groups) > 0 {
-		return diag.Errorf(codeStructure, "group "+p.Groups[0].Name, "names buffers of any place, want families at a constant stride")
-	}
-	refuse := func(what string, step int) error {
-		return diag.Errorf(codeStructure, what, "has indices by %d, want them by 1", step)
-	}
-	for i := range p.Buffers {
-		if b := &p.Buffers[i]; b.Step > 1 {
-			return refuse("buffer "+b.Name, b.Step)
-		}
-	}
-	for i := range p.Variants {
-		v := &p.Variants[i]
-		for _, c := range v.Counters {
-			if c.Step > 1 {
-				return refuse("counter "+c.Name, c.Step)
-			}
-		}
-		for _, n := range v.Body {
-			if l, ok := n.(*ir.Loop); ok && l.Step > 1 {
-				return refuse("loop "+l.Name, l.Step)
-			}
-		}
-	}
-	return nil
+	return b, nil
 }
 
 // constants fills in what the stages have in common.

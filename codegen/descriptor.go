@@ -9,8 +9,8 @@ import (
 )
 
 // descriptor returns the stage's descriptor, made at its first use.
-func (b *builder) descriptor(s *ir.Stage, kind body, prefix string) (*stage, error) {
-	name := structName(s, prefix)
+func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*stage, error) {
+	name := structName(s, at, prefix)
 	if st, ok := b.stages[name]; ok {
 		if !sameStage(st.IR, s) {
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name, "differs from another stage %s with the same descriptor %s: want one loop over the layers, or stages that are alike",
@@ -26,6 +26,9 @@ func (b *builder) descriptor(s *ir.Stage, kind body, prefix string) (*stage, err
 	if kind == bodySample || kind == bodyEmit {
 		return st, nil
 	}
+	if at.loop == nil && s.Dist.Step != 0 {
+		return nil, diag.Errorf(codeDist, "stage "+s.Name, "turns by %d from iteration to iteration, and stands in no loop: want a step of 0", s.Dist.Step)
+	}
 	fields, err := b.fields(s, kind)
 	if err != nil {
 		return nil, err
@@ -38,15 +41,6 @@ func (b *builder) descriptor(s *ir.Stage, kind body, prefix string) (*stage, err
 
 // stageNumber is the enumerator of a descriptor's stage.
 func stageNumber(descriptor string) string { return "kStage" + descriptor }
-
-// structName is the name of a stage's descriptor.
-func structName(s *ir.Stage, prefix string) string {
-	if n, ok := layerOf(s.Name); ok {
-		_, rest, _ := strings.Cut(s.Name, ".")
-		return fmt.Sprintf("%sL%02d%s", prefix, n, camel(rest))
-	}
-	return prefix + camel(stem(s.Name))
-}
 
 // fields lists the constants of a descriptor.
 func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {

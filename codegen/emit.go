@@ -2,7 +2,6 @@ package codegen
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"amkc/ir"
@@ -10,12 +9,12 @@ import (
 )
 
 // emit appends one stage to both walks and, the first time, its descriptor. prefix tells variants apart.
-func (b *builder) emit(out *writer, s *ir.Stage, loop *ir.Loop, prefix string, depth int) error {
+func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth int) error {
 	kind, err := classify(s)
 	if err != nil {
 		return err
 	}
-	st, err := b.descriptor(s, kind, prefix)
+	st, err := b.descriptor(s, kind, at, prefix)
 	if err != nil {
 		return err
 	}
@@ -25,17 +24,15 @@ func (b *builder) emit(out *writer, s *ir.Stage, loop *ir.Loop, prefix string, d
 	}
 	walk := func(format string, args ...any) { out.walk = append(out.walk, indent+fmt.Sprintf(format, args...)) }
 
-	if layer, ok := layerOf(s.Name); ok && loop == nil {
-		consume("c.layer = %d;", layer)
+	layer, consumed := "0", "c.layer"
+	if n, ok := layerOf(s.Name); ok && at.loop == nil {
+		layer, consumed = itoa(n), itoa(n)
+		consume("c.layer = %d;", n)
 	}
-	address := func(buf string) (string, error) { return b.address(buf, loop) }
-	page := func(o ir.Operand) (string, error) { return b.page(o.Buf, loop) }
-	layer := "0"
-	if loop != nil {
+	if at.loop != nil {
 		layer = "layer"
-	} else if n, ok := layerOf(s.Name); ok {
-		layer = itoa(n)
 	}
+	page := func(o ir.Operand) (string, error) { return b.page(o.Buf, at) }
 	if kind != bodySample && kind != bodyEmit {
 		consume("c.stage = %s;", st.Enum)
 	}
@@ -52,9 +49,9 @@ func (b *builder) emit(out *writer, s *ir.Stage, loop *ir.Loop, prefix string, d
 		return func() (string, error) { return page(operand(op(s, code).Out, k)) }
 	}
 	if g := op(s, ir.GEMV); len(g.In) == 2 {
-		collect(&weight, func() (string, error) { return address(g.In[1].Buf) })
+		collect(&weight, func() (string, error) { return b.address(g.In[1].Buf, at, layer) })
 		if n := op(s, ir.RMSNORM); len(n.In) == 2 {
-			collect(&norm, func() (string, error) { return address(n.In[1].Buf) })
+			collect(&norm, func() (string, error) { return b.address(n.In[1].Buf, at, consumed) })
 			collect(&in, ofOperand(ir.RMSNORM, 0))
 		} else {
 			collect(&in, ofOperand(ir.GEMV, 0))
@@ -63,9 +60,12 @@ func (b *builder) emit(out *writer, s *ir.Stage, loop *ir.Loop, prefix string, d
 			walk("stream_weights<%s>(p, %s, %s);", st.Struct, weight, layer)
 		}
 	}
+	if kind == bodySample && at.loop != nil {
+		return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step, and stands in loop %s", at.loop.Name)
+	}
 	switch kind {
 	case bodyEmbed:
-		collect(&weight, func() (string, error) { return address(operand(op(s, ir.EMBED).In, 1).Buf) })
+		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, consumed) })
 		collect(&to, ofResult(ir.EMBED, 1))
 		consume("embed<%s>(c, %s, %s);", st.Struct, weight, to)
 	case bodyQKV:
@@ -74,8 +74,12 @@ func (b *builder) emit(out *writer, s *ir.Stage, loop *ir.Loop, prefix string, d
 	case bodyAttend:
 		collect(&in, ofOperand(ir.ATTENTION, 0))
 		collect(&to, ofResult(ir.ATTENTION, 0))
-		walk("stream_cache<%s>(p, %s, step, position);", st.Struct, layer)
-		consume("attend<%s>(c, %s, %s);", st.Struct, in, to)
+		var ahead, read string
+		cache := operand(op(s, ir.ATTENTION).In, 1).Buf
+		collect(&ahead, func() (string, error) { return b.cache(cache, at, layer) })
+		collect(&read, func() (string, error) { return b.cache(cache, at, consumed) })
+		walk("stream_cache<%s>(p, %s, step, position%s);", st.Struct, layer, ahead)
+		consume("attend<%s>(c, %s, %s%s);", st.Struct, in, to, read)
 	case bodyCombine:
 		collect(&in, ofOperand(ir.AttentionCombine, 0))
 		collect(&to, ofResult(ir.AttentionCombine, 0))
@@ -107,62 +111,4 @@ func operand(ops []ir.Operand, k int) ir.Operand {
 		return ops[k]
 	}
 	return ir.Operand{}
-}
-
-// layerOf returns the layer of a stage outside a loop, from its name.
-func layerOf(name string) (int, bool) {
-	head, _, ok := strings.Cut(name, ".")
-	if !ok || !strings.HasPrefix(head, "L") || ir.IsFamily(name) {
-		return 0, false
-	}
-	n, err := strconv.Atoi(head[1:])
-	return n, err == nil
-}
-
-// family returns the buffer family that a name belongs to, and the C++ expression of the member's index.
-func (b *builder) family(name string, loop *ir.Loop) (string, string) {
-	if loop != nil && ir.IsFamily(name) {
-		open, end := strings.IndexByte(name, '{'), strings.IndexByte(name, '}')
-		offset := strings.TrimPrefix(name[open+1:end], "i")
-		return name[:open] + "{i}" + name[end+1:], strings.TrimSpace("layer" + strings.NewReplacer("+", " + ", "-", " - ").Replace(offset))
-	}
-	if n, ok := layerOf(name); ok {
-		_, rest, _ := strings.Cut(name, ".")
-		return "L{i}." + rest, itoa(n)
-	}
-	return name, ""
-}
-
-// address returns the expression for the first byte of a weight.
-func (b *builder) address(name string, loop *ir.Loop) (string, error) {
-	family, index := b.family(name, loop)
-	place, ok := b.weights[family]
-	switch {
-	case !ok:
-		return "", diag.Errorf(codeStructure, "buffer "+name, "is no WEIGHT or CONST of the program")
-	case !place.family:
-		return "weights + " + place.constant, nil
-	case index == "layer":
-		return "base + " + place.constant, nil
-	default:
-		return fmt.Sprintf("weights + (%s) * kLayerBytes + %s", index, place.constant), nil
-	}
-}
-
-// page returns the expression for the page of an exchanged vector.
-func (b *builder) page(name string, loop *ir.Loop) (string, error) {
-	family, index := b.family(name, loop)
-	constant, ok := b.vectors[family]
-	if !ok {
-		return "", diag.Errorf(codeStructure, "buffer "+name, "is exchanged but lies on no page: want pass pagecolor to have run")
-	}
-	for i := range b.p.Buffers {
-		if n := len(b.p.Buffers[i].Pages); b.p.Buffers[i].Name == family && n > 1 {
-			if loop != nil {
-				index = "c." + index
-			}
-			return fmt.Sprintf("%s[(%s) %% %d]", constant, index, n), nil
-		}
-	}
-	return constant, nil
 }

@@ -1,56 +1,57 @@
 package codegen
 
 import (
-	"strings"
-
 	"amkc/ir"
 	"amkc/runtime/host"
 )
 
 // exchangesOf lists what a step of a variant hands over from SM to SM, in the order of the ordinals that a traced kernel
 // counts: one for every stage that ends an exchange.
-func exchangesOf(p *ir.Program, v *ir.Variant) []host.Exchange {
+func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 	var list []host.Exchange
-	add := func(s *ir.Stage, first, layers int) {
-		if advances(s) {
-			list = append(list, host.Exchange{Stage: s.Name, Elements: handedOver(p, s), First: first, Layers: layers})
+	add := func(s *ir.Stage, at site) {
+		if !advances(s) {
+			return
 		}
+		e := host.Exchange{Stage: s.Name, Elements: b.handedOver(s, at)}
+		if l := at.loop; l != nil {
+			e.First, e.Layers, e.Loop = l.First, l.Count, at.number
+			if l.Step > 1 {
+				e.Step = l.Step
+			}
+		}
+		list = append(list, e)
 	}
+	loops := 0
 	for _, n := range v.Body {
 		switch n := n.(type) {
 		case *ir.Stage:
-			add(n, 0, 0)
+			add(n, site{})
 		case *ir.Loop:
 			for _, s := range n.Body {
-				add(s, n.First, n.Count)
+				add(s, site{n, loops})
 			}
+			loops++
 		}
 	}
 	return list
 }
 
 // handedOver is the length of the vector that a stage publishes. lm_head hands over its best pair, which no trace holds: 0.
-func handedOver(p *ir.Program, s *ir.Stage) int {
+func (b *builder) handedOver(s *ir.Stage, at site) int {
 	if op(s, ir.ArgMax).Out != nil {
 		return 0
 	}
 	for _, o := range s.Ops {
 		for _, out := range o.Out {
-			for i := range p.Buffers {
-				if b := &p.Buffers[i]; b.Layout.Words() && stem(b.Name) == memberStem(out.Buf) {
-					return b.Numel()
-				}
+			if out.IsTemp() {
+				continue
+			}
+			name, err := ir.Resolve(out.Buf, at.indices()[0])
+			if m, known := b.names[name]; err == nil && known && b.p.Buffers[m.buffer].Layout.Words() {
+				return b.p.Buffers[m.buffer].Numel()
 			}
 		}
 	}
 	return 0
-}
-
-// memberStem is the stem of a buffer's name, also of one whose layer is a number: L03.qkv -> qkv.
-func memberStem(name string) string {
-	if _, ok := layerOf(name); ok {
-		_, rest, _ := strings.Cut(name, ".")
-		return rest
-	}
-	return stem(name)
 }

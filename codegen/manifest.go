@@ -81,7 +81,7 @@ const RuntimeABI = runtimeABI
 
 // Facts is what a host needs to know about a program, besides the constants in the fatbin.
 func Facts(p *ir.Program) (host.Facts, error) {
-	d, err := newCUDAData(p)
+	b, err := build(p)
 	if err != nil {
 		return host.Facts{}, err
 	}
@@ -93,12 +93,12 @@ func Facts(p *ir.Program) (host.Facts, error) {
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
 		Traffic: traffic(p),
 	}
-	for _, s := range d.Stages {
+	for _, s := range b.d.Stages {
 		f.Stages = append(f.Stages, s.IR.Name)
 	}
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Exchanges: exchangesOf(p, v)})
+		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Exchanges: b.exchangesOf(v)})
 	}
 	return f, nil
 }

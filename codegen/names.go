@@ -1,7 +1,11 @@
 package codegen
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
+
+	"amkc/ir"
 )
 
 // All C++ names are made here, from IR names: `L{i}.gate_up` in a loop is GateUp, `L03.gate_up` outside of one L03GateUp.
@@ -34,4 +38,36 @@ func stem(name string) string {
 	return name
 }
 
-func constName(name string) string { return "k" + camel(stem(name)) }
+// constName is the constant of a buffer. A group's name may have its index anywhere.
+func constName(name string) string {
+	return "k" + camel(strings.NewReplacer("{", "_", "}", "_", "+", "_plus_").Replace(stem(name)))
+}
+
+// layerOf returns the layer of a stage outside a loop, from its name.
+func layerOf(name string) (int, bool) {
+	head, _, ok := strings.Cut(name, ".")
+	if !ok || !strings.HasPrefix(head, "L") || ir.IsFamily(name) {
+		return 0, false
+	}
+	n, err := strconv.Atoi(head[1:])
+	return n, err == nil
+}
+
+// structName is the name of a stage's descriptor: after the variant, the layer of a stage in no loop, and what tells apart the
+// stages of a body that is several layers long, and those of several loops.
+func structName(s *ir.Stage, at site, prefix string) string {
+	if n, ok := layerOf(s.Name); ok {
+		_, rest, _ := strings.Cut(s.Name, ".")
+		return fmt.Sprintf("%sL%02d%s", prefix, n, camel(rest))
+	}
+	name := prefix + camel(stem(s.Name))
+	if open := strings.IndexByte(s.Name, '{'); open >= 0 {
+		if offset, _, ok := strings.Cut(s.Name[open+1:], "}"); ok && offset != "i" {
+			name += camel(strings.NewReplacer("i+", "plus", "i-", "minus").Replace(offset))
+		}
+	}
+	if at.number > 0 {
+		name += "Loop" + itoa(at.number+1)
+	}
+	return name
+}

@@ -8,53 +8,104 @@ import (
 	"amkc/ir/diag"
 )
 
-// weightPlace is where a weight lies: a constant for its first member, and the family's range.
+// weightPlace is where a weight lies: a constant for its first member, and one for the bytes from member to member.
 type weightPlace struct {
 	constant string
-	family   bool
+	stride   string // "" for a plain buffer
 }
 
-// placeWeights turns the arena of weights.safetensors into offsets and one stride for all layers.
+// layerBytes is the stride of the families that have a member for each layer from 0 on.
+const layerBytes = "kLayerBytes"
+
+// A rank is what decides about the stride of a family: the families of one rank lie in the arena member by member.
+type rank struct{ first, count, step int }
+
+func rankOf(b *ir.Buffer) rank { return rank{b.First, b.Count, max(1, b.Step)} }
+
+// placeWeights turns the arena of weights.safetensors into offsets, and one stride for all families of a rank.
 func (b *builder) placeWeights() error {
 	places, size := ir.WeightArena(b.p)
-	b.weights = map[string]weightPlace{}
+	b.weights, b.offsets = map[int]weightPlace{}, map[int][]int{}
 	b.d.WeightBytes = size
 	_, b.d.CacheBytes = ir.CacheArena(b.p)
-	offsets := map[int][]int{}
 	for _, pl := range places {
-		offsets[pl.Buffer] = append(offsets[pl.Buffer], pl.Offset)
+		b.offsets[pl.Buffer] = append(b.offsets[pl.Buffer], pl.Offset)
 	}
-	stride := 0
+	strides, fixed := map[rank]*field{}, map[rank]int{}
+	var order []*field
+	taken := map[string]bool{}
 	for k := range b.p.Buffers {
-		buf, at := &b.p.Buffers[k], offsets[k]
+		buf, at := &b.p.Buffers[k], b.offsets[k]
 		if len(at) == 0 {
 			continue
 		}
-		name := constName(buf.Name)
-		place := weightPlace{constant: name, family: buf.Count > 0}
-		if len(at) > 1 {
-			if stride == 0 {
-				stride = at[1] - at[0]
+		place := weightPlace{constant: unique(taken, constName(buf.Name), buf)}
+		if buf.Count > 0 {
+			r := rankOf(buf)
+			if strides[r] == nil {
+				strides[r] = &field{Name: strideName(taken, r), Value: "0", Note: "from one layer's tensor to the next layer's"}
+				order = append(order, strides[r])
+			}
+			if _, known := fixed[r]; !known && len(at) > 1 {
+				fixed[r] = at[1] - at[0]
+				strides[r].Value = itoa(fixed[r])
 			}
 			for i := range at {
-				if at[i] != at[0]+i*stride {
-					return diag.Errorf(codeStructure, "buffer "+buf.Name, "member %d lies at byte %d, want %d: all layers at one stride", i, at[i], at[0]+i*stride)
+				if at[i] != at[0]+i*fixed[r] {
+					return diag.Errorf(codeStructure, "buffer "+buf.Name, "member %d lies at byte %d, want %d: all families of a range at one stride", buf.Index(i), at[i], at[0]+i*fixed[r])
 				}
 			}
+			place.stride = strides[r].Name
 		}
-		if buf.First != 0 {
-			return diag.Errorf(codeStructure, "buffer "+buf.Name, "the family starts at %d, want 0", buf.First)
-		}
-		b.weights[buf.Name] = place
-		b.d.Weights = append(b.d.Weights, field{Name: name, Value: itoa(at[0]), Note: shapeNote(buf)})
+		b.weights[k] = place
+		b.d.Weights = append(b.d.Weights, field{Name: place.constant, Value: itoa(at[0]), Note: shapeNote(buf)})
 		if strings.HasPrefix(buf.Name, "rope.inv_freq") {
-			b.d.InvFreq = name
+			b.d.InvFreq = place.constant
 		}
 	}
 	if b.d.InvFreq == "" {
 		return diag.Errorf(codeStructure, "program", "no buffer rope.inv_freq: want the rotary angles as a CONST buffer")
 	}
-	b.d.Weights = append([]field{{Name: "kLayerBytes", Value: itoa(stride), Note: "from one layer's tensor to the next layer's"}}, b.d.Weights...)
+	for i := len(order) - 1; i >= 0; i-- {
+		b.d.Weights = append([]field{*order[i]}, b.d.Weights...)
+	}
+	return nil
+}
+
+// strideName is the constant for the stride of a rank of families.
+func strideName(taken map[string]bool, r rank) string {
+	if r.first == 0 && r.step == 1 && !taken[layerBytes] {
+		taken[layerBytes] = true
+		return layerBytes
+	}
+	return unique(taken, layerBytes, &ir.Buffer{First: r.first, Count: r.count, Step: r.step})
+}
+
+// unique is a constant for a buffer. Families of one name with other indices each have a constant, and so has what is named
+// like a member of none of them.
+func unique(taken map[string]bool, name string, b *ir.Buffer) string {
+	for _, suffix := range []string{"", fmt.Sprintf("From%d", b.First), fmt.Sprintf("From%dBy%d", b.First, max(1, b.Step)),
+		fmt.Sprintf("From%dBy%dTo%d", b.First, max(1, b.Step), b.Last())} {
+		if !taken[name+suffix] {
+			name += suffix
+			break
+		}
+	}
+	taken[name] = true
+	return name
+}
+
+// placeCaches numbers the caches of the arena, which are all of one size.
+func (b *builder) placeCaches() error {
+	b.caches = map[int][]int{}
+	places, size := ir.CacheArena(b.p)
+	for n, pl := range places {
+		buf := &b.p.Buffers[pl.Buffer]
+		if each := size / len(places); pl.Bytes != each || pl.Offset != n*each {
+			return diag.Errorf(codeStructure, "buffer "+buf.Name, "takes %d bytes, and others do not: want caches of one size", pl.Bytes)
+		}
+		b.caches[pl.Buffer] = append(b.caches[pl.Buffer], n)
+	}
 	return nil
 }
 
@@ -84,7 +135,8 @@ const pageAlign = 256
 
 // placePages lays the exchange pages side by side and names the vector on each.
 func (b *builder) placePages() error {
-	b.vectors = map[string]string{}
+	b.vectors = map[int]string{}
+	taken := map[string]bool{}
 	offset := 0
 	notes := map[string][]string{}
 	for k := range b.p.Buffers {
@@ -92,7 +144,7 @@ func (b *builder) placePages() error {
 		if len(buf.Pages) == 0 {
 			continue
 		}
-		v := vectorData{Name: constName(buf.Name), Note: fmt.Sprintf("%s %s %v", buf.Name, buf.DType, buf.Shape)}
+		v := vectorData{Name: unique(taken, constName(buf.Name), buf), Note: fmt.Sprintf("%s %s %v", buf.Name, buf.DType, buf.Shape)}
 		for _, name := range buf.Pages {
 			v.Pages = append(v.Pages, "k"+camel(name))
 			notes[name] = append(notes[name], stem(buf.Name))
@@ -100,7 +152,7 @@ func (b *builder) placePages() error {
 		if v.InTurn = len(v.Pages) > 1; v.InTurn {
 			v.Pages = list(v.Pages)
 		}
-		b.vectors[buf.Name] = v.Name
+		b.vectors[k] = v.Name
 		b.d.Vectors = append(b.d.Vectors, v)
 	}
 	for i := range b.p.Pages {
@@ -127,7 +179,7 @@ func (b *builder) placePages() error {
 func (b *builder) exchanges() (count, longest int) {
 	for i := range b.p.Variants {
 		n := 0
-		for _, e := range exchangesOf(b.p, &b.p.Variants[i]) {
+		for _, e := range b.exchangesOf(&b.p.Variants[i]) {
 			n += max(1, e.Layers)
 		}
 		count = max(count, n)

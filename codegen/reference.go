@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"fmt"
 	"strings"
 
 	"amkc/ir"
@@ -8,55 +9,52 @@ import (
 )
 
 // referenceData is what reference.cu needs besides the facts of the model: where each operation's weights lie, as constants
-// of model_config.h, and its numbers. They are read from the ops of the stages, so that reference and megakernel cannot
+// of model_config.h or tables of its own, and its numbers. They are read from the ops of the stages, so that reference and megakernel cannot
 // disagree about which tensor is which.
 type referenceData struct {
 	Embed, InputNorm, QKV, O, PostNorm, GateUp, Down, FinalNorm, LMHead string
+	Cache                                                               string // number of the layer's cache in the arena
+	ByStride                                                            bool   // whether some weights advance by kLayerBytes
+	Tables                                                              []tableData
 	Eps, Scale                                                          field
 }
 
-// reference finds the weights in the first variant: the variants share their buffers.
+// referenceStages are the weights that the stages of the first variant use, each by its layer: the variants share their buffers.
+type referenceStages struct {
+	qkv, inputNorm, o, gateUp, postNorm, down, cache map[int]member
+}
+
+// reference finds the weights of every layer.
 func (b *builder) reference() error {
 	r := &b.d.Reference
 	r.Eps = field{Value: hexFloat(b.p.Model.Eps), Note: decimal(b.p.Model.Eps)}
-	var stages []*ir.Stage
-	for _, n := range b.p.Variants[0].Body {
-		switch n := n.(type) {
-		case *ir.Stage:
-			stages = append(stages, n)
-		case *ir.Loop:
-			stages = append(stages, n.Body...)
-		}
-	}
-	for _, s := range stages {
-		kind, err := classify(s)
-		if err != nil {
-			return err
-		}
-		matrix, norm := b.constant(op(s, ir.GEMV)), b.constant(op(s, ir.RMSNORM))
-		switch kind {
-		case bodyEmbed:
-			r.Embed = b.constant(op(s, ir.EMBED))
-		case bodyQKV:
-			r.QKV, r.InputNorm = matrix, norm
-		case bodyAttend:
-			scale := op(s, ir.ATTENTION).FloatOr("scale", 1)
-			r.Scale = field{Value: hexFloat(scale), Note: decimal(scale)}
-		case bodyResidual:
-			if strings.HasSuffix(s.Name, ".o") {
-				r.O = matrix
-			} else {
-				r.Down = matrix
+	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}}
+	for _, section := range sections(&b.p.Variants[0]) {
+		for _, s := range section.stages {
+			for _, i := range (site{loop: section.loop}).indices() {
+				if err := b.referenceStage(&found, s, i); err != nil {
+					return err
+				}
 			}
-		case bodyGateUp:
-			r.GateUp, r.PostNorm = matrix, norm
-		case bodyLMHead:
-			r.LMHead, r.FinalNorm = matrix, norm
 		}
 	}
-	for _, need := range []struct{ stage, constant string }{
-		{"embed", r.Embed}, {"qkv", r.QKV}, {"o", r.O}, {"gate_up", r.GateUp}, {"down", r.Down}, {"lm_head", r.LMHead},
-	} {
+	var err error
+	table := func(name string, of map[int]member) string {
+		expression, e := b.ofEachLayer(name, of)
+		if err == nil {
+			err = e
+		}
+		return expression
+	}
+	r.InputNorm, r.QKV, r.O = table("input_norm", found.inputNorm), table("qkv", found.qkv), table("o", found.o)
+	r.PostNorm, r.GateUp, r.Down = table("post_norm", found.postNorm), table("gate_up", found.gateUp), table("down", found.down)
+	if err != nil {
+		return err
+	}
+	if r.Cache, err = b.cacheOfEachLayer(found.cache); err != nil {
+		return err
+	}
+	for _, need := range []struct{ stage, constant string }{{"embed", r.Embed}, {"lm_head", r.LMHead}} {
 		if need.constant == "" {
 			return diag.Errorf(codeStructure, "program", "no stage %s with a weight: want one for reference.cu", need.stage)
 		}
@@ -64,8 +62,109 @@ func (b *builder) reference() error {
 	return nil
 }
 
-// constant returns the constant of an op's weight, its second operand; "" without one.
-func (b *builder) constant(o *ir.Op) string {
-	family, _ := b.family(operand(o.In, 1).Buf, nil)
-	return b.weights[family].constant
+// referenceStage notes what a stage uses in the iteration with index i.
+func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) error {
+	r := &b.d.Reference
+	kind, err := classify(s)
+	if err != nil {
+		return err
+	}
+	weight := func(code ir.Opcode) (member, bool) {
+		name, err := ir.Resolve(operand(op(s, code).In, 1).Buf, i)
+		m, known := b.names[name]
+		return m, known && err == nil
+	}
+	name, err := ir.Resolve(s.Name, i)
+	if err != nil {
+		return err
+	}
+	layer, numbered := layerOf(name)
+	note := func(of map[int]member, code ir.Opcode) {
+		if m, known := weight(code); known && numbered {
+			of[layer] = m
+		}
+	}
+	switch kind {
+	case bodyEmbed:
+		m, _ := weight(ir.EMBED)
+		r.Embed = b.weights[m.buffer].constant
+	case bodyQKV:
+		note(found.qkv, ir.GEMV)
+		note(found.inputNorm, ir.RMSNORM)
+	case bodyAttend:
+		note(found.cache, ir.ATTENTION)
+		scale := op(s, ir.ATTENTION).FloatOr("scale", 1)
+		r.Scale = field{Value: hexFloat(scale), Note: decimal(scale)}
+	case bodyResidual:
+		if strings.HasSuffix(s.Name, ".o") {
+			note(found.o, ir.GEMV)
+		} else {
+			note(found.down, ir.GEMV)
+		}
+	case bodyGateUp:
+		note(found.gateUp, ir.GEMV)
+		note(found.postNorm, ir.RMSNORM)
+	case bodyLMHead:
+		matrix, _ := weight(ir.GEMV)
+		norm, _ := weight(ir.RMSNORM)
+		r.LMHead, r.FinalNorm = b.weights[matrix.buffer].constant, b.weights[norm.buffer].constant
+	}
+	return nil
+}
+
+// ofEachLayer is what in_layer of reference.cu takes for a weight: its constant, if the layers follow one another at one
+// stride, and else a table with a place for each.
+func (b *builder) ofEachLayer(role string, of map[int]member) (string, error) {
+	layers := b.p.Model.Layers
+	inStep := true
+	values := make([]string, layers)
+	var shape []int
+	for n := range layers {
+		m, known := of[n]
+		if !known {
+			return "", diag.Errorf(codeStructure, "program", "no stage of layer %d with the weight of %s: want one for reference.cu", n, role)
+		}
+		buf := &b.p.Buffers[m.buffer]
+		if shape == nil {
+			shape = buf.Shape
+		}
+		if fmt.Sprint(shape) != fmt.Sprint(buf.Shape) {
+			return "", diag.Errorf(codeStructure, "buffer "+buf.Name, "has the shape %v, and that of layer 0 %v: want layers of one shape, as reference.cu computes all of them alike", buf.Shape, shape)
+		}
+		place := b.weights[m.buffer]
+		inStep = inStep && m.buffer == of[0].buffer && m.k == n && place.stride == layerBytes
+		values[n] = place.constant
+		if m.k > 0 {
+			values[n] = fmt.Sprintf("%s + %d * %s", place.constant, m.k, place.stride)
+		}
+	}
+	if inStep {
+		b.d.Reference.ByStride = true
+		return b.weights[of[0].buffer].constant, nil
+	}
+	return b.referenceTable("size_t", role, values), nil
+}
+
+// cacheOfEachLayer is the number of a layer's cache in the arena, as C++.
+func (b *builder) cacheOfEachLayer(of map[int]member) (string, error) {
+	inOrder := true
+	values := make([]string, b.p.Model.Layers)
+	for n := range values {
+		m, known := of[n]
+		if !known || b.caches[m.buffer] == nil {
+			return "", diag.Errorf(codeStructure, "program", "no attention stage of layer %d with a cache: want one for reference.cu", n)
+		}
+		slot := b.caches[m.buffer][m.k]
+		inOrder, values[n] = inOrder && slot == n, itoa(slot)
+	}
+	if inOrder {
+		return "r.layer", nil
+	}
+	return b.referenceTable("int", "cache", values) + "[r.layer]", nil
+}
+
+func (b *builder) referenceTable(typ, role string, values []string) string {
+	t := tableData{Type: typ, Name: "k" + camel(role) + "OfLayer", Lines: list(values)}
+	b.d.Reference.Tables = append(b.d.Reference.Tables, t)
+	return t.Name
 }

@@ -70,34 +70,16 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 		}},
-		"loop by two": {pycoder, "AMK4003", "loop layers: error: has indices by 2", func(p *ir.Program) {
-			for _, n := range p.Variants[0].Body {
-				if l, ok := n.(*ir.Loop); ok {
-					l.Step = 2
-				}
-			}
-		}},
-		"family by two": {pycoder, "AMK4003", "has indices by 3, want them by 1", func(p *ir.Program) {
-			p.Buffers[slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Count > 0 })].Step = 3
-		}},
-		"counter by two": {pycoder, "AMK4003", "has indices by 2, want them by 1", func(p *ir.Program) { p.Variants[0].Counters[0].Step = 2 }},
-		"ragged group": {pycoder, "AMK4003", "group in{i}: error: names buffers of any place", func(p *ir.Program) {
-			p.Groups = []ir.Group{{Name: "in{i}", Members: []string{"token"}}}
-		}},
 		"one descriptor for two stages": {pycoder, "AMK4003", "the same descriptor", func(p *ir.Program) {
 			for i := range p.Variants {
-				body := p.Variants[i].Body
-				at := slices.IndexFunc(body, func(n ir.Node) bool { _, ok := n.(*ir.Loop); return ok })
-				again := *body[at].(*ir.Loop)
-				again.Body = slices.Clone(again.Body)
-				for k, s := range again.Body {
-					if s.Name == "L{i}.gate_up" {
-						turned := *s
+				for _, n := range p.Variants[i].Body {
+					if l, ok := n.(*ir.Loop); ok {
+						k := slices.IndexFunc(l.Body, func(s *ir.Stage) bool { return s.Name == "L{i}.gate_up" })
+						turned := *l.Body[k]
 						turned.Dist.Rot++
-						again.Body[k] = &turned
+						l.Body = slices.Insert(slices.Clone(l.Body), k+1, &turned)
 					}
 				}
-				p.Variants[i].Body = slices.Insert(body, at+1, ir.Node(&again))
 			}
 		}},
 		"no rotary angles": {pycoder, "AMK4003", "rope.inv_freq", func(p *ir.Program) {

@@ -64,13 +64,15 @@ type Variant struct {
 	Exchanges []Exchange `json:"exchanges"`
 }
 
-// Exchange is a vector that one stage hands over to the next. Those of a layer lie side by side and say which layers they
+// Exchange is a vector that one stage hands over to the next. Those of a loop lie side by side and say which layers they
 // are done for, in one round after the other.
 type Exchange struct {
 	Stage    string `json:"stage"`    // IR name of the stage that hands it over: "L{i}.qkv"
 	Elements int    `json:"elements"` // 0 for the end of the step, which hands over no vector but leaves the logits
 	First    int    `json:"first,omitempty"`
-	Layers   int    `json:"layers,omitempty"` // 0: once, in no layer
+	Layers   int    `json:"layers,omitempty"` // rounds; 0: once, in no loop
+	Step     int    `json:"step,omitempty"`   // from the layer of one round to that of the next; 0 means 1
+	Loop     int    `json:"loop,omitempty"`   // of several loops of a step, which one, from 0
 }
 
 // Traffic is what one step reads from GPU memory, in bytes.

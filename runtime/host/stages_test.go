@@ -102,12 +102,13 @@ func TestFirstDifference(t *testing.T) {
 
 func TestUnrolledExchanges(t *testing.T) {
 	list := []Exchange{{Stage: "embed", Elements: 8}, {Stage: "L00.qkv"}, {Stage: "L{i}.qkv", First: 1, Layers: 2}, {Stage: "L{i}.o", First: 1, Layers: 2},
-		{Stage: "L{i}.qkv", First: 3, Layers: 1}, {Stage: "lm_head"}}
+		{Stage: "L{i}.qkv", First: 3, Layers: 1}, {Stage: "L{i}.o", First: 3, Layers: 1, Loop: 1},
+		{Stage: "L{i}.qkv", First: 4, Layers: 2, Step: 2, Loop: 2}, {Stage: "L{i+1}.qkv", First: 4, Layers: 2, Step: 2, Loop: 2}, {Stage: "lm_head"}}
 	var names []string
-	for _, e := range unrolled(list, 4) {
+	for _, e := range unrolled(list, 100) {
 		names = append(names, e.Stage)
 	}
-	require.Equal(t, []string{"embed", "L00.qkv", "L01.qkv", "L01.o", "L02.qkv", "L02.o", "L03.qkv", "lm_head"}, names)
+	require.Equal(t, []string{"embed", "L00.qkv", "L01.qkv", "L01.o", "L02.qkv", "L02.o", "L03.qkv", "L03.o", "L04.qkv", "L05.qkv", "L06.qkv", "L07.qkv", "lm_head"}, names)
 	require.Len(t, unrolled([]Exchange{{Stage: "L{i}.o", Layers: 1 << 40}}, 4), 4, "a manifest cannot make it long")
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -124,7 +125,19 @@ func stageName(stages []string, stage, layer uint32) string {
 	return inLayer(stages[stage], int(layer))
 }
 
-// inLayer fills a layer into an IR name: "L{i}.qkv" becomes "L03.qkv".
+// inLayer fills a layer into an IR name: "L{i}.qkv" becomes "L03.qkv", and "L{i+1}.qkv", of a loop over pairs of layers, L04.qkv.
 func inLayer(name string, layer int) string {
-	return strings.ReplaceAll(name, "{i}", fmt.Sprintf("%02d", layer))
+	head, rest, ok := strings.Cut(name, "{i")
+	offset, tail, closed := strings.Cut(rest, "}")
+	n := 0
+	if offset != "" {
+		var err error
+		if n, err = strconv.Atoi(offset); err != nil {
+			closed = false
+		}
+	}
+	if !ok || !closed {
+		return name
+	}
+	return fmt.Sprintf("%s%02d%s", head, layer+n, inLayer(tail, layer))
 }

@@ -119,9 +119,9 @@ func (s *Session) exchanges(position int) ([]Exchange, error) {
 	if v >= len(s.facts.Variants) {
 		return nil, broken("it describes %d variants, and the kernel has %d", len(s.facts.Variants), len(s.info.VariantEnds))
 	}
-	all := unrolled(s.facts.Variants[v].Exchanges, s.info.Layers)
+	all := unrolled(s.facts.Variants[v].Exchanges, s.info.ExchangesPerStep+1)
 	if len(all) == 0 || len(all) > s.info.ExchangesPerStep {
-		return nil, broken("variant %s has %d exchanges a step, and the kernel up to %d", s.facts.Variants[v].Name, len(all), s.info.ExchangesPerStep)
+		return nil, broken("variant %s has %d exchanges a step or more, and the kernel up to %d", s.facts.Variants[v].Name, len(all), s.info.ExchangesPerStep)
 	}
 	for _, e := range all {
 		if e.Elements < 0 || e.Elements > s.info.TraceStride {
@@ -131,21 +131,21 @@ func (s *Session) exchanges(position int) ([]Exchange, error) {
 	return all, nil
 }
 
-// unrolled repeats the exchanges of layers, layer by layer, at most as many layers as there are.
-func unrolled(list []Exchange, layers int) []Exchange {
+// unrolled repeats the exchanges of loops, round by round, until there are as many as are asked for.
+func unrolled(list []Exchange, most int) []Exchange {
 	var all []Exchange
-	for len(list) > 0 {
+	for len(list) > 0 && len(all) < most {
 		first, body := list[0], 1
 		if first.Layers == 0 {
 			all, list = append(all, first), list[1:]
 			continue
 		}
-		for body < len(list) && list[body].First == first.First && list[body].Layers == first.Layers {
+		for body < len(list) && list[body].Loop == first.Loop && list[body].First == first.First && list[body].Layers == first.Layers {
 			body++
 		}
-		for layer := first.First; layer < first.First+min(first.Layers, layers); layer++ {
+		for round := 0; round < first.Layers && len(all) < most; round++ {
 			for _, e := range list[:body] {
-				all = append(all, Exchange{Stage: inLayer(e.Stage, layer), Elements: e.Elements})
+				all = append(all, Exchange{Stage: inLayer(e.Stage, first.First+round*max(1, first.Step)), Elements: e.Elements})
 			}
 		}
 		list = list[body:]

@@ -70,9 +70,9 @@ __device__ __forceinline__ auto row_poll(C& c, const Page in, int head) {
 }
 
 template <class S, class C, class RowPoll>
-__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const RowPoll& row) {
+__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const RowPoll& row, int cache) {
   if (!C::kWaits || !u.owns_row()) return;
-  u8* head = c.launch.cache + c.layer * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+  u8* head = c.launch.cache + cache * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
 #pragma unroll
   for (int i = 0; i < kRowWords; ++i) {
     const int e = c.tid + i * kConsumers;

@@ -15,7 +15,7 @@ __device__ __forceinline__ float cache_value(const u8* row, int dim) {
 }
 
 template <class S, class C>
-__device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
+__device__ __forceinline__ void attend(C& c, const Page in, const Page out, int cache) {
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   constexpr float kScale = S::kScale * kLog2e;
   static_assert((kGroupHeads + 2) * kHeadDim <= kVectorScratch, "q, k and v of a unit fit their scratch");
@@ -102,11 +102,17 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
     poll_together(c, row);
     consumer_barrier();
     merge_warps<S, kWarpHeads, 1>(c, u, out);
-    append_row(c, u, row);
+    append_row(c, u, row, cache);
     consumer_barrier();  // the scratch is free for the next unit
   }
   if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);
+}
+
+// The cache of layer n is the n-th one of the arena, unless the generated kernel says otherwise.
+template <class S, class C>
+__device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
+  attend<S>(c, in, out, c.layer);
 }
 
 }  // namespace amk

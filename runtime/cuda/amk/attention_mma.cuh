@@ -35,7 +35,7 @@ __device__ __forceinline__ u32 keep_rows(int row, int rows) {
 }
 
 template <class S, class C>
-__device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
+__device__ __forceinline__ void attend(C& c, const Page in, const Page out, int cache) {
   constexpr int kFragments = kPaddedHead / 16;
   constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kWarpHeads));
   constexpr int kBlockWarps = kConsumerWarps / kHeadGroups;
@@ -170,11 +170,17 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
     }
     consumer_barrier();
     merge_warps<S, kWarpHeads, kHeadGroups>(c, u, out);
-    append_row(c, u, row);
+    append_row(c, u, row, cache);
     consumer_barrier();  // the scratch is free for the next unit
   }
   if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);
+}
+
+// The cache of layer n is the n-th one of the arena, unless the generated kernel says otherwise.
+template <class S, class C>
+__device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
+  attend<S>(c, in, out, c.layer);
 }
 
 }  // namespace amk

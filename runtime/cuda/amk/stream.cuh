@@ -24,14 +24,14 @@ __device__ __forceinline__ void stream_weights(Sink& p, const u8* weights, int l
 }
 
 // Cache rows below the position of the units of S that this SM owns in a layer. The first of a step waits for the end of the
-// step before, which wrote them; weights that are streamed until then do not.
+// step before, which wrote them; weights that are streamed until then do not. cache is the layer's number in the cache arena.
 template <class S, class Sink>
-__device__ __forceinline__ void stream_cache(Sink& p, int layer, int step, int position) {
+__device__ __forceinline__ void stream_cache(Sink& p, int layer, int step, int position, int cache) {
   const Tiles mine = units_of<S>(p.c.sm, layer);
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u{unit, position};
-    const u8* head = p.c.launch.cache + layer * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+    const u8* head = p.c.launch.cache + cache * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
     const int chunks = u.chunks();
     if (chunks > 0) p.wait_step(step);
 #pragma unroll 1
@@ -39,6 +39,11 @@ __device__ __forceinline__ void stream_cache(Sink& p, int layer, int step, int p
       p.copy(head + size_t(u.first_row(chunk) / kCacheRows) * kCacheBlockBytes, ceil_div(u.rows(chunk), kCacheRows) * kCacheBlockBytes);
     }
   }
+}
+
+template <class S, class Sink>
+__device__ __forceinline__ void stream_cache(Sink& p, int layer, int step, int position) {
+  stream_cache<S>(p, layer, step, position, layer);
 }
 
 }  // namespace amk

@@ -1,0 +1,132 @@
+package codegen
+
+import (
+	"fmt"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// A member is what a resolved name stands for: a buffer of the program, and which member of it if it is a family.
+type member struct {
+	buffer int // index into Program.Buffers
+	k      int // from 0; 0 for a plain buffer
+}
+
+// directory finds buffers by their resolved names, which are also those that ragged groups give them.
+type directory map[string]member
+
+func newDirectory(p *ir.Program) directory {
+	d := directory{}
+	for i := range p.Buffers {
+		b := &p.Buffers[i]
+		for k := range max(1, b.Count) {
+			if name, err := ir.Resolve(b.Name, b.Index(k)); err == nil {
+				d[name] = member{i, k}
+			}
+		}
+	}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		for k, m := range g.Members {
+			if name, err := ir.Resolve(g.Name, g.Index(k)); err == nil {
+				d[name] = d[m]
+			}
+		}
+	}
+	return d
+}
+
+// A site is where a stage is emitted: in no loop, or in the body of one.
+type site struct {
+	loop   *ir.Loop // nil: in none
+	number int      // of the loop in its variant, from 0
+}
+
+// indices are the values of {i} at a site; outside of loops a name has none, and one value stands for it.
+func (s site) indices() []int {
+	if s.loop == nil {
+		return []int{0}
+	}
+	out := make([]int, s.loop.Count)
+	for t := range out {
+		out[t] = s.loop.Index(t)
+	}
+	return out
+}
+
+// members returns what a name stands for at a site: one member, or one for each iteration.
+func (d directory) members(name string, at site) ([]member, error) {
+	indices := at.indices()
+	if !ir.IsFamily(name) {
+		indices = indices[:min(1, len(indices))]
+	}
+	out := make([]member, len(indices))
+	for t, i := range indices {
+		resolved, err := ir.Resolve(name, i)
+		m, known := d[resolved]
+		if err != nil || !known {
+			return nil, diag.Errorf(codeStructure, "buffer "+resolved, "no such buffer, and no member of a group")
+		}
+		out[t] = m
+	}
+	return out, nil
+}
+
+// steps reports whether values advance by the same number from each to the next one, and by how many; one value by itself
+// counts as advancing by 1.
+func steps(values []int) (by int, even bool) {
+	by = 1
+	if len(values) > 1 {
+		by = values[1] - values[0]
+	}
+	for t := range values {
+		if values[t] != values[0]+t*by {
+			return 0, false
+		}
+	}
+	return by, true
+}
+
+// expression is C++ for a value that is first + by*t in the t-th iteration, by the variable of the loop.
+func (s site) expression(variable string, first, by int) string {
+	if by == 0 || s.loop == nil {
+		return itoa(first)
+	}
+	plus := func(e string, n int) string {
+		switch {
+		case n > 0:
+			return fmt.Sprintf("%s + %d", e, n)
+		case n < 0:
+			return fmt.Sprintf("%s - %d", e, -n)
+		}
+		return e
+	}
+	step := max(1, s.loop.Step)
+	if step == by {
+		return plus(variable, first-s.loop.First) // first + by*(variable - First)/step
+	}
+	e := s.iteration(variable)
+	if by != 1 {
+		if step == 1 && s.loop.First != 0 {
+			e = "(" + e + ")"
+		}
+		e = fmt.Sprintf("%s * %d", e, by)
+	}
+	return plus(e, first)
+}
+
+// iteration is C++ for the number of the iteration, from 0.
+func (s site) iteration(variable string) string {
+	e := variable
+	if s.loop.First != 0 {
+		e = fmt.Sprintf("%s - %d", e, s.loop.First)
+	}
+	if s.loop.Step > 1 {
+		if s.loop.First != 0 {
+			e = "(" + e + ")"
+		}
+		e = fmt.Sprintf("%s / %d", e, s.loop.Step)
+	}
+	return e
+}
