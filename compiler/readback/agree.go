@@ -33,7 +33,7 @@ func (b *builder) checkExchanges() {
 	for i := range b.variants {
 		n := 0
 		for _, d := range b.variants[i].stages {
-			if d.inLayer() {
+			if d.inLayer() && !d.single {
 				n += b.facts.layers
 			} else {
 				n++

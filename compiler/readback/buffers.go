@@ -1,6 +1,8 @@
 package readback
 
 import (
+	"strings"
+
 	"amkc/ir"
 )
 
@@ -25,18 +27,45 @@ func (b *builder) buffers() {
 	if m.fragments {
 		cache = ir.KVBlock16
 	}
+	kv := ir.Buffer{Name: "L{i}.kv", Count: m.layers, Kind: ir.KVCache, DType: m.dtype, Shape: []int{m.kvHeads, m.maxSeq, 2, m.headDim},
+		Layout: ir.Layout{Kind: cache}}
+	if b.unrolled {
+		for layer := range m.layers {
+			b.p.Buffers = append(b.p.Buffers, ofLayer(kv, layer))
+		}
+	} else {
+		b.p.Buffers = append(b.p.Buffers, kv)
+	}
 	b.p.Buffers = append(b.p.Buffers,
 		ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
 		ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{m.vocab}},
 		ir.Buffer{Name: nextToken, Kind: ir.Output, DType: ir.I32, Shape: []int{1}},
-		ir.Buffer{Name: "L{i}.kv", Count: m.layers, Kind: ir.KVCache, DType: m.dtype, Shape: []int{m.kvHeads, m.maxSeq, 2, m.headDim},
-			Layout: ir.Layout{Kind: cache}},
 		ir.Buffer{Name: residual, Kind: ir.Activation, DType: ir.F32, Shape: []int{m.hidden}, Space: ir.SMEM},
 		ir.Buffer{Name: nextOnSM, Kind: ir.Activation, DType: ir.I32, Shape: []int{m.sms}, Space: ir.SMEM})
 }
 
+// ofLayer is one member of a family, as a buffer in none.
+func ofLayer(family ir.Buffer, layer int) ir.Buffer {
+	family.Name, _ = ir.Resolve(family.Name, layer)
+	family.Count = 0
+	return family
+}
+
 // weight is the buffer whose offset a constant of model_config.h is.
 func (b *builder) weight(constant string) (ir.Buffer, bool) {
+	if !b.unrolled {
+		return b.weightOf(constant)
+	}
+	layer, rest, single := layerOf(strings.TrimPrefix(constant, "k"))
+	if !single {
+		w, known := b.weightOf(constant)
+		return w, known && w.Count == 0
+	}
+	w, known := b.weightOf("k" + rest)
+	return ofLayer(w, layer), known && w.Count > 0 && layer < b.facts.layers
+}
+
+func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 	m := &b.facts
 	vector := func(name string, layers, n int) (ir.Buffer, bool) {
 		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtype, Shape: []int{n}}, true
@@ -92,7 +121,9 @@ func (b *builder) checkWeights() {
 			buffer++
 		}
 	}
-	r.same(s, "kLayerBytes", size("kLayerBytes"), stride, why)
+	if !b.unrolled {
+		r.same(s, "kLayerBytes", size("kLayerBytes"), stride, why)
+	}
 	r.same(s, "kWeightBytes", size("kWeightBytes"), total, why)
 	_, cache := ir.CacheArena(b.p)
 	r.same(s, "kCacheBytes", size("kCacheBytes"), cache, "as large as its blocks")

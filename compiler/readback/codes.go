@@ -17,4 +17,10 @@ ops than its body carries out. Compile again; a schedule is changed by the confi
 	codeDiffers = diag.New("AMK4913", "the headers say something else than program.json", `
 The schedule was read back out of schedule.h, pages.h and model_config.h, and it is another one than program.json has: the
 message names the entity, the field, and both values. One of the files was edited, or they are of different builds.`)
+
+	codeLoops = diag.New("AMK4914", "loops that are not read back", `
+The schedule is rebuilt out of the headers where the kernel has one loop over all layers of the model, one by one, or none. Where
+schedule.h has a list kLoops its loops are others: several, or one over every other layer, or one that leaves out the first or
+the last. Such a program is emitted and proved as it is compiled (amkc validate DIR/program.json), but what the headers say
+of it is not proved again, and verify does not pass it.`)
 )

@@ -1,7 +1,10 @@
 package readback
 
 import (
+	"strconv"
 	"strings"
+
+	"amkc/ir"
 )
 
 // A body is what the device does for a stage: the functions of amk/ that the kernel calls with its descriptor.
@@ -40,13 +43,15 @@ var roles = []role{
 // combining is Attn where Part comes before it: a descriptor with a kWidth.
 var combining = role{"Attn", "L{i}.attn", combineBody, "L{i}.part", "L{i}.attn", ""}
 
-// inLayer reports whether the stage repeats in every layer.
+// inLayer reports whether the stage is one of a layer.
 func (r *role) inLayer() bool { return r.body != embedBody && r.body != lmHeadBody }
 
-// A descriptor is a struct of schedule.h: one stage.
+// A descriptor is a struct of schedule.h: one stage, in every layer or in one alone.
 type descriptor struct {
 	*scope
 	role
+	single                                             bool // in one layer, whose number its name has
+	layer                                              int
 	rows, grain, units, columns, rotation, step, tasks int
 	empty                                              bool
 	splits, shareRows, width, rotated                  int
@@ -76,10 +81,41 @@ func (d *descriptor) find() bool {
 			if d.descriptor == "Attn" && d.byName["kWidth"] != nil {
 				d.role = combining
 			}
+			if d.inLayer() {
+				d.layer, _, d.single = layerBefore(strings.TrimSuffix(d.scope.name, role.descriptor))
+			}
+			if d.single {
+				d.role.name, _ = ir.Resolve(d.role.name, d.layer) // the names are those of the table
+			}
 			return true
 		}
 	}
 	return false
+}
+
+// layerBefore takes a layer off the end of a name: ShortL03 is layer 3 after Short.
+func layerBefore(name string) (layer int, rest string, ok bool) {
+	rest = strings.TrimRight(name, "0123456789")
+	digits := name[len(rest):]
+	rest, isLayer := strings.CutSuffix(rest, "L")
+	n, err := strconv.Atoi(digits)
+	if !isLayer || err != nil || len(digits) < 2 || len(digits) > 2 && digits[0] == '0' || n >= most {
+		return 0, name, false
+	}
+	return n, rest, true
+}
+
+// layerOf takes the layer off the front of what a constant is named after: L03QkvWeight is QkvWeight of layer 3.
+func layerOf(name string) (layer int, rest string, ok bool) {
+	end := 1
+	for end < len(name) && name[end] >= '0' && name[end] <= '9' {
+		end++
+	}
+	layer, before, ok := layerBefore(name[:min(end, len(name))])
+	if !ok || before != "" {
+		return 0, name, false
+	}
+	return layer, name[end:], true
 }
 
 // read takes the constants that the body of the descriptor's stage uses.

@@ -1,6 +1,8 @@
 package readback
 
 import (
+	"strings"
+
 	"amkc/ir"
 )
 
@@ -15,7 +17,7 @@ var vectors = []vector{
 }
 
 // maxPages bounds the pages of the exchange area, and those that one vector takes in turn.
-const maxPages = 256
+const maxPages = 1 << 12
 
 // placePages reads pages.h: constants with an offset are pages, those with a name of a page, or several, are vectors.
 func (b *builder) placePages() {
@@ -48,9 +50,20 @@ func (b *builder) placePages() {
 		b.p.Pages = append(b.p.Pages, ir.Page{Name: snake(c.name[1:]), Space: ir.GlobalScratch, Bytes: n[1], Layout: ir.Layout{Copies: n[2]}})
 	}
 	for _, v := range vectors {
-		if c := r.byName[v.constant]; c != nil {
+		if c := r.byName[v.constant]; c != nil && !(b.unrolled && ir.IsFamily(v.buffer)) {
 			r.taken[v.constant] = true
 			b.vector(v, c, pages)
+		}
+	}
+	for _, c := range r.order {
+		if layer, rest, single := layerOf(strings.TrimPrefix(c.name, "k")); single && b.unrolled && layer <= b.facts.layers {
+			for _, v := range vectors {
+				if v.constant == "k"+rest && ir.IsFamily(v.buffer) {
+					r.taken[c.name] = true
+					v.buffer, _ = ir.Resolve(v.buffer, layer)
+					b.vector(v, c, pages)
+				}
+			}
 		}
 	}
 	b.checkPlaces(offsets)
@@ -82,6 +95,9 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.F32, ir.Word64, []int{m.sms}
 	case "kBestIndex":
 		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.I32, ir.Word64, []int{m.sms}
+	}
+	if b.unrolled {
+		buf.Count = 0
 	}
 	on := []value{c.value}
 	if c.array {
@@ -118,6 +134,15 @@ func aligned(n int) int { return (n + pageAlign - 1) / pageAlign * pageAlign }
 // page of the program is as large as that vector.
 func (b *builder) checkPlaces(offsets []int) {
 	r, s := &b.pages, b.pages.scope
+	largest := map[string]*ir.Buffer{}
+	for i := range b.p.Buffers {
+		buf := &b.p.Buffers[i]
+		for _, name := range buf.Pages {
+			if before := largest[name]; before == nil || buf.Bytes() > before.Bytes() {
+				largest[name] = buf
+			}
+		}
+	}
 	end, k := 0, 0
 	for _, c := range s.order {
 		if c.value.kind != list || c.array || c.typ != "Page" {
@@ -126,13 +151,8 @@ func (b *builder) checkPlaces(offsets []int) {
 		page := &b.p.Pages[k]
 		bytes := page.Bytes
 		page.Bytes = 0
-		for i := range b.p.Buffers {
-			for _, name := range b.p.Buffers[i].Pages {
-				if name == page.Name {
-					page.Bytes = max(page.Bytes, b.p.Buffers[i].Bytes())
-					page.Layout.Kind = b.p.Buffers[i].Layout.Kind
-				}
-			}
+		if buf := largest[page.Name]; buf != nil {
+			page.Bytes, page.Layout.Kind = buf.Bytes(), buf.Layout.Kind
 		}
 		if offsets[k] != end || bytes != aligned(page.Bytes) {
 			r.fail(c.value.at, "%s has offset %d and %d bytes; want offset %d, where the page before it ends, and %d bytes, which its vectors take",

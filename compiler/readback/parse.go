@@ -102,6 +102,11 @@ func (b *block) declaration(t token) {
 		b.element = v
 	case t.kind == word && t.text == "constexpr":
 		b.constant(b.scope, true)
+	case t.kind == word && t.text == "__device__": // what the kernel looks up at run time
+		b.want("constexpr")
+		if b.constant(b.scope, true); b.err == nil && !b.scope.order[len(b.scope.order)-1].array {
+			b.fail(t.at, "__device__ before a constant that is no array; want constexpr alone")
+		}
 	case t.kind == word && t.text == "enum":
 		b.enumerate()
 	case t.kind == word && t.text == "struct":

@@ -67,9 +67,10 @@ type builder struct {
 	diags                   diag.List
 	schedule, pages, config reader
 
-	facts   model
-	flagged bool
-	splits  int // of a kv head in the variants that split the context; 0 without one
+	facts    model
+	flagged  bool
+	unrolled bool // the layers are in no loop, and what is theirs is in no family
+	splits   int  // of a kv head in the variants that split the context; 0 without one
 
 	stages   []*descriptor
 	variants []variantList

@@ -39,7 +39,7 @@ var normed, product = view("%n"), view("%y") // temporaries
 func (b *builder) stage(d *descriptor, thresholds map[string]int) []ir.Node {
 	s := &ir.Stage{Name: d.role.name, Dist: b.dist(d), Signal: b.outside(d, d.out), Ops: b.ops(d)}
 	if d.in != "" {
-		s.Waits = []ir.Wait{{Counter: b.outside(d, d.in), Threshold: thresholds[d.in]}}
+		s.Waits = []ir.Wait{{Counter: b.outside(d, d.in), Threshold: thresholds[b.awaited(d)]}}
 	}
 	if d.body != lmHeadBody {
 		return []ir.Node{s}
@@ -53,12 +53,12 @@ func (b *builder) stage(d *descriptor, thresholds map[string]int) []ir.Node {
 	return []ir.Node{s, sample, emit}
 }
 
-// outside names the member of a family that a stage outside of the layers uses: embed writes the first one of x, and the head
-// reads the last.
+// outside names the member of a family that a stage in no loop uses: one of its own layer; embed writes the first one of x, and
+// the head reads the last.
 func (b *builder) outside(d *descriptor, family string) string {
-	member := 0
+	member := d.layer
 	switch {
-	case d.inLayer() || !ir.IsFamily(family):
+	case d.inLayer() && !d.single || !ir.IsFamily(family):
 		return family
 	case d.body == lmHeadBody:
 		member = b.facts.layers
@@ -78,6 +78,18 @@ func (b *builder) dist(d *descriptor) ir.Dist {
 
 // ops are the operations that the body of a descriptor's stage carries out.
 func (b *builder) ops(d *descriptor) []ir.Op {
+	ops := b.opsOfBody(d)
+	for i := range ops {
+		for _, operands := range [][]ir.Operand{ops[i].Out, ops[i].In} {
+			for k := range operands {
+				operands[k].Buf = b.outside(d, operands[k].Buf)
+			}
+		}
+	}
+	return ops
+}
+
+func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	m := &b.facts
 	in, out := b.outside(d, d.in), b.outside(d, d.out)
 	switch d.body {

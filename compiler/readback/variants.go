@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 )
 
 // A variantList is what schedule.h says of a variant.
@@ -28,8 +29,7 @@ func (b *builder) variantLists() {
 		}
 		numbers[r.enum.names[i]] = d
 	}
-	if len(b.stages) > maxVariants*len(roles) {
-		r.fail(r.enum.at, "there are %d descriptors; want at most the %d of %d variants", len(b.stages), maxVariants*len(roles), maxVariants)
+	if !b.countStages() {
 		return
 	}
 	used := map[*descriptor]bool{}
@@ -49,8 +49,8 @@ func (b *builder) variantLists() {
 			used[d] = true
 			v.stages = append(v.stages, d)
 		}
-		if len(v.stages) > len(roles) {
-			r.fail(c.at, "%s lists %d stages; want at most the %d that a step is made of", c.name, len(v.stages), len(roles))
+		if most := len(roles) * b.times(); len(v.stages) > most {
+			r.fail(c.at, "%s lists %d stages; want at most the %d that a step is made of", c.name, len(v.stages), most)
 			return
 		}
 		b.variants = append(b.variants, v)
@@ -68,6 +68,60 @@ func (b *builder) variantLists() {
 	}
 }
 
+// countStages bounds the descriptors and their tasks, and says whether the layers are in a loop or have descriptors of their own.
+func (b *builder) countStages() bool {
+	r := &b.schedule
+	if c := r.byName["kLoops"]; c != nil {
+		b.diags.Add(diag.Errorf(codeLoops, r.spell(c.at), "the kernel has other loops than one over all layers, one by one; their program is not rebuilt"))
+		return false
+	}
+	tasks, single, looped := 0, (*descriptor)(nil), (*descriptor)(nil)
+	for _, d := range b.stages {
+		dist := b.dist(d)
+		tasks += dist.NumTasks()
+		switch {
+		case !d.inLayer():
+		case d.single:
+			single = d
+			if d.layer >= b.facts.layers {
+				r.fail(d.at, "struct %s is of layer %d; want at most %d, as kLayers is %d", d.scope.name, d.layer, b.facts.layers-1, b.facts.layers)
+			}
+		default:
+			looped = d
+		}
+	}
+	b.unrolled = single != nil
+	most := maxVariants * len(roles)
+	if b.unrolled {
+		most = maxDescriptors
+	}
+	switch {
+	case len(b.stages) > most:
+		r.fail(r.enum.at, "there are %d descriptors; want at most %d", len(b.stages), most)
+	case tasks > ir.MaxTasks:
+		r.fail(r.enum.at, "the descriptors have up to %d tasks; want at most %d", tasks, ir.MaxTasks)
+	case b.unrolled && b.facts.layers > len(b.stages):
+		r.wrong(b.config.scope, "kLayers", "%d, and there are %d descriptors; want one for each stage of a layer", b.facts.layers, len(b.stages))
+		r.fail(r.enum.at, "there are %d descriptors for %d layers", len(b.stages), b.facts.layers)
+	case single != nil && looped != nil:
+		r.fail(single.at, "struct %s is of one layer, and struct %s of all; want the layers in a loop or each by itself", single.scope.name, looped.scope.name)
+	default:
+		return b.diags.Err() == nil
+	}
+	return false
+}
+
+// times is how often a step has the stages of a layer, each with a descriptor of its own.
+func (b *builder) times() int {
+	if b.unrolled {
+		return b.facts.layers
+	}
+	return 1
+}
+
+// maxDescriptors bounds the stages of a schedule whose layers are in no loop, in all variants together.
+const maxDescriptors = 1 << 12
+
 // maxVariants is kMaxVariants of info.cuh.
 const maxVariants = 8
 
@@ -83,7 +137,7 @@ func (b *builder) variant(l *variantList) {
 	for _, d := range l.stages {
 		s := b.stage(d, threshold)
 		switch {
-		case !d.inLayer():
+		case !d.inLayer() || d.single:
 			v.Body = append(v.Body, s...)
 		case loop == nil:
 			loop = &ir.Loop{Name: "layers", Count: b.facts.layers}
@@ -100,11 +154,27 @@ func (b *builder) variant(l *variantList) {
 	b.p.Variants = append(b.p.Variants, v)
 }
 
+// handed is the counter of the vector that a descriptor's stage hands over: a family, unless the layers are in no loop.
+func (b *builder) handed(d *descriptor) string {
+	if b.unrolled {
+		return b.outside(d, d.out)
+	}
+	return strings.Replace(d.out, "{i+1}", "{i}", 1)
+}
+
+// awaited is the counter of the vector that it reads.
+func (b *builder) awaited(d *descriptor) string {
+	if b.unrolled {
+		return b.outside(d, d.in)
+	}
+	return d.in
+}
+
 // thresholds returns how many tasks hand each vector over, by the constants that the kernel counts with.
 func (b *builder) thresholds(l *variantList) map[string]int {
 	tasks := map[string]int{}
 	for _, d := range l.stages {
-		vector := strings.Replace(d.out, "{i+1}", "{i}", 1)
+		vector := b.handed(d)
 		if before, seen := tasks[vector]; seen && before != d.tasks {
 			b.schedule.wrong(d.scope, "kTasks", "%d, and another stage hands %s over in %d tasks; want the same, for its readers wait for one number", d.tasks, vector, before)
 		}
@@ -123,12 +193,14 @@ func (b *builder) counters(l *variantList) []ir.Counter {
 	var out []ir.Counter
 	seen := map[string]bool{}
 	for _, d := range l.stages {
-		c := ir.Counter{Name: strings.Replace(d.out, "{i+1}", "{i}", 1), Count: b.facts.layers, How: how}
-		switch c.Name {
-		case "L{i}.x":
-			c.Count++
-		case "best":
+		c := ir.Counter{Name: b.handed(d), Count: b.facts.layers, How: how}
+		switch {
+		case c.Name == "best":
 			c.Count, c.How = 0, ir.Flagged
+		case b.unrolled:
+			c.Count = 0
+		case c.Name == "L{i}.x":
+			c.Count++
 		}
 		if !seen[c.Name] {
 			seen[c.Name] = true
