@@ -160,7 +160,7 @@ func (b *builder) placePages() error {
 		copies := max(1, pg.Layout.Copies)
 		bytes := (pg.Bytes + pageAlign - 1) / pageAlign * pageAlign
 		b.d.Pages = append(b.d.Pages, pageData{Name: "k" + camel(pg.Name), Offset: offset, Bytes: bytes, Copies: copies,
-			Note: strings.Join(notes[pg.Name], ", ")})
+			Note: few(notes[pg.Name])})
 		offset += bytes * copies
 	}
 	exchanges, stride := b.exchanges()
@@ -173,6 +173,17 @@ func (b *builder) placePages() error {
 		{"int", "kTraceStride", itoa(stride), "elements of the longest exchanged vector"},
 	}
 	return nil
+}
+
+// few lists names in what a line has room for.
+func few(names []string) string {
+	const room = 40
+	all := strings.Join(names, ", ")
+	if len(all) <= room {
+		return all
+	}
+	n := max(1, strings.Count(all[:room], ","))
+	return fmt.Sprintf("%s and %d others", strings.Join(names[:n], ", "), len(names)-n)
 }
 
 // exchanges returns the number of exchanges a step of the longest variant has, and the length of the longest vector.

@@ -1,0 +1,43 @@
+package codegen
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/runtime"
+)
+
+// compiles has nvcc compile the emitted sources of a program for its target, warnings as errors. It is for the long tests.
+func compiles(t *testing.T, p *ir.Program) {
+	t.Helper()
+	if os.Getenv("AMKC_LONG") == "" {
+		return
+	}
+	nvcc, err := exec.LookPath("nvcc")
+	if err != nil {
+		nvcc, err = filepath.Abs("../.cuda/nvidia/cu13/bin/nvcc")
+		require.NoError(t, err)
+	}
+	files, err := CUDA(p)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for name, text := range runtime.DeviceSources() {
+		files[name] = text
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+	}
+	for _, source := range []string{"megakernel.cu", "reference.cu"} {
+		cmd := exec.Command(nvcc, "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", Gencode(p.Target.Arch), "-I.", "-fatbin", "-o", source+".fatbin", source)
+		cmd.Dir = dir
+		said, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s: %s", source, said)
+	}
+}
