@@ -83,6 +83,7 @@ type cudaData struct {
 	Vectors     []vectorData
 	Stages      []*stage // numbered in stall records, in schedule order
 	Descriptors []*stage
+	Barriers    bool     // whether a step has any
 	Walk        []string // lines of the producer's walk
 	Consume     []string // lines of the consumers' step
 }
@@ -96,14 +97,16 @@ type variantData struct {
 }
 
 type builder struct {
-	p       *ir.Program
-	d       *cudaData
-	stages  map[string]*stage // by descriptor name
-	names   directory
-	weights map[int]weightPlace // by buffer, as the maps below
-	offsets map[int][]int       // of each member, in the weights
-	caches  map[int][]int       // of each member, which cache of the arena it is
-	vectors map[int]string      // constants
+	p        *ir.Program
+	d        *cudaData
+	stages   map[string]*stage // by descriptor name
+	names    directory
+	weights  map[int]weightPlace // by buffer, as the maps below
+	offsets  map[int][]int       // of each member, in the weights
+	caches   map[int][]int       // of each member, which cache of the arena it is
+	vectors  map[int]string      // constants
+	joins    map[*ir.Stage]joinPlace
+	barriers int // a step
 }
 
 func newCUDAData(p *ir.Program) (*cudaData, error) {
@@ -135,7 +138,7 @@ func build(p *ir.Program) (*builder, error) {
 		name := "k" + camel(v.Name)
 		b.d.Variants = append(b.d.Variants, variantData{Name: v.Name, EndName: name + "End", StagesName: name + "Stages", End: v.Hi + 1})
 	}
-	for _, step := range []func() error{b.placeWeights, b.placeCaches, b.placePages, b.body, b.reference, b.constants} {
+	for _, step := range []func() error{b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages, b.body, b.reference, b.constants} {
 		if err := step(); err != nil {
 			return nil, err
 		}

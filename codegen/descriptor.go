@@ -23,7 +23,7 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		st.Ops = append(st.Ops, wrap(ir.PrintOp(&s.Ops[i]), opColumns)...)
 	}
 	b.stages[name] = st
-	if kind == bodySample || kind == bodyEmit {
+	if !kind.numbered() {
 		return st, nil
 	}
 	if at.loop == nil && s.Dist.Step != 0 {

@@ -33,7 +33,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		layer = "layer"
 	}
 	page := func(o ir.Operand) (string, error) { return b.page(o.Buf, at) }
-	if kind != bodySample && kind != bodyEmit {
+	if kind.numbered() {
 		consume("c.stage = %s;", st.Enum)
 	}
 	var in, to, norm, weight string
@@ -100,6 +100,12 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		collect(&in, ofOperand(ir.ArgMax, 0))
 		collect(&to, ofOperand(ir.ArgMax, 1))
 		consume("if (!sample(c, %s, %s)) break;", in, to)
+	case bodyArrive:
+		consume("arrive(c);")
+	case bodyJoin:
+		join := b.joins[s]
+		walk("await_join(p, step, %s);", at.expression("layer", join.first, join.by))
+		consume("join(c, %s);", at.expression("c.layer", join.first, join.by))
 	}
 	return err
 }

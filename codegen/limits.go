@@ -71,7 +71,7 @@ func (s scratchSize) bytes(ringSlots int) int {
 		partial  = 2 * warps * 8 * 32
 		squares  = 2 * warps
 		best     = 2 * warps
-		words    = 6
+		words    = 7
 		paddings = 3 * 12 // at most, before the parts that are aligned to 16 bytes and at the end
 	)
 	return 2*8*ringSlots + paddings + 4*(partial+squares+s.residual+s.rotation+best+s.attention+s.softmax+s.vector+words)

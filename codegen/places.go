@@ -164,13 +164,21 @@ func (b *builder) placePages() error {
 		offset += bytes * copies
 	}
 	exchanges, stride := b.exchanges()
-	counterBytes := ((exchanges+1)*4 + pageAlign - 1) / pageAlign * pageAlign
+	counters := exchanges + 1
+	if b.barriers > 0 {
+		counters++
+	}
+	counterBytes := (counters*4 + pageAlign - 1) / pageAlign * pageAlign
 	b.d.Exchange = []field{
 		{"bool", "kFlagged", fmt.Sprint(b.flagged()), "words carry their epoch; else counters announce a vector"},
 		{"int", "kExchangesPerStep", itoa(exchanges), "of the longest variant"},
 		{"unsigned", "kCounterOffset", itoa(offset), "of counters: one an exchange, and one a step"},
 		{"unsigned", "kExchangeBytes", itoa(offset + counterBytes), "pages with their copies, then counters"},
 		{"int", "kTraceStride", itoa(stride), "elements of the longest exchanged vector"},
+	}
+	if b.barriers > 0 {
+		b.d.Barriers = true
+		b.d.Exchange = append(b.d.Exchange, field{"int", "kBarriersPerStep", itoa(b.barriers), "of all SMs; one more counter, after that of the step"})
 	}
 	return nil
 }
@@ -206,7 +214,7 @@ func (b *builder) exchanges() (count, longest int) {
 // advances reports whether a stage ends an exchange: whether other stages wait for what it hands over within the step.
 func advances(s *ir.Stage) bool {
 	b, err := classify(s)
-	return err == nil && b != bodySample && b != bodyEmit
+	return err == nil && b.numbered()
 }
 
 // flagged reports whether the exchanges are realised by flagged words. A program mixes the two only for the counter that

@@ -21,6 +21,8 @@ const (
 	bodyLMHead   body = "lm_head"
 	bodySample   body = "sample"
 	bodyEmit     body = "emit"
+	bodyArrive   body = "arrive"
+	bodyJoin     body = "join"
 )
 
 var bodies = map[string]body{
@@ -33,6 +35,13 @@ var bodies = map[string]body{
 	"RMSNORM GEMV_TILE SAMPLE_ARGMAX":    bodyLMHead,
 	"SAMPLE_ARGMAX":                      bodySample,
 	"COPY":                               bodyEmit,
+	"NOP":                                bodyArrive,
+}
+
+// numbered reports whether stages with the body have a descriptor, and a number in stall records. The others stand beside one
+// that has: the ends of a step and of a layer.
+func (b body) numbered() bool {
+	return b != bodySample && b != bodyEmit && b != bodyArrive && b != bodyJoin
 }
 
 // stage is one stage as the templates see it.
@@ -65,6 +74,9 @@ func classify(s *ir.Stage) (body, error) {
 		slices.Sort(known)
 		return "", diag.Errorf(codeStage, "stage "+s.Name, "no stage body runs the ops %s; there is one for each of: %s",
 			strings.Join(codes, " "), strings.Join(known, "; "))
+	}
+	if b == bodyArrive && len(s.Waits) > 0 {
+		b = bodyJoin
 	}
 	return b, nil
 }

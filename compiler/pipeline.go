@@ -19,6 +19,7 @@ var Passes = []passes.Pass{
 	passes.Fuse,
 	passes.Tile,
 	passes.Assign,
+	passes.Barrier,
 	passes.Loop,
 	passes.PageColor,
 	passes.Exchange,

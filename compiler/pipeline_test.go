@@ -24,7 +24,7 @@ func TestPassOrder(t *testing.T) {
 		}
 		done = append(done, p.Name)
 	}
-	require.Equal(t, []string{"import", "lower", "fuse", "tile", "assign", "loop", "pagecolor", "exchange"}, done)
+	require.Equal(t, []string{"import", "lower", "fuse", "tile", "assign", "barrier", "loop", "pagecolor", "exchange"}, done)
 }
 
 func TestLowerRunsEveryPass(t *testing.T) {

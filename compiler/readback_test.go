@@ -51,6 +51,8 @@ func TestEveryBuildReadsBack(t *testing.T) {
 		config ir.ScheduleConfig
 	}{
 		{"default", ir.ScheduleConfig{}},
+		{"barriers", knobs(map[string]map[string]int{"loop": {"barrier": 1}})},
+		{"barriers and counters", knobs(map[string]map[string]int{"loop": {"barrier": 1}, "exchange": {"flagged": 0}})},
 		{"counters", knobs(map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1}})},
 		{"always split", knobs(map[string]map[string]int{"attention": {"split_from": 0, "max_splits": 4}, "gemv": {"rows": 16}})},
 		{"early split", knobs(map[string]map[string]int{"attention": {"split_from": 7, "max_splits": 32}, "exchange": {"flagged": 0, "copies": 4}})},

@@ -50,6 +50,7 @@ func TestEveryKnobHasAnEffect(t *testing.T) {
 		"exchange.copies":      {change: func(s *State) { s.Config.Tiling["exchange"] = map[string]int{"copies": 4} }},
 		"attention.split_from": {change: func(s *State) { s.Config.Tiling["attention"]["split_from"] = 16 }},
 		"attention.max_splits": {change: func(s *State) { s.Config.Tiling["attention"]["max_splits"] = 2 }},
+		"loop.barrier":         {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"barrier": 1} }},
 		"loop.roll":            {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"roll": 0} }},
 		"ring.chunk_bytes":     {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"chunk_bytes": 4096} }},
 		"ring.run_ahead":       {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"run_ahead": 4} }, inConfig: true},

@@ -4,8 +4,9 @@ import (
 	"amkc/ir"
 )
 
-// Exchange is the pass that chooses how each counter is carried out. A counter whose waiters read nothing from its
-// producers but words that carry their epoch can be flagged: the words announce themselves. Every other counter counts. The best
+// Exchange is the pass that chooses how each counter is carried out. A counter whose producers write words that carry their
+// epoch, and whose waiters read nothing else from them, can be flagged: the words announce themselves. Every other counter counts,
+// that of a barrier among them, which announces no words. The best
 // logits of the SMs have no other form on the device than such words, whatever the configuration says.
 var Exchange = Pass{
 	Name:  "exchange",
@@ -19,14 +20,14 @@ func runExchange(s *State) error {
 	allowed := p.Config.Knob("exchange", "flagged", 0) == 1
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		plain, waited, err := announcedPlainly(p, v)
+		plain, flaggable, err := announcedPlainly(p, v)
 		if err != nil {
 			return err
 		}
 		for k := range v.Counters {
 			c := &v.Counters[k]
 			c.How, c.Scope = ir.ByCounter, ir.ScopeGPU
-			if (allowed || c.Name == bestCounter) && waited[k] && !plain[k] {
+			if (allowed || c.Name == bestCounter) && flaggable[k] && !plain[k] {
 				c.How = ir.Flagged
 			}
 		}
@@ -35,9 +36,9 @@ func runExchange(s *State) error {
 }
 
 // announcedPlainly says of each counter or family of the variant whether a waiter learns through it of something that is not
-// a word, and whether it has waiters at all. It looks at the unrolled form, in which a buffer has one name, and takes the
+// a word, and whether it has waiters and its producers write words at all. It looks at the unrolled form, in which a buffer has one name, and takes the
 // members of a family together.
-func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, waited []bool, err error) {
+func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, err error) {
 	flat, diags := ir.Unroll(p, v)
 	if err := diags.Err(); err != nil {
 		return nil, nil, err
@@ -46,22 +47,27 @@ func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, waited []bool, err e
 	buffers := declared(len(p.Buffers), func(k int) int { return p.Buffers[k].Count })
 	type announcement struct{ counter, buffer int }
 	written := map[announcement]bool{} // buffers that are no words, by the counter of who writes them
+	words := make([]bool, len(v.Counters))
 	for i := range flat.Tasks {
 		t := &flat.Tasks[i]
 		for k := range t.Ops {
 			for _, b := range t.Ops[k].OutBuf {
-				if b >= 0 && t.Signal >= 0 && !flat.Buffers[b].Layout.Words() {
+				switch {
+				case b < 0 || t.Signal < 0:
+				case flat.Buffers[b].Layout.Words():
+					words[counters[t.Signal]] = true
+				default:
 					written[announcement{counters[t.Signal], buffers[b]}] = true
 				}
 			}
 		}
 	}
-	plain, waited = make([]bool, len(v.Counters)), make([]bool, len(v.Counters))
+	plain, flaggable = make([]bool, len(v.Counters)), make([]bool, len(v.Counters))
 	for i := range flat.Tasks {
 		t := &flat.Tasks[i]
 		for _, w := range t.Waits {
 			c := counters[w.Counter]
-			waited[c] = true
+			flaggable[c] = words[c]
 			for k := range t.Ops {
 				for _, b := range t.Ops[k].InBuf {
 					if b >= 0 && written[announcement{c, buffers[b]}] {
@@ -71,7 +77,7 @@ func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, waited []bool, err e
 			}
 		}
 	}
-	return plain, waited, nil
+	return plain, flaggable, nil
 }
 
 // declared returns for each unrolled entity the number of the one that it is a member of; unrolling keeps them in order.

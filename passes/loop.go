@@ -15,7 +15,7 @@ import (
 var Loop = Pass{
 	Name:  "loop",
 	Doc:   "roll runs of equal stages into loops, what their calls name in turn into families and groups",
-	After: []string{"assign"},
+	After: []string{"assign", "barrier"},
 	Run:   runLoop,
 }
 

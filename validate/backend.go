@@ -28,7 +28,7 @@ func (b Backend) String() string {
 
 // The kernel runs fused sequences of these; which sequences there are is codegen's to say.
 var kernelOps = [len(ir.Ops)]bool{
-	ir.COPY: true, ir.EMBED: true, ir.RMSNORM: true, ir.GEMV: true, ir.ATTENTION: true, ir.ROPE: true, ir.SiluMul: true,
+	ir.NOP: true, ir.COPY: true, ir.EMBED: true, ir.RMSNORM: true, ir.GEMV: true, ir.ATTENTION: true, ir.ROPE: true, ir.SiluMul: true,
 	ir.ADD: true, ir.KVAppend: true, ir.ArgMax: true, ir.AttentionCombine: true,
 }
 
@@ -83,12 +83,17 @@ func (b Backend) implemented() string {
 const bestCounter = "best"
 
 // checkKernelCounters: the kernel realises all exchanges of a program in one way, counts from 0, shows its counters to the
-// whole GPU, and waits for one exchange a task. What else the IR can say would not be emitted.
+// whole GPU, and waits for one exchange a task. A counter whose producers write nothing is a barrier's, which counts beside them. What else the IR can say would not be emitted.
 func (p *proof) checkKernelCounters() {
 	f := p.flat
-	waited := make([]bool, len(f.Counters))
+	waited, writes := make([]bool, len(f.Counters)), make([]bool, len(f.Counters))
 	for t := range f.Tasks {
 		task := &f.Tasks[t]
+		for k := range task.Ops {
+			if task.Signal >= 0 && task.Ops[k].Code != ir.NOP {
+				writes[task.Signal] = true
+			}
+		}
 		if len(task.Waits) > 1 {
 			p.errorf(CodeBackend, p.task(int32(t)), "has %d waits, and a stage body of the kernel has one", len(task.Waits)).
 				Suggest("wait for %s, if all others come before it", f.Counters[task.Waits[len(task.Waits)-1].Counter].Name)
@@ -96,6 +101,20 @@ func (p *proof) checkKernelCounters() {
 		}
 		for _, w := range task.Waits {
 			waited[w.Counter] = true
+		}
+	}
+	for t := range f.Tasks {
+		task := &f.Tasks[t]
+		if len(task.Waits) == 0 || writes[task.Waits[0].Counter] {
+			continue
+		}
+		for k := range task.Ops {
+			if code := task.Ops[k].Code; code != ir.NOP {
+				c := f.Counters[task.Waits[0].Counter].Name
+				p.errorf(CodeBackend, p.task(int32(t)), "runs %s and waits for %s, whose producers write nothing; the kernel waits for such a counter at a barrier alone", code, c).
+					Suggest("let a task that runs %s alone wait for it", ir.NOP)
+				return
+			}
 		}
 	}
 	first := -1
@@ -109,6 +128,7 @@ func (p *proof) checkKernelCounters() {
 			p.errorf(CodeBackend, "counter "+c.Name, "has scope %s, and the kernel's are seen by the whole GPU", c.Scope).Suggest("give it scope gpu")
 			return
 		case !waited[i] || c.Name == bestCounter || c.Name == stepCounter:
+		case !writes[i] && c.How == ir.ByCounter:
 		case first < 0:
 			first, p.exchanges = i, c.How
 		case c.How != f.Counters[first].How:

@@ -32,7 +32,7 @@ func TestBackends(t *testing.T) {
 	gelu(mutant{f, t})
 	require.True(t, validate.Flat(f).OK)
 	rep := forKernel(t, 0, gelu)
-	requireCode(t, rep, validate.CodeBackend, "backend kernel does not implement GELU; it implements COPY, EMBED, RMSNORM,")
+	requireCode(t, rep, validate.CodeBackend, "backend kernel does not implement GELU; it implements NOP, COPY, EMBED, RMSNORM,")
 	rep = forKernel(t, 0, func(m mutant) {
 		op := &m.task("L00.o.s000").Ops[1]
 		op.Code, op.Params = ir.FUSED, []ir.Param{ir.IntParam("recipe", ir.Int(0))}
@@ -50,6 +50,13 @@ func TestKernelCounters(t *testing.T) {
 		"counter L01.h: error: is realised as counter, and L00.x as flagged": func(m mutant) { m.Counters[m.counter("L01.h")].How = ir.ByCounter },
 		"counter step: error: starts at 2":                                   func(m mutant) { m.Counters[m.counter("step")].Init = 2 },
 		"counter step: error: has scope sm":                                  func(m mutant) { m.Counters[m.counter("step")].Scope = ir.ScopeSM },
+		"runs GEMV_TILE and waits for L00.attn, whose producers write nothing": func(m mutant) {
+			for t := range m.Tasks {
+				if task := &m.Tasks[t]; task.Signal == m.counter("L00.attn") {
+					task.Ops = []ir.FlatOp{{Op: ir.Op{Code: ir.NOP}}}
+				}
+			}
+		},
 		"has 2 waits": func(m mutant) {
 			task := m.task("L00.o.s000")
 			task.Waits = append(task.Waits, ir.FlatWait{Counter: m.counter("L00.qkv"), Threshold: 4})

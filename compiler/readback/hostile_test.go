@@ -14,13 +14,13 @@ import (
 	"amkc/validate"
 )
 
-// A hostileFamily is headers that make the reader work hard: numbers are cheap to write, and a header can have a megabyte.
+// A hostileFamily is headers that make the reader work hard: numbers are cheap to write, and a header can have two megabytes.
 type hostileFamily struct {
 	name string
 	make func(h [3]string) [3]string
 }
 
-const headerSize = 1<<20 - 1<<10
+const headerSize = 1<<21 - 1<<10
 
 // times repeats text to about the size of a large header.
 func times(size int, line func(i int) string) string {

@@ -7,8 +7,9 @@ import (
 	"amkc/ir/diag"
 )
 
-// maxSource bounds a header, in bytes. Those of the largest models have some tens of thousands.
-const maxSource = 1 << 20
+// maxSource bounds a header, in bytes. Those of the largest models have some tens of thousands, and a hundred times as many where
+// the layers are in no loop.
+const maxSource = 1 << 21
 
 // pos is a place in a header: line and column from 1, columns in bytes.
 type pos struct{ line, col int }

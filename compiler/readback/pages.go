@@ -165,5 +165,9 @@ func (b *builder) checkPlaces(offsets []int) {
 	counters := sched.unsigned(sched.scope, "kCounterOffset")
 	sched.same(sched.scope, "kCounterOffset", counters, end, "where the last page ends")
 	n := sched.int(sched.scope, "kExchangesPerStep")
-	sched.same(sched.scope, "kExchangeBytes", sched.unsigned(sched.scope, "kExchangeBytes"), end+aligned((n+1)*4), "the pages and a counter for each exchange and the step")
+	last := n + 1
+	if b.barriers {
+		last++
+	}
+	sched.same(sched.scope, "kExchangeBytes", sched.unsigned(sched.scope, "kExchangeBytes"), end+aligned(last*4), "the pages and a counter for each exchange, the step and the barriers")
 }

@@ -69,6 +69,7 @@ type builder struct {
 
 	facts    model
 	flagged  bool
+	barriers bool // each layer ends at one
 	unrolled bool // the layers are in no loop, and what is theirs is in no family
 	splits   int  // of a kv head in the variants that split the context; 0 without one
 
@@ -127,6 +128,9 @@ func (b *builder) machine() {
 	}
 	b.facts.fragments = r.bool(s, "kFragmentCache")
 	b.flagged = r.bool(s, "kFlagged")
+	if b.barriers = s.byName[barriersPerStep] != nil; b.barriers {
+		r.same(s, barriersPerStep, r.positive(s, barriersPerStep), b.facts.layers, "one for each layer")
+	}
 	shared, slot := r.unsigned(s, "kSharedLimit"), r.positive(s, "kSlotBytes")
 	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/slot, "as many slots as kSharedLimit holds")
 	b.p.Target = &ir.Target{SMs: b.facts.sms, SMemOptin: shared}

@@ -134,8 +134,13 @@ func (b *builder) variant(l *variantList) {
 	v := ir.Variant{Name: l.name, Lo: lo, Hi: l.end - 1}
 	threshold := b.thresholds(l)
 	var loop *ir.Loop
-	for _, d := range l.stages {
+	for i, d := range l.stages {
 		s := b.stage(d, threshold)
+		if b.barriers && l.endsLayer(i) {
+			for _, half := range b.barrier(d) {
+				s = append(s, half)
+			}
+		}
 		switch {
 		case !d.inLayer() || d.single:
 			v.Body = append(v.Body, s...)
@@ -147,7 +152,9 @@ func (b *builder) variant(l *variantList) {
 			if v.Body[len(v.Body)-1] != ir.Node(loop) {
 				b.schedule.fail(l.at, "%s comes after a stage that is in no layer; want the stages of a layer side by side", d.scope.name)
 			}
-			loop.Body = append(loop.Body, s[0].(*ir.Stage))
+			for _, st := range s {
+				loop.Body = append(loop.Body, st.(*ir.Stage))
+			}
 		}
 	}
 	v.Counters = b.counters(l)
@@ -207,7 +214,7 @@ func (b *builder) counters(l *variantList) []ir.Counter {
 			out = append(out, c)
 		}
 	}
-	return append(out, ir.Counter{Name: stepCounter, How: ir.ByCounter})
+	return append(append(out, b.joinCounters()...), ir.Counter{Name: stepCounter, How: ir.ByCounter})
 }
 
 const stepCounter = "step"

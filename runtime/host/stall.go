@@ -30,6 +30,8 @@ var waits = map[uint32]string{
 	2: "a weight chunk to arrive in the ring",
 	3: "a free slot in the ring",
 	4: "the cache rows of the step before",
+	5: "the other SMs at the barrier after it",
+	6: "its own SM to pass a barrier",
 }
 
 // A StallError says that a launch was given up: SMs waited longer than the spin limit.

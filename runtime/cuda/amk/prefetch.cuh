@@ -10,6 +10,7 @@ namespace amk {
 #if AMK_BULK_COPY
 template <class C>
 struct Prefetcher {
+  static constexpr bool kWaits = C::kWaits;
   static constexpr long long kPaceCycles = 800;  // between two requests, so that they do not crowd out the exchanges
   C& c;
   u32 index = 0;       // chunks walked over
@@ -24,6 +25,7 @@ struct Prefetcher {
     stopped = last == kStopped;
   }
   __device__ void wait_step(u32) {}  // asking for bytes reads none of them: L2 is where other SMs' stores arrive
+  __device__ void flush() {}
   __device__ void drain() {}  // prefetches write no shared memory
 
  private:

@@ -122,6 +122,7 @@ __device__ __noinline__ bool wait_empty_long(const Launch& launch, Scratch& shar
 // Fills slots in order. With bulk copies one lane runs it; otherwise the whole warp does.
 template <class C>
 struct Producer {
+  static constexpr bool kWaits = C::kWaits;
   C& c;
   u32 slot = 0;
   u32 phase = 1;       // of the empty barrier: the first pass over the ring finds every slot free

@@ -1,0 +1,66 @@
+package passes
+
+import (
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Barrier is the pass that, with tiling.loop.barrier, ends every layer at a barrier of all SMs, as a kernel launched once a layer
+// would: each SM arrives when it is done with the layer, and goes on when all have. The order it adds is what looping over layers
+// inside of one kernel does without; the knob is there to measure what that is worth.
+var Barrier = Pass{
+	Name:  "barrier",
+	Doc:   "end every layer at a barrier of all SMs, if tiling.loop.barrier asks for it",
+	After: []string{"assign"},
+	Run:   runBarrier,
+}
+
+func runBarrier(s *State) error {
+	p := s.Program
+	if p.Config.Knob("loop", "barrier", 0) == 0 {
+		return nil
+	}
+	if p.Target == nil {
+		return diag.Errorf(codeTarget, "pass barrier", "want a target")
+	}
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		stages, err := flatStages("barrier", v)
+		if err != nil {
+			return err
+		}
+		var out []*ir.Stage
+		for k, st := range stages {
+			out = append(out, st)
+			layer, _ := splitName(st.Name)
+			if layer < 0 {
+				continue
+			}
+			if k+1 < len(stages) {
+				if next, _ := splitName(stages[k+1].Name); next == layer {
+					continue
+				}
+			}
+			arrive, join := barrierOf(layer, p.Target.SMs)
+			out = append(out, arrive, join)
+			at := slices.IndexFunc(v.Counters, func(c ir.Counter) bool { return c.Name == stepCounter })
+			v.Counters = slices.Insert(v.Counters, max(0, at), ir.Counter{Name: arrive.Signal})
+		}
+		setStages(v, out)
+	}
+	return nil
+}
+
+// barrierOf returns the two stages of a layer's barrier, one task an SM each.
+func barrierOf(layer, sms int) (arrive, join *ir.Stage) {
+	everySM := ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
+	nothing := func() []ir.Op { return []ir.Op{{Code: ir.NOP}} }
+	counter := fmt.Sprintf("L%02d.join", layer)
+	arrive = &ir.Stage{Name: fmt.Sprintf("L%02d.arrive", layer), Dist: everySM, Ops: nothing(), Signal: counter}
+	join = &ir.Stage{Name: fmt.Sprintf("L%02d.join", layer), Dist: everySM, Ops: nothing(), Signal: stepCounter,
+		Waits: []ir.Wait{{Counter: counter, Threshold: sms}}}
+	return arrive, join
+}

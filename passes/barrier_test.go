@@ -1,0 +1,65 @@
+package passes
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// Every layer ends in an arrive and a join on every SM, also the last one, in a loop as without; their counter counts although the
+// exchanges are flagged.
+func TestBarrierEndsEveryLayer(t *testing.T) {
+	state := func(barrier int) *State {
+		return &State{Source: Source{Name: "tiny", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}, "loop": {"barrier": barrier}}}}
+	}
+	flat := lowered(t, state(1), "barrier").Program
+	for i := range flat.Variants {
+		stages, err := flatStages("test", &flat.Variants[i])
+		require.NoError(t, err)
+		var names []string
+		for k, st := range stages {
+			if st.Ops[0].Code == ir.NOP {
+				names = append(names, st.Name)
+				require.Len(t, st.Dist.Tasks(0), 6)
+			}
+			if st.Name == "L01.join" {
+				require.Equal(t, "lm_head", stages[k+1].Name)
+			}
+		}
+		require.Equal(t, []string{"L00.arrive", "L00.join", "L01.arrive", "L01.join"}, names)
+	}
+
+	rolled := lowered(t, state(1), "exchange").Program
+	plain := lowered(t, state(0), "exchange").Program
+	for i := range rolled.Variants {
+		v := &rolled.Variants[i]
+		realised := map[string]ir.Realisation{}
+		for _, c := range v.Counters {
+			realised[c.Name] = c.How
+		}
+		require.Equal(t, ir.ByCounter, realised["L{i}.join"])
+		require.Equal(t, ir.Flagged, realised["L{i}.qkv"])
+		var body, without []*ir.Stage
+		eachStage(v, func(st *ir.Stage, l *ir.Loop) {
+			if l != nil {
+				body = append(body, st)
+			}
+		})
+		eachStage(&plain.Variants[i], func(st *ir.Stage, l *ir.Loop) {
+			if l != nil {
+				without = append(without, st)
+			}
+		})
+		n := len(without)
+		require.Len(t, body, n+2)
+		for k := range without {
+			require.Equal(t, ir.PrintStage(without[k]), ir.PrintStage(body[k]), "nothing else changes")
+		}
+		require.Equal(t, []ir.Wait{{Counter: "L{i}.join", Threshold: 6}}, body[n+1].Waits)
+	}
+	require.Equal(t, fmt.Sprint(plain.Pages), fmt.Sprint(rolled.Pages))
+}
