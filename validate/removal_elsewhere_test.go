@@ -224,6 +224,13 @@ var shownElsewhere = []elsewhere{
 			s.Waits = append(slices.Clone(stageOf(v, "L{i}.qkv").Waits), s.Waits...)
 		})
 	}), sameKernel},
+	{validate.CodeBackend, "the kernel waits for such a counter at a barrier alone", "a barrier's counter is no exchange's, which a stage body waits for", golden(func(p *ir.Program) {
+		inVariants(p, func(v *ir.Variant) {
+			v.Counters = append(v.Counters, ir.Counter{Name: "idle", How: ir.ByCounter})
+			v.Body = slices.Insert(v.Body, 0, ir.Node(&ir.Stage{Name: "idle", Dist: ir.Dist{Kind: ir.Spread, Extent: 40, Grain: 1, SMs: 40}, Ops: []ir.Op{{Code: ir.NOP}}, Signal: "idle"}))
+			stageOf(v, "emit").Waits = []ir.Wait{{Counter: "idle", Threshold: 40}}
+		})
+	}), notEmitted},
 	{validate.CodeBackend, "and the kernel counts from 0", "the kernel's counters start at 0", goldenCounter("step", func(c *ir.Counter) { c.Init = 1 }), sameKernel},
 	{validate.CodeBackend, "the kernel's are seen by the whole GPU", "the kernel has one scope", goldenCounter("step", func(c *ir.Counter) { c.Scope = ir.ScopeSystem }), sameKernel},
 	{validate.CodeBackend, "the kernel realises all exchanges alike", "the kernel has one realisation", goldenCounter("L{i}.h", func(c *ir.Counter) { c.How = ir.ByCounter }), sameKernel},
