@@ -51,6 +51,8 @@ func TestEveryBuildReadsBack(t *testing.T) {
 		config ir.ScheduleConfig
 	}{
 		{"default", ir.ScheduleConfig{}},
+		{"in no loop", knobs(map[string]map[string]int{"loop": {"roll": 0}})},
+		{"in no loop, with barriers", knobs(map[string]map[string]int{"loop": {"roll": 0, "barrier": 1}, "exchange": {"flagged": 0}})},
 		{"barriers", knobs(map[string]map[string]int{"loop": {"barrier": 1}})},
 		{"barriers and counters", knobs(map[string]map[string]int{"loop": {"barrier": 1}, "exchange": {"flagged": 0}})},
 		{"counters", knobs(map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1}})},

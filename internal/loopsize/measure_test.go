@@ -1,0 +1,92 @@
+package loopsize
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/compiler"
+	"amkc/ir/diag"
+	"amkc/runtime"
+	"amkc/validate"
+)
+
+// measure compiles a shape; what amkc does is done three times, and the fastest counts.
+func measure(t *testing.T, layers, roll int) Row {
+	row := Row{Layers: layers, Looped: roll == 1}
+	var files map[string][]byte
+	for range 3 {
+		start := time.Now()
+		p, steps, err := lower(t, layers, roll)
+		var limit *diag.Diagnostic
+		if errors.As(err, &limit) && limit.Code == "AMK3013" && roll == 0 {
+			row.Refused = limit.Msg + " [" + limit.Code + "]"
+			return row
+		}
+		require.NoError(t, err)
+		at := time.Now()
+		require.True(t, validate.ProgramFor(validate.Kernel, p).OK)
+		steps = append(steps, Seconds{"proof", time.Since(at).Seconds()})
+		at = time.Now()
+		files, err = codegen.CUDA(p)
+		require.NoError(t, err)
+		steps = append(steps, Seconds{"emission", time.Since(at).Seconds()})
+		if total := time.Since(start).Seconds(); row.Total == 0 || total < row.Total {
+			row.Total, row.Steps = total, steps
+		}
+		row.Target, row.Arch = p.Target.Name, codegen.Gencode(p.Target.Arch)
+	}
+	row.Schedule = len(files["schedule.h"])
+	for _, text := range files {
+		row.Sources += len(text)
+	}
+	if roll == 0 && layers > *most {
+		return row
+	}
+	dir := t.TempDir()
+	for name, text := range runtime.DeviceSources() {
+		files[name] = text
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+	}
+	start := time.Now()
+	cmd := exec.Command(compiler.FindNVCC(), "-O3", "-std=c++17", "-gencode", row.Arch, "-I.", "-fatbin", "-o", "megakernel.fatbin", "megakernel.cu")
+	cmd.Dir = dir
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	row.NVCC = time.Since(start).Seconds()
+	info, err := os.Stat(filepath.Join(dir, "megakernel.fatbin"))
+	require.NoError(t, err)
+	row.Fatbin = int(info.Size())
+	return row
+}
+
+// hostCPU is the processor of this machine, which says enough of it.
+func hostCPU(t *testing.T) string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "a processor without a name"
+}
+
+func nvccOf(t *testing.T) string {
+	said, err := exec.Command(compiler.FindNVCC(), "--version").Output()
+	require.NoError(t, err, "want nvcc: make cuda")
+	_, release, _ := strings.Cut(string(said), "release ")
+	release, _, _ = strings.Cut(release, ",")
+	return release
+}
