@@ -74,12 +74,33 @@ func (b *builder) body() error {
 		}
 	}
 	b.d.Walk, b.d.Consume = out.walk, out.consume
+	b.d.Loops = b.otherLoops(outlines[0])
 	for i := range b.d.Variants {
 		v := &b.d.Variants[i]
 		v.Stages = list(out.order[i])
 		v.Outside, v.Sum = b.countExchanges(&vs[i])
 	}
 	return nil
+}
+
+// otherLoops lists first, count and step of each loop, unless there is none or one over all layers.
+func (b *builder) otherLoops(outline []section) []string {
+	var values []string
+	layers, plain := 0, 0
+	for _, s := range outline {
+		if l := s.loop; l != nil {
+			values = append(values, itoa(l.First), itoa(l.Count), itoa(max(1, l.Step)))
+			if l.First == 0 && l.Count == b.p.Model.Layers && l.Step <= 1 {
+				layers++
+			}
+		} else if _, numbered := layerOf(s.stages[0].Name); numbered {
+			plain++
+		}
+	}
+	if len(values) == 0 || len(values) == 3 && layers == 1 && plain == 0 && len(b.p.Groups) == 0 {
+		return nil
+	}
+	return list(values)
 }
 
 // countExchanges counts the numbered stages that are in no loop, for a variant whose loops are all over the layers of the model;
@@ -121,8 +142,10 @@ func (b *builder) loop(out *writer, lists [][]*ir.Stage, at site) error {
 		return fmt.Sprintf("%s += %d", variable, l.Step)
 	}
 	body := writer{order: out.order}
-	if err := b.stageLists(&body, lists, at, 3); err != nil {
-		return err
+	for _, part := range layersOf(lists) {
+		if err := b.stageLists(&body, part, at, 3); err != nil {
+			return err
+		}
 	}
 	emit := func(to *[]string, head, base string, lines []string) {
 		*to = append(*to, "#pragma unroll 1", "    for ("+head+") {")
@@ -134,6 +157,33 @@ func (b *builder) loop(out *writer, lists [][]*ir.Stage, at site) error {
 	emit(&out.walk, fmt.Sprintf("int layer = %d; layer < %s && !p.stopped; %s", l.First, end, by("layer")), "layer", body.walk)
 	emit(&out.consume, fmt.Sprintf("c.layer = %d; c.layer < %s; %s", l.First, end, by("c.layer")), "c.layer", body.consume)
 	return nil
+}
+
+// layersOf cuts bodies that are several layers long into layers, if all variants have the same, and leaves others whole.
+func layersOf(lists [][]*ir.Stage) [][][]*ir.Stage {
+	cut := make([][][]*ir.Stage, len(lists))
+	keys := make([][]string, len(lists))
+	for i, l := range lists {
+		for _, s := range l {
+			_, rest, _ := strings.Cut(s.Name, "{")
+			key, _, _ := strings.Cut(rest, "}")
+			if k := len(keys[i]) - 1; k < 0 || keys[i][k] != key {
+				keys[i], cut[i] = append(keys[i], key), append(cut[i], nil)
+			}
+			last := len(cut[i]) - 1
+			cut[i][last] = append(cut[i][last], s)
+		}
+		if !slices.Equal(keys[i], keys[0]) {
+			return [][][]*ir.Stage{lists}
+		}
+	}
+	parts := make([][][]*ir.Stage, len(keys[0]))
+	for k := range parts {
+		for i := range lists {
+			parts[k] = append(parts[k], cut[i][k])
+		}
+	}
+	return parts
 }
 
 // stageLists emits the stages of all variants at one place: a common beginning, a branch, a common end.

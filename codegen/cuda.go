@@ -83,6 +83,7 @@ type cudaData struct {
 	Vectors     []vectorData
 	Stages      []*stage // numbered in stall records, in schedule order
 	Descriptors []*stage
+	Loops       []string // lines that list them, unless there is one over all layers, or none
 	Barriers    bool     // whether a step has any
 	Walk        []string // lines of the producer's walk
 	Consume     []string // lines of the consumers' step
@@ -106,7 +107,8 @@ type builder struct {
 	caches   map[int][]int       // of each member, which cache of the arena it is
 	vectors  map[int]string      // constants
 	joins    map[*ir.Stage]joinPlace
-	barriers int // a step
+	barriers int    // a step
+	residual string // the buffer that embed, o and down share
 }
 
 func newCUDAData(p *ir.Program) (*cudaData, error) {

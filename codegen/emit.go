@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"amkc/ir"
-	"amkc/ir/diag"
 )
 
 // emit appends one stage to both walks and, the first time, its descriptor. prefix tells variants apart.
@@ -20,9 +19,11 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	}
 	indent := strings.Repeat("  ", depth)
 	consume := func(format string, args ...any) {
-		out.consume = append(out.consume, indent+fmt.Sprintf(format, args...))
+		out.consume = append(out.consume, call(indent, fmt.Sprintf(format, args...))...)
 	}
-	walk := func(format string, args ...any) { out.walk = append(out.walk, indent+fmt.Sprintf(format, args...)) }
+	walk := func(format string, args ...any) {
+		out.walk = append(out.walk, call(indent, fmt.Sprintf(format, args...))...)
+	}
 
 	layer, consumed := "0", "c.layer"
 	if n, ok := layerOf(s.Name); ok && at.loop == nil {
@@ -60,8 +61,8 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 			walk("stream_weights<%s>(p, %s, %s);", st.Struct, weight, layer)
 		}
 	}
-	if kind == bodySample && at.loop != nil {
-		return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step, and stands in loop %s", at.loop.Name)
+	if err := b.checkOnChip(s, kind, at); err != nil {
+		return err
 	}
 	switch kind {
 	case bodyEmbed:
@@ -108,6 +109,19 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		consume("join(c, %s);", at.expression("c.layer", join.first, join.by))
 	}
 	return err
+}
+
+// call is a line of code, or two where it is too long for one.
+func call(indent, text string) []string {
+	const room = 100
+	if len(indent)+len(text) <= room {
+		return []string{indent + text}
+	}
+	at := strings.LastIndex(text[:room-len(indent)], ", ")
+	if at < 0 {
+		return []string{indent + text}
+	}
+	return []string{indent + text[:at+1], indent + "    " + text[at+2:]}
 }
 
 // operand returns ops[k], or an operand without a name when there is none; validate has checked arities, and a name that

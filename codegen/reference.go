@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"amkc/ir"
@@ -14,6 +15,7 @@ import (
 type referenceData struct {
 	Embed, InputNorm, QKV, O, PostNorm, GateUp, Down, FinalNorm, LMHead string
 	Cache                                                               string // number of the layer's cache in the arena
+	Intermediate                                                        string // size of the layer's MLP
 	ByStride                                                            bool   // whether some weights advance by kLayerBytes
 	Tables                                                              []tableData
 	Eps, Scale                                                          field
@@ -39,19 +41,20 @@ func (b *builder) reference() error {
 		}
 	}
 	var err error
-	table := func(name string, of map[int]member) string {
-		expression, e := b.ofEachLayer(name, of)
-		if err == nil {
-			err = e
+	for _, w := range []struct {
+		to   *string
+		role string
+		of   map[int]member
+	}{{&r.InputNorm, "input_norm", found.inputNorm}, {&r.QKV, "qkv", found.qkv}, {&r.O, "o", found.o},
+		{&r.PostNorm, "post_norm", found.postNorm}, {&r.GateUp, "gate_up", found.gateUp}, {&r.Down, "down", found.down}} {
+		if *w.to, err = b.ofEachLayer(w.role, w.of); err != nil {
+			return err
 		}
-		return expression
-	}
-	r.InputNorm, r.QKV, r.O = table("input_norm", found.inputNorm), table("qkv", found.qkv), table("o", found.o)
-	r.PostNorm, r.GateUp, r.Down = table("post_norm", found.postNorm), table("gate_up", found.gateUp), table("down", found.down)
-	if err != nil {
-		return err
 	}
 	if r.Cache, err = b.cacheOfEachLayer(found.cache); err != nil {
+		return err
+	}
+	if r.Intermediate, err = b.intermediateOfEachLayer(&found); err != nil {
 		return err
 	}
 	for _, need := range []struct{ stage, constant string }{{"embed", r.Embed}, {"lm_head", r.LMHead}} {
@@ -118,18 +121,10 @@ func (b *builder) ofEachLayer(role string, of map[int]member) (string, error) {
 	layers := b.p.Model.Layers
 	inStep := true
 	values := make([]string, layers)
-	var shape []int
 	for n := range layers {
 		m, known := of[n]
 		if !known {
 			return "", diag.Errorf(codeStructure, "program", "no stage of layer %d with the weight of %s: want one for reference.cu", n, role)
-		}
-		buf := &b.p.Buffers[m.buffer]
-		if shape == nil {
-			shape = buf.Shape
-		}
-		if fmt.Sprint(shape) != fmt.Sprint(buf.Shape) {
-			return "", diag.Errorf(codeStructure, "buffer "+buf.Name, "has the shape %v, and that of layer 0 %v: want layers of one shape, as reference.cu computes all of them alike", buf.Shape, shape)
 		}
 		place := b.weights[m.buffer]
 		inStep = inStep && m.buffer == of[0].buffer && m.k == n && place.stride == layerBytes
@@ -161,6 +156,39 @@ func (b *builder) cacheOfEachLayer(of map[int]member) (string, error) {
 		return "r.layer", nil
 	}
 	return b.referenceTable("int", "cache", values) + "[r.layer]", nil
+}
+
+// intermediateOfEachLayer is the size of a layer's MLP, as C++, and refuses weights of other shapes than the model's facts and that
+// size give.
+func (b *builder) intermediateOfEachLayer(found *referenceStages) (string, error) {
+	m := &b.p.Model
+	q := m.Heads * m.HeadDim
+	alike := true
+	values := make([]string, m.Layers)
+	for n := range m.Layers {
+		down := &b.p.Buffers[found.down[n].buffer]
+		size := 0
+		if len(down.Shape) == 2 {
+			size = down.Shape[1]
+		}
+		if size < 1 || size > m.Intermediate {
+			return "", diag.Errorf(codeStructure, "buffer "+down.Name, "has the shape %v: want %d rows, and columns of at most the model's intermediate size, %d", down.Shape, m.Hidden, m.Intermediate)
+		}
+		for _, w := range []struct {
+			of    map[int]member
+			shape []int
+		}{{found.qkv, []int{q + 2*m.KVHeads*m.HeadDim, m.Hidden}}, {found.o, []int{m.Hidden, q}}, {found.gateUp, []int{2 * size, m.Hidden}},
+			{found.down, []int{m.Hidden, size}}, {found.inputNorm, []int{m.Hidden}}, {found.postNorm, []int{m.Hidden}}} {
+			if buf := &b.p.Buffers[w.of[n].buffer]; !slices.Equal(buf.Shape, w.shape) {
+				return "", diag.Errorf(codeStructure, "buffer "+buf.Name, "has the shape %v: want %v, as reference.cu computes layer %d", buf.Shape, w.shape, n)
+			}
+		}
+		alike, values[n] = alike && size == m.Intermediate, itoa(size)
+	}
+	if alike {
+		return "kIntermediate", nil
+	}
+	return b.referenceTable("int", "mlp", values) + "[r.layer]", nil
 }
 
 func (b *builder) referenceTable(typ, role string, values []string) string {

@@ -29,6 +29,9 @@ func Program(schedule, pages, modelConfig []byte) (*ir.Program, diag.List) {
 		b.diags.Add(err)
 		*h.r = reader{block, &b.diags}
 	}
+	if b.diags.Err() == nil {
+		b.otherLoops()
+	}
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}

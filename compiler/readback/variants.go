@@ -71,10 +71,6 @@ func (b *builder) variantLists() {
 // countStages bounds the descriptors and their tasks, and says whether the layers are in a loop or have descriptors of their own.
 func (b *builder) countStages() bool {
 	r := &b.schedule
-	if c := r.byName["kLoops"]; c != nil {
-		b.diags.Add(diag.Errorf(codeLoops, r.spell(c.at), "the kernel has other loops than one over all layers, one by one; their program is not rebuilt"))
-		return false
-	}
 	tasks, single, looped := 0, (*descriptor)(nil), (*descriptor)(nil)
 	for _, d := range b.stages {
 		dist := b.dist(d)
@@ -109,6 +105,13 @@ func (b *builder) countStages() bool {
 		return b.diags.Err() == nil
 	}
 	return false
+}
+
+// otherLoops refuses a kernel whose loops are not rebuilt.
+func (b *builder) otherLoops() {
+	if c := b.schedule.byName["kLoops"]; c != nil {
+		b.diags.Add(diag.Errorf(codeLoops, b.schedule.spell(c.at), "the kernel has other loops than one over all layers, one by one; their program is not rebuilt"))
+	}
 }
 
 // times is how often a step has the stages of a layer, each with a descriptor of its own.

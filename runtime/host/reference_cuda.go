@@ -151,6 +151,9 @@ func (r *cudaReference) Follow(token int, t *Trace) ([]StagePair, error) {
 			return nil
 		}
 		pair.Got, pair.Want = t.Vector(pair.Stage), values
+		if n := len(pair.Got); o.repeats == eachLayer && n < len(values) {
+			pair.Want, values = values[:n], values[:n] // an operation has room for the largest layer
+		}
 		if before = pair.Got; before == nil {
 			return nil
 		}

@@ -214,9 +214,9 @@ __device__ inline void add(float* residual, Bits* x, const float* y) {
 }
 
 // Rows 2i and 2i+1 of y are gate and up.
-__device__ inline void silu_mul(Bits* out, const float* y) {
+__device__ inline void silu_mul(Bits* out, const float* y, int rows = kIntermediate) {
   const int i = thread_index();
-  if (i >= kIntermediate) return;
+  if (i >= rows) return;
   const float gate = y[2 * i], up = y[2 * i + 1];
   out[i] = Element::from_float(gate / (1.0f + expf(-gate)) * up);
 }

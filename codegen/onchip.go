@@ -1,0 +1,48 @@
+package codegen
+
+import (
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// What a stage body keeps in shared memory it has one place for: the residual of an SM's rows, from embed on, and the next token.
+// No operand of the call says so; these are the checks that the program means the same.
+
+// checkOnChip refuses a stage that keeps something else on chip than its body does.
+func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
+	switch kind {
+	case bodyEmbed:
+		return b.checkResidual(s, operand(op(s, ir.EMBED).Out, 0))
+	case bodyResidual:
+		add := op(s, ir.ADD)
+		if err := b.checkResidual(s, operand(add.In, 0)); err != nil {
+			return err
+		}
+		return b.checkResidual(s, operand(add.Out, 0))
+	case bodySample:
+		if at.loop != nil {
+			return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step, and stands in loop %s", at.loop.Name)
+		}
+	case bodyEmit:
+		m, known := b.names[operand(op(s, ir.COPY).Out, 0).Buf]
+		if d := &s.Dist; at.loop != nil || !known || b.p.Buffers[m.buffer].Kind != ir.Output || d.Kind != ir.Explicit || len(d.Spans) != 1 {
+			return diag.Errorf(codeStage, "stage "+s.Name, "copies something else than the next token to where the host finds it, and the device has no other body of COPY alone")
+		}
+	}
+	return nil
+}
+
+// checkResidual holds an operand to the one residual.
+func (b *builder) checkResidual(s *ir.Stage, o ir.Operand) error {
+	m, known := b.names[o.Buf]
+	if !known || b.p.Buffers[m.buffer].Count > 0 || b.p.Buffers[m.buffer].Space != ir.SMEM {
+		return diag.Errorf(codeStructure, "buffer "+o.Buf, "is what stage %s adds to, or adds up: want one buffer in SMEM for the whole step", s.Name)
+	}
+	if b.residual == "" {
+		b.residual = b.p.Buffers[m.buffer].Name
+	}
+	if name := b.p.Buffers[m.buffer].Name; name != b.residual {
+		return diag.Errorf(codeStructure, "buffer "+name, "is what stage %s adds to, or adds up, and other stages %s: want one for the whole step", s.Name, b.residual)
+	}
+	return nil
+}
