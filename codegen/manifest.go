@@ -91,7 +91,7 @@ func Facts(p *ir.Program) (host.Facts, error) {
 			Intermediate: m.Intermediate, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab, MaxSeq: m.MaxSeq,
 			Tied: m.Tied, Eps: m.Eps},
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
-		Traffic: traffic(p),
+		Traffic: b.traffic(),
 	}
 	for _, s := range b.d.Stages {
 		f.Stages = append(f.Stages, s.IR.Name)
@@ -103,33 +103,26 @@ func Facts(p *ir.Program) (host.Facts, error) {
 	return f, nil
 }
 
-// traffic counts the bytes a step reads: every weight that a GEMV streams, once (an embedding table of its own is only
-// looked up), norms, and K and V of each earlier position.
-func traffic(p *ir.Program) host.Traffic {
+// traffic counts the bytes a step reads: every weight that a GEMV streams, as often as one does (an embedding table of its own is
+// only looked up), norms, and K and V of each earlier position.
+func (b *builder) traffic() host.Traffic {
 	var t host.Traffic
-	gathered := map[string]bool{}
-	for i := range p.Variants[:1] {
-		for _, n := range p.Variants[i].Body {
-			if s, ok := n.(*ir.Stage); ok {
-				if e := op(s, ir.EMBED); len(e.In) == 2 {
-					gathered[e.In[1].Buf] = true
-				}
-				if g := op(s, ir.GEMV); len(g.In) == 2 {
-					delete(gathered, g.In[1].Buf)
+	for _, section := range sections(&b.p.Variants[0]) {
+		at := site{loop: section.loop}
+		for _, s := range section.stages {
+			for _, code := range []ir.Opcode{ir.GEMV, ir.RMSNORM} {
+				for _, i := range at.indices() {
+					name, err := ir.Resolve(operand(op(s, code).In, 1).Buf, i)
+					if m, known := b.names[name]; known && err == nil {
+						t.Weights += int64(b.p.Buffers[m.buffer].Bytes())
+					}
 				}
 			}
 		}
 	}
-	for i := range p.Buffers {
-		b := &p.Buffers[i]
-		members := int64(max(1, b.Count))
-		switch b.Kind {
-		case ir.Weight:
-			if !gathered[b.Name] {
-				t.Weights += members * int64(b.Bytes())
-			}
-		case ir.KVCache:
-			t.CacheRow += members * int64(b.Bytes()) / int64(max(1, b.Shape[1]))
+	for i := range b.p.Buffers {
+		if buf := &b.p.Buffers[i]; buf.Kind == ir.KVCache {
+			t.CacheRow += int64(max(1, buf.Count)) * int64(buf.Bytes()) / int64(max(1, buf.Shape[1]))
 		}
 	}
 	return t
