@@ -2,7 +2,7 @@
 CUDA := .cuda/nvidia/cu13/bin/nvcc
 PYTHON ?= python3
 
-.PHONY: build cuda demo test race long soundness fuzz kernels results results-tools lint goldens clean
+.PHONY: build cuda demo test race long soundness fuzz kernels looping results results-tools lint goldens clean
 
 # The sources that a launcher vendors come from the module cache; embedding them makes amkc independent of it.
 build: codegen/vendored/files/purego.zip
@@ -56,6 +56,10 @@ fuzz:
 # hour to three quarters on two cores; `make test` judges 20,000.
 soundness:
 	go test ./internal/soundness -run Population -timeout 5h -programs 1000000 -report $(CURDIR)/docs/results -v
+
+# What a loop over layers saves in sources, code and nvcc's time; writes docs/results/looping.md. Half an hour, most of it in nvcc.
+looping: cuda
+	go test ./internal/loopsize -run Report -timeout 2h -report $(CURDIR)/docs/results -v
 
 # Compile the emitted CUDA, warnings as errors, for every architecture amkc supports.
 kernels: build cuda

@@ -11,8 +11,9 @@ that amkc's own passes make with the default fusion always can; a program edited
 Generated code computes which tiles or units an SM owns from one descriptor a stage: distribution spread for rows, units for
 attention. Explicit task lists and unassigned tasks run in the reference VM but have no descriptor.`)
 	codeStructure = diag.New("AMK4003", "program structure that generated code cannot express", `
-The message names what differs: stages that more than one variant needs in different order, a weight whose members do not lie
-at a constant stride, an exchange buffer without a page, or a target without the properties the kernel needs.`)
+The message names what differs: loops, layers or stages that variants have in different order, a weight whose members do not lie
+at a constant stride, an exchange buffer without a page or taken from several buffers in turn, a value that stays on an SM
+elsewhere than in the residual, half a barrier, or a target without the properties the kernel needs.`)
 	codeName = diag.New("AMK4006", "name that a build cannot have", `
 The name of a build (--name, or else that of the model's directory) is the name of its executable, a target of its Makefile and
 part of comments. It has letters, digits and . _ - + only, and is not that of another file of the build.`)

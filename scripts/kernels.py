@@ -5,6 +5,7 @@ Needs amkc in the repository root (make build) and nvcc on PATH or in .cuda (mak
 """
 
 import concurrent.futures
+import json
 import os
 import shutil
 import subprocess
@@ -14,17 +15,28 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# (target, model, dtype): every architecture in the dtype it is for, and every dtype on the oldest and on Hopper.
+UNROLLED = {"loop": {"roll": 0}}
+BARRIERS = {"loop": {"barrier": 1}}
+PAGES_IN_TURN = {"page_allocation": "none"}
+
+# (target, model, dtype, configuration): every architecture in the dtype it is for, and every dtype on the oldest and on Hopper;
+# and what else the loop over layers can be, on each way of filling the ring.
 CASES = [
-    ("t4", "pycoder-5m", "fp16"),
-    ("t4", "zoo/llama-odd-dims", "bf16"),
-    ("a100", "pycoder-5m", "bf16"),
-    ("a10g", "zoo/llama-gqa", "fp16"),
-    ("l4", "zoo/llama-odd-dims", "bf16"),
-    ("h200", "pycoder-5m", "bf16"),
-    ("h200", "zoo/llama-odd-dims", "fp32"),
-    ("b200", "pycoder-5m", "bf16"),
-    ("rtx5090", "zoo/llama-gqa", "bf16"),
+    ("t4", "pycoder-5m", "fp16", {}),
+    ("t4", "zoo/llama-odd-dims", "bf16", {}),
+    ("t4", "zoo/llama-gqa", "fp16", {"tiling": UNROLLED}),
+    ("t4", "zoo/llama-gqa", "fp16", {"tiling": BARRIERS}),
+    ("a100", "pycoder-5m", "bf16", {}),
+    ("a100", "zoo/llama-gqa", "bf16", {"tiling": BARRIERS}),
+    ("a10g", "zoo/llama-gqa", "fp16", {}),
+    ("l4", "zoo/llama-odd-dims", "bf16", {}),
+    ("h200", "pycoder-5m", "bf16", {}),
+    ("h200", "zoo/llama-odd-dims", "fp32", {}),
+    ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
+    ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
+    ("h200", "zoo/llama-gqa", "bf16", PAGES_IN_TURN),
+    ("b200", "pycoder-5m", "bf16", {}),
+    ("rtx5090", "zoo/llama-gqa", "bf16", {}),
 ]
 
 
@@ -34,11 +46,13 @@ def nvcc() -> str:
 
 
 def compile_case(case, tmp):
-    target, model, dtype = case
-    out = os.path.join(tmp, f"{target}_{os.path.basename(model)}_{dtype}")
+    target, model, dtype, config = case
+    out = os.path.join(tmp, f"{CASES.index(case)}_{target}_{os.path.basename(model)}_{dtype}")
+    with open(out + ".json", "w") as file:
+        json.dump(config, file)
     start = time.time()
     emit = [os.path.join(ROOT, "amkc"), os.path.join(ROOT, "testdata/models", model), "-o", out,
-            "--target", target, "--dtype", dtype, "--no-build"]
+            "--target", target, "--dtype", dtype, "--config", out + ".json", "--no-build"]
     run = subprocess.run(emit, capture_output=True, text=True)
     if run.returncode != 0:
         return case, f"amkc: {run.stderr}", 0.0
@@ -56,7 +70,7 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as tmp, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for case, error, seconds in pool.map(lambda c: compile_case(c, tmp), CASES):
-            print(f"{'FAIL' if error else 'ok  '} {case[0]:8} {case[1]:20} {case[2]}  {seconds:5.1f} s", flush=True)
+            print(f"{'FAIL' if error else 'ok  '} {case[0]:8} {case[1]:20} {case[2]}  {seconds:5.1f} s  {json.dumps(case[3]) if case[3] else ''}".rstrip(), flush=True)
             if error:
                 failed += 1
                 print(error)
