@@ -39,7 +39,7 @@ func TestDeviceStructs(t *testing.T) {
 		layers hidden element_bytes variants flagged weight_bytes cache_bytes variant_end`), fields(read("info.cuh"), "Info"))
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
-	require.Contains(t, read("launch.cuh"), "enum class Wait : u32 { kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kJoin = 5, kLayer = 6 };")
+	require.Contains(t, read("launch.cuh"), "enum class Wait : u32 { kJoin = 0, kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kLayer = 5 };")
 
 	ref := read("reference.cuh")
 	require.Equal(t, strings.Fields("weights cache scratch layer position token reserved"), fields(ref, "Reference"))

@@ -26,12 +26,12 @@ type Stall struct {
 
 // waits are the kinds of amk::Wait.
 var waits = map[uint32]string{
+	0: "the other SMs at the barrier after it",
 	1: "an element of the vector it reads",
 	2: "a weight chunk to arrive in the ring",
 	3: "a free slot in the ring",
 	4: "the cache rows of the step before",
-	5: "the other SMs at the barrier after it",
-	6: "its own SM to pass a barrier",
+	5: "its own SM to pass a barrier",
 }
 
 // A StallError says that a launch was given up: SMs waited longer than the spin limit.

@@ -69,10 +69,17 @@ __device__ __forceinline__ auto row_poll(C& c, const Page in, int head) {
   });
 }
 
-template <class S, class C, class RowPoll>
-__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const RowPoll& row, int cache) {
+// Which cache of the arena a stage uses: the n-th one in layer n, unless the generated kernel says which.
+struct OfLayer {};
+template <class C>
+__device__ __forceinline__ int cache_number(const C& c, OfLayer) { return c.layer; }
+template <class C>
+__device__ __forceinline__ int cache_number(const C&, int number) { return number; }
+
+template <class S, class C, class RowPoll, class Cache>
+__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const RowPoll& row, Cache cache) {
   if (!C::kWaits || !u.owns_row()) return;
-  u8* head = c.launch.cache + cache * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+  u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
 #pragma unroll
   for (int i = 0; i < kRowWords; ++i) {
     const int e = c.tid + i * kConsumers;

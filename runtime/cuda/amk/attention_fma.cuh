@@ -14,8 +14,8 @@ __device__ __forceinline__ float cache_value(const u8* row, int dim) {
   return Element::to_float(reinterpret_cast<const Element::Bits*>(row)[dim]);
 }
 
-template <class S, class C>
-__device__ __forceinline__ void attend(C& c, const Page in, const Page out, int cache) {
+template <class S, class C, class Cache = OfLayer>
+__device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cache cache = {}) {
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   constexpr float kScale = S::kScale * kLog2e;
   static_assert((kGroupHeads + 2) * kHeadDim <= kVectorScratch, "q, k and v of a unit fit their scratch");
@@ -107,12 +107,6 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, int 
   }
   if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);
-}
-
-// The cache of layer n is the n-th one of the arena, unless the generated kernel says otherwise.
-template <class S, class C>
-__device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
-  attend<S>(c, in, out, c.layer);
 }
 
 }  // namespace amk

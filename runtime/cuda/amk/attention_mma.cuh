@@ -34,8 +34,8 @@ __device__ __forceinline__ u32 keep_rows(int row, int rows) {
   return (row < rows ? 0xffffu : 0u) | (row + 1 < rows ? 0xffff0000u : 0u);
 }
 
-template <class S, class C>
-__device__ __forceinline__ void attend(C& c, const Page in, const Page out, int cache) {
+template <class S, class C, class Cache = OfLayer>
+__device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cache cache = {}) {
   constexpr int kFragments = kPaddedHead / 16;
   constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kWarpHeads));
   constexpr int kBlockWarps = kConsumerWarps / kHeadGroups;
@@ -175,12 +175,6 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, int 
   }
   if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);
-}
-
-// The cache of layer n is the n-th one of the arena, unless the generated kernel says otherwise.
-template <class S, class C>
-__device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
-  attend<S>(c, in, out, c.layer);
 }
 
 }  // namespace amk

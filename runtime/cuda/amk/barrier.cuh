@@ -14,6 +14,11 @@ static_assert(kCounterOffset + (kExchangesPerStep + 2) * 4 <= kExchangeBytes, "t
 // Barriers of a launch up to and with the one numbered `number` in a step.
 __device__ __forceinline__ u32 joins_until(int step, int number) { return u32(step) * kBarriersPerStep + u32(number) + 1; }
 
+// Prepares a block's scratch for barriers. Comes before init_scratch, whose block barrier makes it visible.
+__device__ __forceinline__ void init_barriers(Scratch& s) {
+  if (threadIdx.x == 0) s.joined = 0;
+}
+
 // One counter for all barriers, which is never reset: they come one after the other, and the host counts steps since it was cleared.
 template <class C>
 __device__ __forceinline__ u32* join_counter(C& c) {

@@ -38,7 +38,7 @@ struct Scratch {
   u32 stop;           // the launch ends after the current step
   u32 issued;         // chunks the producer has issued; followed by the prefetcher
   u32 producer_waits; // for a free slot, or for the step before
-  u32 joined;         // barriers of this launch that the consumers have passed; only with barrier.cuh
+  u32 joined;         // barriers of this launch that the consumers have passed; only with init_barriers
 };
 
 constexpr u32 kRingSlots = (kSharedLimit - sizeof(Scratch)) / kSlotBytes;
@@ -120,7 +120,7 @@ struct Spin {
     const u64 now = global_timer_ns();
     if (start == 0) start = now;
     // What the producer waits for comes from the consumers: they are given the time to report first.
-    const u64 limit = wait >= Wait::kRingEmpty && wait != Wait::kJoin ? 2 * launch.spin_limit_ns : launch.spin_limit_ns;
+    const u64 limit = wait >= Wait::kRingEmpty ? 2 * launch.spin_limit_ns : launch.spin_limit_ns;
     u32 valid;
     if (now - start > limit) {
       valid = 1;

@@ -18,7 +18,7 @@ struct Stall {
   u32 warp;
 };
 
-enum class Wait : u32 { kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kJoin = 5, kLayer = 6 };
+enum class Wait : u32 { kJoin = 0, kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kLayer = 5 };
 
 // Arguments of one launch. Pointers are device addresses; null where the feature is off.
 struct Launch {

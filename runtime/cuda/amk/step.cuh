@@ -165,7 +165,7 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
     barriers_ready();
     const int forced = launch.forced ? load_constant(launch.forced) : -1;
     s.token = forced >= 0 ? forced : launch.token;
-    s.aborted = s.acquired_step = s.stop = s.issued = s.producer_waits = s.joined = 0;
+    s.aborted = s.acquired_step = s.stop = s.issued = s.producer_waits = 0;
   }
   __syncthreads();
 }
