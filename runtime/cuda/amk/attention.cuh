@@ -86,6 +86,13 @@ constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 constexpr float kNoScore = -1e30f;  // below any score; finite, so that differences stay finite
 
+// 2^x to 22 bits; 0 for what would be subnormal.
+__device__ __forceinline__ float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its kWarpHeads heads, the
 // maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. The heads of the unit are dealt out in kGroups
 // groups of kWarpHeads: group g belongs to warps g, g + kGroups, …
@@ -104,7 +111,7 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {
       const int at = w * kGroups * kWarpHeads + head;
-      scale[w] = exp2f(scale[w] - top);
+      scale[w] = exp2_approx(scale[w] - top);
       sum += scale[w] * c.shared.attention_sum[at];
       value += scale[w] * c.shared.attention[at * kPaddedHead + dim];
     }
