@@ -220,9 +220,9 @@ func (b *builder) constants() error {
 		{"bool", "kFragmentCache", fmt.Sprint(b.cacheLayout() == ir.KVBlock16), "cache blocks in mma fragment order"},
 	}
 	b.d.Derived = []field{
-		{"int", "kAttentionHeads", fmt.Sprintf("AMK_TENSOR_CORES ? %d : %d", warpHeads, group), "heads a warp keeps results of"},
+		{"int", "kAttentionHeads", withTensorCores(warpHeads, group), "heads a warp keeps results of"},
 		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", padded), "8 warps, padded head"},
-		{"int", "kUnitScratch", fmt.Sprintf("AMK_TENSOR_CORES ? %d : 16", unit), "bytes: q of a group, a cache block"},
+		{"int", "kUnitScratch", withTensorCores(unit, 16), "bytes: q of a group, a cache block"},
 		{"int", "kVectorScratch", vector, "activations, without tensor cores"},
 		{"bool", "kCacheFragments", "kFragmentCache && AMK_TENSOR_CORES", "without a fallback"},
 	}
@@ -240,6 +240,14 @@ func (b *builder) cacheLayout() ir.LayoutKind {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// withTensorCores is a constant that has one value with tensor cores and another without.
+func withTensorCores(with, without int) string {
+	if with == without {
+		return itoa(with)
+	}
+	return fmt.Sprintf("AMK_TENSOR_CORES ? %d : %d", with, without)
+}
 
 func bit(v bool) string {
 	if v {

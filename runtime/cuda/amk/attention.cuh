@@ -1,7 +1,6 @@
-// Attention units: what a unit is, its share of the cache rows, the merge of the warps' partial results, and the append of
-// this step's row. A unit is (kv head, split); rows are dealt out to the splits in blocks of kShareRows, whatever the
-// position, so that a cache row is read and written by one unit only: the unit that appends row `pos` is the only one
-// that ever copies the 16-row block around it.
+// Attention units: what a unit is, its share of the cache rows, and the merge of the warps' partial results. A unit is (kv
+// head, split); rows are dealt out to the splits in blocks of kShareRows, whatever the position, so that a cache row is read
+// and written by one unit only: the unit that appends row `pos` is the only one that ever copies the 16-row block around it.
 // Needs schedule.h. The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
 #pragma once
 
@@ -53,34 +52,6 @@ __device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
 // Position of this step's k and v row of a kv head in the qkv vector.
 __device__ __forceinline__ int k_row(int head) { return kHeads * kHeadDim + head * kHeadDim; }
 __device__ __forceinline__ int v_row(int head) { return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim; }
-
-// This thread's elements of this step's k and v row on their way into the cache: of 2 * kHeadDim, k first. They are read from
-// the exchange before the unit publishes anything (a word that has been handed on may be overwritten by a later exchange on
-// the same page), and written after every warp has finished reading the unit's rows. Every split of a head polls them, also
-// those whose row it is not: which words a task polls must not depend on the position, because its polls are what tells
-// others that their words have been seen.
-constexpr int kRowWords = ceil_div(2 * kHeadDim, kConsumers);
-
-template <class C>
-__device__ __forceinline__ auto row_poll(C& c, const Page in, int head) {
-  return word_poll<Element, kRowWords>(page_copy(c, in), [tid = c.tid, head](int i) {
-    const int e = tid + i * kConsumers;
-    return e < kHeadDim ? k_row(head) + e : e < 2 * kHeadDim ? v_row(head) + e - kHeadDim : -1;
-  });
-}
-
-template <class S, class C, class RowPoll>
-__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const RowPoll& row) {
-  if (!C::kWaits || !u.owns_row()) return;
-  u8* head = c.launch.cache + c.layer * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
-#pragma unroll
-  for (int i = 0; i < kRowWords; ++i) {
-    const int e = c.tid + i * kConsumers;
-    if (e >= 2 * kHeadDim) break;
-    const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
-    *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(row.value(i));
-  }
-}
 
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;

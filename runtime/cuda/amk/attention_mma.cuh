@@ -87,7 +87,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out) {
       const int quad = unit_quad(c.tid, i);
       return quad < kUnitQuads ? unit_word(u.head(), quad) : -1;
     });
-    poll_together(c, words);
+    poll_all(c, words);
 #pragma unroll
     for (int i = 0; i < kThreadQuads; ++i) {
       const int e = unit_quad(c.tid, i) * 4, row = e - kGroupHeads * kHeadDim;
