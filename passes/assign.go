@@ -186,7 +186,7 @@ func place(p *ir.Program) {
 		_, role := splitName(b.Name)
 		switch {
 		case b.Kind != ir.Activation:
-		case b.Name == "residual":
+		case role == residual || role == residualMid:
 			b.Space = ir.SMEM
 		case b.Name == bestValue || b.Name == bestIndex:
 			b.Shape, b.Layout = []int{p.Target.SMs}, ir.Layout{Kind: ir.Word64}

@@ -1,214 +1,166 @@
 package passes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"amkc/ir"
 )
 
-// Loop is the pass that rolls identical layers into one loop, and the buffers and counters of the layers into families.
-// Layers are rolled only if their stages are equal up to the layer's number and their rotations advance by a constant
-// step; unrolling gives back the same tasks. A program whose layers differ stays as it is.
+// Loop is the pass that rolls runs of equal stages into loops: what their calls name in turn becomes a family, or a ragged
+// group where it cannot be one. A chain of values that one SM updates element by element becomes one buffer first, and other
+// chains from call to call may move on chip. Unrolling gives back the same tasks up to names, and up to the copies that
+// enter and leave such a chain. What cannot be rolled stays as it is. docs/kernel-looping.md has the rules.
 var Loop = Pass{
 	Name:  "loop",
-	Doc:   "roll identical layers into one loop, their buffers and counters into families",
+	Doc:   "roll runs of equal stages into loops, what their calls name in turn into families and groups",
 	After: []string{"assign"},
 	Run:   runLoop,
 }
 
 func runLoop(s *State) error {
-	p := s.Program
-	rolled := make([][]ir.Node, len(p.Variants))
-	for i := range p.Variants {
-		stages, err := flatStages("loop", &p.Variants[i])
-		if err != nil {
-			return err
+	r, err := newRoller(s.Program)
+	if err != nil {
+		return err
+	}
+	if r.p.Config.Knob("loop", "roll", 1) == 1 {
+		for i := range r.variants {
+			r.variants[i].match(r.p)
 		}
-		body, ok := roll(stages)
-		if !ok {
-			return nil
-		}
-		rolled[i] = body
 	}
-	families, ok := rollBuffers(p.Buffers)
-	if !ok {
-		return nil
-	}
-	p.Buffers = families
-	for i := range p.Variants {
-		v := &p.Variants[i]
-		v.Body, v.Counters = rolled[i], rollCounters(v.Counters)
-	}
+	r.coalesce()
+	r.rewrite()
+	s.Loops = r.report()
 	return nil
 }
 
-// roll finds the run of stages that belong to layers and returns the body with that run as a loop.
-func roll(stages []*ir.Stage) ([]ir.Node, bool) {
-	var layers [][]*ir.Stage
-	var before, after []ir.Node
-	for _, st := range stages {
+// LoopReport says what the pass rolled.
+type LoopReport struct {
+	Loops                  int // in all variants
+	StagesBefore, StagesIn int // flat, and in loop bodies
+}
+
+func (r LoopReport) String() string {
+	return fmt.Sprintf("%d loops: %d stages from %d", r.Loops, r.StagesIn, r.StagesBefore)
+}
+
+// A roller is a program on its way into loops.
+type roller struct {
+	p        *ir.Program
+	variants []rolling
+	taken    map[string]bool // names of buffers and groups
+	buffers  *naming
+	groups   map[string]string // of ragged groups that are there, by what they hold
+}
+
+// A rolling is one variant on its way into loops.
+type rolling struct {
+	v        *ir.Variant
+	stages   []*ir.Stage
+	runs     []*run
+
+	counterAt map[string]int // in v.Counters
+	counters  *naming
+}
+
+func newRoller(p *ir.Program) (*roller, error) {
+	r := &roller{p: p, taken: map[string]bool{}, groups: map[string]string{}}
+	for i := range p.Variants {
+		stages, err := flatStages("loop", &p.Variants[i])
+		if err != nil {
+			return nil, err
+		}
+		g := rolling{v: &p.Variants[i], stages: stages, counterAt: map[string]int{}}
+		for k := range g.v.Counters {
+			g.counterAt[g.v.Counters[k].Name] = k
+		}
+		r.variants = append(r.variants, g)
+	}
+	for i := range p.Buffers {
+		r.taken[p.Buffers[i].Name] = true
+	}
+	return r, nil
+}
+
+// match finds the runs of a variant that can be rolled.
+func (g *rolling) match(p *ir.Program) {
+	m := newMatcher(g.stages, newShaper(p))
+	c := newContext(p, g.stages)
+	m.find(func(w window) int {
+		r := newRun(g.stages, w)
+		keep := r.number()
+		if keep == w.count && (!r.turns() || r.analyse(c) != "" || !g.countersFit(r)) {
+			keep = 0
+		}
+		if keep == w.count {
+			g.runs = append(g.runs, r)
+		}
+		return keep
+	})
+	slices.SortFunc(g.runs, func(a, b *run) int { return cmp.Compare(a.start, b.start) })
+	if len(g.runs) == 0 {
+		g.oneLayer(c)
+	}
+}
+
+// oneLayer makes a loop of a single iteration of a model's only layer, so that its program has the form that those of deeper
+// models have.
+func (g *rolling) oneLayer(c *context) {
+	w := window{count: 1}
+	only := -1
+	for i, st := range g.stages {
 		layer, _ := splitName(st.Name)
 		switch {
-		case layer < 0 && layers == nil:
-			before = append(before, st)
 		case layer < 0:
-			after = append(after, st)
-		case len(after) > 0 || layer > len(layers) || layer < len(layers)-1:
-			return nil, false // layers that are not numbered one after the other from 0
-		case layer == len(layers):
-			layers = append(layers, []*ir.Stage{st})
+		case only < 0:
+			only, w.start, w.period = layer, i, 1
+		case layer != only || i != w.end():
+			return
 		default:
-			layers[layer] = append(layers[layer], st)
+			w.period++
 		}
 	}
-	if layers == nil {
-		return nil, false
+	if only < 0 {
+		return
 	}
-	body := make([]*ir.Stage, len(layers[0]))
-	for k, st := range layers[0] {
-		body[k] = generalise(st, 0)
-		if len(layers) > 1 && k < len(layers[1]) {
-			body[k].Dist.Step = stepBetween(&st.Dist, &layers[1][k].Dist)
+	if r := newRun(g.stages, w); r.number() == 1 && r.analyse(c) == "" {
+		g.runs = []*run{r}
+	}
+}
+
+// countersFit reports whether the counters that the calls wait for and signal are families, together with those of the runs
+// that have been accepted.
+func (g *rolling) countersFit(r *run) bool {
+	n := newNamer()
+	for _, r := range append(slices.Clone(g.runs), r) {
+		r.nameCounters(n)
+	}
+	return !slices.ContainsFunc(n.series(), func(s *series) bool { return s.torn || !g.counterFamily(s) })
+}
+
+// counterFamily reports whether the counters of a series differ in their names alone.
+func (g *rolling) counterFamily(s *series) bool {
+	first, known := g.counterAt[s.names[0]]
+	return known && !slices.ContainsFunc(s.names, func(name string) bool {
+		k, known := g.counterAt[name]
+		if !known {
+			return true
 		}
-	}
-	for l, layer := range layers {
-		if !slices.EqualFunc(layer, body, func(st, want *ir.Stage) bool { return equalStage(generalise(st, l), want, l) }) {
-			return nil, false
-		}
-	}
-	loop := &ir.Loop{Name: "layers", First: 0, Count: len(layers), Body: body}
-	return slices.Concat(before, []ir.Node{loop}, after), true
-}
-
-// stepBetween is how much further than a the distribution b is rotated.
-func stepBetween(a, b *ir.Dist) int {
-	if a.SMs < 1 {
-		return 0
-	}
-	return ((b.Rot-a.Rot)%a.SMs + a.SMs) % a.SMs
-}
-
-// generalise replaces the layer's number in every name of a copy of the stage.
-func generalise(st *ir.Stage, layer int) *ir.Stage {
-	c := cloneStage(st)
-	c.Name, c.Signal = family(c.Name, layer), family(c.Signal, layer)
-	for i := range c.Waits {
-		c.Waits[i].Counter = family(c.Waits[i].Counter, layer)
-	}
-	for i := range c.Ops {
-		for k := range c.Ops[i].Out {
-			c.Ops[i].Out[k].Buf = family(c.Ops[i].Out[k].Buf, layer)
-		}
-		for k := range c.Ops[i].In {
-			c.Ops[i].In[k].Buf = family(c.Ops[i].In[k].Buf, layer)
-		}
-	}
-	return c
-}
-
-// family is a name relative to a layer: L04.x seen from layer 3 is L{i+1}.x.
-func family(name string, layer int) string {
-	l, role := splitName(name)
-	switch {
-	case l < 0:
-		return name
-	case l == layer:
-		return "L{i}." + role
-	default:
-		return fmt.Sprintf("L{i%+d}.%s", l-layer, role)
-	}
-}
-
-// equalStage reports whether a stage of some layer, its names generalised, is what the body makes of it.
-func equalStage(st, body *ir.Stage, layer int) bool {
-	d := body.Dist
-	if d.SMs > 0 {
-		d.Rot = (d.Rot + d.Step*layer) % d.SMs
-	}
-	d.Step = 0
-	mine := st.Dist
-	return st.Name == body.Name && st.Signal == body.Signal && slices.Equal(st.Waits, body.Waits) &&
-		slices.Equal(mine.Spans, d.Spans) && mine.Kind == d.Kind && mine.Extent == d.Extent && mine.Grain == d.Grain &&
-		mine.SMs == d.SMs && mine.Rot == d.Rot && mine.Step == d.Step && mine.Empty == d.Empty &&
-		slices.EqualFunc(st.Ops, body.Ops, equalOp)
-}
-
-func equalOp(a, b ir.Op) bool {
-	return a.Code == b.Code && slices.EqualFunc(a.Out, b.Out, equalView) && slices.EqualFunc(a.In, b.In, equalView) &&
-		slices.EqualFunc(a.Params, b.Params, func(x, y ir.Param) bool {
-			return x.Key == y.Key && x.IsFloat == y.IsFloat && x.Float == y.Float && x.Int.Equal(y.Int)
-		})
-}
-
-func equalView(a, b ir.Operand) bool {
-	return a.Buf == b.Buf && slices.EqualFunc(a.Dims, b.Dims, func(x, y ir.Range) bool {
-		return x.Lo.Equal(y.Lo) && x.Hi.Equal(y.Hi) && x.Block == y.Block && x.Parts == y.Parts && x.Part.Equal(y.Part)
+		a, b := &g.v.Counters[first], &g.v.Counters[k]
+		return a.Init != b.Init || a.How != b.How || a.Scope != b.Scope || b.Count > 0
 	})
 }
 
-// rollBuffers makes a family of the buffers that differ in their layer alone, or reports that some differ in more.
-func rollBuffers(buffers []ir.Buffer) ([]ir.Buffer, bool) {
-	at := map[string]int{}
-	var out []ir.Buffer
-	for _, b := range buffers {
-		layer, role := splitName(b.Name)
-		if layer < 0 {
-			out = append(out, b)
-			continue
+func (r *roller) report() LoopReport {
+	var out LoopReport
+	for i := range r.variants {
+		g := &r.variants[i]
+		out.StagesBefore += len(g.stages)
+		for _, run := range g.runs {
+			out.Loops++
+			out.StagesIn += run.period
 		}
-		b.Name = family(b.Name, layer)
-		b.Pieces = familyPieces(b.Pieces, layer)
-		k, seen := at[role]
-		if !seen {
-			at[role] = len(out)
-			b.First, b.Count = layer, 1
-			out = append(out, b)
-			continue
-		}
-		f := &out[k]
-		if layer != f.First+f.Count || !equalBuffer(f, &b) {
-			return nil, false
-		}
-		f.Count++
-	}
-	return out, true
-}
-
-func equalBuffer(a, b *ir.Buffer) bool {
-	return a.Kind == b.Kind && a.DType == b.DType && a.Space == b.Space && a.Layout == b.Layout &&
-		slices.Equal(a.Shape, b.Shape) && slices.Equal(a.Pieces, b.Pieces) && slices.Equal(a.Pages, b.Pages)
-}
-
-// familyPieces replaces the layer's number in state-dict keys.
-func familyPieces(pieces []ir.Piece, layer int) []ir.Piece {
-	out := slices.Clone(pieces)
-	for i := range out {
-		out[i].Key = strings.Replace(out[i].Key, fmt.Sprintf(".layers.%d.", layer), ".layers.{i}.", 1)
-	}
-	return out
-}
-
-// rollCounters makes families of counters. Those of a role are alike and numbered without a gap, because their stages are.
-func rollCounters(counters []ir.Counter) []ir.Counter {
-	at := map[string]int{}
-	var out []ir.Counter
-	for _, c := range counters {
-		layer, role := splitName(c.Name)
-		if layer < 0 {
-			out = append(out, c)
-			continue
-		}
-		k, seen := at[role]
-		if !seen {
-			at[role] = len(out)
-			c.Name, c.First, c.Count = family(c.Name, layer), layer, 1
-			out = append(out, c)
-			continue
-		}
-		out[k].First = min(out[k].First, layer)
-		out[k].Count++
 	}
 	return out
 }

@@ -11,7 +11,8 @@ import (
 // buffer of its own and every counter undecided.
 //
 // A value has the dtype of the model if the finished schedule exchanges it, and is F32 if fusion will keep it on chip, so
-// that rounding happens in the same places before and after. Rows of q and k are placed in rotation pairs here, because
+// that rounding happens in the same places before and after. The residual is a chain of such values, one for each sum:
+// that they can be one buffer, updated in place, is for pass loop to find. Rows of q and k are placed in rotation pairs here, because
 // the rotation that follows them takes its two elements side by side.
 var Lower = Pass{
 	Name:  "lower",
@@ -36,7 +37,6 @@ func runLower(s *State) error {
 	l.buffer("logits", ir.Output, ir.F32, ir.HBM, p.Model.Vocab)
 	l.buffer("next", ir.Output, ir.I32, ir.HBM, 1)
 	l.buffer(invFreqBuffer, ir.Const, ir.F32, ir.HBM, p.Model.HeadDim/2).Pieces = []ir.Piece{{Key: invFreqKey}}
-	l.buffer("residual", ir.Activation, ir.F32, ir.GlobalScratch, p.Model.Hidden)
 	for i := range s.Graph.Nodes {
 		if err := l.node(&s.Graph.Nodes[i]); err != nil {
 			return err
@@ -55,6 +55,9 @@ const (
 	invFreqBuffer = "rope.inv_freq"
 	invFreqKey    = "@inv_freq"
 	stepCounter   = "step" // every task that announces nothing within the step
+
+	residual    = "residual"     // role of the sum as a layer finds it
+	residualMid = "residual_mid" // and between its two halves
 )
 
 type lowerer struct {
@@ -65,6 +68,7 @@ type lowerer struct {
 	counters []ir.Counter
 	declared map[string]bool   // counters
 	value    map[string]string // node -> buffer that holds its value
+	residual string            // buffer that holds the residual as it is now
 	rotated  map[string]bool   // nodes whose value a rotation reads
 }
 
@@ -145,13 +149,16 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 			In:  []ir.Operand{view(in(0), at(spanA, hd, 0))}})
 	case "add":
 		// The sum is kept exact for the next sum, and rounded for the stage that reads it.
-		out := prefix + "h"
+		out, sum := prefix+"h", prefix+residualMid
 		if n.Name == prefix+"mlp_add" {
-			out = layerPrefix(n.Layer+1) + "x"
+			next := layerPrefix(n.Layer + 1)
+			out, sum = next+"x", next+residual
 		}
 		l.value[n.Name] = l.scratch(out, l.m.DType, size)
-		l.stage(n, out, whole(size), ir.Op{Code: ir.ADD, Out: []ir.Operand{view("residual", task), view(out, task)},
-			In: []ir.Operand{view("residual", task), view(in(1), task)}})
+		before := l.residual
+		l.residual = l.scratch(sum, ir.F32, size)
+		l.stage(n, out, whole(size), ir.Op{Code: ir.ADD, Out: []ir.Operand{view(sum, task), view(out, task)},
+			In: []ir.Operand{view(before, task), view(in(1), task)}})
 	case "silu_mul":
 		out := l.scratch(prefix+"act", l.m.DType, size)
 		l.value[n.Name] = out
@@ -174,7 +181,8 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 	l.weights(table, n.Weights[0], ir.Rows, 0, l.m.Vocab, l.m.Hidden)
 	x := l.scratch(layerPrefix(0)+"x", l.m.DType, l.m.Hidden)
 	l.value[n.Name] = x
-	l.stage(n, x, whole(l.m.Hidden), ir.Op{Code: ir.EMBED, Out: []ir.Operand{view("residual", task), view(x, task)},
+	l.residual = l.scratch(layerPrefix(0)+residual, ir.F32, l.m.Hidden)
+	l.stage(n, x, whole(l.m.Hidden), ir.Op{Code: ir.EMBED, Out: []ir.Operand{view(l.residual, task), view(x, task)},
 		In: []ir.Operand{view("token", ir.Index(ir.Int(0))), view(table, upTo(l.m.Vocab), task)}})
 }
 

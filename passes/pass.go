@@ -26,6 +26,7 @@ type State struct {
 	Graph    *ir.Graph
 	Consumed []string // tensors of the checkpoint that import accounted for, sorted
 	Program  *ir.Program
+	Loops    LoopReport
 	Pages    PageReport
 	Diags    diag.List // warnings; an error ends the run and is returned
 }
