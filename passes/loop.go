@@ -30,6 +30,7 @@ func runLoop(s *State) error {
 		}
 	}
 	r.coalesce()
+	r.promote()
 	r.rewrite()
 	s.Loops = r.report()
 	return nil
@@ -50,22 +51,23 @@ type roller struct {
 	p        *ir.Program
 	variants []rolling
 	taken    map[string]bool // names of buffers and groups
+	promoted map[string]bool // buffers that a chain on chip has replaced
 	buffers  *naming
 	groups   map[string]string // of ragged groups that are there, by what they hold
 }
 
 // A rolling is one variant on its way into loops.
 type rolling struct {
-	v        *ir.Variant
-	stages   []*ir.Stage
-	runs     []*run
+	v      *ir.Variant
+	stages []*ir.Stage
+	runs   []*run
 
 	counterAt map[string]int // in v.Counters
 	counters  *naming
 }
 
 func newRoller(p *ir.Program) (*roller, error) {
-	r := &roller{p: p, taken: map[string]bool{}, groups: map[string]string{}}
+	r := &roller{p: p, taken: map[string]bool{}, promoted: map[string]bool{}, groups: map[string]string{}}
 	for i := range p.Variants {
 		stages, err := flatStages("loop", &p.Variants[i])
 		if err != nil {

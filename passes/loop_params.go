@@ -8,8 +8,8 @@ import (
 
 // A param is a parameter of a repeated body: the operand places that name the same buffer in every call.
 type param struct {
-	args          []string // the buffer in each call
-	reads, writes []operandPlace  // in the body
+	args          []string       // the buffer in each call
+	reads, writes []operandPlace // in the body
 	usage         Usage
 	partner       *param // of a chained one: the other half, which writes what it reads or reads what it writes
 }

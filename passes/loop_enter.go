@@ -1,0 +1,94 @@
+package passes
+
+import (
+	"slices"
+
+	"amkc/ir"
+)
+
+// enter returns the stage that copies the first value of a chain onto the chip, its result to be named.
+func (r *roller) enter(g *rolling, c *carrier) (*ir.Stage, bool) {
+	st := c.copyStage(c.in.args[0]+".load", c.in.reads, c.reads)
+	if st == nil {
+		return nil, false
+	}
+	st.Ops[0].In[0].Buf = c.in.args[0]
+	for _, pl := range c.in.reads {
+		for _, w := range c.run.body()[pl.stage].Waits {
+			if !slices.Contains(st.Waits, w) && g.signalledBefore(w.Counter, c.run.start) {
+				st.Waits = append(st.Waits, w)
+			}
+		}
+	}
+	st.Signal = g.stepCounter()
+	return st, true
+}
+
+// leave returns the stage that copies the last value of a chain from the chip, its operand to be named; nothing if every
+// call stores what it writes, or nobody wants it. It reports false if somebody in this step does: a stage that waits for
+// the last call would not wait for the copy.
+func (r *roller) leave(g *rolling, c *carrier) (*ir.Stage, bool) {
+	last := c.out.args[len(c.out.args)-1]
+	ctx := newContext(r.p, g.stages)
+	switch b := ctx.buffers.find(last); {
+	case c.out.usage.has(UsedLive):
+		return nil, true
+	case ctx.lastRead[last] >= c.run.end():
+		return nil, false
+	case b.Kind != ir.Output && b.Kind != ir.KVCache:
+		return nil, true
+	}
+	st := c.copyStage(last+".store", c.out.writes, c.writes)
+	if st == nil {
+		return nil, false
+	}
+	st.Ops[0].Out[0].Buf = last
+	st.Signal = g.stepCounter()
+	return st, true
+}
+
+// copyStage returns a stage of one copy on the SMs that touch the chain at the given places: of all of it on a single SM,
+// and otherwise of what each task touches, if no two touch the same. Otherwise it returns nothing.
+func (c *carrier) copyStage(name string, pls []operandPlace, views []timed) *ir.Stage {
+	body := c.run.body()
+	st := &ir.Stage{Name: name}
+	dims := slices.Clone(pls[0].in(body).Dims)
+	if !slices.ContainsFunc(views, func(v timed) bool { return v.sm != views[0].sm }) {
+		whole := views[0].box
+		for _, v := range views {
+			for d := range whole {
+				whole[d] = [2]int{min(whole[d][0], v.box[d][0]), max(whole[d][1], v.box[d][1])}
+			}
+		}
+		for d := range dims {
+			dims[d] = ir.Span(ir.Int(whole[d][0]), ir.Int(whole[d][1]))
+		}
+		st.Dist = ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: views[0].sm, A: 0, B: 1}}}
+	} else {
+		for i, v := range views {
+			if slices.ContainsFunc(views[:i], v.meets) {
+				return nil
+			}
+		}
+		if len(pls) != 1 {
+			return nil
+		}
+		st.Dist = cloneStage(body[pls[0].stage]).Dist
+	}
+	st.Ops = []ir.Op{{Code: ir.COPY, Out: []ir.Operand{view("", dims...)}, In: []ir.Operand{view("", slices.Clone(dims)...)}}}
+	return st
+}
+
+// signalledBefore reports whether a stage before the given one signals a counter.
+func (g *rolling) signalledBefore(counter string, stage int) bool {
+	return slices.ContainsFunc(g.stages[:stage], func(st *ir.Stage) bool { return st.Signal == counter })
+}
+
+// stepCounter returns the counter of tasks that announce nothing within the step, and declares it if need be.
+func (g *rolling) stepCounter() string {
+	if _, known := g.counterAt[stepCounter]; !known {
+		g.counterAt[stepCounter] = len(g.v.Counters)
+		g.v.Counters = append(g.v.Counters, ir.Counter{Name: stepCounter})
+	}
+	return stepCounter
+}

@@ -1,0 +1,222 @@
+package passes
+
+import (
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+)
+
+// promote moves chains on chip: what a call hands to the next one alone becomes a buffer in the shared memory of the SM that
+// writes and reads it, on one page, or on two in turn where a call still reads its operand while it writes its result. What
+// it needs is that no other SM touches the elements. Vectors of words are exchanged between SMs; they stay what they are,
+// and pass pagecolor lays them onto pages.
+func (r *roller) promote() {
+	for i := range r.variants {
+		g := &r.variants[i]
+		for _, run := range g.runs {
+			for _, in := range run.params {
+				if in.usage.has(UsedIn | UsedLocal) {
+					r.promoteChain(g, run, in)
+				}
+			}
+		}
+	}
+	used := map[string]bool{}
+	for i := range r.variants {
+		g := &r.variants[i]
+		lists := [][]*ir.Stage{g.stages}
+		for _, run := range g.runs {
+			lists = append(lists, run.before, run.after)
+		}
+		for _, stages := range lists {
+			for _, pl := range places(stages) {
+				used[pl.in(stages).Buf] = true
+			}
+		}
+	}
+	r.p.Buffers = slices.DeleteFunc(r.p.Buffers, func(b ir.Buffer) bool { return r.promoted[b.Name] && !used[b.Name] })
+}
+
+// A carrier is a chain that moves on chip.
+type carrier struct {
+	run     *run
+	in, out *param
+	reads   []timed
+	writes  []timed
+	values  []string // the new buffers: that which the first call reads, and what each call writes
+}
+
+// A timed view is what a task of the body touches, and when: SMs run the tasks of a stage in order, and a task its ops.
+type timed struct {
+	sm   int
+	when [3]int // stage, task, op
+	box  box
+}
+
+func (a timed) meets(b timed) bool { return a.box.overlaps(b.box) }
+
+func (b box) overlaps(c box) bool {
+	for d := range b {
+		if max(b[d][0], c[d][0]) >= min(b[d][1], c[d][1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// timedViews lists what the tasks touch at some places of the body. It reports false if a view depends on the position, a
+// task has no SM, or the calls put it on different ones.
+func (r *run) timedViews(pls []operandPlace) (out []timed, ok bool) {
+	for _, pl := range pls {
+		tasks := r.body()[pl.stage].Dist.Tasks(0)
+		for _, call := range r.calls {
+			if !slices.Equal(tasks, call[pl.stage].Dist.Tasks(0)) {
+				return nil, false
+			}
+		}
+		for n, t := range tasks {
+			b, fixed := boxOf(pl.in(r.body()), t)
+			if !fixed || t.SM < 0 {
+				return nil, false
+			}
+			out = append(out, timed{t.SM, [3]int{pl.stage, n, pl.op}, b})
+		}
+	}
+	return out, true
+}
+
+// promoteChain promotes the chain that a parameter reads, if it can be.
+func (r *roller) promoteChain(g *rolling, run *run, in *param) {
+	c := &carrier{run: run, in: in, out: in.partner}
+	if c.in.args[0] == c.out.args[0] || !r.fits(c) {
+		return // one buffer, updated in place already
+	}
+	enter, ok := r.enter(g, c)
+	if !ok {
+		return
+	}
+	leave, ok := r.leave(g, c)
+	if !ok {
+		return
+	}
+	c.name(r)
+	for k, call := range run.calls {
+		for _, pl := range c.in.reads {
+			pl.in(call).Buf = c.values[k]
+		}
+		for _, pl := range c.out.writes {
+			pl.in(call).Buf = c.values[k+1]
+		}
+		if c.out.usage.has(UsedLive) {
+			c.store(call, k)
+		}
+	}
+	if enter != nil {
+		enter.Ops[0].Out[0].Buf = c.values[0]
+		run.before = append(run.before, enter)
+	}
+	if leave != nil {
+		leave.Ops[0].In[0].Buf = c.values[run.count]
+		run.after = append(run.after, leave)
+	}
+	for _, name := range slices.Concat(c.in.args, c.out.args) {
+		r.promoted[name] = true
+	}
+	r.place(c)
+}
+
+// fits reports whether the chain's buffers can be on chip: they are not words, all alike, every element is touched by one
+// SM, and twice their size fits what the target has.
+func (r *roller) fits(c *carrier) bool {
+	buffers := newBuffers(r.p)
+	first := buffers.find(c.out.args[0])
+	for _, name := range slices.Concat(c.in.args[1:], c.out.args) {
+		b := buffers.find(name)
+		if b == nil || first == nil || b.Layout.Kind != ir.RowMajor || b.DType.Bits() < 8 || b.DType != first.DType || !slices.Equal(b.Shape, first.Shape) {
+			return false
+		}
+	}
+	if t := r.p.Target; t != nil && 2*first.Bytes() > t.SMemOptin {
+		return false
+	}
+	var ok bool
+	if c.reads, ok = c.run.timedViews(c.in.reads); !ok {
+		return false
+	}
+	if c.writes, ok = c.run.timedViews(c.out.writes); !ok {
+		return false
+	}
+	all := slices.Concat(c.reads, c.writes)
+	for i, a := range all {
+		for _, b := range all[:i] {
+			if a.sm != b.sm && a.meets(b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hazard reports whether a call may write an element of its result before it has read that element of its operand. Within
+// one op reads and writes are in no order.
+func (c *carrier) hazard() bool {
+	for _, w := range c.writes {
+		for _, rd := range c.reads {
+			if w.sm == rd.sm && slices.Compare(w.when[:], rd.when[:]) <= 0 && w.meets(rd) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// name invents the names of the buffers on chip.
+func (c *carrier) name(r *roller) {
+	stem := stem(c.in.args[0]) + ".carry"
+	free := func() bool {
+		for k := range c.run.count + 1 {
+			if r.taken[resolved(stem+"{i}", k)] {
+				return false
+			}
+		}
+		return true
+	}
+	for !free() {
+		stem += "_"
+	}
+	for k := range c.run.count + 1 {
+		name := resolved(stem+"{i}", k)
+		r.taken[name] = true
+		c.values = append(c.values, name)
+	}
+}
+
+// place declares the buffers of the chain and their pages.
+func (r *roller) place(c *carrier) {
+	b := *newBuffers(r.p).find(c.out.args[0])
+	b.Kind, b.Space, b.Pieces, b.Pages = ir.Activation, ir.SMEM, nil, nil
+	pages := 1
+	if c.hazard() {
+		pages = 2
+	}
+	for range pages {
+		page := ir.Page{Name: fmt.Sprintf("carry%d", len(r.p.Pages)), Space: b.Space, Layout: b.Layout, Bytes: b.Bytes()}
+		r.p.Pages = append(r.p.Pages, page)
+		b.Pages = append(b.Pages, page.Name)
+	}
+	for _, name := range c.values {
+		b.Name = name
+		r.p.Buffers = append(r.p.Buffers, b)
+	}
+}
+
+// store appends to the tasks of a call that write the chain copies into the buffers that it wrote before.
+func (c *carrier) store(call []*ir.Stage, k int) {
+	for _, pl := range c.out.writes {
+		dims := pl.in(call).Dims
+		st := call[pl.stage]
+		st.Ops = append(st.Ops, ir.Op{Code: ir.COPY, Out: []ir.Operand{view(c.out.args[k], slices.Clone(dims)...)},
+			In: []ir.Operand{view(c.values[k+1], slices.Clone(dims)...)}})
+	}
+}
