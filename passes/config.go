@@ -48,6 +48,7 @@ var knobs = func() []knob {
 		newKnob("attention", "split_from", 512, position, positionWant),
 		newKnob("attention", "max_splits", 16, splits, splitsWant),
 		newKnob("gemv", "rows", 8, rows, "a multiple of 8 from 8 to 256"),
+		newKnob("loop", "roll", 1, flag, flagWant),
 	}
 	for _, stage := range []string{"qkv", "o", "gate_up", "down", "lm_head"} {
 		all = append(all, newKnob("warps", stage, 8, warps, warpsWant))

@@ -38,14 +38,15 @@ func runPageColor(s *State) error {
 	for _, f := range exchangeFamilies(p) {
 		slots = append(slots, foldFamily(f, p.Config.PageAllocation, conflicts)...)
 	}
-	p.Pages = nil
+	p.Pages = carriedPages(p)
+	carried := len(p.Pages)
 	onto := colour(slots, p.Config.PageAllocation, conflicts)
 	s.Pages = PageReport{}
 	for i, sl := range slots {
-		if onto[i] == len(p.Pages) {
-			p.Pages = append(p.Pages, ir.Page{Name: fmt.Sprintf("xchg%d", len(p.Pages)), Space: sl.buf.Space, Layout: sl.buf.Layout})
+		if carried+onto[i] == len(p.Pages) {
+			p.Pages = append(p.Pages, ir.Page{Name: fmt.Sprintf("xchg%d", onto[i]), Space: sl.buf.Space, Layout: sl.buf.Layout})
 		}
-		page := &p.Pages[onto[i]]
+		page := &p.Pages[carried+onto[i]]
 		page.Bytes = max(page.Bytes, sl.buf.Bytes())
 		if sl.first {
 			sl.buf.Pages = nil
@@ -54,11 +55,24 @@ func runPageColor(s *State) error {
 		s.Pages.Buffers += len(sl.members)
 		s.Pages.BytesBefore += len(sl.members) * sl.buf.Bytes() * max(1, sl.buf.Layout.Copies)
 	}
-	for _, page := range p.Pages {
+	for _, page := range p.Pages[carried:] {
 		s.Pages.BytesAfter += page.Bytes * max(1, page.Layout.Copies)
 	}
-	s.Pages.Pages = len(p.Pages)
+	s.Pages.Pages = len(p.Pages) - carried
 	return nil
+}
+
+// carriedPages returns the pages of chains that pass loop has put on chip.
+func carriedPages(p *ir.Program) []ir.Page {
+	used := map[string]bool{}
+	for i := range p.Buffers {
+		if b := &p.Buffers[i]; !isExchange(b) {
+			for _, name := range b.Pages {
+				used[name] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(p.Pages, func(page ir.Page) bool { return !used[page.Name] })
 }
 
 // An exchangeFamily is a buffer or family of exchange buffers, and the indices of its members in the unrolled program.
