@@ -65,64 +65,6 @@ func TestEveryPassLeavesAWellFormedProgram(t *testing.T) {
 	}
 }
 
-// Rolling layers into a loop changes neither tasks nor buffers.
-func TestLoopUnrollsToTheFlatProgram(t *testing.T) {
-	eachSample(t, "assign", func(t *testing.T, s *State) {
-		var flat []*ir.Flat
-		for i := range s.Program.Variants {
-			f, diags := ir.Unroll(s.Program, &s.Program.Variants[i])
-			require.NoError(t, diags.Err())
-			flat = append(flat, f)
-		}
-		require.NoError(t, Loop.Run(s))
-		for i := range s.Program.Variants {
-			require.True(t, slices.ContainsFunc(s.Program.Variants[i].Body, func(n ir.Node) bool { _, ok := n.(*ir.Loop); return ok }))
-			got, diags := ir.Unroll(s.Program, &s.Program.Variants[i])
-			require.NoError(t, diags.Err())
-			require.Equal(t, describe(flat[i]), describe(got))
-		}
-	})
-}
-
-// describe prints a flat program by names alone: rolling reorders its buffers and counters.
-func describe(f *ir.Flat) []string {
-	var out []string
-	for i := range f.Tasks {
-		task := &f.Tasks[i]
-		line := fmt.Sprintf("%s sm=%d signal=%s", task.Name, task.SM, f.Counters[task.Signal].Name)
-		for _, w := range task.Waits {
-			line += fmt.Sprintf(" wait %s>=%d", f.Counters[w.Counter].Name, w.Threshold)
-		}
-		for _, op := range task.Ops {
-			line += " " + op.Code.String() + fmt.Sprint(op.Params)
-			for k, o := range op.Out {
-				line += describeView(f, op.OutBuf[k], o)
-			}
-			for k, o := range op.In {
-				line += describeView(f, op.InBuf[k], o)
-			}
-		}
-		out = append(out, line)
-	}
-	return out
-}
-
-func describeView(f *ir.Flat, buf int, o ir.Operand) string {
-	if buf < 0 {
-		return " " + o.Buf
-	}
-	b := &f.Buffers[buf]
-	text := fmt.Sprintf(" %s%v%s%s", b.Name, b.Shape, b.DType, b.Layout)
-	for _, p := range b.Pieces {
-		key, _ := ir.ResolveKey(p.Key, 0)
-		text += " " + p.Order.String() + key[:min(5, len(key))]
-	}
-	for _, r := range o.Dims {
-		text += fmt.Sprintf("[%s:%s %d/%d %s]", r.Lo, r.Hi, r.Block, r.Parts, r.Part)
-	}
-	return text
-}
-
 // Every element that a step must produce is written, and written by one task: logits, each exchanged vector, the cache
 // rows of this position.
 func TestEveryElementIsWrittenOnce(t *testing.T) {

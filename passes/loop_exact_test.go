@@ -1,0 +1,269 @@
+package passes
+
+import (
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// copyOf returns a program that shares nothing with p.
+func copyOf(t testing.TB, p *ir.Program) *ir.Program {
+	back, err := ir.Parse(ir.Print(p), "copy")
+	require.NoError(t, err)
+	return back
+}
+
+// requireUnrolls checks that the tasks of a rolled program are those of the flat one, one by one: on the same SMs, with the
+// same ops on the same views, the same thresholds. Names may differ, by a bijection; buffers of one name may have been
+// several in a chain, and copies may enter and leave a chain on chip. For those it runs both programs on values that say
+// which op made them, and every op must read the same values.
+func requireUnrolls(t *testing.T, flat, rolled *ir.Program) {
+	require.Len(t, rolled.Variants, len(flat.Variants))
+	flat, rolled = copyOf(t, flat), copyOf(t, rolled)
+	for i := range flat.Variants {
+		a, diags := ir.Unroll(flat, &flat.Variants[i])
+		require.NoError(t, diags.Err())
+		b, diags := ir.Unroll(rolled, &rolled.Variants[i])
+		require.NoError(t, diags.Err())
+		pos := min(a.Lo+3, a.Hi)
+		c := &comparison{t: t, a: a, b: b, before: newValues(a, pos), after: newValues(b, pos), buffers: newBijection(), counters: newBijection()}
+		c.run()
+	}
+}
+
+type comparison struct {
+	t                 *testing.T
+	a, b              *ir.Flat
+	before, after     *values
+	buffers, counters *bijection
+}
+
+// A bijection maps names of one program to those of another, in both directions.
+type bijection struct{ to, from map[string]map[string]bool }
+
+func newBijection() *bijection {
+	return &bijection{map[string]map[string]bool{}, map[string]map[string]bool{}}
+}
+
+func (b *bijection) pair(x, y string) {
+	for _, m := range []struct {
+		in   map[string]map[string]bool
+		k, v string
+	}{{b.to, x, y}, {b.from, y, x}} {
+		if m.in[m.k] == nil {
+			m.in[m.k] = map[string]bool{}
+		}
+		m.in[m.k][m.v] = true
+	}
+}
+
+func carried(name string) bool { return strings.Contains(name, ".carry") }
+
+// inserted reports whether an op of the rolled program is a copy to or from a chain on chip, which the flat one does not have.
+func (c *comparison) inserted(op *ir.FlatOp) bool {
+	return op.Code == ir.COPY && op.InBuf[0] >= 0 && op.OutBuf[0] >= 0 &&
+		carried(c.b.Buffers[op.InBuf[0]].Name) != carried(c.b.Buffers[op.OutBuf[0]].Name)
+}
+
+func (c *comparison) run() {
+	t := c.t
+	next := 0
+	skip := func() {
+		for ; next < len(c.b.Tasks) && len(c.b.Tasks[next].Ops) == 1 && c.inserted(&c.b.Tasks[next].Ops[0]); next++ {
+			c.after.copy(&c.b.Tasks[next].Ops[0])
+		}
+	}
+	for i := range c.a.Tasks {
+		skip()
+		require.Less(t, next, len(c.b.Tasks), "the rolled program lacks task %s", c.a.Tasks[i].Name)
+		c.task(&c.a.Tasks[i], &c.b.Tasks[next], i)
+		next++
+	}
+	skip()
+	require.Len(t, c.b.Tasks, next, "the rolled program has more tasks")
+	for x, ys := range c.counters.to {
+		require.Len(t, ys, 1, "counter %s", x)
+	}
+	for y, xs := range c.counters.from {
+		require.Len(t, xs, 1, "counter %s", y)
+	}
+	kinds := map[string]ir.BufferKind{}
+	for _, b := range c.b.Buffers {
+		kinds[b.Name] = b.Kind
+	}
+	for x, ys := range c.buffers.to {
+		names := slices.DeleteFunc(keysOf(ys), carried)
+		require.LessOrEqual(t, len(names), 1, "buffer %s is several: %v", x, names)
+	}
+	for y, xs := range c.buffers.from {
+		require.True(t, len(xs) == 1 || kinds[y] == ir.Activation, "buffer %s was several: %v", y, xs)
+	}
+	for _, b := range c.a.Buffers {
+		if b.Kind == ir.Output || b.Kind == ir.KVCache {
+			require.Equal(t, c.before.of[b.Name], c.after.of[c.now(b.Name)], "what is in %s in the end", b.Name)
+		}
+	}
+}
+
+// now is the name of a buffer in the rolled program.
+func (c *comparison) now(name string) string {
+	for y := range c.buffers.to[name] {
+		if !carried(y) {
+			return y
+		}
+	}
+	return name
+}
+
+func keysOf(m map[string]bool) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+func (c *comparison) task(x, y *ir.Task, n int) {
+	t := c.t
+	require.Equal(t, x.SM, y.SM, "%s, rolled %s", x.Name, y.Name)
+	require.Equal(t, len(x.Waits), len(y.Waits), x.Name)
+	for k, w := range x.Waits {
+		require.Equal(t, w.Threshold, y.Waits[k].Threshold, x.Name)
+		c.counters.pair(c.a.Counters[w.Counter].Name, c.b.Counters[y.Waits[k].Counter].Name)
+	}
+	c.counters.pair(c.a.Counters[x.Signal].Name, c.b.Counters[y.Signal].Name)
+	require.GreaterOrEqual(t, len(y.Ops), len(x.Ops), x.Name)
+	for k := range y.Ops {
+		if k >= len(x.Ops) {
+			require.True(t, c.inserted(&y.Ops[k]), "%s does more than %s", y.Name, x.Name)
+			c.after.copy(&y.Ops[k])
+			continue
+		}
+		c.op(x.Name, &x.Ops[k], &y.Ops[k], strconv.Itoa(n)+" "+strconv.Itoa(k))
+	}
+}
+
+func (c *comparison) op(where string, x, y *ir.FlatOp, made string) {
+	t := c.t
+	require.Equal(t, x.Code, y.Code, where)
+	require.Equal(t, x.Params, y.Params, where)
+	require.Equal(t, len(x.In), len(y.In), where)
+	require.Equal(t, len(x.Out), len(y.Out), where)
+	operand := func(o, p ir.Operand, a, b int) bool {
+		require.Equal(t, o.Dims, p.Dims, where)
+		if a < 0 || b < 0 {
+			require.Equal(t, o.Buf, p.Buf, where)
+			return false
+		}
+		f, g := &c.a.Buffers[a], &c.b.Buffers[b]
+		require.Equal(t, []any{f.DType, f.Shape, f.Layout}, []any{g.DType, g.Shape, g.Layout}, "%s: %s and %s", where, f.Name, g.Name)
+		requireSameSource(t, f, g)
+		c.buffers.pair(f.Name, g.Name)
+		return true
+	}
+	for k := range x.In {
+		if operand(x.In[k], y.In[k], x.InBuf[k], y.InBuf[k]) {
+			require.Equal(t, c.before.read(x.InBuf[k], x.In[k].Dims), c.after.read(y.InBuf[k], y.In[k].Dims), "%s reads %s", where, x.In[k].Buf)
+		}
+	}
+	for k := range x.Out {
+		if operand(x.Out[k], y.Out[k], x.OutBuf[k], y.OutBuf[k]) {
+			c.before.write(x.OutBuf[k], x.Out[k].Dims, made)
+			c.after.write(y.OutBuf[k], y.Out[k].Dims, made)
+		}
+	}
+}
+
+// requireSameSource checks that a buffer's rows come from the same tensors. Unrolled families keep {i} in their keys; the
+// index is the one that their name has.
+func requireSameSource(t *testing.T, f, g *ir.Buffer) {
+	require.Equal(t, len(f.Pieces), len(g.Pieces), f.Name)
+	for q := range f.Pieces {
+		require.Equal(t, f.Pieces[q].Order, g.Pieces[q].Order)
+		require.Equal(t, f.Pieces[q].Arg, g.Pieces[q].Arg)
+		key := g.Pieces[q].Key
+		if ir.IsFamily(key) {
+			digits := strings.TrimLeft(g.Name, "abcdefghijklmnopqrstuvwxyzL_")
+			i, err := strconv.Atoi(digits[:len(digits)-len(strings.TrimLeft(digits, "0123456789"))])
+			require.NoError(t, err, g.Name)
+			key, err = ir.ResolveKey(key, i)
+			require.NoError(t, err)
+		}
+		require.Equal(t, f.Pieces[q].Key, key, g.Name)
+	}
+}
+
+// values are what the elements of buffers hold: a number that says which op made it, at one position. Weights and inputs
+// hold what they always hold.
+type values struct {
+	flat *ir.Flat
+	pos  int
+	of   map[string]map[[4]int]uint64
+}
+
+func newValues(f *ir.Flat, pos int) *values {
+	return &values{f, pos, map[string]map[[4]int]uint64{}}
+}
+
+func (v *values) read(buf int, dims []ir.Range) []uint64 {
+	b := &v.flat.Buffers[buf]
+	if b.Kind == ir.Weight || b.Kind == ir.Const {
+		return nil
+	}
+	var out []uint64
+	eachElement(dims, v.pos, func(e [4]int) {
+		value, written := v.of[b.Name][e]
+		if !written {
+			value = hashOf("first", b.Kind.String(), strconv.Itoa(e[0]))
+			if b.Kind == ir.Input || b.Kind == ir.Output {
+				value = hashOf(b.Name, strconv.Itoa(e[0]))
+			}
+		}
+		out = append(out, value)
+	})
+	return out
+}
+
+func hashOf(parts ...string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(strings.Join(parts, " ")))
+	return h.Sum64()
+}
+
+func (v *values) write(buf int, dims []ir.Range, made string) {
+	n := uint64(0)
+	base := hashOf(made)
+	v.set(buf, dims, func() uint64 { n++; return base*31 + n })
+}
+
+func (v *values) copy(op *ir.FlatOp) {
+	in := v.read(op.InBuf[0], op.In[0].Dims)
+	v.set(op.OutBuf[0], op.Out[0].Dims, func() uint64 { x := in[0]; in = in[1:]; return x })
+}
+
+func (v *values) set(buf int, dims []ir.Range, value func() uint64) {
+	b := &v.flat.Buffers[buf]
+	name := b.Name
+	if v.of[name] == nil {
+		v.of[name] = map[[4]int]uint64{}
+	}
+	eachElement(dims, v.pos, func(e [4]int) { v.of[name][e] = value() })
+}
+
+// Rolling changes nothing but names, in every schedule.
+func TestLoopUnrollsToTheFlatProgram(t *testing.T) {
+	eachSample(t, "assign", func(t *testing.T, s *State) {
+		flat := copyOf(t, s.Program)
+		require.NoError(t, Loop.Run(s))
+		for i := range s.Program.Variants {
+			require.True(t, slices.ContainsFunc(s.Program.Variants[i].Body, func(n ir.Node) bool { _, ok := n.(*ir.Loop); return ok }))
+		}
+		requireUnrolls(t, flat, s.Program)
+	})
+}
