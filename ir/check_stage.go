@@ -38,8 +38,9 @@ func (c *checker) variant(v *Variant) {
 			if n.Last() > maxIndex {
 				c.fail(CodeSize, "loop "+n.Name, "runs to index %d, want at most %d", n.Last(), maxIndex)
 			}
+			body := map[string]bool{} // two loops may name stages alike: tasks have the names that their indices give
 			for _, s := range n.Body {
-				c.stage(s, stages)
+				c.stage(s, body)
 			}
 		default:
 			c.fail(CodeShape, "variant "+v.Name, "body with %T, want stages and loops", n)
@@ -70,7 +71,7 @@ func (c *checker) unrolled(v *Variant) {
 	}
 }
 
-// stage checks one stage; taken holds the names of those before it.
+// stage checks one stage; taken holds the names of those before it that stand where it does, in its loop or in none.
 func (c *checker) stage(s *Stage, taken map[string]bool) {
 	pos := "stage " + s.Name
 	c.name("stage", s.Name)

@@ -1,0 +1,141 @@
+package passes
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// deep is a model of some layers, assigned.
+func deep(t testing.TB, layers int, seed uint64) *State {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	s := sample(t, rng)
+	s.Source.Config = openConfig(t, fmt.Sprintf(`{"model_type": "llama", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d,
+		"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 33, "max_position_embeddings": 60,
+		"torch_dtype": "bfloat16"}`, 24+8*rng.IntN(4), 40+8*rng.IntN(4), layers))
+	return lowered(t, s, "assign")
+}
+
+// alter makes the layers of a program differ: those of one kind have one eps.
+func alter(p *ir.Program, kinds string) {
+	for i := range p.Variants {
+		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) {
+			layer, role := splitName(st.Name)
+			if layer < 0 || role != "qkv" {
+				return
+			}
+			st.Ops[0].Params[0].Float = float64(kinds[layer]-'a'+1) * 1e-5
+		})
+	}
+}
+
+// outline says what a variant consists of: stages outside of loops are left out.
+func outline(v *ir.Variant) []string {
+	var out []string
+	for _, n := range v.Body {
+		if l, ok := n.(*ir.Loop); ok {
+			text := fmt.Sprintf("%s %d..%d", l.Name, l.First, l.Last())
+			if l.Step > 1 {
+				text += fmt.Sprintf(" by %d", l.Step)
+			}
+			text += ":"
+			for _, st := range l.Body {
+				if strings.HasSuffix(st.Name, "qkv") {
+					text += " " + st.Name
+				}
+			}
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// Layers may differ: the first, the last, every other. A letter is a layer, equal letters are equal layers.
+func TestLoopsOfModelsWhoseLayersDiffer(t *testing.T) {
+	one, two, three := " L{i}.qkv", " L{i}.qkv L{i+1}.qkv", " L{i}.qkv L{i+1}.qkv L{i+2}.qkv"
+	for kinds, want := range map[string][]string{
+		"a":          {"layers 0..0:" + one},
+		"ab":         nil,
+		"aa":         {"layers 0..1:" + one},
+		"baaaa":      {"layers 1..4:" + one},
+		"aaaab":      {"layers 0..3:" + one},
+		"baaaac":     {"layers 1..4:" + one},
+		"aaabaaa":    {"layers 0..2:" + one, "layers.1 4..6:" + one},
+		"aaabbb":     {"layers 0..2:" + one, "layers.1 3..5:" + one},
+		"ababab":     {"layers 0..4 by 2:" + two},
+		"cababab":    {"layers 1..5 by 2:" + two},
+		"ccabababdd": {"layers 0..1:" + one, "layers.1 2..6 by 2:" + two, "layers.2 8..9:" + one},
+		"abcabcabc":  {"layers 0..6 by 3:" + three},
+		"ababa":      {"layers 0..2 by 2:" + two},
+		"aaaaba":     {"layers 0..3:" + one},
+	} {
+		t.Run(kinds, func(t *testing.T) {
+			for seed := range uint64(4) {
+				s := deep(t, len(kinds), seed)
+				alter(s.Program, kinds)
+				flat := copyOf(t, s.Program)
+				require.NoError(t, Loop.Run(s))
+				for i := range s.Program.Variants {
+					require.Equal(t, want, outline(&s.Program.Variants[i]))
+				}
+				require.NoError(t, ir.Check(s.Program).Err())
+				requireUnrolls(t, flat, s.Program)
+				lowered := *s
+				require.NoError(t, PageColor.Run(&lowered))
+				require.NoError(t, Exchange.Run(&lowered))
+				require.NoError(t, ir.Check(lowered.Program).Err())
+			}
+		})
+	}
+}
+
+// share makes the layers of a program name one tensor for several: layer l has that of layer of[l].
+func share(p *ir.Program, role string, of []int) {
+	for i := range p.Variants {
+		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) {
+			for _, pl := range places([]*ir.Stage{st}) {
+				o := pl.in([]*ir.Stage{st})
+				if layer, r := splitName(o.Buf); r == role {
+					o.Buf = layerPrefix(of[layer]) + role
+				}
+			}
+		})
+	}
+	prune(p)
+}
+
+// Tensors that layers share stay what they are: one for all is a constant, one for several makes its group ragged.
+func TestLoopsOverSharedTensors(t *testing.T) {
+	const role = "gate_up.weight"
+	for name, c := range map[string]struct {
+		of     []int
+		groups []string
+		plain  int // buffers of the role that are no family
+	}{
+		"one for all":         {[]int{0, 0, 0, 0}, nil, 1},
+		"one for two":         {[]int{0, 0, 2, 2}, []string{"L00.gate_up.weight", "L00.gate_up.weight", "L02.gate_up.weight", "L02.gate_up.weight"}, 2},
+		"in another order":    {[]int{3, 2, 1, 0}, []string{"L03.gate_up.weight", "L02.gate_up.weight", "L01.gate_up.weight", "L00.gate_up.weight"}, 4},
+		"one for two of four": {[]int{0, 1, 2, 1}, []string{"L00.gate_up.weight", "L01.gate_up.weight", "L02.gate_up.weight", "L01.gate_up.weight"}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := deep(t, len(c.of), 1)
+			share(s.Program, role, c.of)
+			flat := copyOf(t, s.Program)
+			require.NoError(t, Loop.Run(s))
+			requireUnrolls(t, flat, s.Program)
+			var members []string
+			for _, g := range s.Program.Groups {
+				members = append(members, g.Members...)
+			}
+			require.Equal(t, c.groups, members)
+			plain := slices.DeleteFunc(slices.Clone(s.Program.Buffers), func(b ir.Buffer) bool { return !strings.HasSuffix(b.Name, role) || b.Count > 0 })
+			require.Len(t, plain, c.plain)
+		})
+	}
+}
