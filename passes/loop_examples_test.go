@@ -1,0 +1,133 @@
+package passes
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/refvm"
+	"amkc/validate"
+)
+
+// examples are those that the technique was published with: calls that are only grouped, a chain that is no chain of
+// parameters, one that moves on chip, and one that needs two pages and is stored by every call.
+var examples = []string{"independent", "chain_grouped", "chain_onchip", "chain_double"}
+
+func example(t *testing.T, file string) *ir.Program {
+	path := filepath.Join("testdata", "loop", file)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	p, err := ir.Parse(text, path)
+	require.NoError(t, err)
+	require.NoError(t, ir.Check(p).Err())
+	return p
+}
+
+func golden(t *testing.T, path, got string) {
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "%s; go test ./passes -update rewrites the goldens", path)
+}
+
+// The examples become the loops that their goldens hold, for the reasons that their tables of usage give. Both forms are
+// proved, and compute the same.
+func TestWorkedExamples(t *testing.T) {
+	for _, name := range examples {
+		t.Run(name, func(t *testing.T) {
+			base := filepath.Join("testdata", "loop", name)
+			flat, p := example(t, name+".in.amk"), example(t, name+".in.amk")
+			r, err := newRoller(p)
+			require.NoError(t, err)
+			r.variants[0].match(p)
+			golden(t, base+".usage", usageTable(r.variants[0].runs))
+
+			require.NoError(t, Loop.Run(&State{Program: p}))
+			golden(t, base+".out.amk", string(ir.Print(p)))
+			rolled := example(t, name+".out.amk")
+			requireUnrolls(t, flat, rolled)
+			for _, p := range []*ir.Program{flat, rolled} {
+				report := validate.Program(p)
+				require.True(t, report.OK, "%v", report.Diags)
+			}
+			require.Equal(t, outputs(t, flat), outputs(t, rolled))
+		})
+	}
+}
+
+// usageTable prints the parameters of runs with their arguments.
+func usageTable(runs []*run) string {
+	var b strings.Builder
+	for _, r := range runs {
+		fmt.Fprintf(&b, "%d calls of %d stages\n", r.count, r.period)
+		for _, p := range r.params {
+			fmt.Fprintf(&b, "%-12s %v\n", strings.Join(p.args, " "), p.usage)
+		}
+	}
+	return b.String()
+}
+
+// outputs runs a step and returns what the caller gets.
+func outputs(t *testing.T, p *ir.Program) map[string][]float32 {
+	s, err := refvm.NewSession(p, numbered{}, refvm.Options{})
+	require.NoError(t, err)
+	vm, err := s.At(0)
+	require.NoError(t, err)
+	for _, b := range p.Buffers {
+		if b.Kind == ir.Input && b.DType == ir.F32 {
+			values := make([]float32, b.Numel())
+			for i := range values {
+				values[i] = float32(len(b.Name)+int(b.Name[0])%7) - 1.25*float32(i)
+			}
+			require.NoError(t, vm.Write(b.Name, values))
+		}
+	}
+	_, _, err = s.Step(3)
+	require.NoError(t, err)
+	out := map[string][]float32{}
+	for _, b := range p.Buffers {
+		if b.Kind == ir.Output {
+			out[b.Name], err = vm.Read(b.Name)
+			require.NoError(t, err)
+			require.NotZero(t, out[b.Name][0], b.Name)
+		}
+	}
+	return out
+}
+
+// numbered supplies weights that depend on the number of the tensor: that of w1, or of the first member of w{i}.
+type numbered struct{}
+
+func (numbered) Floats(b *ir.Buffer, i int) ([]float32, error) {
+	if n, err := strconv.Atoi(strings.TrimLeft(b.Name, "w")); err == nil {
+		i = n
+	}
+	values := make([]float32, b.Numel())
+	for k := range values {
+		values[k] = float32((k*7+i*3)%11)/8 - 0.5
+	}
+	return values, nil
+}
+
+// Two pages are there because one would not do, and one where two would be waste.
+func TestPagesOfAChainAreWhatTheHazardDemands(t *testing.T) {
+	double := example(t, "chain_double.out.amk")
+	for i := range double.Buffers {
+		if b := &double.Buffers[i]; len(b.Pages) == 2 {
+			b.Pages = b.Pages[:1]
+		}
+	}
+	require.False(t, validate.Program(double).OK)
+	single := example(t, "chain_onchip.out.amk")
+	require.True(t, slices.ContainsFunc(single.Buffers, func(b ir.Buffer) bool { return len(b.Pages) == 1 }))
+	require.False(t, slices.ContainsFunc(single.Buffers, func(b ir.Buffer) bool { return len(b.Pages) == 2 }))
+}
