@@ -36,14 +36,16 @@ func runLoop(s *State) error {
 	return nil
 }
 
-// LoopReport says what the pass rolled.
+// LoopReport says what the pass rolled. It counts over all variants.
 type LoopReport struct {
-	Loops                  int // in all variants
-	StagesBefore, StagesIn int // flat, and in loop bodies
+	Stages int // of the flat program
+	Rolled int // of those, how many are in loops now
+	Loops  int
+	Bodies int // stages of the loops' bodies
 }
 
 func (r LoopReport) String() string {
-	return fmt.Sprintf("%d loops: %d stages from %d", r.Loops, r.StagesIn, r.StagesBefore)
+	return fmt.Sprintf("%d of %d stages are %d in the bodies of %d loops", r.Rolled, r.Stages, r.Bodies, r.Loops)
 }
 
 // A roller is a program on its way into loops.
@@ -158,10 +160,11 @@ func (r *roller) report() LoopReport {
 	var out LoopReport
 	for i := range r.variants {
 		g := &r.variants[i]
-		out.StagesBefore += len(g.stages)
+		out.Stages += len(g.stages)
 		for _, run := range g.runs {
+			out.Rolled += run.period * run.count
+			out.Bodies += run.period
 			out.Loops++
-			out.StagesIn += run.period
 		}
 	}
 	return out

@@ -10,8 +10,12 @@ import (
 // A box is a view whose bounds are numbers: in each dimension a first element and one past the last.
 type box [4][2]int
 
+// mostBoxes is how many boxes views may come to that are compared in pairs: more than one only where they are odd.
+const mostBoxes = 1 << 10
+
 // covers reports whether the elements that a call writes at some places of the body include all that it reads at others.
-// It may say no where that is so: views that depend on the position are not looked into.
+// It may say no where that is so: views that depend on the position are not looked into, nor
+// those that make too many boxes.
 func (r *run) covers(writes, reads []operandPlace) bool {
 	written, ok := r.boxes(writes)
 	if !ok {
@@ -21,7 +25,9 @@ func (r *run) covers(writes, reads []operandPlace) bool {
 	if !ok {
 		return false
 	}
-	written = merge(written)
+	if written = merge(written); len(written) > mostBoxes {
+		return false
+	}
 	for _, b := range read {
 		if !slices.ContainsFunc(written, b.within) {
 			return false

@@ -148,6 +148,9 @@ func (r *roller) fits(c *carrier) bool {
 		return false
 	}
 	all := slices.Concat(c.reads, c.writes)
+	if len(all) > mostBoxes {
+		return false
+	}
 	for i, a := range all {
 		for _, b := range all[:i] {
 			if a.sm != b.sm && a.meets(b) {

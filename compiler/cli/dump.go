@@ -27,12 +27,12 @@ type dumpFlags struct {
 func dumpVerb() verb {
 	d := &dumpFlags{}
 	return verb{
-		name: "dump", synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json] [--pos N]", min: 1, max: 1,
+		name: "dump", synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--pos N]", min: 1, max: 1,
 		summary: "print the program of a model, or a program in another form",
 		details: "MODEL is compiled as far as --after says; weights are not read. FILE is .amk text, native JSON, or a program\n" +
 			"of the AMK profile, which is written back byte for byte. With --pos, only the variant for that position is printed.\n" +
 			"--format amk-json exports the step at that position, as far as the profile can express it; of a model that is what\n" +
-			"pass lower leaves.",
+			"pass lower leaves. --format loops lists the loops, and how their iterations use what they name.",
 		flags: d.define,
 		run:   d.run,
 	}
@@ -40,7 +40,7 @@ func dumpVerb() verb {
 
 func (d *dumpFlags) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&d.after, "", passNames()...), "after", "stop after this pass")
-	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json"), "format", "form of the output")
+	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json", "loops"), "format", "form of the output")
 	f.IntVar(&d.pos, "pos", 0, "position `N` to print the program for")
 	f.BoolVar(&d.amk, "amk", false, "FILE is a lowering request of the AMK profile; print the program it asks for")
 	d.model.define(f, defaultTarget)
@@ -126,8 +126,11 @@ func (d *dumpFlags) render(c *call, p *ir.Program) ([]byte, error) {
 		}
 		p = one
 	}
-	if d.format == "json" {
+	switch d.format {
+	case "json":
 		return p.MarshalJSON()
+	case "loops":
+		return loopsText(p)
 	}
 	return ir.Print(p), nil
 }

@@ -124,6 +124,9 @@ func (m *modelFlags) observe(c *call) func(int, *passes.Pass, *passes.State, tim
 		if m.timePasses || c.verbose {
 			c.note("%-10s %8.3f ms", pass.Name, float64(took.Microseconds())/1000)
 		}
+		if c.verbose && pass.Name == passes.Loop.Name {
+			c.note("%v", s.Loops)
+		}
 		if m.dumpIR == "" {
 			return nil
 		}

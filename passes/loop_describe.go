@@ -1,0 +1,139 @@
+package passes
+
+import (
+	"fmt"
+	"strings"
+
+	"amkc/ir"
+)
+
+// A LoopUse says how the iterations of a loop use what its stages name.
+type LoopUse struct {
+	Variant string
+	Loop    *ir.Loop
+	Params  []ParamUse
+}
+
+// A ParamUse is a parameter of a loop's body.
+type ParamUse struct {
+	Name  string // as the body has it
+	Usage Usage
+	Place string // where its arguments are
+}
+
+// DescribeLoops finds the parameters of every loop of a program and how they are used. A buffer that every iteration reads
+// and then updates in place stands for a chain, and is described as one.
+func DescribeLoops(p *ir.Program) ([]LoopUse, error) {
+	var out []LoopUse
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		flat, diags := ir.Unroll(p, v)
+		if err := diags.Err(); err != nil {
+			return nil, err
+		}
+		d := &describer{families: map[string]*ir.Buffer{}, groups: map[string]bool{}, alias: map[string]string{}}
+		for k := range p.Buffers {
+			f := &p.Buffers[k]
+			for m := range f.Count {
+				d.families[resolved(f.Name, f.Index(m))] = f
+			}
+		}
+		for k := range p.Groups {
+			g := &p.Groups[k]
+			d.groups[g.Name] = true
+			for m, member := range g.Members {
+				d.alias[resolved(g.Name, g.Index(m))] = member
+			}
+		}
+		windows := d.unroll(v)
+		c := newContext(&ir.Program{Buffers: flat.Buffers}, d.stages)
+		for n, w := range windows {
+			out = append(out, LoopUse{v.Name, d.loops[n], d.describe(c, d.loops[n], w)})
+		}
+	}
+	return out, nil
+}
+
+// A describer holds the stages of a variant one by one, with the names that the indices give.
+type describer struct {
+	families map[string]*ir.Buffer // by member
+	groups   map[string]bool
+	alias    map[string]string // names that groups give to buffers
+	stages   []*ir.Stage
+	loops    []*ir.Loop
+}
+
+func (d *describer) unroll(v *ir.Variant) []window {
+	var windows []window
+	for _, n := range v.Body {
+		switch n := n.(type) {
+		case *ir.Stage:
+			d.stage(n, 0)
+		case *ir.Loop:
+			windows = append(windows, window{len(d.stages), len(n.Body), n.Count})
+			d.loops = append(d.loops, n)
+			for k := range n.Count {
+				for _, st := range n.Body {
+					d.stage(st, n.Index(k))
+				}
+			}
+		}
+	}
+	return windows
+}
+
+func (d *describer) stage(st *ir.Stage, i int) {
+	one := []*ir.Stage{cloneStage(st)}
+	rename(one, func(name string) string {
+		name = resolved(name, i)
+		if member, ok := d.alias[name]; ok {
+			return member
+		}
+		return name
+	})
+	d.stages = append(d.stages, one[0])
+}
+
+func (d *describer) describe(c *context, l *ir.Loop, w window) []ParamUse {
+	r := newRun(d.stages, w)
+	r.analyse(c) // a loop that stands may use what the pass would not have rolled
+	names := map[*param]string{}
+	for k, pl := range places(l.Body) {
+		if names[r.of[k]] == "" {
+			names[r.of[k]] = pl.in(l.Body).Buf
+		}
+	}
+	for _, p := range r.params {
+		if p.usage.has(UsedLocal) { // what a call stores besides, it reads itself
+			p.partner.usage |= UsedLocal
+		}
+	}
+	var out []ParamUse
+	for _, p := range r.params {
+		use := ParamUse{Name: names[p], Usage: p.usage}
+		use.Place = d.place(c, &use, p)
+		out = append(out, use)
+	}
+	return out
+}
+
+// place says where the arguments of a parameter are.
+func (d *describer) place(c *context, use *ParamUse, p *param) string {
+	f, b := d.families[p.args[0]], c.buffers.find(p.args[0])
+	switch {
+	case !ir.IsFamily(use.Name) && p.usage.has(UsedIn|UsedOut) && b != nil && b.Kind == ir.Activation:
+		use.Usage = UsedIn | UsedLocal | UsedOut | p.usage&UsedLive
+		return "carried in place, " + b.Space.String()
+	case !ir.IsFamily(use.Name):
+		return "const"
+	case d.groups[use.Name]:
+		return "ragged group"
+	case f == nil || len(f.Pages) == 0:
+		return "strided"
+	case len(f.Pages) == 1:
+		return "one page, " + f.Pages[0]
+	case len(f.Pages) == 2:
+		return "two pages in turn, " + strings.Join(f.Pages, " ")
+	}
+	return fmt.Sprintf("%d pages in turn", len(f.Pages))
+}
