@@ -6,13 +6,19 @@ import (
 	"amkc/ir"
 )
 
-// enter returns the stage that copies the first value of a chain onto the chip, its result to be named.
-func (r *roller) enter(g *rolling, c *carrier) (*ir.Stage, bool) {
-	st := c.copyStage(c.in.args[0]+".load", c.in.reads, c.reads)
+// enter returns the stage that copies the first value of a chain onto the chip, its result to be named; nothing if the buffer
+// that the first call reads can move there itself.
+func (r *roller) enter(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
+	first := c.in.reads[0].in(c.run.body()).Buf
+	if len(a.reads[first]) == len(c.in.reads) && r.moves(c, first, a.writes[first], 0, c.run.start) {
+		c.ends[first] = 0
+		return nil, true
+	}
+	st := c.copyStage(c.in.reads, c.reads)
 	if st == nil {
 		return nil, false
 	}
-	st.Ops[0].In[0].Buf = c.in.args[0]
+	st.Ops[0].In[0].Buf = first
 	for _, pl := range c.in.reads {
 		for _, w := range c.run.body()[pl.stage].Waits {
 			if !slices.Contains(st.Waits, w) && g.signalledBefore(w.Counter, c.run.start) {
@@ -25,20 +31,24 @@ func (r *roller) enter(g *rolling, c *carrier) (*ir.Stage, bool) {
 }
 
 // leave returns the stage that copies the last value of a chain from the chip, its operand to be named; nothing if every
-// call stores what it writes, or nobody wants it. It reports false if somebody in this step does: a stage that waits for
-// the last call would not wait for the copy.
-func (r *roller) leave(g *rolling, c *carrier) (*ir.Stage, bool) {
+// call stores what it writes, nobody wants it, or the buffer can move onto the chip itself. It reports false if somebody else
+// reads it in this step: a stage that waits for the last call would not wait for the copy.
+func (r *roller) leave(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 	last := c.out.args[len(c.out.args)-1]
-	ctx := newContext(r.p, g.stages)
-	switch b := ctx.buffers.find(last); {
+	read := len(a.reads[last]) > 0
+	b := newBuffers(r.p).find(last)
+	switch wanted := b.Kind == ir.Output || b.Kind == ir.KVCache; {
 	case c.out.usage.has(UsedLive):
 		return nil, true
-	case ctx.lastRead[last] >= c.run.end():
+	case len(a.writes[last]) == len(c.out.writes) && r.moves(c, last, a.reads[last], c.run.end(), len(g.stages)):
+		c.ends[last] = c.run.count
+		return nil, true
+	case read:
 		return nil, false
-	case b.Kind != ir.Output && b.Kind != ir.KVCache:
+	case !wanted:
 		return nil, true
 	}
-	st := c.copyStage(last+".store", c.out.writes, c.writes)
+	st := c.copyStage(c.out.writes, c.writes)
 	if st == nil {
 		return nil, false
 	}
@@ -47,11 +57,28 @@ func (r *roller) leave(g *rolling, c *carrier) (*ir.Stage, bool) {
 	return st, true
 }
 
+// moves reports whether a buffer at an end of the chain can be a value of it: it is the program's to place, and what others do
+// with it they do in stages [from, to), on the SMs that have its elements in the chain.
+func (r *roller) moves(c *carrier, name string, others []access, from, to int) bool {
+	buffers := newBuffers(r.p)
+	b := buffers.find(name)
+	if !c.carries(b, buffers.find(c.out.args[0])) || b.Kind != ir.Activation || len(b.Pages) > 0 {
+		return false
+	}
+	for i := range others {
+		views, ok := timedView(&others[i])
+		if !ok || others[i].stage < from || others[i].stage >= to || len(views) > mostBoxes || !c.owns(views) {
+			return false
+		}
+	}
+	return true
+}
+
 // copyStage returns a stage of one copy on the SMs that touch the chain at the given places: of all of it on a single SM,
 // and otherwise of what each task touches, if no two touch the same. Otherwise it returns nothing.
-func (c *carrier) copyStage(name string, pls []operandPlace, views []timed) *ir.Stage {
+func (c *carrier) copyStage(pls []operandPlace, views []timed) *ir.Stage {
 	body := c.run.body()
-	st := &ir.Stage{Name: name}
+	st := &ir.Stage{}
 	dims := slices.Clone(pls[0].in(body).Dims)
 	if !slices.ContainsFunc(views, func(v timed) bool { return v.sm != views[0].sm }) {
 		whole := views[0].box

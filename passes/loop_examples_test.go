@@ -104,11 +104,11 @@ func outputs(t *testing.T, p *ir.Program) map[string][]float32 {
 	return out
 }
 
-// numbered supplies weights that depend on the number of the tensor: that of w1, or of the first member of w{i}.
+// numbered supplies weights that depend on the number of the tensor: that of w1, or of a member of w{i}.
 type numbered struct{}
 
 func (numbered) Floats(b *ir.Buffer, i int) ([]float32, error) {
-	if n, err := strconv.Atoi(strings.TrimLeft(b.Name, "w")); err == nil {
+	if n, err := strconv.Atoi(strings.TrimLeft(b.Name, "vw")); err == nil {
 		i = n
 	}
 	values := make([]float32, b.Numel())

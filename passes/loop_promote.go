@@ -44,7 +44,8 @@ type carrier struct {
 	in, out *param
 	reads   []timed
 	writes  []timed
-	values  []string // the new buffers: that which the first call reads, and what each call writes
+	values  []string       // the new buffers: that which the first call reads, and what each call writes
+	ends    map[string]int // buffers that become the first or the last value as they are
 }
 
 // A timed view is what a task of the body touches, and when: SMs run the tasks of a stage in order, and a task its ops.
@@ -69,38 +70,55 @@ func (b box) overlaps(c box) bool {
 // task has no SM, or the calls put it on different ones.
 func (r *run) timedViews(pls []operandPlace) (out []timed, ok bool) {
 	for _, pl := range pls {
-		tasks := r.body()[pl.stage].Dist.Tasks(0)
+		st := r.body()[pl.stage]
 		for _, call := range r.calls {
-			if !slices.Equal(tasks, call[pl.stage].Dist.Tasks(0)) {
+			if !slices.Equal(st.Dist.Tasks(0), call[pl.stage].Dist.Tasks(0)) {
 				return nil, false
 			}
 		}
-		for n, t := range tasks {
-			b, fixed := boxOf(pl.in(r.body()), t)
-			if !fixed || t.SM < 0 {
-				return nil, false
-			}
-			out = append(out, timed{t.SM, [3]int{pl.stage, n, pl.op}, b})
+		views, ok := timedView(&access{stage: pl.stage, op: pl.op, st: st, view: *pl.in(r.body())})
+		if !ok {
+			return nil, false
 		}
+		out = append(out, views...)
+	}
+	return out, true
+}
+
+// timedView lists what the tasks of a stage touch through one operand, under the same conditions.
+func timedView(a *access) (out []timed, ok bool) {
+	for n, t := range a.st.Dist.Tasks(0) {
+		b, fixed := boxOf(&a.view, t)
+		if !fixed || t.SM < 0 {
+			return nil, false
+		}
+		out = append(out, timed{t.SM, [3]int{a.stage, n, a.op}, b})
 	}
 	return out, true
 }
 
 // promoteChain promotes the chain that a parameter reads, if it can be.
 func (r *roller) promoteChain(g *rolling, run *run, in *param) {
-	c := &carrier{run: run, in: in, out: in.partner}
-	if c.in.args[0] == c.out.args[0] || !r.fits(c) {
-		return // one buffer, updated in place already
+	c := &carrier{run: run, in: in, out: in.partner, ends: map[string]int{}}
+	if !r.fits(c) {
+		return
 	}
-	enter, ok := r.enter(g, c)
+	a := newAccesses(g.stages)
+	enter, ok := r.enter(g, c, a)
 	if !ok {
 		return
 	}
-	leave, ok := r.leave(g, c)
+	leave, ok := r.leave(g, c, a)
 	if !ok {
 		return
 	}
 	c.name(r)
+	rename(g.stages, func(name string) string {
+		if k, ok := c.ends[name]; ok {
+			return c.values[k]
+		}
+		return name
+	})
 	for k, call := range run.calls {
 		for _, pl := range c.in.reads {
 			pl.in(call).Buf = c.values[k]
@@ -113,11 +131,11 @@ func (r *roller) promoteChain(g *rolling, run *run, in *param) {
 		}
 	}
 	if enter != nil {
-		enter.Ops[0].Out[0].Buf = c.values[0]
+		enter.Name, enter.Ops[0].Out[0].Buf = c.values[0]+".load", c.values[0]
 		run.before = append(run.before, enter)
 	}
 	if leave != nil {
-		leave.Ops[0].In[0].Buf = c.values[run.count]
+		leave.Name, leave.Ops[0].In[0].Buf = c.values[run.count]+".store", c.values[run.count]
 		run.after = append(run.after, leave)
 	}
 	for _, name := range slices.Concat(c.in.args, c.out.args) {
@@ -126,14 +144,18 @@ func (r *roller) promoteChain(g *rolling, run *run, in *param) {
 	r.place(c)
 }
 
-// fits reports whether the chain's buffers can be on chip: they are not words, all alike, every element is touched by one
-// SM, and twice their size fits what the target has.
+// carries reports whether a buffer can be a value of a chain on chip.
+func (c *carrier) carries(b, first *ir.Buffer) bool {
+	return b != nil && first != nil && b.Layout.Kind == ir.RowMajor && b.DType.Bits() >= 8 && b.DType == first.DType && slices.Equal(b.Shape, first.Shape)
+}
+
+// fits reports whether the chain can be on chip: its buffers are not words, and all alike; every element is touched by one SM,
+// and twice their size fits what the target has. A chain that is one buffer already, updated in place, has lost its names.
 func (r *roller) fits(c *carrier) bool {
 	buffers := newBuffers(r.p)
 	first := buffers.find(c.out.args[0])
-	for _, name := range slices.Concat(c.in.args[1:], c.out.args) {
-		b := buffers.find(name)
-		if b == nil || first == nil || b.Layout.Kind != ir.RowMajor || b.DType.Bits() < 8 || b.DType != first.DType || !slices.Equal(b.Shape, first.Shape) {
+	for _, name := range c.out.args {
+		if !c.carries(buffers.find(name), first) {
 			return false
 		}
 	}
@@ -147,15 +169,15 @@ func (r *roller) fits(c *carrier) bool {
 	if c.writes, ok = c.run.timedViews(c.out.writes); !ok {
 		return false
 	}
-	all := slices.Concat(c.reads, c.writes)
-	if len(all) > mostBoxes {
-		return false
-	}
-	for i, a := range all {
-		for _, b := range all[:i] {
-			if a.sm != b.sm && a.meets(b) {
-				return false
-			}
+	return len(c.reads)+len(c.writes) <= mostBoxes && c.owns(c.reads) && c.owns(c.writes)
+}
+
+// owns reports whether the elements that views touch are touched by no SM but theirs.
+func (c *carrier) owns(views []timed) bool {
+	for _, a := range views {
+		foreign := func(b timed) bool { return a.sm != b.sm && a.meets(b) }
+		if slices.ContainsFunc(c.reads, foreign) || slices.ContainsFunc(c.writes, foreign) {
+			return false
 		}
 	}
 	return true

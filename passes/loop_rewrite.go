@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ func (r *roller) coalesce() {
 		variants = append(variants, r.variants[i].stages)
 	}
 	names := inPlace(r.p, variants)
+	r.keepWhole(names)
 	for _, stages := range variants {
 		rename(stages, func(name string) string {
 			if to, ok := names[name]; ok {
@@ -38,6 +40,25 @@ func (r *roller) coalesce() {
 			r.taken[to] = true
 		}
 	}
+}
+
+// keepWhole leaves those chains as they are that a run hands on from call to call in part alone, from or to a buffer that is
+// not in the chain: as one buffer they would be no operand of every call.
+func (r *roller) keepWhole(names map[string]string) {
+	broken := map[string]bool{}
+	for i := range r.variants {
+		for _, run := range r.variants[i].runs {
+			for _, p := range run.params {
+				first := names[p.args[0]]
+				if p.usage.has(UsedLocal) && slices.ContainsFunc(p.args, func(a string) bool { return names[a] != first }) {
+					for _, a := range p.args {
+						broken[names[a]] = true
+					}
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(names, func(_, to string) bool { return broken[to] })
 }
 
 // rename changes the names of buffers in stages.
