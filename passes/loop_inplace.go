@@ -135,9 +135,19 @@ func (a *accesses) link(buffers buffers, s, o int) (from, to string) {
 
 // hands reports whether each task of a writes the view that the same SM's task of b reads, earlier.
 func (a *access) hands(b *access, view ir.Operand) bool {
-	tasks := a.st.Dist.Tasks(0)
-	return a.before(b) && equalDims(a.view.Dims, view.Dims) && slices.Equal(tasks, b.st.Dist.Tasks(0)) &&
-		!slices.ContainsFunc(tasks, func(t ir.TaskSpan) bool { return t.SM < 0 })
+	return a.before(b) && equalDims(a.view.Dims, view.Dims) && sameSpans(&a.st.Dist, &b.st.Dist)
+}
+
+// sameSpans reports whether two distributions give the same spans to the same SMs.
+func sameSpans(a, b *ir.Dist) bool {
+	if a.Kind == ir.Whole || a.Kind == ir.Tiled {
+		return false // to no SM
+	}
+	if a.Kind == b.Kind && a.Extent == b.Extent && a.Grain == b.Grain && a.SMs == b.SMs && a.Rot == b.Rot && a.Empty == b.Empty && a.Kind != ir.Explicit {
+		return true
+	}
+	tasks := a.Tasks(0)
+	return slices.Equal(tasks, b.Tasks(0)) && !slices.ContainsFunc(tasks, func(t ir.TaskSpan) bool { return t.SM < 0 })
 }
 
 // interchangeable reports whether two buffers are alike activations that nothing has placed yet. Words that carry their

@@ -1,0 +1,32 @@
+package passes
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// BenchmarkLoop rolls models of the shape of Llama-3.1-8B for 132 SMs: time is to be linear in the layers.
+func BenchmarkLoop(b *testing.B) {
+	for _, layers := range []int{16, 80, 160} {
+		b.Run(fmt.Sprintf("layers=%d", layers), func(b *testing.B) {
+			s := &State{Target: toyTarget(132), Source: Source{Name: "deep", Config: openConfig(b, fmt.Sprintf(`{"model_type": "llama",
+				"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": %d, "num_attention_heads": 32,
+				"num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192, "torch_dtype": "bfloat16"}`, layers))}}
+			flat := lowered(b, s, "assign").Program
+			text := ir.Print(flat)
+			b.ResetTimer()
+			for b.Loop() {
+				b.StopTimer()
+				p, err := ir.Parse(text, "flat")
+				require.NoError(b, err)
+				b.StartTimer()
+				require.NoError(b, Loop.Run(&State{Program: p}))
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(layers), "µs/layer")
+		})
+	}
+}
