@@ -204,11 +204,18 @@ func requireSameSource(t *testing.T, f, g *ir.Buffer) {
 type values struct {
 	flat *ir.Flat
 	pos  int
-	of   map[string]map[[4]int]uint64
+	of   map[string][]uint64 // by linear index; 0 where nothing was written
 }
 
-func newValues(f *ir.Flat, pos int) *values {
-	return &values{f, pos, map[string]map[[4]int]uint64{}}
+func newValues(f *ir.Flat, pos int) *values { return &values{f, pos, map[string][]uint64{}} }
+
+// linear is the index of an element among all of its buffer.
+func linear(b *ir.Buffer, e [4]int) int {
+	n := 0
+	for d, size := range b.Shape {
+		n = n*size + e[d]
+	}
+	return n
 }
 
 func (v *values) read(buf int, dims []ir.Range) []uint64 {
@@ -218,8 +225,11 @@ func (v *values) read(buf int, dims []ir.Range) []uint64 {
 	}
 	var out []uint64
 	eachElement(dims, v.pos, func(e [4]int) {
-		value, written := v.of[b.Name][e]
-		if !written {
+		value := uint64(0)
+		if of := v.of[b.Name]; of != nil {
+			value = of[linear(b, e)]
+		}
+		if value == 0 {
 			value = hashOf("first", b.Kind.String(), strconv.Itoa(e[0]))
 			if b.Kind == ir.Input || b.Kind == ir.Output {
 				value = hashOf(b.Name, strconv.Itoa(e[0]))
@@ -251,9 +261,25 @@ func (v *values) set(buf int, dims []ir.Range, value func() uint64) {
 	b := &v.flat.Buffers[buf]
 	name := b.Name
 	if v.of[name] == nil {
-		v.of[name] = map[[4]int]uint64{}
+		v.of[name] = make([]uint64, b.Numel())
 	}
-	eachElement(dims, v.pos, func(e [4]int) { v.of[name][e] = value() })
+	eachElement(dims, v.pos, func(e [4]int) { v.of[name][linear(b, e)] = value() })
+}
+
+// The same for layers of the shapes that published models have.
+func TestLoopsOfRealShapesUnroll(t *testing.T) {
+	for _, config := range []string{
+		`"hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": true`,
+		`"hidden_size": 2048, "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": true`,
+	} {
+		s := &State{Target: toyTarget(132), Source: Source{Name: "shallow", Config: openConfig(t, `{"model_type": "llama", "num_hidden_layers": 3,
+			"vocab_size": 500, "max_position_embeddings": 2048, "torch_dtype": "bfloat16", `+config+"}")}}
+		lowered(t, s, "assign")
+		flat := copyOf(t, s.Program)
+		require.NoError(t, Loop.Run(s))
+		require.Equal(t, LoopReport{Stages: 41, Rolled: 33, Loops: 2, Bodies: 11}, s.Loops)
+		requireUnrolls(t, flat, s.Program)
+	}
 }
 
 // Rolling changes nothing but names, in every schedule.
