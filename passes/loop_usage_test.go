@@ -1,0 +1,111 @@
+package passes
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// kernels makes a flat program of calls of one stage, all on one SM. The letters of buffers are theirs; i is the caller's.
+func kernels(t *testing.T, calls ...string) *ir.Program {
+	var b strings.Builder
+	b.WriteString("amk 1.0\nbuffer i IO_INPUT F32 [8] HBM rowmajor\n")
+	for _, name := range strings.Split("a b c d e f g h", " ") {
+		fmt.Fprintf(&b, "buffer %s ACTIVATION F32 [8] GLOBAL_SCRATCH rowmajor\n", name)
+	}
+	b.WriteString("variant all pos 0..0\ncounter step counter gpu\n")
+	for k, call := range calls {
+		fmt.Fprintf(&b, "stage call%d explicit\n  task sm=0 a=0 b=8\n  %s\n  signal step\n", k, strings.ReplaceAll(call, "; ", "\n  "))
+	}
+	p, err := ir.Parse([]byte(b.String()), "kernels")
+	require.NoError(t, err)
+	require.NoError(t, ir.Check(p).Err())
+	return p
+}
+
+// each fills in the buffers of calls: their letters for $0, $1 and so on.
+func each(body string, calls ...string) []string {
+	out := make([]string, len(calls))
+	for k, c := range calls {
+		out[k] = body
+		for n, letter := range c {
+			out[k] = strings.ReplaceAll(out[k], fmt.Sprint("$", n), string(letter))
+		}
+	}
+	return out
+}
+
+// A contradictory usage is the top of the lattice: the calls are no match, and stay what they are.
+func TestContradictoryUsageIsNoMatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		calls []string
+		why   string
+	}{
+		"const and out":              {each("d[a:b] = SOFTMAX($0[a:b])", "a", "b", "c"), "d is written by every call"},
+		"const that another writes":  {each("$2[a:b] = SOFTMAX($0[a:b])", "axb", "axa", "axc"), "a is the argument of every call, and one writes it under another name"},
+		"read, and written by all":   {each("a[a:b] = MUL(i[a:b], $0[a:b])", "b", "a"), "a is written by every call"},
+		"two readers of one value":   {each("$2[a:b] = MUL($0[a:b], $1[a:b])", "bac", "cbd", "dce"), "c is handed over, but not to one reader in whole"},
+		"written in part":            {each("$2[0:4] = COPY($0[0:4]); %t = SOFTMAX($0[a:b])", "axb", "bxc", "cxd"), "b is handed over, but not to one reader in whole"},
+		"changed where it is read":   {each("%t = SOFTMAX($0[a:b]); $2[a:b] = COPY(%t); $0[a:b] = COPY(%t)", "axb", "bxc", "cxd"), "a is handed from call to call and changed where it is read"},
+		"read by the call itself":    {each("%t = SOFTMAX($0[a:b]); $2[a:b] = COPY(%t); %u = GELU($2[a:b])", "axb", "bxc", "cxd"), "b is handed over, but not to one reader in whole"},
+		"handed over to two readers": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = MUL(%t, $1[a:b])", "afb", "bbc", "ccd"), "b is handed over, but not to one reader in whole"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := kernels(t, c.calls...)
+			r, err := newRoller(p)
+			require.NoError(t, err)
+			run := newRun(r.variants[0].stages, window{0, 1, len(c.calls)})
+			require.Equal(t, c.why, run.analyse(newContext(p, r.variants[0].stages)))
+
+			flat := copyOf(t, p)
+			require.NoError(t, Loop.Run(&State{Program: p}))
+			for _, n := range p.Variants[0].Body {
+				if l, ok := n.(*ir.Loop); ok {
+					require.Less(t, l.Count, len(c.calls), "a part of the calls may match by itself")
+				}
+			}
+			requireUnrolls(t, flat, p)
+		})
+	}
+}
+
+// The usage of what does match, in the order in which the body names it.
+func TestUsage(t *testing.T) {
+	for name, c := range map[string]struct {
+		calls []string
+		want  []string
+	}{
+		"independent":     {each("$2[a:b] = SOFTMAX($0[a:b])", "axd", "bxe", "cxf"), []string{"Out", "In"}},
+		"private":         {each("$1[a:b] = SOFTMAX($0[a:b]); $2[a:b] = GELU($1[a:b])", "adf", "beg", "cih"), []string{"In Out", "In", "Out"}},
+		"chain":           {each("$2[a:b] = SOFTMAX($0[a:b])", "axb", "bxc", "cxd"), []string{"Local Out", "In Local"}},
+		"chain, one more": {each("$2[a:b] = MUL($0[a:b], i[a:b])", "axb", "bxc", "cxd"), []string{"Local Out", "In Local", "Const In"}},
+		"read twice":      {each("%t = SOFTMAX($0[a:b]); $2[a:b] = MUL($0[a:b], %t)", "axb", "bxc", "cxd"), []string{"In Local", "Local Out"}},
+		"in halves":       {each("%t = SOFTMAX($0[a:b]); $2[0:4] = COPY($0[0:4]); $2[4:8] = COPY($0[4:8])", "axb", "bxc", "cxd"), []string{"In Local", "Local Out"}},
+		"by turns":        {each("$2[a:b] = MUL($0[a:b], $1[a:b])", "abc", "cde", "feg"), []string{"Out", "In", "In"}},
+	} {
+		p := kernels(t, c.calls...)
+		r, err := newRoller(p)
+		require.NoError(t, err)
+		run := newRun(r.variants[0].stages, window{0, 1, len(c.calls)})
+		require.Empty(t, run.analyse(newContext(p, r.variants[0].stages)), name)
+		var got []string
+		for _, param := range run.params {
+			got = append(got, param.usage.String())
+		}
+		require.Equal(t, c.want, got, name)
+	}
+	// Live: what is read later, but not the end of a chain.
+	calls := each("$2[a:b] = SOFTMAX($0[a:b])", "axb", "bxc", "cxd")
+	for after, want := range map[string]string{"h[a:b] = GELU(d[a:b])": "Local Out", "h[a:b] = GELU(c[a:b])": "Local Live Out"} {
+		p := kernels(t, append(calls, after)...)
+		r, err := newRoller(p)
+		require.NoError(t, err)
+		run := newRun(r.variants[0].stages, window{0, 1, 3})
+		require.Empty(t, run.analyse(newContext(p, r.variants[0].stages)))
+		require.Equal(t, want, run.params[0].usage.String())
+	}
+}
