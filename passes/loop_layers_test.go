@@ -94,6 +94,51 @@ func TestLoopsOfModelsWhoseLayersDiffer(t *testing.T) {
 	}
 }
 
+// Where kinds of layers alternate and their tensors differ, each kind has families of its own, by two; what is alike is one.
+func TestFamiliesByTwo(t *testing.T) {
+	s := deep(t, 7, 1)
+	const kinds = "cababab"
+	alter(s.Program, kinds)
+	for i := range s.Program.Buffers {
+		b := &s.Program.Buffers[i]
+		if layer, role := splitName(b.Name); role == "input_norm.weight" && kinds[layer] == 'b' {
+			b.DType = ir.F32
+		}
+	}
+	flat := copyOf(t, s.Program)
+	require.NoError(t, Loop.Run(s))
+	requireUnrolls(t, flat, s.Program)
+	var got []string
+	for _, b := range s.Program.Buffers {
+		if layer, role := splitName(b.Name); strings.HasSuffix(b.Name, "norm.weight") && layer <= 0 && role != "final_norm.weight" {
+			got = append(got, fmt.Sprintf("%s %d..%d by %d %v", b.Name, b.First, b.Last(), max(1, b.Step), b.DType))
+		}
+	}
+	require.Equal(t, []string{"L00.input_norm.weight 0..0 by 1 BF16", "L00.post_norm.weight 0..0 by 1 BF16", "L{i}.input_norm.weight 1..5 by 2 BF16",
+		"L{i}.post_norm.weight 1..6 by 1 BF16", "L{i}.input_norm.weight 2..6 by 2 F32"}, got)
+	for i := range s.Program.Variants {
+		require.Equal(t, []string{"layers 1..5 by 2: L{i}.qkv L{i+1}.qkv"}, outline(&s.Program.Variants[i]))
+	}
+	require.Equal(t, decode(t, s.Program), decode(t, unrolled(t, flat)))
+}
+
+// Whatever differs where, what comes out unrolls to what went in.
+func TestLoopsOfRandomLayersUnroll(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 17))
+		kinds := make([]byte, 1+rng.IntN(9))
+		for i := range kinds {
+			kinds[i] = byte('a' + rng.IntN(1+rng.IntN(3)))
+		}
+		s := deep(t, len(kinds), seed)
+		alter(s.Program, string(kinds))
+		flat := copyOf(t, s.Program)
+		require.NoError(t, Loop.Run(s))
+		require.NoError(t, ir.Check(s.Program).Err(), "%s", kinds)
+		requireUnrolls(t, flat, s.Program)
+	}
+}
+
 // unrolled is what the pass leaves of a flat program that it is told not to roll.
 func unrolled(t testing.TB, flat *ir.Program) *ir.Program {
 	p := copyOf(t, flat)
