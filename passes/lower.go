@@ -11,9 +11,9 @@ import (
 // buffer of its own and every counter undecided.
 //
 // A value has the dtype of the model if the finished schedule exchanges it, and is F32 if fusion will keep it on chip, so
-// that rounding happens in the same places before and after. The residual is a chain of such values, one for each sum:
-// that they can be one buffer, updated in place, is for pass loop to find. Rows of q and k are placed in rotation pairs here, because
-// the rotation that follows them takes its two elements side by side.
+// that rounding happens in the same places before and after. The residual is a chain of such values, one for each sum; that
+// they can be one buffer, updated in place, is for pass loop to find. Rows of q and k are placed in rotation pairs here,
+// because the rotation that follows them takes its two elements side by side.
 var Lower = Pass{
 	Name:  "lower",
 	Doc:   "turn operators into whole-op stages, with a buffer and a counter for every value",
