@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 )
 
 // copyOf returns a program that shares nothing with p.
-func copyOf(t testing.TB, p *ir.Program) *ir.Program {
+func copyOf(t require.TestingT, p *ir.Program) *ir.Program {
 	back, err := ir.Parse(ir.Print(p), "copy")
 	require.NoError(t, err)
 	return back
@@ -23,7 +24,7 @@ func copyOf(t testing.TB, p *ir.Program) *ir.Program {
 // same ops on the same views, the same thresholds. Names may differ, by a bijection; buffers of one name may have been
 // several in a chain, and copies may enter and leave a chain on chip. For those it runs both programs on values that say
 // which op made them, and every op must read the same values.
-func requireUnrolls(t *testing.T, flat, rolled *ir.Program) {
+func requireUnrolls(t require.TestingT, flat, rolled *ir.Program) {
 	require.Len(t, rolled.Variants, len(flat.Variants))
 	flat, rolled = copyOf(t, flat), copyOf(t, rolled)
 	for i := range flat.Variants {
@@ -38,7 +39,7 @@ func requireUnrolls(t *testing.T, flat, rolled *ir.Program) {
 }
 
 type comparison struct {
-	t                 *testing.T
+	t                 require.TestingT
 	a, b              *ir.Flat
 	before, after     *values
 	buffers, counters *bijection
@@ -182,7 +183,7 @@ func (c *comparison) op(where string, x, y *ir.FlatOp, made string) {
 
 // requireSameSource checks that a buffer's rows come from the same tensors. Unrolled families keep {i} in their keys; the
 // index is the one that their name has.
-func requireSameSource(t *testing.T, f, g *ir.Buffer) {
+func requireSameSource(t require.TestingT, f, g *ir.Buffer) {
 	require.Equal(t, len(f.Pieces), len(g.Pieces), f.Name)
 	for q := range f.Pieces {
 		require.Equal(t, f.Pieces[q].Order, g.Pieces[q].Order)
@@ -292,4 +293,78 @@ func TestLoopUnrollsToTheFlatProgram(t *testing.T) {
 		}
 		requireUnrolls(t, flat, s.Program)
 	})
+}
+
+// A recorder is a test that is to fail.
+type recorder struct{ said string }
+
+func (r *recorder) Errorf(format string, args ...any) { r.said += fmt.Sprintf(format, args...) }
+func (r *recorder) FailNow()                          { panic(r) }
+
+// differ reports what requireUnrolls says, or nothing.
+func differ(flat, rolled *ir.Program) (said string) {
+	r := &recorder{}
+	defer func() {
+		if e := recover(); e != nil && e != any(r) {
+			panic(e)
+		}
+		said = r.said
+	}()
+	requireUnrolls(r, flat, rolled)
+	return ""
+}
+
+// The comparison sees what rolling could get wrong.
+func TestTheComparisonSeesMistakes(t *testing.T) {
+	body := func(p *ir.Program) []*ir.Stage {
+		for _, n := range p.Variants[0].Body {
+			if l, ok := n.(*ir.Loop); ok {
+				return l.Body
+			}
+		}
+		return nil
+	}
+	renamed := func(from, to string) func(*ir.Program) {
+		return func(p *ir.Program) {
+			rename(body(p), func(name string) string { return strings.Replace(name, from, to, 1) })
+		}
+	}
+	layers := func() (flat, rolled *ir.Program) {
+		s := deep(t, 4, 1)
+		share(s.Program, "down.weight", []int{0, 1, 0, 1})
+		flat = copyOf(t, s.Program)
+		require.NoError(t, Loop.Run(s))
+		return flat, s.Program
+	}
+	chain := func() (flat, rolled *ir.Program) {
+		return example(t, "chain_double.in.amk"), example(t, "chain_double.out.amk")
+	}
+	for name, c := range map[string]struct {
+		of    func() (flat, rolled *ir.Program)
+		spoil func(*ir.Program)
+	}{
+		"weights of another layer": {layers, renamed("L{i}.o.weight", "L00.o.weight")},
+		"cache of another layer":   {layers, renamed("L{i}.kv", "L00.kv")},
+		"exchange of this layer":   {layers, renamed("L{i+1}.x", "L{i}.x")},
+		"members of a group":       {layers, func(p *ir.Program) { m := p.Groups[0].Members; m[1], m[2] = m[2], m[1] }},
+		"rotation":                 {layers, func(p *ir.Program) { d := &body(p)[0].Dist; d.Step = (d.Step + 1) % d.SMs }},
+		"threshold":                {layers, func(p *ir.Program) { body(p)[1].Waits[0].Threshold++ }},
+		"counter":                  {layers, func(p *ir.Program) { body(p)[0].Waits[0].Counter = "L00.x" }},
+		"state-dict key": {layers, func(p *ir.Program) {
+			for i := range p.Buffers {
+				if b := &p.Buffers[i]; b.Name == "L{i}.o.weight" {
+					b.Pieces[0].Key = strings.Replace(b.Pieces[0].Key, "{i}", "{i+1}", 1)
+				}
+			}
+		}},
+		"order of stages":    {layers, func(p *ir.Program) { b := body(p); b[0], b[1] = b[1], b[0] }},
+		"value not loaded":   {chain, func(p *ir.Program) { p.Variants[0].Body = p.Variants[0].Body[1:] }},
+		"value not stored":   {chain, func(p *ir.Program) { st := body(p)[0]; st.Ops = st.Ops[:1] }},
+		"value of this call": {chain, renamed("x.carry{i}", "x.carry00")},
+	} {
+		flat, rolled := c.of()
+		require.Empty(t, differ(flat, rolled), name)
+		c.spoil(rolled)
+		require.NotEmpty(t, differ(flat, rolled), name)
+	}
 }

@@ -27,14 +27,16 @@ func deep(t testing.TB, layers int, seed uint64) *State {
 // alter makes the layers of a program differ: those of one kind have one eps.
 func alter(p *ir.Program, kinds string) {
 	for i := range p.Variants {
-		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) {
-			layer, role := splitName(st.Name)
-			if layer < 0 || role != "qkv" {
-				return
-			}
-			st.Ops[0].Params[0].Float = float64(kinds[layer]-'a'+1) * 1e-5
-		})
+		alterVariant(&p.Variants[i], kinds)
 	}
+}
+
+func alterVariant(v *ir.Variant, kinds string) {
+	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
+		if layer, role := splitName(st.Name); role == "qkv" {
+			st.Ops[0].Params[0].Float = float64(kinds[layer]-'a'+1) * 1e-5
+		}
+	})
 }
 
 // outline says what a variant consists of: stages outside of loops are left out.
@@ -120,6 +122,31 @@ func TestFamiliesByTwo(t *testing.T) {
 		require.Equal(t, []string{"layers 1..5 by 2: L{i}.qkv L{i+1}.qkv"}, outline(&s.Program.Variants[i]))
 	}
 	require.Equal(t, decode(t, s.Program), decode(t, unrolled(t, flat)))
+}
+
+// The variants share their buffers and not their loops: each rolls what it can.
+func TestVariantsRollByThemselves(t *testing.T) {
+	for _, c := range []struct {
+		kinds    [2]string
+		outlines [2][]string
+	}{
+		{[2]string{"baaaa", "aaaaa"}, [2][]string{{"layers 1..4: L{i}.qkv"}, {"layers 0..4: L{i}.qkv"}}},
+		{[2]string{"aaaaaa", "ababab"}, [2][]string{{"layers 0..5: L{i}.qkv"}, {"layers 0..4 by 2: L{i}.qkv L{i+1}.qkv"}}},
+		{[2]string{"abcd", "aaab"}, [2][]string{nil, {"layers 0..2: L{i}.qkv"}}},
+	} {
+		s := deep(t, len(c.kinds[0]), 2)
+		require.Len(t, s.Program.Variants, 2)
+		for i := range s.Program.Variants {
+			alterVariant(&s.Program.Variants[i], c.kinds[i])
+		}
+		flat := copyOf(t, s.Program)
+		require.NoError(t, Loop.Run(s))
+		for i := range s.Program.Variants {
+			require.Equal(t, c.outlines[i], outline(&s.Program.Variants[i]))
+		}
+		requireUnrolls(t, flat, s.Program)
+		require.Equal(t, decode(t, s.Program), decode(t, unrolled(t, flat)))
+	}
 }
 
 // Whatever differs where, what comes out unrolls to what went in.
