@@ -54,6 +54,7 @@ type roller struct {
 	variants []rolling
 	taken    map[string]bool // names of buffers and groups
 	promoted map[string]bool // buffers that a chain on chip has replaced
+	copied   map[string]bool // buffers that a chain on chip is loaded from or stored in
 	buffers  *naming
 	groups   map[string]string // of ragged groups that are there, by what they hold
 }
@@ -69,7 +70,7 @@ type rolling struct {
 }
 
 func newRoller(p *ir.Program) (*roller, error) {
-	r := &roller{p: p, taken: map[string]bool{}, promoted: map[string]bool{}, groups: map[string]string{}}
+	r := &roller{p: p, taken: map[string]bool{}, promoted: map[string]bool{}, copied: map[string]bool{}, groups: map[string]string{}}
 	for i := range p.Variants {
 		stages, err := flatStages("loop", &p.Variants[i])
 		if err != nil {

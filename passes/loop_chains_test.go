@@ -17,9 +17,10 @@ type chain struct {
 	calls     int
 	body      string // of call K: reads tK, writes tL
 	dist      string
-	fromInput bool   // t0 is the caller's, and not the result of a stage
-	toOutput  bool   // the last vector is the caller's, and not read by a stage
-	live      []bool // the caller wants the result of a call that is not the last
+	bodies    []string // instead, one for each call
+	fromInput bool     // t0 is the caller's, and not the result of a stage
+	toOutput  bool     // the last vector is the caller's, and not read by a stage
+	live      []bool   // the caller wants the result of a call that is not the last
 }
 
 // chainBodies are kernels: matrices in tiles on one SM, directly and by way of a temporary; with a second reader of the
@@ -62,9 +63,13 @@ func (c *chain) text() string {
 		stage("begin", "t0[a:b] = MUL(given[a:b]) scale=0.5")
 	}
 	for k := range c.calls {
-		fmt.Fprintf(&buffers, "buffer w%d WEIGHT F32 [8,8] HBM rowmajor\nbuffer v%d WEIGHT F32 [8] HBM rowmajor\n", k, k)
+		fmt.Fprintf(&buffers, "buffer w%d WEIGHT F32 [8,8] HBM rowmajor from rows(calls.%d.w)\nbuffer v%d WEIGHT F32 [8] HBM rowmajor from rows(calls.%d.v)\n", k, k, k, k)
+		body := c.body
+		if c.bodies != nil {
+			body = c.bodies[k]
+		}
 		stage(fmt.Sprintf("call%d", k), strings.NewReplacer("tK", fmt.Sprintf("t%d", k), "tL", fmt.Sprintf("t%d", k+1),
-			"wK", fmt.Sprintf("w%d", k), "vK", fmt.Sprintf("v%d", k)).Replace(c.body))
+			"wK", fmt.Sprintf("w%d", k), "vK", fmt.Sprintf("v%d", k)).Replace(body))
 	}
 	if !c.toOutput {
 		buffers.WriteString("buffer result IO_OUTPUT F32 [8] HBM rowmajor\n")
@@ -119,4 +124,40 @@ func TestChainsAreCarriedExactly(t *testing.T) {
 		require.Positive(t, seen[kind], "%s: %v", kind, seen)
 	}
 	require.Zero(t, seen["tiles 1 pages"]+seen["two reads 1 pages"]+seen["slices 2 pages"]+seen["pointwise 1 pages"]+seen["tiles in place"]+seen["slices in place"], "%v", seen)
+}
+
+// A chain may go through several loops, of calls that are alike, and through calls that are in none.
+func TestChainsThroughSeveralLoops(t *testing.T) {
+	kinds := []string{chainBodies["tiles"], chainBodies["temporary"], chainBodies["two reads"], chainBodies["pointwise"]}
+	loops := map[int]int{}
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		c := &chain{dist: "explicit\n  task sm=0 a=0 b=8", fromInput: rng.IntN(2) == 0, toOutput: rng.IntN(2) == 0}
+		if rng.IntN(2) == 0 {
+			c.dist = "explicit\n  task sm=0 a=0 b=4\n  task sm=0 a=4 b=8"
+		}
+		for len(c.bodies) < 5 {
+			kind := kinds[rng.IntN(len(kinds))]
+			for range 1 + rng.IntN(4) {
+				c.bodies = append(c.bodies, kind)
+			}
+		}
+		c.calls = len(c.bodies)
+		c.live = make([]bool, c.calls)
+		for k := range c.live {
+			c.live[k] = rng.IntN(6) == 0
+		}
+		flat, p := c.program(t), c.program(t)
+		require.NoError(t, Loop.Run(&State{Program: p}))
+		require.NoError(t, ir.Check(p).Err(), "%s\n%s", ir.Print(flat), ir.Print(p))
+		for _, p := range []*ir.Program{flat, p} {
+			report := validate.Program(p)
+			require.True(t, report.OK, "%v\n%s", report.Diags, ir.Print(p))
+		}
+		requireUnrolls(t, flat, p)
+		require.Equal(t, outputs(t, flat), outputs(t, p), "%s", ir.Print(p))
+		loops[len(outline(&p.Variants[0]))]++
+	}
+	require.Positive(t, loops[1], "%v", loops)
+	require.Positive(t, loops[2], "%v", loops)
 }

@@ -10,7 +10,7 @@ import (
 // that the first call reads can move there itself.
 func (r *roller) enter(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 	first := c.in.reads[0].in(c.run.body()).Buf
-	if len(a.reads[first]) == len(c.in.reads) && r.moves(c, first, a.writes[first], 0, c.run.start) {
+	if len(a.reads[first]) == len(c.in.reads) && r.moves(g, c, first, a.writes[first], 0, c.run.start) {
 		c.ends[first] = 0
 		return nil, true
 	}
@@ -31,21 +31,21 @@ func (r *roller) enter(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 }
 
 // leave returns the stage that copies the last value of a chain from the chip, its operand to be named; nothing if every
-// call stores what it writes, nobody wants it, or the buffer can move onto the chip itself. It reports false if somebody else
+// call stores what it writes, nobody wants it, or the buffer can move onto the chip itself. It reports false if another SM
 // reads it in this step: a stage that waits for the last call would not wait for the copy.
 func (r *roller) leave(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 	last := c.out.args[len(c.out.args)-1]
-	read := len(a.reads[last]) > 0
+	reads := a.reads[last]
 	b := newBuffers(r.p).find(last)
 	switch wanted := b.Kind == ir.Output || b.Kind == ir.KVCache; {
 	case c.out.usage.has(UsedLive):
 		return nil, true
-	case len(a.writes[last]) == len(c.out.writes) && r.moves(c, last, a.reads[last], c.run.end(), len(g.stages)):
+	case len(a.writes[last]) == len(c.out.writes) && r.moves(g, c, last, reads, c.run.end(), len(g.stages)):
 		c.ends[last] = c.run.count
 		return nil, true
-	case read:
+	case !c.onOwners(reads, c.run.end(), len(g.stages)):
 		return nil, false
-	case !wanted:
+	case !wanted && len(reads) == 0:
 		return nil, true
 	}
 	st := c.copyStage(c.out.writes, c.writes)
@@ -57,14 +57,21 @@ func (r *roller) leave(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 	return st, true
 }
 
-// moves reports whether a buffer at an end of the chain can be a value of it: it is the program's to place, and what others do
-// with it they do in stages [from, to), on the SMs that have its elements in the chain.
-func (r *roller) moves(c *carrier, name string, others []access, from, to int) bool {
+// moves reports whether a buffer at an end of the chain can be a value of it: it is the program's to place, no other loop or
+// chain has it among what it goes through, and what others do with it they do in stages [from, to), on the SMs that have its elements in
+// the chain.
+func (r *roller) moves(g *rolling, c *carrier, name string, others []access, from, to int) bool {
 	buffers := newBuffers(r.p)
 	b := buffers.find(name)
-	if !c.carries(b, buffers.find(c.out.args[0])) || b.Kind != ir.Activation || len(b.Pages) > 0 {
-		return false
+	inLoop := func(a access) bool {
+		return slices.ContainsFunc(g.runs, func(o *run) bool { return o.start <= a.stage && a.stage < o.end() })
 	}
+	return c.carries(b, buffers.find(c.out.args[0])) && b.Kind == ir.Activation && len(b.Pages) == 0 && !r.copied[name] &&
+		!slices.ContainsFunc(others, inLoop) && c.onOwners(others, from, to)
+}
+
+// onOwners reports whether what others do with a value they do in stages [from, to), on the SMs that have its elements.
+func (c *carrier) onOwners(others []access, from, to int) bool {
 	for i := range others {
 		views, ok := timedView(&others[i])
 		if !ok || others[i].stage < from || others[i].stage >= to || len(views) > mostBoxes || !c.owns(views) {

@@ -131,10 +131,12 @@ func (r *roller) promoteChain(g *rolling, run *run, in *param) {
 		}
 	}
 	if enter != nil {
+		r.copied[enter.Ops[0].In[0].Buf] = true
 		enter.Name, enter.Ops[0].Out[0].Buf = c.values[0]+".load", c.values[0]
 		run.before = append(run.before, enter)
 	}
 	if leave != nil {
+		r.copied[leave.Ops[0].Out[0].Buf] = true
 		leave.Name, leave.Ops[0].In[0].Buf = c.values[run.count]+".store", c.values[run.count]
 		run.after = append(run.after, leave)
 	}
