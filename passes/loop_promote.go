@@ -100,7 +100,7 @@ func timedView(a *access) (out []timed, ok bool) {
 // promoteChain promotes the chain that a parameter reads, if it can be.
 func (r *roller) promoteChain(g *rolling, run *run, in *param) {
 	c := &carrier{run: run, in: in, out: in.partner, ends: map[string]int{}}
-	if !r.fits(c) {
+	if !c.apart() || !r.fits(c) {
 		return
 	}
 	a := newAccesses(g.stages)
@@ -149,6 +149,15 @@ func (r *roller) promoteChain(g *rolling, run *run, in *param) {
 // carries reports whether a buffer can be a value of a chain on chip.
 func (c *carrier) carries(b, first *ir.Buffer) bool {
 	return b != nil && first != nil && b.Layout.Kind == ir.RowMajor && b.DType.Bits() >= 8 && b.DType == first.DType && slices.Equal(b.Shape, first.Shape)
+}
+
+// apart reports whether the run touches the ends of the chain through it alone: what the first call reads nothing in the run
+// writes, and what the last call writes nothing else reads or writes. Then it is all the same when they are copied.
+func (c *carrier) apart() bool {
+	first, last := c.in.args[0], c.out.args[len(c.out.args)-1]
+	return !slices.ContainsFunc(c.run.params, func(p *param) bool {
+		return len(p.writes) > 0 && slices.Contains(p.args, first) || p != c.out && slices.Contains(p.args, last)
+	})
 }
 
 // fits reports whether the chain can be on chip: its buffers are not words, and all alike; every element is touched by one SM,

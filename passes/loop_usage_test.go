@@ -2,25 +2,32 @@ package passes
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/validate"
 )
 
 // kernels makes a flat program of calls of one stage, all on one SM. The letters of buffers are theirs; i is the caller's.
 func kernels(t *testing.T, calls ...string) *ir.Program {
 	var b strings.Builder
-	b.WriteString("amk 1.0\nbuffer i IO_INPUT F32 [8] HBM rowmajor\n")
-	for _, name := range strings.Split("a b c d e f g h", " ") {
+	b.WriteString("amk 1.0\nbuffer i IO_INPUT F32 [8] HBM rowmajor\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\n")
+	text := strings.Join(calls, " ")
+	for _, name := range strings.Split("abcdefgh", "") {
 		fmt.Fprintf(&b, "buffer %s ACTIVATION F32 [8] GLOBAL_SCRATCH rowmajor\n", name)
+		if strings.Contains(text, "out"+name) {
+			fmt.Fprintf(&b, "buffer out%s IO_OUTPUT F32 [8] HBM rowmajor\n", name)
+		}
 	}
 	b.WriteString("variant all pos 0..0\ncounter step counter gpu\n")
 	for k, call := range calls {
 		fmt.Fprintf(&b, "stage call%d explicit\n  task sm=0 a=0 b=8\n  %s\n  signal step\n", k, strings.ReplaceAll(call, "; ", "\n  "))
 	}
+	b.WriteString("stage emit explicit\n  task sm=0 a=0 b=1\n  next[0] = COPY(token[0])\n  signal step\n")
 	p, err := ir.Parse([]byte(b.String()), "kernels")
 	require.NoError(t, err)
 	require.NoError(t, ir.Check(p).Err())
@@ -108,4 +115,52 @@ func TestUsage(t *testing.T) {
 		require.Empty(t, run.analyse(newContext(p, r.variants[0].stages)))
 		require.Equal(t, want, run.params[0].usage.String())
 	}
+}
+
+// Whatever buffers the calls of random kernels name, what comes out is proved if what went in is, and computes the same.
+func TestRandomKernelsAreRolledExactly(t *testing.T) {
+	bodies := []string{"$2[a:b] = MUL($0[a:b], $1[a:b])", "%t = SOFTMAX($0[a:b]); $2[a:b] = ADD($1[a:b], %t)",
+		"%t = GELU($0[a:b]); $2[a:b] = COPY(%t); $1[a:b] = COPY(%t)", "$2[0:4] = COPY($0[4:8]); $2[4:8] = COPY($1[0:4])", "$2[a:b] = ADD($0[a:b], i[a:b])"}
+	rolled, carries := 0, 0
+	for seed := range uint64(600) {
+		rng := rand.New(rand.NewPCG(seed, 29))
+		letters := "abcdefgh"[:3+rng.IntN(6)]
+		var calls []string
+		for _, letter := range letters {
+			calls = append(calls, fmt.Sprintf("%c[a:b] = MUL(i[a:b]) scale=%d.5", letter, 1+letter-'a'))
+		}
+		for range 1 + rng.IntN(3) {
+			body, first := bodies[rng.IntN(len(bodies))], rng.IntN(len(letters))
+			steps := []int{rng.IntN(3), rng.IntN(3), rng.IntN(3)}
+			at := []int{first, first + rng.IntN(3), first + rng.IntN(3)}
+			for range 1 + rng.IntN(5) {
+				args := ""
+				for n := range at {
+					args += letters[at[n]%len(letters) : at[n]%len(letters)+1]
+					at[n] += steps[n]
+				}
+				calls = append(calls, each(body, args)...)
+			}
+		}
+		for _, letter := range letters {
+			if rng.IntN(2) == 0 {
+				calls = append(calls, fmt.Sprintf("out%c[a:b] = COPY(%c[a:b])", letter, letter))
+			}
+		}
+		flat := kernels(t, calls...)
+		if !validate.Program(flat).OK {
+			continue
+		}
+		p := copyOf(t, flat)
+		require.NoError(t, Loop.Run(&State{Program: p}))
+		require.NoError(t, ir.Check(p).Err(), "%s\n%s", ir.Print(flat), ir.Print(p))
+		report := validate.Program(p)
+		require.True(t, report.OK, "%v\n%s\n%s", report.Diags, ir.Print(flat), ir.Print(p))
+		requireUnrolls(t, flat, p)
+		require.Equal(t, outputs(t, flat), outputs(t, p), "%s\n%s", ir.Print(flat), ir.Print(p))
+		rolled += len(outline(&p.Variants[0]))
+		carries += len(p.Pages)
+	}
+	require.Greater(t, rolled, 100)
+	require.Greater(t, carries, 20)
 }
