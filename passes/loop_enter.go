@@ -118,11 +118,18 @@ func (g *rolling) signalledBefore(counter string, stage int) bool {
 	return slices.ContainsFunc(g.stages[:stage], func(st *ir.Stage) bool { return st.Signal == counter })
 }
 
-// stepCounter returns the counter of tasks that announce nothing within the step, and declares it if need be.
+// stepCounter returns the counter of tasks that announce nothing within the step, and declares it if need be. One that is waited
+// for after all is not for copies to add to.
 func (g *rolling) stepCounter() string {
-	if _, known := g.counterAt[stepCounter]; !known {
-		g.counterAt[stepCounter] = len(g.v.Counters)
-		g.v.Counters = append(g.v.Counters, ir.Counter{Name: stepCounter})
+	name := stepCounter
+	for slices.ContainsFunc(g.stages, func(st *ir.Stage) bool {
+		return slices.ContainsFunc(st.Waits, func(w ir.Wait) bool { return w.Counter == name })
+	}) {
+		name += "_"
 	}
-	return stepCounter
+	if _, known := g.counterAt[name]; !known {
+		g.counterAt[name] = len(g.v.Counters)
+		g.v.Counters = append(g.v.Counters, ir.Counter{Name: name})
+	}
+	return name
 }

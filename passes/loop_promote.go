@@ -22,6 +22,9 @@ func (r *roller) promote() {
 			}
 		}
 	}
+	if len(r.promoted) == 0 {
+		return
+	}
 	used := map[string]bool{}
 	for i := range r.variants {
 		g := &r.variants[i]
