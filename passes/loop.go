@@ -83,9 +83,31 @@ func newRoller(p *ir.Program) (*roller, error) {
 		r.variants = append(r.variants, g)
 	}
 	for i := range p.Buffers {
-		r.taken[p.Buffers[i].Name] = true
+		b := &p.Buffers[i]
+		for k := range max(1, b.Count) {
+			r.taken[resolved(b.Name, b.Index(k))] = true
+		}
+	}
+	alias := aliases(p)
+	for name := range alias {
+		r.taken[name] = true
+	}
+	for i := range r.variants {
+		rename(r.variants[i].stages, func(name string) string { return cmp.Or(alias[name], name) })
 	}
 	return r, nil
+}
+
+// aliases returns the names that groups give to buffers.
+func aliases(p *ir.Program) map[string]string {
+	alias := map[string]string{}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		for k, member := range g.Members {
+			alias[resolved(g.Name, g.Index(k))] = member
+		}
+	}
+	return alias
 }
 
 // match finds the runs of a variant that can be rolled.

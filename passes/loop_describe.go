@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -31,7 +32,7 @@ func DescribeLoops(p *ir.Program) ([]LoopUse, error) {
 		if err := diags.Err(); err != nil {
 			return nil, err
 		}
-		d := &describer{families: map[string]*ir.Buffer{}, groups: map[string]bool{}, alias: map[string]string{}}
+		d := &describer{families: map[string]*ir.Buffer{}, groups: map[string]bool{}, alias: aliases(p)}
 		for k := range p.Buffers {
 			f := &p.Buffers[k]
 			for m := range f.Count {
@@ -39,11 +40,7 @@ func DescribeLoops(p *ir.Program) ([]LoopUse, error) {
 			}
 		}
 		for k := range p.Groups {
-			g := &p.Groups[k]
-			d.groups[g.Name] = true
-			for m, member := range g.Members {
-				d.alias[resolved(g.Name, g.Index(m))] = member
-			}
+			d.groups[p.Groups[k].Name] = true
 		}
 		windows := d.unroll(v)
 		c := newContext(&ir.Program{Buffers: flat.Buffers}, d.stages)
@@ -86,10 +83,7 @@ func (d *describer) stage(st *ir.Stage, i int) {
 	one := []*ir.Stage{cloneStage(st)}
 	rename(one, func(name string) string {
 		name = resolved(name, i)
-		if member, ok := d.alias[name]; ok {
-			return member
-		}
-		return name
+		return cmp.Or(d.alias[name], name)
 	})
 	d.stages = append(d.stages, one[0])
 }

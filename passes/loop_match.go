@@ -61,26 +61,25 @@ func (m *matcher) find(accept func(window) int) []window {
 	for p := 1; p <= min(longestBody, len(m.shapes)/2); p++ {
 		m.stretches(p)
 	}
-	heap.Init(&m.queue)
-	var taken []window
+	var taken []window // in order
 	for len(m.queue) > 0 {
 		s := heap.Pop(&m.queue).(*stretch)
 		w := window{s.start, s.period, s.count}
-		if hit := slices.IndexFunc(taken, func(t window) bool { return t.start < w.end() && w.start < t.end() }); hit >= 0 {
-			m.clip(s, 0, taken[hit].start)
-			m.clip(s, taken[hit].end(), len(m.shapes))
+		next, _ := slices.BinarySearchFunc(taken, w.start, func(t window, start int) int { return cmp.Compare(t.end(), start+1) })
+		if next < len(taken) && taken[next].start < w.end() {
+			m.clip(s, 0, taken[next].start)
+			m.clip(s, taken[next].end(), len(m.shapes))
 			continue
 		}
 		keep := accept(w)
 		switch {
 		case keep == w.count:
-			taken = append(taken, w)
+			taken = slices.Insert(taken, next, w)
 		case keep > 0:
 			m.clip(s, w.start, w.start+keep*w.period)
 			m.clip(s, w.start+keep*w.period, w.end())
 		}
 	}
-	slices.SortFunc(taken, func(a, b window) int { return cmp.Compare(a.start, b.start) })
 	return taken
 }
 

@@ -117,6 +117,20 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// A name that a group gives a buffer is that buffer: a chain through it is seen.
+func TestRollingLooksThroughGroups(t *testing.T) {
+	plain := kernels(t, each("%t = SOFTMAX($0[a:b]); $2[a:b] = COPY(%t)", "axb", "bxc", "cxd")...)
+	p := copyOf(t, plain)
+	p.Groups = []ir.Group{{Name: "other{i}", First: 3, Members: []string{"b", "c"}}}
+	st := p.Variants[0].Body[1].(*ir.Stage)
+	require.Equal(t, "b", st.Ops[0].In[0].Buf)
+	st.Ops[0].In[0].Buf, st.Ops[1].Out[0].Buf = "other03", "other04"
+	require.NoError(t, ir.Check(p).Err())
+	require.NoError(t, Loop.Run(&State{Program: p}))
+	require.NoError(t, Loop.Run(&State{Program: plain}))
+	require.Equal(t, plain.Variants, p.Variants)
+}
+
 // Whatever buffers the calls of random kernels name, what comes out is proved if what went in is, and computes the same.
 func TestRandomKernelsAreRolledExactly(t *testing.T) {
 	bodies := []string{"$2[a:b] = MUL($0[a:b], $1[a:b])", "%t = SOFTMAX($0[a:b]); $2[a:b] = ADD($1[a:b], %t)",
