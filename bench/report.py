@@ -51,6 +51,19 @@ SECTIONS = {
         ("tool", lambda r: plain(r.get("tool"))),
         ("errors", lambda r: plain(r.get("errors"))),
         ("tokens", lambda r: plain(r.get("tokens"))))),
+    "looping": ("Looped and unrolled", "Logits of all positions, teacher-forced, of the build as amkc makes it, whose layers are one loop, "
+                "and of one with `tiling.loop.roll` 0, in which every layer has its own stages: the same to the bit.", (
+                    ("positions", lambda r: plain(r.get("positions"))),
+                    ("logits compared", lambda r: plain(r.get("logits"))))),
+    "barriers": ("What looping with run-ahead is worth", "The kernel as amkc makes it, and the same with `tiling.loop.barrier` 1: all SMs meet "
+                 "at the end of every layer, and nothing of the next one is copied before. The two take turns on one machine, each checked "
+                 "against the plain kernels in every round; medians over the rounds.", (
+                     ("position", lambda r: plain(r.get("position"))),
+                     ("µs a token, loop", lambda r: fixed(r.get("loop_us"), 1)),
+                     ("µs a token, barriers", lambda r: fixed(r.get("barriers_us"), 1)),
+                     ("gain", lambda r: fixed(r.get("gain"))),
+                     ("ceiling, µs", lambda r: fixed(r.get("ceiling_us"), 1)),
+                     ("rounds", lambda r: plain(r.get("rounds"))))),
     "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. The ceiling "
               "is a kernel that streams the same bytes and waits for nothing, launched in turn with the decode kernel.", (
                   ("position", lambda r: plain(r.get("position"))),

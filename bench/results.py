@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import accuracy
 import endurance
+import looping
 import machine
 import report
 from sections import NotRun
@@ -30,7 +31,8 @@ from workshop import Budget, OutOfTime, StepFailed, Workshop
 
 # In the order in which they run: what is quick and says most comes first.
 SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
-            "sanitizer": endurance.sanitizer, "shapes": accuracy.shapes, "sizes": accuracy.sizes, "bench": endurance.bench}
+            "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes, "sizes": accuracy.sizes,
+            "barriers": looping.barriers, "bench": endurance.bench}
 
 
 def tasks(sections, patterns):
@@ -65,6 +67,8 @@ def run(chosen, shop, store, environment, target, again):
         print(f"{len(chosen) - len(todo)} of {len(chosen)} rows have passed before", flush=True)
     for t in todo:
         shop.start(t.case, t.defines)
+        for case in t.also:
+            shop.start(case)
     passed = len(chosen) - len(todo)
     for i, t in enumerate(todo):
         try:

@@ -20,6 +20,7 @@ class Task:
     case: Case
     run: Callable
     defines: tuple = ()
+    also: tuple = ()  # builds that it needs besides
 
     @property
     def id(self):

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import accuracy
 import criteria
 import endurance
+import looping
 import machine
 import report
 import results
@@ -270,6 +271,24 @@ class Judges(unittest.TestCase):
         self.assertEqual(endurance.judge_bench(r)["latency_us"], {"median": 2})
         r["check"] = {"passed": False, "failures": ["position 3: ..."]}
         self.assertEqual(set(endurance.judge_bench(r)), {"passed", "findings"})
+
+
+    def test_looped_and_unrolled_are_compared_to_the_bit(self):
+        nan = off((2, 2, np.nan))
+        self.assertTrue(looping.judge_equality(nan, nan.copy())["passed"])
+        row = looping.judge_equality(REF, np.where(REF == 0, np.float32(-0.0), REF))
+        self.assertFalse(row["passed"])
+        self.assertIn("the first at position 0, id 0", row["findings"][0])
+        self.assertFalse(looping.judge_equality(REF, REF[:-1])["passed"])
+
+    def test_barriers_count_with_their_checks_alone(self):
+        def made(us, passed=True):
+            return {"findings": [] if passed else ["differ"], "latency_us": {"median": us}, "ceiling_us": {"median": 90.0}}
+        row = looping.judge_barriers({"loop": [made(100.0), made(101.0), made(99.0)], "barriers": [made(150.0)] * 3}, 7)
+        self.assertEqual((row["passed"], row["loop_us"], row["barriers_us"], row["gain"], row["position"]), (True, 100.0, 150.0, 1.5, 7))
+        row = looping.judge_barriers({"loop": [made(100.0)], "barriers": [made(150.0, passed=False)]}, 7)
+        self.assertFalse(row["passed"])
+        self.assertNotIn("gain", row)
 
 
 class Machine(unittest.TestCase):

@@ -48,6 +48,7 @@ class Case:
     dtype: str  # fp32, fp16 or bf16
     seed: int | None = None  # weights are random
     max_seq: int | None = None  # None: what the model was made for
+    knobs: tuple = ()  # of the schedule, (group, name, value) each, that are not as amkc has them
 
     @property
     def name(self):
@@ -55,7 +56,15 @@ class Case:
 
     @property
     def key(self):
-        return f"{self.name}-{self.dtype}" + (f"-seed{self.seed}" if self.seed is not None else "")
+        return (f"{self.name}-{self.dtype}" + (f"-seed{self.seed}" if self.seed is not None else "") +
+                "".join(f"-{group}.{name}={value}" for group, name, value in self.knobs))
+
+    def config(self):
+        """The ScheduleConfig that turns the knobs, as amkc reads it."""
+        tiling = {}
+        for group, name, value in self.knobs:
+            tiling.setdefault(group, {})[name] = value
+        return json.dumps({"tiling": tiling})
 
     def flags(self):
         flags = ["--dtype", self.dtype]
@@ -115,6 +124,12 @@ class Workshop:
 
     def compile(self, case, directory):
         args = [str(self.tools.amkc), case.model, "-o", str(directory), "--target", self.target] + case.flags()
+        commands = []
+        if case.knobs:
+            config = directory.with_name(directory.name + ".config.json")
+            config.write_text(case.config() + "\n", encoding="utf-8")
+            args += ["--config", str(config)]
+            commands = [f"echo {shlex.quote(case.config())} > {spell([str(config)])}"]
         stamp = directory.with_name(directory.name + ".stamp")
         made_by = json.dumps([machine.digest(self.tools.amkc), args, self.tools.nvcc])
         kept = stamp.exists() and stamp.read_text() == made_by and (directory / "megakernel.fatbin").exists()
@@ -124,7 +139,7 @@ class Workshop:
                 self.tools.need("nvcc")
                 raise StepFailed("amkc left no megakernel.fatbin")
             stamp.write_text(made_by)
-        return directory, [spell(args)]
+        return directory, commands + [spell(args)]
 
     def recompile(self, base, directory, defines):
         """A copy of a build whose kernel is compiled with other definitions. The weights, which are the same, are linked."""

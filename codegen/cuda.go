@@ -186,14 +186,15 @@ func (b *builder) constants() error {
 	group := m.Heads / max(1, m.KVHeads)
 	columns = max((columns+31)/32*32, (group+2)*m.HeadDim)
 	size := scratchSize{residual: rows, rotation: m.HeadDim, vector: columns}
-	warpHeads := group
+	padded := (m.HeadDim + 15) / 16 * 16
+	warpHeads, unit := group, 16
 	if b.usesMMA() {
-		warpHeads = 8
+		warpHeads, unit = min(8, (group+1)/2*2), 2*group*(padded+16)+64*padded
 	}
 	if b.usesMMA() && allQuads {
 		size.vector = 4
 	}
-	size.attention, size.softmax = 8*warpHeads*((m.HeadDim+15)/16*16), 2*8*warpHeads
+	size.attention, size.softmax, size.unit = 8*warpHeads*padded, 2*8*warpHeads, unit
 	if err := b.checkShared(shared, slot, size); err != nil {
 		return err
 	}
@@ -206,8 +207,9 @@ func (b *builder) constants() error {
 		{"bool", "kFragmentCache", fmt.Sprint(b.cacheLayout() == ir.KVBlock16), "cache blocks in mma fragment order"},
 	}
 	b.d.Derived = []field{
-		{"int", "kAttentionHeads", fmt.Sprintf("AMK_TENSOR_CORES ? 8 : %d", group), "heads a warp keeps results of"},
-		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", (m.HeadDim+15)/16*16), "8 warps, padded head"},
+		{"int", "kAttentionHeads", withTensorCores(warpHeads, group), "heads a warp keeps results of"},
+		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", padded), "8 warps, padded head"},
+		{"int", "kUnitScratch", withTensorCores(unit, 16), "bytes: q of a group, a cache block"},
 		{"int", "kVectorScratch", vector, "activations, without tensor cores"},
 		{"bool", "kCacheFragments", "kFragmentCache && AMK_TENSOR_CORES", "without a fallback"},
 	}
@@ -225,6 +227,14 @@ func (b *builder) cacheLayout() ir.LayoutKind {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// withTensorCores is a constant that has one value with tensor cores and another without.
+func withTensorCores(with, without int) string {
+	if with == without {
+		return itoa(with)
+	}
+	return fmt.Sprintf("AMK_TENSOR_CORES ? %d : %d", with, without)
+}
 
 func bit(v bool) string {
 	if v {

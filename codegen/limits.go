@@ -62,6 +62,7 @@ func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 // scratchSize says how many floats of each part that depends on the program the scratch has.
 type scratchSize struct {
 	residual, rotation, attention, softmax, vector int
+	unit                                           int // bytes
 }
 
 // bytes is the size of Scratch in context.cuh.
@@ -72,9 +73,9 @@ func (s scratchSize) bytes(ringSlots int) int {
 		squares  = 2 * warps
 		best     = 2 * warps
 		words    = 7
-		paddings = 3 * 12 // at most, before the parts that are aligned to 16 bytes and at the end
+		paddings = 4 * 12 // at most, before the parts that are aligned to 16 bytes and at the end
 	)
-	return 2*8*ringSlots + paddings + 4*(partial+squares+s.residual+s.rotation+best+s.attention+s.softmax+s.vector+words)
+	return 2*8*ringSlots + paddings + s.unit + 4*(partial+squares+s.residual+s.rotation+best+s.attention+s.softmax+s.vector+words)
 }
 
 // checkShared bounds the scratch, which must leave room for the smallest ring.

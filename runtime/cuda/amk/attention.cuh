@@ -1,7 +1,6 @@
-// Attention units: what a unit is, its share of the cache rows, the merge of the warps' partial results, and the append of
-// this step's row. A unit is (kv head, split); rows are dealt out to the splits in blocks of kShareRows, whatever the
-// position, so that a cache row is read and written by one unit only: the unit that appends row `pos` is the only one
-// that ever copies the 16-row block around it.
+// Attention units: what a unit is, its share of the cache rows, and the merge of the warps' partial results. A unit is (kv
+// head, split); rows are dealt out to the splits in blocks of kShareRows, whatever the position, so that a cache row is read
+// and written by one unit only: the unit that appends row `pos` is the only one that ever copies the 16-row block around it.
 // Needs schedule.h. The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
 #pragma once
 
@@ -54,21 +53,6 @@ __device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
 __device__ __forceinline__ int k_row(int head) { return kHeads * kHeadDim + head * kHeadDim; }
 __device__ __forceinline__ int v_row(int head) { return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim; }
 
-// This thread's elements of this step's k and v row on their way into the cache: of 2 * kHeadDim, k first. They are read from
-// the exchange before the unit publishes anything (a word that has been handed on may be overwritten by a later exchange on
-// the same page), and written after every warp has finished reading the unit's rows. Every split of a head polls them, also
-// those whose row it is not: which words a task polls must not depend on the position, because its polls are what tells
-// others that their words have been seen.
-constexpr int kRowWords = ceil_div(2 * kHeadDim, kConsumers);
-
-template <class C>
-__device__ __forceinline__ auto row_poll(C& c, const Page in, int head) {
-  return word_poll<Element, kRowWords>(page_copy(c, in), [tid = c.tid, head](int i) {
-    const int e = tid + i * kConsumers;
-    return e < kHeadDim ? k_row(head) + e : e < 2 * kHeadDim ? v_row(head) + e - kHeadDim : -1;
-  });
-}
-
 // Which cache of the arena a stage uses: the n-th one in layer n, unless the generated kernel says which.
 struct OfLayer {};
 template <class C>
@@ -76,22 +60,16 @@ __device__ __forceinline__ int cache_number(const C& c, OfLayer) { return c.laye
 template <class C>
 __device__ __forceinline__ int cache_number(const C&, int number) { return number; }
 
-template <class S, class C, class RowPoll, class Cache>
-__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const RowPoll& row, Cache cache) {
-  if (!C::kWaits || !u.owns_row()) return;
-  u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
-#pragma unroll
-  for (int i = 0; i < kRowWords; ++i) {
-    const int e = c.tid + i * kConsumers;
-    if (e >= 2 * kHeadDim) break;
-    const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
-    *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(row.value(i));
-  }
-}
-
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 constexpr float kNoScore = -1e30f;  // below any score; finite, so that differences stay finite
+
+// 2^x to 22 bits; 0 for what would be subnormal.
+__device__ __forceinline__ float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
 // Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its kWarpHeads heads, the
 // maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. The heads of the unit are dealt out in kGroups
@@ -111,7 +89,7 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {
       const int at = w * kGroups * kWarpHeads + head;
-      scale[w] = exp2f(scale[w] - top);
+      scale[w] = exp2_approx(scale[w] - top);
       sum += scale[w] * c.shared.attention_sum[at];
       value += scale[w] * c.shared.attention[at * kPaddedHead + dim];
     }

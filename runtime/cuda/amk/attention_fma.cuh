@@ -14,6 +14,34 @@ __device__ __forceinline__ float cache_value(const u8* row, int dim) {
   return Element::to_float(reinterpret_cast<const Element::Bits*>(row)[dim]);
 }
 
+// This thread's elements of this step's k and v row on their way into the cache: of 2 * kHeadDim, k first. They are read from
+// the exchange before the unit publishes anything (a word that has been handed on may be overwritten by a later exchange on
+// the same page), and written after every warp has finished reading the unit's rows. Every split of a head polls them, also
+// those whose row it is not: which words a task polls must not depend on the position, because its polls are what tells
+// others that their words have been seen.
+constexpr int kRowWords = ceil_div(2 * kHeadDim, kConsumers);
+
+template <class C>
+__device__ __forceinline__ auto row_poll(C& c, const Page in, int head) {
+  return word_poll<Element, kRowWords>(page_copy(c, in), [tid = c.tid, head](int i) {
+    const int e = tid + i * kConsumers;
+    return e < kHeadDim ? k_row(head) + e : e < 2 * kHeadDim ? v_row(head) + e - kHeadDim : -1;
+  });
+}
+
+template <class S, class C, class RowPoll, class Cache>
+__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const RowPoll& row, Cache cache) {
+  if (!C::kWaits || !u.owns_row()) return;
+  u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+#pragma unroll
+  for (int i = 0; i < kRowWords; ++i) {
+    const int e = c.tid + i * kConsumers;
+    if (e >= 2 * kHeadDim) break;
+    const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
+    *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(row.value(i));
+  }
+}
+
 template <class S, class C, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cache cache = {}) {
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
@@ -99,7 +127,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
       advance_slot(c.slot, c.phase);
     }
     auto row = row_poll(c, in, u.head());
-    poll_together(c, row);
+    poll_all(c, row);
     consumer_barrier();
     merge_warps<S, kWarpHeads, 1>(c, u, out);
     append_row(c, u, row, cache);

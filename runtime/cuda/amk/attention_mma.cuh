@@ -11,22 +11,14 @@
 
 namespace amk {
 
-constexpr int kWarpHeads = 8;
+constexpr int kMmaHeads = 8;  // columns of the product with K
+constexpr int kWarpHeads = kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2) : kMmaHeads;  // whose results a warp keeps
+static_assert(kWarpHeads == kAttentionHeads, "the scratch has room for them");
 
 __host__ __device__ constexpr int power_of_two_from(int n) { return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2); }
 
-// Index in the qkv vector of the four consecutive words that a lane holds of fragment f of a head's row; -1 past the head.
-__device__ __forceinline__ int head_quad(int row, int lane, int f) {
-  static_assert(kHeadDim % 4 == 0, "four words are read at a time");
-  const int dim = f * 16 + (lane & 3) * 4;
-  return dim < kHeadDim ? row + dim : -1;
-}
-
 __device__ __forceinline__ u32 pack2(float lo, float hi) {
   return u32(Element::from_float(lo)) | u32(Element::from_float(hi)) << 16;
-}
-__device__ __forceinline__ float dot2(u32 a, u32 b) {
-  return Element::to_float(u16(a)) * Element::to_float(u16(b)) + Element::to_float(u16(a >> 16)) * Element::to_float(u16(b >> 16));
 }
 
 // Mask of the two 16-bit values of rows `row` and `row` + 1 that keeps those below `rows`.
@@ -34,82 +26,122 @@ __device__ __forceinline__ u32 keep_rows(int row, int rows) {
   return (row < rows ? 0xffffu : 0u) | (row + 1 < rows ? 0xffff0000u : 0u);
 }
 
+// ---- what a unit reads of the exchange --------------------------------------------------------------------------------
+
+// Its group's q, then this step's k and v row. The block's threads share the words out, four each, and hand them to the warps
+// through shared memory: one look at L2 for each word, and a few instructions where every warp polling all that it needs
+// would be hundreds. Every split polls the row, also those whose row it is not: which words a task polls must not depend on
+// the position, because its polls are what tells others that their words have been seen.
+constexpr int kUnitQuads = (kGroupHeads + 2) * kHeadDim / 4;
+constexpr int kThreadQuads = ceil_div(kUnitQuads, kConsumers);
+constexpr int kQueryStride = kPaddedHead + 16;  // elements from head to head, so that a fragment's lanes meet no bank twice
+static_assert(kHeadDim % 4 == 0, "four words are read at a time");
+static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kCacheBlockBytes, "q of a group and a block of the cache");
+
+// A thread's quad i of a unit: its number, and the place of its first word in q (below kGroupHeads * kHeadDim), k or v.
+__device__ __forceinline__ int unit_quad(int tid, int i) { return tid + i * kConsumers; }
+
+__device__ __forceinline__ int unit_word(int head, int quad) {
+  const int e = quad * 4, row = e - kGroupHeads * kHeadDim;
+  return row < 0 ? head * kGroupHeads * kHeadDim + e : row < kHeadDim ? k_row(head) + row : v_row(head) + row - kHeadDim;
+}
+
+// Stores four elements of a k or v row where the cache has them: `block` is the first byte of a head's rows.
+__device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_value, uint2 four) {
+  if (is_value) {
+    *reinterpret_cast<u16*>(head + cache_offset(row, dim, true)) = u16(four.x);
+    *reinterpret_cast<u16*>(head + cache_offset(row, dim + 1, true)) = u16(four.x >> 16);
+    *reinterpret_cast<u16*>(head + cache_offset(row, dim + 2, true)) = u16(four.y);
+    *reinterpret_cast<u16*>(head + cache_offset(row, dim + 3, true)) = u16(four.y >> 16);
+  } else {
+    *reinterpret_cast<u32*>(head + cache_offset(row, dim, false)) = four.x;
+    *reinterpret_cast<u32*>(head + cache_offset(row, dim + 2, false)) = four.y;
+  }
+}
+
+// ---- the loop over cache rows -----------------------------------------------------------------------------------------
+
 template <class S, class C, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cache cache = {}) {
+  static_assert(kCacheFragments, "the cache is in fragment order");
   constexpr int kFragments = kPaddedHead / 16;
-  constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kWarpHeads));
-  constexpr int kBlockWarps = kConsumerWarps / kHeadGroups;
+  constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kMmaHeads));
+  constexpr int kBlockWarps = kConsumerWarps / kHeadGroups;  // that deal out the blocks of 16 rows
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
+  // Chunks worked on at once: a warp looks at every kTurns-th, if that is where all of its blocks are.
+  constexpr int kTurns = kBlockWarps % kChunkBlocks == 0 ? kBlockWarps / kChunkBlocks : 1;
   static_assert(kHeadGroups <= kConsumerWarps, "at most 64 query heads a kv head");
   constexpr float kScale = S::kScale * kLog2e;
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
+  u16* const query = reinterpret_cast<u16*>(c.shared.unit);
+  u8* const row_block = c.shared.unit + kGroupHeads * kQueryStride * 2;  // this step's row, as the first of a block
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u{unit, c.position};
     const int group = c.warp % kHeadGroups, block_warp = c.warp / kHeadGroups;
-    const int head = group * kWarpHeads + (c.lane >> 2);      // whose q this lane holds
-    const int pair = (c.lane & 3) * 2;                        // the two heads of its group whose results it holds
-    const bool real = head < kGroupHeads;
+    const int pair = (c.lane & 3) * 2;  // the two heads of its group whose results a lane holds
 
-    // All that the unit reads of the exchange, in one round of polls. This step's row comes from there, never from the cache.
-    const bool starts = u.owns_row() && block_warp == 0;  // this step's row starts the softmax of these warps
-    auto q_poll = quad_poll<kFragments>(page_copy(c, in), [&](int f) {
-      return real ? head_quad((u.head() * kGroupHeads + head) * kHeadDim, c.lane, f) : -1;
+    auto words = quad_poll<kThreadQuads>(page_copy(c, in), [&](int i) {
+      const int quad = unit_quad(c.tid, i);
+      return quad < kUnitQuads ? unit_word(u.head(), quad) : -1;
     });
-    auto k_poll = quad_poll<kFragments>(page_copy(c, in), [&](int f) { return starts ? head_quad(k_row(u.head()), c.lane, f) : -1; });
-    auto v_poll = word_poll<Element, 2 * kFragments>(page_copy(c, in), [&](int i) {
-      const int dim = (c.lane >> 2) + i * 8;
-      return starts && dim < kHeadDim ? v_row(u.head()) + dim : -1;
-    });
-    auto row = row_poll(c, in, u.head());
-    poll_together(c, q_poll, k_poll, v_poll, row);
-    __syncwarp();
+    poll_all(c, words);
+#pragma unroll
+    for (int i = 0; i < kThreadQuads; ++i) {
+      const int e = unit_quad(c.tid, i) * 4, row = e - kGroupHeads * kHeadDim;
+      if (row < 0) {
+        *reinterpret_cast<uint2*>(query + e / kHeadDim * kQueryStride + e % kHeadDim) = words.pairs(i);
+      } else if (row < 2 * kHeadDim) {
+        store_row(row_block, 0, row % kHeadDim, row >= kHeadDim, words.pairs(i));
+      }
+    }
+    if (kPaddedHead > kHeadDim && c.tid < kPaddedHead - kHeadDim) {  // what q's zeros are multiplied with
+      *reinterpret_cast<u16*>(row_block + cache_offset(0, kHeadDim + c.tid, false)) = 0;
+    }
+    consumer_barrier();
 
     uint2 q[kFragments];
 #pragma unroll
-    for (int f = 0; f < kFragments; ++f) q[f] = q_poll.pairs(f);
+    for (int f = 0; f < kFragments; ++f) {
+      const int head = group * kMmaHeads + (c.lane >> 2), dim = f * 16 + (c.lane & 3) * 4;
+      const bool real = head < kGroupHeads && (kPaddedHead == kHeadDim || dim < kHeadDim);
+      q[f] = real ? *reinterpret_cast<const uint2*>(query + head * kQueryStride + dim) : make_uint2(0, 0);
+    }
     float o[kFragments][4] = {};
     float max0 = kNoScore, max1 = kNoScore, sum0 = 0, sum1 = 0;
 
-    if (starts) {
-      float score = 0;
-#pragma unroll
-      for (int f = 0; f < kFragments; ++f) {
-        const uint2 k = k_poll.pairs(f);
-        score += dot2(q[f].x, k.x) + dot2(q[f].y, k.y);
-      }
-      score += __shfl_xor_sync(~0u, score, 1);
-      score += __shfl_xor_sync(~0u, score, 2);
-      max0 = kScale * __shfl_sync(~0u, score, pair * 4);
-      max1 = kScale * __shfl_sync(~0u, score, pair * 4 + 4);
-      sum0 = sum1 = c.lane < 4 ? 1.0f : 0.0f;
-#pragma unroll
-      for (int f = 0; f < kFragments; ++f) {
-        o[f][0] = o[f][1] = v_poll.value(2 * f);
-        o[f][2] = o[f][3] = v_poll.value(2 * f + 1);
-      }
-    }
-
-    u32 block = 0;  // of the unit, counted over its chunks
+    // The cache's rows, a ring slot at a time, and after them this step's row, by the warp whose turn is next.
     const int chunks = u.chunks();
+    const int blocks = chunks > 0 ? (chunks - 1) * kChunkBlocks + ceil_div(u.rows(chunks - 1), kCacheRows) : 0;
+    const bool has_row = u.owns_row() && blocks % kBlockWarps == block_warp;
+    const int turn = kTurns > 1 ? block_warp / kChunkBlocks : 0;
+    u32 slot = c.slot, phase = c.phase;
+    advance_slot(slot, phase, turn);
 #pragma unroll 1
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      const int rows = u.rows(chunk);
-      wait_full(c, c.slot, c.phase);
+    for (int chunk = turn; chunk < chunks || has_row; chunk += kTurns) {
+      const bool in_ring = chunk < chunks;
+      int b = kBlockWarps % kChunkBlocks == 0 ? block_warp % kChunkBlocks
+                                              : u32(block_warp + chunk * (kBlockWarps - 1) * kChunkBlocks) % kBlockWarps;
+      const u8* source = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
+      int rows = in_ring ? u.rows(chunk) - b * kCacheRows : 1;  // left from the block on
+      if (in_ring) {
+        wait_full(c, slot, phase);
+      } else {
+        source = row_block;
+      }
 #pragma unroll 1
-      for (int b = 0; b < kChunkBlocks; ++b, ++block) {
-        if (block % kBlockWarps != block_warp || b * kCacheRows >= rows) continue;
-        const u8* source = c.ring + c.slot * kSlotBytes + b * kCacheBlockBytes + c.lane * 16;
+      for (; rows > 0 && b < kChunkBlocks; b += kBlockWarps, rows -= kBlockWarps * kCacheRows, source += kBlockWarps * kCacheBlockBytes) {
+        const u8* at = source + c.lane * 16;
         float d[2][4] = {};
 #pragma unroll
         for (int f = 0; f < kFragments; ++f) {
-          const uint4 k = *reinterpret_cast<const uint4*>(source + f * 512);
+          const uint4 k = *reinterpret_cast<const uint4*>(at + f * 512);
           mma16816<Element>(d[f & 1], k.x, k.y, k.z, k.w, q[f].x, q[f].y);
         }
         // Rows lane/4 and lane/4 + 8 of the block, heads pair and pair + 1.
-        const bool low = b * kCacheRows + (c.lane >> 2) < rows, high = b * kCacheRows + 8 + (c.lane >> 2) < rows;
+        const bool low = (c.lane >> 2) < rows, high = 8 + (c.lane >> 2) < rows;
         const float s0 = low ? (d[0][0] + d[1][0]) * kScale : kNoScore, s1 = low ? (d[0][1] + d[1][1]) * kScale : kNoScore;
         const float s2 = high ? (d[0][2] + d[1][2]) * kScale : kNoScore, s3 = high ? (d[0][3] + d[1][3]) * kScale : kNoScore;
         float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
@@ -120,57 +152,69 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
         }
         top0 = fmaxf(top0, max0);
         top1 = fmaxf(top1, max1);
-        const float keep0 = exp2f(max0 - top0), keep1 = exp2f(max1 - top1);
+        const float keep0 = exp2_approx(max0 - top0), keep1 = exp2_approx(max1 - top1);
         max0 = top0;
         max1 = top1;
-        const float p0 = low ? exp2f(s0 - top0) : 0.0f, p1 = low ? exp2f(s1 - top1) : 0.0f;
-        const float p2 = high ? exp2f(s2 - top0) : 0.0f, p3 = high ? exp2f(s3 - top1) : 0.0f;
+        // Far below any score is 0 after exp2, so that rows past the last need no mask here.
+        const float p0 = exp2_approx(s0 - top0), p1 = exp2_approx(s1 - top1);
+        const float p2 = exp2_approx(s2 - top0), p3 = exp2_approx(s3 - top1);
         sum0 = sum0 * keep0 + p0 + p2;
         sum1 = sum1 * keep1 + p1 + p3;
         const u32 b0 = transpose8x8(pack2(p0, p1)), b1 = transpose8x8(pack2(p2, p3));
-        // Rows past the last are masked in V too: probability 0 does not help against an infinity left by an earlier sequence.
-        const u32 keep_low = keep_rows(b * kCacheRows + (c.lane & 3) * 2, rows);
-        const u32 keep_high = keep_rows(b * kCacheRows + (c.lane & 3) * 2 + 8, rows);
 #pragma unroll
         for (int f = 0; f < kFragments; ++f) {
           o[f][0] *= keep0;
           o[f][1] *= keep1;
           o[f][2] *= keep0;
           o[f][3] *= keep1;
-          uint4 v = *reinterpret_cast<const uint4*>(source + kHalfBlockBytes + f * 512);
-          if (b * kCacheRows + kCacheRows > rows) {
+          uint4 v = *reinterpret_cast<const uint4*>(at + kHalfBlockBytes + f * 512);
+          if (rows < kCacheRows) {
+            // Masked in V too: probability 0 does not help against an infinity left by an earlier sequence.
+            const u32 keep_low = keep_rows((c.lane & 3) * 2, rows), keep_high = keep_rows((c.lane & 3) * 2 + 8, rows);
             v.x &= keep_low, v.y &= keep_low, v.z &= keep_high, v.w &= keep_high;
           }
           mma16816<Element>(o[f], v.x, v.y, v.z, v.w, b0, b1);
         }
       }
-      release(c, c.slot, 1);
-      advance_slot(c.slot, c.phase);
+      if (!in_ring) break;
+      release(c, slot, kTurns);
+      advance_slot(slot, phase, kTurns);
     }
+    advance_slot(c.slot, c.phase, chunks);
 
 #pragma unroll
     for (int offset = 4; offset < 32; offset <<= 1) {
       sum0 += __shfl_xor_sync(~0u, sum0, offset);
       sum1 += __shfl_xor_sync(~0u, sum1, offset);
     }
-    float* mine_out = c.shared.attention + (c.warp * kWarpHeads + pair) * kPaddedHead;
+    if (kWarpHeads == kMmaHeads || pair < kWarpHeads) {
+      float* mine_out = c.shared.attention + (c.warp * kWarpHeads + pair) * kPaddedHead;
 #pragma unroll
-    for (int f = 0; f < kFragments; ++f) {
-      const int dim = f * 16 + (c.lane >> 2);
-      mine_out[dim] = o[f][0];
-      mine_out[kPaddedHead + dim] = o[f][1];
-      mine_out[dim + 8] = o[f][2];
-      mine_out[kPaddedHead + dim + 8] = o[f][3];
-    }
-    if (c.lane < 4) {
-      c.shared.attention_max[c.warp * kWarpHeads + pair] = max0;
-      c.shared.attention_max[c.warp * kWarpHeads + pair + 1] = max1;
-      c.shared.attention_sum[c.warp * kWarpHeads + pair] = sum0;
-      c.shared.attention_sum[c.warp * kWarpHeads + pair + 1] = sum1;
+      for (int f = 0; f < kFragments; ++f) {
+        const int dim = f * 16 + (c.lane >> 2);
+        mine_out[dim] = o[f][0];
+        mine_out[kPaddedHead + dim] = o[f][1];
+        mine_out[dim + 8] = o[f][2];
+        mine_out[kPaddedHead + dim + 8] = o[f][3];
+      }
+      if (c.lane < 4) {
+        c.shared.attention_max[c.warp * kWarpHeads + pair] = max0;
+        c.shared.attention_max[c.warp * kWarpHeads + pair + 1] = max1;
+        c.shared.attention_sum[c.warp * kWarpHeads + pair] = sum0;
+        c.shared.attention_sum[c.warp * kWarpHeads + pair + 1] = sum1;
+      }
     }
     consumer_barrier();
     merge_warps<S, kWarpHeads, kHeadGroups>(c, u, out);
-    append_row(c, u, row, cache);
+    // The row goes into the cache last: after every warp has finished reading the unit's rows, and off the path to the next stage.
+    if (C::kWaits && u.owns_row()) {
+      u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+#pragma unroll
+      for (int i = 0; i < kThreadQuads; ++i) {
+        const int row = unit_quad(c.tid, i) * 4 - kGroupHeads * kHeadDim;
+        if (row >= 0 && row < 2 * kHeadDim) store_row(head, c.position, row % kHeadDim, row >= kHeadDim, words.pairs(i));
+      }
+    }
     consumer_barrier();  // the scratch is free for the next unit
   }
   if (mine.count() > 0) signal(c, mine.count());

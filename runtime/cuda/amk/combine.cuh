@@ -29,7 +29,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     const int at = ((kv_head * S::kSplits + split) * kGroupHeads + in_group) * (kHeadDim + 2);
     // The split's accumulator, maximum and sum.
     auto partial = word_poll<Fp32, 3>(page_copy(c, in), [&](int i) { return active ? at + (i == 0 ? dim : kHeadDim + i - 1) : -1; });
-    poll_together(c, partial);
+    poll_all(c, partial);
     __syncwarp();
     const float max = active ? partial.value(1) : -INFINITY;
     float top = max;

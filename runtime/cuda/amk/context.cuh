@@ -31,6 +31,7 @@ struct Scratch {
   alignas(16) float attention[kAttentionScratch];
   float attention_max[kConsumerWarps * kAttentionHeads];
   float attention_sum[kConsumerWarps * kAttentionHeads];
+  alignas(16) u8 unit[kUnitScratch];         // what an attention unit has read of the exchange, with tensor cores
   alignas(16) float vector[kVectorScratch];  // the path without tensor cores keeps activations here
   int token;
   u32 aborted;        // sticky: nothing waits any more

@@ -105,18 +105,16 @@ __device__ __forceinline__ WordPoll<E, kCount, IndexOf> word_poll(const u8* copy
   return {copy, index_of};
 }
 
-// Runs polls until nothing is missing. The loads of a round are all in flight together, those of all polls: what is read one
-// poll after the other costs a trip to L2 each, and under the weight stream that is most of a microsecond.
-template <class C, class... Polls>
-__device__ __forceinline__ void poll_together(C& c, Polls&... polls) {
+// Runs a poll until nothing is missing. The loads of a round are all in flight together: what is read one after the other
+// costs a trip to L2 each, and under the weight stream that is most of a microsecond.
+template <class C, class Poll>
+__device__ __forceinline__ void poll_all(C& c, Poll& poll) {
   Spin spin;
   for (;;) {
-    (polls.load(), ...);
-    (polls.check(c), ...);
-    if ((polls.missing | ...) == 0) return;
-    int first = -1;
-    ((first = first < 0 && polls.missing ? polls.first_missing() : first), ...);
-    if (spin.give_up(c, Wait::kExchange, u32(first), c.epoch)) return;
+    poll.load();
+    poll.check(c);
+    if (poll.missing == 0) return;
+    if (spin.give_up(c, Wait::kExchange, u32(poll.first_missing()), c.epoch)) return;
   }
 }
 
@@ -124,7 +122,7 @@ __device__ __forceinline__ void poll_together(C& c, Polls&... polls) {
 template <class E, class C>
 __device__ __forceinline__ float poll_word(C& c, const Page page, int index) {
   auto word = word_poll<E, 1>(page_copy(c, page), [index](int) { return index; });
-  poll_together(c, word);
+  poll_all(c, word);
   return word.value(0);
 }
 

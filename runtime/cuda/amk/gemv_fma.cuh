@@ -50,7 +50,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
         const int column = first + i * kConsumers;
         return column < S::kColumns ? column : -1;
       });
-      poll_together(c, words);
+      poll_all(c, words);
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
         const int column = first + i * kConsumers;

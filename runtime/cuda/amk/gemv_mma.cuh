@@ -104,7 +104,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
       const int column = quad_of(i) * kQuadColumns + column0;
       return has(i) && (S::kColumns % kQuadColumns == 0 || column < S::kColumns) ? column : -1;
     });
-    poll_together(c, quads);
+    poll_all(c, quads);
 #pragma unroll
     for (int i = 0; i < kSubs; ++i) x[i] = quads.pairs(i);
     if constexpr (S::kNorm) {

@@ -182,8 +182,9 @@ static_assert(AMK_RUNTIME_ABI == 1, "generated for another version of amk/*.cuh"
 namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
-constexpr int kAttentionHeads = AMK_TENSOR_CORES ? 8 : 3;  // heads a warp keeps results of
+constexpr int kAttentionHeads = 3;  // heads a warp keeps results of
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 16;  // 8 warps, padded head
+constexpr int kUnitScratch = 16;  // bytes: q of a group, a cache block
 constexpr int kVectorScratch = 224;  // activations, without tensor cores
 constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 

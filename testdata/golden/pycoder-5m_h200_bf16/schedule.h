@@ -223,8 +223,9 @@ static_assert(AMK_RUNTIME_ABI == 1, "generated for another version of amk/*.cuh"
 namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
-constexpr int kAttentionHeads = AMK_TENSOR_CORES ? 8 : 2;  // heads a warp keeps results of
+constexpr int kAttentionHeads = 2;  // heads a warp keeps results of
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 64;  // 8 warps, padded head
+constexpr int kUnitScratch = AMK_TENSOR_CORES ? 4416 : 16;  // bytes: q of a group, a cache block
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 704;  // activations, without tensor cores
 constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
