@@ -81,7 +81,7 @@ func TestReport(t *testing.T) {
 	if *report == "" {
 		return
 	}
-	r := Report{Host: hostCPU(t), NVCC: nvccOf(t), Command: "go test ./internal/loopsize -run Report -timeout 2h -report docs/results"}
+	r := Report{Host: hostCPU(t), NVCC: nvccOf(t), Command: fmt.Sprintf("go test ./internal/loopsize -run Report -timeout 2h -nvcc-unrolled %d -report docs/results", *most)}
 	for _, roll := range []int{1, 0} {
 		for _, layers := range []int{2, 16, 32, 80} {
 			r.Rows = append(r.Rows, measure(t, layers, roll))
