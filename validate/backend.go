@@ -52,6 +52,9 @@ func (p *proof) checkBackend() {
 	}
 	var reported [len(ir.Ops)]bool
 	for t := range p.flat.Tasks {
+		if p.rootOf(t) != t {
+			continue
+		}
 		for k := range p.flat.Tasks[t].Ops {
 			code := p.flat.Tasks[t].Ops[k].Code
 			if p.backend.Implements(code) || reported[code] {

@@ -69,7 +69,16 @@ func (d *deltas) keep(t int32) {
 // joinCounter joins the complete join of a counter into the clock at hand. If that exceeds the clock everywhere, but for
 // the chain that the task is on, the clock is the join and its own place from then on.
 func (c *clocks) joinCounter(clock []int32, counter int, own int32) []int32 {
-	src := c.joinFB[counter]
+	src, q := c.joinFB[counter], &c.deltas
+	if q.base != noBase && q.within[counter] == q.base && len(src) == len(clock) {
+		copy(clock, src) // which has all that the clock has but for its stamps
+		stamps := q.extra
+		q.restart(int32(counter))
+		for _, s := range stamps {
+			q.stamp(clock, s)
+		}
+		return clock
+	}
 	mine := int32(0)
 	if own >= 0 {
 		mine, clock[own] = clock[own], 0

@@ -124,11 +124,10 @@ func (s *sweep) atHand(l *location, g *segment) bool { return l.words && g.write
 const perVisit = 8
 
 // affords spends what sets of readers took, now and then, and reports whether the budget still holds.
-func (s *sweep) affords() bool {
+func (s *sweep) affords() bool { return s.p.clock.vectors.seen < 1<<12 || s.spendReaders() }
+
+func (s *sweep) spendReaders() bool {
 	v := &s.p.clock.vectors
-	if v.seen < 1<<12 {
-		return true
-	}
 	n := v.seen / perVisit
 	v.seen = 0
 	return s.p.spend(&s.p.work.visits, n, maxVisits, "comparisons of memory ranges", s.task)

@@ -48,9 +48,8 @@ func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
 	if !p.cut(&at, runs, pos) {
 		return false
 	}
-	s := sweep{p: p, pos: pos, tried: true}
 	for i, a := range trace {
-		s.task, s.hb = a.task, p.clock.fb[a.task]
+		s := sweep{p: p, task: a.task, hb: p.clock.fb[a.task], pos: pos, tried: true}
 		if p.clock.weak {
 			s.hb = p.clock.kept[a.task]
 		}
@@ -71,7 +70,7 @@ func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
 		at.segs[i].readers.clear(&p.clock)
 	}
 	if b.Kind == ir.Output && p.errors == found {
-		p.checkWritten(b, &at, s.at())
+		p.checkWritten(b, &at, (&sweep{pos: pos, tried: true}).at())
 	}
 	return p.errors == found && !p.work.over
 }
