@@ -138,3 +138,15 @@ func checkRealisations(proofs []*proof) diag.List {
 	}
 	return diags
 }
+
+// oneExchange: the kernel polls all words of a view for one epoch, so that they are those of one exchange. Task w wrote the
+// segment at hand.
+func (s *sweep) oneExchange(l *location, i int, a *access, w int32) {
+	exchange := int32(s.p.flat.Tasks[w].Signal) + 2
+	if s.exchange == 0 {
+		s.exchange = exchange
+	} else if s.exchange != exchange {
+		s.report(l, i, a, CodeBackend, "reads words of two exchanges at once, %s among them, written by %s; the kernel polls a view for one epoch", s.span(l, i, a), s.p.who(w)).
+			Suggest("give the two exchanges buffers of their own")
+	}
+}

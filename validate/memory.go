@@ -42,10 +42,11 @@ type sweep struct {
 	p         *proof
 	task      int32
 	hb, fb    []int32
-	pos       int  // initial cache rows are those below it
-	tried     bool // pos is one of several that are tried one by one, and is worth naming
-	published bool // the task has written flagged words
-	quiet     bool // the view at hand has been reported
+	pos       int   // initial cache rows are those below it
+	tried     bool  // pos is one of several that are tried one by one, and is worth naming
+	published bool  // the task has written flagged words
+	quiet     bool  // the view at hand has been reported
+	exchange  int32 // that wrote the words of the view at hand so far, as in exchangeOf; 0 for none
 
 	polls polls
 	marks []int32 // for each task: the last count of mark it was seen at
@@ -72,7 +73,7 @@ func (s *sweep) access(k int32) {
 		s.symbolic(l, k)
 		return
 	}
-	s.quiet = false
+	s.quiet, s.exchange = false, 0
 	for _, r := range p.runs[a.from:a.to] {
 		if !a.write && s.attend(l, r, a) {
 			continue
@@ -157,6 +158,9 @@ func (s *sweep) read(l *location, i int, a *access) {
 			s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first", s.span(l, i, a)).
 				Suggest("list the reading op first")
 		}
+	}
+	if s.p.backend == Kernel && l.words && w >= 0 && w != s.task && s.p.several(a.buf) {
+		s.oneExchange(l, i, a, w)
 	}
 }
 
