@@ -14,7 +14,7 @@ type delta struct {
 const noBase int32 = -1
 
 // maxStamps bounds a difference; a longer one is no shorter way.
-const maxStamps = 64
+const maxStamps = 96
 
 // deltas are those of the tasks that are done, and of the one at hand.
 type deltas struct {

@@ -100,17 +100,18 @@ type groupKey [4]int32
 // listSymbolic lists the views of each symbolic location.
 func (p *proof) listSymbolic() {
 	p.byLocation.begin(len(p.locs))
+	views := p.earlier[:0] // which is not in use yet
 	for i := range p.accesses {
 		if l := p.accesses[i].loc; p.locs[l].symbolic {
+			views = append(views, int32(i))
 			p.byLocation.count(int(l))
 		}
 	}
 	p.byLocation.turn()
-	for i := range p.accesses {
-		if l := p.accesses[i].loc; p.locs[l].symbolic {
-			p.byLocation.put(int(l), i)
-		}
+	for _, v := range views {
+		p.byLocation.put(int(p.accesses[v].loc), int(v))
 	}
+	p.earlier = views
 }
 
 // components numbers the views by connected overlap in dimension d, if none depends on pos there.
