@@ -1,11 +1,10 @@
 package validate
 
 // Clocks of the tasks of a stage are nearly equal: all of them have waited for the same producers, and differ in what
-// they did since. So each clock is also kept as its difference from the join of a counter, if it has few: fb is that
-// join, and then the stamps. Where a vector already contains the join, joining such a clock is setting its stamps. The
-// vectors stay what decides; a delta is only ever a shorter way to the same vector, and a clock without one (base is
-// noBase) is joined component by component. The join of a counter that somebody has waited for is complete and does not
-// change any more.
+// they did since. So the clock of a task that is done is kept as its difference from the join of a counter, if it has few: fb is that
+// join, and then the stamps. Where a vector already contains the join, joining such a clock is setting its stamps. A clock without
+// a difference (base is noBase) is kept as a vector, and joined component by component. The join of a counter that somebody has
+// waited for is complete and does not change any more.
 type delta struct {
 	base     int32 // counter, noBase for none
 	from, to int32 // stamps
@@ -111,7 +110,21 @@ func (c *clocks) joinTask(clock []int32, t int32) []int32 {
 		return clock
 	}
 	c.deltas.base = noBase
-	return join(clock, c.fb[t])
+	return c.joinDone(clock, t)
+}
+
+// joinDone joins the clock of a task that is done into a vector.
+func (c *clocks) joinDone(dst []int32, t int32) []int32 {
+	e := &c.deltas.of[t]
+	if e.base == noBase {
+		return join(dst, c.fb[t])
+	}
+	dst = join(dst, c.joinFB[e.base])
+	for _, s := range c.deltas.stamps[e.from:e.to] {
+		dst = grow(dst, int(s.chain)+1)
+		dst[s.chain] = max(dst[s.chain], s.index)
+	}
+	return dst
 }
 
 // produce joins the clock of the task at hand, which is done, into that of the counter it signals.

@@ -36,11 +36,15 @@ func (s *sweep) waitsFor(c int32) bool { return !s.tried && s.polls.waits[c] == 
 
 // poll reports whether this task polls words of writer w, and notes that it did.
 func (s *sweep) poll(w int32) bool {
-	c, q := s.p.flat.Tasks[w].Signal, &s.polls
-	if c < 0 || !s.waitsFor(int32(c)) || !s.flagged(w) {
+	q := &s.polls
+	if s.tried || q.polled[w] == s.task+1 {
+		return !s.tried
+	}
+	c := s.p.flat.Tasks[w].Signal
+	if c < 0 || !s.waitsFor(int32(c)) || s.p.flat.Counters[c].How != ir.Flagged {
 		return false
 	}
-	if q.polled[w] != s.task+1 && q.all[c] != s.task+1 {
+	if q.all[c] != s.task+1 {
 		q.polled[w] = s.task + 1
 		q.fresh = append(q.fresh, producer{w, int32(c)})
 	}
@@ -88,7 +92,6 @@ func (s *sweep) joinPolls() {
 		q.tally[c] = 0
 	}
 	q.fresh, q.joined = q.fresh[:0], q.joined[:0]
-	p.clock.fb[s.task] = s.fb
 }
 
 // all reports whether every producer of the task's k-th wait is polled or before the task anyway, as one on its SM is.

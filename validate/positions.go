@@ -48,12 +48,14 @@ func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
 	if !p.cut(&at, runs, pos) {
 		return false
 	}
+	var before []int32
 	for i, a := range trace {
-		s := sweep{p: p, task: a.task, hb: p.clock.fb[a.task], pos: pos, tried: true}
 		if p.clock.weak {
-			s.hb = p.clock.kept[a.task]
+			before = p.clock.kept[a.task]
+		} else {
+			before = p.clock.joinDone(before[:0], a.task)
 		}
-		s.fb = s.hb
+		s := sweep{p: p, task: a.task, hb: before, fb: before, pos: pos, tried: true}
 		after := 0
 		for _, r := range runs[ends[i]:ends[i+1]] {
 			r = at.segments(r, after)
