@@ -7,38 +7,10 @@ import (
 
 // carryFamilies are attacks with what loops take from iteration to iteration: steps, groups, and pages in turn.
 var carryFamilies = []family{
-	{"groups", func(size int) []byte {
-		f := program(1, 0)
-		f.line("buffer b CONST F32 [1] HBM rowmajor")
-		f.fill(size, func(i int) { f.line("group g%d.{i} for 0..0 of b", i) })
-		return finishEmpty(f)
-	}},
-	{"members of one group", func(size int) []byte {
-		f := program(1, 0)
-		f.line("buffer b CONST F32 [1] HBM rowmajor")
-		n := min(size/2, 131072)
-		f.line("group g{i} for 0..%d of%s", n-1, strings.Repeat(" b", n))
-		return finishEmpty(f)
-	}},
 	{"too many members", func(size int) []byte {
 		f := program(1, 0)
 		f.line("buffer b CONST F32 [1] HBM rowmajor")
 		f.line("group g{i} for 0..%d of%s", size/2-1, strings.Repeat(" b", size/2))
-		return finishEmpty(f)
-	}},
-	{"members that do not exist", func(size int) []byte {
-		f := program(1, 0)
-		f.fill(size, func(i int) { f.line("group g%d.{i} for 0..3 of a b c d", i) })
-		return finishEmpty(f)
-	}},
-	{"members with long names", func(size int) []byte { // as large as it gets from few bytes: every name is made anew
-		f := program(1, 0)
-		name := strings.Repeat("n", 240)
-		f.line("buffer b CONST F32 [1] HBM rowmajor")
-		for i := range 8 {
-			n := min(size/20, 16000)
-			f.line("group %s%d.{i} for %d..%d by %d of%s", name, i, i, i+(n-1)*1_000_000_007, 1_000_000_007, strings.Repeat(" b", n))
-		}
 		return finishEmpty(f)
 	}},
 	{"groups of one loop", func(size int) []byte {
