@@ -75,7 +75,7 @@ func (s *sweep) access(k int32) {
 	}
 	s.quiet, s.exchange = false, 0
 	for _, r := range p.runs[a.from:a.to] {
-		if !a.write && s.attend(l, r, a) {
+		if !a.write && r.wide() && s.attend(l, r, a) {
 			continue
 		}
 		if p.work.visits += r.hi - r.lo + 1; p.work.visits > maxVisits {
@@ -107,7 +107,7 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 	for i := r.lo; i < r.hi && !s.p.full(); i++ {
 		s.read(l, i, a)
 	}
-	if s.convene(l, r, a) {
+	if r.wide() && s.convene(l, r, a) {
 		return
 	}
 	for i := r.lo; i < r.hi && s.affords(); i++ {
