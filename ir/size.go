@@ -9,8 +9,8 @@ import (
 // Budgets of a program. They bound time and memory whatever a file asks for: numbers are cheap to write, and a loop or a
 // family turns them into tasks and buffers. They are counted over all variants, before anything is unrolled.
 //
-// Llama-3.1-8B on 132 SMs has 43,000 tasks and 185,000 ops and views in its two variants, a model of 70B 117,000 and
-// 440,000. The limits are what a proof can look at in a second.
+// Llama-3.1-8B on 132 SMs has 43,000 tasks and 185,000 ops and views in its two variants, a model of 70B 106,000 and
+// 414,000. The limits are what a proof can look at in a second.
 const (
 	MaxTasks    = 1 << 18
 	MaxViews    = 1 << 20 // see size.views

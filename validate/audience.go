@@ -25,8 +25,8 @@ type audience struct {
 	behind  int32 // a counter whose join all readers are in, since a segment has left; noBase for none
 }
 
-// wideRun is the number of segments from which an audience pays.
-const wideRun = 2
+// wide reports whether a run has so many segments that an audience pays.
+func (r run) wide() bool { return r.hi-r.lo >= 2 }
 
 // audiences are used again when their last segment has left.
 type audiences struct {
@@ -74,10 +74,10 @@ func (s *sweep) hears(l *location, u *audience) bool {
 }
 
 // convene makes an audience of the first task that has walked a run and found it in order. It reports false if the
-// readers are to be noted segment by segment: the run is short, on-chip, part of another audience, or holds words of the
+// readers are to be noted segment by segment: the run is on-chip, part of another audience, or holds words of the
 // task itself, which is no reader of them.
 func (s *sweep) convene(l *location, r run, a *access) bool {
-	if r.hi-r.lo < wideRun || l.onChip() || s.quiet || s.tried {
+	if l.onChip() || s.quiet || s.tried {
 		return false
 	}
 	segs := l.segs[r.lo:r.hi]

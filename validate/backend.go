@@ -52,6 +52,9 @@ func (p *proof) checkBackend() {
 	}
 	var reported [len(ir.Ops)]bool
 	for t := range p.flat.Tasks {
+		if p.rootOf(t) != t {
+			continue
+		}
 		for k := range p.flat.Tasks[t].Ops {
 			code := p.flat.Tasks[t].Ops[k].Code
 			if p.backend.Implements(code) || reported[code] {
@@ -154,4 +157,16 @@ func checkRealisations(proofs []*proof) diag.List {
 		}
 	}
 	return diags
+}
+
+// oneExchange: the kernel polls all words of a view for one epoch, so that they are those of one exchange. Task w wrote the
+// segment at hand.
+func (s *sweep) oneExchange(l *location, i int, a *access, w int32) {
+	exchange := int32(s.p.flat.Tasks[w].Signal) + 2
+	if s.exchange == 0 {
+		s.exchange = exchange
+	} else if s.exchange != exchange {
+		s.report(l, i, a, CodeBackend, "reads words of two exchanges at once, %s among them, written by %s; the kernel polls a view for one epoch", s.span(l, i, a), s.p.who(w)).
+			Suggest("give the two exchanges buffers of their own")
+	}
 }

@@ -3,7 +3,7 @@ package validate
 // Budgets of a proof. Each bounds one thing that a hostile program could make large; a program that needs more is
 // refused with CodeBudget. They are what a proof can look at in about a second and some hundred megabytes.
 //
-// Fused for 132 SMs, the larger variant of Llama-3.1-8B needs 0.2, 5.6, 0.02, 0 and 0.5 million of them, from the pieces of
+// Fused for 132 SMs, the larger variant of Llama-3.1-8B needs 0.2, 3.4, 0.02, 0 and 0.8 million of them, from the pieces of
 // views on. Llama-3.1-8B lowered to 15,000 tasks of the AMK profile, which have no SM, needs 3 million components and next
 // to nothing else.
 const (

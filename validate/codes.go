@@ -79,7 +79,7 @@ Write to another buffer, or to the same elements.`)
 
 // Codes of what runs the program.
 var (
-	CodeBackend = diag.New("AMK3118", "opcode or counter that the backend does not implement", `
+	CodeBackend = diag.New("AMK3118", "opcode, counter or poll that the backend does not implement", `
 A program is proved for what is to run it. The reference VM (backend ref) implements every opcode but FUSED, the kernel those
 that the device runtime has stage bodies for. FUSED is a recipe of the AMK profile, and no backend runs it: reading a
 program of the profile lists the steps of a recipe as ops of the task.
@@ -88,6 +88,7 @@ program of the profile lists the steps of a recipe as ops of the task.
       y[0:64] = LAYERNORM(x[0:64], w[0:64]) eps=1e-05        # fine for ref, refused for kernel
 
 The kernel also realises all exchanges of a program alike, counts from 0, and waits for one exchange a task.
+The words of one view are those of one exchange, for it polls them all for one epoch.
 
 Use the opcodes that the message lists, or prove the program for the reference VM: amkc validate --backend ref.`)
 	CodeModel = diag.New("AMK3119", "program that contradicts the model's facts", `

@@ -1,11 +1,10 @@
 package validate
 
 // Clocks of the tasks of a stage are nearly equal: all of them have waited for the same producers, and differ in what
-// they did since. So each clock is also kept as its difference from the join of a counter, if it has few: fb is that
-// join, and then the stamps. Where a vector already contains the join, joining such a clock is setting its stamps. The
-// vectors stay what decides; a delta is only ever a shorter way to the same vector, and a clock without one (base is
-// noBase) is joined component by component. The join of a counter that somebody has waited for is complete and does not
-// change any more.
+// they did since. So the clock of a task that is done is kept as its difference from the join of a counter, if it has few: fb is that
+// join, and then the stamps. Where a vector already contains the join, joining such a clock is setting its stamps. A clock without
+// a difference (base is noBase) is kept as a vector, and joined component by component. The join of a counter that somebody has
+// waited for is complete and does not change any more.
 type delta struct {
 	base     int32 // counter, noBase for none
 	from, to int32 // stamps
@@ -14,7 +13,7 @@ type delta struct {
 const noBase int32 = -1
 
 // maxStamps bounds a difference; a longer one is no shorter way.
-const maxStamps = 64
+const maxStamps = 96
 
 // deltas are those of the tasks that are done, and of the one at hand.
 type deltas struct {
@@ -69,7 +68,16 @@ func (d *deltas) keep(t int32) {
 // joinCounter joins the complete join of a counter into the clock at hand. If that exceeds the clock everywhere, but for
 // the chain that the task is on, the clock is the join and its own place from then on.
 func (c *clocks) joinCounter(clock []int32, counter int, own int32) []int32 {
-	src := c.joinFB[counter]
+	src, q := c.joinFB[counter], &c.deltas
+	if q.base != noBase && q.within[counter] == q.base && len(src) == len(clock) {
+		copy(clock, src) // which has all that the clock has but for its stamps
+		stamps := q.extra
+		q.restart(int32(counter))
+		for _, s := range stamps {
+			q.stamp(clock, s)
+		}
+		return clock
+	}
 	mine := int32(0)
 	if own >= 0 {
 		mine, clock[own] = clock[own], 0
@@ -102,7 +110,21 @@ func (c *clocks) joinTask(clock []int32, t int32) []int32 {
 		return clock
 	}
 	c.deltas.base = noBase
-	return join(clock, c.fb[t])
+	return c.joinDone(clock, t)
+}
+
+// joinDone joins the clock of a task that is done into a vector.
+func (c *clocks) joinDone(dst []int32, t int32) []int32 {
+	e := &c.deltas.of[t]
+	if e.base == noBase {
+		return join(dst, c.fb[t])
+	}
+	dst = join(dst, c.joinFB[e.base])
+	for _, s := range c.deltas.stamps[e.from:e.to] {
+		dst = grow(dst, int(s.chain)+1)
+		dst[s.chain] = max(dst[s.chain], s.index)
+	}
+	return dst
 }
 
 // produce joins the clock of the task at hand, which is done, into that of the counter it signals.

@@ -133,19 +133,26 @@ func (p *proof) taskAccesses(t int32) {
 
 // repeatAccesses adds those of a task whose body is that of an earlier one, with accesses [from, to).
 func (p *proof) repeatAccesses(t, from, to int32) {
-	ops := p.flat.Tasks[t].Ops
-	for i := from; i < to; i++ {
-		a := p.accesses[i]
+	ops, n := p.flat.Tasks[t].Ops, len(p.accesses)
+	p.accesses = append(p.accesses, p.accesses[from:to]...)
+	for i := n; i < len(p.accesses); i++ {
+		a := &p.accesses[i]
 		bufs := ops[a.op].InBuf
 		if a.write {
 			bufs = ops[a.op].OutBuf
 		}
 		a.task, a.buf = t, int32(bufs[a.arg])
-		p.addAccess(a)
+		p.place(a)
 	}
 }
 
 func (p *proof) addAccess(a access) {
+	p.place(&a)
+	p.accesses = append(p.accesses, a)
+}
+
+// place notes where an access is.
+func (p *proof) place(a *access) {
 	a.loc = p.locOf[a.buf]
 	l := &p.locs[a.loc]
 	if !p.touched[a.buf] {
@@ -153,7 +160,6 @@ func (p *proof) addAccess(a access) {
 		l.bufs = append(l.bufs, a.buf)
 	}
 	l.symbolic = l.symbolic || a.symbolic
-	p.accesses = append(p.accesses, a)
 }
 
 // varies reports whether a view depends on pos.

@@ -42,10 +42,11 @@ type sweep struct {
 	p         *proof
 	task      int32
 	hb, fb    []int32
-	pos       int  // initial cache rows are those below it
-	tried     bool // pos is one of several that are tried one by one, and is worth naming
-	published bool // the task has written flagged words
-	quiet     bool // the view at hand has been reported
+	pos       int   // initial cache rows are those below it
+	tried     bool  // pos is one of several that are tried one by one, and is worth naming
+	published bool  // the task has written flagged words
+	quiet     bool  // the view at hand has been reported
+	exchange  int32 // that wrote the words of the view at hand so far, as in exchangeOf; 0 for none
 
 	polls polls
 	marks []int32 // for each task: the last count of mark it was seen at
@@ -72,9 +73,9 @@ func (s *sweep) access(k int32) {
 		s.symbolic(l, k)
 		return
 	}
-	s.quiet = false
+	s.quiet, s.exchange = false, 0
 	for _, r := range p.runs[a.from:a.to] {
-		if !a.write && s.attend(l, r, a) {
+		if !a.write && r.wide() && s.attend(l, r, a) {
 			continue
 		}
 		if p.work.visits += r.hi - r.lo + 1; p.work.visits > maxVisits {
@@ -106,7 +107,7 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 	for i := r.lo; i < r.hi && !s.p.full(); i++ {
 		s.read(l, i, a)
 	}
-	if s.convene(l, r, a) {
+	if r.wide() && s.convene(l, r, a) {
 		return
 	}
 	for i := r.lo; i < r.hi && s.affords(); i++ {
@@ -124,11 +125,10 @@ func (s *sweep) atHand(l *location, g *segment) bool { return l.words && g.write
 const perVisit = 8
 
 // affords spends what sets of readers took, now and then, and reports whether the budget still holds.
-func (s *sweep) affords() bool {
+func (s *sweep) affords() bool { return s.p.clock.vectors.seen < 1<<12 || s.spendReaders() }
+
+func (s *sweep) spendReaders() bool {
 	v := &s.p.clock.vectors
-	if v.seen < 1<<12 {
-		return true
-	}
 	n := v.seen / perVisit
 	v.seen = 0
 	return s.p.spend(&s.p.work.visits, n, maxVisits, "comparisons of memory ranges", s.task)
@@ -158,6 +158,9 @@ func (s *sweep) read(l *location, i int, a *access) {
 			s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first", s.span(l, i, a)).
 				Suggest("list the reading op first")
 		}
+	}
+	if s.p.backend == Kernel && l.words && w >= 0 && w != s.task && s.p.several(a.buf) {
+		s.oneExchange(l, i, a, w)
 	}
 }
 

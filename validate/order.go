@@ -30,14 +30,15 @@ import (
 // A reader that needs all words of a flagged counter gets the edge from every producer. One that reads a part of them
 // (the attention of one head) gets edges from the writers of that part alone.
 type clocks struct {
-	weak    bool    // some wait is flagged: fb and hb differ
-	chain   []int32 // of each task
-	index   []int32 // its place in the chain, counted from 1
-	length  []int32 // of each chain
-	chainOf []int32 // of each SM, -1 for SMs without tasks
-	loose   []int32 // chains of tasks without an SM
-	fb      [][]int32
-	hb      [][]int32 // of the task that was last on each SM's chain; only if weak
+	weak    bool      // some wait is flagged: fb and hb differ
+	chain   []int32   // of each task
+	index   []int32   // its place in the chain, counted from 1
+	length  []int32   // of each chain
+	chainOf []int32   // of each SM, -1 for SMs without tasks
+	loose   []int32   // chains of tasks without an SM
+	fb      [][]int32 // of each task that is done, unless its difference says it (delta.go)
+	queue   [][]int32 // fb of the task that was last on each SM's chain
+	hb      [][]int32 // the same for hb; only if weak
 	kept    [][]int32 // hb of the tasks whose views depend on pos; only if weak
 	waited  []bool    // for each counter: somebody waits, so that its joins are kept
 	joinFB  [][]int32 // of each counter: join of its producers so far
@@ -82,7 +83,7 @@ func (p *proof) startClocks() {
 	if step := p.stepCounter(); step >= 0 {
 		c.waited[step] = true // by the next step
 	}
-	c.hb = emptied(c.hb, len(c.length))
+	c.queue, c.hb = emptied(c.queue, len(c.length)), emptied(c.hb, len(c.length))
 	if c.kept = c.kept[:0]; c.weak {
 		c.kept = sized(c.kept, n)
 	}
@@ -109,14 +110,13 @@ func (p *proof) begin(t int32) (hb, fb []int32, ok bool) {
 	fb = p.beginFB(t)
 	if !c.weak {
 		chain := p.joinChain(t, fb)
-		fb = fb[:len(c.length)]
+		fb = grow(fb, len(c.length))
 		c.deltas.stamp(fb, stamp{chain, c.index[t]})
-		c.fb[t] = fb
 		return fb, fb, true
 	}
 	hb = p.beginHB(t)
 	chain := p.joinChain(t, hb)
-	fb, hb = fb[:len(c.length)], grow(hb, len(c.length))
+	fb, hb = grow(fb, len(c.length)), grow(hb, len(c.length))
 	hb[chain] = c.index[t]
 	c.deltas.stamp(fb, stamp{chain, c.index[t]})
 	if p.flat.Tasks[t].SM >= 0 {
@@ -124,34 +124,33 @@ func (p *proof) begin(t int32) (hb, fb []int32, ok bool) {
 	} else {
 		c.spare = hb
 	}
-	c.fb[t] = fb
 	return hb, fb, true
 }
 
-// beginFB returns what is fb-before a task by its queue and by counting, with a component to spare, should the task
-// begin a chain.
+// beginFB returns what is fb-before a task by its queue and by counting. The vector of an SM is brought forward in place; one
+// of a task without an SM has a component to spare, should the task begin a chain.
 func (p *proof) beginFB(t int32) []int32 {
 	f, c := p.flat, &p.clock
 	task, n := &f.Tasks[t], len(c.length)
-	own, chain, waits := c.slab.get(n+1), int32(-1), task.Waits
+	own, chain, waits := []int32(nil), int32(-1), task.Waits
 	c.deltas.restart(noBase)
 	if task.SM >= 0 {
 		chain = c.chainOf[task.SM]
+		own = c.queue[chain]
+		if last := c.last[task.SM]; last >= 0 {
+			c.deltas.follow(last)
+		}
+	} else {
+		own = c.slab.get(n + 1)[:0]
 	}
-	var from []int32
-	if task.SM >= 0 && c.last[task.SM] >= 0 {
-		from = c.fb[c.last[task.SM]]
-		c.deltas.follow(c.last[task.SM])
-	}
-	for len(from) == 0 && len(waits) > 0 {
+	for len(own) == 0 && len(waits) > 0 {
 		if k := waits[0].Counter; f.Counters[k].How == ir.ByCounter {
-			from = c.joinFB[k]
+			own = append(own, c.joinFB[k]...)
 			c.deltas.restart(int32(k))
 		}
 		waits = waits[1:]
 	}
-	clear(own[copy(own, from):])
-	own = own[:n]
+	own = grow(own, n)
 	for _, w := range waits {
 		if f.Counters[w.Counter].How == ir.ByCounter {
 			own = c.joinCounter(own, w.Counter, chain)
@@ -160,7 +159,7 @@ func (p *proof) beginFB(t int32) []int32 {
 	return own
 }
 
-// beginHB does the same for hb. Only the last vector of an SM is kept, and brought forward in place.
+// beginHB does the same for hb, of which only the last vector of an SM is kept.
 func (p *proof) beginHB(t int32) []int32 {
 	f, c := p.flat, &p.clock
 	task := &f.Tasks[t]
@@ -207,13 +206,25 @@ func (p *proof) end(t int32, hb, fb []int32) {
 	if !p.sound() { // what was joined to go on after an error is in the clock, not in its difference
 		c.deltas.restart(noBase)
 	}
-	c.deltas.keep(t)
+	c.keepFB(t, p.flat.Tasks[t].SM, fb)
 	if s < 0 || !c.waited[s] {
 		return
 	}
 	c.produce(s, fb)
 	if c.weak && p.flat.Counters[s].How == ir.ByCounter {
 		c.joinHB[s] = join(c.joinHB[s], hb)
+	}
+}
+
+// keepFB stores fb of a task that is done: as a difference if it has one, so that the vector can be the next task's.
+func (c *clocks) keepFB(t int32, sm int, fb []int32) {
+	c.deltas.keep(t)
+	if sm < 0 {
+		c.fb[t] = fb
+		return
+	}
+	if c.queue[c.chainOf[sm]] = fb; c.deltas.base == noBase {
+		c.fb[t] = append(c.slab.get(len(fb))[:0], fb...)
 	}
 }
 

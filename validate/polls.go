@@ -4,14 +4,17 @@ import "amkc/ir"
 
 // polls is what the task at hand has seen of exchange words: whose words it polled, by its flagged waits.
 type polls struct {
-	waits  []int32 // for each counter: the last task that waits on it, plus 1
-	polled []int32 // for each task: the last task that polled one of its words, plus 1
-	all    []int32 // for each counter: the last task that polled words of all its producers at once, plus 1
-	fresh  []int32 // writers polled by this op, not yet joined
-	joined []int32 // counters polled as a whole by this op, not yet joined
-	tally  []int32 // for each counter: how many of fresh signal it; zero between ops
-	counts []int   // for each wait of the task: producers whose words it polled
+	waits  []int32    // for each counter: the last task that waits on it, plus 1
+	polled []int32    // for each task: the last task that polled one of its words, plus 1
+	all    []int32    // for each counter: the last task that polled words of all its producers at once, plus 1
+	fresh  []producer // writers polled by this op, not yet joined
+	joined []int32    // counters polled as a whole by this op, not yet joined
+	tally  []int32    // for each counter: how many of fresh signal it; zero between ops
+	counts []int      // for each wait of the task: producers whose words it polled
 }
+
+// producer is a task with the counter that it signals.
+type producer struct{ task, counter int32 }
 
 func (s *polls) reset(tasks, counters int) {
 	s.waits, s.all, s.tally = sized(s.waits, counters), sized(s.all, counters), sized(s.tally, counters)
@@ -33,13 +36,17 @@ func (s *sweep) waitsFor(c int32) bool { return !s.tried && s.polls.waits[c] == 
 
 // poll reports whether this task polls words of writer w, and notes that it did.
 func (s *sweep) poll(w int32) bool {
-	c, q := s.p.flat.Tasks[w].Signal, &s.polls
-	if c < 0 || !s.waitsFor(int32(c)) || !s.flagged(w) {
+	q := &s.polls
+	if s.tried || q.polled[w] == s.task+1 {
+		return !s.tried
+	}
+	c := s.p.flat.Tasks[w].Signal
+	if c < 0 || !s.waitsFor(int32(c)) || s.p.flat.Counters[c].How != ir.Flagged {
 		return false
 	}
-	if q.polled[w] != s.task+1 && q.all[c] != s.task+1 {
+	if q.all[c] != s.task+1 {
 		q.polled[w] = s.task + 1
-		q.fresh = append(q.fresh, w)
+		q.fresh = append(q.fresh, producer{w, int32(c)})
 	}
 	return true
 }
@@ -64,7 +71,7 @@ func (s *sweep) joinPolls() {
 		p.clock.deltas.restart(noBase)
 	}
 	for _, w := range q.fresh {
-		q.tally[p.flat.Tasks[w].Signal]++
+		q.tally[w.counter]++
 	}
 	for _, c := range q.joined {
 		q.tally[c] += int32(len(p.producers.of(int(c))))
@@ -76,16 +83,15 @@ func (s *sweep) joinPolls() {
 		}
 	}
 	for _, w := range q.fresh {
-		q.tally[p.flat.Tasks[w].Signal] = 0
-		if !p.clock.before(w, s.fb) {
-			s.fb = p.clock.joinTask(s.fb, w)
+		q.tally[w.counter] = 0
+		if !p.clock.before(w.task, s.fb) {
+			s.fb = p.clock.joinTask(s.fb, w.task)
 		}
 	}
 	for _, c := range q.joined {
 		q.tally[c] = 0
 	}
 	q.fresh, q.joined = q.fresh[:0], q.joined[:0]
-	p.clock.fb[s.task] = s.fb
 }
 
 // all reports whether every producer of the task's k-th wait is polled or before the task anyway, as one on its SM is.

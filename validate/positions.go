@@ -48,13 +48,14 @@ func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
 	if !p.cut(&at, runs, pos) {
 		return false
 	}
-	s := sweep{p: p, pos: pos, tried: true}
+	var before []int32
 	for i, a := range trace {
-		s.task, s.hb = a.task, p.clock.fb[a.task]
 		if p.clock.weak {
-			s.hb = p.clock.kept[a.task]
+			before = p.clock.kept[a.task]
+		} else {
+			before = p.clock.joinDone(before[:0], a.task)
 		}
-		s.fb = s.hb
+		s := sweep{p: p, task: a.task, hb: before, fb: before, pos: pos, tried: true}
 		after := 0
 		for _, r := range runs[ends[i]:ends[i+1]] {
 			r = at.segments(r, after)
@@ -71,7 +72,7 @@ func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
 		at.segs[i].readers.clear(&p.clock)
 	}
 	if b.Kind == ir.Output && p.errors == found {
-		p.checkWritten(b, &at, s.at())
+		p.checkWritten(b, &at, (&sweep{pos: pos, tried: true}).at())
 	}
 	return p.errors == found && !p.work.over
 }

@@ -58,7 +58,7 @@ type proof struct {
 	terms     map[string]int32
 	ofPair    [2][]form // of two views at hand
 	keys      []groupKey
-	intervals []spanOf
+	intervals []run
 
 	kinship    kin
 	byLocation lists // accesses to some locations: the symbolic ones, then those

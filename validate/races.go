@@ -13,8 +13,8 @@ func (s *sweep) unordered(l *location, i int, a *access, other int32, does, was 
 	if !s.quiet {
 		s.reportUnordered(l, i, a, other, does, was)
 	}
-	if c := &s.p.clock; !s.tried && c.fb[other] != nil {
-		s.fb, s.hb = join(s.fb, c.fb[other]), join(s.hb, c.fb[other])
+	if c := &s.p.clock; !s.tried && c.index[other] > 0 { // it is over
+		s.fb, s.hb = c.joinDone(s.fb, other), c.joinDone(s.hb, other)
 	}
 }
 

@@ -242,6 +242,16 @@ var shownElsewhere = []elsewhere{
 			}
 		}
 	}), sameKernel},
+	{validate.CodeBackend, "the kernel polls a view for one epoch", "the device has one epoch at a time", forTheKernel(
+		stage("one", 0, "x[0] = COPY(in[0])", "signal e")+
+			stage("two", 1, "x[1] = COPY(in[1])", "signal f")+
+			stage("both", 0, "wait f >= 1", "a[0:2] = COPY(x[0:2])", "signal d")+emit(0), nil),
+		func(t *testing.T, s subject) {
+			require.True(t, validate.Flat(s.flat).OK, "one half is there by queue order, and the other is polled")
+			device, err := os.ReadFile("../runtime/cuda/amk/exchange.cuh")
+			require.NoError(t, err)
+			require.Contains(t, string(device), "WordOf<E>::fresh(word, c.epoch)", "every word of a vector is polled for it")
+		}},
 	{validate.CodeModel, "the model's caches are", "the kernel takes the sizes of a cache from the model's facts", golden(func(p *ir.Program) {
 		for i := range p.Buffers {
 			if b := &p.Buffers[i]; b.Kind == ir.KVCache {

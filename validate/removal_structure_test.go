@@ -99,7 +99,7 @@ var structureRemovals = []removal{
 	{ir.CodePage, "is on 2 pages", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Pages = []string{"plain", "p"} }, flatly, nil},
 	{ir.CodePage, "page nowhere, which does not exist", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Pages = []string{"nowhere"} }, flatly, nil},
 	{ir.CodePage, "only ACTIVATION can share memory", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Kind = ir.Input }, flatly, nil},
-	{ir.CodePage, "what shares memory has elements of whole bytes", relied, stage("t", 0, "%t = COPY(f[0:2])") + emit(0), func(m mutant) { m.Buffers[m.buffer("f")].DType = ir.I4 }, flatly, nil},
+	{ir.CodePage, "what shares memory has elements of whole bytes", oracle.Undefined, stage("t", 0, "%t = COPY(f[0:2])") + emit(0), func(m mutant) { m.Buffers[m.buffer("f")].DType = ir.I4 }, flatly, nil},
 	{ir.CodePage, "is in HBM, its page plain is in GLOBAL_SCRATCH", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Space = ir.HBM }, flatly, nil},
 	{ir.CodePage, "has layout word64, its page plain has rowmajor", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Layout.Kind = ir.Word64 }, flatly, nil},
 	{ir.CodePage, "needs 16 bytes a copy, its page plain has 12", oracle.Outside, stage("t", 0, "f[0:4] = COPY(in[0:4])") + emit(0), func(m mutant) { m.Pages[1].Bytes = 12 }, flatly, nil},

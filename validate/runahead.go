@@ -154,7 +154,7 @@ func (p *proof) checkStreamed(b *ir.Buffer, c *traffic) {
 		blocks = cacheBlock
 	}
 	key := groupBy(c, rowsDim(b), blocks)
-	writes := map[[4]int][]*cacheView{}
+	writes := map[groupKey][]*cacheView{}
 	for i := range c.writes {
 		w := &c.writes[i]
 		w.form = p.form(nil, w.dims)

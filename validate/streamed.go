@@ -1,11 +1,6 @@
 package validate
 
-import (
-	"cmp"
-	"slices"
-
-	"amkc/ir"
-)
+import "amkc/ir"
 
 // The geometry of runahead.go: views of one cache whose rows are copied in whole blocks.
 
@@ -69,53 +64,43 @@ func holds(r *ir.Range, e, pos int) bool {
 
 // groupBy numbers views so that those with different numbers share no element: by components of overlap in each dimension
 // but the rows, and by part where all rows are dealt out alike, in whole blocks.
-func groupBy(c *traffic, rows, blocks int) func(v *cacheView) [4]int {
-	var starts [4][]int // of the components of a dimension, ascending
+func groupBy(c *traffic, rows, blocks int) func(v *cacheView) groupKey {
+	var starts [4][]int // of the pieces of a dimension; nil where some view depends on pos
 	for d := range c.reads[0].dims {
 		if d != rows {
-			starts[d] = components(c, d)
+			starts[d] = c.pieces(d)
 		}
 	}
 	dealt := dealtAlike(c, rows, blocks)
-	return func(v *cacheView) (k [4]int) {
+	return func(v *cacheView) (k groupKey) {
 		for d := range v.dims {
-			if lo, ok := v.dims[d].Lo.IsConst(); ok && starts[d] != nil {
-				k[d], _ = slices.BinarySearch(starts[d], lo+1)
+			if starts[d] != nil {
+				s, _ := ends(&v.dims[d])
+				k[d] = pieceOf(s, starts[d])
 			}
 		}
 		if dealt {
-			k[rows], _ = v.dims[rows].Part.IsConst()
+			part, _ := v.dims[rows].Part.IsConst()
+			k[rows] = int32(part)
 		}
 		return k
 	}
 }
 
-// components returns where the connected pieces of a dimension begin that the views cover, or nil if some view depends on
-// pos there.
-func components(c *traffic, d int) []int {
-	type span struct{ lo, hi int }
-	spans := make([]span, 0, len(c.reads)+len(c.writes))
+// pieces returns where the connected pieces of a dimension begin that the views cover, or nil if some view depends on pos
+// there.
+func (c *traffic) pieces(d int) []int {
+	spans := make([]run, 0, len(c.reads)+len(c.writes))
 	for _, views := range [][]cacheView{c.reads, c.writes} {
 		for i := range views {
-			lo, ok1 := views[i].dims[d].Lo.IsConst()
-			hi, ok2 := views[i].dims[d].Hi.IsConst()
-			if !ok1 || !ok2 {
+			s, ok := ends(&views[i].dims[d])
+			if !ok {
 				return nil
 			}
-			spans = append(spans, span{lo, max(lo, hi)})
+			spans = append(spans, s)
 		}
 	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi)) })
-	spans = slices.Compact(spans)
-	starts := []int{spans[0].lo}
-	end := spans[0].hi
-	for _, s := range spans[1:] {
-		if s.lo >= end && s.lo > starts[len(starts)-1] {
-			starts = append(starts, s.lo)
-		}
-		end = max(end, s.hi)
-	}
-	return starts
+	return pieces(spans)
 }
 
 // dealtAlike reports whether every view has one part of the rows, dealt out in the same whole blocks.

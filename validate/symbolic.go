@@ -100,45 +100,63 @@ type groupKey [4]int32
 // listSymbolic lists the views of each symbolic location.
 func (p *proof) listSymbolic() {
 	p.byLocation.begin(len(p.locs))
+	views := p.earlier[:0] // which is not in use yet
 	for i := range p.accesses {
 		if l := p.accesses[i].loc; p.locs[l].symbolic {
+			views = append(views, int32(i))
 			p.byLocation.count(int(l))
 		}
 	}
 	p.byLocation.turn()
-	for i := range p.accesses {
-		if l := p.accesses[i].loc; p.locs[l].symbolic {
-			p.byLocation.put(int(l), i)
-		}
+	for _, v := range views {
+		p.byLocation.put(int(p.accesses[v].loc), int(v))
 	}
+	p.earlier = views
 }
-
-// spanOf is an interval of one dimension, of the k-th view.
-type spanOf struct{ lo, hi, k int }
 
 // components numbers the views by connected overlap in dimension d, if none depends on pos there.
 func (p *proof) components(views []int32, d int) bool {
 	spans := p.intervals[:0]
-	for k, v := range views {
-		r := &p.accesses[v].dims(p.flat)[d]
-		lo, ok1 := r.Lo.IsConst()
-		hi, ok2 := r.Hi.IsConst()
-		if !ok1 || !ok2 {
+	for _, v := range views {
+		s, ok := ends(&p.accesses[v].dims(p.flat)[d])
+		if !ok {
 			return false
 		}
-		spans = append(spans, spanOf{lo, max(lo, hi), k})
+		spans = append(spans, s)
 	}
 	p.intervals = spans
-	slices.SortFunc(spans, func(a, b spanOf) int { return cmp.Compare(a.lo, b.lo) })
-	component, end := int32(0), spans[0].lo
-	for _, s := range spans {
-		if s.lo >= end {
-			component++
-		}
-		end = max(end, s.hi)
-		p.keys[s.k][d] = component
+	starts := pieces(spans)
+	for k, v := range views {
+		s, _ := ends(&p.accesses[v].dims(p.flat)[d])
+		p.keys[k][d] = pieceOf(s, starts)
 	}
 	return true
+}
+
+// ends returns the ends of a range, if they do not depend on pos.
+func ends(r *ir.Range) (run, bool) {
+	lo, ok1 := r.Lo.IsConst()
+	hi, ok2 := r.Hi.IsConst()
+	return run{lo, max(lo, hi)}, ok1 && ok2
+}
+
+// pieces returns where the connected pieces begin that intervals cover, in ascending order. It changes the list.
+func pieces(spans []run) []int {
+	slices.SortFunc(spans, func(a, b run) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi)) })
+	starts, end := []int{spans[0].lo}, spans[0].hi
+	for _, s := range spans[1:] {
+		if s.lo >= end && s.lo > starts[len(starts)-1] {
+			starts = append(starts, s.lo)
+		}
+		end = max(end, s.hi)
+	}
+	return starts
+}
+
+// pieceOf returns the number of the piece that an interval lies in, counted from 1.
+func pieceOf(s run, starts []int) int32 {
+	k, _ := slices.BinarySearch(starts, s.lo+1)
+	return int32(k)
 }
 
 // parts numbers the views by the part they take of dimension d, if all take constant parts of one dealing.

@@ -15,6 +15,16 @@ type wordWrite struct {
 	buf  int32
 }
 
+func (a wordWrite) compare(b wordWrite) int {
+	if c := cmp.Compare(a.loc, b.loc); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.runs.lo, b.runs.lo); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.runs.hi, b.runs.hi), cmp.Compare(a.task, b.task))
+}
+
 // checkWords: the producers of a flagged counter write every exchange word once. A waiter knows the words of an exchange
 // by their epoch, which the first and the second write of one exchange have in common.
 func (p *proof) checkWords() {
@@ -36,9 +46,9 @@ func (p *proof) checkWords() {
 				}
 			}
 		}
-		slices.SortFunc(writes, func(a, b wordWrite) int {
-			return cmp.Or(cmp.Compare(a.loc, b.loc), cmp.Compare(a.runs.lo, b.runs.lo), cmp.Compare(a.runs.hi, b.runs.hi), cmp.Compare(a.task, b.task))
-		})
+		if !slices.IsSortedFunc(writes, wordWrite.compare) { // most are written in order
+			slices.SortFunc(writes, wordWrite.compare)
+		}
 		for i, widest := 1, 0; i < len(writes); i++ {
 			a, b := &writes[widest], &writes[i]
 			if a.loc == b.loc && b.runs.lo < a.runs.hi {

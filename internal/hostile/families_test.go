@@ -138,7 +138,7 @@ type attack struct {
 
 func attacks() []attack {
 	var all []attack
-	for _, f := range slices.Concat(jsonFamilies, textFamilies, proofFamilies, walkFamilies) {
+	for _, f := range slices.Concat(jsonFamilies, textFamilies, carryFamilies, proofFamilies, walkFamilies) {
 		all = append(all, attack{f, validate.Reference})
 	}
 	for _, f := range kernelFamilies {

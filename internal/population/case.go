@@ -8,7 +8,7 @@ import (
 // A Case is a program whose safety is to be judged. Cases share what they have in common with others: do not modify one.
 type Case struct {
 	Name    string       // unique and reproducible: class, base and seed
-	Class   string       // "lowering", "cycle", ..., "dag", "native", or the name of a mutation operator
+	Class   string       // "lowering", "cycle", ..., "dag", "native", "looped", or the name of a mutation operator
 	Profile *amk.Program // a program of the AMK profile; nil for the others
 	Flat    *ir.Flat     // an unrolled program; nil if Profile or Program is set
 	Program *ir.Program  // a native program; nil if Profile or Flat is set

@@ -20,6 +20,7 @@ type draft struct {
 	variant *ir.Variant // of prog
 
 	buffers  []ir.Buffer
+	groups   []ir.Group // of prog
 	pages    []ir.Page
 	counters []ir.Counter
 	stages   []*ir.Stage // of the variant, in program order
@@ -39,6 +40,7 @@ func newDraft(r *rand.Rand, c *Case) *draft {
 	p.Variants = slices.Clone(p.Variants)
 	d.prog, d.variant = &p, &p.Variants[r.IntN(len(p.Variants))]
 	d.buffers, d.pages, d.counters = slices.Clone(p.Buffers), slices.Clone(p.Pages), slices.Clone(d.variant.Counters)
+	d.groups = slices.Clone(p.Groups)
 	d.variant.Body = slices.Clone(d.variant.Body)
 	for i, n := range d.variant.Body {
 		switch n := n.(type) {
@@ -67,7 +69,7 @@ func (d *draft) into(c *Case) {
 		c.Flat = d.flat
 		return
 	}
-	d.prog.Buffers, d.prog.Pages, d.variant.Counters = d.buffers, d.pages, d.counters
+	d.prog.Buffers, d.prog.Groups, d.prog.Pages, d.variant.Counters = d.buffers, d.groups, d.pages, d.counters
 	c.Program = d.prog
 }
 
@@ -215,19 +217,27 @@ func (d *draft) findView(ok func(use) bool) (use, bool) {
 	return found[d.r.IntN(len(found))], true
 }
 
-// bufferOf returns the index of the buffer of a view, of the family in a native program; -1 for a temporary.
+// bufferOf returns the index of the buffer of a view; in a native program that of the family, or of a group's first member; -1
+// for a temporary.
 func (d *draft) bufferOf(at viewAt) int {
 	v := d.view(at)
 	switch {
 	case v.IsTemp():
 		return -1
 	case d.flat == nil:
-		return slices.IndexFunc(d.buffers, func(b ir.Buffer) bool { return sameFamily(b.Name, v.Buf) })
+		return d.bufferNamed(v.Buf)
 	case at.write:
 		return d.flat.Tasks[at.unit].Ops[at.op].OutBuf[at.arg]
 	default:
 		return d.flat.Tasks[at.unit].Ops[at.op].InBuf[at.arg]
 	}
+}
+
+func (d *draft) bufferNamed(name string) int {
+	if g := slices.IndexFunc(d.groups, func(g ir.Group) bool { return sameFamily(g.Name, name) }); g >= 0 {
+		name = d.groups[g].Members[0]
+	}
+	return slices.IndexFunc(d.buffers, func(b ir.Buffer) bool { return sameFamily(b.Name, name) })
 }
 
 // retarget makes a view one of another buffer. Of a family it takes the member of the iteration.

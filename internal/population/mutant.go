@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Mutant changes one thing in a program: seven times in eight in a small native one made for the purpose, or in its
-// unrolled form, else in a committed one. Operators take turns with the seed; where one finds nothing to change, another
+// Mutant changes one thing in a program: seven times in eight in a small native one made for the purpose, which may be one of
+// loops, or in its unrolled form, else in a committed one. Operators take turns with the seed; where one finds nothing to change, another
 // base is tried. It panics if the committed programs cannot be read, which is when it runs outside the module's tree.
 func Mutant(seed uint64) Case {
 	op := &Operators[seed%uint64(len(Operators))]
@@ -32,7 +32,12 @@ func mutantBase(r *rand.Rand) Case {
 	if r.IntN(4) == 0 {
 		slips = 1 + r.IntN(100)
 	}
-	c := Case{Name: "native", Program: makeNative(r, slips)}
+	c := Case{Name: "native"}
+	if r.IntN(3) > 0 {
+		c.Program = makeNative(r, slips)
+	} else {
+		c.Name, c.Program = "looped", makeLooped(r, slips)
+	}
 	if r.IntN(2) == 0 {
 		return unrolled(c)
 	}

@@ -42,7 +42,7 @@ func TestOperatorsChange(t *testing.T) {
 		rules[op.Rule] = true
 		applied := 0
 		for seed := range uint64(12) {
-			for _, base := range []Case{Native(seed), NativeFlat(seed)} {
+			for _, base := range []Case{Native(seed), NativeFlat(seed), Looped(seed)} {
 				before, c := fingerprint(&base), base
 				ok := op.Apply(rand.New(rand.NewPCG(seed, 1)), &c)
 				require.Equal(t, before, fingerprint(&base), op.Name)

@@ -1,6 +1,10 @@
 package population
 
-import "amkc/ir"
+import (
+	"slices"
+
+	"amkc/ir"
+)
 
 // A linkKind is how a stage of the chain makes its vector from the one before.
 type linkKind int
@@ -100,11 +104,7 @@ func (g *native) drawKind() linkKind {
 // buffers declares what all variants share.
 func (g *native) buffers() {
 	l := g.layers
-	g.add(ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}})
-	g.add(ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{g.vocab}})
-	g.add(ir.Buffer{Name: "next", Kind: ir.Output, DType: ir.I32, Shape: []int{1}})
-	g.add(ir.Buffer{Name: "embed.weight", Kind: ir.Weight, DType: g.dtype, Shape: []int{g.vocab, g.width}})
-	g.add(ir.Buffer{Name: "head.weight", Kind: ir.Weight, DType: g.dtype, Shape: []int{g.vocab, g.width}})
+	g.ends()
 	if l > 0 {
 		g.add(ir.Buffer{Name: "L{i}.norm", Count: l, Kind: ir.Weight, DType: g.dtype, Shape: []int{weightCols}})
 		g.add(ir.Buffer{Name: "L{i}.weight", Count: l, Kind: ir.Weight, DType: g.dtype, Shape: []int{weightRows, weightCols}})
@@ -128,11 +128,21 @@ func (g *native) buffers() {
 			g.attentionMemory(s)
 		}
 	}
+	if g.tail == fullTail && g.pages > 1 && g.dtype == ir.F32 && g.r.IntN(2) == 0 {
+		best := slices.IndexFunc(g.prog.Buffers, func(b ir.Buffer) bool { return b.Name == "best.value" })
+		g.prog.Buffers[best].Pages = []string{g.page(l*len(g.links) + 1)} // anywhere but on the last x, which is being read
+	}
+}
+
+// ends declares what the first stage and the last ones of a program have of their own.
+func (g *native) ends() {
+	g.add(ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}})
+	g.add(ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{g.vocab}})
+	g.add(ir.Buffer{Name: "next", Kind: ir.Output, DType: ir.I32, Shape: []int{1}})
+	g.add(ir.Buffer{Name: "embed.weight", Kind: ir.Weight, DType: g.dtype, Shape: []int{g.vocab, g.width}})
+	g.add(ir.Buffer{Name: "head.weight", Kind: ir.Weight, DType: g.dtype, Shape: []int{g.vocab, g.width}})
 	if g.tail == fullTail {
 		g.add(ir.Buffer{Name: "best.value", Kind: ir.Activation, DType: ir.F32, Shape: []int{g.sms}, Space: ir.GlobalScratch, Layout: g.words(ir.F32)})
-		if best := &g.prog.Buffers[len(g.prog.Buffers)-1]; g.pages > 1 && g.dtype == ir.F32 && g.r.IntN(2) == 0 {
-			best.Pages = []string{g.page(l*len(g.links) + 1)} // anywhere but on the last x, which is being read
-		}
 		g.add(ir.Buffer{Name: "best.index", Kind: ir.Activation, DType: ir.I32, Shape: []int{g.sms}, Space: ir.GlobalScratch, Layout: g.words(ir.I32)})
 		g.add(ir.Buffer{Name: "next.sm", Kind: ir.Activation, DType: ir.I32, Shape: []int{g.sms}, Space: ir.SMEM})
 	}

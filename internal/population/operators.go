@@ -28,7 +28,7 @@ const (
 
 // Operators are all of them, by name in a fixed order: a seed means the same operator as long as the list stays.
 var Operators = slices.Concat(waitOperators, counterOperators, queueOperators, viewOperators, targetOperators, pageOperators,
-	bufferOperators, opOperators, cacheOperators, structureOperators, loopOperators)
+	bufferOperators, opOperators, cacheOperators, structureOperators, loopOperators, carryOperators)
 
 func operator(name, rule string, change func(*draft) bool) Operator {
 	return Operator{name, rule, func(r *rand.Rand, c *Case) bool {

@@ -66,9 +66,12 @@ var pageOperators = []Operator{
 	}),
 	operator("page-layout", ruleMemory, func(d *draft) bool {
 		return d.changePage(func(pg *ir.Page) {
-			if pg.Layout.Copies++; d.r.IntN(2) == 0 {
+			switch pg.Layout.Copies++; {
+			case !pg.Layout.Words():
+				pg.Layout = ir.Layout{Kind: ir.Word64}
+			case d.r.IntN(2) == 0:
 				pg.Layout = ir.Layout{}
-			} else {
+			default:
 				pg.Layout.Copies = max(2, pg.Layout.Copies)
 			}
 		})

@@ -5,14 +5,12 @@ package soundness
 // is not here may not reject such a program.
 var explained = map[string]string{
 	"AMK3010": "a name that is defined twice: the machine goes by numbers, and either meaning was safe here",
-	"AMK3011": "a parameter of the wrong type: the reference code converts it, the device's record cannot hold it",
 	"AMK3012": "a view or a distribution that is malformed but touches nothing",
 	"AMK3022": "a buffer that its page cannot hold, of which nothing outside was touched",
 	"AMK3101": "a name that is defined twice or an index that nothing uses",
 	"AMK3102": "a parameter out of its range: a wrong value and not a wrong access",
 	"AMK3103": "a view that lies outside at a position that was not among those run",
 	"AMK3104": "operands of which the reference code uses less than is declared",
-	"AMK3105": "an operand of the wrong type: the reference code converts the value, the device would reinterpret its bits",
 	"AMK3106": "a layout that the machine, which moves whole elements, does not care about",
 	"AMK3107": "a read-only buffer that is declared written and is not touched",
 	"AMK3108": "exchanged memory whose view depends on pos: the edges would change from step to step, and did not at those run",

@@ -30,7 +30,7 @@ func (noise) Floats(b *ir.Buffer, _ int) ([]float32, error) {
 func TestAcceptedProgramsRunTheSameInEveryOrder(t *testing.T) {
 	run, mixed := 0, 0
 	for seed := range uint64(1200) {
-		for _, c := range []population.Case{population.DAG(seed), population.NativeFlat(seed), population.Mutant(seed), population.Mutate(population.MutantClasses()[seed%8], seed)} {
+		for _, c := range []population.Case{population.DAG(seed), population.NativeFlat(seed), population.Looped(seed), population.Mutant(seed), population.Mutate(population.MutantClasses()[seed%8], seed)} {
 			if len(Validate(c)) > 0 {
 				continue
 			}

@@ -145,8 +145,9 @@ func sources(n int) []source {
 		share int // of 20
 	}{
 		{source{group: "ours", draw: population.Mutant}, 9},
-		{source{group: "ours", draw: population.Native}, 3},
-		{source{group: "ours", draw: population.NativeFlat}, 2},
+		{source{group: "ours", draw: population.Native}, 2},
+		{source{group: "ours", draw: population.Looped}, 2},
+		{source{group: "ours", draw: population.NativeFlat}, 1},
 		{source{group: "ours", draw: func(n uint64) population.Case { return population.DAG(n + 4000) }}, 3},
 		{source{group: "ours", draw: population.Exchange}, 1},
 	} {
