@@ -162,6 +162,15 @@ class Report(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "amkc.results/1"):
             report.Store(self.path)
 
+    def test_what_other_tools_have_measured_is_not_shown(self):
+        report.Store(self.path).put(row("fixtures/a"), HERE)
+        alone = report.render(self.dir).read_text()
+        (Path(self.path).parent / "other.json").write_text('{"rows": []}')
+        self.assertEqual(report.render(self.dir).read_text(), alone)
+        (Path(self.path).parent / "other.json").write_text('{"schema": "amkc.results/2"}')
+        with self.assertRaisesRegex(ValueError, "amkc.results/1"):
+            report.render(self.dir)
+
     def test_the_table_hides_nothing(self):
         store = report.Store(self.path)
         store.put(row("fixtures/a", max_error=1.234e-5, rms_error=1e-6, argmax_wrong=0, argmax_decided=7, positions=9), HERE)
