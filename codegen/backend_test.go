@@ -26,12 +26,12 @@ func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
 	}
 }
 
-// The producer's walk streams matrices, which lie among the weights, and rows of the cache, of which it is told the step: it
-// copies none before it has waited for the end of the step before. That is what validate's rule of running ahead takes it to do.
+// The producer's walk streams matrices, which lie among the weights, and rows of the cache, which it is told apart from them: it
+// copies none of these before it has waited for the end of the step before. That is what validate's rule of running ahead takes it to do.
 func TestValidateKnowsWhatIsStreamed(t *testing.T) {
-	matrix := regexp.MustCompile(`^stream_weights<\w+>\(p, (weights|base) \+ `)
-	cache := regexp.MustCompile(`^stream_cache<\w+>\(p, (layer|\d+), step, position\);$`)
-	control := regexp.MustCompile(`^(#pragma unroll 1|for \(int layer = .*|const u8\* base = weights \+ .*|if \(position < \w+\) \{|\} else if \(position < \w+\) \{|\} else \{|\})$`)
+	matrix := regexp.MustCompile(`^turns\.weights<\w+>\(p\.c, (weights|base) \+ `)
+	cache := regexp.MustCompile(`^turns\.cache<\w+>\(p\.c, (layer|\d+), position\);$`)
+	control := regexp.MustCompile(`^(#pragma unroll 1|for \(int layer = .*|for \(Turns turns; turns\.left\(\); turns\.copy\(p, step\)\) \{|const u8\* base = weights \+ .*|if \(position < \w+\) \{|\} else if \(position < \w+\) \{|\} else \{|\})$`)
 	for name, p := range goldenPrograms(t) {
 		d, err := newCUDAData(p)
 		require.NoError(t, err, name)
@@ -39,10 +39,10 @@ func TestValidateKnowsWhatIsStreamed(t *testing.T) {
 		for _, line := range d.Walk {
 			line = strings.TrimSpace(line)
 			switch {
-			case strings.HasPrefix(line, "stream_weights"):
+			case strings.HasPrefix(line, "turns.weights"):
 				require.Regexp(t, matrix, line, name)
 				matrices++
-			case strings.HasPrefix(line, "stream_cache"):
+			case strings.HasPrefix(line, "turns.cache"):
 				require.Regexp(t, cache, line, name)
 				caches++
 			default:

@@ -54,7 +54,7 @@ func TestBarriersAreNumberedThroughAStep(t *testing.T) {
 			d, err := newCUDAData(p)
 			require.NoError(t, err)
 			for _, n := range c.numbers {
-				require.Equal(t, count(c.numbers, n), count(d.Walk, "await_join(p, step, "+n+");"), d.Walk)
+				require.Equal(t, count(c.numbers, n), count(d.Walk, "if (turns.now()) await_join(p, step, "+n+");"), d.Walk)
 				if n[0] == 'l' {
 					n = "c." + n
 				}

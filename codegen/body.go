@@ -53,6 +53,7 @@ func (b *builder) body() error {
 		}
 	}
 	out := writer{order: make([][]string, len(vs))}
+	plain := writer{order: out.order} // of the stages since the last loop
 	loops := 0
 	for k, first := range outlines[0] {
 		lists := make([][]*ir.Stage, len(vs))
@@ -64,8 +65,11 @@ func (b *builder) body() error {
 		}
 		var err error
 		if first.loop == nil {
-			err = b.stageLists(&out, lists, site{}, 2)
+			err = b.stageLists(&plain, lists, site{}, 2)
+			out.consume, plain.consume = append(out.consume, plain.consume...), nil
 		} else {
+			out.walk = append(out.walk, inTurn(4, plain.walk)...)
+			plain.walk = nil
 			err = b.loop(&out, lists, site{first.loop, loops})
 			loops++
 		}
@@ -73,7 +77,7 @@ func (b *builder) body() error {
 			return err
 		}
 	}
-	b.d.Walk, b.d.Consume = out.walk, out.consume
+	b.d.Walk, b.d.Consume = append(out.walk, inTurn(4, plain.walk)...), out.consume
 	b.d.Loops = b.otherLoops(outlines[0])
 	for i := range b.d.Variants {
 		v := &b.d.Variants[i]
@@ -154,9 +158,21 @@ func (b *builder) loop(out *writer, lists [][]*ir.Stage, at site) error {
 		}
 		*to = append(append(*to, lines...), "    }")
 	}
-	emit(&out.walk, fmt.Sprintf("int layer = %d; layer < %s && !p.stopped; %s", l.First, end, by("layer")), "layer", body.walk)
+	emit(&out.walk, fmt.Sprintf("int layer = %d; layer < %s && !p.stopped; %s", l.First, end, by("layer")), "layer", inTurn(6, body.walk))
 	emit(&out.consume, fmt.Sprintf("c.layer = %d; c.layer < %s; %s", l.First, end, by("c.layer")), "c.layer", body.consume)
 	return nil
+}
+
+// turnIndent is what lines of the producer's walk are indented by, beyond their place in the walk.
+const turnIndent = "  "
+
+// inTurn puts lines of the producer's walk under the loop that takes them in turn.
+func inTurn(indent int, lines []string) []string {
+	if len(lines) == 0 {
+		return nil
+	}
+	margin := strings.Repeat(" ", indent)
+	return slices.Concat([]string{"#pragma unroll 1", margin + "for (Turns turns; turns.left(); turns.copy(p, step)) {"}, lines, []string{margin + "}"})
 }
 
 // layersOf cuts bodies that are several layers long into layers, if all variants have the same, and leaves others whole.
@@ -286,19 +302,19 @@ func (w *writer) branch(depth, i, n int, end string) {
 	indent := strings.Repeat("  ", depth)
 	switch {
 	case i == 0:
-		w.walk = append(w.walk, indent+"if (position < "+end+") {")
+		w.walk = append(w.walk, indent+turnIndent+"if (position < "+end+") {")
 		w.consume = append(w.consume, indent+"if (c.position < "+end+") {")
 	case i < n-1:
-		w.walk = append(w.walk, indent+"} else if (position < "+end+") {")
+		w.walk = append(w.walk, indent+turnIndent+"} else if (position < "+end+") {")
 		w.consume = append(w.consume, indent+"} else if (c.position < "+end+") {")
 	default:
-		w.walk = append(w.walk, indent+"} else {")
+		w.walk = append(w.walk, indent+turnIndent+"} else {")
 		w.consume = append(w.consume, indent+"} else {")
 	}
 }
 
 func (w *writer) endBranch(depth int) {
 	indent := strings.Repeat("  ", depth)
-	w.walk = append(w.walk, indent+"}")
+	w.walk = append(w.walk, indent+turnIndent+"}")
 	w.consume = append(w.consume, indent+"}")
 }

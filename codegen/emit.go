@@ -22,7 +22,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		out.consume = append(out.consume, call(indent, fmt.Sprintf(format, args...))...)
 	}
 	walk := func(format string, args ...any) {
-		out.walk = append(out.walk, call(indent, fmt.Sprintf(format, args...))...)
+		out.walk = append(out.walk, call(indent+turnIndent, fmt.Sprintf(format, args...))...)
 	}
 
 	layer, consumed := "0", "c.layer"
@@ -58,7 +58,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 			collect(&in, ofOperand(ir.GEMV, 0))
 		}
 		if err == nil {
-			walk("stream_weights<%s>(p, %s, %s);", st.Struct, weight, layer)
+			walk("turns.weights<%s>(p.c, %s, %s);", st.Struct, weight, layer)
 		}
 	}
 	if err := b.checkOnChip(s, kind, at); err != nil {
@@ -79,7 +79,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		cache := operand(op(s, ir.ATTENTION).In, 1).Buf
 		collect(&ahead, func() (string, error) { return b.cache(cache, at, layer) })
 		collect(&read, func() (string, error) { return b.cache(cache, at, consumed) })
-		walk("stream_cache<%s>(p, %s, step, position%s);", st.Struct, layer, ahead)
+		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, ahead)
 		consume("attend<%s>(c, %s, %s%s);", st.Struct, in, to, read)
 	case bodyCombine:
 		collect(&in, ofOperand(ir.AttentionCombine, 0))
@@ -105,7 +105,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		consume("arrive(c);")
 	case bodyJoin:
 		join := b.joins[s]
-		walk("await_join(p, step, %s);", at.expression("layer", join.first, join.by))
+		walk("if (turns.now()) await_join(p, step, %s);", at.expression("layer", join.first, join.by))
 		consume("join(c, %s);", at.expression("c.layer", join.first, join.by))
 	}
 	return err

@@ -7,43 +7,83 @@
 
 namespace amk {
 
-// Weights of the tiles of S that this SM owns in a layer. Each tile starts a chunk.
-template <class S, class Sink>
-__device__ __forceinline__ void stream_weights(Sink& p, const u8* weights, int layer) {
-  constexpr int kTileBytes = kTileRows * round_up(S::kColumns, 32) * Element::kBytes;
-  const Tiles mine = tiles_of<S>(p.c.sm, layer);
-  const u8* source = weights + size_t(mine.begin) * kTileBytes;
-#pragma unroll 1
-  for (int tile = mine.begin; tile < mine.end; ++tile) {
-#pragma unroll 1
-    for (int at = 0; at < kTileBytes; at += kSlotBytes) {
-      p.copy(source, min(kSlotBytes, kTileBytes - at));
-      source += min(kSlotBytes, kTileBytes - at);
-    }
-  }
-}
+// A stretch of weights or of cache rows: `pieces` pieces that begin `stride` bytes apart and have `bytes` bytes, the last
+// one `last`. Each piece starts a chunk.
+struct Segment {
+  const u8* source;
+  int pieces = 0;
+  int bytes;
+  int stride;
+  int last;
+};
 
-// Cache rows below the position of the units of S that this SM owns in a layer. The first of a step waits for the end of the
-// step before, which wrote them; weights that are streamed until then do not. cache is the layer's number in the cache arena.
-template <class S, class Sink>
-__device__ __forceinline__ void stream_cache(Sink& p, int layer, int step, int position, int cache) {
-  const Tiles mine = units_of<S>(p.c.sm, layer);
-#pragma unroll 1
-  for (int unit = mine.begin; unit < mine.end; ++unit) {
-    const Unit<S> u{unit, position};
-    const u8* head = p.c.launch.cache + cache * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+// Takes the stages of a walk in turn: the lines of a loop's body run once for every stage, and only the line whose turn it is
+// says what to copy. So the code that copies, which is large, is there once and not once for every stage; the consumers' code of
+// a whole layer has to share the instruction cache with it.
+struct Turns {
+  int turn = 0;   // number of the line whose turn it is
+  int lines = 1;  // as counted in the pass before
+  int seen = 0;   // in this pass
+  int unit = 0;   // of the line, which has a turn for each of its SM's units
+  bool more = false;
+  bool rows = false;  // what is copied are rows that the step before has written
+  Segment next;
+
+  __device__ __forceinline__ bool left() {
+    if (turn >= lines) return false;
+    seen = 0;
+    more = rows = false;
+    next.pieces = 0;
+    return true;
+  }
+  __device__ __forceinline__ bool now() { return seen++ == turn; }
+
+  // Weights of the tiles of S that this SM owns in a layer.
+  template <class S, class C>
+  __device__ __forceinline__ void weights(C& c, const u8* first, int layer) {
+    if (!now()) return;
+    constexpr int kTileBytes = kTileRows * round_up(S::kColumns, 32) * Element::kBytes;
+    const Tiles mine = tiles_of<S>(c.sm, layer);
+    next = {first + size_t(mine.begin) * kTileBytes, mine.count(), kTileBytes, kTileBytes, kTileBytes};
+  }
+
+  // Cache rows below the position of a unit of S that this SM owns in a layer. cache is the layer's number in the cache arena.
+  template <class S, class C>
+  __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
+    if (!now()) return;
+    constexpr int kChunkBytes = S::kShareRows / kCacheRows * kCacheBlockBytes;
+    const Tiles mine = units_of<S>(c.sm, layer);
+    if (unit >= mine.count()) return;
+    const Unit<S> u{mine.begin + unit, position};
     const int chunks = u.chunks();
-    if (chunks > 0) p.wait_step(step);
-#pragma unroll 1
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      p.copy(head + size_t(u.first_row(chunk) / kCacheRows) * kCacheBlockBytes, ceil_div(u.rows(chunk), kCacheRows) * kCacheBlockBytes);
-    }
+    more = unit + 1 < mine.count();
+    if (chunks <= 0) return;
+    rows = true;
+    const u8* head = c.launch.cache + cache * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+    next = {head + size_t(u.first_row(0) / kCacheRows) * kCacheBlockBytes, chunks, kChunkBytes, kChunkBytes * S::kSplits,
+            ceil_div(u.rows(chunks - 1), kCacheRows) * kCacheBlockBytes};
   }
-}
+  template <class S, class C>
+  __device__ __forceinline__ void cache(C& c, int layer, int position) {
+    this->cache<S>(c, layer, position, layer);
+  }
 
-template <class S, class Sink>
-__device__ __forceinline__ void stream_cache(Sink& p, int layer, int step, int position) {
-  stream_cache<S>(p, layer, step, position, layer);
-}
+  // Copies what the line has said. The first rows of a step wait for the end of the step before, which wrote them; weights that
+  // are streamed until then do not.
+  template <class Sink>
+  __device__ __forceinline__ void copy(Sink& p, int step) {
+    if (rows) p.wait_step(step);
+    const u8* source = next.source;
+#pragma unroll 1
+    for (int i = 0; i < next.pieces; ++i, source += next.stride) {
+      const int bytes = i + 1 < next.pieces ? next.bytes : next.last;
+#pragma unroll 1
+      for (int at = 0; at < bytes; at += kSlotBytes) p.copy(source + at, min(kSlotBytes, bytes - at));
+    }
+    lines = seen;
+    unit = more ? unit + 1 : 0;
+    turn += more ? 0 : 1;
+  }
+};
 
 }  // namespace amk

@@ -32,17 +32,23 @@ __device__ __forceinline__ void walk(Sink& p) {
 #pragma unroll 1
     for (int layer = 0; layer < kLayers && !p.stopped; ++layer) {
       const u8* base = weights + layer * kLayerBytes;
-      stream_weights<Qkv>(p, base + kQkvWeight, layer);
-      if (position < kShortEnd) {
-        stream_cache<ShortAttn>(p, layer, step, position);
-      } else {
-        stream_cache<LongPart>(p, layer, step, position);
+#pragma unroll 1
+      for (Turns turns; turns.left(); turns.copy(p, step)) {
+        turns.weights<Qkv>(p.c, base + kQkvWeight, layer);
+        if (position < kShortEnd) {
+          turns.cache<ShortAttn>(p.c, layer, position);
+        } else {
+          turns.cache<LongPart>(p.c, layer, position);
+        }
+        turns.weights<O>(p.c, base + kOWeight, layer);
+        turns.weights<GateUp>(p.c, base + kGateUpWeight, layer);
+        turns.weights<Down>(p.c, base + kDownWeight, layer);
       }
-      stream_weights<O>(p, base + kOWeight, layer);
-      stream_weights<GateUp>(p, base + kGateUpWeight, layer);
-      stream_weights<Down>(p, base + kDownWeight, layer);
     }
-    stream_weights<LmHead>(p, weights + kLmHeadWeight, 0);
+#pragma unroll 1
+    for (Turns turns; turns.left(); turns.copy(p, step)) {
+      turns.weights<LmHead>(p.c, weights + kLmHeadWeight, 0);
+    }
   }
   p.drain();
 }

@@ -32,13 +32,19 @@ __device__ __forceinline__ void walk(Sink& p) {
 #pragma unroll 1
     for (int layer = 0; layer < kLayers && !p.stopped; ++layer) {
       const u8* base = weights + layer * kLayerBytes;
-      stream_weights<Qkv>(p, base + kQkvWeight, layer);
-      stream_cache<Attn>(p, layer, step, position);
-      stream_weights<O>(p, base + kOWeight, layer);
-      stream_weights<GateUp>(p, base + kGateUpWeight, layer);
-      stream_weights<Down>(p, base + kDownWeight, layer);
+#pragma unroll 1
+      for (Turns turns; turns.left(); turns.copy(p, step)) {
+        turns.weights<Qkv>(p.c, base + kQkvWeight, layer);
+        turns.cache<Attn>(p.c, layer, position);
+        turns.weights<O>(p.c, base + kOWeight, layer);
+        turns.weights<GateUp>(p.c, base + kGateUpWeight, layer);
+        turns.weights<Down>(p.c, base + kDownWeight, layer);
+      }
     }
-    stream_weights<LmHead>(p, weights + kLmHeadWeight, 0);
+#pragma unroll 1
+    for (Turns turns; turns.left(); turns.copy(p, step)) {
+      turns.weights<LmHead>(p.c, weights + kLmHeadWeight, 0);
+    }
   }
   p.drain();
 }
