@@ -71,11 +71,17 @@ type rolling struct {
 
 func newRoller(p *ir.Program) (*roller, error) {
 	r := &roller{p: p, taken: map[string]bool{}, promoted: map[string]bool{}, copied: map[string]bool{}, groups: map[string]string{}}
+	flat := make([][]*ir.Stage, len(p.Variants))
 	for i := range p.Variants {
-		stages, err := flatStages("loop", &p.Variants[i])
-		if err != nil {
+		var err error
+		if flat[i], err = flatStages("loop", &p.Variants[i]); err != nil {
 			return nil, err
 		}
+	}
+	alias := aliases(p)
+	takeApart(p)
+	for i, stages := range flat {
+		rename(stages, func(name string) string { return cmp.Or(alias[name], name) })
 		g := rolling{v: &p.Variants[i], stages: stages, counterAt: map[string]int{}}
 		for k := range g.v.Counters {
 			g.counterAt[g.v.Counters[k].Name] = k
@@ -83,31 +89,9 @@ func newRoller(p *ir.Program) (*roller, error) {
 		r.variants = append(r.variants, g)
 	}
 	for i := range p.Buffers {
-		b := &p.Buffers[i]
-		for k := range max(1, b.Count) {
-			r.taken[resolved(b.Name, b.Index(k))] = true
-		}
-	}
-	alias := aliases(p)
-	for name := range alias {
-		r.taken[name] = true
-	}
-	for i := range r.variants {
-		rename(r.variants[i].stages, func(name string) string { return cmp.Or(alias[name], name) })
+		r.taken[p.Buffers[i].Name] = true
 	}
 	return r, nil
-}
-
-// aliases returns the names that groups give to buffers.
-func aliases(p *ir.Program) map[string]string {
-	alias := map[string]string{}
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		for k, member := range g.Members {
-			alias[resolved(g.Name, g.Index(k))] = member
-		}
-	}
-	return alias
 }
 
 // match finds the runs of a variant that can be rolled.

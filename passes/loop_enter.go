@@ -7,23 +7,22 @@ import (
 )
 
 // enter returns the stage that copies the first value of a chain onto the chip, its result to be named; nothing if the buffer
-// that the first call reads can move there itself.
-func (r *roller) enter(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
+// that the first call reads can move there itself. It reports false if the copy, which comes before all that the first call
+// waits for, could not wait for those who write it.
+func (r *roller) enter(g *rolling, c *carrier, a *accesses) (st *ir.Stage, ok bool) {
 	first := c.in.reads[0].in(c.run.body()).Buf
 	if len(a.reads[first]) == len(c.in.reads) && r.moves(g, c, first, a.writes[first], 0, c.run.start) {
 		c.ends[first] = 0
 		return nil, true
 	}
-	st := c.copyStage(c.in.reads, c.reads)
+	st = c.copyStage(c.in.reads, c.reads)
 	if st == nil {
 		return nil, false
 	}
 	st.Ops[0].In[0].Buf = first
-	for _, pl := range c.in.reads {
-		for _, w := range c.run.body()[pl.stage].Waits {
-			if !slices.Contains(st.Waits, w) && g.signalledBefore(w.Counter, c.run.start) {
-				st.Waits = append(st.Waits, w)
-			}
+	if !c.onOwners(a.writes[first], 0, c.run.start) {
+		if st.Waits, ok = g.waitsFor(c, a.writes[first]); !ok {
+			return nil, false
 		}
 	}
 	st.Signal = g.stepCounter()
@@ -81,21 +80,20 @@ func (c *carrier) onOwners(others []access, from, to int) bool {
 	return true
 }
 
-// copyStage returns a stage of one copy on the SMs that touch the chain at the given places: of all of it on a single SM,
-// and otherwise of what each task touches, if no two touch the same. Otherwise it returns nothing.
+// copyStage returns a stage of one copy on the SMs that touch the chain at the given places: at once if a single SM does, and
+// what it touches is one box, and otherwise of what each task touches, if no two touch the same. Otherwise it returns nothing.
 func (c *carrier) copyStage(pls []operandPlace, views []timed) *ir.Stage {
 	body := c.run.body()
 	st := &ir.Stage{}
 	dims := slices.Clone(pls[0].in(body).Dims)
-	if !slices.ContainsFunc(views, func(v timed) bool { return v.sm != views[0].sm }) {
-		whole := views[0].box
-		for _, v := range views {
-			for d := range whole {
-				whole[d] = [2]int{min(whole[d][0], v.box[d][0]), max(whole[d][1], v.box[d][1])}
-			}
-		}
+	boxes := make([]box, len(views))
+	for i, v := range views {
+		boxes[i] = v.box
+	}
+	whole := merge(boxes)
+	if len(whole) == 1 && !slices.ContainsFunc(views, func(v timed) bool { return v.sm != views[0].sm }) {
 		for d := range dims {
-			dims[d] = ir.Span(ir.Int(whole[d][0]), ir.Int(whole[d][1]))
+			dims[d] = ir.Span(ir.Int(whole[0][d][0]), ir.Int(whole[0][d][1]))
 		}
 		st.Dist = ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: views[0].sm, A: 0, B: 1}}}
 	} else {
@@ -113,9 +111,48 @@ func (c *carrier) copyStage(pls []operandPlace, views []timed) *ir.Stage {
 	return st
 }
 
-// signalledBefore reports whether a stage before the given one signals a counter.
-func (g *rolling) signalledBefore(counter string, stage int) bool {
-	return slices.ContainsFunc(g.stages[:stage], func(st *ir.Stage) bool { return st.Signal == counter })
+// waitsFor returns the waits of the first call, up to where it reads the chain, that come after all of these writes. It reports
+// false if some are announced in another way, or if what comes before the run waits for the run: then a wait ahead of all of
+// the call might never hold.
+func (g *rolling) waitsFor(c *carrier, writes []access) (waits []ir.Wait, ok bool) {
+	before, all := arrivals(g.stages[:c.run.start]), arrivals(g.stages)
+	for _, st := range g.stages[:c.run.start] {
+		if slices.ContainsFunc(st.Waits, func(w ir.Wait) bool { return w.Threshold > g.initially(w.Counter)+before[w.Counter] }) {
+			return nil, false
+		}
+	}
+	reader := 0
+	for _, pl := range c.in.reads {
+		reader = max(reader, pl.stage)
+	}
+	for _, a := range writes {
+		w := ir.Wait{Counter: a.st.Signal, Threshold: g.initially(a.st.Signal) + all[a.st.Signal]}
+		waited := slices.ContainsFunc(c.run.body()[:reader+1], func(st *ir.Stage) bool { return slices.Contains(st.Waits, w) })
+		if a.stage >= c.run.start || before[w.Counter] < all[w.Counter] || !waited {
+			return nil, false
+		}
+		if !slices.Contains(waits, w) {
+			waits = append(waits, w)
+		}
+	}
+	return waits, true
+}
+
+// arrivals counts the tasks of stages that signal each counter.
+func arrivals(stages []*ir.Stage) map[string]int {
+	n := map[string]int{}
+	for _, st := range stages {
+		n[st.Signal] += len(st.Dist.Tasks(0))
+	}
+	return n
+}
+
+// initially is where a counter starts.
+func (g *rolling) initially(counter string) int {
+	if k, known := g.counterAt[counter]; known {
+		return g.v.Counters[k].Init
+	}
+	return 0
 }
 
 // stepCounter returns the counter of tasks that announce nothing within the step, and declares it if need be. One that is waited

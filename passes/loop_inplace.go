@@ -12,9 +12,10 @@ import (
 var pointwise = map[ir.Opcode]bool{ir.COPY: true, ir.ADD: true, ir.MUL: true, ir.GELU: true, ir.SiluMul: true}
 
 // inPlace finds chains of buffers that can be one buffer, updated in place: every link is a pointwise op that is the only
-// reader of one and the only writer of the next, on exactly the elements it reads, which the SM that runs it wrote itself.
-// It returns for each buffer of such a chain the name that all of them get. A link must be one in every variant.
-func inPlace(p *ir.Program, variants [][]*ir.Stage) map[string]string {
+// reader of one and the only writer of the next, on exactly the elements it reads, each in one task, which the SM that runs it
+// wrote itself. It returns for each buffer of such a chain the name that all of them get: that of its role, unless a name in
+// taken or another chain has it. A link must be one in every variant.
+func inPlace(p *ir.Program, variants [][]*ir.Stage, taken map[string]bool) map[string]string {
 	found := make([]map[string]string, len(variants))
 	used := make([]map[string]bool, len(variants))
 	buffers := newBuffers(p)
@@ -34,16 +35,17 @@ func inPlace(p *ir.Program, variants [][]*ir.Stage) map[string]string {
 			}
 		}
 	}
-	names := map[string]string{}
+	names, given := map[string]string{}, map[string]bool{}
 	for i := range p.Buffers {
 		head := p.Buffers[i].Name
 		if next[head] == "" || linked[head] {
 			continue
 		}
 		name := head
-		if _, role := splitName(head); buffers.find(role) == nil {
+		if _, role := splitName(head); !taken[role] && !given[role] {
 			name = role
 		}
+		given[name] = true
 		for b := head; b != ""; b = next[b] {
 			names[b] = name
 		}
@@ -117,15 +119,16 @@ func (a *accesses) links(buffers buffers) map[string]string {
 
 // link returns an operand and a result of the op that can be one buffer, or nothing.
 func (a *accesses) link(buffers buffers, s, o int) (from, to string) {
-	op := &a.stages[s].Ops[o]
+	st := a.stages[s]
+	op := &st.Ops[o]
 	for _, in := range op.In {
 		for _, out := range op.Out {
 			if in.IsTemp() || out.IsTemp() || in.Buf == out.Buf || !equalDims(in.Dims, out.Dims) || !interchangeable(buffers.find(in.Buf), buffers.find(out.Buf)) {
 				continue
 			}
-			here := access{stage: s, op: o, st: a.stages[s]}
+			here := access{stage: s, op: o, st: st}
 			only := len(a.reads[in.Buf]) == 1 && len(a.writes[in.Buf]) == 1 && len(a.writes[out.Buf]) == 1
-			if only && a.writes[in.Buf][0].hands(&here, in) && !slices.ContainsFunc(a.reads[out.Buf], func(r access) bool { return !here.before(&r) }) {
+			if only && a.writes[in.Buf][0].hands(&here, in) && oneTaskEach(st, &in) && !slices.ContainsFunc(a.reads[out.Buf], func(r access) bool { return !here.before(&r) }) {
 				return in.Buf, out.Buf
 			}
 		}
@@ -136,6 +139,24 @@ func (a *accesses) link(buffers buffers, s, o int) (from, to string) {
 // hands reports whether each task of a writes the view that the same SM's task of b reads, earlier.
 func (a *access) hands(b *access, view ir.Operand) bool {
 	return a.before(b) && equalDims(a.view.Dims, view.Dims) && sameSpans(&a.st.Dist, &b.st.Dist)
+}
+
+// oneTaskEach reports whether no two tasks of a stage touch the same element through an operand. What a second one finds in
+// place is no longer what was there.
+func oneTaskEach(st *ir.Stage, o *ir.Operand) bool {
+	apart := func(r ir.Range) bool { return r.Lo.Equal(spanA) && r.Hi.Equal(spanB) && !r.Shared() }
+	if st.Dist.Kind != ir.Explicit && slices.ContainsFunc(o.Dims, apart) {
+		return true // spans of one axis
+	}
+	tasks := st.Dist.Tasks(0)
+	boxes := make([]box, len(tasks))
+	for i, t := range tasks {
+		fixed := false
+		if boxes[i], fixed = boxOf(o, t); !fixed || len(tasks) > mostBoxes || slices.ContainsFunc(boxes[:i], boxes[i].overlaps) {
+			return len(tasks) == 1
+		}
+	}
+	return true
 }
 
 // sameSpans reports whether two distributions give the same spans to the same SMs.

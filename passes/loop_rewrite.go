@@ -15,7 +15,7 @@ func (r *roller) coalesce() {
 	for i := range r.variants {
 		variants = append(variants, r.variants[i].stages)
 	}
-	names := inPlace(r.p, variants)
+	names := inPlace(r.p, variants, r.taken)
 	r.keepWhole(names)
 	for _, stages := range variants {
 		rename(stages, func(name string) string {
