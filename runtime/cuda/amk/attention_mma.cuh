@@ -130,6 +130,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
         wait_full(c, slot, phase);
       } else {
         source = row_block;
+        b = 0;
       }
 #pragma unroll 1
       for (; rows > 0 && b < kChunkBlocks; b += kBlockWarps, rows -= kBlockWarps * kCacheRows, source += kBlockWarps * kCacheBlockBytes) {
