@@ -68,8 +68,11 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
   constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kMmaHeads));
   constexpr int kBlockWarps = kConsumerWarps / kHeadGroups;  // that deal out the blocks of 16 rows
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
-  // Chunks worked on at once: a warp looks at every kTurns-th, if that is where all of its blocks are.
-  constexpr int kTurns = kBlockWarps % kChunkBlocks == 0 ? kBlockWarps / kChunkBlocks : 1;
+  // Chunks worked on at once: a warp looks at every kTurns-th, if that is where all of its blocks are, and if the ring is long
+  // enough for it. A full barrier tells one phase from the next alone, so that the chunk before in the same slot must have landed
+  // when a warp looks: of those it skips, that is known of all that are a window before the one it has looked at last.
+  constexpr int kAtOnce = kBlockWarps % kChunkBlocks == 0 ? kBlockWarps / kChunkBlocks : 1;
+  constexpr int kTurns = kAtOnce + kWindow <= kRingSlots ? kAtOnce : 1;
   static_assert(kHeadGroups <= kConsumerWarps, "at most 64 query heads a kv head");
   constexpr float kScale = S::kScale * kLog2e;
   const Tiles mine = units_of<S>(c.sm, c.layer);
@@ -122,8 +125,8 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
 #pragma unroll 1
     for (int chunk = turn; chunk < chunks || has_row; chunk += kTurns) {
       const bool in_ring = chunk < chunks;
-      int b = kBlockWarps % kChunkBlocks == 0 ? block_warp % kChunkBlocks
-                                              : u32(block_warp + chunk * (kBlockWarps - 1) * kChunkBlocks) % kBlockWarps;
+      int b = kTurns * kChunkBlocks == kBlockWarps ? block_warp % kChunkBlocks
+                                                   : u32(block_warp + chunk * (kBlockWarps - 1) * kChunkBlocks) % kBlockWarps;
       const u8* source = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
       int rows = in_ring ? u.rows(chunk) - b * kCacheRows : 1;  // left from the block on
       if (in_ring) {
