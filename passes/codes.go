@@ -90,7 +90,7 @@ Knobs are integers under tiling, in groups:
     attention  split_from, max_splits                 long contexts
     warps      qkv, o, gate_up, down, lm_head         consumer warps that share a tile
     gemv       rows                                   rows a grain
-    loop       roll                                   layers as a loop, or one by one
+    loop       roll, barrier                          layers as a loop, or one by one; a barrier after each
 
 A knob that would have no effect is refused, because a search would waste its time on it.`)
 
