@@ -198,6 +198,9 @@ func (b *builder) constants() error {
 	if err := b.checkShared(shared, slot, size); err != nil {
 		return err
 	}
+	if err := b.checkGroups(shared, slot, size); err != nil {
+		return err
+	}
 	vector := itoa(columns)
 	if allQuads && m.DType != ir.F32 {
 		vector = "AMK_TENSOR_CORES ? 4 : " + vector

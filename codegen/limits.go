@@ -10,7 +10,8 @@ import (
 var codeLimit = diag.New("AMK4005", "a stage is too large for its body", `
 The device code has fixed bounds: a warp keeps at most 32 quads (128 columns each) of a row in registers, a chunk of cache rows
 must fit a ring slot, at most 64 query heads share a kv head, a head has at most 256 elements on tensor cores, and the scratch
-must leave room for two ring slots. The message says which bound is met and which knob moves it.`)
+must leave room for two ring slots. Where fewer than all warps share a tile, the tiles of the others must fit the ring. The
+message says which bound is met and which knob moves it.`)
 
 const (
 	maxQuads    = 32
@@ -83,6 +84,30 @@ func (b *builder) checkShared(shared, slot int, size scratchSize) error {
 	if scratch := size.bytes(shared / slot); scratch+minSlots*slot > shared {
 		return diag.Errorf(codeLimit, "program", "a block has %d bytes of shared memory, and the scratch (%d) with %d ring slots of %d takes more; want a smaller tiling.ring.chunk_bytes or a larger target",
 			shared, scratch, minSlots, slot)
+	}
+	return nil
+}
+
+// checkGroups bounds what a group of warps skips in the ring where fewer than all share a tile: the tiles of the other groups.
+// The full barrier of a slot tells one phase from the next alone, so that the chunk before in the same slot must have landed when
+// the group looks at its own, and that is known only of what lies a window before the chunk it has looked at last.
+func (b *builder) checkGroups(shared, slot int, size scratchSize) error {
+	if !b.usesMMA() {
+		return nil
+	}
+	slots := (shared - size.bytes(shared/slot)) / slot
+	window := min(b.p.Config.PipeliningDepth, slots)
+	for _, s := range b.d.Descriptors {
+		g := op(s.IR, ir.GEMV)
+		if len(g.In) != 2 {
+			continue
+		}
+		groups := 8 / b.p.Config.Knob("warps", warpKnob(s.IR.Name), 8)
+		tile := (b.rangeExtent(g.In[1].Dims[1]) + quadColumns - 1) / quadColumns * quadBytes
+		if skipped := (groups - 1) * ((tile + slot - 1) / slot); skipped > 0 && skipped+1+window > slots {
+			return diag.Errorf(codeLimit, "stage "+s.IR.Name, "%d tiles of %d bytes at once are %d chunks to skip with %d on their way, and the ring has %d slots; want tiling.warps.%s larger",
+				groups, tile, skipped, window, slots, warpKnob(s.IR.Name))
+		}
 	}
 	return nil
 }

@@ -101,6 +101,11 @@ func TestRefusals(t *testing.T) {
 			setKnob(p, "ring", "chunk_bytes", 4096)
 			op(named(p, "L{i}.down"), ir.GEMV).In[1].Dims[1].Hi = ir.Int(66 * 128)
 		}},
+		// A group of one warp skips the chunks of seven others, and looks at a slot whose chunk before is not there yet.
+		"tiles beyond the ring": {pycoder, "AMK4005", "tiling.warps.down larger", func(p *ir.Program) {
+			setKnob(p, "warps", "down", 1)
+			op(named(p, "L{i}.down"), ir.GEMV).In[1].Dims[1].Hi = ir.Int(32 * 128)
+		}},
 		"chunk of the cache": {pycoder, "AMK4005", "cache rows take", func(p *ir.Program) { p.Model.HeadDim = 256; setKnob(p, "ring", "chunk_bytes", 4096) }},
 		"heads of a group":   {pycoder, "AMK4005", "at most 64", func(p *ir.Program) { p.Model.Heads = 65 * p.Model.KVHeads }},
 		"odd heads":          {pycoder, "AMK4005", "multiple of 4", func(p *ir.Program) { p.Model.HeadDim = 62 }},
