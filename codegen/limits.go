@@ -90,13 +90,17 @@ func (b *builder) checkShared(shared, slot int, size scratchSize) error {
 
 // checkGroups bounds what a group of warps skips in the ring where fewer than all share a tile: the tiles of the other groups.
 // The full barrier of a slot tells one phase from the next alone, so that the chunk before in the same slot must have landed when
-// the group looks at its own, and that is known only of what lies a window before the chunk it has looked at last.
+// the group looks at its own, and that is known only of what lies before the chunk it has looked at last; where chunks may land out of
+// order, a window before it.
 func (b *builder) checkGroups(shared, slot int, size scratchSize) error {
 	if !b.usesMMA() {
 		return nil
 	}
 	slots := (shared - size.bytes(shared/slot)) / slot
-	window := min(b.p.Config.PipeliningDepth, slots)
+	window := 0
+	if b.p.Target.BulkCopy {
+		window = min(b.p.Config.PipeliningDepth, slots)
+	}
 	for _, s := range b.d.Descriptors {
 		g := op(s.IR, ir.GEMV)
 		if len(g.In) != 2 {
@@ -105,8 +109,8 @@ func (b *builder) checkGroups(shared, slot int, size scratchSize) error {
 		groups := 8 / b.p.Config.Knob("warps", warpKnob(s.IR.Name), 8)
 		tile := (b.rangeExtent(g.In[1].Dims[1]) + quadColumns - 1) / quadColumns * quadBytes
 		if skipped := (groups - 1) * ((tile + slot - 1) / slot); skipped > 0 && skipped+1+window > slots {
-			return diag.Errorf(codeLimit, "stage "+s.IR.Name, "%d tiles of %d bytes at once are %d chunks to skip with %d on their way, and the ring has %d slots; want tiling.warps.%s larger",
-				groups, tile, skipped, window, slots, warpKnob(s.IR.Name))
+			return diag.Errorf(codeLimit, "stage "+s.IR.Name, "%d tiles of %d bytes at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",
+				groups, tile, skipped+1+window, slots, warpKnob(s.IR.Name))
 		}
 	}
 	return nil

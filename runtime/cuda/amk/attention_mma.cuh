@@ -70,9 +70,10 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   // Chunks worked on at once: a warp looks at every kTurns-th, if that is where all of its blocks are, and if the ring is long
   // enough for it. A full barrier tells one phase from the next alone, so that the chunk before in the same slot must have landed
-  // when a warp looks: of those it skips, that is known of all that are a window before the one it has looked at last.
+  // when a warp looks. That is known of what lies before the chunk it has looked at last; bulk copies may land out of order, and of
+  // them it is known a window before it.
   constexpr int kAtOnce = kBlockWarps % kChunkBlocks == 0 ? kBlockWarps / kChunkBlocks : 1;
-  constexpr int kTurns = kAtOnce + kWindow <= kRingSlots ? kAtOnce : 1;
+  constexpr int kTurns = kAtOnce + (AMK_BULK_COPY ? kWindow : 0) <= kRingSlots ? kAtOnce : 1;
   static_assert(kHeadGroups <= kConsumerWarps, "at most 64 query heads a kv head");
   constexpr float kScale = S::kScale * kLog2e;
   const Tiles mine = units_of<S>(c.sm, c.layer);
