@@ -65,7 +65,8 @@ type rolling struct {
 	stages []*ir.Stage
 	runs   []*run
 
-	counterAt map[string]int // in v.Counters
+	counterAt map[string]int    // in v.Counters
+	counting  map[string][]*run // that name a counter in turn with others
 	counters  *naming
 }
 
@@ -82,7 +83,7 @@ func newRoller(p *ir.Program) (*roller, error) {
 	takeApart(p)
 	for i, stages := range flat {
 		rename(stages, func(name string) string { return cmp.Or(alias[name], name) })
-		g := rolling{v: &p.Variants[i], stages: stages, counterAt: map[string]int{}}
+		g := rolling{v: &p.Variants[i], stages: stages, counterAt: map[string]int{}, counting: map[string][]*run{}}
 		for k := range g.v.Counters {
 			g.counterAt[g.v.Counters[k].Name] = k
 		}
@@ -105,7 +106,7 @@ func (g *rolling) match(p *ir.Program) {
 			keep = 0
 		}
 		if keep == w.count {
-			g.runs = append(g.runs, r)
+			g.accept(r)
 		}
 		return keep
 	})
@@ -140,12 +141,35 @@ func (g *rolling) oneLayer(c *context) {
 	}
 }
 
+// accept adds a run to those that will be loops.
+func (g *rolling) accept(r *run) {
+	g.runs = append(g.runs, r)
+	r.turningCounters(func(args []string) {
+		for _, a := range args {
+			if of := g.counting[a]; len(of) == 0 || of[len(of)-1] != r {
+				g.counting[a] = append(of, r)
+			}
+		}
+	})
+}
+
 // countersFit reports whether the counters that the calls wait for and signal are families, together with those of the runs
-// that have been accepted.
+// that have been accepted: of those that name one of them, or one of what these name, and so on.
 func (g *rolling) countersFit(r *run) bool {
 	n := newNamer()
-	for _, r := range append(slices.Clone(g.runs), r) {
-		r.nameCounters(n)
+	runs, seen := []*run{r}, map[*run]bool{r: true}
+	for i := 0; i < len(runs); i++ {
+		runs[i].nameCounters(n)
+		runs[i].turningCounters(func(args []string) {
+			for _, a := range args {
+				for _, other := range g.counting[a] {
+					if !seen[other] {
+						seen[other] = true
+						runs = append(runs, other)
+					}
+				}
+			}
+		})
 	}
 	return !slices.ContainsFunc(n.series(), func(s *series) bool { return s.torn || !g.counterFamily(s) })
 }

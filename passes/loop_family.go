@@ -51,8 +51,8 @@ func (n *namer) families(fits func(*series) bool, taken map[string]bool) *naming
 
 // fresh returns the name of a new family: its members' names are free, or are those that the members give up.
 func fresh(stem string, own []string, at []int, taken map[string]bool) string {
-	for ; ; stem += "_" {
-		name := indexed(stem, 0, "")
+	for n := 0; ; n++ {
+		name := indexed(respelled(stem, n), 0, "")
 		if !slices.ContainsFunc(at, func(i int) bool { n := resolved(name, i); return taken[n] && !slices.Contains(own, n) }) {
 			for _, n := range own {
 				delete(taken, n)
@@ -63,6 +63,15 @@ func fresh(stem string, own []string, at []int, taken map[string]bool) string {
 			return name
 		}
 	}
+}
+
+// respelled is the n-th spelling of a stem, for when the ones before are taken. Names have a longest length, so that the
+// spellings must not grow with their number.
+func respelled(stem string, n int) string {
+	if n > 2 {
+		return fmt.Sprintf("%s_%d_", stem, n)
+	}
+	return stem + strings.Repeat("_", n)
 }
 
 // now is what a name is called from now on.

@@ -133,6 +133,15 @@ func (r *run) counterArgs(f func(args []string)) {
 	}
 }
 
+// turningCounters does so for those that are not the same in every call.
+func (r *run) turningCounters(f func(args []string)) {
+	r.counterArgs(func(args []string) {
+		if p := (&param{args: args}); !p.constant() {
+			f(args)
+		}
+	})
+}
+
 func (r *run) each(name func(call []*ir.Stage) string) []string {
 	out := make([]string, len(r.calls))
 	for k, call := range r.calls {

@@ -212,22 +212,13 @@ func (c *carrier) hazard() bool {
 
 // name invents the names of the buffers on chip.
 func (c *carrier) name(r *roller) {
-	stem := stem(c.in.args[0]) + ".carry"
-	free := func() bool {
-		for k := range c.run.count + 1 {
-			if r.taken[resolved(stem+"{i}", k)] {
-				return false
-			}
-		}
-		return true
+	indices := make([]int, c.run.count+1)
+	for k := range indices {
+		indices[k] = k
 	}
-	for !free() {
-		stem += "_"
-	}
-	for k := range c.run.count + 1 {
-		name := resolved(stem+"{i}", k)
-		r.taken[name] = true
-		c.values = append(c.values, name)
+	family := fresh(stem(c.in.args[0])+".carry", nil, indices, r.taken)
+	for k := range indices {
+		c.values = append(c.values, resolved(family, k))
 	}
 }
 

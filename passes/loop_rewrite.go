@@ -106,11 +106,7 @@ func (r *run) nameBuffers(n *namer) {
 }
 
 func (r *run) nameCounters(n *namer) {
-	r.counterArgs(func(args []string) {
-		if p := (&param{args: args}); !p.constant() {
-			n.args(args, r.index)
-		}
-	})
+	r.turningCounters(func(args []string) { n.args(args, r.index) })
 }
 
 // rewrite replaces the runs of a variant by loops, and renames what has another name now.
