@@ -157,6 +157,9 @@ func (b *builder) placePages() error {
 	}
 	for i := range b.p.Pages {
 		pg := &b.p.Pages[i]
+		if pg.Space != ir.GlobalScratch {
+			return diag.Errorf(codeStructure, "page "+pg.Name, "lies in %s; want GLOBAL_SCRATCH: the kernel has no pages but those of exchanged vectors", pg.Space)
+		}
 		copies := max(1, pg.Layout.Copies)
 		bytes := (pg.Bytes + pageAlign - 1) / pageAlign * pageAlign
 		b.d.Pages = append(b.d.Pages, pageData{Name: "k" + camel(pg.Name), Offset: offset, Bytes: bytes, Copies: copies,

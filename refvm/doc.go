@@ -39,8 +39,8 @@
 //	weights                                           to the type of their buffer, when they are loaded
 //	RMSNORM with a BF16 or F16 weight g               x·g is rounded once; the products with a matrix are summed in
 //	                                                  float32 and the sum is scaled by 1/rms
-//	attention probabilities, before they weigh V      to the type of the cache, except that of the step's own row; they
-//	                                                  add up unrounded
+//	attention probabilities, before they weigh V      to the type of the cache, except that of the step's own row, which
+//	                                                  kernels round on tensor cores alone; they add up unrounded
 //
 // All else stays float32: the residual, scores, partial results of attention, dot products, logits.
 package refvm
