@@ -85,7 +85,7 @@ func TestRefusals(t *testing.T) {
 		"no rotary angles": {pycoder, "AMK4003", "rope.inv_freq", func(p *ir.Program) {
 			p.Buffers = slices.DeleteFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == "rope.inv_freq" })
 		}},
-		"page on chip": {pycoder, "AMK4003", "page xchg0: lies in SMEM; want GLOBAL_SCRATCH", func(p *ir.Program) { p.Pages[0].Space = ir.SMEM }},
+		"page on chip": {pycoder, "AMK4003", "page xchg0: error: lies in SMEM; want GLOBAL_SCRATCH", func(p *ir.Program) { p.Pages[0].Space = ir.SMEM }},
 		"vector on no page": {pycoder, "AMK4003", "lies on no page", func(p *ir.Program) {
 			for i := range p.Buffers {
 				p.Buffers[i].Pages = nil
