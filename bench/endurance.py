@@ -26,6 +26,10 @@ BENCHED = (
     (Case("testdata/configs/llama-3.1-8b", "bf16", SEED, SHAPE_POSITIONS), (0, 2032)),
 )
 
+LONG_POSITIONS = 33_024
+CONTEXTS = tuple((Case(f"testdata/configs/{name}", "bf16", SEED, LONG_POSITIONS), (128, 8192, 32_000))
+                 for name in ("llama-3.2-1b", "qwen3-0.6b-as-llama", "llama-3.1-8b"))
+
 
 # What each tool needs: definitions to compile the kernel with, and options. memcheck would count the driver's "no such
 # parameter" answers, by which a launch learns how many parameters a kernel has. racecheck cannot follow barriers on which
@@ -105,3 +109,8 @@ def sanitizer():
 def bench():
     return [Task("bench", f"{case.key}-{position}", case, lambda shop, c=case, p=position: bench_row(shop, c, p))
             for case, positions in BENCHED for position in positions]
+
+
+def contexts():
+    return [Task("contexts", f"{case.key}-{position}", case, lambda shop, c=case, p=position: bench_row(shop, c, p))
+            for case, positions in CONTEXTS for position in positions]

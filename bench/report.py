@@ -32,6 +32,14 @@ ACCURACY_RULE = (
     "weights {weights}). fp32: max error at most 1e-4, the same argmax everywhere{greedy}. bf16 and fp16: RMS error at most 1.0 × "
     "and max error at most 1.5 × that of transformers' own run in that type, and the same argmax wherever it is decided: where "
     "the fp32 margin exceeds 2 × the max error of transformers' own run.")
+LATENCY = (
+    ("position", lambda r: plain(r.get("position"))),
+    ("µs a token, median", lambda r: fixed(r.get("latency_us", {}).get("median"), 1)),
+    ("p10 to p90", lambda r: span(r.get("latency_us"))),
+    ("MB a token", lambda r: fixed(scaled(r.get("bytes_per_token"), 1e-6), 1)),
+    ("GB/s", lambda r: fixed(r.get("gbs"), 0)),
+    ("share of ceiling", lambda r: fixed(r.get("share_of_ceiling"))),
+)
 SECTIONS = {
     "fixtures": ("Trained and tiny checkpoints", ACCURACY_RULE.format(
         weights="upcast from the checkpoint", greedy=", and the same greedy continuations"), ACCURACY),
@@ -65,13 +73,8 @@ SECTIONS = {
                      ("ceiling, µs", lambda r: fixed(r.get("ceiling_us"), 1)),
                      ("rounds", lambda r: plain(r.get("rounds"))))),
     "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. The ceiling "
-              "is a kernel that streams the same bytes and waits for nothing, launched in turn with the decode kernel.", (
-                  ("position", lambda r: plain(r.get("position"))),
-                  ("µs a token, median", lambda r: fixed(r.get("latency_us", {}).get("median"), 1)),
-                  ("p10 to p90", lambda r: span(r.get("latency_us"))),
-                  ("MB a token", lambda r: fixed(scaled(r.get("bytes_per_token"), 1e-6), 1)),
-                  ("GB/s", lambda r: fixed(r.get("gbs"), 0)),
-                  ("share of ceiling", lambda r: fixed(r.get("share_of_ceiling"))))),
+              "is a kernel that streams the same bytes and waits for nothing, launched in turn with the decode kernel.", LATENCY),
+    "contexts": ("Latency and context", "The same, of builds for positions up to 33,023.", LATENCY),
 }
 
 

@@ -32,7 +32,7 @@ from workshop import Budget, OutOfTime, StepFailed, Workshop
 # In the order in which they run: what is quick and says most comes first.
 SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes, "sizes": accuracy.sizes,
-            "barriers": looping.barriers, "bench": endurance.bench}
+            "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts}
 
 
 def tasks(sections, patterns):

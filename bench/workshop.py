@@ -21,6 +21,7 @@ import machine
 BUILD_SECONDS = 1800  # packing random weights of 8 billion parameters included
 RUN_SECONDS = 300  # nothing that is decoded here takes as long, unless it hangs
 NVCC_FLAGS = ("-O3", "-std=c++17")
+LONG = 32768  # positions from which on a build says in its key how many it has
 FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
 
 
@@ -57,6 +58,7 @@ class Case:
     @property
     def key(self):
         return (f"{self.name}-{self.dtype}" + (f"-seed{self.seed}" if self.seed is not None else "") +
+                (f"-max{self.max_seq}" if self.max_seq and self.max_seq >= LONG else "") +
                 "".join(f"-{group}.{name}={value}" for group, name, value in self.knobs))
 
     def config(self):
