@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
-	"amkc/ir/diag"
 	"amkc/validate"
 )
 
@@ -144,14 +143,7 @@ func TestRefusalsOfBarriers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := withBarriers(goldenPrograms(t)["pycoder-5m_h200_bf16"])
-			_, err := CUDA(p)
-			require.NoError(t, err, "before the edit")
-			c.edit(p)
-			_, err = CUDA(p)
-			var d *diag.Diagnostic
-			require.ErrorAs(t, err, &d)
-			require.Equal(t, c.code, d.Code, err.Error())
-			require.Contains(t, err.Error(), c.want)
+			requireRefused(t, p, c.edit, c.code, c.want)
 		})
 	}
 }

@@ -118,14 +118,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := goldenPrograms(t)[c.program]
-			_, err := CUDA(p)
-			require.NoError(t, err, "before the edit")
-			c.edit(p)
-			_, err = CUDA(p)
-			var d *diag.Diagnostic
-			require.ErrorAs(t, err, &d)
-			require.Equal(t, c.code, d.Code, err.Error())
-			require.Contains(t, err.Error(), c.want)
+			requireRefused(t, p, c.edit, c.code, c.want)
 		})
 	}
 }
@@ -198,4 +191,17 @@ func TestOrigin(t *testing.T) {
 		"megakernel.cu": "templates/megakernel.cu.tmpl", "/usr/include/stdio.h": "", "/opt/cuda/amk/ring.cuh": "", "cub/block.cuh": ""} {
 		require.Equal(t, want, Origin(file), file)
 	}
+}
+
+// requireRefused edits a program that has been emitted, and wants it refused with a code and a text.
+func requireRefused(t *testing.T, p *ir.Program, edit func(p *ir.Program), code, want string) {
+	t.Helper()
+	_, err := CUDA(p)
+	require.NoError(t, err, "before the edit")
+	edit(p)
+	_, err = CUDA(p)
+	var d *diag.Diagnostic
+	require.ErrorAs(t, err, &d)
+	require.Equal(t, code, d.Code, err.Error())
+	require.Contains(t, err.Error(), want)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
-	"amkc/refvm"
 	"amkc/validate"
 )
 
@@ -99,21 +98,7 @@ func TestLoopedWithCare(t *testing.T) {
 }
 
 // What is accepted runs, defines all it reads, and comes out the same in other orders.
-func TestLoopedRuns(t *testing.T) {
-	ran := 0
-	for seed := range uint64(200) {
-		c := Looped(seed)
-		if !validate.Program(c.Program).OK {
-			continue
-		}
-		ran++
-		want := decode(t, &c, refvm.Order{Kind: refvm.InOrder})
-		for _, order := range []refvm.Order{{Kind: refvm.Latest}, {Kind: refvm.Random, Seed: seed}, {Kind: refvm.Starve, SM: int(seed % 2)}} {
-			require.Equal(t, want, decode(t, &c, order), c.Name)
-		}
-	}
-	require.Greater(t, ran, 80)
-}
+func TestLoopedRuns(t *testing.T) { requireRuns(t, Looped, 200, 80) }
 
 // What loops can newly get wrong is rejected, mostly, and for the reason that it is made for. The rest is harmless: a double buffer
 // where a single one would do, other values of the same age.

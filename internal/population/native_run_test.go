@@ -42,10 +42,13 @@ func decode(t *testing.T, c *Case, order refvm.Order) []uint32 {
 }
 
 // The programs are real ones: what validate accepts runs, defines all it reads, and comes out the same in other orders.
-func TestNativeRuns(t *testing.T) {
+func TestNativeRuns(t *testing.T) { requireRuns(t, Native, 300, 100) }
+
+// requireRuns decodes those of n programs that are accepted, of which there must be more than enough.
+func requireRuns(t *testing.T, program func(seed uint64) Case, n, enough int) {
 	ran := 0
-	for seed := range uint64(300) {
-		c := Native(seed)
+	for seed := range uint64(n) {
+		c := program(seed)
 		if !validate.Program(c.Program).OK {
 			continue
 		}
@@ -55,5 +58,5 @@ func TestNativeRuns(t *testing.T) {
 			require.Equal(t, want, decode(t, &c, order), c.Name)
 		}
 	}
-	require.Greater(t, ran, 100)
+	require.Greater(t, ran, enough)
 }

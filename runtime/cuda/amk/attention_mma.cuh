@@ -38,15 +38,17 @@ constexpr int kQueryStride = kPaddedHead + 16;  // elements from head to head, s
 static_assert(kHeadDim % 4 == 0, "four words are read at a time");
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kCacheBlockBytes, "q of a group and a block of the cache");
 
-// A thread's quad i of a unit: its number, and the place of its first word in q (below kGroupHeads * kHeadDim), k or v.
+// Number of the i-th quad that a thread reads of a unit.
 __device__ __forceinline__ int unit_quad(int tid, int i) { return tid + i * kConsumers; }
 
+// Index in the qkv vector of a quad's first word: q of the group comes first, then k, then v.
 __device__ __forceinline__ int unit_word(int head, int quad) {
   const int e = quad * 4, row = e - kGroupHeads * kHeadDim;
   return row < 0 ? head * kGroupHeads * kHeadDim + e : row < kHeadDim ? k_row(head) + row : v_row(head) + row - kHeadDim;
 }
 
-// Stores four elements of a k or v row where the cache has them: `block` is the first byte of a head's rows.
+// Stores four elements of a k or v row where the cache has them: `head` is the first byte of a head's rows, or of the block that
+// stands in for them.
 __device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_value, uint2 four) {
   if (is_value) {
     *reinterpret_cast<u16*>(head + cache_offset(row, dim, true)) = u16(four.x);
