@@ -14,7 +14,7 @@ import (
 )
 
 // runtimeABI is AMK_RUNTIME_ABI of the device runtime that these templates are written for.
-const runtimeABI = 1
+const runtimeABI = 2
 
 // cudaFiles are the generated sources, named after their templates.
 var cudaFiles = []string{"megakernel.cu", "model_config.h", "pages.h", "reference.cu", "schedule.h"}

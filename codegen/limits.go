@@ -73,8 +73,8 @@ func (s scratchSize) bytes(ringSlots int) int {
 		partial  = 2 * warps * 8 * 32
 		squares  = 2 * warps
 		best     = 2 * warps
-		words    = 7
-		paddings = 4 * 12 // at most, before the parts that are aligned to 16 bytes and at the end
+		words    = 8 + 2*4  // and four addresses
+		paddings = 4*12 + 4 // at most, before the parts that are aligned to 16 or 8 bytes and at the end
 	)
 	return 2*8*ringSlots + paddings + s.unit + 4*(partial+squares+s.residual+s.rotation+best+s.attention+s.softmax+s.vector+words)
 }

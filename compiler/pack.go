@@ -33,7 +33,7 @@ func Pack(ctx context.Context, l *Lowered, path string, progress Progress) (byte
 	for i, pl := range places {
 		specs[i] = packedSpec(&l.Program.Buffers[pl.Buffer], pl.Name)
 	}
-	w, err := checkpoint.NewWriter(path, specs, map[string]string{"format": "amkc packed 1"})
+	w, err := checkpoint.NewWriter(path, specs, map[string]string{"format": "amkc packed 2"})
 	if err != nil {
 		return 0, "", err
 	}
@@ -96,7 +96,7 @@ func (l *Lowered) weightsKey(seed *uint64) (string, error) {
 	}
 	h := sha256.New()
 	places, size := ir.WeightArena(l.Program)
-	fmt.Fprintf(h, "amkc packed 1\n%d\n", size)
+	fmt.Fprintf(h, "amkc packed 2\n%d\n", size)
 	for _, pl := range places {
 		b := &l.Program.Buffers[pl.Buffer]
 		fmt.Fprintf(h, "%s %d %v %v %v %v\n", pl.Name, pl.Offset, b.DType, b.Shape, b.Layout, b.Pieces)

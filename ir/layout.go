@@ -7,7 +7,7 @@ type LayoutKind int
 
 const (
 	RowMajor  LayoutKind = iota // packed, row-major
-	Tile8x32                    // weights [N,K]: tiles of 8 rows, blocks of 32 columns; lane = row*4 + quarter holds 8 columns side by side
+	Tile8x32                    // weights [N,K]: tiles of 8 rows, blocks of 32 columns; lane = row*4 + quarter holds 8 columns in the order of TileColumn
 	KVBlock16                   // cache [heads, rows, 2, hd]: per 16 rows all of K, then all of V, each in mma fragment order
 	KVRows16                    // the same blocks with plain rows inside, for the path without mma
 	Word32                      // exchanged: {16-bit value, 16-bit epoch}
@@ -86,7 +86,7 @@ func (b *Buffer) Offset(linear int) int {
 		row, col := linear/cols, linear%cols
 		blocks := roundUp(cols, 32) / 32
 		lane := row%8*4 + col%32/8
-		return (((row/8*blocks+col/32)*32+lane)*8 + col%8) * size
+		return (((row/8*blocks+col/32)*32+lane)*8 + TileColumn(col%8)) * size
 	case KVBlock16, KVRows16:
 		return b.kvOffset(linear) * size
 	case Word32:
@@ -97,6 +97,11 @@ func (b *Buffer) Offset(linear int) int {
 		return linear * b.DType.Bits() / 8
 	}
 }
+
+// TileColumn returns where a lane of Tile8x32 keeps column c of its 8, and the column that it keeps in place c: 0 1 4 5 2 3 6 7.
+// Columns 0 to 3 and 4 to 7 go to different rows of an mma operand, whose registers alternate between these rows; so what a lane
+// loads is the operand as it is (runtime/cuda/amk/gemv_mma.cuh).
+func TileColumn(c int) int { return c&1 | c&2<<1 | c&4>>1 }
 
 // kvOffset maps a cache element [head, row, k or v, dim] to its place, counted in elements. A block is 16 rows: first K,
 // then V, each 16 x hd with hd padded to 16. In fragment order a fragment is 16 rows by 16 dims of 256 elements, 8 a lane:

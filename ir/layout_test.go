@@ -42,12 +42,14 @@ func TestLayoutsAreInjective(t *testing.T) {
 	}
 }
 
-// TestTileOrder pins the order that the kernel's 16-byte loads rely on: lane = row*4 + quarter, 8 columns a lane.
+// TestTileOrder pins the order that the kernel's 16-byte loads rely on: lane = row*4 + quarter, 8 columns a lane, as mma takes them.
 func TestTileOrder(t *testing.T) {
 	b := &Buffer{DType: BF16, Shape: []int{16, 64}, Layout: Layout{Kind: Tile8x32}}
 	at := func(row, col int) int { return b.Offset(row*64 + col) }
 	require.Equal(t, 0, at(0, 0))
-	require.Equal(t, 14, at(0, 7))
+	for place, col := range []int{0, 1, 4, 5, 2, 3, 6, 7} {
+		require.Equal(t, 2*place, at(0, col))
+	}
 	require.Equal(t, 16, at(0, 8))
 	require.Equal(t, 64, at(1, 0))
 	require.Equal(t, 512, at(0, 32))

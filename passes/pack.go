@@ -152,7 +152,11 @@ func (p *packBlock) pack(dst []byte, values []float32, n int) []byte {
 		for col := 0; col < p.cols; col += group {
 			lane := row%tileRows*4 + col%32/group
 			at := (tile + (col/32*32+lane)*group) * p.size
-			encode(p.buf.DType, dst[at:], values[row*p.cols+col:row*p.cols+min(p.cols, col+group)])
+			var places [group]float32
+			for c, v := range values[row*p.cols+col : row*p.cols+min(p.cols, col+group)] {
+				places[ir.TileColumn(c)] = v
+			}
+			encode(p.buf.DType, dst[at:], places[:])
 		}
 	}
 	return dst

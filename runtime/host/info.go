@@ -8,7 +8,7 @@ import (
 )
 
 // abi is the number that generated code, the device runtime and this package must agree on: AMK_RUNTIME_ABI.
-const abi = 1
+const abi = 2
 
 // Names in the fatbin.
 const (

@@ -35,7 +35,7 @@ func TestOpenRefuses(t *testing.T) {
 				"scratch 4.0 MiB; recompile with --max-seq 65024 or less"},
 		"weights too large":      {"weights=2147483648", nil, nil, new(*host.MemoryError), "the weights alone do not fit"},
 		"another build's fatbin": {"vocab=4000", nil, nil, new(*host.BuildError), "compiled for vocab 4000, and the manifest says 4096"},
-		"another ABI":            {"abi=2", nil, nil, new(*host.BuildError), "its runtime ABI is 2"},
+		"another ABI":            {"abi=3", nil, nil, new(*host.BuildError), "its runtime ABI is 3"},
 		"absurd variants":        {"variants=2 end0=64 end1=64", nil, nil, new(*host.BuildError), "variant 1 ends at position 64"},
 		"weights of another size": {"weights=8192", nil, nil, new(*host.BuildError),
 			"it holds 4096 bytes of weights, and the kernel was compiled for 8192"},

@@ -94,7 +94,7 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
       value += scale[w] * c.shared.attention[at * kPaddedHead + dim];
     }
     if constexpr (S::kSplits == 1) {
-      publish<Element>(c, out, (u.head() * kGroupHeads + head) * kHeadDim + dim, value / sum);
+      publish<Element>(c, out, (u.head() * kGroupHeads + head) * kHeadDim + dim, divide<Element>(value, sum));
     } else {
       const int base = (u.unit * kGroupHeads + head) * (kHeadDim + 2);
       publish<Fp32>(c, out, base + dim, value);

@@ -51,8 +51,9 @@ __device__ __forceinline__ void join(C& c, int number) {
 
 // Waits until the consumers have passed `passed` barriers. Returns false if the launch ends before it. Out of line, as
 // wait_empty_long is.
-__device__ __noinline__ bool joined(const Launch& launch, Scratch& shared, int sm, int warp, u32 passed) {
-  Waiter waiter{launch, shared, sm, warp, 0, 0, 0};
+__device__ __noinline__ bool joined(u32 passed) {
+  Scratch& shared = block_scratch();
+  Waiter waiter;
   Spin spin;
   while (!all_lanes(load_shared_acquire(&shared.joined) >= passed)) {
     if (any_lane(load_shared_acquire(&shared.stop) || spin.give_up(waiter, Wait::kLayer, passed, 0))) break;
@@ -66,7 +67,7 @@ __device__ __forceinline__ void await_join(Sink& p, int step, int number) {
   if constexpr (!Sink::kWaits) return;
   if (p.stopped) return;
   p.flush();
-  p.stopped = !joined(p.c.launch, p.c.shared, p.c.sm, p.c.warp, joins_until(step, number));
+  p.stopped = !joined(joins_until(step, number));
 }
 
 }  // namespace amk

@@ -42,7 +42,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
       sum += __shfl_xor_sync(~0u, sum, offset);
       value += __shfl_xor_sync(~0u, value, offset);
     }
-    if (active && split == 0) publish<Element>(c, out, element, value / sum);
+    if (active && split == 0) publish<Element>(c, out, element, divide<Element>(value, sum));
   }
   if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);

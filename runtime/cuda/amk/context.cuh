@@ -33,19 +33,32 @@ struct Scratch {
   float attention_sum[kConsumerWarps * kAttentionHeads];
   alignas(16) u8 unit[kUnitScratch];         // what an attention unit has read of the exchange, with tensor cores
   alignas(16) float vector[kVectorScratch];  // the path without tensor cores keeps activations here
-  int token;
+  int token;          // to decode next
+  int chosen;         // by the step that has ended, before anything was forced
   u32 aborted;        // sticky: nothing waits any more
   u32 acquired_step;  // steps of this launch whose cache rows the producer may read
   u32 stop;           // the launch ends after the current step
   u32 issued;         // chunks the producer has issued; followed by the prefetcher
   u32 producer_waits; // for a free slot, or for the step before
   u32 joined;         // barriers of this launch that the consumers have passed; only with init_barriers
+  // Of the launch, for whoever waits too long.
+  u64 spin_limit_ns;
+  const u32* abort;
+  u32* abort_device;
+  Stall* stalls;
 };
 
 constexpr u32 kRingSlots = (kSharedLimit - sizeof(Scratch)) / kSlotBytes;
 constexpr u32 kSharedBytes = kRingSlots * kSlotBytes + sizeof(Scratch);
 static_assert(sizeof(Scratch) < kSharedLimit && kRingSlots >= 2, "the scratch leaves room for a ring");
 static_assert(kRingSlots <= kMaxRingSlots && kInFlight >= 1, "the ring's bounds hold");
+
+// The ring of this block, and its scratch behind it.
+__device__ __forceinline__ u8* block_ring() {
+  extern __shared__ __align__(1024) u8 shared[];
+  return shared;
+}
+__device__ __forceinline__ Scratch& block_scratch() { return *reinterpret_cast<Scratch*>(block_ring() + kRingSlots * kSlotBytes); }
 
 template <Mode kMode>
 struct Context {
@@ -72,8 +85,9 @@ struct Context {
   static constexpr bool kWaits = kMode != Mode::kCeiling;  // for activations; the ring is always waited for
   static constexpr u32 kMaxEpoch = 65535;
 
-  __device__ Context(const Launch& l, Scratch& s, u8* r)
-      : launch(l), shared(s), ring(r), sm(blockIdx.x), tid(threadIdx.x), warp(threadIdx.x / 32), lane(threadIdx.x % 32) {}
+  __device__ explicit Context(const Launch& l)
+      : launch(l), shared(block_scratch()), ring(block_ring()), sm(blockIdx.x), tid(threadIdx.x), warp(threadIdx.x / 32),
+        lane(threadIdx.x % 32) {}
 
   // Epochs count exchanges since the pages were cleared and skip 0, so that cleared words are never taken for data.
   __device__ void begin_step(int i) {
@@ -99,7 +113,8 @@ __device__ __forceinline__ void consumer_barrier() {
 
 // A bounded spin. Each failed poll asks give_up(); it says yes once the launch is aborted or the wait has outlasted
 // Launch::spin_limit_ns, and then the caller goes on with whatever it has: an aborted launch computes garbage, quickly,
-// and its results are thrown away. What is inlined is a count and a call: waits are many, and a stage's code must stay small.
+// and its results are thrown away. What is inlined is a count and a call with what only the caller knows: waits are many, and a
+// stage's code must stay small.
 struct Spin {
   u32 polls = 0;
   u64 start = 0;
@@ -107,7 +122,7 @@ struct Spin {
   template <class C>
   __device__ __forceinline__ bool give_up(C& c, Wait wait, u32 index, u32 expected) {
     if ((++polls & 255) != 0) return false;
-    start = slow(c.launch, c.shared, c.sm, c.warp, c.stage, c.layer, c.step, wait, index, expected, polls, start);
+    start = slow(wait, c.stage, c.layer, c.step, index, expected, polls, start);
     return start == kGiveUp;
   }
 
@@ -115,38 +130,34 @@ struct Spin {
   static constexpr u64 kGiveUp = ~u64(0);
 
   // Looks at the clock and the abort words. Returns when the wait began, or kGiveUp. Static, so that a Spin stays in registers.
-  __device__ static __noinline__ u64 slow(const Launch& launch, Scratch& shared, int sm, int warp, u32 stage, int layer, int step,
-                                          Wait wait, u32 index, u32 expected, u32 polls, u64 start) {
+  __device__ static __noinline__ u64 slow(Wait wait, u32 stage, int layer, int step, u32 index, u32 expected, u32 polls, u64 start) {
+    Scratch& shared = block_scratch();
     if (*static_cast<volatile u32*>(&shared.aborted)) return kGiveUp;
     const u64 now = global_timer_ns();
     if (start == 0) start = now;
     // What the producer waits for comes from the consumers: they are given the time to report first.
-    const u64 limit = wait >= Wait::kRingEmpty ? 2 * launch.spin_limit_ns : launch.spin_limit_ns;
+    const u64 limit = wait >= Wait::kRingEmpty ? 2 * shared.spin_limit_ns : shared.spin_limit_ns;
     u32 valid;
     if (now - start > limit) {
       valid = 1;
-    } else if (load_relaxed(launch.abort_device) || ((polls & 0xffff) == 0 && load_system(launch.abort))) {
+    } else if (load_relaxed(shared.abort_device) || ((polls & 0xffff) == 0 && load_system(shared.abort))) {
       valid = 2;
     } else {
       return start;
     }
     if (atomicExch(&shared.aborted, 1u) == 0) {
-      launch.stalls[sm] = Stall{valid, stage, u32(layer), u32(step), u32(wait), index, expected, u32(warp)};
+      shared.stalls[blockIdx.x] = Stall{valid, stage, u32(layer), u32(step), u32(wait), index, expected, threadIdx.x / 32};
     }
-    store_relaxed(launch.abort_device, 1u);
+    store_relaxed(shared.abort_device, 1u);
     return kGiveUp;
   }
 };
 
-// Where a wait takes place, for the stall record: what Spin asks of a context.
+// Where a wait takes place, for the stall record: what Spin asks of a context. Producer and prefetcher wait outside of stages.
 struct Waiter {
-  const Launch& launch;
-  Scratch& shared;
-  int sm;
-  int warp;
-  u32 stage;
-  int layer;
-  int step;
+  u32 stage = 0;
+  int layer = 0;
+  int step = 0;
 };
 
 }  // namespace amk

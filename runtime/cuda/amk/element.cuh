@@ -53,6 +53,12 @@ struct Fp32 {
   __device__ static __forceinline__ Bits from_float(float v) { return __float_as_uint(v); }
 };
 
+// n / d, to 2 ulp where the result is rounded to 16 bits anyway. 0 for d beyond 2^126.
+template <class E>
+__device__ __forceinline__ float divide(float n, float d) {
+  return E::kBytes == 4 ? n / d : __fdividef(n, d);
+}
+
 // Value of v after a round trip through E.
 template <class E>
 __device__ __forceinline__ float rounded(float v) {

@@ -52,7 +52,7 @@ __device__ __forceinline__ void gate_up(C& c, const Page in, const u8* norm, con
   gemv<S>(c, in, norm, [&](int row, int, float v, bool valid) {
     const float up = __shfl_xor_sync(~0u, v, 1);
     if (valid && !(row & 1)) {
-      const float gate = Element::kBytes == 4 ? v / (1.0f + expf(-v)) : v / (1.0f + __expf(-v));
+      const float gate = divide<Element>(v, 1.0f + (Element::kBytes == 4 ? expf(-v) : __expf(-v)));
       publish<Element>(c, out, row / 2, gate * up);
     }
   });

@@ -10,17 +10,17 @@
 
 namespace amk {
 
-// Eight weights of a lane times eight activations.
+// Eight weights of a lane (tile_column) times eight activations, added up in the order of the columns.
 template <class E>
 __device__ __forceinline__ float dot8(const u8* weights, const float* x) {
   const float4 x0 = *reinterpret_cast<const float4*>(x), x1 = *reinterpret_cast<const float4*>(x + 4);
   if constexpr (E::kBytes == 4) {
     const float4 w0 = *reinterpret_cast<const float4*>(weights), w1 = *reinterpret_cast<const float4*>(weights + 16);
-    return w0.x * x0.x + w0.y * x0.y + w0.z * x0.z + w0.w * x0.w + w1.x * x1.x + w1.y * x1.y + w1.z * x1.z + w1.w * x1.w;
+    return w0.x * x0.x + w0.y * x0.y + w1.x * x0.z + w1.y * x0.w + w0.z * x1.x + w0.w * x1.y + w1.z * x1.z + w1.w * x1.w;
   } else {
     const uint4 w = *reinterpret_cast<const uint4*>(weights);
-    return E::to_float(u16(w.x)) * x0.x + E::to_float(u16(w.x >> 16)) * x0.y + E::to_float(u16(w.y)) * x0.z +
-           E::to_float(u16(w.y >> 16)) * x0.w + E::to_float(u16(w.z)) * x1.x + E::to_float(u16(w.z >> 16)) * x1.y +
+    return E::to_float(u16(w.x)) * x0.x + E::to_float(u16(w.x >> 16)) * x0.y + E::to_float(u16(w.z)) * x0.z +
+           E::to_float(u16(w.z >> 16)) * x0.w + E::to_float(u16(w.y)) * x1.x + E::to_float(u16(w.y >> 16)) * x1.y +
            E::to_float(u16(w.w)) * x1.z + E::to_float(u16(w.w >> 16)) * x1.w;
   }
 }

@@ -3,8 +3,8 @@
 // of block g. Four blocks (a quad, 128 columns) share one B register pair and have an accumulator each; the useful sums
 // sit on d0 and d3 of the lane whose quarter is the block's number.
 // Activations go from L2 straight into B registers; the first weights of a stage are in registers before its exchange is
-// polled, unless the ring is too small for it; the next weights are read, and their slot released, before the current ones
-// are multiplied.
+// polled, two quads a warp, unless the ring is too small for it; and from then on a warp is two quads ahead: what it has multiplied makes
+// room for the quad after the next, whose slot it releases at once.
 // Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
 #pragma once
 
@@ -35,10 +35,12 @@ struct GemvShape {
   static constexpr int kLastChunkQuads = kQuads - (kChunks - 1) * kChunkQuads;
   static constexpr int kSubs = (kChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
-  // Whether a group may take the first weights of its next tile before a block barrier. The groups' tiles lie side by side
-  // in the ring: if all that lies before the last group's does not fit, that group waits for slots which a group at the
-  // barrier holds, and neither moves. Then weights are taken after the barrier.
-  static constexpr bool kAhead = (kGroups - 1) * kChunks < int(kRingSlots);
+  // Whether a group may take the first weights of its next tile, kFirstChunks, before a block barrier. The groups' tiles lie
+  // side by side in the ring: if all that lies before the last chunk that the last group takes does not fit, that group waits for
+  // slots which a group at the barrier holds, and neither moves. Then weights are taken after the barrier.
+  static constexpr int kDepth = kSubs == 3 ? 3 : 2;  // quads that a warp has in registers
+  static constexpr int kFirstChunks = ((kSubs < kDepth ? kSubs : kDepth) - 1) / kChunkSubs + 1;
+  static constexpr bool kAhead = (kGroups - 1) * kChunks + kFirstChunks <= int(kRingSlots);
   static_assert(kSlotBytes % kQuadBytes == 0, "a slot holds whole quads");
   static_assert(kConsumerWarps % S::kWarps == 0, "warps per tile divide the consumer warps");
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
@@ -48,13 +50,14 @@ struct GemvShape {
 template <class S, class C, class Finish>
 __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, Finish&& finish) {
   using Shape = GemvShape<S>;
-  constexpr int kSubs = Shape::kSubs;
+  constexpr int kSubs = Shape::kSubs, kDepth = Shape::kDepth;
+  constexpr int kPeriod = round_up(kSubs, kDepth);  // subs from tile to tile, some of them empty
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
   const int group = c.warp / S::kWarps, member = c.warp % S::kWarps;
 
   u32 slot = c.slot, phase = c.phase;
-  advance_slot(slot, phase, group * Shape::kChunks);
+  if constexpr (Shape::kGroups > 1) advance_slot(slot, phase, group * Shape::kChunks);
 
   // Quad of a sub, or one past the last if this warp has none there.
   auto quad_of = [&](int sub) {
@@ -80,11 +83,19 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
     }
   };
 
-  uint4 w[2][kQuadBlocks] = {};
+  // Over the tiles of the other groups.
+  auto next_tile = [&] {
+    if constexpr (Shape::kGroups > 1) advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
+  };
+
+  // The quads on their way: that of sub i lies in w[i % kDepth], the first of the next tile in w[0] again.
+  uint4 w[kDepth][kQuadBlocks] = {};
+  auto begin_tile = [&] {
+#pragma unroll
+    for (int sub = 0; sub < kDepth && sub < kSubs; ++sub) take(w[sub], sub);
+  };
   const bool works = group < tiles;
-  if constexpr (Shape::kAhead) {
-    if (works) take(w[0], 0);
-  }
+  if (Shape::kAhead && works) begin_tile();
 
   // Column of the four activations that this lane holds of quad 0.
   const int column0 = (c.lane >> 3) * kBlockColumns + (c.lane & 3) * 8 + ((c.lane >> 2) & 1) * 4;
@@ -116,9 +127,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
     }
   }
   __syncwarp();
-  if constexpr (!Shape::kAhead) {
-    if (works) take(w[0], 0);
-  }
+  if (!Shape::kAhead && works) begin_tile();
 
 #pragma unroll 1
   for (int first = 0; first < tiles; first += kTilesPerFlush) {
@@ -128,21 +137,18 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
       const bool more = first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
       float d[kQuadBlocks][4] = {};
 #pragma unroll
-      for (int sub = 0; sub < kSubs; ++sub) {
-        if (sub + 1 < kSubs) {
-          take(w[(sub + 1) & 1], sub + 1);
-        } else if (more) {
-          advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
-          take(w[(sub + 1) & 1], 0);
-        }
-        if (has(sub)) {
+      for (int sub = 0; sub < kPeriod; ++sub) {
+        if (sub < kSubs && has(sub)) {
 #pragma unroll
-          for (int j = 0; j < kQuadBlocks; ++j) mma_weights<Element>(d[j], w[sub & 1][j], xg[sub]);
+          for (int j = 0; j < kQuadBlocks; ++j) mma_weights<Element>(d[j], w[sub % kDepth][j], xg[sub]);
         }
-      }
-      if constexpr (kSubs % 2 == 1) {
-#pragma unroll
-        for (int j = 0; j < kQuadBlocks; ++j) w[0][j] = w[1][j];
+        const int ahead = sub + kDepth;
+        if (ahead < kSubs) {
+          take(w[sub % kDepth], ahead);
+        } else if (ahead >= kPeriod && ahead - kPeriod < kSubs && more) {
+          if (ahead == kPeriod) next_tile();
+          take(w[sub % kDepth], ahead - kPeriod);
+        }
       }
       const int quarter = c.lane & 3;
       float sum = d[0][0] + d[0][3];
@@ -164,8 +170,8 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
     flush_tiles<S>(c, mine, first, in_flush, finish);
     if constexpr (!Shape::kAhead) {
       if (first + kTilesPerFlush + group < tiles) {
-        advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
-        take(w[0], 0);
+        next_tile();
+        begin_tile();
       }
     }
   }

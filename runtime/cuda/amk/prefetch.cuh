@@ -21,7 +21,7 @@ struct Prefetcher {
 
   __device__ __forceinline__ void copy(const u8* source, u32 bytes) {
     if (stopped) return;
-    last = ask(c.launch, c.shared, c.sm, c.warp, source, bytes, ++index, last);
+    last = ask(source, bytes, ++index, last);
     stopped = last == kStopped;
   }
   __device__ void wait_step(u32) {}  // asking for bytes reads none of them: L2 is where other SMs' stores arrive
@@ -33,9 +33,9 @@ struct Prefetcher {
 
   // Asks for chunk `index` once it is due; returns the time of the last request, or kStopped if the launch ends. Out of line:
   // the walk has one for every stage.
-  __device__ static __noinline__ long long ask(const Launch& launch, Scratch& shared, int sm, int warp, const u8* source, u32 bytes,
-                                               u32 index, long long last) {
-    Waiter waiter{launch, shared, sm, warp, 0, 0, 0};
+  __device__ static __noinline__ long long ask(const u8* source, u32 bytes, u32 index, long long last) {
+    Scratch& shared = block_scratch();
+    Waiter waiter;
     Spin spin;
     for (;;) {
       const u32 issued = load_shared_relaxed(&shared.issued);

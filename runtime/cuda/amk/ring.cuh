@@ -57,11 +57,10 @@ __device__ __forceinline__ void advance_slot(u32& slot, u32& phase, u32 n) {
 
 // Waits until a slot holds its chunk. The whole warp calls it. The loop is out of line: a stage has as many of these as a tile
 // has chunks, and what is inlined of them decides how much of a layer the instruction cache holds.
-__device__ __noinline__ void wait_full_long(const Launch& launch, Scratch& shared, int sm, int warp, u32 stage, int layer, int step,
-                                            u32 slot, u32 phase) {
-  Waiter waiter{launch, shared, sm, warp, stage, layer, step};
+__device__ __noinline__ void wait_full_long(u32 stage, int layer, int step, u32 slot, u32 phase) {
+  Waiter waiter{stage, layer, step};
   Spin spin;
-  while (!barrier_test(&shared.full[slot], phase, 1)) {
+  while (!barrier_test(&block_scratch().full[slot], phase, 1)) {
     if (spin.give_up(waiter, Wait::kRingFull, slot, phase)) break;
   }
 }
@@ -69,7 +68,7 @@ __device__ __noinline__ void wait_full_long(const Launch& launch, Scratch& share
 template <class C>
 __device__ __forceinline__ void wait_full(C& c, u32 slot, u32 phase) {
   if (barrier_test(&c.shared.full[slot], phase, 1)) return;
-  wait_full_long(c.launch, c.shared, c.sm, c.warp, c.stage, c.layer, c.step, slot, phase);
+  wait_full_long(c.stage, c.layer, c.step, slot, phase);
 }
 
 // Gives a slot back. The arrivals n of all warps on one chunk add up to kConsumerWarps. A warp arrives only after it has
@@ -110,8 +109,9 @@ __device__ __forceinline__ bool slot_is_empty(Scratch& shared, u32 slot, u32 pha
 }
 
 // Waits until a slot is free. Returns false if the launch ends before it. Out of line, as wait_full_long is.
-__device__ __noinline__ bool wait_empty_long(const Launch& launch, Scratch& shared, int sm, int warp, u32 slot, u32 phase) {
-  Waiter waiter{launch, shared, sm, warp, 0, 0, 0};
+__device__ __noinline__ bool wait_empty_long(u32 slot, u32 phase) {
+  Scratch& shared = block_scratch();
+  Waiter waiter;
   Spin spin;
   while (!slot_is_empty(shared, slot, phase)) {
     if (any_lane(load_shared_acquire(&shared.stop) || spin.give_up(waiter, Wait::kRingEmpty, slot, phase))) return false;
@@ -206,7 +206,7 @@ struct Producer {
     if (slot_is_empty(c.shared, slot, phase)) return;
     flush();
     tell_waiting(1);
-    stopped = !wait_empty_long(c.launch, c.shared, c.sm, c.warp, slot, phase);
+    stopped = !wait_empty_long(slot, phase);
     tell_waiting(0);
   }
 

@@ -21,10 +21,13 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq) {
 }
 
 // The join that ends a step, in two halves: an SM arrives when it knows the next token, and waits for the others once it has
-// asked for that token's embedding. Thread 0 arrives after a block barrier that follows everything this SM does in the step: its
-// release covers the whole block. It waits before anything of the next step is handed over; its acquire is passed on by the
-// block barrier after it and by acquired_step. Without the join an SM that has no early work in the next step could still be
+// asked for that token's embedding. One thread does both, and asks for no embedding: its release has a fence in it, which takes
+// microseconds while copies are under way, and during which the others go on. It arrives after a block barrier that follows
+// everything this SM does in the step: its release covers the whole block. It waits before anything of the next step is handed
+// over; its acquire is passed on by the block barrier after it and by acquired_step. Without the join an SM that has no early work in the next step could still be
 // reading best words that others already overwrite.
+constexpr int kJoiner = kConsumers - 1;
+
 template <class C>
 __device__ __forceinline__ u32* step_counter(C& c) {
   return reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + kExchangesPerStep;
@@ -33,7 +36,7 @@ __device__ __forceinline__ u32* step_counter(C& c) {
 template <class C>
 __device__ __forceinline__ void wait_joined(C& c) {
   if (c.step == 0) return;
-  if (c.tid == kConsumers - 1) {  // a thread that asks for no embedding
+  if (c.tid == kJoiner) {
     const u32 target = u32(c.launch.first_epoch + c.step) * kSMs;
     Spin spin;
     while (C::kWaits && int(load_acquire(step_counter(c)) - target) < 0) {
@@ -58,7 +61,7 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
     for (int local = c.tid; local < rows; local += kOwners) {
       const int column = mine.begin * kTileRows + local;
       const int lane = token % kTileRows * 4 + column % 32 / 8;
-      const auto bits = load_constant(reinterpret_cast<const Element::Bits*>(row) + (column / 32 * 32 + lane) * 8 + column % 8);
+      const auto bits = load_constant(reinterpret_cast<const Element::Bits*>(row) + (column / 32 * 32 + lane) * 8 + tile_column(column % 8));
       c.shared.residual[local] = Element::to_float(bits);
     }
   }
@@ -143,15 +146,17 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
     const bool aborted = has_aborted(c.shared) || best.index == kVoid;
     bool ends = last || aborted;
     for (int i = 0; i < launch.n_stop; ++i) ends = ends || load_constant(launch.stop_ids + i) == chosen;
-    if (c.sm == 0 && !aborted) {
-      if (launch.tokens) launch.tokens[c.step] = u32(chosen);
-      if (launch.host_tokens) store_system(launch.host_tokens + c.step, u32(chosen) + 1);
-    }
+    if (c.sm == 0 && !aborted && launch.tokens) launch.tokens[c.step] = u32(chosen);
+    c.shared.chosen = aborted ? kVoid : chosen;
     c.shared.token = forced >= 0 ? forced : chosen;
-    if (C::kWaits) add_release(step_counter(c), 1);
     store_shared_release(&c.shared.stop, ends);
   }
   consumer_barrier();
+  if (c.tid == kJoiner) {
+    if (C::kWaits) add_release(step_counter(c), 1);
+    // After the arrival, which would wait for a store on its way to the host.
+    if (c.sm == 0 && launch.host_tokens && c.shared.chosen != kVoid) store_system(launch.host_tokens + c.step, u32(c.shared.chosen) + 1);
+  }
   return !c.shared.stop;
 }
 
@@ -165,6 +170,11 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
     barriers_ready();
     const int forced = launch.forced ? load_constant(launch.forced) : -1;
     s.token = forced >= 0 ? forced : launch.token;
+    s.chosen = kVoid;
+    s.spin_limit_ns = launch.spin_limit_ns;
+    s.abort = launch.abort;
+    s.abort_device = launch.abort_device;
+    s.stalls = launch.stalls;
     s.aborted = s.acquired_step = s.stop = s.issued = s.producer_waits = 0;
   }
   __syncthreads();

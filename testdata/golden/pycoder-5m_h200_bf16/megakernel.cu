@@ -93,10 +93,8 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
 
 template <Mode kMode>
 __device__ __forceinline__ void run(const Launch& launch) {
-  extern __shared__ __align__(1024) u8 shared[];
-  Scratch& scratch = *reinterpret_cast<Scratch*>(shared + kRingSlots * kSlotBytes);
-  init_scratch(launch, scratch);
-  Context<kMode> c(launch, scratch, shared);
+  init_scratch(launch, block_scratch());
+  Context<kMode> c(launch);
   if (threadIdx.x < kConsumers) {
     consume(c);
   } else if (threadIdx.x < kConsumers + (AMK_BULK_COPY ? 1 : 32)) {
