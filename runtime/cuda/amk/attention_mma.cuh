@@ -61,6 +61,15 @@ __device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_va
   }
 }
 
+// Fragments `first` and the kBatch - 1 after it, of `count`, of which a lane has 16 bytes each.
+constexpr int kBatch = 4;
+__device__ __forceinline__ void load_fragments(uint4 (&into)[kBatch], const u8* at, int first, int count) {
+#pragma unroll
+  for (int i = 0; i < kBatch; ++i) {
+    if (first + i < count) into[i] = *reinterpret_cast<const uint4*>(at + (first + i) * 512);
+  }
+}
+
 // ---- the loop over cache rows -----------------------------------------------------------------------------------------
 
 template <class S, class C, class Cache = OfLayer>
@@ -88,6 +97,26 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
     const Unit<S> u{unit, c.position};
     const int group = c.warp % kHeadGroups, block_warp = c.warp / kHeadGroups;
     const int pair = (c.lane & 3) * 2;  // the two heads of its group whose results a lane holds
+
+    // The cache's rows, a ring slot at a time, and after them this step's row, by the warp whose turn is next.
+    const int chunks = u.chunks();
+    const int blocks = chunks > 0 ? (chunks - 1) * kChunkBlocks + ceil_div(u.rows(chunks - 1), kCacheRows) : 0;
+    const bool has_row = u.owns_row() && blocks % kBlockWarps == block_warp;
+    const int turn = kTurns > 1 ? block_warp / kChunkBlocks : 0;
+    u32 slot = c.slot, phase = c.phase;
+    advance_slot(slot, phase, turn);
+    // Of a chunk, the first that is this warp's.
+    auto first_block = [block_warp](int chunk) {
+      return kTurns * kChunkBlocks == kBlockWarps ? block_warp % kChunkBlocks
+                                                  : int(u32(block_warp + chunk * (kBlockWarps - 1) * kChunkBlocks) % kBlockWarps);
+    };
+    // The first keys are in registers before the exchange is polled.
+    uint4 k[kBatch];
+    bool early = turn < chunks && first_block(turn) * kCacheRows < u.rows(turn);
+    if (early) {
+      wait_full(c, slot, phase);
+      load_fragments(k, c.ring + slot * kSlotBytes + first_block(turn) * kCacheBlockBytes + c.lane * 16, 0, kFragments);
+    }
 
     auto words = quad_poll<kThreadQuads>(page_copy(c, in), [&](int i) {
       const int quad = unit_quad(c.tid, i);
@@ -118,18 +147,10 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
     float o[kFragments][4] = {};
     float max0 = kNoScore, max1 = kNoScore, sum0 = 0, sum1 = 0;
 
-    // The cache's rows, a ring slot at a time, and after them this step's row, by the warp whose turn is next.
-    const int chunks = u.chunks();
-    const int blocks = chunks > 0 ? (chunks - 1) * kChunkBlocks + ceil_div(u.rows(chunks - 1), kCacheRows) : 0;
-    const bool has_row = u.owns_row() && blocks % kBlockWarps == block_warp;
-    const int turn = kTurns > 1 ? block_warp / kChunkBlocks : 0;
-    u32 slot = c.slot, phase = c.phase;
-    advance_slot(slot, phase, turn);
 #pragma unroll 1
     for (int chunk = turn; chunk < chunks || has_row; chunk += kTurns) {
       const bool in_ring = chunk < chunks;
-      int b = kTurns * kChunkBlocks == kBlockWarps ? block_warp % kChunkBlocks
-                                                   : u32(block_warp + chunk * (kBlockWarps - 1) * kChunkBlocks) % kBlockWarps;
+      int b = first_block(chunk);
       const u8* source = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
       int rows = in_ring ? u.rows(chunk) - b * kCacheRows : 1;  // left from the block on
       if (in_ring) {
@@ -143,10 +164,16 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
         const u8* at = source + c.lane * 16;
         float d[2][4] = {};
 #pragma unroll
-        for (int f = 0; f < kFragments; ++f) {
-          const uint4 k = *reinterpret_cast<const uint4*>(at + f * 512);
-          mma16816<Element>(d[f & 1], k.x, k.y, k.z, k.w, q[f].x, q[f].y);
+        for (int first = 0; first < kFragments; first += kBatch) {
+          if (first > 0 || !early) load_fragments(k, at, first, kFragments);
+          early = early && first > 0;
+#pragma unroll
+          for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
+            mma16816<Element>(d[i & 1], k[i].x, k[i].y, k[i].z, k[i].w, q[first + i].x, q[first + i].y);
+          }
         }
+        uint4 v[kBatch];
+        load_fragments(v, at + kHalfBlockBytes, 0, kFragments);
         // Rows lane/4 and lane/4 + 8 of the block, heads pair and pair + 1.
         const bool low = (c.lane >> 2) < rows, high = 8 + (c.lane >> 2) < rows;
         const float s0 = low ? (d[0][0] + d[1][0]) * kScale : kNoScore, s1 = low ? (d[0][1] + d[1][1]) * kScale : kNoScore;
@@ -160,6 +187,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
         top0 = fmaxf(top0, max0);
         top1 = fmaxf(top1, max1);
         const float keep0 = exp2_approx(max0 - top0), keep1 = exp2_approx(max1 - top1);
+        const bool rescale = __any_sync(~0u, max0 > kNoScore && (top0 > max0 || top1 > max1));
         max0 = top0;
         max1 = top1;
         // Far below any score is 0 after exp2, so that rows past the last need no mask here.
@@ -168,19 +196,28 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
         sum0 = sum0 * keep0 + p0 + p2;
         sum1 = sum1 * keep1 + p1 + p3;
         const u32 b0 = transpose8x8(pack2(p0, p1)), b1 = transpose8x8(pack2(p2, p3));
+        if (rescale) {
 #pragma unroll
-        for (int f = 0; f < kFragments; ++f) {
-          o[f][0] *= keep0;
-          o[f][1] *= keep1;
-          o[f][2] *= keep0;
-          o[f][3] *= keep1;
-          uint4 v = *reinterpret_cast<const uint4*>(at + kHalfBlockBytes + f * 512);
+          for (int f = 0; f < kFragments; ++f) {
+            o[f][0] *= keep0;
+            o[f][1] *= keep1;
+            o[f][2] *= keep0;
+            o[f][3] *= keep1;
+          }
+        }
+#pragma unroll
+        for (int first = 0; first < kFragments; first += kBatch) {
+          if (first > 0) load_fragments(v, at + kHalfBlockBytes, first, kFragments);
           if (rows < kCacheRows) {
             // Masked in V too: probability 0 does not help against an infinity left by an earlier sequence.
             const u32 keep_low = keep_rows((c.lane & 3) * 2, rows), keep_high = keep_rows((c.lane & 3) * 2 + 8, rows);
-            v.x &= keep_low, v.y &= keep_low, v.z &= keep_high, v.w &= keep_high;
+#pragma unroll
+            for (int i = 0; i < kBatch; ++i) v[i].x &= keep_low, v[i].y &= keep_low, v[i].z &= keep_high, v[i].w &= keep_high;
           }
-          mma16816<Element>(o[f], v.x, v.y, v.z, v.w, b0, b1);
+#pragma unroll
+          for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
+            mma16816<Element>(o[first + i], v[i].x, v[i].y, v[i].z, v[i].w, b0, b1);
+          }
         }
       }
       if (!in_ring) break;
