@@ -72,14 +72,14 @@ def judge_fp32(got, ref):
     return verdict(findings, len(ref), d, decided=len(ref), wrong=len(wrong))
 
 
-def judge_half(got, rival, ref):
+def judge_half(got, rival, ref, rms_factor=RMS_FACTOR):
     """The verdict on a bf16 or fp16 build against transformers' own run in that type, the rival; ref is fp32."""
     d, own = distance(got, ref), distance(rival, ref)
     decided = margins(ref) > MARGIN_FACTOR * own.max
     wrong = np.flatnonzero((choices(got) != choices(ref)) & decided)
     findings = []
-    if not d.rms <= RMS_FACTOR * own.rms:
-        findings.append(f"RMS error {d.rms:.3g}, {ratio(d.rms, own.rms):.3f} of transformers' {own.rms:.3g}; {RMS_FACTOR:g} "
+    if not d.rms <= rms_factor * own.rms:
+        findings.append(f"RMS error {d.rms:.3g}, {ratio(d.rms, own.rms):.3f} of transformers' {own.rms:.3g}; {rms_factor:g} "
                         "is allowed")
     if not d.max <= MAX_FACTOR * own.max:
         findings.append(f"max error {d.max:.3g} at position {d.at[0]}, id {d.at[1]}, {ratio(d.max, own.max):.3f} of "

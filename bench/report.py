@@ -74,8 +74,33 @@ SECTIONS = {
                      ("rounds", lambda r: plain(r.get("rounds"))))),
     "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. The ceiling "
               "is a kernel that streams the same bytes and waits for nothing, launched in turn with the decode kernel.", LATENCY),
+    "compare": ("PyTorch", "The kernel and transformers' LlamaForCausalLM with a static cache of the context's length, one decode step in a CUDA "
+                "graph, as it is (with the faster of transformers' attentions) and through torch.compile (max-autotune): the same random weights, "
+                "batch 1, in turn on one GPU, medians over the rounds. Each latency is of 16 tokens between two events. × is how many times the "
+                "kernel's time it is, the median of the rounds' ratios. All logits are held to fp32: the kernel by the criteria of the shapes "
+                "above, PyTorch's step by 1.5 × the errors of transformers' own pass.", (
+                    ("position", lambda r: plain(r.get("position"))),
+                    ("kernel, µs", lambda r: engine(r, "amkc", "us")),
+                    ("share of ceiling", lambda r: engine(r, "amkc", "share_of_ceiling")),
+                    ("eager, µs", lambda r: engine(r, "eager", "us")),
+                    ("×", lambda r: engine(r, "eager", "times_amkc")),
+                    ("compiled, µs", lambda r: engine(r, "compile", "us")),
+                    ("×", lambda r: engine(r, "compile", "times_amkc")),
+                    ("RMS error: kernel, eager, compiled", lambda r: ", ".join(engine(r, name, "rms_error") or "none" for name in ENGINES)),
+                    ("rounds", lambda r: plain(r.get("rounds"))))),
     "contexts": ("Latency and context", "The same, of builds for positions up to 33,023.", LATENCY),
 }
+
+
+ENGINES = ("amkc", "eager", "compile")
+
+
+def engine(row, name, what):
+    """A number of one of the engines that a row compares."""
+    x = row.get("engines", {}).get(name, {}).get(what)
+    if isinstance(x, dict):
+        return fixed(x["median"], 1)
+    return short(x) if what.endswith("error") else fixed(x, 2 if what == "times_amkc" else 3)
 
 
 def plain(x):

@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import accuracy
+import comparing
 import endurance
 import looping
 import machine
@@ -32,7 +33,8 @@ from workshop import Budget, OutOfTime, StepFailed, Workshop
 # In the order in which they run: what is quick and says most comes first.
 SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes, "sizes": accuracy.sizes,
-            "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts}
+            "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,
+            "compare": comparing.compare}
 
 
 def tasks(sections, patterns):
@@ -60,7 +62,7 @@ def command_of(task, target):
     return f"python3 bench/results.py --target {shlex.quote(target)} --only {task.id}"
 
 
-def run(chosen, shop, store, environment, target, again):
+def run(chosen, shop, store, environment, command_of, again):
     """Makes the rows that are missing. Returns how many of all have passed."""
     todo = [t for t in chosen if again or not store.done(t.id, environment)]
     if len(todo) < len(chosen):
@@ -72,7 +74,7 @@ def run(chosen, shop, store, environment, target, again):
     passed = len(chosen) - len(todo)
     for i, t in enumerate(todo):
         try:
-            row = make_row(t, shop, command_of(t, target))
+            row = make_row(t, shop, command_of(t))
         except OutOfTime:
             print(f"the time is up: {len(todo) - i} rows are left; the same command goes on from here", flush=True)
             break
@@ -82,14 +84,9 @@ def run(chosen, shop, store, environment, target, again):
     return passed
 
 
-def parse(argv):
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--section", action="append", choices=list(SECTIONS), help="only this section; may be repeated")
-    p.add_argument("--only", action="append", metavar="PATTERN",
-                   help="only rows whose id matches, SECTION/NAME; may be repeated")
-    p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
+def add_common(p):
+    """The options of everything that makes rows."""
     p.add_argument("--again", action="store_true", help="make rows again that have passed")
-    p.add_argument("--render", action="store_true", help="write README.md from the JSON files, and make no rows")
     p.add_argument("--target", default="auto", help="as for amkc (default: the GPU of this machine)")
     p.add_argument("--name", help="of the JSON file (default: that of the GPU)")
     p.add_argument("--out", type=Path, default=Path("docs/results"), metavar="DIR", help="where results go (default: docs/results)")
@@ -98,34 +95,49 @@ def parse(argv):
     p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt amkc and device (default: go builds them)")
     p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after this time")
     p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N", help="builds at a time")
+
+
+def parse(argv):
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--section", action="append", choices=list(SECTIONS), help="only this section; may be repeated")
+    p.add_argument("--only", action="append", metavar="PATTERN",
+                   help="only rows whose id matches, SECTION/NAME; may be repeated")
+    p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
+    p.add_argument("--render", action="store_true", help="write README.md from the JSON files, and make no rows")
+    add_common(p)
     return p.parse_args(argv)
 
 
 def main(argv=None):
     args = parse(argv)
-    args.out, args.tools = args.out.resolve(), args.tools and args.tools.resolve()
-    os.chdir(machine.REPO)  # paths in rows are relative to it
     chosen = tasks(args.section, args.only)
     if args.list:
         print("\n".join(t.id for t in chosen))
         return 0
     if args.render:
-        print(report.render(args.out))
+        print(report.render(args.out.resolve()))
         return 0
     if not chosen:
         print("results.py: error: no row is selected; --list prints all ids", file=sys.stderr)
         return 2
+    return carry_out(args, chosen, lambda task: command_of(task, args.target))
+
+
+def carry_out(args, chosen, command_of):
+    """Makes the rows of tasks, with the options of add_common, and returns the exit code."""
+    args.out, args.tools = args.out.resolve(), args.tools and args.tools.resolve()
+    os.chdir(machine.REPO)  # paths in rows are relative to it
     budget = Budget(args.budget)
     try:
         tools = machine.Tools(args.tools, args.work)
         environment = machine.environment(tools)
         store = report.Store(args.out / f"{args.name or machine.slug(environment['gpu'])}.json")
     except (machine.Missing, ValueError) as e:
-        print(f"results.py: error: {e}", file=sys.stderr)
+        print(f"{Path(sys.argv[0]).name}: error: {e}", file=sys.stderr)
         return 2
     shop = Workshop(tools, args.work, args.target, args.jobs, budget)
     try:
-        passed = run(chosen, shop, store, environment, args.target, args.again)
+        passed = run(chosen, shop, store, environment, command_of, args.again)
     finally:
         shop.close()
         if store.rows:

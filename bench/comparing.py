@@ -1,0 +1,229 @@
+"""Section compare: the emitted kernel and PyTorch, on the same weights and one GPU, in turn.
+
+The rivals are transformers' LlamaForCausalLM with a static cache, one decode step captured in a CUDA graph: as it is, and
+through torch.compile. bench/torch_step.py says how. Each is a process of its own, so that what goes wrong in one costs its
+numbers and no others. Needs numpy; torch and transformers are needed by bench/torch_peer.py alone.
+"""
+
+import contextlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import criteria
+from accuracy import SEED, SHAPE_POSITIONS, config, spread_ids
+from endurance import LONG_POSITIONS, judge_bench
+from peer import Peer, PeerFailed
+from sections import Task
+from workshop import Case, StepFailed, last_object
+
+MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen3-0.6b-as-llama")
+POSITION = 128
+STEPS = 16  # tokens between two events, for a launch of ours and for replays of a graph
+ATTENTIONS = ("sdpa", "eager")  # of transformers, between which the eager step may choose
+TRIAL_LAUNCHES = 20
+OPEN_SECONDS = 180  # importing PyTorch, and computing weights on the GPU
+ASK_SECONDS = 300
+# PyTorch may be so much further from fp32 than transformers' own pass over all positions, or it computes something else.
+PEER_FACTOR = criteria.MAX_FACTOR
+
+
+@dataclass(frozen=True)
+class Options:
+    rounds: int = 5
+    launches: int = 100  # a round, of each
+    warm_up: int = 10
+    compile_seconds: float = 300  # 0: torch.compile is left out
+
+
+class Engine:
+    """What is measured of one of those that are compared: errors of its logits, and latencies round by round."""
+
+    def __init__(self):
+        self.facts = {}  # what goes into the row besides
+        self.findings = []
+        self.lacking = None  # why there are no more numbers
+        self.rounds = []  # quantiles of microseconds a token
+
+    def judge(self, verdict):
+        self.findings += verdict["findings"]
+        self.facts |= {k: verdict[k] for k in ("max_error", "rms_error", "max_ratio", "rms_ratio", "argmax_wrong", "argmax_decided")}
+
+
+class Comparison:
+    """The measurements of one model at one position."""
+
+    def __init__(self, shop, case, position, options):
+        self.shop, self.case, self.position, self.o = shop, case, position, options
+        self.vocab = config(case.model)["vocab_size"]
+        self.ids = spread_ids(position + STEPS, self.vocab)
+        self.engines = {name: Engine() for name in ("amkc", "eager", "compile")}
+        self.bench = []  # what the launcher said in each round
+        self.peers = {}
+        self.open = contextlib.ExitStack()
+
+    def say(self, text):
+        print(f"    {self.case.name} at {self.position}: {text}", flush=True)
+
+    def path(self, name):
+        return str(self.shop.work / f"compare-{name}.npy")
+
+    def peer(self, name):
+        args = [sys.executable, str(Path(__file__).with_name("torch_peer.py")), self.case.model, "--seed", str(self.case.seed),
+                "--dtype", self.case.dtype]
+        self.shop.log.append("python3 bench/torch_peer.py " + " ".join(args[2:]) + f"  # {name}")
+        p = Peer(args, self.shop.work / f"compare-{name}.log", self.shop.budget, self.shop.env)
+        self.open.callback(p.close)
+        return p
+
+    def row(self):
+        with self.open:
+            self.references()
+            self.amkc()
+            self.eager()
+            self.compile()
+            self.shop.settle()
+            for i in range(self.o.rounds):
+                self.round(i)
+        return judge_comparison(self.engines, self.bench, self.position, self.o)
+
+    def references(self):
+        """Logits of transformers in fp32 and in the dtype, one pass over all positions: what all others are held to."""
+        p = self.peer("reference")
+        try:
+            p.ask({"do": "reference", "ids": self.ids, "fp32": self.path("fp32"), "own": self.path("own")}, OPEN_SECONDS + ASK_SECONDS)
+        except PeerFailed as e:
+            raise StepFailed(f"no reference: {e}") from None
+        finally:
+            p.close()
+        self.ref, self.own = (np.load(self.path(name), mmap_mode="r") for name in ("fp32", "own"))
+
+    def amkc(self):
+        self.directory = self.shop.finish(self.case)
+        got = self.shop.logits(self.directory, self.ids, f"spread_ids({len(self.ids)}, {self.vocab})")
+        self.engines["amkc"].judge(criteria.judge_half(got, self.own, self.ref))
+
+    def eager(self):
+        """Opens the eager step with each attention that transformers has, and keeps the one that is faster on trial."""
+        engine, peers, verdicts, trials = self.engines["eager"], {}, {}, {}
+        for attention in ATTENTIONS:
+            try:
+                peers[attention] = self.peers["eager"] = self.peer(f"eager-{attention}")
+                verdicts[attention] = self.opened("eager", attention, compile=False, seconds=OPEN_SECONDS)
+                trials[attention] = self.timed("eager", attention, TRIAL_LAUNCHES)["median"]
+                self.say(f"eager PyTorch, attention {attention}: {trials[attention]:.1f} µs on trial")
+            except PeerFailed as e:
+                engine.facts.setdefault("failed", {})[attention] = str(e)
+                self.say(f"eager PyTorch, attention {attention}: {e}")
+        best = min(trials, key=trials.get, default=None)
+        for attention, peer in peers.items():
+            if attention != best:
+                peer.close()
+        if best is None:
+            engine.lacking = "; ".join(engine.facts["failed"].values())
+            return
+        self.peers["eager"] = peers[best]
+        engine.facts |= {"attention": best, "trial_us": trials}
+        engine.judge(verdicts[best])
+
+    def compile(self):
+        """Compiles the step, with the attention that the eager step is faster with."""
+        engine = self.engines["compile"]
+        if not self.o.compile_seconds:
+            engine.lacking = "left out"
+            return
+        attention = self.engines["eager"].facts.get("attention", ATTENTIONS[0])
+        self.peers["compile"] = self.peer("compile")
+        try:
+            verdict = self.opened("compile", attention, compile=True, seconds=self.o.compile_seconds)
+        except PeerFailed as e:
+            engine.lacking = str(e)
+            self.say(f"torch.compile: {e}")
+            return
+        engine.facts["attention"] = attention
+        engine.judge(verdict)
+
+    def opened(self, name, attention, compile, seconds):
+        """Opens a step in a peer, fills its cache, and returns the verdict on its logits."""
+        request = {"do": "open", "name": attention, "attention": attention, "compile": compile, "length": len(self.ids)}
+        answer = self.peers[name].ask(request, seconds)
+        if compile:
+            self.engines[name].facts["compile_seconds"] = round(answer["seconds"], 1)
+            self.say(f"torch.compile took {answer['seconds']:.0f} s")
+        self.peers[name].ask({"do": "forced", "name": attention, "ids": self.ids, "out": self.path(name)}, ASK_SECONDS)
+        return criteria.judge_half(np.load(self.path(name), mmap_mode="r"), self.own, self.ref, rms_factor=PEER_FACTOR)
+
+    def timed(self, name, attention, launches):
+        answer = self.peers[name].ask({"do": "timed", "name": attention, "token": self.ids[self.position], "position": self.position,
+                                       "steps": STEPS, "launches": launches, "warm_up": self.o.warm_up}, ASK_SECONDS)
+        facts = self.engines[name].facts
+        facts["repeats"] = facts.get("repeats", True) and answer["repeats"]  # bf16 on a GPU need not; it is for the record
+        return answer["us"]
+
+    def round(self, i):
+        """One measurement of each, as far as each has numbers so far."""
+        for name, engine in self.engines.items():
+            if engine.lacking:
+                continue
+            try:
+                us = self.bench_amkc() if name == "amkc" else self.timed(name, engine.facts["attention"], self.o.launches)
+            except (PeerFailed, StepFailed) as e:
+                engine.lacking = f"round {i}: {e}"
+                self.say(f"{name}: {engine.lacking}")
+                continue
+            engine.rounds.append(us)
+            self.say(f"round {i}, {name}: {us['median']:.1f} µs ({us['p10']:.1f} to {us['p90']:.1f})")
+
+    def bench_amkc(self):
+        done = self.shop.on_device(self.directory, "bench", "--json", "--position", str(self.position), "--steps-per-launch", str(STEPS),
+                                   "--launches", str(self.o.launches), "--warm-up", str(self.o.warm_up))
+        r = judge_bench(last_object(done.stdout))
+        if r["findings"]:
+            raise StepFailed(r["findings"][0])
+        self.bench.append(r)
+        return r["latency_us"]
+
+
+def judge_comparison(engines, bench, position, o):
+    """The row. It passes if all have run, and all logits are as close as they must be; speed is reported, not judged."""
+    findings = [f"{name}: {f}" for name, e in engines.items() for f in e.findings]
+    lacking = [f"{name}: {e.lacking}" for name, e in engines.items() if e.lacking]
+    ours = engines["amkc"]
+    row = {"position": position, "steps_per_launch": STEPS, "launches": o.launches, "rounds": o.rounds, "engines": {}}
+    if bench:
+        row["ceiling_us"] = over_rounds([r["ceiling_us"] for r in bench])
+        row["bytes_per_token"] = bench[0]["bytes_per_token"]
+    for name, e in engines.items():
+        entry = e.facts | ({"not_run": e.lacking} if e.lacking else {})
+        if e.rounds:
+            entry |= {"us": over_rounds(e.rounds), "round_us": [r["median"] for r in e.rounds]}
+            # A round's launches lie next to each other in time, so ratios are taken within it.
+            pairs = [(us["median"], r["latency_us"]["median"], r["ceiling_us"]["median"]) for us, r in zip(e.rounds, bench)]
+            if pairs:
+                entry |= {"times_amkc": float(np.median([us / amkc for us, amkc, _ in pairs])),
+                          "share_of_ceiling": float(np.median([ceiling / us for us, _, ceiling in pairs]))}
+        row["engines"][name] = entry
+    if ours.lacking:
+        findings.append(f"amkc: {ours.lacking}")
+    if findings:
+        return {"passed": False, "findings": findings} | row
+    if lacking:
+        return {"passed": None, "findings": [], "not_run": "; ".join(lacking)} | row
+    return {"passed": True, "findings": []} | row
+
+
+def over_rounds(quantiles):
+    """The median over the rounds of each quantile."""
+    return {q: float(np.median([r[q] for r in quantiles])) for q in ("median", "p10", "p90")}
+
+
+def task(model, position, options):
+    long = position + STEPS > SHAPE_POSITIONS
+    case = Case(f"testdata/configs/{model}", "bf16", SEED, LONG_POSITIONS if long else SHAPE_POSITIONS)
+    return Task("compare", f"{case.key}-{position}", case, lambda shop: Comparison(shop, case, position, options).row())
+
+
+def compare():
+    return [task(model, POSITION, Options()) for model in MODELS]

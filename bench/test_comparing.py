@@ -1,0 +1,165 @@
+"""Tests of bench/compare.py with a PyTorch and an amkc that only look the part: no GPU, numpy alone."""
+
+import contextlib
+import io
+import json
+import sys
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import compare
+import comparing
+import report
+import test_workshop
+from peer import Peer, PeerFailed
+from workshop import Budget, OutOfTime
+
+VOCAB = 512  # of the amkc of test_workshop
+
+# torch_peer.py with logits that depend on the ids alone. What it is to get wrong is said by files beside it.
+PEER = """\
+    #!{python}
+    import json, pathlib, sys, time
+    import numpy as np
+    here = pathlib.Path(__file__).parent
+    def logits(ids, noise):
+        out = np.full((len(ids), {vocab}), noise, np.float32)
+        out[np.arange(len(ids)), [(7 * i + 1) % {vocab} for i in ids]] = 1
+        return out
+    compiled = attention = None
+    for line in sys.stdin:
+        r = json.loads(line)
+        answer = {{"ok": True}}
+        if r["do"] == "reference":
+            np.save(r["fp32"], logits(r["ids"], 0)); np.save(r["own"], logits(r["ids"], 1e-3))
+        elif r["do"] == "open":
+            compiled, attention = r["compile"], r["attention"]
+            if compiled and (here / "slow compiler").exists(): time.sleep(60)
+            if attention == "sdpa" and not compiled and (here / "dies").exists(): sys.exit("RuntimeError: an error of the device")
+            answer["seconds"] = 1.0
+        elif r["do"] == "forced":
+            np.save(r["out"], logits(r["ids"], 9e-3 if compiled and (here / "compiled wrong").exists() else 1e-3))
+        else:
+            if (here / "fails").exists() and not compiled and r["launches"] == 100: answer = {{"ok": False, "error": "out of memory"}}
+            else:
+                us = 180.0 if compiled else {{"sdpa": 250.0, "eager": 240.0}}[attention]
+                answer |= {{"us": {{"median": us, "p10": us - 1, "p90": us + 1}}, "repeats": not compiled}}
+        print(json.dumps(answer), flush=True)
+"""
+DEVICE = """\
+    #!{python}
+    import json
+    us = {{"median": 100.0, "p10": 99.0, "p90": 101.0}}
+    print(json.dumps({{"check": {{"passed": True}}, "position": 128, "steps_per_launch": 16, "launches": 100, "latency_us": us,
+                      "ceiling_us": us | {{"median": 90.0}}, "bytes_per_token": 1e6, "gbs": 1, "ceiling_gbs": 2, "share_of_ceiling": 0.9}}))
+"""
+
+
+class Compare(test_workshop.Fake):
+    def setUp(self):
+        super().setUp()
+        self.enterContext(mock.patch.object(comparing, "config", lambda model: {"vocab_size": VOCAB}))
+        self.script("device", DEVICE)
+        (self.tools_dir / "torch_peer.py").write_text(
+            "\n".join(line[4:] for line in PEER.format(python=sys.executable, vocab=VOCAB).splitlines()))
+        self.enterContext(mock.patch.object(comparing, "__file__", str(self.tools_dir / "comparing.py")))
+
+    def compare(self, *args):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            code = compare.main(["--tools", str(self.tools_dir), "--work", str(self.dir / "work"), "--out", str(self.dir / "out"), "--name", "fake",
+                                 "--target", "h200", "--model", "llama-3.2-1b", "--rounds", "2", *args])
+        return code, out.getvalue(), self.rows()["compare/llama-3.2-1b-bf16-seed1-128"]
+
+    def test_all_take_turns_and_the_faster_attention_counts(self):
+        code, out, row = self.compare()
+        self.assertEqual((code, row["passed"]), (0, True), out)
+        turns = [line.split(",")[1].split(":")[0].strip() for line in out.splitlines() if ": round" in line]
+        self.assertEqual(turns, ["amkc", "eager", "compile"] * 2)
+        e = row["engines"]
+        self.assertEqual((e["eager"]["attention"], e["compile"]["attention"]), ("eager", "eager"))
+        self.assertEqual(e["eager"]["trial_us"], {"sdpa": 250.0, "eager": 240.0})
+        self.assertEqual((e["amkc"]["share_of_ceiling"], e["eager"]["times_amkc"], e["compile"]["times_amkc"]), (0.9, 2.4, 1.8))
+        self.assertAlmostEqual(e["eager"]["rms_error"], 1e-3, places=5)
+        self.assertEqual(e["amkc"]["max_error"], 0)
+        self.assertEqual((e["eager"]["repeats"], e["compile"]["repeats"]), (True, False))
+        self.assertEqual(row["command"], "python3 bench/compare.py --target h200 --model llama-3.2-1b --position 128 --rounds 2 --compile-seconds 300")
+        self.assertIn("| llama-3.2-1b | bf16 | 128 | 100.0 | 0.900 | 240.0 | 2.40 | 180.0 | 1.80 | 0.00e+00, 9.99e-04, 9.99e-04 | 2 | pass |",
+                      (self.dir / "out" / "README.md").read_text())
+
+    def test_a_compiler_that_takes_too_long_is_reported(self):
+        self.switch("slow compiler")
+        code, out, row = self.compare("--compile-seconds", "0.5")
+        self.assertEqual((code, row["passed"]), (1, None))
+        self.assertEqual(row["not_run"], "compile: no answer to 'open' within 0.5 s")
+        self.assertEqual(row["engines"]["eager"]["times_amkc"], 2.4)
+        self.assertNotIn("us", row["engines"]["compile"])
+
+    def test_leaving_out_is_reported(self):
+        _, _, row = self.compare("--no-compile")
+        self.assertEqual((row["passed"], row["not_run"]), (None, "compile: left out"))
+        self.assertIn("--no-compile", row["command"])
+
+    def test_a_dead_peer_costs_its_own_numbers(self):
+        self.switch("dies")
+        code, out, row = self.compare()
+        self.assertEqual(code, 0, out)
+        self.assertEqual(row["engines"]["eager"]["attention"], "eager")
+        self.assertIn("an error of the device", row["engines"]["eager"]["failed"]["sdpa"])
+
+    def test_a_failed_round_costs_its_own_numbers(self):
+        self.switch("fails")
+        code, out, row = self.compare()
+        self.assertEqual((code, row["passed"], row["not_run"]), (1, None, "eager: round 0: out of memory"))
+        self.assertEqual(row["engines"]["compile"]["times_amkc"], 1.8)
+
+    def test_logits_that_are_too_far_off_fail(self):
+        self.switch("compiled wrong")
+        code, _, row = self.compare()
+        self.assertEqual((code, row["passed"]), (1, False))
+        self.assertIn("compile: RMS error", row["findings"][0])
+        self.assertEqual(self.rows()[row["id"]]["engines"]["eager"]["times_amkc"], 2.4)
+
+    def test_options_that_cannot_be_are_bad_usage(self):
+        for args in (["--position", "-1"], ["--position", "33009"], ["--rounds", "0"]):
+            with self.assertRaises(SystemExit) as e, contextlib.redirect_stderr(io.StringIO()):
+                compare.main(args)
+            self.assertEqual(e.exception.code, 2)
+
+
+class Peers(test_workshop.Fake):
+    def peer(self, text, seconds=None):
+        self.script("peer", "    #!{python}\n    import sys, time\n    " + text + "\n")
+        p = Peer([str(self.tools_dir / "peer")], self.dir / "log", Budget(seconds))
+        self.addCleanup(p.close, now=True)
+        return p
+
+    def test_answers_may_come_in_parts(self):
+        p = self.peer("for _ in sys.stdin: print('{{\"ok\":', end='', flush=True); time.sleep(0.2); print('true}}', flush=True)")
+        for _ in range(2):
+            self.assertEqual(p.ask({"do": "x"}, 20), {"ok": True})
+        p.close()
+        with self.assertRaises(PeerFailed):
+            p.ask({"do": "x"}, 20)
+
+    def test_silence_ends_it(self):
+        started = time.monotonic()
+        p = self.peer("time.sleep(60)")
+        with self.assertRaisesRegex(PeerFailed, "no answer to 'x'"):
+            p.ask({"do": "x"}, 0.2)
+        self.assertIsNotNone(p.child.returncode)
+        with self.assertRaises(OutOfTime):
+            self.peer("time.sleep(60)", 0.2).ask({"do": "x"}, 100)
+        self.assertLess(time.monotonic() - started, 20)
+
+    def test_its_end_says_why(self):
+        with self.assertRaisesRegex(PeerFailed, r"ended with 1: MyError: no more"):
+            self.peer("sys.exit('MyError: no more')").ask({"do": "x"}, 20)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""PyTorch as a process of its own, which bench/comparing.py asks for logits and latencies: one JSON object a line.
+
+    python3 bench/torch_peer.py MODEL --seed N --dtype bf16
+
+Requests, and what is added to {"ok": true} in the answer:
+
+    {"do": "reference", "ids": [...], "fp32": FILE, "own": FILE}   logits of one pass in fp32 and in the dtype, as .npy
+    {"do": "open", "name": X, "attention": "sdpa", "compile": false, "length": N}      "seconds", "peak_bytes"
+    {"do": "forced", "name": X, "ids": [...], "out": FILE}         logits of the decode step after each id, as .npy
+    {"do": "timed", "name": X, "token": T, "position": P, "steps": N, "launches": N, "warm_up": N}    "us", "repeats"
+
+A request that fails is answered with {"ok": false, "error": ...}. What libraries print goes to stderr. Needs torch and
+transformers; must not know amkc.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import numpy as np
+
+import reference
+
+
+class Peer:
+    """Answers requests. device and graph are the GPU's unless a test says otherwise."""
+
+    def __init__(self, model, seed, dtype, device="cuda", graph=None):
+        self.model, self.seed, self.dtype, self.device, self.graph = model, seed, dtype, device, graph
+        self.steps = {}  # by name
+        self.weights = None  # the model that all steps share
+        self.held = contextlib.ExitStack()
+
+    def answer(self, request):
+        return getattr(self, "do_" + request.pop("do"))(**request)
+
+    def do_reference(self, ids, fp32, own):
+        for dtype, path in (("fp32", fp32), (self.dtype, own)):
+            with reference.invented(self.model, self.seed, self.dtype, dtype, self.device) as m:
+                np.save(path, m.logits(ids))
+        return {}
+
+    def do_open(self, name, attention, compile, length):
+        import torch
+
+        import torch_step
+
+        started = time.monotonic()
+        if self.weights is None:
+            self.weights = self.held.enter_context(reference.invented(self.model, self.seed, self.dtype, self.dtype, self.device)).model
+        self.steps[name] = torch_step.DecodeStep(self.weights, length, attention, compile, self.graph or torch_step.CudaGraph)
+        peak = torch.cuda.max_memory_allocated() if self.device == "cuda" else 0
+        return {"seconds": time.monotonic() - started, "peak_bytes": peak}
+
+    def do_forced(self, name, ids, out):
+        np.save(out, self.steps[name].forced(ids))
+        return {}
+
+    def do_timed(self, name, token, position, steps, launches, warm_up):
+        us, repeats = self.steps[name].timed(token, position, steps, launches, warm_up)
+        return {"us": us, "repeats": repeats}
+
+
+def serve(peer, requests, answers):
+    for line in requests:
+        try:
+            answer = {"ok": True} | peer.answer(json.loads(line))
+        except Exception as e:  # whatever PyTorch raises is an answer
+            answer = {"ok": False, "error": " ".join(f"{type(e).__name__}: {e}".split())[:600]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("model")
+    p.add_argument("--seed", type=int, required=True)
+    p.add_argument("--dtype", choices=list(reference.SAFETENSORS), required=True)
+    args = p.parse_args()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    serve(Peer(args.model, args.seed, args.dtype), sys.stdin, answers)
+
+
+if __name__ == "__main__":
+    main()
