@@ -2,6 +2,7 @@
 //
 //	device DIR run|check|bench|info [flags]     what DIR/NAME does
 //	device DIR soak [flags]                     decodes for long, pass after pass, and compares the passes
+//	device turns [flags] DIR[:STEPS]...         benches builds in turn, checked first, all of them open at once
 //
 // It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes differ;
 // 2 bad usage or a broken environment. It imports runtime/host and runtime/host/cli, and must not import the compiler:
@@ -20,8 +21,12 @@ import (
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "turns" {
+		return turns(args[1:], stdout, stderr)
+	}
 	if len(args) < 2 {
 		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak [flags]")
+		fmt.Fprintln(stderr, "       device turns [flags] DIR[:STEPS]...")
 		return 2
 	}
 	dir := args[0]
