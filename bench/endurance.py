@@ -7,6 +7,7 @@ import re
 
 from accuracy import SEED, SHAPE_POSITIONS
 from sections import NotRun, Task
+from turns import kept
 from workshop import Case, StepFailed, first_complaint, last_object
 
 PYCODER = "testdata/models/pycoder-5m"
@@ -27,8 +28,15 @@ BENCHED = (
 )
 
 LONG_POSITIONS = 33_024
-CONTEXTS = tuple((Case(f"testdata/configs/{name}", "bf16", SEED, LONG_POSITIONS), (128, 8192, 32_000))
-                 for name in ("llama-3.2-1b", "qwen3-0.6b-as-llama", "llama-3.1-8b"))
+# The last tokens of a launch from 32,752 are decoded with 32,768 rows.
+CONTEXTS = tuple((Case(f"testdata/configs/{name}", "bf16", SEED, LONG_POSITIONS), (128, 8192, 32_752))
+                 for name in ("llama-3.2-1b", "qwen3-0.6b-as-llama", "llama-3.1-8b")) + (
+    (Case("testdata/configs/smollm2-135m", "bf16", SEED, SHAPE_POSITIONS), (128,)),)
+
+SOAKED = Case("testdata/configs/llama-3.2-1b", "bf16", SEED, SHAPE_POSITIONS)
+LONG_SOAK_SECONDS = 480
+LONG_SOAK_TOKENS = 600_000
+GROWTH = 1.01  # of the last tenth of the passes over the first
 
 
 # What each tool needs: definitions to compile the kernel with, and options. memcheck would count the driver's "no such
@@ -45,6 +53,28 @@ def soak_row(shop, case):
     if not findings and min(r["free"], r["forced"]) < SOAK_TOKENS:
         findings = [f"{r['free']} and {r['forced']} tokens were decoded; {SOAK_TOKENS} are needed"]
     return {"passed": not findings, "findings": findings} | {k: r[k] for k in ("free", "forced", "passes", "positions")}
+
+
+def long_soak_row(shop, case):
+    directory = shop.finish(case)
+    shop.settle()
+    done = shop.on_device(directory, "soak", "--seconds", str(LONG_SOAK_SECONDS), "--tokens", "1", seconds=LONG_SOAK_SECONDS + SOAK_SECONDS,
+                          accept=(0, 1))
+    return judge_long_soak(last_object(done.stdout))
+
+
+def judge_long_soak(r):
+    """The criteria: no pass differs, as many tokens as a healthy kernel decodes in the time, and no growing latency."""
+    findings = [r["difference"]] if r["difference"] else []
+    if not findings:
+        us = r["latency_us"]
+        if r["free"] < LONG_SOAK_TOKENS or r["seconds"] < LONG_SOAK_SECONDS:
+            findings.append(f"{r['free']} tokens were decoded in {r['seconds']:.0f} s; {LONG_SOAK_TOKENS} in {LONG_SOAK_SECONDS} s are needed")
+        if not us["last_tenth"] <= GROWTH * us["first_tenth"]:
+            findings.append(f"a token took {us['first_tenth']:.1f} µs in the first tenth of the passes and {us['last_tenth']:.1f} µs in the last; "
+                            f"{GROWTH:g} times as long is allowed")
+    return {"passed": not findings, "findings": findings} | {
+        k: r[k] for k in ("free", "forced", "passes", "positions", "seconds", "latency_us") if k in r}
 
 
 def sanitizer_row(shop, case, tool):
@@ -91,14 +121,16 @@ def bench_row(shop, case, position):
 def judge_bench(r):
     """A latency counts if the check that goes with it has passed in the same run."""
     findings = [] if r["check"]["passed"] else ["the kernel and the plain kernels differ: " + r["check"]["failures"][0]]
-    kept = ("position", "steps_per_launch", "launches", "latency_us", "ceiling_us", "bytes_per_token", "gbs", "ceiling_gbs",
-            "share_of_ceiling")
-    return {"passed": not findings, "findings": findings} | ({} if findings else {k: r[k] for k in kept})
+    return {"passed": not findings, "findings": findings} | ({} if findings else kept(r))
 
 
 def endurance():
     return [Task("endurance", case.key, case, lambda shop, case=case: soak_row(shop, case))
             for case in (Case(PYCODER, dtype) for dtype in ("bf16", "fp16", "fp32"))]
+
+
+def soak():
+    return [Task("soak", SOAKED.key, SOAKED, lambda shop: long_soak_row(shop, SOAKED))]
 
 
 def sanitizer():

@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from accuracy import DTYPES, FIXTURES, SEED, SHAPE_POSITIONS, fixture_ids
-from endurance import judge_bench
 from sections import Task
-from workshop import Case, last_object
+from turns import Entrant, take_turns
+from workshop import Case
 
 UNROLLED = (("loop", "roll", 0),)
 BARRIERS = (("loop", "barrier", 1),)
 ROUNDS = 3  # in which the two kernels take turns
+LAUNCHES = 100  # a turn
 SHAPES = ("testdata/configs/llama-3.2-1b", "testdata/configs/llama-3.1-8b")
 POSITIONS = (0, 2032)
 
@@ -42,14 +43,10 @@ def judge_equality(looped, unrolled):
 
 def barriers_row(shop, case, position):
     """The looped kernel, and the same with a barrier of all SMs at the end of each layer and the ring drained there, in turn."""
-    builds = {"loop": shop.finish(case), "barriers": shop.finish(replace(case, knobs=BARRIERS))}
+    entrants = {"loop": Entrant(shop.finish(case)), "barriers": Entrant(shop.finish(replace(case, knobs=BARRIERS)))}
     shop.settle()
-    rounds = {name: [] for name in builds}
-    for _ in range(ROUNDS):
-        for name, directory in builds.items():
-            done = shop.on_device(directory, "bench", "--json", "--position", str(position))
-            rounds[name].append(judge_bench(last_object(done.stdout)))
-    return judge_barriers(rounds, position)
+    turns = take_turns(shop, entrants, (position,), ROUNDS, LAUNCHES)
+    return judge_barriers({name: turns[name, position] for name in entrants}, position)
 
 
 def judge_barriers(rounds, position):
@@ -65,11 +62,11 @@ def judge_barriers(rounds, position):
 
 
 def looping():
-    return [Task("looping", case.key, case, lambda shop, case=case: equality_row(shop, case), also=(replace(case, knobs=UNROLLED),))
+    return [Task("looping", case.key, case, lambda shop, case=case: equality_row(shop, case), also=((replace(case, knobs=UNROLLED), ()),))
             for case in (Case(model, dtype) for model in FIXTURES for dtype in DTYPES)]
 
 
 def barriers():
     return [Task("barriers", f"{case.key}-{position}", case, lambda shop, c=case, p=position: barriers_row(shop, c, p),
-                 also=(replace(case, knobs=BARRIERS),))
+                 also=((replace(case, knobs=BARRIERS), ()),))
             for case in (Case(model, "bf16", SEED, SHAPE_POSITIONS) for model in SHAPES) for position in POSITIONS]

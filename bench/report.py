@@ -65,7 +65,7 @@ SECTIONS = {
                     ("logits compared", lambda r: plain(r.get("logits"))))),
     "barriers": ("What looping with run-ahead is worth", "The kernel as amkc makes it, and the same with `tiling.loop.barrier` 1: all SMs meet "
                  "at the end of every layer, and nothing of the next one is copied before. The two take turns on one machine, each checked "
-                 "against the plain kernels in every round; medians over the rounds.", (
+                 "against the plain kernels in the same run; medians over the rounds.", (
                      ("position", lambda r: plain(r.get("position"))),
                      ("µs a token, loop", lambda r: fixed(r.get("loop_us"), 1)),
                      ("µs a token, barriers", lambda r: fixed(r.get("barriers_us"), 1)),
@@ -74,6 +74,29 @@ SECTIONS = {
                      ("rounds", lambda r: plain(r.get("rounds"))))),
     "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. The ceiling "
               "is a kernel that streams the same bytes and waits for nothing, launched in turn with the decode kernel.", LATENCY),
+    "ablations": ("What each feature is worth", "The kernel as amkc makes it, and builds that lack one feature or have another value of one knob. "
+                  "All builds of a model are open in one process and take turns, round by round, each checked against the plain kernels in the "
+                  "same run. Medians over the rounds; the ratio, to the kernel as amkc makes it, is the median of the rounds' ratios, and above 1 "
+                  "where the feature helps. The spread is from the fastest round to the slowest. Where the ratio is nearer to 1 than the "
+                  "spread is wide, nothing is shown.", (
+                      ("position", lambda r: plain(r.get("position"))),
+                      ("build", lambda r: plain(r.get("what"))),
+                      ("µs a token", lambda r: fixed(r.get("us"), 1)),
+                      ("as amkc makes it", lambda r: fixed(r.get("default_us"), 1)),
+                      ("ratio", lambda r: fixed(r.get("ratio"))),
+                      ("spread", lambda r: percent(r.get("spread"))),
+                      ("rounds", lambda r: plain(r.get("rounds"))))),
+    "soak": ("Eight minutes", "Eight minutes of decoding freely in one session, restarting at position 0 at the end of the context; then two passes "
+             "teacher-forced. Every pass gives the tokens of the first, the teacher-forced ones the same logits to the bit. At least 600,000 "
+             "tokens; the median pass of the last tenth takes at most 1.01 × that of the first tenth, on the host's clock.", (
+                 ("tokens", lambda r: plain(r.get("free"))),
+                 ("passes", lambda r: plain(r.get("passes"))),
+                 ("seconds", lambda r: fixed(r.get("seconds"), 0)),
+                 ("µs a token: first pass, median, last, longest",
+                  lambda r: ", ".join(fixed(r["latency_us"][k], 1) for k in ("first", "median", "last", "longest")) if "latency_us" in r else ""),
+                 ("first tenth, last tenth",
+                  lambda r: ", ".join(fixed(r["latency_us"][k], 1) for k in ("first_tenth", "last_tenth")) if "latency_us" in r else ""),
+                 ("µs slower an hour", lambda r: fixed(r.get("latency_us", {}).get("per_hour"), 2)))),
     "compare": ("PyTorch", "The kernel and transformers' LlamaForCausalLM with a static cache of the context's length, one decode step in a CUDA "
                 "graph, as it is (with the faster of transformers' attentions) and through torch.compile (max-autotune): the same random weights, "
                 "batch 1, in turn on one GPU, medians over the rounds. Each latency is of 16 tokens between two events. × is how many times the "
@@ -113,6 +136,10 @@ def short(x):
 
 def fixed(x, digits=3):
     return "" if x is None else f"{x:.{digits}f}"
+
+
+def percent(x):
+    return "" if x is None else f"{100 * x:.1f} %"
 
 
 def of(part, whole):

@@ -21,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import ablations
 import accuracy
 import comparing
 import endurance
@@ -34,7 +35,7 @@ from workshop import Budget, OutOfTime, StepFailed, Workshop
 SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes, "sizes": accuracy.sizes,
             "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,
-            "compare": comparing.compare}
+            "compare": comparing.compare, "ablations": ablations.ablations, "soak": endurance.soak}
 
 
 def tasks(sections, patterns):
@@ -67,10 +68,11 @@ def run(chosen, shop, store, environment, command_of, again):
     todo = [t for t in chosen if again or not store.done(t.id, environment)]
     if len(todo) < len(chosen):
         print(f"{len(chosen) - len(todo)} of {len(chosen)} rows have passed before", flush=True)
+    shop.planned = {t.id for t in todo}
     for t in todo:
         shop.start(t.case, t.defines)
-        for case in t.also:
-            shop.start(case)
+        for case, defines in t.also:
+            shop.start(case, defines)
     passed = len(chosen) - len(todo)
     for i, t in enumerate(todo):
         try:

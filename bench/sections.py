@@ -20,7 +20,7 @@ class Task:
     case: Case
     run: Callable
     defines: tuple = ()
-    also: tuple = ()  # builds that it needs besides
+    also: tuple = ()  # builds that it needs besides: (case, defines) each
 
     @property
     def id(self):

@@ -281,6 +281,18 @@ class Judges(unittest.TestCase):
         r["check"] = {"passed": False, "failures": ["position 3: ..."]}
         self.assertEqual(set(endurance.judge_bench(r)), {"passed", "findings"})
 
+    def test_eight_minutes(self):
+        r = {"positions": 2048, "passes": 380, "free": 778_240, "forced": 4096, "difference": "", "seconds": 480.9,
+             "latency_us": {"first": 650.0, "last": 617.0, "median": 616.0, "longest": 650.0, "first_tenth": 616.0, "last_tenth": 622.0, "per_hour": 1.0}}
+        row = endurance.judge_long_soak(r)
+        self.assertEqual((row["passed"], row["free"], row["latency_us"]["last"]), (True, 778_240, 617.0))
+        for change, want in (({"free": 599_999}, "600000 in 480 s"), ({"difference": "pass 3, position 7: ..."}, "pass 3"),
+                             ({"latency_us": r["latency_us"] | {"last_tenth": 622.2}}, "622.2 µs in the last")):
+            row = endurance.judge_long_soak(r | change)
+            self.assertFalse(row["passed"])
+            self.assertIn(want, row["findings"][0])
+        stopped = {k: v for k, v in r.items() if k not in ("seconds", "latency_us")} | {"difference": "pass 3, position 7: ..."}
+        self.assertEqual(endurance.judge_long_soak(stopped)["findings"], ["pass 3, position 7: ..."])
 
     def test_looped_and_unrolled_are_compared_to_the_bit(self):
         nan = off((2, 2, np.nan))

@@ -55,12 +55,13 @@ AMKC = """\
         d = pathlib.Path(after("-o")); d.mkdir(parents=True, exist_ok=True)
         (d / "megakernel.cu").write_text("")
         (d / "megakernel.fatbin").write_text("built")
-        (d / "amkc.manifest.json").write_text(json.dumps({{"facts": {{"model": {{"name": "llama-gqa"}}, "target": {{"arch": "sm_90a"}}}}}}))
+        (d / "weights.safetensors").write_text("weights")
+        (d / "amkc.manifest.json").write_text(json.dumps({{"facts": {{"model": {{"name": "llama-gqa"}}, "target": {{"arch": "sm_90a"}}}}, "weights": {{"sha256": "1"}}}}))
 """
 NVCC = """\
     #!{python}
     import sys
-    if "-o" in sys.argv: open("megakernel.fatbin", "w").write(" ".join(a for a in sys.argv if a.startswith("-D")))
+    if "-o" in sys.argv: open(sys.argv[sys.argv.index("-o") + 1], "w").write(" ".join(a for a in sys.argv if a.startswith("-D")))
 """
 
 

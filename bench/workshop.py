@@ -20,6 +20,8 @@ import machine
 
 BUILD_SECONDS = 1800  # packing random weights of 8 billion parameters included
 RUN_SECONDS = 300  # nothing that is decoded here takes as long, unless it hangs
+KERNELS = ("megakernel", "measure")  # which definitions change
+WEIGHTS = "weights.safetensors"
 NVCC_FLAGS = ("-O3", "-std=c++17")
 LONG = 32768  # positions from which on a build says in its key how many it has
 FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
@@ -49,7 +51,7 @@ class Case:
     dtype: str  # fp32, fp16 or bf16
     seed: int | None = None  # weights are random
     max_seq: int | None = None  # None: what the model was made for
-    knobs: tuple = ()  # of the schedule, (group, name, value) each, that are not as amkc has them
+    knobs: tuple = ()  # of the schedule, (group, name, value) each, that are not as amkc has them; no group: not of the tiling
 
     @property
     def name(self):
@@ -59,14 +61,14 @@ class Case:
     def key(self):
         return (f"{self.name}-{self.dtype}" + (f"-seed{self.seed}" if self.seed is not None else "") +
                 (f"-max{self.max_seq}" if self.max_seq and self.max_seq >= LONG else "") +
-                "".join(f"-{group}.{name}={value}" for group, name, value in self.knobs))
+                "".join(f"-{group + '.' if group else ''}{name}={value}" for group, name, value in self.knobs))
 
     def config(self):
         """The ScheduleConfig that turns the knobs, as amkc reads it."""
-        tiling = {}
+        config = {"tiling": {}}
         for group, name, value in self.knobs:
-            tiling.setdefault(group, {})[name] = value
-        return json.dumps({"tiling": tiling})
+            (config["tiling"].setdefault(group, {}) if group else config)[name] = value
+        return json.dumps(config)
 
     def flags(self):
         flags = ["--dtype", self.dtype]
@@ -86,6 +88,8 @@ class Workshop:
         self.pool = concurrent.futures.ThreadPoolExecutor(max_workers=jobs)
         self.builds = {}
         self.log = []  # commands of the current row
+        self.planned = set()  # ids of the rows that this invocation makes, for those that share a measurement
+        self.weights = {}  # the first file with weights of a digest
         self.work.mkdir(parents=True, exist_ok=True)
 
     def close(self):
@@ -141,20 +145,35 @@ class Workshop:
                 self.tools.need("nvcc")
                 raise StepFailed("amkc left no megakernel.fatbin")
             stamp.write_text(made_by)
+        self.share_weights(directory)
         return directory, commands + [spell(args)]
 
+    def share_weights(self, directory):
+        """Makes builds that have the same weights share the file: knobs do not change how weights are packed."""
+        manifest = json.loads((directory / "amkc.manifest.json").read_text(encoding="utf-8"))
+        own, digest = directory / WEIGHTS, manifest["weights"]["sha256"]
+        first = self.weights.setdefault(digest, own)
+        if first != own:
+            linked = own.with_name(own.name + ".linked")
+            linked.unlink(missing_ok=True)
+            os.link(first, linked)
+            os.replace(linked, own)
+
     def recompile(self, base, directory, defines):
-        """A copy of a build whose kernel is compiled with other definitions. The weights, which are the same, are linked."""
+        """A copy of a build whose kernels are compiled with other definitions, the plain ones excepted. What is the same is linked."""
         source, commands = base
         if directory.exists():
             shutil.rmtree(directory)
-        shutil.copytree(source, directory, copy_function=os.link, ignore=shutil.ignore_patterns("*.fatbin"))
+        kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists()]
+        shutil.copytree(source, directory, copy_function=os.link, ignore=shutil.ignore_patterns(*(f"{k}.fatbin" for k in kernels)))
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
-        args = [self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines),
-                "-gencode", gencode(manifest["facts"]["target"]["arch"]), "-I.", "-fatbin",
-                "-o", "megakernel.fatbin", "megakernel.cu"]
-        self.execute(args, BUILD_SECONDS, cwd=directory)
-        return directory, commands + [f"cp -r {source} {directory}", f"cd {directory} && {spell(['nvcc', *args[1:]])}"]
+        commands = commands + [f"cp -r {source} {directory}"]
+        for k in kernels:
+            args = [self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode", gencode(manifest["facts"]["target"]["arch"]),
+                    "-I.", "-fatbin", "-o", f"{k}.fatbin", f"{k}.cu"]
+            self.execute(args, BUILD_SECONDS, cwd=directory)
+            commands.append(f"cd {directory} && {spell(['nvcc', *args[1:]])}")
+        return directory, commands
 
     # ---- running -----------------------------------------------------------------------------------------------------
 

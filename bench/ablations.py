@@ -1,0 +1,112 @@
+"""Section ablations: what each feature of the kernel is worth, by builds that lack one of them.
+
+All builds of a model are measured in turn in one process, so that the rows of a model belong together: made in one go they
+come from one measurement.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from accuracy import SEED, SHAPE_POSITIONS
+from sections import Task
+from turns import Entrant, take_turns
+from workshop import Case, StepFailed
+
+MODELS = ("llama-3.2-1b", "qwen3-0.6b-as-llama")
+POSITIONS = (128, 2032)
+ROUNDS = 3
+LAUNCHES = 30  # a turn
+STAGES = ("qkv", "o", "gate_up", "down", "lm_head")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A build that lacks a feature, or has another value of a knob."""
+
+    name: str
+    what: str
+    knobs: tuple = ()
+    defines: tuple = ()
+    steps: int = 0  # tokens a launch; 0: as many as bench takes by itself
+
+
+DEFAULT = Variant("default", "as amkc makes it")
+VARIANTS = (
+    Variant("flagged-off", "exchanges by counters instead of flagged words", (("exchange", "flagged", 0),)),
+    Variant("copies-1", "one copy of each exchanged vector instead of two", (("exchange", "copies", 1),)),
+    Variant("in-flight-1", "one chunk in flight instead of three", (("ring", "in_flight", 1),)),
+    Variant("in-flight-2", "two chunks in flight", (("ring", "in_flight", 2),)),
+    Variant("in-flight-all", "all slots of the ring in flight: no cap", (("ring", "in_flight", 13),)),
+    Variant("run-ahead-off", "no run-ahead into L2", (("ring", "run_ahead", 0),)),
+    Variant("chunk-8k", "chunks half as large, twice as many in flight", (("ring", "chunk_bytes", 8192), ("ring", "in_flight", 6))),
+    Variant("split-off", "no context split over the SMs", (("attention", "split_from", 1 << 30),)),
+    Variant("splits-8", "8 splits of the context instead of 16", (("attention", "max_splits", 8),)),
+    Variant("barrier", "a barrier of all SMs after each layer", (("loop", "barrier", 1),)),
+    Variant("contiguous", "every stage's tiles dealt out from the first SM on", (("", "sm_assignment", "contiguous"),)),
+    Variant("warps-4", "4 warps a tile instead of 8", tuple(("warps", stage, 4) for stage in STAGES)),
+    Variant("bulk-copy-off", "cp.async instead of bulk copies", defines=("AMK_BULK_COPY=0",)),
+    Variant("async-copy-off", "loads and stores instead of asynchronous copies", defines=("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0")),
+    Variant("tensor-cores-off", "FMA instead of tensor cores", defines=("AMK_TENSOR_CORES=0",)),
+    Variant("one-token", "one token a launch instead of 16", steps=1),
+)
+
+
+class Measurement:
+    """The turns of one model, taken when the first row asks for them: the default and all variants that are to be made."""
+
+    def __init__(self, case):
+        self.case = case
+        self.taken, self.failed, self.log = {}, {}, []
+
+    def row(self, shop, variant, position):
+        if (variant.name, position) not in self.taken and variant.name not in self.failed:
+            self.measure(shop, variant, position)
+        shop.log += self.log
+        if variant.name in self.failed:
+            raise StepFailed(self.failed[variant.name])
+        return judge_ablation(self.taken[DEFAULT.name, position], self.taken[variant.name, position], variant, position)
+
+    def measure(self, shop, asked, at):
+        chosen = [v for v in VARIANTS if v is asked or any(row_id(self.case, v, p) in shop.planned for p in POSITIONS)]
+        positions = [p for p in POSITIONS if p == at or any(row_id(self.case, v, p) in shop.planned for v in chosen)]
+        shop.log, before = [], shop.log
+        entrants = {DEFAULT.name: Entrant(shop.finish(self.case))}
+        for v in chosen:
+            try:
+                entrants[v.name] = Entrant(shop.finish(replace(self.case, knobs=v.knobs), v.defines), v.steps)
+            except StepFailed as e:
+                self.failed[v.name] = str(e)
+        shop.settle()
+        try:
+            self.taken |= take_turns(shop, entrants, positions, ROUNDS, LAUNCHES)
+        except StepFailed as e:  # it would fail again, and take as long
+            self.failed |= {v.name: str(e) for v in chosen}
+        self.log, shop.log = shop.log, before
+
+
+def judge_ablation(default, rounds, variant, position):
+    """A row: medians over the rounds, and the ratio to the default build in the same round."""
+    findings = [f for r in default for f in r["findings"]] + [f"{variant.name}: {f}" for r in rounds for f in r["findings"]]
+    row = {"passed": not findings, "findings": findings, "variant": variant.name, "what": variant.what, "position": position, "rounds": len(rounds)}
+    if findings:
+        return row
+    us, base = ([r["latency_us"]["median"] for r in side] for side in (rounds, default))
+    return row | {"us": float(np.median(us)), "round_us": us, "default_us": float(np.median(base)), "default_round_us": base,
+                  "ratio": float(np.median([a / b for a, b in zip(us, base)])), "spread": (max(us) - min(us)) / float(np.median(us)),
+                  "ceiling_us": float(np.median([r["ceiling_us"]["median"] for r in rounds])),
+                  "share_of_ceiling": float(np.median([r["share_of_ceiling"] for r in rounds]))}
+
+
+def row_id(case, variant, position):
+    return f"ablations/{case.name}-{variant.name}-{position}"
+
+
+def ablations():
+    tasks = []
+    for model in MODELS:
+        case = Case(f"testdata/configs/{model}", "bf16", SEED, SHAPE_POSITIONS)
+        measured = Measurement(case)
+        tasks += [Task("ablations", f"{case.name}-{v.name}-{p}", case, lambda shop, m=measured, v=v, p=p: m.row(shop, v, p),
+                       also=((replace(case, knobs=v.knobs), v.defines),)) for p in POSITIONS for v in VARIANTS]
+    return tasks
