@@ -65,7 +65,7 @@ looping: cuda
 kernels: build cuda
 	$(PYTHON) scripts/kernels.py
 
-# On a machine with a GPU, nvcc, PyTorch and transformers: everything docs/results reports.
+# On a machine with a GPU, nvcc, PyTorch and transformers: everything docs/results and BENCHMARKS.md report.
 results:
 	$(PYTHON) bench/results.py
 

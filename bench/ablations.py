@@ -63,9 +63,8 @@ class Measurement:
         if (variant.name, position) not in self.taken and variant.name not in self.failed:
             self.measure(shop, variant, position)
         shop.log += self.log
-        if variant.name in self.failed:
-            raise StepFailed(self.failed[variant.name])
-        return judge_ablation(self.taken[DEFAULT.name, position], self.taken[variant.name, position], variant, position)
+        none = [{"findings": [self.failed[variant.name]]}] if variant.name in self.failed else []
+        return judge_ablation(self.taken.get((DEFAULT.name, position), []), none or self.taken[variant.name, position], variant, position)
 
     def measure(self, shop, asked, at):
         chosen = [v for v in VARIANTS if v is asked or any(row_id(self.case, v, p) in shop.planned for p in POSITIONS)]

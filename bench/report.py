@@ -241,12 +241,16 @@ def render_store(name, store):
 
 def render(directory):
     """Writes README.md for the JSON files of a directory that hold rows, and returns its path."""
+    readme = Path(directory) / "README.md"
+    readme.write_text(text(directory), encoding="utf-8")
+    return readme
+
+
+def text(directory):
     directory = Path(directory)
     out = [PREAMBLE]
     for path in sorted(directory.glob("*.json")):
         if not json.loads(path.read_text(encoding="utf-8")).get("schema", "").startswith(SCHEMA.partition("/")[0] + "/"):
             continue  # what other tools have measured
         out += render_store(path.stem, Store(path)) + [""]
-    readme = directory / "README.md"
-    readme.write_text("\n".join(out), encoding="utf-8")
-    return readme
+    return "\n".join(out)

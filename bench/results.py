@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Shows what amkc can do on the GPU of this machine, and writes it down: docs/results/NAME.json and docs/results/README.md.
+"""Shows what amkc can do on the GPU of this machine, and writes it down: docs/results/NAME.json, and from it README.md beside it
+and BENCHMARKS.md.
 
     python3 bench/results.py                              everything
     python3 bench/results.py --section fixtures --section bench
     python3 bench/results.py --only 'fixtures/llama-*'    some rows
     python3 bench/results.py --budget 540                 what can be done in nine minutes; run it again for the rest
-    python3 bench/results.py --render                     README.md anew, from the JSON files
+    python3 bench/results.py --render                     README.md and BENCHMARKS.md anew, from the JSON files
 
 It needs an NVIDIA GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put into
 dist/results on another machine. Rows that have passed with the same amkc on the same GPU are not made again. Exit codes: 0 all
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import ablations
 import accuracy
+import benchmarks
 import comparing
 import endurance
 import looping
@@ -105,7 +107,7 @@ def parse(argv):
     p.add_argument("--only", action="append", metavar="PATTERN",
                    help="only rows whose id matches, SECTION/NAME; may be repeated")
     p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
-    p.add_argument("--render", action="store_true", help="write README.md from the JSON files, and make no rows")
+    p.add_argument("--render", action="store_true", help="write README.md and BENCHMARKS.md from the JSON files, and make no rows")
     add_common(p)
     return p.parse_args(argv)
 
@@ -117,12 +119,18 @@ def main(argv=None):
         print("\n".join(t.id for t in chosen))
         return 0
     if args.render:
-        print(report.render(args.out.resolve()))
+        print("\n".join(str(path) for path in render(args.out.resolve())))
         return 0
     if not chosen:
         print("results.py: error: no row is selected; --list prints all ids", file=sys.stderr)
         return 2
     return carry_out(args, chosen, lambda task: command_of(task, args.target))
+
+
+def render(out):
+    """Writes what is generated from the JSON files of a directory, and returns the paths."""
+    root = machine.REPO if out == machine.REPO / "docs/results" else out  # what is tried out elsewhere stays there
+    return report.render(out), benchmarks.render(out, root / "BENCHMARKS.md")
 
 
 def carry_out(args, chosen, command_of):
@@ -143,7 +151,7 @@ def carry_out(args, chosen, command_of):
     finally:
         shop.close()
         if store.rows:
-            report.render(args.out)
+            render(args.out)
     print(f"{passed} of {len(chosen)} rows pass; see {os.path.relpath(store.path)}", flush=True)
     return 0 if passed == len(chosen) else 1
 

@@ -67,7 +67,9 @@ class Ablations(test_workshop.Fake):
     def test_a_build_that_is_refused_costs_its_own_row(self):
         self.script("amkc", test_workshop.AMKC.replace('if (here / "broken").exists()', 'if any("copies" in a for a in args)'))
         code, out = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only", f"ablations/{MODEL}-splits-8-128")
-        self.assertIn("it is broken", self.rows()[f"ablations/{MODEL}-copies-1-128"]["findings"][0])
+        row = self.rows()[f"ablations/{MODEL}-copies-1-128"]
+        self.assertIn("it is broken", row["findings"][0])
+        self.assertEqual((row["passed"], row["position"], row["variant"]), (False, 128, "copies-1"))
         self.assertTrue(self.rows()[f"ablations/{MODEL}-splits-8-128"]["passed"])
 
     def test_barriers_are_measured_in_turn(self):

@@ -1,0 +1,167 @@
+"""BENCHMARKS.md: what the rows of docs/results say about speed, against what was aimed for.
+
+Needs the standard library alone, and must not know how a row was measured. A number that is not there is shown as not measured.
+"""
+
+import json
+from pathlib import Path
+
+from report import Store, fixed, outcome, percent, plain, short, span, table
+
+INTRO = """# Benchmarks
+
+Written by `bench/results.py` from the rows in [docs/results](docs/results/README.md); do not edit. Each row was made by the command
+beside it, and names by letter what it ran on. All are of one sequence in bf16 with random weights, on one GPU.
+
+A latency is that of a full step: embedding, all layers, attention over the cache, the output matrix, argmax, the token fed back. It
+counts only if the kernel agreed with the plain kernels of its build in the same run. The ceiling is a kernel of the same build that
+streams the same bytes (the weights and cache rows that a step reads) through the same ring and waits for nothing; the two are launched
+in turn. The plain read is a kernel that does nothing but load the weights; its bandwidth stands beside the ceiling, so that the ceiling
+can be judged as well. Where a figure stays short of its target, the ablations below say where time goes, and
+[docs/performance.md](docs/performance.md) what was tried.
+"""
+LEFT_OUT = """## What the probes left out and the product does
+
+The targets come from probes: kernels written by hand to find out what the design can do, before there was a compiler. They had the
+stream of weights, the exchanges, the norms' 1/rms and, in one of them, attention over a cache that streams through the ring. What they
+left out is in every row here:
+
+- **RoPE**: the probes used q and k as they came out of the product with the weights. The kernel computes sines and cosines once a step,
+  and in every layer rotates q and k between the sums of qkv and what the attention units wait for.
+- **Append of the cache row**: nobody wrote the cache that the probe read. The kernel puts each step's k and v into it, in the order of
+  tensor core fragments, and the next step's stream may read those bytes only after an acquire; a step therefore ends in a join of all SMs.
+- **Ragged blocks**: the probe's context was a fixed number of whole blocks, the same for every split, and its columns a multiple of 1024.
+  The kernel takes any position and any size: a last block that is partly rows to come, splits that have a block more than others, and a
+  launch whose position moves from step to step.
+- **Norm weights and residual**: the probes' norms had no weights, and what a stage put out was the next one's input. The kernel
+  multiplies by the weights, and carries the residual stream in fp32 beside the exchanged values.
+- **The token**: every step of the probes began with the same vector, and their SMs exchanged the largest logit. The kernel exchanges its
+  index too, and begins the next step with that row of the embedding.
+"""
+# Shares of the ceiling that were aimed for, by model and position. The tokens of a launch from 32,752 end with 32,768 rows.
+CONTEXTS = {128: "128", 8192: "8,192", 32752: "32,768"}
+SHARES = {"llama-3.2-1b": {128: 0.94, 8192: 0.88, 32752: 0.90}, "llama-3.1-8b": {128: 0.95, 8192: 0.91, 32752: 0.92},
+          "qwen3-0.6b-as-llama": {128: 0.77, 8192: 0.73, 32752: 0.83}, "smollm2-135m": {128: None}}
+NO_SHARE = "none; 200 µs would be remarkable"
+# How many times the kernel's time PyTorch's step was to take at context 128.
+SPEEDUPS = {"llama-3.2-1b": {"eager": 2.5, "compile": 1.8}, "llama-3.1-8b": {"eager": 1.4, "compile": 1.3}}
+ENGINES = {"amkc": "amkc", "eager": "PyTorch, eager in a CUDA graph", "compile": "PyTorch, torch.compile in a CUDA graph"}
+SHOWN = ("contexts", "compare", "ablations", "soak")
+
+
+def render(results, path):
+    """Writes BENCHMARKS.md for the JSON files of a directory, and returns its path."""
+    path = Path(path)
+    path.write_text(text(results), encoding="utf-8")
+    return path
+
+
+def text(results):
+    out = [INTRO]
+    for path in sorted(Path(results).glob("*.json")):
+        if not json.loads(path.read_text(encoding="utf-8")).get("schema", "").startswith("amkc."):
+            continue  # what other tools have measured
+        store = Store(path)
+        rows = [r for r in store.ordered() if r["section"] in SHOWN]
+        out += [f"## {path.stem}", ""] + machines(store, rows)
+        for section in (ceiling, pytorch, ablations, soak):
+            out += [""] + section(rows)
+        out.append("")
+    return "\n".join(out + [LEFT_OUT])
+
+
+def machines(store, rows):
+    used = {r["environment"] for r in rows}
+    chosen = {letter: e for letter, e in store.environments.items() if letter in used}
+    facts = sorted({key for e in chosen.values() for key in e})
+    return table(["on"] + facts, [[letter] + [e.get(f, "") for f in facts] for letter, e in chosen.items()]) if chosen else ["Nothing was measured yet."]
+
+
+def met(value, target, shown):
+    """Whether a figure reached its target, in words; it is compared unrounded."""
+    if target is None:
+        return ""
+    return "yes" if value >= target else f"**no**, short by {shown(target - value)}"
+
+
+def points(x):
+    return f"{100 * x:.2g} points"
+
+
+def made(row):
+    return [row["environment"], f"`{row['command']}`"]
+
+
+def ceiling(rows):
+    titles = ["shape", "context", "µs a token", "p10 to p90", "ceiling, µs", "share of ceiling", "target", "met", "GB/s", "plain read, GB/s", "on", "command"]
+    found = {(r["model"], r["position"]): r for r in rows if r["section"] == "contexts" and "position" in r}
+    lines = []
+    for model, targets in SHARES.items():
+        for position, target in targets.items():
+            r = found.get((model, position))
+            aim = NO_SHARE if target is None else f"≥ {100 * target:.0f} %"
+            if not r or not r["passed"]:
+                lines.append([model, CONTEXTS[position], outcome(r) if r else "not measured", "", "", "", aim, "", "", ""] + (made(r) if r else ["", ""]))
+                continue
+            share = r["share_of_ceiling"]
+            lines.append([model, CONTEXTS[position], fixed(r["latency_us"]["median"], 1), span(r["latency_us"]), fixed(r["ceiling_us"]["median"], 1),
+                          percent(share), aim, met(share, target, points), fixed(r["gbs"], 0), fixed(r.get("read_gbs"), 0)] + made(r))
+    return ["### Share of the ceiling", ""] + table(titles, lines)
+
+
+def pytorch(rows):
+    out = ["### PyTorch", "",
+           "transformers' LlamaForCausalLM with the same weights and a static cache of the context's length, one decode step captured in a CUDA "
+           "graph, argmax and the next position inside; eager with the faster of transformers' attentions, and torch.compile in mode "
+           "max-autotune. All take turns, round by round; ratios are medians of the rounds' ratios. Errors are those of all logits, against "
+           "transformers in fp32.", ""]
+    titles = ["shape", "context", "", "µs a token", "p10 to p90", "times amkc's", "target", "met", "share of ceiling", "RMS error", "max error", "on", "command"]
+    lines = []
+    for r in (r for r in rows if r["section"] == "compare"):
+        for name, label in ENGINES.items():
+            e = r.get("engines", {}).get(name, {})
+            if e.get("attention"):
+                label += f", attention {e['attention']}"
+            target = SPEEDUPS.get(r["model"], {}).get(name) if r.get("position") == 128 else None
+            aim = f"≥ {target:g}" if target else ""
+            errors = [short(e.get("rms_error")), short(e.get("max_error"))]
+            if "times_amkc" not in e:
+                lines.append([r["model"], plain(r.get("position")), label, "not run: " + e["not_run"] if "not_run" in e else outcome(r), "", "", aim, "", ""] +
+                             errors + made(r))
+                continue
+            times = e["times_amkc"]
+            lines.append([r["model"], plain(r["position"]), label, fixed(e["us"]["median"], 1), span(e["us"]), fixed(times, 2), aim,
+                          met(times, target, lambda x: fixed(x, 2)), percent(e["share_of_ceiling"])] + errors + made(r))
+        if r["passed"] is False:
+            lines.append([r["model"], plain(r.get("position")), outcome(r)] + [""] * 8 + made(r))
+    return out + (table(titles, lines) if lines else ["Not measured."])
+
+
+def ablations(rows):
+    out = ["### What each feature is worth", "",
+           "Builds that lack one feature or have another value of one knob, in turn with the kernel as amkc makes it. A cell is the time of a "
+           "token in µs, and in brackets its ratio to that of the kernel as amkc makes it, above 1 where the feature helps, with the spread "
+           "of the rounds: a ratio nearer to 1 than the spread shows nothing."]
+    chosen = [r for r in rows if r["section"] == "ablations"]
+    for model in dict.fromkeys(r["model"] for r in chosen):
+        own = [r for r in chosen if r["model"] == model]
+        positions = sorted({r["position"] for r in own if "position" in r})
+        what = dict.fromkeys(r["what"] for r in own if "what" in r)
+        cells = {(r["what"], r["position"]): f"{r['us']:.1f} ({r['ratio']:.3f} ± {percent(r['spread'])})" if r["passed"] else outcome(r)
+                 for r in own if "what" in r}
+        base = ["as amkc makes it"] + [", ".join(sorted({fixed(r["default_us"], 1) for r in own if r["passed"] and r["position"] == p})) for p in positions]
+        out += ["", f"**{model}**, on {', '.join(sorted({r['environment'] for r in own}))}; `python3 bench/results.py --only 'ablations/{model}-*'`", ""]
+        out += table(["build"] + [f"at {p}" for p in positions], [base] + [[w] + [cells.get((w, p), "not measured") for p in positions] for w in what])
+        out += [f"\n{r['id']}: {outcome(r)}" for r in own if "what" not in r]
+    return out + ([] if chosen else ["", "Not measured."])
+
+
+def soak(rows):
+    out = ["### Eight minutes of continuous decoding", "",
+           "From position 0 to the end of the context again and again in one session. Every pass must give the tokens of the first, and two "
+           "teacher-forced ones at the end the same logits to the bit.", ""]
+    titles = ["shape", "tokens", "passes", "seconds", "µs a token: first tenth of the passes", "last tenth", "longest pass", "result", "on", "command"]
+    lines = [[r["model"], plain(r.get("free")), plain(r.get("passes")), fixed(r.get("seconds"), 0)] +
+             [fixed(r.get("latency_us", {}).get(k), 1) for k in ("first_tenth", "last_tenth", "longest")] + [outcome(r)] + made(r)
+             for r in rows if r["section"] == "soak"]
+    return out + (table(titles, lines) if lines else ["Not measured."])
