@@ -13,7 +13,6 @@ from transformers.cache_utils import Cache, StaticLayer
 
 WARM_UP = 3  # steps before a capture, in which libraries allocate and choose
 BATCH = 8  # launches queued before the host waits for them
-ATTENTIONS = ("sdpa", "eager")  # as transformers names them
 # What torch.compile(mode="max-autotune") sets, without its own CUDA graphs: the step is captured like the eager one.
 COMPILE_MODE = "max-autotune-no-cudagraphs"
 
@@ -47,7 +46,7 @@ class CudaGraph:
         torch.cuda.current_stream().wait_stream(side)
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # what other threads do is no part of it
             step()
         self.run = graph.replay
 
