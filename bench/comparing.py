@@ -88,7 +88,11 @@ class Comparison:
             self.shop.settle()
             for i in range(self.o.rounds):
                 self.round(i)
-        return judge_comparison(self.engines, self.bench, self.position, self.o)
+        row = judge_comparison(self.engines, self.bench, self.position, self.o)
+        for name, e in row["engines"].items():
+            if "times_amkc" in e:
+                self.say(f"{name}: {e['us']['median']:.1f} µs, {e['times_amkc']:.2f} times amkc's, {100 * e['share_of_ceiling']:.1f} % of the ceiling")
+        return row
 
     def references(self):
         """Logits of transformers in fp32 and in the dtype, one pass over all positions: what all others are held to."""

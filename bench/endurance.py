@@ -1,4 +1,4 @@
-"""Sections endurance, sanitizer and bench: what is run for how it behaves and not for its logits.
+"""Sections endurance, soak, sanitizer, bench and contexts: what is run for how it behaves and not for its logits.
 
 Each section is a list of tasks; sections.py says what a task is.
 """
@@ -8,7 +8,7 @@ import re
 from accuracy import SEED, SHAPE_POSITIONS
 from sections import NotRun, Task
 from turns import kept
-from workshop import Case, StepFailed, first_complaint, last_object
+from workshop import Case, OutOfTime, StepFailed, first_complaint, last_object
 
 PYCODER = "testdata/models/pycoder-5m"
 SOAK_TOKENS = 10_000
@@ -58,6 +58,8 @@ def soak_row(shop, case):
 def long_soak_row(shop, case):
     directory = shop.finish(case)
     shop.settle()
+    if shop.budget.remaining() < LONG_SOAK_SECONDS:
+        raise OutOfTime  # rather than most of it for nothing
     done = shop.on_device(directory, "soak", "--seconds", str(LONG_SOAK_SECONDS), "--tokens", "1", seconds=LONG_SOAK_SECONDS + SOAK_SECONDS,
                           accept=(0, 1))
     return judge_long_soak(last_object(done.stdout))

@@ -80,6 +80,7 @@ class Compare(test_workshop.Fake):
         self.assertEqual((code, row["passed"]), (0, True), out)
         turns = [line.split(",")[1].split(":")[0].strip() for line in out.splitlines() if ": round" in line]
         self.assertEqual(turns, ["amkc", "eager", "compile"] * 2)
+        self.assertIn("eager: 240.0 µs, 2.40 times amkc's, 37.5 % of the ceiling", out)
         e = row["engines"]
         self.assertEqual((e["eager"]["attention"], e["compile"]["attention"]), ("eager", "eager"))
         self.assertEqual(e["eager"]["trial_us"], {"sdpa": 250.0, "eager": 240.0})

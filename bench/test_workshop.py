@@ -221,6 +221,22 @@ class Rows(Fake):
         self.assertIn("2 rows are left", out)
         self.assertEqual(list(self.rows()), ["fixtures/llama-gqa-fp32"])
 
+    def test_eight_minutes_are_not_begun_without_the_time(self):
+        self.script("device", """\
+            #!{python}
+            import json, sys
+            assert sys.argv[2:] == ["soak", "--seconds", "480", "--tokens", "1"], sys.argv
+            us = dict.fromkeys(("first", "last", "median", "longest", "first_tenth", "last_tenth", "per_hour"), 600.0)
+            print(json.dumps({{"positions": 2048, "passes": 390, "free": 798720, "forced": 4096, "difference": "", "seconds": 480.5, "latency_us": us}}))
+        """)
+        code, out = self.results("--section", "soak", "--budget", "400")
+        self.assertEqual((code, self.rows()), (1, {}))
+        self.assertIn("1 rows are left", out)
+        code, out = self.results("--section", "soak")
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.rows()["soak/llama-3.2-1b-bf16-seed1"]["free"], 798720)
+        self.assertIn("| 798720 | 390 | 480 | 600.0, 600.0, 600.0, 600.0 | 600.0, 600.0 | 600.00 | pass |", (self.dir / "out" / "README.md").read_text())
+
     def environment(self):
         return next(iter(report.Store(self.dir / "out" / "fake.json").environments.values()))
 
