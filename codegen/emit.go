@@ -35,7 +35,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	}
 	page := func(o ir.Operand) (string, error) { return b.page(o.Buf, at) }
 	if kind.numbered() {
-		consume("c.stage = %s;", st.Enum)
+		consume("c.enter(%s);", st.Enum)
 	}
 	var in, to, norm, weight string
 	collect := func(dst *string, get func() (string, error)) {

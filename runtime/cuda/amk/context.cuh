@@ -89,6 +89,14 @@ struct Context {
       : launch(l), shared(block_scratch()), ring(block_ring()), sm(blockIdx.x), tid(threadIdx.x), warp(threadIdx.x / 32),
         lane(threadIdx.x % 32) {}
 
+  // Begins a stage. It derives its addresses from the thread's place anew, before it waits for anything: what the compiler would
+  // keep from layer to layer otherwise, for all stages at once, are more values than there are registers, and what is spilled is
+  // loaded again where everybody waits for it.
+  __device__ __forceinline__ void enter(u32 number) {
+    stage = number;
+    asm volatile("" : "+r"(sm), "+r"(tid), "+r"(warp), "+r"(lane));
+  }
+
   // Epochs count exchanges since the pages were cleared and skip 0, so that cleared words are never taken for data.
   __device__ void begin_step(int i) {
     step = i;

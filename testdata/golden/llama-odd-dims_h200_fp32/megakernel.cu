@@ -57,23 +57,23 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
   for (int step = 0;; ++step) {
     c.begin_step(step);
     rotate_setup(c, reinterpret_cast<const float*>(weights + kRopeInvFreq));
-    c.stage = kStageEmbed;
+    c.enter(kStageEmbed);
     embed<Embed>(c, weights + kEmbedWeight, kX);
 #pragma unroll 1
     for (c.layer = 0; c.layer < kLayers; ++c.layer) {
       const u8* base = weights + c.layer * kLayerBytes;
-      c.stage = kStageQkv;
+      c.enter(kStageQkv);
       qkv<Qkv>(c, kX, base + kInputNormWeight, kQkv);
-      c.stage = kStageAttn;
+      c.enter(kStageAttn);
       attend<Attn>(c, kQkv, kAttn);
-      c.stage = kStageO;
+      c.enter(kStageO);
       add_residual<O>(c, kAttn, kH);
-      c.stage = kStageGateUp;
+      c.enter(kStageGateUp);
       gate_up<GateUp>(c, kH, base + kPostNormWeight, kAct);
-      c.stage = kStageDown;
+      c.enter(kStageDown);
       add_residual<Down>(c, kAct, kX);
     }
-    c.stage = kStageLmHead;
+    c.enter(kStageLmHead);
     const Best best = lm_head<LmHead>(c, kX, weights + kFinalNormWeight);
     publish_best(c, best, kBestValue, kBestIndex);
     if (!sample(c, kBestValue, kBestIndex)) break;
