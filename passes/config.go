@@ -41,7 +41,7 @@ var knobs = func() []knob {
 	splits, splitsWant := between(1, 32) // lanes of a warp, which combine them
 	warps, warpsWant := oneOf(8, 4, 2, 1)
 	all := []knob{
-		newKnob("ring", "chunk_bytes", 16384, chunk, "a multiple of 2048 from 4096 to 65536"),
+		newKnob("ring", "chunk_bytes", defaultChunk, chunk, "a multiple of 2048 from 4096 to 65536"),
 		newKnob("ring", "run_ahead", 8, anyDepth, depthWant),
 		newKnob("exchange", "flagged", 1, flag, flagWant),
 		newKnob("exchange", "copies", 2, copies, copiesWant),
@@ -109,26 +109,6 @@ func normalise(c ir.ScheduleConfig, target *ir.Target) (ir.ScheduleConfig, error
 	out.SMemBytesPerBlock, bad = smemOf(&c, target, depth, out.Knob("ring", "chunk_bytes", 0))
 	diags.Add(bad)
 	return out, diags.Err()
-}
-
-// withChunk gives ring.chunk_bytes its default where the user has not: that of the table, or what the smallest piece of the
-// cache takes, 16 rows of K and V, if that is more.
-func withChunk(c ir.ScheduleConfig, m *ir.Model) ir.ScheduleConfig {
-	const group, name, unit = "ring", "chunk_bytes", 2048
-	piece := m.DType.Bytes(16 * 2 * ((m.HeadDim + 15) / 16 * 16))
-	if _, given := c.Tiling[group][name]; given || piece <= 16384 {
-		return c
-	}
-	tiling := maps.Clone(c.Tiling)
-	if tiling == nil {
-		tiling = map[string]map[string]int{}
-	}
-	if tiling[group] = maps.Clone(tiling[group]); tiling[group] == nil {
-		tiling[group] = map[string]int{}
-	}
-	tiling[group][name] = (piece + unit - 1) / unit * unit
-	c.Tiling = tiling
-	return c
 }
 
 func unknownKnobs(c *ir.ScheduleConfig) []*diag.Diagnostic {

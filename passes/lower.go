@@ -22,7 +22,7 @@ var Lower = Pass{
 }
 
 func runLower(s *State) error {
-	config, err := normalise(withChunk(s.Config, &s.Graph.Model), s.Target)
+	config, err := normalise(withDefaults(s.Config, &s.Graph.Model, s.Target), s.Target)
 	if err != nil {
 		return err
 	}

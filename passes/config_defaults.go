@@ -1,0 +1,83 @@
+package passes
+
+import (
+	"maps"
+
+	"amkc/ir"
+)
+
+// withDefaults fills in what depends on the model or the target and the user has left open; normalise has a fixed value for
+// everything else.
+func withDefaults(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
+	c = withChunk(c, m)
+	if target != nil {
+		c = withWarps(c, m, target)
+	}
+	return c
+}
+
+// withKnob is c with a knob that it leaves open set to value.
+func withKnob(c ir.ScheduleConfig, group, name string, value int) ir.ScheduleConfig {
+	if _, given := c.Tiling[group][name]; given {
+		return c
+	}
+	tiling := maps.Clone(c.Tiling)
+	if tiling == nil {
+		tiling = map[string]map[string]int{}
+	}
+	if tiling[group] = maps.Clone(tiling[group]); tiling[group] == nil {
+		tiling[group] = map[string]int{}
+	}
+	tiling[group][name] = value
+	c.Tiling = tiling
+	return c
+}
+
+const defaultChunk = 16384
+
+// withChunk gives ring.chunk_bytes its default: that of the table, or what the smallest piece of the cache takes, 16 rows of K and V,
+// if that is more.
+func withChunk(c ir.ScheduleConfig, m *ir.Model) ir.ScheduleConfig {
+	const unit = 2048
+	piece := m.DType.Bytes(16 * 2 * ((m.HeadDim + 15) / 16 * 16))
+	if piece <= defaultChunk {
+		return c
+	}
+	return withKnob(c, "ring", "chunk_bytes", (piece+unit-1)/unit*unit)
+}
+
+// withWarps lets four warps share a tile instead of eight where eight would have a single quad of 128 columns each, or none, and
+// every SM has several tiles: then what a warp does for a tile besides multiplying is most of its work (docs/performance.md). Two
+// tiles are worked on at once, and so the ring must hold one of them besides the chunks on their way.
+func withWarps(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
+	const (
+		quadColumns  = 128
+		scratchSlots = 3 // no scratch of a block takes more of them, by far
+	)
+	quads := (m.Hidden + quadColumns - 1) / quadColumns
+	if quads != 4 && quads != 8 || !target.TensorCores || m.DType.Bits() != 16 {
+		return c
+	}
+	depth, bad := depthOf(&c)
+	chunk := c.Knob("ring", "chunk_bytes", defaultChunk)
+	if bad != nil || chunk <= 0 {
+		return c // normalise says what is wrong
+	}
+	smem := c.SMemBytesPerBlock
+	if smem == 0 {
+		smem = target.SMemOptin
+	}
+	tile := quads * quadColumns * tileRows * 2
+	if (tile+chunk-1)/chunk+1+depth > smem/chunk-scratchSlots {
+		return c
+	}
+	for _, s := range []struct {
+		stage string
+		rows  int
+	}{{"qkv", (m.Heads + 2*m.KVHeads) * m.HeadDim}, {"gate_up", 2 * m.Intermediate}, {"lm_head", m.Vocab}} {
+		if s.rows/tileRows > target.SMs {
+			c = withKnob(c, "warps", s.stage, 4)
+		}
+	}
+	return c
+}

@@ -1,0 +1,53 @@
+package passes
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+func TestWarpsOfShortRows(t *testing.T) {
+	model := func(hidden, intermediate int) ir.Model {
+		return ir.Model{DType: ir.BF16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936}
+	}
+	h200, t4 := ir.Targets[0], ir.Targets[0]
+	for _, target := range ir.Targets {
+		switch target.Name {
+		case "h200":
+			h200 = target
+		case "t4":
+			t4 = target
+		}
+	}
+	fp32 := model(1024, 3072)
+	fp32.DType = ir.F32
+	all4 := map[string]int{"qkv": 4, "gate_up": 4, "lm_head": 4}
+	for name, c := range map[string]struct {
+		model  ir.Model
+		target ir.Target
+		config ir.ScheduleConfig
+		want   map[string]int
+	}{
+		"a quad a warp":           {model(1024, 3072), h200, ir.ScheduleConfig{}, all4},
+		"half of the warps idle":  {model(512, 3072), h200, ir.ScheduleConfig{}, all4},
+		"two quads a warp":        {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
+		"five quads":              {model(576, 1536), h200, ir.ScheduleConfig{}, nil},
+		"few tiles of gate_up":    {model(1024, 512), h200, ir.ScheduleConfig{}, map[string]int{"qkv": 4, "lm_head": 4}},
+		"no tensor cores":         {model(1024, 3072), t4, ir.ScheduleConfig{}, nil},
+		"fp32":                    {fp32, h200, ir.ScheduleConfig{}, nil},
+		"a ring that has no room": {model(1024, 3072), h200, ir.ScheduleConfig{PipeliningDepth: 12}, nil},
+		"the user has decided":    {model(1024, 3072), h200, tiling("warps", "gate_up", 8), map[string]int{"qkv": 4, "gate_up": 8, "lm_head": 4}},
+	} {
+		require.Equal(t, c.want, withDefaults(c.config, &c.model, &c.target).Tiling["warps"], name)
+	}
+}
+
+// Defaults are filled in on a copy.
+func TestDefaultsLeaveTheirArgumentAlone(t *testing.T) {
+	c := tiling("warps", "o", 4)
+	m := ir.Model{DType: ir.BF16, Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8, HeadDim: 1024, Vocab: 151936}
+	require.Equal(t, 65536, withDefaults(c, &m, nil).Tiling["ring"]["chunk_bytes"])
+	require.Equal(t, tiling("warps", "o", 4), c)
+}
