@@ -17,7 +17,7 @@ import (
 const runtimeABI = 2
 
 // cudaFiles are the generated sources, named after their templates.
-var cudaFiles = []string{"megakernel.cu", "model_config.h", "pages.h", "reference.cu", "schedule.h"}
+var cudaFiles = []string{"measure.cu", "megakernel.cu", "model_config.h", "pages.h", "reference.cu", "schedule.h"}
 
 // CUDA renders the generated CUDA sources of a validated program: file name to content. The device runtime amk/*.cuh
 // goes beside them unchanged.

@@ -55,7 +55,7 @@ func TestCached(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, first.Reused)
 	require.Empty(t, first.Warnings, "nobody asked for the launcher, so no tool is missing")
-	require.Equal(t, 2, calls(t, log))
+	require.Equal(t, 3, calls(t, log))
 	require.Equal(t, os.Getenv(CacheVariable), filepath.Dir(first.Dir))
 	v, err := Verify(first.Dir)
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestCached(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, again.Reused)
 	require.Equal(t, first.Dir, again.Dir)
-	require.Equal(t, 2, calls(t, log))
+	require.Equal(t, 3, calls(t, log))
 
 	// A build that has lost its kernels is finished in its place.
 	require.NoError(t, os.Remove(filepath.Join(first.Dir, host.FatbinFile)))
@@ -73,7 +73,7 @@ func TestCached(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, repaired.Reused)
 	require.Equal(t, first.Dir, repaired.Dir)
-	require.Equal(t, 4, calls(t, log))
+	require.Equal(t, 6, calls(t, log))
 
 	// Without tools what is there can be had, and nothing else.
 	t.Setenv("PATH", t.TempDir())

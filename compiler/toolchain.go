@@ -58,7 +58,7 @@ func nvccVersion(ctx context.Context, nvcc string) string {
 	return ""
 }
 
-// compileCUDA makes NAME.fatbin from NAME.cu in dir. define holds further -D options.
+// compileCUDA makes NAME.fatbin from NAME.cu in dir.
 func compileCUDA(ctx context.Context, nvcc, dir, source, arch string) *diag.Diagnostic {
 	out := strings.TrimSuffix(source, ".cu") + ".fatbin"
 	cmd := exec.CommandContext(ctx, nvcc, "-O3", "-std=c++17", "-gencode", codegen.Gencode(arch), "-I.", "-fatbin", "-o", out, source)
@@ -71,6 +71,29 @@ func compileCUDA(ctx context.Context, nvcc, dir, source, arch string) *diag.Diag
 		return diag.Errorf(codeNVCC, source, "interrupted")
 	}
 	return diag.Errorf(codeNVCC, source, "nvcc failed (%v); want it to accept the generated sources", err).With(explainNVCC(string(text))...)
+}
+
+// compileAll compiles sources side by side, for nvcc uses one core. It returns the first complaint, in the order of the
+// sources.
+func compileAll(ctx context.Context, nvcc, dir string, o *BuildOptions, arch string, sources []string) *diag.Diagnostic {
+	complaints := make([]*diag.Diagnostic, len(sources))
+	ended := make(chan string)
+	for i, source := range sources {
+		go func() {
+			complaints[i] = compileCUDA(ctx, nvcc, dir, source, arch)
+			ended <- source
+		}()
+	}
+	o.progress("nvcc", 0, int64(len(sources)))
+	for i := range sources {
+		o.progress("nvcc "+<-ended, int64(i+1), int64(len(sources)))
+	}
+	for _, d := range complaints {
+		if d != nil {
+			return d
+		}
+	}
+	return nil
 }
 
 var nvccLine = regexp.MustCompile(`^([^\s(]+)\(\d+\): (?:error|warning)`)
@@ -127,11 +150,8 @@ func toolBuild(ctx context.Context, dir string, o *BuildOptions, arch string, so
 	case noCXX != nil:
 		missing.Add(diag.Warningf(codeNoTool, dir, "no g++ here, which nvcc needs, so the kernels are not compiled; finish with: make -C %s", o.OutDir))
 	default:
-		for i, source := range sources {
-			o.progress("nvcc "+source, int64(i), int64(len(sources)))
-			if d := compileCUDA(ctx, nvcc, dir, source, arch); d != nil {
-				return tools, missing, d
-			}
+		if d := compileAll(ctx, nvcc, dir, o, arch, sources); d != nil {
+			return tools, missing, d
 		}
 		tools.NVCC = nvccVersion(ctx, nvcc)
 	}

@@ -65,6 +65,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
       q[i] = poll_word<Element>(c, in, index);
     }
     consumer_barrier();
+    lap(c, Did::kExchangeWait);
 
     float* acc = c.shared.attention + c.warp * kWarpHeads * kPaddedHead;
     float* top = &c.shared.attention_max[c.warp * kWarpHeads];
@@ -129,9 +130,11 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
     auto row = row_poll(c, in, u.head());
     poll_all(c, row);
     consumer_barrier();
+    lap(c, Did::kCompute);
     merge_warps<S, kWarpHeads, 1>(c, u, out);
     append_row(c, u, row, cache);
     consumer_barrier();  // the scratch is free for the next unit
+    lap(c, Did::kSignal);
   }
   if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);

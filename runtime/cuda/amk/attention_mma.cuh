@@ -116,6 +116,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
     if (early) {
       wait_full(c, slot, phase);
       load_fragments(k, c.ring + slot * kSlotBytes + first_block(turn) * kCacheBlockBytes + c.lane * 16, 0, kFragments);
+      lap(c, Did::kCompute);
     }
 
     auto words = quad_poll<kThreadQuads>(page_copy(c, in), [&](int i) {
@@ -123,6 +124,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
       return quad < kUnitQuads ? unit_word(u.head(), quad) : -1;
     });
     poll_all(c, words);
+    lap(c, Did::kExchangeWait);
 #pragma unroll
     for (int i = 0; i < kThreadQuads; ++i) {
       const int e = unit_quad(c.tid, i) * 4, row = e - kGroupHeads * kHeadDim;
@@ -249,6 +251,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
       }
     }
     consumer_barrier();
+    lap(c, Did::kCompute);
     merge_warps<S, kWarpHeads, kHeadGroups>(c, u, out);
     // The row goes into the cache last: after every warp has finished reading the unit's rows, and off the path to the next stage.
     if (C::kWaits && u.owns_row()) {
@@ -260,6 +263,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
       }
     }
     consumer_barrier();  // the scratch is free for the next unit
+    lap(c, Did::kSignal);
   }
   if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);

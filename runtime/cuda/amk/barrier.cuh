@@ -31,6 +31,7 @@ __device__ __forceinline__ void arrive(C& c) {
   if constexpr (!C::kWaits) return;
   consumer_barrier();
   if (c.tid == 0) add_release(join_counter(c), 1);
+  lap(c, Did::kSignal);
 }
 
 // Waits until all SMs have arrived, then lets the producer go on. A wait that is given up lets it go on too: it stops by itself.
@@ -47,6 +48,7 @@ __device__ __forceinline__ void join(C& c, int number) {
     store_shared_release(&c.shared.joined, passed);
   }
   consumer_barrier();
+  lap(c, Did::kExchangeWait);
 }
 
 // Waits until the consumers have passed `passed` barriers. Returns false if the launch ends before it. Out of line, as
@@ -67,7 +69,9 @@ __device__ __forceinline__ void await_join(Sink& p, int step, int number) {
   if constexpr (!Sink::kWaits) return;
   if (p.stopped) return;
   p.flush();
+  const u32 begin = wait_begins(p.c);
   p.stopped = !joined(joins_until(step, number));
+  wait_ends(p.c, Did::kStepWait, begin);
 }
 
 }  // namespace amk

@@ -31,6 +31,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     auto partial = word_poll<Fp32, 3>(page_copy(c, in), [&](int i) { return active ? at + (i == 0 ? dim : kHeadDim + i - 1) : -1; });
     poll_all(c, partial);
     __syncwarp();
+    lap(c, Did::kExchangeWait);
     const float max = active ? partial.value(1) : -INFINITY;
     float top = max;
 #pragma unroll
@@ -43,6 +44,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
       value += __shfl_xor_sync(~0u, value, offset);
     }
     if (active && split == 0) publish<Element>(c, out, element, divide<Element>(value, sum));
+    lap(c, Did::kSignal);
   }
   if (mine.count() > 0) signal(c, mine.count());
   c.advance(S::kTasks);

@@ -4,12 +4,14 @@
 
 #include "launch.cuh"
 #include "memory.cuh"
+#include "profile.cuh"
 
 namespace amk {
 
 // What a kernel is compiled for. Decode is the product; Ceiling streams the same bytes and waits for nothing but the
-// ring; Trace also writes every exchanged value to Launch::trace.
-enum class Mode { kDecode, kCeiling, kTrace };
+// ring; Trace also writes every exchanged value to Launch::trace; Profile also records to Launch::profile who did what when; Drain
+// is decode without its stream: nothing is copied into the ring, and what is computed from what lies there is garbage.
+enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain };
 
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
@@ -61,7 +63,7 @@ __device__ __forceinline__ u8* block_ring() {
 __device__ __forceinline__ Scratch& block_scratch() { return *reinterpret_cast<Scratch*>(block_ring() + kRingSlots * kSlotBytes); }
 
 template <Mode kMode>
-struct Context {
+struct Context : Recorder<kMode == Mode::kProfile> {
   const Launch& launch;
   Scratch& shared;
   u8* ring;
@@ -83,6 +85,9 @@ struct Context {
 
   static constexpr Mode kMode_ = kMode;
   static constexpr bool kWaits = kMode != Mode::kCeiling;  // for activations; the ring is always waited for
+  static constexpr bool kCopies = kMode != Mode::kDrain;
+  static constexpr bool kRecords = kMode == Mode::kProfile;
+  static constexpr int kProducerThread = kConsumers;  // or the first of its warp
   static constexpr u32 kMaxEpoch = 65535;
 
   __device__ explicit Context(const Launch& l)

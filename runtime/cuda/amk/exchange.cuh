@@ -140,6 +140,7 @@ __device__ __forceinline__ void signal(C& c, int tasks = 1) {
   if constexpr (!kFlagged && C::kWaits) {
     consumer_barrier();
     if (c.tid == 0) add_release(reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + c.ordinal, u32(tasks));
+    lap(c, Did::kSignal);
   }
 }
 

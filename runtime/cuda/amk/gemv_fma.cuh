@@ -71,6 +71,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
       if (c.lane == 0) c.shared.squares[c.norms & 1][c.warp] = squares;
     }
     consumer_barrier();
+    lap(c, Did::kExchangeWait);
   }
 #pragma unroll 1
   for (int first = 0; first < tiles; first += kTilesPerFlush) {

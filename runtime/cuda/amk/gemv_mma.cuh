@@ -95,7 +95,10 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
     for (int sub = 0; sub < kDepth && sub < kSubs; ++sub) take(w[sub], sub);
   };
   const bool works = group < tiles;
-  if (Shape::kAhead && works) begin_tile();
+  if (Shape::kAhead && works) {
+    begin_tile();
+    lap(c, Did::kCompute);
+  }
 
   // Column of the four activations that this lane holds of quad 0.
   const int column0 = (c.lane >> 3) * kBlockColumns + (c.lane & 3) * 8 + ((c.lane >> 2) & 1) * 4;
@@ -116,6 +119,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
       return has(i) && (S::kColumns % kQuadColumns == 0 || column < S::kColumns) ? column : -1;
     });
     poll_all(c, quads);
+    lap(c, Did::kExchangeWait);
 #pragma unroll
     for (int i = 0; i < kSubs; ++i) x[i] = quads.pairs(i);
     if constexpr (S::kNorm) {

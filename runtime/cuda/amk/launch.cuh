@@ -26,7 +26,10 @@ struct Launch {
   u8* cache;           // KV cache, kCacheBytes
   u8* exchange;        // exchange pages, kExchangeBytes, zero before the first launch
   float* logits;       // [steps][vocab], or null
-  float* trace;        // [steps][kExchangesPerStep][kTraceStride], only in traced kernels
+  union {
+    float* trace;      // [steps][kExchangesPerStep][kTraceStride], only in amk_trace
+    u8* profile;       // where spans are recorded (profile.cuh), only in amk_profile
+  };
   const int* forced;   // [steps] token to decode at each step, or -1: the token before; or null
   u32* tokens;         // [steps] token chosen at each step, device memory
   u32* host_tokens;    // [steps] the same plus one, in pinned host memory, or null

@@ -101,9 +101,19 @@ __device__ __forceinline__ void store_shared_relaxed(u32* p, u32 v) {
   asm volatile("st.relaxed.cta.shared.u32 [%0], %1;" ::"r"(shared_address(p)), "r"(v));
 #endif
 }
+
+// Read once and not again.
+__device__ __forceinline__ uint4 load_streaming_16(const uint4* p) { return __ldcs(p); }
+
+// Clocks: of the whole GPU, in nanoseconds, and of this SM, in cycles.
 __device__ __forceinline__ u64 global_timer_ns() {
   u64 t;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+  return t;
+}
+__device__ __forceinline__ u64 sm_clock() {
+  u64 t;
+  asm volatile("mov.u64 %0, %clock64;" : "=l"(t)::"memory");
   return t;
 }
 

@@ -147,6 +147,19 @@ struct Producer {
     if (stopped) return;
     wait_empty();
     if (stopped) return;
+    if constexpr (C::kCopies) {
+      fill(source, bytes);
+    } else if (c.lane == 0) {
+      barrier_arrive(&c.shared.full[slot], 1);
+    }
+    advance_slot(slot, phase);
+#if !AMK_BULK_COPY && !AMK_ASYNC_COPY
+    publish_all_but(0);
+#endif
+  }
+
+  // What copy does unless the stream is taken away.
+  __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
 #if AMK_BULK_COPY
     while (issued - landed >= kWindow) wait_landed();
     u64* full = &c.shared.full[slot];
@@ -169,10 +182,6 @@ struct Producer {
 #endif
     ++issued;
     if constexpr (kPrefetches) store_shared_relaxed(&c.shared.issued, issued);
-    advance_slot(slot, phase);
-#if !AMK_BULK_COPY && !AMK_ASYNC_COPY
-    publish_all_but(0);
-#endif
   }
 
   // Every chunk issued so far becomes visible to the consumers without further calls.
@@ -196,7 +205,9 @@ struct Producer {
     if (acquired >= step || stopped) return;
     flush();
     tell_waiting(1);
+    const u32 begin = wait_begins(c);
     stopped = !step_acquired(c, step);
+    wait_ends(c, Did::kStepWait, begin);
     tell_waiting(0);
     acquired = step;
   }
@@ -206,7 +217,9 @@ struct Producer {
     if (slot_is_empty(c.shared, slot, phase)) return;
     flush();
     tell_waiting(1);
+    const u32 begin = wait_begins(c);
     stopped = !wait_empty_long(slot, phase);
+    wait_ends(c, Did::kSlotWait, begin);
     tell_waiting(0);
   }
 

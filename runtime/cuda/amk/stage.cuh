@@ -46,6 +46,7 @@ __device__ __forceinline__ Tiles units_of(int sm, int layer) {
 template <class S, class C, class Finish>
 __device__ __forceinline__ void flush_tiles(C& c, Tiles mine, int first, int tiles, Finish&& finish) {
   consumer_barrier();
+  lap(c, Did::kCompute);
   const int rows = tiles * kTileRows;
   if (c.tid < round_up(rows, 32)) {
     float sum = 0;
@@ -66,6 +67,7 @@ __device__ __forceinline__ void flush_tiles(C& c, Tiles mine, int first, int til
     finish(row, first * kTileRows + c.tid, sum, c.tid < rows && row < S::kRows);
   }
   ++c.flush;
+  lap(c, Did::kSignal);
 }
 
 }  // namespace amk

@@ -65,10 +65,13 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
       c.shared.residual[local] = Element::to_float(bits);
     }
   }
+  lap(c, Did::kCompute);
   wait_joined(c);
+  lap(c, Did::kExchangeWait);
   if (c.tid < kOwners) {
     for (int local = c.tid; local < rows; local += kOwners) publish<Element>(c, out, mine.begin * kTileRows + local, c.shared.residual[local]);
   }
+  lap(c, Did::kSignal);
   if (rows > 0) signal(c);
   c.advance(S::kTasks);
 }
@@ -114,6 +117,7 @@ __device__ __forceinline__ void publish_best(C& c, Best best, const Page values,
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + c.sm, WordOf<Fp32>::make(best.value, epoch));
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + indices.offset) + c.sm, u64(u32(best.index)) | u64(epoch) << 32);
   }
+  lap(c, Did::kSignal);
 }
 
 // Reads every SM's best and joins them; leaves the next token in shared.token, releases the cache rows to the producer and
@@ -140,6 +144,7 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
     }
   }
   consumer_barrier();  // best_value and best_index are free again
+  lap(c, Did::kExchangeWait);
   best = reduce_block(c, best);
   if (c.tid == 0) {
     const int chosen = u32(best.index) < kVocab ? best.index : 0;  // no finite logit at all: token 0
@@ -157,6 +162,7 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
     // After the arrival, which would wait for a store on its way to the host.
     if (c.sm == 0 && launch.host_tokens && c.shared.chosen != kVoid) store_system(launch.host_tokens + c.step, u32(c.shared.chosen) + 1);
   }
+  lap(c, Did::kSignal);
   return !c.shared.stop;
 }
 

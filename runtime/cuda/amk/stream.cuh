@@ -42,6 +42,7 @@ struct Turns {
   template <class S, class C>
   __device__ __forceinline__ void weights(C& c, const u8* first, int layer) {
     if (!now()) return;
+    fills_for<S>(c, layer);
     constexpr int kTileBytes = kTileRows * round_up(S::kColumns, 32) * Element::kBytes;
     const Tiles mine = tiles_of<S>(c.sm, layer);
     next = {first + size_t(mine.begin) * kTileBytes, mine.count(), kTileBytes, kTileBytes, kTileBytes};
@@ -51,6 +52,7 @@ struct Turns {
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
     if (!now()) return;
+    fills_for<S>(c, layer);
     constexpr int kChunkBytes = S::kShareRows / kCacheRows * kCacheBlockBytes;
     const Tiles mine = units_of<S>(c.sm, layer);
     if (unit >= mine.count()) return;
@@ -72,6 +74,7 @@ struct Turns {
   // are streamed until then do not.
   template <class Sink>
   __device__ __forceinline__ void copy(Sink& p, int step) {
+    fills_in(p.c, step);
     if (rows) p.wait_step(step);
     const u8* source = next.source;
 #pragma unroll 1

@@ -95,17 +95,19 @@ template <Mode kMode>
 __device__ __forceinline__ void run(const Launch& launch) {
   init_scratch(launch, block_scratch());
   Context<kMode> c(launch);
+  start_recording(c);
   if (threadIdx.x < kConsumers) {
     consume(c);
   } else if (threadIdx.x < kConsumers + (AMK_BULK_COPY ? 1 : 32)) {
     Producer<Context<kMode>> producer(c);
     walk(producer);
 #if AMK_BULK_COPY
-  } else if (kPrefetches && threadIdx.x == kConsumers + 32) {
+  } else if (kPrefetches && Context<kMode>::kCopies && threadIdx.x == kConsumers + 32) {
     Prefetcher<Context<kMode>> prefetcher(c);
     walk(prefetcher);
 #endif
   }
+  end_recording(c);
 }
 
 }  // namespace amk
@@ -118,6 +120,8 @@ __device__ amk::Info amk_info = {
     amk::kExchangesPerStep, amk::kTraceStride, amk::kVocab, amk::kMaxSeq, amk::kLayers,
     amk::kHidden, amk::Element::kBytes, 2, amk::kFlagged, amk::kWeightBytes, amk::kCacheBytes,
     {amk::kShortEnd, amk::kLongEnd}};
+
+#ifndef AMK_MEASURES  // measure.cu has other kernels of the same code
 
 __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_decode(const __grid_constant__ amk::Launch launch) {
@@ -135,5 +139,7 @@ __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_trace(const __grid_constant__ amk::Launch launch) {
   amk::run<amk::Mode::kTrace>(launch);
 }
+
+#endif
 
 }  // extern "C"
