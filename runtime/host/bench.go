@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"amkc/runtime/driver"
 )
 
 // BenchOptions say what [Session.Bench] measures. Zero values take the defaults.
@@ -24,8 +22,9 @@ type Quantiles struct {
 	P90    float64 `json:"p90"`
 }
 
-// BenchReport is a measurement: launches of the decode kernel and of the ceiling kernel, which streams the same bytes and
-// waits for nothing, taken in turn. GBs are 10^9 bytes a second.
+// BenchReport is a measurement: launches, taken in turn, of the decode kernel; of the ceiling kernel, which streams the same
+// bytes and waits for nothing; of the drain kernel, which decodes without a stream; and of a plain read of the weights. GBs
+// are 10^9 bytes a second.
 type BenchReport struct {
 	Device         string    `json:"device"`
 	Position       int       `json:"position"`
@@ -33,9 +32,11 @@ type BenchReport struct {
 	Launches       int       `json:"launches"`
 	Latency        Quantiles `json:"latency_us"`
 	Ceiling        Quantiles `json:"ceiling_us"`
+	Drain          Quantiles `json:"drain_us"`        // what consumers and exchanges cost by themselves
 	BytesPerToken  float64   `json:"bytes_per_token"` // weights streamed, and KV rows read at the mean position
 	GBs            float64   `json:"gbs"`
 	CeilingGBs     float64   `json:"ceiling_gbs"`
+	ReadGBs        float64   `json:"read_gbs"`         // plain read bandwidth: 16-byte loads by all SMs, median
 	Share          float64   `json:"share_of_ceiling"` // 1: as fast as the ceiling
 }
 
@@ -60,19 +61,11 @@ func (s *Session) Bench(ctx context.Context, o BenchOptions, progress Progress) 
 	if err != nil {
 		return nil, err
 	}
-	for b.launches < o.WarmUp {
-		if err := b.batch(ctx, o.WarmUp-b.launches); err != nil {
-			return nil, err
-		}
+	if err := b.turns.warmUp(ctx, o.WarmUp); err != nil {
+		return nil, err
 	}
-	b.launches, b.decode, b.ceiling = 0, nil, nil
-	for b.launches < o.Launches {
-		if err := b.batch(ctx, o.Launches-b.launches); err != nil {
-			return nil, err
-		}
-		if progress != nil {
-			progress("measuring", int64(b.launches), int64(o.Launches))
-		}
+	if err := b.turns.run(ctx, o.Launches, progress); err != nil {
+		return nil, err
 	}
 	return s.benchReport(o, b)
 }
@@ -102,112 +95,44 @@ func (s *Session) benchDefaults(o *BenchOptions) error {
 	return nil
 }
 
-// benchBatch is how many launches of each kernel are queued at a time: enough that the GPU never waits for the host, few
-// enough that a cancelled context is seen soon.
-const benchBatch = 8
-
 // A bench is a measurement in progress.
 type bench struct {
-	s               *Session
-	steps           int
-	launches        int
-	marks           [benchBatch][4]*driver.Event // around the decode and the ceiling kernel
-	decode, ceiling []float64                    // microseconds a token
+	measures                      *measures
+	decode, ceiling, drain, plain *timedKernel
+	readBytes                     int64
+	turns                         *interleaving
 }
 
-// newBench makes the events. The bench must be closed, also after an error.
-func (s *Session) newBench(o BenchOptions) (*bench, error) {
-	b := &bench{s: s, steps: o.StepsPerLaunch}
-	s.position = o.Position
-	for i := range b.marks {
-		for k := range b.marks[i] {
-			var err error
-			if b.marks[i][k], err = s.dev.NewEvent(); err != nil {
-				return b, err
-			}
-		}
+// newBench loads the kernels. The bench must be closed, also after an error.
+func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
+	b = &bench{}
+	if b.measures, err = s.openMeasures(); err != nil {
+		return b, err
 	}
-	return b, nil
+	s.position = o.Position
+	b.decode = s.timedSteps(s.decode, o.StepsPerLaunch, true, nil)
+	b.ceiling = s.timedSteps(s.ceiling, o.StepsPerLaunch, false, nil)
+	b.drain = s.timedSteps(b.measures.drain, o.StepsPerLaunch, true, nil)
+	b.plain, b.readBytes = b.measures.timedRead(o.StepsPerLaunch)
+	// Decode comes after the ceiling, which leaves the caches as decode itself does.
+	b.turns, err = s.interleave(b.drain, b.plain, b.ceiling, b.decode)
+	return b, err
 }
 
 func (b *bench) close() error {
 	var errs []error
-	for i := range b.marks {
-		for _, e := range b.marks[i] {
-			if e != nil {
-				errs = append(errs, e.Close())
-			}
-		}
+	if b.turns != nil {
+		errs = append(errs, b.turns.close())
 	}
-	if err := errors.Join(errs...); !driver.IsSticky(err) {
-		return err
+	if b.measures != nil {
+		errs = append(errs, b.measures.close())
 	}
-	return nil
-}
-
-// batch runs up to n launches of each kernel, in turn, and takes their times.
-func (b *bench) batch(ctx context.Context, n int) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	n = min(n, benchBatch)
-	s := b.s
-	err := s.dev.Do(func() error {
-		for i := range n {
-			if err := b.queue(b.marks[i]); err != nil {
-				return err
-			}
-		}
-		return s.stream.Synchronize()
-	})
-	if err != nil {
-		return err
-	}
-	if stalls := s.stalls(); len(stalls) > 0 {
-		return errors.Join(&StallError{Position: s.position, Stalls: stalls}, s.recover())
-	}
-	for _, m := range b.marks[:n] {
-		for _, t := range []struct {
-			from, to *driver.Event
-			into     *[]float64
-		}{{m[0], m[1], &b.decode}, {m[2], m[3], &b.ceiling}} {
-			ms, err := driver.ElapsedMS(t.from, t.to)
-			if err != nil {
-				return err
-			}
-			*t.into = append(*t.into, ms*1000/float64(b.steps))
-		}
-	}
-	b.launches += n
-	return nil
-}
-
-// queue puts a launch of each kernel on the stream, with the events around them. Every decode launch starts at the same
-// position and overwrites the rows of the one before.
-func (b *bench) queue(marks [4]*driver.Event) error {
-	s := b.s
-	p := s.params(b.steps)
-	if err := s.enterVariant(&p); err != nil {
-		return err
-	}
-	for i, f := range []*driver.Function{s.decode, s.ceiling} {
-		if err := s.stream.Record(marks[2*i]); err != nil {
-			return err
-		}
-		if err := s.enqueue(f, &p); err != nil {
-			return err
-		}
-		if err := s.stream.Record(marks[2*i+1]); err != nil {
-			return err
-		}
-	}
-	s.epoch += uint64(b.steps)
-	return nil
+	return errors.Join(errs...)
 }
 
 func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
 	r := &BenchReport{Device: s.dev.Facts().Name, Position: o.Position, StepsPerLaunch: o.StepsPerLaunch, Launches: o.Launches,
-		Latency: quantiles(b.decode), Ceiling: quantiles(b.ceiling)}
+		Latency: quantiles(b.decode.times), Ceiling: quantiles(b.ceiling.times), Drain: quantiles(b.drain.times)}
 	if r.Latency.Median <= 0 || r.Ceiling.Median <= 0 || r.Latency.Median < r.Ceiling.Median {
 		return nil, &ArtefactError{Latency: r.Latency.Median, Ceiling: r.Ceiling.Median}
 	}
@@ -215,6 +140,7 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
 	r.BytesPerToken = float64(s.facts.Traffic.Weights) + meanPosition*float64(s.facts.Traffic.CacheRow)
 	r.GBs = r.BytesPerToken / r.Latency.Median / 1000
 	r.CeilingGBs = r.BytesPerToken / r.Ceiling.Median / 1000
+	r.ReadGBs = float64(b.readBytes) / quantiles(b.plain.times).Median / 1000
 	r.Share = r.Ceiling.Median / r.Latency.Median
 	return r, nil
 }

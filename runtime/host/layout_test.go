@@ -48,6 +48,15 @@ func TestDeviceStructs(t *testing.T) {
 	require.Equal(t, strings.Fields("abi threads layers vocab scratch_bytes"), fields(ref, "ReferenceInfo"))
 	require.Contains(t, ref, "kOnce = 0, kEachLayer = 1, kObserves = 2;")
 
+	profile := read("profile.cuh")
+	require.Equal(t, strings.Fields("begin end stage layer"), fields(profile, "Span"))
+	require.Equal(t, strings.Fields("begin_clock begin_time end_clock end_time spans reserved"), fields(profile, "Recording"))
+	require.Equal(t, strings.Fields("capacity reserved"), fields(profile, "ProfileHeader"))
+	require.Contains(t, profile, "enum class Did : u32 { kExchangeWait = 0, kCompute = 1, kSignal = 2, kSlotWait = 3, kStepWait = 4 };")
+	require.Equal(t, strings.Fields("data bytes sum passes reserved"), fields(read("read.cuh"), "Read"))
+	require.Contains(t, read("read.cuh"), "kReadThreads = "+strconv.Itoa(readThreads)+";")
+	require.Contains(t, read("read.cuh"), "kReadBlocks = "+strconv.Itoa(readBlocks)+";")
+
 	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8, Abort: 9,
 		AbortDevice: 10, Stalls: 11, StopIDs: 12, SpinLimitNS: 13, FirstEpoch: 14, Steps: 15, Position: 16, Token: -17, NStop: 18}
 	raw := p.encode()

@@ -13,6 +13,7 @@ import (
 const (
 	ManifestFile  = "amkc.manifest.json"
 	FatbinFile    = "megakernel.fatbin"
+	MeasureFile   = "measure.fatbin"   // only a measurement needs it
 	ReferenceFile = "reference.fatbin" // only a check needs it
 	WeightsFile   = "weights.safetensors"
 	ConfigFile    = "config.json"

@@ -87,10 +87,10 @@ func (s *Session) load(image []byte, path string) (err error) {
 	if err := checkShape(s.info, s.dev.Facts()); err != nil {
 		return err
 	}
-	if s.decode, err = s.kernel(decodeName); err != nil {
+	if s.decode, err = s.kernel(s.module, FatbinFile, decodeName); err != nil {
 		return err
 	}
-	if s.ceiling, err = s.kernel(ceilingName); err != nil {
+	if s.ceiling, err = s.kernel(s.module, FatbinFile, ceilingName); err != nil {
 		return err
 	}
 	s.stream, err = s.dev.NewStream()
@@ -98,10 +98,10 @@ func (s *Session) load(image []byte, path string) (err error) {
 }
 
 // kernel looks one of the megakernels up and makes it ready to be launched.
-func (s *Session) kernel(name string) (*driver.Function, error) {
-	f, err := s.module.Function(name)
+func (s *Session) kernel(m *driver.Module, file, name string) (*driver.Function, error) {
+	f, err := m.Function(name)
 	if err != nil {
-		return nil, &BuildError{Path: filepath.Join(s.dir, FatbinFile), What: "not a kernel of amkc", Remedy: "run make again", Err: err}
+		return nil, &BuildError{Path: filepath.Join(s.dir, file), What: "not a kernel of amkc", Remedy: "run make again", Err: err}
 	}
 	if err := f.SetMaxDynamicShared(s.info.SharedBytes); err != nil {
 		return nil, err

@@ -6,7 +6,8 @@ import (
 	"amkc/runtime/driver"
 )
 
-// launchParams is the argument of the kernels, amk::Launch (amk/launch.cuh). A zero pointer switches its feature off.
+// launchParams is the argument of the kernels, amk::Launch (amk/launch.cuh). A zero pointer switches its feature off. Trace is
+// where a traced kernel writes values, and the instrumented one its spans.
 type launchParams struct {
 	Weights, Cache, Exchange, Logits, Trace, Forced, Tokens, HostTokens, Abort, AbortDevice, Stalls, StopIDs driver.Ptr
 	SpinLimitNS, FirstEpoch                                                                                  uint64

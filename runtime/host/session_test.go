@@ -290,6 +290,8 @@ func TestBench(t *testing.T) {
 	// The fake's events add 1.5 ms to each interval.
 	require.InDelta(t, 200, r.Latency.Median, 0.1)
 	require.InDelta(t, 180, r.Ceiling.Median, 0.1)
+	require.InDelta(t, 130, r.Drain.Median, 0.1)
+	require.InDelta(t, 4096/170e-6/1e9, r.ReadGBs, 1e-4)
 	require.InDelta(t, 0.9, r.Share, 0.001)
 	require.Equal(t, 4096.0+27*64, r.BytesPerToken)
 	require.InDelta(t, r.BytesPerToken/200e-6/1e9, r.GBs, 1e-4)

@@ -66,7 +66,7 @@ type tracer struct {
 }
 
 func (s *Session) newTracer() (*tracer, error) {
-	kernel, err := s.kernel(traceName)
+	kernel, err := s.kernel(s.module, FatbinFile, traceName)
 	if err != nil {
 		return nil, err
 	}

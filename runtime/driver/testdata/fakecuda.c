@@ -20,7 +20,7 @@ typedef uint64_t Ptr;
 #define FAKE_VERSION 13000
 #endif
 
-enum { kMaxOps = 64, kLogBytes = 1 << 16 };
+enum { kMaxOps = 128, kLogBytes = 1 << 16 };
 #define DEVICE (1ull << 62)
 
 static char log_text[kLogBytes];
@@ -71,12 +71,12 @@ static CUresult injected(const char* call) {
 // ---------------------------------------------------------------------------------------------
 // streams: a queue of late work each
 
-typedef struct Event { int recorded, passed; float ms; } Event;
+typedef struct Event { int recorded, passed; double ms; } Event;
 typedef struct Op { int kind; void *dst, *src; size_t n; uint32_t value; Event* event; void (*run)(void*); } Op;
 typedef struct Stream { Op ops[kMaxOps]; int n; } Stream;
 enum { kCopy, kSet8, kSet32, kRecord, kKernel };  // kKernel is for files that include this one
 
-static float now_ms;
+static double now_ms;
 static Stream* all[8];
 
 static void run_first(Stream* s) {
@@ -86,7 +86,7 @@ static void run_first(Stream* s) {
   if (op.kind == kSet8) memset(op.dst, op.value, op.n);
   if (op.kind == kSet32)
     for (size_t i = 0; i < op.n; i++) ((uint32_t*)op.dst)[i] = op.value;
-  if (op.kind == kRecord) op.event->passed = 1, op.event->ms = now_ms += 1.5f;
+  if (op.kind == kRecord) op.event->passed = 1, op.event->ms = now_ms += 1.5;
   if (op.kind == kKernel) op.run(op.dst);
 }
 

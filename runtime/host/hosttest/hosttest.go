@@ -115,6 +115,7 @@ func Build(t *testing.T, settings string, edit func(*host.Facts)) string {
 	require.NoError(t, err)
 	Write(t, dir, host.ManifestFile, manifest)
 	Write(t, dir, host.FatbinFile, []byte("FAKE "+settings+" \x00"))
+	Write(t, dir, host.MeasureFile, []byte("FAKE "+settings+" \x00"))
 	Write(t, dir, host.ReferenceFile, []byte("FAKE REFERENCE \x00"))
 	Write(t, dir, host.ConfigFile, []byte(`{"eos_token_id": 1}`))
 	Write(t, dir, host.WeightsFile, Weights(4096))

@@ -23,7 +23,7 @@ static struct {
   uint32_t ends[8];
 } info;
 
-static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, flaky, off, runs;
+static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off, runs;
 static long bad_at, bad_ordinal, bad_element, lost_row, any_weights;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
@@ -40,6 +40,9 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"slow_us", 0, &slow_us, 0},        // a step takes so long in real time
     {"decode_us", 0, &decode_us, 100},  // a step takes so long on the GPU's clock
     {"ceiling_us", 0, &ceiling_us, 80},
+    {"drain_us", 0, &drain_us, 30},
+    {"profile_us", 0, &profile_us, 106},
+    {"read_us", 0, &read_us, 70},       // a pass
     {"flaky", 0, &flaky, 0},            // logits differ from launch to launch
     {"off", 0, &off, 0},                // logits are off by so many thousandths
     {"bad_at", 0, &bad_at, -1},         // at this position one exchanged value is off
@@ -51,10 +54,11 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
 
 static Kernel build_kernels[] = {
     {"amk_decode", 1, {128}, 0}, {"amk_ceiling", 1, {128}, 0}, {"amk_trace", 1, {128}, 0},
+    {"amk_profile", 1, {128}, 0}, {"amk_drain", 1, {128}, 0}, {"amk_read", 1, {32}, 0},
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
-enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kFirstReference };
+enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kProfile, kDrain, kRead, kFirstReference };
 
 // amk::ReferenceInfo and amk::Operation. The plan lays the vectors out at 256, 512, ... of the scratch memory.
 static struct { uint32_t abi, threads, layers, vocab; uint64_t scratch; } reference;
@@ -122,7 +126,7 @@ CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
 // ---------------------------------------------------------------------------------------------
 // kernels
 
-// amk::Launch
+// amk::Launch; trace is the profile of a kernel that records one
 typedef struct Launch {
   Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids;
   uint64_t spin_limit_ns, first_epoch;
@@ -215,8 +219,7 @@ static int step(const Launch* l, int i, int token) {
   return chosen;
 }
 
-static void decode(void* arg) {
-  Launch* l = arg;
+static void decode_in(Launch* l, long us) {
   Exchange* e = host(l->exchange);
   const int* forced = host(l->forced);
   runs++;
@@ -232,7 +235,7 @@ static void decode(void* arg) {
   int token = l->token;
   for (int i = 0; i < l->steps; i++) {
     if (l->forced && forced[i] >= 0) token = forced[i];
-    now_ms += decode_us / 1000.f;
+    now_ms += us / 1000.;
     token = step(l, i, token);
     if (token < 0) break;
     e->steps++;
@@ -245,8 +248,60 @@ end:
   free(l);
 }
 
+static void decode(void* arg) { decode_in(arg, decode_us); }
+
+// amk::Span
+typedef struct Span { uint32_t begin, end, stage, layer; } Span;
+
+// amk::Recording
+typedef struct Recording { uint64_t begin_clock, begin_time, end_clock, end_time; uint32_t spans, reserved[7]; } Recording;
+
+// SMs begin 32 ns after one another, and run at 2 cycles a nanosecond on clocks of their own. In every step and every stage of
+// it the consumers wait for 100 cycles, compute for 200 and hand over for 40 and 10; the producer waits for the first slot of
+// L00.qkv and from the second step on before the cache rows of L00.attn.
+static void profile(void* arg) {
+  Launch* l = arg;
+  enum { kStages = 5, kStage = 350 };
+  static const struct { uint32_t stage, layer; } stages[kStages] = {{0, 0}, {1, 0}, {2, 0}, {1, 1}, {2, 1}};
+  char* buffer = host(l->trace);
+  uint32_t capacity = *(uint32_t*)buffer, steps = l->steps;
+  Recording* recordings = (Recording*)(buffer + 64);
+  Span* spans = (Span*)(recordings + 2 * info.sms);
+  for (uint32_t sm = 0; sm < info.sms; sm++) {
+    uint64_t clock = 0xffffff00ull + 1000 * sm;
+    uint32_t n[2] = {0, 0}, now = clock;
+#define SPAN(role, kind, from, to) \
+  (spans + (2 * sm + role) * capacity)[n[role]++] = (Span){from, to, stages[s].stage | kind << 16, stages[s].layer | step << 16}
+    for (uint32_t step = 0; step < steps; step++)
+      for (int s = 0; s < kStages; s++, now += kStage) {
+        SPAN(0, 0, now, now + 100);
+        SPAN(0, 1, now + 100, now + 300);
+        SPAN(0, 2, now + 300, now + 340);
+        SPAN(0, 2, now + 340, now + 350);
+        if (s == 1) SPAN(1, 3, now + 20, now + 120);
+        if (s == 2 && step) SPAN(1, 4, now - 50, now + 60);
+      }
+    uint64_t cycles = now - (uint32_t)clock;
+    recordings[2 * sm] = (Recording){clock, 5000 + 32 * sm, clock + cycles, 5000 + 32 * sm + cycles / 2, n[0]};
+    recordings[2 * sm + 1].spans = n[1];
+  }
+  l->trace = 0;
+  decode_in(l, profile_us);
+}
+
+// Uses up epochs, and leaves garbage in the cache.
+static void drain(void* arg) {
+  Launch* l = arg;
+  Exchange* e = host(l->exchange);
+  if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
+  e->variant_plus_one = variant_of(l->position) + 1;
+  for (int i = 0; i < l->steps; i++, e->steps++) *row(l->cache, l->position + i) = 0xdead;
+  now_ms += l->steps * drain_us / 1000.;
+  free(l);
+}
+
 static void ceiling(void* arg) {
-  now_ms += ((Launch*)arg)->steps * ceiling_us / 1000.f;
+  now_ms += ((Launch*)arg)->steps * ceiling_us / 1000.;
   free(arg);
 }
 
@@ -257,8 +312,10 @@ CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned
   if (gx != info.sms || bx != info.threads || shared != info.shared || f->dynamic < (int)shared) return 1;
   Launch* l = malloc(sizeof *l);
   memcpy(l, args[0], sizeof *l);
-  if ((f == &build_kernels[kTrace]) != (l->trace != 0)) return 1;
-  return queue(s, (Op){.kind = kKernel, .dst = l, .run = f == &build_kernels[kCeiling] ? ceiling : decode});
+  static void (*const runs_of[])(void*) = {decode, ceiling, decode, profile, drain};
+  int kernel = f - build_kernels;
+  if ((kernel == kTrace || kernel == kProfile) != (l->trace != 0)) return 1;
+  return queue(s, (Op){.kind = kKernel, .dst = l, .run = runs_of[kernel]});
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -305,9 +362,26 @@ static void run_reference(void* arg) {
   free(r);
 }
 
+// amk::Read
+typedef struct Read { Ptr data; uint64_t bytes; Ptr sum; uint32_t passes, reserved; } Read;
+
+static void run_read(void* arg) {
+  Read* r = arg;
+  if (r->bytes == 0 || r->bytes % 16 || r->bytes > info.weights) complain("a plain read of what is not the weights");
+  if (!any_weights && memcmp(host(r->data), "weights!", 8) != 0) complain("these are not the weights");
+  now_ms += r->passes * read_us / 1000.;
+  free(r);
+}
+
 CUresult cuLaunchKernel(Kernel* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, Stream* s, void** args, void** extra) {
   CUresult r = base_cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, s, args, extra);
+  if (!r && f == &build_kernels[kRead]) {
+    if (gx != 2 * info.sms || bx != 512 || shared) return 1;
+    Read* read = malloc(sizeof *read);
+    memcpy(read, args[0], sizeof *read);
+    return queue(s, (Op){.kind = kKernel, .dst = read, .run = run_read});
+  }
   int kernel = f - (build_kernels + kFirstReference);
   if (r || kernel < 0 || kernel >= kBuildKernels - kFirstReference) return r;
   if (gx != reference_step[kernel].blocks || bx != reference.threads || shared) return 1;

@@ -1,0 +1,110 @@
+package host
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// What amk_profile writes (amk/profile.cuh): a header, a recording of each role of each SM, and their spans.
+const (
+	profileHeaderSize = 64
+	recordingSize     = 64
+	spanSize          = 16
+)
+
+var (
+	profileRoles = [...]string{"consumer", "producer"}
+	profileKinds = [...]string{"exchange wait", "compute", "signal", "slot wait", "step wait"}
+)
+
+// profileBytes is the size of the buffer for so many spans of each role of each SM.
+func profileBytes(sms, capacity int) int {
+	return profileHeaderSize + len(profileRoles)*sms*(recordingSize+capacity*spanSize)
+}
+
+// recorded are the spans of a launch, in µs of the GPU's timer since the first SM began.
+type recorded struct {
+	spans   []Span // by SM, role, start; steps of the launch
+	dropped int
+}
+
+// decodeSpans reads the buffer after a launch.
+func decodeSpans(raw []byte, sms, capacity int, stages []string) (recorded, error) {
+	var out recorded
+	le := binary.LittleEndian
+	recording := func(sm, role int) []byte {
+		return raw[profileHeaderSize+(len(profileRoles)*sm+role)*recordingSize:][:recordingSize]
+	}
+	first := uint64(math.MaxUint64)
+	for sm := range sms {
+		first = min(first, le.Uint64(recording(sm, 0)[8:]))
+	}
+	for sm := range sms {
+		consumers := recording(sm, 0)
+		clock, time := le.Uint64(consumers), le.Uint64(consumers[8:])
+		clocks, times := le.Uint64(consumers[16:])-clock, le.Uint64(consumers[24:])-time
+		if int64(clocks) <= 0 || int64(times) <= 0 {
+			return out, fmt.Errorf("SM %d: its clock went on by %d cycles, and the GPU's timer by %d ns", sm, int64(clocks), int64(times))
+		}
+		// A cycle is a low half: its distance from the beginning is signed, because the producer begins without waiting for the clock
+		// to be read.
+		at := func(cycle uint32) float64 {
+			cycles := float64(int32(cycle - uint32(clock)))
+			return (float64(time-first) + cycles*float64(times)/float64(clocks)) / 1000
+		}
+		for role, name := range profileRoles {
+			n := int(le.Uint32(recording(sm, role)[32:]))
+			out.dropped += max(0, n-capacity)
+			list := raw[profileHeaderSize+len(profileRoles)*(sms*recordingSize+sm*capacity*spanSize)+role*capacity*spanSize:]
+			for i := range min(n, capacity) {
+				word := func(k int) uint32 { return le.Uint32(list[i*spanSize+4*k:]) }
+				kind := word(2) >> 16
+				if kind >= uint32(len(profileKinds)) {
+					return out, fmt.Errorf("SM %d, %s: span %d is of kind %d, which this program does not know", sm, name, i, kind)
+				}
+				out.add(Span{SM: sm, Role: name, Kind: profileKinds[kind], Stage: stageName(stages, word(2)&0xffff, word(3)&0xffff),
+					Step: int(word(3) >> 16), Start: at(word(0)), End: at(word(1))})
+			}
+		}
+	}
+	return out, nil
+}
+
+// add appends a span, or lengthens the last one where it goes on without a gap.
+func (r *recorded) add(s Span) {
+	if n := len(r.spans); n > 0 {
+		if last := &r.spans[n-1]; last.SM == s.SM && last.Role == s.Role && last.Kind == s.Kind && last.Stage == s.Stage &&
+			last.Step == s.Step && last.End == s.Start {
+			last.End = s.End
+			return
+		}
+	}
+	r.spans = append(r.spans, s)
+}
+
+// window returns what the consumers did in steps from first on, and what the producers did during that time, cut off at its
+// ends; steps and times are counted from there.
+func (r *recorded) window(first, steps int) []Span {
+	begin, end := math.Inf(1), math.Inf(-1)
+	inSteps := func(s *Span) bool { return s.Step >= first && s.Step < first+steps }
+	for i := range r.spans {
+		if s := &r.spans[i]; s.Role == profileRoles[0] && inSteps(s) {
+			begin, end = min(begin, s.Start), max(end, s.End)
+		}
+	}
+	var out []Span
+	for _, s := range r.spans {
+		if s.Role == profileRoles[0] {
+			if !inSteps(&s) {
+				continue
+			}
+		} else if s.Start, s.End = max(s.Start, begin), min(s.End, end); s.Start >= s.End {
+			continue
+		}
+		s.Step -= first
+		s.Start, s.End = s.Start-begin, s.End-begin
+		out = append(out, s)
+	}
+	return out
+}
