@@ -20,7 +20,7 @@ func TestDeviceSources(t *testing.T) {
 // A launcher builds from these sources, the standard library and purego alone, and purego is for the driver.
 func TestHostSourcesImportNothingElse(t *testing.T) {
 	src := HostSources()
-	for _, name := range []string{"driver/api.go", "host/open.go", "host/cli/cli.go", "tokenizer/tokenizer.go"} {
+	for _, name := range []string{"driver/api.go", "host/open.go", "host/chrometrace/chrometrace.go", "host/cli/cli.go", "tokenizer/tokenizer.go"} {
 		require.NotEmpty(t, src[name], name)
 	}
 	for name, text := range src {
@@ -39,7 +39,7 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 			case strings.HasPrefix(path, "amkc/"):
 				below, found := strings.CutPrefix(path, HostImport+"/")
 				require.True(t, found, "%s imports %s", name, path)
-				require.Contains(t, []string{"driver", "host", "tokenizer"}, below)
+				require.Contains(t, []string{"driver", "host", "host/chrometrace", "tokenizer"}, below)
 			}
 		}
 	}

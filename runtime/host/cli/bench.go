@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"flag"
 	"fmt"
 
 	"amkc/runtime/host"
@@ -12,6 +13,7 @@ type benchResult struct {
 	Version int               `json:"version"`
 	Check   *host.CheckReport `json:"check"`
 	*host.BenchReport
+	Trace *traceResult `json:"trace,omitempty"`
 }
 
 func (c *command) bench(ctx context.Context, args []string) error {
@@ -21,8 +23,20 @@ func (c *command) bench(ctx context.Context, args []string) error {
 	set.IntVar(&o.StepsPerLaunch, "steps-per-launch", 0, "decode `N` tokens a launch (default 16)")
 	set.IntVar(&o.Launches, "launches", 0, "measure `N` launches of each kernel (default 100)")
 	set.IntVar(&o.WarmUp, "warm-up", 0, "run `N` launches of each kernel before that (default 10)")
+	var profile host.ProfileOptions
+	trace := set.String("trace", "", "record who did what when into `FILE`, which ui.perfetto.dev opens")
+	set.IntVar(&profile.Steps, "trace-steps", 0, "record `N` steps (default 1; a step of a large model is some 10 MB)")
 	if err := c.parse(set, args); err != nil {
 		return err
+	}
+	given := map[string]bool{}
+	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if given["trace"] {
+		if err := mayWrite("--trace", *trace, "trace.json"); err != nil {
+			return err
+		}
+	} else if given["trace-steps"] {
+		return usagef("bench: --trace-steps says how much --trace FILE records, and there is none")
 	}
 	if _, err := c.facts(); err != nil {
 		return err
@@ -40,7 +54,15 @@ func (c *command) bench(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		return c.print(benchResult{1, check, r}, benchText(r))
+		result, text := benchResult{1, check, r, nil}, benchText(r)
+		if given["trace"] {
+			profile.Position = o.Position
+			if result.Trace, err = c.trace(ctx, s, *trace, profile); err != nil {
+				return err
+			}
+			text += traceText(result.Trace)
+		}
+		return c.print(result, text)
 	})
 }
 
@@ -56,9 +78,10 @@ device     %s
 context    positions %d to %d, %d tokens a launch, %d launches
 latency    %.1f µs a token (p10 %.1f, p90 %.1f)
 ceiling    %.1f µs (p10 %.1f, p90 %.1f): the same bytes streamed in the same run, no dependencies
-traffic    %.1f MB a token, %.0f GB/s; ceiling %.0f GB/s
+drain      %.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away
+traffic    %.1f MB a token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s
 share      %.1f %% of the ceiling
 `, r.Device, r.Position, r.Position+r.StepsPerLaunch-1, r.StepsPerLaunch, r.Launches,
 		r.Latency.Median, r.Latency.P10, r.Latency.P90, r.Ceiling.Median, r.Ceiling.P10, r.Ceiling.P90,
-		r.BytesPerToken/1e6, r.GBs, r.CeilingGBs, 100*r.Share)
+		r.Drain.Median, r.Drain.P10, r.Drain.P90, r.BytesPerToken/1e6, r.GBs, r.CeilingGBs, r.ReadGBs, 100*r.Share)
 }

@@ -202,7 +202,8 @@ device     Fake A
 context    positions 10 to 24, 15 tokens a launch, 10 launches
 latency    200.0 µs a token (p10 200.0, p90 200.0)
 ceiling    180.0 µs (p10 180.0, p90 180.0): the same bytes streamed in the same run, no dependencies
-traffic    0.0 MB a token, 0 GB/s; ceiling 0 GB/s
+drain      130.0 µs (p10 130.0, p90 130.0): decoding with the stream taken away
+traffic    0.0 MB a token, 0 GB/s; ceiling 0 GB/s, plain read 0 GB/s
 share      90.0 % of the ceiling
 `, out)
 	code, out, _ = run(t, dir, "", "bench", "--json")
@@ -210,7 +211,10 @@ share      90.0 % of the ceiling
 	var r map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Contains(t, r, "latency_us")
-	require.Contains(t, r, "share_of_ceiling")
+	for _, key := range []string{"share_of_ceiling", "drain_us", "read_gbs"} {
+		require.Contains(t, r, key)
+	}
+	require.NotContains(t, r, "trace")
 }
 
 func TestCheckBisect(t *testing.T) {
