@@ -12,9 +12,10 @@ import (
 
 // A Span is what one role of one SM did for a while.
 //
-// Consumers: "exchange wait" is waiting for the vector that a stage reads (at the end of a step, for the other SMs);
-// "compute" is everything up to the partial sums of all warps, waiting for weights to arrive in the ring included; "signal"
-// is adding them up and handing rows over. The spans of an SM's consumers follow one another without a gap.
+// Consumers: "exchange wait" is waiting for the vector that a stage reads (at the end of a step, for the other SMs), where
+// warps read a share each for that of the first warp; "compute" is everything else up to the partial sums of all warps,
+// waiting for weights to arrive in the ring included; "signal" is adding them up and handing rows over. The spans of an SM's
+// consumers follow one another without a gap.
 //
 // The producer: "slot wait" is waiting for a free slot of the ring, "step wait" for the cache rows of the step before, or for
 // a barrier in builds that have any. What is left is copying, and waiting for copies to land. A wait says for which stage the
@@ -24,7 +25,7 @@ type Span struct {
 	Role       string  // "consumer", "producer"
 	Kind       string  // consumer: "exchange wait", "compute", "signal"; producer: "slot wait", "step wait"
 	Stage      string  // IR name, layer included: "L03.qkv"
-	Step       int     // from the first recorded one; a producer's may be the one after the last
+	Step       int     // from the first recorded one; a producer's may be the one before or after them
 	Start, End float64 // µs since the first SM began the first recorded step
 }
 
