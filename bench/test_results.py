@@ -275,8 +275,8 @@ class Judges(unittest.TestCase):
 
     def test_no_latency_without_a_check(self):
         r = {"version": 1, "check": {"passed": True, "spans": []}, "device": "x", "position": 0, "steps_per_launch": 16, "launches": 100,
-             "latency_us": {"median": 2}, "ceiling_us": {"median": 1}, "bytes_per_token": 1, "gbs": 1, "ceiling_gbs": 1,
-             "share_of_ceiling": 0.5}
+             "latency_us": {"median": 2}, "ceiling_us": {"median": 1}, "drain_us": {"median": 1}, "bytes_per_token": 1,
+             "gbs": 1, "ceiling_gbs": 1, "read_gbs": 1, "share_of_ceiling": 0.5}
         self.assertEqual(endurance.judge_bench(r)["latency_us"], {"median": 2})
         r["check"] = {"passed": False, "failures": ["position 3: ..."]}
         self.assertEqual(set(endurance.judge_bench(r)), {"passed", "findings"})
