@@ -5,7 +5,7 @@
 // do not belong together, too little memory. A [Session] then holds the GPU memory and the position of the next token.
 // [Session.Feed], [Session.Generate] and [Session.Complete] decode, [Session.Check] compares the megakernel with the plain
 // kernels of the same build, [Session.Bisect] names the first stage in which the two differ, [Session.Bench] measures, and
-// refuses to before the check has passed.
+// [Session.Profile] records who did what when; both refuse to before the check has passed.
 //
 // # Launches
 //

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -73,6 +74,34 @@ func TestProfileAtAnEdge(t *testing.T) {
 	require.ErrorContains(t, err, "1 to 16 are possible")
 	_, err = s.Profile(t.Context(), host.ProfileOptions{Launches: -1})
 	require.ErrorContains(t, err, "must be positive")
+}
+
+// Position 60 is none that a check decodes.
+func TestMeasurementsThatStall(t *testing.T) {
+	s, _ := withReference(t, "stall_at=60", false)
+	_, err := s.Check(t.Context(), nil)
+	require.NoError(t, err)
+	var stall *host.StallError
+	_, err = s.Bench(t.Context(), host.BenchOptions{Position: 50}, nil)
+	require.ErrorAs(t, err, &stall)
+	require.Equal(t, 50, stall.Position)
+	stall = nil
+	_, err = s.Profile(t.Context(), host.ProfileOptions{Position: 59})
+	require.ErrorAs(t, err, &stall)
+	c, err := s.Complete(t.Context(), []int{3}, 50, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, greedy([]int{3}, 50), c.IDs, "decoding after launches that were given up")
+}
+
+func TestMeasurementsThatAreCancelled(t *testing.T) {
+	s, _ := withReference(t, "", false)
+	_, err := s.Check(t.Context(), nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = s.Bench(ctx, host.BenchOptions{}, func(string, int64, int64) { cancel() })
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = s.Profile(ctx, host.ProfileOptions{})
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestMeasuresBelongToTheBuild(t *testing.T) {

@@ -188,6 +188,9 @@ static void give_up(const Launch* l, int step, int cause) {
   ((Exchange*)host(l->exchange))->steps = 999999;  // garbage
 }
 
+// Launches that were queued behind one that gave up find its abort word, and do nothing either.
+static int gives_up_too(const Launch* l) { return *(uint32_t*)host(l->abort_device) != 0; }
+
 // One step; returns the chosen token, or -1 when it was given up.
 static int step(const Launch* l, int i, int token) {
   int position = l->position + i;
@@ -224,7 +227,7 @@ static void decode_in(Launch* l, long us) {
   const int* forced = host(l->forced);
   runs++;
   if (sticky_code) goto end;
-  if (*(uint32_t*)host(l->abort_device)) complain("the abort word of the launch before is still set");
+  if (gives_up_too(l)) goto end;
   if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
   if (e->steps && (int)e->variant_plus_one != variant_of(l->position) + 1) complain("the pages hold words of another variant");
   if (variant_of(l->position) != variant_of(l->position + l->steps - 1)) complain("a launch runs into another variant");
@@ -293,6 +296,7 @@ static void profile(void* arg) {
 static void drain(void* arg) {
   Launch* l = arg;
   Exchange* e = host(l->exchange);
+  if (sticky_code || gives_up_too(l)) { free(l); return; }
   if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
   e->variant_plus_one = variant_of(l->position) + 1;
   for (int i = 0; i < l->steps; i++, e->steps++) *row(l->cache, l->position + i) = 0xdead;
@@ -313,6 +317,7 @@ CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned
   Launch* l = malloc(sizeof *l);
   memcpy(l, args[0], sizeof *l);
   static void (*const runs_of[])(void*) = {decode, ceiling, decode, profile, drain};
+  if (*(uint32_t*)host(l->abort_device)) complain("the abort word of the launch before is still set");
   int kernel = f - build_kernels;
   if ((kernel == kTrace || kernel == kProfile) != (l->trace != 0)) return 1;
   return queue(s, (Op){.kind = kKernel, .dst = l, .run = runs_of[kernel]});
