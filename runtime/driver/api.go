@@ -15,6 +15,7 @@ type api struct {
 	DeviceGet        func(dev *int32, ordinal int32) result                                  `cu:"cuDeviceGet"`
 	DeviceGetName    func(name *byte, length int32, dev int32) result                        `cu:"cuDeviceGetName"`
 	DeviceTotalMem   func(bytes *uintptr, dev int32) result                                  `cu:"cuDeviceTotalMem_v2"`
+	PCIBus           func(id *byte, length int32, dev int32) result                          `cu:"cuDeviceGetPCIBusId"`
 	DeviceAttribute  func(value *int32, attribute int32, dev int32) result                   `cu:"cuDeviceGetAttribute"`
 	PrimaryRetain    func(ctx *uintptr, dev int32) result                                    `cu:"cuDevicePrimaryCtxRetain"`
 	PrimaryRelease   func(dev int32) result                                                  `cu:"cuDevicePrimaryCtxRelease_v2"`

@@ -19,7 +19,8 @@
 //
 // # Limits
 //
-// The package reads facts and runs work. It never changes the state of the GPU that outlives the process: no clocks,
+// The package reads facts and runs work; clocks and settings it reads through NVML ([Device.Monitor]), which it also binds
+// only when asked. It never changes the state of the GPU that outlives the process: no clocks,
 // no power limits, no compute mode, no partitioning, no persistence mode.
 //
 // It is copied into every emitted launcher, so it imports only the standard library and

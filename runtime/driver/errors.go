@@ -13,6 +13,7 @@ var (
 	ErrUnavailable  = errors.New("the GPU is not available")
 	ErrNoBinary     = errors.New("no code for this GPU")
 	ErrOutOfMemory  = errors.New("out of GPU memory")
+	ErrNoMonitor    = errors.New("the GPU's clocks cannot be read")
 )
 
 // ErrClosed is returned by every method of a [Device], and of what was made with it, once it is closed.

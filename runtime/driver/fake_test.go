@@ -25,7 +25,7 @@ type fake struct {
 	launch  func(bytes *byte, shape *uint32) uintptr
 }
 
-// fakes holds the libraries built so far, by their -D flags.
+// fakes holds the libraries built so far, by their source and -D flags.
 var fakes = map[string][]byte{}
 
 // What fake.count counts.
@@ -43,6 +43,22 @@ const (
 // loading one file twice would share its state.
 func newFake(t *testing.T, defines ...string) *fake {
 	t.Helper()
+	path := compileFake(t, "testdata/fakecuda.c", libraryName, defines...)
+	handle, err := dlopen(path)
+	require.NoError(t, err)
+	f := &fake{path: path}
+	for name, into := range map[string]any{
+		"fake_fail": &f.fail, "fake_sticky": &f.sticky, "fake_devices": &f.devices, "fake_log": &f.log,
+		"fake_clear_log": &f.clear, "fake_count": &f.count, "fake_launch": &f.launch,
+	} {
+		purego.RegisterLibFunc(into, handle, name)
+	}
+	return f
+}
+
+// compileFake builds a shared library in a folder of its own, and skips the test where that is impossible.
+func compileFake(t *testing.T, source, name string, defines ...string) (path string) {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("the fake driver is a Linux shared library")
 	}
@@ -56,29 +72,19 @@ func newFake(t *testing.T, defines ...string) *fake {
 	if cc == "" {
 		t.Skip("no C compiler (gcc, cc, clang or g++) to build the fake driver with")
 	}
-	path := filepath.Join(t.TempDir(), libraryName)
-	key := strings.Join(defines, " ")
+	path = filepath.Join(t.TempDir(), name)
+	key := strings.Join(append(defines, source), " ")
 	if built, ok := fakes[key]; ok {
 		require.NoError(t, os.WriteFile(path, built, 0o700))
 	} else {
 		args := append([]string{"-x", "c", "-std=gnu11", "-Wall", "-shared", "-fPIC", "-o", path}, defines...)
-		out, err := exec.Command(cc, append(args, "testdata/fakecuda.c")...).CombinedOutput()
+		out, err := exec.Command(cc, append(args, source)...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.Empty(t, string(out))
 		fakes[key], err = os.ReadFile(path)
 		require.NoError(t, err)
 	}
-
-	handle, err := dlopen(path)
-	require.NoError(t, err)
-	f := &fake{path: path}
-	for name, into := range map[string]any{
-		"fake_fail": &f.fail, "fake_sticky": &f.sticky, "fake_devices": &f.devices, "fake_log": &f.log,
-		"fake_clear_log": &f.clear, "fake_count": &f.count, "fake_launch": &f.launch,
-	} {
-		purego.RegisterLibFunc(into, handle, name)
-	}
-	return f
+	return path
 }
 
 func (f *fake) library(t *testing.T) *library {

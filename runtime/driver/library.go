@@ -70,19 +70,27 @@ func openLibrary(path string) (*library, error) {
 
 // bind fills every field of the api from the symbol in its tag.
 func (l *library) bind(handle uintptr) error {
-	v := reflect.ValueOf(&l.api).Elem()
+	if missing := bindSymbols(handle, &l.api); missing != "" {
+		return &Problem{Kind: ErrDriverTooOld, What: fmt.Sprintf("it has no %s", missing), Remedy: updateTo(minVersion)}
+	}
+	return nil
+}
+
+// bindSymbols fills every field of a struct of functions, which table points to, from the symbol in its tag. It returns the
+// first that the library lacks and that is not optional, empty when there is none.
+func bindSymbols(handle uintptr, table any) (missing string) {
+	v := reflect.ValueOf(table).Elem()
 	for i := range v.NumField() {
 		symbol, optional := strings.CutSuffix(v.Type().Field(i).Tag.Get("cu"), ",optional")
 		addr, err := dlsym(handle, symbol)
-		if err != nil || addr == 0 {
-			if optional {
-				continue
-			}
-			return &Problem{Kind: ErrDriverTooOld, What: fmt.Sprintf("it has no %s", symbol), Remedy: updateTo(minVersion)}
+		switch {
+		case err == nil && addr != 0:
+			purego.RegisterFunc(v.Field(i).Addr().Interface(), addr)
+		case !optional:
+			return symbol
 		}
-		purego.RegisterFunc(v.Field(i).Addr().Interface(), addr)
 	}
-	return nil
+	return ""
 }
 
 // explainInit says what the failures of cuInit that have a known cause mean.

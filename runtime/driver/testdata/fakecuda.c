@@ -135,6 +135,12 @@ CUresult cuDeviceGetName(char* name, int len, int dev) {
   return 0;
 }
 
+CUresult cuDeviceGetPCIBusId(char* id, int len, int dev) {
+  ENTER("cuDeviceGetPCIBusId");
+  snprintf(id, len, "0000:%02X:00.0", dev);
+  return 0;
+}
+
 CUresult cuDeviceTotalMem_v2(size_t* n, int dev) { ENTER("cuDeviceTotalMem"); *n = 4ull << 30; return 0; }
 
 CUresult cuDeviceGetAttribute(int* v, int attribute, int dev) {
