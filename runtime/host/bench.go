@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -38,6 +39,15 @@ type BenchReport struct {
 	CeilingGBs     float64   `json:"ceiling_gbs"`
 	ReadGBs        float64   `json:"read_gbs"`         // plain read bandwidth: 16-byte loads by all SMs, median
 	Share          float64   `json:"share_of_ceiling"` // 1: as fast as the ceiling
+	WarmUp         int       `json:"warm_up"`          // launches before, of which nothing is reported
+	Samples        Samples   `json:"samples_us"`
+	Machine        Machine   `json:"machine"`
+}
+
+// Samples are microseconds a token, one a launch in the order of the launches: those of one index ran one after the other.
+type Samples struct {
+	Decode  []float64 `json:"decode"`
+	Ceiling []float64 `json:"ceiling"`
 }
 
 // Bench measures the latency of a token. It returns [ErrNotChecked] unless [Session.Check] has passed on this session, and
@@ -64,6 +74,7 @@ func (s *Session) Bench(ctx context.Context, o BenchOptions, progress Progress) 
 	if err := b.turns.warmUp(ctx, o.WarmUp); err != nil {
 		return nil, err
 	}
+	b.clocks.forget()
 	if err := b.turns.run(ctx, o.Launches, progress); err != nil {
 		return nil, err
 	}
@@ -101,6 +112,7 @@ type bench struct {
 	decode, ceiling, drain, plain *timedKernel
 	readBytes                     int64
 	turns                         *interleaving
+	clocks                        clockWatch
 }
 
 // newBench loads the kernels. The bench must be closed, also after an error.
@@ -115,12 +127,16 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 	b.drain = s.timedSteps(b.measures.drain, o.StepsPerLaunch, true, nil)
 	b.plain, b.readBytes = b.measures.timedRead(o.StepsPerLaunch)
 	// Decode comes after the ceiling, which leaves the caches as decode itself does.
-	b.turns, err = s.interleave(b.drain, b.plain, b.ceiling, b.decode)
-	return b, err
+	if b.turns, err = s.interleave(b.drain, b.plain, b.ceiling, b.decode); err != nil {
+		return b, err
+	}
+	b.clocks = watchClocks(s.dev)
+	b.turns.queued = b.clocks.look
+	return b, nil
 }
 
 func (b *bench) close() error {
-	var errs []error
+	errs := []error{b.clocks.close()}
 	if b.turns != nil {
 		errs = append(errs, b.turns.close())
 	}
@@ -131,7 +147,8 @@ func (b *bench) close() error {
 }
 
 func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
-	r := &BenchReport{Device: s.dev.Facts().Name, Position: o.Position, StepsPerLaunch: o.StepsPerLaunch, Launches: o.Launches,
+	r := &BenchReport{Device: s.dev.Facts().Name, Position: o.Position, StepsPerLaunch: o.StepsPerLaunch, Launches: o.Launches, WarmUp: o.WarmUp,
+		Samples: Samples{Decode: nanoseconds(b.decode.times), Ceiling: nanoseconds(b.ceiling.times)}, Machine: b.clocks.machine(s.dev.Facts()),
 		Latency: quantiles(b.decode.times), Ceiling: quantiles(b.ceiling.times), Drain: quantiles(b.drain.times)}
 	if r.Latency.Median <= 0 || r.Ceiling.Median <= 0 || r.Latency.Median < r.Ceiling.Median {
 		return nil, &ArtefactError{Latency: r.Latency.Median, Ceiling: r.Ceiling.Median}
@@ -143,6 +160,15 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
 	r.ReadGBs = float64(b.readBytes) / quantiles(b.plain.times).Median / 1000
 	r.Share = r.Ceiling.Median / r.Latency.Median
 	return r, nil
+}
+
+// nanoseconds returns a copy of times in microseconds, rounded to what is more than an event can tell.
+func nanoseconds(times []float64) []float64 {
+	out := make([]float64, len(times))
+	for i, t := range times {
+		out[i] = math.Round(t*1000) / 1000
+	}
+	return out
 }
 
 // quantiles interpolates linearly between the sorted times. It sorts them in place.

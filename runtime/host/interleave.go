@@ -24,11 +24,12 @@ type timedKernel struct {
 type interleaving struct {
 	s       *Session
 	kernels []*timedKernel
+	queued  func() // called while the launches of a batch run, once; may be nil
 }
 
 // interleave makes the events. Also with an error the interleaving must be closed.
 func (s *Session) interleave(kernels ...*timedKernel) (*interleaving, error) {
-	v := &interleaving{s, kernels}
+	v := &interleaving{s: s, kernels: kernels}
 	for _, k := range kernels {
 		for i := range k.marks {
 			for j := range k.marks[i] {
@@ -96,6 +97,9 @@ func (v *interleaving) batch(ctx context.Context, n int) error {
 					return err
 				}
 			}
+		}
+		if v.queued != nil {
+			v.queued() // the host would only wait
 		}
 		return s.stream.Synchronize()
 	})

@@ -56,19 +56,31 @@ func again(m *testing.M) int {
 	return 0
 }
 
-// compile builds the fake driver in dir.
+// compile builds the fake driver and the fake NVML in dir.
 func compile(dir string) error {
 	if runtime.GOOS != "linux" {
 		return errors.New("the fake driver is a Linux shared library")
 	}
 	_, self, _, _ := runtime.Caller(0)
-	source := filepath.Join(filepath.Dir(self), "testdata", "fakekernels.c")
+	here := filepath.Dir(self)
+	for library, source := range map[string]string{
+		"libcuda.so.1":      filepath.Join(here, "testdata", "fakekernels.c"),
+		"libnvidia-ml.so.1": filepath.Join(here, "..", "..", "driver", "testdata", "fakenvml.c"),
+	} {
+		if err := compileC(filepath.Join(dir, library), source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compileC(library, source string) error {
 	for _, cc := range []string{"gcc", "cc", "clang", "g++"} {
 		if _, err := exec.LookPath(cc); err != nil {
 			continue
 		}
 		out, err := exec.Command(cc, "-x", "c", "-std=gnu11", "-Wall", "-Wno-unused", "-O1", "-shared", "-fPIC",
-			"-o", filepath.Join(dir, "libcuda.so.1"), source).CombinedOutput()
+			"-o", library, source).CombinedOutput()
 		if err != nil || len(out) > 0 {
 			return fmt.Errorf("%s: %w\n%s", cc, err, out)
 		}

@@ -1,0 +1,117 @@
+package host
+
+import (
+	"cmp"
+	"math"
+
+	"amkc/runtime/driver"
+)
+
+// Machine is what a measurement depends on besides the build. Zero values: the driver does not tell.
+type Machine struct {
+	GPU               string  `json:"gpu"` // "NVIDIA H200"
+	Arch              string  `json:"arch"`
+	SMs               int     `json:"sms"`
+	MemoryBytes       uint64  `json:"memory_bytes"`
+	CUDA              string  `json:"cuda"`             // newest version that the driver supports
+	Driver            string  `json:"driver,omitempty"` // "580.159.04"
+	MaxSMClockMHz     int     `json:"max_sm_mhz,omitempty"`
+	MaxMemoryClockMHz int     `json:"max_memory_mhz,omitempty"`
+	PowerLimitW       float64 `json:"power_limit_w,omitempty"`
+	ECC               string  `json:"ecc,omitempty"` // "on" or "off"
+	Clocks            *Clocks `json:"clocks,omitempty"`
+	ClocksAbsent      string  `json:"clocks_absent,omitempty"` // why there are no Clocks
+}
+
+// Clocks are what was read while measured launches ran, once a batch. A Range of zeros: the driver does not tell.
+type Clocks struct {
+	Samples     int      `json:"samples"`
+	SM          Range    `json:"sm_mhz"`
+	Memory      Range    `json:"memory_mhz"`
+	PowerW      Range    `json:"power_w"`
+	Temperature Range    `json:"temperature_c"`
+	LimitedBy   []string `json:"limited_by"` // why clocks were not higher, in the words of nvidia-smi; null: the driver does not tell
+}
+
+// Range is the least and the largest of what was seen.
+type Range struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+}
+
+// A clockWatch collects the state of a GPU. Its zero value has nothing to look with.
+type clockWatch struct {
+	monitor *driver.Monitor
+	absent  error // why not
+	states  []driver.State
+}
+
+// watchClocks opens a watch. One without a monitor is no error: it says so in the report.
+func watchClocks(d *driver.Device) clockWatch {
+	m, err := d.Monitor()
+	return clockWatch{monitor: m, absent: err}
+}
+
+func (w *clockWatch) close() error {
+	if w.monitor == nil {
+		return nil
+	}
+	return w.monitor.Close()
+}
+
+// look takes one sample. Call it while the kernels of which it is to tell run.
+func (w *clockWatch) look() {
+	if w.monitor != nil {
+		w.states = append(w.states, w.monitor.State())
+	}
+}
+
+// forget drops the samples taken so far.
+func (w *clockWatch) forget() { w.states = nil }
+
+// machine describes the GPU and what the watch has seen.
+func (w *clockWatch) machine(f driver.Facts) Machine {
+	m := Machine{GPU: f.Name, Arch: f.Arch(), SMs: f.SMs, MemoryBytes: f.TotalMemory, CUDA: driver.FormatVersion(f.DriverVersion),
+		MaxSMClockMHz: megahertz(f.ClockKHz), MaxMemoryClockMHz: megahertz(f.MemoryClockKHz)}
+	if w.monitor == nil {
+		m.ClocksAbsent = w.absent.Error()
+		return m
+	}
+	s := w.monitor.Settings()
+	m.Driver, m.PowerLimitW, m.ECC = s.Driver, s.PowerLimitW, s.ECC
+	m.MaxSMClockMHz = cmp.Or(s.MaxSMClockMHz, m.MaxSMClockMHz)
+	m.MaxMemoryClockMHz = cmp.Or(s.MaxMemoryClockMHz, m.MaxMemoryClockMHz)
+	if m.Clocks = clocksOf(w.states); m.Clocks == nil {
+		m.ClocksAbsent = "no sample was taken"
+	}
+	return m
+}
+
+func megahertz(khz int) int { return int(math.Round(float64(khz) / 1000)) }
+
+// clocksOf sums up samples, nil when there are none.
+func clocksOf(states []driver.State) *Clocks {
+	if len(states) == 0 {
+		return nil
+	}
+	c := &Clocks{Samples: len(states)}
+	var limits driver.ClockLimits
+	known := true
+	for i, s := range states {
+		for _, v := range []struct {
+			into  *Range
+			value float64
+		}{{&c.SM, float64(s.SMClockMHz)}, {&c.Memory, float64(s.MemoryClockMHz)}, {&c.PowerW, s.PowerW}, {&c.Temperature, float64(s.TemperatureC)}} {
+			if i == 0 {
+				*v.into = Range{v.value, v.value}
+			}
+			v.into.Min, v.into.Max = min(v.into.Min, v.value), max(v.into.Max, v.value)
+		}
+		limits |= s.Limits
+		known = known && s.LimitsKnown
+	}
+	if known {
+		c.LimitedBy = append([]string{}, limits.Names()...)
+	}
+	return c
+}
