@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,8 +102,11 @@ func launcherMain(m host.Model) ([]byte, error) {
 }
 
 // rehome copies a source of the launcher with the imports of its sisters turned into those of the launcher's module.
-// Nothing else of it changes.
+// Nothing else of it changes, and nothing at all of what is not Go.
 func rehome(name string, text []byte) ([]byte, error) {
+	if path.Ext(name) != ".go" {
+		return text, nil
+	}
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, name, text, parser.ImportsOnly)
 	if err != nil {
@@ -111,8 +115,8 @@ func rehome(name string, text []byte) ([]byte, error) {
 	var out []byte
 	copied := 0
 	for _, spec := range f.Imports { // in source order
-		path, _ := strconv.Unquote(spec.Path.Value) // the parser has read it
-		below, ours := strings.CutPrefix(path, runtime.HostImport+"/")
+		imported, _ := strconv.Unquote(spec.Path.Value) // the parser has read it
+		below, ours := strings.CutPrefix(imported, runtime.HostImport+"/")
 		if !ours {
 			continue
 		}

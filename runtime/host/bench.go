@@ -171,9 +171,9 @@ func nanoseconds(times []float64) []float64 {
 	return out
 }
 
-// quantiles interpolates linearly between the sorted times. It sorts them in place.
+// quantiles interpolates linearly between the sorted times.
 func quantiles(times []float64) Quantiles {
-	slices.Sort(times)
+	times = slices.Sorted(slices.Values(times))
 	at := func(q float64) float64 {
 		x := q * float64(len(times)-1)
 		i := int(x)

@@ -3,8 +3,8 @@
 // Results go to stdout; errors and progress go to stderr, progress on a terminal only. Exit codes: 0 success; 1 the input
 // is at fault, or check found differences; 2 bad usage or a broken environment.
 //
-// The package is copied into every emitted launcher. It imports the standard library, runtime/host, runtime/host/chrometrace,
-// runtime/driver and runtime/tokenizer, and must not import any other package of amkc.
+// The package is copied into every emitted launcher. It imports the standard library, runtime/host with its
+// chrometrace and report, runtime/driver and runtime/tokenizer, and must not import any other package of amkc.
 package cli
 
 import (

@@ -1,0 +1,138 @@
+// Package report shows a measurement as one HTML page that needs nothing else: no network, no script, no font. Charts are
+// inline SVG without text, which stretches to any width, and their labels are HTML. The same measurement gives the same
+// bytes: there is no time, host or path on the page.
+//
+// The package is copied into every emitted launcher. It imports the standard library, runtime/host and runtime/driver, and
+// must not import any other package of amkc; it measures nothing, and computes only what it says on the page.
+package report
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"amkc/runtime/host"
+)
+
+// A Page is what is shown.
+type Page struct {
+	Facts   host.Facts
+	Build   host.Provenance
+	Command string // that repeats the measurement, empty if none does
+	Check   *host.CheckReport
+	Bench   *host.BenchReport
+	Profile *host.Profile // nil: none was taken, which the page says
+}
+
+//go:embed page.html
+var source string
+
+var page = template.Must(template.New("page").Parse(source))
+
+// errNothing refuses a page about a measurement that was not made.
+var errNothing = errors.New("there is no measurement to show")
+
+// Write writes the page. Without a check that has passed the error is [host.ErrNotChecked]: a kernel that may be wrong has no
+// latency worth a page.
+func Write(w io.Writer, p Page) error {
+	if p.Check == nil || !p.Check.Passed {
+		return host.ErrNotChecked
+	}
+	if p.Bench == nil {
+		return errNothing
+	}
+	return page.Execute(w, viewOf(&p))
+}
+
+// A view is what the template prints: texts and coordinates, nothing to compute.
+type view struct {
+	Title     string
+	Model     string
+	Where     string // dtype, GPU, positions
+	Headline  []figure
+	Verdict   string
+	Roofline  roofline
+	Latencies []histogram
+	Stages    *breakdown // nil without a profile
+	Timelines []timeline
+	Profile   string // what the profile is worth, or that there is none
+	Facts     []factGroup
+}
+
+// A figure is a number to be read first.
+type figure struct{ Value, Unit, Note string }
+
+func viewOf(p *Page) *view {
+	m, b := &p.Facts.Model, p.Bench
+	v := &view{
+		Title:     fmt.Sprintf("%s: %s µs a token on %s", m.Name, fixed(b.Latency.Median, 1), b.Device),
+		Model:     m.Name,
+		Where:     strings.Join([]string{m.DType, b.Device, positions(b), "one sequence"}, " · "),
+		Headline:  headline(b),
+		Verdict:   verdict(p.Check),
+		Roofline:  rooflineOf(b),
+		Latencies: histograms(b),
+		Facts:     facts(p),
+	}
+	if p.Profile == nil {
+		v.Profile = "No profile was taken in this run."
+		return v
+	}
+	v.Profile = profileNote(p.Profile)
+	if len(p.Profile.Spans) > 0 {
+		ix := indexOf(p.Profile)
+		v.Stages, v.Timelines = breakdownOf(ix), timelines(ix)
+	}
+	return v
+}
+
+func positions(b *host.BenchReport) string {
+	if b.StepsPerLaunch <= 1 {
+		return fmt.Sprintf("position %s", count(b.Position))
+	}
+	return fmt.Sprintf("positions %s to %s", count(b.Position), count(b.Position+b.StepsPerLaunch-1))
+}
+
+func headline(b *host.BenchReport) []figure {
+	figures := []figure{
+		{fixed(b.Latency.Median, 1), "µs a token", fmt.Sprintf("median of %s launches; p10 %s, p90 %s", count(b.Launches),
+			fixed(b.Latency.P10, 1), fixed(b.Latency.P90, 1))},
+		{fixed(100*b.Share, 1), "% of the ceiling", fmt.Sprintf("which takes %s µs in the same run", fixed(b.Ceiling.Median, 1))},
+		{fixed(b.GBs, 0), "GB/s", fmt.Sprintf("%s MB a token", fixed(b.BytesPerToken/1e6, 1))},
+	}
+	if b.ReadGBs > 0 {
+		figures[2].Note += fmt.Sprintf("; %s %% of a plain read", fixed(100*b.GBs/b.ReadGBs, 1))
+	}
+	return figures
+}
+
+// verdict says that the kernel was compared in the same run, and how well it agreed.
+func verdict(c *host.CheckReport) string {
+	var rms, most float64
+	compared := 0
+	for _, s := range c.Spans {
+		rms, most = max(rms, s.RMS), max(most, s.Max)
+		compared += s.Last - s.First + 1
+	}
+	return fmt.Sprintf("Check passed in the same run: the logits of %s positions agree with those of the build’s plain kernels. Largest relative error "+
+		"%.2g (%.2g is allowed), RMS %.2g (%.2g).", count(compared), most, c.Tolerance.Max, rms, c.Tolerance.RMS)
+}
+
+// profileNote says what the instruments cost and lost.
+func profileNote(p *host.Profile) string {
+	s := fmt.Sprintf("From one launch of the instrumented kernel: %s %s from position %s on.", count(p.Steps), plural(p.Steps, "step", "steps"), count(p.Position))
+	if p.Plain > 0 && p.Latency > 0 {
+		s += fmt.Sprintf(" It takes %s µs a token, and the decode kernel %s µs in the same run: the instruments cost %s %%, so read proportions here, and "+
+			"latencies above.", fixed(p.Latency, 1), fixed(p.Plain, 1), fixed(100*(p.Latency/p.Plain-1), 1))
+	}
+	if p.Dropped > 0 {
+		s += fmt.Sprintf(" %s %s did not fit the buffer and are missing below: sums are too low by them.", count(p.Dropped), plural(p.Dropped, "span", "spans"))
+	}
+	if len(p.Spans) == 0 {
+		s += " It recorded no spans."
+	}
+	return s
+}

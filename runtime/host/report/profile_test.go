@@ -1,0 +1,142 @@
+package report_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/host"
+)
+
+// small is a profile that can be added up by hand: 2 SMs, 2 layers, one step of 20 µs.
+func small() *host.Profile {
+	p := &host.Profile{Position: 7, Steps: 1, SMs: 2, Latency: 22, Plain: 20}
+	add := func(sm int, role, kind, stage string, from, to float64) {
+		p.Spans = append(p.Spans, host.Span{SM: sm, Role: role, Kind: kind, Stage: stage, Start: from, End: to})
+	}
+	for sm := range 2 {
+		for l := range 2 {
+			at := float64(10 * l)
+			name := fmt.Sprintf("L%02d.", l)
+			add(sm, "consumer", "exchange wait", name+"qkv", at, at+1)
+			add(sm, "consumer", "compute", name+"qkv", at+1, at+4)
+			add(sm, "consumer", "signal", name+"qkv", at+4, at+4.5)
+			if sm == 0 {
+				add(sm, "consumer", "compute", name+"mlp<0>", at+5, at+10) // a kind nobody knows, on one SM
+			}
+		}
+		add(sm, "producer", "slot wait", "L01.qkv", 2, 6)
+	}
+	return p
+}
+
+func row(t *testing.T, page, name string) []string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, `<span class="name">`+name+`</span> `)
+	require.True(t, found, name)
+	rest, _, _ = strings.Cut(rest, "</tr>")
+	var cells []string
+	for _, m := range regexp.MustCompile(`<td>(?:<b>)?([^<]*)(?:</b>)?</td>`).FindAllStringSubmatch(rest, -1) {
+		cells = append(cells, m[1])
+	}
+	return cells
+}
+
+func TestBreakdownAddsUp(t *testing.T) {
+	out := render(t, measured(small()))
+	// exchange wait, compute, signal, sum each time; µs and percent of a token; producer's slot and step wait
+	require.Equal(t, []string{"1.00", "3.00", "0.50", "4.50", "9.0", "45.0", "4.0", "0.0"}, row(t, out, "qkv"))
+	require.Equal(t, []string{"0.00", "2.50", "0.00", "2.50", "5.0", "25.0", "0.0", "0.0"}, row(t, out, "mlp&lt;0&gt;"), "a mean over both SMs")
+	require.Contains(t, out, "<td>6.0</td><td>30.0</td>", "between spans")
+	require.Contains(t, out, "<td>20.0</td><td>100.0</td>", "a token")
+	require.Contains(t, out, "<title>qkv, compute: 6.0 µs a token</title>")
+	require.Contains(t, out, "1 step from position 7 on. It takes 22.0 µs a token, and the decode kernel 20.0 µs in the same run: the instruments cost 10.0 %")
+}
+
+// A step of few layers is drawn once, in detail.
+func TestTimelineOfASmallModel(t *testing.T) {
+	out := render(t, measured(small()))
+	require.Equal(t, 1, strings.Count(out, `class="plot detail"`))
+	require.NotContains(t, out, `class="plot "`)
+	require.Contains(t, out, "step 1 of 1, position 7;")
+	// 6000 units for 20 µs. Row 0 at y 2 and row 1 at y 8: computing from 1 to 4 µs and from 11 to 14.
+	require.Contains(t, out, `<path class="c1" d="m300 2h900m2100 0h900m-3900 6h900m2100 0h900"><title>qkv, compute</title>`)
+	require.Contains(t, out, `<path class="slot producer" d="m600 5h1200m-1200 6h1200"><title>producer, slot wait</title>`)
+	require.Contains(t, out, `<span class="tick" style="left:50%">L01</span>`)
+}
+
+// Beyond a few layers there is the whole step, and the middle of it closer.
+func TestTimelineOfManyLayers(t *testing.T) {
+	out := render(t, measured(synthetic(132, 16, 2)))
+	require.Contains(t, out, "<h3>One step</h3>")
+	require.Contains(t, out, "<h3>Layers 6 to 9</h3>")
+	require.Contains(t, out, "step 2 of 2, position 129;", "the last step, in which the pipeline is full")
+	require.Contains(t, out, `>SM 128</span>`)
+	require.NotContains(t, out, "SM is shown")
+}
+
+// A page about 80 layers is no larger than a browser likes.
+func TestTimelineOfVeryManyLayers(t *testing.T) {
+	out := render(t, measured(synthetic(132, 80, 2)))
+	require.Contains(t, out, "every 2. SM is shown")
+	require.Less(t, len(out), 2<<20)
+}
+
+func TestWithoutProducerSpans(t *testing.T) {
+	p := synthetic(132, 4, 1)
+	p.Spans = slices.DeleteFunc(p.Spans, func(s host.Span) bool { return s.Role == "producer" })
+	out := render(t, measured(p))
+	require.NotContains(t, out, `class="slot`)
+	require.NotContains(t, out, `<th>slot<br>wait</th>`)
+	require.NotContains(t, out, "ring full")
+	require.Len(t, row(t, out, "qkv"), 6)
+	wellFormed(t, out)
+}
+
+func TestOneSM(t *testing.T) {
+	out := render(t, measured(synthetic(1, 16, 1)))
+	require.Contains(t, out, `<span class="tick" style="top:50%">SM 0</span>`)
+	require.NotContains(t, out, "NaN")
+	wellFormed(t, out)
+}
+
+func TestDroppedSpansAreSaid(t *testing.T) {
+	p := synthetic(4, 2, 1)
+	p.Dropped = 1234
+	require.Contains(t, render(t, measured(p)), "1,234 spans did not fit the buffer and are missing below: sums are too low by them.")
+	p.Spans = nil
+	out := render(t, measured(p))
+	require.Contains(t, out, "It recorded no spans.")
+	require.NotContains(t, out, "What every SM does")
+	wellFormed(t, out)
+}
+
+// Producers alone leave nothing to draw a step from; what they waited for is still listed.
+func TestProducersAlone(t *testing.T) {
+	p := small()
+	p.Spans = slices.DeleteFunc(p.Spans, func(s host.Span) bool { return s.Role == "consumer" })
+	out := render(t, measured(p))
+	require.NotContains(t, out, "What every SM does")
+	require.Equal(t, []string{"0.00", "0.00", "0.00", "0.00", "0.0", "0.0", "4.0", "0.0"}, row(t, out, "qkv"))
+	require.NotContains(t, out, "NaN")
+}
+
+// Times and numbers of SMs that no GPU reports do not bring the page down.
+func TestAbsurdProfiles(t *testing.T) {
+	p := small()
+	p.SMs, p.Steps = 0, 0
+	render(t, measured(p))
+	p = small()
+	for i := range p.Spans {
+		p.Spans[i].Start, p.Spans[i].End = 5, 5
+	}
+	out := render(t, measured(p))
+	require.NotContains(t, out, "NaN")
+	p = small()
+	p.Spans[0].SM = 99
+	render(t, measured(p))
+}
