@@ -4,41 +4,75 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 
 	"amkc/runtime/host"
+	"amkc/runtime/host/report"
 )
+
+// benchSchema names the JSON of bench; docs/bench.md describes it.
+const benchSchema = "amkc.bench/1"
 
 // benchResult is what bench prints as JSON.
 type benchResult struct {
+	Schema  string            `json:"schema"`
 	Version int               `json:"version"`
 	Check   *host.CheckReport `json:"check"`
 	*host.BenchReport
-	Trace *traceResult `json:"trace,omitempty"`
+	Build *host.Provenance `json:"build"`
+	Trace *traceResult     `json:"trace,omitempty"`
 }
 
-func (c *command) bench(ctx context.Context, args []string) error {
+// benchFlags are what was asked of bench. An empty path asks for no file.
+type benchFlags struct {
+	bench         host.BenchOptions
+	profile       host.ProfileOptions
+	trace, report string
+}
+
+// parseBench reads the flags, and refuses files that cannot be written before anything is measured for them.
+func (c *command) parseBench(args []string) (*benchFlags, error) {
 	set := c.flags("bench")
-	var o host.BenchOptions
-	set.IntVar(&o.Position, "position", 0, "first `POSITION` of every launch: the length of the context")
-	set.IntVar(&o.StepsPerLaunch, "steps-per-launch", 0, "decode `N` tokens a launch (default 16)")
-	set.IntVar(&o.Launches, "launches", 0, "measure `N` launches of each kernel (default 100)")
-	set.IntVar(&o.WarmUp, "warm-up", 0, "run `N` launches of each kernel before that (default 10)")
-	var profile host.ProfileOptions
-	trace := set.String("trace", "", "record who did what when into `FILE`, which ui.perfetto.dev opens")
-	set.IntVar(&profile.Steps, "trace-steps", 0, "record `N` steps (default 1; a step of a large model is some 10 MB)")
+	f := &benchFlags{}
+	set.IntVar(&f.bench.Position, "position", 0, "first `POSITION` of every launch: the length of the context")
+	set.IntVar(&f.bench.StepsPerLaunch, "steps-per-launch", 0, "decode `N` tokens a launch (default 16)")
+	set.IntVar(&f.bench.Launches, "launches", 0, "measure `N` launches of each kernel (default 100)")
+	set.IntVar(&f.bench.WarmUp, "warm-up", 0, "run `N` launches of each kernel before that (default 10)")
+	set.StringVar(&f.report, "report", "", "show the measurement on one HTML page, `FILE`")
+	set.StringVar(&f.trace, "trace", "", "record who did what when into `FILE`, which ui.perfetto.dev opens")
+	set.IntVar(&f.profile.Steps, "trace-steps", 0, "record `N` steps (default 1; a step of a large model is some 10 MB)")
 	if err := c.parse(set, args); err != nil {
-		return err
+		return nil, err
 	}
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if given["trace"] {
-		if err := mayWrite("--trace", *trace, "trace.json"); err != nil {
-			return err
+		if err := mayWrite("--trace", f.trace, "trace.json"); err != nil {
+			return nil, err
 		}
 	} else if given["trace-steps"] {
-		return usagef("bench: --trace-steps says how much --trace FILE records, and there is none")
+		return nil, usagef("bench: --trace-steps says how much --trace FILE records, and there is none")
 	}
-	if _, err := c.facts(); err != nil {
+	if given["report"] {
+		if err := mayWrite("--report", f.report, "report.html"); err != nil {
+			return nil, err
+		}
+	}
+	f.profile.Position = f.bench.Position
+	return f, nil
+}
+
+func (c *command) bench(ctx context.Context, args []string) error {
+	f, err := c.parseBench(args)
+	if err != nil {
+		return err
+	}
+	facts, err := c.facts()
+	if err != nil {
+		return err
+	}
+	build, err := host.ReadProvenance(c.dir)
+	if err != nil {
 		return err
 	}
 	return c.withSession(ctx, func(s *host.Session) error {
@@ -50,17 +84,29 @@ func (c *command) bench(ctx context.Context, args []string) error {
 			fmt.Fprint(c.stderr, checkText(check))
 			return checkFailure(check)
 		}
-		r, err := c.runBench(ctx, s, o)
+		r, err := c.runBench(ctx, s, f.bench)
 		if err != nil {
 			return err
 		}
-		result, text := benchResult{1, check, r, nil}, benchText(r)
-		if given["trace"] {
-			profile.Position = o.Position
-			if result.Trace, err = c.trace(ctx, s, *trace, profile); err != nil {
+		var p *host.Profile
+		if f.trace != "" || f.report != "" {
+			if p, err = s.Profile(ctx, f.profile); err != nil {
+				return err
+			}
+		}
+		result, text := benchResult{benchSchema, 1, check, r, build, nil}, benchText(check, r)
+		if f.trace != "" {
+			if result.Trace, err = c.trace(p, r.Device, f.trace); err != nil {
 				return err
 			}
 			text += traceText(result.Trace)
+		}
+		if f.report != "" {
+			page := report.Page{Facts: *facts, Build: *build, Command: c.benchCommand(r), Check: check, Bench: r, Profile: p}
+			if err := writeFile(f.report, func(w io.Writer) error { return report.Write(w, page) }); err != nil {
+				return err
+			}
+			text += fmt.Sprintf("report     %s\n", f.report)
 		}
 		return c.print(result, text)
 	})
@@ -72,16 +118,12 @@ func (c *command) runBench(ctx context.Context, s *host.Session, o host.BenchOpt
 	return s.Bench(ctx, o, progress.report)
 }
 
-func benchText(r *host.BenchReport) string {
-	return fmt.Sprintf(`check      passed in this run
-device     %s
-context    positions %d to %d, %d tokens a launch, %d launches
-latency    %.1f µs a token (p10 %.1f, p90 %.1f)
-ceiling    %.1f µs (p10 %.1f, p90 %.1f): the same bytes streamed in the same run, no dependencies
-drain      %.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away
-traffic    %.1f MB a token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s
-share      %.1f %% of the ceiling
-`, r.Device, r.Position, r.Position+r.StepsPerLaunch-1, r.StepsPerLaunch, r.Launches,
-		r.Latency.Median, r.Latency.P10, r.Latency.P90, r.Ceiling.Median, r.Ceiling.P10, r.Ceiling.P90,
-		r.Drain.Median, r.Drain.P10, r.Drain.P90, r.BytesPerToken/1e6, r.GBs, r.CeilingGBs, r.ReadGBs, 100*r.Share)
+// benchCommand is a command line that measures the same again, with nothing left to defaults.
+func (c *command) benchCommand(r *host.BenchReport) string {
+	s := fmt.Sprintf("%s bench --position %d --steps-per-launch %d --launches %d --warm-up %d", c.launcher.Model.Name, r.Position, r.StepsPerLaunch,
+		r.Launches, r.WarmUp)
+	if c.gpu != 0 {
+		s += fmt.Sprintf(" --gpu %d", c.gpu)
+	}
+	return s
 }

@@ -24,7 +24,11 @@ func mayWrite(flag, path, example string) error {
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 		return usagef("%s: there is no directory %s; want a file in one that exists", flag, filepath.Dir(path))
 	}
-	return nil
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return usagef("%s: %v; want a file in a directory that can be written to", flag, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // writeFile writes a file that appears complete or not at all.

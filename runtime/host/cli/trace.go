@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -20,13 +19,9 @@ type traceResult struct {
 	Plain    float64 `json:"plain_us"`   // of a token of the decode kernel in the same run, median
 }
 
-// trace records a profile and writes it to a file.
-func (c *command) trace(ctx context.Context, s *host.Session, path string, o host.ProfileOptions) (*traceResult, error) {
-	p, err := s.Profile(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	about := map[string]any{"model": c.launcher.Model.Name, "device": s.Device().Name, "position": p.Position,
+// trace writes a profile to a file.
+func (c *command) trace(p *host.Profile, device, path string) (*traceResult, error) {
+	about := map[string]any{"model": c.launcher.Model.Name, "device": device, "position": p.Position,
 		"latency_us": p.Latency, "plain_us": p.Plain, "dropped": p.Dropped}
 	if err := writeFile(path, func(w io.Writer) error { return drawProfile(w, p, about) }); err != nil {
 		return nil, err
