@@ -48,7 +48,7 @@ func breakdownOf(ix *index) *breakdown {
 	for _, kind := range ix.kinds {
 		b.Rows = append(b.Rows, stageRowOf(kind, totals[kind], len(layers[kind]), scale, token))
 	}
-	b.Between = stageRow{Name: "between spans", Token: fixed(max(0, token-sum), 1), Share: fixed(100*max(0, token-sum)/token, 1)}
+	b.Between = stageRow{Name: "outside of spans", Token: fixed(max(0, token-sum), 1), Share: fixed(100*max(0, token-sum)/token, 1)}
 	b.Total = stageRow{Name: "a token", Token: fixed(token, 1), Share: fixed(100, 1)}
 	return b
 }

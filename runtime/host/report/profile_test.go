@@ -51,7 +51,7 @@ func TestBreakdownAddsUp(t *testing.T) {
 	// exchange wait, compute, signal, sum each time; µs and percent of a token; producer's slot and step wait
 	require.Equal(t, []string{"1.00", "3.00", "0.50", "4.50", "9.0", "45.0", "4.0", "0.0"}, row(t, out, "qkv"))
 	require.Equal(t, []string{"0.00", "2.50", "0.00", "2.50", "5.0", "25.0", "0.0", "0.0"}, row(t, out, "mlp&lt;0&gt;"), "a mean over both SMs")
-	require.Contains(t, out, "<td>6.0</td><td>30.0</td>", "between spans")
+	require.Contains(t, out, "<td>6.0</td><td>30.0</td>", "outside of spans")
 	require.Contains(t, out, "<td>20.0</td><td>100.0</td>", "a token")
 	require.Contains(t, out, "<title>qkv, compute: 6.0 µs a token</title>")
 	require.Contains(t, out, "1 step from position 7 on. It takes 22.0 µs a token, and the decode kernel 20.0 µs in the same run: the instruments cost 10.0 %")

@@ -45,7 +45,7 @@ func rooflineOf(b *host.BenchReport) roofline {
 		r.Rows = append(r.Rows, row)
 	}
 	if readTime > 0 {
-		add("read", "Plain read", "as many bytes, read by a kernel that does nothing else", host.Quantiles{}, readTime, true)
+		add("read", "Plain read", "as many bytes at the rate of a kernel that only reads", host.Quantiles{}, readTime, true)
 	}
 	add("ceiling", "Ceiling", "the same bytes through the same ring, waiting for no activations", b.Ceiling, b.Ceiling.Median, true)
 	add("decode", "Decode", "full steps: embedding, all layers, lm_head, argmax, token fed back", b.Latency, b.Latency.Median, true)
