@@ -87,7 +87,7 @@ func (ix *index) draw(w window, title, what string, detail bool) timeline {
 	t := timeline{Title: title, Width: overviewX}
 	every, rowUnits, rowPixels := 1, 2, 2
 	if detail {
-		t.Width, t.Class, rowUnits, rowPixels = detailX, "detail", 6, 5
+		t.Width, t.Class, rowUnits, rowPixels = detailX, "detail", 6, 6
 	}
 	visible := ix.visible(w, detail)
 	if !detail && len(visible) > stepSpans {
@@ -98,7 +98,7 @@ func (ix *index) draw(w window, title, what string, detail bool) timeline {
 	t.Pixels = max(rows*rowPixels, 48)
 	t.Note = what + "; µs from the beginning of the drawing on"
 	if every > 1 {
-		t.Note += fmt.Sprintf("; every %s. SM is shown", count(every))
+		t.Note += fmt.Sprintf("; one SM in %s is shown", count(every))
 	}
 	strokes := map[look][]stroke{}
 	unit := float64(t.Width) / (w.to - w.from)
