@@ -13,6 +13,7 @@ type Machine struct {
 	Arch              string  `json:"arch"`
 	SMs               int     `json:"sms"`
 	MemoryBytes       uint64  `json:"memory_bytes"`
+	L2Bytes           int     `json:"l2_bytes"`
 	CUDA              string  `json:"cuda"`             // newest version that the driver supports
 	Driver            string  `json:"driver,omitempty"` // "580.159.04"
 	MaxSMClockMHz     int     `json:"max_sm_mhz,omitempty"`
@@ -22,6 +23,9 @@ type Machine struct {
 	Clocks            *Clocks `json:"clocks,omitempty"`
 	ClocksAbsent      string  `json:"clocks_absent,omitempty"` // why there are no Clocks
 }
+
+// FitsL2 says whether everything that a token reads does, so that the kernels of a measurement hardly touch memory.
+func (r *BenchReport) FitsL2() bool { return r.BytesPerToken <= float64(r.Machine.L2Bytes) }
 
 // Clocks are what was read while measured launches ran, once a batch. A Range of zeros: the driver does not tell.
 type Clocks struct {
@@ -71,7 +75,7 @@ func (w *clockWatch) forget() { w.states = nil }
 
 // machine describes the GPU and what the watch has seen.
 func (w *clockWatch) machine(f driver.Facts) Machine {
-	m := Machine{GPU: f.Name, Arch: f.Arch(), SMs: f.SMs, MemoryBytes: f.TotalMemory, CUDA: driver.FormatVersion(f.DriverVersion),
+	m := Machine{GPU: f.Name, Arch: f.Arch(), SMs: f.SMs, MemoryBytes: f.TotalMemory, L2Bytes: f.L2Bytes, CUDA: driver.FormatVersion(f.DriverVersion),
 		MaxSMClockMHz: megahertz(f.ClockKHz), MaxMemoryClockMHz: megahertz(f.MemoryClockKHz)}
 	if w.monitor == nil {
 		m.ClocksAbsent = w.absent.Error()

@@ -300,7 +300,7 @@ func TestBench(t *testing.T) {
 	require.Len(t, r.Samples.Decode, 20)
 	require.Len(t, r.Samples.Ceiling, 20)
 	require.InDelta(t, 200, r.Samples.Decode[19], 0.1)
-	require.Equal(t, host.Machine{GPU: "Fake A", Arch: "sm_90", SMs: 132, MemoryBytes: 4 << 30, CUDA: "13.0", Driver: "580.1",
+	require.Equal(t, host.Machine{GPU: "Fake A", Arch: "sm_90", SMs: 132, MemoryBytes: 4 << 30, L2Bytes: 50 << 20, CUDA: "13.0", Driver: "580.1",
 		MaxSMClockMHz: 1980, MaxMemoryClockMHz: 3201, PowerLimitW: 700, ECC: "on", Clocks: &host.Clocks{Samples: 3, // batches of 8
 			SM: host.Range{Min: 1755, Max: 1755}, Memory: host.Range{Min: 3201, Max: 3201}, PowerW: host.Range{Min: 512.5, Max: 512.5},
 			Temperature: host.Range{Min: 61, Max: 61}, LimitedBy: []string{"sw_power_cap", "unknown_0x200"}}}, r.Machine)

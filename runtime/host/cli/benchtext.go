@@ -25,6 +25,9 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 	line("ceiling", "%.1f µs (p10 %.1f, p90 %.1f): the same bytes streamed in the same run, no dependencies", r.Ceiling.Median, r.Ceiling.P10, r.Ceiling.P90)
 	line("drain", "%.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away", r.Drain.Median, r.Drain.P10, r.Drain.P90)
 	line("traffic", "%.1f MB a token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s", r.BytesPerToken/1e6, r.GBs, r.CeilingGBs, r.ReadGBs)
+	if r.FitsL2() {
+		line("", "all of that fits the L2, which these rates are of: the memory is hardly touched")
+	}
 	line("share", "%.1f %% of the ceiling, %.1f %% of the plain read", 100*r.Share, 100*r.GBs/r.ReadGBs)
 	return b.String()
 }

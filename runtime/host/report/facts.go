@@ -30,7 +30,8 @@ func facts(p *Page) []factGroup {
 
 func machineFacts(m *host.Machine) []fact {
 	all := []fact{
-		{"GPU", fmt.Sprintf("%s (%s, %s SMs, %s GB)", m.GPU, m.Arch, count(m.SMs), fixed(float64(m.MemoryBytes)/1e9, 1))},
+		{"GPU", fmt.Sprintf("%s (%s, %s SMs, %s GB, L2 %s MB)", m.GPU, m.Arch, count(m.SMs), fixed(float64(m.MemoryBytes)/1e9, 1),
+			fixed(float64(m.L2Bytes)/1e6, 1))},
 		{"driver", told(m.Driver, "version not told") + ", CUDA up to " + m.CUDA},
 		{"clocks, maximum", fmt.Sprintf("SM %s, memory %s", megahertz(m.MaxSMClockMHz), megahertz(m.MaxMemoryClockMHz))},
 	}

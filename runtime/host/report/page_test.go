@@ -114,6 +114,14 @@ func TestWithoutPlainReadAndDrain(t *testing.T) {
 	wellFormed(t, out)
 }
 
+// A small model is measured against its cache, and the page says so.
+func TestModelInL2(t *testing.T) {
+	p := measured(nil)
+	require.NotContains(t, render(t, p), "L2 of")
+	p.Bench.BytesPerToken = 9e6
+	require.Contains(t, render(t, p), "All bytes of a token fit the L2 of 62.9 MB, which these rates are of")
+}
+
 func TestSingleSample(t *testing.T) {
 	p := measured(nil)
 	b := p.Bench

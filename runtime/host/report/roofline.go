@@ -7,6 +7,7 @@ type roofline struct {
 	Rows    []rooflineRow
 	Ceiling string // where its time lies, in percent of the scale
 	HasRead bool
+	Cached  string // that the rates are not those of memory; empty if they are
 }
 
 type rooflineRow struct {
@@ -53,5 +54,8 @@ func rooflineOf(b *host.BenchReport) roofline {
 		add("drain", "Drain", "the decode kernel without the weight stream: products and exchanges alone", b.Drain, b.Drain.Median, false)
 	}
 	r.HasRead, r.Ceiling = readTime > 0, percent(b.Ceiling.Median, scale)
+	if b.FitsL2() {
+		r.Cached = "All bytes of a token fit the L2 of " + fixed(float64(b.Machine.L2Bytes)/1e6, 1) + " MB, which these rates are of: the memory is hardly touched."
+	}
 	return r
 }

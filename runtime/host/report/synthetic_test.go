@@ -100,7 +100,7 @@ func measured(p *host.Profile) report.Page {
 	b := &host.BenchReport{Device: "NVIDIA H200", Position: 128, StepsPerLaunch: 16, Launches: 100, WarmUp: 10,
 		Latency: quantiles(decode), Ceiling: quantiles(ceiling), Drain: host.Quantiles{Median: 214.3, P10: 213.9, P90: 215.2}, ReadGBs: 4561.3,
 		BytesPerToken: 2476068864, Samples: host.Samples{Decode: decode, Ceiling: ceiling},
-		Machine: host.Machine{GPU: "NVIDIA H200", Arch: "sm_90", SMs: 132, MemoryBytes: 150754820096, CUDA: "13.0", Driver: "580.159.04", MaxSMClockMHz: 1980,
+		Machine: host.Machine{GPU: "NVIDIA H200", Arch: "sm_90", SMs: 132, MemoryBytes: 150754820096, L2Bytes: 62914560, CUDA: "13.0", Driver: "580.159.04", MaxSMClockMHz: 1980,
 			MaxMemoryClockMHz: 3201, PowerLimitW: 700, ECC: "on", Clocks: &host.Clocks{Samples: 13, SM: host.Range{Min: 1965, Max: 1980},
 				Memory: host.Range{Min: 3201, Max: 3201}, PowerW: host.Range{Min: 488.1, Max: 521.7}, Temperature: host.Range{Min: 41, Max: 44}, LimitedBy: []string{}}}}
 	b.GBs, b.CeilingGBs = b.BytesPerToken/b.Latency.Median/1000, b.BytesPerToken/b.Ceiling.Median/1000
