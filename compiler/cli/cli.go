@@ -33,7 +33,7 @@ type verb struct {
 // Every call returns fresh rows: the variables behind the flags belong to one run.
 func verbs() []verb {
 	return []verb{
-		compileVerb(), packVerb(), runVerb(), logitsVerb(), validateVerb(), dumpVerb(), verifyVerb(), checkVerb(),
+		compileVerb(), packVerb(), runVerb(), logitsVerb(), validateVerb(), costVerb(), dumpVerb(), verifyVerb(), checkVerb(),
 		diffVerb(), targetsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }

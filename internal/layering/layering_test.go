@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"compiler/diff":            {},
 	"compiler/readback":        {"ir", "ir/diag"},
 	"compiler/version":         {},
+	"cost":                     {"ir", "ir/diag"},
 	"internal/oracle":          {"ir", "ir/amk", "refvm"},
 	"internal/population":      {"ir", "ir/amk", "ir/diag"},
 	"internal/soundness":       {"internal/oracle", "internal/population", "ir/diag", "validate"},

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/pflag"
+
+	"amkc/codegen"
+	"amkc/compiler"
+	"amkc/cost"
+	"amkc/ir"
+	"amkc/ir/amk"
+	"amkc/ir/diag"
+)
+
+// costFlags are the flags of cost.
+type costFlags struct {
+	model      modelFlags
+	allTargets bool
+	positions  []int
+}
+
+func costVerb() verb {
+	f := &costFlags{}
+	return verb{
+		name: "cost", synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets]", min: 1, max: 1,
+		summary: "predict the time of a step, and where it goes",
+		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the target that it names.\n" +
+			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants were measured\n" +
+			"on an H200. For other GPUs they are data sheets and assumptions, which are listed with the numbers.",
+		flags: f.define,
+		run:   f.run,
+	}
+}
+
+func (f *costFlags) define(set *pflag.FlagSet) {
+	set.BoolVar(&f.allTargets, "all-targets", false, "predict for every GPU that amkc targets lists")
+	set.IntSliceVar(&f.positions, "position", []int{0}, "position `N` of the step; several with commas")
+	f.model.define(set, defaultTarget)
+}
+
+// predictions is the result of cost in JSON.
+type predictions struct {
+	Model       string             `json:"model"`
+	Predictions []*cost.Prediction `json:"predictions"`
+	Refused     []refused          `json:"refused"` // with --all-targets: GPUs that the model cannot be compiled for
+}
+
+// refused is a target that has no prediction.
+type refused struct {
+	Target string    `json:"target"`
+	Errors diag.List `json:"errors"`
+}
+
+func (f *costFlags) run(c *call) error {
+	for _, n := range f.positions {
+		if n < 0 {
+			return c.usage("--position %d; want a position from 0 on", n)
+		}
+	}
+	result := &predictions{Predictions: []*cost.Prediction{}, Refused: []refused{}}
+	c.payload = result
+	path := c.args[0]
+	if !isDir(path) {
+		p, err := f.file(c, path)
+		if err != nil {
+			return err
+		}
+		result.Model = p.Model.Name
+		if err := f.add(result, p); err != nil {
+			return err
+		}
+		return c.printf("%s", costText(result))
+	}
+	opts, err := f.model.options(c, path)
+	if err != nil {
+		return err
+	}
+	opts.ConfigOnly = true
+	result.Model = opts.Name
+	if !f.allTargets {
+		if err := f.compile(c, result, opts); err != nil {
+			return err
+		}
+		return c.printf("%s", costText(result))
+	}
+	if c.flags.Changed("target") || c.flags.Changed("num-sms") {
+		return c.usage("--all-targets names every target; want no --target or --num-sms beside it")
+	}
+	for _, t := range ir.Targets {
+		opts.Target = &t
+		if err := f.compile(c, result, opts); err != nil {
+			result.Refused = append(result.Refused, refused{t.Name, asList("target "+t.Name, err)})
+		}
+	}
+	if len(result.Predictions) == 0 {
+		return result.Refused[0].Errors
+	}
+	return c.printf("%s", costText(result))
+}
+
+// compile predicts for a model and one target. What codegen has no room for has no time either.
+func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options) error {
+	l, err := compiler.Lower(opts)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if len(result.Predictions) == 0 {
+		c.report(l.Warnings)
+	}
+	if _, err := codegen.CUDA(l.Program); err != nil {
+		return err
+	}
+	return f.add(result, l.Program)
+}
+
+// file reads a native program, which has its target and its knobs.
+func (f *costFlags) file(c *call, path string) (*ir.Program, error) {
+	if given := f.model.changed(c); given != "" || f.allTargets {
+		if given == "" {
+			given = "all-targets"
+		}
+		return nil, c.usage("--%s is for compiling a model directory, and %s is a program", given, path)
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := ir.Parse(text, path)
+	if errors.Is(err, ir.ErrProfile) {
+		if _, diags := amk.Parse(text, path); diags.Err() != nil {
+			return nil, diags
+		}
+		p, err = &ir.Program{}, nil // one step of a model, for no target: cost refuses it
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, ir.Check(p).Err()
+}
+
+func (f *costFlags) add(result *predictions, p *ir.Program) error {
+	m, err := cost.New(p)
+	if err != nil {
+		return err
+	}
+	for _, pos := range f.positions {
+		one, err := m.At(pos)
+		if err != nil {
+			return err
+		}
+		result.Predictions = append(result.Predictions, one)
+	}
+	return nil
+}
+
+func costText(r *predictions) string {
+	var b strings.Builder
+	for i, p := range r.Predictions {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(predictionText(r.Model, p))
+	}
+	for _, no := range r.Refused {
+		fmt.Fprintf(&b, "\n%s: no prediction: %s\n", no.Target, no.Errors[0].Error())
+	}
+	return b.String()
+}
+
+func predictionText(model string, p *cost.Prediction) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s (%s), position %d: %s\n", model, p.Target, p.Arch, p.Position, p.Label)
+	fmt.Fprintf(&b, "%s: %.1f µs a token, %.1f %% of the ceiling's %.1f µs; %.1f MB a token, %.0f GB/s\n",
+		p.Label, p.Latency, 100*p.Share, p.Ceiling, float64(p.BytesPerToken)/1e6, float64(p.BytesPerToken)/p.Latency/1e3)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "times\tinstructions\texchange\tstream\ttotal µs\t\n")
+	for _, s := range p.Stages {
+		fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%.1f\t %s\n", s.Times, s.Instructions, s.Exchange, s.Stream, s.Total(), s.Name)
+	}
+	fmt.Fprintf(w, "1\t\t\t\t%.1f\t step end\n", p.StepEnd)
+	w.Flush()
+	fmt.Fprintf(&b, "ring: %d slots, %.0f GB/s; full, with the stream at rest, for %.1f µs of the step\n", p.Ring.Slots, p.Ring.Bandwidth, p.RingFull)
+	for _, a := range p.Assumptions {
+		fmt.Fprintf(&b, "assumes: %s\n", a)
+	}
+	return b.String()
+}

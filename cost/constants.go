@@ -1,0 +1,119 @@
+package cost
+
+// The constants of the model, each with its unit and with where it is from. "Design probes" are the measurements of the hand-written
+// probes on an H200 that docs/cost-model.md lists; "bench rows" are the rows of section bench in docs/results/h200.json; data sheets
+// are the vendor's. What is marked as calibrated was chosen so that the predictions fit all bench rows together.
+
+// Memory and L2 of the H200, and what is taken over from it for other GPUs.
+const (
+	// memoryLatency is from asking for a chunk to its last byte, in microseconds, when nothing else is on its way. Design probes: an
+	// SM that keeps 16 KB in flight gets 22 GB/s.
+	memoryLatency = 0.70
+
+	// knee is how sharply the bandwidth stops growing with the bytes in flight. Design probes: 2904, 4209 and 4558 GB/s with 16, 32
+	// and 48 KB in flight an SM.
+	knee = 4
+
+	// l2Latency is a round trip to L2 in microseconds, on an idle machine. Design probes: the last round of polls of a warp.
+	l2Latency = 0.19
+
+	// queued is the part of what memory needs for all bytes in flight that a load waits on average, behind them. Design probes: a
+	// round of polls takes 0.36 µs more under the stream, with 48 KB in flight an SM.
+	queued = 0.27
+
+	// oneWay is the mean time of a word from SM to SM in microseconds, on an idle machine. Design probes.
+	oneWay = 0.24
+
+	// rereads is the part of a vector that the last round of polls reads again. Design probes: 0.35 µs for 32 KB, 0.19 µs for 8 KB.
+	rereads = 0.2
+
+	// spread makes an exchange later by spread·ln(writers) microseconds: it waits for the slowest of them, whose delays have
+	// exponential tails. Calibrated, bench rows.
+	spread = 0.115
+
+	// uneven is how much longer the slowest SM waits for its bytes than the mean one, as a part of that wait. Calibrated, bench rows;
+	// design probes: at the end of a stage the mean SM is done 1.6 to 3.2 µs before the slowest, another one in each layer.
+	uneven = 0.12
+
+	// partials is the additional time in microseconds until the splits of a context are with who combines them. Calibrated, bench
+	// rows; design probes: the hop takes 2.3 µs in all on an idle machine.
+	partials = 1.6
+
+	// join is a barrier of all SMs in microseconds, on an idle machine. Design probes.
+	join = 0.92
+
+	// counterHop is what a counter costs above flagged words in microseconds: one more trip to L2 and back, and a fence. Design
+	// probes: 638 and 614 µs a step of Llama-3.2-1B, which has 64 exchanges.
+	counterHop = 0.38
+
+	// l2Bytes a cycle and SM come out of L2. Published micro-benchmarks of the H100: some 5.5 TB/s.
+	l2Bytes = 21
+
+	// assumedRead is the part of the data sheet's bandwidth that a GPU other than the H200 is taken to read at. Published copies reach
+	// 0.92 on the H100 and 0.89 on the A100, where the H200 copies at 0.89 and reads at 0.98.
+	assumedRead = 0.92
+)
+
+// Instructions and cycles. Straight-line code is executed once a layer, and its time is that of fetching it.
+const (
+	// fetch is cycles an instruction of such code. docs/performance.md, clocks in the attention units.
+	fetch = 3
+
+	// Instructions of a matrix stage before it looks for its vector, from there to its first product, and after the last one; and for
+	// each quad (128 columns) that a warp has of a tile. Calibrated, bench rows.
+	matrixBefore, matrixFirst, matrixAfter = 80, 80, 120
+	matrixQuad                             = 24
+
+	// tileCycles are lost at the end of each tile. Design probes, consumers alone.
+	tileCycles = 100
+
+	// drain is bytes a cycle that an SM's consumers take out of the ring. Tensor cores: design probes, consumers alone, 160 GB/s an SM.
+	// Without them a weight's activations are read from shared memory too, 4 bytes each: estimated from 128 bytes a cycle.
+	drainTensor, drainFMA16, drainFMA32 = 81, 30, 45
+
+	// Instructions of an attention unit before and after its rows, and cycles of a warp for a block of 16 rows: for itself, and for each 16
+	// elements of a head. Calibrated, bench rows.
+	attendBefore, attendAfter   = 60, 90
+	blockCycles, fragmentCycles = 1100, 200
+
+	// Instructions of a stage that only reads words, before and after. Calibrated, bench rows.
+	wordsBefore, wordsAfter = 60, 120
+
+	// Instructions of each of the two ends of a step: the best logit of the block, the rotation of the position. Calibrated, bench rows.
+	endInstructions = 1100
+)
+
+// A chip is what the model knows of a GPU beside its target record.
+type chip struct {
+	name  string
+	clock float64 // cycles a microsecond, highest of the data sheet
+	read  float64 // part of the data sheet's bandwidth at which memory can be read
+}
+
+// measuredChip is the GPU that the constants were measured on: its ring read 4.70 of 4.80 TB/s.
+const measuredChip = "h200"
+
+// chips in the order of ir.Targets. Clocks: data sheets.
+var chips = []chip{
+	{"a100", 1410, assumedRead},
+	{"a10g", 1710, assumedRead},
+	{"b200", 1965, assumedRead},
+	{"h100", 1980, assumedRead},
+	{measuredChip, 1980, 0.979},
+	{"l4", 2040, assumedRead},
+	{"l40s", 2520, assumedRead},
+	{"rtx5090", 2407, assumedRead},
+	{"t4", 1590, assumedRead},
+}
+
+// unknownChip stands for a GPU that has a bandwidth but no record here.
+var unknownChip = chip{"", 1700, assumedRead}
+
+func chipOf(target string) chip {
+	for _, c := range chips {
+		if c.name == target {
+			return c
+		}
+	}
+	return unknownChip
+}

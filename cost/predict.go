@@ -1,0 +1,122 @@
+package cost
+
+import (
+	"fmt"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// A Prediction is what a step of a program should take. Times are microseconds.
+type Prediction struct {
+	Target        string   `json:"target"`
+	Arch          string   `json:"arch"`
+	Label         string   `json:"label"` // how far it is to be trusted: Predicted or NeverMeasured
+	Position      int      `json:"position"`
+	Variant       string   `json:"variant"`
+	BytesPerToken int64    `json:"bytes_per_token"` // weights and earlier cache rows that a step reads
+	Ceiling       float64  `json:"ceiling_us"`      // the same bytes through the same ring, nothing waited for
+	Latency       float64  `json:"latency_us"`      // of a step in the middle of a launch
+	Share         float64  `json:"share_of_ceiling"`
+	Stages        []Stage  `json:"stages"`
+	StepEnd       float64  `json:"step_end_us"`  // the join of all SMs, and waiting for the last of them
+	RingFull      float64  `json:"ring_full_us"` // of the latency: the mean SM's ring was full, and its stream stood still
+	Ring          Ring     `json:"ring"`
+	Assumptions   []string `json:"assumptions"`
+}
+
+// A Stage is where a part of the time goes: all iterations of a stage together, as the mean SM spends it.
+type Stage struct {
+	Name  string `json:"name"`
+	Times int    `json:"times"` // iterations
+	Bytes int64  `json:"bytes"` // streamed, padding included
+	Parts
+}
+
+// Ring is what the model makes of the machine: sizes in bytes an SM, speeds in 10^9 bytes a second.
+type Ring struct {
+	Slots     int     `json:"slots"`
+	InFlight  float64 `json:"in_flight_bytes"`
+	Ahead     float64 `json:"ahead_bytes"` // that may wait in L2
+	Bandwidth float64 `json:"gbs"`         // of all SMs
+}
+
+// Labels of predictions.
+const (
+	Predicted     = "predicted"
+	NeverMeasured = "predicted, never measured"
+)
+
+// A Model predicts the steps of one program.
+type Model struct {
+	program *ir.Program
+	reader  *reader
+}
+
+// New takes a program that ir.Check accepts. The error is a diagnostic: the program has no target, or one of unknown bandwidth.
+func New(p *ir.Program) (*Model, error) {
+	switch t := p.Target; {
+	case t == nil:
+		return nil, diag.Errorf(codeTarget, "program", "names no target; want a program that was compiled for a GPU")
+	case t.HBMGBs <= 0 || t.SMs < 1 || t.SMs > ir.MaxSMs:
+		return nil, diag.Errorf(codeTarget, "target "+t.Name, "has %d SMs and a memory of %g GB/s; want a GPU with both, which amkc targets lists", t.SMs, t.HBMGBs)
+	}
+	return &Model{p, newReader(p)}, nil
+}
+
+// At predicts the step at a position. The error is a diagnostic.
+func (m *Model) At(pos int) (*Prediction, error) {
+	v, err := m.variant(pos)
+	if err != nil {
+		return nil, err
+	}
+	stages, err := m.reader.stages(v, pos)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPlan(m.program, stages)
+	if err != nil {
+		return nil, err
+	}
+	chunk := float64(m.reader.chunk)
+	if p.chunks > 0 {
+		chunk = min(chunk, p.bytes/p.chunks)
+	}
+	machine := newMachine(m.program, chunk, p.rows)
+	decode, ceiling := p.run(&machine, true), p.run(&machine, false)
+	weights, rows := m.reader.traffic(v, pos)
+	out := &Prediction{
+		Target: m.program.Target.Name, Arch: m.program.Target.Arch, Label: NeverMeasured, Position: pos, Variant: v.Name,
+		BytesPerToken: weights + rows, Ceiling: ceiling.time, Latency: decode.time, StepEnd: decode.end, RingFull: decode.halted,
+		Ring:        Ring{machine.slots, machine.inFlight, machine.ahead, machine.bandwidth() / 1e3},
+		Assumptions: append([]string{}, machine.assumptions(m.program, weights)...),
+	}
+	if t := m.program.Target; t.Name == measuredChip {
+		out.Label = Predicted
+	}
+	if decode.time > 0 {
+		out.Share = min(1, ceiling.time/decode.time)
+	}
+	for n, s := range stages {
+		bytes := 0.0
+		for k := range s.tasks {
+			bytes += s.tasks[k].streamed
+		}
+		times := len(s.indices())
+		out.Stages = append(out.Stages, Stage{Name: s.ir.Name, Times: times, Bytes: int64(bytes) * int64(times), Parts: decode.parts[n]})
+	}
+	return out, nil
+}
+
+func (m *Model) variant(pos int) (*ir.Variant, error) {
+	var intervals []string
+	for i := range m.program.Variants {
+		v := &m.program.Variants[i]
+		if v.Lo <= pos && pos <= v.Hi {
+			return v, nil
+		}
+		intervals = append(intervals, fmt.Sprintf("%d to %d", v.Lo, v.Hi))
+	}
+	return nil, diag.Errorf(codePosition, "position", "%d; the program has variants for positions %s", pos, strings.Join(intervals, ", "))
+}

@@ -1,0 +1,186 @@
+package cost
+
+import (
+	"math"
+	"slices"
+)
+
+// Parts of a step's time, in microseconds, as the mean SM spends it. They add up to the step.
+type Parts struct {
+	Instructions float64 `json:"instructions_us"` // code before and after the products
+	Exchange     float64 `json:"exchange_us"`     // until the vector is there
+	Stream       float64 `json:"stream_us"`       // until the bytes are there, and out of the ring
+}
+
+// Total is the time of all parts.
+func (p Parts) Total() float64 { return p.Instructions + p.Exchange + p.Stream }
+
+// A run is a kernel under way: the decode kernel, or the ceiling, which waits for no words.
+type run struct {
+	*plan
+	*machine
+	waits   bool
+	at      []float64 // when each SM is done with what it has done
+	rings   []ring
+	posted  []float64 // when the last writer of a counter's vector published
+	writers []float64
+	parts   []Parts // of each stage
+	end     float64 // the step's end, as the mean SM spends it
+}
+
+// warmUp is how many steps run before the one that counts: the ring is as full as in a long launch.
+const warmUp = 2
+
+// outcome is a step in the middle of a launch.
+type outcome struct {
+	time   float64
+	parts  []Parts
+	end    float64
+	halted float64 // microseconds in which a mean SM's ring was full, and its stream stood still
+}
+
+func (p *plan) run(m *machine, waits bool) outcome {
+	r := &run{plan: p, machine: m, waits: waits, at: make([]float64, m.sms), rings: make([]ring, m.sms),
+		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages))}
+	// SMs share the memory evenly while they stream; those that have less to stream than others come to a full ring sooner and leave
+	// their part to the rest, so that all bytes together take what the bandwidth says. No SM gets more than its bytes in flight fetch.
+	rate := math.Min(m.bandwidth()*slices.Max(p.load)/math.Max(1, p.bytes), m.inFlight/memoryLatency)
+	for sm := range r.rings {
+		r.rings[sm] = ring{capacity: float64(m.slots) * m.chunk, rate: math.Max(1, rate), fast: math.Max(m.l2, rate), ahead: m.ahead, restart: memoryLatency}
+	}
+	for range warmUp {
+		r.step()
+	}
+	from, halted := slices.Max(r.at), r.halted()
+	clear(r.parts)
+	r.end = 0
+	r.step()
+	return outcome{slices.Max(r.at) - from, r.parts, r.end, r.halted() - halted}
+}
+
+func (r *run) halted() float64 {
+	sum := 0.0
+	for sm := range r.rings {
+		sum += r.rings[sm].idle
+	}
+	return sum / float64(r.sms)
+}
+
+// step runs every stage once. It ends in a join of all SMs.
+func (r *run) step() {
+	clear(r.posted)
+	for i := range r.steps {
+		r.instance(&r.steps[i])
+	}
+	if !r.waits {
+		return
+	}
+	end := slices.Max(r.at)
+	end += join + 2*r.queue()*r.streaming(end)
+	for sm := range r.at {
+		r.end += (end - r.at[sm]) / float64(r.sms)
+		r.at[sm] = end
+	}
+}
+
+// streaming is the part of the SMs whose rings still fill at a time: full ones leave the memory to the words.
+func (r *run) streaming(t float64) float64 {
+	n := 0
+	for sm := range r.rings {
+		if !r.rings[sm].fullAt(t) {
+			n++
+		}
+	}
+	return float64(n) / float64(r.sms)
+}
+
+// instance runs the tasks of one stage in one iteration.
+func (r *run) instance(in *instance) {
+	s, part := r.stages[in.stage], &r.parts[in.stage]
+	ready, load, waits := r.ready(in)
+	published := 0.0
+	for k, sm := range in.sms {
+		t := &s.tasks[k]
+		before, first, after, busy := r.work(s, t)
+		arrived := r.at[sm] + before
+		vector := arrived
+		if t.polled > 0 {
+			behind := load
+			if !r.waits && !r.rings[sm].fullAt(arrived) {
+				behind = 1
+			}
+			vector += l2Latency + queued*r.queue()*behind + t.polled/r.rings[sm].fast
+		}
+		if waits {
+			vector = math.Max(vector, ready+rereads*t.polled/r.rings[sm].fast)
+		}
+		if in.halts && r.waits {
+			r.rings[sm].empty(vector)
+		}
+		done := vector + first + busy
+		if t.streamed > 0 {
+			done = r.rings[sm].take(vector+first, t.streamed, t.streamed/busy)
+		}
+		starved := done - vector - first - busy
+		r.at[sm] = done + after
+		published = math.Max(published, r.at[sm]+uneven*starved)
+		mean := 1 / float64(r.sms)
+		part.Instructions += (before + first + after) * mean
+		part.Exchange += (vector - arrived) * mean
+		part.Stream += (done - vector - first) * mean
+	}
+	if in.signal >= 0 {
+		r.posted[in.signal] = math.Max(r.posted[in.signal], published)
+		r.writers[in.signal] = float64(len(in.sms))
+	}
+}
+
+// ready is when the vectors that an instance waits for are with all of their readers: after the slowest of those who write what a
+// task reads, behind what the memory has in flight. load is the part of the SMs that stream at that time.
+func (r *run) ready(in *instance) (at, load float64, waits bool) {
+	if !r.waits || len(in.waits) == 0 {
+		return 0, 0, false
+	}
+	writers := 1.0
+	for _, c := range in.waits {
+		at = math.Max(at, r.posted[c])
+		writers = math.Max(writers, r.writers[c])
+	}
+	s := r.stages[in.stage]
+	if len(s.tasks) > 0 {
+		writers = math.Max(1, writers*s.tasks[0].share)
+	}
+	load = r.streaming(at)
+	// The tail of the memory's latency is met by who looks often enough: with all SMs writing, it is.
+	tail := r.queue() * load * math.Min(1, math.Log1p(writers)/math.Log1p(float64(r.sms)))
+	at += oneWay + spread*math.Log(writers) + tail
+	if s.combines() {
+		at += partials + tail
+	}
+	if !r.flagged {
+		at += counterHop
+	}
+	return at, load, true
+}
+
+// work is what a task does: straight-line code before its vector is looked for, up to the first product and after the last, and
+// the time of the products with every byte at hand.
+func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
+	switch s.kind {
+	case matrix:
+		quads := matrixQuad / 2 * float64(t.quads)
+		before, first, after = matrixBefore+quads, matrixFirst+quads, matrixAfter
+		rounds := math.Ceil(float64(t.tiles*s.warps) / allWarps)
+		busy = t.streamed/r.drain + rounds*tileCycles/r.clock
+	case attend:
+		before, after = attendBefore, attendAfter
+		busy = math.Max(1, math.Ceil(t.blocks/allWarps)) * (blockCycles + fragmentCycles*float64(t.fragments)) / r.clock // the step's own row is in a block of its own
+	case lookup:
+		before, busy = endInstructions, memoryLatency
+	case sampling:
+		before, after = endInstructions/2, endInstructions/2
+	default:
+		before, after = wordsBefore, wordsAfter
+	}
+	return r.instructions(before), r.instructions(first), r.instructions(after), busy
+}

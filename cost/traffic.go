@@ -1,0 +1,39 @@
+package cost
+
+import "amkc/ir"
+
+// traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage streams, as
+// often as one does, the norms, and K and V of each earlier position. An embedding table is only looked up.
+func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows int64) {
+	count := func(s *ir.Stage, i int) {
+		for k := range s.Ops {
+			switch op := &s.Ops[k]; op.Code {
+			case ir.GEMV, ir.GEMM, ir.RMSNORM, ir.LAYERNORM:
+				if len(op.In) < 2 {
+					continue
+				}
+				if b := r.buffer(op.In[1], i); b != nil && b.Space == ir.HBM {
+					weights += int64(b.Bytes())
+				}
+			}
+		}
+	}
+	for _, n := range v.Body {
+		switch n := n.(type) {
+		case *ir.Stage:
+			count(n, 0)
+		case *ir.Loop:
+			for k := range n.Count {
+				for _, s := range n.Body {
+					count(s, n.Index(k))
+				}
+			}
+		}
+	}
+	for i := range r.program.Buffers {
+		if b := &r.program.Buffers[i]; b.Kind == ir.KVCache && len(b.Shape) == 4 {
+			rows += int64(max(1, b.Count)) * int64(b.Bytes()) / int64(max(1, b.Shape[1])) * int64(pos)
+		}
+	}
+	return weights, rows
+}

@@ -1,0 +1,264 @@
+package cost
+
+import (
+	"math"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// kind is what a stage's tasks spend their time on.
+type kind int
+
+const (
+	light    kind = iota // words and a few instructions: combining, handing on, joining
+	lookup               // a row of the embedding table
+	matrix               // tiles of weights against a vector
+	attend               // cache rows
+	sampling             // the best of all SMs' best
+)
+
+// task is what one SM does in one stage, at one position.
+type task struct {
+	streamed  float64 // bytes that come through the ring, padding included
+	chunks    float64 // ring slots that they take
+	tiles     int     // of 8 rows
+	quads     int     // of 128 columns, that a warp multiplies in a tile
+	blocks    float64 // of 16 cache rows
+	fragments int     // of 16 elements, in a head
+	polled    float64 // bytes of exchanged words that it reads
+	share     float64 // of the vectors that they belong to
+}
+
+// stage is a stage of a variant at one position. In the iterations of its loop the k-th task does the same on another SM.
+type stage struct {
+	ir    *ir.Stage
+	loop  *ir.Loop // nil: in none
+	kind  kind
+	warps int // that share a tile
+	tasks []task
+}
+
+// indices are the values of {i}: one for each iteration, and one that stands for none.
+func (s *stage) indices() []int {
+	if s.loop == nil {
+		return []int{0}
+	}
+	out := make([]int, s.loop.Count)
+	for k := range out {
+		out[k] = s.loop.Index(k)
+	}
+	return out
+}
+
+const (
+	tileRows     = 8
+	blockColumns = 32
+	quadColumns  = 128
+	cacheRows    = 16 // of a block
+	allWarps     = 8  // that compute
+)
+
+// A reader finds out what the stages of a program do at a position.
+type reader struct {
+	program *ir.Program
+	buffers map[string]*ir.Buffer // by every name that they have
+	chunk   int                   // bytes of a ring slot
+}
+
+func newReader(p *ir.Program) *reader {
+	r := &reader{program: p, buffers: map[string]*ir.Buffer{}, chunk: max(1, p.Config.Knob("ring", "chunk_bytes", 16384))}
+	for i := range p.Buffers {
+		b := &p.Buffers[i]
+		for k := range max(1, b.Count) {
+			if name, err := ir.Resolve(b.Name, b.Index(k)); err == nil {
+				r.buffers[name] = b
+			}
+		}
+	}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		for k, member := range g.Members {
+			if name, err := ir.Resolve(g.Name, g.Index(k)); err == nil {
+				r.buffers[name] = r.buffers[member]
+			}
+		}
+	}
+	return r
+}
+
+// stages returns the stages of a variant in order, with what their tasks do at a position.
+func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
+	var out []*stage
+	add := func(s *ir.Stage, l *ir.Loop) error {
+		st := &stage{ir: s, loop: l, kind: kindOf(s), warps: r.warps(s.Name)}
+		i := 0
+		if l != nil {
+			i = l.First
+		}
+		for _, span := range s.Dist.Tasks(i) {
+			if span.SM < 0 || span.SM >= r.program.Target.SMs {
+				return diag.Errorf(codeJudge, "stage "+s.Name, "a task runs on no SM of the target, which has %d; want the program as passes leave it after assign",
+					r.program.Target.SMs)
+			}
+			st.tasks = append(st.tasks, r.task(st, span, i, pos))
+		}
+		out = append(out, st)
+		return nil
+	}
+	for _, n := range v.Body {
+		switch n := n.(type) {
+		case *ir.Stage:
+			if err := add(n, nil); err != nil {
+				return nil, err
+			}
+		case *ir.Loop:
+			for _, s := range n.Body {
+				if err := add(s, n); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// kindOf takes the first op that says it.
+func kindOf(s *ir.Stage) kind {
+	for i := range s.Ops {
+		switch s.Ops[i].Code {
+		case ir.GEMV, ir.GEMM:
+			return matrix
+		case ir.ATTENTION:
+			return attend
+		case ir.EMBED:
+			return lookup
+		case ir.ArgMax:
+			return sampling
+		}
+	}
+	return light
+}
+
+// combines reports whether the stage joins the splits of a context.
+func (s *stage) combines() bool { return len(s.ir.Ops) > 0 && s.ir.Ops[0].Code == ir.AttentionCombine }
+
+// warps is the knob of the stage's role, which is what its name ends in.
+func (r *reader) warps(stage string) int {
+	role := stage[strings.LastIndexByte(stage, '.')+1:]
+	return min(allWarps, max(1, r.program.Config.Knob("warps", role, allWarps)))
+}
+
+// task adds up what the ops of a stage read on a span.
+func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
+	var t task
+	whole := 0.0
+	for k := range s.ir.Ops {
+		op := &s.ir.Ops[k]
+		for n := range op.In {
+			b := r.buffer(op.In[n], i)
+			if b == nil {
+				continue
+			}
+			dims := lengths(op.In[n].Dims, span, pos)
+			switch {
+			case b.Space == ir.GlobalScratch:
+				t.polled += r.polled(op, n, b, product(dims))
+				t.share += product(dims)
+				whole = math.Max(whole, float64(b.Numel()))
+			case b.Kind == ir.KVCache && op.Code == ir.ATTENTION:
+				r.cache(&t, b, dims)
+			case b.Kind == ir.Weight && s.kind == matrix && (op.Code == ir.GEMV || op.Code == ir.GEMM) && n == 1:
+				r.weights(s, &t, b, dims)
+			}
+		}
+	}
+	if whole > 0 {
+		t.share = math.Min(1, t.share/whole)
+	}
+	return t
+}
+
+func (r *reader) buffer(o ir.Operand, i int) *ir.Buffer {
+	if o.IsTemp() {
+		return nil
+	}
+	name, err := ir.Resolve(o.Buf, i)
+	if err != nil {
+		return nil
+	}
+	return r.buffers[name]
+}
+
+// weights adds tiles: rows round up to 8 and columns to 32, and every tile begins a slot.
+func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
+	if len(dims) != 2 {
+		return
+	}
+	tiles, columns := ceil(dims[0], tileRows), ceil(dims[1], blockColumns)*blockColumns
+	bytes := b.DType.Bytes(tileRows * columns)
+	t.tiles += tiles
+	t.streamed += float64(tiles) * float64(bytes)
+	t.chunks += float64(tiles) * float64(ceil(bytes, r.chunk))
+	quads, inChunk := ceil(columns, quadColumns), max(1, r.chunk/b.DType.Bytes(tileRows*quadColumns))
+	full := quads / inChunk
+	t.quads = full*ceil(inChunk, s.warps) + ceil(quads-full*inChunk, s.warps)
+}
+
+// cache adds the keys, or the values, of some rows: half of every block that holds one of them.
+func (r *reader) cache(t *task, b *ir.Buffer, dims []int) {
+	if len(dims) != 4 {
+		return
+	}
+	blocks := float64(dims[0] * ceil(dims[1], cacheRows))
+	bytes := blocks * float64(b.DType.Bytes(cacheRows*ceil(dims[3], 16)*16))
+	t.blocks += blocks / 2
+	t.fragments = ceil(dims[3], 16)
+	t.streamed += bytes
+	t.chunks += bytes / float64(r.chunk)
+}
+
+// polled is the bytes that a task fetches for n elements of operand k. Who combines splits takes the words of an element, its
+// maximum and its sum from every split, and each lies in a sector of its own: 32 bytes, and half as much again for lines that
+// are fetched twice.
+func (r *reader) polled(op *ir.Op, k int, b *ir.Buffer, n float64) float64 {
+	const combined = 48
+	switch {
+	case op.Code == ir.AttentionCombine && len(op.In) == 2 && k == 0:
+		return n * combined
+	case op.Code == ir.AttentionCombine && len(op.In) == 2:
+		return 0 // counted with the elements
+	}
+	return n * wordBytes(b)
+}
+
+// wordBytes is the size of an exchanged element.
+func wordBytes(b *ir.Buffer) float64 {
+	switch b.Layout.Kind {
+	case ir.Word32:
+		return 4
+	case ir.Word64:
+		return 8
+	}
+	return float64(b.DType.Bits()) / 8
+}
+
+// lengths are the extents of a view; those of a hostile one are cut off where their product could overflow.
+func lengths(dims []ir.Range, span ir.TaskSpan, pos int) []int {
+	out := make([]int, len(dims))
+	for d, r := range dims {
+		out[d] = min(r.Bind(span).Len(pos), 1<<30)
+	}
+	return out
+}
+
+func product(dims []int) float64 {
+	n := 1.0
+	for _, d := range dims {
+		n *= float64(d)
+	}
+	return n
+}
+
+func ceil(n, d int) int { return (n + d - 1) / d }
