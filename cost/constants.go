@@ -59,10 +59,10 @@ const (
 	// fetch is cycles an instruction of such code. docs/performance.md, clocks in the attention units.
 	fetch = 3
 
-	// Instructions of a matrix stage before it looks for its vector, from there to its first product, and after the last one; and for
-	// each quad (128 columns) that a warp has of a tile. Calibrated, bench rows.
-	matrixBefore, matrixFirst, matrixAfter = 80, 80, 120
-	matrixQuad                             = 24
+	// matrixCode is the instructions of a matrix stage before it looks for its vector; as many are taken to lie between that and its
+	// first product, and again after its last one. matrixQuad is for each quad (128 columns) that a warp has of a tile. Calibrated,
+	// bench rows.
+	matrixCode, matrixQuad = 95, 24
 
 	// tileCycles are lost at the end of each tile. Design probes, consumers alone.
 	tileCycles = 100
@@ -71,16 +71,16 @@ const (
 	// Without them a weight's activations are read from shared memory too, 4 bytes each: estimated from 128 bytes a cycle.
 	drainTensor, drainFMA16, drainFMA32 = 81, 30, 45
 
-	// Instructions of an attention unit before and after its rows, and cycles of a warp for a block of 16 rows: for itself, and for each 16
-	// elements of a head. Calibrated, bench rows.
-	attendBefore, attendAfter   = 60, 90
+	// blockCycles and fragmentCycles are what a warp takes for 16 cache rows: for themselves, and for each 16 elements of a head.
+	// Calibrated, bench rows.
 	blockCycles, fragmentCycles = 1100, 200
 
-	// Instructions of a stage that only reads words, before and after. Calibrated, bench rows.
-	wordsBefore, wordsAfter = 60, 120
+	// wordsCode is the instructions of a stage without weights before it looks for its words, and again after them. Calibrated, bench
+	// rows.
+	wordsCode = 85
 
-	// Instructions of each of the two ends of a step: the best logit of the block, the rotation of the position. Calibrated, bench rows.
-	endInstructions = 1100
+	// endCode is the instructions of each of the two ends of a step: the best logit of the block, the rotation of the position. Calibrated, bench rows.
+	endCode = 1100
 )
 
 // A chip is what the model knows of a GPU beside its target record.

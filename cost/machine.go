@@ -26,7 +26,7 @@ func newMachine(p *ir.Program, chunk float64, rows int) machine {
 	t, c := p.Target, chipOf(p.Target.Name)
 	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, chunk: chunk,
 		slots: slots(p, rows), flagged: p.Config.Knob("exchange", "flagged", 1) != 0}
-	m.l2 = math.Max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
+	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	switch {
 	case tensor(p):
 		m.drain = drainTensor * m.clock

@@ -1,7 +1,5 @@
 package cost
 
-import "math"
-
 // A ring is one SM's stream: what the memory has sent ahead of the consumers, in microseconds and bytes.
 type ring struct {
 	capacity float64 // bytes of its slots, as full as the program's chunks fill them
@@ -37,7 +35,7 @@ func (r *ring) until(t float64) {
 		r.fill(done)
 		r.level, r.full = r.capacity, true
 	}
-	r.cached = math.Min(r.ahead, r.cached+r.rate*(t-r.now))
+	r.cached = min(r.ahead, r.cached+r.rate*(t-r.now))
 	r.idle += t - r.now
 	r.now = t
 }
@@ -48,7 +46,7 @@ func (r *ring) take(t, bytes, speed float64) float64 {
 	if r.full {
 		r.full, r.resume = false, t+r.restart
 	}
-	end := math.Max(t+bytes/speed, r.now+r.fillTime(bytes-r.level))
+	end := max(t+bytes/speed, r.now+r.fillTime(bytes-r.level))
 	r.fill(end)
 	r.level -= bytes
 	if r.level >= r.capacity {
@@ -63,18 +61,18 @@ func (r *ring) fillTime(bytes float64) float64 {
 	if bytes <= 0 {
 		return 0
 	}
-	near := math.Min(bytes, r.cached)
-	return math.Max(0, r.resume-r.now) + near/r.fast + (bytes-near)/r.rate
+	near := min(bytes, r.cached)
+	return max(0, r.resume-r.now) + near/r.fast + (bytes-near)/r.rate
 }
 
 // fill adds what arrives up to time t.
 func (r *ring) fill(t float64) {
-	dt := t - math.Max(r.now, r.resume)
-	r.now = math.Max(t, r.now)
+	dt := t - max(r.now, r.resume)
+	r.now = max(t, r.now)
 	if dt <= 0 {
 		return
 	}
-	near := math.Min(r.cached, dt*r.fast)
+	near := min(r.cached, dt*r.fast)
 	r.cached -= near
 	r.level += near + (dt-near/r.fast)*r.rate
 }

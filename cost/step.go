@@ -44,9 +44,9 @@ func (p *plan) run(m *machine, waits bool) outcome {
 		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages))}
 	// SMs share the memory evenly while they stream; those that have less to stream than others come to a full ring sooner and leave
 	// their part to the rest, so that all bytes together take what the bandwidth says. No SM gets more than its bytes in flight fetch.
-	rate := math.Min(m.bandwidth()*slices.Max(p.load)/math.Max(1, p.bytes), m.inFlight/memoryLatency)
+	rate := min(m.bandwidth()*slices.Max(p.load)/max(1, p.bytes), m.inFlight/memoryLatency)
 	for sm := range r.rings {
-		r.rings[sm] = ring{capacity: float64(m.slots) * m.chunk, rate: math.Max(1, rate), fast: math.Max(m.l2, rate), ahead: m.ahead, restart: memoryLatency}
+		r.rings[sm] = ring{capacity: float64(m.slots) * m.chunk, rate: max(1, rate), fast: max(m.l2, rate), ahead: m.ahead, restart: memoryLatency}
 	}
 	for range warmUp {
 		r.step()
@@ -112,7 +112,7 @@ func (r *run) instance(in *instance) {
 			vector += l2Latency + queued*r.queue()*behind + t.polled/r.rings[sm].fast
 		}
 		if waits {
-			vector = math.Max(vector, ready+rereads*t.polled/r.rings[sm].fast)
+			vector = max(vector, ready+rereads*t.polled/r.rings[sm].fast)
 		}
 		if in.halts && r.waits {
 			r.rings[sm].empty(vector)
@@ -123,14 +123,14 @@ func (r *run) instance(in *instance) {
 		}
 		starved := done - vector - first - busy
 		r.at[sm] = done + after
-		published = math.Max(published, r.at[sm]+uneven*starved)
+		published = max(published, r.at[sm]+uneven*starved)
 		mean := 1 / float64(r.sms)
 		part.Instructions += (before + first + after) * mean
 		part.Exchange += (vector - arrived) * mean
 		part.Stream += (done - vector - first) * mean
 	}
 	if in.signal >= 0 {
-		r.posted[in.signal] = math.Max(r.posted[in.signal], published)
+		r.posted[in.signal] = max(r.posted[in.signal], published)
 		r.writers[in.signal] = float64(len(in.sms))
 	}
 }
@@ -143,16 +143,16 @@ func (r *run) ready(in *instance) (at, load float64, waits bool) {
 	}
 	writers := 1.0
 	for _, c := range in.waits {
-		at = math.Max(at, r.posted[c])
-		writers = math.Max(writers, r.writers[c])
+		at = max(at, r.posted[c])
+		writers = max(writers, r.writers[c])
 	}
 	s := r.stages[in.stage]
 	if len(s.tasks) > 0 {
-		writers = math.Max(1, writers*s.tasks[0].share)
+		writers = max(1, writers*s.tasks[0].share)
 	}
 	load = r.streaming(at)
 	// The tail of the memory's latency is met by who looks often enough: with all SMs writing, it is.
-	tail := r.queue() * load * math.Min(1, math.Log1p(writers)/math.Log1p(float64(r.sms)))
+	tail := r.queue() * load * min(1, math.Log1p(writers)/math.Log1p(float64(r.sms)))
 	at += oneWay + spread*math.Log(writers) + tail
 	if s.combines() {
 		at += partials + tail
@@ -169,18 +169,18 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 	switch s.kind {
 	case matrix:
 		quads := matrixQuad / 2 * float64(t.quads)
-		before, first, after = matrixBefore+quads, matrixFirst+quads, matrixAfter
+		before, first, after = matrixCode+quads, matrixCode+quads, matrixCode
 		rounds := math.Ceil(float64(t.tiles*s.warps) / allWarps)
 		busy = t.streamed/r.drain + rounds*tileCycles/r.clock
 	case attend:
-		before, after = attendBefore, attendAfter
-		busy = math.Max(1, math.Ceil(t.blocks/allWarps)) * (blockCycles + fragmentCycles*float64(t.fragments)) / r.clock // the step's own row is in a block of its own
+		before, after = wordsCode, wordsCode
+		busy = max(1, math.Ceil(t.blocks/allWarps)) * (blockCycles + fragmentCycles*float64(t.fragments)) / r.clock // the step's own row is in a block of its own
 	case lookup:
-		before, busy = endInstructions, memoryLatency
+		before, busy = endCode, memoryLatency
 	case sampling:
-		before, after = endInstructions/2, endInstructions/2
+		before, after = endCode/2, endCode/2
 	default:
-		before, after = wordsBefore, wordsAfter
+		before, after = wordsCode, wordsCode
 	}
 	return r.instructions(before), r.instructions(first), r.instructions(after), busy
 }

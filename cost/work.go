@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"math"
 	"strings"
 
 	"amkc/ir"
@@ -166,7 +165,7 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 			case b.Space == ir.GlobalScratch:
 				t.polled += r.polled(op, n, b, product(dims))
 				t.share += product(dims)
-				whole = math.Max(whole, float64(b.Numel()))
+				whole = max(whole, float64(b.Numel()))
 			case b.Kind == ir.KVCache && op.Code == ir.ATTENTION:
 				r.cache(&t, b, dims)
 			case b.Kind == ir.Weight && s.kind == matrix && (op.Code == ir.GEMV || op.Code == ir.GEMM) && n == 1:
@@ -175,7 +174,7 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 		}
 	}
 	if whole > 0 {
-		t.share = math.Min(1, t.share/whole)
+		t.share = min(1, t.share/whole)
 	}
 	return t
 }
@@ -219,11 +218,11 @@ func (r *reader) cache(t *task, b *ir.Buffer, dims []int) {
 	t.chunks += bytes / float64(r.chunk)
 }
 
-// polled is the bytes that a task fetches for n elements of operand k. Who combines splits takes the words of an element, its
-// maximum and its sum from every split, and each lies in a sector of its own: 32 bytes, and half as much again for lines that
-// are fetched twice.
+// polled is the bytes that a task fetches for n elements of operand k. Who combines splits reads three words for each split of an
+// element, its value, the maximum and the sum, in three loads. The lanes of a warp hold the splits of a few elements: a sector of 32
+// bytes serves two of them.
 func (r *reader) polled(op *ir.Op, k int, b *ir.Buffer, n float64) float64 {
-	const combined = 48
+	const combined = 3 * 32 / 2
 	switch {
 	case op.Code == ir.AttentionCombine && len(op.In) == 2 && k == 0:
 		return n * combined

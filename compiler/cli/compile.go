@@ -9,6 +9,7 @@ import (
 
 	"amkc/codegen"
 	"amkc/compiler"
+	"amkc/cost"
 	"amkc/validate"
 )
 
@@ -49,6 +50,7 @@ type built struct {
 	Files         []string          `json:"files"`
 	Stats         validate.Stats    `json:"stats"`
 	Pages         pageReport        `json:"pages"`
+	Predicted     *cost.Prediction  `json:"predicted,omitempty"` // a step at position 0; absent if nothing is known of the target's bandwidth
 	WeightBytes   int64             `json:"weight_bytes"`
 	WeightsReused bool              `json:"weights_reused"`
 	Toolchain     codegen.Toolchain `json:"toolchain"`
@@ -83,16 +85,17 @@ func (f *compileFlags) run(c *call) error {
 		return err
 	}
 	c.report(append(b.Warnings, b.Proof.Diags.Warnings()...))
-	t := b.Program.Target
+	t, predicted := b.Program.Target, predictBuild(b)
 	c.payload = built{
 		Dir: f.out, Name: b.Program.Model.Name, Target: t.Name, Arch: t.Arch, Files: b.Files, Stats: b.Proof.Stats,
 		Pages:       pageReport{b.Pages.Buffers, b.Pages.Pages, b.Pages.BytesBefore, b.Pages.BytesAfter},
+		Predicted:   predicted,
 		WeightBytes: b.WeightBytes, WeightsReused: b.WeightsReused, Toolchain: b.Toolchain, Built: b.Built,
 	}
 	if c.quiet {
 		return nil
 	}
-	return c.printf("%s%s", fileList(f.out, b.Files), summary(f.out, b))
+	return c.printf("%s%s%s", fileList(f.out, b.Files), summary(f.out, b), predictionLine(f.out, predicted))
 }
 
 // fileList is one line a file, and one for all of the launcher, most of which is copied.
@@ -121,4 +124,25 @@ func summary(dir string, b *compiler.Build) string {
 	}
 	return fmt.Sprintf("%s: %s (%s, %d positions) for %s (%s, %d SMs): %d tasks proved; %s; weights %.1f MB%s\n",
 		dir, m.Name, m.DType, m.MaxSeq, t.Name, t.Arch, t.SMs, s.Tasks, b.Pages, float64(b.WeightBytes)/1e6, reused)
+}
+
+// predictBuild is what the cost model says of a step at the build's first position, or nil where it says nothing.
+func predictBuild(b *compiler.Build) *cost.Prediction {
+	m, err := cost.New(b.Program)
+	if err != nil {
+		return nil
+	}
+	p, err := m.At(0)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+func predictionLine(dir string, p *cost.Prediction) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s: %.1f µs a token at position 0, %.1f MB, %.1f %% of the ceiling (amkc cost)\n",
+		dir, p.Label, p.Latency, float64(p.BytesPerToken)/1e6, 100*p.Share)
 }

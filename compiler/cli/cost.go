@@ -135,7 +135,7 @@ func (f *costFlags) file(c *call, path string) (*ir.Program, error) {
 		if _, diags := amk.Parse(text, path); diags.Err() != nil {
 			return nil, diags
 		}
-		p, err = &ir.Program{}, nil // one step of a model, for no target: cost refuses it
+		return &ir.Program{}, nil // one step of a model, for no target: cost refuses it
 	}
 	if err != nil {
 		return nil, err

@@ -1,0 +1,120 @@
+package costcheck
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tolerance is how far a prediction may be from the median that was measured.
+const tolerance = 0.10
+
+// outside lists what is further away than the tolerance, with what the model leaves out there. The document lists it too.
+var outside = map[string]string{}
+
+// A comparison is one number, predicted and measured.
+type comparison struct {
+	id, what            string
+	section             string
+	model               string
+	position            int
+	predicted, measured float64
+}
+
+func (c comparison) error() float64 { return c.predicted/c.measured - 1 }
+
+// name is the key of outside.
+func (c comparison) name() string { return c.id + " " + c.what }
+
+// compare predicts every row: the latency and the ceiling of sections bench and contexts, and both kernels of section barriers.
+func compare(t testing.TB) []comparison {
+	var out []comparison
+	for _, r := range measured(t) {
+		add := func(what string, predicted float64, median micros) {
+			out = append(out, comparison{r.ID, what, r.Section, r.Model, r.Position, predicted, float64(median)})
+		}
+		p := predictRow(t, r, 0)
+		if r.Section == barriers {
+			add("loop", p.Latency, r.Loop)
+			add("barriers", predictRow(t, r, 1).Latency, r.Barriers)
+			continue
+		}
+		add("latency", p.Latency, r.Latency)
+		add("ceiling", p.Ceiling, r.Ceiling)
+	}
+	return out
+}
+
+func TestPredictionsHold(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range compare(t) {
+		seen[c.name()] = true
+		require.Positive(t, c.measured, c.name())
+		if why, listed := outside[c.name()]; listed {
+			require.Greater(t, math.Abs(c.error()), tolerance, "%s is within the tolerance: take it off the list (%s)", c.name(), why)
+			continue
+		}
+		require.LessOrEqual(t, math.Abs(c.error()), tolerance, "%s: predicted %.1f µs, measured %.1f µs", c.name(), c.predicted, c.measured)
+	}
+	for name := range outside {
+		require.True(t, seen[name], "%s is listed as outside and was not measured", name)
+	}
+}
+
+// TestOrder: of two positions of a model, and of two kernels, the model says rightly which is slower.
+func TestOrder(t *testing.T) {
+	all := compare(t)
+	for _, a := range all {
+		for _, b := range all {
+			if a.section == b.section && a.model == b.model && a.what == b.what && a.measured > 1.02*b.measured {
+				require.Greater(t, a.predicted, b.predicted, "%s and %s", a.name(), b.name())
+			}
+		}
+	}
+}
+
+// TestBytes holds the bytes a token to those of the emitted project's facts.
+func TestBytes(t *testing.T) {
+	for _, r := range measured(t) {
+		if r.Bytes == 0 {
+			continue
+		}
+		at := func(pos int) float64 {
+			r := r
+			r.Position, r.Steps = pos, 0
+			return float64(predictRow(t, r, 0).BytesPerToken)
+		}
+		require.Equal(t, r.Bytes, (at(r.Position+(r.Steps-1)/2)+at(r.Position+r.Steps/2))/2, r.ID)
+	}
+}
+
+// TestFewConstants: the constants that were chosen to fit are few against the numbers that they fit, and rows that none was chosen on
+// are held to the same tolerance.
+func TestFewConstants(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), root+"cost/constants.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	calibrated := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && strings.Contains(v.Doc.Text(), "Calibrated") {
+			calibrated += len(v.Names)
+		}
+		return true
+	})
+	require.Positive(t, calibrated)
+	fitted, held := 0, 0
+	for _, c := range compare(t) {
+		if c.section == calibrating {
+			fitted++
+		} else {
+			held++
+		}
+	}
+	require.LessOrEqual(t, calibrated, 10, "a model with more free constants fits anything")
+	require.GreaterOrEqual(t, 2*fitted, 3*calibrated)
+	require.GreaterOrEqual(t, held, fitted/2, "numbers that no constant was chosen on")
+}

@@ -1,0 +1,97 @@
+package costcheck
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/cost"
+	"amkc/internal/population"
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// requireSane predicts every variant at both ends: a diagnostic, or times that are numbers.
+func requireSane(t testing.TB, name string, p *ir.Program) (judged bool) {
+	m, err := cost.New(p)
+	if err != nil {
+		require.ErrorAs(t, err, new(*diag.Diagnostic), name)
+		return false
+	}
+	for i := range p.Variants {
+		for _, pos := range []int{p.Variants[i].Lo, p.Variants[i].Hi} {
+			got, err := m.At(pos)
+			if err != nil {
+				require.ErrorAs(t, err, new(*diag.Diagnostic), name)
+				continue
+			}
+			judged = true
+			for _, us := range []float64{got.Latency, got.Ceiling, got.StepEnd, got.RingFull, got.Share} {
+				require.False(t, math.IsNaN(us) || math.IsInf(us, 0) || us < 0, "%s at %d: %+v", name, pos, got)
+			}
+			for _, s := range got.Stages {
+				require.False(t, math.IsNaN(s.Total()) || s.Total() < 0, "%s at %d: %+v", name, pos, s)
+			}
+		}
+	}
+	return judged
+}
+
+// TestGeneratedPrograms tries the model on programs with all kinds of stages, loops, waits and mistakes: it judges many of them, says
+// of the others why not, and never panics.
+func TestGeneratedPrograms(t *testing.T) {
+	const each = 400
+	for class, generate := range map[string]func(uint64) population.Case{
+		"native": population.Native, "looped": population.Looped, "mutant": population.Mutant,
+	} {
+		judged, native := 0, 0
+		for seed := range uint64(each) {
+			c := generate(seed)
+			if c.Program == nil {
+				continue
+			}
+			native++
+			p := *c.Program
+			if p.Target == nil {
+				p.Target = ir.FindTarget("h200")
+			}
+			target := *p.Target
+			target.HBMGBs = max(target.HBMGBs, 1) // generated targets say nothing of it
+			p.Target = &target
+			if ir.Check(&p).Err() == nil && requireSane(t, c.Name, &p) {
+				judged++
+			}
+		}
+		if native > 0 {
+			require.Positive(t, judged, class)
+		}
+		t.Logf("%s: %d of %d programs judged", class, judged, native)
+	}
+}
+
+// TestAllTargets predicts every committed model for every GPU that the passes compile it for.
+func TestAllTargets(t *testing.T) {
+	for _, dtype := range []string{"bf16", "fp32"} {
+		for _, model := range []string{"models/pycoder-5m", "configs/sizes/hidden-70", "configs/sizes/mha-200-heads-of-8", "configs/sizes/wide-mlp"} {
+			for i := range ir.Targets {
+				target := ir.Targets[i]
+				name := fmt.Sprintf("%s %s %s", model, dtype, target.Name)
+				p := compileAs(t, fmt.Sprintf("amkc testdata/%s --dtype %s --max-seq 600", model, dtype), &target, 0)
+				require.True(t, requireSane(t, name, p), name)
+			}
+		}
+	}
+}
+
+// BenchmarkPredict8B measures the model alone, on the largest program that is measured: a search asks for many predictions.
+func BenchmarkPredict8B(b *testing.B) {
+	p := compileAs(b, "amkc testdata/configs/llama-3.1-8b --dtype bf16 --max-seq 2048", ir.FindTarget("h200"), 0)
+	m, err := cost.New(p)
+	require.NoError(b, err)
+	for b.Loop() {
+		_, err := m.At(2040)
+		require.NoError(b, err)
+	}
+}

@@ -1,0 +1,132 @@
+package costcheck
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/compiler"
+	"amkc/cost"
+	"amkc/ir"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of docs/cost-model.md")
+
+const root = "../../"
+
+// A row is one measurement of h200.json that the model has a prediction for.
+type row struct {
+	Section  string   `json:"section"`
+	ID       string   `json:"id"`
+	Model    string   `json:"model"`
+	Passed   bool     `json:"passed"`
+	Position int      `json:"position"`
+	Steps    int      `json:"steps_per_launch"`
+	Latency  micros   `json:"latency_us"`
+	Ceiling  micros   `json:"ceiling_us"`
+	Bytes    float64  `json:"bytes_per_token"`
+	Loop     micros   `json:"loop_us"`     // section barriers
+	Barriers micros   `json:"barriers_us"` // the same with tiling.loop.barrier 1
+	Commands []string `json:"steps"`
+}
+
+// micros is a median in microseconds: a number, or a field of the object that has p10 and p90 too.
+type micros float64
+
+func (m *micros) UnmarshalJSON(text []byte) error {
+	if text[0] != '{' {
+		return json.Unmarshal(text, (*float64)(m))
+	}
+	var q struct {
+		Median float64 `json:"median"`
+	}
+	err := json.Unmarshal(text, &q)
+	*m = micros(q.Median)
+	return err
+}
+
+// What a row is for: the constants marked as calibrated were chosen on section bench, and the rest tests them.
+const (
+	calibrating = "bench"
+	contexts    = "contexts"
+	barriers    = "barriers"
+)
+
+// measured returns the rows of sections bench, contexts and barriers, in the order of the file.
+func measured(t testing.TB) []row {
+	text, err := os.ReadFile(root + "docs/results/h200.json")
+	require.NoError(t, err)
+	var file struct {
+		Rows []json.RawMessage `json:"rows"`
+	}
+	require.NoError(t, json.Unmarshal(text, &file))
+	var out []row
+	for _, raw := range file.Rows {
+		var head struct {
+			Section string `json:"section"`
+		}
+		require.NoError(t, json.Unmarshal(raw, &head))
+		if head.Section != calibrating && head.Section != contexts && head.Section != barriers {
+			continue
+		}
+		r := row{Steps: 16} // what bench does unless told otherwise
+		require.NoError(t, json.Unmarshal(raw, &r))
+		if r.Passed {
+			out = append(out, r)
+		}
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+// compiled keeps programs: several rows and tests ask for the same.
+var compiled = map[string]*ir.Program{}
+
+// compileAs compiles the model of a row's command with the command's flags, for a target.
+func compileAs(t testing.TB, command string, target *ir.Target, barrier int) *ir.Program {
+	words := strings.Fields(command)
+	key := strings.Join(append([]string{target.Name, strconv.Itoa(barrier)}, words...), " ")
+	if p, known := compiled[key]; known {
+		return p
+	}
+	opts := compiler.Options{Name: "measured", ConfigOnly: true, Target: target,
+		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"barrier": barrier}}}}
+	for i, w := range words {
+		switch w {
+		case "--max-seq":
+			n, err := strconv.Atoi(words[i+1])
+			require.NoError(t, err)
+			opts.MaxSeq = n
+		case "--dtype":
+			d := map[string]ir.DType{"bf16": ir.BF16, "fp16": ir.F16, "fp32": ir.F32}[words[i+1]]
+			opts.DType = &d
+		case "--config":
+			require.Fail(t, "a row's command has a configuration that the test does not know", command)
+		}
+	}
+	opts.Model = root + words[1]
+	l, err := compiler.Lower(opts)
+	require.NoError(t, err, command)
+	defer l.Close()
+	compiled[key] = l.Program
+	return l.Program
+}
+
+// compileRow compiles what the row measured.
+func compileRow(t testing.TB, r row, barrier int) *ir.Program {
+	return compileAs(t, r.Commands[0], ir.FindTarget("h200"), barrier)
+}
+
+// predictRow predicts the step in the middle of the launch that the row measured.
+func predictRow(t testing.TB, r row, barrier int) *cost.Prediction {
+	m, err := cost.New(compileRow(t, r, barrier))
+	require.NoError(t, err, r.ID)
+	p, err := m.At(r.Position + r.Steps/2)
+	require.NoError(t, err, r.ID)
+	return p
+}
