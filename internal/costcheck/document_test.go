@@ -23,7 +23,7 @@ func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	want := string(text)
-	for name, table := range map[string]string{"measured": measuredTable(t), "constants": constantsTable(t), "targets": targetsTable(t)} {
+	for name, table := range map[string]string{"measured": measuredTable(t), "constants": constantsTable(t), "knobs": knobsTable(t), "targets": targetsTable(t)} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
 		before, rest, found := strings.Cut(want, begin)
 		_, after, closed := strings.Cut(rest, end)
