@@ -1,6 +1,7 @@
 package costcheck
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -31,7 +32,8 @@ func (c comparison) error() float64 { return c.predicted/c.measured - 1 }
 // name is the key of outside.
 func (c comparison) name() string { return c.id + " " + c.what }
 
-// compare predicts every row: the latency and the ceiling of sections bench and contexts, and both kernels of section barriers.
+// compare predicts every row: the latency and the ceiling of sections bench and contexts, both kernels of section barriers, and the
+// notes.
 func compare(t testing.TB) []comparison {
 	var out []comparison
 	for _, r := range measured(t) {
@@ -47,7 +49,21 @@ func compare(t testing.TB) []comparison {
 		add("latency", p.Latency, r.Latency)
 		add("ceiling", p.Ceiling, r.Ceiling)
 	}
+	for _, n := range notes {
+		r := row{Position: n.position, Steps: 16, Commands: []string{"amkc testdata/configs/" + n.model + " --dtype bf16 --max-seq 33024"}}
+		out = append(out, comparison{fmt.Sprintf("performance.md/%s-%d", n.model, n.position), "latency", "performance.md", n.model, n.position, predictRow(t, r, 0).Latency, n.us})
+	}
 	return out
+}
+
+// notes are latencies in microseconds that docs/performance.md gives of the last builds of its tables, from several machines.
+var notes = []struct {
+	model    string
+	position int
+	us       float64
+}{
+	{"smollm2-135m", 128, 292.3}, {"qwen3-0.6b-as-llama", 128, 464.0}, {"qwen3-0.6b-as-llama", 8192, 720.9}, {"llama-3.2-1b", 128, 594.3}, {"llama-3.2-1b", 8192, 680.3},
+	{"llama-3.1-8b", 128, 3439.8}, {"llama-3.1-8b", 8192, 3713.5},
 }
 
 func TestPredictionsHold(t *testing.T) {
