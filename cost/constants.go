@@ -31,9 +31,10 @@ const (
 	// exponential tails. Calibrated, bench rows.
 	spread = 0.115
 
-	// uneven is how much longer the slowest SM waits for its bytes than the mean one, as a part of that wait. Calibrated, bench rows;
-	// design probes: at the end of a stage the mean SM is done 1.6 to 3.2 µs before the slowest, another one in each layer.
-	uneven = 0.12
+	// uneven is how much later than the mean SM's the slowest one's bytes come: uneven·√t microseconds where the mean one waits t for
+	// its own, as random delays add up. Calibrated, bench rows; design probes: at the end of a stage the mean SM is done 1.6 to 3.2 µs
+	// before the slowest, another one in each layer.
+	uneven = 0.65
 
 	// partials is the additional time in microseconds until the splits of a context are with who combines them. Calibrated, bench
 	// rows; design probes: the hop takes 2.3 µs in all on an idle machine.

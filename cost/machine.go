@@ -88,7 +88,7 @@ func slots(p *ir.Program, rows int) int {
 }
 
 // assumptions says in sentences what the prediction takes for granted on this target.
-func (m *machine) assumptions(p *ir.Program, weights int64) []string {
+func (m *machine) assumptions(p *ir.Program, weights float64) []string {
 	t, c := p.Target, chipOf(p.Target.Name)
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -114,8 +114,8 @@ func (m *machine) assumptions(p *ir.Program, weights int64) []string {
 		}
 		say("%s: products on the ordinary units, at %.0f bytes a cycle (estimated)", why, m.drain/m.clock)
 	}
-	if t.HBMBytes > 0 && weights > int64(t.HBMBytes) {
-		say("the weights (%.1f GB) do not fit its memory (%.1f GB)", float64(weights)/1e9, float64(t.HBMBytes)/1e9)
+	if t.HBMBytes > 0 && weights > float64(t.HBMBytes) {
+		say("the weights (%.1f GB) do not fit its memory (%.1f GB)", weights/1e9, float64(t.HBMBytes)/1e9)
 	}
 	return out
 }

@@ -88,7 +88,7 @@ func (m *Model) At(pos int) (*Prediction, error) {
 	weights, rows := m.reader.traffic(v, pos)
 	out := &Prediction{
 		Target: m.program.Target.Name, Arch: m.program.Target.Arch, Label: NeverMeasured, Position: pos, Variant: v.Name,
-		BytesPerToken: weights + rows, Ceiling: ceiling.time, Latency: decode.time, StepEnd: decode.end, RingFull: decode.halted,
+		BytesPerToken: int64(min(weights+rows, 1<<62)), Ceiling: ceiling.time, Latency: decode.time, StepEnd: decode.end, RingFull: decode.halted,
 		Ring:        Ring{machine.slots, machine.inFlight, machine.ahead, machine.bandwidth() / 1e3},
 		Assumptions: append([]string{}, machine.assumptions(m.program, weights)...),
 	}
@@ -104,7 +104,7 @@ func (m *Model) At(pos int) (*Prediction, error) {
 			bytes += s.tasks[k].streamed
 		}
 		times := len(s.indices())
-		out.Stages = append(out.Stages, Stage{Name: s.ir.Name, Times: times, Bytes: int64(bytes) * int64(times), Parts: decode.parts[n]})
+		out.Stages = append(out.Stages, Stage{Name: s.ir.Name, Times: times, Bytes: int64(min(bytes*float64(times), 1<<62)), Parts: decode.parts[n]})
 	}
 	return out, nil
 }

@@ -123,7 +123,7 @@ func (r *run) instance(in *instance) {
 		}
 		starved := done - vector - first - busy
 		r.at[sm] = done + after
-		published = max(published, r.at[sm]+uneven*starved)
+		published = max(published, r.at[sm]+uneven*math.Sqrt(max(0, starved)))
 		mean := 1 / float64(r.sms)
 		part.Instructions += (before + first + after) * mean
 		part.Exchange += (vector - arrived) * mean

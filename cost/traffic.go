@@ -4,7 +4,7 @@ import "amkc/ir"
 
 // traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage streams, as
 // often as one does, the norms, and K and V of each earlier position. An embedding table is only looked up.
-func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows int64) {
+func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 	count := func(s *ir.Stage, i int) {
 		for k := range s.Ops {
 			switch op := &s.Ops[k]; op.Code {
@@ -13,7 +13,7 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows int64) {
 					continue
 				}
 				if b := r.buffer(op.In[1], i); b != nil && b.Space == ir.HBM {
-					weights += int64(b.Bytes())
+					weights += float64(b.Bytes())
 				}
 			}
 		}
@@ -32,7 +32,7 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows int64) {
 	}
 	for i := range r.program.Buffers {
 		if b := &r.program.Buffers[i]; b.Kind == ir.KVCache && len(b.Shape) == 4 {
-			rows += int64(max(1, b.Count)) * int64(b.Bytes()) / int64(max(1, b.Shape[1])) * int64(pos)
+			rows += float64(max(1, b.Count)) * float64(b.Bytes()/max(1, b.Shape[1])) * float64(pos)
 		}
 	}
 	return weights, rows

@@ -32,9 +32,15 @@ func (c comparison) error() float64 { return c.predicted/c.measured - 1 }
 // name is the key of outside.
 func (c comparison) name() string { return c.id + " " + c.what }
 
+// comparisons keeps what compare has found: the tests ask for the same.
+var comparisons []comparison
+
 // compare predicts every row: the latency and the ceiling of sections bench and contexts, both kernels of section barriers, and the
 // notes.
 func compare(t testing.TB) []comparison {
+	if comparisons != nil {
+		return comparisons
+	}
 	var out []comparison
 	for _, r := range measured(t) {
 		add := func(what string, predicted float64, median micros) {
@@ -53,6 +59,7 @@ func compare(t testing.TB) []comparison {
 		r := row{Position: n.position, Steps: 16, Commands: []string{"amkc testdata/configs/" + n.model + " --dtype bf16 --max-seq 33024"}}
 		out = append(out, comparison{fmt.Sprintf("performance.md/%s-%d", n.model, n.position), "latency", "performance.md", n.model, n.position, predictRow(t, r, 0).Latency, n.us})
 	}
+	comparisons = out
 	return out
 }
 
