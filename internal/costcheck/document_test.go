@@ -84,7 +84,7 @@ func targetsTable(t testing.TB) string {
 			cell, p := targetCell(t, &target, s.model, s.position)
 			if cells += cell + " | "; p != nil {
 				label = p.Label
-				if s.model == "llama-3.2-1b" {
+				if ring == "" || s.model == "llama-3.2-1b" {
 					ring = fmt.Sprintf("%d slots, %s, %.0f GB/s", p.Ring.Slots, fallback(&target), p.Ring.Bandwidth)
 				}
 			}
