@@ -1,8 +1,7 @@
 package cost
 
 // The constants of the model, each with its unit and with where it is from. "Design probes" are the measurements of the hand-written
-// probes on an H200 that docs/cost-model.md lists; "bench rows" are the rows of section bench in docs/results/h200.json; data sheets
-// are the vendor's. What is marked as calibrated was chosen so that the predictions fit all bench rows together.
+// probes on an H200 that docs/cost-model.md lists; data sheets are the vendor's. Those that were chosen to fit are in calibration.go.
 
 // Memory and L2 of the H200, and what is taken over from it for other GPUs.
 const (
@@ -27,19 +26,6 @@ const (
 	// rereads is the part of a vector that the last round of polls reads again. Design probes: 0.35 µs for 32 KB, 0.19 µs for 8 KB.
 	rereads = 0.2
 
-	// spread makes an exchange later by spread·ln(writers) microseconds: it waits for the slowest of them, whose delays have
-	// exponential tails. Calibrated, bench rows.
-	spread = 0.115
-
-	// uneven is how much later than the mean SM's the slowest one's bytes come: uneven·√t microseconds where the mean one waits t for
-	// its own, as random delays add up. Calibrated, bench rows; design probes: at the end of a stage the mean SM is done 1.6 to 3.2 µs
-	// before the slowest, another one in each layer.
-	uneven = 0.65
-
-	// partials is the additional time in microseconds until the splits of a context are with who combines them. Calibrated, bench
-	// rows; design probes: the hop takes 2.3 µs in all on an idle machine.
-	partials = 1.6
-
 	// join is a barrier of all SMs in microseconds, on an idle machine. Design probes.
 	join = 0.92
 
@@ -60,28 +46,12 @@ const (
 	// fetch is cycles an instruction of such code. docs/performance.md, clocks in the attention units.
 	fetch = 3
 
-	// matrixCode is the instructions of a matrix stage before it looks for its vector; as many are taken to lie between that and its
-	// first product, and again after its last one. matrixQuad is for each quad (128 columns) that a warp has of a tile. Calibrated,
-	// bench rows.
-	matrixCode, matrixQuad = 95, 24
-
 	// tileCycles are lost at the end of each tile. Design probes, consumers alone.
 	tileCycles = 100
 
 	// drain is bytes a cycle that an SM's consumers take out of the ring. Tensor cores: design probes, consumers alone, 160 GB/s an SM.
 	// Without them a weight's activations are read from shared memory too, 4 bytes each: estimated from 128 bytes a cycle.
 	drainTensor, drainFMA16, drainFMA32 = 81, 30, 45
-
-	// blockCycles and fragmentCycles are what a warp takes for 16 cache rows: for themselves, and for each 16 elements of a head.
-	// Calibrated, bench rows.
-	blockCycles, fragmentCycles = 1100, 200
-
-	// wordsCode is the instructions of a stage without weights before it looks for its words, and again after them. Calibrated, bench
-	// rows.
-	wordsCode = 85
-
-	// endCode is the instructions of each of the two ends of a step: the best logit of the block, the rotation of the position. Calibrated, bench rows.
-	endCode = 1100
 )
 
 // A chip is what the model knows of a GPU beside its target record.

@@ -19,12 +19,13 @@ type machine struct {
 	ahead    float64 // bytes that may wait for it in L2
 	chunk    float64 // mean bytes of a chunk
 	flagged  bool
+	fit      Calibration
 }
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty.
-func newMachine(p *ir.Program, chunk float64, rows int) machine {
+func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine {
 	t, c := p.Target, chipOf(p.Target.Name)
-	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, chunk: chunk,
+	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, chunk: chunk, fit: fit,
 		slots: slots(p, rows), flagged: p.Config.Knob("exchange", "flagged", 1) != 0}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	switch {

@@ -52,17 +52,21 @@ const (
 type Model struct {
 	program *ir.Program
 	reader  *reader
+	fit     Calibration
 }
 
 // New takes a program that ir.Check accepts. The error is a diagnostic: the program has no target, or one of unknown bandwidth.
-func New(p *ir.Program) (*Model, error) {
+func New(p *ir.Program) (*Model, error) { return NewWith(p, Calibrated()) }
+
+// NewWith is New with another calibration, for finding one.
+func NewWith(p *ir.Program, fit Calibration) (*Model, error) {
 	switch t := p.Target; {
 	case t == nil:
 		return nil, diag.Errorf(codeTarget, "program", "names no target; want a program that was compiled for a GPU")
 	case t.HBMGBs <= 0 || t.SMs < 1 || t.SMs > ir.MaxSMs:
 		return nil, diag.Errorf(codeTarget, "target "+t.Name, "has %d SMs and a memory of %g GB/s; want a GPU with both, which amkc targets lists", t.SMs, t.HBMGBs)
 	}
-	return &Model{p, newReader(p)}, nil
+	return &Model{p, newReader(p), fit}, nil
 }
 
 // At predicts the step at a position. The error is a diagnostic.
@@ -83,7 +87,7 @@ func (m *Model) At(pos int) (*Prediction, error) {
 	if p.chunks > 0 {
 		chunk = min(chunk, p.bytes/p.chunks)
 	}
-	machine := newMachine(m.program, chunk, p.rows)
+	machine := newMachine(m.program, m.fit, chunk, p.rows)
 	decode, ceiling := p.run(&machine, true), p.run(&machine, false)
 	weights, rows := m.reader.traffic(v, pos)
 	out := &Prediction{

@@ -123,7 +123,7 @@ func (r *run) instance(in *instance) {
 		}
 		starved := done - vector - first - busy
 		r.at[sm] = done + after
-		published = max(published, r.at[sm]+uneven*math.Sqrt(max(0, starved)))
+		published = max(published, r.at[sm]+r.fit.Uneven*math.Sqrt(max(0, starved)))
 		mean := 1 / float64(r.sms)
 		part.Instructions += (before + first + after) * mean
 		part.Exchange += (vector - arrived) * mean
@@ -153,9 +153,9 @@ func (r *run) ready(in *instance) (at, load float64, waits bool) {
 	load = r.streaming(at)
 	// The tail of the memory's latency is met by who looks often enough: with all SMs writing, it is.
 	tail := r.queue() * load * min(1, math.Log1p(writers)/math.Log1p(float64(r.sms)))
-	at += oneWay + spread*math.Log(writers) + tail
+	at += oneWay + r.fit.Spread*math.Log(writers) + tail
 	if s.combines() {
-		at += partials + tail
+		at += r.fit.Partials + tail
 	}
 	if !r.flagged {
 		at += counterHop
@@ -168,19 +168,19 @@ func (r *run) ready(in *instance) (at, load float64, waits bool) {
 func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 	switch s.kind {
 	case matrix:
-		quads := matrixQuad / 2 * float64(t.quads)
-		before, first, after = matrixCode+quads, matrixCode+quads, matrixCode
+		quads := r.fit.MatrixQuad / 2 * float64(t.quads)
+		before, first, after = r.fit.MatrixCode+quads, r.fit.MatrixCode+quads, r.fit.MatrixCode
 		rounds := math.Ceil(float64(t.tiles*s.warps) / allWarps)
 		busy = t.streamed/r.drain + rounds*tileCycles/r.clock
 	case attend:
-		before, after = wordsCode, wordsCode
-		busy = max(1, math.Ceil(t.blocks/allWarps)) * (blockCycles + fragmentCycles*float64(t.fragments)) / r.clock // the step's own row is in a block of its own
+		before, after = r.fit.WordsCode, r.fit.WordsCode
+		busy = max(1, math.Ceil(t.blocks/allWarps)) * (r.fit.BlockCycles + r.fit.FragmentCycles*float64(t.fragments)) / r.clock // the step's own row is in a block of its own
 	case lookup:
-		before, busy = endCode, memoryLatency
+		before, busy = r.fit.EndCode, memoryLatency
 	case sampling:
-		before, after = endCode/2, endCode/2
+		before, after = r.fit.EndCode/2, r.fit.EndCode/2
 	default:
-		before, after = wordsCode, wordsCode
+		before, after = r.fit.WordsCode, r.fit.WordsCode
 	}
 	return r.instructions(before), r.instructions(first), r.instructions(after), busy
 }

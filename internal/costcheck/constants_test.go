@@ -5,35 +5,54 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/cost"
 )
 
-// constantsTable reads the constants off their source, each with what it is and where it is from.
+// constantsTable reads the constants off their sources, each with what it is and where it is from; calibrated ones come last.
 func constantsTable(t testing.TB) string {
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, root+"cost/constants.go", nil, parser.ParseComments)
-	require.NoError(t, err)
 	var b strings.Builder
 	b.WriteString("\n| constant | value | what, and where from |\n|---|---|---|\n")
-	for _, decl := range file.Decls {
-		g, ok := decl.(*ast.GenDecl)
+	line := func(names, values []string, doc *ast.CommentGroup, source string) {
+		text := strings.Join(strings.Fields(doc.Text()), " ")
+		require.NotEmpty(t, text, "%s has no provenance", names[0])
+		fmt.Fprintf(&b, "| %s | %s | %s%s |\n", strings.Join(names, ", "), strings.Join(values, ", "), text, source)
+	}
+	ast.Inspect(parse(t, "constants.go"), func(n ast.Node) bool {
+		g, ok := n.(*ast.GenDecl)
 		if !ok || g.Tok != token.CONST || !g.Lparen.IsValid() {
-			continue
+			return true
 		}
 		for _, spec := range g.Specs {
 			v := spec.(*ast.ValueSpec)
-			doc := strings.Join(strings.Fields(v.Doc.Text()), " ")
-			require.NotEmpty(t, doc, "%s has no provenance", v.Names[0].Name)
 			names, values := make([]string, len(v.Names)), make([]string, len(v.Names))
 			for i := range v.Names {
 				names[i], values[i] = v.Names[i].Name, v.Values[i].(*ast.BasicLit).Value
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(names, ", "), strings.Join(values, ", "), doc)
+			line(names, values, v.Doc, "")
 		}
-	}
+		return false
+	})
+	fit := reflect.ValueOf(cost.Calibrated())
+	ast.Inspect(parse(t, "calibration.go"), func(n ast.Node) bool {
+		if f, ok := n.(*ast.Field); ok && f.Doc != nil {
+			name := f.Names[0].Name
+			line([]string{name}, []string{fmt.Sprintf("%g", fit.FieldByName(name).Float())}, f.Doc, " Calibrated.")
+		}
+		return true
+	})
 	b.WriteByte('\n')
 	return b.String()
+}
+
+// parse reads a source of package cost.
+func parse(t testing.TB, name string) *ast.File {
+	file, err := parser.ParseFile(token.NewFileSet(), root+"cost/"+name, nil, parser.ParseComments)
+	require.NoError(t, err)
+	return file
 }
