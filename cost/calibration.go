@@ -16,17 +16,16 @@ type Calibration struct {
 	// takes 2.3 µs in all on an idle machine.
 	Partials float64
 
-	// MatrixCode is the instructions of a matrix stage before it looks for its vector; as many are taken to lie between that and its
-	// first product, and again after its last one.
+	// MatrixCode is the instructions of a matrix stage before it looks for its vector, and again after its last product.
 	MatrixCode float64
 
 	// MatrixQuad is the instructions for each quad (128 columns) that a warp has of a tile.
 	MatrixQuad float64
 
-	// BlockCycles is what a warp takes for a block of 16 cache rows.
-	BlockCycles float64
+	// UnitCycles is what a unit of attention takes once: its code is fetched, its warps' results are merged.
+	UnitCycles float64
 
-	// FragmentCycles is what it takes in addition for each 16 elements of a head.
+	// FragmentCycles is what a warp takes for each 16 elements of a head in a block of 16 cache rows.
 	FragmentCycles float64
 
 	// WordsCode is the instructions of a stage without weights before it looks for its words, and again after them.
@@ -39,14 +38,14 @@ type Calibration struct {
 // Calibrated is the calibration that predictions are made with.
 func Calibrated() Calibration {
 	return Calibration{
-		Spread:         0.115,
-		Uneven:         0.65,
-		Partials:       1.6,
-		MatrixCode:     95,
-		MatrixQuad:     24,
-		BlockCycles:    1100,
-		FragmentCycles: 200,
-		WordsCode:      85,
-		EndCode:        1100,
+		Spread:         0.112,
+		Uneven:         0.818,
+		Partials:       1.15,
+		MatrixCode:     123,
+		MatrixQuad:     25.6,
+		UnitCycles:     500,
+		FragmentCycles: 227,
+		WordsCode:      158,
+		EndCode:        1255,
 	}
 }

@@ -46,6 +46,9 @@ const (
 	// fetch is cycles an instruction of such code. docs/performance.md, clocks in the attention units.
 	fetch = 3
 
+	// firstCode is the instructions between a matrix stage's vector and its first product. Counted in the emitted code.
+	firstCode = 30
+
 	// tileCycles are lost at the end of each tile. Design probes, consumers alone.
 	tileCycles = 100
 

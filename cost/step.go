@@ -169,12 +169,13 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 	switch s.kind {
 	case matrix:
 		quads := r.fit.MatrixQuad / 2 * float64(t.quads)
-		before, first, after = r.fit.MatrixCode+quads, r.fit.MatrixCode+quads, r.fit.MatrixCode
+		before, first, after = r.fit.MatrixCode+quads, firstCode+quads, r.fit.MatrixCode
 		rounds := math.Ceil(float64(t.tiles*s.warps) / allWarps)
 		busy = t.streamed/r.drain + rounds*tileCycles/r.clock
 	case attend:
 		before, after = r.fit.WordsCode, r.fit.WordsCode
-		busy = max(1, math.Ceil(t.blocks/allWarps)) * (r.fit.BlockCycles + r.fit.FragmentCycles*float64(t.fragments)) / r.clock // the step's own row is in a block of its own
+		rounds := max(1, math.Ceil(t.blocks/allWarps)) // the step's own row is in a block of its own
+		busy = (r.fit.UnitCycles + rounds*r.fit.FragmentCycles*float64(t.fragments)) / r.clock
 	case lookup:
 		before, busy = r.fit.EndCode, memoryLatency
 	case sampling:
