@@ -4,7 +4,7 @@ package report
 // those without work in a stage included.
 type breakdown struct {
 	Rows     []stageRow
-	Between  stageRow // outside of every span
+	Rest     stageRow // SMs that have not begun, or are done
 	Total    stageRow
 	Producer bool // there are spans of the producer
 }
@@ -48,8 +48,8 @@ func breakdownOf(ix *index) *breakdown {
 	for _, kind := range ix.kinds {
 		b.Rows = append(b.Rows, stageRowOf(kind, totals[kind], len(layers[kind]), scale, token))
 	}
-	b.Between = stageRow{Name: "outside of spans", Token: fixed(max(0, token-sum), 1), Share: fixed(100*max(0, token-sum)/token, 1)}
-	b.Total = stageRow{Name: "a token", Token: fixed(token, 1), Share: fixed(100, 1)}
+	b.Rest = stageRow{Name: "SMs that began later or ended earlier", Token: fixed(max(0, token-sum), 1), Share: fixed(100*max(0, token-sum)/token, 1)}
+	b.Total = stageRow{Name: plural(ix.Steps, "the step", "a step") + ", from the first SM’s beginning to the last one’s end", Token: fixed(token, 1), Share: fixed(100, 1)}
 	return b
 }
 

@@ -79,7 +79,8 @@ func TestHeadline(t *testing.T) {
 	require.Contains(t, out, "<b>3,370.6</b><span>µs a token</span><small>median of 100 launches; p10 3,368.2, p90 3,375.0</small>")
 	require.Contains(t, out, "<b>96.6</b><span>% of the ceiling</span><small>which takes 3,254.7 µs in the same run</small>")
 	require.Contains(t, out, "<small>2,476.1 MB a token; 98.1 % of a plain read</small>")
-	require.Contains(t, out, "the logits of 40 positions agree with those of the build’s plain kernels. Largest relative error 0.031 (0.1 is allowed), RMS 0.022 (0.06)")
+	require.Contains(t, out, "the logits of 40 positions agree with those of the build’s plain kernels. The largest error is 0.031 of the largest logit (0.1 is allowed), "+
+		"and the RMS error 0.022 of the RMS of the logits (0.06).")
 	require.Contains(t, out, "BF16 · NVIDIA H200 · positions 128 to 143 · one sequence")
 }
 
@@ -119,7 +120,10 @@ func TestModelInL2(t *testing.T) {
 	p := measured(nil)
 	require.NotContains(t, render(t, p), "L2 of")
 	p.Bench.BytesPerToken = 9e6
-	require.Contains(t, render(t, p), "All bytes of a token fit the L2 of 62.9 MB, which these rates are of")
+	out := render(t, p)
+	require.Contains(t, out, "All bytes of a token fit the L2 of 62.9 MB: the memory is hardly touched, and these are rates of caches")
+	require.NotContains(t, out, "plain read</small>", "shares of a cache’s rate mean nothing")
+	require.NotContains(t, out, "% of plain read")
 }
 
 func TestSingleSample(t *testing.T) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -55,7 +56,7 @@ func hue(kind string) string {
 type index struct {
 	*host.Profile
 	names  map[string]stageName
-	kinds  []string // in the order in which consumers first come to them; those of producers alone at the end
+	kinds  []string // in the order of a layer; those of producers alone at the end
 	layers int      // past the last
 	begin  float64  // µs; of all spans
 	end    float64
@@ -64,7 +65,6 @@ type index struct {
 // indexOf needs a profile with spans.
 func indexOf(p *host.Profile) *index {
 	ix := &index{Profile: p, names: map[string]stageName{}, begin: math.Inf(1), end: math.Inf(-1)}
-	first := map[string]float64{}
 	for _, s := range p.Spans {
 		n, known := ix.names[s.Stage]
 		if !known {
@@ -73,19 +73,31 @@ func indexOf(p *host.Profile) *index {
 		}
 		ix.layers = max(ix.layers, n.layer+1)
 		ix.begin, ix.end = min(ix.begin, s.Start), max(ix.end, s.End)
-		at := s.Start
-		if s.Role != consumer {
-			at = math.MaxFloat64
-		}
-		if old, known := first[n.kind]; !known || at < old {
-			first[n.kind] = at
-		}
 	}
-	for kind := range first {
-		ix.kinds = append(ix.kinds, kind)
-	}
-	slices.SortFunc(ix.kinds, func(a, b string) int { return cmp.Or(cmp.Compare(first[a], first[b]), cmp.Compare(a, b)) })
+	ix.kinds = ix.inOrder()
 	return ix
+}
+
+// inOrder returns the stage kinds in the order of the schedule. An SM without work in a stage is at the next one at once and
+// waits there, so that what comes first is told by the last SM to be done, the first time that a kind comes round.
+func (ix *index) inOrder() []string {
+	type turn struct {
+		step, layer int
+		done        float64
+	}
+	firsts := map[string]turn{}
+	for _, s := range ix.Spans {
+		n := ix.names[s.Stage]
+		t := turn{s.Step, n.layer, s.End}
+		if s.Role != consumer {
+			t = turn{math.MaxInt, n.layer, math.Inf(1)}
+		}
+		old, known := firsts[n.kind]
+		if order := cmp.Or(cmp.Compare(t.step, old.step), cmp.Compare(t.layer, old.layer)); !known || order < 0 || order == 0 && t.done > old.done {
+			firsts[n.kind] = t
+		}
+	}
+	return slices.SortedFunc(maps.Keys(firsts), func(a, b string) int { return cmp.Or(cmp.Compare(firsts[a].done, firsts[b].done), cmp.Compare(a, b)) })
 }
 
 // has says whether there is a span of a role.

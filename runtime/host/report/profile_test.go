@@ -51,10 +51,58 @@ func TestBreakdownAddsUp(t *testing.T) {
 	// exchange wait, compute, signal, sum each time; µs and percent of a token; producer's slot and step wait
 	require.Equal(t, []string{"1.00", "3.00", "0.50", "4.50", "9.0", "45.0", "4.0", "0.0"}, row(t, out, "qkv"))
 	require.Equal(t, []string{"0.00", "2.50", "0.00", "2.50", "5.0", "25.0", "0.0", "0.0"}, row(t, out, "mlp&lt;0&gt;"), "a mean over both SMs")
-	require.Contains(t, out, "<td>6.0</td><td>30.0</td>", "outside of spans")
+	require.Contains(t, out, "<td>6.0</td><td>30.0</td>", "SM 1 is idle after it is done")
 	require.Contains(t, out, "<td>20.0</td><td>100.0</td>", "a token")
 	require.Contains(t, out, "<title>qkv, compute: 6.0 µs a token</title>")
-	require.Contains(t, out, "1 step from position 7 on. It takes 22.0 µs a token, and the decode kernel 20.0 µs in the same run: the instruments cost 10.0 %")
+	require.Contains(t, out, "1 step from position 7 on. Launches of so few steps take 22.0 µs a token with the instruments and 20.0 µs without, in turn: they cost 10.0 %")
+}
+
+// SMs without work in a stage are at the next one before others have begun: what comes first is told by who is done last.
+func TestStagesAreInTheOrderOfALayer(t *testing.T) {
+	p := &host.Profile{Steps: 1, SMs: 2}
+	add := func(sm int, kind, stage string, from, to float64) {
+		p.Spans = append(p.Spans, host.Span{SM: sm, Role: "consumer", Kind: kind, Stage: stage, Start: from, End: to})
+	}
+	add(0, "compute", "embed", 0, 1)
+	add(0, "exchange wait", "L00.o", 1, 6)
+	add(0, "compute", "L00.o", 6, 7)
+	add(1, "compute", "embed", 0, 2)
+	add(1, "compute", "L00.qkv", 2, 3)
+	add(1, "compute", "L00.attn", 3, 5)
+	add(1, "exchange wait", "L00.o", 5, 5.5)
+	add(1, "compute", "L00.o", 5.5, 7.5)
+	add(0, "compute", "L01.qkv", 7, 9)
+	add(1, "compute", "L01.qkv", 7.5, 9)
+	p.Spans = append(p.Spans, host.Span{Role: "producer", Kind: "slot wait", Stage: "L00.gate_up", Start: 0, End: 1})
+	_, list, _ := strings.Cut(render(t, measured(p)), `<table class="stages">`)
+	var order []string
+	for _, m := range regexp.MustCompile(`<span class="name">([^<]*)</span> `).FindAllStringSubmatch(list, -1) {
+		order = append(order, m[1])
+	}
+	require.Equal(t, []string{"embed", "qkv", "attn", "o", "gate_up"}, order)
+}
+
+// Names of an axis do not lie upon one another: a stage of its own is not named where its neighbour is too near.
+func TestMarksDoNotOverlap(t *testing.T) {
+	out := render(t, measured(synthetic(4, 16, 1)))
+	_, overview, _ := strings.Cut(out, "<h3>One step</h3>")
+	_, overview, _ = strings.Cut(overview, `<div class="marks">`)
+	overview, _, _ = strings.Cut(overview, "</div>")
+	require.NotContains(t, overview, ">embed<", "layer 0 begins at once")
+	for _, name := range []string{">L00<", ">L02<", ">L14<"} {
+		require.Contains(t, overview, name)
+	}
+	require.Equal(t, 1, strings.Count(overview, ">lm_head<"), "it comes before any layer that is too near")
+}
+
+// Of the whole step, handing over is drawn as part of what it ends: a drawing so coarse would have holes in its place.
+func TestTheWholeStepHasNoHoles(t *testing.T) {
+	out := render(t, measured(synthetic(4, 16, 1)))
+	_, overview, _ := strings.Cut(out, "<h3>One step</h3>")
+	overview, detail, _ := strings.Cut(overview, "<h3>Layers")
+	require.NotContains(t, overview, `class="signal"`)
+	require.Contains(t, overview, "handing over is in the stage’s colour")
+	require.Contains(t, detail, `class="signal"`)
 }
 
 // A step of few layers is drawn once, in detail.

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ type timelinePath struct{ Class, D, Title string }
 
 const (
 	windowLayers = 4      // of the timeline that shows a part of a step
-	stepSpans    = 60_000 // most spans of the timeline that shows a whole one; beyond that SMs are left out
+	stepSpans    = 60_000 // most strokes of the timeline that shows a whole one; beyond that SMs are left out
 	overviewX    = 2000   // units of its width
 	detailX      = 6000
 )
@@ -65,6 +66,9 @@ type window struct {
 	step     int
 }
 
+// share is where a time lies, from 0 to 1.
+func (w window) share(at float64) float64 { return (at - w.from) / (w.to - w.from) }
+
 // window returns the time that consumers spent in some stages of a step.
 func (ix *index) window(step int, in func(stageName) bool) window {
 	w := window{from: math.Inf(1), to: math.Inf(-1), step: step}
@@ -82,7 +86,7 @@ type stroke struct{ sm, from, to int }
 // A look is what strokes of one path share.
 type look struct{ role, kind, what string }
 
-// draw makes a timeline of a window. A detailed one has producers and signals too.
+// draw makes a timeline of a window. A detailed one has producers too, and tells handing over from computing.
 func (ix *index) draw(w window, title, what string, detail bool) timeline {
 	t := timeline{Title: title, Width: overviewX}
 	every, rowUnits, rowPixels := 1, 2, 2
@@ -90,13 +94,16 @@ func (ix *index) draw(w window, title, what string, detail bool) timeline {
 		t.Width, t.Class, rowUnits, rowPixels = detailX, "detail", 6, 6
 	}
 	visible := ix.visible(w, detail)
-	if !detail && len(visible) > stepSpans {
-		every = (len(visible) + stepSpans - 1) / stepSpans
+	if drawn := apart(visible); !detail && drawn > stepSpans {
+		every = (drawn + stepSpans - 1) / stepSpans
 	}
 	rows := max(1, (max(1, ix.SMs)+every-1)/every)
 	t.Height = rows * rowUnits
 	t.Pixels = max(rows*rowPixels, 48)
 	t.Note = what + "; µs from the beginning of the drawing on"
+	if !detail {
+		t.Note += "; handing over is in the stage’s colour"
+	}
 	if every > 1 {
 		t.Note += fmt.Sprintf("; one SM in %s is shown", count(every))
 	}
@@ -110,8 +117,11 @@ func (ix *index) draw(w window, title, what string, detail bool) timeline {
 		to := int(math.Round((min(s.End, w.to) - w.from) * unit))
 		if to > from {
 			l := look{s.Role, ix.names[s.Stage].kind, s.Kind}
-			if s.Role == producer {
+			switch {
+			case s.Role == producer:
 				l.kind = ""
+			case !detail && s.Kind == signal:
+				l.what = compute
 			}
 			strokes[l] = append(strokes[l], stroke{s.SM / every, from, to})
 		}
@@ -127,11 +137,22 @@ func (ix *index) draw(w window, title, what string, detail bool) timeline {
 func (ix *index) visible(w window, detail bool) []host.Span {
 	var all []host.Span
 	for _, s := range ix.Spans {
-		if s.End > w.from && s.Start < w.to && (detail || s.Role == consumer && s.Kind != signal) {
+		if s.End > w.from && s.Start < w.to && (detail || s.Role == consumer) {
 			all = append(all, s)
 		}
 	}
 	return all
+}
+
+// apart counts the spans that become strokes of their own where handing over is drawn as computing: it follows upon that.
+func apart(spans []host.Span) int {
+	n := 0
+	for _, s := range spans {
+		if s.Kind != signal {
+			n++
+		}
+	}
+	return n
 }
 
 // paths turns strokes into paths: waits first, so that what was done lies on top.
@@ -182,43 +203,77 @@ func pathOf(strokes []stroke, y, rowUnits int) string {
 	return string(d)
 }
 
-// mostMarks is how many layers an axis names.
-const mostMarks = 12
+// mostMarks is how many layers an axis names; a character of a name takes up to charPercent of it.
+const (
+	mostMarks   = 12
+	charPercent = 1.05
+)
 
-// marks names the layers of a step, and the stages that a step has once, where the first SM begins with each.
+// A mark is where the first SM begins with a layer, or with a stage that a step has once.
+type mark struct {
+	stageName
+	at float64 // µs
+}
+
+func (m mark) label() string {
+	if m.layer == noLayer {
+		return m.kind
+	}
+	return fmt.Sprintf("L%02d", m.layer)
+}
+
+// marks names the stage that ends a step, layers at equal distances, and other stages that a step has once where there is room;
+// all of them get a line.
 func (ix *index) marks(w window, width, height int) ([]tick, string) {
-	first := map[string]float64{}
+	seen := ix.begun(w)
+	every, grid := (len(seen)+mostMarks-1)/mostMarks, ""
+	var named []mark
+	if n := len(seen); n > 0 && seen[n-1].layer == noLayer {
+		named = append(named, seen[n-1])
+	}
+	for _, once := range []bool{false, true} {
+		for _, m := range seen {
+			if once == (m.layer == noLayer) && (once || m.layer%every == 0) && fits(named, m, w) {
+				named = append(named, m)
+			}
+		}
+	}
+	for _, m := range seen {
+		grid += fmt.Sprintf("M%d 0V%d", int(math.Round(w.share(m.at)*float64(width))), height)
+	}
+	slices.SortFunc(named, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
+	var all []tick
+	for _, m := range named {
+		all = append(all, tick{percent(w.share(m.at), 1), m.label()})
+	}
+	return all, grid
+}
+
+// begun returns the marks within a window, in order.
+func (ix *index) begun(w window) []mark {
+	first := map[string]mark{}
 	for _, s := range ix.Spans {
 		if s.Role != consumer || s.Step != w.step {
 			continue
 		}
-		n := ix.names[s.Stage]
-		name := n.kind
-		if n.layer != noLayer {
-			name = fmt.Sprintf("L%02d", n.layer)
-		}
-		if at, known := first[name]; !known || s.Start < at {
-			first[name] = s.Start
+		m := mark{ix.names[s.Stage], s.Start}
+		if old, known := first[m.label()]; !known || m.at < old.at {
+			first[m.label()] = m
 		}
 	}
-	var names []string
-	for name, at := range first {
-		if at >= w.from && at < w.to {
-			names = append(names, name)
+	maps.DeleteFunc(first, func(_ string, m mark) bool { return m.at < w.from || m.at >= w.to })
+	return slices.SortedFunc(maps.Values(first), func(a, b mark) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.label(), b.label())) })
+}
+
+// fits says whether a name, which begins at its mark, overlaps no other.
+func fits(named []mark, m mark, w window) bool {
+	return !slices.ContainsFunc(named, func(n mark) bool {
+		left, right := n, m
+		if right.at < left.at {
+			left, right = right, left
 		}
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(first[a], first[b]), cmp.Compare(a, b)) })
-	every := (len(names) + mostMarks - 1) / mostMarks
-	var all []tick
-	grid := ""
-	for i, name := range names {
-		x := (first[name] - w.from) / (w.to - w.from)
-		grid += fmt.Sprintf("M%d 0V%d", int(math.Round(x*float64(width))), height)
-		if i%every == 0 || name == "lm_head" {
-			all = append(all, tick{percent(x, 1), name})
-		}
-	}
-	return all, grid
+		return 100*w.share(right.at-left.at+w.from) < charPercent*float64(len(left.label())+1)
+	})
 }
 
 // smTicks names some rows.
