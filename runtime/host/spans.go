@@ -23,13 +23,13 @@ func profileBytes(sms, capacity int) int {
 	return profileHeaderSize + len(profileRoles)*sms*(recordingSize+capacity*spanSize)
 }
 
-// recorded are the spans of a launch, in µs of the GPU's timer since the first SM began.
+// recorded are the spans of a launch, in µs since about the moment when the first SM began.
 type recorded struct {
 	spans   []Span // by SM, role, start; steps of the launch
 	dropped int
 }
 
-// decodeSpans reads the buffer after a launch.
+// decodeSpans reads the buffer after a launch, and aligns the SMs.
 func decodeSpans(raw []byte, sms, capacity int, stages []string) (recorded, error) {
 	var out recorded
 	le := binary.LittleEndian
@@ -68,6 +68,7 @@ func decodeSpans(raw []byte, sms, capacity int, stages []string) (recorded, erro
 			}
 		}
 	}
+	out.align(sms)
 	return out, nil
 }
 
