@@ -147,6 +147,16 @@ __device__ __forceinline__ void wait_ends(C& c, Did what, u32 begin) {
     if (c.tid == C::kProducerThread) record(c, what, begin, u32(sm_clock()));
   }
 }
+// After a test that found what it asked for: a wait, if it took long. The hardware holds a thread back at a barrier for a while
+// before it says no.
+template <class C>
+__device__ __forceinline__ void test_ends(C& c, Did what, u32 begin) {
+  if constexpr (C::kRecords) {
+    constexpr u32 kAtOnce = 128;  // cycles
+    const u32 now = u32(sm_clock());
+    if (c.tid == C::kProducerThread && now - begin > kAtOnce) record(c, what, begin, now);
+  }
+}
 
 // Which stage the producer fills the ring for.
 template <class S, class C>

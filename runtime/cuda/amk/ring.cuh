@@ -214,10 +214,13 @@ struct Producer {
 
  private:
   __device__ __forceinline__ void wait_empty() {
-    if (slot_is_empty(c.shared, slot, phase)) return;
+    const u32 begin = wait_begins(c);
+    if (slot_is_empty(c.shared, slot, phase)) {
+      test_ends(c, Did::kSlotWait, begin);
+      return;
+    }
     flush();
     tell_waiting(1);
-    const u32 begin = wait_begins(c);
     stopped = !wait_empty_long(slot, phase);
     wait_ends(c, Did::kSlotWait, begin);
     tell_waiting(0);
