@@ -50,25 +50,23 @@ func withChunk(c ir.ScheduleConfig, m *ir.Model) ir.ScheduleConfig {
 // every SM has several tiles: then what a warp does for a tile besides multiplying is most of its work (docs/performance.md). Two
 // tiles are worked on at once, and so the ring must hold one of them besides the chunks on their way.
 func withWarps(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
-	const (
-		quadColumns  = 128
-		scratchSlots = 3 // no scratch of a block takes more of them, by far
-	)
+	const quadColumns = 128
 	quads := (m.Hidden + quadColumns - 1) / quadColumns
 	if quads != 4 && quads != 8 || !target.TensorCores || m.DType.Bits() != 16 {
 		return c
 	}
 	depth, bad := depthOf(&c)
-	chunk := c.Knob("ring", "chunk_bytes", defaultChunk)
-	if bad != nil || chunk <= 0 {
+	chunk, rows := c.Knob("ring", "chunk_bytes", defaultChunk), c.Knob("gemv", "rows", tileRows)
+	if bad != nil || chunk <= 0 || rows <= 0 {
 		return c // normalise says what is wrong
 	}
 	smem := c.SMemBytesPerBlock
 	if smem == 0 {
 		smem = target.SMemOptin
 	}
+	slots := (smem - scratchAtMost(m, target, rows, smem/chunk)) / chunk
 	tile := quads * quadColumns * tileRows * 2
-	if (tile+chunk-1)/chunk+1+depth > smem/chunk-scratchSlots {
+	if (tile+chunk-1)/chunk+1+depth > slots {
 		return c
 	}
 	for _, s := range []struct {
@@ -80,4 +78,26 @@ func withWarps(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 		}
 	}
 	return c
+}
+
+// scratchAtMost bounds the shared memory that a block needs besides its ring, in bytes, as codegen counts it: SMs own the residual in
+// pieces of so many rows, and a slot of the ring has two barriers.
+func scratchAtMost(m *ir.Model, target *ir.Target, rows, slots int) int {
+	const (
+		warps   = 8
+		partial = 4 * 2 * warps * tileRows * 32
+		rest    = 1024 // sums of squares and maxima of the warps, words, padding
+	)
+	heads := max(1, m.Heads/max(1, m.KVHeads)) // of a kv head
+	padded := (m.HeadDim + 15) / 16 * 16
+	owned := (m.Hidden/rows/max(1, target.SMs) + 1) * rows
+	attention := 4 * warps * min(8, heads+1) * (padded + 2)
+	unit := 2*heads*(padded+16) + 64*padded
+	vector := 16
+	for _, columns := range []int{m.Hidden, m.Heads * m.HeadDim, m.Intermediate} {
+		if columns%4 != 0 { // such a stage runs without tensor cores, which keeps activations
+			vector = 4 * (max(m.Hidden, m.Heads*m.HeadDim, m.Intermediate, (heads+2)*m.HeadDim) + 32)
+		}
+	}
+	return 16*slots + partial + attention + unit + vector + 4*(owned+m.HeadDim) + rest
 }

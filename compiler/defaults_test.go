@@ -1,0 +1,65 @@
+package compiler
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
+)
+
+// configured is a directory with the config of a Llama model with one layer of these sizes.
+func configured(t *testing.T, hidden, heads, kvHeads, headDim, vocab int) string {
+	t.Helper()
+	dir := t.TempDir()
+	text, err := json.Marshal(map[string]any{"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "hidden_act": "silu",
+		"hidden_size": hidden, "intermediate_size": 3 * hidden, "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": kvHeads,
+		"head_dim": headDim, "vocab_size": vocab, "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 1e4,
+		"tie_word_embeddings": true, "torch_dtype": "bfloat16"})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644))
+	return dir
+}
+
+// What amkc chooses by itself never makes codegen refuse a program that it accepts with 8 warps a tile.
+func TestDefaultWarpsAreAccepted(t *testing.T) {
+	emits := func(dir string, target *ir.Target, c ir.ScheduleConfig) (warps int, err error) {
+		l, err := Lower(Options{Model: dir, Target: target, Config: c, ConfigOnly: true})
+		if err != nil {
+			return 0, err
+		}
+		_, err = codegen.CUDA(l.Program)
+		return l.Program.Config.Knob("warps", "gate_up", 8), err
+	}
+	fewer := 0
+	for _, m := range []struct{ hidden, heads, kvHeads, headDim, vocab int }{
+		{512, 8, 8, 64, 4096}, {1024, 16, 8, 128, 8192}, {400, 64, 1, 128, 5000},
+	} {
+		dir := configured(t, m.hidden, m.heads, m.kvHeads, m.headDim, m.vocab)
+		for _, target := range []string{"h200", "a100", "l4"} {
+			for _, chunk := range []int{4096, 6144, 16384, 18432} {
+				for _, depth := range []int{1, 3, 16} {
+					for _, smem := range []int{0, 40960, 65536} {
+						c := ir.ScheduleConfig{PipeliningDepth: depth, SMemBytesPerBlock: smem, Tiling: map[string]map[string]int{"ring": {"chunk_bytes": chunk}}}
+						warps, refused := emits(dir, ir.FindTarget(target), c)
+						if refused == nil {
+							if warps == 4 {
+								fewer++
+							}
+							continue
+						}
+						c.Tiling["warps"] = map[string]int{"qkv": 8, "gate_up": 8, "lm_head": 8}
+						if _, err := emits(dir, ir.FindTarget(target), c); err == nil {
+							require.NoError(t, refused, "%+v for %s: chunk_bytes %d, pipelining_depth %d, smem_bytes_per_block %d", m, target, chunk, depth, smem)
+						}
+					}
+				}
+			}
+		}
+	}
+	require.Positive(t, fewer)
+}
