@@ -189,7 +189,8 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
         top0 = fmaxf(top0, max0);
         top1 = fmaxf(top1, max1);
         const float keep0 = exp2_approx(max0 - top0), keep1 = exp2_approx(max1 - top1);
-        const bool rescale = __any_sync(~0u, max0 > kNoScore && (top0 > max0 || top1 > max1));
+        // Not before the first scores, when o is 0; one head of the pair may have some when the other has none that is finite.
+        const bool rescale = __any_sync(~0u, (max0 > kNoScore && top0 > max0) || (max1 > kNoScore && top1 > max1));
         max0 = top0;
         max1 = top1;
         // Far below any score is 0 after exp2, so that rows past the last need no mask here.

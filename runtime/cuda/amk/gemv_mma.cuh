@@ -45,6 +45,10 @@ struct GemvShape {
   static_assert(kConsumerWarps % S::kWarps == 0, "warps per tile divide the consumer warps");
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
   static_assert(kTilesPerFlush % kGroups == 0, "a flush group is whole rounds of tiles");
+  // A full barrier tells one phase from the next alone, and of what lies a window before the chunk looked at last it is known that it
+  // has landed; bulk copies may land out of order.
+  static_assert(kGroups == 1 || (kGroups - 1) * kChunks + 1 + (AMK_BULK_COPY ? int(kWindow) : 0) <= int(kRingSlots),
+                "what a group skips leaves its next chunk's slot known");
 };
 
 template <class S, class C, class Finish>
