@@ -147,7 +147,7 @@ def ablations(rows):
         own = [r for r in chosen if r["model"] == model]
         positions = sorted({r["position"] for r in own if "position" in r})
         what = dict.fromkeys(r["what"] for r in own if "what" in r)
-        cells = {(r["what"], r["position"]): f"{r['us']:.1f} ({r['ratio']:.3f} ± {percent(r['spread'])})" if r["passed"] else outcome(r)
+        cells = {(r["what"], r["position"]): f"{r['us']:.1f} ({r['ratio']:.3f}, spread {r['spread']:.3f})" if r["passed"] else outcome(r)
                  for r in own if "what" in r}
         base = ["as amkc makes it"] + [", ".join(sorted({fixed(r["default_us"], 1) for r in own if r["passed"] and r["position"] == p})) for p in positions]
         out += ["", f"**{model}**, on {', '.join(sorted({r['environment'] for r in own}))}; `python3 bench/results.py --only 'ablations/{model}-*'`", ""]

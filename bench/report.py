@@ -77,14 +77,14 @@ SECTIONS = {
     "ablations": ("What each feature is worth", "The kernel as amkc makes it, and builds that lack one feature or have another value of one knob. "
                   "All builds of a model are open in one process and take turns, round by round, each checked against the plain kernels in the "
                   "same run. Medians over the rounds; the ratio, to the kernel as amkc makes it, is the median of the rounds' ratios, and above 1 "
-                  "where the feature helps. The spread is from the fastest round to the slowest. Where the ratio is nearer to 1 than the "
+                  "where the feature helps. The spread is from the lowest ratio of a round to the highest. Where the ratio is nearer to 1 than the "
                   "spread is wide, nothing is shown.", (
                       ("position", lambda r: plain(r.get("position"))),
                       ("build", lambda r: plain(r.get("what"))),
                       ("µs a token", lambda r: fixed(r.get("us"), 1)),
                       ("as amkc makes it", lambda r: fixed(r.get("default_us"), 1)),
                       ("ratio", lambda r: fixed(r.get("ratio"))),
-                      ("spread", lambda r: percent(r.get("spread"))),
+                      ("spread", lambda r: fixed(r.get("spread"), 3)),
                       ("rounds", lambda r: plain(r.get("rounds"))))),
     "soak": ("Eight minutes", "Eight minutes of decoding freely in one session, restarting at position 0 at the end of the context; then two passes "
              "teacher-forced. Every pass gives the tokens of the first, the teacher-forced ones the same logits to the bit. At least 600,000 "

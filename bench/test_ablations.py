@@ -51,7 +51,7 @@ class Ablations(test_workshop.Fake):
         base, copies = 100.0 + len(BASE), 100.0 + len(BASE + "-exchange.copies=1")
         self.assertEqual((row["us"], row["default_us"], row["round_us"]), (copies, base, [copies, 2 * copies, copies]))
         self.assertAlmostEqual(row["ratio"], copies / base)
-        self.assertAlmostEqual(row["spread"], 1)
+        self.assertAlmostEqual(row["spread"], 0, msg="the second round is slower for all")
         self.assertIn("device turns --positions 128,2032 --rounds 3", row["steps"][-1])
         self.assertIn("| one copy of each exchanged vector instead of two |", (self.dir / "out" / "README.md").read_text())
         self.assertEqual(rows[f"ablations/{MODEL}-one-token-2032"]["us"], base + 2, "the same build, :1")
@@ -81,6 +81,14 @@ class Ablations(test_workshop.Fake):
     def test_every_variant_is_another_build_or_launch(self):
         made = {(v.knobs, v.defines, v.steps) for v in (ablations.DEFAULT, *ablations.VARIANTS)}
         self.assertEqual(len(made), 1 + len(ablations.VARIANTS))
+
+    def test_the_spread_is_that_of_ratios(self):
+        def rounds(*us):
+            return [{"findings": [], "latency_us": {"median": u}, "ceiling_us": {"median": 1}, "share_of_ceiling": 1} for u in us]
+
+        row = ablations.judge_ablation(rounds(100, 200, 110), rounds(101, 204, 110), ablations.VARIANTS[0], 128)
+        self.assertAlmostEqual(row["ratio"], 1.01)
+        self.assertAlmostEqual(row["spread"], 0.02)
 
 
 class Builds(test_workshop.Fake):

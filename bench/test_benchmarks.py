@@ -86,7 +86,7 @@ class Tables(unittest.TestCase):
         self.store.put(row("ablations/x") | made, HERE)
         text = benchmarks.text(self.dir)
         self.assertIn("| as amkc makes it | 100.0 | 100.0 |", text)
-        self.assertIn(f"| {v.what} | 200.0 (2.000 ± 2.0 %) | 200.0 (2.000 ± 2.0 %) |", text)
+        self.assertIn(f"| {v.what} | 200.0 (2.000, spread 0.000) | 200.0 (2.000, spread 0.000) |", text)
         self.assertIn(f"| {ablations.VARIANTS[1].what} | **FAIL**: copies-1: a stall | not measured |", text)
 
     def test_soak_and_nothing(self):
