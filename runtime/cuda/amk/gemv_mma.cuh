@@ -3,8 +3,8 @@
 // of block g. Four blocks (a quad, 128 columns) share one B register pair and have an accumulator each; the useful sums
 // sit on d0 and d3 of the lane whose quarter is the block's number.
 // Activations go from L2 straight into B registers; the first weights of a stage are in registers before its exchange is
-// polled, two quads a warp, unless the ring is too small for it; and from then on a warp is two quads ahead: what it has multiplied makes
-// room for the quad after the next, whose slot it releases at once.
+// polled, unless the ring is too small for it: two quads a warp, three where a tile is three of them, one where it is a single one. A
+// warp stays that far ahead: what it has multiplied makes room for a later quad, whose slot it releases once it has read it all.
 // Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
 #pragma once
 
