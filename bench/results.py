@@ -98,7 +98,7 @@ def add_common(p):
                    help="where builds go (default: build/results)")
     p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt amkc and device (default: go builds them)")
     p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after this time")
-    p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N", help="builds at a time")
+    p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 3) // 3), metavar="N", help="builds at a time")
 
 
 def parse(argv):

@@ -51,8 +51,16 @@ const (
 	profileWarmUp   = 5
 	profileTries    = 10   // launches among which one of median latency is looked for
 	profileNear     = 0.01 // how near is near enough
-	spansPerStep    = 8192 // of one role of one SM: room for a slot wait before every chunk of a large model
 )
+
+// spansPerStep is how many spans of one role of one SM a step has room for: three for each stage of a large model, or a slot wait before
+// every chunk of 8 kB. A profile with smaller chunks says how many it dropped.
+func (s *Session) spansPerStep(position int) int {
+	const least, chunk = 8192, 8192
+	streamed := s.facts.Traffic.Weights + int64(position)*s.facts.Traffic.CacheRow
+	chunks := int(streamed / int64(s.info.SMs) / chunk)
+	return max(least, chunks+chunks/4)
+}
 
 // Profile records who did what when. The launch whose spans are returned is one that took about as long as the median one.
 // Refusals are those of [Session.Bench], and so is the state of the session afterwards.
@@ -70,7 +78,7 @@ func (s *Session) Profile(ctx context.Context, o ProfileOptions) (_ *Profile, er
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{s: s, steps: steps, capacity: steps * spansPerStep}
+	r := &recorder{s: s, steps: steps, capacity: steps * s.spansPerStep(o.Position)}
 	defer func() {
 		s.Reset()
 		err = errors.Join(err, r.close())

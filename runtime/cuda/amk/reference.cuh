@@ -68,7 +68,8 @@ __device__ inline float at(const Bits* v, int i) { return Element::to_float(v[i]
 __device__ inline float weight_at(const u8* matrix, int columns, int row, int column) {
   const size_t block = size_t(row / 8) * ceil_div(columns, 32) + column / 32;
   const int group = row % 8 * 4 + column % 32 / 8;
-  return Element::to_float(reinterpret_cast<const Bits*>(matrix)[(block * 32 + group) * 8 + column % 2 + column % 4 / 2 * 4 + column % 8 / 4 * 2]);
+  const int place = column % 2 + column % 4 / 2 * 4 + column % 8 / 4 * 2;
+  return Element::to_float(reinterpret_cast<const Bits*>(matrix)[(block * 32 + group) * 8 + place]);
 }
 
 // Place of an element of the cache: blocks of 16 rows, all of K and then all of V, in plain rows or in the order in which

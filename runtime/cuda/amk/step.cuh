@@ -24,8 +24,8 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq) {
 // asked for that token's embedding. One thread does both, and asks for no embedding: its release has a fence in it, which takes
 // microseconds while copies are under way, and during which the others go on. It arrives after a block barrier that follows
 // everything this SM does in the step: its release covers the whole block. It waits before anything of the next step is handed
-// over; its acquire is passed on by the block barrier after it and by acquired_step. Without the join an SM that has no early work in the next step could still be
-// reading best words that others already overwrite.
+// over; its acquire is passed on by the block barrier after it and by acquired_step. Without the join an SM that has no early work
+// in the next step could still be reading best words that others already overwrite.
 constexpr int kJoiner = kConsumers - 1;
 
 template <class C>
@@ -57,12 +57,13 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
   const int rows = min(mine.end * kTileRows, kHidden) - mine.begin * kTileRows;
   // The thread that adds to a row of the residual later is the one that writes it here.
   constexpr int kOwners = kTilesPerFlush * kTileRows;
+  static_assert(kOwners <= kJoiner, "the thread that joins asks for no embedding");
   if (c.tid < kOwners) {
     for (int local = c.tid; local < rows; local += kOwners) {
       const int column = mine.begin * kTileRows + local;
       const int lane = token % kTileRows * 4 + column % 32 / 8;
-      const auto bits = load_constant(reinterpret_cast<const Element::Bits*>(row) + (column / 32 * 32 + lane) * 8 + tile_column(column % 8));
-      c.shared.residual[local] = Element::to_float(bits);
+      const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
+      c.shared.residual[local] = Element::to_float(load_constant(reinterpret_cast<const Element::Bits*>(row) + at));
     }
   }
   lap(c, Did::kCompute);

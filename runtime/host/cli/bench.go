@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -84,31 +85,34 @@ func (c *command) bench(ctx context.Context, args []string) error {
 			fmt.Fprint(c.stderr, checkText(check))
 			return checkFailure(check)
 		}
-		r, err := c.runBench(ctx, s, f.bench)
-		if err != nil {
-			return err
-		}
+		// Before the measurement, which takes longer: what cannot be profiled is refused first.
 		var p *host.Profile
 		if f.trace != "" || f.report != "" {
 			if p, err = s.Profile(ctx, f.profile); err != nil {
 				return err
 			}
 		}
+		r, err := c.runBench(ctx, s, f.bench)
+		if err != nil {
+			return err
+		}
 		result, text := benchResult{benchSchema, 1, check, r, build, nil}, benchText(check, r)
+		// A file that cannot be written does not lose the measurement.
+		var failed []error
 		if f.trace != "" {
-			if result.Trace, err = c.trace(p, r.Device, f.trace); err != nil {
-				return err
+			if result.Trace, err = c.trace(p, r.Device, f.trace); err == nil {
+				text += traceText(result.Trace)
 			}
-			text += traceText(result.Trace)
+			failed = append(failed, err)
 		}
 		if f.report != "" {
 			page := report.Page{Facts: *facts, Build: *build, Command: c.benchCommand(r), Check: check, Bench: r, Profile: p}
-			if err := writeFile(f.report, func(w io.Writer) error { return report.Write(w, page) }); err != nil {
-				return err
+			if err = writeFile(f.report, func(w io.Writer) error { return report.Write(w, page) }); err == nil {
+				text += fmt.Sprintf("report     %s\n", f.report)
 			}
-			text += fmt.Sprintf("report     %s\n", f.report)
+			failed = append(failed, err)
 		}
-		return c.print(result, text)
+		return errors.Join(append(failed, c.print(result, text))...)
 	})
 }
 
