@@ -35,10 +35,10 @@ struct GemvShape {
   static constexpr int kLastChunkQuads = kQuads - (kChunks - 1) * kChunkQuads;
   static constexpr int kSubs = (kChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
+  static constexpr int kDepth = kSubs == 3 ? 3 : 2;  // quads that a warp has in registers
   // Whether a group may take the first weights of its next tile, kFirstChunks, before a block barrier. The groups' tiles lie
   // side by side in the ring: if all that lies before the last chunk that the last group takes does not fit, that group waits for
   // slots which a group at the barrier holds, and neither moves. Then weights are taken after the barrier.
-  static constexpr int kDepth = kSubs == 3 ? 3 : 2;  // quads that a warp has in registers
   static constexpr int kFirstChunks = ((kSubs < kDepth ? kSubs : kDepth) - 1) / kChunkSubs + 1;
   static constexpr bool kAhead = (kGroups - 1) * kChunks + kFirstChunks <= int(kRingSlots);
   static_assert(kSlotBytes % kQuadBytes == 0, "a slot holds whole quads");
