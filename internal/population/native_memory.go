@@ -32,11 +32,6 @@ type link struct {
 	plain bool   // the vector is ordinary memory, not exchange words
 }
 
-// partial links read a part of the vector before. Of what they have not read, they know nothing.
-func (k linkKind) partial() bool {
-	return k == halfLink || k == ownLink || k == nextLink
-}
-
 // drawPages chooses how many pages the vectors of the chain share. When every task reads all words of the vector before,
 // a vector may take the page of the last but one.
 func (g *native) drawPages() {
