@@ -141,12 +141,25 @@ func TestMissingEverywhere(t *testing.T) {
 		t.Setenv(name, t.TempDir())
 	}
 	t.Setenv("GOFLAGS", "-modcacherw")
+	quietGo(t)
 	_, err := moduleDir()
 	requireCode(t, CodeMissing, err)
 	require.ErrorContains(t, err, "run `go mod download "+Module+"@"+Version+"`")
 	t.Setenv("PATH", "")
 	_, err = moduleDir()
 	requireCode(t, CodeMissing, err)
+}
+
+// quietGo turns the go command's telemetry off under the test's own home: it leaves a process behind that writes its
+// counters there while the folder is being removed.
+func quietGo(t *testing.T) {
+	t.Helper()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	config, err := os.UserConfigDir()
+	require.NoError(t, err)
+	telemetry := filepath.Join(config, "go", "telemetry")
+	require.NoError(t, os.MkdirAll(telemetry, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o644))
 }
 
 func TestVerified(t *testing.T) {
