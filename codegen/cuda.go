@@ -168,7 +168,10 @@ func (b *builder) constants() error {
 		{"int", "kSlotBytes", itoa(slot), "one chunk of the ring"},
 		{"unsigned", "kMaxRingSlots", itoa(shared / slot), "what is left beside the scratch decides"},
 		{"unsigned", "kInFlight", itoa(p.Config.PipeliningDepth), "chunks on their way at once"},
-		{"unsigned", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)), "chunks asked into L2 while the ring is full"},
+		{"unsigned", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)), "chunks asked into L2 ahead of the ring"},
+		{"unsigned", "kRunAheadWhen", itoa(p.Config.Knob("ring", "run_ahead_when", 0)), "0: ring full for a while, 1: ring full, 2: always"},
+		{"unsigned", "kStock", itoa(p.Config.Knob("ring", "stock", 0)), "chunks in the ring from which fewer are on their way, 0: never"},
+		{"unsigned", "kInFlightStocked", itoa(p.Config.Knob("ring", "in_flight_stocked", 1)), "chunks on their way then"},
 	}
 	columns, rows := 0, 0
 	allQuads := true
@@ -196,6 +199,9 @@ func (b *builder) constants() error {
 	}
 	size.attention, size.softmax, size.unit = 8*warpHeads*padded, 2*8*warpHeads, unit
 	if err := b.checkShared(shared, slot, size); err != nil {
+		return err
+	}
+	if err := b.checkStock(shared, slot, size); err != nil {
 		return err
 	}
 	if err := b.checkGroups(shared, slot, size); err != nil {

@@ -88,6 +88,18 @@ func (b *builder) checkShared(shared, slot int, size scratchSize) error {
 	return nil
 }
 
+// checkStock refuses a stock that the ring cannot hold, which would never be reached, and one that stops the stream.
+func (b *builder) checkStock(shared, slot int, size scratchSize) error {
+	if n := b.p.Config.Knob("ring", "in_flight_stocked", 1); n < 1 {
+		return diag.Errorf(codeLimit, "program", "tiling.ring.in_flight_stocked is %d; want at least 1, or the stream would wait for itself", n)
+	}
+	stock, slots := b.p.Config.Knob("ring", "stock", 0), (shared-size.bytes(shared/slot))/slot
+	if stock >= slots && stock > 0 {
+		return diag.Errorf(codeLimit, "program", "tiling.ring.stock is %d chunks, and the ring has %d slots; want less than that, or 0", stock, slots)
+	}
+	return nil
+}
+
 // checkGroups bounds what a group of warps skips in the ring where fewer than all share a tile: the tiles of the other groups.
 // The full barrier of a slot tells one phase from the next alone, so that the chunk before in the same slot must have landed when
 // the group looks at its own, and that is known only of what lies before the chunk it has looked at last; where chunks may land out of

@@ -114,7 +114,9 @@ func TestRefusals(t *testing.T) {
 			p.Model.HeadDim = 272
 			setKnob(p, "ring", "chunk_bytes", 65536)
 		}},
-		"no room for a ring": {split, "AMK4005", "ring slots of", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 40000 }},
+		"stock beyond the ring": {pycoder, "AMK4005", "and the ring has 12 slots", func(p *ir.Program) { setKnob(p, "ring", "stock", 12) }},
+		"stock of nothing":      {pycoder, "AMK4005", "at least 1", func(p *ir.Program) { setKnob(p, "ring", "in_flight_stocked", 0) }},
+		"no room for a ring":    {split, "AMK4005", "ring slots of", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 40000 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := goldenPrograms(t)[c.program]

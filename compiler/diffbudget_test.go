@@ -29,6 +29,8 @@ func TestDiffBudget(t *testing.T) {
 		{"in flight", ir.ScheduleConfig{PipeliningDepth: 4}, 2, 4},
 		{"warps", tiling("warps", "down", 4), 2, 4},
 		{"run ahead", tiling("ring", "run_ahead", 4), 2, 4},
+		{"run ahead always", tiling("ring", "run_ahead_when", 2), 2, 4},
+		{"stock", tiling("ring", "stock", 6), 2, 4},
 		{"splits", tiling("attention", "max_splits", 8), 60, 80},
 		{"split from", tiling("attention", "split_from", 256), 6, 16},
 		{"rotation", ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: map[string]int{"gate_up": 3}}}, 24, 60},

@@ -35,6 +35,8 @@ var knobs = func() []knob {
 	chunk := func(n int) bool { return n >= 4096 && n <= 65536 && n%2048 == 0 }
 	rows := func(n int) bool { return n >= 8 && n <= 256 && n%8 == 0 }
 	anyDepth, depthWant := between(0, 64)
+	stocked, stockedWant := between(1, maxInFlight)
+	when, whenWant := oneOf(0, 1, 2)
 	flag, flagWant := oneOf(0, 1)
 	copies, copiesWant := oneOf(1, 2, 4)
 	position, positionWant := between(0, 1<<30)
@@ -43,6 +45,9 @@ var knobs = func() []knob {
 	all := []knob{
 		newKnob("ring", "chunk_bytes", defaultChunk, chunk, "a multiple of 2048 from 4096 to 65536"),
 		newKnob("ring", "run_ahead", 8, anyDepth, depthWant),
+		newKnob("ring", "run_ahead_when", 0, when, whenWant),
+		newKnob("ring", "stock", 0, anyDepth, depthWant),
+		newKnob("ring", "in_flight_stocked", 1, stocked, stockedWant),
 		newKnob("exchange", "flagged", 1, flag, flagWant),
 		newKnob("exchange", "copies", 2, copies, copiesWant),
 		newKnob("attention", "split_from", 512, position, positionWant),
@@ -88,6 +93,7 @@ func normalise(c ir.ScheduleConfig, target *ir.Target) (ir.ScheduleConfig, error
 	diags.Add(unknownKnobs(&c)...)
 	depth, bad := depthOf(&c)
 	diags.Add(bad)
+	diags.Add(idleKnobs(&out, depth, target)...)
 	out.PipeliningDepth = depth
 	out.FusionGrouping, bad = fusionOf(c.FusionGrouping)
 	diags.Add(bad)
@@ -121,6 +127,32 @@ func unknownKnobs(c *ir.ScheduleConfig) []*diag.Diagnostic {
 					"there is no such knob; there are %s", strings.Join(knobNames(), ", ")))
 			}
 		}
+	}
+	return out
+}
+
+// idleKnobs names the knobs of the ring that something else switches off.
+func idleKnobs(c *ir.ScheduleConfig, depth int, target *ir.Target) []*diag.Diagnostic {
+	var out []*diag.Diagnostic
+	idle := func(name, format string, args ...any) {
+		out = append(out, diag.Errorf(codeKnob, configPos+": tiling.ring."+name, "%d would have no effect: "+format,
+			append([]any{c.Knob("ring", name, 0)}, args...)...))
+	}
+	bulk := target == nil || target.BulkCopy
+	stock, stocked := c.Knob("ring", "stock", 0), c.Knob("ring", "in_flight_stocked", 1)
+	switch {
+	case stock > 0 && !bulk:
+		idle("stock", "%s has no bulk copies, which alone are counted one by one; want 0", target.Name)
+	case stock > 0 && stocked >= depth:
+		idle("in_flight_stocked", "%d chunks are in flight anyway; want less, or ring.stock 0", depth)
+	case stock == 0 && stocked != 1:
+		idle("in_flight_stocked", "ring.stock is 0; want ring.stock above 0, or 1")
+	}
+	switch when := c.Knob("ring", "run_ahead_when", 0); {
+	case when != 0 && !bulk:
+		idle("run_ahead_when", "%s has no bulk copies, and nothing runs ahead; want 0", target.Name)
+	case when != 0 && c.Knob("ring", "run_ahead", 0) == 0:
+		idle("run_ahead_when", "ring.run_ahead is 0; want ring.run_ahead above 0, or 0")
 	}
 	return out
 }

@@ -54,6 +54,11 @@ func TestEveryKnobHasAnEffect(t *testing.T) {
 		"loop.roll":            {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"roll": 0} }},
 		"ring.chunk_bytes":     {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"chunk_bytes": 4096} }},
 		"ring.run_ahead":       {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"run_ahead": 4} }, inConfig: true},
+		"ring.run_ahead_when":  {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"run_ahead_when": 2} }, inConfig: true},
+		"ring.stock":           {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"stock": 6} }, inConfig: true},
+		"ring.in_flight_stocked": {change: func(s *State) {
+			s.Config.Tiling["ring"] = map[string]int{"stock": 6, "in_flight_stocked": 2}
+		}, inConfig: true},
 		"ring.in_flight":       {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"in_flight": 2} }, inConfig: true},
 		"warps.qkv":            {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"qkv": 4} }, inConfig: true},
 		"warps.o":              {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"o": 4} }, inConfig: true},
@@ -84,6 +89,9 @@ func TestConfigRefusals(t *testing.T) {
 	explicit := func(m map[string]int) ir.ScheduleConfig {
 		return ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: m}}
 	}
+	ring := func(knobs map[string]int) ir.ScheduleConfig {
+		return ir.ScheduleConfig{Tiling: map[string]map[string]int{"ring": knobs}}
+	}
 	conflict := tiling("ring", "in_flight", 2)
 	conflict.PipeliningDepth = 5
 	checkRefusals(t, "testdata/config_refusals.golden", []refusal{
@@ -92,6 +100,11 @@ func TestConfigRefusals(t *testing.T) {
 		{"chunk not a multiple", tiling("ring", "chunk_bytes", 5000)},
 		{"chunk too small", tiling("ring", "chunk_bytes", 1024)},
 		{"run_ahead", tiling("ring", "run_ahead", -1)},
+		{"run_ahead_when", tiling("ring", "run_ahead_when", 3)},
+		{"run_ahead_when of nothing", ring(map[string]int{"run_ahead": 0, "run_ahead_when": 1})},
+		{"stock", tiling("ring", "stock", 65)},
+		{"in_flight_stocked without a stock", tiling("ring", "in_flight_stocked", 2)},
+		{"in_flight_stocked not below in_flight", ring(map[string]int{"stock": 6, "in_flight_stocked": 3})},
 		{"in_flight", tiling("ring", "in_flight", 99)},
 		{"in_flight and pipelining_depth", conflict},
 		{"pipelining_depth", ir.ScheduleConfig{PipeliningDepth: -2}},

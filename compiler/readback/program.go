@@ -138,7 +138,8 @@ func (b *builder) machine() {
 	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/slot, "as many slots as kSharedLimit holds")
 	b.p.Target = &ir.Target{SMs: b.facts.sms, SMemOptin: shared}
 	b.p.Config = ir.ScheduleConfig{SMemBytesPerBlock: shared, PipeliningDepth: r.unsigned(s, "kInFlight"),
-		Tiling: map[string]map[string]int{"ring": {"chunk_bytes": slot, "run_ahead": r.unsigned(s, "kRunAhead")}, "warps": {}}}
+		Tiling: map[string]map[string]int{"ring": {"chunk_bytes": slot, "run_ahead": r.unsigned(s, "kRunAhead"),
+			"run_ahead_when": r.unsigned(s, "kRunAheadWhen"), "stock": r.unsigned(s, "kStock"), "in_flight_stocked": r.unsigned(s, "kInFlightStocked")}, "warps": {}}}
 }
 
 // leftOver reports constants that nothing has asked for.

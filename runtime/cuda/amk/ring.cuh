@@ -24,6 +24,14 @@ __device__ __forceinline__ bool barrier_test(u64* b, u32 parity, u32) {
       : "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
   return done;
 }
+// The same at once: the test above may suspend the thread for a while.
+__device__ __forceinline__ bool barrier_look(u64* b, u32 parity, u32) {
+  u32 done;
+  asm volatile(
+      "{\n .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
+  return done;
+}
 __device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
   asm volatile("mbarrier.arrive.shared.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(n) : "memory");
 }
@@ -36,6 +44,7 @@ __device__ __forceinline__ void barriers_ready() { __threadfence_block(); }
 __device__ __forceinline__ bool barrier_test(u64* b, u32 parity, u32 arrivals) {
   return (load_shared_acquire(reinterpret_cast<u32*>(b)) / arrivals & 1) != parity;
 }
+__device__ __forceinline__ bool barrier_look(u64* b, u32 parity, u32 arrivals) { return barrier_test(b, parity, arrivals); }
 __device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
   __threadfence_block();
   atomicAdd(reinterpret_cast<u32*>(b), n);
@@ -87,6 +96,11 @@ __device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
 // Chunks on their way at once. No more than there are slots: the full barrier of a slot tells one phase from the next, so
 // a chunk must be seen to have landed before its slot is filled again.
 constexpr u32 kWindow = kInFlight < kRingSlots ? kInFlight : kRingSlots;
+
+// Fewer of them while the ring holds kStock chunks or more: whoever has enough to go on with leaves memory to the exchanges. Only
+// bulk copies are counted one by one.
+constexpr bool kStocks = AMK_BULK_COPY && kStock > 0 && kStock < kRingSlots;
+static_assert(kInFlightStocked >= 1, "the stream never stands still for a stock");
 
 // What the lanes that run the producer decide together: a warp without bulk copies, which must not part on the way to a
 // warp barrier, and one lane with them.
@@ -161,7 +175,7 @@ struct Producer {
   // What copy does unless the stream is taken away.
   __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
 #if AMK_BULK_COPY
-    while (issued - landed >= kWindow) wait_landed();
+    while (issued - landed >= (stocked() ? kInFlightStocked : kWindow)) wait_landed();
     u64* full = &c.shared.full[slot];
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(full)), "r"(bytes) : "memory");
     asm volatile(
@@ -215,7 +229,8 @@ struct Producer {
  private:
   __device__ __forceinline__ void wait_empty() {
     const u32 begin = wait_begins(c);
-    if (slot_is_empty(c.shared, slot, phase)) {
+    const bool empty = kRunsAheadAtOnce ? slot_looks_empty() : slot_is_empty(c.shared, slot, phase);
+    if (empty) {
       test_ends(c, Did::kSlotWait, begin);
       return;
     }
@@ -227,7 +242,20 @@ struct Producer {
   }
 
   __device__ __forceinline__ void tell_waiting(u32 waits) {
-    if constexpr (kPrefetches) store_shared_relaxed(&c.shared.producer_waits, waits);
+    if constexpr (kPrefetches && !kRunsAheadAlways) store_shared_relaxed(&c.shared.producer_waits, waits);
+  }
+
+  __device__ __forceinline__ bool slot_looks_empty() const {
+    return all_lanes(barrier_look(&c.shared.empty[slot], phase, kSlotArrivals));
+  }
+
+  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many before has not been given back. Its
+  // slot was filled in this pass over the ring or in the one before.
+  __device__ __forceinline__ bool stocked() const {
+    if constexpr (!kStocks) return false;
+    const bool this_pass = slot >= kStock;
+    const u32 at = this_pass ? slot - kStock : slot + kRingSlots - kStock;
+    return !barrier_look(&c.shared.empty[at], this_pass ? phase ^ 1 : phase, kSlotArrivals);
   }
 
 #if AMK_BULK_COPY

@@ -14,7 +14,10 @@ constexpr unsigned kSharedLimit = 65536;  // bytes of shared memory a block may 
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 4;  // what is left beside the scratch decides
 constexpr unsigned kInFlight = 3;  // chunks on their way at once
-constexpr unsigned kRunAhead = 8;  // chunks asked into L2 while the ring is full
+constexpr unsigned kRunAhead = 8;  // chunks asked into L2 ahead of the ring
+constexpr unsigned kRunAheadWhen = 0;  // 0: ring full for a while, 1: ring full, 2: always
+constexpr unsigned kStock = 0;  // chunks in the ring from which fewer are on their way, 0: never
+constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
