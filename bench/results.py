@@ -6,6 +6,7 @@ and BENCHMARKS.md.
     python3 bench/results.py --section fixtures --section bench
     python3 bench/results.py --only 'fixtures/llama-*'    some rows
     python3 bench/results.py --budget 540                 what can be done in nine minutes; run it again for the rest
+    python3 bench/results.py --build                      the builds alone, which rows then find made: nothing is run
     python3 bench/results.py --render                     README.md and BENCHMARKS.md anew, from the JSON files
 
 It needs an NVIDIA GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put into
@@ -65,16 +66,45 @@ def command_of(task, target):
     return f"python3 bench/results.py --target {shlex.quote(target)} --only {task.id}"
 
 
+def start_builds(chosen, shop):
+    for t in chosen:
+        shop.start(t.case, t.defines)
+        for case, defines in t.also:
+            shop.start(case, defines)
+
+
+def build(args, chosen):
+    """Makes the builds of tasks, and no rows. Returns the exit code."""
+    args.tools = args.tools and args.tools.resolve()
+    os.chdir(machine.REPO)
+    try:
+        shop = Workshop(machine.Tools(args.tools, args.work), args.work, args.target, args.jobs, Budget(args.budget))
+    except (machine.Missing, ValueError) as e:
+        print(f"{Path(sys.argv[0]).name}: error: {e}", file=sys.stderr)
+        return 2
+    try:
+        start_builds(chosen, shop)
+        shop.settle()
+    except OutOfTime:
+        print("the time is up: some builds are left; the same command goes on from here", flush=True)
+    finally:
+        shop.close()
+    outcomes = shop.outcomes()
+    for key, wrong in outcomes.items():
+        if wrong:
+            print(f"{key}: {wrong}", flush=True)
+    made = sum(not wrong for wrong in outcomes.values())
+    print(f"{made} of {len(outcomes)} builds are made", flush=True)
+    return 0 if made == len(outcomes) else 1
+
+
 def run(chosen, shop, store, environment, command_of, again):
     """Makes the rows that are missing. Returns how many of all have passed."""
     todo = [t for t in chosen if again or not store.done(t.id, environment)]
     if len(todo) < len(chosen):
         print(f"{len(chosen) - len(todo)} of {len(chosen)} rows have passed before", flush=True)
     shop.planned = {t.id for t in todo}
-    for t in todo:
-        shop.start(t.case, t.defines)
-        for case, defines in t.also:
-            shop.start(case, defines)
+    start_builds(todo, shop)
     passed = len(chosen) - len(todo)
     for i, t in enumerate(todo):
         try:
@@ -107,6 +137,7 @@ def parse(argv):
     p.add_argument("--only", action="append", metavar="PATTERN",
                    help="only rows whose id matches, SECTION/NAME; may be repeated")
     p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
+    p.add_argument("--build", action="store_true", help="make the builds of the selected rows, and no rows")
     p.add_argument("--render", action="store_true", help="write README.md and BENCHMARKS.md from the JSON files, and make no rows")
     add_common(p)
     return p.parse_args(argv)
@@ -124,6 +155,8 @@ def main(argv=None):
     if not chosen:
         print("results.py: error: no row is selected; --list prints all ids", file=sys.stderr)
         return 2
+    if args.build:
+        return build(args, chosen)
     return carry_out(args, chosen, lambda task: command_of(task, args.target))
 
 

@@ -150,6 +150,17 @@ class Workshops(Fake):
         self.assertEqual((shop.finish(self.case) / "megakernel.fatbin").read_text(), "built")
         self.assertIn("arch=compute_90a,code=sm_90a", shop.log[2])
 
+    def test_a_fallback_is_kept_as_long_as_its_base(self):
+        defines = ("AMK_BULK_COPY=0",)
+        fatbin = self.workshop().finish(self.case, defines) / "megakernel.fatbin"
+        fatbin.write_text("kept")
+        self.workshop().finish(self.case, defines)
+        self.assertEqual(fatbin.read_text(), "kept")
+        with open(self.tools_dir / "amkc", "a") as f:
+            f.write("# another version\n")
+        self.workshop().finish(self.case, defines)
+        self.assertEqual(fatbin.read_text(), "-DAMK_BULK_COPY=0")
+
     def test_failures_say_why(self):
         self.switch("broken")
         with self.assertRaisesRegex(StepFailed, r"amkc exited with 1: x: error: it is broken \[AMK5999\]"):
@@ -194,6 +205,25 @@ class Rows(Fake):
         self.assertIn("3 of 3 rows have passed before", out)
         self.results(*self.SELECTED, "--again")
         self.assertGreater(len(self.calls()), len(before))
+
+    def test_builds_can_be_made_alone(self):
+        code, out = self.results("--build", *self.SELECTED)
+        self.assertEqual((code, self.calls()), (0, ["compile"] * 3), out)
+        self.assertIn("3 of 3 builds are made", out)
+        self.assertFalse((self.dir / "out").exists())
+        self.results(*self.SELECTED)
+        self.assertEqual(self.calls().count("compile"), 3)
+
+    def test_builds_that_fail_or_take_too_long_are_said(self):
+        self.switch("broken")
+        code, out = self.results("--build", "--only", "fixtures/llama-gqa-fp32")
+        self.assertEqual(code, 1)
+        self.assertRegex(out, r"llama-gqa-fp32: amkc exited with 1: x: error: it is broken \[AMK5999\]\n0 of 1 builds are made")
+        self.switch("slow")
+        code, out = self.results("--build", *self.SELECTED, "--budget", "0.5")
+        self.assertEqual(code, 1)
+        self.assertIn("the time is up: some builds are left", out)
+        self.assertIn("0 of 3 builds are made", out)
 
     def test_wrong_logits_fail_and_are_shown(self):
         self.switch("wrong")

@@ -128,6 +128,11 @@ class Workshop:
         if busy:
             raise OutOfTime
 
+    def outcomes(self):
+        """How every build ended, by its name: None if it was made, else what went wrong."""
+        ended = {key: OutOfTime("not made") if f.cancelled() or not f.done() else f.exception() for key, f in self.builds.items()}
+        return {key: e and (str(e) or "not made") for key, e in ended.items()}
+
     def compile(self, case, directory):
         args = [str(self.tools.amkc), case.model, "-o", str(directory), "--target", self.target] + case.flags()
         commands = []
@@ -162,18 +167,21 @@ class Workshop:
     def recompile(self, base, directory, defines):
         """A copy of a build whose kernels are compiled with other definitions, the plain ones excepted. What is the same is linked."""
         source, commands = base
-        if directory.exists():
-            shutil.rmtree(directory)
         kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists()]
-        shutil.copytree(source, directory, copy_function=os.link, ignore=shutil.ignore_patterns(*(f"{k}.fatbin" for k in kernels)))
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
-        commands = commands + [f"cp -r {source} {directory}"]
-        for k in kernels:
-            args = [self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode", gencode(manifest["facts"]["target"]["arch"]),
-                    "-I.", "-fatbin", "-o", f"{k}.fatbin", f"{k}.cu"]
-            self.execute(args, BUILD_SECONDS, cwd=directory)
-            commands.append(f"cd {directory} && {spell(['nvcc', *args[1:]])}")
-        return directory, commands
+        compilations = [[self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode", gencode(manifest["facts"]["target"]["arch"]),
+                         "-I.", "-fatbin", "-o", f"{k}.fatbin", f"{k}.cu"] for k in kernels]
+        stamp = directory.with_name(directory.name + ".stamp")
+        made_by = json.dumps([source.with_name(source.name + ".stamp").read_text(), compilations])
+        if not (stamp.exists() and stamp.read_text() == made_by and all((directory / f"{k}.fatbin").exists() for k in kernels)):
+            stamp.unlink(missing_ok=True)
+            if directory.exists():
+                shutil.rmtree(directory)
+            shutil.copytree(source, directory, copy_function=os.link, ignore=shutil.ignore_patterns(*(f"{k}.fatbin" for k in kernels)))
+            for args in compilations:
+                self.execute(args, BUILD_SECONDS, cwd=directory)
+            stamp.write_text(made_by)
+        return directory, commands + [f"cp -r {source} {directory}"] + [f"cd {directory} && {spell(['nvcc', *args[1:]])}" for args in compilations]
 
     # ---- running -----------------------------------------------------------------------------------------------------
 
