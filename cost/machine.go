@@ -43,13 +43,13 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	case t.AsyncCopy:
 		m.inFlight = depth * chunk
 	default:
-		m.inFlight = plainInFlight
+		m.inFlight = min(plainInFlight, chunk)
 	}
 	return m
 }
 
-// plainInFlight is what a producer warp that loads and stores has on its way: 16 bytes a lane.
-const plainInFlight = 32 * 16
+// plainInFlight is what a producer warp that loads and stores has on its way at most: 16 loads of 16 bytes a lane.
+const plainInFlight = 16 * 32 * 16
 
 // bandwidth is what all SMs read together: as many bytes as they have in flight for each latency, up to what memory delivers.
 func (m *machine) bandwidth() float64 {
@@ -107,7 +107,7 @@ func (m *machine) assumptions(p *ir.Program, weights float64) []string {
 	}
 	switch {
 	case !t.AsyncCopy:
-		say("no cp.async: a producer warp loads and stores, with %d bytes in flight and nothing ahead in L2", plainInFlight)
+		say("no cp.async: a producer warp loads and stores, with %.0f bytes in flight and nothing ahead in L2", m.inFlight)
 	case !t.BulkCopy:
 		say("no bulk copies: a producer warp copies by cp.async, %.0f bytes in flight, and nothing runs ahead into L2", m.inFlight)
 	}

@@ -133,6 +133,21 @@ __device__ __noinline__ bool wait_empty_long(u32 slot, u32 phase) {
   return true;
 }
 
+// Copies a warp's bytes from `at` on in rounds of kAtOnce loads a lane: what is on its way is what lanes have registers for. at is
+// the lane's own, and what is less than a round is left.
+template <u32 kAtOnce>
+__device__ __forceinline__ void load_and_store(u8* to, const u8* from, u32 bytes, u32& at) {
+  constexpr u32 kRow = 32 * 16;  // a load of every lane
+#pragma unroll 1
+  for (; at + (kAtOnce - 1) * kRow < bytes; at += kAtOnce * kRow) {
+    uint4 v[kAtOnce];
+#pragma unroll
+    for (u32 i = 0; i < kAtOnce; ++i) v[i] = load_relaxed_16(from + at + i * kRow);
+#pragma unroll
+    for (u32 i = 0; i < kAtOnce; ++i) *reinterpret_cast<uint4*>(to + at + i * kRow) = v[i];
+  }
+}
+
 // Fills slots in order. With bulk copies one lane runs it; otherwise the whole warp does.
 template <class C>
 struct Producer {
@@ -190,9 +205,11 @@ struct Producer {
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
 #else
-    for (u32 at = c.lane * 16; at < bytes; at += 32 * 16) {
-      *reinterpret_cast<uint4*>(c.ring + slot * kSlotBytes + at) = load_relaxed_16(source + at);
-    }
+    u32 at = c.lane * 16;
+    u8* to = c.ring + slot * kSlotBytes;
+    load_and_store<16>(to, source, bytes, at);
+    load_and_store<4>(to, source, bytes, at);
+    load_and_store<1>(to, source, bytes, at);
 #endif
     ++issued;
     if constexpr (kPrefetches) store_shared_relaxed(&c.shared.issued, issued);
