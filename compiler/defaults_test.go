@@ -25,6 +25,47 @@ func configured(t *testing.T, hidden, heads, kvHeads, headDim, vocab int) string
 	return dir
 }
 
+// Chunks that amkc chooses by itself are refused by codegen only where all others would be.
+func TestDefaultChunksAreAccepted(t *testing.T) {
+	smaller := 0
+	for _, m := range []struct{ hidden, heads, kvHeads, headDim, vocab int }{
+		{512, 8, 8, 64, 4096}, {1024, 16, 8, 128, 8192}, {2048, 32, 8, 64, 8192}, {2400, 16, 16, 64, 8192}, {4096, 32, 8, 128, 8192}, {401, 16, 1, 72, 5000},
+	} {
+		dir := configured(t, m.hidden, m.heads, m.kvHeads, m.headDim, m.vocab)
+		for _, target := range []string{"h200", "l4", "t4"} {
+			for _, dtype := range []ir.DType{ir.F32, ir.F16} {
+				for _, smem := range []int{0, 40960, 65536} {
+					emits := func(chunk int) (int, error) {
+						c := ir.ScheduleConfig{SMemBytesPerBlock: smem}
+						if chunk > 0 {
+							c.Tiling = map[string]map[string]int{"ring": {"chunk_bytes": chunk}}
+						}
+						l, err := Lower(Options{Model: dir, Target: ir.FindTarget(target), DType: &dtype, Config: c, ConfigOnly: true})
+						if err != nil {
+							return 0, err
+						}
+						_, err = codegen.CUDA(l.Program)
+						return l.Program.Config.Knob("ring", "chunk_bytes", 0), err
+					}
+					got, refused := emits(0)
+					for _, chunk := range []int{16384, 8192, 4096} {
+						if refused == nil {
+							break
+						}
+						if _, err := emits(chunk); err == nil {
+							require.NoError(t, refused, "%+v for %s in %v, smem_bytes_per_block %d: chunks of %d fit", m, target, dtype, smem, chunk)
+						}
+					}
+					if refused == nil && got < 16384 {
+						smaller++
+					}
+				}
+			}
+		}
+	}
+	require.Positive(t, smaller)
+}
+
 // What amkc chooses by itself never makes codegen refuse a program that it accepts with 8 warps a tile.
 func TestDefaultWarpsAreAccepted(t *testing.T) {
 	emits := func(dir string, target *ir.Target, c ir.ScheduleConfig) (warps int, err error) {

@@ -9,7 +9,7 @@ import (
 // withDefaults fills in what depends on the model or the target and the user has left open; normalise has a fixed value for
 // everything else.
 func withDefaults(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
-	c = withChunk(c, m)
+	c = withChunk(c, m, target)
 	if target != nil {
 		c = withWarps(c, m, target)
 	}
@@ -33,17 +33,39 @@ func withKnob(c ir.ScheduleConfig, group, name string, value int) ir.ScheduleCon
 	return c
 }
 
-const defaultChunk = 16384
+const (
+	defaultChunk  = 16384
+	smallestChunk = 4096
+)
 
 // withChunk gives ring.chunk_bytes its default: that of the table, or what the smallest piece of the cache takes, 16 rows of K and V,
-// if that is more.
-func withChunk(c ir.ScheduleConfig, m *ir.Model) ir.ScheduleConfig {
+// if that is more; half or a quarter of that where a block's shared memory has no room for a ring of such chunks.
+func withChunk(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
 	const unit = 2048
 	piece := m.DType.Bytes(16 * 2 * ((m.HeadDim + 15) / 16 * 16))
-	if piece <= defaultChunk {
+	chunk := max(defaultChunk, (piece+unit-1)/unit*unit)
+	depth, bad := depthOf(&c)
+	if rows := c.Knob("gemv", "rows", tileRows); target != nil && bad == nil && rows > 0 {
+		smem := smemGiven(c, target)
+		fits := func(chunk int) bool {
+			return (depth+1)*chunk <= smem && scratchAtMost(m, target, rows, smem/chunk)+2*chunk <= smem
+		}
+		for !fits(chunk) && chunk/2 >= max(piece, smallestChunk) && chunk%(2*unit) == 0 {
+			chunk /= 2
+		}
+	}
+	if chunk == defaultChunk {
 		return c
 	}
-	return withKnob(c, "ring", "chunk_bytes", (piece+unit-1)/unit*unit)
+	return withKnob(c, "ring", "chunk_bytes", chunk)
+}
+
+// smemGiven is how much shared memory a block may use.
+func smemGiven(c ir.ScheduleConfig, target *ir.Target) int {
+	if c.SMemBytesPerBlock != 0 {
+		return c.SMemBytesPerBlock
+	}
+	return target.SMemOptin
 }
 
 // withWarps lets four warps share a tile instead of eight where eight would have a single quad of 128 columns each, or none, and
@@ -60,10 +82,7 @@ func withWarps(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 	if bad != nil || chunk <= 0 || rows <= 0 {
 		return c // normalise says what is wrong
 	}
-	smem := c.SMemBytesPerBlock
-	if smem == 0 {
-		smem = target.SMemOptin
-	}
+	smem := smemGiven(c, target)
 	slots := (smem - scratchAtMost(m, target, rows, smem/chunk)) / chunk
 	tile := quads * quadColumns * tileRows * 2
 	if (tile+chunk-1)/chunk+1+depth > slots {
@@ -93,9 +112,13 @@ func scratchAtMost(m *ir.Model, target *ir.Target, rows, slots int) int {
 	owned := (m.Hidden/rows/max(1, target.SMs) + 1) * rows
 	attention := 4 * warps * min(8, heads+1) * (padded + 2)
 	unit := 2*heads*(padded+16) + 64*padded
+	tensor := target.TensorCores && m.DType.Bits() == 16
+	if !tensor {
+		attention, unit = 4*warps*heads*(padded+2), 16
+	}
 	vector := 16
 	for _, columns := range []int{m.Hidden, m.Heads * m.HeadDim, m.Intermediate} {
-		if columns%4 != 0 { // such a stage runs without tensor cores, which keeps activations
+		if columns%4 != 0 || !tensor { // such a stage runs without tensor cores, which keeps activations
 			vector = 4 * (max(m.Hidden, m.Heads*m.HeadDim, m.Intermediate, (heads+2)*m.HeadDim) + 32)
 		}
 	}

@@ -44,6 +44,31 @@ func TestWarpsOfShortRows(t *testing.T) {
 	}
 }
 
+func TestChunksThatFit(t *testing.T) {
+	model := func(hidden, intermediate, headDim int) ir.Model {
+		return ir.Model{DType: ir.F16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: headDim, Vocab: 32000}
+	}
+	t4, h200 := ir.FindTarget("t4"), ir.FindTarget("h200")
+	for name, c := range map[string]struct {
+		model  ir.Model
+		target *ir.Target
+		config ir.ScheduleConfig
+		want   map[string]int // nil: the usual
+	}{
+		"room enough":               {model(1024, 3072, 128), h200, ir.ScheduleConfig{}, nil},
+		"a small block":             {model(1024, 3072, 128), t4, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 8192}},
+		"a smaller one":             {model(1024, 7168, 64), t4, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 4096}},
+		"rows of the cache forbid":  {model(1024, 7168, 128), t4, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 8192}},
+		"nothing fits":              {model(1024, 30000, 64), t4, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 4096}},
+		"the user's block is small": {model(512, 1024, 64), h200, ir.ScheduleConfig{SMemBytesPerBlock: 49152}, map[string]int{"chunk_bytes": 8192}},
+		"the user has decided":      {model(1024, 3072, 128), t4, tiling("ring", "chunk_bytes", 16384), map[string]int{"chunk_bytes": 16384}},
+		"no target":                 {model(1024, 3072, 128), nil, ir.ScheduleConfig{}, nil},
+		"wide heads":                {model(1024, 3072, 1024), h200, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 65536}},
+	} {
+		require.Equal(t, c.want, withDefaults(c.config, &c.model, c.target).Tiling["ring"], name)
+	}
+}
+
 // Defaults are filled in on a copy.
 func TestDefaultsLeaveTheirArgumentAlone(t *testing.T) {
 	c := tiling("warps", "o", 4)
