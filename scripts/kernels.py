@@ -17,10 +17,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 UNROLLED = {"loop": {"roll": 0}}
 BARRIERS = {"loop": {"barrier": 1}}
+STOCK = {"ring": {"stock": 6, "in_flight_stocked": 2, "run_ahead_when": 2}}
+AT_ONCE = {"ring": {"run_ahead_when": 1}}
 PAGES_IN_TURN = {"page_allocation": "none"}
 
 # (target, model, dtype, configuration): every architecture in the dtype it is for, and every dtype on the oldest and on Hopper;
-# and what else the loop over layers can be, on each way of filling the ring.
+# what else the loop over layers can be, on each way of filling the ring; and what else the stream can wait for.
 CASES = [
     ("t4", "pycoder-5m", "fp16", {}),
     ("t4", "zoo/llama-odd-dims", "bf16", {}),
@@ -35,8 +37,9 @@ CASES = [
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
     ("h200", "zoo/llama-gqa", "bf16", PAGES_IN_TURN),
+    ("h200", "zoo/llama-gqa", "bf16", {"tiling": STOCK}),
     ("b200", "pycoder-5m", "bf16", {}),
-    ("rtx5090", "zoo/llama-gqa", "bf16", {}),
+    ("rtx5090", "zoo/llama-gqa", "bf16", {"tiling": AT_ONCE}),
 ]
 
 

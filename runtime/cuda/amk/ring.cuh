@@ -270,9 +270,9 @@ struct Producer {
   // slot was filled in this pass over the ring or in the one before.
   __device__ __forceinline__ bool stocked() const {
     if constexpr (!kStocks) return false;
-    const bool this_pass = slot >= kStock;
-    const u32 at = this_pass ? slot - kStock : slot + kRingSlots - kStock;
-    return !barrier_look(&c.shared.empty[at], this_pass ? phase ^ 1 : phase, kSlotArrivals);
+    u32 at = slot + kRingSlots - kStock;
+    if (at >= kRingSlots) at -= kRingSlots;
+    return !barrier_look(&c.shared.empty[at], at < slot ? phase ^ 1 : phase, kSlotArrivals);
   }
 
 #if AMK_BULK_COPY
