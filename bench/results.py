@@ -15,6 +15,7 @@ selected rows pass; 1 some do not, or are left; 2 bad usage or a broken environm
 """
 
 import argparse
+import contextlib
 import fnmatch
 import os
 import shlex
@@ -32,7 +33,7 @@ import looping
 import machine
 import report
 from sections import NotRun
-from workshop import Budget, OutOfTime, StepFailed, Workshop
+from workshop import Budget, InUse, OutOfTime, StepFailed, Workshop, sole_use
 
 # In the order in which they run: what is quick and says most comes first.
 SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
@@ -73,15 +74,8 @@ def start_builds(chosen, shop):
             shop.start(case, defines)
 
 
-def build(args, chosen):
+def build(chosen, shop):
     """Makes the builds of tasks, and no rows. Returns the exit code."""
-    args.tools = args.tools and args.tools.resolve()
-    os.chdir(machine.REPO)
-    try:
-        shop = Workshop(machine.Tools(args.tools, args.work), args.work, args.target, args.jobs, Budget(args.budget))
-    except (machine.Missing, ValueError) as e:
-        print(f"{Path(sys.argv[0]).name}: error: {e}", file=sys.stderr)
-        return 2
     try:
         start_builds(chosen, shop)
         shop.settle()
@@ -127,6 +121,7 @@ def add_common(p):
     p.add_argument("--work", type=Path, default=Path("build/results"), metavar="DIR",
                    help="where builds go (default: build/results)")
     p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt amkc and device (default: go builds them)")
+    p.add_argument("--build", action="store_true", help="make the builds of the selected rows, and no rows")
     p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after this time")
     p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 3) // 3), metavar="N", help="builds at a time")
 
@@ -137,7 +132,6 @@ def parse(argv):
     p.add_argument("--only", action="append", metavar="PATTERN",
                    help="only rows whose id matches, SECTION/NAME; may be repeated")
     p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
-    p.add_argument("--build", action="store_true", help="make the builds of the selected rows, and no rows")
     p.add_argument("--render", action="store_true", help="write README.md and BENCHMARKS.md from the JSON files, and make no rows")
     add_common(p)
     return p.parse_args(argv)
@@ -155,8 +149,6 @@ def main(argv=None):
     if not chosen:
         print("results.py: error: no row is selected; --list prints all ids", file=sys.stderr)
         return 2
-    if args.build:
-        return build(args, chosen)
     return carry_out(args, chosen, lambda task: command_of(task, args.target))
 
 
@@ -167,18 +159,24 @@ def render(out):
 
 
 def carry_out(args, chosen, command_of):
-    """Makes the rows of tasks, with the options of add_common, and returns the exit code."""
+    """Makes the rows of tasks, or their builds alone, with the options of add_common. Returns the exit code."""
     args.out, args.tools = args.out.resolve(), args.tools and args.tools.resolve()
     os.chdir(machine.REPO)  # paths in rows are relative to it
     budget = Budget(args.budget)
-    try:
-        tools = machine.Tools(args.tools, args.work)
-        environment = machine.environment(tools)
-        store = report.Store(args.out / f"{args.name or machine.slug(environment['gpu'])}.json")
-    except (machine.Missing, ValueError) as e:
-        print(f"{Path(sys.argv[0]).name}: error: {e}", file=sys.stderr)
-        return 2
-    shop = Workshop(tools, args.work, args.target, args.jobs, budget)
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(sole_use(args.work))
+            tools = machine.Tools(args.tools, args.work)
+            environment = None if args.build else machine.environment(tools)
+            store = None if args.build else report.Store(args.out / f"{args.name or machine.slug(environment['gpu'])}.json")
+        except (machine.Missing, InUse, ValueError) as e:
+            print(f"{Path(sys.argv[0]).name}: error: {e}", file=sys.stderr)
+            return 2
+        shop = Workshop(tools, args.work, args.target, args.jobs, budget)
+        return build(chosen, shop) if args.build else make_rows(args, chosen, command_of, shop, store, environment)
+
+
+def make_rows(args, chosen, command_of, shop, store, environment):
     try:
         passed = run(chosen, shop, store, environment, command_of, args.again)
     finally:

@@ -21,7 +21,7 @@ import machine
 import reference
 import report
 import results
-from workshop import Budget, Case, OutOfTime, StepFailed, Workshop, first_complaint, last_object
+from workshop import Budget, Case, OutOfTime, StepFailed, Workshop, first_complaint, last_object, sole_use
 
 os.chdir(machine.REPO)
 
@@ -213,6 +213,13 @@ class Rows(Fake):
         self.assertFalse((self.dir / "out").exists())
         self.results(*self.SELECTED)
         self.assertEqual(self.calls().count("compile"), 3)
+
+    def test_a_directory_of_builds_is_for_one_at_a_time(self):
+        with sole_use(self.dir / "work"):
+            code, out = self.results("--build", *self.SELECTED)
+            self.assertEqual(code, 2)
+            self.assertIn("is in use by another invocation", out)
+        self.assertEqual(self.results("--build", *self.SELECTED)[0], 0)
 
     def test_builds_that_fail_or_take_too_long_are_said(self):
         self.switch("broken")

@@ -4,6 +4,8 @@ Needs numpy beside the standard library, and must not know what a result has to 
 """
 
 import concurrent.futures
+import contextlib
+import fcntl
 import json
 import os
 import shlex
@@ -33,6 +35,23 @@ class StepFailed(Exception):
 
 class OutOfTime(Exception):
     """The budget of this invocation is used up."""
+
+
+class InUse(Exception):
+    """Another invocation works in the same directory."""
+
+
+@contextlib.contextmanager
+def sole_use(work):
+    """Keeps other invocations out of a directory of builds: they would replace what this one runs."""
+    work = Path(work)
+    work.mkdir(parents=True, exist_ok=True)
+    with open(work / ".lock", "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InUse(f"{work} is in use by another invocation; wait for it, or give another directory with --work") from None
+        yield
 
 
 class Budget:

@@ -201,7 +201,7 @@ func (b *builder) constants() error {
 	if err := b.checkShared(shared, slot, size); err != nil {
 		return err
 	}
-	if err := b.checkStock(shared, slot, size); err != nil {
+	if err := b.checkStream(shared, slot, size); err != nil {
 		return err
 	}
 	if err := b.checkGroups(shared, slot, size); err != nil {

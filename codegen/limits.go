@@ -10,7 +10,8 @@ import (
 var codeLimit = diag.New("AMK4005", "a stage is too large for its body", `
 The device code has fixed bounds: a warp keeps at most 32 quads (128 columns each) of a row in registers, a chunk of cache rows
 must fit a ring slot, at most 64 query heads share a kv head, a head has at most 256 elements on tensor cores, and the scratch
-must leave room for two ring slots. Where fewer than all warps share a tile, the tiles of the others must fit the ring. The
+must leave room for two ring slots. Where fewer than all warps share a tile, the tiles of the others must fit the ring. A
+setting of the stream must be one that the ring can reach, and must not stop it. The
 message says which bound is met and which knob moves it.`)
 
 const (
@@ -20,6 +21,7 @@ const (
 	maxGroup    = 64
 	maxMMAHead  = 256
 	minSlots    = 2
+	minChunk    = 4096 // of tiling.ring.chunk_bytes
 )
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps the
@@ -81,21 +83,42 @@ func (s scratchSize) bytes(ringSlots int) int {
 
 // checkShared bounds the scratch, which must leave room for the smallest ring.
 func (b *builder) checkShared(shared, slot int, size scratchSize) error {
-	if scratch := size.bytes(shared / slot); scratch+minSlots*slot > shared {
-		return diag.Errorf(codeLimit, "program", "a block has %d bytes of shared memory, and the scratch (%d) with %d ring slots of %d takes more; want a smaller tiling.ring.chunk_bytes or a larger target",
-			shared, scratch, minSlots, slot)
+	scratch := size.bytes(shared / slot)
+	if scratch+minSlots*slot <= shared {
+		return nil
 	}
-	return nil
+	want := "a larger target"
+	if shared < b.p.Target.SMemOptin {
+		want = "a larger smem_bytes_per_block or target"
+	}
+	m := &b.p.Model
+	piece := 16 * 2 * ((m.HeadDim + 15) / 16 * 16) * m.DType.Bits() / 8
+	if least := max(minChunk, piece); least < slot && size.bytes(shared/least)+minSlots*least <= shared {
+		want = "a smaller tiling.ring.chunk_bytes, or " + want
+	}
+	return diag.Errorf(codeLimit, "program", "a block has %d bytes of shared memory, and the scratch (%d) with %d ring slots of %d takes more; want %s",
+		shared, scratch, minSlots, slot, want)
 }
 
-// checkStock refuses a stock that the ring cannot hold, which would never be reached, and one that stops the stream.
-func (b *builder) checkStock(shared, slot int, size scratchSize) error {
-	if n := b.p.Config.Knob("ring", "in_flight_stocked", 1); n < 1 {
-		return diag.Errorf(codeLimit, "program", "tiling.ring.in_flight_stocked is %d; want at least 1, or the stream would wait for itself", n)
+// checkStream refuses settings of the stream that would do nothing, or stop it.
+func (b *builder) checkStream(shared, slot int, size scratchSize) error {
+	c, slots := &b.p.Config, (shared-size.bytes(shared/slot))/slot
+	depth, bulk := min(c.PipeliningDepth, slots), b.p.Target.BulkCopy
+	stock, stocked, when := c.Knob("ring", "stock", 0), c.Knob("ring", "in_flight_stocked", 1), c.Knob("ring", "run_ahead_when", 0)
+	refuse := func(name string, n int, format string, args ...any) error {
+		return diag.Errorf(codeLimit, "program", "tiling.ring.%s is %d; "+format, append([]any{name, n}, args...)...)
 	}
-	stock, slots := b.p.Config.Knob("ring", "stock", 0), (shared-size.bytes(shared/slot))/slot
-	if stock >= slots && stock > 0 {
-		return diag.Errorf(codeLimit, "program", "tiling.ring.stock is %d chunks, and the ring has %d slots; want less than that, or 0", stock, slots)
+	switch {
+	case stocked < 1:
+		return refuse("in_flight_stocked", stocked, "want at least 1, or the stream would wait for itself")
+	case stock < 0 || when < 0 || when > 2:
+		return refuse("stock", stock, "with run_ahead_when %d; want at least 0, and 0 to 2", when)
+	case !bulk && (stock > 0 || when > 0):
+		return refuse("stock", stock, "with run_ahead_when %d; want 0 for both: the target has no bulk copies", when)
+	case stock >= slots && stock > 0:
+		return refuse("stock", stock, "want less than the ring's %d slots, or 0", slots)
+	case stock > 0 && stocked >= depth:
+		return refuse("in_flight_stocked", stocked, "want less than the %d chunks in flight otherwise, or ring.stock 0", depth)
 	}
 	return nil
 }

@@ -114,9 +114,22 @@ func TestRefusals(t *testing.T) {
 			p.Model.HeadDim = 272
 			setKnob(p, "ring", "chunk_bytes", 65536)
 		}},
-		"stock beyond the ring": {pycoder, "AMK4005", "and the ring has 12 slots", func(p *ir.Program) { setKnob(p, "ring", "stock", 12) }},
+		"stock beyond the ring": {pycoder, "AMK4005", "less than the ring's 12 slots", func(p *ir.Program) { setKnob(p, "ring", "stock", 12) }},
 		"stock of nothing":      {pycoder, "AMK4005", "at least 1", func(p *ir.Program) { setKnob(p, "ring", "in_flight_stocked", 0) }},
-		"no room for a ring":    {split, "AMK4005", "ring slots of", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 40000 }},
+		"negative stock":        {pycoder, "AMK4005", "at least 0", func(p *ir.Program) { setKnob(p, "ring", "stock", -1) }},
+		"run-ahead at no time":  {pycoder, "AMK4005", "0 to 2", func(p *ir.Program) { setKnob(p, "ring", "run_ahead_when", 7) }},
+		"stock as large as all in flight": {pycoder, "AMK4005", "less than the 3 chunks in flight", func(p *ir.Program) {
+			setKnob(p, "ring", "stock", 6)
+			setKnob(p, "ring", "in_flight_stocked", 3)
+		}},
+		"stock beyond a small ring": {pycoder, "AMK4005", "less than the 12 chunks in flight", func(p *ir.Program) {
+			p.Config.PipeliningDepth = 16
+			setKnob(p, "ring", "stock", 6)
+			setKnob(p, "ring", "in_flight_stocked", 12)
+		}},
+		"stock without bulk copies": {split, "AMK4005", "no bulk copies", func(p *ir.Program) { setKnob(p, "ring", "stock", 1) }},
+		"no larger block helps":     {split, "AMK4005", "want a larger smem_bytes_per_block or target", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 20000 }},
+		"no room for a ring":        {split, "AMK4005", "ring slots of", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 40000 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := goldenPrograms(t)[c.program]

@@ -3,6 +3,7 @@ package cost
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"amkc/ir"
 )
@@ -43,13 +44,17 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	case t.AsyncCopy:
 		m.inFlight = depth * chunk
 	default:
-		m.inFlight = min(plainInFlight, chunk)
+		m.inFlight = plainInFlight(chunk)
 	}
 	return m
 }
 
-// plainInFlight is what a producer warp that loads and stores has on its way at most: 16 loads of 16 bytes a lane.
-const plainInFlight = 16 * 32 * 16
+// plainInFlight is what a producer warp that loads and stores has on its way: the bytes of a chunk divided among the rounds that they
+// take, of 16, 8, 4, 2 and 1 loads of 16 bytes a lane.
+func plainInFlight(chunk float64) float64 {
+	loads := max(1, int(math.Ceil(chunk/(32*16))))
+	return chunk / float64(loads/16+bits.OnesCount(uint(loads%16)))
+}
 
 // bandwidth is what all SMs read together: as many bytes as they have in flight for each latency, up to what memory delivers.
 func (m *machine) bandwidth() float64 {

@@ -82,7 +82,7 @@ together. Compile the checkpoint again.`)
 
 // What is wrong with the schedule configuration.
 var (
-	codeKnob = diag.New("AMK2001", "an unknown knob", `
+	codeKnob = diag.New("AMK2001", "a knob that is unknown or has no effect", `
 Knobs are integers under tiling, in groups:
 
     ring       chunk_bytes, in_flight                 the weight stream

@@ -131,7 +131,7 @@ func unknownKnobs(c *ir.ScheduleConfig) []*diag.Diagnostic {
 	return out
 }
 
-// idleKnobs names the knobs of the ring that something else switches off.
+// idleKnobs names the knobs of the ring that something else switches off. Those out of range have been refused before.
 func idleKnobs(c *ir.ScheduleConfig, depth int, target *ir.Target) []*diag.Diagnostic {
 	var out []*diag.Diagnostic
 	idle := func(name, format string, args ...any) {
@@ -143,15 +143,18 @@ func idleKnobs(c *ir.ScheduleConfig, depth int, target *ir.Target) []*diag.Diagn
 	switch {
 	case stock > 0 && !bulk:
 		idle("stock", "%s has no bulk copies, which alone are counted one by one; want 0", target.Name)
-	case stock > 0 && stocked >= depth:
+	case stock > 0 && depth == 1:
+		idle("stock", "one chunk is in flight anyway; want more by ring.in_flight, or 0")
+	case stock > 0 && stocked >= depth && stocked <= maxInFlight:
 		idle("in_flight_stocked", "%d chunks are in flight anyway; want less, or ring.stock 0", depth)
-	case stock == 0 && stocked != 1:
+	case stock == 0 && stocked > 1 && stocked <= maxInFlight:
 		idle("in_flight_stocked", "ring.stock is 0; want ring.stock above 0, or 1")
 	}
 	switch when := c.Knob("ring", "run_ahead_when", 0); {
-	case when != 0 && !bulk:
+	case when < 1 || when > 2:
+	case !bulk:
 		idle("run_ahead_when", "%s has no bulk copies, and nothing runs ahead; want 0", target.Name)
-	case when != 0 && c.Knob("ring", "run_ahead", 0) == 0:
+	case c.Knob("ring", "run_ahead", 0) == 0:
 		idle("run_ahead_when", "ring.run_ahead is 0; want ring.run_ahead above 0, or 0")
 	}
 	return out

@@ -39,19 +39,21 @@ const (
 )
 
 // withChunk gives ring.chunk_bytes its default: that of the table, or what the smallest piece of the cache takes, 16 rows of K and V,
-// if that is more; half or a quarter of that where a block's shared memory has no room for a ring of such chunks.
+// if that is more; half or a quarter of that where a block's shared memory has no room for a ring of such chunks, and the smallest
+// that there can be where none of these fit.
 func withChunk(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
 	const unit = 2048
-	piece := m.DType.Bytes(16 * 2 * ((m.HeadDim + 15) / 16 * 16))
-	chunk := max(defaultChunk, (piece+unit-1)/unit*unit)
-	depth, bad := depthOf(&c)
-	if rows := c.Knob("gemv", "rows", tileRows); target != nil && bad == nil && rows > 0 {
+	piece := (m.DType.Bytes(16*2*((m.HeadDim+15)/16*16)) + unit - 1) / unit * unit
+	chunk, least := max(defaultChunk, piece), max(smallestChunk, piece)
+	if rows := c.Knob("gemv", "rows", tileRows); target != nil && rows > 0 {
 		smem := smemGiven(c, target)
-		fits := func(chunk int) bool {
-			return (depth+1)*chunk <= smem && scratchAtMost(m, target, rows, smem/chunk)+2*chunk <= smem
+		fits := func(chunk int) bool { // more in flight than usual is for the user to fit
+			return (defaultInFlight+1)*chunk <= smem && scratchAtMost(m, target, rows, smem/chunk)+2*chunk <= smem
 		}
-		for !fits(chunk) && chunk/2 >= max(piece, smallestChunk) && chunk%(2*unit) == 0 {
-			chunk /= 2
+		for !fits(chunk) && chunk > least {
+			if chunk /= 2; chunk < least || chunk%unit != 0 {
+				chunk = least
+			}
 		}
 	}
 	if chunk == defaultChunk {

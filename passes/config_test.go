@@ -105,6 +105,8 @@ func TestConfigRefusals(t *testing.T) {
 		{"stock", tiling("ring", "stock", 65)},
 		{"in_flight_stocked without a stock", tiling("ring", "in_flight_stocked", 2)},
 		{"in_flight_stocked not below in_flight", ring(map[string]int{"stock": 6, "in_flight_stocked": 3})},
+		{"stock of one chunk in flight", ring(map[string]int{"stock": 6, "in_flight": 1})},
+		{"in_flight_stocked out of range", ring(map[string]int{"stock": 6, "in_flight_stocked": 0})},
 		{"in_flight", tiling("ring", "in_flight", 99)},
 		{"in_flight and pipelining_depth", conflict},
 		{"pipelining_depth", ir.ScheduleConfig{PipeliningDepth: -2}},

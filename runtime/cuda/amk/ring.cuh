@@ -100,7 +100,8 @@ constexpr u32 kWindow = kInFlight < kRingSlots ? kInFlight : kRingSlots;
 // Fewer of them while the ring holds kStock chunks or more: whoever has enough to go on with leaves memory to the exchanges. Only
 // bulk copies are counted one by one.
 constexpr bool kStocks = AMK_BULK_COPY && kStock > 0 && kStock < kRingSlots;
-static_assert(kInFlightStocked >= 1, "the stream never stands still for a stock");
+constexpr u32 kStockedWindow = kInFlightStocked < kWindow ? kInFlightStocked : kWindow;
+static_assert(kStockedWindow >= 1, "the stream never stands still for a stock");
 
 // What the lanes that run the producer decide together: a warp without bulk copies, which must not part on the way to a
 // warp barrier, and one lane with them.
@@ -190,7 +191,7 @@ struct Producer {
   // What copy does unless the stream is taken away.
   __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
 #if AMK_BULK_COPY
-    while (issued - landed >= (stocked() ? kInFlightStocked : kWindow)) wait_landed();
+    while (issued - landed >= (stocked() ? kStockedWindow : kWindow)) wait_landed();
     u64* full = &c.shared.full[slot];
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(full)), "r"(bytes) : "memory");
     asm volatile(
@@ -208,7 +209,9 @@ struct Producer {
     u32 at = c.lane * 16;
     u8* to = c.ring + slot * kSlotBytes;
     load_and_store<16>(to, source, bytes, at);
+    load_and_store<8>(to, source, bytes, at);
     load_and_store<4>(to, source, bytes, at);
+    load_and_store<2>(to, source, bytes, at);
     load_and_store<1>(to, source, bytes, at);
 #endif
     ++issued;
@@ -266,8 +269,8 @@ struct Producer {
     return all_lanes(barrier_look(&c.shared.empty[slot], phase, kSlotArrivals));
   }
 
-  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many before has not been given back. Its
-  // slot was filled in this pass over the ring or in the one before.
+  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many before has not been given back. Where
+  // groups of warps give slots back out of order, it may hold a few less. The slot was filled in this pass over the ring or in the one before.
   __device__ __forceinline__ bool stocked() const {
     if constexpr (!kStocks) return false;
     u32 at = slot + kRingSlots - kStock;
