@@ -173,53 +173,38 @@ func (b *builder) constants() error {
 		{"unsigned", "kStock", itoa(p.Config.Knob("ring", "stock", 0)), "chunks in the ring from which fewer are on their way, 0: never"},
 		{"unsigned", "kInFlightStocked", itoa(p.Config.Knob("ring", "in_flight_stocked", 1)), "chunks on their way then"},
 	}
-	columns, rows := 0, 0
-	allQuads := true
+	var columns []int // of the matrix stages
+	rows := 0
 	for _, s := range b.d.Descriptors {
 		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
-			k := b.rangeExtent(g.In[1].Dims[1])
-			columns, allQuads = max(columns, k), allQuads && k%4 == 0
+			columns = append(columns, b.rangeExtent(g.In[1].Dims[1]))
 		}
 		if s.Body == bodyResidual || s.Body == bodyEmbed {
 			for _, span := range s.IR.Dist.Tasks(0) {
-				rows = max(rows, (span.B-span.A+7)/8*8)
+				rows = max(rows, span.B-span.A)
 			}
 		}
 	}
-	group := m.Heads / max(1, m.KVHeads)
-	columns = max((columns+31)/32*32, (group+2)*m.HeadDim)
-	size := scratchSize{residual: rows, rotation: m.HeadDim, vector: columns}
-	padded := (m.HeadDim + 15) / 16 * 16
-	warpHeads, unit := group, 16
-	if b.usesMMA() {
-		warpHeads, unit = min(8, (group+1)/2*2), 2*group*(padded+16)+64*padded
-	}
-	if b.usesMMA() && allQuads {
-		size.vector = 4
-	}
-	size.attention, size.softmax, size.unit = 8*warpHeads*padded, 2*8*warpHeads, unit
+	size, plain := ir.ScratchOf(m, b.usesMMA(), rows, columns...), ir.ScratchOf(m, false, rows, columns...)
 	if err := b.checkShared(shared, slot, size); err != nil {
 		return err
 	}
-	if err := b.checkStream(shared, slot, size); err != nil {
+	slots := size.Slots(shared, slot)
+	if err := b.checkStream(slots); err != nil {
 		return err
 	}
-	if err := b.checkGroups(shared, slot, size); err != nil {
+	if err := b.checkGroups(slot, slots); err != nil {
 		return err
-	}
-	vector := itoa(columns)
-	if allQuads && m.DType != ir.F32 {
-		vector = "AMK_TENSOR_CORES ? 4 : " + vector
 	}
 	b.d.Scratch = []field{
-		{"int", "kResidualRows", itoa(rows), "most rows of the residual that an SM owns, floats"},
+		{"int", "kResidualRows", itoa(size.Rows), "most rows of the residual that an SM owns, floats"},
 		{"bool", "kFragmentCache", fmt.Sprint(b.cacheLayout() == ir.KVBlock16), "cache blocks in mma fragment order"},
 	}
 	b.d.Derived = []field{
-		{"int", "kAttentionHeads", withTensorCores(warpHeads, group), "heads a warp keeps results of"},
-		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", padded), "8 warps, padded head"},
-		{"int", "kUnitScratch", withTensorCores(unit, 16), "bytes: q of a group, a cache block"},
-		{"int", "kVectorScratch", vector, "activations, without tensor cores"},
+		{"int", "kAttentionHeads", withTensorCores(size.WarpHeads, plain.WarpHeads), "heads a warp keeps results of"},
+		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", size.PaddedHead), "8 warps, padded head"},
+		{"int", "kUnitScratch", withTensorCores(size.Unit, plain.Unit), "bytes: q of a group, a cache block"},
+		{"int", "kVectorScratch", withTensorCores(size.Vector, plain.Vector), "activations, without tensor cores"},
 		{"bool", "kCacheFragments", "kFragmentCache && AMK_TENSOR_CORES", "without a fallback"},
 	}
 	return nil

@@ -43,11 +43,16 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 	return nil
 }
 
+// cacheBytes is what rows of K and V of one kv head take in the cache.
+func (b *builder) cacheBytes(rows int) int {
+	return rows * 2 * ((b.p.Model.HeadDim + 15) / 16 * 16) * b.p.Model.DType.Bits() / 8
+}
+
 // checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.
 func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 	m := &b.p.Model
 	slot := b.p.Config.Knob("ring", "chunk_bytes", 16384)
-	bytes := rows * 2 * ((m.HeadDim + 15) / 16 * 16) * m.DType.Bits() / 8
+	bytes := b.cacheBytes(rows)
 	switch {
 	case rows%16 != 0 || bytes > slot:
 		return diag.Errorf(codeLimit, "stage "+s.Name, "%d cache rows take %d bytes and a ring slot has %d; want whole blocks of 16 rows that fit, or tiling.ring.chunk_bytes of at least %d",
@@ -62,28 +67,9 @@ func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 	return nil
 }
 
-// scratchSize says how many floats of each part that depends on the program the scratch has.
-type scratchSize struct {
-	residual, rotation, attention, softmax, vector int
-	unit                                           int // bytes
-}
-
-// bytes is the size of Scratch in context.cuh.
-func (s scratchSize) bytes(ringSlots int) int {
-	const (
-		warps    = 8
-		partial  = 2 * warps * 8 * 32
-		squares  = 2 * warps
-		best     = 2 * warps
-		words    = 8 + 2*4  // and four addresses
-		paddings = 4*12 + 4 // at most, before the parts that are aligned to 16 or 8 bytes and at the end
-	)
-	return 2*8*ringSlots + paddings + s.unit + 4*(partial+squares+s.residual+s.rotation+best+s.attention+s.softmax+s.vector+words)
-}
-
 // checkShared bounds the scratch, which must leave room for the smallest ring.
-func (b *builder) checkShared(shared, slot int, size scratchSize) error {
-	scratch := size.bytes(shared / slot)
+func (b *builder) checkShared(shared, slot int, s ir.Scratch) error {
+	scratch := s.Bytes(shared / slot)
 	if scratch+minSlots*slot <= shared {
 		return nil
 	}
@@ -91,9 +77,7 @@ func (b *builder) checkShared(shared, slot int, size scratchSize) error {
 	if shared < b.p.Target.SMemOptin {
 		want = "a larger smem_bytes_per_block or target"
 	}
-	m := &b.p.Model
-	piece := 16 * 2 * ((m.HeadDim + 15) / 16 * 16) * m.DType.Bits() / 8
-	if least := max(minChunk, piece); least < slot && size.bytes(shared/least)+minSlots*least <= shared {
+	if least := max(minChunk, b.cacheBytes(16)); least < slot && s.Bytes(shared/least)+minSlots*least <= shared {
 		want = "a smaller tiling.ring.chunk_bytes, or " + want
 	}
 	return diag.Errorf(codeLimit, "program", "a block has %d bytes of shared memory, and the scratch (%d) with %d ring slots of %d takes more; want %s",
@@ -101,8 +85,8 @@ func (b *builder) checkShared(shared, slot int, size scratchSize) error {
 }
 
 // checkStream refuses settings of the stream that would do nothing, or stop it.
-func (b *builder) checkStream(shared, slot int, size scratchSize) error {
-	c, slots := &b.p.Config, (shared-size.bytes(shared/slot))/slot
+func (b *builder) checkStream(slots int) error {
+	c := &b.p.Config
 	depth, bulk := min(c.PipeliningDepth, slots), b.p.Target.BulkCopy
 	stock, stocked, when := c.Knob("ring", "stock", 0), c.Knob("ring", "in_flight_stocked", 1), c.Knob("ring", "run_ahead_when", 0)
 	refuse := func(name string, n int, format string, args ...any) error {
@@ -111,10 +95,14 @@ func (b *builder) checkStream(shared, slot int, size scratchSize) error {
 	switch {
 	case stocked < 1:
 		return refuse("in_flight_stocked", stocked, "want at least 1, or the stream would wait for itself")
-	case stock < 0 || when < 0 || when > 2:
-		return refuse("stock", stock, "with run_ahead_when %d; want at least 0, and 0 to 2", when)
-	case !bulk && (stock > 0 || when > 0):
-		return refuse("stock", stock, "with run_ahead_when %d; want 0 for both: the target has no bulk copies", when)
+	case when < 0 || when > 2:
+		return refuse("run_ahead_when", when, "want 0 to 2")
+	case when > 0 && !bulk:
+		return refuse("run_ahead_when", when, "want 0: the target has no bulk copies, and nothing runs ahead")
+	case stock < 0:
+		return refuse("stock", stock, "want at least 0")
+	case stock > 0 && !bulk:
+		return refuse("stock", stock, "want 0: the target has no bulk copies, which alone are counted one by one")
 	case stock >= slots && stock > 0:
 		return refuse("stock", stock, "want less than the ring's %d slots, or 0", slots)
 	case stock > 0 && stocked >= depth:
@@ -127,11 +115,10 @@ func (b *builder) checkStream(shared, slot int, size scratchSize) error {
 // The full barrier of a slot tells one phase from the next alone, so that the chunk before in the same slot must have landed when
 // the group looks at its own, and that is known only of what lies before the chunk it has looked at last; where chunks may land out of
 // order, a window before it.
-func (b *builder) checkGroups(shared, slot int, size scratchSize) error {
+func (b *builder) checkGroups(slot, slots int) error {
 	if !b.usesMMA() {
 		return nil
 	}
-	slots := (shared - size.bytes(shared/slot)) / slot
 	window := 0
 	if b.p.Target.BulkCopy {
 		window = min(b.p.Config.PipeliningDepth, slots)
@@ -152,4 +139,4 @@ func (b *builder) checkGroups(shared, slot int, size scratchSize) error {
 }
 
 // usesMMA reports whether the program's matrix products run on tensor cores.
-func (b *builder) usesMMA() bool { return b.p.Target.TensorCores && b.p.Model.DType != ir.F32 }
+func (b *builder) usesMMA() bool { return b.p.Target.RunsOnTensorCores(b.p.Model.DType) }

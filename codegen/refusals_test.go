@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 			setKnob(p, "ring", "stock", 6)
 			setKnob(p, "ring", "in_flight_stocked", 12)
 		}},
-		"stock without bulk copies": {split, "AMK4005", "no bulk copies", func(p *ir.Program) { setKnob(p, "ring", "stock", 1) }},
+		"stock without bulk copies": {split, "AMK4005", "which alone are counted", func(p *ir.Program) { setKnob(p, "ring", "stock", 1) }},
 		"no larger block helps":     {split, "AMK4005", "want a larger smem_bytes_per_block or target", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 20000 }},
 		"no room for a ring":        {split, "AMK4005", "ring slots of", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 40000 }},
 	} {

@@ -69,28 +69,17 @@ func (m *machine) queue() float64 { return float64(m.sms) * m.inFlight / m.read 
 func (m *machine) instructions(n float64) float64 { return n * fetch / m.clock }
 
 // tensor reports whether the program's products run on tensor cores.
-func tensor(p *ir.Program) bool { return p.Target.TensorCores && p.Model.DType != ir.F32 }
+func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.DType) }
 
-// slots is how many chunks fit beside the scratch that stages keep in shared memory, which grows with the rows of the residual
-// that an SM owns and with the heads of a group.
+// slots is how many chunks fit beside the scratch that stages keep in shared memory, where an SM owns so many rows of the residual.
 func slots(p *ir.Program, rows int) int {
-	const (
-		warps   = 8
-		partial = 2 * warps * 8 * 32
-		rest    = 64
-	)
 	shared := p.Config.SMemBytesPerBlock
 	if shared == 0 {
 		shared = p.Target.SMemOptin
 	}
 	m := &p.Model
-	padded, group := ceil(m.HeadDim, 16)*16, max(1, m.Heads/max(1, m.KVHeads))
-	heads, unit, vector := group, 16, max(m.Hidden, m.Intermediate, (group+2)*m.HeadDim)
-	if tensor(p) {
-		heads, unit, vector = min(8, (group+1)/2*2), 2*group*(padded+16)+64*padded, 4
-	}
-	scratch := unit + 4*(partial+rest+rows+m.HeadDim+warps*heads*(padded+2)+vector)
-	return max(1, (shared-scratch)/max(1, p.Config.Knob("ring", "chunk_bytes", 16384)))
+	scratch := ir.ScratchOf(m, tensor(p), rows, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	return max(1, scratch.Slots(shared, max(1, p.Config.Knob("ring", "chunk_bytes", 16384))))
 }
 
 // assumptions says in sentences what the prediction takes for granted on this target.

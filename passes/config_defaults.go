@@ -46,9 +46,9 @@ func withChunk(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 	piece := (m.DType.Bytes(16*2*((m.HeadDim+15)/16*16)) + unit - 1) / unit * unit
 	chunk, least := max(defaultChunk, piece), max(smallestChunk, piece)
 	if rows := c.Knob("gemv", "rows", tileRows); target != nil && rows > 0 {
-		smem := smemGiven(c, target)
+		smem, scratch := smemGiven(c, target), scratchAtMost(m, target, rows)
 		fits := func(chunk int) bool { // more in flight than usual is for the user to fit
-			return (defaultInFlight+1)*chunk <= smem && scratchAtMost(m, target, rows, smem/chunk)+2*chunk <= smem
+			return (defaultInFlight+1)*chunk <= smem && scratch.Slots(smem, chunk) >= 2
 		}
 		for !fits(chunk) && chunk > least {
 			if chunk /= 2; chunk < least || chunk%unit != 0 {
@@ -76,7 +76,7 @@ func smemGiven(c ir.ScheduleConfig, target *ir.Target) int {
 func withWarps(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
 	const quadColumns = 128
 	quads := (m.Hidden + quadColumns - 1) / quadColumns
-	if quads != 4 && quads != 8 || !target.TensorCores || m.DType.Bits() != 16 {
+	if quads != 4 && quads != 8 || !target.RunsOnTensorCores(m.DType) {
 		return c
 	}
 	depth, bad := depthOf(&c)
@@ -84,8 +84,8 @@ func withWarps(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 	if bad != nil || chunk <= 0 || rows <= 0 {
 		return c // normalise says what is wrong
 	}
-	smem := smemGiven(c, target)
-	slots := (smem - scratchAtMost(m, target, rows, smem/chunk)) / chunk
+	scratch := scratchAtMost(m, target, rows)
+	slots := scratch.Slots(smemGiven(c, target), chunk)
 	tile := quads * quadColumns * tileRows * 2
 	if (tile+chunk-1)/chunk+1+depth > slots {
 		return c
@@ -101,28 +101,8 @@ func withWarps(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 	return c
 }
 
-// scratchAtMost bounds the shared memory that a block needs besides its ring, in bytes, as codegen counts it: SMs own the residual in
-// pieces of so many rows, and a slot of the ring has two barriers.
-func scratchAtMost(m *ir.Model, target *ir.Target, rows, slots int) int {
-	const (
-		warps   = 8
-		partial = 4 * 2 * warps * tileRows * 32
-		rest    = 1024 // sums of squares and maxima of the warps, words, padding
-	)
-	heads := max(1, m.Heads/max(1, m.KVHeads)) // of a kv head
-	padded := (m.HeadDim + 15) / 16 * 16
+// scratchAtMost is the scratch of the SM that owns most of the residual, in pieces of so many rows, if it is dealt out evenly.
+func scratchAtMost(m *ir.Model, target *ir.Target, rows int) ir.Scratch {
 	owned := (m.Hidden/rows/max(1, target.SMs) + 1) * rows
-	attention := 4 * warps * min(8, heads+1) * (padded + 2)
-	unit := 2*heads*(padded+16) + 64*padded
-	tensor := target.TensorCores && m.DType.Bits() == 16
-	if !tensor {
-		attention, unit = 4*warps*heads*(padded+2), 16
-	}
-	vector := 16
-	for _, columns := range []int{m.Hidden, m.Heads * m.HeadDim, m.Intermediate} {
-		if columns%4 != 0 || !tensor { // such a stage runs without tensor cores, which keeps activations
-			vector = 4 * (max(m.Hidden, m.Heads*m.HeadDim, m.Intermediate, (heads+2)*m.HeadDim) + 32)
-		}
-	}
-	return 16*slots + partial + attention + unit + vector + 4*(owned+m.HeadDim) + rest
+	return ir.ScratchOf(m, target.RunsOnTensorCores(m.DType), owned, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 }

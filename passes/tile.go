@@ -43,7 +43,7 @@ func setTileLayout(p *ir.Program, b *ir.Buffer) {
 	switch {
 	case b.Kind == ir.Weight && len(b.Shape) == 2:
 		b.Layout.Kind = ir.Tile8x32
-	case b.Kind == ir.KVCache && b.DType.Bits() == 16 && p.Target.TensorCores:
+	case b.Kind == ir.KVCache && p.Target.RunsOnTensorCores(b.DType):
 		b.Layout.Kind = ir.KVBlock16
 	case b.Kind == ir.KVCache:
 		b.Layout.Kind = ir.KVRows16

@@ -24,7 +24,8 @@ constexpr int kThreads = kConsumers + (kPrefetches ? 64 : 32);  // then a produc
 constexpr int kTilesPerFlush = 8;                // tiles whose partial sums meet at one block barrier
 constexpr int kTileRows = 8;
 
-// Shared memory of a block besides the ring, which fills what is left of kSharedLimit.
+// Shared memory of a block besides the ring, which fills what is left of kSharedLimit. ir.Scratch counts its bytes: both change
+// together.
 struct Scratch {
   u64 full[kMaxRingSlots];
   u64 empty[kMaxRingSlots];

@@ -269,8 +269,8 @@ struct Producer {
     return all_lanes(barrier_look(&c.shared.empty[slot], phase, kSlotArrivals));
   }
 
-  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many before has not been given back. Where
-  // groups of warps give slots back out of order, it may hold a few less. The slot was filled in this pass over the ring or in the one before.
+  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many before has not been given back. That
+  // is about so many where groups of warps give slots back out of order. The slot was filled in this pass over the ring or the last.
   __device__ __forceinline__ bool stocked() const {
     if constexpr (!kStocks) return false;
     u32 at = slot + kRingSlots - kStock;
