@@ -48,7 +48,7 @@ VARIANTS = (
     Variant("run-ahead-at-once", "run-ahead as soon as the ring is full, not after a while", (("ring", "run_ahead_when", 1),)),
     Variant("run-ahead-always", "run-ahead whether the ring is full or not", (("ring", "run_ahead_when", 2),)),
     Variant("stock-6", "one chunk in flight while the ring holds six", (("ring", "stock", 6),)),
-    Variant("stock-6-always", "the same with run-ahead whether the ring is full or not", (("ring", "stock", 6), ("ring", "run_ahead_when", 2))),
+    Variant("stock-6-always", "one chunk in flight while the ring holds six, and run-ahead whether it is full or not", (("ring", "stock", 6), ("ring", "run_ahead_when", 2))),
     Variant("chunk-8k", "chunks half as large, twice as many in flight", (("ring", "chunk_bytes", 8192), ("ring", "in_flight", 6))),
     Variant("split-off", "no context split over the SMs", (("attention", "split_from", 1 << 30),)),
     Variant("splits-8", "8 splits of the context instead of 16", (("attention", "max_splits", 8),)),
