@@ -140,7 +140,7 @@ func build(p *ir.Program) (*builder, error) {
 		name := "k" + camel(v.Name)
 		b.d.Variants = append(b.d.Variants, variantData{Name: v.Name, EndName: name + "End", StagesName: name + "Stages", End: v.Hi + 1})
 	}
-	for _, step := range []func() error{b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages, b.body, b.reference, b.constants} {
+	for _, step := range []func() error{b.checkConfig, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages, b.body, b.reference, b.constants} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,9 @@
 package codegen
 
 import (
+	"maps"
+	"slices"
+
 	"amkc/ir"
 	"amkc/ir/diag"
 )
@@ -22,7 +25,32 @@ const (
 	maxMMAHead  = 256
 	minSlots    = 2
 	minChunk    = 4096 // of tiling.ring.chunk_bytes
+	maxChunk    = 65536
+	chunkUnit   = 2048
 )
+
+// checkConfig refuses settings that no stage body is written for, before anything is computed with them.
+func (b *builder) checkConfig() error {
+	c := &b.p.Config
+	refuse := func(name string, n int, want string) error {
+		return diag.Errorf(codeLimit, "program", "%s is %d; want %s", name, n, want)
+	}
+	if n := c.Knob("ring", "chunk_bytes", 16384); n < minChunk || n > maxChunk || n%chunkUnit != 0 {
+		return refuse("tiling.ring.chunk_bytes", n, "a multiple of 2048 from 4096 to 65536")
+	}
+	if n := c.PipeliningDepth; n < 1 {
+		return refuse("pipelining_depth", n, "at least 1 chunk in flight")
+	}
+	if n := c.Knob("ring", "run_ahead", 0); n < 0 {
+		return refuse("tiling.ring.run_ahead", n, "at least 0")
+	}
+	for _, stage := range slices.Sorted(maps.Keys(c.Tiling["warps"])) {
+		if n := c.Tiling["warps"][stage]; !slices.Contains([]int{1, 2, 4, 8}, n) {
+			return refuse("tiling.warps."+stage, n, "1, 2, 4 or 8")
+		}
+	}
+	return nil
+}
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps the
 // vector in shared memory and has no such bound.

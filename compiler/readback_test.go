@@ -181,6 +181,19 @@ func TestForgedScheduleIsProvedAgain(t *testing.T) {
 	}
 }
 
+// A program that cannot be emitted is a finding like any other, beside what else was found.
+func TestForgedProgramThatCannotBeEmitted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "build")
+	_, err := Compile(t.Context(), emitted(filepath.Join(root, "models", "zoo", "llama-gqa"), dir))
+	require.NoError(t, err)
+	forge(t, dir, "program.json", `"chunk_bytes":16384`, `"chunk_bytes":0`)
+	v, err := Verify(dir)
+	require.NoError(t, err)
+	found := v.Findings.Error()
+	require.Contains(t, found, "program.json: error: gives no build at all: program: error: tiling.ring.chunk_bytes is 0; want a multiple of 2048")
+	require.Contains(t, found, "schedule.h: machine")
+}
+
 // forge edits a file of a build and gives the manifest its new digest.
 func forge(t *testing.T, dir, file, old, text string) {
 	t.Helper()

@@ -138,7 +138,8 @@ func (v *Verification) checkDigest(dir, name, want string, size int64) {
 func (v *Verification) checkEmission(dir string, p *ir.Program, m *codegen.Manifest) error {
 	files, err := codegen.Project(p, p.Model.Name)
 	if err != nil {
-		return err
+		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, programFile), "gives no build at all: %v", err))
+		return nil
 	}
 	var notes []string
 	if this := version.Get().Version; m.Compiler.Version != this {
