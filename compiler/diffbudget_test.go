@@ -29,7 +29,7 @@ func TestDiffBudget(t *testing.T) {
 		{"in flight", ir.ScheduleConfig{PipeliningDepth: 4}, 2, 4},
 		{"warps", tiling("warps", "down", 4), 2, 4},
 		{"run ahead", tiling("ring", "run_ahead", 4), 2, 4},
-		{"run ahead always", tiling("ring", "run_ahead_when", 2), 2, 4},
+		{"run ahead always", tiling("ring", "run_ahead_always", 1), 2, 4},
 		{"stock", tiling("ring", "stock", 6), 2, 4},
 		{"splits", tiling("attention", "max_splits", 8), 60, 80},
 		{"split from", tiling("attention", "split_from", 256), 6, 16},

@@ -87,8 +87,8 @@ func (m *machine) assumptions(p *ir.Program, weights float64) []string {
 	t, c := p.Target, chipOf(p.Target.Name)
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if p.Config.Knob("ring", "stock", 0) > 0 || p.Config.Knob("ring", "run_ahead_when", 0) > 0 {
-		say("in_flight chunks on their way whatever the ring holds, and run-ahead while it is full: ring.stock and ring.run_ahead_when are left out")
+	if p.Config.Knob("ring", "stock", 0) > 0 || p.Config.Knob("ring", "run_ahead_always", 0) > 0 {
+		say("in_flight chunks on their way whatever the ring holds, and run-ahead while it is full: ring.stock and ring.run_ahead_always are left out")
 	}
 	if t.Name != measuredChip {
 		say("memory reads at %.0f %% of the data sheet's %.0f GB/s", 100*c.read, t.HBMGBs)

@@ -36,7 +36,6 @@ var knobs = func() []knob {
 	rows := func(n int) bool { return n >= 8 && n <= 256 && n%8 == 0 }
 	anyDepth, depthWant := between(0, 64)
 	stocked, stockedWant := between(1, maxInFlight)
-	when, whenWant := oneOf(0, 1, 2)
 	flag, flagWant := oneOf(0, 1)
 	copies, copiesWant := oneOf(1, 2, 4)
 	position, positionWant := between(0, 1<<30)
@@ -44,8 +43,8 @@ var knobs = func() []knob {
 	warps, warpsWant := oneOf(8, 4, 2, 1)
 	all := []knob{
 		newKnob("ring", "chunk_bytes", defaultChunk, chunk, "a multiple of 2048 from 4096 to 65536"),
-		newKnob("ring", "run_ahead", 8, anyDepth, depthWant),
-		newKnob("ring", "run_ahead_when", 0, when, whenWant),
+		newKnob("ring", "run_ahead", defaultRunAhead, anyDepth, depthWant),
+		newKnob("ring", "run_ahead_always", 0, flag, flagWant),
 		newKnob("ring", "stock", 0, anyDepth, depthWant),
 		newKnob("ring", "in_flight_stocked", 1, stocked, stockedWant),
 		newKnob("exchange", "flagged", 1, flag, flagWant),
@@ -65,6 +64,7 @@ var knobs = func() []knob {
 const (
 	blockThreads     = 288 // 8 consumer warps and 1 producer warp; the prefetcher of ring.run_ahead is a warp on top
 	defaultInFlight  = 3
+	defaultRunAhead  = 8
 	maxInFlight      = 16
 	defaultPages     = "graph_color"
 	defaultPolicy    = "load_balance"
@@ -150,12 +150,12 @@ func idleKnobs(c *ir.ScheduleConfig, depth int, target *ir.Target) []*diag.Diagn
 	case stock == 0 && stocked > 1 && stocked <= maxInFlight:
 		idle("in_flight_stocked", "ring.stock is 0; want ring.stock above 0, or 1")
 	}
-	switch when := c.Knob("ring", "run_ahead_when", 0); {
-	case when < 1 || when > 2:
+	switch always := c.Knob("ring", "run_ahead_always", 0); {
+	case always != 1:
 	case !bulk:
-		idle("run_ahead_when", "%s has no bulk copies, and nothing runs ahead; want 0", target.Name)
+		idle("run_ahead_always", "%s has no bulk copies, and nothing runs ahead; want 0", target.Name)
 	case c.Knob("ring", "run_ahead", 0) == 0:
-		idle("run_ahead_when", "ring.run_ahead is 0; want ring.run_ahead above 0, or 0")
+		idle("run_ahead_always", "ring.run_ahead is 0; want ring.run_ahead above 0, or 0")
 	}
 	return out
 }

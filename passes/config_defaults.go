@@ -11,6 +11,7 @@ import (
 func withDefaults(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
 	c = withChunk(c, m, target)
 	if target != nil {
+		c = withStock(c, m, target)
 		c = withWarps(c, m, target)
 	}
 	return c
@@ -70,6 +71,30 @@ func smemGiven(c ir.ScheduleConfig, target *ir.Target) int {
 	return target.SMemOptin
 }
 
+// withStock makes the stream give way to the exchanges where these take longer than it: fewer chunks are in flight while half of the
+// ring is filled, and the run-ahead into L2 makes up for it. A layer's five exchanges take some 2 us each whatever the model, so the
+// weights of a layer decide (docs/performance.md). Whoever gives one of the knobs has decided.
+func withStock(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
+	const exchangesMicros, leastSlots = 10, 8
+	given := func(name string) bool { _, given := c.Tiling["ring"][name]; return given }
+	if given("stock") || given("in_flight_stocked") || given("run_ahead_always") || !target.BulkCopy || target.HBMGBs == 0 {
+		return c
+	}
+	layer := m.DType.Bytes(m.Hidden * (2*(m.Heads+m.KVHeads)*m.HeadDim + 3*m.Intermediate))
+	if float64(layer) >= exchangesMicros*1e3*target.HBMGBs {
+		return c
+	}
+	ring, known := ringOf(c, m, target)
+	if !known || ring.slots < leastSlots || ring.depth == 1 {
+		return c
+	}
+	c = withKnob(c, "ring", "stock", ring.slots/2)
+	if c.Knob("ring", "run_ahead", defaultRunAhead) > 0 {
+		c = withKnob(c, "ring", "run_ahead_always", 1)
+	}
+	return c
+}
+
 // withWarps lets four warps share a tile instead of eight where eight would have a single quad of 128 columns each, or none, and
 // every SM has several tiles: then what a warp does for a tile besides multiplying is most of its work (docs/performance.md). Two
 // tiles are worked on at once, and so the ring must hold one of them besides the chunks on their way.
@@ -79,15 +104,9 @@ func withWarps(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 	if quads != 4 && quads != 8 || !target.RunsOnTensorCores(m.DType) {
 		return c
 	}
-	depth, bad := depthOf(&c)
-	chunk, rows := c.Knob("ring", "chunk_bytes", defaultChunk), c.Knob("gemv", "rows", tileRows)
-	if bad != nil || chunk <= 0 || rows <= 0 {
-		return c // normalise says what is wrong
-	}
-	scratch := scratchAtMost(m, target, rows)
-	slots := scratch.Slots(smemGiven(c, target), chunk)
+	ring, known := ringOf(c, m, target)
 	tile := quads * quadColumns * tileRows * 2
-	if (tile+chunk-1)/chunk+1+depth > slots {
+	if !known || (tile+ring.chunk-1)/ring.chunk+1+ring.depth > ring.slots {
 		return c
 	}
 	for _, s := range []struct {
@@ -99,6 +118,20 @@ func withWarps(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 		}
 	}
 	return c
+}
+
+// ring is the one that a configuration gives: bytes of a chunk, chunks that it holds at least, and chunks in flight.
+type ring struct{ chunk, slots, depth int }
+
+// ringOf finds the ring; not if normalise will refuse what it depends on.
+func ringOf(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) (ring, bool) {
+	depth, bad := depthOf(&c)
+	chunk, rows := c.Knob("ring", "chunk_bytes", defaultChunk), c.Knob("gemv", "rows", tileRows)
+	if bad != nil || chunk <= 0 || rows <= 0 {
+		return ring{}, false
+	}
+	scratch := scratchAtMost(m, target, rows)
+	return ring{chunk, scratch.Slots(smemGiven(c, target), chunk), depth}, true
 }
 
 // scratchAtMost is the scratch of the SM that owns most of the residual, in pieces of so many rows, if it is dealt out evenly.

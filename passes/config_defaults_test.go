@@ -53,17 +53,49 @@ func TestChunksThatFit(t *testing.T) {
 		model  ir.Model
 		target *ir.Target
 		config ir.ScheduleConfig
-		want   map[string]int // nil: the usual
+		want   int // 0: the usual
 	}{
-		"room enough":               {model(1024, 3072, 128), h200, ir.ScheduleConfig{}, nil},
-		"a small block":             {model(1024, 3072, 128), t4, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 8192}},
-		"a smaller one":             {model(1024, 7168, 64), t4, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 4096}},
-		"rows of the cache forbid":  {model(1024, 7168, 128), t4, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 8192}},
-		"nothing fits":              {model(1024, 30000, 64), t4, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 4096}},
-		"the user's block is small": {model(512, 1024, 64), h200, ir.ScheduleConfig{SMemBytesPerBlock: 49152}, map[string]int{"chunk_bytes": 8192}},
-		"the user has decided":      {model(1024, 3072, 128), t4, tiling("ring", "chunk_bytes", 16384), map[string]int{"chunk_bytes": 16384}},
-		"no target":                 {model(1024, 3072, 128), nil, ir.ScheduleConfig{}, nil},
-		"wide heads":                {model(1024, 3072, 1024), h200, ir.ScheduleConfig{}, map[string]int{"chunk_bytes": 65536}},
+		"room enough":               {model(1024, 3072, 128), h200, ir.ScheduleConfig{}, 0},
+		"a small block":             {model(1024, 3072, 128), t4, ir.ScheduleConfig{}, 8192},
+		"a smaller one":             {model(1024, 7168, 64), t4, ir.ScheduleConfig{}, 4096},
+		"rows of the cache forbid":  {model(1024, 7168, 128), t4, ir.ScheduleConfig{}, 8192},
+		"nothing fits":              {model(1024, 30000, 64), t4, ir.ScheduleConfig{}, 4096},
+		"the user's block is small": {model(512, 1024, 64), h200, ir.ScheduleConfig{SMemBytesPerBlock: 49152}, 8192},
+		"the user has decided":      {model(1024, 3072, 128), t4, tiling("ring", "chunk_bytes", 16384), 16384},
+		"no target":                 {model(1024, 3072, 128), nil, ir.ScheduleConfig{}, 0},
+		"wide heads":                {model(1024, 3072, 1024), h200, ir.ScheduleConfig{}, 65536},
+	} {
+		require.Equal(t, c.want, withDefaults(c.config, &c.model, c.target).Tiling["ring"]["chunk_bytes"], name)
+	}
+}
+
+func TestStreamThatGivesWay(t *testing.T) {
+	model := func(hidden, intermediate int) ir.Model {
+		return ir.Model{DType: ir.BF16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936}
+	}
+	given := func(settings map[string]int) ir.ScheduleConfig {
+		return ir.ScheduleConfig{Tiling: map[string]map[string]int{"ring": settings}}
+	}
+	type knobs = map[string]int
+	h200, rtx5090, t4 := ir.FindTarget("h200"), ir.FindTarget("rtx5090"), ir.FindTarget("t4")
+	for name, c := range map[string]struct {
+		model  ir.Model
+		target *ir.Target
+		config ir.ScheduleConfig
+		want   knobs
+	}{
+		"a layer of 31 MB":           {model(1024, 3072), h200, ir.ScheduleConfig{}, knobs{"stock": 6, "run_ahead_always": 1}},
+		"a layer of 126 MB":          {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
+		"half of what is there":      {model(1024, 3072), h200, given(knobs{"chunk_bytes": 8192}), knobs{"chunk_bytes": 8192, "stock": 12, "run_ahead_always": 1}},
+		"no run-ahead":               {model(1024, 3072), h200, given(knobs{"run_ahead": 0}), knobs{"run_ahead": 0, "stock": 6}},
+		"one in flight anyway":       {model(1024, 3072), h200, given(knobs{"in_flight": 1}), knobs{"in_flight": 1}},
+		"a stream that takes longer": {model(1024, 3072), rtx5090, ir.ScheduleConfig{}, nil},
+		"a ring of few slots":        {model(512, 1024), rtx5090, ir.ScheduleConfig{}, nil},
+		"no bulk copies":             {model(512, 1024), t4, given(knobs{"chunk_bytes": 4096}), knobs{"chunk_bytes": 4096}},
+		"no bandwidth known":         {model(1024, 3072), ir.ArchTarget(90, 132), ir.ScheduleConfig{}, nil},
+		"the user wants none":        {model(1024, 3072), h200, given(knobs{"stock": 0}), knobs{"stock": 0}},
+		"the user's always":          {model(1024, 3072), h200, given(knobs{"run_ahead_always": 0}), knobs{"run_ahead_always": 0}},
+		"what normalise refuses":     {model(1024, 3072), h200, ir.ScheduleConfig{PipeliningDepth: -1}, nil},
 	} {
 		require.Equal(t, c.want, withDefaults(c.config, &c.model, c.target).Tiling["ring"], name)
 	}

@@ -16,10 +16,7 @@ enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain };
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
 constexpr bool kPrefetches = AMK_BULK_COPY && kRunAhead > 0;
-// The prefetcher runs ahead when the producer has found the ring full for a while, because its test of a slot suspends it for a
-// microsecond or so; at once when the ring is full; or always.
-constexpr bool kRunsAheadAtOnce = kPrefetches && kRunAheadWhen == 1;
-constexpr bool kRunsAheadAlways = kPrefetches && kRunAheadWhen == 2;
+constexpr bool kPrefetchesWhenFull = kPrefetches && !kRunAheadAlways;
 constexpr int kThreads = kConsumers + (kPrefetches ? 64 : 32);  // then a producer warp, and one that runs ahead into L2
 constexpr int kTilesPerFlush = 8;                // tiles whose partial sums meet at one block barrier
 constexpr int kTileRows = 8;

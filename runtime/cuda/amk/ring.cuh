@@ -249,8 +249,8 @@ struct Producer {
  private:
   __device__ __forceinline__ void wait_empty() {
     const u32 begin = wait_begins(c);
-    const bool empty = kRunsAheadAtOnce ? slot_looks_empty() : slot_is_empty(c.shared, slot, phase);
-    if (empty) {
+    // The other test may suspend the thread for a microsecond, in which the prefetcher would not know that the ring is full.
+    if (kPrefetchesWhenFull ? slot_looks_empty() : slot_is_empty(c.shared, slot, phase)) {
       test_ends(c, Did::kSlotWait, begin);
       return;
     }
@@ -262,7 +262,7 @@ struct Producer {
   }
 
   __device__ __forceinline__ void tell_waiting(u32 waits) {
-    if constexpr (kPrefetches && !kRunsAheadAlways) store_shared_relaxed(&c.shared.producer_waits, waits);
+    if constexpr (kPrefetchesWhenFull) store_shared_relaxed(&c.shared.producer_waits, waits);
   }
 
   __device__ __forceinline__ bool slot_looks_empty() const {
