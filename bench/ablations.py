@@ -72,31 +72,36 @@ class Measurement:
 
     def __init__(self, case):
         self.case = case
-        self.taken, self.failed, self.log = {}, {}, []
+        self.taken, self.failed, self.logs = {}, {}, {}  # by the names of variants, and positions
 
     def row(self, shop, variant, position):
         if (variant.name, position) not in self.taken and variant.name not in self.failed:
             self.measure(shop, variant, position)
-        shop.log += self.log
+        shop.log += self.logs[variant.name]
         none = [{"findings": [self.failed[variant.name]]}] if variant.name in self.failed else []
         return judge_ablation(self.taken.get((DEFAULT.name, position), []), none or self.taken[variant.name, position], variant, position)
 
     def measure(self, shop, asked, at):
         chosen = [v for v in VARIANTS if v is asked or any(row_id(self.case, v, p) in shop.planned for p in POSITIONS)]
         positions = [p for p in POSITIONS if p == at or any(row_id(self.case, v, p) in shop.planned for v in chosen)]
-        shop.log, before = [], shop.log
-        entrants = {DEFAULT.name: Entrant(shop.finish(self.case))}
-        for v in chosen:
+        before = shop.log
+        entrants, made = {}, {}
+        for v in (DEFAULT, *chosen):
+            shop.log = made[v.name] = []
             try:
                 entrants[v.name] = Entrant(shop.finish(replace(self.case, knobs=v.knobs), v.defines), v.steps)
             except StepFailed as e:
+                if v is DEFAULT:
+                    raise
                 self.failed[v.name] = str(e)
         shop.settle()
+        shop.log = turns = []
         try:
             self.taken |= take_turns(shop, entrants, positions, ROUNDS, LAUNCHES)
         except StepFailed as e:  # it would fail again, and take as long
             self.failed |= {v.name: str(e) for v in chosen}
-        self.log, shop.log = shop.log, before
+        shop.log = before
+        self.logs |= {v.name: made[DEFAULT.name] + made[v.name] + turns for v in chosen}
 
 
 def judge_ablation(default, rounds, variant, position):

@@ -249,6 +249,14 @@ class Rows(Fake):
         self.assertEqual(code, 1)
         self.assertIn("it is broken", self.rows()["fixtures/llama-gqa-bf16"]["findings"][0])
 
+    def test_a_reference_that_refuses_a_model_costs_its_own_rows(self):
+        class Refusal(Exception):
+            pass
+
+        with mock.patch.object(reference, "checkpoint", mock.Mock(side_effect=Refusal("not such heads"))):
+            self.assertEqual(self.results("--only", "fixtures/llama-gqa-*")[0], 1)
+        self.assertEqual([r["findings"] for r in self.rows().values()], [["Refusal: not such heads"]] * 3)
+
     def test_the_budget_leaves_rows_for_the_next_time(self):
         self.assertEqual(self.results("--only", "fixtures/llama-gqa-fp32")[0], 0)
         self.switch("slow")

@@ -22,7 +22,7 @@ import machine
 
 BUILD_SECONDS = 1800  # packing random weights of 8 billion parameters included
 RUN_SECONDS = 300  # nothing that is decoded here takes as long, unless it hangs
-KERNELS = ("megakernel", "measure")  # which definitions change
+KERNELS = ("megakernel", "measure", "reference")  # the plain ones too: the layout of the cache depends on definitions
 WEIGHTS = "weights.safetensors"
 NVCC_FLAGS = ("-O3", "-std=c++17")
 LONG = 32768  # positions from which on a build says in its key how many it has
@@ -184,7 +184,7 @@ class Workshop:
             os.replace(linked, own)
 
     def recompile(self, base, directory, defines):
-        """A copy of a build whose kernels are compiled with other definitions, the plain ones excepted. What is the same is linked."""
+        """A copy of a build whose kernels are compiled with other definitions. What is the same is linked."""
         source, commands = base
         kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists()]
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
