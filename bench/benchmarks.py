@@ -141,7 +141,9 @@ def ablations(rows):
     out = ["### What each feature is worth", "",
            "Builds that lack one feature or have another value of one knob, in turn with the kernel as amkc makes it. A cell is the time of a "
            "token in µs, and in brackets its ratio to that of the kernel as amkc makes it, above 1 where the feature helps, with the spread "
-           "of the rounds: a ratio nearer to 1 than the spread shows nothing."]
+           "of the rounds: a ratio nearer to 1 than the spread shows nothing. A row that is what amkc makes anyway of a model shows how "
+           "much two builds of the same kernel differ. Four things have no row, because no kernel is without them: weights packed in the "
+           "order of tensor core fragments, stages that are fused (five a layer), the cache's way through the ring, and argmax on the GPU."]
     chosen = [r for r in rows if r["section"] == "ablations"]
     for model in dict.fromkeys(r["model"] for r in chosen):
         own = [r for r in chosen if r["model"] == model]
