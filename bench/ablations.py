@@ -4,6 +4,7 @@ All builds of a model are measured in turn in one process, so that the rows of a
 come from one measurement.
 """
 
+import traceback
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from accuracy import SEED, SHAPE_POSITIONS
 from sections import Task
 from turns import Entrant, take_turns
-from workshop import Case, StepFailed
+from workshop import Case, OutOfTime
 
 MODELS = ("llama-3.2-1b", "qwen3-0.6b-as-llama")
 POSITIONS = (128, 2032)
@@ -40,9 +41,9 @@ DEFAULT = Variant("default", "as amkc makes it")
 VARIANTS = (
     Variant("flagged-off", "exchanges by counters instead of flagged words", (("exchange", "flagged", 0),)),
     Variant("copies-1", "one copy of each exchanged vector instead of two", (("exchange", "copies", 1),)),
-    Variant("in-flight-1", "one chunk in flight instead of three", (("ring", "in_flight", 1),)),
+    Variant("in-flight-1", "one chunk in flight instead of three, and thus no stock", (("ring", "in_flight", 1),)),
     Variant("in-flight-2", "two chunks in flight", (("ring", "in_flight", 2),)),
-    Variant("in-flight-all", "all slots of the ring in flight: no cap whatever it holds (and 8 warps a tile everywhere, for which alone there is room)",
+    Variant("in-flight-all", "no cap: 13 chunks in flight, and 8 warps a tile everywhere, as 4 would need more slots",
             (("ring", "in_flight", 13), ("ring", "stock", 0)) + warps(8)),
     Variant("run-ahead-off", "no run-ahead into L2", (("ring", "run_ahead", 0),)),
     Variant("when-full", "run-ahead only while the ring is full, and as many chunks in flight whatever it holds",
@@ -84,24 +85,36 @@ class Measurement:
     def measure(self, shop, asked, at):
         chosen = [v for v in VARIANTS if v is asked or any(row_id(self.case, v, p) in shop.planned for p in POSITIONS)]
         positions = [p for p in POSITIONS if p == at or any(row_id(self.case, v, p) in shop.planned for v in chosen)]
-        before = shop.log
-        entrants, made = {}, {}
+        before, made, turns = shop.log, {}, []
+        try:
+            entrants = self.entrants(shop, chosen, made)
+            shop.log = turns
+            self.taken |= take_turns(shop, entrants, positions, ROUNDS, LAUNCHES)
+        except OutOfTime:
+            raise
+        except Exception as e:  # it would fail again, and take as long
+            traceback.print_exc()
+            self.failed = {v.name: f"{type(e).__name__}: {e}" for v in chosen} | self.failed
+        finally:
+            shop.log = before
+        self.logs |= {v.name: made[DEFAULT.name] + made.get(v.name, []) + turns for v in chosen}
+
+    def entrants(self, shop, chosen, made):
+        """The builds that take turns, by name; the commands that make each go into made."""
+        entrants = {}
         for v in (DEFAULT, *chosen):
             shop.log = made[v.name] = []
             try:
                 entrants[v.name] = Entrant(shop.finish(replace(self.case, knobs=v.knobs), v.defines), v.steps)
-            except StepFailed as e:
+            except OutOfTime:
+                raise
+            except Exception as e:
                 if v is DEFAULT:
                     raise
-                self.failed[v.name] = str(e)
+                traceback.print_exc()
+                self.failed[v.name] = f"{type(e).__name__}: {e}"
         shop.settle()
-        shop.log = turns = []
-        try:
-            self.taken |= take_turns(shop, entrants, positions, ROUNDS, LAUNCHES)
-        except StepFailed as e:  # it would fail again, and take as long
-            self.failed |= {v.name: str(e) for v in chosen}
-        shop.log = before
-        self.logs |= {v.name: made[DEFAULT.name] + made[v.name] + turns for v in chosen}
+        return entrants
 
 
 def judge_ablation(default, rounds, variant, position):

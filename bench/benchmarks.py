@@ -106,7 +106,9 @@ def ceiling(rows):
             share = r["share_of_ceiling"]
             lines.append([model, CONTEXTS[position], fixed(r["latency_us"]["median"], 1), span(r["latency_us"]), fixed(r["ceiling_us"]["median"], 1),
                           percent(share), aim, met(share, target, points), fixed(r["gbs"], 0), fixed(r.get("read_gbs"), 0)] + made(r))
-    return ["### Share of the ceiling", ""] + table(titles, lines)
+    note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. Builds of small models have a stream that gives way to the "
+            "exchanges, which makes their ceiling slower too; [docs/performance.md](docs/performance.md) compares them with a ceiling that does not.")
+    return ["### Share of the ceiling", ""] + table(titles, lines) + ["", note]
 
 
 def pytorch(rows):
@@ -141,9 +143,14 @@ def ablations(rows):
     out = ["### What each feature is worth", "",
            "Builds that lack one feature or have another value of one knob, in turn with the kernel as amkc makes it. A cell is the time of a "
            "token in µs, and in brackets its ratio to that of the kernel as amkc makes it, above 1 where the feature helps, with the spread "
-           "of the rounds: a ratio nearer to 1 than the spread shows nothing. A row that is what amkc makes anyway of a model shows how "
-           "much two builds of the same kernel differ. Four things have no row, because no kernel is without them: weights packed in the "
-           "order of tensor core fragments, stages that are fused (five a layer), the cache's way through the ring, and argmax on the GPU."]
+           "of the rounds. Two builds of the same kernel differ by up to 0.7 % (rows that are what amkc makes of a model anyway show it), so "
+           "a ratio nearer to 1 than that shows nothing. Four things have no row, because no kernel is without them: weights packed in the "
+           "order of tensor core fragments, stages that are fused (five a layer), the cache's way through the ring, and argmax on the GPU. "
+           "[docs/results](docs/results/README.md) names rows that were not made.",
+           "",
+           "A chunk is 16 KB of weights or cache on their way into an SM's ring of slots in shared memory; run-ahead asks for chunks into L2 before the "
+           "ring has room. An exchange hands a vector from all SMs to all, by words that carry their own flag or by counters. A split is the part of a "
+           "context that one SM attends to."]
     chosen = [r for r in rows if r["section"] == "ablations"]
     for model in dict.fromkeys(r["model"] for r in chosen):
         own = [r for r in chosen if r["model"] == model]

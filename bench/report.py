@@ -221,11 +221,14 @@ def table(titles, lines):
     return out + ["| " + " | ".join(cell(c) for c in line) + " |" for line in lines]
 
 
-def render_store(name, store):
+def render_store(name, store, planned):
     out = [f"## {name}", ""]
     rows = store.ordered()
     passed, failed = sum(r["passed"] is True for r in rows), sum(r["passed"] is False for r in rows)
     out += [f"{passed} rows pass, {failed} fail, {len(rows) - passed - failed} were not run.", ""]
+    never = [i for i in planned if i not in store.rows]
+    if never:
+        out += ["Of what there is to run, never made here: " + ", ".join(f"`{i}`" for i in never) + ".", ""]
     facts = sorted({key for e in store.environments.values() for key in e})
     out += table(["on"] + facts, [[letter] + [e.get(f, "") for f in facts] for letter, e in store.environments.items()])
     for section, (title, rule, columns) in SECTIONS.items():
@@ -239,18 +242,19 @@ def render_store(name, store):
     return out
 
 
-def render(directory):
-    """Writes README.md for the JSON files of a directory that hold rows, and returns its path."""
+def render(directory, planned=()):
+    """Writes README.md for the JSON files of a directory that hold rows, and returns its path. It names those of the ids planned that
+    a file does not have."""
     readme = Path(directory) / "README.md"
-    readme.write_text(text(directory), encoding="utf-8")
+    readme.write_text(text(directory, planned), encoding="utf-8")
     return readme
 
 
-def text(directory):
+def text(directory, planned):
     directory = Path(directory)
     out = [PREAMBLE]
     for path in sorted(directory.glob("*.json")):
         if not json.loads(path.read_text(encoding="utf-8")).get("schema", "").startswith(SCHEMA.partition("/")[0] + "/"):
             continue  # what other tools have measured
-        out += render_store(path.stem, Store(path)) + [""]
+        out += render_store(path.stem, Store(path), planned) + [""]
     return "\n".join(out)

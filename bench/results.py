@@ -20,6 +20,7 @@ import fnmatch
 import os
 import shlex
 import sys
+import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -59,6 +60,7 @@ def make_row(task, shop, command):
     except (NotRun, machine.Missing, ModuleNotFoundError) as e:
         result = {"passed": None, "findings": [], "not_run": str(e)}
     except Exception as e:  # one row is never the end of the others
+        traceback.print_exc()
         result = {"passed": False, "findings": [f"{type(e).__name__}: {e}"]}
     return head | result | {"command": command, "steps": shop.log}
 
@@ -155,7 +157,7 @@ def main(argv=None):
 def render(out):
     """Writes what is generated from the JSON files of a directory, and returns the paths."""
     root = machine.REPO if out == machine.REPO / "docs/results" else out  # what is tried out elsewhere stays there
-    return report.render(out), benchmarks.render(out, root / "BENCHMARKS.md")
+    return report.render(out, [t.id for t in tasks([], [])]), benchmarks.render(out, root / "BENCHMARKS.md")
 
 
 def carry_out(args, chosen, command_of):

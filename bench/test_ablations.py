@@ -3,6 +3,7 @@
 import json
 import sys
 import unittest
+from unittest import mock
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import ablations
 import looping
 import test_workshop
 from turns import Entrant, judge_turns
-from workshop import Case, StepFailed
+from workshop import Case, OutOfTime, StepFailed
 
 # device turns, for which a token takes longer the longer the name of its build is, and in the second round on a slower GPU.
 DEVICE = """\
@@ -72,6 +73,24 @@ class Ablations(test_workshop.Fake):
         self.assertIn("it is broken", row["findings"][0])
         self.assertEqual((row["passed"], row["position"], row["variant"]), (False, 128, "copies-1"))
         self.assertTrue(self.rows()[f"ablations/{MODEL}-splits-8-128"]["passed"])
+
+    def test_nothing_is_measured_against_a_default_that_is_refused(self):
+        self.script("amkc", test_workshop.AMKC.replace('if (here / "broken").exists()', 'if "--config" not in args'))
+        code, _ = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only", f"ablations/{MODEL}-splits-8-128")
+        self.assertEqual(code, 1)
+        self.assertEqual(["it is broken" in r["findings"][0] for r in self.rows().values()], [True, True])
+
+    def test_a_measurement_that_fails_costs_all_of_its_rows_and_is_not_repeated(self):
+        with mock.patch.object(ablations, "take_turns", mock.Mock(side_effect=RuntimeError("no such GPU"))) as turns:
+            code, _ = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only", f"ablations/{MODEL}-splits-8-128")
+        self.assertEqual((code, turns.call_count), (1, 1))
+        self.assertEqual([r["findings"] for r in self.rows().values()], [[f"{v}: RuntimeError: no such GPU"] for v in ("copies-1", "splits-8")])
+
+    def test_a_measurement_without_the_time_is_left(self):
+        with mock.patch.object(ablations, "take_turns", mock.Mock(side_effect=OutOfTime)):
+            code, out = self.results("--only", f"ablations/{MODEL}-copies-1-128")
+        self.assertEqual((code, self.rows()), (1, {}))
+        self.assertIn("1 rows are left", out)
 
     def test_barriers_are_measured_in_turn(self):
         code, out = self.results("--only", f"barriers/{BASE}-0")

@@ -13,6 +13,7 @@ import comparing
 import endurance
 import machine
 import report
+import results
 from test_results import HERE, row
 
 RESULTS = machine.REPO / "docs/results"
@@ -22,7 +23,7 @@ class Committed(unittest.TestCase):
     HOW = "make it anew: python3 bench/results.py --render"
 
     def test_the_readme_is_what_the_rows_say(self):
-        self.assertEqual((RESULTS / "README.md").read_text(encoding="utf-8"), report.text(RESULTS), self.HOW)
+        self.assertEqual((RESULTS / "README.md").read_text(encoding="utf-8"), report.text(RESULTS, [t.id for t in results.tasks([], [])]), self.HOW)
 
     def test_the_benchmarks_are_what_the_rows_say(self):
         self.assertEqual((machine.REPO / "BENCHMARKS.md").read_text(encoding="utf-8"), benchmarks.text(RESULTS), self.HOW)

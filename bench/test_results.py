@@ -171,6 +171,12 @@ class Report(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "amkc.results/1"):
             report.render(self.dir)
 
+    def test_what_was_never_made_is_named(self):
+        report.Store(self.path).put(row("fixtures/a"), HERE)
+        text = report.render(self.dir, ["fixtures/a", "soak/b"]).read_text()
+        self.assertIn("never made here: `soak/b`.", text)
+        self.assertNotIn("never made", report.render(self.dir, ["fixtures/a"]).read_text())
+
     def test_the_table_hides_nothing(self):
         store = report.Store(self.path)
         store.put(row("fixtures/a", max_error=1.234e-5, rms_error=1e-6, argmax_wrong=0, argmax_decided=7, positions=9), HERE)

@@ -127,6 +127,8 @@ func (b *builder) checkStream(slots int) error {
 		return refuse("run_ahead_always", always, "want 0 or 1")
 	case always > 0 && !bulk:
 		return refuse("run_ahead_always", always, "want 0: the target has no bulk copies, and nothing runs ahead")
+	case always > 0 && c.Knob("ring", "run_ahead", 0) == 0:
+		return refuse("run_ahead_always", always, "want 0: tiling.ring.run_ahead is 0, and nothing runs ahead")
 	case stock < 0:
 		return refuse("stock", stock, "want at least 0")
 	case stock > 0 && !bulk:
