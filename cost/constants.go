@@ -1,7 +1,8 @@
 package cost
 
 // The constants of the model, each with its unit and with where it is from. "Design probes" are the measurements of the hand-written
-// probes on an H200 that docs/cost-model.md lists; data sheets are the vendor's. Those that were chosen to fit are in calibration.go.
+// probes on an H200 that docs/cost-model.md lists; sections are those of docs/results/h200.json, of which such a
+// constant follows from a row or two by themselves; data sheets are the vendor's. Those that were chosen to fit are in calibration.go.
 
 // Memory and L2 of the H200, and what is taken over from it for other GPUs.
 const (
@@ -16,10 +17,6 @@ const (
 	// l2Latency is a round trip to L2 in microseconds, on an idle machine. Design probes: the last round of polls of a warp.
 	l2Latency = 0.19
 
-	// queued is the part of what memory needs for all bytes in flight that a load waits on average, behind them. Design probes: a
-	// round of polls takes 0.36 µs more under the stream, with 48 KB in flight an SM.
-	queued = 0.27
-
 	// oneWay is the mean time of a word from SM to SM in microseconds, on an idle machine. Design probes.
 	oneWay = 0.24
 
@@ -29,12 +26,27 @@ const (
 	// join is a barrier of all SMs in microseconds, on an idle machine. Design probes.
 	join = 0.92
 
-	// counterHop is what a counter costs above flagged words in microseconds: one more trip to L2 and back, and a fence. Design
-	// probes: 638 and 614 µs a step of Llama-3.2-1B, which has 64 exchanges.
-	counterHop = 0.38
+	// counterHop is what a counter costs above flagged words in microseconds: one more trip to L2 and back, fences, and a barrier of the
+	// block. Section ablations, flagged-off of the 0.6B shape: 150 µs in 141 exchanges.
+	counterHop = 1.06
 
 	// l2Bytes a cycle and SM come out of L2. Published micro-benchmarks of the H100: some 5.5 TB/s.
 	l2Bytes = 21
+
+	// l2Chunk is from asking for a chunk that L2 has to its last byte, in microseconds. Estimated: memoryLatency less what DRAM adds to a
+	// load, some 0.2 µs in published micro-benchmarks of the H100.
+	l2Chunk = 0.5
+
+	// askedTwice is the part of the bandwidth that is left where every chunk is asked for into L2 and then for the ring. Section
+	// ablations, ceilings of always and when-full: 567.8 and 546.2 µs of Llama-3.2-1B, 277.6 and 269.6 µs of the 0.6B shape.
+	askedTwice = 0.965
+
+	// producerChunk is the microseconds that a producer takes for a chunk, however small: to see a slot given back and an older chunk land,
+	// and to ask for the next. Section ablations, chunk-8k: the ceiling of Llama-3.2-1B is 728 µs, in which an SM copies 2290 chunks.
+	producerChunk = 0.318
+
+	// paceCycles is the cycles between two requests of a prefetcher. amk/prefetch.cuh.
+	paceCycles = 800
 
 	// assumedRead is the part of the data sheet's bandwidth that a GPU other than the H200 is taken to read at. Published copies reach
 	// 0.92 on the H100 and 0.89 on the A100, where the H200 copies at 0.89 and reads at 0.98.
@@ -49,8 +61,14 @@ const (
 	// firstCode is the instructions between a matrix stage's vector and its first product. Counted in the emitted code.
 	firstCode = 30
 
-	// tileCycles are lost at the end of each tile. Design probes, consumers alone.
-	tileCycles = 100
+	// tileCycles are lost at the end of each round of tiles. Section ablations, warps-8 of the 0.6B shape: with eight warps a tile in place
+	// of four, 212 rounds more and 56 quads less a warp take 15.4 µs more.
+	tileCycles = 210
+
+	// roundCycles and fragmentCycles are what a warp takes for a block of 16 cache rows, and for each 16 elements of a head in it. Section
+	// contexts, drains at 8192 and 32752, 11 blocks a warp apart: 813 cycles a block of Llama-3.2-1B, whose heads have 64 elements, 1471 of
+	// the 0.6B shape, whose heads have 128.
+	roundCycles, fragmentCycles = 155, 164.5
 
 	// drain is bytes a cycle that an SM's consumers take out of the ring. Tensor cores: design probes, consumers alone, 160 GB/s an SM.
 	// Without them a weight's activations are read from shared memory too, 4 bytes each: estimated from 128 bytes a cycle.

@@ -10,24 +10,21 @@ import (
 
 // A machine is a target with the ring that a program's configuration gives it. Times are microseconds, speeds bytes a microsecond.
 type machine struct {
-	sms      int
-	clock    float64 // cycles a microsecond
-	read     float64 // what memory delivers at most, to all SMs
-	l2       float64 // what an SM gets out of L2
-	drain    float64 // what an SM's consumers take
-	slots    int     // of the ring
-	inFlight float64 // bytes that an SM has on their way
-	ahead    float64 // bytes that may wait for it in L2
-	chunk    float64 // mean bytes of a chunk
-	flagged  bool
-	fit      Calibration
+	sms     int
+	clock   float64 // cycles a microsecond
+	read    float64 // what memory delivers at most, to all SMs
+	l2      float64 // what an SM gets out of L2
+	drain   float64 // what an SM's consumers take
+	slots   int     // of the ring
+	flagged bool
+	feed    feed // without its speeds
+	fit     Calibration
 }
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty.
 func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine {
-	t, c := p.Target, chipOf(p.Target.Name)
-	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, chunk: chunk, fit: fit,
-		slots: slots(p, rows), flagged: p.Config.Knob("exchange", "flagged", 1) != 0}
+	t, c, knob := p.Target, chipOf(p.Target.Name), p.Config.Knob
+	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, slots: slots(p, rows), flagged: knob("exchange", "flagged", 1) != 0}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	switch {
 	case tensor(p):
@@ -37,15 +34,18 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	default:
 		m.drain = drainFMA16 * m.clock
 	}
-	depth := float64(min(max(1, p.Config.PipeliningDepth), m.slots))
+	f := feed{capacity: float64(m.slots) * chunk, chunk: chunk, flight: chunk, window: min(max(1, p.Config.PipeliningDepth), m.slots)}
 	switch {
 	case t.BulkCopy:
-		m.inFlight, m.ahead = depth*chunk, float64(p.Config.Knob("ring", "run_ahead", 8))*chunk
-	case t.AsyncCopy:
-		m.inFlight = depth * chunk
-	default:
-		m.inFlight = plainInFlight(chunk)
+		f.ahead = float64(max(0, knob("ring", "run_ahead", 8))) * chunk
+		f.always = f.ahead > 0 && knob("ring", "run_ahead_always", 0) != 0
+		if stock := knob("ring", "stock", 0); 0 < stock && stock < m.slots {
+			f.stock, f.least = stock, min(max(1, knob("ring", "in_flight_stocked", 1)), f.window)
+		}
+	case !t.AsyncCopy:
+		f.flight = plainInFlight(chunk) / float64(f.window)
 	}
+	m.feed = f
 	return m
 }
 
@@ -56,14 +56,41 @@ func plainInFlight(chunk float64) float64 {
 	return chunk / float64(loads/16+bits.OnesCount(uint(loads%16)))
 }
 
-// bandwidth is what all SMs read together: as many bytes as they have in flight for each latency, up to what memory delivers.
-func (m *machine) bandwidth() float64 {
-	x := float64(m.sms) * m.inFlight / memoryLatency / m.read
-	return m.read * x / math.Pow(1+math.Pow(x, knee), 1.0/knee)
+// inFlight is the bytes that an SM has on their way at most.
+func (m *machine) inFlight() float64 { return float64(m.feed.window) * m.feed.flight }
+
+// bandwidth is what all SMs read together with so many bytes in flight each.
+func (m *machine) bandwidth(inFlight float64) float64 {
+	return m.deliver(inFlight, memoryLatency, m.read)
 }
 
-// queue is how long memory takes for everything that is in flight: what the slowest load waits behind.
-func (m *machine) queue() float64 { return float64(m.sms) * m.inFlight / m.read }
+// deliver is as many bytes as all SMs have in flight for each latency, up to what can be delivered at most.
+func (m *machine) deliver(inFlight, latency, most float64) float64 {
+	x := float64(m.sms) * inFlight / latency / most
+	return most * x / math.Pow(1+math.Pow(x, knee), 1.0/knee)
+}
+
+// feedOf is the feed of every SM's ring. SMs share the memory evenly while they stream; those that have less to stream than others come
+// to a full ring sooner and leave their part to the rest, so that all bytes together take what the bandwidth says: an SM gets so many
+// times an even part of it. No SM gets more than its bytes in flight fetch.
+func (m *machine) feedOf(times float64) *feed {
+	f := m.feed
+	f.restart, f.pace = memoryLatency, f.chunk*m.clock/paceCycles
+	share := times / float64(m.sms)
+	if f.always {
+		share *= askedTwice
+	}
+	for n := range f.window + 1 {
+		bytes := float64(n) * f.flight
+		most := f.chunk / producerChunk
+		f.memory = append(f.memory, max(1, min(m.bandwidth(bytes)*share, bytes/memoryLatency, most)))
+		f.l2 = append(f.l2, max(1, min(m.deliver(bytes, l2Chunk, m.l2*float64(m.sms))/float64(m.sms), most)))
+	}
+	return &f
+}
+
+// queue is how long memory and L2 take for what is in flight from them: what the slowest load waits behind.
+func (m *machine) queue(memory, l2 float64) float64 { return memory/m.read + l2/(m.l2*float64(m.sms)) }
 
 // instructions is the time of straight-line code.
 func (m *machine) instructions(n float64) float64 { return n * fetch / m.clock }
@@ -87,9 +114,6 @@ func (m *machine) assumptions(p *ir.Program, weights float64) []string {
 	t, c := p.Target, chipOf(p.Target.Name)
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if p.Config.Knob("ring", "stock", 0) > 0 || p.Config.Knob("ring", "run_ahead_always", 0) > 0 {
-		say("in_flight chunks on their way whatever the ring holds, and run-ahead while it is full: ring.stock and ring.run_ahead_always are left out")
-	}
 	if t.Name != measuredChip {
 		say("memory reads at %.0f %% of the data sheet's %.0f GB/s", 100*c.read, t.HBMGBs)
 		if c.name == "" {
@@ -101,9 +125,9 @@ func (m *machine) assumptions(p *ir.Program, weights float64) []string {
 	}
 	switch {
 	case !t.AsyncCopy:
-		say("no cp.async: a producer warp loads and stores, with %.0f bytes in flight and nothing ahead in L2", m.inFlight)
+		say("no cp.async: a producer warp loads and stores, with %.0f bytes in flight and nothing ahead in L2", m.inFlight())
 	case !t.BulkCopy:
-		say("no bulk copies: a producer warp copies by cp.async, %.0f bytes in flight, and nothing runs ahead into L2", m.inFlight)
+		say("no bulk copies: a producer warp copies by cp.async, %.0f bytes in flight, and nothing runs ahead into L2", m.inFlight())
 	}
 	if !tensor(p) {
 		why := "fp32"

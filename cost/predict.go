@@ -18,6 +18,7 @@ type Prediction struct {
 	BytesPerToken int64    `json:"bytes_per_token"` // weights and earlier cache rows that a step reads
 	Ceiling       float64  `json:"ceiling_us"`      // the same bytes through the same ring, nothing waited for
 	Latency       float64  `json:"latency_us"`      // of a step in the middle of a launch
+	Drain         float64  `json:"drain_us"`        // the same with its stream taken away: every byte is there when it is wanted
 	Share         float64  `json:"share_of_ceiling"`
 	Stages        []Stage  `json:"stages"`
 	StepEnd       float64  `json:"step_end_us"`  // the join of all SMs, and waiting for the last of them
@@ -88,19 +89,19 @@ func (m *Model) At(pos int) (*Prediction, error) {
 		chunk = min(chunk, p.bytes/p.chunks)
 	}
 	machine := newMachine(m.program, m.fit, chunk, p.rows)
-	decode, ceiling := p.run(&machine, true), p.run(&machine, false)
+	step, streams, waits := p.run(&machine, decode), p.run(&machine, ceiling), p.run(&machine, drained)
 	weights, rows := m.reader.traffic(v, pos)
 	out := &Prediction{
 		Target: m.program.Target.Name, Arch: m.program.Target.Arch, Label: NeverMeasured, Position: pos, Variant: v.Name,
-		BytesPerToken: int64(min(weights+rows, 1<<62)), Ceiling: ceiling.time, Latency: decode.time, StepEnd: decode.end, RingFull: decode.halted,
-		Ring:        Ring{machine.slots, machine.inFlight, machine.ahead, machine.bandwidth() / 1e3},
+		BytesPerToken: int64(min(weights+rows, 1<<62)), Ceiling: streams.time, Latency: step.time, Drain: waits.time, StepEnd: step.end, RingFull: step.halted,
+		Ring:        Ring{machine.slots, machine.inFlight(), machine.feed.ahead, machine.bandwidth(machine.inFlight()) / 1e3},
 		Assumptions: append([]string{}, machine.assumptions(m.program, weights)...),
 	}
 	if t := m.program.Target; t.Name == measuredChip {
 		out.Label = Predicted
 	}
-	if decode.time > 0 {
-		out.Share = min(1, ceiling.time/decode.time)
+	if step.time > 0 {
+		out.Share = min(1, streams.time/step.time)
 	}
 	for n, s := range stages {
 		bytes := 0.0
@@ -108,7 +109,7 @@ func (m *Model) At(pos int) (*Prediction, error) {
 			bytes += s.tasks[k].streamed
 		}
 		times := len(s.indices())
-		out.Stages = append(out.Stages, Stage{Name: s.ir.Name, Times: times, Bytes: int64(min(bytes*float64(times), 1<<62)), Parts: decode.parts[n]})
+		out.Stages = append(out.Stages, Stage{Name: s.ir.Name, Times: times, Bytes: int64(min(bytes*float64(times), 1<<62)), Parts: step.parts[n]})
 	}
 	return out, nil
 }

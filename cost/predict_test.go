@@ -91,6 +91,12 @@ func TestKnobs(t *testing.T) {
 	require.Zero(t, change(func(p *ir.Program) { p.Target.BulkCopy = false }).Ring.Ahead, "nothing runs ahead without bulk copies")
 	plain := change(func(p *ir.Program) { p.Target.BulkCopy, p.Target.AsyncCopy = false, false })
 	require.LessOrEqual(t, plain.Ring.Bandwidth, one.Ring.Bandwidth)
+	require.Greater(t, change(func(p *ir.Program) { p.Config.Tiling["ring"]["stock"] = 0 }).Latency, base.Latency, "more in flight, and words take longer")
+	still := change(func(p *ir.Program) { p.Config.Tiling["ring"]["run_ahead"] = 0 })
+	require.Zero(t, still.Ring.Ahead)
+	require.NotEqual(t, base.Latency, still.Latency)
+	require.Less(t, base.Drain, base.Latency, "without the stream words have their way free")
+	require.Equal(t, base.Drain, still.Drain, "and nothing is streamed ahead")
 	slow := change(func(p *ir.Program) { p.Target.HBMGBs /= 100 })
 	require.Greater(t, slow.Ceiling, base.Ceiling)
 }

@@ -6,18 +6,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testRing fills at 10 bytes a microsecond, 100 bytes at most, and 40 more in L2.
+// testRing fills at 10 bytes a microsecond, 100 bytes at most, and 40 more in L2, which gives them at 20.
 func testRing() ring {
-	return ring{capacity: 100, rate: 10, fast: 20, ahead: 40, restart: 1}
+	return ring{feed: &feed{capacity: 100, chunk: 10, flight: 10, window: 1, memory: []float64{1, 10}, l2: []float64{1, 20}, ahead: 40, pace: 10, restart: 1}}
+}
+
+// stocked has three chunks in flight, and one while it holds six: at 10, 8 and 4 bytes a microsecond.
+func stocked() ring {
+	return ring{feed: &feed{capacity: 100, chunk: 10, flight: 10, window: 3, stock: 6, least: 1, memory: []float64{1, 4, 8, 10}, l2: []float64{1, 20, 20, 20}, restart: 1}}
 }
 
 func TestRingFillsWhileNothingIsTaken(t *testing.T) {
 	r := testRing()
 	r.until(4)
 	require.InDelta(t, 40, r.level, 1e-9)
-	require.False(t, r.fullAt(9.9))
-	require.True(t, r.fullAt(10))
+	r.until(9.9)
+	require.False(t, r.full())
 	r.until(12)
+	require.True(t, r.full())
 	require.InDelta(t, 100, r.level, 1e-9)
 	require.InDelta(t, 2, r.idle, 1e-9, "the stream stands still with a full ring")
 	require.InDelta(t, 20, r.cached, 1e-9, "and memory goes on into L2")
@@ -27,35 +33,98 @@ func TestRingFillsWhileNothingIsTaken(t *testing.T) {
 
 func TestRingBoundsWhatTakes(t *testing.T) {
 	r := testRing()
-	require.InDelta(t, 3, r.take(0, 30, 1000), 1e-9, "an empty ring gives what arrives")
+	require.InDelta(t, 3, r.take(0, 30, 1000, 0), 1e-3, "an empty ring gives what arrives")
 	require.InDelta(t, 0, r.level, 1e-9)
 
 	r = testRing()
 	r.until(10)
-	require.InDelta(t, 11, r.take(10, 50, 50), 1e-9, "a full one what the consumers can take")
+	require.InDelta(t, 11, r.take(10, 50, 50, 0), 1e-3, "a full one what the consumers can take")
 
 	// 100 bytes are there, 20 more wait in L2: they come a restart later, and the last 10 at the speed of memory.
 	r = testRing()
 	r.until(12)
-	require.InDelta(t, 12+1+20.0/20+10.0/10, r.take(12, 130, 1000), 1e-9)
+	require.InDelta(t, 12+1+20.0/20+10.0/10, r.take(12, 130, 1000, 0), 1e-2)
 }
 
 func TestRingKeepsItsBytes(t *testing.T) {
-	r := testRing()
-	now, taken := 0.0, 0.0
-	for i := range 50 {
-		bytes := float64(20 + i%7*30)
-		now = r.take(now+float64(i%3), bytes, 80)
-		taken += bytes
-		require.GreaterOrEqual(t, r.level, -1e-9)
-		require.LessOrEqual(t, r.level, 100+1e-9)
+	for name, r := range map[string]ring{"when full": testRing(), "always": alwaysAhead(), "stocked": stocked()} {
+		now, taken := 0.0, 0.0
+		for i := range 50 {
+			bytes := float64(20 + i%7*30)
+			now = r.take(now+float64(i%3), bytes, 80, float64(i%5*10))
+			taken += bytes
+			require.GreaterOrEqual(t, r.level, 0.0, name)
+			require.LessOrEqual(t, r.level, 100.0, name)
+			require.LessOrEqual(t, r.cached, r.asked+1e-9, name)
+			require.LessOrEqual(t, r.asked, r.ahead+1e-9, name)
+		}
+		require.LessOrEqual(t, taken, 10*now+1, "%s: no more is taken than memory has sent", name)
 	}
-	require.LessOrEqual(t, taken, 10*now+100+40+1e-9, "no more is taken than has arrived")
 }
 
 func TestEmptiedRingStartsAnew(t *testing.T) {
 	r := testRing()
 	r.until(12)
 	r.empty(12)
-	require.InDelta(t, 12+1+3, r.take(12, 30, 1000), 1e-9)
+	require.InDelta(t, 12+1+3, r.take(12, 30, 1000, 0), 1e-3)
+}
+
+// TestStock: with three chunks held the stream slows down, and with five one chunk is in flight, so that the ring is full at 3 + 1.25 +
+// 15 microseconds.
+func TestStock(t *testing.T) {
+	r := stocked()
+	for level, want := range map[float64]int{0: 3, 30: 3, 30.1: 2, 40: 2, 41: 1, 100: 1} {
+		require.Equal(t, want, r.inFlight(level), level)
+	}
+	r.until(19.2)
+	require.False(t, r.full())
+	r.until(19.3)
+	require.True(t, r.full())
+
+	// Whoever takes 6 bytes a microsecond finds the level at which two chunks in flight are too many and one is too few.
+	r = stocked()
+	r.until(4.25)
+	require.InDelta(t, 4.25+10, r.take(4.25, 60, 6, 0), 1e-3)
+	require.InDelta(t, 40, r.level, 1e-2)
+
+	r.worked = 50
+	require.Equal(t, 1, r.inFlight(0), "what warps work on is in the ring")
+}
+
+// alwaysAhead asks for 15 bytes a microsecond, of which 10 come.
+func alwaysAhead() ring {
+	r := testRing()
+	r.always, r.pace = true, 15
+	return r
+}
+
+// TestLoads: what has been asked for and has not come is in flight in memory, and what comes from L2 is not.
+func TestLoads(t *testing.T) {
+	r := alwaysAhead()
+	r.until(4)
+	memory, l2 := r.loads()
+	require.InDelta(t, 4*(15-10)+memoryLatency*10, memory, 1e-6)
+	require.InDelta(t, 10, l2, 1e-9)
+	r.until(100)
+	memory, l2 = r.loads()
+	require.Zero(t, memory+l2, "a full ring with all that may wait in L2 there")
+
+	r = testRing()
+	r.until(4)
+	memory, l2 = r.loads()
+	require.Equal(t, []float64{10, 0}, []float64{memory, l2}, "the ring's own chunk")
+	r.until(11)
+	memory, _ = r.loads()
+	require.InDelta(t, memoryLatency*10, memory, 1e-6, "what a full ring's prefetcher asks for")
+}
+
+func TestLate(t *testing.T) {
+	r := testRing()
+	r.until(50)
+	require.Zero(t, r.late(1), "a full ring makes up for what comes late")
+	now := r.take(50, 240, 1000, 0)
+	require.Positive(t, r.late(1), "an empty one does not")
+	require.Greater(t, r.late(2), r.late(1))
+	r.until(now + 8)
+	require.Zero(t, r.late(1))
 }

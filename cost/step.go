@@ -15,11 +15,20 @@ type Parts struct {
 // Total is the time of all parts.
 func (p Parts) Total() float64 { return p.Instructions + p.Exchange + p.Stream }
 
-// A run is a kernel under way: the decode kernel, or the ceiling, which waits for no words.
+// A kernel is what of a step runs: all of it, the ceiling, which waits for no words, or the drain, whose bytes are all there.
+type kernel struct{ waits, streams bool }
+
+var (
+	decode  = kernel{waits: true, streams: true}
+	ceiling = kernel{streams: true}
+	drained = kernel{waits: true}
+)
+
+// A run is a kernel under way.
 type run struct {
 	*plan
 	*machine
-	waits   bool
+	kernel
 	at      []float64 // when each SM is done with what it has done
 	rings   []ring
 	posted  []float64 // when the last writer of a counter's vector published
@@ -39,14 +48,12 @@ type outcome struct {
 	halted float64 // microseconds in which a mean SM's ring was full, and its stream stood still
 }
 
-func (p *plan) run(m *machine, waits bool) outcome {
-	r := &run{plan: p, machine: m, waits: waits, at: make([]float64, m.sms), rings: make([]ring, m.sms),
+func (p *plan) run(m *machine, k kernel) outcome {
+	r := &run{plan: p, machine: m, kernel: k, at: make([]float64, m.sms), rings: make([]ring, m.sms),
 		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages))}
-	// SMs share the memory evenly while they stream; those that have less to stream than others come to a full ring sooner and leave
-	// their part to the rest, so that all bytes together take what the bandwidth says. No SM gets more than its bytes in flight fetch.
-	rate := min(m.bandwidth()*slices.Max(p.load)/max(1, p.bytes), m.inFlight/memoryLatency)
+	f := m.feedOf(float64(m.sms) * slices.Max(p.load) / max(1, p.bytes))
 	for sm := range r.rings {
-		r.rings[sm] = ring{capacity: float64(m.slots) * m.chunk, rate: max(1, rate), fast: max(m.l2, rate), ahead: m.ahead, restart: memoryLatency}
+		r.rings[sm].feed = f
 	}
 	for range warmUp {
 		r.step()
@@ -76,28 +83,32 @@ func (r *run) step() {
 		return
 	}
 	end := slices.Max(r.at)
-	end += join + 2*r.queue()*r.streaming(end)
+	end += join + 2*r.tail(end)
 	for sm := range r.at {
 		r.end += (end - r.at[sm]) / float64(r.sms)
 		r.at[sm] = end
 	}
 }
 
-// streaming is the part of the SMs whose rings still fill at a time: full ones leave the memory to the words.
-func (r *run) streaming(t float64) float64 {
-	n := 0
-	for sm := range r.rings {
-		if !r.rings[sm].fullAt(t) {
-			n++
-		}
+// tail is how much longer words take at a time, if many wait for many: a part of what memory and L2 need for all bytes in flight.
+func (r *run) tail(t float64) float64 {
+	if !r.streams {
+		return 0
 	}
-	return float64(n) / float64(r.sms)
+	memory, l2 := 0.0, 0.0
+	for sm := range r.rings {
+		ring := r.rings[sm]
+		ring.until(t)
+		m, l := ring.loads()
+		memory, l2 = memory+m, l2+l
+	}
+	return r.fit.Tail * r.queue(memory, l2)
 }
 
 // instance runs the tasks of one stage in one iteration.
 func (r *run) instance(in *instance) {
 	s, part := r.stages[in.stage], &r.parts[in.stage]
-	ready, load, waits := r.ready(in)
+	ready, waits := r.ready(in)
 	published := 0.0
 	for k, sm := range in.sms {
 		t := &s.tasks[k]
@@ -105,25 +116,24 @@ func (r *run) instance(in *instance) {
 		arrived := r.at[sm] + before
 		vector := arrived
 		if t.polled > 0 {
-			behind := load
-			if !r.waits && !r.rings[sm].fullAt(arrived) {
-				behind = 1
-			}
-			vector += l2Latency + queued*r.queue()*behind + t.polled/r.rings[sm].fast
+			vector += l2Latency + t.polled/r.l2
 		}
 		if waits {
-			vector = max(vector, ready+rereads*t.polled/r.rings[sm].fast)
+			vector = max(vector, ready+rereads*t.polled/r.l2)
 		}
 		if in.halts && r.waits {
 			r.rings[sm].empty(vector)
 		}
-		done := vector + first + busy
-		if t.streamed > 0 {
-			done = r.rings[sm].take(vector+first, t.streamed, t.streamed/busy)
+		done, late := vector+first+busy, 0.0
+		if t.streamed > 0 && r.streams {
+			ring := &r.rings[sm]
+			done = ring.take(vector+first, t.streamed, t.streamed/busy, t.worked)
+			if r.waits {
+				late = ring.late(r.fit.Uneven)
+			}
 		}
-		starved := done - vector - first - busy
 		r.at[sm] = done + after
-		published = max(published, r.at[sm]+r.fit.Uneven*math.Sqrt(max(0, starved)))
+		published = max(published, r.at[sm]+late)
 		mean := 1 / float64(r.sms)
 		part.Instructions += (before + first + after) * mean
 		part.Exchange += (vector - arrived) * mean
@@ -136,10 +146,10 @@ func (r *run) instance(in *instance) {
 }
 
 // ready is when the vectors that an instance waits for are with all of their readers: after the slowest of those who write what a
-// task reads, behind what the memory has in flight. load is the part of the SMs that stream at that time.
-func (r *run) ready(in *instance) (at, load float64, waits bool) {
+// task reads, behind what memory and L2 have in flight.
+func (r *run) ready(in *instance) (at float64, waits bool) {
 	if !r.waits || len(in.waits) == 0 {
-		return 0, 0, false
+		return 0, false
 	}
 	writers := 1.0
 	for _, c := range in.waits {
@@ -150,9 +160,8 @@ func (r *run) ready(in *instance) (at, load float64, waits bool) {
 	if len(s.tasks) > 0 {
 		writers = max(1, writers*s.tasks[0].share)
 	}
-	load = r.streaming(at)
 	// The tail of the memory's latency is met by who looks often enough: with all SMs writing, it is.
-	tail := r.queue() * load * min(1, math.Log1p(writers)/math.Log1p(float64(r.sms)))
+	tail := r.tail(at) * min(1, math.Log1p(writers)/math.Log1p(float64(r.sms)))
 	at += oneWay + r.fit.Spread*math.Log(writers) + tail
 	if s.combines() {
 		at += r.fit.Partials + tail
@@ -160,7 +169,7 @@ func (r *run) ready(in *instance) (at, load float64, waits bool) {
 	if !r.flagged {
 		at += counterHop
 	}
-	return at, load, true
+	return at, true
 }
 
 // work is what a task does: straight-line code before its vector is looked for, up to the first product and after the last, and
@@ -169,19 +178,20 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 	switch s.kind {
 	case matrix:
 		quads := r.fit.MatrixQuad / 2 * float64(t.quads)
-		before, first, after = r.fit.MatrixCode+quads, firstCode+quads, r.fit.MatrixCode
+		before, first, after = r.fit.StageCode+quads, firstCode+quads, r.fit.StageCode
+		if t.ragged {
+			first += r.fit.Ragged
+		}
 		rounds := math.Ceil(float64(t.tiles*s.warps) / allWarps)
 		busy = t.streamed/r.drain + rounds*tileCycles/r.clock
 	case attend:
-		before, after = r.fit.WordsCode, r.fit.WordsCode
+		before, after = r.fit.StageCode, r.fit.StageCode
 		rounds := max(1, math.Ceil(t.blocks/allWarps)) // the step's own row is in a block of its own
-		busy = (r.fit.UnitCycles + rounds*r.fit.FragmentCycles*float64(t.fragments)) / r.clock
+		busy = (r.fit.UnitCycles*float64(t.passes) + rounds*(roundCycles+fragmentCycles*float64(t.fragments))) / r.clock
 	case lookup:
-		before, busy = r.fit.EndCode, memoryLatency
-	case sampling:
-		before, after = r.fit.EndCode/2, r.fit.EndCode/2
+		before, busy = r.fit.StageCode, memoryLatency
 	default:
-		before, after = r.fit.WordsCode, r.fit.WordsCode
+		before, after = r.fit.StageCode, r.fit.StageCode
 	}
 	return r.instructions(before), r.instructions(first), r.instructions(after), busy
 }

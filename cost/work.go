@@ -22,10 +22,13 @@ const (
 type task struct {
 	streamed  float64 // bytes that come through the ring, padding included
 	chunks    float64 // ring slots that they take
+	worked    float64 // bytes that warps work on at once, which stay in their slots meanwhile
 	tiles     int     // of 8 rows
 	quads     int     // of 128 columns, that a warp multiplies in a tile
+	ragged    bool    // the quads do not divide among the warps, or the last has fewer columns
 	blocks    float64 // of 16 cache rows
 	fragments int     // of 16 elements, in a head
+	passes    int     // of all threads over the results of a unit: the heads of a group
 	polled    float64 // bytes of exchanged words that it reads
 	share     float64 // of the vectors that they belong to
 }
@@ -57,6 +60,7 @@ const (
 	quadColumns  = 128
 	cacheRows    = 16 // of a block
 	allWarps     = 8  // that compute
+	computing    = 32 * allWarps
 )
 
 // A reader finds out what the stages of a program do at a position.
@@ -203,6 +207,7 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	quads, inChunk := ceil(columns, quadColumns), max(1, r.chunk/b.DType.Bytes(tileRows*quadColumns))
 	full := quads / inChunk
 	t.quads = full*ceil(inChunk, s.warps) + ceil(quads-full*inChunk, s.warps)
+	t.ragged = dims[1]%quadColumns != 0 || (quads-full*inChunk)%s.warps != 0 || full > 0 && inChunk%s.warps != 0
 }
 
 // cache adds the keys, or the values, of some rows: half of every block that holds one of them.
@@ -214,8 +219,10 @@ func (r *reader) cache(t *task, b *ir.Buffer, dims []int) {
 	bytes := blocks * float64(b.DType.Bytes(cacheRows*ceil(dims[3], 16)*16))
 	t.blocks += blocks / 2
 	t.fragments = ceil(dims[3], 16)
+	t.passes = max(1, ceil(r.program.Model.Heads/max(1, r.program.Model.KVHeads)*dims[3], computing))
 	t.streamed += bytes
 	t.chunks += bytes / float64(r.chunk)
+	t.worked += bytes * min(1, allWarps/blocks)
 }
 
 // polled is the bytes that a task fetches for n elements of operand k. Who combines splits reads three words for each split of an

@@ -97,7 +97,7 @@ func targetsTable(t testing.TB) string {
 
 // targetCell is the latency in microseconds and the share of the ceiling, or the code of why there is none.
 func targetCell(t testing.TB, target *ir.Target, model string, pos int) (string, *cost.Prediction) {
-	p := compileAs(t, "amkc testdata/configs/"+model+" --dtype "+dtypeFor(target)+" --max-seq 8320", target, 0)
+	p := compileAs(t, "amkc testdata/configs/"+model+" --dtype "+dtypeFor(target)+" --max-seq 8320", target, byDefault)
 	if _, err := codegen.CUDA(p); err != nil {
 		var d *diag.Diagnostic
 		require.True(t, errors.As(err, &d), "%v", err)

@@ -15,7 +15,7 @@ const tolerance = 0.10
 
 // outside lists what is further away than the tolerance, with what the model leaves out there. The document lists it too.
 var outside = map[string]string{
-	"contexts/qwen3-0.6b-as-llama-bf16-seed1-max33024-128 latency": "not understood; its rings are full most of the time, so its exchanges may meet less of the tail of the memory's latency",
+	"contexts/qwen3-0.6b-as-llama-bf16-seed1-max33024-8192 drain": "without the stream a split layer of this shape takes 1.5 µs less than constants of the other models say; with it, it does not",
 }
 
 // A comparison is one number, predicted and measured.
@@ -35,8 +35,7 @@ func (c comparison) name() string { return c.id + " " + c.what }
 // comparisons keeps what compare has found: the tests ask for the same.
 var comparisons []comparison
 
-// compare predicts every row: the latency and the ceiling of sections bench and contexts, both kernels of section barriers, and the
-// notes.
+// compare predicts every row: latency, ceiling and drain of sections bench and contexts, and both kernels of section barriers.
 func compare(t testing.TB) []comparison {
 	if comparisons != nil {
 		return comparisons
@@ -46,14 +45,15 @@ func compare(t testing.TB) []comparison {
 		add := func(what string, predicted float64, median micros) {
 			out = append(out, comparison{r.ID, what, r.Section, r.Model, r.Position, predicted, float64(median)})
 		}
-		p := predictRow(t, r, 0)
+		p := predictRow(t, r, byDefault)
 		if r.Section == barriers {
 			add("loop", p.Latency, r.Loop)
-			add("barriers", predictRow(t, r, 1).Latency, r.Barriers)
+			add("barriers", predictRow(t, r, tiled("loop", "barrier", 1)).Latency, r.Barriers)
 			continue
 		}
 		add("latency", p.Latency, r.Latency)
 		add("ceiling", p.Ceiling, r.Ceiling)
+		add("drain", p.Drain, r.Drain)
 	}
 	comparisons = out
 	return out
@@ -96,7 +96,7 @@ func TestBytes(t *testing.T) {
 		at := func(pos int) float64 {
 			r := r
 			r.Position, r.Steps = pos, 0
-			return float64(predictRow(t, r, 0).BytesPerToken)
+			return float64(predictRow(t, r, byDefault).BytesPerToken)
 		}
 		require.Equal(t, r.Bytes, (at(r.Position+(r.Steps-1)/2)+at(r.Position+r.Steps/2))/2, r.ID)
 	}

@@ -78,7 +78,7 @@ func TestAllTargets(t *testing.T) {
 			for i := range ir.Targets {
 				target := ir.Targets[i]
 				name := fmt.Sprintf("%s %s %s", model, dtype, target.Name)
-				p := compileAs(t, fmt.Sprintf("amkc testdata/%s --dtype %s --max-seq 600", model, dtype), &target, 0)
+				p := compileAs(t, fmt.Sprintf("amkc testdata/%s --dtype %s --max-seq 600", model, dtype), &target, byDefault)
 				require.True(t, requireSane(t, name, p), name)
 			}
 		}
@@ -87,7 +87,7 @@ func TestAllTargets(t *testing.T) {
 
 // BenchmarkPredict8B measures the model alone, on the largest program that is measured: a search asks for many predictions.
 func BenchmarkPredict8B(b *testing.B) {
-	p := compileAs(b, "amkc testdata/configs/llama-3.1-8b --dtype bf16 --max-seq 2048", ir.FindTarget("h200"), 0)
+	p := compileAs(b, "amkc testdata/configs/llama-3.1-8b --dtype bf16 --max-seq 2048", ir.FindTarget("h200"), byDefault)
 	m, err := cost.New(p)
 	require.NoError(b, err)
 	for b.Loop() {

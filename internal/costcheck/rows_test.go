@@ -3,7 +3,9 @@ package costcheck
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,9 +31,12 @@ type row struct {
 	Steps    int      `json:"steps_per_launch"`
 	Latency  micros   `json:"latency_us"`
 	Ceiling  micros   `json:"ceiling_us"`
+	Drain    micros   `json:"drain_us"`
 	Bytes    float64  `json:"bytes_per_token"`
 	Loop     micros   `json:"loop_us"`     // section barriers
 	Barriers micros   `json:"barriers_us"` // the same with tiling.loop.barrier 1
+	Variant  string   `json:"variant"`     // section ablations
+	Ratio    float64  `json:"ratio"`       // to the default build, in the same round
 	Commands []string `json:"steps"`
 }
 
@@ -55,12 +60,24 @@ const (
 	calibrating = "bench"
 	contexts    = "contexts"
 	barriers    = "barriers"
+	ablations   = "ablations"
 )
 
 // measured returns the rows of sections bench, contexts and barriers, in the order of the file.
 func measured(t testing.TB) []row {
+	out := rowsOf(t, resultsText(t), calibrating, contexts, barriers)
+	require.NotEmpty(t, out)
+	return out
+}
+
+func resultsText(t testing.TB) []byte {
 	text, err := os.ReadFile(root + "docs/results/h200.json")
 	require.NoError(t, err)
+	return text
+}
+
+// rowsOf returns the rows of some sections that passed.
+func rowsOf(t testing.TB, text []byte, sections ...string) []row {
 	var file struct {
 		Rows []json.RawMessage `json:"rows"`
 	}
@@ -71,7 +88,7 @@ func measured(t testing.TB) []row {
 			Section string `json:"section"`
 		}
 		require.NoError(t, json.Unmarshal(raw, &head))
-		if head.Section != calibrating && head.Section != contexts && head.Section != barriers {
+		if !slices.Contains(sections, head.Section) {
 			continue
 		}
 		r := row{Steps: 16} // what bench does unless told otherwise
@@ -80,22 +97,20 @@ func measured(t testing.TB) []row {
 			out = append(out, r)
 		}
 	}
-	require.NotEmpty(t, out)
 	return out
 }
 
 // compiled keeps programs: several rows and tests ask for the same.
 var compiled = map[string]*ir.Program{}
 
-// compileAs compiles the model of a row's command with the command's flags, for a target.
-func compileAs(t testing.TB, command string, target *ir.Target, barrier int) *ir.Program {
+// compileAs compiles the model of a row's command with the command's flags and a configuration, for a target.
+func compileAs(t testing.TB, command string, target *ir.Target, config ir.ScheduleConfig) *ir.Program {
 	words := strings.Fields(command)
-	key := strings.Join(append([]string{target.Name, strconv.Itoa(barrier)}, words...), " ")
+	key := fmt.Sprint(target.Name, config, words)
 	if p, known := compiled[key]; known {
 		return p
 	}
-	opts := compiler.Options{Name: "measured", ConfigOnly: true, Target: target,
-		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"barrier": barrier}}}}
+	opts := compiler.Options{Name: "measured", ConfigOnly: true, Target: target, Config: config}
 	for i, w := range words {
 		switch w {
 		case "--max-seq":
@@ -118,13 +133,16 @@ func compileAs(t testing.TB, command string, target *ir.Target, barrier int) *ir
 }
 
 // compileRow compiles what the row measured.
-func compileRow(t testing.TB, r row, barrier int) *ir.Program {
-	return compileAs(t, r.Commands[0], ir.FindTarget("h200"), barrier)
+func compileRow(t testing.TB, r row, config ir.ScheduleConfig) *ir.Program {
+	return compileAs(t, r.Commands[0], ir.FindTarget("h200"), config)
 }
 
+// byDefault is the schedule that amkc takes by itself.
+var byDefault ir.ScheduleConfig
+
 // predictRow predicts the step in the middle of the launch that the row measured.
-func predictRow(t testing.TB, r row, barrier int) *cost.Prediction {
-	m, err := cost.New(compileRow(t, r, barrier))
+func predictRow(t testing.TB, r row, config ir.ScheduleConfig) *cost.Prediction {
+	m, err := cost.New(compileRow(t, r, config))
 	require.NoError(t, err, r.ID)
 	p, err := m.At(r.Position + r.Steps/2)
 	require.NoError(t, err, r.ID)
