@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +61,27 @@ func TestRingKeepsItsBytes(t *testing.T) {
 			require.LessOrEqual(t, r.asked, r.ahead+1e-9, name)
 		}
 		require.LessOrEqual(t, taken, 10*now+1, "%s: no more is taken than memory has sent", name)
+	}
+}
+
+// Events may come arbitrarily close together; the simulation goes on all the same, at any setting.
+func TestEveryTakeEnds(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		window := 1 + random.IntN(16)
+		f := &feed{chunk: []float64{16, 1000.5, 16384, 65536.25}[random.IntN(4)], window: window, least: 1 + random.IntN(window), stock: random.IntN(20),
+			pace: 1e5 * random.Float64(), always: random.IntN(2) == 0, restart: random.Float64()}
+		f.capacity, f.ahead, f.flight = f.chunk*float64(1+random.IntN(14)), f.chunk*float64(random.IntN(20)), f.chunk/float64(1+random.IntN(3))
+		for i := range window + 1 {
+			f.memory, f.l2 = append(f.memory, float64(i+1)*3000*random.Float64()+1), append(f.l2, float64(i+1)*3e4+1)
+		}
+		r := ring{feed: f}
+		for range 30 {
+			bytes, speed := f.chunk*float64(random.IntN(40))*random.Float64(), 1+2e5*random.Float64()
+			end := r.take(r.now+3*random.Float64(), bytes, speed, f.chunk*float64(random.IntN(3)))
+			require.False(t, math.IsNaN(end) || math.IsInf(end, 0))
+			require.True(t, 0 <= r.level && r.level <= r.capacity && r.cached <= r.asked+negligible && r.asked <= r.ahead+negligible)
+		}
 	}
 }
 
