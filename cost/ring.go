@@ -48,7 +48,7 @@ func (r *ring) inFlight(level float64) int {
 	if r.stock == 0 {
 		return r.window
 	}
-	held := int(math.Ceil((level+r.worked)/r.chunk - 1e-9))
+	held := int(math.Ceil((level + r.worked - negligible) / r.chunk))
 	return min(r.window, max(r.least, r.stock-held))
 }
 
@@ -170,12 +170,11 @@ func (r *ring) edges() (up, down float64) {
 	if r.stock == 0 {
 		return r.capacity, 0
 	}
-	chunks := r.level / r.chunk
-	return min(r.capacity, (math.Floor(chunks+1e-9)+1)*r.chunk), (math.Ceil(chunks-1e-9) - 1) * r.chunk
+	return min(r.capacity, (math.Floor((r.level+negligible)/r.chunk)+1)*r.chunk), max(0, (math.Ceil((r.level-negligible)/r.chunk)-1)*r.chunk)
 }
 
 // negligible is how close to an edge is on it, in bytes.
-const negligible = 1e-3
+const negligible = 1e-6
 
 func (r *ring) advance(dt float64, f flows) {
 	if r.full() {
