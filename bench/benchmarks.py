@@ -143,8 +143,8 @@ def ablations(rows):
     out = ["### What each feature is worth", "",
            "Builds that lack one feature or have another value of one knob, in turn with the kernel as amkc makes it. A cell is the time of a "
            "token in µs, and in brackets its ratio to that of the kernel as amkc makes it, above 1 where the feature helps, with the spread "
-           "of the rounds. Two builds of the same kernel differ by up to 0.7 % (rows that are what amkc makes of a model anyway show it), so "
-           "a ratio nearer to 1 than that shows nothing. Four things have no row, because no kernel is without them: weights packed in the "
+           "of the rounds. Rows that are what amkc makes of a model anyway show how much two builds of the same kernel differ, which is more "
+           "than the spread: a ratio as near to 1 as theirs shows nothing. Four things have no row, because no kernel is without them: weights packed in the "
            "order of tensor core fragments, stages that are fused (five a layer), the cache's way through the ring, and argmax on the GPU. "
            "[docs/results](docs/results/README.md) names rows that were not made.",
            "",

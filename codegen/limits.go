@@ -24,9 +24,6 @@ const (
 	maxGroup    = 64
 	maxMMAHead  = 256
 	minSlots    = 2
-	minChunk    = 4096 // of tiling.ring.chunk_bytes
-	maxChunk    = 65536
-	chunkUnit   = 2048
 )
 
 // checkConfig refuses settings that no stage body is written for, before anything is computed with them.
@@ -35,7 +32,7 @@ func (b *builder) checkConfig() error {
 	refuse := func(name string, n int, want string) error {
 		return diag.Errorf(codeLimit, "program", "%s is %d; want %s", name, n, want)
 	}
-	if n := c.Knob("ring", "chunk_bytes", 16384); n < minChunk || n > maxChunk || n%chunkUnit != 0 {
+	if n := c.Knob("ring", "chunk_bytes", 16384); n < ir.MinChunk || n > ir.MaxChunk || n%ir.ChunkUnit != 0 {
 		return refuse("tiling.ring.chunk_bytes", n, "a multiple of 2048 from 4096 to 65536")
 	}
 	if n := c.PipeliningDepth; n < 1 {
@@ -105,7 +102,7 @@ func (b *builder) checkShared(shared, slot int, s ir.Scratch) error {
 	if shared < b.p.Target.SMemOptin {
 		want = "a larger smem_bytes_per_block or target"
 	}
-	if least := max(minChunk, b.cacheBytes(16)); least < slot && s.Bytes(shared/least)+minSlots*least <= shared {
+	if least := max(ir.MinChunk, b.cacheBytes(16)); least < slot && s.Bytes(shared/least)+minSlots*least <= shared {
 		want = "a smaller tiling.ring.chunk_bytes, or " + want
 	}
 	return diag.Errorf(codeLimit, "program", "a block has %d bytes of shared memory, and the scratch (%d) with %d ring slots of %d takes more; want %s",

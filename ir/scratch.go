@@ -1,5 +1,12 @@
 package ir
 
+// A chunk of the stream, which fills a slot of the ring, has a multiple of ChunkUnit bytes between these bounds.
+const (
+	MinChunk  = 4096
+	MaxChunk  = 65536
+	ChunkUnit = 2048
+)
+
 // Scratch is the shared memory of a thread block besides its ring, as far as it depends on the program: struct Scratch of
 // runtime/cuda/amk/context.cuh. Passes choose by it what fits, codegen refuses by it what does not, and the cost model counts the
 // ring's slots by it.
@@ -47,6 +54,3 @@ func (s *Scratch) Bytes(slots int) int {
 
 // Slots is how many slots of so many bytes a ring has beside the scratch in so much shared memory; below 0 if even that does not fit.
 func (s *Scratch) Slots(shared, slot int) int { return (shared - s.Bytes(shared/slot)) / slot }
-
-// RunsOnTensorCores reports whether matrix products of a dtype run on the tensor cores of the target.
-func (t *Target) RunsOnTensorCores(d DType) bool { return t.TensorCores && d.Bits() == 16 }

@@ -16,6 +16,9 @@ type Target struct {
 	TensorCores bool    `json:"mma16816"`   // mma.m16n8k16 for bf16 and fp16 (sm_80)
 }
 
+// RunsOnTensorCores reports whether matrix products of a dtype run on the tensor cores of the target.
+func (t *Target) RunsOnTensorCores(d DType) bool { return t.TensorCores && d.Bits() == 16 }
+
 // capability fills in the features that a compute capability has.
 func capability(t Target, cc int) Target {
 	t.BulkCopy, t.AsyncCopy, t.TensorCores = cc >= 90, cc >= 80, cc >= 80

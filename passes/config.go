@@ -32,7 +32,7 @@ func newKnob(group, name string, def int, accept func(int) bool, want string) kn
 
 // knobs are all there are. tiling.ring.in_flight is accepted as well, as another name of pipelining_depth.
 var knobs = func() []knob {
-	chunk := func(n int) bool { return n >= smallestChunk && n <= 65536 && n%2048 == 0 }
+	chunk := func(n int) bool { return n >= ir.MinChunk && n <= ir.MaxChunk && n%ir.ChunkUnit == 0 }
 	rows := func(n int) bool { return n >= 8 && n <= 256 && n%8 == 0 }
 	anyDepth, depthWant := between(0, 64)
 	stocked, stockedWant := between(1, maxInFlight)

@@ -34,25 +34,21 @@ func withKnob(c ir.ScheduleConfig, group, name string, value int) ir.ScheduleCon
 	return c
 }
 
-const (
-	defaultChunk  = 16384
-	smallestChunk = 4096
-)
+const defaultChunk = 16384
 
 // withChunk gives ring.chunk_bytes its default: that of the table, or what the smallest piece of the cache takes, 16 rows of K and V,
 // if that is more; half or a quarter of that where a block's shared memory has no room for a ring of such chunks, and the smallest
 // that there can be where none of these fit.
 func withChunk(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
-	const unit = 2048
-	piece := (m.DType.Bytes(16*2*((m.HeadDim+15)/16*16)) + unit - 1) / unit * unit
-	chunk, least := max(defaultChunk, piece), max(smallestChunk, piece)
+	piece := (m.DType.Bytes(16*2*((m.HeadDim+15)/16*16)) + ir.ChunkUnit - 1) / ir.ChunkUnit * ir.ChunkUnit
+	chunk, least := max(defaultChunk, piece), max(ir.MinChunk, piece)
 	if rows := c.Knob("gemv", "rows", tileRows); target != nil && rows > 0 {
 		smem, scratch := smemGiven(c, target), scratchAtMost(m, target, rows)
 		fits := func(chunk int) bool { // more in flight than usual is for the user to fit
 			return (defaultInFlight+1)*chunk <= smem && scratch.Slots(smem, chunk) >= 2
 		}
 		for !fits(chunk) && chunk > least {
-			if chunk /= 2; chunk < least || chunk%unit != 0 {
+			if chunk /= 2; chunk < least || chunk%ir.ChunkUnit != 0 {
 				chunk = least
 			}
 		}
@@ -76,7 +72,7 @@ func smemGiven(c ir.ScheduleConfig, target *ir.Target) int {
 // weights of a layer decide (docs/performance.md). Whoever gives one of the knobs has decided.
 func withStock(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
 	const exchangesMicros, leastSlots = 10, 8
-	given := func(name string) bool { _, given := c.Tiling["ring"][name]; return given }
+	given := func(name string) bool { _, is := c.Tiling["ring"][name]; return is }
 	if given("stock") || given("in_flight_stocked") || given("run_ahead_always") || !target.BulkCopy || target.HBMGBs == 0 {
 		return c
 	}

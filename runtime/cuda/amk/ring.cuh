@@ -17,15 +17,15 @@ __device__ __forceinline__ void barrier_init(u64* b, u32 arrivals) {
 __device__ __forceinline__ void barriers_ready() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-__device__ __forceinline__ bool barrier_test(u64* b, u32 parity, u32) {
+__device__ __forceinline__ bool barrier_try_wait(u64* b, u32 parity, u32) {
   u32 done;
   asm volatile(
       "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
       : "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
   return done;
 }
-// The same at once: the test above may suspend the thread for a while.
-__device__ __forceinline__ bool barrier_look(u64* b, u32 parity, u32) {
+// The same at once: try_wait may suspend the thread for a while.
+__device__ __forceinline__ bool barrier_test_wait(u64* b, u32 parity, u32) {
   u32 done;
   asm volatile(
       "{\n .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
@@ -41,10 +41,10 @@ __device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
 // Without mbarrier a barrier is a count of arrivals: phase k is complete at (k + 1) * arrivals.
 __device__ __forceinline__ void barrier_init(u64* b, u32) { *reinterpret_cast<u32*>(b) = 0; }
 __device__ __forceinline__ void barriers_ready() { __threadfence_block(); }
-__device__ __forceinline__ bool barrier_test(u64* b, u32 parity, u32 arrivals) {
+__device__ __forceinline__ bool barrier_try_wait(u64* b, u32 parity, u32 arrivals) {
   return (load_shared_acquire(reinterpret_cast<u32*>(b)) / arrivals & 1) != parity;
 }
-__device__ __forceinline__ bool barrier_look(u64* b, u32 parity, u32 arrivals) { return barrier_test(b, parity, arrivals); }
+__device__ __forceinline__ bool barrier_test_wait(u64* b, u32 parity, u32 arrivals) { return barrier_try_wait(b, parity, arrivals); }
 __device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
   __threadfence_block();
   atomicAdd(reinterpret_cast<u32*>(b), n);
@@ -69,14 +69,14 @@ __device__ __forceinline__ void advance_slot(u32& slot, u32& phase, u32 n) {
 __device__ __noinline__ void wait_full_long(u32 stage, int layer, int step, u32 slot, u32 phase) {
   Waiter waiter{stage, layer, step};
   Spin spin;
-  while (!barrier_test(&block_scratch().full[slot], phase, 1)) {
+  while (!barrier_try_wait(&block_scratch().full[slot], phase, 1)) {
     if (spin.give_up(waiter, Wait::kRingFull, slot, phase)) break;
   }
 }
 
 template <class C>
 __device__ __forceinline__ void wait_full(C& c, u32 slot, u32 phase) {
-  if (barrier_test(&c.shared.full[slot], phase, 1)) return;
+  if (barrier_try_wait(&c.shared.full[slot], phase, 1)) return;
   wait_full_long(c.stage, c.layer, c.step, slot, phase);
 }
 
@@ -120,7 +120,7 @@ __device__ bool step_acquired(C& c, u32 step) {
 }
 
 __device__ __forceinline__ bool slot_is_empty(Scratch& shared, u32 slot, u32 phase) {
-  return all_lanes(barrier_test(&shared.empty[slot], phase, kSlotArrivals));
+  return all_lanes(barrier_try_wait(&shared.empty[slot], phase, kSlotArrivals));
 }
 
 // Waits until a slot is free. Returns false if the launch ends before it. Out of line, as wait_full_long is.
@@ -249,7 +249,7 @@ struct Producer {
  private:
   __device__ __forceinline__ void wait_empty() {
     const u32 begin = wait_begins(c);
-    // The other test may suspend the thread for a microsecond, in which the prefetcher would not know that the ring is full.
+    // try_wait may suspend the thread for a microsecond, in which the prefetcher would not know that the ring is full.
     if (kPrefetchesWhenFull ? slot_looks_empty() : slot_is_empty(c.shared, slot, phase)) {
       test_ends(c, Did::kSlotWait, begin);
       return;
@@ -266,7 +266,7 @@ struct Producer {
   }
 
   __device__ __forceinline__ bool slot_looks_empty() const {
-    return all_lanes(barrier_look(&c.shared.empty[slot], phase, kSlotArrivals));
+    return all_lanes(barrier_test_wait(&c.shared.empty[slot], phase, kSlotArrivals));
   }
 
   // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many before has not been given back. That
@@ -275,12 +275,12 @@ struct Producer {
     if constexpr (!kStocks) return false;
     u32 at = slot + kRingSlots - kStock;
     if (at >= kRingSlots) at -= kRingSlots;
-    return !barrier_look(&c.shared.empty[at], at < slot ? phase ^ 1 : phase, kSlotArrivals);
+    return !barrier_test_wait(&c.shared.empty[at], at < slot ? phase ^ 1 : phase, kSlotArrivals);
   }
 
 #if AMK_BULK_COPY
   __device__ __forceinline__ void wait_landed() {
-    while (!barrier_test(&c.shared.full[landed_slot], landed_phase, 1)) {
+    while (!barrier_try_wait(&c.shared.full[landed_slot], landed_phase, 1)) {
     }
     ++landed;
     advance_slot(landed_slot, landed_phase);
