@@ -106,8 +106,8 @@ def ceiling(rows):
             share = r["share_of_ceiling"]
             lines.append([model, CONTEXTS[position], fixed(r["latency_us"]["median"], 1), span(r["latency_us"]), fixed(r["ceiling_us"]["median"], 1),
                           percent(share), aim, met(share, target, points), fixed(r["gbs"], 0), fixed(r.get("read_gbs"), 0)] + made(r))
-    note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. Builds of small models have a stream that gives way to the "
-            "exchanges, which makes their ceiling slower too; [docs/performance.md](docs/performance.md) compares them with a ceiling that does not.")
+    note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. The stream of small models gives way to the exchanges, in "
+            "their ceiling too; the read beside it depends on no build. [docs/performance.md](docs/performance.md) says what was tried.")
     return ["### Share of the ceiling", ""] + table(titles, lines) + ["", note]
 
 

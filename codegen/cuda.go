@@ -169,7 +169,6 @@ func (b *builder) constants() error {
 		{"unsigned", "kMaxRingSlots", itoa(shared / slot), "what is left beside the scratch decides"},
 		{"unsigned", "kInFlight", itoa(p.Config.PipeliningDepth), "chunks on their way at once"},
 		{"unsigned", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)), "chunks asked into L2 ahead of the ring"},
-		{"bool", "kRunAheadAlways", fmt.Sprint(p.Config.Knob("ring", "run_ahead_always", 0) != 0), "not only while the ring is full"},
 		{"unsigned", "kStock", itoa(p.Config.Knob("ring", "stock", 0)), "chunks in the ring from which fewer are on their way, 0: never"},
 		{"unsigned", "kInFlightStocked", itoa(p.Config.Knob("ring", "in_flight_stocked", 1)), "chunks on their way then"},
 	}

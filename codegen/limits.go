@@ -113,19 +113,13 @@ func (b *builder) checkShared(shared, slot int, s ir.Scratch) error {
 func (b *builder) checkStream(slots int) error {
 	c := &b.p.Config
 	depth, bulk := min(c.PipeliningDepth, slots), b.p.Target.BulkCopy
-	stock, stocked, always := c.Knob("ring", "stock", 0), c.Knob("ring", "in_flight_stocked", 1), c.Knob("ring", "run_ahead_always", 0)
+	stock, stocked := c.Knob("ring", "stock", 0), c.Knob("ring", "in_flight_stocked", 1)
 	refuse := func(name string, n int, format string, args ...any) error {
 		return diag.Errorf(codeLimit, "program", "tiling.ring.%s is %d; "+format, append([]any{name, n}, args...)...)
 	}
 	switch {
 	case stocked < 1:
 		return refuse("in_flight_stocked", stocked, "want at least 1, or the stream would wait for itself")
-	case always < 0 || always > 1:
-		return refuse("run_ahead_always", always, "want 0 or 1")
-	case always > 0 && !bulk:
-		return refuse("run_ahead_always", always, "want 0: the target has no bulk copies, and nothing runs ahead")
-	case always > 0 && c.Knob("ring", "run_ahead", 0) == 0:
-		return refuse("run_ahead_always", always, "want 0: tiling.ring.run_ahead is 0, and nothing runs ahead")
 	case stock < 0:
 		return refuse("stock", stock, "want at least 0")
 	case stock > 0 && !bulk:

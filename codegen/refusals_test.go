@@ -122,8 +122,6 @@ func TestRefusals(t *testing.T) {
 		"stock beyond the ring": {pycoder, "AMK4005", "less than the ring's 12 slots", func(p *ir.Program) { setKnob(p, "ring", "stock", 12) }},
 		"stock of nothing":      {pycoder, "AMK4005", "at least 1", func(p *ir.Program) { setKnob(p, "ring", "in_flight_stocked", 0) }},
 		"negative stock":        {pycoder, "AMK4005", "at least 0", func(p *ir.Program) { setKnob(p, "ring", "stock", -1) }},
-		"run-ahead of nothing":  {pycoder, "AMK4005", "nothing runs ahead", func(p *ir.Program) { setKnob(p, "ring", "run_ahead", 0) }},
-		"run-ahead at no time":  {pycoder, "AMK4005", "0 or 1", func(p *ir.Program) { setKnob(p, "ring", "run_ahead_always", 7) }},
 		"stock as large as all in flight": {pycoder, "AMK4005", "less than the 3 chunks in flight", func(p *ir.Program) {
 			setKnob(p, "ring", "stock", 6)
 			setKnob(p, "ring", "in_flight_stocked", 3)

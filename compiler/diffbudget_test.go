@@ -18,9 +18,6 @@ func TestDiffBudget(t *testing.T) {
 	tiling := func(group, knob string, value int) ir.ScheduleConfig {
 		return ir.ScheduleConfig{Tiling: map[string]map[string]int{group: {knob: value}}}
 	}
-	stream := func(stock, always int) ir.ScheduleConfig { // 6 and 1 by default
-		return ir.ScheduleConfig{Tiling: map[string]map[string]int{"ring": {"stock": stock, "run_ahead_always": always}}}
-	}
 	base := generated(t, lowerModel(t, "pycoder-5m", "h200", ir.BF16, 0, ir.ScheduleConfig{}))
 	for _, c := range []struct {
 		name          string
@@ -32,8 +29,7 @@ func TestDiffBudget(t *testing.T) {
 		{"in flight", ir.ScheduleConfig{PipeliningDepth: 4}, 2, 4},
 		{"warps", tiling("warps", "down", 4), 2, 4},
 		{"run ahead", tiling("ring", "run_ahead", 4), 2, 4},
-		{"run ahead when full", stream(6, 0), 2, 4},
-		{"no stock", stream(0, 1), 2, 4},
+		{"no stock", tiling("ring", "stock", 0), 2, 4},
 		{"splits", tiling("attention", "max_splits", 8), 60, 80},
 		{"split from", tiling("attention", "split_from", 256), 6, 16},
 		{"rotation", ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: map[string]int{"gate_up": 3}}}, 24, 60},

@@ -33,13 +33,10 @@ const (
 	// l2Bytes a cycle and SM come out of L2. Published micro-benchmarks of the H100: some 5.5 TB/s.
 	l2Bytes = 21
 
-	// l2Chunk is from asking for a chunk that L2 has to its last byte, in microseconds. Estimated: memoryLatency less what DRAM adds to a
-	// load, some 0.2 µs in published micro-benchmarks of the H100.
-	l2Chunk = 0.5
-
-	// askedTwice is the part of the bandwidth that is left where every chunk is asked for into L2 and then for the ring. Section
-	// ablations, ceilings of always and when-full: 567.8 and 546.2 µs of Llama-3.2-1B, 277.6 and 269.6 µs of the 0.6B shape.
-	askedTwice = 0.965
+	// l2Chunk is from asking for a chunk that L2 has to its last byte, in microseconds. memoryLatency less what DRAM adds to a load,
+	// 0.2 to 0.3 µs in published micro-benchmarks of the H100; within that, section contexts, the 0.6B shape at 32,752, where 0.5 is
+	// 10 % off.
+	l2Chunk = 0.45
 
 	// producerChunk is the microseconds that a producer takes for a chunk, however small: to see a slot given back and an older chunk land,
 	// and to ask for the next. Section ablations, chunk-8k: the ceiling of Llama-3.2-1B is 728 µs, in which an SM copies 2290 chunks.

@@ -38,7 +38,6 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	switch {
 	case t.BulkCopy:
 		f.ahead = float64(max(0, knob("ring", "run_ahead", 8))) * chunk
-		f.always = f.ahead > 0 && knob("ring", "run_ahead_always", 0) != 0
 		if stock := knob("ring", "stock", 0); 0 < stock && stock < m.slots {
 			f.stock, f.least = stock, min(max(1, knob("ring", "in_flight_stocked", 1)), f.window)
 		}
@@ -77,9 +76,6 @@ func (m *machine) feedOf(times float64) *feed {
 	f := m.feed
 	f.restart, f.pace = memoryLatency, f.chunk*m.clock/paceCycles
 	share := times / float64(m.sms)
-	if f.always {
-		share *= askedTwice
-	}
 	for n := range f.window + 1 {
 		bytes := float64(n) * f.flight
 		most := f.chunk / producerChunk

@@ -14,8 +14,7 @@ type feed struct {
 	memory   []float64 // speed from memory with so many chunks in flight
 	l2       []float64 // and from L2
 	ahead    float64   // bytes that L2 may be asked for ahead of the ring
-	pace     float64   // at which it is
-	always   bool      // even while the ring fills; otherwise when it is full
+	pace     float64   // at which it is, while the ring is full or holds its stock
 	restart  float64   // microseconds from a free slot to the first bytes in it, after the ring was full
 }
 
@@ -43,14 +42,22 @@ type flows struct {
 
 func (r *ring) full() bool { return r.level >= r.capacity }
 
-// inFlight is how many chunks are on their way into a ring that holds some bytes. The stock counts both, and what warps still work on.
+// short is how many chunks a ring that holds some bytes is short of its stock, which counts those on their way and what warps still work
+// on.
+func (r *ring) short(level float64) int {
+	return r.stock - int(math.Ceil((level+r.worked-negligible)/r.chunk))
+}
+
+// inFlight is how many chunks are on their way into a ring that holds some bytes.
 func (r *ring) inFlight(level float64) int {
 	if r.stock == 0 {
 		return r.window
 	}
-	held := int(math.Ceil((level + r.worked - negligible) / r.chunk))
-	return min(r.window, max(r.least, r.stock-held))
+	return min(r.window, max(r.least, r.short(level)))
 }
+
+// stocked reports whether a ring that holds some bytes, and those on their way, has its stock.
+func (r *ring) stocked(level float64) bool { return r.stock > 0 && r.short(level) <= r.least }
 
 // speed is that of the stream into a ring that holds some bytes.
 func (r *ring) speed(level float64) float64 {
@@ -81,8 +88,8 @@ func (r *ring) flows(out float64) flows {
 	if r.asked > 0 {
 		fromL2 = f.in
 	}
-	if r.ahead > 0 && (r.always || r.full() && f.in >= f.out) {
-		f.asked = r.pace
+	if r.ahead > 0 {
+		f.asked = r.pace * r.turn(f)
 	}
 	switch {
 	case r.asked == 0:
@@ -99,6 +106,23 @@ func (r *ring) flows(out float64) flows {
 	return f
 }
 
+// turn is the part of the time in which L2 is asked for what comes next: with the stock there always, and at its edge as often as the
+// ring has come to it.
+func (r *ring) turn(f flows) float64 {
+	above, below := r.stocked(r.level+1), r.stocked(r.level-1)
+	switch {
+	case r.full() && f.in >= f.out || below:
+		return 1
+	case !above:
+		return 0
+	}
+	slow, fast := r.speed(r.level+1), r.speed(r.level-1)
+	if fast <= slow {
+		return 1
+	}
+	return min(1, max(0, (fast-f.in)/(fast-slow)))
+}
+
 // loads are the bytes in flight: from memory, for the ring or ahead of it, and from L2.
 func (r *ring) loads() (memory, l2 float64) {
 	memory = r.asked - r.cached + memoryLatency*r.flows(0).arrived
@@ -113,7 +137,7 @@ func (r *ring) loads() (memory, l2 float64) {
 // for no longer than ring and run-ahead take to fill: by then whoever is ahead stands still. What is left in the ring makes up for them.
 func (r *ring) late(uneven float64) float64 {
 	room := r.capacity
-	if r.always {
+	if r.stock > 0 {
 		room += r.ahead
 	}
 	t := min(r.now-r.filled, room/r.memory[r.window])

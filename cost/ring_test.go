@@ -49,7 +49,7 @@ func TestRingBoundsWhatTakes(t *testing.T) {
 }
 
 func TestRingKeepsItsBytes(t *testing.T) {
-	for name, r := range map[string]ring{"when full": testRing(), "always": alwaysAhead(), "stocked": stocked()} {
+	for name, r := range map[string]ring{"when full": testRing(), "stocked": stocked(), "stocked, and ahead": stockedAhead()} {
 		now, taken := 0.0, 0.0
 		for i := range 50 {
 			bytes := float64(20 + i%7*30)
@@ -70,7 +70,7 @@ func TestEveryTakeEnds(t *testing.T) {
 	for range 2000 {
 		window := 1 + random.IntN(16)
 		f := &feed{chunk: []float64{16, 1000.5, 16384, 65536.25}[random.IntN(4)], window: window, least: 1 + random.IntN(window), stock: random.IntN(20),
-			pace: 1e5 * random.Float64(), always: random.IntN(2) == 0, restart: random.Float64()}
+			pace: 1e5 * random.Float64(), restart: random.Float64()}
 		f.capacity, f.ahead, f.flight = f.chunk*float64(1+random.IntN(14)), f.chunk*float64(random.IntN(20)), f.chunk/float64(1+random.IntN(3))
 		for i := range window + 1 {
 			f.memory, f.l2 = append(f.memory, float64(i+1)*3000*random.Float64()+1), append(f.l2, float64(i+1)*3e4+1)
@@ -114,19 +114,38 @@ func TestStock(t *testing.T) {
 	require.Equal(t, 1, r.inFlight(0), "what warps work on is in the ring")
 }
 
-// alwaysAhead asks for 15 bytes a microsecond, of which 10 come.
-func alwaysAhead() ring {
-	r := testRing()
-	r.always, r.pace = true, 15
+// stockedAhead asks for 15 bytes a microsecond while it holds its stock; memory brings 10 of them.
+func stockedAhead() ring {
+	r := stocked()
+	r.ahead, r.pace = 40, 15
 	return r
+}
+
+// TestTurn: there is a stock once one chunk less than it is there and one is on its way; at the edge below, in the part of the time
+// that one chunk in flight has of what is taken.
+func TestTurn(t *testing.T) {
+	r := stockedAhead()
+	for level, want := range map[float64]float64{20: 0, 39: 0, 42: 1, 90: 1} {
+		r.level = level
+		require.Equal(t, want, r.turn(r.flows(6)), level)
+	}
+	r.level = 40
+	require.InDelta(t, 0.5, r.turn(flows{in: 6, out: 6}), 1e-9, "8 below, 4 above")
+	require.Equal(t, 1.0, r.turn(flows{in: 4}))
+
+	r = testRing()
+	r.level = 99
+	require.Zero(t, r.turn(r.flows(0)), "no stock, and not full")
+	r.level = 100
+	require.Equal(t, 1.0, r.turn(r.flows(0)))
 }
 
 // TestLoads: what has been asked for and has not come is in flight in memory, and what comes from L2 is not.
 func TestLoads(t *testing.T) {
-	r := alwaysAhead()
-	r.until(4)
+	r := stockedAhead()
+	r.until(4.25 + 2) // the stock is there from 4.25 on
 	memory, l2 := r.loads()
-	require.InDelta(t, 4*(15-10)+memoryLatency*10, memory, 1e-6)
+	require.InDelta(t, 2*(15-10)+memoryLatency*10, memory, 1e-6)
 	require.InDelta(t, 10, l2, 1e-9)
 	r.until(100)
 	memory, l2 = r.loads()

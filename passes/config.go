@@ -44,7 +44,6 @@ var knobs = func() []knob {
 	all := []knob{
 		newKnob("ring", "chunk_bytes", defaultChunk, chunk, "a multiple of 2048 from 4096 to 65536"),
 		newKnob("ring", "run_ahead", defaultRunAhead, anyDepth, depthWant),
-		newKnob("ring", "run_ahead_always", 0, flag, flagWant),
 		newKnob("ring", "stock", 0, anyDepth, depthWant),
 		newKnob("ring", "in_flight_stocked", 1, stocked, stockedWant),
 		newKnob("exchange", "flagged", 1, flag, flagWant),
@@ -149,13 +148,6 @@ func idleKnobs(c *ir.ScheduleConfig, depth int, target *ir.Target) []*diag.Diagn
 		idle("in_flight_stocked", "%d chunks are in flight anyway; want less, or ring.stock 0", depth)
 	case stock == 0 && stocked > 1 && stocked <= maxInFlight:
 		idle("in_flight_stocked", "ring.stock is 0; want ring.stock above 0, or 1")
-	}
-	switch always := c.Knob("ring", "run_ahead_always", 0); {
-	case always != 1:
-	case !bulk:
-		idle("run_ahead_always", "%s has no bulk copies, and nothing runs ahead; want 0", target.Name)
-	case c.Knob("ring", "run_ahead", 0) == 0:
-		idle("run_ahead_always", "ring.run_ahead is 0; want ring.run_ahead above 0, or 0")
 	}
 	return out
 }

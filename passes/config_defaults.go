@@ -69,11 +69,11 @@ func smemGiven(c ir.ScheduleConfig, target *ir.Target) int {
 
 // withStock makes the stream give way to the exchanges where these take longer than it: fewer chunks are in flight while half of the
 // ring is filled, and the run-ahead into L2 makes up for it. A layer's five exchanges take some 2 us each whatever the model, so the
-// weights of a layer decide (docs/performance.md). Whoever gives one of the knobs has decided.
+// weights of a layer decide (docs/performance.md). Whoever gives one of the two knobs has decided.
 func withStock(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleConfig {
 	const exchangesMicros, leastSlots = 10, 8
 	given := func(name string) bool { _, is := c.Tiling["ring"][name]; return is }
-	if given("stock") || given("in_flight_stocked") || given("run_ahead_always") || !target.BulkCopy || target.HBMGBs == 0 {
+	if given("stock") || given("in_flight_stocked") || !target.BulkCopy || target.HBMGBs == 0 {
 		return c
 	}
 	layer := m.DType.Bytes(m.Hidden * (2*(m.Heads+m.KVHeads)*m.HeadDim + 3*m.Intermediate))
@@ -84,11 +84,7 @@ func withStock(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 	if !known || ring.slots < leastSlots || ring.depth == 1 {
 		return c
 	}
-	c = withKnob(c, "ring", "stock", ring.slots/2)
-	if c.Knob("ring", "run_ahead", defaultRunAhead) > 0 {
-		c = withKnob(c, "ring", "run_ahead_always", 1)
-	}
-	return c
+	return withKnob(c, "ring", "stock", ring.slots/2)
 }
 
 // withWarps lets four warps share a tile instead of eight where eight would have a single quad of 128 columns each, or none, and

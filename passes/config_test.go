@@ -45,17 +45,16 @@ func TestEveryKnobHasAnEffect(t *testing.T) {
 		change   func(*State)
 		inConfig bool // emitted code reads it from Program.Config
 	}{
-		"gemv.rows":             {change: func(s *State) { s.Config.Tiling["gemv"] = map[string]int{"rows": 16} }},
-		"exchange.flagged":      {change: func(s *State) { s.Config.Tiling["exchange"] = map[string]int{"flagged": 0} }},
-		"exchange.copies":       {change: func(s *State) { s.Config.Tiling["exchange"] = map[string]int{"copies": 4} }},
-		"attention.split_from":  {change: func(s *State) { s.Config.Tiling["attention"]["split_from"] = 16 }},
-		"attention.max_splits":  {change: func(s *State) { s.Config.Tiling["attention"]["max_splits"] = 2 }},
-		"loop.barrier":          {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"barrier": 1} }},
-		"loop.roll":             {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"roll": 0} }},
-		"ring.chunk_bytes":      {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"chunk_bytes": 4096} }},
-		"ring.run_ahead":        {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"run_ahead": 4} }, inConfig: true},
-		"ring.run_ahead_always": {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"run_ahead_always": 1} }, inConfig: true},
-		"ring.stock":            {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"stock": 6} }, inConfig: true},
+		"gemv.rows":            {change: func(s *State) { s.Config.Tiling["gemv"] = map[string]int{"rows": 16} }},
+		"exchange.flagged":     {change: func(s *State) { s.Config.Tiling["exchange"] = map[string]int{"flagged": 0} }},
+		"exchange.copies":      {change: func(s *State) { s.Config.Tiling["exchange"] = map[string]int{"copies": 4} }},
+		"attention.split_from": {change: func(s *State) { s.Config.Tiling["attention"]["split_from"] = 16 }},
+		"attention.max_splits": {change: func(s *State) { s.Config.Tiling["attention"]["max_splits"] = 2 }},
+		"loop.barrier":         {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"barrier": 1} }},
+		"loop.roll":            {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"roll": 0} }},
+		"ring.chunk_bytes":     {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"chunk_bytes": 4096} }},
+		"ring.run_ahead":       {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"run_ahead": 4} }, inConfig: true},
+		"ring.stock":           {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"stock": 4} }, inConfig: true},
 		"ring.in_flight_stocked": {change: func(s *State) {
 			s.Config.Tiling["ring"] = map[string]int{"stock": 6, "in_flight_stocked": 2}
 		}, inConfig: true},
@@ -100,8 +99,6 @@ func TestConfigRefusals(t *testing.T) {
 		{"chunk not a multiple", tiling("ring", "chunk_bytes", 5000)},
 		{"chunk too small", tiling("ring", "chunk_bytes", 1024)},
 		{"run_ahead", tiling("ring", "run_ahead", -1)},
-		{"run_ahead_always", tiling("ring", "run_ahead_always", 2)},
-		{"run_ahead_always of nothing", ring(map[string]int{"run_ahead": 0, "run_ahead_always": 1})},
 		{"stock", tiling("ring", "stock", 65)},
 		{"in_flight_stocked without a stock", tiling("ring", "in_flight_stocked", 2)},
 		{"in_flight_stocked not below in_flight", ring(map[string]int{"stock": 6, "in_flight_stocked": 3})},

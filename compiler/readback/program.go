@@ -136,14 +136,10 @@ func (b *builder) machine() {
 	}
 	shared, slot := r.unsigned(s, "kSharedLimit"), r.positive(s, "kSlotBytes")
 	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/slot, "as many slots as kSharedLimit holds")
-	always := 0
-	if r.bool(s, "kRunAheadAlways") {
-		always = 1
-	}
 	b.p.Target = &ir.Target{SMs: b.facts.sms, SMemOptin: shared}
 	b.p.Config = ir.ScheduleConfig{SMemBytesPerBlock: shared, PipeliningDepth: r.unsigned(s, "kInFlight"),
 		Tiling: map[string]map[string]int{"ring": {"chunk_bytes": slot, "run_ahead": r.unsigned(s, "kRunAhead"),
-			"run_ahead_always": always, "stock": r.unsigned(s, "kStock"), "in_flight_stocked": r.unsigned(s, "kInFlightStocked")}, "warps": {}}}
+			"stock": r.unsigned(s, "kStock"), "in_flight_stocked": r.unsigned(s, "kInFlightStocked")}, "warps": {}}}
 }
 
 // leftOver reports constants that nothing has asked for.

@@ -16,7 +16,6 @@ enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain };
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
 constexpr bool kPrefetches = AMK_BULK_COPY && kRunAhead > 0;
-constexpr bool kPrefetchesWhenFull = kPrefetches && !kRunAheadAlways;
 constexpr int kThreads = kConsumers + (kPrefetches ? 64 : 32);  // then a producer warp, and one that runs ahead into L2
 constexpr int kTilesPerFlush = 8;                // tiles whose partial sums meet at one block barrier
 constexpr int kTileRows = 8;
@@ -43,7 +42,7 @@ struct Scratch {
   u32 acquired_step;  // steps of this launch whose cache rows the producer may read
   u32 stop;           // the launch ends after the current step
   u32 issued;         // chunks the producer has issued; followed by the prefetcher
-  u32 producer_waits; // for a free slot, or for the step before
+  u32 runs_ahead;     // the prefetcher may: the producer waits for a slot or for the step before, or the ring holds its stock
   u32 joined;         // barriers of this launch that the consumers have passed; only with init_barriers
   // Of the launch, for whoever waits too long.
   u64 spin_limit_ns;

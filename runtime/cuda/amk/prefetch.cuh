@@ -1,5 +1,5 @@
 // The prefetcher: one lane that walks the same chunks as the producer, up to kRunAhead chunks further, and asks for them
-// to be brought into L2 while the producer waits, or always (kRunAheadAlways). It follows the producer's count and never holds it up.
+// to be brought into L2 while the producer waits or the ring holds its stock. It follows the producer's count and never holds it up.
 // Needs schedule.h with AMK_BULK_COPY. Must not know what the bytes are.
 #pragma once
 
@@ -40,8 +40,7 @@ struct Prefetcher {
     for (;;) {
       const u32 issued = load_shared_relaxed(&shared.issued);
       if (index <= issued) return last;  // already on its way to the ring
-      if (index <= issued + kRunAhead && (kRunAheadAlways || load_shared_relaxed(&shared.producer_waits)) &&
-          clock64() - last > kPaceCycles) {
+      if (index <= issued + kRunAhead && load_shared_relaxed(&shared.runs_ahead) && clock64() - last > kPaceCycles) {
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
         return clock64();
       }

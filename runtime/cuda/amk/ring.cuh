@@ -97,8 +97,8 @@ __device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
 // a chunk must be seen to have landed before its slot is filled again.
 constexpr u32 kWindow = kInFlight < kRingSlots ? kInFlight : kRingSlots;
 
-// Fewer of them while the ring holds kStock chunks or more: whoever has enough to go on with leaves memory to the exchanges. Only
-// bulk copies are counted one by one.
+// Fewer of them while the ring holds kStock chunks or more: whoever has enough to go on with leaves memory to the exchanges, and what
+// comes next is asked into L2 meanwhile. Only bulk copies are counted one by one.
 constexpr bool kStocks = AMK_BULK_COPY && kStock > 0 && kStock < kRingSlots;
 constexpr u32 kStockedWindow = kInFlightStocked < kWindow ? kInFlightStocked : kWindow;
 static_assert(kStockedWindow >= 1, "the stream never stands still for a stock");
@@ -191,7 +191,10 @@ struct Producer {
   // What copy does unless the stream is taken away.
   __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
 #if AMK_BULK_COPY
-    while (issued - landed >= (stocked() ? kStockedWindow : kWindow)) wait_landed();
+    const bool enough = stocked();
+    if constexpr (kStocks) run_ahead(enough);
+    const u32 window = enough ? kStockedWindow : kWindow;
+    while (issued - landed >= window) wait_landed();
     u64* full = &c.shared.full[slot];
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(full)), "r"(bytes) : "memory");
     asm volatile(
@@ -238,11 +241,11 @@ struct Producer {
   __device__ __forceinline__ void wait_step(u32 step) {
     if (acquired >= step || stopped) return;
     flush();
-    tell_waiting(1);
+    run_ahead(1);
     const u32 begin = wait_begins(c);
     stopped = !step_acquired(c, step);
     wait_ends(c, Did::kStepWait, begin);
-    tell_waiting(0);
+    run_ahead(0);
     acquired = step;
   }
 
@@ -250,19 +253,20 @@ struct Producer {
   __device__ __forceinline__ void wait_empty() {
     const u32 begin = wait_begins(c);
     // try_wait may suspend the thread for a microsecond, in which the prefetcher would not know that the ring is full.
-    if (kPrefetchesWhenFull ? slot_looks_empty() : slot_is_empty(c.shared, slot, phase)) {
+    if (kPrefetches ? slot_looks_empty() : slot_is_empty(c.shared, slot, phase)) {
       test_ends(c, Did::kSlotWait, begin);
       return;
     }
     flush();
-    tell_waiting(1);
+    run_ahead(1);
     stopped = !wait_empty_long(slot, phase);
     wait_ends(c, Did::kSlotWait, begin);
-    tell_waiting(0);
+    run_ahead(0);
   }
 
-  __device__ __forceinline__ void tell_waiting(u32 waits) {
-    if constexpr (kPrefetchesWhenFull) store_shared_relaxed(&c.shared.producer_waits, waits);
+  // Tells the prefetcher whether it is its turn.
+  __device__ __forceinline__ void run_ahead(u32 on) {
+    if constexpr (kPrefetches) store_shared_relaxed(&c.shared.runs_ahead, on);
   }
 
   __device__ __forceinline__ bool slot_looks_empty() const {
