@@ -4,6 +4,7 @@ Needs the standard library alone, and must not know how a row was measured. A nu
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 
 from report import Store, fixed, outcome, percent, plain, short, span, table
@@ -106,8 +107,8 @@ def ceiling(rows):
             share = r["share_of_ceiling"]
             lines.append([model, CONTEXTS[position], fixed(r["latency_us"]["median"], 1), span(r["latency_us"]), fixed(r["ceiling_us"]["median"], 1),
                           percent(share), aim, met(share, target, points), fixed(r["gbs"], 0), fixed(r.get("read_gbs"), 0)] + made(r))
-    note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. The stream of small models gives way to the exchanges, in "
-            "their ceiling too; the read beside it depends on no build. [docs/performance.md](docs/performance.md) says what was tried.")
+    note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. The stream of small models gives way to the "
+            "exchanges, in their ceiling too; the read beside it depends on no build. [docs/performance.md](docs/performance.md) says what was tried.")
     return ["### Share of the ceiling", ""] + table(titles, lines) + ["", note]
 
 
@@ -159,8 +160,10 @@ def ablations(rows):
         cells = {(r["what"], r["position"]): f"{r['us']:.1f} ({r['ratio']:.3f}, spread {r['spread']:.3f})" if r["passed"] else outcome(r)
                  for r in own if "what" in r}
         base = ["as amkc makes it"] + [", ".join(sorted({fixed(r["default_us"], 1) for r in own if r["passed"] and r["position"] == p})) for p in positions]
-        out += ["", f"**{model}**, on {', '.join(sorted({r['environment'] for r in own}))}; `python3 bench/results.py --only 'ablations/{model}-*'`", ""]
-        out += table(["build"] + [f"at {p}" for p in positions], [base] + [[w] + [cells.get((w, p), "not measured") for p in positions] for w in what])
+        most = Counter(r["environment"] for r in own).most_common(1)[0][0]
+        elsewhere = {r["what"]: f" (on {r['environment']})" for r in own if "what" in r and r["environment"] != most}
+        out += ["", f"**{model}**, on {most}{' where it does not say otherwise' if elsewhere else ''}; `python3 bench/results.py --only 'ablations/{model}-*'`", ""]
+        out += table(["build"] + [f"at {p}" for p in positions], [base] + [[w + elsewhere.get(w, "")] + [cells.get((w, p), "not measured") for p in positions] for w in what])
         out += [f"\n{r['id']}: {outcome(r)}" for r in own if "what" not in r]
     return out + ([] if chosen else ["", "Not measured."])
 

@@ -89,6 +89,11 @@ class Tables(unittest.TestCase):
         self.assertIn("| as amkc makes it | 100.0 | 100.0 |", text)
         self.assertIn(f"| {v.what} | 200.0 (2.000, spread 0.000) | 200.0 (2.000, spread 0.000) |", text)
         self.assertIn(f"| {ablations.VARIANTS[1].what} | **FAIL**: copies-1: a stall | not measured |", text)
+        self.assertNotIn("where it does not say otherwise", text)
+        self.store.put(row("ablations/y") | ablations.judge_ablation(fast, slow, ablations.VARIANTS[2], 128), HERE | {"amkc": "another"})
+        text = benchmarks.text(self.dir)
+        self.assertIn(", on A where it does not say otherwise;", text)
+        self.assertIn(f"| {ablations.VARIANTS[2].what} (on B) | 200.0", text)
 
     def test_soak_and_nothing(self):
         self.assertEqual(benchmarks.text(self.dir).count("Not measured."), 0, "no machine, no tables")

@@ -44,8 +44,8 @@ func Calibrated() Calibration {
 		Uneven:     1.3,
 		Partials:   1.34,
 		StageCode:  82.6,
-		MatrixQuad: 91.2,
-		UnitCycles: 930,
+		MatrixQuad: 97.4,
+		UnitCycles: 1030,
 		Ragged:     140,
 	}
 }

@@ -27,16 +27,15 @@ const (
 	join = 0.92
 
 	// counterHop is what a counter costs above flagged words in microseconds: one more trip to L2 and back, fences, and a barrier of the
-	// block. Section ablations, flagged-off of the 0.6B shape: 150 µs in 141 exchanges.
-	counterHop = 1.06
+	// block. Section ablations, flagged-off of the 0.6B shape: 148 µs in 141 exchanges.
+	counterHop = 1.05
 
 	// l2Bytes a cycle and SM come out of L2. Published micro-benchmarks of the H100: some 5.5 TB/s.
 	l2Bytes = 21
 
-	// l2Chunk is from asking for a chunk that L2 has to its last byte, in microseconds. memoryLatency less what DRAM adds to a load,
-	// 0.2 to 0.3 µs in published micro-benchmarks of the H100; within that, section contexts, the 0.6B shape at 32,752, where 0.5 is
-	// 10 % off.
-	l2Chunk = 0.45
+	// l2Chunk is from asking for a chunk that L2 has to its last byte, in microseconds. Estimated: memoryLatency less what DRAM adds to a
+	// load, some 0.2 µs in published micro-benchmarks of the H100.
+	l2Chunk = 0.5
 
 	// producerChunk is the microseconds that a producer takes for a chunk, however small: to see a slot given back and an older chunk land,
 	// and to ask for the next. Section ablations, chunk-8k: the ceiling of Llama-3.2-1B is 728 µs, in which an SM copies 2290 chunks.
@@ -59,13 +58,13 @@ const (
 	firstCode = 30
 
 	// tileCycles are lost at the end of each round of tiles. Section ablations, warps-8 of the 0.6B shape: with eight warps a tile in place
-	// of four, 212 rounds more and 56 quads less a warp take 15.4 µs more.
-	tileCycles = 210
+	// of four, 212 rounds more and 56 quads less a warp take 12.2 µs more.
+	tileCycles = 191
 
 	// roundCycles and fragmentCycles are what a warp takes for a block of 16 cache rows, and for each 16 elements of a head in it. Section
-	// contexts, drains at 8192 and 32752, 11 blocks a warp apart: 813 cycles a block of Llama-3.2-1B, whose heads have 64 elements, 1471 of
+	// contexts, drains at 8192 and 32752, 11 blocks a warp apart: 813 cycles a block of Llama-3.2-1B, whose heads have 64 elements, 1476 of
 	// the 0.6B shape, whose heads have 128.
-	roundCycles, fragmentCycles = 155, 164.5
+	roundCycles, fragmentCycles = 150, 165.75
 
 	// drain is bytes a cycle that an SM's consumers take out of the ring. Tensor cores: design probes, consumers alone, 160 GB/s an SM.
 	// Without them a weight's activations are read from shared memory too, 4 bytes each: estimated from 128 bytes a cycle.

@@ -56,8 +56,8 @@ func (r *ring) inFlight(level float64) int {
 	return min(r.window, max(r.least, r.short(level)))
 }
 
-// stocked reports whether a ring that holds some bytes, and those on their way, has its stock.
-func (r *ring) stocked(level float64) bool { return r.stock > 0 && r.short(level) <= r.least }
+// stocked reports whether a ring that holds some bytes has its stock once all that may be on its way is.
+func (r *ring) stocked(level float64) bool { return r.stock > 0 && r.short(level) <= r.window }
 
 // speed is that of the stream into a ring that holds some bytes.
 func (r *ring) speed(level float64) float64 {
@@ -88,8 +88,8 @@ func (r *ring) flows(out float64) flows {
 	if r.asked > 0 {
 		fromL2 = f.in
 	}
-	if r.ahead > 0 {
-		f.asked = r.pace * r.turn(f)
+	if r.ahead > 0 && r.asks(f) {
+		f.asked = r.pace
 	}
 	switch {
 	case r.asked == 0:
@@ -106,21 +106,12 @@ func (r *ring) flows(out float64) flows {
 	return f
 }
 
-// turn is the part of the time in which L2 is asked for what comes next: with the stock there always, and at its edge as often as the
-// ring has come to it.
-func (r *ring) turn(f flows) float64 {
-	above, below := r.stocked(r.level+1), r.stocked(r.level-1)
-	switch {
-	case r.full() && f.in >= f.out || below:
-		return 1
-	case !above:
-		return 0
+// asks reports whether L2 is asked for what comes next: on the side of an edge to which the ring is on its way.
+func (r *ring) asks(f flows) bool {
+	if f.in >= f.out {
+		return r.full() || r.stocked(r.level+1)
 	}
-	slow, fast := r.speed(r.level+1), r.speed(r.level-1)
-	if fast <= slow {
-		return 1
-	}
-	return min(1, max(0, (fast-f.in)/(fast-slow)))
+	return r.stocked(r.level - 1)
 }
 
 // loads are the bytes in flight: from memory, for the ring or ahead of it, and from L2.

@@ -121,32 +121,32 @@ func stockedAhead() ring {
 	return r
 }
 
-// TestTurn: there is a stock once one chunk less than it is there and one is on its way; at the edge below, in the part of the time
-// that one chunk in flight has of what is taken.
-func TestTurn(t *testing.T) {
+// TestAsks: there is a stock once it is there but for the three chunks that are on their way; a ring at that edge is on its way up or down.
+func TestAsks(t *testing.T) {
 	r := stockedAhead()
-	for level, want := range map[float64]float64{20: 0, 39: 0, 42: 1, 90: 1} {
+	for level, want := range map[float64]bool{10: false, 19: false, 22: true, 90: true} {
 		r.level = level
-		require.Equal(t, want, r.turn(r.flows(6)), level)
+		require.Equal(t, want, r.asks(r.flows(6)), level)
 	}
-	r.level = 40
-	require.InDelta(t, 0.5, r.turn(flows{in: 6, out: 6}), 1e-9, "8 below, 4 above")
-	require.Equal(t, 1.0, r.turn(flows{in: 4}))
+	r.level = 20
+	require.True(t, r.asks(flows{in: 10, out: 6}))
+	require.False(t, r.asks(flows{in: 10, out: 12}))
 
 	r = testRing()
 	r.level = 99
-	require.Zero(t, r.turn(r.flows(0)), "no stock, and not full")
+	require.False(t, r.asks(r.flows(0)), "no stock, and not full")
 	r.level = 100
-	require.Equal(t, 1.0, r.turn(r.flows(0)))
+	require.True(t, r.asks(r.flows(0)))
+	require.False(t, r.asks(r.flows(20)))
 }
 
 // TestLoads: what has been asked for and has not come is in flight in memory, and what comes from L2 is not.
 func TestLoads(t *testing.T) {
 	r := stockedAhead()
-	r.until(4.25 + 2) // the stock is there from 4.25 on
+	r.until(4) // it asks from a level of 20 on, at 2
 	memory, l2 := r.loads()
 	require.InDelta(t, 2*(15-10)+memoryLatency*10, memory, 1e-6)
-	require.InDelta(t, 10, l2, 1e-9)
+	require.InDelta(t, 20, l2, 1e-9)
 	r.until(100)
 	memory, l2 = r.loads()
 	require.Zero(t, memory+l2, "a full ring with all that may wait in L2 there")
@@ -169,4 +169,13 @@ func TestLate(t *testing.T) {
 	require.Greater(t, r.late(2), r.late(1))
 	r.until(now + 8)
 	require.Zero(t, r.late(1))
+
+	// 13 us after it was full, an empty ring that would be full again after 10; with 40 bytes in L2 after 14.
+	for _, c := range []struct {
+		ring ring
+		want float64
+	}{{testRing(), 10}, {stocked(), 10}, {stockedAhead(), 13}} {
+		c.ring.now = 13
+		require.InDelta(t, math.Sqrt(c.want), c.ring.late(1), 1e-9)
+	}
 }

@@ -42,7 +42,7 @@ struct Scratch {
   u32 acquired_step;  // steps of this launch whose cache rows the producer may read
   u32 stop;           // the launch ends after the current step
   u32 issued;         // chunks the producer has issued; followed by the prefetcher
-  u32 runs_ahead;     // the prefetcher may: the producer waits for a slot or for the step before, or the ring holds its stock
+  u32 prefetches;     // the prefetcher's turn: the producer waits for a slot or the step before, or found a stock at its last chunk
   u32 joined;         // barriers of this launch that the consumers have passed; only with init_barriers
   // Of the launch, for whoever waits too long.
   u64 spin_limit_ns;

@@ -40,7 +40,7 @@ struct Prefetcher {
     for (;;) {
       const u32 issued = load_shared_relaxed(&shared.issued);
       if (index <= issued) return last;  // already on its way to the ring
-      if (index <= issued + kRunAhead && load_shared_relaxed(&shared.runs_ahead) && clock64() - last > kPaceCycles) {
+      if (index <= issued + kRunAhead && load_shared_relaxed(&shared.prefetches) && clock64() - last > kPaceCycles) {
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
         return clock64();
       }

@@ -191,8 +191,10 @@ struct Producer {
   // What copy does unless the stream is taken away.
   __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
 #if AMK_BULK_COPY
+    // Looked at once a chunk and not again after each landing: with one chunk in flight, what lies between a landing and the next
+    // request is lost to the stream.
     const bool enough = stocked();
-    if constexpr (kStocks) run_ahead(enough);
+    if constexpr (kStocks) let_prefetch(enough);
     const u32 window = enough ? kStockedWindow : kWindow;
     while (issued - landed >= window) wait_landed();
     u64* full = &c.shared.full[slot];
@@ -241,11 +243,11 @@ struct Producer {
   __device__ __forceinline__ void wait_step(u32 step) {
     if (acquired >= step || stopped) return;
     flush();
-    run_ahead(1);
+    let_prefetch(true);
     const u32 begin = wait_begins(c);
     stopped = !step_acquired(c, step);
     wait_ends(c, Did::kStepWait, begin);
-    run_ahead(0);
+    let_prefetch(false);
     acquired = step;
   }
 
@@ -258,15 +260,14 @@ struct Producer {
       return;
     }
     flush();
-    run_ahead(1);
+    let_prefetch(true);
     stopped = !wait_empty_long(slot, phase);
     wait_ends(c, Did::kSlotWait, begin);
-    run_ahead(0);
+    let_prefetch(false);
   }
 
-  // Tells the prefetcher whether it is its turn.
-  __device__ __forceinline__ void run_ahead(u32 on) {
-    if constexpr (kPrefetches) store_shared_relaxed(&c.shared.runs_ahead, on);
+  __device__ __forceinline__ void let_prefetch(bool on) {
+    if constexpr (kPrefetches) store_shared_relaxed(&c.shared.prefetches, u32(on));
   }
 
   __device__ __forceinline__ bool slot_looks_empty() const {

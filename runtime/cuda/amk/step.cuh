@@ -182,7 +182,7 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
     s.abort = launch.abort;
     s.abort_device = launch.abort_device;
     s.stalls = launch.stalls;
-    s.aborted = s.acquired_step = s.stop = s.issued = s.runs_ahead = 0;
+    s.aborted = s.acquired_step = s.stop = s.issued = s.prefetches = 0;
   }
   __syncthreads();
 }
