@@ -162,8 +162,10 @@ def ablations(rows):
         base = ["as amkc makes it"] + [", ".join(sorted({fixed(r["default_us"], 1) for r in own if r["passed"] and r["position"] == p})) for p in positions]
         most = Counter(r["environment"] for r in own).most_common(1)[0][0]
         elsewhere = {r["what"]: f" (on {r['environment']})" for r in own if "what" in r and r["environment"] != most}
-        out += ["", f"**{model}**, on {most}{' where it does not say otherwise' if elsewhere else ''}; `python3 bench/results.py --only 'ablations/{model}-*'`", ""]
-        out += table(["build"] + [f"at {p}" for p in positions], [base] + [[w + elsewhere.get(w, "")] + [cells.get((w, p), "not measured") for p in positions] for w in what])
+        where = f"on {most} where it does not say otherwise" if elsewhere else f"on {most}"
+        lines = [[w + elsewhere.get(w, "")] + [cells.get((w, p), "not measured") for p in positions] for w in what]
+        out += ["", f"**{model}**, {where}; `python3 bench/results.py --only 'ablations/{model}-*'`", ""]
+        out += table(["build"] + [f"at {p}" for p in positions], [base] + lines)
         out += [f"\n{r['id']}: {outcome(r)}" for r in own if "what" not in r]
     return out + ([] if chosen else ["", "Not measured."])
 

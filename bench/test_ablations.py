@@ -3,9 +3,9 @@
 import json
 import sys
 import unittest
-from unittest import mock
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

@@ -32,8 +32,8 @@ func (b *builder) checkConfig() error {
 	refuse := func(name string, n int, want string) error {
 		return diag.Errorf(codeLimit, "program", "%s is %d; want %s", name, n, want)
 	}
-	if n := c.Knob("ring", "chunk_bytes", 16384); n < ir.MinChunk || n > ir.MaxChunk || n%ir.ChunkUnit != 0 {
-		return refuse("tiling.ring.chunk_bytes", n, "a multiple of 2048 from 4096 to 65536")
+	if n := c.Knob("ring", "chunk_bytes", 16384); !ir.IsChunk(n) {
+		return refuse("tiling.ring.chunk_bytes", n, ir.ChunkSizes)
 	}
 	if n := c.PipeliningDepth; n < 1 {
 		return refuse("pipelining_depth", n, "at least 1 chunk in flight")

@@ -1,11 +1,21 @@
 package ir
 
+import "fmt"
+
 // A chunk of the stream, which fills a slot of the ring, has a multiple of ChunkUnit bytes between these bounds.
 const (
 	MinChunk  = 4096
 	MaxChunk  = 65536
 	ChunkUnit = 2048
 )
+
+// IsChunk reports whether a chunk may have so many bytes; ChunkSizes says in words which may.
+func IsChunk(bytes int) bool {
+	return bytes >= MinChunk && bytes <= MaxChunk && bytes%ChunkUnit == 0
+}
+
+// ChunkSizes is what IsChunk accepts, for diagnostics.
+var ChunkSizes = fmt.Sprintf("a multiple of %d from %d to %d", ChunkUnit, MinChunk, MaxChunk)
 
 // Scratch is the shared memory of a thread block besides its ring, as far as it depends on the program: struct Scratch of
 // runtime/cuda/amk/context.cuh. Passes choose by it what fits, codegen refuses by it what does not, and the cost model counts the

@@ -32,7 +32,6 @@ func newKnob(group, name string, def int, accept func(int) bool, want string) kn
 
 // knobs are all there are. tiling.ring.in_flight is accepted as well, as another name of pipelining_depth.
 var knobs = func() []knob {
-	chunk := func(n int) bool { return n >= ir.MinChunk && n <= ir.MaxChunk && n%ir.ChunkUnit == 0 }
 	rows := func(n int) bool { return n >= 8 && n <= 256 && n%8 == 0 }
 	anyDepth, depthWant := between(0, 64)
 	stocked, stockedWant := between(1, maxInFlight)
@@ -42,7 +41,7 @@ var knobs = func() []knob {
 	splits, splitsWant := between(1, 32) // lanes of a warp, which combine them
 	warps, warpsWant := oneOf(8, 4, 2, 1)
 	all := []knob{
-		newKnob("ring", "chunk_bytes", defaultChunk, chunk, "a multiple of 2048 from 4096 to 65536"),
+		newKnob("ring", "chunk_bytes", defaultChunk, ir.IsChunk, ir.ChunkSizes),
 		newKnob("ring", "run_ahead", defaultRunAhead, anyDepth, depthWant),
 		newKnob("ring", "stock", 0, anyDepth, depthWant),
 		newKnob("ring", "in_flight_stocked", 1, stocked, stockedWant),

@@ -43,11 +43,7 @@ func measuredTable(t testing.TB) string {
 	worst := map[string]float64{}
 	var sections []string
 	for _, c := range compare(t) {
-		note := ""
-		if why, listed := outside[c.name()]; listed {
-			note = ", outside: " + why
-		}
-		fmt.Fprintf(&b, "| %s | %s | %d | %s | %.1f | %.1f | %+.1f %%%s |\n", c.section, c.model, c.position, c.what, c.predicted, c.measured, 100*c.error(), note)
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %.1f | %.1f | %+.1f %% |\n", c.section, c.model, c.position, c.what, c.predicted, c.measured, 100*c.error())
 		if _, seen := worst[c.section]; !seen {
 			sections = append(sections, c.section)
 		}
