@@ -46,6 +46,8 @@ VARIANTS = (
     Variant("in-flight-all", "no cap: 13 chunks in flight, and 8 warps a tile everywhere, as 4 would need more slots",
             (("ring", "in_flight", 13), ("ring", "stock", 0)) + warps(8)),
     Variant("run-ahead-off", "no run-ahead into L2", (("ring", "run_ahead", 0),)),
+    Variant("pace-0", "L2 asked for chunks as fast as a lane can ask", (("ring", "pace", 0),)),
+    Variant("pace-1600", "1600 cycles between two requests to L2, instead of 800, or of 700 with a stock", (("ring", "pace", 1600),)),
     Variant("stock-off", "as many chunks in flight whatever the ring holds, and run-ahead only while it is full", (("ring", "stock", 0),)),
     Variant("stock-6", "one chunk in flight while the ring holds six, and run-ahead then", (("ring", "stock", 6),)),
     Variant("chunk-8k", "chunks half as large, twice as many in flight", (("ring", "chunk_bytes", 8192), ("ring", "in_flight", 6))),

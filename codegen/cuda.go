@@ -169,6 +169,7 @@ func (b *builder) constants() error {
 		{"unsigned", "kMaxRingSlots", itoa(shared / slot), "what is left beside the scratch decides"},
 		{"unsigned", "kInFlight", itoa(p.Config.PipeliningDepth), "chunks on their way at once"},
 		{"unsigned", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)), "chunks asked into L2 ahead of the ring"},
+		{"unsigned", "kPace", itoa(p.Config.Knob("ring", "pace", 0)), "cycles between two such requests"},
 		{"unsigned", "kStock", itoa(p.Config.Knob("ring", "stock", 0)), "chunks in the ring from which fewer are on their way, 0: never"},
 		{"unsigned", "kInFlightStocked", itoa(p.Config.Knob("ring", "in_flight_stocked", 1)), "chunks on their way then"},
 	}

@@ -41,6 +41,9 @@ func (b *builder) checkConfig() error {
 	if n := c.Knob("ring", "run_ahead", 0); n < 0 {
 		return refuse("tiling.ring.run_ahead", n, "at least 0")
 	}
+	if n := c.Knob("ring", "pace", 0); n < 0 {
+		return refuse("tiling.ring.pace", n, "at least 0")
+	}
 	for _, stage := range slices.Sorted(maps.Keys(c.Tiling["warps"])) {
 		if n := c.Tiling["warps"][stage]; !slices.Contains([]int{1, 2, 4, 8}, n) {
 			return refuse("tiling.warps."+stage, n, "1, 2, 4 or 8")

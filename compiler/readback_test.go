@@ -60,7 +60,7 @@ func TestEveryBuildReadsBack(t *testing.T) {
 		{"early split", knobs(map[string]map[string]int{"attention": {"split_from": 7, "max_splits": 32}, "exchange": {"flagged": 0, "copies": 4}})},
 		{"never split", knobs(map[string]map[string]int{"attention": {"max_splits": 1}, "ring": {"run_ahead": 0}, "warps": {"down": 4, "qkv": 4}})},
 		{"round robin", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "round_robin"}, PageAllocation: "none", PipeliningDepth: 2}},
-		{"stock", knobs(map[string]map[string]int{"ring": {"stock": 1, "in_flight": 4, "in_flight_stocked": 2}})},
+		{"stock", knobs(map[string]map[string]int{"ring": {"stock": 1, "in_flight": 4, "in_flight_stocked": 2, "pace": 0}})},
 		{"explicit", ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: map[string]int{"gate_up": 3, "attn": 5}}, PageAllocation: "linear"}},
 	}
 	compiled := map[string]bool{}

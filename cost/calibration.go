@@ -31,8 +31,8 @@ type Calibration struct {
 	// MatrixQuad is the instructions for each quad (128 columns) that a warp has of a tile.
 	MatrixQuad float64
 
-	// UnitCycles is what a unit of attention takes for each pass of the block's threads over its results: its code is fetched, its warps'
-	// results are merged.
+	// UnitCycles is what a unit of attention takes for each pass of the block's threads over its results: straight-line code, and its
+	// warps' results are merged.
 	UnitCycles float64
 }
 
@@ -42,10 +42,10 @@ func Calibrated() Calibration {
 		Spread:     0.116,
 		Tail:       0.434,
 		Uneven:     1.3,
-		Partials:   1.34,
-		StageCode:  82.6,
-		MatrixQuad: 97.4,
-		UnitCycles: 1030,
+		Partials:   1.255,
+		StageCode:  85.4,
+		MatrixQuad: 88.3,
+		UnitCycles: 1430,
 		Ragged:     140,
 	}
 }

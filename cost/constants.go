@@ -27,44 +27,42 @@ const (
 	join = 0.92
 
 	// counterHop is what a counter costs above flagged words in microseconds: one more trip to L2 and back, fences, and a barrier of the
-	// block. Section ablations, flagged-off of the 0.6B shape: 148 µs in 141 exchanges.
-	counterHop = 1.05
+	// block. Section ablations, flagged-off of the 0.6B shape at 128: 150 µs in 141 exchanges.
+	counterHop = 1.06
 
 	// l2Bytes a cycle and SM come out of L2. Published micro-benchmarks of the H100: some 5.5 TB/s.
 	l2Bytes = 21
 
-	// l2Chunk is from asking for a chunk that L2 has to its last byte, in microseconds. Estimated: memoryLatency less what DRAM adds to a
-	// load, some 0.2 µs in published micro-benchmarks of the H100.
-	l2Chunk = 0.5
+	// l2Chunk is from asking for a chunk that L2 has to its last byte, in microseconds. Section contexts, ceiling of the 0.6B shape at 32752,
+	// where an SM has one chunk in flight and nearly all come out of L2: 1146 µs.
+	l2Chunk = 0.47
 
 	// producerChunk is the microseconds that a producer takes for a chunk, however small: to see a slot given back and an older chunk land,
 	// and to ask for the next. Section ablations, chunk-8k: the ceiling of Llama-3.2-1B is 728 µs, in which an SM copies 2290 chunks.
 	producerChunk = 0.318
-
-	// paceCycles is the cycles between two requests of a prefetcher. amk/prefetch.cuh.
-	paceCycles = 800
 
 	// assumedRead is the part of the data sheet's bandwidth that a GPU other than the H200 is taken to read at. Published copies reach
 	// 0.92 on the H100 and 0.89 on the A100, where the H200 copies at 0.89 and reads at 0.98.
 	assumedRead = 0.92
 )
 
-// Instructions and cycles. Straight-line code is executed once a layer, and its time is that of fetching it.
+// Instructions and cycles. Straight-line code is executed once a layer by two warps a scheduler, and most of it waits for what is just
+// before it.
 const (
-	// fetch is cycles an instruction of such code. docs/performance.md, clocks in the attention units.
-	fetch = 3
+	// straight is cycles an instruction of such code. docs/performance.md, clocks in the attention units.
+	straight = 3
 
 	// firstCode is the instructions between a matrix stage's vector and its first product. Counted in the emitted code.
 	firstCode = 30
 
 	// tileCycles are lost at the end of each round of tiles. Section ablations, warps-8 of the 0.6B shape: with eight warps a tile in place
-	// of four, 212 rounds more and 56 quads less a warp take 12.2 µs more.
-	tileCycles = 191
+	// of four, 212 rounds more and 56 quads less a warp take 13.2 µs more, the mean of both positions.
+	tileCycles = 193
 
 	// roundCycles and fragmentCycles are what a warp takes for a block of 16 cache rows, and for each 16 elements of a head in it. Section
-	// contexts, drains at 8192 and 32752, 11 blocks a warp apart: 813 cycles a block of Llama-3.2-1B, whose heads have 64 elements, 1476 of
-	// the 0.6B shape, whose heads have 128.
-	roundCycles, fragmentCycles = 150, 165.75
+	// contexts, drains at 8192 and 32752, 11.5 rounds of a block a warp apart: 778 cycles a round of Llama-3.2-1B, whose heads have 64
+	// elements, 1399 of the 0.6B shape, whose heads have 128.
+	roundCycles, fragmentCycles = 157, 155.2
 
 	// drain is bytes a cycle that an SM's consumers take out of the ring. Tensor cores: design probes, consumers alone, 160 GB/s an SM.
 	// Without them a weight's activations are read from shared memory too, 4 bytes each: estimated from 128 bytes a cycle.

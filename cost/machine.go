@@ -38,6 +38,7 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	switch {
 	case t.BulkCopy:
 		f.ahead = float64(max(0, knob("ring", "run_ahead", 8))) * chunk
+		f.pace = chunk * m.clock / float64(max(1, knob("ring", "pace", 800))) // bytes a microsecond
 		if stock := knob("ring", "stock", 0); 0 < stock && stock < m.slots {
 			f.stock, f.least = stock, min(max(1, knob("ring", "in_flight_stocked", 1)), f.window)
 		}
@@ -74,7 +75,7 @@ func (m *machine) deliver(inFlight, latency, most float64) float64 {
 // times an even part of it. No SM gets more than its bytes in flight fetch.
 func (m *machine) feedOf(times float64) *feed {
 	f := m.feed
-	f.restart, f.pace = memoryLatency, f.chunk*m.clock/paceCycles
+	f.restart = memoryLatency
 	share := times / float64(m.sms)
 	for n := range f.window + 1 {
 		bytes := float64(n) * f.flight
@@ -89,7 +90,7 @@ func (m *machine) feedOf(times float64) *feed {
 func (m *machine) queue(memory, l2 float64) float64 { return memory/m.read + l2/(m.l2*float64(m.sms)) }
 
 // instructions is the time of straight-line code.
-func (m *machine) instructions(n float64) float64 { return n * fetch / m.clock }
+func (m *machine) instructions(n float64) float64 { return n * straight / m.clock }
 
 // tensor reports whether the program's products run on tensor cores.
 func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.DType) }

@@ -95,6 +95,7 @@ func TestKnobs(t *testing.T) {
 	still := change(func(p *ir.Program) { p.Config.Tiling["ring"]["run_ahead"] = 0 })
 	require.Zero(t, still.Ring.Ahead)
 	require.NotEqual(t, base.Latency, still.Latency)
+	require.NotEqual(t, base.Latency, change(func(p *ir.Program) { p.Config.Tiling["ring"]["pace"] = 1 << 16 }).Latency, "L2 is asked for less")
 	require.Less(t, base.Drain, base.Latency, "without the stream words have their way free")
 	require.Equal(t, base.Drain, still.Drain, "and nothing is streamed ahead")
 	slow := change(func(p *ir.Program) { p.Target.HBMGBs /= 100 })

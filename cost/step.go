@@ -163,13 +163,30 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 	// The tail of the memory's latency is met by who looks often enough: with all SMs writing, it is.
 	tail := r.tail(at) * min(1, math.Log1p(writers)/math.Log1p(float64(r.sms)))
 	at += oneWay + r.fit.Spread*math.Log(writers) + tail
-	if s.combines() {
-		at += r.fit.Partials + tail
-	}
-	if !r.flagged {
+	switch {
+	case !r.flagged: // who combines splits waits for one counter too, and not for words of all of them
 		at += counterHop
+	case s.combines():
+		at += r.fit.Partials
+	}
+	if s.combines() {
+		at += tail
 	}
 	return at, true
+}
+
+// rounds is how often all warps of a block take a block of cache rows each, or one that has an attention unit's own row alone. Two warps
+// share a scheduler: where no more are left than there are of these, they take half as long.
+func rounds(blocks float64) float64 {
+	const schedulers = 4
+	whole := math.Floor(blocks / allWarps)
+	switch left := blocks - whole*allWarps; {
+	case left > schedulers:
+		return whole + 1
+	case left > 0 || whole == 0:
+		return whole + 0.5
+	}
+	return whole
 }
 
 // work is what a task does: straight-line code before its vector is looked for, up to the first product and after the last, and
@@ -186,8 +203,7 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 		busy = t.streamed/r.drain + rounds*tileCycles/r.clock
 	case attend:
 		before, after = r.fit.StageCode, r.fit.StageCode
-		rounds := max(1, math.Ceil(t.blocks/allWarps)) // the step's own row is in a block of its own
-		busy = (r.fit.UnitCycles*float64(t.passes) + rounds*(roundCycles+fragmentCycles*float64(t.fragments))) / r.clock
+		busy = (r.fit.UnitCycles*float64(t.passes) + rounds(t.blocks)*(roundCycles+fragmentCycles*float64(t.fragments))) / r.clock
 	case lookup:
 		before, busy = r.fit.StageCode, memoryLatency
 	default:

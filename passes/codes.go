@@ -87,7 +87,7 @@ Knobs are integers under tiling, in groups:
 
     ring       chunk_bytes, in_flight                 the weight stream
     ring       stock, in_flight_stocked               fewer chunks in flight while the ring holds many
-    ring       run_ahead                              chunks asked into L2
+    ring       run_ahead, pace                        chunks asked into L2, and cycles between two of them
     exchange   flagged, copies                        how vectors pass from SM to SM
     attention  split_from, max_splits                 long contexts
     warps      qkv, o, gate_up, down, lm_head         consumer warps that share a tile

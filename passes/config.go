@@ -34,6 +34,7 @@ func newKnob(group, name string, def int, accept func(int) bool, want string) kn
 var knobs = func() []knob {
 	rows := func(n int) bool { return n >= 8 && n <= 256 && n%8 == 0 }
 	anyDepth, depthWant := between(0, 64)
+	anyPace, paceWant := between(0, maxPace)
 	stocked, stockedWant := between(1, maxInFlight)
 	flag, flagWant := oneOf(0, 1)
 	copies, copiesWant := oneOf(1, 2, 4)
@@ -43,6 +44,7 @@ var knobs = func() []knob {
 	all := []knob{
 		newKnob("ring", "chunk_bytes", defaultChunk, ir.IsChunk, ir.ChunkSizes),
 		newKnob("ring", "run_ahead", defaultRunAhead, anyDepth, depthWant),
+		newKnob("ring", "pace", defaultPace, anyPace, paceWant),
 		newKnob("ring", "stock", 0, anyDepth, depthWant),
 		newKnob("ring", "in_flight_stocked", 1, stocked, stockedWant),
 		newKnob("exchange", "flagged", 1, flag, flagWant),
@@ -63,6 +65,8 @@ const (
 	blockThreads     = 288 // 8 consumer warps and 1 producer warp; the prefetcher of ring.run_ahead is a warp on top
 	defaultInFlight  = 3
 	defaultRunAhead  = 8
+	defaultPace      = 800 // cycles
+	maxPace          = 1 << 16
 	maxInFlight      = 16
 	defaultPages     = "graph_color"
 	defaultPolicy    = "load_balance"
@@ -138,6 +142,13 @@ func idleKnobs(c *ir.ScheduleConfig, depth int, target *ir.Target) []*diag.Diagn
 	}
 	bulk := target == nil || target.BulkCopy
 	stock, stocked := c.Knob("ring", "stock", 0), c.Knob("ring", "in_flight_stocked", 1)
+	switch pace := c.Knob("ring", "pace", defaultPace); {
+	case pace == defaultPace:
+	case !bulk:
+		idle("pace", "%s has no bulk copies, and nothing runs ahead without them; want %d", target.Name, defaultPace)
+	case c.Knob("ring", "run_ahead", defaultRunAhead) == 0:
+		idle("pace", "ring.run_ahead is 0; want ring.run_ahead above 0, or %d", defaultPace)
+	}
 	switch {
 	case stock > 0 && !bulk:
 		idle("stock", "%s has no bulk copies, which alone are counted one by one; want 0", target.Name)

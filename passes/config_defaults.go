@@ -12,6 +12,7 @@ func withDefaults(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.Schedu
 	c = withChunk(c, m, target)
 	if target != nil {
 		c = withStock(c, m, target)
+		c = withPace(c, target)
 		c = withWarps(c, m, target)
 	}
 	return c
@@ -85,6 +86,16 @@ func withStock(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 		return c
 	}
 	return withKnob(c, "ring", "stock", ring.slots/2)
+}
+
+// withPace asks L2 for a chunk a little more often where the stream gives way to the exchanges: the less arrives in the ring by itself,
+// the more has to be at hand when it is called for. More often still crowds out the exchanges of a long context (docs/performance.md).
+func withPace(c ir.ScheduleConfig, target *ir.Target) ir.ScheduleConfig {
+	const stockedPace = 700
+	if c.Knob("ring", "stock", 0) <= 0 || c.Knob("ring", "run_ahead", defaultRunAhead) == 0 || !target.BulkCopy {
+		return c
+	}
+	return withKnob(c, "ring", "pace", stockedPace)
 }
 
 // withWarps lets four warps share a tile instead of eight where eight would have a single quad of 128 columns each, or none, and

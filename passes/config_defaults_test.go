@@ -84,9 +84,9 @@ func TestStreamThatGivesWay(t *testing.T) {
 		config ir.ScheduleConfig
 		want   knobs
 	}{
-		"a layer of 31 MB":           {model(1024, 3072), h200, ir.ScheduleConfig{}, knobs{"stock": 6}},
+		"a layer of 31 MB":           {model(1024, 3072), h200, ir.ScheduleConfig{}, knobs{"stock": 6, "pace": 700}},
 		"a layer of 126 MB":          {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
-		"half of what is there":      {model(1024, 3072), h200, given(knobs{"chunk_bytes": 8192}), knobs{"chunk_bytes": 8192, "stock": 12}},
+		"half of what is there":      {model(1024, 3072), h200, given(knobs{"chunk_bytes": 8192}), knobs{"chunk_bytes": 8192, "stock": 12, "pace": 700}},
 		"no run-ahead":               {model(1024, 3072), h200, given(knobs{"run_ahead": 0}), knobs{"run_ahead": 0, "stock": 6}},
 		"one in flight anyway":       {model(1024, 3072), h200, given(knobs{"in_flight": 1}), knobs{"in_flight": 1}},
 		"a stream that takes longer": {model(1024, 3072), rtx5090, ir.ScheduleConfig{}, nil},
@@ -94,6 +94,8 @@ func TestStreamThatGivesWay(t *testing.T) {
 		"no bulk copies":             {model(512, 1024), t4, given(knobs{"chunk_bytes": 4096}), knobs{"chunk_bytes": 4096}},
 		"no bandwidth known":         {model(1024, 3072), ir.ArchTarget(90, 132), ir.ScheduleConfig{}, nil},
 		"the user wants none":        {model(1024, 3072), h200, given(knobs{"stock": 0}), knobs{"stock": 0}},
+		"a stock by the user":        {model(2048, 8192), h200, given(knobs{"stock": 4}), knobs{"stock": 4, "pace": 700}},
+		"a pace by the user":         {model(1024, 3072), h200, given(knobs{"pace": 0}), knobs{"stock": 6, "pace": 0}},
 		"what normalise refuses":     {model(1024, 3072), h200, ir.ScheduleConfig{PipeliningDepth: -1}, nil},
 	} {
 		require.Equal(t, c.want, withDefaults(c.config, &c.model, c.target).Tiling["ring"], name)

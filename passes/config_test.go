@@ -54,6 +54,7 @@ func TestEveryKnobHasAnEffect(t *testing.T) {
 		"loop.roll":            {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"roll": 0} }},
 		"ring.chunk_bytes":     {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"chunk_bytes": 4096} }},
 		"ring.run_ahead":       {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"run_ahead": 4} }, inConfig: true},
+		"ring.pace":            {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"pace": 0} }, inConfig: true},
 		"ring.stock":           {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"stock": 4} }, inConfig: true},
 		"ring.in_flight_stocked": {change: func(s *State) {
 			s.Config.Tiling["ring"] = map[string]int{"stock": 6, "in_flight_stocked": 2}
@@ -99,6 +100,8 @@ func TestConfigRefusals(t *testing.T) {
 		{"chunk not a multiple", tiling("ring", "chunk_bytes", 5000)},
 		{"chunk too small", tiling("ring", "chunk_bytes", 1024)},
 		{"run_ahead", tiling("ring", "run_ahead", -1)},
+		{"pace", tiling("ring", "pace", -1)},
+		{"pace without run-ahead", ring(map[string]int{"run_ahead": 0, "pace": 700})},
 		{"stock", tiling("ring", "stock", 65)},
 		{"in_flight_stocked without a stock", tiling("ring", "in_flight_stocked", 2)},
 		{"in_flight_stocked not below in_flight", ring(map[string]int{"stock": 6, "in_flight_stocked": 3})},

@@ -110,6 +110,7 @@ func (f *facts) config(p *ir.Program) {
 	f.add(where, "pipelining_depth", p.Config.PipeliningDepth)
 	f.add(where, "tiling.ring.chunk_bytes", p.Config.Knob("ring", "chunk_bytes", 16384))
 	f.add(where, "tiling.ring.run_ahead", p.Config.Knob("ring", "run_ahead", 0))
+	f.add(where, "tiling.ring.pace", p.Config.Knob("ring", "pace", 0))
 	f.add(where, "tiling.ring.stock", p.Config.Knob("ring", "stock", 0))
 	f.add(where, "tiling.ring.in_flight_stocked", p.Config.Knob("ring", "in_flight_stocked", 1))
 	for _, r := range roles {

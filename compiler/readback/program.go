@@ -139,7 +139,7 @@ func (b *builder) machine() {
 	b.p.Target = &ir.Target{SMs: b.facts.sms, SMemOptin: shared}
 	b.p.Config = ir.ScheduleConfig{SMemBytesPerBlock: shared, PipeliningDepth: r.unsigned(s, "kInFlight"),
 		Tiling: map[string]map[string]int{"ring": {"chunk_bytes": slot, "run_ahead": r.unsigned(s, "kRunAhead"),
-			"stock": r.unsigned(s, "kStock"), "in_flight_stocked": r.unsigned(s, "kInFlightStocked")}, "warps": {}}}
+			"pace": r.unsigned(s, "kPace"), "stock": r.unsigned(s, "kStock"), "in_flight_stocked": r.unsigned(s, "kInFlightStocked")}, "warps": {}}}
 }
 
 // leftOver reports constants that nothing has asked for.

@@ -201,7 +201,7 @@ func TestRefusals(t *testing.T) {
 		{"another namespace", "}  // namespace amk\n// amkc:end", "}  // namespace amk\nnamespace other {}\n// amkc:end", `"namespace" after the namespace; want the end of the literals [AMK4911]`},
 		{"overlap", "constexpr Page kXchg0{0, 256, 2};", "constexpr Page kXchg0{256, 256, 2};",
 			`pages.h:14:22: error: kXchg0 has offset 256 and 256 bytes; want offset 0, where the page before it ends, and 256 bytes, which its vectors take [AMK4912]`},
-		{"threshold", "kTasks = 16;", "kTasks = 17;", `schedule.h:78:33: error: kTasks is 17; want 16, the tasks of the distribution [AMK4912]`},
+		{"threshold", "kTasks = 16;", "kTasks = 17;", `schedule.h:79:33: error: kTasks is 17; want 16, the tasks of the distribution [AMK4912]`},
 		{"rotation", "kRotation = 3;", "kRotation = 4;", "schedule.h: stage L{i}.gate_up of variant short: error: rotation: the headers say 4, and program.json says 3 [AMK4913]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,6 +20,8 @@ var variants = map[string]ir.ScheduleConfig{
 	"in-flight-2":   tiled("ring", "in_flight", 2),
 	"in-flight-all": tiled(slices.Concat([]any{"ring", "in_flight", 13, "ring", "stock", 0}, warps(8))...),
 	"run-ahead-off": tiled("ring", "run_ahead", 0),
+	"pace-0":        tiled("ring", "pace", 0),
+	"pace-1600":     tiled("ring", "pace", 1600),
 	"stock-off":     tiled("ring", "stock", 0),
 	"stock-6":       tiled("ring", "stock", 6),
 	"chunk-8k":      tiled("ring", "chunk_bytes", 8192, "ring", "in_flight", 6),
@@ -65,8 +67,8 @@ var beyond = map[string]string{
 	"llama-3.2-1b split-off 2032":        "eight SMs stream the cache while the rings of the others are full, and get more than their part of the memory",
 	"qwen3-0.6b-as-llama split-off 2032": "the same, with less else to stream",
 	"qwen3-0.6b-as-llama splits-8 2032":  "the model knows what splits save the stream, and not what more of them cost the hop between them",
-	"qwen3-0.6b-as-llama barrier 128":    "nothing is in flight before a barrier, where the model has the stream run on: 3.4 µs a layer, and 5.1 predicted",
-	"qwen3-0.6b-as-llama barrier 2032":   "the same: 3.8 µs a layer, and 6.0 predicted",
+	"qwen3-0.6b-as-llama barrier 128":    "nothing is in flight before a barrier, where the model has the stream run on",
+	"qwen3-0.6b-as-llama barrier 2032":   "the same",
 }
 
 // A knob is a ratio to the default schedule, predicted and measured.

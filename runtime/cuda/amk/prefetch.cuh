@@ -1,5 +1,6 @@
 // The prefetcher: one lane that walks the same chunks as the producer, up to kRunAhead chunks further, and asks for them
-// to be brought into L2 while the producer waits or the ring holds its stock. It follows the producer's count and never holds it up.
+// to be brought into L2 while the producer waits or the ring holds its stock, kPace cycles apart. It follows the producer's count and
+// never holds it up.
 // Needs schedule.h with AMK_BULK_COPY. Must not know what the bytes are.
 #pragma once
 
@@ -11,7 +12,6 @@ namespace amk {
 template <class C>
 struct Prefetcher {
   static constexpr bool kWaits = C::kWaits;
-  static constexpr long long kPaceCycles = 800;  // between two requests, so that they do not crowd out the exchanges
   C& c;
   u32 index = 0;       // chunks walked over
   long long last = 0;  // clock of the last request
@@ -40,7 +40,7 @@ struct Prefetcher {
     for (;;) {
       const u32 issued = load_shared_relaxed(&shared.issued);
       if (index <= issued) return last;  // already on its way to the ring
-      if (index <= issued + kRunAhead && load_shared_relaxed(&shared.prefetches) && clock64() - last > kPaceCycles) {
+      if (index <= issued + kRunAhead && load_shared_relaxed(&shared.prefetches) && clock64() - last > kPace) {
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
         return clock64();
       }

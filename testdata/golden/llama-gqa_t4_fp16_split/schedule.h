@@ -15,6 +15,7 @@ constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 4;  // what is left beside the scratch decides
 constexpr unsigned kInFlight = 3;  // chunks on their way at once
 constexpr unsigned kRunAhead = 8;  // chunks asked into L2 ahead of the ring
+constexpr unsigned kPace = 800;  // cycles between two such requests
 constexpr unsigned kStock = 0;  // chunks in the ring from which fewer are on their way, 0: never
 constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
 
