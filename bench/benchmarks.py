@@ -12,7 +12,8 @@ from report import Store, fixed, outcome, percent, plain, short, span, table
 INTRO = """# Benchmarks
 
 Written by `bench/results.py` from the rows in [docs/results](docs/results/README.md); do not edit. Each row was made by the command
-beside it, and names by letter what it ran on. All are of one sequence in bf16 with random weights, on one GPU.
+beside it, and names by letter the amkc that made its build, and the software under it. A letter is no machine: rows were made on several
+of a kind, which differ by 2 to 3 %, and what is compared took turns on one. All are of one sequence in bf16 with random weights, on one GPU.
 
 A latency is that of a full step: embedding, all layers, attention over the cache, the output matrix, argmax, the token fed back. It
 counts only if the kernel agreed with the plain kernels of its build in the same run. The ceiling is a kernel of the same build that
@@ -94,7 +95,7 @@ def made(row):
 
 
 def ceiling(rows):
-    titles = ["shape", "context", "µs a token", "p10 to p90", "ceiling, µs", "share of ceiling", "target", "met", "GB/s", "plain read, GB/s", "on", "command"]
+    titles = ["shape", "context", "µs a token", "p10 to p90", "ceiling, µs", "share of ceiling", "target", "met", "GB/s", "plain read, GB/s", "share of plain read", "on", "command"]
     found = {(r["model"], r["position"]): r for r in rows if r["section"] == "contexts" and "position" in r}
     lines = []
     for model, targets in SHARES.items():
@@ -102,13 +103,15 @@ def ceiling(rows):
             r = found.get((model, position))
             aim = NO_SHARE if target is None else f"≥ {100 * target:.0f} %"
             if not r or not r["passed"]:
-                lines.append([model, CONTEXTS[position], outcome(r) if r else "not measured", "", "", "", aim, "", "", ""] + (made(r) if r else ["", ""]))
+                lines.append([model, CONTEXTS[position], outcome(r) if r else "not measured", "", "", "", aim, "", "", "", ""] + (made(r) if r else ["", ""]))
                 continue
-            share = r["share_of_ceiling"]
+            share, read = r["share_of_ceiling"], r.get("read_gbs")
             lines.append([model, CONTEXTS[position], fixed(r["latency_us"]["median"], 1), span(r["latency_us"]), fixed(r["ceiling_us"]["median"], 1),
-                          percent(share), aim, met(share, target, points), fixed(r["gbs"], 0), fixed(r.get("read_gbs"), 0)] + made(r))
-    note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. The stream of small models gives way to the "
-            "exchanges, in their ceiling too; the read beside it depends on no build. [docs/performance.md](docs/performance.md) says what was tried.")
+                          percent(share), aim, met(share, target, points), fixed(r["gbs"], 0), fixed(read, 0),
+                          percent(r["gbs"] / read if read else None)] + made(r))
+    note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. The stream of a small model gives way to its exchanges, "
+            "and it does so in the ceiling kernel of the build too, which that makes slower; the plain read depends on no build. "
+            "[docs/performance.md](docs/performance.md) says what was tried.")
     return ["### Share of the ceiling", ""] + table(titles, lines) + ["", note]
 
 
@@ -137,7 +140,14 @@ def pytorch(rows):
                           met(times, target, lambda x: fixed(x, 2)), percent(e["share_of_ceiling"])] + errors + made(r))
         if r["passed"] is False:
             lines.append([r["model"], plain(r.get("position")), outcome(r)] + [""] * 8 + made(r))
-    return out + (table(titles, lines) if lines else ["Not measured."])
+    return out + (table(titles, lines) + nearer(rows) if lines else ["Not measured."])
+
+
+def nearer(rows):
+    """Says which of PyTorch's steps have the smaller errors."""
+    found = [(label, r["model"]) for name, label in ENGINES.items() for r in rows if r["section"] == "compare"
+             for own, other in [[r.get("engines", {}).get(e, {}).get("rms_error") for e in ("amkc", name)]] if own and other and other < own]
+    return ["", "Nearer to fp32 than amkc, by the RMS error: " + "; ".join(f"{label}, {model}" for label, model in found) + "."] if found else []
 
 
 def ablations(rows):
@@ -145,7 +155,8 @@ def ablations(rows):
            "Builds that lack one feature or have another value of one knob, in turn with the kernel as amkc makes it. A cell is the time of a "
            "token in µs, and in brackets its ratio to that of the kernel as amkc makes it, above 1 where the feature helps, with the spread "
            "of the rounds. Rows that are what amkc makes of a model anyway show how much two builds of the same kernel differ, which is more "
-           "than the spread: a ratio as near to 1 as theirs shows nothing. Four things have no row, because no kernel is without them: weights packed in the "
+           "than the spread: a ratio as near to 1 as theirs shows nothing. The cycles between two requests to L2 follow the stock, and with them builds that "
+           "have another stock or none. Four things have no row, because no kernel is without them: weights packed in the "
            "order of tensor core fragments, stages that are fused (five a layer), the cache's way through the ring, and argmax on the GPU. "
            "[docs/results](docs/results/README.md) names rows that were not made.",
            "",

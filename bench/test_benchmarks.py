@@ -58,8 +58,8 @@ class Tables(unittest.TestCase):
         self.context("smollm2-135m", 128, 0.5)
         self.store.put(row("contexts/llama-3.2-1b-32752", False, model="llama-3.2-1b", position=32752), HERE)
         first, second, third, *_ = self.lines("| llama-3.2-1b |")
-        self.assertEqual(first, "| llama-3.2-1b | 128 | 106.4 | 1.0 to 999.0 | 100.0 | 94.0 % | ≥ 94 % | yes | 4000 | 4321 | A | `python3 x` |")
-        self.assertIn("| 8,192 | 113.6 | 1.0 to 999.0 | 100.0 | 88.0 % | ≥ 88 % | **no**, short by 0.004 points | 4000 |  |", second)
+        self.assertEqual(first, "| llama-3.2-1b | 128 | 106.4 | 1.0 to 999.0 | 100.0 | 94.0 % | ≥ 94 % | yes | 4000 | 4321 | 92.6 % | A | `python3 x` |")
+        self.assertIn("| 8,192 | 113.6 | 1.0 to 999.0 | 100.0 | 88.0 % | ≥ 88 % | **no**, short by 0.004 points | 4000 |  |  |", second)
         self.assertIn("| 32,768 | **FAIL**: a\\|b is wrong (and 1 more) |", third)
         self.assertIn("| 50.0 % | none; 200 µs would be remarkable |  |", self.lines("| smollm2")[0])
         self.assertEqual(len([line for line in self.lines("| llama-3.1-8b") if "not measured" in line]), 3)
@@ -67,13 +67,17 @@ class Tables(unittest.TestCase):
     def test_pytorch(self):
         us = {"median": 250.0, "p10": 249, "p90": 251}
         engines = {"amkc": {"us": us | {"median": 100.0}, "times_amkc": 1.0, "share_of_ceiling": 0.9, "rms_error": 1e-3, "max_error": 1e-2},
-                   "eager": {"us": us, "times_amkc": 2.5, "share_of_ceiling": 0.4, "attention": "sdpa"}, "compile": {"not_run": "too slow"}}
+                   "eager": {"us": us, "times_amkc": 2.5, "share_of_ceiling": 0.4, "attention": "sdpa", "rms_error": 9e-4}, "compile": {"not_run": "too slow"}}
         self.store.put(row("compare/a", None, model="llama-3.2-1b", position=128, engines=engines), HERE)
         self.store.put(row("compare/b", False, model="llama-3.1-8b"), HERE)
         lines = self.lines("| llama-3.2-1b | 128 |")[1:]
         self.assertIn("| amkc | 100.0 | 249.0 to 251.0 | 1.00 |  |  | 90.0 % | 1.00e-03 | 1.00e-02 |", lines[0])
         self.assertIn("| PyTorch, eager in a CUDA graph, attention sdpa | 250.0 | 249.0 to 251.0 | 2.50 | ≥ 2.5 | yes | 40.0 % |", lines[1])
         self.assertIn("| not run: too slow |  |  | ≥ 1.8 |", lines[2])
+        self.assertEqual(self.lines("Nearer to fp32"), ["Nearer to fp32 than amkc, by the RMS error: PyTorch, eager in a CUDA graph, llama-3.2-1b."])
+        engines["eager"]["rms_error"] = 1e-3
+        self.store.put(row("compare/a", None, model="llama-3.2-1b", position=128, engines=engines), HERE)
+        self.assertEqual(self.lines("Nearer to fp32"), [])
         self.assertIn("**FAIL**", self.lines("| llama-3.1-8b |  |")[-1])
 
     def test_ablations_side_by_side(self):

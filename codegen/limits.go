@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"amkc/ir"
@@ -38,11 +39,10 @@ func (b *builder) checkConfig() error {
 	if n := c.PipeliningDepth; n < 1 {
 		return refuse("pipelining_depth", n, "at least 1 chunk in flight")
 	}
-	if n := c.Knob("ring", "run_ahead", 0); n < 0 {
-		return refuse("tiling.ring.run_ahead", n, "at least 0")
-	}
-	if n := c.Knob("ring", "pace", 0); n < 0 {
-		return refuse("tiling.ring.pace", n, "at least 0")
+	for _, name := range []string{"run_ahead", "pace"} {
+		if n := c.Knob("ring", name, 0); n < 0 || n > math.MaxInt32 {
+			return refuse("tiling.ring."+name, n, "0 to 2147483647")
+		}
 	}
 	for _, stage := range slices.Sorted(maps.Keys(c.Tiling["warps"])) {
 		if n := c.Tiling["warps"][stage]; !slices.Contains([]int{1, 2, 4, 8}, n) {

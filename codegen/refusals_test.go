@@ -119,6 +119,7 @@ func TestRefusals(t *testing.T) {
 		"nothing in flight":     {pycoder, "AMK4005", "pipelining_depth is 0", func(p *ir.Program) { p.Config.PipeliningDepth = 0 }},
 		"negative run-ahead":    {pycoder, "AMK4005", "run_ahead is -1", func(p *ir.Program) { setKnob(p, "ring", "run_ahead", -1) }},
 		"negative pace":         {pycoder, "AMK4005", "pace is -1", func(p *ir.Program) { setKnob(p, "ring", "pace", -1) }},
+		"pace of no word":       {pycoder, "AMK4005", "want 0 to 2147483647", func(p *ir.Program) { setKnob(p, "ring", "pace", 1<<32+700) }},
 		"three warps":           {pycoder, "AMK4005", "tiling.warps.down is 3", func(p *ir.Program) { setKnob(p, "warps", "down", 3) }},
 		"stock beyond the ring": {pycoder, "AMK4005", "less than the ring's 12 slots", func(p *ir.Program) { setKnob(p, "ring", "stock", 12) }},
 		"stock of nothing":      {pycoder, "AMK4005", "at least 1", func(p *ir.Program) { setKnob(p, "ring", "in_flight_stocked", 0) }},

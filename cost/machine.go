@@ -37,8 +37,8 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	f := feed{capacity: float64(m.slots) * chunk, chunk: chunk, flight: chunk, window: min(max(1, p.Config.PipeliningDepth), m.slots)}
 	switch {
 	case t.BulkCopy:
-		f.ahead = float64(max(0, knob("ring", "run_ahead", 8))) * chunk
-		f.pace = chunk * m.clock / float64(max(1, knob("ring", "pace", 800))) // bytes a microsecond
+		f.ahead = float64(max(0, knob("ring", "run_ahead", 0))) * chunk
+		f.pace = chunk * m.clock / float64(max(1, knob("ring", "pace", 0))) // bytes a microsecond
 		if stock := knob("ring", "stock", 0); 0 < stock && stock < m.slots {
 			f.stock, f.least = stock, min(max(1, knob("ring", "in_flight_stocked", 1)), f.window)
 		}

@@ -175,8 +175,9 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 	return at, true
 }
 
-// rounds is how often all warps of a block take a block of cache rows each, or one that has an attention unit's own row alone. Two warps
-// share a scheduler: where no more are left than there are of these, they take half as long.
+// rounds is how many rounds the warps of an attention unit take for so many blocks of cache rows, a block a warp and round; with none there
+// is the step's own row still. Two warps share a scheduler. A last round with no more blocks than there are schedulers is taken to be half a
+// one: assumed, because drains come out nearer (docs/cost-model.md).
 func rounds(blocks float64) float64 {
 	const schedulers = 4
 	whole := math.Floor(blocks / allWarps)
@@ -199,8 +200,8 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 		if t.ragged {
 			first += r.fit.Ragged
 		}
-		rounds := math.Ceil(float64(t.tiles*s.warps) / allWarps)
-		busy = t.streamed/r.drain + rounds*tileCycles/r.clock
+		turns := math.Ceil(float64(t.tiles*s.warps) / allWarps)
+		busy = t.streamed/r.drain + turns*tileCycles/r.clock
 	case attend:
 		before, after = r.fit.StageCode, r.fit.StageCode
 		busy = (r.fit.UnitCycles*float64(t.passes) + rounds(t.blocks)*(roundCycles+fragmentCycles*float64(t.fragments))) / r.clock

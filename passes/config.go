@@ -143,7 +143,7 @@ func idleKnobs(c *ir.ScheduleConfig, depth int, target *ir.Target) []*diag.Diagn
 	bulk := target == nil || target.BulkCopy
 	stock, stocked := c.Knob("ring", "stock", 0), c.Knob("ring", "in_flight_stocked", 1)
 	switch pace := c.Knob("ring", "pace", defaultPace); {
-	case pace == defaultPace:
+	case pace == defaultPace || pace < 0 || pace > maxPace:
 	case !bulk:
 		idle("pace", "%s has no bulk copies, and nothing runs ahead without them; want %d", target.Name, defaultPace)
 	case c.Knob("ring", "run_ahead", defaultRunAhead) == 0:

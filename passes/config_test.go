@@ -101,6 +101,7 @@ func TestConfigRefusals(t *testing.T) {
 		{"chunk too small", tiling("ring", "chunk_bytes", 1024)},
 		{"run_ahead", tiling("ring", "run_ahead", -1)},
 		{"pace", tiling("ring", "pace", -1)},
+		{"pace out of range, without run-ahead", ring(map[string]int{"run_ahead": 0, "pace": 1 << 20})},
 		{"pace without run-ahead", ring(map[string]int{"run_ahead": 0, "pace": 700})},
 		{"stock", tiling("ring", "stock", 65)},
 		{"in_flight_stocked without a stock", tiling("ring", "in_flight_stocked", 2)},
@@ -134,6 +135,19 @@ func TestConfigRefusals(t *testing.T) {
 		_, err := normalise(v.(ir.ScheduleConfig), toyTarget(6))
 		return err
 	})
+}
+
+// What only bulk copies have is refused for a target without them, but for the values that say so.
+func TestNoBulkCopies(t *testing.T) {
+	plain := toyTarget(6)
+	plain.BulkCopy = false
+	for name, n := range map[string]int{"stock": 6, "pace": 700} {
+		_, err := normalise(tiling("ring", name, n), plain)
+		require.ErrorContains(t, err, "toy has no bulk copies", name)
+		require.ErrorContains(t, err, "tiling.ring."+name)
+	}
+	_, err := normalise(tiling("ring", "pace", defaultPace), plain)
+	require.NoError(t, err)
 }
 
 // Groups in another order, and members in another order, mean the same.
