@@ -20,7 +20,7 @@ counts only if the kernel agreed with the plain kernels of its build in the same
 streams the same bytes (the weights and cache rows that a step reads) through the same ring and waits for nothing; the two are launched
 in turn. The plain read is a kernel that does nothing but load the weights; its bandwidth stands beside the ceiling, so that the ceiling
 can be judged as well. Where a figure stays short of its target, the ablations below say where time goes, and
-[docs/performance.md](docs/performance.md) what was tried.
+[docs/performance.md](docs/performance.md) and [docs/negative-results.md](docs/negative-results.md) what was tried.
 """
 LEFT_OUT = """## What the probes left out and the product does
 
@@ -111,7 +111,7 @@ def ceiling(rows):
                           percent(r["gbs"] / read if read else None)] + made(r))
     note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. The stream of a small model gives way to its exchanges, "
             "and it does so in the ceiling kernel of the build too, which that makes slower; the plain read depends on no build. "
-            "[docs/performance.md](docs/performance.md) says what was tried.")
+            "[docs/performance.md](docs/performance.md) has more of this.")
     return ["### Share of the ceiling", ""] + table(titles, lines) + ["", note]
 
 

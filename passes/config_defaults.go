@@ -89,7 +89,7 @@ func withStock(c ir.ScheduleConfig, m *ir.Model, target *ir.Target) ir.ScheduleC
 }
 
 // withPace asks L2 for a chunk a little more often where the stream gives way to the exchanges: the less arrives in the ring by itself,
-// the more has to be at hand when it is called for. More often still crowds out the exchanges of a long context (docs/performance.md).
+// the more has to be at hand when it is called for. More often still gains nothing, and costs at long contexts (docs/performance.md).
 func withPace(c ir.ScheduleConfig, target *ir.Target) ir.ScheduleConfig {
 	const stockedPace = 700
 	if c.Knob("ring", "stock", 0) <= 0 || c.Knob("ring", "run_ahead", defaultRunAhead) == 0 || !target.BulkCopy {
