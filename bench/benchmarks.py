@@ -95,7 +95,8 @@ def made(row):
 
 
 def ceiling(rows):
-    titles = ["shape", "context", "µs a token", "p10 to p90", "ceiling, µs", "share of ceiling", "target", "met", "GB/s", "plain read, GB/s", "share of plain read", "on", "command"]
+    titles = ["shape", "context", "µs a token", "p10 to p90", "ceiling, µs", "share of ceiling", "target", "met",
+              "GB/s", "plain read, GB/s", "share of plain read", "on", "command"]
     found = {(r["model"], r["position"]): r for r in rows if r["section"] == "contexts" and "position" in r}
     lines = []
     for model, targets in SHARES.items():
@@ -145,9 +146,11 @@ def pytorch(rows):
 
 def nearer(rows):
     """Says which of PyTorch's steps have the smaller errors."""
-    found = [(label, r["model"]) for name, label in ENGINES.items() for r in rows if r["section"] == "compare"
-             for own, other in [[r.get("engines", {}).get(e, {}).get("rms_error") for e in ("amkc", name)]] if own and other and other < own]
-    return ["", "Nearer to fp32 than amkc, by the RMS error: " + "; ".join(f"{label}, {model}" for label, model in found) + "."] if found else []
+    found = []
+    for r in (r for r in rows if r["section"] == "compare"):
+        errors = {name: e["rms_error"] for name, e in r.get("engines", {}).items() if e.get("rms_error")}
+        found += [f"{ENGINES[name]}, {r['model']}" for name in errors if "amkc" in errors and errors[name] < errors["amkc"]]
+    return ["", f"Nearer to fp32 than amkc, by the RMS error: {'; '.join(found)}."] if found else []
 
 
 def ablations(rows):

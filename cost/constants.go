@@ -49,8 +49,8 @@ const (
 // Instructions and cycles. Straight-line code is executed once a layer by two warps a scheduler, and most of it waits for what is just
 // before it.
 const (
-	// straight is cycles an instruction of such code. docs/performance.md, clocks in the attention units.
-	straight = 3
+	// instructionCycles is what an instruction of such code takes. docs/performance.md, clocks in the attention units.
+	instructionCycles = 3
 
 	// firstCode is the instructions between a matrix stage's vector and its first product. Counted in the emitted code.
 	firstCode = 30

@@ -90,7 +90,7 @@ func (m *machine) feedOf(times float64) *feed {
 func (m *machine) queue(memory, l2 float64) float64 { return memory/m.read + l2/(m.l2*float64(m.sms)) }
 
 // instructions is the time of straight-line code.
-func (m *machine) instructions(n float64) float64 { return n * straight / m.clock }
+func (m *machine) instructions(n float64) float64 { return n * instructionCycles / m.clock }
 
 // tensor reports whether the program's products run on tensor cores.
 func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.DType) }
