@@ -12,6 +12,11 @@ codegen/vendored/files/purego.zip: go.sum codegen/vendored/vendored.go
 	go mod download github.com/ebitengine/purego
 	go generate ./codegen/vendored
 
+# What is run here uses the nvcc of make cuda, if there is one; amkc by itself looks for that beside its executable only.
+ifneq ($(wildcard $(CUDA)),)
+export CUDA_HOME ?= $(CURDIR)/.cuda/nvidia/cu13
+endif
+
 # nvcc from Python wheels, into a folder that git ignores; it needs g++ as its host compiler.
 cuda: $(CUDA)
 $(CUDA):
@@ -27,6 +32,7 @@ test: build .python/numpy
 	go vet ./...
 	go test ./...
 	PYTHONPATH=.python $(PYTHON) -m unittest discover -q -s bench -p 'test_*.py'
+	$(PYTHON) -m unittest discover -q -s scripts -p 'test_*.py'
 
 .python/numpy:
 	$(PYTHON) -m pip install --quiet --target .python numpy
@@ -39,18 +45,18 @@ race:
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
 
-# Fuzz every parser and the way from bytes to a verdict, FUZZTIME each. What a fuzzer finds lands in testdata/fuzz of its
-# package: fix it, and commit the file with the fix.
+# Fuzz every parser, the way from bytes to a verdict, and every verb that reads a file, FUZZTIME each, on FUZZWORKERS cores.
+# An input that takes more than 5 s or 1 GB fails like one that crashes (internal/watch). What a fuzzer finds lands in
+# testdata/fuzz of its package, and the others go on: fix it, and commit the file with the fix.
 FUZZTIME ?= 30s
+FUZZWORKERS ?= 2
+FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir/amk:FuzzParseProfile ir/amk:FuzzRequest ir/amk:FuzzFlatten \
+	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes:FuzzImportConfig validate:FuzzFlat \
+	compiler/readback:FuzzReadback runtime/tokenizer:FuzzLoad runtime/tokenizer:FuzzScannersEqualRegexp \
+	runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict internal/hostile:FuzzPrograms internal/hostile:FuzzModels \
+	internal/hostile:FuzzBuilds internal/hostile:FuzzDiff internal/hostile:FuzzExplain
 fuzz:
-	go test ./ir -run '^$$' -fuzz '^FuzzParseText$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
-	go test ./ir -run '^$$' -fuzz '^FuzzParseJSON$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
-	go test ./ir -run '^$$' -fuzz '^FuzzParseExpr$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
-	go test ./ir/amk -run '^$$' -fuzz '^FuzzParseProfile$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
-	go test ./ir/amk -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
-	go test ./internal/hostile -run '^$$' -fuzz '^FuzzVerdict$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
-	go test ./validate -run '^$$' -fuzz '^FuzzFlat$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
-	go test ./compiler/readback -run '^$$' -fuzz '^FuzzReadback$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 20x
+	$(PYTHON) scripts/fuzz.py --time $(FUZZTIME) --workers $(FUZZWORKERS) $(FUZZERS)
 
 # A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. Half an
 # hour to three quarters on two cores; `make test` judges 20,000.

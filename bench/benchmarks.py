@@ -3,11 +3,10 @@
 Needs the standard library alone, and must not know how a row was measured. A number that is not there is shown as not measured.
 """
 
-import json
 from collections import Counter
 from pathlib import Path
 
-from report import Store, fixed, outcome, percent, plain, short, span, table
+from report import REFERENCE, fixed, outcome, percent, plain, short, span, stores, table
 
 INTRO = """# Benchmarks
 
@@ -40,15 +39,16 @@ left out is in every row here:
 - **The token**: every step of the probes began with the same vector, and their SMs exchanged the largest logit. The kernel exchanges its
   index too, and begins the next step with that row of the embedding.
 """
-# Shares of the ceiling that were aimed for, by model and position. The tokens of a launch from 32,752 end with 32,768 rows.
+# Shares of the ceiling that were aimed for on the reference, by model and position. The tokens of a launch from 32,752 end with 32,768 rows.
 CONTEXTS = {128: "128", 8192: "8,192", 32752: "32,768"}
 SHARES = {"llama-3.2-1b": {128: 0.94, 8192: 0.88, 32752: 0.90}, "llama-3.1-8b": {128: 0.95, 8192: 0.91, 32752: 0.92},
           "qwen3-0.6b-as-llama": {128: 0.77, 8192: 0.73, 32752: 0.83}, "smollm2-135m": {128: None}}
 NO_SHARE = "none; 200 µs would be remarkable"
-# How many times the kernel's time PyTorch's step was to take at context 128.
+# How many times the kernel's time PyTorch's step was to take there at context 128.
 SPEEDUPS = {"llama-3.2-1b": {"eager": 2.5, "compile": 1.8}, "llama-3.1-8b": {"eager": 1.4, "compile": 1.3}}
 ENGINES = {"amkc": "amkc", "eager": "PyTorch, eager in a CUDA graph", "compile": "PyTorch, torch.compile in a CUDA graph"}
-SHOWN = ("contexts", "compare", "ablations", "soak")
+PARTS = {"contexts": "Share of the ceiling", "compare": "PyTorch", "ablations": "What each feature is worth",
+         "soak": "Eight minutes of continuous decoding"}
 
 
 def render(results, path):
@@ -59,17 +59,30 @@ def render(results, path):
 
 
 def text(results):
-    out = [INTRO]
-    for path in sorted(Path(results).glob("*.json")):
-        if not json.loads(path.read_text(encoding="utf-8")).get("schema", "").startswith("amkc."):
-            continue  # what other tools have measured
-        store = Store(path)
-        rows = [r for r in store.ordered() if r["section"] in SHOWN]
-        out += [f"## {path.stem}", ""] + machines(store, rows)
-        for section in (ceiling, pytorch, ablations, soak):
-            out += [""] + section(rows)
+    out, explained = [INTRO], {}
+    for name, store in stores(results):
+        rows = [r for r in store.ordered() if r["section"] in PARTS]
+        out += [f"## {name}", ""] + machines(store, rows)
+        if name != REFERENCE:
+            out += ["", f"No targets were set for this GPU; those above are of the {REFERENCE}."]
+        missing = []
+        for part, show in (("contexts", ceiling), ("compare", pytorch), ("ablations", ablations), ("soak", soak)):
+            own = [r for r in rows if r["section"] == part]
+            if not own and name != REFERENCE:
+                missing.append(PARTS[part])
+                continue
+            first = explained.setdefault(part, name)
+            out += ["", f"### {PARTS[part]}", ""] + show(own, aimed=name == REFERENCE, explain=None if first == name else f"As for {first}, above.")
+        if missing:
+            out += ["", f"Not measured on this GPU: {'; '.join(missing)}."]
         out.append("")
     return "\n".join(out + [LEFT_OUT])
+
+
+def without(titles, lines, *left_out):
+    """A table less some of its columns."""
+    keep = [i for i, title in enumerate(titles) if title not in left_out]
+    return table([titles[i] for i in keep], [[line[i] for i in keep] for line in lines])
 
 
 def machines(store, rows):
@@ -94,10 +107,10 @@ def made(row):
     return [row["environment"], f"`{row['command']}`"]
 
 
-def ceiling(rows):
+def ceiling(rows, aimed, explain):
     titles = ["shape", "context", "µs a token", "p10 to p90", "ceiling, µs", "share of ceiling", "target", "met",
               "GB/s", "plain read, GB/s", "share of plain read", "on", "command"]
-    found = {(r["model"], r["position"]): r for r in rows if r["section"] == "contexts" and "position" in r}
+    found = {(r["model"], r["position"]): r for r in rows if "position" in r}
     lines = []
     for model, targets in SHARES.items():
         for position, target in targets.items():
@@ -113,18 +126,19 @@ def ceiling(rows):
     note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. The stream of a small model gives way to its exchanges, "
             "and it does so in the ceiling kernel of the build too, which that makes slower; the plain read depends on no build. "
             "[docs/performance.md](docs/performance.md) has more of this.")
-    return ["### Share of the ceiling", ""] + table(titles, lines) + ["", note]
+    left_out = () if aimed else ("target", "met")
+    return without(titles, lines, *left_out) + ([] if explain else ["", note])
 
 
-def pytorch(rows):
-    out = ["### PyTorch", "",
+def pytorch(rows, aimed, explain):
+    out = [explain or
            "transformers' LlamaForCausalLM with the same weights and a static cache of the context's length, one decode step captured in a CUDA "
            "graph, argmax and the next position inside; eager with the faster of transformers' attentions, and torch.compile in mode "
            "max-autotune. All take turns, round by round; ratios are medians of the rounds' ratios. Errors are those of all logits, against "
            "transformers in fp32.", ""]
     titles = ["shape", "context", "", "µs a token", "p10 to p90", "times amkc's", "target", "met", "share of ceiling", "RMS error", "max error", "on", "command"]
     lines = []
-    for r in (r for r in rows if r["section"] == "compare"):
+    for r in rows:
         for name, label in ENGINES.items():
             e = r.get("engines", {}).get(name, {})
             if e.get("attention"):
@@ -141,20 +155,21 @@ def pytorch(rows):
                           met(times, target, lambda x: fixed(x, 2)), percent(e["share_of_ceiling"])] + errors + made(r))
         if r["passed"] is False:
             lines.append([r["model"], plain(r.get("position")), outcome(r)] + [""] * 8 + made(r))
-    return out + (table(titles, lines) + nearer(rows) if lines else ["Not measured."])
+    left_out = () if aimed else ("target", "met")
+    return out + (without(titles, lines, *left_out) + nearer(rows) if lines else ["Not measured."])
 
 
 def nearer(rows):
     """Says which of PyTorch's steps have the smaller errors."""
     found = []
-    for r in (r for r in rows if r["section"] == "compare"):
+    for r in rows:
         errors = {name: e["rms_error"] for name, e in r.get("engines", {}).items() if e.get("rms_error")}
         found += [f"{ENGINES[name]}, {r['model']}" for name in errors if "amkc" in errors and errors[name] < errors["amkc"]]
     return ["", f"Nearer to fp32 than amkc, by the RMS error: {'; '.join(found)}."] if found else []
 
 
-def ablations(rows):
-    out = ["### What each feature is worth", "",
+def ablations(rows, aimed, explain):
+    out = [explain] if explain else [
            "Builds that lack one feature or have another value of one knob, in turn with the kernel as amkc makes it. A cell is the time of a "
            "token in µs, and in brackets its ratio to that of the kernel as amkc makes it, above 1 where the feature helps, with the spread "
            "of the rounds. Rows that are what amkc makes of a model anyway show how much two builds of the same kernel differ, which is more "
@@ -166,9 +181,8 @@ def ablations(rows):
            "A chunk is 16 KB of weights or cache on their way into an SM's ring of slots in shared memory; run-ahead asks for chunks into L2 before the "
            "ring has room. An exchange hands a vector from all SMs to all, by words that carry their own flag or by counters. A split is the part of a "
            "context that one SM attends to."]
-    chosen = [r for r in rows if r["section"] == "ablations"]
-    for model in dict.fromkeys(r["model"] for r in chosen):
-        own = [r for r in chosen if r["model"] == model]
+    for model in dict.fromkeys(r["model"] for r in rows):
+        own = [r for r in rows if r["model"] == model]
         positions = sorted({r["position"] for r in own if "position" in r})
         what = dict.fromkeys(r["what"] for r in own if "what" in r)
         cells = {(r["what"], r["position"]): f"{r['us']:.1f} ({r['ratio']:.3f}, spread {r['spread']:.3f})" if r["passed"] else outcome(r)
@@ -181,15 +195,15 @@ def ablations(rows):
         out += ["", f"**{model}**, {where}; `python3 bench/results.py --only 'ablations/{model}-*'`", ""]
         out += table(["build"] + [f"at {p}" for p in positions], [base] + lines)
         out += [f"\n{r['id']}: {outcome(r)}" for r in own if "what" not in r]
-    return out + ([] if chosen else ["", "Not measured."])
+    return out + ([] if rows else ["", "Not measured."])
 
 
-def soak(rows):
-    out = ["### Eight minutes of continuous decoding", "",
+def soak(rows, aimed, explain):
+    out = [explain or
            "From position 0 to the end of the context again and again in one session. Every pass must give the tokens of the first, and two "
            "teacher-forced ones at the end the same logits to the bit.", ""]
     titles = ["shape", "tokens", "passes", "seconds", "µs a token: first tenth of the passes", "last tenth", "longest pass", "result", "on", "command"]
     lines = [[r["model"], plain(r.get("free")), plain(r.get("passes")), fixed(r.get("seconds"), 0)] +
              [fixed(r.get("latency_us", {}).get(k), 1) for k in ("first_tenth", "last_tenth", "longest")] + [outcome(r)] + made(r)
-             for r in rows if r["section"] == "soak"]
+             for r in rows]
     return out + (table(titles, lines) if lines else ["Not measured."])

@@ -9,6 +9,7 @@ import string
 from pathlib import Path
 
 SCHEMA = "amkc.results/1"
+REFERENCE = "h200"  # the GPU whose section comes first: what was aimed for was aimed for there
 IDENTITY = ("amkc", "gpu")  # facts of an environment that make a row another row
 
 PREAMBLE = """# Results
@@ -221,21 +222,55 @@ def table(titles, lines):
     return out + ["| " + " | ".join(cell(c) for c in line) + " |" for line in lines]
 
 
-def render_store(name, store, planned):
+def stores(directory):
+    """The names and rows of the JSON files of a directory that hold rows, that of the reference first."""
+    paths = sorted(Path(directory).glob("*.json"), key=lambda path: (path.stem != REFERENCE, path.stem))
+    return [(path.stem, Store(path)) for path in paths
+            if json.loads(path.read_text(encoding="utf-8")).get("schema", "").startswith(SCHEMA.partition("/")[0] + "/")]
+
+
+def outcomes(rows):
+    """How many rows pass, fail, and were not run."""
+    passed, failed = sum(r["passed"] is True for r in rows), sum(r["passed"] is False for r in rows)
+    return passed, failed, len(rows) - passed - failed
+
+
+def overview(chosen):
+    """The machines, where there are several."""
+    if len(chosen) < 2:
+        return []
+    lines = [[f"[{name}](#{name})", ", ".join(dict.fromkeys(e.get("gpu", "") for e in store.environments.values())), *outcomes(store.ordered())]
+             for name, store in chosen]
+    return table(["machine", "GPU", "rows that pass", "fail", "were not run"], lines) + [""]
+
+
+def never_made(planned, made):
+    """What was never made, in words: whole sections by their name, and single rows."""
+    words = []
+    for section in dict.fromkeys(i.partition("/")[0] for i in planned):
+        own = [i for i in planned if i.partition("/")[0] == section]
+        missing = [i for i in own if i not in made]
+        words += [f"all {len(own)} of `{section}`"] if missing == own and len(own) > 1 else [f"`{i}`" for i in missing]
+    return ", ".join(words)
+
+
+def render_store(name, store, planned, explained):
+    """A machine's section. What a section of rows shows is said where the first machine has it; explained says which one that is."""
     out = [f"## {name}", ""]
     rows = store.ordered()
-    passed, failed = sum(r["passed"] is True for r in rows), sum(r["passed"] is False for r in rows)
-    out += [f"{passed} rows pass, {failed} fail, {len(rows) - passed - failed} were not run.", ""]
-    never = [i for i in planned if i not in store.rows]
+    passed, failed, not_run = outcomes(rows)
+    out += [f"{passed} rows pass, {failed} fail, {not_run} were not run.", ""]
+    never = never_made(planned, store.rows)
     if never:
-        out += ["Of what there is to run, never made here: " + ", ".join(f"`{i}`" for i in never) + ".", ""]
+        out += [f"Of what there is to run, never made here: {never}.", ""]
     facts = sorted({key for e in store.environments.values() for key in e})
     out += table(["on"] + facts, [[letter] + [e.get(f, "") for f in facts] for letter, e in store.environments.items()])
     for section, (title, rule, columns) in SECTIONS.items():
         chosen = [r for r in rows if r["section"] == section]
         if not chosen:
             continue
-        out += ["", f"### {title}", "", rule, ""]
+        first = explained.setdefault(section, name)
+        out += ["", f"### {title}", "", rule if first == name else f"As for {first}, above.", ""]
         titles = ["model", "dtype"] + [c[0] for c in columns] + ["result", "on", "command"]
         out += table(titles, [[r["model"], r["dtype"]] + [c[1](r) for c in columns] +
                               [outcome(r), r["environment"], f"`{r['command']}`"] for r in chosen])
@@ -251,10 +286,8 @@ def render(directory, planned=()):
 
 
 def text(directory, planned):
-    directory = Path(directory)
-    out = [PREAMBLE]
-    for path in sorted(directory.glob("*.json")):
-        if not json.loads(path.read_text(encoding="utf-8")).get("schema", "").startswith(SCHEMA.partition("/")[0] + "/"):
-            continue  # what other tools have measured
-        out += render_store(path.stem, Store(path), planned) + [""]
+    chosen, explained = stores(directory), {}
+    out = [PREAMBLE] + overview(chosen)
+    for name, store in chosen:
+        out += render_store(name, store, planned, explained) + [""]
     return "\n".join(out)

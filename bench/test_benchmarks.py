@@ -99,6 +99,19 @@ class Tables(unittest.TestCase):
         self.assertIn(", on A where it does not say otherwise;", text)
         self.assertIn(f"| {ablations.VARIANTS[2].what} (on B) | 200.0", text)
 
+    def test_a_second_machine_has_a_section_without_targets(self):
+        self.context("llama-3.2-1b", 128, 0.94)
+        self.store = report.Store(self.dir / "h100.json")
+        self.context("llama-3.2-1b", 128, 0.9)
+        text = benchmarks.text(self.dir)
+        first, second = text.index("## h200"), text.index("## h100")
+        self.assertLess(first, second, "what was aimed for was aimed for on the h200")
+        self.assertIn("| 94.0 % | ≥ 94 % | yes |", text[first:second])
+        self.assertNotIn("≥", text[second:])
+        self.assertIn("| llama-3.2-1b | 128 | 111.1 | 1.0 to 999.0 | 100.0 | 90.0 % | 4000 |", text[second:])
+        self.assertIn("Not measured on this GPU: PyTorch; What each feature is worth; Eight minutes of continuous decoding.", text[second:])
+        self.assertEqual(text.count("Context 32,768 is"), 1, "explanations stand once")
+
     def test_soak_and_nothing(self):
         self.assertEqual(benchmarks.text(self.dir).count("Not measured."), 0, "no machine, no tables")
         us = {"first_tenth": 600.0, "last_tenth": 601.0, "longest": 700.0}

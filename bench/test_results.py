@@ -177,6 +177,21 @@ class Report(unittest.TestCase):
         self.assertIn("never made here: `soak/b`.", text)
         self.assertNotIn("never made", report.render(self.dir, ["fixtures/a"]).read_text())
 
+    def test_machines_side_by_side(self):
+        report.Store(self.path).put(row("fixtures/a"), HERE)
+        self.assertNotIn("| machine |", report.render(self.dir).read_text(), "one needs no overview")
+        other = report.Store(self.dir / "h100.json")
+        other.put(row("fixtures/a"), HERE | {"gpu": "NVIDIA H100"})
+        other.put(row("fixtures/b", False), HERE | {"gpu": "NVIDIA H100"})
+        text = report.render(self.dir, ["fixtures/a", "fixtures/b", "soak/c", "looping/d", "looping/e"]).read_text()
+        self.assertIn("| [h200](#h200) | NVIDIA H200 | 1 | 0 | 0 |\n| [h100](#h100) | NVIDIA H100 | 1 | 1 | 0 |", text)
+        first, second = text.index("\n## h200"), text.index("\n## h100")
+        self.assertLess(first, second)
+        self.assertIn("never made here: `fixtures/b`, `soak/c`, all 2 of `looping`.", text[first:second])
+        self.assertIn("never made here: `soak/c`, all 2 of `looping`.", text[second:])
+        self.assertEqual(text.count("Logits of all positions"), 1, "a rule stands once")
+        self.assertIn("### Trained and tiny checkpoints\n\nAs for h200, above.\n", text[second:])
+
     def test_the_table_hides_nothing(self):
         store = report.Store(self.path)
         store.put(row("fixtures/a", max_error=1.234e-5, rms_error=1e-6, argmax_wrong=0, argmax_decided=7, positions=9), HERE)

@@ -189,7 +189,7 @@ class Workshop:
         kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists()]
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
         compilations = [[self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode", gencode(manifest["facts"]["target"]["arch"]),
-                         "-I.", "-fatbin", "-o", f"{k}.fatbin", f"{k}.cu"] for k in kernels]
+                         "-fatbin", "-o", f"{k}.fatbin", f"{k}.cu"] for k in kernels]
         stamp = directory.with_name(directory.name + ".stamp")
         made_by = json.dumps([source.with_name(source.name + ".stamp").read_text(), compilations])
         if not (stamp.exists() and stamp.read_text() == made_by and all((directory / f"{k}.fatbin").exists() for k in kernels)):

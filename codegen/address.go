@@ -7,8 +7,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// How a stage says where its operands lie. Each name is followed through all iterations of the loop: if the members advance
-// evenly the place is computed from the variable of the loop, and if not it is looked up in a table.
+// How a stage says where its operands lie. Each name is followed through all iterations of the loop: if the members
+// advance evenly the place is computed from the variable of the loop, and if not it is looked up in a table.
 
 // numbers lists which members of one buffer a name stands for in turn; ok is false where there are several buffers.
 func numbers(ms []member) (ks []int, ok bool) {
@@ -48,7 +48,8 @@ func (b *builder) address(name string, at site, variable string) (string, error)
 		for t, m := range ms {
 			offsets[t] = itoa(b.offsets[m.buffer][m.k])
 		}
-		return fmt.Sprintf("weights + %s[%s]", b.table("size_t", constName(name)+"At", offsets, "of "+name), at.iteration(variable)), nil
+		return fmt.Sprintf("weights + %s[%s]", b.table("size_t", constName(name)+"At", offsets, "of "+name),
+			at.iteration(variable)), nil
 	}
 	place := b.weights[ms[0].buffer]
 	index := at.expression(variable, ks[0], by)
@@ -75,18 +76,21 @@ func (b *builder) page(name string, at site) (string, error) {
 	constant, placed := b.vectors[ms[0].buffer]
 	switch {
 	case !placed:
-		return "", diag.Errorf(codeStructure, "buffer "+name, "is exchanged but lies on no page: want pass pagecolor to have run")
+		return "", diag.Errorf(codeStructure, "buffer "+name,
+			"is exchanged but lies on no page: want pass pagecolor to have run")
 	case !one || !even:
-		return "", diag.Errorf(codeStructure, "buffer "+name, "is exchanged, and a loop takes its members from several buffers or out of turn: want one family in turn")
+		return "", diag.Errorf(codeStructure, "buffer "+name,
+			"is exchanged, and a loop takes its members from several buffers or out of turn: want one family in turn")
 	case len(buf.Pages) == 1:
 		return constant, nil
 	}
 	// Member k has the index First + k*Step, and lies on the page numbered by that index over Step.
-	return fmt.Sprintf("%s[(%s) %% %d]", constant, at.expression("c.layer", ks[0]+buf.First/max(1, buf.Step), by), len(buf.Pages)), nil
+	return fmt.Sprintf("%s[(%s) %% %d]", constant, at.expression("c.layer", ks[0]+buf.First/max(1, buf.Step), by),
+		len(buf.Pages)), nil
 }
 
-// cache returns what a stage of attention is told besides its layer: nothing if the cache of layer n is the n-th one of the
-// cache arena, else the number of its cache there, as another argument.
+// cache returns what a stage of attention is told besides its layer: nothing if the cache of layer n is the n-th one
+// of the cache arena, else the number of its cache there, as another argument.
 func (b *builder) cache(name string, at site, variable string) (string, error) {
 	in := at.within(name)
 	ms, err := b.names.members(name, in)
@@ -110,7 +114,8 @@ func (b *builder) cache(name string, at site, variable string) (string, error) {
 	for t := range slots {
 		numbers[t] = itoa(slots[t])
 	}
-	return fmt.Sprintf(", %s[%s]", b.table("int", constName(name)+"At", numbers, "of "+name), in.iteration(variable)), nil
+	return fmt.Sprintf(", %s[%s]", b.table("int", constName(name)+"At", numbers, "of "+name), in.iteration(variable)),
+		nil
 }
 
 // table declares a table for the kernel, once, and returns its name.

@@ -11,7 +11,8 @@ import (
 	"amkc/validate"
 )
 
-// validate imports neither codegen nor refvm, and has tables of its own of what they do. These tests hold them together.
+// validate imports neither codegen nor refvm, and has tables of its own of what they do. These tests hold them
+// together.
 
 func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
 	run := map[string]bool{}
@@ -26,8 +27,9 @@ func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
 	}
 }
 
-// The producer's walk streams matrices, which lie among the weights, and rows of the cache, which it is told apart from them: it
-// copies none of these before it has waited for the end of the step before. That is what validate's rule of running ahead takes it to do.
+// The producer's walk streams matrices, which lie among the weights, and rows of the cache, which it is told apart
+// from them: it copies none of these before it has waited for the end of the step before. That is what validate's
+// rule of running ahead takes it to do.
 func TestValidateKnowsWhatIsStreamed(t *testing.T) {
 	matrix := regexp.MustCompile(`^turns\.weights<\w+>\(p\.c, (weights|base) \+ `)
 	cache := regexp.MustCompile(`^turns\.cache<\w+>\(p\.c, (layer|\d+), position\);$`)

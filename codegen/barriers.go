@@ -7,9 +7,9 @@ import (
 	"amkc/ir/diag"
 )
 
-// A barrier of all SMs is two stages side by side: arrive signals a counter of its own, and join waits until all SMs have. The
-// kernel has one counter for all of them: barriers come one after the other, so the n-th of a step is passed when each SM
-// has arrived n times in it.
+// A barrier of all SMs is two stages side by side: arrive signals a counter of its own, and join waits until all SMs
+// have. The kernel has one counter for all of them: barriers come one after the other, so the n-th of a step is
+// passed when each SM has arrived n times in it.
 
 // A joinPlace says which barrier of a step a join is in the t-th iteration of its loop: first + by*t.
 type joinPlace struct{ first, by int }
@@ -41,7 +41,8 @@ func (b *builder) placeBarriers() error {
 			inFirst, b.barriers = all, n
 		}
 		if n != b.barriers || !slices.Equal(all, inFirst) {
-			return diag.Errorf(codeStructure, "variant "+v.Name, "has %d barriers a step, and variant %s %d: want the same in all", n, b.p.Variants[0].Name, b.barriers)
+			return diag.Errorf(codeStructure, "variant "+v.Name,
+				"has %d barriers a step, and variant %s %d: want the same in all", n, b.p.Variants[0].Name, b.barriers)
 		}
 	}
 	return nil
@@ -76,9 +77,11 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 		case err != nil:
 			return nil, err
 		case kind == bodyArrive && (k+1 == len(stages) || !isJoinOf(stages[k+1], s)):
-			return nil, diag.Errorf(codeStructure, "stage "+s.Name, "arrives at a barrier that the next stage does not wait for: want a join right after it")
+			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
+				"arrives at a barrier that the next stage does not wait for: want a join right after it")
 		case kind == bodyJoin && (k == 0 || !isJoinOf(s, stages[k-1])):
-			return nil, diag.Errorf(codeStructure, "stage "+s.Name, "waits for a barrier at which the stage before it does not arrive: want an arrive right before it")
+			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
+				"waits for a barrier at which the stage before it does not arrive: want an arrive right before it")
 		case kind == bodyArrive || kind == bodyJoin:
 			if err := b.onEverySM(s); err != nil {
 				return nil, err
@@ -91,7 +94,8 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 		default:
 			for _, w := range s.Waits {
 				if counters[w.Counter] {
-					return nil, diag.Errorf(codeStructure, "stage "+s.Name, "waits for %s, at which SMs arrive: want that of a join alone", w.Counter)
+					return nil, diag.Errorf(codeStructure, "stage "+s.Name,
+						"waits for %s, at which SMs arrive: want that of a join alone", w.Counter)
 				}
 			}
 		}
@@ -103,7 +107,8 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 func isJoinOf(s, arrive *ir.Stage) bool {
 	first, err := classify(arrive)
 	second, err2 := classify(s)
-	return err == nil && err2 == nil && first == bodyArrive && second == bodyJoin && len(s.Waits) == 1 && s.Waits[0].Counter == arrive.Signal &&
+	return err == nil && err2 == nil && first == bodyArrive && second == bodyJoin && len(s.Waits) == 1 &&
+		s.Waits[0].Counter == arrive.Signal &&
 		s.Signal == stepCounter
 }
 
@@ -111,7 +116,9 @@ func isJoinOf(s, arrive *ir.Stage) bool {
 func (b *builder) onEverySM(s *ir.Stage) error {
 	sms, d := b.p.Target.SMs, &s.Dist
 	if d.Kind != ir.Spread || d.Extent != sms || d.Grain != 1 || d.SMs != sms {
-		return diag.Errorf(codeDist, "stage "+s.Name, "is distributed %s, extent %d in grains of %d over %d SMs; a barrier is spread over %d SMs, one element each", d.Kind, d.Extent, d.Grain, d.SMs, sms)
+		return diag.Errorf(codeDist, "stage "+s.Name,
+			"is distributed %s, extent %d in grains of %d over %d SMs; a barrier is spread over %d SMs, "+
+				"one element each", d.Kind, d.Extent, d.Grain, d.SMs, sms)
 	}
 	for _, w := range s.Waits {
 		if w.Threshold != sms {

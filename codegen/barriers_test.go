@@ -20,7 +20,8 @@ func withBarriers(p *ir.Program) *ir.Program {
 			if l, ok := n.(*ir.Loop); ok {
 				l.Body = append(slices.Clone(l.Body),
 					&ir.Stage{Name: "L{i}.arrive", Dist: everySM, Ops: []ir.Op{{Code: ir.NOP}}, Signal: "L{i}.join"},
-					&ir.Stage{Name: "L{i}.join", Dist: everySM, Ops: []ir.Op{{Code: ir.NOP}}, Signal: "step", Waits: []ir.Wait{{Counter: "L{i}.join", Threshold: sms}}})
+					&ir.Stage{Name: "L{i}.join", Dist: everySM, Ops: []ir.Op{{Code: ir.NOP}}, Signal: "step",
+						Waits: []ir.Wait{{Counter: "L{i}.join", Threshold: sms}}})
 			}
 		}
 		v.Counters = append(v.Counters, ir.Counter{Name: "L{i}.join", Count: p.Model.Layers, How: ir.ByCounter})
@@ -53,7 +54,8 @@ func TestBarriersAreNumberedThroughAStep(t *testing.T) {
 			d, err := newCUDAData(p)
 			require.NoError(t, err)
 			for _, n := range c.numbers {
-				require.Equal(t, count(c.numbers, n), count(d.Walk, "if (turns.now()) await_join(p, step, "+n+");"), d.Walk)
+				require.Equal(t, count(c.numbers, n), count(d.Walk, "if (turns.now()) await_join(p, step, "+n+");"),
+					d.Walk)
 				if n[0] == 'l' {
 					n = "c." + n
 				}
@@ -98,7 +100,8 @@ func TestRefusalsOfBarriers(t *testing.T) {
 		edit       func(p *ir.Program)
 	}{
 		"arrive alone": {"AMK4003", "want a join right after it", func(p *ir.Program) { drop(p, 0, "L{i}.join") }},
-		"join alone":   {"AMK4003", "want an arrive right before it", func(p *ir.Program) { drop(p, 0, "L{i}.arrive") }},
+		"join alone": {"AMK4003", "want an arrive right before it",
+			func(p *ir.Program) { drop(p, 0, "L{i}.arrive") }},
 		"one variant": {"AMK4003", "want the same in all", func(p *ir.Program) {
 			drop(p, 1, "L{i}.join")
 			drop(p, 1, "L{i}.arrive")
@@ -128,7 +131,8 @@ func TestRefusalsOfBarriers(t *testing.T) {
 			}
 		}},
 		"two residuals": {"AMK4003", "want one for the whole step", func(p *ir.Program) {
-			p.Buffers = append(p.Buffers, ir.Buffer{Name: "other", Kind: ir.Activation, DType: ir.F32, Shape: []int{p.Model.Hidden}, Space: ir.SMEM})
+			p.Buffers = append(p.Buffers, ir.Buffer{Name: "other", Kind: ir.Activation, DType: ir.F32,
+				Shape: []int{p.Model.Hidden}, Space: ir.SMEM})
 			for _, s := range half(p, "L{i}.down") {
 				s.Ops[1].Out[0].Buf = "other"
 			}

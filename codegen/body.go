@@ -9,7 +9,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// A section is a part of a body at which all variants meet: a loop, or the stages in no loop that belong to one layer, or to none.
+// A section is a part of a body at which all variants meet: a loop, or the stages in no loop that belong to one
+// layer, or to none.
 type section struct {
 	name   string
 	loop   *ir.Loop // nil: in none
@@ -38,8 +39,8 @@ func sections(v *ir.Variant) []section {
 	return out
 }
 
-// body builds the two walks of the kernel, the producer's and the consumers', from the variants: what all variants have in
-// common is emitted once, what differs becomes a branch on the position.
+// body builds the two walks of the kernel, the producer's and the consumers', from the variants: what all variants
+// have in common is emitted once, what differs becomes a branch on the position.
 func (b *builder) body() error {
 	vs := b.p.Variants
 	if len(vs) == 0 {
@@ -49,7 +50,9 @@ func (b *builder) body() error {
 	for i := range vs {
 		outlines[i] = sections(&vs[i])
 		if !slices.EqualFunc(outlines[i], outlines[0], func(a, b section) bool { return a.name == b.name }) {
-			return diag.Errorf(codeStructure, "variant "+vs[i].Name, "its loops, its layers and the stages outside of both are not those of variant %s: want the same outline", vs[0].Name)
+			return diag.Errorf(codeStructure, "variant "+vs[i].Name,
+				"its loops, its layers and the stages outside of both are not those of variant %s: want "+
+					"the same outline", vs[0].Name)
 		}
 	}
 	out := writer{order: make([][]string, len(vs))}
@@ -59,8 +62,11 @@ func (b *builder) body() error {
 		lists := make([][]*ir.Stage, len(vs))
 		for i := range vs {
 			lists[i] = outlines[i][k].stages
-			if l := outlines[i][k].loop; l != nil && (l.First != first.loop.First || l.Count != first.loop.Count || max(1, l.Step) != max(1, first.loop.Step)) {
-				return diag.Errorf(codeStructure, "variant "+vs[i].Name, "its loop %s differs in range from that of variant %s", first.loop.Name, vs[0].Name)
+			if l := outlines[i][k].loop; l != nil &&
+				(l.First != first.loop.First || l.Count != first.loop.Count ||
+					max(1, l.Step) != max(1, first.loop.Step)) {
+				return diag.Errorf(codeStructure, "variant "+vs[i].Name,
+					"its loop %s differs in range from that of variant %s", first.loop.Name, vs[0].Name)
 			}
 		}
 		var err error
@@ -107,8 +113,8 @@ func (b *builder) otherLoops(outline []section) []string {
 	return list(values)
 }
 
-// countExchanges counts the numbered stages that are in no loop, for a variant whose loops are all over the layers of the model;
-// for another one it sums up the exchanges of a step instead, as C++.
+// countExchanges counts the numbered stages that are in no loop, for a variant whose loops are all over the layers of
+// the model; for another one it sums up the exchanges of a step instead, as C++.
 func (b *builder) countExchanges(v *ir.Variant) (outside int, sum string) {
 	everyLayer := true
 	for _, s := range sections(v) {
@@ -158,8 +164,10 @@ func (b *builder) loop(out *writer, lists [][]*ir.Stage, at site) error {
 		}
 		*to = append(append(*to, lines...), "    }")
 	}
-	emit(&out.walk, fmt.Sprintf("int layer = %d; layer < %s && !p.stopped; %s", l.First, end, by("layer")), "layer", inTurn(6, body.walk))
-	emit(&out.consume, fmt.Sprintf("c.layer = %d; c.layer < %s; %s", l.First, end, by("c.layer")), "c.layer", body.consume)
+	emit(&out.walk, fmt.Sprintf("int layer = %d; layer < %s && !p.stopped; %s", l.First, end, by("layer")), "layer",
+		inTurn(6, body.walk))
+	emit(&out.consume, fmt.Sprintf("c.layer = %d; c.layer < %s; %s", l.First, end, by("c.layer")), "c.layer",
+		body.consume)
 	return nil
 }
 
@@ -172,10 +180,12 @@ func inTurn(indent int, lines []string) []string {
 		return nil
 	}
 	margin := strings.Repeat(" ", indent)
-	return slices.Concat([]string{"#pragma unroll 1", margin + "for (Turns turns; turns.left(); turns.copy(p, step)) {"}, lines, []string{margin + "}"})
+	return slices.Concat([]string{"#pragma unroll 1",
+		margin + "for (Turns turns; turns.left(); turns.copy(p, step)) {"}, lines, []string{margin + "}"})
 }
 
-// layersOf cuts bodies that are several layers long into layers, if all variants have the same, and leaves others whole.
+// layersOf cuts bodies that are several layers long into layers, if all variants have the same, and leaves others
+// whole.
 func layersOf(lists [][]*ir.Stage) [][][]*ir.Stage {
 	cut := make([][][]*ir.Stage, len(lists))
 	keys := make([][]string, len(lists))
@@ -271,8 +281,8 @@ func sameAt(lists [][]*ir.Stage, at func([]*ir.Stage) *ir.Stage) bool {
 	return true
 }
 
-// sameStage reports whether two stages print the same but for the thresholds of their waits, which are facts of the stages
-// before them.
+// sameStage reports whether two stages print the same but for the thresholds of their waits, which are facts of the
+// stages before them.
 func sameStage(a, b *ir.Stage) bool {
 	text := func(s ir.Stage) string {
 		s.Waits = slices.Clone(s.Waits)

@@ -44,14 +44,29 @@ func CUDA(p *ir.Program) (map[string][]byte, error) {
 	return out, nil
 }
 
+// maxLine is the most columns that an emitted line may have.
+const maxLine = 100
+
+// ModelLines is the comment that names the model. A name is one word of any length, so it is broken where a line ends.
+func (d *cudaData) ModelLines() []string {
+	var lines []string
+	prefix, rest := "// model: ", fmt.Sprintf("%s (%s)", d.Model.Name, d.Model.Architecture)
+	for len(prefix)+len(rest) > maxLine {
+		room := maxLine - len(prefix)
+		lines = append(lines, strings.TrimRight(prefix+rest[:room], " "))
+		prefix, rest = "//        ", rest[room:]
+	}
+	return append(lines, prefix+rest)
+}
+
 // checkFormat holds generated text to the rules a formatter would: nothing like gofmt runs after.
 func checkFormat(name string, text []byte) error {
 	blank := false
 	for i, line := range strings.Split(string(text), "\n") {
 		pos := fmt.Sprintf("%s:%d", name, i+1)
 		switch {
-		case len([]rune(line)) > 100:
-			return diag.Errorf(codeFormat, pos, "line of %d columns, want at most 100: %s", len([]rune(line)), line)
+		case len([]rune(line)) > maxLine:
+			return diag.Errorf(codeFormat, pos, "line of %d columns, want at most %d: %s", len([]rune(line)), maxLine, line)
 		case strings.TrimRight(line, " \t") != line:
 			return diag.Errorf(codeFormat, pos, "trailing space")
 		case line == "" && blank:
@@ -109,6 +124,9 @@ type builder struct {
 	joins    map[*ir.Stage]joinPlace
 	barriers int    // a step
 	residual string // the buffer that embed, o and down share
+	token    string // the buffer that sample leaves the next token in
+
+	exchangeBytes int // pages with their copies, and counters
 }
 
 func newCUDAData(p *ir.Program) (*cudaData, error) {
@@ -124,7 +142,14 @@ func build(p *ir.Program) (*builder, error) {
 	if p.Target == nil {
 		return nil, diag.Errorf(codeStructure, "program", "no target: want a target line with arch, sms and smem_optin")
 	}
-	b := &builder{p: p, names: newDirectory(p), stages: map[string]*stage{}, d: &cudaData{Model: p.Model, ABI: runtimeABI}}
+	if diags := ir.CheckNames(p); diags.Err() != nil {
+		return nil, diags // the templates print names as they are
+	}
+	if err := ir.CheckArch(p.Target.Arch); err != nil {
+		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)
+	}
+	b := &builder{p: p, names: newDirectory(p), stages: map[string]*stage{},
+		d: &cudaData{Model: p.Model, ABI: runtimeABI}}
 	switch p.Model.DType {
 	case ir.BF16:
 		b.d.Element = "Bf16"
@@ -138,9 +163,11 @@ func build(p *ir.Program) (*builder, error) {
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		name := "k" + camel(v.Name)
-		b.d.Variants = append(b.d.Variants, variantData{Name: v.Name, EndName: name + "End", StagesName: name + "Stages", End: v.Hi + 1})
+		b.d.Variants = append(b.d.Variants, variantData{Name: v.Name, EndName: name + "End",
+			StagesName: name + "Stages", End: v.Hi + 1})
 	}
-	for _, step := range []func() error{b.checkConfig, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages, b.body, b.reference, b.constants} {
+	for _, step := range []func() error{b.checkConfig, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages,
+		b.body, b.checkHandovers, b.reference, b.constants, b.checkIdentifiers, b.checkNumbers} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -168,26 +195,23 @@ func (b *builder) constants() error {
 		{"int", "kSlotBytes", itoa(slot), "one chunk of the ring"},
 		{"unsigned", "kMaxRingSlots", itoa(shared / slot), "what is left beside the scratch decides"},
 		{"unsigned", "kInFlight", itoa(p.Config.PipeliningDepth), "chunks on their way at once"},
-		{"unsigned", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)), "chunks asked into L2 ahead of the ring"},
+		{"unsigned", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)),
+			"chunks asked into L2 ahead of the ring"},
 		{"unsigned", "kPace", itoa(p.Config.Knob("ring", "pace", 0)), "cycles between two such requests"},
-		{"unsigned", "kStock", itoa(p.Config.Knob("ring", "stock", 0)), "chunks in the ring from which fewer are on their way, 0: never"},
-		{"unsigned", "kInFlightStocked", itoa(p.Config.Knob("ring", "in_flight_stocked", 1)), "chunks on their way then"},
+		{"unsigned", "kStock", itoa(p.Config.Knob("ring", "stock", 0)),
+			"chunks in the ring from which fewer are on their way, 0: never"},
+		{"unsigned", "kInFlightStocked", itoa(p.Config.Knob("ring", "in_flight_stocked", 1)),
+			"chunks on their way then"},
 	}
-	var columns []int // of the matrix stages
-	rows := 0
-	for _, s := range b.d.Descriptors {
-		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
-			columns = append(columns, b.rangeExtent(g.In[1].Dims[1]))
-		}
-		if s.Body == bodyResidual || s.Body == bodyEmbed {
-			for _, span := range s.IR.Dist.Tasks(0) {
-				rows = max(rows, span.B-span.A)
-			}
-		}
-	}
-	size, plain := ir.ScratchOf(m, b.usesMMA(), rows, columns...), ir.ScratchOf(m, false, rows, columns...)
-	if err := b.checkShared(shared, slot, size); err != nil {
+	n := b.needs()
+	size, plain := n.scratch(shared, slot, m, b.usesMMA()), ir.ScratchOf(m, false, n.rows, n.columns...)
+	if err := b.checkShared(shared, slot, &size, &n); err != nil {
 		return err
+	}
+	if size.Compact {
+		plain = ir.CompactScratchOf(m, false, n.rows, n.columns...)
+		b.d.Features = append(b.d.Features, field{Name: "AMK_COMPACT_SCRATCH", Value: "1",
+			Note: "stages share their scratch: each for itself it would not fit"})
 	}
 	slots := size.Slots(shared, slot)
 	if err := b.checkStream(slots); err != nil {

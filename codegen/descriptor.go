@@ -13,7 +13,9 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 	name := structName(s, at, prefix)
 	if st, ok := b.stages[name]; ok {
 		if !sameStage(st.IR, s) {
-			return nil, diag.Errorf(codeStructure, "stage "+s.Name, "differs from another stage %s with the same descriptor %s: want one loop over the layers, or stages that are alike",
+			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
+				"differs from another stage %s with the same descriptor %s: want one loop over the layers, or "+
+					"stages that are alike",
 				st.IR.Name, name)
 		}
 		return st, nil
@@ -27,7 +29,8 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		return st, nil
 	}
 	if at.loop == nil && s.Dist.Step != 0 {
-		return nil, diag.Errorf(codeDist, "stage "+s.Name, "turns by %d from iteration to iteration, and stands in no loop: want a step of 0", s.Dist.Step)
+		return nil, diag.Errorf(codeDist, "stage "+s.Name,
+			"turns by %d from iteration to iteration, and stands in no loop: want a step of 0", s.Dist.Step)
 	}
 	fields, err := b.fields(s, kind)
 	if err != nil {
@@ -50,13 +53,15 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 		want = ir.ByUnit
 	}
 	if d.Kind != want || d.SMs != b.p.Target.SMs {
-		return nil, diag.Errorf(codeDist, "stage "+s.Name, "is distributed %s over %d SMs, want %s over %d", d.Kind, d.SMs, want, b.p.Target.SMs)
+		return nil, diag.Errorf(codeDist, "stage "+s.Name, "is distributed %s over %d SMs, want %s over %d", d.Kind,
+			d.SMs, want, b.p.Target.SMs)
 	}
 	var fs []field
 	add := func(typ, name, value, note string) { fs = append(fs, field{typ, name, value, note}) }
 	if want == ir.Spread {
 		if d.Grain%8 != 0 {
-			return nil, diag.Errorf(codeDist, "stage "+s.Name, "grain %d, want a multiple of 8 rows, the height of a tile", d.Grain)
+			return nil, diag.Errorf(codeDist, "stage "+s.Name,
+				"grain %d, want a multiple of 8 rows, the height of a tile", d.Grain)
 		}
 		add("int", "kRows", itoa(d.Extent), "")
 		add("int", "kGrain", itoa(d.Grain), "rows that stay together")
@@ -87,6 +92,12 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	case bodyAttend:
 		a := op(s, ir.ATTENTION)
 		splits := a.IntAt("parts", 0, 1)
+		if flags := a.IntAt("flags", 0, 0); (flags&2 != 0) != (splits > 1) {
+			return nil, diag.Errorf(codeStage, "stage "+s.Name,
+				"has flags=%d and parts=%d; splits of the rows have partial results, which flags=2 asks for, and a "+
+					"whole unit has none",
+				flags, splits)
+		}
 		add("int", "kSplits", itoa(splits), "of a kv head's rows")
 		rows := a.IntAt("block", 0, b.wholeShare())
 		if err := b.checkAttention(s, rows); err != nil {

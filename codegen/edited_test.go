@@ -12,8 +12,8 @@ import (
 	"amkc/validate"
 )
 
-// Whatever numbers the head of a program says, model, target and configuration, codegen emits it or says why not: verify hands it
-// programs that anyone may have edited, once they are proved.
+// Whatever numbers the head of a program says, model, target and configuration, codegen emits it or says why not:
+// verify hands it programs that anyone may have edited, once they are proved.
 func TestEditedHeads(t *testing.T) {
 	emitted, refused := 0, 0
 	for _, name := range []string{"pycoder-5m_h200_bf16", "llama-gqa_t4_fp16_split", "llama-odd-dims_h200_fp32"} {

@@ -124,8 +124,8 @@ func call(indent, text string) []string {
 	return []string{indent + text[:at+1], indent + "    " + text[at+2:]}
 }
 
-// operand returns ops[k], or an operand without a name when there is none; validate has checked arities, and a name that
-// does not resolve is reported.
+// operand returns ops[k], or an operand without a name when there is none; validate has checked arities, and a name
+// that does not resolve is reported.
 func operand(ops []ir.Operand, k int) ir.Operand {
 	if k < len(ops) {
 		return ops[k]

@@ -5,8 +5,8 @@ import (
 	"amkc/runtime/host"
 )
 
-// exchangesOf lists what a step of a variant hands over from SM to SM, in the order of the ordinals that a traced kernel
-// counts: one for every stage that ends an exchange.
+// exchangesOf lists what a step of a variant hands over from SM to SM, in the order of the ordinals that a traced
+// kernel counts: one for every stage that ends an exchange.
 func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 	var list []host.Exchange
 	add := func(s *ir.Stage, at site) {
@@ -37,7 +37,8 @@ func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 	return list
 }
 
-// handedOver is the length of the vector that a stage publishes. lm_head hands over its best pair, which no trace holds: 0.
+// handedOver is the length of the vector that a stage publishes. lm_head hands over its best pair, which no trace
+// holds: 0.
 func (b *builder) handedOver(s *ir.Stage, at site) int {
 	if op(s, ir.ArgMax).Out != nil {
 		return 0

@@ -73,8 +73,8 @@ func (d directory) members(name string, at site) ([]member, error) {
 	return out, nil
 }
 
-// steps reports whether values advance by the same number from each to the next one, and by how many; one value by itself
-// counts as advancing by 1.
+// steps reports whether values advance by the same number from each to the next one, and by how many; one value by
+// itself counts as advancing by 1.
 func steps(values []int) (by int, even bool) {
 	by = 1
 	if len(values) > 1 {

@@ -26,9 +26,9 @@ const (
 	launcherGo     = "1.26"                       // of amkc's own go.mod: the sources are the same
 )
 
-// Launcher returns the launcher of a build, by path from the build directory: a Go module that builds with no network. Its
-// main.go holds the facts of the model and nothing of the schedule, so that another schedule is no other launcher; the rest
-// is the same for all models. Build it in launcher/ with `go build -mod=vendor -o ../NAME .`.
+// Launcher returns the launcher of a build, by path from the build directory: a Go module that builds with no
+// network. Its main.go holds the facts of the model and nothing of the schedule, so that another schedule is no other
+// launcher; the rest is the same for all models. Build it in launcher/ with `go build -mod=vendor -o ../NAME .`.
 func Launcher(model host.Model) (map[string][]byte, error) {
 	files := map[string][]byte{
 		launcherDir + "go.mod": launcherGoMod(),
@@ -66,7 +66,8 @@ func launcherMain(m host.Model) ([]byte, error) {
 		value       any
 	}{
 		{"name", "Name", m.Name}, {"architecture", "Architecture", m.Architecture}, {"dtype", "DType", m.DType},
-		{"layers", "Layers", m.Layers}, {"hidden", "Hidden", m.Hidden}, {"intermediate", "Intermediate", m.Intermediate},
+		{"layers", "Layers", m.Layers}, {"hidden", "Hidden", m.Hidden},
+		{"intermediate", "Intermediate", m.Intermediate},
 		{"heads", "Heads", m.Heads}, {"kvHeads", "KVHeads", m.KVHeads}, {"headDim", "HeadDim", m.HeadDim},
 		{"vocab", "Vocab", m.Vocab}, {"maxSeq", "MaxSeq", m.MaxSeq}, {"tied", "Tied", m.Tied}, {"eps", "Eps", m.Eps},
 	}
@@ -110,7 +111,8 @@ func rehome(name string, text []byte) ([]byte, error) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, name, text, parser.ImportsOnly)
 	if err != nil {
-		return nil, diag.Errorf(codeFormat, "launcher/internal/"+name, "a source of the launcher is not valid Go: %v", err)
+		return nil, diag.Errorf(codeFormat, "launcher/internal/"+name, "a source of the launcher is not valid Go: %v",
+			err)
 	}
 	var out []byte
 	copied := 0

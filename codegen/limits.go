@@ -9,14 +9,19 @@ import (
 	"amkc/ir/diag"
 )
 
-// codeLimit is for programs that are sound, but that the stage bodies have no room for. The device runtime asserts the same
-// limits; finding them here gives a message in the user's words.
+// codeLimit is for programs that are sound, but that the stage bodies have no room for. The device runtime asserts
+// the same limits; finding them here gives a message in the user's words.
 var codeLimit = diag.New("AMK4005", "a stage is too large for its body", `
-The device code has fixed bounds: a warp keeps at most 32 quads (128 columns each) of a row in registers, a chunk of cache rows
-must fit a ring slot, at most 64 query heads share a kv head, a head has at most 256 elements on tensor cores, and the scratch
-must leave room for two ring slots. Where fewer than all warps share a tile, the tiles of the others must fit the ring. A
-setting of the stream must be one that the ring can reach, and must not stop it. The
-message says which bound is met and which knob moves it.`)
+The device code has fixed bounds: a warp keeps at most 32 quads (128 columns each) of a row in registers, a chunk of
+cache rows must fit a ring slot, at most 64 query heads share a kv head, a head has at most 256 elements on tensor
+cores, and the scratch must leave room for two ring slots. Where fewer than all warps share a tile, the tiles of the
+others must fit the ring. A setting of the stream must be one that the ring can reach, and must not stop it. A
+constant must fit its type, int for sizes and positions and float32 for eps and scales, and so must the bytes that a
+kv head's cache takes. The message says which bound is met, and which knob, dtype or target moves it.
+
+The scratch is shared memory beside the ring: activations that a stage reads (without tensor cores, as on a T4 or with
+fp32), sums, and what attention keeps for the query heads of a kv head. Where it has no room it is laid out more
+tightly, and only what does not fit then is refused. Most published models fit every target (docs/models.md).`)
 
 const (
 	maxQuads    = 32
@@ -24,7 +29,9 @@ const (
 	quadBytes   = 8 * quadColumns * 2 // of a tile of 8 rows
 	maxGroup    = 64
 	maxMMAHead  = 256
-	minSlots    = 2
+
+	consumerWarps = 8
+	maxColumns    = maxQuads * quadColumns * consumerWarps // on tensor cores
 )
 
 // checkConfig refuses settings that no stage body is written for, before anything is computed with them.
@@ -52,28 +59,43 @@ func (b *builder) checkConfig() error {
 	return nil
 }
 
-// checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps the
-// vector in shared memory and has no such bound.
+// checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps
+// the vector in shared memory and has no such bound.
 func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 	if !b.usesMMA() || columns%4 != 0 {
 		return nil
 	}
-	// As GemvShape counts them: each chunk is shared out anew, so that small chunks cost some warps a place without a quad.
+	// As GemvShape counts them: each chunk is shared out anew, so that small chunks cost some warps a place without a
+	// quad.
 	ceil := func(n, d int) int { return (n + d - 1) / d }
 	chunk := b.p.Config.Knob("ring", "chunk_bytes", 16384)
-	quads, chunkQuads := ceil(columns, quadColumns), chunk/quadBytes
-	chunks := ceil(quads, chunkQuads)
-	each := (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
-	if each > maxQuads {
-		return diag.Errorf(codeLimit, "stage "+s.Name, "%d columns in chunks of %d bytes over %d warps are %d quads a warp, and at most %d fit; want tiling.warps.%s or tiling.ring.chunk_bytes larger",
+	perWarp := func(chunk, warps int) int {
+		quads, chunkQuads := ceil(columns, quadColumns), chunk/quadBytes
+		chunks := ceil(quads, chunkQuads)
+		return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
+	}
+	switch each := perWarp(chunk, warps); {
+	case each <= maxQuads:
+		return nil
+	case perWarp(ir.MaxChunk, consumerWarps) > maxQuads:
+		n := b.needs()
+		n.add(s.Name, columns)
+		return diag.Errorf(codeLimit, "stage "+s.Name,
+			"it reads %s, and the warps of a block keep at most %d in registers; want %s",
+			values(&b.p.Model, columns), maxColumns, b.wantRoom(&n))
+	default:
+		return diag.Errorf(codeLimit, "stage "+s.Name,
+			"%d columns in chunks of %d bytes over %d warps are %d quads a warp, and at most %d fit; want "+
+				"tiling.warps.%s or tiling.ring.chunk_bytes larger",
 			columns, chunk, warps, each, maxQuads, warpKnob(s.Name))
 	}
-	return nil
 }
 
 // cacheBytes is what rows of K and V of one kv head take in the cache.
-func (b *builder) cacheBytes(rows int) int {
-	return rows * 2 * ((b.p.Model.HeadDim + 15) / 16 * 16) * b.p.Model.DType.Bits() / 8
+func (b *builder) cacheBytes(rows int) int { return cacheBytes(&b.p.Model, rows) }
+
+func cacheBytes(m *ir.Model, rows int) int {
+	return rows * 2 * ((m.HeadDim + 15) / 16 * 16) * m.DType.Bits() / 8
 }
 
 // checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.
@@ -83,33 +105,23 @@ func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 	bytes := b.cacheBytes(rows)
 	switch {
 	case rows%16 != 0 || bytes > slot:
-		return diag.Errorf(codeLimit, "stage "+s.Name, "%d cache rows take %d bytes and a ring slot has %d; want whole blocks of 16 rows that fit, or tiling.ring.chunk_bytes of at least %d",
+		return diag.Errorf(codeLimit, "stage "+s.Name,
+			"%d cache rows take %d bytes and a ring slot has %d; want whole blocks of 16 rows that fit, or "+
+				"tiling.ring.chunk_bytes of at least %d",
 			rows, bytes, slot, bytes)
 	case m.Heads/max(1, m.KVHeads) > maxGroup:
-		return diag.Errorf(codeLimit, "stage "+s.Name, "%d query heads a kv head; at most %d are supported", m.Heads/m.KVHeads, maxGroup)
+		return diag.Errorf(codeLimit, "stage "+s.Name, "%d query heads a kv head; at most %d are supported",
+			m.Heads/m.KVHeads, maxGroup)
 	case b.usesMMA() && m.HeadDim > maxMMAHead:
-		return diag.Errorf(codeLimit, "stage "+s.Name, "head size %d; with tensor cores at most %d are supported (compile with --dtype fp32, or for a target without them)", m.HeadDim, maxMMAHead)
+		return diag.Errorf(codeLimit, "stage "+s.Name,
+			"head size %d; with tensor cores at most %d are supported (compile with --dtype fp32, or for a target "+
+				"without them)", m.HeadDim, maxMMAHead)
 	case b.usesMMA() && m.HeadDim%4 != 0:
-		return diag.Errorf(codeLimit, "stage "+s.Name, "head size %d; with tensor cores it must be a multiple of 4 (compile with --dtype fp32, or for a target without them)", m.HeadDim)
+		return diag.Errorf(codeLimit, "stage "+s.Name,
+			"head size %d; with tensor cores it must be a multiple of 4 (compile with --dtype fp32, or for a target "+
+				"without them)", m.HeadDim)
 	}
 	return nil
-}
-
-// checkShared bounds the scratch, which must leave room for the smallest ring.
-func (b *builder) checkShared(shared, slot int, s ir.Scratch) error {
-	scratch := s.Bytes(shared / slot)
-	if scratch+minSlots*slot <= shared {
-		return nil
-	}
-	want := "a larger target"
-	if shared < b.p.Target.SMemOptin {
-		want = "a larger smem_bytes_per_block or target"
-	}
-	if least := max(ir.MinChunk, b.cacheBytes(16)); least < slot && s.Bytes(shared/least)+minSlots*least <= shared {
-		want = "a smaller tiling.ring.chunk_bytes, or " + want
-	}
-	return diag.Errorf(codeLimit, "program", "a block has %d bytes of shared memory, and the scratch (%d) with %d ring slots of %d takes more; want %s",
-		shared, scratch, minSlots, slot, want)
 }
 
 // checkStream refuses settings of the stream that would do nothing, or stop it.
@@ -130,15 +142,16 @@ func (b *builder) checkStream(slots int) error {
 	case stock >= slots && stock > 0:
 		return refuse("stock", stock, "want less than the ring's %d slots, or 0", slots)
 	case stock > 0 && stocked >= depth:
-		return refuse("in_flight_stocked", stocked, "want less than the %d chunks in flight otherwise, or ring.stock 0", depth)
+		return refuse("in_flight_stocked", stocked, "want less than the %d chunks in flight otherwise, or ring.stock 0",
+			depth)
 	}
 	return nil
 }
 
-// checkGroups bounds what a group of warps skips in the ring where fewer than all share a tile: the tiles of the other groups.
-// The full barrier of a slot tells one phase from the next alone, so that the chunk before in the same slot must have landed when
-// the group looks at its own, and that is known only of what lies before the chunk it has looked at last; where chunks may land out of
-// order, a window before it.
+// checkGroups bounds what a group of warps skips in the ring where fewer than all share a tile: the tiles of the
+// other groups. The full barrier of a slot tells one phase from the next alone, so that the chunk before in the same
+// slot must have landed when the group looks at its own, and that is known only of what lies before the chunk it has
+// looked at last; where chunks may land out of order, a window before it.
 func (b *builder) checkGroups(slot, slots int) error {
 	if !b.usesMMA() {
 		return nil
@@ -152,10 +165,11 @@ func (b *builder) checkGroups(slot, slots int) error {
 		if len(g.In) != 2 {
 			continue
 		}
-		groups := 8 / b.p.Config.Knob("warps", warpKnob(s.IR.Name), 8)
+		groups := consumerWarps / b.p.Config.Knob("warps", warpKnob(s.IR.Name), 8)
 		tile := (b.rangeExtent(g.In[1].Dims[1]) + quadColumns - 1) / quadColumns * quadBytes
 		if skipped := (groups - 1) * ((tile + slot - 1) / slot); skipped > 0 && skipped+1+window > slots {
-			return diag.Errorf(codeLimit, "stage "+s.IR.Name, "%d tiles of %d bytes at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",
+			return diag.Errorf(codeLimit, "stage "+s.IR.Name,
+				"%d tiles of %d bytes at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",
 				groups, tile, skipped+1+window, slots, warpKnob(s.IR.Name))
 		}
 	}

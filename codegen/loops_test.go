@@ -82,7 +82,8 @@ var general = map[string]func(t testing.TB, p *ir.Program) *ir.Program{
 				case "L{i}.gate_up":
 					odd.Dist.Extent = 2 * small
 				case "L{i}.down":
-					odd.Ops[0].In[0].Dims[0], odd.Ops[0].In[1].Dims[1] = ir.Span(ir.Int(0), ir.Int(small)), ir.Span(ir.Int(0), ir.Int(small))
+					odd.Ops[0].In[0].Dims[0], odd.Ops[0].In[1].Dims[1] = ir.Span(ir.Int(0), ir.Int(small)),
+						ir.Span(ir.Int(0), ir.Int(small))
 					tasks := (&ir.Dist{Kind: ir.Spread, Extent: 2 * small, Grain: 8, SMs: odd.Dist.SMs}).Tasks(0)
 					odd.Waits[0].Threshold = len(tasks)
 				}

@@ -10,8 +10,8 @@ import (
 	"amkc/runtime/host"
 )
 
-// Manifest is the provenance of a build, amkc.manifest.json: what made it, from what, and the digest of every file. It is
-// the only generated file that holds versions.
+// Manifest is the provenance of a build, amkc.manifest.json: what made it, from what, and the digest of every file.
+// It is the only generated file that holds versions.
 type Manifest struct {
 	Format    int               `json:"format"` // of this file
 	Compiler  Compiler          `json:"compiler"`
@@ -39,8 +39,8 @@ type Source struct {
 	AssumeInert []string `json:"assume_inert,omitempty"`
 }
 
-// WeightsDigest identifies packed weights. Key is a digest of everything they are made from, so that a recompile with the
-// same key can keep the file.
+// WeightsDigest identifies packed weights. Key is a digest of everything they are made from, so that a recompile with
+// the same key can keep the file.
 type WeightsDigest struct {
 	Key    string `json:"key"`
 	Bytes  int64  `json:"bytes"`
@@ -87,9 +87,11 @@ func Facts(p *ir.Program) (host.Facts, error) {
 	}
 	m := &p.Model
 	f := host.Facts{
-		Model: host.Model{Name: m.Name, Architecture: m.Architecture, DType: m.DType.String(), Layers: m.Layers, Hidden: m.Hidden,
-			Intermediate: m.Intermediate, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab, MaxSeq: m.MaxSeq,
-			Tied: m.Tied, Eps: m.Eps},
+		Model: host.Model{Name: m.Name, Architecture: m.Architecture, DType: m.DType.String(), Layers: m.Layers,
+			Hidden:       m.Hidden,
+			Intermediate: m.Intermediate, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
+			MaxSeq: m.MaxSeq,
+			Tied:   m.Tied, Eps: m.Eps},
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
 		Traffic: b.traffic(),
 	}
@@ -103,8 +105,18 @@ func Facts(p *ir.Program) (host.Facts, error) {
 	return f, nil
 }
 
-// traffic counts the bytes a step reads: every weight that a GEMV streams, as often as one does (an embedding table of its own is
-// only looked up), norms, and K and V of each earlier position.
+// Footprint is the memory that a program takes on the GPU.
+func Footprint(p *ir.Program) (host.Footprint, error) {
+	b, err := build(p)
+	if err != nil {
+		return host.Footprint{}, err
+	}
+	return host.Info{SMs: p.Target.SMs, Vocab: p.Model.Vocab, MaxSeq: p.Model.MaxSeq, ExchangeBytes: b.exchangeBytes,
+		WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes)}.Footprint(), nil
+}
+
+// traffic counts the bytes a step reads: every weight that a GEMV streams, as often as one does (an embedding table
+// of its own is only looked up), norms, and K and V of each earlier position.
 func (b *builder) traffic() host.Traffic {
 	var t host.Traffic
 	for _, section := range sections(&b.p.Variants[0]) {

@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 )
 
-// All C++ names are made here, from IR names: `L{i}.gate_up` in a loop is GateUp, `L03.gate_up` outside of one L03GateUp.
+// All C++ names are made here, from IR names: `L{i}.gate_up` in a loop is GateUp, `L03.gate_up` outside of one
+// L03GateUp.
 
 // camel joins the words of an IR name: gate_up -> GateUp, best.value -> BestValue.
 func camel(name string) string {
@@ -53,8 +55,8 @@ func layerOf(name string) (int, bool) {
 	return n, err == nil
 }
 
-// structName is the name of a stage's descriptor: after the variant, the layer of a stage in no loop, and what tells apart the
-// stages of a body that is several layers long, and those of several loops.
+// structName is the name of a stage's descriptor: after the variant, the layer of a stage in no loop, and what tells
+// apart the stages of a body that is several layers long, and those of several loops.
 func structName(s *ir.Stage, at site, prefix string) string {
 	if n, ok := layerOf(s.Name); ok {
 		_, rest, _ := strings.Cut(s.Name, ".")
@@ -70,4 +72,46 @@ func structName(s *ir.Stage, at site, prefix string) string {
 		name += "Loop" + itoa(at.number+1)
 	}
 	return name
+}
+
+// checkIdentifiers refuses a program with a name that no C++ identifier can be made of: a name may hold blanks and
+// marks.
+func (b *builder) checkIdentifiers() error {
+	for i, v := range b.d.Variants {
+		if err := checkIdentifier("variant "+b.p.Variants[i].Name, v.EndName); err != nil {
+			return err
+		}
+	}
+	for i, pg := range b.d.Pages {
+		if err := checkIdentifier("page "+b.p.Pages[i].Name, pg.Name); err != nil {
+			return err
+		}
+	}
+	for k, name := range b.vectors {
+		if err := checkIdentifier("buffer "+b.p.Buffers[k].Name, name); err != nil {
+			return err
+		}
+	}
+	for k, place := range b.weights {
+		if err := checkIdentifier("buffer "+b.p.Buffers[k].Name, place.constant); err != nil {
+			return err
+		}
+	}
+	for _, s := range b.d.Descriptors {
+		if err := checkIdentifier("stage "+s.IR.Name, s.Struct); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkIdentifier(pos, name string) error {
+	inside := func(r rune) bool {
+		return r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+	}
+	if name == "" || name[0] >= '0' && name[0] <= '9' || strings.TrimFunc(name, inside) != "" {
+		return diag.Errorf(codeStructure, pos, "would be %q in C++; want a name of ASCII letters, digits and _ . -",
+			name)
+	}
+	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"amkc/runtime"
 )
 
-// compiles has nvcc compile the emitted sources of a program for its target, warnings as errors. It is for the long tests.
+// compiles has nvcc compile the emitted sources of a program for its target, warnings as errors. It is for the long
+// tests.
 func compiles(t *testing.T, p *ir.Program) {
 	t.Helper()
 	if os.Getenv("AMKC_LONG") == "" {
@@ -36,7 +37,8 @@ func compiles(t *testing.T, p *ir.Program) {
 		require.NoError(t, os.WriteFile(path, text, 0o644))
 	}
 	for _, source := range []string{"measure.cu", "megakernel.cu", "reference.cu"} {
-		cmd := exec.Command(nvcc, "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", Gencode(p.Target.Arch), "-I.", "-fatbin", "-o", source+".fatbin", source)
+		cmd := exec.Command(nvcc, "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", Gencode(p.Target.Arch),
+			"-fatbin", "-o", source+".fatbin", source)
 		cmd.Dir = dir
 		said, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s: %s", source, said)

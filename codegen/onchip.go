@@ -5,8 +5,16 @@ import (
 	"amkc/ir/diag"
 )
 
-// What a stage body keeps in shared memory it has one place for: the residual of an SM's rows, from embed on, and the next token.
-// No operand of the call says so; these are the checks that the program means the same.
+// What a stage body keeps in shared memory it has one place for: the residual of an SM's rows, from embed on, cos and
+// sin of the position's angles, and the next token. No operand of the call says so; these are the checks that the
+// program means the same.
+
+// Buffers that the kernel and the host know by name: the frequencies of the rotation, and the output that is the next
+// token.
+const (
+	anglesBuffer = "rope.inv_freq"
+	nextBuffer   = "next"
+)
 
 // checkOnChip refuses a stage that keeps something else on chip than its body does.
 func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
@@ -19,14 +27,20 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 			return err
 		}
 		return b.checkResidual(s, operand(add.Out, 0))
+	case bodyQKV:
+		return b.checkAngles(s, operand(op(s, ir.ROPE).In, 1))
 	case bodySample:
 		if at.loop != nil {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step, and stands in loop %s", at.loop.Name)
 		}
+		b.token = operand(op(s, ir.ArgMax).Out, 0).Buf
 	case bodyEmit:
-		m, known := b.names[operand(op(s, ir.COPY).Out, 0).Buf]
-		if d := &s.Dist; at.loop != nil || !known || b.p.Buffers[m.buffer].Kind != ir.Output || d.Kind != ir.Explicit || len(d.Spans) != 1 {
-			return diag.Errorf(codeStage, "stage "+s.Name, "copies something else than the next token to where the host finds it, and the device has no other body of COPY alone")
+		c := op(s, ir.COPY)
+		if d := &s.Dist; at.loop != nil || operand(c.In, 0).Buf != b.token || operand(c.Out, 0).
+			Buf != nextBuffer || d.Kind != ir.Explicit || len(d.Spans) != 1 {
+			return diag.Errorf(codeStage, "stage "+s.Name,
+				"copies something else than the next token to where the host finds it, and the device has no other "+
+					"body of COPY alone")
 		}
 	}
 	return nil
@@ -36,13 +50,26 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 func (b *builder) checkResidual(s *ir.Stage, o ir.Operand) error {
 	m, known := b.names[o.Buf]
 	if !known || b.p.Buffers[m.buffer].Count > 0 || b.p.Buffers[m.buffer].Space != ir.SMEM {
-		return diag.Errorf(codeStructure, "buffer "+o.Buf, "is what stage %s adds to, or adds up: want one buffer in SMEM for the whole step", s.Name)
+		return diag.Errorf(codeStructure, "buffer "+o.Buf,
+			"is what stage %s adds to, or adds up: want one buffer in SMEM for the whole step", s.Name)
 	}
 	if b.residual == "" {
 		b.residual = b.p.Buffers[m.buffer].Name
 	}
 	if name := b.p.Buffers[m.buffer].Name; name != b.residual {
-		return diag.Errorf(codeStructure, "buffer "+name, "is what stage %s adds to, or adds up, and other stages %s: want one for the whole step", s.Name, b.residual)
+		return diag.Errorf(codeStructure, "buffer "+name,
+			"is what stage %s adds to, or adds up, and other stages %s: want one for the whole step", s.Name,
+			b.residual)
+	}
+	return nil
+}
+
+// checkAngles holds an operand to the frequencies that the whole step rotates by.
+func (b *builder) checkAngles(s *ir.Stage, o ir.Operand) error {
+	m, known := b.names[o.Buf]
+	if place, placed := b.weights[m.buffer]; !known || !placed || place.constant != b.d.InvFreq {
+		return diag.Errorf(codeStructure, "buffer "+o.Buf,
+			"is what stage %s rotates by, and the kernel rotates by %s alone: want that", s.Name, anglesBuffer)
 	}
 	return nil
 }

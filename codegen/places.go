@@ -43,7 +43,8 @@ func (b *builder) placeWeights() error {
 		if buf.Count > 0 {
 			r := rankOf(buf)
 			if strides[r] == nil {
-				strides[r] = &field{Name: strideName(taken, r), Value: "0", Note: "from one layer's tensor to the next layer's"}
+				strides[r] = &field{Name: strideName(taken, r), Value: "0",
+					Note: "from one layer's tensor to the next layer's"}
 				order = append(order, strides[r])
 			}
 			if _, known := fixed[r]; !known && len(at) > 1 {
@@ -52,19 +53,22 @@ func (b *builder) placeWeights() error {
 			}
 			for i := range at {
 				if at[i] != at[0]+i*fixed[r] {
-					return diag.Errorf(codeStructure, "buffer "+buf.Name, "member %d lies at byte %d, want %d: all families of a range at one stride", buf.Index(i), at[i], at[0]+i*fixed[r])
+					return diag.Errorf(codeStructure, "buffer "+buf.Name,
+						"member %d lies at byte %d, want %d: all families of a range at one stride", buf.Index(i),
+						at[i], at[0]+i*fixed[r])
 				}
 			}
 			place.stride = strides[r].Name
 		}
 		b.weights[k] = place
 		b.d.Weights = append(b.d.Weights, field{Name: place.constant, Value: itoa(at[0]), Note: shapeNote(buf)})
-		if strings.HasPrefix(buf.Name, "rope.inv_freq") {
+		if buf.Name == anglesBuffer {
 			b.d.InvFreq = place.constant
 		}
 	}
 	if b.d.InvFreq == "" {
-		return diag.Errorf(codeStructure, "program", "no buffer rope.inv_freq: want the rotary angles as a CONST buffer")
+		return diag.Errorf(codeStructure, "program", "no buffer %s: want the rotary angles as a CONST buffer",
+			anglesBuffer)
 	}
 	for i := len(order) - 1; i >= 0; i-- {
 		b.d.Weights = append([]field{*order[i]}, b.d.Weights...)
@@ -81,10 +85,11 @@ func strideName(taken map[string]bool, r rank) string {
 	return unique(taken, layerBytes, &ir.Buffer{First: r.first, Count: r.count, Step: r.step})
 }
 
-// unique is a constant for a buffer. Families of one name with other indices each have a constant, and so has what is named
-// like a member of none of them.
+// unique is a constant for a buffer. Families of one name with other indices each have a constant, and so has what is
+// named like a member of none of them.
 func unique(taken map[string]bool, name string, b *ir.Buffer) string {
-	for _, suffix := range []string{"", fmt.Sprintf("From%d", b.First), fmt.Sprintf("From%dBy%d", b.First, max(1, b.Step)),
+	for _, suffix := range []string{"", fmt.Sprintf("From%d", b.First),
+		fmt.Sprintf("From%dBy%d", b.First, max(1, b.Step)),
 		fmt.Sprintf("From%dBy%dTo%d", b.First, max(1, b.Step), b.Last())} {
 		if !taken[name+suffix] {
 			name += suffix
@@ -102,7 +107,8 @@ func (b *builder) placeCaches() error {
 	for n, pl := range places {
 		buf := &b.p.Buffers[pl.Buffer]
 		if each := size / len(places); pl.Bytes != each || pl.Offset != n*each {
-			return diag.Errorf(codeStructure, "buffer "+buf.Name, "takes %d bytes, and others do not: want caches of one size", pl.Bytes)
+			return diag.Errorf(codeStructure, "buffer "+buf.Name,
+				"takes %d bytes, and others do not: want caches of one size", pl.Bytes)
 		}
 		b.caches[pl.Buffer] = append(b.caches[pl.Buffer], n)
 	}
@@ -144,7 +150,8 @@ func (b *builder) placePages() error {
 		if len(buf.Pages) == 0 {
 			continue
 		}
-		v := vectorData{Name: unique(taken, constName(buf.Name), buf), Note: fmt.Sprintf("%s %s %v", buf.Name, buf.DType, buf.Shape)}
+		v := vectorData{Name: unique(taken, constName(buf.Name), buf),
+			Note: fmt.Sprintf("%s %s %v", buf.Name, buf.DType, buf.Shape)}
 		for _, name := range buf.Pages {
 			v.Pages = append(v.Pages, "k"+camel(name))
 			notes[name] = append(notes[name], stem(buf.Name))
@@ -158,7 +165,8 @@ func (b *builder) placePages() error {
 	for i := range b.p.Pages {
 		pg := &b.p.Pages[i]
 		if pg.Space != ir.GlobalScratch {
-			return diag.Errorf(codeStructure, "page "+pg.Name, "lies in %s; want GLOBAL_SCRATCH: the kernel has no pages but those of exchanged vectors", pg.Space)
+			return diag.Errorf(codeStructure, "page "+pg.Name,
+				"lies in %s; want GLOBAL_SCRATCH: the kernel has no pages but those of exchanged vectors", pg.Space)
 		}
 		copies := max(1, pg.Layout.Copies)
 		bytes := (pg.Bytes + pageAlign - 1) / pageAlign * pageAlign
@@ -172,16 +180,18 @@ func (b *builder) placePages() error {
 		counters++
 	}
 	counterBytes := (counters*4 + pageAlign - 1) / pageAlign * pageAlign
+	b.exchangeBytes = offset + counterBytes
 	b.d.Exchange = []field{
 		{"bool", "kFlagged", fmt.Sprint(b.flagged()), "words carry their epoch; else counters announce a vector"},
 		{"int", "kExchangesPerStep", itoa(exchanges), "of the longest variant"},
 		{"unsigned", "kCounterOffset", itoa(offset), "of counters: one an exchange, and one a step"},
-		{"unsigned", "kExchangeBytes", itoa(offset + counterBytes), "pages with their copies, then counters"},
+		{"unsigned", "kExchangeBytes", itoa(b.exchangeBytes), "pages with their copies, then counters"},
 		{"int", "kTraceStride", itoa(stride), "elements of the longest exchanged vector"},
 	}
 	if b.barriers > 0 {
 		b.d.Barriers = true
-		b.d.Exchange = append(b.d.Exchange, field{"int", "kBarriersPerStep", itoa(b.barriers), "of all SMs; one more counter, after that of the step"})
+		b.d.Exchange = append(b.d.Exchange, field{"int", "kBarriersPerStep", itoa(b.barriers),
+			"of all SMs; one more counter, after that of the step"})
 	}
 	return nil
 }
@@ -189,6 +199,9 @@ func (b *builder) placePages() error {
 // few lists names in what a line has room for.
 func few(names []string) string {
 	const room = 40
+	if len(names) == 0 {
+		return "no vector"
+	}
 	all := strings.Join(names, ", ")
 	if len(all) <= room {
 		return all
@@ -220,15 +233,30 @@ func advances(s *ir.Stage) bool {
 	return err == nil && b.numbered()
 }
 
-// flagged reports whether the exchanges are realised by flagged words. A program mixes the two only for the counter that
-// ends the step, which is always the pair of best words.
+// flagged reports whether the exchanges are realised by flagged words. The counter of the best pairs always is, and
+// says nothing of the others.
 func (b *builder) flagged() bool {
 	for i := range b.p.Variants {
-		for _, c := range b.p.Variants[i].Counters {
-			if c.How == ir.Flagged && c.Name != "best" {
+		v := &b.p.Variants[i]
+		best := bestCounters(v)
+		for _, c := range v.Counters {
+			if c.How == ir.Flagged && !best[c.Name] {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// bestCounters are the counters that announce the best pairs of the SMs.
+func bestCounters(v *ir.Variant) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range sections(v) {
+		for _, st := range s.stages {
+			if kind, err := classify(st); err == nil && kind == bodyLMHead {
+				out[st.Signal] = true
+			}
+		}
+	}
+	return out
 }

@@ -9,19 +9,21 @@ import (
 	"amkc/ir/diag"
 )
 
-// referenceData is what reference.cu needs besides the facts of the model: where each operation's weights lie, as constants
-// of model_config.h or tables of its own, and its numbers. They are read from the ops of the stages, so that reference and megakernel cannot
-// disagree about which tensor is which.
+// referenceData is what reference.cu needs besides the facts of the model: where each operation's weights lie, as
+// constants of model_config.h or tables of its own, and its numbers. They are read from the ops of the stages, so
+// that reference and megakernel cannot disagree about which tensor is which.
 type referenceData struct {
 	Embed, InputNorm, QKV, O, PostNorm, GateUp, Down, FinalNorm, LMHead string
-	Cache                                                               string // number of the layer's cache in the arena
-	Intermediate                                                        string // size of the layer's MLP
-	ByStride                                                            bool   // whether some weights advance by kLayerBytes
-	Tables                                                              []tableData
-	Eps, Scale                                                          field
+	// number of the layer's cache in the arena
+	Cache        string
+	Intermediate string // size of the layer's MLP
+	ByStride     bool   // whether some weights advance by kLayerBytes
+	Tables       []tableData
+	Eps, Scale   field
 }
 
-// referenceStages are the weights that the stages of the first variant use, each by its layer: the variants share their buffers.
+// referenceStages are the weights that the stages of the first variant use, each by its layer: the variants share
+// their buffers.
 type referenceStages struct {
 	qkv, inputNorm, o, gateUp, postNorm, down, cache map[int]member
 }
@@ -30,7 +32,8 @@ type referenceStages struct {
 func (b *builder) reference() error {
 	r := &b.d.Reference
 	r.Eps = field{Value: hexFloat(b.p.Model.Eps), Note: decimal(b.p.Model.Eps)}
-	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}}
+	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
+		map[int]member{}, map[int]member{}}
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {
 			for _, i := range (site{loop: section.loop}).indices() {
@@ -46,7 +49,8 @@ func (b *builder) reference() error {
 		role string
 		of   map[int]member
 	}{{&r.InputNorm, "input_norm", found.inputNorm}, {&r.QKV, "qkv", found.qkv}, {&r.O, "o", found.o},
-		{&r.PostNorm, "post_norm", found.postNorm}, {&r.GateUp, "gate_up", found.gateUp}, {&r.Down, "down", found.down}} {
+		{&r.PostNorm, "post_norm", found.postNorm}, {&r.GateUp, "gate_up", found.gateUp},
+		{&r.Down, "down", found.down}} {
 		if *w.to, err = b.ofEachLayer(w.role, w.of); err != nil {
 			return err
 		}
@@ -59,7 +63,8 @@ func (b *builder) reference() error {
 	}
 	for _, need := range []struct{ stage, constant string }{{"embed", r.Embed}, {"lm_head", r.LMHead}} {
 		if need.constant == "" {
-			return diag.Errorf(codeStructure, "program", "no stage %s with a weight: want one for reference.cu", need.stage)
+			return diag.Errorf(codeStructure, "program", "no stage %s with a weight: want one for reference.cu",
+				need.stage)
 		}
 	}
 	return nil
@@ -115,8 +120,8 @@ func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) err
 	return nil
 }
 
-// ofEachLayer is what in_layer of reference.cu takes for a weight: its constant, if the layers follow one another at one
-// stride, and else a table with a place for each.
+// ofEachLayer is what in_layer of reference.cu takes for a weight: its constant, if the layers follow one another at
+// one stride, and else a table with a place for each.
 func (b *builder) ofEachLayer(role string, of map[int]member) (string, error) {
 	layers := b.p.Model.Layers
 	inStep := true
@@ -124,7 +129,8 @@ func (b *builder) ofEachLayer(role string, of map[int]member) (string, error) {
 	for n := range layers {
 		m, known := of[n]
 		if !known {
-			return "", diag.Errorf(codeStructure, "program", "no stage of layer %d with the weight of %s: want one for reference.cu", n, role)
+			return "", diag.Errorf(codeStructure, "program",
+				"no stage of layer %d with the weight of %s: want one for reference.cu", n, role)
 		}
 		place := b.weights[m.buffer]
 		inStep = inStep && m.buffer == of[0].buffer && m.k == n && place.stride == layerBytes
@@ -147,7 +153,8 @@ func (b *builder) cacheOfEachLayer(of map[int]member) (string, error) {
 	for n := range values {
 		m, known := of[n]
 		if !known || b.caches[m.buffer] == nil {
-			return "", diag.Errorf(codeStructure, "program", "no attention stage of layer %d with a cache: want one for reference.cu", n)
+			return "", diag.Errorf(codeStructure, "program",
+				"no attention stage of layer %d with a cache: want one for reference.cu", n)
 		}
 		slot := b.caches[m.buffer][m.k]
 		inOrder, values[n] = inOrder && slot == n, itoa(slot)
@@ -158,8 +165,8 @@ func (b *builder) cacheOfEachLayer(of map[int]member) (string, error) {
 	return b.referenceTable("int", "cache", values) + "[r.layer]", nil
 }
 
-// intermediateOfEachLayer is the size of a layer's MLP, as C++, and refuses weights of other shapes than the model's facts and that
-// size give.
+// intermediateOfEachLayer is the size of a layer's MLP, as C++, and refuses weights of other shapes than the model's
+// facts and that size give.
 func (b *builder) intermediateOfEachLayer(found *referenceStages) (string, error) {
 	m := &b.p.Model
 	q := m.Heads * m.HeadDim
@@ -172,15 +179,20 @@ func (b *builder) intermediateOfEachLayer(found *referenceStages) (string, error
 			size = down.Shape[1]
 		}
 		if size < 1 || size > m.Intermediate {
-			return "", diag.Errorf(codeStructure, "buffer "+down.Name, "has the shape %v: want %d rows, and columns of at most the model's intermediate size, %d", down.Shape, m.Hidden, m.Intermediate)
+			return "", diag.Errorf(codeStructure, "buffer "+down.Name,
+				"has the shape %v: want %d rows, and columns of at most the model's intermediate size, %d", down.Shape,
+				m.Hidden, m.Intermediate)
 		}
 		for _, w := range []struct {
 			of    map[int]member
 			shape []int
-		}{{found.qkv, []int{q + 2*m.KVHeads*m.HeadDim, m.Hidden}}, {found.o, []int{m.Hidden, q}}, {found.gateUp, []int{2 * size, m.Hidden}},
-			{found.down, []int{m.Hidden, size}}, {found.inputNorm, []int{m.Hidden}}, {found.postNorm, []int{m.Hidden}}} {
+		}{{found.qkv, []int{q + 2*m.KVHeads*m.HeadDim, m.Hidden}}, {found.o, []int{m.Hidden, q}},
+			{found.gateUp, []int{2 * size, m.Hidden}},
+			{found.down, []int{m.Hidden, size}}, {found.inputNorm, []int{m.Hidden}},
+			{found.postNorm, []int{m.Hidden}}} {
 			if buf := &b.p.Buffers[w.of[n].buffer]; !slices.Equal(buf.Shape, w.shape) {
-				return "", diag.Errorf(codeStructure, "buffer "+buf.Name, "has the shape %v: want %v, as reference.cu computes layer %d", buf.Shape, w.shape, n)
+				return "", diag.Errorf(codeStructure, "buffer "+buf.Name,
+					"has the shape %v: want %v, as reference.cu computes layer %d", buf.Shape, w.shape, n)
 			}
 		}
 		alike, values[n] = alike && size == m.Intermediate, itoa(size)

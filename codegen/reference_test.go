@@ -39,7 +39,8 @@ func TestReferenceAndTraceSpeakOfTheSameStages(t *testing.T) {
 		facts, err := Facts(p)
 		require.NoError(t, err)
 		m := p.Model
-		rows := map[string]int{"kHidden": m.Hidden, "kQkvRows": (m.Heads + 2*m.KVHeads) * m.HeadDim, "kAttnRows": m.Heads * m.HeadDim,
+		rows := map[string]int{"kHidden": m.Hidden, "kQkvRows": (m.Heads + 2*m.KVHeads) * m.HeadDim,
+			"kAttnRows":     m.Heads * m.HeadDim,
 			"kIntermediate": m.Intermediate, "kVocab": 0}
 		for _, v := range facts.Variants {
 			handed := map[string]int{}
@@ -68,15 +69,18 @@ func TestReferenceAndTraceSpeakOfTheSameStages(t *testing.T) {
 	}
 }
 
-// Where an output head of its own exists the embedding is another tensor, and a name that nothing defines is no constant.
+// Where an output head of its own exists the embedding is another tensor, and a name that nothing defines is no
+// constant.
 func TestReferenceUsesConstantsOfTheModel(t *testing.T) {
 	for name, p := range goldenPrograms(t) {
 		files, err := CUDA(p)
 		require.NoError(t, err)
 		config := string(files["model_config.h"])
-		for _, m := range regexp.MustCompile(`(?:weights \+ |in_layer\(r, )(k\w+)`).FindAllStringSubmatch(string(files["reference.cu"]), -1) {
+		for _, m := range regexp.MustCompile(`(?:weights \+ |in_layer\(r, )(k\w+)`).
+			FindAllStringSubmatch(string(files["reference.cu"]), -1) {
 			require.Contains(t, config, "constexpr size_t "+m[1]+" = ", name)
 		}
-		require.Equal(t, p.Model.Tied, strings.Contains(string(files["reference.cu"]), "v.x, r.weights + kLmHeadWeight, r.token"), name)
+		require.Equal(t, p.Model.Tied, strings.Contains(string(files["reference.cu"]),
+			"v.x, r.weights + kLmHeadWeight, r.token"), name)
 	}
 }

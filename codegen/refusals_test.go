@@ -54,12 +54,14 @@ func TestRefusals(t *testing.T) {
 			s := named(p, "L{i}.gate_up")
 			s.Ops = s.Ops[:2]
 		}},
-		"explicit tasks": {pycoder, "AMK4002", "want spread over 132", func(p *ir.Program) { named(p, "L{i}.o").Dist.Kind = ir.Explicit }},
-		"fewer SMs":      {pycoder, "AMK4002", "over 131 SMs", func(p *ir.Program) { named(p, "L{i}.o").Dist.SMs = 131 }},
-		"half a tile":    {pycoder, "AMK4002", "grain 12", func(p *ir.Program) { named(p, "L{i}.o").Dist.Grain = 12 }},
-		"no target":      {pycoder, "AMK4003", "no target", func(p *ir.Program) { p.Target = nil }},
-		"no variants":    {pycoder, "AMK4003", "no variants", func(p *ir.Program) { p.Variants = nil }},
-		"another dtype":  {pycoder, "AMK4003", "want BF16, F16 or F32", func(p *ir.Program) { p.Model.DType = ir.I32 }},
+		"explicit tasks": {pycoder, "AMK4002", "want spread over 132",
+			func(p *ir.Program) { named(p, "L{i}.o").Dist.Kind = ir.Explicit }},
+		"fewer SMs": {pycoder, "AMK4002", "over 131 SMs",
+			func(p *ir.Program) { named(p, "L{i}.o").Dist.SMs = 131 }},
+		"half a tile":   {pycoder, "AMK4002", "grain 12", func(p *ir.Program) { named(p, "L{i}.o").Dist.Grain = 12 }},
+		"no target":     {pycoder, "AMK4003", "no target", func(p *ir.Program) { p.Target = nil }},
+		"no variants":   {pycoder, "AMK4003", "no variants", func(p *ir.Program) { p.Variants = nil }},
+		"another dtype": {pycoder, "AMK4003", "want BF16, F16 or F32", func(p *ir.Program) { p.Model.DType = ir.I32 }},
 		"outlines differ": {pycoder, "AMK4003", "want the same outline", func(p *ir.Program) {
 			p.Variants[1].Body = p.Variants[1].Body[1:]
 		}},
@@ -82,16 +84,38 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 		}},
+		"a counter of two stages": {pycoder, "AMK4003", "stage embed: error: signals L00.x, and so does stage first",
+			func(p *ir.Program) {
+				for i := range p.Variants {
+					first := *named(p, "embed")
+					first.Name = "first"
+					p.Variants[i].Body = slices.Insert(slices.Clone(p.Variants[i].Body), 0, ir.Node(&first))
+				}
+			}},
+		"partial results of a whole unit": {pycoder, "AMK4001", "has flags=2 and parts=1", func(p *ir.Program) {
+			a := op(named(p, "L{i}.attn"), ir.ATTENTION)
+			a.Params = append(slices.Clone(a.Params), ir.IntParam("flags", ir.Int(2)))
+		}},
+		"nothing ends the step": {pycoder, "AMK4003", "no stage chooses the next token", func(p *ir.Program) {
+			for i := range p.Variants {
+				p.Variants[i].Body = slices.DeleteFunc(slices.Clone(p.Variants[i].Body), func(n ir.Node) bool {
+					s, ok := n.(*ir.Stage)
+					return ok && (s.Name == "sample" || s.Name == "emit")
+				})
+			}
+		}},
 		"no rotary angles": {pycoder, "AMK4003", "rope.inv_freq", func(p *ir.Program) {
 			p.Buffers = slices.DeleteFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == "rope.inv_freq" })
 		}},
-		"page on chip": {pycoder, "AMK4003", "page xchg0: error: lies in SMEM; want GLOBAL_SCRATCH", func(p *ir.Program) { p.Pages[0].Space = ir.SMEM }},
+		"page on chip": {pycoder, "AMK4003", "page xchg0: error: lies in SMEM; want GLOBAL_SCRATCH",
+			func(p *ir.Program) { p.Pages[0].Space = ir.SMEM }},
 		"vector on no page": {pycoder, "AMK4003", "lies on no page", func(p *ir.Program) {
 			for i := range p.Buffers {
 				p.Buffers[i].Pages = nil
 			}
 		}},
-		"long lines": {pycoder, "AMK4004", "want at most 100", func(p *ir.Program) { p.Model.Architecture = strings.Repeat("x", 100) }},
+		"long lines": {pycoder, "AMK4004", "want at most 100",
+			func(p *ir.Program) { p.Variants[0].Name = strings.Repeat("x", 100) }},
 		"quads of a warp": {pycoder, "AMK4005", "tiling.warps.down", func(p *ir.Program) {
 			setKnob(p, "warps", "down", 1)
 			last := &op(named(p, "L{i}.down"), ir.GEMV).In[1].Dims[1]
@@ -102,40 +126,57 @@ func TestRefusals(t *testing.T) {
 			setKnob(p, "ring", "chunk_bytes", 4096)
 			op(named(p, "L{i}.down"), ir.GEMV).In[1].Dims[1].Hi = ir.Int(66 * 128)
 		}},
-		// A group of one warp skips the chunks of seven others, and looks at a slot whose chunk before is not there yet.
+		// A group of one warp skips the chunks of seven others, and looks at a slot whose chunk before is not there
+		// yet.
 		"tiles beyond the ring": {pycoder, "AMK4005", "tiling.warps.down larger", func(p *ir.Program) {
 			setKnob(p, "warps", "down", 1)
 			op(named(p, "L{i}.down"), ir.GEMV).In[1].Dims[1].Hi = ir.Int(32 * 128)
 		}},
-		"chunk of the cache": {pycoder, "AMK4005", "cache rows take", func(p *ir.Program) { p.Model.HeadDim = 256; setKnob(p, "ring", "chunk_bytes", 4096) }},
-		"heads of a group":   {pycoder, "AMK4005", "at most 64", func(p *ir.Program) { p.Model.Heads = 65 * p.Model.KVHeads }},
-		"odd heads":          {pycoder, "AMK4005", "multiple of 4", func(p *ir.Program) { p.Model.HeadDim = 62 }},
+		"chunk of the cache": {pycoder, "AMK4005", "cache rows take",
+			func(p *ir.Program) { p.Model.HeadDim = 256; setKnob(p, "ring", "chunk_bytes", 4096) }},
+		"heads of a group": {pycoder, "AMK4005", "at most 64",
+			func(p *ir.Program) { p.Model.Heads = 65 * p.Model.KVHeads }},
+		"odd heads": {pycoder, "AMK4005", "multiple of 4", func(p *ir.Program) { p.Model.HeadDim = 62 }},
 		"wide heads": {pycoder, "AMK4005", "at most 256", func(p *ir.Program) {
 			p.Model.HeadDim = 272
 			setKnob(p, "ring", "chunk_bytes", 65536)
 		}},
-		"no chunk":              {pycoder, "AMK4005", "tiling.ring.chunk_bytes is 0; want a multiple", func(p *ir.Program) { setKnob(p, "ring", "chunk_bytes", 0) }},
-		"chunk of no unit":      {pycoder, "AMK4005", "want a multiple of 2048", func(p *ir.Program) { setKnob(p, "ring", "chunk_bytes", 5000) }},
-		"nothing in flight":     {pycoder, "AMK4005", "pipelining_depth is 0", func(p *ir.Program) { p.Config.PipeliningDepth = 0 }},
-		"negative run-ahead":    {pycoder, "AMK4005", "run_ahead is -1", func(p *ir.Program) { setKnob(p, "ring", "run_ahead", -1) }},
-		"negative pace":         {pycoder, "AMK4005", "pace is -1", func(p *ir.Program) { setKnob(p, "ring", "pace", -1) }},
-		"pace of no word":       {pycoder, "AMK4005", "want 0 to 2147483647", func(p *ir.Program) { setKnob(p, "ring", "pace", 1<<32+700) }},
-		"three warps":           {pycoder, "AMK4005", "tiling.warps.down is 3", func(p *ir.Program) { setKnob(p, "warps", "down", 3) }},
-		"stock beyond the ring": {pycoder, "AMK4005", "less than the ring's 12 slots", func(p *ir.Program) { setKnob(p, "ring", "stock", 12) }},
-		"stock of nothing":      {pycoder, "AMK4005", "at least 1", func(p *ir.Program) { setKnob(p, "ring", "in_flight_stocked", 0) }},
-		"negative stock":        {pycoder, "AMK4005", "at least 0", func(p *ir.Program) { setKnob(p, "ring", "stock", -1) }},
-		"stock as large as all in flight": {pycoder, "AMK4005", "less than the 3 chunks in flight", func(p *ir.Program) {
-			setKnob(p, "ring", "stock", 6)
-			setKnob(p, "ring", "in_flight_stocked", 3)
-		}},
+		"no chunk": {pycoder, "AMK4005", "tiling.ring.chunk_bytes is 0; want a multiple",
+			func(p *ir.Program) { setKnob(p, "ring", "chunk_bytes", 0) }},
+		"chunk of no unit": {pycoder, "AMK4005", "want a multiple of 2048",
+			func(p *ir.Program) { setKnob(p, "ring", "chunk_bytes", 5000) }},
+		"nothing in flight": {pycoder, "AMK4005", "pipelining_depth is 0",
+			func(p *ir.Program) { p.Config.PipeliningDepth = 0 }},
+		"negative run-ahead": {pycoder, "AMK4005", "run_ahead is -1",
+			func(p *ir.Program) { setKnob(p, "ring", "run_ahead", -1) }},
+		"negative pace": {pycoder, "AMK4005", "pace is -1",
+			func(p *ir.Program) { setKnob(p, "ring", "pace", -1) }},
+		"pace of no word": {pycoder, "AMK4005", "want 0 to 2147483647",
+			func(p *ir.Program) { setKnob(p, "ring", "pace", 1<<32+700) }},
+		"three warps": {pycoder, "AMK4005", "tiling.warps.down is 3",
+			func(p *ir.Program) { setKnob(p, "warps", "down", 3) }},
+		"stock beyond the ring": {pycoder, "AMK4005", "less than the ring's 12 slots",
+			func(p *ir.Program) { setKnob(p, "ring", "stock", 12) }},
+		"stock of nothing": {pycoder, "AMK4005", "at least 1",
+			func(p *ir.Program) { setKnob(p, "ring", "in_flight_stocked", 0) }},
+		"negative stock": {pycoder, "AMK4005", "at least 0", func(p *ir.Program) { setKnob(p, "ring", "stock", -1) }},
+		"stock as large as all in flight": {pycoder, "AMK4005", "less than the 3 chunks in flight",
+			func(p *ir.Program) {
+				setKnob(p, "ring", "stock", 6)
+				setKnob(p, "ring", "in_flight_stocked", 3)
+			}},
 		"stock beyond a small ring": {pycoder, "AMK4005", "less than the 12 chunks in flight", func(p *ir.Program) {
 			p.Config.PipeliningDepth = 16
 			setKnob(p, "ring", "stock", 6)
 			setKnob(p, "ring", "in_flight_stocked", 12)
 		}},
-		"stock without bulk copies": {split, "AMK4005", "which alone are counted", func(p *ir.Program) { setKnob(p, "ring", "stock", 1) }},
-		"no larger block helps":     {split, "AMK4005", "want a larger smem_bytes_per_block or target", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 20000 }},
-		"no room for a ring":        {split, "AMK4005", "ring slots of", func(p *ir.Program) { p.Config.SMemBytesPerBlock = 40000 }},
+		"stock without bulk copies": {split, "AMK4005", "which alone are counted",
+			func(p *ir.Program) { setKnob(p, "ring", "stock", 1) }},
+		"a small block": {split, "AMK4005", "and 3444 for the rest; want a larger smem_bytes_per_block",
+			func(p *ir.Program) { p.Config.SMemBytesPerBlock = 12000 }},
+		"no room for large chunks": {split, "AMK4005",
+			"32768 for a ring of 2 chunks, and 3444 for the rest; want tiling.ring.chunk_bytes of 4096",
+			func(p *ir.Program) { p.Config.SMemBytesPerBlock = 20000 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := goldenPrograms(t)[c.program]
@@ -146,13 +187,16 @@ func TestRefusals(t *testing.T) {
 
 func TestNamesOfBuilds(t *testing.T) {
 	p := goldenPrograms(t)["pycoder-5m_h200_bf16"]
-	for _, name := range []string{"", ".", "..", "a b", "a/b", "a\nb", "-o", "$(x)", "launcher", "amk", "all", "program.json", "x.cu"} {
+	for _, name := range []string{"", ".", "..", "a b", "a/b", "a\nb", "-o", "$(x)", "launcher", "amk", "all",
+		"program.json", "x.cu", "x.o", "X.GCH", "x.go",
+		"Makefile.sh", "schedule.h.gch", "pages.h.x.y", "megakernel.cu.sh", strings.Repeat("x", 129)} {
 		_, err := Project(p, name)
 		var d *diag.Diagnostic
 		require.ErrorAs(t, err, &d, name)
 		require.Equal(t, "AMK4006", d.Code, name)
 	}
-	for _, name := range []string{"pycoder", "Llama-3.2-1B", "Qwen_2+x", "0123456789abcdef0123456789abcdef01234567"} {
+	for _, name := range []string{"pycoder", "Llama-3.2-1B", "Qwen_2+x", "0123456789abcdef0123456789abcdef01234567",
+		strings.Repeat("x", 128)} {
 		p.Model.Name = name
 		files, err := Project(p, name)
 		require.NoError(t, err)
@@ -161,7 +205,8 @@ func TestNamesOfBuilds(t *testing.T) {
 }
 
 func TestCppNames(t *testing.T) {
-	for name, want := range map[string]string{"gate_up": "GateUp", "best.value": "BestValue", "lm-head": "LmHead", "x": "X", "": ""} {
+	for name, want := range map[string]string{"gate_up": "GateUp", "best.value": "BestValue", "lm-head": "LmHead",
+		"x": "X", "": ""} {
 		require.Equal(t, want, camel(name))
 	}
 	require.Equal(t, "kQkvWeight", constName("L{i}.qkv.weight"))
@@ -182,7 +227,8 @@ func TestWrap(t *testing.T) {
 	require.Equal(t, []string{"short"}, wrap("short", 20))
 	require.Equal(t, []string{"one two", "    three", "    four"}, wrap("one two three four", 9))
 	long := strings.Repeat("x", 200)
-	require.Equal(t, []string{"a", "    " + long, "    b"}, wrap("a "+long+" b", 95), "a word that fits no line has one of its own")
+	require.Equal(t, []string{"a", "    " + long, "    b"}, wrap("a "+long+" b", 95),
+		"a word that fits no line has one of its own")
 	for n := range 300 { // no line is too long as long as no word is
 		for _, line := range wrap(strings.Repeat("ab ", n)+"c", 95) {
 			require.LessOrEqual(t, len(line), 95)
@@ -190,7 +236,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// A step reads each streamed weight once, a gathered table not at all, and of the cache what one position has in all layers.
+// A step reads each streamed weight once, a gathered table not at all, and of the cache what one position has in all
+// layers.
 func TestTraffic(t *testing.T) {
 	for name, p := range goldenPrograms(t) {
 		facts, err := Facts(p)
@@ -199,17 +246,21 @@ func TestTraffic(t *testing.T) {
 		up := func(n, to int) int64 { return int64((n + to - 1) / to * to) }
 		rows := func(n, k int) int64 { return up(n, 8) * up(k, 32) * element }
 		q := (m.Heads + 2*m.KVHeads) * m.HeadDim
-		layer := rows(q, m.Hidden) + rows(m.Hidden, m.Heads*m.HeadDim) + rows(2*m.Intermediate, m.Hidden) + rows(m.Hidden, m.Intermediate)
+		layer := rows(q, m.Hidden) + rows(m.Hidden, m.Heads*m.HeadDim) + rows(2*m.Intermediate,
+			m.Hidden) + rows(m.Hidden, m.Intermediate)
 		want := int64(m.Layers)*layer + rows(m.Vocab, m.Hidden)
 		norms := int64(2*m.Layers+1) * int64(m.Hidden) * element
 		require.InDelta(t, want+norms, facts.Traffic.Weights, float64(2*m.Layers+1)*256, name)
-		require.Equal(t, int64(m.Layers)*2*int64(m.KVHeads)*up(m.HeadDim, 16)*element, facts.Traffic.CacheRow*int64(m.MaxSeq)/up(m.MaxSeq, 16), name)
+		require.Equal(t, int64(m.Layers)*2*int64(m.KVHeads)*up(m.HeadDim, 16)*element,
+			facts.Traffic.CacheRow*int64(m.MaxSeq)/up(m.MaxSeq, 16), name)
 	}
 }
 
 func TestOrigin(t *testing.T) {
-	for file, want := range map[string]string{"amk/ring.cuh": "runtime/cuda/amk/ring.cuh", "schedule.h": "templates/schedule.h.tmpl",
-		"megakernel.cu": "templates/megakernel.cu.tmpl", "/usr/include/stdio.h": "", "/opt/cuda/amk/ring.cuh": "", "cub/block.cuh": ""} {
+	for file, want := range map[string]string{"amk/ring.cuh": "runtime/cuda/amk/ring.cuh",
+		"schedule.h":    "templates/schedule.h.tmpl",
+		"megakernel.cu": "templates/megakernel.cu.tmpl", "/usr/include/stdio.h": "", "/opt/cuda/amk/ring.cuh": "",
+		"cub/block.cuh": ""} {
 		require.Equal(t, want, Origin(file), file)
 	}
 }

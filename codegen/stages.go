@@ -38,8 +38,8 @@ var bodies = map[string]body{
 	"NOP":                                bodyArrive,
 }
 
-// numbered reports whether stages with the body have a descriptor, and a number in stall records. The others stand beside one
-// that has: the ends of a step and of a layer.
+// numbered reports whether stages with the body have a descriptor, and a number in stall records. The others stand
+// beside one that has: the ends of a step and of a layer.
 func (b body) numbered() bool {
 	return b != bodySample && b != bodyEmit && b != bodyArrive && b != bodyJoin
 }
@@ -72,7 +72,8 @@ func classify(s *ir.Stage) (body, error) {
 			known = append(known, seq)
 		}
 		slices.Sort(known)
-		return "", diag.Errorf(codeStage, "stage "+s.Name, "no stage body runs the ops %s; there is one for each of: %s",
+		return "", diag.Errorf(codeStage, "stage "+s.Name,
+			"no stage body runs the ops %s; there is one for each of: %s",
 			strings.Join(codes, " "), strings.Join(known, "; "))
 	}
 	if b == bodyArrive && len(s.Waits) > 0 {

@@ -12,8 +12,8 @@ import (
 	"amkc/validate"
 )
 
-// unrolled is a program with the first n iterations of its loop, or all for n < 0, as stages in no loop, and all its families as
-// buffers and counters by themselves if none are left.
+// unrolled is a program with the first n iterations of its loop, or all for n < 0, as stages in no loop, and all its
+// families as buffers and counters by themselves if none are left.
 func unrolled(t testing.TB, p *ir.Program, n int) *ir.Program {
 	t.Helper()
 	text, err := p.MarshalJSON()
@@ -146,7 +146,8 @@ func TestUnrolledPrograms(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, before.Traffic, after.Traffic)
 			for i := range before.Variants {
-				require.Equal(t, exchangedBy(t, before.Variants[i].Exchanges), exchangedBy(t, after.Variants[i].Exchanges))
+				require.Equal(t, exchangedBy(t, before.Variants[i].Exchanges),
+					exchangedBy(t, after.Variants[i].Exchanges))
 			}
 			compiles(t, p)
 		})
@@ -163,7 +164,8 @@ func exchangedBy(t testing.TB, list []host.Exchange) []host.Exchange {
 		}
 		for round := range max(1, list[0].Layers) {
 			for _, e := range list[:n] {
-				out = append(out, host.Exchange{Stage: resolved(t, e.Stage, e.First+round*max(1, e.Step)), Elements: e.Elements})
+				out = append(out, host.Exchange{Stage: resolved(t, e.Stage, e.First+round*max(1, e.Step)),
+					Elements: e.Elements})
 			}
 		}
 		list = list[n:]

@@ -9,29 +9,31 @@ import (
 	"amkc/ir/diag"
 	"amkc/refvm"
 	"amkc/runtime/host"
+	"amkc/runtime/progress"
 )
 
 var codeTrace = diag.New("AMK4904", "the kernel and the program speak of different stages", `
-amkc check --bisect holds every vector that the kernel hands over to the one that the reference VM computes from program.json. The
-names of the stages come from the manifest. One of them is not in the program, so that the files do not belong together:
-amkc verify says which have changed. Compile again.`)
+amkc check --bisect holds every vector that the kernel hands over to the one that the reference VM computes from
+program.json. The names of the stages come from the manifest. One of them is not in the program, so that the files do
+not belong together: amkc verify says which have changed. Compile again.`)
 
-// A Tracer decodes ids at its position and the ones after it, and returns what every stage of the last one's step has handed
-// over. [host.Session] is one.
+// A Tracer decodes ids at its position and the ones after it, and returns what every stage of the last one's step has
+// handed over. [host.Session] is one.
 type Tracer interface {
 	Trace(ctx context.Context, ids []int) (*host.Trace, error)
 }
 
 const bisectTokens = 32 // compared from position 0, as many as host.Session.Check decodes there
 
-// Bisect holds a kernel that stands at position 0 to the reference VM, which runs the program of the same build, on its
-// packed weights, rounding where the kernel rounds. Both decode the ids of host.CheckIDs, each on a cache of its own, and are
-// compared stage by stage at the first 32 positions and at the first one of every further variant, until a stage is wrong.
+// Bisect holds a kernel that stands at position 0 to the reference VM, which runs the program of the same build, on
+// its packed weights, rounding where the kernel rounds. Both decode the ids of host.CheckIDs, each on a cache of its
+// own, and are compared stage by stage at the first 32 positions and at the first one of every further variant, until
+// a stage is wrong.
 //
-// Unlike host.Session.Bisect this shares no code with what was generated. But errors are passed on from stage to stage and
-// from position to position, so that the bounds are wider. A step of the VM takes seconds for a model of some
-// gigabytes, and there is one for every position up to the last that is compared.
-func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, progress Progress) (*host.BisectReport, error) {
+// Unlike host.Session.Bisect this shares no code with what was generated. But errors are passed on from stage to
+// stage and from position to position, so that the bounds are wider. A step of the VM takes seconds for a model of
+// some gigabytes, and there is one for every position up to the last that is compared.
+func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, tell progress.Func) (*host.BisectReport, error) {
 	facts, err := codegen.Facts(b.Program)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,8 @@ func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, progress Progres
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
-			progress.report("comparing with the reference VM", int64(p), int64(last+1))
+			tell.Report(progress.Step{Activity: "comparing with the reference VM", Done: int64(p),
+				Total: int64(last + 1), Unit: "positions"})
 			if _, _, err := o.session.Step(ids[p]); err != nil {
 				return nil, err
 			}
@@ -95,8 +98,8 @@ type oracle struct {
 	floats  map[string]string // buffers that a stage may hand over, by their names and those that groups give them
 }
 
-// newOracle starts at position 0. No buffer has a page: pages are shared, and a layer would overwrite what the one before
-// it has handed over.
+// newOracle starts at position 0. No buffer has a page: pages are shared, and a layer would overwrite what the one
+// before it has handed over.
 func newOracle(b *PackedBuild) (*oracle, error) {
 	apart := *b.Program
 	apart.Buffers = slices.Clone(apart.Buffers)
@@ -135,7 +138,8 @@ func newOracle(b *PackedBuild) (*oracle, error) {
 // pairs matches a trace with the step that the oracle has just done.
 func (o *oracle) pairs(t *host.Trace) ([]host.StagePair, error) {
 	if at := o.session.Pos() - 1; t.Position != at {
-		return nil, diag.Errorf(codeTrace, "trace", "the kernel decoded at position %d, want %d: a kernel that stood at 0", t.Position, at)
+		return nil, diag.Errorf(codeTrace, "trace",
+			"the kernel decoded at position %d, want %d: a kernel that stood at 0", t.Position, at)
 	}
 	want, err := o.vectors(t.Position)
 	if err != nil {
@@ -144,7 +148,8 @@ func (o *oracle) pairs(t *host.Trace) ([]host.StagePair, error) {
 	pairs := host.PairStages(t.Vectors, want)
 	for i, v := range t.Vectors {
 		if i >= len(pairs) || pairs[i].Stage != v.Stage {
-			return nil, diag.Errorf(codeTrace, "stage "+v.Stage, "the kernel hands over a vector of this stage, and the program has none for position %d", t.Position)
+			return nil, diag.Errorf(codeTrace, "stage "+v.Stage,
+				"the kernel hands over a vector of this stage, and the program has none for position %d", t.Position)
 		}
 	}
 	return pairs, nil
@@ -196,8 +201,8 @@ func eachStage(v *ir.Variant, f func(s *ir.Stage, layer int) error) error {
 	return nil
 }
 
-// handedOver names the buffer that a stage's result is in: the first vector of floats that it writes outside its own SM. The
-// cache comes after it, and so do the best logits; a stage that writes neither has none.
+// handedOver names the buffer that a stage's result is in: the first vector of floats that it writes outside its own
+// SM. The cache comes after it, and so do the best logits; a stage that writes neither has none.
 func (o *oracle) handedOver(s *ir.Stage, layer int) (string, error) {
 	for _, op := range s.Ops {
 		for _, out := range op.Out {

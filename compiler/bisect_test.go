@@ -86,7 +86,8 @@ func bisectBuild(t *testing.T, dtype ir.DType) *PackedBuild {
 	return b
 }
 
-// A kernel that computes the same is right, also one that rounds nowhere: that is no further off than sums in another order.
+// A kernel that computes the same is right, also one that rounds nowhere: that is no further off than sums in another
+// order.
 func TestBisect(t *testing.T) {
 	for _, dtype := range []ir.DType{ir.F32, ir.F16, ir.BF16} {
 		b := bisectBuild(t, dtype)
@@ -111,10 +112,12 @@ func TestBisectNamesTheStage(t *testing.T) {
 		want        string
 	}{
 		{"embed", 0, 5, "position 0: stage embed is the first that is wrong: element 5, row 5, is"},
-		{"L01.qkv", 3, 17, "position 3: stage L01.qkv is the first that is wrong: element 17, row 17 (q of head 1, dim 8), is"},
+		{"L01.qkv", 3, 17, "position 3: stage L01.qkv is the first that is wrong: element 17, row 17 (q of head " +
+			"1, dim 8), is"},
 		{"L02.gate_up", 31, 4, "position 31: stage L02.gate_up is the first that is wrong: element 4, rows 8 and 9, is"},
 		{"L00.down", 30, 9, "position 30: stage L00.down is"},
-		{"L01.part", splitFrom, 20, "position 40: stage L01.part is the first that is wrong: element 20, unit 0, head 1 of its group, dim 2, is"},
+		{"L01.part", splitFrom, 20, "position 40: stage L01.part is the first that is wrong: element 20, unit 0, " +
+			"head 1 of its group, dim 2, is"},
 		{"lm_head", 2, 511, "position 2: stage lm_head is the first that is wrong: element 511, row 511, is"},
 	} {
 		kernel := newTracer(t, b, refvm.Device)
@@ -179,7 +182,8 @@ func TestOracleLooksThroughGroups(t *testing.T) {
 
 // A stage of a loop is at the index of each iteration, which a step takes further than to the next.
 func TestStagesOfALoopByTwo(t *testing.T) {
-	v := &ir.Variant{Body: []ir.Node{&ir.Stage{Name: "first"}, &ir.Loop{First: 1, Count: 3, Step: 2, Body: []*ir.Stage{{Name: "a"}, {Name: "b"}}}}}
+	v := &ir.Variant{Body: []ir.Node{&ir.Stage{Name: "first"},
+		&ir.Loop{First: 1, Count: 3, Step: 2, Body: []*ir.Stage{{Name: "a"}, {Name: "b"}}}}}
 	var order []string
 	require.NoError(t, eachStage(v, func(s *ir.Stage, layer int) error {
 		order = append(order, fmt.Sprint(s.Name, layer))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,9 +13,12 @@ import (
 	"slices"
 
 	"amkc/codegen"
+	"amkc/compiler/builddir"
 	"amkc/compiler/version"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/runtime/progress"
 )
 
 // CacheVariable is the environment variable that says where the cache of builds is.
@@ -27,7 +31,8 @@ func CacheDir() (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", diag.Errorf(codeOutDir, "cache", "there is no cache directory to build into (%v); name one in %s", err, CacheVariable)
+		return "", diag.Errorf(builddir.CodeUnusable, "cache",
+			"there is no cache directory to build into (%v); name one in %s", infile.Reason(err), CacheVariable)
 	}
 	return filepath.Join(dir, "amkc"), nil
 }
@@ -39,12 +44,13 @@ type CachedBuild struct {
 	Warnings diag.List
 }
 
-// Cached makes a build of a model in the cache, or finds the one that an earlier call has made of the same. What is the
-// same is everything that determines a build: the generated sources, which hold the program and the runtime, the files of
-// the model, its weights, and the version of amkc. Finding a build needs no tools; making one needs nvcc, and not Go.
+// Cached makes a build of a model in the cache, or finds the one that an earlier call has made of the same. What is
+// the same is everything that determines a build: the generated sources, which hold the program and the runtime, the
+// files of the model, its weights, and the version of amkc. Finding a build needs no tools; making one needs nvcc,
+// and not Go.
 //
 // Nothing is ever removed: the cache is a directory of builds, each of which may be deleted.
-func Cached(ctx context.Context, o Options, progress Progress) (*CachedBuild, error) {
+func Cached(ctx context.Context, o Options, report progress.Func) (*CachedBuild, error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, err
@@ -54,39 +60,49 @@ func Cached(ctx context.Context, o Options, progress Progress) (*CachedBuild, er
 		return nil, err
 	}
 	defer l.Close()
-	b := BuildOptions{Options: o, NoLauncher: true, Progress: progress}
-	progress.report("looking for a build", 0, 0)
+	b := BuildOptions{Options: o, NoLauncher: true, Progress: report}
+	report.Report(progress.Step{Activity: "looking for a build"})
 	key, err := buildKey(l, &b)
 	if err != nil {
 		return nil, err
 	}
 	b.OutDir = filepath.Join(cache, key)
 	found := &CachedBuild{Dir: b.OutDir, Warnings: l.Warnings}
-	if found.Reused = isComplete(b.OutDir); found.Reused {
+	if found.Reused = isComplete(b.OutDir, report); found.Reused {
 		return found, nil
 	}
 	if err := canCompileCUDA(o.Model); err != nil {
 		return nil, err
 	}
-	out, err := openOutput(b.OutDir)
-	if err != nil {
-		return nil, err
-	}
-	made, err := build(ctx, l, b, out)
+	made, err := build(ctx, l, b, func() (*builddir.Dir, error) { return beginCached(ctx, b.OutDir, report) })
 	switch {
 	case err == nil:
 		found.Warnings = append(made.Warnings, made.Proof.Diags.Warnings()...)
-	case ctx.Err() == nil && isComplete(b.OutDir):
-		found.Reused = true // another process was faster, and this one could not take its place
+	case errors.Is(err, errMade):
+		found.Reused = true
 	default:
 		return nil, err
 	}
 	return found, nil
 }
 
+// errMade says that another process has made the build in the meantime.
+var errMade = errors.New("the build is there")
+
+// beginCached waits for other processes that make the same build.
+func beginCached(ctx context.Context, dir string, report progress.Func) (*builddir.Dir, error) {
+	wait := func() { report.Report(progress.Step{Activity: "waiting for another amkc that makes this build"}) }
+	d, err := builddir.Begin(ctx, dir, wait)
+	if err == nil && isComplete(dir, report) {
+		d.Close()
+		return nil, errMade
+	}
+	return d, err
+}
+
 // buildKey digests what determines a build.
 func buildKey(l *Lowered, o *BuildOptions) (string, error) {
-	weights, err := l.weightsKey(o.RandomSeed)
+	weights, err := l.weightsKey(o.RandomSeed, o.Progress)
 	if err != nil {
 		return "", err
 	}
@@ -102,20 +118,24 @@ func buildKey(l *Lowered, o *BuildOptions) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// isComplete reports whether a build of the cache can be run: one that was interrupted, or for which nvcc failed, has its
-// sources and no kernels.
-func isComplete(dir string) bool {
+// isComplete reports whether a build of the cache can be run: one that was interrupted, or for which nvcc failed, has
+// its sources and no kernels, and one that was damaged has other digests.
+func isComplete(dir string, report progress.Func) bool {
 	m, err := readManifest(dir)
 	if err != nil {
 		return false
 	}
 	for _, name := range []string{host.FatbinFile, host.ReferenceFile} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+		if m.Built[name] == "" {
 			return false
 		}
 	}
-	info, err := os.Stat(filepath.Join(dir, host.WeightsFile))
-	return err == nil && info.Size() == m.Weights.Bytes
+	complete := true
+	eachFile(m, func(name, digest string, size int64) bool {
+		complete = mismatch(dir, name, digest, size, report) == ""
+		return complete
+	})
+	return complete
 }
 
 // CanCompileCUDA reports whether nvcc and its host compiler are here.
@@ -131,8 +151,9 @@ func canCompileCUDA(model string) error {
 	if missing == "" {
 		return nil
 	}
-	return diag.Errorf(codeCacheTools, model, "there is no %s here, and the GPU runs kernels that it compiles; want nvcc on PATH, in CUDA_HOME "+
-		"or in .cuda (make cuda fetches one), with g++ as its host compiler", missing).
+	return diag.Errorf(codeCacheTools, model,
+		"there is no %s here, and the GPU runs kernels that it compiles; want nvcc on PATH, in CUDA_HOME "+
+			"or in .cuda beside amkc (make cuda fetches one), with g++ as its host compiler", missing).
 		With("on a machine that has them: amkc "+model+" -o DIR; a build runs without any tool: amkc run DIR",
 			"--device ref runs the model on the CPU")
 }

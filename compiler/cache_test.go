@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,8 +15,8 @@ import (
 	"amkc/runtime/host"
 )
 
-// fakeTools puts an nvcc that writes empty fatbins and a g++ on a PATH that has nothing else, go least of all. It returns
-// the file that nvcc notes its calls in.
+// fakeTools puts an nvcc that writes empty fatbins and a g++ on a PATH that has nothing else, go least of all. It
+// returns the file that nvcc notes its calls in.
 func fakeTools(t *testing.T, nvcc string) (log string) {
 	t.Helper()
 	bin := t.TempDir()
@@ -57,7 +59,7 @@ func TestCached(t *testing.T) {
 	require.Empty(t, first.Warnings, "nobody asked for the launcher, so no tool is missing")
 	require.Equal(t, 3, calls(t, log))
 	require.Equal(t, os.Getenv(CacheVariable), filepath.Dir(first.Dir))
-	v, err := Verify(first.Dir)
+	v, err := Verify(first.Dir, nil)
 	require.NoError(t, err)
 	require.Empty(t, v.Findings)
 
@@ -75,11 +77,45 @@ func TestCached(t *testing.T) {
 	require.Equal(t, first.Dir, repaired.Dir)
 	require.Equal(t, 6, calls(t, log))
 
+	// So is one that has lost a bit, wherever it was.
+	for i, name := range []string{host.WeightsFile, host.ReferenceFile, "megakernel.cu"} {
+		damaged := []byte(text(t, first.Dir, name))
+		damaged[len(damaged)/2] ^= 1
+		put(t, first.Dir, name, string(damaged))
+		repaired, err = Cached(t.Context(), o, nil)
+		require.NoError(t, err)
+		require.False(t, repaired.Reused, name)
+		require.Equal(t, 9+3*i, calls(t, log), name)
+		v, err = Verify(first.Dir, nil)
+		require.NoError(t, err)
+		require.NoError(t, v.Findings.Err(), name)
+	}
+
 	// Without tools what is there can be had, and nothing else.
 	t.Setenv("PATH", t.TempDir())
 	again, err = Cached(t.Context(), o, nil)
 	require.NoError(t, err)
 	require.True(t, again.Reused)
+}
+
+// Of several processes that want the same build one makes it, and the others wait for it.
+func TestCachedAtOnce(t *testing.T) {
+	log := fakeTools(t, "sleep 0.2\n"+goodNVCC)
+	var made atomic.Int32
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			b, err := Cached(t.Context(), zooOptions("llama-gqa"), nil)
+			if err != nil {
+				t.Error(err)
+			} else if !b.Reused {
+				made.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 1, made.Load())
+	require.Equal(t, 3, calls(t, log))
 }
 
 // Whatever changes the build changes where it is.
@@ -128,7 +164,7 @@ func TestCachedWithoutTools(t *testing.T) {
 	for _, tool := range []string{"g++", "nvcc"} {
 		require.NoError(t, os.Remove(filepath.Join(os.Getenv("PATH"), tool)))
 		if tool == "nvcc" {
-			t.Chdir(t.TempDir()) // out of reach of a .cuda folder
+			t.Setenv("CUDA_HOME", "")
 			if FindNVCC() != "" {
 				t.Skip("this machine has an nvcc that is found anywhere")
 			}

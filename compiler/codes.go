@@ -3,30 +3,74 @@ package compiler
 import "amkc/ir/diag"
 
 var (
-	codeOutDir = diag.New("AMK5101", "the output directory cannot be used", `
-A build is written to a directory that does not exist yet, is empty, or holds an earlier build of amkc (it has an
-amkc.manifest.json). Anything else may be somebody's work and is left alone: name another directory, or move its files away.`)
-	codeWriteOut = diag.New("AMK5102", "the build cannot be written", `
-The files of a build are written to a temporary directory beside the target, which takes its place when all are there. When
-writing fails (disk full, no permission) the temporary directory is removed and an earlier build stays as it was.`)
+	codeOwnInput = diag.New("AMK5123", "the output is what is being read", `
+The file or the directory that the result would be written to is one that this command reads: a file of the model, of
+the build or a configuration, perhaps by way of a link. Nothing was written. Name another output.`)
+	codeModelFile = diag.New("AMK1040", "a file of the model cannot be copied into the build", `
+A build carries config.json, generation_config.json and tokenizer.json of the model along. One of them is there and
+cannot be read: it is no regular file (a pipe, a device, a directory), is larger than such a file may be, or may not
+be read. A symbolic link is followed, wherever it leads: in the caches of hubs every file is one.`)
 	codeProof = diag.New("AMK5103", "the program could not be proved safe", `
-amkc emits only programs that validate proves free of deadlocks and races. The notes are validate's own findings, each with
-its code. For a schedule of your own, amkc validate FILE says the same; for amkc's own passes this is a defect: please report
-the program (amkc dump MODEL).`)
+amkc emits only programs that validate proves free of deadlocks and races. The notes are validate's own findings, each
+with its code. For a schedule of your own, amkc validate FILE says the same; for amkc's own passes this is a defect:
+please report the program (amkc dump MODEL).`)
+	codeEmitted = diag.New("AMK5106", "what would be emitted is not what was proved", `
+Before anything is written, the schedule is read back out of the rendered headers, by the reader that amkc verify uses
+and that shares nothing with the templates, and compared with the proved program. The notes say where they differ.
+This is a defect of amkc: please report the program (amkc dump MODEL).`)
+	codeMemory = diag.New("AMK2020", "the build does not fit the target's memory", `
+Weights, cache and scratch are compared with the memory of the target, before anything is written. More than the GPU
+has is an error: the build could not run. More than fifteen sixteenths is a warning, because the driver takes a part,
+and so does error correction on boards without HBM. The cache grows with --max-seq, and the message says which one
+would fit.
+
+GPUs are sold with more memory than the record of the target says (amkc targets): an A100 with 80 GB, an H100 with 94.
+Say so, in GiB, or 0 for a build that is not compared:
+
+    amkc model/ -o build/ --target a100 --memory 80
+
+A target of which no memory is known, sm_NN without --memory, is not compared.`)
+	codeSpace = diag.New("AMK5105", "there is not enough space on the disk", `
+The packed weights need about as many bytes as the model has in its dtype, and the file system that the build is
+written to has less to give. Nothing was packed, and an earlier build stays as it was. Name a directory on another
+file system, or make room.`)
+	codeTokenizer = diag.New("AMK1201", "the tokenizer is missing or not supported", `
+Text goes in and out through tokenizer.json of the model directory. Byte-level BPE with the Llama-3, Qwen2, GPT-2 and
+Digits + ByteLevel pre-tokenizers, and the SentencePiece-style BPE of Llama-2, TinyLlama and Yi are modelled; anything
+else is refused, never approximated. The message names the component. Compiling warns of it, because a build without a
+tokenizer still decodes token ids: amkc run MODEL --prompt-ids 1,2,3
+
+A model that comes with tokenizer.model alone has to be converted once, on a machine with transformers:
+
+    AutoTokenizer.from_pretrained("model/").save_pretrained("model/")`)
+	codeEOS = diag.New("AMK1203", "eos_token_id is malformed", `
+eos_token_id of generation_config.json and of config.json says after which tokens a text ends. It is an id, a list of
+ids, or null; there are 256 at most. --ignore-eos decodes --max-tokens tokens whatever it says. Compiling warns of one
+that cannot be read, and of ids that are not in the model's vocabulary: no text ends with them.`)
+	codeVocabulary = diag.New("AMK1208", "the tokenizer has tokens that the model does not", `
+tokenizer.json gives some text an id that is not below vocab_size of config.json. A prompt with that text is refused.
+Often a token for padding was added to the tokenizer and not to the model, and no prompt has it; if many ids are too
+large, the tokenizer is that of another model.`)
+	codeChat = diag.New("AMK1207", "there is no chat template", `
+amkc and the launcher of a build decode a prompt as it is given. What turns the messages of a conversation into such a
+prompt is the chat template: the file chat_template.jinja of a model, or chat_template in its tokenizer_config.json.
+This model comes without one, so a program that holds a conversation with the build has to know the format from
+elsewhere. A base model, which continues a text, has none and needs none.`)
 	codeNVCC = diag.New("AMK5110", "nvcc rejected the generated sources", `
-The generated CUDA did not compile. The notes quote nvcc and name the template or runtime header that each file comes from.
-This is a defect of amkc or a toolkit that is too old (13.0 is what amkc is tested with); the emitted project is kept.`)
+The generated CUDA did not compile. The notes quote nvcc and name the template or runtime header that each file comes
+from. This is a defect of amkc or a toolkit that is too old (13.0 is what amkc is tested with); the emitted project is
+kept.`)
 	codeGoBuild = diag.New("AMK5111", "the launcher did not build", `
-go build failed on the emitted launcher. The launcher needs a Go release as new as the one in its go.mod, and no network. The
-emitted project is kept.`)
+go build failed on the emitted launcher. The launcher needs a Go release as new as the one in its go.mod, and no
+network. The emitted project is kept.`)
 	codeNoTool = diag.New("AMK5112", "a tool is missing, so part of the build is left to be done", `
-Emitting a project needs neither nvcc nor Go. Where one is missing the project is written in full and the message names the
-one command that finishes it. nvcc is looked for on PATH, in CUDA_HOME, and in a folder .cuda of this or a parent directory
-(make cuda fills one); it needs g++ as its host compiler.`)
+Emitting a project needs neither nvcc nor Go. Where one is missing the project is written in full and the message
+names the one command that finishes it. nvcc is looked for on PATH, in CUDA_HOME, in a folder .cuda beside the
+executable of amkc (make cuda fills one), and in /usr/local/cuda; it needs g++ as its host compiler.`)
 	codeCacheTools = diag.New("AMK5113", "a model cannot be built for the GPU here", `
-amkc run and amkc logits build a model before the GPU can run it, into a cache: AMKC_CACHE, or amkc in the user's cache
-directory (~/.cache on Linux). That takes nvcc with its host compiler g++, though not Go. One of them is missing, and the cache
-has no build of this model.
+amkc run and amkc logits build a model before the GPU can run it, into a cache: AMKC_CACHE, or amkc in the user's
+cache directory (~/.cache on Linux). That takes nvcc with its host compiler g++, though not Go. One of them is
+missing, and the cache has no build of this model.
 
     amkc run model/ --prompt "..." --device cuda
 

@@ -5,40 +5,30 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"amkc/codegen"
+	"amkc/compiler/builddir"
 	"amkc/compiler/version"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
 	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/runtime/progress"
 	"amkc/validate"
 )
-
-// Progress is told how far a long activity is. Total 0 means unknown. A nil Progress is not told anything.
-type Progress func(activity string, done, total int64)
-
-func (p Progress) report(activity string, done, total int64) {
-	if p != nil {
-		p(activity, done, total)
-	}
-}
 
 // BuildOptions say what to compile and where the build goes.
 type BuildOptions struct {
 	Options
 	OutDir     string
-	NoBuild    bool // emit and pack only: neither nvcc nor go is run
-	NoLauncher bool // do not run go: who opens the build with package host needs no executable in it
-	Progress   Progress
-}
-
-func (o *BuildOptions) progress(activity string, done, total int64) {
-	o.Progress.report(activity, done, total)
+	NoBuild    bool     // emit and pack only: neither nvcc nor go is run
+	NoLauncher bool     // do not run go: who opens the build with package host needs no executable in it
+	Inputs     []string // files besides the model that are read and must not be written over
+	Progress   progress.Func
 }
 
 // Build is what Compile has made.
@@ -48,6 +38,7 @@ type Build struct {
 	Files         []string // of the build, sorted
 	Pages         passes.PageReport
 	Proof         validate.Report
+	Memory        host.Footprint
 	WeightBytes   int64
 	WeightsReused bool
 	Toolchain     codegen.Toolchain
@@ -55,11 +46,14 @@ type Build struct {
 	Warnings      diag.List // of import, and of tools that are missing
 }
 
-// Compile makes a build: import, passes, proof, emission, packed weights and, unless told otherwise, the kernels and the
-// launcher. The directory appears complete or not at all. Errors are diagnostics.
+// Compile makes a build: import, passes, proof, emission, packed weights and, unless told otherwise, the kernels and
+// the launcher. The build appears complete or not at all, and files of the user's in the directory stay (package
+// builddir). Errors are diagnostics.
 func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
-	out, err := openOutput(o.OutDir)
-	if err != nil {
+	if err := builddir.Check(o.OutDir); err != nil {
+		return nil, err
+	}
+	if err := notInto(o.OutDir, o.Model); err != nil {
 		return nil, err
 	}
 	l, err := Lower(o.Options)
@@ -67,82 +61,129 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 		return nil, err
 	}
 	defer l.Close()
-	return build(ctx, l, o, out)
+	l.Warnings.Add(checkText(&o.Options, l.Graph.Model.Vocab)...)
+	return build(ctx, l, o, func() (*builddir.Dir, error) { return builddir.Begin(ctx, o.OutDir, nil) })
 }
 
-// build makes a build of a lowered program.
-func build(ctx context.Context, l *Lowered, o BuildOptions, out *output) (*Build, error) {
-	b := &Build{Dir: o.OutDir, Program: l.Program, Pages: l.Pages, Warnings: l.Warnings}
+// build makes a build of a lowered program, in the directory that begin returns when everything is there to be written.
+func build(ctx context.Context, l *Lowered, o BuildOptions, begin func() (*builddir.Dir, error)) (*Build, error) {
+	b := &Build{Dir: o.OutDir, Program: l.Program, Pages: l.Pages}
+	var err error
+	if b.Memory, err = Memory(l.Program); err != nil {
+		return nil, err
+	}
+	b.Warnings = append(l.Warnings, CheckMemory(l.Program.Target, b.Memory)...)
+	if err := o.accept(b.Warnings); err != nil {
+		return nil, err
+	}
 	if b.Proof = validate.ProgramFor(validate.Kernel, l.Program); !b.Proof.OK {
 		notes := make([]string, 0, len(b.Proof.Diags))
 		for _, d := range b.Proof.Diags.Errors() {
 			notes = append(notes, d.Error())
 		}
-		return nil, diag.Errorf(codeProof, o.Model, "the schedule is not proved safe, so nothing is emitted").With(notes...)
+		return nil, diag.Errorf(codeProof, o.Model, "the schedule is not proved safe, so nothing is emitted").
+			With(notes...)
 	}
 	files, err := projectFiles(l, &o)
 	if err != nil {
 		return nil, err
 	}
-	m, err := newManifest(l, &o, files)
+	if err := checkEmitted(files, l.Program); err != nil {
+		return nil, err
+	}
+	dir, err := begin()
 	if err != nil {
 		return nil, err
 	}
-	stage, err := out.stage()
-	if err != nil {
-		return nil, err
+	defer dir.Close()
+	b.Warnings.Add(dir.Found...)
+	if err := b.write(ctx, l, &o, dir, files); err != nil {
+		return nil, withWarnings(dir.Found, err)
 	}
-	defer stage.abort()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := stage.write(name, files[name]); err != nil {
-			return nil, err
+	return b, nil
+}
+
+// write makes the build in its directory, of rendered files, packed weights and what tools make.
+func (b *Build) write(ctx context.Context, l *Lowered, o *BuildOptions, dir *builddir.Dir,
+	files map[string][]byte) error {
+	names := slices.Sorted(maps.Keys(files))
+	all := slices.Concat(names, builddir.Products(o.Name, names), []string{host.WeightsFile, host.ManifestFile})
+	if err := notOver(o.OutDir, all, o.Inputs...); err != nil {
+		return err
+	}
+	if err := dir.Reserve(all); err != nil {
+		return err
+	}
+	m, err := newManifest(l, o, files)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := dir.Write(name, files[name]); err != nil {
+			return err
 		}
 	}
-	if err := supplyWeights(ctx, l, &o, out, stage, m, b); err != nil {
-		return nil, err
+	if err := supplyWeights(ctx, l, o, dir, m, b); err != nil {
+		return err
 	}
 	var broken error
 	if !o.NoBuild {
-		broken = b.runTools(ctx, &o, stage, l.Program.Target.Arch, files)
+		broken = b.runTools(ctx, o, dir.Stage(), l.Program.Target.Arch, files)
 	}
 	if broken != nil && ctx.Err() != nil {
-		return nil, broken // interrupted: an earlier build stays as it was
+		return broken // interrupted: an earlier build stays as it was
 	}
 	m.Toolchain = b.Toolchain
 	if !o.NoBuild {
-		if m.Built, err = madeByTools(stage.dir, o.Name, files); err != nil {
-			return nil, err
+		if m.Built, err = madeByTools(dir.Stage(), builddir.Products(o.Name, names)); err != nil {
+			return err
 		}
 	}
 	m.Facts.CUDA = cudaVersion(b.Toolchain.NVCC)
 	text, err := m.Marshal()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := stage.write(host.ManifestFile, text); err != nil {
-		return nil, err
+	if err := dir.Write(host.ManifestFile, text); err != nil {
+		return err
 	}
-	kept, err := stage.commit(m)
+	kept, err := dir.Commit()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.Warnings.Add(kept...)
-	b.Files, err = listFiles(o.OutDir)
 	if broken != nil {
-		return nil, broken // the emitted project stays, so that it can be looked at
+		return withWarnings(kept, broken) // the emitted project stays, so that it can be looked at
 	}
-	return b, err
+	b.Files = slices.Concat(names, slices.Collect(maps.Keys(m.Built)), []string{host.WeightsFile, host.ManifestFile})
+	slices.Sort(b.Files)
+	return nil
+}
+
+// withWarnings adds warnings to the diagnostics of an error, which would be lost with the result otherwise.
+func withWarnings(warnings diag.List, err error) error {
+	var list diag.List
+	var one *diag.Diagnostic
+	switch {
+	case len(warnings) == 0:
+		return err
+	case errors.As(err, &list):
+		return slices.Concat(warnings, list)
+	case errors.As(err, &one):
+		return slices.Concat(warnings, diag.List{one})
+	}
+	return err
 }
 
 // runTools runs nvcc and go in the staged build.
-func (b *Build) runTools(ctx context.Context, o *BuildOptions, s *stage, arch string, files map[string][]byte) error {
+func (b *Build) runTools(ctx context.Context, o *BuildOptions, dir, arch string, files map[string][]byte) error {
 	var sources []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, ".cu") {
 			sources = append(sources, name)
 		}
 	}
-	tools, missing, err := toolBuild(ctx, s.dir, o, arch, sources)
+	tools, missing, err := toolBuild(ctx, dir, o, arch, sources)
 	b.Toolchain = tools
 	b.Warnings.Add(missing...)
 	b.Built = err == nil && len(missing) == 0
@@ -150,28 +191,30 @@ func (b *Build) runTools(ctx context.Context, o *BuildOptions, s *stage, arch st
 }
 
 // madeByTools digests the kernels and the launcher, those that are there.
-func madeByTools(dir, launcher string, files map[string][]byte) (map[string]string, error) {
-	names := []string{launcher}
-	for name := range files {
-		if base, ok := strings.CutSuffix(name, ".cu"); ok {
-			names = append(names, base+".fatbin")
-		}
-	}
+func madeByTools(dir string, names []string) (map[string]string, error) {
 	made := map[string]string{}
 	for _, name := range names {
-		_, digest, err := fileDigest(filepath.Join(dir, name))
+		_, digest, err := fileDigest(filepath.Join(dir, name), nil)
 		switch {
 		case err == nil:
 			made[name] = digest
 		case !errors.Is(err, fs.ErrNotExist):
-			return nil, diag.Errorf(codeWriteOut, name, "cannot be read back: %v", err)
+			return nil, diag.Errorf(builddir.CodeWrite, name, "cannot be read back: %v", infile.Reason(err))
 		}
 	}
 	return made, nil
 }
 
-// copied are the files of the model directory that a build carries along, where they are there.
-var copied = []string{host.ConfigFile, host.GenConfigFile, host.TokenizerFile}
+// copied are the files of the model directory that a build carries along, where they are there. Each may be a
+// symbolic link to anywhere, as in the caches of hubs, where every file of a model is one; at its end there must be a
+// regular file.
+var copied = []struct {
+	name string
+	kind infile.Kind
+}{
+	{host.ConfigFile, infile.ModelConfig}, {host.GenConfigFile, infile.ModelConfig},
+	{host.TokenizerFile, infile.Tokenizer},
+}
 
 // projectFiles renders the generated files and adds the model's own.
 func projectFiles(l *Lowered, o *BuildOptions) (map[string][]byte, error) {
@@ -179,15 +222,16 @@ func projectFiles(l *Lowered, o *BuildOptions) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range copied {
-		text, err := os.ReadFile(filepath.Join(o.Model, name))
-		if os.IsNotExist(err) {
+	for _, c := range copied {
+		path := filepath.Join(o.Model, c.name)
+		text, err := infile.Read(path, c.kind)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, diag.Errorf(codeWriteOut, filepath.Join(o.Model, name), "cannot read: %v", err)
+			return nil, diag.Errorf(codeModelFile, path, "cannot be read: %v", infile.Reason(err))
 		}
-		files[name] = text
+		files[c.name] = text
 	}
 	return files, nil
 }
@@ -207,21 +251,27 @@ func newManifest(l *Lowered, o *BuildOptions, files map[string][]byte) (*codegen
 	for name, text := range files {
 		m.Files[name] = codegen.Digest(text)
 	}
-	m.Weights.Key, err = l.weightsKey(o.RandomSeed)
+	m.Weights.Key, err = l.weightsKey(o.RandomSeed, o.Progress)
 	return m, err
 }
 
-// supplyWeights puts weights.safetensors into the stage: that of the earlier build, if it is made of the same, or a new one.
-func supplyWeights(ctx context.Context, l *Lowered, o *BuildOptions, out *output, s *stage, m *codegen.Manifest, b *Build) error {
-	if old := out.manifest; old != nil && old.Weights.Key == m.Weights.Key {
-		if s.reuse(host.WeightsFile, old.Weights.Bytes) {
+// supplyWeights packs weights.safetensors into the stage, unless that of the earlier build is made of the same and is
+// what it was: then it stays where it is.
+func supplyWeights(ctx context.Context, l *Lowered, o *BuildOptions, dir *builddir.Dir, m *codegen.Manifest,
+	b *Build) error {
+	if old := dir.Earlier; old != nil && old.Weights.Key == m.Weights.Key {
+		damage := mismatch(dir.Path, host.WeightsFile, old.Weights.SHA256, old.Weights.Bytes, o.Progress)
+		if damage != "" {
+			b.Warnings.Add(diag.Warningf(codeFileChanged, filepath.Join(dir.Path, host.WeightsFile),
+				"%s; the weights are packed anew", damage))
+		} else {
 			m.Weights = old.Weights
 			b.WeightBytes, b.WeightsReused = old.Weights.Bytes, true
 			return nil
 		}
 	}
 	var err error
-	m.Weights.Bytes, m.Weights.SHA256, err = Pack(ctx, l, filepath.Join(s.dir, host.WeightsFile), o.Progress)
+	m.Weights.Bytes, m.Weights.SHA256, err = Pack(ctx, l, filepath.Join(dir.Stage(), host.WeightsFile), o.Progress)
 	b.WeightBytes = m.Weights.Bytes
 	return err
 }

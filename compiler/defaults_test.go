@@ -16,21 +16,25 @@ import (
 func configured(t *testing.T, hidden, heads, kvHeads, headDim, vocab int) string {
 	t.Helper()
 	dir := t.TempDir()
-	text, err := json.Marshal(map[string]any{"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "hidden_act": "silu",
-		"hidden_size": hidden, "intermediate_size": 3 * hidden, "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": kvHeads,
-		"head_dim": headDim, "vocab_size": vocab, "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 1e4,
+	text, err := json.Marshal(map[string]any{"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama",
+		"hidden_act":  "silu",
+		"hidden_size": hidden, "intermediate_size": 3 * hidden, "num_hidden_layers": 1, "num_attention_heads": heads,
+		"num_key_value_heads": kvHeads,
+		"head_dim":            headDim, "vocab_size": vocab, "max_position_embeddings": 2048, "rms_norm_eps": 1e-6,
+		"rope_theta":          1e4,
 		"tie_word_embeddings": true, "torch_dtype": "bfloat16"})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644))
 	return dir
 }
 
-// Chunks that amkc chooses by itself are refused by codegen only where all others would be. The last model fits neither a half nor a
-// quarter of the usual.
+// Chunks that amkc chooses by itself are refused by codegen only where all others would be. The last model fits
+// neither a half nor a quarter of the usual.
 func TestDefaultChunksAreAccepted(t *testing.T) {
 	smaller := 0
 	for _, m := range []struct{ hidden, heads, kvHeads, headDim, vocab int }{
-		{512, 8, 8, 64, 4096}, {1024, 16, 8, 128, 8192}, {2048, 32, 8, 64, 8192}, {2400, 16, 16, 64, 8192}, {4096, 32, 8, 128, 8192}, {401, 16, 1, 72, 5000}, {1200, 10, 5, 160, 5000},
+		{512, 8, 8, 64, 4096}, {1024, 16, 8, 128, 8192}, {2048, 32, 8, 64, 8192}, {2400, 16, 16, 64, 8192},
+		{4096, 32, 8, 128, 8192}, {401, 16, 1, 72, 5000}, {1200, 10, 5, 160, 5000},
 	} {
 		dir := configured(t, m.hidden, m.heads, m.kvHeads, m.headDim, m.vocab)
 		for _, target := range []string{"h200", "l4", "t4"} {
@@ -41,7 +45,8 @@ func TestDefaultChunksAreAccepted(t *testing.T) {
 						if chunk > 0 {
 							c.Tiling = map[string]map[string]int{"ring": {"chunk_bytes": chunk}}
 						}
-						l, err := Lower(Options{Model: dir, Target: ir.FindTarget(target), DType: &dtype, Config: c, ConfigOnly: true})
+						l, err := Lower(Options{Model: dir, Target: ir.FindTarget(target), DType: &dtype, Config: c,
+							ConfigOnly: true})
 						if err != nil {
 							return 0, err
 						}
@@ -54,7 +59,8 @@ func TestDefaultChunksAreAccepted(t *testing.T) {
 							break
 						}
 						if _, err := emits(chunk); err == nil {
-							require.NoError(t, refused, "%+v for %s in %v, smem_bytes_per_block %d: chunks of %d fit", m, target, dtype, smem, chunk)
+							require.NoError(t, refused, "%+v for %s in %v, smem_bytes_per_block %d: chunks of %d fit",
+								m, target, dtype, smem, chunk)
 						}
 					}
 					if refused == nil && got < 16384 {
@@ -86,7 +92,8 @@ func TestDefaultWarpsAreAccepted(t *testing.T) {
 			for _, chunk := range []int{4096, 6144, 16384, 18432} {
 				for _, depth := range []int{1, 3, 16} {
 					for _, smem := range []int{0, 40960, 65536} {
-						c := ir.ScheduleConfig{PipeliningDepth: depth, SMemBytesPerBlock: smem, Tiling: map[string]map[string]int{"ring": {"chunk_bytes": chunk}}}
+						c := ir.ScheduleConfig{PipeliningDepth: depth, SMemBytesPerBlock: smem,
+							Tiling: map[string]map[string]int{"ring": {"chunk_bytes": chunk}}}
 						warps, refused := emits(dir, ir.FindTarget(target), c)
 						if refused == nil {
 							if warps == 4 {
@@ -96,7 +103,8 @@ func TestDefaultWarpsAreAccepted(t *testing.T) {
 						}
 						c.Tiling["warps"] = map[string]int{"qkv": 8, "gate_up": 8, "lm_head": 8}
 						if _, err := emits(dir, ir.FindTarget(target), c); err == nil {
-							require.NoError(t, refused, "%+v for %s: chunk_bytes %d, pipelining_depth %d, smem_bytes_per_block %d", m, target, chunk, depth, smem)
+							require.NoError(t, refused, "%+v for %s: chunk_bytes %d, pipelining_depth %d, "+
+								"smem_bytes_per_block %d", m, target, chunk, depth, smem)
 						}
 					}
 				}

@@ -12,8 +12,9 @@ import (
 	"amkc/ir"
 )
 
-// A schedule change must read as one in review: for each knob, one step away from the default, the changed lines of what a
-// reviewer looks at stay within a budget. program.json and schedule.amk are counted apart: they repeat a stage per variant.
+// A schedule change must read as one in review: for each knob, one step away from the default, the changed lines of
+// what a reviewer looks at stay within a budget. program.json and schedule.amk are counted apart: they repeat a stage
+// per variant.
 func TestDiffBudget(t *testing.T) {
 	tiling := func(group, knob string, value int) ir.ScheduleConfig {
 		return ir.ScheduleConfig{Tiling: map[string]map[string]int{group: {knob: value}}}
@@ -33,7 +34,7 @@ func TestDiffBudget(t *testing.T) {
 		{"no stock", tiling("ring", "stock", 0), 4, 4},
 		{"splits", tiling("attention", "max_splits", 8), 60, 80},
 		{"split from", tiling("attention", "split_from", 256), 6, 16},
-		{"rotation", ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: map[string]int{"gate_up": 3}}}, 24, 60},
+		{"rotation", ir.ScheduleConfig{SMAssignment: ir.Assignment{Rotations: map[string]int{"gate_up": 3}}}, 24, 60},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			changed := generated(t, lowerModel(t, "pycoder-5m", "h200", ir.BF16, 0, c.config))

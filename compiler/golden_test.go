@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"flag"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,8 +20,8 @@ var update = flag.Bool("update", false, "rewrite the golden build trees")
 
 const root = "../testdata"
 
-// goldenCases are whole build trees under testdata/golden. What a build copies verbatim (amk/, the launcher's packages and
-// its vendor folder) is left out: it is in this repository already.
+// goldenCases are whole build trees under testdata/golden. What a build copies verbatim (amk/, the launcher's
+// packages and its vendor folder) is left out: it is in this repository already.
 var goldenCases = []struct {
 	name, model, target string
 	dtype               ir.DType
@@ -35,8 +36,9 @@ var goldenCases = []struct {
 
 func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Lowered {
 	t.Helper()
-	l, err := Lower(Options{Model: filepath.Join(root, "models", model), Name: filepath.Base(model), Target: ir.FindTarget(target),
-		DType: &dtype, MaxSeq: maxSeq, Config: config, Check: true})
+	l, err := Lower(Options{Model: filepath.Join(root, "models", model), Name: filepath.Base(model),
+		Target: ir.FindTarget(target),
+		DType:  &dtype, MaxSeq: maxSeq, Config: config, Check: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
@@ -48,7 +50,8 @@ func generated(t testing.TB, l *Lowered) map[string][]byte {
 	files, err := codegen.Project(l.Program, l.Program.Model.Name)
 	require.NoError(t, err)
 	maps.DeleteFunc(files, func(name string, _ []byte) bool {
-		return strings.HasPrefix(name, "amk/") || strings.HasPrefix(name, "launcher/internal/") || strings.HasPrefix(name, "launcher/vendor/")
+		return strings.HasPrefix(name, "amk/") || strings.HasPrefix(name, "launcher/internal/") ||
+			strings.HasPrefix(name, "launcher/vendor/")
 	})
 	return files
 }
@@ -66,8 +69,15 @@ func TestGoldenBuilds(t *testing.T) {
 					require.NoError(t, os.WriteFile(path, text, 0o644))
 				}
 			}
-			want, err := listFiles(dir)
-			require.NoError(t, err)
+			var want []string
+			require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					name, _ := filepath.Rel(dir, path)
+					want = append(want, filepath.ToSlash(name))
+				}
+				return err
+			}))
+			slices.Sort(want)
 			require.Equal(t, want, slices.Sorted(maps.Keys(files)))
 			for _, name := range want {
 				text, err := os.ReadFile(filepath.Join(dir, name))

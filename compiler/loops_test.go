@@ -36,7 +36,8 @@ func TestLoopedAndUnrolledComputeTheSame(t *testing.T) {
 			for _, roll := range []int{1, 0} {
 				seed := uint64(5)
 				tiling := map[string]map[string]int{"loop": {"roll": roll}, "attention": {"split_from": 2}}
-				l, err := Lower(Options{Model: shallow(t, model, layers), RandomSeed: &seed, MaxSeq: 64, Target: ir.FindTarget("h200"),
+				l, err := Lower(Options{Model: shallow(t, model, layers), RandomSeed: &seed, MaxSeq: 64,
+					Target: ir.FindTarget("h200"),
 					Config: ir.ScheduleConfig{Tiling: tiling}, Check: true})
 				require.NoError(t, err)
 				require.True(t, validate.ProgramFor(validate.Kernel, l.Program).OK)
@@ -53,7 +54,8 @@ func TestLoopedAndUnrolledComputeTheSame(t *testing.T) {
 						continue
 					}
 					for i := range bits {
-						require.Equal(t, math.Float32bits(want[step][i]), math.Float32bits(bits[i]), "step %d, logit %d", step, i)
+						require.Equal(t, math.Float32bits(want[step][i]), math.Float32bits(bits[i]),
+							"step %d, logit %d", step, i)
 					}
 				}
 			}

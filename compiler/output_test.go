@@ -2,18 +2,18 @@ package compiler
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/codegen"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
+	"amkc/runtime/progress"
 )
 
 // put writes a file below dir.
@@ -31,153 +31,19 @@ func text(t *testing.T, dir, name string) string {
 	return string(b)
 }
 
-// commitFiles makes a build of these files in dir, as Compile does.
-func commitFiles(t *testing.T, dir string, files map[string]string) (diag.List, error) {
-	t.Helper()
-	out, err := openOutput(dir)
-	if err != nil {
-		return nil, err
-	}
-	s, err := out.stage()
-	require.NoError(t, err)
-	defer s.abort()
-	m := &codegen.Manifest{Format: codegen.ManifestFormat, Files: map[string]string{}}
-	m.Facts.Model.Name = "demo"
-	for name, content := range files {
-		require.NoError(t, s.write(name, []byte(content)))
-		m.Files[name] = codegen.Digest([]byte(content))
-	}
-	manifest, err := m.Marshal()
-	require.NoError(t, err)
-	require.NoError(t, s.write(host.ManifestFile, manifest))
-	return s.commit(m)
-}
-
-// leftovers are the temporary directories beside a build.
+// leftovers are what a build that did not succeed must not leave, in its directory and beside it.
 func leftovers(t *testing.T, dir string) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(filepath.Dir(dir), ".*"))
+	beside, err := filepath.Glob(filepath.Join(filepath.Dir(dir), ".*"))
 	require.NoError(t, err)
-	return found
-}
-
-func TestSomebodyElsesDirectoryIsRefused(t *testing.T) {
-	for name, files := range map[string]map[string]string{
-		"files":            {"thesis.tex": "x"},
-		"not JSON":         {host.ManifestFile: "{"},
-		"other manifest":   {host.ManifestFile: `{"name": "web app"}`},
-		"only a dot file":  {".git/HEAD": "x"},
-		"null file digest": {host.ManifestFile: `{"files": null}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "out")
-			for file, content := range files {
-				put(t, dir, file, content)
-			}
-			_, err := openOutput(dir)
-			var d *diag.Diagnostic
-			require.ErrorAs(t, err, &d)
-			require.Equal(t, "AMK5101", d.Code)
-			for file, content := range files {
-				require.Equal(t, content, text(t, dir, file))
-			}
-		})
-	}
-	for _, prepare := range []func(dir string){func(string) {}, func(dir string) { require.NoError(t, os.Mkdir(dir, 0o755)) }} {
-		dir := filepath.Join(t.TempDir(), "out")
-		prepare(dir)
-		_, err := commitFiles(t, dir, map[string]string{"a.h": "1"})
-		require.NoError(t, err)
-		require.Equal(t, "1", text(t, dir, "a.h"))
-		require.Empty(t, leftovers(t, dir))
-	}
-}
-
-func TestRecompileKeepsWhatIsTheUsers(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	_, err := commitFiles(t, dir, map[string]string{"a.h": "1", "gone.h": "1", "megakernel.cu": "1", "sub/b.h": "1"})
+	inside, err := filepath.Glob(filepath.Join(dir, ".*"))
 	require.NoError(t, err)
-	put(t, dir, "notes/today.md", "mine")
-	put(t, dir, "mine.fatbin", "mine")
-	put(t, dir, "megakernel.fatbin", "of the earlier build")
-	put(t, dir, "demo", "of the earlier build")
-	put(t, dir, "sub/b.h", "edited")
-	put(t, dir, "new.h", "mine")
-	require.NoError(t, os.Symlink("/nowhere", filepath.Join(dir, "link")))
-
-	kept, err := commitFiles(t, dir, map[string]string{"a.h": "2", "megakernel.cu": "2", "sub/b.h": "2", "new.h": "2"})
-	require.NoError(t, err)
-	for name, want := range map[string]string{"a.h": "2", "sub/b.h": "2", "sub/b.h.edited": "edited", "new.h": "2", "new.h.edited": "mine",
-		"notes/today.md": "mine", "mine.fatbin": "mine"} {
-		require.Equal(t, want, text(t, dir, name), name)
-	}
-	target, err := os.Readlink(filepath.Join(dir, "link"))
-	require.NoError(t, err)
-	require.Equal(t, "/nowhere", target)
-	for _, name := range []string{"gone.h", "megakernel.fatbin", "demo"} {
-		require.NoFileExists(t, filepath.Join(dir, name))
-	}
-	require.Len(t, kept, 2)
-	require.Contains(t, kept[0].Error()+kept[1].Error(), "b.h.edited")
-	require.Contains(t, kept[0].Error()+kept[1].Error(), "new.h.edited")
-
-	// A second edit of the same file does not take the first one's place.
-	put(t, dir, "sub/b.h", "edited again")
-	_, err = commitFiles(t, dir, map[string]string{"sub/b.h": "3"})
-	require.NoError(t, err)
-	require.Equal(t, "edited", text(t, dir, "sub/b.h.edited"))
-	require.Equal(t, "edited again", text(t, dir, "sub/b.h.edited.2"))
-	require.Empty(t, leftovers(t, dir))
-}
-
-// A link to a build stays a link, and what is behind it is replaced.
-func TestOutputBehindALink(t *testing.T) {
-	root := t.TempDir()
-	real, link := filepath.Join(root, "disk", "out"), filepath.Join(root, "out")
-	_, err := commitFiles(t, real, map[string]string{"a.h": "1"})
-	require.NoError(t, err)
-	put(t, real, "mine", "mine")
-	require.NoError(t, os.Symlink(real, link))
-	_, err = commitFiles(t, link, map[string]string{"a.h": "2"})
-	require.NoError(t, err)
-	info, err := os.Lstat(link)
-	require.NoError(t, err)
-	require.NotZero(t, info.Mode()&os.ModeSymlink)
-	require.Equal(t, "2", text(t, real, "a.h"))
-	require.Equal(t, "mine", text(t, link, "mine"))
-}
-
-func TestDiskErrorsLeaveTheEarlierBuild(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs /dev/full")
-	}
-	dir := filepath.Join(t.TempDir(), "out")
-	_, err := commitFiles(t, dir, map[string]string{"a.h": "1"})
-	require.NoError(t, err)
-	out, err := openOutput(dir)
-	require.NoError(t, err)
-	s, err := out.stage()
-	require.NoError(t, err)
-	require.NoError(t, os.Symlink("/dev/full", filepath.Join(s.dir, "a.h")))
-	err = s.write("a.h", []byte("2"))
-	var d *diag.Diagnostic
-	require.ErrorAs(t, err, &d)
-	require.Equal(t, "AMK5102", d.Code)
-	require.Contains(t, err.Error(), "no space left")
-	s.abort()
-	require.Equal(t, "1", text(t, dir, "a.h"))
-	require.Empty(t, leftovers(t, dir))
-
-	blocked := filepath.Join(t.TempDir(), "file")
-	put(t, filepath.Dir(blocked), "file", "mine")
-	out = &output{dir: filepath.Join(blocked, "below")}
-	_, err = out.stage()
-	require.ErrorAs(t, err, &d)
-	require.Equal(t, "AMK5102", d.Code)
+	return append(beside, inside...)
 }
 
 func emitted(model, dir string) BuildOptions {
-	return BuildOptions{Options: Options{Model: model, Name: "zoo", Target: ir.FindTarget("t4")}, OutDir: dir, NoBuild: true}
+	return BuildOptions{Options: Options{Model: model, Name: "zoo", Target: ir.FindTarget("t4")}, OutDir: dir,
+		NoBuild: true}
 }
 
 // Packed weights are used again for another schedule, and not for other weights of the same shapes.
@@ -211,6 +77,72 @@ func TestWeightsAreReusedWhenTheyAreTheSame(t *testing.T) {
 	fourth, err := Compile(context.Background(), o)
 	require.NoError(t, err)
 	require.False(t, fourth.WeightsReused, "the file is not what it was")
+
+	good := text(t, dir, host.WeightsFile)
+	flipped := []byte(good)
+	flipped[len(flipped)/2] ^= 1
+	put(t, dir, host.WeightsFile, string(flipped))
+	v, err := Verify(dir, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, v.Findings.Err(), "AMK4902")
+	fifth, err := Compile(context.Background(), o)
+	require.NoError(t, err)
+	require.False(t, fifth.WeightsReused, "one bit of the file is another")
+	require.Contains(t, fifth.Warnings.Error(), "the weights are packed anew [AMK4902]")
+	require.Equal(t, good, text(t, dir, host.WeightsFile))
+	v, err = Verify(dir, nil)
+	require.NoError(t, err)
+	require.Empty(t, v.Findings)
+}
+
+// What is read is not written over, by whatever way the output leads to it.
+func TestOwnInputs(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "model")
+	require.NoError(t, os.CopyFS(model, os.DirFS("../testdata/models/zoo/llama-sharded-fp16")))
+	shards, err := filepath.Glob(filepath.Join(model, "model-*.safetensors"))
+	require.NoError(t, err)
+	require.NotEmpty(t, shards)
+	elsewhere := t.TempDir()
+	for i, file := range append(shards, filepath.Join(model, "config.json"),
+		filepath.Join(model, "model.safetensors.index.json")) {
+		link, hard := filepath.Join(elsewhere, fmt.Sprint("link", i)), filepath.Join(elsewhere, fmt.Sprint("hard", i))
+		require.NoError(t, os.Symlink(file, link))
+		require.NoError(t, os.Link(file, hard))
+		for _, out := range []string{file, link, hard} {
+			requireAMK(t, "AMK5123", RefuseInput(out, model))
+			requireAMK(t, "AMK5123", RefuseInput(out, file))
+		}
+	}
+	require.NoError(t, RefuseInput(filepath.Join(model, "packed.safetensors"), model))
+	put(t, model, "packed.safetensors", "of an earlier run")
+	require.NoError(t, RefuseInput(filepath.Join(model, "packed.safetensors"), model))
+
+	before := text(t, model, "config.json")
+	link := filepath.Join(elsewhere, "model")
+	require.NoError(t, os.Symlink(model, link))
+	put(t, model, host.ManifestFile, `{"files": {}}`) // otherwise it is no output directory to begin with
+	for _, out := range []string{model, link} {
+		_, err := Compile(t.Context(), emitted(model, out))
+		requireAMK(t, "AMK5123", err)
+	}
+	require.Equal(t, before, text(t, model, "config.json"))
+
+	// A configuration in the place of a file of the build.
+	dir := filepath.Join(t.TempDir(), "out")
+	_, err = Compile(t.Context(), emitted("../testdata/models/zoo/llama-gqa", dir))
+	require.NoError(t, err)
+	o := emitted("../testdata/models/zoo/llama-gqa", dir)
+	o.Inputs = []string{filepath.Join(dir, "program.json")}
+	_, err = Compile(t.Context(), o)
+	requireAMK(t, "AMK5123", err)
+	require.Empty(t, leftovers(t, dir))
+}
+
+func requireAMK(t *testing.T, code string, err error) {
+	t.Helper()
+	var d *diag.Diagnostic
+	require.ErrorAs(t, err, &d)
+	require.Equal(t, code, d.Code)
 }
 
 // An interrupted compile leaves an earlier build as it was.
@@ -231,8 +163,8 @@ func TestInterruptedCompileKeepsTheEarlierBuild(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := emitted(model, dir)
 	o.NoBuild, o.Config = false, ir.ScheduleConfig{PipeliningDepth: 2}
-	o.Progress = func(activity string, _, _ int64) {
-		if strings.HasPrefix(activity, "nvcc") {
+	o.Progress = func(s progress.Step) {
+		if strings.HasPrefix(s.Activity, "nvcc") {
 			cancel()
 		}
 	}

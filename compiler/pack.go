@@ -6,20 +6,23 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
-	"io"
-	"os"
+	"path/filepath"
 	"strings"
 
 	"amkc/ir"
 	"amkc/passes/checkpoint"
+	"amkc/runtime/infile"
+	"amkc/runtime/progress"
 )
 
 // packedSpec declares one member of the weight arena as a tensor of weights.safetensors: its physical shape, padding
 // included, so that the file is the arena.
 func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
-	dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16, ir.BF16: checkpoint.BF16}[b.DType]
+	dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16,
+		ir.BF16: checkpoint.BF16}[b.DType]
 	if b.Layout.Kind == ir.Tile8x32 {
-		return checkpoint.Spec{Name: name, DType: dtype, Shape: []int{(b.Shape[0] + 7) / 8, (b.Shape[1] + 31) / 32, 32, 8}}
+		return checkpoint.Spec{Name: name, DType: dtype,
+			Shape: []int{(b.Shape[0] + 7) / 8, (b.Shape[1] + 31) / 32, 32, 8}}
 	}
 	per := ir.ArenaAlign * 8 / b.DType.Bits()
 	return checkpoint.Spec{Name: name, DType: dtype, Shape: []int{(b.Numel() + per - 1) / per * per}}
@@ -27,11 +30,14 @@ func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
 
 // Pack writes the packed weights of a lowered program: one safetensors file whose data section is ir.WeightArena. It
 // returns the file's size and digest.
-func Pack(ctx context.Context, l *Lowered, path string, progress Progress) (bytes int64, digest string, err error) {
+func Pack(ctx context.Context, l *Lowered, path string, report progress.Func) (bytes int64, digest string, err error) {
 	places, size := ir.WeightArena(l.Program)
 	specs := make([]checkpoint.Spec, len(places))
 	for i, pl := range places {
 		specs[i] = packedSpec(&l.Program.Buffers[pl.Buffer], pl.Name)
+	}
+	if err := checkSpace(path, uint64(size)); err != nil {
+		return 0, "", err
 	}
 	w, err := checkpoint.NewWriter(path, specs, map[string]string{"format": "amkc packed 2"})
 	if err != nil {
@@ -42,7 +48,8 @@ func Pack(ctx context.Context, l *Lowered, path string, progress Progress) (byte
 		if err := ctx.Err(); err != nil {
 			return 0, "", err
 		}
-		progress.report("packing weights", int64(pl.Offset), int64(size))
+		report.Report(progress.Step{Activity: "packing weights", Done: int64(pl.Offset), Total: int64(size),
+			Unit: progress.Bytes})
 		next := size
 		if i+1 < len(places) {
 			next = places[i+1].Offset
@@ -60,8 +67,7 @@ func Pack(ctx context.Context, l *Lowered, path string, progress Progress) (byte
 	if err := w.Close(); err != nil {
 		return 0, "", err
 	}
-	progress.report("packing weights", int64(size), int64(size))
-	return fileDigest(path)
+	return fileDigest(path, report)
 }
 
 // tensorWriter appends to one tensor of a Writer.
@@ -76,21 +82,18 @@ func (t *tensorWriter) Write(p []byte) (int, error) {
 	return len(p), t.w.Append(t.name, p)
 }
 
-// fileDigest returns the size and SHA-256 of a file.
-func fileDigest(path string) (int64, string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	return n, hex.EncodeToString(h.Sum(nil)), err
+// fileDigest returns the size and SHA-256 of a file, and reports how far it is.
+func fileDigest(path string, report progress.Func) (int64, string, error) {
+	step := progress.Step{Activity: "reading " + filepath.Base(path), Unit: progress.Bytes}
+	return infile.Digest(path, func(done, total int64) {
+		step.Done, step.Total = done, total
+		report.Report(step)
+	})
 }
 
 // weightsKey digests everything that packed weights depend on: the arena with its layouts and pieces, and either the
 // contents of the checkpoint or the seed of random ones. The checkpoint is read once.
-func (l *Lowered) weightsKey(seed *uint64) (string, error) {
+func (l *Lowered) weightsKey(seed *uint64, report progress.Func) (string, error) {
 	if l.packedKey != "" {
 		return l.packedKey, nil
 	}
@@ -106,7 +109,7 @@ func (l *Lowered) weightsKey(seed *uint64) (string, error) {
 	}
 	if seed != nil {
 		fmt.Fprintf(h, "seed %d\n", *seed)
-	} else if err := hashTensors(h, l); err != nil {
+	} else if err := hashTensors(h, l, report); err != nil {
 		return "", err
 	}
 	l.packedKey = hex.EncodeToString(h.Sum(nil))
@@ -114,7 +117,11 @@ func (l *Lowered) weightsKey(seed *uint64) (string, error) {
 }
 
 // hashTensors adds name, type, shape and bytes of every tensor of the checkpoint.
-func hashTensors(h hash.Hash, l *Lowered) error {
+func hashTensors(h hash.Hash, l *Lowered, report progress.Func) error {
+	step := progress.Step{Activity: "reading weights", Unit: progress.Bytes}
+	for _, t := range l.checkpoint.Tensors() {
+		step.Total += t.Size()
+	}
 	for _, t := range l.checkpoint.Tensors() {
 		fmt.Fprintf(h, "%s %s %v\n", t.Name, t.DType, t.Shape)
 		if strings.HasSuffix(t.Name, "inv_freq") {
@@ -125,6 +132,8 @@ func hashTensors(h hash.Hash, l *Lowered) error {
 			return err
 		}
 		h.Write(raw)
+		step.Done += t.Size()
+		report.Report(step)
 	}
 	return nil
 }

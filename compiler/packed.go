@@ -3,7 +3,6 @@ package compiler
 import (
 	"encoding/binary"
 	"math"
-	"os"
 	"path/filepath"
 
 	"amkc/ir"
@@ -11,29 +10,37 @@ import (
 	"amkc/ir/half"
 	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/validate"
 )
 
-// A PackedBuild is the program of a build directory with its packed weights, for running the program without the kernels.
+// A PackedBuild is the program of a build directory with its packed weights, for running the program without the
+// kernels.
 type PackedBuild struct {
 	Program *ir.Program
 	file    *checkpoint.File
 	tensors map[string]checkpoint.Tensor
 }
 
-// OpenBuild reads the program of a build and opens its weights. Close it after use.
+// OpenBuild reads the program of a build, proves it once more, and opens its weights. Close it after use. A program
+// that was changed since it was emitted could make the reference VM take any memory, and what it computes would say
+// nothing.
 func OpenBuild(dir string) (*PackedBuild, error) {
 	if _, err := readManifest(dir); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, programFile)
-	text, err := os.ReadFile(path)
+	text, err := infile.Read(path, infile.Program)
 	if err != nil {
-		return nil, diag.Errorf(codeFileChanged, path, "cannot be read: %v", err)
+		return nil, diag.Errorf(codeFileChanged, path, "cannot be read: %v", infile.Reason(err))
 	}
 	b := &PackedBuild{tensors: map[string]checkpoint.Tensor{}}
 	var diags diag.List
-	if b.Program, diags = ir.ParseJSON(text, path); diags.Err() != nil {
+	if b.Program, diags = ir.LoadJSON(text, path); diags.Err() != nil {
 		return nil, diags
+	}
+	if proof := validate.ProgramFor(validate.Kernel, b.Program); !proof.OK {
+		return nil, proof.Diags.Errors()
 	}
 	if b.file, err = checkpoint.OpenFile(filepath.Join(dir, host.WeightsFile)); err != nil {
 		return nil, err
@@ -47,8 +54,8 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 // Close releases the weights.
 func (b *PackedBuild) Close() error { return b.file.Close() }
 
-// Floats returns all elements of a WEIGHT or CONST buffer (member i, if it is a family) in row-major order, taken out of its
-// packed layout.
+// Floats returns all elements of a WEIGHT or CONST buffer (member i, if it is a family) in row-major order, taken out
+// of its packed layout.
 func (b *PackedBuild) Floats(buf *ir.Buffer, i int) ([]float32, error) {
 	name, err := ir.Resolve(buf.Name, i)
 	if err != nil {
@@ -56,7 +63,8 @@ func (b *PackedBuild) Floats(buf *ir.Buffer, i int) ([]float32, error) {
 	}
 	t, ok := b.tensors[name]
 	if !ok || t.Size() < int64(buf.Bytes()) {
-		return nil, diag.Errorf(codeFileChanged, host.WeightsFile, "tensor %s has %d bytes, and the program needs %d; compile again", name, t.Size(), buf.Bytes())
+		return nil, diag.Errorf(codeFileChanged, host.WeightsFile,
+			"tensor %s has %d bytes, and the program needs %d; compile again", name, t.Size(), buf.Bytes())
 	}
 	raw, err := t.Raw()
 	if err != nil {
@@ -73,7 +81,8 @@ func (b *PackedBuild) Floats(buf *ir.Buffer, i int) ([]float32, error) {
 		case ir.F32:
 			out[k] = math.Float32frombits(binary.LittleEndian.Uint32(at))
 		default:
-			return nil, diag.Errorf(codeFileChanged, host.WeightsFile, "tensor %s is %v; want F32, F16 or BF16", name, buf.DType)
+			return nil, diag.Errorf(codeFileChanged, host.WeightsFile, "tensor %s is %v; want F32, F16 or BF16", name,
+				buf.DType)
 		}
 	}
 	return out, nil

@@ -2,7 +2,9 @@ package compiler
 
 import (
 	"context"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,4 +41,23 @@ func TestOpenBuild(t *testing.T) {
 	}
 	_, err := OpenBuild(t.TempDir())
 	require.ErrorContains(t, err, "AMK4901")
+}
+
+// A program that was changed after it was emitted is not run: a larger cache would be memory that the model does not
+// have.
+func TestOpenBuildProvesTheProgram(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "build")
+	o := Options{Model: "../testdata/models/zoo/llama-gqa", Name: "m", Target: ir.FindTarget("h200")}
+	_, err := Compile(context.Background(), BuildOptions{Options: o, OutDir: dir, NoBuild: true})
+	require.NoError(t, err)
+	path := filepath.Join(dir, programFile)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, change := range [][2]string{{"[2,512,2,16]", "[2,51200000,2,16]"},
+		{`"max_seq": 512`, `"max_seq": 51200000`}} {
+		require.Contains(t, string(text), change[0])
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), change[0], change[1], 1)), 0o644))
+		_, err = OpenBuild(dir)
+		require.ErrorContains(t, err, "[AMK3", change[1])
+	}
 }

@@ -1,4 +1,5 @@
-// Package compiler is the driver: it runs the passes over a checkpoint and, after them, whatever is made of the program.
+// Package compiler is the driver: it runs the passes over a checkpoint and, after them, whatever is made of the
+// program.
 //
 // It may import every package of amkc except cmd; no package but cmd imports it.
 package compiler
@@ -37,6 +38,7 @@ type Options struct {
 	Config      ir.ScheduleConfig // zero values take the defaults
 	AssumeInert []string
 	Check       bool // check the structure of the program after each pass
+	Strict      bool // what would be a warning before anything is written is an error
 
 	// After is called when a pass is done, with its number from 1. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
@@ -66,9 +68,10 @@ func (l *Lowered) Close() error {
 
 // Lower runs the pipeline. The error, if any, is a diagnostic or a list of them.
 func Lower(opts Options) (*Lowered, error) {
-	s := &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq}
-	s.Source = passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert}
-	l := &Lowered{}
+	if err := ir.CheckName(opts.Name); err != nil && opts.Name != "" {
+		return nil, diag.Errorf(ir.CodeName, "the model's name", "%v; name it otherwise with --name", err)
+	}
+	s, l := newState(opts), &Lowered{}
 	if err := l.open(opts, s); err != nil {
 		return nil, err
 	}
@@ -79,11 +82,31 @@ func Lower(opts Options) (*Lowered, error) {
 		}
 	}
 	l.Program, l.Graph, l.Consumed, l.Pages, l.Warnings = s.Program, s.Graph, s.Consumed, s.Pages, s.Diags
+	if err := opts.accept(l.Warnings); err != nil {
+		l.Close()
+		return nil, err
+	}
 	if err := l.supply(opts); err != nil {
 		l.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// CheckModel reports what is wrong with a model whatever it is compiled for: it is opened and imported, and closed
+// again.
+func CheckModel(opts Options) error {
+	s, l := newState(opts), &Lowered{}
+	if err := l.open(opts, s); err != nil {
+		return err
+	}
+	defer l.Close()
+	return passes.Import.Run(s)
+}
+
+func newState(opts Options) *passes.State {
+	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq,
+		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert}}
 }
 
 func (l *Lowered) open(opts Options, s *passes.State) error {
@@ -97,10 +120,19 @@ func (l *Lowered) open(opts Options, s *passes.State) error {
 	return err
 }
 
+// accept returns the diagnostics as an error where there is one among them, or may be no warning.
+func (o *Options) accept(diags diag.List) error {
+	if o.Strict {
+		diags = diags.Strict()
+	}
+	return diags.Err()
+}
+
 // supply opens the weights of the program: those of the checkpoint, or random ones of the shapes that the graph needs.
 func (l *Lowered) supply(opts Options) error {
 	if opts.RandomSeed != nil {
-		dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16, ir.BF16: checkpoint.BF16}[l.Graph.Model.DType]
+		dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16,
+			ir.BF16: checkpoint.BF16}[l.Graph.Model.DType]
 		random, err := checkpoint.NewRandom(l.Config, *opts.RandomSeed, passes.RequiredTensors(l.Graph, dtype))
 		if err != nil {
 			return err

@@ -24,7 +24,8 @@ func TestPassOrder(t *testing.T) {
 		}
 		done = append(done, p.Name)
 	}
-	require.Equal(t, []string{"import", "lower", "fuse", "tile", "assign", "barrier", "loop", "pagecolor", "exchange"}, done)
+	require.Equal(t, []string{"import", "lower", "fuse", "tile", "assign", "barrier", "loop", "pagecolor", "exchange"},
+		done)
 }
 
 func TestLowerRunsEveryPass(t *testing.T) {
@@ -49,10 +50,12 @@ func TestLowerRunsEveryPass(t *testing.T) {
 
 // Whatever the target, the models that are accepted give programs that are well formed after every pass.
 func TestEveryTargetAndModel(t *testing.T) {
-	models := []string{"pycoder-5m", "zoo/llama-gqa", "zoo/llama-odd-dims", "zoo/llama-rope-llama3", "zoo/llama-sharded-fp16"}
+	models := []string{"pycoder-5m", "zoo/llama-gqa", "zoo/llama-odd-dims", "zoo/llama-rope-llama3",
+		"zoo/llama-sharded-fp16"}
 	for _, target := range append(slices.Clone(ir.Targets), *ir.ArchTarget(90, 1), *ir.ArchTarget(80, 7)) {
 		for _, model := range models {
-			l, err := Lower(Options{Model: "../testdata/models/" + model, Target: &target, Check: true, ConfigOnly: true})
+			l, err := Lower(Options{Model: "../testdata/models/" + model, Target: &target, Check: true,
+				ConfigOnly: true})
 			require.NoError(t, err, "%s %s", target.Name, model)
 			for _, v := range l.Program.Variants {
 				for _, c := range v.Counters {
@@ -65,7 +68,8 @@ func TestEveryTargetAndModel(t *testing.T) {
 
 func TestRandomWeightsNeedNoFiles(t *testing.T) {
 	seed := uint64(7)
-	l, err := Lower(Options{Model: "../testdata/models/zoo/llama-gqa", RandomSeed: &seed, Target: ir.FindTarget("h200")})
+	l, err := Lower(Options{Model: "../testdata/models/zoo/llama-gqa", RandomSeed: &seed,
+		Target: ir.FindTarget("h200")})
 	require.NoError(t, err)
 	defer l.Close()
 	for i := range l.Program.Buffers {

@@ -1,7 +1,9 @@
 package compiler
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
+	"amkc/compiler/builddir"
 	"amkc/compiler/readback"
 	"amkc/ir"
 	"amkc/passes/checkpoint"
@@ -20,7 +23,8 @@ import (
 func shapes(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{"models/*/config.json", "models/zoo/*/config.json", "configs/*/config.json", "configs/sizes/*/config.json"} {
+	for _, pattern := range []string{"models/*/config.json", "models/zoo/*/config.json", "configs/*/config.json",
+		"configs/sizes/*/config.json"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		for _, path := range found {
@@ -52,16 +56,23 @@ func TestEveryBuildReadsBack(t *testing.T) {
 	}{
 		{"default", ir.ScheduleConfig{}},
 		{"in no loop", knobs(map[string]map[string]int{"loop": {"roll": 0}})},
-		{"in no loop, with barriers", knobs(map[string]map[string]int{"loop": {"roll": 0, "barrier": 1}, "exchange": {"flagged": 0}})},
+		{"in no loop, with barriers", knobs(map[string]map[string]int{"loop": {"roll": 0, "barrier": 1},
+			"exchange": {"flagged": 0}})},
 		{"barriers", knobs(map[string]map[string]int{"loop": {"barrier": 1}})},
 		{"barriers and counters", knobs(map[string]map[string]int{"loop": {"barrier": 1}, "exchange": {"flagged": 0}})},
 		{"counters", knobs(map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1}})},
-		{"always split", knobs(map[string]map[string]int{"attention": {"split_from": 0, "max_splits": 4}, "gemv": {"rows": 16}})},
-		{"early split", knobs(map[string]map[string]int{"attention": {"split_from": 7, "max_splits": 32}, "exchange": {"flagged": 0, "copies": 4}})},
-		{"never split", knobs(map[string]map[string]int{"attention": {"max_splits": 1}, "ring": {"run_ahead": 0}, "warps": {"down": 4, "qkv": 4}})},
-		{"round robin", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "round_robin"}, PageAllocation: "none", PipeliningDepth: 2}},
-		{"stock", knobs(map[string]map[string]int{"ring": {"stock": 1, "in_flight": 4, "in_flight_stocked": 2, "pace": 0}})},
-		{"explicit", ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: map[string]int{"gate_up": 3, "attn": 5}}, PageAllocation: "linear"}},
+		{"always split", knobs(map[string]map[string]int{"attention": {"split_from": 0, "max_splits": 4},
+			"gemv": {"rows": 16}})},
+		{"early split", knobs(map[string]map[string]int{"attention": {"split_from": 7, "max_splits": 32},
+			"exchange": {"flagged": 0, "copies": 4}})},
+		{"never split", knobs(map[string]map[string]int{"attention": {"max_splits": 1}, "ring": {"run_ahead": 0},
+			"warps": {"down": 4, "qkv": 4}})},
+		{"round robin", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "round_robin"}, PageAllocation: "none",
+			PipeliningDepth: 2}},
+		{"stock", knobs(map[string]map[string]int{"ring": {"stock": 1, "in_flight": 4, "in_flight_stocked": 2,
+			"pace": 0}})},
+		{"explicit", ir.ScheduleConfig{SMAssignment: ir.Assignment{Rotations: map[string]int{"gate_up": 3, "attn": 5}},
+			PageAllocation: "linear"}},
 	}
 	compiled := map[string]bool{}
 	for _, dir := range shapes(t) {
@@ -72,7 +83,8 @@ func TestEveryBuildReadsBack(t *testing.T) {
 						continue // one dtype is enough for the others
 					}
 					name := fmt.Sprintf("%s/%s/%v/%s", filepath.Base(dir), target, dtype, c.name)
-					l, err := Lower(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype, MaxSeq: 64, Config: c.config, ConfigOnly: true})
+					l, err := Lower(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype,
+						MaxSeq: 64, Config: c.config, ConfigOnly: true})
 					if err != nil {
 						continue // architectures that are not supported, and splits of which there are too few
 					}
@@ -90,41 +102,54 @@ func TestEveryBuildReadsBack(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"pycoder-5m", "llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-3.1-8b", "llama-3.2-1b", "smollm2-135m",
+	for _, want := range []string{"pycoder-5m", "llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-3.1-8b",
+		"llama-3.2-1b", "smollm2-135m",
 		"hidden-70", "gqa-heads-of-256", "mqa-32-heads-of-16"} {
 		require.True(t, compiled[want], want)
 	}
 }
 
-// A forged build has a manifest that fits its edited files. It is found all the same: headers by what they say, everything
-// else by what the program gives.
+// A forged build has a manifest that fits its edited files. It is found all the same: headers by what they say,
+// everything else by what the program gives.
 func TestForgedBuilds(t *testing.T) {
 	model := filepath.Join(root, "models", "zoo", "llama-gqa")
 	dir := filepath.Join(t.TempDir(), "build")
 	config := ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}
-	_, err := Compile(t.Context(), BuildOptions{Options: Options{Model: model, Name: "llama-gqa", Target: ir.FindTarget("t4"), MaxSeq: 128, Config: config},
+	_, err := Compile(t.Context(), BuildOptions{Options: Options{Model: model, Name: "llama-gqa",
+		Target: ir.FindTarget("t4"), MaxSeq: 128, Config: config},
 		OutDir: dir, NoBuild: true})
 	require.NoError(t, err)
-	v, err := Verify(dir)
+	v, err := Verify(dir, nil)
 	require.NoError(t, err)
 	require.Empty(t, v.Findings)
 	require.True(t, v.Proof.OK)
 	require.Equal(t, 19, v.Stages)
 
 	for _, c := range []struct{ name, file, old, text, code, want string }{
-		{"descriptor", "schedule.h", "kRotationStep = 3;", "kRotationStep = 4;", "AMK4913", "rotation from layer to layer: the headers say 4, and program.json says 3"},
+		{"descriptor", "schedule.h", "kRotationStep = 3;", "kRotationStep = 4;", "AMK4913",
+			"rotation from layer to layer: the headers say 4, and program.json says 3"},
 		{"tasks", "schedule.h", "kTasks = 16;", "kTasks = 15;", "AMK4912", "want 16, the tasks of the distribution"},
-		{"variant", "schedule.h", "kShortEnd = 16;", "kShortEnd = 17;", "AMK4913", "positions: the headers say 0..16, and program.json says 0..15"},
-		{"page", "pages.h", "kXchg1{1024, 1536, 2}", "kXchg1{512, 1536, 2}", "AMK4912", "where the page before it ends"},
+		{"variant", "schedule.h", "kShortEnd = 16;", "kShortEnd = 17;", "AMK4913",
+			"positions: the headers say 0..16, and program.json says 0..15"},
+		{"page", "pages.h", "kXchg1{1024, 1536, 2}", "kXchg1{512, 1536, 2}", "AMK4912",
+			"where the page before it ends"},
 		{"vector", "pages.h", "kH = kXchg0;", "kH = kXchg1;", "AMK4913", "buffer L{i}.h: error: pages"},
-		{"weight", "model_config.h", "kQkvWeight = 256;", "kQkvWeight = 512;", "AMK4912", "as the tensors lie in weights.safetensors"},
+		{"weight", "model_config.h", "kQkvWeight = 256;", "kQkvWeight = 512;", "AMK4912",
+			"as the tensors lie in weights.safetensors"},
 		{"order", "schedule.h", "kStageQkv, kStageShortAttn, kStageO", "kStageQkv, kStageO, kStageShortAttn", "AMK4913",
-			"stages: the headers say embed layers 0..2 (L{i}.qkv L{i}.o L{i}.attn L{i}.gate_up L{i}.down) lm_head sample emit, and program.json says"},
-		{"op comment", "schedule.h", "//   %y = GEMV_TILE(%n, L{i}.qkv.weight", "//   %y = GEMV_TILE(%n, L{i}.o.weight", "AMK4912", "the body of Qkv carries out"},
-		{"program", "program.json", `"rot": 3`, `"rot": 4`, "AMK4913", "rotation: the headers say 3, and program.json says 4"},
-		{"realisation", "program.json", `"L{i}.qkv", "first": 0, "count": 3, "realisation": "flagged"`, `"L{i}.qkv", "first": 0, "count": 3, "realisation": "counter"`, "AMK3118", "the kernel realises all exchanges alike"},
-		{"template line", "megakernel.cu", "add_residual<O>(c, kAttn, kH);", "add_residual<O>(c, kH, kAttn);", "AMK4903", "differs from what program.json gives"},
-		{"after the literals", "schedule.h", "kAttentionHeads * 16", "kAttentionHeads * 8", "AMK4903", "differs from what program.json gives"},
+			"stages: the headers say embed layers 0..2 (L{i}.qkv L{i}.o L{i}.attn L{i}.gate_up L{i}.down) lm_head " +
+				"sample emit, and program.json says"},
+		{"op comment", "schedule.h", "//   %y = GEMV_TILE(%n, L{i}.qkv.weight", "//   %y = GEMV_TILE(%n, L{i}.o.weight",
+			"AMK4912", "the body of Qkv carries out"},
+		{"program", "program.json", `"rot": 3`, `"rot": 4`, "AMK4913",
+			"rotation: the headers say 3, and program.json says 4"},
+		{"realisation", "program.json", `"L{i}.qkv", "first": 0, "count": 3, "realisation": "flagged"`,
+			`"L{i}.qkv", "first": 0, "count": 3, "realisation": "counter"`, "AMK3118",
+			"the kernel realises all exchanges alike"},
+		{"template line", "megakernel.cu", "add_residual<O>(c, kAttn, kH);", "add_residual<O>(c, kH, kAttn);",
+			"AMK4903", "differs from what program.json gives"},
+		{"after the literals", "schedule.h", "kAttentionHeads * 16", "kAttentionHeads * 8", "AMK4903",
+			"differs from what program.json gives"},
 		{"runtime", "amk/exchange.cuh", "page.copies", "1", "AMK4903", "differs from what program.json gives"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,7 +163,7 @@ func TestForgedBuilds(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, "amkc.manifest.json"), manifest, 0o644))
 			}()
 			forge(t, dir, c.file, c.old, c.text)
-			v, err := Verify(dir)
+			v, err := Verify(dir, nil)
 			require.NoError(t, err)
 			said := v.Findings.Errors().Error()
 			require.NotContains(t, said, "AMK4902", "the manifest fits")
@@ -148,7 +173,8 @@ func TestForgedBuilds(t *testing.T) {
 	}
 }
 
-// A schedule that is unsafe in all files alike is rejected for what it is: here down leaves the SMs that own the residual.
+// A schedule that is unsafe in all files alike is rejected for what it is: here down leaves the SMs that own the
+// residual.
 func TestForgedScheduleIsProvedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "build")
 	b, err := Compile(t.Context(), emitted(filepath.Join(root, "models", "zoo", "llama-gqa"), dir))
@@ -171,7 +197,7 @@ func TestForgedScheduleIsProvedAgain(t *testing.T) {
 	forged, err := m.Marshal()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "amkc.manifest.json"), forged, 0o644))
-	v, err := Verify(dir)
+	v, err := Verify(dir, nil)
 	require.NoError(t, err)
 	require.False(t, v.Proof.OK)
 	require.NotEmpty(t, v.Findings)
@@ -187,10 +213,11 @@ func TestForgedProgramThatCannotBeEmitted(t *testing.T) {
 	_, err := Compile(t.Context(), emitted(filepath.Join(root, "models", "zoo", "llama-gqa"), dir))
 	require.NoError(t, err)
 	forge(t, dir, "program.json", `"chunk_bytes":16384`, `"chunk_bytes":0`)
-	v, err := Verify(dir)
+	v, err := Verify(dir, nil)
 	require.NoError(t, err)
 	found := v.Findings.Error()
-	require.Contains(t, found, "program.json: error: gives no build at all: program: error: tiling.ring.chunk_bytes is 0; want a multiple of 2048")
+	require.Contains(t, found, "program.json: error: gives no build at all: program: error: tiling.ring.chunk_bytes "+
+		"is 0; want a multiple of 2048")
 	require.Contains(t, found, "schedule.h: machine")
 }
 
@@ -221,18 +248,38 @@ func TestVerifyLooksAtWhatToolsMade(t *testing.T) {
 	require.Empty(t, m.Built, "no tool has run")
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "megakernel.fatbin"), []byte("code"), 0o644))
-	m.Built, err = madeByTools(dir, "zoo", map[string][]byte{"megakernel.cu": nil, "reference.cu": nil, "schedule.h": nil})
+	m.Built, err = madeByTools(dir, builddir.Products("zoo", []string{"megakernel.cu", "reference.cu", "schedule.h"}))
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"megakernel.fatbin": codegen.Digest([]byte("code"))}, m.Built)
 	text, err := m.Marshal()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "amkc.manifest.json"), text, 0o644))
-	v, err := Verify(dir)
+	v, err := Verify(dir, nil)
 	require.NoError(t, err)
 	require.Empty(t, v.Findings)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "megakernel.fatbin"), []byte("edoc"), 0o644))
-	v, err = Verify(dir)
+	v, err = Verify(dir, nil)
 	require.NoError(t, err)
 	require.Len(t, v.Findings, 1)
 	require.Contains(t, v.Findings.Error(), "megakernel.fatbin: error: has SHA-256 ")
+}
+
+// A compile refuses to write headers that say anything else than the proved program.
+func TestEmittedIsWhatWasProved(t *testing.T) {
+	l, err := Lower(Options{Model: filepath.Join(root, "models/pycoder-5m"), Name: "m", Target: ir.FindTarget("h200"),
+		ConfigOnly: true})
+	require.NoError(t, err)
+	files, err := codegen.CUDA(l.Program)
+	require.NoError(t, err)
+	require.NoError(t, checkEmitted(files, l.Program))
+	for name, edit := range map[string][2]string{
+		"schedule.h":     {"kTasks = ", "kTasks = 1"},
+		"pages.h":        {"constexpr Page", "constexpr Pages"},
+		"model_config.h": {"kHeads = ", "kHeads = 1"},
+	} {
+		edited := maps.Clone(files)
+		edited[name] = bytes.Replace(files[name], []byte(edit[0]), []byte(edit[1]), 1)
+		require.NotEqual(t, files[name], edited[name], name)
+		require.ErrorContains(t, checkEmitted(edited, l.Program), "AMK5106", name)
+	}
 }

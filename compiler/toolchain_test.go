@@ -1,6 +1,8 @@
 package compiler
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -37,4 +39,43 @@ func TestCUDAVersion(t *testing.T) {
 	for release, want := range map[string]int{"13.0": 13000, "12.8": 12080, "": 0} {
 		require.Equal(t, want, cudaVersion(release), release)
 	}
+}
+
+// A model or a build that somebody else made may be the working directory, or hold it: no tool in it is run.
+func TestNoToolsOfTheWorkingDirectory(t *testing.T) {
+	t.Setenv("PATH", "")
+	t.Setenv("CUDA_HOME", "")
+	dir := t.TempDir()
+	for _, at := range []string{".cuda/nvidia/cu13/bin/nvcc", "bin/nvcc", "nvcc", "sub/readme"} {
+		put(t, dir, at, "#!/bin/sh\n")
+		require.NoError(t, os.Chmod(filepath.Join(dir, at), 0o755))
+	}
+	before := FindNVCC()
+	for _, below := range []string{".", "sub"} {
+		t.Chdir(filepath.Join(dir, below))
+		for _, path := range []string{"", ".", ":", "..", "/nowhere"} {
+			t.Setenv("PATH", path)
+			require.Equal(t, before, FindNVCC(), "PATH=%q", path)
+		}
+	}
+}
+
+// TestGoCacheWithoutHome: go refuses to build without a cache, and finds none without HOME.
+func TestGoCacheWithoutHome(t *testing.T) {
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOCACHE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	env, remove := goCache()
+	require.Len(t, env, 1)
+	dir, ok := strings.CutPrefix(env[0], "GOCACHE=")
+	require.True(t, ok)
+	require.DirExists(t, dir)
+	remove()
+	require.NoDirExists(t, dir)
+
+	t.Setenv("HOME", t.TempDir())
+	env, remove = goCache()
+	require.Empty(t, env)
+	remove()
 }

@@ -1,32 +1,30 @@
 package compiler
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
 	"amkc/compiler/readback"
 	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/runtime/infile"
 	"amkc/validate"
 )
 
 // headerFiles are those that the schedule is read back out of, as readback.Program takes them.
 var headerFiles = [3]string{"schedule.h", "pages.h", "model_config.h"}
 
-// readBack rebuilds the program from the headers, proves it and compares it with program.json, which is nil if it cannot be
-// read. It looks at edited headers too, to say what the edit does.
+// readBack rebuilds the program from the headers, proves it and compares it with program.json, which is nil if it
+// cannot be read. It looks at edited headers too, to say what the edit does.
 func (v *Verification) readBack(dir string, want *ir.Program) {
 	var text [len(headerFiles)][]byte
 	for i, name := range headerFiles {
 		var err error
-		if text[i], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+		if text[i], err = infile.Read(filepath.Join(dir, name), infile.Source); err != nil {
 			return // among the findings of its digest
 		}
 	}
-	p, diags := readback.Program(text[0], text[1], text[2])
-	if diags.Err() == nil && want != nil {
-		diags.Add(readback.Compare(p, want)...)
-	}
+	p, diags := readHeaders(text, want)
 	for _, d := range diags {
 		for _, name := range headerFiles {
 			if strings.HasPrefix(d.Pos, name+":") {
@@ -45,6 +43,34 @@ func (v *Verification) readBack(dir string, want *ir.Program) {
 	for _, d := range v.Proof.Diags {
 		v.Findings.Add(d.With("of the schedule that was read back out of the headers"))
 	}
+}
+
+// readHeaders rebuilds the program from the headers, and compares it with the one that it should be unless that is nil.
+func readHeaders(text [len(headerFiles)][]byte, want *ir.Program) (*ir.Program, diag.List) {
+	p, diags := readback.Program(text[0], text[1], text[2])
+	if diags.Err() == nil && want != nil {
+		diags.Add(readback.Compare(p, want)...)
+	}
+	return p, diags
+}
+
+// checkEmitted refuses rendered files whose headers say anything else than the program that was proved: a mistake in a
+// template would otherwise stay unseen until somebody verifies the build.
+func checkEmitted(files map[string][]byte, proved *ir.Program) error {
+	var text [len(headerFiles)][]byte
+	for i, name := range headerFiles {
+		text[i] = files[name]
+	}
+	_, diags := readHeaders(text, proved)
+	if diags.Err() == nil {
+		return nil
+	}
+	notes := make([]string, len(diags))
+	for i, d := range diags {
+		notes[i] = d.Error()
+	}
+	return diag.Errorf(codeEmitted, "", "the rendered headers say something else than the proved program").
+		With(notes...)
 }
 
 func countStages(v *ir.Variant) int {

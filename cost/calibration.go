@@ -1,38 +1,38 @@
 package cost
 
-// A Calibration holds the constants that nobody measured by themselves: they were chosen so that the predictions fit all rows of section
-// bench in docs/results/h200.json together: the latency, the ceiling, which waits for no words, and the drain, which waits for no bytes.
-// internal/costcheck finds them, and bounds how many there may be.
+// A Calibration holds the constants that nobody measured by themselves: they were chosen so that the predictions fit
+// all rows of section bench in docs/results/h200.json together: the latency, the ceiling, which waits for no words,
+// and the drain, which waits for no bytes. internal/costcheck finds them, and bounds how many there may be.
 type Calibration struct {
-	// Spread makes an exchange later by Spread·ln(writers) microseconds: it waits for the slowest of them, whose delays have
-	// exponential tails.
+	// Spread makes an exchange later by Spread·ln(writers) microseconds: it waits for the slowest of them, whose
+	// delays have exponential tails.
 	Spread float64
 
-	// Tail is the part of what memory and L2 need for all bytes in flight that an exchange of all SMs takes longer for them. Design probes:
-	// all of it is p99.9 of one word's latency.
+	// Tail is the part of what memory and L2 need for all bytes in flight that an exchange of all SMs takes longer
+	// for them. Design probes: all of it is p99.9 of one word's latency.
 	Tail float64
 
-	// Uneven is how much later than the mean SM's the slowest one's bytes come: Uneven·√t microseconds t after its ring was full, as
-	// random delays add up. Design probes: at the end of a stage the mean SM is done 1.6 to 3.2 µs before the slowest, another one in
-	// each layer.
+	// Uneven is how much later than the mean SM's the slowest one's bytes come: Uneven·√t microseconds t after its
+	// ring was full, as random delays add up. Design probes: at the end of a stage the mean SM is done 1.6 to 3.2 µs
+	// before the slowest, another one in each layer.
 	Uneven float64
 
-	// Partials is the additional time in microseconds until the splits of a context are with who combines them. Design probes: the hop
-	// takes 2.3 µs in all on an idle machine.
+	// Partials is the additional time in microseconds until the splits of a context are with who combines them.
+	// Design probes: the hop takes 2.3 µs in all on an idle machine.
 	Partials float64
 
 	// StageCode is the instructions of a stage before it looks for its words, and again after its last product.
 	StageCode float64
 
-	// Ragged is the instructions more of a matrix stage whose columns do not divide into quads, one for each warp in turn: every load and
-	// product has a guard then.
+	// Ragged is the instructions more of a matrix stage whose columns do not divide into quads, one for each warp in
+	// turn: every load and product has a guard then.
 	Ragged float64
 
 	// MatrixQuad is the instructions for each quad (128 columns) that a warp has of a tile.
 	MatrixQuad float64
 
-	// UnitCycles is what a unit of attention takes for each pass of the block's threads over its results: straight-line code, and its
-	// warps' results are merged.
+	// UnitCycles is what a unit of attention takes for each pass of the block's threads over its results:
+	// straight-line code, and its warps' results are merged.
 	UnitCycles float64
 }
 

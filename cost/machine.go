@@ -8,7 +8,8 @@ import (
 	"amkc/ir"
 )
 
-// A machine is a target with the ring that a program's configuration gives it. Times are microseconds, speeds bytes a microsecond.
+// A machine is a target with the ring that a program's configuration gives it. Times are microseconds, speeds bytes a
+// microsecond.
 type machine struct {
 	sms     int
 	clock   float64 // cycles a microsecond
@@ -23,8 +24,10 @@ type machine struct {
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty.
 func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine {
-	t, c, knob := p.Target, chipOf(p.Target.Name), p.Config.Knob
-	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, slots: slots(p, rows), flagged: knob("exchange", "flagged", 1) != 0}
+	t, knob := p.Target, p.Config.Knob
+	c, _ := chipOf(t.Name)
+	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, slots: slots(p, rows),
+		flagged: knob("exchange", "flagged", 1) != 0}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	switch {
 	case tensor(p):
@@ -34,7 +37,8 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	default:
 		m.drain = drainFMA16 * m.clock
 	}
-	f := feed{capacity: float64(m.slots) * chunk, chunk: chunk, flight: chunk, window: min(max(1, p.Config.PipeliningDepth), m.slots)}
+	f := feed{capacity: float64(m.slots) * chunk, chunk: chunk, flight: chunk,
+		window: min(max(1, p.Config.PipeliningDepth), m.slots)}
 	switch {
 	case t.BulkCopy:
 		f.ahead = float64(max(0, knob("ring", "run_ahead", 0))) * chunk
@@ -49,8 +53,8 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	return m
 }
 
-// plainInFlight is what a producer warp that loads and stores has on its way: the bytes of a chunk divided among the rounds that they
-// take, of 16, 8, 4, 2 and 1 loads of 16 bytes a lane.
+// plainInFlight is what a producer warp that loads and stores has on its way: the bytes of a chunk divided among the
+// rounds that they take, of 16, 8, 4, 2 and 1 loads of 16 bytes a lane.
 func plainInFlight(chunk float64) float64 {
 	loads := max(1, int(math.Ceil(chunk/(32*16))))
 	return chunk / float64(loads/16+bits.OnesCount(uint(loads%16)))
@@ -70,9 +74,10 @@ func (m *machine) deliver(inFlight, latency, most float64) float64 {
 	return most * x / math.Pow(1+math.Pow(x, knee), 1.0/knee)
 }
 
-// feedOf is the feed of every SM's ring. SMs share the memory evenly while they stream; those that have less to stream than others come
-// to a full ring sooner and leave their part to the rest, so that all bytes together take what the bandwidth says: an SM gets so many
-// times an even part of it. No SM gets more than its bytes in flight fetch.
+// feedOf is the feed of every SM's ring. SMs share the memory evenly while they stream; those that have less to
+// stream than others come to a full ring sooner and leave their part to the rest, so that all bytes together take
+// what the bandwidth says: an SM gets so many times an even part of it. No SM gets more than its bytes in flight
+// fetch.
 func (m *machine) feedOf(times float64) *feed {
 	f := m.feed
 	f.restart = memoryLatency
@@ -95,36 +100,44 @@ func (m *machine) instructions(n float64) float64 { return n * instructionCycles
 // tensor reports whether the program's products run on tensor cores.
 func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.DType) }
 
-// slots is how many chunks fit beside the scratch that stages keep in shared memory, where an SM owns so many rows of the residual.
+// slots is how many chunks fit beside the scratch that stages keep in shared memory, where an SM owns so many rows of
+// the residual.
 func slots(p *ir.Program, rows int) int {
 	shared := p.Config.SMemBytesPerBlock
 	if shared == 0 {
 		shared = p.Target.SMemOptin
 	}
 	m := &p.Model
-	scratch := ir.ScratchOf(m, tensor(p), rows, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
-	return max(1, scratch.Slots(shared, max(1, p.Config.Knob("ring", "chunk_bytes", 16384))))
+	slot := max(1, p.Config.Knob("ring", "chunk_bytes", 16384))
+	scratch := ir.ScratchIn(shared, slot, m, tensor(p), rows, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	return max(1, scratch.Slots(shared, slot))
 }
 
 // assumptions says in sentences what the prediction takes for granted on this target.
 func (m *machine) assumptions(p *ir.Program, weights float64) []string {
-	t, c := p.Target, chipOf(p.Target.Name)
+	t := p.Target
+	c, known := chipOf(t.Name)
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if t.Name != measuredChip {
-		say("memory reads at %.0f %% of the data sheet's %.0f GB/s", 100*c.read, t.HBMGBs)
-		if c.name == "" {
-			say("the clock is not known; taken to be %.0f MHz", c.clock)
-		} else {
-			say("clock of the data sheet, %.0f MHz", c.clock)
-		}
+	if !c.held {
+		say("memory reads at %.0f %% of the data sheet's %g GB/s", 100*c.read, t.HBMGBs)
+	}
+	switch {
+	case !known:
+		say("the clock is not known; taken to be %.0f MHz", c.clock)
+	case t.Name != CalibratedOn:
+		say("clock of the data sheet, %.0f MHz", c.clock)
+	}
+	if t.Name != CalibratedOn {
 		say("latencies of memory, L2 and exchanges, and the instructions of a stage, are those of the H200")
 	}
 	switch {
 	case !t.AsyncCopy:
-		say("no cp.async: a producer warp loads and stores, with %.0f bytes in flight and nothing ahead in L2", m.inFlight())
+		say("no cp.async: a producer warp loads and stores, with %.0f bytes in flight and nothing ahead in L2",
+			m.inFlight())
 	case !t.BulkCopy:
-		say("no bulk copies: a producer warp copies by cp.async, %.0f bytes in flight, and nothing runs ahead into L2", m.inFlight())
+		say("no bulk copies: a producer warp copies by cp.async, %.0f bytes in flight, and nothing runs ahead into L2",
+			m.inFlight())
 	}
 	if !tensor(p) {
 		why := "fp32"

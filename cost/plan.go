@@ -5,7 +5,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// A plan is a variant at one position, unrolled: stages in the order of their iterations, with names resolved to numbers.
+// A plan is a variant at one position, unrolled: stages in the order of their iterations, with names resolved to
+// numbers.
 type plan struct {
 	stages   []*stage
 	steps    []instance
@@ -70,7 +71,9 @@ func (b *planner) add(n, i int) error {
 		name, err := ir.Resolve(w.Counter, i)
 		c, known := b.numbers[name]
 		if err != nil || !known {
-			return diag.Errorf(codeJudge, "stage "+s.ir.Name, "waits for counter %s, which no stage before it signals; want the stages in the order in which they depend on each other", name)
+			return diag.Errorf(codeJudge, "stage "+s.ir.Name,
+				"waits for counter %s, which no stage before it signals; want the stages in the order in which they "+
+					"depend on each other", name)
 		}
 		in.waits = append(in.waits, c)
 	}

@@ -10,21 +10,23 @@ import (
 
 // A Prediction is what a step of a program should take. Times are microseconds.
 type Prediction struct {
-	Target        string   `json:"target"`
-	Arch          string   `json:"arch"`
-	Label         string   `json:"label"` // how far it is to be trusted: Predicted or NeverMeasured
-	Position      int      `json:"position"`
-	Variant       string   `json:"variant"`
-	BytesPerToken int64    `json:"bytes_per_token"` // weights and earlier cache rows that a step reads
-	Ceiling       float64  `json:"ceiling_us"`      // the same bytes through the same ring, nothing waited for
-	Latency       float64  `json:"latency_us"`      // of a step in the middle of a launch
-	Drain         float64  `json:"drain_us"`        // the same with its stream taken away: every byte is there when it is wanted
-	Share         float64  `json:"share_of_ceiling"`
-	Stages        []Stage  `json:"stages"`
-	StepEnd       float64  `json:"step_end_us"`  // the join of all SMs, and waiting for the last of them
-	RingFull      float64  `json:"ring_full_us"` // of the latency: the mean SM's ring was full, and its stream stood still
-	Ring          Ring     `json:"ring"`
-	Assumptions   []string `json:"assumptions"`
+	Target        string  `json:"target"`
+	Arch          string  `json:"arch"`
+	Label         string  `json:"label"` // how far it is to be trusted: Predicted or NeverMeasured
+	Position      int     `json:"position"`
+	Variant       string  `json:"variant"`
+	BytesPerToken int64   `json:"bytes_per_token"` // weights and earlier cache rows that a step reads
+	Ceiling       float64 `json:"ceiling_us"`      // the same bytes through the same ring, nothing waited for
+	Latency       float64 `json:"latency_us"`      // of a step in the middle of a launch
+	// the same with its stream taken away: every byte is there when it is wanted
+	Drain   float64 `json:"drain_us"`
+	Share   float64 `json:"share_of_ceiling"`
+	Stages  []Stage `json:"stages"`
+	StepEnd float64 `json:"step_end_us"` // the join of all SMs, and waiting for the last of them
+	// of the latency: the mean SM's ring was full, and its stream stood still
+	RingFull    float64  `json:"ring_full_us"`
+	Ring        Ring     `json:"ring"`
+	Assumptions []string `json:"assumptions"`
 }
 
 // A Stage is where a part of the time goes: all iterations of a stage together, as the mean SM spends it.
@@ -56,7 +58,8 @@ type Model struct {
 	fit     Calibration
 }
 
-// New takes a program that ir.Check accepts. The error is a diagnostic: the program has no target, or one of unknown bandwidth.
+// New takes a program that ir.Check accepts. The error is a diagnostic: the program has no target, or one of unknown
+// bandwidth.
 func New(p *ir.Program) (*Model, error) { return NewWith(p, Calibrated()) }
 
 // NewWith is New with another calibration, for finding one.
@@ -64,8 +67,9 @@ func NewWith(p *ir.Program, fit Calibration) (*Model, error) {
 	switch t := p.Target; {
 	case t == nil:
 		return nil, diag.Errorf(codeTarget, "program", "names no target; want a program that was compiled for a GPU")
-	case t.HBMGBs <= 0 || t.SMs < 1 || t.SMs > ir.MaxSMs:
-		return nil, diag.Errorf(codeTarget, "target "+t.Name, "has %d SMs and a memory of %g GB/s; want a GPU with both, which amkc targets lists", t.SMs, t.HBMGBs)
+	case t.HBMGBs <= 0 || t.SMs < 1 || t.SMs > ir.MaxTargetSMs:
+		return nil, diag.Errorf(codeTarget, "target "+t.Name,
+			"has %d SMs and a memory of %g GB/s; want a GPU with both, which amkc targets lists", t.SMs, t.HBMGBs)
 	}
 	return &Model{p, newReader(p), fit}, nil
 }
@@ -92,12 +96,15 @@ func (m *Model) At(pos int) (*Prediction, error) {
 	step, streams, waits := p.run(&machine, decode), p.run(&machine, ceiling), p.run(&machine, drained)
 	weights, rows := m.reader.traffic(v, pos)
 	out := &Prediction{
-		Target: m.program.Target.Name, Arch: m.program.Target.Arch, Label: NeverMeasured, Position: pos, Variant: v.Name,
-		BytesPerToken: int64(min(weights+rows, 1<<62)), Ceiling: streams.time, Latency: step.time, Drain: waits.time, StepEnd: step.end, RingFull: step.halted,
-		Ring:        Ring{machine.slots, machine.inFlight(), machine.feed.ahead, machine.bandwidth(machine.inFlight()) / 1e3},
+		Target: m.program.Target.Name, Arch: m.program.Target.Arch, Label: NeverMeasured, Position: pos,
+		Variant:       v.Name,
+		BytesPerToken: int64(min(weights+rows, 1<<62)), Ceiling: streams.time, Latency: step.time, Drain: waits.time,
+		StepEnd: step.end, RingFull: step.halted,
+		Ring: Ring{machine.slots, machine.inFlight(), machine.feed.ahead,
+			machine.bandwidth(machine.inFlight()) / 1e3},
 		Assumptions: append([]string{}, machine.assumptions(m.program, weights)...),
 	}
-	if t := m.program.Target; t.Name == measuredChip {
+	if Held(m.program.Target.Name) {
 		out.Label = Predicted
 	}
 	if step.time > 0 {
@@ -109,7 +116,8 @@ func (m *Model) At(pos int) (*Prediction, error) {
 			bytes += s.tasks[k].streamed
 		}
 		times := len(s.indices())
-		out.Stages = append(out.Stages, Stage{Name: s.ir.Name, Times: times, Bytes: int64(min(bytes*float64(times), 1<<62)), Parts: step.parts[n]})
+		out.Stages = append(out.Stages, Stage{Name: s.ir.Name, Times: times,
+			Bytes: int64(min(bytes*float64(times), 1<<62)), Parts: step.parts[n]})
 	}
 	return out, nil
 }
@@ -123,5 +131,6 @@ func (m *Model) variant(pos int) (*ir.Variant, error) {
 		}
 		intervals = append(intervals, fmt.Sprintf("%d to %d", v.Lo, v.Hi))
 	}
-	return nil, diag.Errorf(codePosition, "position", "%d; the program has variants for positions %s", pos, strings.Join(intervals, ", "))
+	return nil, diag.Errorf(codePosition, "position", "%d; the program has variants for positions %s", pos,
+		strings.Join(intervals, ", "))
 }

@@ -66,7 +66,8 @@ func TestLabels(t *testing.T) {
 	other := predict(t, schedule(t, "llama-gqa_t4_fp16_split"), 0)
 	require.Equal(t, cost.NeverMeasured, other.Label)
 	all := strings.Join(other.Assumptions, "\n")
-	for _, want := range []string{"of the data sheet's 320 GB/s", "no cp.async", "no mma.m16n8k16", "are those of the H200"} {
+	for _, want := range []string{"of the data sheet's 320 GB/s", "no cp.async", "no mma.m16n8k16",
+		"are those of the H200"} {
 		require.Contains(t, all, want)
 	}
 	fp32 := predict(t, schedule(t, "llama-odd-dims_h200_fp32"), 0)
@@ -88,14 +89,17 @@ func TestKnobs(t *testing.T) {
 	require.Equal(t, counters.Ceiling, base.Ceiling, "the ceiling waits for neither")
 	one := change(func(p *ir.Program) { p.Config.PipeliningDepth = 1 })
 	require.Less(t, one.Ring.Bandwidth, base.Ring.Bandwidth, "with less in flight, less arrives")
-	require.Zero(t, change(func(p *ir.Program) { p.Target.BulkCopy = false }).Ring.Ahead, "nothing runs ahead without bulk copies")
+	require.Zero(t, change(func(p *ir.Program) { p.Target.BulkCopy = false }).Ring.Ahead,
+		"nothing runs ahead without bulk copies")
 	plain := change(func(p *ir.Program) { p.Target.BulkCopy, p.Target.AsyncCopy = false, false })
 	require.LessOrEqual(t, plain.Ring.Bandwidth, one.Ring.Bandwidth)
-	require.Greater(t, change(func(p *ir.Program) { p.Config.Tiling["ring"]["stock"] = 0 }).Latency, base.Latency, "more in flight, and words take longer")
+	require.Greater(t, change(func(p *ir.Program) { p.Config.Tiling["ring"]["stock"] = 0 }).Latency, base.Latency,
+		"more in flight, and words take longer")
 	still := change(func(p *ir.Program) { p.Config.Tiling["ring"]["run_ahead"] = 0 })
 	require.Zero(t, still.Ring.Ahead)
 	require.NotEqual(t, base.Latency, still.Latency)
-	require.NotEqual(t, base.Latency, change(func(p *ir.Program) { p.Config.Tiling["ring"]["pace"] = 1 << 16 }).Latency, "L2 is asked for less")
+	require.NotEqual(t, base.Latency, change(func(p *ir.Program) { p.Config.Tiling["ring"]["pace"] = 1 << 16 }).Latency,
+		"L2 is asked for less")
 	require.Less(t, base.Drain, base.Latency, "without the stream words have their way free")
 	require.Equal(t, base.Drain, still.Drain, "and nothing is streamed ahead")
 	slow := change(func(p *ir.Program) { p.Target.HBMGBs /= 100 })
@@ -125,9 +129,15 @@ func TestRefusals(t *testing.T) {
 // TestUnjudged takes what a program needs away: an SM for each task, and waits for what stands before.
 func TestUnjudged(t *testing.T) {
 	for name, edit := range map[string]func(v *ir.Variant){
-		"no SM":              func(v *ir.Variant) { v.Body[0].(*ir.Stage).Dist = ir.Dist{Kind: ir.Tiled, Extent: 256, Grain: 8} },
-		"an SM too far":      func(v *ir.Variant) { v.Body[0].(*ir.Stage).Dist.SMs = 133 },
-		"an unknown wait":    func(v *ir.Variant) { v.Body[0].(*ir.Stage).Waits = []ir.Wait{{Counter: "best", Threshold: 1}} },
+		"no SM": func(v *ir.Variant) {
+			v.Body[0].(*ir.Stage).
+				Dist = ir.Dist{Kind: ir.Tiled, Extent: 256, Grain: 8}
+		},
+		"an SM too far": func(v *ir.Variant) { v.Body[0].(*ir.Stage).Dist.SMs = 133 },
+		"an unknown wait": func(v *ir.Variant) {
+			v.Body[0].(*ir.Stage).
+				Waits = []ir.Wait{{Counter: "best", Threshold: 1}}
+		},
 		"an index below 0":   func(v *ir.Variant) { v.Body[0].(*ir.Stage).Signal = "L{i-1}.x" },
 		"no stage to signal": func(v *ir.Variant) { v.Body = v.Body[1:] },
 	} {
@@ -145,5 +155,16 @@ func BenchmarkPredict(b *testing.B) {
 	p := schedule(b, pycoder)
 	for b.Loop() {
 		predict(b, p, 0)
+	}
+}
+
+// TestEveryTargetHasAClock: predictions for GPUs with a record take nothing else for granted than their own facts and
+// the H200's latencies.
+func TestEveryTargetHasAClock(t *testing.T) {
+	for _, target := range ir.Targets {
+		p := schedule(t, pycoder)
+		target.SMs = p.Target.SMs // which the tasks were dealt out to
+		p.Target = &target
+		require.NotContains(t, strings.Join(predict(t, p, 0).Assumptions, "\n"), "clock is not known", target.Name)
 	}
 }

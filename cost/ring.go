@@ -2,24 +2,25 @@ package cost
 
 import "math"
 
-// A feed is how the stream of an SM comes, whatever its ring holds: chunks in flight, and the speeds that they give, in bytes a
-// microsecond.
+// A feed is how the stream of an SM comes, whatever its ring holds: chunks in flight, and the speeds that they give,
+// in bytes a microsecond.
 type feed struct {
-	capacity float64   // bytes of the slots, as full as the program's chunks fill them
-	chunk    float64   // bytes
-	flight   float64   // bytes on their way at once for each chunk in flight: all of it, unless lanes have registers for less
-	window   int       // chunks in flight
-	stock    int       // chunks in the ring from which fewer are; 0: never
-	least    int       // chunks in flight then
-	memory   []float64 // speed from memory with so many chunks in flight
-	l2       []float64 // and from L2
-	ahead    float64   // bytes that L2 may be asked for ahead of the ring
-	pace     float64   // at which it is, while the ring is full or holds its stock
-	restart  float64   // microseconds from a free slot to the first bytes in it, after the ring was full
+	capacity float64 // bytes of the slots, as full as the program's chunks fill them
+	chunk    float64 // bytes
+	// bytes on their way at once for each chunk in flight: all of it, unless lanes have registers for less
+	flight  float64
+	window  int       // chunks in flight
+	stock   int       // chunks in the ring from which fewer are; 0: never
+	least   int       // chunks in flight then
+	memory  []float64 // speed from memory with so many chunks in flight
+	l2      []float64 // and from L2
+	ahead   float64   // bytes that L2 may be asked for ahead of the ring
+	pace    float64   // at which it is, while the ring is full or holds its stock
+	restart float64   // microseconds from a free slot to the first bytes in it, after the ring was full
 }
 
-// A ring is one SM's stream at a time: what has come ahead of the consumers, in microseconds and bytes. Between events, which are a
-// chunk more or less in the ring or an end of what waits in L2, all of its speeds are constant.
+// A ring is one SM's stream at a time: what has come ahead of the consumers, in microseconds and bytes. Between
+// events, which are a chunk more or less in the ring or an end of what waits in L2, all of its speeds are constant.
 type ring struct {
 	*feed
 	now    float64 // up to when the rest is known
@@ -42,8 +43,8 @@ type flows struct {
 
 func (r *ring) full() bool { return r.level >= r.capacity }
 
-// short is how many chunks a ring that holds some bytes is short of its stock, which counts those on their way and what warps still work
-// on.
+// short is how many chunks a ring that holds some bytes is short of its stock, which counts those on their way and
+// what warps still work on.
 func (r *ring) short(level float64) int {
 	return r.stock - int(math.Ceil((level+r.worked-negligible)/r.chunk))
 }
@@ -71,8 +72,8 @@ func (r *ring) speed(level float64) float64 {
 	return r.memory[n]
 }
 
-// flows are what flows if consumers ask for `out`. At the edge of a chunk the stream is slower above than below: what comes in is what
-// is asked for, if that is between the two. A full ring is such an edge, above which nothing comes.
+// flows are what flows if consumers ask for `out`. At the edge of a chunk the stream is slower above than below: what
+// comes in is what is asked for, if that is between the two. A full ring is such an edge, above which nothing comes.
 func (r *ring) flows(out float64) flows {
 	above, below := 0.0, 0.0
 	if r.now >= r.resume {
@@ -124,8 +125,9 @@ func (r *ring) loads() (memory, l2 float64) {
 	return memory + own, 0
 }
 
-// late is how much later the slowest SM has the bytes that this one has just taken. Random delays add up since the ring was full, but
-// for no longer than ring and run-ahead take to fill: by then whoever is ahead stands still. What is left in the ring makes up for them.
+// late is how much later the slowest SM has the bytes that this one has just taken. Random delays add up since the
+// ring was full, but for no longer than ring and run-ahead take to fill: by then whoever is ahead stands still. What
+// is left in the ring makes up for them.
 func (r *ring) late(uneven float64) float64 {
 	room := r.capacity
 	if r.stock > 0 {
@@ -138,8 +140,8 @@ func (r *ring) late(uneven float64) float64 {
 // until lets the stream run on while nothing is consumed.
 func (r *ring) until(t float64) { r.pass(t, math.Inf(1), 0) }
 
-// take consumes bytes from time t on, at most at the given speed, and returns when the last one is consumed. Meanwhile warps work on
-// some bytes that they have taken.
+// take consumes bytes from time t on, at most at the given speed, and returns when the last one is consumed.
+// Meanwhile warps work on some bytes that they have taken.
 func (r *ring) take(t, bytes, speed, worked float64) float64 {
 	r.until(t)
 	if r.full() {
@@ -185,7 +187,8 @@ func (r *ring) edges() (up, down float64) {
 	if r.stock == 0 {
 		return r.capacity, 0
 	}
-	return min(r.capacity, (math.Floor((r.level+negligible)/r.chunk)+1)*r.chunk), max(0, (math.Ceil((r.level-negligible)/r.chunk)-1)*r.chunk)
+	return min(r.capacity, (math.Floor((r.level+negligible)/r.chunk)+1)*r.chunk),
+		max(0, (math.Ceil((r.level-negligible)/r.chunk)-1)*r.chunk)
 }
 
 // negligible is how close to an edge is on it, in bytes.

@@ -10,12 +10,14 @@ import (
 
 // testRing fills at 10 bytes a microsecond, 100 bytes at most, and 40 more in L2, which gives them at 20.
 func testRing() ring {
-	return ring{feed: &feed{capacity: 100, chunk: 10, flight: 10, window: 1, memory: []float64{1, 10}, l2: []float64{1, 20}, ahead: 40, pace: 10, restart: 1}}
+	return ring{feed: &feed{capacity: 100, chunk: 10, flight: 10, window: 1, memory: []float64{1, 10},
+		l2: []float64{1, 20}, ahead: 40, pace: 10, restart: 1}}
 }
 
 // stocked has three chunks in flight, and one while it holds six: at 10, 8 and 4 bytes a microsecond.
 func stocked() ring {
-	return ring{feed: &feed{capacity: 100, chunk: 10, flight: 10, window: 3, stock: 6, least: 1, memory: []float64{1, 4, 8, 10}, l2: []float64{1, 20, 20, 20}, restart: 1}}
+	return ring{feed: &feed{capacity: 100, chunk: 10, flight: 10, window: 3, stock: 6, least: 1,
+		memory: []float64{1, 4, 8, 10}, l2: []float64{1, 20, 20, 20}, restart: 1}}
 }
 
 func TestRingFillsWhileNothingIsTaken(t *testing.T) {
@@ -49,7 +51,8 @@ func TestRingBoundsWhatTakes(t *testing.T) {
 }
 
 func TestRingKeepsItsBytes(t *testing.T) {
-	for name, r := range map[string]ring{"when full": testRing(), "stocked": stocked(), "stocked, and ahead": stockedAhead()} {
+	for name, r := range map[string]ring{"when full": testRing(), "stocked": stocked(),
+		"stocked, and ahead": stockedAhead()} {
 		now, taken := 0.0, 0.0
 		for i := range 50 {
 			bytes := float64(20 + i%7*30)
@@ -69,9 +72,11 @@ func TestEveryTakeEnds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		window := 1 + random.IntN(16)
-		f := &feed{chunk: []float64{16, 1000.5, 16384, 65536.25}[random.IntN(4)], window: window, least: 1 + random.IntN(window), stock: random.IntN(20),
+		f := &feed{chunk: []float64{16, 1000.5, 16384, 65536.25}[random.IntN(4)], window: window,
+			least: 1 + random.IntN(window), stock: random.IntN(20),
 			pace: 1e5 * random.Float64(), restart: random.Float64()}
-		f.capacity, f.ahead, f.flight = f.chunk*float64(1+random.IntN(14)), f.chunk*float64(random.IntN(20)), f.chunk/float64(1+random.IntN(3))
+		f.capacity, f.ahead, f.flight = f.chunk*float64(1+random.IntN(14)), f.chunk*float64(random.IntN(20)),
+			f.chunk/float64(1+random.IntN(3))
 		for i := range window + 1 {
 			f.memory, f.l2 = append(f.memory, float64(i+1)*3000*random.Float64()+1), append(f.l2, float64(i+1)*3e4+1)
 		}
@@ -80,7 +85,8 @@ func TestEveryTakeEnds(t *testing.T) {
 			bytes, speed := f.chunk*float64(random.IntN(40))*random.Float64(), 1+2e5*random.Float64()
 			end := r.take(r.now+3*random.Float64(), bytes, speed, f.chunk*float64(random.IntN(3)))
 			require.False(t, math.IsNaN(end) || math.IsInf(end, 0))
-			require.True(t, 0 <= r.level && r.level <= r.capacity && r.cached <= r.asked+negligible && r.asked <= r.ahead+negligible, "%+v of %+v", r, *f)
+			require.True(t, 0 <= r.level && r.level <= r.capacity && r.cached <= r.asked+negligible &&
+				r.asked <= r.ahead+negligible, "%+v of %+v", r, *f)
 		}
 	}
 }
@@ -92,8 +98,8 @@ func TestEmptiedRingStartsAnew(t *testing.T) {
 	require.InDelta(t, 12+1+3, r.take(12, 30, 1000, 0), 1e-9)
 }
 
-// TestStock: with three chunks held the stream slows down, and with five one chunk is in flight, so that the ring is full at 3 + 1.25 +
-// 15 microseconds.
+// TestStock: with three chunks held the stream slows down, and with five one chunk is in flight, so that the ring is
+// full at 3 + 1.25 + 15 microseconds.
 func TestStock(t *testing.T) {
 	r := stocked()
 	for level, want := range map[float64]int{0: 3, 30: 3, 30.1: 2, 40: 2, 41: 1, 100: 1} {
@@ -104,7 +110,8 @@ func TestStock(t *testing.T) {
 	r.until(19.3)
 	require.True(t, r.full())
 
-	// Whoever takes 6 bytes a microsecond finds the level at which two chunks in flight are too many and one is too few.
+	// Whoever takes 6 bytes a microsecond finds the level at which two chunks in flight are too many and one is too
+	// few.
 	r = stocked()
 	r.until(4.25)
 	require.InDelta(t, 4.25+10, r.take(4.25, 60, 6, 0), 1e-9)
@@ -121,7 +128,8 @@ func stockedAhead() ring {
 	return r
 }
 
-// TestAsks: there is a stock once it is there but for the three chunks that are on their way; a ring at that edge is on its way up or down.
+// TestAsks: there is a stock once it is there but for the three chunks that are on their way; a ring at that edge is
+// on its way up or down.
 func TestAsks(t *testing.T) {
 	r := stockedAhead()
 	for level, want := range map[float64]bool{10: false, 19: false, 22: true, 90: true} {

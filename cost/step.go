@@ -15,7 +15,8 @@ type Parts struct {
 // Total is the time of all parts.
 func (p Parts) Total() float64 { return p.Instructions + p.Exchange + p.Stream }
 
-// A kernel is what of a step runs: all of it, the ceiling, which waits for no words, or the drain, whose bytes are all there.
+// A kernel is what of a step runs: all of it, the ceiling, which waits for no words, or the drain, whose bytes are
+// all there.
 type kernel struct{ waits, streams bool }
 
 var (
@@ -90,7 +91,8 @@ func (r *run) step() {
 	}
 }
 
-// tail is how much longer words take at a time, if many wait for many: a part of what memory and L2 need for all bytes in flight.
+// tail is how much longer words take at a time, if many wait for many: a part of what memory and L2 need for all
+// bytes in flight.
 func (r *run) tail(t float64) float64 {
 	if !r.streams {
 		return 0
@@ -145,8 +147,8 @@ func (r *run) instance(in *instance) {
 	}
 }
 
-// ready is when the vectors that an instance waits for are with all of their readers: after the slowest of those who write what a
-// task reads, behind what memory and L2 have in flight.
+// ready is when the vectors that an instance waits for are with all of their readers: after the slowest of those who
+// write what a task reads, behind what memory and L2 have in flight.
 func (r *run) ready(in *instance) (at float64, waits bool) {
 	if !r.waits || len(in.waits) == 0 {
 		return 0, false
@@ -175,9 +177,10 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 	return at, true
 }
 
-// rounds is how many rounds the warps of an attention unit take for so many blocks of cache rows, a block a warp and round; with none there
-// is the step's own row still. Two warps share a scheduler. A last round with no more blocks than there are schedulers is taken to
-// be half a round: assumed, because drains come out nearer (docs/cost-model.md).
+// rounds is how many rounds the warps of an attention unit take for so many blocks of cache rows, a block a warp and
+// round; with none there is the step's own row still. Two warps share a scheduler. A last round with no more blocks
+// than there are schedulers is taken to be half a round: assumed, because drains come out nearer
+// (docs/cost-model.md).
 func rounds(blocks float64) float64 {
 	const schedulers = 4
 	whole := math.Floor(blocks / allWarps)
@@ -190,8 +193,8 @@ func rounds(blocks float64) float64 {
 	return whole
 }
 
-// work is what a task does: straight-line code before its vector is looked for, up to the first product and after the last, and
-// the time of the products with every byte at hand.
+// work is what a task does: straight-line code before its vector is looked for, up to the first product and after the
+// last, and the time of the products with every byte at hand.
 func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 	switch s.kind {
 	case matrix:

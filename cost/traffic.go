@@ -2,8 +2,9 @@ package cost
 
 import "amkc/ir"
 
-// traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage streams, as
-// often as one does, the norms, and K and V of each earlier position. An embedding table is only looked up.
+// traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage
+// streams, as often as one does, the norms, and K and V of each earlier position. An embedding table is only looked
+// up.
 func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 	count := func(s *ir.Stage, i int) {
 		for k := range s.Ops {

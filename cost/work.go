@@ -33,7 +33,8 @@ type task struct {
 	share     float64 // of the vectors that they belong to
 }
 
-// stage is a stage of a variant at one position. In the iterations of its loop the k-th task does the same on another SM.
+// stage is a stage of a variant at one position. In the iterations of its loop the k-th task does the same on another
+// SM.
 type stage struct {
 	ir    *ir.Stage
 	loop  *ir.Loop // nil: in none
@@ -71,7 +72,8 @@ type reader struct {
 }
 
 func newReader(p *ir.Program) *reader {
-	r := &reader{program: p, buffers: map[string]*ir.Buffer{}, chunk: max(1, p.Config.Knob("ring", "chunk_bytes", 16384))}
+	r := &reader{program: p, buffers: map[string]*ir.Buffer{},
+		chunk: max(1, p.Config.Knob("ring", "chunk_bytes", 16384))}
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
 		for k := range max(1, b.Count) {
@@ -102,7 +104,8 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 		}
 		for _, span := range s.Dist.Tasks(i) {
 			if span.SM < 0 || span.SM >= r.program.Target.SMs {
-				return diag.Errorf(codeJudge, "stage "+s.Name, "a task runs on no SM of the target, which has %d; want the program as passes leave it after assign",
+				return diag.Errorf(codeJudge, "stage "+s.Name,
+					"a task runs on no SM of the target, which has %d; want the program as passes leave it after assign",
 					r.program.Target.SMs)
 			}
 			st.tasks = append(st.tasks, r.task(st, span, i, pos))
@@ -225,9 +228,9 @@ func (r *reader) cache(t *task, b *ir.Buffer, dims []int) {
 	t.worked += bytes * min(1, allWarps/blocks)
 }
 
-// polled is the bytes that a task fetches for n elements of operand k. Who combines splits reads three words for each split of an
-// element, its value, the maximum and the sum, in three loads. The lanes of a warp hold the splits of a few elements: a sector of 32
-// bytes serves two of them.
+// polled is the bytes that a task fetches for n elements of operand k. Who combines splits reads three words for each
+// split of an element, its value, the maximum and the sum, in three loads. The lanes of a warp hold the splits of a
+// few elements: a sector of 32 bytes serves two of them.
 func (r *reader) polled(op *ir.Op, k int, b *ir.Buffer, n float64) float64 {
 	const combined = 3 * 32 / 2
 	switch {

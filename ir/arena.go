@@ -12,10 +12,11 @@ type Placement struct {
 // ArenaAlign is the alignment of every buffer in an arena, in bytes.
 const ArenaAlign = 256
 
-// WeightArena places the WEIGHT and CONST buffers. Families come first, in blocks: those with the same indices lie in one
-// block, member by member, so that what one iteration of a loop reads lies side by side and every family has a constant
-// stride. Then come the plain buffers. Blocks, the families of a block and plain buffers are in program order. It is the
-// data section of weights.safetensors; of the schedule it depends on the loops alone, not on the target.
+// WeightArena places the WEIGHT and CONST buffers. Families come first, in blocks: those with the same indices lie in
+// one block, member by member, so that what one iteration of a loop reads lies side by side and every family has a
+// constant stride. Then come the plain buffers. Blocks, the families of a block and plain buffers are in program
+// order. It is the data section of weights.safetensors; of the schedule it depends on the loops alone, not on the
+// target.
 func WeightArena(p *Program) (places []Placement, size int) {
 	return arena(p, func(b *Buffer) bool { return b.Kind == Weight || b.Kind == Const })
 }

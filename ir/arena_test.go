@@ -11,11 +11,13 @@ func family(name string, kind BufferKind, n, first, count, step int) Buffer {
 	return Buffer{Name: name, First: first, Count: count, Step: step, Kind: kind, DType: F32, Shape: []int{n}}
 }
 
-// Families with the same indices lie side by side, member by member, however far apart the indices are; plain buffers after.
+// Families with the same indices lie side by side, member by member, however far apart the indices are; plain buffers
+// after.
 func TestArenaOrder(t *testing.T) {
 	weight := func(name string, first, count, step int) Buffer { return family(name, Weight, 1, first, count, step) }
 	p := &Program{Buffers: []Buffer{weight("plain", 0, 0, 0), weight("far{i}", 1<<50, 2, 0), weight("a{i}", 0, 2, 0),
-		weight("even{i}", 0, 2, 2), weight("b{i}", 1, 2, 0), weight("last", 0, 0, 0), weight("c{i}", 0, 2, 1), weight("even{i}.y", 0, 2, 2)}}
+		weight("even{i}", 0, 2, 2), weight("b{i}", 1, 2, 0), weight("last", 0, 0, 0), weight("c{i}", 0, 2, 1),
+		weight("even{i}.y", 0, 2, 2)}}
 	places, size := WeightArena(p)
 	var names []string
 	for i, pl := range places {
@@ -31,9 +33,12 @@ func TestArenaOrder(t *testing.T) {
 func TestArenaIsLinear(t *testing.T) {
 	for _, kind := range []BufferKind{Weight, KVCache} {
 		p := &Program{Buffers: []Buffer{
-			family("a{i}", kind, 100, 0, 4, 0), family("skipped{i}", Activation, 9, 0, 4, 0), family("one", kind, 3, 0, 0, 0),
-			family("late{i}", kind, 65, 1, 3, 0), family("even{i}", kind, 64, 0, 2, 2), family("b{i}", kind, 1, 0, 4, 0),
-			family("odd{i}", kind, 200, 1, 2, 2), family("even{i}.b", kind, 7, 0, 2, 2), family("single{i}", kind, 5, 7, 1, 0),
+			family("a{i}", kind, 100, 0, 4, 0), family("skipped{i}", Activation, 9, 0, 4, 0),
+			family("one", kind, 3, 0, 0, 0),
+			family("late{i}", kind, 65, 1, 3, 0), family("even{i}", kind, 64, 0, 2, 2),
+			family("b{i}", kind, 1, 0, 4, 0),
+			family("odd{i}", kind, 200, 1, 2, 2), family("even{i}.b", kind, 7, 0, 2, 2),
+			family("single{i}", kind, 5, 7, 1, 0),
 		}}
 		place := WeightArena
 		if kind == KVCache {

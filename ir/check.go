@@ -1,9 +1,7 @@
 package ir
 
 import (
-	"math"
 	"slices"
-	"unicode/utf8"
 
 	"amkc/ir/diag"
 )
@@ -11,12 +9,14 @@ import (
 // maxBytes bounds one buffer or page: far above any GPU, and low enough that sums of sizes do not overflow.
 const maxBytes = 1 << 48
 
-// Check reports whether the program is well-formed: every name defined once, every op as the registry has it, every shape
-// and distribution sane, the variants covering the positions. It runs after each pass. It proves nothing about races,
-// bounds or deadlocks; that is what validate is for.
+// Check reports whether the program is well-formed: every name one that CheckName accepts and defined once, every op
+// as the registry has it, every shape and distribution sane, the variants covering the positions. It runs after each
+// pass. It proves nothing about races, bounds or deadlocks; that is what validate is for.
 func Check(p *Program) diag.List {
 	c := checker{p: p, pages: map[string]*Page{}}
+	c.names()
 	c.model()
+	c.config()
 	for i := range p.Pages {
 		c.page(&p.Pages[i])
 	}
@@ -65,34 +65,22 @@ func (c *checker) add(d *diag.Diagnostic) {
 	c.diags.Add(d)
 }
 
-// name checks what every name must be, whatever it names.
-func (c *checker) name(what, name string) {
-	switch {
-	case name == "":
-		c.fail(CodeName, what, "has no name")
-	case len(name) > MaxName:
-		c.fail(CodeName, what+" "+clip(name), "name of %d bytes, want at most %d", len(name), MaxName)
-	case !utf8.ValidString(name):
-		c.fail(CodeName, what+" "+clip(name), "name is not valid UTF-8")
-	}
-}
-
 func (c *checker) model() {
 	m := &c.p.Model
-	if len(m.Name) > MaxName || !utf8.ValidString(m.Name) {
-		c.fail(CodeName, "model", "want a name of at most %d bytes in UTF-8", MaxName)
+	c.numbers("model", "model", m.fields("arch"))
+	if !IsSingle(m.Eps) || m.Eps < 0 {
+		c.fail(CodeRange, "model", "eps %v, want 0, or %s", m.Eps, Singles)
 	}
-	if math.IsNaN(m.Eps) || math.IsInf(m.Eps, 0) {
-		c.fail(CodeShape, "model", "eps %v, want a finite number", m.Eps)
-	}
-	if t := c.p.Target; t != nil && (t.SMs < 1 || t.SMs > MaxSMs) {
-		c.fail(CodeSize, "target "+t.Name, "has %d SMs, want 1 to %d", t.SMs, MaxSMs)
+	if t := c.p.Target; t != nil {
+		c.numbers("target", "target "+t.Name, t.fields())
+		if !(t.HBMGBs == 0 || minGBs <= t.HBMGBs && t.HBMGBs <= maxGBs) {
+			c.fail(CodeRange, "target "+t.Name, "hbm_gbs %v, want 0 or %v to %v", t.HBMGBs, minGBs, maxGBs)
+		}
 	}
 }
 
 func (c *checker) page(pg *Page) {
 	pos := "page " + pg.Name
-	c.name("page", pg.Name)
 	if c.pages[pg.Name] != nil {
 		c.fail(CodeName, pos, "is defined twice")
 	}
@@ -117,13 +105,13 @@ func (c *checker) layout(pos string, l Layout) {
 		c.fail(CodeShape, pos, "unknown layout %v", l.Kind)
 	}
 	if l.Copies < 0 || l.Copies > MaxCopies || l.Copies > 1 && !l.Words() {
-		c.fail(CodeShape, pos, "layout %v with %d copies, want one, or up to %d of an exchange layout", l.Kind, l.Copies, MaxCopies)
+		c.fail(CodeShape, pos, "layout %v with %d copies, want one, or up to %d of an exchange layout", l.Kind,
+			l.Copies, MaxCopies)
 	}
 }
 
 func (c *checker) buffer(b *Buffer) {
 	pos := "buffer " + b.Name
-	c.name("buffer", b.Name)
 	if b.Name != "" && b.Name[0] == '%' {
 		c.fail(CodeName, pos, "names that start with %% are those of temporaries")
 	}
@@ -147,15 +135,10 @@ func (c *checker) buffer(b *Buffer) {
 	c.onPages(pos, b)
 }
 
-// group checks names alone: the members are those of the unrolled form.
+// group checks its name alone: the members are those of the unrolled form.
 func (c *checker) group(g *Group) {
-	c.name("group", g.Name)
 	if g.Name != "" && g.Name[0] == '%' {
 		c.fail(CodeName, "group "+g.Name, "names that start with %% are those of temporaries")
-	}
-	what := "group " + g.Name + ": member"
-	for _, m := range g.Members {
-		c.name(what, m)
 	}
 }
 
@@ -188,7 +171,6 @@ func (c *checker) pieces(pos string, b *Buffer) {
 		c.fail(CodeShape, pos, "a %v buffer comes from no checkpoint, want WEIGHT or CONST", b.Kind)
 	}
 	for i, pc := range b.Pieces {
-		c.name(pos+" piece", pc.Key)
 		paired := i > 0 && b.Pieces[i-1].Order == Even
 		switch {
 		case !known(arrangeNames[:], pc.Order):
@@ -198,7 +180,8 @@ func (c *checker) pieces(pos string, b *Buffer) {
 		case pc.Order != Pairs && pc.Arg != 0:
 			c.fail(CodeShape, pos, "%v with the argument %d, want none", pc.Order, pc.Arg)
 		case paired != (pc.Order == Odd), pc.Order == Even && i == len(b.Pieces)-1:
-			c.fail(CodeShape, pos, "piece %s is %v, want each even piece followed by an odd one, and none without the other", clip(pc.Key), pc.Order)
+			c.fail(CodeShape, pos, "piece %s is %v, want each even piece followed by an odd one, and none "+
+				"without the other", clip(pc.Key), pc.Order)
 		}
 	}
 }
@@ -219,8 +202,8 @@ func (c *checker) onPages(pos string, b *Buffer) {
 	}
 }
 
-// intervals checks that the variants cover every position once. A program that names no model is for the positions that its
-// variants cover.
+// intervals checks that the variants cover every position once. A program that names no model is for the positions
+// that its variants cover.
 func (c *checker) intervals() {
 	maxSeq, anyModel := c.p.Model.MaxSeq, c.p.Model == Model{} && len(c.p.Variants) > 0
 	if maxSeq < 1 && !anyModel {
@@ -231,14 +214,14 @@ func (c *checker) intervals() {
 	next := 0
 	for i := range c.p.Variants {
 		v := &c.p.Variants[i]
-		c.name("variant", v.Name)
 		pos := "variant " + v.Name
 		if names[v.Name] {
 			c.fail(CodeName, pos, "is defined twice")
 		}
 		names[v.Name] = true
 		if v.Lo != next || v.Hi < v.Lo {
-			c.fail(CodeVariants, pos, "covers positions %d to %d, want a non-empty interval from %d on", v.Lo, v.Hi, next)
+			c.fail(CodeVariants, pos, "covers positions %d to %d, want a non-empty interval from %d on", v.Lo, v.Hi,
+				next)
 		}
 		next = v.Hi + 1
 	}

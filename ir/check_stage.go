@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"math"
 	"slices"
 )
 
@@ -10,7 +9,6 @@ func (c *checker) variant(v *Variant) {
 	before := len(c.diags)
 	for i := range v.Counters {
 		n := &v.Counters[i]
-		c.name("counter", n.Name)
 		if !known(realisationNames[:], n.How) || !known(scopeNames[:], n.Scope) || n.Init < 0 {
 			c.fail(CodeSync, "counter "+n.Name, "realisation %v, scope %v, initial count %d", n.How, n.Scope, n.Init)
 		}
@@ -24,13 +22,13 @@ func (c *checker) variant(v *Variant) {
 			}
 			c.stage(n, stages)
 		case *Loop:
-			c.name("loop", n.Name)
 			if loops[n.Name] {
 				c.fail(CodeName, "loop "+n.Name, "is defined twice in variant %s", v.Name)
 			}
 			loops[n.Name] = true
 			if n.Count < 1 || n.First < 0 || n.First > MaxTasks || len(n.Body) == 0 {
-				c.fail(CodeShape, "loop "+n.Name, "runs %d stages %d times from %d, want both positive, from 0 on", len(n.Body), n.Count, n.First)
+				c.fail(CodeShape, "loop "+n.Name, "runs %d stages %d times from %d, want both positive, from 0 on",
+					len(n.Body), n.Count, n.First)
 			}
 			if n.Step < 0 {
 				c.fail(CodeShape, "loop "+n.Name, "has the step %d, want 1 or more", n.Step)
@@ -74,7 +72,6 @@ func (c *checker) unrolled(v *Variant) {
 // stage checks one stage; taken holds the names of those before it that stand where it does, in its loop or in none.
 func (c *checker) stage(s *Stage, taken map[string]bool) {
 	pos := "stage " + s.Name
-	c.name("stage", s.Name)
 	if taken[s.Name] {
 		c.fail(CodeName, pos, "is defined twice")
 	}
@@ -110,13 +107,16 @@ func (c *checker) dist(pos string, d *Dist) {
 	case d.Kind != Explicit && d.Extent < 1:
 		c.fail(CodeShape, pos, "distribution with extent %d, want at least 1", d.Extent)
 	case (d.Kind == Spread || d.Kind == Tiled) && d.Grain < 1, d.Kind == ByUnit && d.Grain != 1:
-		c.fail(CodeShape, pos, "distribution %v with grain %d, want at least 1, and exactly 1 for units", d.Kind, d.Grain)
+		c.fail(CodeShape, pos, "distribution %v with grain %d, want at least 1, and exactly 1 for units", d.Kind,
+			d.Grain)
 	case d.onSMs() && (d.SMs < 1 || d.Rot < 0 || d.Rot >= d.SMs || d.Step < 0 || d.Step >= d.SMs):
-		c.fail(CodeShape, pos, "distribution over %d SMs with rot %d and step %d, want these from 0 to the number of SMs", d.SMs, d.Rot, d.Step)
+		c.fail(CodeShape, pos, "distribution over %d SMs with rot %d and step %d, want these from 0 to the "+
+			"number of SMs", d.SMs, d.Rot, d.Step)
 	case d.Empty && d.Kind != Spread:
 		c.fail(CodeShape, pos, "empty with distribution %v, want spread", d.Kind)
 	case len(d.Spans) > 0 && d.Kind != Explicit, len(d.Spans) == 0 && d.Kind == Explicit:
-		c.fail(CodeShape, pos, "distribution %v with %d listed tasks, want explicit and at least one", d.Kind, len(d.Spans))
+		c.fail(CodeShape, pos, "distribution %v with %d listed tasks, want explicit and at least one", d.Kind,
+			len(d.Spans))
 	}
 	if c.p.Target == nil {
 		return
@@ -178,11 +178,12 @@ func (c *checker) params(pos string, o *Op, spec *OpSpec) {
 	for i, p := range o.Params {
 		switch {
 		case !slices.Contains(spec.Required, p.Key) && !slices.Contains(spec.Optional, p.Key):
-			c.fail(CodeOperands, pos, "%v has no parameter %s, want one of %v", o.Code, clip(p.Key), slices.Concat(spec.Required, spec.Optional))
+			c.fail(CodeOperands, pos, "%v has no parameter %s, want one of %v", o.Code, clip(p.Key),
+				slices.Concat(spec.Required, spec.Optional))
 		case o.paramIndex(p.Key) != i:
 			c.fail(CodeOperands, pos, "%v has parameter %s twice", o.Code, p.Key)
-		case p.IsFloat && (math.IsInf(p.Float, 0) || math.IsNaN(p.Float)):
-			c.fail(CodeOperands, pos, "%v has %s=%v, want a finite number", o.Code, p.Key, p.Float)
+		case p.IsFloat && !IsSingle(p.Float):
+			c.fail(CodeRange, pos, "%v has %s=%v, want %s", o.Code, p.Key, p.Float, SingleWant)
 		}
 	}
 }
@@ -194,7 +195,8 @@ func (c *checker) view(pos string, o *Op, v Operand) {
 	}
 	for _, r := range v.Dims {
 		if r.dealt() && (r.Parts < 1 || r.Block < 1) {
-			c.fail(CodeShape, pos, "%v on %s with blocks of %d in %d parts, want both positive", o.Code, clip(v.Buf), r.Block, r.Parts)
+			c.fail(CodeShape, pos, "%v on %s with blocks of %d in %d parts, want both positive", o.Code, clip(v.Buf),
+				r.Block, r.Parts)
 		}
 	}
 }

@@ -14,21 +14,31 @@ accepted; docs/ir.md has the schema.`)
 	CodeVersion = diag.New("AMK3003", "program of a foreign major version", `
 The reader accepts its own major version only: a newer one may mean things that this amkc does not know. Recompile the
 model, or use the amkc that wrote the file.`)
-	CodeName = diag.New("AMK3010", "name defined twice, or not at all", `
-Every buffer, page, counter and task has one name. A family such as L{i}.x defines one name for each index. A stage may
-refer to names that exist for every iteration of its loop; {i+1} in the last iteration is one past the loop's range. A group
-gives buffers further names, one for each index, which no buffer and no other group may have; its members are buffers.`)
+	CodeName = diag.New("AMK3010", "name malformed, defined twice, or not at all", `
+A name is 1 to 255 bytes of letters, digits and _ . - + / @ % # : , = { } [ ] ( ), with blanks inside but not at the
+ends; an architecture is sm_ and a number, as sm_90a. That holds for every string of a program: it is printed into
+comments, Makefiles and messages.
+
+Every buffer, page, counter and task has one name. A family such as L{i}.x defines one name for each index. A stage
+may refer to names that exist for every iteration of its loop; {i+1} in the last iteration is one past the loop's
+range. A group gives buffers further names, one for each index, which no buffer and no other group may have; its
+members are buffers.`)
 	CodeOperands = diag.New("AMK3011", "op with wrong operands or parameters", `
 Each opcode takes a fixed range of operand counts and a fixed set of parameters. amkc's ir/opcode.go is the registry.`)
 	CodeShape = diag.New("AMK3012", "malformed buffer, view, span or interval", `
-Shapes have one to four positive dimensions; a view names as many ranges as its buffer has dimensions; a variant covers a
-non-empty interval of positions; a distribution has a positive extent, grain and number of SMs. The members of a group have
-one dtype and as many dimensions, for one op reads them all.`)
+Shapes have one to four positive dimensions; a view names as many ranges as its buffer has dimensions; a variant
+covers a non-empty interval of positions; a distribution has a positive extent, grain and number of SMs. The members
+of a group have one dtype and as many dimensions, for one op reads them all.`)
 	CodeSize = diag.New("AMK3013", "program larger than the stated budget", `
 A program is unrolled before it is proved. What its variants unroll to is counted first, all of them together: at most
-262,144 tasks, 1,048,576 ops and views in them, 131,072 buffers, pages and counters (each member of a family or a group is
-one), 64 variants. Iterations have indices up to 524,288. What cannot be looked at
-in full is refused, never checked less. Buffers and pages stop at 2^48 bytes. docs/ir.md lists every limit.`)
+262,144 tasks, 1,048,576 ops and views in them, 131,072 buffers, pages and counters (each member of a family or a
+group is one), 64 variants. Iterations have indices up to 524,288. What cannot be looked at in full is refused, never
+checked less. Buffers and pages stop at 2^48 bytes. docs/ir.md lists every limit.`)
+	CodeRange = diag.New("AMK3014", "number out of its range", `
+A number of the program does not fit the type that the kernel holds it in, or is beyond what amkc computes with. The
+message gives the range: sizes and positions are int in the emitted code, bytes are size_t, and eps, scale and theta
+are float32, where they must be 0 or normal numbers (1.18e-38 to 3.40e+38). docs/ir.md lists the range of every
+number.`)
 	CodeTemp = diag.New("AMK3020", "temporary misused", `
 A temporary such as %y is a value of one task. An op of the stage writes it, once and without ranges, before another op
 of the same stage reads it. Example of what is refused:
@@ -45,6 +55,6 @@ A page is a slot of scratch memory that several buffers use in turn, each from o
 must exist, lie in the buffer's space, have its layout with as many copies, and have at least its bytes.`)
 	CodeVariants = diag.New("AMK3023", "variants do not cover the positions", `
 The variants of a program cover the positions 0 to max_seq-1, each position once, in ascending order: the first starts
-at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1. A program without a line model
-is for the positions that its variants cover.`)
+at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1. A program without a line
+model is for the positions that its variants cover.`)
 )

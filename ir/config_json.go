@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"amkc/ir/diag"
 )
@@ -12,14 +13,17 @@ import (
 // append prints the canonical encoding: one line, all seven fields in the order of the struct, the keys of maps sorted.
 func (c *ScheduleConfig) append(dst []byte) []byte {
 	dst = append(dst, `{"tiling":`...)
-	dst = appendMap(dst, c.Tiling, func(dst []byte, group map[string]int) []byte { return appendMap(dst, group, appendInt) })
+	dst = appendMap(dst, c.Tiling, func(dst []byte,
+		group map[string]int) []byte {
+		return appendMap(dst, group, appendInt)
+	})
 	dst = append(dst, `,"fusion_grouping":[`...)
 	for i, group := range c.FusionGrouping {
 		dst = appendNames(appendComma(dst, i), group)
 	}
 	dst = append(dst, `],"sm_assignment":`...)
-	if c.SMAssignment.Explicit != nil {
-		dst = appendMap(dst, c.SMAssignment.Explicit, appendInt)
+	if c.SMAssignment.Rotations != nil {
+		dst = appendMap(dst, c.SMAssignment.Rotations, appendInt)
 	} else {
 		dst = appendString(dst, c.SMAssignment.Policy)
 	}
@@ -67,8 +71,8 @@ func (c *ScheduleConfig) UnmarshalJSON(data []byte) error {
 	return diags.Err()
 }
 
-// ParseConfig reads a configuration. Fields that are left out are zero; other fields than the seven are errors. What groups
-// and knobs `tiling` may have, and what values the fields may take, is for the passes that use them to say.
+// ParseConfig reads a configuration. Fields that are left out are zero; other fields than the seven are errors. What
+// groups and knobs `tiling` may have, and what values the fields may take, is for the passes that use them to say.
 func ParseConfig(data []byte, file string) (ScheduleConfig, diag.List) {
 	s := string(data)
 	return parseConfig(s, 0, filePos(file, s))
@@ -82,12 +86,14 @@ func parseConfig(s string, off int, pos func(int) string) (ScheduleConfig, diag.
 	return c, r.diags
 }
 
+// configFields are the fields of a configuration, as config reads them.
+var configFields = []string{"tiling", "fusion_grouping", "sm_assignment", "pipelining_depth", "page_allocation",
+	"threads_per_block",
+	"smem_bytes_per_block"}
+
 func (r *jsonReader) config() ScheduleConfig {
 	var c ScheduleConfig
-	fields := []field{
-		{"pipelining_depth", &c.PipeliningDepth}, {"page_allocation", &c.PageAllocation},
-		{"threads_per_block", &c.ThreadsPerBlock}, {"smem_bytes_per_block", &c.SMemBytesPerBlock},
-	}
+	fields := append(c.integers(), field{"page_allocation", &c.PageAllocation})
 	r.object("configuration", nil, func(key string) bool {
 		switch key {
 		case "tiling":
@@ -95,22 +101,29 @@ func (r *jsonReader) config() ScheduleConfig {
 				if c.Tiling == nil {
 					c.Tiling = map[string]map[string]int{}
 				}
+				r.checkName(r.i, "a group of tiling", group)
 				c.Tiling[group] = r.ints("tiling." + group)
 				return true
 			})
 		case "fusion_grouping":
-			r.array(key, func() { c.FusionGrouping = append(c.FusionGrouping, r.names("a group of "+key, math.MaxInt)) })
+			r.array(key, func() {
+				c.FusionGrouping = append(c.FusionGrouping,
+					r.names("a group of "+key, math.MaxInt))
+			})
 		case "sm_assignment":
 			switch r.peek() {
 			case '"':
-				c.SMAssignment.Policy = r.str(key)
+				c.SMAssignment.Policy = r.name(key)
 			case '{':
-				c.SMAssignment.Explicit = r.ints(key)
+				c.SMAssignment.Rotations = r.ints(key)
 			default:
-				r.wrong(key, "a policy's name, or an object of SMs by stage or task")
+				r.wrong(key, "a policy's name, or an object of rotations by stage")
 			}
 		default:
-			return r.field(fields, key)
+			if !r.field(fields, key) {
+				r.advice = "; " + diag.Guess(key, configFields, "there are "+strings.Join(configFields, ", "))
+				return false
+			}
 		}
 		return true
 	})
@@ -121,6 +134,7 @@ func (r *jsonReader) config() ScheduleConfig {
 func (r *jsonReader) ints(what string) map[string]int {
 	m := map[string]int{}
 	r.object(what, nil, func(key string) bool {
+		r.checkName(r.i, "a key of "+what, key)
 		m[key] = r.int(key)
 		return true
 	})

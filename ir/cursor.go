@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // maxInt bounds the integers of the native forms, so that JSON readers in other languages see the same number and sums
@@ -94,7 +93,8 @@ func (c *cursor) word(w string) bool {
 
 // isNameByte reports whether names with this byte need no quotes.
 func isNameByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("_.{}+-@/%", b) >= 0
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' ||
+		strings.IndexByte("_.{}+-@/%", b) >= 0
 }
 
 // appendName prints a name so that cursor.name reads it back.
@@ -137,10 +137,8 @@ func (c *cursor) name(what string) string {
 }
 
 func (c *cursor) checkName(off int, what, name string) {
-	if len(name) > MaxName {
-		c.fail(off, "%s has %d bytes, want at most %d", what, len(name), MaxName)
-	} else if !utf8.ValidString(name) {
-		c.fail(off, "%s %s is not valid UTF-8", what, clip(name))
+	if err := CheckName(name); err != nil && name != "" { // what may be empty is for CheckNames to say
+		c.fail(off, "%s %v", what, err)
 	}
 }
 
@@ -172,8 +170,8 @@ func (c *cursor) interval(what string) (lo, hi int) {
 	return lo, c.int(what)
 }
 
-// family reads `for FIRST..LAST` or `for FIRST..LAST by STEP` if it comes next; the indices number least or more. A step
-// of 1 is returned as 0, so that there is one way to have it.
+// family reads `for FIRST..LAST` or `for FIRST..LAST by STEP` if it comes next; the indices number least or more. A
+// step of 1 is returned as 0, so that there is one way to have it.
 func (c *cursor) family(least int) (first, count, step int) {
 	if !c.word("for") {
 		return 0, 0, 0
@@ -195,7 +193,8 @@ func (c *cursor) family(least int) (first, count, step int) {
 	case first < 0 || last < first+(least-1)*by:
 		c.fail(start, "indices run from %d to %d, want ascending ones from 0 on", first, last)
 	case (last-first)%by != 0:
-		c.fail(start, "indices run from %d to %d by %d, want the last one that occurs, which is %d", first, last, by, last-(last-first)%by)
+		c.fail(start, "indices run from %d to %d by %d, want the last one that occurs, which is %d", first, last, by,
+			last-(last-first)%by)
 	}
 	return first, (last-first)/by + 1, step
 }

@@ -10,7 +10,8 @@ import (
 func TestTasksCoverTheAxisOnce(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 3000 {
-		d := Dist{Kind: DistKind(r.IntN(4)), Extent: 1 + r.IntN(500), Grain: 1 + r.IntN(20), SMs: 1 + r.IntN(40), Empty: r.IntN(2) == 0}
+		d := Dist{Kind: DistKind(r.IntN(4)), Extent: 1 + r.IntN(500), Grain: 1 + r.IntN(20), SMs: 1 + r.IntN(40),
+			Empty: r.IntN(2) == 0}
 		d.Rot, d.Step = r.IntN(d.SMs), r.IntN(d.SMs)
 		if d.Kind == ByUnit {
 			d.Grain = 1

@@ -1,11 +1,11 @@
 // Package ir holds amkc's two levels of program and their text and JSON forms.
 //
 //   - Graph: one node per model operation, as an importer builds it.
-//   - Program: the scheduled task graph of one decode step. A Program lists buffers, pages and, for each interval of the
-//     position, a Variant: counters and a body of stages and loops. A Stage stands for all tasks of one fused operation in
-//     one layer; its distribution says which SM runs which span of the stage's axis.
-//   - Flat: a Variant unrolled, one entry per task, every name resolved. It is what validate proves, what refvm runs and
-//     what programs of the AMK profile are turned into.
+//   - Program: the scheduled task graph of one decode step. A Program lists buffers, pages and, for each interval of
+//     the position, a Variant: counters and a body of stages and loops. A Stage stands for all tasks of one fused
+//     operation in one layer; its distribution says which SM runs which span of the stage's axis.
+//   - Flat: a Variant unrolled, one entry per task, every name resolved. It is what validate proves, what refvm runs
+//     and what programs of the AMK profile are turned into.
 //
 // Everything else in amkc speaks through these types: validate, refvm and cost import this package and no other package
 // of amkc. Package ir imports the standard library and ir/diag, nothing else.

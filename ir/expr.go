@@ -3,8 +3,9 @@ package ir
 import "strconv"
 
 // Expr is an integer expression over the symbols of its context: `pos` (the position being decoded) and, inside a
-// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it). Operations
-// are +, -, multiplication, floor division and modulus by positive constants, min and max. The zero Expr is the constant 0.
+// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it).
+// Operations are +, -, multiplication, floor division and modulus by positive constants, min and max. The zero Expr
+// is the constant 0.
 type Expr struct {
 	op   exprOp
 	k    int // constant operand, or symbol index
@@ -198,8 +199,8 @@ func (e Expr) Uses(s Sym) bool {
 	}
 }
 
-// Affine returns c and d with e = c*pos + d, if e has that form for every pos from 0 to maxAffinePos. Coefficients so large
-// that Eval could saturate on the way do not count.
+// Affine returns c and d with e = c*pos + d, if e has that form for every pos from 0 to maxAffinePos. Coefficients so
+// large that Eval could saturate on the way do not count.
 func (e Expr) Affine() (c, d int, ok bool) {
 	switch e.op {
 	case exprConst:

@@ -149,7 +149,8 @@ func (p *exprParser) atom(depth int) (Expr, *syntaxError) {
 		}
 	}
 	if word != "min" && word != "max" {
-		return Expr{}, &syntaxError{start, fmt.Sprintf("unexpected %s, want a number, pos, a, b, sm, min or max", clip(p.s[start:]))}
+		return Expr{}, &syntaxError{start, fmt.Sprintf("unexpected %s, want a number, pos, a, b, sm, min or max",
+			clip(p.s[start:]))}
 	}
 	return p.choice(word, depth)
 }

@@ -2,8 +2,8 @@ package ir
 
 import "strconv"
 
-// A field is a keyed value of an entity: its key in both forms, and a pointer to an int, bool, float64, string or DType.
-// The tables below give both forms one order and one set of keys.
+// A field is a keyed value of an entity: its key in both forms, and a pointer to an int, bool, float64, string or
+// DType. The tables below give both forms one order and one set of keys.
 type field struct {
 	key string
 	ptr any

@@ -16,7 +16,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const goldenDir = "../testdata/ir"
 
-// tiny is a complete program of two layers on four SMs, with a variant for short contexts and one that splits attention.
+// tiny is a complete program of two layers on four SMs, with a variant for short contexts and one that splits
+// attention.
 func tiny(t testing.TB) (*Program, []byte) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(goldenDir, "tiny.amk"))
@@ -31,16 +32,19 @@ func TestGoldenText(t *testing.T) {
 	require.Equal(t, string(text), string(Print(p)))
 	require.Empty(t, Check(p))
 	// A few fields by hand, so that a reader and a printer that are wrong in the same way do not pass.
-	require.Equal(t, Model{Name: "tiny", Architecture: "LlamaForCausalLM", DType: BF16, Layers: 2, Hidden: 64, Intermediate: 96,
-		Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 96, MaxSeq: 64, Tied: true, Eps: 1e-5}, p.Model)
-	require.Equal(t, Buffer{Name: "L{i}.x", First: 0, Count: 3, Kind: Activation, DType: BF16, Shape: []int{64}, Space: GlobalScratch,
+	require.Equal(t, Model{Name: "tiny", Architecture: "LlamaForCausalLM", DType: BF16, Layers: 2, Hidden: 64,
+		Intermediate: 96,
+		Heads:        4, KVHeads: 2, HeadDim: 16, Vocab: 96, MaxSeq: 64, Tied: true, Eps: 1e-5}, p.Model)
+	require.Equal(t, Buffer{Name: "L{i}.x", First: 0, Count: 3, Kind: Activation, DType: BF16, Shape: []int{64},
+		Space:  GlobalScratch,
 		Layout: Layout{Word32, 2}, Pages: []string{"xchg0"}}, p.Buffers[15])
 	loop := p.Variants[1].Body[1].(*Loop)
 	require.Equal(t, []int{0, 2, 6}, []int{loop.First, loop.Count, len(loop.Body)})
 	require.Equal(t, Dist{Kind: Spread, Extent: 128, Grain: 8, SMs: 4, Step: 3}, loop.Body[0].Dist)
 	a := Symbol(SpanA)
-	require.Equal(t, Operand{Buf: "L{i}.kv", Dims: []Range{Index(a.Div(2)), Share(Symbol(Pos), Symbol(Pos).Add(Int(1)), 16, a.Mod(2), 2),
-		Index(Int(1)), Span(Int(0), Int(16))}}, loop.Body[1].Ops[2].Out[0])
+	require.Equal(t, Operand{Buf: "L{i}.kv",
+		Dims: []Range{Index(a.Div(2)), Share(Symbol(Pos), Symbol(Pos).Add(Int(1)), 16, a.Mod(2), 2),
+			Index(Int(1)), Span(Int(0), Int(16))}}, loop.Body[1].Ops[2].Out[0])
 	require.Equal(t, []Param{FloatParam("eps", 1e-5)}, loop.Body[0].Ops[0].Params)
 }
 
@@ -89,17 +93,27 @@ func TestParseSniffs(t *testing.T) {
 func TestOddProgramsRoundTrip(t *testing.T) {
 	a, b := Symbol(SpanA), Symbol(SpanB)
 	odd := &Program{
-		Model:   Model{Name: "a model, \"quoted\" # ünï\n", Architecture: ""},
-		Config:  ScheduleConfig{Tiling: map[string]map[string]int{"z": {"b": -2, "a": 1}, "": {}}, FusionGrouping: [][]string{{"x", "<&>"}, {}}, SMAssignment: Assignment{Explicit: map[string]int{"L00.qkv.s001": 3}}},
-		Pages:   []Page{{Name: "page", Space: SMEM, Layout: Layout{Kind: Tile8x32}, Bytes: -1}},
-		Buffers: []Buffer{{Name: "", Shape: nil}, {Name: "from", Pieces: []Piece{{Key: "page"}, {Key: "k)", Order: Pairs, Arg: 3}}, Pages: []string{"page", "p 2"}}, {Name: "stage{i}", First: 7, Count: 1}},
-		Variants: []Variant{{Name: "v", Lo: -3, Hi: -9, Counters: []Counter{{Name: "c", Init: 4, How: ByCounter, Scope: ScopeSystem}},
+		Model: Model{Name: "a model (quoted) # ünï", Architecture: ""},
+		Config: ScheduleConfig{Tiling: map[string]map[string]int{"z": {"b": -2, "a": 1}, "": {}},
+			FusionGrouping: [][]string{{"x", "[=]"}, {}},
+			SMAssignment:   Assignment{Rotations: map[string]int{"qkv": 3}}},
+		Pages: []Page{{Name: "page", Space: SMEM, Layout: Layout{Kind: Tile8x32}, Bytes: -1}},
+		Buffers: []Buffer{{Name: "", Shape: nil},
+			{Name: "from", Pieces: []Piece{{Key: "page"}, {Key: "k)", Order: Pairs, Arg: 3}},
+				Pages: []string{"page", "p 2"}}, {Name: "stage{i}", First: 7, Count: 1}},
+		Variants: []Variant{{Name: "v", Lo: -3, Hi: -9,
+			Counters: []Counter{{Name: "c", Init: 4, How: ByCounter, Scope: ScopeSystem}},
 			Body: []Node{
 				&Loop{Name: "end", First: 3, Count: 0},
-				&Stage{Name: "end", Dist: Dist{Kind: Explicit, Extent: 5, Grain: 2, SMs: 1, Rot: 9, Step: -1, Empty: true, Spans: []TaskSpan{{-1, 2, 1}, {}}},
-					Ops: []Op{{Code: NOP}, {Code: KVAppend, In: []Operand{{Buf: "wait"}, {Buf: "%t"}, {Buf: "%t", Dims: []Range{Index(a)}}},
-						Out:    []Operand{{Buf: "loop"}, {Buf: "end", Dims: []Range{{Lo: a, Hi: b, Block: 1, Parts: 1}, Span(a.Add(Int(1)), a)}}},
-						Params: []Param{FloatParam("f", 3), FloatParam("n", -0.5), IntParam("e", b.Sub(a)), IntParam("big", Int(1<<57)), FloatParam("tiny", 5e-324), FloatParam("huge", -1.7976931348623157e308)}}}},
+				&Stage{Name: "end", Dist: Dist{Kind: Explicit, Extent: 5, Grain: 2, SMs: 1, Rot: 9, Step: -1,
+					Empty: true, Spans: []TaskSpan{{-1, 2, 1}, {}}},
+					Ops: []Op{{Code: NOP}, {Code: KVAppend,
+						In: []Operand{{Buf: "wait"}, {Buf: "%t"}, {Buf: "%t", Dims: []Range{Index(a)}}},
+						Out: []Operand{{Buf: "loop"}, {Buf: "end",
+							Dims: []Range{{Lo: a, Hi: b, Block: 1, Parts: 1}, Span(a.Add(Int(1)), a)}}},
+						Params: []Param{FloatParam("f", 3), FloatParam("n", -0.5), IntParam("e", b.Sub(a)),
+							IntParam("big", Int(1<<57)), FloatParam("tiny", 5e-324),
+							FloatParam("huge", -1.7976931348623157e308)}}}},
 				&Stage{Name: "u", Dist: Dist{Kind: ByUnit, Extent: 2}},
 				&Stage{Name: "w", Dist: Dist{Kind: Whole}, Signal: "a b"},
 			}}},
@@ -132,41 +146,58 @@ func TestNotFiniteHasNoJSON(t *testing.T) {
 	p.Model.Eps = 1 / zero
 	_, err := p.MarshalJSON()
 	require.ErrorContains(t, err, "+Inf")
-	require.ErrorContains(t, Check(p).Err(), "finite")
+	require.ErrorContains(t, Check(p).Err(), "normal float32")
 }
 
 func TestTextErrors(t *testing.T) {
 	head := "amk 1.0\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":       {"# nothing\n", "f:1:1: error: the file is empty, want `amk 1.0` [AMK3001]"},
-		"no version":  {"\nmodel x\n", "f:2:1: error: a program starts with `amk 1.0`, found \"model\" [AMK3001]"},
-		"major":       {"amk 2.0\nwhatever", "f:1:5: error: program version \"2.0\", this amkc reads version 1.x [AMK3003]"},
-		"minor":       {"amk 1.7\nbad", "f:2:1: error: unexpected \"bad\", want model"},
-		"key":         {head + "model m layrs=2", "f:2:9: error: unknown key \"layrs\", want one of [arch dtype layers"},
-		"twice":       {head + "model m layers=2 layers=3", "f:2:18: error: layers is given twice"},
-		"second":      {head + "model m\nmodel m", "f:3:1: error: a second model line"},
-		"enum":        {head + "buffer x WIGHT F32 [1] HBM rowmajor", "f:2:10: error: unknown buffer kind \"WIGHT\", want one of [WEIGHT"},
-		"shape":       {head + "buffer x WEIGHT F32 [1 2] HBM rowmajor", "f:2:24: error: want \",\", found \"2]\""},
-		"int":         {head + "page p HBM rowmajor bytes=99999999999999999999", "f:2:27: error: want bytes, an integer of at most 2^53"},
-		"family":      {head + "buffer L{i} for 3..2 CONST F32 [1] HBM rowmajor", "f:2:17: error: indices run from 3 to 2"},
-		"layout":      {head + "page p HBM word32x1 bytes=1", "f:2:12: error: unknown layout"},
-		"early":       {head + "stage s whole extent=1", "f:2:1: error: stage before the first variant"},
-		"end":         {head + "variant v pos 0..1\nend", "f:3:1: error: end without loop"},
-		"open":        {head + "variant v pos 0..1\nloop l for 0..1\n\n", "f:3:1: error: loop l has no end"},
-		"nested":      {head + "variant v pos 0..1\nloop l for 0..1\nloop m for 0..1\nend", "f:4:1: error: loop inside loop"},
-		"op":          {head + "variant v pos 0..1\nstage s whole extent=1\n  x[0 = ADD(%y)", "f:4:7: error: want \",\", found \"=\""},
-		"opcode":      {head + "variant v pos 0..1\nstage s whole extent=1\n  x[0] = AD(%y)", "f:4:10: error: unknown opcode \"AD\""},
-		"expr":        {head + "variant v pos 0..1\nstage s whole extent=1\n  x[0:a*b] = ADD(%y)", "f:4:10: error: the right side of * must be a constant"},
-		"no dims":     {head + "variant v pos 0..1\nstage s whole extent=1\n  x = ADD(%y)", "f:4:5: error: want [ and the ranges of a view of \"x\""},
-		"float":       {head + "variant v pos 0..1\nstage s whole extent=1\n  %x = ADD(%y) k=1e999", "f:4:18: error: want a finite number"},
-		"param twice": {head + "variant v pos 0..1\nstage s whole extent=1\n  %x = ADD(%y) k=1 k=2", "f:4:20: error: parameter \"k\" is given twice"},
-		"parts":       {head + "variant v pos 0..1\nstage s whole extent=1\n  x[0:1 block 0 part 1 of 2] = ADD(%y)", "f:4:15: error: block 0 of 2 parts"},
-		"task":        {head + "variant v pos 0..1\nstage s whole extent=1\n  task sm=0 a=0 b=1", "f:4:1: error: task in a stage that is not explicit"},
-		"config":      {head + `config {"tilling":{}}`, "f:2:9: error: configuration: unknown field \"tilling\" [AMK3002]"},
-		"utf8":        {head + "model \"\\xff\"", "f:2:7: error: the model's name \"\\xff\" is not valid UTF-8"},
-		"long":        {head + "model " + strings.Repeat("x", 256), "f:2:7: error: the model's name has 256 bytes, want at most 255"},
-		"tail":        {head + "target t !", "f:2:10: error: want a key, found \"!\""},
-		"signals":     {head + "variant v pos 0..1\nstage s whole extent=1\n  signal a\n  signal b", "f:5:1: error: a second signal"},
+		"empty":      {"# nothing\n", "f:1:1: error: the file is empty, want `amk 1.0` [AMK3001]"},
+		"no version": {"\nmodel x\n", "f:2:1: error: a program starts with `amk 1.0`, found \"model\" [AMK3001]"},
+		"major": {"amk 2.0\nwhatever",
+			"f:1:5: error: program version \"2.0\", this amkc reads version 1.x [AMK3003]"},
+		"minor": {"amk 1.7\nbad", "f:2:1: error: unexpected \"bad\", want model"},
+		"key": {head + "model m layrs=2",
+			"f:2:9: error: unknown key \"layrs\", want one of [arch dtype layers"},
+		"twice":  {head + "model m layers=2 layers=3", "f:2:18: error: layers is given twice"},
+		"second": {head + "model m\nmodel m", "f:3:1: error: a second model line"},
+		"enum": {head + "buffer x WIGHT F32 [1] HBM rowmajor",
+			"f:2:10: error: unknown buffer kind \"WIGHT\", want one of [WEIGHT"},
+		"shape": {head + "buffer x WEIGHT F32 [1 2] HBM rowmajor", "f:2:24: error: want \",\", found \"2]\""},
+		"int": {head + "page p HBM rowmajor bytes=99999999999999999999",
+			"f:2:27: error: want bytes, an integer of at most 2^53"},
+		"family": {head + "buffer L{i} for 3..2 CONST F32 [1] HBM rowmajor",
+			"f:2:17: error: indices run from 3 to 2"},
+		"layout": {head + "page p HBM word32x1 bytes=1", "f:2:12: error: unknown layout"},
+		"early":  {head + "stage s whole extent=1", "f:2:1: error: stage before the first variant"},
+		"end":    {head + "variant v pos 0..1\nend", "f:3:1: error: end without loop"},
+		"open":   {head + "variant v pos 0..1\nloop l for 0..1\n\n", "f:3:1: error: loop l has no end"},
+		"nested": {head + "variant v pos 0..1\nloop l for 0..1\nloop m for 0..1\nend",
+			"f:4:1: error: loop inside loop"},
+		"op": {head + "variant v pos 0..1\nstage s whole extent=1\n  x[0 = ADD(%y)",
+			"f:4:7: error: want \",\", found \"=\""},
+		"opcode": {head + "variant v pos 0..1\nstage s whole extent=1\n  x[0] = AD(%y)",
+			"f:4:10: error: unknown opcode \"AD\""},
+		"expr": {head + "variant v pos 0..1\nstage s whole extent=1\n  x[0:a*b] = ADD(%y)",
+			"f:4:10: error: the right side of * must be a constant"},
+		"no dims": {head + "variant v pos 0..1\nstage s whole extent=1\n  x = ADD(%y)",
+			"f:4:5: error: want [ and the ranges of a view of \"x\""},
+		"float": {head + "variant v pos 0..1\nstage s whole extent=1\n  %x = ADD(%y) k=1e999",
+			"f:4:18: error: want a finite number"},
+		"param twice": {head + "variant v pos 0..1\nstage s whole extent=1\n  %x = ADD(%y) k=1 k=2",
+			"f:4:20: error: parameter \"k\" is given twice"},
+		"parts": {head + "variant v pos 0..1\nstage s whole extent=1\n  x[0:1 block 0 part 1 of 2] = ADD(%y)",
+			"f:4:15: error: block 0 of 2 parts"},
+		"task": {head + "variant v pos 0..1\nstage s whole extent=1\n  task sm=0 a=0 b=1",
+			"f:4:1: error: task in a stage that is not explicit"},
+		"config": {head + `config {"tilling":{}}`,
+			"f:2:9: error: configuration: unknown field \"tilling\"; did you mean tiling? [AMK3002]"},
+		"utf8": {head + "model \"\\xff\"", "f:2:7: error: the model's name \"\\xff\" holds \"\\xff\", want letters"},
+		"long": {head + "model " + strings.Repeat("x", 256),
+			"f:2:7: error: the model's name has 256 bytes, want at most 255"},
+		"tail": {head + "target t !", "f:2:10: error: want a key, found \"!\""},
+		"signals": {head + "variant v pos 0..1\nstage s whole extent=1\n  signal a\n  signal b",
+			"f:5:1: error: a second signal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, diags := ParseText([]byte(c.text), "f")
@@ -177,7 +208,8 @@ func TestTextErrors(t *testing.T) {
 }
 
 func TestSeveralErrors(t *testing.T) {
-	_, diags := ParseText([]byte("amk 1.0\nbuffer x\nvariant v pos 0\nstage s nonesuch\n  ops of it are skipped\npage p\n"), "f")
+	_, diags := ParseText([]byte("amk 1.0\nbuffer x\nvariant v pos 0\nstage s nonesuch\n  ops of it are "+
+		"skipped\npage p\n"), "f")
 	var lines []string
 	for _, d := range diags {
 		lines = append(lines, d.Pos)
@@ -193,8 +225,10 @@ func TestJSONErrors(t *testing.T) {
 	good, err := p.MarshalJSON()
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ from, to, want string }{
-		"unknown":      {`"loop": "layers"`, `"loop": "layers", "unrol": [1, {"x": "]"}]`, `error: loop: unknown field "unrol" [AMK3002]`},
-		"repeated":     {`"kind": "IO_INPUT"`, `"kind": "IO_INPUT", "kind": "WEIGHT"`, `error: buffer: field "kind" is given twice`},
+		"unknown": {`"loop": "layers"`, `"loop": "layers", "unrol": [1, {"x": "]"}]`,
+			`error: loop: unknown field "unrol" [AMK3002]`},
+		"repeated": {`"kind": "IO_INPUT"`, `"kind": "IO_INPUT", "kind": "WEIGHT"`,
+			`error: buffer: field "kind" is given twice`},
 		"missing":      {`"kind": "IO_INPUT", `, ``, `error: buffer: field "kind" is missing`},
 		"type":         {`"shape": [1]`, `"shape": ["1"]`, `a dimension: want an integer`},
 		"fraction":     {`"shape": [1]`, `"shape": [1.5]`, `a dimension: want an integer`},
@@ -202,13 +236,14 @@ func TestJSONErrors(t *testing.T) {
 		"null":         {`"config": {`, `"config": null, "x": {`, `configuration: want an object, found "null`},
 		"enum":         {`"space": "HBM"`, `"space": "HBN"`, `space: unknown space "HBN", want one of`},
 		"operand":      {`"token[0]"`, `"token[0"`, `operand: want ",", found the end of the line`},
-		"major":        {`"ir_version": "1.0"`, `"ir_version": "3.0"`, `tiny.json:2:16: error: program version "3.0", this amkc reads version 1.x [AMK3003]`},
-		"syntax":       {`"pages": [`, `"pages": [,`, `page: want an object, found ","`},
-		"trailing":     {"\n}\n", "\n} x", `unexpected "x" after the value`},
-		"utf8":         {"tiny", "\xff", `not valid UTF-8`},
-		"control":      {"tiny", "\x01", `control character in a string`},
-		"escape":       {`"tiny"`, `"\q"`, `bad escape in the string`},
-		"grain":        {`"grain": 8`, `"grain": true`, `grain: want an integer`},
+		"major": {`"ir_version": "1.0"`, `"ir_version": "3.0"`,
+			`tiny.json:2:16: error: program version "3.0", this amkc reads version 1.x [AMK3003]`},
+		"syntax":   {`"pages": [`, `"pages": [,`, `page: want an object, found ","`},
+		"trailing": {"\n}\n", "\n} x", `unexpected "x" after the value`},
+		"utf8":     {"tiny", "\xff", `not valid UTF-8`},
+		"control":  {"tiny", "\x01", `control character in a string`},
+		"escape":   {`"tiny"`, `"\q"`, `bad escape in the string`},
+		"grain":    {`"grain": 8`, `"grain": true`, `grain: want an integer`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, string(good), c.from)
@@ -226,7 +261,8 @@ func TestJSONErrors(t *testing.T) {
 func TestConfig(t *testing.T) {
 	c, diags := ParseConfig([]byte(`{"tiling": {"ring": {"kib": 96}}, "sm_assignment": "round_robin", "threads_per_block": 256}`), "c.json")
 	require.NoError(t, diags.Err())
-	require.Equal(t, ScheduleConfig{Tiling: map[string]map[string]int{"ring": {"kib": 96}}, SMAssignment: Assignment{Policy: "round_robin"}, ThreadsPerBlock: 256}, c)
+	require.Equal(t, ScheduleConfig{Tiling: map[string]map[string]int{"ring": {"kib": 96}},
+		SMAssignment: Assignment{Policy: "round_robin"}, ThreadsPerBlock: 256}, c)
 	text, err := json.Marshal(&c)
 	require.NoError(t, err)
 	require.Equal(t, `{"tiling":{"ring":{"kib":96}},"fusion_grouping":[],"sm_assignment":"round_robin","pipelining_depth":0,"page_allocation":"","threads_per_block":256,"smem_bytes_per_block":0}`, string(text))
@@ -235,14 +271,15 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, c, back)
 	for text, want := range map[string]string{
 		`{"sm_assignment": {"L00.qkv": 3, "embed.s001": 0}}`: "",
-		`{"sm_assignment": 3}`:                               "c.json:1:19: error: sm_assignment: want a policy's name, or an object of SMs by stage or task",
-		`{"tiling": {"ring": {"kib": "96"}}}`:                "c.json:1:29: error: kib: want an integer",
-		`{"tiling": {"ring": 96}}`:                           "tiling.ring: want an object",
-		`{"fusion_grouping": [["a", 1]]}`:                    "a group of fusion_grouping: want a string",
-		`{"pipelining": 2}`:                                  "unknown field \"pipelining\"",
-		"{\n \"threads_per_block\": 1.5}":                    "c.json:2:23: error: threads_per_block: want an integer",
-		`[]`:                                                 "configuration: want an object",
-		``:                                                   "configuration: want an object",
+		`{"sm_assignment": 3}`: "c.json:1:19: error: sm_assignment: want a policy's " +
+			"name, or an object of rotations by stage",
+		`{"tiling": {"ring": {"kib": "96"}}}`: "c.json:1:29: error: kib: want an integer",
+		`{"tiling": {"ring": 96}}`:            "tiling.ring: want an object",
+		`{"fusion_grouping": [["a", 1]]}`:     "a group of fusion_grouping: want a string",
+		`{"pipelining": 2}`:                   "unknown field \"pipelining\"",
+		"{\n \"threads_per_block\": 1.5}":     "c.json:2:23: error: threads_per_block: want an integer",
+		`[]`:                                  "configuration: want an object",
+		``:                                    "configuration: want an object",
 	} {
 		_, diags := ParseConfig([]byte(text), "c.json")
 		if want == "" {
@@ -294,7 +331,8 @@ func TestHostile(t *testing.T) {
 				_ = Check(p)
 			}
 			t.Logf("%v read, %v in all", elapsed, time.Since(start))
-			require.Less(t, elapsed, 2*time.Second, "some ten times what it takes, and far below what a quadratic reader takes")
+			require.Less(t, elapsed, 2*time.Second,
+				"some ten times what it takes, and far below what a quadratic reader takes")
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/internal/watch"
 )
 
 // exercise takes a program that a reader accepted through everything that must work on it.
@@ -31,8 +33,8 @@ func exercise(t *testing.T, p *Program) {
 	}
 }
 
-// requireLinear demands that f allocates at most 64 KiB and 256 bytes for each byte that it reads. The value of one byte is
-// highest in expressions, where two are an operator and its two nodes.
+// requireLinear demands that f allocates at most 64 KiB and 256 bytes for each byte that it reads. The value of one
+// byte is highest in expressions, where two are an operator and its two nodes.
 func requireLinear(t *testing.T, input []byte, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -46,6 +48,7 @@ func FuzzParseText(f *testing.F) {
 	_, text := tiny(f)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer watch.Execution()()
 		var p *Program
 		requireLinear(t, data, func() {
 			parsed, diags := ParseText(data, "f")
@@ -64,6 +67,7 @@ func FuzzParseJSON(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer watch.Execution()()
 		var p *Program
 		requireLinear(t, data, func() {
 			parsed, diags := ParseJSON(data, "f")
@@ -79,10 +83,12 @@ func FuzzParseJSON(f *testing.F) {
 }
 
 func FuzzParseExpr(f *testing.F) {
-	for _, s := range []string{"0", "pos", "a*64+b/8%3-(sm-1)", "min(pos,max(a,(-3)))", "-9223372036854775808", "((1))", "1*(-2)"} {
+	for _, s := range []string{"0", "pos", "a*64+b/8%3-(sm-1)", "min(pos,max(a,(-3)))", "-9223372036854775808", "((1))",
+		"1*(-2)"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		defer watch.Execution()()
 		e, err := ParseExpr(s)
 		if err != nil {
 			return

@@ -51,7 +51,8 @@ func readPaired(t testing.TB) *Program {
 func TestStepsAndGroupsRoundTrip(t *testing.T) {
 	p := readPaired(t)
 	require.Empty(t, Check(p))
-	require.Equal(t, Buffer{Name: "L{i}.wide", First: 1, Count: 3, Step: 2, Kind: Weight, DType: F32, Shape: []int{32}}, p.Buffers[2])
+	require.Equal(t, Buffer{Name: "L{i}.wide", First: 1, Count: 3, Step: 2, Kind: Weight, DType: F32, Shape: []int{32}},
+		p.Buffers[2])
 	require.Equal(t, []Group{{Name: "g{i}", Step: 2, Members: []string{"deep", "L03.w", "deep"}},
 		{Name: "other {i}", First: 3, Members: []string{"L05.wide", "L01.wide"}}}, p.Groups)
 	loop := p.Variants[0].Body[1].(*Loop)
@@ -62,9 +63,12 @@ func TestStepsAndGroupsRoundTrip(t *testing.T) {
 	data, err := p.MarshalJSON()
 	require.NoError(t, err)
 	for _, want := range []string{
-		`{"name": "L{i}.wide", "first": 1, "count": 3, "step": 2, "kind"`, `{"name": "L{i}.w", "first": 0, "count": 6, "kind"`,
-		`{"name": "L{i}.x", "first": 0, "count": 4, "step": 2, "realisation"`, `{"loop": "layers", "first": 0, "count": 3, "step": 2, "body"`,
-		"\n \"groups\": [\n  {\"name\": \"g{i}\", \"first\": 0, \"step\": 2, \"members\": [\"deep\",\"L03.w\",\"deep\"]},\n  {\"name\": \"other {i}\", \"first\": 3, \"members\"",
+		`{"name": "L{i}.wide", "first": 1, "count": 3, "step": 2, "kind"`,
+		`{"name": "L{i}.w", "first": 0, "count": 6, "kind"`,
+		`{"name": "L{i}.x", "first": 0, "count": 4, "step": 2, "realisation"`,
+		`{"loop": "layers", "first": 0, "count": 3, "step": 2, "body"`,
+		"\n \"groups\": [\n  {\"name\": \"g{i}\", \"first\": 0, \"step\": 2, \"members\": " +
+			"[\"deep\",\"L03.w\",\"deep\"]},\n  {\"name\": \"other {i}\", \"first\": 3, \"members\"",
 	} {
 		require.Contains(t, string(data), want)
 	}
@@ -76,7 +80,8 @@ func TestStepsAndGroupsRoundTrip(t *testing.T) {
 
 // A step of 1 is the same as none, in both forms and in programs that Go code builds.
 func TestStepOfOne(t *testing.T) {
-	text := "amk 1.0\nbuffer b{i} for 0..3%s CONST F32 [1] HBM rowmajor\ngroup g{i} for 0..1%[1]s of b00 b01\nvariant v pos 0..0\ncounter c{i} for 0..3%[1]s counter gpu\nloop l for 0..3%[1]s\nend\n"
+	text := "amk 1.0\nbuffer b{i} for 0..3%s CONST F32 [1] HBM rowmajor\ngroup g{i} for 0..1%[1]s of b00 " +
+		"b01\nvariant v pos 0..0\ncounter c{i} for 0..3%[1]s counter gpu\nloop l for 0..3%[1]s\nend\n"
 	p, diags := ParseText(fmt.Appendf(nil, text, " by 1"), "f")
 	require.NoError(t, diags.Err())
 	want, diags := ParseText(fmt.Appendf(nil, text, ""), "f")
@@ -84,7 +89,8 @@ func TestStepOfOne(t *testing.T) {
 	require.Equal(t, want, p)
 	data, err := want.MarshalJSON()
 	require.NoError(t, err)
-	json := strings.NewReplacer(`"count": 4`, `"count": 4, "step": 1`, `"first": 0, "members"`, `"first": 0, "step": 1, "members"`).Replace(string(data))
+	json := strings.NewReplacer(`"count": 4`, `"count": 4, "step": 1`, `"first": 0, "members"`,
+		`"first": 0, "step": 1, "members"`).Replace(string(data))
 	require.Equal(t, 4, strings.Count(json, `"step": 1`))
 	p, diags = ParseJSON([]byte(json), "f")
 	require.NoError(t, diags.Err())
@@ -117,7 +123,8 @@ func TestUnrollStepsAndGroups(t *testing.T) {
 		}
 		tasks = append(tasks, line+" -> "+flat.Counters[task.Signal].Name)
 	}
-	require.Equal(t, []string{"in", "L00.w", "L01.w", "L02.w", "L03.w", "L04.w", "L05.w", "L01.wide", "L03.wide", "L05.wide",
+	require.Equal(t, []string{"in", "L00.w", "L01.w", "L02.w", "L03.w", "L04.w", "L05.w", "L01.wide", "L03.wide",
+		"L05.wide",
 		"L00.x[p0]", "L02.x[p1]", "L04.x[p0]", "L06.x[p1]", "deep"}, buffers)
 	require.Equal(t, []string{"L00.x", "L02.x", "L04.x", "L06.x", "step"}, counters)
 	require.Equal(t, []string{ // at rot 0 and step 1, an even index gives each SM the span that it has in iteration 0
@@ -137,7 +144,8 @@ func TestUnrollStepsAndGroups(t *testing.T) {
 
 // Rotation is by the index: a loop by two takes the distributions of every other iteration of one by one.
 func TestRotationIsByIndex(t *testing.T) {
-	const text = "amk 1.0\nvariant v pos 0..0\ncounter c counter gpu\nloop l for %s\nstage s{i} spread extent=40 grain=8 sms=5 rot=1 step=2\n  signal c\nend\n"
+	const text = "amk 1.0\nvariant v pos 0..0\ncounter c counter gpu\nloop l for %s\nstage s{i} spread extent=40 " +
+		"grain=8 sms=5 rot=1 step=2\n  signal c\nend\n"
 	tasksOf := func(indices string) map[string]int {
 		p, diags := ParseText(fmt.Appendf(nil, text, indices), "f")
 		require.NoError(t, diags.Err())
@@ -160,30 +168,52 @@ func TestRotationIsByIndex(t *testing.T) {
 // TestPairedErrors breaks the program in one place at a time, for the reader or for the check.
 func TestPairedErrors(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
-		"last":            {"layers for 0..4 by 2", "layers for 0..5 by 2", `f:18:17: error: indices run from 0 to 5 by 2, want the last one that occurs, which is 4 [AMK3001]`},
-		"descending":      {"for 1..5 by 2", "for 5..1 by 2", "f:7:22: error: indices run from 5 to 1, want ascending ones from 0 on [AMK3001]"},
-		"negative":        {"for 1..5 by 2", "for -1..5 by 2", "f:7:22: error: indices run from -1 to 5, want ascending"},
-		"step zero":       {"for 1..5 by 2", "for 1..5 by 0", "f:7:30: error: indices by 0, want a step of 1 or more [AMK3001]"},
-		"step gone":       {"for 1..5 by 2", "for 1..5 by", `f:7:30: error: want the step between indices, an integer of at most 2^53 in magnitude, found "WEIGHT"`},
-		"plain group":     {"group g{i} for 0..4 by 2 of", "group g{i} of", `f:10:12: error: want for FIRST..LAST, found "of" [AMK3001]`},
-		"no of":           {"by 2 of deep", "by 2 deep", `f:10:26: error: want of and the members, found "deep" [AMK3001]`},
-		"too few":         {"deep L03.w deep", "deep L03.w", "f:10:29: error: 2 members for 3 indices, want one for each [AMK3001]"},
-		"none":            {" deep L03.w deep", "", "f:10:28: error: want a buffer's name, found the end of the line [AMK3001]"},
-		"empty":           {"for 3..4 of L05.wide L01.wide", "for 3..2 of L05.wide", "f:11:23: error: indices run from 3 to 2, want ascending"},
-		"member gone":     {"of deep", "of shallow", "group g{i}: error: buffer shallow is not defined [AMK3010]"},
-		"past the family": {"of deep L03.w", "of deep L06.w", "group g{i}: error: buffer L06.w is not defined [AMK3010]"},
-		"whole family":    {"of deep L03.w", "of deep L{i}.w", "group g{i}: error: buffer L{i}.w is not defined [AMK3010]"},
-		"member of group": {"of L05.wide L01.wide", "of g00 g02", "group other {i}: error: buffer g00 is not defined [AMK3010]"},
-		"no braces":       {"group g{i}", "group g", "group g: error: has no {i} in its name [AMK3010]"},
-		"buffer's name":   {`group "other {i}"`, "group L{i}.w", "group L{i}.w: error: L03.w is defined twice [AMK3010]"},
-		"group's name":    {`group "other {i}" for 3..4`, "group g{i} for 4..5", "group g{i}: error: g04 is defined twice [AMK3010]"},
-		"temporary":       {`group "other {i}"`, "group %g{i}", "group %g{i}: error: names that start with % are those of temporaries [AMK3010]"},
-		"dtype":           {"buffer deep CONST F32", "buffer deep CONST I32", "group g{i}: error: member deep is I32 with 1 dimensions, member L03.w F32 with 1: want the same of all [AMK3012]"},
-		"rank":            {"deep CONST F32 [16]", "deep CONST F32 [4,4]", "member deep is F32 with 2 dimensions, member L03.w F32 with 1"},
-		"past the group":  {"layers for 0..4 by 2", "layers for 0..6 by 2", "stage L06.s: error: buffer g06 is not defined [AMK3010]"},
-		"between":         {"%z = ADD(%y, L{i}.w", "%z = ADD(%y, L{i}.wide", "stage L00.s: error: buffer L00.wide is not defined [AMK3010]"},
-		"far":             {"layers for 0..4 by 2", "layers for 0..524290 by 2", "loop layers: error: runs to index 524290, want at most 524288 [AMK3013]"},
-		"no name":         {"group \"other {i}\"", "group", `f:11:11: error: want for FIRST..LAST, found "3..4" [AMK3001]`},
+		"last": {"layers for 0..4 by 2", "layers for 0..5 by 2",
+			`f:18:17: error: indices run from 0 to 5 by 2, want the last one that occurs, which is 4 [AMK3001]`},
+		"descending": {"for 1..5 by 2", "for 5..1 by 2",
+			"f:7:22: error: indices run from 5 to 1, want ascending ones from 0 on [AMK3001]"},
+		"negative": {"for 1..5 by 2", "for -1..5 by 2",
+			"f:7:22: error: indices run from -1 to 5, want ascending"},
+		"step zero": {"for 1..5 by 2", "for 1..5 by 0",
+			"f:7:30: error: indices by 0, want a step of 1 or more [AMK3001]"},
+		"step gone": {"for 1..5 by 2", "for 1..5 by",
+			`f:7:30: error: want the step between indices, an integer of at most 2^53 in magnitude, found "WEIGHT"`},
+		"plain group": {"group g{i} for 0..4 by 2 of", "group g{i} of",
+			`f:10:12: error: want for FIRST..LAST, found "of" [AMK3001]`},
+		"no of": {"by 2 of deep", "by 2 deep",
+			`f:10:26: error: want of and the members, found "deep" [AMK3001]`},
+		"too few": {"deep L03.w deep", "deep L03.w",
+			"f:10:29: error: 2 members for 3 indices, want one for each [AMK3001]"},
+		"none": {" deep L03.w deep", "",
+			"f:10:28: error: want a buffer's name, found the end of the line [AMK3001]"},
+		"empty": {"for 3..4 of L05.wide L01.wide", "for 3..2 of L05.wide",
+			"f:11:23: error: indices run from 3 to 2, want ascending"},
+		"member gone": {"of deep", "of shallow", "group g{i}: error: buffer shallow is not defined [AMK3010]"},
+		"past the family": {"of deep L03.w", "of deep L06.w",
+			"group g{i}: error: buffer L06.w is not defined [AMK3010]"},
+		"whole family": {"of deep L03.w", "of deep L{i}.w",
+			"group g{i}: error: buffer L{i}.w is not defined [AMK3010]"},
+		"member of group": {"of L05.wide L01.wide", "of g00 g02",
+			"group other {i}: error: buffer g00 is not defined [AMK3010]"},
+		"no braces": {"group g{i}", "group g", "group g: error: has no {i} in its name [AMK3010]"},
+		"buffer's name": {`group "other {i}"`, "group L{i}.w",
+			"group L{i}.w: error: L03.w is defined twice [AMK3010]"},
+		"group's name": {`group "other {i}" for 3..4`, "group g{i} for 4..5",
+			"group g{i}: error: g04 is defined twice [AMK3010]"},
+		"temporary": {`group "other {i}"`, "group %g{i}",
+			"group %g{i}: error: names that start with % are those of temporaries [AMK3010]"},
+		"dtype": {"buffer deep CONST F32", "buffer deep CONST I32",
+			"group g{i}: error: member deep is I32 with 1 dimensions, member L03.w F32 with 1: want the same of " +
+				"all [AMK3012]"},
+		"rank": {"deep CONST F32 [16]", "deep CONST F32 [4,4]",
+			"member deep is F32 with 2 dimensions, member L03.w F32 with 1"},
+		"past the group": {"layers for 0..4 by 2", "layers for 0..6 by 2",
+			"stage L06.s: error: buffer g06 is not defined [AMK3010]"},
+		"between": {"%z = ADD(%y, L{i}.w", "%z = ADD(%y, L{i}.wide",
+			"stage L00.s: error: buffer L00.wide is not defined [AMK3010]"},
+		"far": {"layers for 0..4 by 2", "layers for 0..524290 by 2",
+			"loop layers: error: runs to index 524290, want at most 524288 [AMK3013]"},
+		"no name": {"group \"other {i}\"", "group", `f:11:11: error: want for FIRST..LAST, found "3..4" [AMK3001]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, paired, c.from)
@@ -200,17 +230,23 @@ func TestPairedJSONErrors(t *testing.T) {
 	good, err := readPaired(t).MarshalJSON()
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ from, to, want string }{
-		"step zero":      {`"count": 3, "step": 2, "kind"`, `"count": 3, "step": 0, "kind"`, "f:12:3: error: indices by 0, want a step of 1 or more [AMK3002]"},
-		"step negative":  {`"step": 2, "body"`, `"step": -2, "body"`, "indices by -2, want a step of 1 or more"},
-		"step of one":    {`"name": "deep",`, `"name": "deep", "step": 2,`, "first 0 and count 0, want indices from 0 on"},
-		"counter's step": {`"name": "step",`, `"name": "step", "step": 2,`, "first 0 and count 0, want indices from 0 on"},
-		"far":            {`"count": 3, "step": 2, "kind"`, `"count": 9007199254740992, "step": 9007199254740992, "kind"`, "want a last index of at most 2^53"},
-		"far loop":       {`"count": 3, "step": 2, "body"`, `"count": 4503599627370498, "step": 2, "body"`, "want a last index of at most 2^53"},
-		"no members":     {`"members": ["L05.wide","L01.wide"]`, `"members": []`, "f:18:3: error: first 3 and count 0, want indices from 0 on"},
-		"members gone":   {`, "members": ["L05.wide","L01.wide"]`, ``, `group: field "members" is missing`},
-		"count":          {`"first": 3, "members"`, `"first": 3, "count": 2, "members"`, `group: unknown field "count"`},
-		"first":          {`"first": 3, "members"`, `"first": -3, "members"`, "first -3 and count 2"},
-		"member":         {`["L05.wide",`, `[5,`, "members: want a string"},
+		"step zero": {`"count": 3, "step": 2, "kind"`, `"count": 3, "step": 0, "kind"`,
+			"f:12:3: error: indices by 0, want a step of 1 or more [AMK3002]"},
+		"step negative": {`"step": 2, "body"`, `"step": -2, "body"`, "indices by -2, want a step of 1 or more"},
+		"step of one": {`"name": "deep",`, `"name": "deep", "step": 2,`,
+			"first 0 and count 0, want indices from 0 on"},
+		"counter's step": {`"name": "step",`, `"name": "step", "step": 2,`,
+			"first 0 and count 0, want indices from 0 on"},
+		"far": {`"count": 3, "step": 2, "kind"`, `"count": 9007199254740992, "step": 9007199254740992, "kind"`,
+			"want a last index of at most 2^53"},
+		"far loop": {`"count": 3, "step": 2, "body"`, `"count": 4503599627370498, "step": 2, "body"`,
+			"want a last index of at most 2^53"},
+		"no members": {`"members": ["L05.wide","L01.wide"]`, `"members": []`,
+			"f:18:3: error: first 3 and count 0, want indices from 0 on"},
+		"members gone": {`, "members": ["L05.wide","L01.wide"]`, ``, `group: field "members" is missing`},
+		"count":        {`"first": 3, "members"`, `"first": 3, "count": 2, "members"`, `group: unknown field "count"`},
+		"first":        {`"first": 3, "members"`, `"first": -3, "members"`, "first -3 and count 2"},
+		"member":       {`["L05.wide",`, `[5,`, "members: want a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, string(good), c.from)
@@ -227,18 +263,28 @@ func TestCheckSteps(t *testing.T) {
 		spoil func(p *Program)
 		want  string
 	}{
-		"buffer":        {func(p *Program) { p.Buffers[1].Step = -1 }, "buffer L{i}.w: error: has the step -1, want 1 or more [AMK3012]"},
-		"counter":       {func(p *Program) { p.Variants[0].Counters[0].Step = -2 }, "counter L{i}.x: error: has the step -2"},
-		"loop":          {func(p *Program) { p.Variants[0].Body[1].(*Loop).Step = -2 }, "loop layers: error: has the step -2"},
-		"group":         {func(p *Program) { p.Groups[0].Step = -2 }, "group g{i}: error: has the step -2"},
-		"plain buffer":  {func(p *Program) { p.Buffers[0].Step = 2 }, "buffer in: error: has a step but no {i} in its name [AMK3010]"},
-		"plain counter": {func(p *Program) { p.Variants[0].Counters[1].Step = 2 }, "counter step: error: has a step but no {i}"},
-		"far buffer":    {func(p *Program) { p.Buffers[2].Step = 1 << 62 }, "buffer L{i}.wide: error: runs to index 1152921504606846976, want at most 2^53 [AMK3013]"},
-		"far group":     {func(p *Program) { p.Groups[0].Step = 1 << 60 }, "group g{i}: error: runs to index 1152921504606846976, want at most 2^53"},
-		"far loop":      {func(p *Program) { p.Variants[0].Body[1].(*Loop).Step = 1 << 62 }, "loop layers: error: runs to index 1152921504606846976, want at most 524288"},
-		"no members":    {func(p *Program) { p.Groups[1].Members = nil }, "group other {i}: error: has no members, want 1 or more [AMK3013]"},
-		"no name":       {func(p *Program) { p.Groups[1].Name = "" }, "group: error: has no name [AMK3010]"},
-		"member's name": {func(p *Program) { p.Groups[1].Members[0] = "\xff" }, "name is not valid UTF-8 [AMK3010]"},
+		"buffer": {func(p *Program) { p.Buffers[1].Step = -1 },
+			"buffer L{i}.w: error: has the step -1, want 1 or more [AMK3012]"},
+		"counter": {func(p *Program) { p.Variants[0].Counters[0].Step = -2 },
+			"counter L{i}.x: error: has the step -2"},
+		"loop": {func(p *Program) { p.Variants[0].Body[1].(*Loop).Step = -2 },
+			"loop layers: error: has the step -2"},
+		"group": {func(p *Program) { p.Groups[0].Step = -2 }, "group g{i}: error: has the step -2"},
+		"plain buffer": {func(p *Program) { p.Buffers[0].Step = 2 },
+			"buffer in: error: has a step but no {i} in its name [AMK3010]"},
+		"plain counter": {func(p *Program) { p.Variants[0].Counters[1].Step = 2 },
+			"counter step: error: has a step but no {i}"},
+		"far buffer": {func(p *Program) { p.Buffers[2].Step = 1 << 62 },
+			"buffer L{i}.wide: error: runs to index 1152921504606846976, want at most 2^53 [AMK3013]"},
+		"far group": {func(p *Program) { p.Groups[0].Step = 1 << 60 },
+			"group g{i}: error: runs to index 1152921504606846976, want at most 2^53"},
+		"far loop": {func(p *Program) { p.Variants[0].Body[1].(*Loop).Step = 1 << 62 },
+			"loop layers: error: runs to index 1152921504606846976, want at most 524288"},
+		"no members": {func(p *Program) { p.Groups[1].Members = nil },
+			"group other {i}: error: has no members, want 1 or more [AMK3013]"},
+		"no name": {func(p *Program) { p.Groups[1].Name = "" }, "group: error: has no name [AMK3010]"},
+		"member's name": {func(p *Program) { p.Groups[1].Members[0] = "\xff" },
+			`the name "\xff" holds "\xff", want letters`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := readPaired(t)
@@ -248,125 +294,5 @@ func TestCheckSteps(t *testing.T) {
 				_, _ = Unroll(p, &p.Variants[i])
 			}
 		})
-	}
-}
-
-// Groups count towards the budget in every variant, for each variant resolves their names anew.
-func TestGroupsAreBudgeted(t *testing.T) {
-	p := readPaired(t)
-	members := make([]string, MaxBuffers-10)
-	for i := range members {
-		members[i] = "deep"
-	}
-	p.Groups = []Group{{Name: "g{i}", Members: members}}
-	require.ErrorContains(t, Check(p).Err(), "variant v: error: with it the program has more than 131072 buffers, pages and counters [AMK3013]")
-	var z size
-	p = readPaired(t)
-	z.entities(p, &p.Variants[0])
-	flat, diags := Unroll(p, &p.Variants[0])
-	require.NoError(t, diags.Err())
-	require.Equal(t, len(flat.Buffers)+len(flat.Counters)+len(flat.Pages)+3+2, z.members)
-}
-
-// A list of members has the limit of all buffers together, in both forms.
-func TestMembersOfAGroup(t *testing.T) {
-	for n, refused := range map[int]bool{MaxBuffers: false, MaxBuffers + 1: true} {
-		text := fmt.Sprintf("amk 1.0\ngroup g{i} for 0..%d of", n-1) + strings.Repeat(" b", n)
-		json := `{"ir_version":"1.0","model":{},"buffers":[],"variants":[],"groups":[{"name":"g{i}","first":0,"members":[` + strings.TrimSuffix(strings.Repeat(`"b",`, n), ",") + `]}]}`
-		_, inText := ParseText([]byte(text), "f")
-		_, inJSON := ParseJSON([]byte(json), "f")
-		require.Equal(t, refused, inText.Err() != nil)
-		require.Equal(t, refused, inJSON.Err() != nil)
-		if refused {
-			require.ErrorContains(t, inText, "more than 131072 members of a group")
-			require.ErrorContains(t, inJSON, "members: more than 131072 elements")
-		}
-	}
-}
-
-// twoByTwo rewrites every loop of a program so that an iteration runs the body for two indices, and every weight of the
-// loop's iterations so that it goes by a name of a group.
-func twoByTwo(p *Program) {
-	ahead := strings.NewReplacer("{i}", "{i+1}", "{i+1}", "{i+2}")
-	for n := range p.Buffers {
-		b := &p.Buffers[n]
-		if b.Kind != Weight || b.Count == 0 {
-			continue
-		}
-		g := Group{Name: "group of " + b.Name}
-		for k := range b.Count {
-			member, _ := Resolve(b.Name, b.Index(k))
-			g.Members = append(g.Members, member)
-		}
-		p.Groups = append(p.Groups, g)
-	}
-	grouped := func(name string) string {
-		for _, g := range p.Groups {
-			if g.Name == "group of "+name {
-				return g.Name
-			}
-		}
-		return name
-	}
-	for v := range p.Variants {
-		for _, node := range p.Variants[v].Body {
-			loop, ok := node.(*Loop)
-			if !ok {
-				continue
-			}
-			loop.Count, loop.Step = loop.Count/2, 2
-			for _, s := range loop.Body {
-				next := *s
-				next.Name, next.Signal = ahead.Replace(s.Name), ahead.Replace(s.Signal)
-				next.Waits = nil
-				for _, w := range s.Waits {
-					next.Waits = append(next.Waits, Wait{ahead.Replace(w.Counter), w.Threshold})
-				}
-				next.Dist.Rot = (s.Dist.Rot + s.Dist.Step) % max(1, s.Dist.SMs)
-				next.Ops = nil
-				for k := range s.Ops {
-					o := &s.Ops[k]
-					c := *o
-					c.In, c.Out = nil, nil
-					for i := range o.In {
-						o.In[i].Buf = grouped(o.In[i].Buf)
-						c.In = append(c.In, Operand{ahead.Replace(o.In[i].Buf), o.In[i].Dims})
-					}
-					for _, out := range o.Out {
-						c.Out = append(c.Out, Operand{ahead.Replace(out.Buf), out.Dims})
-					}
-					next.Ops = append(next.Ops, c)
-				}
-				loop.Body = append(loop.Body, &next)
-			}
-		}
-	}
-}
-
-// A loop by two over bodies for two layers, its weights in groups, unrolls to what the loop over layers unrolls to.
-func TestLoopByTwoUnrollsToTheSame(t *testing.T) {
-	want, _ := tiny(t)
-	p, _ := tiny(t)
-	twoByTwo(p)
-	require.Empty(t, Check(p))
-	require.Len(t, p.Groups, 6)
-	read, diags := ParseText(Print(p), "f")
-	require.NoError(t, diags.Err())
-	for v := range want.Variants {
-		x, diags := Unroll(want, &want.Variants[v])
-		require.NoError(t, diags.Err())
-		y, diags := Unroll(read, &read.Variants[v])
-		require.NoError(t, diags.Err())
-		require.Equal(t, x.Buffers, y.Buffers)
-		require.Equal(t, x.Counters, y.Counters)
-		require.Len(t, y.Tasks, len(x.Tasks))
-		for i := range x.Tasks {
-			a, b := &x.Tasks[i], &y.Tasks[i]
-			require.Equal(t, []any{a.Name, a.SM, a.Waits, a.Signal}, []any{b.Name, b.SM, b.Waits, b.Signal})
-			require.Equal(t, a.Footprint(nil), b.Footprint(nil), a.Name)
-			for k := range a.Ops {
-				require.Equal(t, []any{a.Ops[k].Code, a.Ops[k].Params}, []any{b.Ops[k].Code, b.Ops[k].Params})
-			}
-		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// MarshalJSON returns the native JSON form, one entity a line so that it diffs well. Call it directly to keep the lines:
-// json.Marshal takes them out. The only error is a float that is not finite, which JSON cannot hold.
+// MarshalJSON returns the native JSON form, one entity a line so that it diffs well. Call it directly to keep the
+// lines: json.Marshal takes them out. The only error is a float that is not finite, which JSON cannot hold.
 func (p *Program) MarshalJSON() ([]byte, error) {
 	j := jsonPrinter{}
 	j.put(`{`)

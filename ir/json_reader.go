@@ -12,15 +12,16 @@ import (
 	"amkc/ir/diag"
 )
 
-// A jsonReader pulls values out of JSON text in the order that a schema asks for them. It differs from encoding/json in
-// what a schedule that is edited by hand needs: every complaint has a line and a column, unknown and repeated fields are
-// errors, the order of an object's fields is seen, and a value of the wrong type does not end the reading.
+// A jsonReader pulls values out of JSON text in the order that a schema asks for them. It differs from encoding/json
+// in what a schedule that is edited by hand needs: every complaint has a line and a column, unknown and repeated
+// fields are errors, the order of an object's fields is seen, and a value of the wrong type does not end the reading.
 type jsonReader struct {
 	s       string
 	i       int
 	pos     func(off int) string
 	diags   diag.List
-	stopped bool // by a syntax error, or by too many others
+	stopped bool   // by a syntax error, or by too many others
+	advice  string // what to say of the field that visit did not know
 }
 
 // filePos returns positions FILE:LINE:COLUMN in s.
@@ -138,7 +139,8 @@ func (r *jsonReader) object(what string, need []string, visit func(key string) b
 			many[key] = true
 		}
 		if !visit(key) {
-			r.errorf(at, "%s: unknown field %s", what, clip(key))
+			r.errorf(at, "%s: unknown field %s%s", what, clip(key), r.advice)
+			r.advice = ""
 			r.skip()
 		}
 	}
@@ -218,10 +220,15 @@ func (r *jsonReader) name(what string) string {
 	r.peek()
 	at := r.i
 	name := r.str(what)
-	if len(name) > MaxName {
-		r.errorf(at, "%s has %d bytes, want at most %d", what, len(name), MaxName)
-	}
+	r.checkName(at, what, name)
 	return name
+}
+
+// checkName reports a string that cannot name anything. What may be empty is for CheckNames to say.
+func (r *jsonReader) checkName(off int, what, name string) {
+	if err := CheckName(name); err != nil && name != "" {
+		r.errorf(off, "%s %v", what, err)
+	}
 }
 
 // bare returns the number or literal that comes next, without consuming it.

@@ -6,12 +6,13 @@ import "fmt"
 type LayoutKind int
 
 const (
-	RowMajor  LayoutKind = iota // packed, row-major
-	Tile8x32                    // weights [N,K]: tiles of 8 rows, blocks of 32 columns; lane = row*4 + quarter holds 8 columns in the order of TileColumn
-	KVBlock16                   // cache [heads, rows, 2, hd]: per 16 rows all of K, then all of V, each in mma fragment order
-	KVRows16                    // the same blocks with plain rows inside, for the path without mma
-	Word32                      // exchanged: {16-bit value, 16-bit epoch}
-	Word64                      // exchanged: {32-bit value, 32-bit epoch}
+	RowMajor LayoutKind = iota // packed, row-major
+	// weights [N,K]: tiles of 8 rows, blocks of 32 columns; lane = row*4 + quarter holds 8 columns in the order of TileColumn
+	Tile8x32
+	KVBlock16 // cache [heads, rows, 2, hd]: per 16 rows all of K, then all of V, each in mma fragment order
+	KVRows16  // the same blocks with plain rows inside, for the path without mma
+	Word32    // exchanged: {16-bit value, 16-bit epoch}
+	Word64    // exchanged: {32-bit value, 32-bit epoch}
 )
 
 var layoutNames = [...]string{"rowmajor", "tile8x32", "kvfrag16", "kvrows16", "word32", "word64"}
@@ -98,15 +99,16 @@ func (b *Buffer) Offset(linear int) int {
 	}
 }
 
-// TileColumn returns where a lane of Tile8x32 keeps column c of its 8, and the column that it keeps in place c: 0 1 4 5 2 3 6 7.
-// Columns 0 to 3 and 4 to 7 go to different rows of an mma operand, whose registers alternate between these rows; so what a lane
-// loads is the operand as it is (runtime/cuda/amk/gemv_mma.cuh).
+// TileColumn returns where a lane of Tile8x32 keeps column c of its 8, and the column that it keeps in place c: 0 1 4
+// 5 2 3 6 7. Columns 0 to 3 and 4 to 7 go to different rows of an mma operand, whose registers alternate between
+// these rows; so what a lane loads is the operand as it is (runtime/cuda/amk/gemv_mma.cuh).
 func TileColumn(c int) int { return c&1 | c&2<<1 | c&4>>1 }
 
-// kvOffset maps a cache element [head, row, k or v, dim] to its place, counted in elements. A block is 16 rows: first K,
-// then V, each 16 x hd with hd padded to 16. In fragment order a fragment is 16 rows by 16 dims of 256 elements, 8 a lane:
-// the A operand of mma.m16n8k16 with rows as M and dims as K for K, and dims as M and rows as K for V (which is stored
-// transposed so). The key's dims are permuted inside a fragment so that a lane's operand of the other side is contiguous.
+// kvOffset maps a cache element [head, row, k or v, dim] to its place, counted in elements. A block is 16 rows: first
+// K, then V, each 16 x hd with hd padded to 16. In fragment order a fragment is 16 rows by 16 dims of 256 elements, 8
+// a lane: the A operand of mma.m16n8k16 with rows as M and dims as K for K, and dims as M and rows as K for V (which
+// is stored transposed so). The key's dims are permuted inside a fragment so that a lane's operand of the other side
+// is contiguous.
 func (b *Buffer) kvOffset(linear int) int {
 	hd := b.Shape[3]
 	dim := linear % hd

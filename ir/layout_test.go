@@ -16,7 +16,8 @@ func TestLayoutsAreInjective(t *testing.T) {
 	}{
 		{RowMajor, []DType{F32, BF16, I8}, [][]int{{1}, {17}, {3, 5}, {2, 3, 5, 7}}},
 		{Tile8x32, []DType{F32, F16, I8}, [][]int{{1, 1}, {8, 32}, {9, 33}, {23, 100}, {64, 31}}},
-		{KVBlock16, []DType{BF16, F16, F32}, [][]int{{1, 1, 2, 1}, {2, 16, 2, 16}, {3, 33, 2, 24}, {1, 50, 2, 20}, {2, 15, 2, 64}}},
+		{KVBlock16, []DType{BF16, F16, F32},
+			[][]int{{1, 1, 2, 1}, {2, 16, 2, 16}, {3, 33, 2, 24}, {1, 50, 2, 20}, {2, 15, 2, 64}}},
 		{KVRows16, []DType{BF16, F32}, [][]int{{1, 1, 2, 1}, {2, 16, 2, 16}, {3, 33, 2, 24}, {2, 15, 2, 64}}},
 		{Word32, []DType{BF16, F16}, [][]int{{1}, {33}, {3, 5}}},
 		{Word64, []DType{F32, I32}, [][]int{{1}, {33}, {4, 2, 18}}},
@@ -42,7 +43,8 @@ func TestLayoutsAreInjective(t *testing.T) {
 	}
 }
 
-// TestTileOrder pins the order that the kernel's 16-byte loads rely on: lane = row*4 + quarter, 8 columns a lane, as mma takes them.
+// TestTileOrder pins the order that the kernel's 16-byte loads rely on: lane = row*4 + quarter, 8 columns a lane, as
+// mma takes them.
 func TestTileOrder(t *testing.T) {
 	b := &Buffer{DType: BF16, Shape: []int{16, 64}, Layout: Layout{Kind: Tile8x32}}
 	at := func(row, col int) int { return b.Offset(row*64 + col) }

@@ -26,13 +26,23 @@ func TestTextLimits(t *testing.T) {
 		text  func(n int) string
 		want  string
 	}{
-		"variants":   {MaxVariants, func(n int) string { return head + lines(n, "variant v%[1]d pos %[1]d..%[1]d\n") }, "variants"},
-		"pages":      {maxPages, func(n int) string { return head + "buffer b CONST F32 [1] HBM rowmajor page" + lines(n, " p%d") }, "pages of a buffer"},
-		"pieces":     {maxPieces, func(n int) string { return head + "buffer b CONST F32 [1] HBM rowmajor from" + lines(n, " rows(p%d)") }, "pieces of a buffer"},
-		"waits":      {maxWaits, func(n int) string { return stage + lines(n, "wait c%d >= 1\n") }, "waits in a stage"},
-		"ops":        {maxOps, func(n int) string { return stage + lines(n, "%%t%d = COPY(b[0])\n") }, "ops in a stage"},
-		"operands":   {maxOperands, func(n int) string { return stage + "%y = COPY(%x" + lines(n-1, ",%%x%d") + ")" }, "operands"},
-		"parameters": {maxParams, func(n int) string { return stage + "%y = COPY(%x)" + lines(n, " k%d=1") }, "parameters"},
+		"variants": {MaxVariants, func(n int) string { return head + lines(n, "variant v%[1]d pos %[1]d..%[1]d\n") },
+			"variants"},
+		"pages": {maxPages, func(n int) string {
+			return head + "buffer b CONST F32 [1] HBM rowmajor page" +
+				lines(n, " p%d")
+		}, "pages of a buffer"},
+		"pieces": {maxPieces, func(n int) string {
+			return head + "buffer b CONST F32 [1] HBM rowmajor from" +
+				lines(n, " rows(p%d)")
+		}, "pieces of a buffer"},
+		"waits": {maxWaits, func(n int) string { return stage + lines(n, "wait c%d >= 1\n") }, "waits in a stage"},
+		"ops": {maxOps, func(n int) string { return stage + lines(n, "%%t%d = COPY(b[0])\n") },
+			"ops in a stage"},
+		"operands": {maxOperands, func(n int) string { return stage + "%y = COPY(%x" + lines(n-1, ",%%x%d") + ")" },
+			"operands"},
+		"parameters": {maxParams, func(n int) string { return stage + "%y = COPY(%x)" + lines(n, " k%d=1") },
+			"parameters"},
 		"tasks": {MaxTasks, func(n int) string {
 			return head + "variant v pos 0..0\nstage s explicit\n" + strings.Repeat("task a=0\n", n)
 		}, "tasks in a stage"},
@@ -52,7 +62,8 @@ func TestJSONLimits(t *testing.T) {
 		return `{"ir_version":"1.0","model":{},"buffers":[],"variants":[` + variant + `]}`
 	}
 	inStage := func(stage string) string {
-		return inVariant(`{"name":"v","lo":0,"hi":0,"counters":[],"body":[{"stage":"s","dist":{"kind":"whole"},` + stage + `}]}`)
+		return inVariant(`{"name":"v","lo":0,"hi":0,"counters":[],"body":[{"stage":"s","dist":{"kind":"whole"},` +
+			stage + `}]}`)
 	}
 	list := func(n int, item string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
@@ -65,11 +76,19 @@ func TestJSONLimits(t *testing.T) {
 		"variants": {MaxVariants, func(n int) string {
 			return inVariant(strings.Trim(list(n, `{"name":"v","lo":0,"hi":0,"counters":[],"body":[]}`), "[]"))
 		}, "variants: more than %d elements"},
-		"waits":    {maxWaits, func(n int) string { return inStage(`"ops":[],"waits":` + list(n, `{"counter":"c","threshold":1}`)) }, "waits: more than %d elements"},
-		"ops":      {maxOps, func(n int) string { return inStage(`"ops":` + list(n, `{"op":"NOP","out":[],"in":[]}`)) }, "ops: more than %d elements"},
-		"operands": {maxOperands, func(n int) string { return inStage(`"ops":[{"op":"COPY","out":[],"in":` + list(n, `"%x"`) + `}]`) }, "in: more than %d elements"},
+		"waits": {maxWaits, func(n int) string {
+			return inStage(`"ops":[],"waits":` +
+				list(n, `{"counter":"c","threshold":1}`))
+		}, "waits: more than %d elements"},
+		"ops": {maxOps, func(n int) string { return inStage(`"ops":` + list(n, `{"op":"NOP","out":[],"in":[]}`)) },
+			"ops: more than %d elements"},
+		"operands": {maxOperands, func(n int) string {
+			return inStage(`"ops":[{"op":"COPY","out":[],"in":` +
+				list(n, `"%x"`) + `}]`)
+		}, "in: more than %d elements"},
 		"fields": {maxFields, func(n int) string {
-			return `{"ir_version":"1.0","model":{},"buffers":[],"variants":[],"config":{"sm_assignment":{` + strings.TrimSuffix(lines(n+16, `"t%d":0,`), ",") + "}}}"
+			return `{"ir_version":"1.0","model":{},"buffers":[],"variants":[],"config":{"sm_assignment":{` +
+				strings.TrimSuffix(lines(n+16, `"t%d":0,`), ",") + "}}}"
 		}, "sm_assignment: more than %d fields"},
 	} {
 		t.Run(name, func(t *testing.T) {

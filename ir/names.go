@@ -1,14 +1,64 @@
 package ir
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// MaxName is the longest name that the readers and Check accept, in bytes. Families repeat names, so that an unbounded
-// one would make a small file a large program.
+// MaxName is the longest name that CheckName accepts, in bytes. Families repeat names, so that an unbounded one would
+// make a small file a large program.
 const MaxName = 255
+
+// nameMarks are the characters of a name besides letters, digits and blanks. There is no quote, backslash, $, * or
+// character that starts markup among them, so that a name is data in a comment, a Makefile, a page and on a terminal.
+const nameMarks = "_.-+/@%#:,={}[]()"
+
+// CheckName returns nil for what can name something in a program: 1 to 255 bytes of letters, digits and nameMarks,
+// with blanks inside but not at the ends. It is the grammar of the model's name and architecture, of targets,
+// buffers, groups, pages, variants, counters, loops, stages, temporaries, state-dict keys and configuration keys,
+// whatever form they come in.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("is empty, want a name")
+	case len(name) > MaxName:
+		return fmt.Errorf("has %d bytes, want at most %d", len(name), MaxName)
+	case name[0] == ' ' || name[len(name)-1] == ' ':
+		return fmt.Errorf("%s begins or ends with a blank, want one without", clip(name))
+	}
+	for i := 0; i < len(name); {
+		r, size := utf8.DecodeRuneInString(name[i:])
+		if r == utf8.RuneError && size == 1 || !isNameRune(r) {
+			return fmt.Errorf("%s holds %q, want letters, digits, blanks and %s", clip(name), name[i:i+size], nameMarks)
+		}
+		i += size
+	}
+	return nil
+}
+
+func isNameRune(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == ' ' ||
+			strings.IndexByte(nameMarks, byte(r)) >= 0
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// CheckArch returns nil for an architecture as nvcc names it: sm_ and two or three digits, then a or f or nothing.
+func CheckArch(arch string) error {
+	digits, ok := strings.CutPrefix(arch, "sm_")
+	if n := len(digits); n > 0 && (digits[n-1] == 'a' || digits[n-1] == 'f') {
+		digits = digits[:n-1]
+	}
+	if !ok || len(digits) < 2 || len(digits) > 3 || strings.Trim(digits, "0123456789") != "" {
+		return fmt.Errorf("is %s, want sm_ and a number such as sm_90a or sm_120", clip(arch))
+	}
+	return nil
+}
 
 func itoa(n int) string { return strconv.Itoa(n) }
 

@@ -22,7 +22,8 @@ func TestResolve(t *testing.T) {
 	key, err := ResolveKey("model.layers.{i}.mlp.{i+10}", 3)
 	require.NoError(t, err)
 	require.Equal(t, "model.layers.3.mlp.13", key)
-	for _, bad := range []string{"L{", "L{}", "L{j}", "L{i+}", "L{i+0}", "L{i++1}", "L{i+-1}", "L{i*2}", "L{i-4}", "L{i+99999999999999999999}"} {
+	for _, bad := range []string{"L{", "L{}", "L{j}", "L{i+}", "L{i+0}", "L{i++1}", "L{i+-1}", "L{i*2}", "L{i-4}",
+		"L{i+99999999999999999999}"} {
 		_, err := Resolve(bad, 3)
 		require.Error(t, err, bad)
 	}

@@ -67,7 +67,8 @@ func (r Range) Elements(dst []int, pos int) []int {
 		return dst
 	}
 	period := satMul(r.Block, r.Parts)
-	for base := satAdd(satMul(floorDiv(lo, period), period), satMul(part, r.Block)); base < hi; base = satAdd(base, period) {
+	for base := satAdd(satMul(floorDiv(lo, period), period), satMul(part, r.Block)); base < hi; base = satAdd(base,
+		period) {
 		for e := max(lo, base); e < min(hi, satAdd(base, r.Block)); e++ {
 			dst = append(dst, e)
 		}

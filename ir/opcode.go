@@ -5,33 +5,38 @@ package ir
 // that a footprint needs no parameter beyond them.
 type Opcode int
 
-// What each op computes on its views. Shapes are those of the views, extents of 1 left out; all arithmetic is float32.
+// What each op computes on its views. All arithmetic is float32. docs/ir.md has the shapes that each takes; [B,n]
+// stands for B rows of n elements in a view of any rank.
 const (
-	NOP              Opcode = iota // nothing
-	COPY                           // out = in, element by element
-	EMBED                          // ids[B], table[V,n] -> out[B,n]: row ids[i] of the table
-	RMSNORM                        // x[B,n], w[n] -> x*rsqrt(mean(x²)+eps)*w                                  params eps
-	LAYERNORM                      // x[B,n], w[n][, b[n]]                                                      params eps
-	GEMV                           // x[B,K], W[n,K][, bias[n] | scales[n,g][, zeros[n,g]]] -> out[B,n] = x·Wᵀ   params [qdtype, group]
-	GEMM                           // as GEMV, for B > 1
-	ATTENTION                      // q[nh,hd], k[rows,nkv,hd], v[rows,nkv,hd][, k_row[hd], v_row[hd]] -> out    see AttentionParams
-	ROPE                           // x, inv_freq[hd/2] (order=1) or x[B,heads,hd], pos[B] (order=0)            see RopeParams
-	SiluMul                        // gate[n], up[n] -> silu(gate)*up; or one operand [2n] with the two interleaved
-	GELU                           // in -> gelu(in), the tanh form is not used
-	ADD                            // x, y -> x + y
-	MUL                            // x, y -> x * y; or x -> x * scale                                          params [scale]
-	DEQUANT                        // q[n,K], scales[n,g][, zeros[n,g]] -> (q - zero) * scale                   params qdtype, group
-	SOFTMAX                        // in[..., n] -> softmax over the last dimension
-	ALLREDUCE                      // sum of all operands, in operand order
-	KVAppend                       // row -> rows of the cache (the out view); a no-op when that view is empty
-	ArgMax                         // see ArgMaxParams
-	AttentionCombine               // partials of ATTENTION -> out                                              see CombineParams
-	FUSED                          // recipe of the AMK profile; native programs list the ops of a task instead
+	NOP   Opcode = iota // nothing
+	COPY                // out = in, element by element
+	EMBED               // ids[B], table[V,n...] -> out[B,n]: row ids[i] of the table
+	// x[B,n], w[n] -> x*rsqrt(mean(x²)+eps)*w                                  params eps
+	RMSNORM
+	LAYERNORM // x[B,n], w[n][, b[n]]                                                      params eps
+	// x[B,K], W[n,K][, bias[n] | scales[n,g][, zeros[n,g]]] -> out[B,n] = x·Wᵀ   params [qdtype, group]
+	GEMV
+	GEMM             // as GEMV, for B > 1
+	ATTENTION        // q[nh,hd], k[rows,nkv,hd], v[rows,nkv,hd][, k_row[hd], v_row[hd]] -> out    see AttentionParams
+	ROPE             // x, inv_freq[hd/2] (order=1) or x[B,heads,hd], pos[B] (order=0)            see RopeParams
+	SiluMul          // gate[n], up[n] -> silu(gate)*up; or one operand [2n] with the two interleaved
+	GELU             // in -> gelu(in), the tanh form is not used
+	ADD              // x, y -> x + y
+	MUL              // x, y -> x * y; or x -> x * scale                                          params [scale]
+	DEQUANT          // q[n,K], scales[n,g][, zeros[n,g]] -> (q - zero) * scale                   params qdtype, group
+	SOFTMAX          // in[..., n] -> softmax over the last dimension
+	ALLREDUCE        // sum of all operands, in operand order
+	KVAppend         // row -> rows of the cache (the out view); a no-op when that view is empty
+	ArgMax           // see ArgMaxParams
+	AttentionCombine // partials of ATTENTION -> out                                              see CombineParams
+	FUSED            // recipe of the AMK profile; native programs list the ops of a task instead
 	numOpcodes
 )
 
-var opcodeNames = [...]string{"NOP", "COPY", "EMBED", "RMSNORM", "LAYERNORM", "GEMV_TILE", "GEMM_TILE", "ATTENTION_TILE", "ROPE",
-	"SILU_MUL", "GELU", "ADD", "MUL", "DEQUANT", "SOFTMAX", "ALLREDUCE_SHARD", "KV_APPEND", "SAMPLE_ARGMAX", "ATTENTION_COMBINE", "FUSED"}
+var opcodeNames = [...]string{"NOP", "COPY", "EMBED", "RMSNORM", "LAYERNORM", "GEMV_TILE", "GEMM_TILE",
+	"ATTENTION_TILE", "ROPE",
+	"SILU_MUL", "GELU", "ADD", "MUL", "DEQUANT", "SOFTMAX", "ALLREDUCE_SHARD", "KV_APPEND", "SAMPLE_ARGMAX",
+	"ATTENTION_COMBINE", "FUSED"}
 
 func (o Opcode) String() string { return enumName(opcodeNames[:], int(o)) }
 
@@ -41,7 +46,8 @@ func ParseOpcode(s string) (Opcode, error) {
 	return Opcode(i), err
 }
 
-// OpSpec is what an opcode accepts: operand counts (MaxIn < 0: no bound), the parameters it must have and those it may have.
+// OpSpec is what an opcode accepts: operand counts (MaxIn < 0: no bound), the parameters it must have and those it
+// may have.
 type OpSpec struct {
 	MinIn, MaxIn   int
 	MinOut, MaxOut int
@@ -66,9 +72,9 @@ var Ops = [numOpcodes]OpSpec{
 	GEMV:      {2, 4, 1, 4, nil, []string{"qdtype", "group"}},
 	GEMM:      {2, 4, 1, 4, nil, []string{"qdtype", "group"}},
 	ATTENTION: {3, 5, 1, 4, []string{"head_dim", "n_heads", "n_kv_heads", "scale"}, attentionOptional},
-	// order=1: x holds rotation pairs side by side; its first element is row `first` of a vector whose rows below `limit`
-	// are rotated by angle pos*inv_freq[(row % head_dim)/2] and whose other rows pass through.
-	// order=0: rotate-half on whole heads, with theta, position taken from the second operand (the AMK profile).
+	// order=1: x holds rotation pairs side by side; its first element is row `first` of a vector whose rows below
+	// `limit` are rotated by angle pos*inv_freq[(row % head_dim)/2] and whose other rows pass through. order=0:
+	// rotate-half on whole heads, with theta, position taken from the second operand (the AMK profile).
 	ROPE:      {2, 2, 1, 4, []string{"head_dim", "order"}, []string{"first", "limit", "pos", "theta"}},
 	SiluMul:   {1, 2, 1, 4, nil, nil},
 	GELU:      {1, 1, 1, 4, nil, nil},
@@ -78,9 +84,10 @@ var Ops = [numOpcodes]OpSpec{
 	SOFTMAX:   {1, 1, 1, 4, nil, nil},
 	ALLREDUCE: {1, 8, 1, 4, nil, nil},
 	KVAppend:  {1, 1, 1, 1, nil, nil},
-	// partial=1: logits[n] -> value[1], index[1], the index counted from `first`; an empty view yields -Inf and the
-	// largest int32. partial=0, two operands: values[m], indices[m] -> index of the largest value. One operand: logits[n]
-	// -> index. Ties go to the lowest index.
+	// partial=1: logits[n] -> value[1], index[1], the index counted from `first`; where there is no number among them
+	// it yields -Inf and the largest int32, which is no index. partial=0, two operands: values[m], indices[m] ->
+	// index of the largest value. One operand: logits[n] -> index, one for each row of n; neither may be empty. Ties
+	// go to the lowest index; where there is none it yields 0.
 	ArgMax: {1, 2, 1, 4, nil, []string{"partial", "first"}},
 	// splits=n: acc[n,1,w], ml[n,1,2] -> out[w], the split partials of w elements of one head. Without splits: every
 	// operand is a whole partial [nh,hd+2] (the AMK profile), with head_dim and n_heads.

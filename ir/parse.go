@@ -8,8 +8,8 @@ import (
 // ErrProfile is what Parse returns for a program of the AMK profile, which package ir/amk reads.
 var ErrProfile = errors.New("this is a program of the AMK profile, not one in native form")
 
-// Parse reads a program in either native form: JSON when the first character is {, else text. The error is a diag.List, or
-// ErrProfile for a JSON object that has an abi_version.
+// Parse reads a program in either native form: JSON when the first character is {, else text. The error is a
+// diag.List, or ErrProfile for a JSON object that has an abi_version.
 func Parse(data []byte, file string) (*Program, error) {
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
 		if hasTopLevel(trimmed, "abi_version") {

@@ -7,8 +7,9 @@ const Version = "1.0"
 
 // Program is the native scheduled program of one decode step.
 //
-// Names of buffers, counters and stages may hold `{i}` (also `{i+1}`, `{i-1}`): the index of a layer or of an iteration,
-// printed with at least two digits when it is resolved, so that `L{i}.qkv` stands for L00.qkv, L01.qkv and so on.
+// Names of buffers, counters and stages may hold `{i}` (also `{i+1}`, `{i-1}`): the index of a layer or of an
+// iteration, printed with at least two digits when it is resolved, so that `L{i}.qkv` stands for L00.qkv, L01.qkv and
+// so on.
 type Program struct {
 	Model    Model
 	Target   *Target // nil: any
@@ -36,8 +37,8 @@ type Model struct {
 	Eps          float64 `json:"eps"`
 }
 
-// Buffer is a named tensor, or a family of them: with Count > 0 the name holds {i}, and the family has Count members with
-// the indices First, First+Step, First+2*Step and so on.
+// Buffer is a named tensor, or a family of them: with Count > 0 the name holds {i}, and the family has Count members
+// with the indices First, First+Step, First+2*Step and so on.
 type Buffer struct {
 	Name   string
 	First  int
@@ -88,8 +89,8 @@ func ParseArrange(s string) (Arrange, error) {
 	return Arrange(i), err
 }
 
-// Group is a ragged group: buffers of any names that the iterations of a loop use in turn. The name holds {i}; with index
-// First+k*Step in it, it is another name of the buffer Members[k].
+// Group is a ragged group: buffers of any names that the iterations of a loop use in turn. The name holds {i}; with
+// index First+k*Step in it, it is another name of the buffer Members[k].
 type Group struct {
 	Name    string
 	First   int
@@ -174,7 +175,8 @@ type Node interface{ node() }
 func (*Stage) node() {}
 func (*Loop) node()  {}
 
-// Loop repeats its body Count times; {i} in names counts First, First+Step, First+2*Step and so on. Bodies hold stages only.
+// Loop repeats its body Count times; {i} in names counts First, First+Step, First+2*Step and so on. Bodies hold
+// stages only.
 type Loop struct {
 	Name  string
 	First int
@@ -236,13 +238,15 @@ func (d *Dist) insane() string {
 	if d.Kind == Explicit {
 		for _, t := range d.Spans {
 			if t.SM < -1 || t.SM >= MaxSMs || t.A < 0 || t.B < t.A {
-				return fmt.Sprintf("task on SM %d with the span [%d, %d), want an SM below %d or -1, and a span from 0 on", t.SM, t.A, t.B, MaxSMs)
+				return fmt.Sprintf("task on SM %d with the span [%d, %d), want an SM below %d or -1, and a "+
+					"span from 0 on", t.SM, t.A, t.B, MaxSMs)
 			}
 		}
 		return ""
 	}
 	if d.Extent < 0 || d.Extent > maxExtent || d.Grain < 0 || d.SMs < 0 || d.SMs > MaxSMs {
-		return fmt.Sprintf("distribution with extent %d, grain %d, %d SMs, want none negative, an extent of at most %d and at most %d SMs",
+		return fmt.Sprintf("distribution with extent %d, grain %d, %d SMs, want none negative, an extent of at most "+
+			"%d and at most %d SMs",
 			d.Extent, d.Grain, d.SMs, maxExtent, MaxSMs)
 	}
 	return ""

@@ -1,12 +1,17 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// A chunk of the stream, which fills a slot of the ring, has a multiple of ChunkUnit bytes between these bounds.
+// A chunk of the stream, which fills a slot of the ring, has a multiple of ChunkUnit bytes between these bounds. A
+// ring has MinSlots slots or more.
 const (
 	MinChunk  = 4096
 	MaxChunk  = 65536
 	ChunkUnit = 2048
+	MinSlots  = 2
 )
 
 // IsChunk reports whether a chunk may have so many bytes; ChunkSizes says in words which may.
@@ -17,30 +22,59 @@ func IsChunk(bytes int) bool {
 // ChunkSizes is what IsChunk accepts, for diagnostics.
 var ChunkSizes = fmt.Sprintf("a multiple of %d from %d to %d", ChunkUnit, MinChunk, MaxChunk)
 
-// Scratch is the shared memory of a thread block besides its ring, as far as it depends on the program: struct Scratch of
-// runtime/cuda/amk/context.cuh. Passes choose by it what fits, codegen refuses by it what does not, and the cost model counts the
-// ring's slots by it.
+const warps = 8 // that compute
+
+// Scratch is the shared memory of a thread block besides its ring, as far as it depends on the program: struct
+// Scratch of runtime/cuda/amk/context.cuh. Passes choose by it what fits, codegen refuses by it what does not, and
+// the cost model counts the ring's slots by it.
+//
+// In a compact scratch, matrix stages and attention share one place, a warp keeps one sum for each row of a tile and
+// not four, and activations lie there in the model's dtype and not in fp32. The kernel computes the same bits in
+// both.
 type Scratch struct {
+	Compact    bool
 	Rows       int // most rows of the residual that an SM owns
 	HeadDim    int // of the rotation
 	PaddedHead int // elements of a head, in whole blocks of 16
 	WarpHeads  int // query heads whose results a warp keeps
-	Unit       int // bytes: q of a group and a block of the cache, with tensor cores
-	Vector     int // floats: activations, which stages without tensor cores keep
+	Unit       int // bytes: what an attention unit has read: q of a group and a block of the cache, or q, k and v
+	Vector     int // activations, which stages without tensor cores keep
+	Activation int // bytes of one
 }
 
-// ScratchOf returns the scratch of a model, with or without tensor cores, whose matrix stages have so many columns each.
-func ScratchOf(m *Model, tensorCores bool, rows int, columns ...int) Scratch {
-	group := m.Heads / max(1, m.KVHeads)
-	s := Scratch{Rows: (rows + 7) / 8 * 8, HeadDim: m.HeadDim, PaddedHead: (m.HeadDim + 15) / 16 * 16, WarpHeads: group, Unit: 16}
-	keeps := !tensorCores
-	for _, n := range columns {
-		s.Vector = max(s.Vector, (n+31)/32*32)
-		keeps = keeps || n%4 != 0
+// ScratchIn returns the scratch of a program in so many bytes of shared memory, with a ring of slots of so many
+// bytes: the compact one if the other leaves no room for MinSlots. The program's matrix stages have so many columns
+// each, and an SM owns at most so many rows of the residual.
+func ScratchIn(shared, slot int, m *Model, tensorCores bool, rows int, columns ...int) Scratch {
+	if s := ScratchOf(m, tensorCores, rows, columns...); s.Slots(shared, slot) >= MinSlots {
+		return s
 	}
-	s.Vector = max(s.Vector, (group+2)*m.HeadDim)
-	if !keeps {
-		s.Vector = 4
+	return CompactScratchOf(m, tensorCores, rows, columns...)
+}
+
+// ScratchOf returns the scratch of a program as ScratchIn does, if there is room enough.
+func ScratchOf(m *Model, tensorCores bool, rows int, columns ...int) Scratch {
+	s := CompactScratchOf(m, tensorCores, rows, columns...)
+	s.Compact, s.Activation = false, 4
+	if !tensorCores {
+		s.Unit = 16 // q, k and v lie in the vector
+	}
+	if keepsActivations(tensorCores, columns) {
+		s.Vector = max(s.Vector, (m.Heads/max(1, m.KVHeads)+2)*m.HeadDim)
+	}
+	return s
+}
+
+// CompactScratchOf returns the compact scratch of a program as ScratchIn does, whether or not it is needed.
+func CompactScratchOf(m *Model, tensorCores bool, rows int, columns ...int) Scratch {
+	group := m.Heads / max(1, m.KVHeads)
+	s := Scratch{Compact: true, Rows: roundUp(rows, 8), HeadDim: m.HeadDim, PaddedHead: roundUp(m.HeadDim, 16),
+		WarpHeads: group,
+		Unit:      4 * (group + 2) * m.HeadDim, Vector: 4, Activation: m.DType.Bits() / 8}
+	if keepsActivations(tensorCores, columns) {
+		for _, n := range columns {
+			s.Vector = max(s.Vector, roundUp(n, 32))
+		}
 	}
 	if tensorCores {
 		s.WarpHeads, s.Unit = min(8, (group+1)/2*2), 2*group*(s.PaddedHead+16)+64*s.PaddedHead
@@ -48,19 +82,35 @@ func ScratchOf(m *Model, tensorCores bool, rows int, columns ...int) Scratch {
 	return s
 }
 
+// AttentionBytes is what attention alone takes: what a unit has read, and results, a maximum and a sum for each head
+// of each warp.
+func (s *Scratch) AttentionBytes() int {
+	return roundUp(s.Unit, 16) + 4*warps*s.WarpHeads*(s.PaddedHead+2)
+}
+
+// keepsActivations reports whether a stage keeps its activations in shared memory: tensor cores take them from
+// registers, four at a time.
+func keepsActivations(tensorCores bool, columns []int) bool {
+	return !tensorCores || slices.ContainsFunc(columns, func(n int) bool { return n%4 != 0 })
+}
+
 // Bytes is the size of the scratch beside a ring of at most so many slots, padding included.
 func (s *Scratch) Bytes(slots int) int {
 	const (
-		warps    = 8
-		partial  = 2 * warps * 8 * 32
+		rows     = 8
 		squares  = 2 * warps
 		best     = 2 * warps
 		words    = 8 + 2*4  // and four addresses
 		paddings = 4*12 + 4 // at most, before the parts that are aligned to 16 or 8 bytes and at the end
 	)
-	attention := warps * s.WarpHeads * (s.PaddedHead + 2) // results, maximum and sum
-	return 2*8*slots + paddings + s.Unit + 4*(partial+squares+s.Rows+s.HeadDim+best+attention+s.Vector+words)
+	partial := 4 * 2 * warps * 8 * rows
+	work := 4*partial + s.AttentionBytes() + s.Activation*s.Vector
+	if s.Compact {
+		work = max(max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16))+partial, s.AttentionBytes())
+	}
+	return 2*8*slots + paddings + work + 4*(squares+s.Rows+s.HeadDim+best+words)
 }
 
-// Slots is how many slots of so many bytes a ring has beside the scratch in so much shared memory; below 0 if even that does not fit.
+// Slots is how many slots of so many bytes a ring has beside the scratch in so much shared memory; below 0 if even
+// that does not fit.
 func (s *Scratch) Slots(shared, slot int) int { return (shared - s.Bytes(shared/slot)) / slot }

@@ -6,16 +6,17 @@ import (
 	"amkc/ir/diag"
 )
 
-// Budgets of a program. They bound time and memory whatever a file asks for: numbers are cheap to write, and a loop or a
-// family turns them into tasks and buffers. They are counted over all variants, before anything is unrolled.
+// Budgets of a program. They bound time and memory whatever a file asks for: numbers are cheap to write, and a loop
+// or a family turns them into tasks and buffers. They are counted over all variants, before anything is unrolled.
 //
 // Llama-3.1-8B on 132 SMs has 43,000 tasks and 185,000 ops and views in its two variants, a model of 70B 106,000 and
 // 414,000. The limits are what a proof can look at in a second.
 const (
-	MaxTasks    = 1 << 18
-	MaxViews    = 1 << 20 // see size.views
-	MaxBuffers  = 1 << 17 // buffers, pages and counters, each member of a family or a group by itself, in every variant anew
-	MaxSMs      = 1 << 16
+	MaxTasks = 1 << 18
+	MaxViews = 1 << 20 // see size.views
+	// buffers, pages and counters, each member of a family or a group by itself, in every variant anew
+	MaxBuffers  = 1 << 17
+	MaxSMs      = 1 << 16 // that a listed task or a distribution names
 	MaxVariants = 64
 	maxExtent   = 1 << 28 // of a distribution
 	maxIndex    = 1 << 19 // of an iteration; keeps what is computed from it, such as rotations, far from an overflow
@@ -30,7 +31,7 @@ const (
 	maxWaits    = 256     // of a stage
 	maxPages    = 256     // of a buffer
 	maxPieces   = 64      // of a buffer
-	maxFields   = 1 << 17 // of a JSON object, such as an sm_assignment by task
+	maxFields   = 1 << 17 // of a JSON object
 )
 
 // size is what unrolling the variants of a program makes.

@@ -58,11 +58,12 @@ func (v *Variant) numTasks() int {
 }
 
 func newUnroller(p *Program, v *Variant) *unroller {
-	u := &unroller{program: p, variant: v, flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Target: p.Target}, buffers: map[string]int{}, counters: map[string]int{}}
+	u := &unroller{program: p, variant: v, flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Target: p.Target},
+		buffers: map[string]int{}, counters: map[string]int{}}
 	if p.Target != nil {
 		u.flat.SMs = p.Target.SMs
-		if u.flat.SMs < 1 || u.flat.SMs > MaxSMs {
-			u.fail(CodeSize, "target "+p.Target.Name, "has %d SMs, want 1 to %d", u.flat.SMs, MaxSMs)
+		if u.flat.SMs < 1 || u.flat.SMs > MaxTargetSMs {
+			u.fail(CodeSize, "target "+p.Target.Name, "has %d SMs, want 1 to %d", u.flat.SMs, MaxTargetSMs)
 		}
 	}
 	u.flat.Pages = p.Pages
@@ -257,7 +258,8 @@ func (u *unroller) operands(stage string, ops []Operand, i int) []int {
 			continue
 		}
 		if len(ops[k].Dims) != len(u.flat.Buffers[b].Shape) {
-			u.fail(CodeShape, "stage "+stage, "view of %s has %d ranges, the buffer has %d dimensions", full, len(ops[k].Dims), len(u.flat.Buffers[b].Shape))
+			u.fail(CodeShape, "stage "+stage, "view of %s has %d ranges, the buffer has %d dimensions", full,
+				len(ops[k].Dims), len(u.flat.Buffers[b].Shape))
 			continue
 		}
 		out[k] = b

@@ -78,8 +78,8 @@ func (u *unroller) expandCounters(counters []Counter) {
 	}
 }
 
-// expandGroups gives every member of a group its name of the group. A member is a buffer, never a name of another group:
-// what a name stands for is then found in one place.
+// expandGroups gives every member of a group its name of the group. A member is a buffer, never a name of another
+// group: what a name stands for is then found in one place.
 func (u *unroller) expandGroups(groups []Group) {
 	for n := range groups {
 		g := &groups[n]
@@ -108,7 +108,8 @@ func (u *unroller) expandGroups(groups []Group) {
 			}
 			x, y := &u.flat.Buffers[first], &u.flat.Buffers[b]
 			if len(x.Shape) != len(y.Shape) || x.DType != y.DType {
-				u.fail(CodeShape, "group "+g.Name, "member %s is %v with %d dimensions, member %s %v with %d: want the same of all",
+				u.fail(CodeShape, "group "+g.Name, "member %s is %v with %d dimensions, member %s %v with %d: want "+
+					"the same of all",
 					x.Name, x.DType, len(x.Shape), y.Name, y.DType, len(y.Shape))
 			}
 		})

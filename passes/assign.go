@@ -29,39 +29,44 @@ var rotatedRoles = []string{"qkv", "part", "attn", "gate_up", "lm_head"}
 func assignmentOf(a ir.Assignment, target *ir.Target) (ir.Assignment, *diag.Diagnostic) {
 	const where = configPos + ": sm_assignment"
 	policies := []string{policyContiguous, policyBalance, policyRoundRobin}
-	if a.Explicit == nil {
+	if a.Rotations == nil {
 		if a.Policy == "" {
 			a.Policy = defaultPolicy
 		}
 		if !slices.Contains(policies, a.Policy) {
-			return a, diag.Errorf(codePolicy, where, "%q is no policy; want %s, or a map from stage to rotation", a.Policy, strings.Join(policies, ", "))
+			return a, diag.Errorf(codePolicy, where, "%q is no policy; %s", a.Policy,
+				diag.Guess(a.Policy, policies, "want "+strings.Join(policies, ", ")+
+					", or a map from stage to rotation"))
 		}
 		return a, nil
 	}
 	if a.Policy != "" {
 		return a, diag.Errorf(codePolicy, where, "both the policy %q and a map; want one of them", a.Policy)
 	}
-	sms := 1 << 16
+	sms := ir.MaxTargetSMs
 	if target != nil {
 		sms = target.SMs
 	}
 	roles := slices.Concat(residualRoles, rotatedRoles)
-	for _, role := range slices.Sorted(maps.Keys(a.Explicit)) {
-		switch rot := a.Explicit[role]; {
+	for _, role := range slices.Sorted(maps.Keys(a.Rotations)) {
+		switch rot := a.Rotations[role]; {
 		case !slices.Contains(roles, role):
-			return a, diag.Errorf(codePolicy, where+"."+role, "there is no such stage to rotate; want %s", strings.Join(roles, ", "))
+			return a, diag.Errorf(codePolicy, where+"."+role,
+				"no stage has this name, and single tasks cannot be moved; %s",
+				diag.Guess(role, roles, "want a rotation for one of "+strings.Join(roles, ", ")))
 		case rot < 0 || rot >= sms:
 			return a, diag.Errorf(codePolicy, where+"."+role, "rotation %d; want 0 to %d", rot, sms-1)
 		}
 	}
 	for _, role := range residualRoles[1:] {
-		if a.Explicit[role] != a.Explicit[residualRoles[0]] {
+		if a.Rotations[role] != a.Rotations[residualRoles[0]] {
 			return a, diag.Errorf(codeSplitResidual, where+"."+role,
-				"rotation %d, but that of embed is %d; embed, o and down must have the same, because the SM that owns rows of o keeps their residual for down",
-				a.Explicit[role], a.Explicit[residualRoles[0]])
+				"rotation %d, but that of embed is %d; embed, o and down must have the same, because the SM that "+
+					"owns rows of o keeps their residual for down",
+				a.Rotations[role], a.Rotations[residualRoles[0]])
 		}
 	}
-	return ir.Assignment{Explicit: maps.Clone(a.Explicit)}, nil
+	return ir.Assignment{Rotations: maps.Clone(a.Rotations)}, nil
 }
 
 func runAssign(s *State) error {
@@ -69,6 +74,7 @@ func runAssign(s *State) error {
 	if p.Target == nil {
 		return diag.Errorf(codeTarget, "pass assign", "want a target")
 	}
+	tasks := 0
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		stages, err := flatStages("assign", v)
@@ -80,6 +86,13 @@ func runAssign(s *State) error {
 				return diag.Errorf(codeOrder, "pass assign", "stage %s is %s; want tiled stages", st.Name, st.Dist.Kind)
 			}
 			spread(&st.Dist, p.Target.SMs)
+			tasks += st.Dist.NumTasks()
+		}
+		if tasks > ir.MaxTasks { // said before work is spent on them
+			return diag.Errorf(ir.CodeSize, "variant "+v.Name,
+				"with it the program has more than %d tasks, at most %d for each stage of %d layers; want a "+
+					"target of fewer SMs",
+				ir.MaxTasks, p.Target.SMs, p.Model.Layers)
 		}
 		stages = sampleOnEverySM(p, v, stages)
 		rotate(p, v, stages)
@@ -100,8 +113,8 @@ func spread(d *ir.Dist, sms int) {
 	*d = ir.Dist{Kind: kind, Extent: d.Extent, Grain: d.Grain, SMs: sms}
 }
 
-// sampleOnEverySM makes the head leave one best value an SM, and every SM choose among them, so that each knows the next
-// token without asking; the first SM writes it out. Even an SM without rows of the head takes part.
+// sampleOnEverySM makes the head leave one best value an SM, and every SM choose among them, so that each knows the
+// next token without asking; the first SM writes it out. Even an SM without rows of the head takes part.
 func sampleOnEverySM(p *ir.Program, v *ir.Variant, stages []*ir.Stage) []*ir.Stage {
 	sms := p.Target.SMs
 	everySM := upTo(sms)
@@ -114,11 +127,13 @@ func sampleOnEverySM(p *ir.Program, v *ir.Variant, stages []*ir.Stage) []*ir.Sta
 			last.Out = []ir.Operand{view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))}
 		default:
 			next := last.Out[0]
-			last.Out, last.In = []ir.Operand{view(nextOnSM, task)}, []ir.Operand{view(bestValue, everySM), view(bestIndex, everySM)}
+			last.Out, last.In = []ir.Operand{view(nextOnSM, task)},
+				[]ir.Operand{view(bestValue, everySM), view(bestIndex, everySM)}
 			st.Dist = ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
 			emit := &ir.Stage{Name: "emit", Signal: stepCounter,
 				Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},
-				Ops:  []ir.Op{{Code: ir.COPY, Out: []ir.Operand{next}, In: []ir.Operand{view(nextOnSM, ir.Index(ir.Int(0)))}}}}
+				Ops: []ir.Op{{Code: ir.COPY, Out: []ir.Operand{next},
+					In: []ir.Operand{view(nextOnSM, ir.Index(ir.Int(0)))}}}}
 			stages = slices.Insert(stages, i+1, emit)
 		}
 	}
@@ -127,13 +142,14 @@ func sampleOnEverySM(p *ir.Program, v *ir.Variant, stages []*ir.Stage) []*ir.Sta
 
 const nextOnSM = "next.sm"
 
-// rotate chooses the rotation of every stage by the policy of the program. Layers follow one another with a constant step.
+// rotate chooses the rotation of every stage by the policy of the program. Layers follow one another with a constant
+// step.
 func rotate(p *ir.Program, v *ir.Variant, stages []*ir.Stage) {
 	a := &p.Config.SMAssignment
 	turns := map[string]turn{}
 	switch {
-	case a.Explicit != nil:
-		for role, rot := range a.Explicit {
+	case a.Rotations != nil:
+		for role, rot := range a.Rotations {
 			turns[role] = turn{rot: rot}
 		}
 	case a.Policy == policyRoundRobin:
@@ -196,5 +212,6 @@ func place(p *ir.Program) {
 			b.Layout = ir.Layout{Kind: words, Copies: copies}
 		}
 	}
-	p.Buffers = append(p.Buffers, ir.Buffer{Name: nextOnSM, Kind: ir.Activation, DType: ir.I32, Shape: []int{p.Target.SMs}, Space: ir.SMEM})
+	p.Buffers = append(p.Buffers, ir.Buffer{Name: nextOnSM, Kind: ir.Activation, DType: ir.I32,
+		Shape: []int{p.Target.SMs}, Space: ir.SMEM})
 }

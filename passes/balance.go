@@ -8,19 +8,23 @@ import (
 )
 
 // balance chooses rotations so that the bytes each SM streams in a step even out. A stage of T grains leaves some SMs
-// with one grain more than others; which SMs those are is what its rotation decides. Stages are taken in program order,
-// attention last, so that stages of weights are placed alike in every variant. For each the step from layer to layer is
-// chosen first, then the rotation of layer 0, so that the most loaded SM streams least, and the squares of the loads sum
-// to least. Stages that keep the residual do not move.
+// with one grain more than others; which SMs those are is what its rotation decides. Stages are taken in program
+// order, attention last, so that stages of weights are placed alike in every variant. For each the step from layer to
+// layer is chosen first, then the rotation of layer 0, so that the most loaded SM streams least, and the squares of
+// the loads sum to least. Stages that keep the residual do not move.
 func balance(p *ir.Program, v *ir.Variant, stages []*ir.Stage) map[string]turn {
 	b := newBalancer(p, v)
+	return b.turns(stages)
+}
+
+func (b *balancer) turns(stages []*ir.Stage) map[string]turn {
 	turns := map[string]turn{}
 	var order []string
 	byRole := map[string][]*ir.Stage{}
 	for _, st := range stages {
 		_, role := splitName(st.Name)
 		if slices.Contains(residualRoles, role) {
-			b.add(b.slots(st), 0)
+			b.addTurned(b.loads, b.slots(st), 0)
 			continue
 		}
 		if slices.Contains(rotatedRoles, role) {
@@ -44,6 +48,7 @@ type balancer struct {
 	buffers buffers
 	pos     int // the position at which cache rows are counted
 	loads   []int
+	work    int // loads touched so far; a test holds it to be linear in the tasks
 }
 
 func newBalancer(p *ir.Program, v *ir.Variant) balancer {
@@ -84,51 +89,72 @@ func (b *balancer) bytes(st *ir.Stage, t ir.TaskSpan) int {
 	return total
 }
 
-func (b *balancer) add(slots []int, rot int) {
-	for slot, n := range slots {
-		b.loads[turned(slot, rot, len(slots))] += n
+// addTurned adds the bytes of slots to the SMs that a rotation gives them: ir.Dist runs slot (sm + rot) mod SMs on an
+// SM.
+func (b *balancer) addTurned(loads, slots []int, rot int) {
+	rot %= len(slots)
+	for i, n := range slots[rot:] {
+		loads[i] += n
 	}
+	for i, n := range slots[:rot] {
+		loads[len(slots)-rot+i] += n
+	}
+	b.work += len(slots)
 }
 
-// turned is the SM of a slot, as ir.Dist defines it.
-func turned(slot, rot, sms int) int { return ((slot-rot)%sms + sms) % sms }
+// layered returns the bytes that slots stream in so many layers, each rotated by a step more than the one before it.
+func (b *balancer) layered(slots []int, layers, step int) []int {
+	sum := make([]int, len(slots))
+	for layer := range layers {
+		b.addTurned(sum, slots, step*layer)
+	}
+	return sum
+}
 
 // choose finds the turn of the stages of one role, which are those of successive layers, and adds them to the loads.
 func (b *balancer) choose(stages []*ir.Stage) turn {
 	slots := b.slots(stages[0])
-	sms := len(b.loads)
 	uniform := !slices.ContainsFunc(slots, func(n int) bool { return n != slots[0] })
 	var best turn
 	if !uniform {
-		best.step = b.search(slots, len(stages), func(n int) turn { return turn{0, n} }).step
-		best = b.search(slots, len(stages), func(n int) turn { return turn{n, best.step} })
+		best.step = b.search(func(loads []int, step int) {
+			for layer := range stages {
+				b.addTurned(loads, slots, step*layer)
+			}
+		})
 	}
-	for layer := range stages {
-		b.add(slots, (best.rot+best.step*layer)%sms)
+	all := b.layered(slots, len(stages), best.step)
+	if !uniform {
+		best.rot = b.search(func(loads []int, rot int) { b.addTurned(loads, all, rot) })
 	}
+	b.addTurned(b.loads, all, best.rot)
 	return best
 }
 
-// search tries a turn for every number of SMs and returns the one with the most even loads, the first of equals.
-func (b *balancer) search(slots []int, layers int, try func(n int) turn) turn {
-	var best turn
+// maxTurns is how many turns a search tries at most: all there are on any GPU of today, and as many evenly spaced ones
+// where there are more SMs. It keeps the work linear in the number of SMs.
+const maxTurns = 256
+
+// search tries turns by up to the number of SMs and returns the one with the most even loads, the first of equals.
+// try adds what the turn gives to the loads.
+func (b *balancer) search(try func(loads []int, n int)) int {
 	sms := len(b.loads)
-	bestMax, bestSquares := -1, 0
-	trial := balancer{loads: make([]int, sms)}
-	for n := range sms {
-		t := try(n)
-		copy(trial.loads, b.loads)
-		for layer := range layers {
-			trial.add(slots, (t.rot+t.step*layer)%sms)
-		}
+	turns := min(sms, maxTurns)
+	best, bestMax, bestSquares := 0, -1, 0
+	trial := make([]int, sms)
+	for k := range turns {
+		n := k * sms / turns
+		copy(trial, b.loads)
+		try(trial, n)
 		// Squares of what is above the least load, which keeps them small enough to be exact.
-		most, least, squares := slices.Max(trial.loads), slices.Min(trial.loads), 0
-		for _, load := range trial.loads {
+		most, least, squares := slices.Max(trial), slices.Min(trial), 0
+		for _, load := range trial {
 			squares += (load - least) * (load - least)
 		}
 		if bestMax < 0 || most < bestMax || most == bestMax && squares < bestSquares {
-			best, bestMax, bestSquares = t, most, squares
+			best, bestMax, bestSquares = n, most, squares
 		}
 	}
+	b.work += 2 * turns * sms
 	return best
 }

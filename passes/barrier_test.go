@@ -9,12 +9,13 @@ import (
 	"amkc/ir"
 )
 
-// Every layer ends in an arrive and a join on every SM, also the last one, in a loop as without; their counter counts although the
-// exchanges are flagged.
+// Every layer ends in an arrive and a join on every SM, also the last one, in a loop as without; their counter counts
+// although the exchanges are flagged.
 func TestBarrierEndsEveryLayer(t *testing.T) {
 	state := func(barrier int) *State {
 		return &State{Source: Source{Name: "tiny", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
-			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}, "loop": {"barrier": barrier}}}}
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32},
+				"loop": {"barrier": barrier}}}}
 	}
 	flat := lowered(t, state(1), "barrier").Program
 	for i := range flat.Variants {

@@ -11,7 +11,8 @@ TinyLlama, SmolLM2, Yi and other checkpoints saved in that form.`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
 architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model
-head, LlamaForCausalLM. A classifier or a bare LlamaModel shares the layers but not the head.`)
+head, LlamaForCausalLM. A classifier, a reward model or a bare LlamaModel shares the layers and not the head, so it
+generates no text. Where the config names no class, the tensors tell: score.weight is a classifier's.`)
 
 	codeField = diag.New("AMK1103", "a config field is missing or malformed", `
 A field that defines the model's shape is missing, has the wrong JSON type, or lies outside what can be compiled. The
@@ -19,18 +20,19 @@ message names the field and what would be accepted.`)
 
 	codeNotModelled = diag.New("AMK1104", "a config field asks for something that is not modelled", `
 The field is known and changes what the model computes, and this value of it is not implemented: biases, an activation
-other than SiLU, a partial rotary embedding, a sliding window. Compiling without it would give another model, so it is
-refused, and --assume-inert does not override it.`)
+other than SiLU, a partial rotary embedding, a sliding window, a penalty on repeated tokens. Compiling without it would
+generate other tokens, so it is refused, and --assume-inert does not override it.`)
 
 	codeUnknownField = diag.New("AMK1105", "an unknown config field", `
-config.json has a field that is neither modelled nor known to be without effect on the logits. A field that amkc does not
-know may change the maths, so it is never ignored in silence. If you know that it has no effect, say so:
+config.json has a field that is neither modelled nor known to be without effect on the logits. A field that amkc does
+not know may change the maths, so it is never ignored in silence. If you know that it has no effect, say so:
 
     amkc MODEL -o build/ --assume-inert FIELD`)
 
 	codeInert = diag.New("AMK1106", "a config field has a value that is not known to be inert", `
-The field is known to have no effect for some values, and this value is not one of them (rope_interleaved is inert when
-false, pretraining_tp when 1). If you know that this one has no effect either, give --assume-inert FIELD.`)
+The field is known to have no effect for some values, and what this value does is not known: auto_map, for example,
+names code that comes with the model. If you know that it computes what the model class of transformers does, give
+--assume-inert FIELD.`)
 
 	codeRope = diag.New("AMK1107", "the rotary embedding is not supported", `
 Rotary embeddings of type default and llama3 are compiled, in both spellings: rope_theta with rope_scaling, and
@@ -39,8 +41,9 @@ modelled. A llama3 embedding needs factor, low_freq_factor, high_freq_factor and
 spellings in one config must agree.`)
 
 	codeQuantised = diag.New("AMK1108", "the checkpoint is quantised", `
-quantization_config says that the weights are stored quantised, or a tensor has an integer or 8-bit type. Weights are read
-from F32, F16 and BF16. Use the unquantised checkpoint.`)
+quantization_config says that the weights are stored quantised, or a tensor has an integer or 8-bit type. Weights are
+read from F32, F16 and BF16. Use the unquantised checkpoint. Tensors named *.scales, *.qweight and the like are the
+parts of quantised weights, and MLX says in the field quantization how it made them.`)
 
 	codeMissing = diag.New("AMK1109", "tensors that the model needs are missing", `
 The config describes a model with tensors that the files do not hold: the download is incomplete, the config belongs to
@@ -51,20 +54,21 @@ The message gives both shapes. The config belongs to another model, or a field s
 is wrong.`)
 
 	codeExtra = diag.New("AMK1111", "the files hold tensors that no operation consumes", `
-A tensor that the compiled model would ignore means that the model is not the one that amkc understood: a bias, an extra
-norm, an adapter. It is refused, because ignoring it would be a silent miscompile. Accepted beside the weights are a stored
-rotary inv_freq that equals the computed one, and the lm_head of a tied model that is bit-identical to the embedding.`)
+A tensor that the compiled model would ignore means that the model is not the one that amkc understood: a bias, an
+extra norm, an adapter. It is refused, because ignoring it would be a silent miscompile. Accepted beside the weights
+are a stored rotary inv_freq that equals the computed one, and the lm_head of a tied model that is bit-identical to
+the embedding.`)
 
 	codeTied = diag.New("AMK1112", "the stored lm_head of a tied model differs from the embedding", `
-tie_word_embeddings is true, so that the head is the embedding; the files hold an lm_head.weight with other values. One of
-the two statements is wrong. Correct tie_word_embeddings, or remove the tensor.`)
+tie_word_embeddings is true, so that the head is the embedding; the files hold an lm_head.weight with other values.
+One of the two statements is wrong. Correct tie_word_embeddings, or remove the tensor.`)
 
 	codeInvFreq = diag.New("AMK1113", "a stored inv_freq differs from the computed one", `
 The files hold the rotary frequencies, and they are not those that the config describes. rope_theta or the scaling is
 wrong, or the model was trained with other frequencies than its config says.`)
 
 	codeAssume = diag.New("AMK1114", "--assume-inert cannot be applied", `
---assume-inert is for fields that amkc does not know, or of which it knows only some values to be inert. A modelled field
+--assume-inert is for fields whose effect amkc does not know. A modelled field
 always has its effect, and a field that the config does not have needs no assumption.`)
 
 	codeOverflow = diag.New("AMK1115", "a weight does not fit the chosen dtype", `
@@ -112,21 +116,23 @@ fusion_grouping may be left out, or list the groups that the kernel has stages f
 Other groups, and layers that leave some of these apart, have no code to run them.`)
 
 	codePolicy = diag.New("AMK2004", "an assignment that cannot be carried out", `
-sm_assignment is contiguous, load_balance, round_robin, or a map from stage to rotation: {"qkv": 0, "gate_up": 7}. Stages
-are embed, qkv, attn, part, o, gate_up, down, lm_head; a rotation is a number of SMs, from 0. Single tasks cannot be
-moved: a stage runs contiguous spans, so that its weights stream in one piece.`)
+sm_assignment is contiguous, load_balance, round_robin, or a map from stage to rotation: {"qkv": 0, "gate_up": 7}.
+Stages are embed, qkv, attn, part, o, gate_up, down, lm_head; a rotation is a number of SMs, from 0. Single tasks
+cannot be moved: an SM computes its span from the rotation, and the weights of a span lie in one piece, which streams
+without a list of tasks to look at. A program may list the tasks of a stage and their SMs (docs/ir.md): validate and
+the reference VM take it, and generated code does not (AMK4002).`)
 
 	codeSplitResidual = diag.New("AMK2005", "an assignment that splits o from down", `
-The SM that owns rows of o owns the same rows of down and of embed: the residual of those rows stays in its shared memory
-for the whole step. All three must have the same rotation.`)
+The SM that owns rows of o owns the same rows of down and of embed: the residual of those rows stays in its shared
+memory for the whole step. All three must have the same rotation.`)
 
 	codeThreads = diag.New("AMK2006", "threads_per_block is fixed", `
-The kernel has 8 consumer warps and 1 producer warp, 288 threads. Leave threads_per_block out, or give 288. How many warps
-share a tile is set by tiling.warps.`)
+The kernel has 8 consumer warps and 1 producer warp, 288 threads. Leave threads_per_block out, or give 288. How many
+warps share a tile is set by tiling.warps.`)
 
 	codeSMem = diag.New("AMK2007", "smem_bytes_per_block does not fit", `
-Shared memory per block must hold the ring, at least the chunks in flight and one more, and cannot exceed what the target
-offers. 0 means all that the target has.`)
+Shared memory per block must hold the ring, at least the chunks in flight and one more, and cannot exceed what the
+target offers. 0 means all that the target has.`)
 
 	codePages = diag.New("AMK2008", "an unknown page_allocation", `
 page_allocation is graph_color (default: any two exchange buffers whose uses are ordered may share a page), linear (the

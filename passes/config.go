@@ -107,12 +107,15 @@ func normalise(c ir.ScheduleConfig, target *ir.Target) (ir.ScheduleConfig, error
 		out.PageAllocation = defaultPages
 	case "graph_color", "linear", "none":
 	default:
-		diags.Add(diag.Errorf(codePages, configPos+": page_allocation", "%q; want graph_color, linear or none", c.PageAllocation))
+		diags.Add(diag.Errorf(codePages, configPos+": page_allocation", "%q is not known; %s", c.PageAllocation,
+			diag.Guess(c.PageAllocation, []string{"graph_color", "linear", "none"},
+				"want graph_color, linear or none")))
 	}
 	out.ThreadsPerBlock = blockThreads
 	if c.ThreadsPerBlock != 0 && c.ThreadsPerBlock != blockThreads {
 		diags.Add(diag.Errorf(codeThreads, configPos+": threads_per_block",
-			"%d; the kernel has 8 consumer warps and 1 producer warp, so want %d or nothing", c.ThreadsPerBlock, blockThreads))
+			"%d; the kernel has 8 consumer warps and 1 producer warp, so want %d or nothing", c.ThreadsPerBlock,
+			blockThreads))
 	}
 	out.SMemBytesPerBlock, bad = smemOf(&c, target, depth, out.Knob("ring", "chunk_bytes", 0))
 	diags.Add(bad)
@@ -126,7 +129,8 @@ func unknownKnobs(c *ir.ScheduleConfig) []*diag.Diagnostic {
 			known := slices.ContainsFunc(knobs, func(k knob) bool { return k.group == group && k.name == name })
 			if !known && (group != aliasGroup || name != pipeliningAlias) {
 				out = append(out, diag.Errorf(codeKnob, configPos+": tiling."+group+"."+name,
-					"there is no such knob; there are %s", strings.Join(knobNames(), ", ")))
+					"there is no such knob; %s", diag.Guess(group+"."+name, knobNames(),
+						"there are "+strings.Join(knobNames(), ", "))))
 			}
 		}
 	}
@@ -178,14 +182,16 @@ func depthOf(c *ir.ScheduleConfig) (int, *diag.Diagnostic) {
 	alias, given := c.Tiling[aliasGroup][pipeliningAlias]
 	switch {
 	case given && depth != 0 && depth != alias:
-		return depth, diag.Errorf(codeDepth, configPos+": pipelining_depth", "%d, but tiling.ring.in_flight is %d; give one of them", depth, alias)
+		return depth, diag.Errorf(codeDepth, configPos+": pipelining_depth",
+			"%d, but tiling.ring.in_flight is %d; give one of them", depth, alias)
 	case given:
 		depth = alias
 	case depth == 0:
 		depth = defaultInFlight
 	}
 	if depth < 1 || depth > maxInFlight {
-		return depth, diag.Errorf(codeKnobRange, configPos+": pipelining_depth", "%d; want 1 to %d chunks in flight", depth, maxInFlight)
+		return depth, diag.Errorf(codeKnobRange, configPos+": pipelining_depth", "%d; want 1 to %d chunks in flight",
+			depth, maxInFlight)
 	}
 	return depth, nil
 }
@@ -202,10 +208,16 @@ func smemOf(c *ir.ScheduleConfig, target *ir.Target, depth, chunk int) (int, *di
 	pos := configPos + ": smem_bytes_per_block"
 	switch need := (depth + 1) * chunk; {
 	case smem < 0 || smem > limit:
-		return smem, diag.Errorf(codeSMem, pos, "%d; the target has %d bytes a block", smem, limit)
+		return smem, diag.Errorf(codeSMem, pos,
+			"%d; want 1 to %d bytes, which is what a block of the target has, or 0 for all of them", smem, limit)
+	case depth < 1 || depth > maxInFlight || !ir.IsChunk(chunk): // refused for itself
 	case smem < need && (target != nil || smem != 0):
-		return smem, diag.Errorf(codeSMem, pos, "%d bytes cannot hold a ring of %d chunks of %d bytes; want at least %d, or fewer or smaller chunks",
-			smem, depth+1, chunk, need)
+		want := "want fewer chunks in flight, or smaller ones"
+		if need <= limit {
+			want = fmt.Sprintf("want at least %d, or fewer or smaller chunks", need)
+		}
+		return smem, diag.Errorf(codeSMem, pos, "%d bytes cannot hold a ring of %d chunks of %d bytes; %s", smem,
+			depth+1, chunk, want)
 	}
 	return smem, nil
 }

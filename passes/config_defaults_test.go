@@ -10,7 +10,8 @@ import (
 
 func TestWarpsOfShortRows(t *testing.T) {
 	model := func(hidden, intermediate int) ir.Model {
-		return ir.Model{DType: ir.BF16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936}
+		return ir.Model{DType: ir.BF16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: 128,
+			Vocab: 151936}
 	}
 	h200, t4 := ir.Targets[0], ir.Targets[0]
 	for _, target := range ir.Targets {
@@ -30,15 +31,17 @@ func TestWarpsOfShortRows(t *testing.T) {
 		config ir.ScheduleConfig
 		want   map[string]int
 	}{
-		"a quad a warp":           {model(1024, 3072), h200, ir.ScheduleConfig{}, all4},
-		"half of the warps idle":  {model(512, 3072), h200, ir.ScheduleConfig{}, all4},
-		"two quads a warp":        {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
-		"five quads":              {model(576, 1536), h200, ir.ScheduleConfig{}, nil},
-		"few tiles of gate_up":    {model(1024, 512), h200, ir.ScheduleConfig{}, map[string]int{"qkv": 4, "lm_head": 4}},
+		"a quad a warp":          {model(1024, 3072), h200, ir.ScheduleConfig{}, all4},
+		"half of the warps idle": {model(512, 3072), h200, ir.ScheduleConfig{}, all4},
+		"two quads a warp":       {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
+		"five quads":             {model(576, 1536), h200, ir.ScheduleConfig{}, nil},
+		"few tiles of gate_up": {model(1024, 512), h200, ir.ScheduleConfig{},
+			map[string]int{"qkv": 4, "lm_head": 4}},
 		"no tensor cores":         {model(1024, 3072), t4, ir.ScheduleConfig{}, nil},
 		"fp32":                    {fp32, h200, ir.ScheduleConfig{}, nil},
 		"a ring that has no room": {model(1024, 3072), h200, ir.ScheduleConfig{PipeliningDepth: 12}, nil},
-		"the user has decided":    {model(1024, 3072), h200, tiling("warps", "gate_up", 8), map[string]int{"qkv": 4, "gate_up": 8, "lm_head": 4}},
+		"the user has decided": {model(1024, 3072), h200, tiling("warps", "gate_up", 8),
+			map[string]int{"qkv": 4, "gate_up": 8, "lm_head": 4}},
 	} {
 		require.Equal(t, c.want, withDefaults(c.config, &c.model, &c.target).Tiling["warps"], name)
 	}
@@ -46,7 +49,8 @@ func TestWarpsOfShortRows(t *testing.T) {
 
 func TestChunksThatFit(t *testing.T) {
 	model := func(hidden, intermediate, headDim int) ir.Model {
-		return ir.Model{DType: ir.F16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: headDim, Vocab: 32000}
+		return ir.Model{DType: ir.F16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8,
+			HeadDim: headDim, Vocab: 32000}
 	}
 	t4, h200 := ir.FindTarget("t4"), ir.FindTarget("h200")
 	for name, c := range map[string]struct {
@@ -59,6 +63,7 @@ func TestChunksThatFit(t *testing.T) {
 		"a small block":             {model(1024, 3072, 128), t4, ir.ScheduleConfig{}, 8192},
 		"a smaller one":             {model(1024, 7168, 64), t4, ir.ScheduleConfig{}, 4096},
 		"rows of the cache forbid":  {model(1024, 7168, 128), t4, ir.ScheduleConfig{}, 8192},
+		"room for a compact one":    {model(4096, 11008, 64), t4, ir.ScheduleConfig{}, 8192},
 		"nothing fits":              {model(1024, 30000, 64), t4, ir.ScheduleConfig{}, 4096},
 		"the user's block is small": {model(512, 1024, 64), h200, ir.ScheduleConfig{SMemBytesPerBlock: 49152}, 8192},
 		"the user has decided":      {model(1024, 3072, 128), t4, tiling("ring", "chunk_bytes", 16384), 16384},
@@ -71,7 +76,8 @@ func TestChunksThatFit(t *testing.T) {
 
 func TestStreamThatGivesWay(t *testing.T) {
 	model := func(hidden, intermediate int) ir.Model {
-		return ir.Model{DType: ir.BF16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936}
+		return ir.Model{DType: ir.BF16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: 128,
+			Vocab: 151936}
 	}
 	given := func(settings map[string]int) ir.ScheduleConfig {
 		return ir.ScheduleConfig{Tiling: map[string]map[string]int{"ring": settings}}
@@ -84,19 +90,22 @@ func TestStreamThatGivesWay(t *testing.T) {
 		config ir.ScheduleConfig
 		want   knobs
 	}{
-		"a layer of 31 MB":           {model(1024, 3072), h200, ir.ScheduleConfig{}, knobs{"stock": 6, "pace": 700}},
-		"a layer of 126 MB":          {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
-		"half of what is there":      {model(1024, 3072), h200, given(knobs{"chunk_bytes": 8192}), knobs{"chunk_bytes": 8192, "stock": 12, "pace": 700}},
-		"no run-ahead":               {model(1024, 3072), h200, given(knobs{"run_ahead": 0}), knobs{"run_ahead": 0, "stock": 6}},
+		"a layer of 31 MB":  {model(1024, 3072), h200, ir.ScheduleConfig{}, knobs{"stock": 6, "pace": 700}},
+		"a layer of 126 MB": {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
+		"half of what is there": {model(1024, 3072), h200, given(knobs{"chunk_bytes": 8192}),
+			knobs{"chunk_bytes": 8192, "stock": 12, "pace": 700}},
+		"no run-ahead": {model(1024, 3072), h200, given(knobs{"run_ahead": 0}),
+			knobs{"run_ahead": 0, "stock": 6}},
 		"one in flight anyway":       {model(1024, 3072), h200, given(knobs{"in_flight": 1}), knobs{"in_flight": 1}},
 		"a stream that takes longer": {model(1024, 3072), rtx5090, ir.ScheduleConfig{}, nil},
 		"a ring of few slots":        {model(512, 1024), rtx5090, ir.ScheduleConfig{}, nil},
-		"no bulk copies":             {model(512, 1024), t4, given(knobs{"chunk_bytes": 4096}), knobs{"chunk_bytes": 4096}},
-		"no bandwidth known":         {model(1024, 3072), ir.ArchTarget(90, 132), ir.ScheduleConfig{}, nil},
-		"the user wants none":        {model(1024, 3072), h200, given(knobs{"stock": 0}), knobs{"stock": 0}},
-		"a stock by the user":        {model(2048, 8192), h200, given(knobs{"stock": 4}), knobs{"stock": 4, "pace": 700}},
-		"a pace by the user":         {model(1024, 3072), h200, given(knobs{"pace": 0}), knobs{"stock": 6, "pace": 0}},
-		"what normalise refuses":     {model(1024, 3072), h200, ir.ScheduleConfig{PipeliningDepth: -1}, nil},
+		"no bulk copies": {model(512, 1024), t4, given(knobs{"chunk_bytes": 4096}),
+			knobs{"chunk_bytes": 4096}},
+		"no bandwidth known":     {model(1024, 3072), ir.ArchTarget(90, 132), ir.ScheduleConfig{}, nil},
+		"the user wants none":    {model(1024, 3072), h200, given(knobs{"stock": 0}), knobs{"stock": 0}},
+		"a stock by the user":    {model(2048, 8192), h200, given(knobs{"stock": 4}), knobs{"stock": 4, "pace": 700}},
+		"a pace by the user":     {model(1024, 3072), h200, given(knobs{"pace": 0}), knobs{"stock": 6, "pace": 0}},
+		"what normalise refuses": {model(1024, 3072), h200, ir.ScheduleConfig{PipeliningDepth: -1}, nil},
 	} {
 		require.Equal(t, c.want, withDefaults(c.config, &c.model, c.target).Tiling["ring"], name)
 	}

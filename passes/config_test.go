@@ -53,24 +53,34 @@ func TestEveryKnobHasAnEffect(t *testing.T) {
 		"loop.barrier":         {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"barrier": 1} }},
 		"loop.roll":            {change: func(s *State) { s.Config.Tiling["loop"] = map[string]int{"roll": 0} }},
 		"ring.chunk_bytes":     {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"chunk_bytes": 4096} }},
-		"ring.run_ahead":       {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"run_ahead": 4} }, inConfig: true},
-		"ring.pace":            {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"pace": 0} }, inConfig: true},
-		"ring.stock":           {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"stock": 4} }, inConfig: true},
+		"ring.run_ahead": {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"run_ahead": 4} },
+			inConfig: true},
+		"ring.pace":  {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"pace": 0} }, inConfig: true},
+		"ring.stock": {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"stock": 4} }, inConfig: true},
 		"ring.in_flight_stocked": {change: func(s *State) {
 			s.Config.Tiling["ring"] = map[string]int{"stock": 6, "in_flight_stocked": 2}
 		}, inConfig: true},
-		"ring.in_flight":       {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"in_flight": 2} }, inConfig: true},
-		"warps.qkv":            {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"qkv": 4} }, inConfig: true},
-		"warps.o":              {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"o": 4} }, inConfig: true},
-		"warps.gate_up":        {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"gate_up": 4} }, inConfig: true},
-		"warps.down":           {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"down": 4} }, inConfig: true},
-		"warps.lm_head":        {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"lm_head": 4} }, inConfig: true},
+		"ring.in_flight": {change: func(s *State) { s.Config.Tiling["ring"] = map[string]int{"in_flight": 2} },
+			inConfig: true},
+		"warps.qkv": {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"qkv": 4} },
+			inConfig: true},
+		"warps.o": {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"o": 4} },
+			inConfig: true},
+		"warps.gate_up": {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"gate_up": 4} },
+			inConfig: true},
+		"warps.down": {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"down": 4} },
+			inConfig: true},
+		"warps.lm_head": {change: func(s *State) { s.Config.Tiling["warps"] = map[string]int{"lm_head": 4} },
+			inConfig: true},
 		"pipelining_depth":     {change: func(s *State) { s.Config.PipeliningDepth = 4 }, inConfig: true},
 		"smem_bytes_per_block": {change: func(s *State) { s.Config.SMemBytesPerBlock = 100000 }, inConfig: true},
 		"page_allocation":      {change: func(s *State) { s.Config.PageAllocation = "none" }},
 		"contiguous":           {change: func(s *State) { s.Config.SMAssignment.Policy = "contiguous" }},
 		"round_robin":          {change: func(s *State) { s.Config.SMAssignment.Policy = "round_robin" }},
-		"explicit":             {change: func(s *State) { s.Config.SMAssignment.Explicit = map[string]int{"o": 2, "down": 2, "embed": 2} }},
+		"explicit": {change: func(s *State) {
+			s.Config.SMAssignment.Rotations = map[string]int{"o": 2,
+				"down": 2, "embed": 2}
+		}},
 	}
 	for name, c := range cases {
 		s := base()
@@ -87,7 +97,7 @@ func TestEveryKnobHasAnEffect(t *testing.T) {
 
 func TestConfigRefusals(t *testing.T) {
 	explicit := func(m map[string]int) ir.ScheduleConfig {
-		return ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: m}}
+		return ir.ScheduleConfig{SMAssignment: ir.Assignment{Rotations: m}}
 	}
 	ring := func(knobs map[string]int) ir.ScheduleConfig {
 		return ir.ScheduleConfig{Tiling: map[string]map[string]int{"ring": knobs}}
@@ -122,9 +132,11 @@ func TestConfigRefusals(t *testing.T) {
 		{"threads", ir.ScheduleConfig{ThreadsPerBlock: 256}},
 		{"smem above the target", ir.ScheduleConfig{SMemBytesPerBlock: 300000}},
 		{"smem below the ring", ir.ScheduleConfig{SMemBytesPerBlock: 30000}},
+		{"ring that no block has room for", tiling("ring", "in_flight", 16)},
 		{"pages", ir.ScheduleConfig{PageAllocation: "buddy"}},
 		{"policy", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "random"}}},
-		{"policy and map", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "contiguous", Explicit: map[string]int{}}}},
+		{"policy and map", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "contiguous",
+			Rotations: map[string]int{}}}},
 		{"task map", explicit(map[string]int{"L00.qkv.s003": 4})},
 		{"rotation", explicit(map[string]int{"qkv": 6})},
 		{"o apart from down", explicit(map[string]int{"o": 1, "embed": 1})},
@@ -152,7 +164,8 @@ func TestNoBulkCopies(t *testing.T) {
 
 // Groups in another order, and members in another order, mean the same.
 func TestFusionOrderDoesNotMatter(t *testing.T) {
-	groups := [][]string{fusionGroups[5], fusionGroups[1], {"silu_mul", "up_proj", "gate_proj", "post_norm"}, fusionGroups[0], fusionGroups[2], fusionGroups[4]}
+	groups := [][]string{fusionGroups[5], fusionGroups[1], {"silu_mul", "up_proj", "gate_proj", "post_norm"},
+		fusionGroups[0], fusionGroups[2], fusionGroups[4]}
 	got, bad := fusionOf(groups)
 	require.Nil(t, bad)
 	require.Equal(t, fusionGroups, got)

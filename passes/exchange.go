@@ -4,10 +4,10 @@ import (
 	"amkc/ir"
 )
 
-// Exchange is the pass that chooses how each counter is carried out. A counter whose producers write words that carry their
-// epoch, and whose waiters read nothing else from them, can be flagged: the words announce themselves. Every other counter counts,
-// that of a barrier among them, which announces no words. The best
-// logits of the SMs have no other form on the device than such words, whatever the configuration says.
+// Exchange is the pass that chooses how each counter is carried out. A counter whose producers write words that carry
+// their epoch, and whose waiters read nothing else from them, can be flagged: the words announce themselves. Every
+// other counter counts, that of a barrier among them, which announces no words. The best logits of the SMs have no
+// other form on the device than such words, whatever the configuration says.
 var Exchange = Pass{
 	Name:  "exchange",
 	Doc:   "choose for each counter whether it counts or its words carry flags",
@@ -35,9 +35,9 @@ func runExchange(s *State) error {
 	return nil
 }
 
-// announcedPlainly says of each counter or family of the variant whether a waiter learns through it of something that is not
-// a word, and whether it has waiters and its producers write words at all. It looks at the unrolled form, in which a buffer has one name, and takes the
-// members of a family together.
+// announcedPlainly says of each counter or family of the variant whether a waiter learns through it of something that
+// is not a word, and whether it has waiters and its producers write words at all. It looks at the unrolled form, in
+// which a buffer has one name, and takes the members of a family together.
 func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, err error) {
 	flat, diags := ir.Unroll(p, v)
 	if err := diags.Err(); err != nil {
@@ -80,7 +80,8 @@ func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, er
 	return plain, flaggable, nil
 }
 
-// declared returns for each unrolled entity the number of the one that it is a member of; unrolling keeps them in order.
+// declared returns for each unrolled entity the number of the one that it is a member of; unrolling keeps them in
+// order.
 func declared(n int, count func(k int) int) []int {
 	var of []int
 	for k := range n {

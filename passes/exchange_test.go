@@ -9,8 +9,8 @@ import (
 	"amkc/ir"
 )
 
-// What a stage reads under a name of a group is a buffer that somebody writes: a counter that announces plain memory counts,
-// whatever the memory is called.
+// What a stage reads under a name of a group is a buffer that somebody writes: a counter that announces plain memory
+// counts, whatever the memory is called.
 func TestExchangeLooksThroughGroups(t *testing.T) {
 	const text = `amk 1.0
 model m max_seq=4
@@ -34,12 +34,14 @@ stage L{i}.take explicit
   signal done
 end
 `
-	for memory, want := range map[string]ir.Realisation{"GLOBAL_SCRATCH rowmajor": ir.ByCounter, "GLOBAL_SCRATCH word64": ir.Flagged} {
+	for memory, want := range map[string]ir.Realisation{"GLOBAL_SCRATCH rowmajor": ir.ByCounter,
+		"GLOBAL_SCRATCH word64": ir.Flagged} {
 		p, diags := ir.ParseText(fmt.Appendf(nil, text, memory), "f")
 		require.NoError(t, diags.Err())
 		require.NoError(t, ir.Check(p).Err())
 		p.Config.Tiling = map[string]map[string]int{"exchange": {"flagged": 1}}
 		require.NoError(t, runExchange(&State{Program: p}))
-		require.Equal(t, []ir.Realisation{want, ir.ByCounter}, []ir.Realisation{p.Variants[0].Counters[0].How, p.Variants[0].Counters[1].How}, memory)
+		require.Equal(t, []ir.Realisation{want, ir.ByCounter},
+			[]ir.Realisation{p.Variants[0].Counters[0].How, p.Variants[0].Counters[1].How}, memory)
 	}
 }

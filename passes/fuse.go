@@ -42,13 +42,16 @@ func fusionOf(want [][]string) ([][]string, *diag.Diagnostic) {
 	}
 	for _, g := range want {
 		if !slices.ContainsFunc(fusionGroups, func(known []string) bool { return same(g, known) }) {
-			return groups, diag.Errorf(codeFusion, where, "[%s] is not a group that the kernel has a stage for; want %s",
+			return groups, diag.Errorf(codeFusion, where,
+				"[%s] is not a group that the kernel has a stage for; want %s",
 				strings.Join(g, " "), spellGroups(fusionGroups))
 		}
 	}
 	for _, known := range fusionGroups {
 		if !slices.ContainsFunc(want, func(g []string) bool { return same(g, known) }) {
-			return groups, diag.Errorf(codeFusion, where, "without [%s] these stages would stay apart, and the kernel has no stages for them alone; want all of %s",
+			return groups, diag.Errorf(codeFusion, where,
+				"without [%s] these stages would stay apart, and the kernel has no stages for them alone; "+
+					"want all of %s",
 				strings.Join(known, " "), spellGroups(fusionGroups))
 		}
 	}
@@ -90,9 +93,11 @@ func runFuse(s *State) error {
 	f.head()
 	switch {
 	case len(f.missing) > 0:
-		return diag.Errorf(codeOrder, "pass fuse", "the program has no stage %s; want one that lower made", f.missing[0])
+		return diag.Errorf(codeOrder, "pass fuse", "the program has no stage %s; want one that lower made",
+			f.missing[0])
 	case len(f.left) > 0:
-		return diag.Errorf(codeOrder, "pass fuse", "%d stages belong to no fusion group; want a program that lower made", len(f.left))
+		return diag.Errorf(codeOrder, "pass fuse",
+			"%d stages belong to no fusion group; want a program that lower made", len(f.left))
 	}
 	setThresholds(f.out)
 	setStages(v, f.out)
@@ -114,8 +119,8 @@ type fuser struct {
 	missing []string
 }
 
-// take removes a stage of the layer in hand from those left. A stage that is not there is reported at the end; a stand-in
-// keeps the code that uses it free of checks.
+// take removes a stage of the layer in hand from those left. A stage that is not there is reported at the end; a
+// stand-in keeps the code that uses it free of checks.
 func (f *fuser) take(role string) *ir.Stage {
 	name := f.layer + role
 	s, ok := f.left[name]
@@ -123,7 +128,8 @@ func (f *fuser) take(role string) *ir.Stage {
 	if !ok || len(s.Ops) != 1 || len(s.Ops[0].Out) == 0 {
 		f.missing = append(f.missing, name)
 		nothing := view("", ir.Range{}, ir.Range{})
-		return &ir.Stage{Ops: []ir.Op{{Out: []ir.Operand{nothing, nothing}, In: []ir.Operand{nothing, nothing, nothing, nothing, nothing}}}}
+		return &ir.Stage{Ops: []ir.Op{{Out: []ir.Operand{nothing, nothing},
+			In: []ir.Operand{nothing, nothing, nothing, nothing, nothing}}}}
 	}
 	return s
 }
@@ -162,7 +168,8 @@ func (f *fuser) stack(name string, orders []ir.Arrange, linears ...*ir.Stage) st
 func (f *fuser) vector(role string, n int) string {
 	name := f.layer + role
 	if f.buffers.find(name) == nil {
-		f.buffers.add(ir.Buffer{Name: name, Kind: ir.Activation, DType: f.m.DType, Shape: []int{n}, Space: ir.GlobalScratch})
+		f.buffers.add(ir.Buffer{Name: name, Kind: ir.Activation, DType: f.m.DType, Shape: []int{n},
+			Space: ir.GlobalScratch})
 	}
 	return name
 }
@@ -233,7 +240,8 @@ func (f *fuser) gateUp() {
 	half := act.Ops[0]
 	half.Out = []ir.Operand{view(out, ir.Span(spanA.Div(2), spanB.Div(2)))}
 	half.In = []ir.Operand{temp("%y")}
-	f.stage("gate_up", out, whole(2*f.m.Intermediate), []string{norm.Ops[0].In[0].Buf}, f.normed(norm), gemv(gate, w), half)
+	f.stage("gate_up", out, whole(2*f.m.Intermediate), []string{norm.Ops[0].In[0].Buf}, f.normed(norm), gemv(gate, w),
+		half)
 }
 
 func (f *fuser) head() {

@@ -58,13 +58,15 @@ func goldenCases(t testing.TB) map[string]*State {
 		"tiny": {Source: Source{Name: "tiny", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
 		"plain": {Source: Source{Name: "plain", Config: openConfig(t, plainConfig)}, Target: toyTarget(4),
-			Config: ir.ScheduleConfig{SMAssignment: ir.Assignment{Explicit: map[string]int{"qkv": 1, "attn": 2, "lm_head": 3}},
-				Tiling: map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1}, "attention": {"max_splits": 1}}, PageAllocation: "linear"}},
+			Config: ir.ScheduleConfig{SMAssignment: ir.Assignment{Rotations: map[string]int{"qkv": 1, "attn": 2,
+				"lm_head": 3}},
+				Tiling: map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1},
+					"attention": {"max_splits": 1}}, PageAllocation: "linear"}},
 	}
 }
 
-// Each pass turns its .in.amk into its .out.amk, having seen nothing but that file. What goes in is what the passes before
-// it make.
+// Each pass turns its .in.amk into its .out.amk, having seen nothing but that file. What goes in is what the passes
+// before it make.
 func TestGoldens(t *testing.T) {
 	for name, s := range goldenCases(t) {
 		for _, p := range pipeline {

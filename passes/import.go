@@ -36,7 +36,7 @@ var unmodelled = map[string]string{
 	"qwen2_moe":       "it has experts, and biases on the query, key and value projections",
 	"qwen3":           "it has an RMSNorm on every query and key head",
 	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
-	"mistral":         "its sliding-window attention is not modelled",
+	"mistral":         "some of its versions have sliding-window attention, which is not modelled",
 	"mixtral":         "it has experts",
 	"gemma":           "it has GELU, scaled embeddings and an RMSNorm with an offset",
 	"gemma2":          "it has GELU, extra norms, soft caps and sliding windows",
@@ -89,15 +89,23 @@ func runImport(s *State) error {
 	m := &importer{fields: f, src: s.Source, maxSeq: s.MaxSeq, consumed: map[string]bool{}}
 	kind := f.text("model_type", "")
 	build := families[kind]
-	switch reason := unmodelled[kind]; {
+	reason := unmodelled[kind]
+	if part, _ := f.doc.Get("text_config"); part != nil && build == nil {
+		reason = "it has several parts, of which text_config describes the language model, and that cannot be " +
+			"compiled out of them"
+	}
+	switch {
 	case f.diags.Err() != nil:
 		return f.diags
-	case kind == "":
+	case kind == "" && reason == "":
 		return diag.Errorf(codeModelType, f.pos("model_type"), "is missing; accepted: %s", accepted())
+	case kind == "":
+		return diag.Errorf(codeModelType, f.pos("model_type"), "is missing: %s; accepted: %s", reason, accepted())
 	case build == nil && reason != "":
-		return diag.Errorf(codeModelType, f.pos("model_type"), "%q is not supported: %s; accepted: %s", kind, reason, accepted())
+		return diag.Errorf(codeModelType, f.pos("model_type"), "%s is not supported: %s; accepted: %s", spell(kind),
+			reason, accepted())
 	case build == nil:
-		return diag.Errorf(codeModelType, f.pos("model_type"), "%q is not known; accepted: %s", kind, accepted())
+		return diag.Errorf(codeModelType, f.pos("model_type"), "%s is not known; accepted: %s", spell(kind), accepted())
 	}
 	g := build(m)
 	if f.diags.Err() == nil && s.Source.Weights != nil {
@@ -117,21 +125,18 @@ func runImport(s *State) error {
 }
 
 // chooseDType is the dtype of the compiled model: what the user asked for, else what the config says, else what the
-// embedding is stored in, else BF16. The config comes before the files, so that a model compiles alike with and without them.
+// embedding is stored in, else BF16. The config comes before the files, so that a model compiles alike with and
+// without them.
 func (m *importer) chooseDType() ir.DType {
-	field := "dtype"
-	if _, old := m.value("torch_dtype"); old {
-		field = "torch_dtype"
-	}
-	stated := m.text(field, "")
-	named, known := configDTypes[strings.TrimPrefix(stated, "torch.")]
+	field, stated := m.statedDType()
+	named, known := configDTypes[stated]
 	switch {
 	case m.src.DType != nil && !slices.Contains(slices.Collect(maps.Values(modelDTypes)), *m.src.DType):
 		m.fail(codeField, field, "--dtype %s; want BF16, F16 or F32", *m.src.DType)
 	case m.src.DType != nil:
 		return *m.src.DType
 	case stated != "" && !known:
-		m.fail(codeField, field, "%q; want float32, float16 or bfloat16, or give --dtype", stated)
+		m.fail(codeField, field, "is %s; want float32, float16 or bfloat16, or give --dtype", spell(stated))
 	case stated != "":
 		return named
 	case m.src.Weights != nil:
@@ -143,10 +148,26 @@ func (m *importer) chooseDType() ir.DType {
 	return ir.BF16
 }
 
-// configDTypes are the names that configs use.
-var configDTypes = map[string]ir.DType{"float32": ir.F32, "float": ir.F32, "float16": ir.F16, "half": ir.F16, "bfloat16": ir.BF16}
+// statedDType reads the dtype under its present and its former name, and returns the name that it stands under.
+func (m *importer) statedDType() (field, dtype string) {
+	read := func(field string) string { return strings.TrimPrefix(m.text(field, ""), "torch.") }
+	now, former := read("dtype"), read("torch_dtype")
+	if now != "" && former != "" && now != former && m.src.DType == nil {
+		m.fail(codeField, "dtype", "is %s, and torch_dtype is %s; want one of them, or give --dtype", spell(now),
+			spell(former))
+	}
+	if now == "" {
+		return "torch_dtype", former
+	}
+	return "dtype", now
+}
 
-var modelDTypes = map[checkpoint.DType]ir.DType{checkpoint.F32: ir.F32, checkpoint.F16: ir.F16, checkpoint.BF16: ir.BF16}
+// configDTypes are the names that configs use.
+var configDTypes = map[string]ir.DType{"float32": ir.F32, "float": ir.F32, "float16": ir.F16, "half": ir.F16,
+	"bfloat16": ir.BF16}
+
+var modelDTypes = map[checkpoint.DType]ir.DType{checkpoint.F32: ir.F32, checkpoint.F16: ir.F16,
+	checkpoint.BF16: ir.BF16}
 
 // chooseMaxSeq is the number of positions to compile for.
 func (m *importer) chooseMaxSeq(trained int) int {
@@ -154,10 +175,11 @@ func (m *importer) chooseMaxSeq(trained int) int {
 	switch {
 	case n == 0:
 		n = min(trained, DefaultMaxSeq)
-	case n < 0 || n > 1<<24:
-		m.fail(codeMaxSeq, "max_position_embeddings", "--max-seq %d; want 1 to %d", n, 1<<24)
-	case n > trained:
-		m.diags.Add(diag.Warningf(codeMaxSeq, m.pos("max_position_embeddings"), "--max-seq %d is more than the %d positions the model was made for", n, trained))
+	case n < 0 || n > MostPositions:
+		m.fail(codeMaxSeq, "max_position_embeddings", "--max-seq %d; want 1 to %d", n, MostPositions)
+	case n > trained && m.diags.Err() == nil:
+		m.diags.Add(diag.Warningf(codeMaxSeq, m.pos("max_position_embeddings"),
+			"--max-seq %d is more than the %d positions the model was made for", n, trained))
 	}
 	return n
 }

@@ -2,10 +2,11 @@ package passes
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
+	"strings"
 
+	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
 )
@@ -54,8 +55,11 @@ func (f *fields) truth(field string, def bool) bool {
 	return b
 }
 
-// size reads a positive integer. A def of 0 makes the field mandatory.
-func (f *fields) size(field string, def, limit int) int {
+// size reads a positive integer, up to the bound of the model's fact that it is. A def of 0 makes the field
+// mandatory. Of a field that is at fault it returns 1, which no message may speak of: whoever compares sizes asks
+// first whether there were errors.
+func (f *fields) size(field string, def int, fact string) int {
+	limit := ir.ModelBound(fact).Hi
 	v, ok := f.value(field)
 	if !ok {
 		if def == 0 {
@@ -72,15 +76,28 @@ func (f *fields) size(field string, def, limit int) int {
 	return n
 }
 
-// positive reads a finite number above zero.
-func (f *fields) positive(field string, v any) float64 {
+// single reads a positive number that the kernel computes with in float32, where it must be a normal number.
+func (f *fields) single(field string, v any) float64 {
 	x, ok := asFloat(v)
-	if !ok || !(x > 0) || math.IsInf(x, 0) {
-		f.fail(codeField, field, "is %s; want a number above 0", spell(v))
+	if !ok || !(x > 0) || !ir.IsSingle(x) {
+		f.fail(codeField, field, "is %s; want a number from %s", spell(v), ir.Singles)
 		return 1
 	}
 	return x
 }
+
+// between reads a number of an interval, both ends included.
+func (f *fields) between(field string, v any, in interval) float64 {
+	x, ok := asFloat(v)
+	if !ok || !(x >= in.lo && x <= in.hi) {
+		f.fail(codeField, field, "is %s; want a number from %g to %g", spell(v), in.lo, in.hi)
+		return in.lo
+	}
+	return x
+}
+
+// An interval of numbers, both ends included.
+type interval struct{ lo, hi float64 }
 
 func asInt(v any) (int, bool) {
 	num, ok := v.(json.Number)
@@ -100,7 +117,10 @@ func asFloat(v any) (float64, bool) {
 	return x, err == nil
 }
 
-// spell prints a JSON value for a message.
+// maxSpelt is how much of a value a message repeats, in bytes.
+const maxSpelt = 80
+
+// spell prints a JSON value for a message, cut where it is long.
 func spell(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -108,26 +128,60 @@ func spell(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case json.Number:
-		return v.String()
+		return shortened(v.String())
 	case string:
-		return strconv.Quote(v)
+		return strconv.Quote(shortened(v))
 	case []any:
 		return "an array"
 	}
 	return "an object"
 }
 
-// A known is a config field that has no effect on the logits for the values that accept admits.
+func shortened(s string) string {
+	if len(s) <= maxSpelt {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxSpelt], "") + "…"
+}
+
+// same reports whether two JSON values mean the same: numbers by value, so that 8 is 8.0.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		x, isX := asFloat(a)
+		y, isY := asFloat(b)
+		return isX && isY && x == y
+	case []any:
+		other, ok := b.([]any)
+		return ok && slices.EqualFunc(a, other, same)
+	case *checkpoint.Object:
+		other, ok := b.(*checkpoint.Object)
+		return ok && len(a.Keys()) == len(other.Keys()) && !slices.ContainsFunc(a.Keys(), func(key string) bool {
+			v, there := other.Get(key)
+			return !there || !same(get(a, key), v)
+		})
+	}
+	return a == b
+}
+
+// A known is a config field that has no effect on the generated tokens for the values that accept admits.
 type known struct {
 	accept func(any) bool
 	want   string
+	effect string // what other values do; empty if that cannot be known, so that the user may vouch for one
+}
+
+// does returns k with what the values that it does not accept do.
+func (k known) does(effect string) known {
+	k.effect = effect
+	return k
 }
 
 var (
-	whatever = known{func(any) bool { return true }, "anything"}
-	isNull   = known{func(v any) bool { return v == nil }, "null"}
-	isFalse  = known{func(v any) bool { return v == nil || v == false }, "false"}
-	isEmpty  = known{func(v any) bool {
+	whatever = known{accept: func(any) bool { return true }, want: "anything"}
+	isNull   = known{accept: func(v any) bool { return v == nil }, want: "null"}
+	isFalse  = known{accept: func(v any) bool { return v == nil || v == false }, want: "false"}
+	isEmpty  = known{accept: func(v any) bool {
 		switch v := v.(type) {
 		case nil:
 			return true
@@ -137,23 +191,23 @@ var (
 			return len(v.Keys()) == 0
 		}
 		return false
-	}, "empty"}
+	}, want: "empty"}
 )
 
 // isNumber is the value x, or null.
 func isNumber(x float64) known {
-	return known{func(v any) bool {
+	return known{accept: func(v any) bool {
 		y, ok := asFloat(v)
 		return v == nil || ok && x == y
-	}, strconv.FormatFloat(x, 'g', -1, 64)}
+	}, want: strconv.FormatFloat(x, 'g', -1, 64)}
 }
 
 // allText is an array of the same string, or null.
 func allText(s string) known {
-	return known{func(v any) bool {
+	return known{accept: func(v any) bool {
 		array, ok := v.([]any)
 		return v == nil || ok && !slices.ContainsFunc(array, func(e any) bool { return e != s })
-	}, strconv.Quote(s) + " throughout"}
+	}, want: strconv.Quote(s) + " throughout"}
 }
 
 // checkFields refuses every field that is neither modelled nor inert. assume names those the user vouches for.
@@ -162,13 +216,16 @@ func (f *fields) checkFields(modelled []string, inert map[string]known, assume [
 		v, _ := f.doc.Get(field)
 		k, isKnown := inert[field]
 		switch {
-		case slices.Contains(modelled, field) || slices.Contains(assume, field):
-		case !isKnown:
-			f.fail(codeUnknownField, field, "is not a field that amkc knows, so it may change the model; "+
-				"if it does not, give --assume-inert %s", field)
-		case !k.accept(v):
+		case slices.Contains(modelled, field), isKnown && k.accept(v):
+		case isKnown && k.effect != "":
+			f.fail(codeNotModelled, field, "is %s: %s, which is not modelled; accepted: %s", spell(v), k.effect, k.want)
+		case slices.Contains(assume, field):
+		case isKnown:
 			f.fail(codeInert, field, "is %s; it is known to have no effect when %s; "+
 				"if it has none here either, give --assume-inert %s", spell(v), k.want, field)
+		default:
+			f.fail(codeUnknownField, field, "is not a field that amkc knows, so it may change the model; "+
+				"if it does not, give --assume-inert %s", field)
 		}
 	}
 	for _, field := range assume {
@@ -177,7 +234,8 @@ func (f *fields) checkFields(modelled []string, inert map[string]known, assume [
 		case slices.Contains(modelled, field):
 			f.fail(codeAssume, field, "--assume-inert %s: the field is modelled, and has its effect", field)
 		case !there:
-			f.diags.Add(diag.Warningf(codeAssume, f.pos(field), "--assume-inert %s: the config has no such field", field))
+			f.diags.Add(diag.Warningf(codeAssume, f.pos(field), "--assume-inert %s: the config has no such field",
+				field))
 		}
 	}
 }

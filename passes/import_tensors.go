@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,6 +17,11 @@ const weightsPos = "weights"
 // matchTensors holds the tensors of the files against the graph: each one that a node needs must be there with its
 // shape, and there must be no other, except those that comparison shows to be redundant.
 func (m *importer) matchTensors(g *ir.Graph) {
+	// Of another kind of checkpoint nearly every tensor differs, and one reason says more than all of them.
+	if d := cmp.Or(m.quantisedTensors(), m.otherHead()); d != nil {
+		m.diags.Add(d)
+		return
+	}
 	var missing []string
 	for _, w := range g.Weights {
 		t, ok := m.src.Weights.Tensor(w.Key)
@@ -25,9 +31,11 @@ func (m *importer) matchTensors(g *ir.Graph) {
 			missing = append(missing, fmt.Sprintf("%s %v", w.Key, w.Shape))
 			continue
 		case !slices.Equal(t.Shape, w.Shape):
-			m.diags.Add(diag.Errorf(codeShape, "tensor "+w.Key, "has shape %v; the config makes it %v", t.Shape, w.Shape))
+			m.diags.Add(diag.Errorf(codeShape, "tensor "+w.Key, "has shape %v; the config makes it %v", t.Shape,
+				w.Shape))
 		case !floats:
-			m.diags.Add(diag.Errorf(codeQuantised, "tensor "+w.Key, "is stored as %s; accepted: F32, F16, BF16", t.DType))
+			m.diags.Add(diag.Errorf(codeQuantised, "tensor "+w.Key, "is stored as %s; accepted: F32, F16, BF16",
+				t.DType))
 		}
 		m.consumed[w.Key] = true
 	}
@@ -73,7 +81,8 @@ func (m *importer) matchTied(head checkpoint.Tensor) *diag.Diagnostic {
 	case err != nil:
 		return asDiagnostic(err)
 	case !same:
-		return diag.Errorf(codeTied, "tensor "+head.Name, "differs from model.embed_tokens.weight, but tie_word_embeddings is true; want the same bits, or false")
+		return diag.Errorf(codeTied, "tensor "+head.Name,
+			"differs from model.embed_tokens.weight, but tie_word_embeddings is true; want the same bits, or false")
 	}
 	return nil
 }

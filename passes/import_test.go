@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/internal/watch"
 	"amkc/ir"
 	"amkc/passes/checkpoint"
 )
@@ -30,12 +31,17 @@ func importModel(t testing.TB, dir string) (*State, error) {
 
 func TestZooImports(t *testing.T) {
 	want := map[string]ir.Model{
-		"llama-gqa": {DType: ir.F32, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 512},
-		"llama-mha-tied-bf16": {DType: ir.BF16, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 4, HeadDim: 16, Vocab: 512,
+		"llama-gqa": {DType: ir.F32, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2, HeadDim: 16,
+			Vocab: 512},
+		"llama-mha-tied-bf16": {DType: ir.BF16, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 4,
+			HeadDim: 16, Vocab: 512,
 			Tied: true},
-		"llama-odd-dims":     {DType: ir.BF16, Layers: 3, Hidden: 72, Intermediate: 200, Heads: 9, KVHeads: 3, HeadDim: 8, Vocab: 521},
-		"llama-rope-llama3":  {DType: ir.BF16, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 512},
-		"llama-sharded-fp16": {DType: ir.F16, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 512},
+		"llama-odd-dims": {DType: ir.BF16, Layers: 3, Hidden: 72, Intermediate: 200, Heads: 9, KVHeads: 3,
+			HeadDim: 8, Vocab: 521},
+		"llama-rope-llama3": {DType: ir.BF16, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2,
+			HeadDim: 16, Vocab: 512},
+		"llama-sharded-fp16": {DType: ir.F16, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2,
+			HeadDim: 16, Vocab: 512},
 	}
 	for name, m := range want {
 		s, err := importModel(t, zoo+name)
@@ -87,7 +93,8 @@ func importConfig(t testing.TB, config string, s State) (*State, error) {
 type fieldsOf = map[string]any
 
 func TestConfigFieldRefusals(t *testing.T) {
-	llama3 := fieldsOf{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+	llama3 := fieldsOf{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+		"original_max_position_embeddings": 8192}
 	with := func(k string, v any) fieldsOf {
 		m := maps.Clone(llama3)
 		if m[k] = v; v == (remove{}) {
@@ -102,6 +109,9 @@ func TestConfigFieldRefusals(t *testing.T) {
 		one("model_type is no string", "model_type", 3),
 		one("mistral", "model_type", "mistral"),
 		one("classifier", "architectures", []string{"LlamaForSequenceClassification"}),
+		one("classifier of tokens", "architectures", []string{"LlamaForTokenClassification"}),
+		one("bare model", "architectures", []string{"LlamaModel"}),
+		one("another decoder", "architectures", []string{"MistralForCausalLM"}),
 		one("two architectures", "architectures", []string{"LlamaForCausalLM", "LlamaModel"}),
 		one("architectures is a string", "architectures", "LlamaForCausalLM"),
 		one("hidden_size is a string", "hidden_size", "32"),
@@ -121,12 +131,16 @@ func TestConfigFieldRefusals(t *testing.T) {
 		one("layer_types", "layer_types", []string{"full_attention", "sliding_attention"}),
 		one("partial_rotary_factor", "partial_rotary_factor", 0.5),
 		one("quantised", "quantization_config", fieldsOf{"quant_method": "gptq"}),
+		one("mlx", "quantization", fieldsOf{"group_size": 64, "bits": 4}),
+		{"mlx says it twice", fieldsOf{"quantization": fieldsOf{"group_size": 64, "bits": 4},
+			"quantization_config": fieldsOf{"group_size": 64, "bits": 4}}},
 		one("dtype", "torch_dtype", "float8_e4m3fn"),
 		one("rope_interleaved", "rope_interleaved", true),
-		one("pretraining_tp", "pretraining_tp", 2),
 		one("repetition_penalty", "repetition_penalty", 1.1),
+		one("encoder", "is_encoder_decoder", true),
 		one("auto_map", "auto_map", fieldsOf{"AutoModel": "modeling_x.Model"}),
-		one("unknown field", "attn_logit_softcapping", 50),
+		one("field of another family", "attn_logit_softcapping", 50),
+		one("unknown field", "attn_logit_sharpening", 50),
 		one("rope_theta", "rope_theta", -1),
 		one("rope_theta is no float32", "rope_theta", 1e39),
 		one("rope linear", "rope_scaling", fieldsOf{"type": "linear", "factor": 2.0}),
@@ -141,8 +155,9 @@ func TestConfigFieldRefusals(t *testing.T) {
 		one("rope frequencies reversed", "rope_scaling", with("high_freq_factor", 0.5)),
 		one("rope partial", "rope_parameters", fieldsOf{"rope_type": "default", "partial_rotary_factor": 0.25}),
 		{"rope spelt twice", fieldsOf{"rope_scaling": llama3, "rope_parameters": with("factor", 4.0)}},
-		{"rope_theta twice", fieldsOf{"rope_theta": 10000.0, "rope_parameters": fieldsOf{"rope_type": "default", "rope_theta": 500000.0}}},
-		{"several at once", fieldsOf{"hidden_act": "relu", "mlp_bias": true, "logit_scale": 2}},
+		{"rope_theta twice", fieldsOf{"rope_theta": 10000.0,
+			"rope_parameters": fieldsOf{"rope_type": "default", "rope_theta": 500000.0}}},
+		{"several at once", fieldsOf{"hidden_act": "relu", "mlp_bias": true, "logit_shape": 2}},
 	}, func(changes any) error {
 		_, err := importConfig(t, edit(tinyConfig, changes.(fieldsOf)), State{})
 		return err
@@ -152,24 +167,35 @@ func TestConfigFieldRefusals(t *testing.T) {
 // The fields that real checkpoints of this family carry.
 func TestRealConfigsAreAccepted(t *testing.T) {
 	for name, changes := range map[string]fieldsOf{
-		"Llama-2-7b": {"_name_or_path": "meta-llama/Llama-2-7b-hf", "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "initializer_range": 0.02,
-			"pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": nil, "torch_dtype": "float16", "transformers_version": "4.31.0.dev0", "use_cache": true},
-		"Llama-2 as first published": {"max_sequence_length": 2048, "pad_token_id": 0, "max_length": 4096, "temperature": 0.9, "top_p": 0.6},
-		"Llama-3.1-8B": {"attention_bias": false, "attention_dropout": 0.0, "eos_token_id": []int{128001, 128008}, "mlp_bias": false, "rope_theta": 500000.0,
-			"rope_scaling": fieldsOf{"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}},
-		"SmolLM2-135M": {"is_llama_config": true, "rope_interleaved": false, "rope_theta": 100000, "rope_scaling": nil, "pad_token_id": 2,
-			"transformers.js_config": fieldsOf{"kv_cache_dtype": fieldsOf{"q4f16": "float16"}}, "tie_word_embeddings": true},
-		"TinyLlama":           {"rope_scaling": nil, "rope_theta": 10000.0, "attention_bias": false, "use_cache": true},
-		"Yi-6B":               {"bos_token_id": 1, "rope_theta": 5000000.0, "sliding_window": nil, "pad_token_id": 0},
-		"transformers 5":      {"torch_dtype": remove{}, "dtype": "bfloat16", "head_dim": 8, "rope_parameters": fieldsOf{"rope_theta": 10000.0, "rope_type": "default"}},
-		"swish":               {"hidden_act": "swish"},
-		"both spellings":      {"rope_scaling": fieldsOf{"rope_type": "default"}, "rope_parameters": fieldsOf{"rope_type": "default"}},
-		"old and new type":    {"rope_scaling": fieldsOf{"rope_type": "default", "type": "default"}},
-		"layer_types":         {"layer_types": []string{"full_attention", "full_attention"}},
-		"rotation in full":    {"partial_rotary_factor": 1.0},
-		"explicit nulls":      {"head_dim": nil, "num_key_value_heads": nil, "quantization_config": nil, "auto_map": nil, "pretraining_tp": nil},
-		"no architectures":    {"architectures": remove{}},
-		"old training output": {"gradient_checkpointing": false, "use_flash_attention_2": false, "tokenizer_class": "LlamaTokenizer"},
+		"Llama-2-7b": {"_name_or_path": "meta-llama/Llama-2-7b-hf", "bos_token_id": 1, "eos_token_id": 2,
+			"hidden_act": "silu", "initializer_range": 0.02,
+			"pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": nil, "torch_dtype": "float16",
+			"transformers_version": "4.31.0.dev0", "use_cache": true},
+		"Llama-2 as first published": {"max_sequence_length": 2048, "pad_token_id": 0, "max_length": 4096,
+			"temperature": 0.9, "top_p": 0.6},
+		"Llama-3.1-8B": {"attention_bias": false, "attention_dropout": 0.0, "eos_token_id": []int{128001, 128008},
+			"mlp_bias": false, "rope_theta": 500000.0,
+			"rope_scaling": fieldsOf{"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+				"original_max_position_embeddings": 8192, "rope_type": "llama3"}},
+		"SmolLM2-135M": {"is_llama_config": true, "rope_interleaved": false, "rope_theta": 100000, "rope_scaling": nil,
+			"pad_token_id":           2,
+			"transformers.js_config": fieldsOf{"kv_cache_dtype": fieldsOf{"q4f16": "float16"}},
+			"tie_word_embeddings":    true},
+		"TinyLlama": {"rope_scaling": nil, "rope_theta": 10000.0, "attention_bias": false, "use_cache": true},
+		"Yi-6B":     {"bos_token_id": 1, "rope_theta": 5000000.0, "sliding_window": nil, "pad_token_id": 0},
+		"transformers 5": {"torch_dtype": remove{}, "dtype": "bfloat16", "head_dim": 8,
+			"rope_parameters": fieldsOf{"rope_theta": 10000.0, "rope_type": "default"}},
+		"swish": {"hidden_act": "swish"},
+		"both spellings": {"rope_scaling": fieldsOf{"rope_type": "default"},
+			"rope_parameters": fieldsOf{"rope_type": "default"}},
+		"old and new type": {"rope_scaling": fieldsOf{"rope_type": "default", "type": "default"}},
+		"layer_types":      {"layer_types": []string{"full_attention", "full_attention"}},
+		"rotation in full": {"partial_rotary_factor": 1.0},
+		"explicit nulls": {"head_dim": nil, "num_key_value_heads": nil, "quantization_config": nil,
+			"auto_map": nil, "pretraining_tp": nil},
+		"no architectures": {"architectures": remove{}},
+		"old training output": {"gradient_checkpointing": false, "use_flash_attention_2": false,
+			"tokenizer_class": "LlamaTokenizer"},
 	} {
 		_, err := importConfig(t, edit(tinyConfig, changes), State{})
 		require.NoError(t, err, name)
@@ -179,13 +205,15 @@ func TestRealConfigsAreAccepted(t *testing.T) {
 func TestConfigDefaultsAreThoseOfTransformers(t *testing.T) {
 	s, err := importConfig(t, `{"model_type": "llama"}`, State{})
 	require.NoError(t, err)
-	require.Equal(t, ir.Model{Architecture: "LlamaForCausalLM", DType: ir.BF16, Layers: 32, Hidden: 4096, Intermediate: 11008, Heads: 32,
+	require.Equal(t, ir.Model{Architecture: "LlamaForCausalLM", DType: ir.BF16, Layers: 32, Hidden: 4096,
+		Intermediate: 11008, Heads: 32,
 		KVHeads: 32, HeadDim: 128, Vocab: 32000, MaxSeq: 2048, Eps: 1e-6}, s.Graph.Model)
 }
 
 func TestExplicitHeadDimAndDTypeAndPositions(t *testing.T) {
 	f32 := ir.F32
-	s, err := importConfig(t, edit(tinyConfig, fieldsOf{"head_dim": 48, "max_position_embeddings": 131072}), State{Source: Source{DType: &f32}})
+	s, err := importConfig(t, edit(tinyConfig, fieldsOf{"head_dim": 48, "max_position_embeddings": 131072}),
+		State{Source: Source{DType: &f32}})
 	require.NoError(t, err)
 	require.Equal(t, 48, s.Graph.Model.HeadDim)
 	require.Equal(t, ir.F32, s.Graph.Model.DType)
@@ -198,19 +226,6 @@ func TestExplicitHeadDimAndDTypeAndPositions(t *testing.T) {
 	require.ErrorContains(t, s.Diags[0], "--max-seq 100 is more than the 64 positions")
 	_, err = importConfig(t, tinyConfig, State{MaxSeq: -1})
 	require.ErrorContains(t, err, "AMK1116")
-}
-
-func TestAssumeInert(t *testing.T) {
-	config := edit(tinyConfig, fieldsOf{"logit_note": 1, "rope_interleaved": true})
-	_, err := importConfig(t, config, State{Source: Source{AssumeInert: []string{"logit_note", "rope_interleaved"}}})
-	require.NoError(t, err)
-	_, err = importConfig(t, config, State{Source: Source{AssumeInert: []string{"logit_note"}}})
-	require.ErrorContains(t, err, "rope_interleaved")
-	_, err = importConfig(t, tinyConfig, State{Source: Source{AssumeInert: []string{"hidden_act"}}})
-	require.ErrorContains(t, err, "AMK1114", "a modelled field has its effect")
-	s, err := importConfig(t, tinyConfig, State{Source: Source{AssumeInert: []string{"no_such"}}})
-	require.NoError(t, err)
-	require.ErrorContains(t, s.Diags[0], "the config has no such field")
 }
 
 // A stored is a tensor of a file that a test writes.
@@ -232,13 +247,15 @@ func writeModel(t testing.TB, config string, tensors map[string]stored) string {
 	header, data := map[string]any{}, []byte{}
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		v := tensors[name]
-		header[name] = map[string]any{"dtype": v.dtype, "shape": v.shape, "data_offsets": []int{len(data), len(data) + len(v.data)}}
+		header[name] = map[string]any{"dtype": v.dtype, "shape": v.shape,
+			"data_offsets": []int{len(data), len(data) + len(v.data)}}
 		data = append(data, v.data...)
 	}
 	text, err := json.Marshal(header)
 	require.NoError(t, err)
 	file := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), append(append(file, text...), data...), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), append(append(file, text...), data...),
+		0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644))
 	return dir
 }
@@ -275,10 +292,30 @@ func TestTensorRefusals(t *testing.T) {
 		{"shape", change(func(m map[string]stored) { v := m[q]; v.shape = []int{12, 48}; m[q] = v })},
 		{"rank", change(func(m map[string]stored) { v := m[q]; v.shape = []int{576}; m[q] = v })},
 		{"quantised", change(func(m map[string]stored) { m[q] = stored{"I8", []int{24, 24}, make([]byte, 576)} })},
+		{"mlx", change(func(m map[string]stored) {
+			m[q] = stored{"U32", []int{24, 3}, make([]byte, 288)}
+			for _, ending := range []string{"scales", "biases"} {
+				m[strings.TrimSuffix(q, "weight")+ending] = stored{"F16", []int{24, 1}, make([]byte, 48)}
+			}
+		})},
+		{"classifier", change(func(m map[string]stored) {
+			delete(m, "lm_head.weight")
+			m["score.weight"] = stored{"F32", []int{2, 24}, make([]byte, 192)}
+		})},
+		{"bare model", change(func(m map[string]stored) {
+			delete(m, "lm_head.weight")
+			for name, v := range maps.Clone(m) {
+				delete(m, name)
+				m[strings.TrimPrefix(name, "model.")] = v
+			}
+		})},
 		{"inv_freq", change(func(m map[string]stored) {
 			m["model.layers.0.self_attn.rotary_emb.inv_freq"] = stored{"F32", []int{4}, f32Bytes(1, 0.1, 0.01, 0.0011)}
 		})},
-		{"inv_freq of another size", change(func(m map[string]stored) { m["model.rotary_emb.inv_freq"] = stored{"F32", []int{1}, f32Bytes(1)} })},
+		{"inv_freq of another size", change(func(m map[string]stored) {
+			m["model.rotary_emb.inv_freq"] = stored{"F32",
+				[]int{1}, f32Bytes(1)}
+		})},
 		{"inv_freq of integers", change(func(m map[string]stored) {
 			m["model.rotary_emb.inv_freq"] = stored{"I32", []int{4}, f32Bytes(1, 0.1, 0.01, 0.001)}
 		})},
@@ -295,7 +332,8 @@ func TestStoredInvFreqIsConsumed(t *testing.T) {
 	freq := invFreq(10000, 8)
 	freq[2] = math.Nextafter32(freq[2], 1) // another maths library
 	tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = stored{"F32", []int{4}, f32Bytes(freq...)}
-	tensors["model.rotary_emb.inv_freq"] = stored{"BF16", []int{4}, []byte{0x80, 0x3f, 0xcd, 0x3d, 0x24, 0x3c, 0x83, 0x3a}}
+	tensors["model.rotary_emb.inv_freq"] = stored{"BF16", []int{4},
+		[]byte{0x80, 0x3f, 0xcd, 0x3d, 0x24, 0x3c, 0x83, 0x3a}}
 	s, err := importModel(t, writeModel(t, plainConfig, tensors))
 	require.NoError(t, err)
 	require.Contains(t, s.Consumed, "model.rotary_emb.inv_freq")
@@ -316,7 +354,8 @@ func TestStoredTiedHead(t *testing.T) {
 	_, err = importModel(t, writeModel(t, config, tensors))
 	require.ErrorContains(t, err, "AMK1112")
 
-	_, err = importModel(t, writeModel(t, edit(config, fieldsOf{"tie_word_embeddings": false}), plainTensors(t, config)))
+	_, err = importModel(t, writeModel(t, edit(config, fieldsOf{"tie_word_embeddings": false}),
+		plainTensors(t, config)))
 	require.ErrorContains(t, err, "AMK1109", "an untied model needs its head")
 }
 
@@ -325,7 +364,8 @@ func TestRequiredTensors(t *testing.T) {
 	require.NoError(t, err)
 	specs := RequiredTensors(s.Graph, checkpoint.BF16)
 	require.Len(t, specs, 2+9+1)
-	require.Equal(t, checkpoint.Spec{Name: "model.embed_tokens.weight", DType: checkpoint.BF16, Shape: []int{17, 24}}, specs[0])
+	require.Equal(t, checkpoint.Spec{Name: "model.embed_tokens.weight", DType: checkpoint.BF16, Shape: []int{17, 24}},
+		specs[0])
 	names := make([]string, len(specs))
 	for i, spec := range specs {
 		names[i] = spec.Name
@@ -341,6 +381,7 @@ func FuzzImportConfig(f *testing.F) {
 	f.Add(`{"model_type": "llama", "head_dim": 1e9, "rope_theta": 1e308, "num_hidden_layers": -0, "layer_types": [[]]}`)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, config string) {
+		defer watch.Execution()()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644))
 		c, err := checkpoint.OpenConfig(dir)
 		if err != nil {

@@ -6,12 +6,12 @@ import (
 )
 
 // interference returns whether two buffers of the unrolled program, by index, may not share memory: in some variant
-// there is an access of either that is not known to precede a write of the other. A step ends before the next begins, so
-// that only accesses of the same step matter.
+// there is an access of either that is not known to precede a write of the other. A step ends before the next begins,
+// so that only accesses of the same step matter.
 //
-// What is known to precede what is the relation that holds however counters are carried out: the queue order of an SM,
-// and from the writer of a flagged word, with all that its SM did before, to the reader of that word. Counters that count
-// order more than that, never less.
+// What is known to precede what is the relation that holds however counters are carried out: the queue order of an
+// SM, and from the writer of a flagged word, with all that its SM did before, to the reader of that word. Counters
+// that count order more than that, never less.
 func interference(p *ir.Program) (func(a, b int) bool, error) {
 	var orders []*order
 	for i := range p.Variants {
@@ -44,8 +44,9 @@ func (c clock) join(d clock) {
 	}
 }
 
-// An order holds what pages depend on in one variant: how far each queue is when the last access of a buffer is done, and
-// how far each queue is known to be when any of its writes begins. Both are nil for buffers that the variant does not use.
+// An order holds what pages depend on in one variant: how far each queue is when the last access of a buffer is done,
+// and how far each queue is known to be when any of its writes begins. Both are nil for buffers that the variant does
+// not use.
 type order struct {
 	done   []clock
 	before []clock
@@ -87,7 +88,8 @@ func newOrder(flat *ir.Flat) (*order, error) {
 	for t := range flat.Tasks {
 		task := &flat.Tasks[t]
 		if task.SM < 0 {
-			return nil, diag.Errorf(codeOrder, "pass pagecolor", "task %s has no SM; want a program that has been assigned", task.Name)
+			return nil, diag.Errorf(codeOrder, "pass pagecolor",
+				"task %s has no SM; want a program that has been assigned", task.Name)
 		}
 		begin := make(clock, flat.SMs)
 		if last[task.SM] != nil {
@@ -120,7 +122,8 @@ func newOrder(flat *ir.Flat) (*order, error) {
 		for i := range accesses {
 			a := &accesses[i]
 			o.note(a, begin, task.SM, length[task.SM])
-			if dims, fixed := fixedDims(a.Dims); fixed && a.Write && flat.Buffers[a.Buf].Layout.Words() && task.Signal >= 0 {
+			if dims, fixed := fixedDims(a.Dims); fixed && a.Write && flat.Buffers[a.Buf].Layout.Words() &&
+				task.Signal >= 0 {
 				key := [2]int{task.Signal, a.Buf}
 				writes[key] = append(writes[key], wordWrite{end, dims})
 			}
@@ -147,7 +150,8 @@ func (o *order) note(a *ir.Access, begin clock, sm int, n int32) {
 	}
 }
 
-// fixedDims returns the bounds of a view that is the same at every position and has no share. Other views order nothing.
+// fixedDims returns the bounds of a view that is the same at every position and has no share. Other views order
+// nothing.
 func fixedDims(dims []ir.Range) (out [8]int, fixed bool) {
 	if len(dims) > 4 {
 		return out, false

@@ -8,10 +8,11 @@ import (
 	"amkc/ir"
 )
 
-// Loop is the pass that rolls runs of equal stages into loops: what their calls name in turn becomes a family, or a ragged
-// group where it cannot be one. A chain of values that one SM updates element by element becomes one buffer first, and other
-// chains from call to call may move on chip. Unrolling gives back the same tasks up to names, and up to the copies that
-// enter and leave such a chain. What cannot be rolled stays as it is. docs/kernel-looping.md has the rules.
+// Loop is the pass that rolls runs of equal stages into loops: what their calls name in turn becomes a family, or a
+// ragged group where it cannot be one. A chain of values that one SM updates element by element becomes one buffer
+// first, and other chains from call to call may move on chip. Unrolling gives back the same tasks up to names, and up
+// to the copies that enter and leave such a chain. What cannot be rolled stays as it is. docs/kernel-looping.md has
+// the rules.
 var Loop = Pass{
 	Name:  "loop",
 	Doc:   "roll runs of equal stages into loops, what their calls name in turn into families and groups",
@@ -71,7 +72,8 @@ type rolling struct {
 }
 
 func newRoller(p *ir.Program) (*roller, error) {
-	r := &roller{p: p, taken: map[string]bool{}, promoted: map[string]bool{}, copied: map[string]bool{}, groups: map[string]string{}}
+	r := &roller{p: p, taken: map[string]bool{}, promoted: map[string]bool{}, copied: map[string]bool{},
+		groups: map[string]string{}}
 	flat := make([][]*ir.Stage, len(p.Variants))
 	for i := range p.Variants {
 		var err error
@@ -116,8 +118,8 @@ func (g *rolling) match(p *ir.Program) {
 	}
 }
 
-// oneLayer makes a loop of a single iteration of a model's only layer, so that its program has the form that those of deeper
-// models have.
+// oneLayer makes a loop of a single iteration of a model's only layer, so that its program has the form that those of
+// deeper models have.
 func (g *rolling) oneLayer(c *context) {
 	w := window{count: 1}
 	only := -1
@@ -153,8 +155,8 @@ func (g *rolling) accept(r *run) {
 	})
 }
 
-// countersFit reports whether the counters that the calls wait for and signal are families, together with those of the runs
-// that have been accepted: of those that name one of them, or one of what these name, and so on.
+// countersFit reports whether the counters that the calls wait for and signal are families, together with those of
+// the runs that have been accepted: of those that name one of them, or one of what these name, and so on.
 func (g *rolling) countersFit(r *run) bool {
 	n := newNamer()
 	runs, seen := []*run{r}, map[*run]bool{r: true}

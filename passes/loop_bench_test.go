@@ -13,7 +13,8 @@ import (
 func BenchmarkLoop(b *testing.B) {
 	for _, layers := range []int{16, 80, 160} {
 		b.Run(fmt.Sprintf("layers=%d", layers), func(b *testing.B) {
-			s := &State{Target: toyTarget(132), Source: Source{Name: "deep", Config: openConfig(b, fmt.Sprintf(`{"model_type": "llama",
+			s := &State{Target: toyTarget(132), Source: Source{Name: "deep",
+				Config: openConfig(b, fmt.Sprintf(`{"model_type": "llama",
 				"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": %d, "num_attention_heads": 32,
 				"num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192, "torch_dtype": "bfloat16"}`, layers))}}
 			flat := lowered(b, s, "assign").Program

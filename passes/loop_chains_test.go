@@ -63,7 +63,8 @@ func (c *chain) text() string {
 		stage("begin", "t0[a:b] = MUL(given[a:b]) scale=0.5")
 	}
 	for k := range c.calls {
-		fmt.Fprintf(&buffers, "buffer w%d WEIGHT F32 [8,8] HBM rowmajor from rows(calls.%d.w)\nbuffer v%d WEIGHT F32 [8] HBM rowmajor from rows(calls.%d.v)\n", k, k, k, k)
+		fmt.Fprintf(&buffers, "buffer w%d WEIGHT F32 [8,8] HBM rowmajor from rows(calls.%d.w)\nbuffer v%d WEIGHT "+
+			"F32 [8] HBM rowmajor from rows(calls.%d.v)\n", k, k, k, k)
 		body := c.body
 		if c.bodies != nil {
 			body = c.bodies[k]
@@ -75,7 +76,8 @@ func (c *chain) text() string {
 		buffers.WriteString("buffer result IO_OUTPUT F32 [8] HBM rowmajor\n")
 		stage("end", fmt.Sprintf("result[a:b] = GELU(t%d[a:b])", c.calls))
 	}
-	return "amk 1.0\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\n" + buffers.String() +
+	return "amk 1.0\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\n" +
+		buffers.String() +
 		"variant all pos 0..0\ncounter step counter gpu\n" + stages.String() +
 		"stage emit explicit\n  task sm=0 a=0 b=1\n  next[0] = COPY(token[0])\n  signal step\n"
 }
@@ -95,7 +97,8 @@ func TestChainsAreCarriedExactly(t *testing.T) {
 		for _, dist := range chainDists[name] {
 			for seed := range uint64(24) {
 				rng := rand.New(rand.NewPCG(seed, 11))
-				c := &chain{calls: 2 + rng.IntN(4), body: body, dist: dist, fromInput: rng.IntN(2) == 0, toOutput: rng.IntN(2) == 0}
+				c := &chain{calls: 2 + rng.IntN(4), body: body, dist: dist, fromInput: rng.IntN(2) == 0,
+					toOutput: rng.IntN(2) == 0}
 				alive := rng.IntN(3)
 				for range c.calls {
 					c.live = append(c.live, alive == 1 || alive == 2 && rng.IntN(2) == 0)
@@ -120,7 +123,8 @@ func TestChainsAreCarriedExactly(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"tiles 2 pages", "temporary 1 pages", "temporary 2 pages", "two reads 2 pages", "slices 1 pages", "pointwise 2 pages", "pointwise in place"} {
+	for _, kind := range []string{"tiles 2 pages", "temporary 1 pages", "temporary 2 pages", "two reads 2 pages",
+		"slices 1 pages", "pointwise 2 pages", "pointwise in place"} {
 		require.Positive(t, seen[kind], "%s: %v", kind, seen)
 	}
 	require.Zero(t, seen["tiles 1 pages"]+seen["two reads 1 pages"]+seen["slices 2 pages"]+seen["pointwise 1 pages"]+seen["tiles in place"]+seen["slices in place"], "%v", seen)
@@ -128,7 +132,8 @@ func TestChainsAreCarriedExactly(t *testing.T) {
 
 // A chain may go through several loops, of calls that are alike, and through calls that are in none.
 func TestChainsThroughSeveralLoops(t *testing.T) {
-	kinds := []string{chainBodies["tiles"], chainBodies["temporary"], chainBodies["two reads"], chainBodies["pointwise"]}
+	kinds := []string{chainBodies["tiles"], chainBodies["temporary"], chainBodies["two reads"],
+		chainBodies["pointwise"]}
 	loops := map[int]int{}
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 23))

@@ -13,9 +13,9 @@ type box [4][2]int
 // mostBoxes is how many boxes views may come to that are compared in pairs: more than one only where they are odd.
 const mostBoxes = 1 << 10
 
-// covers reports whether the elements that a call writes at some places of the body include all that it reads at others.
-// It may say no where that is so: views that depend on the position are not looked into, nor
-// those that make too many boxes.
+// covers reports whether the elements that a call writes at some places of the body include all that it reads at
+// others. It may say no where that is so: views that depend on the position are not looked into, nor those that make
+// too many boxes.
 func (r *run) covers(writes, reads []operandPlace) bool {
 	written, ok := r.boxes(writes)
 	if !ok {
@@ -83,7 +83,8 @@ func (b box) within(c box) bool {
 	return inside
 }
 
-// merge joins boxes that lie side by side, dimension after dimension from the last. What tasks write are slices of one box.
+// merge joins boxes that lie side by side, dimension after dimension from the last. What tasks write are slices of
+// one box.
 func merge(boxes []box) []box {
 	for d := len(box{}) - 1; d >= 0; d-- {
 		slices.SortFunc(boxes, func(a, b box) int {

@@ -22,8 +22,8 @@ type ParamUse struct {
 	Place string // where its arguments are
 }
 
-// DescribeLoops finds the parameters of every loop of a program and how they are used. A buffer that every iteration reads
-// and then updates in place stands for a chain, and is described as one.
+// DescribeLoops finds the parameters of every loop of a well-formed program and how they are used. A buffer that
+// every iteration reads and then updates in place stands for a chain, and is described as one.
 func DescribeLoops(p *ir.Program) ([]LoopUse, error) {
 	var out []LoopUse
 	for i := range p.Variants {
@@ -98,7 +98,7 @@ func (d *describer) describe(c *context, l *ir.Loop, w window) []ParamUse {
 		}
 	}
 	for _, p := range r.params {
-		if p.usage.has(UsedLocal) { // what a call stores besides, it reads itself
+		if p.partner != nil { // what a call stores besides, it reads itself
 			p.partner.usage |= UsedLocal
 		}
 	}

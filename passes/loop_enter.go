@@ -6,9 +6,9 @@ import (
 	"amkc/ir"
 )
 
-// enter returns the stage that copies the first value of a chain onto the chip, its result to be named; nothing if the buffer
-// that the first call reads can move there itself. It reports false if the copy, which comes before all that the first call
-// waits for, could not wait for those who write it.
+// enter returns the stage that copies the first value of a chain onto the chip, its result to be named; nothing if
+// the buffer that the first call reads can move there itself. It reports false if the copy, which comes before all
+// that the first call waits for, could not wait for those who write it.
 func (r *roller) enter(g *rolling, c *carrier, a *accesses) (st *ir.Stage, ok bool) {
 	first := c.in.reads[0].in(c.run.body()).Buf
 	if len(a.reads[first]) == len(c.in.reads) && r.moves(g, c, first, a.writes[first], 0, c.run.start) {
@@ -29,9 +29,9 @@ func (r *roller) enter(g *rolling, c *carrier, a *accesses) (st *ir.Stage, ok bo
 	return st, true
 }
 
-// leave returns the stage that copies the last value of a chain from the chip, its operand to be named; nothing if every
-// call stores what it writes, nobody wants it, or the buffer can move onto the chip itself. It reports false if another SM
-// reads it in this step: a stage that waits for the last call would not wait for the copy.
+// leave returns the stage that copies the last value of a chain from the chip, its operand to be named; nothing if
+// every call stores what it writes, nobody wants it, or the buffer can move onto the chip itself. It reports false if
+// another SM reads it in this step: a stage that waits for the last call would not wait for the copy.
 func (r *roller) leave(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 	last := c.out.args[len(c.out.args)-1]
 	reads := a.reads[last]
@@ -56,16 +56,17 @@ func (r *roller) leave(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 	return st, true
 }
 
-// moves reports whether a buffer at an end of the chain can be a value of it: it is the program's to place, no other loop or
-// chain has it among what it goes through, and what others do with it they do in stages [from, to), on the SMs that have its elements in
-// the chain.
+// moves reports whether a buffer at an end of the chain can be a value of it: it is the program's to place, no other
+// loop or chain has it among what it goes through, and what others do with it they do in stages [from, to), on the
+// SMs that have its elements in the chain.
 func (r *roller) moves(g *rolling, c *carrier, name string, others []access, from, to int) bool {
 	buffers := newBuffers(r.p)
 	b := buffers.find(name)
 	inLoop := func(a access) bool {
 		return slices.ContainsFunc(g.runs, func(o *run) bool { return o.start <= a.stage && a.stage < o.end() })
 	}
-	return c.carries(b, buffers.find(c.out.args[0])) && b.Kind == ir.Activation && len(b.Pages) == 0 && !r.copied[name] &&
+	return c.carries(b, buffers.find(c.out.args[0])) && b.Kind == ir.Activation && len(b.Pages) == 0 &&
+		!r.copied[name] &&
 		!slices.ContainsFunc(others, inLoop) && c.onOwners(others, from, to)
 }
 
@@ -80,8 +81,9 @@ func (c *carrier) onOwners(others []access, from, to int) bool {
 	return true
 }
 
-// copyStage returns a stage of one copy on the SMs that touch the chain at the given places: at once if a single SM does, and
-// what it touches is one box, and otherwise of what each task touches, if no two touch the same. Otherwise it returns nothing.
+// copyStage returns a stage of one copy on the SMs that touch the chain at the given places: at once if a single SM
+// does, and what it touches is one box, and otherwise of what each task touches, if no two touch the same. Otherwise
+// it returns nothing.
 func (c *carrier) copyStage(pls []operandPlace, views []timed) *ir.Stage {
 	body := c.run.body()
 	st := &ir.Stage{}
@@ -107,13 +109,14 @@ func (c *carrier) copyStage(pls []operandPlace, views []timed) *ir.Stage {
 		}
 		st.Dist = cloneStage(body[pls[0].stage]).Dist
 	}
-	st.Ops = []ir.Op{{Code: ir.COPY, Out: []ir.Operand{view("", dims...)}, In: []ir.Operand{view("", slices.Clone(dims)...)}}}
+	st.Ops = []ir.Op{{Code: ir.COPY, Out: []ir.Operand{view("", dims...)},
+		In: []ir.Operand{view("", slices.Clone(dims)...)}}}
 	return st
 }
 
-// waitsFor returns the waits of the first call, up to where it reads the chain, that come after all of these writes. It reports
-// false if some are announced in another way, or if what comes before the run waits for the run: then a wait ahead of all of
-// the call might never hold.
+// waitsFor returns the waits of the first call, up to where it reads the chain, that come after all of these writes.
+// It reports false if some are announced in another way, or if what comes before the run waits for the run: then a
+// wait ahead of all of the call might never hold.
 func (g *rolling) waitsFor(c *carrier, writes []access) (waits []ir.Wait, ok bool) {
 	before, all := arrivals(g.stages[:c.run.start]), arrivals(g.stages)
 	for _, st := range g.stages[:c.run.start] {
@@ -127,7 +130,8 @@ func (g *rolling) waitsFor(c *carrier, writes []access) (waits []ir.Wait, ok boo
 	}
 	for _, a := range writes {
 		w := ir.Wait{Counter: a.st.Signal, Threshold: g.initially(a.st.Signal) + all[a.st.Signal]}
-		waited := slices.ContainsFunc(c.run.body()[:reader+1], func(st *ir.Stage) bool { return slices.Contains(st.Waits, w) })
+		waited := slices.ContainsFunc(c.run.body()[:reader+1],
+			func(st *ir.Stage) bool { return slices.Contains(st.Waits, w) })
 		if a.stage >= c.run.start || before[w.Counter] < all[w.Counter] || !waited {
 			return nil, false
 		}
@@ -155,8 +159,8 @@ func (g *rolling) initially(counter string) int {
 	return 0
 }
 
-// stepCounter returns the counter of tasks that announce nothing within the step, and declares it if need be. One that is waited
-// for after all is not for copies to add to.
+// stepCounter returns the counter of tasks that announce nothing within the step, and declares it if need be. One
+// that is waited for after all is not for copies to add to.
 func (g *rolling) stepCounter() string {
 	name := stepCounter
 	for slices.ContainsFunc(g.stages, func(st *ir.Stage) bool {

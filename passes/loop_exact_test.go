@@ -20,10 +20,10 @@ func copyOf(t require.TestingT, p *ir.Program) *ir.Program {
 	return back
 }
 
-// requireUnrolls checks that the tasks of a rolled program are those of the flat one, one by one: on the same SMs, with the
-// same ops on the same views, the same thresholds. Names may differ, by a bijection; buffers of one name may have been
-// several in a chain, and copies may enter and leave a chain on chip. For those it runs both programs on values that say
-// which op made them, and every op must read the same values.
+// requireUnrolls checks that the tasks of a rolled program are those of the flat one, one by one: on the same SMs,
+// with the same ops on the same views, the same thresholds. Names may differ, by a bijection; buffers of one name may
+// have been several in a chain, and copies may enter and leave a chain on chip. For those it runs both programs on
+// values that say which op made them, and every op must read the same values.
 func requireUnrolls(t require.TestingT, flat, rolled *ir.Program) {
 	require.Len(t, rolled.Variants, len(flat.Variants))
 	flat, rolled = copyOf(t, flat), copyOf(t, rolled)
@@ -33,7 +33,8 @@ func requireUnrolls(t require.TestingT, flat, rolled *ir.Program) {
 		b, diags := ir.Unroll(rolled, &rolled.Variants[i])
 		require.NoError(t, diags.Err())
 		pos := min(a.Lo+3, a.Hi)
-		c := &comparison{t: t, a: a, b: b, before: newValues(a, pos), after: newValues(b, pos), buffers: newBijection(), counters: newBijection()}
+		c := &comparison{t: t, a: a, b: b, before: newValues(a, pos), after: newValues(b, pos), buffers: newBijection(),
+			counters: newBijection()}
 		c.run()
 	}
 }
@@ -66,7 +67,8 @@ func (b *bijection) pair(x, y string) {
 
 func carried(name string) bool { return strings.Contains(name, ".carry") }
 
-// inserted reports whether an op of the rolled program is a copy to or from a chain on chip, which the flat one does not have.
+// inserted reports whether an op of the rolled program is a copy to or from a chain on chip, which the flat one does
+// not have.
 func (c *comparison) inserted(op *ir.FlatOp) bool {
 	return op.Code == ir.COPY && op.InBuf[0] >= 0 && op.OutBuf[0] >= 0 &&
 		carried(c.b.Buffers[op.InBuf[0]].Name) != carried(c.b.Buffers[op.OutBuf[0]].Name)
@@ -163,14 +165,16 @@ func (c *comparison) op(where string, x, y *ir.FlatOp, made string) {
 			return false
 		}
 		f, g := &c.a.Buffers[a], &c.b.Buffers[b]
-		require.Equal(t, []any{f.DType, f.Shape, f.Layout}, []any{g.DType, g.Shape, g.Layout}, "%s: %s and %s", where, f.Name, g.Name)
+		require.Equal(t, []any{f.DType, f.Shape, f.Layout}, []any{g.DType, g.Shape, g.Layout}, "%s: %s and %s", where,
+			f.Name, g.Name)
 		requireSameSource(t, f, g)
 		c.buffers.pair(f.Name, g.Name)
 		return true
 	}
 	for k := range x.In {
 		if operand(x.In[k], y.In[k], x.InBuf[k], y.InBuf[k]) {
-			require.Equal(t, c.before.read(x.InBuf[k], x.In[k].Dims), c.after.read(y.InBuf[k], y.In[k].Dims), "%s reads %s", where, x.In[k].Buf)
+			require.Equal(t, c.before.read(x.InBuf[k], x.In[k].Dims), c.after.read(y.InBuf[k], y.In[k].Dims),
+				"%s reads %s", where, x.In[k].Buf)
 		}
 	}
 	for k := range x.Out {
@@ -181,8 +185,8 @@ func (c *comparison) op(where string, x, y *ir.FlatOp, made string) {
 	}
 }
 
-// requireSameSource checks that a buffer's rows come from the same tensors. Unrolled families keep {i} in their keys; the
-// index is the one that their name has.
+// requireSameSource checks that a buffer's rows come from the same tensors. Unrolled families keep {i} in their keys;
+// the index is the one that their name has.
 func requireSameSource(t require.TestingT, f, g *ir.Buffer) {
 	require.Equal(t, len(f.Pieces), len(g.Pieces), f.Name)
 	for q := range f.Pieces {
@@ -200,8 +204,8 @@ func requireSameSource(t require.TestingT, f, g *ir.Buffer) {
 	}
 }
 
-// values are what the elements of buffers hold: a number that says which op made it, at one position. Weights and inputs
-// hold what they always hold.
+// values are what the elements of buffers hold: a number that says which op made it, at one position. Weights and
+// inputs hold what they always hold.
 type values struct {
 	flat *ir.Flat
 	pos  int
@@ -273,7 +277,8 @@ func TestLoopsOfRealShapesUnroll(t *testing.T) {
 		`"hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": true`,
 		`"hidden_size": 2048, "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": true`,
 	} {
-		s := &State{Target: toyTarget(132), Source: Source{Name: "shallow", Config: openConfig(t, `{"model_type": "llama", "num_hidden_layers": 3,
+		s := &State{Target: toyTarget(132), Source: Source{Name: "shallow",
+			Config: openConfig(t, `{"model_type": "llama", "num_hidden_layers": 3,
 			"vocab_size": 500, "max_position_embeddings": 2048, "torch_dtype": "bfloat16", `+config+"}")}}
 		lowered(t, s, "assign")
 		flat := copyOf(t, s.Program)
@@ -289,7 +294,8 @@ func TestLoopUnrollsToTheFlatProgram(t *testing.T) {
 		flat := copyOf(t, s.Program)
 		require.NoError(t, Loop.Run(s))
 		for i := range s.Program.Variants {
-			require.True(t, slices.ContainsFunc(s.Program.Variants[i].Body, func(n ir.Node) bool { _, ok := n.(*ir.Loop); return ok }))
+			require.True(t, slices.ContainsFunc(s.Program.Variants[i].Body,
+				func(n ir.Node) bool { _, ok := n.(*ir.Loop); return ok }))
 		}
 		requireUnrolls(t, flat, s.Program)
 	})
@@ -347,9 +353,10 @@ func TestTheComparisonSeesMistakes(t *testing.T) {
 		"cache of another layer":   {layers, renamed("L{i}.kv", "L00.kv")},
 		"exchange of this layer":   {layers, renamed("L{i+1}.x", "L{i}.x")},
 		"members of a group":       {layers, func(p *ir.Program) { m := p.Groups[0].Members; m[1], m[2] = m[2], m[1] }},
-		"rotation":                 {layers, func(p *ir.Program) { d := &body(p)[0].Dist; d.Step = (d.Step + 1) % d.SMs }},
-		"threshold":                {layers, func(p *ir.Program) { body(p)[1].Waits[0].Threshold++ }},
-		"counter":                  {layers, func(p *ir.Program) { body(p)[0].Waits[0].Counter = "L00.x" }},
+		"rotation": {layers,
+			func(p *ir.Program) { d := &body(p)[0].Dist; d.Step = (d.Step + 1) % d.SMs }},
+		"threshold": {layers, func(p *ir.Program) { body(p)[1].Waits[0].Threshold++ }},
+		"counter":   {layers, func(p *ir.Program) { body(p)[0].Waits[0].Counter = "L00.x" }},
 		"state-dict key": {layers, func(p *ir.Program) {
 			for i := range p.Buffers {
 				if b := &p.Buffers[i]; b.Name == "L{i}.o.weight" {

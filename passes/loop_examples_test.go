@@ -39,8 +39,8 @@ func golden(t *testing.T, path, got string) {
 	require.Equal(t, string(want), got, "%s; go test ./passes -update rewrites the goldens", path)
 }
 
-// The examples become the loops that their goldens hold, for the reasons that their tables of usage give. Both forms are
-// proved, and compute the same.
+// The examples become the loops that their goldens hold, for the reasons that their tables of usage give. Both forms
+// are proved, and compute the same.
 func TestWorkedExamples(t *testing.T) {
 	for _, name := range examples {
 		t.Run(name, func(t *testing.T) {

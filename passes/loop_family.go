@@ -15,9 +15,9 @@ type naming struct {
 	index  map[string]int     // of a member
 }
 
-// families chooses those of a namer's series that become families: of buffers or counters, as fits says. Series of one role
-// are joined where that gives a family too. The indices of a series need not be evenly spaced; of a family they must be, so
-// that a series may be several of them under one name.
+// families chooses those of a namer's series that become families: of buffers or counters, as fits says. Series of
+// one role are joined where that gives a family too. The indices of a series need not be evenly spaced; of a family
+// they must be, so that a series may be several of them under one name.
 func (n *namer) families(fits func(*series) bool, taken map[string]bool) *naming {
 	f := &naming{family: map[string]*series{}, index: map[string]int{}}
 	byRole := map[string][]*series{}
@@ -53,7 +53,11 @@ func (n *namer) families(fits func(*series) bool, taken map[string]bool) *naming
 func fresh(stem string, own []string, at []int, taken map[string]bool) string {
 	for n := 0; ; n++ {
 		name := indexed(respelled(stem, n), 0, "")
-		if !slices.ContainsFunc(at, func(i int) bool { n := resolved(name, i); return taken[n] && !slices.Contains(own, n) }) {
+		if !slices.ContainsFunc(at, func(i int) bool {
+			n := resolved(name, i)
+			return taken[n] &&
+				!slices.Contains(own, n)
+		}) {
 			for _, n := range own {
 				delete(taken, n)
 			}
@@ -65,8 +69,8 @@ func fresh(stem string, own []string, at []int, taken map[string]bool) string {
 	}
 }
 
-// respelled is the n-th spelling of a stem, for when the ones before are taken. Names have a longest length, so that the
-// spellings must not grow with their number.
+// respelled is the n-th spelling of a stem, for when the ones before are taken. Names have a longest length, so that
+// the spellings must not grow with their number.
 func respelled(stem string, n int) string {
 	if n > 2 {
 		return fmt.Sprintf("%s_%d_", stem, n)

@@ -7,8 +7,8 @@ import (
 	"amkc/ir"
 )
 
-// An indexing is how the iterations of a loop are counted. Stages that are named after layers (L04.qkv) and advance by a
-// constant number of them keep their names, and the loop counts layers; other loops count their calls from 0.
+// An indexing is how the iterations of a loop are counted. Stages that are named after layers (L04.qkv) and advance
+// by a constant number of them keep their names, and the loop counts layers; other loops count their calls from 0.
 type indexing struct {
 	named       bool
 	first, step int
@@ -50,9 +50,9 @@ func (r *run) number() int {
 	return r.count
 }
 
-// rotation returns the rotation of a stage of the body, such that iteration by iteration it is that of the calls. There may
-// be none, because a rotation advances with the index, and an index that advances by two gives no odd steps on an even
-// number of SMs.
+// rotation returns the rotation of a stage of the body, such that iteration by iteration it is that of the calls.
+// There may be none, because a rotation advances with the index, and an index that advances by two gives no odd steps
+// on an even number of SMs.
 func (r *run) rotation(j int) (rot, step int, ok bool) {
 	d := &r.body()[j].Dist
 	if d.SMs < 1 {
@@ -100,8 +100,8 @@ func indexed(prefix string, offset int, suffix string) string {
 // layered is the name of a role in the layer that is offset from the index.
 func layered(role string, offset int) string { return indexed("L", offset, "."+role) }
 
-// stem is what a new family of names is called after: the first of them, without the layer and without the number that it
-// ends in.
+// stem is what a new family of names is called after: the first of them, without the layer and without the number
+// that it ends in.
 func stem(name string) string {
 	_, role := splitName(name)
 	if cut := strings.TrimRight(role, "0123456789"); cut != "" {

@@ -7,14 +7,14 @@ import (
 	"amkc/ir"
 )
 
-// pointwise are the opcodes whose element e of the result depends on elements e of the operands alone, so that a task may
-// read and write the same elements.
+// pointwise are the opcodes whose element e of the result depends on elements e of the operands alone, so that a task
+// may read and write the same elements.
 var pointwise = map[ir.Opcode]bool{ir.COPY: true, ir.ADD: true, ir.MUL: true, ir.GELU: true, ir.SiluMul: true}
 
-// inPlace finds chains of buffers that can be one buffer, updated in place: every link is a pointwise op that is the only
-// reader of one and the only writer of the next, on exactly the elements it reads, each in one task, which the SM that runs it
-// wrote itself. It returns for each buffer of such a chain the name that all of them get: that of its role, unless a name in
-// taken or another chain has it. A link must be one in every variant.
+// inPlace finds chains of buffers that can be one buffer, updated in place: every link is a pointwise op that is the
+// only reader of one and the only writer of the next, on exactly the elements it reads, each in one task, which the
+// SM that runs it wrote itself. It returns for each buffer of such a chain the name that all of them get: that of its
+// role, unless a name in taken or another chain has it. A link must be one in every variant.
 func inPlace(p *ir.Program, variants [][]*ir.Stage, taken map[string]bool) map[string]string {
 	found := make([]map[string]string, len(variants))
 	used := make([]map[string]bool, len(variants))
@@ -123,12 +123,14 @@ func (a *accesses) link(buffers buffers, s, o int) (from, to string) {
 	op := &st.Ops[o]
 	for _, in := range op.In {
 		for _, out := range op.Out {
-			if in.IsTemp() || out.IsTemp() || in.Buf == out.Buf || !equalDims(in.Dims, out.Dims) || !interchangeable(buffers.find(in.Buf), buffers.find(out.Buf)) {
+			if in.IsTemp() || out.IsTemp() || in.Buf == out.Buf || !equalDims(in.Dims, out.Dims) ||
+				!interchangeable(buffers.find(in.Buf), buffers.find(out.Buf)) {
 				continue
 			}
 			here := access{stage: s, op: o, st: st}
 			only := len(a.reads[in.Buf]) == 1 && len(a.writes[in.Buf]) == 1 && len(a.writes[out.Buf]) == 1
-			if only && a.writes[in.Buf][0].hands(&here, in) && oneTaskEach(st, &in) && !slices.ContainsFunc(a.reads[out.Buf], func(r access) bool { return !here.before(&r) }) {
+			if only && a.writes[in.Buf][0].hands(&here, in) && oneTaskEach(st, &in) &&
+				!slices.ContainsFunc(a.reads[out.Buf], func(r access) bool { return !here.before(&r) }) {
 				return in.Buf, out.Buf
 			}
 		}
@@ -141,8 +143,8 @@ func (a *access) hands(b *access, view ir.Operand) bool {
 	return a.before(b) && equalDims(a.view.Dims, view.Dims) && sameSpans(&a.st.Dist, &b.st.Dist)
 }
 
-// oneTaskEach reports whether no two tasks of a stage touch the same element through an operand. What a second one finds in
-// place is no longer what was there.
+// oneTaskEach reports whether no two tasks of a stage touch the same element through an operand. What a second one
+// finds in place is no longer what was there.
 func oneTaskEach(st *ir.Stage, o *ir.Operand) bool {
 	apart := func(r ir.Range) bool { return r.Lo.Equal(spanA) && r.Hi.Equal(spanB) && !r.Shared() }
 	if st.Dist.Kind != ir.Explicit && slices.ContainsFunc(o.Dims, apart) {
@@ -152,7 +154,8 @@ func oneTaskEach(st *ir.Stage, o *ir.Operand) bool {
 	boxes := make([]box, len(tasks))
 	for i, t := range tasks {
 		fixed := false
-		if boxes[i], fixed = boxOf(o, t); !fixed || len(tasks) > mostBoxes || slices.ContainsFunc(boxes[:i], boxes[i].overlaps) {
+		if boxes[i], fixed = boxOf(o, t); !fixed || len(tasks) > mostBoxes ||
+			slices.ContainsFunc(boxes[:i], boxes[i].overlaps) {
 			return len(tasks) == 1
 		}
 	}
@@ -164,7 +167,8 @@ func sameSpans(a, b *ir.Dist) bool {
 	if a.Kind == ir.Whole || a.Kind == ir.Tiled {
 		return false // to no SM
 	}
-	if a.Kind == b.Kind && a.Extent == b.Extent && a.Grain == b.Grain && a.SMs == b.SMs && a.Rot == b.Rot && a.Empty == b.Empty && a.Kind != ir.Explicit {
+	if a.Kind == b.Kind && a.Extent == b.Extent && a.Grain == b.Grain && a.SMs == b.SMs && a.Rot == b.Rot &&
+		a.Empty == b.Empty && a.Kind != ir.Explicit {
 		return true
 	}
 	tasks := a.Tasks(0)
@@ -174,7 +178,8 @@ func sameSpans(a, b *ir.Dist) bool {
 // interchangeable reports whether two buffers are alike activations that nothing has placed yet. Words that carry their
 // epoch are written once a step, so that they never are.
 func interchangeable(a, b *ir.Buffer) bool {
-	return a != nil && b != nil && a.Kind == ir.Activation && !a.Layout.Words() && len(a.Pages)+len(b.Pages) == 0 && alike(a, b)
+	return a != nil && b != nil && a.Kind == ir.Activation && !a.Layout.Words() && len(a.Pages)+len(b.Pages) == 0 &&
+		alike(a, b)
 }
 
 // alike reports whether two buffers differ in their names and in where their rows come from alone.

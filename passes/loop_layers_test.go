@@ -98,7 +98,8 @@ func TestLoopsOfModelsWhoseLayersDiffer(t *testing.T) {
 	}
 }
 
-// Where kinds of layers alternate and their tensors differ, each kind has families of its own, by two; what is alike is one.
+// Where kinds of layers alternate and their tensors differ, each kind has families of its own, by two; what is alike
+// is one.
 func TestFamiliesByTwo(t *testing.T) {
 	s := deep(t, 7, 1)
 	const kinds = "cababab"
@@ -114,11 +115,13 @@ func TestFamiliesByTwo(t *testing.T) {
 	requireUnrolls(t, flat, s.Program)
 	var got []string
 	for _, b := range s.Program.Buffers {
-		if layer, role := splitName(b.Name); strings.HasSuffix(b.Name, "norm.weight") && layer <= 0 && role != "final_norm.weight" {
+		if layer, role := splitName(b.Name); strings.HasSuffix(b.Name, "norm.weight") && layer <= 0 &&
+			role != "final_norm.weight" {
 			got = append(got, fmt.Sprintf("%s %d..%d by %d %v", b.Name, b.First, b.Last(), max(1, b.Step), b.DType))
 		}
 	}
-	require.Equal(t, []string{"L00.input_norm.weight 0..0 by 1 BF16", "L00.post_norm.weight 0..0 by 1 BF16", "L{i}.input_norm.weight 1..5 by 2 BF16",
+	require.Equal(t, []string{"L00.input_norm.weight 0..0 by 1 BF16", "L00.post_norm.weight 0..0 by 1 BF16",
+		"L{i}.input_norm.weight 1..5 by 2 BF16",
 		"L{i}.post_norm.weight 1..6 by 1 BF16", "L{i}.input_norm.weight 2..6 by 2 F32"}, got)
 	for i := range s.Program.Variants {
 		require.Equal(t, []string{"layers 1..5 by 2: L{i}.qkv L{i+1}.qkv"}, outline(&s.Program.Variants[i]))
@@ -133,7 +136,8 @@ func TestVariantsRollByThemselves(t *testing.T) {
 		outlines [2][]string
 	}{
 		{[2]string{"baaaa", "aaaaa"}, [2][]string{{"layers 1..4: L{i}.qkv"}, {"layers 0..4: L{i}.qkv"}}},
-		{[2]string{"aaaaaa", "ababab"}, [2][]string{{"layers 0..5: L{i}.qkv"}, {"layers 0..4 by 2: L{i}.qkv L{i+1}.qkv"}}},
+		{[2]string{"aaaaaa", "ababab"}, [2][]string{{"layers 0..5: L{i}.qkv"},
+			{"layers 0..4 by 2: L{i}.qkv L{i+1}.qkv"}}},
 		{[2]string{"abcd", "aaab"}, [2][]string{nil, {"layers 0..2: L{i}.qkv"}}},
 	} {
 		s := deep(t, len(c.kinds[0]), 2)
@@ -242,10 +246,13 @@ func TestLoopsOverSharedTensors(t *testing.T) {
 		groups []string
 		plain  int // buffers of the role that are no family
 	}{
-		"one for all":         {[]int{0, 0, 0, 0}, nil, 1},
-		"one for two":         {[]int{0, 0, 2, 2}, []string{"L00.gate_up.weight", "L00.gate_up.weight", "L02.gate_up.weight", "L02.gate_up.weight"}, 2},
-		"in another order":    {[]int{3, 2, 1, 0}, []string{"L03.gate_up.weight", "L02.gate_up.weight", "L01.gate_up.weight", "L00.gate_up.weight"}, 4},
-		"one for two of four": {[]int{0, 1, 2, 1}, []string{"L00.gate_up.weight", "L01.gate_up.weight", "L02.gate_up.weight", "L01.gate_up.weight"}, 3},
+		"one for all": {[]int{0, 0, 0, 0}, nil, 1},
+		"one for two": {[]int{0, 0, 2, 2},
+			[]string{"L00.gate_up.weight", "L00.gate_up.weight", "L02.gate_up.weight", "L02.gate_up.weight"}, 2},
+		"in another order": {[]int{3, 2, 1, 0},
+			[]string{"L03.gate_up.weight", "L02.gate_up.weight", "L01.gate_up.weight", "L00.gate_up.weight"}, 4},
+		"one for two of four": {[]int{0, 1, 2, 1},
+			[]string{"L00.gate_up.weight", "L01.gate_up.weight", "L02.gate_up.weight", "L01.gate_up.weight"}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := deep(t, len(c.of), 1)
@@ -259,7 +266,8 @@ func TestLoopsOverSharedTensors(t *testing.T) {
 				members = append(members, g.Members...)
 			}
 			require.Equal(t, c.groups, members)
-			plain := slices.DeleteFunc(slices.Clone(s.Program.Buffers), func(b ir.Buffer) bool { return !strings.HasSuffix(b.Name, role) || b.Count > 0 })
+			plain := slices.DeleteFunc(slices.Clone(s.Program.Buffers),
+				func(b ir.Buffer) bool { return !strings.HasSuffix(b.Name, role) || b.Count > 0 })
 			require.Len(t, plain, c.plain)
 		})
 	}

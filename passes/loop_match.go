@@ -11,9 +11,9 @@ import (
 // longestBody bounds the stages of a body that is looked for, and with it the time that looking takes.
 const longestBody = 256
 
-// A stretch is a span of stages with a period: throughout [lo, hi) a stage has the shape of the one a period after it and, if
-// order is 2, of the one after that, and is rotated by the same step from each to the next. So what repeats ends order
-// periods behind hi: two bodies are alike by a stretch of order 1, more by one of order 2.
+// A stretch is a span of stages with a period: throughout [lo, hi) a stage has the shape of the one a period after it
+// and, if order is 2, of the one after that, and is rotated by the same step from each to the next. So what repeats
+// ends order periods behind hi: two bodies are alike by a stretch of order 1, more by one of order 2.
 type stretch struct {
 	period, order int
 	lo, hi        int
@@ -26,9 +26,11 @@ type stretch struct {
 func (s *stretch) covered() int { return s.period * s.count }
 
 // better is the order in which runs are taken: most stages covered, then the smallest body, then the body whose names
-// carry fewest indices, so that a body is a layer and not the end of one with the beginning of the next, then the leftmost.
+// carry fewest indices, so that a body is a layer and not the end of one with the beginning of the next, then the
+// leftmost.
 func (s *stretch) better(t *stretch) int {
-	return cmp.Or(cmp.Compare(t.covered(), s.covered()), cmp.Compare(s.period, t.period), cmp.Compare(s.indices, t.indices),
+	return cmp.Or(cmp.Compare(t.covered(), s.covered()), cmp.Compare(s.period, t.period),
+		cmp.Compare(s.indices, t.indices),
 		cmp.Compare(s.start, t.start))
 }
 
@@ -44,7 +46,8 @@ func newMatcher(stages []*ir.Stage, shapes *shaper) *matcher {
 	for _, st := range stages {
 		layer, _ := splitName(st.Name)
 		m.shapes = append(m.shapes, shapes.number(st))
-		m.rots, m.sms, m.layers = append(m.rots, st.Dist.Rot), append(m.sms, max(1, st.Dist.SMs)), append(m.layers, layer)
+		m.rots, m.sms, m.layers = append(m.rots, st.Dist.Rot), append(m.sms, max(1, st.Dist.SMs)),
+			append(m.layers, layer)
 	}
 	return m
 }
@@ -54,9 +57,9 @@ type window struct{ start, period, count int }
 
 func (w window) end() int { return w.start + w.period*w.count }
 
-// find returns disjoint windows of at least two equal bodies, from left to right. It takes the best window first. accept
-// says how many bodies of a window, from its first on, can be rolled: all, none at all (0), or fewer than all; what is
-// beyond those is then looked at by itself.
+// find returns disjoint windows of at least two equal bodies, from left to right. It takes the best window first.
+// accept says how many bodies of a window, from its first on, can be rolled: all, none at all (0), or fewer than all;
+// what is beyond those is then looked at by itself.
 func (m *matcher) find(accept func(window) int) []window {
 	for p := 1; p <= min(longestBody, len(m.shapes)/2); p++ {
 		m.stretches(p)
@@ -65,7 +68,8 @@ func (m *matcher) find(accept func(window) int) []window {
 	for len(m.queue) > 0 {
 		s := heap.Pop(&m.queue).(*stretch)
 		w := window{s.start, s.period, s.count}
-		next, _ := slices.BinarySearchFunc(taken, w.start, func(t window, start int) int { return cmp.Compare(t.end(), start+1) })
+		next, _ := slices.BinarySearchFunc(taken, w.start,
+			func(t window, start int) int { return cmp.Compare(t.end(), start+1) })
 		if next < len(taken) && taken[next].start < w.end() {
 			m.clip(s, 0, taken[next].start)
 			m.clip(s, taken[next].end(), len(m.shapes))

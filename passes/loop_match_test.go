@@ -12,7 +12,8 @@ import (
 func letters(shapes string) *matcher {
 	m := &matcher{}
 	for i := range shapes {
-		m.shapes, m.rots, m.sms, m.layers = append(m.shapes, int(shapes[i])), append(m.rots, 0), append(m.sms, 10), append(m.layers, -1)
+		m.shapes, m.rots, m.sms, m.layers = append(m.shapes, int(shapes[i])), append(m.rots, 0), append(m.sms, 10),
+			append(m.layers, -1)
 	}
 	return m
 }
@@ -44,7 +45,8 @@ func TestRunsAreFound(t *testing.T) {
 func TestRunsStartWhereALayerDoes(t *testing.T) {
 	m := letters("bcabcabcab")
 	m.layers = []int{0, 0, 1, 1, 1, 2, 2, 2, 3, 3}
-	require.Equal(t, []window{{0, 3, 3}}, m.find(all), "most stages, from the leftmost: none starts with a layer throughout")
+	require.Equal(t, []window{{0, 3, 3}}, m.find(all),
+		"most stages, from the leftmost: none starts with a layer throughout")
 	m = letters("bcabcabca")
 	m.layers = []int{0, 0, 1, 1, 1, 2, 2, 2, 3}
 	require.Equal(t, []window{{0, 3, 3}}, m.find(all))
@@ -94,7 +96,8 @@ func TestRunsOfRandomSequences(t *testing.T) {
 			m.rots[i] = rng.IntN(2)
 		}
 		got := m.find(all)
-		require.Equal(t, got, (&matcher{shapes: m.shapes, rots: m.rots, sms: m.sms, layers: m.layers}).find(all), "the same each time")
+		require.Equal(t, got, (&matcher{shapes: m.shapes, rots: m.rots, sms: m.sms, layers: m.layers}).find(all),
+			"the same each time")
 		free := make([]bool, len(m.shapes))
 		for i := range free {
 			free[i] = true
@@ -112,7 +115,8 @@ func TestRunsOfRandomSequences(t *testing.T) {
 				for i := s; i < s+2*p; i++ {
 					rest = rest && free[i]
 				}
-				require.False(t, rest && m.isRun(window{s, p, 2}), "a run at %d of period %d is left, beside %v", s, p, got)
+				require.False(t, rest && m.isRun(window{s, p, 2}), "a run at %d of period %d is left, beside %v", s, p,
+					got)
 			}
 		}
 	}
@@ -133,7 +137,8 @@ func randomLetters(rng *rand.Rand) string {
 // isRun reports whether the bodies of a window are alike, and their rotations steady.
 func (m *matcher) isRun(w window) bool {
 	for t := w.start; t < w.end()-w.period; t++ {
-		if m.shapes[t] != m.shapes[t+w.period] || t+2*w.period < w.end() && m.turn(t, w.period) != m.turn(t+w.period, w.period) {
+		if m.shapes[t] != m.shapes[t+w.period] || t+2*w.period < w.end() &&
+			m.turn(t, w.period) != m.turn(t+w.period, w.period) {
 			return false
 		}
 	}

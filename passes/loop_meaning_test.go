@@ -9,8 +9,8 @@ import (
 	"amkc/validate"
 )
 
-// Programs that are proved, and that a careless transformation would make others of: stages before the last one, which hands
-// on the token, and the buffers beside the token's.
+// Programs that are proved, and that a careless transformation would make others of: stages before the last one,
+// which hands on the token, and the buffers beside the token's.
 var meanings = map[string]struct{ buffers, stages string }{
 	"tasks of one SM that overlap, in a chain that looks as if it could be updated in place": {`
 		buffer x IO_INPUT F32 [8] HBM rowmajor
@@ -178,8 +178,10 @@ var meanings = map[string]struct{ buffers, stages string }{
 func TestLoopKeepsTheMeaning(t *testing.T) {
 	for name, m := range meanings {
 		t.Run(name, func(t *testing.T) {
-			text := "amk 1.0\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\nvariant all pos 0..0\ncounter step counter gpu" +
-				m.buffers + m.stages + "\nstage emit explicit\n  task sm=0 a=0 b=1\n  next[0] = COPY(token[0])\n  signal step\n"
+			text := "amk 1.0\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM " +
+				"rowmajor\nvariant all pos 0..0\ncounter step counter gpu" +
+				m.buffers + m.stages + "\nstage emit explicit\n  task sm=0 a=0 b=1\n  next[0] = COPY(token[0])\n  " +
+				"signal step\n"
 			flat, err := ir.Parse([]byte(text), name)
 			require.NoError(t, err)
 			p := copyOf(t, flat)

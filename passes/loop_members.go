@@ -18,8 +18,8 @@ func aliases(p *ir.Program) map[string]string {
 	return alias
 }
 
-// takeApart makes every member of a family a buffer or a counter of its own, and drops the groups, whose names the stages no
-// longer use: what belongs together in loops is found anew.
+// takeApart makes every member of a family a buffer or a counter of its own, and drops the groups, whose names the
+// stages no longer use: what belongs together in loops is found anew.
 func takeApart(p *ir.Program) {
 	var all []ir.Buffer
 	for i := range p.Buffers {

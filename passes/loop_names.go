@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// A namer finds out which names are members of one family. That a call names a in one iteration and the next names b in the
-// same place says that the index of b is one step beyond that of a; what is connected by such statements is one family.
+// A namer finds out which names are members of one family. That a call names a in one iteration and the next names b
+// in the same place says that the index of b is one step beyond that of a; what is connected by such statements is
+// one family.
 type namer struct {
 	ids   map[string]int
 	names []string
@@ -23,7 +24,8 @@ func (n *namer) id(name string, index int) int {
 	if !known {
 		id = len(n.names)
 		n.ids[name] = id
-		n.names, n.up, n.beyond, n.anchor, n.torn = append(n.names, name), append(n.up, id), append(n.beyond, 0), append(n.anchor, index), append(n.torn, false)
+		n.names, n.up, n.beyond, n.anchor, n.torn = append(n.names, name), append(n.up, id), append(n.beyond, 0),
+			append(n.anchor, index), append(n.torn, false)
 	}
 	return id
 }
@@ -59,7 +61,8 @@ func (n *namer) args(args []string, x indexing) {
 	}
 }
 
-// A series is the names of one family, by rising index. A torn one is none: a name has two indices, or an index two names.
+// A series is the names of one family, by rising index. A torn one is none: a name has two indices, or an index two
+// names.
 type series struct {
 	names []string
 	at    []int
@@ -114,8 +117,8 @@ func (n *namer) series() []*series {
 	return all
 }
 
-// order gives the names of a series their indices: the layers that they carry, if these agree with what has been stated, or
-// else such that the name met first keeps the index it was met with.
+// order gives the names of a series their indices: the layers that they carry, if these agree with what has been
+// stated, or else such that the name met first keeps the index it was met with.
 func (n *namer) order(s *series) {
 	_, base := n.find(n.ids[s.names[0]])
 	layer0, role := splitName(s.names[0])
@@ -138,8 +141,8 @@ func (n *namer) order(s *series) {
 	}
 }
 
-// join returns the series of one role that are one family beside each other: layers may use the members of one in turns, and
-// a loop over a single layer states nothing of the next. It returns nothing if they are no family.
+// join returns the series of one role that are one family beside each other: layers may use the members of one in
+// turns, and a loop over a single layer states nothing of the next. It returns nothing if they are no family.
 func join(list []*series) *series {
 	one := &series{role: list[0].role}
 	index := map[string]int{}

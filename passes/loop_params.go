@@ -14,8 +14,8 @@ type param struct {
 	partner       *param // of a chained one: the other half, which writes what it reads or reads what it writes
 }
 
-// constant reports whether every call has the same argument. Of a single call it says nothing about what changes, so that
-// there the argument is taken for one of many if its name carries an index.
+// constant reports whether every call has the same argument. Of a single call it says nothing about what changes, so
+// that there the argument is taken for one of many if its name carries an index.
 func (p *param) constant() bool {
 	if len(p.args) == 1 {
 		layer, _ := splitName(p.args[0])
@@ -81,8 +81,8 @@ func newRun(stages []*ir.Stage, w window) *run {
 
 func (r *run) body() []*ir.Stage { return r.calls[0] }
 
-// findParams groups the places of the body. Places are in one class as long as no call has told them apart, so that each
-// call is looked at once.
+// findParams groups the places of the body. Places are in one class as long as no call has told them apart, so that
+// each call is looked at once.
 func (r *run) findParams() {
 	pls := places(r.body())
 	class := make([]int, len(pls))

@@ -7,10 +7,10 @@ import (
 	"amkc/ir"
 )
 
-// promote moves chains on chip: what a call hands to the next one alone becomes a buffer in the shared memory of the SM that
-// writes and reads it, on one page, or on two in turn where a call still reads its operand while it writes its result. What
-// it needs is that no other SM touches the elements. Vectors of words are exchanged between SMs; they stay what they are,
-// and pass pagecolor lays them onto pages.
+// promote moves chains on chip: what a call hands to the next one alone becomes a buffer in the shared memory of the
+// SM that writes and reads it, on one page, or on two in turn where a call still reads its operand while it writes
+// its result. What it needs is that no other SM touches the elements. Vectors of words are exchanged between SMs;
+// they stay what they are, and pass pagecolor lays them onto pages.
 func (r *roller) promote() {
 	for i := range r.variants {
 		g := &r.variants[i]
@@ -69,8 +69,8 @@ func (b box) overlaps(c box) bool {
 	return true
 }
 
-// timedViews lists what the tasks touch at some places of the body. It reports false if a view depends on the position, a
-// task has no SM, or the calls put it on different ones.
+// timedViews lists what the tasks touch at some places of the body. It reports false if a view depends on the
+// position, a task has no SM, or the calls put it on different ones.
 func (r *run) timedViews(pls []operandPlace) (out []timed, ok bool) {
 	for _, pl := range pls {
 		st := r.body()[pl.stage]
@@ -151,11 +151,13 @@ func (r *roller) promoteChain(g *rolling, run *run, in *param) {
 
 // carries reports whether a buffer can be a value of a chain on chip.
 func (c *carrier) carries(b, first *ir.Buffer) bool {
-	return b != nil && first != nil && b.Layout.Kind == ir.RowMajor && b.DType.Bits() >= 8 && b.DType == first.DType && slices.Equal(b.Shape, first.Shape)
+	return b != nil && first != nil && b.Layout.Kind == ir.RowMajor && b.DType.Bits() >= 8 && b.DType == first.DType &&
+		slices.Equal(b.Shape, first.Shape)
 }
 
-// apart reports whether the run touches the ends of the chain through it alone: what the first call reads nothing in the run
-// writes, and what the last call writes nothing else reads or writes. Then it is all the same when they are copied.
+// apart reports whether the run touches the ends of the chain through it alone: what the first call reads nothing in
+// the run writes, and what the last call writes nothing else reads or writes. Then it is all the same when they are
+// copied.
 func (c *carrier) apart() bool {
 	first, last := c.in.args[0], c.out.args[len(c.out.args)-1]
 	return !slices.ContainsFunc(c.run.params, func(p *param) bool {
@@ -163,8 +165,9 @@ func (c *carrier) apart() bool {
 	})
 }
 
-// fits reports whether the chain can be on chip: its buffers are not words, and all alike; every element is touched by one SM,
-// and twice their size fits what the target has. A chain that is one buffer already, updated in place, has lost its names.
+// fits reports whether the chain can be on chip: its buffers are not words, and all alike; every element is touched
+// by one SM, and twice their size fits what the target has. A chain that is one buffer already, updated in place, has
+// lost its names.
 func (r *roller) fits(c *carrier) bool {
 	buffers := newBuffers(r.p)
 	first := buffers.find(c.out.args[0])
@@ -197,8 +200,8 @@ func (c *carrier) owns(views []timed) bool {
 	return true
 }
 
-// hazard reports whether a call may write an element of its result before it has read that element of its operand. Within
-// one op reads and writes are in no order.
+// hazard reports whether a call may write an element of its result before it has read that element of its operand.
+// Within one op reads and writes are in no order.
 func (c *carrier) hazard() bool {
 	for _, w := range c.writes {
 		for _, rd := range c.reads {
@@ -231,7 +234,8 @@ func (r *roller) place(c *carrier) {
 		pages = 2
 	}
 	for range pages {
-		page := ir.Page{Name: fmt.Sprintf("carry%d", len(r.p.Pages)), Space: b.Space, Layout: b.Layout, Bytes: b.Bytes()}
+		page := ir.Page{Name: fmt.Sprintf("carry%d", len(r.p.Pages)), Space: b.Space, Layout: b.Layout,
+			Bytes: b.Bytes()}
 		r.p.Pages = append(r.p.Pages, page)
 		b.Pages = append(b.Pages, page.Name)
 	}

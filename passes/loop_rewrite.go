@@ -42,15 +42,16 @@ func (r *roller) coalesce() {
 	}
 }
 
-// keepWhole leaves those chains as they are that a run hands on from call to call in part alone, from or to a buffer that is
-// not in the chain: as one buffer they would be no operand of every call.
+// keepWhole leaves those chains as they are that a run hands on from call to call in part alone, from or to a buffer
+// that is not in the chain: as one buffer they would be no operand of every call.
 func (r *roller) keepWhole(names map[string]string) {
 	broken := map[string]bool{}
 	for i := range r.variants {
 		for _, run := range r.variants[i].runs {
 			for _, p := range run.params {
 				first := names[p.args[0]]
-				if p.usage.has(UsedLocal) && slices.ContainsFunc(p.args, func(a string) bool { return names[a] != first }) {
+				if p.usage.has(UsedLocal) && slices.ContainsFunc(p.args,
+					func(a string) bool { return names[a] != first }) {
 					for _, a := range p.args {
 						broken[names[a]] = true
 					}
@@ -178,7 +179,8 @@ func (g *rolling) loop(r *roller, run *run, taken map[string]bool, loops map[str
 		}
 		st.Dist.Rot, st.Dist.Step, _ = run.rotation(j)
 		for w := range st.Waits {
-			st.Waits[w].Counter = g.counterRef(run, run.each(func(call []*ir.Stage) string { return call[j].Waits[w].Counter }))
+			st.Waits[w].Counter = g.counterRef(run,
+				run.each(func(call []*ir.Stage) string { return call[j].Waits[w].Counter }))
 		}
 		st.Signal = g.counterRef(run, run.each(func(call []*ir.Stage) string { return call[j].Signal }))
 		l.Body = append(l.Body, st)
@@ -197,7 +199,8 @@ func (g *rolling) counterRef(run *run, args []string) string {
 	return g.counters.relative(args[0], run.index.first)
 }
 
-// ref is what the body calls a parameter: a name that stands for every call, a member of a family, or one of a ragged group.
+// ref is what the body calls a parameter: a name that stands for every call, a member of a family, or one of a ragged
+// group.
 func (r *roller) ref(run *run, p *param) string {
 	switch {
 	case p.constant():

@@ -6,9 +6,9 @@ import (
 	"amkc/ir"
 )
 
-// A shaper numbers stages by their shape: two stages have the same number if they are equal up to the names of the stage, of
-// its buffers and counters, and up to its rotation. Of a buffer its element type, shape and layout count, and whether it is on chip, which is
-// what the ops of a body depend on.
+// A shaper numbers stages by their shape: two stages have the same number if they are equal up to the names of the
+// stage, of its buffers and counters, and up to its rotation. Of a buffer its element type, shape and layout count,
+// and whether it is on chip, which is what the ops of a body depend on.
 type shaper struct {
 	buffers buffers
 	numbers map[string]int
@@ -65,7 +65,8 @@ func (s *shaper) operand(o *ir.Operand) {
 		return
 	}
 	if b := s.buffers.find(o.Buf); b != nil {
-		s.ints(int(b.DType), bit(b.Space == ir.SMEM || b.Space == ir.Register), int(b.Layout.Kind), max(1, b.Layout.Copies), len(b.Shape))
+		s.ints(int(b.DType), bit(b.Space == ir.SMEM || b.Space == ir.Register), int(b.Layout.Kind),
+			max(1, b.Layout.Copies), len(b.Shape))
 		s.ints(b.Shape...)
 	}
 	for _, r := range o.Dims {

@@ -15,9 +15,10 @@ type Usage uint8
 const (
 	UsedConst Usage = 1 << iota // one argument in all calls
 	UsedIn                      // read
-	UsedLocal                   // chained: written by one call and read by the next, in whole and by nothing else in the run
-	UsedLive                    // what a call stores there is read after the run; of a chain its end does not count
-	UsedOut                     // written
+	// chained: written by one call and read by the next, in whole and by nothing else in the run
+	UsedLocal
+	UsedLive // what a call stores there is read after the run; of a chain its end does not count
+	UsedOut  // written
 )
 
 var usageNames = []string{"Const", "In", "Local", "Live", "Out"}
@@ -34,8 +35,8 @@ func (u Usage) String() string {
 
 func (u Usage) has(all Usage) bool { return u&all == all }
 
-// A context is what the usage of parameters depends on outside the body: the buffers, and where in the variant each is read
-// last.
+// A context is what the usage of parameters depends on outside the body: the buffers, and where in the variant each
+// is read last.
 type context struct {
 	buffers  buffers
 	lastRead map[string]int // stage
@@ -53,8 +54,8 @@ func newContext(p *ir.Program, stages []*ir.Stage) *context {
 	return c
 }
 
-// liveAfter reports whether what is stored in a buffer is wanted after stage end-1: by a later stage, by the caller, or by
-// the next step.
+// liveAfter reports whether what is stored in a buffer is wanted after stage end-1: by a later stage, by the caller,
+// or by the next step.
 func (c *context) liveAfter(name string, end int) bool {
 	if b := c.buffers.find(name); b != nil && (b.Kind == ir.Output || b.Kind == ir.KVCache) {
 		return true
@@ -109,8 +110,9 @@ func (r *run) analyse(c *context) string {
 	return ""
 }
 
-// chain finds the parameter that writes what this one reads in the next call. The reading half is chained if there is one,
-// the writing half if in addition nothing else in the run touches what is handed over, and all that is read was written.
+// chain finds the parameter that writes what this one reads in the next call. The reading half is chained if there is
+// one, the writing half if in addition nothing else in the run touches what is handed over, and all that is read was
+// written.
 func (r *run) chain(in *param, touches map[string][]touch) {
 	n := len(in.args)
 	if n < 2 || len(in.reads) == 0 {

@@ -12,10 +12,12 @@ import (
 	"amkc/validate"
 )
 
-// kernels makes a flat program of calls of one stage, all on one SM. The letters of buffers are theirs; i is the caller's.
+// kernels makes a flat program of calls of one stage, all on one SM. The letters of buffers are theirs; i is the
+// caller's.
 func kernels(t *testing.T, calls ...string) *ir.Program {
 	var b strings.Builder
-	b.WriteString("amk 1.0\nbuffer i IO_INPUT F32 [8] HBM rowmajor\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\n")
+	b.WriteString("amk 1.0\nbuffer i IO_INPUT F32 [8] HBM rowmajor\nbuffer token IO_INPUT I32 [1] HBM " +
+		"rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\n")
 	text := strings.Join(calls, " ")
 	for _, name := range strings.Split("abcdefgh", "") {
 		fmt.Fprintf(&b, "buffer %s ACTIVATION F32 [8] GLOBAL_SCRATCH rowmajor\n", name)
@@ -25,7 +27,8 @@ func kernels(t *testing.T, calls ...string) *ir.Program {
 	}
 	b.WriteString("variant all pos 0..0\ncounter step counter gpu\n")
 	for k, call := range calls {
-		fmt.Fprintf(&b, "stage call%d explicit\n  task sm=0 a=0 b=8\n  %s\n  signal step\n", k, strings.ReplaceAll(call, "; ", "\n  "))
+		fmt.Fprintf(&b, "stage call%d explicit\n  task sm=0 a=0 b=8\n  %s\n  signal step\n", k,
+			strings.ReplaceAll(call, "; ", "\n  "))
 	}
 	b.WriteString("stage emit explicit\n  task sm=0 a=0 b=1\n  next[0] = COPY(token[0])\n  signal step\n")
 	p, err := ir.Parse([]byte(b.String()), "kernels")
@@ -52,14 +55,20 @@ func TestContradictoryUsageIsNoMatch(t *testing.T) {
 		calls []string
 		why   string
 	}{
-		"const and out":              {each("d[a:b] = SOFTMAX($0[a:b])", "a", "b", "c"), "d is written by every call"},
-		"const that another writes":  {each("$2[a:b] = SOFTMAX($0[a:b])", "axb", "axa", "axc"), "a is the argument of every call, and one writes it under another name"},
-		"read, and written by all":   {each("a[a:b] = MUL(i[a:b], $0[a:b])", "b", "a"), "a is written by every call"},
-		"two readers of one value":   {each("$2[a:b] = MUL($0[a:b], $1[a:b])", "bac", "cbd", "dce"), "c is handed over, but not to one reader in whole"},
-		"written in part":            {each("$2[0:4] = COPY($0[0:4]); %t = SOFTMAX($0[a:b])", "axb", "bxc", "cxd"), "b is handed over, but not to one reader in whole"},
-		"changed where it is read":   {each("%t = SOFTMAX($0[a:b]); $2[a:b] = COPY(%t); $0[a:b] = COPY(%t)", "axb", "bxc", "cxd"), "a is handed from call to call and changed where it is read"},
-		"read by the call itself":    {each("%t = SOFTMAX($0[a:b]); $2[a:b] = COPY(%t); %u = GELU($2[a:b])", "axb", "bxc", "cxd"), "b is handed over, but not to one reader in whole"},
-		"handed over to two readers": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = MUL(%t, $1[a:b])", "afb", "bbc", "ccd"), "b is handed over, but not to one reader in whole"},
+		"const and out": {each("d[a:b] = SOFTMAX($0[a:b])", "a", "b", "c"), "d is written by every call"},
+		"const that another writes": {each("$2[a:b] = SOFTMAX($0[a:b])", "axb", "axa", "axc"),
+			"a is the argument of every call, and one writes it under another name"},
+		"read, and written by all": {each("a[a:b] = MUL(i[a:b], $0[a:b])", "b", "a"), "a is written by every call"},
+		"two readers of one value": {each("$2[a:b] = MUL($0[a:b], $1[a:b])", "bac", "cbd", "dce"),
+			"c is handed over, but not to one reader in whole"},
+		"written in part": {each("$2[0:4] = COPY($0[0:4]); %t = SOFTMAX($0[a:b])", "axb", "bxc", "cxd"),
+			"b is handed over, but not to one reader in whole"},
+		"changed where it is read": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = COPY(%t); $0[a:b] = COPY(%t)", "axb",
+			"bxc", "cxd"), "a is handed from call to call and changed where it is read"},
+		"read by the call itself": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = COPY(%t); %u = GELU($2[a:b])", "axb",
+			"bxc", "cxd"), "b is handed over, but not to one reader in whole"},
+		"handed over to two readers": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = MUL(%t, $1[a:b])", "afb", "bbc", "ccd"),
+			"b is handed over, but not to one reader in whole"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := kernels(t, c.calls...)
@@ -86,13 +95,17 @@ func TestUsage(t *testing.T) {
 		calls []string
 		want  []string
 	}{
-		"independent":     {each("$2[a:b] = SOFTMAX($0[a:b])", "axd", "bxe", "cxf"), []string{"Out", "In"}},
-		"private":         {each("$1[a:b] = SOFTMAX($0[a:b]); $2[a:b] = GELU($1[a:b])", "adf", "beg", "cih"), []string{"In Out", "In", "Out"}},
-		"chain":           {each("$2[a:b] = SOFTMAX($0[a:b])", "axb", "bxc", "cxd"), []string{"Local Out", "In Local"}},
-		"chain, one more": {each("$2[a:b] = MUL($0[a:b], i[a:b])", "axb", "bxc", "cxd"), []string{"Local Out", "In Local", "Const In"}},
-		"read twice":      {each("%t = SOFTMAX($0[a:b]); $2[a:b] = MUL($0[a:b], %t)", "axb", "bxc", "cxd"), []string{"In Local", "Local Out"}},
-		"in halves":       {each("%t = SOFTMAX($0[a:b]); $2[0:4] = COPY($0[0:4]); $2[4:8] = COPY($0[4:8])", "axb", "bxc", "cxd"), []string{"In Local", "Local Out"}},
-		"by turns":        {each("$2[a:b] = MUL($0[a:b], $1[a:b])", "abc", "cde", "feg"), []string{"Out", "In", "In"}},
+		"independent": {each("$2[a:b] = SOFTMAX($0[a:b])", "axd", "bxe", "cxf"), []string{"Out", "In"}},
+		"private": {each("$1[a:b] = SOFTMAX($0[a:b]); $2[a:b] = GELU($1[a:b])", "adf", "beg", "cih"),
+			[]string{"In Out", "In", "Out"}},
+		"chain": {each("$2[a:b] = SOFTMAX($0[a:b])", "axb", "bxc", "cxd"), []string{"Local Out", "In Local"}},
+		"chain, one more": {each("$2[a:b] = MUL($0[a:b], i[a:b])", "axb", "bxc", "cxd"),
+			[]string{"Local Out", "In Local", "Const In"}},
+		"read twice": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = MUL($0[a:b], %t)", "axb", "bxc", "cxd"),
+			[]string{"In Local", "Local Out"}},
+		"in halves": {each("%t = SOFTMAX($0[a:b]); $2[0:4] = COPY($0[0:4]); $2[4:8] = COPY($0[4:8])", "axb", "bxc",
+			"cxd"), []string{"In Local", "Local Out"}},
+		"by turns": {each("$2[a:b] = MUL($0[a:b], $1[a:b])", "abc", "cde", "feg"), []string{"Out", "In", "In"}},
 	} {
 		p := kernels(t, c.calls...)
 		r, err := newRoller(p)
@@ -107,7 +120,8 @@ func TestUsage(t *testing.T) {
 	}
 	// Live: what is read later, but not the end of a chain.
 	calls := each("$2[a:b] = SOFTMAX($0[a:b])", "axb", "bxc", "cxd")
-	for after, want := range map[string]string{"h[a:b] = GELU(d[a:b])": "Local Out", "h[a:b] = GELU(c[a:b])": "Local Live Out"} {
+	for after, want := range map[string]string{"h[a:b] = GELU(d[a:b])": "Local Out",
+		"h[a:b] = GELU(c[a:b])": "Local Live Out"} {
 		p := kernels(t, append(calls, after)...)
 		r, err := newRoller(p)
 		require.NoError(t, err)
@@ -131,10 +145,12 @@ func TestRollingLooksThroughGroups(t *testing.T) {
 	require.Equal(t, plain.Variants, p.Variants)
 }
 
-// Whatever buffers the calls of random kernels name, what comes out is proved if what went in is, and computes the same.
+// Whatever buffers the calls of random kernels name, what comes out is proved if what went in is, and computes the
+// same.
 func TestRandomKernelsAreRolledExactly(t *testing.T) {
 	bodies := []string{"$2[a:b] = MUL($0[a:b], $1[a:b])", "%t = SOFTMAX($0[a:b]); $2[a:b] = ADD($1[a:b], %t)",
-		"%t = GELU($0[a:b]); $2[a:b] = COPY(%t); $1[a:b] = COPY(%t)", "$2[0:4] = COPY($0[4:8]); $2[4:8] = COPY($1[0:4])", "$2[a:b] = ADD($0[a:b], i[a:b])"}
+		"%t = GELU($0[a:b]); $2[a:b] = COPY(%t); $1[a:b] = COPY(%t)",
+		"$2[0:4] = COPY($0[4:8]); $2[4:8] = COPY($1[0:4])", "$2[a:b] = ADD($0[a:b], i[a:b])"}
 	rolled, carries := 0, 0
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 29))

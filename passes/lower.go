@@ -10,10 +10,10 @@ import (
 // Lower is the pass that turns the graph into a program: one stage for each node, undistributed, with every value in a
 // buffer of its own and every counter undecided.
 //
-// A value has the dtype of the model if the finished schedule exchanges it, and is F32 if fusion will keep it on chip, so
-// that rounding happens in the same places before and after. The residual is a chain of such values, one for each sum; that
-// they can be one buffer, updated in place, is for pass loop to find. Rows of q and k are placed in rotation pairs here,
-// because the rotation that follows them takes its two elements side by side.
+// A value has the dtype of the model if the finished schedule exchanges it, and is F32 if fusion will keep it on
+// chip, so that rounding happens in the same places before and after. The residual is a chain of such values, one for
+// each sum; that they can be one buffer, updated in place, is for pass loop to find. Rows of q and k are placed in
+// rotation pairs here, because the rotation that follows them takes its two elements side by side.
 var Lower = Pass{
 	Name:  "lower",
 	Doc:   "turn operators into whole-op stages, with a buffer and a counter for every value",
@@ -27,7 +27,8 @@ func runLower(s *State) error {
 		return err
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Config: config}
-	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), declared: map[string]bool{}, value: map[string]string{}, rotated: map[string]bool{}}
+	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), declared: map[string]bool{},
+		value: map[string]string{}, rotated: map[string]bool{}}
 	for _, n := range s.Graph.Nodes {
 		if n.Op == "rope" {
 			l.rotated[n.Inputs[0]] = true
@@ -123,7 +124,8 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		out := l.scratch(n.Name, ir.F32, size)
 		l.value[n.Name] = out
 		l.stage(n, out, whole(1), ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out, upTo(size))},
-			In: []ir.Operand{view(in(0), upTo(size)), view(w, upTo(size))}, Params: []ir.Param{ir.FloatParam("eps", l.m.Eps)}})
+			In:     []ir.Operand{view(in(0), upTo(size)), view(w, upTo(size))},
+			Params: []ir.Param{ir.FloatParam("eps", l.m.Eps)}})
 	case "linear":
 		l.linear(n, in(0))
 	case "rope":
@@ -132,7 +134,8 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		hd := l.m.HeadDim
 		l.stage(n, out, whole(size), ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out, task)},
 			In: []ir.Operand{view(in(0), task), view(invFreqBuffer, upTo(hd/2))},
-			Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
+			Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
+				ir.IntParam("first", spanA),
 				ir.IntParam("limit", ir.Int(size)), ir.IntParam("pos", pos)}})
 	case "attention":
 		out := l.scratch(prefix+"attn", l.m.DType, size)
@@ -217,7 +220,8 @@ func attentionOp(m *ir.Model, out, kv, q, k, v string) ir.Op {
 		return view(kv, ir.Index(spanA), ir.Span(ir.Int(0), pos), ir.Index(ir.Int(isV)), upTo(hd))
 	}
 	return ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{view(out, at(spanA, group*hd, 0))},
-		In:     []ir.Operand{view(q, at(spanA, group*hd, 0)), cache(0), cache(1), view(k, at(spanA, hd, 0)), view(v, at(spanA, hd, 0))},
+		In: []ir.Operand{view(q, at(spanA, group*hd, 0)), cache(0), cache(1), view(k, at(spanA, hd, 0)),
+			view(v, at(spanA, hd, 0))},
 		Params: append(attentionParams(m), ir.IntParam("row", pos))}
 }
 

@@ -10,9 +10,10 @@ import (
 	"amkc/passes/checkpoint"
 )
 
-// Weights supplies the contents of a program's WEIGHT and CONST buffers from a checkpoint: as float32 rows in the order
-// of the buffer, or packed in its layout. Values are rounded to the dtype of the buffer, to nearest, ties to even, in both
-// forms. It reads by blocks of rows, so that no more than two blocks a processor are held; it may be used from several goroutines at once.
+// Weights supplies the contents of a program's WEIGHT and CONST buffers from a checkpoint: as float32 rows in the
+// order of the buffer, or packed in its layout. Values are rounded to the dtype of the buffer, to nearest, ties to
+// even, in both forms. It reads by blocks of rows, so that no more than two blocks a processor are held; it may be
+// used from several goroutines at once.
 type Weights struct {
 	checkpoint *checkpoint.Checkpoint
 	rope       ir.Rope
@@ -33,8 +34,8 @@ func (w *Weights) Floats(b *ir.Buffer, i int) ([]float32, error) {
 	return out, r.read(out, 0, r.rows)
 }
 
-// Pack writes a buffer (member i, if it is a family) in its dtype and layout: Bytes of it, padding included, as zeros. Blocks
-// of rows are packed by all processors and written in order.
+// Pack writes a buffer (member i, if it is a family) in its dtype and layout: Bytes of it, padding included, as
+// zeros. Blocks of rows are packed by all processors and written in order.
 func (w *Weights) Pack(out io.Writer, b *ir.Buffer, i int) error {
 	first, err := w.open(b, i)
 	if err != nil {
@@ -46,7 +47,8 @@ func (w *Weights) Pack(out io.Writer, b *ir.Buffer, i int) error {
 		block.pad = (first.cols + 31) / 32 * 32
 	case ir.RowMajor:
 	default:
-		return diag.Errorf(codeWeights, "buffer "+b.Name, "layout %s; weights are packed as rowmajor or tile8x32", b.Layout.Kind)
+		return diag.Errorf(codeWeights, "buffer "+b.Name, "layout %s; weights are packed as rowmajor or tile8x32",
+			b.Layout.Kind)
 	}
 	step := max(tileRows, blockElements/block.pad/tileRows*tileRows)
 	return inOrder(out, first.rows, step, func() (func(dst []byte, row, n int) ([]byte, error), error) {
@@ -69,9 +71,10 @@ const (
 	blockElements = 1 << 15 // of a block, about: what one worker holds
 )
 
-// inOrder packs rows [0, rows) in blocks of step, each worker with a packer of its own, and writes the blocks in order. At
-// most two blocks a worker are held.
-func inOrder(out io.Writer, rows, step int, newPacker func() (func(dst []byte, row, n int) ([]byte, error), error)) error {
+// inOrder packs rows [0, rows) in blocks of step, each worker with a packer of its own, and writes the blocks in
+// order. At most two blocks a worker are held.
+func inOrder(out io.Writer, rows, step int,
+	newPacker func() (func(dst []byte, row, n int) ([]byte, error), error)) error {
 	type result struct {
 		bytes []byte
 		err   error
@@ -136,8 +139,8 @@ type packBlock struct {
 	size      int // bytes of an element
 }
 
-// pack lays n rows out, in dst if it is large enough, and returns them. Tiles are whole: the rows that the last one lacks
-// are zero.
+// pack lays n rows out, in dst if it is large enough, and returns them. Tiles are whole: the rows that the last one
+// lacks are zero.
 func (p *packBlock) pack(dst []byte, values []float32, n int) []byte {
 	if p.buf.Layout.Kind == ir.RowMajor {
 		dst = sized(dst, len(values)*p.size)

@@ -58,7 +58,8 @@ func TestPackedBytesFollowTheLayout(t *testing.T) {
 				size := b.DType.Bits() / 8
 				for e, v := range values {
 					at := b.Offset(e)
-					require.Equal(t, v, decodeAt(b.DType, packed[at:]), "%s element %d, stored as %s", b.Name, e, stored)
+					require.Equal(t, v, decodeAt(b.DType, packed[at:]), "%s element %d, stored as %s", b.Name, e,
+						stored)
 					clear(packed[at : at+size])
 				}
 				require.Equal(t, make([]byte, len(packed)), packed, "%s: padding is zero", b.Name)
@@ -69,8 +70,10 @@ func TestPackedBytesFollowTheLayout(t *testing.T) {
 
 // Rows reach the buffer in the order that its pieces say.
 func TestRowOrder(t *testing.T) {
-	specs := []checkpoint.Spec{{Name: "q", DType: checkpoint.F32, Shape: []int{8, 3}}, {Name: "k", DType: checkpoint.F32, Shape: []int{4, 3}},
-		{Name: "gate", DType: checkpoint.F32, Shape: []int{3, 3}}, {Name: "up", DType: checkpoint.F32, Shape: []int{3, 3}}}
+	specs := []checkpoint.Spec{{Name: "q", DType: checkpoint.F32, Shape: []int{8, 3}},
+		{Name: "k", DType: checkpoint.F32, Shape: []int{4, 3}},
+		{Name: "gate", DType: checkpoint.F32, Shape: []int{3, 3}},
+		{Name: "up", DType: checkpoint.F32, Shape: []int{3, 3}}}
 	c, err := checkpoint.NewRandom(nil, 1, specs)
 	require.NoError(t, err)
 	w := NewWeights(c, ir.Rope{})
@@ -89,10 +92,12 @@ func TestRowOrder(t *testing.T) {
 		}
 		require.Len(t, got, 3*len(want))
 	}
-	check(ir.Buffer{Name: "qk", Kind: ir.Weight, Shape: []int{12, 3}, Pieces: []ir.Piece{{Key: "q", Order: ir.Pairs, Arg: 4}, {Key: "k"}}},
+	check(ir.Buffer{Name: "qk", Kind: ir.Weight, Shape: []int{12, 3},
+		Pieces: []ir.Piece{{Key: "q", Order: ir.Pairs, Arg: 4}, {Key: "k"}}},
 		row("q", 0), row("q", 2), row("q", 1), row("q", 3), row("q", 4), row("q", 6), row("q", 5), row("q", 7),
 		row("k", 0), row("k", 1), row("k", 2), row("k", 3))
-	check(ir.Buffer{Name: "gu", Kind: ir.Weight, Shape: []int{6, 3}, Pieces: []ir.Piece{{Key: "gate", Order: ir.Even}, {Key: "up", Order: ir.Odd}}},
+	check(ir.Buffer{Name: "gu", Kind: ir.Weight, Shape: []int{6, 3},
+		Pieces: []ir.Piece{{Key: "gate", Order: ir.Even}, {Key: "up", Order: ir.Odd}}},
 		row("gate", 0), row("up", 0), row("gate", 1), row("up", 1), row("gate", 2), row("up", 2))
 }
 
@@ -103,7 +108,8 @@ func TestWeightsRoundToNearestEven(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	for dtype, round := range map[ir.DType]func(float32) float32{ir.BF16: half.RoundBF16, ir.F16: half.RoundF16} {
-		b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: dtype, Shape: []int{len(values)}, Pieces: []ir.Piece{{Key: "w"}}}
+		b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: dtype, Shape: []int{len(values)},
+			Pieces: []ir.Piece{{Key: "w"}}}
 		got, err := NewWeights(c, ir.Rope{}).Floats(&b, 0)
 		require.NoError(t, err)
 		for i, v := range values {
@@ -121,7 +127,8 @@ func TestOverflowIsRefused(t *testing.T) {
 	w := NewWeights(c, ir.Rope{})
 	b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.F16, Shape: []int{2, 2}, Pieces: []ir.Piece{{Key: "w"}}}
 	err = w.Pack(io.Discard, &b, 0)
-	require.ErrorContains(t, err, "tensor w: error: element [1 0] is 100000, which F16 cannot hold; want --dtype bf16 or fp32 [AMK1115]")
+	require.ErrorContains(t, err, "tensor w: error: element [1 0] is 100000, which F16 cannot hold; want --dtype "+
+		"bf16 or fp32 [AMK1115]")
 	b = ir.Buffer{Name: "inf", Kind: ir.Weight, DType: ir.F16, Shape: []int{1}, Pieces: []ir.Piece{{Key: "inf"}}}
 	require.NoError(t, w.Pack(io.Discard, &b, 0), "what was infinite before stays so")
 }
@@ -142,7 +149,8 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 		{"heads do not fit", buffer([]int{6, 4}, ir.Piece{Key: "w", Order: ir.Pairs, Arg: 4})},
 		{"odd without even", buffer([]int{6, 4}, ir.Piece{Key: "w", Order: ir.Odd})},
 		{"dtype", ir.Buffer{Name: "b", DType: ir.I8, Shape: []int{6, 4}, Pieces: []ir.Piece{{Key: "w"}}}},
-		{"layout", ir.Buffer{Name: "b", Shape: []int{6, 4}, Layout: ir.Layout{Kind: ir.Word64}, Pieces: []ir.Piece{{Key: "w"}}}},
+		{"layout", ir.Buffer{Name: "b", Shape: []int{6, 4}, Layout: ir.Layout{Kind: ir.Word64},
+			Pieces: []ir.Piece{{Key: "w"}}}},
 		{"even without odd", buffer([]int{6, 4}, ir.Piece{Key: "w", Order: ir.Even})},
 	}, func(v any) error {
 		b := v.(ir.Buffer)
@@ -153,11 +161,13 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 // Packing allocates a block of rows, however large the tensor.
 func TestPackingMemoryIsBounded(t *testing.T) {
 	const rows, cols = 4096, 512 // 8 MiB as float32
-	c, err := checkpoint.NewRandom(nil, 1, []checkpoint.Spec{{Name: "w", DType: checkpoint.BF16, Shape: []int{rows, cols}}})
+	c, err := checkpoint.NewRandom(nil, 1,
+		[]checkpoint.Spec{{Name: "w", DType: checkpoint.BF16, Shape: []int{rows, cols}}})
 	require.NoError(t, err)
 	w := NewWeights(c, ir.Rope{})
 	for _, layout := range []ir.LayoutKind{ir.Tile8x32, ir.RowMajor} {
-		b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.BF16, Shape: []int{rows, cols}, Layout: ir.Layout{Kind: layout}, Pieces: []ir.Piece{{Key: "w"}}}
+		b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.BF16, Shape: []int{rows, cols},
+			Layout: ir.Layout{Kind: layout}, Pieces: []ir.Piece{{Key: "w"}}}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		require.NoError(t, w.Pack(io.Discard, &b, 0))
@@ -174,7 +184,8 @@ func BenchmarkPack(b *testing.B) {
 	require.NoError(b, err)
 	defer c.Close()
 	w := NewWeights(c, ir.Rope{})
-	buf := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.BF16, Shape: []int{rows, cols}, Layout: ir.Layout{Kind: ir.Tile8x32}, Pieces: []ir.Piece{{Key: "w"}}}
+	buf := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.BF16, Shape: []int{rows, cols},
+		Layout: ir.Layout{Kind: ir.Tile8x32}, Pieces: []ir.Piece{{Key: "w"}}}
 	b.SetBytes(int64(len(values)))
 	for b.Loop() {
 		require.NoError(b, w.Pack(io.Discard, &buf, 0))

@@ -8,9 +8,10 @@ import (
 	"amkc/ir"
 )
 
-// PageColor is the pass that lays exchange buffers onto pages. Two buffers may share a page if every access of one comes
-// before every write of the other; pages are then colours of the interference graph. What comes before what is taken from
-// the unrolled program, so that a family of buffers folds onto one page, or onto two in turn, wherever that is safe.
+// PageColor is the pass that lays exchange buffers onto pages. Two buffers may share a page if every access of one
+// comes before every write of the other; pages are then colours of the interference graph. What comes before what is
+// taken from the unrolled program, so that a family of buffers folds onto one page, or onto two in turn, wherever
+// that is safe.
 var PageColor = Pass{
 	Name:  "pagecolor",
 	Doc:   "lay exchange buffers onto shared pages by colouring their interference graph",
@@ -25,7 +26,8 @@ type PageReport struct {
 }
 
 func (r PageReport) String() string {
-	return fmt.Sprintf("%d exchange buffers on %d pages, %d bytes instead of %d", r.Buffers, r.Pages, r.BytesAfter, r.BytesBefore)
+	return fmt.Sprintf("%d exchange buffers on %d pages, %d bytes instead of %d", r.Buffers, r.Pages, r.BytesAfter,
+		r.BytesBefore)
 }
 
 func runPageColor(s *State) error {
@@ -44,7 +46,8 @@ func runPageColor(s *State) error {
 	s.Pages = PageReport{}
 	for i, sl := range slots {
 		if carried+onto[i] == len(p.Pages) {
-			p.Pages = append(p.Pages, ir.Page{Name: fmt.Sprintf("xchg%d", onto[i]), Space: sl.buf.Space, Layout: sl.buf.Layout})
+			p.Pages = append(p.Pages, ir.Page{Name: fmt.Sprintf("xchg%d", onto[i]), Space: sl.buf.Space,
+				Layout: sl.buf.Layout})
 		}
 		page := &p.Pages[carried+onto[i]]
 		page.Bytes = max(page.Bytes, sl.buf.Bytes())
@@ -81,8 +84,8 @@ type exchangeFamily struct {
 	members []int
 }
 
-// exchangeFamilies finds the buffers that are to be laid onto pages. The unrolled program has the members of all buffers
-// in order.
+// exchangeFamilies finds the buffers that are to be laid onto pages. The unrolled program has the members of all
+// buffers in order.
 func exchangeFamilies(p *ir.Program) []exchangeFamily {
 	var out []exchangeFamily
 	next := 0

@@ -10,8 +10,9 @@ import (
 	"amkc/ir"
 )
 
-// A reach is the closure of what comes before what, by definition and without shortcuts: the queue order of an SM, and an
-// edge from each writer of a word to each task that reads that word and waits for the counter that the writer signals.
+// A reach is the closure of what comes before what, by definition and without shortcuts: the queue order of an SM,
+// and an edge from each writer of a word to each task that reads that word and waits for the counter that the writer
+// signals.
 type reach struct {
 	flat   *ir.Flat
 	before []*big.Int // tasks before each task
@@ -161,11 +162,12 @@ func TestAllocations(t *testing.T) {
 	require.Equal(t, "15 exchange buffers on 5 pages, 1 bytes instead of 2", PageReport{15, 5, 2, 1}.String())
 }
 
-// A member lies on the page that its index gives, wherever its family starts and however far apart the indices are: what is
-// coloured as one slot is what unrolling lays onto one page.
+// A member lies on the page that its index gives, wherever its family starts and however far apart the indices are:
+// what is coloured as one slot is what unrolling lays onto one page.
 func TestFoldedMembersLieOnTheirPage(t *testing.T) {
 	for _, b := range []ir.Buffer{
-		{Name: "x{i}", First: 0, Count: 5}, {Name: "x{i}", First: 1, Count: 5}, {Name: "x{i}", First: 3, Count: 4, Step: 2}, {Name: "x{i}", First: 4, Count: 3, Step: 4},
+		{Name: "x{i}", First: 0, Count: 5}, {Name: "x{i}", First: 1, Count: 5},
+		{Name: "x{i}", First: 3, Count: 4, Step: 2}, {Name: "x{i}", First: 4, Count: 3, Step: 4},
 	} {
 		b.Kind, b.DType, b.Shape, b.Space, b.Layout.Kind = ir.Activation, ir.F32, []int{1}, ir.GlobalScratch, ir.Word64
 		f := exchangeFamily{buf: &b}

@@ -15,8 +15,8 @@ type Pass struct {
 	Run   func(*State) error
 }
 
-// State is what passes read and write. Source and MaxSeq are read by import; Config, Target and MaxSeq are normalised by
-// lower into Program, and passes after lower look at Program only.
+// State is what passes read and write. Source and MaxSeq are read by import; Config, Target and MaxSeq are normalised
+// by lower into Program, and passes after lower look at Program only.
 type State struct {
 	Source Source
 	Target *ir.Target
@@ -43,3 +43,6 @@ type Source struct {
 // DefaultMaxSeq bounds the positions compiled for when the user names no number: the KV cache is allocated in full, and
 // that of a model with 131072 positions is larger than its weights.
 const DefaultMaxSeq = 4096
+
+// MostPositions is the most positions that a model can be compiled for.
+const MostPositions = 1 << 24

@@ -30,7 +30,8 @@ func flatStages(pass string, v *ir.Variant) ([]*ir.Stage, error) {
 	for _, n := range v.Body {
 		s, ok := n.(*ir.Stage)
 		if !ok {
-			return nil, diag.Errorf(codeOrder, "pass "+pass, "variant %s has a loop already; want the stages of every layer one by one", v.Name)
+			return nil, diag.Errorf(codeOrder, "pass "+pass,
+				"variant %s has a loop already; want the stages of every layer one by one", v.Name)
 		}
 		stages = append(stages, s)
 	}
@@ -100,7 +101,10 @@ func prune(p *ir.Program) {
 			}
 		})
 		v.Counters = slices.DeleteFunc(v.Counters, func(c ir.Counter) bool { _, ok := first[c.Name]; return !ok })
-		slices.SortStableFunc(v.Counters, func(a, b ir.Counter) int { return cmp.Compare(first[a.Name], first[b.Name]) })
+		slices.SortStableFunc(v.Counters, func(a,
+			b ir.Counter) int {
+			return cmp.Compare(first[a.Name], first[b.Name])
+		})
 	}
 	p.Buffers = slices.DeleteFunc(p.Buffers, func(b ir.Buffer) bool { _, ok := used[b.Name]; return !ok })
 	slices.SortStableFunc(p.Buffers, func(a, b ir.Buffer) int {
@@ -108,7 +112,8 @@ func prune(p *ir.Program) {
 	})
 }
 
-var kindOrder = map[ir.BufferKind]int{ir.Input: 0, ir.Output: 1, ir.Const: 2, ir.Weight: 3, ir.KVCache: 4, ir.Activation: 5}
+var kindOrder = map[ir.BufferKind]int{ir.Input: 0, ir.Output: 1, ir.Const: 2, ir.Weight: 3, ir.KVCache: 4,
+	ir.Activation: 5}
 
 // buffers finds the buffers of a program by name, those that are added through it included.
 type buffers struct {

@@ -31,7 +31,8 @@ func sample(t testing.TB, rng *rand.Rand) *State {
 		SMAssignment:   ir.Assignment{Policy: []string{policyContiguous, policyBalance, policyRoundRobin}[rng.IntN(3)]},
 		PageAllocation: []string{"graph_color", "linear", "none"}[rng.IntN(3)],
 	}
-	return &State{Source: Source{Name: "sample", Config: openConfig(t, config)}, Target: toyTarget(pick(1, 2, 5, 13, 32)), Config: c}
+	return &State{Source: Source{Name: "sample", Config: openConfig(t, config)},
+		Target: toyTarget(pick(1, 2, 5, 13, 32)), Config: c}
 }
 
 const samples = 40
@@ -162,8 +163,10 @@ func TestSplitsPartitionTheContext(t *testing.T) {
 							rows[key] = op.In[1].Dims[1].Elements(rows[key], pos)
 							if op.Has("parts") {
 								seen++
-								mine := pos/op.IntAt("block", pos, 1)%op.IntAt("parts", pos, 1) == op.IntAt("part", pos, 0)
-								require.Equal(t, mine, len(f.Tasks[k].Ops[1].Out[0].Dims[1].Elements(nil, pos)) == 1, "who appends")
+								mine := pos/op.IntAt("block", pos, 1)%op.IntAt("parts", pos, 1) == op.IntAt("part", pos,
+									0)
+								require.Equal(t, mine, len(f.Tasks[k].Ops[1].Out[0].Dims[1].Elements(nil, pos)) == 1,
+									"who appends")
 							}
 						}
 					}

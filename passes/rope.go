@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"amkc/ir"
 	"amkc/passes/checkpoint"
 )
 
@@ -14,7 +15,16 @@ var ropeFields = map[string][]string{
 	"llama3":  {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
 }
 
-// rope reads the rotary embedding in either spelling and returns its inverse frequencies, one for each pair of elements.
+// ropeBounds are the numbers that frequencies are computed from. Published models lie well inside: bases from 1e4 to
+// 1e8, factors up to 32. A base or a factor below 1 would raise frequencies instead of lowering them; all else keeps
+// every step of the computation a normal number of float32.
+var ropeBounds = map[string]interval{
+	"rope_theta": {1, 1e30}, "factor": {1, 1e6}, "low_freq_factor": {1e-6, 1e6}, "high_freq_factor": {1e-6, 1e6},
+	"original_max_position_embeddings": {1, 1e9},
+}
+
+// rope reads the rotary embedding in either spelling and returns its inverse frequencies, one for each pair of
+// elements.
 func (m *importer) rope(headDim int) []float32 {
 	spelling, params := m.ropeObject()
 	theta := m.ropeTheta(spelling, params)
@@ -24,7 +34,7 @@ func (m *importer) rope(headDim int) []float32 {
 	kind := m.ropeType(spelling, params)
 	want, ok := ropeFields[kind]
 	if !ok {
-		m.fail(codeRope, spelling, "rope type %q is not modelled; accepted: default, llama3", kind)
+		m.fail(codeRope, spelling, "rope type %s is not modelled; accepted: default, llama3", spell(kind))
 		return nil
 	}
 	for _, key := range params.Keys() {
@@ -32,7 +42,8 @@ func (m *importer) rope(headDim int) []float32 {
 		case slices.Contains(want, key) || slices.Contains([]string{"rope_theta", "rope_type", "type"}, key):
 		case key == "partial_rotary_factor" && isNumber(1).accept(v):
 		case key == "partial_rotary_factor":
-			m.fail(codeNotModelled, spelling+"."+key, "is %s, and partial rotation is not modelled; accepted: 1", spell(v))
+			m.fail(codeNotModelled, spelling+"."+key, "is %s, and partial rotation is not modelled; accepted: 1",
+				spell(v))
 		default:
 			m.fail(codeRope, spelling+"."+key, "is not part of rope type %s, so it may change the model; accepted: %s",
 				kind, strings.Join(append([]string{"rope_type", "rope_theta"}, want...), ", "))
@@ -45,15 +56,25 @@ func (m *importer) rope(headDim int) []float32 {
 			m.fail(codeRope, spelling+"."+key, "is missing; rope type %s needs %s", kind, strings.Join(want, ", "))
 			continue
 		}
-		values[key] = m.positive(spelling+"."+key, v)
+		values[key] = m.between(spelling+"."+key, v, ropeBounds[key])
 	}
 	freq := invFreq(theta, headDim)
 	if kind == "llama3" && m.diags.Err() == nil {
 		if !(values["high_freq_factor"] > values["low_freq_factor"]) {
-			m.fail(codeRope, spelling+".high_freq_factor", "is %g; want more than low_freq_factor, %g", values["high_freq_factor"], values["low_freq_factor"])
+			m.fail(codeRope, spelling+".high_freq_factor", "is %g; want more than low_freq_factor, %g",
+				values["high_freq_factor"], values["low_freq_factor"])
 			return nil
 		}
-		smoothLlama3(freq, values["factor"], values["low_freq_factor"], values["high_freq_factor"], values["original_max_position_embeddings"])
+		smoothLlama3(freq, values["factor"], values["low_freq_factor"], values["high_freq_factor"],
+			values["original_max_position_embeddings"])
+		for j, f := range freq {
+			if !(f > 0) || !ir.IsSingle(float64(f)) { // the factors are so close that float32 cannot blend between them
+				m.fail(codeRope, spelling+".high_freq_factor",
+					"gives pair %d of a head the frequency %g; want factors for which all are from %s", j, f,
+					ir.Singles)
+				return nil
+			}
+		}
 	}
 	return freq
 }
@@ -72,23 +93,13 @@ func (m *importer) ropeObject() (string, *checkpoint.Object) {
 		switch {
 		case !ok:
 			m.fail(codeRope, field, "is %s; want an object or null", spell(v))
-		case found != nil && !sameObject(found, object):
-			m.fail(codeRope, field, "and rope_scaling are both there, and differ; want one of them")
+		case found != nil && !same(found, object):
+			m.fail(codeRope, field, "is not what rope_scaling says; want one of them, or both the same")
 		default:
 			found, name = object, field
 		}
 	}
 	return name, found
-}
-
-func sameObject(a, b *checkpoint.Object) bool {
-	if len(a.Keys()) != len(b.Keys()) {
-		return false
-	}
-	return !slices.ContainsFunc(a.Keys(), func(key string) bool {
-		v, ok := b.Get(key)
-		return !ok || spell(v) != spell(get(a, key))
-	})
 }
 
 func get(o *checkpoint.Object, key string) any {
@@ -122,20 +133,17 @@ func (m *importer) ropeTheta(spelling string, params *checkpoint.Object) float64
 	theta, field := 10000.0, "rope_theta"
 	outer, there := m.value(field)
 	if there {
-		theta = m.positive(field, outer)
+		theta = m.between(field, outer, ropeBounds["rope_theta"])
 	}
 	if params != nil {
 		if v, ok := params.Get("rope_theta"); ok {
 			field = spelling + ".rope_theta"
-			inner := m.positive(field, v)
+			inner := m.between(field, v, ropeBounds["rope_theta"])
 			if there && inner != theta {
 				m.fail(codeRope, field, "is %g, but rope_theta is %g; want one of them", inner, theta)
 			}
 			theta = inner
 		}
-	}
-	if theta > math.MaxFloat32 {
-		m.fail(codeRope, field, "is %g; want at most %g, the largest float32", theta, math.MaxFloat32)
 	}
 	return theta
 }
@@ -154,8 +162,9 @@ func invFreq(theta float64, headDim int) []float32 {
 }
 
 // smoothLlama3 rescales frequencies as Llama 3.1 does: long wavelengths are divided by factor, short ones stay, and
-// those between are blended. Every operation is rounded to float32, in transformers' order; the explicit conversions keep
-// the compiler from fusing a product with a sum. PyTorch divides a number by a tensor as reciprocal times number.
+// those between are blended. Every operation is rounded to float32, in transformers' order; the explicit conversions
+// keep the compiler from fusing a product with a sum. PyTorch divides a number by a tensor as reciprocal times
+// number.
 func smoothLlama3(freq []float32, factor, low, high, context float64) {
 	lowWave, highWave := float32(context/low), float32(context/high)
 	for j, f := range freq {

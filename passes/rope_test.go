@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testdata/inv_freq.json holds the bits of LlamaRotaryEmbedding(config).inv_freq, from transformers 5.17 with PyTorch 2.11
-// on a CPU.
+// testdata/inv_freq.json holds the bits of LlamaRotaryEmbedding(config).inv_freq, from transformers 5.17 with PyTorch
+// 2.11 on a CPU.
 func TestInvFreqAgainstTransformers(t *testing.T) {
 	var cases []struct {
 		Theta   float64        `json:"theta"`
@@ -30,7 +30,8 @@ func TestInvFreqAgainstTransformers(t *testing.T) {
 		got := invFreq(c.Theta, c.HeadDim)
 		if c.Scaling != nil {
 			at := func(key string) float64 { return c.Scaling[key].(float64) }
-			smoothLlama3(got, at("factor"), at("low_freq_factor"), at("high_freq_factor"), at("original_max_position_embeddings"))
+			smoothLlama3(got, at("factor"), at("low_freq_factor"), at("high_freq_factor"),
+				at("original_max_position_embeddings"))
 		}
 		require.Len(t, got, len(c.Bits))
 		for j, bits := range c.Bits {

@@ -97,8 +97,8 @@ func (r *rowReader) source(row int) (*rowPiece, int) {
 	return nil, 0
 }
 
-// read fills dst with the rows [row0, row1), rounded to the buffer's dtype. Rows that follow one another in a tensor are
-// read together.
+// read fills dst with the rows [row0, row1), rounded to the buffer's dtype. Rows that follow one another in a tensor
+// are read together.
 func (r *rowReader) read(dst []float32, row0, row1 int) error {
 	for row := row0; row < row1; {
 		p, at := r.source(row)
@@ -134,7 +134,8 @@ func (r *rowReader) round(values []float32, p *rowPiece, row int) error {
 	for i, v := range values {
 		rounded := roundTo(r.buf.DType, v)
 		if math.IsInf(float64(rounded), 0) && !math.IsInf(float64(v), 0) {
-			return diag.Errorf(codeOverflow, "tensor "+p.Key, "element %s is %g, which %s cannot hold; want --dtype bf16 or fp32",
+			return diag.Errorf(codeOverflow, "tensor "+p.Key,
+				"element %s is %g, which %s cannot hold; want --dtype bf16 or fp32",
 				fmt.Sprint([]int{row + i/r.cols, i % r.cols}), v, r.buf.DType)
 		}
 		values[i] = rounded

@@ -6,7 +6,8 @@ import (
 )
 
 // Tile is the pass that cuts stages into grains: rows of a matrix into tiles of 8, attention into KV heads × context
-// splits. Short and long contexts differ in their splits, so that this pass makes a variant for each interval of positions.
+// splits. Short and long contexts differ in their splits, so that this pass makes a variant for each interval of
+// positions.
 var Tile = Pass{
 	Name:  "tile",
 	Doc:   "cut stages into grains, and attention into units, with a variant for each interval of positions",
@@ -59,7 +60,8 @@ func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
 		switch {
 		case st.Dist.Kind == ir.Tiled && st.Dist.Grain == 1: // attention is cut into heads already
 		case st.Dist.Kind != ir.Whole:
-			return nil, diag.Errorf(codeOrder, "pass tile", "stage %s is %s; want whole stages as fuse leaves them", st.Name, st.Dist.Kind)
+			return nil, diag.Errorf(codeOrder, "pass tile", "stage %s is %s; want whole stages as fuse leaves them",
+				st.Name, st.Dist.Kind)
 		default:
 			st.Dist = ir.Dist{Kind: ir.Tiled, Extent: st.Dist.Extent, Grain: grain}
 		}
@@ -76,7 +78,8 @@ const (
 	sampleStage                       = "sample"
 )
 
-// splitArgMax makes the last op of the head a partial one, and returns the stage that chooses among the partial results.
+// splitArgMax makes the last op of the head a partial one, and returns the stage that chooses among the partial
+// results.
 func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage {
 	tiles := (head.Dist.Extent + grain - 1) / grain
 	p.Buffers = append(p.Buffers,
@@ -88,7 +91,8 @@ func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage 
 	op.Params = []ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)}
 	head.Signal = bestCounter
 	return &ir.Stage{Name: sampleStage, Dist: whole(1), Signal: stepCounter, Waits: []ir.Wait{{Counter: bestCounter}},
-		Ops: []ir.Op{{Code: ir.ArgMax, Out: []ir.Operand{next}, In: []ir.Operand{view(bestValue, upTo(tiles)), view(bestIndex, upTo(tiles))}}}}
+		Ops: []ir.Op{{Code: ir.ArgMax, Out: []ir.Operand{next},
+			In: []ir.Operand{view(bestValue, upTo(tiles)), view(bestIndex, upTo(tiles))}}}}
 }
 
 // splitPositions makes the variants: attention in one piece below split_from, and in splits from there on if there are
@@ -161,8 +165,9 @@ func (s *splitter) stages(whole *ir.Stage) []*ir.Stage {
 	units := s.m.KVHeads * s.splits
 	s.p.Buffers = append(s.p.Buffers, ir.Buffer{Name: part, Kind: ir.Activation, DType: ir.F32,
 		Shape: []int{units, group, hd + 2}, Space: ir.GlobalScratch})
-	partial := &ir.Stage{Name: part, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1}, Waits: whole.Waits, Signal: part,
-		Ops: s.partialOps(prefix, part)}
+	partial := &ir.Stage{Name: part, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1}, Waits: whole.Waits,
+		Signal: part,
+		Ops:    s.partialOps(prefix, part)}
 	combine := s.combine(prefix, part, whole)
 	return []*ir.Stage{partial, combine}
 }
@@ -179,12 +184,14 @@ func (s *splitter) partialOps(prefix, part string) []ir.Op {
 	}
 	row := func(offset int) ir.Operand { return view(qkv, at(head, hd, offset)) }
 	attention := ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{view(part, ir.Index(spanA), upTo(group), upTo(hd+2))},
-		In: []ir.Operand{view(qkv, at(head, group*hd, 0)), rows(ir.Int(0), pos, 0), rows(ir.Int(0), pos, 1), row(kAt), row(vAt)},
+		In: []ir.Operand{view(qkv, at(head, group*hd, 0)), rows(ir.Int(0), pos, 0), rows(ir.Int(0), pos, 1), row(kAt),
+			row(vAt)},
 		Params: append(attentionParams(s.m), ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", pos),
 			ir.IntParam("block", ir.Int(s.block)), ir.IntParam("part", share), ir.IntParam("parts", ir.Int(s.splits)))}
 	ops := []ir.Op{attention}
 	for isV, offset := range []int{kAt, vAt} {
-		ops = append(ops, ir.Op{Code: ir.KVAppend, Out: []ir.Operand{rows(pos, pos.Add(ir.Int(1)), isV)}, In: []ir.Operand{row(offset)}})
+		ops = append(ops, ir.Op{Code: ir.KVAppend, Out: []ir.Operand{rows(pos, pos.Add(ir.Int(1)), isV)},
+			In: []ir.Operand{row(offset)}})
 	}
 	return ops
 }
@@ -205,7 +212,8 @@ func (s *splitter) combine(prefix, part string, whole *ir.Stage) *ir.Stage {
 	return &ir.Stage{Name: whole.Name, Dist: ir.Dist{Kind: ir.Tiled, Extent: s.m.Heads * perHead, Grain: 1},
 		Waits: []ir.Wait{{Counter: part}}, Signal: whole.Signal,
 		Ops: []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(prefix+"attn", at(spanA, width, 0))},
-			In:     []ir.Operand{view(part, units, headInGroup, piece), view(part, units, headInGroup, ir.Span(ir.Int(hd), ir.Int(hd+2)))},
+			In: []ir.Operand{view(part, units, headInGroup, piece),
+				view(part, units, headInGroup, ir.Span(ir.Int(hd), ir.Int(hd+2)))},
 			Params: []ir.Param{ir.IntParam("splits", ir.Int(s.splits))}}}}
 }
 

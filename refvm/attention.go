@@ -6,8 +6,8 @@ import "math"
 // weighs their values. G = n_heads/n_kv_heads query heads share a key and value head. The row of the step itself, which
 // is not in the cache yet, may come as two more operands.
 //
-// A task that sees a part of the rows only leaves (acc, m, l) a head for attentionCombine: the weighted sum, the largest
-// score, and the sum of the weights, all relative to that score.
+// A task that sees a part of the rows only leaves (acc, m, l) a head for attentionCombine: the weighted sum, the
+// largest score, and the sum of the weights, all relative to that score.
 func attention(w *worker, o *op) error {
 	a, err := w.attended(o)
 	if err != nil {
@@ -87,10 +87,12 @@ type attended struct {
 }
 
 func (w *worker) attended(o *op) (a attended, err error) {
-	a.heads, a.kvHeads, a.hd = o.src.IntAt("n_heads", w.pos, 0), o.src.IntAt("n_kv_heads", w.pos, 0), o.src.IntAt("head_dim", w.pos, 0)
+	a.heads, a.kvHeads, a.hd = o.src.IntAt("n_heads", w.pos, 0), o.src.IntAt("n_kv_heads", w.pos, 0),
+		o.src.IntAt("head_dim", w.pos, 0)
 	a.scale = float32(o.src.FloatOr("scale", 0))
 	if a.hd < 1 || a.kvHeads < 1 || a.heads < 1 || a.heads%a.kvHeads != 0 || len(o.in) == 4 {
-		return a, w.misfit(o, "has %d heads, %d key and value heads, head_dim %d and %d inputs; want a multiple of the second, and 3 or 5 inputs", a.heads, a.kvHeads, a.hd, len(o.in))
+		return a, w.misfit(o, "has %d heads, %d key and value heads, head_dim %d and %d inputs; want a multiple of "+
+			"the second, and 3 or 5 inputs", a.heads, a.kvHeads, a.hd, len(o.in))
 	}
 	a.q = w.floats(&o.in[0])
 	if n := len(a.q); a.heads <= n && a.hd <= n { // or the product might overflow
@@ -107,7 +109,8 @@ func (w *worker) attended(o *op) (a attended, err error) {
 		return a, err
 	}
 	if len(a.keys.rows) != len(a.values.rows) {
-		return a, w.misfit(o, "has %d rows of keys and %d of values, want the same number", len(a.keys.rows), len(a.values.rows))
+		return a, w.misfit(o, "has %d rows of keys and %d of values, want the same number", len(a.keys.rows),
+			len(a.values.rows))
 	}
 	if len(o.in) == 5 { // read whether it is used or not: what a task polls does not depend on the position
 		a.own = w.owns(o)
@@ -161,7 +164,8 @@ func (w *worker) cache(o *op, v *operand, a *attended) (cache, error) {
 		rows = 0
 	}
 	if rows < 0 || n(last) != a.hd || v.dims[last].parts > 1 {
-		return none, w.misfit(o, "has a cache view of %d dimensions that is not [rows, %d, %d], for each of %d queries", v.rank, a.kvHeads, a.hd, a.batch)
+		return none, w.misfit(o, "has a cache view of %d dimensions that is not [rows, %d, %d], for each of %d queries",
+			v.rank, a.kvHeads, a.hd, a.batch)
 	}
 	c := cache{st: v.st, hd: a.hd}
 	base := v.dims[last].lo
@@ -194,10 +198,10 @@ func attentionCombine(w *worker, o *op) error {
 	if o.src.Has("splits") {
 		return combineSplits(w, o)
 	}
-	hd := o.src.IntAt("head_dim", w.pos, 0)
+	hd, heads := o.src.IntAt("head_dim", w.pos, 0), o.src.IntAt("n_heads", w.pos, 0)
 	first := w.floats(&o.in[0])
-	if hd < 1 || len(first)%(hd+2) != 0 {
-		return w.misfit(o, "has partials of %d elements, want heads of %d and 2 more", len(first), hd)
+	if hd < 1 || heads < 1 || len(first) != heads*(hd+2) {
+		return w.misfit(o, "has partials of %d elements, want %d heads of %d and 2 more", len(first), heads, hd)
 	}
 	parts := make([][]float32, len(o.in))
 	for k := range o.in {
@@ -205,7 +209,6 @@ func attentionCombine(w *worker, o *op) error {
 			return w.misfit(o, "has partials of %d and %d elements, want the same number", len(first), len(parts[k]))
 		}
 	}
-	heads := len(first) / (hd + 2)
 	out := w.alloc(heads * hd)
 	clear(out)
 	for h := range heads {

@@ -2,7 +2,8 @@ package refvm
 
 import "math"
 
-const nativeCache = "buffer q IO_INPUT F32 [24] HBM rowmajor\nbuffer kv KV_CACHE F32 [3,40,2,4] HBM rowmajor\nbuffer out ACTIVATION F32 [24] HBM rowmajor\nbuffer part ACTIVATION F32 [6,2,6] HBM rowmajor"
+const nativeCache = "buffer q IO_INPUT F32 [24] HBM rowmajor\nbuffer kv KV_CACHE F32 [3,40,2,4] HBM " +
+	"rowmajor\nbuffer out ACTIVATION F32 [24] HBM rowmajor\nbuffer part ACTIVATION F32 [6,2,6] HBM rowmajor"
 
 var attentionCases = []caseOp{
 	{
@@ -22,7 +23,8 @@ var attentionCases = []caseOp{
 		op: `out[0:24] = ATTENTION_TILE(q[0:24], kv[0:3,0:pos,0,0:4], kv[0:3,0:pos,1,0:4]) head_dim=4 n_heads=6 n_kv_heads=3 scale=0.7`,
 		want: func(in [][]float64) (out []float64) {
 			for h := range 3 { // the view lists head by head
-				out = append(out, normalised(attend(in[0][h*8:][:8], in[1][h*28:][:28], in[2][h*28:][:28], 2, 1, 4, 0.7), 4)...)
+				out = append(out, normalised(attend(in[0][h*8:][:8], in[1][h*28:][:28], in[2][h*28:][:28], 2, 1, 4,
+					0.7), 4)...)
 			}
 			return out
 		},
@@ -49,20 +51,24 @@ var attentionCases = []caseOp{
 	},
 	{
 		name: "attention of the profile", op: `out[0,0:12] = ATTENTION_TILE(q[0:6,0:2], k[2:9,0:3,0:2], v[2:9,0:3,0:2]) head_dim=2 n_heads=6 n_kv_heads=3 scale=0.7`,
-		buffers: "buffer q IO_INPUT F32 [6,2] HBM rowmajor\nbuffer k KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer v KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer out ACTIVATION F32 [1,12] HBM rowmajor",
-		want:    func(in [][]float64) []float64 { return normalised(attend(in[0], in[1], in[2], 6, 3, 2, 0.7), 2) },
+		buffers: "buffer q IO_INPUT F32 [6,2] HBM rowmajor\nbuffer k KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer v " +
+			"KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer out ACTIVATION F32 [1,12] HBM rowmajor",
+		want: func(in [][]float64) []float64 { return normalised(attend(in[0], in[1], in[2], 6, 3, 2, 0.7), 2) },
 	},
 	{
 		name: "partial of the profile", op: `out[0:6,0:4] = ATTENTION_TILE(q[0:6,0:2], k[2:9,0:3,0:2], v[2:9,0:3,0:2]) head_dim=2 n_heads=6 n_kv_heads=3 scale=0.7 flags=2`,
-		buffers: "buffer q IO_INPUT F32 [6,2] HBM rowmajor\nbuffer k KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer v KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer out ACTIVATION F32 [6,4] HBM rowmajor",
-		want:    func(in [][]float64) []float64 { return attend(in[0], in[1], in[2], 6, 3, 2, 0.7) },
+		buffers: "buffer q IO_INPUT F32 [6,2] HBM rowmajor\nbuffer k KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer v " +
+			"KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer out ACTIVATION F32 [6,4] HBM rowmajor",
+		want: func(in [][]float64) []float64 { return attend(in[0], in[1], in[2], 6, 3, 2, 0.7) },
 	},
 	{
 		name: "attention of a batch", op: `out[0:2,0:12] = ATTENTION_TILE(q[0:2,0:6,0:2], k[0:2,0:7,0:3,0:2], v[0:2,0:7,0:3,0:2]) head_dim=2 n_heads=6 n_kv_heads=3 scale=0.7`,
-		buffers: "buffer q IO_INPUT F32 [2,6,2] HBM rowmajor\nbuffer k KV_CACHE F32 [2,10,3,2] HBM rowmajor\nbuffer v KV_CACHE F32 [2,10,3,2] HBM rowmajor\nbuffer out ACTIVATION F32 [2,12] HBM rowmajor",
+		buffers: "buffer q IO_INPUT F32 [2,6,2] HBM rowmajor\nbuffer k KV_CACHE F32 [2,10,3,2] HBM rowmajor\nbuffer " +
+			"v KV_CACHE F32 [2,10,3,2] HBM rowmajor\nbuffer out ACTIVATION F32 [2,12] HBM rowmajor",
 		want: func(in [][]float64) (out []float64) {
 			for b := range 2 {
-				out = append(out, normalised(attend(in[0][b*12:][:12], in[1][b*42:][:42], in[2][b*42:][:42], 6, 3, 2, 0.7), 2)...)
+				out = append(out, normalised(attend(in[0][b*12:][:12], in[1][b*42:][:42], in[2][b*42:][:42], 6, 3, 2,
+					0.7), 2)...)
 			}
 			return out
 		},
@@ -82,9 +88,11 @@ var attentionCases = []caseOp{
 		},
 	},
 	{
-		name: "partials combined, one of them without rows", op: `out[0,0:4] = ATTENTION_COMBINE(p[0:2,0:4], q[0:2,0:4], r[0:2,0:4]) head_dim=2 n_heads=2 n_kv_heads=1`,
-		buffers: "buffer p IO_INPUT F32 [2,4] HBM rowmajor\nbuffer q IO_INPUT F32 [2,4] HBM rowmajor\nbuffer r IO_INPUT F32 [2,4] HBM rowmajor\nbuffer out ACTIVATION F32 [1,4] HBM rowmajor",
-		ints:    map[string][]float32{"q": {0, 0, float32(math.Inf(-1)), 0, 0, 0, float32(math.Inf(-1)), 0}},
+		name: "partials combined, one of them without rows",
+		op:   `out[0,0:4] = ATTENTION_COMBINE(p[0:2,0:4], q[0:2,0:4], r[0:2,0:4]) head_dim=2 n_heads=2 n_kv_heads=1`,
+		buffers: "buffer p IO_INPUT F32 [2,4] HBM rowmajor\nbuffer q IO_INPUT F32 [2,4] HBM rowmajor\nbuffer r " +
+			"IO_INPUT F32 [2,4] HBM rowmajor\nbuffer out ACTIVATION F32 [1,4] HBM rowmajor",
+		ints: map[string][]float32{"q": {0, 0, float32(math.Inf(-1)), 0, 0, 0, float32(math.Inf(-1)), 0}},
 		want: func(in [][]float64) []float64 {
 			return each(make([]float64, 4), func(i int) float64 {
 				acc, sum, h := 0.0, 0.0, i/2*4

@@ -8,7 +8,8 @@ import (
 	"amkc/ir"
 )
 
-// BenchmarkStep decodes with a program of 135M parameters for 132 SMs: the shape of SmolLM2-135M. Its weights are noise.
+// BenchmarkStep decodes with a program of 135M parameters for 132 SMs: the shape of SmolLM2-135M. Its weights are
+// noise.
 func BenchmarkStep(b *testing.B) {
 	d := decoder{
 		Layers: 30, Hidden: 576, Inter: 1536, Heads: 9, KVHeads: 3, HeadDim: 64, Vocab: 49152,

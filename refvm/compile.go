@@ -1,6 +1,7 @@
 package refvm
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 
@@ -28,6 +29,7 @@ type VM struct {
 	failed   atomic.Bool
 	workers  []*worker
 	touched  [][]Touch // by task, under Options.Record
+	tried    int       // positions at which lengths of views were evaluated one by one
 }
 
 // A task is ready to run: views and kernels are resolved, and what may start when is known.
@@ -44,6 +46,7 @@ type op struct {
 	src     *ir.FlatOp
 	run     kernel
 	in, out []operand
+	params  []ir.Param // those that depend on the position
 }
 
 // A kernel computes an op on its views. All it touches it gets from the worker's read and emit methods.
@@ -100,18 +103,24 @@ func (vm *VM) compile(t *task) error {
 			return diag.Errorf(CodeOp, t.pos(), "waits on counter %d, there are %d", w.Counter, len(vm.counters))
 		}
 	}
-	temps := map[string]int{}
+	temps := temps{slots: map[string]int{}}
 	t.ops = make([]op, len(t.src.Ops))
 	for i := range t.ops {
-		if err := vm.compileOp(t, &t.ops[i], &t.src.Ops[i], temps); err != nil {
+		if err := vm.compileOp(t, &t.ops[i], &t.src.Ops[i], &temps); err != nil {
 			return err
 		}
 	}
-	t.temps = len(temps)
+	t.temps = len(temps.slots)
 	return nil
 }
 
-func (vm *VM) compileOp(t *task, o *op, src *ir.FlatOp, temps map[string]int) error {
+// temps are the temporaries of a task that have been written: the slot of each, and what it holds, F32 or I32.
+type temps struct {
+	slots map[string]int
+	types []ir.DType
+}
+
+func (vm *VM) compileOp(t *task, o *op, src *ir.FlatOp, temps *temps) error {
 	fail := func(format string, args ...any) error {
 		return diag.Errorf(CodeOp, t.pos(), "%v %s", src.Code, fmt.Sprintf(format, args...))
 	}
@@ -125,54 +134,75 @@ func (vm *VM) compileOp(t *task, o *op, src *ir.FlatOp, temps map[string]int) er
 	if n := len(src.Out); n < spec.MinOut || n > spec.MaxOut || n != len(src.OutBuf) {
 		return fail("has %d outputs, want %d to %d", n, spec.MinOut, spec.MaxOut)
 	}
-	for _, key := range spec.Required {
-		if !src.Has(key) {
-			return fail("lacks the parameter %s", key)
-		}
-	}
 	o.src, o.run = src, kernels[src.Code]
+	var problem string
+	if o.params, problem = checkParams(&src.Op); problem != "" {
+		return fail("%s", problem)
+	}
 	o.in, o.out = make([]operand, len(src.In)), make([]operand, len(src.Out))
+	in, out := make([]ir.DType, len(src.In)), make([]ir.DType, len(src.Out))
 	for k := range src.In {
-		if src.In[k].IsTemp() && src.InBuf[k] < 0 {
-			slot, written := temps[src.In[k].Buf]
+		if src.InBuf[k] < 0 && src.In[k].IsTemp() && len(src.In[k].Dims) == 0 {
+			slot, written := temps.slots[src.In[k].Buf]
 			if !written {
 				return fail("reads %s, which no op of the task has written", src.In[k].Buf)
 			}
-			o.in[k].slot = slot
+			o.in[k].slot, in[k] = slot, temps.types[slot]
 			continue
 		}
-		if err := vm.bind(t, &o.in[k], src.InBuf[k], src.In[k].Dims); err != nil {
+		if err := vm.bind(t, &o.in[k], src.InBuf[k], &src.In[k]); err != nil {
 			return err
 		}
+		in[k] = o.in[k].st.buf.DType
 	}
 	for k := range src.Out {
-		if src.Out[k].IsTemp() && src.OutBuf[k] < 0 {
-			slot, known := temps[src.Out[k].Buf]
-			if !known {
-				slot = len(temps)
-				temps[src.Out[k].Buf] = slot
+		if src.OutBuf[k] < 0 && src.Out[k].IsTemp() && len(src.Out[k].Dims) == 0 {
+			out[k] = ir.F32
+			if yieldsInts(&src.Op, k, in) {
+				out[k] = ir.I32
 			}
-			o.out[k].slot = slot
+			o.out[k].slot = temps.set(src.Out[k].Buf, out[k])
 			continue
 		}
-		if err := vm.bind(t, &o.out[k], src.OutBuf[k], src.Out[k].Dims); err != nil {
+		if err := vm.bind(t, &o.out[k], src.OutBuf[k], &src.Out[k]); err != nil {
 			return err
 		}
-		if b := o.out[k].st.buf; b.Kind.ReadOnly() {
+		b := o.out[k].st.buf
+		if b.Kind.ReadOnly() {
 			return fail("writes %s, which is a %v", b.Name, b.Kind)
 		}
+		out[k] = b.DType
+	}
+	if problem := checkTypes(&src.Op, in, out); problem != "" {
+		return fail("%s", problem)
+	}
+	if problem := cmp.Or(vm.checkLengths(o), checkShare(o)); problem != "" {
+		return diag.Errorf(CodeSizes, t.pos(), "%v %s", src.Code, problem)
 	}
 	return nil
 }
 
+// set gives a temporary a slot, if it has none, and a type.
+func (s *temps) set(name string, d ir.DType) int {
+	slot, known := s.slots[name]
+	if !known {
+		slot = len(s.types)
+		s.slots[name], s.types = slot, append(s.types, d)
+	}
+	s.types[slot] = d
+	return slot
+}
+
 // bind resolves a view. Its box is evaluated here unless it moves with the position.
-func (vm *VM) bind(t *task, o *operand, buf int, dims []ir.Range) error {
-	if buf < 0 || buf >= len(vm.mem.stores) {
-		return diag.Errorf(CodeOp, t.pos(), "names buffer %d, there are %d", buf, len(vm.mem.stores))
+func (vm *VM) bind(t *task, o *operand, buf int, src *ir.Operand) error {
+	dims := src.Dims
+	if buf < 0 || buf >= len(vm.mem.stores) || src.IsTemp() {
+		return diag.Errorf(CodeOp, t.pos(), "names buffer %d for %s, there are %d", buf, src.Buf, len(vm.mem.stores))
 	}
 	st := vm.mem.stores[buf]
 	if len(dims) != len(st.buf.Shape) {
-		return diag.Errorf(CodeView, t.pos(), "view of %s has %d ranges, the buffer has %d dimensions", st.buf.Name, len(dims), len(st.buf.Shape))
+		return diag.Errorf(CodeView, t.pos(), "view of %s has %d ranges, the buffer has %d dimensions", st.buf.Name,
+			len(dims), len(st.buf.Shape))
 	}
 	o.st, o.view, o.moving = st, dims, moves(dims)
 	if o.moving {

@@ -131,8 +131,8 @@ func (m tensors) Floats(b *ir.Buffer, i int) ([]float32, error) {
 	return out, nil
 }
 
-// dense is the decoder as a model card would write it, in float64: whole matrices, whole heads, one list of keys and one
-// of values for each layer and head.
+// dense is the decoder as a model card would write it, in float64: whole matrices, whole heads, one list of keys and
+// one of values for each layer and head.
 type dense struct {
 	decoder
 	w    tensors
@@ -186,12 +186,14 @@ func (d *dense) step(token, pos int) []float64 {
 			for r := range d.k[at] {
 				keys, values = append(keys, d.k[at][r]...), append(values, d.v[at][r]...)
 			}
-			attn = append(attn, normalised(attend(q[h*d.HeadDim:][:d.HeadDim], keys, values, 1, 1, d.HeadDim, d.Scale()), d.HeadDim)...)
+			attn = append(attn, normalised(attend(q[h*d.HeadDim:][:d.HeadDim], keys, values, 1, 1, d.HeadDim,
+				d.Scale()), d.HeadDim)...)
 		}
 		plus(d.linear(name("o"), attn))
 		n = d.norm(name("post_norm"), x)
 		gate, up := d.linear(name("gate"), n), d.linear(name("up"), n)
-		plus(d.linear(name("down"), each(gate, func(i int) float64 { return gate[i] / (1 + math.Exp(-gate[i])) * up[i] })))
+		plus(d.linear(name("down"), each(gate,
+			func(i int) float64 { return gate[i] / (1 + math.Exp(-gate[i])) * up[i] })))
 	}
 	return d.linear("embed", d.norm("norm", x))
 }
@@ -217,7 +219,8 @@ func (d decoder) session(t testing.TB, w Weights, opts Options) *Session {
 }
 
 // orders are the ways a step is run under test.
-var orders = []Order{{}, {Kind: InOrder}, {Kind: Random, Seed: 1}, {Kind: Random, Seed: 2}, {Kind: Latest}, {Kind: Starve, SM: 0}, {Kind: Starve, SM: 3}}
+var orders = []Order{{}, {Kind: InOrder}, {Kind: Random, Seed: 1}, {Kind: Random, Seed: 2}, {Kind: Latest},
+	{Kind: Starve, SM: 0}, {Kind: Starve, SM: 3}}
 
 func TestDecoderAgainstDense(t *testing.T) {
 	shapes := map[string]decoder{"odd": odd}
@@ -296,7 +299,8 @@ func TestWrongPageShows(t *testing.T) {
 
 // Stages that give the residual to different SMs are caught, whatever the order.
 func TestResidualHasOneOwner(t *testing.T) {
-	text := strings.Replace(odd.text(t), "stage L{i}.down spread extent=72 grain=8 sms=4 rot=0", "stage L{i}.down spread extent=72 grain=8 sms=4 rot=1", 1)
+	text := strings.Replace(odd.text(t), "stage L{i}.down spread extent=72 grain=8 sms=4 rot=0",
+		"stage L{i}.down spread extent=72 grain=8 sms=4 rot=1", 1)
 	require.NotEqual(t, odd.text(t), text)
 	s, err := NewSession(parseFile(t, text), odd.tensors(3), Options{})
 	require.NoError(t, err)

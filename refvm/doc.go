@@ -1,5 +1,5 @@
-// Package refvm executes a program on the CPU, in plain Go and float32. It is the oracle that the CUDA kernel is compared
-// with, and the engine on a machine without a GPU.
+// Package refvm executes a program on the CPU, in plain Go and float32. It is the oracle that the CUDA kernel is
+// compared with, and the engine on a machine without a GPU.
 //
 // It imports the standard library, ir, ir/diag and ir/half, and must import no other package of amkc: an oracle that
 // shares code with what it checks shares its bugs.
@@ -24,7 +24,8 @@
 //
 // The program cuts each of these stages into tasks, one for each SM's span of rows, and says with counters which task
 // waits for which. The VM runs a task when its waits are satisfied and the tasks before it in its SM's queue are done
-// (order.go, step.go). A program that validate accepts yields the same bits in every order and with any number of workers.
+// (order.go, step.go). A program that validate accepts yields the same bits in every order and with any number of
+// workers.
 //
 // What an op touches it gets from its worker, element ranges at a time (worker.go). That is where accesses are recorded
 // and where a task that reaches for another SM's shared memory is caught. Buffers are held by logical element; layouts

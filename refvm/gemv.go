@@ -9,12 +9,15 @@ import "amkc/ir"
 func gemv(w *worker, o *op) error {
 	x, scale := w.scaled(&o.in[0])
 	k := w.last(&o.in[1])
-	if k == 0 || len(x)%k != 0 {
+	if k == 0 || len(x) == 0 || len(x)%k != 0 {
 		return w.misfit(o, "has an input of %d elements and a matrix of %d columns, want whole rows", len(x), k)
 	}
 	matrix := w.floats(&o.in[1])
 	rows, n := len(x)/k, len(matrix)/k
-	quantised := o.quantised()
+	if o.src.Code == ir.GEMV && rows != 1 {
+		return w.misfit(o, "has an input of %d rows, want one; GEMM_TILE takes several", rows)
+	}
+	quantised := o.src.Has("qdtype") && len(o.in) > 2 // without scales, integers stand for themselves
 	var bias []float32
 	var q groups
 	switch {
@@ -28,7 +31,7 @@ func gemv(w *worker, o *op) error {
 			return w.misfit(o, "has %d rows and a bias of %d elements, want the same number", n, len(bias))
 		}
 	case len(o.in) > 3:
-		return w.misfit(o, "has 4 inputs, want a qdtype of I8 or I4 with them")
+		return w.misfit(o, "has %d inputs, want a qdtype of I8 or I4 with them", len(o.in))
 	}
 	out := w.alloc(rows * n)
 	for j := range n {
@@ -47,12 +50,6 @@ func gemv(w *worker, o *op) error {
 	return w.emit(o, out, n)
 }
 
-// quantised reports whether the inputs after the matrix are its scales and zeros.
-func (o *op) quantised() bool {
-	t := ir.DType(o.src.IntAt("qdtype", 0, -1))
-	return (t == ir.I8 || t == ir.I4) && len(o.in) >= 3
-}
-
 // groups are the scales of a matrix of integers: column c of a row belongs to group c/size.
 type groups struct {
 	size, count   int
@@ -62,10 +59,7 @@ type groups struct {
 
 // groups reads the scales, and the zeros if there are any.
 func (w *worker) groups(o *op, n, k int, in []operand) (groups, error) {
-	size := o.src.IntAt("group", w.pos, k)
-	if size < 1 {
-		return groups{}, w.misfit(o, "has groups of %d columns, want at least 1", size)
-	}
+	size := o.src.IntAt("group", w.pos, 0)
 	q := groups{size: size, count: (k + size - 1) / size, scales: w.floats(&in[0])}
 	want := n * q.count
 	if len(q.scales) != want {
@@ -95,15 +89,13 @@ func (q *groups) widen(row []float32, j int) []float32 {
 // dequant widens a matrix of integers.
 func dequant(w *worker, o *op) error {
 	matrix, k := w.floats(&o.in[0]), w.last(&o.in[0])
-	if k == 0 {
-		return w.emit(o, nil, k)
-	}
-	q, err := w.groups(o, len(matrix)/k, k, o.in[1:])
+	rows := len(matrix) / max(1, k)
+	q, err := w.groups(o, rows, k, o.in[1:])
 	if err != nil {
 		return err
 	}
 	out := w.alloc(len(matrix))
-	for j := range len(matrix) / k {
+	for j := range rows {
 		copy(out[j*k:], q.widen(matrix[j*k:(j+1)*k], j))
 	}
 	return w.emit(o, out, k)

@@ -1,6 +1,7 @@
 package refvm
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -17,7 +18,8 @@ type Weights interface {
 	Floats(b *ir.Buffer, i int) ([]float32, error)
 }
 
-// store is the contents of one buffer. Layouts are left to the device: here element e of the row-major order is data[e].
+// store is the contents of one buffer. Layouts are left to the device: here element e of the row-major order is
+// data[e].
 type store struct {
 	index int // in Flat.Buffers
 	buf   *ir.Buffer
@@ -48,7 +50,8 @@ func newMemory(flat *ir.Flat, load supply, round Rounding) (*memory, error) {
 	for i := range flat.Buffers {
 		b := &flat.Buffers[i]
 		if n := b.Numel(); len(b.Shape) < 1 || len(b.Shape) > 4 || slices.Min(b.Shape) < 1 || n > maxElements {
-			return nil, diag.Errorf(CodeBuffer, "buffer "+b.Name, "has the shape %v, want 1 to 4 positive dimensions and at most %d elements", b.Shape, maxElements)
+			return nil, diag.Errorf(CodeBuffer, "buffer "+b.Name,
+				"has the shape %v, want 1 to 4 positive dimensions and at most %d elements", b.Shape, maxElements)
 		}
 		s := &store{index: i, buf: b, ints: b.DType == ir.I32, round: rounderFor(round, b.DType)}
 		for d, n := len(b.Shape)-1, 1; d >= 0; d-- {
@@ -82,11 +85,16 @@ func (s *store) fill(load supply) error {
 	b, n := s.buf, s.buf.Numel()
 	if b.Kind == ir.Weight || b.Kind == ir.Const {
 		values, err := load(s.index)
-		if err != nil {
+		var known *diag.Diagnostic
+		switch {
+		case errors.As(err, &known):
+			return known
+		case err != nil:
 			return diag.Errorf(CodeWeights, "buffer "+b.Name, "%v", err)
 		}
 		if len(values) != n {
-			return diag.Errorf(CodeWeights, "buffer "+b.Name, "%d elements were loaded, want %d, shape %v", len(values), n, b.Shape)
+			return diag.Errorf(CodeWeights, "buffer "+b.Name, "%d elements were loaded, want %d, shape %v", len(values),
+				n, b.Shape)
 		}
 		if s.ints {
 			s.data = make([]float32, n)
@@ -99,7 +107,8 @@ func (s *store) fill(load supply) error {
 	s.data = make([]float32, n)
 	if s.ints && b.Kind == ir.Input {
 		for i := range s.data {
-			s.data[i] = fromInt(int32(i)) // what the reshape ids of the AMK profile are; token and pos are set by every step
+			// what the reshape ids of the AMK profile are; token and pos are set by every step
+			s.data[i] = fromInt(int32(i))
 		}
 	}
 	s.shard()
@@ -165,10 +174,12 @@ type page struct {
 func (p *page) add(s *store) error {
 	b := s.buf
 	if b.Kind != ir.Activation {
-		return diag.Errorf(CodeBuffer, "buffer "+b.Name, "is %s and lies on page %s, only activations may", b.Kind, b.Pages[0])
+		return diag.Errorf(CodeBuffer, "buffer "+b.Name, "is %s and lies on page %s, only activations may", b.Kind,
+			b.Pages[0])
 	}
 	if !p.words && p.bits != 0 && p.bits != b.DType.Bits() {
-		return diag.Errorf(CodeBuffer, "buffer "+b.Name, "has elements of %d bits, but page %s holds elements of %d bits", b.DType.Bits(), b.Pages[0], p.bits)
+		return diag.Errorf(CodeBuffer, "buffer "+b.Name,
+			"has elements of %d bits, but page %s holds elements of %d bits", b.DType.Bits(), b.Pages[0], p.bits)
 	}
 	p.bits = b.DType.Bits()
 	p.stores = append(p.stores, s)

@@ -10,8 +10,8 @@ import (
 	"amkc/ir"
 )
 
-// A caseOp is one op, with what it yields for the elements of its input views, computed here in float64 and as plainly as
-// possible. Buffers named x, y, … are inputs; out, out2 are written.
+// A caseOp is one op, with what it yields for the elements of its input views, computed here in float64 and as
+// plainly as possible. Buffers named x, y, … are inputs; out, out2 are written.
 type caseOp struct {
 	name    string
 	pos     int
@@ -29,7 +29,7 @@ var opCases = []caseOp{
 		want:    func(in [][]float64) []float64 { return in[0] },
 	},
 	{
-		name: "copy to another shape, every other block", pos: 9, op: `out[0:8] = COPY(x[1:pos block 2 part 1 of 2,0:2])`,
+		name: "copy to another shape, every other block", op: `out[0:8] = COPY(x[1:9 block 2 part 1 of 2,0:2])`,
 		buffers: "buffer x IO_INPUT F32 [10,3] HBM rowmajor\nbuffer out ACTIVATION F32 [8] HBM rowmajor",
 		want:    func(in [][]float64) []float64 { return in[0] },
 	},
@@ -39,8 +39,10 @@ var opCases = []caseOp{
 		want:    func(in [][]float64) []float64 { return in[0] },
 	},
 	{
-		name: "embed columns", op: `out[0:2,0:3], out2[0:6] = EMBED(ids[0:2], w[0:5,2:5])`, ints: map[string][]float32{"ids": {4, 1}},
-		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer w WEIGHT F32 [5,6] HBM rowmajor\nbuffer out ACTIVATION F32 [2,3] HBM rowmajor\nbuffer out2 ACTIVATION F32 [6] HBM rowmajor",
+		name: "embed columns", op: `out[0:2,0:3], out2[0:6] = EMBED(ids[0:2], w[0:5,2:5])`,
+		ints: map[string][]float32{"ids": {4, 1}},
+		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer w WEIGHT F32 [5,6] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [2,3] HBM rowmajor\nbuffer out2 ACTIVATION F32 [6] HBM rowmajor",
 		want: func(in [][]float64) []float64 {
 			rows := append(append([]float64{}, in[1][12:15]...), in[1][3:6]...)
 			return append(rows, rows...)
@@ -48,12 +50,14 @@ var opCases = []caseOp{
 	},
 	{
 		name: "embed as reshape", op: `out[0:2,0:2,0:2] = EMBED(ids[0:2], x[0:2,0:4])`,
-		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer x IO_INPUT F32 [2,4] HBM rowmajor\nbuffer out ACTIVATION F32 [2,2,2] HBM rowmajor",
-		want:    func(in [][]float64) []float64 { return in[1] },
+		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer x IO_INPUT F32 [2,4] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [2,2,2] HBM rowmajor",
+		want: func(in [][]float64) []float64 { return in[1] },
 	},
 	{
 		name: "rmsnorm", op: `out[0:2,0:7] = RMSNORM(x[0:2,0:7], w[0:7]) eps=0.5`,
-		buffers: "buffer x IO_INPUT F32 [2,7] HBM rowmajor\nbuffer w WEIGHT F32 [7] HBM rowmajor\nbuffer out ACTIVATION F32 [2,7] HBM rowmajor",
+		buffers: "buffer x IO_INPUT F32 [2,7] HBM rowmajor\nbuffer w WEIGHT F32 [7] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [2,7] HBM rowmajor",
 		want: func(in [][]float64) []float64 {
 			return rowsOf(in[0], 7, func(x []float64) []float64 {
 				square := 0.0
@@ -64,11 +68,16 @@ var opCases = []caseOp{
 			})
 		},
 	},
-	{name: "layernorm", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5]) eps=0.25`, buffers: layernormBuffers, want: naiveLayerNorm},
-	{name: "layernorm with bias", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5], b[0:5]) eps=0.25`, buffers: layernormBuffers, want: naiveLayerNorm},
-	{name: "gemv of a span", op: `out[3:8] = GEMV_TILE(x[0:19], w[3:8,0:19])`, buffers: gemvBuffers, want: func(in [][]float64) []float64 { return matmul(in[0], in[1], 19) }},
-	{name: "gemv of some columns", op: `out[3:8] = GEMV_TILE(x[0:6], w[3:8,2:8])`, buffers: gemvBuffers, want: func(in [][]float64) []float64 { return matmul(in[0], in[1], 6) }},
-	{name: "gemv of nothing", op: `out[4:4] = GEMV_TILE(x[0:19], w[4:4,0:19])`, buffers: gemvBuffers, want: func([][]float64) []float64 { return nil }},
+	{name: "layernorm", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5]) eps=0.25`, buffers: layernormBuffers,
+		want: naiveLayerNorm},
+	{name: "layernorm with bias", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5], b[0:5]) eps=0.25`,
+		buffers: layernormBuffers, want: naiveLayerNorm},
+	{name: "gemv of a span", op: `out[3:8] = GEMV_TILE(x[0:19], w[3:8,0:19])`, buffers: gemvBuffers,
+		want: func(in [][]float64) []float64 { return matmul(in[0], in[1], 19) }},
+	{name: "gemv of some columns", op: `out[3:8] = GEMV_TILE(x[0:6], w[3:8,2:8])`, buffers: gemvBuffers,
+		want: func(in [][]float64) []float64 { return matmul(in[0], in[1], 6) }},
+	{name: "gemv of nothing", op: `out[4:4] = GEMV_TILE(x[0:19], w[4:4,0:19])`, buffers: gemvBuffers,
+		want: func([][]float64) []float64 { return nil }},
 	{
 		name: "gemv with bias", op: `out[3:8] = GEMV_TILE(x[0:19], w[3:8,0:19], b[3:8])`, buffers: gemvBuffers,
 		want: func(in [][]float64) []float64 {
@@ -78,28 +87,33 @@ var opCases = []caseOp{
 	},
 	{
 		name: "gemm of a span", op: `out[0:3,2:5] = GEMM_TILE(x[0:3,0:9], w[2:5,0:9])`,
-		buffers: "buffer x IO_INPUT F32 [3,9] HBM rowmajor\nbuffer w WEIGHT F32 [6,9] HBM rowmajor\nbuffer out ACTIVATION F32 [3,6] HBM rowmajor",
-		want:    func(in [][]float64) []float64 { return matmul(in[0], in[1], 9) },
+		buffers: "buffer x IO_INPUT F32 [3,9] HBM rowmajor\nbuffer w WEIGHT F32 [6,9] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [3,6] HBM rowmajor",
+		want: func(in [][]float64) []float64 { return matmul(in[0], in[1], 9) },
 	},
 	{
-		name: "gemv of int8", op: `out[2:6] = GEMV_TILE(x[0:10], q[2:6,0:10], s[2:6,0:3]) qdtype=6 group=4`, buffers: quantBuffers("I8"),
-		want: func(in [][]float64) []float64 { return matmul(in[0], widened(in[1], in[2], nil, 10, 4), 10) },
+		name: "gemv of int8", op: `out[2:6] = GEMV_TILE(x[0:10], q[2:6,0:10], s[2:6,0:3]) qdtype=6 group=4`,
+		buffers: quantBuffers("I8"),
+		want:    func(in [][]float64) []float64 { return matmul(in[0], widened(in[1], in[2], nil, 10, 4), 10) },
 	},
 	{
 		name: "gemv of int4 with zeros", op: `out[2:6] = GEMV_TILE(x[0:10], q[2:6,0:10], s[2:6,0:3], z[2:6,0:3]) qdtype=7 group=4`, buffers: quantBuffers("I4"),
 		want: func(in [][]float64) []float64 { return matmul(in[0], widened(in[1], in[2], in[3], 10, 4), 10) },
 	},
 	{
-		name: "dequant", op: `wide[1:3,0:10] = DEQUANT(q[1:3,0:10], s[1:3,0:3]) qdtype=6 group=4`, buffers: quantBuffers("I8"),
-		want: func(in [][]float64) []float64 { return widened(in[0], in[1], nil, 10, 4) },
+		name: "dequant", op: `wide[1:3,0:10] = DEQUANT(q[1:3,0:10], s[1:3,0:3]) qdtype=6 group=4`,
+		buffers: quantBuffers("I8"),
+		want:    func(in [][]float64) []float64 { return widened(in[0], in[1], nil, 10, 4) },
 	},
 	{
 		name: "dequant with zeros", op: `wide[1:3,0:10] = DEQUANT(q[1:3,0:10], s[1:3,0:3], z[1:3,0:3]) qdtype=6 group=4`, buffers: quantBuffers("I8"),
 		want: func(in [][]float64) []float64 { return widened(in[0], in[1], in[2], 10, 4) },
 	},
 	{
-		name: "rotation of pairs, values pass", pos: 13, op: `out[4:12] = ROPE(x[4:12], w[0:3]) head_dim=6 order=1 first=4 limit=10 pos=pos`,
-		buffers: "buffer x IO_INPUT F32 [12] HBM rowmajor\nbuffer w WEIGHT F32 [3] HBM rowmajor\nbuffer out ACTIVATION F32 [12] HBM rowmajor",
+		name: "rotation of pairs, values pass", pos: 13,
+		op: `out[4:12] = ROPE(x[4:12], w[0:3]) head_dim=6 order=1 first=4 limit=10 pos=pos`,
+		buffers: "buffer x IO_INPUT F32 [12] HBM rowmajor\nbuffer w WEIGHT F32 [3] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [12] HBM rowmajor",
 		want: func(in [][]float64) []float64 {
 			return each(in[0], func(i int) float64 {
 				if i >= 6 {
@@ -115,7 +129,8 @@ var opCases = []caseOp{
 	},
 	{
 		name: "rotation of halves", op: `out[0:2,0:3,0:4] = ROPE(x[0:2,0:3,0:4], ids[0:2]) head_dim=4 order=0 theta=100.0`, ints: map[string][]float32{"ids": {7, 3}},
-		buffers: "buffer x IO_INPUT F32 [2,3,4] HBM rowmajor\nbuffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer out ACTIVATION F32 [2,3,4] HBM rowmajor",
+		buffers: "buffer x IO_INPUT F32 [2,3,4] HBM rowmajor\nbuffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [2,3,4] HBM rowmajor",
 		want: func(in [][]float64) []float64 {
 			return each(in[0], func(i int) float64 {
 				j := i % 4
@@ -127,12 +142,14 @@ var opCases = []caseOp{
 			})
 		},
 	},
-	{name: "silu of two", op: `out[0:3] = SILU_MUL(x[0:3], y[1:4])`, buffers: vectors, want: func(in [][]float64) []float64 {
-		return each(in[0], func(i int) float64 { return in[0][i] / (1 + math.Exp(-in[0][i])) * in[1][i] })
-	}},
-	{name: "silu of one in turn", op: `out[0:3] = SILU_MUL(x[0:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
-		return each(in[0][:3], func(i int) float64 { return in[0][2*i] / (1 + math.Exp(-in[0][2*i])) * in[0][2*i+1] })
-	}},
+	{name: "silu of two", op: `out[0:3] = SILU_MUL(x[0:3], y[1:4])`, buffers: vectors,
+		want: func(in [][]float64) []float64 {
+			return each(in[0], func(i int) float64 { return in[0][i] / (1 + math.Exp(-in[0][i])) * in[1][i] })
+		}},
+	{name: "silu of one in turn", op: `out[0:3] = SILU_MUL(x[0:6])`, buffers: vectors,
+		want: func(in [][]float64) []float64 {
+			return each(in[0][:3], func(i int) float64 { return in[0][2*i] / (1 + math.Exp(-in[0][2*i])) * in[0][2*i+1] })
+		}},
 	{name: "gelu", op: `out[0:4] = GELU(x[2:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
 		return each(in[0], func(i int) float64 { return in[0][i] * (1 + math.Erf(in[0][i]/math.Sqrt2)) / 2 })
 	}},
@@ -145,9 +162,10 @@ var opCases = []caseOp{
 	{name: "scale", op: `out[0:4] = MUL(x[2:6]) scale=2.5`, buffers: vectors, want: func(in [][]float64) []float64 {
 		return each(in[0], func(i int) float64 { return in[0][i] * 2.5 })
 	}},
-	{name: "allreduce", op: `out[0:4] = ALLREDUCE_SHARD(x[2:6], y[0:4], x[0:4])`, buffers: vectors, want: func(in [][]float64) []float64 {
-		return each(in[0], func(i int) float64 { return in[0][i] + in[1][i] + in[2][i] })
-	}},
+	{name: "allreduce", op: `out[0:4] = ALLREDUCE_SHARD(x[2:6], y[0:4], x[0:4])`, buffers: vectors,
+		want: func(in [][]float64) []float64 {
+			return each(in[0], func(i int) float64 { return in[0][i] + in[1][i] + in[2][i] })
+		}},
 	{
 		name: "softmax", op: `out[0:2,0:4] = SOFTMAX(x[1:3,0:4])`,
 		buffers: "buffer x IO_INPUT F32 [3,5] HBM rowmajor\nbuffer out ACTIVATION F32 [2,4] HBM rowmajor",
@@ -162,41 +180,66 @@ var opCases = []caseOp{
 		},
 	},
 	{
-		name: "append", pos: 3, op: `cache[1,pos,0,0:4] = KV_APPEND(x[2:6])`, buffers: vectors + "\nbuffer cache KV_CACHE F32 [2,8,2,4] HBM rowmajor",
-		want: func(in [][]float64) []float64 { return in[0] },
+		name: "append", pos: 3, op: `cache[1,pos,0,0:4] = KV_APPEND(x[2:6])`,
+		buffers: vectors + "\nbuffer cache KV_CACHE F32 [2,8,2,4] HBM rowmajor",
+		want:    func(in [][]float64) []float64 { return in[0] },
 	},
 	{
-		name: "append of another's row", pos: 3, op: `cache[1,pos:pos+1 block 2 part 0 of 2,0,0:4] = KV_APPEND(x[2:6])`, buffers: vectors + "\nbuffer cache KV_CACHE F32 [2,8,2,4] HBM rowmajor",
-		want: func(in [][]float64) []float64 { return nil },
+		name: "append of another's row", pos: 3, op: `cache[1,pos:pos+1 block 2 part 0 of 2,0,0:4] = KV_APPEND(x[2:6])`,
+		buffers: vectors + "\nbuffer cache KV_CACHE F32 [2,8,2,4] HBM rowmajor",
+		want:    func(in [][]float64) []float64 { return nil },
 	},
 	{
-		name: "best of a span", op: `out[2], index[1] = SAMPLE_ARGMAX(x[2:6]) partial=1 first=100`, buffers: vectors + "\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
+		name: "best of a span", op: `out[2], index[1] = SAMPLE_ARGMAX(x[2:6]) partial=1 first=100`,
+		buffers: vectors + "\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
 		want: func(in [][]float64) []float64 {
 			at := largest(in[0])
 			return []float64{in[0][at], float64(100 + at)}
 		},
 	},
 	{
-		name: "best of nothing", op: `out[2], index[1] = SAMPLE_ARGMAX(x[2:2]) partial=1 first=100`, buffers: vectors + "\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
-		want: func(in [][]float64) []float64 { return []float64{math.Inf(-1), math.MaxInt32 + 1} }, // what float32 makes of it
+		name: "best of nothing", op: `out[2], index[1] = SAMPLE_ARGMAX(x[2:2]) partial=1 first=100`,
+		buffers: vectors + "\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
+		want:    func(in [][]float64) []float64 { return []float64{math.Inf(-1), math.MaxInt32 + 1} },
+		// what float32 makes of it
 	},
 	{
 		name: "best of bests, lowest index among equals", op: `index[0] = SAMPLE_ARGMAX(z[0:4], ids[0:4])`,
-		ints:    map[string][]float32{"ids": {9, 8, 5, 7}, "z": {1, 3, 2, 3}},
-		buffers: "buffer z IO_INPUT F32 [4] HBM rowmajor\nbuffer ids IO_INPUT I32 [4] HBM rowmajor\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
-		want:    func([][]float64) []float64 { return []float64{7} },
+		ints: map[string][]float32{"ids": {9, 8, 5, 7}, "z": {1, 3, 2, 3}},
+		buffers: "buffer z IO_INPUT F32 [4] HBM rowmajor\nbuffer ids IO_INPUT I32 [4] HBM rowmajor\nbuffer index " +
+			"ACTIVATION I32 [2] HBM rowmajor",
+		want: func([][]float64) []float64 { return []float64{7} },
 	},
 	{
-		name: "argmax of a batch", op: `index[0:2] = SAMPLE_ARGMAX(z[0:2,0:3])`, ints: map[string][]float32{"z": {1, 3, 3, 2, 0, 1}},
+		name: "argmax of no numbers", op: `index[0:2] = SAMPLE_ARGMAX(z[0:2,0:3])`,
+		ints:    map[string][]float32{"z": {nan, nan, nan, nan, 0, nan}},
+		buffers: "buffer z IO_INPUT F32 [2,3] HBM rowmajor\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
+		want:    func([][]float64) []float64 { return []float64{0, 1} },
+	},
+	{
+		name: "best of bests of nothing", op: `index[0] = SAMPLE_ARGMAX(z[0:2], ids[0:2])`,
+		ints: map[string][]float32{"ids": {7, 5}, "z": {nan, nan}},
+		buffers: "buffer z IO_INPUT F32 [2] HBM rowmajor\nbuffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer index " +
+			"ACTIVATION I32 [2] HBM rowmajor",
+		want: func([][]float64) []float64 { return []float64{0} },
+	},
+	{
+		name: "argmax of a batch", op: `index[0:2] = SAMPLE_ARGMAX(z[0:2,0:3])`,
+		ints:    map[string][]float32{"z": {1, 3, 3, 2, 0, 1}},
 		buffers: "buffer z IO_INPUT F32 [2,3] HBM rowmajor\nbuffer index ACTIVATION I32 [2] HBM rowmajor",
 		want:    func([][]float64) []float64 { return []float64{1, 0} },
 	},
 }
 
+var nan = float32(math.NaN())
+
 const (
-	vectors          = "buffer x IO_INPUT F32 [6] HBM rowmajor\nbuffer y IO_INPUT F32 [6] HBM rowmajor\nbuffer out ACTIVATION F32 [6] HBM rowmajor"
-	layernormBuffers = "buffer x IO_INPUT F32 [2,5] HBM rowmajor\nbuffer w WEIGHT F32 [5] HBM rowmajor\nbuffer b WEIGHT F32 [5] HBM rowmajor\nbuffer out ACTIVATION F32 [2,5] HBM rowmajor"
-	gemvBuffers      = "buffer x IO_INPUT F32 [19] HBM rowmajor\nbuffer w WEIGHT F32 [9,19] HBM rowmajor\nbuffer b WEIGHT F32 [9] HBM rowmajor\nbuffer out ACTIVATION F32 [9] HBM rowmajor"
+	vectors = "buffer x IO_INPUT F32 [6] HBM rowmajor\nbuffer y IO_INPUT F32 [6] HBM rowmajor\nbuffer out " +
+		"ACTIVATION F32 [6] HBM rowmajor"
+	layernormBuffers = "buffer x IO_INPUT F32 [2,5] HBM rowmajor\nbuffer w WEIGHT F32 [5] HBM rowmajor\nbuffer b " +
+		"WEIGHT F32 [5] HBM rowmajor\nbuffer out ACTIVATION F32 [2,5] HBM rowmajor"
+	gemvBuffers = "buffer x IO_INPUT F32 [19] HBM rowmajor\nbuffer w WEIGHT F32 [9,19] HBM rowmajor\nbuffer b " +
+		"WEIGHT F32 [9] HBM rowmajor\nbuffer out ACTIVATION F32 [9] HBM rowmajor"
 )
 
 func quantBuffers(dtype string) string {
@@ -327,7 +370,8 @@ func TestOps(t *testing.T) {
 					if math.IsInf(want[0], 0) {
 						require.Equal(t, want[0], float64(got[at]))
 					} else {
-						require.InDelta(t, want[0], float64(got[at]), 2e-6*(1+math.Abs(want[0])), "element %d of %s", at, b.Name)
+						require.InDelta(t, want[0], float64(got[at]), 2e-6*(1+math.Abs(want[0])), "element %d of %s",
+							at, b.Name)
 					}
 					want = want[1:]
 				}

@@ -137,7 +137,8 @@ func (vm *VM) stuck(blocked, count []int) error {
 	for i := range vm.tasks {
 		for _, w := range vm.tasks[i].src.Waits {
 			if blocked[i] > 0 && count[w.Counter] < w.Threshold {
-				return err.With(fmt.Sprintf("%s waits for counter %s to reach %d, it stays at %d", vm.tasks[i].pos(), vm.flat.Counters[w.Counter].Name, w.Threshold, count[w.Counter]))
+				return err.With(fmt.Sprintf("%s waits for counter %s to reach %d, it stays at %d", vm.tasks[i].pos(),
+					vm.flat.Counters[w.Counter].Name, w.Threshold, count[w.Counter]))
 			}
 		}
 	}

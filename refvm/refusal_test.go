@@ -12,7 +12,10 @@ import (
 
 // Programs that no VM is made for, and steps that end in an error, in every order.
 func TestRefusals(t *testing.T) {
-	const x = "buffer x IO_INPUT F32 [4] HBM rowmajor\nbuffer out ACTIVATION F32 [4] HBM rowmajor\nbuffer w WEIGHT F32 [4] HBM rowmajor\nbuffer m WEIGHT F32 [2,4] HBM rowmajor\nbuffer ids IO_INPUT I32 [2] HBM rowmajor"
+	const x = "buffer x IO_INPUT F32 [4] HBM rowmajor\nbuffer out ACTIVATION F32 [4] HBM rowmajor\nbuffer w WEIGHT " +
+		"F32 [4] HBM rowmajor\nbuffer m WEIGHT F32 [2,4] HBM rowmajor\nbuffer ids IO_INPUT I32 [2] HBM rowmajor\n" +
+		"buffer q WEIGHT I8 [2,4] HBM rowmajor\nbuffer n4 WEIGHT I4 [4] HBM rowmajor\nbuffer index ACTIVATION I32 " +
+		"[4] HBM rowmajor\nbuffer k3 WEIGHT F32 [4,1,4] HBM rowmajor\nbuffer kv ACTIVATION F32 [1,8,1,4] HBM rowmajor"
 	for _, c := range []struct {
 		buffers, op string
 		want        *diag.Code
@@ -36,37 +39,73 @@ func TestRefusals(t *testing.T) {
 		{x, `out[0:2] = GEMV_TILE(x[0:3], m[0:2,0:4])`, CodeSizes, "4 columns"},
 		{x, `out[0:2] = GEMV_TILE(x[0:4], m[0:2,0:4], w[0:3])`, CodeSizes, "bias of 3"},
 		{x, `out[0:2] = GEMV_TILE(x[0:4], m[0:2,0:4], w[0:2], w[0:2])`, CodeSizes, "qdtype"},
-		{x, `out[0:2] = GEMV_TILE(x[0:4], m[0:2,0:4], w[0:3]) qdtype=6 group=2`, CodeSizes, "3 scales, want 4"},
-		{x, `out[0:2] = GEMV_TILE(x[0:4], m[0:2,0:4], w[0:4], w[0:2]) qdtype=6 group=2`, CodeSizes, "2 zeros, want 4"},
-		{x, `out[0:4] = DEQUANT(x[0:4], w[0:4]) qdtype=6 group=0`, CodeSizes, "groups of 0"},
+		{x, `out[0:2] = GEMV_TILE(x[0:4], q[0:2,0:4], w[0:3]) qdtype=6 group=2`, CodeSizes, "3 scales, want 4"},
+		{x, `out[0:2] = GEMV_TILE(x[0:4], q[0:2,0:4], w[0:4], w[0:2]) qdtype=6 group=2`, CodeSizes, "2 zeros, want 4"},
+		{x, `out[0:2] = GEMV_TILE(x[0:4], q[0:2,0:4], w[0:2]) qdtype=6`, CodeOp, "group"},
+		{x, `out[0:2] = GEMV_TILE(x[0:4], q[0:1,0:2], w[0:2]) qdtype=6 group=4`, CodeSizes, "2 rows, want one"},
+		{x, `out[0:0] = GEMM_TILE(x[0:0], m[0:2,0:4])`, CodeSizes, "0 elements"},
+		{x, `out[0:4] = DEQUANT(q[0,0:4], w[0:4]) qdtype=6 group=0`, CodeOp, "group=0"},
+		{x, `out[0:4] = DEQUANT(q[0,0:4], w[0:4]) qdtype=6 group=2`, CodeSizes, "4 scales"},
+		{x, `out[0:0] = DEQUANT(q[0,0:0], w[0:0], w[0:1]) qdtype=6 group=2`, CodeSizes, "1 zeros"},
 		{x, `out[0:4] = EMBED(ids[1], m[0:1,0:4])`, CodeValue, "token 1"},
 		{x, `out[0:4] = EMBED(ids[0], m[0:0,0:4])`, CodeSizes, "without rows"},
 		{x, `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=3 order=1`, CodeSizes, "head_dim 3"},
-		{x, `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=4 order=2`, CodeSizes, "order 2"},
+		{x, `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=4 order=2`, CodeOp, "order=2"},
+		{x, `out[0:3] = ROPE(x[0:3], w[0:2]) head_dim=4 order=1 limit=2`, CodeSizes, "rotation pairs"},
+		{x, `out[0:4] = ROPE(x[0:4], ids[0:0]) head_dim=4 order=0`, CodeSizes, "0 positions"},
 		{x, `out[0:4] = ROPE(x[0:4], w[0:1]) head_dim=4 order=1`, CodeSizes, "1 frequencies"},
 		{x, `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=4 order=1 first=1`, CodeSizes, "whole pairs"},
 		{x, `out[0:4] = ROPE(x[0:4], ids[0:2]) head_dim=4 order=0`, CodeSizes, "2 positions"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4]) head_dim=4 n_heads=3 n_kv_heads=2 scale=1.0`, CodeSizes, "3 heads"},
-		{x, `out[0:4] = ROPE(x[0:4], ids[0:2]) head_dim=1152921504606846976 order=0`, CodeSizes, "2 positions"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4]) head_dim=4294967296 n_heads=4294967296 n_kv_heads=1 scale=1.0`, CodeSizes, "4 query"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:3], m[0:2,0:4], m[0:2,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "3 query"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:2], m[0:2,0:2]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "cache view"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:1,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "2 rows of keys and 1"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4]) head_dim=4 n_heads=3 n_kv_heads=2 scale=1.0`,
+			CodeSizes, "3 heads"},
+		{x, `out[0:4] = ROPE(x[0:4], ids[0:2]) head_dim=1152921504606846976 order=0`, CodeOp,
+			"head_dim=1152921504606846976"},
+		{x, `out[0:4] = ROPE(x[0:4], ids[0:2]) head_dim=2147483646 order=0`, CodeSizes, "2 positions"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4]) head_dim=2147483647 n_heads=2147483647 n_kv_heads=1 scale=1.0`, CodeSizes, "4 query"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], k3[0:4 block 2 part 0 of 2,0,0:4], k3[0:2,0,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "part 0 of 1"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], k3[0:2,0,0:4], k3[0:2,0,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0 parts=2`, CodeSizes, "takes all rows"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], k3[0:2,0,0:4], k3[0:2,0,0:4]) head_dim=pos+1 n_heads=1 n_kv_heads=1 scale=1.0`, CodeOp, "constant"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:3], m[0:2,0:4], m[0:2,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`,
+			CodeSizes, "3 query"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:2], m[0:2,0:2]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`,
+			CodeSizes, "cache view"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:1,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`,
+			CodeSizes, "2 rows of keys and 1"},
 		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4], w[0:4], w[0:2]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "row of 4 and 2"},
 		{x, `out[0:2] = ATTENTION_COMBINE(x[0:4], w[0:3]) splits=2`, CodeSizes, "2 splits"},
-		{x, `out[0:2] = ATTENTION_COMBINE(x[0:3], w[0:3]) head_dim=2`, CodeSizes, "2 more"},
+		{x, `out[0:2] = ATTENTION_COMBINE(x[0:3], w[0:3]) head_dim=2 n_heads=1`, CodeSizes, "2 more"},
+		{x, `out[0:2] = ATTENTION_COMBINE(x[0:4], w[0:4]) head_dim=2`, CodeSizes, "0 heads"},
 		{x, `out[0] = SAMPLE_ARGMAX(x[0:4]) partial=1`, CodeSizes, "1 outputs"},
-		{x, `out[0] = SAMPLE_ARGMAX(x[0:4], ids[0:2])`, CodeSizes, "4 values and 2"},
+		{x, `index[0] = SAMPLE_ARGMAX(x[0:4], ids[0:2])`, CodeSizes, "4 values and 2"},
+		{x, `index[0] = SAMPLE_ARGMAX(x[0:0])`, CodeSizes, "no values"},
+		{x, `index[0:4] = SAMPLE_ARGMAX(m[0:2,0:4])`, CodeSizes, "2 elements"},
+		{x, `out[0] = SAMPLE_ARGMAX(x[0:4])`, CodeOp, "F32 elements to output 1, want I32"},
+		{x, `out[0:4] = ADD(x[0:4], ids[0:4])`, CodeView, "0:4"},
+		{x, `out[0:2] = ADD(x[0:2], ids[0:2])`, CodeOp, "I32 elements in input 2"},
+		{x, "%i = SAMPLE_ARGMAX(x[0:4])\nout[0] = GELU(%i)", CodeOp, "I32 elements in input 1"},
+		{x, "%i = COPY(x[0:1])\nout[0:4] = EMBED(%i, m[0:2,0:4])", CodeOp, "F32 elements in input 1, want I32"},
+		{x, "out[0:4] = COPY(x[0:4]) colour=1", CodeOp, "no parameter"},
+		{x, `out[0:4] = RMSNORM(x[0:4], w[0:4]) eps=-1.0`, CodeOp, "eps=-1"},
+		{x, `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=4.5 order=1`, CodeOp, "integer"},
+		{x, `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=4 order=1 pos=pos-1`, CodeOp, "pos=-1"},
+		{x, `out[0:2] = COPY(x[0:min(pos,4)])`, CodeSizes, "another length of dimension 0 of input 1"},
+		{x, `kv[0,0:min(pos,8),0,0:4] = KV_APPEND(x[0:4])`, CodeSizes, "another length of dimension 1 of output 1"},
+		{x, `out[0:4] = COPY(x[0:0 block 2 part 3 of 2])`, CodeView, "part 3"},
 		{"buffer x ACTIVATION F32 [4] HBM rowmajor page p", `NOP()`, CodeBuffer, "page p"},
-		{"page p HBM rowmajor bytes=64\nbuffer x ACTIVATION F32 [4] HBM rowmajor page p\nbuffer y ACTIVATION BF16 [4] HBM rowmajor page p", `NOP()`, CodeBuffer, "16 bits"},
-		{"page p HBM rowmajor bytes=64\nbuffer x IO_INPUT F32 [4] HBM rowmajor page p", `NOP()`, CodeBuffer, "IO_INPUT"},
+		{"page p HBM rowmajor bytes=64\nbuffer x ACTIVATION F32 [4] HBM rowmajor page p\nbuffer y ACTIVATION BF16 " +
+			"[4] HBM rowmajor page p", `NOP()`, CodeBuffer, "16 bits"},
+		{"page p HBM rowmajor bytes=64\nbuffer x IO_INPUT F32 [4] HBM rowmajor page p", `NOP()`, CodeBuffer,
+			"IO_INPUT"},
 		{"buffer x IO_INPUT F32 [65536,65536] HBM rowmajor", `NOP()`, CodeBuffer, "65536 65536"},
 	} {
 		t.Run(c.op, func(t *testing.T) {
 			vm, err := New(unroll(t, parse(t, oneTask(c.buffers, c.op))), noise(1), Options{})
 			if err == nil {
 				for _, order := range orders {
-					err = vm.Step(1, -1, order)
+					err = vm.Step(0, -1, order)
+					if err == nil {
+						err = vm.Step(1, -1, order)
+					}
 					require.Equal(t, c.want.ID, code(t, err))
 				}
 			}
@@ -78,26 +117,34 @@ func TestRefusals(t *testing.T) {
 
 func TestWeightRefusals(t *testing.T) {
 	flat := unroll(t, parse(t, oneTask("buffer w WEIGHT F32 [4] HBM rowmajor", `NOP()`)))
-	_, err := New(flat, weightsFunc(func(*ir.Buffer, int) ([]float32, error) { return nil, errors.New("no such tensor") }), Options{})
+	_, err := New(flat, weightsFunc(func(*ir.Buffer, int) ([]float32, error) {
+		return nil,
+			errors.New("no such tensor")
+	}), Options{})
 	require.Equal(t, CodeWeights.ID, code(t, err))
 	require.ErrorContains(t, err, "no such tensor")
-	_, err = New(flat, weightsFunc(func(*ir.Buffer, int) ([]float32, error) { return make([]float32, 3), nil }), Options{})
+	_, err = New(flat, weightsFunc(func(*ir.Buffer, int) ([]float32, error) { return make([]float32, 3), nil }),
+		Options{})
 	require.Equal(t, CodeWeights.ID, code(t, err))
 }
 
 // Counters that never get there are found before the first step, and named.
 func TestStuck(t *testing.T) {
-	const buffers = "buffer x IO_INPUT F32 [4] HBM rowmajor\nbuffer out ACTIVATION F32 [4] HBM rowmajor\nvariant v pos 0..9\ncounter a counter gpu\ncounter b counter gpu\n"
+	const buffers = "buffer x IO_INPUT F32 [4] HBM rowmajor\nbuffer out ACTIVATION F32 [4] HBM rowmajor\nvariant v " +
+		"pos 0..9\ncounter a counter gpu\ncounter b counter gpu\n"
 	for _, stages := range []string{
-		"stage one whole extent=1\n wait a >= 1\n NOP()\n signal b\nstage two whole extent=1\n wait b >= 1\n NOP()\n signal a\n",
+		"stage one whole extent=1\n wait a >= 1\n NOP()\n signal b\nstage two whole extent=1\n wait b >= 1\n " +
+			"NOP()\n signal a\n",
 		"stage one whole extent=1\n NOP()\n signal a\nstage two whole extent=1\n wait a >= 2\n NOP()\n signal b\n",
-		"stage one explicit\n task sm=0 a=0 b=1\n wait b >= 1\n NOP()\n signal a\nstage two explicit\n task sm=0 a=0 b=1\n NOP()\n signal b\n",
+		"stage one explicit\n task sm=0 a=0 b=1\n wait b >= 1\n NOP()\n signal a\nstage two explicit\n task sm=0 " +
+			"a=0 b=1\n NOP()\n signal b\n",
 	} {
 		_, err := New(unroll(t, parse(t, buffers+stages)), noise(1), Options{})
 		require.Equal(t, CodeStuck.ID, code(t, err))
 		require.ErrorContains(t, err, "waits for counter")
 	}
-	legal := "stage one explicit\n task sm=0 a=0 b=1\n wait b >= 1\n NOP()\n signal a\nstage two explicit\n task sm=1 a=0 b=1\n NOP()\n signal b\n"
+	legal := "stage one explicit\n task sm=0 a=0 b=1\n wait b >= 1\n NOP()\n signal a\nstage two explicit\n task " +
+		"sm=1 a=0 b=1\n NOP()\n signal b\n"
 	vm, err := New(unroll(t, parse(t, buffers+legal)), noise(1), Options{})
 	require.NoError(t, err)
 	for _, order := range orders {
@@ -106,7 +153,8 @@ func TestStuck(t *testing.T) {
 }
 
 func TestHosts(t *testing.T) {
-	vm, err := New(unroll(t, parse(t, oneTask("buffer x IO_INPUT F32 [4] HBM rowmajor\nbuffer w WEIGHT F32 [4] HBM rowmajor", `NOP()`))), noise(1), Options{})
+	vm, err := New(unroll(t, parse(t, oneTask("buffer x IO_INPUT F32 [4] HBM rowmajor\nbuffer w WEIGHT F32 "+
+		"[4] HBM rowmajor", `NOP()`))), noise(1), Options{})
 	require.NoError(t, err)
 	require.Nil(t, vm.Logits())
 	require.Equal(t, -1, vm.Next())

@@ -9,26 +9,25 @@ func rope(w *worker, o *op) error {
 	if hd < 2 || hd%2 != 0 {
 		return w.misfit(o, "has head_dim %d, want an even number", hd)
 	}
-	switch order := o.src.IntAt("order", w.pos, 0); order {
-	case 0:
+	if o.src.IntAt("order", w.pos, 0) == 0 {
 		return ropeHalves(w, o, hd)
-	case 1:
-		return ropePairs(w, o, hd)
-	default:
-		return w.misfit(o, "has order %d, want 0 or 1", order)
 	}
+	return ropePairs(w, o, hd)
 }
 
-// ropePairs turns neighbours: x holds rows first, first+1, … of a vector of heads in pair order, rows from limit on (those
-// of v) pass through.
+// ropePairs turns neighbours: x holds rows first, first+1, … of a vector of heads in pair order, rows from limit on
+// (those of v) pass through.
 func ropePairs(w *worker, o *op, hd int) error {
 	x, inv := w.floats(&o.in[0]), w.floats(&o.in[1])
 	if len(inv) != hd/2 {
 		return w.misfit(o, "has %d frequencies, want %d for head_dim %d", len(inv), hd/2, hd)
 	}
+	if len(x)%2 != 0 {
+		return w.misfit(o, "has %d elements, want rotation pairs", len(x))
+	}
 	first := o.src.IntAt("first", w.pos, 0)
 	turned := max(0, min(len(x), o.src.IntAt("limit", w.pos, first+len(x))-first))
-	if first < 0 || first%2 != 0 || turned%2 != 0 {
+	if first%2 != 0 || turned%2 != 0 {
 		return w.misfit(o, "turns %d elements from row %d on, want whole pairs", turned, first)
 	}
 	pos := float32(o.src.IntAt("pos", w.pos, w.pos))
@@ -45,8 +44,11 @@ func ropeHalves(w *worker, o *op, hd int) error {
 	x := w.floats(&o.in[0])
 	positions, ints := w.bits(&o.in[1])
 	batch := len(positions)
-	if batch == 0 || hd > max(2, len(x)) || len(x)%(batch*hd) != 0 {
+	if batch == 0 || len(x)%batch != 0 || len(x)/batch%hd != 0 {
 		return w.misfit(o, "has %d elements for %d positions, want whole heads of %d for each", len(x), batch, hd)
+	}
+	if len(x) == 0 { // whatever head_dim is, there is no frequency to compute
+		return w.emit(o, nil, hd)
 	}
 	theta := o.src.FloatOr("theta", 10000)
 	half, out := hd/2, w.alloc(len(x))

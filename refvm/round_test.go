@@ -60,7 +60,8 @@ buffer out ACTIVATION F32 [1,1,4] HBM rowmajor`,
 	require.NoError(t, err)
 	require.NoError(t, vm.Write("q", []float32{1, 0.5}))
 	require.NoError(t, vm.Write("row", []float32{0.25, -0.5, 4, 8}))
-	require.NoError(t, vm.Write("kv", []float32{1, 2, 1, 0, -1, 1, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))
+	require.NoError(t, vm.Write("kv", []float32{1, 2, 1, 0, -1, 1, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0, 0, 0, 0}))
 	require.NoError(t, vm.Step(3, -1, Order{}))
 	out, _ := vm.Read("out")
 	scores := []float64{2, -0.5, 3, 0} // of rows 0 to 2 and of the own one

@@ -5,8 +5,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// A Session decodes with a native program: it picks the variant for each position, and the variants share all buffers. It
-// is for one goroutine at a time.
+// A Session decodes with a native program: it picks the variant for each position, and the variants share all
+// buffers. It is for one goroutine at a time.
 type Session struct {
 	Order    Order // of the tasks of a step
 	mem      *memory
@@ -70,11 +70,13 @@ func (s *Session) At(pos int) (*VM, error) {
 		}
 	}
 	last := s.variants[len(s.variants)-1].flat
-	return nil, diag.Errorf(CodePosition, "position", "%d is outside the program, which ends at %d; compile with a larger --max-seq, or start again at 0", pos, last.Hi)
+	return nil, diag.Errorf(CodePosition, "position",
+		"%d is outside the program, which ends at %d; compile with a larger --max-seq, or start again at 0", pos,
+		last.Hi)
 }
 
-// Step decodes one token and moves to the next position. It returns the logits, valid until the next step, and the token
-// that the program chose. After an error the position is where it was, and the step may be tried again.
+// Step decodes one token and moves to the next position. It returns the logits, valid until the next step, and the
+// token that the program chose. After an error the position is where it was, and the step may be tried again.
 func (s *Session) Step(token int) (logits []float32, next int, err error) {
 	vm, err := s.At(s.pos)
 	if err != nil {

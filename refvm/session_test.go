@@ -9,7 +9,8 @@ import (
 	"amkc/ir"
 )
 
-// Weights are asked for by the index of the member, whatever the indices of its family are, and stand where unrolling puts them.
+// Weights are asked for by the index of the member, whatever the indices of its family are, and stand where unrolling
+// puts them.
 func TestWeightsOfFamilies(t *testing.T) {
 	p := parse(t, `model m max_seq=1
 buffer plain CONST F32 [1] HBM rowmajor

@@ -35,7 +35,8 @@ func (vm *VM) hire() {
 // After an error the contents of the buffers are undefined, but for those that no task writes.
 func (vm *VM) Step(pos, token int, order Order) error {
 	if pos < vm.flat.Lo || pos > vm.flat.Hi {
-		return diag.Errorf(CodePosition, "variant "+vm.flat.Name, "is for positions %d to %d, not for %d", vm.flat.Lo, vm.flat.Hi, pos)
+		return diag.Errorf(CodePosition, "variant "+vm.flat.Name, "is for positions %d to %d, not for %d", vm.flat.Lo,
+			vm.flat.Hi, pos)
 	}
 	if token > math.MaxInt32 {
 		return diag.Errorf(CodeValue, "position", "%d has token %d, want an id of 32 bits", pos, token)
@@ -167,7 +168,9 @@ func (vm *VM) Write(name string, values []float32) error {
 	case s == nil:
 		return diag.Errorf(CodeBuffer, "buffer "+name, "does not exist")
 	case s.buf.Kind == ir.Weight || s.buf.Kind == ir.Const || len(values) != len(s.data):
-		return diag.Errorf(CodeBuffer, "buffer "+name, "%d values for a %v of %d elements, want as many for an input, an output, a cache or an activation", len(values), s.buf.Kind, len(s.data))
+		return diag.Errorf(CodeBuffer, "buffer "+name,
+			"%d values for a %v of %d elements, want as many for an input, an output, a cache or an activation",
+			len(values), s.buf.Kind, len(s.data))
 	}
 	s.set(values)
 	return nil
@@ -189,8 +192,8 @@ func (vm *VM) Next() int {
 	return -1
 }
 
-// Touched returns what a task touched in the last step, in the order it did, if the VM records. The slice is valid until
-// the next step.
+// Touched returns what a task touched in the last step, in the order it did, if the VM records. The slice is valid
+// until the next step.
 func (vm *VM) Touched(task int) []Touch {
 	if vm.touched == nil {
 		return nil

@@ -49,7 +49,8 @@ func unroll(t testing.TB, p *ir.Program) *ir.Flat {
 
 // oneTask is a program whose only task runs the given ops.
 func oneTask(buffers, ops string) string {
-	return buffers + "\nvariant v pos 0..99\ncounter done counter gpu\nstage task whole extent=1\n" + ops + "\nsignal done\n"
+	return buffers + "\nvariant v pos 0..99\ncounter done counter gpu\nstage task whole extent=1\n" + ops +
+		"\nsignal done\n"
 }
 
 // code returns the code of a diagnostic.
@@ -107,7 +108,8 @@ func requireFootprint(t testing.TB, vm *VM, pos int) {
 				if touch.Write {
 					written[e] = true
 				} else {
-					require.True(t, reads[e], "%s read element %d of %s", task.Name, at, vm.flat.Buffers[touch.Buf].Name)
+					require.True(t, reads[e], "%s read element %d of %s", task.Name, at,
+						vm.flat.Buffers[touch.Buf].Name)
 				}
 			}
 		}

@@ -16,21 +16,23 @@ type span struct {
 // newSpan evaluates a range, and says what is wrong with it when it leaves a dimension of the given size.
 func newSpan(r *ir.Range, size, pos int) (span, string) {
 	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
-	if hi <= lo {
-		return span{lo: lo}, ""
+	s := span{lo: lo, n: max(0, hi-lo)}
+	if r.Parts < 0 || r.Block < 0 || r.Shared() && (r.Block < 1 || r.Block > maxInt || r.Parts > maxInt) {
+		return span{}, fmt.Sprintf("share in blocks of %d for %d parts, want 1 to %d", r.Block, r.Parts, maxInt)
 	}
-	if lo < 0 || hi > size {
-		return span{}, fmt.Sprintf("range %d:%d at position %d, the dimension has %d elements", lo, hi, pos, size)
-	}
-	s := span{lo: lo, n: hi - lo}
-	if r.Parts > 1 {
-		if r.Block < 1 || r.Block > maxElements || r.Parts > maxElements {
-			return span{}, fmt.Sprintf("share in blocks of %d for %d parts, want 1 to %d", r.Block, r.Parts, maxElements)
-		}
+	if r.Shared() {
 		s.block, s.parts, s.part = r.Block, r.Parts, r.Part.At(pos)
 		if s.part < 0 || s.part >= s.parts {
 			return span{}, fmt.Sprintf("part %d at position %d, there are %d", s.part, pos, s.parts)
 		}
+	}
+	if hi <= lo {
+		return s, ""
+	}
+	if lo < 0 || hi > size {
+		return span{}, fmt.Sprintf("range %d:%d at position %d, the dimension has %d elements", lo, hi, pos, size)
+	}
+	if r.Shared() {
 		s.skip = s.below(lo)
 		s.n = s.below(hi) - s.skip
 	}

@@ -62,8 +62,13 @@ func (w *worker) run(index int) error {
 	return nil
 }
 
-// place evaluates the views of an op that move with the position.
+// place evaluates the views and the parameters of an op that move with the position.
 func (w *worker) place(o *op) error {
+	for _, p := range o.params {
+		if bad := checkInt(p.Key, p.Int.At(w.pos)); bad != "" {
+			return diag.Errorf(CodeOp, w.task.pos(), "%v %s at position %d", o.src.Code, bad, w.pos)
+		}
+	}
 	for k := range o.in {
 		if bad := o.in[k].at(w.pos); bad != "" {
 			return diag.Errorf(CodeView, w.task.pos(), "view of %s: %s", o.in[k].st.buf.Name, bad)
@@ -99,7 +104,9 @@ func (w *worker) touch(st *store, lo, n int, write bool) {
 	}
 	if st.owner != nil && w.task.src.SM >= 0 {
 		if was := st.own(w.task.src.SM, lo, n); was >= 0 {
-			w.err = diag.Errorf(CodeOwner, w.task.pos(), "touches elements %d:%d of %s from SM %d, some of them belong to SM %d", lo, lo+n, st.buf.Name, w.task.src.SM, was)
+			w.err = diag.Errorf(CodeOwner, w.task.pos(),
+				"touches elements %d:%d of %s from SM %d, some of them belong to SM %d", lo, lo+n, st.buf.Name,
+				w.task.src.SM, was)
 		}
 	}
 	if w.vm.touched != nil {

@@ -1,5 +1,5 @@
-// Package runtime holds the hand-written code that is copied into every build: the device runtime, and the Go packages of
-// the launcher. It exposes their sources and has no other code; it imports the standard library only.
+// Package runtime holds the hand-written code that is copied into every build: the device runtime, and the Go
+// packages of the launcher. It exposes their sources and has no other code; it imports the standard library only.
 package runtime
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 //go:embed cuda/amk/*.cuh
-//go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/report/*.go host/report/*.html tokenizer/*.go
+//go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/report/*.go host/report/*.html infile/*.go outfile/*.go printable/*.go progress/*.go tokenizer/*.go
 var files embed.FS
 
 // HostImport is the import path that the Go sources are known by in this module; those of HostSources lie below it.
@@ -21,8 +21,8 @@ func DeviceSources() map[string][]byte {
 	return collect("cuda", func(string) bool { return true })
 }
 
-// HostSources returns the sources of the launcher's packages, what they embed included and tests left out, by path below
-// [HostImport]: "host/open.go".
+// HostSources returns the sources of the launcher's packages, what they embed included and tests left out, by path
+// below [HostImport]: "host/open.go".
 func HostSources() map[string][]byte {
 	return collect(".", func(name string) bool {
 		return path.Ext(name) == ".html" || path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go")

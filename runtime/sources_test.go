@@ -21,7 +21,7 @@ func TestDeviceSources(t *testing.T) {
 func TestHostSourcesImportNothingElse(t *testing.T) {
 	src := HostSources()
 	for _, name := range []string{"driver/api.go", "host/open.go", "host/chrometrace/chrometrace.go", "host/cli/cli.go",
-		"host/report/page.html", "tokenizer/tokenizer.go"} {
+		"host/report/page.html", "infile/infile.go", "tokenizer/tokenizer.go"} {
 		require.NotEmpty(t, src[name], name)
 	}
 	for name, text := range src {
@@ -44,7 +44,8 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 			case strings.HasPrefix(path, "amkc/"):
 				below, found := strings.CutPrefix(path, HostImport+"/")
 				require.True(t, found, "%s imports %s", name, path)
-				require.Contains(t, []string{"driver", "host", "host/chrometrace", "host/report", "tokenizer"}, below)
+				require.Contains(t, []string{"driver", "host", "host/chrometrace", "host/report", "infile", "outfile",
+					"printable", "progress", "tokenizer"}, below)
 			}
 		}
 	}

@@ -20,6 +20,7 @@ BARRIERS = {"loop": {"barrier": 1}}
 STOCK = {"ring": {"stock": 6, "in_flight_stocked": 2}}
 AHEAD_OFF = {"ring": {"run_ahead": 0}}
 NO_STOCK = {"ring": {"stock": 0}}  # as models of a billion parameters and more have it
+SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
 PAGES_IN_TURN = {"page_allocation": "none"}
 
 # (target, model, dtype, configuration): every architecture in the dtype it is for, and every dtype on the oldest and on Hopper;
@@ -29,19 +30,26 @@ CASES = [
     ("t4", "zoo/llama-odd-dims", "bf16", {}),
     ("t4", "zoo/llama-gqa", "fp16", {"tiling": UNROLLED}),
     ("t4", "zoo/llama-gqa", "fp16", {"tiling": BARRIERS}),
+    ("t4", "zoo/llama-gqa", "fp16", SMALL_BLOCK),
     ("a100", "pycoder-5m", "bf16", {}),
     ("a100", "zoo/llama-gqa", "bf16", {"tiling": BARRIERS}),
     ("a10g", "zoo/llama-gqa", "fp16", {}),
     ("l4", "zoo/llama-odd-dims", "bf16", {}),
+    ("jetson-orin", "zoo/llama-gqa", "bf16", {}),
     ("h200", "pycoder-5m", "bf16", {}),
     ("h200", "zoo/llama-odd-dims", "fp32", {}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
     ("h200", "zoo/llama-gqa", "bf16", PAGES_IN_TURN),
+    ("h200", "zoo/llama-gqa", "bf16", SMALL_BLOCK),
+    ("h200", "zoo/llama-odd-dims", "fp32", SMALL_BLOCK),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": STOCK}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": NO_STOCK}),
     ("b200", "pycoder-5m", "bf16", {}),
+    ("sm_103", "zoo/llama-gqa", "bf16", {}),
+    ("sm_110", "zoo/llama-gqa", "bf16", {}),
     ("rtx5090", "zoo/llama-gqa", "bf16", {"tiling": AHEAD_OFF}),
+    ("sm_121", "zoo/llama-gqa", "bf16", {}),
 ]
 
 
@@ -58,12 +66,14 @@ def compile_case(case, tmp):
     start = time.time()
     emit = [os.path.join(ROOT, "amkc"), os.path.join(ROOT, "testdata/models", model), "-o", out,
             "--target", target, "--dtype", dtype, "--config", out + ".json", "--no-build"]
+    if target.startswith("sm_"):  # an architecture without a record of its own, of some size
+        emit += ["--num-sms", "20"]
     run = subprocess.run(emit, capture_output=True, text=True)
     if run.returncode != 0:
         return case, f"amkc: {run.stderr}", 0.0
     gencode = next(line.split("-gencode ")[1].split()[0] for line in open(os.path.join(out, "Makefile")) if "-gencode" in line)
     for source in sorted(f for f in os.listdir(out) if f.endswith(".cu")):
-        command = [nvcc(), "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", gencode, "-I.", "-fatbin",
+        command = [nvcc(), "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", gencode, "-fatbin",
                    "-o", source + ".fatbin", source]
         run = subprocess.run(command, cwd=out, capture_output=True, text=True)
         if run.returncode != 0:
@@ -75,7 +85,7 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as tmp, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for case, error, seconds in pool.map(lambda c: compile_case(c, tmp), CASES):
-            print(f"{'FAIL' if error else 'ok  '} {case[0]:8} {case[1]:20} {case[2]}  {seconds:5.1f} s  {json.dumps(case[3]) if case[3] else ''}".rstrip(), flush=True)
+            print(f"{'FAIL' if error else 'ok  '} {case[0]:11} {case[1]:20} {case[2]}  {seconds:5.1f} s  {json.dumps(case[3]) if case[3] else ''}".rstrip(), flush=True)
             if error:
                 failed += 1
                 print(error)

@@ -1,5 +1,5 @@
-// Package templates embeds the text/template sources of the generated CUDA files. It holds no logic and imports nothing of
-// amkc; package codegen executes them.
+// Package templates embeds the text/template sources of the generated CUDA files. It holds no logic and imports
+// nothing of amkc; package codegen executes them.
 package templates
 
 import "embed"

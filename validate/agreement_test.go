@@ -14,8 +14,10 @@ import (
 // TestAgreesWithReference compares the verdict of the proof with that of the reference walk: for exchanges on shared
 // pages, for broken lowerings of toys, and for broken programs of the shape that amkc makes, at one position.
 func TestAgreesWithReference(t *testing.T) {
-	memory := []string{validate.CodeReadRace.ID, validate.CodeOverwriteRace.ID, validate.CodeWriteRace.ID, validate.CodeFlaggedPlain.ID,
-		validate.CodeUnread.ID, validate.CodePollOrder.ID, validate.CodeStale.ID, validate.CodeUndefined.ID, validate.CodeClobbered.ID, validate.CodeOwner.ID}
+	memory := []string{validate.CodeReadRace.ID, validate.CodeOverwriteRace.ID, validate.CodeWriteRace.ID,
+		validate.CodeFlaggedPlain.ID,
+		validate.CodeUnread.ID, validate.CodePollOrder.ID, validate.CodeStale.ID, validate.CodeUndefined.ID,
+		validate.CodeClobbered.ID, validate.CodeOwner.ID}
 	var compiled []*ir.Flat
 	for _, how := range []string{"flagged", "counter"} {
 		for v := range 2 {

@@ -6,8 +6,9 @@ import (
 	"amkc/ir"
 )
 
-// checkAliases: the views of one op do not overlap, because its threads read and write them in no order. The exception is
-// an op that works element by element and reads exactly the elements that it writes, as ADD does on the residual.
+// checkAliases: the views of one op do not overlap, because its threads read and write them in no order. The
+// exception is an op that works element by element and reads exactly the elements that it writes, as ADD does on the
+// residual.
 func (p *proof) checkAliases() {
 	x, y := &p.x[0], &p.x[1]
 	for t := range p.flat.Tasks {
@@ -28,7 +29,8 @@ func (p *proof) checkAliases() {
 				if !p.spend(&p.work.visits, pairCost(a, b), maxVisits, "comparisons of memory ranges", a.task) {
 					return
 				}
-				if a.buf == b.buf && a.write != b.write && pointwise(ops[a.op].Code) && sameView(a.dims(p.flat), b.dims(p.flat)) {
+				if a.buf == b.buf && a.write != b.write && pointwise(ops[a.op].Code) &&
+					sameView(a.dims(p.flat), b.dims(p.flat)) {
 					continue
 				}
 				if a.buf == b.buf && p.apartAlways(a, b) || p.apart(a, b, x, y) {
@@ -37,7 +39,8 @@ func (p *proof) checkAliases() {
 				if p.full() || p.work.over {
 					return
 				}
-				d := p.errorf(CodeAlias, p.task(a.task), "%s %s %s and writes %s, which overlap", ops[a.op].Code, does(a), p.view(a), p.view(b))
+				d := p.errorf(CodeAlias, p.task(a.task), "%s %s %s and writes %s, which overlap", ops[a.op].Code,
+					does(a), p.view(a), p.view(b))
 				d.Buffer = p.flat.Buffers[b.buf].Name
 				d.Suggest("give the result memory of its own")
 			}
@@ -45,7 +48,8 @@ func (p *proof) checkAliases() {
 	}
 }
 
-// pairCost is the number of visits that comparing two views of an op counts as: bounds that are no constants take longer.
+// pairCost is the number of visits that comparing two views of an op counts as: bounds that are no constants take
+// longer.
 func pairCost(a, b *access) int {
 	if a.symbolic || b.symbolic {
 		return 64

@@ -8,9 +8,13 @@ import (
 	"amkc/ir/diag"
 )
 
-// Rows of a cache below pos count as initial state. That holds because the steps before wrote them: the step at position
-// p writes row p of every cache, in every head and dimension that some step reads later. checkAppends proves it of every
-// variant, so that no read below pos finds a row that nobody wrote.
+// Rows of a cache below pos count as initial state. That holds because the steps before wrote them: the step at
+// position p writes row p of every cache, in every head and dimension that some step reads later. checkAppends proves
+// it of every variant, so that no read below pos finds a row that nobody wrote.
+//
+// A cache may have fewer rows than there are positions, and use them in turn: once each row has been written by the
+// step of its position, all of them are defined, and from then on all are below pos. Which position's row each one
+// holds is a matter of values, which are not part of the proof.
 //
 // A program of the AMK profile is one step; what its cache holds before is the host's.
 func checkAppends(proofs []*proof) diag.List {
@@ -46,6 +50,7 @@ type carried struct {
 // need is what later steps read of one row of a cache.
 type need struct {
 	buffer ir.Buffer // with a single row
+	rows   int       // that the cache has
 	runs   []run     // elements of the row
 	reader string    // a task that reads it
 }
@@ -59,8 +64,8 @@ func (c *carried) expand(n *need, dims []ir.Range, pos int) []run {
 	return runs
 }
 
-// collect notes what the tasks of a variant read below pos. Layers mostly use their caches alike, through the very same views,
-// and then have one need together.
+// collect notes what the tasks of a variant read below pos. Layers mostly use their caches alike, through the very
+// same views, and then have one need together.
 func (c *carried) collect(p *proof) {
 	reads := p.ofCaches(false)
 	last, before := -1, (*need)(nil) // the cache before this one, and its need before this variant
@@ -87,7 +92,7 @@ func (c *carried) collect(p *proof) {
 
 // extend returns a need with the reads of one variant added, in memory of its own.
 func (c *carried) extend(p *proof, n *need, b *ir.Buffer, reads []*access) *need {
-	out := &need{buffer: *b, reader: p.flat.Tasks[reads[0].task].Name}
+	out := &need{buffer: *b, rows: b.Shape[rowsDim(b)], reader: p.flat.Tasks[reads[0].task].Name}
 	if n != nil {
 		out.runs, out.reader = slices.Clone(n.runs), n.reader
 		c.spent += len(n.runs)
@@ -100,7 +105,8 @@ func (c *carried) extend(p *proof, n *need, b *ir.Buffer, reads []*access) *need
 		if c.over() || p.atMost(pos, dims[rowsDim(b)].Lo) {
 			continue
 		}
-		out.runs = append(out.runs, c.expand(out, out.row(dims, func(d int) ir.Range { return ir.Span(ir.Int(0), ir.Int(b.Shape[d])) }), 0)...)
+		out.runs = append(out.runs, c.expand(out,
+			out.row(dims, func(d int) ir.Range { return ir.Span(ir.Int(0), ir.Int(b.Shape[d])) }), 0)...)
 	}
 	out.runs = merge(out.runs)
 	return out
@@ -123,7 +129,9 @@ func (c *carried) check(p *proof) *diag.Diagnostic {
 			return d
 		}
 		if c.over() {
-			return diag.Errorf(CodeBudget, "buffer "+name, "the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and what is not proved is refused", maxRuns)
+			return diag.Errorf(CodeBudget, "buffer "+name,
+				"the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and "+
+					"what is not proved is refused", maxRuns)
 		}
 		proved, by = n, writes[name]
 	}
@@ -159,14 +167,14 @@ func (n *need) row(dims []ir.Range, instead func(d int) ir.Range) []ir.Range {
 	return out
 }
 
-// checkAppended: at every position the writes cover the row of the position. All at once where they are of row pos as a
+// checkAppended: at every position that has a row the writes cover it. All at once where they are of row pos as a
 // whole, or of all parts of it; else position by position.
 func (c *carried) checkAppended(p *proof, n *need, name string, writes []*access) *diag.Diagnostic {
 	if missing(n.runs, c.alwaysWritten(p, n, writes)) == nil {
 		return nil
 	}
 	rows := rowsDim(&n.buffer)
-	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
+	for pos := p.flat.Lo; pos <= min(p.flat.Hi, n.rows-1); pos++ {
 		var have []run
 		for _, a := range writes {
 			if c.over() {
@@ -194,7 +202,9 @@ func (p *proof) reportUnwritten(n *need, name string, gap run, pos int) *diag.Di
 	d := rowsDim(&n.buffer)
 	lo[d], hi[d] = pos, pos
 	at := pos
-	out := diag.Errorf(CodeAppend, "buffer "+name, "elements %v to %v are not written by the step at pos %d, and %s reads that row in later steps", lo, hi, pos, n.reader)
+	out := diag.Errorf(CodeAppend, "buffer "+name,
+		"elements %v to %v are not written by the step at pos %d, and %s reads that row in later steps", lo, hi, pos,
+		n.reader)
 	locate(out)
 	out.Other, out.Position = n.reader, &at
 	return out.Suggest("let a task of every step append row pos to it")

@@ -2,17 +2,18 @@ package validate
 
 import "amkc/ir"
 
-// An audience is the set of tasks that read one run of segments as a whole since the run was written. All SMs read the
-// vector that all SMs wrote: segment by segment that is SMs x SMs comparisons for every exchange. With an audience it is
-// one walk for the first reader, and then, for every other reader of the same run through the same buffer, the question
-// whether the writers of the run are before it, asked once for each writer, or once for all of them if they are the
-// producers of a counter that it waits for.
+// An audience is the set of tasks that read one run of segments as a whole since the run was written. All SMs read
+// the vector that all SMs wrote: segment by segment that is SMs x SMs comparisons for every exchange. With an
+// audience it is one walk for the first reader, and then, for every other reader of the same run through the same
+// buffer, the question whether the writers of the run are before it, asked once for each writer, or once for all of
+// them if they are the producers of a counter that it waits for.
 //
 // Why that is the walk: while no segment of the run is written, the outcome of reading it depends on the writers and
-// the buffer that the first reader found, and on the clock of the reader. Whatever the short way cannot answer with "in
-// order" (a writer that is not before the reader, a read after the task has published, on-chip memory, a run with a
-// finding) goes the long way, which reports. A segment's readers are its own and those of its audience; a segment that is
-// written leaves the audience, which then takes no more readers (whole is false), but still speaks for the segments left.
+// the buffer that the first reader found, and on the clock of the reader. Whatever the short way cannot answer with
+// "in order" (a writer that is not before the reader, a read after the task has published, on-chip memory, a run with
+// a finding) goes the long way, which reports. A segment's readers are its own and those of its audience; a segment
+// that is written leaves the audience, which then takes no more readers (whole is false), but still speaks for the
+// segments left.
 type audience struct {
 	run     run
 	buf     int32
@@ -50,8 +51,8 @@ func (s *sweep) attend(l *location, r run, a *access) bool {
 	return true
 }
 
-// hears reports whether every writer of the audience's run is before the task at hand, or polled by it. If it is not, the
-// writers that were noted as polled are still polled: the walk that follows comes to the same.
+// hears reports whether every writer of the audience's run is before the task at hand, or polled by it. If it is not,
+// the writers that were noted as polled are still polled: the walk that follows comes to the same.
 func (s *sweep) hears(l *location, u *audience) bool {
 	if c := u.counter; c >= 0 && s.waitsFor(c) {
 		switch {
@@ -66,7 +67,7 @@ func (s *sweep) hears(l *location, u *audience) bool {
 		return false
 	}
 	for _, w := range u.writers {
-		if w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)) {
+		if w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)) || l.words && !s.awaited(w) {
 			return false
 		}
 	}
@@ -178,5 +179,6 @@ func (s *sweep) unread(g *segment, clock []int32, words bool) (chain, index int3
 func (s *sweep) hasRead(g *segment) bool {
 	c := &s.p.clock
 	chain, index := c.chain[s.task], c.index[s.task]
-	return g.readers.has(chain, index, c) || g.audience >= 0 && s.p.audiences.all[g.audience].readers.has(chain, index, c)
+	return g.readers.has(chain, index, c) || g.audience >= 0 &&
+		s.p.audiences.all[g.audience].readers.has(chain, index, c)
 }

@@ -12,13 +12,15 @@ import (
 	"amkc/validate"
 )
 
-// BenchmarkSchedules proves toy schedules on all processors: the population of the soundness study, and each kind alone.
+// BenchmarkSchedules proves toy schedules on all processors: the population of the soundness study, and each kind
+// alone.
 func BenchmarkSchedules(b *testing.B) {
 	toys := toyLowerings(b)
 	for _, c := range []struct {
 		name  string
 		flats []*ir.Flat
-	}{{"population", population(b, 7160)}, {"lowerings", toys}, {"mutants", mutants(toys, 2800)}, {"random", randoms(4000)}} {
+	}{{"population", population(b, 7160)}, {"lowerings", toys}, {"mutants", mutants(toys, 2800)},
+		{"random", randoms(4000)}} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			var next atomic.Int64
@@ -87,8 +89,9 @@ func lowered(t testing.TB, rows, partitions, batch int) *ir.Flat {
 	config.Tiling.Set("gemv", gemv)
 	config.Tiling.Set("attention", attention)
 	p, err := amk.Lower(amk.Request{
-		Shape: amk.Shape{Vocab: 128256, Hidden: 4096, NLayers: 32, NHeads: 32, NKVHeads: 8, HeadDim: 128, Intermediate: 14336,
-			RMSEps: 1e-5, RopeTheta: 5e5, MaxSeq: 4096},
+		Shape: amk.Shape{Vocab: 128256, Hidden: 4096, NLayers: 32, NHeads: 32, NKVHeads: 8, HeadDim: 128,
+			Intermediate: 14336,
+			RMSEps:       1e-5, RopeTheta: 5e5, MaxSeq: 4096},
 		Scheme: amk.SchemeHFLlama, Target: &h100, Config: config, Pos: 1023, DType: amk.BF16, Batch: batch,
 	})
 	require.NoError(t, err)

@@ -2,11 +2,11 @@ package validate
 
 import "amkc/ir"
 
-// bodies finds tasks that do the same to buffers of the same form, as those of a loop do from the second iteration on:
-// ir.Unroll binds a stage's ops to each span once, so that the iterations share the memory of their views. What a rule
-// concludes from a body alone (arities, parameters, bounds, shapes, dtypes, the addresses of views) holds for every task
-// with the same body, so rules look at one, the root. It is only done where something is shared, and where no root has
-// reported anything: a task whose root has findings is checked itself and reports its own.
+// bodies finds tasks that do the same to buffers of the same form, as those of a loop do from the second iteration
+// on: ir.Unroll binds a stage's ops to each span once, so that the iterations share the memory of their views. What a
+// rule concludes from a body alone (arities, parameters, bounds, shapes, dtypes, the addresses of views) holds for
+// every task with the same body, so rules look at one, the root. It is only done where something is shared, and where
+// no root has reported anything: a task whose root has findings is checked itself and reports its own.
 type bodies struct {
 	root  []int32               // of each task: the first one with its body, itself if there is none before
 	class []int32               // of each buffer: buffers of one class are equal but for name and page
@@ -60,7 +60,8 @@ func (p *proof) findBodies() {
 
 // sameForm reports whether two buffers differ in name and page at most. Shapes count as equal if they are one slice.
 func sameForm(a, b *ir.Buffer) bool {
-	return a.Kind == b.Kind && a.DType == b.DType && a.Space == b.Space && a.Layout == b.Layout && same(a.Shape, b.Shape) && len(a.Pages) == len(b.Pages)
+	return a.Kind == b.Kind && a.DType == b.DType && a.Space == b.Space && a.Layout == b.Layout &&
+		same(a.Shape, b.Shape) && len(a.Pages) == len(b.Pages)
 }
 
 func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
@@ -83,7 +84,8 @@ func (p *proof) sameBody(a, b *ir.Task) bool {
 	}
 	for k := range a.Ops {
 		x, y := &a.Ops[k], &b.Ops[k]
-		if x.Code != y.Code || !same(x.In, y.In) || !same(x.Out, y.Out) || !same(x.Params, y.Params) || !p.sameClass(x.InBuf, y.InBuf) || !p.sameClass(x.OutBuf, y.OutBuf) {
+		if x.Code != y.Code || !same(x.In, y.In) || !same(x.Out, y.Out) || !same(x.Params, y.Params) ||
+			!p.sameClass(x.InBuf, y.InBuf) || !p.sameClass(x.OutBuf, y.OutBuf) {
 			return false
 		}
 	}

@@ -2,11 +2,12 @@ package validate
 
 import "amkc/ir"
 
-// Views that depend on pos are compared in pairs, of which there may be many, so that each view is brought into a form first
-// that is compared in a few steps, however long its expressions are.
+// Views that depend on pos are compared in pairs, of which there may be many, so that each view is brought into a
+// form first that is compared in a few steps, however long its expressions are.
 
 // A bound is an expression of pos on the interval of positions. An affine one is its values at both ends: what is so
-// between two of them at both ends is so in between. Any other is a number that it has in common with equal expressions alone.
+// between two of them at both ends is so in between. Any other is a number that it has in common with equal
+// expressions alone.
 type bound struct {
 	lo, hi int
 	term   int32 // 0: affine

@@ -3,9 +3,9 @@ package validate
 // Budgets of a proof. Each bounds one thing that a hostile program could make large; a program that needs more is
 // refused with CodeBudget. They are what a proof can look at in about a second and some hundred megabytes.
 //
-// Fused for 132 SMs, the larger variant of Llama-3.1-8B needs 0.2, 3.4, 0.02, 0 and 0.8 million of them, from the pieces of
-// views on. Llama-3.1-8B lowered to 15,000 tasks of the AMK profile, which have no SM, needs 3 million components and next
-// to nothing else.
+// Fused for 132 SMs, the larger variant of Llama-3.1-8B needs 0.2, 3.4, 0.02, 0 and 0.8 million of them, from the
+// pieces of views on. Llama-3.1-8B lowered to 15,000 tasks of the AMK profile, which have no SM, needs 3 million
+// components and next to nothing else.
 const (
 	maxAccesses   = 3 << 19 // views of memory that tasks write
 	maxRuns       = 3 << 19 // contiguous pieces of all views together
@@ -28,7 +28,8 @@ const sharedBudget = 3
 func exceeded(spent []work, halves int) bool {
 	var all work
 	for _, w := range spent {
-		all.runs, all.cells, all.pairs, all.evals, all.visits = all.runs+w.runs, all.cells+w.cells, all.pairs+w.pairs, all.evals+w.evals, all.visits+w.visits
+		all.runs, all.cells, all.pairs, all.evals, all.visits = all.runs+w.runs, all.cells+w.cells, all.pairs+w.pairs,
+			all.evals+w.evals, all.visits+w.visits
 	}
 	return 2*all.runs > halves*maxRuns || 2*all.cells > halves*maxClockCells || 2*all.pairs > halves*maxPairs ||
 		2*all.evals > halves*maxEvals || 2*all.visits > halves*maxVisits
@@ -49,7 +50,8 @@ func (p *proof) spend(what *int, n, limit int, unit string, t int32) bool {
 		if t != noTask {
 			where = p.task(t)
 		}
-		p.errorf(CodeBudget, where, "the proof needs more than %d %s; it stops here, and what is not proved is refused", limit, unit).
+		p.errorf(CodeBudget, where, "the proof needs more than %d %s; it stops here, and what is not proved is refused",
+			limit, unit).
 			Suggest("make the program smaller, bounds affine in pos, or queues out of tasks that have no SM")
 	}
 	return false

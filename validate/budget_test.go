@@ -21,8 +21,8 @@ func parsed(t *testing.T, text string) *ir.Program {
 
 const budgetHead = "amk 1.0\nbuffer in IO_INPUT F32 [100000] HBM rowmajor\nbuffer out IO_OUTPUT F32 [2] HBM rowmajor\n"
 
-// Each of these would take more than a budget in one place: the heads of a cache, whose initial rows are a piece each, though the
-// view of it does not depend on pos; and the operands of the ops of a loop.
+// Each of these would take more than a budget in one place: the heads of a cache, whose initial rows are a piece
+// each, though the view of it does not depend on pos; and the operands of the ops of a loop.
 func TestBudgetOfPieces(t *testing.T) {
 	for _, c := range []struct{ name, text, says string }{
 		{"heads", budgetHead + `buffer c KV_CACHE F32 [33554432,1,1,1] HBM rowmajor
@@ -61,7 +61,8 @@ func TestBudgetOfVariants(t *testing.T) {
 	}
 	p := parsed(t, text)
 	first := validate.Program(p)
-	requireCode(t, first, validate.CodeBudget, "variant v5: error: the proofs of the variants before it have needed more than 150%")
+	requireCode(t, first, validate.CodeBudget,
+		"variant v5: error: the proofs of the variants before it have needed more than 150%")
 	require.Equal(t, 5, first.Stats.Variants)
 	for range 3 {
 		require.Equal(t, first, validate.Program(p))

@@ -5,9 +5,9 @@ import "amkc/ir"
 // maxElements bounds a buffer, so that no product of sizes and offsets overflows.
 const maxElements = 1 << 44
 
-// checkBuffers: shapes are positive, dtype, kind, space and layout exist and fit together. The layouts of the exchange
-// fix the element size (a word is half payload, half epoch), and live where SMs exchange; those of weights and caches fix
-// the rank.
+// checkBuffers: shapes are positive, dtype, kind, space and layout exist and fit together. The layouts of the
+// exchange fix the element size (a word is half payload, half epoch), and live where SMs exchange; those of weights
+// and caches fix the rank.
 func (p *proof) checkBuffers() {
 	for i := range p.flat.Buffers {
 		if p.full() {
@@ -28,8 +28,10 @@ func (p *proof) checkBuffers() {
 			p.errorf(ir.CodeShape, bufferPos(b), "has shape %v, more than %d elements", b.Shape, maxElements)
 			continue
 		}
-		if b.DType.Bits() == 0 || b.Kind < ir.Weight || b.Kind > ir.Const || b.Space < ir.HBM || b.Space > ir.Register || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Word64 {
-			p.errorf(CodeLayout, bufferPos(b), "has dtype %s, kind %s, space %s, layout %s: one of them does not exist", b.DType, b.Kind, b.Space, b.Layout)
+		if b.DType.Bits() == 0 || b.Kind < ir.Weight || b.Kind > ir.Const || b.Space < ir.HBM ||
+			b.Space > ir.Register || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Word64 {
+			p.errorf(CodeLayout, bufferPos(b), "has dtype %s, kind %s, space %s, layout %s: one of them does not exist",
+				b.DType, b.Kind, b.Space, b.Layout)
 			continue
 		}
 		p.checkLayout(b)
@@ -48,25 +50,31 @@ func (p *proof) checkLayout(b *ir.Buffer) {
 			want = 32
 		}
 		if bits != want {
-			p.errorf(CodeLayout, bufferPos(b), "has %d-bit elements in layout %s, which holds %d-bit values", bits, b.Layout.Kind, want)
+			p.errorf(CodeLayout, bufferPos(b), "has %d-bit elements in layout %s, which holds %d-bit values", bits,
+				b.Layout.Kind, want)
 		}
 		if b.Kind != ir.Activation || b.Space != ir.GlobalScratch {
-			p.errorf(CodeLayout, bufferPos(b), "is %s in %s with layout %s; exchange words are ACTIVATION in GLOBAL_SCRATCH", b.Kind, b.Space, b.Layout.Kind)
+			p.errorf(CodeLayout, bufferPos(b), "is %s in %s with layout %s; exchange words are ACTIVATION in "+
+				"GLOBAL_SCRATCH", b.Kind, b.Space, b.Layout.Kind)
 		}
 	case ir.Tile8x32:
 		if b.Kind != ir.Weight || rank != 2 || bits < 8 {
-			p.errorf(CodeLayout, bufferPos(b), "is %s of rank %d with layout tile8x32, which is for WEIGHT matrices of whole bytes", b.Kind, rank)
+			p.errorf(CodeLayout, bufferPos(b), "is %s of rank %d with layout tile8x32, which is for WEIGHT matrices "+
+				"of whole bytes", b.Kind, rank)
 		}
 	case ir.KVBlock16, ir.KVRows16:
 		if b.Kind != ir.KVCache || rank != 4 || b.Shape[2] != 2 || bits < 8 {
-			p.errorf(CodeLayout, bufferPos(b), "is %s of shape %v with layout %s, which is for KV_CACHE [heads, rows, 2, head_dim]", b.Kind, b.Shape, b.Layout.Kind)
+			p.errorf(CodeLayout, bufferPos(b), "is %s of shape %v with layout %s, which is for KV_CACHE [heads, "+
+				"rows, 2, head_dim]", b.Kind, b.Shape, b.Layout.Kind)
 		}
 	}
 	if b.Kind == ir.KVCache && rank < 3 {
-		p.errorf(CodeLayout, bufferPos(b), "is a KV_CACHE of shape %v, want [rows, heads, head_dim], or a dimension before the rows", b.Shape)
+		p.errorf(CodeLayout, bufferPos(b), "is a KV_CACHE of shape %v, want [rows, heads, head_dim], or a dimension "+
+			"before the rows", b.Shape)
 	}
 	if (b.Space == ir.SMEM || b.Space == ir.Register) && (b.Kind != ir.Activation || b.Layout.Kind != ir.RowMajor) {
-		p.errorf(CodeLayout, bufferPos(b), "is %s with layout %s in %s, where only row-major ACTIVATION can be", b.Kind, b.Layout.Kind, b.Space)
+		p.errorf(CodeLayout, bufferPos(b), "is %s with layout %s in %s, where only row-major ACTIVATION can be", b.Kind,
+			b.Layout.Kind, b.Space)
 	}
 }
 

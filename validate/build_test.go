@@ -19,25 +19,29 @@ type shape struct {
 }
 
 var (
-	toy    = shape{layers: 2, hidden: 32, inter: 40, heads: 4, kvHeads: 2, headDim: 8, vocab: 60, maxSeq: 64, sms: 4, splits: 2, splitFrom: 32, how: "flagged", step: "counter"}
-	llama8 = shape{layers: 32, hidden: 4096, inter: 14336, heads: 32, kvHeads: 8, headDim: 128, vocab: 128256, maxSeq: 131072, sms: 132, splits: 16, splitFrom: 1024, how: "flagged", step: "counter"}
+	toy = shape{layers: 2, hidden: 32, inter: 40, heads: 4, kvHeads: 2, headDim: 8, vocab: 60, maxSeq: 64, sms: 4,
+		splits: 2, splitFrom: 32, how: "flagged", step: "counter"}
+	llama8 = shape{layers: 32, hidden: 4096, inter: 14336, heads: 32, kvHeads: 8, headDim: 128, vocab: 128256,
+		maxSeq: 131072, sms: 132, splits: 16, splitFrom: 1024, how: "flagged", step: "counter"}
 )
 
 func (s shape) with(how string) shape { s.how = how; return s }
 
 func tasks(extent, grain, sms int) int { return min((extent+grain-1)/grain, sms) }
 
-// text prints the program in the shape that amkc gives to Llama models: five stages a layer, one more in the variant that
-// splits attention, exchanges on shared pages.
+// text prints the program in the shape that amkc gives to Llama models: five stages a layer, one more in the variant
+// that splits attention, exchanges on shared pages.
 func (s shape) text() string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	qd, kd, group := s.heads*s.headDim, s.kvHeads*s.headDim, s.heads/s.kvHeads
 	wide := max(qd+2*kd, s.inter)
 	w("amk 1.0")
-	w("model toy arch=LlamaForCausalLM dtype=BF16 layers=%d hidden=%d intermediate=%d heads=%d kv_heads=%d head_dim=%d vocab=%d max_seq=%d tied=true eps=1e-05",
+	w("model toy arch=LlamaForCausalLM dtype=BF16 layers=%d hidden=%d intermediate=%d heads=%d kv_heads=%d "+
+		"head_dim=%d vocab=%d max_seq=%d tied=true eps=1e-05",
 		s.layers, s.hidden, s.inter, s.heads, s.kvHeads, s.headDim, s.vocab, s.maxSeq)
-	w("target toy arch=sm_90a sms=%d smem_optin=232448 l2_bytes=1048576 hbm_bytes=1073741824 hbm_gbs=100 bulk_copy=true async_copy=true mma16816=true", s.sms)
+	w("target toy arch=sm_90a sms=%d smem_optin=232448 l2_bytes=1048576 hbm_bytes=1073741824 hbm_gbs=100 "+
+		"bulk_copy=true async_copy=true mma16816=true", s.sms)
 	w(`config {"tiling":{},"fusion_grouping":[],"sm_assignment":"contiguous","pipelining_depth":2,"page_allocation":"graph_color","threads_per_block":288,"smem_bytes_per_block":0}`)
 	w("page narrow GLOBAL_SCRATCH word32x2 bytes=%d", 4*s.hidden)
 	w("page wide GLOBAL_SCRATCH word32x2 bytes=%d", 4*wide)
@@ -51,8 +55,10 @@ func (s shape) text() string {
 	for _, m := range []struct {
 		name       string
 		rows, cols int
-	}{{"qkv", qd + 2*kd, s.hidden}, {"o", s.hidden, qd}, {"gate_up", 2 * s.inter, s.hidden}, {"down", s.hidden, s.inter}} {
-		w("buffer L{i}.%s.weight for 0..%d WEIGHT BF16 [%d,%d] HBM tile8x32 from rows(%s{i})", m.name, s.layers-1, m.rows, m.cols, m.name)
+	}{{"qkv", qd + 2*kd, s.hidden}, {"o", s.hidden, qd}, {"gate_up", 2 * s.inter, s.hidden},
+		{"down", s.hidden, s.inter}} {
+		w("buffer L{i}.%s.weight for 0..%d WEIGHT BF16 [%d,%d] HBM tile8x32 from rows(%s{i})", m.name, s.layers-1,
+			m.rows, m.cols, m.name)
 	}
 	w("buffer L{i}.norm1.weight for 0..%d WEIGHT BF16 [%d] HBM rowmajor from rows(n1{i})", s.layers-1, s.hidden)
 	w("buffer L{i}.norm2.weight for 0..%d WEIGHT BF16 [%d] HBM rowmajor from rows(n2{i})", s.layers-1, s.hidden)
@@ -64,7 +70,8 @@ func (s shape) text() string {
 	w("buffer L{i}.qkv for 0..%d ACTIVATION BF16 [%d] GLOBAL_SCRATCH word32x2 page wide", s.layers-1, qd+2*kd)
 	w("buffer L{i}.act for 0..%d ACTIVATION BF16 [%d] GLOBAL_SCRATCH word32x2 page wide", s.layers-1, s.inter)
 	w("buffer L{i}.attn for 0..%d ACTIVATION BF16 [%d] GLOBAL_SCRATCH word32x2 page heads", s.layers-1, qd)
-	w("buffer L{i}.part for 0..%d ACTIVATION F32 [%d,%d,%d] GLOBAL_SCRATCH word64", s.layers-1, s.kvHeads*s.splits, group, s.headDim+2)
+	w("buffer L{i}.part for 0..%d ACTIVATION F32 [%d,%d,%d] GLOBAL_SCRATCH word64", s.layers-1, s.kvHeads*s.splits,
+		group, s.headDim+2)
 	w("buffer best.value ACTIVATION F32 [%d] GLOBAL_SCRATCH word64", s.sms)
 	w("buffer best.index ACTIVATION I32 [%d] GLOBAL_SCRATCH word64", s.sms)
 	s.variant(w, "short", 0, s.splitFrom-1, 1)
@@ -86,7 +93,7 @@ func (s shape) variant(w func(string, ...any), name string, lo, hi, splits int) 
 		w("counter L{i}.part for 0..%d %s gpu", s.layers-1, s.how)
 		attn = qd / combine
 	}
-	w("counter best %s gpu", s.how)
+	w("counter best flagged gpu") // whatever the others are
 	w("counter step %s gpu", s.step)
 	w("stage embed spread extent=%d grain=8 sms=%d rot=0 step=0", s.hidden, s.sms)
 	w("  residual[a:b], L00.x[a:b] = EMBED(token[0], lm_head.weight[0:%d,a:b])", s.vocab)
@@ -105,7 +112,8 @@ func (s shape) variant(w func(string, ...any), name string, lo, hi, splits int) 
 	if splits == 1 {
 		w("stage L{i}.attn units extent=%d sms=%d rot=0 step=1", s.kvHeads, s.sms)
 		w("  wait L{i}.qkv >= %d", qkvTasks)
-		w("  L{i}.attn[a*%d:(a+1)*%d] = ATTENTION_TILE(L{i}.qkv[a*%d:(a+1)*%d], L{i}.kv[a,0:pos,0,0:%d], L{i}.kv[a,0:pos,1,0:%d], %s, %s) head_dim=%d n_heads=%d n_kv_heads=1 scale=0.5 row=pos",
+		w("  L{i}.attn[a*%d:(a+1)*%d] = ATTENTION_TILE(L{i}.qkv[a*%d:(a+1)*%d], L{i}.kv[a,0:pos,0,0:%d], "+
+			"L{i}.kv[a,0:pos,1,0:%d], %s, %s) head_dim=%d n_heads=%d n_kv_heads=1 scale=0.5 row=pos",
 			group*hd, group*hd, group*hd, group*hd, hd, hd, row(qd, "a"), row(qd+kd, "a"), hd, group)
 		w("  L{i}.kv[a,pos,0,0:%d] = KV_APPEND(%s)", hd, row(qd, "a"))
 		w("  L{i}.kv[a,pos,1,0:%d] = KV_APPEND(%s)", hd, row(qd+kd, "a"))
@@ -115,8 +123,11 @@ func (s shape) variant(w func(string, ...any), name string, lo, hi, splits int) 
 		share := fmt.Sprintf("block 16 part a%%%d of %d", splits, splits)
 		w("stage L{i}.part units extent=%d sms=%d rot=0 step=1", s.kvHeads*splits, s.sms)
 		w("  wait L{i}.qkv >= %d", qkvTasks)
-		w("  L{i}.part[a,0:%d,0:%d] = ATTENTION_TILE(L{i}.qkv[%s*%d:(%s+1)*%d], L{i}.kv[%s,0:pos %s,0,0:%d], L{i}.kv[%s,0:pos %s,1,0:%d], %s, %s) head_dim=%d n_heads=%d n_kv_heads=1 scale=0.5 flags=2 row=pos block=16 part=a%%%d parts=%d",
-			group, hd+2, head, group*hd, head, group*hd, head, share, hd, head, share, hd, row(qd, head), row(qd+kd, head), hd, group, splits, splits)
+		w("  L{i}.part[a,0:%d,0:%d] = ATTENTION_TILE(L{i}.qkv[%s*%d:(%s+1)*%d], L{i}.kv[%s,0:pos %s,0,0:%d], "+
+			"L{i}.kv[%s,0:pos %s,1,0:%d], %s, %s) head_dim=%d n_heads=%d n_kv_heads=1 scale=0.5 flags=2 row=pos "+
+			"block=16 part=a%%%d parts=%d",
+			group, hd+2, head, group*hd, head, group*hd, head, share, hd, head, share, hd, row(qd, head),
+			row(qd+kd, head), hd, group, splits, splits)
 		w("  L{i}.kv[%s,pos:pos+1 %s,0,0:%d] = KV_APPEND(%s)", head, share, hd, row(qd, head))
 		w("  L{i}.kv[%s,pos:pos+1 %s,1,0:%d] = KV_APPEND(%s)", head, share, hd, row(qd+kd, head))
 		w("  signal L{i}.part")
@@ -124,7 +135,8 @@ func (s shape) variant(w func(string, ...any), name string, lo, hi, splits int) 
 		units := fmt.Sprintf("a/%d*%d:(a/%d+1)*%d,a/%d%%%d", per*group, splits, per*group, splits, per, group)
 		w("stage L{i}.attn units extent=%d sms=%d rot=0 step=2", attn, s.sms)
 		w("  wait L{i}.part >= %d", s.kvHeads*splits)
-		w("  L{i}.attn[a*%d:(a+1)*%d] = ATTENTION_COMBINE(L{i}.part[%s,a%%%d*%d:(a%%%d+1)*%d], L{i}.part[%s,%d:%d]) splits=%d",
+		w("  L{i}.attn[a*%d:(a+1)*%d] = ATTENTION_COMBINE(L{i}.part[%s,a%%%d*%d:(a%%%d+1)*%d], "+
+			"L{i}.part[%s,%d:%d]) splits=%d",
 			combine, combine, units, per, combine, per, combine, units, hd, hd+2, splits)
 		w("  signal L{i}.attn")
 	}

@@ -2,20 +2,20 @@ package validate
 
 import "amkc/ir/diag"
 
-// Codes of structure and of single tasks. ir.CodeOperands, ir.CodeShape, ir.CodePage and ir.CodeVariants are used as they
-// are in package ir.
+// Codes of structure and of single tasks. ir.CodeOperands, ir.CodeShape, ir.CodePage and ir.CodeVariants are used as
+// they are in package ir.
 var (
 	CodeStructure = diag.New("AMK3101", "index, name or interval out of range", `
-Every buffer, counter and SM that an unrolled program mentions exists, names are unique among their kind, positions are a
-non-empty interval from 0 on, and only pos is left as a symbol.
+Every buffer, counter and SM that an unrolled program mentions exists, names are unique among their kind, positions
+are a non-empty interval from 0 on, and only pos is left as a symbol.
 
     task L00.o.s003: runs on SM 132, want 0 to 131, or -1 for none
 
 Compile for the target that has that many SMs, or move the task.`)
 	CodeParameter = diag.New("AMK3102", "parameter out of range", `
-Parameters that size or divide something (head_dim, n_heads, n_kv_heads, group, splits, block, parts) are constants from 1
-on, part is not negative, order and partial are 0 or 1; eps is finite and not negative,
-scale is finite, theta is positive. Only row and pos may depend on the position, and are never negative.
+Parameters that size or divide something (head_dim, n_heads, n_kv_heads, group, splits, block, parts) are constants
+from 1 on, part is not negative, order and partial are 0 or 1; eps is finite and not negative, scale is finite, theta
+is positive. Only row and pos may depend on the position, and are never negative.
 
     %n = RMSNORM(L00.x[0:64], L00.norm.weight[0:64]) eps=-1e-05      # refused: the root of a negative number
 
@@ -34,11 +34,11 @@ width of W, and the result has as many elements as W has rows.
 
     %y = GEMV_TILE(L{i}.attn[0:64], L{i}.o.weight[a:b,0:128])     # x has 64 elements, K is 128
 
-Change the view that is wrong. ir/opcode.go has the shapes of every opcode. A length may depend on pos only where the
+Change the view that is wrong. docs/ir.md has the shapes of every opcode. A length may depend on pos only where the
 opcode takes any number of rows (k and v of ATTENTION_TILE), or none (KV_APPEND).`)
 	CodeDType = diag.New("AMK3105", "operand of the wrong type", `
-Token ids, positions and the results of SAMPLE_ARGMAX are I32; other operands are F32, F16 or BF16. Quantised weights need
-a qdtype.
+Token ids, positions and the results of SAMPLE_ARGMAX are I32; other operands are F32, F16 or BF16. Quantised weights
+need a qdtype.
 
     buffer best.index ACTIVATION F32 [4] GLOBAL_SCRATCH word64
       best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a      # the index is I32
@@ -60,9 +60,9 @@ because of that.
 
 Write to an ACTIVATION.`)
 	CodeSymbolic = diag.New("AMK3108", "exchanged or on-chip memory touched depending on pos", `
-Only plain memory that no other buffer shares, such as a KV cache, may have views that depend on pos. Which exchange words
-a task polls, and what shared memory it owns, is the same at every position: otherwise the edges of the program would
-change from step to step.
+Only plain memory that no other buffer shares, such as a KV cache, may have views that depend on pos. Which exchange
+words a task polls, and what shared memory it owns, is the same at every position: otherwise the edges of the program
+would change from step to step.
 
     y[0:8] = COPY(L00.x[pos%8*8:pos%8*8+8])      # L00.x is exchange words
 
@@ -79,31 +79,36 @@ Write to another buffer, or to the same elements.`)
 
 // Codes of what runs the program.
 var (
-	CodeBackend = diag.New("AMK3118", "opcode, counter or poll that the backend does not implement", `
-A program is proved for what is to run it. The reference VM (backend ref) implements every opcode but FUSED, the kernel those
-that the device runtime has stage bodies for. FUSED is a recipe of the AMK profile, and no backend runs it: reading a
-program of the profile lists the steps of a recipe as ops of the task.
+	CodeBackend = diag.New("AMK3118", "opcode, counter, poll or form of a buffer that the backend does not implement", `
+A program is proved for what is to run it. The reference VM (backend ref) implements every opcode but FUSED, the
+kernel those that the device runtime has stage bodies for. FUSED is a recipe of the AMK profile, and no backend runs
+it: reading a program of the profile lists the steps of a recipe as ops of the task.
 
     stage norm whole extent=1 grain=1 sms=0 rot=0 step=0
       y[0:64] = LAYERNORM(x[0:64], w[0:64]) eps=1e-05        # fine for ref, refused for kernel
 
-The kernel also realises all exchanges of a program alike, counts from 0, and waits for one exchange a task.
-The words of one view are those of one exchange, for it polls them all for one epoch.
+The kernel also realises all exchanges of a program alike, counts from 0, and waits for one exchange a task. It polls
+flagged words for the epoch of the exchange that their reader waits for, so a task reads words of no other exchange,
+also where queue order or a barrier has ordered them. What it always realises in one way is declared in that way: the
+best values of the SMs are flagged words, barriers and the end of a step are counted. And it has each buffer in one
+form, dtype and layout, which docs/validator.md lists.
 
 Use the opcodes that the message lists, or prove the program for the reference VM: amkc validate --backend ref.`)
 	CodeModel = diag.New("AMK3119", "program that contradicts the model's facts", `
-Generated code takes the sizes of heads, caches and norms, and the type of weights, cache and exchanged values, from the facts
-of the line "model"; the proof takes them from views and buffers. For backend kernel both say the same.
+Generated code and the host take the sizes of heads, caches, norms, tables and logits, the type of weights, cache and
+exchanged values, and the eps of norms from the facts of the line "model"; the proof takes them from views and
+buffers. For backend kernel both say the same: docs/validator.md lists what each fact is held to.
 
     model tiny ... kv_heads=2 head_dim=16 max_seq=64 ...
     buffer L{i}.kv for 0..1 KV_CACHE BF16 [4,64,2,16] HBM kvfrag16        # 4 heads
 
 Correct the facts, or the program.`)
 	CodeRunAhead = diag.New("AMK3170", "read ahead of every wait of what a step writes", `
-The kernel reads matrices, norms and tables ahead of every wait, also of those of the step before, and cache rows from the
-end of the last step on. No edge orders these reads, so nothing may write what they read: matrices, norms and tables are
-WEIGHT or CONST, and no task writes a cache row that attention reads. Cache layouts keep 16 rows in a block, and whole blocks
-are copied: only the task that copies a block may append a row to it.
+The kernel reads matrices, norms and tables ahead of every wait, also of those of the step before, and the keys and
+values of ATTENTION_TILE from the end of the last step on. No edge orders these reads, so nothing may write what they
+read: matrices, norms and tables are WEIGHT or CONST, and no task of the step writes keys or values that attention
+reads, wherever they are and whatever it waits for. Cache layouts keep 16 rows in a block, and whole blocks are
+copied: only the task that copies a block may append a row to it.
 
     L00.attn[0:64] = ATTENTION_TILE(L00.q[0:64], L00.kv[0,0:pos+1,0,0:64], L00.kv[0,0:pos+1,1,0:64]) ...   # reads row pos
 
@@ -194,8 +199,8 @@ Two tasks write the same elements, and nothing decides which comes last.
 
 Make their spans disjoint, or order them.`)
 	CodeFlaggedPlain = diag.New("AMK3133", "flagged counter used to order plain memory", `
-A flagged counter is a relaxed poll of words that carry their epoch: it orders those words and nothing else. Plain memory
-written by the same task may still be old when the words arrive.
+A flagged counter is a relaxed poll of words that carry their epoch: it orders those words and nothing else. Plain
+memory written by the same task may still be old when the words arrive.
 
     logits[0:64], x[0:64] = COPY(w[0:64])      # x is words and announced by a flagged counter, logits is plain
 
@@ -226,20 +231,20 @@ polls every word it reads, then passes a barrier, then publishes.
     L00.attn[0:32] = COPY(q[0:32])                       # publishes
     L00.kv[0,pos,0,0:8] = KV_APPEND(L00.qkv[16:24])      # polls words that no earlier op has polled
 
-List the op that polls before the op that publishes; words that an earlier op of the task has polled are at hand and may be
-used again.`)
+List the op that polls before the op that publishes; words that an earlier op of the task has polled are at hand and
+may be used again.`)
 	CodeStale = diag.New("AMK3138", "words polled for an exchange that a later one has overwritten", `
-A wait on a flagged counter polls the words that its producers wrote until they carry its epoch. If another exchange has
-used the same buffer since, they carry another one, and the poll may never end, even where the newer words are before the
-task by queue order.
+A wait on a flagged counter polls the words that its producers wrote until they carry its epoch. If another exchange
+has used the same buffer since, they carry another one, and the poll may never end, even where the newer words are
+before the task by queue order.
 
     wait L00.x >= 4                  # on sm 2, after L00.down.s002 has written x[0:8] for exchange L01.x
     %t = COPY(x[0:32])
 
 Give each exchange a buffer of its own (they may share a page), or drop the wait that is not meant.`)
 	CodeEpochs = diag.New("AMK3137", "more exchanges in a step than epochs", `
-Exchange words carry the epoch of their exchange in 16 bits, 1 to 65535 and around. A reader that polls for an epoch takes any
-word with it, so that a step has fewer flagged counters than there are epochs.
+Exchange words carry the epoch of their exchange in 16 bits, 1 to 65535 and around. A reader that polls for an epoch
+takes any word with it, so that a step has fewer flagged counters than there are epochs.
 
     counter L{i}.x for 0..69999 flagged gpu        # 70000 exchanges
 
@@ -265,9 +270,21 @@ Two buffers on one page are in use at the same time: one was written into the ot
     z[0:64] = ADD(x[0:64], y[0:64])
 
 Put them on different pages, or let pass pagecolor do it.`)
+	CodeIndex = diag.New("AMK3143", "index that its table may not have", `
+EMBED takes rows of its table by indices that the step computes. However the values turn out, each is a row of the
+table: SAMPLE_ARGMAX over n values yields 0 to n-1, with partial=1 and first=f it yields f to f+n-1 or no index, with
+indices as its second operand one of those; COPY hands an index on; an input is the host's, which gives rows of the
+table. Nothing bounds what weights, constants and caches hold. What a step leaves in "next" is the next one's token,
+so that it is a row of the token's table, too.
+
+    buffer table WEIGHT F32 [8,4] HBM rowmajor
+      idx[0] = SAMPLE_ARGMAX(w[0:64])             # 0 to 63
+      row[0:4] = EMBED(idx[0], table[0:8,0:4])    # has rows 0 to 7
+
+Give the table as many rows as there are values to choose among, or choose among fewer.`)
 	CodeOwner = diag.New("AMK3150", "on-chip memory touched from elsewhere", `
-An element of a buffer in SMEM lives in the shared memory of one SM, and no other SM can touch it; one in REGISTER belongs
-to one task.
+An element of a buffer in SMEM lives in the shared memory of one SM, and no other SM can touch it; one in REGISTER
+belongs to one task.
 
     stage embed spread extent=64 grain=32 sms=2 rot=0 step=0
       residual[a:b] = COPY(w[a:b])
@@ -286,9 +303,9 @@ Spread them over more SMs.`)
 // Codes of steps and budgets.
 var (
 	CodeStepJoin = diag.New("AMK3160", "step that can end before its tasks do", `
-A step ends when counter "step" is complete, and every SM waits for that before it begins the next one. So the counter is
-realised by counting (polled words order nothing but themselves), and every task is at or before one of its producers, by queue
-order and counting; otherwise the next step could write what this one still reads.
+A step ends when counter "step" is complete, and every SM waits for that before it begins the next one. So the counter
+is realised by counting (polled words order nothing but themselves), and every task is at or before one of its
+producers, by queue order and counting; otherwise the next step could write what this one still reads.
 
     task emit.s000: no producer of counter step is after it by queue order and counting, so the step can end while it runs
 
@@ -301,17 +318,19 @@ The last task of a step writes the I32 output "next", which the next step takes 
 
 Let the last stage write it.`)
 	CodeAppend = diag.New("AMK3163", "cache row that its step does not write", `
-Rows of a KV cache below pos are what the steps before appended. So the step at position p writes row p of every cache, in
-every head and dimension that a later step reads; else that step would read what nobody wrote.
+Rows of a KV cache below pos are what the steps before appended. So the step at position p writes row p of every cache
+that has such a row, in every head and dimension that a later step reads; else that step would read what nobody wrote.
+A cache with fewer rows than positions may use its rows in turn once all are written: kv[0,pos%32,0,0:16] in one of 32
+rows.
 
     variant short pos 0..31
       L{i}.kv[a,pos,0,0:8] = KV_APPEND(%k)          # and nothing appends the values, L{i}.kv[a,pos,1,0:8]
 
 Let a task append what the message names. A program of the AMK profile is one step, and brings its cache along.`)
 	CodeBudget = diag.New("AMK3190", "proof larger than the stated budget", `
-The proof is exact and not cut short: a program that needs more than a stated budget (3*2^19 contiguous pieces
-of views, 2^25 clock components, 2^21 pairs of views that depend on pos, 2^25 segments visited, 2^18 single evaluations of
-pos) is refused.
+The proof is exact and not cut short: a program that needs more than a stated budget (3*2^19 contiguous pieces of
+views, 2^25 clock components, 2^21 pairs of views that depend on pos, 2^25 segments visited, 2^18 single evaluations
+of pos) is refused.
 
     y[0:8] = ATTENTION_TILE(q[0:8], kv[0,0:min(pos,pos/2*3),0,0:8], ...)      # tried at every one of 2^20 positions, by 32 tasks
 

@@ -23,7 +23,8 @@ func (p *proof) checkCounters() {
 	for i := range f.Counters {
 		c := &f.Counters[i]
 		if c.How != ir.ByCounter && c.How != ir.Flagged {
-			p.errorf(CodeRealisation, "counter "+c.Name, "its realisation is %s, want counter or flagged", c.How).Suggest("write counter, or let pass exchange decide")
+			p.errorf(CodeRealisation, "counter "+c.Name, "its realisation is %s, want counter or flagged", c.How).
+				Suggest("write counter, or let pass exchange decide")
 		}
 		if c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem {
 			p.errorf(CodeScope, "counter "+c.Name, "has scope %s, want gpu, sm or system", c.Scope)
@@ -32,7 +33,9 @@ func (p *proof) checkCounters() {
 			p.errorf(CodeStructure, "counter "+c.Name, "starts at %d, want 0 to %d", c.Init, ir.MaxTasks)
 		}
 		if c.How == ir.Flagged && c.Init != 0 {
-			p.errorf(CodeRealisation, "counter "+c.Name, "is flagged and starts at %d, but there is no count, only words", c.Init).Suggest("let it start at 0, or realise it as a counter")
+			p.errorf(CodeRealisation, "counter "+c.Name,
+				"is flagged and starts at %d, but there is no count, only words", c.Init).
+				Suggest("let it start at 0, or realise it as a counter")
 		}
 		if c.Scope == ir.ScopeSM {
 			p.checkOneSM(int32(i))
@@ -72,11 +75,15 @@ func (p *proof) checkWait(t int32, w ir.FlatWait) {
 	total := c.Init + len(producers)
 	switch {
 	case len(producers) == 0:
-		p.errorf(CodeNoProducer, p.task(t), "waits for %s >= %d, which no task signals", c.Name, w.Threshold).Suggest("drop the wait, or let a task signal it")
+		p.errorf(CodeNoProducer, p.task(t), "waits for %s >= %d, which no task signals", c.Name, w.Threshold).
+			Suggest("drop the wait, or let a task signal it")
 	case w.Threshold > total:
-		p.errorf(CodeUnreachable, p.task(t), "waits for %s >= %d, but it reaches %d (%s)", c.Name, w.Threshold, total, sum(c, producers)).Suggest("the threshold is %d", total)
+		p.errorf(CodeUnreachable, p.task(t), "waits for %s >= %d, but it reaches %d (%s)", c.Name, w.Threshold, total,
+			sum(c, producers)).Suggest("the threshold is %d", total)
 	case w.Threshold < total:
-		p.errorf(CodePartialWait, p.task(t), "waits for %s >= %d of %d (%s): a count does not say which producer is missing", c.Name, w.Threshold, total, sum(c, producers)).Suggest("the threshold is %d", total)
+		p.errorf(CodePartialWait, p.task(t),
+			"waits for %s >= %d of %d (%s): a count does not say which producer is missing", c.Name, w.Threshold, total,
+			sum(c, producers)).Suggest("the threshold is %d", total)
 	}
 }
 

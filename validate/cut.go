@@ -41,8 +41,8 @@ func (p *proof) cutLocations() {
 	p.numberRuns()
 }
 
-// expandViews lists the addresses of every view that does not depend on pos, once for tasks of one body, and notes where
-// they cut their location.
+// expandViews lists the addresses of every view that does not depend on pos, once for tasks of one body, and notes
+// where they cut their location.
 func (p *proof) expandViews() bool {
 	p.sizeCuts()
 	p.spans = p.spans[:0]
@@ -158,8 +158,8 @@ func newSegments(old []segment, n int) []segment {
 	return segs
 }
 
-// segments turns addresses into segment numbers. The runs of a view are ascending: from is where the one before ended, 0 for
-// the first.
+// segments turns addresses into segment numbers. The runs of a view are ascending: from is where the one before
+// ended, 0 for the first.
 func (l *location) segments(r run, from int) run {
 	if l.cuts.set != nil {
 		return run{l.cuts.rank(r.lo), l.cuts.rank(r.hi)}

@@ -49,8 +49,8 @@ func (c *cuts) appendBounds(dst []int) []int {
 	return dst
 }
 
-// The addresses of one view are ascending, so that a long list of few views is merged, which is several times as fast as
-// sorting it.
+// The addresses of one view are ascending, so that a long list of few views is merged, which is several times as fast
+// as sorting it.
 const (
 	longList = 1 << 12
 	fewViews = 16
@@ -103,8 +103,8 @@ func (c *cuts) rank(addr int) int {
 	return int(c.below[addr>>6]) + bits.OnesCount64(w)
 }
 
-// bitsPerView bounds the bits of a location, in words for each view of it, so that all of them together are linear in the
-// views of the program.
+// bitsPerView bounds the bits of a location, in words for each view of it, so that all of them together are linear in
+// the views of the program.
 const bitsPerView = 8
 
 // sizeCuts gives bits to the locations that are small for the number of views of them.

@@ -121,7 +121,8 @@ func (p *proof) reportCycle(pending, before, missing []int32) {
 				}
 				producers := p.producers.of(w.Counter)
 				next = producers[slices.IndexFunc(producers, stuck)]
-				why = fmt.Sprintf("%s waits for %s, which is signalled by ", f.Tasks[at].Name, f.Counters[w.Counter].Name)
+				why = fmt.Sprintf("%s waits for %s, which is signalled by ", f.Tasks[at].Name,
+					f.Counters[w.Counter].Name)
 				break
 			}
 		}
@@ -133,12 +134,14 @@ func (p *proof) reportCycle(pending, before, missing []int32) {
 // maxCycleLines bounds how much of a cycle is printed.
 const maxCycleLines = 64
 
-// breakCycle names one edge of a cycle that could go: one of queue order, if there is any, for waits are there for a reason.
+// breakCycle names one edge of a cycle that could go: one of queue order, if there is any, for waits are there for a
+// reason.
 func (p *proof) breakCycle(path []int32, queued []bool) string {
 	k := slices.Index(queued, true)
 	if k < 0 {
 		return "drop one of these waits"
 	}
 	late, early := p.flat.Tasks[path[k]], p.flat.Tasks[path[(k+1)%len(path)]]
-	return fmt.Sprintf("put %s before %s in the queue of sm %d, or drop one of these waits", late.Name, early.Name, late.SM)
+	return fmt.Sprintf("put %s before %s in the queue of sm %d, or drop one of these waits", late.Name, early.Name,
+		late.SM)
 }

@@ -1,10 +1,10 @@
 package validate
 
 // Clocks of the tasks of a stage are nearly equal: all of them have waited for the same producers, and differ in what
-// they did since. So the clock of a task that is done is kept as its difference from the join of a counter, if it has few: fb is that
-// join, and then the stamps. Where a vector already contains the join, joining such a clock is setting its stamps. A clock without
-// a difference (base is noBase) is kept as a vector, and joined component by component. The join of a counter that somebody has
-// waited for is complete and does not change any more.
+// they did since. So the clock of a task that is done is kept as its difference from the join of a counter, if it has
+// few: fb is that join, and then the stamps. Where a vector already contains the join, joining such a clock is
+// setting its stamps. A clock without a difference (base is noBase) is kept as a vector, and joined component by
+// component. The join of a counter that somebody has waited for is complete and does not change any more.
 type delta struct {
 	base     int32 // counter, noBase for none
 	from, to int32 // stamps
@@ -65,8 +65,8 @@ func (d *deltas) keep(t int32) {
 	d.of[t] = delta{d.base, from, int32(len(d.stamps))}
 }
 
-// joinCounter joins the complete join of a counter into the clock at hand. If that exceeds the clock everywhere, but for
-// the chain that the task is on, the clock is the join and its own place from then on.
+// joinCounter joins the complete join of a counter into the clock at hand. If that exceeds the clock everywhere, but
+// for the chain that the task is on, the clock is the join and its own place from then on.
 func (c *clocks) joinCounter(clock []int32, counter int, own int32) []int32 {
 	src, q := c.joinFB[counter], &c.deltas
 	if q.base != noBase && q.within[counter] == q.base && len(src) == len(clock) {

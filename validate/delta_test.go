@@ -69,7 +69,8 @@ func TestClocksAreReachability(t *testing.T) {
 		}
 		for b := range n {
 			for a := range n {
-				require.Equal(t, before[b][a], p.clock.before(int32(a), p.clock.joinDone(nil, int32(b))), "seed %d: %d before %d", seed, a, b)
+				require.Equal(t, before[b][a], p.clock.before(int32(a), p.clock.joinDone(nil, int32(b))),
+					"seed %d: %d before %d", seed, a, b)
 				pairs++
 			}
 		}

@@ -15,7 +15,8 @@ import (
 	"amkc/validate"
 )
 
-var update = flag.Bool("update", false, "write the goldens of the worked examples, and their blocks of docs/validator.md")
+var update = flag.Bool("update", false,
+	"write the goldens of the worked examples, and their blocks of docs/validator.md")
 
 const (
 	examples = "../testdata/validator"
@@ -48,10 +49,12 @@ func TestWorkedExamples(t *testing.T) {
 				require.Contains(t, d.Msg, d.Fix)
 			}
 			message, golden := rep.Diags.Error()+"\n", filepath.Join(examples, name+".txt")
-			block := regexp.MustCompile(`(?s)(\(\.\./testdata/validator/` + name + "\\.amk\\)\n\n```text\n)(.*?)(```\n\n```diff\n)(.*?)```")
+			block := regexp.MustCompile(`(?s)(\(\.\./testdata/validator/` + name +
+				"\\.amk\\)\n\n```text\n)(.*?)(```\n\n```diff\n)(.*?)```")
 			if *update {
 				require.NoError(t, os.WriteFile(golden, []byte(message), 0o644))
-				doc = block.ReplaceAllString(doc, "${1}"+strings.ReplaceAll(message, "$", "$$")+"${3}"+strings.ReplaceAll(fix, "$", "$$")+"```")
+				doc = block.ReplaceAllString(doc, "${1}"+strings.ReplaceAll(message, "$", "$$")+"${3}"+
+					strings.ReplaceAll(fix, "$", "$$")+"```")
 			}
 			require.Equal(t, read(t, golden), message)
 			shown := block.FindStringSubmatch(doc)
@@ -95,7 +98,8 @@ func apply(t *testing.T, text, change string) string {
 // Every code of the package has a row in the manual, with the file of its rule, and what explain says of it has an example.
 func TestEveryRuleIsInTheManual(t *testing.T) {
 	rows := map[string][]string{}
-	for _, row := range regexp.MustCompile(`(?m)^\| (AMK31\d\d) \| (.*) \| (.*) \|$`).FindAllStringSubmatch(read(t, manual), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (AMK31\d\d) \| (.*) \| (.*) \|$`).
+		FindAllStringSubmatch(read(t, manual), -1) {
 		require.NotContains(t, rows, row[1])
 		rows[row[1]] = row[2:]
 	}
@@ -120,16 +124,19 @@ func TestFindingsAsData(t *testing.T) {
 	require.Equal(t, &diag.Diagnostic{
 		Code: "AMK3130", Severity: diag.Error, Pos: "task use.s000", Task: "use.s000", Other: "make.s001", Buffer: "x",
 		Elements: &[2]int{32, 64}, Bytes: &[2]int{128, 256}, Fix: "missing: wait x >= 2",
-		Msg: "reads x[32:64] (bytes 128 to 255), written by make.s001 (sm 1), and nothing orders the two; missing: wait x >= 2",
+		Msg: "reads x[32:64] (bytes 128 to 255), written by make.s001 (sm 1), and nothing orders the two; " +
+			"missing: wait x >= 2",
 	}, rep.Diags[0])
 	rep = validate.Program(parse(t, read(t, examples+"/bounds.amk")))
 	require.Equal(t, 64, *rep.Diags[0].Position)
 
-	p := program(t, toy, "L{i}.kv[a,0:pos,0,0:8]", "L{i}.kv[a,0:pos+1,0,0:8]", "L{i}.kv[a,0:pos,1,0:8]", "L{i}.kv[a,0:pos+1,1,0:8]")
+	p := program(t, toy, "L{i}.kv[a,0:pos,0,0:8]", "L{i}.kv[a,0:pos+1,0,0:8]", "L{i}.kv[a,0:pos,1,0:8]",
+		"L{i}.kv[a,0:pos+1,1,0:8]")
 	d := validate.Program(p).Diags[0]
 	require.Equal(t, validate.CodeUndefined.ID, d.Code)
 	require.Equal(t, "short", d.Variant)
-	require.Equal(t, []any{"L00.attn.u000", "L00.kv", [2]int{0, 8}, 0}, []any{d.Task, d.Buffer, *d.Elements, *d.Position})
+	require.Equal(t, []any{"L00.attn.u000", "L00.kv", [2]int{0, 8}, 0},
+		[]any{d.Task, d.Buffer, *d.Elements, *d.Position})
 	b := ir.Buffer{Shape: []int{2, 64, 2, 8}, DType: ir.BF16, Layout: ir.Layout{Kind: ir.KVBlock16}}
 	require.LessOrEqual(t, d.Bytes[0], b.Offset(0))
 	require.Greater(t, d.Bytes[1], b.Offset(7))

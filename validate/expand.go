@@ -12,8 +12,8 @@ type expander struct {
 	dropped   int // runs that were not made because there are too many of them
 }
 
-// expand returns the runs of a view at a position, in ascending order, valid until the next call. Addresses are bytes of
-// one copy if bytes is set (the layout is linear then), else row-major element numbers.
+// expand returns the runs of a view at a position, in ascending order, valid until the next call. Addresses are bytes
+// of one copy if bytes is set (the layout is linear then), else row-major element numbers.
 func (x *expander) expand(b *ir.Buffer, dims []ir.Range, pos int, bytes bool) []run {
 	x.dropped = 0
 	cur := append(x.cur[:0], run{0, 1})

@@ -12,7 +12,8 @@ import (
 func randomExchange(next source) *ir.Flat {
 	const size = 12
 	sms := 1 + next(5)
-	f := &ir.Flat{SMs: sms, Pages: []ir.Page{{Name: "p", Space: ir.GlobalScratch, Bytes: 4 * size, Layout: ir.Layout{Kind: ir.Word32}}, {Name: "q", Space: ir.HBM, Bytes: 2 * size}}}
+	f := &ir.Flat{SMs: sms, Pages: []ir.Page{{Name: "p", Space: ir.GlobalScratch, Bytes: 4 * size,
+		Layout: ir.Layout{Kind: ir.Word32}}, {Name: "q", Space: ir.HBM, Bytes: 2 * size}}}
 	add := func(b ir.Buffer) int {
 		b.Name, b.Shape = fmt.Sprint("b", len(f.Buffers)), []int{size}
 		f.Buffers = append(f.Buffers, b)
@@ -94,7 +95,8 @@ func randomExchange(next source) *ir.Flat {
 
 // whole reads part of a vector into a temporary.
 func whole(buf int, r ir.Range) ir.FlatOp {
-	return ir.FlatOp{Op: ir.Op{Code: ir.COPY, In: []ir.Operand{{Buf: "x", Dims: []ir.Range{r}}}, Out: []ir.Operand{{Buf: "%t"}}}, InBuf: []int{buf}, OutBuf: []int{-1}}
+	return ir.FlatOp{Op: ir.Op{Code: ir.COPY, In: []ir.Operand{{Buf: "x", Dims: []ir.Range{r}}},
+		Out: []ir.Operand{{Buf: "%t"}}}, InBuf: []int{buf}, OutBuf: []int{-1}}
 }
 
 // piece copies elements [lo, hi) of one vector to another.

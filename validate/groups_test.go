@@ -14,7 +14,8 @@ import (
 func grouped(t *testing.T, vectors string) *ir.Program {
 	t.Helper()
 	text := strings.NewReplacer(
-		"variant short", "group w{i} for 0..1 of L00.qkv.weight L01.qkv.weight\ngroup in{i} for 0..1 of "+vectors+"\nvariant short",
+		"variant short", "group w{i} for 0..1 of L00.qkv.weight L01.qkv.weight\ngroup in{i} for 0..1 of "+vectors+
+			"\nvariant short",
 		"L{i}.qkv.weight[", "w{i}[", "L{i}.x[", "in{i}[",
 	).Replace(toy.text())
 	require.Contains(t, text, "RMSNORM(in{i}[")
@@ -24,8 +25,8 @@ func grouped(t *testing.T, vectors string) *ir.Program {
 	return p
 }
 
-// A name of a group is a name of a buffer: what a task reads under it is proved like any other read, and findings name the
-// buffer.
+// A name of a group is a name of a buffer: what a task reads under it is proved like any other read, and findings
+// name the buffer.
 func TestGroupsAreProved(t *testing.T) {
 	rep := validate.Program(grouped(t, "L00.x L01.x"))
 	require.Empty(t, rep.Diags)

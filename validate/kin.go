@@ -20,7 +20,8 @@ func (p *proof) kin(t int32) *kin {
 		return k
 	}
 	n := len(f.Tasks)
-	k.of, k.before, k.after, k.next, k.joined = t+1, sized(k.before, n), sized(k.after, n), sized(k.next, n), sized(k.joined, len(f.Counters))
+	k.of, k.before, k.after, k.next, k.joined = t+1, sized(k.before, n), sized(k.after, n), sized(k.next, n),
+		sized(k.joined, len(f.Counters))
 	prev, next, joined := p.queueBefore(), k.next, k.joined
 	for i := range next {
 		next[i] = -1

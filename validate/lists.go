@@ -1,7 +1,7 @@
 package validate
 
-// lists is a list of numbers for each key, packed. It is made in two passes over the same items in the same order: begin,
-// count each, turn, put each.
+// lists is a list of numbers for each key, packed. It is made in two passes over the same items in the same order:
+// begin, count each, turn, put each.
 type lists struct {
 	start []int32
 	items []int32

@@ -2,9 +2,9 @@ package validate
 
 import "amkc/ir"
 
-// location is memory that tasks can conflict on: a page, or a buffer that is on none. Its addresses are bytes of one copy
-// for a page, and row-major element numbers for a buffer, whose layout is injective. A location is cut into segments
-// that no view cuts in two.
+// location is memory that tasks can conflict on: a page, or a buffer that is on none. Its addresses are bytes of one
+// copy for a page, and row-major element numbers for a buffer, whose layout is injective. A location is cut into
+// segments that no view cuts in two.
 type location struct {
 	bufs     []int32 // that tasks touch
 	first    int32   // the first of all buffers there
@@ -83,7 +83,8 @@ func (p *proof) newLocation(buf int) int32 {
 		p.locs = append(p.locs, location{})
 	}
 	b, old := &p.flat.Buffers[buf], &p.locs[n]
-	*old = location{first: int32(buf), space: b.Space, words: b.Layout.Words(), paged: p.pageOf[buf] >= 0, bufs: old.bufs[:0], cuts: cuts{list: old.cuts.list[:0]}}
+	*old = location{first: int32(buf), space: b.Space, words: b.Layout.Words(), paged: p.pageOf[buf] >= 0,
+		bufs: old.bufs[:0], cuts: cuts{list: old.cuts.list[:0]}}
 	return int32(n)
 }
 
@@ -120,12 +121,14 @@ func (p *proof) taskAccesses(t int32) {
 		op := &task.Ops[k]
 		for i, b := range op.InBuf {
 			if b >= 0 && p.locOf[b] >= 0 {
-				p.addAccess(access{task: t, buf: int32(b), op: int32(k), arg: int32(i), symbolic: p.varies(op.In[i].Dims)})
+				p.addAccess(access{task: t, buf: int32(b), op: int32(k), arg: int32(i),
+					symbolic: p.varies(op.In[i].Dims)})
 			}
 		}
 		for i, b := range op.OutBuf {
 			if b >= 0 && p.locOf[b] >= 0 {
-				p.addAccess(access{task: t, buf: int32(b), op: int32(k), arg: int32(i), write: true, symbolic: p.varies(op.Out[i].Dims)})
+				p.addAccess(access{task: t, buf: int32(b), op: int32(k), arg: int32(i), write: true,
+					symbolic: p.varies(op.Out[i].Dims)})
 			}
 		}
 	}

@@ -2,10 +2,10 @@ package validate
 
 import "amkc/ir"
 
-// checkMemory walks the tasks in a legal order and keeps, for every segment of memory, its last writer and who read it
-// since. Each access is compared with those alone: an earlier one is before the last writer, and the relations are
-// transitive. Whatever legal order is walked, the verdict is the same, because two conflicting accesses that no relation
-// orders are found from whichever comes second.
+// checkMemory walks the tasks in a legal order and keeps, for every segment of memory, its last writer and who read
+// it since. Each access is compared with those alone: an earlier one is before the last writer, and the relations are
+// transitive. Whatever legal order is walked, the verdict is the same, because two conflicting accesses that no
+// relation orders are found from whichever comes second.
 func (p *proof) checkMemory() {
 	p.startClocks()
 	p.audiences.reset()
@@ -42,11 +42,10 @@ type sweep struct {
 	p         *proof
 	task      int32
 	hb, fb    []int32
-	pos       int   // initial cache rows are those below it
-	tried     bool  // pos is one of several that are tried one by one, and is worth naming
-	published bool  // the task has written flagged words
-	quiet     bool  // the view at hand has been reported
-	exchange  int32 // that wrote the words of the view at hand so far, as in exchangeOf; 0 for none
+	pos       int  // initial cache rows are those below it
+	tried     bool // pos is one of several that are tried one by one, and is worth naming
+	published bool // the task has written flagged words
+	quiet     bool // the view at hand has been reported
 
 	polls polls
 	marks []int32 // for each task: the last count of mark it was seen at
@@ -73,7 +72,7 @@ func (s *sweep) access(k int32) {
 		s.symbolic(l, k)
 		return
 	}
-	s.quiet, s.exchange = false, 0
+	s.quiet = false
 	for _, r := range p.runs[a.from:a.to] {
 		if !a.write && r.wide() && s.attend(l, r, a) {
 			continue
@@ -90,7 +89,8 @@ func (s *sweep) access(k int32) {
 	}
 }
 
-// touchRun walks the segments of a run and notes the access, be it wrong or not, so that what follows is judged by itself.
+// touchRun walks the segments of a run and notes the access, be it wrong or not, so that what follows is judged by
+// itself.
 func (s *sweep) touchRun(l *location, r run, a *access) {
 	c := &s.p.clock
 	if a.write {
@@ -117,8 +117,8 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 	}
 }
 
-// atHand reports whether the task at hand wrote the words of a segment itself. It polls nothing then, so that it is no reader
-// who has seen them in memory; that it is over is what its write says.
+// atHand reports whether the task at hand wrote the words of a segment itself. It polls nothing then, so that it is
+// no reader who has seen them in memory; that it is over is what its write says.
 func (s *sweep) atHand(l *location, g *segment) bool { return l.words && g.writer == s.task }
 
 // perVisit is the number of components of sets of readers that take as long as a segment.
@@ -155,12 +155,15 @@ func (s *sweep) read(l *location, i int, a *access) {
 			s.current(l, i, a, w)
 		}
 		if s.published {
-			s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a task polls first", s.span(l, i, a)).
+			s.report(l, i, a, CodePollOrder, "polls %s after an earlier op of the task has published words; a "+
+				"task polls first", s.span(l, i, a)).
 				Suggest("list the reading op first")
 		}
 	}
-	if s.p.backend == Kernel && l.words && w >= 0 && w != s.task && s.p.several(a.buf) {
-		s.oneExchange(l, i, a, w)
+	if l.words && w >= 0 && !s.awaited(w) {
+		s.report(l, i, a, CodeBackend, "reads %s, written by %s, for whose counter it does not wait; the kernel "+
+			"polls words for the exchange that their reader waits for", s.span(l, i, a), s.p.who(w)).
+			Suggest("wait for that counter, and read words of no other exchange")
 	}
 }
 
@@ -182,7 +185,8 @@ func (s *sweep) write(l *location, i int, a *access) {
 	} else if !c.before(w, free) {
 		s.unordered(l, i, a, w, "overwrites", "written by")
 	} else if l.words && g.readers.none() && g.audience < 0 && !c.before(w, s.hb) {
-		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody else: two relaxed stores of one word may become visible in either order", s.span(l, i, a), s.p.who(w)).
+		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody else: two relaxed stores of "+
+			"one word may become visible in either order", s.span(l, i, a), s.p.who(w)).
 			Suggest("let another task read it, or realise a counter between the two by counting")
 	}
 }

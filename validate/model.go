@@ -5,66 +5,158 @@ import (
 	"amkc/ir/diag"
 )
 
-// checkModel: generated code takes the sizes of heads, caches and vectors and the type of their elements from the model's facts,
-// and the proof takes them from views and buffers. For the kernel the two agree: otherwise it would touch other memory than was
-// proved.
+// checkModel: generated code and the host that launches it take sizes, types and numbers from the model's facts, and
+// the proof takes them from views and buffers. For the kernel the two agree: otherwise it would touch other memory
+// than was proved. Each fact is held to what it speaks of:
+//
+//	Name, Architecture   nothing: they are labels, from which nothing is computed
+//	DType                weights, caches and 16-bit exchange words
+//	Layers               the number of caches
+//	Hidden               the norms' weights; the columns of the embedding table and of the head's matrix
+//	Intermediate         the longest result of SILU_MUL
+//	Heads                the query heads of an attention, times KVHeads
+//	KVHeads, HeadDim     caches; head_dim of attention and rotation
+//	Vocab                the rows of the embedding table and of the head's matrix; the logits
+//	MaxSeq               caches; the positions that the variants cover (AMK3023)
+//	Tied                 whether the head's matrix is the embedding table
+//	Eps                  eps of the norms, in the kernel's float32
+//
+// A part that a program does not have says nothing of its fact: without SILU_MUL, nothing depends on Intermediate.
 func (p *proof) checkModel(m *ir.Model) {
 	if p.backend != Kernel {
 		return
 	}
-	caches := 0
-	for i := range p.flat.Buffers {
-		b := &p.flat.Buffers[i]
-		if (b.Kind == ir.Weight || b.Kind == ir.KVCache || b.Layout.Kind == ir.Word32) && b.DType != m.DType && !p.full() {
-			p.disagree("buffer "+b.Name, "holds %s", b.DType).Suggest("what the model's kernel streams and exchanges is %s", m.DType)
-		}
-		if b.Kind != ir.KVCache {
-			continue
-		}
-		caches++
-		if s := b.Shape; len(s) != 4 || s[0] != m.KVHeads || s[1] != m.MaxSeq || s[3] != m.HeadDim {
-			p.disagree("buffer "+b.Name, "has shape %v", s).Suggest("the model's caches are [%d, %d, 2, %d]", m.KVHeads, m.MaxSeq, m.HeadDim)
-		}
-	}
-	if caches != m.Layers {
-		p.disagree("", "there are %d caches", caches).Suggest("the model has %d layers, with one cache each", m.Layers)
-	}
+	c := &modelCheck{p: p, m: m, table: -1, head: -1}
+	c.checkBuffers()
 	for t := range p.flat.Tasks {
-		for k := range p.flat.Tasks[t].Ops {
-			if p.full() {
-				return
-			}
-			p.checkFacts(int32(t), &p.flat.Tasks[t].Ops[k], m)
+		if p.full() {
+			return
 		}
+		c.checkTask(int32(t))
 	}
+	c.checkWhole()
+}
+
+// modelCheck compares a program with the facts of its model.
+type modelCheck struct {
+	p            *proof
+	m            *ir.Model
+	table, head  int // the buffers of the embedding table and of the matrix that makes the logits; -1: there is none
+	intermediate int // the longest result of SILU_MUL; 0: there is none
+	told         map[string]bool
+}
+
+// once reports whether a fact is contradicted for the first time: what one stage gets wrong, all of its tasks do.
+func (c *modelCheck) once(what string) bool {
+	if c.told[what] {
+		return false
+	}
+	if c.told == nil {
+		c.told = map[string]bool{}
+	}
+	c.told[what] = true
+	return true
 }
 
 func (p *proof) disagree(at, format string, args ...any) *diag.Diagnostic {
 	return p.errorf(CodeModel, at, format, args...)
 }
 
-// checkFacts compares the sizes that one op takes from the model.
-func (p *proof) checkFacts(t int32, op *ir.FlatOp, m *ir.Model) {
-	want := func(what string, have, want int) {
-		if have != want {
-			p.disagree(p.task(t), "%s has %s %d", op.Code, what, have).Suggest("by the model's facts it is %d", want)
+func (c *modelCheck) checkBuffers() {
+	p, m, caches := c.p, c.m, 0
+	for i := range p.flat.Buffers {
+		b := &p.flat.Buffers[i]
+		if (b.Kind == ir.Weight || b.Kind == ir.KVCache || b.Layout.Kind == ir.Word32) && b.DType != m.DType &&
+			!p.full() {
+			p.disagree("buffer "+b.Name, "holds %s", b.DType).
+				Suggest("what the model's kernel streams and exchanges is %s", m.DType)
+		}
+		if b.Kind == ir.Output && b.Name == logitsBuffer && b.Numel() != m.Vocab {
+			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).
+				Suggest("the model has a vocabulary of %d, and the host makes room for as many logits", m.Vocab)
+		}
+		if b.Kind != ir.KVCache {
+			continue
+		}
+		caches++
+		if s := b.Shape; len(s) != 4 || s[0] != m.KVHeads || s[1] != m.MaxSeq || s[3] != m.HeadDim {
+			p.disagree("buffer "+b.Name, "has shape %v", s).
+				Suggest("the model's caches are [%d, %d, 2, %d]", m.KVHeads, m.MaxSeq, m.HeadDim)
 		}
 	}
-	length := func(i, d int) int { return op.In[i].Dims[d].Len(p.flat.Lo) }
-	switch op.Code {
-	case ir.ATTENTION:
-		want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
-		want("n_kv_heads", op.IntAt("n_kv_heads", 0, 0), 1)
-		want("n_heads", op.IntAt("n_heads", 0, 0), m.Heads/max(1, m.KVHeads))
-	case ir.ROPE:
-		want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
-	case ir.RMSNORM:
-		if len(op.In[1].Dims) == 1 {
-			want("a weight of length", length(1, 0), m.Hidden)
+	if caches != m.Layers {
+		p.disagree("", "there are %d caches", caches).Suggest("the model has %d layers, with one cache each", m.Layers)
+	}
+}
+
+// logitsBuffer is the output in which the host finds the logits.
+const logitsBuffer = "logits"
+
+// checkTask compares what the ops of one task take from the model.
+func (c *modelCheck) checkTask(t int32) {
+	p, m := c.p, c.m
+	ops := p.flat.Tasks[t].Ops
+	for k := range ops {
+		op := &ops[k]
+		want := func(what string, have, want any) {
+			if have != want && c.once(op.Code.String()+what) {
+				p.disagree(p.task(t), "%s has %s %v", op.Code, what, have).
+					Suggest("by the model's facts it is %v", want)
+			}
 		}
-	case ir.EMBED:
-		if len(op.In[1].Dims) == 2 {
-			want("a table of height", length(1, 0), m.Vocab)
+		switch op.Code {
+		case ir.ATTENTION:
+			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
+			want("n_kv_heads", op.IntAt("n_kv_heads", 0, 0), 1)
+			if n := op.IntAt("n_heads", 0, 0); n*m.KVHeads != m.Heads && c.once("n_heads") {
+				p.disagree(p.task(t), "%s has %d query heads for a kv head", op.Code, n).
+					Suggest("the model has %d query heads and %d kv heads", m.Heads, m.KVHeads)
+			}
+		case ir.ROPE:
+			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
+		case ir.RMSNORM:
+			want("a weight of length", p.flat.Buffers[op.InBuf[1]].Numel(), m.Hidden)
+			want("eps", float32(op.FloatOr("eps", 0)), float32(m.Eps))
+		case ir.EMBED:
+			c.table = op.InBuf[1]
+			c.checkMatrix(t, "the embedding table", c.table)
+			want("a table of height", op.In[1].Dims[0].Len(p.flat.Lo), m.Vocab)
+		case ir.SiluMul:
+			if b := op.OutBuf[0]; b >= 0 {
+				c.intermediate = max(c.intermediate, p.flat.Buffers[b].Numel())
+			}
+		case ir.ArgMax:
+			if k > 0 && ops[k-1].Code == ir.GEMV {
+				c.head = ops[k-1].InBuf[1]
+				c.checkMatrix(t, "the head's matrix", c.head)
+			}
 		}
+	}
+}
+
+// checkMatrix: the table that a token's row is taken from and the matrix that makes the logits have a row for each
+// token.
+func (c *modelCheck) checkMatrix(t int32, what string, b int) {
+	buf := &c.p.flat.Buffers[b]
+	if s := buf.Shape; (len(s) != 2 || s[0] != c.m.Vocab || s[1] != c.m.Hidden) && c.once(what) {
+		c.p.disagree(c.p.task(t), "takes %s for %s, and it has shape %v", buf.Name, what, s).
+			Suggest("by the model's facts it is [%d, %d]", c.m.Vocab, c.m.Hidden)
+	}
+}
+
+// checkWhole compares what no op says by itself.
+func (c *modelCheck) checkWhole() {
+	p, m := c.p, c.m
+	if c.intermediate != 0 && c.intermediate != m.Intermediate {
+		p.disagree("", "the longest result of SILU_MUL has %d elements", c.intermediate).
+			Suggest("by the model's facts the intermediate size is %d", m.Intermediate)
+	}
+	if m.KVHeads < 1 || m.Heads%m.KVHeads != 0 {
+		p.disagree("", "the model has %d query heads and %d kv heads", m.Heads, m.KVHeads).
+			Suggest("kv heads have as many query heads each")
+	}
+	if tied := c.table == c.head; c.table >= 0 && c.head >= 0 && tied != m.Tied {
+		p.disagree("", "the embedding table is %s and the head's matrix %s", p.flat.Buffers[c.table].Name,
+			p.flat.Buffers[c.head].Name).Suggest("the model says tied=%v", m.Tied)
 	}
 }

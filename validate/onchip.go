@@ -15,11 +15,13 @@ func (s *sweep) own(l *location, i int, a *access) {
 	}
 	switch {
 	case owner < 0:
-		s.report(l, i, a, CodeOwner, "touches %s in SMEM but runs on no SM", s.span(l, i, a)).Suggest("assign it to one")
+		s.report(l, i, a, CodeOwner, "touches %s in SMEM but runs on no SM", s.span(l, i, a)).
+			Suggest("assign it to one")
 	case g.owner == 0:
 		g.owner = owner + 1
 	case g.owner != owner+1 && l.space == ir.SMEM:
-		s.report(l, i, a, CodeOwner, "touches %s from SM %d, but it is in the shared memory of SM %d", s.span(l, i, a), owner, g.owner-1).
+		s.report(l, i, a, CodeOwner, "touches %s from SM %d, but it is in the shared memory of SM %d", s.span(l, i, a),
+			owner, g.owner-1).
 			Suggest("run it on SM %d: give both stages the same distribution", g.owner-1)
 	case g.owner != owner+1:
 		s.report(l, i, a, CodeOwner, "touches %s in registers, which belong to %s", s.span(l, i, a), p.who(g.owner-1)).
@@ -27,8 +29,8 @@ func (s *sweep) own(l *location, i int, a *access) {
 	}
 }
 
-// checkCapacity: the pages in shared memory, which every SM keeps whole, and what an SM owns of other buffers there fit the
-// shared memory that a block of the target can have.
+// checkCapacity: the pages in shared memory, which every SM keeps whole, and what an SM owns of other buffers there
+// fit the shared memory that a block of the target can have.
 func (p *proof) checkCapacity() {
 	t := p.flat.Target
 	if t == nil {
@@ -37,7 +39,9 @@ func (p *proof) checkCapacity() {
 	pages := 0
 	for i := range p.flat.Pages {
 		if pg := &p.flat.Pages[i]; pg.Space == ir.SMEM && pg.Bytes > t.SMemOptin-pages {
-			p.errorf(CodeCapacity, "page "+pg.Name, "the pages in shared memory up to this one take %d bytes, target %s has %d", pages+pg.Bytes, t.Name, t.SMemOptin).
+			p.errorf(CodeCapacity, "page "+pg.Name,
+				"the pages in shared memory up to this one take %d bytes, target %s has %d", pages+pg.Bytes, t.Name,
+				t.SMemOptin).
 				Suggest("put pages into GLOBAL_SCRATCH: %d bytes must go", pages+pg.Bytes-t.SMemOptin)
 			return
 		} else if pg.Space == ir.SMEM {
@@ -62,7 +66,8 @@ func (p *proof) checkCapacity() {
 	}
 	for sm, n := range bytes {
 		if n += pages; n > t.SMemOptin {
-			p.errorf(CodeCapacity, "", "SM %d keeps %d bytes of buffers in shared memory, target %s has %d", sm, n, t.Name, t.SMemOptin).
+			p.errorf(CodeCapacity, "", "SM %d keeps %d bytes of buffers in shared memory, target %s has %d", sm, n,
+				t.Name, t.SMemOptin).
 				Suggest("spread their rows over more SMs: %d bytes must go", n-t.SMemOptin)
 			return
 		}

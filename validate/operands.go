@@ -36,7 +36,7 @@ func (p *proof) checkOperands() {
 			continue
 		}
 		found := p.errors
-		if !p.checkTaskOperands(&p.flat.Tasks[t]) {
+		if !p.checkTaskOperands(int32(t), &p.flat.Tasks[t]) {
 			return
 		}
 		p.settle(t, found)
@@ -44,7 +44,7 @@ func (p *proof) checkOperands() {
 }
 
 // checkTaskOperands reports whether there is room for more errors.
-func (p *proof) checkTaskOperands(task *ir.Task) bool {
+func (p *proof) checkTaskOperands(t int32, task *ir.Task) bool {
 	p.temps.reset()
 	before := p.errors
 	in, out := p.views[0][:0], p.views[1][:0]
@@ -57,14 +57,16 @@ func (p *proof) checkTaskOperands(task *ir.Task) bool {
 		for i := range op.Out {
 			b := op.OutBuf[i]
 			if b < 0 {
-				out = append(out, view{buf: -1, dtype: ir.F32})
+				out = append(out, view{buf: -1, dtype: temporaryType(op, i, in)})
 				continue
 			}
 			out = append(out, p.operand(task, op, &op.Out[i], b))
 			if buf := &p.flat.Buffers[b]; buf.Kind.ReadOnly() {
-				p.errorf(CodeReadOnly, taskPos(task), "%s writes %s, a %s, which no task of a step may write", op.Code, buf.Name, buf.Kind).Suggest("write to an ACTIVATION")
+				p.errorf(CodeReadOnly, taskPos(task), "%s writes %s, a %s, which no task of a step may write", op.Code,
+					buf.Name, buf.Kind).Suggest("write to an ACTIVATION")
 			} else if buf.DType.Bits() < 8 {
-				p.errorf(CodeLayout, taskPos(task), "%s writes %s of %s, whose elements share bytes; only whole bytes can be written", op.Code, buf.Name, buf.DType)
+				p.errorf(CodeLayout, taskPos(task), "%s writes %s of %s, whose elements share bytes; only whole "+
+					"bytes can be written", op.Code, buf.Name, buf.DType)
 			}
 		}
 		if p.full() {
@@ -73,10 +75,12 @@ func (p *proof) checkTaskOperands(task *ir.Task) bool {
 		if p.errors > before {
 			break // what follows in this task would only be consequences
 		}
-		n := p.checkShapes(task, op, in, out)
+		result := p.checkShapes(task, op, in, out)
+		p.noteIndices(t, k, op, in, out)
 		for i := range op.Out {
 			if op.OutBuf[i] < 0 {
-				p.temps.set(op.Out[i].Buf, view{rows: 1, last: n, buf: -1, dtype: ir.F32, known: true})
+				result.dtype = out[i].dtype
+				p.temps.set(op.Out[i].Buf, result)
 			}
 		}
 	}
@@ -89,7 +93,8 @@ func (p *proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) vi
 	if buf < 0 {
 		v := p.temps.get(o.Buf)
 		if !v.known {
-			p.errorf(CodeUndefined, taskPos(task), "%s reads temporary %s before an op of the task writes it", op.Code, o.Buf).Suggest("list the op that writes it first")
+			p.errorf(CodeUndefined, taskPos(task), "%s reads temporary %s before an op of the task writes it", op.Code,
+				o.Buf).Suggest("list the op that writes it first")
 		}
 		return v
 	}
@@ -141,7 +146,8 @@ func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (
 	}
 	c1, lo, ok1 := r.Lo.Affine()
 	c2, hi, ok2 := r.Hi.Affine()
-	if ok1 && ok2 && p.insideAt(r, size, f.Lo) && p.insideAt(r, size, f.Hi) && r.Lo.At(f.Lo) >= 0 && r.Lo.At(f.Hi) >= 0 && r.Hi.At(f.Lo) <= size && r.Hi.At(f.Hi) <= size {
+	if ok1 && ok2 && p.insideAt(r, size, f.Lo) && p.insideAt(r, size, f.Hi) && r.Lo.At(f.Lo) >= 0 &&
+		r.Lo.At(f.Hi) >= 0 && r.Hi.At(f.Lo) <= size && r.Hi.At(f.Hi) <= size {
 		// Affine bounds that hold at both ends hold in between.
 		return affineExtent(r, c1, lo, c2, hi)
 	}
@@ -210,7 +216,8 @@ func (p *proof) partInside(task *ir.Task, b *ir.Buffer, r *ir.Range) bool {
 		if part >= 0 && part < r.Parts {
 			return true
 		}
-		p.errorf(CodeBounds, taskPos(task), "view of %s takes part %d of %d at pos %d, want 0 to %d", b.Name, part, r.Parts, pos, r.Parts-1)
+		p.errorf(CodeBounds, taskPos(task), "view of %s takes part %d of %d at pos %d, want 0 to %d", b.Name, part,
+			r.Parts, pos, r.Parts-1)
 		return false
 	}
 	if _, ok := r.Part.IsConst(); ok {
@@ -220,7 +227,8 @@ func (p *proof) partInside(task *ir.Task, b *ir.Buffer, r *ir.Range) bool {
 		return check(p.flat.Lo) && check(p.flat.Hi)
 	}
 	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
-		if !p.spend(&p.work.evals, 1, maxEvals, "evaluations of a share that is not affine in pos", noTask) || !check(pos) {
+		if !p.spend(&p.work.evals, 1, maxEvals, "evaluations of a share that is not affine in pos", noTask) ||
+			!check(pos) {
 			return false
 		}
 	}
@@ -238,7 +246,8 @@ func (p *proof) outside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, pos int
 		at = fmt.Sprintf(" at pos %d", pos)
 	}
 	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
-	e := p.errorf(CodeBounds, taskPos(task), "view of %s covers [%d, %d) of dimension %d%s, which has %d elements", b.Name, lo, hi, d, at, size)
+	e := p.errorf(CodeBounds, taskPos(task), "view of %s covers [%d, %d) of dimension %d%s, which has %d elements",
+		b.Name, lo, hi, d, at, size)
 	e.Buffer, e.Position = b.Name, &pos
 	switch {
 	case lo < 0:
@@ -250,8 +259,8 @@ func (p *proof) outside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, pos int
 	}
 }
 
-// lastInside returns the last position at which a range lies inside a dimension before it leaves it for good, if that is so:
-// it is inside at first, and not at pos.
+// lastInside returns the last position at which a range lies inside a dimension before it leaves it for good, if that
+// is so: it is inside at first, and not at pos.
 func (p *proof) lastInside(r *ir.Range, size, pos int) (int, bool) {
 	lo, hi := p.flat.Lo, pos // inside at lo, outside at hi
 	_, _, ok := r.Hi.Affine()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/internal/watch"
 	"amkc/ir"
 	"amkc/validate"
 )
@@ -14,19 +15,22 @@ import (
 // source hands out small numbers, from a seed or from a fuzzer.
 type source func(n int) int
 
-// randomFlat makes a small program of copies and appends over a few buffers, with counting counters. Waits are joins and
-// views lie inside their buffers most of the time, so that order is what decides.
+// randomFlat makes a small program of copies and appends over a few buffers, with counting counters. Waits are joins
+// and views lie inside their buffers most of the time, so that order is what decides.
 func randomFlat(next source) *ir.Flat {
 	word := ir.Layout{Kind: ir.Word32}
-	f := &ir.Flat{Lo: next(3), SMs: 3, Pages: []ir.Page{{Name: "p", Space: ir.GlobalScratch, Bytes: 32}}, Buffers: []ir.Buffer{
-		{Name: "in", Kind: ir.Input, DType: ir.F32, Shape: []int{8}},
-		{Name: "a", Kind: ir.Activation, DType: ir.F32, Shape: []int{8}, Space: ir.GlobalScratch, Pages: []string{"p"}},
-		{Name: "b", Kind: ir.Activation, DType: ir.F32, Shape: []int{6}, Space: ir.GlobalScratch, Pages: []string{"p"}},
-		{Name: "c", Kind: ir.Activation, DType: ir.F32, Shape: []int{8}, Space: ir.HBM},
-		{Name: "kv", Kind: ir.KVCache, DType: ir.F32, Shape: []int{8, 1, 1}, Space: ir.HBM},
-		{Name: "w", Kind: ir.Activation, DType: ir.F16, Shape: []int{8}, Space: ir.GlobalScratch, Layout: word},
-		{Name: "s", Kind: ir.Activation, DType: ir.F32, Shape: []int{8}, Space: ir.SMEM},
-	}}
+	f := &ir.Flat{Lo: next(3), SMs: 3, Pages: []ir.Page{{Name: "p", Space: ir.GlobalScratch, Bytes: 32}},
+		Buffers: []ir.Buffer{
+			{Name: "in", Kind: ir.Input, DType: ir.F32, Shape: []int{8}},
+			{Name: "a", Kind: ir.Activation, DType: ir.F32, Shape: []int{8}, Space: ir.GlobalScratch,
+				Pages: []string{"p"}},
+			{Name: "b", Kind: ir.Activation, DType: ir.F32, Shape: []int{6}, Space: ir.GlobalScratch,
+				Pages: []string{"p"}},
+			{Name: "c", Kind: ir.Activation, DType: ir.F32, Shape: []int{8}, Space: ir.HBM},
+			{Name: "kv", Kind: ir.KVCache, DType: ir.F32, Shape: []int{8, 1, 1}, Space: ir.HBM},
+			{Name: "w", Kind: ir.Activation, DType: ir.F16, Shape: []int{8}, Space: ir.GlobalScratch, Layout: word},
+			{Name: "s", Kind: ir.Activation, DType: ir.F32, Shape: []int{8}, Space: ir.SMEM},
+		}}
 	f.Hi = f.Lo + next(3)
 	counters := 1 + next(4)
 	for c := range counters {
@@ -126,7 +130,8 @@ func defects(f *ir.Flat) bool {
 					if x.task != y.task && (x.write || y.write) && !before[x.task][y.task] && !before[y.task][x.task] {
 						return true
 					}
-					if y.write && (y.task == x.task && j < i || before[y.task][x.task]) && (last < 0 || before[all[last].task][y.task] || all[last].task == y.task) {
+					if y.write && (y.task == x.task && j < i || before[y.task][x.task]) &&
+						(last < 0 || before[all[last].task][y.task] || all[last].task == y.task) {
 						last = j
 					}
 				}
@@ -145,7 +150,8 @@ func defects(f *ir.Flat) bool {
 
 func TestAgreesWithDefinition(t *testing.T) {
 	memory := map[string]bool{}
-	for _, c := range []string{validate.CodeReadRace.ID, validate.CodeWriteRace.ID, validate.CodeOverwriteRace.ID, validate.CodeUndefined.ID, validate.CodeClobbered.ID} {
+	for _, c := range []string{validate.CodeReadRace.ID, validate.CodeWriteRace.ID, validate.CodeOverwriteRace.ID,
+		validate.CodeUndefined.ID, validate.CodeClobbered.ID} {
 		memory[c] = true
 	}
 	accepted, rejected := 0, 0
@@ -171,6 +177,7 @@ func FuzzFlat(f *testing.F) {
 	f.Add([]byte{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6})
 	f.Add([]byte{0, 0, 0, 0, 255, 255, 255, 128, 7, 77})
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer watch.Execution()()
 		at := 0
 		next := func(n int) int {
 			if at++; at > len(data) {
@@ -223,12 +230,15 @@ func breakFlat(f *ir.Flat, next source) {
 	case 11:
 		f.Hi = f.Lo + next(40)
 	case 12:
-		f.Counters[next(len(f.Counters))] = ir.Counter{Name: "c", Init: odd, How: ir.Realisation(next(4)), Scope: ir.Scope(next(4))}
+		f.Counters[next(len(f.Counters))] = ir.Counter{Name: "c", Init: odd, How: ir.Realisation(next(4)),
+			Scope: ir.Scope(next(4))}
 	case 13:
-		op.Params = append(op.Params, ir.IntParam([]string{"n_heads", "head_dim", "parts", "splits", "order"}[next(5)], ir.Int(odd)))
+		op.Params = append(op.Params, ir.IntParam([]string{"n_heads", "head_dim", "parts", "splits", "order"}[next(5)],
+			ir.Int(odd)))
 	case 14:
 		if len(op.In) > 0 && len(op.In[0].Dims) > 0 {
-			op.In[0].Dims[0] = ir.Share(ir.Int(0), ir.Symbol(ir.Pos).Mul(odd).Max(ir.Int(next(9))), next(3), ir.Symbol(ir.Pos).Mod(3), next(4))
+			op.In[0].Dims[0] = ir.Share(ir.Int(0), ir.Symbol(ir.Pos).Mul(odd).Max(ir.Int(next(9))), next(3),
+				ir.Symbol(ir.Pos).Mod(3), next(4))
 		}
 	default:
 		buf.DType = ir.DType(odd)

@@ -6,9 +6,9 @@ import (
 	"amkc/ir"
 )
 
-// Two relations order tasks. Both are kept as vector clocks with one component per chain, a set of tasks that hb orders
-// totally: every SM queue is a chain, and tasks without an SM join a chain whose last task is hb-before them. Component c
-// of a task's clock is the number of tasks of chain c that are before it, itself included.
+// Two relations order tasks. Both are kept as vector clocks with one component per chain, a set of tasks that hb
+// orders totally: every SM queue is a chain, and tasks without an SM join a chain whose last task is hb-before them.
+// Component c of a task's clock is the number of tasks of chain c that are before it, itself included.
 //
 // hb (happens-before) orders memory of any kind. Its edges are:
 //   - queue order of one SM: the block barrier that ends a stage;
@@ -24,8 +24,8 @@ import (
 //   - read before write: the read is program-ordered before the published word by a barrier, that word was polled, and
 //     the write depends on that poll. The read cannot see a value that depends on itself.
 //   - write before write: relaxed stores to different words may become visible in any order, so a chain of polls from
-//     the writer alone proves nothing. It does when another task read the first write in between: its value was in memory
-//     then, and coherence orders the second write after it. Segments that nobody read are refused.
+//     the writer alone proves nothing. It does when another task read the first write in between: its value was in
+//     memory then, and coherence orders the second write after it. Segments that nobody read are refused.
 //
 // A reader that needs all words of a flagged counter gets the edge from every producer. One that reads a part of them
 // (the attention of one head) gets edges from the writers of that part alone.
@@ -100,8 +100,8 @@ func emptied(s [][]int32, n int) [][]int32 {
 	return s
 }
 
-// begin sets the clocks of a task from its queue and the counting counters that it waits on. Where nothing is flagged the
-// two are one vector.
+// begin sets the clocks of a task from its queue and the counting counters that it waits on. Where nothing is flagged
+// the two are one vector.
 func (p *proof) begin(t int32) (hb, fb []int32, ok bool) {
 	c := &p.clock
 	if !p.spend(&p.work.cells, len(c.length)+1, maxClockCells, "vector clock components", t) {
@@ -127,8 +127,8 @@ func (p *proof) begin(t int32) (hb, fb []int32, ok bool) {
 	return hb, fb, true
 }
 
-// beginFB returns what is fb-before a task by its queue and by counting. The vector of an SM is brought forward in place; one
-// of a task without an SM has a component to spare, should the task begin a chain.
+// beginFB returns what is fb-before a task by its queue and by counting. The vector of an SM is brought forward in
+// place; one of a task without an SM has a component to spare, should the task begin a chain.
 func (p *proof) beginFB(t int32) []int32 {
 	f, c := p.flat, &p.clock
 	task, n := &f.Tasks[t], len(c.length)

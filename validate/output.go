@@ -33,7 +33,8 @@ func (p *proof) checkWritten(b *ir.Buffer, l *location, at string) bool {
 			break
 		}
 	}
-	d := p.errorf(CodeOutputGap, "buffer "+b.Name, "%s is never written%s, and every element of an output must be", elements(b, end, gap), at)
+	d := p.errorf(CodeOutputGap, "buffer "+b.Name, "%s is never written%s, and every element of an output must be",
+		elements(b, end, gap), at)
 	d.Elements = &[2]int{end, gap}
 	if lo, hi, _, ok := bytesOf(b, end, gap); ok {
 		d.Bytes = &[2]int{lo, hi}

@@ -13,7 +13,8 @@ func (p *proof) checkPages() {
 		p.names.add(pg.Name, i, pageName)
 		linear := pg.Layout.Kind == ir.RowMajor || pg.Layout.Words()
 		if pg.Bytes < 0 || pg.Space < ir.HBM || pg.Space > ir.Register || !linear {
-			p.errorf(ir.CodePage, "page "+pg.Name, "has %d bytes in %s with layout %s, want rowmajor or an exchange layout", pg.Bytes, pg.Space, pg.Layout)
+			p.errorf(ir.CodePage, "page "+pg.Name,
+				"has %d bytes in %s with layout %s, want rowmajor or an exchange layout", pg.Bytes, pg.Space, pg.Layout)
 		}
 	}
 	p.pageOf = sized(p.pageOf, len(p.flat.Buffers))
@@ -24,12 +25,14 @@ func (p *proof) checkPages() {
 			continue
 		}
 		if len(b.Pages) > 1 {
-			p.errorf(ir.CodePage, bufferPos(b), "is on %d pages; a buffer of an unrolled program is on one at most", len(b.Pages))
+			p.errorf(ir.CodePage, bufferPos(b), "is on %d pages; a buffer of an unrolled program is on one at most",
+				len(b.Pages))
 			continue
 		}
 		at := p.names.index(b.Pages[0], pageName)
 		if at < 0 {
-			p.errorf(ir.CodePage, bufferPos(b), "is on page %s, which does not exist; want one of the %d pages of the program", b.Pages[0], len(p.flat.Pages))
+			p.errorf(ir.CodePage, bufferPos(b), "is on page %s, which does not exist; want one of the %d pages "+
+				"of the program", b.Pages[0], len(p.flat.Pages))
 			continue
 		}
 		p.pageOf[i] = int32(at)
@@ -38,13 +41,16 @@ func (p *proof) checkPages() {
 		case b.Kind != ir.Activation:
 			p.errorf(ir.CodePage, bufferPos(b), "is %s on page %s; only ACTIVATION can share memory", b.Kind, pg.Name)
 		case b.DType.Bits() < 8:
-			p.errorf(ir.CodePage, bufferPos(b), "is of %s on page %s; what shares memory has elements of whole bytes", b.DType, pg.Name)
+			p.errorf(ir.CodePage, bufferPos(b), "is of %s on page %s; what shares memory has elements of whole bytes",
+				b.DType, pg.Name)
 		case pg.Space != b.Space:
 			p.errorf(ir.CodePage, bufferPos(b), "is in %s, its page %s is in %s", b.Space, pg.Name, pg.Space)
 		case pg.Layout.Kind != b.Layout.Kind || max(1, pg.Layout.Copies) != max(1, b.Layout.Copies):
-			p.errorf(ir.CodePage, bufferPos(b), "has layout %s, its page %s has %s; a page holds one word format and one number of copies", b.Layout, pg.Name, pg.Layout)
+			p.errorf(ir.CodePage, bufferPos(b), "has layout %s, its page %s has %s; a page holds one word format "+
+				"and one number of copies", b.Layout, pg.Name, pg.Layout)
 		case b.Bytes() > pg.Bytes:
-			p.errorf(ir.CodePage, bufferPos(b), "needs %d bytes a copy, its page %s has %d", b.Bytes(), pg.Name, pg.Bytes).Suggest("make the page %d bytes, or use another page", b.Bytes())
+			p.errorf(ir.CodePage, bufferPos(b), "needs %d bytes a copy, its page %s has %d", b.Bytes(), pg.Name,
+				pg.Bytes).Suggest("make the page %d bytes, or use another page", b.Bytes())
 		}
 	}
 }

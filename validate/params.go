@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"math"
 
 	"amkc/ir"
 )
@@ -50,7 +49,8 @@ func (p *proof) checkParameter(t int32, op *ir.FlatOp, prm *ir.Param) {
 		if prm.IsFloat {
 			value = formatFloat(prm.Float)
 		}
-		p.errorf(CodeParameter, p.task(t), "%s has %s=%s; want "+want, append([]any{op.Code, prm.Key, value}, args...)...)
+		p.errorf(CodeParameter, p.task(t), "%s has %s=%s; want "+want,
+			append([]any{op.Code, prm.Key, value}, args...)...)
 	}
 	_, constant := prm.Int.IsConst()
 	constant = constant || prm.IsFloat
@@ -65,8 +65,8 @@ func (p *proof) checkParameter(t int32, op *ir.FlatOp, prm *ir.Param) {
 			v = float64(prm.Int.At(0))
 		}
 		switch {
-		case math.IsNaN(v) || math.IsInf(v, 0):
-			fail("a finite number")
+		case !ir.IsSingle(v):
+			fail("%s", ir.SingleWant)
 		case prm.Key == "eps" && v < 0:
 			fail("0 or more, which is added to a mean of squares")
 		case prm.Key == "theta" && v <= 0:

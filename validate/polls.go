@@ -100,7 +100,8 @@ func (s *sweep) all(k, c int) bool {
 	if q.all[c] == s.task+1 {
 		return true
 	}
-	if 2*q.counts[k] < len(producers) || !s.p.spend(&s.p.work.visits, len(producers), maxVisits, "comparisons of memory ranges", s.task) {
+	if 2*q.counts[k] < len(producers) ||
+		!s.p.spend(&s.p.work.visits, len(producers), maxVisits, "comparisons of memory ranges", s.task) {
 		return false // a part of the words: the few edges are added one by one
 	}
 	for _, w := range producers {
@@ -116,7 +117,9 @@ func (s *sweep) finish() {
 	p := s.p
 	for k, w := range p.flat.Tasks[s.task].Waits {
 		if s.polls.counts[k] == 0 && p.flat.Counters[w.Counter].How == ir.Flagged && !s.ordered(w.Counter) {
-			p.warnf(CodeIdleWait, p.task(s.task), "waits on flagged counter %s but reads no word of its producers: the wait does nothing", p.flat.Counters[w.Counter].Name).
+			p.warnf(CodeIdleWait, p.task(s.task),
+				"waits on flagged counter %s but reads no word of its producers: the wait does nothing",
+				p.flat.Counters[w.Counter].Name).
 				Suggest("drop it, or realise the counter by counting")
 		}
 	}

@@ -19,6 +19,7 @@ func newProof(f *ir.Flat, b Backend, w without) *proof {
 	p.flat, p.backend, p.diags, p.errors, p.warnings = f, b, nil, 0, 0
 	p.stats, p.work, p.hints, p.exchanges, p.without = Stats{}, work{}, 0, ir.Undecided, w
 	p.terms, p.kinship.of = nil, 0
+	p.index.carry, p.index.choices = p.index.carry[:0], p.index.choices[:0]
 	return p
 }
 
@@ -27,7 +28,7 @@ func (p *proof) release() {
 	if p.flat != nil && len(p.flat.Tasks) > maxKept {
 		return
 	}
-	p.flat, p.diags = nil, nil
+	p.flat, p.diags, p.index.table = nil, nil, nil
 	clear(p.bodies.roots)
 	proofs.Put(p)
 }

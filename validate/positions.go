@@ -2,9 +2,9 @@ package validate
 
 import "amkc/ir"
 
-// checkPositions decides what the symbolic proof could not, exactly: it repeats the walk of checkMemory over the location
-// for every position. The clocks do not depend on pos: no wait does, and views that do are of plain memory, which has no
-// part in fb.
+// checkPositions decides what the symbolic proof could not, exactly: it repeats the walk of checkMemory over the
+// location for every position. The clocks do not depend on pos: no wait does, and views that do are of plain memory,
+// which has no part in fb.
 func (p *proof) checkPositions() {
 	for i := range p.locs {
 		l := &p.locs[i]

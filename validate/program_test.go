@@ -29,20 +29,34 @@ func TestProgramRules(t *testing.T) {
 		says  string
 		edits []string
 	}{
-		{"no end", validate.CodeStepJoin, "counter named step", []string{"counter step", "counter stop", "signal step", "signal stop"}},
+		{"no end", validate.CodeStepJoin, "counter named step",
+			[]string{"counter step", "counter stop", "signal step", "signal stop"}},
 		{"task after the end", validate.CodeStepJoin, "task emit", []string{
-			"counter step counter gpu", "counter step counter gpu\ncounter emitted flagged gpu", "COPY(next.sm[0])\n  signal step", "COPY(next.sm[0])\n  signal emitted"}},
-		{"no token", validate.CodeNext, "hands on no token", []string{"buffer next IO", "buffer other IO", "next[0] =", "other[0] ="}},
-		{"gap between variants", ir.CodeVariants, "want 32", []string{"variant long pos 32..63", "variant long pos 33..63"}},
-		{"variants overlap", ir.CodeVariants, "want 32", []string{"variant long pos 32..63", "variant long pos 31..63"}},
-		{"end too early", ir.CodeVariants, "end at position 62", []string{"variant long pos 32..63", "variant long pos 32..62"}},
-		{"an SM that the target lacks", validate.CodeStructure, "target toy has 3", []string{"arch=sm_90a sms=4", "arch=sm_90a sms=3"}},
-		{"values that nobody appends", validate.CodeAppend, "variant long: buffer L00.kv: error: elements [0 32 1 0] to [0 32 1 7] are not written by the step at pos 32",
-			[]string{"  L{i}.kv[a/2,pos:pos+1 block 16 part a%2 of 2,1,0:8] = KV_APPEND(L{i}.qkv[48+a/2*8:48+(a/2+1)*8])\n", ""}},
-		{"a part that nobody appends", validate.CodeAppend, "elements [0 48 0 0] to [0 48 0 7] are not written by the step at pos 48, and L00.attn.u000 reads",
-			[]string{"L{i}.kv[a/2,pos:pos+1 block 16 part a%2 of 2,0,0:8]", "L{i}.kv[a/2,pos:pos+1-a%2 block 16 part a%2 of 2,0,0:8]"}},
-		{"shared memory of the target", validate.CodeCapacity, "keeps 36 bytes", []string{"smem_optin=232448", "smem_optin=16"}},
-		{"operand of the wrong length", validate.CodeShapes, "variant short: task L00.o", []string{"L{i}.o.weight[a:b,0:32]", "L{i}.o.weight[a:b,0:16]"}},
+			"counter step counter gpu", "counter step counter gpu\ncounter emitted flagged gpu",
+			"COPY(next.sm[0])\n  signal step", "COPY(next.sm[0])\n  signal emitted"}},
+		{"no token", validate.CodeNext, "hands on no token",
+			[]string{"buffer next IO", "buffer other IO", "next[0] =", "other[0] ="}},
+		{"gap between variants", ir.CodeVariants, "want 32",
+			[]string{"variant long pos 32..63", "variant long pos 33..63"}},
+		{"variants overlap", ir.CodeVariants, "want 32",
+			[]string{"variant long pos 32..63", "variant long pos 31..63"}},
+		{"end too early", ir.CodeVariants, "end at position 62",
+			[]string{"variant long pos 32..63", "variant long pos 32..62"}},
+		{"an SM that the target lacks", validate.CodeStructure, "target toy has 3",
+			[]string{"arch=sm_90a sms=4", "arch=sm_90a sms=3"}},
+		{"values that nobody appends", validate.CodeAppend,
+			"variant long: buffer L00.kv: error: elements [0 32 1 0] to [0 32 1 7] are not written by the " +
+				"step at pos 32",
+			[]string{"  L{i}.kv[a/2,pos:pos+1 block 16 part a%2 of 2,1,0:8] = " +
+				"KV_APPEND(L{i}.qkv[48+a/2*8:48+(a/2+1)*8])\n", ""}},
+		{"a part that nobody appends", validate.CodeAppend,
+			"elements [0 48 0 0] to [0 48 0 7] are not written by the step at pos 48, and L00.attn.u000 reads",
+			[]string{"L{i}.kv[a/2,pos:pos+1 block 16 part a%2 of 2,0,0:8]",
+				"L{i}.kv[a/2,pos:pos+1-a%2 block 16 part a%2 of 2,0,0:8]"}},
+		{"shared memory of the target", validate.CodeCapacity, "keeps 36 bytes",
+			[]string{"smem_optin=232448", "smem_optin=16"}},
+		{"operand of the wrong length", validate.CodeShapes, "variant short: task L00.o",
+			[]string{"L{i}.o.weight[a:b,0:32]", "L{i}.o.weight[a:b,0:16]"}},
 		{"name that does not exist", ir.CodeName, "variant long: ", []string{"wait L{i}.part", "wait L{i}.parts"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,9 +76,12 @@ func TestStepEnds(t *testing.T) {
 	s.step = "flagged"
 	requireCode(t, validate.Program(program(t, s)), validate.CodeStepJoin, "is flagged")
 	const alone = "stage sample explicit\n  task sm=0 a=0 b=4\n"
-	rep := validate.Program(program(t, toy, "stage sample spread extent=4 grain=1 sms=4 rot=0 step=0\n", alone, "next.sm[a:b]", "next.sm[0]"))
-	requireCode(t, rep, validate.CodeStepJoin, "task lm_head.s001: error: no producer of counter step is after it by queue order and counting")
-	rep = validate.Program(program(t, toy.with("counter"), "stage sample spread extent=4 grain=1 sms=4 rot=0 step=0\n", alone, "next.sm[a:b]", "next.sm[0]"))
+	rep := validate.Program(program(t, toy, "stage sample spread extent=4 grain=1 sms=4 rot=0 step=0\n", alone,
+		"next.sm[a:b]", "next.sm[0]"))
+	requireCode(t, rep, validate.CodeStepJoin,
+		"task lm_head.s001: error: no producer of counter step is after it by queue order and counting")
+	rep = validate.Program(program(t, toy.with("counter"), "counter best flagged", "counter best counter",
+		"stage sample spread extent=4 grain=1 sms=4 rot=0 step=0\n", alone, "next.sm[a:b]", "next.sm[0]"))
 	require.NoError(t, rep.Diags.Err())
 }
 
@@ -89,8 +106,8 @@ stage y explicit
 	requireCode(t, rep, validate.CodeUndefined, "reads y[15:16] (bytes 60 to 63) at pos 0")
 }
 
-// The rows that a step leaves to the next are ordered by the step's end alone: the kernel copies them before any wait of
-// the next step.
+// The rows that a step leaves to the next are ordered by the step's end alone: the kernel copies them before any wait
+// of the next step.
 func TestCacheRowsAcrossSteps(t *testing.T) {
 	const text = `amk 1.0
 buffer w WEIGHT F32 [16] HBM rowmajor
@@ -159,7 +176,8 @@ func TestBudget(t *testing.T) {
 	}
 	rep := validate.Flat(f)
 	require.False(t, rep.OK)
-	requireCode(t, rep, validate.CodeBudget, "more than 262144 evaluations of a bound that is not affine in pos; it stops here")
+	requireCode(t, rep, validate.CodeBudget,
+		"more than 262144 evaluations of a bound that is not affine in pos; it stops here")
 	f.Hi = 1<<10 - 1
 	require.NoError(t, validate.Flat(f).Diags.Err(), "within the budget it is accepted")
 }

@@ -26,6 +26,7 @@ type proof struct {
 	temps  temporaries // of the task at hand
 	views  [2][]view   // inputs and outputs of the op at hand
 	shaper shaper
+	index  indices
 
 	locs       []location
 	locOf      []int32  // location of each buffer; -1 when no task may write it, so that nothing can conflict
@@ -83,7 +84,8 @@ func prove(f *ir.Flat, b Backend, w without) *proof {
 		{(*proof).cutLocations},
 		{(*proof).checkWords},
 		{(*proof).checkMemory},
-		{(*proof).checkPositions, (*proof).checkOutputs, (*proof).checkCapacity, (*proof).checkRunAhead},
+		{(*proof).checkPositions, (*proof).checkOutputs, (*proof).checkCapacity, (*proof).checkRunAhead, (*proof).
+			checkIndices},
 	} {
 		for _, rule := range group {
 			rule(p)
@@ -121,8 +123,8 @@ func (p *proof) errorf(code *diag.Code, pos, format string, args ...any) *diag.D
 	return d
 }
 
-// without names codes of which nothing is reported: rules that are taken away. It is nil but in the tests that show what each
-// rule is for.
+// without names codes of which nothing is reported: rules that are taken away. It is nil but in the tests that show
+// what each rule is for.
 type without map[string]bool
 
 func (w without) drops(code string) bool { return w != nil && w[code] }

@@ -35,7 +35,8 @@ func (s *sweep) laterWriter(l *location, i int, a *access) int32 {
 	return s.findWriter(l, i, a, func(t int32) bool { return !k.before[t] && !k.after[t] })
 }
 
-// writerOf returns a task that writes a segment through the same buffer, whenever that is. It is only asked for messages.
+// writerOf returns a task that writes a segment through the same buffer, whenever that is. It is only asked for
+// messages.
 func (s *sweep) writerOf(l *location, i int, a *access) int32 {
 	return s.findWriter(l, i, a, func(int32) bool { return true })
 }
@@ -83,13 +84,16 @@ func (s *sweep) clobbered(l *location, i int, a *access) {
 // overwritten reports a read of a buffer while another one on its page may be written: the walk saw the write first.
 func (s *sweep) overwritten(l *location, i int, a *access) {
 	p, w := s.p, l.segs[i].writer
-	d := s.report(l, i, a, CodeOverwriteRace, "reads %s, where %s writes %s, and nothing orders the two", s.span(l, i, a), p.who(w), p.flat.Buffers[l.segs[i].buf].Name)
+	d := s.report(l, i, a, CodeOverwriteRace, "reads %s, where %s writes %s, and nothing orders the two",
+		s.span(l, i, a), p.who(w), p.flat.Buffers[l.segs[i].buf].Name)
 	d.Other = p.flat.Tasks[w].Name
-	other := fmt.Sprintf("put %s on another page than %s", p.flat.Buffers[l.segs[i].buf].Name, p.flat.Buffers[a.buf].Name)
+	other := fmt.Sprintf("put %s on another page than %s", p.flat.Buffers[l.segs[i].buf].Name,
+		p.flat.Buffers[a.buf].Name)
 	c := p.flat.Tasks[s.task].Signal
 	if c < 0 || c == p.flat.Tasks[w].Signal || p.kin(w).any(p.producers.of(c)) {
 		d.Suggest("%s", other)
 		return
 	}
-	d.Suggest("missing: wait %s >= %d in %s, or %s", p.flat.Counters[c].Name, p.flat.Counters[c].Init+len(p.producers.of(c)), p.flat.Tasks[w].Name, other)
+	d.Suggest("missing: wait %s >= %d in %s, or %s", p.flat.Counters[c].Name,
+		p.flat.Counters[c].Init+len(p.producers.of(c)), p.flat.Tasks[w].Name, other)
 }

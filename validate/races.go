@@ -7,8 +7,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// unordered reports two conflicting accesses that nothing orders, with the smallest edge that would. The walk goes on as
-// if that edge were there, so that its consequences are not reported as well.
+// unordered reports two conflicting accesses that nothing orders, with the smallest edge that would. The walk goes on
+// as if that edge were there, so that its consequences are not reported as well.
 func (s *sweep) unordered(l *location, i int, a *access, other int32, does, was string) {
 	if !s.quiet {
 		s.reportUnordered(l, i, a, other, does, was)
@@ -39,15 +39,19 @@ func (s *sweep) fix(code *diag.Code, l *location, other int32) string {
 	c := p.flat.Tasks[other].Signal
 	switch {
 	case code == CodeFlaggedPlain:
-		return fmt.Sprintf("flagged counter %s orders its exchange words only: realise it as a counter", p.flat.Counters[c].Name)
+		return fmt.Sprintf("flagged counter %s orders its exchange words only: realise it as a counter",
+			p.flat.Counters[c].Name)
 	case c < 0:
 		return fmt.Sprintf("let %s signal a counter and wait for it", p.flat.Tasks[other].Name)
 	case s.waitsOnSignal(other):
-		return fmt.Sprintf("%s is waited for, but as a flagged counter it orders only the words that are polled", p.flat.Counters[c].Name)
+		return fmt.Sprintf("%s is waited for, but as a flagged counter it orders only the words that are polled",
+			p.flat.Counters[c].Name)
 	case c == p.flat.Tasks[s.task].Signal:
-		return fmt.Sprintf("both signal %s, so no wait can order them: signal two counters, or run both on one SM", p.flat.Counters[c].Name)
+		return fmt.Sprintf("both signal %s, so no wait can order them: signal two counters, or run both on one SM",
+			p.flat.Counters[c].Name)
 	case p.kin(s.task).any(p.producers.of(c)):
-		return fmt.Sprintf("%s is not complete before this task has run: let %s signal a counter of its own and wait for it", p.flat.Counters[c].Name, p.flat.Tasks[other].Name)
+		return fmt.Sprintf("%s is not complete before this task has run: let %s signal a counter of its own "+
+			"and wait for it", p.flat.Counters[c].Name, p.flat.Tasks[other].Name)
 	}
 	total := p.flat.Counters[c].Init + len(p.producers.of(c))
 	note := ""
@@ -63,7 +67,8 @@ func (s *sweep) elsewhere(l *location, i int, a *access) string {
 	if !a.write || !l.paged || g.writer < 0 || g.buf == a.buf {
 		return ""
 	}
-	return fmt.Sprintf(", or put %s on another page than %s", s.p.flat.Buffers[a.buf].Name, s.p.flat.Buffers[g.buf].Name)
+	return fmt.Sprintf(", or put %s on another page than %s", s.p.flat.Buffers[a.buf].Name,
+		s.p.flat.Buffers[g.buf].Name)
 }
 
 func (s *sweep) waitsOnSignal(other int32) bool {

@@ -9,8 +9,8 @@ type segment struct {
 	readers  readers
 }
 
-// readers is a set of tasks, compressed to the last one of every chain: earlier ones of a chain are before it. A few are
-// kept in place; more of them as a vector.
+// readers is a set of tasks, compressed to the last one of every chain: earlier ones of a chain are before it. A few
+// are kept in place; more of them as a vector.
 type readers struct {
 	n    int32
 	many int32 // number of the vector, plus 1; 0 for none

@@ -7,8 +7,8 @@ import (
 	"amkc/validate"
 )
 
-// reference is the walk over memory as the definition has it: one cell for every byte, a set of tasks for each relation,
-// no summary of anything. It knows programs at one position, and stops at the first finding.
+// reference is the walk over memory as the definition has it: one cell for every byte, a set of tasks for each
+// relation, no summary of anything. It knows programs at one position, and stops at the first finding.
 type reference struct {
 	f         *ir.Flat
 	producers [][]int
@@ -32,7 +32,8 @@ type cell struct {
 // firstCode returns the code of the first finding about memory, "" if there is none.
 func firstCode(f *ir.Flat) string {
 	n := len(f.Tasks)
-	r := &reference{f: f, producers: make([][]int, len(f.Counters)), hb: make([][]bool, n), fb: make([][]bool, n), cells: map[cellKey]*cell{}}
+	r := &reference{f: f, producers: make([][]int, len(f.Counters)), hb: make([][]bool, n), fb: make([][]bool, n),
+		cells: map[cellKey]*cell{}}
 	for t := range f.Tasks {
 		if c := f.Tasks[t].Signal; c >= 0 {
 			r.producers[c] = append(r.producers[c], t)
@@ -205,7 +206,8 @@ func (r *reference) read(c *cell, buf, element int) string {
 	b, w, t := &r.f.Buffers[buf], c.writer, r.task
 	switch {
 	case w < 0:
-		if row := b.Kind == ir.KVCache; !row || element/product(b.Shape[len(b.Shape)-2:])%b.Shape[len(b.Shape)-3] >= r.f.Lo {
+		if row := b.Kind == ir.KVCache; !row ||
+			element/product(b.Shape[len(b.Shape)-2:])%b.Shape[len(b.Shape)-3] >= r.f.Lo {
 			return r.never(buf, element, validate.CodeUndefined.ID)
 		}
 	case c.buf != buf && r.unrelated(w, t):
@@ -264,7 +266,8 @@ func (r *reference) flagged(t int) bool {
 	return c >= 0 && r.f.Counters[c].How == ir.Flagged
 }
 
-// never is a read of what was not written through its buffer: a race if a task that could as well come earlier writes it.
+// never is a read of what was not written through its buffer: a race if a task that could as well come earlier writes
+// it.
 func (r *reference) never(buf, element int, code string) string {
 	b := &r.f.Buffers[buf]
 	for w := range r.f.Tasks {

@@ -10,9 +10,10 @@ import (
 	"amkc/validate"
 )
 
-// Every edge of docs/memory-model.md is there for something: of a program in the shape that amkc gives to models, with all
-// its edges of one kind taken away, there is no proof. The program is what loses them: a task keeps its place in the order
-// of the list, but has no queue, or does not wait. (That the ring is filled ahead of every wait is TestRulesNeededElsewhere's.)
+// Every edge of docs/memory-model.md is there for something: of a program in the shape that amkc gives to models,
+// with all its edges of one kind taken away, there is no proof. The program is what loses them: a task keeps its
+// place in the order of the list, but has no queue, or does not wait. (That the ring is filled ahead of every wait is
+// TestRulesNeededElsewhere's.)
 func TestEveryEdgeIsNeeded(t *testing.T) {
 	plain := func(m mutant) { // shared memory has an owner, which is another matter
 		for i := range m.Buffers {
@@ -40,8 +41,8 @@ func TestEveryEdgeIsNeeded(t *testing.T) {
 		}, validate.CodeReadRace},
 		{"counter", "counter", plain, noWaits, validate.CodeReadRace},
 		{"flagged word, to its reader", "flagged", plain, noWaits, validate.CodeReadRace},
-		// L00.h lies where L00.x was. What o polls was published after qkv had read that; a task of o that takes a constant in its
-		// place needs nothing of it, and does not know that the page is free.
+		// L00.h lies where L00.x was. What o polls was published after qkv had read that; a task of o that takes a
+		// constant in its place needs nothing of it, and does not know that the page is free.
 		{"flagged word, of what was read before it", "flagged", plain, func(m mutant) {
 			t := m.task("L00.o.s000")
 			t.Waits, t.Ops[0].In[0].Buf, t.Ops[0].InBuf[0] = nil, "norm.weight", m.buffer("norm.weight")
@@ -57,7 +58,8 @@ func TestEveryEdgeIsNeeded(t *testing.T) {
 	}
 	t.Run("step end", func(t *testing.T) {
 		require.True(t, validate.Program(program(t, toy)).OK)
-		rep := validate.Program(program(t, toy, "SAMPLE_ARGMAX(best.value[0:4], best.index[0:4])\n  signal step", "SAMPLE_ARGMAX(best.value[0:4], best.index[0:4])"))
+		rep := validate.Program(program(t, toy, "SAMPLE_ARGMAX(best.value[0:4], best.index[0:4])\n  signal step",
+			"SAMPLE_ARGMAX(best.value[0:4], best.index[0:4])"))
 		requireCode(t, rep, validate.CodeStepJoin, "so the step can end while it runs")
 	})
 }

@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"fmt"
+	"math"
 
 	"amkc/internal/oracle"
 	"amkc/ir"
@@ -23,14 +24,18 @@ var shapeRemovals = func() []removal {
 	}
 	const oneHead = "head_dim=2 n_heads=1 n_kv_heads=1"
 	dtype := func(says string, lines ...string) removal {
-		return op(validate.CodeDType, says, oracle.Malformed, lines...)
+		return op(validate.CodeDType, says, oracle.Refused, lines...)
 	}
-	parameter := func(says string, kind oracle.Kind, lines ...string) removal {
-		return op(validate.CodeParameter, says, kind, lines...)
+	parameter := func(says string, lines ...string) removal {
+		return op(validate.CodeParameter, says, oracle.Refused, lines...)
 	}
 	i8 := fmt.Sprint(int(ir.I8))
 	typed := func(r removal, buffer string, d ir.DType) removal {
 		r.edit = func(m mutant) { m.Buffers[m.buffer(buffer)].DType = d }
+		return r
+	}
+	edited := func(r removal, edit func(m mutant)) removal {
+		r.edit = edit
 		return r
 	}
 	return []removal{
@@ -39,34 +44,59 @@ var shapeRemovals = func() []removal {
 		shape("KV_APPEND writes a number of rows that depends on pos", "kv[0,0:pos,0,0:2] = KV_APPEND(in[0:2])"),
 		shape("x must be whole rows as long as w", "%t = RMSNORM(in[0:4], v[0:3]) eps=1e-05"),
 		shape("one interleaved operand has 3 elements", "%t = SILU_MUL(in[0:3])"),
-		shape("output 1 has 3 elements, the result has 2", "a[0:3] = COPY(in[0:2])"),
+		shape("output 1 has 3 elements, want 2", "a[0:3] = COPY(in[0:2])"),
 		shape("operands have 2 and 3 elements", "%t = ADD(in[0:2], in[0:3])"),
 		shape("x has 3 elements, K is 2: x must be whole rows of K", "%t = GEMV_TILE(in[0:3], w[0:2,0:2])"),
 		shape("the bias has 3 elements, n is 2", "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:3])"),
 		shape("has 4 inputs but no qdtype", "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:2], v[0:2])"),
 		shape("scales or zeros have 3 elements", "%t = GEMV_TILE(in[0:2], q[0:2,0:2], v[0:3]) group=2 qdtype="+i8),
 		shape("head_dim is 0, want a positive number", "%t = ATTENTION_COMBINE(v[0:4]) n_heads=1"),
-		shape("3 heads are not a multiple of 2 kv heads", attention("v[0:6], wk[0:1,0:2,0:2], wk[0:1,0:2,0:2]", "head_dim=2 n_heads=3 n_kv_heads=2")),
+		shape("3 heads are not a multiple of 2 kv heads",
+			attention("v[0:6], wk[0:1,0:2,0:2], wk[0:1,0:2,0:2]", "head_dim=2 n_heads=3 n_kv_heads=2")),
 		shape("q has 3 elements", attention("in[0:3], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", oneHead)),
 		shape("k or v is a temporary", "%k = COPY(v[0:4])", attention("in[0:2], %k, %k", oneHead)),
-		shape("k has 2 elements, want rows of n_kv_heads*head_dim = 4", attention("in[0:4], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", "head_dim=2 n_heads=2 n_kv_heads=2")),
-		shape("k has 4 elements and v 2", attention("in[0:2], wk[0:2,0:1,0:2], wk[0:1,0:1,0:2]", oneHead)),
-		shape("in another dimension than that of rows", attention("in[0:2], wk[0:1,0:1,0:min(pos,2)], wk[0:1,0:1,0:min(pos,2)]", "head_dim=1 n_heads=2 n_kv_heads=1")),
-		shape("k and v cover different rows", attention("in[0:2], wk[0:pos,0:1,0:2], wk[0:pos/2*2,0:1,0:2]", oneHead)),
-		shape("a row of operand 2 has 0 elements", attention("in[0:2], wk[0:0,1:1,0:2], wk[0:0,1:1,0:2]", oneHead)),
+		shape("operand 2 has the shape [rows 1 2], want [rows 2 2], [1 rows 2 2] or [2 rows 1 2]",
+			attention("in[0:4], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", "head_dim=2 n_heads=2 n_kv_heads=2")),
+		shape("has 2 rows of keys and 1 of values at pos 0",
+			attention("in[0:2], wk[0:2,0:1,0:2], wk[0:1,0:1,0:2]", oneHead)),
+		shape("the length of input 2 of ATTENTION_TILE depends on pos",
+			attention("in[0:2], wk[0:1,0:1,0:min(pos,2)], wk[0:1,0:1,0:min(pos,2)]",
+				"head_dim=1 n_heads=2 n_kv_heads=1")),
+		shape("has 1 rows of keys and 0 of values at pos 1",
+			attention("in[0:2], wk[0:pos,0:1,0:2], wk[0:pos/2*2,0:1,0:2]", oneHead)),
+		shape("operand 2 has the shape [rows 0 2], want [rows 2]",
+			attention("in[0:2], wk[0:0,1:1,0:2], wk[0:0,1:1,0:2]", oneHead)),
 		shape("the table is a temporary", "%w = COPY(in[0:4])", "%t = EMBED(token[0], %w)"),
-		shape("a row of k has 4 elements", attention("in[0:2], wk[0:pos,0:2,0:2], wk[0:pos,0:2,0:2]", oneHead)),
-		shape("has k_row but no v_row", attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:2]", oneHead+" row=pos")),
-		shape("k_row and v_row have 1 and 1 elements", attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:1], v[0:1]", oneHead+" row=pos")),
+		shape("operand 2 has the shape [rows 2 2], want [rows 2]",
+			attention("in[0:2], wk[0:pos,0:2,0:2], wk[0:pos,0:2,0:2]", oneHead)),
+		shape("has k_row but no v_row", attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:2]",
+			oneHead+" row=pos")),
+		shape("k_row and v_row have 1 and 1 elements",
+			attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:1], v[0:1]", oneHead+" row=pos")),
 		shape("inv_freq has 3 elements", "%t = ROPE(in[0:4], v[0:3]) head_dim=4 order=1 pos=pos"),
 		shape("x has 3 elements, want rotation pairs", "%t = ROPE(in[0:3], v[0:2]) head_dim=4 order=1 pos=pos"),
 		shape("turns 4 elements from row 1 on", "%t = ROPE(in[0:4], v[0:2]) head_dim=4 order=1 pos=pos first=1"),
-		shape("x has 3 elements, want whole heads of 2", "%t = ROPE(in[0:3], token[0]) head_dim=2 order=0 theta=10000.0"),
+		shape("x has 3 elements for 1 positions, want whole heads of 2",
+			"%t = ROPE(in[0:3], token[0]) head_dim=2 order=0 theta=10000.0"),
+		shape("head_dim is 3, want an even number", "%t = ROPE(in[0:3], token[0]) head_dim=3 order=0 theta=10000.0"),
+		shape("x has 4 elements for 0 positions", "%t = ROPE(in[0:4], token[0:0]) head_dim=2 order=0 theta=10000.0"),
+		shape("the table has no rows", "%t = EMBED(token[0], table[0:0,0:4])"),
+		shape("GEMV_TILE takes one row", "%t = GEMV_TILE(in[0:4], w[0:2,0:2])"),
+		shape("has no values to choose from", "index[0] = SAMPLE_ARGMAX(in[0:0])"),
+		shape("has 2 queries and one row to append",
+			attention("v[0:4], wk4[0:2,0:1,0:1,0:2], wk4[0:2,0:1,0:1,0:2], v[0:2], v[0:2]", oneHead+" row=pos")),
+		shape("the parameters say part 1 of 2",
+			attention("in[0:2], wk[0:pos block 1 part 0 of 2,0:1,0:2], wk[0:pos block 1 part 0 of 2,0:1,0:2]",
+				oneHead+" parts=2 block=1 part=1")),
 		shape("with partial=1 has 1 inputs and 1 outputs", "f[0] = SAMPLE_ARGMAX(in[0:4]) partial=1"),
-		shape("output 1 has 2 elements for 3 values", "index[0:2] = SAMPLE_ARGMAX(in[0:3])"),
+		shape("output 1 has 2 elements, want 1", "index[0:2] = SAMPLE_ARGMAX(in[0:3])"),
 		shape("takes acc[2,1,w] and ml[2,1,2]", "%t = ATTENTION_COMBINE(v[0:3], v[0:4]) splits=2"),
 		shape("partial 1 has 5 elements", "%t = ATTENTION_COMBINE(v[0:5]) head_dim=2 n_heads=1"),
 
+		dtype("input 1 is F32, want I32", "%i = COPY(in[0])", "%t = EMBED(%i, table[0:4,0:4])"),
+		dtype("input 1 is I32, want F32, F16 or BF16", "%i = SAMPLE_ARGMAX(in[0:4])", "%t = GELU(%i)"),
+		dtype("input 1 is F16, want I8", "%t = DEQUANT(w[0:2,0:2], v[0:2]) group=2 qdtype="+i8),
+		dtype("input 3 is I32, want F32", "%t = GEMV_TILE(in[0:2], q[0,0:2], token[0]) group=2 qdtype="+i8),
 		dtype("input 1 is F16, want I32", "%t = EMBED(in[0], table[0:4,0:4])"),
 		dtype("input 2 is F16, want I8", "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:2]) group=2 qdtype="+i8),
 		dtype("input 1 is I32, want F32, F16 or BF16", "%t = GELU(token[0])"),
@@ -74,8 +104,13 @@ var shapeRemovals = func() []removal {
 		dtype("copies I32 to F16", "a[0] = COPY(token[0])"),
 		typed(dtype("output 1 is I32, want F32, F16 or BF16", "b[0:4] = GELU(in[0:4])"), "b", ir.I32),
 
-		parameter("want a constant", oracle.Refused, attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", "head_dim=pos+2 n_heads=1 n_kv_heads=1")),
-		parameter("order=2; want 0 to 1", oracle.Refused, "%t = ROPE(in[0:4], v[0:2]) head_dim=4 order=2 pos=pos"),
-		parameter("qdtype=1; want", oracle.Malformed, "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:2]) group=2 qdtype=1"),
+		edited(parameter("want 0, or a magnitude of", "%t = RMSNORM(in[0:4], v[0:4]) eps=1.0"),
+			setParam("eps", ir.FloatParam("eps", math.NaN()))),
+		parameter("want 0 or more", "%t = RMSNORM(in[0:4], v[0:4]) eps=-1.0"),
+		parameter("want a positive number", "%t = ROPE(in[0:4], token[0]) head_dim=4 order=0 theta=0.0"),
+		parameter("want a constant", attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]",
+			"head_dim=pos+2 n_heads=1 n_kv_heads=1")),
+		parameter("order=2; want 0 to 1", "%t = ROPE(in[0:4], v[0:2]) head_dim=4 order=2 pos=pos"),
+		parameter("qdtype=1; want", "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:2]) group=2 qdtype=1"),
 	}
 }()

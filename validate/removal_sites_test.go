@@ -93,7 +93,7 @@ func called(fun ast.Expr) string {
 func literal(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
-		return literal(e.X)
+		return literal(e.X) + literal(e.Y)
 	case *ast.BasicLit:
 		s, _ := strconv.Unquote(e.Value)
 		return s
@@ -114,11 +114,12 @@ func asRegexp(format string) *regexp.Regexp {
 	return regexp.MustCompile(out.String())
 }
 
-// unshown are wordings that no program small enough for a test provokes together with a verdict of the oracle, and why the rule
-// is needed all the same.
+// unshown are wordings that no program small enough for a test provokes together with a verdict of the oracle, and
+// why the rule is needed all the same.
 var unshown = map[string]string{
 	"there is no program": "TestNoProgramIsRefusedFirst shows it",
-	"the result has %d times %d elements, want at most %d": "the oracle, too, has no memory for 2^44 elements; sizes beyond would overflow",
+	"the result has %d times %d elements, want at most %d": "the oracle, too, has no memory for 2^44 elements; " +
+		"sizes beyond would overflow",
 	"the proofs of the variants before it have needed more than %d%% of what one may need; it is not proved, and what is not proved is refused": "variants that are not looked at may be anything; TestBudgetOfVariants shows it",
 	"the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and what is not proved is refused":            "what it stops short of is AMK3163, of a cache that the oracle has no memory for",
 }

@@ -14,7 +14,8 @@ var (
 	one  = stage("t", 0, "a[0:2] = COPY(in[0:2])") + emit(0)
 	norm = stage("t", 0, "%n = RMSNORM(in[0:4], v[0:4]) eps=1e-05") + emit(0)
 	temp = stage("t", 0, "%n = COPY(in[0:2])", "a[0:2] = COPY(in[0:2])") + emit(0)
-	wait = stage("t", 0, "a[0:2] = COPY(in[0:2])", "signal c") + stage("u", 1, "wait c >= 1", "%t = COPY(a[0:2])") + emit(0)
+	wait = stage("t", 0, "a[0:2] = COPY(in[0:2])", "signal c") + stage("u", 1, "wait c >= 1",
+		"%t = COPY(a[0:2])") + emit(0)
 )
 
 func firstOp(m mutant) *ir.FlatOp { return &m.Tasks[0].Ops[0] }
@@ -34,80 +35,129 @@ func setParam(key string, p ir.Param) func(m mutant) {
 }
 
 var structureRemovals = []removal{
-	{validate.CodeStructure, "the positions are 4 to 3", oracle.Malformed, one, func(m mutant) { m.Lo = 4 }, flatly, nil},
-	{validate.CodeStructure, "there are -1 SMs", relied, one, func(m mutant) { m.SMs, m.Tasks[0].SM, m.Tasks[1].SM = -1, -1, -1 }, flatly, nil},
-	{validate.CodeStructure, "buffer 6 has no name", oracle.Malformed, one, func(m mutant) { m.Buffers[6].Name = "" }, flatly, nil},
-	{validate.CodeStructure, "is defined twice; names are unique among counters", oracle.Malformed, one, func(m mutant) { m.Counters[1].Name = "c" }, flatly, nil},
+	{validate.CodeStructure, "the positions are 4 to 3", oracle.Malformed, one, func(m mutant) { m.Lo = 4 }, flatly,
+		nil},
+	{validate.CodeStructure, "there are -1 SMs", relied, one,
+		func(m mutant) { m.SMs, m.Tasks[0].SM, m.Tasks[1].SM = -1, -1, -1 }, flatly, nil},
+	{validate.CodeStructure, "buffer 6 has no name", oracle.Malformed, one, func(m mutant) { m.Buffers[6].Name = "" },
+		flatly, nil},
+	{validate.CodeStructure, "is defined twice; names are unique among counters", oracle.Malformed, one,
+		func(m mutant) { m.Counters[1].Name = "c" }, flatly, nil},
 	{validate.CodeStructure, "is defined twice; names are unique among pages", oracle.Malformed, one, func(m mutant) {
 		m.Pages = append([]ir.Page{{Name: "plain", Space: ir.GlobalScratch, Bytes: 16}}, m.Pages...)
 	}, flatly, nil},
-	{validate.CodeStructure, "is defined twice; names are unique among tasks", oracle.Malformed, one, func(m mutant) { m.Tasks[1].Name = m.Tasks[0].Name }, flatly, nil},
-	{validate.CodeStructure, "runs on SM 2, want 0 to 1", relied, one, func(m mutant) { m.Target, m.Tasks[0].SM = nil, 2 }, flatly, nil},
-	{validate.CodeStructure, "runs on SM 2, target two has 2", oracle.Malformed, stage("t", 2, "a[0:2] = COPY(in[0:2])", "signal c") + emit(0, "wait c >= 1"), nil, stepwise, nil},
-	{validate.CodeStructure, "signals counter 7 of 7", relied, one, func(m mutant) { m.Tasks[0].Signal = 7 }, flatly, nil},
-	{validate.CodeStructure, "waits on counter 7 of 7", relied, wait, func(m mutant) { m.Tasks[1].Waits[0].Counter = 7 }, flatly, nil},
-	{validate.CodeStructure, "starts at -1, want 0", oracle.Malformed, one, func(m mutant) { m.Counters[0].Init = -1 }, flatly, nil},
-	{validate.CodeStructure, "COPY has 1 and 1 operands but 0 and 1 buffer indices", relied, one, func(m mutant) { firstOp(m).InBuf = nil }, flatly, nil},
-	{validate.CodeStructure, "has no buffer; only temporaries", oracle.Malformed, temp, func(m mutant) { m.Tasks[0].Ops[1].OutBuf[0] = -1 }, flatly, nil},
+	{validate.CodeStructure, "is defined twice; names are unique among tasks", oracle.Malformed, one,
+		func(m mutant) { m.Tasks[1].Name = m.Tasks[0].Name }, flatly, nil},
+	{validate.CodeStructure, "runs on SM 2, want 0 to 1", relied, one,
+		func(m mutant) { m.Target, m.Tasks[0].SM = nil, 2 }, flatly, nil},
+	{validate.CodeStructure, "runs on SM 2, target two has 2", oracle.Malformed,
+		stage("t", 2, "a[0:2] = COPY(in[0:2])", "signal c") + emit(0, "wait c >= 1"), nil, stepwise, nil},
+	{validate.CodeStructure, "signals counter 7 of 7", relied, one, func(m mutant) { m.Tasks[0].Signal = 7 }, flatly,
+		nil},
+	{validate.CodeStructure, "waits on counter 7 of 7", relied, wait,
+		func(m mutant) { m.Tasks[1].Waits[0].Counter = 7 }, flatly, nil},
+	{validate.CodeStructure, "starts at -1, want 0", oracle.Malformed, one, func(m mutant) { m.Counters[0].Init = -1 },
+		flatly, nil},
+	{validate.CodeStructure, "COPY has 1 and 1 operands but 0 and 1 buffer indices", relied, one,
+		func(m mutant) { firstOp(m).InBuf = nil }, flatly, nil},
+	{validate.CodeStructure, "has no buffer; only temporaries", oracle.Malformed, temp,
+		func(m mutant) { m.Tasks[0].Ops[1].OutBuf[0] = -1 }, flatly, nil},
 	{validate.CodeStructure, "is buffer 99 of", relied, one, func(m mutant) { firstOp(m).InBuf[0] = 99 }, flatly, nil},
-	{validate.CodeStructure, "is a temporary but has buffer", oracle.Malformed, one, func(m mutant) { firstOp(m).Out[0].Buf = "%a" }, flatly, nil},
+	{validate.CodeStructure, "is a temporary but has buffer", oracle.Malformed, one,
+		func(m mutant) { firstOp(m).Out[0].Buf = "%a" }, flatly, nil},
 	{validate.CodeStructure, "view of in mentions a, b or sm", oracle.Malformed, one, func(m mutant) {
 		firstOp(m).In[0].Dims[0].Lo = ir.Symbol(ir.SpanA)
 		firstOp(m).In[0].Dims[0].Hi = ir.Symbol(ir.SpanA).Add(ir.Int(2))
 	}, flatly, nil},
 	{validate.CodeStructure, "parameter pos of ROPE mentions a, b or sm", oracle.Malformed,
-		stage("t", 0, "a[0:4] = ROPE(in[0:4], v[0:2]) head_dim=4 order=1 pos=pos") + emit(0), setParam("pos", ir.IntParam("pos", ir.Symbol(ir.SpanA))), flatly, nil},
+		stage("t", 0, "a[0:4] = ROPE(in[0:4], v[0:2]) head_dim=4 order=1 pos=pos") + emit(0),
+		setParam("pos", ir.IntParam("pos", ir.Symbol(ir.SpanA))), flatly, nil},
 
 	{ir.CodeOperands, "op 0 has opcode 77", relied, one, func(m mutant) { firstOp(m).Code = 77 }, flatly, nil},
 	{ir.CodeOperands, "COPY has 2 inputs, want 1", oracle.Refused, one, func(m mutant) {
 		op := firstOp(m)
 		op.In, op.InBuf = append(op.In, op.In[0]), append(op.InBuf, op.InBuf[0])
 	}, flatly, nil},
-	{ir.CodeOperands, "COPY has 0 outputs, want 1 to 4", oracle.Refused, one, func(m mutant) { op := firstOp(m); op.Out, op.OutBuf = nil, nil }, flatly, nil},
-	{ir.CodeOperands, "RMSNORM lacks parameter eps", oracle.Refused, norm, func(m mutant) { firstOp(m).Params = nil }, flatly, nil},
-	{ir.CodeOperands, "COPY has 1 parameters, want at most 0", oracle.Malformed, one, setParam("colour", ir.IntParam("colour", ir.Int(1))), flatly, nil},
-	{ir.CodeOperands, "SAMPLE_ARGMAX has no parameter colour", oracle.Malformed, stage("t", 0, "next[0] = SAMPLE_ARGMAX(in[0:4])", "signal step"), setParam("colour", ir.IntParam("colour", ir.Int(1))), flatly, nil},
-	{ir.CodeOperands, "parameter first of SAMPLE_ARGMAX is a float", oracle.Malformed, stage("t", 0, "next[0] = SAMPLE_ARGMAX(in[0:4])", "signal step"), setParam("first", ir.FloatParam("first", 0.5)), flatly, nil},
-	{ir.CodeOperands, "SAMPLE_ARGMAX has parameter first twice", oracle.Malformed, stage("t", 0, "next[0] = SAMPLE_ARGMAX(in[0:4]) first=0", "signal step"), func(m mutant) {
-		op := firstOp(m)
-		op.Params = append(append([]ir.Param(nil), op.Params...), ir.IntParam("first", ir.Int(2)))
-	}, flatly, nil},
+	{ir.CodeOperands, "COPY has 0 outputs, want 1 to 4", oracle.Refused, one,
+		func(m mutant) { op := firstOp(m); op.Out, op.OutBuf = nil, nil }, flatly, nil},
+	{ir.CodeOperands, "RMSNORM lacks parameter eps", oracle.Refused, norm, func(m mutant) { firstOp(m).Params = nil },
+		flatly, nil},
+	{ir.CodeOperands, "COPY has 1 parameters, want at most 0", oracle.Malformed, one,
+		setParam("colour", ir.IntParam("colour", ir.Int(1))), flatly, nil},
+	{ir.CodeOperands, "SAMPLE_ARGMAX has no parameter colour", oracle.Malformed,
+		stage("t", 0, "next[0] = SAMPLE_ARGMAX(in[0:4])", "signal step"),
+		setParam("colour", ir.IntParam("colour", ir.Int(1))), flatly, nil},
+	{ir.CodeOperands, "parameter first of SAMPLE_ARGMAX is a float", oracle.Refused,
+		stage("t", 0, "next[0] = SAMPLE_ARGMAX(in[0:4])", "signal step"),
+		setParam("first", ir.FloatParam("first", 0.5)), flatly, nil},
+	{ir.CodeOperands, "SAMPLE_ARGMAX has parameter first twice", oracle.Refused,
+		stage("t", 0, "next[0] = SAMPLE_ARGMAX(in[0:4]) first=0", "signal step"), func(m mutant) {
+			op := firstOp(m)
+			op.Params = append(append([]ir.Param(nil), op.Params...), ir.IntParam("first", ir.Int(2)))
+		}, flatly, nil},
 
-	{validate.CodeBackend, "is a recipe, which no backend implements", oracle.Refused, stage("t", 0, "a[0:2] = FUSED(in[0:2]) recipe=0") + emit(0), nil, flatly, nil},
+	{validate.CodeBackend, "is a recipe, which no backend implements", oracle.Refused,
+		stage("t", 0, "a[0:2] = FUSED(in[0:2]) recipe=0") + emit(0), nil, flatly, nil},
 
-	{ir.CodeShape, "view of in has 2 ranges, the buffer has 1 dimensions", relied, one, func(m mutant) { op := firstOp(m); op.In[0].Dims = append(op.In[0].Dims, span(0, 1)) }, flatly, nil},
-	{ir.CodeShape, "is dealt out in blocks of 0 to 2 parts", oracle.Refused, temp, func(m mutant) { firstOp(m).In[0].Dims[0].Parts = 2 }, flatly, nil},
-	{ir.CodeShape, "buffer b: error: has 5 dimensions", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{1, 1, 1, 1, 4} }, flatly, nil},
-	{ir.CodeShape, "has shape [0], want positive extents", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{0} }, flatly, nil},
-	{ir.CodeShape, "more than 17592186044416 elements", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{1 << 31, 1 << 31} }, flatly, nil},
+	{ir.CodeShape, "view of in has 2 ranges, the buffer has 1 dimensions", relied, one,
+		func(m mutant) { op := firstOp(m); op.In[0].Dims = append(op.In[0].Dims, span(0, 1)) }, flatly, nil},
+	{ir.CodeShape, "is dealt out in blocks of 0 to 2 parts", oracle.Refused, temp,
+		func(m mutant) { firstOp(m).In[0].Dims[0].Parts = 2 }, flatly, nil},
+	{ir.CodeShape, "buffer b: error: has 5 dimensions", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{1, 1, 1, 1, 4} }, flatly, nil},
+	{ir.CodeShape, "has shape [0], want positive extents", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{0} }, flatly, nil},
+	{ir.CodeShape, "more than 17592186044416 elements", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{1 << 31, 1 << 31} }, flatly, nil},
 
-	{validate.CodeLayout, "one of them does not exist", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("b")].Space = 9 }, flatly, nil},
-	{validate.CodeLayout, "has 2 copies, want 1", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("b")].Layout.Copies = 2 }, flatly, nil},
-	{validate.CodeLayout, "has 32-bit elements in layout word32", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("z")].DType = ir.F32 }, flatly, nil},
-	{validate.CodeLayout, "exchange words are ACTIVATION in GLOBAL_SCRATCH", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("z")].Space = ir.HBM }, flatly, nil},
-	{validate.CodeLayout, "which is for WEIGHT matrices", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("v")].Layout.Kind = ir.Tile8x32 }, flatly, nil},
-	{validate.CodeLayout, "which is for KV_CACHE [heads, rows, 2, head_dim]", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("b")].Layout.Kind = ir.KVRows16 }, flatly, nil},
-	{validate.CodeLayout, "is a KV_CACHE of shape [4]", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("b")].Kind = ir.KVCache }, flatly, nil},
-	{validate.CodeLayout, "where only row-major ACTIVATION can be", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("v")].Space = ir.SMEM }, flatly, nil},
-	{validate.CodeLayout, "whose elements share bytes", oracle.Race, stage("t", 0, "b[0] = COPY(in[0])") + stage("u", 1, "b[1] = COPY(in[0])") + emit(0), func(m mutant) { m.Buffers[m.buffer("b")].DType = ir.I4 }, flatly, nil},
+	{validate.CodeLayout, "one of them does not exist", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("b")].Space = 9 }, flatly, nil},
+	{validate.CodeLayout, "has 2 copies, want 1", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("b")].Layout.Copies = 2 }, flatly, nil},
+	{validate.CodeLayout, "has 32-bit elements in layout word32", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("z")].DType = ir.F32 }, flatly, nil},
+	{validate.CodeLayout, "exchange words are ACTIVATION in GLOBAL_SCRATCH", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("z")].Space = ir.HBM }, flatly, nil},
+	{validate.CodeLayout, "which is for WEIGHT matrices", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("v")].Layout.Kind = ir.Tile8x32 }, flatly, nil},
+	{validate.CodeLayout, "which is for KV_CACHE [heads, rows, 2, head_dim]", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("b")].Layout.Kind = ir.KVRows16 }, flatly, nil},
+	{validate.CodeLayout, "is a KV_CACHE of shape [4]", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("b")].Kind = ir.KVCache }, flatly, nil},
+	{validate.CodeLayout, "where only row-major ACTIVATION can be", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("v")].Space = ir.SMEM }, flatly, nil},
+	{validate.CodeLayout, "whose elements share bytes", oracle.Race,
+		stage("t", 0, "b[0] = COPY(in[0])") + stage("u", 1, "b[1] = COPY(in[0])") + emit(0),
+		func(m mutant) { m.Buffers[m.buffer("b")].DType = ir.I4 }, flatly, nil},
 
 	{ir.CodePage, "has -1 bytes in GLOBAL_SCRATCH", oracle.Malformed, one, func(m mutant) {
 		m.Pages[1].Bytes = -1
 		m.Buffers[m.buffer("f")].Pages = nil
 		m.Buffers[m.buffer("g")].Pages = nil
 	}, flatly, nil},
-	{ir.CodePage, "is on 2 pages", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Pages = []string{"plain", "p"} }, flatly, nil},
-	{ir.CodePage, "page nowhere, which does not exist", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Pages = []string{"nowhere"} }, flatly, nil},
-	{ir.CodePage, "only ACTIVATION can share memory", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Kind = ir.Input }, flatly, nil},
-	{ir.CodePage, "what shares memory has elements of whole bytes", oracle.Undefined, stage("t", 0, "%t = COPY(f[0:2])") + emit(0), func(m mutant) { m.Buffers[m.buffer("f")].DType = ir.I4 }, flatly, nil},
-	{ir.CodePage, "is in HBM, its page plain is in GLOBAL_SCRATCH", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Space = ir.HBM }, flatly, nil},
-	{ir.CodePage, "has layout word64, its page plain has rowmajor", oracle.Malformed, one, func(m mutant) { m.Buffers[m.buffer("f")].Layout.Kind = ir.Word64 }, flatly, nil},
-	{ir.CodePage, "needs 16 bytes a copy, its page plain has 12", oracle.Outside, stage("t", 0, "f[0:4] = COPY(in[0:4])") + emit(0), func(m mutant) { m.Pages[1].Bytes = 12 }, flatly, nil},
+	{ir.CodePage, "is on 2 pages", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("f")].Pages = []string{"plain", "p"} }, flatly, nil},
+	{ir.CodePage, "page nowhere, which does not exist", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("f")].Pages = []string{"nowhere"} }, flatly, nil},
+	{ir.CodePage, "only ACTIVATION can share memory", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("f")].Kind = ir.Input }, flatly, nil},
+	{ir.CodePage, "what shares memory has elements of whole bytes", oracle.Undefined,
+		stage("t", 0, "%t = COPY(f[0:2])") + emit(0), func(m mutant) { m.Buffers[m.buffer("f")].DType = ir.I4 }, flatly,
+		nil},
+	{ir.CodePage, "is in HBM, its page plain is in GLOBAL_SCRATCH", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("f")].Space = ir.HBM }, flatly, nil},
+	{ir.CodePage, "has layout word64, its page plain has rowmajor", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("f")].Layout.Kind = ir.Word64 }, flatly, nil},
+	{ir.CodePage, "needs 16 bytes a copy, its page plain has 12", oracle.Outside,
+		stage("t", 0, "f[0:4] = COPY(in[0:4])") + emit(0), func(m mutant) { m.Pages[1].Bytes = 12 }, flatly, nil},
 
-	{ir.CodeVariants, "the program has no variant", oracle.Malformed, one, nil, stepwise, func(p *ir.Program) { p.Variants = nil }},
-	{ir.CodeVariants, "is defined twice", oracle.Malformed, one + more(4), nil, stepwise, func(p *ir.Program) { p.Variants[1].Name = "only" }},
+	{ir.CodeVariants, "the program has no variant", oracle.Malformed, one, nil, stepwise,
+		func(p *ir.Program) { p.Variants = nil }},
+	{ir.CodeVariants, "is defined twice", oracle.Malformed, one + more(4), nil, stepwise,
+		func(p *ir.Program) { p.Variants[1].Name = "only" }},
 	{ir.CodeVariants, "starts at position 5, want 4", oracle.Malformed, one + more(5), nil, stepwise, nil},
-	{ir.CodeVariants, "the variants end at position 3, want 4", oracle.Malformed, one, nil, stepwise, func(p *ir.Program) { p.Model.MaxSeq = 5 }},
+	{ir.CodeVariants, "the variants end at position 3, want 4", oracle.Malformed, one, nil, stepwise,
+		func(p *ir.Program) { p.Model.MaxSeq = 5 }},
 }
 
 // more is a variant for one position more.

@@ -13,9 +13,9 @@ import (
 	"amkc/validate"
 )
 
-// A removal shows what a rule is for: a program that validate rejects for that rule alone, accepts when the rule is taken
-// away, and that goes wrong. The exception is a rule that later ones rely on, of which the index in range is the typical
-// case: without it the proof itself breaks down.
+// A removal shows what a rule is for: a program that validate rejects for that rule alone, accepts when the rule is
+// taken away, and that goes wrong. The exception is a rule that later ones rely on, of which the index in range is
+// the typical case: without it the proof itself breaks down.
 type removal struct {
 	code *diag.Code
 	says string      // part of the message
@@ -48,6 +48,7 @@ buffer w WEIGHT F16 [2,2] HBM rowmajor
 buffer v WEIGHT F16 [8] HBM rowmajor
 buffer q WEIGHT I8 [2,2] HBM rowmajor
 buffer wk WEIGHT F16 [4,2,2] HBM rowmajor
+buffer wk4 WEIGHT F16 [2,4,1,2] HBM rowmajor
 buffer table WEIGHT F16 [4,4] HBM rowmajor
 buffer next IO_OUTPUT I32 [1] HBM rowmajor
 buffer index ACTIVATION I32 [4] HBM rowmajor
@@ -122,7 +123,8 @@ func (s subject) judge() oracle.Verdict {
 	return oracle.Flat(s.flat, s.flat.Target, oracle.NewFootprints(), effort)
 }
 
-// Every rule is needed: without it validate accepts what an oracle, which shares nothing with it but package ir, sees go wrong.
+// Every rule is needed: without it validate accepts what an oracle, which shares nothing with it but package ir, sees
+// go wrong.
 func TestEveryRuleIsNeeded(t *testing.T) {
 	for _, r := range removals() {
 		t.Run(r.code.ID+" "+r.says, func(t *testing.T) {
@@ -149,7 +151,8 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 
 func removals() []removal {
 	var all []removal
-	for _, list := range [][]removal{structureRemovals, counterRemovals, memoryRemovals, orderRemovals, shapeRemovals, budgetRemovals} {
+	for _, list := range [][]removal{structureRemovals, counterRemovals, memoryRemovals, orderRemovals, shapeRemovals,
+		budgetRemovals, indexRemovals} {
 		all = append(all, list...)
 	}
 	return all

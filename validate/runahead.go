@@ -7,20 +7,23 @@ import (
 	"amkc/ir"
 )
 
-// The kernel reads some operands ahead of every wait of the step: its producer streams matrices and cache rows into the
-// ring, and small constants come through the read-only path of the memory system. No edge orders those reads, so that the
-// licence for them is the absence of writes:
+// The kernel reads some operands ahead of every wait of the step: its producer streams matrices and cache rows into
+// the ring, and small constants come through the read-only path of the memory system. No edge orders those reads, so
+// that the licence for them is the absence of writes:
 //
-//   - fixed operands are read even ahead of the end of the step before. They are WEIGHT or CONST, which no task of any step
-//     writes (operands.go).
-//   - cache rows are read from the step-end edge on: the producer waits for it before the first row of a step. They are
-//     rows that no task of this step writes. The cache layouts keep 16 rows in a block, and blocks are copied whole: no
-//     other task writes any row of such a block. The task itself appends after all its warps are done with the copy.
+//   - fixed operands are read even ahead of the end of the step before. They are WEIGHT or CONST, which no task of
+//     any step writes (operands.go).
+//   - keys and values are read from the step-end edge on: the producer waits for it before the first row of a step.
+//     No task of this step writes what is read, be it a cache or any other memory, of whatever rank and in whatever
+//     space: an edge that orders such a write before the task that attends does not order it before the copy. The
+//     cache layouts keep 16 rows in a block, and blocks are copied whole: no other task writes any row of such a
+//     block. The task itself appends after all its warps are done with the copy.
 //
-// That the rows are those of the steps before is what step.go and appends.go prove: everything of a step is happens-before its
-// end, which every SM waits for, and every step appends the rows that later ones read.
+// That the rows of a cache are those of the steps before is what step.go and appends.go prove: everything of a step
+// is happens-before its end, which every SM waits for, and every step appends the rows that later ones read.
 
 // fixedOperand returns the input of an opcode that the kernel takes for the same in all steps; -1 if there is none.
+// (Nor has its GEMV_TILE any more inputs: backend.go.)
 func fixedOperand(c ir.Opcode) int {
 	switch c {
 	case ir.EMBED, ir.RMSNORM, ir.GEMV, ir.ROPE:
@@ -29,8 +32,8 @@ func fixedOperand(c ir.Opcode) int {
 	return -1
 }
 
-// cacheOperands are the inputs of ATTENTION_TILE that the producer streams: keys and values.
-var cacheOperands = []int{1, 2}
+// streamedOperands are the inputs of ATTENTION_TILE that the producer streams in every step: keys and values.
+var streamedOperands = []int{1, 2}
 
 // cacheBlock is the number of rows that lie and are copied together in the cache layouts.
 const cacheBlock = 16
@@ -40,7 +43,7 @@ func (p *proof) checkRunAhead() {
 	if p.backend != Kernel {
 		return
 	}
-	caches := make([]*traffic, len(p.flat.Buffers))
+	streams := make([]*traffic, len(p.flat.Buffers))
 	for t := range p.flat.Tasks {
 		if p.full() {
 			return
@@ -53,12 +56,13 @@ func (p *proof) checkRunAhead() {
 			if op.Code != ir.ATTENTION {
 				continue
 			}
-			for _, i := range cacheOperands {
+			for _, i := range streamedOperands {
 				b := op.InBuf[i] // not a temporary: checkShapes
-				if caches[b] == nil {
-					caches[b] = &traffic{}
+				if streams[b] == nil {
+					streams[b] = &traffic{}
 				}
-				caches[b].reads = append(caches[b].reads, cacheView{task: int32(t), dims: op.In[i].Dims})
+				streams[b].reads = append(streams[b].reads,
+					streamedView{task: int32(t), operand: i, dims: op.In[i].Dims})
 			}
 		}
 	}
@@ -66,15 +70,15 @@ func (p *proof) checkRunAhead() {
 		for k := range p.flat.Tasks[t].Ops {
 			op := &p.flat.Tasks[t].Ops[k]
 			for i, b := range op.OutBuf {
-				if b >= 0 && caches[b] != nil {
-					caches[b].writes = append(caches[b].writes, cacheView{task: int32(t), dims: op.Out[i].Dims})
+				if b >= 0 && streams[b] != nil {
+					streams[b].writes = append(streams[b].writes, streamedView{task: int32(t), dims: op.Out[i].Dims})
 				}
 			}
 		}
 	}
-	var proved *traffic // of the cache before: that of the next layer is mostly the same
+	var proved *traffic // of the buffer before: the next layer's is mostly the same
 	var like *ir.Buffer
-	for b, c := range caches {
+	for b, c := range streams {
 		if c == nil || p.full() {
 			continue
 		}
@@ -101,7 +105,9 @@ func (p *proof) checkFixed(t int32, op *ir.FlatOp, i int) {
 			kind += ", written by " + p.who(w)
 		}
 	}
-	d := p.errorf(CodeRunAhead, p.task(t), "the kernel reads %s, operand %d of %s, ahead of every wait and of the end of the last step, and it %s", name, i+1, op.Code, kind)
+	d := p.errorf(CodeRunAhead, p.task(t),
+		"the kernel reads %s, operand %d of %s, ahead of every wait and of the end of the last step, and it %s", name,
+		i+1, op.Code, kind)
 	if b := op.InBuf[i]; b >= 0 {
 		d.Buffer = p.flat.Buffers[b].Name
 	}
@@ -121,40 +127,38 @@ func (p *proof) firstWriter(b int) int32 {
 	return -1
 }
 
-// traffic is what tasks stream from a cache and what they append to it.
-type traffic struct{ reads, writes []cacheView }
+// traffic is what tasks stream from a buffer and what they write to it.
+type traffic struct{ reads, writes []streamedView }
 
-type cacheView struct {
-	task int32
-	dims []ir.Range
-	form []form // of a write, once it is compared
+type streamedView struct {
+	task    int32
+	operand int // of ATTENTION_TILE, from 0, if it is read
+	dims    []ir.Range
+	form    []form // of a write, once it is compared
 }
 
-// same reports whether two caches are used alike: by tasks as far from each other, through the very same views, which the
-// iterations of a loop share.
+// same reports whether two buffers are used alike: by tasks as far from each other, through the very same views,
+// which the iterations of a loop share.
 func (c *traffic) same(o *traffic) bool {
 	if len(c.reads) != len(o.reads) || len(c.writes) != len(o.writes) {
 		return false
 	}
 	shift := c.reads[0].task - o.reads[0].task
-	alike := func(a, b cacheView) bool {
+	alike := func(a, b streamedView) bool {
 		return a.task-b.task == shift && len(a.dims) > 0 && len(a.dims) == len(b.dims) && &a.dims[0] == &b.dims[0]
 	}
 	return slices.EqualFunc(c.reads, o.reads, alike) && slices.EqualFunc(c.writes, o.writes, alike)
 }
 
-// checkStreamed compares what is streamed with what is written. Heads and shares split both into groups that cannot meet,
-// so that few pairs are left.
+// checkStreamed compares what is streamed with what is written. Heads and shares split both into groups that cannot
+// meet, so that few pairs are left.
 func (p *proof) checkStreamed(b *ir.Buffer, c *traffic) {
-	if rowsDim(b) < 0 {
-		return // no cache: what is read has been written in this step, and the ordinary rules judge that
-	}
-	blocks := 1
+	blocks, rows := 1, rowsDim(b) // a buffer of less than three dimensions has none for rows
 	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
 		blocks = cacheBlock
 	}
-	key := groupBy(c, rowsDim(b), blocks)
-	writes := map[groupKey][]*cacheView{}
+	key := groupBy(c, rows, blocks)
+	writes := map[groupKey][]*streamedView{}
 	for i := range c.writes {
 		w := &c.writes[i]
 		w.form = p.form(nil, w.dims)
@@ -176,7 +180,7 @@ func (p *proof) checkStreamed(b *ir.Buffer, c *traffic) {
 			if disjoint(read, w.form) {
 				continue
 			}
-			if pos, meet := p.meet(r, w, rowsDim(b), n); meet {
+			if pos, meet := p.meet(r, w, rows, n); meet {
 				p.reportStreamed(b, r, w, pos)
 				break // one finding a view
 			}
@@ -184,16 +188,28 @@ func (p *proof) checkStreamed(b *ir.Buffer, c *traffic) {
 	}
 }
 
-func (p *proof) reportStreamed(b *ir.Buffer, r, w *cacheView, pos int) {
-	at := pos
-	d := p.errorf(CodeRunAhead, p.task(r.task), "the kernel copies rows of %s ahead of every wait, and at pos %d %s writes %s among them (%s are copied, whole blocks of %d)",
-		b.Name, pos, p.who(w.task), viewString(w.dims), viewString(r.dims), cacheBlock)
-	d.Buffer, d.Other, d.Position = b.Name, p.flat.Tasks[w.task].Name, &at
-	if w.task == r.task {
-		d.Suggest("read the rows below pos, and hand the row of this step over as k_row and v_row")
-		return
+func (p *proof) reportStreamed(b *ir.Buffer, r, w *streamedView, pos int) {
+	at, when := pos, ""
+	if p.flat.Lo != p.flat.Hi {
+		when = fmt.Sprintf("at pos %d ", pos)
 	}
-	d.Suggest("let the task that copies the block of row pos be the one that appends it")
+	copied := fmt.Sprintf("%s%s, operand %d of %s", b.Name, viewString(r.dims), r.operand+1, ir.ATTENTION)
+	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
+		copied += fmt.Sprintf(" (in whole blocks of %d rows)", cacheBlock)
+	}
+	d := p.errorf(CodeRunAhead, p.task(r.task),
+		"the kernel copies %s, ahead of every wait of the step, and %s%s writes %s%s in the same step", copied, when,
+		p.who(w.task), b.Name, viewString(w.dims))
+	d.Buffer, d.Other, d.Position = b.Name, p.flat.Tasks[w.task].Name, &at
+	switch {
+	case b.Kind != ir.KVCache:
+		d.Suggest("keep keys and values in a KV_CACHE, read the rows of earlier steps, and hand the row of this " +
+			"step over as k_row and v_row")
+	case w.task == r.task:
+		d.Suggest("read the rows below pos, and hand the row of this step over as k_row and v_row")
+	default:
+		d.Suggest("let the task that copies the block of row pos be the one that appends it")
+	}
 }
 
 func viewString(dims []ir.Range) string {

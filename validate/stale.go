@@ -2,10 +2,10 @@ package validate
 
 import "amkc/ir"
 
-// A buffer of exchange words may be used by one exchange after another, each with a flagged counter of its own. A wait on
-// such a counter polls the words that its producers wrote; when somebody has written them anew by then, the poll may
-// never end, be the newer words in order before the task or not. So whoever waits for an exchange and reads words of
-// it finds them as that exchange left them: their last writer is its producer.
+// A buffer of exchange words may be used by one exchange after another, each with a flagged counter of its own. A
+// wait on such a counter polls the words that its producers wrote; when somebody has written them anew by then, the
+// poll may never end, be the newer words in order before the task or not. So whoever waits for an exchange and reads
+// words of it finds them as that exchange left them: their last writer is its producer.
 
 // noteExchanges notes for every buffer the exchange that writes its words, or that there are several.
 func (p *proof) noteExchanges() {
@@ -24,10 +24,12 @@ func (p *proof) noteExchanges() {
 	}
 }
 
-// several reports whether several exchanges use a buffer. Where one does, each of its words has one writer (checkWords).
+// several reports whether several exchanges use a buffer. Where one does, each of its words has one writer
+// (checkWords).
 func (p *proof) several(buf int32) bool { return p.exchangeOf[buf] < 0 }
 
-// current checks that a segment, last written by task w, is not one that the task polls for by a wait for an earlier exchange.
+// current checks that a segment, last written by task w, is not one that the task polls for by a wait for an earlier
+// exchange.
 func (s *sweep) current(l *location, i int, a *access, w int32) {
 	p := s.p
 	if !p.spend(&p.work.visits, len(p.flat.Tasks[s.task].Waits), maxVisits, "comparisons of memory ranges", s.task) {
@@ -38,17 +40,21 @@ func (s *sweep) current(l *location, i int, a *access, w int32) {
 			continue
 		}
 		for _, q := range p.producers.of(wait.Counter) {
-			if !p.spend(&p.work.visits, 1+int(p.first[q+1]-p.first[q]), maxVisits, "comparisons of memory ranges", s.task) {
+			if !p.spend(&p.work.visits, 1+int(p.first[q+1]-p.first[q]), maxVisits, "comparisons of memory ranges",
+				s.task) {
 				return
 			}
 			for k := p.first[q]; k < p.first[q+1]; k++ {
 				b := &p.accesses[k]
-				if !b.write || b.buf != a.buf || !p.spend(&p.work.visits, int(b.to-b.from), maxVisits, "comparisons of memory ranges", s.task) {
+				if !b.write || b.buf != a.buf || !p.spend(&p.work.visits, int(b.to-b.from), maxVisits,
+					"comparisons of memory ranges", s.task) {
 					continue
 				}
 				for _, r := range p.runs[b.from:b.to] {
 					if r.lo <= i && i < r.hi {
-						d := s.report(l, i, a, CodeStale, "waits on %s and so polls %s for the words of %s, but %s has written them anew", p.flat.Counters[wait.Counter].Name, s.span(l, i, a), p.who(q), p.who(w))
+						d := s.report(l, i, a, CodeStale, "waits on %s and so polls %s for the words of %s, but %s "+
+							"has written them anew", p.flat.Counters[wait.Counter].Name, s.span(l, i, a), p.who(q),
+							p.who(w))
 						d.Other = p.flat.Tasks[w].Name
 						d.Suggest("give the two exchanges buffers of their own, or drop the wait")
 						return

@@ -8,22 +8,27 @@ const (
 	nextBuffer  = "next"
 )
 
-// checkStep: the step hands on a token, and ends in a join that is after all of its tasks: every task is at or hb-before a
-// producer of counter step, and that counter is realised by counting. Every SM waits for it before it begins the next
-// step, whichever variant that runs, so that nothing of the next step can meet anything of this one: plain memory, cache
-// rows and exchange words alike. A flagged counter would order the words of the last exchange and nothing else.
+// checkStep: the step hands on a token, and ends in a join that is after all of its tasks: every task is at or
+// hb-before a producer of counter step, and that counter is realised by counting. Every SM waits for it before it
+// begins the next step, whichever variant that runs, so that nothing of the next step can meet anything of this one:
+// plain memory, cache rows and exchange words alike. A flagged counter would order the words of the last exchange and
+// nothing else.
 func (p *proof) checkStep() {
 	f := p.flat
 	if !p.writes(nextBuffer) {
-		p.errorf(CodeNext, "", "no task writes %s, an I32 IO_OUTPUT: the step hands on no token", nextBuffer).Suggest("let the last task write the token there")
+		p.errorf(CodeNext, "", "no task writes %s, an I32 IO_OUTPUT: the step hands on no token", nextBuffer).
+			Suggest("let the last task write the token there")
 	}
 	step := p.stepCounter()
 	if step < 0 || len(p.producers.of(step)) == 0 {
-		p.errorf(CodeStepJoin, "", "no task signals a counter named %s: nothing says when the step has ended", stepCounter).Suggest("let the last task of every queue signal it")
+		p.errorf(CodeStepJoin, "", "no task signals a counter named %s: nothing says when the step has ended",
+			stepCounter).Suggest("let the last task of every queue signal it")
 		return
 	}
 	if f.Counters[step].How != ir.ByCounter {
-		p.errorf(CodeStepJoin, "counter "+stepCounter, "is flagged, and polled words order nothing but themselves: the next step could begin while tasks of this one still read and write").
+		p.errorf(CodeStepJoin, "counter "+stepCounter,
+			"is flagged, and polled words order nothing but themselves: the next step could begin while tasks of "+
+				"this one still read and write").
 			Suggest("realise it by counting")
 		return
 	}
@@ -33,7 +38,9 @@ func (p *proof) checkStep() {
 	}
 	for t := range f.Tasks {
 		if !p.clock.before(int32(t), reached) && !p.full() {
-			p.errorf(CodeStepJoin, p.task(int32(t)), "no producer of counter %s is after it by queue order and counting, so the step can end while it runs", stepCounter).
+			p.errorf(CodeStepJoin, p.task(int32(t)),
+				"no producer of counter %s is after it by queue order and counting, so the step can end while it runs",
+				stepCounter).
 				Suggest("let the last task of its queue signal %s", stepCounter)
 		}
 	}
@@ -51,7 +58,8 @@ func (p *proof) stepCounter() int {
 
 func (p *proof) writes(name string) bool {
 	for i := range p.accesses {
-		if b := &p.flat.Buffers[p.accesses[i].buf]; p.accesses[i].write && b.Name == name && b.Kind == ir.Output && b.DType == ir.I32 {
+		if b := &p.flat.Buffers[p.accesses[i].buf]; p.accesses[i].write && b.Name == name && b.Kind == ir.Output &&
+			b.DType == ir.I32 {
 			return true
 		}
 	}

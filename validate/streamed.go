@@ -2,7 +2,7 @@ package validate
 
 import "amkc/ir"
 
-// The geometry of runahead.go: views of one cache whose rows are copied in whole blocks.
+// The geometry of runahead.go: views of one buffer, which may be a cache whose rows are copied in whole blocks.
 
 // roundOut rounds the rows of a view out to whole blocks, wherever it begins and ends. Blocks of 1 are no rounding.
 func roundOut(view []form, b *ir.Buffer, blocks int) []form {
@@ -17,8 +17,9 @@ func roundOut(view []form, b *ir.Buffer, blocks int) []form {
 	return view
 }
 
-// meet looks for a position at which a streamed view, its rows rounded out to whole blocks, shares an element with another.
-func (p *proof) meet(r, w *cacheView, rows, blocks int) (int, bool) {
+// meet looks for a position at which a streamed view, its rows rounded out to whole blocks, shares an element with
+// another.
+func (p *proof) meet(r, w *streamedView, rows, blocks int) (int, bool) {
 	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
 		if !p.spend(&p.work.evals, 1, maxEvals, "views at single positions", r.task) {
 			return 0, false // refused by the budget
@@ -30,7 +31,7 @@ func (p *proof) meet(r, w *cacheView, rows, blocks int) (int, bool) {
 	return 0, false
 }
 
-func (p *proof) meetAt(r, w *cacheView, rows, blocks, pos int) bool {
+func (p *proof) meetAt(r, w *streamedView, rows, blocks, pos int) bool {
 	for d := range r.dims {
 		a, b := r.dims[d], &w.dims[d]
 		lo, hi := a.Lo.At(pos), a.Hi.At(pos)
@@ -62,17 +63,18 @@ func holds(r *ir.Range, e, pos int) bool {
 	return !r.Shared() || (e/r.Block)%r.Parts == r.Part.At(pos)
 }
 
-// groupBy numbers views so that those with different numbers share no element: by components of overlap in each dimension
-// but the rows, and by part where all rows are dealt out alike, in whole blocks.
-func groupBy(c *traffic, rows, blocks int) func(v *cacheView) groupKey {
+// groupBy numbers views so that those with different numbers share no element: by components of overlap in each
+// dimension but the rows (rows is below 0 where there are none), and by part where all rows are dealt out alike, in
+// whole blocks.
+func groupBy(c *traffic, rows, blocks int) func(v *streamedView) groupKey {
 	var starts [4][]int // of the pieces of a dimension; nil where some view depends on pos
 	for d := range c.reads[0].dims {
 		if d != rows {
 			starts[d] = c.pieces(d)
 		}
 	}
-	dealt := dealtAlike(c, rows, blocks)
-	return func(v *cacheView) (k groupKey) {
+	dealt := rows >= 0 && dealtAlike(c, rows, blocks)
+	return func(v *streamedView) (k groupKey) {
 		for d := range v.dims {
 			if starts[d] != nil {
 				s, _ := ends(&v.dims[d])
@@ -87,11 +89,11 @@ func groupBy(c *traffic, rows, blocks int) func(v *cacheView) groupKey {
 	}
 }
 
-// pieces returns where the connected pieces of a dimension begin that the views cover, or nil if some view depends on pos
-// there.
+// pieces returns where the connected pieces of a dimension begin that the views cover, or nil if some view depends on
+// pos there.
 func (c *traffic) pieces(d int) []int {
 	spans := make([]run, 0, len(c.reads)+len(c.writes))
-	for _, views := range [][]cacheView{c.reads, c.writes} {
+	for _, views := range [][]streamedView{c.reads, c.writes} {
 		for i := range views {
 			s, ok := ends(&views[i].dims[d])
 			if !ok {
@@ -106,10 +108,11 @@ func (c *traffic) pieces(d int) []int {
 // dealtAlike reports whether every view has one part of the rows, dealt out in the same whole blocks.
 func dealtAlike(c *traffic, rows, blocks int) bool {
 	first := &c.reads[0].dims[rows]
-	for _, views := range [][]cacheView{c.reads, c.writes} {
+	for _, views := range [][]streamedView{c.reads, c.writes} {
 		for i := range views {
 			r := &views[i].dims[rows]
-			if _, ok := r.Part.IsConst(); !ok || !r.Shared() || r.Block%blocks != 0 || r.Block != first.Block || r.Parts != first.Parts {
+			if _, ok := r.Part.IsConst(); !ok || !r.Shared() || r.Block%blocks != 0 || r.Block != first.Block ||
+				r.Parts != first.Parts {
 				return false
 			}
 		}

@@ -7,7 +7,8 @@ import (
 	"amkc/ir"
 )
 
-// Limits of structure. Positions stay below 2^31 so that products with a coefficient of an affine bound cannot overflow.
+// Limits of structure. Positions stay below 2^31 so that products with a coefficient of an affine bound cannot
+// overflow.
 const (
 	maxPosition = 1<<31 - 1
 	maxSMs      = 1 << 16
@@ -18,12 +19,14 @@ const (
 func (p *proof) checkStructure() {
 	f := p.flat
 	if f.Lo < 0 || f.Hi < f.Lo || f.Hi > maxPosition {
-		p.errorf(CodeStructure, "", "the positions are %d to %d, want a non-empty interval in [0, %d]", f.Lo, f.Hi, maxPosition)
+		p.errorf(CodeStructure, "", "the positions are %d to %d, want a non-empty interval in [0, %d]", f.Lo, f.Hi,
+			maxPosition)
 	}
 	if f.SMs < 0 || f.SMs > maxSMs {
 		p.errorf(CodeStructure, "", "there are %d SMs, want 0 to %d", f.SMs, maxSMs)
 	}
-	if len(f.Tasks) > ir.MaxTasks || len(f.Buffers) > ir.MaxBuffers || len(f.Counters) > ir.MaxTasks || len(f.Pages) > ir.MaxBuffers {
+	if len(f.Tasks) > ir.MaxTasks || len(f.Buffers) > ir.MaxBuffers || len(f.Counters) > ir.MaxTasks ||
+		len(f.Pages) > ir.MaxBuffers {
 		p.errorf(CodeBudget, "", "%d tasks, %d buffers, %d counters and %d pages, want at most %d tasks and %d buffers",
 			len(f.Tasks), len(f.Buffers), len(f.Counters), len(f.Pages), ir.MaxTasks, ir.MaxBuffers)
 		return
@@ -77,13 +80,16 @@ func (p *proof) checkOp(t *ir.Task, k int) {
 	}
 	spec := &ir.Ops[op.Code]
 	if len(op.In) < spec.MinIn || spec.MaxIn >= 0 && len(op.In) > spec.MaxIn {
-		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d inputs, want %s", op.Code, len(op.In), count(spec.MinIn, spec.MaxIn))
+		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d inputs, want %s", op.Code, len(op.In),
+			count(spec.MinIn, spec.MaxIn))
 	}
 	if len(op.Out) < spec.MinOut || spec.MaxOut >= 0 && len(op.Out) > spec.MaxOut {
-		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d outputs, want %s", op.Code, len(op.Out), count(spec.MinOut, spec.MaxOut))
+		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d outputs, want %s", op.Code, len(op.Out),
+			count(spec.MinOut, spec.MaxOut))
 	}
 	if len(op.InBuf) != len(op.In) || len(op.OutBuf) != len(op.Out) {
-		p.errorf(CodeStructure, taskPos(t), "%s has %d and %d operands but %d and %d buffer indices", op.Code, len(op.In), len(op.Out), len(op.InBuf), len(op.OutBuf))
+		p.errorf(CodeStructure, taskPos(t), "%s has %d and %d operands but %d and %d buffer indices", op.Code,
+			len(op.In), len(op.Out), len(op.InBuf), len(op.OutBuf))
 		return
 	}
 	for i := range op.In {
@@ -109,21 +115,25 @@ func count(lo, hi int) string {
 func (p *proof) checkOperand(o *ir.Operand, buf int, t *ir.Task, code ir.Opcode) {
 	switch {
 	case buf == -1 && (!o.IsTemp() || len(o.Dims) > 0):
-		p.errorf(CodeStructure, taskPos(t), "%s operand %q has no buffer; only temporaries (%%name, no ranges) have none", code, o.Buf)
+		p.errorf(CodeStructure, taskPos(t), "%s operand %q has no buffer; only temporaries (%%name, no "+
+			"ranges) have none", code, o.Buf)
 	case buf < -1 || buf >= len(p.flat.Buffers):
 		p.errorf(CodeStructure, taskPos(t), "%s operand %q is buffer %d of %d", code, o.Buf, buf, len(p.flat.Buffers))
 	case buf >= 0 && o.IsTemp():
 		p.errorf(CodeStructure, taskPos(t), "%s operand %q is a temporary but has buffer %d", code, o.Buf, buf)
 	case buf >= 0 && len(o.Dims) != len(p.flat.Buffers[buf].Shape):
-		p.errorf(ir.CodeShape, taskPos(t), "view of %s has %d ranges, the buffer has %d dimensions", p.flat.Buffers[buf].Name, len(o.Dims), len(p.flat.Buffers[buf].Shape))
+		p.errorf(ir.CodeShape, taskPos(t), "view of %s has %d ranges, the buffer has %d dimensions",
+			p.flat.Buffers[buf].Name, len(o.Dims), len(p.flat.Buffers[buf].Shape))
 	}
 	for d := range o.Dims {
 		r := &o.Dims[d]
 		if r.Parts < 0 || r.Block < 0 || r.Shared() && (r.Block < 1 || r.Parts > maxPosition || r.Block > maxPosition) {
-			p.errorf(ir.CodeShape, taskPos(t), "view of %s is dealt out in blocks of %d to %d parts, want positive numbers", o.Buf, r.Block, r.Parts)
+			p.errorf(ir.CodeShape, taskPos(t), "view of %s is dealt out in blocks of %d to %d parts, want "+
+				"positive numbers", o.Buf, r.Block, r.Parts)
 		}
 		if unbound(&r.Lo) || unbound(&r.Hi) || r.Shared() && unbound(&r.Part) {
-			p.errorf(CodeStructure, taskPos(t), "view of %s mentions a, b or sm; in an unrolled program only pos is left", o.Buf)
+			p.errorf(CodeStructure, taskPos(t), "view of %s mentions a, b or sm; in an unrolled program "+
+				"only pos is left", o.Buf)
 		}
 	}
 }
@@ -148,13 +158,15 @@ func (p *proof) checkParams(op *ir.FlatOp, spec *ir.OpSpec, t *ir.Task) {
 	for i := range op.Params {
 		prm := &op.Params[i]
 		if !contains(spec.Required, prm.Key) && !contains(spec.Optional, prm.Key) {
-			p.errorf(ir.CodeOperands, taskPos(t), "%s has no parameter %s, want one of %v", op.Code, prm.Key, slices.Concat(spec.Required, spec.Optional))
+			p.errorf(ir.CodeOperands, taskPos(t), "%s has no parameter %s, want one of %v", op.Code, prm.Key,
+				slices.Concat(spec.Required, spec.Optional))
 		}
 		if prm.IsFloat && prm.Key != "eps" && prm.Key != "scale" && prm.Key != "theta" {
 			p.errorf(ir.CodeOperands, taskPos(t), "parameter %s of %s is a float, want an integer", prm.Key, op.Code)
 		}
 		if !prm.IsFloat && unbound(&prm.Int) {
-			p.errorf(CodeStructure, taskPos(t), "parameter %s of %s mentions a, b or sm; in an unrolled program only pos is left", prm.Key, op.Code)
+			p.errorf(CodeStructure, taskPos(t), "parameter %s of %s mentions a, b or sm; in an unrolled program "+
+				"only pos is left", prm.Key, op.Code)
 		}
 		for k := range i {
 			if op.Params[k].Key == prm.Key {

@@ -7,9 +7,10 @@ import (
 	"amkc/ir"
 )
 
-// Locations with views that depend on pos are proved for all positions at once, view against view: two conflicting views
-// must be ordered by hb, or be apart in some dimension at every position; a read must be initial state, or lie inside one
-// earlier write, at every position. That is sufficient, not necessary: where it fails, positions.go decides.
+// Locations with views that depend on pos are proved for all positions at once, view against view: two conflicting
+// views must be ordered by hb, or be apart in some dimension at every position; a read must be initial state, or lie
+// inside one earlier write, at every position. That is sufficient, not necessary: where it fails, positions.go
+// decides.
 
 // refuseSymbolic reports a view that depends on pos where none may.
 func (p *proof) refuseSymbolic(l *location) {
@@ -25,16 +26,17 @@ func (p *proof) refuseSymbolic(l *location) {
 		case !l.words:
 			what = "memory that several buffers share"
 		}
-		d := p.errorf(CodeSymbolic, p.task(a.task), "%s %s, a view that depends on pos, of %s", does(a), p.view(a), what)
+		d := p.errorf(CodeSymbolic, p.task(a.task), "%s %s, a view that depends on pos, of %s", does(a), p.view(a),
+			what)
 		d.Buffer = p.flat.Buffers[a.buf].Name
 		d.Suggest("use constant bounds")
 		return
 	}
 }
 
-// groupViews sorts the views of symbolic locations into groups that share no element, by the dimensions in which no view
-// depends on pos (the heads of a cache) or all views are parts of one dealing (its splits), so that few pairs are left to
-// compare.
+// groupViews sorts the views of symbolic locations into groups that share no element, by the dimensions in which no
+// view depends on pos (the heads of a cache) or all views are parts of one dealing (its splits), so that few pairs
+// are left to compare.
 func (p *proof) groupViews() {
 	p.groups = p.groups[:0]
 	if p.listSymbolic(); len(p.byLocation.items) == 0 {
@@ -50,8 +52,8 @@ func (p *proof) groupViews() {
 	}
 }
 
-// groupAlike takes the groups of an earlier location if all views are those of its tasks' bodies there. That location may
-// have more views and so fewer groups, which is no less right.
+// groupAlike takes the groups of an earlier location if all views are those of its tasks' bodies there. That location
+// may have more views and so fewer groups, which is no less right.
 func (p *proof) groupAlike(loc int, views []int32) bool {
 	first := p.sameAccess(views[0])
 	if first == nil || int(first.loc) >= loc || !p.locs[first.loc].symbolic {
@@ -205,7 +207,8 @@ func (p *proof) formOf(a *access) []form {
 	return p.forms[a.to : int(a.to)+len(p.flat.Buffers[a.buf].Shape)]
 }
 
-// formViews brings the views of symbolic locations into the form in which they are compared. Those of tasks of one body have one.
+// formViews brings the views of symbolic locations into the form in which they are compared. Those of tasks of one
+// body have one.
 func (p *proof) formViews() {
 	p.forms = p.forms[:0]
 	for i := range p.accesses {

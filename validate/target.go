@@ -1,7 +1,7 @@
 package validate
 
-// checkTarget: every SM that a task runs on is one of the target's. Unrolling makes as many queues as the tasks ask for, so
-// that checkStructure alone would not see it.
+// checkTarget: every SM that a task runs on is one of the target's. Unrolling makes as many queues as the tasks ask
+// for, so that checkStructure alone would not see it.
 func (p *proof) checkTarget() {
 	t := p.flat.Target
 	if t == nil {

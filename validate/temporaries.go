@@ -1,7 +1,7 @@
 package validate
 
-// temporaries are the values of one task, by name. Few tasks have more than three, so that a list is searched; a map takes
-// over where a task has many.
+// temporaries are the values of one task, by name. Few tasks have more than three, so that a list is searched; a map
+// takes over where a task has many.
 type temporaries struct {
 	names []string
 	views []view

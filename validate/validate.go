@@ -1,33 +1,37 @@
 // Package validate proves that a scheduled program can neither deadlock nor race, and touches no memory that it should
 // not, or rejects it with coded diagnostics that name task, buffer, range and the missing edge.
 //
-// It assumes nothing of a program but the types of package ir, never panics, and has no size above which it checks less:
-// what would exceed a stated budget is refused with a code of its own. It is an independent oracle: it imports the
-// standard library, amkc/ir and amkc/ir/diag, and must not import any other package of amkc.
+// It assumes nothing of a program but the types of package ir, never panics, and has no size above which it checks
+// less: what would exceed a stated budget is refused with a code of its own. It is an independent oracle: it imports
+// the standard library, amkc/ir and amkc/ir/diag, and must not import any other package of amkc.
 //
 // One rule is one file. Program order of the proof of a Flat:
 //
 //	structure.go  indices, names, intervals            params.go      parameters and their ranges
-//	backend.go    opcodes that there are               buffers.go     dtypes, layouts, kinds
-//	pages.go      scratch pages                        operands.go    views inside buffers
-//	shapes.go     operands of an op agree              dtypes.go      and have the right types
-//	alias.go      operands of one op that overlap      counters.go    thresholds, realisation, scope
-//	deadlock.go   a legal order exists                 words.go       flagged words are written once
-//	order.go      the relations hb and fb              memory.go      the walk over memory that uses them
-//	epochs.go     exchanges that a tag tells apart     model.go       the model's facts, for the kernel
+//	backend.go    opcodes that there are               realised.go    counters as the kernel has them
+//	buffers.go    dtypes, layouts, kinds               pages.go       scratch pages
+//	operands.go   views inside buffers                 shapes.go      operands of an op agree
+//	dtypes.go     and have the right types             alias.go       operands of one op that overlap
+//	counters.go   thresholds, realisation, scope       deadlock.go    a legal order exists
+//	words.go      flagged words are written once       order.go       the relations hb and fb
+//	memory.go     the walk over memory that uses them  epochs.go      exchanges that a tag tells apart
+//	model.go      the model's facts, for the kernel    forms.go       buffers as the kernel has them
+//	lengths.go    lengths at every position
+//	indices.go    rows of tables that a step computes
 //	races.go      accesses that nothing orders         provenance.go  reads of what is not defined
 //	onchip.go     owners and capacity                  output.go      every output element is written
 //	stale.go      polls for words that are gone        runahead.go   what the kernel reads ahead of waits
 //
-// location.go, expand.go, cut.go and readers.go hold what the walk works on, polls.go what a task has seen of exchange
-// words; symbolic.go and positions.go take over where views depend on pos; runahead.go derives what may be read ahead of
-// every wait, by the geometry of streamed.go; span.go and kin.go find what messages say.
+// location.go, expand.go, cut.go and readers.go hold what the walk works on, polls.go what a task has seen of
+// exchange words; symbolic.go and positions.go take over where views depend on pos; runahead.go derives what may be
+// read ahead of every wait, by the geometry of streamed.go; span.go and kin.go find what messages say.
 //
-// Four files are there for speed alone, and say why they change no verdict: bodies.go (tasks that do the same are looked at
-// once), audience.go (a vector that all SMs read), delta.go (clocks that differ in little), pool.go (memory used again).
+// Four files are there for speed alone, and say why they change no verdict: bodies.go (tasks that do the same are
+// looked at once), audience.go (a vector that all SMs read), delta.go (clocks that differ in little), pool.go (memory
+// used again).
 //
-// step.go, appends.go and variants.go add what holds between steps and between the variants of a Program, target.go what
-// its target has.
+// step.go, appends.go and variants.go add what holds between steps and between the variants of a Program, target.go
+// what its target has.
 package validate
 
 import (
@@ -71,8 +75,8 @@ func flatFor(b Backend, f *ir.Flat, w without) Report {
 	return rep
 }
 
-// Program proves a program for the reference VM: it unrolls every variant, proves each, and then what holds between steps
-// and between variants.
+// Program proves a program for the reference VM: it unrolls every variant, proves each, and then what holds between
+// steps and between variants.
 func Program(prog *ir.Program) Report { return ProgramFor(Reference, prog) }
 
 // ProgramFor proves a program for a backend.
@@ -96,6 +100,7 @@ func programFor(b Backend, prog *ir.Program, w without) Report {
 	rep.Diags.Add(w.from(checkRealisations(proved))...)
 	if rep.Diags.Err() == nil {
 		rep.Diags.Add(w.from(checkAppends(proved))...)
+		rep.Diags.Add(w.from(checkTokens(proved))...)
 	}
 	for _, p := range proved {
 		p.release()
@@ -113,10 +118,10 @@ type proofOf struct {
 // maxTogether bounds the proofs that are made at a time, and with them the memory that they take.
 const maxTogether = 2
 
-// proveVariants proves the variants of a program by themselves, two at a time if there are processors. Nothing that one
-// proof finds depends on another, but what those before it have spent decides whether it is made at all: the list ends with
-// a finding where they have spent too much. It is the same list whichever proof ends first, because a variant is only left
-// out for the sake of variants before it.
+// proveVariants proves the variants of a program by themselves, two at a time if there are processors. Nothing that
+// one proof finds depends on another, but what those before it have spent decides whether it is made at all: the list
+// ends with a finding where they have spent too much. It is the same list whichever proof ends first, because a
+// variant is only left out for the sake of variants before it.
 func proveVariants(b Backend, prog *ir.Program, w without) []proofOf {
 	out, spent := make([]proofOf, len(prog.Variants)), make([]work, len(prog.Variants))
 	var next atomic.Int64
@@ -150,7 +155,9 @@ func proveVariants(b Backend, prog *ir.Program, w without) []proofOf {
 	workers.Wait()
 	for i := range out {
 		if exceeded(spent[:i], sharedBudget) {
-			d := diag.Errorf(CodeBudget, "variant "+prog.Variants[i].Name, "the proofs of the variants before it have needed more than %d%% of what one may need; it is not proved, and what is not proved is refused", 100*sharedBudget/2).
+			d := diag.Errorf(CodeBudget, "variant "+prog.Variants[i].Name,
+				"the proofs of the variants before it have needed more than %d%% of what one may need; it is not "+
+					"proved, and what is not proved is refused", 100*sharedBudget/2).
 				Suggest("make the program smaller, or leave variants out")
 			for k := i; k < len(out); k++ {
 				if p := out[k].proof; p != nil {
@@ -172,6 +179,7 @@ func proveVariant(b Backend, prog *ir.Program, v *ir.Variant, w without) proofOf
 		if p.sound() {
 			p.checkStep()
 			p.checkModel(&prog.Model)
+			p.checkForms(&prog.Model)
 		}
 		p.shed()
 		if len(prog.Variants) > 1 {

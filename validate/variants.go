@@ -13,7 +13,8 @@ import (
 func checkVariants(prog *ir.Program) diag.List {
 	var diags diag.List
 	if len(prog.Variants) == 0 {
-		diags.Add(diag.Errorf(ir.CodeVariants, "", "the program has no variant, want one for each interval of positions"))
+		diags.Add(diag.Errorf(ir.CodeVariants, "",
+			"the program has no variant, want one for each interval of positions"))
 		return diags
 	}
 	byLo := make([]*ir.Variant, len(prog.Variants))
@@ -30,12 +31,14 @@ func checkVariants(prog *ir.Program) diag.List {
 	next := 0
 	for _, v := range byLo {
 		if v.Lo != next {
-			diags.Add(diag.Errorf(ir.CodeVariants, "variant "+v.Name, "starts at position %d, want %d: variants follow each other without gap or overlap from 0", v.Lo, next))
+			diags.Add(diag.Errorf(ir.CodeVariants, "variant "+v.Name,
+				"starts at position %d, want %d: variants follow each other without gap or overlap from 0", v.Lo, next))
 		}
 		next = v.Hi + 1
 	}
 	if n := prog.Model.MaxSeq; n > 0 && next != n {
-		diags.Add(diag.Errorf(ir.CodeVariants, "variant "+byLo[len(byLo)-1].Name, "the variants end at position %d, want %d, the last that the model can decode", next-1, n-1))
+		diags.Add(diag.Errorf(ir.CodeVariants, "variant "+byLo[len(byLo)-1].Name,
+			"the variants end at position %d, want %d, the last that the model can decode", next-1, n-1))
 	}
 	return diags
 }

@@ -25,8 +25,8 @@ func (a wordWrite) compare(b wordWrite) int {
 	return cmp.Or(cmp.Compare(a.runs.hi, b.runs.hi), cmp.Compare(a.task, b.task))
 }
 
-// checkWords: the producers of a flagged counter write every exchange word once. A waiter knows the words of an exchange
-// by their epoch, which the first and the second write of one exchange have in common.
+// checkWords: the producers of a flagged counter write every exchange word once. A waiter knows the words of an
+// exchange by their epoch, which the first and the second write of one exchange have in common.
 func (p *proof) checkWords() {
 	writes := p.wordWrites
 	p.noteExchanges()
@@ -53,7 +53,9 @@ func (p *proof) checkWords() {
 			a, b := &writes[widest], &writes[i]
 			if a.loc == b.loc && b.runs.lo < a.runs.hi {
 				s, l, view := sweep{p: p, task: b.task}, &p.locs[b.loc], &access{buf: b.buf}
-				d := s.report(l, b.runs.lo, view, CodeTwice, "writes %s, which %s writes in the same exchange: a waiter on %s cannot tell which of the two it polled",
+				d := s.report(l, b.runs.lo, view, CodeTwice,
+					"writes %s, which %s writes in the same exchange: a waiter on %s cannot tell which of the "+
+						"two it polled",
 					s.span(l, b.runs.lo, view), p.who(a.task), p.flat.Counters[c].Name)
 				d.Other = p.flat.Tasks[a.task].Name
 				d.Suggest("give the second write a counter of its own, or another buffer")

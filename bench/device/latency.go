@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// passLatency is how long passes took, in microseconds a token on the host's clock, and whether they became slower. A tenth
-// is a tenth of the passes, at least one.
+// passLatency is how long passes took, in microseconds a token on the host's clock, and whether they became slower. A
+// tenth is a tenth of the passes, at least one.
 type passLatency struct {
 	First      float64 `json:"first"`
 	Last       float64 `json:"last"`
@@ -14,7 +14,8 @@ type passLatency struct {
 	Longest    float64 `json:"longest"`
 	FirstTenth float64 `json:"first_tenth"` // the median of the first tenth
 	LastTenth  float64 `json:"last_tenth"`
-	PerHour    float64 `json:"per_hour"` // by which a token became slower an hour: the slope of the line of least squares
+	// by which a token became slower an hour: the slope of the line of least squares
+	PerHour float64 `json:"per_hour"`
 }
 
 // A passClock takes the times of passes.

@@ -4,9 +4,9 @@
 //	device DIR soak [flags]                     decodes for long, pass after pass, and compares the passes
 //	device turns [flags] DIR[:STEPS]...         benches builds in turn, checked first, all of them open at once
 //
-// It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes differ;
-// 2 bad usage or a broken environment. It imports runtime/host and runtime/host/cli, and must not import the compiler:
-// what it shows of a build must not depend on how the build was made.
+// It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes
+// differ; 2 bad usage or a broken environment. It imports runtime/host and runtime/host/cli, and must not import the
+// compiler: what it shows of a build must not depend on how the build was made.
 package main
 
 import (

@@ -32,7 +32,8 @@ func soaked(t *testing.T, settings string, args ...string) (code int, r soakResu
 func TestSoakDecodesTheWholeContextAgainAndAgain(t *testing.T) {
 	code, r := soaked(t, "", "--tokens", "300")
 	require.Zero(t, code)
-	require.Equal(t, soakResult{Positions: 128, Passes: 3, Free: 384, Forced: 384, Passed: true, LogitsBytes: 4 * 384 * 4096}, r)
+	require.Equal(t, soakResult{Positions: 128, Passes: 3, Free: 384, Forced: 384, Passed: true,
+		LogitsBytes: 4 * 384 * 4096}, r)
 	code, r = soaked(t, "", "--tokens", "1", "--positions", "5")
 	require.Zero(t, code)
 	require.Equal(t, 2, r.Passes, "one pass alone shows nothing")
@@ -75,13 +76,15 @@ func TestLatencyOfPasses(t *testing.T) {
 		c.add(time.Duration(i)*time.Minute, took, 10)
 	}
 	r := c.latency()
-	require.Equal(t, []float64{10, 20, 10, 20, 10, 20}, []float64{r.First, r.Last, r.Median, r.Longest, r.FirstTenth, r.LastTenth})
+	require.Equal(t, []float64{10, 20, 10, 20, 10, 20},
+		[]float64{r.First, r.Last, r.Median, r.Longest, r.FirstTenth, r.LastTenth})
 	require.InDelta(t, 8.1, r.PerHour, 0.1)
 	c = passClock{}
 	for i := range 3 {
 		c.add(time.Duration(i)*time.Hour, time.Duration(10+2*i)*time.Microsecond, 1)
 	}
-	require.Equal(t, &passLatency{First: 10, Last: 14, Median: 12, Longest: 14, FirstTenth: 10, LastTenth: 14, PerHour: 2}, c.latency())
+	require.Equal(t, &passLatency{First: 10, Last: 14, Median: 12, Longest: 14, FirstTenth: 10, LastTenth: 14,
+		PerHour: 2}, c.latency())
 }
 
 func TestSoakReportsAStall(t *testing.T) {

@@ -41,19 +41,22 @@ type soakPlan struct {
 	time      time.Duration // of free decoding, at least
 }
 
-// soak decodes passes of the whole context, each from position 0, in one session: first freely, until there are enough
-// tokens and the time is up, and then passes with enough tokens teacher-forced on those of the first. Every pass must choose
-// the same tokens, and every teacher-forced one give the same logits to the bit.
+// soak decodes passes of the whole context, each from position 0, in one session: first freely, until there are
+// enough tokens and the time is up, and then passes with enough tokens teacher-forced on those of the first. Every
+// pass must choose the same tokens, and every teacher-forced one give the same logits to the bit.
 func soak(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("soak", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	tokens := set.Int("tokens", 10_000, "decode at least `N` tokens of each kind")
 	positions := set.Int("positions", 0, "positions of a pass (default: all of the build)")
 	seconds := set.Float64("seconds", 0, "decode freely for at least `N` seconds, and say how long each pass took")
-	limit := set.Duration("spin-limit", 0, "a wait on the GPU longer than this is a stall (default 5s); more under tools that slow it down")
+	limit := set.Duration("spin-limit", 0,
+		"a wait on the GPU longer than this is a stall (default 5s); more under tools that slow it down")
 	gpu := set.Int("gpu", 0, "`N`umber of the GPU, from 0")
-	if err := set.Parse(args); err != nil || set.NArg() > 0 || *tokens < 1 || *positions < 0 || !(*seconds >= 0 && *seconds <= soakMost.Seconds()) {
-		fmt.Fprintln(stderr, "usage: device DIR soak [--tokens N] [--positions N] [--seconds N] [--spin-limit DURATION] [--gpu N]")
+	if err := set.Parse(args); err != nil || set.NArg() > 0 || *tokens < 1 || *positions < 0 ||
+		!(*seconds >= 0 && *seconds <= soakMost.Seconds()) {
+		fmt.Fprintln(stderr, "usage: device DIR soak [--tokens N] [--positions N] [--seconds N] [--spin-limit "+
+			"DURATION] [--gpu N]")
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -94,8 +97,8 @@ func soakBuild(ctx context.Context, dir string, plan soakPlan, o host.Options) (
 	return r, err
 }
 
-// freely decodes passes with the kernel's own choices, as many as given and more until the time is up, and returns the tokens
-// that the first one decoded.
+// freely decodes passes with the kernel's own choices, as many as given and more until the time is up, and returns
+// the tokens that the first one decoded.
 func (r *soakResult) freely(ctx context.Context, s *host.Session, passes int, least time.Duration) ([]int, error) {
 	const start = 0 // the token at position 0
 	var first []int
@@ -114,7 +117,8 @@ func (r *soakResult) freely(ctx context.Context, s *host.Session, passes int, le
 		}
 		for i := range chosen {
 			if chosen[i] != first[i] {
-				r.Difference = fmt.Sprintf("pass %d, position %d: token %d was chosen, and %d in pass 0", r.Passes, i, chosen[i], first[i])
+				r.Difference = fmt.Sprintf("pass %d, position %d: token %d was chosen, and %d in pass 0", r.Passes, i,
+					chosen[i], first[i])
 				return nil, nil
 			}
 		}
@@ -143,7 +147,8 @@ func (r *soakResult) forced(ctx context.Context, s *host.Session, ids []int, pas
 			case d != digests[i]:
 				r.Difference = fmt.Sprintf("pass %d, position %d: the logits are not those of pass 0", pass, i)
 			case i+1 < len(ids) && best != ids[i+1]:
-				r.Difference = fmt.Sprintf("pass %d, position %d: the logits say %d, and %d was chosen freely", pass, i, best, ids[i+1])
+				r.Difference = fmt.Sprintf("pass %d, position %d: the logits say %d, and %d was chosen freely", pass, i,
+					best, ids[i+1])
 			}
 			return nil
 		})

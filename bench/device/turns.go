@@ -16,7 +16,8 @@ import (
 )
 
 // turnsUsage is printed for arguments that are none.
-const turnsUsage = "usage: device turns [--positions N,N...] [--rounds N] [--launches N] [--warm-up N] [--gpu N] DIR[:STEPS]..."
+const turnsUsage = "usage: device turns [--positions N,N...] [--rounds N] [--launches N] [--warm-up N] [--gpu N] " +
+	"DIR[:STEPS]..."
 
 // turnsOptions say what turns measures.
 type turnsOptions struct {
@@ -33,7 +34,8 @@ type entrant struct {
 	steps int // 0: what bench takes by itself
 }
 
-// A turn is one line of what turns prints. Without an error there is a report, and the build has passed check in this run.
+// A turn is one line of what turns prints. Without an error there is a report, and the build has passed check in this
+// run.
 type turn struct {
 	Build    string            `json:"build"` // DIR or DIR:STEPS, as it was given
 	Position int               `json:"position"`
@@ -43,8 +45,8 @@ type turn struct {
 }
 
 // turns opens several builds at once and measures them in turn, round by round, so that what changes on the machine
-// meanwhile changes for all. It checks each build once, and prints a line for every turn; one that could not be taken says
-// why. The builds must fit the GPU's memory together. Exit code 1: some turns could not be taken.
+// meanwhile changes for all. It checks each build once, and prints a line for every turn; one that could not be taken
+// says why. The builds must fit the GPU's memory together. Exit code 1: some turns could not be taken.
 func turns(args []string, stdout, stderr io.Writer) int {
 	o, entrants, err := parseTurns(args)
 	if err != nil {
@@ -110,7 +112,8 @@ func parseTurns(args []string) (o turnsOptions, entrants []entrant, err error) {
 
 // takeTurns prints a line for every turn, and reports whether all could be taken. It returns the cause of a cancelled
 // context, and errors of printing.
-func takeTurns(ctx context.Context, builds map[string]*openBuild, entrants []entrant, o turnsOptions, out *json.Encoder) (all bool, err error) {
+func takeTurns(ctx context.Context, builds map[string]*openBuild, entrants []entrant, o turnsOptions,
+	out *json.Encoder) (all bool, err error) {
 	all = true
 	for _, position := range o.positions {
 		for round := range o.rounds {

@@ -42,7 +42,8 @@ func TestBuildsTakeTurns(t *testing.T) {
 			steps = 1
 		}
 		require.NotNil(t, line.Report)
-		require.Equal(t, []int{line.Position, steps, 3}, []int{line.Report.Position, line.Report.StepsPerLaunch, line.Report.Launches})
+		require.Equal(t, []int{line.Position, steps, 3},
+			[]int{line.Report.Position, line.Report.StepsPerLaunch, line.Report.Launches})
 		require.Positive(t, line.Report.Latency.Median)
 		lines[i].Report = nil
 	}
@@ -50,7 +51,8 @@ func TestBuildsTakeTurns(t *testing.T) {
 }
 
 func TestATurnThatCannotBeTakenSaysWhy(t *testing.T) {
-	code, lines := taken(t, "--positions", "120,500", "--rounds", "1", "--launches", "1", hosttest.Build(t, "", nil), t.TempDir())
+	code, lines := taken(t, "--positions", "120,500", "--rounds", "1", "--launches", "1", hosttest.Build(t, "", nil),
+		t.TempDir())
 	require.Equal(t, 1, code)
 	require.Len(t, lines, 4)
 	require.NotNil(t, lines[0].Report)
@@ -66,7 +68,8 @@ func TestABuildThatIsWrongIsNotMeasured(t *testing.T) {
 }
 
 func TestTurnsOfNothingAreBadUsage(t *testing.T) {
-	for _, args := range [][]string{{}, {"d:0"}, {"d:x"}, {"--positions", "a", "d"}, {"--rounds", "0", "d"}, {"--none", "d"}} {
+	for _, args := range [][]string{{}, {"d:0"}, {"d:x"}, {"--positions", "a", "d"}, {"--rounds", "0", "d"},
+		{"--none", "d"}} {
 		code, _, stderr := device(t, "turns", args...)
 		require.Equal(t, 2, code)
 		require.Contains(t, stderr, "DIR[:STEPS]")

@@ -21,8 +21,8 @@ const ArchiveName = "files/purego.zip"
 //go:embed files
 var embedded embed.FS
 
-// Pack writes the archive that is embedded in amkc: [FromModule]'s files in name order, without times or modes, so that the
-// same files give the same bytes.
+// Pack writes the archive that is embedded in amkc: [FromModule]'s files in name order, without times or modes, so
+// that the same files give the same bytes.
 func Pack(w io.Writer, files map[string][]byte) error {
 	z := zip.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(files)) {

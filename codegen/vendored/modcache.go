@@ -29,12 +29,13 @@ func moduleDir() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", diag.Errorf(CodeMissing, Module, "%s is neither embedded in this amkc nor in the Go module cache, and the "+
-		"launcher needs it to build with no network; run `go mod download %s@%s`", Require(), Module, Version)
+	return "", diag.Errorf(CodeMissing, Module,
+		"%s is neither embedded in this amkc nor in the Go module cache, and the "+
+			"launcher needs it to build with no network; run `go mod download %s@%s`", Require(), Module, Version)
 }
 
-// inCache returns the module's folder under a module cache, or "" when it is not there. The cache writes capital letters
-// specially; the module's path has none.
+// inCache returns the module's folder under a module cache, or "" when it is not there. The cache writes capital
+// letters specially; the module's path has none.
 func inCache(root string) string {
 	if root == "" {
 		return ""

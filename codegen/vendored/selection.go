@@ -1,10 +1,8 @@
 package vendored
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
-	"go/build/constraint"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
@@ -17,12 +15,26 @@ import (
 	"amkc/ir/diag"
 )
 
-// FromModule builds the vendor folder from the unpacked module at dir: what `go mod vendor` would copy for a program that
-// imports the module's root package, for every platform, with and without cgo, and the modules.txt that goes with it.
+// platforms are those that a launcher builds on, with and without cgo: GPU machines run Linux on amd64 or arm64.
+var platforms = func() (out []build.Context) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		for _, cgo := range []bool{false, true} {
+			c := build.Default
+			c.GOOS, c.GOARCH, c.CgoEnabled, c.BuildTags = "linux", arch, cgo, nil
+			out = append(out, c)
+		}
+	}
+	return out
+}()
+
+// FromModule builds the vendor folder from the unpacked module at dir: of what `go mod vendor` would copy for a program
+// that imports the module's root package, the files that some of the platforms compile, and the licence; and the
+// modules.txt that goes with it.
 func FromModule(dir string) (map[string][]byte, error) {
 	files, err := fromModule(dir)
 	if err != nil {
-		return nil, diag.Errorf(CodeChanged, dir, "the sources of %s cannot be read: %v; %s", Require(), err, downloadAgain)
+		return nil, diag.Errorf(CodeChanged, dir, "the sources of %s cannot be read: %v; %s", Require(), err,
+			downloadAgain)
 	}
 	return files, nil
 }
@@ -67,10 +79,14 @@ func addPackage(files map[string][]byte, dir, pkg string) (imports []string, err
 		if err != nil {
 			return nil, err
 		}
+		used, err := compiled(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		if !used && name != "LICENSE" {
+			continue
+		}
 		if strings.HasSuffix(name, ".go") {
-			if ignored(data) {
-				continue
-			}
 			file, err := parser.ParseFile(token.NewFileSet(), name, data, parser.ImportsOnly)
 			if err != nil {
 				return nil, err
@@ -88,40 +104,14 @@ func addPackage(files map[string][]byte, dir, pkg string) (imports []string, err
 	return imports, nil
 }
 
-// ignored says whether a file's build constraint can be met only with the tag "ignore", by which convention marks
-// programs that are run by hand.
-func ignored(src []byte) bool {
-	lines := bufio.NewScanner(bytes.NewReader(src))
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "package ") {
-		if !constraint.IsGoBuild(lines.Text()) {
-			continue
+// compiled says whether one of the platforms compiles a file, by its name and its build constraint.
+func compiled(dir, name string) (bool, error) {
+	for i := range platforms {
+		if used, err := platforms[i].MatchFile(dir, name); used || err != nil {
+			return used, err
 		}
-		expr, err := constraint.Parse(lines.Text())
-		return err == nil && !possible(expr, true)
 	}
-	return false
-}
-
-// possible says whether a choice of tags other than "ignore" gives an expression the wanted value, each tag chosen anew
-// wherever it stands.
-func possible(e constraint.Expr, want bool) bool {
-	switch e := e.(type) {
-	case *constraint.NotExpr:
-		return possible(e.X, !want)
-	case *constraint.AndExpr:
-		if want {
-			return possible(e.X, true) && possible(e.Y, true)
-		}
-		return possible(e.X, false) || possible(e.Y, false)
-	case *constraint.OrExpr:
-		if want {
-			return possible(e.X, true) || possible(e.Y, true)
-		}
-		return possible(e.X, false) && possible(e.Y, false)
-	case *constraint.TagExpr:
-		return e.Tag != "ignore" || !want
-	}
-	return true
+	return false, nil
 }
 
 // goVersion reads the go line of a go.mod: vendored code is compiled for the language version of its own module.

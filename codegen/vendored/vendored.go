@@ -28,7 +28,7 @@ const (
 	goModSum = "h1:DCHPP08djqhNSoTfImcnHYQRZmd0qhakvrozqaEYhGQ="
 
 	// filesDigest is the digest of what Files returns.
-	filesDigest = "6825f44d650eb5a569c889f3c42cd7943d251a5a650169309eea101804137357"
+	filesDigest = "6ebe4c81dbeca3526e504e4969ba40a23206199302bc538cfa14af4aca8671a8"
 )
 
 // Require returns the requirement of the launcher's go.mod, without the keyword: `MODULE VERSION`.
@@ -39,9 +39,9 @@ func GoSum() string {
 	return fmt.Sprintf("%s %s %s\n%[1]s %[2]s/go.mod %[4]s\n", Module, Version, sum, goModSum)
 }
 
-// Files returns the launcher's vendor folder: slash-separated paths from the launcher's root, `vendor/modules.txt` among
-// them, and contents. The go.mod beside it must hold [Require] and no other requirement. Errors are diagnostics,
-// [CodeMissing] and [CodeChanged].
+// Files returns the launcher's vendor folder: slash-separated paths from the launcher's root, `vendor/modules.txt`
+// among them, and contents. The go.mod beside it must hold [Require] and no other requirement. Errors are
+// diagnostics, [CodeMissing] and [CodeChanged].
 func Files() (map[string][]byte, error) {
 	files, err := fromArchive(embedded)
 	if err != nil {
@@ -66,8 +66,9 @@ const downloadAgain = "delete that folder and run `go mod download " + Module + 
 // verified returns files if they are the expected ones; where and remedy are for the message if not.
 func verified(files map[string][]byte, where, remedy string) (map[string][]byte, error) {
 	if got := digest(files); got != filesDigest {
-		return nil, diag.Errorf(CodeChanged, where, "these are not the sources of %s that amkc was made for (sha256 %s, "+
-			"want %s); %s", Require(), got, filesDigest, remedy)
+		return nil, diag.Errorf(CodeChanged, where,
+			"these are not the sources of %s that amkc was made for (sha256 %s, "+
+				"want %s); %s", Require(), got, filesDigest, remedy)
 	}
 	return files, nil
 }

@@ -2,11 +2,13 @@ package vendored
 
 import (
 	"bytes"
-	"io/fs"
+	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -76,8 +78,9 @@ func TestLauncherBuildsWithoutNetwork(t *testing.T) {
 	}
 }
 
-// The selection is that of the go command, byte for byte.
-func TestSameAsGoModVendor(t *testing.T) {
+// The selection is what the go command compiles on some platform of a launcher, byte for byte what `go mod vendor`
+// copies.
+func TestSelection(t *testing.T) {
 	cache, err := moduleDir()
 	if err != nil {
 		t.Skip(err) // only the embedded archive is here
@@ -86,26 +89,36 @@ func TestSameAsGoModVendor(t *testing.T) {
 	require.NoError(t, err)
 	dir := launcher(t, nil)
 	goCommand(t, dir, []string{"GOFLAGS=-mod=mod"}, "mod", "vendor")
-	want := map[string][]byte{}
-	require.NoError(t, fs.WalkDir(os.DirFS(dir), "vendor", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
+	want := map[string]bool{"vendor/modules.txt": true, "vendor/" + Module + "/LICENSE": true}
+	for _, c := range platforms {
+		env := []string{"GOFLAGS=-mod=vendor", "GOOS=" + c.GOOS, "GOARCH=" + c.GOARCH, "CGO_ENABLED=0"}
+		if c.CgoEnabled {
+			env[3] = "CGO_ENABLED=1"
 		}
-		want[path], err = fs.ReadFile(os.DirFS(dir), path)
-		return err
-	}))
-	require.ElementsMatch(t, keys(want), keys(got))
-	for name := range want {
-		require.True(t, bytes.Equal(want[name], got[name]), name)
+		text := goCommand(t, dir, env, "list", "-deps", "-json=Dir,GoFiles,CgoFiles,CFiles,HFiles,SFiles,SysoFiles",
+			".")
+		decoder := json.NewDecoder(strings.NewReader(text))
+		for decoder.More() {
+			var p struct {
+				Dir                                                  string
+				GoFiles, CgoFiles, CFiles, HFiles, SFiles, SysoFiles []string
+			}
+			require.NoError(t, decoder.Decode(&p))
+			for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.CFiles, p.HFiles, p.SFiles, p.SysoFiles) {
+				if path, err := filepath.Rel(dir, filepath.Join(p.Dir, name)); err == nil &&
+					strings.HasPrefix(path, "vendor/") {
+					want[path] = true
+				}
+			}
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
+	for name, text := range got {
+		copied, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, string(copied), string(text), name)
 	}
 	require.Equal(t, filesDigest, digest(got), "after an update of the module, filesDigest follows")
-}
-
-func keys(m map[string][]byte) (names []string) {
-	for name := range m {
-		names = append(names, name)
-	}
-	return names
 }
 
 func TestVersionIsThatOfGoMod(t *testing.T) {
@@ -119,7 +132,8 @@ func TestVersionIsThatOfGoMod(t *testing.T) {
 }
 
 func TestArchive(t *testing.T) {
-	files := map[string][]byte{"vendor/b": []byte("two"), "vendor/a": nil, "vendor/modules.txt": bytes.Repeat([]byte("x"), 1<<16)}
+	files := map[string][]byte{"vendor/b": []byte("two"), "vendor/a": nil,
+		"vendor/modules.txt": bytes.Repeat([]byte("x"), 1<<16)}
 	var first, second bytes.Buffer
 	require.NoError(t, Pack(&first, files))
 	require.NoError(t, Pack(&second, files))
@@ -183,20 +197,4 @@ func requireCode(t *testing.T, code *diag.Code, err error) {
 	var d *diag.Diagnostic
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, code.ID, d.Code)
-}
-
-func TestIgnored(t *testing.T) {
-	for line, want := range map[string]bool{
-		"//go:build ignore":             true,
-		"//go:build ignore && linux":    true,
-		"//go:build !ignore":            false,
-		"//go:build ignore || linux":    false,
-		"//go:build linux && !linux":    false, // as the go command sees it
-		"//go:build !(ignore || linux)": false,
-		"// +build nothing":             false,
-		"//go:build !cgo && (a || b)":   false,
-	} {
-		require.Equal(t, want, ignored([]byte("// text\n\n"+line+"\n\npackage p\n")), line)
-	}
-	require.False(t, ignored([]byte("package p\n\n//go:build ignore\n")))
 }

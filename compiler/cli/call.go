@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
+	"amkc/runtime/printable"
+	"amkc/runtime/progress"
 )
 
 // A call is one run of amkc: the verb, its streams, and the flags that every verb has.
@@ -26,6 +29,7 @@ type call struct {
 	all     bool
 	colour  string
 	verbose bool
+	strict  bool
 
 	diags   diag.List // what was reported
 	shown   int       // errors printed as text
@@ -46,7 +50,9 @@ func (c *call) defineFlags() {
 	}
 	f.BoolVar(&c.json, "json", false, "print the result as one JSON object, and diagnostics as one JSON object each")
 	f.BoolVarP(&c.all, "all-errors", "e", false, fmt.Sprintf("print all errors, not the first %d", maxErrors))
-	f.Var(newChoice(&c.colour, "auto", "auto", "always", "never"), "color", "colour diagnostics; auto: on a terminal, unless NO_COLOR is set")
+	f.Var(newChoice(&c.colour, "auto", "auto", "always", "never"), "color",
+		"colour diagnostics; auto: on a terminal, unless NO_COLOR is set")
+	f.BoolVar(&c.strict, "strict", false, "treat warnings as errors")
 	f.BoolVarP(&c.verbose, "verbose", "v", false, "say more: passes with their times")
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print errors only")
 	c.flags = f
@@ -60,32 +66,20 @@ func (c *call) parse(args []string) error {
 	case errors.Is(err, pflag.ErrHelp):
 		return err
 	case err != nil:
-		var unknown *pflag.NotExistError
-		if errors.As(err, &unknown) {
-			return c.usage("%v; accepted flags are %s", err, strings.Join(flagNames(c.flags), ", "))
-		}
-		return c.usage("%v", err)
+		return c.usage("%s", flagFault(c.flags, c.verb.name, err))
 	case len(args) == 0 && c.verb.name == compileName:
-		return c.usage("a model directory or a verb is needed")
+		return c.usage("a model directory or a verb is needed; amkc help lists the verbs")
 	case len(c.args) < c.verb.min:
-		return c.usage("an argument is missing")
+		return c.usage("an argument is missing; usage: %s", c.verb.synopsisLine())
 	case c.verb.max >= 0 && len(c.args) > c.verb.max:
-		return c.usage("unexpected argument %q", c.args[c.verb.max])
+		return c.usage("unexpected argument %q; usage: %s", c.args[c.verb.max], c.verb.synopsisLine())
 	}
 	return nil
 }
 
-// usage returns a diagnostic of bad usage, with the synopsis and, where no verb was named, the verbs there are.
+// usage returns a diagnostic of bad usage: one line, which says what would be accepted or which help says it.
 func (c *call) usage(format string, args ...any) error {
-	d := diag.Errorf(codeUsage, c.verb.title(), format, args...).With("usage: " + c.verb.title() + " " + c.verb.synopsis)
-	if c.verb.name == compileName {
-		var names []string
-		for _, v := range verbs()[1:] {
-			names = append(names, v.name)
-		}
-		d.With("a first word that is none of these verbs is a model directory: " + strings.Join(names, ", "))
-	}
-	return d
+	return diag.Errorf(codeUsage, c.verb.title(), format, args...)
 }
 
 // finish reports what ended the call, prints the JSON result and returns the exit code.
@@ -95,12 +89,15 @@ func (c *call) finish(err error) int {
 		c.report(asList(c.verb.title(), err))
 	}
 	c.closeReport()
+	if c.strict {
+		code = max(code, exitCode(c.diags.Err())) // of what would have been warnings
+	}
 	if !c.json || c.raw {
 		return code
 	}
 	if err := c.printResult(code); err != nil {
 		c.json = false
-		c.report(diag.List{diag.Errorf(codeOutput, "stdout", "cannot write the result: %v", err)})
+		c.report(diag.List{diag.Errorf(codeOutput, "stdout", "cannot write the result: %v", infile.Reason(err))})
 		return 2
 	}
 	return code
@@ -131,7 +128,7 @@ func (c *call) printResult(code int) error {
 			text = slices.Concat(text[:len(text)-1], []byte(","), more[1:])
 		}
 	}
-	_, err = c.stdout.Write(append(text, '\n'))
+	_, err = io.WriteString(c.stdout, printable.Text(string(text))+"\n")
 	return err
 }
 
@@ -144,18 +141,26 @@ func marshal(v any) ([]byte, error) {
 	return []byte(strings.TrimSuffix(b.String(), "\n")), err
 }
 
-// printf prints a result to stdout, unless it goes there as JSON.
+// printf prints a result to stdout, unless it goes there as JSON. Whatever a terminal would act on is escaped.
 func (c *call) printf(format string, args ...any) error {
 	if c.json {
 		return nil
 	}
-	return c.print(fmt.Sprintf(format, args...))
+	return c.write(printable.Text(fmt.Sprintf(format, args...)))
 }
 
-// print writes to stdout whatever the flags are.
+// print writes a document to stdout whatever the flags are: as it is into a file or a pipe, and to a terminal with
+// everything escaped that it would act on.
 func (c *call) print(text string) error {
+	if progress.IsTerminal(c.stdout) {
+		text = printable.Text(text)
+	}
+	return c.write(text)
+}
+
+func (c *call) write(text string) error {
 	if _, err := io.WriteString(c.stdout, text); err != nil {
-		return diag.Errorf(codeOutput, "stdout", "cannot write: %v", err)
+		return diag.Errorf(codeOutput, "stdout", "cannot write: %v", infile.Reason(err))
 	}
 	return nil
 }
@@ -163,6 +168,6 @@ func (c *call) print(text string) error {
 // note tells the user something that is neither result nor diagnostic.
 func (c *call) note(format string, args ...any) {
 	if !c.quiet && !c.json {
-		fmt.Fprintf(c.stderr, format+"\n", args...)
+		fmt.Fprintln(c.stderr, printable.Text(fmt.Sprintf(format, args...)))
 	}
 }

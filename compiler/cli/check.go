@@ -9,6 +9,7 @@ import (
 
 	"amkc/compiler"
 	"amkc/runtime/host"
+	"amkc/runtime/progress"
 )
 
 // checkFlags are the flags of check.
@@ -22,8 +23,10 @@ func checkVerb() verb {
 	return verb{
 		name: "check", synopsis: "DIR [--bisect] [--gpu N]", min: 1, max: 1,
 		summary: "compare the kernel of a build with its reference kernels, and with the reference VM",
-		details: "Decodes fixed ids on the GPU with the megakernel and with the plain kernels of reference.cu, and compares the\n" +
-			"logits. --bisect compares the result of every stage with the reference VM as well, which shares no code with\n" +
+		details: "Decodes fixed ids on the GPU with the megakernel and with the plain kernels of reference.cu, and " +
+			"compares the\n" +
+			"logits. --bisect compares the result of every stage with the reference VM as well, which shares " +
+			"no code with\n" +
 			"either, and names the first stage, row and element that is wrong. Exit code 0: all agree; 1: they do not.",
 		flags: f.define,
 		run:   f.run,
@@ -32,7 +35,7 @@ func checkVerb() verb {
 
 func (f *checkFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.bisect, "bisect", false, "compare stage by stage with the reference VM too; slow for large models")
-	set.IntVar(&f.gpu, "gpu", 0, "number `N` of the GPU")
+	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU")
 }
 
 // checked is the result of check in JSON.
@@ -54,12 +57,12 @@ func (f *checkFlags) run(c *call) error {
 	}
 	defer s.Close()
 	line := c.progress()
-	defer line.clear()
+	defer line.Clear()
 	var result checked
-	if result.CheckReport, err = s.Check(ctx, line.report); err != nil {
+	if result.CheckReport, err = s.Check(ctx, line.Report); err != nil {
 		return hostError(dir, err)
 	}
-	line.clear()
+	line.Clear()
 	if err := c.printf("%s", checkText(result.CheckReport)); err != nil {
 		return err
 	}
@@ -68,7 +71,7 @@ func (f *checkFlags) run(c *call) error {
 		if result.Bisect, err = bisect(ctx, dir, s, line); err != nil {
 			return err
 		}
-		line.clear()
+		line.Clear()
 		if err := c.printf("%s", bisectText(result.Bisect)); err != nil {
 			return err
 		}
@@ -80,13 +83,13 @@ func (f *checkFlags) run(c *call) error {
 }
 
 // bisect holds the kernel of a session at position 0 to the reference VM.
-func bisect(ctx context.Context, dir string, s *host.Session, line *progress) (*host.BisectReport, error) {
+func bisect(ctx context.Context, dir string, s *host.Session, line *progress.Line) (*host.BisectReport, error) {
 	b, err := compiler.OpenBuild(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
-	report, err := compiler.Bisect(ctx, b, s, line.report)
+	report, err := compiler.Bisect(ctx, b, s, line.Show)
 	return report, hostError(dir, err)
 }
 
@@ -102,7 +105,8 @@ func checkText(r *host.CheckReport) string {
 	for _, failure := range r.Failures {
 		fmt.Fprintln(&b, failure)
 	}
-	fmt.Fprintf(&b, "reference kernels: %s (allowed: %.0e RMS, %.0e max, relative to the reference logits)\n", verdict(r.Passed), r.Tolerance.RMS, r.Tolerance.Max)
+	fmt.Fprintf(&b, "reference kernels: %s (allowed: %.0e RMS, %.0e max, relative to the reference logits)\n",
+		verdict(r.Passed), r.Tolerance.RMS, r.Tolerance.Max)
 	return b.String()
 }
 
@@ -111,7 +115,8 @@ func bisectText(r *host.BisectReport) string {
 	if r.First != nil {
 		found = r.First.String()
 	}
-	return fmt.Sprintf("%s\nreference VM: %s, %d stages of %d positions compared (allowed: %.0e RMS, %.0e max, relative to the stage's vector)\n",
+	return fmt.Sprintf("%s\nreference VM: %s, %d stages of %d positions compared (allowed: %.0e RMS, %.0e max, "+
+		"relative to the stage's vector)\n",
 		found, verdict(r.Passed), r.Stages, r.Positions, r.Tolerance.Other.RMS, r.Tolerance.Other.Max)
 }
 

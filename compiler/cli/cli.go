@@ -1,9 +1,9 @@
 // Package cli is the command line of amkc: a table of verbs, one file a verb, and what all of them share: flags,
 // diagnostics on stderr, results on stdout, exit codes.
 //
-// Results go to stdout and everything else to stderr. With --json, stdout holds one versioned object and stderr one object
-// a diagnostic. Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a broken
-// environment.
+// Results go to stdout and everything else to stderr. With --json, stdout holds one versioned object and stderr one
+// object a diagnostic. Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a
+// broken environment.
 //
 // It parses, calls and prints. Whatever another program could want to do without a command line belongs to package
 // compiler or below. It may import every package of amkc except cmd, and only cmd may import it. Nothing here ends the
@@ -13,9 +13,13 @@ package cli
 import (
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"amkc/ir/diag"
 )
 
 // A verb is one row of the table.
@@ -33,7 +37,8 @@ type verb struct {
 // Every call returns fresh rows: the variables behind the flags belong to one run.
 func verbs() []verb {
 	return []verb{
-		compileVerb(), packVerb(), runVerb(), logitsVerb(), validateVerb(), costVerb(), dumpVerb(), verifyVerb(), checkVerb(),
+		compileVerb(), packVerb(), runVerb(), logitsVerb(), validateVerb(), costVerb(), dumpVerb(), verifyVerb(),
+		checkVerb(),
 		diffVerb(), targetsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }
@@ -49,25 +54,50 @@ func findVerb(name string) (verb, bool) {
 
 // Main runs amkc with the arguments after the program's name, and returns the exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	v := verbs()[0]
+	v, stray := verbs()[0], ""
 	if len(args) > 0 {
+		if args[0] == "--version" { // as every program has it
+			args = append([]string{"version"}, args[1:]...)
+		}
 		if named, ok := findVerb(args[0]); ok {
 			v, args = named, args[1:]
+		} else if isStray(args[0]) {
+			stray = args[0]
 		}
 	}
 	c := &call{verb: v, stdin: stdin, stdout: stdout, stderr: stderr}
 	c.defineFlags()
 	err := c.parse(args)
-	if errors.Is(err, pflag.ErrHelp) {
-		return c.finish(c.printHelp())
-	}
-	if err == nil {
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		err = c.printHelp()
+	case stray != "" && (err != nil || c.flags.Lookup("out").
+		Value.String() == "" || len(diag.Nearest(stray, verbNames())) > 0):
+		err = c.unknownVerb(stray)
+	case err == nil:
 		err = v.run(c)
 	}
 	return c.finish(err)
+}
+
+// isStray reports whether a first word that is no verb is no path either.
+func isStray(word string) bool {
+	if word == "" || strings.HasPrefix(word, "-") || strings.ContainsAny(word, `/\`) {
+		return false
+	}
+	_, err := os.Lstat(word)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+func (c *call) unknownVerb(word string) error {
+	return c.usage("there is no verb and no directory %s; %s", typedWord(word),
+		diag.Guess(word, verbNames(), "amkc help lists the verbs"))
 }
 
 // title is how messages call the verb: `amkc run`, and plain `amkc` for compiling.
 func (v *verb) title() string {
 	return strings.TrimSpace("amkc " + strings.TrimPrefix(v.name, compileName))
 }
+
+// synopsisLine is the verb with its arguments and main flags.
+func (v *verb) synopsisLine() string { return strings.TrimSpace(v.title() + " " + v.synopsis) }

@@ -34,7 +34,8 @@ func TestTable(t *testing.T) {
 	for _, v := range verbs() {
 		require.NotEmpty(t, v.summary, v.name)
 		require.Equal(t, strings.TrimSuffix(v.summary, "."), v.summary, "%s: a summary is no sentence", v.name)
-		require.Contains(t, string(doc), "amkc "+strings.TrimPrefix(v.name, compileName), "docs/cli.md lacks verb %s", v.name)
+		require.Contains(t, string(doc), "amkc "+strings.TrimPrefix(v.name, compileName), "docs/cli.md lacks verb %s",
+			v.name)
 		c := &call{verb: v}
 		c.defineFlags()
 		c.flags.VisitAll(func(f *pflag.Flag) {
@@ -48,7 +49,7 @@ func TestTable(t *testing.T) {
 func TestDocumentedFlags(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/cli.md")
 	require.NoError(t, err)
-	known := map[string]bool{"help": true}
+	known := map[string]bool{"help": true, "version": true} // no verb's: Main reads them
 	for _, v := range flagTable() {
 		for _, f := range v.flags {
 			known[f.long] = true
@@ -131,7 +132,8 @@ func TestAsList(t *testing.T) {
 }
 
 func TestComparePos(t *testing.T) {
-	sorted := []string{"", "a.amk:2:1", "a.amk:2:10", "a.amk:10:1", "a.amk:10:1: more", "config.json: x", "task L02.qkv.s009", "task L02.qkv.s10"}
+	sorted := []string{"", "a.amk:2:1", "a.amk:2:10", "a.amk:10:1", "a.amk:10:1: more", "config.json: x",
+		"task L02.qkv.s009", "task L02.qkv.s10"}
 	shuffled := slices.Clone(sorted)
 	slices.Reverse(shuffled)
 	slices.SortFunc(shuffled, comparePos)
@@ -176,7 +178,7 @@ func TestReplaceFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.npy")
 	require.NoError(t, os.WriteFile(path, []byte("old"), 0o666))
 	boom := errors.New("boom")
-	err := replaceFile(path, func(w io.Writer) error { w.Write([]byte("half")); return boom })
+	err := (&call{}).replaceFile(path, func(w io.Writer) error { w.Write([]byte("half")); return boom })
 	require.ErrorContains(t, err, "boom")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)

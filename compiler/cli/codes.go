@@ -7,7 +7,7 @@ var (
 	codeUsage = diag.New("AMK5901", "the command line is not understood", `
 A flag, a verb or an argument is unknown, missing, or has a value that is not accepted. Nothing was done.
 
-    amkc run: error: unknown flag: --promt; accepted flags are --prompt, --prompt-ids, … [AMK5901]
+    amkc run: error: unknown flag --promt; did you mean --prompt? [AMK5901]
 
 The first word is a verb, or else a model directory to compile: a model directory that is called like a verb is written
 ./diff. amkc help lists the verbs, and amkc help VERB the flags of one.`)
@@ -18,7 +18,9 @@ may not be written. A file is written beside its place and renamed when it is co
 still what it was.`)
 
 	codeInput = diag.New("AMK5903", "a file cannot be read", `
-A file or a directory named on the command line does not exist or may not be read.
+A file or a directory named on the command line does not exist or may not be read, is no regular file but a pipe, a
+socket or a device, or is larger than its kind may be: 128 MiB for a program or a tokenizer.json, 16 MiB for a
+ScheduleConfig or a prompt.
 
     program.amk: error: cannot read: no such file or directory [AMK5903]`)
 
@@ -27,21 +29,21 @@ An operation failed that no diagnostic describes; the message is that of the ope
 machine is not at fault (disk, memory, driver), this is a bug of amkc: report it with the command and the message.`)
 
 	codeDevice = diag.New("AMK5905", "the GPU cannot be used", `
---device cuda needs an NVIDIA driver and a GPU that it can use, of the architecture that the build is for. The message says
-what is missing. Without a GPU, --device ref runs the same program on the CPU, on the reference VM.`)
+--device cuda needs an NVIDIA driver and a GPU that it can use, of the architecture that the build is for. The message
+says what is missing. Without a GPU, --device ref runs the same program on the CPU, on the reference VM.`)
 
 	codeNeedsBuild = diag.New("AMK5908", "a build is needed, complete and in order", `
-The directory is not a build of amkc, or one that cannot be run: a model, a build without its kernels (--no-build, or no nvcc),
-or with files of another one. Compile the model, or finish the build, and name the build:
+The directory is not a build of amkc, or one that cannot be run: a model, a build without its kernels (--no-build, or
+no nvcc), or with files of another one. Compile the model, or finish the build, and name the build:
 
     amkc model/ -o build/
     make -C build/
     amkc check build/`)
 
 	codeInterrupted = diag.New("AMK5907", "interrupted", `
-Ctrl-C, or a request to end, arrived before the work was done. A kernel that was running has been told to give up and has
-left the GPU clean, and files that were not complete have been removed. A project whose sources were complete when nvcc was
-interrupted stays, and make in it goes on from there.`)
+Ctrl-C, or a request to end, arrived before the work was done. A kernel that was running has been told to give up and
+has left the GPU clean, and files that were not complete have been removed. A project whose sources were complete when
+nvcc was interrupted stays, and make in it goes on from there.`)
 
 	codeTarget = diag.New("AMK5906", "the target is not known", `
 --target names a GPU that amkc has a record of (amkc targets lists them), or an architecture as sm_NN with --num-sms for
@@ -55,25 +57,14 @@ auto asks the CUDA driver. On a machine without a GPU there is nothing to ask: n
 
 // What is wrong with a prompt, a tokenizer or a program that was given to run.
 var (
-	codeTokenizer = diag.New("AMK1201", "the tokenizer is missing or not supported", `
-Text goes in and out through tokenizer.json of the model directory. Byte-level BPE with the Llama-3, Qwen2, GPT-2 and
-Digits + ByteLevel pre-tokenizers, and the SentencePiece-style BPE of Llama-2, TinyLlama and Yi are modelled; anything else
-is refused, never approximated. The message names the component.
-
-Token ids work without a tokenizer: amkc run MODEL --prompt-ids 1,2,3`)
-
 	codePrompt = diag.New("AMK1202", "the prompt cannot be used", `
 The prompt has no tokens, names an id that is not in the vocabulary, is no UTF-8 text, or fills all positions that the
 program was compiled for. --max-seq compiles for more.`)
 
-	codeEOS = diag.New("AMK1203", "eos_token_id is malformed", `
-eos_token_id of generation_config.json, or else of config.json, says after which tokens a text ends. It is an id, a list of
-ids, or null. --ignore-eos decodes --max-tokens tokens whatever it says.`)
-
 	codeNotExpressible = diag.New("AMK1204", "one form cannot express what the other holds", `
-The AMK IR 0.2.0 profile is an interchange format for one decode step at one position, before it is distributed over SMs. The
-native forms hold scheduled programs of amkc. A program of the profile has no native form; and a model whose rotary embedding
-is scaled has none in the profile, which knows a base alone.`)
+The AMK IR 0.2.0 profile is an interchange format for one decode step at one position, before it is distributed over
+SMs. The native forms hold scheduled programs of amkc. A program of the profile has no native form; and a model whose
+rotary embedding is scaled has none in the profile, which knows a base alone.`)
 
 	codePosition = diag.New("AMK1206", "no variant of the program runs at the position", `
 A program is a list of variants, each for an interval of positions, up to the --max-seq it was compiled for. The message

@@ -28,7 +28,8 @@ func compileVerb() verb {
 	return verb{
 		name: compileName, synopsis: "MODEL -o DIR [flags]", min: 1, max: 1,
 		summary: "compile a checkpoint into a CUDA project",
-		details: "MODEL is a directory with config.json and safetensors weights. DIR is new, empty, or an earlier build, whose packed\n" +
+		details: "MODEL is a directory with config.json and safetensors weights. DIR is new, empty, or an earlier " +
+			"build, whose packed\n" +
 			"weights are kept where only the schedule has changed. It appears complete or not at all.",
 		flags: f.define,
 		run:   f.run,
@@ -36,21 +37,23 @@ func compileVerb() verb {
 }
 
 func (f *compileFlags) define(set *pflag.FlagSet) {
-	set.StringVarP(&f.out, "out", "o", "", "write the build to `DIR`")
+	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
 	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")
 	f.model.define(set, targetAuto)
 }
 
 // built is the result of compiling in JSON.
 type built struct {
-	Dir           string            `json:"dir"`
-	Name          string            `json:"name"`
-	Target        string            `json:"target"`
-	Arch          string            `json:"arch"`
-	Files         []string          `json:"files"`
-	Stats         validate.Stats    `json:"stats"`
-	Pages         pageReport        `json:"pages"`
-	Predicted     *cost.Prediction  `json:"predicted,omitempty"` // a step at position 0; absent if nothing is known of the target's bandwidth
+	Dir    string         `json:"dir"`
+	Name   string         `json:"name"`
+	Target string         `json:"target"`
+	Arch   string         `json:"arch"`
+	Files  []string       `json:"files"`
+	Stats  validate.Stats `json:"stats"`
+	Pages  pageReport     `json:"pages"`
+	// a step at position 0; absent if nothing is known of the target's bandwidth
+	Predicted     *cost.Prediction  `json:"predicted,omitempty"`
+	Memory        memoryReport      `json:"memory"`
 	WeightBytes   int64             `json:"weight_bytes"`
 	WeightsReused bool              `json:"weights_reused"`
 	Toolchain     codegen.Toolchain `json:"toolchain"`
@@ -76,8 +79,9 @@ func (f *compileFlags) run(c *call) error {
 	ctx, cancel := interruptible()
 	defer cancel()
 	line := c.progress()
-	b, err := compiler.Compile(ctx, compiler.BuildOptions{Options: opts, OutDir: f.out, NoBuild: f.noBuild, Progress: line.report})
-	line.clear()
+	b, err := compiler.Compile(ctx, compiler.BuildOptions{Options: opts, OutDir: f.out, NoBuild: f.noBuild,
+		Inputs: f.model.inputs(c.args[0]), Progress: line.Show})
+	line.Clear()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -90,6 +94,7 @@ func (f *compileFlags) run(c *call) error {
 		Dir: f.out, Name: b.Program.Model.Name, Target: t.Name, Arch: t.Arch, Files: b.Files, Stats: b.Proof.Stats,
 		Pages:       pageReport{b.Pages.Buffers, b.Pages.Pages, b.Pages.BytesBefore, b.Pages.BytesAfter},
 		Predicted:   predicted,
+		Memory:      memoryReport{b.Memory, t.HBMBytes},
 		WeightBytes: b.WeightBytes, WeightsReused: b.WeightsReused, Toolchain: b.Toolchain, Built: b.Built,
 	}
 	if c.quiet {

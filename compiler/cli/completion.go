@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"amkc/ir/diag"
 )
 
 func completionVerb() verb {
@@ -15,9 +17,11 @@ func completionVerb() verb {
 			"fish: amkc completion fish | source",
 		run: func(c *call) error {
 			c.raw = true
-			script, ok := map[string]func([]verbFlags) string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[c.args[0]]
+			script, ok := map[string]func([]verbFlags) string{"bash": bashScript, "zsh": zshScript,
+				"fish": fishScript}[c.args[0]]
 			if !ok {
-				return c.usage("there is no completion for %q; want bash, zsh or fish", c.args[0])
+				return c.usage("there is no completion for %s; %s", typedWord(c.args[0]),
+					diag.Guess(c.args[0], []string{"bash", "zsh", "fish"}, "want bash, zsh or fish"))
 			}
 			return c.print(script(flagTable()))
 		},
@@ -48,7 +52,8 @@ func flagTable() []verbFlags {
 		row := verbFlags{name: v.name, summary: v.summary}
 		c.flags.VisitAll(func(f *pflag.Flag) {
 			name, usage := pflag.UnquoteUsage(f)
-			info := flagInfo{long: f.Name, short: f.Shorthand, usage: usage, takesValue: f.NoOptDefVal == "", dirs: name == "DIR"}
+			info := flagInfo{long: f.Name, short: f.Shorthand, usage: usage, takesValue: f.NoOptDefVal == "",
+				dirs: name == "DIR"}
 			if c, ok := f.Value.(*choice); ok {
 				info.words = c.accepted
 			} else if f.Name == "target" {

@@ -21,11 +21,12 @@ func bashScript(table []verbFlags) string {
 			switch pattern := strings.Join(patterns, "|"); {
 			case !f.takesValue:
 			case f.words != nil:
-				fmt.Fprintf(&values, "    %s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", pattern, strings.Join(f.words, " "))
+				fmt.Fprintf(&values, "    %s) mapfile -t COMPREPLY < <(compgen -W %q -- \"$cur\"); return ;;\n",
+					pattern, strings.Join(f.words, " "))
 			case f.dirs:
-				fmt.Fprintf(&values, "    %s) COMPREPLY=($(compgen -d -- \"$cur\")); return ;;\n", pattern)
+				fmt.Fprintf(&values, "    %s) mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); return ;;\n", pattern)
 			default:
-				fmt.Fprintf(&values, "    %s) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", pattern)
+				fmt.Fprintf(&values, "    %s) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;\n", pattern)
 			}
 		}
 		fmt.Fprintf(&flags, "    %s) words=%q ;;\n", v.name, strings.Join(all, " "))
@@ -36,7 +37,7 @@ _amkc() {
     local verbs=%q
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then
-        COMPREPLY=($(compgen -W "$verbs" -- "$cur") $(compgen -d -- "$cur"))
+        mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur"; compgen -d -- "$cur")
         return
     fi
     [[ " $verbs " == *" $verb "* ]] || verb=%s
@@ -45,13 +46,13 @@ _amkc() {
     case "$verb" in
 %s    esac
     if [[ $cur == -* ]]; then
-        COMPREPLY=($(compgen -W "$words" -- "$cur"))
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
     elif [[ $verb == help ]]; then
-        COMPREPLY=($(compgen -W "$verbs" -- "$cur"))
+        mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur")
     elif [[ $verb == completion ]]; then
-        COMPREPLY=($(compgen -W "bash zsh fish" -- "$cur"))
+        mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$cur")
     else
-        COMPREPLY=($(compgen -f -- "$cur"))
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     fi
 }
 complete -o filenames -F _amkc amkc

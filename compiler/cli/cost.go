@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -12,7 +11,6 @@ import (
 	"amkc/compiler"
 	"amkc/cost"
 	"amkc/ir"
-	"amkc/ir/amk"
 	"amkc/ir/diag"
 )
 
@@ -28,8 +26,10 @@ func costVerb() verb {
 	return verb{
 		name: "cost", synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets]", min: 1, max: 1,
 		summary: "predict the time of a step, and where it goes",
-		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the target that it names.\n" +
-			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants were measured\n" +
+		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the " +
+			"target that it names.\n" +
+			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants " +
+			"were measured\n" +
 			"on an H200. For other GPUs they are data sheets and assumptions, which are listed with the numbers.",
 		flags: f.define,
 		run:   f.run,
@@ -38,15 +38,21 @@ func costVerb() verb {
 
 func (f *costFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.allTargets, "all-targets", false, "predict for every GPU that amkc targets lists")
-	set.IntSliceVar(&f.positions, "position", []int{0}, "position `N` of the step; several with commas")
+	set.Var(newCounts(&f.positions, []int{0}), "position", "position `N` of the step; several with commas")
 	f.model.define(set, defaultTarget)
 }
 
 // predictions is the result of cost in JSON.
 type predictions struct {
-	Model       string             `json:"model"`
-	Predictions []*cost.Prediction `json:"predictions"`
-	Refused     []refused          `json:"refused"` // with --all-targets: GPUs that the model cannot be compiled for
+	Model       string       `json:"model"`
+	Predictions []prediction `json:"predictions"`
+	Refused     []refused    `json:"refused"` // with --all-targets: GPUs that the model cannot be compiled for
+}
+
+// prediction is one of a target and a position.
+type prediction struct {
+	*cost.Prediction
+	Memory *memoryReport `json:"memory,omitempty"` // absent for a program that cannot be emitted
 }
 
 // refused is a target that has no prediction.
@@ -56,12 +62,7 @@ type refused struct {
 }
 
 func (f *costFlags) run(c *call) error {
-	for _, n := range f.positions {
-		if n < 0 {
-			return c.usage("--position %d; want a position from 0 on", n)
-		}
-	}
-	result := &predictions{Predictions: []*cost.Prediction{}, Refused: []refused{}}
+	result := &predictions{Predictions: []prediction{}, Refused: []refused{}}
 	c.payload = result
 	path := c.args[0]
 	if !isDir(path) {
@@ -70,16 +71,21 @@ func (f *costFlags) run(c *call) error {
 			return err
 		}
 		result.Model = p.Model.Name
-		if err := f.add(result, p); err != nil {
+		memory, diags := memoryOf(p)
+		for _, d := range diags {
+			d.Severity = diag.Warning // the program is judged as it is
+		}
+		c.report(diags)
+		if err := f.add(result, p, memory); err != nil {
 			return err
 		}
 		return c.printf("%s", costText(result))
 	}
+	f.model.configOnly = true
 	opts, err := f.model.options(c, path)
 	if err != nil {
 		return err
 	}
-	opts.ConfigOnly = true
 	result.Model = opts.Name
 	if !f.allTargets {
 		if err := f.compile(c, result, opts); err != nil {
@@ -87,8 +93,8 @@ func (f *costFlags) run(c *call) error {
 		}
 		return c.printf("%s", costText(result))
 	}
-	if c.flags.Changed("target") || c.flags.Changed("num-sms") {
-		return c.usage("--all-targets names every target; want no --target or --num-sms beside it")
+	if c.flags.Changed("target") || c.flags.Changed("num-sms") || c.flags.Changed("memory") {
+		return c.usage("--all-targets names every target; want no --target, --num-sms or --memory beside it")
 	}
 	for _, t := range ir.Targets {
 		opts.Target = &t
@@ -115,7 +121,12 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 	if _, err := codegen.CUDA(l.Program); err != nil {
 		return err
 	}
-	return f.add(result, l.Program)
+	memory, diags := memoryOf(l.Program)
+	if err := diags.Err(); err != nil {
+		return err
+	}
+	c.report(diags)
+	return f.add(result, l.Program, memory)
 }
 
 // file reads a native program, which has its target and its knobs.
@@ -126,24 +137,14 @@ func (f *costFlags) file(c *call, path string) (*ir.Program, error) {
 		}
 		return nil, c.usage("--%s is for compiling a model directory, and %s is a program", given, path)
 	}
-	text, err := readFile(path)
-	if err != nil {
-		return nil, err
-	}
-	p, err := ir.Parse(text, path)
-	if errors.Is(err, ir.ErrProfile) {
-		if _, diags := amk.Parse(text, path); diags.Err() != nil {
-			return nil, diags
-		}
+	p, err := c.readProgram(path)
+	if p.profile != nil {
 		return &ir.Program{}, nil // one step of a model, for no target: cost refuses it
 	}
-	if err != nil {
-		return nil, err
-	}
-	return p, ir.Check(p).Err()
+	return p.native, err
 }
 
-func (f *costFlags) add(result *predictions, p *ir.Program) error {
+func (f *costFlags) add(result *predictions, p *ir.Program, memory *memoryReport) error {
 	m, err := cost.New(p)
 	if err != nil {
 		return err
@@ -153,7 +154,7 @@ func (f *costFlags) add(result *predictions, p *ir.Program) error {
 		if err != nil {
 			return err
 		}
-		result.Predictions = append(result.Predictions, one)
+		result.Predictions = append(result.Predictions, prediction{one, memory})
 	}
 	return nil
 }
@@ -172,19 +173,25 @@ func costText(r *predictions) string {
 	return b.String()
 }
 
-func predictionText(model string, p *cost.Prediction) string {
+func predictionText(model string, p prediction) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s (%s), position %d: %s\n", model, p.Target, p.Arch, p.Position, p.Label)
 	fmt.Fprintf(&b, "%s: %.1f µs a token, %.1f %% of the ceiling's %.1f µs; %.1f MB a token, %.0f GB/s\n",
-		p.Label, p.Latency, 100*p.Share, p.Ceiling, float64(p.BytesPerToken)/1e6, float64(p.BytesPerToken)/p.Latency/1e3)
+		p.Label, p.Latency, 100*p.Share, p.Ceiling, float64(p.BytesPerToken)/1e6,
+		float64(p.BytesPerToken)/p.Latency/1e3)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "times\tinstructions\texchange\tstream\ttotal µs\t\n")
 	for _, s := range p.Stages {
-		fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%.1f\t %s\n", s.Times, s.Instructions, s.Exchange, s.Stream, s.Total(), s.Name)
+		fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%.1f\t %s\n", s.Times, s.Instructions, s.Exchange, s.Stream, s.Total(),
+			s.Name)
 	}
 	fmt.Fprintf(w, "1\t\t\t\t%.1f\t step end\n", p.StepEnd)
 	w.Flush()
-	fmt.Fprintf(&b, "ring: %d slots, %.0f GB/s; full, with the stream at rest, for %.1f µs of the step\n", p.Ring.Slots, p.Ring.Bandwidth, p.RingFull)
+	fmt.Fprintf(&b, "ring: %d slots, %.0f GB/s; full, with the stream at rest, for %.1f µs of the step\n", p.Ring.Slots,
+		p.Ring.Bandwidth, p.RingFull)
+	if p.Memory != nil {
+		fmt.Fprintf(&b, "memory: %v\n", p.Memory)
+	}
 	for _, a := range p.Assumptions {
 		fmt.Fprintf(&b, "assumes: %s\n", a)
 	}

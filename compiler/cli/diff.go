@@ -5,6 +5,8 @@ import (
 
 	"amkc/compiler/diff"
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
+	"amkc/runtime/printable"
 )
 
 func diffVerb() verb {
@@ -20,7 +22,7 @@ func runDiff(c *call) error {
 	a, b := c.args[0], c.args[1]
 	changes, err := diff.Trees(a, b)
 	if err != nil {
-		return diag.Errorf(codeInput, c.verb.title(), "cannot compare: %v", err)
+		return diag.Errorf(codeInput, c.verb.title(), "cannot compare: %v", infile.Describe(err))
 	}
 	c.payload = struct {
 		Same    bool          `json:"same"`
@@ -39,14 +41,15 @@ func runDiff(c *call) error {
 
 // describeChange prints a change as diff -ru does, as far as that goes.
 func describeChange(a, b string, c *diff.Change) string {
+	path := printable.Line(c.Path) // of a build that somebody else may have made
 	switch c.Kind {
 	case diff.OnlyInA:
-		return fmt.Sprintf("only in %s: %s\n", a, c.Path)
+		return fmt.Sprintf("only in %s: %s\n", a, path)
 	case diff.OnlyInB:
-		return fmt.Sprintf("only in %s: %s\n", b, c.Path)
+		return fmt.Sprintf("only in %s: %s\n", b, path)
 	case diff.Binary:
 		return fmt.Sprintf("binary %s differs\n  %s: %d bytes, sha256:%s\n  %s: %d bytes, sha256:%s\n",
-			c.Path, a, c.A.Bytes, c.A.SHA256, b, c.B.Bytes, c.B.SHA256)
+			path, a, c.A.Bytes, c.A.SHA256, b, c.B.Bytes, c.B.SHA256)
 	}
-	return fmt.Sprintf("--- %s/%s\n+++ %s/%s\n%s", a, c.Path, b, c.Path, c.Hunks)
+	return fmt.Sprintf("--- %s/%s\n+++ %s/%s\n%s", a, path, b, path, c.Hunks)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"amkc/ir/amk"
 	"amkc/ir/diag"
 	"amkc/passes"
+	"amkc/runtime/infile"
 )
 
 // dumpFlags are the flags of dump.
@@ -27,11 +29,15 @@ type dumpFlags struct {
 func dumpVerb() verb {
 	d := &dumpFlags{}
 	return verb{
-		name: "dump", synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--pos N]", min: 1, max: 1,
+		name: "dump", synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--pos N]", min: 1,
+		max:     1,
 		summary: "print the program of a model, or a program in another form",
-		details: "MODEL is compiled as far as --after says; weights are not read. FILE is .amk text, native JSON, or a program\n" +
-			"of the AMK profile, which is written back byte for byte. With --pos, only the variant for that position is printed.\n" +
-			"--format amk-json exports the step at that position, as far as the profile can express it; of a model that is what\n" +
+		details: "MODEL is compiled as far as --after says; weights are not read. FILE is .amk text, native JSON, " +
+			"or a program\n" +
+			"of the AMK profile, which is written back byte for byte. With --pos, only the variant for that " +
+			"position is printed.\n" +
+			"--format amk-json exports the step at that position, as far as the profile can express it; of a model " +
+			"that is what\n" +
 			"pass lower leaves. --format loops lists the loops, and how their iterations use what they name.",
 		flags: d.define,
 		run:   d.run,
@@ -41,7 +47,7 @@ func dumpVerb() verb {
 func (d *dumpFlags) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&d.after, "", passNames()...), "after", "stop after this pass")
 	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json", "loops"), "format", "form of the output")
-	f.IntVar(&d.pos, "pos", 0, "position `N` to print the program for")
+	f.Var(newCount(&d.pos, 0, 0, math.MaxInt), "pos", "position `N` to print the program for")
 	f.BoolVar(&d.amk, "amk", false, "FILE is a lowering request of the AMK profile; print the program it asks for")
 	d.model.define(f, defaultTarget)
 }
@@ -51,9 +57,6 @@ const defaultTarget = "h200"
 
 func (d *dumpFlags) run(c *call) error {
 	c.raw = true
-	if d.pos < 0 {
-		return c.usage("--pos %d; want a position from 0 on", d.pos)
-	}
 	path := c.args[0]
 	switch {
 	case d.amk:
@@ -67,11 +70,11 @@ func (d *dumpFlags) run(c *call) error {
 }
 
 func (d *dumpFlags) dumpModel(c *call, model string) error {
+	d.model.configOnly = true
 	opts, err := d.model.options(c, model)
 	if err != nil {
 		return err
 	}
-	opts.ConfigOnly = true
 	last := d.after
 	switch {
 	case last == "" && d.format == "amk-json":
@@ -106,7 +109,8 @@ func (d *dumpFlags) renderState(c *call, s *passes.State) ([]byte, error) {
 	case s.Program == nil && d.format == "text":
 		return graphText(s.Graph), nil
 	case s.Program == nil:
-		return nil, c.usage("after pass %s there is no program yet, and the graph has no form but text; want --format text", d.after)
+		return nil, c.usage("after pass %s there is no program yet, and the graph has no form but text; want "+
+			"--format text", d.after)
 	case d.format == "amk-json":
 		theta, err := rotaryBase(s.Source.Config.Model, s.Graph)
 		if err != nil {
@@ -147,26 +151,23 @@ func atPosition(p *ir.Program, pos int) (*ir.Program, error) {
 		}
 		intervals = append(intervals, fmt.Sprintf("%d to %d", v.Lo, v.Hi))
 	}
-	return nil, diag.Errorf(codePosition, "--pos", "%d; the program has variants for positions %s", pos, strings.Join(intervals, ", "))
+	return nil, diag.Errorf(codePosition, "--pos", "%d; the program has variants for positions %s", pos,
+		strings.Join(intervals, ", "))
 }
 
 func (d *dumpFlags) dumpFile(c *call, path string) error {
-	text, err := readFile(path)
+	p, err := c.readProgram(path)
 	if err != nil {
 		return err
 	}
-	native, err := ir.Parse(text, path)
-	switch {
-	case errors.Is(err, ir.ErrProfile):
-		return d.dumpProfile(c, path, text)
-	case err != nil:
-		return err
-	}
 	var out []byte
-	if d.format == "amk-json" {
-		out, err = d.exportProgram(native, 0)
-	} else {
-		out, err = d.render(c, native)
+	switch {
+	case p.profile != nil:
+		return d.dumpProfile(c, path, p.profile)
+	case d.format == "amk-json":
+		out, err = d.exportProgram(p.native, 0)
+	default:
+		out, err = d.render(c, p.native)
 	}
 	if err != nil {
 		return err
@@ -175,14 +176,11 @@ func (d *dumpFlags) dumpFile(c *call, path string) error {
 }
 
 // dumpProfile writes a program of the AMK profile back.
-func (d *dumpFlags) dumpProfile(c *call, path string, text []byte) error {
-	p, diags := amk.Parse(text, path)
-	if diags.Err() != nil {
-		return diags
-	}
-	c.report(diags)
+func (d *dumpFlags) dumpProfile(c *call, path string, p *amk.Program) error {
 	if c.flags.Changed("format") && d.format != "amk-json" {
-		return diag.Errorf(codeNotExpressible, path, "this program is in the AMK profile; want --format amk-json, the native forms hold scheduled programs of amkc")
+		return diag.Errorf(codeNotExpressible, path,
+			"this program is in the AMK profile; want --format amk-json, the native forms hold scheduled "+
+				"programs of amkc")
 	}
 	return c.print(string(p.Marshal()))
 }
@@ -191,7 +189,7 @@ func (d *dumpFlags) lowerRequest(c *call, path string) error {
 	if c.flags.Changed("format") && d.format != "amk-json" {
 		return c.usage("--amk prints the AMK profile; want --format amk-json or none")
 	}
-	text, err := readFile(path)
+	text, err := readFile(path, infile.Program)
 	if err != nil {
 		return err
 	}

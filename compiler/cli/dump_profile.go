@@ -14,8 +14,8 @@ import (
 // lowered is the last pass whose programs the AMK profile can express: one op a stage, nothing distributed over SMs.
 func lowered() string { return passes.Lower.Name }
 
-// exportProgram prints one step of a program of amkc in the AMK profile. theta is the base of the rotary embedding, which
-// the program does not hold; 0 is not known.
+// exportProgram prints one step of a program of amkc in the AMK profile. theta is the base of the rotary embedding,
+// which the program does not hold; 0 is not known.
 func (d *dumpFlags) exportProgram(p *ir.Program, theta float64) ([]byte, error) {
 	out, diags := amk.ToAMK(p, d.pos, theta)
 	if diags.Err() != nil {
@@ -24,11 +24,13 @@ func (d *dumpFlags) exportProgram(p *ir.Program, theta float64) ([]byte, error) 
 	return out.Marshal(), nil
 }
 
-// rotaryBase returns the base of a model's rotary embedding, which must not be scaled: the profile has no more than a base.
+// rotaryBase returns the base of a model's rotary embedding, which must not be scaled: the profile has no more than a
+// base.
 func rotaryBase(config *checkpoint.Document, g *ir.Graph) (float64, error) {
 	theta := ropeTheta(config)
 	if !isPlainRope(g.Rope.InvFreq, theta, g.Model.HeadDim) {
-		return 0, diag.Errorf(codeNotExpressible, config.Name, "the rotary embedding is scaled, and the AMK profile has a base alone; want rope type default")
+		return 0, diag.Errorf(codeNotExpressible, config.Name,
+			"the rotary embedding is scaled, and the AMK profile has a base alone; want rope type default")
 	}
 	return theta, nil
 }

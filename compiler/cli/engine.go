@@ -54,8 +54,8 @@ func open(ctx context.Context, c *call, device string, gpu int, dir string, m *m
 	return openRef(c, dir, m)
 }
 
-// defaultDevice is the GPU, if there is one and it can run what is named: a build, or a model that can be built here for it.
-// A program for some other target is for the reference VM.
+// defaultDevice is the GPU, if there is one and it can run what is named: a build, or a model that can be built here
+// for it. A program for some other target is for the reference VM.
 func defaultDevice(c *call, gpu int, dir string, m *modelFlags) string {
 	if isBuild(dir) {
 		if _, err := driver.Count(); err == nil {
@@ -80,5 +80,6 @@ func checkDirectory(dir string) error {
 
 // notBuild refuses what only a build will do for.
 func notBuild(dir string) error {
-	return diag.Errorf(codeNeedsBuild, dir, "this is no build of amkc: it has no %s; compile the model first, amkc %s -o build/", host.ManifestFile, dir)
+	return diag.Errorf(codeNeedsBuild, dir,
+		"this is no build of amkc: it has no %s; compile the model first, amkc %s -o build/", host.ManifestFile, dir)
 }

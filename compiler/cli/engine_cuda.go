@@ -10,26 +10,32 @@ import (
 	"amkc/ir/diag"
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
+	"amkc/runtime/infile"
 )
 
 // isBuild reports whether a directory is the output of amkc, rather than a model.
 func isBuild(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, host.ManifestFile))
-	return err == nil
+	_, noManifest := os.Lstat(filepath.Join(dir, host.ManifestFile)) // a link to nothing is reported where it is read
+	_, noWork := os.Lstat(filepath.Join(dir, host.WorkDir))
+	return noManifest == nil || noWork == nil
 }
 
 // openModelCUDA builds a model for a GPU, unless the cache has the build, and opens it there.
 func openModelCUDA(ctx context.Context, c *call, dir string, gpu int, m *modelFlags) (*opened, error) {
-	if _, err := driver.Count(); err != nil {
-		return nil, hostError("--device cuda", err)
+	if _, noGPU := driver.Count(); noGPU != nil {
+		opts, err := m.options(c, dir)
+		if err != nil {
+			return nil, err
+		}
+		return nil, modelFirst(opts, hostError("--device cuda", noGPU))
 	}
 	opts, err := m.optionsForGPU(c, dir, gpu)
 	if err != nil {
 		return nil, err
 	}
 	line := c.progress()
-	b, err := compiler.Cached(ctx, opts, line.report)
-	line.clear()
+	b, err := compiler.Cached(ctx, opts, line.Show)
+	line.Clear()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -57,14 +63,15 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 		return nil, err
 	}
 	facts := s.Facts()
-	return &opened{engine: cudaEngine{s, dir}, device: deviceCUDA, vocab: facts.Model.Vocab, maxSeq: facts.Model.MaxSeq}, nil
+	return &opened{engine: cudaEngine{s, dir}, device: deviceCUDA, vocab: facts.Model.Vocab,
+		maxSeq: facts.Model.MaxSeq}, nil
 }
 
 // openSession opens a build directory on a GPU, for what is no engine too.
 func openSession(ctx context.Context, c *call, dir string, gpu int) (*host.Session, error) {
 	line := c.progress()
-	defer line.clear()
-	s, err := host.Open(ctx, dir, host.Options{GPU: gpu, Progress: line.report})
+	defer line.Clear()
+	s, err := host.Open(ctx, dir, host.Options{GPU: gpu, Progress: line.Report})
 	return s, hostError(dir, err)
 }
 
@@ -79,13 +86,14 @@ func (e cudaEngine) Feed(ctx context.Context, ids []int, onLogits func(int, []fl
 	return next, hostError(e.dir, err)
 }
 
-func (e cudaEngine) Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(int) error) (host.Completion, error) {
+func (e cudaEngine) Complete(ctx context.Context, prompt []int, n int, stops []int,
+	emit func(int) error) (host.Completion, error) {
 	done, err := e.Session.Complete(ctx, prompt, n, stops, emit)
 	return done, hostError(e.dir, err)
 }
 
-// hostError gives the plain errors of the host packages a code: the directory is no build, the request does not fit it, or
-// the machine is at fault.
+// hostError gives the plain errors of the host packages a code: the directory is no build, the request does not fit
+// it, or the machine is at fault.
 func hostError(dir string, err error) error {
 	var d *diag.Diagnostic
 	var build *host.BuildError
@@ -95,11 +103,11 @@ func hostError(dir string, err error) error {
 	case err == nil, errors.As(err, &d), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &build):
-		return diag.Errorf(codeNeedsBuild, dir, "%v", err)
+		return diag.Errorf(codeNeedsBuild, dir, "%v", infile.Reason(err))
 	case errors.As(err, &position), errors.As(err, &token):
-		return diag.Errorf(codePrompt, dir, "%v", err)
+		return diag.Errorf(codePrompt, dir, "%v", infile.Reason(err))
 	}
-	diagnosed := diag.Errorf(codeDevice, dir, "%v", err)
+	diagnosed := diag.Errorf(codeDevice, dir, "%v", infile.Reason(err))
 	if errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice) {
 		diagnosed.With("--device ref runs on the CPU")
 	}

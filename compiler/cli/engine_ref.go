@@ -8,16 +8,18 @@ import (
 	"amkc/ir"
 	"amkc/refvm"
 	"amkc/runtime/host"
+	"amkc/runtime/progress"
 )
 
-// openRef opens a model or a build on the reference VM. Of a build it runs the program and the packed weights that are there.
+// openRef opens a model or a build on the reference VM. Of a build it runs the program and the packed weights that
+// are there.
 func openRef(c *call, dir string, m *modelFlags) (*opened, error) {
 	if isBuild(dir) {
 		b, err := compiler.OpenBuild(dir)
 		if err != nil {
 			return nil, err
 		}
-		return newRef(b.Program, b, b.Close)
+		return newRef(c, b.Program, b, b.Close)
 	}
 	opts, err := m.options(c, dir)
 	if err != nil {
@@ -28,47 +30,80 @@ func openRef(c *call, dir string, m *modelFlags) (*opened, error) {
 		return nil, err
 	}
 	c.report(l.Warnings)
-	return newRef(l.Program, l.Weights, l.Close)
+	return newRef(c, l.Program, l.Weights, l.Close)
 }
 
 // newRef starts a session, in float32 throughout: weights as stored, nothing rounded on the way.
-func newRef(p *ir.Program, w refvm.Weights, release func() error) (*opened, error) {
-	s, err := refvm.NewSession(p, w, refvm.Options{})
+func newRef(c *call, p *ir.Program, w refvm.Weights, release func() error) (*opened, error) {
+	line := c.progress()
+	s, err := refvm.NewSession(p, watch(p, w, line), refvm.Options{})
+	line.Clear()
 	if err != nil {
 		release()
 		return nil, err
 	}
-	return &opened{engine: &refEngine{s, release}, device: deviceRef, vocab: p.Model.Vocab, maxSeq: p.Model.MaxSeq}, nil
+	e := &refEngine{session: s, release: release, line: line, streams: !c.json && progress.IsTerminal(c.stdout)}
+	return &opened{engine: e, device: deviceRef, vocab: p.Model.Vocab, maxSeq: p.Model.MaxSeq}, nil
+}
+
+// watchedWeights shows how much of them has been read.
+type watchedWeights struct {
+	refvm.Weights
+	step progress.Step
+	line *progress.Line
+}
+
+func watch(p *ir.Program, w refvm.Weights, line *progress.Line) refvm.Weights {
+	_, size := ir.WeightArena(p)
+	return &watchedWeights{w, progress.Step{Activity: "reading weights", Total: int64(size), Unit: progress.Bytes},
+		line}
+}
+
+func (w *watchedWeights) Floats(b *ir.Buffer, i int) ([]float32, error) {
+	w.line.Show(w.step)
+	w.step.Done += int64(b.Bytes())
+	return w.Weights.Floats(b, i)
 }
 
 // A refEngine is a session of the reference VM.
 type refEngine struct {
 	session *refvm.Session
 	release func() error
+	line    *progress.Line
+	streams bool // tokens go to a terminal as they come, and show themselves how far it is
 }
 
 func (e *refEngine) Close() error { return e.release() }
 
-func (e *refEngine) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error) {
-	for _, id := range ids {
-		if err := context.Cause(ctx); err != nil {
+func (e *refEngine) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
+	err error) {
+	defer e.line.Clear()
+	for i, id := range ids {
+		e.line.Show(progress.Step{Activity: "reading tokens", Done: int64(i), Total: int64(len(ids)), Unit: "tokens"})
+		if next, err = e.step(ctx, id, onLogits); err != nil {
 			return 0, err
-		}
-		at := e.session.Pos()
-		var logits []float32
-		if logits, next, err = e.session.Step(id); err != nil {
-			return 0, err
-		}
-		if onLogits != nil {
-			if err := onLogits(at, logits); err != nil {
-				return 0, err
-			}
 		}
 	}
 	return next, nil
 }
 
-func (e *refEngine) Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (host.Completion, error) {
+// step decodes one id.
+func (e *refEngine) step(ctx context.Context, id int, onLogits func(position int, logits []float32) error) (next int,
+	err error) {
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	at := e.session.Pos()
+	logits, next, err := e.session.Step(id)
+	if err == nil && onLogits != nil {
+		err = onLogits(at, logits)
+	}
+	return next, err
+}
+
+func (e *refEngine) Complete(ctx context.Context, prompt []int, n int, stops []int,
+	emit func(id int) error) (host.Completion, error) {
+	defer e.line.Clear()
 	var done host.Completion
 	next, err := e.Feed(ctx, prompt, nil)
 	for err == nil {
@@ -77,7 +112,11 @@ func (e *refEngine) Complete(ctx context.Context, prompt []int, n int, stops []i
 		if err = emit(next); err != nil || done.Stopped || len(done.IDs) == n {
 			break
 		}
-		next, err = e.Feed(ctx, []int{next}, nil)
+		if !e.streams {
+			e.line.Show(progress.Step{Activity: "decoding", Done: int64(len(done.IDs)), Total: int64(n),
+				Unit: "tokens"})
+		}
+		next, err = e.step(ctx, next, nil)
 	}
 	return done, err
 }

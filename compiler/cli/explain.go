@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"regexp"
 	"strings"
 
 	"amkc/ir/diag"
@@ -10,9 +11,36 @@ func explainVerb() verb {
 	return verb{
 		name: "explain", synopsis: "[CODE...]", max: -1,
 		summary: "print what a diagnostic code means and what to do about it",
-		details: "Without a code, all codes are listed.",
-		run:     runExplain,
+		details: "A code is written in full or as its number: AMK4005, amk4005, 4005. Without one, all " +
+			"codes are listed.",
+		run: runExplain,
 	}
+}
+
+// codeDigits is a code as people write it: AMK4005, amk4005, 4005, or copied with its brackets.
+var codeDigits = regexp.MustCompile(`(?i)^\[?(?:amk[-_ ]?)?([0-9]{1,8})\]?$`)
+
+// findCode returns the code that is meant, or nil.
+func findCode(id string) *diag.Code {
+	m := codeDigits.FindStringSubmatch(id)
+	if m == nil {
+		return nil
+	}
+	return diag.Lookup("AMK" + m[1])
+}
+
+// guessCode names the codes with the nearest digits, if they are few.
+func guessCode(id string) string {
+	const list = "amkc explain lists the codes"
+	m := codeDigits.FindStringSubmatch(id)
+	if m == nil {
+		return "want one like AMK4005 or 4005; " + list
+	}
+	var digits []string
+	for _, code := range diag.Codes() {
+		digits = append(digits, strings.TrimPrefix(code.ID, "AMK"))
+	}
+	return diag.Guess(m[1], digits, list)
 }
 
 // explained is one code in JSON.
@@ -28,9 +56,9 @@ func runExplain(c *call) error {
 		codes = nil
 	}
 	for _, id := range c.args {
-		code := diag.Lookup(strings.ToUpper(id))
+		code := findCode(id)
 		if code == nil {
-			return c.usage("there is no code %q; amkc explain lists the codes", id)
+			return c.usage("there is no code %s; %s", typedWord(id), guessCode(id))
 		}
 		codes = append(codes, code)
 	}

@@ -5,23 +5,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
+	"amkc/compiler"
+	"amkc/compiler/builddir"
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
+	"amkc/runtime/outfile"
 )
-
-// cause is the reason in an error of package os, without the call and the path, which the position says already.
-func cause(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
-		return path.Err
-	case errors.As(err, &link):
-		return link.Err
-	}
-	return err
-}
 
 // isDir reports whether path is a directory.
 func isDir(path string) bool {
@@ -29,21 +19,43 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// replaceFile writes a file through a temporary one beside it, which takes its place when it is complete. Errors of write
-// that are not the file's come back as they are.
-func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err == nil {
-		defer os.Remove(f.Name()) // harmless once it has been renamed
-		err = errors.Join(write(f), f.Chmod(0o644), f.Sync(), f.Close())
+// mayWrite refuses a path that a file cannot be written to, before any work is done for it: one that is no file, and
+// one of the files that the arguments lead to. What a run that was killed has left of the same file is removed, and
+// reported. A - is standard output.
+func (c *call) mayWrite(path string, inputs ...string) error {
+	if path == "-" {
+		return nil
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	if err := compiler.RefuseInput(path, inputs...); err != nil {
+		return err
 	}
-	var refused *fs.PathError
-	var rename *os.LinkError
-	if errors.As(err, &refused) || errors.As(err, &rename) {
-		return diag.Errorf(codeOutput, path, "cannot write: %v", cause(err))
+	found, err := outfile.Clean(path)
+	if err != nil {
+		return notWritten(path, err)
+	}
+	if found {
+		c.report(diag.List{diag.Warningf(builddir.CodeLeftover, path,
+			"an earlier run was interrupted while it wrote this file; what it had written is removed")})
+	}
+	return nil
+}
+
+// replaceFile writes a file that appears complete or not at all. Errors of write that are not the file's come back as
+// they are.
+func (c *call) replaceFile(path string, write func(io.Writer) error) error {
+	err := outfile.Write(path, write)
+	var refused *infile.Error
+	var system *fs.PathError
+	if errors.Is(err, outfile.ErrBusy) || errors.As(err, &refused) || errors.As(err, &system) {
+		return notWritten(path, err)
 	}
 	return err
+}
+
+func notWritten(path string, err error) error {
+	if errors.Is(err, outfile.ErrBusy) {
+		return diag.Errorf(builddir.CodeBusy, path, "%v; wait until it has ended, or name another file",
+			infile.Reason(err))
+	}
+	return diag.Errorf(codeOutput, path, "cannot write: %s", infile.Reason(err))
 }

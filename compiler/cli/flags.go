@@ -1,11 +1,15 @@
 package cli
 
 import (
-	"fmt"
+	"cmp"
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"amkc/ir/diag"
 )
 
 // A choice is the value of a flag that takes one of a few words. Help, errors and completion read the words off it.
@@ -25,11 +29,48 @@ func (c *choice) Type() string   { return strings.Join(c.accepted, "|") }
 
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.accepted, s) {
-		return fmt.Errorf("want %s", listOr(c.accepted))
+		return errors.New(diag.Guess(s, c.accepted, "want "+listOr(c.accepted)))
 	}
 	*c.value = s
 	return nil
 }
+
+// A word is the value of a flag that takes any text but none: an empty one is a variable of the shell's that was not
+// set.
+type word struct{ value *string }
+
+// newWord sets the default and returns the flag's value.
+func newWord(value *string, def string) *word {
+	*value = def
+	return &word{value}
+}
+
+func (w *word) String() string { return *w.value }
+func (w *word) Type() string   { return "string" }
+
+func (w *word) Set(s string) error {
+	if s == "" {
+		return errEmpty
+	}
+	*w.value = s
+	return nil
+}
+
+// words is the value of a flag that may be repeated.
+type words struct{ values *[]string }
+
+func (w *words) String() string { return strings.Join(*w.values, " ") }
+func (w *words) Type() string   { return "string" }
+
+func (w *words) Set(s string) error {
+	if s == "" {
+		return errEmpty
+	}
+	*w.values = append(*w.values, s)
+	return nil
+}
+
+var errEmpty = errors.New("want a value that is not empty, or no such flag")
 
 // listOr joins words as in `a, b or c`.
 func listOr(words []string) string {
@@ -39,14 +80,47 @@ func listOr(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// flagNames returns the flags as they are typed, in the order of the help text.
+// flagNames returns the long flags as they are typed, in the order of the help text.
 func flagNames(f *pflag.FlagSet) []string {
 	var names []string
-	f.VisitAll(func(flag *pflag.Flag) {
-		if flag.Shorthand != "" {
-			names = append(names, "-"+flag.Shorthand)
+	f.VisitAll(func(flag *pflag.Flag) { names = append(names, "--"+flag.Name) })
+	return append(names, "--help")
+}
+
+// flagFault says in amkc's own words what pflag has found wrong with a flag. verb is what lists the flags.
+func flagFault(f *pflag.FlagSet, verb string, err error) string {
+	var (
+		unknown *pflag.NotExistError
+		empty   *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		typed := "--" + unknown.GetSpecifiedName()
+		if group := unknown.GetSpecifiedShortnames(); group != "" {
+			typed = "-" + group
 		}
-		names = append(names, "--"+flag.Name)
-	})
-	return append(names, "-h", "--help")
+		return "unknown flag " + typedWord(typed) + "; " +
+			diag.Guess("--"+strings.TrimLeft(typed, "-"), flagNames(f), "amkc help "+verb+" lists the flags")
+	case errors.As(err, &empty):
+		name, _ := pflag.UnquoteUsage(empty.GetFlag())
+		return "--" + empty.GetFlag().Name + " needs a value: " + name
+	case errors.As(err, &invalid):
+		fault := invalid.Unwrap()
+		if invalid.GetFlag().Value.Type() == "bool" {
+			fault = errors.New("want no value, true or false")
+		}
+		return "--" + invalid.GetFlag().Name + " " + strconv.Quote(invalid.GetValue()) + ": " + fault.Error()
+	}
+	return "a flag is malformed; want --NAME VALUE or --NAME=VALUE" // pflag.InvalidSyntaxError: --=x
+}
+
+// typedWord is a word of the command line as it was typed, quoted if it has more than letters, digits and dashes.
+func typedWord(s string) string {
+	for _, r := range cmp.Or(s, " ") {
+		if r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return strconv.Quote(s)
+		}
+	}
+	return s
 }

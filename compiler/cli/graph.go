@@ -8,8 +8,8 @@ import (
 	"amkc/ir"
 )
 
-// graphText prints the operator graph, one node a line. The graph has no form that is read back: the first program is made
-// by the pass after import.
+// graphText prints the operator graph, one node a line. The graph has no form that is read back: the first program is
+// made by the pass after import.
 func graphText(g *ir.Graph) []byte {
 	var b bytes.Buffer
 	m := &g.Model

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"amkc/ir/diag"
 )
 
 // helpWidth is the width that flag descriptions are wrapped to.
@@ -21,7 +23,8 @@ func helpVerb() verb {
 			}
 			v, ok := findVerb(c.args[0])
 			if !ok {
-				return c.usage("there is no verb %q; there are %s", c.args[0], strings.Join(verbNames(), ", "))
+				return c.usage("there is no verb %s; %s", typedWord(c.args[0]),
+					diag.Guess(c.args[0], verbNames(), "amkc help lists the verbs"))
 			}
 			other := &call{verb: v, stdout: c.stdout, stderr: c.stderr}
 			other.defineFlags()
@@ -45,7 +48,7 @@ func (c *call) printHelp() error {
 	if v.name == compileName {
 		b.WriteString(overview() + "\n")
 	}
-	fmt.Fprintf(&b, "usage: %s\n\n%s\n", strings.TrimSpace(v.title()+" "+v.synopsis), sentence(v.summary))
+	fmt.Fprintf(&b, "usage: %s\n\n%s\n", v.synopsisLine(), sentence(v.summary))
 	if v.details != "" {
 		fmt.Fprintf(&b, "\n%s\n", v.details)
 	}
@@ -78,7 +81,8 @@ func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
 func overview() string {
 	var b strings.Builder
-	b.WriteString("amkc compiles a Hugging Face decoder checkpoint into a standalone CUDA project whose decode step is one\n" +
+	b.WriteString("amkc compiles a Hugging Face decoder checkpoint into a standalone CUDA project whose decode " +
+		"step is one\n" +
 		"persistent kernel.\n\n")
 	width := 0
 	for _, v := range verbs() {
@@ -87,9 +91,11 @@ func overview() string {
 	for _, v := range verbs() {
 		fmt.Fprintf(&b, "  %-*s  %s\n", width, v.heading(), v.summary)
 	}
-	b.WriteString("\nA first word that is no verb is a model directory. amkc help VERB lists the flags of a verb, amkc explain CODE\n" +
+	b.WriteString("\nA first word that is no verb is a model directory. amkc help VERB lists the flags of a verb, " +
+		"amkc explain CODE\n" +
 		"says what a diagnostic means.\n\n" +
-		"Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a broken environment.\n")
+		"Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a broken " +
+		"environment.\n")
 	return b.String()
 }
 

@@ -21,7 +21,8 @@ func logitsVerb() verb {
 	return verb{
 		name: "logits", synopsis: "MODEL|DIR --ids 1,2,3 -o out.npy [--device ref|cuda]", min: 1, max: 1,
 		summary: "write the logits after each of a list of token ids",
-		details: "The ids are taken as they are (teacher forcing). The file is a NumPy array of float32 [positions, vocab].\n" +
+		details: "The ids are taken as they are (teacher forcing). The file is a NumPy array of float32 " +
+			"[positions, vocab].\n" +
 			"On a GPU a model is built first, into a cache, and the next time found there.",
 		flags: l.define,
 		run:   l.run,
@@ -29,8 +30,8 @@ func logitsVerb() verb {
 }
 
 func (l *logitsFlags) define(f *pflag.FlagSet) {
-	f.IntSliceVar(&l.ids, "ids", nil, "token `IDS`, 1,2,3")
-	f.StringVarP(&l.out, "out", "o", "", "write the array to `FILE`; - is standard output")
+	f.Var(newIDs(&l.ids), "ids", "token `IDS`, 1,2,3")
+	f.VarP(newWord(&l.out, ""), "out", "o", "write the array to `FILE`; - is standard output")
 	defineDevice(f, &l.device, &l.gpu)
 	l.model.define(f, defaultTarget)
 }
@@ -43,6 +44,9 @@ func (l *logitsFlags) run(c *call) error {
 		return c.usage("-o is missing; want a file for the array")
 	case l.out == "-" && c.json:
 		return c.usage("-o - and --json both want standard output; want a file for the array")
+	}
+	if err := c.mayWrite(l.out, l.model.inputs(c.args[0])...); err != nil {
+		return err
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
@@ -64,7 +68,7 @@ func (l *logitsFlags) run(c *call) error {
 	if l.out == "-" {
 		return write(c.stdout)
 	}
-	return replaceFile(l.out, write)
+	return c.replaceFile(l.out, write)
 }
 
 // write decodes the ids and writes each row of logits as soon as it is there.

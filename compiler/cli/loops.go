@@ -9,8 +9,8 @@ import (
 	"amkc/passes"
 )
 
-// loopsText lists the loops of a program: the range of each, its stages, and a line for each parameter of its body with how
-// the iterations use it and where it is.
+// loopsText lists the loops of a program: the range of each, its stages, and a line for each parameter of its body
+// with how the iterations use it and where it is.
 func loopsText(p *ir.Program) ([]byte, error) {
 	loops, err := passes.DescribeLoops(p)
 	if err != nil {

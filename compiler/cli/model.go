@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,12 +15,15 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
+	"amkc/passes/checkpoint"
+	"amkc/runtime/infile"
 )
 
 // modelFlags are the flags of every verb that takes a model directory through the passes.
 type modelFlags struct {
 	target     string
 	numSMs     int
+	memory     float64
 	dtype      string
 	maxSeq     int
 	config     string
@@ -29,21 +34,30 @@ type modelFlags struct {
 	check      bool
 	timePasses bool
 
-	gpu int // which one target auto is; no flag of compiling
+	gpu        int  // which one target auto is; no flag of compiling
+	configOnly bool // the verb needs no weights; no flag either
 }
 
 // define adds the flags. What is compiled in memory needs no GPU, so the default target of those verbs is a fixed one:
 // the same command prints the same program everywhere.
 func (m *modelFlags) define(f *pflag.FlagSet, target string) {
-	f.StringVar(&m.target, "target", target, "compile for the GPU `NAME`: one that amkc targets lists, sm_NN, or auto for the one of this machine")
-	f.IntVar(&m.numSMs, "num-sms", 0, "number `N` of multiprocessors, for sm_NN")
-	f.Var(newChoice(&m.dtype, "", "bf16", "fp16", "fp32"), "dtype", "dtype of weights and activations; default: that of the checkpoint")
-	f.IntVar(&m.maxSeq, "max-seq", 0, fmt.Sprintf("compile for positions up to `N`; default: what the model was made for, at most %d", passes.DefaultMaxSeq))
-	f.StringVar(&m.config, "config", "", "read the ScheduleConfig from `FILE`")
-	f.StringArrayVar(&m.inert, "assume-inert", nil, "vouch that the config `FIELD` does not change the maths; may be repeated")
-	f.StringVar(&m.name, "name", "", "call the model `NAME` in the output; default: the base name of its directory")
-	f.StringVar(&m.randomSeed, "random-weights", "", "invent weights from `SEED`; MODEL then needs config.json alone")
-	f.StringVar(&m.dumpIR, "dump-ir", "", "write the program after each pass into `DIR`, numbered")
+	f.Var(newWord(&m.target, target), "target",
+		"compile for the GPU `NAME`: one that amkc targets lists, sm_NN, or auto for the one of this machine")
+	f.Var(newCount(&m.numSMs, 0, 1, ir.MaxTargetSMs), "num-sms", "number `N` of multiprocessors, for sm_NN")
+	f.Var(newAmount(&m.memory), "memory",
+		"take the GPU to have `GIB` of memory, where that is not what the target's record says; 0: do not compare")
+	f.Var(newChoice(&m.dtype, "", "bf16", "fp16", "fp32"), "dtype",
+		"dtype of weights and activations; default: that of the checkpoint")
+	f.Var(newCount(&m.maxSeq, 0, 1, passes.MostPositions), "max-seq",
+		fmt.Sprintf("compile for `N` positions, as 8192 or 8k; default: what the model was made for, at most %d",
+			passes.DefaultMaxSeq))
+	f.Var(newWord(&m.config, ""), "config", "read the ScheduleConfig from `FILE`")
+	f.Var(&words{&m.inert}, "assume-inert", "vouch that the config `FIELD` does not change the maths; may be repeated")
+	f.Var(newWord(&m.name, ""), "name", "call the model `NAME` in the output; default: that of its directory, or in "+
+		"a hub's cache that of the model")
+	f.Var(newWord(&m.randomSeed, ""), "random-weights",
+		"invent weights from `SEED`; MODEL then needs config.json alone")
+	f.Var(newWord(&m.dumpIR, ""), "dump-ir", "write the program after each pass into `DIR`, numbered")
 	f.BoolVar(&m.check, "check", false, "check the structure of the program after each pass")
 	f.BoolVar(&m.timePasses, "time-passes", false, "print the passes with their times")
 }
@@ -69,7 +83,8 @@ func (m *modelFlags) forThisGPU(c *call) bool {
 	return !c.flags.Changed("target") || m.target == targetAuto
 }
 
-// optionsForGPU is options for a program that a GPU of this machine is to run: it is the target, unless another was named.
+// optionsForGPU is options for a program that a GPU of this machine is to run: it is the target, unless another was
+// named.
 func (m *modelFlags) optionsForGPU(c *call, model string, gpu int) (compiler.Options, error) {
 	on := *m
 	if on.gpu = gpu; m.forThisGPU(c) {
@@ -80,12 +95,14 @@ func (m *modelFlags) optionsForGPU(c *call, model string, gpu int) (compiler.Opt
 
 // options turns the flags into what package compiler takes.
 func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
-	o := compiler.Options{Model: model, Name: m.name, MaxSeq: m.maxSeq, AssumeInert: m.inert, Check: m.check}
-	if m.maxSeq < 0 || c.flags.Changed("max-seq") && m.maxSeq == 0 {
-		return o, c.usage("--max-seq %d; want at least 1", m.maxSeq)
+	o := compiler.Options{Name: m.name, MaxSeq: m.maxSeq, AssumeInert: m.inert, Check: m.check,
+		ConfigOnly: m.configOnly, Strict: c.strict}
+	dir, name, err := checkpoint.Locate(model)
+	if err != nil {
+		return o, err
 	}
-	if o.Name == "" {
-		o.Name = baseName(model)
+	if o.Model = dir; o.Name == "" {
+		o.Name = name
 	}
 	if d, ok := dtypes[m.dtype]; ok {
 		o.DType = &d
@@ -98,7 +115,7 @@ func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
 		o.RandomSeed = &seed
 	}
 	if m.config != "" {
-		text, err := readFile(m.config)
+		text, err := readFile(m.config, infile.Schedule)
 		if err != nil {
 			return o, err
 		}
@@ -109,17 +126,27 @@ func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
 		c.report(diags)
 		o.Config = config
 	}
-	var err error
-	o.Target, err = resolveTarget(m.target, m.numSMs, m.gpu)
-	if err != nil {
-		return o, err
+	if o.Target, err = resolveTarget(m.target, m.numSMs, m.gpu); err != nil {
+		return o, modelFirst(o, err)
 	}
-	o.After = m.observe(c)
+	if c.flags.Changed("memory") {
+		o.Target.HBMBytes = int(math.Ceil(m.memory * (1 << 30)))
+	}
+	o.After = m.observe(c, model)
 	return o, nil
 }
 
+// modelFirst returns what is wrong with the model or, where nothing is, what is wrong with the machine or the target:
+// the latter is soon mended, and would be for nothing.
+func modelFirst(o compiler.Options, machine error) error {
+	if err := compiler.CheckModel(o); err != nil {
+		return err
+	}
+	return machine
+}
+
 // observe prints and dumps what the flags ask for, after each pass.
-func (m *modelFlags) observe(c *call) func(int, *passes.Pass, *passes.State, time.Duration) error {
+func (m *modelFlags) observe(c *call, model string) func(int, *passes.Pass, *passes.State, time.Duration) error {
 	return func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error {
 		if m.timePasses || c.verbose {
 			c.note("%-10s %8.3f ms", pass.Name, float64(took.Microseconds())/1000)
@@ -130,21 +157,33 @@ func (m *modelFlags) observe(c *call) func(int, *passes.Pass, *passes.State, tim
 		if m.dumpIR == "" {
 			return nil
 		}
-		return writeStage(m.dumpIR, fmt.Sprintf("%02d_%s.amk", n, pass.Name), s)
+		return m.writeStage(c, model, fmt.Sprintf("%02d_%s.amk", n, pass.Name), s)
 	}
 }
 
+// inputs lists what is read for a model beside the flags: the model, and the configuration.
+func (m *modelFlags) inputs(model string) []string {
+	if m.config == "" {
+		return []string{model}
+	}
+	return []string{model, m.config}
+}
+
 // writeStage writes what a pass has left: the program, or the graph while there is no program.
-func writeStage(dir, name string, s *passes.State) error {
+func (m *modelFlags) writeStage(c *call, model, name string, s *passes.State) error {
+	dir := m.dumpIR
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return diag.Errorf(codeOutput, dir, "cannot make the directory: %v", err)
+		return diag.Errorf(codeOutput, dir, "cannot make the directory: %s", infile.Reason(err))
+	}
+	path := filepath.Join(dir, name)
+	if err := c.mayWrite(path, m.inputs(model)...); err != nil {
+		return err
 	}
 	text := stageText(s)
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, text, 0o666); err != nil {
-		return diag.Errorf(codeOutput, path, "cannot write: %v", err)
-	}
-	return nil
+	return c.replaceFile(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 }
 
 func stageText(s *passes.State) []byte {
@@ -154,18 +193,10 @@ func stageText(s *passes.State) []byte {
 	return ir.Print(s.Program)
 }
 
-// baseName is the last element of a model's path, also for `.` and `model/`.
-func baseName(model string) string {
-	if abs, err := filepath.Abs(model); err == nil {
-		model = abs
-	}
-	return filepath.Base(model)
-}
-
-func readFile(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
+func readFile(path string, kind infile.Kind) ([]byte, error) {
+	text, err := infile.Read(path, kind)
 	if err != nil {
-		return nil, diag.Errorf(codeInput, path, "cannot read: %v", cause(err))
+		return nil, diag.Errorf(codeInput, path, "cannot read: %v", infile.Reason(err))
 	}
 	return text, nil
 }

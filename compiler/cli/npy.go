@@ -10,7 +10,8 @@ import (
 )
 
 // An npy writes a matrix of float32 as a NumPy file, version 1.0, row by row, so that no more than a row is held.
-// (github.com/sbinet/npyio would want the whole matrix as one value of a fixed array type; tests read the files with it.)
+// (github.com/sbinet/npyio would want the whole matrix as one value of a fixed array type; tests read the files with
+// it.)
 type npy struct {
 	out        *bufio.Writer
 	rows, cols int

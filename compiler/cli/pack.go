@@ -17,10 +17,11 @@ func packVerb() verb {
 	return verb{
 		name: "pack", synopsis: "MODEL -o weights.safetensors", min: 1, max: 1,
 		summary: "pack the weights of a model alone",
-		details: "The file is what a build of the model has; it depends on neither the target nor the schedule, so emitting,\n" +
+		details: "The file is what a build of the model has; it depends on neither the target nor the schedule, " +
+			"so emitting,\n" +
 			"compiling and packing can happen on different machines.",
 		flags: func(f *pflag.FlagSet) {
-			f.StringVarP(&p.out, "out", "o", "", "write the packed weights to `FILE`")
+			f.VarP(newWord(&p.out, ""), "out", "o", "write the packed weights to `FILE`")
 			p.model.define(f, defaultTarget)
 		},
 		run: p.run,
@@ -30,6 +31,13 @@ func packVerb() verb {
 func (p *packFlags) run(c *call) error {
 	if p.out == "" {
 		return c.usage("-o is missing; want a file for the packed weights")
+	}
+	if p.out == "-" {
+		return c.usage("packed weights are not written to standard output; want a file for them, ./- for " +
+			"one of that name")
+	}
+	if err := c.mayWrite(p.out, p.model.inputs(c.args[0])...); err != nil {
+		return err
 	}
 	opts, err := p.model.options(c, c.args[0])
 	if err != nil {
@@ -44,8 +52,8 @@ func (p *packFlags) run(c *call) error {
 	defer l.Close()
 	c.report(l.Warnings)
 	line := c.progress()
-	n, digest, err := compiler.Pack(ctx, l, p.out, line.report)
-	line.clear()
+	n, digest, err := compiler.Pack(ctx, l, p.out, line.Show)
+	line.Clear()
 	if err != nil {
 		return err
 	}

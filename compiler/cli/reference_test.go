@@ -62,7 +62,8 @@ const maxLogitError = 1e-4
 
 // TestZoo compares the reference VM with transformers on every small Llama: all logits, and the greedy continuation.
 func TestZoo(t *testing.T) {
-	for _, name := range []string{"llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16"} {
+	for _, name := range []string{"llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3",
+		"llama-sharded-fp16"} {
 		t.Run(name, func(t *testing.T) {
 			dir := models + "zoo/" + name
 			ids, _ := readNPY[int32](t, dir+"/ref_input_ids.npy")
@@ -74,7 +75,8 @@ func TestZoo(t *testing.T) {
 			t.Logf("max |logit error| %.2g over %v", worst, shape)
 
 			greedy, _ := readNPY[int32](t, dir+"/ref_greedy_from8.npy")
-			code, stdout, stderr := amkc("run", dir, "--device", "ref", "--ignore-eos", "--prompt-ids", joinIDs(ids[:8]),
+			code, stdout, stderr := amkc("run", dir, "--device", "ref", "--ignore-eos", "--prompt-ids",
+				joinIDs(ids[:8]),
 				"--max-tokens", strconv.Itoa(len(greedy)))
 			require.Equal(t, 0, code, stderr)
 			require.Equal(t, joinIDs(greedy)+"\n", stdout)
@@ -184,7 +186,8 @@ func TestBuildOnRef(t *testing.T) {
 	fromBuild, _ := refLogits(t, build, ids[:12])
 	require.Equal(t, fromModel, fromBuild)
 
-	code, _, stderr = amkc("logits", build, "--device", "ref", "--ids", "1", "-o", filepath.Join(t.TempDir(), "x.npy"), "--dtype", "fp32")
+	code, _, stderr = amkc("logits", build, "--device", "ref", "--ids", "1", "-o", filepath.Join(t.TempDir(), "x.npy"),
+		"--dtype", "fp32")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "--dtype says how to compile a model, and")
 }

@@ -5,19 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
+	"amkc/runtime/printable"
+	"amkc/runtime/progress"
 )
 
 // maxErrors is how many errors are printed without -e: the first few usually explain the rest.
 const maxErrors = 20
 
-// report prints diagnostics to stderr, sorted by position: as text, or as one JSON object each. Nothing is capped in JSON.
+// report prints diagnostics to stderr, sorted by position: as text, or as one JSON object each. Nothing is capped in
+// JSON.
 func (c *call) report(list diag.List) {
 	list = slices.Clone(list)
+	if c.strict {
+		list = list.Strict()
+	}
 	slices.SortStableFunc(list, func(a, b *diag.Diagnostic) int { return comparePos(a.Pos, b.Pos) })
 	c.diags.Add(list...)
 	for _, d := range list {
@@ -25,7 +31,7 @@ func (c *call) report(list diag.List) {
 		case c.quiet && d.Severity != diag.Error:
 		case c.json:
 			if text, err := marshal(d); err == nil {
-				fmt.Fprintf(c.stderr, "%s\n", text)
+				fmt.Fprintf(c.stderr, "%s\n", printable.Text(string(text)))
 			}
 		case d.Severity == diag.Error && c.shown >= maxErrors && !c.all:
 			c.shown++
@@ -47,21 +53,19 @@ func (c *call) closeReport() {
 
 // paint formats a diagnostic, with the severity in colour where that is wanted.
 func (c *call) paint(d *diag.Diagnostic) string {
-	text := d.Error()
 	if !c.coloured() {
-		return text
+		return d.Error()
 	}
-	colour := "\x1b[1;31m"
-	if d.Severity == diag.Warning {
-		colour = "\x1b[1;33m"
-	}
-	before := ""
-	if d.Pos != "" {
-		before = "\x1b[1m" + d.Pos + ": \x1b[0m"
-		text = strings.TrimPrefix(text, d.Pos+": ")
-	}
-	text = strings.TrimPrefix(text, string(d.Severity)+": ")
-	return before + colour + string(d.Severity) + ":\x1b[0m " + text
+	return d.Render(diag.Style{
+		Pos: func(pos string) string { return "\x1b[1m" + pos + "\x1b[0m" },
+		Severity: func(s diag.Severity) string {
+			colour := "\x1b[1;31m"
+			if s == diag.Warning {
+				colour = "\x1b[1;33m"
+			}
+			return colour + string(s) + ":\x1b[0m"
+		},
+	})
 }
 
 func (c *call) coloured() bool {
@@ -71,11 +75,19 @@ func (c *call) coloured() bool {
 	case "never":
 		return false
 	}
-	_, refused := os.LookupEnv("NO_COLOR")
-	return !refused && isTerminal(c.stderr)
+	return progress.Colourful(c.stderr)
 }
 
-// asList turns an error into diagnostics. One that is none already is a failure nobody foresaw, and gets a code of its own.
+// progress returns the line that long work is shown on, if anybody watches.
+func (c *call) progress() *progress.Line {
+	if c.quiet || c.json {
+		return &progress.Line{}
+	}
+	return progress.New(c.stderr)
+}
+
+// asList turns an error into diagnostics. One that is none already is a failure nobody foresaw, and gets a code of
+// its own.
 func asList(pos string, err error) diag.List {
 	var list diag.List
 	var one *diag.Diagnostic
@@ -86,7 +98,7 @@ func asList(pos string, err error) diag.List {
 	case errors.Is(err, context.Canceled):
 		return diag.List{diag.Errorf(codeInterrupted, pos, "interrupted before the work was done")}
 	default:
-		return diag.List{diag.Errorf(codeFailed, pos, "%v", err)}
+		return diag.List{diag.Errorf(codeFailed, pos, "%s", infile.Describe(err))}
 	}
 	if context := strings.TrimSuffix(err.Error(), list.Error()); context != err.Error() && context != "" {
 		list = slices.Clone(list)
@@ -98,7 +110,8 @@ func asList(pos string, err error) diag.List {
 	return list
 }
 
-// exitCode is 0 without an error, 2 for bad usage and a broken environment, and 1 for everything that is the input's fault.
+// exitCode is 0 without an error, 2 for bad usage and a broken environment, and 1 for everything that is the input's
+// fault.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -115,8 +128,8 @@ func exitCode(err error) int {
 	return 1
 }
 
-// exitsWith2 lists the codes whose exit code does not follow from their first digit: 5 is the environment, the rest is the
-// input.
+// exitsWith2 lists the codes whose exit code does not follow from their first digit: 5 is the environment, the rest
+// is the input.
 var exitsWith2 = map[string]bool{
 	"AMK1030": true,  // the disk refuses a safetensors file
 	"AMK5103": false, // the schedule is rejected

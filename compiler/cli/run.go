@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
+	"math"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"amkc/compiler"
 	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
+	"amkc/runtime/infile"
 	"amkc/runtime/tokenizer"
 )
 
@@ -29,9 +32,11 @@ type runFlags struct {
 func runVerb() verb {
 	r := &runFlags{}
 	return verb{
-		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--prompt-ids 1,2,3 [--max-tokens N] [--device ref|cuda]", min: 1, max: 1,
+		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--prompt-ids 1,2,3 [--max-tokens N] [--device ref|cuda]",
+		min: 1, max: 1,
 		summary: "decode greedily after a prompt",
-		details: "A prompt in text is answered with text, a prompt in token ids with ids; --json prints both. Decoding ends after\n" +
+		details: "A prompt in text is answered with text, a prompt in token ids with ids; --json prints both. " +
+			"Decoding ends after\n" +
 			"--max-tokens tokens, or with a token that the model's configuration names as the end of a text.\n" +
 			"On a GPU a model is built first, into a cache, and the next time found there.",
 		flags: r.define,
@@ -41,16 +46,21 @@ func runVerb() verb {
 
 func (r *runFlags) define(f *pflag.FlagSet) {
 	f.StringVar(&r.prompt, "prompt", "", "decode after `TEXT`; - reads it from standard input")
-	f.IntSliceVar(&r.ids, "prompt-ids", nil, "decode after these token `IDS`, 1,2,3; needs no tokenizer")
-	f.IntVar(&r.maxTokens, "max-tokens", defaultMaxTokens, "decode at most `N` tokens")
+	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
+	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
 	defineDevice(f, &r.device, &r.gpu)
 	r.model.define(f, defaultTarget)
 }
 
+// newGPU is the value of --gpu.
+func newGPU(gpu *int) *count { return newCount(gpu, 0, 0, 1023) }
+
 func defineDevice(f *pflag.FlagSet, device *string, gpu *int) {
-	f.Var(newChoice(device, "", deviceRef, deviceCUDA), "device", "where to run: ref is the reference VM on the CPU; default: cuda where there is a GPU and, for a model, nvcc; else ref")
-	f.IntVar(gpu, "gpu", 0, "number `N` of the GPU, for --device cuda")
+	f.Var(newChoice(device, "", deviceRef, deviceCUDA), "device",
+		"where to run: ref is the reference VM on the CPU; default: cuda where there is a GPU and, for a model, "+
+			"nvcc; else ref")
+	f.Var(newGPU(gpu), "gpu", "number `N` of the GPU, for --device cuda")
 }
 
 // completion is the result of run in JSON.
@@ -65,17 +75,17 @@ type completion struct {
 
 func (r *runFlags) run(c *call) error {
 	asText, asIDs := c.flags.Changed("prompt"), c.flags.Changed("prompt-ids")
-	switch {
-	case asText == asIDs:
+	if asText == asIDs {
 		return c.usage("want one of --prompt and --prompt-ids")
-	case r.maxTokens < 1:
-		return c.usage("--max-tokens %d; want at least 1", r.maxTokens)
 	}
-	dir := c.args[0]
+	dir, _, err := checkpoint.Locate(c.args[0])
+	if err != nil {
+		return err
+	}
 	if err := checkDirectory(dir); err != nil {
 		return err
 	}
-	tok, err := loadTokenizer(dir)
+	tok, err := compiler.LoadTokenizer(dir)
 	if err != nil && asText {
 		return err
 	}
@@ -88,7 +98,7 @@ func (r *runFlags) run(c *call) error {
 	}
 	var stops []int
 	if !r.ignoreEOS {
-		if stops, err = stopIDs(dir); err != nil {
+		if stops, err = compiler.StopIDs(dir); err != nil {
 			return err
 		}
 	}
@@ -113,9 +123,9 @@ func (r *runFlags) run(c *call) error {
 func (r *runFlags) encode(c *call, tok *tokenizer.Tokenizer) ([]int, error) {
 	text := r.prompt
 	if text == "-" {
-		all, err := io.ReadAll(c.stdin)
+		all, err := infile.ReadStream(c.stdin, "standard input", infile.Prompt)
 		if err != nil {
-			return nil, diag.Errorf(codeInput, "--prompt", "cannot read standard input: %v", err)
+			return nil, diag.Errorf(codeInput, "--prompt", "cannot read standard input: %v", infile.Reason(err))
 		}
 		text = string(all)
 	}
@@ -127,7 +137,8 @@ func (r *runFlags) encode(c *call, tok *tokenizer.Tokenizer) ([]int, error) {
 }
 
 // decode streams the completion, as text where the prompt was text.
-func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenizer.Tokenizer, n int, stops []int, asText bool) error {
+func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenizer.Tokenizer, n int, stops []int,
+	asText bool) error {
 	out := newStream(c, tok, r.ids, asText)
 	done, err := o.Complete(ctx, r.ids, n, stops, out.emit)
 	if err := errors.Join(err, out.end()); err != nil {

@@ -16,8 +16,8 @@ type stream struct {
 	ids     int    // printed
 }
 
-// newStream starts after the prompt, which goes through the decoder as well: what a token looks like may depend on the one
-// before it.
+// newStream starts after the prompt, which goes through the decoder as well: what a token looks like may depend on
+// the one before it.
 func newStream(c *call, tok *tokenizer.Tokenizer, prompt []int, asText bool) *stream {
 	s := &stream{c: c, asText: asText}
 	if tok != nil {
@@ -61,8 +61,8 @@ func (s *stream) end() error {
 
 func (s *stream) write(text string) error {
 	s.text += text
-	if text == "" || !s.asText {
+	if text == "" || !s.asText || s.c.json {
 		return nil
 	}
-	return s.c.printf("%s", text)
+	return s.c.print(text)
 }

@@ -1,46 +1,67 @@
 package cli
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/runtime/driver"
+	"amkc/runtime/infile"
 )
 
-// resolveTarget turns --target and --num-sms into a target: a name, sm_NN with a number of multiprocessors, or auto for the
-// given GPU of this machine. sms 0 is what the record says.
+// archName is the spelling of an architecture in --target; the suffix, which selects its own instructions, is amkc's
+// to choose.
+var archName = regexp.MustCompile(`^sm_?([0-9]{2,3})[af]?$`)
+
+// resolveTarget turns --target and --num-sms into a target: a name, sm_NN with a number of multiprocessors, or auto
+// for the given GPU of this machine. sms 0 is what the record says. Case does not matter.
 func resolveTarget(name string, sms, gpu int) (*ir.Target, error) {
 	const pos = "--target"
-	if sms < 0 {
-		return nil, diag.Errorf(codeTarget, "--num-sms", "%d; want the number of multiprocessors of the GPU", sms)
-	}
-	if digits, ok := strings.CutPrefix(name, "sm_"); ok {
-		cc, err := strconv.Atoi(strings.TrimSuffix(digits, "a"))
-		if err != nil {
-			return nil, diag.Errorf(codeTarget, pos, "%q is no architecture; want one like sm_89", name)
-		}
-		if sms == 0 {
-			return nil, diag.Errorf(codeTarget, pos, "%s is an architecture that GPUs of several sizes have; "+
-				"give the number of multiprocessors with --num-sms as well", name)
-		}
-		if t := ir.ArchTarget(cc, sms); t != nil {
-			return t, nil
-		}
-		return nil, diag.Errorf(codeTarget, pos, "architecture %s is not known; want one from sm_75 on that amkc targets lists, or a close relative", name)
-	}
-	if name == targetAuto {
+	lower := strings.ToLower(name)
+	if lower == targetAuto {
 		return liveTarget(sms, gpu)
 	}
-	t := ir.FindTarget(name)
-	if t == nil {
-		return nil, diag.Errorf(codeTarget, pos, "%q is not known; want %s, sm_NN with --num-sms, or auto", name, strings.Join(targetNames(), ", "))
+	if digits := archName.FindStringSubmatch(lower); digits != nil {
+		cc, _ := strconv.Atoi(digits[1]) // three digits at most
+		return resolveArch(cc, sms)
 	}
-	if sms > 0 {
-		t.SMs = sms
+	if t := ir.FindTarget(name); t != nil {
+		if sms > 0 {
+			t.SMs = sms
+		}
+		return t, nil
 	}
-	return t, nil
+	if reason, ok := ir.Unsupported(name); ok {
+		return nil, diag.Errorf(codeTarget, pos, "%s", reason)
+	}
+	return nil, diag.Errorf(codeTarget, pos, "%q is not known; %s", name,
+		diag.Guess(name, append(targetNames(), targetAuto),
+			"want a name that amkc targets lists, sm_NN with --num-sms, or auto"))
+}
+
+func resolveArch(cc, sms int) (*ir.Target, error) {
+	const pos = "--target"
+	arch := fmt.Sprintf("sm_%d", cc)
+	if reason, ok := ir.Unsupported(arch); ok {
+		return nil, diag.Errorf(codeTarget, pos, "%s", reason)
+	}
+	known := ir.Capabilities()
+	if !slices.Contains(known, cc) {
+		var archs []string
+		for _, k := range known {
+			archs = append(archs, fmt.Sprintf("sm_%d", k))
+		}
+		return nil, diag.Errorf(codeTarget, pos, "architecture %s is not known; want %s", arch, listOr(archs))
+	}
+	if sms == 0 {
+		return nil, diag.Errorf(codeTarget, pos, "%s is an architecture that GPUs of several sizes have; "+
+			"give the number of multiprocessors with --num-sms as well", arch)
+	}
+	return ir.ArchTarget(cc, sms), nil
 }
 
 // targetAuto is the GPU of this machine.
@@ -54,13 +75,14 @@ func targetNames() []string {
 	return names
 }
 
-// liveTarget describes a GPU of this machine. What the driver does not tell (the data-sheet bandwidth) is taken from the
-// record of the same GPU, if there is one.
+// liveTarget describes a GPU of this machine. What the driver does not tell (the data-sheet bandwidth) is taken from
+// the record of the same GPU, if there is one.
 func liveTarget(sms, gpu int) (*ir.Target, error) {
 	all, err := driver.Probe()
 	if err != nil {
-		return nil, diag.Errorf(codeTarget, "--target auto", "there is no GPU to ask here (%v); name the GPU that the build is for: --target %s, or --target sm_NN --num-sms N",
-			err, strings.Join(targetNames(), "|"))
+		return nil, diag.Errorf(codeTarget, "--target auto",
+			"there is no GPU to ask here (%v); name the GPU that the build is for: --target NAME, "+
+				"which amkc targets lists, or --target sm_NN --num-sms N", infile.Reason(err))
 	}
 	if gpu < 0 || gpu >= len(all) {
 		return nil, diag.Errorf(codeDevice, "--gpu", "%d; this machine has GPUs 0 to %d", gpu, len(all)-1)
@@ -74,13 +96,39 @@ func describe(f *driver.Facts, sms int) (*ir.Target, error) {
 	}
 	t := ir.ArchTarget(10*f.Major+f.Minor, sms)
 	if t == nil {
-		return nil, diag.Errorf(codeTarget, "--target auto", "the GPU here, %s (%s), is of an architecture that amkc does not compile for", f.Name, f.Arch())
+		return nil, diag.Errorf(codeTarget, "--target auto",
+			"the GPU here, %s (%s), is of an architecture that amkc does not compile for", f.Name, f.Arch())
 	}
-	for _, known := range ir.Targets {
-		if known.Arch == t.Arch && known.SMs == f.SMs && strings.Contains(strings.ToLower(strings.ReplaceAll(f.Name, " ", "")), known.Name) {
-			t.Name, t.HBMGBs = known.Name, known.HBMGBs
-		}
+	if known := knownAs(f); known != nil {
+		t.Name, t.HBMGBs = known.Name, known.HBMGBs
 	}
 	t.SMemOptin, t.L2Bytes, t.HBMBytes = f.SharedPerBlock, f.L2Bytes, int(f.TotalMemory)
 	return t, nil
+}
+
+// knownAs returns the record of the GPU that the driver describes, or nil. The name of the record is a word of the
+// driver's name, or several (RTX 4090): a GH200 is no H200, though it has as many SMs.
+func knownAs(f *driver.Facts) *ir.Target {
+	words := strings.FieldsFunc(strings.ToLower(f.Name), func(r rune) bool { return r == ' ' || r == '-' })
+	for i := range ir.Targets {
+		t := &ir.Targets[i]
+		cc := strings.TrimRight(strings.TrimPrefix(t.Arch, "sm_"), "a")
+		short := strings.TrimPrefix(t.Name, "jetson-") // the driver of a Jetson says Orin
+		if cc == fmt.Sprint(10*f.Major+f.Minor) && t.SMs == f.SMs && spelledBy(words, short) {
+			return t
+		}
+	}
+	return nil
+}
+
+// spelledBy reports whether some of the words, one after the other, are the name.
+func spelledBy(words []string, name string) bool {
+	for i := range words {
+		for j := i + 1; j <= len(words); j++ {
+			if strings.Join(words[i:j], "") == name {
+				return true
+			}
+		}
+	}
+	return false
 }

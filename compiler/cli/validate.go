@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"errors"
-
 	"github.com/spf13/pflag"
 
-	"amkc/ir"
 	"amkc/ir/amk"
 	"amkc/validate"
 )
@@ -31,11 +28,11 @@ func runValidate(c *call, backend string) error {
 		Backend string         `json:"backend,omitempty"` // absent if there was no program to prove
 	}{}
 	c.payload = &result
-	text, err := readFile(path)
+	p, err := c.readProgram(path)
 	if err != nil {
 		return err
 	}
-	report, chosen, err := prove(c, path, text, backend)
+	report, chosen, err := prove(c, p, backend)
 	if err != nil {
 		return err
 	}
@@ -45,28 +42,22 @@ func runValidate(c *call, backend string) error {
 	if !report.OK {
 		return report.Diags.Errors()
 	}
-	return c.printf("%s: proved for %s: %d tasks, %d counters, %d accesses in %d variants\n", path, chosen, s.Tasks, s.Counters, s.Accesses, s.Variants)
+	return c.printf("%s: proved for %s: %d tasks, %d counters, %d accesses in %d variants\n", path, chosen, s.Tasks,
+		s.Counters, s.Accesses, s.Variants)
 }
 
-// prove reads a program in any form, checks that it is well-formed, and proves it for a backend, which is also returned. What the
-// check refuses is not proved: the proof would mostly say the same.
-func prove(c *call, path string, text []byte, backend string) (validate.Report, validate.Backend, error) {
-	p, err := ir.Parse(text, path)
-	switch {
-	case errors.Is(err, ir.ErrProfile):
-		if backend == validate.Kernel.String() {
-			return validate.Report{}, 0, c.usage("--backend %s does not apply to a program of the AMK profile: it is one step of a model, which no kernel is generated from", backend)
-		}
-		report, err := proveProfile(c, path, text)
-		return report, validate.Reference, err
-	case err != nil:
-		return validate.Report{}, 0, err
+// prove proves a program for a backend, which is also returned.
+func prove(c *call, p program, backend string) (validate.Report, validate.Backend, error) {
+	if p.profile == nil {
+		chosen := chooseBackend(backend, p.native.Target != nil)
+		return validate.ProgramFor(chosen, p.native), chosen, nil
 	}
-	chosen := chooseBackend(backend, p.Target != nil)
-	if diags := ir.Check(p); diags.Err() != nil {
-		return validate.Report{Diags: diags}, chosen, nil
+	if backend == validate.Kernel.String() {
+		return validate.Report{}, 0, c.usage("--backend %s does not apply to a program of the AMK profile: it is "+
+			"one step of a model, which no kernel is generated from", backend)
 	}
-	return validate.ProgramFor(chosen, p), chosen, nil
+	report, err := proveProfile(c, p.profile)
+	return report, validate.Reference, err
 }
 
 // chooseBackend: what names a target is meant for the kernel.
@@ -78,12 +69,7 @@ func chooseBackend(name string, target bool) validate.Backend {
 }
 
 // proveProfile proves a program of the AMK profile for the reference VM: one step, without those before and after it.
-func proveProfile(c *call, path string, text []byte) (validate.Report, error) {
-	p, diags := amk.Parse(text, path)
-	if diags.Err() != nil {
-		return validate.Report{}, diags
-	}
-	c.report(diags)
+func proveProfile(c *call, p *amk.Program) (validate.Report, error) {
 	flat, diags := p.Flatten()
 	if diags.Err() != nil {
 		return validate.Report{}, diags

@@ -9,8 +9,10 @@ func verifyVerb() verb {
 	return verb{
 		name: "verify", synopsis: "DIR", min: 1, max: 1,
 		summary: "is this build what its program says?",
-		details: "Checks every digest of the manifest, reads the schedule back out of the generated headers, proves it again and\n" +
-			"compares it with program.json, and compares the generated files with what that would emit (docs/verify.md).\n" +
+		details: "Checks every digest of the manifest, reads the schedule back out of the generated headers, proves " +
+			"it again and\n" +
+			"compares it with program.json, and compares the generated files with what that would emit " +
+			"(docs/verify.md).\n" +
 			"Exit code 0: it is; 1: it is not.",
 		run: runVerify,
 	}
@@ -19,9 +21,8 @@ func verifyVerb() verb {
 func runVerify(c *call) error {
 	dir := c.args[0]
 	line := c.progress()
-	line.show("verifying %s", dir)
-	v, err := compiler.Verify(dir)
-	line.clear()
+	v, err := compiler.Verify(dir, line.Show)
+	line.Clear()
 	if err != nil {
 		return err
 	}
@@ -35,6 +36,7 @@ func runVerify(c *call) error {
 	if v.Findings.Err() != nil {
 		return v.Findings.Errors()
 	}
-	return c.printf("%s: %d files have their digests, %d stages read back from the headers, %d tasks of them proved, %d files are what the program gives\n",
+	return c.printf("%s: %d files have their digests, %d stages read back from the headers, %d tasks of them "+
+		"proved, %d files are what the program gives\n",
 		dir, v.Files, v.Stages, v.Proof.Stats.Tasks, v.Emitted)
 }

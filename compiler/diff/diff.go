@@ -1,7 +1,8 @@
-// Package diff compares texts line by line and directories file by file, for reviewing what a change of a schedule does to
-// a build.
+// Package diff compares texts line by line and directories file by file, for reviewing what a change of a schedule
+// does to a build.
 //
-// It imports the standard library only, and must not import any other package of amkc: it knows nothing of what it compares.
+// It imports the standard library and runtime/infile, and must not import any other package of amkc: it knows nothing
+// of what it compares.
 package diff
 
 import (
@@ -14,9 +15,9 @@ import (
 // context is how many unchanged lines surround a change.
 const context = 3
 
-// Unified returns the difference of two texts as unified hunks, without file headers: nil when they are equal. Lines that
-// occur once in both texts anchor the comparison, so that the hunks follow what a reader takes for the same line; it
-// is not always the shortest difference.
+// Unified returns the difference of two texts as unified hunks, without file headers: nil when they are equal. Lines
+// that occur once in both texts anchor the comparison, so that the hunks follow what a reader takes for the same
+// line; it is not always the shortest difference.
 func Unified(a, b []byte) []byte {
 	if bytes.Equal(a, b) {
 		return nil
@@ -77,7 +78,8 @@ func split(text []byte) [][]byte {
 	return slices.Collect(bytes.Lines(text))
 }
 
-// maxDepth bounds the recursion of match. Every level halves real texts several times over; beyond it lines count as changed.
+// maxDepth bounds the recursion of match. Every level halves real texts several times over; beyond it lines count as
+// changed.
 const maxDepth = 64
 
 // match appends the pairs of a[a0:a1] and b[b0:b1], in order.

@@ -24,7 +24,8 @@ func TestUnified(t *testing.T) {
 	ten := numbers(10)
 	for _, test := range []struct{ name, a, b, want string }{
 		{"equal", ten, ten, ""},
-		{"replace", ten, strings.Replace(ten, "5\n", "five\n", 1), "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n"},
+		{"replace", ten, strings.Replace(ten, "5\n", "five\n", 1),
+			"@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n"},
 		{"insert at start", "a\n", "x\na\n", "@@ -1 +1,2 @@\n+x\n a\n"},
 		{"delete at end", "a\nb\n", "a\n", "@@ -1,2 +1 @@\n a\n-b\n"},
 		{"from nothing", "", "a\n", "@@ -0,0 +1 @@\n+a\n"},
@@ -32,8 +33,10 @@ func TestUnified(t *testing.T) {
 		{"no final newline", "a\nb", "a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n"},
 		{"near changes share a hunk", ten, strings.NewReplacer("2\n", "two\n", "7\n", "seven\n").Replace(ten),
 			"@@ -1,10 +1,10 @@\n 1\n-2\n+two\n 3\n 4\n 5\n 6\n-7\n+seven\n 8\n 9\n 10\n"},
-		{"far changes do not", numbers(30), strings.NewReplacer("\n5\n", "\nV\n", "\n20\n", "\nXX\n").Replace(numbers(30)),
-			"@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+V\n 6\n 7\n 8\n@@ -17,7 +17,7 @@\n 17\n 18\n 19\n-20\n+XX\n 21\n 22\n 23\n"},
+		{"far changes do not", numbers(30), strings.NewReplacer("\n5\n", "\nV\n", "\n20\n", "\nXX\n").
+			Replace(numbers(30)),
+			"@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+V\n 6\n 7\n 8\n@@ -17,7 +17,7 @@\n 17\n 18\n 19\n-20\n+XX\n " +
+				"21\n 22\n 23\n"},
 		{"moved block", "a\nb\nc\nd\n", "c\nd\na\nb\n", "@@ -1,4 +1,4 @@\n-a\n-b\n c\n d\n+a\n+b\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,16 +2,14 @@ package diff
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"unicode/utf8"
+
+	"amkc/runtime/infile"
 )
 
 // Kind says how a file differs between two directories.
@@ -78,15 +76,17 @@ func side(dir, path string, there bool) string {
 	return filepath.Join(dir, filepath.FromSlash(path))
 }
 
-// files lists what is below dir and is no directory, sorted.
+// files lists what is below dir, which may be a link, and is no directory, sorted.
 func files(dir string) ([]string, error) {
-	if info, err := os.Stat(dir); err != nil {
+	if _, err := infile.List(dir); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	dir, err := filepath.EvalSymlinks(dir) // WalkDir follows no links
+	if err != nil {
 		return nil, err
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is a file; want a directory", dir)
 	}
 	var out []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -137,23 +137,17 @@ func identify(path string) (*File, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.Open(path)
+	size, digest, err := infile.Digest(path, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	if err != nil {
-		return nil, err
-	}
-	return &File{n, hex.EncodeToString(h.Sum(nil))}, nil
+	return &File{size, digest}, nil
 }
 
 func readText(path string, size int64) ([]byte, bool, error) {
 	if size > maxText {
 		return nil, false, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := infile.Read(path, infile.Source)
 	return data, err == nil && utf8.Valid(data) && !bytes.ContainsRune(data, 0), err
 }

@@ -7,7 +7,8 @@ import (
 	"amkc/ir"
 )
 
-// What a descriptor or a header states although it follows from the rest: the kernel is compiled with it, so it has to be right.
+// What a descriptor or a header states although it follows from the rest: the kernel is compiled with it, so it has
+// to be right.
 
 // checkTasks holds kTasks to the distribution beside it, and kResidualRows to the SM that owns most of the residual.
 func (b *builder) checkTasks() {
@@ -23,7 +24,8 @@ func (b *builder) checkTasks() {
 			}
 		}
 	}
-	r.same(r.scope, "kResidualRows", r.int(r.scope, "kResidualRows"), rows, "the most rows of embed, o and down that an SM owns")
+	r.same(r.scope, "kResidualRows", r.int(r.scope, "kResidualRows"), rows,
+		"the most rows of embed, o and down that an SM owns")
 }
 
 // checkExchanges holds what the exchange area is sized by to the longest variant and the longest vector.
@@ -46,8 +48,10 @@ func (b *builder) checkExchanges() {
 			longest = max(longest, buf.Numel())
 		}
 	}
-	r.same(r.scope, "kExchangesPerStep", r.int(r.scope, "kExchangesPerStep"), exchanges, "the exchanges of the longest variant")
-	r.same(r.scope, "kTraceStride", r.int(r.scope, "kTraceStride"), longest, "the elements of the longest exchanged vector")
+	r.same(r.scope, "kExchangesPerStep", r.int(r.scope, "kExchangesPerStep"), exchanges,
+		"the exchanges of the longest variant")
+	r.same(r.scope, "kTraceStride", r.int(r.scope, "kTraceStride"), longest,
+		"the elements of the longest exchanged vector")
 }
 
 // checkComments holds the comment of each descriptor to the stage: its name and its ops.
@@ -71,9 +75,11 @@ func (b *builder) checkComments() {
 		for i, line := range printed(want) {
 			switch {
 			case i >= len(lines):
-				r.fail(d.at, "the comment before struct %s lists %d ops; its body carries out %d: %s", d.scope.name, len(lines), len(want), line)
+				r.fail(d.at, "the comment before struct %s lists %d ops; its body carries out %d: %s", d.scope.name,
+					len(lines), len(want), line)
 			case !sameOp(lines[i].text, line):
-				r.fail(lines[i].at, "the comment says %s; the body of %s carries out %s", lines[i].text, d.scope.name, line)
+				r.fail(lines[i].at, "the comment says %s; the body of %s carries out %s", lines[i].text, d.scope.name,
+					line)
 			}
 		}
 		for _, extra := range lines[min(len(want), len(lines)):] {

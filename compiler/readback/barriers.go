@@ -7,15 +7,16 @@ const barriersPerStep = "kBarriersPerStep"
 
 const joinCounter = "L{i}.join"
 
-// barrier is arrive and join of barrier.cuh, which have no constants of their own: those of the layer of a stage, and of every
-// layer if it stands in the loop.
+// barrier is arrive and join of barrier.cuh, which have no constants of their own: those of the layer of a stage, and
+// of every layer if it stands in the loop.
 func (b *builder) barrier(d *descriptor) []*ir.Stage {
 	sms := b.facts.sms
 	everySM := ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
 	counter := b.outside(d, joinCounter)
 	return []*ir.Stage{
 		{Name: b.outside(d, "L{i}.arrive"), Dist: everySM, Ops: []ir.Op{op(ir.NOP, nil, nil)}, Signal: counter},
-		{Name: counter, Dist: everySM, Waits: []ir.Wait{{Counter: counter, Threshold: sms}}, Ops: []ir.Op{op(ir.NOP, nil, nil)}, Signal: stepCounter},
+		{Name: counter, Dist: everySM, Waits: []ir.Wait{{Counter: counter, Threshold: sms}},
+			Ops: []ir.Op{op(ir.NOP, nil, nil)}, Signal: stepCounter},
 	}
 }
 

@@ -27,7 +27,8 @@ func (b *builder) buffers() {
 	if m.fragments {
 		cache = ir.KVBlock16
 	}
-	kv := ir.Buffer{Name: "L{i}.kv", Count: m.layers, Kind: ir.KVCache, DType: m.dtype, Shape: []int{m.kvHeads, m.maxSeq, 2, m.headDim},
+	kv := ir.Buffer{Name: "L{i}.kv", Count: m.layers, Kind: ir.KVCache, DType: m.dtype,
+		Shape:  []int{m.kvHeads, m.maxSeq, 2, m.headDim},
 		Layout: ir.Layout{Kind: cache}}
 	if b.unrolled {
 		for layer := range m.layers {
@@ -99,8 +100,8 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 	return ir.Buffer{}, false
 }
 
-// checkWeights holds the offsets to the arena of weights.safetensors, whose data section the kernel is given, and to that of the
-// cache.
+// checkWeights holds the offsets to the arena of weights.safetensors, whose data section the kernel is given, and to
+// that of the cache.
 func (b *builder) checkWeights() {
 	r, s := &b.config, b.config.scope
 	size := func(name string) int { return r.take(s, name, "size_t", integer).n }

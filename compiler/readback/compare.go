@@ -9,15 +9,17 @@ import (
 	"amkc/ir/diag"
 )
 
-// Compare says where a program that was read back differs from the one of program.json, at most the first twenty differences
-// by entity and field. What the headers do not hold is left out, and floats are compared as the kernel has them.
+// Compare says where a program that was read back differs from the one of program.json, at most the first twenty
+// differences by entity and field. What the headers do not hold is left out, and floats are compared as the kernel
+// has them.
 func Compare(read, want *ir.Program) diag.List {
 	const most = 20
 	var out diag.List
 	have, should := factsOf(read), factsOf(want)
 	say := func(where, field, got, wanted string) {
 		if len(out) < most {
-			out.Add(diag.Errorf(codeDiffers, where, "%s: the headers say %s, and program.json says %s", field, got, wanted))
+			out.Add(diag.Errorf(codeDiffers, where, "%s: the headers say %s, and program.json says %s", field, got,
+				wanted))
 		}
 	}
 	for _, key := range should.order {
@@ -94,8 +96,8 @@ func (f *facts) model(p *ir.Program) {
 	f.add(where, "tied", m.Tied)
 }
 
-// config adds the machine, and those knobs that are constants of the kernel and nothing else of the program. Their defaults are
-// those of the configuration.
+// config adds the machine, and those knobs that are constants of the kernel and nothing else of the program. Their
+// defaults are those of the configuration.
 func (f *facts) config(p *ir.Program) {
 	where := scheduleFile + ": machine"
 	shared, sms := p.Config.SMemBytesPerBlock, 0
@@ -161,7 +163,8 @@ func (f *facts) variant(number int, v *ir.Variant) {
 	counters := slices.Clone(v.Counters)
 	slices.SortStableFunc(counters, func(a, b ir.Counter) int { return strings.Compare(a.Name, b.Name) })
 	for _, c := range counters {
-		f.add(where, "counter "+c.Name, fmt.Sprintf("%s %v %v init=%d", members(c.First, c.Last(), c.Count, c.Step), c.How, c.Scope, c.Init))
+		f.add(where, "counter "+c.Name, fmt.Sprintf("%s %v %v init=%d", members(c.First, c.Last(), c.Count, c.Step),
+			c.How, c.Scope, c.Init))
 	}
 	var outline []string
 	for _, n := range v.Body {
@@ -173,7 +176,8 @@ func (f *facts) variant(number int, v *ir.Variant) {
 			for _, s := range n.Body {
 				names = append(names, s.Name)
 			}
-			outline = append(outline, fmt.Sprintf("%s %s (%s)", n.Name, members(n.First, n.Last(), n.Count, n.Step), strings.Join(names, " ")))
+			outline = append(outline, fmt.Sprintf("%s %s (%s)", n.Name, members(n.First, n.Last(), n.Count, n.Step),
+				strings.Join(names, " ")))
 		}
 	}
 	f.add(where, "stages", strings.Join(outline, " "))

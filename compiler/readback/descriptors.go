@@ -20,8 +20,8 @@ const (
 	lmHeadBody               // gemv.cuh: lm_head; step.cuh: publish_best, sample
 )
 
-// A role is a stage of the step: the name of its descriptor without the variant's, its name in the IR, the vector it reads
-// and the one it hands over.
+// A role is a stage of the step: the name of its descriptor without the variant's, its name in the IR, the vector it
+// reads and the one it hands over.
 type role struct {
 	descriptor, name string
 	body             body
@@ -64,7 +64,8 @@ func (b *builder) descriptors() {
 	for _, s := range r.structs {
 		d := &descriptor{scope: s}
 		if !d.find() {
-			r.fail(s.at, "struct %s is the descriptor of no stage; want Embed, Qkv, Attn, Part, O, GateUp, Down or LmHead, after the name of a variant or none", s.name)
+			r.fail(s.at, "struct %s is the descriptor of no stage; want Embed, Qkv, Attn, Part, O, GateUp, Down or "+
+				"LmHead, after the name of a variant or none", s.name)
 			continue
 		}
 		b.read(d)
@@ -152,6 +153,9 @@ func (b *builder) read(d *descriptor) {
 	if !norm && d.eps != 0 {
 		r.wrong(s, "kEps", "%g without a norm; want 0", d.eps)
 	}
+	if norm {
+		b.p.Model.Eps = d.eps // of every norm: the proof holds them to it
+	}
 	if d.body == qkvBody {
 		d.rotated = r.positive(s, "kRotated")
 	}
@@ -178,14 +182,15 @@ func (b *builder) warps(d *descriptor, n int) {
 	knobs[d.knob] = n
 }
 
-// checkShare holds the rows of a chunk to the ring: whole blocks of 16 rows that fit a slot. A unit that has all the rows of a
-// head takes as many as fit, at most a block for each of the 8 warps.
+// checkShare holds the rows of a chunk to the ring: whole blocks of 16 rows that fit a slot. A unit that has all the
+// rows of a head takes as many as fit, at most a block for each of the 8 warps.
 func (b *builder) checkShare(d *descriptor) {
 	block := 2 * 16 * ((b.facts.headDim + 15) / 16 * 16) * b.facts.dtype.Bits() / 8
 	fit := b.p.Config.Tiling["ring"]["chunk_bytes"] / block
 	if d.splits == 1 {
 		b.schedule.same(d.scope, "kShareRows", d.shareRows, 16*max(1, min(8, fit)), "the blocks that fit a ring slot")
 	} else if d.shareRows%16 != 0 || d.shareRows/16 > fit {
-		b.schedule.wrong(d.scope, "kShareRows", "%d; want blocks of 16 rows, at most the %d that fit a ring slot", d.shareRows, fit)
+		b.schedule.wrong(d.scope, "kShareRows", "%d; want blocks of 16 rows, at most the %d that fit a ring slot",
+			d.shareRows, fit)
 	}
 }

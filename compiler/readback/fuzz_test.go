@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"amkc/compiler/readback"
+	"amkc/internal/watch"
 	"amkc/validate"
 )
 
-// Whatever the headers hold, there is a program or a diagnostic, and a program that is read without errors can be proved or
-// rejected. The golden builds are the seeds, and texts that end early.
+// Whatever the headers hold, there is a program or a diagnostic, and a program that is read without errors can be
+// proved or rejected. The golden builds are the seeds, and texts that end early.
 func FuzzReadback(f *testing.F) {
 	for _, dir := range builds(f) {
 		h := headers(f, dir)
@@ -18,6 +19,7 @@ func FuzzReadback(f *testing.F) {
 		f.Add(h[0], h[1], []byte{})
 	}
 	f.Fuzz(func(t *testing.T, schedule, pages, config []byte) {
+		defer watch.Execution()()
 		p, diags := readback.Program(schedule, pages, config)
 		if diags.Err() == nil && p == nil {
 			t.Fatal("neither a program nor a reason")

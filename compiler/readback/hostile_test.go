@@ -14,7 +14,8 @@ import (
 	"amkc/validate"
 )
 
-// A hostileFamily is headers that make the reader work hard: numbers are cheap to write, and a header can have two megabytes.
+// A hostileFamily is headers that make the reader work hard: numbers are cheap to write, and a header can have two
+// megabytes.
 type hostileFamily struct {
 	name string
 	make func(h [3]string) [3]string
@@ -167,8 +168,8 @@ func hostileBytes(t testing.TB, f hostileFamily) (out [3][]byte) {
 	return out
 }
 
-// However large the numbers and the lists of a header are, it is refused in a bounded list of findings and bounded memory. How
-// long that takes is for BenchmarkHostileHeaders to say.
+// However large the numbers and the lists of a header are, it is refused in a bounded list of findings and bounded
+// memory. How long that takes is for BenchmarkHostileHeaders to say.
 func TestHostileHeaders(t *testing.T) {
 	want := programOf(t, "llama-gqa_t4_fp16_split")
 	for _, f := range hostileHeaders {

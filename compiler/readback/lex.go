@@ -7,8 +7,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// maxSource bounds a header, in bytes. Those of the largest models have some tens of thousands, and a hundred times as many where
-// the layers are in no loop.
+// maxSource bounds a header, in bytes. Those of the largest models have some tens of thousands, and a hundred times
+// as many where the layers are in no loop.
 const maxSource = 1 << 21
 
 // pos is a place in a header: line and column from 1, columns in bytes.
@@ -58,18 +58,27 @@ func (s *source) open() {
 		case strings.HasPrefix(line, beginMark+" "):
 			s.close()
 			return
-		case line != "" && line != "#pragma once" && !strings.HasPrefix(line, "//") && !isInclude(line):
-			s.fail(pos{s.at.line - 1, 1}, "%s before the literals; want comments and includes of amk/ alone", clip(line))
+		case line != "" && line != "#pragma once" && !strings.HasPrefix(line, "//") && line != includes[s.file]:
+			s.fail(pos{s.at.line - 1, 1}, "%s before the literals; want comments%s alone", clip(line), s.included())
 			return
 		}
 		rest = after
 	}
 }
 
-func isInclude(line string) bool {
-	name, ok := strings.CutPrefix(line, `#include "amk/`)
-	name, closed := strings.CutSuffix(name, `.cuh"`)
-	return ok && closed && name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
+// includes has the one line by which a header includes another one before its literals: that of the types of its
+// constants.
+var includes = map[string]string{
+	"model_config.h": `#include "amk/element.cuh"`,
+	"pages.h":        `#include "amk/exchange.cuh"`,
+}
+
+// included is what the file may include, as messages say it.
+func (s *source) included() string {
+	if includes[s.file] == "" {
+		return ""
+	}
+	return " and " + includes[s.file]
 }
 
 // close finds the end mark. Everything up to it must be clean.
@@ -95,12 +104,13 @@ func (s *source) close() {
 	}
 }
 
-// clean refuses bytes that could make a compiler read the line otherwise than this package does: a backslash joins lines, in
-// comments too.
+// clean refuses bytes that could make a compiler read the line otherwise than this package does: a backslash joins
+// lines, in comments too.
 func (s *source) clean(line string) {
 	for i := range len(line) {
 		if c := line[i]; c == '\\' || c < ' ' || c == 0x7f || strings.HasPrefix(line[i:], "??/") {
-			s.fail(pos{s.at.line, i + 1}, "byte %q; want printable text without backslashes up to the end of the literals", c)
+			s.fail(pos{s.at.line, i + 1}, "byte %q; want printable text without backslashes up to the end "+
+				"of the literals", c)
 			return
 		}
 	}
@@ -188,7 +198,8 @@ func span(s string, in func(byte) bool) int {
 // numberSpan is the length of a number: letters, digits, points, and the sign of an exponent.
 func numberSpan(s string) int {
 	n := 0
-	for n < len(s) && (isLetter(s[n]) || isDigit(s[n]) || s[n] == '.' || (s[n] == '+' || s[n] == '-') && n > 0 && s[n-1]|0x20 == 'p') {
+	for n < len(s) && (isLetter(s[n]) || isDigit(s[n]) || s[n] == '.' || (s[n] == '+' || s[n] == '-') && n > 0 &&
+		s[n-1]|0x20 == 'p') {
 		n++
 	}
 	return n

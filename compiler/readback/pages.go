@@ -12,7 +12,8 @@ type vector struct {
 }
 
 var vectors = []vector{
-	{"kX", "L{i}.x"}, {"kQkv", "L{i}.qkv"}, {"kAttn", "L{i}.attn"}, {"kH", "L{i}.h"}, {"kAct", "L{i}.act"}, {"kPart", "L{i}.part"},
+	{"kX", "L{i}.x"}, {"kQkv", "L{i}.qkv"}, {"kAttn", "L{i}.attn"}, {"kH", "L{i}.h"}, {"kAct", "L{i}.act"},
+	{"kPart", "L{i}.part"},
 	{"kBestValue", bestValue}, {"kBestIndex", bestIndex},
 }
 
@@ -47,7 +48,8 @@ func (b *builder) placePages() {
 		}
 		pages[c.name] = len(b.p.Pages)
 		offsets = append(offsets, n[0])
-		b.p.Pages = append(b.p.Pages, ir.Page{Name: snake(c.name[1:]), Space: ir.GlobalScratch, Bytes: n[1], Layout: ir.Layout{Copies: n[2]}})
+		b.p.Pages = append(b.p.Pages, ir.Page{Name: snake(c.name[1:]), Space: ir.GlobalScratch, Bytes: n[1],
+			Layout: ir.Layout{Copies: n[2]}})
 	}
 	for _, v := range vectors {
 		if c := r.byName[v.constant]; c != nil && !(b.unrolled && ir.IsFamily(v.buffer)) {
@@ -56,7 +58,8 @@ func (b *builder) placePages() {
 		}
 	}
 	for _, c := range r.order {
-		if layer, rest, single := layerOf(strings.TrimPrefix(c.name, "k")); single && b.unrolled && layer <= b.facts.layers {
+		if layer, rest, single := layerOf(strings.TrimPrefix(c.name, "k")); single && b.unrolled &&
+			layer <= b.facts.layers {
 			for _, v := range vectors {
 				if v.constant == "k"+rest && ir.IsFamily(v.buffer) {
 					r.taken[c.name] = true
@@ -69,15 +72,16 @@ func (b *builder) placePages() {
 	b.checkPlaces(offsets)
 }
 
-// vector declares an exchanged vector. Its words are as wide as the elements that its writers publish: those of the model, but
-// fp32 for partial results of attention, and a pair of value and index for the best logit.
+// vector declares an exchanged vector. Its words are as wide as the elements that its writers publish: those of the
+// model, but fp32 for partial results of attention, and a pair of value and index for the best logit.
 func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 	m := &b.facts
 	words := ir.Word32
 	if m.dtype == ir.F32 {
 		words = ir.Word64
 	}
-	buf := ir.Buffer{Name: v.buffer, Count: m.layers, Kind: ir.Activation, DType: m.dtype, Space: ir.GlobalScratch, Layout: ir.Layout{Kind: words}}
+	buf := ir.Buffer{Name: v.buffer, Count: m.layers, Kind: ir.Activation, DType: m.dtype, Space: ir.GlobalScratch,
+		Layout: ir.Layout{Kind: words}}
 	switch v.constant {
 	case "kX":
 		buf.Count, buf.Shape = m.layers+1, []int{m.hidden}
@@ -130,8 +134,8 @@ const pageAlign = 256
 
 func aligned(n int) int { return (n + pageAlign - 1) / pageAlign * pageAlign }
 
-// checkPlaces holds the pages to the area: side by side, each with room for its largest vector, and the counters after them. A
-// page of the program is as large as that vector.
+// checkPlaces holds the pages to the area: side by side, each with room for its largest vector, and the counters
+// after them. A page of the program is as large as that vector.
 func (b *builder) checkPlaces(offsets []int) {
 	r, s := &b.pages, b.pages.scope
 	largest := map[string]*ir.Buffer{}
@@ -155,7 +159,8 @@ func (b *builder) checkPlaces(offsets []int) {
 			page.Bytes, page.Layout.Kind = buf.Bytes(), buf.Layout.Kind
 		}
 		if offsets[k] != end || bytes != aligned(page.Bytes) {
-			r.fail(c.value.at, "%s has offset %d and %d bytes; want offset %d, where the page before it ends, and %d bytes, which its vectors take",
+			r.fail(c.value.at, "%s has offset %d and %d bytes; want offset %d, where the page before it ends, and "+
+				"%d bytes, which its vectors take",
 				c.name, offsets[k], bytes, end, aligned(page.Bytes))
 		}
 		end += bytes * page.Layout.Copies
@@ -169,5 +174,6 @@ func (b *builder) checkPlaces(offsets []int) {
 	if b.barriers {
 		last++
 	}
-	sched.same(sched.scope, "kExchangeBytes", sched.unsigned(sched.scope, "kExchangeBytes"), end+aligned(last*4), "the pages and a counter for each exchange, the step and the barriers")
+	sched.same(sched.scope, "kExchangeBytes", sched.unsigned(sched.scope, "kExchangeBytes"), end+aligned(last*4),
+		"the pages and a counter for each exchange, the step and the barriers")
 }

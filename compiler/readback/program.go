@@ -14,10 +14,10 @@ const (
 	configFile   = "model_config.h"
 )
 
-// Program rebuilds the program from the literals of a build's schedule.h, pages.h and model_config.h. It lacks what they do not hold: names
-// of model and target, keys of the checkpoint, and of the configuration all but ring, warps and shared memory; floats are what a
-// C++ float holds. Positions of the diagnostics are FILE:LINE:COLUMN. Where they leave no program, it is nil; with errors
-// it is what the headers say, however wrong.
+// Program rebuilds the program from the literals of a build's schedule.h, pages.h and model_config.h. It lacks what
+// they do not hold: names of model and target, keys of the checkpoint, and of the configuration all but ring, warps
+// and shared memory; floats are what a C++ float holds. Positions of the diagnostics are FILE:LINE:COLUMN. Where they
+// leave no program, it is nil; with errors it is what the headers say, however wrong.
 func Program(schedule, pages, modelConfig []byte) (*ir.Program, diag.List) {
 	b := &builder{p: &ir.Program{}}
 	for _, h := range []struct {
@@ -52,8 +52,8 @@ func Program(schedule, pages, modelConfig []byte) (*ir.Program, diag.List) {
 	if b.diags.Err() != nil {
 		return b.p, b.diags
 	}
-	// Check unrolls the program, within a budget, so it comes after what an edit contradicts first, and before whatever counts
-	// layers one by one.
+	// Check unrolls the program, within a budget, so it comes after what an edit contradicts first, and before
+	// whatever counts layers one by one.
 	if wrong := ir.Check(b.p); wrong.Err() != nil {
 		b.diags.Add(wrong...)
 		return b.p, b.diags
@@ -109,7 +109,8 @@ func (b *builder) model() {
 	for _, f := range []struct {
 		name string
 		to   *int
-	}{{"kLayers", &m.layers}, {"kHidden", &m.hidden}, {"kIntermediate", &m.intermediate}, {"kHeads", &m.heads}, {"kKVHeads", &m.kvHeads},
+	}{{"kLayers", &m.layers}, {"kHidden", &m.hidden}, {"kIntermediate", &m.intermediate}, {"kHeads", &m.heads},
+		{"kKVHeads", &m.kvHeads},
 		{"kHeadDim", &m.headDim}, {"kVocab", &m.vocab}, {"kMaxSeq", &m.maxSeq}} {
 		if *f.to = r.positive(s, f.name); *f.to > most {
 			r.wrong(s, f.name, "%d; want at most %d", *f.to, most)
@@ -119,15 +120,16 @@ func (b *builder) model() {
 		r.wrong(s, "kHeads", "%d; want a multiple of kKVHeads, which is %d", m.heads, m.kvHeads)
 	}
 	m.tied = s.byName["kEmbedWeight"] == nil
-	b.p.Model = ir.Model{DType: m.dtype, Layers: m.layers, Hidden: m.hidden, Intermediate: m.intermediate, Heads: m.heads, KVHeads: m.kvHeads,
+	b.p.Model = ir.Model{DType: m.dtype, Layers: m.layers, Hidden: m.hidden, Intermediate: m.intermediate,
+		Heads: m.heads, KVHeads: m.kvHeads,
 		HeadDim: m.headDim, Vocab: m.vocab, MaxSeq: m.maxSeq, Tied: m.tied}
 }
 
 // machine reads what the SMs and their rings are.
 func (b *builder) machine() {
 	r, s := &b.schedule, b.schedule.scope
-	if b.facts.sms = r.positive(s, "kSMs"); b.facts.sms > ir.MaxSMs {
-		r.wrong(s, "kSMs", "%d; want at most %d", b.facts.sms, ir.MaxSMs)
+	if b.facts.sms = r.positive(s, "kSMs"); b.facts.sms > ir.MaxTargetSMs {
+		r.wrong(s, "kSMs", "%d; want at most %d", b.facts.sms, ir.MaxTargetSMs)
 	}
 	b.facts.fragments = r.bool(s, "kFragmentCache")
 	b.flagged = r.bool(s, "kFlagged")
@@ -139,7 +141,8 @@ func (b *builder) machine() {
 	b.p.Target = &ir.Target{SMs: b.facts.sms, SMemOptin: shared}
 	b.p.Config = ir.ScheduleConfig{SMemBytesPerBlock: shared, PipeliningDepth: r.unsigned(s, "kInFlight"),
 		Tiling: map[string]map[string]int{"ring": {"chunk_bytes": slot, "run_ahead": r.unsigned(s, "kRunAhead"),
-			"pace": r.unsigned(s, "kPace"), "stock": r.unsigned(s, "kStock"), "in_flight_stocked": r.unsigned(s, "kInFlightStocked")}, "warps": {}}}
+			"pace": r.unsigned(s, "kPace"), "stock": r.unsigned(s, "kStock"),
+			"in_flight_stocked": r.unsigned(s, "kInFlightStocked")}, "warps": {}}}
 }
 
 // leftOver reports constants that nothing has asked for.

@@ -65,8 +65,9 @@ func TestGoldenBuildsReadBack(t *testing.T) {
 // Headers hold neither steps nor groups: a program.json that has some says something else, and is found out.
 func TestCompareStepsAndGroups(t *testing.T) {
 	program := func() *ir.Program {
-		return &ir.Program{Buffers: []ir.Buffer{{Name: "w{i}", Count: 2}}, Variants: []ir.Variant{{Name: "v", Counters: []ir.Counter{{Name: "c{i}", Count: 2}},
-			Body: []ir.Node{&ir.Loop{Name: "layers", Count: 2}}}}}
+		return &ir.Program{Buffers: []ir.Buffer{{Name: "w{i}", Count: 2}},
+			Variants: []ir.Variant{{Name: "v", Counters: []ir.Counter{{Name: "c{i}", Count: 2}},
+				Body: []ir.Node{&ir.Loop{Name: "layers", Count: 2}}}}}
 	}
 	require.Empty(t, readback.Compare(program(), program()))
 	for want, change := range map[string]func(p *ir.Program){

@@ -35,7 +35,8 @@ func views(v ...ir.Operand) []ir.Operand { return v }
 
 var normed, product = view("%n"), view("%y") // temporaries
 
-// stage rebuilds a stage. That of the head comes with the two that end the step on every SM: they have no constants of their own.
+// stage rebuilds a stage. That of the head comes with the two that end the step on every SM: they have no constants
+// of their own.
 func (b *builder) stage(d *descriptor, thresholds map[string]int) []ir.Node {
 	s := &ir.Stage{Name: d.role.name, Dist: b.dist(d), Signal: b.outside(d, d.out), Ops: b.ops(d)}
 	if d.in != "" {
@@ -47,14 +48,16 @@ func (b *builder) stage(d *descriptor, thresholds map[string]int) []ir.Node {
 	sms := b.facts.sms
 	sample := &ir.Stage{Name: "sample", Dist: ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms},
 		Waits: []ir.Wait{{Counter: d.out, Threshold: thresholds[d.out]}}, Signal: stepCounter,
-		Ops: []ir.Op{op(ir.ArgMax, views(view(nextOnSM, task)), views(view(bestValue, upTo(sms)), view(bestIndex, upTo(sms))))}}
-	emit := &ir.Stage{Name: "emit", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}}, Signal: stepCounter,
-		Ops: []ir.Op{op(ir.COPY, views(view(nextToken, first)), views(view(nextOnSM, first)))}}
+		Ops: []ir.Op{op(ir.ArgMax, views(view(nextOnSM, task)),
+			views(view(bestValue, upTo(sms)), view(bestIndex, upTo(sms))))}}
+	emit := &ir.Stage{Name: "emit", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},
+		Signal: stepCounter,
+		Ops:    []ir.Op{op(ir.COPY, views(view(nextToken, first)), views(view(nextOnSM, first)))}}
 	return []ir.Node{s, sample, emit}
 }
 
-// outside names the member of a family that a stage in no loop uses: one of its own layer; embed writes the first one of x, and
-// the head reads the last.
+// outside names the member of a family that a stage in no loop uses: one of its own layer; embed writes the first one
+// of x, and the head reads the last.
 func (b *builder) outside(d *descriptor, family string) string {
 	member := d.layer
 	switch {
@@ -69,7 +72,8 @@ func (b *builder) outside(d *descriptor, family string) string {
 
 // dist is what tiles_of and units_of of stage.cuh compute from a descriptor.
 func (b *builder) dist(d *descriptor) ir.Dist {
-	dist := ir.Dist{Kind: ir.Spread, Extent: d.rows, Grain: d.grain, SMs: b.facts.sms, Rot: d.rotation, Step: d.step, Empty: d.empty}
+	dist := ir.Dist{Kind: ir.Spread, Extent: d.rows, Grain: d.grain, SMs: b.facts.sms, Rot: d.rotation, Step: d.step,
+		Empty: d.empty}
 	if d.units > 0 {
 		dist.Kind, dist.Extent, dist.Grain = ir.ByUnit, d.units, 1
 	}
@@ -98,11 +102,13 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 		if m.tied {
 			table = "lm_head.weight"
 		}
-		return []ir.Op{op(ir.EMBED, views(view(residual, task), view(out, task)), views(view("token", first), view(table, upTo(m.vocab), task)))}
+		return []ir.Op{op(ir.EMBED, views(view(residual, task), view(out, task)),
+			views(view("token", first), view(table, upTo(m.vocab), task)))}
 	case qkvBody:
 		return append(b.normedProduct(d, in, "L{i}.input_norm.weight", "L{i}.qkv.weight", product),
 			op(ir.ROPE, views(view(out, task)), views(product, view("rope.inv_freq", upTo(m.headDim/2))),
-				ir.IntParam("head_dim", ir.Int(m.headDim)), ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
+				ir.IntParam("head_dim", ir.Int(m.headDim)), ir.IntParam("order", ir.Int(1)),
+				ir.IntParam("first", spanA),
 				ir.IntParam("limit", ir.Int(d.rotated)), ir.IntParam("pos", position)))
 	case attendBody:
 		return b.attend(d, in, out)
@@ -116,7 +122,8 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 			op(ir.SiluMul, views(view(out, ir.Span(spanA.Div(2), spanB.Div(2)))), views(product)))
 	default:
 		return append(b.normedProduct(d, in, "final_norm.weight", "lm_head.weight", view("logits", task)),
-			op(ir.ArgMax, views(view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))), views(view("logits", task)),
+			op(ir.ArgMax, views(view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))),
+				views(view("logits", task)),
 				ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)))
 	}
 }
@@ -126,12 +133,13 @@ func (b *builder) product(d *descriptor, x ir.Operand, weight string, out ir.Ope
 }
 
 func (b *builder) normedProduct(d *descriptor, in, norm, weight string, out ir.Operand) []ir.Op {
-	return []ir.Op{op(ir.RMSNORM, views(normed), views(view(in, upTo(d.columns)), view(norm, upTo(d.columns))), ir.FloatParam("eps", d.eps)),
+	return []ir.Op{op(ir.RMSNORM, views(normed), views(view(in, upTo(d.columns)), view(norm, upTo(d.columns))),
+		ir.FloatParam("eps", d.eps)),
 		b.product(d, normed, weight, out)}
 }
 
-// attend is Unit of attention.cuh: unit a is split a%splits of kv head a/splits, and has every splits-th chunk of its rows. This
-// step's k and v rows are read from the exchange, and appended by the unit whose share they fall into.
+// attend is Unit of attention.cuh: unit a is split a%splits of kv head a/splits, and has every splits-th chunk of its
+// rows. This step's k and v rows are read from the exchange, and appended by the unit whose share they fall into.
 func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 	m := &b.facts
 	hd, group, n := m.headDim, m.group(), d.splits
@@ -139,14 +147,16 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 	head, to := spanA, view(out, piece(spanA, group*hd, 0))
 	past, now := upTo(0), ir.Index(position)
 	past.Hi = position
-	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)), ir.IntParam("n_kv_heads", ir.Int(1)),
+	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
+		ir.IntParam("n_kv_heads", ir.Int(1)),
 		ir.FloatParam("scale", d.scale)}
 	if n > 1 {
 		share := spanA.Mod(n)
 		head, to = spanA.Div(n), view(out, ir.Index(spanA), upTo(group), upTo(hd+2))
 		past = ir.Share(past.Lo, past.Hi, d.shareRows, share, n)
 		now = ir.Share(now.Lo, now.Hi, d.shareRows, share, n)
-		params = append(params, ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", position), ir.IntParam("block", ir.Int(d.shareRows)),
+		params = append(params, ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", position),
+			ir.IntParam("block", ir.Int(d.shareRows)),
 			ir.IntParam("part", share), ir.IntParam("parts", ir.Int(n)))
 	} else {
 		params = append(params, ir.IntParam("row", position))
@@ -156,7 +166,8 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 	}
 	k, v := view(in, piece(head, hd, m.attnRows())), view(in, piece(head, hd, m.attnRows()+m.kvRows()))
 	return []ir.Op{
-		op(ir.ATTENTION, views(to), views(view(in, piece(head, group*hd, 0)), rows(past, 0), rows(past, 1), k, v), params...),
+		op(ir.ATTENTION, views(to), views(view(in, piece(head, group*hd, 0)), rows(past, 0), rows(past, 1), k, v),
+			params...),
 		op(ir.KVAppend, views(rows(now, 0)), views(k)),
 		op(ir.KVAppend, views(rows(now, 1)), views(v)),
 	}

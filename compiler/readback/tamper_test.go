@@ -25,8 +25,8 @@ type edit struct {
 	text string
 }
 
-// findings are those of reading edited headers back, without any re-emission: of the reader itself, or of the comparison with
-// the program.
+// findings are those of reading edited headers back, without any re-emission: of the reader itself, or of the
+// comparison with the program.
 func findings(h [3][]byte, e edit, want *ir.Program) []string {
 	h[e.file] = []byte(e.text)
 	p, diags := readback.Program(h[0], h[1], h[2])
@@ -45,8 +45,8 @@ var (
 	otherNames = map[string][]string{"Bf16": {"Fp16", "Fp32"}, "Fp16": {"Bf16", "Fp32"}, "Fp32": {"Bf16", "Fp16"}}
 )
 
-// literalEdits replaces every literal of the blocks in turn: numbers by one more, by one less and by twice as much, truth
-// values by the other one, names by every other name that the same header uses as a value.
+// literalEdits replaces every literal of the blocks in turn: numbers by one more, by one less and by twice as much,
+// truth values by the other one, names by every other name that the same header uses as a value.
 func literalEdits(h [3][]byte) []edit {
 	var out []edit
 	for f, text := range h {
@@ -61,7 +61,8 @@ func literalEdits(h [3][]byte) []edit {
 			code, _, _ := strings.Cut(line, "//")
 			from := strings.IndexAny(code, "={")
 			switch {
-			case strings.HasPrefix(code, "enum") || strings.HasPrefix(code, "struct") || strings.HasPrefix(code, "namespace"):
+			case strings.HasPrefix(code, "enum") || strings.HasPrefix(code, "struct") ||
+				strings.HasPrefix(code, "namespace"):
 				from = len(code)
 			case inList || strings.HasPrefix(code, "  kStage"):
 				from = 0
@@ -82,7 +83,8 @@ func literalEdits(h [3][]byte) []edit {
 			v := s[p.lo:p.hi]
 			for _, other := range others(v, names) {
 				line := 1 + strings.Count(s[:p.lo], "\n")
-				out = append(out, edit{fmt.Sprintf("%s:%d %s -> %s", files[f], line, v, other), f, s[:p.lo] + other + s[p.hi:]})
+				out = append(out, edit{fmt.Sprintf("%s:%d %s -> %s", files[f], line, v, other), f,
+					s[:p.lo] + other + s[p.hi:]})
 			}
 		}
 	}
@@ -138,11 +140,13 @@ func TestEveryDeclarationIsNeeded(t *testing.T) {
 				lines := strings.SplitAfter(string(text), "\n")
 				inside := false
 				for i, line := range lines {
-					inside = inside && !strings.HasPrefix(line, "// amkc:end") || strings.HasPrefix(line, "// amkc:literals")
+					inside = inside && !strings.HasPrefix(line, "// amkc:end") ||
+						strings.HasPrefix(line, "// amkc:literals")
 					if code, _, _ := strings.Cut(line, "//"); !inside || strings.TrimSpace(code) == "" {
 						continue
 					}
-					without := edit{"without " + line, f, strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), "")}
+					without := edit{"without " + line, f,
+						strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), "")}
 					require.NotEmpty(t, findings(h, without, want), "%s: %s", files[f], without.what)
 					twice := edit{"twice " + line, f, strings.Join(lines[:i], "") + line + strings.Join(lines[i:], "")}
 					require.NotEmpty(t, findings(h, twice, want), "%s: %s", files[f], twice.what)
@@ -164,8 +168,10 @@ func TestOpCommentsAreReadBack(t *testing.T) {
 			}
 			edited++
 			rest := strings.Join(lines[i+1:], "")
-			for _, text := range []string{"", strings.TrimRight(line, "\n") + " more\n", line + line, line[:len(line)-3] + "\n"} {
-				require.NotEmpty(t, findings(h, edit{line, 0, strings.Join(lines[:i], "") + text + rest}, want), "%s %q -> %q", dir, line, text)
+			for _, text := range []string{"", strings.TrimRight(line, "\n") + " more\n", line + line,
+				line[:len(line)-3] + "\n"} {
+				require.NotEmpty(t, findings(h, edit{line, 0, strings.Join(lines[:i], "") + text + rest}, want),
+					"%s %q -> %q", dir, line, text)
 			}
 		}
 		require.Greater(t, edited, 20)
@@ -177,32 +183,56 @@ func TestRefusals(t *testing.T) {
 	h := headers(t, builds(t)[0])
 	const mark = "namespace amk {\n"
 	for _, c := range []struct{ name, old, text, want string }{
-		{"directive", mark, mark + "#define kTasks 3\n", `schedule.h:10:1: error: '#'; want a declaration of a literal [AMK4911]`},
-		{"directive before", "#pragma once\n", "#pragma once\n#define int long\n", `schedule.h:7:1: error: "#define int long" before the literals; want comments and includes of amk/ alone [AMK4911]`},
-		{"other include", "#pragma once\n", "#pragma once\n#include \"../mine.h\"\n", `want comments and includes of amk/ alone [AMK4911]`},
-		{"continued comment", mark, mark + "// this \\\n", `schedule.h:10:9: error: byte '\\'; want printable text without backslashes up to the end of the literals [AMK4911]`},
-		{"continued comment before", "#pragma once\n", "#pragma once\n// this \\\n", `schedule.h:7:9: error: byte '\\'`},
+		{"directive", mark, mark + "#define kTasks 3\n",
+			`schedule.h:10:1: error: '#'; want a declaration of a literal [AMK4911]`},
+		{"directive before", "#pragma once\n", "#pragma once\n#define int long\n",
+			`schedule.h:7:1: error: "#define int long" before the literals; want comments alone [AMK4911]`},
+		{"other include", "#pragma once\n", "#pragma once\n#include \"../mine.h\"\n", `want comments alone [AMK4911]`},
+		{"include of the runtime", "#pragma once\n", "#pragma once\n#include \"amk/ring.cuh\"\n",
+			`#include \"amk/ring.cuh\"" before the literals; want comments alone [AMK4911]`},
+		{"include beside the one of pages.h", "#include \"amk/exchange.cuh\"\n",
+			"#include \"amk/exchange.cuh\"\n#include \"amk/evil.cuh\"\n",
+			`pages.h:9:1: error: "#include \"amk/evil.cuh\"" before the literals; want comments and #include "amk/exchange.cuh" alone [AMK4911]`},
+		{"continued comment", mark, mark + "// this \\\n",
+			`schedule.h:10:9: error: byte '\\'; want printable text without backslashes up to the end of the literals [AMK4911]`},
+		{"continued comment before", "#pragma once\n", "#pragma once\n// this \\\n",
+			`schedule.h:7:9: error: byte '\\'`},
 		{"trigraph", mark, mark + "// this ?" + "?/\n", `schedule.h:10:9: error: byte '?'`},
-		{"block comment", mark, mark + "/* none */\n", `schedule.h:10:1: error: '/'; want a declaration of a literal [AMK4911]`},
-		{"expression", "constexpr int kSMs = 40;", "constexpr int kSMs = 4 * 10;", `schedule.h:12:24: error: '*'; want a declaration of a literal [AMK4911]`},
-		{"octal", "constexpr int kSMs = 40;", "constexpr int kSMs = 040;", `schedule.h:12:22: error: "040"; want a decimal integer below 2^53 or a hex float [AMK4911]`},
+		{"block comment", mark, mark + "/* none */\n",
+			`schedule.h:10:1: error: '/'; want a declaration of a literal [AMK4911]`},
+		{"expression", "constexpr int kSMs = 40;", "constexpr int kSMs = 4 * 10;",
+			`schedule.h:12:24: error: '*'; want a declaration of a literal [AMK4911]`},
+		{"octal", "constexpr int kSMs = 40;", "constexpr int kSMs = 040;",
+			`schedule.h:12:22: error: "040"; want a decimal integer below 2^53 or a hex float [AMK4911]`},
 		{"separators", "constexpr int kSMs = 40;", "constexpr int kSMs = 4'0;", `error: '\''; want a declaration`},
 		{"suffix", "constexpr int kSMs = 40;", "constexpr int kSMs = 40u;", `"40u"; want a decimal integer`},
 		{"negative", "constexpr int kSMs = 40;", "constexpr int kSMs = -40;", `'-'; want a declaration`},
-		{"float for int", "constexpr int kSMs = 40;", "constexpr int kSMs = 0x1.4p+05f;", `schedule.h:12:22: error: kSMs is a hex float; want an integer [AMK4912]`},
-		{"wrapped int", "constexpr int kSMs = 40;", "constexpr int kSMs = 4294967336;", `schedule.h:12:22: error: kSMs is 4294967336, which int cannot hold; want at most 2147483647 [AMK4912]`},
-		{"other type", "constexpr int kSMs = 40;", "constexpr char kSMs = 40;", `schedule.h:12:16: error: kSMs is declared as char; want int [AMK4912]`},
-		{"nothing", "constexpr int kSMs = 40;", "constexpr int kSMs;", `schedule.h:12:19: error: ";" after kSMs; want = and a literal [AMK4911]`},
-		{"twice", "constexpr int kSMs = 40;", "constexpr int kSMs = 40; constexpr int kSMs = 40;", `error: kSMs is declared twice [AMK4911]`},
-		{"unknown", "constexpr int kSMs = 40;", "constexpr int kSMs = 40; constexpr int kMine = 40;", `schedule.h:12:40: error: kMine is no constant that is known here [AMK4912]`},
-		{"in a struct", "  static constexpr int kRows = 64;", "  int rows() { return 64; }", `"int" in struct Embed; want static constexpr TYPE NAME = LITERAL [AMK4911]`},
+		{"float for int", "constexpr int kSMs = 40;", "constexpr int kSMs = 0x1.4p+05f;",
+			`schedule.h:12:22: error: kSMs is a hex float; want an integer [AMK4912]`},
+		{"wrapped int", "constexpr int kSMs = 40;", "constexpr int kSMs = 4294967336;",
+			`schedule.h:12:22: error: kSMs is 4294967336, which int cannot hold; want at most 2147483647 [AMK4912]`},
+		{"other type", "constexpr int kSMs = 40;", "constexpr char kSMs = 40;",
+			`schedule.h:12:16: error: kSMs is declared as char; want int [AMK4912]`},
+		{"nothing", "constexpr int kSMs = 40;", "constexpr int kSMs;",
+			`schedule.h:12:19: error: ";" after kSMs; want = and a literal [AMK4911]`},
+		{"twice", "constexpr int kSMs = 40;", "constexpr int kSMs = 40; constexpr int kSMs = 40;",
+			`error: kSMs is declared twice [AMK4911]`},
+		{"unknown", "constexpr int kSMs = 40;", "constexpr int kSMs = 40; constexpr int kMine = 40;",
+			`schedule.h:12:40: error: kMine is no constant that is known here [AMK4912]`},
+		{"in a struct", "  static constexpr int kRows = 64;", "  int rows() { return 64; }",
+			`"int" in struct Embed; want static constexpr TYPE NAME = LITERAL [AMK4911]`},
 		{"no end", "// amkc:end\n", "", `ends within the literals; want a line // amkc:end [AMK4911]`},
 		{"no mark", "// amkc:literals ", "// ", `schedule.h:9:1: error: "namespace amk {" before the literals`},
-		{"another namespace", "}  // namespace amk\n// amkc:end", "}  // namespace amk\nnamespace other {}\n// amkc:end", `"namespace" after the namespace; want the end of the literals [AMK4911]`},
+		{"another namespace", "}  // namespace amk\n// amkc:end",
+			"}  // namespace amk\nnamespace other {}\n// amkc:end",
+			`"namespace" after the namespace; want the end of the literals [AMK4911]`},
 		{"overlap", "constexpr Page kXchg0{0, 256, 2};", "constexpr Page kXchg0{256, 256, 2};",
 			`pages.h:14:22: error: kXchg0 has offset 256 and 256 bytes; want offset 0, where the page before it ends, and 256 bytes, which its vectors take [AMK4912]`},
-		{"threshold", "kTasks = 16;", "kTasks = 17;", `schedule.h:79:33: error: kTasks is 17; want 16, the tasks of the distribution [AMK4912]`},
-		{"rotation", "kRotation = 3;", "kRotation = 4;", "schedule.h: stage L{i}.gate_up of variant short: error: rotation: the headers say 4, and program.json says 3 [AMK4913]"},
+		{"threshold", "kTasks = 16;", "kTasks = 17;",
+			`schedule.h:79:33: error: kTasks is 17; want 16, the tasks of the distribution [AMK4912]`},
+		{"rotation", "kRotation = 3;", "kRotation = 4;",
+			"schedule.h: stage L{i}.gate_up of variant short: error: rotation: the headers say 4, and program.json " +
+				"says 3 [AMK4913]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := 0

@@ -20,7 +20,8 @@ func (b *builder) variantLists() {
 	r := &b.schedule
 	numbers := map[string]*descriptor{}
 	if r.enum.name != "StageNumber" || len(r.enum.names) != len(b.stages) {
-		r.fail(r.enum.at, "enumeration %s with %d names; want StageNumber with one for each of the %d descriptors", r.enum.name, len(r.enum.names), len(b.stages))
+		r.fail(r.enum.at, "enumeration %s with %d names; want StageNumber with one for each of the %d descriptors",
+			r.enum.name, len(r.enum.names), len(b.stages))
 		return
 	}
 	for i, d := range b.stages {
@@ -68,7 +69,8 @@ func (b *builder) variantLists() {
 	}
 }
 
-// countStages bounds the descriptors and their tasks, and says whether the layers are in a loop or have descriptors of their own.
+// countStages bounds the descriptors and their tasks, and says whether the layers are in a loop or have descriptors
+// of their own.
 func (b *builder) countStages() bool {
 	r := &b.schedule
 	tasks, single, looped := 0, (*descriptor)(nil), (*descriptor)(nil)
@@ -80,7 +82,8 @@ func (b *builder) countStages() bool {
 		case d.single:
 			single = d
 			if d.layer >= b.facts.layers {
-				r.fail(d.at, "struct %s is of layer %d; want at most %d, as kLayers is %d", d.scope.name, d.layer, b.facts.layers-1, b.facts.layers)
+				r.fail(d.at, "struct %s is of layer %d; want at most %d, as kLayers is %d", d.scope.name, d.layer,
+					b.facts.layers-1, b.facts.layers)
 			}
 		default:
 			looped = d
@@ -97,7 +100,8 @@ func (b *builder) countStages() bool {
 	case tasks > ir.MaxTasks:
 		r.fail(r.enum.at, "the descriptors have up to %d tasks; want at most %d", tasks, ir.MaxTasks)
 	case b.unrolled && b.facts.layers > len(b.stages):
-		r.wrong(b.config.scope, "kLayers", "%d, and there are %d descriptors; want one for each stage of a layer", b.facts.layers, len(b.stages))
+		r.wrong(b.config.scope, "kLayers", "%d, and there are %d descriptors; want one for each stage of a layer",
+			b.facts.layers, len(b.stages))
 		r.fail(r.enum.at, "there are %d descriptors for %d layers", len(b.stages), b.facts.layers)
 	case single != nil && looped != nil:
 		r.fail(single.at, "struct %s is of one layer, and struct %s of all; want the layers in a loop or each by itself", single.scope.name, looped.scope.name)
@@ -110,7 +114,8 @@ func (b *builder) countStages() bool {
 // otherLoops refuses a kernel whose loops are not rebuilt.
 func (b *builder) otherLoops() {
 	if c := b.schedule.byName["kLoops"]; c != nil {
-		b.diags.Add(diag.Errorf(codeLoops, b.schedule.spell(c.at), "the kernel has other loops than one over all layers, one by one; their program is not rebuilt"))
+		b.diags.Add(diag.Errorf(codeLoops, b.schedule.spell(c.at),
+			"the kernel has other loops than one over all layers, one by one; their program is not rebuilt"))
 	}
 }
 
@@ -153,7 +158,8 @@ func (b *builder) variant(l *variantList) {
 			fallthrough
 		default:
 			if v.Body[len(v.Body)-1] != ir.Node(loop) {
-				b.schedule.fail(l.at, "%s comes after a stage that is in no layer; want the stages of a layer side by side", d.scope.name)
+				b.schedule.fail(l.at, "%s comes after a stage that is in no layer; want the stages of a "+
+					"layer side by side", d.scope.name)
 			}
 			for _, st := range s {
 				loop.Body = append(loop.Body, st.(*ir.Stage))
@@ -186,15 +192,16 @@ func (b *builder) thresholds(l *variantList) map[string]int {
 	for _, d := range l.stages {
 		vector := b.handed(d)
 		if before, seen := tasks[vector]; seen && before != d.tasks {
-			b.schedule.wrong(d.scope, "kTasks", "%d, and another stage hands %s over in %d tasks; want the same, for its readers wait for one number", d.tasks, vector, before)
+			b.schedule.wrong(d.scope, "kTasks", "%d, and another stage hands %s over in %d tasks; want the same, "+
+				"for its readers wait for one number", d.tasks, vector, before)
 		}
 		tasks[vector] = d.tasks
 	}
 	return tasks
 }
 
-// counters lists the counters of a variant in the order of their first signal. The words of best are flagged whatever kFlagged
-// says; what ends the step is always counted.
+// counters lists the counters of a variant in the order of their first signal. The words of best are flagged whatever
+// kFlagged says; what ends the step is always counted.
 func (b *builder) counters(l *variantList) []ir.Counter {
 	how := ir.ByCounter
 	if b.flagged {

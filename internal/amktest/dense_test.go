@@ -10,7 +10,8 @@ import (
 	"amkc/ir/half"
 )
 
-// A dense model is one decode step of a request written out as loops over plain slices: no tiles, no counters, no views.
+// A dense model is one decode step of a request written out as loops over plain slices: no tiles, no counters, no
+// views.
 type dense struct {
 	amk.Request
 	tensors map[string][]float32
@@ -58,9 +59,12 @@ func (d *dense) key(layer int, name string) string {
 		return map[string]string{
 			"embed": "embed.weight", "final": "final_norm", "head": "lm_head.weight",
 			"input": fmt.Sprintf("layers.%d.input_norm", layer), "post": fmt.Sprintf("layers.%d.post_norm", layer),
-			"q": fmt.Sprintf("layers.%d.attn.q_proj.weight", layer), "k": fmt.Sprintf("layers.%d.attn.k_proj.weight", layer),
-			"v": fmt.Sprintf("layers.%d.attn.v_proj.weight", layer), "o": fmt.Sprintf("layers.%d.attn.o_proj.weight", layer),
-			"gate": fmt.Sprintf("layers.%d.mlp.gate_proj.weight", layer), "up": fmt.Sprintf("layers.%d.mlp.up_proj.weight", layer),
+			"q":    fmt.Sprintf("layers.%d.attn.q_proj.weight", layer),
+			"k":    fmt.Sprintf("layers.%d.attn.k_proj.weight", layer),
+			"v":    fmt.Sprintf("layers.%d.attn.v_proj.weight", layer),
+			"o":    fmt.Sprintf("layers.%d.attn.o_proj.weight", layer),
+			"gate": fmt.Sprintf("layers.%d.mlp.gate_proj.weight", layer),
+			"up":   fmt.Sprintf("layers.%d.mlp.up_proj.weight", layer),
 			"down": fmt.Sprintf("layers.%d.mlp.down_proj.weight", layer),
 		}[name]
 	}
@@ -121,11 +125,13 @@ func (d *dense) matrix(key string, n, k int) func(i, j int) float64 {
 	groups := (k + group - 1) / group
 	w := d.tensor(key, n*k, func(r *rand.Rand) float64 { return float64(r.IntN(levels) - levels/2) })
 	scales := d.tensor(key+".scales", n*groups, func(r *rand.Rand) float64 {
-		return float64(half.RoundF16(float32((0.5 + r.Float64()) * 4 / (float64(levels) * math.Sqrt(float64(k)))))) // as they are stored
+		// as they are stored
+		return float64(half.RoundF16(float32((0.5 + r.Float64()) * 4 / (float64(levels) * math.Sqrt(float64(k))))))
 	})
 	zeros := make([]float32, n*groups)
 	if !d.Quant.Symmetric {
-		zeros = d.tensor(key+".zeros", n*groups, func(r *rand.Rand) float64 { return float64(r.IntN(levels/2) - levels/4) })
+		zeros = d.tensor(key+".zeros", n*groups,
+			func(r *rand.Rand) float64 { return float64(r.IntN(levels/2) - levels/4) })
 	}
 	return func(i, j int) float64 {
 		g := i*groups + j/group

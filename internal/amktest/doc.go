@@ -1,5 +1,6 @@
 // Package amktest holds the tests of the AMK profile across packages: programs that AutoMegaKernel wrote, and native
-// programs exported to the profile, are proved by validate and run by refvm against arithmetic written out in the tests.
+// programs exported to the profile, are proved by validate and run by refvm against arithmetic written out in the
+// tests.
 //
 // It has no code beside its tests, and nothing imports it. Its tests may import every package of amkc.
 package amktest

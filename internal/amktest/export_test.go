@@ -20,7 +20,8 @@ func lowered(t testing.TB, model string) (*ir.Program, *passes.Weights) {
 	c, err := checkpoint.Open(model)
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
-	s := &passes.State{Target: ir.FindTarget("h100"), Source: passes.Source{Name: filepath.Base(model), Config: c.Config, Weights: c}}
+	s := &passes.State{Target: ir.FindTarget("h100"),
+		Source: passes.Source{Name: filepath.Base(model), Config: c.Config, Weights: c}}
 	require.NoError(t, passes.Import.Run(s))
 	require.NoError(t, passes.Lower.Run(s))
 	return s.Program, passes.NewWeights(c, s.Graph.Rope)
@@ -36,7 +37,8 @@ func exported(t testing.TB, p *ir.Program, pos int) *amk.Program {
 }
 
 // plainModels have a default rotary embedding of base 10000.
-var plainModels = []string{"pycoder-5m", "zoo/llama-gqa", "zoo/llama-mha-tied-bf16", "zoo/llama-odd-dims", "zoo/llama-sharded-fp16"}
+var plainModels = []string{"pycoder-5m", "zoo/llama-gqa", "zoo/llama-mha-tied-bf16", "zoo/llama-odd-dims",
+	"zoo/llama-sharded-fp16"}
 
 func TestExportsAreProved(t *testing.T) {
 	for _, name := range plainModels {

@@ -108,9 +108,9 @@ func pastRows(p *amk.Program, t *amk.Task) bool {
 	return t.Op == amk.AttentionTile && start+n <= pos
 }
 
-// Dropping a wait must be rejected exactly when it was the only thing that ordered its producers before the task: in these
-// programs a task waits for nothing that it does not read, directly or through what else it waits for. The exception is a
-// shard of attention, which waits for appends to rows that it may not read.
+// Dropping a wait must be rejected exactly when it was the only thing that ordered its producers before the task: in
+// these programs a task waits for nothing that it does not read, directly or through what else it waits for. The
+// exception is a shard of attention, which waits for appends to rows that it may not read.
 func TestDroppedWaits(t *testing.T) {
 	for _, dir := range examples(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {

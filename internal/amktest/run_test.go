@@ -38,7 +38,8 @@ func request(t testing.TB, dir string) amk.Request {
 
 // orders are legal ones of many kinds; with poisoned activations a task that runs too early computes NaN.
 func orders() []refvm.Order {
-	list := []refvm.Order{{Kind: refvm.InOrder}, {Kind: refvm.Latest}, {Kind: refvm.Parallel}, {Kind: refvm.Starve, SM: 0}, {Kind: refvm.Starve, SM: 1}}
+	list := []refvm.Order{{Kind: refvm.InOrder}, {Kind: refvm.Latest}, {Kind: refvm.Parallel},
+		{Kind: refvm.Starve, SM: 0}, {Kind: refvm.Starve, SM: 1}}
 	for seed := range uint64(5) {
 		list = append(list, refvm.Order{Kind: refvm.Random, Seed: seed})
 	}
@@ -117,11 +118,13 @@ func TestRequestsRun(t *testing.T) {
 	for i := range 24 {
 		group := 1 + r.IntN(3)
 		s := amk.Shape{
-			Vocab: 5 + r.IntN(90), Hidden: 1 + r.IntN(40), NLayers: 1 + r.IntN(2), NKVHeads: 1 + r.IntN(3), HeadDim: 2 * (1 + r.IntN(9)),
+			Vocab: 5 + r.IntN(90), Hidden: 1 + r.IntN(40), NLayers: 1 + r.IntN(2), NKVHeads: 1 + r.IntN(3),
+			HeadDim:      2 * (1 + r.IntN(9)),
 			Intermediate: 1 + r.IntN(70), RMSEps: 1e-5, RopeTheta: 10000, MaxSeq: 1 + r.IntN(90),
 		}
 		s.NHeads = group * s.NKVHeads
-		q := amk.Request{Shape: s, Scheme: amk.SchemeHFLlama, Tied: i%4 == 0, DType: amk.F32, Batch: 1, Pos: r.IntN(s.MaxSeq), Config: amk.DefaultConfig()}
+		q := amk.Request{Shape: s, Scheme: amk.SchemeHFLlama, Tied: i%4 == 0, DType: amk.F32, Batch: 1,
+			Pos: r.IntN(s.MaxSeq), Config: amk.DefaultConfig()}
 		switch i % 3 {
 		case 0:
 			q.Batch = 1 + r.IntN(3)

@@ -13,8 +13,8 @@ import (
 	"amkc/refvm"
 )
 
-// small is a program of the buffers below and the tasks given, one `OP inputs > outputs counter waits {params}` each, with
-// waits as counter:threshold. Its ids are places in these lists.
+// small is a program of the buffers below and the tasks given, one `OP inputs > outputs counter waits {params}` each,
+// with waits as counter:threshold. Its ids are places in these lists.
 func small(t testing.TB, tasks ...string) *amk.Program {
 	buffers := []string{
 		"x IO_INPUT F32 1,8",       // 0
@@ -39,7 +39,8 @@ func small(t testing.TB, tasks ...string) *amk.Program {
 	b.WriteString(`],"buffers":[`)
 	for i, line := range buffers {
 		f := strings.Fields(line)
-		fmt.Fprintf(&b, `%s{"id":%d,"name":"%s","kind":"%s","dtype":"%s","shape":[%s],"space":"HBM"}`, comma(i), i, f[0], f[1], f[2], f[3])
+		fmt.Fprintf(&b, `%s{"id":%d,"name":"%s","kind":"%s","dtype":"%s","shape":[%s],"space":"HBM"}`, comma(i), i,
+			f[0], f[1], f[2], f[3])
 	}
 	b.WriteString(`],"tasks":[`)
 	for i, line := range tasks {
@@ -74,7 +75,8 @@ func TestSmallPrograms(t *testing.T) {
 	const tile = `GEMV_TILE 0,1 > 3 0 {"K":8,"N_tile":4,"n_off":%d}`
 	first, second := fmt.Sprintf(tile, 0), fmt.Sprintf(tile, 4)
 	fused := func(first string) string {
-		return `FUSED 0,1,2 > 5 0 {"recipe":{"steps":[` + first + `,{"op":3,"args":[{"s":0},{"in":2}],"out":"final","params":{"eps":1e-05,"hidden":8}}]}}`
+		return `FUSED 0,1,2 > 5 0 {"recipe":{"steps":[` + first +
+			`,{"op":3,"args":[{"s":0},{"in":2}],"out":"final","params":{"eps":1e-05,"hidden":8}}]}}`
 	}
 	for _, c := range []struct {
 		name  string
@@ -93,9 +95,12 @@ func TestSmallPrograms(t *testing.T) {
 		{"a write to the input", "AMK3107", []string{"COPY 2 > 0 0"}},
 		{"an append at the end of the cache", "", []string{`KV_APPEND 0,6 > 6 0 {"pos":3}`, "COPY 0 > 5 1"}},
 		{"an append past the cache", "AMK3103", []string{`KV_APPEND 0,6 > 6 0 {"pos":4}`, "COPY 0 > 5 1"}},
-		{"rows that no step has written", "AMK3140", []string{`EMBED 10,0 > 11 0 {"hidden":4}`, `ATTENTION_TILE 11,6,6 > 5 1 0:1 {"head_dim":4,"kv_start":0,"kv_len":3,"scale":0.5,"n_heads":2,"n_kv_heads":2}`}},
+		{"rows that no step has written", "AMK3140",
+			[]string{`EMBED 10,0 > 11 0 {"hidden":4}`,
+				`ATTENTION_TILE 11,6,6 > 5 1 0:1 {"head_dim":4,"kv_start":0,"kv_len":3,"scale":0.5,"n_heads":2,"n_kv_heads":2}`}},
 		{"a fused norm", "", []string{fused(`{"op":11,"args":[{"in":0},{"in":0}],"out":0,"out_shape":[1,8],"out_dtype":"float32"}`)}},
-		{"a fused norm of half a vector", "AMK3140", []string{fused(`{"op":5,"args":[{"in":0},{"in":1}],"out":0,"params":{"K":8,"N_tile":4,"n_off":0}}`)}},
+		{"a fused norm of half a vector", "AMK3140",
+			[]string{fused(`{"op":5,"args":[{"in":0},{"in":1}],"out":0,"params":{"K":8,"N_tile":4,"n_off":0}}`)}},
 		{"scales and zeros", "", []string{`GEMV_TILE 0,7,8,9 > 5 0 {"K":8,"N_tile":8,"n_off":0,"qdtype":6,"group":4}`}},
 		{"too few scales", "AMK3103", []string{`GEMV_TILE 0,7,8 > 5 0 {"K":8,"N_tile":8,"n_off":0,"qdtype":6,"group":2}`}},
 		{"integers without scales", "AMK3105", []string{`GEMV_TILE 0,7 > 5 0 {"K":8,"N_tile":8,"n_off":0}`}},
@@ -144,7 +149,8 @@ func TestFusedRuns(t *testing.T) {
 		{"op":11,"args":[{"in":0},{"s":1}],"out":0,"out_shape":[1,8],"out_dtype":"float16"},
 		{"op":3,"args":[{"s":0},{"in":2}],"out":-1,"params":{"eps":1e-05,"hidden":8}}]}}`))
 	separate := run(small(t,
-		`GEMV_TILE 0,1 > 3 0 {"K":8,"N_tile":8,"n_off":0}`, `ADD 0,3 > 12 1 0:1`, `RMSNORM 12,2 > 5 2 1:1 {"eps":1e-05,"hidden":8}`))
+		`GEMV_TILE 0,1 > 3 0 {"K":8,"N_tile":8,"n_off":0}`, `ADD 0,3 > 12 1 0:1`,
+		`RMSNORM 12,2 > 5 2 1:1 {"eps":1e-05,"hidden":8}`))
 	require.Equal(t, separate, fused)
 	require.NotZero(t, fused[0])
 }

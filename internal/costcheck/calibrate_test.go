@@ -3,6 +3,7 @@ package costcheck
 import (
 	"errors"
 	"flag"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -17,7 +18,7 @@ import (
 
 var calibrate = flag.Bool("calibrate", false, "look for the calibration that fits section bench best, and print it")
 
-// A trial is a row of section bench with its program.
+// A trial is a row of section bench of the GPU that the constants are for, with its program.
 type trial struct {
 	row     row
 	program *ir.Program
@@ -26,7 +27,7 @@ type trial struct {
 func trials(t testing.TB) []trial {
 	var out []trial
 	for _, r := range measured(t) {
-		if r.Section == calibrating {
+		if r.Section == calibrating && r.target.Name == cost.CalibratedOn {
 			out = append(out, trial{r, compileRow(t, r, byDefault)})
 		}
 	}
@@ -46,7 +47,8 @@ func (x trial) ratios(fit cost.Calibration) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []float64{p.Latency / float64(x.row.Latency), p.Ceiling / float64(x.row.Ceiling), p.Drain / float64(x.row.Drain)}, nil
+	return []float64{p.Latency / float64(x.row.Latency), p.Ceiling / float64(x.row.Ceiling),
+		p.Drain / float64(x.row.Drain)}, nil
 }
 
 // misfit is the root mean square of the logarithms of predicted over measured.
@@ -65,7 +67,8 @@ func misfit(t testing.TB, on []trial, fit cost.Calibration) float64 {
 	return math.Sqrt(sum / float64(len(kernels)*len(on)))
 }
 
-// search goes down from a calibration in steps of one constant at a time, ever smaller ones, by the factor `last` in the end.
+// search goes down from a calibration in steps of one constant at a time, ever smaller ones, by the factor `last` in
+// the end.
 func search(t testing.TB, on []trial, fit cost.Calibration, first, last float64) (cost.Calibration, float64) {
 	best := misfit(t, on, fit)
 	fields := reflect.ValueOf(&fit).Elem()
@@ -95,11 +98,63 @@ func TestCalibration(t *testing.T) {
 		found, rms := search(t, on, fit, 1.3, 1.02)
 		t.Logf("root mean square of the errors %.2f %%: %+v", 100*rms, found)
 	}
-	require.Less(t, misfit(t, on, fit), 0.03, "root mean square of the errors; look for a better calibration with -calibrate")
+	require.Less(t, misfit(t, on, fit), 0.03,
+		"root mean square of the errors; look for a better calibration with -calibrate")
 }
 
-// TestHeldOut calibrates on all models but one, from constants that are all half as large again, and predicts the one that it has not
-// seen: what the constants say of one model holds for another.
+// memoryBound is the bytes a token from which on memory alone decides how long a ceiling takes.
+const memoryBound = 1e9
+
+// TestReads: what is known of the memory of a GPU beside its data sheet is the part of the bandwidth at which the
+// ring reads. It follows from the ceilings of large models, which wait for nothing else; with -calibrate, the test
+// prints the part that fits those best.
+func TestReads(t *testing.T) {
+	byTarget := map[string][]row{}
+	for _, r := range measured(t) {
+		if r.Ceiling > 0 && r.Bytes >= memoryBound {
+			byTarget[r.target.Name] = append(byTarget[r.target.Name], r)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byTarget)) {
+		rows := byTarget[name]
+		now := ceilingsOff(t, rows, 1)
+		if *calibrate {
+			best, least := 1.0, now
+			for _, step := range []float64{0.05, 0.01, 0.002} {
+				middle := best
+				for n := -4.0; n <= 4; n++ {
+					if x := ceilingsOff(t, rows, middle+n*step); x < least {
+						best, least = middle+n*step, x
+					}
+				}
+			}
+			t.Logf("%s: the ceilings fit best (%.2f %%, now %.2f %%) with read %.3f times what chips in "+
+				"cost/constants.go says", name, 100*least, 100*now, best)
+		}
+		require.Less(t, now, 0.05, "%s: ceilings; look for the part of the bandwidth with -calibrate", name)
+	}
+}
+
+// ceilingsOff is the root mean square of the logarithms of predicted over measured ceilings, with memory that is so
+// many times as fast.
+func ceilingsOff(t testing.TB, rows []row, times float64) float64 {
+	sum := 0.0
+	for _, r := range rows {
+		p := *compileRow(t, r, byDefault)
+		target := *p.Target
+		target.HBMGBs *= times
+		p.Target = &target
+		m, err := cost.New(&p)
+		require.NoError(t, err, r.name())
+		out, err := m.At(r.Position + r.Steps/2)
+		require.NoError(t, err, r.name())
+		sum += math.Pow(math.Log(out.Ceiling/float64(r.Ceiling)), 2)
+	}
+	return math.Sqrt(sum / float64(len(rows)))
+}
+
+// TestHeldOut calibrates on all models but one, from constants that are all half as large again, and predicts the one
+// that it has not seen: what the constants say of one model holds for another.
 func TestHeldOut(t *testing.T) {
 	all := trials(t)
 	for _, model := range []string{"pycoder-5m", "smollm2-135m", "llama-3.2-1b", "llama-3.1-8b"} {

@@ -14,7 +14,8 @@ import (
 	"amkc/cost"
 )
 
-// constantsTable reads the constants off their sources, each with what it is and where it is from; calibrated ones come last.
+// constantsTable reads the constants off their sources, each with what it is and where it is from; calibrated ones
+// come last.
 func constantsTable(t testing.TB) string {
 	var b strings.Builder
 	b.WriteString("\n| constant | value | what, and where from |\n|---|---|---|\n")

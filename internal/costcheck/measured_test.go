@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/cost"
+	"amkc/ir"
 )
 
 // tolerance is how far a prediction may be from the median that was measured.
@@ -15,6 +16,7 @@ const tolerance = 0.10
 
 // A comparison is one number, predicted and measured.
 type comparison struct {
+	target              string
 	id, what            string
 	section             string
 	model               string
@@ -24,12 +26,13 @@ type comparison struct {
 
 func (c comparison) error() float64 { return c.predicted/c.measured - 1 }
 
-func (c comparison) name() string { return c.id + " " + c.what }
+func (c comparison) name() string { return c.target + " " + c.id + " " + c.what }
 
 // comparisons keeps what compare has found: the tests ask for the same.
 var comparisons []comparison
 
-// compare predicts every row: latency, ceiling and drain of sections bench and contexts, and both kernels of section barriers.
+// compare predicts every row of every GPU: latency, ceiling and drain of sections bench and contexts, and both
+// kernels of section barriers.
 func compare(t testing.TB) []comparison {
 	if comparisons != nil {
 		return comparisons
@@ -37,7 +40,8 @@ func compare(t testing.TB) []comparison {
 	var out []comparison
 	for _, r := range measured(t) {
 		add := func(what string, predicted float64, median micros) {
-			out = append(out, comparison{r.ID, what, r.Section, r.Model, r.Position, predicted, float64(median)})
+			out = append(out, comparison{r.target.Name, r.ID, what, r.Section, r.Model, r.Position, predicted,
+				float64(median)})
 		}
 		p := predictRow(t, r, byDefault)
 		if r.Section == barriers {
@@ -56,7 +60,44 @@ func compare(t testing.TB) []comparison {
 func TestPredictionsHold(t *testing.T) {
 	for _, c := range compare(t) {
 		require.Positive(t, c.measured, c.name())
-		require.LessOrEqual(t, math.Abs(c.error()), tolerance, "%s: predicted %.1f µs, measured %.1f µs", c.name(), c.predicted, c.measured)
+		hold(t, c.name(), c.predicted, c.measured)
+	}
+}
+
+// hold requires that a prediction is within the tolerance, or on the list of those that are not.
+func hold(t testing.TB, name string, predicted, measured float64) {
+	off := predicted/measured - 1
+	if why, listed := beyond[name]; listed {
+		require.Greater(t, math.Abs(off), tolerance, "%s is within the tolerance: take it off the list (%s)", name, why)
+		return
+	}
+	require.LessOrEqual(t, math.Abs(off), tolerance, "%s: predicted %.4g, measured %.4g", name, predicted, measured)
+}
+
+// TestBeyondWasMeasured: what is listed as outside the tolerance is there.
+func TestBeyondWasMeasured(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range compare(t) {
+		seen[c.name()] = true
+	}
+	for _, k := range knobs(t) {
+		seen[k.name()] = true
+	}
+	for name := range beyond {
+		require.True(t, seen[name], "%s is listed and was not measured", name)
+	}
+}
+
+// TestHeld: the GPUs that cost calls measured are those that have a file in docs/results.
+func TestHeld(t *testing.T) {
+	measured := map[string]bool{}
+	for _, c := range compare(t) {
+		measured[c.target] = true
+	}
+	require.True(t, measured[cost.CalibratedOn])
+	for _, target := range ir.Targets {
+		require.Equal(t, measured[target.Name], cost.Held(target.Name),
+			"%s: chips in cost/constants.go says whether docs/results has rows of it", target.Name)
 	}
 }
 
@@ -65,7 +106,8 @@ func TestOrder(t *testing.T) {
 	all := compare(t)
 	for _, a := range all {
 		for _, b := range all {
-			if a.section == b.section && a.model == b.model && a.what == b.what && a.measured > 1.02*b.measured {
+			if a.target == b.target && a.section == b.section && a.model == b.model && a.what == b.what &&
+				a.measured > 1.02*b.measured {
 				require.Greater(t, a.predicted, b.predicted, "%s and %s", a.name(), b.name())
 			}
 		}
@@ -83,17 +125,17 @@ func TestBytes(t *testing.T) {
 			r.Position, r.Steps = pos, 0
 			return float64(predictRow(t, r, byDefault).BytesPerToken)
 		}
-		require.Equal(t, r.Bytes, (at(r.Position+(r.Steps-1)/2)+at(r.Position+r.Steps/2))/2, r.ID)
+		require.Equal(t, r.Bytes, (at(r.Position+(r.Steps-1)/2)+at(r.Position+r.Steps/2))/2, r.name())
 	}
 }
 
-// TestFewConstants: the constants that were chosen to fit are few against the numbers that they fit, and rows that none was chosen on
-// are held to the same tolerance.
+// TestFewConstants: the constants that were chosen to fit are few against the numbers that they fit, and rows that
+// none was chosen on are held to the same tolerance.
 func TestFewConstants(t *testing.T) {
 	calibrated := reflect.TypeFor[cost.Calibration]().NumField()
 	fitted, held := 0, 0
 	for _, c := range compare(t) {
-		if c.section == calibrating {
+		if c.section == calibrating && c.target == cost.CalibratedOn {
 			fitted++
 		} else {
 			held++

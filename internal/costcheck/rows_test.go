@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +22,9 @@ var update = flag.Bool("update", false, "rewrite the tables of docs/cost-model.m
 
 const root = "../../"
 
-// A row is one measurement of h200.json that the model has a prediction for.
+// A row is one measurement of docs/results that the model has a prediction for.
 type row struct {
+	target   *ir.Target
 	Section  string   `json:"section"`
 	ID       string   `json:"id"`
 	Model    string   `json:"model"`
@@ -38,7 +40,12 @@ type row struct {
 	Variant  string   `json:"variant"`     // section ablations
 	Ratio    float64  `json:"ratio"`       // to the default build, in the same round
 	Commands []string `json:"steps"`
+	Machine  struct {
+		SMs int `json:"sms"`
+	} `json:"machine"`
 }
+
+func (r *row) name() string { return r.target.Name + " " + r.ID }
 
 // micros is a median in microseconds: a number, or a field of the object that has p10 and p90 too.
 type micros float64
@@ -63,17 +70,45 @@ const (
 	ablations   = "ablations"
 )
 
-// measured returns the rows of sections bench, contexts and barriers, in the order of the file.
+// measured returns the rows of sections bench, contexts and barriers of every GPU, in the order of the files.
 func measured(t testing.TB) []row {
-	out := rowsOf(t, resultsText(t), calibrating, contexts, barriers)
+	var out []row
+	for _, text := range results(t) {
+		out = append(out, rowsOf(t, text, calibrating, contexts, barriers)...)
+	}
 	require.NotEmpty(t, out)
 	return out
 }
 
-func resultsText(t testing.TB) []byte {
-	text, err := os.ReadFile(root + "docs/results/h200.json")
+// results returns the files of docs/results that bench/results.py has written, one for each GPU, by name.
+func results(t testing.TB) [][]byte {
+	paths, err := filepath.Glob(root + "docs/results/*.json")
 	require.NoError(t, err)
-	return text
+	var out [][]byte
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var head struct {
+			Schema string `json:"schema"`
+		}
+		require.NoError(t, json.Unmarshal(text, &head), path)
+		if head.Schema == "amkc.results/1" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// targetOf reads the GPU off the command that made a row's build.
+func targetOf(t testing.TB, command string) *ir.Target {
+	words := strings.Fields(command)
+	i := slices.Index(words, "--target")
+	require.True(t, 0 <= i && i+1 < len(words),
+		"no --target in %q: make the row again, with bench/results.py --target NAME", command)
+	target := ir.FindTarget(words[i+1])
+	require.NotNil(t, target, "%q is built for no GPU of ir.Targets: make the row again, with bench/results.py "+
+		"--target NAME", command)
+	return target
 }
 
 // rowsOf returns the rows of some sections that passed.
@@ -94,6 +129,12 @@ func rowsOf(t testing.TB, text []byte, sections ...string) []row {
 		r := row{Steps: 16} // what bench does unless told otherwise
 		require.NoError(t, json.Unmarshal(raw, &r))
 		if r.Passed {
+			require.NotEmpty(t, r.Commands, r.ID)
+			r.target = targetOf(t, r.Commands[0])
+			if r.Machine.SMs != 0 {
+				require.Equal(t, r.target.SMs, r.Machine.SMs,
+					"%s was measured on another chip than the record describes", r.name())
+			}
 			out = append(out, r)
 		}
 	}
@@ -134,7 +175,7 @@ func compileAs(t testing.TB, command string, target *ir.Target, config ir.Schedu
 
 // compileRow compiles what the row measured.
 func compileRow(t testing.TB, r row, config ir.ScheduleConfig) *ir.Program {
-	return compileAs(t, r.Commands[0], ir.FindTarget("h200"), config)
+	return compileAs(t, r.Commands[0], r.target, config)
 }
 
 // byDefault is the schedule that amkc takes by itself.
@@ -143,8 +184,8 @@ var byDefault ir.ScheduleConfig
 // predictRow predicts the step in the middle of the launch that the row measured.
 func predictRow(t testing.TB, r row, config ir.ScheduleConfig) *cost.Prediction {
 	m, err := cost.New(compileRow(t, r, config))
-	require.NoError(t, err, r.ID)
+	require.NoError(t, err, r.name())
 	p, err := m.At(r.Position + r.Steps/2)
-	require.NoError(t, err, r.ID)
+	require.NoError(t, err, r.name())
 	return p
 }

@@ -1,6 +1,6 @@
-// Package hostile holds what amkc is held to when a file is an attack: any bytes get a verdict or a clean error, in time
-// and memory that are linear in the file. Its tests fuzz the whole way from bytes to verdict, and generate files of 10 MB
-// that each press on one budget.
+// Package hostile holds what amkc is held to when a file is an attack: any bytes get a verdict or a clean error, in
+// time and memory that are linear in the file. Its tests fuzz the whole way from bytes to verdict, and generate files
+// of 10 MB that each press on one budget.
 //
 // It has no code beside its tests, and nothing imports it. Its tests may import every package of amkc.
 package hostile

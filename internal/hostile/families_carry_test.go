@@ -23,7 +23,8 @@ var carryFamilies = []family{
 		f.line("group y{i} for 0..%d of%s", n-1, strings.Repeat(" c", n))
 		f.variant(1)
 		f.line("stage first units extent=1 sms=1\n a[0:4]=COPY(in[0:4])\n signal done")
-		f.line("loop l for 0..%d\nstage s{i} units extent=1 sms=1\n y{i}[0:4]=COPY(x{i}[0:4])\n x{i}[0:4]=COPY(y{i}[0:4])\n signal done\nend", n-1)
+		f.line("loop l for 0..%d\nstage s{i} units extent=1 sms=1\n y{i}[0:4]=COPY(x{i}[0:4])\n "+
+			"x{i}[0:4]=COPY(y{i}[0:4])\n signal done\nend", n-1)
 		return f.finish()
 	}},
 	{"loops by far steps", func(size int) []byte {

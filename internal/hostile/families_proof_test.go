@@ -52,19 +52,20 @@ var proofFamilies = []family{
 		return stageOf(0, "tiled extent=9000000000000000 grain=1", " %t=COPY(in[0:4])")
 	}},
 	{"SMs", func(size int) []byte {
-		return stageOf(65536, "spread extent=65536 grain=1 sms=65536 rot=0 step=0", " %t=COPY(in[0:4])")
+		return stageOf(0, "spread extent=65536 grain=1 sms=65536 rot=0 step=0", " %t=COPY(in[0:4])")
 	}},
 	{"SMs in a loop", func(size int) []byte {
-		return loops(65536, 3, "spread extent=65536 grain=1 sms=65536 rot=0 step=0", " %t=COPY(in[0:4])")
+		return loops(0, 3, "spread extent=65536 grain=1 sms=65536 rot=0 step=0", " %t=COPY(in[0:4])")
 	}},
 	{"clocks of many SMs", func(size int) []byte { // each task joins all SMs
-		f := program(1, 4096)
+		f := program(1, 0)
 		f.line(source)
 		f.line(sink)
 		f.variant(1)
 		f.line("counter c{i} for 0..60 counter gpu")
 		f.line("stage p spread extent=4096 grain=1 sms=4096 rot=0 step=0\n signal c00")
-		f.line("loop l for 0..50\nstage s{i} spread extent=4096 grain=1 sms=4096 rot=0 step=0\n wait c{i} >= 4096\n signal c{i+1}\nend")
+		f.line("loop l for 0..50\nstage s{i} spread extent=4096 grain=1 sms=4096 rot=0 step=0\n wait c{i} >= 4096\n " +
+			"signal c{i+1}\nend")
 		return f.finish()
 	}},
 	{"clocks of chains", func(size int) []byte { // tasks without an SM, all chains of their own, then joined one by one
@@ -125,7 +126,8 @@ var proofFamilies = []family{
 	{"flagged joins", func(size int) []byte { return flagged(300, 300) }},
 	{"runs", func(size int) []byte {
 		f := program(1, 0)
-		f.line("buffer in IO_INPUT F32 [390000,4] HBM rowmajor\nbuffer out IO_OUTPUT F32 [4] HBM rowmajor\nbuffer m ACTIVATION F32 [390000,4] HBM rowmajor")
+		f.line("buffer in IO_INPUT F32 [390000,4] HBM rowmajor\nbuffer out IO_OUTPUT F32 [4] HBM rowmajor\nbuffer m " +
+			"ACTIVATION F32 [390000,4] HBM rowmajor")
 		f.variant(1)
 		f.line("stage s whole extent=1")
 		for i := range 4 {
@@ -136,7 +138,8 @@ var proofFamilies = []family{
 	}},
 	{"runs past the budget", func(size int) []byte {
 		f := program(1, 0)
-		f.line("buffer m ACTIVATION F32 [1000000,1000000,4] HBM rowmajor\nbuffer n ACTIVATION F32 [1000000,1000000,4] HBM rowmajor")
+		f.line("buffer m ACTIVATION F32 [1000000,1000000,4] HBM rowmajor\nbuffer n ACTIVATION F32 " +
+			"[1000000,1000000,4] HBM rowmajor")
 		f.variant(1)
 		f.line("stage s whole extent=1\n m[0:1000000,0:1000000,0:1]=COPY(n[0:1000000,0:1000000,0:1])\n signal done")
 		return []byte(f.String())
@@ -145,7 +148,8 @@ var proofFamilies = []family{
 		f := program(1, 0)
 		f.line("buffer m ACTIVATION F32 [900000] HBM rowmajor\nbuffer n IO_INPUT F32 [900000] HBM rowmajor")
 		f.variant(1)
-		f.line("stage s tiled extent=100 grain=1\n m[0:900000 block 1 part a of 100]=COPY(n[0:900000 block 1 part a of 100])\n signal done")
+		f.line("stage s tiled extent=100 grain=1\n m[0:900000 block 1 part a of 100]=COPY(n[0:900000 block 1 part a " +
+			"of 100])\n signal done")
 		return []byte(f.String())
 	}},
 	{"segments", func(size int) []byte { // many tasks cut memory finely, one op reads it often
@@ -160,10 +164,12 @@ var proofFamilies = []family{
 	{"buffers on one page", func(size int) []byte {
 		f := program(1, 1)
 		f.line(sink)
-		f.line("page p GLOBAL_SCRATCH rowmajor bytes=16\nbuffer b{i} for 0..64999 ACTIVATION F32 [4] GLOBAL_SCRATCH rowmajor page p\n" + source)
+		f.line("page p GLOBAL_SCRATCH rowmajor bytes=16\nbuffer b{i} for 0..64999 ACTIVATION F32 [4] GLOBAL_SCRATCH " +
+			"rowmajor page p\n" + source)
 		f.variant(1)
 		f.line("counter c{i} for 0..64999 counter gpu")
-		f.line("loop l for 0..64999\nstage s{i} spread extent=1 grain=1 sms=1 rot=0 step=0\n b{i}[0:4]=COPY(in[0:4])\n signal done\nend")
+		f.line("loop l for 0..64999\nstage s{i} spread extent=1 grain=1 sms=1 rot=0 step=0\n " +
+			"b{i}[0:4]=COPY(in[0:4])\n signal done\nend")
 		return f.finish()
 	}},
 	{"readers of one word", func(size int) []byte {
@@ -238,17 +244,23 @@ var proofFamilies = []family{
 	}},
 	{"variants within the budget", func(size int) []byte {
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=64\ntarget t sms=132 smem_optin=0\n%s\n%s\nbuffer b{i} for 0..1900 CONST F32 [1] HBM rowmajor\nbuffer m ACTIVATION F32 [4] HBM rowmajor", source, sink)
+		f.line("amk 1.0\nmodel m max_seq=64\ntarget t sms=132 smem_optin=0\n%s\n%s\nbuffer b{i} for 0..1900 CONST "+
+			"F32 [1] HBM rowmajor\nbuffer m ACTIVATION F32 [4] HBM rowmajor", source, sink)
 		for i := range 64 {
-			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s units extent=4000 sms=132\n m[a%%4]=COPY(in[a%%4])\n signal d\nstage o whole extent=1\n out[0:4]=COPY(in[0:4])\n signal d", i, i, i)
+			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s units extent=4000 sms=132\n "+
+				"m[a%%4]=COPY(in[a%%4])\n signal d\nstage o whole extent=1\n out[0:4]=COPY(in[0:4])\n signal d", i, i,
+				i)
 		}
 		return []byte(f.String())
 	}},
 	{"steps of many variants", func(size int) []byte {
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=64\ntarget t sms=132 smem_optin=0\n%s\n%s\nbuffer m{i} for 0..999 ACTIVATION F32 [4] HBM rowmajor", source, sink)
+		f.line("amk 1.0\nmodel m max_seq=64\ntarget t sms=132 smem_optin=0\n%s\n%s\nbuffer m{i} for 0..999 "+
+			"ACTIVATION F32 [4] HBM rowmajor", source, sink)
 		for i := range 64 {
-			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nloop l for 0..999\nstage s{i} explicit\n task sm=%d a=0 b=1\n m{i}[0:4]=COPY(in[0:4])\n signal d\nend\nstage o explicit\n task sm=%d a=0 b=1\n out[0:4]=COPY(in[0:4])\n signal d", i, i, i, i, i)
+			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nloop l for 0..999\nstage s{i} explicit\n task "+
+				"sm=%d a=0 b=1\n m{i}[0:4]=COPY(in[0:4])\n signal d\nend\nstage o explicit\n task sm=%d a=0 b=1\n "+
+				"out[0:4]=COPY(in[0:4])\n signal d", i, i, i, i, i)
 		}
 		return []byte(f.String())
 	}},
@@ -293,7 +305,8 @@ func loops(sms, count int, dist, ops string) []byte {
 	return f.finish()
 }
 
-// flagged is a program of stages whose every SM polls the words of every other: joins of sms times sms, in each of n stages.
+// flagged is a program of stages whose every SM polls the words of every other: joins of sms times sms, in each of n
+// stages.
 func flagged(sms, n int) []byte {
 	f := program(1, sms)
 	f.line(source)
@@ -303,6 +316,7 @@ func flagged(sms, n int) []byte {
 	f.line("counter c{i} for 0..%d flagged gpu", n)
 	f.line("stage p spread extent=%d grain=1 sms=%d rot=0 step=0\n x00[a:b]=COPY(in[0:1])\n signal c00", sms, sms)
 	f.line("loop l for 0..%d\nstage s{i} spread extent=%d grain=1 sms=%d rot=0 step=0", n-1, sms, sms)
-	f.line(" wait c{i} >= %d\n %%m=SAMPLE_ARGMAX(x{i}[0:%d])\n x{i+1}[a:b]=COPY(in[0:1])\n signal c{i+1}\nend", sms, sms)
+	f.line(" wait c{i} >= %d\n %%m=SAMPLE_ARGMAX(x{i}[0:%d])\n x{i+1}[a:b]=COPY(in[0:1])\n signal c{i+1}\nend", sms,
+		sms)
 	return f.finish()
 }

@@ -8,8 +8,8 @@ import (
 	"amkc/validate"
 )
 
-// A family is one way of making amkc work hard. Files of those that grow are of about the size asked for; the others are a
-// few lines whose numbers are just below a budget, or far above it.
+// A family is one way of making amkc work hard. Files of those that grow are of about the size asked for; the others
+// are a few lines whose numbers are just below a budget, or far above it.
 type family struct {
 	name string
 	make func(size int) []byte
@@ -43,8 +43,14 @@ var jsonFamilies = []family{
  {"stage":"s","dist":{"kind":"whole","extent":1},"ops":[{"op":"ATTENTION_COMBINE","out":["%y"],"in":[` + s + `]}],"signal":"c"}]}]}`)
 	}},
 	{"profile nested", func(size int) []byte { return profile(`"x":`+strings.Repeat("[", size), "", "", "") }},
-	{"profile of numbers", func(size int) []byte { return profile(`"x":[0`+strings.Repeat(",0", size/2)+"]", "", "", "") }},
-	{"profile of empty objects", func(size int) []byte { return profile(`"x":[{}`+strings.Repeat(",{}", size/3)+"]", "", "", "") }},
+	{"profile of numbers", func(size int) []byte {
+		return profile(`"x":[0`+strings.Repeat(",0", size/2)+"]", "", "",
+			"")
+	}},
+	{"profile of empty objects", func(size int) []byte {
+		return profile(`"x":[{}`+strings.Repeat(",{}", size/3)+"]", "",
+			"", "")
+	}},
 	{"profile of small objects", func(size int) []byte {
 		return profile(`"x":[{"":0}`+strings.Repeat(`,{"":0}`, size/7)+"]", "", "", "")
 	}},
@@ -73,13 +79,15 @@ var jsonFamilies = []family{
 	{"profile names that collide", func(size int) []byte {
 		s := list(size, func(i int) string {
 			name := "x" + strings.Repeat("#0", i%120)
-			return fmt.Sprintf(`{"id":%d,"name":"%s","kind":"ACTIVATION","dtype":"F32","shape":[1],"space":"HBM"}`, i*0, name)
+			return fmt.Sprintf(`{"id":%d,"name":"%s","kind":"ACTIVATION","dtype":"F32","shape":[1],"space":"HBM"}`, i*0,
+				name)
 		})
 		return profile("", s, "", "")
 	}},
 	{"profile buffers", func(size int) []byte {
 		s := list(size, func(i int) string {
-			return fmt.Sprintf(`{"id":%d,"name":"b%d","kind":"ACTIVATION","dtype":"F32","shape":[1],"space":"HBM"}`, i, i)
+			return fmt.Sprintf(`{"id":%d,"name":"b%d","kind":"ACTIVATION","dtype":"F32","shape":[1],"space":"HBM"}`, i,
+				i)
 		})
 		return profile("", s, "", "")
 	}},
@@ -90,7 +98,8 @@ var jsonFamilies = []family{
 			return fmt.Sprintf(`{"op":1,"args":[{"in":0}],"out":%d}`, i)
 		})
 		return profile(`"pos":0`, `{"id":0,"name":"x","kind":"IO_INPUT","dtype":"F32","shape":[4],"space":"HBM"},{"id":1,"name":"y","kind":"IO_OUTPUT","dtype":"F32","shape":[4],"space":"HBM"}`,
-			`{"id":0}`, `{"id":0,"op":"FUSED","inputs":[0],"outputs":[1],"out_counter":0,"params":{"recipe":{"steps":[`+s+`]}}}`)
+			`{"id":0}`, `{"id":0,"op":"FUSED","inputs":[0],"outputs":[1],"out_counter":0,"params":{"recipe":{"steps":[`+
+				s+`]}}}`)
 	}},
 	{"profile queues", func(size int) []byte {
 		return profile("", "", `{"id":0}`, `{"id":0,"op":"NOP","inputs":[],"outputs":[],"out_counter":0,"sm":4000000000000}`)
@@ -125,7 +134,8 @@ func profileChain(size int) []byte {
 func profileIndependent(size int) []byte {
 	n := size / 200
 	tasks := items(n, func(i int) string {
-		return fmt.Sprintf(`{"id":%d,"op":"COPY","inputs":[0],"outputs":[%d],"out_counter":0,"waits":[],"params":{}}`, i, i+1)
+		return fmt.Sprintf(`{"id":%d,"op":"COPY","inputs":[0],"outputs":[%d],"out_counter":0,"waits":[],"params":{}}`,
+			i, i+1)
 	})
 	return profile(`"pos":0`, items(n+1, profileBuffer), `{"id":0}`, tasks)
 }

@@ -10,7 +10,10 @@ var textFamilies = []family{
 	{"blanks", func(size int) []byte { return []byte("amk 1.0\n" + strings.Repeat(" ", size)) }},
 	{"empty lines", func(size int) []byte { return []byte("amk 1.0\n" + strings.Repeat("\n", size)) }},
 	{"errors", func(size int) []byte { return []byte("amk 1.0\n" + strings.Repeat("?\n", size/2)) }},
-	{"ops outside a stage", func(size int) []byte { return []byte("amk 1.0\n" + strings.Repeat("stage\nx\n", size/8)) }},
+	{"ops outside a stage", func(size int) []byte {
+		return []byte("amk 1.0\n" +
+			strings.Repeat("stage\nx\n", size/8))
+	}},
 	{"name", func(size int) []byte { return []byte("amk 1.0\nmodel " + strings.Repeat("m", size)) }},
 	{"quoted name", func(size int) []byte { return []byte("amk 1.0\nmodel \"" + strings.Repeat(`\n`, size/2) + `"`) }},
 	{"number", func(size int) []byte { return []byte("amk 1.0\nmodel m layers=" + strings.Repeat("7", size)) }},
@@ -73,7 +76,10 @@ var textFamilies = []family{
 	{"groups of nothing", func(size int) []byte {
 		f := program(1, 0)
 		f.line("buffer b{i} for 0..9 CONST F32 [1] HBM rowmajor")
-		f.fill(size, func(i int) { f.line("group g%d{i} for 0..9000000000000000 by 9000000000000000 of b0%d c", i, i%10) })
+		f.fill(size, func(i int) {
+			f.line("group g%d{i} for 0..9000000000000000 by 9000000000000000 of b0%d c", i,
+				i%10)
+		})
 		return finishEmpty(f)
 	}},
 	{"counters", func(size int) []byte {
@@ -216,15 +222,19 @@ var textFamilies = []family{
 		f := &file{}
 		f.line("amk 1.0\nmodel m max_seq=200000\n%s\n%s", source, sink)
 		f.fill(size, func(i int) {
-			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s whole extent=1\n out[0:4]=COPY(in[0:4])\n signal d", i, i, i)
+			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s whole extent=1\n "+
+				"out[0:4]=COPY(in[0:4])\n signal d", i, i, i)
 		})
-		return []byte(strings.Replace(f.String(), "max_seq=200000", fmt.Sprintf("max_seq=%d", strings.Count(f.String(), "variant")), 1))
+		return []byte(strings.Replace(f.String(), "max_seq=200000",
+			fmt.Sprintf("max_seq=%d", strings.Count(f.String(), "variant")), 1))
 	}},
 	{"variants of many buffers", func(size int) []byte {
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=%d\n%s\n%s\nbuffer b{i} for 0..999000 CONST F32 [1] HBM rowmajor", size/300, source, sink)
+		f.line("amk 1.0\nmodel m max_seq=%d\n%s\n%s\nbuffer b{i} for 0..999000 CONST F32 [1] HBM rowmajor", size/300,
+			source, sink)
 		for i := range size / 300 {
-			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s whole extent=1\n out[0:4]=COPY(in[0:4])\n signal d", i, i, i)
+			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s whole extent=1\n "+
+				"out[0:4]=COPY(in[0:4])\n signal d", i, i, i)
 		}
 		return []byte(f.String())
 	}},

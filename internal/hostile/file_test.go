@@ -52,7 +52,8 @@ func (f *file) finish() []byte {
 
 // profile is a program of the AMK profile with the given lists.
 func profile(meta, buffers, counters, tasks string) []byte {
-	return []byte(`{"ir_version":"0.2.0","abi_version":"0.2","meta":{` + meta + `},"target":null,"buffers":[` + buffers +
+	return []byte(`{"ir_version":"0.2.0","abi_version":"0.2","meta":{` + meta + `},"target":null,"buffers":[` +
+		buffers +
 		`],"counters":[` + counters + `],"tasks":[` + tasks + `],"pages":null,"config":null}`)
 }
 

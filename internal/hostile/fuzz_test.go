@@ -3,6 +3,7 @@ package hostile
 import (
 	"testing"
 
+	"amkc/internal/watch"
 	"amkc/validate"
 )
 
@@ -13,6 +14,7 @@ func FuzzVerdict(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer watch.Execution()()
 		for _, backend := range []validate.Backend{validate.Reference, validate.Kernel} {
 			requireLinear(t, len(data), func() { verdict(data, backend) })
 		}

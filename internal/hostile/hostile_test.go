@@ -46,7 +46,8 @@ func TestHostile(t *testing.T) {
 // seeds are the smallest real programs in every form.
 func seeds(t testing.TB) [][]byte {
 	var all [][]byte
-	for _, pattern := range []string{"../../testdata/ir/tiny.*", "../../testdata/golden/*/schedule.amk", "../../testdata/amk_ir/toy_f32_*/program.json"} {
+	for _, pattern := range []string{"../../testdata/ir/tiny.*", "../../testdata/golden/*/schedule.amk",
+		"../../testdata/amk_ir/toy_f32_*/program.json"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files)

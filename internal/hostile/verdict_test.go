@@ -9,9 +9,9 @@ import (
 	"amkc/validate"
 )
 
-// verdict takes a file through everything that amkc does to judge one: it reads it in whatever form it is, checks it and
-// proves it for a backend. The proof does not rely on the check: it is made whatever the check says. The list is empty if the program is
-// proved.
+// verdict takes a file through everything that amkc does to judge one: it reads it in whatever form it is, checks it
+// and proves it for a backend. The proof does not rely on the check: it is made whatever the check says. The list is
+// empty if the program is proved.
 func verdict(data []byte, backend validate.Backend) diag.List {
 	p, err := ir.Parse(data, "f")
 	if errors.Is(err, ir.ErrProfile) {

@@ -20,8 +20,9 @@ import (
 )
 
 var (
-	report = flag.String("report", "", "directory to write looping.json and looping.md to; measures, and has nvcc compile")
-	most   = flag.Int("nvcc-unrolled", 16, "most layers of an unrolled program that nvcc is given")
+	report = flag.String("report", "", "directory to write looping.json and looping.md to; measures, and "+
+		"has nvcc compile")
+	most = flag.Int("nvcc-unrolled", 16, "most layers of an unrolled program that nvcc is given")
 )
 
 // shape is a directory with the config.json of a 1B model that has another number of layers, and nothing else.
@@ -44,7 +45,8 @@ func lower(t testing.TB, layers, roll int) (*ir.Program, []Seconds, error) {
 	t.Helper()
 	dtype := ir.BF16
 	var passed []Seconds
-	l, err := compiler.Lower(compiler.Options{Model: shape(t, layers), Name: "model", ConfigOnly: true, DType: &dtype, Target: ir.FindTarget("h200"),
+	l, err := compiler.Lower(compiler.Options{Model: shape(t, layers), Name: "model", ConfigOnly: true, DType: &dtype,
+		Target: ir.FindTarget("h200"),
 		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"roll": roll}}},
 		After: func(_ int, p *passes.Pass, _ *passes.State, took time.Duration) error {
 			passed = append(passed, Seconds{p.Name, took.Seconds()})
@@ -67,7 +69,8 @@ func TestSourcesDoNotGrowWithLayers(t *testing.T) {
 		files, err := codegen.CUDA(p)
 		require.NoError(t, err)
 		for name, text := range files {
-			same := strings.Join(strings.Fields(strings.ReplaceAll(number.ReplaceAllString(string(text), "0"), "//", "")), " ")
+			same := strings.Join(strings.Fields(strings.ReplaceAll(number.ReplaceAllString(string(text), "0"), "//",
+				"")), " ")
 			if before, seen := texts[name]; seen {
 				require.Equal(t, before, same, "%s with %d layers", name, layers)
 			}
@@ -81,12 +84,15 @@ func TestReport(t *testing.T) {
 	if *report == "" {
 		t.Skip("-report is not given")
 	}
-	r := Report{Host: hostCPU(t), NVCC: nvccOf(t), Command: fmt.Sprintf("go test ./internal/loopsize -run Report -timeout 2h -nvcc-unrolled %d -report docs/results", *most)}
+	r := Report{Host: hostCPU(t), NVCC: nvccOf(t),
+		Command: fmt.Sprintf("go test ./internal/loopsize -run Report -timeout 2h -nvcc-unrolled %d "+
+			"-report docs/results", *most)}
 	for _, roll := range []int{1, 0} {
 		for _, layers := range []int{2, 16, 32, 80} {
 			r.Rows = append(r.Rows, measure(t, layers, roll))
 			row := &r.Rows[len(r.Rows)-1]
-			fmt.Printf("%d layers, roll=%d: %d bytes of sources, %d of fatbin, nvcc %.1f s, amkc %.2f s\n", layers, roll, row.Sources, row.Fatbin, row.NVCC, row.Total)
+			fmt.Printf("%d layers, roll=%d: %d bytes of sources, %d of fatbin, nvcc %.1f s, amkc %.2f s\n", layers,
+				roll, row.Sources, row.Fatbin, row.NVCC, row.Total)
 			text, err := json.MarshalIndent(r, "", " ")
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(*report, "looping.json"), append(text, '\n'), 0o644))

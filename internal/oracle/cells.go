@@ -8,8 +8,8 @@ import (
 	"amkc/ir"
 )
 
-// placeOf numbers the place of a buffer. A place with exchange words on it is one of words. What is kept on chip is kept
-// for a step: the next one may keep it elsewhere.
+// placeOf numbers the place of a buffer. A place with exchange words on it is one of words. What is kept on chip is
+// kept for a step: the next one may keep it elsewhere.
 func (m *machine) placeOf(b *ir.Buffer, step int) int {
 	name := "buffer " + b.Name
 	if len(b.Pages) > 0 {
@@ -143,9 +143,9 @@ func (m *machine) assign(regions []region) *Hazard {
 	return nil
 }
 
-// assignPolls leaves one poll of each word that a task does not have at hand, from an earlier poll or a store of its own,
-// and finds the messages that answer it: from producers of flagged counters that the task waits on, through the same
-// buffer, in the same step.
+// assignPolls leaves one poll of each word that a task does not have at hand, from an earlier poll or a store of its
+// own, and finds the messages that answer it: from producers of flagged counters that the task waits on, through the
+// same buffer, in the same step.
 func (m *machine) assignPolls(t int) {
 	type word struct {
 		cell int
@@ -156,15 +156,20 @@ func (m *machine) assignPolls(t int) {
 	task := &m.tasks[t]
 	for k := range task.ops {
 		op := &task.ops[k]
-		slices.SortFunc(op.polls, func(a, b access) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.buf.Name, b.buf.Name)) })
-		op.polls = slices.DeleteFunc(slices.Compact(op.polls), func(a access) bool { return hand[word{a.lo, a.buf.Name}] || written[a.lo] == a.buf.Name })
+		slices.SortFunc(op.polls, func(a, b access) int {
+			return cmp.Or(cmp.Compare(a.lo, b.lo),
+				cmp.Compare(a.buf.Name, b.buf.Name))
+		})
+		op.polls = slices.DeleteFunc(slices.Compact(op.polls),
+			func(a access) bool { return hand[word{a.lo, a.buf.Name}] || written[a.lo] == a.buf.Name })
 		op.awaits = make([][]int32, len(op.polls))
 		for n, a := range op.polls {
 			hand[word{a.lo, a.buf.Name}] = true
 			c := &m.cells[a.lo]
 			for _, msg := range c.messages {
 				by := &m.messages[msg]
-				if from := &m.tasks[by.task]; from.step == task.step && by.buf.Name == a.buf.Name && from.signal >= 0 && slices.Contains(task.flagged, from.signal) {
+				if from := &m.tasks[by.task]; from.step == task.step && by.buf.Name == a.buf.Name && from.signal >= 0 &&
+					slices.Contains(task.flagged, from.signal) {
 					op.awaits[n] = append(op.awaits[n], int32(msg))
 				}
 			}
@@ -183,7 +188,8 @@ func (m *machine) own(r region, lo, hi int) *Hazard {
 	switch r.buf.Space {
 	case ir.SMEM:
 		if owner = t.queue + 1; t.flat.SM < 0 {
-			return &Hazard{Kind: Owner, Task: t.name, Detail: "touches " + r.buf.Name + " in shared memory, but runs on no SM"}
+			return &Hazard{Kind: Owner, Task: t.name,
+				Detail: "touches " + r.buf.Name + " in shared memory, but runs on no SM"}
 		}
 	case ir.Register:
 		owner = r.task + 1
@@ -194,7 +200,9 @@ func (m *machine) own(r region, lo, hi int) *Hazard {
 		if was := &m.cells[c].owner; *was == 0 {
 			*was = owner
 		} else if *was != owner {
-			return &Hazard{Kind: Owner, Task: t.name, Detail: fmt.Sprintf("touches %s, which belongs to SM (or task) %d, not %d", m.where(c, r.buf), *was-1, owner-1)}
+			return &Hazard{Kind: Owner, Task: t.name,
+				Detail: fmt.Sprintf("touches %s, which belongs to SM (or task) %d, not %d", m.where(c, r.buf), *was-1,
+					owner-1)}
 		}
 	}
 	return nil

@@ -2,13 +2,13 @@ package oracle
 
 import "slices"
 
-// commuting returns an event that may as well happen now, because nothing that can happen before it interferes: exploring
-// it alone is enough (a persistent set of one event, Godefroid 1996).
+// commuting returns an event that may as well happen now, because nothing that can happen before it interferes:
+// exploring it alone is enough (a persistent set of one event, Godefroid 1996).
 //
 //   - A task that starts, or is done, interferes with counters that somebody may find below their final value.
 //   - A poll of a word interferes with stores to that word, as far as these can happen while the task stands still.
-//   - A store that lands interferes with other stores to its word, and with polls that wait for something else there, as
-//     far as these can happen while it is on its way.
+//   - A store that lands interferes with other stores to its word, and with polls that wait for something else there,
+//     as far as these can happen while it is on its way.
 //   - Plain memory is judged by what tasks know, whenever it is touched.
 func (x *explorer) commuting(s *state) (event, bool) {
 	if x.m.opts.Full {
@@ -66,12 +66,14 @@ func (x *explorer) landsAlone(s *state, msg int32) bool {
 	}
 	reach := x.reach(s, -1, msg)
 	for _, m := range x.m.cells[cell].messages {
-		if other := &x.m.messages[m]; int32(m) != msg && (s.sent[m] == onItsWay || s.sent[m] == unsent && int(reach[other.task]) > other.op) {
+		if other := &x.m.messages[m]; int32(m) != msg &&
+			(s.sent[m] == onItsWay || s.sent[m] == unsent && int(reach[other.task]) > other.op) {
 			return false
 		}
 	}
 	for _, p := range x.m.cells[cell].pollers {
-		if int(s.pc[p.task])-1 > p.op || int(s.pc[p.task])-1 == p.op && s.polls(int32(p.task))[p.poll] || int(reach[p.task]) < p.op {
+		if int(s.pc[p.task])-1 > p.op || int(s.pc[p.task])-1 == p.op && s.polls(int32(p.task))[p.poll] ||
+			int(reach[p.task]) < p.op {
 			continue // it has polled, or cannot come to it
 		}
 		if awaits := x.m.tasks[p.task].ops[p.op].awaits[p.poll]; len(awaits) != 1 || awaits[0] != msg {
@@ -128,7 +130,10 @@ func (x *explorer) advance(s *state, t int, reach []int32, msg int32) int32 {
 			if int(s.pc[t])-1 > int(at) || int(s.pc[t])-1 == int(at) && s.polls(int32(t))[k] || len(awaits) == 0 {
 				continue
 			}
-			if !slices.ContainsFunc(awaits, func(n int32) bool { return n != msg && int(reach[m.messages[n].task]) > m.messages[n].op }) {
+			if !slices.ContainsFunc(awaits, func(n int32) bool {
+				return n != msg &&
+					int(reach[m.messages[n].task]) > m.messages[n].op
+			}) {
 				return at
 			}
 		}

@@ -149,14 +149,16 @@ func (s *state) poll(t int32, at, k int) {
 		case msg.task != int(t) && !s.known.of(int(t)).has(msg.task):
 			s.fail(Race, int(t), "reads %s, written by %s, of which it does not know", m.where(a.lo, a.buf), from.name)
 		case msg.buf.Name != a.buf.Name:
-			s.fail(Clobbered, int(t), "reads %s, where %s has written %s", m.where(a.lo, a.buf), from.name, msg.buf.Name)
+			s.fail(Clobbered, int(t), "reads %s, where %s has written %s", m.where(a.lo, a.buf), from.name,
+				msg.buf.Name)
 		case from.step != m.tasks[t].step:
 			s.fail(Undefined, int(t), "reads %s, written in the step before", m.where(a.lo, a.buf))
 		}
 	}
 	at32 := look{t, int32(at), int32(a.lo)}
 	if was, again := s.seen[at32]; again && was != found {
-		s.fail(WhichProducer, int(t), "reads %s: in this schedule from %s, in another from %s", m.where(a.lo, a.buf), m.tasks[msg.task].name, m.tasks[m.messages[was].task].name)
+		s.fail(WhichProducer, int(t), "reads %s: in this schedule from %s, in another from %s", m.where(a.lo, a.buf),
+			m.tasks[msg.task].name, m.tasks[m.messages[was].task].name)
 	}
 	s.seen[at32] = found
 }

@@ -3,8 +3,8 @@ package oracle
 import "hash/maphash"
 
 // Explore runs every schedule of the steps, and stops at the first hazard. Two reductions keep that feasible, unless
-// Options.Full: an event that commutes with every other one that may still happen is not postponed, and a state that was
-// met before is not explored again.
+// Options.Full: an event that commutes with every other one that may still happen is not postponed, and a state that
+// was met before is not explored again.
 func Explore(runs []Run, fp *Footprints, opts Options) Verdict {
 	if opts.MaxStates == 0 {
 		opts.MaxStates = 200_000

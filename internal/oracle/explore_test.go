@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The reductions change no verdict: with everything interleaved, or with a cell for every byte, it is the same. A program
-// that is too large for that is left out, and there are few.
+// The reductions change no verdict: with everything interleaved, or with a cell for every byte, it is the same. A
+// program that is too large for that is left out, and there are few.
 func TestReductionsChangeNothing(t *testing.T) {
 	fp := NewFootprints()
 	for _, c := range []struct {
@@ -35,7 +35,8 @@ func TestReductionsChangeNothing(t *testing.T) {
 			default:
 				safe++
 			}
-			require.Equal(t, w.Unsafe(), v.Unsafe(), "%d tasks, seed %d: %v, otherwise %v", c.tasks, seed, v.Hazard, w.Hazard)
+			require.Equal(t, w.Unsafe(), v.Unsafe(), "%d tasks, seed %d: %v, otherwise %v", c.tasks, seed, v.Hazard,
+				w.Hazard)
 		}
 		t.Log(c.tasks, "tasks:", safe, "safe,", unsafe, "unsafe,", left, "left out")
 		require.Greater(t, safe, 200)

@@ -8,8 +8,8 @@ import (
 	"amkc/refvm"
 )
 
-// Footprints knows what tasks touch. It runs each kind of task once: tasks that differ in nothing but the names of their
-// buffers touch the same. It is for one goroutine.
+// Footprints knows what tasks touch. It runs each kind of task once: tasks that differ in nothing but the names of
+// their buffers touch the same. It is for one goroutine.
 type Footprints struct {
 	known map[string]footprint
 	key   []byte
@@ -33,10 +33,15 @@ const maxElements = 1 << 22
 // of returns what task t touches at a position, in the order it does, and the flat buffers that its numbers stand for,
 // valid until the next call. The error is the reference code's.
 func (fp *Footprints) of(f *ir.Flat, t, pos int) ([]refvm.Touch, []int, error) {
-	fp.describe(f, &f.Tasks[t], pos)
+	return fp.within(f, t, pos, pos, pos)
+}
+
+// within is the same of a program for positions lo to hi, of which the reference code looks at all.
+func (fp *Footprints) within(f *ir.Flat, t, pos, lo, hi int) ([]refvm.Touch, []int, error) {
+	fp.describe(f, &f.Tasks[t], pos, lo, hi)
 	got, ok := fp.known[string(fp.key)]
 	if !ok {
-		got.touches, got.err = fp.run(f, &f.Tasks[t], pos)
+		got.touches, got.err = fp.run(f, &f.Tasks[t], pos, lo, hi)
 		if len(fp.known) > 1<<16 {
 			clear(fp.known)
 		}
@@ -46,7 +51,7 @@ func (fp *Footprints) of(f *ir.Flat, t, pos int) ([]refvm.Touch, []int, error) {
 }
 
 // describe sets key to all that decides what a task touches, and numbers its buffers.
-func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, pos int) {
+func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, pos, lo, hi int) {
 	clear(fp.local)
 	fp.order, fp.key = fp.order[:0], fp.key[:0]
 	moves := false
@@ -90,18 +95,24 @@ func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, pos int) {
 		}
 	}
 	if moves {
-		fp.key = strconv.AppendInt(append(fp.key, '@'), int64(pos), 10)
+		for _, p := range []int{pos, lo, hi} {
+			fp.key = strconv.AppendInt(append(fp.key, '@'), int64(p), 10)
+		}
 	}
 }
 
 // run runs a task by itself, on buffers of its own.
-func (fp *Footprints) run(f *ir.Flat, t *ir.Task, pos int) ([]refvm.Touch, error) {
-	alone := ir.Flat{Name: "alone", Lo: pos, Hi: pos}
+func (fp *Footprints) run(f *ir.Flat, t *ir.Task, pos, lo, hi int) ([]refvm.Touch, error) {
+	alone := ir.Flat{Name: "alone", Lo: lo, Hi: hi}
 	for _, b := range fp.order {
 		buf := f.Buffers[b]
 		buf.Pages, buf.Space, buf.Layout = nil, ir.HBM, ir.Layout{}
+		if buf.Kind == ir.Activation && buf.DType == ir.I32 {
+			buf.Kind = ir.Output // which begins with zeros and not with what is no number: they may select a row
+		}
 		if buf.Numel() > maxElements {
-			return nil, fmt.Errorf("%s has %d elements, the oracle runs tasks on at most %d", buf.Name, buf.Numel(), maxElements)
+			return nil, fmt.Errorf("%s has %d elements, the oracle runs tasks on at most %d", buf.Name, buf.Numel(),
+				maxElements)
 		}
 		alone.Buffers = append(alone.Buffers, buf)
 	}

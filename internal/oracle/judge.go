@@ -12,7 +12,8 @@ import (
 type Effort struct {
 	States    int // explored at most, for each step or pair of steps; then schedules are sampled
 	Schedules int // sampled at most
-	Work      int // as much for each of the two, at most, in tasks and words looked at; a schedule that was begun is finished
+	// as much for each of the two, at most, in tasks and words looked at; a schedule that was begun is finished
+	Work      int
 	Positions int // at which a program is run, at most
 	Seed      uint64
 }
@@ -78,8 +79,8 @@ func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
 	return total
 }
 
-// Profile judges a program of the AMK profile: its references and the capacities of the format's records, which its flat
-// form cannot hold, then the flat form.
+// Profile judges a program of the AMK profile: its references and the capacities of the format's records, which its
+// flat form cannot hold, then the flat form.
 func Profile(p *amk.Program, fp *Footprints, e Effort) Verdict {
 	if h := profileHazard(p); h != "" {
 		return malformed("profile", "%s", h)
@@ -108,8 +109,10 @@ func profileHazard(p *amk.Program) string {
 	}
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
-		if tasks[t.ID] || len(t.Inputs) > amk.MaxInputs || len(t.Outputs) > amk.MaxOutputs || len(t.Waits) > amk.MaxWaits || !counters[t.OutCounter] {
-			return fmt.Sprintf("task %d is there twice, has too many operands or waits, or signals what is not there", t.ID)
+		if tasks[t.ID] || len(t.Inputs) > amk.MaxInputs || len(t.Outputs) > amk.MaxOutputs ||
+			len(t.Waits) > amk.MaxWaits || !counters[t.OutCounter] {
+			return fmt.Sprintf("task %d is there twice, has too many operands or waits, or signals what is not there",
+				t.ID)
 		}
 		tasks[t.ID] = true
 		for _, b := range append(slices.Clone(t.Inputs), t.Outputs...) {
@@ -131,7 +134,8 @@ func profileHazard(p *amk.Program) string {
 			}
 		}
 		if smem > p.Target.SmemBytesPerBlockOptin {
-			return fmt.Sprintf("has %d bytes of pages in shared memory, the target %d", smem, p.Target.SmemBytesPerBlockOptin)
+			return fmt.Sprintf("has %d bytes of pages in shared memory, the target %d", smem,
+				p.Target.SmemBytesPerBlockOptin)
 		}
 	}
 	return ""

@@ -119,7 +119,8 @@ func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard) {
 			return nil, h
 		}
 		if r.Pos < r.Flat.Lo || r.Pos > r.Flat.Hi {
-			return nil, &Hazard{Kind: Malformed, Detail: fmt.Sprintf("position %d is outside %d to %d", r.Pos, r.Flat.Lo, r.Flat.Hi)}
+			return nil, &Hazard{Kind: Malformed,
+				Detail: fmt.Sprintf("position %d is outside %d to %d", r.Pos, r.Flat.Lo, r.Flat.Hi)}
 		}
 		m.addTasks(step, r.Flat)
 		more, h := m.footprints(step, r, fp)
@@ -136,7 +137,7 @@ func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard) {
 		}
 	}
 	m.cut(regions)
-	for _, check := range []func([]region) *Hazard{m.assign, m.aliases, m.outputs, m.capacity} {
+	for _, check := range []func([]region) *Hazard{m.assign, m.aliases, m.outputs, m.capacity, m.indices} {
 		if h := check(regions); h != nil {
 			return nil, h
 		}
@@ -160,7 +161,8 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 		if !ok {
 			n = len(m.counters)
 			number[h] = n
-			m.counters = append(m.counters, counter{init: f.Counters[c].Init, counted: f.Counters[c].How == ir.ByCounter})
+			m.counters = append(m.counters, counter{init: f.Counters[c].Init,
+				counted: f.Counters[c].How == ir.ByCounter})
 		}
 		return n
 	}
@@ -260,7 +262,9 @@ func (m *machine) footprints(step int, r Run, fp *Footprints) ([]region, *Hazard
 			at := m.placeOf(b, step)
 			for _, x := range bytesOf(b, t.Lo, t.N) {
 				if len(b.Pages) > 0 && x[1] > pageBytes(r.Flat, b.Pages[0]) {
-					return nil, &Hazard{Kind: Outside, Task: who, Detail: fmt.Sprintf("bytes %d to %d of %s are beyond page %s", x[0], x[1]-1, b.Name, b.Pages[0])}
+					return nil, &Hazard{Kind: Outside, Task: who,
+						Detail: fmt.Sprintf("bytes %d to %d of %s are beyond page %s", x[0], x[1]-1, b.Name,
+							b.Pages[0])}
 				}
 				out = append(out, region{at, x[0], x[1], first + i, t.Op, b, t.Write})
 			}

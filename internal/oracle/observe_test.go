@@ -9,9 +9,9 @@ import (
 	"amkc/internal/population"
 )
 
-// observer explores a program without exchange words by what can be seen from outside, and knows nothing of knowledge:
-// something is wrong if two tasks that conflict can be under way at once, if a read finds different writers in different
-// interleavings or none that may be, or if tasks are left that never run.
+// observer explores a program without exchange words by what can be seen from outside, and knows nothing of
+// knowledge: something is wrong if two tasks that conflict can be under way at once, if a read finds different
+// writers in different interleavings or none that may be, or if tasks are left that never run.
 type observer struct {
 	m      *machine
 	met    map[string]bool
@@ -37,7 +37,8 @@ func (o *observer) visit(w world) {
 	o.met[string(key)] = true
 	moved, left := false, false
 	for t, at := range w.at {
-		next := world{append([]byte(nil), w.at...), append([]int16(nil), w.writer...), append([]string(nil), w.through...)}
+		next := world{append([]byte(nil), w.at...), append([]int16(nil), w.writer...),
+			append([]string(nil), w.through...)}
 		left = left || at < 2
 		switch {
 		case at == 1:
@@ -81,7 +82,8 @@ func (o *observer) run(w world, t int) {
 			for c := a.lo; c < a.hi; c++ {
 				by := int(w.writer[c])
 				was, again := o.found[[3]int{t, k, c}]
-				o.hazard = o.hazard || by < 0 && !o.m.cells[c].initial || by >= 0 && w.through[c] != a.buf.Name || again && was != by
+				o.hazard = o.hazard || by < 0 && !o.m.cells[c].initial || by >= 0 && w.through[c] != a.buf.Name ||
+					again && was != by
 				o.found[[3]int{t, k, c}] = by
 			}
 		}
@@ -126,7 +128,8 @@ func (o *observer) conflict(t, u int) bool {
 	return false
 }
 
-// What tasks know of each other decides the same as what can be seen from outside, schedule by schedule and byte by byte.
+// What tasks know of each other decides the same as what can be seen from outside, schedule by schedule and byte by
+// byte.
 func TestKnowledgeAgreesWithObservation(t *testing.T) {
 	fp := NewFootprints()
 	safe, unsafe, static := 0, 0, 0

@@ -14,9 +14,11 @@ func randomFlat(seed uint64, most int) *ir.Flat {
 	odds := func(n int) bool { return r.IntN(n) == 0 }
 	word := ir.Layout{Kind: ir.Word32}
 	const n = 2 // words of a vector
-	f := &ir.Flat{SMs: 3, Buffers: []ir.Buffer{{Name: "in", Kind: ir.Input, DType: ir.F16, Shape: []int{n}}, {Name: "plain", Kind: ir.Activation, DType: ir.F16, Shape: []int{n}}}}
+	f := &ir.Flat{SMs: 3, Buffers: []ir.Buffer{{Name: "in", Kind: ir.Input, DType: ir.F16, Shape: []int{n}},
+		{Name: "plain", Kind: ir.Activation, DType: ir.F16, Shape: []int{n}}}}
 	for p := range 3 {
-		f.Pages = append(f.Pages, ir.Page{Name: fmt.Sprint("page", p), Space: ir.GlobalScratch, Layout: word, Bytes: 4 * n})
+		f.Pages = append(f.Pages, ir.Page{Name: fmt.Sprint("page", p), Space: ir.GlobalScratch, Layout: word,
+			Bytes: 4 * n})
 	}
 	view := func(b, lo, hi int) ([]int, []ir.Operand) {
 		return []int{b}, []ir.Operand{{Buf: f.Buffers[b].Name, Dims: []ir.Range{ir.Span(ir.Int(lo), ir.Int(hi))}}}
@@ -32,7 +34,8 @@ func randomFlat(seed uint64, most int) *ir.Flat {
 		if odds(3) {
 			page = r.IntN(3)
 		}
-		f.Buffers = append(f.Buffers, ir.Buffer{Name: fmt.Sprint("x", c), Kind: ir.Activation, DType: ir.F16, Shape: []int{n}, Space: ir.GlobalScratch,
+		f.Buffers = append(f.Buffers, ir.Buffer{Name: fmt.Sprint("x", c), Kind: ir.Activation, DType: ir.F16,
+			Shape: []int{n}, Space: ir.GlobalScratch,
 			Layout: word, Pages: []string{f.Pages[page].Name}})
 		parts := 1 + r.IntN(2)
 		for part := range parts {

@@ -2,8 +2,9 @@ package oracle
 
 import "math/rand/v2"
 
-// Sample runs schedules of the steps, n at most: random ones, and adversarial ones that let one task, one store, one SM's
-// stores, or all stores wait for as long as anything else can happen. It is for programs that are too large to explore.
+// Sample runs schedules of the steps, n at most: random ones, and adversarial ones that let one task, one store, one
+// SM's stores, or all stores wait for as long as anything else can happen. It is for programs that are too large to
+// explore.
 func Sample(runs []Run, fp *Footprints, opts Options, seed uint64, n int) Verdict {
 	m, h := build(runs, fp, opts)
 	if h != nil {

@@ -9,8 +9,9 @@ import (
 
 // state is a machine in the middle of a schedule.
 type state struct {
-	m     *machine
-	pc    []int32 // by task: 0 before it has started, 1 + the op it is at, 1 + its ops before its signal, then 2 + its ops
+	m *machine
+	// by task: 0 before it has started, 1 + the op it is at, 1 + its ops before its signal, then 2 + its ops
+	pc    []int32
 	got   []bool  // which words of its op at hand a task has polled, from m.polls[t] on
 	ready []int32 // tasks that may start
 	going []int32 // tasks that have started and are not done
@@ -79,10 +80,12 @@ func (s set) firstOutside(o set, except int) int {
 
 func start(m *machine) *state {
 	n := len(m.tasks)
-	s := &state{m: m, left: n, pc: make([]int32, n), got: make([]bool, m.polled), blocked: make([]int32, n), known: newSets(n, m.words),
+	s := &state{m: m, left: n, pc: make([]int32, n), got: make([]bool, m.polled), blocked: make([]int32, n),
+		known: newSets(n, m.words),
 		count: make([]int32, len(m.counters)), arrived: newSets(len(m.counters), m.words),
 		sent: make([]sending, len(m.messages)), memory: make([]int32, len(m.cells)),
-		writer: make([]int32, len(m.cells)), through: make([]*string, len(m.cells)), readers: newSets(len(m.cells), m.words), seen: map[look]int32{}}
+		writer: make([]int32, len(m.cells)), through: make([]*string, len(m.cells)),
+		readers: newSets(len(m.cells), m.words), seen: map[look]int32{}}
 	for c := range m.cells {
 		s.memory[c], s.writer[c] = -1, -1
 	}
@@ -108,8 +111,10 @@ func start(m *machine) *state {
 // fork copies a state; what polls have found is common to all schedules.
 func (s *state) fork() *state {
 	c := *s
-	c.pc, c.ready, c.going, c.blocked = slices.Clone(s.pc), slices.Clone(s.ready), slices.Clone(s.going), slices.Clone(s.blocked)
-	c.count, c.sent, c.pending, c.memory = slices.Clone(s.count), slices.Clone(s.sent), slices.Clone(s.pending), slices.Clone(s.memory)
+	c.pc, c.ready, c.going, c.blocked = slices.Clone(s.pc), slices.Clone(s.ready), slices.Clone(s.going),
+		slices.Clone(s.blocked)
+	c.count, c.sent, c.pending, c.memory = slices.Clone(s.count), slices.Clone(s.sent), slices.Clone(s.pending),
+		slices.Clone(s.memory)
 	c.writer, c.through = slices.Clone(s.writer), slices.Clone(s.through)
 	c.known, c.arrived, c.readers, c.got = s.known.clone(), s.arrived.clone(), s.readers.clone(), slices.Clone(s.got)
 	return &c
@@ -124,8 +129,8 @@ func (s *state) polls(t int32) []bool {
 	return s.got[s.m.polls[t]:][:len(s.m.tasks[t].ops[at].polls)]
 }
 
-// key is all of a state that decides what may still happen. Plain cells are left out: as long as nothing has gone wrong,
-// they are a function of where the tasks are.
+// key is all of a state that decides what may still happen. Plain cells are left out: as long as nothing has gone
+// wrong, they are a function of where the tasks are.
 func (s *state) key(dst []byte) []byte {
 	for _, pc := range s.pc {
 		dst = binary.AppendUvarint(dst, uint64(pc))

@@ -8,8 +8,8 @@ import (
 	"amkc/ir"
 )
 
-// aliases finds ops whose operands overlap: the threads of an op read and write in no order. An op that works element by
-// element may write exactly the view that it reads.
+// aliases finds ops whose operands overlap: the threads of an op read and write in no order. An op that works element
+// by element may write exactly the view that it reads.
 func (m *machine) aliases([]region) *Hazard {
 	type mark struct{ read, write bool }
 	for i := range m.tasks {
@@ -30,7 +30,8 @@ func (m *machine) aliases([]region) *Hazard {
 			inPlace := sameViews(&t.flat.Ops[k], m.runs[t.step])
 			write := func(c int, b *ir.Buffer) *Hazard {
 				if was := marks[c]; was.write || was.read && !inPlace {
-					return &Hazard{Kind: Aliased, Task: t.name, Detail: fmt.Sprintf("%s touches %s twice", t.flat.Ops[k].Code, m.where(c, b))}
+					return &Hazard{Kind: Aliased, Task: t.name,
+						Detail: fmt.Sprintf("%s touches %s twice", t.flat.Ops[k].Code, m.where(c, b))}
 				}
 				marks[c] = mark{write: true}
 				return nil
@@ -61,7 +62,9 @@ func sameViews(op *ir.FlatOp, r Run) bool {
 	}
 	for o, out := range op.OutBuf {
 		for i, in := range op.InBuf {
-			if in < 0 || out < 0 || in == out && slices.EqualFunc(op.In[i].Dims, op.Out[o].Dims, func(a, b ir.Range) bool { return a.String() == b.String() }) {
+			if in < 0 || out < 0 || in == out &&
+				slices.EqualFunc(op.In[i].Dims, op.Out[o].Dims,
+					func(a, b ir.Range) bool { return a.String() == b.String() }) {
 				continue
 			}
 			x, y := &r.Flat.Buffers[in], &r.Flat.Buffers[out]
@@ -82,18 +85,8 @@ func sameViews(op *ir.FlatOp, r Run) bool {
 
 // bytesOfView lists the bytes of a view, one by one.
 func bytesOfView(b *ir.Buffer, dims []ir.Range, pos int) []int {
-	elements := []int{0}
-	for d := range dims {
-		var next []int
-		for _, e := range elements {
-			for _, k := range dims[d].Elements(nil, pos) {
-				next = append(next, e*b.Shape[d]+k)
-			}
-		}
-		elements = next
-	}
 	var out []int
-	for _, e := range elements {
+	for _, e := range elementsOf(b, dims, pos) {
 		for _, x := range bytesOf(b, e, 1) {
 			for at := x[0]; at < x[1]; at++ {
 				out = append(out, at)
@@ -125,7 +118,8 @@ func (m *machine) outputs(regions []region) *Hazard {
 				}
 			}
 			if want := b.DType.Bytes(b.Numel()); end < want {
-				return &Hazard{Kind: OutputGap, Task: "buffer " + b.Name, Detail: fmt.Sprintf("byte %d of %d is never written", end, want)}
+				return &Hazard{Kind: OutputGap, Task: "buffer " + b.Name,
+					Detail: fmt.Sprintf("byte %d of %d is never written", end, want)}
 			}
 		}
 	}
@@ -141,7 +135,8 @@ func (m *machine) capacity([]region) *Hazard {
 	for i := range m.cells {
 		if c := &m.cells[i]; m.places[c.place].smem && c.owner > 0 {
 			if kept[c.owner] += c.hi - c.lo; kept[c.owner] > m.opts.Target.SMemOptin {
-				return &Hazard{Kind: Capacity, Detail: fmt.Sprintf("SM %d keeps more than %d bytes", c.owner-1, m.opts.Target.SMemOptin)}
+				return &Hazard{Kind: Capacity, Detail: fmt.Sprintf("SM %d keeps more than %d bytes", c.owner-1,
+					m.opts.Target.SMemOptin)}
 			}
 		}
 	}

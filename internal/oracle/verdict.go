@@ -16,6 +16,7 @@ const (
 	Aliased       Kind = "aliased"        // operands of one op overlap
 	Owner         Kind = "owner"          // on-chip memory of another SM
 	Capacity      Kind = "capacity"       // more on-chip memory than there is
+	Index         Kind = "index"          // a row that the table does not have
 	OutputGap     Kind = "output gap"     // bytes of an output that no task writes
 	Race          Kind = "race"           // conflicting accesses, of which the later does not know of the earlier
 	Undefined     Kind = "undefined"      // a read of what nobody wrote, in this step where that matters

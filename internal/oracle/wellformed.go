@@ -36,7 +36,8 @@ func wellFormed(f *ir.Flat) *Hazard {
 	}
 	for i := range f.Counters {
 		c := &f.Counters[i]
-		if c.How != ir.ByCounter && c.How != ir.Flagged || c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem || c.Init < 0 || c.Init > 0 && c.How == ir.Flagged {
+		if c.How != ir.ByCounter && c.How != ir.Flagged || c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem ||
+			c.Init < 0 || c.Init > 0 && c.How == ir.Flagged {
 			return bad("counter "+c.Name, "is %s of scope %s from %d", c.How, c.Scope, c.Init)
 		}
 	}
@@ -78,13 +79,16 @@ func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 			return fmt.Sprintf("has shape %v", b.Shape)
 		}
 	}
-	if b.Space < ir.HBM || b.Space > ir.Register || b.Kind < ir.Weight || b.Kind > ir.Const || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Word64 {
+	if b.Space < ir.HBM || b.Space > ir.Register || b.Kind < ir.Weight || b.Kind > ir.Const ||
+		b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Word64 {
 		return "has a kind, a space or a layout that does not exist"
 	}
-	if b.Layout.Words() && (b.Space != ir.GlobalScratch || b.Kind != ir.Activation || b.Layout.Kind == ir.Word32 && b.DType.Bits() != 16 || b.Layout.Kind == ir.Word64 && b.DType.Bits() != 32) {
+	if b.Layout.Words() && (b.Space != ir.GlobalScratch || b.Kind != ir.Activation || b.Layout.Kind == ir.Word32 &&
+		b.DType.Bits() != 16 || b.Layout.Kind == ir.Word64 && b.DType.Bits() != 32) {
 		return fmt.Sprintf("holds %s %s in %s as %s", b.Kind, b.DType, b.Space, b.Layout)
 	}
-	if kv := b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16; kv && (b.Kind != ir.KVCache || len(b.Shape) != 4) || b.Layout.Kind == ir.Tile8x32 && len(b.Shape) != 2 {
+	if kv := b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16; kv &&
+		(b.Kind != ir.KVCache || len(b.Shape) != 4) || b.Layout.Kind == ir.Tile8x32 && len(b.Shape) != 2 {
 		return fmt.Sprintf("has layout %s and shape %v", b.Layout, b.Shape)
 	}
 	if b.Kind == ir.KVCache && len(b.Shape) < 3 {
@@ -95,8 +99,10 @@ func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 		for i := range f.Pages {
 			if p := &f.Pages[i]; p.Name == name {
 				found = true
-				if p.Space != b.Space || p.Layout.Kind != b.Layout.Kind || max(1, p.Layout.Copies) != max(1, b.Layout.Copies) || b.Kind != ir.Activation {
-					return fmt.Sprintf("is %s %s in %s on page %s of %s in %s", b.Kind, b.Layout, b.Space, name, p.Layout, p.Space)
+				if p.Space != b.Space || p.Layout.Kind != b.Layout.Kind ||
+					max(1, p.Layout.Copies) != max(1, b.Layout.Copies) || b.Kind != ir.Activation {
+					return fmt.Sprintf("is %s %s in %s on page %s of %s in %s", b.Kind, b.Layout, b.Space, name,
+						p.Layout, p.Space)
 				}
 			}
 		}
@@ -109,7 +115,8 @@ func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 
 func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
 	if op.Code < 0 || int(op.Code) >= len(ir.Ops) || len(op.In) != len(op.InBuf) || len(op.Out) != len(op.OutBuf) {
-		return fmt.Sprintf("has opcode %d with %d and %d operands of %d and %d buffers", op.Code, len(op.In), len(op.Out), len(op.InBuf), len(op.OutBuf))
+		return fmt.Sprintf("has opcode %d with %d and %d operands of %d and %d buffers", op.Code, len(op.In),
+			len(op.Out), len(op.InBuf), len(op.OutBuf))
 	}
 	spec := &ir.Ops[op.Code]
 	for _, p := range op.Params {
@@ -148,5 +155,16 @@ func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
 			return h
 		}
 	}
-	return misformed(f, op)
+	return ""
+}
+
+// misplaced says what is wrong with where a buffer lies; "" if nothing is.
+func misplaced(b *ir.Buffer) string {
+	if c := b.Layout.Copies; c < 0 || c > 64 || c > 1 && !b.Layout.Words() {
+		return fmt.Sprintf("has %d copies", c)
+	}
+	if (b.Space == ir.SMEM || b.Space == ir.Register) && (b.Kind != ir.Activation || b.Layout.Kind != ir.RowMajor) {
+		return fmt.Sprintf("is %s in %s as %s, and nobody puts it there", b.Kind, b.Space, b.Layout)
+	}
+	return ""
 }

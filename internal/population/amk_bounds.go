@@ -96,8 +96,8 @@ func (m *mutation) capacityOverflow() bool {
 	return true
 }
 
-// page puts the output of a task on a page that cannot hold it, or on one that no SM has the shared memory for; then what
-// touches the buffer runs on one SM, as it must.
+// page puts the output of a task on a page that cannot hold it, or on one that no SM has the shared memory for; then
+// what touches the buffer runs on one SM, as it must.
 func (m *mutation) page(t *amk.Task) bool {
 	b := &m.prog.Buffers[t.Outputs[0]]
 	if b.Kind != amk.Activation {

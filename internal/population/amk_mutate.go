@@ -49,8 +49,8 @@ func Mutants() iter.Seq[Case] {
 	}
 }
 
-// Mutate injects one defect of a class into a lowering; the seed decides which, and where. Not every mutant is unsafe: a
-// dropped wait may have been implied by others. The class must be one of MutantClasses.
+// Mutate injects one defect of a class into a lowering; the seed decides which, and where. Not every mutant is
+// unsafe: a dropped wait may have been implied by others. The class must be one of MutantClasses.
 func Mutate(class string, seed uint64) Case {
 	c, _ := mutate(class, seed)
 	return c

@@ -85,8 +85,8 @@ func readsRow(attention, writer *amk.Task) bool {
 	return start <= row && row < start+n
 }
 
-// selfWait lets a task wait for the counter that it signals itself. The threshold may be one that other producers of the
-// counter could reach without it.
+// selfWait lets a task wait for the counter that it signals itself. The threshold may be one that other producers of
+// the counter could reach without it.
 func (m *mutation) selfWait() bool {
 	t := &m.prog.Tasks[m.IntN(len(m.prog.Tasks))]
 	w := m.join(t.OutCounter)

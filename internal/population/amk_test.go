@@ -100,7 +100,8 @@ func loweringBytes(t *testing.T, class string, seed uint64) string {
 	return ""
 }
 
-// TestMutantsAreRejected: most classes have no safe member. In one that has some, a wait that is dropped may be implied.
+// TestMutantsAreRejected: most classes have no safe member. In one that has some, a wait that is dropped may be
+// implied.
 func TestMutantsAreRejected(t *testing.T) {
 	accepted := map[string]int{}
 	for _, class := range MutantClasses() {
@@ -116,8 +117,8 @@ func TestMutantsAreRejected(t *testing.T) {
 	require.Empty(t, accepted)
 }
 
-// sharedMemory reports whether a mutant is wrong in that no SM of its target has the shared memory that it asks for. The
-// proof of a Flat knows no target, and cannot see it.
+// sharedMemory reports whether a mutant is wrong in that no SM of its target has the shared memory that it asks for.
+// The proof of a Flat knows no target, and cannot see it.
 func sharedMemory(p *amk.Program) bool { return p.Pages != nil && p.Pages.Pages[0].Space == amk.SMEM }
 
 func BenchmarkMutate(b *testing.B) {

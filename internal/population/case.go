@@ -5,7 +5,8 @@ import (
 	"amkc/ir/amk"
 )
 
-// A Case is a program whose safety is to be judged. Cases share what they have in common with others: do not modify one.
+// A Case is a program whose safety is to be judged. Cases share what they have in common with others: do not modify
+// one.
 type Case struct {
 	Name    string       // unique and reproducible: class, base and seed
 	Class   string       // "lowering", "cycle", ..., "dag", "native", "looped", or the name of a mutation operator
@@ -13,4 +14,5 @@ type Case struct {
 	Flat    *ir.Flat     // an unrolled program; nil if Profile or Program is set
 	Program *ir.Program  // a native program; nil if Profile or Flat is set
 	Target  *ir.Target   // of Flat, where one is known
+	Kernel  bool         // Flat is for the generated kernel, which reads some operands ahead of the waits
 }

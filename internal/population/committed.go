@@ -36,7 +36,7 @@ var Committed = sync.OnceValues(func() ([]Case, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := ir.Parse(data, name)
+		p, err := ir.Load(data, name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -46,7 +46,8 @@ var Committed = sync.OnceValues(func() ([]Case, error) {
 			if f == nil {
 				return nil, fmt.Errorf("%s: %w", name, diags.Err())
 			}
-			cases = append(cases, Case{Name: "committed/" + name + ":" + f.Name, Class: "committed", Flat: f, Target: p.Target})
+			cases = append(cases, Case{Name: "committed/" + name + ":" + f.Name, Class: "committed", Flat: f,
+				Target: p.Target})
 		}
 	}
 	return cases, nil
@@ -64,7 +65,8 @@ func moduleRoot() (string, error) {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return "", fmt.Errorf("no go.mod above the working directory: the committed programs are read from the module's own tree")
+			return "", fmt.Errorf("no go.mod above the working directory: the committed programs are read from the " +
+				"module's own tree")
 		}
 		dir = up
 	}

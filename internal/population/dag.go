@@ -23,11 +23,11 @@ func DAGs() iter.Seq[Case] {
 	}
 }
 
-// DAG makes a random program of 3 to 12 tasks, one in sixteen with up to 40. It is planned task by task over a few small
-// buffers: each task is given ops on memory that its predecessors in the plan have defined, and waits for those of them
-// that it conflicts with and that nothing orders before it so far. Most plans are then spoilt: waits are left out while
-// planning, or a few slips are made in the finished program. Nearly all of them leave it structurally well formed, so
-// that what decides is order.
+// DAG makes a random program of 3 to 12 tasks, one in sixteen with up to 40. It is planned task by task over a few
+// small buffers: each task is given ops on memory that its predecessors in the plan have defined, and waits for those
+// of them that it conflicts with and that nothing orders before it so far. Most plans are then spoilt: waits are left
+// out while planning, or a few slips are made in the finished program. Nearly all of them leave it structurally well
+// formed, so that what decides is order.
 func DAG(seed uint64) Case {
 	r := rand.New(rand.NewPCG(seed, 0xda6))
 	d := &dag{Rand: r, flat: &ir.Flat{Name: "dag", SMs: r.IntN(dagMaxSMs + 1)}}

@@ -75,7 +75,8 @@ func (d *dag) memory(cells int) int {
 	return len(d.mems) - 1
 }
 
-// declare makes the buffers: few, small, and partly on pages that they share. Pages come first, so that page i is location i.
+// declare makes the buffers: few, small, and partly on pages that they share. Pages come first, so that page i is
+// location i.
 func (d *dag) declare() {
 	f := d.flat
 	dtypes := make([]ir.DType, d.IntN(3))
@@ -88,13 +89,15 @@ func (d *dag) declare() {
 	cache := []int{dagRows, kvHeads, dagHead}
 	piece := func(key string) []ir.Piece { return []ir.Piece{{Key: key}} }
 	d.buffer(ir.Buffer{Name: "in", Kind: ir.Input, DType: ir.F32, Shape: []int{2 * dagWidth}}, -1)
-	d.buffer(ir.Buffer{Name: "weight", Kind: ir.Weight, DType: ir.F32, Shape: []int{dagOut, dagWidth}, Pieces: piece("weight")}, -1)
+	d.buffer(ir.Buffer{Name: "weight", Kind: ir.Weight, DType: ir.F32, Shape: []int{dagOut, dagWidth},
+		Pieces: piece("weight")}, -1)
 	d.buffer(ir.Buffer{Name: "norm", Kind: ir.Weight, DType: ir.F32, Shape: []int{dagWidth}, Pieces: piece("norm")}, -1)
 	d.buffer(ir.Buffer{Name: "keys", Kind: ir.KVCache, DType: ir.F32, Shape: cache}, -1)
 	d.buffer(ir.Buffer{Name: "values", Kind: ir.KVCache, DType: ir.F32, Shape: cache}, -1)
 	for i := range 2 + d.IntN(4) {
 		b := ir.Buffer{
-			Name: "x" + strconv.Itoa(i), Kind: ir.Activation, DType: pick(d.Rand, []ir.DType{ir.F32, ir.F32, ir.F16, ir.BF16}),
+			Name: "x" + strconv.Itoa(i), Kind: ir.Activation,
+			DType: pick(d.Rand, []ir.DType{ir.F32, ir.F32, ir.F16, ir.BF16}),
 			Shape: []int{pick(d.Rand, []int{dagWidth, dagWidth, 12, 2 * dagWidth})}, Space: ir.HBM,
 		}
 		page := d.IntN(len(f.Pages)+1) - 1
@@ -108,7 +111,8 @@ func (d *dag) declare() {
 		d.scratch = append(d.scratch, d.buffer(b, page))
 	}
 	if f.SMs > 0 && chance(d.Rand, 3) {
-		d.scratch = append(d.scratch, d.buffer(ir.Buffer{Name: "shared", Kind: ir.Activation, DType: ir.F32, Shape: []int{f.SMs * dagWidth}, Space: ir.SMEM}, -1))
+		d.scratch = append(d.scratch, d.buffer(ir.Buffer{Name: "shared", Kind: ir.Activation, DType: ir.F32,
+			Shape: []int{f.SMs * dagWidth}, Space: ir.SMEM}, -1))
 	}
 	d.output, d.token = -1, -1
 	if chance(d.Rand, 2) {

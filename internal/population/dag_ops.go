@@ -2,8 +2,8 @@ package population
 
 import "amkc/ir"
 
-// ops chooses the SM of a task and what it does; left is how many tasks are to come, this one included. The last ones write
-// the outputs, if there are any.
+// ops chooses the SM of a task and what it does; left is how many tasks are to come, this one included. The last ones
+// write the outputs, if there are any.
 func (d *dag) ops(left int) (sm int, ops []dagOp) {
 	sm = -1
 	if d.flat.SMs > 0 && !chance(d.Rand, 4) {
@@ -126,10 +126,12 @@ func (d *dag) appendRow(sm int, ops []dagOp) []dagOp {
 	return append(ops, d.op(ir.KVAppend, []dagView{d.read(sm, d.bufs[row.buf].stride)}, row))
 }
 
-// attention reads the rows of both caches that are defined by now, or some of them; where there are none, it appends one.
+// attention reads the rows of both caches that are defined by now, or some of them; where there are none, it appends
+// one.
 func (d *dag) attention(sm int, ops []dagOp) []dagOp {
 	rows := 0
-	for rows < dagRows-(d.flat.Hi-d.flat.Lo) && d.defined(dagView{dagKeys, rows, 1}) && d.defined(dagView{dagValues, rows, 1}) {
+	for rows < dagRows-(d.flat.Hi-d.flat.Lo) && d.defined(dagView{dagKeys, rows, 1}) &&
+		d.defined(dagView{dagValues, rows, 1}) {
 		rows++
 	}
 	if rows == 0 {

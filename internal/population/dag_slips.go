@@ -6,8 +6,8 @@ import (
 	"amkc/ir"
 )
 
-// slip makes up to three mistakes in the finished program, each of a kind that leaves it structurally well formed. Rarely
-// it makes one that does not.
+// slip makes up to three mistakes in the finished program, each of a kind that leaves it structurally well formed.
+// Rarely it makes one that does not.
 func (d *dag) slip() {
 	if !chance(d.Rand, 4) {
 		for range 1 + d.IntN(3) {
@@ -21,7 +21,8 @@ func (d *dag) slip() {
 
 func (d *dag) oneSlip() {
 	slips := []func(*ir.Task){
-		d.forget, d.forget, d.forget, d.lower, d.backward, d.redirect, d.resignal, d.moveTask, d.swap, d.moveView, d.moveView, d.recount,
+		d.forget, d.forget, d.forget, d.lower, d.backward, d.redirect, d.resignal, d.moveTask, d.swap, d.moveView,
+		d.moveView, d.recount,
 	}
 	t := d.IntN(len(d.flat.Tasks))
 	for range d.flat.Tasks { // most slips are about waits: rather a task that has some
@@ -70,8 +71,8 @@ func (d *dag) redirect(t *ir.Task) {
 	}
 }
 
-// resignal lets a task signal another counter. The waits on both are made full again, if they have a producer left, in two
-// of three cases.
+// resignal lets a task signal another counter. The waits on both are made full again, if they have a producer left,
+// in two of three cases.
 func (d *dag) resignal(t *ir.Task) {
 	if len(d.flat.Counters) == 0 {
 		return

@@ -32,8 +32,10 @@ func TestDAGIsDeterministic(t *testing.T) {
 
 // structural are the codes of what is wrong with a program whatever the order of its tasks.
 var structural = map[string]bool{
-	ir.CodeOperands.ID: true, ir.CodeShape.ID: true, ir.CodePage.ID: true, validate.CodeStructure.ID: true, validate.CodeBounds.ID: true,
-	validate.CodeShapes.ID: true, validate.CodeDType.ID: true, validate.CodeLayout.ID: true, validate.CodeReadOnly.ID: true,
+	ir.CodeOperands.ID: true, ir.CodeShape.ID: true, ir.CodePage.ID: true, validate.CodeStructure.ID: true,
+	validate.CodeBounds.ID: true,
+	validate.CodeShapes.ID: true, validate.CodeDType.ID: true, validate.CodeLayout.ID: true,
+	validate.CodeReadOnly.ID: true,
 	validate.CodeSymbolic.ID: true, validate.CodeAlias.ID: true,
 }
 
@@ -64,7 +66,8 @@ func TestDAGsAreMostlyWellFormed(t *testing.T) {
 	}
 }
 
-// What is planned to be in the programs is there, in those that are accepted too: validate must not be over-strict with it.
+// What is planned to be in the programs is there, in those that are accepted too: validate must not be over-strict
+// with it.
 func TestAcceptedDAGsVary(t *testing.T) {
 	seen := map[string]int{}
 	note := func(what string, is bool) {
@@ -93,7 +96,8 @@ func TestAcceptedDAGsVary(t *testing.T) {
 				if op.Code == ir.KVAppend {
 					rows[[2]int{op.OutBuf[0], op.Out[0].Dims[0].Lo.At(f.Lo)}] = true
 				}
-				note("in place", len(op.OutBuf) > 0 && len(op.InBuf) > 0 && op.OutBuf[0] == op.InBuf[0] && op.OutBuf[0] >= 0)
+				note("in place", len(op.OutBuf) > 0 && len(op.InBuf) > 0 && op.OutBuf[0] == op.InBuf[0] &&
+					op.OutBuf[0] >= 0)
 			}
 		}
 		note("several rows", len(rows) > 2)
@@ -114,7 +118,8 @@ func TestAcceptedDAGsVary(t *testing.T) {
 		}
 	}
 	for _, what := range []string{
-		"several positions", "more than 12 tasks", "several rows", "SMs and none", "join", "initial value", "shared page", "shared memory", "in place",
+		"several positions", "more than 12 tasks", "several rows", "SMs and none", "join", "initial value",
+		"shared page", "shared memory", "in place",
 		"NOP", "COPY", "ADD", "MUL", "GEMV_TILE", "RMSNORM", "SILU_MUL", "KV_APPEND", "ATTENTION_TILE", "SAMPLE_ARGMAX",
 	} {
 		require.Greater(t, seen[what], 20, what)

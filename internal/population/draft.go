@@ -8,9 +8,9 @@ import (
 	"amkc/ir"
 )
 
-// A draft is a case that an operator is changing: an unrolled program, or one variant of a native one. Lists are copied at
-// the start; ops, which are most of a program and which tasks share, when they are about to change. The base stays as
-// it is.
+// A draft is a case that an operator is changing: an unrolled program, or one variant of a native one. Lists are
+// copied at the start; ops, which are most of a program and which tasks share, when they are about to change. The
+// base stays as it is.
 //
 // What runs ops, waits and signals is called a unit: a task of an unrolled program, a stage of a native one.
 type draft struct {
@@ -217,8 +217,8 @@ func (d *draft) findView(ok func(use) bool) (use, bool) {
 	return found[d.r.IntN(len(found))], true
 }
 
-// bufferOf returns the index of the buffer of a view; in a native program that of the family, or of a group's first member; -1
-// for a temporary.
+// bufferOf returns the index of the buffer of a view; in a native program that of the family, or of a group's first
+// member; -1 for a temporary.
 func (d *draft) bufferOf(at viewAt) int {
 	v := d.view(at)
 	switch {

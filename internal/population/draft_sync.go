@@ -86,8 +86,8 @@ func (d *draft) addWait(unit, counter int) {
 	s.Waits = append(slices.Clone(s.Waits), ir.Wait{Counter: d.nameIn(unit, c.Name, c.First), Threshold: n})
 }
 
-// producers counts the tasks that signal a counter. Of a family it is those of the first stage that signals it: embed and
-// the loop have as many.
+// producers counts the tasks that signal a counter. Of a family it is those of the first stage that signals it: embed
+// and the loop have as many.
 func (d *draft) producers(counter int) int {
 	n := 0
 	for u := range d.units() {

@@ -8,10 +8,10 @@ import (
 	"amkc/ir"
 )
 
-// Exchange makes a random program of a few tasks that hand exchange words on, over four buffers of two words each, two of which
-// share a page. Tasks read words of others, of their own, and the same ones again, publish several times, and overwrite
-// what others have read; waits are for all producers of a counter. About one in ten is accepted: what is dense here are the
-// orders that only polls make.
+// Exchange makes a random program of a few tasks that hand exchange words on, over four buffers of two words each,
+// two of which share a page. Tasks read words of others, of their own, and the same ones again, publish several
+// times, and overwrite what others have read; waits are for all producers of a counter. About one in ten is accepted:
+// what is dense here are the orders that only polls make.
 func Exchange(seed uint64) Case {
 	x := &exchange{Rand: rand.New(rand.NewPCG(seed, 0xe8c)), flat: &ir.Flat{Name: "exchange", SMs: 3}}
 	x.declare()
@@ -58,7 +58,8 @@ func (x *exchange) declare() {
 	words := ir.Layout{Kind: ir.Word32}
 	x.flat.Pages = []ir.Page{{Name: "shared", Space: ir.GlobalScratch, Layout: words, Bytes: 8}}
 	for i := range exchangeWords {
-		b := ir.Buffer{Name: "x" + strconv.Itoa(i), Kind: ir.Activation, DType: ir.F16, Shape: []int{2}, Space: ir.GlobalScratch, Layout: words}
+		b := ir.Buffer{Name: "x" + strconv.Itoa(i), Kind: ir.Activation, DType: ir.F16, Shape: []int{2},
+			Space: ir.GlobalScratch, Layout: words}
 		if i < 2 {
 			b.Pages = []string{"shared"}
 		}
@@ -78,7 +79,8 @@ func (x *exchange) declare() {
 	x.of = make([][]piece, len(x.flat.Counters))
 }
 
-// task adds a task that signals the counter of the one before it or the next one, and waits for some of the earlier ones.
+// task adds a task that signals the counter of the one before it or the next one, and waits for some of the earlier
+// ones.
 func (x *exchange) task() {
 	n := len(x.flat.Tasks)
 	t := ir.Task{Name: "t" + strconv.Itoa(n), SM: x.IntN(x.flat.SMs)}
@@ -115,8 +117,10 @@ func (x *exchange) op(signal int, arrived []piece) ir.FlatOp {
 		from = x.written[x.IntN(len(x.written))]
 	}
 	to := piece{x.IntN(exchangeWords), from.lo, from.hi}
-	twice := slices.ContainsFunc(x.of[signal], func(p piece) bool { return p.buf == to.buf && p.lo < to.hi && to.lo < p.hi })
-	if (twice || overlay(from.buf) == overlay(to.buf)) && !chance(x.Rand, 40) || from.buf != exchangeConst && chance(x.Rand, 2) {
+	twice := slices.ContainsFunc(x.of[signal],
+		func(p piece) bool { return p.buf == to.buf && p.lo < to.hi && to.lo < p.hi })
+	if (twice || overlay(from.buf) == overlay(to.buf)) && !chance(x.Rand, 40) || from.buf != exchangeConst &&
+		chance(x.Rand, 2) {
 		return copyOp(from, piece{buf: -1}, x.flat)
 	}
 	x.written, x.of[signal] = append(x.written, to), append(slices.Clip(x.of[signal]), to)
@@ -134,5 +138,6 @@ func copyOp(from, to piece, f *ir.Flat) ir.FlatOp {
 		}
 		return ir.Operand{Buf: f.Buffers[p.buf].Name, Dims: []ir.Range{ir.Span(ir.Int(p.lo), ir.Int(p.hi))}}
 	}
-	return ir.FlatOp{Op: ir.Op{Code: ir.COPY, In: []ir.Operand{view(from)}, Out: []ir.Operand{view(to)}}, InBuf: []int{from.buf}, OutBuf: []int{to.buf}}
+	return ir.FlatOp{Op: ir.Op{Code: ir.COPY, In: []ir.Operand{view(from)}, Out: []ir.Operand{view(to)}},
+		InBuf: []int{from.buf}, OutBuf: []int{to.buf}}
 }

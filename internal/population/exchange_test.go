@@ -30,7 +30,8 @@ func TestExchange(t *testing.T) {
 	}
 	require.Greater(t, 20*accepted, seeds)
 	require.Greater(t, 4*own, seeds)
-	for _, code := range []*diag.Code{validate.CodeReadRace, validate.CodeOverwriteRace, validate.CodeWriteRace, validate.CodeTwice, validate.CodeUnread,
+	for _, code := range []*diag.Code{validate.CodeReadRace, validate.CodeOverwriteRace, validate.CodeWriteRace,
+		validate.CodeTwice, validate.CodeUnread,
 		validate.CodePollOrder, validate.CodeStale, validate.CodeClobbered, validate.CodeAlias} {
 		require.Positive(t, codes[code.ID], code.ID)
 		delete(codes, code.ID)

@@ -7,11 +7,11 @@ import (
 	"amkc/ir"
 )
 
-// Looped makes a small program of loops in all the forms that there are: several loops after each other, bodies of one layer
-// or of two kinds in turn, layers before and after them that stand by themselves; operands that are constant, strided or
-// ragged; values that one iteration leaves for the next in a buffer of its own, on one page or on two in turn, in place or
-// in buffers of any names; and values that are stored in every iteration and read later. About half of them are made with
-// care, the others with slips.
+// Looped makes a small program of loops in all the forms that there are: several loops after each other, bodies of
+// one layer or of two kinds in turn, layers before and after them that stand by themselves; operands that are
+// constant, strided or ragged; values that one iteration leaves for the next in a buffer of its own, on one page or
+// on two in turn, in place or in buffers of any names; and values that are stored in every iteration and read later.
+// About half of them are made with care, the others with slips.
 func Looped(seed uint64) Case {
 	r := rand.New(rand.NewPCG(seed, 'l'))
 	slips := 0
@@ -84,7 +84,8 @@ func makeLooped(r *rand.Rand, slips int) *ir.Program {
 	g.plain = r.IntN(4) == 0
 	g.chain = chainForm(g.pick(20, 25, 20, 10, 25))
 	g.drawSegments()
-	g.prog = &ir.Program{Model: ir.Model{Name: "small", Architecture: "LlamaForCausalLM", DType: g.dtype, Layers: g.layers, Hidden: g.width,
+	g.prog = &ir.Program{Model: ir.Model{Name: "small", Architecture: "LlamaForCausalLM", DType: g.dtype,
+		Layers: g.layers, Hidden: g.width,
 		Intermediate: g.width, Heads: 1, KVHeads: 1, HeadDim: 1, Vocab: g.vocab, MaxSeq: 1 + r.IntN(2), Eps: 1e-5}}
 	g.prog.Variants = []ir.Variant{{Name: "all", Hi: g.prog.Model.MaxSeq - 1}}
 	g.variant = &g.prog.Variants[0]
@@ -96,7 +97,8 @@ func makeLooped(r *rand.Rand, slips int) *ir.Program {
 		g.segment(&g.segments[i])
 	}
 	g.recallAll()
-	g.finish(vector{name: g.x(g.layers), counter: "L" + twoDigits(g.layers) + ".x", n: g.width, tasks: tasksOf(&g.home)})
+	g.finish(vector{name: g.x(g.layers), counter: "L" + twoDigits(g.layers) + ".x", n: g.width,
+		tasks: tasksOf(&g.home)})
 	return g.prog
 }
 
@@ -197,8 +199,8 @@ func (g *looped) newPage(name string) string {
 	return name
 }
 
-// drawRing declares the buffers of a ragged chain, and which of them each x is: never that of the x before, which is being
-// read, unless a slip makes it so.
+// drawRing declares the buffers of a ragged chain, and which of them each x is: never that of the x before, which is
+// being read, unless a slip makes it so.
 func (g *looped) drawRing(x ir.Buffer) {
 	names := []string{"a", "c", "f", "h"}[:2+g.r.IntN(3)]
 	last := -1

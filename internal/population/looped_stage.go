@@ -14,7 +14,8 @@ func (g *looped) start() {
 	if g.resid {
 		out = views(viewOf("residual", span()), out[0])
 	}
-	s.Ops = []ir.Op{newOp(ir.EMBED, out, views(viewOf("token", ir.Index(ir.Int(0))), viewOf("embed.weight", extent(g.vocab), span())))}
+	s.Ops = []ir.Op{newOp(ir.EMBED, out,
+		views(viewOf("token", ir.Index(ir.Int(0))), viewOf("embed.weight", extent(g.vocab), span())))}
 	g.counter("L{i}.x", g.layers+1, g.plain || g.stores())
 	g.variant.Body = append(g.variant.Body, s)
 }
@@ -62,7 +63,8 @@ func (g *looped) layer(s *segment, k int, stored []string) []*ir.Stage {
 	u := shifted(s.name+"{i}.u", k)
 	up := &ir.Stage{Name: u, Dist: g.spans(g.width, 1, true), Signal: u}
 	g.wait(up, in)
-	up.Ops = append(g.asides(s, k, stored, in), newOp(ir.GEMV, views(viewOf(u, span())), views(viewOf(in.name, extent(g.width)), g.weight(s, k))))
+	up.Ops = append(g.asides(s, k, stored, in),
+		newOp(ir.GEMV, views(viewOf(u, span())), views(viewOf(in.name, extent(g.width)), g.weight(s, k))))
 	b := g.activation(s.name + "{i}.u")
 	if g.r.IntN(2) == 0 {
 		b.Pages = []string{g.newPage(s.name + ".u" + strconv.Itoa(k))}
@@ -81,7 +83,8 @@ func (g *looped) layer(s *segment, k int, stored []string) []*ir.Stage {
 	return []*ir.Stage{up, down}
 }
 
-// asides are what the first stage of a layer does besides: it reads what an earlier loop has stored, and stores a part of x.
+// asides are what the first stage of a layer does besides: it reads what an earlier loop has stored, and stores a
+// part of x.
 func (g *looped) asides(s *segment, k int, stored []string, in vector) []ir.Op {
 	var ops []ir.Op
 	if l := &s.layers[k]; l.recalls && len(stored) > 0 {
@@ -95,7 +98,8 @@ func (g *looped) asides(s *segment, k int, stored []string, in vector) []ir.Op {
 	}
 	if s.layers[k].stores {
 		name := s.name + "{i}.kept"
-		g.family(s, k, ir.Buffer{Name: name, Kind: ir.Activation, DType: g.dtype, Shape: []int{g.width}, Space: ir.GlobalScratch})
+		g.family(s, k, ir.Buffer{Name: name, Kind: ir.Activation, DType: g.dtype, Shape: []int{g.width},
+			Space: ir.GlobalScratch})
 		for n := range max(1, s.count) {
 			g.stored = append(g.stored, resolve(name, s.first+k+n*s.period))
 		}
@@ -109,7 +113,8 @@ func (g *looped) product(s *segment, k int, in, out string) []ir.Op {
 	whole, result := viewOf(in, extent(g.width)), views(viewOf(out, span()))
 	switch s.layers[k].kind {
 	case normLink:
-		return []ir.Op{newOp(ir.RMSNORM, views(tempOf("%n")), views(whole, viewOf(shifted(s.name+"{i}.norm", k), extent(g.width))), ir.FloatParam("eps", 1e-5)),
+		return []ir.Op{newOp(ir.RMSNORM, views(tempOf("%n")),
+			views(whole, viewOf(shifted(s.name+"{i}.norm", k), extent(g.width))), ir.FloatParam("eps", 1e-5)),
 			newOp(ir.GEMV, result, views(tempOf("%n"), g.weight(s, k)))}
 	case addLink:
 		sum := viewOf("residual", span())
@@ -172,7 +177,8 @@ func (g *looped) recallAll() {
 	s := g.oneTask("recall")
 	g.wait(s, vector{counter: "L" + twoDigits(g.layers) + ".x", tasks: tasksOf(&g.home)})
 	for n, name := range g.stored {
-		s.Ops = append(s.Ops, newOp(ir.COPY, views(tempOf("%kept"+strconv.Itoa(n))), views(viewOf(name, extent(g.width)))))
+		s.Ops = append(s.Ops, newOp(ir.COPY, views(tempOf("%kept"+strconv.Itoa(n))),
+			views(viewOf(name, extent(g.width)))))
 	}
 	g.variant.Body = append(g.variant.Body, s)
 }

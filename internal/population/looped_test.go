@@ -38,8 +38,10 @@ func TestLooped(t *testing.T) {
 	require.Less(t, accepted, seeds*75/100)
 	require.Less(t, tasks, 80)
 	for _, form := range []string{
-		"loop by 2", "two loops", "first layer plain", "last layer plain", "family by 2", "group", "group by 2", "buffer in two groups", "buffer twice in a group",
-		"two pages in turn", "one page", "vector in place", "stored in every iteration", "read from an earlier loop", "flagged", "words", "plain memory",
+		"loop by 2", "two loops", "first layer plain", "last layer plain", "family by 2", "group", "group by 2",
+		"buffer in two groups", "buffer twice in a group",
+		"two pages in turn", "one page", "vector in place", "stored in every iteration", "read from an earlier loop",
+		"flagged", "words", "plain memory",
 	} {
 		require.Greater(t, seen[form], 20, form)
 	}
@@ -86,7 +88,8 @@ func noteForms(p *ir.Program, seen map[string]int) {
 		note("words", b.Layout.Words())
 		note("plain memory", b.Name == "x" && !b.Layout.Words())
 	}
-	note("flagged", slices.ContainsFunc(p.Variants[0].Counters, func(c ir.Counter) bool { return c.Count > 0 && c.How == ir.Flagged }))
+	note("flagged", slices.ContainsFunc(p.Variants[0].Counters,
+		func(c ir.Counter) bool { return c.Count > 0 && c.How == ir.Flagged }))
 }
 
 // All that is made with care is accepted.
@@ -100,8 +103,8 @@ func TestLoopedWithCare(t *testing.T) {
 // What is accepted runs, defines all it reads, and comes out the same in other orders.
 func TestLoopedRuns(t *testing.T) { requireRuns(t, Looped, 200, 80) }
 
-// What loops can newly get wrong is rejected, mostly, and for the reason that it is made for. The rest is harmless: a double buffer
-// where a single one would do, other values of the same age.
+// What loops can newly get wrong is rejected, mostly, and for the reason that it is made for. The rest is harmless: a
+// double buffer where a single one would do, other values of the same age.
 func TestLoopOperatorsBreak(t *testing.T) {
 	for _, c := range []struct {
 		operator string
@@ -115,7 +118,8 @@ func TestLoopOperatorsBreak(t *testing.T) {
 		{"swap-in-a-group", []string{validate.CodeReadRace.ID, validate.CodeUndefined.ID, validate.CodeAlias.ID}, 60},
 		{"repeat-in-a-group", []string{validate.CodeReadRace.ID, validate.CodeUndefined.ID, validate.CodeAlias.ID}, 50},
 		{"operand-of-next-iteration", []string{validate.CodeReadRace.ID, validate.CodeUndefined.ID}, 90},
-		{"operand-of-iteration-before", []string{ir.CodeName.ID, validate.CodeReadRace.ID, validate.CodeUndefined.ID}, 90},
+		{"operand-of-iteration-before", []string{ir.CodeName.ID, validate.CodeReadRace.ID, validate.CodeUndefined.ID},
+			90},
 		{"entry-dropped", []string{validate.CodeUndefined.ID, validate.CodeClobbered.ID}, 95},
 		{"epoch-reused", []string{validate.CodePartialWait.ID}, 100},
 		{"wait-of-iteration-before", []string{ir.CodeName.ID, validate.CodeReadRace.ID}, 95},

@@ -31,8 +31,8 @@ func fingerprint(c *Case) string {
 	return b.String()
 }
 
-// Every operator finds something to change, in native programs, in unrolled ones, or both; what it makes differs from its
-// base, and the base is as it was.
+// Every operator finds something to change, in native programs, in unrolled ones, or both; what it makes differs from
+// its base, and the base is as it was.
 func TestOperatorsChange(t *testing.T) {
 	require.GreaterOrEqual(t, len(Operators), 25)
 	names, rules := map[string]bool{}, map[string]bool{}
@@ -57,7 +57,8 @@ func TestOperatorsChange(t *testing.T) {
 		require.Positive(t, applied, op.Name)
 		require.False(t, op.Apply(rand.New(rand.NewPCG(1, 1)), &Case{}), "a case of the profile")
 	}
-	for _, rule := range []string{ruleDeadlock, ruleRace, ruleProvenance, ruleMemory, ruleStructure, ruleEdges, ruleStep} {
+	for _, rule := range []string{ruleDeadlock, ruleRace, ruleProvenance, ruleMemory, ruleStructure, ruleEdges,
+		ruleStep, ruleOperands} {
 		require.True(t, rules[rule], "nothing breaks %s", rule)
 	}
 }
@@ -118,7 +119,8 @@ func TestCountingIsNeverWorse(t *testing.T) {
 	require.Greater(t, tried, 100)
 }
 
-// What validate says of mutants: the operators break things, and not all of them, so that the judges have both to agree on.
+// What validate says of mutants: the operators break things, and not all of them, so that the judges have both to
+// agree on.
 func TestMutantsAreMixed(t *testing.T) {
 	type tally struct{ made, accepted int }
 	byOperator := map[string]*tally{}
@@ -155,7 +157,8 @@ func TestMutantsAreMixed(t *testing.T) {
 			mixed++
 		}
 	}
-	t.Logf("%d operators, %d of %d accepted, %d operators with both verdicts", len(Operators), all.accepted, all.made, mixed)
+	t.Logf("%d operators, %d of %d accepted, %d operators with both verdicts", len(Operators), all.accepted, all.made,
+		mixed)
 	require.Greater(t, all.accepted, all.made/10)
 	require.Less(t, all.accepted, all.made/2)
 	require.Greater(t, mixed, len(Operators)/3)

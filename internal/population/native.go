@@ -7,11 +7,11 @@ import (
 	"amkc/ir"
 )
 
-// Native makes a small random program in native form, of the kind that amkc compiles models to: a token is embedded, a
-// loop of stages hands vectors from SM to SM in exchange words, the last vector becomes logits and the next token. It is
-// well formed. Whether it is safe is another matter: about half of them are made with care, the others with slips, in
-// which pages are shared too soon, waits are missing, words are polled late or by nobody, and flagged counters are trusted
-// with plain memory.
+// Native makes a small random program in native form, of the kind that amkc compiles models to: a token is embedded,
+// a loop of stages hands vectors from SM to SM in exchange words, the last vector becomes logits and the next token.
+// It is well formed. Whether it is safe is another matter: about half of them are made with care, the others with
+// slips, in which pages are shared too soon, waits are missing, words are polled late or by nobody, and flagged
+// counters are trusted with plain memory.
 func Native(seed uint64) Case {
 	r := rand.New(rand.NewPCG(seed, 'n'))
 	slips := 0
@@ -93,10 +93,12 @@ func makeNative(r *rand.Rand, slips int) *ir.Program {
 	g.drawLinks()
 	g.watch = g.layers > 0 && (r.IntN(5) == 0 && (g.pages == 0 || g.uneven))
 	maxSeq := 2 + r.IntN(3)
-	g.prog = &ir.Program{Model: ir.Model{Name: "small", Architecture: "LlamaForCausalLM", DType: g.dtype, Layers: max(1, g.layers), Hidden: g.width,
+	g.prog = &ir.Program{Model: ir.Model{Name: "small", Architecture: "LlamaForCausalLM", DType: g.dtype,
+		Layers: max(1, g.layers), Hidden: g.width,
 		Intermediate: g.width, Heads: 1, KVHeads: 1, HeadDim: 1, Vocab: g.vocab, MaxSeq: maxSeq, Eps: 1e-5}}
 	if r.IntN(3) > 0 {
-		g.prog.Target = &ir.Target{Name: "toy", Arch: "sm_90a", SMs: g.sms, SMemOptin: 1 << 10, L2Bytes: 1 << 20, HBMBytes: 1 << 30, HBMGBs: 100}
+		g.prog.Target = &ir.Target{Name: "toy", Arch: "sm_90a", SMs: g.sms, SMemOptin: 1 << 10, L2Bytes: 1 << 20,
+			HBMBytes: 1 << 30, HBMGBs: 100}
 	}
 	g.buffers()
 	cut := maxSeq

@@ -16,13 +16,15 @@ func (l *link) heads() int {
 // attentionMemory declares the cache, and the partial results.
 func (g *native) attentionMemory(l *link) {
 	heads := l.heads()
-	kv := ir.Buffer{Name: "L{i}.kv", Count: g.layers, Kind: ir.KVCache, DType: g.dtype, Shape: []int{heads, g.prog.Model.MaxSeq, 2, attnWidth / heads}}
+	kv := ir.Buffer{Name: "L{i}.kv", Count: g.layers, Kind: ir.KVCache, DType: g.dtype,
+		Shape: []int{heads, g.prog.Model.MaxSeq, 2, attnWidth / heads}}
 	if g.r.IntN(4) == 0 {
 		kv.Layout.Kind = ir.KVRows16
 	}
 	g.add(kv)
 	if l.kind == splitLink {
-		g.add(ir.Buffer{Name: "L{i}.part", Count: g.layers, Kind: ir.Activation, DType: ir.F32, Shape: []int{2, 1, attnWidth + 2}, Space: ir.GlobalScratch, Layout: g.words(ir.F32)})
+		g.add(ir.Buffer{Name: "L{i}.part", Count: g.layers, Kind: ir.Activation, DType: ir.F32,
+			Shape: []int{2, 1, attnWidth + 2}, Space: ir.GlobalScratch, Layout: g.words(ir.F32)})
 	}
 }
 
@@ -39,13 +41,16 @@ func (g *native) attention(l *link, in vector) ([]*ir.Stage, vector) {
 	}
 	g.counter("L{i}.part", g.layers, false)
 	s.Name, s.Signal = "L{i}.part", "L{i}.part"
-	s.Ops = g.attend(in.name, viewOf("L{i}.part", ir.Index(symA), extent(1), extent(attnWidth+2)), ir.Int(0), ir.Share(ir.Int(0), symPos, 1, symA.Mod(2), 2), attnWidth)
-	combine := &ir.Stage{Name: l.name, Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: g.r.IntN(g.sms), B: 1}}}, Signal: l.name}
+	s.Ops = g.attend(in.name, viewOf("L{i}.part", ir.Index(symA), extent(1), extent(attnWidth+2)), ir.Int(0),
+		ir.Share(ir.Int(0), symPos, 1, symA.Mod(2), 2), attnWidth)
+	combine := &ir.Stage{Name: l.name, Dist: ir.Dist{Kind: ir.Explicit,
+		Spans: []ir.TaskSpan{{SM: g.r.IntN(g.sms), B: 1}}}, Signal: l.name}
 	g.wait(combine, vector{counter: "L{i}.part", tasks: 2})
 	part := func(lo, hi int) ir.Operand {
 		return viewOf("L{i}.part", extent(2), ir.Index(ir.Int(0)), ir.Span(ir.Int(lo), ir.Int(hi)))
 	}
-	combine.Ops = []ir.Op{newOp(ir.AttentionCombine, views(viewOf(l.name, extent(attnWidth))), views(part(0, attnWidth), part(attnWidth, attnWidth+2)), ir.IntParam("splits", ir.Int(2)))}
+	combine.Ops = []ir.Op{newOp(ir.AttentionCombine, views(viewOf(l.name, extent(attnWidth))),
+		views(part(0, attnWidth), part(attnWidth, attnWidth+2)), ir.IntParam("splits", ir.Int(2)))}
 	out.tasks = 1
 	return []*ir.Stage{s, combine}, out
 }
@@ -58,10 +63,12 @@ func (g *native) attend(qkv string, out ir.Operand, head ir.Expr, rows ir.Range,
 		return viewOf(qkv, ir.Span(lo, lo.Add(ir.Int(hd))))
 	}
 	old, row := ir.Span(ir.Int(0), symPos), ir.Index(symPos)
-	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(1)), ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", 0.5)}
+	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(1)),
+		ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", 0.5)}
 	if rows.Shared() {
 		old, row = rows, ir.Share(symPos, symPos.Add(ir.Int(1)), rows.Block, rows.Part, rows.Parts)
-		params = append(params, ir.IntParam("flags", ir.Int(2)), ir.IntParam("block", ir.Int(rows.Block)), ir.IntParam("part", rows.Part), ir.IntParam("parts", ir.Int(rows.Parts)))
+		params = append(params, ir.IntParam("flags", ir.Int(2)), ir.IntParam("block", ir.Int(rows.Block)),
+			ir.IntParam("part", rows.Part), ir.IntParam("parts", ir.Int(rows.Parts)))
 	}
 	switch { // rows that are not there yet
 	case !g.slip():

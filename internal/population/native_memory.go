@@ -32,8 +32,8 @@ type link struct {
 	plain bool   // the vector is ordinary memory, not exchange words
 }
 
-// drawPages chooses how many pages the vectors of the chain share. When every task reads all words of the vector before,
-// a vector may take the page of the last but one.
+// drawPages chooses how many pages the vectors of the chain share. When every task reads all words of the vector
+// before, a vector may take the page of the last but one.
 func (g *native) drawPages() {
 	g.pages = []int{0, 2, 2, 3, 3, 4}[g.r.IntN(6)]
 	if g.uneven {
@@ -80,7 +80,8 @@ func (g *native) drawLinks() {
 		switch pointwise := kind == ownLink || kind == nextLink; {
 		case pointwise && i < count-1:
 			out = n
-		case pointwise && out != n, kind == addLink && (out != g.width || !g.resid), kind == secondLink && len(g.links) == 0:
+		case pointwise && out != n, kind == addLink && (out != g.width || !g.resid),
+			kind == secondLink && len(g.links) == 0:
 			kind = gemvLink
 		}
 		add(kind, out)
@@ -93,7 +94,8 @@ func (g *native) drawKind() linkKind {
 	if g.pages > 0 && !g.uneven { // words shared in turn: everybody reads all of them
 		return []linkKind{gemvLink, gemvLink, normLink, siluLink, addLink, leakLink}[g.r.IntN(6)]
 	}
-	return []linkKind{gemvLink, normLink, addLink, halfLink, ownLink, nextLink, secondLink, secondLink, leakLink}[g.r.IntN(9)]
+	return []linkKind{gemvLink, normLink, addLink, halfLink, ownLink, nextLink, secondLink, secondLink,
+		leakLink}[g.r.IntN(9)]
 }
 
 // buffers declares what all variants share.
@@ -102,13 +104,15 @@ func (g *native) buffers() {
 	g.ends()
 	if l > 0 {
 		g.add(ir.Buffer{Name: "L{i}.norm", Count: l, Kind: ir.Weight, DType: g.dtype, Shape: []int{weightCols}})
-		g.add(ir.Buffer{Name: "L{i}.weight", Count: l, Kind: ir.Weight, DType: g.dtype, Shape: []int{weightRows, weightCols}})
+		g.add(ir.Buffer{Name: "L{i}.weight", Count: l, Kind: ir.Weight, DType: g.dtype,
+			Shape: []int{weightRows, weightCols}})
 	}
 	if g.resid {
 		g.add(ir.Buffer{Name: "residual", Kind: ir.Activation, DType: ir.F32, Shape: []int{g.width}, Space: ir.SMEM})
 	}
 	for p := range g.pages {
-		g.prog.Pages = append(g.prog.Pages, ir.Page{Name: "page" + string(rune('0'+p)), Space: ir.GlobalScratch, Layout: g.words(g.dtype), Bytes: 8 * g.dtype.Bits() / 4})
+		g.prog.Pages = append(g.prog.Pages, ir.Page{Name: "page" + string(rune('0'+p)), Space: ir.GlobalScratch,
+			Layout: g.words(g.dtype), Bytes: 8 * g.dtype.Bits() / 4})
 	}
 	g.vector(0, "L{i}.x", l+1, g.width, false)
 	for j := range g.links {
@@ -118,14 +122,16 @@ func (g *native) buffers() {
 		}
 		switch s.kind {
 		case leakLink:
-			g.add(ir.Buffer{Name: leakName(j), Count: l, Kind: ir.Activation, DType: ir.F32, Shape: []int{s.n}, Space: ir.GlobalScratch})
+			g.add(ir.Buffer{Name: leakName(j), Count: l, Kind: ir.Activation, DType: ir.F32, Shape: []int{s.n},
+				Space: ir.GlobalScratch})
 		case attnLink, splitLink:
 			g.attentionMemory(s)
 		}
 	}
 	if g.tail == fullTail && g.pages > 1 && g.dtype == ir.F32 && g.r.IntN(2) == 0 {
 		best := slices.IndexFunc(g.prog.Buffers, func(b ir.Buffer) bool { return b.Name == "best.value" })
-		g.prog.Buffers[best].Pages = []string{g.page(l*len(g.links) + 1)} // anywhere but on the last x, which is being read
+		// anywhere but on the last x, which is being read
+		g.prog.Buffers[best].Pages = []string{g.page(l*len(g.links) + 1)}
 	}
 }
 
@@ -137,8 +143,10 @@ func (g *native) ends() {
 	g.add(ir.Buffer{Name: "embed.weight", Kind: ir.Weight, DType: g.dtype, Shape: []int{g.vocab, g.width}})
 	g.add(ir.Buffer{Name: "head.weight", Kind: ir.Weight, DType: g.dtype, Shape: []int{g.vocab, g.width}})
 	if g.tail == fullTail {
-		g.add(ir.Buffer{Name: "best.value", Kind: ir.Activation, DType: ir.F32, Shape: []int{g.sms}, Space: ir.GlobalScratch, Layout: g.words(ir.F32)})
-		g.add(ir.Buffer{Name: "best.index", Kind: ir.Activation, DType: ir.I32, Shape: []int{g.sms}, Space: ir.GlobalScratch, Layout: g.words(ir.I32)})
+		g.add(ir.Buffer{Name: "best.value", Kind: ir.Activation, DType: ir.F32, Shape: []int{g.sms},
+			Space: ir.GlobalScratch, Layout: g.words(ir.F32)})
+		g.add(ir.Buffer{Name: "best.index", Kind: ir.Activation, DType: ir.I32, Shape: []int{g.sms},
+			Space: ir.GlobalScratch, Layout: g.words(ir.I32)})
 		g.add(ir.Buffer{Name: "next.sm", Kind: ir.Activation, DType: ir.I32, Shape: []int{g.sms}, Space: ir.SMEM})
 	}
 }
@@ -155,7 +163,8 @@ func (g *native) words(t ir.DType) ir.Layout {
 // vector declares the family of the j-th vector of an iteration. The chain goes round the pages: member i is the
 // (i*links+j)-th vector of the step.
 func (g *native) vector(j int, name string, count, n int, plain bool) {
-	b := ir.Buffer{Name: name, Count: count, Kind: ir.Activation, DType: g.dtype, Shape: []int{n}, Space: ir.GlobalScratch}
+	b := ir.Buffer{Name: name, Count: count, Kind: ir.Activation, DType: g.dtype, Shape: []int{n},
+		Space: ir.GlobalScratch}
 	if plain {
 		g.add(b)
 		return

@@ -26,7 +26,8 @@ func (noise) Floats(b *ir.Buffer, i int) ([]float32, error) {
 
 // decode runs every position of a program, in one order, and returns all logits bit by bit.
 func decode(t *testing.T, c *Case, order refvm.Order) []uint32 {
-	s, err := refvm.NewSession(c.Program, noise{}, refvm.Options{Workers: 1, Record: true}) // each step starts with NaN in all activations
+	s, err := refvm.NewSession(c.Program, noise{},
+		refvm.Options{Workers: 1, Record: true}) // each step starts with NaN in all activations
 	require.NoError(t, err, c.Name)
 	s.Order = order
 	var bits []uint32
@@ -54,7 +55,8 @@ func requireRuns(t *testing.T, program func(seed uint64) Case, n, enough int) {
 		}
 		ran++
 		want := decode(t, &c, refvm.Order{Kind: refvm.InOrder})
-		for _, order := range []refvm.Order{{Kind: refvm.Latest}, {Kind: refvm.Random, Seed: seed}, {Kind: refvm.Starve, SM: int(seed % 2)}} {
+		for _, order := range []refvm.Order{{Kind: refvm.Latest}, {Kind: refvm.Random, Seed: seed},
+			{Kind: refvm.Starve, SM: int(seed % 2)}} {
 			require.Equal(t, want, decode(t, &c, order), c.Name)
 		}
 	}

@@ -43,7 +43,8 @@ func (g *native) listed(extent, grain int) ir.Dist {
 		if g.r.IntN(5) == 0 {
 			sm = first
 		}
-		d.Spans = append(d.Spans, ir.TaskSpan{SM: sm, A: grains * t / tasks * grain, B: grains * (t + 1) / tasks * grain})
+		d.Spans = append(d.Spans, ir.TaskSpan{SM: sm, A: grains * t / tasks * grain,
+			B: grains * (t + 1) / tasks * grain})
 	}
 	return d
 }
@@ -57,7 +58,8 @@ func (g *native) embed() vector {
 	if g.resid {
 		out = views(viewOf("residual", span()), out[0])
 	}
-	s.Ops = []ir.Op{newOp(ir.EMBED, out, views(viewOf("token", ir.Index(ir.Int(0))), viewOf("embed.weight", extent(g.vocab), span())))}
+	s.Ops = []ir.Op{newOp(ir.EMBED, out,
+		views(viewOf("token", ir.Index(ir.Int(0))), viewOf("embed.weight", extent(g.vocab), span())))}
 	g.counter("L{i}.x", g.layers+1, len(g.links) > 0 && g.links[len(g.links)-1].kind == leakLink)
 	g.variant.Body = append(g.variant.Body, s)
 	return vector{name: "L{i}.x", counter: "L{i}.x", n: g.width, tasks: tasksOf(&g.home)}
@@ -87,7 +89,8 @@ func (g *native) iteration(x vector) []*ir.Stage {
 
 // watcher is a task that reads x and tells nobody but the step's end.
 func (g *native) watcher(x vector) *ir.Stage {
-	s := &ir.Stage{Name: "L{i}.watch", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: g.r.IntN(g.sms), B: 1}}}, Signal: "step"}
+	s := &ir.Stage{Name: "L{i}.watch", Dist: ir.Dist{Kind: ir.Explicit,
+		Spans: []ir.TaskSpan{{SM: g.r.IntN(g.sms), B: 1}}}, Signal: "step"}
 	g.wait(s, x)
 	s.Ops = []ir.Op{newOp(ir.COPY, views(tempOf("%seen")), views(viewOf(x.name, extent(x.n))))}
 	return s
@@ -175,14 +178,17 @@ func (g *native) ops(j int, l *link, in vector, earlier []vector, s *ir.Stage, o
 	}
 	switch l.kind {
 	case normLink:
-		return append(ops, newOp(ir.RMSNORM, views(tempOf("%n")), views(whole, viewOf("L{i}.norm", extent(in.n))), ir.FloatParam("eps", 1e-5)),
+		return append(ops, newOp(ir.RMSNORM, views(tempOf("%n")), views(whole, viewOf("L{i}.norm", extent(in.n))),
+			ir.FloatParam("eps", 1e-5)),
 			gemv(result, tempOf("%n"), 0, in.n))
 	case siluLink:
 		half := ir.Span(symA.Div(2), symB.Div(2))
-		return append(ops, gemv(views(tempOf("%y")), whole, 0, in.n), newOp(ir.SiluMul, views(viewOf(l.name, half)), views(tempOf("%y"))))
+		return append(ops, gemv(views(tempOf("%y")), whole, 0, in.n),
+			newOp(ir.SiluMul, views(viewOf(l.name, half)), views(tempOf("%y"))))
 	case addLink:
 		sum := viewOf("residual", span())
-		return append(ops, gemv(views(tempOf("%y")), whole, 0, in.n), newOp(ir.ADD, views(sum, result[0]), views(sum, tempOf("%y"))))
+		return append(ops, gemv(views(tempOf("%y")), whole, 0, in.n),
+			newOp(ir.ADD, views(sum, result[0]), views(sum, tempOf("%y"))))
 	case halfLink:
 		lo, hi := 0, (in.n+1)/2
 		if g.r.IntN(2) == 0 {
@@ -193,9 +199,11 @@ func (g *native) ops(j int, l *link, in vector, earlier []vector, s *ir.Stage, o
 		return append(ops, newOp(ir.MUL, result, views(viewOf(in.name, span())), ir.FloatParam("scale", 0.5)))
 	case nextLink:
 		if s.Dist.Kind == ir.ByUnit {
-			return append(ops, newOp(ir.COPY, views(viewOf(l.name, ir.Index(symA))), views(viewOf(in.name, ir.Index(symA.Add(ir.Int(1)).Mod(in.n))))))
+			return append(ops, newOp(ir.COPY, views(viewOf(l.name, ir.Index(symA))),
+				views(viewOf(in.name, ir.Index(symA.Add(ir.Int(1)).Mod(in.n))))))
 		}
-		return append(ops, newOp(ir.COPY, result, views(viewOf(in.name, ir.Span(ir.Int(in.n).Sub(symB), ir.Int(in.n).Sub(symA))))))
+		return append(ops, newOp(ir.COPY, result,
+			views(viewOf(in.name, ir.Span(ir.Int(in.n).Sub(symB), ir.Int(in.n).Sub(symA))))))
 	case secondLink:
 		z := earlier[g.r.IntN(len(earlier))]
 		g.wait(s, z)
@@ -203,7 +211,8 @@ func (g *native) ops(j int, l *link, in vector, earlier []vector, s *ir.Stage, o
 		if g.slip() { // polls after it has published
 			return append(ops, gemv(result, whole, 0, in.n), second)
 		}
-		return append(ops, second, gemv(views(tempOf("%y")), whole, 0, in.n), newOp(ir.ADD, result, views(tempOf("%y"), tempOf("%z"))))
+		return append(ops, second, gemv(views(tempOf("%y")), whole, 0, in.n),
+			newOp(ir.ADD, result, views(tempOf("%y"), tempOf("%z"))))
 	case leakLink:
 		out.leak = leakName(j)
 		return append(ops, gemv(append(views(viewOf(out.leak, span())), result...), whole, 0, in.n))

@@ -32,18 +32,21 @@ func (g *native) finish(x vector) {
 }
 
 func (g *native) oneTask(name string) *ir.Stage {
-	return &ir.Stage{Name: name, Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: g.r.IntN(g.sms), B: 1}}}, Signal: "step"}
+	return &ir.Stage{Name: name, Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: g.r.IntN(g.sms), B: 1}}},
+		Signal: "step"}
 }
 
 // logits is the op that makes a range of them.
 func (g *native) logits(x vector, rows ir.Range) ir.Op {
-	return newOp(ir.GEMV, views(viewOf("logits", rows)), views(viewOf(x.name, extent(x.n)), viewOf("head.weight", rows, extent(x.n))))
+	return newOp(ir.GEMV, views(viewOf("logits", rows)),
+		views(viewOf(x.name, extent(x.n)), viewOf("head.weight", rows, extent(x.n))))
 }
 
 func (g *native) solo(x vector) []*ir.Stage {
 	s := g.oneTask("head")
 	g.wait(s, x)
-	s.Ops = []ir.Op{g.logits(x, extent(g.vocab)), newOp(ir.ArgMax, views(viewOf("next", ir.Index(ir.Int(0)))), views(viewOf("logits", extent(g.vocab))))}
+	s.Ops = []ir.Op{g.logits(x, extent(g.vocab)),
+		newOp(ir.ArgMax, views(viewOf("next", ir.Index(ir.Int(0)))), views(viewOf("logits", extent(g.vocab))))}
 	return []*ir.Stage{s}
 }
 
@@ -54,24 +57,31 @@ func (g *native) joined(x vector) []*ir.Stage {
 	g.counter("head", 0, true)
 	emit := g.oneTask("emit")
 	g.wait(emit, vector{counter: "head", tasks: tasksOf(&head.Dist)})
-	emit.Ops = []ir.Op{newOp(ir.ArgMax, views(viewOf("next", ir.Index(ir.Int(0)))), views(viewOf("logits", extent(g.vocab))))}
+	emit.Ops = []ir.Op{newOp(ir.ArgMax, views(viewOf("next", ir.Index(ir.Int(0)))),
+		views(viewOf("logits", extent(g.vocab))))}
 	return []*ir.Stage{head, emit}
 }
 
 func (g *native) full(x vector) []*ir.Stage {
-	head := &ir.Stage{Name: "head", Dist: ir.Dist{Kind: ir.Spread, Extent: g.vocab, Grain: 1, SMs: g.sms, Rot: g.r.IntN(g.sms), Empty: !g.slip()}, Signal: "best"}
+	head := &ir.Stage{Name: "head", Dist: ir.Dist{Kind: ir.Spread, Extent: g.vocab, Grain: 1, SMs: g.sms,
+		Rot: g.r.IntN(g.sms), Empty: !g.slip()}, Signal: "best"}
 	g.wait(head, x)
 	best := views(viewOf("best.value", ir.Index(symSM)), viewOf("best.index", ir.Index(symSM)))
 	head.Ops = []ir.Op{g.logits(x, span()),
-		newOp(ir.ArgMax, best, views(viewOf("logits", span())), ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", symA))}
+		newOp(ir.ArgMax, best, views(viewOf("logits", span())), ir.IntParam("partial", ir.Int(1)),
+			ir.IntParam("first", symA))}
 	g.counter("best", 0, false)
-	sample := &ir.Stage{Name: "sample", Dist: ir.Dist{Kind: ir.Spread, Extent: g.sms, Grain: 1, SMs: g.sms}, Signal: "step"}
+	sample := &ir.Stage{Name: "sample", Dist: ir.Dist{Kind: ir.Spread, Extent: g.sms, Grain: 1, SMs: g.sms},
+		Signal: "step"}
 	g.wait(sample, vector{counter: "best", tasks: tasksOf(&head.Dist)})
-	sample.Ops = []ir.Op{newOp(ir.ArgMax, views(viewOf("next.sm", span())), views(viewOf("best.value", extent(g.sms)), viewOf("best.index", extent(g.sms))))}
-	emit := &ir.Stage{Name: "emit", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, B: 1}}}, Signal: "step"}
+	sample.Ops = []ir.Op{newOp(ir.ArgMax, views(viewOf("next.sm", span())),
+		views(viewOf("best.value", extent(g.sms)), viewOf("best.index", extent(g.sms))))}
+	emit := &ir.Stage{Name: "emit", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, B: 1}}},
+		Signal: "step"}
 	if g.slip() {
 		emit.Dist.Spans[0].SM = g.r.IntN(g.sms) // the token is in another SM's shared memory, unless that is SM 0
 	}
-	emit.Ops = []ir.Op{newOp(ir.COPY, views(viewOf("next", ir.Index(ir.Int(0)))), views(viewOf("next.sm", ir.Index(ir.Int(0)))))}
+	emit.Ops = []ir.Op{newOp(ir.COPY, views(viewOf("next", ir.Index(ir.Int(0)))),
+		views(viewOf("next.sm", ir.Index(ir.Int(0)))))}
 	return []*ir.Stage{head, sample, emit}
 }

@@ -45,17 +45,20 @@ func TestNative(t *testing.T) {
 			codes[d.Code]++
 		}
 	}
-	t.Logf("%d of %d accepted, %d of at most 12 tasks, at most %d tasks; rejected for %v", accepted, seeds, small, tasks, codes)
+	t.Logf("%d of %d accepted, %d of at most 12 tasks, at most %d tasks; rejected for %v", accepted, seeds, small,
+		tasks, codes)
 	require.Greater(t, accepted, seeds*40/100)
 	require.Less(t, accepted, seeds*65/100)
 	require.Greater(t, small, seeds*40/100)
 	require.Less(t, tasks, 50)
-	for _, code := range []ir.Opcode{ir.COPY, ir.EMBED, ir.RMSNORM, ir.GEMV, ir.ATTENTION, ir.SiluMul, ir.ADD, ir.MUL, ir.KVAppend, ir.ArgMax, ir.AttentionCombine} {
+	for _, code := range []ir.Opcode{ir.COPY, ir.EMBED, ir.RMSNORM, ir.GEMV, ir.ATTENTION, ir.SiluMul, ir.ADD, ir.MUL,
+		ir.KVAppend, ir.ArgMax, ir.AttentionCombine} {
 		require.True(t, opcodes[code], code)
 	}
 	// Each is a way of being subtly unsafe that must not fall out of the population.
 	for _, code := range []string{
-		validate.CodeReadRace.ID, validate.CodeOverwriteRace.ID, validate.CodeWriteRace.ID, validate.CodeFlaggedPlain.ID, validate.CodeUnread.ID,
+		validate.CodeReadRace.ID, validate.CodeOverwriteRace.ID, validate.CodeWriteRace.ID,
+		validate.CodeFlaggedPlain.ID, validate.CodeUnread.ID,
 		validate.CodePollOrder.ID, validate.CodeUndefined.ID, validate.CodeOwner.ID, validate.CodeStepJoin.ID,
 	} {
 		require.Positive(t, codes[code], code)

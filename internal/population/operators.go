@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// An Operator makes one change to a program, of a kind that a schedule can get wrong. Not every result is unsafe: a wait
-// may be one too many, a task at home on another SM as well. That is for the judges to say.
+// An Operator makes one change to a program, of a kind that a schedule can get wrong. Not every result is unsafe: a
+// wait may be one too many, a task at home on another SM as well. That is for the judges to say.
 type Operator struct {
 	Name string
 	Rule string // which rule it is meant to break
@@ -24,11 +24,13 @@ const (
 	ruleStructure  = "structure"
 	ruleEdges      = "only the edges of the memory model"
 	ruleStep       = "what one step leaves to the next"
+	ruleOperands   = "what an opcode takes"
 )
 
 // Operators are all of them, by name in a fixed order: a seed means the same operator as long as the list stays.
-var Operators = slices.Concat(waitOperators, counterOperators, queueOperators, viewOperators, targetOperators, pageOperators,
-	bufferOperators, opOperators, cacheOperators, structureOperators, loopOperators, carryOperators)
+var Operators = slices.Concat(waitOperators, counterOperators, queueOperators, viewOperators, targetOperators,
+	pageOperators,
+	bufferOperators, opOperators, operandOperators, cacheOperators, structureOperators, loopOperators, carryOperators)
 
 func operator(name, rule string, change func(*draft) bool) Operator {
 	return Operator{name, rule, func(r *rand.Rand, c *Case) bool {

@@ -6,11 +6,14 @@ import (
 	"amkc/ir"
 )
 
-// What loops can newly get wrong: what one iteration leaves for another, and which member of a family or a group each of
-// them names.
+// What loops can newly get wrong: what one iteration leaves for another, and which member of a family or a group each
+// of them names.
 var carryOperators = []Operator{
 	operator("single-for-double-buffer", ruleRace, func(d *draft) bool {
-		b := d.findBuffer(func(b *ir.Buffer) bool { return b.Count > 1 && len(b.Pages) > 1 && b.Pages[0] != b.Pages[1] })
+		b := d.findBuffer(func(b *ir.Buffer) bool {
+			return b.Count > 1 && len(b.Pages) > 1 &&
+				b.Pages[0] != b.Pages[1]
+		})
 		if b >= 0 {
 			k := d.r.IntN(len(d.buffers[b].Pages))
 			d.buffers[b].Pages = d.buffers[b].Pages[k : k+1]
@@ -55,7 +58,10 @@ var carryOperators = []Operator{
 		return ok
 	}),
 	operator("wait-of-iteration-before", ruleRace, func(d *draft) bool {
-		u := d.findStage(func(u int) bool { return len(d.stages[u].Waits) > 0 && ir.IsFamily(d.stages[u].Waits[0].Counter) })
+		u := d.findStage(func(u int) bool {
+			return len(d.stages[u].Waits) > 0 &&
+				ir.IsFamily(d.stages[u].Waits[0].Counter)
+		})
 		if u >= 0 {
 			d.threshold(u, 0) // copies the list
 			w := &d.stages[u].Waits[0]
@@ -93,7 +99,8 @@ func (d *draft) findGroup(ok func(*ir.Group) bool) int {
 func (d *draft) changeGroup(change func(members []string, i, k int)) bool {
 	g := d.findGroup(func(g *ir.Group) bool {
 		b := d.bufferNamed(g.Members[0])
-		return b >= 0 && d.buffers[b].Kind == ir.Activation && slices.ContainsFunc(g.Members, func(m string) bool { return m != g.Members[0] })
+		return b >= 0 && d.buffers[b].Kind == ir.Activation &&
+			slices.ContainsFunc(g.Members, func(m string) bool { return m != g.Members[0] })
 	})
 	if g < 0 {
 		return false
@@ -203,7 +210,8 @@ func storeOnce(d *draft) bool {
 	return true
 }
 
-// storing returns the op of a stage that copies something into ordinary memory of the iteration, beside others; -1 for none.
+// storing returns the op of a stage that copies something into ordinary memory of the iteration, beside others; -1
+// for none.
 func (d *draft) storing(u int) int {
 	ops := d.stages[u].Ops
 	return slices.IndexFunc(ops, func(o ir.Op) bool {
@@ -211,6 +219,7 @@ func (d *draft) storing(u int) int {
 			return false
 		}
 		b := d.bufferNamed(o.Out[0].Buf)
-		return b >= 0 && d.buffers[b].Kind == ir.Activation && !d.buffers[b].Layout.Words() && d.buffers[b].Space != ir.SMEM
+		return b >= 0 && d.buffers[b].Kind == ir.Activation && !d.buffers[b].Layout.Words() &&
+			d.buffers[b].Space != ir.SMEM
 	})
 }

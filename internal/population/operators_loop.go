@@ -36,7 +36,10 @@ var loopOperators = []Operator{
 		return ok
 	}),
 	operator("wait-of-next-iteration", ruleDeadlock, func(d *draft) bool {
-		u := d.findStage(func(u int) bool { return len(d.stages[u].Waits) > 0 && ir.IsFamily(d.stages[u].Waits[0].Counter) })
+		u := d.findStage(func(u int) bool {
+			return len(d.stages[u].Waits) > 0 &&
+				ir.IsFamily(d.stages[u].Waits[0].Counter)
+		})
 		if u >= 0 {
 			d.threshold(u, 0) // copies the list
 			w := &d.stages[u].Waits[0]

@@ -32,7 +32,8 @@ var pageOperators = []Operator{
 		to := d.r.IntN(len(d.pages))
 		pg := &d.pages[to]
 		b := d.findBuffer(func(b *ir.Buffer) bool {
-			return b.Layout.Words() && b.Layout == pg.Layout && b.Bytes() <= pg.Bytes && (len(b.Pages) == 0 || b.Pages[0] != pg.Name)
+			return b.Layout.Words() && b.Layout == pg.Layout && b.Bytes() <= pg.Bytes &&
+				(len(b.Pages) == 0 || b.Pages[0] != pg.Name)
 		})
 		if b >= 0 {
 			d.buffers[b].Pages = []string{pg.Name}
@@ -177,7 +178,10 @@ var cacheOperators = []Operator{
 		return ok
 	}),
 	operator("attend-to-new-row", ruleProvenance, func(d *draft) bool {
-		x, k, ok := d.findPos(func(x use) bool { return x.op.Code == ir.ATTENTION && !x.write && x.arg == 1 && len(x.op.In) > 2 })
+		x, k, ok := d.findPos(func(x use) bool {
+			return x.op.Code == ir.ATTENTION && !x.write && x.arg == 1 &&
+				len(x.op.In) > 2
+		})
 		if ok {
 			o := d.own(x.opAt)
 			for _, i := range []int{1, 2} { // k and v go together
@@ -206,7 +210,10 @@ var cacheOperators = []Operator{
 		return ok
 	}),
 	operator("other-head", ruleRace, func(d *draft) bool {
-		x, ok := d.findView(func(x use) bool { return x.buf.Kind == ir.KVCache && len(x.dims) == 4 && x.buf.Shape[0] > 1 })
+		x, ok := d.findView(func(x use) bool {
+			return x.buf.Kind == ir.KVCache && len(x.dims) == 4 &&
+				x.buf.Shape[0] > 1
+		})
 		if ok {
 			r := &d.ownView(x.viewAt).Dims[0]
 			lo := r.Lo.Add(ir.Int(1)).Mod(x.buf.Shape[0])

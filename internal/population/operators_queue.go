@@ -197,7 +197,8 @@ func repeatUnit(d *draft) bool {
 	if l := d.loops[u]; l != nil {
 		l.Body = slices.Insert(l.Body, slices.Index(l.Body, d.stages[u])+1, &again)
 	} else {
-		d.variant.Body = slices.Insert(d.variant.Body, slices.Index(d.variant.Body, ir.Node(d.stages[u]))+1, ir.Node(&again))
+		d.variant.Body = slices.Insert(d.variant.Body, slices.Index(d.variant.Body, ir.Node(d.stages[u]))+1,
+			ir.Node(&again))
 	}
 	return true
 }

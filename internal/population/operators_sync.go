@@ -17,7 +17,10 @@ var waitOperators = []Operator{
 		if !ok {
 			return false
 		}
-		c := d.find(len(d.counters), func(c int) bool { return !d.waiting(u, c) && c != d.signal(u) && d.producers(c) > 0 })
+		c := d.find(len(d.counters), func(c int) bool {
+			return !d.waiting(u, c) && c != d.signal(u) &&
+				d.producers(c) > 0
+		})
 		if c < 0 {
 			return false
 		}
@@ -84,8 +87,8 @@ func (d *draft) moveThreshold(by int) bool {
 	return ok
 }
 
-// oneCounterForTwo lets the producers of two counters signal one. Who waits on either waits for all of them, or, since a
-// count is no name, for as many as before and not for whom.
+// oneCounterForTwo lets the producers of two counters signal one. Who waits on either waits for all of them, or,
+// since a count is no name, for as many as before and not for whom.
 func oneCounterForTwo(d *draft) bool {
 	if d.flat == nil {
 		return false // families: which members would share is not one change
@@ -130,7 +133,8 @@ var counterOperators = []Operator{
 		return c >= 0
 	}),
 	operator("flag-a-counter", ruleEdges, func(d *draft) bool { return d.realiseAny(ir.ByCounter, ir.Flagged) }),
-	operator("count-a-flag", ruleEdges, func(d *draft) bool { return d.realiseAny(ir.Flagged, ir.ByCounter) }), // and breaks nothing
+	operator("count-a-flag", ruleEdges, func(d *draft) bool { return d.realiseAny(ir.Flagged, ir.ByCounter) }),
+	// and breaks nothing
 	operator("undecided", ruleStructure, func(d *draft) bool {
 		return d.realise(d.r.IntN(len(d.counters)), ir.Undecided)
 	}),

@@ -96,7 +96,10 @@ var targetOperators = []Operator{
 		})
 	}),
 	operator("write-read-only", ruleProvenance, func(d *draft) bool {
-		return d.redirect(writeUse, func(x use, b *ir.Buffer) bool { return b.Kind.ReadOnly() && len(b.Shape) == len(x.dims) })
+		return d.redirect(writeUse, func(x use,
+			b *ir.Buffer) bool {
+			return b.Kind.ReadOnly() && len(b.Shape) == len(x.dims)
+		})
 	}),
 	operator("read-without-buffer", ruleStructure, func(d *draft) bool {
 		x, found := d.findView(readUse)

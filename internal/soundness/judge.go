@@ -12,10 +12,18 @@ type Judgement struct {
 	Case    population.Case
 	Diags   diag.List // errors of validate, or of what comes before it; none: accepted
 	Verdict oracle.Verdict
+	Fit     [2]oracle.Fit // of the operands: what validate says, and what the reference VM says
+	Misfit  string        // what the reference VM finds wrong with them
 }
 
 // FalseAccept reports whether validate accepts what an oracle has seen go wrong.
 func (j *Judgement) FalseAccept() bool { return len(j.Diags) == 0 && j.Verdict.Unsafe() }
+
+// Compared reports whether both have looked at the operands.
+func (j *Judgement) Compared() bool { return j.Fit[0] != oracle.Unknown && j.Fit[1] != oracle.Unknown }
+
+// Disagree reports whether validate refuses operands that the reference VM takes, or the other way round.
+func (j *Judgement) Disagree() bool { return j.Compared() && j.Fit[0] != j.Fit[1] }
 
 // Judge asks both.
 func Judge(c population.Case, fp *oracle.Footprints, e oracle.Effort) Judgement {
@@ -25,8 +33,14 @@ func Judge(c population.Case, fp *oracle.Footprints, e oracle.Effort) Judgement 
 		j.Verdict = oracle.Profile(c.Profile, fp, e)
 	case c.Program != nil:
 		j.Verdict = oracle.Program(c.Program, fp, e)
+	case c.Kernel:
+		j.Verdict = oracle.Flat(oracle.Ahead(c.Flat), c.Target, fp, e)
 	default:
 		j.Verdict = oracle.Flat(c.Flat, c.Target, fp, e)
+	}
+	j.Fit[0] = fitOf(j.Diags)
+	if j.Fit[0] != oracle.Unknown {
+		j.Fit[1], j.Misfit = refvmFit(c, fp, e)
 	}
 	return j
 }
@@ -36,6 +50,8 @@ func Validate(c population.Case) diag.List {
 	switch {
 	case c.Program != nil:
 		return validate.Program(c.Program).Diags.Errors()
+	case c.Kernel:
+		return validate.FlatFor(validate.Kernel, c.Flat).Diags.Errors()
 	case c.Flat != nil:
 		return validate.Flat(c.Flat).Diags.Errors()
 	}

@@ -25,12 +25,13 @@ func (noise) Floats(b *ir.Buffer, _ int) ([]float32, error) {
 	return out, nil
 }
 
-// Programs that validate accepts compute the same bits in every order of their tasks. Memory holds NaN where the step has
-// not written, so that a task that runs too early shows.
+// Programs that validate accepts compute the same bits in every order of their tasks. Memory holds NaN where the step
+// has not written, so that a task that runs too early shows.
 func TestAcceptedProgramsRunTheSameInEveryOrder(t *testing.T) {
 	run, mixed := 0, 0
 	for seed := range uint64(1200) {
-		for _, c := range []population.Case{population.DAG(seed), population.NativeFlat(seed), population.Looped(seed), population.Mutant(seed), population.Mutate(population.MutantClasses()[seed%8], seed)} {
+		for _, c := range []population.Case{population.DAG(seed), population.NativeFlat(seed), population.Looped(seed),
+			population.Mutant(seed), population.Mutate(population.MutantClasses()[seed%8], seed)} {
 			if len(Validate(c)) > 0 {
 				continue
 			}
@@ -45,7 +46,8 @@ func TestAcceptedProgramsRunTheSameInEveryOrder(t *testing.T) {
 				continue // a few large ones are run by other tests
 			}
 			var want [][]uint32
-			for _, o := range []refvm.Order{{Kind: refvm.InOrder}, {Kind: refvm.Latest}, {Kind: refvm.Starve, SM: 0}, {Kind: refvm.Starve, SM: 1},
+			for _, o := range []refvm.Order{{Kind: refvm.InOrder}, {Kind: refvm.Latest}, {Kind: refvm.Starve, SM: 0},
+				{Kind: refvm.Starve, SM: 1},
 				{Kind: refvm.Random, Seed: seed}, {Kind: refvm.Random, Seed: seed + 1}, {Kind: refvm.Parallel}} {
 				got := runOnce(t, c, f, o)
 				if got == nil {
@@ -80,7 +82,8 @@ func runOnce(t *testing.T, c population.Case, f *ir.Flat, o refvm.Order) [][]uin
 				if b.DType == ir.I32 {
 					continue
 				}
-				if values[k] = r.Float32(); b.Kind == ir.KVCache && k/(b.Shape[len(b.Shape)-1]*b.Shape[len(b.Shape)-2])%b.Shape[len(b.Shape)-3] >= f.Hi {
+				if values[k] = r.Float32(); b.Kind == ir.KVCache &&
+					k/(b.Shape[len(b.Shape)-1]*b.Shape[len(b.Shape)-2])%b.Shape[len(b.Shape)-3] >= f.Hi {
 					values[k] = float32(math.NaN())
 				}
 			}

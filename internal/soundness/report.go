@@ -15,19 +15,28 @@ func (rep *Report) Markdown(n int, e oracle.Effort) string {
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	all := rep.Total("")
 	w("# How sound validate is\n")
-	w("Written by `go test ./internal/soundness -run Population -programs %d -report docs/results`. %s programs, judged by `validate` and by the oracles of `internal/oracle`, which run them:", n, thousands(all.Programs))
-	w("all interleavings of up to %s states for each step and each two steps in a row, else %d random and adversarial schedules.", thousands(e.States), e.Schedules)
+	w("Written by `go test ./internal/soundness -run Population -programs %d -report docs/results`. %s programs, "+
+		"judged by `validate` and by the oracles of `internal/oracle`, which run them:", n, thousands(all.Programs))
+	w("all interleavings of up to %s states for each step and each two steps in a row, else %d random and "+
+		"adversarial schedules.", thousands(e.States), e.Schedules)
 	w("What a task touches is what the reference code touched. `docs/validator.md` explains the words.\n")
-	w("**%s programs that an oracle saw go wrong; %s of them rejected; %d false accepts.**\n", thousands(all.Unsafe), thousands(all.Rejected), all.FalseAccepts)
+	w("**%s programs that an oracle saw go wrong; %s of them rejected; %d false accepts.**\n", thousands(all.Unsafe),
+		thousands(all.Rejected), all.FalseAccepts)
+	w("Of %s programs both `validate` and the reference VM have looked at the operands of every op; they disagree "+
+		"about the operands of %d.\n", thousands(all.Compared), all.Disagree)
 	for _, g := range []struct{ group, title string }{
 		{"published", "The published population, rebuilt"},
 		{"ours", "On top of it: mutants of amkc's own programs and of random ones, by operator"},
 	} {
 		w("## %s\n", g.title)
-		w("| class | programs | accepted | oracle unsafe | rejected of these | false accepts | rejected, nothing seen | every schedule seen |")
+		w("| class | programs | accepted | oracle unsafe | rejected of these | false accepts | rejected, nothing " +
+			"seen | every schedule seen |")
 		w("|---|---:|---:|---:|---:|---:|---:|---:|")
-		for _, r := range append(slices.DeleteFunc(slices.Clone(rep.Rows), func(r Row) bool { return r.Group != g.group }), rep.Total(g.group)) {
-			w("| %s | %s | %s | %s | %s | %d | %s | %s |", r.Class, thousands(r.Programs), thousands(r.Accepted), thousands(r.Unsafe), thousands(r.Rejected), r.FalseAccepts, thousands(r.Strict), thousands(r.Exhaustive))
+		for _, r := range append(slices.DeleteFunc(slices.Clone(rep.Rows),
+			func(r Row) bool { return r.Group != g.group }), rep.Total(g.group)) {
+			w("| %s | %s | %s | %s | %s | %d | %s | %s |", r.Class, thousands(r.Programs), thousands(r.Accepted),
+				thousands(r.Unsafe), thousands(r.Rejected), r.FalseAccepts, thousands(r.Strict),
+				thousands(r.Exhaustive))
 		}
 		w("")
 	}

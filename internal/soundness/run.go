@@ -29,6 +29,8 @@ type Row struct {
 	Strict       int // rejected although the oracles saw nothing
 	Exhaustive   int // judged over every schedule, or with a hazard found
 	Schedules    int // states explored and schedules run
+	Compared     int // both validate and the reference VM have looked at the operands of all ops
+	Disagree     int // of those: one takes them, the other does not
 }
 
 // Report is the outcome of a run.
@@ -39,7 +41,7 @@ type Report struct {
 }
 
 // Run judges programs: the published population whole, and as many of ours on top as make n together. Each false accept
-// is handed to found at once.
+// and each disagreement about operands is handed to found at once.
 func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 	sources := sources(n)
 	type job struct {
@@ -72,7 +74,7 @@ func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 					s := &sources[jb.source]
 					j := Judge(s.draw(jb.n), fp, e)
 					mu.Lock()
-					if j.FalseAccept() {
+					if j.FalseAccept() || j.Disagree() {
 						found(&j)
 					}
 					rep.count(byClass, s.group, j)
@@ -101,6 +103,12 @@ func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {
 	r.Schedules += j.Verdict.States
 	if j.Verdict.Complete {
 		r.Exhaustive++
+	}
+	if j.Compared() {
+		r.Compared++
+	}
+	if j.Disagree() {
+		r.Disagree++
 	}
 	rejected := len(j.Diags) > 0
 	if !rejected {
@@ -131,7 +139,8 @@ func sources(n int) []source {
 	lowerings := slices.Collect(population.Lowerings())
 	out := []source{{"published", func(n uint64) population.Case { return lowerings[n] }, len(lowerings)}}
 	for _, class := range population.MutantClasses() {
-		out = append(out, source{"published", func(n uint64) population.Case { return population.Mutate(class, n) }, 350})
+		out = append(out, source{"published", func(n uint64) population.Case { return population.Mutate(class, n) },
+			350})
 	}
 	out = append(out, source{"published", population.DAG, 4000})
 	rest := max(0, n-7160)
@@ -142,26 +151,30 @@ func sources(n int) []source {
 	out = append(out, source{"ours", func(n uint64) population.Case { return committed[n] }, len(committed)})
 	for _, s := range []struct {
 		source
-		share int // of 20
+		share int // of 40
 	}{
-		{source{group: "ours", draw: population.Mutant}, 9},
-		{source{group: "ours", draw: population.Native}, 2},
-		{source{group: "ours", draw: population.Looped}, 2},
-		{source{group: "ours", draw: population.NativeFlat}, 1},
-		{source{group: "ours", draw: func(n uint64) population.Case { return population.DAG(n + 4000) }}, 3},
-		{source{group: "ours", draw: population.Exchange}, 1},
+		{source{group: "ours", draw: population.Mutant}, 15},
+		{source{group: "ours", draw: population.Operands}, 3},
+		{source{group: "ours", draw: population.Native}, 4},
+		{source{group: "ours", draw: population.Looped}, 4},
+		{source{group: "ours", draw: population.NativeFlat}, 2},
+		{source{group: "ours", draw: func(n uint64) population.Case { return population.DAG(n + 4000) }}, 4},
+		{source{group: "ours", draw: population.Exchange}, 2},
+		{source{group: "ours", draw: population.Indices}, 1},
+		{source{group: "ours", draw: population.Streamed}, 1},
 	} {
-		s.of = rest * s.share / 20
+		s.of = rest * s.share / 40
 		out = append(out, s.source)
 	}
-	for i, class := range population.MutantClasses() {
+	classes := population.MutantClasses()
+	for _, class := range classes {
 		out = append(out, source{"ours", func(n uint64) population.Case {
 			c := population.Mutate(class, n+350)
 			c.Class = "AMK mutants"
 			return c
-		}, rest / 10 / (8 + i/8)})
+		}, rest / 10 / (len(classes) + 2)})
 	}
-	return out
+	return append(out, source{"ours", population.ProfileOperands, rest / 10 * 2 / (len(classes) + 2)})
 }
 
 func compareRows(a, b *Row) int {
@@ -194,12 +207,16 @@ func (rep *Report) Total(group string) Row {
 			t.Strict += r.Strict
 			t.Exhaustive += r.Exhaustive
 			t.Schedules += r.Schedules
+			t.Compared += r.Compared
+			t.Disagree += r.Disagree
 		}
 	}
 	return t
 }
 
 func (r Row) String() string {
-	return fmt.Sprintf("%-10s %-34s programs %7d  accepted %7d  unsafe %7d  rejected %7d  false accepts %3d  strict %6d  exhaustive %7d",
-		r.Group, r.Class, r.Programs, r.Accepted, r.Unsafe, r.Rejected, r.FalseAccepts, r.Strict, r.Exhaustive)
+	return fmt.Sprintf("%-10s %-34s programs %7d  accepted %7d  unsafe %7d  rejected %7d  false accepts %3d  strict "+
+		"%6d  exhaustive %7d  operands %7d  disagree %3d",
+		r.Group, r.Class, r.Programs, r.Accepted, r.Unsafe, r.Rejected, r.FalseAccepts, r.Strict, r.Exhaustive,
+		r.Compared, r.Disagree)
 }

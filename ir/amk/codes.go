@@ -8,8 +8,8 @@ The file is not JSON, or not UTF-8. The position is the first byte that cannot b
 
     program.json:12:7: error: unexpected '}'; a JSON value is expected [AMK3900]
 
-What Python's json module reads is accepted (NaN and Infinity included), with one exception: half a surrogate pair, which
-is no text. Repair the file, or write it again with the tool that made it.`)
+What Python's json module reads is accepted (NaN and Infinity included), with one exception: half a surrogate pair,
+which is no text. Repair the file, or write it again with the tool that made it.`)
 
 	codeDepth = diag.New("AMK3901", "nested too deep", `
 The file nests arrays or objects deeper than any program does. Flatten the meta, params or tiling value at the position.`)
@@ -71,6 +71,12 @@ the message gives, and pos must be inside the KV cache, below shape.max_seq.`)
 A lowering request sets a field that its weight-key scheme does not use. A toy model always has an lm_head.weight of its
 own, so "tied" changes nothing there.`)
 
+	codeName = diag.New("AMK3913", "malformed name", `
+A string that names something holds a character that no name has, or is longer than 255 bytes. Names of buffers and
+targets, labels of tasks, state-dict keys and the strings of a configuration have letters, digits and _ . - + / @ % #
+: , = { } [ ] ( ), with blanks inside but not at the ends. Notes and meta are free: nothing is named after them where
+they hold anything else.`)
+
 	codeTwice = diag.New("AMK3920", "id used twice", `
 Two buffers, counters, tasks or pages of a program have the same id, so that what refers to it could mean either. Ids
 need not be dense, but each is used once. Renumber one of the two, and what refers to it.`)
@@ -113,12 +119,12 @@ The recipe parameter of a FUSED task is an object with a list of steps, each one
     {"steps": [{"op": 11, "args": [{"in": 0}, {"in": 1}], "out": 0, "out_shape": [1, 64], "out_dtype": "float32"},
                {"op": 3, "args": [{"s": 0}, {"in": 2}], "out": "final", "params": {"eps": 1e-05, "hidden": 64}}]}
 
-Arguments are inputs of the task or scratch that an earlier step wrote; the last result goes to "final". A recipe holds no
-FUSED step.`)
+Arguments are inputs of the task or scratch that an earlier step wrote; the last result goes to "final". A recipe
+holds no FUSED step.`)
 
 	codeExport = diag.New("AMK3929", "program that the AMK profile cannot express", `
-The AMK profile has one instruction a task, whole buffers as operands, one position, and one counter protocol. A native
-program can be exported as pass lower leaves it; what later passes add (several ops in a task, temporaries, exchange
-words, flagged counters, packed layouts, splits of the cache) has no counterpart. So has a rotation whose frequencies are
-not powers of one base. The message names the first stage or buffer that stands in the way.`)
+The AMK profile has one instruction a task, whole buffers as operands, one position, and one counter protocol. A
+native program can be exported as pass lower leaves it; what later passes add (several ops in a task, temporaries,
+exchange words, flagged counters, packed layouts, splits of the cache) has no counterpart. So has a rotation whose
+frequencies are not powers of one base. The message names the first stage or buffer that stands in the way.`)
 )

@@ -7,13 +7,13 @@ import (
 	"amkc/ir/diag"
 )
 
-// ToAMK exports one step of a native program, as pass lower leaves it: one op a stage, nothing distributed over SMs. theta
-// is the base of its rotary embedding, which a native program does not hold; 0 refuses programs that rotate.
+// ToAMK exports one step of a native program, as pass lower leaves it: one op a stage, nothing distributed over SMs.
+// theta is the base of its rotary embedding, which a native program does not hold; 0 refuses programs that rotate.
 //
-// The profile writes things differently in five places. Vectors are rows of a matrix. An instruction has one output, so
-// that a second one becomes a COPY. A buffer that is updated in place becomes a new one at each update. Rows of q and k
-// stand in the checkpoint's order and not in rotation pairs, which changes no dot product. Attention reads the row of this
-// step from the cache, after the appends.
+// The profile writes things differently in five places. Vectors are rows of a matrix. An instruction has one output,
+// so that a second one becomes a COPY. A buffer that is updated in place becomes a new one at each update. Rows of q
+// and k stand in the checkpoint's order and not in rotation pairs, which changes no dot product. Attention reads the
+// row of this step from the cache, after the appends.
 //
 // What the profile cannot express is an error that names the first stage, buffer or counter in the way, and the program
 // is nil then.
@@ -123,7 +123,8 @@ func (e *exporter) stages(v *ir.Variant) []*ir.Stage {
 		case *ir.Stage:
 			stages = append(stages, n)
 		case *ir.Loop:
-			e.fail("loop "+n.Name, "repeats stages, which the profile cannot; the program as pass lower leaves it is accepted")
+			e.fail("loop "+n.Name, "repeats stages, which the profile cannot; the program as pass lower leaves "+
+				"it is accepted")
 		}
 	}
 	return stages
@@ -167,7 +168,8 @@ func (e *exporter) buffer(at string, o ir.Operand) *ir.Buffer {
 	case o.IsTemp():
 		e.fail(at, "uses the temporary %s; buffers are accepted", o.Buf)
 	case b == nil:
-		e.fail(at, "uses buffer %s, which is none or one of a family; buffers as pass lower declares them are accepted", o.Buf)
+		e.fail(at, "uses buffer %s, which is none or one of a family; buffers as pass lower declares them are accepted",
+			o.Buf)
 	case b.Layout != ir.Layout{}:
 		e.fail("buffer "+b.Name, "has layout %v; rowmajor is accepted", b.Layout)
 		return nil
@@ -197,7 +199,8 @@ func (e *exporter) declareCounters(v *ir.Variant, stages []*ir.Stage) {
 			continue
 		}
 		if c.How == ir.Flagged || c.Scope != ir.ScopeGPU {
-			e.fail("counter "+c.Name, "is %v with scope %v; one that is undecided, or a counter of scope gpu, is accepted", c.How, c.Scope)
+			e.fail("counter "+c.Name, "is %v with scope %v; one that is undecided, or a counter of scope "+
+				"gpu, is accepted", c.How, c.Scope)
 			return
 		}
 		e.counters[c.Name] = exportedCounter{id: e.counter(c.Name), native: signals[c.Name]}
@@ -218,9 +221,11 @@ func (e *exporter) waits(s *ir.Stage) []Wait {
 		c, ok := e.counters[w.Counter]
 		switch {
 		case !ok:
-			e.fail("stage "+s.Name, "waits on counter %s, which is none or one of a family; counters as pass lower declares them are accepted", w.Counter)
+			e.fail("stage "+s.Name, "waits on counter %s, which is none or one of a family; counters as pass lower "+
+				"declares them are accepted", w.Counter)
 		case w.Threshold != c.native:
-			e.fail("stage "+s.Name, "waits for %d of the %d tasks that signal %s; waiting for all is accepted", w.Threshold, c.native, w.Counter)
+			e.fail("stage "+s.Name, "waits for %d of the %d tasks that signal %s; waiting for all is accepted",
+				w.Threshold, c.native, w.Counter)
 		}
 		out = append(out, Wait{Counter: c.id})
 	}

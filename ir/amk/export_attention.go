@@ -34,12 +34,14 @@ func (e *exporter) cache(b *ir.Buffer) [2]int {
 func (e *exporter) heads(s *ir.Stage, cache *ir.Buffer, f func(u int, op ir.Op) bool) bool {
 	spans := s.Dist.Tasks(0)
 	if len(cache.Shape) != 4 || len(spans) != cache.Shape[0] {
-		e.fail("stage "+s.Name, "has %d tasks over a cache of shape %v; one a head is accepted", len(spans), cache.Shape)
+		e.fail("stage "+s.Name, "has %d tasks over a cache of shape %v; one a head is accepted", len(spans),
+			cache.Shape)
 		return false
 	}
 	for u, span := range spans {
 		if !f(u, s.Ops[0].Bind(span)) {
-			e.fail("stage "+s.Name, "task %d touches another part of its buffers than head %d and, of the cache, the rows up to position %d", u, u, e.pos)
+			e.fail("stage "+s.Name, "task %d touches another part of its buffers than head %d and, of the cache, "+
+				"the rows up to position %d", u, u, e.pos)
 			return false
 		}
 	}
@@ -58,18 +60,21 @@ func (e *exporter) kvAppend(s *ir.Stage, t Task) {
 	half := e.half(native.Out[0])
 	ok := e.failed == nil && e.heads(s, b, func(u int, op ir.Op) bool {
 		out := op.Out[0]
-		return e.slice(op.In[0], u, b.Shape[3], b.Shape[0]) && e.covers(out.Dims[0], u, u+1) && e.covers(out.Dims[1], e.pos, e.pos+1) && e.covers(out.Dims[3], 0, b.Shape[3])
+		return e.slice(op.In[0], u, b.Shape[3], b.Shape[0]) && e.covers(out.Dims[0], u, u+1) &&
+			e.covers(out.Dims[1], e.pos, e.pos+1) && e.covers(out.Dims[3], 0, b.Shape[3])
 	})
 	if !ok {
 		return
 	}
 	row := e.value(s, native.In[0].Buf)
 	if want := [2]int{b.Shape[3], 0}[half]; row.pairs != want {
-		e.fail("stage "+s.Name, "appends %s with heads of %d in rotation pairs; k in pairs and v without are accepted", native.In[0].Buf, row.pairs)
+		e.fail("stage "+s.Name, "appends %s with heads of %d in rotation pairs; k in pairs and v without are accepted",
+			native.In[0].Buf, row.pairs)
 		return
 	}
 	if _, waited := e.counters[s.Signal]; waited {
-		e.fail("stage "+s.Name, "signals %s, which stages wait on; a counter that only ends the step is accepted", s.Signal)
+		e.fail("stage "+s.Name, "signals %s, which stages wait on; a counter that only ends the step is accepted",
+			s.Signal)
 		return
 	}
 	cache := e.cache(b)[half]
@@ -83,8 +88,10 @@ func (e *exporter) kvAppend(s *ir.Stage, t Task) {
 func (e *exporter) attention(s *ir.Stage, t Task) {
 	native := &s.Ops[0]
 	at := "stage " + s.Name
-	if len(native.In) != 5 || len(native.Out) != 1 || native.IntAt("flags", e.pos, 0) != 0 || native.IntAt("row", e.pos, -1) != e.pos || native.IntAt("parts", e.pos, 1) != 1 {
-		e.fail(at, "is a part of attention, or leaves out the row of this step; attention of whole heads at position %d is accepted", e.pos)
+	if len(native.In) != 5 || len(native.Out) != 1 || native.IntAt("flags", e.pos, 0) != 0 ||
+		native.IntAt("row", e.pos, -1) != e.pos || native.IntAt("parts", e.pos, 1) != 1 {
+		e.fail(at, "is a part of attention, or leaves out the row of this step; attention of whole heads at "+
+			"position %d is accepted", e.pos)
 		return
 	}
 	b := e.buffers[native.In[1].Buf]
@@ -93,16 +100,20 @@ func (e *exporter) attention(s *ir.Stage, t Task) {
 		return
 	}
 	kvHeads, hd, group := b.Shape[0], b.Shape[3], native.IntAt("n_heads", e.pos, 0)
-	ok := native.IntAt("n_kv_heads", e.pos, 0) == 1 && native.IntAt("head_dim", e.pos, 0) == hd && e.heads(s, b, func(u int, op ir.Op) bool {
-		for _, half := range op.In[1:3] {
-			if !e.covers(half.Dims[0], u, u+1) || !e.covers(half.Dims[1], 0, e.pos) || !e.covers(half.Dims[3], 0, hd) {
-				return false
+	ok := native.IntAt("n_kv_heads", e.pos, 0) == 1 && native.IntAt("head_dim", e.pos, 0) == hd &&
+		e.heads(s, b, func(u int, op ir.Op) bool {
+			for _, half := range op.In[1:3] {
+				if !e.covers(half.Dims[0], u, u+1) || !e.covers(half.Dims[1], 0, e.pos) ||
+					!e.covers(half.Dims[3], 0, hd) {
+					return false
+				}
 			}
-		}
-		return e.slice(op.In[0], u, group*hd, kvHeads) && e.slice(op.In[3], u, hd, kvHeads) && e.slice(op.In[4], u, hd, kvHeads) && e.slice(op.Out[0], u, group*hd, kvHeads)
-	})
+			return e.slice(op.In[0], u, group*hd, kvHeads) && e.slice(op.In[3], u, hd, kvHeads) &&
+				e.slice(op.In[4], u, hd, kvHeads) && e.slice(op.Out[0], u, group*hd, kvHeads)
+		})
 	if !ok {
-		e.fail(at, "has n_heads=%d, n_kv_heads=%d and head_dim=%d on a cache of shape %v; one KV head a task is accepted",
+		e.fail(at, "has n_heads=%d, n_kv_heads=%d and head_dim=%d on a cache of shape %v; one KV head a "+
+			"task is accepted",
 			group, native.IntAt("n_kv_heads", e.pos, 0), native.IntAt("head_dim", e.pos, 0), b.Shape)
 		return
 	}
@@ -114,13 +125,14 @@ func (e *exporter) attention(s *ir.Stage, t Task) {
 	cache := e.cache(b)
 	t.Inputs = []int{q.id, cache[0], cache[1]}
 	e.afterAppends(s, b, &t)
-	t.Params = object(kv("head_dim", Int(hd)), kv("kv_start", Int(0)), kv("kv_len", Int(e.pos+1)), kv("scale", Float(native.FloatOr("scale", 0))),
+	t.Params = object(kv("head_dim", Int(hd)), kv("kv_start", Int(0)), kv("kv_len", Int(e.pos+1)),
+		kv("scale", Float(native.FloatOr("scale", 0))),
 		kv("n_heads", Int(group*kvHeads)), kv("n_kv_heads", Int(kvHeads)))
 	e.results(s, t, native.Out, 0)
 }
 
-// afterAppends exports the stages that append to the cache, and makes the task wait for them: it reads from the cache what
-// the native op takes as operands. The two are the same only if the append does not round.
+// afterAppends exports the stages that append to the cache, and makes the task wait for them: it reads from the cache
+// what the native op takes as operands. The two are the same only if the append does not round.
 func (e *exporter) afterAppends(s *ir.Stage, cache *ir.Buffer, t *Task) {
 	stages := e.appends[cache.Name]
 	for half := range 2 {
@@ -130,11 +142,13 @@ func (e *exporter) afterAppends(s *ir.Stage, cache *ir.Buffer, t *Task) {
 		}
 		row := s.Ops[0].In[3+half].Buf
 		if from := stages[half].Ops[0].In[0].Buf; from != row {
-			e.fail("stage "+s.Name, "takes the row of this step from %s, and %s is appended; the same one is accepted", row, from)
+			e.fail("stage "+s.Name, "takes the row of this step from %s, and %s is appended; the same one is accepted",
+				row, from)
 			return
 		}
 		if e.buffers[row].DType != cache.DType {
-			e.fail("stage "+s.Name, "takes the row of this step as %v, and the cache holds %v; the same dtype is accepted", e.buffers[row].DType, cache.DType)
+			e.fail("stage "+s.Name, "takes the row of this step as %v, and the cache holds %v; the same "+
+				"dtype is accepted", e.buffers[row].DType, cache.DType)
 			return
 		}
 		e.stage(stages[half])

@@ -22,7 +22,8 @@ func (e *exporter) stage(s *ir.Stage) {
 		e.kvAppend(s, t)
 		return
 	case s.Dist.Kind != ir.Whole:
-		e.fail("stage "+s.Name, "is cut into %d tasks; whole stages are accepted, as pass lower leaves them", s.Dist.NumTasks())
+		e.fail("stage "+s.Name, "is cut into %d tasks; whole stages are accepted, as pass lower leaves them",
+			s.Dist.NumTasks())
 		return
 	}
 	op = op.Bind(ir.TaskSpan{SM: -1, B: s.Dist.Extent})
@@ -65,13 +66,15 @@ func (e *exporter) stage(s *ir.Stage) {
 			return
 		}
 	default:
-		e.fail("stage "+s.Name, "%v has no export; EMBED, RMSNORM, GEMV_TILE, ROPE, ATTENTION_TILE, KV_APPEND, COPY, ADD, MUL, GELU, SILU_MUL and SAMPLE_ARGMAX have", op.Code)
+		e.fail("stage "+s.Name, "%v has no export; EMBED, RMSNORM, GEMV_TILE, ROPE, ATTENTION_TILE, KV_APPEND, "+
+			"COPY, ADD, MUL, GELU, SILU_MUL and SAMPLE_ARGMAX have", op.Code)
 		return
 	}
 	for _, o := range op.In {
 		x := e.value(s, o.Buf)
 		if x.pairs != 0 {
-			e.fail("stage "+s.Name, "%v reads %s, whose rows are in rotation pairs; only rotation, attention and the append may", op.Code, o.Buf)
+			e.fail("stage "+s.Name, "%v reads %s, whose rows are in rotation pairs; only rotation, attention and "+
+				"the append may", op.Code, o.Buf)
 			return
 		}
 		t.Inputs = append(t.Inputs, x.id)
@@ -93,7 +96,8 @@ func (e *exporter) results(s *ir.Stage, t Task, outs []ir.Operand, pairs int) {
 	for i, o := range outs {
 		b := e.buffers[o.Buf]
 		if exact != ir.F32 && b.DType != exact {
-			e.fail("stage "+s.Name, "writes %v and %v; outputs of one dtype, or one of F32, are accepted", exact, b.DType)
+			e.fail("stage "+s.Name, "writes %v and %v; outputs of one dtype, or one of F32, are accepted", exact,
+				b.DType)
 			return
 		}
 		id := e.fresh(s, b, vector(b))
@@ -135,12 +139,14 @@ func (e *exporter) value(s *ir.Stage, name string) exported {
 	switch {
 	case b.Kind == ir.Input:
 		x.id = e.declare(name, b, b.Shape...)
-	case b.Kind == ir.Weight && len(b.Pieces) == 1 && (b.Pieces[0].Order == ir.Rows || b.Pieces[0].Order == ir.Pairs) && !strings.HasPrefix(b.Pieces[0].Key, "@"):
+	case b.Kind == ir.Weight && len(b.Pieces) == 1 && (b.Pieces[0].Order == ir.Rows || b.Pieces[0].Order == ir.Pairs) &&
+		!strings.HasPrefix(b.Pieces[0].Key, "@"):
 		key := b.Pieces[0].Key
 		x.id = e.declare(key, b, b.Shape...)
 		e.out.Buffers[x.id].Source = &key
 	case b.Kind.ReadOnly():
-		e.fail("buffer "+name, "is packed from %d tensors or computed; one tensor of the checkpoint is accepted", len(b.Pieces))
+		e.fail("buffer "+name, "is packed from %d tensors or computed; one tensor of the checkpoint is accepted",
+			len(b.Pieces))
 	default:
 		e.fail("stage "+s.Name, "reads %s before a stage writes it; stages in order are accepted", name)
 	}
@@ -198,12 +204,16 @@ func (e *exporter) rope(s *ir.Stage, op ir.Op, t Task) {
 	hd, n := op.IntAt("head_dim", e.pos, 0), in.Numel()
 	x := e.value(s, in.Name)
 	switch {
-	case op.IntAt("order", e.pos, 0) != 1 || op.IntAt("first", e.pos, 0) != 0 || op.IntAt("limit", e.pos, 0) != n || op.IntAt("pos", e.pos, -1) != e.pos || len(op.Out) != 1:
-		e.fail("stage "+s.Name, "rotates a part of %s, or for another position; all of it at position %d is accepted", in.Name, e.pos)
+	case op.IntAt("order", e.pos, 0) != 1 || op.IntAt("first", e.pos, 0) != 0 || op.IntAt("limit", e.pos, 0) != n ||
+		op.IntAt("pos", e.pos, -1) != e.pos || len(op.Out) != 1:
+		e.fail("stage "+s.Name, "rotates a part of %s, or for another position; all of it at position %d is accepted",
+			in.Name, e.pos)
 	case hd < 2 || n%hd != 0 || x.pairs != hd:
-		e.fail("stage "+s.Name, "rotates %s of %d elements in pairs of heads of %d; whole heads of %d in rotation pairs are accepted", in.Name, n, x.pairs, hd)
+		e.fail("stage "+s.Name, "rotates %s of %d elements in pairs of heads of %d; whole heads of %d in rotation "+
+			"pairs are accepted", in.Name, n, x.pairs, hd)
 	case !(e.theta > 0):
-		e.fail("stage "+s.Name, "rotates by frequencies that the program does not hold, and no base is known that they are powers of; a default rotary embedding is accepted")
+		e.fail("stage "+s.Name, "rotates by frequencies that the program does not hold, and no base is known that "+
+			"they are powers of; a default rotary embedding is accepted")
 	}
 	if e.failed != nil {
 		return
@@ -215,7 +225,8 @@ func (e *exporter) rope(s *ir.Stage, op ir.Op, t Task) {
 	split := e.declare(s.Name+".heads", &ir.Buffer{Kind: in.Kind, DType: in.DType, Space: in.Space}, shape...)
 	ready := e.counter(s.Name + ".reshape")
 	e.task(Task{
-		Op: Embed, Label: s.Name + ".reshape", Inputs: []int{e.input("reshape_id0"), x.id}, Outputs: []int{split}, Waits: t.Waits,
+		Op: Embed, Label: s.Name + ".reshape", Inputs: []int{e.input("reshape_id0"), x.id}, Outputs: []int{split},
+		Waits:      t.Waits,
 		OutCounter: ready, Params: object(kv("hidden", Int(hd))),
 	})
 	id := e.fresh(s, out, shape)

@@ -9,10 +9,11 @@ import (
 	"amkc/ir/diag"
 )
 
-// Flatten returns the program in the form that is proved and run: every id an index, every operand an explicit view at
-// the program's one position. Parameters that say which part of a buffer a task touches (n_off, N_tile, m_off, M_tile,
-// kv_start, kv_len, pos) become views as they are, out of range or not: to reject them is for the proof. Parameters that
-// repeat what shapes say (K, hidden, head_dim) must agree with them. FUSED tasks become the ops of their recipe.
+// Flatten returns the program in the form that is proved and run: every id an index, every operand an explicit view
+// at the program's one position. Parameters that say which part of a buffer a task touches (n_off, N_tile, m_off,
+// M_tile, kv_start, kv_len, pos) become views as they are, out of range or not: to reject them is for the proof.
+// Parameters that repeat what shapes say (K, hidden, head_dim) must agree with them. FUSED tasks become the ops of
+// their recipe.
 //
 // Errors are what the flat form cannot hold: ids that name nothing or two things, more operands than an opcode takes or
 // the device's records hold, parameters that are missing or contradict the shapes. The program is nil then.
@@ -95,16 +96,17 @@ func (f *flattener) fail(code *diag.Code, pos, format string, args ...any) {
 
 func (f *flattener) unique(what string, ids map[int]bool, id int) {
 	if ids[id] {
-		f.fail(codeTwice, fmt.Sprintf("%s %d", what, id), "id %d is that of two %ss; a different id for each is accepted", id, what)
+		f.fail(codeTwice, fmt.Sprintf("%s %d", what, id),
+			"id %d is that of two %ss; a different id for each is accepted", id, what)
 	}
 	ids[id] = true
 }
 
-// A namer hands out names that are unique, not empty and not those of temporaries.
+// A namer hands out names that are unique, what ir.CheckName accepts, and not those of temporaries.
 type namer map[string]bool
 
 func (n namer) take(name, what string, id int) string {
-	if name == "" || name[0] == '%' || len(name) > ir.MaxName {
+	if ir.CheckName(name) != nil || name[0] == '%' {
 		name = what + strconv.Itoa(id)
 	}
 	for n[name] {
@@ -125,7 +127,8 @@ func (f *flattener) declare() {
 				return
 			}
 			pages[pg.ID] = pg
-			f.flat.Pages = append(f.flat.Pages, ir.Page{Name: pageName(pg.ID), Space: ir.Space(pg.Space), Bytes: pg.NBytes})
+			f.flat.Pages = append(f.flat.Pages, ir.Page{Name: pageName(pg.ID), Space: ir.Space(pg.Space),
+				Bytes: pg.NBytes})
 		}
 	}
 	ids := map[int]bool{}
@@ -147,7 +150,8 @@ func (f *flattener) declare() {
 		c := &f.prog.Counters[i]
 		f.unique("counter", ids, c.ID)
 		f.counters[c.ID] = i
-		f.flat.Counters = append(f.flat.Counters, ir.Counter{Name: names.take(c.Note, "counter", c.ID), Init: c.Init, How: ir.ByCounter})
+		f.flat.Counters = append(f.flat.Counters,
+			ir.Counter{Name: names.take(c.Note, "counter", c.ID), Init: c.Init, How: ir.ByCounter})
 	}
 }
 
@@ -155,7 +159,8 @@ func pageName(id int) string { return "page" + strconv.Itoa(id) }
 
 func (f *flattener) buffer(b *Buffer) {
 	if len(b.Shape) > MaxRank {
-		f.fail(codeCapacity, fmt.Sprintf("buffer %d (%s)", b.ID, b.Name), "has %d dimensions; up to %d are accepted", len(b.Shape), MaxRank)
+		f.fail(codeCapacity, fmt.Sprintf("buffer %d (%s)", b.ID, b.Name), "has %d dimensions; up to %d are accepted",
+			len(b.Shape), MaxRank)
 	}
 	out := ir.Buffer{
 		Name: f.bufferNames.take(b.Name, "buffer", b.ID), Kind: ir.BufferKind(b.Kind), DType: ir.DType(b.DType),
@@ -208,7 +213,8 @@ func (f *flattener) task(t *Task) {
 	}
 	out.Signal = f.counter(pos, "signals", t.OutCounter)
 	for _, w := range t.Waits {
-		out.Waits = append(out.Waits, ir.FlatWait{Counter: f.counter(pos, "waits on", w.Counter), Threshold: w.Threshold})
+		out.Waits = append(out.Waits, ir.FlatWait{Counter: f.counter(pos, "waits on", w.Counter),
+			Threshold: w.Threshold})
 	}
 	step := opStep{f: f, pos: pos, op: t.Op, params: &t.Params}
 	step.in, step.out = f.operands(pos, "reads", t.Inputs), f.operands(pos, "writes", t.Outputs)

@@ -6,8 +6,8 @@ import (
 	"amkc/ir"
 )
 
-// scratchTypes are the element types that a recipe may give its scratch, as it spells them, with one exception: the flat
-// form has no float64.
+// scratchTypes are the element types that a recipe may give its scratch, as it spells them, with one exception: the
+// flat form has no float64.
 var scratchTypes = map[string]DType{"float32": F32, "float16": F16, "bfloat16": BF16, "int8": I8, "int32": I32}
 
 // maxSteps bounds a recipe, which becomes one task.
@@ -17,8 +17,9 @@ const maxSteps = 256
 //
 //	{"steps": [{"op": 11, "args": [{"in": 0}, {"s": 3}], "out": 4, "params": {}, "out_shape": [1, 64], "out_dtype": "float32"}, ...]}
 //
-// An argument is an input of the task or a piece of scratch that an earlier step wrote; out is scratch, or "final" (also
-// -1) for the output of the task. Every piece of scratch becomes a buffer in registers, which no other task can touch.
+// An argument is an input of the task or a piece of scratch that an earlier step wrote; out is scratch, or "final"
+// (also -1) for the output of the task. Every piece of scratch becomes a buffer in registers, which no other task can
+// touch.
 func (s *opStep) recipe(task string) []ir.FlatOp {
 	if !s.arity() {
 		return nil

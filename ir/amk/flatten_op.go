@@ -80,7 +80,8 @@ func (s *opStep) translate() []ir.FlatOp {
 	return []ir.FlatOp{op}
 }
 
-// arity checks the operand counts. A quantised weight may bring scales and zeros, one operand more than the registry has.
+// arity checks the operand counts. A quantised weight may bring scales and zeros, one operand more than the registry
+// has.
 func (s *opStep) arity() bool {
 	spec := s.op.Spec()
 	most := spec.MaxInputs
@@ -176,8 +177,8 @@ func (s *opStep) floatOr(key string, absent float64) float64 {
 		return absent
 	}
 	x, ok := s.params.Float(key)
-	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
-		s.fail(codeParameter, "has %s=%s; a finite number is accepted", key, describe(v))
+	if !ok || !ir.IsSingle(x) {
+		s.fail(codeParameter, "has %s=%s; accepted is %s", key, describe(v), ir.SingleWant)
 		return absent
 	}
 	return x

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/internal/watch"
 	"amkc/ir"
 	"amkc/ir/amk"
 	"amkc/ir/diag"
@@ -35,47 +36,72 @@ func TestFlattenRefusals(t *testing.T) {
 		p          *amk.Program
 	}{
 		{"AMK3920", "id 10 is that of two buffers", change(func(p *amk.Program) { p.Buffers[1].ID = 10 })},
-		{"AMK3920", "id 7 is that of two counters", change(func(p *amk.Program) { p.Counters = append(p.Counters, p.Counters[0]) })},
-		{"AMK3920", "id 3 is that of two tasks", change(func(p *amk.Program) { p.Tasks = append(p.Tasks, p.Tasks[0]) })},
-		{"AMK3920", "id 0 is that of two pages", change(func(p *amk.Program) { p.Pages = &amk.Pages{Pages: make([]amk.Page, 2)} })},
+		{"AMK3920", "id 7 is that of two counters",
+			change(func(p *amk.Program) { p.Counters = append(p.Counters, p.Counters[0]) })},
+		{"AMK3920", "id 3 is that of two tasks",
+			change(func(p *amk.Program) { p.Tasks = append(p.Tasks, p.Tasks[0]) })},
+		{"AMK3920", "id 0 is that of two pages",
+			change(func(p *amk.Program) { p.Pages = &amk.Pages{Pages: make([]amk.Page, 2)} })},
 		{"AMK3921", "reads buffer 99", change(func(p *amk.Program) { p.Tasks[0].Inputs[1] = 99 })},
 		{"AMK3921", "writes buffer -1", change(func(p *amk.Program) { p.Tasks[0].Outputs[0] = -1 })},
 		{"AMK3921", "signals counter 0", change(func(p *amk.Program) { p.Tasks[0].OutCounter = 0 })},
-		{"AMK3921", "waits on counter 999999", change(func(p *amk.Program) { p.Tasks[0].Waits = []amk.Wait{{999999, 1}} })},
+		{"AMK3921", "waits on counter 999999",
+			change(func(p *amk.Program) { p.Tasks[0].Waits = []amk.Wait{{999999, 1}} })},
 		{"AMK3921", "runs on SM -1", change(func(p *amk.Program) { p.Tasks[0].SM = &minus })},
 		{"AMK3921", "buffer 10 is bound to page 4", change(func(p *amk.Program) {
 			p.Pages = &amk.Pages{}
 			p.Pages.BufferToPage.Set(10, 4)
 		})},
-		{"AMK3922", "has 1 inputs; 2 to 3 are accepted", change(func(p *amk.Program) { p.Tasks[0].Inputs = p.Tasks[0].Inputs[:1] })},
-		{"AMK3922", "has 4 inputs; 2 to 3 are accepted", change(func(p *amk.Program) { p.Tasks[0].Inputs = []int{10, 11, 11, 11} })},
+		{"AMK3922", "has 1 inputs; 2 to 3 are accepted",
+			change(func(p *amk.Program) { p.Tasks[0].Inputs = p.Tasks[0].Inputs[:1] })},
+		{"AMK3922", "has 4 inputs; 2 to 3 are accepted",
+			change(func(p *amk.Program) { p.Tasks[0].Inputs = []int{10, 11, 11, 11} })},
 		{"AMK3922", "has 0 outputs; 1 are accepted", change(func(p *amk.Program) { p.Tasks[0].Outputs = nil })},
 		{"AMK3922", "FUSED has 0 inputs; 1 to 8 are accepted", one(amk.Fused, ``, nil, []string{"act f32 4"})},
 		{"AMK3923", "has 9 inputs", change(func(p *amk.Program) { p.Tasks[0].Inputs = make([]int, 9) })},
-		{"AMK3923", "0 inputs, 5 outputs", change(func(p *amk.Program) { p.Tasks[0].Inputs, p.Tasks[0].Outputs = nil, make([]int, 5) })},
+		{"AMK3923", "0 inputs, 5 outputs", change(func(p *amk.Program) {
+			p.Tasks[0].Inputs, p.Tasks[0].Outputs = nil,
+				make([]int, 5)
+		})},
 		{"AMK3923", "9 waits", change(func(p *amk.Program) { p.Tasks[0].Waits = make([]amk.Wait, 9) })},
 		{"AMK3923", "5 dimensions", change(func(p *amk.Program) { p.Buffers[0].Shape = make([]int, 5) })},
 		{"AMK3924", "lacks the parameter n_off", gemv(`{"K":8,"N_tile":9}`)},
 		{"AMK3924", "has K=8.0; an integer of 32 bits", gemv(`{"K":8.0,"N_tile":9,"n_off":0}`)},
 		{"AMK3924", `has K="8"`, gemv(`{"K":"8","N_tile":9,"n_off":0}`)},
 		{"AMK3924", "has n_off=4294967296", gemv(`{"K":8,"N_tile":9,"n_off":4294967296}`)},
-		{"AMK3924", "has eps=NaN; a finite number", one(amk.RMSNorm, `{"hidden":4,"eps":NaN}`, []string{"act f32 4", "w f32 4"}, []string{"act f32 4 y"})},
-		{"AMK3924", "has eps=an array", one(amk.RMSNorm, `{"hidden":4,"eps":[]}`, []string{"act f32 4", "w f32 4"}, []string{"act f32 4 y"})},
-		{"AMK3924", "lacks the parameter theta", one(amk.RoPE, `{"head_dim":4}`, []string{"act f32 1,4", "in i32 1"}, []string{"act f32 1,4 y"})},
+		{"AMK3924", "has eps=NaN; accepted is 0, or",
+			one(amk.RMSNorm, `{"hidden":4,"eps":NaN}`, []string{"act f32 4", "w f32 4"}, []string{"act f32 4 y"})},
+		{"AMK3924", "has eps=an array", one(amk.RMSNorm, `{"hidden":4,"eps":[]}`, []string{"act f32 4", "w f32 4"},
+			[]string{"act f32 4 y"})},
+		{"AMK3924", "lacks the parameter theta",
+			one(amk.RoPE, `{"head_dim":4}`, []string{"act f32 1,4", "in i32 1"}, []string{"act f32 1,4 y"})},
 		{"AMK3925", "has K=4 and an input of shape [1 8]", gemv(`{"K":4,"N_tile":9,"n_off":0}`)},
 		{"AMK3925", "weight of shape [8]", change(func(p *amk.Program) { p.Buffers[1].Shape = []int{8} })},
-		{"AMK3925", "has qdtype=7 and a weight of I8", one(amk.GEMVTile, `{"K":8,"N_tile":9,"n_off":0,"qdtype":7,"group":8}`, []string{"act f32 1,8", "w i8 9,8", "w f16 9,1"}, []string{"act f32 1,9"})},
-		{"AMK3925", "has hidden=4 and an output of shape [1 8]", one(amk.Embed, `{"hidden":4}`, []string{"in i32 1", "w f32 50,8"}, []string{"act f32 1,8"})},
-		{"AMK3925", "has hidden=8 and a weight of shape [1]", one(amk.RMSNorm, `{"hidden":8,"eps":0}`, []string{"act f32 1,8", "w f32 1"}, []string{"act f32 1,8 y"})},
-		{"AMK3925", "has n_kv_heads=2, head_dim=4 and a cache of shape [32 4 4]", attention(attentionParams, "act f32 4,4", "kv f32 32,4,4", "kv f32 32,4,4 v")},
-		{"AMK3925", "queries of shape [2 4 4]", attention(attentionParams, "act f32 2,4,4", "kv f32 32,2,4", "kv f32 32,2,4 v")},
-		{"AMK3925", "has a cache of shape [32 8]", one(amk.KVAppend, `{"pos":0}`, []string{"act f32 1,8", "kv f32 32,8"}, []string{"kv f32 32,8"})},
-		{"AMK3925", "has head_dim=4 and an input of shape [1 1 1 4]", one(amk.RoPE, `{"head_dim":4,"theta":1}`, []string{"act f32 1,1,1,4", "in i32 1"}, []string{"act f32 1,4 y"})},
-		{"AMK3926", "has a fourth input", attention(attentionParams, "act f32 4,4", "kv f32 32,2,4", "kv f32 32,2,4 v", "act f32 6")},
-		{"AMK3926", "over dimension 0", one(amk.Softmax, `{"dim":0}`, []string{"act f32 2,4"}, []string{"act f32 2,4 y"})},
-		{"AMK3926", "has another cache as input", one(amk.KVAppend, `{"pos":0}`, []string{"act f32 1,8", "kv f32 32,2,4"}, []string{"kv f32 32,2,4 other"})},
+		{"AMK3925", "has qdtype=7 and a weight of I8",
+			one(amk.GEMVTile, `{"K":8,"N_tile":9,"n_off":0,"qdtype":7,"group":8}`,
+				[]string{"act f32 1,8", "w i8 9,8", "w f16 9,1"}, []string{"act f32 1,9"})},
+		{"AMK3925", "has hidden=4 and an output of shape [1 8]",
+			one(amk.Embed, `{"hidden":4}`, []string{"in i32 1", "w f32 50,8"}, []string{"act f32 1,8"})},
+		{"AMK3925", "has hidden=8 and a weight of shape [1]",
+			one(amk.RMSNorm, `{"hidden":8,"eps":0}`, []string{"act f32 1,8", "w f32 1"}, []string{"act f32 1,8 y"})},
+		{"AMK3925", "has n_kv_heads=2, head_dim=4 and a cache of shape [32 4 4]",
+			attention(attentionParams, "act f32 4,4", "kv f32 32,4,4", "kv f32 32,4,4 v")},
+		{"AMK3925", "queries of shape [2 4 4]",
+			attention(attentionParams, "act f32 2,4,4", "kv f32 32,2,4", "kv f32 32,2,4 v")},
+		{"AMK3925", "has a cache of shape [32 8]",
+			one(amk.KVAppend, `{"pos":0}`, []string{"act f32 1,8", "kv f32 32,8"}, []string{"kv f32 32,8"})},
+		{"AMK3925", "has head_dim=4 and an input of shape [1 1 1 4]",
+			one(amk.RoPE, `{"head_dim":4,"theta":1}`, []string{"act f32 1,1,1,4", "in i32 1"},
+				[]string{"act f32 1,4 y"})},
+		{"AMK3926", "has a fourth input", attention(attentionParams, "act f32 4,4", "kv f32 32,2,4", "kv f32 32,2,4 v",
+			"act f32 6")},
+		{"AMK3926", "over dimension 0", one(amk.Softmax, `{"dim":0}`, []string{"act f32 2,4"},
+			[]string{"act f32 2,4 y"})},
+		{"AMK3926", "has another cache as input",
+			one(amk.KVAppend, `{"pos":0}`, []string{"act f32 1,8", "kv f32 32,2,4"}, []string{"kv f32 32,2,4 other"})},
 		{"AMK3926", "is no opcode", change(func(p *amk.Program) { p.Tasks[0].Op = 77 })},
-		{"AMK3927", "needs the parameter recipe", one(amk.Fused, `{"recipe":3}`, []string{"act f32 4"}, []string{"act f32 4 y"})},
+		{"AMK3927", "needs the parameter recipe",
+			one(amk.Fused, `{"recipe":3}`, []string{"act f32 4"}, []string{"act f32 4 y"})},
 		{"AMK3927", "needs the parameter recipe", recipe(`[]`)},
 		{"AMK3927", "step 0 is an array", recipe(`[[]]`)},
 		{"AMK3927", "step 0 has op 19", recipe(`[{"op":19,"args":[{"in":0}],"out":"final"}]`)},
@@ -114,12 +140,15 @@ func TestFlattenStops(t *testing.T) {
 func FuzzFlatten(f *testing.F) {
 	for _, p := range []*amk.Program{
 		gemv(gemvParams),
-		one(amk.KVAppend, `{"pos":1}`, []string{"act f32 -4,9223372036854775807", "kv f32 0,2,4"}, []string{"kv f32 0,2,4"}),
-		one(amk.Fused, `{"recipe":{"steps":[{"op":1,"args":[{"in":0}],"out":2},{"op":10,"args":[{"s":2}],"out":-1}]}}`, []string{"act f32 4"}, []string{"act f32 4 y"}),
+		one(amk.KVAppend, `{"pos":1}`, []string{"act f32 -4,9223372036854775807", "kv f32 0,2,4"},
+			[]string{"kv f32 0,2,4"}),
+		one(amk.Fused, `{"recipe":{"steps":[{"op":1,"args":[{"in":0}],"out":2},{"op":10,"args":[{"s":2}],"out":-1}]}}`,
+			[]string{"act f32 4"}, []string{"act f32 4 y"}),
 	} {
 		f.Add(p.Marshal())
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer watch.Execution()()
 		p, diags := amk.Parse(data, "fuzz.json")
 		if p == nil {
 			require.Error(t, diags.Err())

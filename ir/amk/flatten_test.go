@@ -79,13 +79,17 @@ func TestFlattenExamples(t *testing.T) {
 func TestFlattenViews(t *testing.T) {
 	for _, c := range []struct{ program, task, want string }{
 		{"toy_bf16_h100_ntile64", "embed", "h0[0,0:128] = EMBED(token_id[0], embed.weight[0:256,0:128])"},
-		{"toy_bf16_h100_ntile64", "L0.gate_proj[t1]", "L0.gate[0,64:128] = GEMV_TILE(L0.mn[0,0:128], layers.0.mlp.gate_proj.weight[64:128,0:128])"},
+		{"toy_bf16_h100_ntile64", "L0.gate_proj[t1]",
+			"L0.gate[0,64:128] = GEMV_TILE(L0.mn[0,0:128], layers.0.mlp.gate_proj.weight[64:128,0:128])"},
 		{"toy_bf16_h100_ntile64", "L0.rope_q.reshape", "L0.qr.hs[0:8,0:16] = EMBED(reshape_id0[0], L0.q[0,0:128])"},
 		{"toy_bf16_h100_ntile64", "L0.rope_k", "L0.kr[0,0:2,0:16] = ROPE(L0.kr.hs[0,0:2,0:16], pos[0])"},
-		{"toy_bf16_h100_batch4", "L1.up_proj[t1]", "L1.up[0:4,64:128] = GEMM_TILE(L1.mn[0:4,0:64], layers.1.mlp.up_proj.weight[64:128,0:64])"},
+		{"toy_bf16_h100_batch4", "L1.up_proj[t1]",
+			"L1.up[0:4,64:128] = GEMM_TILE(L1.mn[0:4,0:64], layers.1.mlp.up_proj.weight[64:128,0:64])"},
 		{"toy_bf16_h100_batch4", "L0.rope_q", "L0.qr[0:4,0:4,0:16] = ROPE(L0.qr.hs[0:4,0:4,0:16], pos[0:4])"},
 		{"toy_bf16_h100_batch4", "L0.k_append", "L0.kcache[0:4,3,0:2,0:16] = KV_APPEND(L0.kr[0:4,0:2,0:16])"},
-		{"toy_bf16_h100_batch4", "L0.attention", "L0.attn[0:4,0:64] = ATTENTION_TILE(L0.qr[0:4,0:4,0:16], L0.kcache[0:4,0:4,0:2,0:16], L0.vcache[0:4,0:4,0:2,0:16])"},
+		{"toy_bf16_h100_batch4", "L0.attention",
+			"L0.attn[0:4,0:64] = ATTENTION_TILE(L0.qr[0:4,0:4,0:16], L0.kcache[0:4,0:4,0:2,0:16], " +
+				"L0.vcache[0:4,0:4,0:2,0:16])"},
 		{"hf_llama_f32_l4_pos1023", "L0.v_append", "L0.vcache[1023,0:2,0:16] = KV_APPEND(L0.v[0,0:32])"},
 	} {
 		t.Run(c.program+"/"+c.task, func(t *testing.T) {

@@ -7,15 +7,19 @@ import "amkc/ir"
 // embed gathers whole rows: those of a table, or those of an activation that the output holds in another shape.
 func (s *opStep) embed() {
 	hidden := s.int("hidden")
-	s.want(len(s.shape(s.in[1])) == 2, "takes rows of a table of shape %v; [rows, columns] is accepted", s.shape(s.in[1]))
-	s.want(s.dim(s.out[0], -1) == hidden, "has hidden=%d and an output of shape %v; its last dimension is accepted", hidden, s.shape(s.out[0]))
+	s.want(len(s.shape(s.in[1])) == 2, "takes rows of a table of shape %v; [rows, columns] is accepted",
+		s.shape(s.in[1]))
+	s.want(s.dim(s.out[0], -1) == hidden, "has hidden=%d and an output of shape %v; its last dimension is accepted",
+		hidden, s.shape(s.out[0]))
 }
 
 func (s *opStep) norm(op *ir.FlatOp) {
 	hidden := s.int("hidden")
-	s.want(s.dim(s.in[0], -1) == hidden, "has hidden=%d and an input of shape %v; its last dimension is accepted", hidden, s.shape(s.in[0]))
+	s.want(s.dim(s.in[0], -1) == hidden, "has hidden=%d and an input of shape %v; its last dimension is accepted",
+		hidden, s.shape(s.in[0]))
 	for _, w := range s.in[1:] {
-		s.want(s.numel(w) == hidden, "has hidden=%d and a weight of shape %v; as many elements are accepted", hidden, s.shape(w))
+		s.want(s.numel(w) == hidden, "has hidden=%d and a weight of shape %v; as many elements are accepted", hidden,
+			s.shape(w))
 	}
 	op.Params = append(op.Params, ir.FloatParam("eps", s.float("eps")))
 }
@@ -34,7 +38,8 @@ func (s *opStep) matmul(op *ir.FlatOp) {
 	k, n, off := s.int("K"), s.int("N_tile"), s.int("n_off")
 	x, w := s.in[0], s.in[1]
 	s.want(s.dim(x, -1) == k, "has K=%d and an input of shape %v; its last dimension is accepted", k, s.shape(x))
-	s.want(len(s.shape(w)) == 2 && s.dim(w, 1) == k, "has K=%d and a weight of shape %v; [N, K] is accepted", k, s.shape(w))
+	s.want(len(s.shape(w)) == 2 && s.dim(w, 1) == k, "has K=%d and a weight of shape %v; [N, K] is accepted", k,
+		s.shape(w))
 	rows := window(off, n)
 	op.In[1].Dims[0] = rows
 	op.Out[0].Dims[len(op.Out[0].Dims)-1] = rows
@@ -52,7 +57,8 @@ func (s *opStep) matmul(op *ir.FlatOp) {
 
 // rows narrows x and the output of a GEMM to its rows.
 func (s *opStep) rows(op *ir.FlatOp, off, m int) {
-	if s.want(len(s.shape(s.in[0])) == 2 && len(s.shape(s.out[0])) == 2, "has an input of shape %v and an output of shape %v; [M, K] and [M, N] are accepted",
+	if s.want(len(s.shape(s.in[0])) == 2 && len(s.shape(s.out[0])) == 2,
+		"has an input of shape %v and an output of shape %v; [M, K] and [M, N] are accepted",
 		s.shape(s.in[0]), s.shape(s.out[0])) {
 		op.In[0].Dims[0], op.Out[0].Dims[0] = window(off, m), window(off, m)
 	}
@@ -62,9 +68,11 @@ func (s *opStep) rows(op *ir.FlatOp, off, m int) {
 func (s *opStep) scales(op *ir.FlatOp, rows ir.Range, k int) {
 	qdtype, group := s.int("qdtype"), s.intOr("group", k)
 	b := &s.f.flat.Buffers[s.in[1]]
-	s.want(b.DType == ir.DType(qdtype), "has qdtype=%d and a weight of %v; its dtype, %d, is accepted", qdtype, b.DType, b.DType)
+	s.want(b.DType == ir.DType(qdtype), "has qdtype=%d and a weight of %v; its dtype, %d, is accepted", qdtype, b.DType,
+		b.DType)
 	for i := 2; i < len(s.in); i++ {
-		if !s.want(len(s.shape(s.in[i])) == 2, "has scales or zeros of shape %v; [N, groups] is accepted", s.shape(s.in[i])) {
+		if !s.want(len(s.shape(s.in[i])) == 2, "has scales or zeros of shape %v; [N, groups] is accepted",
+			s.shape(s.in[i])) {
 			return
 		}
 		op.In[i].Dims[0] = rows
@@ -88,7 +96,8 @@ func (s *opStep) attention(op *ir.FlatOp) {
 		shape := s.shape(s.in[i])
 		d := len(shape) - 3
 		if !s.want((d == 0 || d == 1) && shape[d+1] == kvHeads && shape[d+2] == hd,
-			"has n_kv_heads=%d, head_dim=%d and a cache of shape %v; [rows, n_kv_heads, head_dim] is accepted, or a batch of them", kvHeads, hd, shape) {
+			"has n_kv_heads=%d, head_dim=%d and a cache of shape %v; [rows, n_kv_heads, head_dim] is accepted, or a "+
+				"batch of them", kvHeads, hd, shape) {
 			return
 		}
 		if d == 1 {
@@ -97,9 +106,12 @@ func (s *opStep) attention(op *ir.FlatOp) {
 		op.In[i].Dims[d] = window(start, n)
 	}
 	q := s.shape(s.in[0])
-	s.want(len(q) >= 2 && s.dim(s.in[0], -1) == hd && s.dim(s.in[0], -2) == heads && (len(q) == 2 && batch == 1 || s.dim(s.in[0], -3) == batch && len(q) == 3),
-		"has n_heads=%d, head_dim=%d and queries of shape %v; [n_heads, head_dim] is accepted, or a batch of them", heads, hd, q)
-	op.Params = append(op.Params, s.copyInt("head_dim"), s.copyInt("n_heads"), s.copyInt("n_kv_heads"), ir.FloatParam("scale", s.float("scale")))
+	s.want(len(q) >= 2 && s.dim(s.in[0], -1) == hd && s.dim(s.in[0], -2) == heads &&
+		(len(q) == 2 && batch == 1 || s.dim(s.in[0], -3) == batch && len(q) == 3),
+		"has n_heads=%d, head_dim=%d and queries of shape %v; [n_heads, head_dim] is accepted, or a batch of them",
+		heads, hd, q)
+	op.Params = append(op.Params, s.copyInt("head_dim"), s.copyInt("n_heads"), s.copyInt("n_kv_heads"),
+		ir.FloatParam("scale", s.float("scale")))
 	if s.intOr("flags", 0)&FlagSplitKV != 0 {
 		op.Params = append(op.Params, ir.IntParam("flags", ir.Int(FlagSplitKV)))
 	}
@@ -109,7 +121,9 @@ func (s *opStep) attention(op *ir.FlatOp) {
 func (s *opStep) rope(op *ir.FlatOp) {
 	hd := s.int("head_dim")
 	x := s.shape(s.in[0])
-	s.want((len(x) == 2 || len(x) == 3) && x[len(x)-1] == hd, "has head_dim=%d and an input of shape %v; [heads, head_dim] is accepted, or [positions, heads, head_dim]", hd, x)
+	s.want((len(x) == 2 || len(x) == 3) && x[len(x)-1] == hd,
+		"has head_dim=%d and an input of shape %v; [heads, head_dim] is accepted, or [positions, heads, head_dim]", hd,
+		x)
 	if !s.want(len(s.shape(s.in[1])) == 1, "has positions of shape %v; a list is accepted", s.shape(s.in[1])) {
 		return
 	}
@@ -118,10 +132,12 @@ func (s *opStep) rope(op *ir.FlatOp) {
 		positions = x[0]
 	}
 	op.In[1].Dims[0] = ir.Span(ir.Int(0), ir.Int(positions))
-	op.Params = append(op.Params, s.copyInt("head_dim"), ir.IntParam("order", ir.Int(0)), ir.FloatParam("theta", s.float("theta")))
+	op.Params = append(op.Params, s.copyInt("head_dim"), ir.IntParam("order", ir.Int(0)),
+		ir.FloatParam("theta", s.float("theta")))
 }
 
-// kvAppend writes rows of the cache from pos on. The cache is an input as well, which is not read: what is not written stays.
+// kvAppend writes rows of the cache from pos on. The cache is an input as well, which is not read: what is not
+// written stays.
 func (s *opStep) kvAppend(op *ir.FlatOp) {
 	if s.in[1] != s.out[0] {
 		s.fail(codeNoCounterpart, "has another cache as input than as output; appending in place is accepted")

@@ -6,11 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/internal/watch"
 	"amkc/ir/amk"
 )
 
-// requireLinear demands that f allocates at most 64 KiB and 256 bytes for each byte that it reads. The value of one byte is
-// highest where an object has a single field.
+// requireLinear demands that f allocates at most 64 KiB and 256 bytes for each byte that it reads. The value of one
+// byte is highest where an object has a single field.
 func requireLinear(t *testing.T, input []byte, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -25,6 +26,7 @@ func requireLinear(t *testing.T, input []byte, f func()) {
 func FuzzParseProfile(f *testing.F) {
 	f.Add([]byte(minimal))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer watch.Execution()()
 		var p *amk.Program
 		requireLinear(t, data, func() {
 			parsed, diags := amk.Parse(data, "fuzz.json")
@@ -43,11 +45,12 @@ func FuzzParseProfile(f *testing.F) {
 	})
 }
 
-// Reading a request never panics, its memory is linear, and what can be lowered becomes a program of the profile. Requests
-// of many layers repeat themselves, and are left to TestLowerLargest: the fuzzer would do little else.
+// Reading a request never panics, its memory is linear, and what can be lowered becomes a program of the profile.
+// Requests of many layers repeat themselves, and are left to TestLowerLargest: the fuzzer would do little else.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{` + shapeJSON + `, "scheme": "toy", "pos": 40, "dtype": "BF16", "batch": 2}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer watch.Execution()()
 		var q amk.Request
 		requireLinear(t, data, func() {
 			parsed, diags := amk.ParseRequest(data, "fuzz.json")

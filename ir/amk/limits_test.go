@@ -19,8 +19,9 @@ func TestParseLimits(t *testing.T) {
 		return strings.TrimSuffix(b.String(), ",")
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"values": {`{"meta":{"x":[0` + strings.Repeat(",0", 1_600_000) + `]}}`, "more than 1572864 values in one file [AMK3912]"},
-		"keys":   {`{"meta":{` + many(1<<17+1, `"k%d":0`) + `}}`, "more than 131072 keys in one object [AMK3912]"},
+		"values": {`{"meta":{"x":[0` + strings.Repeat(",0", 1_600_000) + `]}}`,
+			"more than 1572864 values in one file [AMK3912]"},
+		"keys": {`{"meta":{` + many(1<<17+1, `"k%d":0`) + `}}`, "more than 131072 keys in one object [AMK3912]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, diags := amk.Parse([]byte(c.text), "f")

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"amkc/ir"
 	"amkc/ir/diag"
 )
 
@@ -40,7 +41,8 @@ func (l *loader) record(n *node, what string, known []string) record {
 	fields := n.fields()
 	for i := range fields {
 		if f := &fields[i]; !slices.Contains(known, f.name) {
-			l.warnf(codeUnknownKey, f.off, "%s: unknown key %q is dropped; known are %s", what, f.name, commaList(known))
+			l.warnf(codeUnknownKey, f.off, "%s: unknown key %q is dropped; known are %s", what, f.name,
+				commaList(known))
 		}
 	}
 	return record{l, what, n}
@@ -91,6 +93,20 @@ func (r record) strAt(n *node, name, absent string) string {
 		return absent
 	}
 	return n.text
+}
+
+// name returns a required string that names something.
+func (r record) name(field string) string { return r.nameAt(r.must(field), field, "") }
+
+func (r record) nameOr(field, absent string) string { return r.nameAt(r.find(field), field, absent) }
+
+// nameAt is strAt for what names something. Empty is for Flatten, which then makes up a name.
+func (r record) nameAt(n *node, field, absent string) string {
+	s := r.strAt(n, field, absent)
+	if err := ir.CheckName(s); err != nil && s != "" && n != nil && n.kind == stringNode {
+		r.errorf(codeName, n.off, "%s: %q %v", r.what, field, err)
+	}
+	return s
 }
 
 func (r record) int(name string) int { return r.intAt(r.must(name), name, 0) }

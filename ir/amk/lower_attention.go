@@ -75,7 +75,8 @@ func (l *layer) attend(start, n int, q, kCache, vCache tensor) Task {
 		Op:     AttentionTile,
 		Inputs: []int{q.buf, kCache.buf, vCache.buf},
 		Waits:  []Wait{q.ready, kCache.ready, vCache.ready},
-		Params: object(kv("head_dim", Int(s.HeadDim)), kv("kv_start", Int(start)), kv("kv_len", Int(n)), kv("scale", l.scale),
+		Params: object(kv("head_dim", Int(s.HeadDim)), kv("kv_start", Int(start)), kv("kv_len", Int(n)),
+			kv("scale", l.scale),
 			kv("n_heads", Int(s.NHeads)), kv("n_kv_heads", Int(s.NKVHeads))),
 		EstBytes: Int(l.Batch * 2 * n * l.DType.Bytes(s.NKVHeads*s.HeadDim)),
 		EstFLOPs: Int(l.Batch * 4 * s.NHeads * s.HeadDim * n),
@@ -89,8 +90,9 @@ func (l *layer) splitKV(shards int, q, kCache, vCache tensor) tensor {
 	partials := s.NHeads * (s.HeadDim + 2)
 	chunk := ceilDiv(l.kvLen, shards)
 	combine := Task{
-		Op:       AttentionCombine,
-		Params:   object(kv("head_dim", Int(s.HeadDim)), kv("n_heads", Int(s.NHeads)), kv("n_kv_heads", Int(s.NKVHeads))),
+		Op: AttentionCombine,
+		Params: object(kv("head_dim", Int(s.HeadDim)), kv("n_heads", Int(s.NHeads)),
+			kv("n_kv_heads", Int(s.NKVHeads))),
 		EstBytes: Int(shards * l.DType.Bytes(partials)),
 		EstFLOPs: Int(shards * s.NHeads * s.HeadDim),
 		Label:    l.name + "attention.comb",

@@ -18,8 +18,9 @@ func toyShape(layers int) amk.Shape {
 
 func llamaShape(layers, hidden, heads, kvHeads, headDim, inter, vocab int) amk.Shape {
 	return amk.Shape{
-		Vocab: vocab, Hidden: hidden, NLayers: layers, NHeads: heads, NKVHeads: kvHeads, HeadDim: headDim, Intermediate: inter,
-		RMSEps: 1e-5, RopeTheta: 500000, MaxSeq: 2048,
+		Vocab: vocab, Hidden: hidden, NLayers: layers, NHeads: heads, NKVHeads: kvHeads, HeadDim: headDim,
+		Intermediate: inter,
+		RMSEps:       1e-5, RopeTheta: 500000, MaxSeq: 2048,
 	}
 }
 
@@ -64,12 +65,18 @@ func TestLowerCounts(t *testing.T) {
 	}{
 		{"toy 1L", toyShape(1), amk.SchemeToy, false, [4]int{38, 27, 23, 22}, 37, 22},
 		{"toy 2L", toyShape(2), amk.SchemeToy, false, [4]int{66, 48, 42, 41}, 65, 41},
-		{"small", llamaShape(4, 2048, 32, 8, 64, 5632, 32000), amk.SchemeToy, false, [4]int{1522, 1074, 690, 402}, 121, 79},
-		{"SmolLM2-135M", llamaShape(30, 576, 9, 3, 64, 1536, 49152), amk.SchemeHFLlama, true, [4]int{5286, 2856, 1716, 1116}, 848, 573},
-		{"SmolLM2-360M", llamaShape(32, 960, 15, 5, 64, 2560, 49152), amk.SchemeHFLlama, true, [4]int{8066, 4770, 2690, 1602}, 904, 611},
-		{"TinyLlama-1.1B", llamaShape(22, 2048, 32, 4, 64, 5632, 32000), amk.SchemeHFLlama, false, [4]int{7722, 5434, 3410, 1870}, 625, 421},
-		{"Llama-3.2-1B", llamaShape(16, 2048, 32, 8, 64, 8192, 128256), amk.SchemeHFLlama, true, [4]int{5890, 4098, 3202, 1730}, 456, 307},
-		{"Llama-3.1-8B", llamaShape(32, 4096, 32, 8, 128, 14336, 128256), amk.SchemeHFLlama, false, [4]int{12738, 11714, 8130, 5826}, 905, 611},
+		{"small", llamaShape(4, 2048, 32, 8, 64, 5632, 32000), amk.SchemeToy, false, [4]int{1522, 1074, 690, 402}, 121,
+			79},
+		{"SmolLM2-135M", llamaShape(30, 576, 9, 3, 64, 1536, 49152), amk.SchemeHFLlama, true,
+			[4]int{5286, 2856, 1716, 1116}, 848, 573},
+		{"SmolLM2-360M", llamaShape(32, 960, 15, 5, 64, 2560, 49152), amk.SchemeHFLlama, true,
+			[4]int{8066, 4770, 2690, 1602}, 904, 611},
+		{"TinyLlama-1.1B", llamaShape(22, 2048, 32, 4, 64, 5632, 32000), amk.SchemeHFLlama, false,
+			[4]int{7722, 5434, 3410, 1870}, 625, 421},
+		{"Llama-3.2-1B", llamaShape(16, 2048, 32, 8, 64, 8192, 128256), amk.SchemeHFLlama, true,
+			[4]int{5890, 4098, 3202, 1730}, 456, 307},
+		{"Llama-3.1-8B", llamaShape(32, 4096, 32, 8, 128, 14336, 128256), amk.SchemeHFLlama, false,
+			[4]int{12738, 11714, 8130, 5826}, 905, 611},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i, width := range []int{0, 64, 128, 256} {
@@ -126,7 +133,8 @@ func TestTileRows(t *testing.T) {
 
 func TestScale(t *testing.T) {
 	for dim, want := range map[int]amk.Number{
-		1: "1.0", 16: "0.25", 20: "0.22360679774997896", 24: "0.2041241452319315", 32: "0.1767766952966369", 48: "0.14433756729740643",
+		1: "1.0", 16: "0.25", 20: "0.22360679774997896", 24: "0.2041241452319315", 32: "0.1767766952966369",
+		48: "0.14433756729740643",
 		64: "0.125", 80: "0.11180339887498948", 96: "0.10206207261596575", 112: "0.09449111825230681",
 		128: "0.08838834764831845", 256: "0.0625",
 	} {
@@ -210,7 +218,8 @@ func TestQuantized(t *testing.T) {
 
 		down := labelled(p, "L1.down_proj[t2]")[0]
 		require.Len(t, down.Inputs, 4, "x, weight, scales, zeros")
-		require.Equal(t, amk.Int(8*(65+3*2)), down.EstBytes, "8 rows of 130 nibbles and 3 scales; zeros are not counted")
+		require.Equal(t, amk.Int(8*(65+3*2)), down.EstBytes,
+			"8 rows of 130 nibbles and 3 scales; zeros are not counted")
 		weight, scales, zeros := p.Buffers[down.Inputs[1]], p.Buffers[down.Inputs[2]], p.Buffers[down.Inputs[3]]
 		require.Equal(t, amk.I4, weight.DType)
 		require.Equal(t, []int{72, 130}, weight.Shape)
@@ -246,15 +255,20 @@ func TestLowerRefuses(t *testing.T) {
 		want string
 	}{
 		{"zero layers", func(q *amk.Request) { q.Shape.NLayers = 0 }, "shape.n_layers is 0; 1 to 256 is accepted"},
-		{"huge vocab", func(q *amk.Request) { q.Shape.Vocab = 1 << 62 }, "shape.vocab is 4611686018427387904; 1 to 16777216 is accepted"},
-		{"heads", func(q *amk.Request) { q.Shape.NHeads = 3 }, "shape.n_heads 3 is not a multiple of shape.n_kv_heads 2"},
-		{"wide heads", func(q *amk.Request) { q.Shape.HeadDim = 1 << 19 }, "shape.head_dim is 524288; 1 to 262144 is accepted"},
+		{"huge vocab", func(q *amk.Request) { q.Shape.Vocab = 1 << 62 },
+			"shape.vocab is 4611686018427387904; 1 to 16777216 is accepted"},
+		{"heads", func(q *amk.Request) { q.Shape.NHeads = 3 },
+			"shape.n_heads 3 is not a multiple of shape.n_kv_heads 2"},
+		{"wide heads", func(q *amk.Request) { q.Shape.HeadDim = 1 << 19 },
+			"shape.head_dim is 524288; 1 to 262144 is accepted"},
 		{"outside the cache", func(q *amk.Request) { q.Pos = 256 }, "pos is 256; 0 to 255 is accepted"},
 		{"dtype", func(q *amk.Request) { q.DType = amk.I8 }, "dtype is I8; F32, F16 and BF16 are accepted"},
 		{"scheme", func(q *amk.Request) { q.Scheme = "gpt2" }, `scheme is "gpt2"; "toy" and "hf-llama" are accepted`},
 		{"batch", func(q *amk.Request) { q.Batch = 0 }, "batch is 0; 1 to 1024 is accepted"},
-		{"quantised batch", func(q *amk.Request) { q.Batch, q.Quant = 2, &amk.Quant{Bits: 8, Group: 64} }, "quantised weights with a batch of 2"},
-		{"bits", func(q *amk.Request) { q.Quant = &amk.Quant{Bits: 5, Group: 64} }, "quant.bits is 5; 8 and 4 are accepted"},
+		{"quantised batch", func(q *amk.Request) { q.Batch, q.Quant = 2, &amk.Quant{Bits: 8, Group: 64} },
+			"quantised weights with a batch of 2"},
+		{"bits", func(q *amk.Request) { q.Quant = &amk.Quant{Bits: 5, Group: 64} },
+			"quant.bits is 5; 8 and 4 are accepted"},
 		{"group", func(q *amk.Request) { q.Quant = &amk.Quant{Bits: 8} }, "quant.group is 0"},
 		{"theta", func(q *amk.Request) { q.Shape.RopeTheta = 0 }, "shape.rope_theta is 0.0"},
 		{"knob", func(q *amk.Request) {

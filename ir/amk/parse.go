@@ -64,10 +64,11 @@ func (l *loader) program(n *node) *Program {
 
 // version reads a version field and refuses a major version other than ours.
 func (r record) version(name, ours string) string {
-	theirs := r.strOr(name, ours)
+	theirs := r.nameOr(name, ours)
 	got, _, _ := strings.Cut(theirs, ".")
 	if want, _, _ := strings.Cut(ours, "."); got != want {
-		r.errorf(codeVersion, r.find(name).off, "%s %q has a foreign major version; %s.x is accepted", name, theirs, want)
+		r.errorf(codeVersion, r.find(name).off, "%s %q has a foreign major version; %s.x is accepted", name, theirs,
+			want)
 	}
 	return theirs
 }
@@ -76,14 +77,14 @@ func (l *loader) buffer(n *node) Buffer {
 	r := l.record(n, "buffer", bufferFields)
 	b := Buffer{
 		ID:    r.int("id"),
-		Name:  r.str("name"),
+		Name:  r.name("name"),
 		Kind:  BufferKind(r.enum("kind", kindNames)),
 		DType: DType(r.enum("dtype", dtypeNames)),
 		Shape: r.ints("shape"),
 		Space: MemSpace(r.enum("space", spaceNames)),
 	}
 	if s := r.find("source"); s != nil && s.kind != nullNode {
-		source := r.strAt(s, "source", "")
+		source := r.nameAt(s, "source", "")
 		b.Source = &source
 	}
 	return b
@@ -106,7 +107,7 @@ func (l *loader) task(n *node) Task {
 		Params:     r.objectOr("params"),
 		EstBytes:   r.numberOr("est_bytes", Int(0)),
 		EstFLOPs:   r.numberOr("est_flops", Int(0)),
-		Label:      r.strOr("label", ""),
+		Label:      r.nameOr("label", ""),
 	}
 	if s := r.find("sm"); s != nil && s.kind != nullNode {
 		sm := r.intAt(s, "sm", 0)

@@ -17,7 +17,7 @@ var (
 func (l *loader) target(n *node) *Target {
 	r := l.record(n, "target", targetFields)
 	return &Target{
-		Name:                   r.str("name"),
+		Name:                   r.name("name"),
 		SMArch:                 r.int("sm_arch"),
 		NumSMs:                 r.int("num_sms"),
 		SmemBytesPerSM:         r.int("smem_bytes_per_sm"),
@@ -69,7 +69,7 @@ func (l *loader) config(n *node) *Config {
 		items := r.arrayAt(&group, "fusion_grouping", "an array of arrays of op names")
 		names := make([]string, len(items))
 		for i := range items {
-			names[i] = r.strAt(&items[i], "fusion_grouping", "")
+			names[i] = r.nameAt(&items[i], "fusion_grouping", "")
 		}
 		c.FusionGrouping = append(c.FusionGrouping, names)
 	}
@@ -77,7 +77,7 @@ func (l *loader) config(n *node) *Config {
 		c.SMAssignment = r.assignment(s)
 	}
 	c.PipeliningDepth = r.intOr("pipelining_depth", c.PipeliningDepth)
-	c.PageAllocation = r.strOr("page_allocation", c.PageAllocation)
+	c.PageAllocation = r.nameOr("page_allocation", c.PageAllocation)
 	c.ThreadsPerBlock = r.intOr("threads_per_block", c.ThreadsPerBlock)
 	c.SmemBytesPerBlock = r.intOr("smem_bytes_per_block", c.SmemBytesPerBlock)
 	return c
@@ -86,7 +86,7 @@ func (l *loader) config(n *node) *Config {
 func (r record) assignment(n *node) SMAssignment {
 	switch n.kind {
 	case stringNode:
-		return SMAssignment{Policy: n.text}
+		return SMAssignment{Policy: r.nameAt(n, "sm_assignment", "")}
 	case objectNode:
 		m := r.intMap(n, "sm_assignment")
 		return SMAssignment{Explicit: &m}

@@ -35,7 +35,8 @@ func TestDTypes(t *testing.T) {
 	require.Equal(t, 6, amk.BF16.Bytes(3))
 	require.Equal(t, "F8E4M3", amk.F8E4M3.String())
 	for kind, readOnly := range map[amk.BufferKind]bool{
-		amk.Weight: true, amk.Const: true, amk.IOInput: true, amk.Activation: false, amk.KVCache: false, amk.IOOutput: false,
+		amk.Weight: true, amk.Const: true, amk.IOInput: true, amk.Activation: false, amk.KVCache: false,
+		amk.IOOutput: false,
 	} {
 		require.Equal(t, readOnly, kind.ReadOnly(), kind)
 	}

@@ -1,8 +1,7 @@
 package amk
 
 import (
-	"math"
-
+	"amkc/ir"
 	"amkc/ir/diag"
 )
 
@@ -87,10 +86,10 @@ func (q *Request) check() *diag.Diagnostic {
 	switch {
 	case s.NHeads%s.NKVHeads != 0:
 		return refuse("shape.n_heads %d is not a multiple of shape.n_kv_heads %d", s.NHeads, s.NKVHeads)
-	case !(s.RMSEps >= 0) || math.IsInf(s.RMSEps, 1):
-		return refuse("shape.rms_eps is %s; a finite number from 0 on is accepted", Float(s.RMSEps))
-	case !(s.RopeTheta > 0) || math.IsInf(s.RopeTheta, 1):
-		return refuse("shape.rope_theta is %s; a finite number above 0 is accepted", Float(s.RopeTheta))
+	case !(s.RMSEps >= 0) || !ir.IsSingle(s.RMSEps):
+		return refuse("shape.rms_eps is %s; accepted are 0, and %s", Float(s.RMSEps), ir.Singles)
+	case !(s.RopeTheta > 0) || !ir.IsSingle(s.RopeTheta):
+		return refuse("shape.rope_theta is %s; accepted are %s", Float(s.RopeTheta), ir.Singles)
 	case q.Scheme != SchemeToy && q.Scheme != SchemeHFLlama:
 		return refuse("scheme is %q; %q and %q are accepted", q.Scheme, SchemeToy, SchemeHFLlama)
 	case q.DType > BF16:

@@ -9,7 +9,8 @@ import (
 var (
 	requestFields = []string{"shape", "scheme", "tied", "target", "config", "pos", "dtype", "batch", "quant"}
 	shapeFields   = []string{
-		"vocab", "hidden", "n_layers", "n_heads", "n_kv_heads", "head_dim", "intermediate", "rms_eps", "rope_theta", "max_seq",
+		"vocab", "hidden", "n_layers", "n_heads", "n_kv_heads", "head_dim", "intermediate", "rms_eps", "rope_theta",
+		"max_seq",
 	}
 	quantFields = []string{"bits", "group", "symmetric"}
 )
@@ -54,7 +55,8 @@ func (l *loader) request(n *node) Request {
 		q.Quant = &Quant{Bits: zr.int("bits"), Group: zr.int("group"), Symmetric: zr.boolOr("symmetric", true)}
 	}
 	if q.Tied && q.Scheme == SchemeToy {
-		l.warnf(codeInert, r.find("tied").off, `"tied" has no effect on scheme %q, which has its own lm_head.weight`, q.Scheme)
+		l.warnf(codeInert, r.find("tied").off, `"tied" has no effect on scheme %q, which has its own lm_head.weight`,
+			q.Scheme)
 	}
 	return q
 }
@@ -79,7 +81,8 @@ func (r record) namedTarget(n *node) *Target {
 	name := r.strAt(n, "target", "")
 	t, ok := LookupTarget(name)
 	if !ok && n.kind == stringNode {
-		r.errorf(codeEnum, n.off, "%s: unknown target %q; accepted are %s", r.what, name, strings.Join(targetNames(), ", "))
+		r.errorf(codeEnum, n.off, "%s: unknown target %q; accepted are %s", r.what, name,
+			strings.Join(targetNames(), ", "))
 	}
 	return &t
 }

@@ -31,7 +31,8 @@ func TestParseRequestDiagnostics(t *testing.T) {
 		{"quant", `"quant": {"bits": 8}`, `q.json:3:10: error: quant: required field "group" is missing [AMK3903]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, diags := amk.ParseRequest([]byte(`{`+shapeJSON+`, "scheme": "toy", "pos": 0, "dtype": "F32",`+"\n"+c.fields+`}`), "q.json")
+			_, diags := amk.ParseRequest([]byte(`{`+shapeJSON+`, "scheme": "toy", "pos": 0, "dtype": "F32",`+"\n"+
+				c.fields+`}`), "q.json")
 			require.Equal(t, c.want, diags.Error())
 		})
 	}

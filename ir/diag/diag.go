@@ -1,7 +1,10 @@
 // Package diag holds the diagnostics that every other package reports: a stable code, a severity, a position, a
 // message and related notes, and the registry of codes behind `amkc explain`.
 //
-// It imports the standard library only, and must not import any other package of amkc.
+// It renders untrusted text: names, keys, paths and messages of other programs come out as runtime/printable shows
+// them, in one line each. Nobody who makes a diagnostic has to escape anything.
+//
+// It imports runtime/printable and the standard library, and must not import any other package of amkc.
 package diag
 
 import (
@@ -9,6 +12,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"amkc/runtime/printable"
 )
 
 // Severity says whether a diagnostic stops the work.
@@ -35,7 +40,8 @@ type Diagnostic struct {
 	Other    string  `json:"other,omitempty"`    // the task that it conflicts with
 	Buffer   string  `json:"buffer,omitempty"`   // which the view is of
 	Elements *[2]int `json:"elements,omitempty"` // of the buffer, in row-major order: [first, end)
-	Bytes    *[2]int `json:"bytes,omitempty"`    // of one copy of the buffer, in its layout: the smallest [first, end) that holds them
+	// of one copy of the buffer, in its layout: the smallest [first, end) that holds them
+	Bytes    *[2]int `json:"bytes,omitempty"`
 	Position *int    `json:"position,omitempty"` // at which it happens, where not at all
 	Fix      string  `json:"fix,omitempty"`      // the smallest change that would do
 }
@@ -64,14 +70,31 @@ func (d *Diagnostic) Suggest(format string, args ...any) *Diagnostic {
 }
 
 // Error makes a Diagnostic usable as an error: `POS: severity: message [CODE]`, related notes indented below.
-func (d *Diagnostic) Error() string {
+func (d *Diagnostic) Error() string { return d.Render(Style{}) }
+
+// Style decorates parts of a diagnostic that are safe to print already. A nil function leaves its part as it is.
+type Style struct {
+	Pos      func(string) string // `POS: `
+	Severity func(Severity) string
+}
+
+// Render is Error in a style.
+func (d *Diagnostic) Render(style Style) string {
 	var b strings.Builder
 	if d.Pos != "" {
-		fmt.Fprintf(&b, "%s: ", d.Pos)
+		pos := printable.Clip(d.Pos) + ": "
+		if style.Pos != nil {
+			pos = style.Pos(pos)
+		}
+		b.WriteString(pos)
 	}
-	fmt.Fprintf(&b, "%s: %s [%s]", d.Severity, d.Msg, d.Code)
+	severity := printable.Clip(string(d.Severity)) + ":"
+	if style.Severity != nil {
+		severity = style.Severity(d.Severity)
+	}
+	fmt.Fprintf(&b, "%s %s [%s]", severity, printable.Clip(d.Msg), printable.Clip(d.Code))
 	for _, note := range d.Related {
-		fmt.Fprintf(&b, "\n    %s", note)
+		fmt.Fprintf(&b, "\n    %s", printable.Clip(note))
 	}
 	return b.String()
 }
@@ -100,6 +123,17 @@ func (l List) only(s Severity) List {
 		if d.Severity == s {
 			out = append(out, d)
 		}
+	}
+	return out
+}
+
+// Strict returns the list with its warnings made errors. The diagnostics of l stay as they are.
+func (l List) Strict() List {
+	out := make(List, len(l))
+	for i, d := range l {
+		strict := *d
+		strict.Severity = Error
+		out[i] = &strict
 	}
 	return out
 }

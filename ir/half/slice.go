@@ -6,7 +6,8 @@ import (
 )
 
 // The slice forms convert between values and their little-endian bytes, as files and devices hold them. Decoders fill
-// dst[:len(src)/size], encoders fill dst[:size*len(src)]; a dst that is too short is a mistake of the caller and panics.
+// dst[:len(src)/size], encoders fill dst[:size*len(src)]; a dst that is too short is a mistake of the caller and
+// panics.
 
 // DecodeBF16 widens the bfloat16 bytes of src, two an element.
 func DecodeBF16(dst []float32, src []byte) {

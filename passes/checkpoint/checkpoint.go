@@ -3,9 +3,9 @@
 // decoded when they are read, a block of rows at a time, so that a model of any size costs little memory. It also
 // invents weights for a model that has none (NewRandom) and writes safetensors files (Writer).
 //
-// Nothing is trusted: each file is checked in full before any of it is used, and what is wrong with it is reported as a
-// coded diagnostic. The package knows no model family; it imports ir/diag and ir/half, and must import no other package
-// of amkc.
+// Nothing is trusted: each file is checked in full before any of it is used, and what is wrong with it is reported as
+// a coded diagnostic. The package knows no model family; it imports ir/diag, ir/half and runtime/infile, and must
+// import no other package of amkc.
 package checkpoint
 
 import (
@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
 )
 
 // A Checkpoint is a model with its weights.
@@ -59,7 +60,8 @@ func (c *Checkpoint) Tensors() []Tensor { return slices.Clone(c.tensors) }
 
 // Tensor returns the tensor of that name, and whether there is one.
 func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
-	i, ok := slices.BinarySearchFunc(c.tensors, name, func(t Tensor, name string) int { return strings.Compare(t.Name, name) })
+	i, ok := slices.BinarySearchFunc(c.tensors, name,
+		func(t Tensor, name string) int { return strings.Compare(t.Name, name) })
 	if !ok {
 		return Tensor{}, false
 	}
@@ -72,7 +74,7 @@ func (c *Checkpoint) Close() error {
 	var errs diag.List
 	for _, f := range c.files {
 		if err := f.region.close(); err != nil {
-			errs.Add(diag.Errorf(codeRead, f.name, "cannot close: %v", err))
+			errs.Add(diag.Errorf(codeRead, f.name, "cannot close: %v", infile.Reason(err)))
 		}
 	}
 	return errs.Err()
@@ -94,6 +96,9 @@ func isThere(dir, name string) bool {
 }
 
 func noWeights(dir string) *diag.Diagnostic {
+	if d := onlyAdapter(dir); d != nil {
+		return d
+	}
 	names, err := fileNames(dir)
 	if err != nil {
 		return err
@@ -114,7 +119,8 @@ func noWeights(dir string) *diag.Diagnostic {
 				name, format, singleName, indexName)
 		}
 	}
-	return diag.Errorf(codeNoWeights, dir, "there are no weights; %s is needed, or %s with its shards", singleName, indexName)
+	return diag.Errorf(codeNoWeights, dir, "there are no weights; %s is needed, or %s with its shards", singleName,
+		indexName)
 }
 
 // firstFew formats a list of names as notes, cut to a length that can be read.

@@ -32,36 +32,64 @@ Complete the download, or give --random-weights SEED to build from the shapes of
 
 	codeForeignWeights = diag.New("AMK1005", "the weights are in a format that is not read", `
 The weights are there, but as pickled PyTorch files (.bin, .pt, .pth), GGUF, or another format. amkc reads safetensors
-only: model.safetensors, or model.safetensors.index.json with its shards. Most models are published in that form as well; else
-load the model with transformers and save it again, which writes safetensors:
+only: model.safetensors, or model.safetensors.index.json with its shards. Most models are published in that form as
+well; else load the model with transformers and save it again, which writes safetensors:
 
     AutoModelForCausalLM.from_pretrained(SRC).save_pretrained(DST)`)
 
 	codeRead = diag.New("AMK1006", "a file of the model cannot be read", `
 The operating system refused to open or read a file: permissions, a file system error, or a file that was truncated or
-closed while it was in use. Weights are memory-mapped, so the files must stay as they are until amkc ends.`)
+closed while it was in use. Weights are memory-mapped, so the files must stay as they are until amkc ends.
+
+Or the file is none that a model may have: a directory, a pipe, a socket or a device, or larger than its kind may be
+(16 MiB for config.json and generation_config.json, 32 MiB for an index). Symbolic links are followed.`)
+
+	codeAdapter = diag.New("AMK1035", "the directory holds an adapter", `
+An adapter (LoRA and its like) is a change to the weights of a model, stored apart from it. transformers applies it
+when it loads the directory; amkc compiles whole models, and without the adapter the model would be another one. Merge
+it first:
+
+    model = AutoPeftModelForCausalLM.from_pretrained("adapter/")
+    model.merge_and_unload().save_pretrained("merged/")
+    AutoTokenizer.from_pretrained("adapter/").save_pretrained("merged/")
+
+and compile merged/. If the model is meant without it, move adapter_config.json and adapter_model.* elsewhere.`)
+
+	codeHubCache = diag.New("AMK1036", "a model of a hub's cache has no snapshot to choose", `
+A directory models--ORG--NAME of a hub's cache holds the revisions of a model below snapshots/. amkc takes the one
+that refs/main names, or the only one there is, and names the build NAME. Where several are there and none is main's,
+give the directory of one:
+
+    amkc ~/.cache/huggingface/hub/models--ORG--NAME/snapshots/REVISION -o build/`)
+
+	codePointer = diag.New("AMK1037", "a file is a git-lfs pointer", `
+The repository was cloned without git-lfs, so that large files are pointers: three lines that begin with "version
+https://git-lfs.github.com/spec/v1" and say which file belongs there. In the model's directory:
+
+    git lfs install
+    git lfs pull`)
 )
 
 // What is wrong with a JSON file.
 var (
 	codeJSON = diag.New("AMK1007", "malformed JSON", `
 config.json, generation_config.json or model.safetensors.index.json is not a JSON object in UTF-8. The position is line
-and column. NaN and Infinity, comments and trailing commas are not JSON. A file of a few hundred bytes that begins with
-"version https://git-lfs" is a pointer: fetch the real file with git lfs pull.`)
+and column. NaN and Infinity, comments and trailing commas are not JSON.`)
 
 	codeJSONDuplicate = diag.New("AMK1008", "a JSON object has the same key twice", `
 Which of the two values counts depends on the reader, so amkc refuses to choose. Remove one of them.`)
 
-	codeJSONDepth = diag.New("AMK1009", "JSON is nested too deeply", `
-No file of a model nests objects and arrays more than 64 deep; this one does, and is refused before it costs more.`)
+	codeJSONDepth = diag.New("AMK1009", "JSON is nested too deeply, or has too many values", `
+No file of a model nests objects and arrays more than 64 deep, or has more than a million keys, values and brackets;
+this one does, and is refused before it costs more. The header of a safetensors file has about fifteen for each
+tensor.`)
 )
 
 // What is wrong with a safetensors file.
 var (
 	codeTruncated = diag.New("AMK1010", "a safetensors file is truncated", `
 The file ends before its header does: a safetensors file begins with the length of its header in 8 bytes, and then the
-header. Most often the download did not finish, or the file is a git-lfs pointer. Download it again and compare its size
-or digest with the published one.`)
+header. Most often the download did not finish. Download it again and compare its size or digest with the published one.`)
 
 	codeHeaderSize = diag.New("AMK1011", "a safetensors header is absurdly large", `
 The first 8 bytes say how long the header is. The format allows 100,000,000 bytes; real headers have a few hundred
@@ -73,7 +101,8 @@ The header must be one JSON object. It maps each tensor name to {"dtype": "BF16"
 non-negative integers without exponent or fraction.`)
 
 	codeDuplicateTensor = diag.New("AMK1013", "the same tensor is stored twice", `
-A name appears twice in one header, or in two shards. Which copy counts depends on the reader, so amkc refuses to choose.`)
+A name appears twice in one header, or in two shards. Which copy counts depends on the reader, so amkc refuses to
+choose.`)
 
 	codeDType = diag.New("AMK1014", "unknown tensor dtype", `
 The dtype of a tensor is not one that the safetensors format defines. The message lists those that it does.`)
@@ -126,8 +155,9 @@ integer and 8-bit weights come from quantised checkpoints, which need their scal
 Rows or bytes were asked for that the tensor does not have. This is a mistake in amkc: please report it.`)
 
 	codeSpec = diag.New("AMK1026", "a tensor is declared wrongly", `
-A tensor to be written or to be filled with random values has an empty or repeated name, a dtype that does not serve, or
-a shape that is negative, absurd, or (when written) not a multiple of 256 bytes. This is a mistake in amkc: please report it.`)
+A tensor to be written or to be filled with random values has an empty or repeated name, a dtype that does not serve,
+or a shape that is negative, absurd, or (when written) not a multiple of 256 bytes. This is a mistake in amkc: please
+report it.`)
 )
 
 // What goes wrong when weights are written.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
 )
 
 // A Document is a JSON file of the model directory.
@@ -26,7 +27,8 @@ type Config struct {
 }
 
 // OpenConfig reads config.json, and generation_config.json if there is one, from a model directory that need not hold
-// weights. Errors: AMK1001 to AMK1003 for the directory, AMK1006 to AMK1009 for the files.
+// weights. Errors: AMK1001 to AMK1003 for the directory, AMK1035 for an adapter in it, AMK1006 to AMK1009 and AMK1037
+// for the files.
 func OpenConfig(dir string) (*Config, error) {
 	c, err := openConfig(dir)
 	if err != nil {
@@ -39,28 +41,44 @@ func openConfig(dir string) (*Config, *diag.Diagnostic) {
 	if err := checkDirectory(dir); err != nil {
 		return nil, err
 	}
-	model, err := readDocument(dir, "config.json")
+	if err := refuseAdapter(dir); err != nil {
+		return nil, err
+	}
+	model, err := readDocument(dir, "config.json", infile.ModelConfig)
 	if err != nil {
 		return nil, err
 	}
 	if model == nil {
 		return nil, noConfig(dir)
 	}
-	generation, err := readDocument(dir, "generation_config.json")
+	generation, err := readDocument(dir, "generation_config.json", infile.ModelConfig)
 	if err != nil {
 		return nil, err
 	}
 	return &Config{Dir: dir, Model: model, Generation: generation}, nil
 }
 
+// ReadDocument reads a JSON file of a model directory; nil, and no error, when there is none of that name. Errors:
+// AMK1006 to AMK1009 and AMK1037.
+func ReadDocument(dir, name string) (*Document, error) {
+	d, err := readDocument(dir, name, infile.ModelConfig)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
 // readDocument returns nil, and no error, when there is no such file.
-func readDocument(dir, name string) (*Document, *diag.Diagnostic) {
-	raw, err := os.ReadFile(filepath.Join(dir, name))
+func readDocument(dir, name string, kind infile.Kind) (*Document, *diag.Diagnostic) {
+	raw, err := infile.Read(filepath.Join(dir, name), kind)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, diag.Errorf(codeRead, name, "cannot read the file: %v", err)
+		return nil, diag.Errorf(codeRead, name, "cannot read the file: %v", infile.Reason(err))
+	}
+	if bad := refusePointer(name, raw); bad != nil {
+		return nil, bad
 	}
 	object, bad := parseObject(name, raw)
 	if bad != nil {
@@ -77,16 +95,18 @@ func checkDirectory(dir string) *diag.Diagnostic {
 	info, err := os.Stat(dir)
 	switch {
 	case dir == "":
-		return diag.Errorf(codeNoDirectory, "MODEL", "the path is empty; a directory with config.json and safetensors weights is needed")
+		return diag.Errorf(codeNoDirectory, "MODEL",
+			"the path is empty; a directory with config.json and safetensors weights is needed")
 	case errors.Is(err, fs.ErrNotExist):
 		if _, noParent := os.Stat(filepath.Dir(dir)); hubID.MatchString(dir) && noParent != nil {
 			return diag.Errorf(codeHubID, dir, "there is no such directory, and this looks like a hub id; "+
-				"download the model first, then give its directory: hf download %s --local-dir %s", dir, filepath.Base(dir))
+				"download the model first, then give its directory: hf download %s --local-dir %s", dir,
+				filepath.Base(dir))
 		}
 		return diag.Errorf(codeNoDirectory, dir,
 			"there is no such directory; a directory with config.json and safetensors weights is needed")
 	case err != nil:
-		return diag.Errorf(codeNoDirectory, dir, "cannot open the directory: %v", err)
+		return diag.Errorf(codeNoDirectory, dir, "cannot open the directory: %s", infile.Reason(err))
 	case info.IsDir():
 		return nil
 	case foreignFormat(dir) != "":
@@ -97,6 +117,9 @@ func checkDirectory(dir string) *diag.Diagnostic {
 }
 
 func noConfig(dir string) *diag.Diagnostic {
+	if d := onlyAdapter(dir); d != nil {
+		return d
+	}
 	names, err := fileNames(dir)
 	switch {
 	case err != nil:
@@ -105,6 +128,15 @@ func noConfig(dir string) *diag.Diagnostic {
 		return diag.Errorf(codeNoConfig, dir, "the directory is empty; config.json and safetensors weights are needed")
 	}
 	d := diag.Errorf(codeNoConfig, dir, "there is no config.json in this directory")
+	var cached []string
+	for _, name := range names {
+		if strings.HasPrefix(name, hubPrefix) {
+			cached = append(cached, filepath.Join(dir, name))
+		}
+	}
+	if len(cached) > 0 {
+		return d.With(firstFew("model of a hub's cache:", cached)...)
+	}
 	for _, name := range names {
 		if foreignFormat(name) != "" {
 			d.With(name + " is " + foreignFormat(name) + ", which is not read: config.json and safetensors weights are")
@@ -129,9 +161,9 @@ func foreignFormat(name string) string {
 
 // fileNames lists what dir holds, sorted.
 func fileNames(dir string) ([]string, *diag.Diagnostic) {
-	entries, err := os.ReadDir(dir)
+	entries, err := infile.List(dir)
 	if err != nil {
-		return nil, diag.Errorf(codeNoDirectory, dir, "cannot list the directory: %v", err)
+		return nil, diag.Errorf(codeNoDirectory, dir, "cannot list the directory: %v", infile.Reason(err))
 	}
 	names := make([]string, len(entries))
 	for i, entry := range entries {

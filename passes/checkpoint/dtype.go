@@ -89,7 +89,8 @@ func (s Spec) bytes(pos string) (int64, *diag.Diagnostic) {
 		return 0, nil
 	}
 	if total%8 != 0 {
-		return 0, diag.Errorf(codeTensorSize, pos, "shape %v of %s is %d bits, not a whole number of bytes", s.Shape, s.DType, total)
+		return 0, diag.Errorf(codeTensorSize, pos, "shape %v of %s is %d bits, not a whole number of bytes", s.Shape,
+			s.DType, total)
 	}
 	return int64(total / 8), nil
 }

@@ -23,14 +23,17 @@ func checkExtents(name string, entries []entry, size int64) *diag.Diagnostic {
 		case e.begin > e.end:
 			return diag.Errorf(codeRange, pos, "data_offsets [%d, %d] run backwards", e.begin, e.end)
 		case e.end > size:
-			return diag.Errorf(codeRange, pos, "data_offsets [%d, %d] end after the data, which has %d bytes", e.begin, e.end, size)
+			return diag.Errorf(codeRange, pos, "data_offsets [%d, %d] end after the data, which has %d bytes", e.begin,
+				e.end, size)
 		case e.end-e.begin != need:
 			return diag.Errorf(codeTensorSize, pos, "%s %v takes %d bytes, but data_offsets [%d, %d] span %d",
 				e.DType, e.Shape, need, e.begin, e.end, e.end-e.begin)
 		case e.begin < covered:
-			return diag.Errorf(codeOverlap, pos, "begins at byte %d, before tensor %q ends at %d", e.begin, last, covered)
+			return diag.Errorf(codeOverlap, pos, "begins at byte %d, before tensor %q ends at %d", e.begin, last,
+				covered)
 		case e.begin > covered:
-			return diag.Errorf(codeHole, pos, "begins at byte %d, but the tensors before it end at %d", e.begin, covered)
+			return diag.Errorf(codeHole, pos, "begins at byte %d, but the tensors before it end at %d", e.begin,
+				covered)
 		}
 		covered, last = e.end, e.Name
 	}

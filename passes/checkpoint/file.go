@@ -1,14 +1,11 @@
 package checkpoint
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
 )
-
-var errNotRegular = errors.New("not a regular file")
 
 // A File is one open safetensors file, its header checked.
 type File struct {
@@ -28,19 +25,11 @@ func OpenFile(path string) (*File, error) {
 
 func openFile(path string) (*File, *diag.Diagnostic) {
 	name := filepath.Base(path)
-	file, err := os.Open(path)
+	file, size, err := infile.Open(path)
 	if err != nil {
-		return nil, diag.Errorf(codeRead, name, "cannot open the file: %v", err)
+		return nil, diag.Errorf(codeRead, name, "cannot open the file: %v", infile.Reason(err))
 	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNotRegular
-	}
-	if err != nil {
-		file.Close()
-		return nil, diag.Errorf(codeRead, name, "cannot open the file: %v", err)
-	}
-	return newFile(name, openRegion(file, info.Size()), info.Size())
+	return newFile(name, openRegion(file, size), size)
 }
 
 // newFile takes the region over, and closes it if it does not hold a safetensors file.
@@ -69,7 +58,7 @@ func (f *File) Tensors() []Tensor {
 // Close unmaps the file. What Tensor.Raw returned must not be used any more. Closing twice is harmless.
 func (f *File) Close() error {
 	if err := f.region.close(); err != nil {
-		return diag.Errorf(codeRead, f.name, "cannot close: %v", err)
+		return diag.Errorf(codeRead, f.name, "cannot close: %v", infile.Reason(err))
 	}
 	return nil
 }

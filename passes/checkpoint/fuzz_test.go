@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/internal/watch"
 )
 
 // memoryBudget is what reading n hostile bytes may allocate: linear, and a constant for what else runs in the process.
@@ -23,6 +25,7 @@ func FuzzSafetensors(f *testing.F) {
 	f.Add(container(`{"b":{"dtype":"F4","shape":[2],"data_offsets":[1,2]},"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}  `, 2))
 	f.Add(container(`{"a":{"dtype":"F64","shape":[4294967296,4294967296,0],"data_offsets":[9,3]}}`, 4))
 	f.Fuzz(func(t *testing.T, contents []byte) {
+		defer watch.Execution()()
 		used := allocated(func() {
 			file, err := newFile("f", &memory{data: contents, unmap: noUnmap}, int64(len(contents)))
 			if err != nil {
@@ -48,6 +51,7 @@ func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"a": [1, 2.5e-3, null, true, {"b": "\u0061"}], "a": -0}`))
 	f.Add([]byte(`{"weight_map": {"a": "../s"}}`))
 	f.Fuzz(func(t *testing.T, contents []byte) {
+		defer watch.Execution()()
 		used := allocated(func() {
 			object, err := parseObject("c.json", contents)
 			if err != nil {

@@ -32,6 +32,9 @@ type header struct {
 
 // readHeader reads and checks the header of a file of the given size.
 func readHeader(name string, r region, size int64) (*header, *diag.Diagnostic) {
+	if err := pointerIn(r, name, size); err != nil {
+		return nil, err
+	}
 	if size < lengthBytes {
 		return nil, diag.Errorf(codeTruncated, name, "%d bytes long; a safetensors file has at least 8", size)
 	}
@@ -61,7 +64,8 @@ func readHeader(name string, r region, size int64) (*header, *diag.Diagnostic) {
 	return h, checkExtents(name, h.entries, size-dataAt)
 }
 
-// parseHeader reads the JSON of a header token by token, so that a hostile one costs no more than a multiple of its length.
+// parseHeader reads the JSON of a header token by token, so that a hostile one costs no more than a multiple of its
+// length.
 func parseHeader(name string, text []byte) (*header, *diag.Diagnostic) {
 	r, err := newJSONReader(name, text)
 	if err != nil {
@@ -203,7 +207,8 @@ func (r *jsonReader) integers(pos, what string, each func(int64) *diag.Diagnosti
 		}
 		n, bad := strconv.ParseUint(string(number), 10, 63)
 		if bad != nil {
-			return diag.Errorf(codeHeader, pos, "%s holds %.40s; non-negative integers below 2^63 are needed", what, number)
+			return diag.Errorf(codeHeader, pos, "%s holds %.40s; non-negative integers below 2^63 are needed", what,
+				number)
 		}
 		if err := each(int64(n)); err != nil {
 			return err

@@ -7,15 +7,12 @@ import (
 	"slices"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
 )
 
 // openShards opens the shards that the index names, and proves that index and shards hold exactly the same tensors.
 func openShards(dir string) (_ []*File, err *diag.Diagnostic) {
-	document, err := readDocument(dir, indexName)
-	if err != nil {
-		return nil, err
-	}
-	weightMap, err := parseIndex(document.Object)
+	weightMap, err := readIndex(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +46,18 @@ func openShards(dir string) (_ []*File, err *diag.Diagnostic) {
 	return files, compareIndex(weightMap, files)
 }
 
+// readIndex returns weight_map of the index of a directory: tensor name to shard.
+func readIndex(dir string) (map[string]string, *diag.Diagnostic) {
+	document, err := readDocument(dir, indexName, infile.Index)
+	switch {
+	case err != nil:
+		return nil, err
+	case document == nil:
+		return nil, diag.Errorf(codeRead, indexName, "the file has disappeared")
+	}
+	return parseIndex(document.Object)
+}
+
 // parseIndex returns weight_map: tensor name to shard.
 func parseIndex(index *Object) (map[string]string, *diag.Diagnostic) {
 	value, ok := index.Get("weight_map")
@@ -57,14 +66,16 @@ func parseIndex(index *Object) (map[string]string, *diag.Diagnostic) {
 	}
 	object, ok := value.(*Object)
 	if !ok || len(object.Keys()) == 0 {
-		return nil, diag.Errorf(codeIndex, indexName+": weight_map", "an object that maps tensors to shards is needed, and not an empty one")
+		return nil, diag.Errorf(codeIndex, indexName+": weight_map",
+			"an object that maps tensors to shards is needed, and not an empty one")
 	}
 	weightMap := make(map[string]string, len(object.Keys()))
 	for _, tensor := range object.Keys() {
 		value, _ := object.Get(tensor)
 		shard, ok := value.(string)
 		if !ok {
-			return nil, diag.Errorf(codeIndex, tensorPos(indexName, tensor), "the shard is %s; a file name is needed", kindOf(value))
+			return nil, diag.Errorf(codeIndex, tensorPos(indexName, tensor), "the shard is %s; a file name is needed",
+				kindOf(value))
 		}
 		if shard != filepath.Base(shard) || !filepath.IsLocal(shard) || shard == "." {
 			return nil, diag.Errorf(codeIndex, tensorPos(indexName, tensor),
@@ -104,7 +115,8 @@ func compareIndex(weightMap map[string]string, files []*File) *diag.Diagnostic {
 		return diag.Errorf(codeIndexMissing, indexName, "%s not in the shards", plural(len(missing), "listed tensor")).
 			With(firstFew("missing:", missing)...)
 	case len(extra) > 0:
-		return diag.Errorf(codeIndexExtra, indexName, "%s that the index does not list there", plural(len(extra), "tensor")).
+		return diag.Errorf(codeIndexExtra, indexName, "%s that the index does not list there",
+			plural(len(extra), "tensor")).
 			With(firstFew("tensor", extra)...)
 	}
 	return nil

@@ -9,10 +9,13 @@ import (
 	"unicode/utf8"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
 )
 
-// maxDepth bounds the nesting of JSON: the reader is recursive.
-const maxDepth = 64
+const (
+	maxDepth  = 64      // of the nesting of JSON: the reader is recursive
+	maxTokens = 1 << 20 // of one text; a safetensors header has some fifteen a tensor
+)
 
 // An Object is a JSON object that keeps the order of its keys. Values are nil, bool, string, json.Number as spelled in
 // the file (so that 1e-05 and 500000.0 are not rounded before their reader decides how), []any and *Object.
@@ -30,7 +33,8 @@ func (o *Object) Get(key string) (any, bool) {
 	return v, ok
 }
 
-// parseObject reads data as one JSON object. name is the file that errors are reported against. Memory is linear in len(data).
+// parseObject reads data as one JSON object. name is the file that errors are reported against. Memory is linear in
+// len(data).
 func parseObject(name string, data []byte) (*Object, *diag.Diagnostic) {
 	r, err := newJSONReader(name, data)
 	if err != nil {
@@ -49,9 +53,10 @@ func parseObject(name string, data []byte) (*Object, *diag.Diagnostic) {
 
 // A jsonReader walks the tokens of a JSON text that is known to be well formed.
 type jsonReader struct {
-	name string
-	data []byte
-	dec  *json.Decoder
+	name   string
+	data   []byte
+	dec    *json.Decoder
+	tokens int // read so far
 }
 
 func newJSONReader(name string, data []byte) (*jsonReader, *diag.Diagnostic) {
@@ -59,16 +64,21 @@ func newJSONReader(name string, data []byte) (*jsonReader, *diag.Diagnostic) {
 		return nil, diag.Errorf(codeJSON, name, "the file is not UTF-8 text")
 	}
 	if !json.Valid(data) {
-		err := json.Unmarshal(data, new(json.RawMessage))
-		pos, what := name, fmt.Sprint(err)
-		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-			pos = position(name, data, syntax.Offset)
-		}
-		return nil, diag.Errorf(codeJSON, pos, "not JSON: %s", what)
+		return nil, notJSON(name, data)
 	}
 	r := &jsonReader{name: name, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	r.dec.UseNumber()
 	return r, nil
+}
+
+// notJSON says where a text is malformed.
+func notJSON(name string, data []byte) *diag.Diagnostic {
+	err := infile.Unmarshal(data, new(json.RawMessage))
+	var bad *infile.JSONError
+	if !errors.As(err, &bad) {
+		return diag.Errorf(codeJSON, name, "not JSON")
+	}
+	return diag.Errorf(codeJSON, fmt.Sprintf("%s:%d:%d", name, bad.Line, bad.Column), "not JSON: %s", bad.What)
 }
 
 // here is the position of the end of the last token.
@@ -76,9 +86,12 @@ func (r *jsonReader) here() string { return position(r.name, r.data, r.dec.Input
 
 // token returns the next token. The text was checked, so that an error is not expected, but is reported all the same.
 func (r *jsonReader) token() (json.Token, *diag.Diagnostic) {
+	if r.tokens++; r.tokens > maxTokens {
+		return nil, diag.Errorf(codeJSONDepth, r.here(), "more than %d keys, values and brackets", maxTokens)
+	}
 	token, err := r.dec.Token()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, diag.Errorf(codeJSON, r.here(), "not JSON: %v", err)
+		return nil, diag.Errorf(codeJSON, r.here(), "not JSON")
 	}
 	return token, nil
 }

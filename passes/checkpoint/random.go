@@ -39,7 +39,8 @@ func NewRandom(config *Config, seed uint64, specs []Spec) (*Checkpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.tensors = append(c.tensors, Tensor{Name: s.Name, DType: s.DType, Shape: s.Shape, size: size, data: newRandomSource(seed, s)})
+		c.tensors = append(c.tensors, Tensor{Name: s.Name, DType: s.DType, Shape: s.Shape, size: size,
+			data: newRandomSource(seed, s)})
 	}
 	c.sort()
 	return c, nil

@@ -7,13 +7,15 @@ import (
 	"runtime/debug"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
 )
 
 // A region is the read-only contents of an open file. Regions may be read from several goroutines at once, but not
 // while one closes them.
 type region interface {
-	// each calls fn with consecutive blocks that together are the bytes [off, off+n), which must be inside the region.
-	// A block is only valid during the call; all but the last are a multiple of 8 bytes long, so that no element is split.
+	// each calls fn with consecutive blocks that together are the bytes [off, off+n), which must be inside the
+	// region. A block is only valid during the call; all but the last are a multiple of 8 bytes long, so that no
+	// element is split.
 	each(off, n int64, fn func(block []byte)) error
 	// view returns the bytes [off, off+n) without a copy, valid until close, or nil if this region has to read them.
 	view(off, n int64) []byte
@@ -95,7 +97,7 @@ func (r reader) close() error {
 // copyOut fills dst from offset off of a region; name is the file in errors.
 func copyOut(r region, name string, dst []byte, off int64) *diag.Diagnostic {
 	if err := r.each(off, int64(len(dst)), func(block []byte) { dst = dst[copy(dst, block):] }); err != nil {
-		return diag.Errorf(codeRead, name, "cannot read: %v", err)
+		return diag.Errorf(codeRead, name, "cannot read: %s", infile.Reason(err))
 	}
 	return nil
 }

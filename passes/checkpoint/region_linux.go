@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// openRegion maps the file, and takes it over. Where mapping is refused, as some network and user-space file systems do,
-// the file is read instead.
+// openRegion maps the file, and takes it over. Where mapping is refused, as some network and user-space file systems
+// do, the file is read instead.
 func openRegion(file *os.File, size int64) region {
 	if size <= 0 || int64(int(size)) != size {
 		return reader{file}

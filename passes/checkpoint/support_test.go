@@ -54,6 +54,20 @@ func modelDir(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+// bareDir writes a directory of empty files.
+func bareDir(t *testing.T, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
+	}
+	return dir
+}
+
+// pointer is what git leaves in the place of a file when git-lfs is not installed.
+const pointer = "version https://git-lfs.github.com/spec/v1\noid " +
+	"sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+
 func names(c *Checkpoint) []string {
 	var out []string
 	for _, t := range c.Tensors() {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
 )
 
 // A Tensor is one tensor of a checkpoint. Its data is read when asked for; reading from several goroutines is safe.
@@ -44,9 +45,10 @@ func (t Tensor) RowLen() int {
 	return n
 }
 
-// ReadRowsF32 widens rows [row0, row1) into dst, which must have room for (row1-row0) × RowLen elements. Nothing of that
-// size is allocated on the way, so that a caller who goes by blocks of rows never holds more than a block. Errors:
-// AMK1024 for a dtype other than F32, F16 and BF16, AMK1006 if the file fails, AMK1025 for rows that are not there.
+// ReadRowsF32 widens rows [row0, row1) into dst, which must have room for (row1-row0) × RowLen elements. Nothing of
+// that size is allocated on the way, so that a caller who goes by blocks of rows never holds more than a block.
+// Errors: AMK1024 for a dtype other than F32, F16 and BF16, AMK1006 if the file fails, AMK1025 for rows that are not
+// there.
 func (t Tensor) ReadRowsF32(dst []float32, row0, row1 int) error {
 	if _, ok := decoders[t.DType]; !ok {
 		return diag.Errorf(codeDecode, "tensor "+t.Name, "dtype %s; a weight must be F32, F16 or BF16", t.DType)
@@ -56,7 +58,8 @@ func (t Tensor) ReadRowsF32(dst []float32, row0, row1 int) error {
 	}
 	n := (row1 - row0) * t.RowLen()
 	if len(dst) < n {
-		return diag.Errorf(codeRows, "tensor "+t.Name, "rows [%d, %d) have %d elements, the buffer %d", row0, row1, n, len(dst))
+		return diag.Errorf(codeRows, "tensor "+t.Name, "rows [%d, %d) have %d elements, the buffer %d", row0, row1, n,
+			len(dst))
 	}
 	if err := t.data.floats(dst[:n], int64(row0)*int64(t.RowLen())); err != nil {
 		return err
@@ -113,7 +116,7 @@ func (s stored) floats(dst []float32, first int64) *diag.Diagnostic {
 		dst = dst[int64(len(block))/d.size:]
 	})
 	if err != nil {
-		return diag.Errorf(codeRead, s.file, "cannot read: %v", err)
+		return diag.Errorf(codeRead, s.file, "cannot read: %s", infile.Reason(err))
 	}
 	return nil
 }

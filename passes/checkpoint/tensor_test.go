@@ -41,7 +41,8 @@ func find(t *testing.T, f *File, name string) Tensor {
 	return Tensor{}
 }
 
-// The embedding of pycoder is 2 MB, so that reading it takes many blocks; the decoding is held against the file's bytes.
+// The embedding of pycoder is 2 MB, so that reading it takes many blocks; the decoding is held against the file's
+// bytes.
 func TestReadRowsF32(t *testing.T) {
 	path := models + "/pycoder-5m/model.safetensors"
 	contents, err := os.ReadFile(path)

@@ -7,13 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"unicode/utf8"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
+	"amkc/runtime/outfile"
 )
 
 // Align is the alignment in bytes of every tensor that a Writer writes, counted from the start of the file: enough for
@@ -22,13 +21,12 @@ import (
 const Align = 256
 
 // A Writer writes one safetensors file: declare all tensors, append their bytes in the order of the declaration, then
-// Close. The bytes go to a temporary file beside the target, which takes its place in Close once it is complete and
-// synced; until then, and after any error, a file that stands at the target is untouched. After an error the temporary
-// file is gone, and every further call returns the same error.
+// Close. Until then, and after any error, a file that stands at the target is untouched (see package outfile). After an
+// error what was written is gone, and every further call returns the same error.
 type Writer struct {
-	path    string // the target
-	partial string // the temporary file, "" once it is renamed or removed
-	file    sink
+	path    string        // the target
+	out     *outfile.File // nil once it is in its place or given up
+	file    sink          // the same
 	buffer  *bufio.Writer
 	specs   []Spec
 	sizes   []int64
@@ -41,30 +39,29 @@ type Writer struct {
 type sink interface {
 	Write([]byte) (int, error)
 	Sync() error
-	Close() error
 }
 
 // NewWriter starts the file at path, with the tensors of specs in that order and metadata, if not empty, as
 // __metadata__. The same arguments give the same bytes. Call Close to finish or Abort to give up; a deferred Abort is
 // harmless after Close. Errors: AMK1026, AMK1014 to AMK1016 for a bad declaration, AMK1030 if the disk refuses.
 func NewWriter(path string, specs []Spec, metadata map[string]string) (*Writer, error) {
-	return newWriter(path, specs, metadata, func(f *os.File) sink { return f })
+	return newWriter(path, specs, metadata, func(f sink) sink { return f })
 }
 
-func newWriter(path string, specs []Spec, metadata map[string]string, wrap func(*os.File) sink) (*Writer, error) {
+func newWriter(path string, specs []Spec, metadata map[string]string, wrap func(sink) sink) (*Writer, error) {
 	w := &Writer{path: path, specs: slices.Clone(specs)}
 	head, err := w.declare(metadata)
 	if err != nil {
 		return nil, err
 	}
-	file, partial, bad := createPartial(path)
+	out, bad := outfile.Create(path)
 	if bad != nil {
-		return nil, diag.Errorf(codeWrite, path, "cannot create the file: %v", bad)
+		return nil, diag.Errorf(codeWrite, path, "cannot create the file: %s", infile.Reason(bad))
 	}
-	w.partial, w.file = partial, wrap(file)
+	w.out, w.file = out, wrap(out)
 	w.buffer = bufio.NewWriterSize(w.file, 1<<20)
 	if _, bad := w.buffer.Write(head); bad != nil {
-		return nil, w.fail(diag.Errorf(codeWrite, path, "cannot write the header: %v", bad))
+		return nil, w.fail(diag.Errorf(codeWrite, path, "cannot write the header: %s", infile.Reason(bad)))
 	}
 	return w, nil
 }
@@ -102,7 +99,8 @@ func (w *Writer) declare(metadata map[string]string) ([]byte, *diag.Diagnostic) 
 			return nil, err
 		}
 		if size%Align != 0 {
-			return nil, diag.Errorf(codeSpec, pos, "%s %v takes %d bytes; a multiple of %d is needed", s.DType, s.Shape, size, Align)
+			return nil, diag.Errorf(codeSpec, pos, "%s %v takes %d bytes; a multiple of %d is needed", s.DType, s.Shape,
+				size, Align)
 		}
 		if end+size < 0 {
 			return nil, diag.Errorf(codeShape, pos, "the file would be larger than 2^63 bytes")
@@ -135,7 +133,7 @@ func (w *Writer) Append(name string, p []byte) error {
 	w.skipComplete()
 	pos := "tensor " + name
 	switch {
-	case w.partial == "":
+	case w.out == nil:
 		return diag.Errorf(codeWriteOrder, pos, "the file is finished")
 	case w.current == len(w.specs):
 		return w.fail(diag.Errorf(codeWriteOrder, pos, "all tensors are complete"))
@@ -143,10 +141,11 @@ func (w *Writer) Append(name string, p []byte) error {
 		return w.fail(diag.Errorf(codeWriteOrder, pos, "it is the turn of %s, which has %d of %d bytes",
 			w.specs[w.current].Name, w.written, w.sizes[w.current]))
 	case int64(len(p)) > w.sizes[w.current]-w.written:
-		return w.fail(diag.Errorf(codeWriteOrder, pos, "%d bytes follow %d, of %d", len(p), w.written, w.sizes[w.current]))
+		return w.fail(diag.Errorf(codeWriteOrder, pos, "%d bytes follow %d, of %d", len(p), w.written,
+			w.sizes[w.current]))
 	}
 	if _, err := w.buffer.Write(p); err != nil {
-		return w.fail(diag.Errorf(codeWrite, w.path, "cannot write %s: %v", name, err))
+		return w.fail(diag.Errorf(codeWrite, w.path, "cannot write %s: %s", name, infile.Reason(err)))
 	}
 	w.written += int64(len(p))
 	return nil
@@ -164,58 +163,34 @@ func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err
 	}
-	if w.partial == "" {
+	if w.out == nil {
 		return nil
 	}
 	if w.skipComplete(); w.current < len(w.specs) {
 		return w.fail(diag.Errorf(codeWriteOrder, "tensor "+w.specs[w.current].Name, "%d of %d bytes were written",
 			w.written, w.sizes[w.current]))
 	}
-	for _, step := range []func() error{
-		w.buffer.Flush, w.file.Sync, w.file.Close, func() error { return os.Rename(w.partial, w.path) },
-	} {
+	for _, step := range []func() error{w.buffer.Flush, w.file.Sync, w.out.Commit} {
 		if err := step(); err != nil {
-			return w.fail(diag.Errorf(codeWrite, w.path, "cannot finish the file: %v", err))
+			return w.fail(diag.Errorf(codeWrite, w.path, "cannot finish the file: %s", infile.Reason(err)))
 		}
 	}
-	w.partial = ""
-	syncDirectory(filepath.Dir(w.path))
+	w.out = nil
 	return nil
 }
 
 // Abort gives up and removes the temporary file. After Close or an error it does nothing.
 func (w *Writer) Abort() {
-	if w.partial != "" {
+	if w.out != nil {
 		w.fail(diag.Errorf(codeWrite, w.path, "given up"))
 	}
 }
 
 func (w *Writer) fail(err *diag.Diagnostic) error {
 	w.err = err
-	w.file.Close()
-	os.Remove(w.partial)
-	w.partial = ""
+	w.out.Release()
+	w.out = nil
 	return err
-}
-
-// createPartial makes a new file beside path, hidden, and with the permissions that a plain create would give.
-func createPartial(path string) (*os.File, string, error) {
-	for {
-		partial := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x.partial", filepath.Base(path), rand.Uint32()))
-		file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if !os.IsExist(err) {
-			return file, partial, err
-		}
-	}
-}
-
-// syncDirectory makes a rename last through a crash. Some systems cannot sync a directory, and the file is complete
-// either way, so that an error is no reason to fail.
-func syncDirectory(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		d.Sync()
-		d.Close()
-	}
 }
 
 func validName(name string) bool {

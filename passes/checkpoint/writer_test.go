@@ -118,7 +118,8 @@ func TestWriterRefusesDeclarations(t *testing.T) {
 		{"metadata not UTF-8", nil, map[string]string{"k": "\xff"}, "AMK1026", "not UTF-8"},
 		{"dtype", []Spec{{"a", "bf16", []int{256}}}, nil, "AMK1014", "not known"},
 		{"rank", []Spec{{"a", U8, make([]int, 9)}}, nil, "AMK1015", "at most 8"},
-		{"total", []Spec{{"a", U8, []int{1 << 59}}, {"b", U8, []int{1 << 59}}, {"c", U8, []int{256, 1 << 59}}}, nil, "AMK1015", "overflows"},
+		{"total", []Spec{{"a", U8, []int{1 << 59}}, {"b", U8, []int{1 << 59}}, {"c", U8, []int{256, 1 << 59}}}, nil,
+			"AMK1015", "overflows"},
 		{"header", []Spec{{strings.Repeat("x", maxHeaderSize), U8, []int{256}}}, nil, "AMK1011", "header would have"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -140,7 +141,8 @@ func TestWriterFailuresLeaveTheTargetAlone(t *testing.T) {
 		code string
 		says string
 	}{
-		{"too many bytes", func(w *Writer) error { return write(w, "a", 513) }, "AMK1031", "513 bytes follow 0, of 512"},
+		{"too many bytes", func(w *Writer) error { return write(w, "a", 513) }, "AMK1031",
+			"513 bytes follow 0, of 512"},
 		{"too many bytes at the end", func(w *Writer) error {
 			require.NoError(t, write(w, "a", 512))
 			require.NoError(t, write(w, "b", 256))
@@ -184,15 +186,15 @@ func requireIntact(t *testing.T, dir string) {
 	require.Equal(t, "earlier", string(contents))
 }
 
-// A fullDisk takes room bytes and then reports what a full disk does; sync and close report what they are told to.
+// A fullDisk takes room bytes and then reports what a full disk does; sync reports what it is told to.
 type fullDisk struct {
-	*os.File
-	room            int
-	syncErr, closed error
+	sink
+	room    int
+	syncErr error
 }
 
 func (d *fullDisk) Write(p []byte) (int, error) {
-	n, _ := d.File.Write(p[:min(len(p), d.room)])
+	n, _ := d.sink.Write(p[:min(len(p), d.room)])
 	d.room -= n
 	if n < len(p) {
 		return n, syscall.ENOSPC
@@ -201,11 +203,6 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 }
 
 func (d *fullDisk) Sync() error { return d.syncErr }
-
-func (d *fullDisk) Close() error {
-	d.File.Close()
-	return d.closed
-}
 
 func TestWriterFullDisk(t *testing.T) {
 	const size = 3 << 20 // more than the buffer, so that Append meets the error as well as Close
@@ -218,14 +215,14 @@ func TestWriterFullDisk(t *testing.T) {
 		{"in the data", fullDisk{room: 2 << 20}, "cannot write w: no space left"},
 		{"in the last bytes", fullDisk{room: size}, "cannot finish the file: no space left"},
 		{"when synced", fullDisk{room: 1 << 30, syncErr: syscall.EIO}, "input/output error"},
-		{"when closed", fullDisk{room: 1 << 30, closed: syscall.EDQUOT}, "quota"},
+		{"of a quota, when synced", fullDisk{room: 1 << 30, syncErr: syscall.EDQUOT}, "quota"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "w")
 			require.NoError(t, os.WriteFile(path, []byte("earlier"), 0o644))
-			w, err := newWriter(path, []Spec{{"w", U8, []int{size}}}, nil, func(f *os.File) sink {
-				c.disk.File = f
+			w, err := newWriter(path, []Spec{{"w", U8, []int{size}}}, nil, func(f sink) sink {
+				c.disk.sink = f
 				return &c.disk
 			})
 			require.NoError(t, err)
@@ -249,9 +246,9 @@ func TestWriterCannotCreate(t *testing.T) {
 func TestWriterCannotRename(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "w")
-	require.NoError(t, os.MkdirAll(filepath.Join(path, "sub"), 0o755))
 	w, err := NewWriter(path, nil, nil)
 	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(path, "sub"), 0o755))
 	requireCode(t, w.Close(), "AMK1030", "cannot finish")
 	require.Equal(t, "w", listing(t, dir))
 }

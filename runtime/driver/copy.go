@@ -79,7 +79,8 @@ func (d *Device) CopyHtoD(dst Ptr, src []byte, progress Progress) error {
 		}
 		copyParallel(s.buf.Bytes[:n], src[off:off+n])
 		return d.stage.submit(s, "cuMemcpyHtoDAsync", func() result {
-			return d.lib.api.MemcpyHtoDAsync(dst+Ptr(off), unsafe.Pointer(&s.buf.Bytes[0]), uintptr(n), d.stage.stream.handle)
+			return d.lib.api.MemcpyHtoDAsync(dst+Ptr(off), unsafe.Pointer(&s.buf.Bytes[0]), uintptr(n),
+				d.stage.stream.handle)
 		})
 	}, nil)
 }
@@ -89,7 +90,8 @@ func (d *Device) CopyHtoD(dst Ptr, src []byte, progress Progress) error {
 func (d *Device) CopyDtoH(dst []byte, src Ptr, progress Progress) error {
 	return d.stage.copy(d, len(dst), progress, func(s *slot, off, n int) error {
 		return d.stage.submit(s, "cuMemcpyDtoHAsync", func() result {
-			return d.lib.api.MemcpyDtoHAsync(unsafe.Pointer(&s.buf.Bytes[0]), src+Ptr(off), uintptr(n), d.stage.stream.handle)
+			return d.lib.api.MemcpyDtoHAsync(unsafe.Pointer(&s.buf.Bytes[0]), src+Ptr(off), uintptr(n),
+				d.stage.stream.handle)
 		})
 	}, func(s *slot, off, n int) error {
 		if err := s.used.Synchronize(); err != nil {
@@ -102,7 +104,8 @@ func (d *Device) CopyDtoH(dst []byte, src Ptr, progress Progress) error {
 
 // copy walks total bytes in chunks of one buffer, taking the slots in turn: start is called on each chunk, and finish
 // on it one chunk later, while the GPU works on the next.
-func (st *staging) copy(d *Device, total int, progress Progress, start, finish func(s *slot, off, n int) error) (err error) {
+func (st *staging) copy(d *Device, total int, progress Progress, start,
+	finish func(s *slot, off, n int) error) (err error) {
 	if total == 0 {
 		return nil
 	}

@@ -141,7 +141,8 @@ func TestStickyErrors(t *testing.T) {
 	f.sticky(int32(errIllegalAddress))
 	err = s.Synchronize()
 	require.True(t, IsSticky(err))
-	require.EqualError(t, err, "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered")
+	require.EqualError(t, err, "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access "+
+		"was encountered")
 	require.True(t, IsSticky(d.CopyHtoD(p, make([]byte, 64), nil)))
 
 	for _, code := range []int{700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 214, 220, 226} {

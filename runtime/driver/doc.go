@@ -19,9 +19,9 @@
 //
 // # Limits
 //
-// The package reads facts and runs work; clocks and settings it reads through NVML ([Device.Monitor]), which it also binds
-// only when asked. It never changes the state of the GPU that outlives the process: no clocks,
-// no power limits, no compute mode, no partitioning, no persistence mode.
+// The package reads facts and runs work; clocks and settings it reads through NVML ([Device.Monitor]), which it also
+// binds only when asked. It never changes the state of the GPU that outlives the process: no clocks, no power limits,
+// no compute mode, no partitioning, no persistence mode.
 //
 // It is copied into every emitted launcher, so it imports only the standard library and
 // github.com/ebitengine/purego, and must not import any package of amkc. It is the only package that may import purego.

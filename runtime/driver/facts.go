@@ -95,7 +95,8 @@ func (l *library) device(ordinal int) (int32, Facts, error) {
 		return 0, Facts{}, err
 	}
 	if ordinal < 0 || ordinal >= n {
-		return 0, Facts{}, &Problem{Kind: ErrNoDevice, What: fmt.Sprintf("GPU %d was asked for, and there are %d", ordinal, n),
+		return 0, Facts{}, &Problem{Kind: ErrNoDevice,
+			What:   fmt.Sprintf("GPU %d was asked for, and there are %d", ordinal, n),
 			Remedy: fmt.Sprintf("choose one from 0 to %d", n-1)}
 	}
 	var dev int32

@@ -75,7 +75,8 @@ func (f *Function) Attributes() (Attributes, error) {
 			{funcBinaryVersion, &a.BinaryArch}, {funcPTXVersion, &a.VirtualArch},
 		} {
 			var v int32
-			if err := f.dev.lib.check("cuFuncGetAttribute", f.dev.lib.api.FuncGetAttribute(&v, q.id, f.handle)); err != nil {
+			if err := f.dev.lib.check("cuFuncGetAttribute",
+				f.dev.lib.api.FuncGetAttribute(&v, q.id, f.handle)); err != nil {
 				return fmt.Errorf("attribute %d of kernel %s: %w", q.id, f.Name, err)
 			}
 			*q.into = int(v)

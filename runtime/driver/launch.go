@@ -18,8 +18,8 @@ func (d Dim) String() string {
 	return fmt.Sprintf("%d × %d × %d", cmp.Or(d.X, 1), cmp.Or(d.Y, 1), cmp.Or(d.Z, 1))
 }
 
-// Launch queues a kernel. Each argument is a [Ptr], an int32, uint32, int64, uint64, float32 or float64, or a []byte that
-// holds a struct passed by value, laid out as the kernel's compiler does. They are copied before Launch returns.
+// Launch queues a kernel. Each argument is a [Ptr], an int32, uint32, int64, uint64, float32 or float64, or a []byte
+// that holds a struct passed by value, laid out as the kernel's compiler does. They are copied before Launch returns.
 // Arguments that do not fit the kernel are a [ParamError].
 func (s *Stream) Launch(f *Function, grid, block Dim, sharedBytes int, args ...any) error {
 	return s.launch("cuLaunchKernel", f, grid, block, sharedBytes, args, func(params *unsafe.Pointer) result {
@@ -29,14 +29,16 @@ func (s *Stream) Launch(f *Function, grid, block Dim, sharedBytes int, args ...a
 	})
 }
 
-// LaunchCooperative queues a kernel whose blocks all run at the same time, so that they may wait for one another. A grid
-// that does not fit the GPU at once is an error; see [Function.Occupancy]. Arguments as for [Stream.Launch].
+// LaunchCooperative queues a kernel whose blocks all run at the same time, so that they may wait for one another. A
+// grid that does not fit the GPU at once is an error; see [Function.Occupancy]. Arguments as for [Stream.Launch].
 func (s *Stream) LaunchCooperative(f *Function, grid, block Dim, sharedBytes int, args ...any) error {
-	return s.launch("cuLaunchCooperativeKernel", f, grid, block, sharedBytes, args, func(params *unsafe.Pointer) result {
-		gx, gy, gz := grid.words()
-		bx, by, bz := block.words()
-		return s.dev.lib.api.LaunchCooperativeKernel(f.handle, gx, gy, gz, bx, by, bz, uint32(sharedBytes), s.handle, params)
-	})
+	return s.launch("cuLaunchCooperativeKernel", f, grid, block, sharedBytes, args,
+		func(params *unsafe.Pointer) result {
+			gx, gy, gz := grid.words()
+			bx, by, bz := block.words()
+			return s.dev.lib.api.LaunchCooperativeKernel(f.handle, gx, gy, gz, bx, by, bz, uint32(sharedBytes),
+				s.handle, params)
+		})
 }
 
 func (s *Stream) launch(

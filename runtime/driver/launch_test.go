@@ -56,7 +56,8 @@ func TestLaunchArguments(t *testing.T) {
 	require.Equal(t, []int{2, 3, 4, 5, 6, 7, 8}, shape)
 	require.False(t, cooperative)
 
-	require.NoError(t, s.Launch(k, Dim{}, Dim{X: 32}, 0, uint64(1), uint32(2), []byte{1, 2, 3, 4}, float64(2), float32(0)))
+	require.NoError(t, s.Launch(k, Dim{}, Dim{X: 32}, 0, uint64(1), uint32(2), []byte{1, 2, 3, 4}, float64(2),
+		float32(0)))
 	require.NoError(t, s.Launch(function(t, m, "no_args"), Dim{}, Dim{X: 32}, 0))
 }
 
@@ -70,12 +71,15 @@ func TestLaunchRefusesArguments(t *testing.T) {
 		text   string
 	}{
 		{"by_struct", []any{make([]byte, 47)}, "kernel by_struct, parameter 0: it is 48 bytes, and 47 were given"},
-		{"by_struct", []any{make([]byte, 0)}, "kernel by_struct, parameter 0: an empty []byte; a struct has at least one byte"},
+		{"by_struct", []any{make([]byte, 0)},
+			"kernel by_struct, parameter 0: an empty []byte; a struct has at least one byte"},
 		{"by_struct", nil, "kernel by_struct: it has 1 parameters, and 0 were given"},
 		{"no_args", []any{int32(1)}, "kernel no_args: it has 0 parameters, and 1 were given"},
-		{"by_args", []any{Ptr(1), 2, float32(0), int64(0), uint32(0)}, "kernel by_args, parameter 1: a int; give a Ptr, " +
-			"a sized integer of 32 or 64 bits, a float, or a struct as []byte"},
-		{"by_args", []any{Ptr(1), int64(2), float32(0), int64(0), uint32(0)}, "kernel by_args, parameter 1: it is 4 bytes, and 8 were given"},
+		{"by_args", []any{Ptr(1), 2, float32(0), int64(0), uint32(0)},
+			"kernel by_args, parameter 1: a int; give a Ptr, " +
+				"a sized integer of 32 or 64 bits, a float, or a struct as []byte"},
+		{"by_args", []any{Ptr(1), int64(2), float32(0), int64(0), uint32(0)},
+			"kernel by_args, parameter 1: it is 4 bytes, and 8 were given"},
 	} {
 		err := s.Launch(function(t, m, c.kernel), Dim{}, Dim{}, 0, c.args...)
 		require.EqualError(t, err, c.text)
@@ -103,7 +107,8 @@ func TestLaunchErrors(t *testing.T) {
 	m, s := loadFake(t, d)
 	k := function(t, m, "no_args")
 	require.EqualError(t, s.LaunchCooperative(k, Dim{X: 265}, Dim{X: 1024}, 0),
-		"kernel no_args with a grid of 265 × 1 × 1, blocks of 1024 × 1 × 1 and 0 bytes of shared memory: cuLaunchCooperativeKernel: error 720")
+		"kernel no_args with a grid of 265 × 1 × 1, blocks of 1024 × 1 × 1 and 0 bytes of shared memory: "+
+			"cuLaunchCooperativeKernel: error 720")
 	f.fail("cuLaunchKernel", int32(errIllegalAddress), 0)
 	err := s.Launch(k, Dim{}, Dim{}, 0)
 	require.True(t, IsSticky(err))

@@ -76,8 +76,8 @@ func (l *library) bind(handle uintptr) error {
 	return nil
 }
 
-// bindSymbols fills every field of a struct of functions, which table points to, from the symbol in its tag. It returns the
-// first that the library lacks and that is not optional, empty when there is none.
+// bindSymbols fills every field of a struct of functions, which table points to, from the symbol in its tag. It
+// returns the first that the library lacks and that is not optional, empty when there is none.
 func bindSymbols(handle uintptr, table any) (missing string) {
 	v := reflect.ValueOf(table).Elem()
 	for i := range v.NumField() {

@@ -26,7 +26,8 @@ func TestNotALibrary(t *testing.T) {
 }
 
 func TestDriverTooOld(t *testing.T) {
-	for name, define := range map[string]string{"version": "-DFAKE_VERSION=11080", "missing entry point": "-DFAKE_NO_OCCUPANCY"} {
+	for name, define := range map[string]string{"version": "-DFAKE_VERSION=11080",
+		"missing entry point": "-DFAKE_NO_OCCUPANCY"} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openLibrary(newFake(t, define).path)
 			require.ErrorIs(t, err, ErrDriverTooOld)
@@ -78,7 +79,8 @@ func TestProbeReadsFactsWithoutContext(t *testing.T) {
 	all, err := f.library(t).probe()
 	require.NoError(t, err)
 	require.Equal(t, Facts{
-		Ordinal: 1, Name: "Fake B", Major: 9, SMs: 132, MaxThreads: 1024, SharedPerBlock: 227 << 10, SharedPerSM: 228 << 10,
+		Ordinal: 1, Name: "Fake B", Major: 9, SMs: 132, MaxThreads: 1024, SharedPerBlock: 227 << 10,
+		SharedPerSM:    228 << 10,
 		RegistersPerSM: 65536, L2Bytes: 50 << 20, TotalMemory: 4 << 30, BusWidthBits: 6144, ClockKHz: 1980000,
 		MemoryClockKHz:    0, // the fake refuses it, which must not be an error
 		CooperativeLaunch: true, DriverVersion: 13000,
@@ -94,7 +96,8 @@ func TestProbeReportsAttributeErrors(t *testing.T) {
 	lib := f.library(t)
 	f.fail("cuDeviceGetAttribute", 1, 2)
 	_, err := lib.probe()
-	require.EqualError(t, err, "attribute 16 of GPU 0: cuDeviceGetAttribute: CUDA_ERROR_INVALID_VALUE (1): invalid argument")
+	require.EqualError(t, err, "attribute 16 of GPU 0: cuDeviceGetAttribute: CUDA_ERROR_INVALID_VALUE (1): "+
+		"invalid argument")
 }
 
 // On a machine without a driver the public functions say so; on one with a driver this test has nothing to look at.

@@ -141,7 +141,8 @@ func liveFill(t *testing.T, d *Device, m *Module, s *Stream) {
 		require.Equal(t, uint32(1000+i), le.Uint32(out[4*i:]))
 	}
 	require.Equal(t, uint32(0xFFFFFFFF), le.Uint32(out[4*n:]))
-	require.ErrorContains(t, s.LaunchCooperative(k, Dim{X: 1 << 20}, Dim{X: 1024}, 0, arg), "COOPERATIVE_LAUNCH_TOO_LARGE")
+	require.ErrorContains(t, s.LaunchCooperative(k, Dim{X: 1 << 20}, Dim{X: 1024}, 0, arg),
+		"COOPERATIVE_LAUNCH_TOO_LARGE")
 }
 
 func liveWait(t *testing.T, d *Device, m *Module, s *Stream) {

@@ -33,7 +33,8 @@ func (d *Device) outOfMemory(n int, cause error) error {
 			d, formatBytes(free), formatBytes(total), formatBytes(uint64(n)))
 	}
 	return &Problem{Kind: ErrOutOfMemory, What: what, Err: cause,
-		Remedy: "end other processes on it (nvidia-smi lists them), or use a smaller model, a shorter context or another GPU"}
+		Remedy: "end other processes on it (nvidia-smi lists them), or use a smaller model, a shorter context " +
+			"or another GPU"}
 }
 
 // Free returns memory from [Device.Alloc]. It waits for the work that may still use it. Freeing 0 does nothing.

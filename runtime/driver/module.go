@@ -49,7 +49,8 @@ func (d *Device) LoadFatbin(image []byte, built Built) (*Module, error) {
 	values := &jitValues{log: unsafe.Pointer(&log[0]), size: uintptr(len(log))}
 	m := &Module{dev: d}
 	err := d.invoke("cuModuleLoadDataEx", func() result {
-		return d.lib.api.ModuleLoadDataEx(&m.handle, unsafe.Pointer(&image[0]), uint32(len(options)), &options[0], values)
+		return d.lib.api.ModuleLoadDataEx(&m.handle, unsafe.Pointer(&image[0]), uint32(len(options)), &options[0],
+			values)
 	})
 	if err != nil {
 		text, _, _ := bytes.Cut(log, []byte{0})
@@ -73,7 +74,8 @@ func (d *Device) explainLoad(err error, log string, built Built) error {
 			return tooOld(d.lib.version, built.CUDA, err)
 		}
 		return &Problem{Kind: ErrDriverTooOld,
-			What:   fmt.Sprintf("it supports CUDA %s, and the build holds PTX of a newer one", FormatVersion(d.lib.version)),
+			What: fmt.Sprintf("it supports CUDA %s, and the build holds PTX of a newer one",
+				FormatVersion(d.lib.version)),
 			Remedy: "update the NVIDIA driver, or build again for target " + d.facts.Arch(), Err: err}
 	case errNoBinaryForGPU, errInvalidImage, errInvalidPTX, errInvalidSource, errJITCompilerNotFound, errJITDisabled:
 		if built.CUDA/1000 > d.lib.version/1000 {
@@ -100,12 +102,13 @@ func (b Built) String() string {
 	return s
 }
 
-// Global returns the address and the size in bytes of a __device__ or __constant__ variable. Without extern "C" the name
-// is the mangled one.
+// Global returns the address and the size in bytes of a __device__ or __constant__ variable. Without extern "C" the
+// name is the mangled one.
 func (m *Module) Global(name string) (Ptr, int, error) {
 	var p Ptr
 	var n uintptr
-	err := m.dev.invoke("cuModuleGetGlobal", func() result { return m.dev.lib.api.ModuleGetGlobal(&p, &n, m.handle, name) })
+	err := m.dev.invoke("cuModuleGetGlobal",
+		func() result { return m.dev.lib.api.ModuleGetGlobal(&p, &n, m.handle, name) })
 	if codeOf(err) == errNotFound {
 		err = fmt.Errorf("the module has no variable %q: %w", name, err)
 	}

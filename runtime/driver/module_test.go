@@ -47,15 +47,18 @@ func TestLoadErrors(t *testing.T) {
 		kind    error
 		text    string
 	}{
-		{errNoBinaryForGPU, hopper, 13000, ErrNoBinary, "the build is for sm_100a, compute_100, made with CUDA 13.0, and " +
-			"GPU 0 (Fake A) is sm_90 with a driver for CUDA 13.0; build again for target sm_90"},
+		{errNoBinaryForGPU, hopper, 13000, ErrNoBinary,
+			"the build is for sm_100a, compute_100, made with CUDA 13.0, and " +
+				"GPU 0 (Fake A) is sm_90 with a driver for CUDA 13.0; build again for target sm_90"},
 		{errNoBinaryForGPU, Built{}, 13000, ErrNoBinary, "the build is for an unknown target, and"},
 		{errNoBinaryForGPU, hopper, 12040, ErrDriverTooOld, "supports CUDA 12.4, and CUDA 13.0 is needed"},
 		{errInvalidImage, hopper, 13000, ErrNoBinary, "ptxas error: not a fake"},
-		{errUnsupportedPTXVersion, Built{CUDA: 12080}, 12040, ErrDriverTooOld, "supports CUDA 12.4, and CUDA 12.8 is needed"},
+		{errUnsupportedPTXVersion, Built{CUDA: 12080}, 12040, ErrDriverTooOld,
+			"supports CUDA 12.4, and CUDA 12.8 is needed"},
 		{errUnsupportedPTXVersion, Built{}, 12040, ErrDriverTooOld, "PTX of a newer one"},
 		{errOutOfMemory, hopper, 13000, ErrOutOfMemory, "no room for the code"},
-		{1, hopper, 13000, nil, "cuModuleLoadDataEx: CUDA_ERROR_INVALID_VALUE (1): invalid argument: ptxas error: not a fake"},
+		{1, hopper, 13000, nil, "cuModuleLoadDataEx: CUDA_ERROR_INVALID_VALUE (1): invalid argument: ptxas " +
+			"error: not a fake"},
 	} {
 		t.Run(fmt.Sprintf("%d/%d", c.code, c.version), func(t *testing.T) {
 			d := newFake(t, fmt.Sprintf("-DFAKE_VERSION=%d", c.version)).open(t, 64)

@@ -9,21 +9,25 @@ import (
 // nvmlName is the soname of NVML, the library behind nvidia-smi. It comes with the driver, and containers may lack it.
 const nvmlName = "libnvidia-ml.so.1"
 
-// nvml holds the entry points of NVML, which only read: this package has no way to change a clock or a limit. Tags are as
-// those of [api]. What is optional came late or is refused by some GPUs, and then is not told.
+// nvml holds the entry points of NVML, which only read: this package has no way to change a clock or a limit. Tags
+// are as those of [api]. What is optional came late or is refused by some GPUs, and then is not told.
 type nvml struct {
-	Init            func() int32                                                 `cu:"nvmlInit_v2"`
-	Shutdown        func() int32                                                 `cu:"nvmlShutdown"`
-	ByPCIBus        func(bus *byte, device *uintptr) int32                       `cu:"nvmlDeviceGetHandleByPciBusId_v2"`
-	DriverVersion   func(text *byte, length uint32) int32                        `cu:"nvmlSystemGetDriverVersion"`
-	Clock           func(device uintptr, kind uint32, mhz *uint32) int32         `cu:"nvmlDeviceGetClockInfo"`
-	MaxClock        func(device uintptr, kind uint32, mhz *uint32) int32         `cu:"nvmlDeviceGetMaxClockInfo"`
-	PowerUsage      func(device uintptr, milliwatts *uint32) int32               `cu:"nvmlDeviceGetPowerUsage"`
-	PowerLimit      func(device uintptr, milliwatts *uint32) int32               `cu:"nvmlDeviceGetEnforcedPowerLimit,optional"`
-	Temperature     func(device uintptr, sensor uint32, celsius *uint32) int32   `cu:"nvmlDeviceGetTemperature,optional"`
-	ECC             func(device uintptr, current *uint32, pending *uint32) int32 `cu:"nvmlDeviceGetEccMode,optional"`
-	EventReasons    func(device uintptr, reasons *uint64) int32                  `cu:"nvmlDeviceGetCurrentClocksEventReasons,optional"`
-	ThrottleReasons func(device uintptr, reasons *uint64) int32                  `cu:"nvmlDeviceGetCurrentClocksThrottleReasons,optional"` // its name before driver 535
+	Init          func() int32                                         `cu:"nvmlInit_v2"`
+	Shutdown      func() int32                                         `cu:"nvmlShutdown"`
+	ByPCIBus      func(bus *byte, device *uintptr) int32               `cu:"nvmlDeviceGetHandleByPciBusId_v2"`
+	DriverVersion func(text *byte, length uint32) int32                `cu:"nvmlSystemGetDriverVersion"`
+	Clock         func(device uintptr, kind uint32, mhz *uint32) int32 `cu:"nvmlDeviceGetClockInfo"`
+	MaxClock      func(device uintptr, kind uint32, mhz *uint32) int32 `cu:"nvmlDeviceGetMaxClockInfo"`
+	PowerUsage    func(device uintptr, milliwatts *uint32) int32       `cu:"nvmlDeviceGetPowerUsage"`
+	PowerLimit    func(device uintptr,
+		milliwatts *uint32) int32 `cu:"nvmlDeviceGetEnforcedPowerLimit,optional"`
+	Temperature func(device uintptr, sensor uint32,
+		celsius *uint32) int32 `cu:"nvmlDeviceGetTemperature,optional"`
+	ECC          func(device uintptr, current *uint32, pending *uint32) int32 `cu:"nvmlDeviceGetEccMode,optional"`
+	EventReasons func(device uintptr,
+		reasons *uint64) int32 `cu:"nvmlDeviceGetCurrentClocksEventReasons,optional"`
+	ThrottleReasons func(device uintptr,
+		reasons *uint64) int32 `cu:"nvmlDeviceGetCurrentClocksThrottleReasons,optional"` // its name before driver 535
 }
 
 // nvmlClockType and nvmlTemperatureSensors of nvml.h.
@@ -67,8 +71,10 @@ var clockLimits = []struct {
 	bit  ClockLimits
 	name string
 }{
-	{0x1, "gpu_idle"}, {0x2, "applications_clocks_setting"}, {0x4, "sw_power_cap"}, {0x8, "hw_slowdown"}, {0x10, "sync_boost"},
-	{0x20, "sw_thermal_slowdown"}, {0x40, "hw_thermal_slowdown"}, {0x80, "hw_power_brake_slowdown"}, {0x100, "display_clock_setting"},
+	{0x1, "gpu_idle"}, {0x2, "applications_clocks_setting"}, {0x4, "sw_power_cap"}, {0x8, "hw_slowdown"},
+	{0x10, "sync_boost"},
+	{0x20, "sw_thermal_slowdown"}, {0x40, "hw_thermal_slowdown"}, {0x80, "hw_power_brake_slowdown"},
+	{0x100, "display_clock_setting"},
 }
 
 // Names returns the reasons, none when nothing holds the clocks back.
@@ -92,7 +98,8 @@ func (d *Device) Monitor() (*Monitor, error) { return d.monitor(nvmlName) }
 
 func (d *Device) monitor(path string) (*Monitor, error) {
 	bus := make([]byte, 32)
-	if err := d.invoke("cuDeviceGetPCIBusId", func() result { return d.lib.api.PCIBus(&bus[0], int32(len(bus)), d.handle) }); err != nil {
+	if err := d.invoke("cuDeviceGetPCIBusId",
+		func() result { return d.lib.api.PCIBus(&bus[0], int32(len(bus)), d.handle) }); err != nil {
 		return nil, err
 	}
 	handle, err := dlopen(path)
@@ -108,13 +115,15 @@ func (d *Device) monitor(path string) (*Monitor, error) {
 	}
 	if code := m.api.ByPCIBus(&bus[0], &m.device); code != 0 {
 		text, _, _ := bytes.Cut(bus, []byte{0})
-		return nil, errors.Join(noMonitor(fmt.Sprintf("it does not know the GPU at %s", text), nvmlCode(code)), m.Close())
+		return nil, errors.Join(noMonitor(fmt.Sprintf("it does not know the GPU at %s", text), nvmlCode(code)),
+			m.Close())
 	}
 	return m, nil
 }
 
 func noMonitor(what string, err error) error {
-	return &Problem{Kind: ErrNoMonitor, What: what, Remedy: "install NVML, which comes with nvidia-smi, to have them recorded", Err: err}
+	return &Problem{Kind: ErrNoMonitor, What: what,
+		Remedy: "install NVML, which comes with nvidia-smi, to have them recorded", Err: err}
 }
 
 func nvmlCode(code int32) error { return fmt.Errorf("NVML error %d", code) }

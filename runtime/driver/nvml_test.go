@@ -17,9 +17,11 @@ func monitorOf(t *testing.T, gpu int, defines ...string) (*Monitor, error) {
 func TestMonitor(t *testing.T) {
 	m, err := monitorOf(t, 0)
 	require.NoError(t, err)
-	require.Equal(t, Settings{Driver: "580.1", MaxSMClockMHz: 1980, MaxMemoryClockMHz: 3201, PowerLimitW: 700, ECC: "on"}, m.Settings())
+	require.Equal(t, Settings{Driver: "580.1", MaxSMClockMHz: 1980, MaxMemoryClockMHz: 3201, PowerLimitW: 700,
+		ECC: "on"}, m.Settings())
 	s := m.State()
-	require.Equal(t, State{SMClockMHz: 1755, MemoryClockMHz: 3201, PowerW: 512.5, TemperatureC: 61, Limits: 0x204, LimitsKnown: true}, s)
+	require.Equal(t, State{SMClockMHz: 1755, MemoryClockMHz: 3201, PowerW: 512.5, TemperatureC: 61, Limits: 0x204,
+		LimitsKnown: true}, s)
 	require.Equal(t, []string{"sw_power_cap", "unknown_0x200"}, s.Limits.Names())
 	require.NoError(t, m.Close())
 	require.ErrorContains(t, m.Close(), "NVML error 1", "it was released once")

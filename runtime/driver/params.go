@@ -26,7 +26,8 @@ func (e *ParamError) Error() string {
 // them. With a driver that tells the sizes of the kernel's parameters, they are compared.
 func (f *Function) marshal(args []any) ([]unsafe.Pointer, error) {
 	if f.known && len(args) != len(f.params) {
-		return nil, &ParamError{f.Name, -1, fmt.Sprintf("it has %d parameters, and %d were given", len(f.params), len(args))}
+		return nil, &ParamError{f.Name, -1, fmt.Sprintf("it has %d parameters, and %d were given", len(f.params),
+			len(args))}
 	}
 	ptrs := make([]unsafe.Pointer, len(args))
 	for i, arg := range args {

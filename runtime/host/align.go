@@ -2,7 +2,8 @@ package host
 
 import "slices"
 
-// leastExchanges is how many exchanges tell how far an SM's times are off; a median of fewer is no better than the timer.
+// leastExchanges is how many exchanges tell how far an SM's times are off; a median of fewer is no better than the
+// timer.
 const leastExchanges = 5
 
 // An exchange that all SMs wait for: a stage of a step may have several waits.
@@ -11,11 +12,11 @@ type exchange struct {
 	step, ordinal int
 }
 
-// align takes out what is left between the clocks of two SMs. The GPU's timer is not one clock for all of them: on an H200 it
-// differs by up to 2 µs between groups of 16 or 18 SMs, by as much throughout a launch. But an exchange ends for all
-// SMs at about the same time, a trip to the L2 after its last word was written. So an SM's times are off by the median, over
-// the exchanges that every SM waited for, of how much later than the median SM it had the vector; by that they are moved. That
-// one SM always has a vector some 100 ns after another cannot be seen afterwards.
+// align takes out what is left between the clocks of two SMs. The GPU's timer is not one clock for all of them: on an
+// H200 it differs by up to 2 µs between groups of 16 or 18 SMs, by as much throughout a launch. But an exchange ends
+// for all SMs at about the same time, a trip to the L2 after its last word was written. So an SM's times are off by
+// the median, over the exchanges that every SM waited for, of how much later than the median SM it had the vector; by
+// that they are moved. That one SM always has a vector some 100 ns after another cannot be seen afterwards.
 func (r *recorded) align(sms int) {
 	ends := map[exchange][]float64{} // by SM, in the order of spans
 	var all []exchange

@@ -65,8 +65,10 @@ func TestAlignTellsWaitsOfAStageApart(t *testing.T) {
 	var r recorded
 	for sm, off := range []float64{0, 0.5, 0} {
 		for i := range 6 {
-			r.add(Span{SM: sm, Role: "consumer", Kind: "exchange wait", Stage: "lm_head", Start: float64(10*i) + off, End: float64(10*i) + 1 + off})
-			r.add(Span{SM: sm, Role: "consumer", Kind: "compute", Stage: "lm_head", Start: float64(10*i) + 1 + off, End: float64(10*i) + 10 + off})
+			r.add(Span{SM: sm, Role: "consumer", Kind: "exchange wait", Stage: "lm_head", Start: float64(10*i) + off,
+				End: float64(10*i) + 1 + off})
+			r.add(Span{SM: sm, Role: "consumer", Kind: "compute", Stage: "lm_head", Start: float64(10*i) + 1 + off,
+				End: float64(10*i) + 10 + off})
 		}
 	}
 	r.align(3)

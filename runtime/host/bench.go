@@ -23,9 +23,9 @@ type Quantiles struct {
 	P90    float64 `json:"p90"`
 }
 
-// BenchReport is a measurement: launches, taken in turn, of the decode kernel; of the ceiling kernel, which streams the same
-// bytes and waits for nothing; of the drain kernel, which decodes without a stream; and of a plain read of the weights. GBs
-// are 10^9 bytes a second.
+// BenchReport is a measurement: launches, taken in turn, of the decode kernel; of the ceiling kernel, which streams
+// the same bytes and waits for nothing; of the drain kernel, which decodes without a stream; and of a plain read of
+// the weights. GBs are 10^9 bytes a second.
 type BenchReport struct {
 	Device         string    `json:"device"`
 	Position       int       `json:"position"`
@@ -44,15 +44,16 @@ type BenchReport struct {
 	Machine        Machine   `json:"machine"`
 }
 
-// Samples are microseconds a token, one a launch in the order of the launches: those of one index ran one after the other.
+// Samples are microseconds a token, one a launch in the order of the launches: those of one index ran one after the
+// other.
 type Samples struct {
 	Decode  []float64 `json:"decode"`
 	Ceiling []float64 `json:"ceiling"`
 }
 
-// Bench measures the latency of a token. It returns [ErrNotChecked] unless [Session.Check] has passed on this session, and
-// an [ArtefactError] when the result would be faster than the ceiling. The session stands at position 0 afterwards, and
-// the cache holds rows that belong to no sequence.
+// Bench measures the latency of a token. It returns [ErrNotChecked] unless [Session.Check] has passed on this
+// session, and an [ArtefactError] when the result would be faster than the ceiling. The session stands at position 0
+// afterwards, and the cache holds rows that belong to no sequence.
 func (s *Session) Bench(ctx context.Context, o BenchOptions, progress Progress) (_ *BenchReport, err error) {
 	if s.closed {
 		return nil, ErrClosed
@@ -91,7 +92,8 @@ func (s *Session) benchDefaults(o *BenchOptions) error {
 		o.StepsPerLaunch = min(16, end-o.Position)
 	}
 	if o.StepsPerLaunch < 0 || o.Position+o.StepsPerLaunch > end {
-		return fmt.Errorf("%d steps a launch from position %d do not fit: 1 to %d are possible, because the schedule ends or changes "+
+		return fmt.Errorf("%d steps a launch from position %d do not fit: 1 to %d are possible, because the "+
+			"schedule ends or changes "+
 			"at position %d", o.StepsPerLaunch, o.Position, end-o.Position, end)
 	}
 	if o.Launches == 0 {
@@ -147,8 +149,10 @@ func (b *bench) close() error {
 }
 
 func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
-	r := &BenchReport{Device: s.dev.Facts().Name, Position: o.Position, StepsPerLaunch: o.StepsPerLaunch, Launches: o.Launches, WarmUp: o.WarmUp,
-		Samples: Samples{Decode: nanoseconds(b.decode.times), Ceiling: nanoseconds(b.ceiling.times)}, Machine: b.clocks.machine(s.dev.Facts()),
+	r := &BenchReport{Device: s.dev.Facts().Name, Position: o.Position, StepsPerLaunch: o.StepsPerLaunch,
+		Launches: o.Launches, WarmUp: o.WarmUp,
+		Samples: Samples{Decode: nanoseconds(b.decode.times), Ceiling: nanoseconds(b.ceiling.times)},
+		Machine: b.clocks.machine(s.dev.Facts()),
 		Latency: quantiles(b.decode.times), Ceiling: quantiles(b.ceiling.times), Drain: quantiles(b.drain.times)}
 	if r.Latency.Median <= 0 || r.Ceiling.Median <= 0 || r.Latency.Median < r.Ceiling.Median {
 		return nil, &ArtefactError{Latency: r.Latency.Median, Ceiling: r.Ceiling.Median}

@@ -15,9 +15,10 @@ type BisectReport struct {
 	First     *StageDifference `json:"first,omitempty"`
 }
 
-// Bisect decodes what [Session.Check] decodes, step by step with the traced form of the megakernel, and holds the result of
-// every stage to the reference's result from the same inputs, until one is wrong: that is the stage that is at fault, and
-// not one that was misled. What a stage leaves in the cache is compared too. The session stands at position 0 afterwards.
+// Bisect decodes what [Session.Check] decodes, step by step with the traced form of the megakernel, and holds the
+// result of every stage to the reference's result from the same inputs, until one is wrong: that is the stage that is
+// at fault, and not one that was misled. What a stage leaves in the cache is compared too. The session stands at
+// position 0 afterwards.
 func (s *Session) Bisect(ctx context.Context, progress Progress) (_ *BisectReport, err error) {
 	if s.closed {
 		return nil, ErrClosed

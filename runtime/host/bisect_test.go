@@ -78,15 +78,20 @@ func TestBisect(t *testing.T) {
 		reference host.ReferenceOpener
 		want      string // of the first difference, empty: none
 	}{
-		"right":               {"", nil, ""},
-		"right, by the twin":  {"", twin, ""},
-		"a row of q":          {"bad_at=3 bad_ordinal=3 bad_element=17", nil, "position 3: stage L01.qkv is the first that is wrong: element 17, row 17 (q of head 1, dim 8)"},
-		"a row of k":          {"bad_at=3 bad_ordinal=1 bad_element=70", nil, "position 3: stage L00.qkv is the first that is wrong: element 70, row 70 (k of head 0, dim 3)"},
-		"attention":           {"bad_at=48 bad_ordinal=2 bad_element=33", nil, "position 48: stage L00.attn is the first that is wrong: element 33, head 2, dim 1"},
-		"by the twin":         {"bad_at=48 bad_ordinal=2 bad_element=33", twin, "position 48: stage L00.attn is the first that is wrong: element 33, head 2, dim 1"},
-		"the row that stays":  {"lost_row=7", nil, "position 7: stage L00.kv is the first that is wrong: element"},
-		"nothing but logits":  {"off=300", nil, "position 0: stage lm_head is the first that is wrong: element"},
-		"not the last vector": {"bad_at=127 bad_ordinal=0", nil, "position 127: stage embed is the first that is wrong: element 0, row 0, is"},
+		"right":              {"", nil, ""},
+		"right, by the twin": {"", twin, ""},
+		"a row of q": {"bad_at=3 bad_ordinal=3 bad_element=17", nil,
+			"position 3: stage L01.qkv is the first that is wrong: element 17, row 17 (q of head 1, dim 8)"},
+		"a row of k": {"bad_at=3 bad_ordinal=1 bad_element=70", nil,
+			"position 3: stage L00.qkv is the first that is wrong: element 70, row 70 (k of head 0, dim 3)"},
+		"attention": {"bad_at=48 bad_ordinal=2 bad_element=33", nil,
+			"position 48: stage L00.attn is the first that is wrong: element 33, head 2, dim 1"},
+		"by the twin": {"bad_at=48 bad_ordinal=2 bad_element=33", twin,
+			"position 48: stage L00.attn is the first that is wrong: element 33, head 2, dim 1"},
+		"the row that stays": {"lost_row=7", nil, "position 7: stage L00.kv is the first that is wrong: element"},
+		"nothing but logits": {"off=300", nil, "position 0: stage lm_head is the first that is wrong: element"},
+		"not the last vector": {"bad_at=127 bad_ordinal=0", nil,
+			"position 127: stage embed is the first that is wrong: element 0, row 0, is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openVariants(t, c.settings, host.Options{Reference: c.reference})
@@ -132,7 +137,8 @@ func TestReferenceOfAnotherBuild(t *testing.T) {
 		{func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, host.ReferenceFile, []byte("FAKE REFERENCE layers=3 \x00"))
 		}, "compiled for 3 layers and vocab 4096, and the megakernel for 2 and 4096"},
-		{func(t *testing.T, dir string) { hosttest.Write(t, dir, host.ReferenceFile, []byte("209\x00")) }, "build again for target sm_90"},
+		{func(t *testing.T, dir string) { hosttest.Write(t, dir, host.ReferenceFile, []byte("209\x00")) },
+			"build again for target sm_90"},
 	} {
 		dir := hosttest.Build(t, "", nil)
 		c.damage(t, dir)

@@ -32,9 +32,9 @@ type CheckSpan struct {
 }
 
 // Check decodes fixed ids at 32 positions from 0 on, around the positions where the variant changes, and at the last
-// positions of the build, with the megakernel and with the reference, and compares the logits. It also demands that the
-// chosen token is the argmax of the kernel's own logits, and that the kernel gives the same bits when it runs again, one
-// step a launch instead of many.
+// positions of the build, with the megakernel and with the reference, and compares the logits. It also demands that
+// the chosen token is the argmax of the kernel's own logits, and that the kernel gives the same bits when it runs
+// again, one step a launch instead of many.
 //
 // Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
 // be carried out; what it found is in the report. The session stands at position 0 afterwards.
@@ -117,8 +117,10 @@ func (s *Session) checkSpan(ctx context.Context, ref Reference, first, n int, re
 		case d.problem != "":
 			report.fail("position %d: %s", first+i, d.problem)
 		case !report.Tolerance.holds(d):
-			report.fail("position %d: the logits differ by %.2e (RMS) and %.2e (max, at id %d: %v instead of %v), and %.0e and %.0e are allowed",
-				first+i, d.rms, d.max, d.worst, together[i][d.worst], want[d.worst], report.Tolerance.RMS, report.Tolerance.Max)
+			report.fail("position %d: the logits differ by %.2e (RMS) and %.2e (max, at id %d: %v instead of %v), "+
+				"and %.0e and %.0e are allowed",
+				first+i, d.rms, d.max, d.worst, together[i][d.worst], want[d.worst], report.Tolerance.RMS,
+				report.Tolerance.Max)
 		}
 	}
 	report.Spans = append(report.Spans, span)
@@ -126,7 +128,8 @@ func (s *Session) checkSpan(ctx context.Context, ref Reference, first, n int, re
 }
 
 // checkPass decodes ids from a position on, group of them a call, and returns the logits of each.
-func (s *Session) checkPass(ctx context.Context, first int, ids []int, group int, report *CheckReport) ([][]float32, error) {
+func (s *Session) checkPass(ctx context.Context, first int, ids []int, group int, report *CheckReport) ([][]float32,
+	error) {
 	if err := s.setCache(first); err != nil {
 		return nil, err
 	}
@@ -141,7 +144,8 @@ func (s *Session) checkPass(ctx context.Context, first int, ids []int, group int
 			return nil, err
 		}
 		if want, finite := argmax(all[len(all)-1]); finite && next != want {
-			report.fail("position %d: the kernel chose token %d, and the largest of its logits is that of %d", s.position-1, next, want)
+			report.fail("position %d: the kernel chose token %d, and the largest of its logits is that of %d",
+				s.position-1, next, want)
 		}
 	}
 	return all, nil
@@ -153,7 +157,8 @@ func (r *CheckReport) fail(format string, args ...any) {
 
 func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
-// CheckIDs returns the ids that [Session.Check] decodes at n positions: fixed, spread over the vocabulary, and the same wherever spans overlap.
+// CheckIDs returns the ids that [Session.Check] decodes at n positions: fixed, spread over the vocabulary, and the
+// same wherever spans overlap.
 func CheckIDs(first, n, vocab int) []int {
 	ids := make([]int, n)
 	for i := range ids {

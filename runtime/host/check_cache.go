@@ -9,8 +9,8 @@ import (
 // fillBytes is the period of the made-up cache: not a multiple of the size of any row, head or layer.
 const fillBytes = 8<<20 - 4*1009
 
-// setCache prepares the cache for decoding from a position on: rows that nothing decoded are made up, and without any the
-// cache is cleared. Padding gets values too, finite ones; it is multiplied by zeros.
+// setCache prepares the cache for decoding from a position on: rows that nothing decoded are made up, and without any
+// the cache is cleared. Padding gets values too, finite ones; it is multiplied by zeros.
 func (s *Session) setCache(position int) error {
 	total := int(s.info.CacheBytes)
 	if position == 0 {

@@ -10,11 +10,12 @@ import (
 	"amkc/runtime/driver"
 )
 
-// Feed decodes ids at the session's position and the ones after it, and returns the token that the model chooses after
-// the last (greedy: the largest logit, the lowest id among equals). onLogits, if not nil, gets the logits [vocab] after
-// each id, in order; the slice is valid during the call. Errors: [PositionError], [TokenError], [StallError], the cause of
-// a cancelled context, and those of the driver.
-func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error) {
+// Feed decodes ids at the session's position and the ones after it, and returns the token that the model chooses
+// after the last (greedy: the largest logit, the lowest id among equals). onLogits, if not nil, gets the logits
+// [vocab] after each id, in order; the slice is valid during the call. Errors: [PositionError], [TokenError],
+// [StallError], the cause of a cancelled context, and those of the driver.
+func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
+	err error) {
 	if len(ids) == 0 {
 		return 0, fmt.Errorf("no tokens to decode")
 	}
@@ -31,7 +32,10 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 			return 0, err
 		}
 		if onLogits != nil {
-			if err := s.readLogits(n, func(i int, logits []float32) error { return onLogits(first+i, logits) }); err != nil {
+			if err := s.readLogits(n, func(i int,
+				logits []float32) error {
+				return onLogits(first+i, logits)
+			}); err != nil {
 				return 0, err
 			}
 		}
@@ -56,9 +60,9 @@ func (s *Session) readLogits(n int, each func(i int, logits []float32) error) er
 }
 
 // Generate decodes token at the session's position, then the token chosen after it, and so on for up to n steps, and
-// returns the chosen tokens. It ends early after choosing one of stops, which is then the last of them. emit, if not nil,
-// gets each as soon as it is known. With an error it returns what was chosen before; errors as for [Session.Feed], and
-// emit's.
+// returns the chosen tokens. It ends early after choosing one of stops, which is then the last of them. emit, if not
+// nil, gets each as soon as it is known. With an error it returns what was chosen before; errors as for
+// [Session.Feed], and emit's.
 func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit func(id int) error) ([]int, error) {
 	if err := s.room(n); err != nil {
 		return nil, err
@@ -92,7 +96,8 @@ type Completion struct {
 
 // Complete decodes a prompt at the session's position and generates up to n tokens after it, n > 0. stops, emit and
 // errors are as for [Session.Generate]; a request that does not fit the positions of the build is refused at once.
-func (s *Session) Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (Completion, error) {
+func (s *Session) Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (Completion,
+	error) {
 	if n < 1 {
 		return Completion{}, fmt.Errorf("%d tokens were asked for; at least 1 is needed", n)
 	}

@@ -20,7 +20,8 @@ func checkArch(t Target, d driver.Facts) error {
 	if have == cc || have > cc && !specific {
 		return nil
 	}
-	return &DeviceError{Device: deviceName(d), What: fmt.Sprintf("compiled for %s, and this device is %s", t.Arch, d.Arch()),
+	return &DeviceError{Device: deviceName(d),
+		What:   fmt.Sprintf("compiled for %s, and this device is %s", t.Arch, d.Arch()),
 		Remedy: remedyFor(d)}
 }
 
@@ -35,7 +36,7 @@ func checkShape(i Info, d driver.Facts) error {
 		what = fmt.Sprintf("compiled for %d SMs, this device has %d", i.SMs, d.SMs)
 	case d.SharedPerBlock < i.SharedBytes:
 		what = fmt.Sprintf("compiled for %s of shared memory a block, this device has %s",
-			formatBytes(uint64(i.SharedBytes)), formatBytes(uint64(d.SharedPerBlock)))
+			FormatBytes(uint64(i.SharedBytes)), FormatBytes(uint64(d.SharedPerBlock)))
 	case d.MaxThreads < i.Threads:
 		what = fmt.Sprintf("compiled for %d threads a block, this device has %d", i.Threads, d.MaxThreads)
 	default:
@@ -51,8 +52,9 @@ func checkOccupancy(f *driver.Function, i Info, d driver.Facts) error {
 		return err
 	}
 	if n < 1 {
-		return &DeviceError{Device: deviceName(d), What: fmt.Sprintf("a block of kernel %s with %d threads and %s of shared memory "+
-			"does not fit an SM", f.Name, i.Threads, formatBytes(uint64(i.SharedBytes))), Remedy: remedyFor(d)}
+		return &DeviceError{Device: deviceName(d),
+			What: fmt.Sprintf("a block of kernel %s with %d threads and %s of shared memory "+
+				"does not fit an SM", f.Name, i.Threads, FormatBytes(uint64(i.SharedBytes))), Remedy: remedyFor(d)}
 	}
 	return nil
 }
@@ -60,6 +62,7 @@ func checkOccupancy(f *driver.Function, i Info, d driver.Facts) error {
 func deviceName(d driver.Facts) string { return fmt.Sprintf("GPU %d (%s)", d.Ordinal, d.Name) }
 
 func remedyFor(d driver.Facts) string {
-	return fmt.Sprintf("recompile with --target %s --num-sms %d (or --target auto on this machine), or choose another GPU with --gpu",
+	return fmt.Sprintf("recompile with --target %s --num-sms %d (or --target auto on this machine), or choose "+
+		"another GPU with --gpu",
 		d.Arch(), d.SMs)
 }

@@ -43,21 +43,23 @@ func (e *DeviceError) Error() string { return fmt.Sprintf("%s: %s; %s", e.Device
 
 // A MemoryError says that the build does not fit the free memory of the GPU. Sizes are bytes. Nothing was loaded.
 type MemoryError struct {
-	Device                string
-	Weights, Cache, Other uint64 // Other: exchange pages, logits and the words of a launch
-	Free, Total           uint64
-	MaxSeq                int // compiled for
-	Fits                  int // the largest --max-seq that would fit, 0 when not even the weights do
+	Footprint
+	Device      string
+	Free, Total uint64
+	Fits        int // the largest --max-seq that would fit, 0 when not even the weights do
 }
 
 func (e *MemoryError) Error() string {
-	msg := fmt.Sprintf("%s has %s of %s free, and this build needs %s: weights %s, KV cache for %d positions %s, scratch %s; ",
-		e.Device, formatBytes(e.Free), formatBytes(e.Total), formatBytes(e.Weights+e.Cache+e.Other),
-		formatBytes(e.Weights), e.MaxSeq, formatBytes(e.Cache), formatBytes(e.Other))
+	msg := fmt.Sprintf("%s has %s of %s free, and this build needs %s: weights %s, KV cache for %d positions "+
+		"%s, scratch %s; ",
+		e.Device, FormatBytes(e.Free), FormatBytes(e.Total), FormatBytes(e.Bytes()),
+		FormatBytes(e.Weights), e.MaxSeq, FormatBytes(e.Cache), FormatBytes(e.Other))
 	if e.Fits > 0 {
-		return msg + fmt.Sprintf("recompile with --max-seq %d or less, or end other processes on it (nvidia-smi lists them)", e.Fits)
+		return msg + fmt.Sprintf("recompile with --max-seq %d or less, or end other processes on it "+
+			"(nvidia-smi lists them)", e.Fits)
 	}
-	return msg + "the weights alone do not fit: end other processes on it (nvidia-smi lists them), use a GPU with more memory, " +
+	return msg + "the weights alone do not fit: end other processes on it (nvidia-smi lists them), use a GPU with " +
+		"more memory, " +
 		"or a smaller model"
 }
 
@@ -68,7 +70,8 @@ type PositionError struct {
 }
 
 func (e *PositionError) Error() string {
-	return fmt.Sprintf("positions %d to %d were asked for, and this build decodes positions 0 to %d; shorten the prompt, "+
+	return fmt.Sprintf("positions %d to %d were asked for, and this build decodes positions 0 to %d; "+
+		"shorten the prompt, "+
 		"lower --max-tokens, or recompile with --max-seq %d", e.First, e.First+e.Steps-1, e.MaxSeq-1, e.First+e.Steps)
 }
 
@@ -87,13 +90,15 @@ type ArtefactError struct {
 }
 
 func (e *ArtefactError) Error() string {
-	return fmt.Sprintf("the decode kernel took %.2f µs a token, less than the %.2f µs that streaming the same bytes took in the "+
-		"same run: something disturbed the measurement, and it is not reported; run it again on an idle GPU, with more --launches",
+	return fmt.Sprintf("the decode kernel took %.2f µs a token, less than the %.2f µs that streaming the same "+
+		"bytes took in the "+
+		"same run: something disturbed the measurement, and it is not reported; run it again on an idle GPU, with "+
+		"more --launches",
 		e.Latency, e.Ceiling)
 }
 
-// formatBytes writes a size with the largest binary unit that keeps it at 1 or more.
-func formatBytes(n uint64) string {
+// FormatBytes writes a size with the largest binary unit that keeps it at 1 or more.
+func FormatBytes(n uint64) string {
 	for _, u := range []struct {
 		shift uint
 		name  string

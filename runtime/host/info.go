@@ -58,8 +58,9 @@ func decodeInfo(raw []byte) (Info, error) {
 	word := func(i int) int { return int(le.Uint32(raw[4*i:])) }
 	i := Info{
 		SMs: word(1), Threads: word(2), SharedBytes: word(3), ExchangeBytes: word(4), ExchangesPerStep: word(5),
-		TraceStride: word(6), Vocab: word(7), MaxSeq: word(8), Layers: word(9), Hidden: word(10), ElementBytes: word(11),
-		Flagged: word(13) != 0, WeightBytes: int64(le.Uint64(raw[56:])), CacheBytes: int64(le.Uint64(raw[64:])),
+		TraceStride: word(6), Vocab: word(7), MaxSeq: word(8), Layers: word(9), Hidden: word(10),
+		ElementBytes: word(11),
+		Flagged:      word(13) != 0, WeightBytes: int64(le.Uint64(raw[56:])), CacheBytes: int64(le.Uint64(raw[64:])),
 	}
 	variants := word(12)
 	if variants < 1 || variants > maxVariants {
@@ -69,7 +70,8 @@ func decodeInfo(raw []byte) (Info, error) {
 	for v := range variants {
 		end := word(18 + v)
 		if end <= last {
-			return Info{}, fmt.Errorf("%s: variant %d ends at position %d, and the one before it at %d", infoName, v, end, last)
+			return Info{}, fmt.Errorf("%s: variant %d ends at position %d, and the one before it at %d", infoName, v,
+				end, last)
 		}
 		last = end
 		i.VariantEnds = append(i.VariantEnds, end)
@@ -77,7 +79,8 @@ func decodeInfo(raw []byte) (Info, error) {
 	if last != i.MaxSeq {
 		return Info{}, fmt.Errorf("%s: the variants end at position %d of %d", infoName, last, i.MaxSeq)
 	}
-	if min(i.SMs, i.Threads, i.ExchangeBytes, i.Vocab, i.MaxSeq, i.Layers, i.ElementBytes) <= 0 || i.WeightBytes <= 0 || i.CacheBytes <= 0 {
+	if min(i.SMs, i.Threads, i.ExchangeBytes, i.Vocab, i.MaxSeq, i.Layers, i.ElementBytes) <= 0 || i.WeightBytes <= 0 ||
+		i.CacheBytes <= 0 {
 		return Info{}, fmt.Errorf("%s holds a size of 0", infoName)
 	}
 	return i, nil

@@ -7,8 +7,8 @@ import (
 	"amkc/runtime/driver"
 )
 
-// timedBatch is how many launches of each kernel are queued at a time: enough that the GPU never waits for the host, few
-// enough that a cancelled context is seen soon.
+// timedBatch is how many launches of each kernel are queued at a time: enough that the GPU never waits for the host,
+// few enough that a cancelled context is seen soon.
 const timedBatch = 8
 
 // A timedKernel is one of several that are measured against one another.
@@ -19,8 +19,8 @@ type timedKernel struct {
 	marks [timedBatch][2]*driver.Event
 }
 
-// An interleaving takes the times of several kernels by launching them in turn, so that what disturbs one disturbs all. It
-// must be closed.
+// An interleaving takes the times of several kernels by launching them in turn, so that what disturbs one disturbs
+// all. It must be closed.
 type interleaving struct {
 	s       *Session
 	kernels []*timedKernel
@@ -132,8 +132,8 @@ func (k *timedKernel) queueMarked(stream *driver.Stream, i int) error {
 	return stream.Record(k.marks[i][1])
 }
 
-// timedSteps is a kernel that does the steps of a decode launch from the session's position on, again and again: every launch
-// overwrites the cache rows of the one before. Kernels that exchange use up epochs as decoding does.
+// timedSteps is a kernel that does the steps of a decode launch from the session's position on, again and again:
+// every launch overwrites the cache rows of the one before. Kernels that exchange use up epochs as decoding does.
 func (s *Session) timedSteps(f *driver.Function, steps int, exchanges bool, set func(*launchParams)) *timedKernel {
 	return &timedKernel{per: float64(steps), queue: func() error {
 		p := s.params(steps)

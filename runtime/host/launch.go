@@ -30,9 +30,9 @@ func (s *Session) limit(n int) int {
 // run carries a burst out and returns the tokens chosen, one a step done. emit gets each as soon as the kernel has
 // written it; its first error is returned after the launch, and it is not called again.
 //
-// When ctx is cancelled the abort word is raised, and the launch ends as soon as it next waits in vain, or by itself. If
-// it was given up, the session stands where it stood before; if not, its steps count. In both cases the cause of the
-// cancellation is returned with the tokens that count.
+// When ctx is cancelled the abort word is raised, and the launch ends as soon as it next waits in vain, or by itself.
+// If it was given up, the session stands where it stood before; if not, its steps count. In both cases the cause of
+// the cancellation is returned with the tokens that count.
 func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]int, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -154,7 +154,8 @@ func (s *Session) enterVariant(p *launchParams) error {
 }
 
 func (s *Session) enqueue(f *driver.Function, p *launchParams) error {
-	return s.stream.LaunchCooperative(f, driver.Dim{X: s.info.SMs}, driver.Dim{X: s.info.Threads}, s.info.SharedBytes, p.encode())
+	return s.stream.LaunchCooperative(f, driver.Dim{X: s.info.SMs}, driver.Dim{X: s.info.Threads}, s.info.SharedBytes,
+		p.encode())
 }
 
 // stalls reads what the last launch left. The stream must be idle.

@@ -34,12 +34,14 @@ func TestDeviceStructs(t *testing.T) {
 	}
 	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort abort_device stalls stop_ids
 		spin_limit_ns first_epoch steps position token n_stop`), fields(read("launch.cuh"), "Launch"))
-	require.Equal(t, strings.Fields("valid stage layer step wait index expected warp"), fields(read("launch.cuh"), "Stall"))
+	require.Equal(t, strings.Fields("valid stage layer step wait index expected warp"),
+		fields(read("launch.cuh"), "Stall"))
 	require.Equal(t, strings.Fields(`abi sms threads shared_bytes exchange_bytes exchanges_per_step trace_stride vocab max_seq
 		layers hidden element_bytes variants flagged weight_bytes cache_bytes variant_end`), fields(read("info.cuh"), "Info"))
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
-	require.Contains(t, read("launch.cuh"), "enum class Wait : u32 { kJoin = 0, kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kLayer = 5 };")
+	require.Contains(t, read("launch.cuh"),
+		"enum class Wait : u32 { kJoin = 0, kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kLayer = 5 };")
 
 	ref := read("reference.cuh")
 	require.Equal(t, strings.Fields("weights cache scratch layer position token reserved"), fields(ref, "Reference"))
@@ -50,15 +52,19 @@ func TestDeviceStructs(t *testing.T) {
 
 	profile := read("profile.cuh")
 	require.Equal(t, strings.Fields("begin end stage layer"), fields(profile, "Span"))
-	require.Equal(t, strings.Fields("begin_clock begin_time end_clock end_time spans reserved"), fields(profile, "Recording"))
+	require.Equal(t, strings.Fields("begin_clock begin_time end_clock end_time spans reserved"),
+		fields(profile, "Recording"))
 	require.Equal(t, strings.Fields("capacity reserved"), fields(profile, "ProfileHeader"))
-	require.Contains(t, profile, "enum class Did : u32 { kExchangeWait = 0, kCompute = 1, kSignal = 2, kSlotWait = 3, kStepWait = 4 };")
+	require.Contains(t, profile, "enum class Did : u32 { kExchangeWait = 0, kCompute = 1, kSignal = 2, kSlotWait = "+
+		"3, kStepWait = 4 };")
 	require.Equal(t, strings.Fields("data bytes sum passes reserved"), fields(read("read.cuh"), "Read"))
 	require.Contains(t, read("read.cuh"), "kReadThreads = "+strconv.Itoa(readThreads)+";")
 	require.Contains(t, read("read.cuh"), "kReadBlocks = "+strconv.Itoa(readBlocks)+";")
 
-	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8, Abort: 9,
-		AbortDevice: 10, Stalls: 11, StopIDs: 12, SpinLimitNS: 13, FirstEpoch: 14, Steps: 15, Position: 16, Token: -17, NStop: 18}
+	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8,
+		Abort:       9,
+		AbortDevice: 10, Stalls: 11, StopIDs: 12, SpinLimitNS: 13, FirstEpoch: 14, Steps: 15, Position: 16, Token: -17,
+		NStop: 18}
 	raw := p.encode()
 	require.Len(t, raw, launchSize)
 	for i := range 14 {

@@ -29,12 +29,13 @@ func (r *BenchReport) FitsL2() bool { return r.BytesPerToken <= float64(r.Machin
 
 // Clocks are what was read while measured launches ran, once a batch. A Range of zeros: the driver does not tell.
 type Clocks struct {
-	Samples     int      `json:"samples"`
-	SM          Range    `json:"sm_mhz"`
-	Memory      Range    `json:"memory_mhz"`
-	PowerW      Range    `json:"power_w"`
-	Temperature Range    `json:"temperature_c"`
-	LimitedBy   []string `json:"limited_by"` // why clocks were not higher, in the words of nvidia-smi; null: the driver does not tell
+	Samples     int   `json:"samples"`
+	SM          Range `json:"sm_mhz"`
+	Memory      Range `json:"memory_mhz"`
+	PowerW      Range `json:"power_w"`
+	Temperature Range `json:"temperature_c"`
+	// why clocks were not higher, in the words of nvidia-smi; null: the driver does not tell
+	LimitedBy []string `json:"limited_by"`
 }
 
 // Range is the least and the largest of what was seen.
@@ -75,7 +76,8 @@ func (w *clockWatch) forget() { w.states = nil }
 
 // machine describes the GPU and what the watch has seen.
 func (w *clockWatch) machine(f driver.Facts) Machine {
-	m := Machine{GPU: f.Name, Arch: f.Arch(), SMs: f.SMs, MemoryBytes: f.TotalMemory, L2Bytes: f.L2Bytes, CUDA: driver.FormatVersion(f.DriverVersion),
+	m := Machine{GPU: f.Name, Arch: f.Arch(), SMs: f.SMs, MemoryBytes: f.TotalMemory, L2Bytes: f.L2Bytes,
+		CUDA:          driver.FormatVersion(f.DriverVersion),
 		MaxSMClockMHz: megahertz(f.ClockKHz), MaxMemoryClockMHz: megahertz(f.MemoryClockKHz)}
 	if w.monitor == nil {
 		m.ClocksAbsent = w.absent.Error()
@@ -105,7 +107,8 @@ func clocksOf(states []driver.State) *Clocks {
 		for _, v := range []struct {
 			into  *Range
 			value float64
-		}{{&c.SM, float64(s.SMClockMHz)}, {&c.Memory, float64(s.MemoryClockMHz)}, {&c.PowerW, s.PowerW}, {&c.Temperature, float64(s.TemperatureC)}} {
+		}{{&c.SM, float64(s.SMClockMHz)}, {&c.Memory, float64(s.MemoryClockMHz)}, {&c.PowerW, s.PowerW},
+			{&c.Temperature, float64(s.TemperatureC)}} {
 			if i == 0 {
 				*v.into = Range{v.value, v.value}
 			}

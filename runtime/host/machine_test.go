@@ -31,10 +31,12 @@ func TestClocksAreTheRangeOfAllSamples(t *testing.T) {
 }
 
 func TestMachineSaysWhyThereAreNoClocks(t *testing.T) {
-	facts := driver.Facts{Name: "GPU", Major: 9, SMs: 132, ClockKHz: 1980000, MemoryClockKHz: 3201000, DriverVersion: 13000}
+	facts := driver.Facts{Name: "GPU", Major: 9, SMs: 132, ClockKHz: 1980000, MemoryClockKHz: 3201000,
+		DriverVersion: 13000}
 	w := clockWatch{absent: errors.New("no NVML here")}
 	w.look()
-	require.Equal(t, Machine{GPU: "GPU", Arch: "sm_90", SMs: 132, CUDA: "13.0", MaxSMClockMHz: 1980, MaxMemoryClockMHz: 3201,
-		ClocksAbsent: "no NVML here"}, w.machine(facts))
+	require.Equal(t, Machine{GPU: "GPU", Arch: "sm_90", SMs: 132, CUDA: "13.0", MaxSMClockMHz: 1980,
+		MaxMemoryClockMHz: 3201,
+		ClocksAbsent:      "no NVML here"}, w.machine(facts))
 	require.NoError(t, w.close())
 }

@@ -1,12 +1,14 @@
 package host
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"amkc/runtime/infile"
+	"amkc/runtime/printable"
 )
 
 // Names of the files of a build that a host reads.
@@ -19,6 +21,9 @@ const (
 	ConfigFile    = "config.json"
 	GenConfigFile = "generation_config.json"
 	TokenizerFile = "tokenizer.json"
+
+	// WorkDir holds what is not in its place yet while amkc writes a build, or after it was killed.
+	WorkDir = ".amkc-partial"
 )
 
 // Facts is what a host needs to know about a build besides [Info]: the object under the key "facts" of the manifest.
@@ -65,8 +70,8 @@ type Variant struct {
 	Exchanges []Exchange `json:"exchanges"`
 }
 
-// Exchange is a vector that one stage hands over to the next. Those of a loop lie side by side and say which layers they
-// are done for, in one round after the other.
+// Exchange is a vector that one stage hands over to the next. Those of a loop lie side by side and say which layers
+// they are done for, in one round after the other.
 type Exchange struct {
 	Stage    string `json:"stage"`    // IR name of the stage that hands it over: "L{i}.qkv"
 	Elements int    `json:"elements"` // 0 for the end of the step, which hands over no vector but leaves the logits
@@ -85,14 +90,14 @@ type Traffic struct {
 // ReadFacts reads the manifest of a build directory. It needs no GPU, and nothing else in the directory.
 func ReadFacts(dir string) (*Facts, error) {
 	path := filepath.Join(dir, ManifestFile)
-	data, err := os.ReadFile(path)
+	data, err := infile.Read(path, infile.Manifest)
 	if err != nil {
 		return nil, notABuild(dir, err)
 	}
 	var m struct {
 		Facts *Facts `json:"facts"`
 	}
-	if err := json.Unmarshal(data, &m); err != nil {
+	if err := infile.Unmarshal(data, &m); err != nil {
 		return nil, &BuildError{Path: path, What: "malformed", Remedy: recompile, Err: err}
 	}
 	if m.Facts == nil {
@@ -109,17 +114,38 @@ const recompile = "compile the model again with amkc"
 // notABuild explains a manifest that cannot be read; the likeliest cause is a directory that is something else.
 func notABuild(dir string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
-		return &BuildError{Path: dir, What: "the manifest cannot be read", Err: err}
+		return &BuildError{Path: filepath.Join(dir, ManifestFile), What: "it cannot be read", Err: err}
 	}
 	if _, statErr := os.Stat(dir); errors.Is(statErr, fs.ErrNotExist) {
-		return &BuildError{Path: dir, What: "no such directory", Remedy: "name a local directory that amkc wrote; a model on a hub " +
-			"must be downloaded and compiled first (amkc MODEL -o DIR)"}
+		return &BuildError{Path: dir, What: "no such directory",
+			Remedy: "name a local directory that amkc wrote; a model on a hub " +
+				"must be downloaded and compiled first (amkc MODEL -o DIR)"}
+	}
+	if _, statErr := os.Lstat(filepath.Join(dir, WorkDir)); statErr == nil {
+		return &BuildError{Path: dir, What: "no complete build: amkc is writing it, or was interrupted",
+			Remedy: "wait, or run the same amkc MODEL -o DIR again"}
 	}
 	remedy := "name the directory that amkc wrote"
 	if _, statErr := os.Stat(filepath.Join(dir, ConfigFile)); statErr == nil {
 		remedy = "this looks like a model: compile it first (amkc MODEL -o DIR)"
 	}
 	return &BuildError{Path: dir, What: "not a build of amkc: there is no " + ManifestFile, Remedy: remedy}
+}
+
+// maxName is the longest name of a program, in bytes.
+const maxName = 255
+
+// names are the strings of the facts.
+func (f *Facts) names() []string {
+	all := append([]string{f.Model.Name, f.Model.Architecture, f.Model.DType, f.Target.Name, f.Target.Arch},
+		f.Stages...)
+	for _, v := range f.Variants {
+		all = append(all, v.Name)
+		for _, e := range v.Exchanges {
+			all = append(all, e.Stage)
+		}
+	}
+	return all
 }
 
 // incomplete says which fact is missing or absurd, and is empty when all are usable.
@@ -133,6 +159,12 @@ func (f *Facts) incomplete() string {
 	} {
 		if v.value <= 0 {
 			return fmt.Sprintf("facts.%s is %d, and must be positive", v.name, v.value)
+		}
+	}
+	for _, name := range f.names() {
+		if name != printable.Line(name) || len(name) > maxName {
+			return fmt.Sprintf("a name in its facts is %.40q, and must be a line of at most %d printable bytes", name,
+				maxName)
 		}
 	}
 	if elementBytes(f.Model.DType) == 0 {

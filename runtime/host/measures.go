@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/infile"
 )
 
 // Names in measure.fatbin.
@@ -35,14 +35,16 @@ type measures struct {
 // openMeasures loads them. They must be closed.
 func (s *Session) openMeasures() (_ *measures, err error) {
 	path := filepath.Join(s.dir, MeasureFile)
-	image, err := os.ReadFile(path)
+	image, err := infile.Read(path, infile.Module)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &BuildError{Path: path, What: "the kernels that a measurement needs are missing", Remedy: "build them: run make in " + s.dir}
+		return nil, &BuildError{Path: path, What: "the kernels that a measurement needs are missing",
+			Remedy: "build them: run make in " + s.dir}
 	} else if err != nil {
 		return nil, &BuildError{Path: path, What: "the measuring kernels cannot be read", Err: err}
 	}
 	m := &measures{s: s}
-	if m.module, err = s.dev.LoadFatbin(image, driver.Built{Targets: []string{s.facts.Target.Arch}, CUDA: s.facts.CUDA}); err != nil {
+	if m.module, err = s.dev.LoadFatbin(image,
+		driver.Built{Targets: []string{s.facts.Target.Arch}, CUDA: s.facts.CUDA}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -52,10 +54,12 @@ func (s *Session) openMeasures() (_ *measures, err error) {
 	}()
 	info, err := readInfo(s.dev, m.module)
 	if err != nil {
-		return nil, &BuildError{Path: path, What: "not the measuring kernels of amkc", Remedy: "run make again", Err: err}
+		return nil, &BuildError{Path: path, What: "not the measuring kernels of amkc", Remedy: "run make again",
+			Err: err}
 	}
 	if !reflect.DeepEqual(info, s.info) {
-		return nil, &BuildError{Path: path, What: "made from other sources than " + FatbinFile, Remedy: "run make again"}
+		return nil, &BuildError{Path: path, What: "made from other sources than " + FatbinFile,
+			Remedy: "run make again"}
 	}
 	if m.profile, err = s.kernel(m.module, MeasureFile, profileName); err != nil {
 		return nil, err
@@ -64,7 +68,8 @@ func (s *Session) openMeasures() (_ *measures, err error) {
 		return nil, err
 	}
 	if m.read, err = m.module.Function(readName); err != nil {
-		return nil, &BuildError{Path: path, What: "not the measuring kernels of amkc", Remedy: "run make again", Err: err}
+		return nil, &BuildError{Path: path, What: "not the measuring kernels of amkc", Remedy: "run make again",
+			Err: err}
 	}
 	return m, nil
 }
@@ -76,12 +81,12 @@ func (m *measures) close() error {
 	return nil
 }
 
-// leastRead is how much a launch of the plain read reads at least, where the steps of a launch do: in less, the ends of the
-// launch would show.
+// leastRead is how much a launch of the plain read reads at least, where the steps of a launch do: in less, the ends
+// of the launch would show.
 const leastRead = 4 << 30
 
-// timedRead is the plain read of as many bytes as the steps stream of weights; of large models in one pass, which is as good
-// as many. Its times are microseconds for bytes.
+// timedRead is the plain read of as many bytes as the steps stream of weights; of large models in one pass, which is
+// as good as many. Its times are microseconds for bytes.
 func (m *measures) timedRead(steps int) (k *timedKernel, bytes int64) {
 	bytes = m.s.facts.Traffic.Weights / 16 * 16
 	bytes = min(bytes, m.s.info.WeightBytes/16*16)
@@ -90,7 +95,8 @@ func (m *measures) timedRead(steps int) (k *timedKernel, bytes int64) {
 	le := binary.LittleEndian
 	arg = le.AppendUint64(arg, uint64(m.s.mem.weights))
 	arg = le.AppendUint64(arg, uint64(bytes))
-	arg = le.AppendUint64(arg, uint64(m.s.mem.scratch)+uint64(m.s.mem.logits)) // what is there is written before it is read
+	// what is there is written before it is read
+	arg = le.AppendUint64(arg, uint64(m.s.mem.scratch)+uint64(m.s.mem.logits))
 	arg = le.AppendUint32(arg, uint32(passes))
 	arg = le.AppendUint32(arg, 0)
 	grid, block := driver.Dim{X: readBlocks * m.s.info.SMs}, driver.Dim{X: readThreads}

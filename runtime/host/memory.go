@@ -14,7 +14,8 @@ const (
 	cacheLine = 64
 )
 
-// layout places the small things of a session: in scratch memory on the GPU, and in pinned memory. All are byte offsets.
+// layout places the small things of a session: in scratch memory on the GPU, and in pinned memory. All are byte
+// offsets.
 type layout struct {
 	abortDevice, stopIDs, forced, logits, scratchBytes int
 	abort, stalls, tokens, pinnedBytes                 int
@@ -41,19 +42,38 @@ type memory struct {
 	pinned                            *driver.Pinned
 }
 
+// A Footprint is the memory of a GPU that a build takes, in bytes: of the driver's granularity, without what the driver
+// takes for itself.
+type Footprint struct {
+	Weights uint64 `json:"weights"`
+	Cache   uint64 `json:"cache"`
+	Other   uint64 `json:"other"` // exchange pages, logits and the words of a launch
+	MaxSeq  int    `json:"max_seq"`
+
+	row uint64 // bytes of the cache a position
+}
+
+// Footprint is known from the sizes alone, without a GPU.
+func (i Info) Footprint() Footprint {
+	return Footprint{Weights: paged(i.WeightBytes), Cache: paged(i.CacheBytes),
+		Other:  paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i).scratchBytes)),
+		MaxSeq: i.MaxSeq, row: uint64((i.CacheBytes + int64(i.MaxSeq) - 1) / int64(i.MaxSeq))}
+}
+
+// Bytes is all of it.
+func (f Footprint) Bytes() uint64 { return f.Weights + f.Cache + f.Other }
+
 // checkMemory says whether everything fits before anything is allocated.
 func checkMemory(d *driver.Device, i Info) error {
 	free, total, err := d.MemInfo()
 	if err != nil {
 		return err
 	}
-	e := &MemoryError{Device: d.String(), Weights: paged(i.WeightBytes), Cache: paged(i.CacheBytes),
-		Other: paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i).scratchBytes)), Free: free, Total: total, MaxSeq: i.MaxSeq}
-	if e.Weights+e.Cache+e.Other <= free {
+	f := i.Footprint()
+	if f.Bytes() <= free {
 		return nil
 	}
-	e.Fits = largestFit(e, i)
-	return e
+	return &MemoryError{Footprint: f, Device: d.String(), Free: free, Total: total, Fits: f.Fits(free)}
 }
 
 // paged is what an allocation of n bytes takes.
@@ -62,14 +82,14 @@ func paged(n int64) uint64 { return uint64((n + page - 1) / page * page) }
 // cacheBlock is a number of positions that the caches of all layouts come in multiples of.
 const cacheBlock = 16
 
-// largestFit is the largest number of positions whose cache fits, in whole blocks, 0 when none does.
-func largestFit(e *MemoryError, i Info) int {
-	rest := e.Weights + e.Other + page
-	if e.Free <= rest {
+// Fits is the largest number of positions whose cache fits so many bytes with the rest, in whole blocks and below
+// MaxSeq; 0 when none does.
+func (f Footprint) Fits(free uint64) int {
+	rest := f.Weights + f.Other + page
+	if free <= rest {
 		return 0
 	}
-	row := (i.CacheBytes + int64(i.MaxSeq) - 1) / int64(i.MaxSeq)
-	return min(int(int64(e.Free-rest)/row), i.MaxSeq-1) / cacheBlock * cacheBlock
+	return min(int((free-rest)/f.row), f.MaxSeq-1) / cacheBlock * cacheBlock
 }
 
 // allocate takes all of it. On an error nothing is held.

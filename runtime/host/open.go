@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/infile"
 )
 
 // A Progress is told how much of a long activity is done; done reaches total. It runs on the caller's goroutine.
@@ -16,9 +16,10 @@ type Progress func(activity string, done, total int64)
 
 // Options of [Open]. The zero value is GPU 0 and the defaults.
 type Options struct {
-	GPU       int
-	Progress  Progress        // may be nil
-	SpinLimit time.Duration   // a wait on the GPU longer than this is a stall; 0 means 5 s. Tools that slow kernels down need more
+	GPU      int
+	Progress Progress // may be nil
+	// a wait on the GPU longer than this is a stall; 0 means 5 s. Tools that slow kernels down need more
+	SpinLimit time.Duration
 	Reference ReferenceOpener // nil: the reference kernels of the build
 }
 
@@ -33,9 +34,10 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 		return nil, err
 	}
 	fatbin := filepath.Join(dir, FatbinFile)
-	image, err := os.ReadFile(fatbin)
+	image, err := infile.Read(fatbin, infile.Module)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &BuildError{Path: fatbin, What: "the compiled kernel is missing", Remedy: "build it: run make in " + dir}
+		return nil, &BuildError{Path: fatbin, What: "the compiled kernel is missing",
+			Remedy: "build it: run make in " + dir}
 	} else if err != nil {
 		return nil, &BuildError{Path: fatbin, What: "the compiled kernel cannot be read", Err: err}
 	}
@@ -44,7 +46,8 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{dir: dir, facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference, variant: noVariant}
+	s := &Session{dir: dir, facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference,
+		variant: noVariant}
 	if s.spinLimit == 0 {
 		s.spinLimit = defaultSpinLimit
 	}
@@ -78,8 +81,9 @@ func (s *Session) load(image []byte, path string) (err error) {
 		return err
 	}
 	if s.info, err = readInfo(s.dev, s.module); err != nil {
-		return &BuildError{Path: path, What: "not a kernel that this program can run", Remedy: "compile the model again, and use the " +
-			"launcher of the same build", Err: err}
+		return &BuildError{Path: path, What: "not a kernel that this program can run",
+			Remedy: "compile the model again, and use the " +
+				"launcher of the same build", Err: err}
 	}
 	if what := s.info.mismatch(s.facts); what != "" {
 		return &BuildError{Path: path, What: what, Remedy: "it belongs to another build: run make again"}
@@ -101,7 +105,8 @@ func (s *Session) load(image []byte, path string) (err error) {
 func (s *Session) kernel(m *driver.Module, file, name string) (*driver.Function, error) {
 	f, err := m.Function(name)
 	if err != nil {
-		return nil, &BuildError{Path: filepath.Join(s.dir, file), What: "not a kernel of amkc", Remedy: "run make again", Err: err}
+		return nil, &BuildError{Path: filepath.Join(s.dir, file), What: "not a kernel of amkc",
+			Remedy: "run make again", Err: err}
 	}
 	if err := f.SetMaxDynamicShared(s.info.SharedBytes); err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,29 +28,37 @@ func TestOpenRefuses(t *testing.T) {
 			"GPU 0 (Fake A): compiled for 133 SMs, this device has 132; recompile with --target sm_90 --num-sms 132"},
 		"older architecture": {"", func(f *host.Facts) { f.Target.Arch = "sm_100" }, nil, new(*host.DeviceError),
 			"compiled for sm_100, and this device is sm_90"},
-		"architecture-specific code": {"", func(f *host.Facts) { f.Target.Arch = "sm_80a" }, nil, new(*host.DeviceError),
+		"architecture-specific code": {"", func(f *host.Facts) { f.Target.Arch = "sm_80a" }, nil,
+			new(*host.DeviceError),
 			"compiled for sm_80a, and this device is sm_90"},
-		"shared memory": {"shared=232449", nil, nil, new(*host.DeviceError), "compiled for 227.0 KiB of shared memory a block"},
+		"shared memory": {"shared=232449", nil, nil, new(*host.DeviceError),
+			"compiled for 227.0 KiB of shared memory a block"},
 		"cache too large": {"cache=2147483648 max_seq=131072 end0=131072",
 			func(f *host.Facts) { f.Model.MaxSeq = 131072 }, nil, new(*host.MemoryError),
-			"has 1.0 GiB of 4.0 GiB free, and this build needs 2.0 GiB: weights 2.0 MiB, KV cache for 131072 positions 2.0 GiB, " +
+			"has 1.0 GiB of 4.0 GiB free, and this build needs 2.0 GiB: weights 2.0 MiB, KV cache for 131072 " +
+				"positions 2.0 GiB, " +
 				"scratch 4.0 MiB; recompile with --max-seq 65024 or less"},
-		"weights too large":      {"weights=2147483648", nil, nil, new(*host.MemoryError), "the weights alone do not fit"},
-		"another build's fatbin": {"vocab=4000", nil, nil, new(*host.BuildError), "compiled for vocab 4000, and the manifest says 4096"},
-		"another ABI":            {"abi=3", nil, nil, new(*host.BuildError), "its runtime ABI is 3"},
-		"absurd variants":        {"variants=2 end0=64 end1=64", nil, nil, new(*host.BuildError), "variant 1 ends at position 64"},
+		"weights too large": {"weights=2147483648", nil, nil, new(*host.MemoryError),
+			"the weights alone do not fit"},
+		"another build's fatbin": {"vocab=4000", nil, nil, new(*host.BuildError),
+			"compiled for vocab 4000, and the manifest says 4096"},
+		"another ABI": {"abi=3", nil, nil, new(*host.BuildError), "its runtime ABI is 3"},
+		"absurd variants": {"variants=2 end0=64 end1=64", nil, nil, new(*host.BuildError),
+			"variant 1 ends at position 64"},
 		"weights of another size": {"weights=8192", nil, nil, new(*host.BuildError),
 			"it holds 4096 bytes of weights, and the kernel was compiled for 8192"},
 		"no weights": {"", nil, remove(host.WeightsFile), new(*host.BuildError), "make them with amkc pack MODEL"},
 		"truncated weights": {"", nil, func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, host.WeightsFile, []byte{255, 0, 0, 0, 0, 0, 0, 0, 1})
 		}, new(*host.BuildError), "its header claims 255 bytes of the 9 in the file"},
-		"no fatbin":   {"", nil, remove(host.FatbinFile), new(*host.BuildError), "run make"},
-		"no manifest": {"", nil, remove(host.ManifestFile), new(*host.BuildError), "this looks like a model: compile it first"},
+		"no fatbin": {"", nil, remove(host.FatbinFile), new(*host.BuildError), "run make"},
+		"no manifest": {"", nil, remove(host.ManifestFile), new(*host.BuildError),
+			"this looks like a model: compile it first"},
 		"empty manifest": {"", nil, func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, host.ManifestFile, []byte("{}"))
 		}, new(*host.BuildError), `it has no "facts"`},
-		"unknown dtype": {"", func(f *host.Facts) { f.Model.DType = "I4" }, nil, new(*host.BuildError), `facts.model.dtype is "I4"`},
+		"unknown dtype": {"", func(f *host.Facts) { f.Model.DType = "I4" }, nil, new(*host.BuildError),
+			`facts.model.dtype is "I4"`},
 		"no code for the device": {"", nil, func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, host.FatbinFile, []byte("209\x00"))
 		}, new(*driver.Problem), "build again for target sm_90"},
@@ -71,7 +81,8 @@ func remove(name string) func(t *testing.T, dir string) {
 
 func TestOpenExplainsHubIDs(t *testing.T) {
 	_, err := host.Open(t.Context(), "meta-llama/Llama-3.2-1B", host.Options{})
-	require.ErrorContains(t, err, "no such directory; name a local directory that amkc wrote; a model on a hub must be downloaded")
+	require.ErrorContains(t, err, "no such directory; name a local directory that amkc wrote; a model on a hub must "+
+		"be downloaded")
 }
 
 func TestOpenReportsProgressAndIsCancelled(t *testing.T) {
@@ -95,6 +106,15 @@ func TestOpenMissingGPU(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrNoDevice)
 }
 
+// numbers lists the numbers below n.
+func numbers(n int) string {
+	words := make([]string, n)
+	for i := range words {
+		words[i] = strconv.Itoa(i)
+	}
+	return strings.Join(words, ",")
+}
+
 func TestStopIDs(t *testing.T) {
 	for _, c := range []struct {
 		config, generation string
@@ -107,6 +127,12 @@ func TestStopIDs(t *testing.T) {
 		{`{}`, "", nil, ""},
 		{`{"eos_token_id": "</s>"}`, "", nil, "eos_token_id cannot be read"},
 		{`{"eos_token_id": -1}`, "", nil, "it is -1"},
+		{`{"eos_token_id": 2.0}`, "", nil, "it is 2.0; want an id, a list of ids, or null"},
+		{`{"eos_token_id": 4294967298}`, "", nil, "it is 4294967298"}, // 2 in 32 bits
+		{`{"eos_token_id": [2, [3]]}`, "", nil, "number 2 of the list is [3]"},
+		{`{"eos_token_id": {"a": "` + strings.Repeat("x", 1000) + `"}}`, "", nil, "…; want an id"},
+		{`{"eos_token_id": [` + numbers(256) + `]}`, `{"eos_token_id": 256}`, nil,
+			"eos_token_id has 257 ids; the kernel knows 256 at most"},
 		{`{`, "", nil, "eos_token_id cannot be read"},
 	} {
 		dir := t.TempDir()

@@ -6,8 +6,8 @@ import (
 	"amkc/runtime/driver"
 )
 
-// launchParams is the argument of the kernels, amk::Launch (amk/launch.cuh). A zero pointer switches its feature off. Trace is
-// where a traced kernel writes values, and the instrumented one its spans.
+// launchParams is the argument of the kernels, amk::Launch (amk/launch.cuh). A zero pointer switches its feature off.
+// Trace is where a traced kernel writes values, and the instrumented one its spans.
 type launchParams struct {
 	Weights, Cache, Exchange, Logits, Trace, Forced, Tokens, HostTokens, Abort, AbortDevice, Stalls, StopIDs driver.Ptr
 	SpinLimitNS, FirstEpoch                                                                                  uint64
@@ -21,7 +21,8 @@ const launchSize = 8*14 + 4*4
 func (p *launchParams) encode() []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 0, launchSize)
-	for _, ptr := range []driver.Ptr{p.Weights, p.Cache, p.Exchange, p.Logits, p.Trace, p.Forced, p.Tokens, p.HostTokens,
+	for _, ptr := range []driver.Ptr{p.Weights, p.Cache, p.Exchange, p.Logits, p.Trace, p.Forced, p.Tokens,
+		p.HostTokens,
 		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs} {
 		b = le.AppendUint64(b, uint64(ptr))
 	}

@@ -12,14 +12,14 @@ import (
 
 // A Span is what one role of one SM did for a while.
 //
-// Consumers: "exchange wait" is waiting for the vector that a stage reads (at the end of a step, for the other SMs), where
-// warps read a share each for that of the first warp; "compute" is everything else up to the partial sums of all warps,
-// waiting for weights to arrive in the ring included; "signal" is adding them up and handing rows over. The spans of an SM's
-// consumers follow one another without a gap.
+// Consumers: "exchange wait" is waiting for the vector that a stage reads (at the end of a step, for the other SMs),
+// where warps read a share each for that of the first warp; "compute" is everything else up to the partial sums of
+// all warps, waiting for weights to arrive in the ring included; "signal" is adding them up and handing rows over.
+// The spans of an SM's consumers follow one another without a gap.
 //
-// The producer: "slot wait" is waiting for a free slot of the ring, "step wait" for the cache rows of the step before, or for
-// a barrier in builds that have any. What is left is copying, and waiting for copies to land. A wait says for which stage the
-// slot was meant.
+// The producer: "slot wait" is waiting for a free slot of the ring, "step wait" for the cache rows of the step
+// before, or for a barrier in builds that have any. What is left is copying, and waiting for copies to land. A wait
+// says for which stage the slot was meant.
 type Span struct {
 	SM         int
 	Role       string  // "consumer", "producer"
@@ -29,8 +29,8 @@ type Span struct {
 	Start, End float64 // µs since the first SM began the first recorded step
 }
 
-// A Profile is the spans of some steps in the middle of one launch of the instrumented kernel: a step before and one after
-// them, where there is room, make them what a step is in the stream of a long launch.
+// A Profile is the spans of some steps in the middle of one launch of the instrumented kernel: a step before and one
+// after them, where there is room, make them what a step is in the stream of a long launch.
 type Profile struct {
 	Position, Steps, SMs int     // Position: of the first recorded step
 	Spans                []Span  // by SM, role, start
@@ -53,8 +53,8 @@ const (
 	profileNear     = 0.01 // how near is near enough
 )
 
-// spansPerStep is how many spans of one role of one SM a step has room for: three for each stage of a large model, or a slot wait before
-// every chunk of 8 kB. A profile with smaller chunks says how many it dropped.
+// spansPerStep is how many spans of one role of one SM a step has room for: three for each stage of a large model, or
+// a slot wait before every chunk of 8 kB. A profile with smaller chunks says how many it dropped.
 func (s *Session) spansPerStep(position int) int {
 	const least, chunk = 8192, 8192
 	streamed := s.facts.Traffic.Weights + int64(position)*s.facts.Traffic.CacheRow
@@ -62,11 +62,11 @@ func (s *Session) spansPerStep(position int) int {
 	return max(least, chunks+chunks/4)
 }
 
-// Profile records who did what when. The launch whose spans are returned is one that took about as long as the median one.
-// Refusals are those of [Session.Bench], and so is the state of the session afterwards.
+// Profile records who did what when. The launch whose spans are returned is one that took about as long as the median
+// one. Refusals are those of [Session.Bench], and so is the state of the session afterwards.
 //
-// Times of one SM are good to a few cycles. Those of different SMs are aligned by the GPU's timer, which on an H200 leaves up to
-// 2 µs between groups of SMs, and then by the exchanges, to some 0.1 µs.
+// Times of one SM are good to a few cycles. Those of different SMs are aligned by the GPU's timer, which on an H200
+// leaves up to 2 µs between groups of SMs, and then by the exchanges, to some 0.1 µs.
 func (s *Session) Profile(ctx context.Context, o ProfileOptions) (_ *Profile, err error) {
 	if s.closed {
 		return nil, ErrClosed
@@ -108,8 +108,8 @@ func (s *Session) Profile(ctx context.Context, o ProfileOptions) (_ *Profile, er
 	return p, nil
 }
 
-// profileDefaults fills in the options. It returns how many steps of a launch come before the recorded ones, and how many
-// there are in all.
+// profileDefaults fills in the options. It returns how many steps of a launch come before the recorded ones, and how
+// many there are in all.
 func (s *Session) profileDefaults(o *ProfileOptions) (lead, steps int, err error) {
 	if o.Position < 0 || o.Position >= s.info.MaxSeq {
 		return 0, 0, &PositionError{First: o.Position, Steps: 1, MaxSeq: s.info.MaxSeq}
@@ -122,7 +122,8 @@ func (s *Session) profileDefaults(o *ProfileOptions) (lead, steps int, err error
 	}
 	end := s.info.VariantEnds[s.info.variant(o.Position)]
 	if room := min(maxProfileSteps, end-o.Position); o.Steps < 0 || o.Steps > room {
-		return 0, 0, fmt.Errorf("%d steps from position %d were to be recorded; 1 to %d are possible, because the schedule changes or "+
+		return 0, 0, fmt.Errorf("%d steps from position %d were to be recorded; 1 to %d are possible, because the "+
+			"schedule changes or "+
 			"ends at position %d and no more than %d are kept", o.Steps, o.Position, room, end, maxProfileSteps)
 	}
 	if o.Launches < 0 {

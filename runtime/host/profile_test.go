@@ -38,11 +38,16 @@ func TestProfile(t *testing.T) {
 		got.Start, got.End = want.Start, want.End
 		require.Equal(t, want, got)
 	}
-	near(host.Span{SM: 0, Role: "consumer", Kind: "exchange wait", Stage: "embed", Step: 0, Start: 0, End: 0.05}, p.Spans[0])
-	near(host.Span{SM: 0, Role: "consumer", Kind: "compute", Stage: "embed", Step: 0, Start: 0.05, End: 0.15}, p.Spans[1])
-	near(host.Span{SM: 0, Role: "consumer", Kind: "signal", Stage: "embed", Step: 0, Start: 0.15, End: 0.175}, p.Spans[2])
-	near(host.Span{SM: 0, Role: "producer", Kind: "slot wait", Stage: "L00.qkv", Step: 0, Start: 0.185, End: 0.235}, p.Spans[consumer])
-	near(host.Span{SM: 0, Role: "producer", Kind: "step wait", Stage: "L00.attn", Step: 0, Start: 0.325, End: 0.38}, p.Spans[consumer+1])
+	near(host.Span{SM: 0, Role: "consumer", Kind: "exchange wait", Stage: "embed", Step: 0, Start: 0, End: 0.05},
+		p.Spans[0])
+	near(host.Span{SM: 0, Role: "consumer", Kind: "compute", Stage: "embed", Step: 0, Start: 0.05, End: 0.15},
+		p.Spans[1])
+	near(host.Span{SM: 0, Role: "consumer", Kind: "signal", Stage: "embed", Step: 0, Start: 0.15, End: 0.175},
+		p.Spans[2])
+	near(host.Span{SM: 0, Role: "producer", Kind: "slot wait", Stage: "L00.qkv", Step: 0, Start: 0.185, End: 0.235},
+		p.Spans[consumer])
+	near(host.Span{SM: 0, Role: "producer", Kind: "step wait", Stage: "L00.attn", Step: 0, Start: 0.325, End: 0.38},
+		p.Spans[consumer+1])
 	// SM 3's timer is 96 ns ahead, which its exchanges show, and its clock's low half has wrapped.
 	last := p.Spans[3*(consumer+producer)+consumer-1]
 	near(host.Span{SM: 3, Role: "consumer", Kind: "signal", Stage: "L01.attn", Step: 1, Start: 1.725, End: 1.75}, last)
@@ -110,15 +115,18 @@ func TestMeasuresBelongToTheBuild(t *testing.T) {
 		spoil func(path string) error
 		says  string
 	}{
-		"missing":       {os.Remove, "the kernels that a measurement need"},
-		"another's":     {func(path string) error { return os.WriteFile(path, []byte("FAKE hidden=72 \x00"), 0o600) }, "made from other sources than megakernel.fatbin"},
-		"another ABI's": {func(path string) error { return os.WriteFile(path, []byte("FAKE abi=7 \x00"), 0o600) }, "not the measuring kernels of amkc"},
+		"missing": {os.Remove, "the kernels that a measurement need"},
+		"another's": {func(path string) error { return os.WriteFile(path, []byte("FAKE hidden=72 \x00"), 0o600) },
+			"made from other sources than megakernel.fatbin"},
+		"another ABI's": {func(path string) error { return os.WriteFile(path, []byte("FAKE abi=7 \x00"), 0o600) },
+			"not the measuring kernels of amkc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := hosttest.Build(t, "", nil)
-			s, err := host.Open(t.Context(), dir, host.Options{Reference: func(r host.Resident) (host.Reference, error) {
-				return &hosttest.Twin{Resident: r}, nil
-			}})
+			s, err := host.Open(t.Context(), dir,
+				host.Options{Reference: func(r host.Resident) (host.Reference, error) {
+					return &hosttest.Twin{Resident: r}, nil
+				}})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.Close()) }()
 			_, err = s.Check(t.Context(), nil)

@@ -1,16 +1,17 @@
 package host
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"amkc/runtime/infile"
+	"amkc/runtime/printable"
 )
 
 // ProgramFile is the proved program of a build, of which a host needs the knobs alone.
@@ -33,8 +34,8 @@ type Knob struct {
 	Value string `json:"value"` // a number, a word, or JSON
 }
 
-// ReadProvenance reads it from the manifest and the program in a build directory. A build without the program has no knobs
-// to tell.
+// ReadProvenance reads it from the manifest and the program in a build directory. A build without the program has no
+// knobs to tell. Its strings are shown on pages and terminals, and are made printable here.
 func ReadProvenance(dir string) (*Provenance, error) {
 	var m struct {
 		Compiler  struct{ Version string }
@@ -45,13 +46,15 @@ func ReadProvenance(dir string) (*Provenance, error) {
 		Weights struct{ SHA256 string }
 		Files   map[string]string
 	}
-	if err := readJSON(filepath.Join(dir, ManifestFile), &m); err != nil {
+	if err := readJSON(filepath.Join(dir, ManifestFile), infile.Manifest, &m); err != nil {
 		return nil, err
 	}
-	p := &Provenance{AMKC: m.Compiler.Version, NVCC: m.Toolchain.NVCC, Go: m.Toolchain.Go, RandomSeed: m.Source.RandomSeed,
-		Weights: m.Weights.SHA256, Program: m.Files[ProgramFile]}
+	p := &Provenance{AMKC: printable.Clip(m.Compiler.Version), NVCC: printable.Clip(m.Toolchain.NVCC),
+		Go:         printable.Clip(m.Toolchain.Go),
+		RandomSeed: m.Source.RandomSeed, Weights: printable.Clip(m.Weights.SHA256),
+		Program: printable.Clip(m.Files[ProgramFile])}
 	var program struct{ Config map[string]any }
-	err := readJSON(filepath.Join(dir, ProgramFile), &program)
+	err := readJSON(filepath.Join(dir, ProgramFile), infile.Program, &program)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -59,14 +62,12 @@ func ReadProvenance(dir string) (*Provenance, error) {
 	return p, nil
 }
 
-func readJSON(path string, into any) error {
-	data, err := os.ReadFile(path)
+func readJSON(path string, kind infile.Kind, into any) error {
+	data, err := infile.Read(path, kind)
 	if err != nil {
 		return &BuildError{Path: path, What: "it cannot be read", Remedy: recompile, Err: err}
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err := dec.Decode(into); err != nil {
+	if err := infile.Unmarshal(data, into); err != nil {
 		return &BuildError{Path: path, What: "malformed", Remedy: recompile, Err: err}
 	}
 	return nil
@@ -82,9 +83,9 @@ func knobs(path string, config map[string]any) []Knob {
 			all = append(all, knobs(below, v)...)
 		case []any:
 			text, _ := json.Marshal(v) // it was JSON a moment ago
-			all = append(all, Knob{below, string(text)})
+			all = append(all, Knob{printable.Clip(below), printable.Clip(string(text))})
 		default:
-			all = append(all, Knob{below, fmt.Sprint(v)})
+			all = append(all, Knob{printable.Clip(below), printable.Clip(fmt.Sprint(v))})
 		}
 	}
 	return all

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"unsafe"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/infile"
 )
 
 // cudaReference runs the kernels of reference.fatbin, one after the other on one stream.
@@ -26,9 +26,10 @@ type cudaReference struct {
 // openReference opens the reference kernels of the build. Errors are as for [Open].
 func openReference(on Resident) (_ Reference, err error) {
 	path := filepath.Join(on.Dir, ReferenceFile)
-	image, err := os.ReadFile(path)
+	image, err := infile.Read(path, infile.Module)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &BuildError{Path: path, What: "the kernels to check the megakernel with are missing", Remedy: "build them: run make in " + on.Dir}
+		return nil, &BuildError{Path: path, What: "the kernels to check the megakernel with are missing",
+			Remedy: "build them: run make in " + on.Dir}
 	} else if err != nil {
 		return nil, &BuildError{Path: path, What: "the reference kernels cannot be read", Err: err}
 	}
@@ -38,12 +39,14 @@ func openReference(on Resident) (_ Reference, err error) {
 			err = errors.Join(err, r.Close())
 		}
 	}()
-	r.module, err = on.Device.LoadFatbin(image, driver.Built{Targets: []string{on.Facts.Target.Arch}, CUDA: on.Facts.CUDA})
+	r.module, err = on.Device.LoadFatbin(image,
+		driver.Built{Targets: []string{on.Facts.Target.Arch}, CUDA: on.Facts.CUDA})
 	if err != nil {
 		return nil, err
 	}
 	if err := r.readPlan(); err != nil {
-		return nil, &BuildError{Path: path, What: "not the reference kernels of this build", Remedy: "run make again", Err: err}
+		return nil, &BuildError{Path: path, What: "not the reference kernels of this build", Remedy: "run make again",
+			Err: err}
 	}
 	if r.stream, err = on.Device.NewStream(); err != nil {
 		return nil, err

@@ -65,7 +65,8 @@ func decodePlan(info, step []byte) (*plan, error) {
 		switch {
 		case o.kernel == "" || o.blocks < 1 || o.repeats > observes:
 			return nil, fmt.Errorf("%s: operation %d (%q) is malformed", referenceStepName, len(p.operations), o.kernel)
-		case o.stage != "" && (o.elements < 1 || int64(o.offset)+int64(o.elements)*int64(o.elementBytes) > p.scratchBytes):
+		case o.stage != "" && (o.elements < 1 ||
+			int64(o.offset)+int64(o.elements)*int64(o.elementBytes) > p.scratchBytes):
 			return nil, fmt.Errorf("%s: the result of %s lies outside its scratch memory", referenceStepName, o.kernel)
 		}
 		p.operations = append(p.operations, o)

@@ -148,7 +148,8 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 	_, err := s.Complete(t.Context(), []int{1, 2, 3}, 127, nil, nil)
 	var p *host.PositionError
 	require.ErrorAs(t, err, &p)
-	require.EqualError(t, err, "positions 0 to 128 were asked for, and this build decodes positions 0 to 127; shorten the prompt, "+
+	require.EqualError(t, err, "positions 0 to 128 were asked for, and this build decodes positions 0 to 127; "+
+		"shorten the prompt, "+
 		"lower --max-tokens, or recompile with --max-seq 129")
 	require.Zero(t, s.Position())
 	_, err = s.Feed(t.Context(), []int{4096}, nil)
@@ -211,8 +212,10 @@ func TestStallIsReportedInIRNames(t *testing.T) {
 	var stall *host.StallError
 	require.ErrorAs(t, err, &stall)
 	require.Equal(t, []string{
-		"L01.qkv (step 2): SM 1 waited in vain for an element of the vector it reads; SM 1: warp 3, index 41, epoch or phase 7",
-		"L01.qkv (step 2): SM 0, 2-3 followed while waiting for an element of the vector it reads; SM 0: warp 3, index 40, epoch or phase 7",
+		"L01.qkv (step 2): SM 1 waited in vain for an element of the vector it reads; SM 1: warp 3, index 41, " +
+			"epoch or phase 7",
+		"L01.qkv (step 2): SM 0, 2-3 followed while waiting for an element of the vector it reads; SM 0: warp 3, " +
+			"index 40, epoch or phase 7",
 	}, stall.Dump())
 	require.ErrorContains(t, err, "stalled in the launch at position 2")
 	require.Equal(t, 2, s.Position())
@@ -300,10 +303,14 @@ func TestBench(t *testing.T) {
 	require.Len(t, r.Samples.Decode, 20)
 	require.Len(t, r.Samples.Ceiling, 20)
 	require.InDelta(t, 200, r.Samples.Decode[19], 0.1)
-	require.Equal(t, host.Machine{GPU: "Fake A", Arch: "sm_90", SMs: 132, MemoryBytes: 4 << 30, L2Bytes: 50 << 20, CUDA: "13.0", Driver: "580.1",
-		MaxSMClockMHz: 1980, MaxMemoryClockMHz: 3201, PowerLimitW: 700, ECC: "on", Clocks: &host.Clocks{Samples: 3, // batches of 8
-			SM: host.Range{Min: 1755, Max: 1755}, Memory: host.Range{Min: 3201, Max: 3201}, PowerW: host.Range{Min: 512.5, Max: 512.5},
-			Temperature: host.Range{Min: 61, Max: 61}, LimitedBy: []string{"sw_power_cap", "unknown_0x200"}}}, r.Machine)
+	require.Equal(t, host.Machine{GPU: "Fake A", Arch: "sm_90", SMs: 132, MemoryBytes: 4 << 30, L2Bytes: 50 << 20,
+		CUDA: "13.0", Driver: "580.1",
+		MaxSMClockMHz: 1980, MaxMemoryClockMHz: 3201, PowerLimitW: 700, ECC: "on",
+		Clocks: &host.Clocks{Samples: 3, // batches of 8
+			SM: host.Range{Min: 1755, Max: 1755}, Memory: host.Range{Min: 3201, Max: 3201},
+			PowerW:      host.Range{Min: 512.5, Max: 512.5},
+			Temperature: host.Range{Min: 61, Max: 61}, LimitedBy: []string{"sw_power_cap", "unknown_0x200"}}},
+		r.Machine)
 
 	_, err = s.Bench(t.Context(), host.BenchOptions{Position: 20, StepsPerLaunch: 31}, nil)
 	require.ErrorContains(t, err, "1 to 30 are possible")

@@ -45,10 +45,11 @@ func decodeSpans(raw []byte, sms, capacity int, stages []string) (recorded, erro
 		clock, time := le.Uint64(consumers), le.Uint64(consumers[8:])
 		clocks, times := le.Uint64(consumers[16:])-clock, le.Uint64(consumers[24:])-time
 		if int64(clocks) <= 0 || int64(times) <= 0 {
-			return out, fmt.Errorf("SM %d: its clock went on by %d cycles, and the GPU's timer by %d ns", sm, int64(clocks), int64(times))
+			return out, fmt.Errorf("SM %d: its clock went on by %d cycles, and the GPU's timer by %d ns", sm,
+				int64(clocks), int64(times))
 		}
-		// A cycle is a low half: its distance from the beginning is signed, because the producer begins without waiting for the clock
-		// to be read.
+		// A cycle is a low half: its distance from the beginning is signed, because the producer begins without
+		// waiting for the clock to be read.
 		at := func(cycle uint32) float64 {
 			cycles := float64(int32(cycle - uint32(clock)))
 			return (float64(time-first) + cycles*float64(times)/float64(clocks)) / 1000
@@ -61,10 +62,12 @@ func decodeSpans(raw []byte, sms, capacity int, stages []string) (recorded, erro
 				word := func(k int) uint32 { return le.Uint32(list[i*spanSize+4*k:]) }
 				kind := word(2) >> 16
 				if kind >= uint32(len(profileKinds)) {
-					return out, fmt.Errorf("SM %d, %s: span %d is of kind %d, which this program does not know", sm, name, i, kind)
+					return out, fmt.Errorf("SM %d, %s: span %d is of kind %d, which this program does not know", sm,
+						name, i, kind)
 				}
-				out.add(Span{SM: sm, Role: name, Kind: profileKinds[kind], Stage: stageName(stages, word(2)&0xffff, word(3)&0xffff),
-					Step: int(word(3) >> 16), Start: at(word(0)), End: at(word(1))})
+				out.add(Span{SM: sm, Role: name, Kind: profileKinds[kind],
+					Stage: stageName(stages, word(2)&0xffff, word(3)&0xffff),
+					Step:  int(word(3) >> 16), Start: at(word(0)), End: at(word(1))})
 			}
 		}
 	}
@@ -75,7 +78,8 @@ func decodeSpans(raw []byte, sms, capacity int, stages []string) (recorded, erro
 // add appends a span, or lengthens the last one where it goes on without a gap.
 func (r *recorded) add(s Span) {
 	if n := len(r.spans); n > 0 {
-		if last := &r.spans[n-1]; last.SM == s.SM && last.Role == s.Role && last.Kind == s.Kind && last.Stage == s.Stage &&
+		if last := &r.spans[n-1]; last.SM == s.SM && last.Role == s.Role && last.Kind == s.Kind &&
+			last.Stage == s.Stage &&
 			last.Step == s.Step && last.End == s.Start {
 			last.End = s.End
 			return
@@ -84,8 +88,8 @@ func (r *recorded) add(s Span) {
 	r.spans = append(r.spans, s)
 }
 
-// window returns what the consumers did in steps from first on, and what the producers did during that time, cut off at its
-// ends; steps and times are counted from there.
+// window returns what the consumers did in steps from first on, and what the producers did during that time, cut off
+// at its ends; steps and times are counted from there.
 func (r *recorded) window(first, steps int) []Span {
 	begin, end := math.Inf(1), math.Inf(-1)
 	inSteps := func(s *Span) bool { return s.Step >= first && s.Step < first+steps }

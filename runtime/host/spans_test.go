@@ -26,7 +26,8 @@ func buffer(consumer, producer uint32, spans ...[4]uint32) []byte {
 }
 
 func TestSpansThatDoNotFitAreCounted(t *testing.T) {
-	raw := buffer(7, 1, [4]uint32{1000, 2000, 0 | 1<<16, 3 | 5<<16}, [4]uint32{2000, 2500, 9, 3 | 5<<16}, [4]uint32{900, 1100, 0 | 3<<16, 4 | 6<<16})
+	raw := buffer(7, 1, [4]uint32{1000, 2000, 0 | 1<<16, 3 | 5<<16}, [4]uint32{2000, 2500, 9, 3 | 5<<16},
+		[4]uint32{900, 1100, 0 | 3<<16, 4 | 6<<16})
 	got, err := decodeSpans(raw, 1, 2, []string{"L{i}.down"})
 	require.NoError(t, err)
 	require.Equal(t, 5, got.dropped)
@@ -45,10 +46,12 @@ func TestSpansThatDoNotFitAreCounted(t *testing.T) {
 }
 
 func TestSpansNextToEachOtherAreOne(t *testing.T) {
-	got, err := decodeSpans(buffer(2, 0, [4]uint32{1000, 2000, 2 << 16, 0}, [4]uint32{2000, 2100, 2 << 16, 0}), 1, 2, []string{"embed"})
+	got, err := decodeSpans(buffer(2, 0, [4]uint32{1000, 2000, 2 << 16, 0}, [4]uint32{2000, 2100, 2 << 16, 0}), 1, 2,
+		[]string{"embed"})
 	require.NoError(t, err)
 	require.Equal(t, []Span{{Role: "consumer", Kind: "signal", Stage: "embed", Start: 0, End: 1.1}}, got.spans)
-	got, err = decodeSpans(buffer(2, 0, [4]uint32{1000, 2000, 2 << 16, 0}, [4]uint32{2000, 2100, 2 << 16, 1 << 16}), 1, 2, []string{"embed"})
+	got, err = decodeSpans(buffer(2, 0, [4]uint32{1000, 2000, 2 << 16, 0}, [4]uint32{2000, 2100, 2 << 16, 1 << 16}), 1,
+		2, []string{"embed"})
 	require.NoError(t, err)
 	require.Len(t, got.spans, 2, "of another step")
 }

@@ -14,8 +14,8 @@ type StagePair struct {
 	Got, Want []float32
 }
 
-// PairStages matches the stages of two runs of the same step by name, in the order of the first. Stages that only one of
-// them has are left out: a schedule may cut a step differently.
+// PairStages matches the stages of two runs of the same step by name, in the order of the first. Stages that only one
+// of them has are left out: a schedule may cut a step differently.
 func PairStages(got, want []StageVector) []StagePair {
 	byName := map[string][]float32{}
 	for _, v := range want {
@@ -30,8 +30,8 @@ func PairStages(got, want []StageVector) []StagePair {
 	return pairs
 }
 
-// A StageDifference is the first stage of a step whose result is wrong, and the element that is furthest off. RMS and Max
-// are as in [StageTolerances]: relative to the values that are right, and without what is forgiven every element.
+// A StageDifference is the first stage of a step whose result is wrong, and the element that is furthest off. RMS and
+// Max are as in [StageTolerances]: relative to the values that are right, and without what is forgiven every element.
 type StageDifference struct {
 	Position int     `json:"position"`
 	Stage    string  `json:"stage"`
@@ -51,7 +51,8 @@ func (d *StageDifference) String() string {
 		return fmt.Sprintf("position %d: stage %s: %s", d.Position, d.Stage, d.Place)
 	}
 	return fmt.Sprintf("position %d: stage %s is the first that is wrong: element %d, %s, is %v instead of %v; "+
-		"%d of %d elements are far off, error %.2e RMS, %.2e max", d.Position, d.Stage, d.Element, d.Place, float32(d.Got),
+		"%d of %d elements are far off, error %.2e RMS, %.2e max", d.Position, d.Stage, d.Element, d.Place,
+		float32(d.Got),
 		float32(d.Want), d.Wrong, d.Of, d.RMS, d.Max)
 }
 
@@ -66,9 +67,10 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float32(v))
 }
 
-// FirstDifference returns the first pair that differs by more than the tolerance, nil when there is none, and the largest
-// errors of the pairs before it, roundings left out.
-func FirstDifference(m Model, position int, pairs []StagePair, tolerances StageTolerances) (first *StageDifference, seen Tolerance) {
+// FirstDifference returns the first pair that differs by more than the tolerance, nil when there is none, and the
+// largest errors of the pairs before it, roundings left out.
+func FirstDifference(m Model, position int, pairs []StagePair, tolerances StageTolerances) (first *StageDifference,
+	seen Tolerance) {
 	for _, p := range pairs {
 		d := StageDifference{Position: position, Stage: p.Stage}
 		if len(p.Got) != len(p.Want) {
@@ -118,7 +120,8 @@ func (m *Model) place(stage string, element int) string {
 		if dim >= m.HeadDim {
 			name = what[dim-m.HeadDim]
 		}
-		return fmt.Sprintf("unit %d, head %d of its group, %s", element/(m.HeadDim+2)/max(1, group), element/(m.HeadDim+2)%max(1, group), name)
+		return fmt.Sprintf("unit %d, head %d of its group, %s", element/(m.HeadDim+2)/max(1, group),
+			element/(m.HeadDim+2)%max(1, group), name)
 	case "gate_up":
 		return fmt.Sprintf("rows %d and %d", 2*element, 2*element+1)
 	}

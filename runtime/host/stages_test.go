@@ -42,8 +42,8 @@ func bound(rms, most float64) StageTolerances {
 	return StageTolerances{0, t, t}
 }
 
-// One rounding is no error, however large the element; more is, however small it is beside the others; and attention has
-// rounded before.
+// One rounding is no error, however large the element; more is, however small it is beside the others; and attention
+// has rounded before.
 func TestStageTolerances(t *testing.T) {
 	same := TolerancesOfStages("BF16", false)
 	for _, c := range []struct {
@@ -71,14 +71,16 @@ func TestFirstDifference(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	right := StageVector{"a", []float32{1, 2, -4}}
 	wrong := StageVector{"L00.o", []float32{1, 2.5, -4, -inf}}
-	pairs := PairStages([]StageVector{right, wrong, {"L00.part", nil}}, []StageVector{{"L00.o", []float32{1, 2, -4, -inf}}, right})
+	pairs := PairStages([]StageVector{right, wrong, {"L00.part", nil}},
+		[]StageVector{{"L00.o", []float32{1, 2, -4, -inf}}, right})
 	require.Len(t, pairs, 2, "a stage that only one has is left out")
 	d, seen := FirstDifference(tinyModel, 9, pairs, bound(0.2, 0.2))
 	require.Nil(t, d)
 	require.Equal(t, 0.125, seen.Max)
 	d, seen = FirstDifference(tinyModel, 9, pairs, bound(0.2, 0.1))
 	require.Zero(t, seen)
-	require.Equal(t, &StageDifference{Position: 9, Stage: "L00.o", Element: 1, Place: "row 1", Got: 2.5, Want: 2, Wrong: 1, Of: 4,
+	require.Equal(t, &StageDifference{Position: 9, Stage: "L00.o", Element: 1, Place: "row 1", Got: 2.5, Want: 2,
+		Wrong: 1, Of: 4,
 		RMS: d.RMS, Max: 0.125}, d)
 	require.InDelta(t, 0.5/math.Sqrt(21), d.RMS, 1e-12)
 
@@ -101,14 +103,17 @@ func TestFirstDifference(t *testing.T) {
 }
 
 func TestUnrolledExchanges(t *testing.T) {
-	list := []Exchange{{Stage: "embed", Elements: 8}, {Stage: "L00.qkv"}, {Stage: "L{i}.qkv", First: 1, Layers: 2}, {Stage: "L{i}.o", First: 1, Layers: 2},
+	list := []Exchange{{Stage: "embed", Elements: 8}, {Stage: "L00.qkv"}, {Stage: "L{i}.qkv", First: 1, Layers: 2},
+		{Stage: "L{i}.o", First: 1, Layers: 2},
 		{Stage: "L{i}.qkv", First: 3, Layers: 1}, {Stage: "L{i}.o", First: 3, Layers: 1, Loop: 1},
-		{Stage: "L{i}.qkv", First: 4, Layers: 2, Step: 2, Loop: 2}, {Stage: "L{i+1}.qkv", First: 4, Layers: 2, Step: 2, Loop: 2}, {Stage: "lm_head"}}
+		{Stage: "L{i}.qkv", First: 4, Layers: 2, Step: 2, Loop: 2},
+		{Stage: "L{i+1}.qkv", First: 4, Layers: 2, Step: 2, Loop: 2}, {Stage: "lm_head"}}
 	var names []string
 	for _, e := range unrolled(list, 100) {
 		names = append(names, e.Stage)
 	}
-	require.Equal(t, []string{"embed", "L00.qkv", "L01.qkv", "L01.o", "L02.qkv", "L02.o", "L03.qkv", "L03.o", "L04.qkv", "L05.qkv", "L06.qkv", "L07.qkv", "lm_head"}, names)
+	require.Equal(t, []string{"embed", "L00.qkv", "L01.qkv", "L01.o", "L02.qkv", "L02.o", "L03.qkv", "L03.o", "L04.qkv",
+		"L05.qkv", "L06.qkv", "L07.qkv", "lm_head"}, names)
 	require.Len(t, unrolled([]Exchange{{Stage: "L{i}.o", Layers: 1 << 40}}, 4), 4, "a manifest cannot make it long")
 }
 

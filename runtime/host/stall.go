@@ -42,7 +42,8 @@ type StallError struct {
 
 // Error names the SMs that gave up by themselves, alike ones together.
 func (e *StallError) Error() string {
-	return fmt.Sprintf("the kernel stalled in the launch at position %d, and was given up; the cache up to there is intact\n    %s",
+	return fmt.Sprintf("the kernel stalled in the launch at position %d, and was given up; the cache up to there is "+
+		"intact\n    %s",
 		e.Position, strings.Join(e.Dump(), "\n    "))
 }
 
@@ -127,7 +128,8 @@ func stageName(stages []string, stage, layer uint32) string {
 	return inLayer(stages[stage], int(layer))
 }
 
-// inLayer fills a layer into an IR name: "L{i}.qkv" becomes "L03.qkv", and "L{i+1}.qkv", of a loop over pairs of layers, L04.qkv.
+// inLayer fills a layer into an IR name: "L{i}.qkv" becomes "L03.qkv", and "L{i+1}.qkv", of a loop over pairs of
+// layers, L04.qkv.
 func inLayer(name string, layer int) string {
 	head, rest, ok := strings.Cut(name, "{i")
 	offset, tail, closed := strings.Cut(rest, "}")

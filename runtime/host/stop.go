@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+
+	"amkc/runtime/infile"
 )
 
 // StopIDs reads the model's end-of-sequence ids: eos_token_id, a number or a list, of generation_config.json and of
@@ -16,45 +19,72 @@ func StopIDs(dir string) ([]int, error) {
 	var all []int
 	for _, name := range []string{GenConfigFile, ConfigFile} {
 		path := filepath.Join(dir, name)
-		data, err := os.ReadFile(path)
+		data, err := infile.Read(path, infile.ModelConfig)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, &BuildError{Path: path, What: "it cannot be read", Err: err}
 		}
 		ids, err := eosOf(data)
 		if err != nil {
-			return nil, &BuildError{Path: path, What: "eos_token_id cannot be read", Remedy: "it must be an id, a list of ids, or " +
-				"null; or use --ignore-eos", Err: err}
+			return nil, &BuildError{Path: path, What: "eos_token_id cannot be read",
+				Remedy: "want an id, a list of ids, or " +
+					"null; or use --ignore-eos", Err: err}
 		}
 		all = append(all, ids...)
 	}
 	slices.Sort(all)
-	return slices.Compact(all), nil
+	if all = slices.Compact(all); len(all) > maxStops {
+		return nil, &BuildError{Path: dir, What: fmt.Sprintf("eos_token_id has %d ids", len(all)),
+			Remedy: fmt.Sprintf("the kernel knows %d at most; or use --ignore-eos", maxStops)}
+	}
+	return all, nil
 }
 
+// eosOf returns the ids that a configuration names: not negative, and in the 32 bits of the kernel's.
 func eosOf(data []byte) ([]int, error) {
 	var config struct {
-		EOS json.RawMessage `json:"eos_token_id"`
+		EOS any `json:"eos_token_id"`
 	}
-	if err := json.Unmarshal(data, &config); err != nil {
+	if err := infile.Unmarshal(data, &config); err != nil {
 		return nil, err
 	}
-	if len(config.EOS) == 0 || string(config.EOS) == "null" {
+	list, isList := config.EOS.([]any)
+	switch {
+	case config.EOS == nil:
 		return nil, nil
+	case !isList:
+		list = []any{config.EOS}
 	}
-	var one int
-	var many []int
-	if json.Unmarshal(config.EOS, &one) == nil {
-		many = []int{one}
-	} else if err := json.Unmarshal(config.EOS, &many); err != nil {
-		return nil, err
-	}
-	for _, id := range many {
-		if id < 0 {
-			return nil, fmt.Errorf("it is %d", id)
+	ids := make([]int, len(list))
+	for i, v := range list {
+		number, _ := v.(json.Number)
+		id, err := strconv.ParseUint(number.String(), 10, 31)
+		if err != nil {
+			at := "it"
+			if isList {
+				at = fmt.Sprintf("number %d of the list", i+1)
+			}
+			return nil, fmt.Errorf("%s is %s", at, inShort(v))
 		}
+		ids[i] = int(id)
 	}
-	return many, nil
+	return ids, nil
+}
+
+// inShort is a JSON value for a message.
+func inShort(v any) string {
+	const most = 40
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return "no JSON value"
+	}
+	text := strings.TrimSuffix(b.String(), "\n")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }

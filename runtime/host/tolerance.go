@@ -13,9 +13,9 @@ type Tolerance struct {
 	Max float64 `json:"max"` // largest difference over the largest magnitude, at least 1
 }
 
-// tolerances by element type. One rounding of a 16-bit element is up to 2^-9 (BF16) or 2^-12 (F16) of it; sums in another
-// order flip some of them in every layer, and the flips add up like noise: on an H200, with random BF16 weights and a
-// made-up cache, to 2.2e-2 RMS after 16 layers and 2.8e-2 after 30.
+// tolerances by element type. One rounding of a 16-bit element is up to 2^-9 (BF16) or 2^-12 (F16) of it; sums in
+// another order flip some of them in every layer, and the flips add up like noise: on an H200, with random BF16
+// weights and a made-up cache, to 2.2e-2 RMS after 16 layers and 2.8e-2 after 30.
 var tolerances = map[string]Tolerance{
 	"F32":  {RMS: 2e-5, Max: 1e-4},
 	"F16":  {RMS: 8e-3, Max: 2e-2},
@@ -24,10 +24,11 @@ var tolerances = map[string]Tolerance{
 
 // StageTolerances bound the results of single stages, relative to their vector as it should be.
 type StageTolerances struct {
-	// Rounding is forgiven every element, relative to itself: one unit in the last place, because a result that is exact
-	// but for the order of its sums may be rounded the other way. What is left after that counts.
-	Rounding  float64   `json:"rounding"`
-	Attention Tolerance `json:"attention"` // which rounds inside: probabilities, relative to a maximum that depends on the order
+	// Rounding is forgiven every element, relative to itself: one unit in the last place, because a result that is
+	// exact but for the order of its sums may be rounded the other way. What is left after that counts.
+	Rounding float64 `json:"rounding"`
+	// which rounds inside: probabilities, relative to a maximum that depends on the order
+	Attention Tolerance `json:"attention"`
 	Other     Tolerance `json:"other"`
 }
 
@@ -38,9 +39,9 @@ var stageTolerances = map[string]StageTolerances{
 	"BF16": {0x1p-7, Tolerance{RMS: 8e-3, Max: 2e-2}, Tolerance{RMS: 5e-4, Max: 1e-3}},
 }
 
-// TolerancesOfStages returns the bounds for a dtype. In a chain every stage was given what the one before it made, roundings
-// included: then nothing is forgiven an element, and the bounds are twice those of the logits, because single vectors
-// stray further than what is summed from them. Without, every stage was given the same inputs.
+// TolerancesOfStages returns the bounds for a dtype. In a chain every stage was given what the one before it made,
+// roundings included: then nothing is forgiven an element, and the bounds are twice those of the logits, because
+// single vectors stray further than what is summed from them. Without, every stage was given the same inputs.
 func TolerancesOfStages(dtype string, chain bool) StageTolerances {
 	if chain {
 		t := Tolerance{RMS: 2 * tolerances[dtype].RMS, Max: 2 * tolerances[dtype].Max}
@@ -77,8 +78,9 @@ func compare(got, want []float32) difference {
 	return measure(got, want, 0, 1)
 }
 
-// measure compares vectors of one length, and forgives every element an error relative to itself. The maximum is relative to the largest finite magnitude, at least floor. An
-// infinity is right where one is expected, and elsewhere, like what is not a number, further off than anything else.
+// measure compares vectors of one length, and forgives every element an error relative to itself. The maximum is
+// relative to the largest finite magnitude, at least floor. An infinity is right where one is expected, and
+// elsewhere, like what is not a number, further off than anything else.
 func measure(got, want []float32, forgiven, floor float64) difference {
 	d := difference{largest: floor}
 	var sum, scale, most float64
@@ -104,8 +106,8 @@ func measure(got, want []float32, forgiven, floor float64) difference {
 	return d
 }
 
-// distance is how far a value is off beyond what is forgiven it: 0 for equal ones, infinities included, and infinite where
-// only one is finite.
+// distance is how far a value is off beyond what is forgiven it: 0 for equal ones, infinities included, and infinite
+// where only one is finite.
 func distance(got, want float32, forgiven float64) float64 {
 	if got == want {
 		return 0

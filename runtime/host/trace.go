@@ -17,8 +17,8 @@ type StageVector struct {
 	Values []float32
 }
 
-// A Trace is every vector that the megakernel exchanged in one step, in order, and the logits after them under the name of
-// the stage that makes them.
+// A Trace is every vector that the megakernel exchanged in one step, in order, and the logits after them under the
+// name of the stage that makes them.
 type Trace struct {
 	Position int
 	Vectors  []StageVector
@@ -113,19 +113,23 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 // exchanges returns the exchanges of a step at a position by ordinal, layers filled in.
 func (s *Session) exchanges(position int) ([]Exchange, error) {
 	broken := func(format string, args ...any) error {
-		return &BuildError{Path: filepath.Join(s.dir, ManifestFile), What: fmt.Sprintf(format, args...), Remedy: recompile}
+		return &BuildError{Path: filepath.Join(s.dir, ManifestFile), What: fmt.Sprintf(format, args...),
+			Remedy: recompile}
 	}
 	v := s.info.variant(position)
 	if v >= len(s.facts.Variants) {
-		return nil, broken("it describes %d variants, and the kernel has %d", len(s.facts.Variants), len(s.info.VariantEnds))
+		return nil, broken("it describes %d variants, and the kernel has %d", len(s.facts.Variants),
+			len(s.info.VariantEnds))
 	}
 	all := unrolled(s.facts.Variants[v].Exchanges, s.info.ExchangesPerStep+1)
 	if len(all) == 0 || len(all) > s.info.ExchangesPerStep {
-		return nil, broken("variant %s has %d exchanges a step or more, and the kernel up to %d", s.facts.Variants[v].Name, len(all), s.info.ExchangesPerStep)
+		return nil, broken("variant %s has %d exchanges a step or more, and the kernel up to %d",
+			s.facts.Variants[v].Name, len(all), s.info.ExchangesPerStep)
 	}
 	for _, e := range all {
 		if e.Elements < 0 || e.Elements > s.info.TraceStride {
-			return nil, broken("stage %s hands over %d elements, and the longest vector of the kernel has %d", e.Stage, e.Elements, s.info.TraceStride)
+			return nil, broken("stage %s hands over %d elements, and the longest vector of the kernel has %d", e.Stage,
+				e.Elements, s.info.TraceStride)
 		}
 	}
 	return all, nil
@@ -140,12 +144,14 @@ func unrolled(list []Exchange, most int) []Exchange {
 			all, list = append(all, first), list[1:]
 			continue
 		}
-		for body < len(list) && list[body].Loop == first.Loop && list[body].First == first.First && list[body].Layers == first.Layers {
+		for body < len(list) && list[body].Loop == first.Loop && list[body].First == first.First &&
+			list[body].Layers == first.Layers {
 			body++
 		}
 		for round := 0; round < first.Layers && len(all) < most; round++ {
 			for _, e := range list[:body] {
-				all = append(all, Exchange{Stage: inLayer(e.Stage, first.First+round*max(1, first.Step)), Elements: e.Elements})
+				all = append(all, Exchange{Stage: inLayer(e.Stage, first.First+round*max(1, first.Step)),
+					Elements: e.Elements})
 			}
 		}
 		list = list[body:]

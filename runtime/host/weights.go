@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/infile"
 )
 
 // weights is an open weights.safetensors.
@@ -20,31 +20,29 @@ type weights struct {
 // openWeights maps the file and finds its data section. The names in its header are not looked at: the offsets that the
 // kernels use were fixed when they were emitted, and the size must be the one they expect.
 func openWeights(path string, want int64) (_ *weights, err error) {
-	f, err := os.Open(path)
+	f, size, err := infile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &BuildError{Path: path, What: "the packed weights are missing", Remedy: "make them with amkc pack MODEL -o " + path}
+		return nil, &BuildError{Path: path, What: "the packed weights are missing",
+			Remedy: "make them with amkc pack MODEL -o " + path}
 	}
 	if err != nil {
 		return nil, &BuildError{Path: path, What: "the packed weights cannot be read", Err: err}
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	broken := func(format string, args ...any) error {
-		return &BuildError{Path: path, What: fmt.Sprintf(format, args...), Remedy: "pack them again with amkc pack MODEL -o " + path}
+		return &BuildError{Path: path, What: fmt.Sprintf(format, args...),
+			Remedy: "pack them again with amkc pack MODEL -o " + path}
 	}
-	if info.Size() < 8 {
-		return nil, broken("%d bytes are no safetensors file", info.Size())
+	if size < 8 {
+		return nil, broken("%d bytes are no safetensors file", size)
 	}
-	data, unmap, err := mapFile(f, info.Size())
+	data, unmap, err := mapFile(f, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	header := binary.LittleEndian.Uint64(data)
-	if header > uint64(info.Size())-8 {
-		err := broken("its header claims %d bytes of the %d in the file", header, info.Size())
+	if header > uint64(size)-8 {
+		err := broken("its header claims %d bytes of the %d in the file", header, size)
 		return nil, errors.Join(err, unmap())
 	}
 	data = data[8+header:]

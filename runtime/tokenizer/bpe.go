@@ -50,7 +50,8 @@ func loadModel(raw json.RawMessage) (*bpe, error) {
 	case f.Dropout != nil && *f.Dropout != 0:
 		return nil, &UnsupportedError{where + ".dropout", fmt.Sprint(*f.Dropout), "null or 0"}
 	case f.Prefix != "":
-		return nil, &UnsupportedError{where + ".continuing_subword_prefix", fmt.Sprintf("%q", f.Prefix), "null or empty"}
+		return nil, &UnsupportedError{where + ".continuing_subword_prefix", fmt.Sprintf("%q", f.Prefix),
+			"null or empty"}
 	case f.Suffix != "":
 		return nil, &UnsupportedError{where + ".end_of_word_suffix", fmt.Sprintf("%q", f.Suffix), "null or empty"}
 	}

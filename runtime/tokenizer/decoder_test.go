@@ -58,7 +58,8 @@ func TestByteFallbackHoldsBackRuns(t *testing.T) {
 	require.Equal(t, []string{"", "", "", "", "😀a", ""}, steps(tok, 0, 1, 2, 3, 5))
 	require.Equal(t, []string{"", "", "", "", "😀"}, steps(tok, 0, 1, 2, 3))
 	require.Equal(t, []string{"", "", "\uFFFD\uFFFD a", ""}, steps(tok, 0, 1, 6), "an invalid run is one U+FFFD a byte")
-	require.Equal(t, []string{"", " ", "a", ""}, steps(tok, 4, 4, 5), "one leading space is stripped from the whole text")
+	require.Equal(t, []string{"", " ", "a", ""}, steps(tok, 4, 4, 5),
+		"one leading space is stripped from the whole text")
 	require.Equal(t, []string{"", "a", ""}, steps(tok, 999, 5), "an unknown id is nothing")
 }
 

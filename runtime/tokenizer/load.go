@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"amkc/runtime/infile"
 )
 
 // file is the top level of tokenizer.json. Truncation and padding are left out on purpose: see the package comment.
@@ -21,6 +23,9 @@ type file struct {
 // Load reads the contents of a tokenizer.json. Its errors are *FormatError and *UnsupportedError. Memory and time are
 // linear in len(data).
 func Load(data []byte) (*Tokenizer, error) {
+	if bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1")) {
+		return nil, malformed("", "this is a git-lfs pointer in the place of the file; fetch it with git lfs pull")
+	}
 	if !utf8.Valid(data) {
 		return nil, malformed("", "not valid UTF-8")
 	}
@@ -100,7 +105,8 @@ func flatten(raw json.RawMessage, where, list string, add func(component) error)
 			return add(component{head.Type, where, raw})
 		}
 		if depth == maxSequenceDepth {
-			return &UnsupportedError{where, "a deeper Sequence", fmt.Sprintf("Sequence nested at most %d deep", maxSequenceDepth)}
+			return &UnsupportedError{where, "a deeper Sequence",
+				fmt.Sprintf("Sequence nested at most %d deep", maxSequenceDepth)}
 		}
 		var lists map[string]json.RawMessage
 		if err := unmarshal(raw, where, &lists); err != nil {
@@ -132,7 +138,7 @@ func unmarshal(raw []byte, where string, into any) error {
 		return malformed(where, "is missing")
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return malformed(where, "%v", err)
+		return malformed(where, "%v", infile.InJSON(raw, err))
 	}
 	return nil
 }

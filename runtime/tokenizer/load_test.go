@@ -7,38 +7,60 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/internal/watch"
 )
 
 func TestUnsupported(t *testing.T) {
 	const split = `{"type":"Split","pattern":{"Regex":"\\s+"},"behavior":"Isolated","invert":false}`
 	gpt2 := strings.ReplaceAll(patternGPT2, `\`, `\\`)
 	for name, c := range map[string]struct{ part, json, where, got string }{
-		"normalizer":         {"normalizer", `{"type":"NFKC"}`, "normalizer", `"NFKC"`},
-		"nested normalizer":  {"normalizer", `{"type":"Sequence","normalizers":[{"type":"Lowercase"}]}`, "normalizer.normalizers[0]", `"Lowercase"`},
-		"replace regex":      {"normalizer", `{"type":"Replace","pattern":{"Regex":" +"},"content":"▁"}`, "normalizer.pattern", `" +"`},
-		"replace string":     {"normalizer", `{"type":"Replace","pattern":{"String":"ab"},"content":"c"}`, "normalizer", `"ab"`},
-		"replace empty":      {"normalizer", `{"type":"Replace","pattern":{"String":""},"content":"c"}`, "normalizer", `""`},
-		"long prepend":       {"normalizer", `{"type":"Prepend","prepend":"` + strings.Repeat("x", 17) + `"}`, "normalizer", "17 bytes"},
-		"pre-tokenizer":      {"pre_tokenizer", `{"type":"WhitespaceSplit"}`, "pre_tokenizer", `"WhitespaceSplit"`},
-		"pattern":            {"pre_tokenizer", split, "pre_tokenizer.pattern", `"\\s+"`},
-		"nested pattern":     {"pre_tokenizer", `{"type":"Sequence","pretokenizers":[` + split + `]}`, "pre_tokenizer.pretokenizers[0].pattern", `"\\s+"`},
-		"string pattern":     {"pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Isolated"}`, "pre_tokenizer.pattern", "without Regex"},
-		"behavior":           {"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"` + gpt2 + `"},"behavior":"MergedWithNext"}`, "pre_tokenizer", "MergedWithNext"},
-		"bytes twice":        {"pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"ByteLevel"}]}`, "pre_tokenizer.pretokenizers[1]", "second ByteLevel"},
-		"prepend scheme":     {"pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"last"}`, "pre_tokenizer.prepend_scheme", `"last"`},
-		"post-processor":     {"post_processor", `{"type":"RobertaProcessing"}`, "post_processor", `"RobertaProcessing"`},
-		"template without A": {"post_processor", `{"type":"TemplateProcessing","single":[],"special_tokens":{}}`, "post_processor.single", "0 times"},
-		"template with B":    {"post_processor", `{"type":"TemplateProcessing","single":[{"Sequence":{"id":"B"}}]}`, "post_processor.single[0]", `"B"`},
-		"decoder":            {"decoder", `{"type":"WordPiece"}`, "decoder", `"WordPiece"`},
-		"decoder after fuse": {"decoder", `{"type":"Sequence","decoders":[{"type":"Fuse"},{"type":"ByteFallback"}]}`, "decoder.decoders[1]", "after Fuse"},
-		"strip stop":         {"decoder", `{"type":"Strip","content":" ","start":0,"stop":1}`, "decoder", "stop 1"},
-		"model":              {"model", `{"type":"Unigram","vocab":[]}`, "model.type", `"Unigram"`},
-		"dropout":            {"model", `{"type":"BPE","dropout":0.1,"vocab":{},"merges":[]}`, "model.dropout", "0.1"},
-		"subword prefix":     {"model", `{"type":"BPE","continuing_subword_prefix":"##","vocab":{},"merges":[]}`, "model.continuing_subword_prefix", "##"},
-		"word suffix":        {"model", `{"type":"BPE","end_of_word_suffix":"</w>","vocab":{},"merges":[]}`, "model.end_of_word_suffix", "</w>"},
-		"version":            {"version", `"2.0"`, "version", "2.0"},
-		"deep nesting":       {"decoder", strings.Repeat(`{"type":"Sequence","decoders":[`, 6) + strings.Repeat(`]}`, 6), "decoder.decoders[0]", "deeper"},
-		"long sequence":      {"decoder", `{"type":"Sequence","decoders":[` + strings.Repeat(`{"type":"Fuse"},`, 16) + `{"type":"Fuse"}]}`, "decoder.decoders[16]", "longer"},
+		"normalizer": {"normalizer", `{"type":"NFKC"}`, "normalizer", `"NFKC"`},
+		"nested normalizer": {"normalizer", `{"type":"Sequence","normalizers":[{"type":"Lowercase"}]}`,
+			"normalizer.normalizers[0]", `"Lowercase"`},
+		"replace regex": {"normalizer", `{"type":"Replace","pattern":{"Regex":" +"},"content":"▁"}`,
+			"normalizer.pattern", `" +"`},
+		"replace string": {"normalizer", `{"type":"Replace","pattern":{"String":"ab"},"content":"c"}`, "normalizer",
+			`"ab"`},
+		"replace empty": {"normalizer", `{"type":"Replace","pattern":{"String":""},"content":"c"}`, "normalizer",
+			`""`},
+		"long prepend": {"normalizer", `{"type":"Prepend","prepend":"` + strings.Repeat("x", 17) + `"}`,
+			"normalizer", "17 bytes"},
+		"pre-tokenizer": {"pre_tokenizer", `{"type":"WhitespaceSplit"}`, "pre_tokenizer", `"WhitespaceSplit"`},
+		"pattern":       {"pre_tokenizer", split, "pre_tokenizer.pattern", `"\\s+"`},
+		"nested pattern": {"pre_tokenizer", `{"type":"Sequence","pretokenizers":[` + split + `]}`,
+			"pre_tokenizer.pretokenizers[0].pattern", `"\\s+"`},
+		"string pattern": {"pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Isolated"}`,
+			"pre_tokenizer.pattern", "without Regex"},
+		"behavior": {"pre_tokenizer",
+			`{"type":"Split","pattern":{"Regex":"` + gpt2 + `"},"behavior":"MergedWithNext"}`, "pre_tokenizer",
+			"MergedWithNext"},
+		"bytes twice": {"pre_tokenizer",
+			`{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"ByteLevel"}]}`,
+			"pre_tokenizer.pretokenizers[1]", "second ByteLevel"},
+		"prepend scheme": {"pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"last"}`,
+			"pre_tokenizer.prepend_scheme", `"last"`},
+		"post-processor": {"post_processor", `{"type":"RobertaProcessing"}`, "post_processor",
+			`"RobertaProcessing"`},
+		"template without A": {"post_processor", `{"type":"TemplateProcessing","single":[],"special_tokens":{}}`,
+			"post_processor.single", "0 times"},
+		"template with B": {"post_processor", `{"type":"TemplateProcessing","single":[{"Sequence":{"id":"B"}}]}`,
+			"post_processor.single[0]", `"B"`},
+		"decoder": {"decoder", `{"type":"WordPiece"}`, "decoder", `"WordPiece"`},
+		"decoder after fuse": {"decoder", `{"type":"Sequence","decoders":[{"type":"Fuse"},{"type":"ByteFallback"}]}`,
+			"decoder.decoders[1]", "after Fuse"},
+		"strip stop": {"decoder", `{"type":"Strip","content":" ","start":0,"stop":1}`, "decoder", "stop 1"},
+		"model":      {"model", `{"type":"Unigram","vocab":[]}`, "model.type", `"Unigram"`},
+		"dropout":    {"model", `{"type":"BPE","dropout":0.1,"vocab":{},"merges":[]}`, "model.dropout", "0.1"},
+		"subword prefix": {"model", `{"type":"BPE","continuing_subword_prefix":"##","vocab":{},"merges":[]}`,
+			"model.continuing_subword_prefix", "##"},
+		"word suffix": {"model", `{"type":"BPE","end_of_word_suffix":"</w>","vocab":{},"merges":[]}`,
+			"model.end_of_word_suffix", "</w>"},
+		"version": {"version", `"2.0"`, "version", "2.0"},
+		"deep nesting": {"decoder", strings.Repeat(`{"type":"Sequence","decoders":[`, 6) + strings.Repeat(`]}`, 6),
+			"decoder.decoders[0]", "deeper"},
+		"long sequence": {"decoder", `{"type":"Sequence","decoders":[` + strings.Repeat(`{"type":"Fuse"},`, 16) +
+			`{"type":"Fuse"}]}`, "decoder.decoders[16]", "longer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Load(small(map[string]string{c.part: c.json}))
@@ -47,7 +69,8 @@ func TestUnsupported(t *testing.T) {
 			require.Contains(t, u.Where, c.where)
 			require.Contains(t, u.Got, c.got)
 			require.NotEmpty(t, u.Accepted)
-			require.Equal(t, "tokenizer.json: "+u.Where+": "+u.Got+" is not supported; accepted: "+u.Accepted, err.Error())
+			require.Equal(t, "tokenizer.json: "+u.Where+": "+u.Got+" is not supported; accepted: "+u.Accepted,
+				err.Error())
 		})
 	}
 }
@@ -60,23 +83,28 @@ func TestMalformed(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"empty":             {nil, "is missing"},
-		"not JSON":          {[]byte("hello"), "invalid character"},
-		"not UTF-8":         {[]byte("{\"version\":\"\xff\"}"), "not valid UTF-8"},
-		"truncated":         {small(nil)[:200], "unexpected end"},
-		"no model":          {[]byte(`{}`), "model: is missing"},
-		"no vocab":          {small(model(`"merges":[]`)), "model.vocab: is missing"},
-		"no merges":         {small(model(`"vocab":{}`)), "model.merges: is missing"},
-		"negative id":       {small(model(`"vocab":{"a":-1},"merges":[]`)), `"a" has id -1`},
-		"shared id":         {small(model(`"vocab":{"a":1,"b":1},"merges":[]`)), `"a" and "b" have the same id 1`},
-		"unknown unk":       {small(model(`"unk_token":"<unk>","vocab":{},"merges":[]`)), `"<unk>" is not in the vocabulary`},
-		"merge of three":    {small(model(`"vocab":{"a":1},"merges":["a a a"]`)), `merges[0]: "a a a" is not a pair`},
-		"merge of one":      {small(model(`"vocab":{"a":1},"merges":[["a"]]`)), `merges[0]: "a" is not a pair`},
-		"merge without id":  {small(model(`"vocab":{"a":1},"merges":["a a"]`)), `merges[0]: "a", "a" or what they merge into`},
-		"added without gap": {small(map[string]string{"added_tokens": `[{"id":9,"content":"x"}]`}), "has id 9, but its place after the vocabulary gives it 7"},
-		"added in vocab":    {small(map[string]string{"added_tokens": `[{"id":7,"content":"a"}]`}), "has id 7, but its place after the vocabulary gives it 5"},
-		"added twice":       {small(map[string]string{"added_tokens": `[{"id":7,"content":"x"},{"id":7,"content":"x"}]`}), "listed twice"},
-		"added empty":       {small(map[string]string{"added_tokens": `[{"id":7}]`}), "has no content"},
+		"empty":       {nil, "is missing"},
+		"not JSON":    {[]byte("hello"), `found "h"; want a value`},
+		"not UTF-8":   {[]byte("{\"version\":\"\xff\"}"), "not valid UTF-8"},
+		"truncated":   {small(nil)[:200], "the text ends too early"},
+		"no model":    {[]byte(`{}`), "model: is missing"},
+		"no vocab":    {small(model(`"merges":[]`)), "model.vocab: is missing"},
+		"no merges":   {small(model(`"vocab":{}`)), "model.merges: is missing"},
+		"negative id": {small(model(`"vocab":{"a":-1},"merges":[]`)), `"a" has id -1`},
+		"shared id":   {small(model(`"vocab":{"a":1,"b":1},"merges":[]`)), `"a" and "b" have the same id 1`},
+		"unknown unk": {small(model(`"unk_token":"<unk>","vocab":{},"merges":[]`)),
+			`"<unk>" is not in the vocabulary`},
+		"merge of three": {small(model(`"vocab":{"a":1},"merges":["a a a"]`)), `merges[0]: "a a a" is not a pair`},
+		"merge of one":   {small(model(`"vocab":{"a":1},"merges":[["a"]]`)), `merges[0]: "a" is not a pair`},
+		"merge without id": {small(model(`"vocab":{"a":1},"merges":["a a"]`)),
+			`merges[0]: "a", "a" or what they merge into`},
+		"added without gap": {small(map[string]string{"added_tokens": `[{"id":9,"content":"x"}]`}),
+			"has id 9, but its place after the vocabulary gives it 7"},
+		"added in vocab": {small(map[string]string{"added_tokens": `[{"id":7,"content":"a"}]`}),
+			"has id 7, but its place after the vocabulary gives it 5"},
+		"added twice": {small(map[string]string{"added_tokens": `[{"id":7,"content":"x"},{"id":7,"content":"x"}]`}),
+			"listed twice"},
+		"added empty": {small(map[string]string{"added_tokens": `[{"id":7}]`}), "has no content"},
 		"template id": {small(map[string]string{"post_processor": `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"s"}},{"Sequence":{"id":"A"}}],
 			"special_tokens":{"s":{"ids":[70]}}}`}), "id 70"},
 		"template name": {small(map[string]string{"post_processor": `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"s"}}]}`}), "not in special_tokens"},
@@ -94,7 +122,8 @@ func TestMalformed(t *testing.T) {
 
 // Spellings that older files use.
 func TestOldSpellings(t *testing.T) {
-	keepMatches := `{"type":"Split","pattern":{"Regex":"` + strings.ReplaceAll(patternLlama3, `\`, `\\`) + `"},"behavior":"Removed","invert":true}`
+	keepMatches := `{"type":"Split","pattern":{"Regex":"` + strings.ReplaceAll(patternLlama3, `\`, `\\`) +
+		`"},"behavior":"Removed","invert":true}`
 	for name, parts := range map[string]map[string]string{
 		"model without type":  {"model": `{"dropout":null,"continuing_subword_prefix":"","end_of_word_suffix":"","vocab":{"a":5},"merges":["#version: 0.2"]}`},
 		"removed with invert": {"pre_tokenizer": keepMatches},
@@ -121,11 +150,13 @@ func FuzzLoad(f *testing.F) {
 		"decoder": `{"type":"Sequence","decoders":[{"type":"Metaspace","replacement":"▁"},{"type":"ByteLevel"}]}`,
 	}))
 	f.Add(small(map[string]string{
-		"pre_tokenizer": `{"type":"Split","pattern":{"Regex":"` + strings.ReplaceAll(patternQwen2, `\`, `\\`) + `"},"behavior":"Isolated","invert":false}`,
-		"decoder":       `null`,
-		"model":         `{"type":"BPE","unk_token":"u","fuse_unk":true,"ignore_merges":true,"vocab":{"u":0,"a":1,"aa":2},"merges":[["a","a"]]}`,
+		"pre_tokenizer": `{"type":"Split","pattern":{"Regex":"` + strings.ReplaceAll(patternQwen2, `\`, `\\`) +
+			`"},"behavior":"Isolated","invert":false}`,
+		"decoder": `null`,
+		"model":   `{"type":"BPE","unk_token":"u","fuse_unk":true,"ignore_merges":true,"vocab":{"u":0,"a":1,"aa":2},"merges":[["a","a"]]}`,
 	}))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer watch.Execution()()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		tok, err := Load(data)

@@ -33,7 +33,8 @@ func (t *Tokenizer) addNormalizer(c component) error {
 			return err
 		}
 		if len(f.Prepend) > maxPrepend {
-			return &UnsupportedError{c.where, fmt.Sprintf("a prefix of %d bytes", len(f.Prepend)), fmt.Sprintf("at most %d", maxPrepend)}
+			return &UnsupportedError{c.where, fmt.Sprintf("a prefix of %d bytes", len(f.Prepend)),
+				fmt.Sprintf("at most %d", maxPrepend)}
 		}
 		n = func(s string) (string, error) { return f.Prepend + s, nil } // s is never empty
 	case "Replace":
@@ -83,8 +84,10 @@ func replacement(c component) (from, to string, err error) {
 func inertNFC(s string) (string, error) {
 	for i, r := range s {
 		if r >= 0x300 && !unicode.Is(nfcInert, r) {
-			return "", fmt.Errorf("tokenizer: byte %d: %q may need Unicode normalization (NFC), which is not available here; "+
-				"accepted: text of characters that NFC never changes, such as Latin, kana, CJK ideographs, Hangul and emoji", i, r)
+			return "", fmt.Errorf("tokenizer: byte %d: %q may need Unicode normalization (NFC), which is not "+
+				"available here; "+
+				"accepted: text of characters that NFC never changes, such as Latin, kana, CJK ideographs, "+
+				"Hangul and emoji", i, r)
 		}
 	}
 	return s, nil

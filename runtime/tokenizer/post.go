@@ -72,7 +72,8 @@ func (p *postBuilder) template(c component) error {
 		}
 	}
 	if texts != 1 {
-		return &UnsupportedError{c.where + ".single", fmt.Sprintf("a template that holds the text %d times", texts), "once"}
+		return &UnsupportedError{c.where + ".single", fmt.Sprintf("a template that holds the text %d times", texts),
+			"once"}
 	}
 	return nil
 }

@@ -174,7 +174,8 @@ func loadMetaspace(c component) (m metaspace, err error) {
 			return m, malformed(c.where, "add_prefix_space false contradicts prepend_scheme %q", m.scheme)
 		}
 	default:
-		return m, &UnsupportedError{c.where + ".prepend_scheme", fmt.Sprintf("%q", m.scheme), `"first", "always", "never"`}
+		return m, &UnsupportedError{c.where + ".prepend_scheme", fmt.Sprintf("%q", m.scheme),
+			`"first", "always", "never"`}
 	}
 	return m, nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/dlclark/regexp2"
 	"github.com/stretchr/testify/require"
+
+	"amkc/internal/watch"
 )
 
 // cut runs a scanner over text.
@@ -74,6 +76,7 @@ func FuzzScannersEqualRegexp(f *testing.F) {
 	}
 	patterns := compilePatterns(f)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer watch.Execution()()
 		if !knownToOracle(text) {
 			return
 		}

@@ -27,7 +27,8 @@ func (t *Tokenizer) loadDecoder(raw json.RawMessage) error {
 	fused := false
 	return flatten(raw, "decoder", "decoders", func(c component) error {
 		if fused && c.kind != "Fuse" && c.kind != "Strip" {
-			return &UnsupportedError{c.where, fmt.Sprintf("type %q after Fuse or ByteLevel", c.kind), "Strip or Fuse there"}
+			return &UnsupportedError{c.where, fmt.Sprintf("type %q after Fuse or ByteLevel", c.kind),
+				"Strip or Fuse there"}
 		}
 		spec, err := loadStage(c, fused)
 		if err != nil {
@@ -163,7 +164,8 @@ func loadStrip(c component, fused bool) (stageSpec, error) {
 		return nil, malformed(c.where+".content", "%q is not one character", f.Content)
 	}
 	if f.Start < 0 || f.Stop != 0 {
-		return nil, &UnsupportedError{c.where, fmt.Sprintf("start %d, stop %d", f.Start, f.Stop), "stop 0 and a start that is not negative"}
+		return nil, &UnsupportedError{c.where, fmt.Sprintf("start %d, stop %d", f.Start, f.Stop),
+			"stop 0 and a start that is not negative"}
 	}
 	return func() stage { return &strip{content: f.Content, start: f.Start, left: f.Start, fused: fused} }, nil
 }

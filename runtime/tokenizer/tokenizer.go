@@ -10,8 +10,8 @@
 //   - a special token whose normalized form differs from its content is still skipped by Decode (tokenizers 0.22 did
 //     so, 0.23 compares the normalized form and keeps it).
 //
-// The package is copied into every emitted launcher, so it imports the standard library only, and must not import
-// any other package of amkc.
+// The package is copied into every emitted launcher. It imports the standard library and runtime/infile, whose words
+// for malformed JSON it takes, and must not import any other package of amkc.
 package tokenizer
 
 import (
@@ -93,10 +93,18 @@ func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
 }
 
 // VocabSize is the number of distinct tokens, added ones included. The model's embedding may have more rows.
-func (t *Tokenizer) VocabSize() int {
-	n := len(t.model.texts)
+func (t *Tokenizer) VocabSize() int { return t.CountFrom(0) }
+
+// CountFrom is the number of tokens whose id is at least first.
+func (t *Tokenizer) CountFrom(first int) int {
+	n := 0
+	for id := range t.model.texts {
+		if id >= first {
+			n++
+		}
+	}
 	for id := range t.added {
-		if _, inModel := t.model.texts[id]; !inModel {
+		if _, inModel := t.model.texts[id]; id >= first && !inModel {
 			n++
 		}
 	}

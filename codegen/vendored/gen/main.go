@@ -39,8 +39,8 @@ func run() error {
 	if err := vendored.Pack(&archive, files); err != nil {
 		return err
 	}
-	// In one step, and from outside the embedded folder: a build that runs at the same time embeds the old archive or the
-	// new one, and nothing half-written.
+	// In one step, and from outside the embedded folder: a build that runs at the same time embeds the old archive or
+	// the new one, and nothing half-written.
 	const unfinished = "purego.zip.tmp"
 	if err := os.WriteFile(unfinished, archive.Bytes(), 0o644); err != nil {
 		return err

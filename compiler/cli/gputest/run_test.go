@@ -1,6 +1,6 @@
-// Package gputest tests what the command line does on a GPU, on a machine without one: with the fake driver of hosttest,
-// and with an nvcc that writes its kernels. It is a package of its own because the scripts of package cli must not find
-// that driver.
+// Package gputest tests what the command line does on a GPU, on a machine without one: with the fake driver of
+// hosttest, and with an nvcc that writes its kernels. It is a package of its own because the scripts of package cli
+// must not find that driver.
 package gputest
 
 import (
@@ -40,12 +40,14 @@ const smallSeq = 64
 func fakeTools(t *testing.T, maxSeq int, settings string) {
 	t.Helper()
 	hosttest.NeedDriver(t)
-	l, err := compiler.Lower(compiler.Options{Model: pycoder, Name: "pycoder-5m", MaxSeq: maxSeq, Target: ir.FindTarget("h200"), ConfigOnly: true})
+	l, err := compiler.Lower(compiler.Options{Model: pycoder, Name: "pycoder-5m", MaxSeq: maxSeq,
+		Target: ir.FindTarget("h200"), ConfigOnly: true})
 	require.NoError(t, err)
 	defer l.Close()
 	_, weights := ir.WeightArena(l.Program)
 	m := l.Program.Model
-	kernels := fmt.Sprintf("FAKE any_weights=1 sms=132 vocab=%d max_seq=%d layers=%d hidden=%d element=2 weights=%d per_step=64 trace=5000 variants=%d",
+	kernels := fmt.Sprintf("FAKE any_weights=1 sms=132 vocab=%d max_seq=%d layers=%d hidden=%d element=2 weights=%d "+
+		"per_step=64 trace=5000 variants=%d",
 		m.Vocab, m.MaxSeq, m.Layers, m.Hidden, weights, len(l.Program.Variants))
 	for i := range l.Program.Variants {
 		kernels += fmt.Sprintf(" end%d=%d", i, l.Program.Variants[i].Hi+1)
@@ -74,7 +76,8 @@ type completion struct {
 // A model is built into the cache for the GPU that is there, and found there the next time.
 func TestRunModel(t *testing.T) {
 	fakeTools(t, smallSeq, "")
-	args := []string{"run", pycoder, "--prompt-ids", "5,6", "--max-tokens", "3", "--ignore-eos", "--max-seq", strconv.Itoa(smallSeq)}
+	args := []string{"run", pycoder, "--prompt-ids", "5,6", "--max-tokens", "3", "--ignore-eos", "--max-seq",
+		strconv.Itoa(smallSeq)}
 	prompt, want := []int{5, 6}, []string{}
 	for range 3 {
 		_, next := hosttest.Mirror(prompt)
@@ -84,7 +87,8 @@ func TestRunModel(t *testing.T) {
 	code, stdout, stderr := amkc(args...)
 	require.Equal(t, 0, code, stderr)
 	require.Equal(t, strings.Join(want, ",")+"\n", stdout)
-	require.Regexp(t, `^build: `+os.Getenv(compiler.CacheVariable)+`/[0-9a-f]{32} \(compiled\)\ndevice: cuda\n$`, stderr)
+	require.Regexp(t, `^build: `+os.Getenv(compiler.CacheVariable)+`/[0-9a-f]{32} \(compiled\)\ndevice: cuda\n$`,
+		stderr)
 
 	code, stdout, stderr = amkc(append(args, "--device", "cuda")...)
 	require.Equal(t, 0, code, stderr)

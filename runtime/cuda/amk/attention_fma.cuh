@@ -10,6 +10,14 @@ namespace amk {
 
 constexpr int kWarpHeads = kGroupHeads;
 
+// Where a unit's q, k and v lie: a compact scratch keeps narrower values in `vector`, and has `unit` for them.
+constexpr int kUnitFloats = AMK_COMPACT_SCRATCH ? kUnitScratch / int(sizeof(float)) : kVectorScratch;
+__device__ __forceinline__ float* unit_floats(Scratch& shared) {
+  void* at = shared.vector;
+  if (AMK_COMPACT_SCRATCH) at = shared.unit;
+  return static_cast<float*>(at);
+}
+
 __device__ __forceinline__ float cache_value(const u8* row, int dim) {
   return Element::to_float(reinterpret_cast<const Element::Bits*>(row)[dim]);
 }
@@ -46,14 +54,14 @@ template <class S, class C, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cache cache = {}) {
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   constexpr float kScale = S::kScale * kLog2e;
-  static_assert((kGroupHeads + 2) * kHeadDim <= kVectorScratch, "q, k and v of a unit fit their scratch");
+  static_assert((kGroupHeads + 2) * kHeadDim <= kUnitFloats, "q, k and v of a unit fit their scratch");
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u{unit, c.position};
-    float* q = c.shared.vector;                     // [kGroupHeads][kHeadDim]
+    float* q = unit_floats(c.shared);               // [kGroupHeads][kHeadDim]
     float* k_new = q + kGroupHeads * kHeadDim;      // [kHeadDim]
     float* v_new = k_new + kHeadDim;                // [kHeadDim]
     const int loads = kGroupHeads * kHeadDim + (u.owns_row() ? 2 * kHeadDim : 0);

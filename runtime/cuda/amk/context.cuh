@@ -1,7 +1,8 @@
 // State of one thread block: its shared scratch, its place in the exchange sequence, and the bounded spin that every wait
-// goes through. Needs schedule.h. Must not know what a stage computes.
+// goes through. Needs schedule.h and model_config.h. Must not know what a stage computes.
 #pragma once
 
+#include "element.cuh"
 #include "launch.cuh"
 #include "memory.cuh"
 #include "profile.cuh"
@@ -20,22 +21,57 @@ constexpr int kThreads = kConsumers + (kPrefetches ? 64 : 32);  // then a produc
 constexpr int kTilesPerFlush = 8;                // tiles whose partial sums meet at one block barrier
 constexpr int kTileRows = 8;
 
+// What a warp keeps of a row of a tile: a sum for each quarter of the columns, or one for all, and the type of the activations that
+// stages without tensor cores keep. In a compact scratch they are the narrower ones; the values are the same.
+constexpr int kRowSums = AMK_COMPACT_SCRATCH ? 1 : 4;
+template <bool kNarrow>
+struct ActivationOf {
+  using Type = float;
+};
+template <>
+struct ActivationOf<true> {
+  using Type = u16;
+};
+using Activation = ActivationOf<AMK_COMPACT_SCRATCH && Element::kBytes == 2>::Type;
+
 // Shared memory of a block besides the ring, which fills what is left of kSharedLimit. ir.Scratch counts its bytes: both change
 // together.
 struct Scratch {
   u64 full[kMaxRingSlots];
   u64 empty[kMaxRingSlots];
-  alignas(16) float partial[2][kConsumerWarps][kTilesPerFlush * 32];
+#if AMK_COMPACT_SCRATCH
+  // What matrix stages keep and what attention keeps share a place. Before its first block barrier a stage writes no more than
+  // `vector` or `unit`: then other warps may still be adding up the `partial` sums of the stage before, and nothing else.
+  union {
+    struct {
+      union {
+        alignas(16) u8 unit[kUnitScratch];
+        alignas(16) Activation vector[kVectorScratch];
+      };
+      alignas(16) float partial[2][kConsumerWarps][kTilesPerFlush * kTileRows * kRowSums];
+    };
+    struct {
+      alignas(16) u8 unit_before[kUnitScratch];
+      alignas(16) float attention[kAttentionScratch];
+      float attention_max[kConsumerWarps * kAttentionHeads];
+      float attention_sum[kConsumerWarps * kAttentionHeads];
+    };
+  };
+#else
+  alignas(16) float partial[2][kConsumerWarps][kTilesPerFlush * kTileRows * kRowSums];
+#endif
   float squares[2][kConsumerWarps];
   float residual[kResidualRows];       // this SM's rows of the residual stream, fp32, for the whole step
   float2 rotation[kHeadDim / 2];       // cos and sin of this position
   float best_value[kConsumerWarps];
   int best_index[kConsumerWarps];
+#if !AMK_COMPACT_SCRATCH
   alignas(16) float attention[kAttentionScratch];
   float attention_max[kConsumerWarps * kAttentionHeads];
   float attention_sum[kConsumerWarps * kAttentionHeads];
-  alignas(16) u8 unit[kUnitScratch];         // what an attention unit has read of the exchange, with tensor cores
-  alignas(16) float vector[kVectorScratch];  // the path without tensor cores keeps activations here
+  alignas(16) u8 unit[kUnitScratch];              // what an attention unit has read of the exchange, with tensor cores
+  alignas(16) Activation vector[kVectorScratch];  // the path without tensor cores keeps activations here
+#endif
   int token;          // to decode next
   int chosen;         // by the step that has ended, before anything was forced
   u32 aborted;        // sticky: nothing waits any more

@@ -10,10 +10,23 @@
 
 namespace amk {
 
+// Four activations, and how one is kept: as a float, or as an element where the scratch is compact.
+template <class E>
+__device__ __forceinline__ float4 load_four(const float* x) { return *reinterpret_cast<const float4*>(x); }
+template <class E>
+__device__ __forceinline__ float4 load_four(const u16* x) {
+  const uint2 v = *reinterpret_cast<const uint2*>(x);
+  return make_float4(E::to_float(u16(v.x)), E::to_float(u16(v.x >> 16)), E::to_float(u16(v.y)), E::to_float(u16(v.y >> 16)));
+}
+template <class E>
+__device__ __forceinline__ void store_activation(float* to, float x) { *to = x; }
+template <class E>
+__device__ __forceinline__ void store_activation(u16* to, float x) { *to = u16(E::from_float(x)); }
+
 // Eight weights of a lane (tile_column) times eight activations, added up in the order of the columns.
 template <class E>
-__device__ __forceinline__ float dot8(const u8* weights, const float* x) {
-  const float4 x0 = *reinterpret_cast<const float4*>(x), x1 = *reinterpret_cast<const float4*>(x + 4);
+__device__ __forceinline__ float dot8(const u8* weights, const Activation* x) {
+  const float4 x0 = load_four<E>(x), x1 = load_four<E>(x + 4);
   if constexpr (E::kBytes == 4) {
     const float4 w0 = *reinterpret_cast<const float4*>(weights), w1 = *reinterpret_cast<const float4*>(weights + 16);
     return w0.x * x0.x + w0.y * x0.y + w1.x * x0.z + w1.y * x0.w + w0.z * x1.x + w0.w * x1.y + w1.z * x1.z + w1.w * x1.w;
@@ -62,7 +75,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
             x = rounded<Element>(x * Element::to_float(load_constant(reinterpret_cast<const Element::Bits*>(norm) + column)));
           }
         }
-        c.shared.vector[column] = x;
+        store_activation<Element>(&c.shared.vector[column], x);
       }
     }
     if constexpr (S::kNorm) {
@@ -90,7 +103,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
         release(c, c.slot, 1);
         advance_slot(c.slot, c.phase);
       }
-      c.shared.partial[c.flush & 1][c.warp][i * 32 + c.lane] = sum;
+      keep_partial(c, c.warp, i, sum);
     }
     flush_tiles<AllWarps<S>>(c, mine, first, in_flush, finish);
   }

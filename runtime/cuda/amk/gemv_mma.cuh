@@ -162,7 +162,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
       float sum = d[0][0] + d[0][3];
 #pragma unroll
       for (int j = 1; j < kQuadBlocks; ++j) sum = quarter == j ? d[j][0] + d[j][3] : sum;
-      c.shared.partial[c.flush & 1][member][i * 32 + c.lane] = sum;
+      keep_partial(c, member, i, sum);
       if constexpr (S::kNorm) {
         // After the first tile, not before it: off the critical path.
         if (first + i == 0) {

@@ -13,6 +13,11 @@
 #error "include schedule.h first: it says which hardware features the project uses"
 #endif
 
+// A project whose stages cannot each have a place of their own in shared memory says so: they share one (context.cuh).
+#ifndef AMK_COMPACT_SCRATCH
+#define AMK_COMPACT_SCRATCH 0
+#endif
+
 // -DAMK_RACECHECK=1 spells synchronisation so that compute-sanitizer's racecheck can follow it: the same protocol, with every
 // lane arriving on a barrier where one would do, and atomics for the words that warps tell each other their progress in.
 #ifndef AMK_RACECHECK

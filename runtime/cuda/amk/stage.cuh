@@ -40,6 +40,19 @@ __device__ __forceinline__ Tiles units_of(int sm, int layer) {
   return {int((slot * S::kUnits + kSMs - 1) / kSMs), int(((slot + 1) * S::kUnits + kSMs - 1) / kSMs)};
 }
 
+// Keeps a lane's sum of a tile for the flush: a quarter of the columns of row lane / 4. With one sum a row the quarters are added up
+// here, in the order in which the flush adds four.
+template <class C>
+__device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float sum) {
+  if constexpr (kRowSums == 4) {
+    c.shared.partial[c.flush & 1][warp][tile * 32 + c.lane] = sum;
+  } else {
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    if (c.lane % 4 == 0) c.shared.partial[c.flush & 1][warp][tile * kTileRows + c.lane / 4] = sum;
+  }
+}
+
 // Adds up the partial sums of a flush group: `tiles` tiles from `first`, each kWarps warps by four quarters. Thread t gets
 // row t. Ends with finish(row, local row, value, valid) in whole warps, so that finish may shuffle between neighbours.
 // With kNorm the value is scaled by 1/rms of the stage's input, whose sum of squares lies in shared.squares.
@@ -53,8 +66,13 @@ __device__ __forceinline__ void flush_tiles(C& c, Tiles mine, int first, int til
     if (c.tid < rows) {
 #pragma unroll
       for (int w = 0; w < S::kWarps; ++w) {
-        const float4 q = *reinterpret_cast<const float4*>(&c.shared.partial[c.flush & 1][w][c.tid * 4]);
-        sum += (q.x + q.y) + (q.z + q.w);
+        const float* kept = &c.shared.partial[c.flush & 1][w][c.tid * kRowSums];
+        if constexpr (kRowSums == 4) {
+          const float4 q = *reinterpret_cast<const float4*>(kept);
+          sum += (q.x + q.y) + (q.z + q.w);
+        } else {
+          sum += *kept;
+        }
       }
     }
     if constexpr (S::kNorm) {

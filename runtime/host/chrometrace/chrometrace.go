@@ -1,8 +1,8 @@
-// Package chrometrace writes timelines in the JSON form of Chrome's trace event format, which https://ui.perfetto.dev and
-// chrome://tracing open: {"traceEvents": [...]}, one event a line.
+// Package chrometrace writes timelines in the JSON form of Chrome's trace event format, which https://ui.perfetto.dev
+// and chrome://tracing open: {"traceEvents": [...]}, one event a line.
 //
-// The package is copied into every emitted launcher. It imports the standard library only, and must not know what is on a
-// timeline.
+// The package is copied into every emitted launcher. It imports the standard library only, and must not know what is
+// on a timeline.
 package chrometrace
 
 import (
@@ -67,7 +67,8 @@ func (t *Writer) Thread(at Track, name string) {
 // Span writes a complete event.
 func (t *Writer) Span(s Span) {
 	start, duration := nanosecond(s.Start), nanosecond(s.End-s.Start)
-	t.event(event{Phase: "X", Process: s.Process, Thread: s.Thread, Name: s.Name, Category: s.Category, Time: &start, Duration: &duration, Args: s.Args})
+	t.event(event{Phase: "X", Process: s.Process, Thread: s.Thread, Name: s.Name, Category: s.Category, Time: &start,
+		Duration: &duration, Args: s.Args})
 }
 
 // Close ends the file with what is said about all of it: an object, or nil. It does not close what it writes to.

@@ -18,7 +18,8 @@ func TestFile(t *testing.T) {
 	at := chrometrace.Track{Process: 1, Thread: 7}
 	w.Process(1, `consumers of "x"`)
 	w.Thread(at, "SM 6")
-	w.Span(chrometrace.Span{Track: at, Name: "L00.qkv", Category: "compute", Start: 0, End: 1.0 / 3, Args: map[string]int{"step": 2}})
+	w.Span(chrometrace.Span{Track: at, Name: "L00.qkv", Category: "compute", Start: 0, End: 1.0 / 3,
+		Args: map[string]int{"step": 2}})
 	w.Span(chrometrace.Span{Track: at, Name: "L00.attn", Category: "signal", Start: 1.2344, End: 1.2344})
 	require.NoError(t, w.Close(map[string]string{"device": "Fake"}))
 	require.Equal(t, `{"traceEvents":[

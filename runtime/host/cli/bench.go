@@ -9,6 +9,8 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/report"
+	"amkc/runtime/outfile"
+	"amkc/runtime/printable"
 )
 
 // benchSchema names the JSON of bench; docs/bench.md describes it.
@@ -41,21 +43,22 @@ func (c *command) parseBench(args []string) (*benchFlags, error) {
 	set.IntVar(&f.bench.WarmUp, "warm-up", 0, "run `N` launches of each kernel before that (default 10)")
 	set.StringVar(&f.report, "report", "", "show the measurement on one HTML page, `FILE`")
 	set.StringVar(&f.trace, "trace", "", "record who did what when into `FILE`, which ui.perfetto.dev opens")
-	set.IntVar(&f.profile.Steps, "trace-steps", 0, "record `N` steps (default 1; a step of a large model is some 10 MB)")
+	set.IntVar(&f.profile.Steps, "trace-steps", 0,
+		"record `N` steps (default 1; a step of a large model is some 10 MB)")
 	if err := c.parse(set, args); err != nil {
 		return nil, err
 	}
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if given["trace"] {
-		if err := mayWrite("--trace", f.trace, "trace.json"); err != nil {
+		if err := c.mayWrite("--trace", f.trace, "trace.json"); err != nil {
 			return nil, err
 		}
 	} else if given["trace-steps"] {
 		return nil, usagef("bench: --trace-steps says how much --trace FILE records, and there is none")
 	}
 	if given["report"] {
-		if err := mayWrite("--report", f.report, "report.html"); err != nil {
+		if err := c.mayWrite("--report", f.report, "report.html"); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +85,7 @@ func (c *command) bench(ctx context.Context, args []string) error {
 			return err
 		}
 		if !check.Passed {
-			fmt.Fprint(c.stderr, checkText(check))
+			fmt.Fprint(c.stderr, printable.Text(checkText(check)))
 			return checkFailure(check)
 		}
 		// Before the measurement, which takes longer: what cannot be profiled is refused first.
@@ -106,8 +109,9 @@ func (c *command) bench(ctx context.Context, args []string) error {
 			failed = append(failed, err)
 		}
 		if f.report != "" {
-			page := report.Page{Facts: *facts, Build: *build, Command: c.benchCommand(r), Check: check, Bench: r, Profile: p}
-			if err = writeFile(f.report, func(w io.Writer) error { return report.Write(w, page) }); err == nil {
+			page := report.Page{Facts: *facts, Build: *build, Command: c.benchCommand(r), Check: check, Bench: r,
+				Profile: p}
+			if err = outfile.Write(f.report, func(w io.Writer) error { return report.Write(w, page) }); err == nil {
 				text += fmt.Sprintf("report     %s\n", f.report)
 			}
 			failed = append(failed, err)
@@ -117,14 +121,15 @@ func (c *command) bench(ctx context.Context, args []string) error {
 }
 
 func (c *command) runBench(ctx context.Context, s *host.Session, o host.BenchOptions) (*host.BenchReport, error) {
-	progress := c.newProgress()
-	defer progress.done()
-	return s.Bench(ctx, o, progress.report)
+	line := c.newProgress()
+	defer line.Clear()
+	return s.Bench(ctx, o, line.Report)
 }
 
 // benchCommand is a command line that measures the same again, with nothing left to defaults.
 func (c *command) benchCommand(r *host.BenchReport) string {
-	s := fmt.Sprintf("%s bench --position %d --steps-per-launch %d --launches %d --warm-up %d", c.launcher.Model.Name, r.Position, r.StepsPerLaunch,
+	s := fmt.Sprintf("%s bench --position %d --steps-per-launch %d --launches %d --warm-up %d", c.launcher.Model.Name,
+		r.Position, r.StepsPerLaunch,
 		r.Launches, r.WarmUp)
 	if c.gpu != 0 {
 		s += fmt.Sprintf(" --gpu %d", c.gpu)

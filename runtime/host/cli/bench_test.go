@@ -19,7 +19,8 @@ func TestBenchJSONIsDocumented(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "")
 	hosttest.Write(t, dir, "program.json", []byte(`{"config": {"pipelining_depth": 3}}`))
-	code, out, stderr := run(t, dir, "", "bench", "--json", "--launches", "3", "--trace", filepath.Join(t.TempDir(), "trace.json"))
+	code, out, stderr := run(t, dir, "", "bench", "--json", "--launches", "3", "--trace",
+		filepath.Join(t.TempDir(), "trace.json"))
 	require.Zero(t, code, stderr)
 	require.Empty(t, stderr)
 	var r map[string]any
@@ -60,25 +61,29 @@ func TestBenchReport(t *testing.T) {
 	dir := build(t, "")
 	page := filepath.Join(t.TempDir(), "out.html")
 	hosttest.Write(t, filepath.Dir(page), "out.html", []byte("an older one"))
-	code, out, stderr := run(t, dir, "", "bench", "--steps-per-launch", "15", "--position", "10", "--launches", "10", "--report", page)
+	code, out, stderr := run(t, dir, "", "bench", "--steps-per-launch", "15", "--position", "10", "--launches", "10",
+		"--report", page)
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "share      90.0 % of the ceiling")
 	require.Contains(t, out, "report     "+page+"\n")
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "<title>fake: 200.0 µs a token on Fake A</title>")
-	require.Contains(t, string(text), "<dd>fake bench --position 10 --steps-per-launch 15 --launches 10 --warm-up 10</dd>")
+	require.Contains(t, string(text), "<dd>fake bench --position 10 --steps-per-launch 15 --launches 10 "+
+		"--warm-up 10</dd>")
 	require.Contains(t, string(text), "SM 1,755 MHz")
 	require.Contains(t, string(text), "From one launch of the instrumented kernel: 1 step from position 11 on.")
 	require.Contains(t, string(text), "<title>attn, compute</title>")
 	require.Len(t, entries(t, filepath.Dir(page)), 1, "nothing but the page is left")
 
 	again := filepath.Join(t.TempDir(), "again.html")
-	code, _, _ = run(t, dir, "", "bench", "--steps-per-launch", "15", "--position", "10", "--launches", "10", "--report", again, "--json")
+	code, _, _ = run(t, dir, "", "bench", "--steps-per-launch", "15", "--position", "10", "--launches", "10",
+		"--report", again, "--json")
 	require.Zero(t, code)
 	same, err := os.ReadFile(again)
 	require.NoError(t, err)
-	require.True(t, string(text) == string(same), "the fake measures the same again, and there is no time or path on the page")
+	require.True(t, string(text) == string(same),
+		"the fake measures the same again, and there is no time or path on the page")
 }
 
 // A path that cannot be written is refused before anything else: the GPU that does not exist is not even looked for.

@@ -20,11 +20,15 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 	line("check", "passed in this run: largest logit error %.2e (allowed %.0e)", most, check.Tolerance.Max)
 	line("device", "%s", deviceText(&r.Machine))
 	line("clocks", "%s", clocksText(&r.Machine))
-	line("context", "positions %d to %d, %d tokens a launch, %d launches", r.Position, r.Position+r.StepsPerLaunch-1, r.StepsPerLaunch, r.Launches)
+	line("context", "positions %d to %d, %d tokens a launch, %d launches", r.Position, r.Position+r.StepsPerLaunch-1,
+		r.StepsPerLaunch, r.Launches)
 	line("latency", "%.1f µs a token (p10 %.1f, p90 %.1f)", r.Latency.Median, r.Latency.P10, r.Latency.P90)
-	line("ceiling", "%.1f µs (p10 %.1f, p90 %.1f): the same bytes streamed in the same run, no dependencies", r.Ceiling.Median, r.Ceiling.P10, r.Ceiling.P90)
-	line("drain", "%.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away", r.Drain.Median, r.Drain.P10, r.Drain.P90)
-	line("traffic", "%.1f MB a token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s", r.BytesPerToken/1e6, r.GBs, r.CeilingGBs, r.ReadGBs)
+	line("ceiling", "%.1f µs (p10 %.1f, p90 %.1f): the same bytes streamed in the same run, no dependencies",
+		r.Ceiling.Median, r.Ceiling.P10, r.Ceiling.P90)
+	line("drain", "%.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away", r.Drain.Median, r.Drain.P10,
+		r.Drain.P90)
+	line("traffic", "%.1f MB a token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s", r.BytesPerToken/1e6, r.GBs,
+		r.CeilingGBs, r.ReadGBs)
 	if r.FitsL2() {
 		line("", "all of that fits the L2, which these rates are of: the memory is hardly touched")
 	}

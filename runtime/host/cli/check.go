@@ -47,9 +47,9 @@ func (c *command) check(ctx context.Context, args []string) error {
 }
 
 func (c *command) runBisect(ctx context.Context, s *host.Session) (*host.BisectReport, error) {
-	progress := c.newProgress()
-	defer progress.done()
-	return s.Bisect(ctx, progress.report)
+	line := c.newProgress()
+	defer line.Clear()
+	return s.Bisect(ctx, line.Report)
 }
 
 // bisectFailure is for a nil report too: nothing was asked, and nothing was found.
@@ -65,22 +65,25 @@ func bisectText(r *host.BisectReport) string {
 	if r.First != nil {
 		found = r.First.String()
 	}
-	return fmt.Sprintf("%d stages of %d positions compared, each from the megakernel's own inputs\n%s (allowed besides one rounding: "+
-		"%.0e RMS, %.0e max; attention %.0e and %.0e)\n", r.Stages, r.Positions, found, r.Tolerance.Other.RMS, r.Tolerance.Other.Max,
+	return fmt.Sprintf("%d stages of %d positions compared, each from the megakernel's own inputs\n%s (allowed "+
+		"besides one rounding: "+
+		"%.0e RMS, %.0e max; attention %.0e and %.0e)\n", r.Stages, r.Positions, found, r.Tolerance.Other.RMS,
+		r.Tolerance.Other.Max,
 		r.Tolerance.Attention.RMS, r.Tolerance.Attention.Max)
 }
 
 func (c *command) runCheck(ctx context.Context, s *host.Session) (*host.CheckReport, error) {
-	progress := c.newProgress()
-	defer progress.done()
-	return s.Check(ctx, progress.report)
+	line := c.newProgress()
+	defer line.Clear()
+	return s.Check(ctx, line.Report)
 }
 
 func checkFailure(r *host.CheckReport) error {
 	if r.Passed {
 		return nil
 	}
-	return &failure{fmt.Sprintf("check failed: the megakernel and the reference kernels differ (%d findings)", len(r.Failures))}
+	return &failure{fmt.Sprintf("check failed: the megakernel and the reference kernels differ (%d findings)",
+		len(r.Failures))}
 }
 
 func checkText(r *host.CheckReport) string {
@@ -99,6 +102,7 @@ func checkText(r *host.CheckReport) string {
 	if !r.Passed {
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(&b, "%s (allowed: %.0e RMS, %.0e max, relative to the reference logits)\n", verdict, r.Tolerance.RMS, r.Tolerance.Max)
+	fmt.Fprintf(&b, "%s (allowed: %.0e RMS, %.0e max, relative to the reference logits)\n", verdict, r.Tolerance.RMS,
+		r.Tolerance.Max)
 	return b.String()
 }

@@ -1,10 +1,12 @@
-// Package cli is the command line of an emitted launcher: run, bench, check and info on the build beside the executable.
+// Package cli is the command line of an emitted launcher: run, bench, check and info on the build beside the
+// executable.
 //
-// Results go to stdout; errors and progress go to stderr, progress on a terminal only. Exit codes: 0 success; 1 the input
-// is at fault, or check found differences; 2 bad usage or a broken environment.
+// Results go to stdout; errors and progress go to stderr, progress on a terminal only. Exit codes: 0 success; 1 the
+// input is at fault, or check found differences; 2 bad usage or a broken environment.
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/host with its
-// chrometrace and report, runtime/driver and runtime/tokenizer, and must not import any other package of amkc.
+// chrometrace and report, runtime/driver, runtime/infile, runtime/outfile, runtime/printable, runtime/progress and
+// runtime/tokenizer, and must not import any other package of amkc.
 package cli
 
 import (
@@ -68,7 +70,7 @@ var errInterrupted = errors.New("interrupted")
 
 func (c *command) dispatch(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return usagef("no command\n%s", c.usage())
+		return &usageError{"no command", c.usage()}
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
@@ -83,7 +85,7 @@ func (c *command) dispatch(ctx context.Context, args []string) error {
 			return v.run(c, ctx, args[1:])
 		}
 	}
-	return usagef("unknown command %q\n%s", args[0], c.usage())
+	return &usageError{fmt.Sprintf("unknown command %q", args[0]), c.usage()}
 }
 
 func (c *command) usage() string {
@@ -119,21 +121,23 @@ func (c *command) facts() (*host.Facts, error) {
 	}
 	if f.Model != c.launcher.Model {
 		return nil, &host.BuildError{Path: filepath.Join(c.dir, host.ManifestFile),
-			What:   fmt.Sprintf("it describes %s, and this launcher was made for %s", brief(f.Model), brief(c.launcher.Model)),
+			What: fmt.Sprintf("it describes %s, and this launcher was made for %s", brief(f.Model),
+				brief(c.launcher.Model)),
 			Remedy: "run make in that directory to build its own launcher"}
 	}
 	return f, nil
 }
 
 func brief(m host.Model) string {
-	return fmt.Sprintf("%s (%s, %s, %d layers, vocab %d, max_seq %d)", m.Name, m.Architecture, m.DType, m.Layers, m.Vocab, m.MaxSeq)
+	return fmt.Sprintf("%s (%s, %s, %d layers, vocab %d, max_seq %d)", m.Name, m.Architecture, m.DType, m.Layers,
+		m.Vocab, m.MaxSeq)
 }
 
 // open opens the build on the GPU.
 func (c *command) open(ctx context.Context) (*host.Session, error) {
-	progress := c.newProgress()
-	defer progress.done()
-	return host.Open(ctx, c.dir, host.Options{GPU: c.gpu, Progress: progress.report, Reference: c.launcher.Check})
+	line := c.newProgress()
+	defer line.Clear()
+	return host.Open(ctx, c.dir, host.Options{GPU: c.gpu, Progress: line.Report, Reference: c.launcher.Check})
 }
 
 // withSession opens the build, calls f and closes it.

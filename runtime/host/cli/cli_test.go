@@ -93,7 +93,8 @@ func TestRunNeverPrintsHalfACharacter(t *testing.T) {
 	hosttest.NeedDriver(t)
 	var out pieces
 	l := cli.Launcher{Model: hosttest.Facts().Model, Dir: build(t, "")}
-	require.Zero(t, l.Main([]string{"run", "--prompt", "é", "--ignore-eos", "--max-tokens", "120"}, nil, &out, os.Stderr))
+	require.Zero(t, l.Main([]string{"run", "--prompt", "é", "--ignore-eos", "--max-tokens", "120"}, nil, &out,
+		os.Stderr))
 	require.Greater(t, len(out.all), 40)
 	for _, p := range out.all {
 		require.True(t, utf8.ValidString(p), "%q", p)
@@ -181,7 +182,8 @@ func TestErrorsAndExitCodes(t *testing.T) {
 	other := hosttest.Build(t, "", func(f *host.Facts) { f.Model.Layers = 3 })
 	code, _, stderr = run(t, other, "", "info")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "3 layers, vocab 4096, max_seq 128), and this launcher was made for fake (LlamaForCausalLM, BF16, 2 layers")
+	require.Contains(t, stderr, "3 layers, vocab 4096, max_seq 128), and this launcher was made for fake "+
+		"(LlamaForCausalLM, BF16, 2 layers")
 }
 
 func TestCheckAndBench(t *testing.T) {
@@ -224,13 +226,15 @@ func TestCheckBisect(t *testing.T) {
 	code, out, stderr := run(t, build(t, ""), "", "check", "--bisect")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "240 stages of 40 positions compared, each from the megakernel's own inputs\n"+
-		"all agree: error 0.00e+00 RMS, 0.00e+00 max (allowed besides one rounding: 5e-04 RMS, 1e-03 max; attention 8e-03 and 2e-02)\n")
+		"all agree: error 0.00e+00 RMS, 0.00e+00 max (allowed besides one rounding: 5e-04 RMS, 1e-03 max; attention "+
+		"8e-03 and 2e-02)\n")
 
 	// Wrong only in what is handed over, so that nothing but the comparison of stages can see it.
 	dir := build(t, "bad_at=5 bad_ordinal=3 bad_element=9")
 	code, out, stderr = run(t, dir, "", "check", "--bisect")
 	require.Equal(t, 1, code)
-	require.Contains(t, out, "position 5: stage L01.qkv is the first that is wrong: element 9, row 9 (q of head 0, dim 12), is ")
+	require.Contains(t, out, "position 5: stage L01.qkv is the first that is wrong: element 9, row 9 (q of head "+
+		"0, dim 12), is ")
 	require.Contains(t, stderr, "check failed: stage L01.qkv is wrong at position 5")
 	code, out, _ = run(t, dir, "", "check", "--bisect", "--json")
 	require.Equal(t, 1, code)
@@ -267,7 +271,8 @@ func TestInfo(t *testing.T) {
 	dir := build(t, "")
 	code, out, _ := run(t, dir, "", "info")
 	require.Zero(t, code)
-	for _, s := range []string{"fake (LlamaForCausalLM, BF16)", "0 to 127", "sm_90a, 4 SMs", "variant   all", "megakernel.fatbin: 0.0 MB"} {
+	for _, s := range []string{"fake (LlamaForCausalLM, BF16)", "0 to 127", "sm_90a, 4 SMs", "variant   all",
+		"megakernel.fatbin: 0.0 MB"} {
 		require.Contains(t, out, s)
 	}
 	code, out, _ = run(t, dir, "", "info", "--json")

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// A usageError is a command line that cannot be understood.
-type usageError struct{ msg string }
+// A usageError is a command line that cannot be understood, and what is said of the right one below.
+type usageError struct{ msg, help string }
 
 func (e *usageError) Error() string { return e.msg }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+func usagef(format string, args ...any) error { return &usageError{msg: fmt.Sprintf(format, args...)} }
 
 // errHelp says that help was asked for and given.
 var errHelp = errors.New("help was printed")
@@ -36,7 +36,8 @@ func (c *command) parse(fs *flag.FlagSet, args []string) error {
 	err := fs.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		if _, err := fmt.Fprintf(c.stdout, "usage: %s %s [flags]\n\n%s", c.launcher.Model.Name, fs.Name(), defaults(fs)); err != nil {
+		if _, err := fmt.Fprintf(c.stdout, "usage: %s %s [flags]\n\n%s", c.launcher.Model.Name, fs.Name(),
+			defaults(fs)); err != nil {
 			return err
 		}
 		return errHelp
@@ -61,7 +62,8 @@ func defaults(fs *flag.FlagSet) string {
 // parseIDs reads "1,2,3"; spaces may stand for or beside the commas.
 func parseIDs(s string) ([]int, error) {
 	var ids []int
-	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
+	for _, word := range strings.FieldsFunc(s,
+		func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
 		id, err := strconv.Atoi(word)
 		if err != nil {
 			return nil, usagef("--prompt-ids: %q is not an id; numbers separated by commas are expected", word)

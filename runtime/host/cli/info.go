@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/runtime/printable"
 )
 
 // info prints the manifest: as JSON all of it, as text the facts, and which files of the build are there.
@@ -23,9 +25,10 @@ func (c *command) info(_ context.Context, args []string) error {
 	if !c.json {
 		return c.print(nil, c.infoText(facts))
 	}
-	manifest, err := os.ReadFile(filepath.Join(c.dir, host.ManifestFile))
+	path := filepath.Join(c.dir, host.ManifestFile)
+	manifest, err := infile.Read(path, infile.Manifest)
 	if err != nil {
-		return err
+		return &host.BuildError{Path: path, What: "it cannot be read", Err: err}
 	}
 	return c.print(json.RawMessage(manifest), "")
 }
@@ -34,10 +37,11 @@ func (c *command) infoText(f *host.Facts) string {
 	m := f.Model
 	var b strings.Builder
 	line := func(label, format string, args ...any) {
-		fmt.Fprintf(&b, "%-9s %s\n", label, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "%-9s %s\n", label, printable.Line(fmt.Sprintf(format, args...)))
 	}
 	line("model", "%s (%s, %s)", m.Name, m.Architecture, m.DType)
-	line("shape", "%d layers, hidden %d, intermediate %d, %d heads of %d, %d kv heads, vocab %d", m.Layers, m.Hidden, m.Intermediate,
+	line("shape", "%d layers, hidden %d, intermediate %d, %d heads of %d, %d kv heads, vocab %d", m.Layers, m.Hidden,
+		m.Intermediate,
 		m.Heads, m.HeadDim, m.KVHeads, m.Vocab)
 	line("positions", "0 to %d", m.MaxSeq-1)
 	line("target", "%s (%s, %d SMs)", f.Target.Name, f.Target.Arch, f.Target.SMs)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"strings"
 
 	"amkc/runtime/host"
+	"amkc/runtime/printable"
+	"amkc/runtime/progress"
 	"amkc/runtime/tokenizer"
 )
 
@@ -23,20 +25,26 @@ type failure struct{ msg string }
 
 func (e *failure) Error() string { return e.msg }
 
-// report prints an error, if there is one, and returns the exit code.
+// report prints an error, if there is one, and returns the exit code. Its text may quote a file or an argument, and
+// is one printable line.
 func (c *command) report(err error) int {
 	if err == nil || errors.Is(err, errHelp) {
 		return exitOK
 	}
 	if c.json {
-		line, _ := json.Marshal(map[string]string{"severity": "error", "pos": c.launcher.Model.Name, "message": err.Error()})
-		fmt.Fprintf(c.stderr, "%s\n", line)
+		line, _ := json.Marshal(map[string]string{"severity": "error", "pos": c.launcher.Model.Name,
+			"message": err.Error()})
+		fmt.Fprintf(c.stderr, "%s\n", printable.Text(string(line)))
 	} else {
 		word := "error"
-		if colourful(c.stderr) {
+		if progress.Colourful(c.stderr) {
 			word = "\x1b[1;31merror\x1b[0m"
 		}
-		fmt.Fprintf(c.stderr, "%s: %s: %v\n", c.launcher.Model.Name, word, err)
+		text := printable.Clip(err.Error())
+		if usage := new(usageError); errors.As(err, &usage) && usage.help != "" {
+			text += "\n" + printable.Text(usage.help)
+		}
+		fmt.Fprintf(c.stderr, "%s: %s: %s\n", c.launcher.Model.Name, word, text)
 	}
 	return exitCode(err)
 }
@@ -59,61 +67,25 @@ func exitCode(err error) int {
 	return exitBroken
 }
 
-// print writes a result: v as JSON, or text.
+// print writes a result: v as JSON, or text. Whatever a terminal would act on is escaped.
 func (c *command) print(v any, text string) error {
-	if !c.json {
-		_, err := io.WriteString(c.stdout, text)
-		return err
+	if c.json {
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		text = b.String()
 	}
-	enc := json.NewEncoder(c.stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	_, err := io.WriteString(c.stdout, printable.Text(text))
+	return err
 }
 
-// terminal says whether w is one.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
+// newProgress returns the line that long work is shown on, if anybody watches.
+func (c *command) newProgress() *progress.Line {
+	if c.json {
+		return &progress.Line{}
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// colourful says whether colour may be written to w.
-func colourful(w io.Writer) bool {
-	_, forbidden := os.LookupEnv("NO_COLOR")
-	return !forbidden && terminal(w)
-}
-
-// progress rewrites one line of a terminal.
-type progress struct {
-	w     io.Writer // nil: say nothing
-	shown string
-}
-
-func (c *command) newProgress() *progress {
-	if c.json || !terminal(c.stderr) {
-		return &progress{}
-	}
-	return &progress{w: c.stderr}
-}
-
-func (p *progress) report(activity string, done, total int64) {
-	if p.w == nil || total == 0 {
-		return
-	}
-	line := fmt.Sprintf("%s %d%%", activity, done*100/total)
-	if line != p.shown {
-		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
-		p.shown = line
-	}
-}
-
-// done clears the line.
-func (p *progress) done() {
-	if p.shown != "" {
-		fmt.Fprint(p.w, "\r\x1b[K")
-		p.shown = ""
-	}
+	return progress.New(c.stderr)
 }

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"amkc/runtime/host"
+	"amkc/runtime/infile"
 	"amkc/runtime/tokenizer"
 )
 
@@ -30,7 +30,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	set := c.flags("run")
 	text := set.String("prompt", "", "`TEXT` to continue; - reads it from stdin")
 	ids := set.String("prompt-ids", "", "token `IDS` to continue, 1,2,3; works without a tokenizer too")
-	tokens := set.Int("max-tokens", 0, fmt.Sprintf("generate up to `N` tokens; by default %d, or as many as there are positions for", defaultTokens))
+	tokens := set.Int("max-tokens", 0, fmt.Sprintf("generate up to `N` tokens; by default %d, or as many as there "+
+		"are positions for", defaultTokens))
 	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
 	if err := c.parse(set, args); err != nil {
 		return err
@@ -70,7 +71,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 }
 
 // complete decodes and prints, token by token unless the result is to be JSON.
-func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.Tokenizer, prompt []int, n int, stops []int) error {
+func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.Tokenizer, prompt []int, n int,
+	stops []int) error {
 	w := newWriter(tok, c.stdout)
 	if c.json {
 		w.out = io.Discard
@@ -101,7 +103,7 @@ func (c *command) encode(tok *tokenizer.Tokenizer, tokErr error, text string) ([
 		return nil, fmt.Errorf("%w; --prompt-ids works without a tokenizer", tokErr)
 	}
 	if text == "-" {
-		all, err := io.ReadAll(c.stdin)
+		all, err := infile.ReadStream(c.stdin, "stdin", infile.Prompt)
 		if err != nil {
 			return nil, fmt.Errorf("reading the prompt: %w", err)
 		}
@@ -120,12 +122,12 @@ func (c *command) encode(tok *tokenizer.Tokenizer, tokErr error, text string) ([
 // loadTokenizer reads the tokenizer of a build; the error says why there is none.
 func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	path := filepath.Join(dir, host.TokenizerFile)
-	data, err := os.ReadFile(path)
+	data, err := infile.Read(path, infile.Tokenizer)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &host.BuildError{Path: path, What: "the model came without a tokenizer"}
 	}
 	if err != nil {
-		return nil, err
+		return nil, &host.BuildError{Path: path, What: "it cannot be read", Err: err}
 	}
 	return tokenizer.Load(data)
 }

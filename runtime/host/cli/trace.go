@@ -6,6 +6,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/chrometrace"
+	"amkc/runtime/outfile"
 )
 
 // traceResult is what bench prints of a trace as JSON.
@@ -23,7 +24,7 @@ type traceResult struct {
 func (c *command) trace(p *host.Profile, device, path string) (*traceResult, error) {
 	about := map[string]any{"model": c.launcher.Model.Name, "device": device, "position": p.Position,
 		"latency_us": p.Latency, "plain_us": p.Plain, "dropped": p.Dropped}
-	if err := writeFile(path, func(w io.Writer) error { return drawProfile(w, p, about) }); err != nil {
+	if err := outfile.Write(path, func(w io.Writer) error { return drawProfile(w, p, about) }); err != nil {
 		return nil, err
 	}
 	return &traceResult{path, p.Position, p.Steps, len(p.Spans), p.Dropped, p.Latency, p.Plain}, nil
@@ -41,8 +42,9 @@ func drawProfile(w io.Writer, p *host.Profile, about any) error {
 		}
 	}
 	for _, s := range p.Spans {
-		t.Span(chrometrace.Span{Track: chrometrace.Track{Process: processes[s.Role], Thread: s.SM + 1}, Name: s.Stage, Category: s.Kind,
-			Start: s.Start, End: s.End, Args: struct {
+		t.Span(chrometrace.Span{Track: chrometrace.Track{Process: processes[s.Role], Thread: s.SM + 1}, Name: s.Stage,
+			Category: s.Kind,
+			Start:    s.Start, End: s.End, Args: struct {
 				Step int    `json:"step"`
 				Kind string `json:"kind"`
 			}{s.Step, s.Kind}})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
 )
 
@@ -18,7 +19,8 @@ func TestBenchTrace(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("of an earlier run"), 0o600))
 	code, text, stderr := run(t, dir, "", "bench", "--position", "10", "--launches", "10", "--trace", path)
 	require.Zero(t, code, stderr)
-	require.Contains(t, text, "trace      "+path+": the step at position 11, 68 spans; https://ui.perfetto.dev opens it\n"+
+	require.Contains(t, text, "trace      "+path+
+		": the step at position 11, 68 spans; https://ui.perfetto.dev opens it\n"+
 		"recording  606.0 µs a token with it and 600.0 without, in the same run: it costs 1.0 %\n")
 	files, err := os.ReadDir(out)
 	require.NoError(t, err)
@@ -77,9 +79,15 @@ func TestTraceFiles(t *testing.T) {
 		args []string
 		text string
 	}{
-		{[]string{"--trace", dir}, "--trace: " + dir + " is a directory; want a file, as " + filepath.Join(dir, "trace.json")},
-		{[]string{"--trace", filepath.Join(dir, "no", "trace.json")}, "there is no directory " + filepath.Join(dir, "no")},
-		{[]string{"--trace", "/dev/null"}, "/dev/null is no ordinary file"},
+		{[]string{"--trace", dir}, "--trace: " + dir + " is a directory; want a file, as " +
+			filepath.Join(dir, "trace.json")},
+		{[]string{"--trace", filepath.Join(dir, "no", "trace.json")},
+			"there is no directory " + filepath.Join(dir, "no")},
+		{[]string{"--trace", "/dev/null"}, "--trace: /dev/null: it is a device; want a file, or a name that is free"},
+		{[]string{"--trace", filepath.Join(dir, host.WeightsFile)},
+			"is weights.safetensors of the build; want another file"},
+		{[]string{"--report", filepath.Join(dir, host.ManifestFile)},
+			"is amkc.manifest.json of the build; want another file"},
 		{[]string{"--trace", ""}, "no file is named"},
 		{[]string{"--trace-steps", "2"}, "--trace-steps says how much --trace FILE records"},
 	} {

@@ -5,20 +5,26 @@ import (
 	"io"
 	"strings"
 
+	"amkc/runtime/printable"
+	"amkc/runtime/progress"
 	"amkc/runtime/tokenizer"
 )
 
 // A writer prints tokens as they come: text in whole characters, or ids when there is no tokenizer. The prompt comes
 // first, because what a token looks like may depend on the one before.
+//
+// What the model writes goes into a file or a pipe byte for byte. On a terminal, control characters other than line
+// breaks and tabs are shown and not obeyed, as the prompt and the weights may be somebody else's.
 type writer struct {
 	out     io.Writer
+	shown   bool               // out is a terminal
 	text    *tokenizer.Decoder // nil: ids
 	written string             // text after the prompt
 	any     bool               // something was printed
 }
 
 func newWriter(tok *tokenizer.Tokenizer, out io.Writer) *writer {
-	w := &writer{out: out}
+	w := &writer{out: out, shown: progress.IsTerminal(out)}
 	if tok != nil {
 		w.text = tok.NewDecoder(true)
 	}
@@ -64,6 +70,9 @@ func (w *writer) put(s string) error {
 		return nil
 	}
 	w.any = true
+	if w.shown {
+		s = printable.Text(s)
+	}
 	_, err := io.WriteString(w.out, s)
 	return err
 }

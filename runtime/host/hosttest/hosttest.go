@@ -1,5 +1,6 @@
-// Package hosttest lets tests of the host packages and of emitted launchers run without a GPU: a fake CUDA driver with the
-// kernels of a build in it, and build directories for them. It is for tests alone, and is not copied into launchers.
+// Package hosttest lets tests of the host packages and of emitted launchers run without a GPU: a fake CUDA driver
+// with the kernels of a build in it, and build directories for them. It is for tests alone, and is not copied into
+// launchers.
 package hosttest
 
 import (
@@ -90,7 +91,7 @@ func compileC(library, source string) error {
 }
 
 // NeedDriver skips the test when there is no fake driver, and returns the folder that holds it.
-func NeedDriver(t *testing.T) string {
+func NeedDriver(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv(fakeDir)
 	if dir == "" {
@@ -102,13 +103,15 @@ func NeedDriver(t *testing.T) string {
 // Facts are those of the fake build; they agree with the defaults of fakekernels.c.
 func Facts() host.Facts {
 	return host.Facts{
-		Model: host.Model{Name: "fake", Architecture: "LlamaForCausalLM", DType: "BF16", Layers: 2, Hidden: 64, Intermediate: 128,
-			Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 4096, MaxSeq: 128, Tied: true, Eps: 1e-5},
+		Model: host.Model{Name: "fake", Architecture: "LlamaForCausalLM", DType: "BF16", Layers: 2, Hidden: 64,
+			Intermediate: 128,
+			Heads:        4, KVHeads: 2, HeadDim: 16, Vocab: 4096, MaxSeq: 128, Tied: true, Eps: 1e-5},
 		Target: host.Target{Name: "fake", Arch: "sm_90a", SMs: 4},
 		CUDA:   13000,
 		Stages: []string{"embed", "L{i}.qkv", "L{i}.attn"},
 		Variants: []host.Variant{{Name: "all", Lo: 0, Hi: 127, Exchanges: []host.Exchange{
-			{Stage: "embed", Elements: 64}, {Stage: "L{i}.qkv", Elements: 128, Layers: 2}, {Stage: "L{i}.attn", Elements: 64, Layers: 2},
+			{Stage: "embed", Elements: 64}, {Stage: "L{i}.qkv", Elements: 128, Layers: 2},
+			{Stage: "L{i}.attn", Elements: 64, Layers: 2},
 			{Stage: "lm_head"}}}},
 		Traffic: host.Traffic{Weights: 4096, CacheRow: 64},
 	}
@@ -116,7 +119,7 @@ func Facts() host.Facts {
 
 // Build writes a build directory for the fake driver. settings is key=value pairs as in fakekernels.c; edit may change
 // the facts, and nil leaves them.
-func Build(t *testing.T, settings string, edit func(*host.Facts)) string {
+func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
 	t.Helper()
 	dir := t.TempDir()
 	f := Facts()
@@ -142,7 +145,7 @@ func Weights(n int) []byte {
 }
 
 // Write writes one file of a build directory.
-func Write(t *testing.T, dir, name string, data []byte) {
+func Write(t testing.TB, dir, name string, data []byte) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 }

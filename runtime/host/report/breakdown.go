@@ -1,7 +1,7 @@
 package report
 
-// A breakdown says where the time of an SM goes, by stage: layers are folded, and all is a mean over the SMs of the chip,
-// those without work in a stage included.
+// A breakdown says where the time of an SM goes, by stage: layers are folded, and all is a mean over the SMs of the
+// chip, those without work in a stage included.
 type breakdown struct {
 	Rows     []stageRow
 	Rest     stageRow // SMs that have not begun, or are done
@@ -48,19 +48,23 @@ func breakdownOf(ix *index) *breakdown {
 	for _, kind := range ix.kinds {
 		b.Rows = append(b.Rows, stageRowOf(kind, totals[kind], len(layers[kind]), scale, token))
 	}
-	b.Rest = stageRow{Name: "SMs that began later or ended earlier", Token: fixed(max(0, token-sum), 1), Share: fixed(100*max(0, token-sum)/token, 1)}
-	b.Total = stageRow{Name: plural(ix.Steps, "the step", "a step") + ", from the first SM’s beginning to the last one’s end", Token: fixed(token, 1), Share: fixed(100, 1)}
+	b.Rest = stageRow{Name: "SMs that began later or ended earlier", Token: fixed(max(0, token-sum), 1),
+		Share: fixed(100*max(0, token-sum)/token, 1)}
+	b.Total = stageRow{Name: plural(ix.Steps, "the step", "a step") +
+		", from the first SM’s beginning to the last one’s end", Token: fixed(token, 1), Share: fixed(100, 1)}
 	return b
 }
 
 func stageRowOf(kind string, t total, times int, scale, token float64) stageRow {
-	r := stageRow{Class: hue(kind), Name: kind, Token: fixed(t.consumer(), 1), Share: fixed(100*t.consumer()/token, 1), SlotWait: fixed(t[slotWait], 1),
+	r := stageRow{Class: hue(kind), Name: kind, Token: fixed(t.consumer(), 1), Share: fixed(100*t.consumer()/token, 1),
+		SlotWait: fixed(t[slotWait], 1),
 		StepWait: fixed(t[stepWait], 1)}
 	if times > 1 {
 		r.Times = "× " + count(times)
 	}
 	each := func(what string) string { return fixed(t[what]/float64(times), 2) }
-	r.Wait, r.Compute, r.Signal, r.Each = each(exchangeWait), each(compute), each(signal), fixed(t.consumer()/float64(times), 2)
+	r.Wait, r.Compute, r.Signal, r.Each = each(exchangeWait), each(compute), each(signal),
+		fixed(t.consumer()/float64(times), 2)
 	r.Consumer = segments(kind, t, scale, exchangeWait, compute, signal)
 	r.Producer = segments(kind, t, scale, slotWait, stepWait)
 	return r
@@ -72,7 +76,8 @@ func segments(kind string, t total, scale float64, parts ...string) []segment {
 	at := 0.0
 	for _, what := range parts {
 		if t[what] > 0 {
-			all = append(all, segment{percent(at, scale), percent(t[what], scale), spanClass(kind, what), kind + ", " + what + ": " + fixed(t[what], 1) + " µs a token"})
+			all = append(all, segment{percent(at, scale), percent(t[what], scale), spanClass(kind, what),
+				kind + ", " + what + ": " + fixed(t[what], 1) + " µs a token"})
 		}
 		at += t[what]
 	}

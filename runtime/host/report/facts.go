@@ -17,7 +17,8 @@ type factGroup struct {
 type fact struct{ Name, Value string }
 
 func facts(p *Page) []factGroup {
-	groups := []factGroup{{"Machine", machineFacts(&p.Bench.Machine)}, {"Run", runFacts(p)}, {"Bytes", byteFacts(p)}, {"Build", buildFacts(p)}}
+	groups := []factGroup{{"Machine", machineFacts(&p.Bench.Machine)}, {"Run", runFacts(p)}, {"Bytes", byteFacts(p)},
+		{"Build", buildFacts(p)}}
 	if len(p.Build.Knobs) > 0 {
 		knobs := factGroup{Title: "Knobs"}
 		for _, k := range p.Build.Knobs {
@@ -30,17 +31,20 @@ func facts(p *Page) []factGroup {
 
 func machineFacts(m *host.Machine) []fact {
 	all := []fact{
-		{"GPU", fmt.Sprintf("%s (%s, %s SMs, %s GB, L2 %s MB)", m.GPU, m.Arch, count(m.SMs), fixed(float64(m.MemoryBytes)/1e9, 1),
+		{"GPU", fmt.Sprintf("%s (%s, %s SMs, %s GB, L2 %s MB)", m.GPU, m.Arch, count(m.SMs),
+			fixed(float64(m.MemoryBytes)/1e9, 1),
 			fixed(float64(m.L2Bytes)/1e6, 1))},
 		{"driver", told(m.Driver, "version not told") + ", CUDA up to " + m.CUDA},
-		{"clocks, maximum", fmt.Sprintf("SM %s, memory %s", megahertz(m.MaxSMClockMHz), megahertz(m.MaxMemoryClockMHz))},
+		{"clocks, maximum", fmt.Sprintf("SM %s, memory %s", megahertz(m.MaxSMClockMHz),
+			megahertz(m.MaxMemoryClockMHz))},
 	}
 	if m.Clocks == nil {
 		all = append(all, fact{"clocks, measured", "not read: " + m.ClocksAbsent})
 	} else {
 		c := m.Clocks
 		all = append(all,
-			fact{"clocks, measured", fmt.Sprintf("SM %s, memory %s; %s %s while the kernels ran", span(c.SM, "MHz"), span(c.Memory, "MHz"), count(c.Samples),
+			fact{"clocks, measured", fmt.Sprintf("SM %s, memory %s; %s %s while the kernels ran", span(c.SM, "MHz"),
+				span(c.Memory, "MHz"), count(c.Samples),
 				plural(c.Samples, "sample", "samples"))},
 			fact{"held back by", heldBack(c)},
 			fact{"power", span(c.PowerW, "W") + limit(m.PowerLimitW)},
@@ -98,7 +102,8 @@ func runFacts(p *Page) []fact {
 		all = append(all, fact{"command", p.Command})
 	}
 	return append(all,
-		fact{"launches", fmt.Sprintf("%s of each kernel, in turn, after %s to warm up", count(b.Launches), count(b.WarmUp))},
+		fact{"launches", fmt.Sprintf("%s of each kernel, in turn, after %s to warm up", count(b.Launches),
+			count(b.WarmUp))},
 		fact{"tokens a launch", fmt.Sprintf("%s: %s", count(b.StepsPerLaunch), positions(b))},
 		fact{"a time", "the interval between two events around a launch, divided by its tokens"})
 }
@@ -111,10 +116,13 @@ func byteFacts(p *Page) []fact {
 	}
 	mean := float64(b.Position) + float64(b.StepsPerLaunch-1)/2
 	return []fact{
-		{"weights", fmt.Sprintf("%s B a token: every matrix that is multiplied with, and the norms; %s", count(int(t.Weights)), table)},
-		{"KV cache", fmt.Sprintf("%s B a token: %s B of K and V of all layers for each of %s earlier positions (the mean of the launch)",
+		{"weights", fmt.Sprintf("%s B a token: every matrix that is multiplied with, and the norms; %s",
+			count(int(t.Weights)), table)},
+		{"KV cache", fmt.Sprintf("%s B a token: %s B of K and V of all layers for each of %s earlier positions (the "+
+			"mean of the launch)",
 			fixed(mean*float64(t.CacheRow), 0), count(int(t.CacheRow)), fixed(mean, 1))},
-		{"together", fmt.Sprintf("%s B a token, of decode and ceiling alike; GB are 10⁹ bytes", fixed(b.BytesPerToken, 0))},
+		{"together", fmt.Sprintf("%s B a token, of decode and ceiling alike; GB are 10⁹ bytes",
+			fixed(b.BytesPerToken, 0))},
 	}
 }
 
@@ -131,9 +139,12 @@ func buildFacts(p *Page) []fact {
 		weights = "SHA-256 " + weights
 	}
 	return []fact{
-		{"model", fmt.Sprintf("%s (%s, %s): %s layers, hidden %s, intermediate %s, %s heads of %s, %s kv heads, vocabulary %s", m.Name, m.Architecture, m.DType,
-			count(m.Layers), count(m.Hidden), count(m.Intermediate), count(m.Heads), count(m.HeadDim), count(m.KVHeads), count(m.Vocab))},
-		{"compiled for", fmt.Sprintf("%s (%s, %s SMs), positions 0 to %s", t.Name, t.Arch, count(t.SMs), count(m.MaxSeq-1))},
+		{"model", fmt.Sprintf("%s (%s, %s): %s layers, hidden %s, intermediate %s, %s heads of %s, %s kv heads, "+
+			"vocabulary %s", m.Name, m.Architecture, m.DType,
+			count(m.Layers), count(m.Hidden), count(m.Intermediate), count(m.Heads), count(m.HeadDim), count(m.KVHeads),
+			count(m.Vocab))},
+		{"compiled for", fmt.Sprintf("%s (%s, %s SMs), positions 0 to %s", t.Name, t.Arch, count(t.SMs),
+			count(m.MaxSeq-1))},
 		{"weights", weights},
 		{"program", "SHA-256 " + told(p.Build.Program, "not told")},
 		{"amkc", told(p.Build.AMKC, "not told")},

@@ -46,8 +46,8 @@ func histograms(b *host.BenchReport) []histogram {
 	return all
 }
 
-// axis returns what an axis should show: all samples, but for those that lie so far from the bulk that it would be a line.
-// It is never narrower than half a percent of the median.
+// axis returns what an axis should show: all samples, but for those that lie so far from the bulk that it would be a
+// line. It is never narrower than half a percent of the median.
 func axis(samples []float64, q host.Quantiles) (lo, hi float64) {
 	if len(samples) == 0 {
 		return 0, 0
@@ -71,7 +71,8 @@ func histogramOf(class, name string, samples []float64, q host.Quantiles, width 
 	lo = max(0, (lo+hi-width)/2)
 	hi = lo + width
 	h := histogram{Class: class, Name: name, Ticks: ticks(lo, hi, 6),
-		Caption: fmt.Sprintf("median %s µs, p10 %s, p90 %s; %s %s", fixed(q.Median, 2), fixed(q.P10, 2), fixed(q.P90, 2), count(len(samples)),
+		Caption: fmt.Sprintf("median %s µs, p10 %s, p90 %s; %s %s", fixed(q.Median, 2), fixed(q.P10, 2),
+			fixed(q.P90, 2), count(len(samples)),
 			plural(len(samples), "launch", "launches")),
 		Band:   [2]string{percent(q.P10-lo, width), percent(q.P90-q.P10, width)},
 		Median: percent(q.Median-lo, width)}
@@ -93,8 +94,10 @@ func histogramOf(class, name string, samples []float64, q host.Quantiles, width 
 	for i, n := range bins {
 		if n > 0 {
 			from := lo + float64(i)*bin
-			h.Bars = append(h.Bars, histogramBar{percent(float64(i), histogramBins), percent(1, histogramBins), percent(float64(highest-n), float64(highest)),
-				percent(float64(n), float64(highest)), fmt.Sprintf("%s to %s µs: %s", fixed(from, 2), fixed(from+bin, 2), count(n))})
+			h.Bars = append(h.Bars, histogramBar{percent(float64(i), histogramBins), percent(1, histogramBins),
+				percent(float64(highest-n), float64(highest)),
+				percent(float64(n), float64(highest)),
+				fmt.Sprintf("%s to %s µs: %s", fixed(from, 2), fixed(from+bin, 2), count(n))})
 		}
 	}
 	h.Beyond = beyond(below, above)
@@ -105,13 +108,15 @@ func histogramOf(class, name string, samples []float64, q host.Quantiles, width 
 func beyond(below, above []float64) string {
 	text := ""
 	if n := len(below); n > 0 {
-		text = fmt.Sprintf("%s faster %s not drawn, the fastest %s µs.", count(n), plural(n, "launch is", "launches are"), fixed(slices.Min(below), 1))
+		text = fmt.Sprintf("%s faster %s not drawn, the fastest %s µs.", count(n),
+			plural(n, "launch is", "launches are"), fixed(slices.Min(below), 1))
 	}
 	if n := len(above); n > 0 {
 		if text != "" {
 			text += " "
 		}
-		text += fmt.Sprintf("%s slower %s not drawn, the slowest %s µs.", count(n), plural(n, "launch is", "launches are"), fixed(slices.Max(above), 1))
+		text += fmt.Sprintf("%s slower %s not drawn, the slowest %s µs.", count(n),
+			plural(n, "launch is", "launches are"), fixed(slices.Max(above), 1))
 	}
 	return text
 }

@@ -1,9 +1,10 @@
-// Package report shows a measurement as one HTML page that needs nothing else: no network, no script, no font. Charts are
-// inline SVG without text, which stretches to any width, and their labels are HTML. The same measurement gives the same
-// bytes: there is no time, host or path on the page.
+// Package report shows a measurement as one HTML page that needs nothing else: no network, no script, no font. Charts
+// are inline SVG without text, which stretches to any width, and their labels are HTML. The same measurement gives
+// the same bytes: there is no time, host or path on the page.
 //
-// The package is copied into every emitted launcher. It imports the standard library, runtime/host and runtime/driver, and
-// must not import any other package of amkc; it measures nothing, and computes only what it says on the page.
+// The package is copied into every emitted launcher. It imports the standard library, runtime/host and
+// runtime/driver, and must not import any other package of amkc; it measures nothing, and computes only what it says
+// on the page.
 package report
 
 import (
@@ -35,8 +36,8 @@ var page = template.Must(template.New("page").Parse(source))
 // errNothing refuses a page about a measurement that was not made.
 var errNothing = errors.New("there is no measurement to show")
 
-// Write writes the page. Without a check that has passed the error is [host.ErrNotChecked]: a kernel that may be wrong has no
-// latency worth a page.
+// Write writes the page. Without a check that has passed the error is [host.ErrNotChecked]: a kernel that may be
+// wrong has no latency worth a page.
 func Write(w io.Writer, p Page) error {
 	if p.Check == nil || !p.Check.Passed {
 		return host.ErrNotChecked
@@ -98,9 +99,11 @@ func positions(b *host.BenchReport) string {
 
 func headline(b *host.BenchReport) []figure {
 	figures := []figure{
-		{fixed(b.Latency.Median, 1), "µs a token", fmt.Sprintf("median of %s launches; p10 %s, p90 %s", count(b.Launches),
-			fixed(b.Latency.P10, 1), fixed(b.Latency.P90, 1))},
-		{fixed(100*b.Share, 1), "% of the ceiling", fmt.Sprintf("which takes %s µs in the same run", fixed(b.Ceiling.Median, 1))},
+		{fixed(b.Latency.Median, 1), "µs a token",
+			fmt.Sprintf("median of %s launches; p10 %s, p90 %s", count(b.Launches),
+				fixed(b.Latency.P10, 1), fixed(b.Latency.P90, 1))},
+		{fixed(100*b.Share, 1), "% of the ceiling",
+			fmt.Sprintf("which takes %s µs in the same run", fixed(b.Ceiling.Median, 1))},
 		{fixed(b.GBs, 0), "GB/s", fmt.Sprintf("%s MB a token", fixed(b.BytesPerToken/1e6, 1))},
 	}
 	if b.ReadGBs > 0 && !b.FitsL2() {
@@ -117,19 +120,24 @@ func verdict(c *host.CheckReport) string {
 		rms, most = max(rms, s.RMS), max(most, s.Max)
 		compared += s.Last - s.First + 1
 	}
-	return fmt.Sprintf("Check passed in the same run: the logits of %s positions agree with those of the build’s plain kernels. The largest error is "+
-		"%.2g of the largest logit (%.2g is allowed), and the RMS error %.2g of the RMS of the logits (%.2g).", count(compared), most, c.Tolerance.Max, rms, c.Tolerance.RMS)
+	return fmt.Sprintf("Check passed in the same run: the logits of %s positions agree with those of the build’s "+
+		"plain kernels. The largest error is "+
+		"%.2g of the largest logit (%.2g is allowed), and the RMS error %.2g of the RMS of the logits (%.2g).",
+		count(compared), most, c.Tolerance.Max, rms, c.Tolerance.RMS)
 }
 
 // profileNote says what the instruments cost and lost.
 func profileNote(p *host.Profile) string {
-	s := fmt.Sprintf("From one launch of the instrumented kernel: %s %s from position %s on.", count(p.Steps), plural(p.Steps, "step", "steps"), count(p.Position))
+	s := fmt.Sprintf("From one launch of the instrumented kernel: %s %s from position %s on.", count(p.Steps),
+		plural(p.Steps, "step", "steps"), count(p.Position))
 	if p.Plain > 0 && p.Latency > 0 {
-		s += fmt.Sprintf(" Launches of so few steps take %s µs a token with the instruments and %s µs without, in turn: they cost %s %%, so read proportions here, and "+
+		s += fmt.Sprintf(" Launches of so few steps take %s µs a token with the instruments and %s µs without, in "+
+			"turn: they cost %s %%, so read proportions here, and "+
 			"latencies above.", fixed(p.Latency, 1), fixed(p.Plain, 1), fixed(100*(p.Latency/p.Plain-1), 1))
 	}
 	if p.Dropped > 0 {
-		s += fmt.Sprintf(" %s %s did not fit the buffer and are missing below: sums are too low by them.", count(p.Dropped), plural(p.Dropped, "span", "spans"))
+		s += fmt.Sprintf(" %s %s did not fit the buffer and are missing below: sums are too low by them.",
+			count(p.Dropped), plural(p.Dropped, "span", "spans"))
 	}
 	if len(p.Spans) == 0 {
 		s += " It recorded no spans."

@@ -72,14 +72,18 @@ func wellFormed(t *testing.T, page string) {
 func TestHeadline(t *testing.T) {
 	p := measured(nil)
 	b := p.Bench
-	b.Latency, b.Ceiling = host.Quantiles{Median: 3370.64, P10: 3368.2, P90: 3375}, host.Quantiles{Median: 3254.73, P10: 3254, P90: 3256}
+	b.Latency, b.Ceiling = host.Quantiles{Median: 3370.64, P10: 3368.2, P90: 3375},
+		host.Quantiles{Median: 3254.73, P10: 3254, P90: 3256}
 	b.Share, b.GBs, b.ReadGBs = 3254.73/3370.64, 4475.2, 4560
 	out := render(t, p)
 	require.Contains(t, out, "<title>llama-3.2-1b: 3,370.6 µs a token on NVIDIA H200</title>")
-	require.Contains(t, out, "<b>3,370.6</b><span>µs a token</span><small>median of 100 launches; p10 3,368.2, p90 3,375.0</small>")
-	require.Contains(t, out, "<b>96.6</b><span>% of the ceiling</span><small>which takes 3,254.7 µs in the same run</small>")
+	require.Contains(t, out, "<b>3,370.6</b><span>µs a token</span><small>median of 100 launches; p10 3,368.2, p90 "+
+		"3,375.0</small>")
+	require.Contains(t, out, "<b>96.6</b><span>% of the ceiling</span><small>which takes 3,254.7 µs in the "+
+		"same run</small>")
 	require.Contains(t, out, "<small>2,476.1 MB a token; 98.1 % of a plain read</small>")
-	require.Contains(t, out, "the logits of 40 positions agree with those of the build’s plain kernels. The largest error is 0.031 of the largest logit (0.1 is allowed), "+
+	require.Contains(t, out, "the logits of 40 positions agree with those of the build’s plain kernels. The largest "+
+		"error is 0.031 of the largest logit (0.1 is allowed), "+
 		"and the RMS error 0.022 of the RMS of the logits (0.06).")
 	require.Contains(t, out, "BF16 · NVIDIA H200 · positions 128 to 143 · one sequence")
 }
@@ -121,7 +125,8 @@ func TestModelInL2(t *testing.T) {
 	require.NotContains(t, render(t, p), "L2 of")
 	p.Bench.BytesPerToken = 9e6
 	out := render(t, p)
-	require.Contains(t, out, "All bytes of a token fit the L2 of 62.9 MB: the memory is hardly touched, and these are rates of caches")
+	require.Contains(t, out, "All bytes of a token fit the L2 of 62.9 MB: the memory is hardly touched, and these "+
+		"are rates of caches")
 	require.NotContains(t, out, "plain read</small>", "shares of a cache’s rate mean nothing")
 	require.NotContains(t, out, "% of plain read")
 }
@@ -131,7 +136,8 @@ func TestSingleSample(t *testing.T) {
 	b := p.Bench
 	b.Launches, b.StepsPerLaunch = 1, 1
 	b.Samples = host.Samples{Decode: []float64{594.5}, Ceiling: []float64{547.25}}
-	b.Latency, b.Ceiling = host.Quantiles{Median: 594.5, P10: 594.5, P90: 594.5}, host.Quantiles{Median: 547.25, P10: 547.25, P90: 547.25}
+	b.Latency, b.Ceiling = host.Quantiles{Median: 594.5, P10: 594.5, P90: 594.5},
+		host.Quantiles{Median: 547.25, P10: 547.25, P90: 547.25}
 	out := render(t, p)
 	require.Contains(t, out, "median 594.50 µs, p10 594.50, p90 594.50; 1 launch</p>")
 	require.Contains(t, out, `<span class="highest">1 launch</span>`)
@@ -143,8 +149,10 @@ func TestSingleSample(t *testing.T) {
 
 func TestAllSamplesAlike(t *testing.T) {
 	p := measured(nil)
-	p.Bench.Samples = host.Samples{Decode: slices.Repeat([]float64{200}, 20), Ceiling: slices.Repeat([]float64{180}, 20)}
-	p.Bench.Latency, p.Bench.Ceiling = host.Quantiles{Median: 200, P10: 200, P90: 200}, host.Quantiles{Median: 180, P10: 180, P90: 180}
+	p.Bench.Samples = host.Samples{Decode: slices.Repeat([]float64{200}, 20),
+		Ceiling: slices.Repeat([]float64{180}, 20)}
+	p.Bench.Latency, p.Bench.Ceiling = host.Quantiles{Median: 200, P10: 200, P90: 200},
+		host.Quantiles{Median: 180, P10: 180, P90: 180}
 	out := render(t, p)
 	require.Equal(t, 2, strings.Count(out, `<span class="highest">20 launches</span>`))
 	require.NotContains(t, out, "NaN")
@@ -179,8 +187,10 @@ func TestClocks(t *testing.T) {
 func TestBytes(t *testing.T) {
 	p := measured(nil)
 	out := render(t, p)
-	require.Contains(t, out, "2,471,628,800 B a token: every matrix that is multiplied with, and the norms; the embedding table is also the matrix of lm_head")
-	require.Contains(t, out, "4,440,064 B a token: 32,768 B of K and V of all layers for each of 135.5 earlier positions")
+	require.Contains(t, out, "2,471,628,800 B a token: every matrix that is multiplied with, and the norms; the "+
+		"embedding table is also the matrix of lm_head")
+	require.Contains(t, out, "4,440,064 B a token: 32,768 B of K and V of all layers for each of 135.5 "+
+		"earlier positions")
 	p.Facts.Model.Tied = false
 	require.Contains(t, render(t, p), "the embedding table is not streamed: a step reads one row of it")
 }

@@ -78,8 +78,9 @@ func indexOf(p *host.Profile) *index {
 	return ix
 }
 
-// inOrder returns the stage kinds in the order of the schedule. An SM without work in a stage is at the next one at once and
-// waits there, so that what comes first is told by the last SM to be done, the first time that a kind comes round.
+// inOrder returns the stage kinds in the order of the schedule. An SM without work in a stage is at the next one at
+// once and waits there, so that what comes first is told by the last SM to be done, the first time that a kind comes
+// round.
 func (ix *index) inOrder() []string {
 	type turn struct {
 		step, layer int
@@ -93,11 +94,13 @@ func (ix *index) inOrder() []string {
 			t = turn{math.MaxInt, n.layer, math.Inf(1)}
 		}
 		old, known := firsts[n.kind]
-		if order := cmp.Or(cmp.Compare(t.step, old.step), cmp.Compare(t.layer, old.layer)); !known || order < 0 || order == 0 && t.done > old.done {
+		if order := cmp.Or(cmp.Compare(t.step, old.step), cmp.Compare(t.layer, old.layer)); !known || order < 0 ||
+			order == 0 && t.done > old.done {
 			firsts[n.kind] = t
 		}
 	}
-	return slices.SortedFunc(maps.Keys(firsts), func(a, b string) int { return cmp.Or(cmp.Compare(firsts[a].done, firsts[b].done), cmp.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(firsts),
+		func(a, b string) int { return cmp.Or(cmp.Compare(firsts[a].done, firsts[b].done), cmp.Compare(a, b)) })
 }
 
 // has says whether there is a span of a role.

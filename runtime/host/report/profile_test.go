@@ -50,14 +50,17 @@ func TestBreakdownAddsUp(t *testing.T) {
 	out := render(t, measured(small()))
 	// exchange wait, compute, signal, sum each time; µs and percent of a token; producer's slot and step wait
 	require.Equal(t, []string{"1.00", "3.00", "0.50", "4.50", "9.0", "45.0", "4.0", "0.0"}, row(t, out, "qkv"))
-	require.Equal(t, []string{"0.00", "2.50", "0.00", "2.50", "5.0", "25.0", "0.0", "0.0"}, row(t, out, "mlp&lt;0&gt;"), "a mean over both SMs")
+	require.Equal(t, []string{"0.00", "2.50", "0.00", "2.50", "5.0", "25.0", "0.0", "0.0"}, row(t, out, "mlp&lt;0&gt;"),
+		"a mean over both SMs")
 	require.Contains(t, out, "<td>6.0</td><td>30.0</td>", "SM 1 is idle after it is done")
 	require.Contains(t, out, "<td>20.0</td><td>100.0</td>", "a token")
 	require.Contains(t, out, "<title>qkv, compute: 6.0 µs a token</title>")
-	require.Contains(t, out, "1 step from position 7 on. Launches of so few steps take 22.0 µs a token with the instruments and 20.0 µs without, in turn: they cost 10.0 %")
+	require.Contains(t, out, "1 step from position 7 on. Launches of so few steps take 22.0 µs a token with the "+
+		"instruments and 20.0 µs without, in turn: they cost 10.0 %")
 }
 
-// SMs without work in a stage are at the next one before others have begun: what comes first is told by who is done last.
+// SMs without work in a stage are at the next one before others have begun: what comes first is told by who is done
+// last.
 func TestStagesAreInTheOrderOfALayer(t *testing.T) {
 	p := &host.Profile{Steps: 1, SMs: 2}
 	add := func(sm int, kind, stage string, from, to float64) {
@@ -155,7 +158,8 @@ func TestOneSM(t *testing.T) {
 func TestDroppedSpansAreSaid(t *testing.T) {
 	p := synthetic(4, 2, 1)
 	p.Dropped = 1234
-	require.Contains(t, render(t, measured(p)), "1,234 spans did not fit the buffer and are missing below: sums are too low by them.")
+	require.Contains(t, render(t, measured(p)),
+		"1,234 spans did not fit the buffer and are missing below: sums are too low by them.")
 	p.Spans = nil
 	out := render(t, measured(p))
 	require.Contains(t, out, "It recorded no spans.")

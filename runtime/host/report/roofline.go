@@ -32,7 +32,8 @@ func rooflineOf(b *host.BenchReport) roofline {
 	r.HasRead = readTime > 0 && !b.FitsL2()
 	scale := max(readTime, b.Ceiling.Median, b.Latency.Median, b.Drain.Median)
 	add := func(class, name, meaning string, q host.Quantiles, time float64, streams bool) {
-		row := rooflineRow{Class: class, Name: name, Meaning: meaning, Width: percent(time, scale), Time: fixed(time, 1), Spread: none, Rate: none,
+		row := rooflineRow{Class: class, Name: name, Meaning: meaning, Width: percent(time, scale),
+			Time: fixed(time, 1), Spread: none, Rate: none,
 			OfCeiling: none, OfRead: none}
 		if q.Median > 0 {
 			row.Spread = fixed(q.P10, 1) + " to " + fixed(q.P90, 1)
@@ -47,19 +48,25 @@ func rooflineOf(b *host.BenchReport) roofline {
 		r.Rows = append(r.Rows, row)
 	}
 	if readTime > 0 {
-		add("read", "Plain read", "as many bytes at the rate of a kernel that only reads", host.Quantiles{}, readTime, true)
+		add("read", "Plain read", "as many bytes at the rate of a kernel that only reads", host.Quantiles{}, readTime,
+			true)
 		if !r.HasRead {
 			r.Rows[0].OfCeiling = none // what a cache gives to loads is no share of what the ring takes from one
 		}
 	}
-	add("ceiling", "Ceiling", "the same bytes through the same ring, waiting for no activations", b.Ceiling, b.Ceiling.Median, true)
-	add("decode", "Decode", "full steps: embedding, all layers, lm_head, argmax, token fed back", b.Latency, b.Latency.Median, true)
+	add("ceiling", "Ceiling", "the same bytes through the same ring, waiting for no activations", b.Ceiling,
+		b.Ceiling.Median, true)
+	add("decode", "Decode", "full steps: embedding, all layers, lm_head, argmax, token fed back", b.Latency,
+		b.Latency.Median, true)
 	if b.Drain.Median > 0 {
-		add("drain", "Drain", "the decode kernel without the weight stream: products and exchanges alone", b.Drain, b.Drain.Median, false)
+		add("drain", "Drain", "the decode kernel without the weight stream: products and exchanges alone", b.Drain,
+			b.Drain.Median, false)
 	}
 	r.Ceiling = percent(b.Ceiling.Median, scale)
 	if b.FitsL2() {
-		r.Cached = "All bytes of a token fit the L2 of " + fixed(float64(b.Machine.L2Bytes)/1e6, 1) + " MB: the memory is hardly touched, and these are rates of caches, the plain read’s of those nearest to the SMs."
+		r.Cached = "All bytes of a token fit the L2 of " + fixed(float64(b.Machine.L2Bytes)/1e6, 1) +
+			" MB: the memory is hardly touched, and these are rates of caches, the plain read’s of those " +
+			"nearest to the SMs."
 	}
 	return r
 }

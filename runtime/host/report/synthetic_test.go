@@ -16,7 +16,8 @@ type stageShape struct {
 	units   int // SMs that have work; the others only pass through
 }
 
-var layerShape = []stageShape{{"qkv", 2.2, 132}, {"attn", 1.6, 8}, {"o", 1.4, 128}, {"gate_up", 9.6, 132}, {"down", 5.0, 128}}
+var layerShape = []stageShape{{"qkv", 2.2, 132}, {"attn", 1.6, 8}, {"o", 1.4, 128}, {"gate_up", 9.6, 132},
+	{"down", 5.0, 128}}
 
 // A synthesis invents a profile: every stage begins when the slowest SM has handed over the one before.
 type synthesis struct {
@@ -28,7 +29,8 @@ type synthesis struct {
 
 // synthetic returns a profile of a Llama of the size of Llama-3.2-1B: the same for the same arguments.
 func synthetic(sms, layers, steps int) *host.Profile {
-	s := &synthesis{rand.New(rand.NewPCG(1, 2)), &host.Profile{Position: 128, Steps: steps, SMs: sms, Latency: 603.4, Plain: 594.3},
+	s := &synthesis{rand.New(rand.NewPCG(1, 2)),
+		&host.Profile{Position: 128, Steps: steps, SMs: sms, Latency: 603.4, Plain: 594.3},
 		make([]float64, sms), make([]float64, sms)}
 	for step := range steps {
 		s.stage(step, "embed", 0.9, sms)
@@ -79,7 +81,8 @@ func (s *synthesis) stage(step int, name string, compute float64, units int) {
 }
 
 func (s *synthesis) add(sm int, role, kind, stage string, step int, from, to float64) {
-	s.p.Spans = append(s.p.Spans, host.Span{SM: sm, Role: role, Kind: kind, Stage: stage, Step: step, Start: from, End: to})
+	s.p.Spans = append(s.p.Spans, host.Span{SM: sm, Role: role, Kind: kind, Stage: stage, Step: step, Start: from,
+		End: to})
 }
 
 // samplesAround invents latencies with the long tail to one side that launches have.
@@ -98,24 +101,33 @@ func measured(p *host.Profile) report.Page {
 	decode, ceiling := samplesAround(594.0, 0.7, 100, 5), samplesAround(547.2, 0.5, 100, 6)
 	decode[77] = 611.25
 	b := &host.BenchReport{Device: "NVIDIA H200", Position: 128, StepsPerLaunch: 16, Launches: 100, WarmUp: 10,
-		Latency: quantiles(decode), Ceiling: quantiles(ceiling), Drain: host.Quantiles{Median: 214.3, P10: 213.9, P90: 215.2}, ReadGBs: 4561.3,
+		Latency: quantiles(decode), Ceiling: quantiles(ceiling),
+		Drain: host.Quantiles{Median: 214.3, P10: 213.9, P90: 215.2}, ReadGBs: 4561.3,
 		BytesPerToken: 2476068864, Samples: host.Samples{Decode: decode, Ceiling: ceiling},
-		Machine: host.Machine{GPU: "NVIDIA H200", Arch: "sm_90", SMs: 132, MemoryBytes: 150754820096, L2Bytes: 62914560, CUDA: "13.0", Driver: "580.159.04", MaxSMClockMHz: 1980,
-			MaxMemoryClockMHz: 3201, PowerLimitW: 700, ECC: "on", Clocks: &host.Clocks{Samples: 13, SM: host.Range{Min: 1965, Max: 1980},
-				Memory: host.Range{Min: 3201, Max: 3201}, PowerW: host.Range{Min: 488.1, Max: 521.7}, Temperature: host.Range{Min: 41, Max: 44}, LimitedBy: []string{}}}}
+		Machine: host.Machine{GPU: "NVIDIA H200", Arch: "sm_90", SMs: 132, MemoryBytes: 150754820096, L2Bytes: 62914560,
+			CUDA: "13.0", Driver: "580.159.04", MaxSMClockMHz: 1980,
+			MaxMemoryClockMHz: 3201, PowerLimitW: 700, ECC: "on",
+			Clocks: &host.Clocks{Samples: 13, SM: host.Range{Min: 1965, Max: 1980},
+				Memory: host.Range{Min: 3201, Max: 3201}, PowerW: host.Range{Min: 488.1, Max: 521.7},
+				Temperature: host.Range{Min: 41, Max: 44}, LimitedBy: []string{}}}}
 	b.GBs, b.CeilingGBs = b.BytesPerToken/b.Latency.Median/1000, b.BytesPerToken/b.Ceiling.Median/1000
 	b.Share = b.Ceiling.Median / b.Latency.Median
 	return report.Page{
 		Facts: host.Facts{
-			Model: host.Model{Name: "llama-3.2-1b", Architecture: "LlamaForCausalLM", DType: "BF16", Layers: 16, Hidden: 2048, Intermediate: 8192, Heads: 32,
+			Model: host.Model{Name: "llama-3.2-1b", Architecture: "LlamaForCausalLM", DType: "BF16", Layers: 16,
+				Hidden: 2048, Intermediate: 8192, Heads: 32,
 				KVHeads: 8, HeadDim: 64, Vocab: 128256, MaxSeq: 2048, Tied: true, Eps: 1e-5},
-			Target: host.Target{Name: "h200", Arch: "sm_90a", SMs: 132}, CUDA: 13000, Traffic: host.Traffic{Weights: 2471628800, CacheRow: 32768}},
-		Build: host.Provenance{AMKC: "1.0", NVCC: "13.0.88", Go: "go1.26", RandomSeed: &seed, Weights: "5b1ff8ea33a7a4ab2b8b4f9d4bd8f1c0",
-			Program: "0a9c5f77d1a5e1cd94b7b3f1fc0d0e55", Knobs: []host.Knob{{Name: "pipelining_depth", Value: "3"}, {Name: "sm_assignment", Value: "load_balance"},
+			Target: host.Target{Name: "h200", Arch: "sm_90a", SMs: 132}, CUDA: 13000,
+			Traffic: host.Traffic{Weights: 2471628800, CacheRow: 32768}},
+		Build: host.Provenance{AMKC: "1.0", NVCC: "13.0.88", Go: "go1.26", RandomSeed: &seed,
+			Weights: "5b1ff8ea33a7a4ab2b8b4f9d4bd8f1c0",
+			Program: "0a9c5f77d1a5e1cd94b7b3f1fc0d0e55",
+			Knobs: []host.Knob{{Name: "pipelining_depth", Value: "3"}, {Name: "sm_assignment", Value: "load_balance"},
 				{Name: "tiling.ring.chunk_bytes", Value: "16384"}, {Name: "tiling.ring.run_ahead", Value: "8"}}},
 		Command: "llama-3.2-1b bench --position 128 --steps-per-launch 16 --launches 100 --warm-up 10",
 		Check: &host.CheckReport{Passed: true, Tolerance: host.Tolerance{RMS: 6e-2, Max: 1e-1}, Spans: []host.CheckSpan{
-			{First: 0, Last: 31, RMS: 1.1e-2, Max: 1.6e-2, Deterministic: true}, {First: 2040, Last: 2047, RMS: 2.2e-2, Max: 3.1e-2, Deterministic: true}}},
+			{First: 0, Last: 31, RMS: 1.1e-2, Max: 1.6e-2, Deterministic: true},
+			{First: 2040, Last: 2047, RMS: 2.2e-2, Max: 3.1e-2, Deterministic: true}}},
 		Bench: b, Profile: p,
 	}
 }

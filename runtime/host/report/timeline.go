@@ -34,8 +34,8 @@ const (
 	detailX      = 6000
 )
 
-// timelines shows the last step of the profile, in which the pipeline has filled: all of it, and its middle layers closer.
-// A step of few layers is shown once.
+// timelines shows the last step of the profile, in which the pipeline has filled: all of it, and its middle layers
+// closer. A step of few layers is shown once.
 func timelines(ix *index) []timeline {
 	step := 0
 	for _, s := range ix.Spans {
@@ -47,7 +47,8 @@ func timelines(ix *index) []timeline {
 	if whole.to <= whole.from {
 		return nil
 	}
-	what := fmt.Sprintf("step %s of %s, position %s", count(step+1), count(max(ix.Steps, step+1)), count(ix.Position+step))
+	what := fmt.Sprintf("step %s of %s, position %s", count(step+1), count(max(ix.Steps, step+1)),
+		count(ix.Position+step))
 	if ix.layers <= windowLayers {
 		return []timeline{ix.draw(whole, "One step", what, true)}
 	}
@@ -144,7 +145,8 @@ func (ix *index) visible(w window, detail bool) []host.Span {
 	return all
 }
 
-// apart counts the spans that become strokes of their own where handing over is drawn as computing: it follows upon that.
+// apart counts the spans that become strokes of their own where handing over is drawn as computing: it follows upon
+// that.
 func apart(spans []host.Span) int {
 	n := 0
 	for _, s := range spans {
@@ -183,7 +185,10 @@ func (ix *index) paths(strokes map[look][]stroke, rowUnits int, detail bool) []t
 
 // pathOf writes strokes as relative moves, joining those of a row that touch.
 func pathOf(strokes []stroke, y, rowUnits int) string {
-	slices.SortFunc(strokes, func(a, b stroke) int { return cmp.Or(cmp.Compare(a.sm, b.sm), cmp.Compare(a.from, b.from)) })
+	slices.SortFunc(strokes, func(a, b stroke) int {
+		return cmp.Or(cmp.Compare(a.sm, b.sm),
+			cmp.Compare(a.from, b.from))
+	})
 	var d []byte
 	atX, atY := 0, 0
 	for i := 0; i < len(strokes); {
@@ -222,8 +227,8 @@ func (m mark) label() string {
 	return fmt.Sprintf("L%02d", m.layer)
 }
 
-// marks names the stage that ends a step, layers at equal distances, and other stages that a step has once where there is room;
-// all of them get a line.
+// marks names the stage that ends a step, layers at equal distances, and other stages that a step has once where
+// there is room; all of them get a line.
 func (ix *index) marks(w window, width, height int) ([]tick, string) {
 	seen := ix.begun(w)
 	every, grid := (len(seen)+mostMarks-1)/mostMarks, ""
@@ -262,7 +267,8 @@ func (ix *index) begun(w window) []mark {
 		}
 	}
 	maps.DeleteFunc(first, func(_ string, m mark) bool { return m.at < w.from || m.at >= w.to })
-	return slices.SortedFunc(maps.Values(first), func(a, b mark) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.label(), b.label())) })
+	return slices.SortedFunc(maps.Values(first),
+		func(a, b mark) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.label(), b.label())) })
 }
 
 // fits says whether a name, which begins at its mark, overlaps no other.

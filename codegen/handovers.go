@@ -1,0 +1,113 @@
+package codegen
+
+import (
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// The kernel has no waits of its own for each stage. All SMs walk the stages of a step in one order, and a stage
+// waits for what the one before it hands over: by the epoch of that exchange, or by its counter and its number of
+// tasks. So the program must say the same, stage by stage and iteration by iteration; otherwise the kernel would wait
+// for another exchange than the one that was proved, or for ever.
+
+// handovers walks the steps of one variant in the order of the kernel.
+type handovers struct {
+	last    *ir.Stage         // that has handed something over; nil before the first one
+	counter string            // which announces it
+	by      map[string]string // the stage that signals a counter, as it is called in its iteration
+	sample  *ir.Stage         // that has ended the step; nil before
+}
+
+// checkHandovers holds the waits and signals of each variant to the order in which the kernel waits.
+func (b *builder) checkHandovers() error {
+	for i := range b.p.Variants {
+		v, h := &b.p.Variants[i], handovers{by: map[string]string{}}
+		for _, n := range v.Body {
+			stages, at := []*ir.Stage(nil), site{}
+			switch n := n.(type) {
+			case *ir.Stage:
+				stages = []*ir.Stage{n}
+			case *ir.Loop:
+				stages, at = n.Body, site{loop: n}
+			}
+			for _, index := range at.indices() {
+				for _, s := range stages {
+					if err := h.stage(s, at, index); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if h.sample == nil {
+			return diag.Errorf(codeStructure, "variant "+v.Name,
+				"no stage chooses the next token from the best values of all SMs, which ends a step: want one of %s "+
+					"alone, behind %s", ir.ArgMax, bodyLMHead)
+		}
+	}
+	return nil
+}
+
+// stage looks at a stage in the iteration with an index.
+func (h *handovers) stage(s *ir.Stage, at site, index int) error {
+	kind, err := classify(s)
+	if err != nil || !kind.numbered() && kind != bodySample {
+		return err
+	}
+	if h.sample != nil {
+		return diag.Errorf(codeStructure, "stage "+s.Name, "comes after stage %s, which ends the step: want it before",
+			h.sample.Name)
+	}
+	if err := h.wait(s, kind, index); err != nil {
+		return err
+	}
+	if kind == bodySample {
+		h.sample = s
+		return nil
+	}
+	if kind == bodyEmbed && (at.loop != nil || s.Dist.Empty) {
+		return diag.Errorf(codeStructure, "stage "+s.Name,
+			"begins a step, on the SMs that have rows of it: want it in no loop, and not empty")
+	}
+	name, err := ir.Resolve(s.Name, index)
+	if err != nil {
+		return err
+	}
+	if h.counter, err = ir.Resolve(s.Signal, index); err != nil {
+		return err
+	}
+	if other, taken := h.by[h.counter]; taken && h.counter != stepCounter {
+		return diag.Errorf(codeStructure, "stage "+name,
+			"signals %s, and so does stage %s: want a counter for each, as the kernel has", h.counter, other)
+	}
+	h.by[h.counter], h.last = name, s
+	return nil
+}
+
+// wait holds the wait of a stage to the exchange before it. EMBED, which reads no vector, waits for none.
+func (h *handovers) wait(s *ir.Stage, kind body, index int) error {
+	if kind == bodyEmbed {
+		if len(s.Waits) > 0 {
+			return diag.Errorf(codeStructure, "stage "+s.Name,
+				"waits for %s, and the kernel looks up a token's row at once: want no wait", s.Waits[0].Counter)
+		}
+		return nil
+	}
+	if h.last == nil {
+		return diag.Errorf(codeStructure, "stage "+s.Name,
+			"comes first in the step, and no stage hands over what it reads: want one of %s before it", ir.EMBED)
+	}
+	waited := "nothing"
+	if len(s.Waits) > 0 {
+		var err error
+		if waited, err = ir.Resolve(s.Waits[0].Counter, index); err != nil {
+			return err
+		}
+	}
+	if len(s.Waits) != 1 || waited != h.counter {
+		return diag.Errorf(codeStructure, "stage "+s.Name,
+			"waits for %s, and the kernel for %s, which the stage before it, %s, hands over: want a wait for that, "+
+				"and the stage right behind the one whose vector it reads",
+			waited, h.counter, h.last.Name)
+	}
+	return nil
+}

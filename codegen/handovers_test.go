@@ -1,0 +1,139 @@
+package codegen
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/validate"
+)
+
+// late is a stage that reads the vector of lm_head, and hands one over that nobody reads.
+const late = `stage late spread extent=352 grain=8 sms=40 rot=3 step=0
+  wait L03.x >= 8
+  %n = RMSNORM(L03.x[0:64], final_norm.weight[0:64]) eps=1e-06
+  %y = GEMV_TILE(%n, L00.gate_up.weight[a:b,0:64])
+  late[a/2:b/2] = SILU_MUL(%y)
+  signal step
+`
+
+// more is a stage of each layer like gate_up, into a vector of its own.
+const more = `stage L{i}.more spread extent=352 grain=8 sms=40 rot=3 step=3
+  wait L{i}.h >= 8
+  %n = RMSNORM(L{i}.h[0:64], L{i}.post_norm.weight[0:64]) eps=1e-06
+  %y = GEMV_TILE(%n, L{i}.gate_up.weight[a:b,0:64])
+  L{i}.late[a/2:b/2] = SILU_MUL(%y)
+  signal COUNTER
+`
+
+// ownPages gives each vector of a program a page, so that a stage may read one from further back.
+func ownPages(text string) string {
+	vector := regexp.MustCompile(`(?m)^(buffer (?:L\{i\}\.)?(\w+) .*ACTIVATION .* GLOBAL_SCRATCH (word\w+)) page \w+$`)
+	pages := ""
+	text = vector.ReplaceAllStringFunc(text, func(line string) string {
+		m := vector.FindStringSubmatch(line)
+		pages += "page own" + m[2] + " GLOBAL_SCRATCH " + m[3] + " bytes=4096\n"
+		return m[1] + " page own" + m[2]
+	})
+	text = strings.Replace(text, "page xchg0", "page late GLOBAL_SCRATCH word32x2 bytes=704\npage xchg0", 1)
+	return strings.Replace(text, "page xchg0", pages+"page xchg0", 1)
+}
+
+// The kernel waits for the stage before, whatever the program says: programs that are proved with other waits are
+// refused.
+func TestHandovers(t *testing.T) {
+	raw, err := os.ReadFile("../testdata/golden/llama-gqa_t4_fp16_split/schedule.amk")
+	require.NoError(t, err)
+	const one, many = "buffer late ACTIVATION F16 [176] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value",
+		"buffer L{i}.late for 0..2 ACTIVATION F16 [176] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value"
+	rowsOfX := "buffer late ACTIVATION F16 [64] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value"
+	second := `stage embed2 spread extent=64 grain=8 sms=40 rot=0 step=0
+  residual[a:b], late[a:b] = EMBED(token[0], embed.weight[0:512,a:b])
+  signal step
+`
+	for name, c := range map[string]struct {
+		counted bool // with counted exchanges alone: flagged words of other exchanges are refused by validate
+		want    string
+		edits   []string
+	}{
+		"nothing": {},
+		"another embedding first": {edits: []string{"buffer best.value", rowsOfX, "stage embed ",
+			second + "stage embed "}},
+		"a stage after sample": {want: "comes after stage sample, which ends the step",
+			edits: []string{"buffer best.value", one, "stage emit", late + "stage emit"}},
+		"a stage before sample": {want: "stage late: error: waits for L03.x, and the kernel for best",
+			edits: []string{"buffer best.value", one, "stage sample", late + "stage sample"}},
+		"a stage before lm_head": {want: "stage lm_head: error: waits for L03.x, and the kernel for step",
+			edits: []string{"buffer best.value", one, "stage lm_head", late + "stage lm_head"}},
+		"two stages of one counter": {counted: true, want: "waits for L00.h, and the kernel for L00.act",
+			edits: []string{"buffer best.value", many, "stage L{i}.down",
+				strings.Replace(more, "COUNTER", "L{i}.act", 1) + "stage L{i}.down", "wait L{i}.act >= 40",
+				"wait L{i}.act >= 80"}},
+		"the token chosen twice": {want: "comes after stage sample",
+			edits: []string{"stage emit", "stage sample2 spread extent=40 grain=1 sms=40 rot=0 step=0\n  wait best " +
+				">= 40\n  next.sm[a:b] = SAMPLE_ARGMAX(best.value[0:40], best.index[0:40])\n  signal step\nstage emit"}},
+		"the vector before last": {want: "stage L{i}.gate_up: error: waits for L00.x, and the " +
+			"kernel for L00.h", edits: []string{"wait L{i}.h >= 8\n  %n = RMSNORM(L{i}.h[0:64]",
+			"wait L{i}.x >= 8\n  %n = RMSNORM(L{i}.x[0:64]"}},
+		"an older vector behind a later count": {counted: true,
+			edits: []string{"%n = RMSNORM(L{i}.h[0:64]", "%n = RMSNORM(L{i}.x[0:64]"}},
+		"embed on every SM": {counted: true, want: "stage embed: error: begins a step",
+			edits: []string{"stage embed spread extent=64 grain=8 sms=40 rot=0 step=0",
+				"stage embed spread extent=64 grain=8 sms=40 rot=0 step=0 empty",
+				"stage L{i}.down spread extent=64 grain=8 sms=40 rot=0 step=0",
+				"stage L{i}.down spread extent=64 grain=8 sms=40 rot=0 step=0 empty", "wait L{i}.x >= 8",
+				"wait L{i}.x >= 40", "wait L03.x >= 8", "wait L03.x >= 40"}},
+		"embed that waits": {counted: true, want: "stage embed: error: waits for step2, and the kernel looks up",
+			edits: []string{"buffer best.value", rowsOfX, "counter step ", "counter step2 counter gpu\ncounter step ",
+				"stage embed ", strings.Replace(second, "signal step", "signal step2", 1) + "stage embed ",
+				"  residual[a:b], L00.x[a:b] = EMBED", "  wait step2 >= 8\n  residual[a:b], L00.x[a:b] = EMBED"}},
+		"other frequencies": {want: "buffer other: error: is what stage L{i}.qkv rotates by",
+			edits: []string{"buffer embed.weight",
+				"buffer other CONST F32 [8] HBM rowmajor from rows(@inv_freq)\nbuffer embed.weight",
+				"%y, rope.inv_freq[0:8]", "%y, other[0:8]"}},
+		"frequencies by the name": {edits: []string{"buffer embed.weight",
+			"buffer rope.inv_freq2 CONST F32 [8] HBM rowmajor from rows(@inv_freq)\nbuffer embed.weight"}},
+		"the same token again": {want: "copies something else than the next token",
+			edits: []string{"COPY(next.sm[0])", "COPY(token[0])"}},
+		"another output": {want: "copies something else than the next token",
+			edits: []string{"buffer next.sm", "buffer again IO_OUTPUT I32 [1] HBM rowmajor\nbuffer next.sm",
+				"stage emit explicit", "stage again explicit\n  task sm=0 a=0 b=1\n  again[0] = COPY(next.sm[0])\n  " +
+					"signal step\nstage emit explicit"}},
+		"a page of no vector": {edits: []string{"buffer token ",
+			"page idle GLOBAL_SCRATCH word32 bytes=256\nbuffer token "}},
+	} {
+		for _, how := range []string{"flagged", "counter"} {
+			if c.counted && how == "flagged" {
+				continue
+			}
+			t.Run(name+", "+how, func(t *testing.T) {
+				text := ownPages(string(raw))
+				if how == "counter" {
+					text = regexp.MustCompile(`(?m)^(counter L.*) flagged gpu`).ReplaceAllString(text, "$1 counter gpu")
+				}
+				for i := 0; i < len(c.edits); i += 2 {
+					require.Contains(t, text, c.edits[i])
+					text = strings.ReplaceAll(text, c.edits[i], c.edits[i+1])
+				}
+				p, err := ir.Parse([]byte(text), "edited.amk")
+				require.NoError(t, err)
+				require.NoError(t, ir.Check(p).Err())
+				rep := validate.ProgramFor(validate.Kernel, p)
+				require.True(t, rep.OK, "it is proved: %.500s", rep.Diags)
+				_, err = CUDA(p)
+				if c.want == "" {
+					require.NoError(t, err)
+					return
+				}
+				var d *diag.Diagnostic
+				require.ErrorAs(t, err, &d)
+				require.Contains(t, d.Error(), c.want)
+			})
+		}
+	}
+}

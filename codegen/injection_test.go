@@ -1,0 +1,80 @@
+package codegen
+
+import (
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/internal/injection"
+	"amkc/ir"
+)
+
+func goldenProgram(t *testing.T) *ir.Program {
+	t.Helper()
+	data, err := os.ReadFile("../testdata/golden/llama-gqa_t4_fp16_split/program.json")
+	require.NoError(t, err)
+	p, diags := ir.LoadJSON(data, "program.json")
+	require.NoError(t, diags.Err())
+	return p
+}
+
+// Nothing is emitted from a program with a string that is no name, even if nobody has checked it before.
+func TestHostileTextIsNotEmitted(t *testing.T) {
+	_, err := Project(goldenProgram(t), "demo")
+	require.NoError(t, err)
+	places := len(injection.Places(goldenProgram(t)))
+	seen := map[string]bool{}
+	for i := range places {
+		p := goldenProgram(t)
+		place := injection.Places(p)[i]
+		if seen[place.Path] {
+			continue // another element of a list
+		}
+		seen[place.Path] = true
+		for _, hostile := range injection.Texts {
+			place.Set(hostile)
+			_, err := CUDA(p)
+			require.Error(t, err, "%s: %q", place.Path, hostile)
+			_, err = Project(p, "demo")
+			require.Error(t, err, "%s: %q", place.Path, hostile)
+		}
+	}
+	require.Greater(t, len(seen), 15)
+	for _, hostile := range injection.Texts {
+		_, err := Project(goldenProgram(t), hostile)
+		require.Error(t, err, "%q", hostile)
+	}
+	p := goldenProgram(t)
+	p.Target.Arch = "" // a program may leave it out, and nvcc may not
+	_, err = CUDA(p)
+	require.ErrorContains(t, err, "AMK4003")
+}
+
+var include = regexp.MustCompile(`(?m)^\s*#\s*include\s*(["<])([^">]+)[">]`)
+
+// Every include of a build leads to a file of the build, found from the file that includes it, or to a few headers of
+// the toolchain: nvcc is told of no other place to look.
+func TestIncludesLeadNowhereElse(t *testing.T) {
+	files, err := Project(goldenProgram(t), "demo")
+	require.NoError(t, err)
+	found := 0
+	for name, text := range files {
+		if !strings.HasSuffix(name, ".cu") && !strings.HasSuffix(name, ".h") && !strings.HasSuffix(name, ".cuh") {
+			continue
+		}
+		for _, m := range include.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if m[1] == "<" {
+				require.Contains(t, []string{"cstddef", "cstdint", "cuda_bf16.h", "cuda_fp16.h"}, m[2], name)
+				continue
+			}
+			require.Contains(t, files, path.Join(path.Dir(name), m[2]), "%s includes %s", name, m[2])
+		}
+	}
+	require.Greater(t, found, 20)
+	require.NotContains(t, string(files["Makefile"]), "-I")
+}

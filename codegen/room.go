@@ -1,0 +1,130 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// The shared memory of a block must hold the scratch of the program and a ring of ir.MinSlots chunks. Where it does
+// not, these say what takes the room, and where there is more.
+
+// need is what a program asks of the shared memory of a block.
+type need struct {
+	stage   string // matrix stage with most columns
+	widest  int    // its columns
+	columns []int  // of every matrix stage
+	rows    int    // most rows of the residual that an SM owns
+}
+
+// needs lists what the descriptors ask for.
+func (b *builder) needs() need {
+	var n need
+	for _, s := range b.d.Descriptors {
+		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
+			n.add(s.IR.Name, b.rangeExtent(g.In[1].Dims[1]))
+		}
+		if s.Body == bodyResidual || s.Body == bodyEmbed {
+			for _, span := range s.IR.Dist.Tasks(0) {
+				n.rows = max(n.rows, span.B-span.A)
+			}
+		}
+	}
+	return n
+}
+
+// add is for a matrix stage.
+func (n *need) add(stage string, columns int) {
+	n.columns = append(n.columns, columns)
+	if columns > n.widest {
+		n.stage, n.widest = stage, columns
+	}
+}
+
+// scratch is the scratch in so much shared memory, if a target has tensor cores for the dtype or not.
+func (n *need) scratch(shared, slot int, m *ir.Model, tensorCores bool) ir.Scratch {
+	return ir.ScratchIn(shared, slot, m, tensorCores, n.rows, n.columns...)
+}
+
+// checkShared bounds the scratch, which must leave room for the smallest ring.
+func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
+	if s.Slots(shared, slot) >= ir.MinSlots {
+		return nil
+	}
+	m := &b.p.Model
+	scratch, ring := s.Bytes(ir.MinSlots), ir.MinSlots*slot
+	part, bytes := fmt.Sprintf("the %s that stage %s reads", values(m, n.widest), n.stage), s.Activation*s.Vector
+	if attention := s.AttentionBytes(); attention > bytes {
+		part, bytes = fmt.Sprintf("the results of %d query heads of %d elements in each of %d warps, and what they read", m.Heads/max(1, m.KVHeads), m.HeadDim, consumerWarps), attention
+	}
+	least := max(ir.MinChunk, b.cacheBytes(16))
+	smaller := n.scratch(shared, least, m, b.usesMMA())
+	var want string
+	switch {
+	case smaller.Slots(shared, least) >= ir.MinSlots:
+		want = fmt.Sprintf("tiling.ring.chunk_bytes of %d", least)
+	case shared < b.p.Target.SMemOptin && n.hasRoom(m, b.p.Target):
+		want = "a larger smem_bytes_per_block"
+	default:
+		want = b.wantRoom(n)
+	}
+	return diag.Errorf(codeLimit, "program",
+		"a block of %s has %d bytes of shared memory, and needs %d: %d for %s, %d for a ring of %d chunks, and %d "+
+			"for the rest; want %s",
+		b.p.Target.Name, shared, scratch+ring, bytes, part, ring, ir.MinSlots, scratch-bytes, want)
+}
+
+// values is so many values, and the field of config.json that says so if there is one.
+func values(m *ir.Model, n int) string {
+	switch n {
+	case m.Intermediate:
+		return fmt.Sprintf("%d values (intermediate_size)", n)
+	case m.Hidden:
+		return fmt.Sprintf("%d values (hidden_size)", n)
+	}
+	return fmt.Sprintf("%d values", n)
+}
+
+// wantRoom names what has room for the program: another dtype, or other targets.
+func (b *builder) wantRoom(n *need) string {
+	var wants, names []string
+	m, t := b.p.Model, b.p.Target
+	other, flag := ir.F32, "--dtype fp32"
+	if m.DType == ir.F32 {
+		other, flag = ir.F16, "--dtype fp16 or bf16"
+	}
+	if m.DType = other; n.hasRoom(&m, t) {
+		wants = append(wants, flag)
+	}
+	others := 0
+	for i := range ir.Targets {
+		if other := &ir.Targets[i]; other.Name != t.Name {
+			others++
+			if n.hasRoom(&b.p.Model, other) {
+				names = append(names, other.Name)
+			}
+		}
+	}
+	switch {
+	case len(names) == others:
+		wants = append(wants, "any other target")
+	case len(names) > 0:
+		wants = append(wants, "one of the targets "+strings.Join(names, ", "))
+	case len(wants) == 0:
+		return "a narrower model: no target has room for this one"
+	}
+	return strings.Join(wants, "; or ")
+}
+
+// hasRoom reports whether the program would fit a target, with the settings that take least room.
+func (n *need) hasRoom(m *ir.Model, t *ir.Target) bool {
+	tensorCores := t.RunsOnTensorCores(m.DType)
+	if tensorCores && (n.widest > maxColumns || m.HeadDim > maxMMAHead || m.HeadDim%4 != 0) {
+		return false
+	}
+	least := max(ir.MinChunk, cacheBytes(m, 16))
+	s := n.scratch(t.SMemOptin, least, m, tensorCores)
+	return least <= ir.MaxChunk && s.Slots(t.SMemOptin, least) >= ir.MinSlots
+}

@@ -1,0 +1,34 @@
+package builddir
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+
+	"amkc/runtime/infile"
+)
+
+// fatbinMagic is what a fatbin begins with.
+var fatbinMagic = []byte{0x50, 0xed, 0x55, 0xba}
+
+// IsProduct reports whether a file is what make makes under that name, whichever toolkit it has made it with.
+func IsProduct(path, name string) bool {
+	f, _, err := infile.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if strings.HasSuffix(name, ".fatbin") {
+		var head [4]byte
+		_, err := io.ReadFull(f, head[:])
+		return err == nil && bytes.Equal(head[:], fatbinMagic)
+	}
+	info, err := buildinfo.Read(f)
+	return err == nil && info.Path == "launcher"
+}
+
+// isNotDir is the error for a path below something that is no directory.
+func isNotDir(err error) bool { return errors.Is(err, syscall.ENOTDIR) }

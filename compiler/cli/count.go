@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// countSuffixes are what may stand behind a whole number on the command line. 8k is 8192: contexts and vocabularies
+// are counted so.
+var countSuffixes = map[string]int{"k": 1 << 10, "m": 1 << 20}
+
+// A count is the value of a flag that takes a whole number from lo to hi, as 8192 or 8k.
+type count struct {
+	value  *int
+	lo, hi int
+}
+
+// newCount sets the default, which need not be in the range, and returns the flag's value.
+func newCount(value *int, def, lo, hi int) *count {
+	*value = def
+	return &count{value, lo, hi}
+}
+
+func (c *count) String() string { return strconv.Itoa(*c.value) }
+func (c *count) Type() string   { return "int" }
+
+func (c *count) Set(s string) error {
+	n, err := parseCount(s, c.lo, c.hi)
+	if err == nil {
+		*c.value = n
+	}
+	return err
+}
+
+// parseCount reads a whole number from lo to hi.
+func parseCount(s string, lo, hi int) (int, error) {
+	digits, unit := strings.ToLower(strings.TrimSpace(s)), 1
+	for suffix, times := range countSuffixes {
+		if rest, ok := strings.CutSuffix(digits, suffix); ok {
+			digits, unit = rest, times
+			break
+		}
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n > math.MaxInt/unit || n < math.MinInt/unit || n*unit < lo || n*unit > hi {
+		return 0, errors.New(countWant(lo, hi))
+	}
+	return n * unit, nil
+}
+
+// countWant says what a count may be; of a range that lies below the suffixes it does not speak of them.
+func countWant(lo, hi int) string {
+	want := fmt.Sprintf("want a whole number from %d on", lo)
+	if hi < math.MaxInt {
+		want = fmt.Sprintf("want a whole number from %d to %d", lo, hi)
+	}
+	if hi >= 8<<10 {
+		want += "; 8k is 8192, 1m is 1048576"
+	}
+	return want
+}
+
+// counts is the value of a flag that takes several numbers with commas, from 0 on. A repeated flag adds to them.
+type counts struct {
+	values *[]int
+	given  bool
+	hi     int
+	plain  bool // numbers that count nothing, such as token ids, take no suffix
+}
+
+func newCounts(values *[]int, def []int) *counts {
+	*values = def
+	return &counts{values: values, hi: math.MaxInt}
+}
+
+// newIDs is newCounts for token ids.
+func newIDs(values *[]int) *counts {
+	return &counts{values: values, hi: math.MaxInt32, plain: true}
+}
+
+func (c *counts) String() string {
+	words := make([]string, len(*c.values))
+	for i, n := range *c.values {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
+func (c *counts) Type() string { return "ints" }
+
+func (c *counts) Set(s string) error {
+	var list []int
+	for i, word := range strings.Split(s, ",") {
+		n, err := c.one(word)
+		if err != nil {
+			return fmt.Errorf("number %d of the list is %q; %w", i+1, word, err)
+		}
+		list = append(list, n)
+	}
+	if !c.given {
+		*c.values, c.given = nil, true
+	}
+	*c.values = append(*c.values, list...)
+	return nil
+}
+
+func (c *counts) one(word string) (int, error) {
+	if !c.plain {
+		return parseCount(word, 0, c.hi)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(word))
+	if err != nil || n < 0 || n > c.hi {
+		return 0, errors.New("want token ids with commas, as 1,2,3")
+	}
+	return n, nil
+}
+
+// An amount is the value of a flag that takes a number from 0 on, whole or not.
+type amount struct{ value *float64 }
+
+func newAmount(value *float64) *amount { return &amount{value} }
+
+func (a *amount) String() string { return strconv.FormatFloat(*a.value, 'g', -1, 64) }
+func (a *amount) Type() string   { return "number" }
+
+func (a *amount) Set(s string) error {
+	x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err != nil || !(x >= 0 && x <= math.MaxInt32) {
+		return errors.New("want a number from 0 on, as 24 or 22.5")
+	}
+	*a.value = x
+	return nil
+}

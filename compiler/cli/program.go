@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"errors"
+
+	"amkc/ir"
+	"amkc/ir/amk"
+	"amkc/runtime/infile"
+)
+
+// A program is what a program file holds. One of the two is set.
+type program struct {
+	native  *ir.Program  // well-formed: ir.Check has passed it
+	profile *amk.Program // of the AMK profile
+}
+
+// readProgram reads a program file in any form, and reports what it warns of. Every verb that takes such a file reads
+// it here, so that none works on a program that nobody has checked.
+func (c *call) readProgram(path string) (program, error) {
+	text, err := readFile(path, infile.Program)
+	if err != nil {
+		return program{}, err
+	}
+	return c.loadProgram(text, path)
+}
+
+// loadProgram is readProgram for the bytes of a file.
+func (c *call) loadProgram(text []byte, path string) (program, error) {
+	native, err := ir.Load(text, path)
+	if !errors.Is(err, ir.ErrProfile) {
+		return program{native: native}, err
+	}
+	profile, diags := amk.Parse(text, path)
+	if diags.Err() != nil {
+		return program{}, diags
+	}
+	c.report(diags)
+	return program{profile: profile}, nil
+}

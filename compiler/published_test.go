@@ -1,0 +1,153 @@
+package compiler
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/validate"
+)
+
+// published are the models of testdata/configs/published.txt.
+type published struct {
+	name                                                              string
+	hidden, intermediate, layers, heads, kvHeads, headDim, vocabulary int
+}
+
+func publishedModels(t *testing.T) []published {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "configs", "published.txt"))
+	require.NoError(t, err)
+	var out []published
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var m published
+		_, err := fmt.Sscan(line, &m.name, &m.hidden, &m.intermediate, &m.layers, &m.heads, &m.kvHeads, &m.headDim,
+			&m.vocabulary)
+		require.NoError(t, err, line)
+		out = append(out, m)
+	}
+	return out
+}
+
+func long() bool { return os.Getenv("AMKC_LONG") != "" }
+
+var publishedTargets = []string{"t4", "l4", "rtx5090", "a100", "h100", "h200"}
+
+const publishedDocument = "../docs/models.md"
+
+// Every published model compiles for every target, or docs/models.md says what of it has no room where. Whether the
+// kernel has room depends on the widths of a model, and neither on its layers nor on its vocabulary: AMKC_LONG
+// compiles and proves all of it.
+func TestPublishedModels(t *testing.T) {
+	models := publishedModels(t)
+	columns := make([][]string, len(publishedTargets)) // for each target and model "", or the reason
+	t.Run("compile", func(t *testing.T) {
+		for i, name := range publishedTargets {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				columns[i] = refusals(t, models, ir.FindTarget(name))
+			})
+		}
+	})
+	text, err := os.ReadFile(publishedDocument)
+	require.NoError(t, err)
+	const begin, end = "<!-- models -->\n", "<!-- end of models -->\n"
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	require.True(t, found && closed)
+	want := before + begin + publishedTable(models, columns) + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(publishedDocument, []byte(want), 0o666))
+		return
+	}
+	require.Equal(t, want, string(text), "go test ./compiler -run PublishedModels -update")
+}
+
+// refusals compiles the models for a target; of those with the same widths one.
+func refusals(t *testing.T, models []published, target *ir.Target) []string {
+	out := make([]string, len(models))
+	known := map[published]string{}
+	for i, m := range models {
+		positions := 0
+		if !long() {
+			m.layers, m.vocabulary, positions = 2, 1024, 256
+		}
+		widths := m
+		widths.name = ""
+		if _, done := known[widths]; !done {
+			known[widths] = refusal(t, m, target, positions)
+		}
+		out[i] = known[widths]
+	}
+	return out
+}
+
+// refusal compiles a model without its weights, and says why not if it is too large for the kernel. Proofs for the
+// targets with room for everything take a while, and differ in nothing but the number of SMs.
+func refusal(t *testing.T, m published, target *ir.Target, positions int) string {
+	config, err := json.Marshal(map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"},
+		"hidden_size": m.hidden, "intermediate_size": m.intermediate, "num_hidden_layers": m.layers,
+		"num_attention_heads": m.heads,
+		"num_key_value_heads": m.kvHeads, "head_dim": m.headDim, "vocab_size": m.vocabulary,
+		"max_position_embeddings": 4096, "torch_dtype": "bfloat16"})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666))
+	l, err := Lower(Options{Model: dir, Name: "m", Target: target, ConfigOnly: true, MaxSeq: positions})
+	require.NoError(t, err, "%s for %s", m.name, target.Name)
+	_, err = codegen.CUDA(l.Program)
+	if err != nil {
+		var d *diag.Diagnostic
+		require.ErrorAs(t, err, &d)
+		require.Equal(t, "AMK4005", d.Code, "%s for %s", m.name, target.Name)
+		return d.Pos + ": " + d.Msg
+	}
+	if target.SMs < 60 || long() {
+		require.True(t, validate.ProgramFor(validate.Kernel, l.Program).OK, "%s for %s", m.name, target.Name)
+	}
+	return ""
+}
+
+func publishedTable(models []published, columns [][]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n| model | hidden | intermediate | heads | kv heads | head size | %s "+
+		"|\n|---|---|---|---|---|---|%s\n",
+		strings.Join(publishedTargets, " | "), strings.Repeat("---|", len(publishedTargets)))
+	var reasons []string
+	for i, m := range models {
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |", m.name, m.hidden, m.intermediate, m.heads, m.kvHeads,
+			m.headDim)
+		for _, refused := range columns {
+			cell := "yes"
+			if reason := refused[i]; reason != "" {
+				n := 0
+				for n < len(reasons) && reasons[n] != reason {
+					n++
+				}
+				if n == len(reasons) {
+					reasons = append(reasons, reason)
+				}
+				cell = fmt.Sprintf("no (%d)", n+1)
+			}
+			fmt.Fprintf(&b, " %s |", cell)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+	for n, reason := range reasons {
+		fmt.Fprintf(&b, "%d. %s\n", n+1, reason)
+	}
+	b.WriteString("\n")
+	return b.String()
+}

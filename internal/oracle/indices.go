@@ -1,0 +1,325 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+)
+
+// What selects a row of a table is one of its rows, however the values turn out that decide about it. The tasks are
+// walked in one order that the counters allow (in programs without races every order gives the same), element by
+// element, and each element of type I32 is as large as it can be. Values are any numbers, or none: SAMPLE_ARGMAX may
+// choose each of those it looks at. The host gives the token and other inputs, as rows; in the second of two steps
+// the token is what the first has left.
+
+// An index is what an element may hold.
+type index struct {
+	hi    int  // the largest row
+	any   bool // or anything at all
+	none  bool // or the mark of an argmax that has found nothing
+	given bool // or what the host gives
+}
+
+func (i index) or(o index) index {
+	return index{max(i.hi, o.hi), i.any || o.any, i.none || o.none, i.given || o.given}
+}
+
+// elementwise are ops whose result is as long as their first operand.
+var elementwise = map[ir.Opcode]bool{ir.COPY: true, ir.ADD: true, ir.MUL: true, ir.GELU: true, ir.RMSNORM: true,
+	ir.LAYERNORM: true,
+	ir.ROPE:      true, ir.SOFTMAX: true, ir.ALLREDUCE: true, ir.DEQUANT: true}
+
+// walk is the state of memory, as far as it holds indices.
+type walk struct {
+	m     *machine
+	held  map[string][]index // by buffer
+	temps map[string][]index // of the task at hand; nil where the length is not known
+	token index
+}
+
+// indices finds a row that a table does not have.
+func (m *machine) indices([]region) *Hazard {
+	if !m.selects() {
+		return nil
+	}
+	w := &walk{m: m, token: index{hi: -1, given: true}}
+	for step, r := range m.runs {
+		w.held = map[string][]index{}
+		order := m.anyOrder(step)
+		if order == nil {
+			return nil // it is stuck, which is found elsewhere
+		}
+		for _, t := range order {
+			w.temps = map[string][]index{}
+			for k := range m.tasks[t].flat.Ops {
+				if bad := w.op(r, &m.tasks[t].flat.Ops[k]); bad != "" {
+					return &Hazard{Kind: Index, Task: m.tasks[t].name, Detail: bad}
+				}
+			}
+		}
+		for i := range r.Flat.Buffers {
+			if b := &r.Flat.Buffers[i]; b.Name == "next" && b.Kind == ir.Output && b.DType == ir.I32 &&
+				len(w.held[b.Name]) > 0 {
+				if next := w.held[b.Name][0]; !next.given || next.hi >= 0 || next.any || next.none {
+					w.token = next
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (m *machine) selects() bool {
+	for t := range m.tasks {
+		for k := range m.tasks[t].flat.Ops {
+			if code := m.tasks[t].flat.Ops[k].Code; code == ir.EMBED || code == ir.ArgMax {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// anyOrder lists the tasks of a step in an order in which they can run, or nothing if there is none.
+func (m *machine) anyOrder(step int) []int {
+	missing := make([]int, len(m.counters)) // producers that are not done
+	left := 0
+	for t := range m.tasks {
+		if m.tasks[t].step == step {
+			left++
+			if s := m.tasks[t].signal; s >= 0 {
+				missing[s]++
+			}
+		}
+	}
+	done := make([]bool, len(m.tasks))
+	may := func(t *task) bool {
+		if t.after >= 0 && m.tasks[t.after].step == step && !done[t.after] {
+			return false
+		}
+		for _, w := range t.waits {
+			if c := &m.counters[w.counter]; c.init+len(c.producers)-missing[w.counter] < w.threshold {
+				return false
+			}
+		}
+		for _, c := range t.flagged {
+			if missing[c] > 0 {
+				return false
+			}
+		}
+		return true
+	}
+	order := make([]int, 0, left)
+	for more := true; more; {
+		more = false
+		for t := range m.tasks {
+			if m.tasks[t].step != step || done[t] || !may(&m.tasks[t]) {
+				continue
+			}
+			done[t], more = true, true
+			order = append(order, t)
+			if s := m.tasks[t].signal; s >= 0 {
+				missing[s]--
+			}
+		}
+	}
+	if len(order) < left {
+		return nil
+	}
+	return order
+}
+
+// op moves indices as an op does, and says which row it looks for in vain.
+func (w *walk) op(r Run, op *ir.FlatOp) string {
+	var out []index
+	known := true
+	switch op.Code {
+	case ir.NOP:
+		return ""
+	case ir.EMBED:
+		ids, ok := w.load(r, op, 0)
+		if op.InBuf[1] < 0 {
+			return ""
+		}
+		rows := op.In[1].Dims[0].Len(r.Pos)
+		for _, id := range ids {
+			switch {
+			case id.any || id.none:
+				return fmt.Sprintf("takes %s for a row of %s, and it may be anything", op.In[0], op.In[1])
+			case id.hi >= rows:
+				return fmt.Sprintf("takes %s for a row of %s, and it may be %d of %d", op.In[0], op.In[1], id.hi, rows)
+			}
+		}
+		if slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
+			out, known = repeat(index{any: true}, len(ids)*elements(&op.In[1], r.Pos)/max(1, rows)), ok
+		}
+	case ir.ArgMax:
+		return w.argmax(r, op)
+	case ir.COPY:
+		out, known = w.load(r, op, 0)
+	default:
+		if !slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
+			return "" // only indices and what a task keeps to itself matter
+		}
+		n, ok := w.length(r, op)
+		out, known = repeat(index{any: true}, n), ok
+	}
+	w.store(r, op, out, known)
+	return ""
+}
+
+func (w *walk) argmax(r Run, op *ir.FlatOp) string {
+	x, known := w.load(r, op, 0)
+	if !known {
+		w.store(r, op, nil, false)
+		return ""
+	}
+	if op.IntAt("partial", r.Pos, 0) != 0 {
+		best := index{hi: -1, none: true}
+		if len(x) > 0 {
+			best.hi = op.IntAt("first", r.Pos, 0) + len(x) - 1
+		}
+		w.put(r, &op.Out[0], op.OutBuf[0], []index{{any: true}}, true)
+		if len(op.Out) > 1 {
+			w.put(r, &op.Out[1], op.OutBuf[1], []index{best}, true)
+		}
+		return ""
+	}
+	if len(x) == 0 {
+		return "chooses among nothing"
+	}
+	if len(op.In) == 2 {
+		ids, ok := w.load(r, op, 1)
+		chosen := index{hi: -1}
+		for _, id := range ids {
+			chosen = chosen.or(id)
+		}
+		if ok && chosen == (index{hi: -1, none: true}) {
+			return "chooses among indices of nothing"
+		}
+		chosen.none = false
+		w.store(r, op, []index{chosen}, ok)
+		return ""
+	}
+	last := len(x)
+	if op.InBuf[0] >= 0 {
+		last = op.In[0].Dims[len(op.In[0].Dims)-1].Len(r.Pos)
+	}
+	w.store(r, op, repeat(index{hi: last - 1}, len(x)/last), true)
+	return ""
+}
+
+// load returns what an operand may hold, and whether its length is known.
+func (w *walk) load(r Run, op *ir.FlatOp, i int) ([]index, bool) {
+	o := &op.In[i]
+	if op.InBuf[i] < 0 {
+		held := w.temps[o.Buf]
+		return held, held != nil
+	}
+	b := &r.Flat.Buffers[op.InBuf[i]]
+	switch {
+	case b.DType != ir.I32 || b.Kind == ir.Weight || b.Kind == ir.Const || b.Kind == ir.KVCache:
+		return repeat(index{any: true}, elements(o, r.Pos)), true
+	case b.Kind == ir.Input && b.Name == "token":
+		return repeat(w.token, elements(o, r.Pos)), true
+	case b.Kind == ir.Input:
+		return repeat(index{hi: -1, given: true}, elements(o, r.Pos)), true
+	}
+	out := make([]index, 0, 4)
+	held := w.held[b.Name]
+	for _, e := range elementsOf(b, o.Dims, r.Pos) {
+		if e < len(held) {
+			out = append(out, held[e])
+		} else {
+			out = append(out, index{hi: -1}) // read before it is written, which is found elsewhere
+		}
+	}
+	return out, true
+}
+
+// store gives every output what an op yields.
+func (w *walk) store(r Run, op *ir.FlatOp, values []index, known bool) {
+	for i := range op.Out {
+		w.put(r, &op.Out[i], op.OutBuf[i], values, known)
+	}
+}
+
+func (w *walk) put(r Run, o *ir.Operand, buf int, values []index, known bool) {
+	if buf < 0 {
+		if w.temps[o.Buf] = nil; known {
+			w.temps[o.Buf] = append([]index{}, values...)
+		}
+		return
+	}
+	b := &r.Flat.Buffers[buf]
+	if b.DType != ir.I32 {
+		return
+	}
+	held := w.held[b.Name]
+	if held == nil {
+		held = repeat(index{hi: -1}, b.Numel())
+		w.held[b.Name] = held
+	}
+	for i, e := range elementsOf(b, o.Dims, r.Pos) {
+		if i < len(values) {
+			held[e] = values[i]
+		}
+	}
+}
+
+// length is the number of elements of a result, where it is easy to say.
+func (w *walk) length(r Run, op *ir.FlatOp) (int, bool) {
+	n := make([]int, len(op.In))
+	for i := range op.In {
+		if n[i] = elements(&op.In[i], r.Pos); op.InBuf[i] < 0 {
+			held := w.temps[op.In[i].Buf]
+			if n[i] = len(held); held == nil {
+				return 0, false
+			}
+		}
+	}
+	switch {
+	case elementwise[op.Code]:
+		return n[0], true
+	case op.Code == ir.SiluMul && len(n) == 1:
+		return n[0] / 2, true
+	case op.Code == ir.SiluMul:
+		return n[0], true
+	case (op.Code == ir.GEMV || op.Code == ir.GEMM) && op.InBuf[1] >= 0:
+		k := max(1, op.In[1].Dims[len(op.In[1].Dims)-1].Len(r.Pos))
+		return n[0] / k * (n[1] / k), true
+	}
+	return 0, false
+}
+
+func repeat(i index, n int) []index {
+	out := make([]index, n)
+	for k := range out {
+		out[k] = i
+	}
+	return out
+}
+
+func elements(o *ir.Operand, pos int) int {
+	n := 1
+	for d := range o.Dims {
+		n *= o.Dims[d].Len(pos)
+	}
+	return n
+}
+
+// elementsOf lists the elements of a view in row-major order.
+func elementsOf(b *ir.Buffer, dims []ir.Range, pos int) []int {
+	out := []int{0}
+	for d := range dims {
+		var next []int
+		for _, e := range out {
+			for _, k := range dims[d].Elements(nil, pos) {
+				next = append(next, e*b.Shape[d]+k)
+			}
+		}
+		out = next
+	}
+	return out
+}

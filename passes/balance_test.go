@@ -1,0 +1,42 @@
+package passes
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// balanced searches for the rotations of a model of so many layers on so many SMs, and returns the balancer and
+// how many tasks the stages have.
+func balanced(t *testing.T, layers, sms int) (*balancer, int) {
+	t.Helper()
+	config := strings.Replace(tinyConfig, `"num_hidden_layers": 2`, fmt.Sprintf(`"num_hidden_layers": %d`, layers), 1)
+	s := &State{Source: Source{Name: "tiny", Config: openConfig(t, config)}, Target: toyTarget(sms)}
+	p := lowered(t, s, "assign").Program
+	v := &p.Variants[0]
+	stages, err := flatStages("test", v)
+	require.NoError(t, err)
+	tasks := 0
+	for _, st := range stages {
+		st.Dist.Rot = 0
+		tasks += st.Dist.NumTasks()
+	}
+	b := newBalancer(p, v)
+	b.turns(stages)
+	return &b, tasks
+}
+
+// The search for rotations is linear in the tasks, whatever the number of layers and SMs.
+func TestBalanceIsLinear(t *testing.T) {
+	for _, layers := range []int{2, 8, 32} {
+		for _, sms := range []int{300, 600, ir.MaxTargetSMs} {
+			b, tasks := balanced(t, layers, sms)
+			require.Positive(t, b.work)
+			require.LessOrEqual(t, b.work, 4*maxTurns*tasks, "%d layers on %d SMs", layers, sms)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package checkpoint
+
+import (
+	"path/filepath"
+	"slices"
+)
+
+// Files lists the paths of the files that belong to a model directory, as far as amkc or transformers read them: the
+// configuration, the tokenizer, and weights with the shards that an index names. They need not be there.
+func Files(dir string) []string {
+	names := []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+		"special_tokens_map.json",
+		"chat_template.jinja", "adapter_config.json", singleName, indexName}
+	if index, err := readIndex(dir); err == nil {
+		for _, shard := range index {
+			names = append(names, shard)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for i, name := range names {
+		names[i] = filepath.Join(dir, name)
+	}
+	return names
+}

@@ -1,0 +1,94 @@
+package checkpoint
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"amkc/ir/diag"
+	"amkc/runtime/infile"
+)
+
+// A hub's cache holds a model in models--ORG--NAME: the files of each revision below snapshots/REVISION, and the
+// revision that a branch stands at in refs/BRANCH.
+const (
+	hubPrefix    = "models--"
+	hubSnapshots = "snapshots"
+	hubRef       = "refs/main"
+)
+
+// Locate returns the directory that holds the files of the model which a path names, and the name of the model: that
+// of the directory, or in a hub's cache the one that the hub knows it by. Of a model in the cache it takes the
+// snapshot of main, or the only one; the error is AMK1036 where neither is there. Whether dir is a model's at all is
+// for Open to say.
+func Locate(path string) (dir, name string, err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil || path == "" {
+		return path, path, nil
+	}
+	parent := filepath.Dir(abs)
+	switch {
+	case filepath.Base(parent) == hubSnapshots && isHubModel(filepath.Dir(parent)):
+		return path, hubName(filepath.Dir(parent)), nil
+	case filepath.Base(abs) == hubSnapshots && isHubModel(parent):
+		dir, err = hubSnapshot(path, filepath.Join(path, ".."))
+		return dir, hubName(parent), err
+	case isHubModel(abs):
+		dir, err = hubSnapshot(path, path)
+		return dir, hubName(abs), err
+	}
+	return path, filepath.Base(abs), nil
+}
+
+// isHubModel reports whether dir looks like a model of a hub's cache. Without snapshots it is a directory like any
+// other.
+func isHubModel(dir string) bool {
+	if !strings.HasPrefix(filepath.Base(dir), hubPrefix) {
+		return false
+	}
+	info, err := os.Stat(filepath.Join(dir, hubSnapshots))
+	return err == nil && info.IsDir()
+}
+
+// hubName is NAME of models--ORG--NAME.
+func hubName(dir string) string {
+	name := filepath.Base(dir)
+	return name[strings.LastIndex(name, "--")+len("--"):]
+}
+
+// hubSnapshot chooses the snapshot of the model in dir; path is what errors are reported against.
+func hubSnapshot(path, dir string) (string, error) {
+	snapshots := filepath.Join(dir, hubSnapshots)
+	names, bad := fileNames(snapshots)
+	if bad != nil {
+		return "", bad
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		info, err := os.Stat(filepath.Join(snapshots, name))
+		return err != nil || !info.IsDir()
+	})
+	why := "there is no " + hubRef + " that chooses one"
+	if text, err := infile.Read(filepath.Join(dir, filepath.FromSlash(hubRef)), infile.HubRef); err == nil {
+		revision := strings.TrimSpace(string(text))
+		if slices.Contains(names, revision) {
+			return filepath.Join(snapshots, revision), nil
+		}
+		why = hubRef + " names one that is not there"
+	} else if len(names) == 1 {
+		return filepath.Join(snapshots, names[0]), nil
+	}
+	if len(names) == 0 {
+		return "", diag.Errorf(codeHubCache, path, "this model of a hub's cache has no snapshot; download it again")
+	}
+	return "", diag.Errorf(codeHubCache, path, "this model of a hub's cache has %s, and %s; give the directory of one",
+		plural(len(names), "snapshot"), why).With(firstFew("snapshot", under(snapshots, names))...)
+}
+
+func under(dir string, names []string) []string {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = filepath.Join(dir, name)
+	}
+	return paths
+}

@@ -1,0 +1,167 @@
+package passes
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// A numberField is a number that an importer reads, with its bounds and with what the config must have for them to be
+// accepted.
+type numberField struct {
+	lo, hi  float64
+	integer bool
+	with    map[string]any
+}
+
+func sizeOf(fact string, with map[string]any) numberField {
+	return numberField{1, float64(ir.ModelBound(fact).Hi), true, with}
+}
+
+func rotary(key string) numberField {
+	return numberField{lo: ropeBounds[key].lo, hi: ropeBounds[key].hi}
+}
+
+// llamaNumbers are the numbers among the modelled fields of a Llama; llamaOthers are the other ones.
+var (
+	llamaNumbers = map[string]numberField{
+		"hidden_size": sizeOf("hidden", nil), "intermediate_size": sizeOf("intermediate", nil),
+		"num_hidden_layers":   sizeOf("layers", nil),
+		"num_attention_heads": sizeOf("heads", nil),
+		"num_key_value_heads": sizeOf("kv_heads", map[string]any{"num_attention_heads": 1 << 14}),
+		"head_dim":            {2, 1024, true, nil}, "vocab_size": sizeOf("vocab", nil),
+		"max_position_embeddings": sizeOf("max_seq", nil),
+		"rms_norm_eps":            {lo: ir.MinSingle, hi: ir.MaxSingle}, "rope_theta": rotary("rope_theta"),
+	}
+	llamaOthers = []string{"model_type", "architectures", "tie_word_embeddings", "hidden_act", "rope_scaling",
+		"rope_parameters",
+		"attention_bias", "mlp_bias", "torch_dtype", "dtype", "quantization_config", "quantization", "sliding_window",
+		"use_sliding_window", "partial_rotary_factor", "layer_types"}
+)
+
+// importWith imports a small Llama with other values of some fields.
+func importWith(t *testing.T, fields ...map[string]any) (*ir.Graph, error) {
+	t.Helper()
+	config := map[string]any{"model_type": "llama", "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 1,
+		"head_dim":            8,
+		"num_attention_heads": 4, "num_key_value_heads": 1, "vocab_size": 60, "max_position_embeddings": 64,
+		"torch_dtype": "float32"}
+	for _, more := range fields {
+		for k, v := range more {
+			config[k] = v
+		}
+	}
+	text, err := json.Marshal(config)
+	require.NoError(t, err)
+	s := &State{Source: Source{Name: "m", Config: openConfig(t, string(text))}}
+	err = Import.Run(s)
+	return s.Graph, err
+}
+
+// beyond returns values just outside the bounds of a field, and far outside.
+func (f numberField) beyond() []json.Number {
+	out := []json.Number{"-1", "1e400", "-1e308"}
+	if f.integer {
+		return append(out, json.Number(fmt.Sprintf("%.0f", f.lo-1)), json.Number(fmt.Sprintf("%.0f", f.hi+1)),
+			"9223372036854775808", "2.5", "1e3")
+	}
+	return append(out, "0", "1e-46", "1e308", number(f.lo*(1-1e-6)), number(f.hi*(1+1e-6)))
+}
+
+func number(x float64) json.Number { return json.Number(fmt.Sprintf("%.17g", x)) }
+
+// Every number that import reads is accepted at its bounds and refused beyond them. The fields are those of the
+// importer's own tables: a new one must be listed here, as a number or as something else.
+func TestEveryConfigNumberIsBounded(t *testing.T) {
+	for _, field := range llamaModelled {
+		f, isNumber := llamaNumbers[field]
+		require.NotEqual(t, isNumber, slices.Contains(llamaOthers, field),
+			"%s: say whether it is a number, and its bounds", field)
+		if !isNumber {
+			continue
+		}
+		for _, good := range []float64{f.lo, f.hi} {
+			text := number(good)
+			if f.integer {
+				text = json.Number(fmt.Sprintf("%.0f", good))
+			}
+			_, err := importWith(t, f.with, map[string]any{field: text})
+			require.NoError(t, err, "%s %s", field, text)
+		}
+		for _, bad := range f.beyond() {
+			_, err := importWith(t, f.with, map[string]any{field: bad})
+			require.ErrorContains(t, err, "config.json: "+field+": error: ", "%s", bad)
+			require.ErrorContains(t, err, "; want ", "%s %s", field, bad)
+		}
+	}
+}
+
+// llama3Rope is the scaling of Llama 3.1 with one number changed.
+func llama3Rope(key string, v any) map[string]any {
+	rope := map[string]any{"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+		"original_max_position_embeddings": 8192}
+	if key != "" {
+		rope[key] = v
+	}
+	return map[string]any{"rope_scaling": rope}
+}
+
+// So is every number of a rotary scaling.
+func TestEveryRotaryNumberIsBounded(t *testing.T) {
+	for _, keys := range ropeFields {
+		for _, key := range append(slices.Clone(keys), "rope_theta") {
+			require.Contains(t, ropeBounds, key)
+			f := rotary(key)
+			for _, bad := range f.beyond() {
+				_, err := importWith(t, llama3Rope(key, bad))
+				require.ErrorContains(t, err, "rope_scaling."+key+": error: ", "%s", bad)
+				require.ErrorContains(t, err, "; want a number from ", "%s", bad)
+			}
+		}
+	}
+}
+
+// Whatever numbers a rotary embedding has, it is refused, or all its frequencies are normal numbers of float32 that
+// fall from at most 1.
+func TestFrequenciesAreNormal(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 4))
+	within := func(key string) json.Number {
+		b := ropeBounds[key]
+		switch r.IntN(8) {
+		case 0:
+			return number(b.lo)
+		case 1:
+			return number(b.hi)
+		}
+		return number(math.Exp(math.Log(b.lo) + r.Float64()*(math.Log(b.hi)-math.Log(b.lo))))
+	}
+	accepted := 0
+	for range 600 {
+		rope := llama3Rope("", nil)
+		for _, key := range append([]string{"rope_theta"}, ropeFields["llama3"]...) {
+			rope["rope_scaling"].(map[string]any)[key] = within(key)
+		}
+		if r.IntN(4) == 0 { // as close as float64 allows
+			low, _ := within("low_freq_factor").Float64()
+			rope["rope_scaling"].(map[string]any)["low_freq_factor"] = number(low)
+			rope["rope_scaling"].(map[string]any)["high_freq_factor"] = number(math.Nextafter(low, 2e6))
+		}
+		g, err := importWith(t, rope, map[string]any{"head_dim": 2 * (1 + r.IntN(512))})
+		if err != nil {
+			require.ErrorContains(t, err, "rope_scaling.", "%v", rope)
+			continue
+		}
+		accepted++
+		for _, f := range g.Rope.InvFreq {
+			require.True(t, f > 0 && f <= 1.001 && ir.IsSingle(float64(f)), "%v gives %g", rope, f)
+		}
+	}
+	require.Greater(t, accepted, 100)
+}

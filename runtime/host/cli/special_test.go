@@ -1,0 +1,74 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/host"
+	"amkc/runtime/host/cli"
+	"amkc/runtime/host/hosttest"
+)
+
+// No file of a build is waited for, or read without end, by any command of a launcher.
+func TestSpecialFiles(t *testing.T) {
+	hosttest.NeedDriver(t)
+	run := []string{"run", "--prompt", "x", "--max-tokens", "1"}
+	for name, commands := range map[string][][]string{
+		host.ManifestFile:  {run, {"bench"}, {"check"}, {"info"}, {"info", "--json"}},
+		host.FatbinFile:    {run, {"bench"}, {"check"}},
+		host.WeightsFile:   {run, {"bench"}, {"check"}},
+		host.TokenizerFile: {run},
+		host.ConfigFile:    {run},
+		host.GenConfigFile: {run},
+		host.MeasureFile:   {{"bench"}},
+		host.ReferenceFile: {{"check"}},
+		host.ProgramFile:   {{"bench", "--report", filepath.Join(t.TempDir(), "page.html")}},
+	} {
+		for what, make := range map[string]func(path string) error{
+			"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+			"device": func(path string) error { return os.Symlink("/dev/zero", path) },
+		} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				dir := build(t, "")
+				path := filepath.Join(dir, name)
+				os.Remove(path)
+				require.NoError(t, make(path))
+				for _, args := range commands {
+					code, stderr := answer(t, dir, args)
+					require.NotZero(t, code, "%s", args)
+					require.Contains(t, stderr, name, "%s", args)
+					require.Contains(t, stderr, "it is a "+what+"; want a regular file", "%s", args)
+				}
+			})
+		}
+	}
+}
+
+// answer runs the launcher as it is emitted, with the reference kernels of the build.
+func answer(t *testing.T, dir string, args []string) (code int, stderr string) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var out, err strings.Builder
+		l := cli.Launcher{Model: hosttest.Facts().Model, Dir: dir}
+		if args[0] == "bench" {
+			l.Check = func(r host.Resident) (host.Reference, error) { return &hosttest.Twin{Resident: r}, nil }
+		}
+		code = l.Main(args, strings.NewReader(""), &out, &err)
+		stderr = err.String()
+	}()
+	select {
+	case <-done:
+		return code, stderr
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s waits", args)
+		return 0, ""
+	}
+}

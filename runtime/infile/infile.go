@@ -1,0 +1,223 @@
+// Package infile opens and reads files that somebody else wrote: models, builds, programs and settings. A path may
+// lead anywhere, so the open file is looked at before anything is read from it: only a regular file will do, and no
+// more of it is read than its kind may have. Symbolic links are followed, because model caches are made of them. What
+// is wrong with a file, or with JSON in it, is said in plain words: [Reason] and [InJSON] are the one place that
+// translates Go's.
+//
+// It is copied into every launcher. It imports the standard library only, and must not import any package of amkc.
+package infile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// An Error says why a file could not be opened or read. Its text has no path: whoever reports it says where. It wraps
+// the operating system's error, where there is one.
+type Error struct {
+	Path   string
+	Reason string
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Reason }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Open opens a regular file for reading and returns it with its size in bytes. It never waits, whatever the path names:
+// anything but a regular file, and a file that cannot be opened, is an *Error.
+func Open(path string) (*os.File, int64, error) {
+	f, info, err := open(path, fs.FileMode.IsRegular, "a regular file")
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// open opens what is wanted. The look at the path spares devices being opened at all, which some of them notice. The
+// one at the open file decides: what the path names may have changed in between.
+func open(path string, want func(fs.FileMode) bool, words string) (*os.File, fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		if _, there := os.Lstat(path); there == nil && errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, &Error{Path: path, Reason: "it is a link to nothing; want " +
+				words} // not the same as no file
+		}
+		return nil, nil, refused(path, err)
+	}
+	if !want(info.Mode()) {
+		return nil, nil, notWanted(path, info.Mode(), words)
+	}
+	return openOnly(path, want, words)
+}
+
+// openOnly never waits either, and the file that it returns is what is wanted.
+func openOnly(path string, want func(fs.FileMode) bool, words string) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, openFlags, 0)
+	if err != nil {
+		return nil, nil, refused(path, err)
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		err = refused(path, err)
+	case !want(info.Mode()):
+		err = notWanted(path, info.Mode(), words)
+	default:
+		return f, info, nil
+	}
+	f.Close()
+	return nil, nil, err
+}
+
+// Read returns the contents of a regular file that is no larger than its kind may be. Even of a file that grows no
+// more than a byte above that is read. A file without a size is empty: those of /proc that call themselves regular
+// and have none may be waited for. Errors are as for [Open].
+func Read(path string, kind Kind) ([]byte, error) {
+	f, size, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	switch {
+	case size == 0:
+		return nil, nil
+	case size > kind.Max:
+		return nil, tooLarge(path, kind)
+	}
+	return readAll(f, path, size, kind)
+}
+
+// ReadStream returns all that a stream has to give, such as standard input, up to the size that the kind may have. The
+// name stands for the path in errors.
+func ReadStream(r io.Reader, name string, kind Kind) ([]byte, error) {
+	return readAll(r, name, 0, kind)
+}
+
+func readAll(r io.Reader, path string, size int64, kind Kind) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(size) + bytes.MinRead) // one more read finds the end without growing
+	switch n, err := b.ReadFrom(io.LimitReader(r, kind.Max+1)); {
+	case err != nil:
+		return nil, refused(path, err)
+	case n > kind.Max:
+		return nil, tooLarge(path, kind)
+	}
+	return b.Bytes(), nil
+}
+
+// Digest returns the size and the SHA-256, in hex, of a regular file of any size. If seen is not nil it is told now
+// and then how many bytes have been read, and of how many. Errors are as for [Open].
+func Digest(path string, seen func(done, total int64)) (size int64, digest string, err error) {
+	f, size, err := Open(path)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	read, err := io.Copy(h, &metered{io.LimitReader(f, size), 0, size, seen}) // a file that grows is not followed
+	if err != nil {
+		return 0, "", refused(path, err)
+	}
+	return read, hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// metered tells how much has been read.
+type metered struct {
+	io.Reader
+	done, total int64
+	seen        func(done, total int64)
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	if m.done += int64(n); m.seen != nil {
+		m.seen(m.done, m.total)
+	}
+	return n, err
+}
+
+// List returns what a directory holds, sorted by name. It never waits; anything but a directory is an *Error.
+func List(dir string) ([]fs.DirEntry, error) {
+	f, _, err := open(dir, fs.FileMode.IsDir, "a directory")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return nil, refused(dir, err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// Reason is what an error says, without the name of the call and the path that package os puts before the words of the
+// operating system, however deep in it they are.
+func Reason(err error) string {
+	return reword(err, func(_, reason string) string { return reason })
+}
+
+// Describe is [Reason] for where nothing else says which file it was: the path stays.
+func Describe(err error) string {
+	return reword(err, func(path, reason string) string { return path + ": " + reason })
+}
+
+func reword(err error, words func(path, reason string) string) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	var path *fs.PathError
+	var link *os.LinkError
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &path):
+		return strings.Replace(text, path.Error(), words(path.Path, path.Err.Error()), 1)
+	case errors.As(err, &link):
+		return strings.Replace(text, link.Error(), words(link.New, link.Err.Error()), 1)
+	case errors.As(err, &call):
+		return strings.Replace(text, call.Error(), call.Err.Error(), 1)
+	}
+	return text
+}
+
+func refused(path string, err error) error {
+	return &Error{Path: path, Reason: Reason(err), Err: err}
+}
+
+func notWanted(path string, mode fs.FileMode, words string) error {
+	return &Error{Path: path, Reason: "it is " + What(mode) + "; want " + words}
+}
+
+func tooLarge(path string, kind Kind) error {
+	return &Error{Path: path, Reason: fmt.Sprintf("it is larger than %d MiB, the most that %s may have", kind.Max>>20,
+		kind.Name)}
+}
+
+// What says what a file is, with an article: "a pipe".
+func What(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "a file"
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	}
+	return "something special"
+}

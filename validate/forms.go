@@ -1,0 +1,124 @@
+package validate
+
+import (
+	"fmt"
+
+	"amkc/ir"
+)
+
+// storage is how the elements of an operand lie in memory.
+type storage struct {
+	dtype  ir.DType
+	layout ir.LayoutKind
+}
+
+func (s storage) String() string { return fmt.Sprintf("%s %s", s.dtype, s.layout) }
+
+var (
+	sums   = &storage{ir.F32, ir.RowMajor}
+	number = &storage{ir.I32, ir.RowMajor}
+	// What travels in 32 bits whatever the model's type: partial results of attention and best values, and which ones
+	// these are.
+	partial = &storage{ir.F32, ir.Word64}
+	which   = &storage{ir.I32, ir.Word64}
+)
+
+// checkForms: a stage body of the kernel has each operand in one form, and looks at no declaration. In another form
+// it would read other values than those that were written, or touch bytes beyond those that were proved.
+func (p *proof) checkForms(m *ir.Model) {
+	if p.backend != Kernel {
+		return
+	}
+	layout := ir.LayoutKind(-1)
+	for i := range p.flat.Buffers {
+		b := &p.flat.Buffers[i]
+		if b.Kind != ir.KVCache {
+			continue
+		}
+		if layout < 0 {
+			layout = b.Layout.Kind
+		}
+		if b.Layout.Kind != layout || layout != ir.KVBlock16 && layout != ir.KVRows16 {
+			p.errorf(CodeBackend, bufferPos(b), "is a cache in layout %s; the kernel has all of them in "+
+				"%s, or all in %s", b.Layout.Kind, ir.KVBlock16, ir.KVRows16).
+				Suggest("give all caches one of these layouts")
+			return
+		}
+	}
+	forms := formsOf(m)
+	for t := range p.flat.Tasks {
+		if p.rootOf(t) != t {
+			continue
+		}
+		for k := range p.flat.Tasks[t].Ops {
+			op := &p.flat.Tasks[t].Ops[k]
+			in, out := forms(op)
+			if !p.inForm(int32(t), op, "input", op.InBuf, in) || !p.inForm(int32(t), op, "output", op.OutBuf, out) {
+				return
+			}
+		}
+	}
+}
+
+// inForm holds the operands of an op to their forms, as far as they are buffers.
+func (p *proof) inForm(t int32, op *ir.FlatOp, side string, buffers []int, want []*storage) bool {
+	for i, n := range buffers {
+		if n < 0 || i >= len(want) || want[i] == nil {
+			continue
+		}
+		b := &p.flat.Buffers[n]
+		have := storage{b.DType, b.Layout.Kind}
+		if b.Kind == ir.Weight || b.Layout.Kind == ir.Word32 {
+			have.dtype = want[i].dtype // checkModel holds these to the type of the model
+		}
+		if have != *want[i] {
+			p.errorf(CodeBackend, p.task(t), "%s %d of %s is %s, which is %s; the kernel has it as %s", side, i+1,
+				op.Code, b.Name, have, want[i]).
+				Suggest("declare the buffer %s", want[i])
+			return false
+		}
+	}
+	return true
+}
+
+// formsOf returns the forms that the kernel has the inputs and outputs of an op in; nil for what may have any, or is
+// held to its form by another rule.
+func formsOf(m *ir.Model) func(op *ir.FlatOp) (in, out []*storage) {
+	word := ir.Word32
+	if m.DType.Bits() == 32 {
+		word = ir.Word64
+	}
+	vector := &storage{m.DType, word}
+	matrix, gains := &storage{m.DType, ir.Tile8x32}, &storage{m.DType, ir.RowMajor}
+	return func(op *ir.FlatOp) (in, out []*storage) {
+		switch op.Code {
+		case ir.EMBED:
+			return []*storage{number, matrix}, []*storage{sums, vector}
+		case ir.RMSNORM:
+			return []*storage{vector, gains}, nil
+		case ir.GEMV:
+			return []*storage{vector, matrix}, []*storage{sums}
+		case ir.ROPE:
+			return []*storage{nil, sums}, []*storage{vector}
+		case ir.SiluMul:
+			return nil, []*storage{vector}
+		case ir.ADD:
+			return []*storage{sums, nil}, []*storage{sums, vector}
+		case ir.KVAppend:
+			return []*storage{vector}, nil
+		case ir.ATTENTION:
+			if op.IntAt("parts", 0, 1) > 1 {
+				return []*storage{vector, nil, nil, vector, vector}, []*storage{partial}
+			}
+			return []*storage{vector, nil, nil, vector, vector}, []*storage{vector}
+		case ir.AttentionCombine:
+			return []*storage{partial, partial}, []*storage{vector}
+		case ir.ArgMax:
+			if op.IntAt("partial", 0, 0) != 0 {
+				return []*storage{sums}, []*storage{partial, which}
+			}
+			return []*storage{partial, which}, []*storage{number}
+		}
+		return nil, nil
+	}
+}

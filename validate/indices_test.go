@@ -1,0 +1,99 @@
+package validate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/validate"
+)
+
+// indexProgram has tables of 1 to 9 rows and a variant for each list of ops, of two positions each.
+func indexProgram(variants ...string) string {
+	text := `amk 1.0
+buffer token IO_INPUT I32 [1] HBM rowmajor
+buffer given IO_INPUT I32 [2] HBM rowmajor
+buffer next IO_OUTPUT I32 [1] HBM rowmajor
+buffer w WEIGHT F32 [9] HBM rowmajor
+buffer i ACTIVATION I32 [2] GLOBAL_SCRATCH rowmajor
+buffer j ACTIVATION I32 [2] GLOBAL_SCRATCH rowmajor
+buffer v ACTIVATION F32 [2] GLOBAL_SCRATCH rowmajor
+buffer words ACTIVATION I32 [2] GLOBAL_SCRATCH word64
+buffer table WEIGHT F32 [9,2] HBM rowmajor
+`
+	for n, ops := range variants {
+		text += fmt.Sprintf("variant v%d pos %d..%d\ncounter step counter gpu\n", n, 2*n, 2*n+1) + stage("t", 0,
+			append(strings.Split(ops, "; "), "signal step")...)
+	}
+	return text
+}
+
+// An index that a step computes has room, or one row too few is refused: over all ways to make and to hand on an index.
+func TestIndexChains(t *testing.T) {
+	const done = "next[0] = COPY(token[0])"
+	for _, c := range []struct {
+		name string
+		ops  []string // of each variant; R is the number of rows
+		need int      // rows
+	}{
+		{"an argmax", []string{"i[0] = SAMPLE_ARGMAX(w[0:5]); %t = EMBED(i[0], table[0:R,0:2]); " + done}, 5},
+		{"an argmax elsewhere in the vector",
+			[]string{"i[0] = SAMPLE_ARGMAX(w[4:9]); %t = EMBED(i[0], table[9-R:9,0:2]); " + done}, 5},
+		{"a temporary", []string{"%i = SAMPLE_ARGMAX(w[0:5]); %j = COPY(%i); %t = EMBED(%j, table[0:R,0:2]); " + done},
+			5},
+		{"the argmax of norms", []string{"%n = RMSNORM(w[0:5], w[0:5]) eps=1e-05; i[0] = SAMPLE_ARGMAX(%n); %t = " +
+			"EMBED(i[0], table[0:R,0:2]); " + done}, 5},
+		{"copies", []string{"i[0] = SAMPLE_ARGMAX(w[0:5]); j[1] = COPY(i[0]); words[0] = COPY(j[1]); %t = " +
+			"EMBED(words[0], table[0:R,0:2]); " + done}, 5},
+		{"partial results", []string{"v[0], i[0] = SAMPLE_ARGMAX(w[0:3]) partial=1 first=0; v[1], i[1] = " +
+			"SAMPLE_ARGMAX(w[3:5]) partial=1 first=3; j[0] = SAMPLE_ARGMAX(v[0:2], i[0:2]); %t = EMBED(j[0], " +
+			"table[0:R,0:2]); " + done}, 5},
+		{"a partial result of nothing", []string{"v[0], i[0] = SAMPLE_ARGMAX(w[0:4]) partial=1 first=0; v[1], i[1] " +
+			"= SAMPLE_ARGMAX(w[4:4]) partial=1 first=4; j[0] = SAMPLE_ARGMAX(v[0:2], i[0:2]); %t = EMBED(j[0], " +
+			"table[0:R,0:2]); " + done}, 4},
+		{"a shift", []string{"v[0], i[0] = SAMPLE_ARGMAX(w[0:2]) partial=1 first=4; j[0] = SAMPLE_ARGMAX(v[0], " +
+			"i[0]); %t = EMBED(j[0], table[0:R,0:2]); " + done}, 6},
+		{"two rows of a batch", []string{"i[0:2] = SAMPLE_ARGMAX(table[0:2,0:2]); %t = EMBED(i[0:2], table[0:R,0:2]); " + done}, 2},
+		{"written again before it is used", []string{"i[0] = SAMPLE_ARGMAX(w[0:5]); %t = EMBED(i[0], " +
+			"table[0:R,0:2]); i[0] = SAMPLE_ARGMAX(w[0:9]); " + done}, 5},
+		{"the token of the next step", []string{"%t = EMBED(token[0], table[0:R,0:2]); next[0] = SAMPLE_ARGMAX(w[0:5])"}, 5},
+		{"a copy of the token", []string{"i[0] = COPY(token[0]); %t = EMBED(i[0], table[0:R,0:2]); next[0] = " +
+			"SAMPLE_ARGMAX(w[0:5])"}, 5},
+		{"the larger of two", []string{"%t = EMBED(token[0], table[0:R,0:2]); i[0] = SAMPLE_ARGMAX(w[0:3]); i[1] = " +
+			"SAMPLE_ARGMAX(w[0:5]); next[0] = COPY(i[1])"}, 5},
+		{"the variant after it", []string{"next[0] = SAMPLE_ARGMAX(w[0:5])",
+			"%t = EMBED(token[0], table[0:R,0:2]); " + done}, 5},
+		{"the variant after it, and its own steps",
+			[]string{"%t = EMBED(token[0], table[0:9,0:2]); next[0] = SAMPLE_ARGMAX(w[0:5])",
+				"%t = EMBED(token[0], table[0:R,0:2]); next[0] = SAMPLE_ARGMAX(w[0:2])"}, 5},
+		{"handed on by the variant between",
+			[]string{"next[0] = SAMPLE_ARGMAX(w[0:5])", done, "%t = EMBED(token[0], table[0:R,0:2]); " + done}, 5},
+		{"no step comes after", []string{"%t = EMBED(token[0], table[0:R,0:2]); " + done,
+			"next[0] = SAMPLE_ARGMAX(w[0:9])"}, 1},
+		{"what the host gives", []string{"%t = EMBED(given[0:2], table[0:R,0:2]); " + done}, 1},
+		{"what the host gives, in the first step", []string{"%t = EMBED(token[0], table[0:R,0:2]); " + done}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for rows := 1; rows <= 9; rows++ {
+				ops := make([]string, len(c.ops))
+				for n := range c.ops {
+					ops[n] = strings.ReplaceAll(strings.ReplaceAll(c.ops[n], "9-R:", fmt.Sprint(9-rows, ":")), "R,",
+						fmt.Sprint(rows, ","))
+				}
+				p := parse(t, indexProgram(ops...))
+				rep := validate.Program(p)
+				if rows >= c.need {
+					require.NoError(t, rep.Diags.Err(), "%d rows", rows)
+					continue
+				}
+				require.False(t, rep.OK, "%d rows", rows)
+				requireCode(t, rep, validate.CodeIndex, "")
+				if len(c.ops) < 3 { // the oracle runs two steps in a row
+					require.True(t, subject{prog: p}.judge().Unsafe(), "%d rows", rows)
+				}
+			}
+		})
+	}
+}
