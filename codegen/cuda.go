@@ -17,7 +17,8 @@ import (
 const runtimeABI = 2
 
 // cudaFiles are the generated sources, named after their templates.
-var cudaFiles = []string{"measure.cu", "megakernel.cu", "model_config.h", "pages.h", "reference.cu", "schedule.h"}
+var cudaFiles = []string{"measure.cu", "megakernel.cu", "model_config.h", "pages.h", "reference.cu", "schedule.h",
+	"stages.h"}
 
 // CUDA renders the generated CUDA sources of a validated program: file name to content. The device runtime amk/*.cuh
 // goes beside them unchanged.
@@ -98,10 +99,11 @@ type cudaData struct {
 	Vectors     []vectorData
 	Stages      []*stage // numbered in stall records, in schedule order
 	Descriptors []*stage
-	Loops       []string // lines that list them, unless there is one over all layers, or none
-	Barriers    bool     // whether a step has any
-	Walk        []string // lines of the producer's walk
-	Consume     []string // lines of the consumers' step
+	Functions   []*stageFunc // of stages.h
+	Loops       []string     // lines that list them, unless there is one over all layers, or none
+	Barriers    bool         // whether a step has any
+	Walk        []string     // lines of the producer's walk
+	Consume     []string     // lines of the consumers' step
 }
 
 type variantData struct {
@@ -125,6 +127,7 @@ type builder struct {
 	barriers int    // a step
 	residual string // the buffer that embed, o and down share
 	token    string // the buffer that sample leaves the next token in
+	broken   error  // of the first stage that is not what its body carries out
 
 	exchangeBytes int // pages with their copies, and counters
 }
@@ -167,7 +170,7 @@ func build(p *ir.Program) (*builder, error) {
 			StagesName: name + "Stages", End: v.Hi + 1})
 	}
 	for _, step := range []func() error{b.checkConfig, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages,
-		b.body, b.checkHandovers, b.reference, b.constants, b.checkIdentifiers, b.checkNumbers} {
+		b.body, b.checkHandovers, b.reference, b.constants, b.checkIdentifiers, b.checkNumbers, b.checkContracts} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -37,6 +37,12 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		return nil, err
 	}
 	st.Fields = fields
+	if kind == bodyProduct {
+		if st.Func, err = b.product(s, at, name); err != nil {
+			return nil, err
+		}
+		b.d.Functions = append(b.d.Functions, st.Func)
+	}
 	b.d.Stages = append(b.d.Stages, st)
 	b.d.Descriptors = append(b.d.Descriptors, st)
 	return st, nil
@@ -75,20 +81,13 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	add("int", "kRotationStep", itoa(d.Step), "more, from layer to layer")
 	add("int", "kTasks", itoa(len(d.Tasks(0))), "that hand over "+s.Signal)
 	switch kind {
-	case bodyQKV, bodyResidual, bodyGateUp, bodyLMHead:
-		add("bool", "kEmpty", fmt.Sprint(d.Empty), "SMs without rows take part too")
+	case bodyProduct:
+		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
 		warps := b.p.Config.Knob("warps", warpKnob(s.Name), 8)
 		if err := b.checkGEMV(s, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1]), warps); err != nil {
 			return nil, err
 		}
 		add("int", "kWarps", itoa(warps), "that share a tile")
-		norm := op(s, ir.RMSNORM)
-		add("bool", "kNorm", fmt.Sprint(len(norm.In) == 2), "the input is normalised")
-		eps := norm.FloatOr("eps", 0)
-		add("float", "kEps", hexFloat(eps), decimal(eps))
-		if kind == bodyQKV {
-			add("int", "kRotated", itoa(op(s, ir.ROPE).IntAt("limit", 0, 0)), "rows of q and k, in rotation pairs")
-		}
 	case bodyAttend:
 		a := op(s, ir.ATTENTION)
 		splits := a.IntAt("parts", 0, 1)
@@ -109,9 +108,17 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	case bodyCombine:
 		c := op(s, ir.AttentionCombine)
 		add("int", "kSplits", itoa(c.IntAt("splits", 0, 1)), "")
-		add("int", "kWidth", itoa(b.p.Model.Heads*b.p.Model.HeadDim/max(1, d.Extent)), "elements of a unit")
+		add("int", "kWidth", itoa(b.combineWidth(s)), "elements of a unit")
 	}
 	return fs, nil
+}
+
+// emptyNote says what an SM without rows does.
+func emptyNote(empty bool) string {
+	if empty {
+		return "SMs without rows take part too"
+	}
+	return "SMs without rows skip the stage"
 }
 
 // wholeShare is the number of cache rows of a chunk when a unit has all rows: as many 16-row blocks as fit a ring slot,

@@ -37,7 +37,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	if kind.numbered() {
 		consume("c.enter(%s);", st.Enum)
 	}
-	var in, to, norm, weight string
+	var in, to, weight string
 	collect := func(dst *string, get func() (string, error)) {
 		if err == nil {
 			*dst, err = get()
@@ -49,18 +49,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	ofResult := func(code ir.Opcode, k int) func() (string, error) {
 		return func() (string, error) { return page(operand(op(s, code).Out, k)) }
 	}
-	if g := op(s, ir.GEMV); len(g.In) == 2 {
-		collect(&weight, func() (string, error) { return b.address(g.In[1].Buf, at, layer) })
-		if n := op(s, ir.RMSNORM); len(n.In) == 2 {
-			collect(&norm, func() (string, error) { return b.address(n.In[1].Buf, at, consumed) })
-			collect(&in, ofOperand(ir.RMSNORM, 0))
-		} else {
-			collect(&in, ofOperand(ir.GEMV, 0))
-		}
-		if err == nil {
-			walk("turns.weights<%s>(p.c, %s, %s);", st.Struct, weight, layer)
-		}
-	}
+	b.breaks(b.contract(s, kind))
 	if err := b.checkOnChip(s, kind, at); err != nil {
 		return err
 	}
@@ -69,9 +58,28 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, consumed) })
 		collect(&to, ofResult(ir.EMBED, 1))
 		consume("embed<%s>(c, %s, %s);", st.Struct, weight, to)
-	case bodyQKV:
-		collect(&to, ofResult(ir.ROPE, 0))
-		consume("qkv<%s>(c, %s, %s, %s);", st.Struct, in, norm, to)
+	case bodyProduct:
+		collect(&weight, func() (string, error) { return b.address(op(s, ir.GEMV).In[1].Buf, at, layer) })
+		args := []string{"c"}
+		for _, a := range st.Func.args {
+			var arg string
+			if a.weight {
+				collect(&arg, func() (string, error) { return b.address(a.buffer, at, consumed) })
+			} else {
+				collect(&arg, func() (string, error) { return b.page(a.buffer, at) })
+			}
+			args = append(args, arg)
+		}
+		walk("turns.weights<%s>(p.c, %s, %s);", st.Struct, weight, layer)
+		if !choosesToken(s) {
+			consume("%s(%s);", st.Func.Name, strings.Join(args, ", "))
+			break
+		}
+		var value, index string
+		collect(&value, ofResult(ir.ArgMax, 0))
+		collect(&index, ofResult(ir.ArgMax, 1))
+		consume("const Best best = %s(%s);", st.Func.Name, strings.Join(args, ", "))
+		consume("publish_best(c, best, %s, %s);", value, index)
 	case bodyAttend:
 		collect(&in, ofOperand(ir.ATTENTION, 0))
 		collect(&to, ofResult(ir.ATTENTION, 0))
@@ -85,18 +93,6 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		collect(&in, ofOperand(ir.AttentionCombine, 0))
 		collect(&to, ofResult(ir.AttentionCombine, 0))
 		consume("combine<%s>(c, %s, %s);", st.Struct, in, to)
-	case bodyResidual:
-		collect(&to, ofResult(ir.ADD, 1))
-		consume("add_residual<%s>(c, %s, %s);", st.Struct, in, to)
-	case bodyGateUp:
-		collect(&to, ofResult(ir.SiluMul, 0))
-		consume("gate_up<%s>(c, %s, %s, %s);", st.Struct, in, norm, to)
-	case bodyLMHead:
-		var value, index string
-		collect(&value, ofResult(ir.ArgMax, 0))
-		collect(&index, ofResult(ir.ArgMax, 1))
-		consume("const Best best = lm_head<%s>(c, %s, %s);", st.Struct, in, norm)
-		consume("publish_best(c, best, %s, %s);", value, index)
 	case bodySample:
 		collect(&in, ofOperand(ir.ArgMax, 0))
 		collect(&to, ofOperand(ir.ArgMax, 1))

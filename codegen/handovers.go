@@ -41,7 +41,7 @@ func (b *builder) checkHandovers() error {
 		if h.sample == nil {
 			return diag.Errorf(codeStructure, "variant "+v.Name,
 				"no stage chooses the next token from the best values of all SMs, which ends a step: want one of %s "+
-					"alone, behind %s", ir.ArgMax, bodyLMHead)
+					"alone, behind the product that makes the logits", ir.ArgMax)
 		}
 	}
 	return nil

@@ -29,6 +29,9 @@ func (b *builder) checkNumbers() error {
 	for _, s := range b.d.Descriptors {
 		lists = append(lists, s.Fields)
 	}
+	for _, f := range b.d.Functions {
+		lists = append(lists, f.numbers)
+	}
 	for _, f := range slices.Concat(lists...) {
 		if err := checkLiteral(f); err != nil {
 			return err

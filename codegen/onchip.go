@@ -9,10 +9,11 @@ import (
 // sin of the position's angles, and the next token. No operand of the call says so; these are the checks that the
 // program means the same.
 
-// Buffers that the kernel and the host know by name: the frequencies of the rotation, and the output that is the next
-// token.
+// Buffers that the kernel and the host know by name: the frequencies of the rotation, and the outputs, which are the
+// logits and the next token.
 const (
 	anglesBuffer = "rope.inv_freq"
+	logitsBuffer = "logits"
 	nextBuffer   = "next"
 )
 
@@ -21,14 +22,12 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 	switch kind {
 	case bodyEmbed:
 		return b.checkResidual(s, operand(op(s, ir.EMBED).Out, 0))
-	case bodyResidual:
-		add := op(s, ir.ADD)
-		if err := b.checkResidual(s, operand(add.In, 0)); err != nil {
-			return err
+	case bodyProduct:
+		for i := range s.Ops {
+			if err := b.checkFinisher(s, at, &s.Ops[i]); err != nil {
+				return err
+			}
 		}
-		return b.checkResidual(s, operand(add.Out, 0))
-	case bodyQKV:
-		return b.checkAngles(s, operand(op(s, ir.ROPE).In, 1))
 	case bodySample:
 		if at.loop != nil {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step, and stands in loop %s", at.loop.Name)
@@ -42,6 +41,27 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 				"copies something else than the next token to where the host finds it, and the device has no other "+
 					"body of COPY alone")
 		}
+	}
+	return nil
+}
+
+// checkFinisher looks at what an op of a finisher keeps on chip.
+func (b *builder) checkFinisher(s *ir.Stage, at site, o *ir.Op) error {
+	switch o.Code {
+	case ir.ADD:
+		if err := b.checkResidual(s, operand(o.In, 0)); err != nil {
+			return err
+		}
+		for _, out := range o.Out {
+			if out.IsTemp() {
+				continue
+			}
+			if space, err := b.spaceOf(out.Buf, at); err != nil || space == ir.SMEM {
+				return b.checkResidual(s, out)
+			}
+		}
+	case ir.ROPE:
+		return b.checkAngles(s, operand(o.In, 1))
 	}
 	return nil
 }

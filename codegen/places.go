@@ -253,7 +253,7 @@ func bestCounters(v *ir.Variant) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range sections(v) {
 		for _, st := range s.stages {
-			if kind, err := classify(st); err == nil && kind == bodyLMHead {
+			if choosesToken(st) {
 				out[st.Signal] = true
 			}
 		}

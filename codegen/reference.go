@@ -96,26 +96,27 @@ func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) err
 	case bodyEmbed:
 		m, _ := weight(ir.EMBED)
 		r.Embed = b.weights[m.buffer].constant
-	case bodyQKV:
-		note(found.qkv, ir.GEMV)
-		note(found.inputNorm, ir.RMSNORM)
 	case bodyAttend:
 		note(found.cache, ir.ATTENTION)
 		scale := op(s, ir.ATTENTION).FloatOr("scale", 1)
 		r.Scale = field{Value: hexFloat(scale), Note: decimal(scale)}
-	case bodyResidual:
-		if strings.HasSuffix(s.Name, ".o") {
+	case bodyProduct:
+		switch {
+		case choosesToken(s):
+			matrix, _ := weight(ir.GEMV)
+			norm, _ := weight(ir.RMSNORM)
+			r.LMHead, r.FinalNorm = b.weights[matrix.buffer].constant, b.weights[norm.buffer].constant
+		case len(op(s, ir.ROPE).In) > 0:
+			note(found.qkv, ir.GEMV)
+			note(found.inputNorm, ir.RMSNORM)
+		case len(op(s, ir.SiluMul).In) > 0:
+			note(found.gateUp, ir.GEMV)
+			note(found.postNorm, ir.RMSNORM)
+		case strings.HasSuffix(s.Name, ".o"):
 			note(found.o, ir.GEMV)
-		} else {
+		default:
 			note(found.down, ir.GEMV)
 		}
-	case bodyGateUp:
-		note(found.gateUp, ir.GEMV)
-		note(found.postNorm, ir.RMSNORM)
-	case bodyLMHead:
-		matrix, _ := weight(ir.GEMV)
-		norm, _ := weight(ir.RMSNORM)
-		r.LMHead, r.FinalNorm = b.weights[matrix.buffer].constant, b.weights[norm.buffer].constant
 	}
 	return nil
 }

@@ -8,34 +8,34 @@ import (
 	"amkc/ir/diag"
 )
 
-// body names the device function that carries out a stage, found from the sequence of its ops.
+// body names what carries out a stage: a function of the device runtime, or for a matrix product one of stages.h that is
+// emitted with it. It is found from the ops of the stage.
 type body string
 
 const (
-	bodyEmbed    body = "embed"
-	bodyQKV      body = "qkv"
-	bodyAttend   body = "attend"
-	bodyCombine  body = "combine"
-	bodyResidual body = "add_residual"
-	bodyGateUp   body = "gate_up"
-	bodyLMHead   body = "lm_head"
-	bodySample   body = "sample"
-	bodyEmit     body = "emit"
-	bodyArrive   body = "arrive"
-	bodyJoin     body = "join"
+	bodyEmbed   body = "embed"
+	bodyProduct body = "gemv"
+	bodyAttend  body = "attend"
+	bodyCombine body = "combine"
+	bodySample  body = "sample"
+	bodyEmit    body = "emit"
+	bodyArrive  body = "arrive"
+	bodyJoin    body = "join"
 )
 
+// bodies are those of the runtime, by the ops that each carries out.
 var bodies = map[string]body{
 	"EMBED":                              bodyEmbed,
-	"RMSNORM GEMV_TILE ROPE":             bodyQKV,
 	"ATTENTION_TILE KV_APPEND KV_APPEND": bodyAttend,
 	"ATTENTION_COMBINE":                  bodyCombine,
-	"GEMV_TILE ADD":                      bodyResidual,
-	"RMSNORM GEMV_TILE SILU_MUL":         bodyGateUp,
-	"RMSNORM GEMV_TILE SAMPLE_ARGMAX":    bodyLMHead,
 	"SAMPLE_ARGMAX":                      bodySample,
 	"COPY":                               bodyEmit,
 	"NOP":                                bodyArrive,
+}
+
+// choosesToken reports whether a stage looks for the largest logit of an SM's rows.
+func choosesToken(s *ir.Stage) bool {
+	return isProduct(s.Ops) && s.Ops[len(s.Ops)-1].Code == ir.ArgMax
 }
 
 // numbered reports whether stages with the body have a descriptor, and a number in stall records. The others stand
@@ -51,7 +51,8 @@ type stage struct {
 	Struct string // name of its descriptor
 	Enum   string // name of its number in stall records
 	Ops    []string
-	Fields []field // of the descriptor
+	Fields []field    // of the descriptor
+	Func   *stageFunc // of a matrix product; nil otherwise
 }
 
 // field is a constant of a descriptor.
@@ -61,6 +62,9 @@ type field struct {
 
 // classify finds the body of a stage.
 func classify(s *ir.Stage) (body, error) {
+	if isProduct(s.Ops) {
+		return bodyProduct, nil
+	}
 	codes := make([]string, len(s.Ops))
 	for i := range s.Ops {
 		codes[i] = s.Ops[i].Code.String()
@@ -73,8 +77,9 @@ func classify(s *ir.Stage) (body, error) {
 		}
 		slices.Sort(known)
 		return "", diag.Errorf(codeStage, "stage "+s.Name,
-			"no stage body runs the ops %s; there is one for each of: %s",
-			strings.Join(codes, " "), strings.Join(known, "; "))
+			"no stage body runs the ops %s; there is one for each of: %s; and RMSNORM or nothing, GEMV_TILE, and "+
+				"then some of %s",
+			strings.Join(codes, " "), strings.Join(known, "; "), finishingOps())
 	}
 	if b == bodyArrive && len(s.Waits) > 0 {
 		b = bodyJoin

@@ -134,7 +134,7 @@ func TestUnrolledPrograms(t *testing.T) {
 			files, err := CUDA(p)
 			require.NoError(t, err)
 			require.NotContains(t, string(files["megakernel.cu"]), "layer <")
-			read, diags := readback.Program(files["schedule.h"], files["pages.h"], files["model_config.h"])
+			read, diags := readback.Program(files)
 			require.Empty(t, diags)
 			require.Empty(t, readback.Compare(read, p))
 			proof := validate.ProgramFor(validate.Kernel, read)

@@ -41,7 +41,7 @@ func readBackOf(t testing.TB, p *ir.Program) *ir.Program {
 	t.Helper()
 	files, err := codegen.CUDA(p)
 	require.NoError(t, err)
-	read, diags := readback.Program(files["schedule.h"], files["pages.h"], files["model_config.h"])
+	read, diags := readback.Program(files)
 	require.Empty(t, diags)
 	require.Empty(t, readback.Compare(read, p))
 	return read
@@ -146,8 +146,13 @@ func TestForgedBuilds(t *testing.T) {
 		{"realisation", "program.json", `"L{i}.qkv", "first": 0, "count": 3, "realisation": "flagged"`,
 			`"L{i}.qkv", "first": 0, "count": 3, "realisation": "counter"`, "AMK3118",
 			"the kernel realises all exchanges alike"},
-		{"template line", "megakernel.cu", "add_residual<O>(c, kAttn, kH);", "add_residual<O>(c, kH, kAttn);",
+		{"template line", "megakernel.cu", "o_stage(c, kAttn, kH);", "o_stage(c, kH, kAttn);",
 			"AMK4903", "differs from what program.json gives"},
+		{"finisher", "stages.h", "rope<96>", "rope<64>", "AMK4912", "limit=64"},
+		{"reader", "stages.h", "RmsNorm n{in, gain, 0x1.", "RmsNorm n{in, gain, 0x1.8", "AMK4912",
+			"the body of Qkv carries out %n = RMSNORM"},
+		{"place", "stages.h", "publish_pair(c, r, out, act)", "publish_row(c, r, out, act)", "AMK4912",
+			"of a row or of a pair as it is"},
 		{"after the literals", "schedule.h", "kAttentionHeads * 16", "kAttentionHeads * 8", "AMK4903",
 			"differs from what program.json gives"},
 		{"runtime", "amk/exchange.cuh", "page.copies", "1", "AMK4903", "differs from what program.json gives"},

@@ -11,22 +11,19 @@ import (
 	"amkc/validate"
 )
 
-// headerFiles are those that the schedule is read back out of, as readback.Program takes them.
-var headerFiles = [3]string{"schedule.h", "pages.h", "model_config.h"}
-
 // readBack rebuilds the program from the headers, proves it and compares it with program.json, which is nil if it
 // cannot be read. It looks at edited headers too, to say what the edit does.
 func (v *Verification) readBack(dir string, want *ir.Program) {
-	var text [len(headerFiles)][]byte
-	for i, name := range headerFiles {
+	text := map[string][]byte{}
+	for _, name := range readback.Files {
 		var err error
-		if text[i], err = infile.Read(filepath.Join(dir, name), infile.Source); err != nil {
+		if text[name], err = infile.Read(filepath.Join(dir, name), infile.Source); err != nil {
 			return // among the findings of its digest
 		}
 	}
 	p, diags := readHeaders(text, want)
 	for _, d := range diags {
-		for _, name := range headerFiles {
+		for _, name := range readback.Files {
 			if strings.HasPrefix(d.Pos, name+":") {
 				d.Pos = filepath.Join(dir, d.Pos)
 			}
@@ -46,8 +43,8 @@ func (v *Verification) readBack(dir string, want *ir.Program) {
 }
 
 // readHeaders rebuilds the program from the headers, and compares it with the one that it should be unless that is nil.
-func readHeaders(text [len(headerFiles)][]byte, want *ir.Program) (*ir.Program, diag.List) {
-	p, diags := readback.Program(text[0], text[1], text[2])
+func readHeaders(text map[string][]byte, want *ir.Program) (*ir.Program, diag.List) {
+	p, diags := readback.Program(text)
 	if diags.Err() == nil && want != nil {
 		diags.Add(readback.Compare(p, want)...)
 	}
@@ -57,11 +54,7 @@ func readHeaders(text [len(headerFiles)][]byte, want *ir.Program) (*ir.Program, 
 // checkEmitted refuses rendered files whose headers say anything else than the program that was proved: a mistake in a
 // template would otherwise stay unseen until somebody verifies the build.
 func checkEmitted(files map[string][]byte, proved *ir.Program) error {
-	var text [len(headerFiles)][]byte
-	for i, name := range headerFiles {
-		text[i] = files[name]
-	}
-	_, diags := readHeaders(text, proved)
+	_, diags := readHeaders(files, proved)
 	if diags.Err() == nil {
 		return nil
 	}

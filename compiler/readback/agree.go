@@ -18,7 +18,7 @@ func (b *builder) checkTasks() {
 		dist := b.dist(d)
 		tasks := dist.Tasks(0)
 		r.same(d.scope, "kTasks", d.tasks, len(tasks), "the tasks of the distribution")
-		if d.body == embedBody || d.body == residualBody {
+		if d.body == embedBody || d.adds {
 			for _, t := range tasks {
 				rows = max(rows, (t.B-t.A+7)/8*8)
 			}

@@ -11,13 +11,10 @@ import (
 type body int
 
 const (
-	embedBody    body = iota // step.cuh: embed
-	qkvBody                  // gemv.cuh: qkv
-	attendBody               // attention_*.cuh: attend
-	combineBody              // combine.cuh: combine
-	residualBody             // gemv.cuh: add_residual
-	gateUpBody               // gemv.cuh: gate_up
-	lmHeadBody               // gemv.cuh: lm_head; step.cuh: publish_best, sample
+	embedBody   body = iota // step.cuh: embed
+	productBody             // a function of stages.h; with that of the head, step.cuh: publish_best, sample
+	attendBody              // attention_*.cuh: attend
+	combineBody             // combine.cuh: combine
 )
 
 // A role is a stage of the step: the name of its descriptor without the variant's, its name in the IR, the vector it
@@ -27,24 +24,31 @@ type role struct {
 	body             body
 	in, out          string
 	knob             string // of tiling.warps, for matrix stages
+	norm             string // the weight of the norm of a matrix stage that has one
 }
 
 var roles = []role{
-	{"Embed", "embed", embedBody, "", "L{i}.x", ""},
-	{"Qkv", "L{i}.qkv", qkvBody, "L{i}.x", "L{i}.qkv", "qkv"},
-	{"Part", "L{i}.part", attendBody, "L{i}.qkv", "L{i}.part", ""},
-	{"Attn", "L{i}.attn", attendBody, "L{i}.qkv", "L{i}.attn", ""},
-	{"O", "L{i}.o", residualBody, "L{i}.attn", "L{i}.h", "o"},
-	{"GateUp", "L{i}.gate_up", gateUpBody, "L{i}.h", "L{i}.act", "gate_up"},
-	{"Down", "L{i}.down", residualBody, "L{i}.act", "L{i+1}.x", "down"},
-	{"LmHead", "lm_head", lmHeadBody, "L{i}.x", "best", "lm_head"},
+	{"Embed", "embed", embedBody, "", "L{i}.x", "", ""},
+	{"Qkv", "L{i}.qkv", productBody, "L{i}.x", "L{i}.qkv", "qkv", "L{i}.input_norm.weight"},
+	{"Part", "L{i}.part", attendBody, "L{i}.qkv", "L{i}.part", "", ""},
+	{"Attn", "L{i}.attn", attendBody, "L{i}.qkv", "L{i}.attn", "", ""},
+	{"O", "L{i}.o", productBody, "L{i}.attn", "L{i}.h", "o", ""},
+	{"GateUp", "L{i}.gate_up", productBody, "L{i}.h", "L{i}.act", "gate_up", "L{i}.post_norm.weight"},
+	{"Down", "L{i}.down", productBody, "L{i}.act", "L{i+1}.x", "down", ""},
+	{"LmHead", "lm_head", productBody, "L{i}.x", "best", "lm_head", "final_norm.weight"},
 }
 
 // combining is Attn where Part comes before it: a descriptor with a kWidth.
-var combining = role{"Attn", "L{i}.attn", combineBody, "L{i}.part", "L{i}.attn", ""}
+var combining = role{"Attn", "L{i}.attn", combineBody, "L{i}.part", "L{i}.attn", "", ""}
 
 // inLayer reports whether the stage is one of a layer.
-func (r *role) inLayer() bool { return r.body != embedBody && r.body != lmHeadBody }
+func (r *role) inLayer() bool { return r.body != embedBody && !r.head() }
+
+// head reports whether the stage makes the logits.
+func (r *role) head() bool { return r.out == "best" }
+
+// matrix is the weight that the stage multiplies by.
+func (r *role) matrix() string { return r.name + ".weight" }
 
 // A descriptor is a struct of schedule.h: one stage, in every layer or in one alone.
 type descriptor struct {
@@ -54,8 +58,11 @@ type descriptor struct {
 	layer                                              int
 	rows, grain, units, columns, rotation, step, tasks int
 	empty                                              bool
-	splits, shareRows, width, rotated                  int
+	splits, shareRows, width                           int
 	eps, scale                                         float64
+	function                                           *function // of a matrix stage
+	finishedOps                                        []ir.Op   // what it computes
+	adds                                               bool      // to the residual
 }
 
 // descriptors reads the structs of schedule.h.
@@ -145,20 +152,6 @@ func (b *builder) read(d *descriptor) {
 	}
 	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")
 	b.warps(d, r.positive(s, "kWarps"))
-	norm := r.bool(s, "kNorm")
-	d.eps = r.float(s, "kEps")
-	if want := d.body != residualBody; norm != want {
-		r.wrong(s, "kNorm", "%t; want %t, as the body of %s is given a norm's weight or not", norm, want, s.name)
-	}
-	if !norm && d.eps != 0 {
-		r.wrong(s, "kEps", "%g without a norm; want 0", d.eps)
-	}
-	if norm {
-		b.p.Model.Eps = d.eps // of every norm: the proof holds them to it
-	}
-	if d.body == qkvBody {
-		d.rotated = r.positive(s, "kRotated")
-	}
 }
 
 // unitsOf takes the number of units, which are tasks each.

@@ -18,7 +18,7 @@ import (
 // megabytes.
 type hostileFamily struct {
 	name string
-	make func(h [3]string) [3]string
+	make func(h [4]string) [4]string
 }
 
 const headerSize = 1<<21 - 1<<10
@@ -39,8 +39,8 @@ var (
 )
 
 // constants edits constants, and then all others that the reader says follow from them.
-func constants(edits ...string) func([3]string) [3]string {
-	return func(h [3]string) [3]string {
+func constants(edits ...string) func([4]string) [4]string {
+	return func(h [4]string) [4]string {
 		for i := 0; i < len(edits); i += 2 {
 			for f := range h {
 				h[f] = regexp.MustCompile(edits[i]+` = \d+;`).ReplaceAllString(h[f], edits[i]+" = "+edits[i+1]+";")
@@ -64,7 +64,7 @@ func constants(edits ...string) func([3]string) [3]string {
 	}
 }
 
-func onLine(h [3]string, file, line string, pattern *regexp.Regexp, text string) [3]string {
+func onLine(h [4]string, file, line string, pattern *regexp.Regexp, text string) [4]string {
 	for f := range h {
 		if files[f] == file {
 			lines := strings.SplitAfter(h[f], "\n")
@@ -77,8 +77,8 @@ func onLine(h [3]string, file, line string, pattern *regexp.Regexp, text string)
 	return h
 }
 
-func read(h [3]string) (*ir.Program, []error) {
-	p, diags := readback.Program([]byte(h[0]), []byte(h[1]), []byte(h[2]))
+func read(h [4]string) (*ir.Program, []error) {
+	p, diags := readback.Program(texts([4][]byte{[]byte(h[0]), []byte(h[1]), []byte(h[2]), []byte(h[3])}))
 	var out []error
 	for _, d := range diags {
 		out = append(out, d)
@@ -87,8 +87,8 @@ func read(h [3]string) (*ir.Program, []error) {
 }
 
 // before puts text before a mark of one header.
-func before(file int, mark string, text func() string) func([3]string) [3]string {
-	return func(h [3]string) [3]string {
+func before(file int, mark string, text func() string) func([4]string) [4]string {
+	return func(h [4]string) [4]string {
 		h[file] = strings.Replace(h[file], mark, text()+mark, 1)
 		return h
 	}
@@ -109,7 +109,7 @@ var hostileHeaders = []hostileFamily{
 	{"unknown constants", before(0, closing, func() string {
 		return times(headerSize/2, func(i int) string { return fmt.Sprintf("constexpr int k%d = 1;\n", i) })
 	})},
-	{"descriptors", func(h [3]string) [3]string {
+	{"descriptors", func(h [4]string) [4]string {
 		begin := strings.Index(h[0], "struct Embed {")
 		end := begin + strings.Index(h[0][begin:], "};\n") + len("};\n")
 		one, names := h[0][begin:end], ""
@@ -121,7 +121,7 @@ var hostileHeaders = []hostileFamily{
 		h[0] = strings.Replace(h[0], "\n};\n", "\n"+names+"};\n", 1)
 		return h
 	}},
-	{"stages of a variant", func(h [3]string) [3]string {
+	{"stages of a variant", func(h [4]string) [4]string {
 		list := times(headerSize/2, func(int) string { return "kStageEmbed, " })
 		h[0] = strings.Replace(h[0], "Stages[]{", "Stages[]{"+list, 1)
 		return h
@@ -129,12 +129,12 @@ var hostileHeaders = []hostileFamily{
 	{"pages", before(1, "// ---- vectors", func() string {
 		return times(headerSize/2, func(i int) string { return fmt.Sprintf("constexpr Page kY%d{0, 0, 1};\n", i) })
 	})},
-	{"pages of a vector", func(h [3]string) [3]string {
+	{"pages of a vector", func(h [4]string) [4]string {
 		list := times(headerSize/2, func(int) string { return "kXchg0, " })
 		h[1] = strings.Replace(h[1], "constexpr Page kX = kXchg0;", "constexpr Page kX[]{"+list+"};", 1)
 		return h
 	}},
-	{"lines of a comment", func(h [3]string) [3]string {
+	{"lines of a comment", func(h [4]string) [4]string {
 		at := strings.Index(h[0], "struct ")
 		h[0] = h[0][:at] + times(headerSize/2, func(int) string { return "//       x\n" }) + h[0][at:]
 		return h
@@ -145,8 +145,8 @@ var hostileHeaders = []hostileFamily{
 }
 
 // judge takes headers through what amkc verify does with them.
-func judge(h [3][]byte, want *ir.Program) int {
-	p, diags := readback.Program(h[0], h[1], h[2])
+func judge(h [4][]byte, want *ir.Program) int {
+	p, diags := readback.Program(texts(h))
 	if diags.Err() == nil {
 		diags.Add(readback.Compare(p, want)...)
 	}
@@ -156,8 +156,8 @@ func judge(h [3][]byte, want *ir.Program) int {
 	return len(diags)
 }
 
-func hostileBytes(t testing.TB, f hostileFamily) (out [3][]byte) {
-	var h [3]string
+func hostileBytes(t testing.TB, f hostileFamily) (out [4][]byte) {
+	var h [4]string
 	for i, text := range headers(t, "llama-gqa_t4_fp16_split") {
 		h[i] = string(text)
 	}

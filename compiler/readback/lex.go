@@ -16,11 +16,12 @@ type pos struct{ line, col int }
 
 // source is a header being read. Its first error ends the reading.
 type source struct {
-	file string
-	text string
-	at   pos
-	i    int
-	err  *diag.Diagnostic
+	file  string
+	text  string
+	marks string // the punctuation of its grammar
+	at    pos
+	i     int
+	err   *diag.Diagnostic
 }
 
 func (s *source) fail(p pos, format string, args ...any) {
@@ -71,6 +72,7 @@ func (s *source) open() {
 var includes = map[string]string{
 	"model_config.h": `#include "amk/element.cuh"`,
 	"pages.h":        `#include "amk/exchange.cuh"`,
+	"stages.h":       `#include "amk/finish.cuh"`,
 }
 
 // included is what the file may include, as messages say it.
@@ -162,7 +164,7 @@ func (s *source) next() token {
 		t.kind, n = word, span(rest, func(c byte) bool { return isLetter(c) || isDigit(c) })
 	case isDigit(c):
 		t.kind, n = number, numberSpan(rest)
-	case strings.IndexByte("{}[]=;,:", c) >= 0:
+	case strings.IndexByte(s.marks, c) >= 0:
 		t.kind = punctuation
 	default:
 		s.fail(s.at, "%q; want a declaration of a literal", c)

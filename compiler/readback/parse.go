@@ -64,6 +64,7 @@ type block struct {
 	*source
 	*scope
 	structs []*scope
+	funcs   []*function // of stages.h, which has nothing else
 	enum    enumeration
 	element value // of using Element = NAME
 	names   map[string]bool
@@ -72,13 +73,19 @@ type block struct {
 
 // parse reads the literals of a header.
 func parse(file string, text []byte) (*block, *diag.Diagnostic) {
-	b := &block{source: &source{file: file, text: string(text)}, scope: newScope("", pos{1, 1}),
+	b := &block{source: &source{file: file, text: string(text), marks: "{}[]=;,:"}, scope: newScope("", pos{1, 1}),
 		names: map[string]bool{}}
+	if file == stagesFile {
+		b.marks += "()<>&*+."
+	}
 	b.open()
 	b.want("namespace")
 	b.want("amk")
 	b.want("{")
-	for b.err == nil {
+	if file == stagesFile {
+		b.funcs = functionsOf(b)
+	}
+	for file != stagesFile && b.err == nil {
 		t := b.token()
 		if t.text == "}" && t.kind == punctuation {
 			break

@@ -12,20 +12,23 @@ const (
 	scheduleFile = "schedule.h"
 	pagesFile    = "pages.h"
 	configFile   = "model_config.h"
+	stagesFile   = "stages.h"
 )
 
-// Program rebuilds the program from the literals of a build's schedule.h, pages.h and model_config.h. It lacks what
+// Files are the names of the headers that a program is read back out of.
+var Files = []string{scheduleFile, pagesFile, configFile, stagesFile}
+
+// Program rebuilds the program from the literals of a build's headers: text by the names of [Files]. It lacks what
 // they do not hold: names of model and target, keys of the checkpoint, and of the configuration all but ring, warps
 // and shared memory; floats are what a C++ float holds. Positions of the diagnostics are FILE:LINE:COLUMN. Where they
 // leave no program, it is nil; with errors it is what the headers say, however wrong.
-func Program(schedule, pages, modelConfig []byte) (*ir.Program, diag.List) {
+func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	b := &builder{p: &ir.Program{}}
 	for _, h := range []struct {
 		r    *reader
 		file string
-		text []byte
-	}{{&b.schedule, scheduleFile, schedule}, {&b.pages, pagesFile, pages}, {&b.config, configFile, modelConfig}} {
-		block, err := parse(h.file, h.text)
+	}{{&b.schedule, scheduleFile}, {&b.pages, pagesFile}, {&b.config, configFile}, {&b.finish, stagesFile}} {
+		block, err := parse(h.file, text[h.file])
 		b.diags.Add(err)
 		*h.r = reader{block, &b.diags}
 	}
@@ -38,6 +41,7 @@ func Program(schedule, pages, modelConfig []byte) (*ir.Program, diag.List) {
 	b.model()
 	b.machine()
 	b.descriptors()
+	b.functions()
 	b.variantLists()
 	if b.diags.Err() != nil {
 		return nil, b.diags
@@ -69,6 +73,7 @@ type builder struct {
 	p                       *ir.Program
 	diags                   diag.List
 	schedule, pages, config reader
+	finish                  reader // stages.h
 
 	facts    model
 	flagged  bool

@@ -14,14 +14,23 @@ import (
 
 const golden = "../../testdata/golden"
 
-// headers are those of a golden build, in the order that Program takes them.
-func headers(t testing.TB, dir string) [3][]byte {
+// headers are those of a golden build, in the order of readback.Files.
+func headers(t testing.TB, dir string) [4][]byte {
 	t.Helper()
-	var out [3][]byte
-	for i, name := range []string{"schedule.h", "pages.h", "model_config.h"} {
+	var out [4][]byte
+	for i, name := range readback.Files {
 		text, err := os.ReadFile(filepath.Join(golden, dir, name))
 		require.NoError(t, err)
 		out[i] = text
+	}
+	return out
+}
+
+// texts are headers by their names.
+func texts(h [4][]byte) map[string][]byte {
+	out := map[string][]byte{}
+	for i, name := range readback.Files {
+		out[name] = h[i]
 	}
 	return out
 }
@@ -52,7 +61,7 @@ func TestGoldenBuildsReadBack(t *testing.T) {
 	for _, dir := range builds(t) {
 		t.Run(dir, func(t *testing.T) {
 			h := headers(t, dir)
-			p, diags := readback.Program(h[0], h[1], h[2])
+			p, diags := readback.Program(texts(h))
 			require.Empty(t, diags)
 			require.Empty(t, readback.Compare(p, programOf(t, dir)))
 			proof := validate.Program(p)

@@ -33,8 +33,6 @@ func op(code ir.Opcode, out, in []ir.Operand, params ...ir.Param) ir.Op {
 
 func views(v ...ir.Operand) []ir.Operand { return v }
 
-var normed, product = view("%n"), view("%y") // temporaries
-
 // stage rebuilds a stage. That of the head comes with the two that end the step on every SM: they have no constants
 // of their own.
 func (b *builder) stage(d *descriptor, thresholds map[string]int) []ir.Node {
@@ -42,7 +40,7 @@ func (b *builder) stage(d *descriptor, thresholds map[string]int) []ir.Node {
 	if d.in != "" {
 		s.Waits = []ir.Wait{{Counter: b.outside(d, d.in), Threshold: thresholds[b.awaited(d)]}}
 	}
-	if d.body != lmHeadBody {
+	if !d.head() {
 		return []ir.Node{s}
 	}
 	sms := b.facts.sms
@@ -63,7 +61,7 @@ func (b *builder) outside(d *descriptor, family string) string {
 	switch {
 	case d.inLayer() && !d.single || !ir.IsFamily(family):
 		return family
-	case d.body == lmHeadBody:
+	case d.head():
 		member = b.facts.layers
 	}
 	name, _ := ir.Resolve(family, member) // the families are those of the table of roles
@@ -104,38 +102,13 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 		}
 		return []ir.Op{op(ir.EMBED, views(view(residual, task), view(out, task)),
 			views(view("token", first), view(table, upTo(m.vocab), task)))}
-	case qkvBody:
-		return append(b.normedProduct(d, in, "L{i}.input_norm.weight", "L{i}.qkv.weight", product),
-			op(ir.ROPE, views(view(out, task)), views(product, view("rope.inv_freq", upTo(m.headDim/2))),
-				ir.IntParam("head_dim", ir.Int(m.headDim)), ir.IntParam("order", ir.Int(1)),
-				ir.IntParam("first", spanA),
-				ir.IntParam("limit", ir.Int(d.rotated)), ir.IntParam("pos", position)))
 	case attendBody:
 		return b.attend(d, in, out)
 	case combineBody:
 		return []ir.Op{b.combine(d, in, out)}
-	case residualBody:
-		return []ir.Op{b.product(d, view(in, upTo(d.columns)), d.role.name+".weight", product),
-			op(ir.ADD, views(view(residual, task), view(out, task)), views(view(residual, task), product))}
-	case gateUpBody:
-		return append(b.normedProduct(d, in, "L{i}.post_norm.weight", "L{i}.gate_up.weight", product),
-			op(ir.SiluMul, views(view(out, ir.Span(spanA.Div(2), spanB.Div(2)))), views(product)))
 	default:
-		return append(b.normedProduct(d, in, "final_norm.weight", "lm_head.weight", view("logits", task)),
-			op(ir.ArgMax, views(view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))),
-				views(view("logits", task)),
-				ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)))
+		return d.productOps()
 	}
-}
-
-func (b *builder) product(d *descriptor, x ir.Operand, weight string, out ir.Operand) ir.Op {
-	return op(ir.GEMV, views(out), views(x, view(weight, task, upTo(d.columns))))
-}
-
-func (b *builder) normedProduct(d *descriptor, in, norm, weight string, out ir.Operand) []ir.Op {
-	return []ir.Op{op(ir.RMSNORM, views(normed), views(view(in, upTo(d.columns)), view(norm, upTo(d.columns))),
-		ir.FloatParam("eps", d.eps)),
-		b.product(d, normed, weight, out)}
 }
 
 // attend is Unit of attention.cuh: unit a is split a%splits of kv head a/splits, and has every splits-th chunk of its

@@ -16,7 +16,7 @@ import (
 	"amkc/ir"
 )
 
-var files = [3]string{"schedule.h", "pages.h", "model_config.h"}
+var files = readback.Files
 
 // An edit is another text of one of the headers.
 type edit struct {
@@ -27,9 +27,9 @@ type edit struct {
 
 // findings are those of reading edited headers back, without any re-emission: of the reader itself, or of the
 // comparison with the program.
-func findings(h [3][]byte, e edit, want *ir.Program) []string {
+func findings(h [4][]byte, e edit, want *ir.Program) []string {
 	h[e.file] = []byte(e.text)
-	p, diags := readback.Program(h[0], h[1], h[2])
+	p, diags := readback.Program(texts(h))
 	if diags.Err() == nil {
 		diags.Add(readback.Compare(p, want)...)
 	}
@@ -47,7 +47,7 @@ var (
 
 // literalEdits replaces every literal of the blocks in turn: numbers by one more, by one less and by twice as much,
 // truth values by the other one, names by every other name that the same header uses as a value.
-func literalEdits(h [3][]byte) []edit {
+func literalEdits(h [4][]byte) []edit {
 	var out []edit
 	for f, text := range h {
 		s := string(text)

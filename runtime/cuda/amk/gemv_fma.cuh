@@ -44,8 +44,8 @@ struct AllWarps : S {
   static constexpr int kWarps = kConsumerWarps;
 };
 
-template <class S, class C, class Finish>
-__device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, Finish&& finish) {
+template <class S, class C, class Reader, class Finish>
+__device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish) {
   constexpr int kBlocks = ceil_div(S::kColumns, 32);
   constexpr int kBlock = kTileRows * 32 * Element::kBytes;  // bytes
   constexpr int kChunkBlocks = kSlotBytes / kBlock;
@@ -59,7 +59,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
     float squares = 0;
 #pragma unroll 1
     for (int first = c.tid; first < kBlocks * 32; first += kConsumers * kBatch) {
-      auto words = word_poll<Element, kBatch>(page_copy(c, page), [first](int i) {
+      auto words = word_poll<Element, kBatch>(page_copy(c, in.page), [first](int i) {
         const int column = first + i * kConsumers;
         return column < S::kColumns ? column : -1;
       });
@@ -69,16 +69,16 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
         const int column = first + i * kConsumers;
         if (column >= kBlocks * 32) break;
         float x = words.value(i);
-        if constexpr (S::kNorm) {
+        if constexpr (Reader::kNorm) {
           squares += x * x;
           if (column < S::kColumns) {
-            x = rounded<Element>(x * Element::to_float(load_constant(reinterpret_cast<const Element::Bits*>(norm) + column)));
+            x = rounded<Element>(x * Element::to_float(load_constant(reinterpret_cast<const Element::Bits*>(in.weight) + column)));
           }
         }
         store_activation<Element>(&c.shared.vector[column], x);
       }
     }
-    if constexpr (S::kNorm) {
+    if constexpr (Reader::kNorm) {
 #pragma unroll
       for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
       if (c.lane == 0) c.shared.squares[c.norms & 1][c.warp] = squares;
@@ -105,9 +105,9 @@ __device__ __forceinline__ void gemv_fma(C& c, const Page page, const u8* norm, 
       }
       keep_partial(c, c.warp, i, sum);
     }
-    flush_tiles<AllWarps<S>>(c, mine, first, in_flush, finish);
+    flush_tiles<AllWarps<S>>(c, in, mine, first, in_flush, finish);
   }
-  if (S::kNorm && (tiles > 0 || S::kEmpty)) ++c.norms;
+  if (Reader::kNorm && (tiles > 0 || S::kEmpty)) ++c.norms;
   if (tiles > 0 || S::kEmpty) signal(c);
   c.advance(S::kTasks);
 }

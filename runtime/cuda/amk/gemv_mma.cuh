@@ -51,8 +51,8 @@ struct GemvShape {
                 "what a group skips leaves its next chunk's slot known");
 };
 
-template <class S, class C, class Finish>
-__device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, Finish&& finish) {
+template <class S, class C, class Reader, class Finish>
+__device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish) {
   using Shape = GemvShape<S>;
   constexpr int kSubs = Shape::kSubs, kDepth = Shape::kDepth;
   constexpr int kPeriod = round_up(kSubs, kDepth);  // subs from tile to tile, some of them empty
@@ -108,17 +108,19 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
   const int column0 = (c.lane >> 3) * kBlockColumns + (c.lane & 3) * 8 + ((c.lane >> 2) & 1) * 4;
   uint2 x[kSubs] = {};   // activations, as they came
   uint2 xg[kSubs] = {};  // times the norm's weight: what is multiplied
-  if (S::kNorm && works) {
+  if constexpr (Reader::kNorm) {
+    if (works) {
 #pragma unroll
-    for (int i = 0; i < kSubs; ++i) {
-      if (has(i)) xg[i] = load_norm<S::kColumns>(norm, quad_of(i) * kQuadColumns + column0);
+      for (int i = 0; i < kSubs; ++i) {
+        if (has(i)) xg[i] = load_norm<S::kColumns>(in.weight, quad_of(i) * kQuadColumns + column0);
+      }
     }
   }
   const bool reads = S::kEmpty ? works || tiles == 0 : works;
   if (tiles > 0 || S::kEmpty) await(c);
   if (reads) {
     static_assert(S::kColumns % 4 == 0, "four words are read at a time");
-    auto quads = quad_poll<kSubs>(page_copy(c, page), [&](int i) {
+    auto quads = quad_poll<kSubs>(page_copy(c, in.page), [&](int i) {
       const int column = quad_of(i) * kQuadColumns + column0;
       return has(i) && (S::kColumns % kQuadColumns == 0 || column < S::kColumns) ? column : -1;
     });
@@ -126,7 +128,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
     lap(c, Did::kExchangeWait);
 #pragma unroll
     for (int i = 0; i < kSubs; ++i) x[i] = quads.pairs(i);
-    if constexpr (S::kNorm) {
+    if constexpr (Reader::kNorm) {
 #pragma unroll
       for (int i = 0; i < kSubs; ++i) xg[i] = make_uint2(Element::mul2(x[i].x, xg[i].x), Element::mul2(x[i].y, xg[i].y));
     } else {
@@ -163,7 +165,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
 #pragma unroll
       for (int j = 1; j < kQuadBlocks; ++j) sum = quarter == j ? d[j][0] + d[j][3] : sum;
       keep_partial(c, member, i, sum);
-      if constexpr (S::kNorm) {
+      if constexpr (Reader::kNorm) {
         // After the first tile, not before it: off the critical path.
         if (first + i == 0) {
           float squares = 0;
@@ -175,7 +177,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
         }
       }
     }
-    flush_tiles<S>(c, mine, first, in_flush, finish);
+    flush_tiles<S>(c, in, mine, first, in_flush, finish);
     if constexpr (!Shape::kAhead) {
       if (first + kTilesPerFlush + group < tiles) {
         next_tile();
@@ -183,7 +185,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Page page, const u8* norm, 
       }
     }
   }
-  if (S::kNorm && tiles > 0) ++c.norms;
+  if (Reader::kNorm && tiles > 0) ++c.norms;
   advance_slot(c.slot, c.phase, tiles * Shape::kChunks);
   if (tiles > 0 || S::kEmpty) signal(c);
   c.advance(S::kTasks);

@@ -53,11 +53,18 @@ __device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float sum
   }
 }
 
+// A finished row of a stage, as a thread has it.
+struct Row {
+  int row;     // of the matrix
+  int local;   // from the SM's first one on
+  bool valid;  // false: padding, or a thread without a row
+};
+
 // Adds up the partial sums of a flush group: `tiles` tiles from `first`, each kWarps warps by four quarters. Thread t gets
-// row t. Ends with finish(row, local row, value, valid) in whole warps, so that finish may shuffle between neighbours.
-// With kNorm the value is scaled by 1/rms of the stage's input, whose sum of squares lies in shared.squares.
-template <class S, class C, class Finish>
-__device__ __forceinline__ void flush_tiles(C& c, Tiles mine, int first, int tiles, Finish&& finish) {
+// row t. Ends with finish(row, value) in whole warps, so that finish may shuffle between neighbours.
+// Behind a norm the value is scaled by 1/rms of the stage's input, whose sum of squares lies in shared.squares.
+template <class S, class C, class Reader, class Finish>
+__device__ __forceinline__ void flush_tiles(C& c, const Reader& in, Tiles mine, int first, int tiles, Finish&& finish) {
   consumer_barrier();
   lap(c, Did::kCompute);
   const int rows = tiles * kTileRows;
@@ -75,14 +82,14 @@ __device__ __forceinline__ void flush_tiles(C& c, Tiles mine, int first, int til
         }
       }
     }
-    if constexpr (S::kNorm) {
+    if constexpr (Reader::kNorm) {
       float squares = 0;
 #pragma unroll
       for (int w = 0; w < S::kWarps; ++w) squares += c.shared.squares[c.norms & 1][w];
-      sum *= rsqrtf(squares * (1.0f / S::kColumns) + S::kEps);
+      sum *= rsqrtf(squares * (1.0f / S::kColumns) + in.eps);
     }
     const int row = (mine.begin + first) * kTileRows + c.tid;
-    finish(row, first * kTileRows + c.tid, sum, c.tid < rows && row < S::kRows);
+    finish(Row{row, first * kTileRows + c.tid, c.tid < rows && row < S::kRows}, sum);
   }
   ++c.flush;
   lap(c, Did::kSignal);

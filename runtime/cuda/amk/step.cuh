@@ -4,7 +4,7 @@
 // Needs schedule.h.
 #pragma once
 
-#include "gemv.cuh"
+#include "finish.cuh"
 #include "ring.cuh"
 
 namespace amk {

@@ -18,6 +18,7 @@
 #include "amk/prefetch.cuh"
 #include "amk/step.cuh"
 #include "amk/stream.cuh"
+#include "stages.h"
 
 namespace amk {
 
@@ -67,7 +68,7 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
     for (c.layer = 0; c.layer < kLayers; ++c.layer) {
       const u8* base = weights + c.layer * kLayerBytes;
       c.enter(kStageQkv);
-      qkv<Qkv>(c, kX, base + kInputNormWeight, kQkv);
+      qkv_stage(c, kX, base + kInputNormWeight, kQkv);
       if (c.position < kShortEnd) {
         c.enter(kStageShortAttn);
         attend<ShortAttn>(c, kQkv, kAttn);
@@ -78,14 +79,14 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
         combine<LongAttn>(c, kPart, kAttn);
       }
       c.enter(kStageO);
-      add_residual<O>(c, kAttn, kH);
+      o_stage(c, kAttn, kH);
       c.enter(kStageGateUp);
-      gate_up<GateUp>(c, kH, base + kPostNormWeight, kAct);
+      gate_up_stage(c, kH, base + kPostNormWeight, kAct);
       c.enter(kStageDown);
-      add_residual<Down>(c, kAct, kX);
+      down_stage(c, kAct, kX);
     }
     c.enter(kStageLmHead);
-    const Best best = lm_head<LmHead>(c, kX, weights + kFinalNormWeight);
+    const Best best = lm_head_stage(c, kX, weights + kFinalNormWeight);
     publish_best(c, best, kBestValue, kBestIndex);
     if (!sample(c, kBestValue, kBestIndex)) break;
   }

@@ -77,11 +77,8 @@ struct Qkv {
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
   static constexpr int kTasks = 16;  // that hand over L{i}.qkv
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = true;  // the input is normalised
-  static constexpr float kEps = 0x1.0c6f7ap-20f;  // 1e-06
-  static constexpr int kRotated = 96;  // rows of q and k, in rotation pairs
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -145,10 +142,8 @@ struct O {
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 8;  // that hand over L{i}.h
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = false;  // the input is normalised
-  static constexpr float kEps = 0x0p+00f;  // 0.0
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -163,10 +158,8 @@ struct GateUp {
   static constexpr int kRotation = 3;  // of the SMs against the work
   static constexpr int kRotationStep = 3;  // more, from layer to layer
   static constexpr int kTasks = 40;  // that hand over L{i}.act
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = true;  // the input is normalised
-  static constexpr float kEps = 0x1.0c6f7ap-20f;  // 1e-06
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -180,10 +173,8 @@ struct Down {
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 8;  // that hand over L{i+1}.x
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = false;  // the input is normalised
-  static constexpr float kEps = 0x0p+00f;  // 0.0
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -200,8 +191,6 @@ struct LmHead {
   static constexpr int kTasks = 40;  // that hand over best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = true;  // the input is normalised
-  static constexpr float kEps = 0x1.0c6f7ap-20f;  // 1e-06
 };
 
 }  // namespace amk

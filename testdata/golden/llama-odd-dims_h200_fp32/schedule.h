@@ -70,11 +70,8 @@ struct Qkv {
   static constexpr int kRotation = 15;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
   static constexpr int kTasks = 15;  // that hand over L{i}.qkv
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = true;  // the input is normalised
-  static constexpr float kEps = 0x1.0c6f7ap-20f;  // 1e-06
-  static constexpr int kRotated = 96;  // rows of q and k, in rotation pairs
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -105,10 +102,8 @@ struct O {
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 9;  // that hand over L{i}.h
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = false;  // the input is normalised
-  static constexpr float kEps = 0x0p+00f;  // 0.0
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -123,10 +118,8 @@ struct GateUp {
   static constexpr int kRotation = 6;  // of the SMs against the work
   static constexpr int kRotationStep = 65;  // more, from layer to layer
   static constexpr int kTasks = 50;  // that hand over L{i}.act
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = true;  // the input is normalised
-  static constexpr float kEps = 0x1.0c6f7ap-20f;  // 1e-06
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -140,10 +133,8 @@ struct Down {
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 9;  // that hand over L{i+1}.x
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = false;  // the input is normalised
-  static constexpr float kEps = 0x0p+00f;  // 0.0
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -160,8 +151,6 @@ struct LmHead {
   static constexpr int kTasks = 132;  // that hand over best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = true;  // the input is normalised
-  static constexpr float kEps = 0x1.0c6f7ap-20f;  // 1e-06
 };
 
 }  // namespace amk

@@ -77,11 +77,8 @@ struct Qkv {
   static constexpr int kRotation = 2;  // of the SMs against the work
   static constexpr int kRotationStep = 10;  // more, from layer to layer
   static constexpr int kTasks = 64;  // that hand over L{i}.qkv
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = true;  // the input is normalised
-  static constexpr float kEps = 0x1.4f8b58p-17f;  // 1e-05
-  static constexpr int kRotated = 384;  // rows of q and k, in rotation pairs
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -146,10 +143,8 @@ struct O {
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 32;  // that hand over L{i}.h
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = false;  // the input is normalised
-  static constexpr float kEps = 0x0p+00f;  // 0.0
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -164,10 +159,8 @@ struct GateUp {
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
   static constexpr int kTasks = 132;  // that hand over L{i}.act
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = true;  // the input is normalised
-  static constexpr float kEps = 0x1.4f8b58p-17f;  // 1e-05
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -181,10 +174,8 @@ struct Down {
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 32;  // that hand over L{i+1}.x
-  static constexpr bool kEmpty = false;  // SMs without rows take part too
+  static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = false;  // the input is normalised
-  static constexpr float kEps = 0x0p+00f;  // 0.0
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -201,8 +192,6 @@ struct LmHead {
   static constexpr int kTasks = 132;  // that hand over best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
-  static constexpr bool kNorm = true;  // the input is normalised
-  static constexpr float kEps = 0x1.4f8b58p-17f;  // 1e-05
 };
 
 }  // namespace amk

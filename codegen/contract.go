@@ -1,0 +1,170 @@
+package codegen
+
+import (
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// A contract says which ops a body of the device runtime carries out. Each one takes from a stage what its body can be
+// told (names of buffers, numbers of its descriptor), builds the ops that the body then computes, and holds the stage
+// to them: an operand, a view or a parameter that the body would not follow is an error here, never ignored.
+
+// Ranges that the bodies cover.
+var (
+	spanA, spanB = ir.Symbol(ir.SpanA), ir.Symbol(ir.SpanB)
+	taskRows     = ir.Span(spanA, spanB)
+	taskPairs    = ir.Span(spanA.Div(2), spanB.Div(2)) // where two rows become one
+	position     = ir.Symbol(ir.Pos)
+	firstOnly    = ir.Index(ir.Int(0))
+	ownSM        = ir.Index(ir.Symbol(ir.OnSM))
+)
+
+func upTo(n int) ir.Range { return ir.Span(ir.Int(0), ir.Int(n)) }
+
+// block is the e-th block of n elements, counted from offset.
+func block(e ir.Expr, n, offset int) ir.Range {
+	return ir.Span(ir.Int(offset).Add(e.Mul(n)), ir.Int(offset).Add(e.Add(ir.Int(1)).Mul(n)))
+}
+
+func view(name string, dims ...ir.Range) ir.Operand { return ir.Operand{Buf: name, Dims: dims} }
+
+func ints(n int) ir.Expr { return ir.Int(n) }
+
+// holdsTo refuses a stage whose ops are not those that its body carries out.
+func holdsTo(s *ir.Stage, kind body, want []ir.Op) error {
+	for i := range want {
+		if i >= len(s.Ops) || spell(&s.Ops[i]) != spell(&want[i]) {
+			have := "nothing"
+			if i < len(s.Ops) {
+				have = spell(&s.Ops[i])
+			}
+			return diag.Errorf(codeStage, "stage "+s.Name, "op %d is %s; the kernel's %s would compute %s: want that",
+				i+1, have, kind, spell(&want[i]))
+		}
+	}
+	if len(s.Ops) > len(want) {
+		return diag.Errorf(codeStage, "stage "+s.Name, "op %d is %s, which the kernel's %s does not compute: want none",
+			len(want)+1, spell(&s.Ops[len(want)]), kind)
+	}
+	return nil
+}
+
+// spell prints an op with its parameters in the order of their keys, which has no meaning.
+func spell(o *ir.Op) string {
+	c := *o
+	c.Params = slices.Clone(o.Params)
+	slices.SortFunc(c.Params, func(a, b ir.Param) int { return strings.Compare(a.Key, b.Key) })
+	return strings.TrimSpace(ir.PrintOp(&c))
+}
+
+// breaks notes that a stage breaks its contract. What limits the kernel is reported first: it says more.
+func (b *builder) breaks(err error) {
+	if b.broken == nil {
+		b.broken = err
+	}
+}
+
+// checkContracts reports the first stage that breaks its contract.
+func (b *builder) checkContracts() error { return b.broken }
+
+// contract holds a stage whose body is not a matrix product to what the body computes. Matrix stages are held to theirs
+// as they are emitted.
+func (b *builder) contract(s *ir.Stage, kind body) error {
+	if s.Dist.Empty && kind != bodyProduct {
+		return diag.Errorf(codeDist, "stage "+s.Name,
+			"has tasks on SMs without work, which the kernel's %s skips: want it not to be empty", kind)
+	}
+	switch kind {
+	case bodyEmbed:
+		return holdsTo(s, kind, b.embedOps(s))
+	case bodyAttend:
+		return holdsTo(s, kind, b.attendOps(s))
+	case bodyCombine:
+		return holdsTo(s, kind, b.combineOps(s))
+	case bodySample:
+		return holdsTo(s, kind, b.sampleOps(s))
+	case bodyEmit:
+		copied := op(s, ir.COPY)
+		return holdsTo(s, kind, []ir.Op{{Code: ir.COPY, Out: []ir.Operand{view(buf(copied.Out, 0), firstOnly)},
+			In: []ir.Operand{view(buf(copied.In, 0), firstOnly)}}})
+	}
+	return nil
+}
+
+// buf is the name of ops[k], or "" when there is none.
+func buf(ops []ir.Operand, k int) string { return operand(ops, k).Buf }
+
+// embedOps is embed of step.cuh: rows of the token's embedding, kept in the residual and handed over.
+func (b *builder) embedOps(s *ir.Stage) []ir.Op {
+	e := op(s, ir.EMBED)
+	return []ir.Op{{Code: ir.EMBED,
+		Out: []ir.Operand{view(buf(e.Out, 0), taskRows), view(buf(e.Out, 1), taskRows)},
+		In:  []ir.Operand{view(buf(e.In, 0), firstOnly), view(buf(e.In, 1), upTo(b.p.Model.Vocab), taskRows)}}}
+}
+
+// attendOps is Unit of attention.cuh: unit a is split a % splits of kv head a / splits, and has every splits-th chunk
+// of its rows. The unit whose share this step's row falls into appends it.
+func (b *builder) attendOps(s *ir.Stage) []ir.Op {
+	m, a := &b.p.Model, op(s, ir.ATTENTION)
+	hd, group := m.HeadDim, m.Heads/max(1, m.KVHeads)
+	splits, rows := a.IntAt("parts", 0, 1), a.IntAt("block", 0, 0)
+	in, out, cache := buf(a.In, 0), buf(a.Out, 0), buf(a.In, 1)
+	head, to := spanA, view(out, block(spanA, group*hd, 0))
+	past, now := ir.Span(ir.Int(0), position), ir.Index(position)
+	params := []ir.Param{ir.IntParam("head_dim", ints(hd)), ir.IntParam("n_heads", ints(group)),
+		ir.IntParam("n_kv_heads", ints(1)), ir.FloatParam("scale", a.FloatOr("scale", 1)), ir.IntParam("row", position)}
+	if splits > 1 {
+		share := spanA.Mod(splits)
+		head, to = spanA.Div(splits), view(out, ir.Index(spanA), upTo(group), upTo(hd+2))
+		past, now = ir.Share(past.Lo, past.Hi, rows, share, splits), ir.Share(now.Lo, now.Hi, rows, share, splits)
+		params = append(params, ir.IntParam("flags", ints(2)), ir.IntParam("block", ints(rows)),
+			ir.IntParam("part", share), ir.IntParam("parts", ints(splits)))
+	}
+	cached := func(r ir.Range, isValue int) ir.Operand {
+		return view(cache, ir.Index(head), r, ir.Index(ints(isValue)), upTo(hd))
+	}
+	k := view(in, block(head, hd, m.Heads*hd))
+	v := view(in, block(head, hd, (m.Heads+m.KVHeads)*hd))
+	return []ir.Op{
+		{Code: ir.ATTENTION, Out: []ir.Operand{to}, Params: params,
+			In: []ir.Operand{view(in, block(head, group*hd, 0)), cached(past, 0), cached(past, 1), k, v}},
+		{Code: ir.KVAppend, Out: []ir.Operand{cached(now, 0)}, In: []ir.Operand{k}},
+		{Code: ir.KVAppend, Out: []ir.Operand{cached(now, 1)}, In: []ir.Operand{v}},
+	}
+}
+
+// combineOps is combine.cuh: unit a is kWidth elements of the attention vector, which lie in one head.
+func (b *builder) combineOps(s *ir.Stage) []ir.Op {
+	m, c := &b.p.Model, op(s, ir.AttentionCombine)
+	hd, group, splits, width := m.HeadDim, m.Heads/max(1, m.KVHeads), c.IntAt("splits", 0, 1), b.combineWidth(s)
+	perHead := max(1, hd/max(1, width))
+	kvHead := spanA.Div(perHead * group)
+	units := ir.Span(kvHead.Mul(splits), kvHead.Add(ir.Int(1)).Mul(splits))
+	inGroup, elements := ir.Index(spanA.Div(perHead).Mod(group)), block(spanA.Mod(perHead), width, 0)
+	if group == 1 {
+		inGroup = firstOnly
+	}
+	if perHead == 1 {
+		elements = upTo(hd)
+	}
+	in := buf(c.In, 0)
+	return []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(buf(c.Out, 0), block(spanA, width, 0))},
+		In: []ir.Operand{view(in, units, inGroup, elements),
+			view(in, units, inGroup, ir.Span(ints(hd), ints(hd+2)))},
+		Params: []ir.Param{ir.IntParam("splits", ints(splits))}}}
+}
+
+// combineWidth is how many elements of the attention vector a unit combines.
+func (b *builder) combineWidth(s *ir.Stage) int {
+	return b.p.Model.Heads * b.p.Model.HeadDim / max(1, s.Dist.Extent)
+}
+
+// sampleOps is sample of step.cuh: every SM finds the best of all best values.
+func (b *builder) sampleOps(s *ir.Stage) []ir.Op {
+	a, sms := op(s, ir.ArgMax), b.p.Target.SMs
+	return []ir.Op{{Code: ir.ArgMax, Out: []ir.Operand{view(buf(a.Out, 0), taskRows)},
+		In: []ir.Operand{view(buf(a.In, 0), upTo(sms)), view(buf(a.In, 1), upTo(sms))}}}
+}

@@ -1,0 +1,285 @@
+package codegen
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// A matrix stage is a reader, a product and a finisher: RMSNORM or nothing, GEMV_TILE, and a chain of ops on finished
+// rows. The three are emitted together, as a function of stages.h with a line or two for each op.
+
+// stageFunc is a function of stages.h.
+type stageFunc struct {
+	Name    string // what the kernel calls
+	Struct  string // the descriptor
+	Stage   string // the name in the IR
+	Returns string // "void", or "Best" where the stage looks for the largest logit
+	Params  string
+	Lines   []string // of its body
+
+	args    []argument // that the kernel passes after its context
+	numbers []field    // that are literals of its lines
+}
+
+// An argument is the place of a buffer, which the kernel looks up for the layer that it is in.
+type argument struct {
+	buffer string
+	weight bool // an address; else a page
+}
+
+// isProduct reports whether ops have the form of a matrix stage: a chain whose second or first op is the product.
+func isProduct(ops []ir.Op) bool {
+	if len(ops) > 0 && ops[0].Code == ir.RMSNORM {
+		ops = ops[1:]
+	}
+	return len(ops) > 1 && ops[0].Code == ir.GEMV
+}
+
+// product emits the function of a matrix stage.
+func (b *builder) product(s *ir.Stage, at site, descriptor string) (*stageFunc, error) {
+	w := &productWriter{b: b, s: s, at: at, values: map[string]string{},
+		f: &stageFunc{Name: functionName(descriptor), Struct: descriptor, Stage: s.Name, Returns: "void"}}
+	ops := s.Ops
+	norm := ops[0].Code == ir.RMSNORM
+	if norm {
+		w.norm(&ops[0])
+		ops = ops[1:]
+	}
+	w.gemv(&ops[0], norm)
+	for i := range ops[1:] {
+		if err := w.finish(&ops[1+i]); err != nil {
+			return nil, err
+		}
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	b.breaks(holdsTo(s, bodyProduct, w.want))
+	return w.done(), nil
+}
+
+// Signature is the head of the function, in lines.
+func (f *stageFunc) Signature() []string {
+	return call("", "__device__ __forceinline__ "+f.Returns+" "+f.Name+"(C& c"+f.Params+") {")
+}
+
+// functionName is the name of a descriptor's function: ShortQkv -> short_qkv_stage. No function of the runtime ends so.
+func functionName(descriptor string) string {
+	var out strings.Builder
+	for i, r := range descriptor {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 {
+				out.WriteByte('_')
+			}
+			r += 'a' - 'A'
+		}
+		out.WriteRune(r)
+	}
+	return out.String() + "_stage"
+}
+
+// productWriter emits one function, and beside it the ops that the function carries out.
+type productWriter struct {
+	b       *builder
+	s       *ir.Stage
+	at      site
+	f       *stageFunc
+	want    []ir.Op
+	columns int
+	reader  string            // what the product is given, as C++
+	row     string            // the variable of a finished row
+	halved  bool              // two rows have become one
+	values  map[string]string // temporary, or the buffer of the logits -> C++ variable
+	chain   []string          // lines of the finisher
+	best    bool
+	err     error
+}
+
+func (w *productWriter) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = diag.Errorf(codeStage, "stage "+w.s.Name, format, args...)
+	}
+}
+
+// param declares a parameter of the function, once for each name.
+func (w *productWriter) param(typ, name string, of argument) {
+	decl := typ + " " + name
+	if !slices.Contains(strings.Split(w.f.Params, ", "), decl) {
+		w.f.Params += ", " + decl
+		w.f.args = append(w.f.args, of)
+	}
+}
+
+// norm emits the reader of a vector that is normalised.
+func (w *productWriter) norm(o *ir.Op) {
+	n := operand(w.s.Ops[1].In, 1)
+	if len(n.Dims) == 2 {
+		w.columns = w.b.rangeExtent(n.Dims[1])
+	}
+	in, gain, out := buf(o.In, 0), buf(o.In, 1), buf(o.Out, 0)
+	eps := o.FloatOr("eps", 0)
+	w.want = append(w.want, ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out)},
+		In:     []ir.Operand{view(in, upTo(w.columns)), view(gain, upTo(w.columns))},
+		Params: []ir.Param{ir.FloatParam("eps", eps)}})
+	w.param("const Page", "in", argument{buffer: in})
+	w.param("const u8*", "gain", argument{gain, true})
+	w.comment(&w.f.Lines, "  ", o)
+	w.f.numbers = append(w.f.numbers, field{Type: "float", Name: "eps of stage " + w.s.Name, Value: hexFloat(eps)})
+	w.reader = w.variable(out, "")
+	w.f.Lines = append(w.f.Lines, fmt.Sprintf("  const RmsNorm %s{in, gain, %s};  // %s", w.reader, hexFloat(eps),
+		decimal(eps)))
+}
+
+// variable is the C++ variable of a result: named after its temporary, or as given where it has none.
+func (w *productWriter) variable(name, otherwise string) string {
+	v, isTemp := strings.CutPrefix(name, "%")
+	if !isTemp {
+		v = otherwise
+	}
+	if taken := slices.Collect(maps.Values(w.values)); slices.Contains(taken, v) || slices.Contains(ownVariables, v) ||
+		checkIdentifier("", v) != nil {
+		w.fail("has a temporary %%%s, which cannot be a variable of its function; want another name than %s", v,
+			strings.Join(append(slices.Sorted(slices.Values(taken)), ownVariables...), ", "))
+	}
+	w.values[name] = v
+	return v
+}
+
+// ownVariables are those that the functions of stages.h have themselves, and words of C++ that a temporary could be
+// called.
+var ownVariables = []string{"best", "c", "const", "do", "else", "float", "for", "gain", "if", "in", "int", "out", "r",
+	"return", "while"}
+
+// gemv opens the product.
+func (w *productWriter) gemv(o *ir.Op, normed bool) {
+	matrix := operand(o.In, 1)
+	if len(matrix.Dims) == 2 {
+		w.columns = w.b.rangeExtent(matrix.Dims[1])
+	}
+	in, out := view(buf(o.In, 0)), buf(o.Out, 0)
+	if !normed {
+		in.Dims = []ir.Range{upTo(w.columns)}
+		w.param("const Page", "in", argument{buffer: in.Buf})
+		w.reader = "Plain{in}"
+	} else if w.values[in.Buf] != w.reader {
+		w.fail("multiplies %s, and not what its norm has made", in.Buf)
+	}
+	to := view(out)
+	if !to.IsTemp() {
+		to.Dims = []ir.Range{taskRows}
+	}
+	w.want = append(w.want, ir.Op{Code: ir.GEMV, Out: []ir.Operand{to},
+		In: []ir.Operand{in, view(matrix.Buf, taskRows, upTo(w.columns))}})
+	w.comment(&w.f.Lines, "  ", o)
+	if w.row = w.variable(out, "y"); !to.IsTemp() {
+		w.store(to, w.row)
+	}
+}
+
+// finish emits one op of the finisher.
+func (w *productWriter) finish(o *ir.Op) error {
+	emit, known := finishers[o.Code]
+	if !known {
+		return diag.Errorf(codeStage, "stage "+w.s.Name, "has %s after its product; on finished rows the kernel has %s",
+			o.Code, finishingOps())
+	}
+	if w.best {
+		w.fail("has %s after %s, which ends a stage", o.Code, ir.ArgMax)
+	}
+	w.comment(&w.chain, "    ", o)
+	emit(w, o)
+	return nil
+}
+
+// value is the C++ variable of a temporary that an op reads.
+func (w *productWriter) value(ops []ir.Operand, k int) string {
+	name := buf(ops, k)
+	v := w.values[name]
+	if v == "" || v == w.reader {
+		w.fail("finishes rows from %s, which is no row of its product", name)
+	}
+	return v
+}
+
+// define emits the variable that an op's result is in, and stores it where the op says: in one temporary, or in
+// buffers.
+func (w *productWriter) define(o *ir.Op, noun, expression string) []ir.Operand {
+	first := buf(o.Out, 0)
+	v := w.variable(first, noun)
+	w.chain = append(w.chain, fmt.Sprintf("    const float %s = %s;", v, expression))
+	if strings.HasPrefix(first, "%") {
+		return []ir.Operand{view(first)}
+	}
+	rows := taskRows
+	if w.halved {
+		rows = taskPairs
+	}
+	out := make([]ir.Operand, len(o.Out))
+	for i := range o.Out {
+		out[i] = view(o.Out[i].Buf, rows)
+		w.store(out[i], v)
+	}
+	return out
+}
+
+// store emits the store of a row's value into a buffer.
+func (w *productWriter) store(to ir.Operand, value string) {
+	place, err := w.b.spaceOf(to.Buf, w.at)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	switch {
+	case place == ir.SMEM && !w.halved:
+		w.chain = append(w.chain, fmt.Sprintf("    store_residual(c, r, %s);", value))
+	case place == ir.HBM && to.Buf == logitsBuffer && !w.halved:
+		w.chain = append(w.chain, fmt.Sprintf("    store_logit(c, r, %s);", value))
+	case place == ir.GlobalScratch:
+		w.param("const Page", "out", argument{buffer: to.Buf})
+		if w.f.args[len(w.f.args)-1].buffer != to.Buf {
+			w.fail("hands its rows over in %s too; the kernel hands over one vector for each stage", to.Buf)
+		}
+		call := "publish_row"
+		if w.halved {
+			call = "publish_pair"
+		}
+		w.chain = append(w.chain, fmt.Sprintf("    %s(c, r, out, %s);", call, value))
+	default:
+		w.fail("leaves rows in %s, which lies in %s; the kernel leaves them in a vector of its exchanges, in the "+
+			"residual or in %s", to.Buf, place, logitsBuffer)
+	}
+}
+
+// spaceOf is where the buffer lies that a name stands for at a site.
+func (b *builder) spaceOf(name string, at site) (ir.Space, error) {
+	ms, err := b.names.members(name, at.within(name))
+	if err != nil {
+		return 0, err
+	}
+	return b.p.Buffers[ms[0].buffer].Space, nil
+}
+
+// comment puts the op above its lines.
+func (w *productWriter) comment(to *[]string, indent string, o *ir.Op) {
+	for _, line := range wrap(ir.PrintOp(o), maxLine-len(indent)-len("// ")) {
+		*to = append(*to, indent+"// "+line)
+	}
+}
+
+func (w *productWriter) done() *stageFunc {
+	f := w.f
+	if w.best {
+		f.Returns = "Best"
+		f.Lines = append([]string{"  Best best;"}, f.Lines...)
+	}
+	f.Lines = append(f.Lines, fmt.Sprintf("  gemv<%s>(c, %s, [&](const Row& r, float %s) {", f.Struct, w.reader, w.row))
+	f.Lines = append(append(f.Lines, w.chain...), "  });")
+	if w.best {
+		f.Lines = append(f.Lines, "  return best;")
+	}
+	return f
+}

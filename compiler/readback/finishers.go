@@ -1,0 +1,238 @@
+package readback
+
+import (
+	"slices"
+	"strings"
+
+	"amkc/ir"
+)
+
+// What the functions of stages.h compute, by the names of amk/gemv.cuh and amk/finish.cuh that they are made of.
+
+// functions gives each matrix stage its function.
+func (b *builder) functions() {
+	r := &b.finish
+	byDescriptor := map[string]*function{}
+	for _, f := range b.finish.funcs {
+		if byDescriptor[f.descriptor] != nil {
+			r.fail(f.at, "%s is a second function of %s; want one", f.name, f.descriptor)
+		}
+		byDescriptor[f.descriptor] = f
+	}
+	for _, d := range b.stages {
+		if d.body != productBody {
+			continue
+		}
+		if d.function = byDescriptor[d.scope.name]; d.function == nil {
+			r.fail(pos{1, 1}, "no function of stage %s; want one that calls gemv<%s>", d.scope.name, d.scope.name)
+			continue
+		}
+		delete(byDescriptor, d.scope.name)
+		if f, want := d.function, functionName(d.scope.name); f.name != want {
+			r.fail(f.at, "the function of %s is %s; want %s, which the kernel calls", d.scope.name, f.name, want)
+		} else if f.best != d.head() {
+			r.fail(f.at, "%s returns a Best or not: want one from the head alone", f.name)
+		}
+		b.finished(d)
+	}
+	for _, f := range b.finish.funcs {
+		if byDescriptor[f.descriptor] == f {
+			r.fail(f.at, "%s calls gemv<%s>, which is no matrix stage of schedule.h", f.name, f.descriptor)
+		}
+	}
+}
+
+// functionName is the name of a descriptor's function.
+func functionName(descriptor string) string { return snake(descriptor) + "_stage" }
+
+// productOps are the ops of a matrix stage: those of its function.
+func (d *descriptor) productOps() []ir.Op {
+	ops := slices.Clone(d.finishedOps)
+	for i := range ops {
+		ops[i].Out, ops[i].In = slices.Clone(ops[i].Out), slices.Clone(ops[i].In)
+	}
+	return ops
+}
+
+// finished reads the ops of a descriptor's function.
+func (b *builder) finished(d *descriptor) {
+	c := &chain{b: b, d: d, f: d.function, uses: map[string]bool{}}
+	c.reader()
+	out := view("%" + d.function.row)
+	c.last = -1
+	c.ops = append(c.ops, op(ir.GEMV, nil, views(c.in, view(d.matrix(), task, upTo(d.columns)))))
+	c.define("%" + d.function.row)
+	for i := range d.function.statements {
+		c.statement(&d.function.statements[i])
+	}
+	c.close()
+	if out.Buf == "%" {
+		b.finish.fail(d.function.at, "the finisher of %s is given no row", d.function.name)
+	}
+	d.finishedOps = c.ops
+}
+
+// chain rebuilds the ops of one function, in order.
+type chain struct {
+	b      *builder
+	d      *descriptor
+	f      *function
+	in     ir.Operand // what the product multiplies
+	ops    []ir.Op
+	last   int             // the op whose result the stores after it are of; -1 before
+	of     string          // that result, as a temporary
+	uses   map[string]bool // temporaries that a later op reads
+	halved bool            // two rows have become one
+	ended  bool            // by the largest logit
+}
+
+func (c *chain) fail(at pos, format string, args ...any) { c.b.finish.fail(at, format, args...) }
+
+// reader is what the function says of its input.
+func (c *chain) reader() {
+	r, want := &c.f.reader, "Plain{in} or RmsNorm NAME{in, gain, EPS}"
+	whole := upTo(c.d.columns)
+	in := view(c.b.outside(c.d, c.d.in), whole)
+	params := []parameter{{"Page", "in"}}
+	switch {
+	case r.what == "Plain" && r.name == "" && len(r.args) == 1 && r.args[0].name == "in":
+		c.in = in
+	case r.what == "RmsNorm" && r.name != "" && len(r.args) == 3 && r.args[0].name == "in" && r.args[1].name == "gain" &&
+		r.args[2].name == "":
+		params = append(params, parameter{"u8*", "gain"})
+		c.d.eps = r.args[2].f
+		c.in = view("%" + r.name)
+		c.ops = append(c.ops, op(ir.RMSNORM, views(c.in), views(in, view(c.d.norm, whole)), ir.FloatParam("eps", c.d.eps)))
+		c.b.p.Model.Eps = c.d.eps // of every norm: the proof holds them to it
+	default:
+		c.fail(r.at, "the reader of %s is %s; want %s", c.f.name, r.what, want)
+	}
+	if c.d.norm == "" && len(params) > 1 {
+		c.fail(r.at, "stage %s has no norm's weight; want Plain{in}", c.d.scope.name)
+	}
+	if !c.d.head() {
+		params = append(params, parameter{"Page", "out"})
+	}
+	if !slices.Equal(c.f.params, params) {
+		c.fail(c.f.at, "%s has other parameters than its reader and its finisher use", c.f.name)
+	}
+}
+
+// define makes the last op the one whose result has a name.
+func (c *chain) define(temp string) {
+	c.close()
+	c.last, c.of = len(c.ops)-1, temp
+}
+
+// close gives the last result a temporary unless it is stored and no op reads it.
+func (c *chain) close() {
+	if c.last < 0 {
+		return
+	}
+	o := &c.ops[c.last]
+	if len(o.Out) == 0 {
+		o.Out = views(view(c.of))
+	}
+}
+
+// value is the temporary or the buffer that holds a variable.
+func (c *chain) value(at pos, name string) ir.Operand {
+	for i := range c.ops {
+		for _, o := range c.ops[i].Out {
+			if o.Buf == "%"+name {
+				return o
+			}
+		}
+	}
+	if c.last >= 0 && c.of == "%"+name {
+		if o := &c.ops[c.last]; len(o.Out) > 0 {
+			return o.Out[len(o.Out)-1] // the logits
+		}
+		return view(c.of)
+	}
+	c.fail(at, "%s is no row of the product", name)
+	return view("%" + name)
+}
+
+// rows is the view of what a row of the stage has become.
+func (c *chain) rows() ir.Range {
+	if c.halved {
+		return ir.Span(spanA.Div(2), spanB.Div(2))
+	}
+	return task
+}
+
+// statement adds what one statement does.
+func (c *chain) statement(s *statement) {
+	if c.ended {
+		c.fail(s.at, "%s after the largest logit; want that to end the finisher", s.spell())
+	}
+	if s.name == "" {
+		c.place(s)
+		return
+	}
+	hd := c.b.facts.headDim
+	angles := view("rope.inv_freq", upTo(hd/2))
+	switch {
+	case s.what == "rope" && s.plus == "":
+		if v, ok := s.is(1, "c", "r", "*"); ok {
+			in := c.value(s.at, v[0])
+			c.ops = append(c.ops, op(ir.ROPE, nil, views(in, angles), ir.IntParam("head_dim", ir.Int(hd)),
+				ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA), ir.IntParam("limit", ir.Int(s.numbers[0])),
+				ir.IntParam("pos", position)))
+			c.define("%" + s.name)
+			return
+		}
+	case s.what == "silu_mul" && s.plus == "" && !c.halved:
+		if v, ok := s.is(0, "r", "*"); ok {
+			in := c.value(s.at, v[0])
+			c.ops = append(c.ops, op(ir.SiluMul, nil, views(in)))
+			c.define("%" + s.name)
+			c.halved = true
+			return
+		}
+	case s.what == "residual" && s.plus != "":
+		if _, ok := s.is(0, "c", "r"); ok {
+			in := c.value(s.at, s.plus)
+			c.ops = append(c.ops, op(ir.ADD, nil, views(view(residual, task), in)))
+			c.define("%" + s.name)
+			c.d.adds = true
+			return
+		}
+	}
+	c.fail(s.at, "%s; want an op of amk/finish.cuh with its arguments", s.spell())
+}
+
+// place adds where the last result goes.
+func (c *chain) place(s *statement) {
+	if s.what == "best.offer_row" {
+		if v, ok := s.is(0, "r", "*"); ok && c.d.head() {
+			in := c.value(s.at, v[0])
+			c.close()
+			c.ops = append(c.ops, op(ir.ArgMax, views(view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))),
+				views(in), ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)))
+			c.last, c.ended = -1, true
+			return
+		}
+		c.fail(s.at, "%s; want best.offer_row(r, ROW) in the function of the head", s.spell())
+		return
+	}
+	args := []string{"c", "r", "*"}
+	to := ir.Operand{}
+	switch {
+	case s.what == "store_residual" && !c.halved:
+		to = view(residual, task)
+	case s.what == "store_logit" && !c.halved:
+		to = view("logits", task)
+	case s.what == "publish_row" && !c.halved, s.what == "publish_pair" && c.halved:
+		to, args = view(c.b.outside(c.d, c.d.out), c.rows()), []string{"c", "r", "out", "*"}
+	}
+	v, ok := s.is(0, args...)
+	if to.Buf == "" || !ok || c.last < 0 || "%"+v[0] != c.of {
+		c.fail(s.at, "%s; want the last value in a place of amk/finish.cuh, of a row or of a pair as it is",
+			strings.TrimSpace(s.spell()))
+		return
+	}
+	o := &c.ops[c.last]
+	o.Out = append(o.Out, to)
+}

@@ -1,0 +1,75 @@
+// What finishers are made of: one function for each op on finished rows, and one for each place that a row goes to. All
+// threads of a warp call them together, whether their row is valid or not. Needs schedule.h.
+#pragma once
+
+#include "gemv.cuh"
+
+namespace amk {
+
+// ---- ops --------------------------------------------------------------------------------------------------------------
+
+// ROPE: rows below kRotated are rotation pairs side by side, even row j and odd row j + head/2; the others pass through.
+template <int kRotated, class C>
+__device__ __forceinline__ float rope(C& c, const Row& r, float v) {
+  const float other = __shfl_xor_sync(~0u, v, 1);
+  if (r.valid && r.row < kRotated) {
+    const float2 turn = c.shared.rotation[r.row % kHeadDim / 2];
+    v = r.row & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
+  }
+  return v;
+}
+
+// SILU_MUL: silu(gate) * up of interleaved rows. The thread of a gate's row, which is even, gets the product.
+__device__ __forceinline__ float silu_mul(const Row& r, float v) {
+  const float up = __shfl_xor_sync(~0u, v, 1);
+  if (r.valid && !(r.row & 1)) {
+    const float gate = divide<Element>(v, 1.0f + (Element::kBytes == 4 ? expf(-v) : __expf(-v)));
+    v = gate * up;
+  }
+  return v;
+}
+
+// The residual stream stays with the SM that owns its rows.
+template <class C>
+__device__ __forceinline__ float residual(C& c, const Row& r) {
+  return r.valid ? c.shared.residual[r.local] : 0.0f;
+}
+
+// ---- places -----------------------------------------------------------------------------------------------------------
+
+template <class C>
+__device__ __forceinline__ void store_residual(C& c, const Row& r, float v) {
+  if (r.valid) c.shared.residual[r.local] = v;
+}
+
+// Hands a row over.
+template <class C>
+__device__ __forceinline__ void publish_row(C& c, const Row& r, const Page out, float v) {
+  if (r.valid) publish<Element>(c, out, r.row, v);
+}
+
+// Hands over what an even row and the odd one after it have become together.
+template <class C>
+__device__ __forceinline__ void publish_pair(C& c, const Row& r, const Page out, float v) {
+  if (r.valid && !(r.row & 1)) publish<Element>(c, out, r.row / 2, v);
+}
+
+// Leaves a logit where the host has asked for them.
+template <class C>
+__device__ __forceinline__ void store_logit(C& c, const Row& r, float v) {
+  if (r.valid && c.launch.logits) c.launch.logits[size_t(c.step) * kVocab + r.row] = v;
+}
+
+// The largest logit a thread has seen; ties go to the lowest token.
+struct Best {
+  float value = -INFINITY;
+  int index = 0x7fffffff;
+  __device__ __forceinline__ void offer(float v, int i) {
+    if (v > value || (v == value && i < index)) value = v, index = i;
+  }
+  __device__ __forceinline__ void offer_row(const Row& r, float v) {
+    if (r.valid) offer(v, r.row);
+  }
+};
+
+}  // namespace amk
