@@ -81,7 +81,7 @@ results-tools: codegen/vendored/files/purego.zip
 
 # Rewrite golden files; look at the diff before committing it.
 goldens:
-	go test ./compiler ./passes ./ir ./codegen ./internal/costcheck -update
+	go test ./knobs ./compiler ./passes ./ir ./codegen ./internal/costcheck -update
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }

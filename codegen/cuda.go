@@ -10,6 +10,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 	"amkc/templates"
 )
 
@@ -169,7 +170,7 @@ func build(p *ir.Program) (*builder, error) {
 		b.d.Variants = append(b.d.Variants, variantData{Name: v.Name, EndName: name + "End",
 			StagesName: name + "Stages", End: v.Hi + 1})
 	}
-	for _, step := range []func() error{b.checkConfig, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages,
+	for _, step := range []func() error{b.checkKnobs, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages,
 		b.body, b.checkHandovers, b.reference, b.constants, b.checkIdentifiers, b.checkNumbers, b.checkContracts} {
 		if err := step(); err != nil {
 			return nil, err
@@ -187,24 +188,18 @@ func (b *builder) constants() error {
 		{Name: "AMK_ASYNC_COPY", Value: bit(t.AsyncCopy), Note: "cp.async"},
 		{Name: "AMK_TENSOR_CORES", Value: bit(b.usesMMA()), Note: "mma.m16n8k16 on 16-bit elements"},
 	}
-	shared := t.SMemOptin
-	if n := p.Config.SMemBytesPerBlock; n > 0 {
-		shared = min(shared, n)
-	}
-	slot := p.Config.Knob("ring", "chunk_bytes", 16384)
+	shared, slot := knobs.BlockBytes(&p.Config, t), knobs.ChunkBytes.Of(&p.Config)
 	b.d.Machine = []field{
 		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
 		{"unsigned", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
-		{"int", "kSlotBytes", itoa(slot), "one chunk of the ring"},
-		{"unsigned", "kMaxRingSlots", itoa(shared / slot), "what is left beside the scratch decides"},
-		{"unsigned", "kInFlight", itoa(p.Config.PipeliningDepth), "chunks on their way at once"},
-		{"unsigned", "kRunAhead", itoa(p.Config.Knob("ring", "run_ahead", 0)),
-			"chunks asked into L2 ahead of the ring"},
-		{"unsigned", "kPace", itoa(p.Config.Knob("ring", "pace", 0)), "cycles between two such requests"},
-		{"unsigned", "kStock", itoa(p.Config.Knob("ring", "stock", 0)),
-			"chunks in the ring from which fewer are on their way, 0: never"},
-		{"unsigned", "kInFlightStocked", itoa(p.Config.Knob("ring", "in_flight_stocked", 1)),
-			"chunks on their way then"},
+	}
+	for _, k := range knobs.Constants() {
+		c := k.Row().Constant
+		b.d.Machine = append(b.d.Machine, field{c.Type, c.Name, itoa(k.Of(&p.Config)), c.Note})
+		if k == knobs.ChunkBytes {
+			b.d.Machine = append(b.d.Machine, field{"unsigned", "kMaxRingSlots", itoa(shared / slot),
+				"what is left beside the scratch decides"})
+		}
 	}
 	n := b.needs()
 	size, plain := n.scratch(shared, slot, m, b.usesMMA()), ir.ScratchOf(m, false, n.rows, n.columns...)

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // descriptor returns the stage's descriptor, made at its first use.
@@ -83,11 +84,12 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	switch kind {
 	case bodyProduct:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
-		warps := b.p.Config.Knob("warps", warpKnob(s.Name), 8)
+		warps := knobs.Warps.Of(&b.p.Config, warpKnob(s.Name))
 		if err := b.checkGEMV(s, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1]), warps); err != nil {
 			return nil, err
 		}
-		add("int", "kWarps", itoa(warps), "that share a tile")
+		c := knobs.Warps.Row().Constant
+		add(c.Type, c.Name, itoa(warps), c.Note)
 	case bodyAttend:
 		a := op(s, ir.ATTENTION)
 		splits := a.IntAt("parts", 0, 1)
@@ -126,10 +128,10 @@ func emptyNote(empty bool) string {
 func (b *builder) wholeShare() int {
 	m := &b.p.Model
 	block := 2 * 16 * ((m.HeadDim + 15) / 16 * 16) * m.DType.Bits() / 8
-	return 16 * max(1, min(8, b.p.Config.Knob("ring", "chunk_bytes", 16384)/block))
+	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&b.p.Config)/block))
 }
 
-// warpKnob is the name of a stage in tiling.warps: L{i}.gate_up -> gate_up.
+// warpKnob is the name of a stage in knobs.Warps: L{i}.gate_up -> gate_up.
 func warpKnob(name string) string {
 	if _, rest, ok := strings.Cut(name, "."); ok {
 		return rest

@@ -1,12 +1,9 @@
 package codegen
 
 import (
-	"maps"
-	"math"
-	"slices"
-
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // codeLimit is for programs that are sound, but that the stage bodies have no room for. The device runtime asserts
@@ -34,29 +31,9 @@ const (
 	maxColumns    = maxQuads * quadColumns * consumerWarps // on tensor cores
 )
 
-// checkConfig refuses settings that no stage body is written for, before anything is computed with them.
-func (b *builder) checkConfig() error {
-	c := &b.p.Config
-	refuse := func(name string, n int, want string) error {
-		return diag.Errorf(codeLimit, "program", "%s is %d; want %s", name, n, want)
-	}
-	if n := c.Knob("ring", "chunk_bytes", 16384); !ir.IsChunk(n) {
-		return refuse("tiling.ring.chunk_bytes", n, ir.ChunkSizes)
-	}
-	if n := c.PipeliningDepth; n < 1 {
-		return refuse("pipelining_depth", n, "at least 1 chunk in flight")
-	}
-	for _, name := range []string{"run_ahead", "pace"} {
-		if n := c.Knob("ring", name, 0); n < 0 || n > math.MaxInt32 {
-			return refuse("tiling.ring."+name, n, "0 to 2147483647")
-		}
-	}
-	for _, stage := range slices.Sorted(maps.Keys(c.Tiling["warps"])) {
-		if n := c.Tiling["warps"][stage]; !slices.Contains([]int{1, 2, 4, 8}, n) {
-			return refuse("tiling.warps."+stage, n, "1, 2, 4 or 8")
-		}
-	}
-	return nil
+// checkKnobs refuses settings that no stage body is written for, before anything is computed with them.
+func (b *builder) checkKnobs() error {
+	return knobs.Check(&b.p.Config).Err()
 }
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps
@@ -68,7 +45,7 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 	// As GemvShape counts them: each chunk is shared out anew, so that small chunks cost some warps a place without a
 	// quad.
 	ceil := func(n, d int) int { return (n + d - 1) / d }
-	chunk := b.p.Config.Knob("ring", "chunk_bytes", 16384)
+	chunk := knobs.ChunkBytes.Of(&b.p.Config)
 	perWarp := func(chunk, warps int) int {
 		quads, chunkQuads := ceil(columns, quadColumns), chunk/quadBytes
 		chunks := ceil(quads, chunkQuads)
@@ -101,7 +78,7 @@ func cacheBytes(m *ir.Model, rows int) int {
 // checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.
 func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 	m := &b.p.Model
-	slot := b.p.Config.Knob("ring", "chunk_bytes", 16384)
+	slot := knobs.ChunkBytes.Of(&b.p.Config)
 	bytes := b.cacheBytes(rows)
 	switch {
 	case rows%16 != 0 || bytes > slot:
@@ -127,23 +104,20 @@ func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 // checkStream refuses settings of the stream that would do nothing, or stop it.
 func (b *builder) checkStream(slots int) error {
 	c := &b.p.Config
-	depth, bulk := min(c.PipeliningDepth, slots), b.p.Target.BulkCopy
-	stock, stocked := c.Knob("ring", "stock", 0), c.Knob("ring", "in_flight_stocked", 1)
-	refuse := func(name string, n int, format string, args ...any) error {
-		return diag.Errorf(codeLimit, "program", "tiling.ring.%s is %d; "+format, append([]any{name, n}, args...)...)
+	depth, bulk := min(knobs.InFlight.Of(c), slots), b.p.Target.BulkCopy
+	stock, stocked := knobs.Stock.Of(c), knobs.InFlightStocked.Of(c)
+	refuse := func(k knobs.Int, format string, args ...any) error {
+		return diag.Errorf(codeLimit, "program", "%s is %d; "+format,
+			append([]any{k.Row().Path(""), k.Of(c)}, args...)...)
 	}
 	switch {
-	case stocked < 1:
-		return refuse("in_flight_stocked", stocked, "want at least 1, or the stream would wait for itself")
-	case stock < 0:
-		return refuse("stock", stock, "want at least 0")
-	case stock > 0 && !bulk:
-		return refuse("stock", stock, "want 0: the target has no bulk copies, which alone are counted one by one")
-	case stock >= slots && stock > 0:
-		return refuse("stock", stock, "want less than the ring's %d slots, or 0", slots)
-	case stock > 0 && stocked >= depth:
-		return refuse("in_flight_stocked", stocked, "want less than the %d chunks in flight otherwise, or ring.stock 0",
-			depth)
+	case stock == 0:
+	case !bulk:
+		return refuse(knobs.Stock, "want 0: the target has no bulk copies, which alone are counted one by one")
+	case stock >= slots:
+		return refuse(knobs.Stock, "want less than the ring's %d slots, or 0", slots)
+	case stocked >= depth:
+		return refuse(knobs.InFlightStocked, "want less than the %d chunks in flight otherwise, or ring.stock 0", depth)
 	}
 	return nil
 }
@@ -158,14 +132,14 @@ func (b *builder) checkGroups(slot, slots int) error {
 	}
 	window := 0
 	if b.p.Target.BulkCopy {
-		window = min(b.p.Config.PipeliningDepth, slots)
+		window = min(knobs.InFlight.Of(&b.p.Config), slots)
 	}
 	for _, s := range b.d.Descriptors {
 		g := op(s.IR, ir.GEMV)
 		if len(g.In) != 2 {
 			continue
 		}
-		groups := consumerWarps / b.p.Config.Knob("warps", warpKnob(s.IR.Name), 8)
+		groups := consumerWarps / knobs.Warps.Of(&b.p.Config, warpKnob(s.IR.Name))
 		tile := (b.rangeExtent(g.In[1].Dims[1]) + quadColumns - 1) / quadColumns * quadBytes
 		if skipped := (groups - 1) * ((tile + slot - 1) / slot); skipped > 0 && skipped+1+window > slots {
 			return diag.Errorf(codeLimit, "stage "+s.IR.Name,

@@ -10,6 +10,7 @@ import (
 
 	"amkc/codegen"
 	"amkc/ir"
+	"amkc/knobs"
 )
 
 // configured is a directory with the config of a Llama model with one layer of these sizes.
@@ -51,7 +52,7 @@ func TestDefaultChunksAreAccepted(t *testing.T) {
 							return 0, err
 						}
 						_, err = codegen.CUDA(l.Program)
-						return l.Program.Config.Knob("ring", "chunk_bytes", 0), err
+						return knobs.ChunkBytes.Of(&l.Program.Config), err
 					}
 					got, refused := emits(0)
 					for _, chunk := range []int{16384, 14336, 12288, 10240, 8192, 6144, 4096} {
@@ -81,7 +82,7 @@ func TestDefaultWarpsAreAccepted(t *testing.T) {
 			return 0, err
 		}
 		_, err = codegen.CUDA(l.Program)
-		return l.Program.Config.Knob("warps", "gate_up", 8), err
+		return knobs.Warps.Of(&l.Program.Config, "gate_up"), err
 	}
 	fewer := 0
 	for _, m := range []struct{ hidden, heads, kvHeads, headDim, vocab int }{

@@ -221,8 +221,8 @@ func TestForgedProgramThatCannotBeEmitted(t *testing.T) {
 	v, err := Verify(dir, nil)
 	require.NoError(t, err)
 	found := v.Findings.Error()
-	require.Contains(t, found, "program.json: error: gives no build at all: program: error: tiling.ring.chunk_bytes "+
-		"is 0; want a multiple of 2048")
+	require.Contains(t, found, "program.json: error: gives no build at all: config: tiling.ring.chunk_bytes: "+
+		"error: 0; want a multiple of 2048")
 	require.Contains(t, found, "schedule.h: machine")
 }
 

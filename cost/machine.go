@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"amkc/ir"
+	"amkc/knobs"
 )
 
 // A machine is a target with the ring that a program's configuration gives it. Times are microseconds, speeds bytes a
@@ -24,10 +25,10 @@ type machine struct {
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty.
 func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine {
-	t, knob := p.Target, p.Config.Knob
+	t, config := p.Target, &p.Config
 	c, _ := chipOf(t.Name)
 	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, slots: slots(p, rows),
-		flagged: knob("exchange", "flagged", 1) != 0}
+		flagged: knobs.Flagged.Of(config)}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	switch {
 	case tensor(p):
@@ -38,13 +39,13 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 		m.drain = drainFMA16 * m.clock
 	}
 	f := feed{capacity: float64(m.slots) * chunk, chunk: chunk, flight: chunk,
-		window: min(max(1, p.Config.PipeliningDepth), m.slots)}
+		window: min(max(1, knobs.InFlight.Of(config)), m.slots)}
 	switch {
 	case t.BulkCopy:
-		f.ahead = float64(max(0, knob("ring", "run_ahead", 0))) * chunk
-		f.pace = chunk * m.clock / float64(max(1, knob("ring", "pace", 0))) // bytes a microsecond
-		if stock := knob("ring", "stock", 0); 0 < stock && stock < m.slots {
-			f.stock, f.least = stock, min(max(1, knob("ring", "in_flight_stocked", 1)), f.window)
+		f.ahead = float64(max(0, knobs.RunAhead.Of(config))) * chunk
+		f.pace = chunk * m.clock / float64(max(1, knobs.Pace.Of(config))) // bytes a microsecond
+		if stock := knobs.Stock.Of(config); 0 < stock && stock < m.slots {
+			f.stock, f.least = stock, min(max(1, knobs.InFlightStocked.Of(config)), f.window)
 		}
 	case !t.AsyncCopy:
 		f.flight = plainInFlight(chunk) / float64(f.window)
@@ -103,12 +104,8 @@ func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.DTyp
 // slots is how many chunks fit beside the scratch that stages keep in shared memory, where an SM owns so many rows of
 // the residual.
 func slots(p *ir.Program, rows int) int {
-	shared := p.Config.SMemBytesPerBlock
-	if shared == 0 {
-		shared = p.Target.SMemOptin
-	}
-	m := &p.Model
-	slot := max(1, p.Config.Knob("ring", "chunk_bytes", 16384))
+	m, shared := &p.Model, knobs.BlockBytes(&p.Config, p.Target)
+	slot := max(1, knobs.ChunkBytes.Of(&p.Config))
 	scratch := ir.ScratchIn(shared, slot, m, tensor(p), rows, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 	return max(1, scratch.Slots(shared, slot))
 }

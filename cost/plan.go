@@ -3,6 +3,7 @@ package cost
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // A plan is a variant at one position, unrolled: stages in the order of their iterations, with names resolved to
@@ -28,7 +29,7 @@ type instance struct {
 
 func newPlan(p *ir.Program, stages []*stage) (*plan, error) {
 	b := planner{plan: plan{stages: stages, load: make([]float64, p.Target.SMs)}, program: p, numbers: map[string]int{}}
-	b.barrier = p.Config.Knob("loop", "barrier", 0) == 1
+	b.barrier = knobs.LayerBarrier.Of(&p.Config)
 	for at := 0; at < len(stages); {
 		next := at + 1
 		for stages[at].loop != nil && next < len(stages) && stages[next].loop == stages[at].loop {

@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // kind is what a stage's tasks spend their time on.
@@ -73,7 +74,7 @@ type reader struct {
 
 func newReader(p *ir.Program) *reader {
 	r := &reader{program: p, buffers: map[string]*ir.Buffer{},
-		chunk: max(1, p.Config.Knob("ring", "chunk_bytes", 16384))}
+		chunk: max(1, knobs.ChunkBytes.Of(&p.Config))}
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
 		for k := range max(1, b.Count) {
@@ -153,7 +154,7 @@ func (s *stage) combines() bool { return len(s.ir.Ops) > 0 && s.ir.Ops[0].Code =
 // warps is the knob of the stage's role, which is what its name ends in.
 func (r *reader) warps(stage string) int {
 	role := stage[strings.LastIndexByte(stage, '.')+1:]
-	return min(allWarps, max(1, r.program.Config.Knob("warps", role, allWarps)))
+	return min(allWarps, max(1, knobs.Warps.Of(&r.program.Config, role)))
 }
 
 // task adds up what the ops of a stage read on a span.

@@ -72,7 +72,7 @@ func (c *ScheduleConfig) UnmarshalJSON(data []byte) error {
 }
 
 // ParseConfig reads a configuration. Fields that are left out are zero; other fields than the seven are errors. What
-// groups and knobs `tiling` may have, and what values the fields may take, is for the passes that use them to say.
+// groups and knobs `tiling` may have, and what values the fields may take, is for package knobs and the passes to say.
 func ParseConfig(data []byte, file string) (ScheduleConfig, diag.List) {
 	s := string(data)
 	return parseConfig(s, 0, filePos(file, s))

@@ -1,9 +1,6 @@
 package ir
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // A chunk of the stream, which fills a slot of the ring, has a multiple of ChunkUnit bytes between these bounds. A
 // ring has MinSlots slots or more.
@@ -13,14 +10,6 @@ const (
 	ChunkUnit = 2048
 	MinSlots  = 2
 )
-
-// IsChunk reports whether a chunk may have so many bytes; ChunkSizes says in words which may.
-func IsChunk(bytes int) bool {
-	return bytes >= MinChunk && bytes <= MaxChunk && bytes%ChunkUnit == 0
-}
-
-// ChunkSizes is what IsChunk accepts, for diagnostics.
-var ChunkSizes = fmt.Sprintf("a multiple of %d from %d to %d", ChunkUnit, MinChunk, MaxChunk)
 
 const warps = 8 // that compute
 

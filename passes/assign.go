@@ -7,6 +7,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // Assign is the pass that gives tasks to SMs: a stage of rows becomes one contiguous span an SM, attention one unit a
@@ -19,6 +20,13 @@ var Assign = Pass{
 	Run:   runAssign,
 }
 
+// Policies of sm_assignment. The second is the default.
+const (
+	policyContiguous = "contiguous"
+	policyBalance    = "load_balance"
+	policyRoundRobin = "round_robin"
+)
+
 // residualRoles are the stages that keep the residual: they must share one spread for the whole step.
 var residualRoles = []string{"embed", "o", "down"}
 
@@ -27,11 +35,11 @@ var rotatedRoles = []string{"qkv", "part", "attn", "gate_up", "lm_head"}
 
 // assignmentOf checks an assignment and states its default.
 func assignmentOf(a ir.Assignment, target *ir.Target) (ir.Assignment, *diag.Diagnostic) {
-	const where = configPos + ": sm_assignment"
+	const where = "config: sm_assignment"
 	policies := []string{policyContiguous, policyBalance, policyRoundRobin}
 	if a.Rotations == nil {
 		if a.Policy == "" {
-			a.Policy = defaultPolicy
+			a.Policy = policyBalance
 		}
 		if !slices.Contains(policies, a.Policy) {
 			return a, diag.Errorf(codePolicy, where, "%q is no policy; %s", a.Policy,
@@ -196,7 +204,7 @@ func place(p *ir.Program) {
 	if p.Model.DType.Bits() == 32 {
 		words = ir.Word64
 	}
-	copies := p.Config.Knob("exchange", "copies", 1)
+	copies := knobs.Copies.Of(&p.Config)
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
 		_, role := splitName(b.Name)

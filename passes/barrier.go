@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // Barrier is the pass that, with tiling.loop.barrier, ends every layer at a barrier of all SMs, as a kernel launched
@@ -20,7 +21,7 @@ var Barrier = Pass{
 
 func runBarrier(s *State) error {
 	p := s.Program
-	if p.Config.Knob("loop", "barrier", 0) == 0 {
+	if !knobs.LayerBarrier.Of(&p.Config) {
 		return nil
 	}
 	if p.Target == nil {

@@ -84,25 +84,8 @@ A program names tensors that the checkpoint does not have, or of another size: p
 together. Compile the checkpoint again.`)
 )
 
-// What is wrong with the schedule configuration.
+// What is wrong with the parts of the schedule configuration that passes check, or with what a pass is given.
 var (
-	codeKnob = diag.New("AMK2001", "a knob that is unknown or has no effect", `
-Knobs are integers under tiling, in groups:
-
-    ring       chunk_bytes, in_flight                 the weight stream
-    ring       stock, in_flight_stocked               fewer chunks in flight while the ring holds many
-    ring       run_ahead, pace                        chunks asked into L2, and cycles between two of them
-    exchange   flagged, copies                        how vectors pass from SM to SM
-    attention  split_from, max_splits                 long contexts
-    warps      qkv, o, gate_up, down, lm_head         consumer warps that share a tile
-    gemv       rows                                   rows a grain
-    loop       roll, barrier                          layers as a loop, or one by one; a barrier after each
-
-A knob that would have no effect is refused, because a search would waste its time on it.`)
-
-	codeKnobRange = diag.New("AMK2002", "a knob is out of range", `
-The message gives the accepted values. Ranges are those that the kernel is written for.`)
-
 	codeFusion = diag.New("AMK2003", "a fusion that is not in the closed list", `
 fusion_grouping may be left out, or list the groups that the kernel has stages for:
 
@@ -125,21 +108,6 @@ the reference VM take it, and generated code does not (AMK4002).`)
 	codeSplitResidual = diag.New("AMK2005", "an assignment that splits o from down", `
 The SM that owns rows of o owns the same rows of down and of embed: the residual of those rows stays in its shared
 memory for the whole step. All three must have the same rotation.`)
-
-	codeThreads = diag.New("AMK2006", "threads_per_block is fixed", `
-The kernel has 8 consumer warps and 1 producer warp, 288 threads. Leave threads_per_block out, or give 288. How many
-warps share a tile is set by tiling.warps.`)
-
-	codeSMem = diag.New("AMK2007", "smem_bytes_per_block does not fit", `
-Shared memory per block must hold the ring, at least the chunks in flight and one more, and cannot exceed what the
-target offers. 0 means all that the target has.`)
-
-	codePages = diag.New("AMK2008", "an unknown page_allocation", `
-page_allocation is graph_color (default: any two exchange buffers whose uses are ordered may share a page), linear (the
-buffers of one family share, families do not) or none (a page for each buffer).`)
-
-	codeDepth = diag.New("AMK2009", "pipelining_depth and tiling.ring.in_flight disagree", `
-Both say how many weight chunks an SM has in flight. Give one of them, or the same number.`)
 
 	codeTarget = diag.New("AMK2010", "no target", `
 Tasks are assigned to the SMs of a target. Give --target NAME, or --target sm_NN with --num-sms.`)

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"amkc/ir"
+	"amkc/knobs"
 )
 
 // Exchange is the pass that chooses how each counter is carried out. A counter whose producers write words that carry
@@ -17,7 +18,7 @@ var Exchange = Pass{
 
 func runExchange(s *State) error {
 	p := s.Program
-	allowed := p.Config.Knob("exchange", "flagged", 0) == 1
+	allowed := knobs.Flagged.Of(&p.Config)
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		plain, flaggable, err := announcedPlainly(p, v)

@@ -29,7 +29,7 @@ var fusionGroups = [][]string{
 
 // fusionOf checks that a configuration asks for the closed list, or for nothing, which means the same.
 func fusionOf(want [][]string) ([][]string, *diag.Diagnostic) {
-	const where = configPos + ": fusion_grouping"
+	const where = "config: fusion_grouping"
 	groups := make([][]string, len(fusionGroups))
 	for i := range groups {
 		groups[i] = slices.Clone(fusionGroups[i])

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/knobs"
 )
 
 // Loop is the pass that rolls runs of equal stages into loops: what their calls name in turn becomes a family, or a
@@ -25,7 +26,7 @@ func runLoop(s *State) error {
 	if err != nil {
 		return err
 	}
-	if r.p.Config.Knob("loop", "roll", 1) == 1 {
+	if knobs.Roll.Of(&r.p.Config) {
 		for i := range r.variants {
 			r.variants[i].match(r.p)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // Lower is the pass that turns the graph into a program: one stage for each node, undistributed, with every value in a
@@ -22,8 +23,13 @@ var Lower = Pass{
 }
 
 func runLower(s *State) error {
-	config, err := normalise(withDefaults(s.Config, &s.Graph.Model, s.Target), s.Target)
-	if err != nil {
+	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target)
+	var bad *diag.Diagnostic
+	config.FusionGrouping, bad = fusionOf(config.FusionGrouping)
+	diags.Add(bad)
+	config.SMAssignment, bad = assignmentOf(config.SMAssignment, s.Target)
+	diags.Add(bad)
+	if err := diags.Err(); err != nil {
 		return err
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Config: config}

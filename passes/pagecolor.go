@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/knobs"
 )
 
 // PageColor is the pass that lays exchange buffers onto pages. Two buffers may share a page if every access of one
@@ -38,11 +39,11 @@ func runPageColor(s *State) error {
 	}
 	var slots []slot
 	for _, f := range exchangeFamilies(p) {
-		slots = append(slots, foldFamily(f, p.Config.PageAllocation, conflicts)...)
+		slots = append(slots, foldFamily(f, knobs.PageAllocation.Of(&p.Config), conflicts)...)
 	}
 	p.Pages = carriedPages(p)
 	carried := len(p.Pages)
-	onto := colour(slots, p.Config.PageAllocation, conflicts)
+	onto := colour(slots, knobs.PageAllocation.Of(&p.Config), conflicts)
 	s.Pages = PageReport{}
 	for i, sl := range slots {
 		if carried+onto[i] == len(p.Pages) {
@@ -117,7 +118,7 @@ type slot struct {
 // foldFamily divides a family into as few slots as its members allow: one, two in turn, or one each.
 func foldFamily(f exchangeFamily, allocation string, conflicts func(a, b int) bool) []slot {
 	period := len(f.members)
-	if allocation != "none" {
+	if allocation != knobs.PagesApart {
 		for _, try := range []int{1, 2} {
 			if try < period && !foldConflicts(f.members, try, conflicts) {
 				period = try
@@ -160,7 +161,7 @@ func colour(slots []slot, allocation string, conflicts func(a, b int) bool) []in
 			return !slices.ContainsFunc(page, func(j int) bool { return !compatible(&slots[i], &slots[j], conflicts) })
 		}
 		k := -1
-		if allocation == defaultPages {
+		if allocation == knobs.PagesByColour {
 			k = slices.IndexFunc(pages, fits)
 		}
 		if k < 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/knobs"
 )
 
 // A reach is the closure of what comes before what, by definition and without shortcuts: the queue order of an SM,
@@ -138,7 +139,7 @@ func TestPagesAgainstTheDefinition(t *testing.T) {
 // Each allocation folds further than the one before it, and every buffer has a page that holds it.
 func TestAllocations(t *testing.T) {
 	var pages []int
-	for _, allocation := range []string{"none", "linear", "graph_color"} {
+	for _, allocation := range []string{knobs.PagesApart, knobs.PagesByFamily, knobs.PagesByColour} {
 		s := goldenCases(t)["tiny"]
 		s.Config.PageAllocation = allocation
 		lowered(t, s, "exchange")
@@ -174,7 +175,7 @@ func TestFoldedMembersLieOnTheirPage(t *testing.T) {
 		for k := range b.Count {
 			f.members = append(f.members, k)
 		}
-		slots := foldFamily(f, defaultPages, func(x, y int) bool { return (x-y)%2 != 0 })
+		slots := foldFamily(f, knobs.PagesByColour, func(x, y int) bool { return (x-y)%2 != 0 })
 		require.Len(t, slots, 2)
 		require.True(t, slots[0].first && !slots[1].first)
 		b.Pages = []string{"0", "1"}

@@ -15,8 +15,8 @@ type Pass struct {
 	Run   func(*State) error
 }
 
-// State is what passes read and write. Source and MaxSeq are read by import; Config, Target and MaxSeq are normalised
-// by lower into Program, and passes after lower look at Program only.
+// State is what passes read and write. Source and MaxSeq are read by import; lower resolves Config, Target and
+// MaxSeq into Program, and passes after lower look at Program only.
 type State struct {
 	Source Source
 	Target *ir.Target

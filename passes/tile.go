@@ -3,6 +3,7 @@ package passes
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // Tile is the pass that cuts stages into grains: rows of a matrix into tiles of 8, attention into KV heads × context
@@ -54,7 +55,7 @@ func setTileLayout(p *ir.Program, b *ir.Buffer) {
 // tileStages cuts every whole stage into grains of rows. The head's argmax falls apart into one over each grain, and a
 // stage of its own over their results.
 func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
-	grain := p.Config.Knob("gemv", "rows", 8)
+	grain := knobs.GrainRows.Of(&p.Config)
 	var out []*ir.Stage
 	for _, st := range stages {
 		switch {
@@ -99,8 +100,8 @@ func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage 
 // SMs to spare for them.
 func splitPositions(p *ir.Program, stages []*ir.Stage, counters []ir.Counter) []ir.Variant {
 	last := p.Model.MaxSeq - 1
-	from := p.Config.Knob("attention", "split_from", 0)
-	splits := min(p.Config.Knob("attention", "max_splits", 1), p.Target.SMs/p.Model.KVHeads)
+	from := knobs.SplitFrom.Of(&p.Config)
+	splits := min(knobs.MaxSplits.Of(&p.Config), p.Target.SMs/p.Model.KVHeads)
 	var out []ir.Variant
 	if splits <= 1 || from > last {
 		from = last + 1
@@ -145,7 +146,7 @@ func newVariant(name string, lo, hi int, counters []ir.Counter, stages []*ir.Sta
 // Splits take turns at chunks.
 func chunkRows(p *ir.Program) int {
 	m := &p.Model
-	rows := p.Config.Knob("ring", "chunk_bytes", 16384) / m.DType.Bytes(2*((m.HeadDim+15)/16*16))
+	rows := knobs.ChunkBytes.Of(&p.Config) / m.DType.Bytes(2*((m.HeadDim+15)/16*16))
 	return max(16, min(128, rows/16*16))
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // Compare says where a program that was read back differs from the one of program.json, at most the first twenty
@@ -96,29 +97,20 @@ func (f *facts) model(p *ir.Program) {
 	f.add(where, "tied", m.Tied)
 }
 
-// config adds the machine, and those knobs that are constants of the kernel and nothing else of the program. Their
-// defaults are those of the configuration.
+// config adds the machine, and those knobs that are constants of the kernel and nothing else of the program.
 func (f *facts) config(p *ir.Program) {
 	where := scheduleFile + ": machine"
 	shared, sms := p.Config.SMemBytesPerBlock, 0
 	if t := p.Target; t != nil {
-		sms = t.SMs
-		if shared == 0 || shared > t.SMemOptin {
-			shared = t.SMemOptin
-		}
+		shared, sms = knobs.BlockBytes(&p.Config, t), t.SMs
 	}
 	f.add(where, "sms", sms)
 	f.add(where, "smem_bytes_per_block", shared)
-	f.add(where, "pipelining_depth", p.Config.PipeliningDepth)
-	f.add(where, "tiling.ring.chunk_bytes", p.Config.Knob("ring", "chunk_bytes", 16384))
-	f.add(where, "tiling.ring.run_ahead", p.Config.Knob("ring", "run_ahead", 0))
-	f.add(where, "tiling.ring.pace", p.Config.Knob("ring", "pace", 0))
-	f.add(where, "tiling.ring.stock", p.Config.Knob("ring", "stock", 0))
-	f.add(where, "tiling.ring.in_flight_stocked", p.Config.Knob("ring", "in_flight_stocked", 1))
-	for _, r := range roles {
-		if r.knob != "" {
-			f.add(where, "tiling.warps."+r.knob, p.Config.Knob("warps", r.knob, 8))
-		}
+	for _, k := range knobs.Constants() {
+		f.add(where, k.Row().Path(""), k.Of(&p.Config))
+	}
+	for _, stage := range knobs.Warps.Row().Stages {
+		f.add(where, knobs.Warps.Row().Path(stage), knobs.Warps.Of(&p.Config, stage))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/knobs"
 )
 
 // A body is what the device does for a stage: the functions of amk/ that the kernel calls with its descriptor.
@@ -151,7 +152,7 @@ func (b *builder) read(d *descriptor) {
 		return
 	}
 	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")
-	b.warps(d, r.positive(s, "kWarps"))
+	b.warps(d, r.knob(s, knobs.Warps.Row()))
 }
 
 // unitsOf takes the number of units, which are tasks each.
@@ -168,18 +169,18 @@ const maxUnits = 1 << 16
 
 // warps notes the warps that share a tile. Descriptors of one stage in several variants agree.
 func (b *builder) warps(d *descriptor, n int) {
-	knobs := b.p.Config.Tiling["warps"]
-	if before, seen := knobs[d.knob]; seen && before != n {
-		b.schedule.wrong(d.scope, "kWarps", "%d, and %d in another variant; want the same", n, before)
+	if before, seen := knobs.Warps.Stated(&b.p.Config, d.knob); seen && before != n {
+		b.schedule.wrong(d.scope, knobs.Warps.Row().Constant.Name, "%d, and %d in another variant; want the same", n,
+			before)
 	}
-	knobs[d.knob] = n
+	knobs.Warps.Set(&b.p.Config, d.knob, n)
 }
 
 // checkShare holds the rows of a chunk to the ring: whole blocks of 16 rows that fit a slot. A unit that has all the
 // rows of a head takes as many as fit, at most a block for each of the 8 warps.
 func (b *builder) checkShare(d *descriptor) {
 	block := 2 * 16 * ((b.facts.headDim + 15) / 16 * 16) * b.facts.dtype.Bits() / 8
-	fit := b.p.Config.Tiling["ring"]["chunk_bytes"] / block
+	fit := knobs.ChunkBytes.Of(&b.p.Config) / block
 	if d.splits == 1 {
 		b.schedule.same(d.scope, "kShareRows", d.shareRows, 16*max(1, min(8, fit)), "the blocks that fit a ring slot")
 	} else if d.shareRows%16 != 0 || d.shareRows/16 > fit {

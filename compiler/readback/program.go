@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // Names of the headers, in positions.
@@ -141,13 +142,14 @@ func (b *builder) machine() {
 	if b.barriers = s.byName[barriersPerStep] != nil; b.barriers {
 		r.same(s, barriersPerStep, r.positive(s, barriersPerStep), b.facts.layers, "one for each layer")
 	}
-	shared, slot := r.unsigned(s, "kSharedLimit"), r.positive(s, "kSlotBytes")
-	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/slot, "as many slots as kSharedLimit holds")
+	shared := r.unsigned(s, "kSharedLimit")
 	b.p.Target = &ir.Target{SMs: b.facts.sms, SMemOptin: shared}
-	b.p.Config = ir.ScheduleConfig{SMemBytesPerBlock: shared, PipeliningDepth: r.unsigned(s, "kInFlight"),
-		Tiling: map[string]map[string]int{"ring": {"chunk_bytes": slot, "run_ahead": r.unsigned(s, "kRunAhead"),
-			"pace": r.unsigned(s, "kPace"), "stock": r.unsigned(s, "kStock"),
-			"in_flight_stocked": r.unsigned(s, "kInFlightStocked")}, "warps": {}}}
+	b.p.Config = ir.ScheduleConfig{SMemBytesPerBlock: shared}
+	for _, k := range knobs.Constants() {
+		k.Set(&b.p.Config, r.knob(s, k.Row()))
+	}
+	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/knobs.ChunkBytes.Of(&b.p.Config),
+		"as many slots as kSharedLimit holds")
 }
 
 // leftOver reports constants that nothing has asked for.

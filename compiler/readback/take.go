@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // A reader collects what is wrong with the constants of one header.
@@ -60,6 +61,16 @@ func (r *reader) positive(s *scope, name string) int {
 		r.wrong(s, name, "0; want at least 1")
 	}
 	return max(1, n)
+}
+
+// knob is the constant of a knob. What is not legal is reported; what comes back then is the default.
+func (r *reader) knob(s *scope, row *knobs.Row) int {
+	n := r.take(s, row.Constant.Name, row.Constant.Type, integer).n
+	if row.Legal.Has(n) {
+		return n
+	}
+	r.wrong(s, row.Constant.Name, "%d; want %v", n, row.Legal)
+	return row.Default
 }
 
 // wrong reports a constant of a scope, which is there unless it has been reported as missing.

@@ -3,6 +3,7 @@
 package layering
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -20,7 +21,7 @@ import (
 var allowed = map[string][]string{
 	"bench/device": {"runtime/driver", "runtime/host", "runtime/host/cli"},
 	"cmd/amkc":     {"compiler/cli"},
-	"codegen": {"codegen/vendored", "ir", "ir/diag", "runtime", "runtime/host", "templates",
+	"codegen": {"codegen/vendored", "ir", "ir/diag", "knobs", "runtime", "runtime/host", "templates",
 		"github.com/dave/jennifer/jen"},
 	"codegen/vendored":     {"ir/diag"},
 	"codegen/vendored/gen": {"codegen/vendored"},
@@ -29,9 +30,9 @@ var allowed = map[string][]string{
 		"runtime/printable", "runtime/progress", "runtime/tokenizer", "validate"},
 	"compiler/builddir":        {"codegen", "ir/diag", "runtime/host", "runtime/infile", "runtime/outfile"},
 	"compiler/diff":            {"runtime/infile"},
-	"compiler/readback":        {"ir", "ir/diag"},
+	"compiler/readback":        {"ir", "ir/diag", "knobs"},
 	"compiler/version":         {},
-	"cost":                     {"ir", "ir/diag"},
+	"cost":                     {"ir", "ir/diag", "knobs"},
 	"internal/injection":       {},
 	"internal/oracle":          {"ir", "ir/amk", "ir/diag", "refvm"},
 	"internal/population":      {"ir", "ir/amk", "ir/diag"},
@@ -41,7 +42,8 @@ var allowed = map[string][]string{
 	"ir/amk":                   {"ir", "ir/diag"},
 	"ir/diag":                  {"runtime/printable"},
 	"ir/half":                  {},
-	"passes":                   {"ir", "ir/diag", "ir/half", "passes/checkpoint"},
+	"knobs":                    {"ir", "ir/diag"},
+	"passes":                   {"ir", "ir/diag", "ir/half", "knobs", "passes/checkpoint"},
 	"passes/checkpoint":        {"ir/diag", "ir/half", "runtime/infile", "runtime/outfile"},
 	"refvm":                    {"ir", "ir/diag", "ir/half"},
 	"runtime":                  {},
@@ -90,6 +92,28 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 	for pkg := range allowed {
 		require.True(t, seen[pkg], "package %s of the table does not exist", pkg)
+	}
+}
+
+// TestKnobsAreReadThroughTheirTable: what a configuration holds under tiling is the business of ir, which reads and
+// prints it, and of knobs. Whoever looks there by a name of its own repeats a default sooner or later.
+func TestKnobsAreReadThroughTheirTable(t *testing.T) {
+	root := filepath.Join("..", "..")
+	for _, name := range sources(t, root) {
+		// The AMK profile is a format of its own, whose configuration has a field of the same name.
+		if dir := filepath.ToSlash(filepath.Dir(name)); dir == "ir" || dir == "ir/amk" || dir == "knobs" ||
+			dir == "internal/population" {
+			continue
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, filepath.Join(root, name), nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				require.NotEqual(t, "Tiling", id.Name, "%s: want a key of package knobs", files.Position(id.Pos()))
+			}
+			return true
+		})
 	}
 }
 

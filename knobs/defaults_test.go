@@ -1,4 +1,4 @@
-package passes
+package knobs
 
 import (
 	"testing"
@@ -43,7 +43,14 @@ func TestWarpsOfShortRows(t *testing.T) {
 		"the user has decided": {model(1024, 3072), h200, tiling("warps", "gate_up", 8),
 			map[string]int{"qkv": 4, "gate_up": 8, "lm_head": 4}},
 	} {
-		require.Equal(t, c.want, withDefaults(c.config, &c.model, &c.target).Tiling["warps"], name)
+		out, _ := Resolve(c.config, &c.model, &c.target)
+		for _, stage := range Warps.Row().Stages {
+			want, short := c.want[stage]
+			if !short {
+				want = 8
+			}
+			require.Equal(t, want, Warps.Of(&out, stage), "%s: %s", name, stage)
+		}
 	}
 }
 
@@ -57,9 +64,9 @@ func TestChunksThatFit(t *testing.T) {
 		model  ir.Model
 		target *ir.Target
 		config ir.ScheduleConfig
-		want   int // 0: the usual
+		want   int
 	}{
-		"room enough":               {model(1024, 3072, 128), h200, ir.ScheduleConfig{}, 0},
+		"room enough":               {model(1024, 3072, 128), h200, ir.ScheduleConfig{}, 16384},
 		"a small block":             {model(1024, 3072, 128), t4, ir.ScheduleConfig{}, 8192},
 		"a smaller one":             {model(1024, 7168, 64), t4, ir.ScheduleConfig{}, 4096},
 		"rows of the cache forbid":  {model(1024, 7168, 128), t4, ir.ScheduleConfig{}, 8192},
@@ -67,10 +74,11 @@ func TestChunksThatFit(t *testing.T) {
 		"nothing fits":              {model(1024, 30000, 64), t4, ir.ScheduleConfig{}, 4096},
 		"the user's block is small": {model(512, 1024, 64), h200, ir.ScheduleConfig{SMemBytesPerBlock: 49152}, 8192},
 		"the user has decided":      {model(1024, 3072, 128), t4, tiling("ring", "chunk_bytes", 16384), 16384},
-		"no target":                 {model(1024, 3072, 128), nil, ir.ScheduleConfig{}, 0},
+		"no target":                 {model(1024, 3072, 128), nil, ir.ScheduleConfig{}, 16384},
 		"wide heads":                {model(1024, 3072, 1024), h200, ir.ScheduleConfig{}, 65536},
 	} {
-		require.Equal(t, c.want, withDefaults(c.config, &c.model, c.target).Tiling["ring"]["chunk_bytes"], name)
+		out, _ := Resolve(c.config, &c.model, c.target)
+		require.Equal(t, c.want, ChunkBytes.Of(&out), name)
 	}
 }
 
@@ -101,20 +109,28 @@ func TestStreamThatGivesWay(t *testing.T) {
 		"a ring of few slots":        {model(512, 1024), rtx5090, ir.ScheduleConfig{}, nil},
 		"no bulk copies": {model(512, 1024), t4, given(knobs{"chunk_bytes": 4096}),
 			knobs{"chunk_bytes": 4096}},
-		"no bandwidth known":     {model(1024, 3072), ir.ArchTarget(90, 132), ir.ScheduleConfig{}, nil},
-		"the user wants none":    {model(1024, 3072), h200, given(knobs{"stock": 0}), knobs{"stock": 0}},
-		"a stock by the user":    {model(2048, 8192), h200, given(knobs{"stock": 4}), knobs{"stock": 4, "pace": 700}},
-		"a pace by the user":     {model(1024, 3072), h200, given(knobs{"pace": 0}), knobs{"stock": 6, "pace": 0}},
-		"what normalise refuses": {model(1024, 3072), h200, ir.ScheduleConfig{PipeliningDepth: -1}, nil},
+		"no bandwidth known":  {model(1024, 3072), ir.ArchTarget(90, 132), ir.ScheduleConfig{}, nil},
+		"the user wants none": {model(1024, 3072), h200, given(knobs{"stock": 0}), knobs{"stock": 0}},
+		"a stock by the user": {model(2048, 8192), h200, given(knobs{"stock": 4}), knobs{"stock": 4, "pace": 700}},
+		"a pace by the user":  {model(1024, 3072), h200, given(knobs{"pace": 0}), knobs{"stock": 6, "pace": 0}},
 	} {
-		require.Equal(t, c.want, withDefaults(c.config, &c.model, c.target).Tiling["ring"], name)
+		out, _ := Resolve(c.config, &c.model, c.target)
+		for _, k := range []Int{Stock, Pace} {
+			want, stated := c.want[k.Row().Name]
+			if !stated {
+				want = k.Row().Default
+			}
+			require.Equal(t, want, k.Of(&out), "%s: %s", name, k.Row().Name)
+		}
 	}
 }
 
-// Defaults are filled in on a copy.
-func TestDefaultsLeaveTheirArgumentAlone(t *testing.T) {
+// Resolve works on a copy.
+func TestResolveLeavesItsArgumentAlone(t *testing.T) {
 	c := tiling("warps", "o", 4)
 	m := ir.Model{DType: ir.BF16, Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8, HeadDim: 1024, Vocab: 151936}
-	require.Equal(t, 65536, withDefaults(c, &m, nil).Tiling["ring"]["chunk_bytes"])
+	out, diags := Resolve(c, &m, nil)
+	require.NoError(t, diags.Err())
+	require.Equal(t, 65536, ChunkBytes.Of(&out))
 	require.Equal(t, tiling("warps", "o", 4), c)
 }

@@ -1,0 +1,180 @@
+package knobs
+
+import (
+	"fmt"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+const tileRows = 8
+
+// chunkThatFits is the default of ring.chunk_bytes: that of the table, or what the smallest piece of the cache takes,
+// 16 rows of K and V, if that is more; half or a quarter of that where a block's shared memory has no room for a ring
+// of such chunks. Where the smallest that there can be does not fit either, the scratch is compact, and the largest is
+// chosen of which as many fit as are in flight by default and one more, or the smallest.
+func chunkThatFits(c *Case, _ string) int {
+	m := c.Model
+	inFlight := c.rows[InFlight].Default
+	piece := (m.DType.Bytes(16*2*((m.HeadDim+15)/16*16)) + ir.ChunkUnit - 1) / ir.ChunkUnit * ir.ChunkUnit
+	chunk, least := max(c.rows[ChunkBytes].Default, piece), max(ir.MinChunk, piece)
+	if c.Target == nil {
+		return chunk
+	}
+	shared, scratch := c.Of(SharedBytes), c.scratch(ir.ScratchOf)
+	fit := halved(chunk, least, func(chunk int) bool { // more in flight than usual is for the user to fit
+		return (inFlight+1)*chunk <= shared && scratch.Slots(shared, chunk) >= ir.MinSlots
+	})
+	if scratch.Slots(shared, fit) >= ir.MinSlots {
+		return fit
+	}
+	scratch = c.scratch(ir.CompactScratchOf)
+	return halved(chunk, least, func(chunk int) bool { return scratch.Slots(shared, chunk) > inFlight })
+}
+
+// halved is the first of chunk, its half, its quarter and so on that fits, or the least one.
+func halved(chunk, least int, fits func(chunk int) bool) int {
+	for !fits(chunk) && chunk > least {
+		if chunk /= 2; chunk < least || chunk%ir.ChunkUnit != 0 {
+			chunk = least
+		}
+	}
+	return chunk
+}
+
+// allShared is the default of smem_bytes_per_block.
+func allShared(c *Case, _ string) int {
+	if c.Target == nil {
+		return 0
+	}
+	return c.Target.SMemOptin
+}
+
+// stockOfShortLayers makes the stream give way to the exchanges where these take longer than it: fewer chunks are in
+// flight while half of the ring is filled, and the run-ahead into L2 makes up for it. A layer's five exchanges take
+// some 2 us each whatever the model, so the weights of a layer decide (docs/performance.md). Setting
+// ring.in_flight_stocked disables the default.
+func stockOfShortLayers(c *Case, _ string) int {
+	const exchangesMicros, leastSlots = 10, 8
+	t, m := c.Target, c.Model
+	if t == nil || c.Given(InFlightStocked) || !t.BulkCopy || t.HBMGBs == 0 || c.Of(InFlight) == 1 {
+		return 0
+	}
+	layer := m.DType.Bytes(m.Hidden * (2*(m.Heads+m.KVHeads)*m.HeadDim + 3*m.Intermediate))
+	slots := c.slots()
+	if float64(layer) >= exchangesMicros*1e3*t.HBMGBs || slots < leastSlots {
+		return 0
+	}
+	return slots / 2
+}
+
+// paceOfStock asks L2 for a chunk a little more often where the stream gives way to the exchanges: the less arrives in
+// the ring by itself, the more has to be at hand when it is called for. More often still gains nothing, and costs at
+// long contexts (docs/performance.md).
+func paceOfStock(c *Case, _ string) int {
+	const stocked = 700
+	if c.Target == nil || !c.Target.BulkCopy || c.Of(Stock) == 0 || c.Of(RunAhead) == 0 {
+		return c.rows[Pace].Default
+	}
+	return stocked
+}
+
+// warpsOfShortRows lets four warps share a tile instead of eight where eight would have a single quad of 128 columns
+// each, or none, and every SM has several tiles: then what a warp does for a tile besides multiplying is most of its
+// work (docs/performance.md). Two tiles are worked on at once, and so the ring must hold one of them besides the chunks
+// on their way.
+func warpsOfShortRows(c *Case, stage string) int {
+	const quadColumns, short = 128, 4
+	m, t, all := c.Model, c.Target, c.rows[Warps].Default
+	quads := (m.Hidden + quadColumns - 1) / quadColumns
+	if t == nil || quads != 4 && quads != 8 || !t.RunsOnTensorCores(m.DType) {
+		return all
+	}
+	chunk, tile := c.Of(ChunkBytes), quads*quadColumns*tileRows*2
+	if (tile+chunk-1)/chunk+1+c.Of(InFlight) > c.slots() {
+		return all
+	}
+	rows := map[string]int{"qkv": (m.Heads + 2*m.KVHeads) * m.HeadDim, "gate_up": 2 * m.Intermediate,
+		"lm_head": m.Vocab}
+	if rows[stage]/tileRows > t.SMs {
+		return short
+	}
+	return all
+}
+
+// slots is how many chunks the ring holds at least.
+func (c *Case) slots() int {
+	shared, chunk := c.Of(SharedBytes), c.Of(ChunkBytes)
+	scratch := c.scratch(func(m *ir.Model, tensorCores bool, rows int, columns ...int) ir.Scratch {
+		return ir.ScratchIn(shared, chunk, m, tensorCores, rows, columns...)
+	})
+	return scratch.Slots(shared, chunk)
+}
+
+// scratch is that of the SM that owns most of the residual, in grains of gemv.rows, if it is dealt out evenly.
+func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, rows int, columns ...int) ir.Scratch) ir.Scratch {
+	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
+	owned := (m.Hidden/rows/max(1, t.SMs) + 1) * rows
+	return of(m, t.RunsOnTensorCores(m.DType), owned, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+}
+
+// checkPace refuses a pace of requests that are never made.
+func checkPace(c *Case) *diag.Diagnostic {
+	usual := c.rows[Pace].Default
+	switch {
+	case c.Of(Pace) == usual:
+	case c.Target != nil && !c.Target.BulkCopy:
+		return c.idle(Pace, "%s has no bulk copies, and nothing runs ahead without them; want %d", c.Target.Name, usual)
+	case c.Of(RunAhead) == 0:
+		return c.idle(Pace, "ring.run_ahead is 0; want ring.run_ahead above 0, or %d", usual)
+	}
+	return nil
+}
+
+// checkStock refuses a stock, and chunks in flight with it, that something else switches off.
+func checkStock(c *Case) *diag.Diagnostic {
+	stock, stocked, depth := c.Of(Stock), c.Of(InFlightStocked), c.Of(InFlight)
+	switch {
+	case stock > 0 && c.Target != nil && !c.Target.BulkCopy:
+		return c.idle(Stock, "%s has no bulk copies, which alone are counted one by one; want 0", c.Target.Name)
+	case stock > 0 && depth == 1:
+		return c.idle(Stock, "one chunk is in flight anyway; want more by ring.in_flight, or 0")
+	case stock > 0 && stocked >= depth:
+		return c.idle(InFlightStocked, "%d chunks are in flight anyway; want less, or ring.stock 0", depth)
+	case stock == 0 && stocked > 1:
+		return c.idle(InFlightStocked, "ring.stock is 0; want ring.stock above 0, or 1")
+	}
+	return nil
+}
+
+// checkShared holds the shared memory of a block to what the target has.
+func checkShared(c *Case) *diag.Diagnostic {
+	if n := c.Of(SharedBytes); c.Target != nil && n > c.Target.SMemOptin {
+		return c.refuseShared(
+			"%d; want 1 to %d bytes, which is what a block of the target has, or 0 for all of them", n,
+			c.Target.SMemOptin)
+	}
+	return nil
+}
+
+// checkRing holds the chunks in flight, and one more, to the shared memory of a block.
+func checkRing(c *Case) *diag.Diagnostic {
+	shared, chunks, chunk := c.Of(SharedBytes), c.Of(InFlight)+1, c.Of(ChunkBytes)
+	limit := shared
+	if c.Target != nil {
+		limit = c.Target.SMemOptin
+	}
+	need := chunks * chunk
+	if shared >= need || shared > limit || shared == 0 && c.Target == nil {
+		return nil
+	}
+	want := "want fewer chunks in flight, or smaller ones"
+	if need <= limit {
+		want = fmt.Sprintf("want at least %d, or fewer or smaller chunks", need)
+	}
+	return c.refuseShared("%d bytes cannot hold a ring of %d chunks of %d bytes; %s", shared, chunks, chunk, want)
+}
+
+func (c *Case) refuseShared(format string, args ...any) *diag.Diagnostic {
+	return diag.Errorf(codeShared, where(c.rows[SharedBytes].Path("")), format, args...)
+}

@@ -1,0 +1,173 @@
+package knobs
+
+import "amkc/ir"
+
+// The knobs, in the order of docs and of the constants in schedule.h. docs/adding-a-knob.md says how to add one.
+const (
+	ChunkBytes      Int      = iota // tiling.ring.chunk_bytes
+	InFlight        Int      = iota // pipelining_depth
+	RunAhead        Int      = iota // tiling.ring.run_ahead
+	Pace            Int      = iota // tiling.ring.pace
+	Stock           Int      = iota // tiling.ring.stock
+	InFlightStocked Int      = iota // tiling.ring.in_flight_stocked
+	Flagged         Flag     = iota // tiling.exchange.flagged
+	Copies          Int      = iota // tiling.exchange.copies
+	SplitFrom       Int      = iota // tiling.attention.split_from
+	MaxSplits       Int      = iota // tiling.attention.max_splits
+	GrainRows       Int      = iota // tiling.gemv.rows
+	Roll            Flag     = iota // tiling.loop.roll
+	LayerBarrier    Flag     = iota // tiling.loop.barrier
+	Warps           PerStage = iota // tiling.warps
+	SharedBytes     Int      = iota // smem_bytes_per_block
+	PageAllocation  Word     = iota // page_allocation
+	threads         Int      = iota // threads_per_block
+	assignment      int      = iota // sm_assignment
+	fusion          int      = iota // fusion_grouping
+)
+
+// Words of page_allocation.
+const (
+	PagesByColour = "graph_color"
+	PagesByFamily = "linear"
+	PagesApart    = "none"
+)
+
+var onOff = Legal{OneOf: []int{0, 1}}
+
+// table has a row for each key. The functions of a row see other knobs through their Case alone.
+var table = [...]Row{
+	ChunkBytes: {
+		Group: "ring", Name: "chunk_bytes",
+		Legal: Legal{Lo: ir.MinChunk, Hi: ir.MaxChunk, Multiple: ir.ChunkUnit}, Default: 16384,
+		Rule: chunkThatFits,
+		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads. Where no size fits, " +
+			"the rest of the shared memory is laid out more tightly (docs/models.md)",
+		Doc:      "bytes of a ring slot and of a bulk copy",
+		Constant: &Constant{"int", "kSlotBytes", "one chunk of the ring"},
+	},
+	InFlight: {
+		Group: "ring", Name: "in_flight",
+		Field: &Field{Name: "pipelining_depth",
+			Int: func(c *ir.ScheduleConfig) *int { return &c.PipeliningDepth }},
+		Legal: Legal{Lo: 1, Hi: 16}, Default: 3,
+		Check:    checkRing,
+		Doc:      "chunks in flight per SM, as far as the ring has slots",
+		Constant: &Constant{"unsigned", "kInFlight", "chunks on their way at once"},
+	},
+	RunAhead: {
+		Group: "ring", Name: "run_ahead",
+		Legal: Legal{Lo: 0, Hi: 64}, Default: 8,
+		Doc:      "chunks requested into L2 ahead of the ring, while it is full or holds its stock",
+		Constant: &Constant{"unsigned", "kRunAhead", "chunks asked into L2 ahead of the ring"},
+	},
+	Pace: {
+		Group: "ring", Name: "pace",
+		Legal: Legal{Lo: 0, Hi: 1 << 16}, Default: 800,
+		Rule: paceOfStock, RuleDoc: "800; 700 with a stock", Check: checkPace,
+		Doc:      "clock cycles between two requests of ring.run_ahead",
+		Constant: &Constant{"unsigned", "kPace", "cycles between two such requests"},
+	},
+	Stock: {
+		Group: "ring", Name: "stock",
+		Legal: Legal{Lo: 0, Hi: 64}, Default: 0,
+		Rule: stockOfShortLayers,
+		RuleDoc: "half of the ring where the bandwidth is known and a layer's weights stream in less than 10 µs, unless " +
+			"ring.in_flight_stocked is set; 0 otherwise",
+		Check: checkStock,
+		Doc:   "chunks in the ring from which fewer are in flight; 0: never fewer",
+		Constant: &Constant{"unsigned", "kStock",
+			"chunks in the ring from which fewer are on their way, 0: never"},
+	},
+	InFlightStocked: {
+		Group: "ring", Name: "in_flight_stocked",
+		Legal: Legal{Lo: 1, Hi: 16}, Default: 1,
+		Doc:      "chunks in flight while the ring holds ring.stock; setting it disables the default of ring.stock",
+		Constant: &Constant{"unsigned", "kInFlightStocked", "chunks on their way then"},
+	},
+	Flagged: {
+		Group: "exchange", Name: "flagged",
+		Legal: onOff, Default: 1,
+		Doc: "1: exchanged words carry their epoch; 0: counters announce a vector",
+	},
+	Copies: {
+		Group: "exchange", Name: "copies",
+		Legal: Legal{OneOf: []int{1, 2, 4}}, Default: 2,
+		Doc: "copies of each exchanged vector, spread over the SMs",
+	},
+	SplitFrom: {
+		Group: "attention", Name: "split_from",
+		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 512,
+		Doc: "first position of the variant that splits the context",
+	},
+	MaxSplits: {
+		Group: "attention", Name: "max_splits",
+		Legal: Legal{Lo: 1, Hi: 32}, Default: 16, // lanes of a warp, which combine them
+		Doc: "splits of a kv head in that variant, as far as there are SMs for them; 1: no such variant",
+	},
+	GrainRows: {
+		Group: "gemv", Name: "rows",
+		Legal: Legal{Lo: 8, Hi: 256, Multiple: 8}, Default: tileRows,
+		Doc: "rows that stay together when tiles are dealt to SMs",
+	},
+	Roll: {
+		Group: "loop", Name: "roll",
+		Legal: onOff, Default: 1,
+		Doc: "1: equal layers are a loop; 0: every stage and buffer stands by itself",
+	},
+	LayerBarrier: {
+		Group: "loop", Name: "barrier",
+		Legal: onOff, Default: 0,
+		Doc: "1: every layer ends at a barrier of all SMs, before which nothing of the next layer is copied: the " +
+			"reference that looping without barriers is measured against",
+	},
+	Warps: {
+		Group: "warps", Stages: []string{"qkv", "o", "gate_up", "down", "lm_head"},
+		Legal: Legal{OneOf: []int{1, 2, 4, 8}}, Default: 8,
+		Rule:     warpsOfShortRows,
+		RuleDoc:  "8; 4 for qkv, gate_up and lm_head of models with 512 or 1024 columns on tensor cores",
+		Doc:      "consumer warps that share a tile",
+		Constant: &Constant{"int", "kWarps", "that share a tile"},
+	},
+	SharedBytes: {
+		Field: &Field{Name: "smem_bytes_per_block",
+			Int: func(c *ir.ScheduleConfig) *int { return &c.SMemBytesPerBlock }},
+		Legal: Legal{Lo: 0, Hi: 1 << 24}, Default: 0, Code: codeShared,
+		Rule: allShared, RuleDoc: "all that a block of the target can have", Check: checkShared,
+		Doc: "bytes of shared memory that a block may use; what the scratch leaves is the ring",
+	},
+	PageAllocation: {
+		Field: &Field{Name: "page_allocation",
+			Word: func(c *ir.ScheduleConfig) *string { return &c.PageAllocation }},
+		Legal: Legal{Words: []string{PagesByColour, PagesByFamily, PagesApart}}, Code: codePages,
+		Doc: "which exchange buffers share a page: any two whose uses are ordered, those of one family, or none",
+	},
+	threads: {
+		Field: &Field{Name: "threads_per_block",
+			Int: func(c *ir.ScheduleConfig) *int { return &c.ThreadsPerBlock }},
+		Legal: Legal{OneOf: []int{288}}, Default: 288, Code: codeThreads,
+		Doc: "threads of a block: 8 consumer warps and 1 producer warp; the prefetcher of ring.run_ahead is one on top",
+	},
+	assignment: {
+		Field: &Field{Name: "sm_assignment"},
+		form: &form{want: "contiguous, load_balance, round_robin, or an object of rotations by stage",
+			byDefault: "load_balance",
+			schema: object{"anyOf": []object{
+				{"enum": []string{"contiguous", "load_balance", "round_robin", ""}},
+				{"type": "object", "additionalProperties": object{"type": "integer", "minimum": 0}}}}},
+		Doc: "how far the SMs are rotated against the work of each stage. Single tasks cannot be moved: an SM computes " +
+			"its span from the rotation, and streams the weights of a span in one piece",
+	},
+	fusion: {
+		Field: &Field{Name: "fusion_grouping"},
+		form: &form{want: "the groups that stage bodies exist for (AMK2003)", byDefault: "these groups",
+			schema: object{"type": "array",
+				"items": object{"type": "array", "items": object{"type": "string"}}}},
+		Doc: "which operators are one stage",
+	},
+}
+
+// form describes a row of other values than numbers and words. The pass that uses them checks them.
+type form struct {
+	want, byDefault string
+	schema          object
+}
