@@ -88,8 +88,10 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 		if err := b.checkGEMV(s, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1]), warps); err != nil {
 			return nil, err
 		}
-		c := knobs.Warps.Row().Constant
-		add(c.Type, c.Name, itoa(warps), c.Note)
+		for _, k := range knobs.StageConstants() {
+			c := k.Row().Constant
+			add(c.Type, c.Name, itoa(k.Of(&b.p.Config, warpKnob(s.Name))), c.Note)
+		}
 	case bodyAttend:
 		a := op(s, ir.ATTENTION)
 		splits := a.IntAt("parts", 0, 1)
@@ -131,7 +133,7 @@ func (b *builder) wholeShare() int {
 	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&b.p.Config)/block))
 }
 
-// warpKnob is the name of a stage in knobs.Warps: L{i}.gate_up -> gate_up.
+// warpKnob is the name of a stage in knobs per stage: L{i}.gate_up -> gate_up.
 func warpKnob(name string) string {
 	if _, rest, ok := strings.Cut(name, "."); ok {
 		return rest

@@ -23,7 +23,7 @@ type (
 	Int      int // an integer
 	Flag     int // 0 or 1
 	Word     int // one of a list of words
-	PerStage int // an integer for each of some stages
+	PerStage int // an integer for each matrix stage
 )
 
 // A Row describes one knob.
@@ -55,7 +55,7 @@ type Field struct {
 }
 
 // A Constant is what a knob is in the emitted schedule.h: its C++ type, its name, and the comment beside it. That of a
-// knob per stage stands in the descriptor of each stage.
+// knob per stage stands in the descriptor of each matrix stage.
 type Constant struct{ Type, Name, Note string }
 
 // Legal are the integers that a knob takes: those of OneOf, the numbers of Words, or what lies from Lo to Hi and is a
@@ -229,6 +229,17 @@ func Constants() []Int {
 	for i := range table {
 		if table[i].Constant != nil && table[i].Stages == nil {
 			keys = append(keys, Int(i))
+		}
+	}
+	return keys
+}
+
+// StageConstants lists the knobs that are constants of each matrix stage, in the order of its descriptor.
+func StageConstants() []PerStage {
+	var keys []PerStage
+	for i := range table {
+		if table[i].Constant != nil && table[i].Stages != nil {
+			keys = append(keys, PerStage(i))
 		}
 	}
 	return keys

@@ -109,8 +109,10 @@ func (f *facts) config(p *ir.Program) {
 	for _, k := range knobs.Constants() {
 		f.add(where, k.Row().Path(""), k.Of(&p.Config))
 	}
-	for _, stage := range knobs.Warps.Row().Stages {
-		f.add(where, knobs.Warps.Row().Path(stage), knobs.Warps.Of(&p.Config, stage))
+	for _, k := range knobs.StageConstants() {
+		for _, stage := range k.Row().Stages {
+			f.add(where, k.Row().Path(stage), k.Of(&p.Config, stage))
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ type role struct {
 	descriptor, name string
 	body             body
 	in, out          string
-	knob             string // of tiling.warps, for matrix stages
+	knob             string // its name in knobs per stage, for matrix stages
 	norm             string // the weight of the norm of a matrix stage that has one
 }
 
@@ -152,7 +152,9 @@ func (b *builder) read(d *descriptor) {
 		return
 	}
 	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")
-	b.warps(d, r.knob(s, knobs.Warps.Row()))
+	for _, k := range knobs.StageConstants() {
+		b.stageKnob(d, k, r.knob(s, k.Row()))
+	}
 }
 
 // unitsOf takes the number of units, which are tasks each.
@@ -167,13 +169,12 @@ func (b *builder) unitsOf(s *scope) int {
 // maxUnits bounds the tasks of an attention stage.
 const maxUnits = 1 << 16
 
-// warps notes the warps that share a tile. Descriptors of one stage in several variants agree.
-func (b *builder) warps(d *descriptor, n int) {
-	if before, seen := knobs.Warps.Stated(&b.p.Config, d.knob); seen && before != n {
-		b.schedule.wrong(d.scope, knobs.Warps.Row().Constant.Name, "%d, and %d in another variant; want the same", n,
-			before)
+// stageKnob notes the value of a knob for a stage. Descriptors of one stage in several variants agree.
+func (b *builder) stageKnob(d *descriptor, k knobs.PerStage, n int) {
+	if before, seen := k.Stated(&b.p.Config, d.knob); seen && before != n {
+		b.schedule.wrong(d.scope, k.Row().Constant.Name, "%d, and %d in another variant; want the same", n, before)
 	}
-	knobs.Warps.Set(&b.p.Config, d.knob, n)
+	k.Set(&b.p.Config, d.knob, n)
 }
 
 // checkShare holds the rows of a chunk to the ring: whole blocks of 16 rows that fit a slot. A unit that has all the

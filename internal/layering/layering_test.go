@@ -96,7 +96,7 @@ func TestImportsPointOneWay(t *testing.T) {
 }
 
 // TestKnobsAreReadThroughTheirTable: what a configuration holds under tiling is the business of ir, which reads and
-// prints it, and of knobs. Whoever looks there by a name of its own repeats a default sooner or later.
+// prints it, and of knobs. Code that looks there by name ends up repeating a default.
 func TestKnobsAreReadThroughTheirTable(t *testing.T) {
 	root := filepath.Join("..", "..")
 	for _, name := range sources(t, root) {
