@@ -63,7 +63,7 @@ func TestFind(t *testing.T) {
 		require.Equal(t, []string{"pipelining_depth"}, names(name), name)
 	}
 	require.Equal(t, []string{"tiling.warps.{qkv,o,gate_up,down,lm_head}"}, names("warps.qkv"))
-	require.Len(t, names("ring"), 6)
+	require.Subset(t, names("ring"), []string{"tiling.ring.pace", "pipelining_depth"})
 	for _, name := range []string{"", "colour", "ring."} {
 		found, known := Find(name)
 		require.Empty(t, found, name)
