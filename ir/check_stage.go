@@ -2,6 +2,8 @@ package ir
 
 import (
 	"slices"
+
+	"amkc/ir/op"
 )
 
 // variant checks counters, stages and, on the unrolled form, every name.
@@ -136,12 +138,12 @@ func (c *checker) op(pos string, o *Op, temps map[string]bool) {
 		c.fail(CodeOperands, pos, "unknown opcode %v", o.Code)
 		return
 	}
-	spec := &Ops[o.Code]
-	if n := len(o.In); n < spec.MinIn || spec.MaxIn >= 0 && n > spec.MaxIn {
-		c.fail(CodeOperands, pos, "%v of %d operands, want %s", o.Code, n, fromTo(spec.MinIn, spec.MaxIn))
+	spec := Ops[o.Code]
+	if n := len(o.In); !spec.In.Has(n) {
+		c.fail(CodeOperands, pos, "%v of %d operands, want %v", o.Code, n, spec.In)
 	}
-	if n := len(o.Out); n < spec.MinOut || n > spec.MaxOut {
-		c.fail(CodeOperands, pos, "%v with %d outputs, want %s", o.Code, n, fromTo(spec.MinOut, spec.MaxOut))
+	if n := len(o.Out); !spec.Out.Has(n) {
+		c.fail(CodeOperands, pos, "%v with %d outputs, want %v", o.Code, n, spec.Out)
 	}
 	c.params(pos, o, spec)
 	for _, v := range o.In {
@@ -159,28 +161,18 @@ func (c *checker) op(pos string, o *Op, temps map[string]bool) {
 	}
 }
 
-func fromTo(lo, hi int) string {
-	switch {
-	case hi < 0:
-		return itoa(lo) + " or more"
-	case lo == hi:
-		return itoa(lo)
-	}
-	return itoa(lo) + " to " + itoa(hi)
-}
-
-func (c *checker) params(pos string, o *Op, spec *OpSpec) {
-	for _, key := range spec.Required {
-		if !o.Has(key) {
-			c.fail(CodeOperands, pos, "%v without %s", o.Code, key)
+func (c *checker) params(pos string, o *Op, spec *op.Spec) {
+	for i := range spec.Params {
+		if p := &spec.Params[i]; p.Needed && !o.Has(p.Key) {
+			c.fail(CodeOperands, pos, "%v without %s", o.Code, p.Key)
 		}
 	}
 	for i, p := range o.Params {
 		switch {
-		case !slices.Contains(spec.Required, p.Key) && !slices.Contains(spec.Optional, p.Key):
+		case spec.Param(p.Key) == nil:
 			c.fail(CodeOperands, pos, "%v has no parameter %s, want one of %v", o.Code, clip(p.Key),
-				slices.Concat(spec.Required, spec.Optional))
-		case o.paramIndex(p.Key) != i:
+				slices.Concat(spec.Keys(true), spec.Keys(false)))
+		case o.param(p.Key) != &o.Params[i]:
 			c.fail(CodeOperands, pos, "%v has parameter %s twice", o.Code, p.Key)
 		case p.IsFloat && !IsSingle(p.Float):
 			c.fail(CodeRange, pos, "%v has %s=%v, want %s", o.Code, p.Key, p.Float, SingleWant)

@@ -8,5 +8,6 @@
 //     and what programs of the AMK profile are turned into.
 //
 // Everything else in amkc speaks through these types: validate, refvm and cost import this package and no other package
-// of amkc. Package ir imports the standard library and ir/diag, nothing else.
+// of amkc, but for ir/op, which declares the opcodes. Package ir imports the standard library, ir/diag and ir/op, and
+// nothing else.
 package ir

@@ -114,22 +114,22 @@ type Param struct {
 // IntParam and FloatParam build parameters.
 func IntParam(key string, e Expr) Param      { return Param{Key: key, Int: e} }
 func FloatParam(key string, v float64) Param { return Param{Key: key, Float: v, IsFloat: true} }
-func (o *Op) param(key string) (Param, bool) { i := o.paramIndex(key); return at(o.Params, i), i >= 0 }
-func (o *Op) paramIndex(key string) int {
-	return slices.IndexFunc(o.Params, func(p Param) bool { return p.Key == key })
-}
-func at(ps []Param, i int) Param {
-	if i < 0 {
-		return Param{}
+
+// param returns the parameter with a key, or nil.
+func (o *Op) param(key string) *Param {
+	for i := range o.Params {
+		if p := &o.Params[i]; p.Key == key {
+			return p
+		}
 	}
-	return ps[i]
+	return nil
 }
 
 // IntAt returns an integer parameter at a position, or def when it is absent.
 func (o *Op) IntAt(key string, pos, def int) int {
-	p, ok := o.param(key)
+	p := o.param(key)
 	switch {
-	case !ok:
+	case p == nil:
 		return def
 	case p.IsFloat:
 		return int(p.Float)
@@ -140,9 +140,9 @@ func (o *Op) IntAt(key string, pos, def int) int {
 
 // FloatOr returns a parameter as a float, or def when it is absent.
 func (o *Op) FloatOr(key string, def float64) float64 {
-	p, ok := o.param(key)
+	p := o.param(key)
 	switch {
-	case !ok:
+	case p == nil:
 		return def
 	case p.IsFloat:
 		return p.Float
@@ -152,7 +152,7 @@ func (o *Op) FloatOr(key string, def float64) float64 {
 }
 
 // Has reports whether the op has the parameter.
-func (o *Op) Has(key string) bool { return o.paramIndex(key) >= 0 }
+func (o *Op) Has(key string) bool { return o.param(key) != nil }
 
 // Bind replaces the symbols of a task in every view and parameter of a copy of the op.
 func (o Op) Bind(t TaskSpan) Op {

@@ -128,11 +128,11 @@ func (vm *VM) compileOp(t *task, o *op, src *ir.FlatOp, temps *temps) error {
 		return fail("cannot be run, want an opcode other than FUSED; a recipe's ops can be listed as the task's")
 	}
 	spec := ir.Ops[src.Code]
-	if n := len(src.In); n < spec.MinIn || spec.MaxIn >= 0 && n > spec.MaxIn || n != len(src.InBuf) {
-		return fail("has %d inputs, want %d to %d", n, spec.MinIn, spec.MaxIn)
+	if n := len(src.In); !spec.In.Has(n) || n != len(src.InBuf) {
+		return fail("has %d inputs, want %v", n, spec.In)
 	}
-	if n := len(src.Out); n < spec.MinOut || n > spec.MaxOut || n != len(src.OutBuf) {
-		return fail("has %d outputs, want %d to %d", n, spec.MinOut, spec.MaxOut)
+	if n := len(src.Out); !spec.Out.Has(n) || n != len(src.OutBuf) {
+		return fail("has %d outputs, want %v", n, spec.Out)
 	}
 	o.src, o.run = src, kernels[src.Code]
 	var problem string

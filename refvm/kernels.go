@@ -2,7 +2,7 @@ package refvm
 
 import "amkc/ir"
 
-// kernels computes each opcode; NOP computes nothing, FUSED is listed as its ops. ir/opcode.go says what they mean.
+// kernels computes each opcode; NOP computes nothing, FUSED is listed as its ops. Package ir/op says what they mean.
 var kernels = [...]kernel{
 	ir.NOP:              nop,
 	ir.COPY:             copyElements,

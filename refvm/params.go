@@ -14,14 +14,14 @@ const maxInt = math.MaxInt32
 // checkParams says what is wrong with the parameters of an op; "" if nothing is. It returns those that depend on the
 // position, which each step checks.
 func checkParams(op *ir.Op) (moving []ir.Param, problem string) {
-	spec := &ir.Ops[op.Code]
-	for _, key := range spec.Required {
-		if !op.Has(key) {
-			return nil, "lacks the parameter " + key
+	spec := ir.Ops[op.Code]
+	for i := range spec.Params {
+		if p := &spec.Params[i]; p.Needed && !op.Has(p.Key) {
+			return nil, "lacks the parameter " + p.Key
 		}
 	}
 	for i, p := range op.Params {
-		if !slices.Contains(spec.Required, p.Key) && !slices.Contains(spec.Optional, p.Key) {
+		if spec.Param(p.Key) == nil {
 			return nil, fmt.Sprintf("has no parameter %q", p.Key)
 		}
 		if slices.ContainsFunc(op.Params[:i], func(q ir.Param) bool { return q.Key == p.Key }) {

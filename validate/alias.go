@@ -29,7 +29,7 @@ func (p *proof) checkAliases() {
 				if !p.spend(&p.work.visits, pairCost(a, b), maxVisits, "comparisons of memory ranges", a.task) {
 					return
 				}
-				if a.buf == b.buf && a.write != b.write && pointwise(ops[a.op].Code) &&
+				if a.buf == b.buf && a.write != b.write && ir.Ops[ops[a.op].Code].Pointwise &&
 					sameView(a.dims(p.flat), b.dims(p.flat)) {
 					continue
 				}
@@ -90,15 +90,6 @@ func (p *proof) apart(a, b *access, x, y *expander) bool {
 		}
 	}
 	return true
-}
-
-// pointwise: element i of the result depends on element i of each operand alone.
-func pointwise(c ir.Opcode) bool {
-	switch c {
-	case ir.COPY, ir.GELU, ir.ADD, ir.MUL, ir.ALLREDUCE:
-		return true
-	}
-	return false
 }
 
 func sameView(a, b []ir.Range) bool {

@@ -26,24 +26,14 @@ func (b Backend) String() string {
 	return "ref"
 }
 
-// The kernel runs fused sequences of these; which sequences there are is codegen's to say.
-var kernelOps = [len(ir.Ops)]bool{
-	ir.NOP: true, ir.COPY: true, ir.EMBED: true, ir.RMSNORM: true, ir.GEMV: true, ir.ATTENTION: true, ir.ROPE: true,
-	ir.SiluMul: true,
-	ir.ADD:     true, ir.KVAppend: true, ir.ArgMax: true, ir.AttentionCombine: true,
-}
-
-// Implements reports whether the backend can carry out an opcode. None implements FUSED, which is a recipe of the AMK
-// profile: its steps are listed as the ops of the task.
+// Implements reports whether the backend can carry out an opcode. The kernel runs fused sequences of those that it
+// implements; which sequences there are is codegen's to say. None implements a recipe of the AMK profile: its steps
+// are listed as the ops of the task.
 func (b Backend) Implements(c ir.Opcode) bool {
-	switch {
-	case c < 0 || int(c) >= len(kernelOps) || c == ir.FUSED:
+	if c < 0 || int(c) >= len(ir.Ops) || ir.Ops[c].Recipe {
 		return false
-	case b == Kernel:
-		return kernelOps[c]
-	default:
-		return true
 	}
+	return b != Kernel || ir.Ops[c].Kernel
 }
 
 // checkBackend: the backend implements every opcode, and the counters. One finding of a kind is enough.
@@ -71,7 +61,7 @@ func (p *proof) checkBackend() {
 				continue
 			}
 			reported[code] = true
-			if code == ir.FUSED {
+			if ir.Ops[code].Recipe {
 				d := p.errorf(CodeBackend, p.task(int32(t)), "%s is a recipe, which no backend implements", code)
 				d.Suggest("list the steps of the recipe as ops of the task")
 				continue

@@ -1,9 +1,12 @@
 package validate
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	"amkc/ir/op"
+)
 
 // maxElements bounds a buffer, so that no product of sizes and offsets overflows.
-const maxElements = 1 << 44
+const maxElements = op.MaxElements
 
 // checkBuffers: shapes are positive, dtype, kind, space and layout exist and fit together. The layouts of the
 // exchange fix the element size (a word is half payload, half epoch), and live where SMs exchange; those of weights

@@ -50,6 +50,9 @@ func (p *proof) checkTaskOperands(t int32, task *ir.Task) bool {
 	in, out := p.views[0][:0], p.views[1][:0]
 	for k := range task.Ops {
 		op := &task.Ops[k]
+		p.args = arguments{op, p.flat.Lo}
+		p.call.Begin(&p.args, len(op.Out))
+		form := ir.Ops[op.Code].Form(len(op.In), &p.args)
 		in, out = in[:0], out[:0]
 		for i := range op.In {
 			in = append(in, p.operand(task, op, &op.In[i], op.InBuf[i]))
@@ -57,7 +60,7 @@ func (p *proof) checkTaskOperands(t int32, task *ir.Task) bool {
 		for i := range op.Out {
 			b := op.OutBuf[i]
 			if b < 0 {
-				out = append(out, view{buf: -1, dtype: temporaryType(op, i, in)})
+				out = append(out, view{buf: -1, dtype: temporaryType(form.Output(i), in)})
 				continue
 			}
 			out = append(out, p.operand(task, op, &op.Out[i], b))
@@ -75,7 +78,7 @@ func (p *proof) checkTaskOperands(t int32, task *ir.Task) bool {
 		if p.errors > before {
 			break // what follows in this task would only be consequences
 		}
-		result := p.checkShapes(task, op, in, out)
+		result := p.checkShapes(task, op, form, in, out)
 		p.noteIndices(t, k, op, in, out)
 		for i := range op.Out {
 			if op.OutBuf[i] < 0 {

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/op"
 )
 
 // proof is one Flat under validation and what the rules so far have derived from it.
@@ -25,7 +26,9 @@ type proof struct {
 	pageOf []int32     // the page of each buffer, -1 for none
 	temps  temporaries // of the task at hand
 	views  [2][]view   // inputs and outputs of the op at hand
-	shaper shaper
+	args   arguments   // of that op, which its declaration looks at
+	call   op.Call
+	lens   []int // of the tables and caches among them
 	index  indices
 
 	locs       []location

@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/op"
 )
 
 // The kernel reads some operands ahead of every wait of the step: its producer streams matrices and cache rows into
 // the ring, and small constants come through the read-only path of the memory system. No edge orders those reads, so
 // that the licence for them is the absence of writes:
 //
-//   - fixed operands are read even ahead of the end of the step before. They are WEIGHT or CONST, which no task of
-//     any step writes (operands.go).
+//   - operands of some roles (op.Role.Ahead) are read even ahead of the end of the step before. They are WEIGHT or
+//     CONST, which no task of any step writes (operands.go).
 //   - keys and values are read from the step-end edge on: the producer waits for it before the first row of a step.
 //     No task of this step writes what is read, be it a cache or any other memory, of whatever rank and in whatever
 //     space: an edge that orders such a write before the task that attends does not order it before the copy. The
@@ -21,19 +22,6 @@ import (
 //
 // That the rows of a cache are those of the steps before is what step.go and appends.go prove: everything of a step
 // is happens-before its end, which every SM waits for, and every step appends the rows that later ones read.
-
-// fixedOperand returns the input of an opcode that the kernel takes for the same in all steps; -1 if there is none.
-// (Nor has its GEMV_TILE any more inputs: backend.go.)
-func fixedOperand(c ir.Opcode) int {
-	switch c {
-	case ir.EMBED, ir.RMSNORM, ir.GEMV, ir.ROPE:
-		return 1
-	}
-	return -1
-}
-
-// streamedOperands are the inputs of ATTENTION_TILE that the producer streams in every step: keys and values.
-var streamedOperands = []int{1, 2}
 
 // cacheBlock is the number of rows that lie and are copied together in the cache layouts.
 const cacheBlock = 16
@@ -49,20 +37,19 @@ func (p *proof) checkRunAhead() {
 			return
 		}
 		for k := range p.flat.Tasks[t].Ops {
-			op := &p.flat.Tasks[t].Ops[k]
-			if i := fixedOperand(op.Code); i >= 0 && i < len(op.In) {
-				p.checkFixed(int32(t), op, i)
-			}
-			if op.Code != ir.ATTENTION {
-				continue
-			}
-			for _, i := range streamedOperands {
-				b := op.InBuf[i] // not a temporary: checkShapes
-				if streams[b] == nil {
-					streams[b] = &traffic{}
+			o := &p.flat.Tasks[t].Ops[k]
+			spec := ir.Ops[o.Code]
+			for i, b := range o.InBuf {
+				switch role := spec.Role(i); {
+				case role.Ahead():
+					p.checkFixed(int32(t), o, i)
+				case role == op.Cache: // not a temporary: checkShapes
+					if streams[b] == nil {
+						streams[b] = &traffic{}
+					}
+					streams[b].reads = append(streams[b].reads,
+						streamedView{task: int32(t), op: o.Code, operand: i, dims: o.In[i].Dims})
 				}
-				streams[b].reads = append(streams[b].reads,
-					streamedView{task: int32(t), operand: i, dims: op.In[i].Dims})
 			}
 		}
 	}
@@ -132,7 +119,8 @@ type traffic struct{ reads, writes []streamedView }
 
 type streamedView struct {
 	task    int32
-	operand int // of ATTENTION_TILE, from 0, if it is read
+	op      ir.Opcode // that reads it
+	operand int       // of that op, from 0
 	dims    []ir.Range
 	form    []form // of a write, once it is compared
 }
@@ -193,7 +181,7 @@ func (p *proof) reportStreamed(b *ir.Buffer, r, w *streamedView, pos int) {
 	if p.flat.Lo != p.flat.Hi {
 		when = fmt.Sprintf("at pos %d ", pos)
 	}
-	copied := fmt.Sprintf("%s%s, operand %d of %s", b.Name, viewString(r.dims), r.operand+1, ir.ATTENTION)
+	copied := fmt.Sprintf("%s%s, operand %d of %s", b.Name, viewString(r.dims), r.operand+1, r.op)
 	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
 		copied += fmt.Sprintf(" (in whole blocks of %d rows)", cacheBlock)
 	}

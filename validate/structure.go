@@ -5,16 +5,17 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/op"
 )
 
 // Limits of structure. Positions stay below 2^31 so that products with a coefficient of an affine bound cannot
 // overflow.
 const (
-	maxPosition = 1<<31 - 1
+	maxPosition = op.MaxInt
 	maxSMs      = 1 << 16
 )
 
-// checkStructure: every index is in range, names are unique, arities and parameters are those of ir.Ops. No later rule
+// checkStructure: every index is in range, names are unique, arities and parameters are those that the ops declare. No later rule
 // checks an index again.
 func (p *proof) checkStructure() {
 	f := p.flat
@@ -78,14 +79,12 @@ func (p *proof) checkOp(t *ir.Task, k int) {
 		p.errorf(ir.CodeOperands, taskPos(t), "op %d has opcode %d, want 0 to %d", k, op.Code, len(ir.Ops)-1)
 		return
 	}
-	spec := &ir.Ops[op.Code]
-	if len(op.In) < spec.MinIn || spec.MaxIn >= 0 && len(op.In) > spec.MaxIn {
-		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d inputs, want %s", op.Code, len(op.In),
-			count(spec.MinIn, spec.MaxIn))
+	spec := ir.Ops[op.Code]
+	if !spec.In.Has(len(op.In)) {
+		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d inputs, want %v", op.Code, len(op.In), spec.In)
 	}
-	if len(op.Out) < spec.MinOut || spec.MaxOut >= 0 && len(op.Out) > spec.MaxOut {
-		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d outputs, want %s", op.Code, len(op.Out),
-			count(spec.MinOut, spec.MaxOut))
+	if !spec.Out.Has(len(op.Out)) {
+		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d outputs, want %v", op.Code, len(op.Out), spec.Out)
 	}
 	if len(op.InBuf) != len(op.In) || len(op.OutBuf) != len(op.Out) {
 		p.errorf(CodeStructure, taskPos(t), "%s has %d and %d operands but %d and %d buffer indices", op.Code,
@@ -99,17 +98,6 @@ func (p *proof) checkOp(t *ir.Task, k int) {
 		p.checkOperand(&op.Out[i], op.OutBuf[i], t, op.Code)
 	}
 	p.checkParams(op, spec, t)
-}
-
-func count(lo, hi int) string {
-	switch {
-	case hi < 0:
-		return fmt.Sprintf("at least %d", lo)
-	case lo == hi:
-		return fmt.Sprint(lo)
-	default:
-		return fmt.Sprintf("%d to %d", lo, hi)
-	}
 }
 
 func (p *proof) checkOperand(o *ir.Operand, buf int, t *ir.Task, code ir.Opcode) {
@@ -145,23 +133,23 @@ func unbound(e *ir.Expr) bool {
 	return e.Uses(ir.SpanA) || e.Uses(ir.SpanB) || e.Uses(ir.OnSM)
 }
 
-func (p *proof) checkParams(op *ir.FlatOp, spec *ir.OpSpec, t *ir.Task) {
-	for _, key := range spec.Required {
-		if !op.Has(key) {
-			p.errorf(ir.CodeOperands, taskPos(t), "%s lacks parameter %s", op.Code, key).Suggest("add %s=", key)
+func (p *proof) checkParams(op *ir.FlatOp, spec *op.Spec, t *ir.Task) {
+	for i := range spec.Params {
+		if want := &spec.Params[i]; want.Needed && !op.Has(want.Key) {
+			p.errorf(ir.CodeOperands, taskPos(t), "%s lacks parameter %s", op.Code, want.Key).
+				Suggest("add %s=", want.Key)
 		}
 	}
-	if most := len(spec.Required) + len(spec.Optional); len(op.Params) > most {
+	if most := len(spec.Params); len(op.Params) > most {
 		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d parameters, want at most %d", op.Code, len(op.Params), most)
 		return
 	}
 	for i := range op.Params {
 		prm := &op.Params[i]
-		if !contains(spec.Required, prm.Key) && !contains(spec.Optional, prm.Key) {
+		if want := spec.Param(prm.Key); want == nil {
 			p.errorf(ir.CodeOperands, taskPos(t), "%s has no parameter %s, want one of %v", op.Code, prm.Key,
-				slices.Concat(spec.Required, spec.Optional))
-		}
-		if prm.IsFloat && prm.Key != "eps" && prm.Key != "scale" && prm.Key != "theta" {
+				slices.Concat(spec.Keys(true), spec.Keys(false)))
+		} else if prm.IsFloat && !want.Real {
 			p.errorf(ir.CodeOperands, taskPos(t), "parameter %s of %s is a float, want an integer", prm.Key, op.Code)
 		}
 		if !prm.IsFloat && unbound(&prm.Int) {
@@ -174,15 +162,6 @@ func (p *proof) checkParams(op *ir.FlatOp, spec *ir.OpSpec, t *ir.Task) {
 			}
 		}
 	}
-}
-
-func contains(keys []string, key string) bool {
-	for _, k := range keys {
-		if k == key {
-			return true
-		}
-	}
-	return false
 }
 
 // taskPos is the position of a diagnostic about a task.

@@ -38,10 +38,11 @@ var allowed = map[string][]string{
 	"internal/population":      {"ir", "ir/amk", "ir/diag"},
 	"internal/watch":           {},
 	"internal/soundness":       {"internal/oracle", "internal/population", "ir", "ir/diag", "validate"},
-	"ir":                       {"ir/diag"},
+	"ir":                       {"ir/diag", "ir/op"},
 	"ir/amk":                   {"ir", "ir/diag"},
 	"ir/diag":                  {"runtime/printable"},
 	"ir/half":                  {},
+	"ir/op":                    {},
 	"knobs":                    {"ir", "ir/diag"},
 	"passes":                   {"ir", "ir/diag", "ir/half", "knobs", "passes/checkpoint"},
 	"passes/checkpoint":        {"ir/diag", "ir/half", "runtime/infile", "runtime/outfile"},
@@ -60,7 +61,7 @@ var allowed = map[string][]string{
 	"runtime/progress":      {"runtime/printable"},
 	"runtime/tokenizer":     {"runtime/infile"},
 	"templates":             {},
-	"validate":              {"ir", "ir/diag"},
+	"validate":              {"ir", "ir/diag", "ir/op"},
 }
 
 // free packages may import anything of amkc but cmd.

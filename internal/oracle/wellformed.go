@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"fmt"
-	"slices"
 
 	"amkc/ir"
 )
@@ -118,9 +117,9 @@ func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
 		return fmt.Sprintf("has opcode %d with %d and %d operands of %d and %d buffers", op.Code, len(op.In),
 			len(op.Out), len(op.InBuf), len(op.OutBuf))
 	}
-	spec := &ir.Ops[op.Code]
+	spec := ir.Ops[op.Code]
 	for _, p := range op.Params {
-		if known := slices.Contains(spec.Required, p.Key) || slices.Contains(spec.Optional, p.Key); !known {
+		if spec.Param(p.Key) == nil {
 			return fmt.Sprintf("%s has no parameter %s", op.Code, p.Key)
 		}
 		if !p.IsFloat && (p.Int.Uses(ir.SpanA) || p.Int.Uses(ir.SpanB) || p.Int.Uses(ir.OnSM)) {

@@ -87,17 +87,25 @@ func (s *sheet) changeRange(op *ir.FlatOp) {
 // numbers are values of parameters that are near some limit.
 var numbers = []int{0, 1, -1, 2, 3, 4, 6, 7, 8, math.MaxInt32, math.MaxInt32 + 1, -math.MaxInt32, 1 << 40}
 
-var paramKeys = []string{"eps", "qdtype", "group", "head_dim", "n_heads", "n_kv_heads", "scale", "flags", "row",
-	"block", "part", "parts", "order", "first",
-	"limit", "pos", "theta", "partial", "splits", "recipe", "colour"}
+// paramKeys are the parameters of all ops, and one that no op has.
+var paramKeys = func() (keys []string) {
+	for _, spec := range ir.Ops {
+		for i := range spec.Params {
+			if key := spec.Params[i].Key; !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return append(keys, "colour")
+}()
 
 // changeParam removes a parameter, adds one or gives one another value.
 func (s *sheet) changeParam(op *ir.FlatOp) {
 	op.Params = slices.Clone(op.Params)
 	if len(op.Params) == 0 || chance(s.Rand, 6) {
 		key := pick(s.Rand, paramKeys)
-		if spec := &ir.Ops[op.Code]; len(spec.Optional) > 0 && chance(s.Rand, 2) {
-			key = pick(s.Rand, spec.Optional)
+		if keys := ir.Ops[op.Code].Keys(false); len(keys) > 0 && chance(s.Rand, 2) {
+			key = pick(s.Rand, keys)
 		}
 		op.Params = append(op.Params, intParam(key, pick(s.Rand, numbers)))
 		return

@@ -1,0 +1,122 @@
+package op
+
+import (
+	"fmt"
+	"strings"
+)
+
+var ATTENTION = declare(Spec{
+	Name: "ATTENTION_TILE",
+	Doc: "Attention of the heads of q over rows of k and v. nh is n_heads, nkv n_kv_heads, of which nh is a " +
+		"multiple, and hd head_dim: nh query heads share nkv heads of keys and values. The views of k and v have the " +
+		"shape [rows,hd] if nkv and B are 1, [rows,nkv,hd] if B is 1, [B,rows,nkv,hd], or [nkv,rows,1,hd] if B is 1; " +
+		"hd stands in no shares, and both have as many rows at each position. Where their rows are dealt out to " +
+		"parts, block, part and parts say the same. k_row and v_row, which a single query may have together, are the " +
+		"row that is being appended, at position row: it belongs to the task into whose share of the rows it falls, " +
+		"(row/block) % parts == part, and others ignore it. With flags=2 the result is partial, (acc[hd], m, l) per " +
+		"head: acc is not divided by l, and m is the largest scaled score in natural units. A task without any row " +
+		"yields acc = 0, m = −Inf and l = 0.",
+	Params: []Param{
+		need(headDim), need(heads), need(kvHeads), need(scale),
+		{Key: "flags", Lo: -MaxInt, Hi: MaxInt, Doc: "2: the result is partial; other bits say nothing"},
+		{Key: "row", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position of k_row and v_row"},
+		{Key: "block", Lo: 1, Hi: MaxInt, Doc: "rows that are dealt out together"},
+		{Key: "part", Lo: 0, Hi: MaxInt, Doc: "which part of the rows the task takes"},
+		{Key: "parts", Lo: 1, Hi: MaxInt, Doc: "how many parts there are"},
+	},
+	Kernel: true,
+	Forms: []Form{{
+		In: []Operand{
+			{Name: "q", Shape: "[B,nh,hd]"},
+			{Name: "k", Shape: "[rows*,nkv,hd]", Role: Cache},
+			{Name: "v", Shape: "[rows*,nkv,hd]", Role: Cache},
+			{Name: "k_row", Shape: "[nkv,hd]", Optional: true},
+			{Name: "v_row", Shape: "[nkv,hd]", Optional: true},
+		},
+		Out:   results("[B,nh,hd], or [B,nh,hd+2] with flags=2"),
+		Shape: attentionShape,
+	}},
+})
+
+// attentionShape: q is whole rows of heads. Keys and values are as many rows, in one of the forms of a cache.
+func attentionShape(c *Call) (n, last int) {
+	hd, nh, nkv := c.positive("head_dim"), c.positive("n_heads"), c.positive("n_kv_heads")
+	q, k, v := c.In[0].N(), &c.In[1], &c.In[2]
+	if nh%nkv != 0 {
+		c.Fail("%d heads are not a multiple of %d kv heads", nh, nkv)
+		return 0, 0
+	}
+	if !(q > 0 && q%(nh*hd) == 0) {
+		c.Fail("q has %d elements, want rows of n_heads*head_dim = %d", q, nh*hd)
+		return 0, 0
+	}
+	if k.Temp || v.Temp {
+		c.Fail("k or v is a temporary, want buffers")
+		return 0, 0
+	}
+	batch := q / (nh * hd)
+	for i := 1; i <= 2; i++ {
+		if !c.In[i].isCache(batch, nkv, hd) {
+			c.Fail("operand %d has the shape %s, want %s", i+1, c.In[i].cacheShape(), cacheForms(batch, nkv, hd))
+			return 0, 0
+		}
+	}
+	switch len(c.In) {
+	case 4:
+		c.Fail("has k_row but no v_row")
+	case 5:
+		if batch != 1 {
+			c.Fail("has %d queries and one row to append, want one query", batch)
+		}
+		if n, m := c.In[3].N(), c.In[4].N(); n != nkv*hd || m != nkv*hd {
+			c.Fail("k_row and v_row have %d and %d elements, want %d", n, m, nkv*hd)
+		}
+	}
+	last = hd
+	if c.Int("flags", 0)&2 != 0 {
+		last += 2
+	}
+	return batch * nh * last, last
+}
+
+// isCache reports whether a view has one of the forms that cacheForms names. The number of rows is free, and head_dim
+// elements lie side by side.
+func (v *View) isCache(batch, nkv, hd int) bool {
+	last := len(v.Lens) - 1
+	if last < 1 || v.Lens[last] != hd || v.Dealt>>last&1 != 0 {
+		return false
+	}
+	switch last {
+	case 1:
+		return batch == 1 && nkv == 1
+	case 2:
+		return batch == 1 && v.Lens[1] == nkv
+	}
+	return v.Lens[0] == batch && v.Lens[2] == nkv || batch == 1 && v.Lens[0] == nkv && v.Lens[2] == 1
+}
+
+// cacheShape prints the shape of a view, of which the rows may depend on the position.
+func (v *View) cacheShape() string {
+	var b strings.Builder
+	for d, n := range v.Lens {
+		switch {
+		case d == RowsOf(len(v.Lens)):
+			b.WriteString(" rows")
+		case v.Dealt>>d&1 != 0:
+			fmt.Fprintf(&b, " %d in blocks", n)
+		default:
+			fmt.Fprintf(&b, " %d", n)
+		}
+	}
+	return "[" + strings.TrimSpace(b.String()) + "]"
+}
+
+func cacheForms(batch, nkv, hd int) string {
+	switch {
+	case batch > 1:
+		return fmt.Sprintf("[%d rows %d %d]", batch, nkv, hd)
+	case nkv > 1:
+		return fmt.Sprintf("[rows %d %d], [1 rows %d %d] or [%d rows 1 %d]", nkv, hd, nkv, hd, nkv, hd)
+	}
+	return fmt.Sprintf("[rows %d], [rows 1 %d] or [1 rows 1 %d]", hd, hd, hd)
+}

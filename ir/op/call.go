@@ -1,0 +1,115 @@
+package op
+
+import "fmt"
+
+// A View is the shape of an operand as rules see it. One view has one shape at all positions: a dimension that may
+// depend on the position counts as one element.
+type View struct {
+	Rows, Last int   // the last dimension, and the product of all others
+	Temp       bool  // it is a temporary
+	Lens       []int // the lengths of all dimensions; only of a Table or a Cache that is no temporary
+	Dealt      uint8 // its dimensions, as bits, that are dealt out in blocks; of these only
+}
+
+// N is the number of elements.
+func (v *View) N() int { return v.Rows * v.Last }
+
+// RowsOf returns which dimension of a cache view counts rows: those of [rows, head_dim] and of [rows, heads, head_dim]
+// come first, and a view of four dimensions has one before them.
+func RowsOf(rank int) int { return max(0, rank-3) }
+
+// Args are the parameters of an op in a program.
+type Args interface {
+	Int(key string, absent int) int
+	Has(key string) bool
+}
+
+// A Call is an op of a program: what a Shape rule works on.
+type Call struct {
+	Args
+	In      []View
+	Outputs int // how many
+	problem string
+}
+
+// Begin prepares the call for another op; the caller then appends the views of its inputs.
+func (c *Call) Begin(args Args, outputs int) {
+	c.Args, c.In, c.Outputs, c.problem = args, c.In[:0], outputs, ""
+}
+
+// Problem is what was reported first; "" if nothing was.
+func (c *Call) Problem() string { return c.problem }
+
+// Fail reports a problem. Callers compare first and format after: a call that always ran would box every operand.
+func (c *Call) Fail(format string, args ...any) {
+	if c.problem == "" {
+		c.problem = fmt.Sprintf(format, args...)
+	}
+}
+
+// Result applies a form to the operands: it returns the number of elements of the result and of its last dimension.
+// The numbers of operands are those that the op may have; they need not be those of the form.
+func (c *Call) Result(f *Form) (n, last int) {
+	switch {
+	case f.Shape == nil:
+	case f.When != "" && !f.NIn.Has(len(c.In)):
+		c.Fail("%s has %d inputs, want %v", f.When, len(c.In), f.NIn)
+	case f.When != "" && !f.NOut.Has(c.Outputs):
+		c.Fail("%s has %d outputs, want %v", f.When, c.Outputs, f.NOut)
+	default:
+		return f.Shape(c)
+	}
+	return 0, 0
+}
+
+// positive reads a parameter that sizes are calculated with.
+func (c *Call) positive(key string) int {
+	n := c.Int(key, 0)
+	if !(n > 0 && n <= MaxInt) {
+		c.Fail("%s is %d, want a positive number", key, n)
+	}
+	return max(1, min(n, MaxInt))
+}
+
+// product is the size of a result, which is bounded like that of a buffer: temporaries could multiply without end.
+func (c *Call) product(n, m int) int {
+	if !(m == 0 || n <= MaxElements/m) {
+		c.Fail("the result has %d times %d elements, want at most %d", n, m, MaxElements)
+		return 0
+	}
+	return n * m
+}
+
+// asFirst is the shape rule of ops whose result is like their first operand.
+func asFirst(c *Call) (n, last int) { return c.In[0].N(), c.In[0].Last }
+
+// same is the shape rule of ops whose operands and result are equally long.
+func same(c *Call) (n, last int) {
+	for i := range c.In {
+		if c.In[i].N() != c.In[0].N() {
+			c.Fail("operands have %d and %d elements, want as many", c.In[0].N(), c.In[i].N())
+		}
+	}
+	return c.In[0].N(), c.In[0].Last
+}
+
+// norm is the shape rule of the norms: rows of x are as long as each of the gains.
+func norm(c *Call) (n, last int) {
+	x, w := c.In[0].N(), c.In[1].N()
+	for i := 1; i < len(c.In); i++ {
+		if g := c.In[i].N(); !(g > 0 && g == w && x%g == 0) {
+			c.Fail("x has %d elements and w %d; x must be whole rows as long as w", x, g)
+		}
+	}
+	return x, w
+}
+
+// groups holds scales and zeros, the inputs from some number on, to a quantised [n,K]: one per group of columns.
+func (c *Call) groups(from, n, k int) {
+	group := c.positive("group")
+	for i := from; i < len(c.In); i++ {
+		if c.In[i].N() != n*((k+group-1)/group) {
+			c.Fail("scales or zeros have %d elements, want %d rows of %d groups", c.In[i].N(), n, (k+group-1)/group)
+		}
+	}
+}

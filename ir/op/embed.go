@@ -1,0 +1,31 @@
+package op
+
+var EMBED = declare(Spec{
+	Name: "EMBED",
+	Doc: "Row ids[i] of the table, for each i. The first dimension of the table counts its rows, and the others are a " +
+		"row of n elements. The table is a view of a buffer.",
+	Kernel: true,
+	Forms: []Form{{
+		In: []Operand{
+			{Name: "ids", Shape: "[B*]", Role: Number, Elem: Index},
+			{Name: "table", Shape: "[V,n*]", Role: Table},
+		},
+		Out:   results("[B,n]"),
+		Shape: embedShape,
+	}},
+})
+
+func embedShape(c *Call) (n, last int) {
+	table := &c.In[1]
+	if table.Temp {
+		c.Fail("the table is a temporary, want a view of a buffer")
+		return 0, 0
+	}
+	rows := table.Lens[0]
+	if rows == 0 {
+		c.Fail("the table has no rows, want at least the one that an id names")
+		return 0, 0
+	}
+	last = table.N() / rows
+	return c.product(c.In[0].N(), last), last
+}

@@ -1,0 +1,17 @@
+package op
+
+var GEMV = declare(Spec{
+	Name: "GEMV_TILE",
+	Doc: "x·Wᵀ + bias. With qdtype, the elements of W are (q − zero) · scale; element k of a row takes entry " +
+		"k/group of its row of scales and of zeros.",
+	Params: []Param{qdtype, group},
+	Kernel: true,
+	Forms:  products("[K]", "[n]", oneRow),
+})
+
+// oneRow reports an x that is more than one row.
+func oneRow(c *Call) {
+	if c.In[0].N() != c.In[1].Last {
+		c.Fail("x has %d elements, K is %d; GEMV_TILE takes one row, GEMM_TILE several", c.In[0].N(), c.In[1].Last)
+	}
+}

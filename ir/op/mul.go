@@ -1,0 +1,13 @@
+package op
+
+var MUL = declare(Spec{
+	Name:      "MUL",
+	Doc:       "x · y; of one operand, x · scale.",
+	Params:    []Param{scale},
+	Pointwise: true,
+	Forms: []Form{{
+		In:    []Operand{{Name: "x", Shape: "[n*]"}, {Name: "y", Shape: "[n]", Optional: true}},
+		Out:   results("[n]"),
+		Shape: same,
+	}},
+})

@@ -1,0 +1,207 @@
+// Package op declares the operations of the IR, one file per op: its operands and their roles, its parameters and
+// their ranges, how shapes and element types must fit, and what it computes in words. Parsing, printing, the
+// structural check, the proofs about operands and the tables of docs/ir.md come from these declarations.
+//
+// What an op computes stands elsewhere and apart from this on purpose: in refvm, in the emitted code, and in what the
+// test oracle knows of it. They hold each other to account because they share nothing but names.
+//
+// The package imports nothing of amkc. An op is declared here, and package ir gives it its code.
+package op
+
+import (
+	"math"
+	"strconv"
+)
+
+// Limits of what a program may say, so that no product of sizes overflows.
+const (
+	MaxInt      = math.MaxInt32 // of a parameter, a block or a number of parts
+	MaxElements = 1 << 44       // of a buffer or a temporary
+)
+
+// A Spec is the declaration of an op.
+type Spec struct {
+	Name   string
+	Doc    string // what it computes, in full sentences of plain text
+	Params []Param
+	Forms  []Form // the first whose condition holds is the one that operands have to fit; the last has no condition
+
+	// Pointwise: element i of each result depends on element i of each operand alone, so that a task may write what
+	// it reads. Operands of another length than the result never have the same view as it.
+	Pointwise bool
+	// Kernel: the device runtime has it in a stage body.
+	Kernel bool
+	// Recipe: it stands for ops of the AMK profile and cannot be carried out itself.
+	Recipe bool
+
+	In, Out Arity // of all forms together; declare sets them
+	roles   []Role
+}
+
+// A Form is one of the ways in which an op takes its operands.
+type Form struct {
+	When    string                           // in words: "with order=1"; "" if it is the only form
+	If      func(inputs int, args Args) bool // nil: otherwise
+	In, Out []Operand
+	// Shape returns the number of elements of the result and of its last dimension. It reports operands that do not
+	// fit each other or the parameters with Call.Fail, and still returns sizes that later rules can calculate with.
+	// nil: the op has no result, or one that nothing is known of.
+	Shape func(*Call) (n, last int)
+
+	NIn, NOut Arity // declare sets these
+	Lengths   bool  // and this: rules look at the lengths of some input, a Table or a Cache
+}
+
+// An Operand is one input or output of a form, or several alike.
+type Operand struct {
+	Name  string
+	Shape string // as documents print it: "[B,n]". A size marked with * may be 0.
+	Role  Role
+	Elem  Elem
+	// Optional: it may be left out, with all that follow.
+	Optional bool
+	// Most is how many there may be: 0 stands for 1, and Unbounded for any number. Only the last may be several.
+	Most int
+}
+
+// Unbounded is the Most of an operand of which there may be any number.
+const Unbounded = -1
+
+// Role is what an operand is for. An operand has the same role in all forms of its op.
+type Role uint8
+
+const (
+	Value    Role = iota // what the tasks of a step compute
+	Matrix               // a weight of a product, which is streamed
+	Gain                 // the weight or the bias of a norm
+	Scale                // what belongs to a matrix: its bias, its scales, its zeros
+	Table                // rows that are selected by number; the first dimension counts them
+	Angle                // what a rotation takes its angles from
+	Cache                // rows by position, of which there may be another number at each position
+	Appended             // where a row of a cache goes: each dimension may have one element or none at a position
+	Number               // numbers of rows or of elements
+)
+
+// Ahead reports whether the kernel may read the operand before the step has done anything, even before the last step
+// has ended: a producer streams matrices and tables, and small constants come through the read-only path.
+func (r Role) Ahead() bool { return r == Matrix || r == Gain || r == Table || r == Angle }
+
+// Elem is what the elements of an operand may be.
+type Elem uint8
+
+const (
+	Float     Elem = iota // F32, F16 or BF16
+	Index                 // I32
+	Quantised             // what the parameter qdtype names
+	Any                   // anything
+	AsInput               // of a result: I32 if and only if the first input is
+)
+
+func (e Elem) String() string {
+	return [...]string{"F32, F16 or BF16", "I32", "qdtype", "any", "as x"}[e]
+}
+
+// Arity is an interval of numbers of operands. Max is Unbounded where there is no largest.
+type Arity struct{ Min, Max int }
+
+// Has reports whether there may be n operands.
+func (a Arity) Has(n int) bool { return a.Min <= n && (n <= a.Max || a.Max == Unbounded) }
+
+func (a Arity) String() string {
+	switch {
+	case a.Max == Unbounded:
+		return strconv.Itoa(a.Min) + " or more"
+	case a.Min == a.Max:
+		return strconv.Itoa(a.Min)
+	}
+	return strconv.Itoa(a.Min) + " to " + strconv.Itoa(a.Max)
+}
+
+// and returns the smallest interval that holds both.
+func (a Arity) and(b Arity) Arity {
+	if a.Min = min(a.Min, b.Min); a.Max != Unbounded && (b.Max == Unbounded || b.Max > a.Max) {
+		a.Max = b.Max
+	}
+	return a
+}
+
+// declare completes a declaration.
+func declare(s Spec) *Spec {
+	for i := range s.Forms {
+		f := &s.Forms[i]
+		f.NIn, f.NOut = count(f.In), count(f.Out)
+		if i == 0 {
+			s.In, s.Out = f.NIn, f.NOut
+		}
+		s.In, s.Out = s.In.and(f.NIn), s.Out.and(f.NOut)
+		for k := range f.In {
+			role := f.In[k].Role
+			f.Lengths = f.Lengths || role == Table || role == Cache
+			if k == len(s.roles) {
+				s.roles = append(s.roles, role)
+			}
+		}
+	}
+	return &s
+}
+
+func count(list []Operand) (a Arity) {
+	for i := range list {
+		if !list[i].Optional {
+			a.Min++
+		}
+		switch most := list[i].Most; {
+		case most == Unbounded || a.Max == Unbounded:
+			a.Max = Unbounded
+		default:
+			a.Max += max(1, most)
+		}
+	}
+	return a
+}
+
+// Form returns the form of an op with so many inputs and with these parameters.
+func (s *Spec) Form(inputs int, args Args) *Form {
+	for i := range s.Forms {
+		if f := &s.Forms[i]; f.If == nil || f.If(inputs, args) {
+			return f
+		}
+	}
+	panic("op: " + s.Name + " has no form without a condition") // TestDeclarations
+}
+
+// Role returns the role of input i.
+func (s *Spec) Role(i int) Role {
+	if len(s.roles) == 0 {
+		return Value
+	}
+	return s.roles[min(i, len(s.roles)-1)]
+}
+
+// HasRole reports whether an input of the op has a role.
+func (s *Spec) HasRole(r Role) bool {
+	for _, have := range s.roles {
+		if have == r {
+			return true
+		}
+	}
+	return false
+}
+
+// Input returns the declaration of input i; one more than the form has is like the last, and of none like no other.
+func (f *Form) Input(i int) *Operand { return declared(f.In, i) }
+
+// Output returns the declaration of output i in the same way.
+func (f *Form) Output(i int) *Operand { return declared(f.Out, i) }
+
+func declared(list []Operand, i int) *Operand {
+	if len(list) == 0 {
+		return &undeclared
+	}
+	return &list[min(i, len(list)-1)]
+}
+
+var undeclared Operand
+
+// results is the outputs of most ops: up to four of them get the same result, each rounded to its own element type.
+func results(shape string) []Operand { return []Operand{{Name: "out", Shape: shape, Most: 4}} }

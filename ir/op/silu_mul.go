@@ -1,0 +1,25 @@
+package op
+
+var SiluMul = declare(Spec{
+	Name:      "SILU_MUL",
+	Doc:       "silu(gate) · up, where silu(g) = g / (1 + exp(−g)). One operand holds the two interleaved.",
+	Pointwise: true,
+	Kernel:    true,
+	Forms: []Form{{
+		When: "with one operand",
+		If:   func(inputs int, _ Args) bool { return inputs == 1 },
+		In:   []Operand{{Name: "x", Shape: "[2n*]"}},
+		Out:  results("[n]"),
+		Shape: func(c *Call) (n, last int) {
+			if n = c.In[0].N(); n%2 != 0 {
+				c.Fail("one interleaved operand has %d elements, want an even number", n)
+			}
+			return n / 2, n / 2
+		},
+	}, {
+		When:  "with two operands",
+		In:    []Operand{{Name: "gate", Shape: "[n*]"}, {Name: "up", Shape: "[n]"}},
+		Out:   results("[n]"),
+		Shape: same,
+	}},
+})
