@@ -4,13 +4,13 @@ PYTHON ?= python3
 
 .PHONY: build cuda demo test race long soundness fuzz kernels looping results results-tools lint goldens clean
 
-# The sources that a launcher vendors come from the module cache; embedding them makes amkc independent of it.
-build: codegen/vendored/files/purego.zip
+# The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
+MODULES := codegen/modules/files/modules
+build: $(MODULES)
 	CGO_ENABLED=0 go build -trimpath -o amkc ./cmd/amkc
 
-codegen/vendored/files/purego.zip: go.sum codegen/vendored/vendored.go
-	go mod download github.com/ebitengine/purego
-	go generate ./codegen/vendored
+$(MODULES): go.sum codegen/modules/modules.go
+	go generate ./codegen/modules
 
 # What is run here uses the nvcc of make cuda, if there is one; amkc by itself looks for that beside its executable only.
 ifneq ($(wildcard $(CUDA)),)
@@ -76,7 +76,7 @@ results:
 	$(PYTHON) bench/results.py
 
 # What bench/results.py needs on a GPU machine that has no Go, to be carried there.
-results-tools: codegen/vendored/files/purego.zip
+results-tools: $(MODULES)
 	CGO_ENABLED=0 go build -trimpath -o dist/results/ ./cmd/amkc ./bench/device
 
 # Rewrite golden files; look at the diff before committing it.

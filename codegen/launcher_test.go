@@ -66,14 +66,17 @@ func TestLauncherBuildsOffline(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, text, 0o600))
 	}
-	offline := append(os.Environ(), "GOFLAGS=-mod=vendor", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0",
-		"GOTOOLCHAIN=local")
+	// As the Makefile has it, with a module cache that holds the launcher's modules and nothing else.
+	cache := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(cache, "cache", "download"),
+		os.DirFS(filepath.Join(dir, "launcher", "modules"))))
+	offline := append(os.Environ(), "GOFLAGS=-modcacherw", "GOMODCACHE="+cache, "GOPROXY=off", "GOWORK=off",
+		"CGO_ENABLED=0", "GOTOOLCHAIN=local")
 	for _, args := range [][]string{{"build", "-o", filepath.Join(dir, "fake"), "."}, {"vet", "./..."}} {
 		cmd := exec.Command(goTool, args...)
 		cmd.Dir, cmd.Env = filepath.Join(dir, "launcher"), offline
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		require.Empty(t, string(out))
 	}
 	out, err := exec.Command(filepath.Join(dir, "fake"), "info").CombinedOutput()
 	require.NoError(t, err, "%s", out)

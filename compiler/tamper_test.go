@@ -28,6 +28,9 @@ type tampering struct {
 	manifest func(m *codegen.Manifest) // instead of a file, or after the digests have been made to fit
 }
 
+// purego is where a module of the launcher lies, without the extensions of its files.
+const purego = "launcher/modules/github.com/ebitengine/purego/@v/v0.11.3"
+
 // tamperings are those of each row of the table in docs/verify.md, by its first cell.
 var tamperings = map[string][]tampering{
 	"a constant of a descriptor, page, variant or weight": {
@@ -75,11 +78,12 @@ var tamperings = map[string][]tampering{
 		replace("after the literals", "schedule.h", `\z`, "// mine\n"),
 		replace("runtime", "amk/ring.cuh", `\z`, "// mine\n"),
 		replace("a package of the launcher", "launcher/internal/host/open.go", `\z`, "// mine\n"),
+		replace("a module of the launcher", purego+".zip", `\z`, "x"),
 		replace("Makefile", "Makefile", `\z`, "evil:\n"),
 	},
-	"a generated file that is missing": {remove("launcher/main.go"), remove("README.md")},
+	"a generated file that is missing": {remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod")},
 	"an extra file that a build could pick up": {
-		add("launcher/evil.go"), add("GNUmakefile"),
+		add("launcher/evil.go"), add("GNUmakefile"), add(purego + ".ziphash"), add("launcher/vendor/modules.txt"),
 		{name: "a link", change: func(t *testing.T, dir string) {
 			require.NoError(t, os.Symlink("/dev/null", filepath.Join(dir, "cuda_runtime.h")))
 		}},

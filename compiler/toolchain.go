@@ -7,9 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"amkc/codegen"
+	"amkc/codegen/modules"
 	"amkc/ir/diag"
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
@@ -124,38 +126,70 @@ func explainNVCC(text string) []string {
 	return notes
 }
 
-// buildLauncher makes the executable NAME in dir from launcher/.
+// buildLauncher makes the executable NAME in dir from launcher/, in the way of the Makefile beside it.
 func buildLauncher(ctx context.Context, dir, name string) *diag.Diagnostic {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=vendor", "-o",
+	caches, env, err := goCaches()
+	if err != nil {
+		return diag.Errorf(codeGoBuild, "launcher",
+			"go cannot be given the modules of the launcher: %s; want a temporary directory to write to (TMPDIR)",
+			infile.Reason(err))
+	}
+	defer os.RemoveAll(caches)
+	launcher := filepath.Join(dir, "launcher")
+	root, d := runGo(ctx, launcher, "go", nil, "env", "GOROOT") // of the toolchain that launcher/go.mod asks for
+	if d != nil {
+		return d
+	}
+	_, d = runGo(ctx, launcher, filepath.Join(root, "bin", "go"), env, "build", "-trimpath", "-buildvcs=false", "-o",
 		filepath.Join("..", name), ".")
-	cmd.Dir = filepath.Join(dir, "launcher")
-	cache, removeCache := goCache()
-	defer removeCache()
-	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="), cache...)
-	text, err := cmd.CombinedOutput()
+	return d
+}
+
+// runGo runs a go command in the launcher's directory and returns what it prints.
+func runGo(ctx context.Context, launcher, tool string, env []string, args ...string) (string, *diag.Diagnostic) {
+	cmd := exec.CommandContext(ctx, tool, args...)
+	cmd.Dir = launcher
+	cmd.Env = slices.Concat(os.Environ(), []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-modcacherw"}, env)
+	var out, complaints strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err := cmd.Run()
 	if err == nil {
-		return nil
+		return strings.TrimSpace(out.String()), nil
 	}
 	if ctx.Err() != nil {
-		return diag.Errorf(codeGoBuild, "launcher", "interrupted")
+		return "", diag.Errorf(codeGoBuild, "launcher", "interrupted")
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return diag.Errorf(codeGoBuild, "launcher", "go build failed (%v)", infile.Reason(err)).
+	lines := strings.Split(strings.TrimSpace(complaints.String()), "\n")
+	return "", diag.Errorf(codeGoBuild, "launcher", "go %s failed (%v)", args[0], infile.Reason(err)).
 		With(lines[:min(len(lines), 12)]...)
 }
 
-// goCache gives go a build cache where it would find none, as in a container or a service without HOME: a temporary
-// one. It returns what to add to the environment, and removes it again.
-func goCache() (env []string, remove func()) {
-	_, err := os.UserCacheDir()
-	if err == nil || os.Getenv("GOCACHE") != "" {
-		return nil, func() {}
-	}
-	dir, err := os.MkdirTemp("", "amkc-go-")
+// goCaches makes a temporary directory for go, which the caller removes, and returns what to add to its environment. In
+// it is a module cache with the launcher's modules as its downloads: go asks no network, and the user's own cache stays
+// as it is. A build cache is there too if go would find none, as in a container or a service without HOME.
+func goCaches() (dir string, env []string, err error) {
+	files, err := modules.Files()
 	if err != nil {
-		return nil, func() {} // go says what it lacks
+		return "", nil, err
 	}
-	return []string{"GOCACHE=" + dir}, func() { os.RemoveAll(dir) }
+	if dir, err = os.MkdirTemp("", "amkc-go-"); err != nil {
+		return "", nil, err
+	}
+	for name, data := range files {
+		path := filepath.Join(dir, "modules", "cache", "download", filepath.FromSlash(name))
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			err = os.WriteFile(path, data, 0o644)
+		}
+		if err != nil {
+			os.RemoveAll(dir)
+			return "", nil, err
+		}
+	}
+	env = []string{"GOTOOLCHAIN=local", "GOPROXY=off", "GOMODCACHE=" + filepath.Join(dir, "modules")}
+	if _, err := os.UserCacheDir(); err != nil && os.Getenv("GOCACHE") == "" {
+		env = append(env, "GOCACHE="+filepath.Join(dir, "build"))
+	}
+	return dir, env, nil
 }
 
 // toolBuild runs what can be run of the build in dir, and returns what could not for want of a tool.

@@ -1,12 +1,17 @@
 package compiler
 
 import (
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
 )
 
 func TestExplainNVCC(t *testing.T) {
@@ -60,22 +65,80 @@ func TestNoToolsOfTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// TestGoCacheWithoutHome: go refuses to build without a cache, and finds none without HOME.
-func TestGoCacheWithoutHome(t *testing.T) {
+// TestGoCachesWithoutHome: go refuses to build without a cache, and finds none without HOME.
+func TestGoCachesWithoutHome(t *testing.T) {
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOCACHE"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("TMPDIR", t.TempDir())
-	env, remove := goCache()
-	require.Len(t, env, 1)
-	dir, ok := strings.CutPrefix(env[0], "GOCACHE=")
-	require.True(t, ok)
-	require.DirExists(t, dir)
-	remove()
-	require.NoDirExists(t, dir)
+	dir, env, err := goCaches()
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	require.Contains(t, env, "GOCACHE="+filepath.Join(dir, "build"))
+	require.Contains(t, env, "GOMODCACHE="+filepath.Join(dir, "modules"))
 
 	t.Setenv("HOME", t.TempDir())
-	env, remove = goCache()
-	require.Empty(t, env)
-	remove()
+	dir, env, err = goCaches()
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	require.NotContains(t, strings.Join(env, " "), "GOCACHE")
+
+	t.Setenv("TMPDIR", "/nowhere")
+	require.ErrorContains(t, buildLauncher(t.Context(), t.TempDir(), "x"), "want a temporary directory to write to")
+}
+
+// The launcher builds wherever the build lies: in a directory of any name, for a user without a home, and with settings
+// of go that would have it use other modules. Of the files that go made only the executable stays.
+func TestLauncherBuildsAnywhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a Go module")
+	}
+	l := lowerModel(t, "pycoder-5m", "h200", ir.BF16, 0, ir.ScheduleConfig{})
+	files, err := codegen.Project(l.Program, l.Program.Model.Name)
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "it's \"a\" $b, |c;%20#", "build")
+	temporary := filepath.Join(t.TempDir(), "a temporary, one|%20")
+	require.NoError(t, os.Mkdir(temporary, 0o755))
+	for name, text := range files {
+		put(t, dir, name, string(text))
+	}
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	require.NoError(t, err)
+	t.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // compiling the standard library anew takes a minute
+	for name, value := range map[string]string{"HOME": "", "GOMODCACHE": "/nowhere", "GOPROXY": "off",
+		"GOFLAGS": "-mod=vendor", "TMPDIR": temporary} {
+		t.Setenv(name, value)
+	}
+	before := names(t, dir)
+	require.Nil(t, buildLauncher(t.Context(), dir, "product"))
+	require.NoError(t, exec.Command(filepath.Join(dir, "product"), "--help").Run())
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.ElementsMatch(t, append(before, "product"), names(t, dir))
+
+	if _, err := exec.LookPath("make"); err != nil {
+		return
+	}
+	made := exec.Command("make", l.Program.Model.Name)
+	made.Dir, made.Env = dir, withoutMake(os.Environ())
+	out, err := made.CombinedOutput()
+	require.NoError(t, err, string(out))
+	left, err = os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Equal(t, text(t, dir, "product"), text(t, dir, l.Program.Model.Name), "make and amkc build the same bytes")
+}
+
+// names lists the files below dir.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	var out []string
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			out = append(out, path[len(dir)+1:])
+		}
+		return err
+	}))
+	return out
 }

@@ -12,14 +12,12 @@ import (
 // ownErrors lists the files whose diagnostics quote an error as it is, and whose words those are. Any other error may
 // be one of Go's, with the name of a call or a type in it: infile.Reason and infile.InJSON say the same to a user.
 var ownErrors = map[string]string{
-	"codegen/cuda.go":               "the name of an architecture, read by this package",
-	"codegen/launcher.go":           "sources of amkc's own that are not valid Go: for who mends amkc",
-	"codegen/vendored/archive.go":   "the archive inside this executable",
-	"codegen/vendored/selection.go": "Go's cache of modules, when the archive of sources is made",
-	"compiler/pipeline.go":          "the grammar of names, in package ir",
-	"cost/plan.go":                  "package ir",
-	"passes/import_tensors.go":      "package checkpoint",
-	"refvm/memory.go":               "whoever supplies the weights",
+	"codegen/cuda.go":          "the name of an architecture, read by this package",
+	"codegen/launcher.go":      "sources of amkc's own that are not valid Go: for who mends amkc",
+	"compiler/pipeline.go":     "the grammar of names, in package ir",
+	"cost/plan.go":             "package ir",
+	"passes/import_tensors.go": "package checkpoint",
+	"refvm/memory.go":          "whoever supplies the weights",
 }
 
 // quoted returns the calls of diag.Errorf and diag.Warningf that quote an error: a variable called err as it is, or

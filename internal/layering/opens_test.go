@@ -30,8 +30,6 @@ var mayOpen = map[string]string{
 	"runtime/outfile/outfile.go":       "syncs directories",
 	"runtime/outfile/claim.go":         "creates the files that it opens",
 	"compiler/builddir/builddir.go":    "opens the output directory, which it writes to",
-	"codegen/vendored/selection.go":    "reads modules out of Go's own cache, when the archive of sources is made",
-	"codegen/vendored/archive.go":      "reads the archive inside this executable",
 	"internal/population/committed.go": "reads test data of this repository",
 }
 

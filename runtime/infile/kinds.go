@@ -20,4 +20,5 @@ var (
 	Module       = Kind{"a module of kernels", 512 << 20}
 	Prompt       = Kind{"a prompt", 16 << 20}
 	HubRef       = Kind{"a revision of a hub", 1 << 20}
+	GoModule     = Kind{"a file of a Go module", 64 << 20}
 )
