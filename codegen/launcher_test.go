@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,19 @@ func TestLauncherIsDeterministicAndSpeaksOfTheModelOnly(t *testing.T) {
 		require.NotContains(t, name, "_test.go")
 		if strings.HasPrefix(name, "launcher/internal/") {
 			require.NotContains(t, string(text), `"amkc/`, name)
+		}
+	}
+}
+
+// A reader of a build should be able to find his way about the launcher: that takes few files, each of a size that is
+// read in one sitting.
+func TestLauncherIsSmall(t *testing.T) {
+	files, err := Launcher(hosttest.Facts().Model)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(files), 80)
+	for name, text := range files {
+		if strings.HasSuffix(name, ".go") {
+			require.LessOrEqual(t, bytes.Count(text, []byte("\n")), 400, name)
 		}
 	}
 }

@@ -77,7 +77,7 @@ var tamperings = map[string][]tampering{
 		replace("megakernel.cu", "megakernel.cu", `\z`, "// mine\n"),
 		replace("after the literals", "schedule.h", `\z`, "// mine\n"),
 		replace("runtime", "amk/ring.cuh", `\z`, "// mine\n"),
-		replace("a package of the launcher", "launcher/internal/host/open.go", `\z`, "// mine\n"),
+		replace("a package of the launcher", "launcher/internal/host/session.go", `\z`, "// mine\n"),
 		replace("a module of the launcher", purego+".zip", `\z`, "x"),
 		replace("Makefile", "Makefile", `\z`, "evil:\n"),
 	},

@@ -21,11 +21,13 @@ func DeviceSources() map[string][]byte {
 	return collect("cuda", func(string) bool { return true })
 }
 
-// HostSources returns the sources of the launcher's packages, what they embed included and tests left out, by path
-// below [HostImport]: "host/open.go".
+// HostSources returns the sources of the launcher's packages, what they embed included, by path below [HostImport]:
+// "host/session.go". Tests are left out, and so are files for other systems than Linux, on which a launcher runs: with
+// those, NAME_other.go, the packages that amkc itself uses compile there too.
 func HostSources() map[string][]byte {
 	return collect(".", func(name string) bool {
-		return path.Ext(name) == ".html" || path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go")
+		return path.Ext(name) == ".html" || path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") &&
+			!strings.HasSuffix(name, "_other.go")
 	})
 }
 

@@ -1,8 +1,11 @@
 package runtime
 
 import (
+	"go/build"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,7 +23,7 @@ func TestDeviceSources(t *testing.T) {
 // A launcher builds from these sources, the standard library and purego alone, and purego is for the driver.
 func TestHostSourcesImportNothingElse(t *testing.T) {
 	src := HostSources()
-	for _, name := range []string{"driver/api.go", "host/open.go", "host/chrometrace/chrometrace.go", "host/cli/cli.go",
+	for _, name := range []string{"driver/device.go", "host/session.go", "host/chrometrace/chrometrace.go", "host/cli/cli.go",
 		"host/report/page.html", "infile/infile.go", "tokenizer/tokenizer.go"} {
 		require.NotEmpty(t, src[name], name)
 	}
@@ -48,5 +51,23 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 					"printable", "progress", "tokenizer"}, below)
 			}
 		}
+	}
+}
+
+// Every source is one that go compiles on the machines of a launcher, Linux on amd64 and arm64, without cgo; and the
+// sources that it would compile there are all carried.
+func TestHostSourcesAreThoseOfLinux(t *testing.T) {
+	src := HostSources()
+	for _, arch := range []string{"amd64", "arm64"} {
+		linux := build.Default
+		linux.GOOS, linux.GOARCH, linux.CgoEnabled = "linux", arch, false
+		require.NoError(t, fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+			if err != nil || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			compiled, err := linux.MatchFile(path.Dir(name), path.Base(name))
+			require.Equal(t, compiled, src[name] != nil, "%s on %s", name, arch)
+			return err
+		}))
 	}
 }

@@ -1,6 +1,17 @@
 package host
 
-import "amkc/runtime/driver"
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"unsafe"
+
+	"amkc/runtime/driver"
+	"amkc/runtime/infile"
+)
 
 // A Reference decodes with the plain kernels of reference.cu, one operation a kernel, on the weights and the cache of a
 // session. [Session.Check] and [Session.Bisect] hold the megakernel to it.
@@ -28,3 +39,297 @@ type Resident struct {
 
 // A ReferenceOpener looks up the kernels of a reference and allocates its scratch memory.
 type ReferenceOpener func(Resident) (Reference, error)
+
+// cudaReference runs the kernels of reference.fatbin, one after the other on one stream.
+type cudaReference struct {
+	on      Resident
+	plan    *plan
+	module  *driver.Module
+	stream  *driver.Stream
+	kernels map[string]*driver.Function
+	scratch driver.Ptr
+	logits  []float32
+}
+
+// openReference opens the reference kernels of the build. Errors are as for [Open].
+func openReference(on Resident) (_ Reference, err error) {
+	path := filepath.Join(on.Dir, ReferenceFile)
+	image, err := infile.Read(path, infile.Module)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &BuildError{Path: path, What: "the kernels to check the megakernel with are missing",
+			Remedy: "build them: run make in " + on.Dir}
+	} else if err != nil {
+		return nil, &BuildError{Path: path, What: "the reference kernels cannot be read", Err: err}
+	}
+	r := &cudaReference{on: on, kernels: map[string]*driver.Function{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	r.module, err = on.Device.LoadFatbin(image,
+		driver.Built{Targets: []string{on.Facts.Target.Arch}, CUDA: on.Facts.CUDA})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.readPlan(); err != nil {
+		return nil, &BuildError{Path: path, What: "not the reference kernels of this build", Remedy: "run make again",
+			Err: err}
+	}
+	if r.stream, err = on.Device.NewStream(); err != nil {
+		return nil, err
+	}
+	if r.scratch, err = on.Device.Alloc(int(r.plan.scratchBytes)); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// readPlan fetches the plan and looks its kernels up.
+func (r *cudaReference) readPlan() error {
+	info, err := r.constant(referenceName)
+	if err != nil {
+		return err
+	}
+	step, err := r.constant(referenceStepName)
+	if err != nil {
+		return err
+	}
+	if r.plan, err = decodePlan(info, step); err != nil {
+		return err
+	}
+	if r.plan.layers != r.on.Info.Layers || r.plan.vocab != r.on.Info.Vocab {
+		return fmt.Errorf("compiled for %d layers and vocab %d, and the megakernel for %d and %d",
+			r.plan.layers, r.plan.vocab, r.on.Info.Layers, r.on.Info.Vocab)
+	}
+	for _, o := range r.plan.operations {
+		if r.kernels[o.kernel] != nil {
+			continue
+		}
+		if r.kernels[o.kernel], err = r.module.Function(o.kernel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *cudaReference) constant(name string) ([]byte, error) {
+	p, n, err := r.module.Global(name)
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]byte, n)
+	return raw, r.on.Device.CopyDtoH(raw, p, nil)
+}
+
+// Close implements [Reference].
+func (r *cudaReference) Close() error {
+	var errs []error
+	if r.scratch != 0 {
+		errs = append(errs, r.on.Device.Free(r.scratch))
+	}
+	if r.stream != nil {
+		errs = append(errs, r.stream.Close())
+	}
+	if r.module != nil {
+		errs = append(errs, r.module.Close())
+	}
+	if err := errors.Join(errs...); !driver.IsSticky(err) {
+		return err
+	}
+	return nil
+}
+
+// Step implements [Reference].
+func (r *cudaReference) Step(token, position int) ([]float32, error) {
+	err := r.plan.walk(func(o *operation, layer int) error {
+		if o.repeats == observes {
+			return nil
+		}
+		return r.launch(o, layer, position, token)
+	})
+	if err != nil {
+		return nil, err
+	}
+	last := &r.plan.operations[len(r.plan.operations)-1]
+	if r.logits == nil {
+		r.logits = make([]float32, last.elements)
+	}
+	return r.logits, r.read(last, unsafe.Slice((*byte)(unsafe.Pointer(&r.logits[0])), 4*len(r.logits)))
+}
+
+// Follow implements [Reference].
+func (r *cudaReference) Follow(token int, t *Trace) ([]StagePair, error) {
+	var pairs []StagePair
+	var before []float32 // what the stage before handed over
+	err := r.plan.walk(func(o *operation, layer int) error {
+		if err := r.launch(o, layer, t.Position, token); err != nil || o.stage == "" {
+			return err
+		}
+		raw := make([]byte, o.elements*o.elementBytes)
+		if err := r.read(o, raw); err != nil {
+			return err
+		}
+		values := decodeElements(raw, r.dtype(o))
+		pair := StagePair{Stage: inLayer(o.stage, layer)}
+		if o.repeats == observes {
+			// The row of the cache is the last part of what was handed over: after q come k and v.
+			if len(before) < len(values) {
+				return nil
+			}
+			pair.Got, pair.Want = values, before[len(before)-len(values):]
+			pairs = append(pairs, pair)
+			return nil
+		}
+		pair.Got, pair.Want = t.Vector(pair.Stage), values
+		if n := len(pair.Got); o.repeats == eachLayer && n < len(values) {
+			pair.Want, values = values[:n], values[:n] // an operation has room for the largest layer
+		}
+		if before = pair.Got; before == nil {
+			return nil
+		}
+		pairs = append(pairs, pair)
+		if len(pair.Got) != len(values) {
+			return nil
+		}
+		return r.replace(o, pair.Got)
+	})
+	return pairs, err
+}
+
+// launch queues one operation.
+func (r *cudaReference) launch(o *operation, layer, position, token int) error {
+	le := binary.LittleEndian
+	arg := make([]byte, 0, referenceSize)
+	for _, p := range []driver.Ptr{r.on.Weights, r.on.Cache, r.scratch} {
+		arg = le.AppendUint64(arg, uint64(p))
+	}
+	for _, v := range []int{layer, position, token, 0} {
+		arg = le.AppendUint32(arg, uint32(int32(v)))
+	}
+	return r.stream.Launch(r.kernels[o.kernel], driver.Dim{X: o.blocks}, driver.Dim{X: r.plan.threads}, 0, arg)
+}
+
+// referenceSize is sizeof(amk::Reference).
+const referenceSize = 3*8 + 4*4
+
+// read waits for an operation and copies its result.
+func (r *cudaReference) read(o *operation, raw []byte) error {
+	if err := r.stream.Synchronize(); err != nil {
+		return err
+	}
+	return r.on.Device.CopyDtoH(raw, r.scratch+driver.Ptr(o.offset), nil)
+}
+
+// replace puts the megakernel's result in the place of an operation's own.
+func (r *cudaReference) replace(o *operation, values []float32) error {
+	return r.on.Device.CopyHtoD(r.scratch+driver.Ptr(o.offset), encodeElements(values, r.dtype(o)), nil)
+}
+
+// dtype is the type of an operation's result.
+func (r *cudaReference) dtype(o *operation) string {
+	if o.elementBytes == 4 {
+		return "F32"
+	}
+	return r.on.Facts.Model.DType
+}
+
+// Names in the fatbin of the reference.
+const (
+	referenceName     = "amk_reference"
+	referenceStepName = "amk_reference_step"
+)
+
+// How often an operation of the reference is carried out (amk/reference.cuh).
+type repetition uint32
+
+const (
+	once      repetition = iota
+	eachLayer            // those of a layer lie side by side
+	observes             // in each layer, and only to see what the megakernel has left in the cache
+)
+
+// An operation is one launch of the reference (amk::Operation).
+type operation struct {
+	kernel  string
+	blocks  int
+	repeats repetition
+
+	// The stage that is complete after it, if it names one, and where its result lies in scratch memory.
+	stage                          string
+	offset, elements, elementBytes int
+}
+
+// plan is the step of a reference: amk::ReferenceInfo and its operations.
+type plan struct {
+	threads, layers, vocab int
+	scratchBytes           int64
+	operations             []operation
+}
+
+// Sizes of amk::ReferenceInfo and amk::Operation.
+const (
+	referenceInfoSize = 4*4 + 8
+	operationSize     = 32 + 2*4 + 32 + 3*4
+)
+
+// decodePlan reads what a fatbin says about its reference, and refuses contents that no build has.
+func decodePlan(info, step []byte) (*plan, error) {
+	le := binary.LittleEndian
+	if len(info) != referenceInfoSize || len(step) == 0 || len(step)%operationSize != 0 {
+		return nil, fmt.Errorf("%s and %s have %d and %d bytes, and %d and a multiple of %d are expected",
+			referenceName, referenceStepName, len(info), len(step), referenceInfoSize, operationSize)
+	}
+	if v := le.Uint32(info); v != abi {
+		return nil, fmt.Errorf("its runtime ABI is %d, and this program speaks %d", v, abi)
+	}
+	p := &plan{threads: int(le.Uint32(info[4:])), layers: int(le.Uint32(info[8:])), vocab: int(le.Uint32(info[12:])),
+		scratchBytes: int64(le.Uint64(info[16:]))}
+	for at := 0; at < len(step); at += operationSize {
+		raw := step[at:]
+		word := func(i int) int { return int(le.Uint32(raw[i:])) }
+		o := operation{kernel: text(raw[:32]), blocks: word(32), repeats: repetition(word(36)), stage: text(raw[40:72]),
+			offset: word(72), elements: word(76), elementBytes: word(80)}
+		switch {
+		case o.kernel == "" || o.blocks < 1 || o.repeats > observes:
+			return nil, fmt.Errorf("%s: operation %d (%q) is malformed", referenceStepName, len(p.operations), o.kernel)
+		case o.stage != "" && (o.elements < 1 ||
+			int64(o.offset)+int64(o.elements)*int64(o.elementBytes) > p.scratchBytes):
+			return nil, fmt.Errorf("%s: the result of %s lies outside its scratch memory", referenceStepName, o.kernel)
+		}
+		p.operations = append(p.operations, o)
+	}
+	last := p.operations[len(p.operations)-1]
+	if last.stage == "" || last.elements != p.vocab || last.elementBytes != 4 {
+		return nil, fmt.Errorf("%s: the last operation, %s, does not make logits", referenceStepName, last.kernel)
+	}
+	return p, nil
+}
+
+// text reads a C string out of its field.
+func text(field []byte) string {
+	s, _, _ := bytes.Cut(field, []byte{0})
+	return string(s)
+}
+
+// walk calls do for every operation of a step in order, those of the layers once a layer.
+func (p *plan) walk(do func(o *operation, layer int) error) error {
+	for ops := p.operations; len(ops) > 0; {
+		n, layers := 1, 1
+		if ops[0].repeats != once {
+			layers = p.layers
+			for n < len(ops) && ops[n].repeats != once {
+				n++
+			}
+		}
+		for layer := range layers {
+			for i := range ops[:n] {
+				if err := do(&ops[i], layer); err != nil {
+					return err
+				}
+			}
+		}
+		ops = ops[n:]
+	}
+	return nil
+}

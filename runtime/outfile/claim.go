@@ -98,3 +98,12 @@ func names(path string, f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && os.SameFile(at, info)
 }
+
+// lockState is what came of an attempt to lock a file.
+type lockState int
+
+const (
+	locked lockState = iota
+	lockedElsewhere
+	lockUnknown // there are no locks here
+)

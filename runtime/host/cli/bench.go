@@ -6,8 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"amkc/runtime/host"
+	"amkc/runtime/host/chrometrace"
 	"amkc/runtime/host/report"
 	"amkc/runtime/outfile"
 	"amkc/runtime/printable"
@@ -135,4 +137,130 @@ func (c *command) benchCommand(r *host.BenchReport) string {
 		s += fmt.Sprintf(" --gpu %d", c.gpu)
 	}
 	return s
+}
+
+// benchText is what bench prints for people.
+func benchText(check *host.CheckReport, r *host.BenchReport) string {
+	var b strings.Builder
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "%-10s %s\n", label, fmt.Sprintf(format, args...))
+	}
+	most := 0.0
+	for _, s := range check.Spans {
+		most = max(most, s.Max)
+	}
+	line("check", "passed in this run: largest logit error %.2e (allowed %.0e)", most, check.Tolerance.Max)
+	line("device", "%s", deviceText(&r.Machine))
+	line("clocks", "%s", clocksText(&r.Machine))
+	line("context", "positions %d to %d, %d tokens a launch, %d launches", r.Position, r.Position+r.StepsPerLaunch-1,
+		r.StepsPerLaunch, r.Launches)
+	line("latency", "%.1f µs a token (p10 %.1f, p90 %.1f)", r.Latency.Median, r.Latency.P10, r.Latency.P90)
+	line("ceiling", "%.1f µs (p10 %.1f, p90 %.1f): the same bytes streamed in the same run, no dependencies",
+		r.Ceiling.Median, r.Ceiling.P10, r.Ceiling.P90)
+	line("drain", "%.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away", r.Drain.Median, r.Drain.P10,
+		r.Drain.P90)
+	line("traffic", "%.1f MB a token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s", r.BytesPerToken/1e6, r.GBs,
+		r.CeilingGBs, r.ReadGBs)
+	if r.FitsL2() {
+		line("", "all of that fits the L2, which these rates are of: the memory is hardly touched")
+	}
+	line("share", "%.1f %% of the ceiling, %.1f %% of the plain read", 100*r.Share, 100*r.GBs/r.ReadGBs)
+	return b.String()
+}
+
+func deviceText(m *host.Machine) string {
+	s := m.GPU
+	if m.Driver != "" {
+		s += ", driver " + m.Driver
+	}
+	return s + ", CUDA " + m.CUDA
+}
+
+// clocksText says how fast the GPU ran, and what kept it from running faster.
+func clocksText(m *host.Machine) string {
+	c := m.Clocks
+	if c == nil {
+		return "not recorded: " + m.ClocksAbsent
+	}
+	s := fmt.Sprintf("SM %s, memory %s", clockText(c.SM, m.MaxSMClockMHz), clockText(c.Memory, m.MaxMemoryClockMHz))
+	if c.PowerW.Max > 0 {
+		s += fmt.Sprintf(", %.0f W", c.PowerW.Max)
+	}
+	if c.Temperature.Max > 0 {
+		s += fmt.Sprintf(", %.0f °C", c.Temperature.Max)
+	}
+	switch {
+	case c.LimitedBy == nil:
+		return s + "; the driver does not say what limits them"
+	case len(c.LimitedBy) == 0:
+		return s + "; limited by nothing"
+	}
+	return s + "; limited by " + strings.Join(c.LimitedBy, ", ")
+}
+
+func clockText(r host.Range, most int) string {
+	s := fmt.Sprintf("%.0f", r.Max)
+	if r.Min != r.Max {
+		s = fmt.Sprintf("%.0f to %.0f", r.Min, r.Max)
+	}
+	if most > 0 {
+		s += fmt.Sprintf(" of %d", most)
+	}
+	return s + " MHz"
+}
+
+// traceResult is what bench prints of a trace as JSON.
+type traceResult struct {
+	File     string  `json:"file"`
+	Position int     `json:"position"` // of the first step in it
+	Steps    int     `json:"steps"`
+	Spans    int     `json:"spans"`
+	Dropped  int     `json:"dropped"`    // spans that did not fit
+	Latency  float64 `json:"latency_us"` // of a token while spans are recorded, median
+	Plain    float64 `json:"plain_us"`   // of a token of the decode kernel in the same run, median
+}
+
+// trace writes a profile to a file.
+func (c *command) trace(p *host.Profile, device, path string) (*traceResult, error) {
+	about := map[string]any{"model": c.launcher.Model.Name, "device": device, "position": p.Position,
+		"latency_us": p.Latency, "plain_us": p.Plain, "dropped": p.Dropped}
+	if err := outfile.Write(path, func(w io.Writer) error { return drawProfile(w, p, about) }); err != nil {
+		return nil, err
+	}
+	return &traceResult{path, p.Position, p.Steps, len(p.Spans), p.Dropped, p.Latency, p.Plain}, nil
+}
+
+// drawProfile puts consumers above producers, SM by SM.
+func drawProfile(w io.Writer, p *host.Profile, about any) error {
+	t := chrometrace.NewWriter(w)
+	processes := map[string]int{}
+	for i, role := range []string{"consumer", "producer"} {
+		processes[role] = i + 1
+		t.Process(i+1, role+"s")
+		for sm := range p.SMs {
+			t.Thread(chrometrace.Track{Process: i + 1, Thread: sm + 1}, fmt.Sprintf("SM %d %s", sm, role))
+		}
+	}
+	for _, s := range p.Spans {
+		t.Span(chrometrace.Span{Track: chrometrace.Track{Process: processes[s.Role], Thread: s.SM + 1}, Name: s.Stage,
+			Category: s.Kind,
+			Start:    s.Start, End: s.End, Args: struct {
+				Step int    `json:"step"`
+				Kind string `json:"kind"`
+			}{s.Step, s.Kind}})
+	}
+	return t.Close(about)
+}
+
+func traceText(r *traceResult) string {
+	steps := fmt.Sprintf("the step at position %d", r.Position)
+	if r.Steps > 1 {
+		steps = fmt.Sprintf("the steps at positions %d to %d", r.Position, r.Position+r.Steps-1)
+	}
+	text := fmt.Sprintf("trace      %s: %s, %d spans; https://ui.perfetto.dev opens it\n", r.File, steps, r.Spans)
+	if r.Dropped > 0 {
+		text += fmt.Sprintf("           INCOMPLETE: %d spans did not fit the buffer\n", r.Dropped)
+	}
+	return text + fmt.Sprintf("recording  %.1f µs a token with it and %.1f without, in the same run: it costs %.1f %%\n",
+		r.Latency, r.Plain, 100*(r.Latency/r.Plain-1))
 }
