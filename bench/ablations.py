@@ -1,7 +1,7 @@
 """Section ablations: what each feature of the kernel is worth, by builds that lack one of them.
 
-All builds of a model are measured in turn in one process, so that the rows of a model belong together: made in one go they
-come from one measurement.
+All builds of a model are measured in turn in one process, so that the rows of a model belong together: made in one go
+they come from one measurement.
 """
 
 import traceback
@@ -33,7 +33,8 @@ class Variant:
 
 
 def warps(n):
-    """Knobs for so many warps a tile in every stage; which amkc takes by itself depends on the model and on other knobs."""
+    """Knobs for so many warps a tile in every stage; which amkc takes by itself depends on the model and on other
+    knobs."""
     return tuple(("warps", stage, n) for stage in STAGES)
 
 
@@ -47,10 +48,13 @@ VARIANTS = (
             (("ring", "in_flight", 13), ("ring", "stock", 0)) + warps(8)),
     Variant("run-ahead-off", "no run-ahead into L2", (("ring", "run_ahead", 0),)),
     Variant("pace-0", "L2 asked for chunks as fast as a lane can ask", (("ring", "pace", 0),)),
-    Variant("pace-1600", "1600 cycles between two requests to L2, instead of 800, or of 700 with a stock", (("ring", "pace", 1600),)),
-    Variant("stock-off", "as many chunks in flight whatever the ring holds, and run-ahead only while it is full", (("ring", "stock", 0),)),
+    Variant("pace-1600", "1600 cycles between two requests to L2, instead of 800, or of 700 with a stock",
+            (("ring", "pace", 1600),)),
+    Variant("stock-off", "as many chunks in flight whatever the ring holds, and run-ahead only while it is full",
+            (("ring", "stock", 0),)),
     Variant("stock-6", "one chunk in flight while the ring holds six, and run-ahead then", (("ring", "stock", 6),)),
-    Variant("chunk-8k", "chunks half as large, twice as many in flight", (("ring", "chunk_bytes", 8192), ("ring", "in_flight", 6))),
+    Variant("chunk-8k", "chunks half as large, twice as many in flight",
+            (("ring", "chunk_bytes", 8192), ("ring", "in_flight", 6))),
     Variant("split-off", "no context split over the SMs", (("attention", "split_from", 1 << 30),)),
     Variant("splits-8", "8 splits of the context instead of 16", (("attention", "max_splits", 8),)),
     Variant("barrier", "a barrier of all SMs after each layer", (("loop", "barrier", 1),)),
@@ -58,14 +62,16 @@ VARIANTS = (
     Variant("warps-4", "4 warps a tile in every stage", warps(4)),
     Variant("warps-8", "8 warps a tile in every stage", warps(8)),
     Variant("bulk-copy-off", "cp.async instead of bulk copies", defines=("AMK_BULK_COPY=0",)),
-    Variant("async-copy-off", "loads and stores instead of asynchronous copies", defines=("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0")),
+    Variant("async-copy-off", "loads and stores instead of asynchronous copies",
+            defines=("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0")),
     Variant("tensor-cores-off", "FMA instead of tensor cores", defines=("AMK_TENSOR_CORES=0",)),
     Variant("one-token", "one token a launch instead of 16", steps=1),
 )
 
 
 class Measurement:
-    """The turns of one model, taken when the first row asks for them: the default and all variants that are to be made."""
+    """The turns of one model, taken when the first row asks for them: the default and all variants that are to be
+    made."""
 
     def __init__(self, case):
         self.case = case
@@ -76,7 +82,8 @@ class Measurement:
             self.measure(shop, variant, position)
         shop.log += self.logs[variant.name]
         none = [{"findings": [self.failed[variant.name]]}] if variant.name in self.failed else []
-        return judge_ablation(self.taken.get((DEFAULT.name, position), []), none or self.taken[variant.name, position], variant, position)
+        return judge_ablation(self.taken.get((DEFAULT.name, position), []), none or self.taken[variant.name, position],
+                              variant, position)
 
     def measure(self, shop, asked, at):
         chosen = [v for v in VARIANTS if v is asked or any(row_id(self.case, v, p) in shop.planned for p in POSITIONS)]
@@ -115,13 +122,16 @@ class Measurement:
 
 def judge_ablation(default, rounds, variant, position):
     """A row: medians over the rounds, and the ratio to the default build in the same round."""
-    findings = [f for r in default for f in r["findings"]] + [f"{variant.name}: {f}" for r in rounds for f in r["findings"]]
-    row = {"passed": not findings, "findings": findings, "variant": variant.name, "what": variant.what, "position": position, "rounds": len(rounds)}
+    findings = [f for r in default for f in r["findings"]] + [f"{variant.name}: {f}" for r in rounds
+                                                              for f in r["findings"]]
+    row = {"passed": not findings, "findings": findings, "variant": variant.name, "what": variant.what,
+           "position": position, "rounds": len(rounds)}
     if findings:
         return row
     us, base = ([r["latency_us"]["median"] for r in side] for side in (rounds, default))
     ratios = [a / b for a, b in zip(us, base)]
-    return row | {"us": float(np.median(us)), "round_us": us, "default_us": float(np.median(base)), "default_round_us": base,
+    return row | {"us": float(np.median(us)), "round_us": us, "default_us": float(np.median(base)),
+                  "default_round_us": base,
                   "ratio": float(np.median(ratios)), "spread": max(ratios) - min(ratios),
                   "ceiling_us": float(np.median([r["ceiling_us"]["median"] for r in rounds])),
                   "share_of_ceiling": float(np.median([r["share_of_ceiling"] for r in rounds]))}
@@ -136,6 +146,7 @@ def ablations():
     for model in MODELS:
         case = Case(f"testdata/configs/{model}", "bf16", SEED, SHAPE_POSITIONS)
         measured = Measurement(case)
-        tasks += [Task("ablations", f"{case.name}-{v.name}-{p}", case, lambda shop, m=measured, v=v, p=p: m.row(shop, v, p),
+        tasks += [Task("ablations", f"{case.name}-{v.name}-{p}", case,
+                       lambda shop, m=measured, v=v, p=p: m.row(shop, v, p),
                        also=((replace(case, knobs=v.knobs), v.defines),)) for p in POSITIONS for v in VARIANTS]
     return tasks

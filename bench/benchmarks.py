@@ -1,6 +1,7 @@
 """BENCHMARKS.md: what the rows of docs/results say about speed, against what was aimed for.
 
-Needs the standard library alone, and must not know how a row was measured. A number that is not there is shown as not measured.
+Needs the standard library alone, and must not know how a row was measured. A number that is not there is shown as not
+measured.
 """
 
 from collections import Counter
@@ -10,43 +11,48 @@ from report import REFERENCE, fixed, outcome, percent, plain, short, span, store
 
 INTRO = """# Benchmarks
 
-Written by `bench/results.py` from the rows in [docs/results](docs/results/README.md); do not edit. Each row was made by the command
-beside it, and names by letter the amkc that made its build, and the software under it. A letter is no machine: rows were made on several
-of a kind, which differ by 2 to 3 %, and what is compared took turns on one. All are of one sequence in bf16 with random weights, on one GPU.
+Written by `bench/results.py` from the rows in [docs/results](docs/results/README.md); do not edit. Each row was made by
+the command beside it, and names by letter the amkc that made its build, and the software under it. A letter is no
+machine: rows were made on several of a kind, which differ by 2 to 3 %, and what is compared took turns on one. All are
+of one sequence in bf16 with random weights, on one GPU.
 
-A latency is that of a full step: embedding, all layers, attention over the cache, the output matrix, argmax, the token fed back. It
-counts only if the kernel agreed with the plain kernels of its build in the same run. The ceiling is a kernel of the same build that
-streams the same bytes (the weights and cache rows that a step reads) through the same ring and waits for nothing; the two are launched
-in turn. The plain read is a kernel that does nothing but load the weights; its bandwidth stands beside the ceiling, so that the ceiling
-can be judged as well. Where a figure stays short of its target, the ablations below say where time goes, and
-[docs/performance.md](docs/performance.md) and [docs/negative-results.md](docs/negative-results.md) what was tried.
+A latency is that of a full step: embedding, all layers, attention over the cache, the output matrix, argmax, the token
+fed back. It counts only if the kernel agreed with the plain kernels of its build in the same run. The ceiling is a
+kernel of the same build that streams the same bytes (the weights and cache rows that a step reads) through the same
+ring and waits for nothing; the two are launched in turn. The plain read is a kernel that does nothing but load the
+weights; its bandwidth stands beside the ceiling, so that the ceiling can be judged as well. Where a figure stays short
+of its target, the ablations below say where time goes, and [docs/performance.md](docs/performance.md) and
+[docs/negative-results.md](docs/negative-results.md) what was tried.
 """
 LEFT_OUT = """## What the probes left out and the product does
 
-The targets come from probes: kernels written by hand to find out what the design can do, before there was a compiler. They had the
-stream of weights, the exchanges, the norms' 1/rms and, in one of them, attention over a cache that streams through the ring. What they
-left out is in every row here:
+The targets come from probes: kernels written by hand to find out what the design can do, before there was a compiler.
+They had the stream of weights, the exchanges, the norms' 1/rms and, in one of them, attention over a cache that streams
+through the ring. What they left out is in every row here:
 
-- **RoPE**: the probes used q and k as they came out of the product with the weights. The kernel computes sines and cosines once a step,
-  and in every layer rotates q and k between the sums of qkv and what the attention units wait for.
-- **Append of the cache row**: nobody wrote the cache that the probe read. The kernel puts each step's k and v into it, in the order of
-  tensor core fragments, and the next step's stream may read those bytes only after an acquire; a step therefore ends in a join of all SMs.
-- **Ragged blocks**: the probe's context was a fixed number of whole blocks, the same for every split, and its columns a multiple of 1024.
-  The kernel takes any position and any size: a last block that is partly rows to come, splits that have a block more than others, and a
-  launch whose position moves from step to step.
-- **Norm weights and residual**: the probes' norms had no weights, and what a stage put out was the next one's input. The kernel
-  multiplies by the weights, and carries the residual stream in fp32 beside the exchanged values.
-- **The token**: every step of the probes began with the same vector, and their SMs exchanged the largest logit. The kernel exchanges its
-  index too, and begins the next step with that row of the embedding.
+- **RoPE**: the probes used q and k as they came out of the product with the weights. The kernel computes sines and
+  cosines once a step, and in every layer rotates q and k between the sums of qkv and what the attention units wait for.
+- **Append of the cache row**: nobody wrote the cache that the probe read. The kernel puts each step's k and v into it,
+  in the order of tensor core fragments, and the next step's stream may read those bytes only after an acquire; a step
+  therefore ends in a join of all SMs.
+- **Ragged blocks**: the probe's context was a fixed number of whole blocks, the same for every split, and its columns a
+  multiple of 1024. The kernel takes any position and any size: a last block that is partly rows to come, splits that
+  have a block more than others, and a launch whose position moves from step to step.
+- **Norm weights and residual**: the probes' norms had no weights, and what a stage put out was the next one's input.
+  The kernel multiplies by the weights, and carries the residual stream in fp32 beside the exchanged values.
+- **The token**: every step of the probes began with the same vector, and their SMs exchanged the largest logit. The
+  kernel exchanges its index too, and begins the next step with that row of the embedding.
 """
-# Shares of the ceiling that were aimed for on the reference, by model and position. The tokens of a launch from 32,752 end with 32,768 rows.
+# Shares of the ceiling that were aimed for on the reference, by model and position. The tokens of a launch from 32,752
+# end with 32,768 rows.
 CONTEXTS = {128: "128", 8192: "8,192", 32752: "32,768"}
 SHARES = {"llama-3.2-1b": {128: 0.94, 8192: 0.88, 32752: 0.90}, "llama-3.1-8b": {128: 0.95, 8192: 0.91, 32752: 0.92},
           "qwen3-0.6b-as-llama": {128: 0.77, 8192: 0.73, 32752: 0.83}, "smollm2-135m": {128: None}}
 NO_SHARE = "none; 200 µs would be remarkable"
 # How many times the kernel's time PyTorch's step was to take there at context 128.
 SPEEDUPS = {"llama-3.2-1b": {"eager": 2.5, "compile": 1.8}, "llama-3.1-8b": {"eager": 1.4, "compile": 1.3}}
-ENGINES = {"amkc": "amkc", "eager": "PyTorch, eager in a CUDA graph", "compile": "PyTorch, torch.compile in a CUDA graph"}
+ENGINES = {"amkc": "amkc", "eager": "PyTorch, eager in a CUDA graph",
+           "compile": "PyTorch, torch.compile in a CUDA graph"}
 PARTS = {"contexts": "Share of the ceiling", "compare": "PyTorch", "ablations": "What each feature is worth",
          "soak": "Eight minutes of continuous decoding"}
 
@@ -72,7 +78,8 @@ def text(results):
                 missing.append(PARTS[part])
                 continue
             first = explained.setdefault(part, name)
-            out += ["", f"### {PARTS[part]}", ""] + show(own, aimed=name == REFERENCE, explain=None if first == name else f"As for {first}, above.")
+            out += ["", f"### {PARTS[part]}", ""] + show(own, aimed=name == REFERENCE,
+                                                         explain=None if first == name else f"As for {first}, above.")
         if missing:
             out += ["", f"Not measured on this GPU: {'; '.join(missing)}."]
         out.append("")
@@ -89,7 +96,8 @@ def machines(store, rows):
     used = {r["environment"] for r in rows}
     chosen = {letter: e for letter, e in store.environments.items() if letter in used}
     facts = sorted({key for e in chosen.values() for key in e})
-    return table(["on"] + facts, [[letter] + [e.get(f, "") for f in facts] for letter, e in chosen.items()]) if chosen else ["Nothing was measured yet."]
+    return table(["on"] + facts, [[letter] + [e.get(f, "") for f in facts]
+                                  for letter, e in chosen.items()]) if chosen else ["Nothing was measured yet."]
 
 
 def met(value, target, shown):
@@ -117,26 +125,29 @@ def ceiling(rows, aimed, explain):
             r = found.get((model, position))
             aim = NO_SHARE if target is None else f"≥ {100 * target:.0f} %"
             if not r or not r["passed"]:
-                lines.append([model, CONTEXTS[position], outcome(r) if r else "not measured", "", "", "", aim, "", "", "", ""] + (made(r) if r else ["", ""]))
+                lines.append([model, CONTEXTS[position], outcome(r) if r else "not measured", "", "", "", aim, "", "",
+                              "", ""] + (made(r) if r else ["", ""]))
                 continue
             share, read = r["share_of_ceiling"], r.get("read_gbs")
-            lines.append([model, CONTEXTS[position], fixed(r["latency_us"]["median"], 1), span(r["latency_us"]), fixed(r["ceiling_us"]["median"], 1),
+            lines.append([model, CONTEXTS[position], fixed(r["latency_us"]["median"], 1), span(r["latency_us"]),
+                          fixed(r["ceiling_us"]["median"], 1),
                           percent(share), aim, met(share, target, points), fixed(r["gbs"], 0), fixed(read, 0),
                           percent(r["gbs"] / read if read else None)] + made(r))
-    note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. The stream of a small model gives way to its exchanges, "
-            "and it does so in the ceiling kernel of the build too, which that makes slower; the plain read depends on no build. "
-            "[docs/performance.md](docs/performance.md) has more of this.")
+    note = ("Context 32,768 is the rows after the last of 16 tokens from position 32,752 on. The stream of a small "
+            "model gives way to its exchanges, and it does so in the ceiling kernel of the build too, which that makes "
+            "slower; the plain read depends on no build. [docs/performance.md](docs/performance.md) has more of this.")
     left_out = () if aimed else ("target", "met")
     return without(titles, lines, *left_out) + ([] if explain else ["", note])
 
 
 def pytorch(rows, aimed, explain):
     out = [explain or
-           "transformers' LlamaForCausalLM with the same weights and a static cache of the context's length, one decode step captured in a CUDA "
-           "graph, argmax and the next position inside; eager with the faster of transformers' attentions, and torch.compile in mode "
-           "max-autotune. All take turns, round by round; ratios are medians of the rounds' ratios. Errors are those of all logits, against "
-           "transformers in fp32.", ""]
-    titles = ["shape", "context", "", "µs a token", "p10 to p90", "times amkc's", "target", "met", "share of ceiling", "RMS error", "max error", "on", "command"]
+           "transformers' LlamaForCausalLM with the same weights and a static cache of the context's length, one "
+           "decode step captured in a CUDA graph, argmax and the next position inside; eager with the faster of "
+           "transformers' attentions, and torch.compile in mode max-autotune. All take turns, round by round; ratios "
+           "are medians of the rounds' ratios. Errors are those of all logits, against transformers in fp32.", ""]
+    titles = ["shape", "context", "", "µs a token", "p10 to p90", "times amkc's", "target", "met", "share of ceiling",
+              "RMS error", "max error", "on", "command"]
     lines = []
     for r in rows:
         for name, label in ENGINES.items():
@@ -147,11 +158,13 @@ def pytorch(rows, aimed, explain):
             aim = f"≥ {target:g}" if target else ""
             errors = [short(e.get("rms_error")), short(e.get("max_error"))]
             if "times_amkc" not in e:
-                lines.append([r["model"], plain(r.get("position")), label, "not run: " + e["not_run"] if "not_run" in e else outcome(r), "", "", aim, "", ""] +
+                lines.append([r["model"], plain(r.get("position")), label,
+                              "not run: " + e["not_run"] if "not_run" in e else outcome(r), "", "", aim, "", ""] +
                              errors + made(r))
                 continue
             times = e["times_amkc"]
-            lines.append([r["model"], plain(r["position"]), label, fixed(e["us"]["median"], 1), span(e["us"]), fixed(times, 2), aim,
+            lines.append([r["model"], plain(r["position"]), label, fixed(e["us"]["median"], 1), span(e["us"]),
+                          fixed(times, 2), aim,
                           met(times, target, lambda x: fixed(x, 2)), percent(e["share_of_ceiling"])] + errors + made(r))
         if r["passed"] is False:
             lines.append([r["model"], plain(r.get("position")), outcome(r)] + [""] * 8 + made(r))
@@ -164,30 +177,35 @@ def nearer(rows):
     found = []
     for r in rows:
         errors = {name: e["rms_error"] for name, e in r.get("engines", {}).items() if e.get("rms_error")}
-        found += [f"{ENGINES[name]}, {r['model']}" for name in errors if "amkc" in errors and errors[name] < errors["amkc"]]
+        found += [f"{ENGINES[name]}, {r['model']}" for name in errors if "amkc" in errors
+                  and errors[name] < errors["amkc"]]
     return ["", f"Nearer to fp32 than amkc, by the RMS error: {'; '.join(found)}."] if found else []
 
 
 def ablations(rows, aimed, explain):
     out = [explain] if explain else [
-           "Builds that lack one feature or have another value of one knob, in turn with the kernel as amkc makes it. A cell is the time of a "
-           "token in µs, and in brackets its ratio to that of the kernel as amkc makes it, above 1 where the feature helps, with the spread "
-           "of the rounds. Rows that are what amkc makes of a model anyway show how much two builds of the same kernel differ, which is more "
-           "than the spread: a ratio as near to 1 as theirs shows nothing. The cycles between two requests to L2 follow the stock, and with them builds that "
-           "have another stock or none. Four things have no row, because no kernel is without them: weights packed in the "
-           "order of tensor core fragments, stages that are fused (five a layer), the cache's way through the ring, and argmax on the GPU. "
-           "[docs/results](docs/results/README.md) names rows that were not made.",
+           "Builds that lack one feature or have another value of one knob, in turn with the kernel as amkc makes it. "
+           "A cell is the time of a token in µs, and in brackets its ratio to that of the kernel as amkc makes it, "
+           "above 1 where the feature helps, with the spread of the rounds. Rows that are what amkc makes of a model "
+           "anyway show how much two builds of the same kernel differ, which is more than the spread: a ratio as near "
+           "to 1 as theirs shows nothing. The cycles between two requests to L2 follow the stock, and with them builds "
+           "that have another stock or none. Four things have no row, because no kernel is without them: weights "
+           "packed in the order of tensor core fragments, stages that are fused (five a layer), the cache's way "
+           "through the ring, and argmax on the GPU. [docs/results](docs/results/README.md) names rows that were "
+           "not made.",
            "",
-           "A chunk is 16 KB of weights or cache on their way into an SM's ring of slots in shared memory; run-ahead asks for chunks into L2 before the "
-           "ring has room. An exchange hands a vector from all SMs to all, by words that carry their own flag or by counters. A split is the part of a "
-           "context that one SM attends to."]
+           "A chunk is 16 KB of weights or cache on their way into an SM's ring of slots in shared memory; run-ahead "
+           "asks for chunks into L2 before the ring has room. An exchange hands a vector from all SMs to all, by words "
+           "that carry their own flag or by counters. A split is the part of a context that one SM attends to."]
     for model in dict.fromkeys(r["model"] for r in rows):
         own = [r for r in rows if r["model"] == model]
         positions = sorted({r["position"] for r in own if "position" in r})
         what = dict.fromkeys(r["what"] for r in own if "what" in r)
-        cells = {(r["what"], r["position"]): f"{r['us']:.1f} ({r['ratio']:.3f}, spread {r['spread']:.3f})" if r["passed"] else outcome(r)
+        cells = {(r["what"], r["position"]): f"{r['us']:.1f} ({r['ratio']:.3f}, spread {r['spread']:.3f})"
+                 if r["passed"] else outcome(r)
                  for r in own if "what" in r}
-        base = ["as amkc makes it"] + [", ".join(sorted({fixed(r["default_us"], 1) for r in own if r["passed"] and r["position"] == p})) for p in positions]
+        base = ["as amkc makes it"] + [", ".join(sorted({fixed(r["default_us"], 1) for r in own
+                                                         if r["passed"] and r["position"] == p})) for p in positions]
         most = Counter(r["environment"] for r in own).most_common(1)[0][0]
         elsewhere = {r["what"]: f" (on {r['environment']})" for r in own if "what" in r and r["environment"] != most}
         where = f"on {most} where it does not say otherwise" if elsewhere else f"on {most}"
@@ -200,10 +218,12 @@ def ablations(rows, aimed, explain):
 
 def soak(rows, aimed, explain):
     out = [explain or
-           "From position 0 to the end of the context again and again in one session. Every pass must give the tokens of the first, and two "
-           "teacher-forced ones at the end the same logits to the bit.", ""]
-    titles = ["shape", "tokens", "passes", "seconds", "µs a token: first tenth of the passes", "last tenth", "longest pass", "result", "on", "command"]
+           "From position 0 to the end of the context again and again in one session. Every pass must give the tokens "
+           "of the first, and two teacher-forced ones at the end the same logits to the bit.", ""]
+    titles = ["shape", "tokens", "passes", "seconds", "µs a token: first tenth of the passes", "last tenth",
+              "longest pass", "result", "on", "command"]
     lines = [[r["model"], plain(r.get("free")), plain(r.get("passes")), fixed(r.get("seconds"), 0)] +
-             [fixed(r.get("latency_us", {}).get(k), 1) for k in ("first_tenth", "last_tenth", "longest")] + [outcome(r)] + made(r)
+             [fixed(r.get("latency_us", {}).get(k), 1) for k in ("first_tenth", "last_tenth", "longest")] + [outcome(r)]
+             + made(r)
              for r in rows]
     return out + (table(titles, lines) if lines else ["Not measured."])

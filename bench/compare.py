@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Compares the emitted kernel with PyTorch on the GPU of this machine, and writes docs/results/NAME.json, README.md beside it,
-and BENCHMARKS.md.
+"""Compares the emitted kernel with PyTorch on the GPU of this machine, and writes docs/results/NAME.json, README.md
+beside it, and BENCHMARKS.md.
 
-    python3 bench/compare.py                                    Llama-3.2-1B, Llama-3.1-8B and the 0.6B shape, context 128
+    python3 bench/compare.py                  Llama-3.2-1B, Llama-3.1-8B and the 0.6B shape, context 128
     python3 bench/compare.py --model llama-3.2-1b --position 2000 --rounds 3
     python3 bench/compare.py --no-compile
 
-amkc, eager PyTorch in a CUDA graph and torch.compile (max-autotune) in a CUDA graph take turns, round by round, with the same
-random weights in bf16, batch 1; the logits of each are held to transformers in fp32 first. It needs an NVIDIA GPU, nvcc,
-PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put into dist/results on another machine.
+amkc, eager PyTorch in a CUDA graph and torch.compile (max-autotune) in a CUDA graph take turns, round by round, with
+the same random weights in bf16, batch 1; the logits of each are held to transformers in fp32 first. It needs an NVIDIA
+GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put into dist/results on
+another machine.
 Exit codes: 0 all have run and compute the same; 1 some have not, or differ; 2 bad usage or a broken environment.
 """
 
@@ -27,8 +28,10 @@ from endurance import LONG_POSITIONS
 def parse(argv):
     defaults = comparing.Options()
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--model", action="append", choices=[*comparing.MODELS, "smollm2-135m"], help="of testdata/configs; may be repeated")
-    p.add_argument("--position", type=int, default=comparing.POSITION, help=f"rows in the cache (default: {comparing.POSITION})")
+    p.add_argument("--model", action="append", choices=[*comparing.MODELS, "smollm2-135m"],
+                   help="of testdata/configs; may be repeated")
+    p.add_argument("--position", type=int, default=comparing.POSITION,
+                   help=f"rows in the cache (default: {comparing.POSITION})")
     p.add_argument("--rounds", type=int, default=defaults.rounds, help=f"turns of each (default: {defaults.rounds})")
     p.add_argument("--no-compile", action="store_true", help="leave torch.compile out, which takes minutes")
     p.add_argument("--compile-seconds", type=float, default=defaults.compile_seconds, metavar="SECONDS",
@@ -39,14 +42,16 @@ def parse(argv):
     if args.rounds < 1 or args.compile_seconds <= 0:
         p.error("--rounds and --compile-seconds must be positive")
     for model in args.model:
-        most = min(LONG_POSITIONS, config(results.machine.REPO / "testdata/configs" / model)["max_position_embeddings"]) - comparing.STEPS
+        trained = config(results.machine.REPO / "testdata/configs" / model)["max_position_embeddings"]
+        most = min(LONG_POSITIONS, trained) - comparing.STEPS
         if not 0 <= args.position <= most:
             p.error(f"--position {args.position}: 0 to {most} are possible for {model}")
     return args
 
 
 def command_of(args, model):
-    words = ["python3 bench/compare.py --target", args.target, "--model", model, "--position", str(args.position), "--rounds", str(args.rounds)]
+    words = ["python3 bench/compare.py --target", args.target, "--model", model, "--position", str(args.position),
+             "--rounds", str(args.rounds)]
     words += ["--no-compile"] if args.no_compile else ["--compile-seconds", f"{args.compile_seconds:g}"]
     return " ".join(words)
 

@@ -1,8 +1,8 @@
 """Section compare: the emitted kernel and PyTorch, on the same weights and one GPU, in turn.
 
-The rivals are transformers' LlamaForCausalLM with a static cache, one decode step captured in a CUDA graph: as it is, and
-through torch.compile. bench/torch_step.py says how. Each is a process of its own, so that what goes wrong in one costs its
-numbers and no others. Needs numpy; torch and transformers are needed by bench/torch_peer.py alone.
+The rivals are transformers' LlamaForCausalLM with a static cache, one decode step captured in a CUDA graph: as it is,
+and through torch.compile. bench/torch_step.py says how. Each is a process of its own, so that what goes wrong in one
+costs its numbers and no others. Needs numpy; torch and transformers are needed by bench/torch_peer.py alone.
 """
 
 import contextlib
@@ -27,7 +27,8 @@ ATTENTIONS = ("sdpa", "eager")  # of transformers, between which the eager step 
 TRIAL_LAUNCHES = 20
 OPEN_SECONDS = 180  # importing PyTorch, and computing weights on the GPU
 ASK_SECONDS = 300
-# PyTorch may be so much further from fp32 than transformers' own pass over all positions, or it computes something else.
+# PyTorch may be so much further from fp32 than transformers' own pass over all positions, or it computes something
+# else.
 PEER_FACTOR = criteria.MAX_FACTOR
 
 
@@ -50,7 +51,8 @@ class Engine:
 
     def judge(self, verdict):
         self.findings += verdict["findings"]
-        self.facts |= {k: verdict[k] for k in ("max_error", "rms_error", "max_ratio", "rms_ratio", "argmax_wrong", "argmax_decided")}
+        self.facts |= {k: verdict[k] for k in ("max_error", "rms_error", "max_ratio", "rms_ratio", "argmax_wrong",
+                                               "argmax_decided")}
 
 
 class Comparison:
@@ -72,7 +74,8 @@ class Comparison:
         return str(self.shop.work / f"compare-{name}.npy")
 
     def peer(self, name):
-        args = [sys.executable, str(Path(__file__).with_name("torch_peer.py")), self.case.model, "--seed", str(self.case.seed),
+        args = [sys.executable, str(Path(__file__).with_name("torch_peer.py")), self.case.model, "--seed",
+                str(self.case.seed),
                 "--dtype", self.case.dtype]
         self.shop.log.append("python3 bench/torch_peer.py " + " ".join(args[2:]) + f"  # {name}")
         p = Peer(args, self.shop.work / f"compare-{name}.log", self.shop.budget, self.shop.env)
@@ -91,14 +94,16 @@ class Comparison:
         row = judge_comparison(self.engines, self.bench, self.position, self.o)
         for name, e in row["engines"].items():
             if "times_amkc" in e:
-                self.say(f"{name}: {e['us']['median']:.1f} µs, {e['times_amkc']:.2f} times amkc's, {100 * e['share_of_ceiling']:.1f} % of the ceiling")
+                self.say(f"{name}: {e['us']['median']:.1f} µs, {e['times_amkc']:.2f} times amkc's, "
+                         f"{100 * e['share_of_ceiling']:.1f} % of the ceiling")
         return row
 
     def references(self):
         """Logits of transformers in fp32 and in the dtype, one pass over all positions: what all others are held to."""
         p = self.peer("reference")
         try:
-            p.ask({"do": "reference", "ids": self.ids, "fp32": self.path("fp32"), "own": self.path("own")}, OPEN_SECONDS + ASK_SECONDS)
+            p.ask({"do": "reference", "ids": self.ids, "fp32": self.path("fp32"), "own": self.path("own")},
+                  OPEN_SECONDS + ASK_SECONDS)
         except PeerFailed as e:
             raise StepFailed(f"no reference: {e}") from None
         finally:
@@ -152,7 +157,8 @@ class Comparison:
 
     def opened(self, name, attention, compile, seconds):
         """Opens a step in a peer, fills its cache, and returns the verdict on its logits."""
-        request = {"do": "open", "name": attention, "attention": attention, "compile": compile, "length": -(-len(self.ids) // ROOM) * ROOM}
+        request = {"do": "open", "name": attention, "attention": attention, "compile": compile,
+                   "length": -(-len(self.ids) // ROOM) * ROOM}
         answer = self.peers[name].ask(request, seconds)
         if compile:
             self.engines[name].facts["compile_seconds"] = round(answer["seconds"], 1)
@@ -161,10 +167,12 @@ class Comparison:
         return criteria.judge_half(np.load(self.path(name), mmap_mode="r"), self.own, self.ref, rms_factor=PEER_FACTOR)
 
     def timed(self, name, attention, launches):
-        answer = self.peers[name].ask({"do": "timed", "name": attention, "token": self.ids[self.position], "position": self.position,
+        answer = self.peers[name].ask({"do": "timed", "name": attention, "token": self.ids[self.position],
+                                       "position": self.position,
                                        "steps": STEPS, "launches": launches, "warm_up": self.o.warm_up}, ASK_SECONDS)
         facts = self.engines[name].facts
-        facts["repeats"] = facts.get("repeats", True) and answer["repeats"]  # bf16 on a GPU need not; it is for the record
+        # bf16 on a GPU need not repeat; it is for the record.
+        facts["repeats"] = facts.get("repeats", True) and answer["repeats"]
         return answer["us"]
 
     def round(self, i):
@@ -173,7 +181,8 @@ class Comparison:
             if engine.lacking:
                 continue
             try:
-                us = self.bench_amkc() if name == "amkc" else self.timed(name, engine.facts["attention"], self.o.launches)
+                us = self.bench_amkc() if name == "amkc" else self.timed(name, engine.facts["attention"],
+                                                                         self.o.launches)
             except (PeerFailed, StepFailed) as e:
                 engine.lacking = f"round {i}: {e}"
                 self.say(f"{name}: {engine.lacking}")
@@ -182,7 +191,8 @@ class Comparison:
             self.say(f"round {i}, {name}: {us['median']:.1f} µs ({us['p10']:.1f} to {us['p90']:.1f})")
 
     def bench_amkc(self):
-        done = self.shop.on_device(self.directory, "bench", "--json", "--position", str(self.position), "--steps-per-launch", str(STEPS),
+        done = self.shop.on_device(self.directory, "bench", "--json", "--position", str(self.position),
+                                   "--steps-per-launch", str(STEPS),
                                    "--launches", str(self.o.launches), "--warm-up", str(self.o.warm_up))
         r = judge_bench(last_object(done.stdout))
         if r["findings"]:
@@ -192,7 +202,8 @@ class Comparison:
 
 
 def judge_comparison(engines, bench, position, o):
-    """The row. It passes if all have run, and all logits are as close as they must be; speed is reported, not judged."""
+    """The row. It passes if all have run, and all logits are as close as they must be; speed is reported, not
+    judged."""
     findings = [f"{name}: {f}" for name, e in engines.items() for f in e.findings]
     lacking = [f"{name}: {e.lacking}" for name, e in engines.items() if e.lacking]
     ours = engines["amkc"]
@@ -205,7 +216,8 @@ def judge_comparison(engines, bench, position, o):
         if e.rounds:
             entry |= {"us": over_rounds(e.rounds), "round_us": [r["median"] for r in e.rounds]}
             # A round's launches lie next to each other in time, so ratios are taken within it.
-            pairs = [(us["median"], r["latency_us"]["median"], r["ceiling_us"]["median"]) for us, r in zip(e.rounds, bench)]
+            pairs = [(us["median"], r["latency_us"]["median"], r["ceiling_us"]["median"])
+                     for us, r in zip(e.rounds, bench)]
             if pairs:
                 entry |= {"times_amkc": float(np.median([us / amkc for us, amkc, _ in pairs])),
                           "share_of_ceiling": float(np.median([ceiling / us for us, _, ceiling in pairs]))}

@@ -1,7 +1,7 @@
 """How far logits are from a reference, and what is close enough.
 
-Logits are arrays [positions, vocab]; they may be memory-mapped, since no more than a few rows are held in float64. Needs
-numpy alone, and must not know where logits come from.
+Logits are arrays [positions, vocab]; they may be memory-mapped, since no more than a few rows are held in float64.
+Needs numpy alone, and must not know where logits come from.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,8 @@ def blocks(positions):
 def distance(got, ref):
     """The Distance of logits from a reference of the same shape."""
     if got.shape != ref.shape or got.ndim != 2:
-        raise ValueError(f"logits of shape {got.shape}, a reference of shape {ref.shape}; the same [positions, vocab] is needed")
+        raise ValueError(f"logits of shape {got.shape}, a reference of shape {ref.shape}; the same [positions, vocab] "
+                         "is needed")
     worst, at, squares = -1.0, (0, 0), 0.0
     for rows in blocks(len(ref)):
         error = np.abs(got[rows].astype(np.float64) - ref[rows])
@@ -62,7 +63,8 @@ def margins(logits):
 
 
 def judge_fp32(got, ref):
-    """The verdict on an fp32 build: the errors, and the same choice everywhere. A dict that goes into a row of results."""
+    """The verdict on an fp32 build: the errors, and the same choice everywhere. A dict that goes into a row of
+    results."""
     d = distance(got, ref)
     wrong = np.flatnonzero(choices(got) != choices(ref))
     findings = []
@@ -79,8 +81,8 @@ def judge_half(got, rival, ref, rms_factor=RMS_FACTOR):
     wrong = np.flatnonzero((choices(got) != choices(ref)) & decided)
     findings = []
     if not d.rms <= rms_factor * own.rms:
-        findings.append(f"RMS error {d.rms:.3g}, {ratio(d.rms, own.rms):.3f} of transformers' {own.rms:.3g}; {rms_factor:g} "
-                        "is allowed")
+        findings.append(f"RMS error {d.rms:.3g}, {ratio(d.rms, own.rms):.3f} of transformers' {own.rms:.3g}; "
+                        f"{rms_factor:g} is allowed")
     if not d.max <= MAX_FACTOR * own.max:
         findings.append(f"max error {d.max:.3g} at position {d.at[0]}, id {d.at[1]}, {ratio(d.max, own.max):.3f} of "
                         f"transformers' {own.max:.3g}; {MAX_FACTOR:g} is allowed")
@@ -100,8 +102,8 @@ def disagreements(got, ref, positions):
     findings = []
     for p in positions[:SHOWN]:
         a, b = int(np.argmax(got[p])), int(np.argmax(ref[p]))
-        findings.append(f"position {p}: argmax {a} instead of {b}, by {got[p, a] - got[p, b]:.3g}; the reference has {b} ahead "
-                        f"by {ref[p, b] - ref[p, a]:.3g}")
+        findings.append(f"position {p}: argmax {a} instead of {b}, by {got[p, a] - got[p, b]:.3g}; the reference has "
+                        f"{b} ahead by {ref[p, b] - ref[p, a]:.3g}")
     if len(positions) > SHOWN:
         findings.append(f"argmax wrong at {len(positions) - SHOWN} positions more")
     return findings

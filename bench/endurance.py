@@ -41,8 +41,9 @@ GROWTH = 1.01  # of the last tenth of the passes over the first
 
 
 # What each tool needs: definitions to compile the kernel with, and options. memcheck would count the driver's "no such
-# parameter" answers, by which a launch learns how many parameters a kernel has. racecheck cannot follow barriers on which
-# one lane arrives for its warp, nor acquire and release on plain words; AMK_RACECHECK spells both in a way that it can.
+# parameter" answers, by which a launch learns how many parameters a kernel has. racecheck cannot follow barriers on
+# which one lane arrives for its warp, nor acquire and release on plain words; AMK_RACECHECK spells both in a way that
+# it can.
 SANITIZERS = {"memcheck": ((), ("--report-api-errors", "no")), "racecheck": (("AMK_RACECHECK=1",), ())}
 
 
@@ -61,7 +62,8 @@ def long_soak_row(shop, case):
     shop.settle()
     if shop.budget.remaining() < LONG_SOAK_SECONDS:
         raise OutOfTime  # rather than most of it for nothing
-    done = shop.on_device(directory, "soak", "--seconds", str(LONG_SOAK_SECONDS), "--tokens", "1", seconds=LONG_SOAK_SECONDS + SOAK_SECONDS,
+    done = shop.on_device(directory, "soak", "--seconds", str(LONG_SOAK_SECONDS), "--tokens", "1",
+                          seconds=LONG_SOAK_SECONDS + SOAK_SECONDS,
                           accept=(0, 1))
     return judge_long_soak(last_object(done.stdout))
 
@@ -72,10 +74,11 @@ def judge_long_soak(r):
     if not findings:
         us = r["latency_us"]
         if r["free"] < LONG_SOAK_TOKENS or r["seconds"] < LONG_SOAK_SECONDS:
-            findings.append(f"{r['free']} tokens were decoded in {r['seconds']:.0f} s; {LONG_SOAK_TOKENS} in {LONG_SOAK_SECONDS} s are needed")
+            findings.append(f"{r['free']} tokens were decoded in {r['seconds']:.0f} s; {LONG_SOAK_TOKENS} in "
+                            f"{LONG_SOAK_SECONDS} s are needed")
         if not us["last_tenth"] <= GROWTH * us["first_tenth"]:
-            findings.append(f"a token took {us['first_tenth']:.1f} µs in the first tenth of the passes and {us['last_tenth']:.1f} µs in the last; "
-                            f"{GROWTH:g} times as long is allowed")
+            findings.append(f"a token took {us['first_tenth']:.1f} µs in the first tenth of the passes and "
+                            f"{us['last_tenth']:.1f} µs in the last; {GROWTH:g} times as long is allowed")
     return {"passed": not findings, "findings": findings} | {
         k: r[k] for k in ("free", "forced", "passes", "positions", "seconds", "latency_us") if k in r}
 
@@ -86,7 +89,8 @@ def sanitizer_row(shop, case, tool):
     directory = shop.finish(case, defines)
     done = shop.on_device(
         directory, "soak", "--tokens", str(2 * SANITIZED_POSITIONS), "--positions", str(SANITIZED_POSITIONS),
-        "--spin-limit", "10m", under=(sanitizer, "--tool", tool, *options, "--error-exitcode", str(FOUND)), seconds=SANITIZER_SECONDS, accept=(0, 1, 2, FOUND))
+        "--spin-limit", "10m", under=(sanitizer, "--tool", tool, *options, "--error-exitcode", str(FOUND)),
+        seconds=SANITIZER_SECONDS, accept=(0, 1, 2, FOUND))
     return judge_sanitizer(tool, done.returncode, done.stdout, done.stderr) | {"tool": tool}
 
 
@@ -137,7 +141,8 @@ def soak():
 
 
 def sanitizer():
-    return [Task("sanitizer", f"{case.key}-{tool}", case, lambda shop, case=case, tool=tool: sanitizer_row(shop, case, tool), SANITIZERS[tool][0])
+    return [Task("sanitizer", f"{case.key}-{tool}", case,
+                 lambda shop, case=case, tool=tool: sanitizer_row(shop, case, tool), SANITIZERS[tool][0])
             for case in SANITIZED for tool in SUMMARIES]
 
 

@@ -42,7 +42,8 @@ def judge_equality(looped, unrolled):
 
 
 def barriers_row(shop, case, position):
-    """The looped kernel, and the same with a barrier of all SMs at the end of each layer and the ring drained there, in turn."""
+    """The looped kernel, and the same with a barrier of all SMs at the end of each layer and the ring drained there, in
+    turn."""
     entrants = {"loop": Entrant(shop.finish(case)), "barriers": Entrant(shop.finish(replace(case, knobs=BARRIERS)))}
     shop.settle()
     turns = take_turns(shop, entrants, (position,), ROUNDS, LAUNCHES)
@@ -58,11 +59,13 @@ def judge_barriers(rounds, position):
     us = {name: float(np.median([r["latency_us"]["median"] for r in rounds[name]])) for name in rounds}
     ceiling = float(np.median([r["ceiling_us"]["median"] for r in rounds["loop"]]))
     return row | {"loop_us": us["loop"], "barriers_us": us["barriers"], "gain": us["barriers"] / us["loop"],
-                  "ceiling_us": ceiling, "all_us": {name: [r["latency_us"]["median"] for r in rounds[name]] for name in rounds}}
+                  "ceiling_us": ceiling, "all_us": {name: [r["latency_us"]["median"] for r in rounds[name]]
+                                                    for name in rounds}}
 
 
 def looping():
-    return [Task("looping", case.key, case, lambda shop, case=case: equality_row(shop, case), also=((replace(case, knobs=UNROLLED), ()),))
+    return [Task("looping", case.key, case, lambda shop, case=case: equality_row(shop, case),
+                 also=((replace(case, knobs=UNROLLED), ()),))
             for case in (Case(model, dtype) for model in FIXTURES for dtype in DTYPES)]
 
 

@@ -21,7 +21,8 @@ class Missing(Exception):
 
 
 class Tools:
-    """The executables that are run: amkc and bench/device from a directory, nvcc and compute-sanitizer from where CUDA is."""
+    """The executables that are run: amkc and bench/device from a directory, nvcc and compute-sanitizer from where CUDA
+    is."""
 
     def __init__(self, directory=None, work="build/results"):
         self.directory = Path(directory).resolve() if directory else Path(work).resolve() / "tools"
@@ -30,7 +31,8 @@ class Tools:
         self.amkc, self.device = self.directory / "amkc", self.directory / "device"
         for path in (self.amkc, self.device):
             if not os.access(path, os.X_OK):
-                raise Missing(f"{path} is not there; on a machine with Go, make results-tools puts it into dist/results")
+                raise Missing(f"{path} is not there; on a machine with Go, make results-tools puts it into "
+                              "dist/results")
         self.nvcc = find_cuda("nvcc")
         self.sanitizer = find_cuda("compute-sanitizer")
 
@@ -45,8 +47,8 @@ class Tools:
 def build_tools(directory):
     """Builds what --tools would bring along."""
     if not shutil.which("go"):
-        raise Missing("there is no Go here to build amkc with; make results-tools on a machine with Go, and then --tools "
-                      "dist/results here")
+        raise Missing("there is no Go here to build amkc with; make results-tools on a machine with Go, and then "
+                      "--tools dist/results here")
     directory.mkdir(parents=True, exist_ok=True)
     built = subprocess.run(["go", "build", "-trimpath", "-o", str(directory) + os.sep, "./cmd/amkc", "./bench/device"],
                            cwd=REPO, env=os.environ | {"CGO_ENABLED": "0"})
@@ -55,7 +57,8 @@ def build_tools(directory):
 
 
 def find_cuda(name):
-    """A tool of the CUDA toolkit: on PATH, in CUDA_HOME, in /usr/local/cuda, or in the repository's .cuda; None if nowhere."""
+    """A tool of the CUDA toolkit: on PATH, in CUDA_HOME, in /usr/local/cuda, or in the repository's .cuda; None if
+    nowhere."""
     places = [Path(os.environ["CUDA_HOME"])] if os.environ.get("CUDA_HOME") else []
     places += [Path("/usr/local/cuda"), REPO / ".cuda" / "nvidia" / "cu13"]
     for path in [shutil.which(name)] + [p / "bin" / name for p in places]:

@@ -26,7 +26,8 @@ class Peer:
         self.args, self.log, self.budget = args, log, budget
         self.rest = b""
         with open(log, "wb") as stderr:
-            self.child = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=env, bufsize=0,
+            self.child = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=env,
+                                          bufsize=0,
                                           start_new_session=True)
 
     def ask(self, request, seconds):
@@ -50,7 +51,8 @@ class Peer:
         except (BrokenPipeError, ValueError):  # it has ended, before this request or because of it
             self.close(now=True)
             with open(self.log, encoding="utf-8", errors="replace") as f:
-                raise PeerFailed(f"{spell(self.args)} ended with {self.child.returncode}: {first_complaint(f.read())}") from None
+                raise PeerFailed(f"{spell(self.args)} ended with {self.child.returncode}: "
+                                 f"{first_complaint(f.read())}") from None
         line, _, self.rest = self.rest.partition(b"\n")
         answer = json.loads(line)
         if not answer["ok"]:

@@ -18,7 +18,8 @@ def checkpoint(directory, dtype, device="cuda"):
     """A model with its own weights, rounded to or upcast to dtype."""
     _, transformers = engines()
     with opened(transformers.AutoModelForCausalLM.from_pretrained(
-            directory, dtype=torch_dtype(dtype), attn_implementation="eager", local_files_only=True).to(device)) as model:
+            directory, dtype=torch_dtype(dtype), attn_implementation="eager",
+            local_files_only=True).to(device)) as model:
         yield model
 
 
@@ -30,7 +31,8 @@ def invented(directory, seed, weights, dtype, device="cuda"):
     torch, transformers = engines()
     config = transformers.AutoConfig.from_pretrained(directory, local_files_only=True)
     with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch_dtype(dtype), attn_implementation="eager")
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch_dtype(dtype),
+                                                              attn_implementation="eager")
     tied = config.tie_word_embeddings
     values = {}
     for name, p in model.named_parameters(remove_duplicate=False):
@@ -40,7 +42,8 @@ def invented(directory, seed, weights, dtype, device="cuda"):
     model.load_state_dict(values, strict=False, assign=True)
     if tied:
         model.lm_head.weight = model.model.embed_tokens.weight
-    # The rotary frequencies are a buffer that no file holds; they are computed on the CPU, as loading a checkpoint does.
+    # The rotary frequencies are a buffer that no file holds; they are computed on the CPU, as loading a checkpoint
+    # does.
     model.model.rotary_emb = type(model.model.rotary_emb)(config).to(device)
     left = [n for n, t in (*model.named_parameters(), *model.named_buffers()) if t.is_meta]
     if left:

@@ -14,9 +14,9 @@ IDENTITY = ("amkc", "gpu")  # facts of an environment that make a row another ro
 
 PREAMBLE = """# Results
 
-Written by `bench/results.py`, which anyone with a GPU can run; do not edit. Every row names the command that made it and,
-by letter, what it ran on. The numbers in full, the commands below that command, and everything that was found are in the
-JSON files beside this one.
+Written by `bench/results.py`, which anyone with a GPU can run; do not edit. Every row names the command that made it
+and, by letter, what it ran on. The numbers in full, the commands below that command, and everything that was found are
+in the JSON files beside this one.
 """
 
 # What a section shows, and what its rows must satisfy. A column is a title and a function of the row.
@@ -29,10 +29,11 @@ ACCURACY = (
     ("positions", lambda r: plain(r.get("positions"))),
 )
 ACCURACY_RULE = (
-    "Logits of all positions, teacher-forced, against transformers in fp32 on the same GPU (eager attention, no TF32, one pass, "
-    "weights {weights}). fp32: max error at most 1e-4, the same argmax everywhere{greedy}. bf16 and fp16: RMS error at most 1.0 × "
-    "and max error at most 1.5 × that of transformers' own run in that type, and the same argmax wherever it is decided: where "
-    "the fp32 margin exceeds 2 × the max error of transformers' own run. Where few positions are decided, the errors alone judge.")
+    "Logits of all positions, teacher-forced, against transformers in fp32 on the same GPU (eager attention, no TF32, "
+    "one pass, weights {weights}). fp32: max error at most 1e-4, the same argmax everywhere{greedy}. bf16 and fp16: "
+    "RMS error at most 1.0 × and max error at most 1.5 × that of transformers' own run in that type, and the same "
+    "argmax wherever it is decided: where the fp32 margin exceeds 2 × the max error of transformers' own run. Where "
+    "few positions are decided, the errors alone judge.")
 LATENCY = (
     ("position", lambda r: plain(r.get("position"))),
     ("µs a token, median", lambda r: fixed(r.get("latency_us", {}).get("median"), 1)),
@@ -46,12 +47,13 @@ SECTIONS = {
         weights="upcast from the checkpoint", greedy=", and the same greedy continuations"), ACCURACY),
     "shapes": ("Random weights at the shapes of published models", ACCURACY_RULE.format(
         weights="from `bench/random_weights.py` in the type of the build", greedy=""), ACCURACY),
-    "sizes": ("Random weights at awkward sizes", "The criteria of the shapes above (testdata/configs/sizes).", ACCURACY),
+    "sizes": ("Random weights at awkward sizes", "The criteria of the shapes above (testdata/configs/sizes).",
+              ACCURACY),
     "fallbacks": ("Fallback paths", "The criteria of the checkpoints above, with features of the target compiled out.",
                   (("switched off", lambda r: plain(r.get("defines"))),) + ACCURACY),
-    "endurance": ("Endurance", "At least 10,000 tokens in one session, restarting at position 0 at the end of the context: once "
-                  "with the kernel's own choices and once teacher-forced. Every pass gives the tokens, and the logits to the bit, of "
-                  "the first.", (
+    "endurance": ("Endurance", "At least 10,000 tokens in one session, restarting at position 0 at the end of the "
+                  "context: once with the kernel's own choices and once teacher-forced. Every pass gives the tokens, "
+                  "and the logits to the bit, of the first.", (
                       ("tokens, free", lambda r: plain(r.get("free"))),
                       ("tokens, teacher-forced", lambda r: plain(r.get("forced"))),
                       ("passes", lambda r: plain(r.get("passes"))),
@@ -60,26 +62,30 @@ SECTIONS = {
         ("tool", lambda r: plain(r.get("tool"))),
         ("errors", lambda r: plain(r.get("errors"))),
         ("tokens", lambda r: plain(r.get("tokens"))))),
-    "looping": ("Looped and unrolled", "Logits of all positions, teacher-forced, of the build as amkc makes it, whose layers are one loop, "
-                "and of one with `tiling.loop.roll` 0, in which every layer has its own stages: the same to the bit.", (
+    "looping": ("Looped and unrolled", "Logits of all positions, teacher-forced, of the build as amkc makes it, whose "
+                "layers are one loop, and of one with `tiling.loop.roll` 0, in which every layer has its own stages: "
+                "the same to the bit.", (
                     ("positions", lambda r: plain(r.get("positions"))),
                     ("logits compared", lambda r: plain(r.get("logits"))))),
-    "barriers": ("What looping with run-ahead is worth", "The kernel as amkc makes it, and the same with `tiling.loop.barrier` 1: all SMs meet "
-                 "at the end of every layer, and nothing of the next one is copied before. The two take turns on one machine, each checked "
-                 "against the plain kernels in the same run; medians over the rounds.", (
+    "barriers": ("What looping with run-ahead is worth", "The kernel as amkc makes it, and the same with "
+                 "`tiling.loop.barrier` 1: all SMs meet at the end of every layer, and nothing of the next one is "
+                 "copied before. The two take turns on one machine, each checked against the plain kernels in the same "
+                 "run; medians over the rounds.", (
                      ("position", lambda r: plain(r.get("position"))),
                      ("µs a token, loop", lambda r: fixed(r.get("loop_us"), 1)),
                      ("µs a token, barriers", lambda r: fixed(r.get("barriers_us"), 1)),
                      ("gain", lambda r: fixed(r.get("gain"))),
                      ("ceiling, µs", lambda r: fixed(r.get("ceiling_us"), 1)),
                      ("rounds", lambda r: plain(r.get("rounds"))))),
-    "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. The ceiling "
-              "is a kernel that streams the same bytes and waits for nothing, launched in turn with the decode kernel.", LATENCY),
-    "ablations": ("What each feature is worth", "The kernel as amkc makes it, and builds that lack one feature or have another value of one knob. "
-                  "All builds of a model are open in one process and take turns, round by round, each checked against the plain kernels in the "
-                  "same run. Medians over the rounds; the ratio, to the kernel as amkc makes it, is the median of the rounds' ratios, and above 1 "
-                  "where the feature helps. The spread is from the lowest ratio of a round to the highest. Where the ratio is nearer to 1 than the "
-                  "spread is wide, nothing is shown.", (
+    "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. "
+              "The ceiling is a kernel that streams the same bytes and waits for nothing, launched in turn with the "
+              "decode kernel.", LATENCY),
+    "ablations": ("What each feature is worth", "The kernel as amkc makes it, and builds that lack one feature or have "
+                  "another value of one knob. All builds of a model are open in one process and take turns, round by "
+                  "round, each checked against the plain kernels in the same run. Medians over the rounds; the ratio, "
+                  "to the kernel as amkc makes it, is the median of the rounds' ratios, and above 1 where the feature "
+                  "helps. The spread is from the lowest ratio of a round to the highest. Where the ratio is nearer to "
+                  "1 than the spread is wide, nothing is shown.", (
                       ("position", lambda r: plain(r.get("position"))),
                       ("build", lambda r: plain(r.get("what"))),
                       ("µs a token", lambda r: fixed(r.get("us"), 1)),
@@ -87,22 +93,26 @@ SECTIONS = {
                       ("ratio", lambda r: fixed(r.get("ratio"))),
                       ("spread", lambda r: fixed(r.get("spread"), 3)),
                       ("rounds", lambda r: plain(r.get("rounds"))))),
-    "soak": ("Eight minutes", "Eight minutes of decoding freely in one session, restarting at position 0 at the end of the context; then two passes "
-             "teacher-forced. Every pass gives the tokens of the first, the teacher-forced ones the same logits to the bit. At least 600,000 "
-             "tokens; the median pass of the last tenth takes at most 1.01 × that of the first tenth, on the host's clock.", (
+    "soak": ("Eight minutes", "Eight minutes of decoding freely in one session, restarting at position 0 at the end of "
+             "the context; then two passes teacher-forced. Every pass gives the tokens of the first, the "
+             "teacher-forced ones the same logits to the bit. At least 600,000 tokens; the median pass of the last "
+             "tenth takes at most 1.01 × that of the first tenth, on the host's clock.", (
                  ("tokens", lambda r: plain(r.get("free"))),
                  ("passes", lambda r: plain(r.get("passes"))),
                  ("seconds", lambda r: fixed(r.get("seconds"), 0)),
                  ("µs a token: first pass, median, last, longest",
-                  lambda r: ", ".join(fixed(r["latency_us"][k], 1) for k in ("first", "median", "last", "longest")) if "latency_us" in r else ""),
+                  lambda r: ", ".join(fixed(r["latency_us"][k], 1) for k in ("first", "median", "last", "longest"))
+                  if "latency_us" in r else ""),
                  ("first tenth, last tenth",
-                  lambda r: ", ".join(fixed(r["latency_us"][k], 1) for k in ("first_tenth", "last_tenth")) if "latency_us" in r else ""),
+                  lambda r: ", ".join(fixed(r["latency_us"][k], 1) for k in ("first_tenth", "last_tenth"))
+                  if "latency_us" in r else ""),
                  ("µs slower an hour", lambda r: fixed(r.get("latency_us", {}).get("per_hour"), 2)))),
-    "compare": ("PyTorch", "The kernel and transformers' LlamaForCausalLM with a static cache of the context's length, one decode step in a CUDA "
-                "graph, as it is (with the faster of transformers' attentions) and through torch.compile (max-autotune): the same random weights, "
-                "batch 1, in turn on one GPU, medians over the rounds. Each latency is of 16 tokens between two events. × is how many times the "
-                "kernel's time it is, the median of the rounds' ratios. All logits are held to fp32: the kernel by the criteria of the shapes "
-                "above, PyTorch's step by 1.5 × the errors of transformers' own pass.", (
+    "compare": ("PyTorch", "The kernel and transformers' LlamaForCausalLM with a static cache of the context's length, "
+                "one decode step in a CUDA graph, as it is (with the faster of transformers' attentions) and through "
+                "torch.compile (max-autotune): the same random weights, batch 1, in turn on one GPU, medians over the "
+                "rounds. Each latency is of 16 tokens between two events. × is how many times the kernel's time it is, "
+                "the median of the rounds' ratios. All logits are held to fp32: the kernel by the criteria of the "
+                "shapes above, PyTorch's step by 1.5 × the errors of transformers' own pass.", (
                     ("position", lambda r: plain(r.get("position"))),
                     ("kernel, µs", lambda r: engine(r, "amkc", "us")),
                     ("share of ceiling", lambda r: engine(r, "amkc", "share_of_ceiling")),
@@ -110,9 +120,11 @@ SECTIONS = {
                     ("×", lambda r: engine(r, "eager", "times_amkc")),
                     ("compiled, µs", lambda r: engine(r, "compile", "us")),
                     ("×", lambda r: engine(r, "compile", "times_amkc")),
-                    ("RMS error: kernel, eager, compiled", lambda r: ", ".join(engine(r, name, "rms_error") or "none" for name in ENGINES)),
+                    ("RMS error: kernel, eager, compiled",
+                     lambda r: ", ".join(engine(r, name, "rms_error") or "none" for name in ENGINES)),
                     ("rounds", lambda r: plain(r.get("rounds"))))),
-    "contexts": ("Latency and context", "The same, of builds for the positions that their names say: max33024 is for up to 33,023.", LATENCY),
+    "contexts": ("Latency and context", "The same, of builds for the positions that their names say: max33024 is for "
+                 "up to 33,023.", LATENCY),
 }
 
 
@@ -169,8 +181,8 @@ class Store:
             self.rows = {row["id"]: row for row in data["rows"]}
 
     def done(self, task_id, environment):
-        """Whether the task has passed with the same amkc on the same GPU: such a row need not be made again. It keeps the
-        environment that it was made in."""
+        """Whether the task has passed with the same amkc on the same GPU: such a row need not be made again. It keeps
+        the environment that it was made in."""
         row = self.rows.get(task_id)
         made = self.environments[row["environment"]] if row else {}
         return bool(row and row["passed"] and all(made.get(fact) == environment.get(fact) for fact in IDENTITY))
@@ -196,7 +208,8 @@ class Store:
 
     def save(self):
         used = {row["environment"] for row in self.rows.values()}
-        data = {"schema": SCHEMA, "environments": {k: v for k, v in self.environments.items() if k in used}, "rows": self.ordered()}
+        data = {"schema": SCHEMA, "environments": {k: v for k, v in self.environments.items() if k in used},
+                "rows": self.ordered()}
         text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         partial = self.path.with_name("." + self.path.name + ".partial")
@@ -226,7 +239,8 @@ def stores(directory):
     """The names and rows of the JSON files of a directory that hold rows, that of the reference first."""
     paths = sorted(Path(directory).glob("*.json"), key=lambda path: (path.stem != REFERENCE, path.stem))
     return [(path.stem, Store(path)) for path in paths
-            if json.loads(path.read_text(encoding="utf-8")).get("schema", "").startswith(SCHEMA.partition("/")[0] + "/")]
+            if json.loads(path.read_text(encoding="utf-8")).get("schema",
+                                                                "").startswith(SCHEMA.partition("/")[0] + "/")]
 
 
 def outcomes(rows):
@@ -239,7 +253,8 @@ def overview(chosen):
     """The machines, where there are several."""
     if len(chosen) < 2:
         return []
-    lines = [[f"[{name}](#{name})", ", ".join(dict.fromkeys(e.get("gpu", "") for e in store.environments.values())), *outcomes(store.ordered())]
+    lines = [[f"[{name}](#{name})", ", ".join(dict.fromkeys(e.get("gpu", "") for e in store.environments.values())),
+              *outcomes(store.ordered())]
              for name, store in chosen]
     return table(["machine", "GPU", "rows that pass", "fail", "were not run"], lines) + [""]
 
@@ -255,7 +270,8 @@ def never_made(planned, made):
 
 
 def render_store(name, store, planned, explained):
-    """A machine's section. What a section of rows shows is said where the first machine has it; explained says which one that is."""
+    """A machine's section. What a section of rows shows is said where the first machine has it; explained says which
+    one that is."""
     out = [f"## {name}", ""]
     rows = store.ordered()
     passed, failed, not_run = outcomes(rows)
@@ -278,8 +294,8 @@ def render_store(name, store, planned, explained):
 
 
 def render(directory, planned=()):
-    """Writes README.md for the JSON files of a directory that hold rows, and returns its path. It names those of the ids planned that
-    a file does not have."""
+    """Writes README.md for the JSON files of a directory that hold rows, and returns its path. It names those of the
+    ids planned that a file does not have."""
     readme = Path(directory) / "README.md"
     readme.write_text(text(directory, planned), encoding="utf-8")
     return readme

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Shows what amkc can do on the GPU of this machine, and writes it down: docs/results/NAME.json, and from it README.md beside it
-and BENCHMARKS.md.
+"""Shows what amkc can do on the GPU of this machine, and writes it down: docs/results/NAME.json, and from it README.md
+beside it and BENCHMARKS.md.
 
     python3 bench/results.py                              everything
     python3 bench/results.py --section fixtures --section bench
@@ -9,9 +9,9 @@ and BENCHMARKS.md.
     python3 bench/results.py --build                      the builds alone, which rows then find made: nothing is run
     python3 bench/results.py --render                     README.md and BENCHMARKS.md anew, from the JSON files
 
-It needs an NVIDIA GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put into
-dist/results on another machine. Rows that have passed with the same amkc on the same GPU are not made again. Exit codes: 0 all
-selected rows pass; 1 some do not, or are left; 2 bad usage or a broken environment.
+It needs an NVIDIA GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put
+into dist/results on another machine. Rows that have passed with the same amkc on the same GPU are not made again. Exit
+codes: 0 all selected rows pass; 1 some do not, or are left; 2 bad usage or a broken environment.
 """
 
 import argparse
@@ -38,7 +38,8 @@ from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
 
 # In the order in which they run: what is quick and says most comes first.
 SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
-            "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes, "sizes": accuracy.sizes,
+            "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes,
+            "sizes": accuracy.sizes,
             "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,
             "compare": comparing.compare, "ablations": ablations.ablations, "soak": endurance.soak}
 
@@ -119,7 +120,8 @@ def add_common(p):
     p.add_argument("--again", action="store_true", help="make rows again that have passed")
     p.add_argument("--target", default="auto", help="as for amkc (default: the GPU of this machine)")
     p.add_argument("--name", help="of the JSON file (default: that of the GPU)")
-    p.add_argument("--out", type=Path, default=Path("docs/results"), metavar="DIR", help="where results go (default: docs/results)")
+    p.add_argument("--out", type=Path, default=Path("docs/results"), metavar="DIR",
+                   help="where results go (default: docs/results)")
     p.add_argument("--work", type=Path, default=Path("build/results"), metavar="DIR",
                    help="where builds go (default: build/results)")
     p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt amkc and device (default: go builds them)")
@@ -134,7 +136,8 @@ def parse(argv):
     p.add_argument("--only", action="append", metavar="PATTERN",
                    help="only rows whose id matches, SECTION/NAME; may be repeated")
     p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
-    p.add_argument("--render", action="store_true", help="write README.md and BENCHMARKS.md from the JSON files, and make no rows")
+    p.add_argument("--render", action="store_true",
+                   help="write README.md and BENCHMARKS.md from the JSON files, and make no rows")
     add_common(p)
     return p.parse_args(argv)
 
@@ -169,8 +172,10 @@ def carry_out(args, chosen, command_of):
         try:
             held.enter_context(sole_use(args.work))
             tools = machine.Tools(args.tools, args.work)
-            environment = None if args.build else machine.environment(tools)
-            store = None if args.build else report.Store(args.out / f"{args.name or machine.slug(environment['gpu'])}.json")
+            environment = store = None
+            if not args.build:
+                environment = machine.environment(tools)
+                store = report.Store(args.out / f"{args.name or machine.slug(environment['gpu'])}.json")
         except (machine.Missing, InUse, ValueError) as e:
             print(f"{Path(sys.argv[0]).name}: error: {e}", file=sys.stderr)
             return 2

@@ -7,13 +7,14 @@ from workshop import Case
 
 
 class NotRun(Exception):
-    """Something that this machine does not let one find out; the text says why. Unlike a failure it says nothing of the build."""
+    """Something that this machine does not let one find out; the text says why. Unlike a failure it says nothing of the
+    build."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One row: the build that it needs, and a function of the workshop that returns what goes into the row, with `passed`
-    and `findings` among it."""
+    """One row: the build that it needs, and a function of the workshop that returns what goes into the row, with
+    `passed` and `findings` among it."""
 
     section: str
     name: str

@@ -1,4 +1,5 @@
-"""Tests of what is measured in turn: sections ablations and barriers, with tools that only look like amkc. numpy alone."""
+"""Tests of what is measured in turn: sections ablations and barriers, with tools that only look like amkc. numpy
+alone."""
 
 import json
 import sys
@@ -15,7 +16,8 @@ import test_workshop
 from turns import Entrant, judge_turns
 from workshop import Case, OutOfTime, StepFailed
 
-# device turns, for which a token takes longer the longer the name of its build is, and in the second round on a slower GPU.
+# device turns, for which a token takes longer the longer the name of its build is, and in the second round on a slower
+# GPU.
 DEVICE = """\
     #!{python}
     import json, pathlib, sys
@@ -42,7 +44,8 @@ class Ablations(test_workshop.Fake):
         self.script("device", DEVICE)
 
     def test_rows_of_a_model_come_from_one_measurement(self):
-        code, out = self.results("--only", f"ablations/{MODEL}-copies-1-*", "--only", f"ablations/{MODEL}-one-token-2032",
+        code, out = self.results("--only", f"ablations/{MODEL}-copies-1-*", "--only",
+                                 f"ablations/{MODEL}-one-token-2032",
                                  "--only", f"ablations/{MODEL}-bulk-copy-off-128")
         self.assertEqual(code, 0, out)
         rows = self.rows()
@@ -55,11 +58,13 @@ class Ablations(test_workshop.Fake):
         self.assertAlmostEqual(row["spread"], 0, msg="the second round is slower for all")
         self.assertIn("device turns --positions 128,2032 --rounds 3", row["steps"][-1])
         self.assertFalse([s for s in row["steps"][:-1] if "BULK_COPY" in s], "builds of other rows")
-        self.assertIn("| one copy of each exchanged vector instead of two |", (self.dir / "out" / "README.md").read_text())
+        self.assertIn("| one copy of each exchanged vector instead of two |",
+                      (self.dir / "out" / "README.md").read_text())
         self.assertEqual(rows[f"ablations/{MODEL}-one-token-2032"]["us"], base + 2, "the same build, :1")
 
     def test_what_fails_costs_its_own_row(self):
-        code, out = self.results("--only", f"ablations/{MODEL}-flagged-off-128", "--only", f"ablations/{MODEL}-splits-8-128")
+        code, out = self.results("--only", f"ablations/{MODEL}-flagged-off-128", "--only",
+                                 f"ablations/{MODEL}-splits-8-128")
         self.assertEqual(code, 1)
         row = self.rows()[f"ablations/{MODEL}-flagged-off-128"]
         self.assertEqual((row["passed"], row["findings"][0]), (False, "flagged-off: a stall"))
@@ -67,8 +72,10 @@ class Ablations(test_workshop.Fake):
         self.assertTrue(self.rows()[f"ablations/{MODEL}-splits-8-128"]["passed"])
 
     def test_a_build_that_is_refused_costs_its_own_row(self):
-        self.script("amkc", test_workshop.AMKC.replace('if (here / "broken").exists()', 'if any("copies" in a for a in args)'))
-        code, out = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only", f"ablations/{MODEL}-splits-8-128")
+        self.script("amkc", test_workshop.AMKC.replace('if (here / "broken").exists()',
+                                                       'if any("copies" in a for a in args)'))
+        code, out = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only",
+                                 f"ablations/{MODEL}-splits-8-128")
         row = self.rows()[f"ablations/{MODEL}-copies-1-128"]
         self.assertIn("it is broken", row["findings"][0])
         self.assertEqual((row["passed"], row["position"], row["variant"]), (False, 128, "copies-1"))
@@ -82,9 +89,11 @@ class Ablations(test_workshop.Fake):
 
     def test_a_measurement_that_fails_costs_all_of_its_rows_and_is_not_repeated(self):
         with mock.patch.object(ablations, "take_turns", mock.Mock(side_effect=RuntimeError("no such GPU"))) as turns:
-            code, _ = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only", f"ablations/{MODEL}-splits-8-128")
+            code, _ = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only",
+                                   f"ablations/{MODEL}-splits-8-128")
         self.assertEqual((code, turns.call_count), (1, 1))
-        self.assertEqual([r["findings"] for r in self.rows().values()], [[f"{v}: RuntimeError: no such GPU"] for v in ("copies-1", "splits-8")])
+        self.assertEqual([r["findings"] for r in self.rows().values()],
+                         [[f"{v}: RuntimeError: no such GPU"] for v in ("copies-1", "splits-8")])
 
     def test_a_measurement_without_the_time_is_left(self):
         with mock.patch.object(ablations, "take_turns", mock.Mock(side_effect=OutOfTime)):
@@ -104,7 +113,8 @@ class Ablations(test_workshop.Fake):
 
     def test_the_spread_is_that_of_ratios(self):
         def rounds(*us):
-            return [{"findings": [], "latency_us": {"median": u}, "ceiling_us": {"median": 1}, "share_of_ceiling": 1} for u in us]
+            return [{"findings": [], "latency_us": {"median": u}, "ceiling_us": {"median": 1}, "share_of_ceiling": 1}
+                    for u in us]
 
         row = ablations.judge_ablation(rounds(100, 200, 110), rounds(101, 204, 110), ablations.VARIANTS[0], 128)
         self.assertAlmostEqual(row["ratio"], 1.01)
@@ -114,7 +124,8 @@ class Ablations(test_workshop.Fake):
 class Builds(test_workshop.Fake):
     def test_knobs_outside_the_tiling(self):
         case = Case("a/b", "bf16", knobs=(("", "sm_assignment", "contiguous"), ("ring", "in_flight", 1)))
-        self.assertEqual(json.loads(case.config()), {"sm_assignment": "contiguous", "tiling": {"ring": {"in_flight": 1}}})
+        self.assertEqual(json.loads(case.config()), {"sm_assignment": "contiguous",
+                                                     "tiling": {"ring": {"in_flight": 1}}})
         self.assertEqual(case.key, "b-bf16-sm_assignment=contiguous-ring.in_flight=1")
 
     def test_equal_weights_are_one_file(self):
@@ -136,7 +147,8 @@ class Builds(test_workshop.Fake):
 
 class Turns(unittest.TestCase):
     def test_turns_that_were_not_taken_are_findings(self):
-        line = json.dumps({"build": "a:1", "position": 7, "round": 0, "report": {"latency_us": {"median": 1}, "samples_us": [1]}})
+        line = json.dumps({"build": "a:1", "position": 7, "round": 0,
+                           "report": {"latency_us": {"median": 1}, "samples_us": [1]}})
         got = judge_turns({"x": Entrant("a", 1)}, (7,), 2, line + "\n", "device: error: the GPU is gone\n")
         self.assertEqual(got, {("x", 7): [{"findings": [], "latency_us": {"median": 1}},
                                           {"findings": ["not measured: device: error: the GPU is gone"]}]})

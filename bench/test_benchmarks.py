@@ -23,16 +23,19 @@ class Committed(unittest.TestCase):
     HOW = "make it anew: python3 bench/results.py --render"
 
     def test_the_readme_is_what_the_rows_say(self):
-        self.assertEqual((RESULTS / "README.md").read_text(encoding="utf-8"), report.text(RESULTS, [t.id for t in results.tasks([], [])]), self.HOW)
+        self.assertEqual((RESULTS / "README.md").read_text(encoding="utf-8"),
+                         report.text(RESULTS, [t.id for t in results.tasks([], [])]), self.HOW)
 
     def test_the_benchmarks_are_what_the_rows_say(self):
-        self.assertEqual((machine.REPO / "BENCHMARKS.md").read_text(encoding="utf-8"), benchmarks.text(RESULTS), self.HOW)
+        self.assertEqual((machine.REPO / "BENCHMARKS.md").read_text(encoding="utf-8"), benchmarks.text(RESULTS),
+                         self.HOW)
 
 
 class Targets(unittest.TestCase):
     def test_every_target_has_a_row_to_meet_it(self):
         made = {(case.name, position) for case, positions in endurance.CONTEXTS for position in positions}
-        self.assertEqual(made, {(model, position) for model, targets in benchmarks.SHARES.items() for position in targets})
+        self.assertEqual(made, {(model, position) for model, targets in benchmarks.SHARES.items()
+                                for position in targets})
         self.assertEqual(set(benchmarks.CONTEXTS), {position for _, position in made})
         for case, positions in endurance.CONTEXTS:
             self.assertLessEqual(max(positions) + comparing.STEPS, case.max_seq)
@@ -49,7 +52,8 @@ class Tables(unittest.TestCase):
 
     def context(self, model, position, share, **more):
         us = {"median": 100 / share, "p10": 1, "p90": 999}
-        self.store.put(row(f"contexts/{model}-{position}", model=model, position=position, latency_us=us, ceiling_us=us | {"median": 100.0},
+        self.store.put(row(f"contexts/{model}-{position}", model=model, position=position, latency_us=us,
+                           ceiling_us=us | {"median": 100.0},
                            share_of_ceiling=share, gbs=4000.4, **more), HERE)
 
     def test_shares_are_held_to_the_targets_unrounded(self):
@@ -58,30 +62,37 @@ class Tables(unittest.TestCase):
         self.context("smollm2-135m", 128, 0.5)
         self.store.put(row("contexts/llama-3.2-1b-32752", False, model="llama-3.2-1b", position=32752), HERE)
         first, second, third, *_ = self.lines("| llama-3.2-1b |")
-        self.assertEqual(first, "| llama-3.2-1b | 128 | 106.4 | 1.0 to 999.0 | 100.0 | 94.0 % | ≥ 94 % | yes | 4000 | 4321 | 92.6 % | A | `python3 x` |")
-        self.assertIn("| 8,192 | 113.6 | 1.0 to 999.0 | 100.0 | 88.0 % | ≥ 88 % | **no**, short by 0.004 points | 4000 |  |  |", second)
+        self.assertEqual(first, "| llama-3.2-1b | 128 | 106.4 | 1.0 to 999.0 | 100.0 | 94.0 % | ≥ 94 % | yes | 4000 | "
+                         "4321 | 92.6 % | A | `python3 x` |")
+        self.assertIn("| 8,192 | 113.6 | 1.0 to 999.0 | 100.0 | 88.0 % | ≥ 88 % | **no**, short by 0.004 points | 4000 "
+                      "|  |  |", second)
         self.assertIn("| 32,768 | **FAIL**: a\\|b is wrong (and 1 more) |", third)
         self.assertIn("| 50.0 % | none; 200 µs would be remarkable |  |", self.lines("| smollm2")[0])
         self.assertEqual(len([line for line in self.lines("| llama-3.1-8b") if "not measured" in line]), 3)
 
     def test_pytorch(self):
         us = {"median": 250.0, "p10": 249, "p90": 251}
-        engines = {"amkc": {"us": us | {"median": 100.0}, "times_amkc": 1.0, "share_of_ceiling": 0.9, "rms_error": 1e-3, "max_error": 1e-2},
-                   "eager": {"us": us, "times_amkc": 2.5, "share_of_ceiling": 0.4, "attention": "sdpa", "rms_error": 9e-4}, "compile": {"not_run": "too slow"}}
+        engines = {"amkc": {"us": us | {"median": 100.0}, "times_amkc": 1.0, "share_of_ceiling": 0.9, "rms_error": 1e-3,
+                            "max_error": 1e-2},
+                   "eager": {"us": us, "times_amkc": 2.5, "share_of_ceiling": 0.4, "attention": "sdpa",
+                             "rms_error": 9e-4}, "compile": {"not_run": "too slow"}}
         self.store.put(row("compare/a", None, model="llama-3.2-1b", position=128, engines=engines), HERE)
         self.store.put(row("compare/b", False, model="llama-3.1-8b"), HERE)
         lines = self.lines("| llama-3.2-1b | 128 |")[1:]
         self.assertIn("| amkc | 100.0 | 249.0 to 251.0 | 1.00 |  |  | 90.0 % | 1.00e-03 | 1.00e-02 |", lines[0])
-        self.assertIn("| PyTorch, eager in a CUDA graph, attention sdpa | 250.0 | 249.0 to 251.0 | 2.50 | ≥ 2.5 | yes | 40.0 % |", lines[1])
+        self.assertIn("| PyTorch, eager in a CUDA graph, attention sdpa | 250.0 | 249.0 to 251.0 | 2.50 | ≥ 2.5 | yes "
+                      "| 40.0 % |", lines[1])
         self.assertIn("| not run: too slow |  |  | ≥ 1.8 |", lines[2])
-        self.assertEqual(self.lines("Nearer to fp32"), ["Nearer to fp32 than amkc, by the RMS error: PyTorch, eager in a CUDA graph, llama-3.2-1b."])
+        self.assertEqual(self.lines("Nearer to fp32"),
+                         ["Nearer to fp32 than amkc, by the RMS error: PyTorch, eager in a CUDA graph, llama-3.2-1b."])
         engines["eager"]["rms_error"] = 1e-3
         self.store.put(row("compare/a", None, model="llama-3.2-1b", position=128, engines=engines), HERE)
         self.assertEqual(self.lines("Nearer to fp32"), [])
         self.assertIn("**FAIL**", self.lines("| llama-3.1-8b |  |")[-1])
 
     def test_ablations_side_by_side(self):
-        fast = [{"findings": [], "latency_us": {"median": us}, "ceiling_us": {"median": 90.0}, "share_of_ceiling": 0.9} for us in (100.0, 101.0, 99.0)]
+        fast = [{"findings": [], "latency_us": {"median": us}, "ceiling_us": {"median": 90.0}, "share_of_ceiling": 0.9}
+                for us in (100.0, 101.0, 99.0)]
         slow = [r | {"latency_us": {"median": 2 * r["latency_us"]["median"]}} for r in fast]
         v = ablations.VARIANTS[0]
         for position in (128, 2032):
@@ -94,7 +105,8 @@ class Tables(unittest.TestCase):
         self.assertIn(f"| {v.what} | 200.0 (2.000, spread 0.000) | 200.0 (2.000, spread 0.000) |", text)
         self.assertIn(f"| {ablations.VARIANTS[1].what} | **FAIL**: copies-1: a stall | not measured |", text)
         self.assertNotIn("where it does not say otherwise", text)
-        self.store.put(row("ablations/y") | ablations.judge_ablation(fast, slow, ablations.VARIANTS[2], 128), HERE | {"amkc": "another"})
+        self.store.put(row("ablations/y") | ablations.judge_ablation(fast, slow, ablations.VARIANTS[2], 128),
+                       HERE | {"amkc": "another"})
         text = benchmarks.text(self.dir)
         self.assertIn(", on A where it does not say otherwise;", text)
         self.assertIn(f"| {ablations.VARIANTS[2].what} (on B) | 200.0", text)
@@ -109,7 +121,8 @@ class Tables(unittest.TestCase):
         self.assertIn("| 94.0 % | ≥ 94 % | yes |", text[first:second])
         self.assertNotIn("≥", text[second:])
         self.assertIn("| llama-3.2-1b | 128 | 111.1 | 1.0 to 999.0 | 100.0 | 90.0 % | 4000 |", text[second:])
-        self.assertIn("Not measured on this GPU: PyTorch; What each feature is worth; Eight minutes of continuous decoding.", text[second:])
+        self.assertIn("Not measured on this GPU: PyTorch; What each feature is worth; Eight minutes of continuous "
+                      "decoding.", text[second:])
         self.assertEqual(text.count("Context 32,768 is"), 1, "explanations stand once")
 
     def test_soak_and_nothing(self):

@@ -39,12 +39,14 @@ PEER = """\
         elif r["do"] == "open":
             compiled, attention = r["compile"], r["attention"]
             if compiled and (here / "slow compiler").exists(): time.sleep(60)
-            if attention == "sdpa" and not compiled and (here / "dies").exists(): sys.exit("RuntimeError: an error of the device")
+            if attention == "sdpa" and not compiled and (here / "dies").exists():
+                sys.exit("RuntimeError: an error of the device")
             answer["seconds"] = 1.0
         elif r["do"] == "forced":
             np.save(r["out"], logits(r["ids"], 9e-3 if compiled and (here / "compiled wrong").exists() else 1e-3))
         else:
-            if (here / "fails").exists() and not compiled and r["launches"] == 100: answer = {{"ok": False, "error": "out of memory"}}
+            if (here / "fails").exists() and not compiled and r["launches"] == 100:
+                answer = {{"ok": False, "error": "out of memory"}}
             else:
                 us = 180.0 if compiled else {{"sdpa": 250.0, "eager": 240.0}}[attention]
                 answer |= {{"us": {{"median": us, "p10": us - 1, "p90": us + 1}}, "repeats": not compiled}}
@@ -54,8 +56,9 @@ DEVICE = """\
     #!{python}
     import json
     us = {{"median": 100.0, "p10": 99.0, "p90": 101.0}}
-    print(json.dumps({{"check": {{"passed": True}}, "position": 128, "steps_per_launch": 16, "launches": 100, "latency_us": us,
-                      "ceiling_us": us | {{"median": 90.0}}, "bytes_per_token": 1e6, "gbs": 1, "ceiling_gbs": 2, "share_of_ceiling": 0.9}}))
+    print(json.dumps({{"check": {{"passed": True}}, "position": 128, "steps_per_launch": 16, "launches": 100,
+                      "latency_us": us, "ceiling_us": us | {{"median": 90.0}}, "bytes_per_token": 1e6, "gbs": 1,
+                      "ceiling_gbs": 2, "share_of_ceiling": 0.9}}))
 """
 
 
@@ -71,7 +74,8 @@ class Compare(test_workshop.Fake):
     def compare(self, *args):
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = compare.main(["--tools", str(self.tools_dir), "--work", str(self.dir / "work"), "--out", str(self.dir / "out"), "--name", "fake",
+            code = compare.main(["--tools", str(self.tools_dir), "--work", str(self.dir / "work"), "--out",
+                                 str(self.dir / "out"), "--name", "fake",
                                  "--target", "h200", "--model", "llama-3.2-1b", "--rounds", "2", *args])
         return code, out.getvalue(), self.rows()["compare/llama-3.2-1b-bf16-seed1-128"]
 
@@ -84,12 +88,15 @@ class Compare(test_workshop.Fake):
         e = row["engines"]
         self.assertEqual((e["eager"]["attention"], e["compile"]["attention"]), ("eager", "eager"))
         self.assertEqual(e["eager"]["trial_us"], {"sdpa": 250.0, "eager": 240.0})
-        self.assertEqual((e["amkc"]["share_of_ceiling"], e["eager"]["times_amkc"], e["compile"]["times_amkc"]), (0.9, 2.4, 1.8))
+        self.assertEqual((e["amkc"]["share_of_ceiling"], e["eager"]["times_amkc"], e["compile"]["times_amkc"]),
+                         (0.9, 2.4, 1.8))
         self.assertAlmostEqual(e["eager"]["rms_error"], 1e-3, places=5)
         self.assertEqual(e["amkc"]["max_error"], 0)
         self.assertEqual((e["eager"]["repeats"], e["compile"]["repeats"]), (True, False))
-        self.assertEqual(row["command"], "python3 bench/compare.py --target h200 --model llama-3.2-1b --position 128 --rounds 2 --compile-seconds 300")
-        self.assertIn("| llama-3.2-1b | bf16 | 128 | 100.0 | 0.900 | 240.0 | 2.40 | 180.0 | 1.80 | 0.00e+00, 9.99e-04, 9.99e-04 | 2 | pass |",
+        self.assertEqual(row["command"], "python3 bench/compare.py --target h200 --model llama-3.2-1b --position 128 "
+                         "--rounds 2 --compile-seconds 300")
+        self.assertIn("| llama-3.2-1b | bf16 | 128 | 100.0 | 0.900 | 240.0 | 2.40 | 180.0 | 1.80 | 0.00e+00, 9.99e-04, "
+                      "9.99e-04 | 2 | pass |",
                       (self.dir / "out" / "README.md").read_text())
 
     def test_a_compiler_that_takes_too_long_is_reported(self):
@@ -140,7 +147,8 @@ class Peers(test_workshop.Fake):
         return p
 
     def test_answers_may_come_in_parts(self):
-        p = self.peer("for _ in sys.stdin: print('{{\"ok\":', end='', flush=True); time.sleep(0.2); print('true}}', flush=True)")
+        p = self.peer("for _ in sys.stdin: print('{{\"ok\":', end='', flush=True); time.sleep(0.2); print('true}}', "
+                      "flush=True)")
         for _ in range(2):
             self.assertEqual(p.ask({"do": "x"}, 20), {"ok": True})
         p.close()

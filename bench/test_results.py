@@ -1,4 +1,5 @@
-"""Tests of what bench/results.py decides and writes, without a GPU: python3 -m unittest discover bench (numpy alone)."""
+"""Tests of what bench/results.py decides and writes, without a GPU: python3 -m unittest discover bench (numpy
+alone)."""
 
 import contextlib
 import io
@@ -133,7 +134,8 @@ class Report(unittest.TestCase):
         store.put(row("fixtures/c", max_error=1e-5), HERE | {"driver": "581"})
         again = report.Store(self.path)
         self.assertEqual([r["id"] for r in again.ordered()], ["fixtures/b", "fixtures/c", "shapes/a"])
-        self.assertEqual([again.rows[i]["environment"] for i in ("fixtures/b", "fixtures/c", "shapes/a")], ["A", "B", "A"])
+        self.assertEqual([again.rows[i]["environment"] for i in ("fixtures/b", "fixtures/c", "shapes/a")],
+                         ["A", "B", "A"])
         again.put(row("fixtures/b"), HERE)
         self.assertTrue(report.Store(self.path).rows["fixtures/b"]["passed"])
         self.assertEqual(sorted(p.name for p in self.dir.iterdir()), ["h200.json"])
@@ -152,7 +154,8 @@ class Report(unittest.TestCase):
         store.put(row("bench/a"), HERE)
         store.put(row("bench/b", False), HERE)
         store.put(row("bench/c", None), HERE)
-        self.assertEqual([store.done(i, HERE) for i in ("bench/a", "bench/b", "bench/c", "bench/d")], [True, False, False, False])
+        self.assertEqual([store.done(i, HERE) for i in ("bench/a", "bench/b", "bench/c", "bench/d")],
+                         [True, False, False, False])
         self.assertTrue(store.done("bench/a", HERE | {"driver": "581"}))
         self.assertFalse(store.done("bench/a", HERE | {"amkc": "2"}))
         self.assertFalse(store.done("bench/a", HERE | {"gpu": "L4"}))
@@ -194,10 +197,12 @@ class Report(unittest.TestCase):
 
     def test_the_table_hides_nothing(self):
         store = report.Store(self.path)
-        store.put(row("fixtures/a", max_error=1.234e-5, rms_error=1e-6, argmax_wrong=0, argmax_decided=7, positions=9), HERE)
+        store.put(row("fixtures/a", max_error=1.234e-5, rms_error=1e-6, argmax_wrong=0, argmax_decided=7, positions=9),
+                  HERE)
         store.put(row("fixtures/b", False), HERE)
         store.put(row("sanitizer/c", None), HERE)
-        store.put(row("bench/d", position=0, latency_us={"median": 12.34, "p10": 12, "p90": 13}, bytes_per_token=2e6, gbs=900.0,
+        store.put(row("bench/d", position=0, latency_us={"median": 12.34, "p10": 12, "p90": 13}, bytes_per_token=2e6,
+                      gbs=900.0,
                       share_of_ceiling=0.9), HERE)
         text = report.render(self.dir).read_text()
         for want in ("2 rows pass, 1 fail, 1 were not run", "| A | dev (SHA-256 1) | 580 | NVIDIA H200 |"):
@@ -219,7 +224,8 @@ class Configs(unittest.TestCase):
         self.assertEqual([Path(m).name for m, _ in accuracy.SHAPES], list(self.PARAMETERS))
         for model, _ in accuracy.SHAPES:
             c = accuracy.config(model)
-            h, kv = c["hidden_size"], c["num_key_value_heads"] * c.get("head_dim", c["hidden_size"] // c["num_attention_heads"])
+            h = c["hidden_size"]
+            kv = c["num_key_value_heads"] * c.get("head_dim", h // c["num_attention_heads"])
             layer = 2 * h * h + 2 * h * kv + 3 * h * c["intermediate_size"] + 2 * h
             total = c["num_hidden_layers"] * layer + h + c["vocab_size"] * h * (1 if c["tie_word_embeddings"] else 2)
             self.assertEqual(total, self.PARAMETERS[Path(model).name])
@@ -280,12 +286,14 @@ class Judges(unittest.TestCase):
         self.assertEqual(endurance.judge_sanitizer("memcheck", 0, clean + "========= ERROR SUMMARY: 0 errors\n", ""),
                          {"passed": True, "findings": [], "errors": 0, "tokens": 24})
         self.assertTrue(endurance.judge_sanitizer(
-            "racecheck", 0, clean + "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", "")["passed"])
+            "racecheck", 0, clean + "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n",
+            "")["passed"])
         found = "========= Invalid __shared__ write of size 4 bytes\n========= ERROR SUMMARY: 3 errors\n"
         r = endurance.judge_sanitizer("memcheck", 99, clean + found, "")
         self.assertEqual((r["passed"], r["errors"]), (False, 3))
         self.assertIn("Invalid __shared__ write", r["findings"][0])
-        r = endurance.judge_sanitizer("memcheck", 2, "========= ERROR SUMMARY: 0 errors\n", "device: error: a wait took too long\n")
+        r = endurance.judge_sanitizer("memcheck", 2, "========= ERROR SUMMARY: 0 errors\n",
+                                      "device: error: a wait took too long\n")
         self.assertIn("too long", r["findings"][0])
 
     def test_a_sanitizer_that_did_not_work_shows_nothing(self):
@@ -295,7 +303,8 @@ class Judges(unittest.TestCase):
             endurance.judge_sanitizer("memcheck", 0, self.SOAKED, "")
 
     def test_no_latency_without_a_check(self):
-        r = {"version": 1, "check": {"passed": True, "spans": []}, "device": "x", "position": 0, "steps_per_launch": 16, "launches": 100,
+        r = {"version": 1, "check": {"passed": True, "spans": []}, "device": "x", "position": 0, "steps_per_launch": 16,
+             "launches": 100,
              "latency_us": {"median": 2}, "ceiling_us": {"median": 1}, "drain_us": {"median": 1}, "bytes_per_token": 1,
              "gbs": 1, "ceiling_gbs": 1, "read_gbs": 1, "share_of_ceiling": 0.5}
         self.assertEqual(endurance.judge_bench(r)["latency_us"], {"median": 2})
@@ -304,15 +313,18 @@ class Judges(unittest.TestCase):
 
     def test_eight_minutes(self):
         r = {"positions": 2048, "passes": 380, "free": 778_240, "forced": 4096, "difference": "", "seconds": 480.9,
-             "latency_us": {"first": 650.0, "last": 617.0, "median": 616.0, "longest": 650.0, "first_tenth": 616.0, "last_tenth": 622.0, "per_hour": 1.0}}
+             "latency_us": {"first": 650.0, "last": 617.0, "median": 616.0, "longest": 650.0, "first_tenth": 616.0,
+                            "last_tenth": 622.0, "per_hour": 1.0}}
         row = endurance.judge_long_soak(r)
         self.assertEqual((row["passed"], row["free"], row["latency_us"]["last"]), (True, 778_240, 617.0))
-        for change, want in (({"free": 599_999}, "600000 in 480 s"), ({"difference": "pass 3, position 7: ..."}, "pass 3"),
+        for change, want in (({"free": 599_999}, "600000 in 480 s"),
+                             ({"difference": "pass 3, position 7: ..."}, "pass 3"),
                              ({"latency_us": r["latency_us"] | {"last_tenth": 622.2}}, "622.2 µs in the last")):
             row = endurance.judge_long_soak(r | change)
             self.assertFalse(row["passed"])
             self.assertIn(want, row["findings"][0])
-        stopped = {k: v for k, v in r.items() if k not in ("seconds", "latency_us")} | {"difference": "pass 3, position 7: ..."}
+        stopped = {k: v for k, v in r.items() if k not in ("seconds", "latency_us")}
+        stopped["difference"] = "pass 3, position 7: ..."
         self.assertEqual(endurance.judge_long_soak(stopped)["findings"], ["pass 3, position 7: ..."])
 
     def test_looped_and_unrolled_are_compared_to_the_bit(self):
@@ -325,9 +337,11 @@ class Judges(unittest.TestCase):
 
     def test_barriers_count_with_their_checks_alone(self):
         def made(us, passed=True):
-            return {"findings": [] if passed else ["differ"], "latency_us": {"median": us}, "ceiling_us": {"median": 90.0}}
+            return {"findings": [] if passed else ["differ"], "latency_us": {"median": us},
+                    "ceiling_us": {"median": 90.0}}
         row = looping.judge_barriers({"loop": [made(100.0), made(101.0), made(99.0)], "barriers": [made(150.0)] * 3}, 7)
-        self.assertEqual((row["passed"], row["loop_us"], row["barriers_us"], row["gain"], row["position"]), (True, 100.0, 150.0, 1.5, 7))
+        self.assertEqual((row["passed"], row["loop_us"], row["barriers_us"], row["gain"], row["position"]),
+                         (True, 100.0, 150.0, 1.5, 7))
         row = looping.judge_barriers({"loop": [made(100.0)], "barriers": [made(150.0, passed=False)]}, 7)
         self.assertFalse(row["passed"])
         self.assertNotIn("gain", row)
@@ -336,7 +350,8 @@ class Judges(unittest.TestCase):
 class Machine(unittest.TestCase):
     def test_gpu_facts(self):
         text = "NVIDIA H200, 580.159.04, 143771 MiB\nNVIDIA L4, 1, 2\n"
-        self.assertEqual(machine.gpu_facts(text), {"gpu": "NVIDIA H200", "driver": "580.159.04", "GPU memory": "143771 MiB"})
+        self.assertEqual(machine.gpu_facts(text), {"gpu": "NVIDIA H200", "driver": "580.159.04",
+                                                   "GPU memory": "143771 MiB"})
         self.assertEqual(machine.gpu_facts(""), {"gpu": "none found"})
         self.assertEqual(machine.slug("NVIDIA GeForce RTX 5090"), "nvidia-geforce-rtx-5090")
 

@@ -1,5 +1,5 @@
-"""Tests of the decode step of PyTorch on the CPU, where calls stand in for CUDA graphs. Skipped, and said so, without torch
-and transformers: python3 -m unittest discover bench"""
+"""Tests of the decode step of PyTorch on the CPU, where calls stand in for CUDA graphs. Skipped, and said so, without
+torch and transformers: python3 -m unittest discover bench"""
 
 import importlib.util
 import io
@@ -41,7 +41,8 @@ class PlainCalls:
         pass
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"), "torch or transformers is not here")
+@unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"),
+                     "torch or transformers is not here")
 class Step(unittest.TestCase):
     def setUp(self):
         self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -66,14 +67,16 @@ class Step(unittest.TestCase):
 
     def test_steps_give_the_logits_of_one_pass(self):
         want = str(self.dir / "fp32.npy")
-        self.assertEqual(self.ask(self.peer(), do="reference", ids=IDS, fp32=want, own=str(self.dir / "own.npy")), {"ok": True})
+        self.assertEqual(self.ask(self.peer(), do="reference", ids=IDS, fp32=want, own=str(self.dir / "own.npy")),
+                         {"ok": True})
         for attention in ("sdpa", "eager"):
             got, _ = self.logits(attention, compile=False)
             self.assertEqual(got.shape, (len(IDS), 512))
             np.testing.assert_allclose(got, np.load(want), atol=2e-6)
 
     def test_the_compiled_step_is_the_same(self):
-        np.testing.assert_allclose(self.logits("sdpa", compile=True)[0], self.logits("sdpa", compile=False)[0], atol=2e-6)
+        np.testing.assert_allclose(self.logits("sdpa", compile=True)[0], self.logits("sdpa", compile=False)[0],
+                                   atol=2e-6)
 
     def test_tokens_are_fed_back_and_launches_repeat(self):
         got, peer = self.logits("sdpa", compile=False)
@@ -90,7 +93,8 @@ class Step(unittest.TestCase):
         answer = self.ask(peer, do="open", name="a", attention="none such", compile=False, length=16)
         self.assertFalse(answer["ok"])
         self.assertIn("none such", answer["error"])
-        self.assertEqual(self.ask(peer, do="timed", name="b", token=0, position=0, steps=1, launches=1, warm_up=0)["error"], "KeyError: 'b'")
+        self.assertEqual(self.ask(peer, do="timed", name="b", token=0, position=0, steps=1, launches=1,
+                                  warm_up=0)["error"], "KeyError: 'b'")
 
 
 if __name__ == "__main__":

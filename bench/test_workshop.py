@@ -1,4 +1,5 @@
-"""Tests of how bench/results.py builds, runs, resumes and stops, with tools that only look like amkc: no GPU, numpy alone."""
+"""Tests of how bench/results.py builds, runs, resumes and stops, with tools that only look like amkc: no GPU, numpy
+alone."""
 
 import contextlib
 import io
@@ -56,12 +57,15 @@ AMKC = """\
         (d / "megakernel.cu").write_text("")
         (d / "megakernel.fatbin").write_text("built")
         (d / "weights.safetensors").write_text("weights")
-        (d / "amkc.manifest.json").write_text(json.dumps({{"facts": {{"model": {{"name": "llama-gqa"}}, "target": {{"arch": "sm_90a"}}}}, "weights": {{"sha256": "1"}}}}))
+        facts = {{"model": {{"name": "llama-gqa"}}, "target": {{"arch": "sm_90a"}}}}
+        (d / "amkc.manifest.json").write_text(json.dumps({{"facts": facts, "weights": {{"sha256": "1"}}}}))
 """
 NVCC = """\
     #!{python}
     import sys
-    if "-o" in sys.argv: open(sys.argv[sys.argv.index("-o") + 1], "w").write(" ".join(a for a in sys.argv if a.startswith("-D")))
+    if "-o" in sys.argv:
+        defines = " ".join(a for a in sys.argv if a.startswith("-D"))
+        open(sys.argv[sys.argv.index("-o") + 1], "w").write(defines)
 """
 
 
@@ -118,7 +122,8 @@ class Fake(unittest.TestCase):
     def results(self, *args):
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = results.main(["--tools", str(self.tools_dir), "--work", str(self.dir / "work"), "--out", str(self.dir / "out"),
+            code = results.main(["--tools", str(self.tools_dir), "--work", str(self.dir / "work"), "--out",
+                                 str(self.dir / "out"),
                                  "--name", "fake", "--target", "h200", *args])
         return code, out.getvalue()
 
@@ -133,14 +138,16 @@ class Workshops(Fake):
         again = self.workshop()
         again.finish(self.case)
         self.assertEqual(self.calls(), ["compile"])
-        self.assertRegex(again.log[0], r"amkc testdata/models/zoo/llama-gqa -o .*llama-gqa-bf16 --target h200 --dtype bf16$")
+        self.assertRegex(again.log[0], r"amkc testdata/models/zoo/llama-gqa -o .*llama-gqa-bf16 --target h200 "
+                         r"--dtype bf16$")
         with open(self.tools_dir / "amkc", "a") as f:
             f.write("# another version\n")
         self.workshop().finish(self.case)
         self.assertEqual(self.calls(), ["compile"] * 2)
 
     def test_flags_of_random_weights(self):
-        self.assertEqual(Case("a/b", "fp16", 1, 2048).flags(), ["--dtype", "fp16", "--max-seq", "2048", "--random-weights", "1"])
+        self.assertEqual(Case("a/b", "fp16", 1, 2048).flags(),
+                         ["--dtype", "fp16", "--max-seq", "2048", "--random-weights", "1"])
 
     def test_a_fallback_is_a_copy(self):
         shop = self.workshop()
@@ -225,7 +232,8 @@ class Rows(Fake):
         self.switch("broken")
         code, out = self.results("--build", "--only", "fixtures/llama-gqa-fp32")
         self.assertEqual(code, 1)
-        self.assertRegex(out, r"llama-gqa-fp32: amkc exited with 1: x: error: it is broken \[AMK5999\]\n0 of 1 builds are made")
+        self.assertRegex(out, r"llama-gqa-fp32: amkc exited with 1: x: error: it is broken \[AMK5999\]\n0 of 1 builds "
+                         r"are made")
         self.switch("slow")
         code, out = self.results("--build", *self.SELECTED, "--budget", "0.5")
         self.assertEqual(code, 1)
@@ -272,7 +280,8 @@ class Rows(Fake):
             import json, sys
             assert sys.argv[2:] == ["soak", "--seconds", "480", "--tokens", "1"], sys.argv
             us = dict.fromkeys(("first", "last", "median", "longest", "first_tenth", "last_tenth", "per_hour"), 600.0)
-            print(json.dumps({{"positions": 2048, "passes": 390, "free": 798720, "forced": 4096, "difference": "", "seconds": 480.5, "latency_us": us}}))
+            print(json.dumps({{"positions": 2048, "passes": 390, "free": 798720, "forced": 4096, "difference": "",
+                              "seconds": 480.5, "latency_us": us}}))
         """)
         code, out = self.results("--section", "soak", "--budget", "400")
         self.assertEqual((code, self.rows()), (1, {}))
@@ -280,13 +289,15 @@ class Rows(Fake):
         code, out = self.results("--section", "soak")
         self.assertEqual(code, 0, out)
         self.assertEqual(self.rows()["soak/llama-3.2-1b-bf16-seed1"]["free"], 798720)
-        self.assertIn("| 798720 | 390 | 480 | 600.0, 600.0, 600.0, 600.0 | 600.0, 600.0 | 600.00 | pass |", (self.dir / "out" / "README.md").read_text())
+        self.assertIn("| 798720 | 390 | 480 | 600.0, 600.0, 600.0, 600.0 | 600.0, 600.0 | 600.00 | pass |",
+                      (self.dir / "out" / "README.md").read_text())
 
     def environment(self):
         return next(iter(report.Store(self.dir / "out" / "fake.json").environments.values()))
 
     def test_what_this_machine_lacks_is_said(self):
-        with mock.patch.object(machine, "find_cuda", lambda name: None if name == "compute-sanitizer" else str(self.tools_dir / name)):
+        with mock.patch.object(machine, "find_cuda", lambda name: None if name == "compute-sanitizer"
+                               else str(self.tools_dir / name)):
             code, out = self.results("--only", "sanitizer/llama-gqa-fp32-memcheck")
         self.assertEqual(code, 1)
         self.assertIsNone(self.rows()["sanitizer/llama-gqa-fp32-memcheck"]["passed"])

@@ -54,8 +54,10 @@ class Peer:
 
         started = time.monotonic()
         if self.weights is None:
-            self.weights = self.held.enter_context(reference.invented(self.model, self.seed, self.dtype, self.dtype, self.device)).model
-        self.steps[name] = torch_step.DecodeStep(self.weights, length, attention, compile, self.graph or torch_step.CudaGraph)
+            self.weights = self.held.enter_context(reference.invented(self.model, self.seed, self.dtype, self.dtype,
+                                                                      self.device)).model
+        self.steps[name] = torch_step.DecodeStep(self.weights, length, attention, compile,
+                                                 self.graph or torch_step.CudaGraph)
         peak = torch.cuda.max_memory_allocated() if self.device == "cuda" else 0
         return {"seconds": time.monotonic() - started, "peak_bytes": peak}
 

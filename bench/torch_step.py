@@ -1,7 +1,9 @@
-"""A decode step of transformers as PyTorch runs it fastest: static tensors, one CUDA graph, the token fed back inside it.
+"""A decode step of transformers as PyTorch runs it fastest: static tensors, one CUDA graph, the token fed back inside
+it.
 
-The step is transformers' LlamaForCausalLM with a static KV cache. What transformers would compute anew in every layer or
-look up on the host is made once a step, which favours PyTorch: all layers share one position, and the mask is one row.
+The step is transformers' LlamaForCausalLM with a static KV cache. What transformers would compute anew in every layer
+or look up on the host is made once a step, which favours PyTorch: all layers share one position, and the mask is one
+row.
 
 Needs torch and transformers. Must not know amkc, nor what is done with the numbers.
 """
@@ -18,8 +20,8 @@ COMPILE_MODE = "max-autotune-no-cudagraphs"
 
 
 class Rows(StaticLayer):
-    """A layer's cache, which writes at a position that all layers share. StaticLayer counts in a tensor of its own, with
-    three small kernels a layer."""
+    """A layer's cache, which writes at a position that all layers share. StaticLayer counts in a tensor of its own,
+    with three small kernels a layer."""
 
     def __init__(self, length, position):
         super().__init__(max_cache_len=length)
@@ -63,7 +65,8 @@ class CudaGraph:
 
 
 class DecodeStep:
-    """One token of a model for up to `length` positions. graph is CudaGraph, or what stands in for it where there is no GPU."""
+    """One token of a model for up to `length` positions. graph is CudaGraph, or what stands in for it where there is no
+    GPU."""
 
     def __init__(self, model, length, attention, compiled, graph=CudaGraph):
         self.model, self.length = model, length
@@ -101,7 +104,8 @@ class DecodeStep:
 
     @torch.no_grad()
     def forced(self, ids):
-        """Decodes ids from position 0 on, which fills the cache, and returns the logits after each, float32 [len(ids), vocab]."""
+        """Decodes ids from position 0 on, which fills the cache, and returns the logits after each, float32 [len(ids),
+        vocab]."""
         given = torch.tensor(ids, device=self.token.device)[:, None]
         out = torch.empty(len(ids), self.logits.numel(), dtype=self.logits.dtype, device=self.logits.device)
         self.position.fill_(0)
@@ -113,8 +117,9 @@ class DecodeStep:
 
     @torch.no_grad()
     def timed(self, token, position, steps, launches, warm_up):
-        """Quantiles of the microseconds a token over launches of steps tokens each, all from the same token and position, and
-        whether all of them ended in the token that single steps lead to. The rows before the position must be there."""
+        """Quantiles of the microseconds a token over launches of steps tokens each, all from the same token and
+        position, and whether all of them ended in the token that single steps lead to. The rows before the position
+        must be there."""
         token = torch.tensor([token], device=self.token.device)
         self.put(token, position)
         for _ in range(steps):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from workshop import StepFailed, first_complaint, spell
 
 TURN_SECONDS = 20  # for a turn, or for opening a build and checking it
-KEPT = ("position", "steps_per_launch", "launches", "latency_us", "ceiling_us", "drain_us", "bytes_per_token", "gbs", "ceiling_gbs",
+KEPT = ("position", "steps_per_launch", "launches", "latency_us", "ceiling_us", "drain_us", "bytes_per_token", "gbs",
+        "ceiling_gbs",
         "read_gbs", "share_of_ceiling", "machine")
 
 
@@ -31,9 +32,10 @@ def kept(report):
 
 
 def take_turns(shop, entrants, positions, rounds, launches):
-    """Measures entrants, a dict by name, and returns for each (name, position) a list with a dict for every round: `findings`,
-    and what is kept of the report if there are none."""
-    args = [str(shop.tools.device), "turns", "--positions", ",".join(map(str, positions)), "--rounds", str(rounds), "--launches", str(launches)]
+    """Measures entrants, a dict by name, and returns for each (name, position) a list with a dict for every round:
+    `findings`, and what is kept of the report if there are none."""
+    args = [str(shop.tools.device), "turns", "--positions", ",".join(map(str, positions)), "--rounds", str(rounds),
+            "--launches", str(launches)]
     args += [e.name for e in entrants.values()]
     shop.log.append(spell(args))
     done = shop.execute(args, TURN_SECONDS * len(entrants) * (1 + rounds * len(positions)), accept=(0, 1, 2))
@@ -45,8 +47,10 @@ def judge_turns(entrants, positions, rounds, stdout, stderr):
     said = {}
     for line in stdout.splitlines():
         t = json.loads(line)
-        said[t["build"], t["position"], t["round"]] = {"findings": [t["error"]]} if "error" in t else {"findings": []} | kept(t["report"])
+        said[t["build"], t["position"],
+             t["round"]] = {"findings": [t["error"]]} if "error" in t else {"findings": []} | kept(t["report"])
     if not said:
         raise StepFailed(f"device turns measured nothing: {first_complaint(stderr)}")
     missing = {"findings": [f"not measured: {first_complaint(stderr)}"]}
-    return {(name, p): [said.get((e.name, p, i), missing) for i in range(rounds)] for name, e in entrants.items() for p in positions}
+    return {(name, p): [said.get((e.name, p, i), missing) for i in range(rounds)] for name, e in entrants.items()
+            for p in positions}

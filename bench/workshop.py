@@ -50,7 +50,8 @@ def sole_use(work):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise InUse(f"{work} is in use by another invocation; wait for it, or give another directory with --work") from None
+            raise InUse(f"{work} is in use by another invocation; wait for it, or give another directory "
+                        "with --work") from None
         yield
 
 
@@ -70,7 +71,8 @@ class Case:
     dtype: str  # fp32, fp16 or bf16
     seed: int | None = None  # weights are random
     max_seq: int | None = None  # None: what the model was made for
-    knobs: tuple = ()  # of the schedule, (group, name, value) each, that are not as amkc has them; no group: not of the tiling
+    # Knobs of the schedule, (group, name, value) each, that are not as amkc has them. No group: not of the tiling.
+    knobs: tuple = ()
 
     @property
     def name(self):
@@ -117,10 +119,11 @@ class Workshop:
     # ---- builds ------------------------------------------------------------------------------------------------------
 
     def start(self, case, defines=()):
-        """Starts a build unless it was, and returns its future: the directory and the commands. Those with defines ("AMK_X=0")
-        are copies of the build without, whose kernel is compiled again; the future of that build has been started before, so
-        that no worker waits for one that has no worker."""
-        key = case.key + "".join("-" + d.removeprefix("AMK_").lower().replace("_", "-").replace("=", "-") for d in defines)
+        """Starts a build unless it was, and returns its future: the directory and the commands. Those with defines
+        ("AMK_X=0") are copies of the build without, whose kernel is compiled again; the future of that build has been
+        started before, so that no worker waits for one that has no worker."""
+        key = case.key + "".join("-" + d.removeprefix("AMK_").lower().replace("_", "-").replace("=", "-")
+                                 for d in defines)
         if key not in self.builds:
             directory = self.work / key
             if defines:
@@ -149,7 +152,8 @@ class Workshop:
 
     def outcomes(self):
         """How every build ended, by its name: None if it was made, else what went wrong."""
-        ended = {key: OutOfTime("not made") if f.cancelled() or not f.done() else f.exception() for key, f in self.builds.items()}
+        ended = {key: OutOfTime("not made") if f.cancelled() or not f.done() else f.exception()
+                 for key, f in self.builds.items()}
         return {key: e and (str(e) or "not made") for key, e in ended.items()}
 
     def compile(self, case, directory):
@@ -188,24 +192,30 @@ class Workshop:
         source, commands = base
         kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists()]
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
-        compilations = [[self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode", gencode(manifest["facts"]["target"]["arch"]),
+        compilations = [[self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode",
+                         gencode(manifest["facts"]["target"]["arch"]),
                          "-fatbin", "-o", f"{k}.fatbin", f"{k}.cu"] for k in kernels]
         stamp = directory.with_name(directory.name + ".stamp")
         made_by = json.dumps([source.with_name(source.name + ".stamp").read_text(), compilations])
-        if not (stamp.exists() and stamp.read_text() == made_by and all((directory / f"{k}.fatbin").exists() for k in kernels)):
+        if not (stamp.exists() and stamp.read_text() == made_by
+                and all((directory / f"{k}.fatbin").exists() for k in kernels)):
             stamp.unlink(missing_ok=True)
             if directory.exists():
                 shutil.rmtree(directory)
-            shutil.copytree(source, directory, copy_function=os.link, ignore=shutil.ignore_patterns(*(f"{k}.fatbin" for k in kernels)))
+            shutil.copytree(source, directory, copy_function=os.link,
+                            ignore=shutil.ignore_patterns(*(f"{k}.fatbin" for k in kernels)))
             for args in compilations:
                 self.execute(args, BUILD_SECONDS, cwd=directory)
             stamp.write_text(made_by)
-        return directory, commands + [f"cp -r {source} {directory}"] + [f"cd {directory} && {spell(['nvcc', *args[1:]])}" for args in compilations]
+        return directory, commands + [f"cp -r {source} {directory}"] + [f"cd {directory} && "
+                                                                        f"{spell(['nvcc', *args[1:]])}"
+                                                                        for args in compilations]
 
     # ---- running -----------------------------------------------------------------------------------------------------
 
     def logits(self, directory, ids, where):
-        """The logits of a build after each id, [positions, vocab], mapped from a file. where says in words what the ids are."""
+        """The logits of a build after each id, [positions, vocab], mapped from a file. where says in words what the ids
+        are."""
         out = self.work / "logits.npy"
         args = [str(self.tools.amkc), "logits", str(directory), "--device", "cuda", "-o", str(out), "--ids"]
         self.log.append(spell(args) + f" ...  # {len(ids)} ids: {where}")
@@ -220,7 +230,8 @@ class Workshop:
         return self.answer(args, RUN_SECONDS)["ids"]
 
     def on_device(self, directory, verb, *flags, under=(), seconds=RUN_SECONDS, accept=(0,)):
-        """Runs a verb of bench/device, or of the build's own launcher where there is one, perhaps under another tool."""
+        """Runs a verb of bench/device, or of the build's own launcher where there is one, perhaps under another
+        tool."""
         launcher = Path(directory) / launcher_name(directory)
         own = verb != "soak" and os.access(launcher, os.X_OK)
         args = [*under] + ([str(launcher)] if own else [str(self.tools.device), str(directory)]) + [verb, *flags]
@@ -231,8 +242,8 @@ class Workshop:
         return last_object(self.execute(args, seconds).stdout)
 
     def execute(self, args, seconds, cwd=None, accept=(0,)):
-        """Runs a command to its end, its own children included, and returns what it printed. Raises StepFailed for exit codes
-        not accepted and after its time, and OutOfTime when that is the budget's."""
+        """Runs a command to its end, its own children included, and returns what it printed. Raises StepFailed for exit
+        codes not accepted and after its time, and OutOfTime when that is the budget's."""
         left = self.budget.remaining()
         if left <= 0:
             raise OutOfTime
@@ -249,7 +260,8 @@ class Workshop:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.communicate()
         if child.returncode not in accept:
-            raise StepFailed(f"{Path(args[0]).name} exited with {child.returncode}: {first_complaint(stderr or stdout)}")
+            raise StepFailed(f"{Path(args[0]).name} exited with {child.returncode}: "
+                             f"{first_complaint(stderr or stdout)}")
         return subprocess.CompletedProcess(args, child.returncode, stdout, stderr)
 
 
@@ -264,7 +276,8 @@ def launcher_name(directory):
 
 def spell(args):
     """A command as one would type it in the repository."""
-    short = [os.path.relpath(a, machine.REPO) if os.path.isabs(a) and Path(a).is_relative_to(machine.REPO) else a for a in args]
+    short = [os.path.relpath(a, machine.REPO) if os.path.isabs(a) and Path(a).is_relative_to(machine.REPO) else a
+             for a in args]
     return shlex.join(short)
 
 

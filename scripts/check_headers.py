@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails if a Go package or a device header does not open with a comment, or a template not with the mark of generated files."""
+"""Fails if a Go package or a device header does not open with a comment, or a template not with the mark of generated
+files."""
 
 import os
 import re

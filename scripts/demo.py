@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles testdata/models/pycoder-5m, shows the build, and decodes a prompt that must match the reference token for token.
+"""Compiles testdata/models/pycoder-5m, shows the build, and decodes a prompt that must match the reference token for
+token.
 
 Runs on the GPU if there is one, else on the reference VM, and says which. Called by `make demo`.
 """

@@ -3,8 +3,8 @@
 
     scripts/fuzz.py --time 30s --workers 2 ir:FuzzParseText internal/hostile:FuzzPrograms
 
-A target that fails does not keep the others from running. Exit code 0: none failed; 1: some did, and their inputs are in
-testdata/fuzz of their packages.
+A target that fails does not keep the others from running. Exit code 0: none failed; 1: some did, and their inputs are
+in testdata/fuzz of their packages.
 """
 
 import argparse

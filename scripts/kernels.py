@@ -23,8 +23,8 @@ NO_STOCK = {"ring": {"stock": 0}}  # as models of a billion parameters and more 
 SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
 PAGES_IN_TURN = {"page_allocation": "none"}
 
-# (target, model, dtype, configuration): every architecture in the dtype it is for, and every dtype on the oldest and on Hopper;
-# what else the loop over layers can be, on each way of filling the ring; and what else the stream can wait for.
+# (target, model, dtype, configuration): every architecture in the dtype it is for, and every dtype on the oldest and on
+# Hopper; what else the loop over layers can be, on each way of filling the ring; and what else the stream can wait for.
 CASES = [
     ("t4", "pycoder-5m", "fp16", {}),
     ("t4", "zoo/llama-odd-dims", "bf16", {}),
@@ -71,7 +71,8 @@ def compile_case(case, tmp):
     run = subprocess.run(emit, capture_output=True, text=True)
     if run.returncode != 0:
         return case, f"amkc: {run.stderr}", 0.0
-    gencode = next(line.split("-gencode ")[1].split()[0] for line in open(os.path.join(out, "Makefile")) if "-gencode" in line)
+    gencode = next(line.split("-gencode ")[1].split()[0] for line in open(os.path.join(out, "Makefile"))
+                   if "-gencode" in line)
     for source in sorted(f for f in os.listdir(out) if f.endswith(".cu")):
         command = [nvcc(), "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", gencode, "-fatbin",
                    "-o", source + ".fatbin", source]
@@ -85,7 +86,8 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as tmp, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for case, error, seconds in pool.map(lambda c: compile_case(c, tmp), CASES):
-            print(f"{'FAIL' if error else 'ok  '} {case[0]:11} {case[1]:20} {case[2]}  {seconds:5.1f} s  {json.dumps(case[3]) if case[3] else ''}".rstrip(), flush=True)
+            print(f"{'FAIL' if error else 'ok  '} {case[0]:11} {case[1]:20} {case[2]}  {seconds:5.1f} s  "
+                  f"{json.dumps(case[3]) if case[3] else ''}".rstrip(), flush=True)
             if error:
                 failed += 1
                 print(error)
