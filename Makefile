@@ -53,8 +53,8 @@ FUZZWORKERS ?= 2
 FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir/amk:FuzzParseProfile ir/amk:FuzzRequest ir/amk:FuzzFlatten \
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes:FuzzImportConfig validate:FuzzFlat \
 	compiler/readback:FuzzReadback runtime/tokenizer:FuzzLoad runtime/tokenizer:FuzzScannersEqualRegexp \
-	runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict internal/hostile:FuzzPrograms internal/hostile:FuzzModels \
-	internal/hostile:FuzzBuilds internal/hostile:FuzzDiff internal/hostile:FuzzExplain
+	runtime/tokenizer:FuzzNFC runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict internal/hostile:FuzzPrograms \
+	internal/hostile:FuzzModels internal/hostile:FuzzBuilds internal/hostile:FuzzDiff internal/hostile:FuzzExplain
 fuzz:
 	$(PYTHON) scripts/fuzz.py --time $(FUZZTIME) --workers $(FUZZWORKERS) $(FUZZERS)
 

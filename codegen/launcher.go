@@ -23,7 +23,7 @@ const (
 	launcherDir    = "launcher/"
 	launcherModule = "launcher"
 	launcherCode   = launcherModule + "/internal" // what runtime.HostImport becomes
-	launcherGo     = "1.26"                       // of amkc's own go.mod: the sources are the same
+	launcherGo     = "1.26.0"                     // of amkc's own go.mod: the sources are the same
 )
 
 // Launcher returns the launcher of a build, by path from the build directory: a Go module that builds with no

@@ -39,6 +39,12 @@ var All = []Module{{
 	GoModSum: "h1:DCHPP08djqhNSoTfImcnHYQRZmd0qhakvrozqaEYhGQ=",
 	zip:      "794b433246c662b29a0b48f2f07b1814bfe15ca61744de88f05d18d7795f77c2",
 	goMod:    "b63c9137b0c2608c4cd43a0234cbaeb777bc0d43a29744f2058c1da82b6d358e",
+}, {
+	Path: "golang.org/x/text", Version: "v0.43.0",
+	Sum:      "h1:1QivrlhwAsnMOcqgOdl9my7s9OyZl8O5/UGUTJVXoWc=",
+	GoModSum: "h1:hbSIYA/amXcRXTFSZqh8tWHEoqRvvbKPJ2uz/KU+a+s=",
+	zip:      "b75131f628f6e2e4892fd638d33127e952a5027775e0162b94ba069cb4e13863",
+	goMod:    "63270b8ca6290a720212e1d6e58b8d12a8aa315a1cb960411d7ec2998c0aab59",
 }}
 
 // Requirements returns the lines of the launcher's go.mod that require the modules.

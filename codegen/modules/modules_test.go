@@ -45,7 +45,7 @@ func TestModulesAreThePublicOnes(t *testing.T) {
 		program += fmt.Sprintf("\nimport _ %q\n", m.Path)
 	}
 	write(t, dir, map[string][]byte{"main.go": []byte(program), "go.sum": []byte(GoSum()),
-		"go.mod": []byte("module launcher\n\ngo 1.26\n\n" + Requirements())})
+		"go.mod": []byte("module launcher\n\ngo 1.26.0\n\n" + Requirements())})
 	verify := func() (string, error) {
 		cmd := exec.Command("go", "list", "-deps", ".")
 		cmd.Dir = dir

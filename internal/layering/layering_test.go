@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 	"runtime/outfile":       {"runtime/infile"},
 	"runtime/printable":     {},
 	"runtime/progress":      {"runtime/printable"},
-	"runtime/tokenizer":     {"runtime/infile"},
+	"runtime/tokenizer":     {"runtime/infile", "golang.org/x/text/unicode/norm"},
 	"templates":             {},
 	"validate":              {"ir", "ir/diag", "ir/op"},
 }

@@ -55,10 +55,7 @@ func (t *Tokenizer) loadAdded(list []addedJSON) error {
 		into := t.raw
 		if a.Normalized {
 			into = t.normal
-			var err error
-			if token.pattern, err = applyNormalizers(t.normalize, a.Content); err != nil {
-				return malformed(where, "%v", err)
-			}
+			token.pattern = applyNormalizers(t.normalize, a.Content)
 		}
 		t.added[id] = token
 		if !into.insert(token) {

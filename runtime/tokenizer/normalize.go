@@ -3,20 +3,16 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
-	"unicode"
 )
 
 // A normalizer rewrites text before it is split into words.
-type normalizer func(text string) (string, error)
+type normalizer func(text string) string
 
-func applyNormalizers(steps []normalizer, text string) (string, error) {
+func applyNormalizers(steps []normalizer, text string) string {
 	for _, n := range steps {
-		var err error
-		if text, err = n(text); err != nil {
-			return "", err
-		}
+		text = n(text)
 	}
-	return text, nil
+	return text
 }
 
 // maxPrepend bounds what Prepend inserts, so that normalizing many added tokens stays linear in the file's size.
@@ -36,15 +32,15 @@ func (t *Tokenizer) addNormalizer(c component) error {
 			return &UnsupportedError{c.where, fmt.Sprintf("a prefix of %d bytes", len(f.Prepend)),
 				fmt.Sprintf("at most %d", maxPrepend)}
 		}
-		n = func(s string) (string, error) { return f.Prepend + s, nil } // s is never empty
+		n = func(s string) string { return f.Prepend + s } // s is never empty
 	case "Replace":
 		from, to, err := replacement(c)
 		if err != nil {
 			return err
 		}
-		n = func(s string) (string, error) { return strings.ReplaceAll(s, from, to), nil }
+		n = func(s string) string { return strings.ReplaceAll(s, from, to) }
 	case "NFC":
-		n = inertNFC
+		n = nfc
 	default:
 		return c.unsupported("null, Prepend, Replace, NFC and Sequence of them")
 	}
@@ -76,45 +72,4 @@ func replacement(c component) (from, to string, err error) {
 		return "", "", &UnsupportedError{c.where, fmt.Sprintf("replacing %q by %q", from, to), accepted}
 	}
 	return from, to, nil
-}
-
-// inertNFC passes text on which NFC normalization is the identity: every character is in ranges whose members neither
-// decompose, nor combine with a neighbour, nor reorder. Real normalization needs tables that the standard library
-// does not have, so other text is refused and never passed on unnormalized.
-func inertNFC(s string) (string, error) {
-	for i, r := range s {
-		if r >= 0x300 && !unicode.Is(nfcInert, r) {
-			return "", fmt.Errorf("tokenizer: byte %d: %q may need Unicode normalization (NFC), which is not "+
-				"available here; "+
-				"accepted: text of characters that NFC never changes, such as Latin, kana, CJK ideographs, "+
-				"Hangul and emoji", i, r)
-		}
-	}
-	return s, nil
-}
-
-// nfcInert lists ranges above U+02FF all of whose members have NFC_Quick_Check=Yes (so none is the second half of a
-// composition) and combining class 0.
-var nfcInert = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{0x0400, 0x0482, 1}, // Cyrillic
-		{0x2010, 0x2027, 1}, // dashes, quotes, bullets
-		{0x20A0, 0x20C0, 1}, // currency signs
-		{0x2190, 0x21FF, 1}, // arrows
-		{0x2200, 0x22FF, 1}, // mathematical operators
-		{0x2500, 0x27BF, 1}, // box drawing to dingbats
-		{0x3001, 0x3029, 1}, // CJK punctuation
-		{0x3041, 0x3096, 1}, // Hiragana
-		{0x30A1, 0x30FA, 1}, // Katakana
-		{0x30FC, 0x30FE, 1},
-		{0x4E00, 0x9FFF, 1}, // CJK ideographs
-		{0xAC00, 0xD7A3, 1}, // Hangul syllables
-		{0xFF01, 0xFF9D, 1}, // full-width and half-width forms
-		{0xFFFD, 0xFFFD, 1},
-	},
-	R32: []unicode.Range32{
-		{0x1F300, 0x1F64F, 1}, // emoji
-		{0x1F680, 0x1F6FF, 1},
-		{0x1F900, 0x1F9FF, 1},
-	},
 }

@@ -1,17 +1,17 @@
 // Package tokenizer reads a Hugging Face tokenizer.json and turns text into token ids and ids into text, exactly as the
-// `tokenizers` library does for the families it accepts: byte-level BPE with the Llama-3, Qwen2, GPT-2 and
-// Digits + ByteLevel pre-tokenizers, and the SentencePiece-style BPE of Llama-2, TinyLlama and Yi.
+// `tokenizers` library does for the families it accepts: byte-level BPE with the Llama-3, Qwen2 (that of Qwen2.5 and
+// Qwen3 too), GPT-2 and Digits + ByteLevel pre-tokenizers, and the SentencePiece-style BPE of Llama-2, TinyLlama, Yi and
+// Mistral up to v0.3. Files as published and as transformers 5 writes them again are both read.
 //
 // Whatever it does not model is refused by Load with an *UnsupportedError that names the component and what would be
 // accepted; nothing is approximated. Known differences from the library:
 //
 //   - truncation and padding are ignored: transformers resets both on every call, whatever the file says;
-//   - NFC is applied only to text that it leaves unchanged (see inertNFC); Encode refuses other text;
 //   - a special token whose normalized form differs from its content is still skipped by Decode (tokenizers 0.22 did
 //     so, 0.23 compares the normalized form and keeps it).
 //
-// The package is copied into every emitted launcher. It imports the standard library and runtime/infile, whose words
-// for malformed JSON it takes, and must not import any other package of amkc.
+// The package is copied into every emitted launcher. It imports the standard library, x/text's normalization, and
+// runtime/infile, whose words for malformed JSON it takes, and must not import any other package of amkc.
 package tokenizer
 
 import (
@@ -44,8 +44,8 @@ type segment struct {
 const noToken = -1
 
 // Encode returns the ids of text. Added tokens are recognised inside the text. With addSpecial the ids of the
-// post-processor's template (the beginning-of-sequence token, usually) are included. It fails on text that is not
-// valid UTF-8, and on text that would need Unicode normalization to NFC if the tokenizer asks for that.
+// post-processor's template (the beginning-of-sequence token, usually) are included. It fails only on text that is not
+// valid UTF-8.
 func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int, error) {
 	if i := invalidUTF8(text); i >= 0 {
 		return nil, fmt.Errorf("tokenizer: text is not valid UTF-8 at byte %d", i)
@@ -60,10 +60,7 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int, error) {
 			ids = append(ids, s.id)
 			continue
 		}
-		var err error
-		if s.text, err = applyNormalizers(t.normalize, s.text); err != nil {
-			return nil, err
-		}
+		s.text = applyNormalizers(t.normalize, s.text)
 		for _, s := range t.normal.split(s) {
 			if s.id != noToken {
 				ids = append(ids, s.id)
