@@ -109,11 +109,11 @@ func loadDigits(c component) (preTokenizer, error) {
 	}
 	scan := scanner(func(s string) int {
 		r, size := utf8.DecodeRuneInString(s)
-		digit := isNumber(r)
+		digit := isNumeric(r)
 		if digit && f.Individual {
 			return size
 		}
-		return size + runLength(s[size:], func(r rune) bool { return isNumber(r) == digit })
+		return size + runLength(s[size:], func(r rune) bool { return isNumeric(r) == digit })
 	})
 	return func(p piece, emit func(piece)) { scan.each(p, emit) }, nil
 }

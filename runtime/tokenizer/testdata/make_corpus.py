@@ -1,28 +1,38 @@
 #!/usr/bin/env python3
 """Writes the tokenizers and the expected results that the tests of runtime/tokenizer compare with.
 
-    python3 -m venv venv && venv/bin/pip install tokenizers==0.23.3
+    python3 -m venv venv && venv/bin/pip install tokenizers==0.23.3 transformers==5.23.0
     venv/bin/python runtime/tokenizer/testdata/make_corpus.py
 
 It trains a small tokenizer per supported family on the corpus below, and runs Hugging Face's tokenizers library over the
-corpus and over seeded random ids. Beside this file it writes
+corpus, over random texts and over random ids. The families whose name ends in resaved are as transformers writes them
+again. Beside this file it writes
 
-    corpus.json               the texts
+    corpus.json               texts, and fragments and ranges of characters [start, end) that random texts are made of
     NAME/tokenizer.json       a tokenizer
     NAME/expected.json        what the library makes of it:
         vocab_size, special   number of tokens, ids of the special ones
         texts                 per text of the corpus [ids with the template, where those without it start and end in them,
                               decoded without special tokens, decoded with them or null if that is the same]
         random                [ids, decoded without special tokens, decoded with them or null]
+        mixed                 a digest for every 500 random texts, over ids, what they decode to without special tokens and
+                              with them; corpus_test.go draws the same texts
 """
 
 import collections
+import hashlib
 import json
+import os
 import pathlib
 import random
+import tempfile
+
+os.environ["TRANSFORMERS_OFFLINE"] = "1"
 
 import tokenizers
+from draw import Draw
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from transformers import AutoTokenizer
 
 HERE = pathlib.Path(__file__).parent
 
@@ -97,11 +107,48 @@ CORPUS = [
 TRICKY = ["a", "b", "S", "t", "é", "ſ", "1", "2", "٣", "½", " ", " ", "  ", "\n", "\r", "\t", "\u00a0", "\u3000", "'", "'s", "'LL", "!", "_", "-", ".", "\u0301", "数", "😀", "\u200d", "▁",
           "<s>", "</s>", "<|endoftext|>", "word", "[strip]", "[left]", "[right]", "the norm", "<0x0A>"]
 
+# Texts that the tokenizers are not trained on: what normalization changes, and what sits around it.
+HOSTILE = [
+    "re\u0301sume\u0301 d\u2019e\u0301te\u0301", "a\u0323\u0302 a\u0302\u0323 \u1ead", "q\u0307\u0323 q\u0323\u0307", "s\u0323\u0307 \u1e69 \u1e9b\u0323", "\u212b \u2126 \u212a \u00c5", "\u0344\u0343\u0340",
+    "\u1112\u1161\u11ab\u1100\u1173\u11af", "\ud55c\uae00 \u1112\u1161\u11ab", "\uac00\u11a8\u11a8", "\u1100\u1100\u1161\u1161", "\u11a8\u1161\u1100", "\u3131\u314f", "\u304b\u3099\u304d\u3099 \uff76\uff9e", "\u30cf\u309a \u30d1",
+    "\uf900\uf901 \U0002f800\U0002fa1d", "\u0915\u093c \u0958", "\u09c7\u09be \u09cb", "\u0bc6\u0bbe", "\u0627\u0653 \u0622", "\u05e9\u05c1\u05bc \ufb2c", "\u0e01\u0e33\u0e48\u0e49", "\u0f71\u0f72\u0f80\u0f73", "\u1025\u102e",
+    "\U0001d15e \U0001d158\U0001d165", "\U00011099\U000110ba", "a\u0301\u0897\u0323 a\u1df6\u0301", "\U0001e94a\U0001e944", "\U000105d2\u0307", "e" + "\u0301" * 40, "e" + "\u0323\u0301" * 40 + "!", "\u0301" * 35,
+    "\u2764\ufe0f\u200d\U0001f525", "\U0001f469\U0001f3fd\u200d\U0001f4bb", "\U0001f441\ufe0f\u200d\U0001f5e8\ufe0e", "#\ufe0f\u20e3 *\u20e3", "\U0001f3f4\U000e0067\U000e0062\U000e007f", "\u200d\u200d", "\ufe0e\ufe0f", "\u845b\U000e0100",
+    "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\ncafe\u0301?<|im_end|>\n<|im_start|>assistant\n", "<|im_start|><think>\n\n</think>\n\n\u0301<|im_end|>",
+    "<tool_call>\n{\"name\": \"f\"}\n</tool_call>", "<|im_start|>\u0301<|im_end|>", "e<|im_start|>\u0301", "<|im_start\u0301|>", "<think></think", "<|fim_prefix|>x<|fim_suffix|>y<|fim_middle|>", "<|vision_start|><|image_pad|>",
+    "cafe\u0301s caf\u00e9 re\u0301dcafe\u0301", "CAFE\u0301 caf\u00e9\u0301", "[INST] Hello, world! [/INST] Hi.</s>[INST]again[/INST]", "<s>[INST]", "[INST] [INST]", " [INST]x", "[control_8][control_768]", "[control_9", "[TOOL_CALLS] [{}]</s>",
+    "[AVAILABLE_TOOLS] []\n[/AVAILABLE_TOOLS]", "\u2581[INST]\u2581", "a\u2581\u2581 b", "\t \t\r\n \r\n\t", "\r\r\n\n\r", "x \u3000\u00a0 y", "\u2028 \u2029\u0085 \u000b", "\u0000e\u0301\u0000", "\u0085\u0301", "1\u0301 2\u20dd 3\u0660", "'\u0301s 's\u0301",
+    "\u037e\u0387\u1fef", "\u2000\u2001", "\u2329\u232a \u3008", "\u0149 \u01c4 \ufb01", "\u1e0a\u0323", "\u03b1\u0345\u0301", "\u0438\u0306 \u0439", "\u0130 i\u0307 \u0131", "\u1100\u0301\u1161", "e \u0301",
+]
+
+# Random texts are fragments and single characters of these ranges.
+FRAGMENTS = TRICKY + [
+    "e\u0301", "\u0323\u0302", "\u0327", "\u1112\u1161\u11ab", "\u1161", "\u11a8", "\uac00", "\u304b\u3099", "\u212b", "\u09c7\u09be", "\u0897", "\u1df6", "\ufe0f", "\U0001f468\u200d\U0001f467", "\U0001f3fd", "\r\n", "\n\n", "\u0085", "\u2003",
+    "\u0000", "\u001b", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "[INST]", "[/INST]", "[control_8]", "caf\u00e9", "cafe\u0301", " the", "The", "def ", "(x)", "==", "12", "\u041f\u0440\u0438", "\u0645\u064e\u0631", "\u0928\u093f",
+]
+RANGES = [
+    (0x20, 0x7F), (0x80, 0x250), (0x300, 0x370), (0x370, 0x590), (0x590, 0x900), (0x900, 0xE00), (0xE00, 0x1100), (0x1100, 0x1200), (0x1780, 0x1B00), (0x1DC0, 0x2000), (0x2000, 0x2C00), (0x3000, 0x3200), (0x4E00, 0x5000),
+    (0xA000, 0xABFF), (0xAC00, 0xD7A4), (0xE000, 0xE010), (0xF900, 0xFB50), (0xFB50, 0x10000), (0x10000, 0x12000), (0x16000, 0x17000), (0x1D100, 0x1D800), (0x1E000, 0x1EF00), (0x1F000, 0x1FB00), (0x2F800, 0x2FA20), (0xE0000, 0xE01F0),
+]
+
+
+def random_texts(seed, n):
+    draw = Draw(seed)
+    for _ in range(n):
+        text = ""
+        for _ in range(1 + draw.below(24)):
+            if draw.below(6) == 0:
+                start, end = draw.choice(RANGES)
+                text += chr(start + draw.below(end - start))
+            else:
+                text += draw.choice(FRAGMENTS)
+        yield text
+
 
 def corpus():
     rng = random.Random(20240131)
     mixed = ["".join(rng.choice(TRICKY) for _ in range(rng.randint(1, 24))) for _ in range(80)]
-    return list(dict.fromkeys(CORPUS + mixed))
+    return list(dict.fromkeys(CORPUS + mixed + HOSTILE))
 
 
 def byte_level(pre, size, specials, normalizer=None):
@@ -179,11 +226,39 @@ def with_added(j):
         added(0, "word", single_word=True), added(0, "the norm", normalized=True), added(0, "<|im_start|>", special=True),
         added(0, "<|im_end|>", special=True), added(0, "<|"),
     ]
-    next_id = len(vocab)
+    there = {token["content"] for token in j["added_tokens"]}
+    more = [token for token in more if token["content"] not in there]
+    next_id = len(vocab) + len(there - vocab.keys())
     for token in more:
         token["id"] = vocab.get(token["content"], next_id)
         next_id += token["id"] == next_id
     return copy(j, added_tokens=j["added_tokens"] + more)
+
+
+# Qwen2.5's added tokens that are special and that are not; the last four came with Qwen3.
+QWEN_SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>"]
+QWEN_TEXT = ["<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
+
+
+def with_controls(j):
+    """j with the control tokens of Mistral-7B-Instruct-v0.3, which the vocabulary has from id 3 on."""
+    names = ["[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"]
+    names += ["[control_%d]" % i for i in range(8, 769)]
+    j = copy(j, added_tokens=j["added_tokens"] + [added(3 + i, c, special=True) for i, c in enumerate(names)])
+    vocab = {c: i if i < 3 else i + len(names) for c, i in j["model"]["vocab"].items()}
+    vocab.update((c, 3 + i) for i, c in enumerate(names))
+    j["model"]["vocab"] = dict(sorted(vocab.items(), key=lambda item: item[1]))
+    return j
+
+
+def resaved(j, **config):
+    """j as transformers writes it after reading it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        (path / "tokenizer.json").write_text(json.dumps(j))
+        (path / "tokenizer_config.json").write_text(json.dumps(config))
+        AutoTokenizer.from_pretrained(folder).save_pretrained(folder)
+        return json.loads((path / "tokenizer.json").read_text())
 
 
 def legacy_merges(j):
@@ -217,8 +292,17 @@ def families():
                                     ["<|endoftext|>"])
     qwen2 = byte_level(pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(QWEN2), "isolated"), to_bytes]), 1000, [], normalizers.NFC())
     n = len(qwen2["model"]["vocab"])
-    qwen2["added_tokens"] = [added(n + i, c, special=True) for i, c in enumerate(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])]
+    qwen2["added_tokens"] = [added(n + i, c, special=c not in QWEN_TEXT) for i, c in enumerate(QWEN_SPECIAL + QWEN_TEXT[:-4])]
+    qwen2["post_processor"] = qwen2["decoder"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
     yield "qwen2", qwen2
+    qwen3 = copy(qwen2, added_tokens=[added(n + i, c, special=c not in QWEN_TEXT) for i, c in enumerate(QWEN_SPECIAL + QWEN_TEXT)])
+    yield "qwen3", qwen3
+    yield "qwen3-resaved", resaved(qwen3, tokenizer_class="Qwen2Tokenizer", add_bos_token=False, add_prefix_space=False, bos_token=None, eos_token="<|im_end|>",
+                                   pad_token="<|endoftext|>", unk_token=None, additional_special_tokens=QWEN_SPECIAL[1:])
+    # Tokens that are found in normalized text: one that normalization changes, and one that it makes.
+    m = n + len(qwen2["added_tokens"])
+    yield "qwen2-added", with_added(copy(qwen2, added_tokens=qwen2["added_tokens"] + [
+        added(m, "cafe\u0301", normalized=True), added(m + 1, "r\u00e9d", normalized=True, special=True), added(m + 2, "\u0301", normalized=False)]))
 
     llama2 = sentence_piece(1300, True, 120)
     prepend = copy(llama2, normalizer=sequence("normalizers", PREPEND, REPLACE))
@@ -227,6 +311,12 @@ def families():
     yield "metaspace-first", copy(llama2, pre_tokenizer=metaspace("first", False))
     yield "metaspace-always", with_added(copy(llama2, pre_tokenizer=metaspace("always", True), decoder=metaspace("always", True)))
     yield "yi", copy(llama2, normalizer=REPLACE, post_processor=None, decoder=sequence("decoders", REPLACE_BACK, {"type": "ByteFallback"}, {"type": "Fuse"}))
+
+    mistral = dict(tokenizer_class="LlamaTokenizer", add_bos_token=True, add_eos_token=False, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    yield "mistral1-resaved", resaved(prepend, legacy=True, **mistral)
+    mistral3 = with_controls(copy(llama2, pre_tokenizer=metaspace("first", False)))
+    yield "mistral3", mistral3
+    yield "mistral3-resaved", resaved(mistral3, legacy=False, **mistral)
 
     unknown = sentence_piece(700, False, 80)
     yield "unk-fused", copy(unknown, pre_tokenizer=metaspace("never", True), decoder=metaspace("never", True),
@@ -258,7 +348,8 @@ def write(path, value, **options):
 
 def main():
     texts = corpus()
-    write(HERE / "corpus.json", {"tokenizers": tokenizers.__version__, "texts": texts})
+    mix = list(random_texts(2, 10_000))
+    write(HERE / "corpus.json", {"tokenizers": tokenizers.__version__, "texts": texts, "fragments": FRAGMENTS, "ranges": RANGES})
     for seed, (name, j) in enumerate(families()):
         t = Tokenizer.from_str(json.dumps(j))
         size = t.get_vocab_size()
@@ -273,10 +364,19 @@ def main():
             return [ids, front, front + len(plain)]
 
         on_texts = [[*encoded(s), *decoded(t.encode(s).ids)] for s in texts]
+        def mixed():
+            for start in range(0, len(mix), 500):
+                h = hashlib.sha256()
+                for text in mix[start:start + 500]:
+                    ids = t.encode(text).ids
+                    for part in ("".join("%d " % i for i in ids), t.decode(ids), t.decode(ids, skip_special_tokens=False)):
+                        h.update(part.encode() + b"\0")
+                yield h.hexdigest()[:16]
+
         on_random = [[ids, *decoded(ids)] for ids in random_ids(seed, size)]
         special = sorted(i for i, a in t.get_added_tokens_decoder().items() if a.special)
         write(HERE / name / "tokenizer.json", j)
-        write(HERE / name / "expected.json", {"vocab_size": size, "special": special, "texts": on_texts, "random": on_random})
+        write(HERE / name / "expected.json", {"vocab_size": size, "special": special, "texts": on_texts, "random": on_random, "mixed": list(mixed())})
 
 
 main()
