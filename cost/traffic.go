@@ -1,6 +1,9 @@
 package cost
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	"amkc/ir/op"
+)
 
 // traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage
 // streams, as often as one does, the norms, and K and V of each earlier position. An embedding table is only looked
@@ -8,12 +11,12 @@ import "amkc/ir"
 func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 	count := func(s *ir.Stage, i int) {
 		for k := range s.Ops {
-			switch op := &s.Ops[k]; op.Code {
-			case ir.GEMV, ir.GEMM, ir.RMSNORM, ir.LAYERNORM:
-				if len(op.In) < 2 {
+			spec := ir.Ops[s.Ops[k].Code]
+			for n, o := range s.Ops[k].In {
+				if role := spec.Role(n); role != op.Matrix && role != op.Gain {
 					continue
 				}
-				if b := r.buffer(op.In[1], i); b != nil && b.Space == ir.HBM {
+				if b := r.buffer(o, i); b != nil && b.Space == ir.HBM {
 					weights += float64(b.Bytes())
 				}
 			}

@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/op"
 	"amkc/knobs"
 )
 
@@ -134,14 +135,14 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 // kindOf takes the first op that says it.
 func kindOf(s *ir.Stage) kind {
 	for i := range s.Ops {
-		switch s.Ops[i].Code {
-		case ir.GEMV, ir.GEMM:
+		switch spec := ir.Ops[s.Ops[i].Code]; {
+		case spec.HasRole(op.Matrix):
 			return matrix
-		case ir.ATTENTION:
+		case spec.HasRole(op.Cache):
 			return attend
-		case ir.EMBED:
+		case spec.HasRole(op.Table):
 			return lookup
-		case ir.ArgMax:
+		case s.Ops[i].Code == ir.ArgMax:
 			return sampling
 		}
 	}
@@ -162,21 +163,21 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 	var t task
 	whole := 0.0
 	for k := range s.ir.Ops {
-		op := &s.ir.Ops[k]
-		for n := range op.In {
-			b := r.buffer(op.In[n], i)
+		o := &s.ir.Ops[k]
+		for n := range o.In {
+			b := r.buffer(o.In[n], i)
 			if b == nil {
 				continue
 			}
-			dims := lengths(op.In[n].Dims, span, pos)
+			dims, role := lengths(o.In[n].Dims, span, pos), ir.Ops[o.Code].Role(n)
 			switch {
 			case b.Space == ir.GlobalScratch:
-				t.polled += r.polled(op, n, b, product(dims))
+				t.polled += r.polled(o, n, b, product(dims))
 				t.share += product(dims)
 				whole = max(whole, float64(b.Numel()))
-			case b.Kind == ir.KVCache && op.Code == ir.ATTENTION:
+			case b.Kind == ir.KVCache && role == op.Cache:
 				r.cache(&t, b, dims)
-			case b.Kind == ir.Weight && s.kind == matrix && (op.Code == ir.GEMV || op.Code == ir.GEMM) && n == 1:
+			case b.Kind == ir.Weight && s.kind == matrix && role == op.Matrix:
 				r.weights(s, &t, b, dims)
 			}
 		}

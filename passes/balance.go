@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/op"
 )
 
 // balance chooses rotations so that the bytes each SM streams in a step even out. A stage of T grains leaves some SMs
@@ -70,15 +71,15 @@ func (b *balancer) slots(st *ir.Stage) []int {
 func (b *balancer) bytes(st *ir.Stage, t ir.TaskSpan) int {
 	total := 0
 	for i := range st.Ops {
-		op := &st.Ops[i]
-		for _, o := range op.In {
+		spec := ir.Ops[st.Ops[i].Code]
+		for k, o := range st.Ops[i].In {
 			buf := b.buffers.find(o.Buf)
 			if buf == nil || buf.Kind != ir.Weight && buf.Kind != ir.KVCache {
 				continue
 			}
 			n := 1
 			for d, r := range o.Dims {
-				if op.Code == ir.EMBED && d == 0 {
+				if spec.Role(k) == op.Table && d == 0 {
 					continue // one row of the table, whichever it is
 				}
 				n *= r.Bind(t).Len(b.pos)

@@ -7,10 +7,6 @@ import (
 	"amkc/ir"
 )
 
-// pointwise are the opcodes whose element e of the result depends on elements e of the operands alone, so that a task
-// may read and write the same elements.
-var pointwise = map[ir.Opcode]bool{ir.COPY: true, ir.ADD: true, ir.MUL: true, ir.GELU: true, ir.SiluMul: true}
-
 // inPlace finds chains of buffers that can be one buffer, updated in place: every link is a pointwise op that is the
 // only reader of one and the only writer of the next, on exactly the elements it reads, each in one task, which the
 // SM that runs it wrote itself. It returns for each buffer of such a chain the name that all of them get: that of its
@@ -106,7 +102,7 @@ func (a *accesses) links(buffers buffers) map[string]string {
 	for s, st := range a.stages {
 		for o := range st.Ops {
 			op := &st.Ops[o]
-			if !pointwise[op.Code] {
+			if !ir.Ops[op.Code].Pointwise {
 				continue
 			}
 			if from, to := a.link(buffers, s, o); from != "" {

@@ -3,6 +3,7 @@ package validate_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,4 +72,14 @@ func TestAcceptsBufferRewrittenByAnotherExchange(t *testing.T) {
 		}
 	}
 	require.NoError(t, validate.Flat(f).Diags.Err())
+}
+
+// What works element by element may write the elements that it reads. Nothing else may, on plain vectors of one length:
+// either they do not fit it, or they overlap.
+func TestInPlace(t *testing.T) {
+	for _, spec := range ir.Ops {
+		in := strings.TrimSuffix(strings.Repeat("a[0:2], ", min(2, max(1, spec.In.Max))), ", ")
+		p := parse(t, small+stage("t", 0, "a[0:2] = COPY(in[0:2])", "a[0:2] = "+spec.Name+"("+in+")")+emit(0))
+		require.Equal(t, spec.Pointwise, validate.Program(p).OK, spec.Name)
+	}
 }

@@ -17,8 +17,8 @@ func Ahead(f *ir.Flat) *ir.Flat {
 		var early []ir.FlatOp
 		for k := range f.Tasks[t].Ops {
 			op := &f.Tasks[t].Ops[k]
-			for _, i := range readAhead(op) {
-				if op.InBuf[i] >= 0 {
+			for _, i := range traitsOf[op.Code].ahead {
+				if i < len(op.InBuf) && op.InBuf[i] >= 0 {
 					early = append(early, ir.FlatOp{Op: ir.Op{Code: ir.COPY, In: op.In[i : i+1],
 						Out: []ir.Operand{{Buf: "%early"}}},
 						InBuf: op.InBuf[i : i+1], OutBuf: []int{-1}})
@@ -34,15 +34,4 @@ func Ahead(f *ir.Flat) *ir.Flat {
 		out.Tasks[t].Waits = append(slices.Clone(f.Tasks[t].Waits), ir.FlatWait{Counter: c, Threshold: 1})
 	}
 	return &out
-}
-
-// readAhead lists the inputs of an op that the kernel reads ahead.
-func readAhead(op *ir.FlatOp) []int {
-	switch {
-	case op.Code == ir.ATTENTION && len(op.In) > 2:
-		return []int{1, 2}
-	case (op.Code == ir.EMBED || op.Code == ir.RMSNORM || op.Code == ir.GEMV || op.Code == ir.ROPE) && len(op.In) > 1:
-		return []int{1}
-	}
-	return nil
 }

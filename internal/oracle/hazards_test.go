@@ -99,6 +99,8 @@ func TestHazards(t *testing.T) {
 			on("0", "t", " x[0:2] = COPY(in[0:2])\n y[0:2] = COPY(in[0:2])\n out[0:2] = COPY(x[0:2])\n signal step")},
 		{"operands overlap", Aliased, on("0", "t", " a[0:4] = COPY(in[0:4])\n a[1:3] = COPY(a[0:2])\n"+whole)},
 		{"in place", "", on("0", "t", " a[0:2] = COPY(in[0:2])\n a[0:2] = ADD(a[0:2], in[0:2])\n"+whole)},
+		{"gate in place", "", on("0", "t", " a[0:2] = COPY(in[0:2])\n a[0:2] = SILU_MUL(a[0:2], in[0:2])\n"+whole)},
+		{"softmax in place", Aliased, on("0", "t", " a[0:2] = COPY(in[0:2])\n a[0:2] = SOFTMAX(a[0:2])\n"+whole)},
 		{"gap in the output", OutputGap, on("0", "t", " out[0] = COPY(in[0])\n signal step")},
 		{"read-only", ReadOnly, on("0", "t", " w[0,0:2] = COPY(in[0:2])\n"+whole)},
 		{"shared memory of another SM", Owner,

@@ -25,11 +25,6 @@ func (i index) or(o index) index {
 	return index{max(i.hi, o.hi), i.any || o.any, i.none || o.none, i.given || o.given}
 }
 
-// elementwise are ops whose result is as long as their first operand.
-var elementwise = map[ir.Opcode]bool{ir.COPY: true, ir.ADD: true, ir.MUL: true, ir.GELU: true, ir.RMSNORM: true,
-	ir.LAYERNORM: true,
-	ir.ROPE:      true, ir.SOFTMAX: true, ir.ALLREDUCE: true, ir.DEQUANT: true}
-
 // walk is the state of memory, as far as it holds indices.
 type walk struct {
 	m     *machine
@@ -280,7 +275,7 @@ func (w *walk) length(r Run, op *ir.FlatOp) (int, bool) {
 		}
 	}
 	switch {
-	case elementwise[op.Code]:
+	case traitsOf[op.Code].asLong:
 		return n[0], true
 	case op.Code == ir.SiluMul && len(n) == 1:
 		return n[0] / 2, true

@@ -53,11 +53,9 @@ func (m *machine) aliases([]region) *Hazard {
 	return nil
 }
 
-// sameViews: an element-wise op, each input of which is the very view that it writes, or apart from it.
+// sameViews: an op that may work in place, each input of which is the very view that it writes, or apart from it.
 func sameViews(op *ir.FlatOp, r Run) bool {
-	switch op.Code {
-	case ir.COPY, ir.GELU, ir.ADD, ir.MUL, ir.ALLREDUCE:
-	default:
+	if !traitsOf[op.Code].inPlace {
 		return false
 	}
 	for o, out := range op.OutBuf {

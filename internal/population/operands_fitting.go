@@ -20,7 +20,7 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 			return s.op(code, []arg{s.in(ir.I32, n)}, s.outs(ir.I32, n))
 		}
 		return s.op(code, []arg{s.in(pick(s.Rand, []ir.DType{ir.F32, ir.BF16, ir.I8, ir.U8, ir.F8E4M3}), n)}, floats(n))
-	case ir.GELU, ir.SOFTMAX:
+	case ir.SOFTMAX:
 		return s.op(code, []arg{x()}, floats(n))
 	case ir.EMBED:
 		return s.embed()
@@ -44,8 +44,6 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 			return s.op(code, []arg{s.in(s.float(), 2*n)}, floats(n))
 		}
 		return s.op(code, []arg{x(), x()}, floats(n))
-	case ir.ADD:
-		return s.op(code, []arg{x(), x()}, floats(n))
 	case ir.MUL:
 		if chance(s.Rand, 2) {
 			return s.op(code, []arg{x()}, floats(n), ir.FloatParam("scale", 0.5))
@@ -53,12 +51,6 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 		return s.op(code, []arg{x(), x()}, floats(n))
 	case ir.DEQUANT:
 		return s.dequant()
-	case ir.ALLREDUCE:
-		in := []arg{x()}
-		for range s.IntN(8) {
-			in = append(in, x())
-		}
-		return s.op(code, in, floats(n))
 	case ir.KVAppend:
 		return s.appendRows()
 	case ir.ArgMax:
@@ -69,7 +61,34 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 		return s.op(code, []arg{x()}, []arg{s.view("", ir.Activation, ir.F32, max(1, n))},
 			intParam("recipe", s.IntN(4)))
 	}
-	panic(fmt.Sprintf("population: no operands are known that fit %v", code))
+	return s.pointwise(code, n)
+}
+
+// pointwise makes an op that works element by element on as many elements of each operand, as its declaration has it.
+func (s *sheet) pointwise(code ir.Opcode, n int) *ir.FlatOp {
+	spec := ir.Ops[code]
+	if !spec.Pointwise {
+		panic(fmt.Sprintf("population: no operands are known that fit %v", code))
+	}
+	var in []arg
+	for range spec.In.Min {
+		in = append(in, s.in(s.float(), n))
+	}
+	if more := spec.In.Max - spec.In.Min; more > 0 {
+		for range s.IntN(more + 1) {
+			in = append(in, s.in(s.float(), n))
+		}
+	}
+	var params []ir.Param
+	for i := range spec.Params {
+		switch p := &spec.Params[i]; {
+		case p.Needed && p.Real:
+			params = append(params, ir.FloatParam(p.Key, 0.5))
+		case p.Needed:
+			params = append(params, intParam(p.Key, p.Lo))
+		}
+	}
+	return s.op(code, in, s.outs(s.float(), n), params...)
 }
 
 // count is the number of elements of an operand that a sheet has made.
