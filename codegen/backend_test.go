@@ -36,7 +36,9 @@ func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
 func TestValidateKnowsWhatIsStreamed(t *testing.T) {
 	matrix := regexp.MustCompile(`^turns\.weights<\w+>\(p\.c, (weights|base) \+ `)
 	cache := regexp.MustCompile(`^turns\.cache<\w+>\(p\.c, (layer|\d+), position\);$`)
-	control := regexp.MustCompile(`^(#pragma unroll 1|for \(int layer = .*|for \(Turns turns; turns\.left\(\); turns\.copy\(p, step\)\) \{|const u8\* base = weights \+ .*|if \(position < \w+\) \{|\} else if \(position < \w+\) \{|\} else \{|\})$`)
+	control := regexp.MustCompile(`^(#pragma unroll 1|for \(int layer = .*|for \(Turns turns; turns\.left\(\); ` +
+		`turns\.copy\(p, step\)\) \{|const u8\* base = weights \+ .*|if \(position < \w+\) \{|\} else if \(position ` +
+		`< \w+\) \{|\} else \{|\})$`)
 	for name, p := range goldenPrograms(t) {
 		d, err := newCUDAData(p)
 		require.NoError(t, err, name)

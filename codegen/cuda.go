@@ -68,7 +68,8 @@ func checkFormat(name string, text []byte) error {
 		pos := fmt.Sprintf("%s:%d", name, i+1)
 		switch {
 		case len([]rune(line)) > maxLine:
-			return diag.Errorf(codeFormat, pos, "line of %d columns, want at most %d: %s", len([]rune(line)), maxLine, line)
+			return diag.Errorf(codeFormat, pos, "line of %d columns, want at most %d: %s", len([]rune(line)), maxLine,
+				line)
 		case strings.TrimRight(line, " \t") != line:
 			return diag.Errorf(codeFormat, pos, "trailing space")
 		case line == "" && blank:

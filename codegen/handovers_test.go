@@ -76,7 +76,8 @@ func TestHandovers(t *testing.T) {
 				"wait L{i}.act >= 80"}},
 		"the token chosen twice": {want: "comes after stage sample",
 			edits: []string{"stage emit", "stage sample2 spread extent=40 grain=1 sms=40 rot=0 step=0\n  wait best " +
-				">= 40\n  next.sm[a:b] = SAMPLE_ARGMAX(best.value[0:40], best.index[0:40])\n  signal step\nstage emit"}},
+				">= 40\n  next.sm[a:b] = SAMPLE_ARGMAX(best.value[0:40], best.index[0:40])\n" +
+				"  signal step\nstage emit"}},
 		"the vector before last": {want: "stage L{i}.gate_up: error: waits for L00.x, and the " +
 			"kernel for L00.h", edits: []string{"wait L{i}.h >= 8\n  %n = RMSNORM(L{i}.h[0:64]",
 			"wait L{i}.x >= 8\n  %n = RMSNORM(L{i}.x[0:64]"}},

@@ -57,7 +57,8 @@ func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
 	scratch, ring := s.Bytes(ir.MinSlots), ir.MinSlots*slot
 	part, bytes := fmt.Sprintf("the %s that stage %s reads", values(m, n.widest), n.stage), s.Activation*s.Vector
 	if attention := s.AttentionBytes(); attention > bytes {
-		part, bytes = fmt.Sprintf("the results of %d query heads of %d elements in each of %d warps, and what they read", m.Heads/max(1, m.KVHeads), m.HeadDim, consumerWarps), attention
+		part, bytes = fmt.Sprintf("the results of %d query heads of %d elements in each of %d warps, and what "+
+			"they read", m.Heads/max(1, m.KVHeads), m.HeadDim, consumerWarps), attention
 	}
 	least := max(ir.MinChunk, b.cacheBytes(16))
 	smaller := n.scratch(shared, least, m, b.usesMMA())

@@ -114,7 +114,8 @@ func TestBisectNamesTheStage(t *testing.T) {
 		{"embed", 0, 5, "position 0: stage embed is the first that is wrong: element 5, row 5, is"},
 		{"L01.qkv", 3, 17, "position 3: stage L01.qkv is the first that is wrong: element 17, row 17 (q of head " +
 			"1, dim 8), is"},
-		{"L02.gate_up", 31, 4, "position 31: stage L02.gate_up is the first that is wrong: element 4, rows 8 and 9, is"},
+		{"L02.gate_up", 31, 4, "position 31: stage L02.gate_up is the first that is wrong: element 4, rows 8 " +
+			"and 9, is"},
 		{"L00.down", 30, 9, "position 30: stage L00.down is"},
 		{"L01.part", splitFrom, 20, "position 40: stage L01.part is the first that is wrong: element 20, unit 0, " +
 			"head 1 of its group, dim 2, is"},

@@ -68,7 +68,8 @@ func unlisted(dir string, m *codegen.Manifest) diag.List {
 			return nil
 		}
 		if s.entries++; s.entries > maxEntries {
-			s.report(diag.Error, name, fmt.Sprintf("is one of more than %d files; want a directory that holds the build", maxEntries))
+			s.report(diag.Error, name, fmt.Sprintf("is one of more than %d files; want a directory that holds "+
+				"the build", maxEntries))
 			return fs.SkipAll
 		}
 		return s.visit(at, name, d)

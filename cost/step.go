@@ -207,7 +207,8 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 		busy = t.streamed/r.drain + turns*tileCycles/r.clock
 	case attend:
 		before, after = r.fit.StageCode, r.fit.StageCode
-		busy = (r.fit.UnitCycles*float64(t.passes) + rounds(t.blocks)*(roundCycles+fragmentCycles*float64(t.fragments))) / r.clock
+		busy = (r.fit.UnitCycles*float64(t.passes) +
+			rounds(t.blocks)*(roundCycles+fragmentCycles*float64(t.fragments))) / r.clock
 	case lookup:
 		before, busy = r.fit.StageCode, memoryLatency
 	default:

@@ -107,7 +107,8 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 		for _, span := range s.Dist.Tasks(i) {
 			if span.SM < 0 || span.SM >= r.program.Target.SMs {
 				return diag.Errorf(codeJudge, "stage "+s.Name,
-					"a task runs on no SM of the target, which has %d; want the program as passes leave it after assign",
+					"a task runs on no SM of the target, which has %d; want the program as passes leave it "+
+						"after assign",
 					r.program.Target.SMs)
 			}
 			st.tasks = append(st.tasks, r.task(st, span, i, pos))

@@ -259,13 +259,15 @@ func TestJSONErrors(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	c, diags := ParseConfig([]byte(`{"tiling": {"ring": {"kib": 96}}, "sm_assignment": "round_robin", "threads_per_block": 256}`), "c.json")
+	c, diags := ParseConfig([]byte(`{"tiling": {"ring": {"kib": 96}}, "sm_assignment": "round_robin", `+
+		`"threads_per_block": 256}`), "c.json")
 	require.NoError(t, diags.Err())
 	require.Equal(t, ScheduleConfig{Tiling: map[string]map[string]int{"ring": {"kib": 96}},
 		SMAssignment: Assignment{Policy: "round_robin"}, ThreadsPerBlock: 256}, c)
 	text, err := json.Marshal(&c)
 	require.NoError(t, err)
-	require.Equal(t, `{"tiling":{"ring":{"kib":96}},"fusion_grouping":[],"sm_assignment":"round_robin","pipelining_depth":0,"page_allocation":"","threads_per_block":256,"smem_bytes_per_block":0}`, string(text))
+	require.Equal(t, `{"tiling":{"ring":{"kib":96}},"fusion_grouping":[],"sm_assignment":"round_robin",`+
+		`"pipelining_depth":0,"page_allocation":"","threads_per_block":256,"smem_bytes_per_block":0}`, string(text))
 	var back ScheduleConfig
 	require.NoError(t, json.Unmarshal(text, &back))
 	require.Equal(t, c, back)

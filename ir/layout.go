@@ -7,7 +7,8 @@ type LayoutKind int
 
 const (
 	RowMajor LayoutKind = iota // packed, row-major
-	// weights [N,K]: tiles of 8 rows, blocks of 32 columns; lane = row*4 + quarter holds 8 columns in the order of TileColumn
+	// weights [N,K]: tiles of 8 rows, blocks of 32 columns; lane = row*4 + quarter holds 8 columns in the order of
+	// TileColumn
 	Tile8x32
 	KVBlock16 // cache [heads, rows, 2, hd]: per 16 rows all of K, then all of V, each in mma fragment order
 	KVRows16  // the same blocks with plain rows inside, for the path without mma

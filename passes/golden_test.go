@@ -44,12 +44,14 @@ func lowered(t testing.TB, s *State, last string) *State {
 	return nil
 }
 
-const tinyConfig = `{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32, "intermediate_size": 40,
+const tinyConfig = `{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32,
+	"intermediate_size": 40,
 	"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 60,
 	"max_position_embeddings": 64, "tie_word_embeddings": true, "torch_dtype": "bfloat16"}`
 
 const plainConfig = `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 1,
-	"num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 17, "max_position_embeddings": 16, "torch_dtype": "float32"}`
+	"num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 17, "max_position_embeddings": 16,
+	"torch_dtype": "float32"}`
 
 // goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long contexts;
 // or one layer of float32, sizes that are no multiple of a tile, and an explicit schedule.

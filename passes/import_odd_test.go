@@ -41,9 +41,12 @@ func importFaults(t *testing.T, config string) diag.List {
 // its advice.
 func TestOddValueOfOneField(t *testing.T) {
 	sound := map[string]json.RawMessage{}
-	require.NoError(t, json.Unmarshal([]byte(`{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32, "intermediate_size": 48,
-		"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 64, "rms_norm_eps": 1e-5,
-		"tie_word_embeddings": false, "hidden_act": "silu", "max_position_embeddings": 256, "rope_theta": 10000, "rope_scaling": null,
+	require.NoError(t, json.Unmarshal([]byte(`{"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+		"hidden_size": 32, "intermediate_size": 48,
+		"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 64,
+		"rms_norm_eps": 1e-5,
+		"tie_word_embeddings": false, "hidden_act": "silu", "max_position_embeddings": 256, "rope_theta": 10000,
+		"rope_scaling": null,
 		"attention_bias": false, "mlp_bias": false, "dtype": "bfloat16", "sliding_window": null, "layer_types": null,
 		"partial_rotary_factor": 1, "quantization_config": null, "use_sliding_window": false, "pruned_heads": null,
 		"repetition_penalty": 1, "num_local_experts": 0, "attn_logit_softcapping": null}`), &sound))
@@ -74,23 +77,28 @@ func TestOddValueOfOneField(t *testing.T) {
 
 // TestDTypeUnderTwoNames: transformers renamed torch_dtype, and reads the new name first.
 func TestDTypeUnderTwoNames(t *testing.T) {
-	for config, want := range map[string]string{
-		`{"model_type": "llama", "dtype": "float16", "torch_dtype": "float16"}`:                      "",
-		`{"model_type": "llama", "dtype": "torch.float16", "torch_dtype": "float16"}`:                "",
-		`{"model_type": "llama", "dtype": null, "torch_dtype": "bfloat16"}`:                          "",
-		`{"model_type": "llama", "dtype": "float16", "torch_dtype": "float32"}`:                      `is "float16", and torch_dtype is "float32"; want one of them, or give --dtype`,
-		`{"model_type": "llama", "dtype": "float64"}`:                                                `is "float64"; want float32, float16 or bfloat16`,
-		`{"model_type": "idefics3", "text_config": {}}`:                                              `"idefics3" is not supported: it has several parts, of which text_config describes the language model`,
-		`{"text_config": {"model_type": "llama"}}`:                                                   `is missing: it has several parts`,
-		`{"model_type": "llama", "rope_scaling": {"factor": 8}, "rope_parameters": {"factor": 8.0}}`: `rope type default`,
-		`{"model_type": "llama", "rope_scaling": {"factor": 8}, "rope_parameters": {"factor": 9}}`:   `is not what rope_scaling says`,
-		`{"model_type": "llama", "rope_scaling": {"a": [1]}, "rope_parameters": {"a": [2]}}`:         `is not what rope_scaling says`,
+	for _, c := range []struct{ config, want string }{
+		{`{"model_type": "llama", "dtype": "float16", "torch_dtype": "float16"}`, ""},
+		{`{"model_type": "llama", "dtype": "torch.float16", "torch_dtype": "float16"}`, ""},
+		{`{"model_type": "llama", "dtype": null, "torch_dtype": "bfloat16"}`, ""},
+		{`{"model_type": "llama", "dtype": "float16", "torch_dtype": "float32"}`,
+			`is "float16", and torch_dtype is "float32"; want one of them, or give --dtype`},
+		{`{"model_type": "llama", "dtype": "float64"}`, `is "float64"; want float32, float16 or bfloat16`},
+		{`{"model_type": "idefics3", "text_config": {}}`,
+			`"idefics3" is not supported: it has several parts, of which text_config describes the language model`},
+		{`{"text_config": {"model_type": "llama"}}`, `is missing: it has several parts`},
+		{`{"model_type": "llama", "rope_scaling": {"factor": 8}, "rope_parameters": {"factor": 8.0}}`,
+			`rope type default`},
+		{`{"model_type": "llama", "rope_scaling": {"factor": 8}, "rope_parameters": {"factor": 9}}`,
+			`is not what rope_scaling says`},
+		{`{"model_type": "llama", "rope_scaling": {"a": [1]}, "rope_parameters": {"a": [2]}}`,
+			`is not what rope_scaling says`},
 	} {
-		list := importFaults(t, config)
-		if want == "" {
-			require.Empty(t, list, config)
+		list := importFaults(t, c.config)
+		if c.want == "" {
+			require.Empty(t, list, c.config)
 			continue
 		}
-		require.Contains(t, list.Error(), want, config)
+		require.Contains(t, list.Error(), c.want, c.config)
 	}
 }

@@ -288,7 +288,8 @@ func TestTensorRefusals(t *testing.T) {
 		{"bias", change(func(m map[string]stored) {
 			m["model.layers.0.self_attn.q_proj.bias"] = stored{"F32", []int{24}, make([]byte, 96)}
 		})},
-		{"layer beyond the config", change(func(m map[string]stored) { m["model.layers.1.input_layernorm.weight"] = m["model.norm.weight"] })},
+		{"layer beyond the config",
+			change(func(m map[string]stored) { m["model.layers.1.input_layernorm.weight"] = m["model.norm.weight"] })},
 		{"shape", change(func(m map[string]stored) { v := m[q]; v.shape = []int{12, 48}; m[q] = v })},
 		{"rank", change(func(m map[string]stored) { v := m[q]; v.shape = []int{576}; m[q] = v })},
 		{"quantised", change(func(m map[string]stored) { m[q] = stored{"I8", []int{24, 24}, make([]byte, 576)} })},
@@ -377,7 +378,8 @@ func TestRequiredTensors(t *testing.T) {
 func FuzzImportConfig(f *testing.F) {
 	f.Add(tinyConfig)
 	f.Add(plainConfig)
-	f.Add(`{"model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}}`)
+	f.Add(`{"model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, ` +
+		`"high_freq_factor": 4.0, "original_max_position_embeddings": 8192}}`)
 	f.Add(`{"model_type": "llama", "head_dim": 1e9, "rope_theta": 1e308, "num_hidden_layers": -0, "layer_types": [[]]}`)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, config string) {

@@ -16,7 +16,8 @@ func BenchmarkLoop(b *testing.B) {
 			s := &State{Target: toyTarget(132), Source: Source{Name: "deep",
 				Config: openConfig(b, fmt.Sprintf(`{"model_type": "llama",
 				"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": %d, "num_attention_heads": 32,
-				"num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192, "torch_dtype": "bfloat16"}`, layers))}}
+				"num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
+				"torch_dtype": "bfloat16"}`, layers))}}
 			flat := lowered(b, s, "assign").Program
 			text := ir.Print(flat)
 			b.ResetTimer()

@@ -120,7 +120,8 @@ func (c *carrier) copyStage(pls []operandPlace, views []timed) *ir.Stage {
 func (g *rolling) waitsFor(c *carrier, writes []access) (waits []ir.Wait, ok bool) {
 	before, all := arrivals(g.stages[:c.run.start]), arrivals(g.stages)
 	for _, st := range g.stages[:c.run.start] {
-		if slices.ContainsFunc(st.Waits, func(w ir.Wait) bool { return w.Threshold > g.initially(w.Counter)+before[w.Counter] }) {
+		if slices.ContainsFunc(st.Waits,
+			func(w ir.Wait) bool { return w.Threshold > g.initially(w.Counter)+before[w.Counter] }) {
 			return nil, false
 		}
 	}

@@ -274,8 +274,10 @@ func (v *values) set(buf int, dims []ir.Range, value func() uint64) {
 // The same for layers of the shapes that published models have.
 func TestLoopsOfRealShapesUnroll(t *testing.T) {
 	for _, config := range []string{
-		`"hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": true`,
-		`"hidden_size": 2048, "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": true`,
+		`"hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9, "num_key_value_heads": 3, ` +
+			`"tie_word_embeddings": true`,
+		`"hidden_size": 2048, "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8, ` +
+			`"tie_word_embeddings": true`,
 	} {
 		s := &State{Target: toyTarget(132), Source: Source{Name: "shallow",
 			Config: openConfig(t, `{"model_type": "llama", "num_hidden_layers": 3,

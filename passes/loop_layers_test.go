@@ -18,8 +18,10 @@ import (
 func deep(t testing.TB, layers int, seed uint64) *State {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	s := sample(t, rng)
-	s.Source.Config = openConfig(t, fmt.Sprintf(`{"model_type": "llama", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d,
-		"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 33, "max_position_embeddings": 60,
+	s.Source.Config = openConfig(t, fmt.Sprintf(`{"model_type": "llama", "hidden_size": %d, "intermediate_size": %d,
+		"num_hidden_layers": %d,
+		"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 33,
+		"max_position_embeddings": 60,
 		"torch_dtype": "bfloat16"}`, 24+8*rng.IntN(4), 40+8*rng.IntN(4), layers))
 	return lowered(t, s, "assign")
 }

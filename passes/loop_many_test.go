@@ -16,7 +16,8 @@ func pairs(t testing.TB, n int) *ir.Program {
 	for k := range 2 * n {
 		fmt.Fprintf(&buffers, "buffer x%d IO_OUTPUT F32 [65536] HBM rowmajor\n", k)
 		fmt.Fprintf(&counters, "counter c%d counter gpu\n", k)
-		fmt.Fprintf(&stages, "stage s%d explicit\n task sm=0 a=0 b=%d\n x%d[a:b] = MUL(i[a:b]) scale=2.0\n signal c%d\n", k, 1+k/2, k, k)
+		fmt.Fprintf(&stages, "stage s%d explicit\n task sm=0 a=0 b=%d\n x%d[a:b] = MUL(i[a:b]) scale=2.0\n "+
+			"signal c%d\n", k, 1+k/2, k, k)
 	}
 	p, err := ir.Parse([]byte("amk 1.0\nbuffer i IO_INPUT F32 [65536] HBM rowmajor\n"+buffers.String()+
 		"variant v pos 0..0\n"+counters.String()+stages.String()), "pairs")

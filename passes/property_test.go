@@ -17,7 +17,8 @@ func sample(t testing.TB, rng *rand.Rand) *State {
 	heads := kv * (1 + rng.IntN(4))
 	pick := func(values ...int) int { return values[rng.IntN(len(values))] }
 	config := fmt.Sprintf(`{"model_type": "llama", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d,
-		"num_attention_heads": %d, "num_key_value_heads": %d, "head_dim": %d, "vocab_size": %d, "max_position_embeddings": %d,
+		"num_attention_heads": %d, "num_key_value_heads": %d, "head_dim": %d, "vocab_size": %d,
+		"max_position_embeddings": %d,
 		"tie_word_embeddings": %t, "torch_dtype": %q}`, 1+rng.IntN(200), 1+rng.IntN(300), 1+rng.IntN(5), heads, kv,
 		pick(2, 6, 8, 12, 16, 24, 40, 64), 1+rng.IntN(400), pick(1, 17, 80, 200), rng.IntN(2) == 0,
 		[]string{"float32", "float16", "bfloat16"}[rng.IntN(3)])

@@ -8,19 +8,22 @@ const nativeCache = "buffer q IO_INPUT F32 [24] HBM rowmajor\nbuffer kv KV_CACHE
 var attentionCases = []caseOp{
 	{
 		name: "attention of one key head with its own row", pos: 11, buffers: nativeCache,
-		op: `out[8:16] = ATTENTION_TILE(q[0:8], kv[1,0:pos,0,0:4], kv[1,0:pos,1,0:4], q[8:12], q[12:16]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 row=pos`,
+		op: `out[8:16] = ATTENTION_TILE(q[0:8], kv[1,0:pos,0,0:4], kv[1,0:pos,1,0:4], q[8:12], q[12:16]) head_dim=4 ` +
+			`n_heads=2 n_kv_heads=1 scale=0.7 row=pos`,
 		want: func(in [][]float64) []float64 {
 			return normalised(attend(in[0], append(in[1], in[3]...), append(in[2], in[4]...), 2, 1, 4, 0.7), 4)
 		},
 	},
 	{
 		name: "attention at position 0", pos: 0, buffers: nativeCache,
-		op:   `out[8:16] = ATTENTION_TILE(q[0:8], kv[1,0:pos,0,0:4], kv[1,0:pos,1,0:4], q[8:12], q[12:16]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 row=pos`,
+		op: `out[8:16] = ATTENTION_TILE(q[0:8], kv[1,0:pos,0,0:4], kv[1,0:pos,1,0:4], q[8:12], q[12:16]) ` +
+			`head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 row=pos`,
 		want: func(in [][]float64) []float64 { return append(append([]float64{}, in[4]...), in[4]...) },
 	},
 	{
 		name: "attention of all key heads of a native cache", pos: 7, buffers: nativeCache,
-		op: `out[0:24] = ATTENTION_TILE(q[0:24], kv[0:3,0:pos,0,0:4], kv[0:3,0:pos,1,0:4]) head_dim=4 n_heads=6 n_kv_heads=3 scale=0.7`,
+		op: `out[0:24] = ATTENTION_TILE(q[0:24], kv[0:3,0:pos,0,0:4], kv[0:3,0:pos,1,0:4]) head_dim=4 n_heads=6 ` +
+			`n_kv_heads=3 scale=0.7`,
 		want: func(in [][]float64) (out []float64) {
 			for h := range 3 { // the view lists head by head
 				out = append(out, normalised(attend(in[0][h*8:][:8], in[1][h*28:][:28], in[2][h*28:][:28], 2, 1, 4,
@@ -31,38 +34,47 @@ var attentionCases = []caseOp{
 	},
 	{
 		name: "partial with its own row", pos: 37, buffers: nativeCache, // row 37 is in block 9, and 9 % 3 = 0
-		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 0 of 3,0,0:4], kv[1,0:pos block 4 part 0 of 3,1,0:4], q[8:12], q[12:16]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos block=4 part=0 parts=3`,
+		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 0 of 3,0,0:4], kv[1,0:pos block 4 part ` +
+			`0 of 3,1,0:4], q[8:12], q[12:16]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos block=4 ` +
+			`part=0 parts=3`,
 		want: func(in [][]float64) []float64 {
 			return attend(in[0], append(in[1], in[3]...), append(in[2], in[4]...), 2, 1, 4, 0.7)
 		},
 	},
 	{
 		name: "partial without its own row", pos: 37, buffers: nativeCache,
-		op:   `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 2 of 3,0,0:4], kv[1,0:pos block 4 part 2 of 3,1,0:4], q[8:12], q[12:16]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos block=4 part=2 parts=3`,
+		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 2 of 3,0,0:4], kv[1,0:pos block 4 ` +
+			`part 2 of 3,1,0:4], q[8:12], q[12:16]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos ` +
+			`block=4 part=2 parts=3`,
 		want: func(in [][]float64) []float64 { return attend(in[0], in[1], in[2], 2, 1, 4, 0.7) },
 	},
 	{
 		name: "partial without rows", pos: 3, buffers: nativeCache,
-		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 2 of 3,0,0:4], kv[1,0:pos block 4 part 2 of 3,1,0:4], q[8:12], q[12:16]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos block=4 part=2 parts=3`,
+		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 2 of 3,0,0:4], kv[1,0:pos block 4 part ` +
+			`2 of 3,1,0:4], q[8:12], q[12:16]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos block=4 ` +
+			`part=2 parts=3`,
 		want: func(in [][]float64) []float64 {
 			none := []float64{0, 0, 0, 0, math.Inf(-1), 0}
 			return append(append([]float64{}, none...), none...)
 		},
 	},
 	{
-		name: "attention of the profile", op: `out[0,0:12] = ATTENTION_TILE(q[0:6,0:2], k[2:9,0:3,0:2], v[2:9,0:3,0:2]) head_dim=2 n_heads=6 n_kv_heads=3 scale=0.7`,
+		name: "attention of the profile", op: `out[0,0:12] = ATTENTION_TILE(q[0:6,0:2], k[2:9,0:3,0:2], ` +
+			`v[2:9,0:3,0:2]) head_dim=2 n_heads=6 n_kv_heads=3 scale=0.7`,
 		buffers: "buffer q IO_INPUT F32 [6,2] HBM rowmajor\nbuffer k KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer v " +
 			"KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer out ACTIVATION F32 [1,12] HBM rowmajor",
 		want: func(in [][]float64) []float64 { return normalised(attend(in[0], in[1], in[2], 6, 3, 2, 0.7), 2) },
 	},
 	{
-		name: "partial of the profile", op: `out[0:6,0:4] = ATTENTION_TILE(q[0:6,0:2], k[2:9,0:3,0:2], v[2:9,0:3,0:2]) head_dim=2 n_heads=6 n_kv_heads=3 scale=0.7 flags=2`,
+		name: "partial of the profile", op: `out[0:6,0:4] = ATTENTION_TILE(q[0:6,0:2], k[2:9,0:3,0:2], ` +
+			`v[2:9,0:3,0:2]) head_dim=2 n_heads=6 n_kv_heads=3 scale=0.7 flags=2`,
 		buffers: "buffer q IO_INPUT F32 [6,2] HBM rowmajor\nbuffer k KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer v " +
 			"KV_CACHE F32 [10,3,2] HBM rowmajor\nbuffer out ACTIVATION F32 [6,4] HBM rowmajor",
 		want: func(in [][]float64) []float64 { return attend(in[0], in[1], in[2], 6, 3, 2, 0.7) },
 	},
 	{
-		name: "attention of a batch", op: `out[0:2,0:12] = ATTENTION_TILE(q[0:2,0:6,0:2], k[0:2,0:7,0:3,0:2], v[0:2,0:7,0:3,0:2]) head_dim=2 n_heads=6 n_kv_heads=3 scale=0.7`,
+		name: "attention of a batch", op: `out[0:2,0:12] = ATTENTION_TILE(q[0:2,0:6,0:2], k[0:2,0:7,0:3,0:2], ` +
+			`v[0:2,0:7,0:3,0:2]) head_dim=2 n_heads=6 n_kv_heads=3 scale=0.7`,
 		buffers: "buffer q IO_INPUT F32 [2,6,2] HBM rowmajor\nbuffer k KV_CACHE F32 [2,10,3,2] HBM rowmajor\nbuffer " +
 			"v KV_CACHE F32 [2,10,3,2] HBM rowmajor\nbuffer out ACTIVATION F32 [2,12] HBM rowmajor",
 		want: func(in [][]float64) (out []float64) {

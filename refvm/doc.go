@@ -13,8 +13,8 @@
 //	for each layer:
 //	  rmsnorm, gemv     x, scaled, times one matrix: queries, keys and values of all heads (norm.go, gemv.go)
 //	  rope              queries and keys are turned by the position (rope.go)
-//	  attention         each head looks back: a softmax over products of its query with the keys of all rows so far weighs
-//	                    their values; kvAppend keeps the new key and value for the steps to come (attention.go)
+//	  attention         each head looks back: a softmax over products of its query with the keys of all rows so far
+//	                    weighs their values; kvAppend keeps the new key and value for the steps to come (attention.go)
 //	  gemv, add         times a matrix, added to x (elementwise.go)
 //	  rmsnorm, gemv     x, scaled, times one matrix: gate and up of the feed-forward network, row by row in turn
 //	  siluMul           silu(gate) * up

@@ -97,7 +97,8 @@ var opCases = []caseOp{
 		want:    func(in [][]float64) []float64 { return matmul(in[0], widened(in[1], in[2], nil, 10, 4), 10) },
 	},
 	{
-		name: "gemv of int4 with zeros", op: `out[2:6] = GEMV_TILE(x[0:10], q[2:6,0:10], s[2:6,0:3], z[2:6,0:3]) qdtype=7 group=4`, buffers: quantBuffers("I4"),
+		name: "gemv of int4 with zeros", op: `out[2:6] = GEMV_TILE(x[0:10], q[2:6,0:10], s[2:6,0:3], z[2:6,0:3]) ` +
+			`qdtype=7 group=4`, buffers: quantBuffers("I4"),
 		want: func(in [][]float64) []float64 { return matmul(in[0], widened(in[1], in[2], in[3], 10, 4), 10) },
 	},
 	{
@@ -106,7 +107,8 @@ var opCases = []caseOp{
 		want:    func(in [][]float64) []float64 { return widened(in[0], in[1], nil, 10, 4) },
 	},
 	{
-		name: "dequant with zeros", op: `wide[1:3,0:10] = DEQUANT(q[1:3,0:10], s[1:3,0:3], z[1:3,0:3]) qdtype=6 group=4`, buffers: quantBuffers("I8"),
+		name: "dequant with zeros", op: `wide[1:3,0:10] = DEQUANT(q[1:3,0:10], s[1:3,0:3], z[1:3,0:3]) qdtype=6 ` +
+			`group=4`, buffers: quantBuffers("I8"),
 		want: func(in [][]float64) []float64 { return widened(in[0], in[1], in[2], 10, 4) },
 	},
 	{
@@ -128,7 +130,8 @@ var opCases = []caseOp{
 		},
 	},
 	{
-		name: "rotation of halves", op: `out[0:2,0:3,0:4] = ROPE(x[0:2,0:3,0:4], ids[0:2]) head_dim=4 order=0 theta=100.0`, ints: map[string][]float32{"ids": {7, 3}},
+		name: "rotation of halves", op: `out[0:2,0:3,0:4] = ROPE(x[0:2,0:3,0:4], ids[0:2]) head_dim=4 order=0 ` +
+			`theta=100.0`, ints: map[string][]float32{"ids": {7, 3}},
 		buffers: "buffer x IO_INPUT F32 [2,3,4] HBM rowmajor\nbuffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer out " +
 			"ACTIVATION F32 [2,3,4] HBM rowmajor",
 		want: func(in [][]float64) []float64 {
@@ -148,7 +151,9 @@ var opCases = []caseOp{
 		}},
 	{name: "silu of one in turn", op: `out[0:3] = SILU_MUL(x[0:6])`, buffers: vectors,
 		want: func(in [][]float64) []float64 {
-			return each(in[0][:3], func(i int) float64 { return in[0][2*i] / (1 + math.Exp(-in[0][2*i])) * in[0][2*i+1] })
+			return each(in[0][:3], func(i int) float64 {
+				return in[0][2*i] / (1 + math.Exp(-in[0][2*i])) * in[0][2*i+1]
+			})
 		}},
 	{name: "gelu", op: `out[0:4] = GELU(x[2:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
 		return each(in[0], func(i int) float64 { return in[0][i] * (1 + math.Erf(in[0][i]/math.Sqrt2)) / 2 })

@@ -61,17 +61,22 @@ func TestRefusals(t *testing.T) {
 		{x, `out[0:4] = ROPE(x[0:4], ids[0:2]) head_dim=1152921504606846976 order=0`, CodeOp,
 			"head_dim=1152921504606846976"},
 		{x, `out[0:4] = ROPE(x[0:4], ids[0:2]) head_dim=2147483646 order=0`, CodeSizes, "2 positions"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4]) head_dim=2147483647 n_heads=2147483647 n_kv_heads=1 scale=1.0`, CodeSizes, "4 query"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:4], k3[0:4 block 2 part 0 of 2,0,0:4], k3[0:2,0,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "part 0 of 1"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:4], k3[0:2,0,0:4], k3[0:2,0,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0 parts=2`, CodeSizes, "takes all rows"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:4], k3[0:2,0,0:4], k3[0:2,0,0:4]) head_dim=pos+1 n_heads=1 n_kv_heads=1 scale=1.0`, CodeOp, "constant"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4]) head_dim=2147483647 n_heads=2147483647 ` +
+			`n_kv_heads=1 scale=1.0`, CodeSizes, "4 query"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], k3[0:4 block 2 part 0 of 2,0,0:4], k3[0:2,0,0:4]) head_dim=4 ` +
+			`n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "part 0 of 1"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], k3[0:2,0,0:4], k3[0:2,0,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 ` +
+			`scale=1.0 parts=2`, CodeSizes, "takes all rows"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], k3[0:2,0,0:4], k3[0:2,0,0:4]) head_dim=pos+1 n_heads=1 n_kv_heads=1 ` +
+			`scale=1.0`, CodeOp, "constant"},
 		{x, `out[0:4] = ATTENTION_TILE(x[0:3], m[0:2,0:4], m[0:2,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`,
 			CodeSizes, "3 query"},
 		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:2], m[0:2,0:2]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`,
 			CodeSizes, "cache view"},
 		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:1,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`,
 			CodeSizes, "2 rows of keys and 1"},
-		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4], w[0:4], w[0:2]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`, CodeSizes, "row of 4 and 2"},
+		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4], w[0:4], w[0:2]) head_dim=4 n_heads=1 ` +
+			`n_kv_heads=1 scale=1.0`, CodeSizes, "row of 4 and 2"},
 		{x, `out[0:2] = ATTENTION_COMBINE(x[0:4], w[0:3]) splits=2`, CodeSizes, "2 splits"},
 		{x, `out[0:2] = ATTENTION_COMBINE(x[0:3], w[0:3]) head_dim=2 n_heads=1`, CodeSizes, "2 more"},
 		{x, `out[0:2] = ATTENTION_COMBINE(x[0:4], w[0:4]) head_dim=2`, CodeSizes, "0 heads"},

@@ -55,7 +55,8 @@ func TestDeviceRoundsProbabilities(t *testing.T) {
 buffer kv KV_CACHE F16 [1,8,2,2] HBM rowmajor
 buffer row IO_INPUT F16 [4] HBM rowmajor
 buffer out ACTIVATION F32 [1,1,4] HBM rowmajor`,
-		`out[0,0,0:4] = ATTENTION_TILE(q[0:2], kv[0,0:pos,0,0:2], kv[0,0:pos,1,0:2], row[0:2], row[2:4]) head_dim=2 n_heads=1 n_kv_heads=1 scale=1.0 flags=2 row=pos`)))
+		`out[0,0,0:4] = ATTENTION_TILE(q[0:2], kv[0,0:pos,0,0:2], kv[0,0:pos,1,0:2], row[0:2], row[2:4]) head_dim=2 `+
+			`n_heads=1 n_kv_heads=1 scale=1.0 flags=2 row=pos`)))
 	vm, err := New(flat, noise(4), Options{Round: Device})
 	require.NoError(t, err)
 	require.NoError(t, vm.Write("q", []float32{1, 0.5}))

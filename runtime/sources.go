@@ -10,7 +10,8 @@ import (
 )
 
 //go:embed cuda/amk/*.cuh
-//go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/report/*.go host/report/*.html infile/*.go outfile/*.go printable/*.go progress/*.go tokenizer/*.go
+//go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/report/*.go host/report/*.html
+//go:embed infile/*.go outfile/*.go printable/*.go progress/*.go tokenizer/*.go
 var files embed.FS
 
 // HostImport is the import path that the Go sources are known by in this module; those of HostSources lie below it.

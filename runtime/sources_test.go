@@ -24,8 +24,8 @@ func TestDeviceSources(t *testing.T) {
 // driver, and normalization for the tokenizer.
 func TestHostSourcesImportNothingElse(t *testing.T) {
 	src := HostSources()
-	for _, name := range []string{"driver/device.go", "host/session.go", "host/chrometrace/chrometrace.go", "host/cli/cli.go",
-		"host/report/page.html", "infile/infile.go", "tokenizer/tokenizer.go"} {
+	for _, name := range []string{"driver/device.go", "host/session.go", "host/chrometrace/chrometrace.go",
+		"host/cli/cli.go", "host/report/page.html", "infile/infile.go", "tokenizer/tokenizer.go"} {
 		require.NotEmpty(t, src[name], name)
 	}
 	for name, text := range src {

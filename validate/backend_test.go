@@ -48,9 +48,15 @@ func TestBackends(t *testing.T) {
 // The kernel has one way of waiting, for one exchange a task.
 func TestKernelCounters(t *testing.T) {
 	for says, edit := range map[string]func(m mutant){
-		"counter L01.h: error: is realised as counter, and L00.x as flagged": func(m mutant) { m.Counters[m.counter("L01.h")].How = ir.ByCounter },
-		"counter step: error: starts at 2":                                   func(m mutant) { m.Counters[m.counter("step")].Init = 2 },
-		"counter step: error: has scope sm":                                  func(m mutant) { m.Counters[m.counter("step")].Scope = ir.ScopeSM },
+		"counter L01.h: error: is realised as counter, and L00.x as flagged": func(m mutant) {
+			m.Counters[m.counter("L01.h")].How = ir.ByCounter
+		},
+		"counter step: error: starts at 2": func(m mutant) {
+			m.Counters[m.counter("step")].Init = 2
+		},
+		"counter step: error: has scope sm": func(m mutant) {
+			m.Counters[m.counter("step")].Scope = ir.ScopeSM
+		},
 		"runs GEMV_TILE and waits for L00.attn, whose producers write nothing": func(m mutant) {
 			for t := range m.Tasks {
 				if task := &m.Tasks[t]; task.Signal == m.counter("L00.attn") {

@@ -110,7 +110,8 @@ read: matrices, norms and tables are WEIGHT or CONST, and no task of the step wr
 reads, wherever they are and whatever it waits for. Cache layouts keep 16 rows in a block, and whole blocks are
 copied: only the task that copies a block may append a row to it.
 
-    L00.attn[0:64] = ATTENTION_TILE(L00.q[0:64], L00.kv[0,0:pos+1,0,0:64], L00.kv[0,0:pos+1,1,0:64]) ...   # reads row pos
+    L00.attn[0:64] = ATTENTION_TILE(L00.q[0:64], L00.kv[0,0:pos+1,0,0:64], L00.kv[0,0:pos+1,1,0:64]) ...`+
+		`   # reads row pos
 
 Read the rows below pos, and hand the row of this step over as operands k_row and v_row.`)
 )
@@ -179,7 +180,8 @@ var (
 A task reads what another one writes, and no edge makes it wait: queue order of one SM, a counting counter, or, for
 exchange words, a flagged counter that the reader itself waits on.
 
-    task use.s000: reads x[32:64] (bytes 128 to 255), written by make.s001 (sm 1), and nothing orders the two; missing: wait x >= 2
+    task use.s000: reads x[32:64] (bytes 128 to 255), written by make.s001 (sm 1), `+
+		`and nothing orders the two; missing: wait x >= 2
 
 The message names the wait that is missing.`)
 	CodeOverwriteRace = diag.New("AMK3131", "memory overwritten that may still be read", `
@@ -213,7 +215,8 @@ twice, what is polled is the first or the second value, at random.
     x[0:8] = COPY(v[0:8])
     signal x
 
-Give the second write a counter of its own, or another buffer. The same words may be written again in another exchange.`)
+Give the second write a counter of its own, or another buffer. The same words may be written again in another
+exchange.`)
 	CodeUnread = diag.New("AMK3135", "exchange words overwritten that nobody has read", `
 Relaxed stores to one word by two SMs may become visible in either order. What puts the second last is that somebody has
 seen the first; words that nobody reads have no such witness. The task that wrote them is none: it has them at hand and
@@ -307,7 +310,8 @@ A step ends when counter "step" is complete, and every SM waits for that before 
 is realised by counting (polled words order nothing but themselves), and every task is at or before one of its
 producers, by queue order and counting; otherwise the next step could write what this one still reads.
 
-    task emit.s000: no producer of counter step is after it by queue order and counting, so the step can end while it runs
+    task emit.s000: no producer of counter step is after it by queue order and counting, `+
+		`so the step can end while it runs
 
 Let the last task of every queue signal step.`)
 	CodeNext = diag.New("AMK3161", "step that hands on no token", `
@@ -332,7 +336,8 @@ The proof is exact and not cut short: a program that needs more than a stated bu
 views, 2^25 clock components, 2^21 pairs of views that depend on pos, 2^25 segments visited, 2^18 single evaluations
 of pos) is refused.
 
-    y[0:8] = ATTENTION_TILE(q[0:8], kv[0,0:min(pos,pos/2*3),0,0:8], ...)      # tried at every one of 2^20 positions, by 32 tasks
+    y[0:8] = ATTENTION_TILE(q[0:8], kv[0,0:min(pos,pos/2*3),0,0:8], ...)`+
+		`      # tried at every one of 2^20 positions, by 32 tasks
 
 Make the program smaller, bounds affine in pos, or queues out of tasks that have no SM.`)
 )

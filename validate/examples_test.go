@@ -95,7 +95,8 @@ func apply(t *testing.T, text, change string) string {
 	return strings.Replace(text, before.String(), after.String(), 1)
 }
 
-// Every code of the package has a row in the manual, with the file of its rule, and what explain says of it has an example.
+// Every code of the package has a row in the manual, with the file of its rule, and what explain says of it has an
+// example.
 func TestEveryRuleIsInTheManual(t *testing.T) {
 	rows := map[string][]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (AMK31\d\d) \| (.*) \| (.*) \|$`).

@@ -55,10 +55,12 @@ func TestIndexChains(t *testing.T) {
 			"table[0:R,0:2]); " + done}, 4},
 		{"a shift", []string{"v[0], i[0] = SAMPLE_ARGMAX(w[0:2]) partial=1 first=4; j[0] = SAMPLE_ARGMAX(v[0], " +
 			"i[0]); %t = EMBED(j[0], table[0:R,0:2]); " + done}, 6},
-		{"two rows of a batch", []string{"i[0:2] = SAMPLE_ARGMAX(table[0:2,0:2]); %t = EMBED(i[0:2], table[0:R,0:2]); " + done}, 2},
+		{"two rows of a batch", []string{"i[0:2] = SAMPLE_ARGMAX(table[0:2,0:2]); %t = EMBED(i[0:2], " +
+			"table[0:R,0:2]); " + done}, 2},
 		{"written again before it is used", []string{"i[0] = SAMPLE_ARGMAX(w[0:5]); %t = EMBED(i[0], " +
 			"table[0:R,0:2]); i[0] = SAMPLE_ARGMAX(w[0:9]); " + done}, 5},
-		{"the token of the next step", []string{"%t = EMBED(token[0], table[0:R,0:2]); next[0] = SAMPLE_ARGMAX(w[0:5])"}, 5},
+		{"the token of the next step", []string{"%t = EMBED(token[0], table[0:R,0:2]); next[0] = " +
+			"SAMPLE_ARGMAX(w[0:5])"}, 5},
 		{"a copy of the token", []string{"i[0] = COPY(token[0]); %t = EMBED(i[0], table[0:R,0:2]); next[0] = " +
 			"SAMPLE_ARGMAX(w[0:5])"}, 5},
 		{"the larger of two", []string{"%t = EMBED(token[0], table[0:R,0:2]); i[0] = SAMPLE_ARGMAX(w[0:3]); i[1] = " +

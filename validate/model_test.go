@@ -73,7 +73,8 @@ func change(t *testing.T, fact reflect.Value, by int) any {
 // What the messages say of each contradiction; the reference VM does not ask the model.
 func TestModelFacts(t *testing.T) {
 	for _, c := range []struct{ from, to, says string }{
-		{"kv_heads=2", "kv_heads=1", "buffer L00.kv: error: has shape [2 64 2 8]; the model's caches are [1, 64, 2, 8]"},
+		{"kv_heads=2", "kv_heads=1", "buffer L00.kv: error: has shape [2 64 2 8]; the model's caches are [1, " +
+			"64, 2, 8]"},
 		{"head_dim=8 vocab", "head_dim=16 vocab", "ROPE has head_dim 8; by the model's facts it is 16"},
 		{"hidden=32", "hidden=31", "RMSNORM has a weight of length 32; by the model's facts it is 31"},
 		{"hidden=32", "hidden=31", "takes lm_head.weight for the embedding table, and it has shape [60 32]; by the " +

@@ -126,7 +126,8 @@ stage x explicit
 stage attend explicit
   task sm=0 a=0 b=1
   wait x >= 1
-  y[0:16] = ATTENTION_TILE(x[0:16], kv[0,0:pos,0,0:16], kv[0,0:pos,1,0:16], w[0:16], w[0:16]) head_dim=16 n_heads=1 n_kv_heads=1 scale=0.25 row=pos
+  y[0:16] = ATTENTION_TILE(x[0:16], kv[0,0:pos,0,0:16], kv[0,0:pos,1,0:16], w[0:16], w[0:16]) head_dim=16 n_heads=1 ` +
+		`n_kv_heads=1 scale=0.25 row=pos
   next[0] = SAMPLE_ARGMAX(y[0:16])
   signal y
 stage append explicit

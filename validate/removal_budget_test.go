@@ -15,7 +15,8 @@ var budgetRemovals = []removal{
 	{validate.CodeBudget, "the proof needs more than 262144 evaluations of a bound", oracle.Refused,
 		emit(1) + stage("t", 0,
 			"%t = ATTENTION_TILE(in[0:2], wk[0:min(max(0,pos-300000),max(0,33000000-pos)),0:1,0:2], "+
-				"wk[0:min(max(0,pos-300000),max(0,33000000-pos)),0:1,0:2]) head_dim=2 n_heads=1 n_kv_heads=1 scale=1.0"),
+				"wk[0:min(max(0,pos-300000),max(0,33000000-pos)),0:1,0:2]) head_dim=2 n_heads=1 n_kv_heads=1 "+
+				"scale=1.0"),
 		func(m mutant) { m.Hi = 1<<25 - 1 }, flatly, nil},
 	{validate.CodeBudget, "262145 tasks", oracle.Malformed, emit(0), func(m mutant) {
 		for len(m.Tasks) <= 1<<18 {

@@ -125,8 +125,12 @@ var unshown = map[string]string{
 	"there is no program": "TestNoProgramIsRefusedFirst shows it",
 	"the result has %d times %d elements, want at most %d": "the oracle, too, has no memory for 2^44 elements; " +
 		"sizes beyond would overflow",
-	"the proofs of the variants before it have needed more than %d%% of what one may need; it is not proved, and what is not proved is refused": "variants that are not looked at may be anything; TestBudgetOfVariants shows it",
-	"the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and what is not proved is refused":            "what it stops short of is AMK3163, of a cache that the oracle has no memory for",
+	"the proofs of the variants before it have needed more than %d%% of what one may need; it is not proved, and " +
+		"what is not proved is refused": "variants that are not looked at may be anything; TestBudgetOfVariants " +
+		"shows it",
+	"the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and what is not " +
+		"proved is refused": "what it stops short of is AMK3163, of a cache that the oracle has no " +
+		"memory for",
 }
 
 // Every wording of an error is that of some removal: no check inside a rule escapes.

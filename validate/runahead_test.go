@@ -53,7 +53,9 @@ variant all pos 8..9
 counter c counter gpu
 counter d counter gpu
 counter step counter gpu
-`, at.page, s.shape, at.kind, s.shape, at.place) + fmt.Sprintf(strings.ReplaceAll(body, "[%[1]s]", "["+s.all+"]"), s.all, view(kv[0]), view(kv[1])) +
+`, at.page, s.shape, at.kind, s.shape, at.place) +
+						fmt.Sprintf(strings.ReplaceAll(body, "[%[1]s]", "["+s.all+"]"), s.all, view(kv[0]),
+							view(kv[1])) +
 						stage("end", 0, "next[0] = SAMPLE_ARGMAX(w[0:64])", "signal step")
 					f := flat(t, parse(t, text), 0)
 					if !validate.Flat(f).OK {

@@ -103,7 +103,8 @@ func collect(where, remedy string, read func(name string) ([]byte, error)) (map[
 				return nil, nil
 			}
 			if err != nil {
-				return nil, diag.Errorf(CodeChanged, where, "%s cannot be read: %s; %s", name, infile.Reason(err), remedy)
+				return nil, diag.Errorf(CodeChanged, where, "%s cannot be read: %s; %s", name, infile.Reason(err),
+					remedy)
 			}
 			if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != file.want {
 				return nil, diag.Errorf(CodeChanged, where,

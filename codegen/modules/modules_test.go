@@ -35,8 +35,8 @@ func write(t *testing.T, dir string, files map[string][]byte) {
 	}
 }
 
-// What is carried is the complete public module: go itself compares the zip and the go.mod with the sums of go.sum, which
-// are those that amkc's own go.sum has from the public checksum database.
+// What is carried is the complete public module: go itself compares the zip and the go.mod with the sums of go.sum,
+// which are those that amkc's own go.sum has from the public checksum database.
 func TestModulesAreThePublicOnes(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(cache, "cache", "download"), expected(t))

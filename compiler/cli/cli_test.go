@@ -72,8 +72,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestCodesInTests demands that the codes which tests, goldens and documents speak of exist: a code that was renamed leaves
-// an explanation behind that nobody can look up.
+// TestCodesInTests demands that the codes which tests, goldens and documents speak of exist: a code that was renamed
+// leaves an explanation behind that nobody can look up.
 func TestCodesInTests(t *testing.T) {
 	code := regexp.MustCompile(`\bAMK[0-9]{4}\b`)
 	absent := []string{"AMK9999"} // scripts ask for it because it is none

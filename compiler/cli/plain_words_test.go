@@ -11,7 +11,9 @@ import (
 )
 
 // goWords are what errors of Go's packages are made of, and no message for a user.
-var goWords = regexp.MustCompile(`(?m)(^|[ (])json:|strconv|invalid character|unexpected end of JSON|unmarshal|Go value|Go struct|\bl?stat |\bopen /|\bopen [\w/.-]+:|mkdir|readdirent|parsing "|invalid syntax|EOF|%!|0x[0-9a-f]{6}`)
+var goWords = regexp.MustCompile(`(?m)(^|[ (])json:|strconv|invalid character|unexpected end of JSON|unmarshal|Go ` +
+	`value|Go struct|\bl?stat |\bopen /|\bopen [\w/.-]+:|mkdir|readdirent|parsing "|invalid ` +
+	`syntax|EOF|%!|0x[0-9a-f]{6}`)
 
 // Whatever is wrong with a file, a directory or a flag, the message is in the user's words.
 func TestNoGoErrorText(t *testing.T) {

@@ -15,7 +15,8 @@ func validateVerb() verb {
 		details: "FILE is .amk text, native JSON, or a program of the AMK profile. Exit code 0: proved; 1: rejected.",
 		flags: func(f *pflag.FlagSet) {
 			f.Var(newChoice(&backend, "auto", "auto", validate.Reference.String(), validate.Kernel.String()), "backend",
-				"prove for the reference VM or for the generated kernel; auto: the kernel if the program names a target")
+				"prove for the reference VM or for the generated kernel; auto: the kernel if the program names "+
+					"a target")
 		},
 		run: func(c *call) error { return runValidate(c, backend) },
 	}

@@ -33,9 +33,10 @@ func times(size int, line func(i int) string) string {
 }
 
 var (
-	agreement = regexp.MustCompile(`(schedule\.h|pages\.h|model_config\.h):(\d+):\d+: error: (k\w+) is \d+; want (\d+),`)
-	place     = regexp.MustCompile(`pages\.h:(\d+):\d+: error: (k\w+) has .*; want offset (\d+), .*, and (\d+) bytes`)
-	triple    = regexp.MustCompile(`\{\d+, \d+, (\d+)\}`)
+	agreement = regexp.MustCompile(`(schedule\.h|pages\.h|model_config\.h):(\d+):\d+: error: (k\w+) is \d+; ` +
+		`want (\d+),`)
+	place  = regexp.MustCompile(`pages\.h:(\d+):\d+: error: (k\w+) has .*; want offset (\d+), .*, and (\d+) bytes`)
+	triple = regexp.MustCompile(`\{\d+, \d+, (\d+)\}`)
 )
 
 // constants edits constants, and then all others that the reader says follow from them.

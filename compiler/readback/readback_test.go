@@ -80,9 +80,16 @@ func TestCompareStepsAndGroups(t *testing.T) {
 	}
 	require.Empty(t, readback.Compare(program(), program()))
 	for want, change := range map[string]func(p *ir.Program){
-		"buffer w{i}: error: members: the headers say 0..1, and program.json says 0..2 by 2":       func(p *ir.Program) { p.Buffers[0].Step = 2 },
-		"counter c{i}: the headers say 0..1 undecided gpu init=0, and program.json says 0..4 by 4": func(p *ir.Program) { p.Variants[0].Counters[0].Step = 4 },
-		"stages: the headers say layers 0..1 (), and program.json says layers 0..2 by 2 ()":        func(p *ir.Program) { p.Variants[0].Body[0].(*ir.Loop).Step = 2 },
+		"buffer w{i}: error: members: the headers say 0..1, and program.json says 0..2 by 2": func(p *ir.Program) {
+			p.Buffers[0].Step = 2
+		},
+		"counter c{i}: the headers say 0..1 undecided gpu init=0, and program.json says " +
+			"0..4 by 4": func(p *ir.Program) {
+			p.Variants[0].Counters[0].Step = 4
+		},
+		"stages: the headers say layers 0..1 (), and program.json says layers 0..2 by 2 ()": func(p *ir.Program) {
+			p.Variants[0].Body[0].(*ir.Loop).Step = 2
+		},
 		"group g{i}: error: indices: the headers say nothing, and program.json says 1..3 by 2": func(p *ir.Program) {
 			p.Groups = []ir.Group{{Name: "g{i}", First: 1, Step: 2, Members: []string{"w01", "w00"}}}
 		},

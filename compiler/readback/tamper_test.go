@@ -192,9 +192,11 @@ func TestRefusals(t *testing.T) {
 			`#include \"amk/ring.cuh\"" before the literals; want comments alone [AMK4911]`},
 		{"include beside the one of pages.h", "#include \"amk/exchange.cuh\"\n",
 			"#include \"amk/exchange.cuh\"\n#include \"amk/evil.cuh\"\n",
-			`pages.h:9:1: error: "#include \"amk/evil.cuh\"" before the literals; want comments and #include "amk/exchange.cuh" alone [AMK4911]`},
+			`pages.h:9:1: error: "#include \"amk/evil.cuh\"" before the literals; want comments and #include ` +
+				`"amk/exchange.cuh" alone [AMK4911]`},
 		{"continued comment", mark, mark + "// this \\\n",
-			`schedule.h:10:9: error: byte '\\'; want printable text without backslashes up to the end of the literals [AMK4911]`},
+			`schedule.h:10:9: error: byte '\\'; want printable text without backslashes up to the end of the ` +
+				`literals [AMK4911]`},
 		{"continued comment before", "#pragma once\n", "#pragma once\n// this \\\n",
 			`schedule.h:7:9: error: byte '\\'`},
 		{"trigraph", mark, mark + "// this ?" + "?/\n", `schedule.h:10:9: error: byte '?'`},
@@ -227,7 +229,8 @@ func TestRefusals(t *testing.T) {
 			"}  // namespace amk\nnamespace other {}\n// amkc:end",
 			`"namespace" after the namespace; want the end of the literals [AMK4911]`},
 		{"overlap", "constexpr Page kXchg0{0, 256, 2};", "constexpr Page kXchg0{256, 256, 2};",
-			`pages.h:14:22: error: kXchg0 has offset 256 and 256 bytes; want offset 0, where the page before it ends, and 256 bytes, which its vectors take [AMK4912]`},
+			`pages.h:14:22: error: kXchg0 has offset 256 and 256 bytes; want offset 0, where the page before it ` +
+				`ends, and 256 bytes, which its vectors take [AMK4912]`},
 		{"threshold", "kTasks = 16;", "kTasks = 17;",
 			`schedule.h:79:33: error: kTasks is 17; want 16, the tasks of the distribution [AMK4912]`},
 		{"rotation", "kRotation = 3;", "kRotation = 4;",

@@ -104,7 +104,8 @@ func (b *builder) countStages() bool {
 			b.facts.layers, len(b.stages))
 		r.fail(r.enum.at, "there are %d descriptors for %d layers", len(b.stages), b.facts.layers)
 	case single != nil && looped != nil:
-		r.fail(single.at, "struct %s is of one layer, and struct %s of all; want the layers in a loop or each by itself", single.scope.name, looped.scope.name)
+		r.fail(single.at, "struct %s is of one layer, and struct %s of all; want the layers in a loop or each "+
+			"by itself", single.scope.name, looped.scope.name)
 	default:
 		return b.diags.Err() == nil
 	}

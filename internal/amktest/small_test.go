@@ -97,12 +97,15 @@ func TestSmallPrograms(t *testing.T) {
 		{"an append past the cache", "AMK3103", []string{`KV_APPEND 0,6 > 6 0 {"pos":4}`, "COPY 0 > 5 1"}},
 		{"rows that no step has written", "AMK3140",
 			[]string{`EMBED 10,0 > 11 0 {"hidden":4}`,
-				`ATTENTION_TILE 11,6,6 > 5 1 0:1 {"head_dim":4,"kv_start":0,"kv_len":3,"scale":0.5,"n_heads":2,"n_kv_heads":2}`}},
-		{"a fused norm", "", []string{fused(`{"op":11,"args":[{"in":0},{"in":0}],"out":0,"out_shape":[1,8],"out_dtype":"float32"}`)}},
+				`ATTENTION_TILE 11,6,6 > 5 1 0:1 {"head_dim":4,"kv_start":0,"kv_len":3,"scale":0.5,"n_heads":2,` +
+					`"n_kv_heads":2}`}},
+		{"a fused norm", "", []string{fused(`{"op":11,"args":[{"in":0},{"in":0}],"out":0,"out_shape":[1,8],` +
+			`"out_dtype":"float32"}`)}},
 		{"a fused norm of half a vector", "AMK3140",
 			[]string{fused(`{"op":5,"args":[{"in":0},{"in":1}],"out":0,"params":{"K":8,"N_tile":4,"n_off":0}}`)}},
 		{"scales and zeros", "", []string{`GEMV_TILE 0,7,8,9 > 5 0 {"K":8,"N_tile":8,"n_off":0,"qdtype":6,"group":4}`}},
-		{"too few scales", "AMK3103", []string{`GEMV_TILE 0,7,8 > 5 0 {"K":8,"N_tile":8,"n_off":0,"qdtype":6,"group":2}`}},
+		{"too few scales", "AMK3103", []string{`GEMV_TILE 0,7,8 > 5 0 {"K":8,"N_tile":8,"n_off":0,"qdtype":6,` +
+			`"group":2}`}},
 		{"integers without scales", "AMK3105", []string{`GEMV_TILE 0,7 > 5 0 {"K":8,"N_tile":8,"n_off":0}`}},
 		{"shapes that do not add up", "AMK3104", []string{"ADD 0,1 > 5 0"}},
 	} {

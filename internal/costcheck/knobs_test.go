@@ -133,7 +133,8 @@ func TestKnobsHold(t *testing.T) {
 // TestKnobsOfOtherResults: rows that failed say nothing, variants that are not followed are left out, and unknown
 // ones are an error.
 func TestKnobsOfOtherResults(t *testing.T) {
-	const row = `{"section": "ablations", "id": "x", "model": "smollm2-135m", "passed": %v, "variant": %q, "position": 0, "ratio": 1.1,
+	const row = `{"section": "ablations", "id": "x", "model": "smollm2-135m", "passed": %v, "variant": %q,
+		"position": 0, "ratio": 1.1,
 		"steps": ["amkc testdata/configs/smollm2-135m --target h200 --dtype bf16 --max-seq 600"]}`
 	text := `{"rows": [` + strings.Join([]string{fmt.Sprintf(row, true, "flagged-off"),
 		fmt.Sprintf(row, false, "barrier"), fmt.Sprintf(row, true, "copies-1")}, ",") + `]}`

@@ -39,8 +39,10 @@ var jsonFamilies = []family{
 	}},
 	{"json operands", func(size int) []byte {
 		s := list(size, func(int) string { return `"%x"` })
-		return []byte(`{"ir_version":"1.0","model":{"max_seq":1},"buffers":[],"variants":[{"name":"v","lo":0,"hi":0,"counters":[],"body":[
- {"stage":"s","dist":{"kind":"whole","extent":1},"ops":[{"op":"ATTENTION_COMBINE","out":["%y"],"in":[` + s + `]}],"signal":"c"}]}]}`)
+		return []byte(`{"ir_version":"1.0","model":{"max_seq":1},"buffers":[],"variants":[{"name":"v","lo":0,"hi":0,` +
+			`"counters":[],"body":[
+ {"stage":"s","dist":{"kind":"whole","extent":1},"ops":[{"op":"ATTENTION_COMBINE","out":["%y"],"in":[` + s + `]}],` +
+			`"signal":"c"}]}]}`)
 	}},
 	{"profile nested", func(size int) []byte { return profile(`"x":`+strings.Repeat("[", size), "", "", "") }},
 	{"profile of numbers", func(size int) []byte {
@@ -97,12 +99,14 @@ var jsonFamilies = []family{
 		s := list(size, func(i int) string {
 			return fmt.Sprintf(`{"op":1,"args":[{"in":0}],"out":%d}`, i)
 		})
-		return profile(`"pos":0`, `{"id":0,"name":"x","kind":"IO_INPUT","dtype":"F32","shape":[4],"space":"HBM"},{"id":1,"name":"y","kind":"IO_OUTPUT","dtype":"F32","shape":[4],"space":"HBM"}`,
+		return profile(`"pos":0`, `{"id":0,"name":"x","kind":"IO_INPUT","dtype":"F32","shape":[4],"space":"HBM"},`+
+			`{"id":1,"name":"y","kind":"IO_OUTPUT","dtype":"F32","shape":[4],"space":"HBM"}`,
 			`{"id":0}`, `{"id":0,"op":"FUSED","inputs":[0],"outputs":[1],"out_counter":0,"params":{"recipe":{"steps":[`+
 				s+`]}}}`)
 	}},
 	{"profile queues", func(size int) []byte {
-		return profile("", "", `{"id":0}`, `{"id":0,"op":"NOP","inputs":[],"outputs":[],"out_counter":0,"sm":4000000000000}`)
+		return profile("", "", `{"id":0}`, `{"id":0,"op":"NOP","inputs":[],"outputs":[],"out_counter":0,`+
+			`"sm":4000000000000}`)
 	}},
 }
 
@@ -125,7 +129,8 @@ func profileChain(size int) []byte {
 		if i > 0 {
 			wait = fmt.Sprintf(`{"counter":%d,"threshold":1}`, i-1)
 		}
-		return fmt.Sprintf(`{"id":%d,"op":"COPY","inputs":[%d],"outputs":[%d],"out_counter":%d,"waits":[%s],"params":{}}`, i, i, i+1, i, wait)
+		return fmt.Sprintf(`{"id":%d,"op":"COPY","inputs":[%d],"outputs":[%d],"out_counter":%d,"waits":[%s],`+
+			`"params":{}}`, i, i, i+1, i, wait)
 	})
 	return profile(`"pos":0`, buffers, counters, tasks)
 }

@@ -190,14 +190,16 @@ var textFamilies = []family{
 		f.line("  signal done")
 		return []byte(f.String())
 	}},
-	{"aliases that cross", func(size int) []byte { // two views of one op that are apart at every position, and change sides
+	// Two views of one op that are apart at every position, and change sides.
+	{"aliases that cross", func(size int) []byte {
 		f := program(1<<31-1, 0)
 		f.line("buffer out ACTIVATION F32 [30000000000] HBM rowmajor")
 		f.variant(1<<31 - 1)
 		f.line("stage s whole extent=1\n out[pos*5]=COPY(out[pos*2+3000000001])\n signal done")
 		return []byte(f.String())
 	}},
-	{"positions of wide views", func(size int) []byte { // many views cut memory that many others cover, at every position
+	// Many views cut memory that many others cover, at every position.
+	{"positions of wide views", func(size int) []byte {
 		f := program(1000, 1)
 		f.line(source)
 		f.line(sink)

@@ -103,7 +103,8 @@ func FuzzModels(f *testing.F) {
 			f.Add(config, []byte(plain), uint16(132))
 		}
 	}
-	f.Add([]byte(`{"model_type": "llama", "num_hidden_layers": 512, "vocab_size": 16777216, "max_position_embeddings": 16777216}`), []byte(`{}`), uint16(1024))
+	f.Add([]byte(`{"model_type": "llama", "num_hidden_layers": 512, "vocab_size": 16777216, `+
+		`"max_position_embeddings": 16777216}`), []byte(`{}`), uint16(1024))
 	f.Add([]byte(`{"model_type": "llama", "rms_norm_eps": 1e308, "rope_theta": 1e30, "head_dim": 1024}`),
 		[]byte(`{"tiling": {"loop": {"roll": 0, "barrier": 1}}}`), uint16(7))
 	f.Add([]byte(`{"model_type": "llama"}`),

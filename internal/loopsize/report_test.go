@@ -39,10 +39,11 @@ func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# What a loop over layers saves\n\nWritten by `%s` on %s, with nvcc %s.\n\n", r.Command, r.Host,
 		r.NVCC)
-	b.WriteString(`A model with the shape of Llama-3.2-1B in bf16 and 2 to 80 layers, for one H200, 4096 positions: once with its layers in a loop, once with
-` + "`tiling.loop.roll`" + ` at 0, every layer with stages of its own. Sources are the five generated CUDA files (the program's own files, program.json and
-schedule.amk, are no part of them), the fatbin is that of the three kernels of megakernel.cu, and amkc's time is from config.json to sources with the
-proof, the fastest of three runs. Unrolled programs of more layers than the table has times for were not given to nvcc.
+	b.WriteString(`A model with the shape of Llama-3.2-1B in bf16 and 2 to 80 layers, for one H200, 4096 positions: once
+with its layers in a loop, once with ` + "`tiling.loop.roll`" + ` at 0, every layer with stages of its own. Sources are
+the five generated CUDA files (the program's own files, program.json and schedule.amk, are no part of them), the fatbin
+is that of the three kernels of megakernel.cu, and amkc's time is from config.json to sources with the proof, the
+fastest of three runs. Unrolled programs of more layers than the table has times for were not given to nvcc.
 
 | layers | form | sources, bytes | of these schedule.h | fatbin, bytes | nvcc, s | amkc, s |
 |---:|---|---:|---:|---:|---:|---:|

@@ -24,7 +24,8 @@ func (g *native) finish(x vector) {
 		g.variant.Body = append(g.variant.Body, s)
 	}
 	g.variant.Counters = append(g.variant.Counters, ir.Counter{Name: "step", How: ir.ByCounter})
-	if g.tail != fullTail && !g.slip() { // few SMs signal step: care demands that counting leads to them from the others
+	// Where few SMs signal step, care demands that counting leads to them from the others.
+	if g.tail != fullTail && !g.slip() {
 		for i := range g.variant.Counters {
 			g.variant.Counters[i].How = ir.ByCounter
 		}

@@ -12,7 +12,8 @@ What Python's json module reads is accepted (NaN and Infinity included), with on
 which is no text. Repair the file, or write it again with the tool that made it.`)
 
 	codeDepth = diag.New("AMK3901", "nested too deep", `
-The file nests arrays or objects deeper than any program does. Flatten the meta, params or tiling value at the position.`)
+The file nests arrays or objects deeper than any program does. Flatten the meta, params or tiling value at the
+position.`)
 
 	codeType = diag.New("AMK3902", "value of the wrong type", `
 A field holds a value of another type than the format gives it.
@@ -53,7 +54,8 @@ An integer is larger than its field holds, or longer than the 4300 digits that P
 
 	codeSize = diag.New("AMK3912", "file larger than the stated budget", `
 The file has more than 1,572,864 JSON values, an object of more than 131,072 keys, or a FUSED recipe of more than 256
-steps. What cannot be looked at in full is refused, never checked less. Llama-3.1-8B in 15,000 tasks has 350,000 values.`)
+steps. What cannot be looked at in full is refused, never checked less. Llama-3.1-8B in 15,000 tasks has 350,000
+values.`)
 
 	codeIntKey = diag.New("AMK3909", "key is not an integer", `
 The keys of buffer_to_page are buffer ids, and those of an explicit sm_assignment are task ids: decimal integers in
@@ -85,7 +87,8 @@ need not be dense, but each is used once. Renumber one of the two, and what refe
 A task reads or writes a buffer, signals or waits on a counter, or runs on an SM, and there is none of that number; or
 pages bind a buffer or a page that does not exist.
 
-    task 7 (L0.q_proj[t1]): error: waits on counter 999999, which does not exist; the id of a counter is accepted [AMK3921]
+    task 7 (L0.q_proj[t1]): error: waits on counter 999999, which does not exist; `+
+		`the id of a counter is accepted [AMK3921]
 
 Ids are those of the "id" fields, not places in the list.`)
 
@@ -104,7 +107,8 @@ offsets are integers of 32 bits (16 and not 16.0), eps, scale and theta finite n
 	codeContradiction = diag.New("AMK3925", "parameters and shapes contradict each other", `
 A parameter such as K, hidden or head_dim repeats what the shapes of the operands say, and says something else.
 
-    task 3 (L0.q_proj[t0]): error: GEMV_TILE has K=32 and an input of shape [1 64]; its last dimension is accepted [AMK3925]
+    task 3 (L0.q_proj[t0]): error: GEMV_TILE has K=32 and an input of shape [1 64]; `+
+		`its last dimension is accepted [AMK3925]
 
 Parameters that select a part of a buffer (n_off, N_tile, kv_start, kv_len, pos) are not meant here: they become views,
 and a view outside its buffer is reported when the program is proved.`)

@@ -15,7 +15,8 @@ const maxSteps = 256
 
 // recipe returns the ops of a FUSED task, in the order of the recipe's steps:
 //
-//	{"steps": [{"op": 11, "args": [{"in": 0}, {"s": 3}], "out": 4, "params": {}, "out_shape": [1, 64], "out_dtype": "float32"}, ...]}
+//	{"steps": [{"op": 11, "args": [{"in": 0}, {"s": 3}], "out": 4, "params": {}, "out_shape": [1, 64],
+//	  "out_dtype": "float32"}, ...]}
 //
 // An argument is an input of the task or a piece of scratch that an earlier step wrote; out is scratch, or "final"
 // (also -1) for the output of the task. Every piece of scratch becomes a buffer in registers, which no other task can
@@ -119,7 +120,8 @@ func (x *recipeReader) args(i int, step *Object) ([]int, bool) {
 		case !isIn && isScratch && written:
 			bufs = append(bufs, buf)
 		default:
-			x.fail(i, `has an argument that is neither {"in": k} with an input of the task, 0 to %d, nor {"s": j} with scratch that an earlier step wrote`, len(x.whole.in)-1)
+			x.fail(i, `has an argument that is neither {"in": k} with an input of the task, 0 to %d, nor {"s": j} `+
+				`with scratch that an earlier step wrote`, len(x.whole.in)-1)
 			return nil, false
 		}
 	}

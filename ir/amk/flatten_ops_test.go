@@ -100,7 +100,8 @@ func TestFlattenOpcodes(t *testing.T) {
 		{"gemm tile of rows", amk.GEMMTile, `{"M_tile":2,"m_off":1,"K":8,"N_tile":3,"n_off":6}`,
 			list{"act f32 4,8", "w f32 9,8"}, list{"act f32 4,9"},
 			"buffer12[1:3,6:9] = GEMM_TILE(buffer10[1:3,0:8], buffer11[6:9,0:8])", ""},
-		{"attention", amk.AttentionTile, `{"head_dim":4,"kv_start":5,"kv_len":6,"scale":0.5,"n_heads":4,"n_kv_heads":2,"flags":1}`, list{"act f32 4,4", "kv f32 32,2,4", "kv f32 32,2,4 v"}, list{"act f32 1,16"},
+		{"attention", amk.AttentionTile, `{"head_dim":4,"kv_start":5,"kv_len":6,"scale":0.5,"n_heads":4,` +
+			`"n_kv_heads":2,"flags":1}`, list{"act f32 4,4", "kv f32 32,2,4", "kv f32 32,2,4 v"}, list{"act f32 1,16"},
 			"buffer13[0,0:16] = ATTENTION_TILE(buffer10[0:4,0:4], buffer11[5:11,0:2,0:4], buffer12[5:11,0:2,0:4])",
 			"head_dim=4 n_heads=4 n_kv_heads=2 scale=0.5"},
 		{"attention shard", amk.AttentionTile,

@@ -146,7 +146,8 @@ func (s *opStep) kvAppend(op *ir.FlatOp) {
 	pos := s.int("pos")
 	shape := s.shape(s.out[0])
 	d := len(shape) - 3
-	if !s.want(d == 0 || d == 1, "has a cache of shape %v; [rows, n_kv_heads, head_dim] is accepted, or a batch of them", shape) {
+	if !s.want(d == 0 || d == 1, "has a cache of shape %v; [rows, n_kv_heads, head_dim] is accepted, or a batch "+
+		"of them", shape) {
 		return
 	}
 	row := ir.Buffer{Shape: append([]int{1}, shape[d+1:]...)}

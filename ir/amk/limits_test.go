@@ -41,8 +41,10 @@ func TestFlattenRefusesLongRecipes(t *testing.T) {
 	step := `{"op":1,"args":[{"in":0}],"out":0},`
 	text := func(n int) string {
 		return `{"buffers":[{"id":0,"name":"x","kind":"IO_INPUT","dtype":"F32","shape":[4],"space":"HBM"},
-{"id":1,"name":"y","kind":"IO_OUTPUT","dtype":"F32","shape":[4],"space":"HBM"}],"counters":[{"id":0}],"tasks":[{"id":0,"op":"FUSED","inputs":[0],
-"outputs":[1],"out_counter":0,"params":{"recipe":{"steps":[` + strings.Repeat(step, n-1) + `{"op":1,"args":[{"in":0}],"out":"final"}]}}}]}`
+{"id":1,"name":"y","kind":"IO_OUTPUT","dtype":"F32","shape":[4],"space":"HBM"}],"counters":[{"id":0}],` +
+			`"tasks":[{"id":0,"op":"FUSED","inputs":[0],
+"outputs":[1],"out_counter":0,"params":{"recipe":{"steps":[` + strings.Repeat(step, n-1) + `{"op":1,` +
+			`"args":[{"in":0}],"out":"final"}]}}}]}`
 	}
 	for n, want := range map[int]string{256: "", 257: "has a recipe of 257 steps; up to 256 are accepted [AMK3912]"} {
 		p, diags := amk.Parse([]byte(text(n)), "f")

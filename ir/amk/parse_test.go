@@ -10,7 +10,8 @@ import (
 	"amkc/ir/amk"
 )
 
-const minimal = `{"buffers": [{"id": 0, "name": "x", "kind": "WEIGHT", "dtype": "F16", "shape": [2, 3], "space": "HBM"}],
+const minimal = `{"buffers": [{"id": 0, "name": "x", "kind": "WEIGHT", "dtype": "F16", "shape": [2, 3], "space": ` +
+	`"HBM"}],
  "counters": [{"id": 0}],
  "tasks": [{"id": 0, "op": "NOP", "inputs": [], "outputs": [], "out_counter": 0}],
  "pages": {"buffer_to_page": {"007": 0, "-3": 1}, "pages": [{"id": 0, "space": "SMEM", "nbytes": 64}]},
@@ -39,7 +40,8 @@ func TestParseFillsInDefaults(t *testing.T) {
 
 func TestParseTargetDefaults(t *testing.T) {
 	p, diags := amk.Parse([]byte(`{"target": {"name": "x", "sm_arch": 90, "num_sms": 1, "smem_bytes_per_sm": 2,
-		"smem_bytes_per_block_optin": 3, "regs_per_sm": 4, "max_threads_per_sm": 5, "max_regs_per_thread": 6, "l2_bytes": 7,
+		"smem_bytes_per_block_optin": 3, "regs_per_sm": 4, "max_threads_per_sm": 5, "max_regs_per_thread": 6, `+
+		`"l2_bytes": 7,
 		"hbm_bytes": 8, "hbm_bandwidth_gbs": 9, "fp16_tflops": 10.0}}`), "p.json")
 	require.Empty(t, diags)
 	require.Equal(t, amk.Target{
@@ -62,8 +64,10 @@ func TestParseEmptyAsNull(t *testing.T) {
 
 // What Python's json module prints for the same meta.
 func TestMetaKeepsOrderAndTypes(t *testing.T) {
-	p, diags := amk.Parse([]byte(`{"ir_version":"0.9-x","meta":{"z":10000,"a":10000.0,"big":123456789012345678901234567890,
-		"neg":-0,"negf":-0.0,"e":1E2,"small":0.00001,"nan":[NaN,-Infinity,1e999],"s":"\u00e9\ud83d\ude00\/<>&\"\\\b\f\n\r\t\u007f~é",
+	p, diags := amk.Parse([]byte(`{"ir_version":"0.9-x","meta":{"z":10000,"a":10000.0,`+
+		`"big":123456789012345678901234567890,
+		"neg":-0,"negf":-0.0,"e":1E2,"small":0.00001,"nan":[NaN,-Infinity,1e999],`+
+		`"s":"\u00e9\ud83d\ude00\/<>&\"\\\b\f\n\r\t\u007f~é",
 		"empty":[{},[]],"t":true,"n":null}}`), "p.json")
 	require.Empty(t, diags)
 	require.Equal(t, `{
@@ -120,13 +124,15 @@ func TestParseWarns(t *testing.T) {
   "note": 1,
   "meta": {"anything": {"goes": 1}},
   "counters": [{"id": 1, "colour": "red", "id": 2}],
-  "tasks": [{"id": 0, "op": "ADD", "inputs": [], "outputs": [], "out_counter": 0, "params": {"x": 1}, "waits": [{"counter": 0, "threshold": 1, "why": 0}]}],
+  "tasks": [{"id": 0, "op": "ADD", "inputs": [], "outputs": [], "out_counter": 0, "params": {"x": 1}, "waits": `+
+		`[{"counter": 0, "threshold": 1, "why": 0}]}],
   "pages": {"buffer_to_page": {"1": 0, "01": 5}, "pages": []}
 }`), "p.json")
 	require.Equal(t, strings.TrimSpace(`
 p.json:4:43: warning: key "id" again; its last value counts [AMK3907]
     first at p.json:4:17
-p.json:2:3: warning: program: unknown key "note" is dropped; known are ir_version, abi_version, meta, target, buffers, counters, tasks, pages, config [AMK3906]
+p.json:2:3: warning: program: unknown key "note" is dropped; known are ir_version, abi_version, meta, target, `+
+		`buffers, counters, tasks, pages, config [AMK3906]
 p.json:4:26: warning: counter: unknown key "colour" is dropped; known are id, init, note [AMK3906]
 p.json:5:144: warning: wait: unknown key "why" is dropped; known are counter, threshold [AMK3906]
 p.json:6:40: warning: pages: key 1 of "buffer_to_page" again; its last value counts [AMK3907]`), diags.Error())
@@ -156,15 +162,19 @@ func TestParseRefuses(t *testing.T) {
 			`p.json:1:4: error: control character 0x0a in a string; write it as \u000a [AMK3900]`},
 		{"open string", `{"abc`, "p.json:1:6: error: the file ends where the closing quote of a string is " +
 			"expected [AMK3900]"},
-		{"escape", `{"a\x": 1}`, `p.json:1:4: error: unknown escape; \" \\ \/ \b \f \n \r \t and \uXXXX are accepted [AMK3900]`},
-		{"surrogate", `{"a\ud83dx": 1}`, `p.json:1:4: error: half a surrogate pair; \uD800 to \uDBFF must be followed by \uDC00 to \uDFFF [AMK3900]`},
+		{"escape", `{"a\x": 1}`, `p.json:1:4: error: unknown escape; \" \\ \/ \b \f \n \r \t and \uXXXX are accepted ` +
+			`[AMK3900]`},
+		{"surrogate", `{"a\ud83dx": 1}`, `p.json:1:4: error: half a surrogate pair; \uD800 to \uDBFF must be ` +
+			`followed by \uDC00 to \uDFFF [AMK3900]`},
 		{"deep", `{"meta": {"a": ` + strings.Repeat("[", 1e6),
 			"p.json:1:142: error: nested more than 128 levels deep [AMK3901]"},
 		{"no object", "[]", "p.json:1:1: error: program must be an object, found an array [AMK3902]"},
 		{"long integer", `{"meta": {"a": ` + strings.Repeat("1", 4301) + "}}",
 			"p.json:1:16: error: an integer of 4301 digits; up to 4300 are accepted [AMK3908]"},
-		{"type", counter(`"id": "7"`), `p.json:2:10: error: counter: "id" must be an integer, found a string [AMK3902]`},
-		{"float id", counter(`"id": 7.0`), `p.json:2:10: error: counter: "id" must be an integer, found a float [AMK3902]`},
+		{"type", counter(`"id": "7"`), `p.json:2:10: error: counter: "id" must be an integer, found a string ` +
+			`[AMK3902]`},
+		{"float id", counter(`"id": 7.0`), `p.json:2:10: error: counter: "id" must be an integer, found a float ` +
+			`[AMK3902]`},
 		{"boolean id", counter(`"id": true`),
 			`p.json:2:10: error: counter: "id" must be an integer, found a boolean [AMK3902]`},
 		{"big id", counter(`"id": 9223372036854775808`),
@@ -172,7 +182,8 @@ func TestParseRefuses(t *testing.T) {
 		{"missing", counter(`"init": 0`), `p.json:2:3: error: counter: required field "id" is missing [AMK3903]`},
 		{"null note", counter(`"id": 0, "note": null`),
 			`p.json:2:21: error: counter: "note" must be a string, found null [AMK3902]`},
-		{"null tasks", `{"tasks": null}`, `p.json:1:11: error: program: "tasks" must be an array of objects, found null [AMK3902]`},
+		{"null tasks", `{"tasks": null}`, `p.json:1:11: error: program: "tasks" must be an array of objects, found ` +
+			`null [AMK3902]`},
 		{"item", `{"tasks": [1]}`, "p.json:1:12: error: task must be an object, found an integer [AMK3902]"},
 		{"null meta", `{"meta": null}`, `p.json:1:10: error: program: "meta" must be an object, found null [AMK3902]`},
 		{"target", `{"target": "h100"}`, "p.json:1:12: error: target must be an object, found a string [AMK3902]"},
@@ -185,18 +196,21 @@ func TestParseRefuses(t *testing.T) {
 		{"space", `{"pages": {"buffer_to_page": {}, "pages": [{"id": 0, "space": "L2", "nbytes": 0}]}}`,
 			`p.json:1:63: error: page: unknown space "L2"; accepted are HBM, GLOBAL_SCRATCH, SMEM, REGISTER [AMK3904]`},
 		{"enum type", `{"pages": {"buffer_to_page": {}, "pages": [{"id": 0, "space": 2, "nbytes": 0}]}}`,
-			`p.json:1:63: error: page: "space" must be one of HBM, GLOBAL_SCRATCH, SMEM, REGISTER, found an integer [AMK3902]`},
+			`p.json:1:63: error: page: "space" must be one of HBM, GLOBAL_SCRATCH, SMEM, REGISTER, found an integer ` +
+				`[AMK3902]`},
 		{"page key", `{"pages": {"buffer_to_page": {"x": 0}, "pages": []}}`,
 			`p.json:1:31: error: pages: key "x" of "buffer_to_page" must be a decimal integer [AMK3909]`},
 		{"page map", `{"pages": {"buffer_to_page": [], "pages": []}}`,
 			`p.json:1:30: error: pages: "buffer_to_page" must be an object, found an array [AMK3902]`},
 		{"assignment", `{"config": {"sm_assignment": 3}}`,
-			`p.json:1:30: error: config: "sm_assignment" must be the name of a policy, or an object from task id to SM, found an integer [AMK3902]`},
+			`p.json:1:30: error: config: "sm_assignment" must be the name of a policy, or an object from task id to ` +
+				`SM, found an integer [AMK3902]`},
 		{"flag", `{"target": {"wddm_tdr": 0}}`,
 			`p.json:1:25: error: target: "wddm_tdr" must be true or false, found an integer [AMK3902]`},
 		{"every op name", `{"tasks": [{"op": "GEMV"}]}`,
 			`error: task: unknown op "GEMV"; accepted are NOP, COPY, EMBED, RMSNORM, LAYERNORM, GEMV_TILE, ` +
-				`GEMM_TILE, ATTENTION_TILE, ROPE, SILU_MUL, GELU, ADD, MUL, DEQUANT, SOFTMAX, ALLREDUCE_SHARD, KV_APPEND, SAMPLE_ARGMAX, ATTENTION_COMBINE, FUSED [AMK3904]`},
+				`GEMM_TILE, ATTENTION_TILE, ROPE, SILU_MUL, GELU, ADD, MUL, DEQUANT, SOFTMAX, ALLREDUCE_SHARD, ` +
+				`KV_APPEND, SAMPLE_ARGMAX, ATTENTION_COMBINE, FUSED [AMK3904]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, diags := amk.Parse([]byte(c.text), "p.json")

@@ -24,10 +24,14 @@ func TestParseRequestDefaults(t *testing.T) {
 
 func TestParseRequestDiagnostics(t *testing.T) {
 	for _, c := range []struct{ name, fields, want string }{
-		{"target", `"target": "h200"`, `q.json:3:11: error: request: unknown target "h200"; accepted are rtx5090, b200, h100, a100, l4, t4, a10g, l40s [AMK3904]`},
-		{"target type", `"target": {}`, `q.json:3:11: error: request: "target" must be a string, found an object [AMK3902]`},
-		{"tied toy", `"tied": true`, `q.json:3:9: warning: "tied" has no effect on scheme "toy", which has its own lm_head.weight [AMK3911]`},
-		{"unknown", `"batches": 4`, `q.json:3:1: warning: request: unknown key "batches" is dropped; known are shape, scheme, tied, target, config, pos, dtype, batch, quant [AMK3906]`},
+		{"target", `"target": "h200"`, `q.json:3:11: error: request: unknown target "h200"; accepted are rtx5090, ` +
+			`b200, h100, a100, l4, t4, a10g, l40s [AMK3904]`},
+		{"target type", `"target": {}`, `q.json:3:11: error: request: "target" must be a string, found an object ` +
+			`[AMK3902]`},
+		{"tied toy", `"tied": true`, `q.json:3:9: warning: "tied" has no effect on scheme "toy", which has its own ` +
+			`lm_head.weight [AMK3911]`},
+		{"unknown", `"batches": 4`, `q.json:3:1: warning: request: unknown key "batches" is dropped; known are ` +
+			`shape, scheme, tied, target, config, pos, dtype, batch, quant [AMK3906]`},
 		{"quant", `"quant": {"bits": 8}`, `q.json:3:10: error: quant: required field "group" is missing [AMK3903]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -222,7 +222,8 @@ func TestIndexRefusals(t *testing.T) {
 		{"damaged shard", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s2"}}`, "s1": shard("a"),
 			"s2": shard("b")[:20]},
 			"AMK1010", []string{"s2"}},
-		{"many missing", map[string]string{indexName: `{"weight_map":{"a":"s","b":"s","c":"s","d":"s","e":"s","f":"s","g":"s","h":"s","i":"s","j":"s","z":"s"}}`, "s": shard("z")},
+		{"many missing", map[string]string{indexName: `{"weight_map":{"a":"s","b":"s","c":"s","d":"s","e":"s",` +
+			`"f":"s","g":"s","h":"s","i":"s","j":"s","z":"s"}}`, "s": shard("z")},
 			"AMK1022", []string{"10 listed tensors", "h, listed", "and 2 others"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

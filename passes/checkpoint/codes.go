@@ -89,7 +89,8 @@ tensor.`)
 var (
 	codeTruncated = diag.New("AMK1010", "a safetensors file is truncated", `
 The file ends before its header does: a safetensors file begins with the length of its header in 8 bytes, and then the
-header. Most often the download did not finish. Download it again and compare its size or digest with the published one.`)
+header. Most often the download did not finish. Download it again and compare its size or digest with the
+published one.`)
 
 	codeHeaderSize = diag.New("AMK1011", "a safetensors header is absurdly large", `
 The first 8 bytes say how long the header is. The format allows 100,000,000 bytes; real headers have a few hundred

@@ -22,7 +22,8 @@ func FuzzSafetensors(f *testing.F) {
 	f.Add(seed[:200])
 	f.Add(container(`{}`, 0))
 	f.Add(container(`{"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}}`, 12))
-	f.Add(container(`{"b":{"dtype":"F4","shape":[2],"data_offsets":[1,2]},"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}  `, 2))
+	f.Add(container(`{"b":{"dtype":"F4","shape":[2],"data_offsets":[1,2]},"a":{"dtype":"U8","shape":[],`+
+		`"data_offsets":[0,1]}}  `, 2))
 	f.Add(container(`{"a":{"dtype":"F64","shape":[4294967296,4294967296,0],"data_offsets":[9,3]}}`, 4))
 	f.Fuzz(func(t *testing.T, contents []byte) {
 		defer watch.Execution()()
@@ -46,7 +47,8 @@ func FuzzSafetensors(f *testing.F) {
 
 // Any bytes are an object with distinct keys or a diagnostic, for config.json and for the index.
 func FuzzJSON(f *testing.F) {
-	f.Add([]byte(`{"hidden_size": 256, "eos_token_id": [1, 2], "rms_norm_eps": 1e-05, "rope_parameters": {"rope_type": "default"}}`))
+	f.Add([]byte(`{"hidden_size": 256, "eos_token_id": [1, 2], "rms_norm_eps": 1e-05, "rope_parameters": ` +
+		`{"rope_type": "default"}}`))
 	f.Add([]byte(`{"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00002.safetensors"}}`))
 	f.Add([]byte(`{"a": [1, 2.5e-3, null, true, {"b": "\u0061"}], "a": -0}`))
 	f.Add([]byte(`{"weight_map": {"a": "../s"}}`))

@@ -113,7 +113,8 @@ func checkNames(specs []Spec) *diag.Diagnostic {
 		pos := "tensor " + s.Name
 		switch {
 		case !validName(s.Name):
-			return diag.Errorf(codeSpec, pos, "the name %q cannot be used; UTF-8 text other than __metadata__ is needed", s.Name)
+			return diag.Errorf(codeSpec, pos, "the name %q cannot be used; UTF-8 text other than __metadata__ "+
+				"is needed", s.Name)
 		case seen[s.Name]:
 			return diag.Errorf(codeSpec, pos, "declared twice")
 		}

@@ -32,12 +32,15 @@ func TestDeviceStructs(t *testing.T) {
 		}
 		return names
 	}
-	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort abort_device stalls stop_ids
+	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort
+		abort_device stalls stop_ids
 		spin_limit_ns first_epoch steps position token n_stop`), fields(read("launch.cuh"), "Launch"))
 	require.Equal(t, strings.Fields("valid stage layer step wait index expected warp"),
 		fields(read("launch.cuh"), "Stall"))
-	require.Equal(t, strings.Fields(`abi sms threads shared_bytes exchange_bytes exchanges_per_step trace_stride vocab max_seq
-		layers hidden element_bytes variants flagged weight_bytes cache_bytes variant_end`), fields(read("info.cuh"), "Info"))
+	require.Equal(t, strings.Fields(`abi sms threads shared_bytes exchange_bytes exchanges_per_step trace_stride
+		vocab max_seq
+		layers hidden element_bytes variants flagged weight_bytes cache_bytes
+		variant_end`), fields(read("info.cuh"), "Info"))
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
 	require.Contains(t, read("launch.cuh"),

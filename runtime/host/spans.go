@@ -58,7 +58,8 @@ func decodeSpans(raw []byte, sms, capacity int, stages []string) (recorded, erro
 		for role, name := range profileRoles {
 			n := int(le.Uint32(recording(sm, role)[32:]))
 			out.dropped += max(0, n-capacity)
-			list := raw[profileHeaderSize+len(profileRoles)*(sms*recordingSize+sm*capacity*spanSize)+role*capacity*spanSize:]
+			before := (sm*len(profileRoles) + role) * capacity * spanSize // of other SMs and roles
+			list := raw[profileHeaderSize+len(profileRoles)*sms*recordingSize+before:]
 			for i := range min(n, capacity) {
 				word := func(k int) uint32 { return le.Uint32(list[i*spanSize+4*k:]) }
 				kind := word(2) >> 16

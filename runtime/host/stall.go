@@ -72,7 +72,8 @@ func (e *StallError) Dump() []string {
 			if followed {
 				verb = "followed while waiting"
 			}
-			some = append(some, fmt.Sprintf("%s (step %d): SM %s %s for %s; SM %d: warp %d, index %d, epoch or phase %d",
+			some = append(some, fmt.Sprintf("%s (step %d): SM %s %s for %s; SM %d: warp %d, index %d, epoch or "+
+				"phase %d",
 				p.stage, p.step, ranges(stalls), verb, p.wait, first.SM, first.Warp, first.Index, first.Expected))
 		}
 		slices.Sort(some)

@@ -43,7 +43,8 @@ func Hold(path string) (c *Claim, found bool, err error) {
 		case state == lockUnknown && !fresh:
 			f.Close()
 			return nil, false, &infile.Error{Path: path, Err: ErrBusy,
-				Reason: "another amkc is writing here, or was killed; this file system has no locks to tell, so remove " + path + " if none is"}
+				Reason: "another amkc is writing here, or was killed; this file system has no locks to tell, so " +
+					"remove " + path + " if none is"}
 		}
 		if !names(path, f) {
 			f.Close()

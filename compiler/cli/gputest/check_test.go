@@ -52,7 +52,8 @@ func TestCheckBisect(t *testing.T) {
 	require.Equal(t, 1, code, stderr)
 	require.Empty(t, stderr)
 	require.Contains(t, stdout, "reference kernels: passed")
-	require.Regexp(t, `\nposition 0: stage embed is the first that is wrong: element \d+, row \d+, is \S+ instead of \S+; `, stdout)
+	require.Regexp(t, `\nposition 0: stage embed is the first that is wrong: element \d+, row \d+, is \S+ instead `+
+		`of \S+; `, stdout)
 	require.Contains(t, stdout, "\nreference VM: FAILED, 32 stages of 1 positions compared")
 
 	code, stdout, stderr = amkc("check", dir, "--bisect", "--json")

@@ -261,6 +261,7 @@ func traceText(r *traceResult) string {
 	if r.Dropped > 0 {
 		text += fmt.Sprintf("           INCOMPLETE: %d spans did not fit the buffer\n", r.Dropped)
 	}
-	return text + fmt.Sprintf("recording  %.1f µs a token with it and %.1f without, in the same run: it costs %.1f %%\n",
+	return text + fmt.Sprintf("recording  %.1f µs a token with it and %.1f without, in the same run: it costs "+
+		"%.1f %%\n",
 		r.Latency, r.Plain, 100*(r.Latency/r.Plain-1))
 }

@@ -48,7 +48,8 @@ func FuzzLauncher(f *testing.F) {
 			f.Add(uint8(i), good[name][:min(size, 1<<14)])
 		}
 	}
-	f.Add(uint8(1), []byte(`{"version":"1.0","added_tokens":[{"id":4000000000,"content":"x"}],"model":{"type":"BPE","vocab":{"a":0},"merges":[]}}`))
+	f.Add(uint8(1), []byte(`{"version":"1.0","added_tokens":[{"id":4000000000,"content":"x"}],"model":{"type":"BPE",`+
+		`"vocab":{"a":0},"merges":[]}}`))
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
 		defer watch.Execution()()
 		file := damaged[int(which)%len(damaged)]

@@ -26,13 +26,17 @@ func TestHostileBuilds(t *testing.T) {
 			require.Empty(t, injection.Raw(errs), "%s: stderr of %q", what, args)
 		}
 	}
-	tokenizer := []byte(`{"version":"1.0","added_tokens":[{"id":0,"content":"<s>","special":true}],"normalizer":{"type":"NFC"},
-		"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s"},"behavior":"Isolated"}]},
-		"post_processor":{"type":"X"},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":["a b"]}}`)
+	tokenizer := []byte(`{"version":"1.0","added_tokens":[{"id":0,"content":"<s>","special":true}],
+		"normalizer":{"type":"NFC"},
+		"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s"},
+		"behavior":"Isolated"}]},
+		"post_processor":{"type":"X"},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1},
+		"merges":["a b"]}}`)
 	for name, good := range map[string][]byte{
 		host.ManifestFile: nil, host.ConfigFile: []byte(`{"eos_token_id":1,"model_type":"llama"}`),
 		host.GenConfigFile: []byte(`{"eos_token_id":"x"}`), host.TokenizerFile: tokenizer,
-		host.ProgramFile: []byte(`{"config":{"tiling":{"gemv":{"rows":8}},"page_allocation":"none","fusion_grouping":[["a"]]}}`),
+		host.ProgramFile: []byte(`{"config":{"tiling":{"gemv":{"rows":8}},"page_allocation":"none",` +
+			`"fusion_grouping":[["a"]]}}`),
 	} {
 		path := filepath.Join(dir, name)
 		before, missing := os.ReadFile(path)

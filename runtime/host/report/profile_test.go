@@ -115,8 +115,10 @@ func TestTimelineOfASmallModel(t *testing.T) {
 	require.NotContains(t, out, `class="plot "`)
 	require.Contains(t, out, "step 1 of 1, position 7;")
 	// 6000 units for 20 µs. Row 0 at y 2 and row 1 at y 8: computing from 1 to 4 µs and from 11 to 14.
-	require.Contains(t, out, `<path class="c1" d="m300 2h900m2100 0h900m-3900 6h900m2100 0h900"><title>qkv, compute</title>`)
-	require.Contains(t, out, `<path class="slot producer" d="m600 5h1200m-1200 6h1200"><title>producer, slot wait</title>`)
+	require.Contains(t, out, `<path class="c1" d="m300 2h900m2100 0h900m-3900 6h900m2100 0h900"><title>qkv, `+
+		`compute</title>`)
+	require.Contains(t, out, `<path class="slot producer" d="m600 5h1200m-1200 6h1200"><title>producer, slot `+
+		`wait</title>`)
 	require.Contains(t, out, `<span class="tick" style="left:50%">L01</span>`)
 }
 
