@@ -87,6 +87,7 @@ lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
 	$(PYTHON) scripts/check_headers.py
+	$(PYTHON) scripts/check_columns.py
 
 clean:
 	rm -rf build amkc dist

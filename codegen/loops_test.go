@@ -168,8 +168,9 @@ func stageOfBody(s *ir.Stage, name func(string) string) *ir.Stage {
 
 // What of the emitted text depends on the form of the loops, and what of that does not.
 var (
-	dependsOnLoops = regexp.MustCompile(`layer|base|stream_|attend|embed<|_stage\(|kLoops|At\[\]|OfLayer|LayerBytes|k\w*Weight\w* = |static_assert\(\d|^    [\dk]`)
-	always         = regexp.MustCompile(`^//|kRotationStep|kStage|kXchg`)
+	dependsOnLoops = regexp.MustCompile(`layer|base|stream_|attend|embed<|_stage\(|kLoops|At\[\]|OfLayer|LayerBytes|` +
+		`k\w*Weight\w* = |static_assert\(\d|^    [\dk]`)
+	always = regexp.MustCompile(`^//|kRotationStep|kStage|kXchg`)
 )
 
 func ofLoops(text string) string {

@@ -162,7 +162,8 @@ func TestRefusals(t *testing.T) {
 			func(p *ir.Program) { setKnob(p, "ring", "stock", 12) }},
 		"stock of nothing": {pycoder, "AMK2002", "0; want 1 to 16",
 			func(p *ir.Program) { setKnob(p, "ring", "in_flight_stocked", 0) }},
-		"negative stock": {pycoder, "AMK2002", "-1; want 0 to 64", func(p *ir.Program) { setKnob(p, "ring", "stock", -1) }},
+		"negative stock": {pycoder, "AMK2002", "-1; want 0 to 64",
+			func(p *ir.Program) { setKnob(p, "ring", "stock", -1) }},
 		"stock as large as all in flight": {pycoder, "AMK4005", "less than the 3 chunks in flight",
 			func(p *ir.Program) {
 				setKnob(p, "ring", "stock", 6)

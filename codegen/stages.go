@@ -8,8 +8,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// body names what carries out a stage: a function of the device runtime, or for a matrix product one of stages.h that is
-// emitted with it. It is found from the ops of the stage.
+// body names what carries out a stage: a function of the device runtime, or for a matrix product one of stages.h that
+// is emitted with it. It is found from the ops of the stage.
 type body string
 
 const (

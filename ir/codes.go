@@ -24,7 +24,8 @@ may refer to names that exist for every iteration of its loop; {i+1} in the last
 range. A group gives buffers further names, one for each index, which no buffer and no other group may have; its
 members are buffers.`)
 	CodeOperands = diag.New("AMK3011", "op with wrong operands or parameters", `
-Each opcode takes a fixed range of operand counts and a fixed set of parameters. amkc's package ir/op declares them, and docs/ir.md lists them.`)
+Each opcode takes a fixed range of operand counts and a fixed set of parameters. amkc's package ir/op declares them, and
+docs/ir.md lists them.`)
 	CodeShape = diag.New("AMK3012", "malformed buffer, view, span or interval", `
 Shapes have one to four positive dimensions; a view names as many ranges as its buffer has dimensions; a variant
 covers a non-empty interval of positions; a distribution has a positive extent, grain and number of SMs. The members

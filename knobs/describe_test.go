@@ -19,9 +19,11 @@ func TestDocument(t *testing.T) {
 
 <!-- Generated from knobs/table.go by go test ./knobs -update. Do not edit. -->
 
-A schedule is set by a configuration, a JSON file that ` + "`amkc MODEL --config FILE`" + ` reads; what it leaves out has
+A schedule is set by a configuration, a JSON file that ` + "`amkc MODEL --config FILE`" + ` reads; what it leaves ` +
+		`out has
 its default. Every knob changes the program or the emitted code, or is refused with a reason.
-` + "`amkc explain ring.pace`" + ` says the same of one knob; [config.schema.json](config.schema.json) is for editors, and
+` + "`amkc explain ring.pace`" + ` says the same of one knob; [config.schema.json](config.schema.json) is for ` +
+		`editors, and
 [adding-a-knob.md](adding-a-knob.md) is for those who want another.
 
 | knob | accepts | default | what it changes |

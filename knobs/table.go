@@ -40,8 +40,8 @@ var table = [...]Row{
 		Group: "ring", Name: "chunk_bytes",
 		Legal: Legal{Lo: ir.MinChunk, Hi: ir.MaxChunk, Multiple: ir.ChunkUnit}, Default: 16384,
 		Rule: chunkThatFits,
-		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads. Where no size fits, " +
-			"the rest of the shared memory is laid out more tightly (docs/models.md)",
+		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads. Where no size " +
+			"fits, the rest of the shared memory is laid out more tightly (docs/models.md)",
 		Doc:      "bytes of a ring slot and of a bulk copy",
 		Constant: &Constant{"int", "kSlotBytes", "one chunk of the ring"},
 	},
@@ -71,8 +71,8 @@ var table = [...]Row{
 		Group: "ring", Name: "stock",
 		Legal: Legal{Lo: 0, Hi: 64}, Default: 0,
 		Rule: stockOfShortLayers,
-		RuleDoc: "half of the ring where the bandwidth is known and a layer's weights stream in less than 10 µs, unless " +
-			"ring.in_flight_stocked is set; 0 otherwise",
+		RuleDoc: "half of the ring where the bandwidth is known and a layer's weights stream in less than 10 µs, " +
+			"unless ring.in_flight_stocked is set; 0 otherwise",
 		Check: checkStock,
 		Doc:   "chunks in the ring from which fewer are in flight; 0: never fewer",
 		Constant: &Constant{"unsigned", "kStock",
@@ -154,8 +154,8 @@ var table = [...]Row{
 			schema: object{"anyOf": []object{
 				{"enum": []string{"contiguous", "load_balance", "round_robin", ""}},
 				{"type": "object", "additionalProperties": object{"type": "integer", "minimum": 0}}}}},
-		Doc: "how far the SMs are rotated against the work of each stage. Single tasks cannot be moved: an SM computes " +
-			"its span from the rotation, and streams the weights of a span in one piece",
+		Doc: "how far the SMs are rotated against the work of each stage. Single tasks cannot be moved: an SM " +
+			"computes its span from the rotation, and streams the weights of a span in one piece",
 	},
 	fusion: {
 		Field: &Field{Name: "fusion_grouping"},

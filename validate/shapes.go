@@ -79,8 +79,8 @@ func (p *proof) fixResult(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *
 		return false
 	}
 	if v.ext != optional {
-		p.errorf(CodeShapes, taskPos(task), "%s writes a number of rows that depends on pos, and may be more than one; "+
-			"it may be one row or none", o.Code)
+		p.errorf(CodeShapes, taskPos(task), "%s writes a number of rows that depends on pos, and may be more than "+
+			"one; it may be one row or none", o.Code)
 		return false
 	}
 	return true

@@ -15,8 +15,8 @@ const (
 	maxSMs      = 1 << 16
 )
 
-// checkStructure: every index is in range, names are unique, arities and parameters are those that the ops declare. No later rule
-// checks an index again.
+// checkStructure: every index is in range, names are unique, arities and parameters are those that the ops declare. No
+// later rule checks an index again.
 func (p *proof) checkStructure() {
 	f := p.flat
 	if f.Lo < 0 || f.Hi < f.Lo || f.Hi > maxPosition {

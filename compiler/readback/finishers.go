@@ -97,12 +97,14 @@ func (c *chain) reader() {
 	switch {
 	case r.what == "Plain" && r.name == "" && len(r.args) == 1 && r.args[0].name == "in":
 		c.in = in
-	case r.what == "RmsNorm" && r.name != "" && len(r.args) == 3 && r.args[0].name == "in" && r.args[1].name == "gain" &&
+	case r.what == "RmsNorm" && r.name != "" && len(r.args) == 3 && r.args[0].name == "in" &&
+		r.args[1].name == "gain" &&
 		r.args[2].name == "":
 		params = append(params, parameter{"u8*", "gain"})
 		c.d.eps = r.args[2].f
 		c.in = view("%" + r.name)
-		c.ops = append(c.ops, op(ir.RMSNORM, views(c.in), views(in, view(c.d.norm, whole)), ir.FloatParam("eps", c.d.eps)))
+		c.ops = append(c.ops, op(ir.RMSNORM, views(c.in), views(in, view(c.d.norm, whole)),
+			ir.FloatParam("eps", c.d.eps)))
 		c.b.p.Model.Eps = c.d.eps // of every norm: the proof holds them to it
 	default:
 		c.fail(r.at, "the reader of %s is %s; want %s", c.f.name, r.what, want)
@@ -178,7 +180,8 @@ func (c *chain) statement(s *statement) {
 		if v, ok := s.is(1, "c", "r", "*"); ok {
 			in := c.value(s.at, v[0])
 			c.ops = append(c.ops, op(ir.ROPE, nil, views(in, angles), ir.IntParam("head_dim", ir.Int(hd)),
-				ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA), ir.IntParam("limit", ir.Int(s.numbers[0])),
+				ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
+				ir.IntParam("limit", ir.Int(s.numbers[0])),
 				ir.IntParam("pos", position)))
 			c.define("%" + s.name)
 			return

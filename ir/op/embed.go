@@ -2,8 +2,8 @@ package op
 
 var EMBED = declare(Spec{
 	Name: "EMBED",
-	Doc: "Row ids[i] of the table, for each i. The first dimension of the table counts its rows, and the others are a " +
-		"row of n elements. The table is a view of a buffer.",
+	Doc: "Row ids[i] of the table, for each i. The first dimension of the table counts its rows, and the others are " +
+		"a row of n elements. The table is a view of a buffer.",
 	Kernel: true,
 	Forms: []Form{{
 		In: []Operand{

@@ -2,8 +2,8 @@ package op
 
 var FUSED = declare(Spec{
 	Name: "FUSED",
-	Doc: "A recipe of the AMK profile, which no backend carries out: a program lists its steps as the ops of the task " +
-		"instead.",
+	Doc: "A recipe of the AMK profile, which no backend carries out: a program lists its steps as the ops of the " +
+		"task instead.",
 	Params: []Param{need(Param{Key: "recipe", Lo: -MaxInt, Hi: MaxInt, Doc: "the number of the recipe"})},
 	Recipe: true,
 	Forms: []Form{{

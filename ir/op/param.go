@@ -106,8 +106,9 @@ var (
 	heads   = Param{Key: "n_heads", Lo: 1, Hi: MaxInt, Doc: "query heads"}
 	kvHeads = Param{Key: "n_kv_heads", Lo: 1, Hi: MaxInt, Doc: "heads of keys and values"}
 
-	qdtype = Param{Key: "qdtype", Values: []Named{{6, "I8"}, {7, "I4"}}, Doc: "the type of quantised elements; needs group"}
-	group  = Param{Key: "group", Lo: 1, Hi: MaxInt, Doc: "columns that share a scale"}
+	qdtype = Param{Key: "qdtype", Values: []Named{{6, "I8"}, {7, "I4"}},
+		Doc: "the type of quantised elements; needs group"}
+	group = Param{Key: "group", Lo: 1, Hi: MaxInt, Doc: "columns that share a scale"}
 
 	first = Param{Key: "first", Lo: 0, Hi: MaxInt, Doc: "the number of the first element of the operand"}
 )
