@@ -20,8 +20,8 @@ func TestDeviceSources(t *testing.T) {
 	}
 }
 
-// A launcher builds from these sources, the standard library, purego and x/text's normalization alone: purego is for the
-// driver, and normalization for the tokenizer.
+// A launcher builds from these sources, the standard library, purego and the normalization of x/text alone: purego is
+// for the driver, and normalization for the tokenizer.
 func TestHostSourcesImportNothingElse(t *testing.T) {
 	src := HostSources()
 	for _, name := range []string{"driver/device.go", "host/session.go", "host/chrometrace/chrometrace.go",
