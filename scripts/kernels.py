@@ -58,6 +58,21 @@ def nvcc() -> str:
     return shutil.which("nvcc") or local
 
 
+def sources(case) -> list:
+    """The sources of a case that say something which none of a case before it says. The kernel depends on everything.
+    Its measured forms are the same bodies with other `if constexpr`s, so they are compiled once for an architecture,
+    and once for a configuration. The reference knows the shapes, the dtype and the architecture, and no schedule.
+    """
+    target, model, dtype, config = case
+    before = CASES[:CASES.index(case)]
+    out = ["megakernel.cu"]
+    if all(target != c[0] for c in before) or all(config != c[3] for c in before):
+        out.append("measure.cu")
+    if all((target, model, dtype) != c[:3] for c in before):
+        out.append("reference.cu")
+    return out
+
+
 def compile_case(case, tmp):
     target, model, dtype, config = case
     out = os.path.join(tmp, f"{CASES.index(case)}_{target}_{os.path.basename(model)}_{dtype}")
@@ -73,7 +88,10 @@ def compile_case(case, tmp):
         return case, f"amkc: {run.stderr}", 0.0
     gencode = next(line.split("-gencode ")[1].split()[0] for line in open(os.path.join(out, "Makefile"))
                    if "-gencode" in line)
-    for source in sorted(f for f in os.listdir(out) if f.endswith(".cu")):
+    emitted = {f for f in os.listdir(out) if f.endswith(".cu")}
+    if emitted != {"megakernel.cu", "measure.cu", "reference.cu"}:
+        return case, f"amkc emits {sorted(emitted)}; say in sources() when each is compiled", 0.0
+    for source in sources(case):
         command = [nvcc(), "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", gencode, "-fatbin",
                    "-o", source + ".fatbin", source]
         run = subprocess.run(command, cwd=out, capture_output=True, text=True)
