@@ -41,7 +41,7 @@ test: build .python/numpy
 race:
 	go test -race ./validate -run 'Variant|Budget|Bodies|Delta|Program'
 
-# Long tests: every reference logit of pycoder-5m, its perplexity, and long fuzzing seeds.
+# The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
 
@@ -59,7 +59,7 @@ fuzz:
 	$(PYTHON) scripts/fuzz.py --time $(FUZZTIME) --workers $(FUZZWORKERS) $(FUZZERS)
 
 # A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. Half an
-# hour to three quarters on two cores; `make test` judges 20,000.
+# hour to three quarters on two cores; `make test` judges 4,000, `make long` 20,000.
 soundness:
 	go test ./internal/soundness -run Population -timeout 5h -programs 1000000 -report $(CURDIR)/docs/results -v
 

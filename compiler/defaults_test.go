@@ -30,17 +30,21 @@ func configured(t *testing.T, hidden, heads, kvHeads, headDim, vocab int) string
 }
 
 // Chunks that amkc chooses by itself are refused by codegen only where all others would be. The last model fits
-// neither a half nor a quarter of the usual.
+// neither a half nor a quarter of the usual. AMKC_LONG compiles all combinations, and else a third, in which each
+// two values meet.
 func TestDefaultChunksAreAccepted(t *testing.T) {
 	smaller := 0
-	for _, m := range []struct{ hidden, heads, kvHeads, headDim, vocab int }{
+	for k, m := range []struct{ hidden, heads, kvHeads, headDim, vocab int }{
 		{512, 8, 8, 64, 4096}, {1024, 16, 8, 128, 8192}, {2048, 32, 8, 64, 8192}, {2400, 16, 16, 64, 8192},
 		{4096, 32, 8, 128, 8192}, {401, 16, 1, 72, 5000}, {1200, 10, 5, 160, 5000},
 	} {
 		dir := configured(t, m.hidden, m.heads, m.kvHeads, m.headDim, m.vocab)
-		for _, target := range []string{"h200", "l4", "t4"} {
-			for _, dtype := range []ir.DType{ir.F32, ir.F16} {
-				for _, smem := range []int{0, 40960, 65536} {
+		for i, target := range []string{"h200", "l4", "t4"} {
+			for d, dtype := range []ir.DType{ir.F32, ir.F16} {
+				for s, smem := range []int{0, 40960, 65536} {
+					if (k+i+d+s)%3 != 0 && !long() {
+						continue
+					}
 					emits := func(chunk int) (int, error) {
 						c := ir.ScheduleConfig{SMemBytesPerBlock: smem}
 						if chunk > 0 {
@@ -74,7 +78,8 @@ func TestDefaultChunksAreAccepted(t *testing.T) {
 	require.Positive(t, smaller)
 }
 
-// What amkc chooses by itself never makes codegen refuse a program that it accepts with 8 warps a tile.
+// What amkc chooses by itself never makes codegen refuse a program that it accepts with 8 warps a tile. AMKC_LONG
+// compiles all combinations, and else a third, in which each two values meet.
 func TestDefaultWarpsAreAccepted(t *testing.T) {
 	emits := func(dir string, target *ir.Target, c ir.ScheduleConfig) (warps int, err error) {
 		l, err := Lower(Options{Model: dir, Target: target, Config: c, ConfigOnly: true})
@@ -85,14 +90,17 @@ func TestDefaultWarpsAreAccepted(t *testing.T) {
 		return knobs.Warps.Of(&l.Program.Config, "gate_up"), err
 	}
 	fewer := 0
-	for _, m := range []struct{ hidden, heads, kvHeads, headDim, vocab int }{
+	for k, m := range []struct{ hidden, heads, kvHeads, headDim, vocab int }{
 		{512, 8, 8, 64, 4096}, {1024, 16, 8, 128, 8192}, {400, 64, 1, 128, 5000},
 	} {
 		dir := configured(t, m.hidden, m.heads, m.kvHeads, m.headDim, m.vocab)
-		for _, target := range []string{"h200", "a100", "l4"} {
-			for _, chunk := range []int{4096, 6144, 16384, 18432} {
-				for _, depth := range []int{1, 3, 16} {
-					for _, smem := range []int{0, 40960, 65536} {
+		for i, target := range []string{"h200", "a100", "l4"} {
+			for n, chunk := range []int{4096, 6144, 16384, 18432} {
+				for d, depth := range []int{1, 3, 16} {
+					for s, smem := range []int{0, 40960, 65536} {
+						if (k+i+n+d+s)%3 != 0 && !long() {
+							continue
+						}
 						c := ir.ScheduleConfig{PipeliningDepth: depth, SMemBytesPerBlock: smem,
 							Tiling: map[string]map[string]int{"ring": {"chunk_bytes": chunk}}}
 						warps, refused := emits(dir, ir.FindTarget(target), c)

@@ -58,8 +58,9 @@ func TestPackedBytesFollowTheLayout(t *testing.T) {
 				size := b.DType.Bits() / 8
 				for e, v := range values {
 					at := b.Offset(e)
-					require.Equal(t, v, decodeAt(b.DType, packed[at:]), "%s element %d, stored as %s", b.Name, e,
-						stored)
+					if got := decodeAt(b.DType, packed[at:]); got != v { // millions of them
+						require.Equal(t, v, got, "%s element %d, stored as %s", b.Name, e, stored)
+					}
 					clear(packed[at : at+size])
 				}
 				require.Equal(t, make([]byte, len(packed)), packed, "%s: padding is zero", b.Name)

@@ -70,14 +70,18 @@ const (
 	ablations   = "ablations"
 )
 
+// allRows keeps what measured has read: the tests ask for the same.
+var allRows []row
+
 // measured returns the rows of sections bench, contexts and barriers of every GPU, in the order of the files.
 func measured(t testing.TB) []row {
-	var out []row
-	for _, text := range results(t) {
-		out = append(out, rowsOf(t, text, calibrating, contexts, barriers)...)
+	if allRows == nil {
+		for _, text := range results(t) {
+			allRows = append(allRows, rowsOf(t, text, calibrating, contexts, barriers)...)
+		}
+		require.NotEmpty(t, allRows)
 	}
-	require.NotEmpty(t, out)
-	return out
+	return allRows
 }
 
 // results returns the files of docs/results that bench/results.py has written, one for each GPU, by name.
@@ -183,9 +187,27 @@ var byDefault ir.ScheduleConfig
 
 // predictRow predicts the step in the middle of the launch that the row measured.
 func predictRow(t testing.TB, r row, config ir.ScheduleConfig) *cost.Prediction {
-	m, err := cost.New(compileRow(t, r, config))
-	require.NoError(t, err, r.name())
-	p, err := m.At(r.Position + r.Steps/2)
-	require.NoError(t, err, r.name())
-	return p
+	return predict(t, r.name(), compileRow(t, r, config), r.Position+r.Steps/2)
+}
+
+// A step is what a prediction is for.
+type step struct {
+	program  *ir.Program
+	position int
+}
+
+// predicted keeps predictions: several rows and tests ask for the same.
+var predicted = map[step]*cost.Prediction{}
+
+func predict(t testing.TB, name string, p *ir.Program, position int) *cost.Prediction {
+	key := step{p, position}
+	if known, ok := predicted[key]; ok {
+		return known
+	}
+	m, err := cost.New(p)
+	require.NoError(t, err, name)
+	out, err := m.At(position)
+	require.NoError(t, err, name)
+	predicted[key] = out
+	return out
 }

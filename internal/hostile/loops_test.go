@@ -1,7 +1,9 @@
 package hostile
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +34,7 @@ var loopFamilies = []family{
 	}},
 }
 
-// Describing the loops of any program that can be loaded is linear too.
+// Describing the loops of any program that can be loaded is linear too. AMKC_LONG asks for those that have none.
 func TestHostileLoops(t *testing.T) {
 	families := slices.Clone(loopFamilies)
 	for _, a := range attacks() {
@@ -41,6 +43,9 @@ func TestHostileLoops(t *testing.T) {
 	for _, a := range families {
 		t.Run(a.name, func(t *testing.T) {
 			data := a.make(hostileSize / 10)
+			if !bytes.Contains(data, []byte("loop")) && os.Getenv("AMKC_LONG") == "" {
+				return
+			}
 			requireLinear(t, len(data), func() {
 				if p, err := ir.Load(data, "f"); err == nil {
 					_, _ = passes.DescribeLoops(p)

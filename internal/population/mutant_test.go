@@ -65,7 +65,7 @@ func TestOperatorsChange(t *testing.T) {
 
 func TestMutantsAreReproducible(t *testing.T) {
 	names := map[string]bool{}
-	for seed := range uint64(3000) {
+	for seed := range uint64(draws(800)) {
 		for _, c := range []Case{Native(seed), NativeFlat(seed), Mutant(seed)} {
 			require.False(t, names[c.Name], c.Name)
 			names[c.Name] = true

@@ -1,6 +1,7 @@
 package soundness
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,8 +13,12 @@ import (
 )
 
 // Families of programs in which one rule alone decides: what it accepts is safe, and much of what it rejects an
-// oracle sees go wrong. So the rule is neither too weak nor much too strict.
+// oracle sees go wrong. So the rule is neither too weak nor much too strict. AMKC_LONG judges more of them.
 func TestFamilies(t *testing.T) {
+	seeds := 500
+	if os.Getenv("AMKC_LONG") != "" {
+		seeds = 1500
+	}
 	for _, f := range []struct {
 		name   string
 		draw   func(uint64) population.Case
@@ -25,7 +30,6 @@ func TestFamilies(t *testing.T) {
 		// whole blocks are copied, and what is written after the reader counts
 	} {
 		t.Run(f.name, func(t *testing.T) {
-			const seeds = 1500
 			fp := oracle.NewFootprints()
 			accepted, rejected, strict := 0, 0, 0
 			for seed := range uint64(seeds) {

@@ -38,7 +38,7 @@ func (zeros) Floats(b *ir.Buffer, _ int) ([]float32, error) { return make([]floa
 // What validate accepts the reference VM runs, and the operands that it refuses the VM refuses, whatever the opcode.
 // The two share nothing that says what fits.
 func TestOperandsAgree(t *testing.T) {
-	n := uint64(40_000)
+	n := uint64(20_000)
 	if os.Getenv("AMKC_LONG") != "" {
 		n = 1_000_000
 	}

@@ -40,8 +40,8 @@ type Report struct {
 	Examples map[string]string         // for each of these codes, the name of a program
 }
 
-// Run judges programs: the published population whole, and as many of ours on top as make n together. Each false accept
-// and each disagreement about operands is handed to found at once.
+// Run judges n programs: those of the published population, and ours on top. Each false accept and each disagreement
+// about operands is handed to found at once.
 func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 	sources := sources(n)
 	type job struct {
@@ -134,16 +134,27 @@ func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {
 	}
 }
 
-// sources lists what a run of n programs draws: the published population is 7,160 of them.
+// A run of Whole programs judges the published population whole, which is Published of them. A smaller one judges all
+// of its lowerings, and the same part of each of its other classes.
+const (
+	Whole     = 20_200
+	Published = 7160
+)
+
+// sources lists what a run of n programs draws.
 func sources(n int) []source {
+	part := func(of int) int { return of * min(n, Whole) / Whole }
 	lowerings := slices.Collect(population.Lowerings())
 	out := []source{{"published", func(n uint64) population.Case { return lowerings[n] }, len(lowerings)}}
 	for _, class := range population.MutantClasses() {
 		out = append(out, source{"published", func(n uint64) population.Case { return population.Mutate(class, n) },
-			350})
+			part(350)})
 	}
-	out = append(out, source{"published", population.DAG, 4000})
-	rest := max(0, n-7160)
+	out = append(out, source{"published", population.DAG, part(4000)})
+	rest := n
+	for _, s := range out {
+		rest = max(0, rest-s.of)
+	}
 	committed, err := population.Committed()
 	if err != nil {
 		panic(err) // the tree is not whole

@@ -13,9 +13,17 @@ import (
 )
 
 var (
-	programs = flag.Int("programs", 20_200, "how many programs to judge; the published population is 7,160 of them")
+	programs = flag.Int("programs", usual(), "how many programs to judge")
 	report   = flag.String("report", "", "directory to write soundness.md to")
 )
+
+// usual is how many programs a run judges that nobody tells how many.
+func usual() int {
+	if os.Getenv("AMKC_LONG") != "" {
+		return Whole
+	}
+	return 4000
+}
 
 // effort is what the oracles spend on a program.
 var effort = oracle.Effort{States: 2000, Schedules: 12, Positions: 3, Work: 50_000}
@@ -43,7 +51,9 @@ func TestPopulation(t *testing.T) {
 	all, published := rep.Total(""), rep.Total("published")
 	t.Log(all)
 	require.GreaterOrEqual(t, all.Programs, *programs-100)
-	require.Equal(t, 7160, published.Programs)
+	if *programs >= Whole {
+		require.Equal(t, Published, published.Programs)
+	}
 	require.Greater(t, 10*all.Accepted, 2*all.Programs, "enough of both kinds")
 	require.Greater(t, 10*all.Unsafe, 3*all.Programs)
 	require.Zero(t, all.Disagree)
