@@ -81,11 +81,12 @@ func TestLauncherBuildsOffline(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, text, 0o600))
 	}
 	// As the Makefile has it, with a module cache that holds the launcher's modules and nothing else.
+	// Without the paths of this directory, go finds what other tests have compiled.
 	cache := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(cache, "cache", "download"),
 		os.DirFS(filepath.Join(dir, "launcher", "modules"))))
-	offline := append(os.Environ(), "GOFLAGS=-modcacherw", "GOMODCACHE="+cache, "GOPROXY=off", "GOWORK=off",
-		"CGO_ENABLED=0", "GOTOOLCHAIN=local")
+	offline := append(os.Environ(), "GOFLAGS=-modcacherw -trimpath -buildvcs=false", "GOMODCACHE="+cache,
+		"GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=local")
 	for _, args := range [][]string{{"build", "-o", filepath.Join(dir, "fake"), "."}, {"vet", "./..."}} {
 		cmd := exec.Command(goTool, args...)
 		cmd.Dir, cmd.Env = filepath.Join(dir, "launcher"), offline
