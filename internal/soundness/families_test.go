@@ -33,7 +33,7 @@ func TestFamilies(t *testing.T) {
 			fp := oracle.NewFootprints()
 			accepted, rejected, strict := 0, 0, 0
 			for seed := range uint64(seeds) {
-				j := Judge(f.draw(seed), fp, effort)
+				j := Judge(f.draw(seed), fp, spent(Whole))
 				require.False(t, j.FalseAccept(), "%s: %v", j.Case.Name, j.Verdict.Hazard)
 				switch {
 				case len(j.Diags) == 0:

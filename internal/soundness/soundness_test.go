@@ -25,13 +25,21 @@ func usual() int {
 	return 4000
 }
 
-// effort is what the oracles spend on a program.
-var effort = oracle.Effort{States: 2000, Schedules: 12, Positions: 3, Work: 50_000}
+// spent is what the oracles spend on a program of a run of n. Schedules and positions are for programs of too many
+// states, which take most of the time: the sixteen that are committed take half of it.
+func spent(n int) oracle.Effort {
+	e := oracle.Effort{States: 2000, Schedules: 12, Positions: 3, Work: 50_000}
+	if n < Whole {
+		e.Schedules, e.Positions = 3, 2
+	}
+	return e
+}
 
 // No program that validate accepts goes wrong in any schedule that the oracles have seen, and whatever it rejects
 // beyond what they have seen is explained.
 func TestPopulation(t *testing.T) {
 	debug.SetGCPercent(800) // many small programs, one after the other
+	effort := spent(*programs)
 	rep := Run(*programs, effort, func(j *Judgement) {
 		if j.FalseAccept() {
 			t.Errorf("%s is accepted: %v", j.Case.Name, j.Verdict.Hazard)
