@@ -95,15 +95,6 @@ func ahead(kind oracle.Kind) func(t *testing.T, s subject) {
 	}
 }
 
-// noMatrix: the stage that has a bias is given no matrix, without which its source does not compile.
-func noMatrix(t *testing.T, s subject) {
-	files, err := codegen.CUDA(s.prog)
-	require.NoError(t, err)
-	body := regexp.MustCompile(`(?s)struct O \{(.*?)\};`).FindStringSubmatch(string(files["schedule.h"]))
-	require.NotNil(t, body)
-	require.NotContains(t, body[1], "kColumns")
-}
-
 // oneEpoch: the reference VM may read words that are there by queue order, and the kernel polls for them.
 func oneEpoch(t *testing.T, s subject) {
 	require.True(t, validate.Flat(s.flat).OK, "one half is there by queue order, and the other is polled")
@@ -188,7 +179,7 @@ var ofValues = []elsewhere{
 				op.In = append(slices.Clone(op.In), ir.Operand{Buf: "bias",
 					Dims: []ir.Range{ir.Span(ir.Symbol(ir.SpanA), ir.Symbol(ir.SpanB))}})
 			})
-		}), noMatrix},
+		}), notEmitted},
 	{validate.CodeBackend, "a stage body of the kernel has one", "a stage body waits for its own operand alone",
 		golden(func(p *ir.Program) {
 			inVariants(p, func(v *ir.Variant) {
