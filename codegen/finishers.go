@@ -37,14 +37,33 @@ func finishRope(w *productWriter, o *ir.Op) {
 			ir.IntParam("first", spanA), ir.IntParam("limit", ints(limit)), ir.IntParam("pos", position)}})
 }
 
-// finishAdd: the residual and a row.
+// finishAdd: the residual and a row, or a row and a bias.
 func finishAdd(w *productWriter, o *ir.Op) {
+	if operand(o.In, 0).IsTemp() {
+		finishBias(w, o)
+		return
+	}
 	stream, in := buf(o.In, 0), buf(o.In, 1)
 	if w.halved {
 		w.fail("adds to the residual after two rows have become one; want a row for each")
 	}
 	out := w.define(o, "sum", fmt.Sprintf("residual(c, r) + %s", w.value(o.In, 1)))
 	w.want = append(w.want, ir.Op{Code: ir.ADD, Out: out, In: []ir.Operand{view(stream, taskRows), view(in)}})
+}
+
+// finishBias: a row and a weight of its own.
+func finishBias(w *productWriter, o *ir.Op) {
+	in, bias := buf(o.In, 0), buf(o.In, 1)
+	if w.halved {
+		w.fail("adds a bias after two rows have become one; want it before")
+	}
+	w.param("const u8*", "bias", argument{bias, true})
+	if w.f.args[len(w.f.args)-1].buffer != bias {
+		w.fail("adds %s too; the kernel adds one bias in each stage", bias)
+	}
+	w.opening = append(w.opening, fmt.Sprintf("  const RowWeights<%s> biases(c, bias);", w.f.Struct))
+	out := w.define(o, "biased", fmt.Sprintf("biases.of(r) + %s", w.value(o.In, 0)))
+	w.want = append(w.want, ir.Op{Code: ir.ADD, Out: out, In: []ir.Operand{view(in), view(bias, taskRows)}})
 }
 
 // finishSiluMul: rows of gate and up, interleaved.

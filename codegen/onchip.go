@@ -49,6 +49,9 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 func (b *builder) checkFinisher(s *ir.Stage, at site, o *ir.Op) error {
 	switch o.Code {
 	case ir.ADD:
+		if operand(o.In, 0).IsTemp() {
+			return nil // a bias
+		}
 		if err := b.checkResidual(s, operand(o.In, 0)); err != nil {
 			return err
 		}

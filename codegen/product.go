@@ -90,11 +90,13 @@ type productWriter struct {
 	at      site
 	f       *stageFunc
 	want    []ir.Op
+	opening []string // what stands before the product's comment: weights that rows ask for
 	columns int
 	reader  string            // what the product is given, as C++
 	row     string            // the variable of a finished row
 	halved  bool              // two rows have become one
 	values  map[string]string // temporary, or the buffer of the logits -> C++ variable
+	product []string          // comment of the product
 	chain   []string          // lines of the finisher
 	best    bool
 	err     error
@@ -152,8 +154,8 @@ func (w *productWriter) variable(name, otherwise string) string {
 
 // ownVariables are those that the functions of stages.h have themselves, and words of C++ that a temporary could be
 // called.
-var ownVariables = []string{"best", "c", "const", "do", "else", "float", "for", "gain", "if", "in", "int", "out", "r",
-	"return", "while"}
+var ownVariables = []string{"best", "bias", "biases", "c", "const", "do", "else", "float", "for", "gain", "if", "in",
+	"int", "out", "r", "return", "while"}
 
 // gemv opens the product.
 func (w *productWriter) gemv(o *ir.Op, normed bool) {
@@ -175,7 +177,7 @@ func (w *productWriter) gemv(o *ir.Op, normed bool) {
 	}
 	w.want = append(w.want, ir.Op{Code: ir.GEMV, Out: []ir.Operand{to},
 		In: []ir.Operand{in, view(matrix.Buf, taskRows, upTo(w.columns))}})
-	w.comment(&w.f.Lines, "  ", o)
+	w.comment(&w.product, "  ", o)
 	if w.row = w.variable(out, "y"); !to.IsTemp() {
 		w.store(to, w.row)
 	}
@@ -276,6 +278,7 @@ func (w *productWriter) done() *stageFunc {
 		f.Returns = "Best"
 		f.Lines = append([]string{"  Best best;"}, f.Lines...)
 	}
+	f.Lines = slices.Concat(f.Lines, w.opening, w.product)
 	f.Lines = append(f.Lines, fmt.Sprintf("  gemv<%s>(c, %s, [&](const Row& r, float %s) {", f.Struct, w.reader, w.row))
 	f.Lines = append(append(f.Lines, w.chain...), "  });")
 	if w.best {

@@ -14,6 +14,8 @@ import (
 // that reference and megakernel cannot disagree about which tensor is which.
 type referenceData struct {
 	Embed, InputNorm, QKV, O, PostNorm, GateUp, Down, FinalNorm, LMHead string
+	// bias of the layer's q, k and v; "" where there is none
+	QKVBias string
 	// number of the layer's cache in the arena
 	Cache        string
 	Intermediate string // size of the layer's MLP
@@ -25,14 +27,14 @@ type referenceData struct {
 // referenceStages are the weights that the stages of the first variant use, each by its layer: the variants share
 // their buffers.
 type referenceStages struct {
-	qkv, inputNorm, o, gateUp, postNorm, down, cache map[int]member
+	qkv, qkvBias, inputNorm, o, gateUp, postNorm, down, cache map[int]member
 }
 
 // reference finds the weights of every layer.
 func (b *builder) reference() error {
 	r := &b.d.Reference
 	r.Eps = field{Value: hexFloat(b.p.Model.Eps), Note: decimal(b.p.Model.Eps)}
-	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
+	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
 		map[int]member{}, map[int]member{}}
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {
@@ -52,6 +54,11 @@ func (b *builder) reference() error {
 		{&r.PostNorm, "post_norm", found.postNorm}, {&r.GateUp, "gate_up", found.gateUp},
 		{&r.Down, "down", found.down}} {
 		if *w.to, err = b.ofEachLayer(w.role, w.of); err != nil {
+			return err
+		}
+	}
+	if len(found.qkvBias) > 0 {
+		if r.QKVBias, err = b.ofEachLayer("qkv_bias", found.qkvBias); err != nil {
 			return err
 		}
 	}
@@ -108,6 +115,9 @@ func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) err
 			r.LMHead, r.FinalNorm = b.weights[matrix.buffer].constant, b.weights[norm.buffer].constant
 		case len(op(s, ir.ROPE).In) > 0:
 			note(found.qkv, ir.GEMV)
+			if len(op(s, ir.ADD).In) > 0 {
+				note(found.qkvBias, ir.ADD)
+			}
 			note(found.inputNorm, ir.RMSNORM)
 		case len(op(s, ir.SiluMul).In) > 0:
 			note(found.gateUp, ir.GEMV)

@@ -26,7 +26,7 @@ func (b *builder) needs() need {
 		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
 			n.add(s.IR.Name, b.rangeExtent(g.In[1].Dims[1]))
 		}
-		if s.Body == bodyEmbed || len(op(s.IR, ir.ADD).In) > 0 {
+		if s.Body == bodyEmbed || addsToResidual(s.IR) {
 			for _, span := range s.IR.Dist.Tasks(0) {
 				n.rows = max(n.rows, span.B-span.A)
 			}

@@ -33,6 +33,11 @@ var bodies = map[string]body{
 	"NOP":                                bodyArrive,
 }
 
+// addsToResidual reports whether a stage has a sum of rows that are kept on chip.
+func addsToResidual(s *ir.Stage) bool {
+	return slices.ContainsFunc(s.Ops, func(o ir.Op) bool { return o.Code == ir.ADD && !operand(o.In, 0).IsTemp() })
+}
+
 // choosesToken reports whether a stage looks for the largest logit of an SM's rows.
 func choosesToken(s *ir.Stage) bool {
 	return isProduct(s.Ops) && s.Ops[len(s.Ops)-1].Code == ir.ArgMax

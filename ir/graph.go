@@ -26,6 +26,6 @@ type GraphNode struct {
 	Op      string // embed, rmsnorm, linear, rope, attention, kv_append, add, silu_mul, argmax
 	Layer   int
 	Inputs  []string // names of the nodes whose values it reads
-	Weights []string // state-dict keys
+	Weights []string // state-dict keys; of a linear its matrix, and its bias if it has one
 	Shape   []int    // of its result
 }

@@ -119,13 +119,18 @@ type fuser struct {
 	missing []string
 }
 
-// take removes a stage of the layer in hand from those left. A stage that is not there is reported at the end; a
-// stand-in keeps the code that uses it free of checks.
-func (f *fuser) take(role string) *ir.Stage {
+// take removes a stage of one op of the layer in hand from those left. A stage that is not there is reported at the end;
+// a stand-in keeps the code that uses it free of checks.
+func (f *fuser) take(role string) *ir.Stage { return f.takeUpTo(role, 1) }
+
+// takeBiased takes a product, and the sum with its bias if it has one.
+func (f *fuser) takeBiased(role string) *ir.Stage { return f.takeUpTo(role, 2) }
+
+func (f *fuser) takeUpTo(role string, ops int) *ir.Stage {
 	name := f.layer + role
 	s, ok := f.left[name]
 	delete(f.left, name)
-	if !ok || len(s.Ops) != 1 || len(s.Ops[0].Out) == 0 {
+	if !ok || len(s.Ops) == 0 || len(s.Ops) > ops || len(s.Ops[0].Out) == 0 {
 		f.missing = append(f.missing, name)
 		nothing := view("", ir.Range{}, ir.Range{})
 		return &ir.Stage{Ops: []ir.Op{{Out: []ir.Operand{nothing, nothing},
@@ -135,6 +140,34 @@ func (f *fuser) take(role string) *ir.Stage {
 }
 
 func (f *fuser) keep(role string) { f.out = append(f.out, f.take(role)) }
+
+// bias returns the sum of a fused product with the biases of its parts, stacked like their matrices, and what then
+// holds the rows. Either all parts have one or none has.
+func (f *fuser) bias(name string, linears ...*ir.Stage) (add []ir.Op, rows ir.Operand) {
+	stacked := ir.Buffer{Name: name, Kind: ir.Weight, Space: ir.HBM, Shape: []int{0}}
+	for _, l := range linears {
+		if len(l.Ops) == 1 {
+			continue
+		}
+		b := f.buffers.find(l.Ops[1].In[1].Buf)
+		if b == nil || len(b.Shape) != 1 || len(b.Pieces) != 1 {
+			f.missing = append(f.missing, l.Name+" with a bias")
+			return nil, temp("%y")
+		}
+		stacked.DType, stacked.Shape[0] = b.DType, stacked.Shape[0]+b.Shape[0]
+		stacked.Pieces = append(stacked.Pieces, b.Pieces[0])
+	}
+	switch len(stacked.Pieces) {
+	case 0:
+		return nil, temp("%y")
+	case len(linears):
+		f.buffers.add(stacked)
+		return []ir.Op{{Code: ir.ADD, Out: []ir.Operand{temp("%z")},
+			In: []ir.Operand{temp("%y"), view(name, task)}}}, temp("%z")
+	}
+	f.missing = append(f.missing, f.layer+"a bias for each of the products that "+name+" is of")
+	return nil, temp("%y")
+}
 
 func (f *fuser) stage(role, signal string, extent ir.Dist, waits []string, ops ...ir.Op) {
 	s := &ir.Stage{Name: f.layer + role, Dist: extent, Ops: ops, Signal: signal}
@@ -191,20 +224,23 @@ func gemv(linear *ir.Stage, weight string) ir.Op {
 func (f *fuser) normed(norm *ir.Stage) ir.Op { return into(norm.Ops[0], temp("%n"), norm.Ops[0].In[0]) }
 
 func (f *fuser) qkv() {
-	norm, q, k, v := f.take("input_norm"), f.take("q_proj"), f.take("k_proj"), f.take("v_proj")
+	norm := f.take("input_norm")
+	q, k, v := f.takeBiased("q_proj"), f.takeBiased("k_proj"), f.takeBiased("v_proj")
 	rotate := f.take("q_rope").Ops[0]
 	f.take("k_rope")
 	qd, kd := f.m.Heads*f.m.HeadDim, f.m.KVHeads*f.m.HeadDim
 	w := f.stack(f.layer+"qkv.weight", nil, q, k, v)
 	out := f.vector("qkv", qd+2*kd)
-	rotate = into(rotate, view(out, task), temp("%y"))
+	biases, rows := f.bias(f.layer+"qkv.bias", q, k, v)
+	rotate = into(rotate, view(out, task), rows)
 	rotate.Params = slices.Clone(rotate.Params)
 	for i := range rotate.Params {
 		if rotate.Params[i].Key == "limit" {
 			rotate.Params[i].Int = ir.Int(qd + kd) // the rows of v pass through
 		}
 	}
-	f.stage("qkv", out, whole(qd+2*kd), []string{norm.Ops[0].In[0].Buf}, f.normed(norm), gemv(q, w), rotate)
+	f.stage("qkv", out, whole(qd+2*kd), []string{norm.Ops[0].In[0].Buf},
+		slices.Concat([]ir.Op{f.normed(norm), gemv(q, w)}, biases, []ir.Op{rotate})...)
 }
 
 func (f *fuser) attn() {

@@ -1,10 +1,12 @@
 package passes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 )
 
 // llamaModelled are the config fields that the graph is built from.
@@ -83,23 +85,44 @@ const (
 	experts  = "the MLP is a mixture of experts"
 )
 
-const llamaArchitecture = "LlamaForCausalLM"
-
-// importLlama builds the graph of a Llama: RMSNorm, rotary attention with grouped heads, and a SiLU-gated MLP, without
-// biases. Defaults of absent fields are those of transformers' LlamaConfig.
+// importLlama builds the graph of a Llama. Defaults of absent fields are those of transformers' LlamaConfig.
 func importLlama(m *importer) *ir.Graph {
-	m.checkFields(llamaModelled, llamaInert, m.src.AssumeInert)
-	m.checkArchitecture(llamaArchitecture)
-	m.refuseUnmodelled()
+	return m.decoder(&decoder{architecture: "LlamaForCausalLM", modelled: llamaModelled, inert: llamaInert,
+		layers: 32, hidden: 4096, intermediate: 11008, heads: 32, vocab: 32000, positions: 2048,
+		check: (*importer).refuseUnmodelled})
+}
+
+// A decoder is a family of the form of Llama: RMSNorm before each branch, rotary attention with grouped heads, and a
+// SiLU-gated MLP. Its sizes are what absent fields of the config mean.
+type decoder struct {
+	architecture                                          string
+	modelled                                              []string         // fields of the config
+	inert                                                 map[string]known // others that configs of the family carry
+	layers, hidden, intermediate, heads, vocab, positions int
+	kvHeads                                               int               // 0: as many as heads
+	check                                                 func(m *importer) // refuses values that are not modelled
+	// the fewest positions that a layer attends to, 0 for all; nil where the family has no windows
+	window      func(m *importer, model *ir.Model) int
+	biasedHeads bool // the projections of queries, keys and values have a bias
+}
+
+// decoder builds the graph of a family of the form of Llama.
+func (m *importer) decoder(d *decoder) *ir.Graph {
+	m.checkFields(d.modelled, d.inert, m.src.AssumeInert)
+	m.checkArchitecture(d.architecture)
+	d.check(m)
 	model := ir.Model{
-		Name: m.src.Name, Architecture: llamaArchitecture, DType: m.chooseDType(),
-		Layers: m.size("num_hidden_layers", 32, "layers"), Hidden: m.size("hidden_size", 4096, "hidden"),
-		Intermediate: m.size("intermediate_size", 11008, "intermediate"),
-		Heads:        m.size("num_attention_heads", 32, "heads"),
-		Vocab:        m.size("vocab_size", 32000, "vocab"), Tied: m.truth("tie_word_embeddings", false), Eps: 1e-6,
+		Name: m.src.Name, Architecture: d.architecture, DType: m.chooseDType(),
+		Layers: m.size("num_hidden_layers", d.layers, "layers"), Hidden: m.size("hidden_size", d.hidden, "hidden"),
+		Intermediate: m.size("intermediate_size", d.intermediate, "intermediate"),
+		Heads:        m.size("num_attention_heads", d.heads, "heads"),
+		Vocab:        m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", false), Eps: 1e-6,
 	}
-	model.KVHeads = m.size("num_key_value_heads", model.Heads, "kv_heads")
-	model.MaxSeq = m.chooseMaxSeq(m.size("max_position_embeddings", 2048, "max_seq"))
+	model.KVHeads = m.size("num_key_value_heads", cmp.Or(d.kvHeads, model.Heads), "kv_heads")
+	model.MaxSeq = m.chooseMaxSeq(m.size("max_position_embeddings", d.positions, "max_seq"))
+	if d.window != nil {
+		m.withinWindow(&model, d.window(m, &model))
+	}
 	if v, ok := m.value("rms_norm_eps"); ok {
 		model.Eps = m.single("rms_norm_eps", v)
 	}
@@ -108,7 +131,34 @@ func importLlama(m *importer) *ir.Graph {
 			model.Heads)
 	}
 	model.HeadDim = m.headDim(&model)
-	return llamaGraph(model, m.rope(model.HeadDim))
+	return decoderGraph(model, m.rope(model.HeadDim), d.biasedHeads)
+}
+
+// withinWindow holds the positions to a sliding window: as far as it reaches, attention is to all positions before, and
+// beyond that it is not modelled.
+func (m *importer) withinWindow(model *ir.Model, window int) {
+	switch {
+	case m.diags.Err() != nil || window == 0 || model.MaxSeq <= window:
+	case m.maxSeq != 0:
+		m.fail(codeNotModelled, "sliding_window", "is %d, and --max-seq %d; beyond the window attention leaves "+
+			"positions out, which is not modelled; want --max-seq %d or less", window, m.maxSeq, window)
+	default:
+		m.diags.Add(diag.Warningf(codeMaxSeq, m.pos("sliding_window"), "is %d, so %d positions are compiled: beyond "+
+			"the window attention leaves positions out, which is not modelled", window, window))
+		model.MaxSeq = window
+	}
+}
+
+// windowOf reads a size of the window that may be null, which means none; absent is what the family's class says.
+func (m *importer) windowOf(absent int) int {
+	v, there := m.doc.Get("sliding_window")
+	switch {
+	case !there:
+		return absent
+	case v == nil:
+		return 0
+	}
+	return m.size("sliding_window", 1, "max_seq")
 }
 
 func (m *importer) headDim(model *ir.Model) int {
@@ -136,26 +186,35 @@ func (m *importer) refuseUnmodelled() {
 			m.fail(codeNotModelled, field, "is true, which is not modelled; accepted: false")
 		}
 	}
-	if act := m.text("hidden_act", "silu"); !slices.Contains([]string{"silu", "swish"}, act) {
-		m.fail(codeNotModelled, "hidden_act", "%s is not modelled; accepted: \"silu\"", spell(act))
-	}
 	if v, ok := m.value("sliding_window"); ok {
 		m.fail(codeNotModelled, "sliding_window", "is %s, and sliding windows are not modelled; accepted: null",
 			spell(v))
+	}
+	m.refuseLayerTypes("full_attention")
+	m.refuseOfDecoders()
+}
+
+// refuseLayerTypes demands one kind of layers throughout, if the config lists kinds.
+func (m *importer) refuseLayerTypes(want string) {
+	if v, ok := m.value("layer_types"); ok && !allText(want).accept(v) {
+		m.fail(codeNotModelled, "layer_types", "has layers of other kinds; accepted: %q throughout", want)
+	}
+}
+
+// refuseOfDecoders checks those fields that every family of the form has.
+func (m *importer) refuseOfDecoders() {
+	if act := m.text("hidden_act", "silu"); !slices.Contains([]string{"silu", "swish"}, act) {
+		m.fail(codeNotModelled, "hidden_act", "%s is not modelled; accepted: \"silu\"", spell(act))
 	}
 	if v, ok := m.value("partial_rotary_factor"); ok && !isNumber(1).accept(v) {
 		m.fail(codeNotModelled, "partial_rotary_factor", "is %s, and partial rotation is not modelled; accepted: 1",
 			spell(v))
 	}
-	if v, ok := m.value("layer_types"); ok && !allText("full_attention").accept(v) {
-		m.fail(codeNotModelled, "layer_types",
-			"has layers that are not full attention; accepted: \"full_attention\" throughout")
-	}
 	m.refuseQuantised()
 }
 
-// llamaGraph lists the nodes in execution order.
-func llamaGraph(model ir.Model, invFreq []float32) *ir.Graph {
+// decoderGraph lists the nodes in execution order.
+func decoderGraph(model ir.Model, invFreq []float32, biasedHeads bool) *ir.Graph {
 	b := graphBuilder{g: &ir.Graph{Model: model, Rope: ir.Rope{InvFreq: invFreq}}, layer: -1}
 	h, hd := model.Hidden, model.HeadDim
 	qd, kd := model.Heads*hd, model.KVHeads*hd
@@ -167,9 +226,14 @@ func llamaGraph(model ir.Model, invFreq []float32) *ir.Graph {
 			return weight(fmt.Sprintf("model.layers.%d.%s.weight", l, part), shape...)
 		}
 		n := b.add("input_norm", "rmsnorm", []int{h}, []string{x}, w("input_layernorm", h))
-		q := b.add("q_proj", "linear", []int{qd}, []string{n}, w("self_attn.q_proj", qd, h))
-		k := b.add("k_proj", "linear", []int{kd}, []string{n}, w("self_attn.k_proj", kd, h))
-		v := b.add("v_proj", "linear", []int{kd}, []string{n}, w("self_attn.v_proj", kd, h))
+		heads := func(name string, rows int) string {
+			weights := []ir.GraphWeight{w("self_attn."+name, rows, h)}
+			if biasedHeads {
+				weights = append(weights, weight(fmt.Sprintf("model.layers.%d.self_attn.%s.bias", l, name), rows))
+			}
+			return b.add(name, "linear", []int{rows}, []string{n}, weights...)
+		}
+		q, k, v := heads("q_proj", qd), heads("k_proj", kd), heads("v_proj", kd)
 		q = b.add("q_rope", "rope", []int{qd}, []string{q})
 		k = b.add("k_rope", "rope", []int{kd}, []string{k})
 		att := b.add("attention", "attention", []int{qd}, []string{q, k, v})

@@ -99,9 +99,9 @@ func (l *lowerer) weights(name, key string, order ir.Arrange, arg int, shape ...
 	return name
 }
 
-// stage appends a stage of one op that reads the values of the node's inputs and signals the counter.
-func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, op ir.Op) {
-	s := &ir.Stage{Name: n.Name, Dist: dist, Ops: []ir.Op{op}, Signal: counter}
+// stage appends a stage that reads the values of the node's inputs and signals the counter.
+func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, ops ...ir.Op) {
+	s := &ir.Stage{Name: n.Name, Dist: dist, Ops: ops, Signal: counter}
 	for _, in := range n.Inputs {
 		s.Waits = append(s.Waits, ir.Wait{Counter: l.value[in]})
 	}
@@ -214,8 +214,17 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 		l.scratch(out, dtype, rows)
 	}
 	l.value[n.Name] = out
-	l.stage(n, out, whole(rows), ir.Op{Code: ir.GEMV, Out: []ir.Operand{view(out, task)},
-		In: []ir.Operand{view(in, upTo(cols)), view(w, task, upTo(cols))}})
+	product := ir.Op{Code: ir.GEMV, Out: []ir.Operand{view(out, task)},
+		In: []ir.Operand{view(in, upTo(cols)), view(w, task, upTo(cols))}}
+	if len(n.Weights) == 1 {
+		l.stage(n, out, whole(rows), product)
+		return
+	}
+	// The elements of a bias lie in the order of the matrix's rows.
+	bias := l.weights(n.Name+".bias", n.Weights[1], order, arg, rows)
+	product.Out = []ir.Operand{temp("%y")}
+	l.stage(n, out, whole(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{view(out, task)},
+		In: []ir.Operand{temp("%y"), view(bias, task)}})
 }
 
 // attentionOp is attention of one KV head, the task's: its group of query heads over the rows of the cache below pos,

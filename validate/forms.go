@@ -103,7 +103,7 @@ func formsOf(m *ir.Model) func(op *ir.FlatOp) (in, out []*storage) {
 		case ir.SiluMul:
 			return nil, []*storage{vector}
 		case ir.ADD:
-			return []*storage{sums, nil}, []*storage{sums, vector}
+			return []*storage{sums, gains}, []*storage{sums, vector}
 		case ir.KVAppend:
 			return []*storage{vector}, nil
 		case ir.ATTENTION:

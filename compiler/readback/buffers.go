@@ -84,6 +84,8 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		return vector("L{i}.input_norm.weight", m.layers, m.hidden)
 	case "kQkvWeight":
 		return matrix("L{i}.qkv.weight", m.layers, m.qkvRows(), m.hidden)
+	case "kQkvBias":
+		return vector("L{i}.qkv.bias", m.layers, m.qkvRows())
 	case "kOWeight":
 		return matrix("L{i}.o.weight", m.layers, m.hidden, m.attnRows())
 	case "kPostNormWeight":

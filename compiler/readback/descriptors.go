@@ -26,21 +26,22 @@ type role struct {
 	in, out          string
 	knob             string // its name in knobs per stage, for matrix stages
 	norm             string // the weight of the norm of a matrix stage that has one
+	bias             string // the bias of a matrix stage that may have one
 }
 
 var roles = []role{
-	{"Embed", "embed", embedBody, "", "L{i}.x", "", ""},
-	{"Qkv", "L{i}.qkv", productBody, "L{i}.x", "L{i}.qkv", "qkv", "L{i}.input_norm.weight"},
-	{"Part", "L{i}.part", attendBody, "L{i}.qkv", "L{i}.part", "", ""},
-	{"Attn", "L{i}.attn", attendBody, "L{i}.qkv", "L{i}.attn", "", ""},
-	{"O", "L{i}.o", productBody, "L{i}.attn", "L{i}.h", "o", ""},
-	{"GateUp", "L{i}.gate_up", productBody, "L{i}.h", "L{i}.act", "gate_up", "L{i}.post_norm.weight"},
-	{"Down", "L{i}.down", productBody, "L{i}.act", "L{i+1}.x", "down", ""},
-	{"LmHead", "lm_head", productBody, "L{i}.x", "best", "lm_head", "final_norm.weight"},
+	{"Embed", "embed", embedBody, "", "L{i}.x", "", "", ""},
+	{"Qkv", "L{i}.qkv", productBody, "L{i}.x", "L{i}.qkv", "qkv", "L{i}.input_norm.weight", "L{i}.qkv.bias"},
+	{"Part", "L{i}.part", attendBody, "L{i}.qkv", "L{i}.part", "", "", ""},
+	{"Attn", "L{i}.attn", attendBody, "L{i}.qkv", "L{i}.attn", "", "", ""},
+	{"O", "L{i}.o", productBody, "L{i}.attn", "L{i}.h", "o", "", ""},
+	{"GateUp", "L{i}.gate_up", productBody, "L{i}.h", "L{i}.act", "gate_up", "L{i}.post_norm.weight", ""},
+	{"Down", "L{i}.down", productBody, "L{i}.act", "L{i+1}.x", "down", "", ""},
+	{"LmHead", "lm_head", productBody, "L{i}.x", "best", "lm_head", "final_norm.weight", ""},
 }
 
 // combining is Attn where Part comes before it: a descriptor with a kWidth.
-var combining = role{"Attn", "L{i}.attn", combineBody, "L{i}.part", "L{i}.attn", "", ""}
+var combining = role{"Attn", "L{i}.attn", combineBody, "L{i}.part", "L{i}.attn", "", "", ""}
 
 // inLayer reports whether the stage is one of a layer.
 func (r *role) inLayer() bool { return r.body != embedBody && !r.head() }

@@ -109,7 +109,8 @@ func (c *chain) reader() {
 	default:
 		c.fail(r.at, "the reader of %s is %s; want %s", c.f.name, r.what, want)
 	}
-	if c.d.norm == "" && len(params) > 1 {
+	c.weights(&params)
+	if c.d.norm == "" && c.f.reader.what != "Plain" {
 		c.fail(r.at, "stage %s has no norm's weight; want Plain{in}", c.d.scope.name)
 	}
 	if !c.d.head() {
@@ -118,6 +119,20 @@ func (c *chain) reader() {
 	if !slices.Equal(c.f.params, params) {
 		c.fail(c.f.at, "%s has other parameters than its reader and its finisher use", c.f.name)
 	}
+}
+
+// weights is what the function says of the weights that its finisher reads row by row, which are a bias.
+func (c *chain) weights(params *[]parameter) {
+	w := &c.f.weights
+	if w.what == "" {
+		return
+	}
+	if c.d.bias == "" || c.f.weightsOf != c.d.scope.name || w.name != "biases" || len(w.args) != 2 ||
+		w.args[0].name != "c" || w.args[1].name != "bias" {
+		c.fail(w.at, "weights of rows in %s; want RowWeights<%s> biases(c, bias), in a stage that has a bias", c.f.name,
+			c.d.scope.name)
+	}
+	*params = append(*params, parameter{"u8*", "bias"})
 }
 
 // define makes the last op the one whose result has a name.
@@ -192,6 +207,13 @@ func (c *chain) statement(s *statement) {
 			c.ops = append(c.ops, op(ir.SiluMul, nil, views(in)))
 			c.define("%" + s.name)
 			c.halved = true
+			return
+		}
+	case s.what == "biases.of" && s.plus != "" && c.f.weights.what != "" && !c.halved:
+		if _, ok := s.is(0, "r"); ok {
+			in := c.value(s.at, s.plus)
+			c.ops = append(c.ops, op(ir.ADD, nil, views(in, view(c.d.bias, task))))
+			c.define("%" + s.name)
 			return
 		}
 	case s.what == "residual" && s.plus != "":

@@ -11,6 +11,7 @@ import (
 //	template <class C>
 //	__device__ __forceinline__ void NAME(C& c, const TYPE NAME, …) {
 //	  const READER NAME{ARGUMENT, …};
+//	  const RowWeights<DESCRIPTOR> NAME(c, PARAMETER);
 //	  gemv<DESCRIPTOR>(c, READER, [&](const Row& r, float NAME) {
 //	    STATEMENT…
 //	  });
@@ -26,6 +27,8 @@ type function struct {
 	best       bool        // it declares and returns a Best
 	params     []parameter // after the context
 	reader     call        // with the name that it is given; "" for one that stands in the product's call
+	weights    call        // that the finisher reads row by row; "" for none
+	weightsOf  string      // the descriptor that they are of
 	descriptor string
 	row        string // the variable that the finisher is given
 	statements []statement
@@ -117,10 +120,22 @@ func (b *block) function() *function {
 		b.phrase("best ;")
 		t = b.token()
 	}
-	if t.text == "const" {
-		f.reader = b.braces(known)
+	for ; t.text == "const" && b.err == nil; t = b.token() {
+		typ := b.word("a type")
+		switch {
+		case typ.text == "RowWeights" && f.weights.what == "":
+			b.want("<")
+			f.weightsOf = b.word("a descriptor").text
+			b.want(">")
+			f.weights = call{at: typ.at, what: typ.text, name: b.fresh(known)}
+			b.want("(")
+			f.weights.args = b.arguments(")")
+		case f.reader.what == "":
+			f.reader = b.braces(typ, known)
+		default:
+			b.fail(typ.at, "%v; want one reader, and weights of rows once", typ)
+		}
 		b.want(";")
-		t = b.token()
 	}
 	b.product(f, t, known)
 	return f
@@ -136,9 +151,8 @@ func (b *block) fresh(known map[string]bool) string {
 	return t.text
 }
 
-// braces reads TYPE NAME{ARGUMENTS}.
-func (b *block) braces(known map[string]bool) call {
-	typ := b.word("a type")
+// braces reads the rest of TYPE NAME{ARGUMENTS}.
+func (b *block) braces(typ token, known map[string]bool) call {
 	name := b.fresh(known)
 	b.want("{")
 	return call{at: typ.at, name: name, what: typ.text, args: b.arguments("}")}
@@ -190,7 +204,7 @@ func (b *block) statement(t token, known map[string]bool) statement {
 	}
 	s.what = t.text
 	t = b.token()
-	if t.text == "." { // a method of best
+	if t.text == "." { // a method of best, or of the weights of rows
 		s.what += "." + b.word("a method").text
 		t = b.token()
 	}

@@ -35,6 +35,25 @@ __device__ __forceinline__ float residual(C& c, const Row& r) {
   return r.valid ? c.shared.residual[r.local] : 0.0f;
 }
 
+// A vector of weights that a finisher reads row by row, such as a bias. The rows of the first flush, which most SMs need
+// no others than, are asked for when a stage begins, long before they are needed.
+template <class S>
+struct RowWeights {
+  const Element::Bits* weights;
+  float first;
+
+  template <class C>
+  __device__ __forceinline__ RowWeights(C& c, const u8* vector)
+      : weights(reinterpret_cast<const Element::Bits*>(vector)), first(0) {
+    const int row = tiles_of<S>(c.sm, c.layer).begin * kTileRows + c.tid;
+    if (c.tid < kTilesPerFlush * kTileRows && row < S::kRows) first = Element::to_float(load_constant(weights + row));
+  }
+  __device__ __forceinline__ float of(const Row& r) const {
+    if (r.local < kTilesPerFlush * kTileRows) return first;
+    return r.valid ? Element::to_float(load_constant(weights + r.row)) : 0.0f;
+  }
+};
+
 // ---- places -----------------------------------------------------------------------------------------------------------
 
 template <class C>

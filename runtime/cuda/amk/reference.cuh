@@ -150,6 +150,12 @@ __device__ inline void matvec(float* y, const u8* matrix, const Bits* x, const f
   if (threadIdx.x % 32 == 0) y[row] = scale ? sum * *scale : sum;
 }
 
+// y + w, in fp32: a bias.
+__device__ inline void add_weights(float* y, const u8* w, int rows) {
+  const int row = thread_index();
+  if (row < rows) y[row] += at(reinterpret_cast<const Bits*>(w), row);
+}
+
 // Rotates q and k and rounds all rows. In a head of q or k, rows 2j and 2j+1 are the pair that turns by angle j.
 __device__ inline void rope(Bits* qkv, const float* y, const float* inv_freq, int position) {
   const int row = thread_index();
