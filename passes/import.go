@@ -21,6 +21,7 @@ var Import = Pass{
 // families maps model_type to the importer of that family.
 var families = map[string]func(*importer) *ir.Graph{
 	"llama": importLlama,
+	"qwen2": importQwen2,
 }
 
 // unmodelled says what the better known families compute that no importer models.
@@ -32,11 +33,9 @@ var unmodelled = map[string]string{
 	"falcon":          "it has LayerNorm, GELU and parallel residuals",
 	"mpt":             "it has ALiBi positions, LayerNorm and GELU",
 	"stablelm":        "it has LayerNorm with biases and a partial rotary embedding",
-	"qwen2":           "it has biases on the query, key and value projections",
 	"qwen2_moe":       "it has experts, and biases on the query, key and value projections",
 	"qwen3":           "it has an RMSNorm on every query and key head",
 	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
-	"mistral":         "some of its versions have sliding-window attention, which is not modelled",
 	"mixtral":         "it has experts",
 	"gemma":           "it has GELU, scaled embeddings and an RMSNorm with an offset",
 	"gemma2":          "it has GELU, extra norms, soft caps and sliding windows",

@@ -76,6 +76,17 @@ func (f *fields) size(field string, def int, fact string) int {
 	return n
 }
 
+// count reads an integer that is not negative.
+func (f *fields) count(field string) int {
+	v, _ := f.value(field)
+	n, ok := asInt(v)
+	if !ok || n < 0 {
+		f.fail(codeField, field, "is %s; want an integer from 0 on", spell(v))
+		return 0
+	}
+	return n
+}
+
 // single reads a positive number that the kernel computes with in float32, where it must be a normal number.
 func (f *fields) single(field string, v any) float64 {
 	x, ok := asFloat(v)

@@ -60,10 +60,10 @@ func maxError(t *testing.T, got, want []float32) float64 {
 // maxLogitError is what the reference VM may differ from transformers in float32: both sum in float32, in other orders.
 const maxLogitError = 1e-4
 
-// TestZoo compares the reference VM with transformers on every small Llama: all logits, and the greedy continuation.
+// TestZoo compares the reference VM with transformers on every small model: all logits, and the greedy continuation.
 func TestZoo(t *testing.T) {
 	for _, name := range []string{"llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3",
-		"llama-sharded-fp16"} {
+		"llama-sharded-fp16", "qwen2-bias"} {
 		t.Run(name, func(t *testing.T) {
 			dir := models + "zoo/" + name
 			ids, _ := readNPY[int32](t, dir+"/ref_input_ids.npy")
