@@ -20,8 +20,9 @@ var Import = Pass{
 
 // families maps model_type to the importer of that family.
 var families = map[string]func(*importer) *ir.Graph{
-	"llama": importLlama,
-	"qwen2": importQwen2,
+	"llama":   importLlama,
+	"mistral": importMistral,
+	"qwen2":   importQwen2,
 }
 
 // unmodelled says what the better known families compute that no importer models.

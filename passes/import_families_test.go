@@ -1,0 +1,97 @@
+package passes
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+const qwen2Config = `{"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_size": 64,
+	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+	"vocab_size": 128, "max_position_embeddings": 512, "hidden_act": "silu"}`
+
+const mistralConfig = `{"architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_size": 64,
+	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 128,
+	"max_position_embeddings": 512, "num_key_value_heads": 2}`
+
+// A window that no compiled position reaches beyond is the same as none; another one is not modelled.
+func TestWindows(t *testing.T) {
+	kinds := func(kinds ...any) []any { return kinds }
+	const full, sliding = "full_attention", "sliding_attention"
+	for name, c := range map[string]struct {
+		base    string
+		changes fieldsOf
+		maxSeq  int
+		want    int    // positions
+		warning bool   // that they are fewer than the model was made for
+		refusal string // instead
+	}{
+		"none in qwen2":   {base: qwen2Config, want: 512},
+		"unused in qwen2": {base: qwen2Config, changes: fieldsOf{"sliding_window": 16}, want: 512},
+		"of no layer": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3}, want: 512},
+		"of the last layer": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2}, want: 16, warning: true},
+		"listed": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,
+				"layer_types": kinds(full, full, sliding)}, want: 16, warning: true},
+		"listed otherwise": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,
+				"layer_types": kinds(full, sliding, full)}, refusal: "are not those that max_window_layers gives"},
+		"listed without use": {base: qwen2Config,
+			changes: fieldsOf{"layer_types": kinds(full, full, sliding)}, refusal: "layers of other kinds"},
+		"wide enough": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 64, "max_window_layers": 0}, maxSeq: 64, want: 64},
+		"too narrow": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 64, "max_window_layers": 0}, maxSeq: 65, refusal: "want --max-seq 64 or less"},
+		"default of qwen2": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": 0}, want: 512},
+		"null in qwen2": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": 0, "sliding_window": nil}, want: 512},
+		"layers below 0": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": -1}, refusal: "want an integer from 0 on"},
+		"absent in mistral": {base: mistralConfig,
+			changes: fieldsOf{"max_position_embeddings": 32768}, maxSeq: 8192, refusal: "want --max-seq 4096 or less"},
+		"absent and not reached": {base: mistralConfig, want: 512},
+		"null in mistral": {base: mistralConfig,
+			changes: fieldsOf{"sliding_window": nil, "max_position_embeddings": 32768}, maxSeq: 8192, want: 8192},
+		"narrow in mistral": {base: mistralConfig,
+			changes: fieldsOf{"sliding_window": 100}, want: 100, warning: true},
+		"no number": {base: mistralConfig,
+			changes: fieldsOf{"sliding_window": "wide"}, refusal: `is "wide"; want an integer from 1`},
+		"biases of mistral": {base: mistralConfig,
+			changes: fieldsOf{"attention_bias": true}, refusal: "is true, which is not modelled"},
+		"biases of qwen2 are fixed": {base: qwen2Config, changes: fieldsOf{"attention_bias": false}, want: 512},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := importConfig(t, edit(c.base, c.changes), State{MaxSeq: c.maxSeq})
+			if c.refusal != "" {
+				require.ErrorContains(t, err, c.refusal)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.want, s.Graph.Model.MaxSeq)
+			require.Equal(t, c.warning, len(s.Diags) > 0, s.Diags)
+		})
+	}
+}
+
+// What absent fields mean is what the family's class says, not what Llama's does.
+func TestDefaultsOfFamilies(t *testing.T) {
+	for _, c := range []struct {
+		config string
+		want   ir.Model
+	}{
+		{`{"model_type": "qwen2"}`, ir.Model{Architecture: "Qwen2ForCausalLM", Layers: 32, Hidden: 4096,
+			Intermediate: 22016, Heads: 32, KVHeads: 32, HeadDim: 128, Vocab: 151936}},
+		{`{"model_type": "mistral"}`, ir.Model{Architecture: "MistralForCausalLM", Layers: 32, Hidden: 4096,
+			Intermediate: 14336, Heads: 32, KVHeads: 8, HeadDim: 128, Vocab: 32000}},
+	} {
+		s, err := importConfig(t, c.config, State{MaxSeq: 64})
+		require.NoError(t, err)
+		c.want.DType, c.want.MaxSeq, c.want.Eps = ir.BF16, 64, 1e-6
+		require.Equal(t, c.want, s.Graph.Model)
+	}
+}
