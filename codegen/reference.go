@@ -34,7 +34,8 @@ type referenceStages struct {
 func (b *builder) reference() error {
 	r := &b.d.Reference
 	r.Eps = field{Value: hexFloat(b.p.Model.Eps), Note: decimal(b.p.Model.Eps)}
-	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
+	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
+		map[int]member{},
 		map[int]member{}, map[int]member{}}
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {

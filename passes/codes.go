@@ -11,8 +11,8 @@ TinyLlama, SmolLM2, Yi and other checkpoints saved in that form; "qwen2", which 
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
 architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model
-head, such as LlamaForCausalLM. A classifier, a reward model or a bare LlamaModel shares the layers and not the head, so it
-generates no text. Where the config names no class, the tensors tell: score.weight is a classifier's.`)
+head, such as LlamaForCausalLM. A classifier, a reward model or a bare LlamaModel shares the layers and not the head,
+so it generates no text. Where the config names no class, the tensors tell: score.weight is a classifier's.`)
 
 	codeField = diag.New("AMK1103", "a config field is missing or malformed", `
 A field that defines the model's shape is missing, has the wrong JSON type, or lies outside what can be compiled. The

@@ -119,8 +119,8 @@ type fuser struct {
 	missing []string
 }
 
-// take removes a stage of one op of the layer in hand from those left. A stage that is not there is reported at the end;
-// a stand-in keeps the code that uses it free of checks.
+// take removes a stage of one op of the layer in hand from those left. A stage that is not there is reported at the
+// end; a stand-in keeps the code that uses it free of checks.
 func (f *fuser) take(role string) *ir.Stage { return f.takeUpTo(role, 1) }
 
 // takeBiased takes a product, and the sum with its bias if it has one.

@@ -7,8 +7,8 @@ import (
 	"amkc/ir"
 )
 
-// importQwen2 builds the graph of a Qwen2 or Qwen2.5: a Llama whose projections of queries, keys and values have biases.
-// Defaults of absent fields are those of transformers' Qwen2Config.
+// importQwen2 builds the graph of a Qwen2 or Qwen2.5: a Llama whose projections of queries, keys and values have
+// biases. Defaults of absent fields are those of transformers' Qwen2Config.
 func importQwen2(m *importer) *ir.Graph {
 	return m.decoder(&decoder{architecture: "Qwen2ForCausalLM",
 		modelled: qwen2Modelled, inert: qwen2Inert,
@@ -20,8 +20,8 @@ var qwen2Modelled = append(slices.DeleteFunc(slices.Clone(llamaModelled), func(f
 	return field == "attention_bias" || field == "mlp_bias"
 }), "max_window_layers")
 
-// qwen2Inert are the inert fields of a Qwen2. Its class does not read attention_bias and mlp_bias either: where a tensor
-// is missing or left over, the files say so.
+// qwen2Inert are the inert fields of a Qwen2. Its class does not read attention_bias and mlp_bias either: where a
+// tensor is missing or left over, the files say so.
 var qwen2Inert = func() map[string]known {
 	inert := maps.Clone(llamaInert)
 	inert["use_mrope"] = isFalse.does("positions have three parts")

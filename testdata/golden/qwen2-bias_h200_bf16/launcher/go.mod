@@ -2,6 +2,7 @@
 
 module launcher
 
-go 1.26
+go 1.26.0
 
 require github.com/ebitengine/purego v0.11.3
+require golang.org/x/text v0.43.0
