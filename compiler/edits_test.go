@@ -1,0 +1,444 @@
+package compiler
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/validate"
+)
+
+// A valueEdit changes one value of a program in place, or one element of one of its lists.
+type valueEdit struct {
+	path     string // Variants[1].Body[2].Body[0].Ops[1].In[0].Dims[0].Hi
+	what     string // "0 instead of pos"
+	do, undo func()
+}
+
+// field is the path without its indices.
+func (e *valueEdit) field() string { return indices.ReplaceAllString(e.path, "[]") }
+
+var indices = regexp.MustCompile(`\[[^]]*\]`)
+
+// editsOf lists edits of every value that a structure holds: found by reflection, so that a field that is added later
+// is edited too.
+func editsOf(p *ir.Program) []valueEdit {
+	w := &editWalk{strings: map[string][]string{}}
+	w.walk(reflect.ValueOf(p).Elem(), "")
+	w.edits, w.collected = nil, true
+	w.walk(reflect.ValueOf(p).Elem(), "")
+	return w.edits
+}
+
+// editWalk walks a program twice: first to collect the strings of each field, which are what a string is replaced by.
+type editWalk struct {
+	strings   map[string][]string
+	collected bool
+	edits     []valueEdit
+}
+
+func (w *editWalk) add(path, what string, v reflect.Value, to reflect.Value) {
+	old := reflect.New(v.Type()).Elem()
+	old.Set(v)
+	w.edits = append(w.edits, valueEdit{path, what, func() { v.Set(to) }, func() { v.Set(old) }})
+}
+
+func (w *editWalk) walk(v reflect.Value, path string) {
+	if e, ok := v.Interface().(ir.Expr); ok {
+		for _, other := range []ir.Expr{ir.Int(0), e.Add(ir.Int(1)), e.Add(ir.Int(-1)), ir.Symbol(ir.Pos), e.Mul(2)} {
+			if other.String() != e.String() {
+				w.add(path, other.String()+" instead of "+e.String(), v, reflect.ValueOf(other))
+			}
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Int:
+		n := v.Int()
+		for _, other := range []int64{0, 1, n + 1, n - 1, 2 * n} {
+			if other != n {
+				to := reflect.New(v.Type()).Elem()
+				to.SetInt(other)
+				w.add(path, fmt.Sprintf("%d instead of %d", other, n), v, to)
+			}
+		}
+	case reflect.Float64:
+		for _, other := range []float64{0, v.Float() * 1.5} {
+			if other != v.Float() {
+				w.add(path, fmt.Sprintf("%g instead of %g", other, v.Float()), v, reflect.ValueOf(other))
+			}
+		}
+	case reflect.Bool:
+		w.add(path, "the other truth value", v, reflect.ValueOf(!v.Bool()))
+	case reflect.String:
+		field := indices.ReplaceAllString(path, "[]")
+		if !w.collected {
+			if s := v.String(); !slices.Contains(w.strings[field], s) {
+				w.strings[field] = append(w.strings[field], s)
+			}
+			return
+		}
+		others := append(slices.Clone(w.strings[field]), v.String()+"x")
+		for _, s := range others {
+			if s != v.String() {
+				w.add(path, fmt.Sprintf("%q instead of %q", s, v.String()), v, reflect.ValueOf(s).Convert(v.Type()))
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			w.walk(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."))
+		}
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			w.walk(v.Elem(), path)
+		}
+	case reflect.Slice:
+		w.list(v, path)
+	case reflect.Map:
+		w.keys(v, path)
+	}
+}
+
+// list edits a list: without each element, with each one twice, and in another order.
+func (w *editWalk) list(v reflect.Value, path string) {
+	part := func(lo, hi int) reflect.Value { return v.Slice(lo, hi) }
+	join := func(parts ...reflect.Value) reflect.Value {
+		out := reflect.MakeSlice(v.Type(), 0, v.Len()+1)
+		for _, p := range parts {
+			out = reflect.AppendSlice(out, p)
+		}
+		return out
+	}
+	for i := range v.Len() {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		w.add(at, "left out", v, join(part(0, i), part(i+1, v.Len())))
+		w.add(at, "twice", v, join(part(0, i+1), part(i, v.Len())))
+		if i > 0 {
+			w.add(at, beforeTheOther, v, join(part(0, i-1), part(i, i+1), part(i-1, i), part(i+1, v.Len())))
+		}
+		w.walk(v.Index(i), at)
+	}
+}
+
+// keys edits the numbers of a map of maps, which is what knobs are.
+func (w *editWalk) keys(v reflect.Value, path string) {
+	for _, key := range v.MapKeys() {
+		at, value := fmt.Sprintf("%s[%s]", path, key), v.MapIndex(key)
+		if value.Kind() == reflect.Map {
+			w.keys(value, at)
+			continue
+		}
+		for _, n := range []int64{0, value.Int() + 1, value.Int() * 2} {
+			if n == value.Int() {
+				continue
+			}
+			w.edits = append(w.edits, valueEdit{at, fmt.Sprintf("%d instead of %d", n, value.Int()),
+				func() { v.SetMapIndex(key, reflect.ValueOf(int(n))) }, func() { v.SetMapIndex(key, value) }})
+		}
+	}
+}
+
+// sourcesOf are what a compile writes of a program besides the program itself, without comments and the like.
+func sourcesOf(p *ir.Program) (map[string][]byte, error) {
+	files, err := codegen.Project(p, "model")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEmitted(files, p); err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for name, text := range files {
+		if name == "program.json" || name == "schedule.amk" || strings.HasSuffix(name, ".md") ||
+			strings.HasPrefix(name, "amk/") || strings.HasPrefix(name, "launcher/") && name != "launcher/main.go" {
+			continue
+		}
+		if name == "Makefile" {
+			out[name] = makeComments.ReplaceAll(text, nil)
+		} else {
+			out[name] = comments.ReplaceAll(text, nil)
+		}
+	}
+	return out, nil
+}
+
+var (
+	comments     = regexp.MustCompile(`(?m)//.*$`)
+	makeComments = regexp.MustCompile(`(?m)^#.*$`)
+)
+
+// notEmitted are the fields that say nothing of the emitted code, and why.
+var notEmitted = map[string]string{
+	"Model.Name": "a label", "Model.Architecture": "a label", "Target.Name": "a label",
+	"Target.L2Bytes": "for the cost model", "Target.HBMBytes": "for the host, which compares it with the weights",
+	"Target.HBMGBs":                 "for the cost model",
+	"Config.FusionGrouping":         "what pass fuse was asked for",
+	"Config.SMAssignment.Policy":    "what pass assign was asked for",
+	"Config.SMAssignment.Rotations": "what pass assign was asked for",
+	"Config.PageAllocation":         "what pass pagecolor was asked for",
+	"Config.ThreadsPerBlock":        "of one value",
+	"Config.Tiling[][]":             "what a pass was asked for, unless it is one of ring or warps",
+	"Buffers[].Pieces":              "in which order a tensor's rows are packed: it shows in weights.safetensors",
+}
+
+// steersNothing reports whether an edit is one of a field that is not emitted.
+func (e *valueEdit) steersNothing() string {
+	if strings.HasPrefix(e.path, "Config.Tiling[ring]") || strings.HasPrefix(e.path, "Config.Tiling[warps]") {
+		return ""
+	}
+	field := e.field()
+	for name := range notEmitted {
+		if field == name || strings.HasPrefix(field, name+"[") || strings.HasPrefix(field, name+".") {
+			return name
+		}
+	}
+	return ""
+}
+
+// orderless are the lists whose elements are found by their names.
+var orderless = []string{"Buffers[]", "Variants[].Counters[]"}
+
+// meansNothing reports whether an edit leaves the same program: one that is printed alike, with declarations in another
+// order, with as much shared memory for a block, which is the smaller of two numbers, or with a default that it does
+// not state.
+func (e *valueEdit) meansNothing(before, after *programText, silent bool) bool {
+	reordered := e.what == beforeTheOther && slices.Contains(orderless, e.field())
+	return bytes.Equal(before.text, after.text) || silent && reordered ||
+		silent && (e.path == "Config.SMemBytesPerBlock" || e.path == "Target.SMemOptin") &&
+			before.shared == after.shared ||
+		silent && e.path == "Config.PipeliningDepth" && before.depth == after.depth
+}
+
+type programText struct {
+	text          []byte
+	shared, depth int
+}
+
+func textOf(p *ir.Program) *programText {
+	t := &programText{text: ir.Print(p), shared: p.Target.SMemOptin, depth: knobs.InFlight.Of(&p.Config)}
+	if n := p.Config.SMemBytesPerBlock; n > 0 {
+		t.shared = min(t.shared, n)
+	}
+	return t
+}
+
+const beforeTheOther = "before the one before it"
+
+// editCase is a program whose edits are tried.
+type editCase struct {
+	name string
+	p    *ir.Program
+}
+
+func editCases(t testing.TB) []editCase {
+	var out []editCase
+	for _, c := range goldenCases {
+		if c.name != "pycoder-5m_h200_bf16" || os.Getenv("AMKC_LONG") != "" {
+			out = append(out, editCase{c.name, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config).Program})
+		}
+	}
+	split := map[string]int{"split_from": 16, "max_splits": 4}
+	for name, tiling := range map[string]map[string]map[string]int{
+		"counted exchanges":   {"attention": split, "exchange": {"flagged": 0}},
+		"a barrier per layer": {"attention": split, "loop": {"barrier": 1}},
+		"unrolled":            {"attention": split, "loop": {"roll": 0}},
+	} {
+		out = append(out, editCase{name, lowerModel(t, "zoo/llama-gqa", "h200", ir.BF16, 128,
+			ir.ScheduleConfig{Tiling: tiling}).Program})
+	}
+	slices.SortFunc(out, func(a, b editCase) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// No edit of a program is proved and then not emitted: either the emitted code changes, and reads back as the edit, or
+// the edit is refused with a code. Only fields that are known to say nothing of the code are neither.
+func TestNoSilentEdits(t *testing.T) {
+	used := map[string]bool{}
+	long := os.Getenv("AMKC_LONG") != ""
+	counts := map[string]int{}
+	for _, c := range editCases(t) {
+		original, err := sourcesOf(c.p)
+		require.NoError(t, err, c.name)
+		before := textOf(c.p)
+		edits := editsOf(c.p)
+		stride := 1
+		if !long {
+			stride = max(1, len(edits)/300) | 1 // odd, so that every kind of edit has its turn
+		}
+		for i := 0; i < len(edits); i += stride {
+			e := &edits[i]
+			e.do()
+			after := textOf(c.p)
+			outcome, field := tryEdit(c.p, original), e.steersNothing()
+			e.undo()
+			switch {
+			case e.meansNothing(before, after, outcome == silent):
+				outcome = "the same program"
+			case outcome == silent && field == "":
+				t.Errorf("%s: %s: %s: is proved, and the emitted code is the same", c.name, e.path, e.what)
+			case outcome == silent:
+				used[field] = true
+				outcome = "of a field that is not emitted"
+			}
+			counts[outcome]++
+		}
+		again, err := sourcesOf(c.p)
+		require.NoError(t, err, "the program is as it was")
+		require.Equal(t, original, again)
+	}
+	t.Log(counts)
+	if long && *update {
+		writeCounts(t, counts)
+	}
+	require.Greater(t, counts["the emitted code changes, and reads back as the edit"], 10)
+	if long {
+		require.Equal(t, slices.Sorted(maps.Keys(notEmitted)), slices.Sorted(maps.Keys(used)),
+			"no field is listed in vain")
+	}
+}
+
+// writeCounts puts the outcomes into docs/verify.md.
+func writeCounts(t *testing.T, counts map[string]int) {
+	const file, begin, end = "../docs/verify.md", "<!-- edits: written by a test -->\n", "<!-- end of edits -->"
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(text), begin)
+	require.True(t, found)
+	_, after, found := strings.Cut(rest, end)
+	require.True(t, found)
+	table := "\n| what becomes of the edit | edits |\n|---|---:|\n"
+	for _, outcome := range slices.Sorted(maps.Keys(counts)) {
+		table += fmt.Sprintf("| %s | %d |\n", outcome, counts[outcome])
+	}
+	require.NoError(t, os.WriteFile(file, []byte(before+begin+table+"\n"+end+after), 0o644))
+}
+
+const silent = "silent"
+
+// tryEdit is what becomes of an edited program: silent, reflected, or refused by the rules of a stage.
+func tryEdit(p *ir.Program, original map[string][]byte) string {
+	if ir.Check(p).Err() != nil {
+		return "refused as no program"
+	}
+	if !validate.ProgramFor(validate.Kernel, p).OK {
+		return "refused by the proof"
+	}
+	files, err := sourcesOf(p)
+	if d, ok := err.(*diag.Diagnostic); ok && d.Code == codeEmitted.ID {
+		return "refused when read back"
+	}
+	switch {
+	case err != nil:
+		return "refused by the emission"
+	case maps.EqualFunc(files, original, bytes.Equal):
+		return silent
+	}
+	return "the emitted code changes, and reads back as the edit"
+}
+
+// These edits are not refused: the emitted code follows them, and reads back as they are.
+func TestEditsAreReflected(t *testing.T) {
+	eachOp := func(p *ir.Program, code ir.Opcode, f func(o *ir.Op)) {
+		for i := range p.Variants {
+			require.NoError(t, eachStage(&p.Variants[i], func(s *ir.Stage, _ int) error {
+				for k := range s.Ops {
+					if s.Ops[k].Code == code {
+						f(&s.Ops[k])
+					}
+				}
+				return nil
+			}))
+		}
+	}
+	eachStageOf := func(p *ir.Program, name string, f func(s *ir.Stage)) {
+		for i := range p.Variants {
+			require.NoError(t, eachStage(&p.Variants[i], func(s *ir.Stage, _ int) error {
+				if strings.HasSuffix(s.Name, name) {
+					f(s)
+				}
+				return nil
+			}))
+		}
+	}
+	setFloat := func(o *ir.Op, key string, v float64) {
+		for i := range o.Params {
+			if o.Params[i].Key == key {
+				o.Params[i].Float = v
+			}
+		}
+	}
+	edits := map[string]func(p *ir.Program){
+		"epsilons": func(p *ir.Program) {
+			p.Model.Eps = 0.25
+			eachOp(p, ir.RMSNORM, func(o *ir.Op) { setFloat(o, "eps", 0.25) })
+		},
+		"scales": func(p *ir.Program) {
+			eachOp(p, ir.ATTENTION, func(o *ir.Op) { setFloat(o, "scale", 0.75) })
+		},
+		"positions of the variants": func(p *ir.Program) { p.Variants[0].Hi++; p.Variants[1].Lo++ },
+		"rotation of a stage's spans": func(p *ir.Program) {
+			eachStageOf(p, ".gate_up", func(s *ir.Stage) { s.Dist.Rot = (s.Dist.Rot + 1) % s.Dist.SMs })
+		},
+		"rotation from layer to layer": func(p *ir.Program) {
+			eachStageOf(p, ".qkv", func(s *ir.Stage) { s.Dist.Step++ })
+		},
+		"chunks in flight":  func(p *ir.Program) { p.Config.PipeliningDepth-- },
+		"name of a variant": func(p *ir.Program) { p.Variants[0].Name = "brief" },
+		"copies of a page": func(p *ir.Program) {
+			for i := range p.Pages {
+				if p.Pages[i].Layout.Copies > 1 {
+					p.Pages[i].Layout.Copies = 3
+				}
+			}
+			for i := range p.Buffers {
+				if p.Buffers[i].Layout.Words() && p.Buffers[i].Layout.Copies > 1 {
+					p.Buffers[i].Layout.Copies = 3
+				}
+			}
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(edits)) {
+		t.Run(name, func(t *testing.T) {
+			p := lowerModel(t, "zoo/llama-gqa", "t4", ir.F16, 128, ir.ScheduleConfig{
+				Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}).Program
+			original, err := sourcesOf(p)
+			require.NoError(t, err)
+			edits[name](p)
+			proof := validate.ProgramFor(validate.Kernel, p)
+			require.True(t, proof.OK, "%v", proof.Diags)
+			files, err := sourcesOf(p)
+			require.NoError(t, err)
+			require.NotEqual(t, original, files)
+		})
+	}
+}
+
+// The edits that once were proved and not emitted: the window of attention, the position of the rotation, the row that
+// attention adds.
+func TestOnceSilentEdits(t *testing.T) {
+	for _, c := range []struct{ old, text, want string }{
+		{"0:pos,", "max(0,pos-64):pos,", "the kernel's attend would compute"},
+		{"limit=384 pos=pos", "limit=384 pos=0", "the kernel's gemv would compute"},
+		{" row=pos", "", "the kernel's attend would compute"},
+	} {
+		raw, err := os.ReadFile(root + "/golden/pycoder-5m_h200_bf16/schedule.amk")
+		require.NoError(t, err)
+		require.Contains(t, string(raw), c.old)
+		p, err := ir.Parse([]byte(strings.ReplaceAll(string(raw), c.old, c.text)), "edited.amk")
+		require.NoError(t, err)
+		_, err = codegen.CUDA(p)
+		require.ErrorContains(t, err, c.want, c.old)
+	}
+}
