@@ -2,7 +2,6 @@ package readback
 
 import (
 	"slices"
-	"strings"
 
 	"amkc/ir"
 )
@@ -56,19 +55,14 @@ func (d *descriptor) productOps() []ir.Op {
 
 // finished reads the ops of a descriptor's function.
 func (b *builder) finished(d *descriptor) {
-	c := &chain{b: b, d: d, f: d.function, uses: map[string]bool{}}
+	c := &chain{b: b, d: d, f: d.function, last: -1}
 	c.reader()
-	out := view("%" + d.function.row)
-	c.last = -1
 	c.ops = append(c.ops, op(ir.GEMV, nil, views(c.in, view(d.matrix(), task, upTo(d.columns)))))
 	c.define("%" + d.function.row)
 	for i := range d.function.statements {
 		c.statement(&d.function.statements[i])
 	}
 	c.close()
-	if out.Buf == "%" {
-		b.finish.fail(d.function.at, "the finisher of %s is given no row", d.function.name)
-	}
 	d.finishedOps = c.ops
 }
 
@@ -79,11 +73,10 @@ type chain struct {
 	f      *function
 	in     ir.Operand // what the product multiplies
 	ops    []ir.Op
-	last   int             // the op whose result the stores after it are of; -1 before
-	of     string          // that result, as a temporary
-	uses   map[string]bool // temporaries that a later op reads
-	halved bool            // two rows have become one
-	ended  bool            // by the largest logit
+	last   int    // the op whose result the stores after it are of; -1 before
+	of     string // that result, as a temporary
+	halved bool   // two rows have become one
+	ended  bool   // by the largest logit
 }
 
 func (c *chain) fail(at pos, format string, args ...any) { c.b.finish.fail(at, format, args...) }
@@ -255,7 +248,7 @@ func (c *chain) place(s *statement) {
 	v, ok := s.is(0, args...)
 	if to.Buf == "" || !ok || c.last < 0 || "%"+v[0] != c.of {
 		c.fail(s.at, "%s; want the last value in a place of amk/finish.cuh, of a row or of a pair as it is",
-			strings.TrimSpace(s.spell()))
+			s.spell())
 		return
 	}
 	o := &c.ops[c.last]
