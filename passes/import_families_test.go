@@ -100,3 +100,31 @@ func TestDefaultsOfFamilies(t *testing.T) {
 		require.Equal(t, c.want, s.Graph.Model)
 	}
 }
+
+// Configs as they are published.
+func TestPublishedForms(t *testing.T) {
+	for config, want := range map[string]ir.Model{
+		`{"architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 151643,
+			"eos_token_id": 151645, "hidden_act": "silu", "hidden_size": 3584, "initializer_range": 0.02,
+			"intermediate_size": 18944, "max_position_embeddings": 32768, "max_window_layers": 28,
+			"model_type": "qwen2", "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
+			"rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 131072, "tie_word_embeddings": false,
+			"torch_dtype": "bfloat16", "transformers_version": "4.43.1", "use_cache": true,
+			"use_sliding_window": false, "vocab_size": 152064}`: {Architecture: "Qwen2ForCausalLM", Layers: 28,
+			Hidden: 3584, Intermediate: 18944, Heads: 28, KVHeads: 4, HeadDim: 128, Vocab: 152064, Eps: 1e-6},
+		`{"architectures": ["MistralForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
+			"hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 14336,
+			"max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
+			"num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 1000000.0,
+			"sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+			"transformers_version": "4.42.0.dev0", "use_cache": true, "vocab_size": 32768}`: {
+			Architecture: "MistralForCausalLM", Layers: 32, Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
+			HeadDim: 128, Vocab: 32768, Eps: 1e-5},
+	} {
+		s, err := importConfig(t, config, State{MaxSeq: 4096})
+		require.NoError(t, err)
+		want.DType, want.MaxSeq = ir.BF16, 4096
+		require.Equal(t, want, s.Graph.Model)
+		require.Empty(t, s.Diags)
+	}
+}
