@@ -87,16 +87,19 @@ func (e *valueEdit) meansNothing(before, after *programText, silent bool) bool {
 	return bytes.Equal(before.text, after.text) || silent && reordered ||
 		silent && (e.path == "Config.SMemBytesPerBlock" || e.path == "Target.SMemOptin") &&
 			before.shared == after.shared ||
-		silent && e.path == "Config.PipeliningDepth" && before.depth == after.depth
+		silent && e.path == "Config.PipeliningDepth" && before.depth == after.depth ||
+		silent && e.path == "Target.TensorCores" && before.tensorCores == after.tensorCores // none multiplies fp32
 }
 
 type programText struct {
 	text          []byte
 	shared, depth int
+	tensorCores   bool
 }
 
 func textOf(p *ir.Program) *programText {
-	t := &programText{text: ir.Print(p), shared: p.Target.SMemOptin, depth: knobs.InFlight.Of(&p.Config)}
+	t := &programText{text: ir.Print(p), shared: p.Target.SMemOptin, depth: knobs.InFlight.Of(&p.Config),
+		tensorCores: p.Target.RunsOnTensorCores(p.Model.DType)}
 	if n := p.Config.SMemBytesPerBlock; n > 0 {
 		t.shared = min(t.shared, n)
 	}
