@@ -31,8 +31,6 @@ func block(e ir.Expr, n, offset int) ir.Range {
 
 func view(name string, dims ...ir.Range) ir.Operand { return ir.Operand{Buf: name, Dims: dims} }
 
-func ints(n int) ir.Expr { return ir.Int(n) }
-
 // holdsTo refuses a stage whose ops are not those that its body carries out.
 func holdsTo(s *ir.Stage, kind body, want []ir.Op) error {
 	for i := range want {
@@ -114,17 +112,18 @@ func (b *builder) attendOps(s *ir.Stage) []ir.Op {
 	in, out, cache := buf(a.In, 0), buf(a.Out, 0), buf(a.In, 1)
 	head, to := spanA, view(out, block(spanA, group*hd, 0))
 	past, now := ir.Span(ir.Int(0), position), ir.Index(position)
-	params := []ir.Param{ir.IntParam("head_dim", ints(hd)), ir.IntParam("n_heads", ints(group)),
-		ir.IntParam("n_kv_heads", ints(1)), ir.FloatParam("scale", a.FloatOr("scale", 1)), ir.IntParam("row", position)}
+	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
+		ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", a.FloatOr("scale", 1)),
+		ir.IntParam("row", position)}
 	if splits > 1 {
 		share := spanA.Mod(splits)
 		head, to = spanA.Div(splits), view(out, ir.Index(spanA), upTo(group), upTo(hd+2))
 		past, now = ir.Share(past.Lo, past.Hi, rows, share, splits), ir.Share(now.Lo, now.Hi, rows, share, splits)
-		params = append(params, ir.IntParam("flags", ints(2)), ir.IntParam("block", ints(rows)),
-			ir.IntParam("part", share), ir.IntParam("parts", ints(splits)))
+		params = append(params, ir.IntParam("flags", ir.Int(2)), ir.IntParam("block", ir.Int(rows)),
+			ir.IntParam("part", share), ir.IntParam("parts", ir.Int(splits)))
 	}
 	cached := func(r ir.Range, isValue int) ir.Operand {
-		return view(cache, ir.Index(head), r, ir.Index(ints(isValue)), upTo(hd))
+		return view(cache, ir.Index(head), r, ir.Index(ir.Int(isValue)), upTo(hd))
 	}
 	k := view(in, block(head, hd, m.Heads*hd))
 	v := view(in, block(head, hd, (m.Heads+m.KVHeads)*hd))
@@ -153,8 +152,8 @@ func (b *builder) combineOps(s *ir.Stage) []ir.Op {
 	in := buf(c.In, 0)
 	return []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(buf(c.Out, 0), block(spanA, width, 0))},
 		In: []ir.Operand{view(in, units, inGroup, elements),
-			view(in, units, inGroup, ir.Span(ints(hd), ints(hd+2)))},
-		Params: []ir.Param{ir.IntParam("splits", ints(splits))}}}
+			view(in, units, inGroup, ir.Span(ir.Int(hd), ir.Int(hd+2)))},
+		Params: []ir.Param{ir.IntParam("splits", ir.Int(splits))}}}
 }
 
 // combineWidth is how many elements of the attention vector a unit combines.

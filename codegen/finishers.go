@@ -33,8 +33,8 @@ func finishRope(w *productWriter, o *ir.Op) {
 	}
 	out := w.define(o, "rotated", fmt.Sprintf("rope<%d>(c, r, %s)", limit, w.value(o.In, 0)))
 	w.want = append(w.want, ir.Op{Code: ir.ROPE, Out: out, In: []ir.Operand{view(in), view(buf(o.In, 1), upTo(hd/2))},
-		Params: []ir.Param{ir.IntParam("head_dim", ints(hd)), ir.IntParam("order", ints(1)),
-			ir.IntParam("first", spanA), ir.IntParam("limit", ints(limit)), ir.IntParam("pos", position)}})
+		Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
+			ir.IntParam("first", spanA), ir.IntParam("limit", ir.Int(limit)), ir.IntParam("pos", position)}})
 }
 
 // finishAdd: the residual and a row, or a row and a bias.
@@ -89,5 +89,5 @@ func finishArgMax(w *productWriter, o *ir.Op) {
 	w.want = append(w.want, ir.Op{Code: ir.ArgMax,
 		Out:    []ir.Operand{view(buf(o.Out, 0), ownSM), view(buf(o.Out, 1), ownSM)},
 		In:     []ir.Operand{logits},
-		Params: []ir.Param{ir.IntParam("partial", ints(1)), ir.IntParam("first", spanA)}})
+		Params: []ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)}})
 }

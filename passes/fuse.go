@@ -17,7 +17,7 @@ var Fuse = Pass{
 	Run:   runFuse,
 }
 
-// fusionGroups is the closed list: those groups that the kernel has a stage for.
+// fusionGroups is the closed list: those groups that the kernel has a stage for. A bias goes with its product.
 var fusionGroups = [][]string{
 	{"input_norm", "q_proj", "k_proj", "v_proj", "q_rope", "k_rope"},
 	{"attention", "k_append", "v_append"},

@@ -4,21 +4,22 @@ import "amkc/ir/diag"
 
 var (
 	codeGrammar = diag.New("AMK4911", "a header does not open with the block of literals", `
-schedule.h, pages.h and model_config.h open with a comment, includes of amk/ and then, between the marks amkc:literals
-and amkc:end, declarations with literal values: constants, enumerations, descriptors. docs/verify.md has the grammar.
-The message says what stands there instead. Compile again; the block is not meant to be edited.`)
+schedule.h, pages.h, model_config.h and stages.h open with a comment, includes of amk/ and then, between the marks
+amkc:literals and amkc:end, declarations with literal values: constants, enumerations, descriptors; stages.h has the
+functions of the matrix stages there, calls of amk/ and nothing else. docs/verify.md has the grammar. The message says
+what stands there instead. Compile again; the block is not meant to be edited.`)
 
 	codeConstants = diag.New("AMK4912", "constants of the headers that no schedule has", `
 The schedule was read back out of the headers, and these constants contradict one another, or the device code that
 they are for: a constant that is missing or unknown, of another type, or not what follows from the others. Examples:
 kTasks that is not the number of tasks of the distribution beside it, a page that overlaps its neighbour, the comment
-of a stage that lists other ops than its body carries out. Compile again; a schedule is changed by the configuration
-(--config), not in the headers.`)
+of a stage that lists other ops than its body carries out, a function of stages.h with a parameter that it does not
+use. Compile again; a schedule is changed by the configuration (--config), not in the headers.`)
 
 	codeDiffers = diag.New("AMK4913", "the headers say something else than program.json", `
-The schedule was read back out of schedule.h, pages.h and model_config.h, and it is another one than program.json has:
-the message names the entity, the field, and both values. One of the files was edited, or they are of different
-builds.`)
+The schedule was read back out of schedule.h, pages.h, model_config.h and stages.h, and it is another one than
+program.json has: the message names the entity, the field, and both values. One of the files was edited, or they are
+of different builds.`)
 
 	codeLoops = diag.New("AMK4914", "loops that are not read back", `
 The schedule is rebuilt out of the headers where the kernel has one loop over all layers of the model, one by one, or

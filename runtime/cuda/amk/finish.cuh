@@ -1,5 +1,6 @@
 // What finishers are made of: one function for each op on finished rows, and one for each place that a row goes to. All
-// threads of a warp call them together, whether their row is valid or not. Needs schedule.h.
+// threads of a warp call them together, whether their row is valid or not. Needs schedule.h
+// and model_config.h.
 #pragma once
 
 #include "gemv.cuh"
