@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Makes the small Qwen2, Qwen3 and Mistral checkpoints of testdata/models/zoo, with what transformers computes for them.
+
+    python3 testdata/models/generate.py            writes every model
+    python3 testdata/models/generate.py NAME ...   writes those; any other word lists the names
+
+Needs torch and transformers; no test runs it. Each model is a folder zoo/NAME:
+
+    config.json, generation_config.json, model.safetensors    as transformers saves them, in bfloat16
+    ref_input_ids.npy       int32 [48], the ids of one text
+    ref_logits_f32.npy      float32 [48, vocab], the logits after each of them, computed in float32
+    ref_greedy_from8.npy    int32 [40], the continuation of the first 8, the likeliest id each time
+
+The weights are random, of scales at which each part of a model moves the logits. That is checked: where a switch or a
+tensor named in `matters` changes, some logit must change by 1000 times what amkc may be off; and the likeliest id must
+be so by a clear margin. A seed for which either fails is passed over for the next one.
+"""
+
+import json
+import os
+import sys
+
+import numpy as np
+import torch
+import transformers
+
+ZOO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zoo")
+POSITIONS, PROMPT = 48, 8
+MATTERS = 0.1  # amkc is held to 1e-4
+MARGIN = 0.01  # between the two largest logits of a step
+DISTINCT = 12  # ids that the continuation has at least: one that repeats a single id tells nothing
+
+# Sizes that no tile, fragment or cache line divides, and sizes of which the heads are hidden_size together.
+ODD = {"hidden_size": 44, "intermediate_size": 70, "num_hidden_layers": 3, "num_attention_heads": 6,
+       "num_key_value_heads": 3, "vocab_size": 211, "rms_norm_eps": 1e-3}
+SMALL = {"hidden_size": 48, "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "vocab_size": 223, "rms_norm_eps": 1e-5}
+BIASES = ["self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"]
+HEAD_NORMS = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
+# name: (class of the config, its fields, what must move the logits beside EVERY, form of config.json). What must move
+# them is the end of a tensor's name, or fields with other values. The form is "present" as transformers 5 writes it, or
+# "former" as most published models have it.
+MODELS = {
+    "qwen2-tied": ("Qwen2Config", {**SMALL, "tie_word_embeddings": True, "hidden_size": 60, "num_attention_heads": 3,
+                                   "num_key_value_heads": 3, "rope_theta": 1e6}, BIASES, "former"),
+    "qwen2-odd-dims": ("Qwen2Config", {**ODD, "head_dim": 20}, BIASES, "present"),
+    "qwen2-window-unused": ("Qwen2Config", {**SMALL, "num_attention_heads": 2, "num_key_value_heads": 1,
+                                            "use_sliding_window": False, "sliding_window": 12, "max_window_layers": 0},
+                            [*BIASES, {"use_sliding_window": True, "sliding_window": 12}], "former"),
+    "qwen2-window-of-no-layer": ("Qwen2Config", {**SMALL, "use_sliding_window": True, "sliding_window": 12,
+                                                 "max_window_layers": 3},
+                                 [*BIASES, {"max_window_layers": 2}], "present"),
+    "qwen2-window-half": ("Qwen2Config", {**SMALL, "num_hidden_layers": 4, "use_sliding_window": True,
+                                          "sliding_window": 17, "max_window_layers": 2},
+                          [*BIASES, {"max_window_layers": 4}, {"max_window_layers": 0}, {"sliding_window": 16}],
+                          "present"),
+    "qwen3-tied": ("Qwen3Config", {**SMALL, "tie_word_embeddings": True, "head_dim": 32, "rope_theta": 1e6},
+                   HEAD_NORMS, "former"),
+    "qwen3-odd-dims": ("Qwen3Config", {**ODD, "head_dim": 24}, HEAD_NORMS, "present"),
+    "qwen3-window-half": ("Qwen3Config", {**SMALL, "head_dim": 20, "use_sliding_window": True, "sliding_window": 33,
+                                          "max_window_layers": 1},
+                          [*HEAD_NORMS, {"max_window_layers": 3}, {"max_window_layers": 0}, {"sliding_window": 32}],
+                          "present"),
+    "mistral-full": ("MistralConfig", {**SMALL, "sliding_window": None, "rope_theta": 1e6}, [], "former"),
+    "mistral-head-dim": ("MistralConfig", {**ODD, "head_dim": 24, "sliding_window": None}, [], "present"),
+    "mistral-window-wide": ("MistralConfig", {**SMALL, "sliding_window": 64}, [{"sliding_window": 32}], "present"),
+    "mistral-window-narrow": ("MistralConfig", {**ODD, "head_dim": 20, "sliding_window": 12},
+                              [{"sliding_window": None}, {"sliding_window": 11}, {"sliding_window": 13}], "present"),
+}
+EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
+         "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
+
+
+def config_of(kind, fields):
+    fields = dict(fields)
+    rope = {"rope_type": "default", "rope_theta": fields.pop("rope_theta", 1e4)}
+    return getattr(transformers, kind)(
+        max_position_embeddings=512, bos_token_id=0, eos_token_id=1, rope_parameters=rope,
+        architectures=[kind.replace("Config", "ForCausalLM")], **fields)
+
+
+def set_weights(model, seed):
+    """Normal matrices that keep activations of about the size 1, with scores that tell positions apart; biases that
+    are not small; norms between 0.4 and 1.6."""
+    random = torch.Generator().manual_seed(seed)
+    for name, p in sorted(model.named_parameters()):
+        if name.endswith("norm.weight"):
+            p.data = 0.4 + 1.2 * torch.rand(p.shape, generator=random)
+        elif name.endswith("bias"):
+            p.data = 0.5 * torch.randn(p.shape, generator=random)
+        elif "embed_tokens" in name:
+            p.data = (0.3 if model.config.tie_word_embeddings else 1.0) * torch.randn(p.shape, generator=random)
+        else:
+            gain = 2.0 if "q_proj" in name or "k_proj" in name else 1.5
+            p.data = gain * p.shape[1] ** -0.5 * torch.randn(p.shape, generator=random)
+
+
+def rewrite_config(folder, fields):
+    """Puts config.json into the form that published models have: RoPE's base and the dtype under their former names,
+    no list of kinds of layers, and each of fields as it was given, of which transformers drops what has no effect."""
+    path = os.path.join(folder, "config.json")
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    config["rope_theta"] = config.pop("rope_parameters")["rope_theta"]
+    config["torch_dtype"] = config.pop("dtype")
+    config.pop("layer_types", None)
+    config.update(fields)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=2, sort_keys=True)
+        file.write("\n")
+
+
+def load(folder, **changes):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    if "rope_theta" in changes:
+        changes = {"rope_parameters": {**config.rope_parameters, "rope_theta": changes["rope_theta"]}}
+    if changes:
+        fields = {**config.to_dict(), **changes}
+        fields.pop("layer_types", None)  # they follow from the others
+        config = type(config)(**fields)
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32,
+                                                             attn_implementation="eager").eval()
+
+
+def logits(model, ids):
+    """float32 [len(ids), vocab], in one pass without a cache."""
+    with torch.inference_mode():
+        return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].numpy()
+
+
+def unmoved(folder, matters, ids, want):
+    """Those of matters whose change moves no logit by MATTERS."""
+    out = []
+    for what in matters:
+        if isinstance(what, dict):
+            model = load(folder, **what)
+        else:
+            model = load(folder)
+            tensors = [p for name, p in model.named_parameters() if name.endswith(what)]
+            for p in tensors[-1:]:  # of the last layer
+                p.data = torch.zeros_like(p) if "norm" not in what else torch.ones_like(p)
+        moved = np.abs(logits(model, ids) - want).max()
+        if not moved >= MATTERS:
+            out.append(f"{what}: {moved:.2g}")
+    return out
+
+
+def greedy(model, prompt, count):
+    """The continuation, and the least margin of the likeliest id in it."""
+    ids, margin = list(prompt), np.inf
+    for _ in range(count):
+        last = logits(model, ids)[-1]
+        second, first = np.sort(last)[-2:]
+        margin = min(margin, first - second)
+        ids.append(int(np.argmax(last)))
+    return ids[len(prompt):], margin
+
+
+def generate(name):
+    kind, fields, matters, form = MODELS[name]
+    folder = os.path.join(ZOO, name)
+    config = config_of(kind, fields)
+    for seed in range(100):
+        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+        set_weights(model, seed)
+        model.to(torch.bfloat16).save_pretrained(folder)
+        if form == "former":
+            rewrite_config(folder, fields)
+        model = load(folder)  # what is computed is of the files
+        ids = np.random.default_rng(seed).integers(0, fields["vocab_size"], POSITIONS).tolist()
+        want = logits(model, ids)
+        text, margin = greedy(model, ids[:PROMPT], POSITIONS - PROMPT)
+        idle = unmoved(folder, [*EVERY, *matters], ids, want)
+        if margin >= MARGIN and len(set(text)) >= DISTINCT and not idle:
+            break
+        print(f"{name}: seed {seed} is passed over: margin {margin:.2g}, {len(set(text))} ids, idle: {idle}")
+    else:
+        raise RuntimeError(f"{name}: no seed will do")
+    np.save(os.path.join(folder, "ref_input_ids.npy"), np.array(ids, np.int32))
+    np.save(os.path.join(folder, "ref_logits_f32.npy"), want.astype(np.float32))
+    np.save(os.path.join(folder, "ref_greedy_from8.npy"), np.array(text, np.int32))
+    size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder))
+    print(f"{name}: seed {seed}, {size // 1024} KiB, logits up to {np.abs(want).max():.2g}, margin {margin:.2g}, "
+          f"{len(set(text))} ids")
+
+
+def main():
+    names = sys.argv[1:] or list(MODELS)
+    if unknown := [n for n in names if n not in MODELS]:
+        sys.exit(f"{', '.join(unknown)}: not a model; the models are {', '.join(MODELS)}")
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    for name in names:
+        generate(name)
+
+
+if __name__ == "__main__":
+    main()
