@@ -13,7 +13,7 @@ import (
 func TestOpenReferenceModels(t *testing.T) {
 	zoo, err := filepath.Glob(models + "/zoo/*")
 	require.NoError(t, err)
-	require.Len(t, zoo, 10)
+	require.NotEmpty(t, zoo)
 	for _, dir := range append(zoo, models+"/pycoder-5m") {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			c, err := Open(dir)
