@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
-	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // validate imports neither codegen nor refvm, and has tables of its own of what they do. These tests hold them
@@ -26,7 +26,7 @@ func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
 	}
 	for c := range ir.Ops {
 		code := ir.Opcode(c)
-		require.Equal(t, run[code.String()], validate.Kernel.Implements(code), code)
+		require.Equal(t, run[code.String()], kernel.Backend.Implements(code), code)
 	}
 }
 

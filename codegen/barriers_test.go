@@ -8,6 +8,7 @@ import (
 
 	"amkc/ir"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // withBarriers is a program in which each iteration of its loops ends at a barrier.
@@ -49,7 +50,7 @@ func TestBarriersAreNumberedThroughAStep(t *testing.T) {
 			} else {
 				p = withBarriers(c.make(goldenPrograms(t)[pycoder]))
 			}
-			proof := validate.ProgramFor(validate.Kernel, p)
+			proof := validate.ProgramFor(kernel.Backend, p)
 			require.True(t, proof.OK, "%v", proof.Diags)
 			d, err := newCUDAData(p)
 			require.NoError(t, err)

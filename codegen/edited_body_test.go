@@ -12,6 +12,7 @@ import (
 
 	"amkc/ir"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // Whatever lines of a program's body are taken out, doubled or exchanged, and whatever numbers and counters stand in
@@ -34,7 +35,7 @@ func TestEditedBodies(t *testing.T) {
 	for _, text := range []string{flagged, ownPages(counted)} {
 		for _, edited := range bodyEdits(text) {
 			p, err := ir.Parse([]byte(edited), "edited.amk")
-			if err != nil || ir.Check(p).Err() != nil || !validate.ProgramFor(validate.Kernel, p).OK {
+			if err != nil || ir.Check(p).Err() != nil || !validate.ProgramFor(kernel.Backend, p).OK {
 				continue
 			}
 			require.NotPanics(t, func() { _, err = CUDA(p) }, edited)

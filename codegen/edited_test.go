@@ -10,6 +10,7 @@ import (
 
 	"amkc/ir"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // Whatever numbers the head of a program says, model, target and configuration, codegen emits it or says why not:
@@ -25,7 +26,7 @@ func TestEditedHeads(t *testing.T) {
 			for _, n := range []string{"0", "-1", "3", "1099511627776", "9223372036854775807"} {
 				edited := head[:at[0]] + n + head[at[1]:]
 				p, err := ir.Parse([]byte(edited+"\npage "+rest), "edited.amk")
-				if err != nil || ir.Check(p).Err() != nil || !validate.ProgramFor(validate.Kernel, p).OK {
+				if err != nil || ir.Check(p).Err() != nil || !validate.ProgramFor(kernel.Backend, p).OK {
 					continue
 				}
 				require.NotPanics(t, func() { _, err = Project(p, p.Model.Name) }, edited)

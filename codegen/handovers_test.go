@@ -11,6 +11,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // late is a stage that reads the vector of lm_head, and hands one over that nobody reads.
@@ -124,7 +125,7 @@ func TestHandovers(t *testing.T) {
 				p, err := ir.Parse([]byte(text), "edited.amk")
 				require.NoError(t, err)
 				require.NoError(t, ir.Check(p).Err())
-				rep := validate.ProgramFor(validate.Kernel, p)
+				rep := validate.ProgramFor(kernel.Backend, p)
 				require.True(t, rep.OK, "it is proved: %.500s", rep.Diags)
 				_, err = CUDA(p)
 				if c.want == "" {

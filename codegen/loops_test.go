@@ -14,6 +14,7 @@ import (
 	"amkc/compiler/readback"
 	"amkc/ir"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")
@@ -189,7 +190,7 @@ func TestGeneralLoops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := make(t, goldenPrograms(t)["pycoder-5m_h200_bf16"])
 			require.Empty(t, ir.Check(p))
-			proof := validate.ProgramFor(validate.Kernel, p)
+			proof := validate.ProgramFor(kernel.Backend, p)
 			require.True(t, proof.OK, "%v", proof.Diags)
 			files, err := CUDA(p)
 			require.NoError(t, err)

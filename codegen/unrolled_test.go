@@ -10,6 +10,7 @@ import (
 	"amkc/ir"
 	"amkc/runtime/host"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // unrolled is a program with the first n iterations of its loop, or all for n < 0, as stages in no loop, and all its
@@ -137,7 +138,7 @@ func TestUnrolledPrograms(t *testing.T) {
 			read, diags := readback.Program(files)
 			require.Empty(t, diags)
 			require.Empty(t, readback.Compare(read, p))
-			proof := validate.ProgramFor(validate.Kernel, read)
+			proof := validate.ProgramFor(kernel.Backend, read)
 			require.True(t, proof.OK, "%v", proof.Diags)
 
 			before, err := Facts(rolled)

@@ -19,6 +19,7 @@ import (
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // BuildOptions say what to compile and where the build goes.
@@ -76,7 +77,7 @@ func build(ctx context.Context, l *Lowered, o BuildOptions, begin func() (*build
 	if err := o.accept(b.Warnings); err != nil {
 		return nil, err
 	}
-	if b.Proof = validate.ProgramFor(validate.Kernel, l.Program); !b.Proof.OK {
+	if b.Proof = validate.ProgramFor(kernel.Backend, l.Program); !b.Proof.OK {
 		notes := make([]string, 0, len(b.Proof.Diags))
 		for _, d := range b.Proof.Diags.Errors() {
 			notes = append(notes, d.Error())

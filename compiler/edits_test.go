@@ -17,6 +17,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // sourcesOf are what a compile writes of a program besides the program itself, without comments and the like.
@@ -204,7 +205,7 @@ func tryEdit(p *ir.Program, original map[string][]byte) string {
 	if ir.Check(p).Err() != nil {
 		return "refused as no program"
 	}
-	if !validate.ProgramFor(validate.Kernel, p).OK {
+	if !validate.ProgramFor(kernel.Backend, p).OK {
 		return "refused by the proof"
 	}
 	files, err := sourcesOf(p)
@@ -288,7 +289,7 @@ func TestEditsAreReflected(t *testing.T) {
 			original, err := sourcesOf(p)
 			require.NoError(t, err)
 			edits[name](p)
-			proof := validate.ProgramFor(validate.Kernel, p)
+			proof := validate.ProgramFor(kernel.Backend, p)
 			require.True(t, proof.OK, "%v", proof.Diags)
 			files, err := sourcesOf(p)
 			require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"amkc/ir"
 	"amkc/refvm"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // shallow is a directory with the config of a published model, with fewer layers and a smaller vocabulary.
@@ -44,7 +45,7 @@ func TestLoopedAndUnrolledComputeTheSame(t *testing.T) {
 					Target: ir.FindTarget("h200"),
 					Config: ir.ScheduleConfig{Tiling: tiling}, Check: true})
 				require.NoError(t, err)
-				require.True(t, validate.ProgramFor(validate.Kernel, l.Program).OK)
+				require.True(t, validate.ProgramFor(kernel.Backend, l.Program).OK)
 				s, err := refvm.NewSession(l.Program, l.Weights, refvm.Options{Round: refvm.Device})
 				require.NoError(t, err)
 				require.NoError(t, l.Close())

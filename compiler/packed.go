@@ -12,6 +12,7 @@ import (
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // A PackedBuild is the program of a build directory with its packed weights, for running the program without the
@@ -39,7 +40,7 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 	if b.Program, diags = ir.LoadJSON(text, path); diags.Err() != nil {
 		return nil, diags
 	}
-	if proof := validate.ProgramFor(validate.Kernel, b.Program); !proof.OK {
+	if proof := validate.ProgramFor(kernel.Backend, b.Program); !proof.OK {
 		return nil, proof.Diags.Errors()
 	}
 	if b.file, err = checkpoint.OpenFile(filepath.Join(dir, host.WeightsFile)); err != nil {

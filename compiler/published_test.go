@@ -14,6 +14,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // published are the models of testdata/configs/published.txt.
@@ -114,7 +115,7 @@ func refusal(t *testing.T, m published, target *ir.Target, positions int) string
 		return d.Pos + ": " + d.Msg
 	}
 	if target.SMs < 60 || long() {
-		require.True(t, validate.ProgramFor(validate.Kernel, l.Program).OK, "%s for %s", m.name, target.Name)
+		require.True(t, validate.ProgramFor(kernel.Backend, l.Program).OK, "%s for %s", m.name, target.Name)
 	}
 	return ""
 }

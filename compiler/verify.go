@@ -23,6 +23,7 @@ import (
 	"amkc/runtime/printable"
 	"amkc/runtime/progress"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 var (
@@ -94,7 +95,7 @@ func (v *Verification) readProgram(dir string) *ir.Program {
 // proves proves program.json, which is what is emitted again. Its errors are reported unless the schedule of the
 // headers has been rejected already: mostly they are the same.
 func (v *Verification) proves(p *ir.Program) bool {
-	proof := validate.ProgramFor(validate.Kernel, p)
+	proof := validate.ProgramFor(kernel.Backend, p)
 	if v.Proof.OK || v.Stages == 0 {
 		v.Findings.Add(proof.Diags...)
 	}

@@ -9,6 +9,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/runtime/infile"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // readBack rebuilds the program from the headers, proves it and compares it with program.json, which is nil if it
@@ -36,7 +37,7 @@ func (v *Verification) readBack(dir string, want *ir.Program) {
 	for i := range p.Variants {
 		v.Stages += countStages(&p.Variants[i])
 	}
-	v.Proof = validate.ProgramFor(validate.Kernel, p)
+	v.Proof = validate.ProgramFor(kernel.Backend, p)
 	for _, d := range v.Proof.Diags {
 		v.Findings.Add(d.With("of the schedule that was read back out of the headers"))
 	}

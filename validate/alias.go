@@ -1,15 +1,14 @@
 package validate
 
 import (
-	"slices"
-
 	"amkc/ir"
+	"amkc/validate/views"
 )
 
 // checkAliases: the views of one op do not overlap, because its threads read and write them in no order. The
 // exception is an op that works element by element and reads exactly the elements that it writes, as ADD does on the
 // residual.
-func (p *proof) checkAliases() {
+func (p *Proof) checkAliases() {
 	x, y := &p.x[0], &p.x[1]
 	for t := range p.flat.Tasks {
 		if p.work.over {
@@ -30,16 +29,16 @@ func (p *proof) checkAliases() {
 					return
 				}
 				if a.buf == b.buf && a.write != b.write && ir.Ops[ops[a.op].Code].Pointwise &&
-					sameView(a.dims(p.flat), b.dims(p.flat)) {
+					views.Same(a.dims(p.flat), b.dims(p.flat)) {
 					continue
 				}
 				if a.buf == b.buf && p.apartAlways(a, b) || p.apart(a, b, x, y) {
 					continue
 				}
-				if p.full() || p.work.over {
+				if p.Full() || p.work.over {
 					return
 				}
-				d := p.errorf(CodeAlias, p.task(a.task), "%s %s %s and writes %s, which overlap", ops[a.op].Code,
+				d := p.Errorf(CodeAlias, p.Task(a.task), "%s %s %s and writes %s, which overlap", ops[a.op].Code,
 					does(a), p.view(a), p.view(b))
 				d.Buffer = p.flat.Buffers[b.buf].Name
 				d.Suggest("give the result memory of its own")
@@ -58,14 +57,14 @@ func pairCost(a, b *access) int {
 }
 
 // apartAlways reports whether two views of one buffer are apart in one dimension at every position.
-func (p *proof) apartAlways(a, b *access) bool {
+func (p *Proof) apartAlways(a, b *access) bool {
 	of := &p.ofPair
-	of[0], of[1] = p.form(of[0][:0], a.dims(p.flat)), p.form(of[1][:0], b.dims(p.flat))
-	return disjoint(of[0], of[1])
+	of[0], of[1] = p.positions.Append(of[0][:0], a.dims(p.flat)), p.positions.Append(of[1][:0], b.dims(p.flat))
+	return views.Disjoint(of[0], of[1])
 }
 
 // apart reports whether two views of one location share no address at any position.
-func (p *proof) apart(a, b *access, x, y *expander) bool {
+func (p *Proof) apart(a, b *access, x, y *expander) bool {
 	l := &p.locs[a.loc]
 	hi, what, limit := p.flat.Lo, &p.work.visits, maxVisits
 	if l.symbolic {
@@ -92,10 +91,6 @@ func (p *proof) apart(a, b *access, x, y *expander) bool {
 	return true
 }
 
-func sameView(a, b []ir.Range) bool {
-	return slices.EqualFunc(a, b, func(r, s ir.Range) bool { return sameRange(&r, &s) })
-}
-
 func does(a *access) string {
 	if a.write {
 		return "writes"
@@ -104,11 +99,11 @@ func does(a *access) string {
 }
 
 // view prints the view of an access under the name of its buffer.
-func (p *proof) view(a *access) string {
+func (p *Proof) view(a *access) string {
 	b := &p.flat.Buffers[a.buf]
 	on := ""
 	if len(b.Pages) > 0 {
 		on = " on page " + b.Pages[0]
 	}
-	return b.Name + viewString(a.dims(p.flat)) + on
+	return b.Name + views.String(a.dims(p.flat)) + on
 }

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/validate/views"
 )
 
 // Rows of a cache below pos count as initial state. That holds because the steps before wrote them: the step at
@@ -17,7 +18,7 @@ import (
 // holds is a matter of values, which are not part of the proof.
 //
 // A program of the AMK profile is one step; what its cache holds before is the host's.
-func checkAppends(proofs []*proof) diag.List {
+func checkAppends(proofs []*Proof) diag.List {
 	c := &carried{needs: map[string]*need{}}
 	for _, p := range proofs {
 		c.collect(p)
@@ -66,7 +67,7 @@ func (c *carried) expand(n *need, dims []ir.Range, pos int) []run {
 
 // collect notes what the tasks of a variant read below pos. Layers mostly use their caches alike, through the very
 // same views, and then have one need together.
-func (c *carried) collect(p *proof) {
+func (c *carried) collect(p *Proof) {
 	reads := p.ofCaches(false)
 	last, before := -1, (*need)(nil) // the cache before this one, and its need before this variant
 	for b, list := range reads {
@@ -91,18 +92,18 @@ func (c *carried) collect(p *proof) {
 }
 
 // extend returns a need with the reads of one variant added, in memory of its own.
-func (c *carried) extend(p *proof, n *need, b *ir.Buffer, reads []*access) *need {
-	out := &need{buffer: *b, rows: b.Shape[rowsDim(b)], reader: p.flat.Tasks[reads[0].task].Name}
+func (c *carried) extend(p *Proof, n *need, b *ir.Buffer, reads []*access) *need {
+	out := &need{buffer: *b, rows: b.Shape[views.RowsDim(b)], reader: p.flat.Tasks[reads[0].task].Name}
 	if n != nil {
 		out.runs, out.reader = slices.Clone(n.runs), n.reader
 		c.spent += len(n.runs)
 	}
 	out.buffer.Layout, out.buffer.Shape = ir.Layout{}, slices.Clone(b.Shape)
-	out.buffer.Shape[rowsDim(b)] = 1
+	out.buffer.Shape[views.RowsDim(b)] = 1
 	pos := ir.Symbol(ir.Pos)
 	for _, a := range reads {
 		dims := a.dims(p.flat)
-		if c.over() || p.atMost(pos, dims[rowsDim(b)].Lo) {
+		if c.over() || p.positions.AtMost(pos, dims[views.RowsDim(b)].Lo) {
 			continue
 		}
 		out.runs = append(out.runs, c.expand(out,
@@ -113,7 +114,7 @@ func (c *carried) extend(p *proof, n *need, b *ir.Buffer, reads []*access) *need
 }
 
 // check returns the first row that a step of a variant leaves out; the other caches are mostly alike.
-func (c *carried) check(p *proof) *diag.Diagnostic {
+func (c *carried) check(p *Proof) *diag.Diagnostic {
 	writes := map[string][]*access{}
 	for b, list := range p.ofCaches(true) {
 		writes[p.flat.Buffers[b].Name] = list
@@ -139,7 +140,7 @@ func (c *carried) check(p *proof) *diag.Diagnostic {
 }
 
 // ofCaches lists the views that tasks write, or read, of each cache.
-func (p *proof) ofCaches(write bool) [][]*access {
+func (p *Proof) ofCaches(write bool) [][]*access {
 	out := make([][]*access, len(p.flat.Buffers))
 	for i := range p.accesses {
 		if a := &p.accesses[i]; a.write == write && p.flat.Buffers[a.buf].Kind == ir.KVCache {
@@ -150,7 +151,7 @@ func (p *proof) ofCaches(write bool) [][]*access {
 }
 
 // sameViews reports whether two lists are of the very same views, as those of a loop's iterations are.
-func (p *proof) sameViews(a, b []*access) bool {
+func (p *Proof) sameViews(a, b []*access) bool {
 	return slices.EqualFunc(a, b, func(x, y *access) bool { return &x.dims(p.flat)[0] == &y.dims(p.flat)[0] })
 }
 
@@ -158,9 +159,9 @@ func (p *proof) sameViews(a, b []*access) bool {
 func (n *need) row(dims []ir.Range, instead func(d int) ir.Range) []ir.Range {
 	out := slices.Clone(dims)
 	for d := range out {
-		if d == rowsDim(&n.buffer) {
+		if d == views.RowsDim(&n.buffer) {
 			out[d] = ir.Span(ir.Int(0), ir.Int(1))
-		} else if !constant(&out[d]) {
+		} else if !views.Constant(&out[d]) {
 			out[d] = instead(d)
 		}
 	}
@@ -169,11 +170,11 @@ func (n *need) row(dims []ir.Range, instead func(d int) ir.Range) []ir.Range {
 
 // checkAppended: at every position that has a row the writes cover it. All at once where they are of row pos as a
 // whole, or of all parts of it; else position by position.
-func (c *carried) checkAppended(p *proof, n *need, name string, writes []*access) *diag.Diagnostic {
+func (c *carried) checkAppended(p *Proof, n *need, name string, writes []*access) *diag.Diagnostic {
 	if missing(n.runs, c.alwaysWritten(p, n, writes)) == nil {
 		return nil
 	}
-	rows := rowsDim(&n.buffer)
+	rows := views.RowsDim(&n.buffer)
 	for pos := p.flat.Lo; pos <= min(p.flat.Hi, n.rows-1); pos++ {
 		var have []run
 		for _, a := range writes {
@@ -181,7 +182,7 @@ func (c *carried) checkAppended(p *proof, n *need, name string, writes []*access
 				return nil // check refuses it
 			}
 			dims := a.dims(p.flat)
-			if r := &dims[rows]; r.Lo.At(pos) <= pos && pos < r.Hi.At(pos) && holds(r, pos, pos) {
+			if r := &dims[rows]; r.Lo.At(pos) <= pos && pos < r.Hi.At(pos) && views.Holds(r, pos, pos) {
 				have = append(have, c.expand(n, n.row(dims, func(d int) ir.Range { return dims[d] }), pos)...)
 			} else {
 				c.spent++
@@ -197,9 +198,9 @@ func (c *carried) checkAppended(p *proof, n *need, name string, writes []*access
 	return nil
 }
 
-func (p *proof) reportUnwritten(n *need, name string, gap run, pos int) *diag.Diagnostic {
+func (p *Proof) reportUnwritten(n *need, name string, gap run, pos int) *diag.Diagnostic {
 	lo, hi := coordinates(&n.buffer, gap.lo), coordinates(&n.buffer, gap.hi-1)
-	d := rowsDim(&n.buffer)
+	d := views.RowsDim(&n.buffer)
 	lo[d], hi[d] = pos, pos
 	at := pos
 	out := diag.Errorf(CodeAppend, "buffer "+name,
@@ -211,7 +212,7 @@ func (p *proof) reportUnwritten(n *need, name string, gap run, pos int) *diag.Di
 }
 
 // alwaysWritten returns the elements of row pos that are written whatever pos is.
-func (c *carried) alwaysWritten(p *proof, n *need, writes []*access) []run {
+func (c *carried) alwaysWritten(p *Proof, n *need, writes []*access) []run {
 	type dealt struct {
 		lo, hi       [4]int // of a box
 		block, parts int    // in which its rows are dealt out
@@ -224,8 +225,8 @@ func (c *carried) alwaysWritten(p *proof, n *need, writes []*access) []run {
 			return nil // check refuses it
 		}
 		dims := a.dims(p.flat)
-		r := &dims[rowsDim(&n.buffer)]
-		if !p.atMost(r.Lo, pos) || !p.atMost(pos.Add(ir.Int(1)), r.Hi) {
+		r := &dims[views.RowsDim(&n.buffer)]
+		if !p.positions.AtMost(r.Lo, pos) || !p.positions.AtMost(pos.Add(ir.Int(1)), r.Hi) {
 			continue
 		}
 		box := n.row(dims, func(int) ir.Range { return ir.Range{} }) // nothing is written there at every position

@@ -67,7 +67,7 @@ func (s *sweep) hears(l *location, u *audience) bool {
 		return false
 	}
 	for _, w := range u.writers {
-		if w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)) || l.words && !s.awaited(w) {
+		if w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)) || l.words && !s.finds(w) {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ func (s *sweep) convene(l *location, r run, a *access) bool {
 }
 
 // commonCounter returns the counter whose producers are just these tasks, or -1.
-func (p *proof) commonCounter(tasks []int32) int32 {
+func (p *Proof) commonCounter(tasks []int32) int32 {
 	if len(tasks) == 0 {
 		return -1
 	}

@@ -6,74 +6,105 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/validate/views"
 )
 
-// Backend is what is to carry out a program. It decides which opcodes there are, and what is read ahead of the waits.
-type Backend uint8
-
-const (
-	// Reference is package refvm: every opcode, and nothing is read ahead.
-	Reference Backend = iota
-	// Kernel is the generated kernel: the opcodes that the device runtime has stage bodies for, and a producer that
-	// runs ahead of the waits (runahead.go).
-	Kernel
-)
-
-func (b Backend) String() string {
-	if b == Kernel {
-		return "kernel"
-	}
-	return "ref"
+// Backend is what is to carry out a program.
+type Backend interface {
+	// String is its name.
+	String() string
+	// Implements reports whether it can carry out an opcode.
+	Implements(c ir.Opcode) bool
+	// Contract returns what it demands of one variant beyond what is proved for every backend; nil is nothing.
+	Contract(p *Proof) Contract
+	// CheckVariants holds the contracts of all variants of a program to each other.
+	CheckVariants(all []Contract) diag.List
 }
 
-// Implements reports whether the backend can carry out an opcode. The kernel runs fused sequences of those that it
-// implements; which sequences there are is codegen's to say. None implements a recipe of the AMK profile: its steps
-// are listed as the ops of the task.
-func (b Backend) Implements(c ir.Opcode) bool {
-	if c < 0 || int(c) >= len(ir.Ops) || ir.Ops[c].Recipe {
-		return false
-	}
-	return b != Kernel || ir.Ops[c].Kernel
+// Contract is what one backend demands of one variant, over and above the proof. Its rules report through the proof,
+// and run where what they rest on has been proved: a finding ends the proof as one of the prover's does.
+type Contract interface {
+	// CheckCounters runs once every index is in range.
+	CheckCounters()
+	// CheckOp then looks at an op of a task. Tasks that do the same are looked at once.
+	CheckOp(task int32, op *ir.FlatOp)
+	// Finds reports whether a task that reads exchange words of another one finds them where it polls, whatever has
+	// ordered the words already.
+	Finds(reader, writer int32) bool
+	// CheckReads runs once memory is proved: of what the backend reads before a task may.
+	CheckReads()
+	// CheckModel runs once the step is proved, with the facts of the model that the program was compiled from.
+	CheckModel(m *ir.Model)
 }
 
-// checkBackend: the backend implements every opcode, and the counters. One finding of a kind is enough.
-func (p *proof) checkBackend() {
-	if p.backend == Kernel {
-		p.checkKernelCounters()
+// Reference is package refvm: every opcode but recipes, and no demand beyond the proof.
+var Reference Backend = reference{}
+
+type reference struct{}
+
+func (reference) String() string { return "ref" }
+func (reference) Implements(c ir.Opcode) bool {
+	return c >= 0 && int(c) < len(ir.Ops) && !ir.Ops[c].Recipe
+}
+func (reference) Contract(*Proof) Contract           { return nil }
+func (reference) CheckVariants([]Contract) diag.List { return nil }
+
+// Flat is the program that is proved. Contracts do not change it.
+func (p *Proof) Flat() *ir.Flat { return p.flat }
+
+// Positions is the interval of positions that it is proved on.
+func (p *Proof) Positions() *views.Positions { return &p.positions }
+
+// SpendPairs spends comparisons of two views that depend on pos, and reports whether the budget still holds.
+func (p *Proof) SpendPairs(n int, task int32) bool {
+	return p.spend(&p.work.pairs, n, maxPairs, "pairs of views that depend on pos", task)
+}
+
+// SpendEvals spends looks at views at single positions, and reports whether the budget still holds.
+func (p *Proof) SpendEvals(n int, task int32) bool {
+	return p.spend(&p.work.evals, n, maxEvals, "views at single positions", task)
+}
+
+// checkReads asks what the backend reads before a task may.
+func (p *Proof) checkReads() {
+	if p.contract != nil {
+		p.contract.CheckReads()
+	}
+}
+
+// checkBackend: the backend implements the counters and every opcode. One finding of a kind is enough.
+func (p *Proof) checkBackend() {
+	if p.contract != nil {
+		p.contract.CheckCounters()
 	}
 	var reported [len(ir.Ops)]bool
-	quantised := false
 	for t := range p.flat.Tasks {
-		if p.rootOf(t) != t {
+		if p.Root(t) != t {
 			continue
 		}
 		for k := range p.flat.Tasks[t].Ops {
 			op := &p.flat.Tasks[t].Ops[k]
 			code := op.Code
-			if p.backend == Kernel && code == ir.GEMV && len(op.In) > 2 && !quantised {
-				quantised = true
-				p.errorf(CodeBackend, p.task(int32(t)),
-					"%s has %d inputs, and the kernel multiplies a vector by a matrix: it knows no bias, "+
-						"scales or zeros", code, len(op.In)).
-					Suggest("add a bias by ADD, or prove the program for backend %s", Reference)
+			if p.contract != nil {
+				p.contract.CheckOp(int32(t), op)
 			}
 			if p.backend.Implements(code) || reported[code] {
 				continue
 			}
 			reported[code] = true
 			if ir.Ops[code].Recipe {
-				d := p.errorf(CodeBackend, p.task(int32(t)), "%s is a recipe, which no backend implements", code)
+				d := p.Errorf(CodeBackend, p.Task(int32(t)), "%s is a recipe, which no backend implements", code)
 				d.Suggest("list the steps of the recipe as ops of the task")
 				continue
 			}
-			d := p.errorf(CodeBackend, p.task(int32(t)), "backend %s does not implement %s; it implements %s",
-				p.backend, code, p.backend.implemented())
+			d := p.Errorf(CodeBackend, p.Task(int32(t)), "backend %s does not implement %s; it implements %s",
+				p.backend, code, implemented(p.backend))
 			d.Suggest("use those opcodes, or prove the program for backend %s", Reference)
 		}
 	}
 }
 
-func (b Backend) implemented() string {
+func implemented(b Backend) string {
 	var names []string
 	for c := range ir.Ops {
 		if b.Implements(ir.Opcode(c)) {
@@ -81,37 +112,4 @@ func (b Backend) implemented() string {
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-// checkRealisations: the variants of a program are one kernel, which realises the exchanges of all of them alike.
-func checkRealisations(proofs []*proof) diag.List {
-	var diags diag.List
-	var first *proof
-	for _, p := range proofs {
-		switch {
-		case p.backend != Kernel || p.exchanges == ir.Undecided:
-		case first == nil:
-			first = p
-		case p.exchanges != first.exchanges:
-			diags.Add(diag.Errorf(CodeBackend, "variant "+p.flat.Name,
-				"realises its exchanges as %s, and variant %s as %s; the kernel realises all alike", p.exchanges,
-				first.flat.Name, first.exchanges).
-				Suggest("realise both alike"))
-		}
-	}
-	return diags
-}
-
-// awaited reports whether the kernel finds the words that task w wrote. It polls for the epoch of the exchange that a
-// task waits for, whatever has ordered the words already, so w must signal the counter of that exchange. Counted
-// words are not looked at.
-func (s *sweep) awaited(w int32) bool {
-	if s.p.backend != Kernel || w == s.task {
-		return true
-	}
-	c := s.p.flat.Tasks[w].Signal
-	if c >= 0 && s.waitsFor(int32(c)) {
-		return true
-	}
-	return s.p.exchanges != ir.Flagged && (c < 0 || s.p.flat.Counters[c].How != ir.Flagged)
 }

@@ -10,19 +10,20 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // forKernel proves variant v of the toy program for the kernel after an edit.
 func forKernel(t *testing.T, v int, edit func(m mutant)) validate.Report {
 	f := flat(t, program(t, toy), v)
-	require.NoError(t, validate.FlatFor(validate.Kernel, f).Diags.Err(), "the program is fine before the edit")
+	require.NoError(t, validate.FlatFor(kernel.Backend, f).Diags.Err(), "the program is fine before the edit")
 	edit(mutant{f, t})
-	return validate.FlatFor(validate.Kernel, f)
+	return validate.FlatFor(kernel.Backend, f)
 }
 
 func TestBackends(t *testing.T) {
 	for how, want := range map[string]bool{"flagged": true, "counter": true} {
-		require.Equal(t, want, validate.ProgramFor(validate.Kernel, program(t, toy.with(how))).OK, how)
+		require.Equal(t, want, validate.ProgramFor(kernel.Backend, program(t, toy.with(how))).OK, how)
 	}
 	gelu := func(m mutant) {
 		op := &m.task("L00.o.s000").Ops[1]
@@ -42,7 +43,7 @@ func TestBackends(t *testing.T) {
 	requireCode(t, rep, validate.CodeBackend, "no backend implements")
 	require.False(t, validate.Reference.Implements(ir.FUSED))
 	require.False(t, validate.Reference.Implements(-1))
-	require.False(t, validate.Kernel.Implements(ir.Opcode(len(ir.Ops))))
+	require.False(t, kernel.Backend.Implements(ir.Opcode(len(ir.Ops))))
 }
 
 // The kernel has one way of waiting, for one exchange a task.
@@ -84,7 +85,7 @@ func TestKernelPollsWhatIsWaitedFor(t *testing.T) {
 			stage("both", 0, "wait f >= "+map[bool]string{true: "2", false: "1"}[accepted], "a[0:2] = COPY(z[0:2])",
 				"b[0:2] = COPY(x[0:2])")+emit(0), nil)(t)
 		require.True(t, validate.Flat(s.flat).OK)
-		rep := validate.FlatFor(validate.Kernel, s.flat)
+		rep := validate.FlatFor(kernel.Backend, s.flat)
 		require.Equal(t, accepted, rep.OK, writer)
 		if !accepted {
 			requireCode(t, rep, validate.CodeBackend,
@@ -99,7 +100,7 @@ func TestKernelRealisesVariantsAlike(t *testing.T) {
 	at := strings.Index(text, "variant long")
 	p := parse(t, text[:at]+strings.ReplaceAll(text[at:], " flagged gpu", " counter gpu"))
 	require.True(t, validate.Program(p).OK)
-	requireCode(t, validate.ProgramFor(validate.Kernel, p), validate.CodeBackend,
+	requireCode(t, validate.ProgramFor(kernel.Backend, p), validate.CodeBackend,
 		"variant long: error: realises its exchanges as counter, and variant short as flagged")
 }
 
@@ -179,7 +180,7 @@ func TestRunAhead(t *testing.T) {
 				return
 			}
 			require.False(t, rep.OK)
-			requireCode(t, rep, validate.CodeRunAhead, c.says)
+			requireCode(t, rep, kernel.CodeRunAhead, c.says)
 		})
 	}
 }

@@ -18,7 +18,7 @@ type bodies struct {
 const worthSharing = 1024
 
 // findBodies runs before indices are checked, and trusts none.
-func (p *proof) findBodies() {
+func (p *Proof) findBodies() {
 	b, f := &p.bodies, p.flat
 	b.root, b.clean = b.root[:0], b.clean[:0]
 	if len(f.Tasks) < worthSharing {
@@ -78,7 +78,7 @@ func firstView(t *ir.Task) *ir.Operand {
 	return nil
 }
 
-func (p *proof) sameBody(a, b *ir.Task) bool {
+func (p *Proof) sameBody(a, b *ir.Task) bool {
 	if len(a.Ops) != len(b.Ops) {
 		return false
 	}
@@ -92,7 +92,7 @@ func (p *proof) sameBody(a, b *ir.Task) bool {
 	return true
 }
 
-func (p *proof) sameClass(a, b []int) bool {
+func (p *Proof) sameClass(a, b []int) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -105,8 +105,8 @@ func (p *proof) sameClass(a, b []int) bool {
 	return true
 }
 
-// rootOf returns the task whose body stands for that of t: t itself, or an earlier one that nothing was found in.
-func (p *proof) rootOf(t int) int {
+// Root returns the task whose body stands for that of t: t itself, or an earlier one that nothing was found in.
+func (p *Proof) Root(t int) int {
 	if len(p.bodies.root) == 0 {
 		return t
 	}
@@ -117,7 +117,7 @@ func (p *proof) rootOf(t int) int {
 }
 
 // settle notes whether a rule found nothing in a task: it had reported so many errors before.
-func (p *proof) settle(t, before int) {
+func (p *Proof) settle(t, before int) {
 	if len(p.bodies.clean) > 0 {
 		p.bodies.clean[t] = p.errors == before
 	}

@@ -39,7 +39,7 @@ func exceeded(spent []work, halves int) bool {
 const noTask int32 = -1
 
 // spend adds n to *what and reports whether the budget still holds. The first time it does not, it says so.
-func (p *proof) spend(what *int, n, limit int, unit string, t int32) bool {
+func (p *Proof) spend(what *int, n, limit int, unit string, t int32) bool {
 	*what += n
 	if *what <= limit {
 		return true
@@ -48,9 +48,9 @@ func (p *proof) spend(what *int, n, limit int, unit string, t int32) bool {
 		p.work.over = true
 		where := ""
 		if t != noTask {
-			where = p.task(t)
+			where = p.Task(t)
 		}
-		p.errorf(CodeBudget, where, "the proof needs more than %d %s; it stops here, and what is not proved is refused",
+		p.Errorf(CodeBudget, where, "the proof needs more than %d %s; it stops here, and what is not proved is refused",
 			limit, unit).
 			Suggest("make the program smaller, bounds affine in pos, or queues out of tasks that have no SM")
 	}

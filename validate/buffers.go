@@ -11,29 +11,29 @@ const maxElements = op.MaxElements
 // checkBuffers: shapes are positive, dtype, kind, space and layout exist and fit together. The layouts of the
 // exchange fix the element size (a word is half payload, half epoch), and live where SMs exchange; those of weights
 // and caches fix the rank.
-func (p *proof) checkBuffers() {
+func (p *Proof) checkBuffers() {
 	for i := range p.flat.Buffers {
-		if p.full() {
+		if p.Full() {
 			return
 		}
 		b := &p.flat.Buffers[i]
 		if len(b.Shape) < 1 || len(b.Shape) > 4 {
-			p.errorf(ir.CodeShape, bufferPos(b), "has %d dimensions, want 1 to 4", len(b.Shape))
+			p.Errorf(ir.CodeShape, bufferPos(b), "has %d dimensions, want 1 to 4", len(b.Shape))
 			continue
 		}
 		for _, n := range b.Shape {
 			if n < 1 || n > maxElements {
-				p.errorf(ir.CodeShape, bufferPos(b), "has shape %v, want positive extents", b.Shape)
+				p.Errorf(ir.CodeShape, bufferPos(b), "has shape %v, want positive extents", b.Shape)
 				break
 			}
 		}
 		if b.Numel() > maxElements {
-			p.errorf(ir.CodeShape, bufferPos(b), "has shape %v, more than %d elements", b.Shape, maxElements)
+			p.Errorf(ir.CodeShape, bufferPos(b), "has shape %v, more than %d elements", b.Shape, maxElements)
 			continue
 		}
 		if b.DType.Bits() == 0 || b.Kind < ir.Weight || b.Kind > ir.Const || b.Space < ir.HBM ||
 			b.Space > ir.Register || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Word64 {
-			p.errorf(CodeLayout, bufferPos(b), "has dtype %s, kind %s, space %s, layout %s: one of them does not exist",
+			p.Errorf(CodeLayout, bufferPos(b), "has dtype %s, kind %s, space %s, layout %s: one of them does not exist",
 				b.DType, b.Kind, b.Space, b.Layout)
 			continue
 		}
@@ -41,10 +41,10 @@ func (p *proof) checkBuffers() {
 	}
 }
 
-func (p *proof) checkLayout(b *ir.Buffer) {
+func (p *Proof) checkLayout(b *ir.Buffer) {
 	bits, rank := b.DType.Bits(), len(b.Shape)
 	if b.Layout.Copies < 0 || b.Layout.Copies > 64 || b.Layout.Copies > 1 && !b.Layout.Words() {
-		p.errorf(CodeLayout, bufferPos(b), "has %d copies, want 1; exchange words may have up to 64", b.Layout.Copies)
+		p.Errorf(CodeLayout, bufferPos(b), "has %d copies, want 1; exchange words may have up to 64", b.Layout.Copies)
 	}
 	switch b.Layout.Kind {
 	case ir.Word32, ir.Word64:
@@ -53,36 +53,33 @@ func (p *proof) checkLayout(b *ir.Buffer) {
 			want = 32
 		}
 		if bits != want {
-			p.errorf(CodeLayout, bufferPos(b), "has %d-bit elements in layout %s, which holds %d-bit values", bits,
+			p.Errorf(CodeLayout, bufferPos(b), "has %d-bit elements in layout %s, which holds %d-bit values", bits,
 				b.Layout.Kind, want)
 		}
 		if b.Kind != ir.Activation || b.Space != ir.GlobalScratch {
-			p.errorf(CodeLayout, bufferPos(b), "is %s in %s with layout %s; exchange words are ACTIVATION in "+
+			p.Errorf(CodeLayout, bufferPos(b), "is %s in %s with layout %s; exchange words are ACTIVATION in "+
 				"GLOBAL_SCRATCH", b.Kind, b.Space, b.Layout.Kind)
 		}
 	case ir.Tile8x32:
 		if b.Kind != ir.Weight || rank != 2 || bits < 8 {
-			p.errorf(CodeLayout, bufferPos(b), "is %s of rank %d with layout tile8x32, which is for WEIGHT matrices "+
+			p.Errorf(CodeLayout, bufferPos(b), "is %s of rank %d with layout tile8x32, which is for WEIGHT matrices "+
 				"of whole bytes", b.Kind, rank)
 		}
 	case ir.KVBlock16, ir.KVRows16:
 		if b.Kind != ir.KVCache || rank != 4 || b.Shape[2] != 2 || bits < 8 {
-			p.errorf(CodeLayout, bufferPos(b), "is %s of shape %v with layout %s, which is for KV_CACHE [heads, "+
+			p.Errorf(CodeLayout, bufferPos(b), "is %s of shape %v with layout %s, which is for KV_CACHE [heads, "+
 				"rows, 2, head_dim]", b.Kind, b.Shape, b.Layout.Kind)
 		}
 	}
 	if b.Kind == ir.KVCache && rank < 3 {
-		p.errorf(CodeLayout, bufferPos(b), "is a KV_CACHE of shape %v, want [rows, heads, head_dim], or a dimension "+
+		p.Errorf(CodeLayout, bufferPos(b), "is a KV_CACHE of shape %v, want [rows, heads, head_dim], or a dimension "+
 			"before the rows", b.Shape)
 	}
 	if (b.Space == ir.SMEM || b.Space == ir.Register) && (b.Kind != ir.Activation || b.Layout.Kind != ir.RowMajor) {
-		p.errorf(CodeLayout, bufferPos(b), "is %s with layout %s in %s, where only row-major ACTIVATION can be", b.Kind,
+		p.Errorf(CodeLayout, bufferPos(b), "is %s with layout %s in %s, where only row-major ACTIVATION can be", b.Kind,
 			b.Layout.Kind, b.Space)
 	}
 }
-
-// rowsDim is the dimension of a KV cache that counts positions: [rows, heads, head_dim], or with a leading dimension.
-func rowsDim(b *ir.Buffer) int { return len(b.Shape) - 3 }
 
 // bufferPos is the position of a diagnostic about a buffer.
 func bufferPos(b *ir.Buffer) string { return "buffer " + b.Name }

@@ -9,11 +9,11 @@ import (
 // checkCounters: a wait can be satisfied, and is satisfied only when every producer of the counter is done. A counter
 // carries how many tasks arrived, not which: a threshold below the total would let a wait pass with the one producer
 // missing whose data it needs. So a wait is a join, and its threshold is Init plus the number of producers.
-func (p *proof) checkCounters() {
+func (p *Proof) checkCounters() {
 	f := p.flat
 	p.listCounterTasks()
 	for t := range f.Tasks {
-		if p.full() {
+		if p.Full() {
 			return
 		}
 		for _, w := range f.Tasks[t].Waits {
@@ -23,17 +23,17 @@ func (p *proof) checkCounters() {
 	for i := range f.Counters {
 		c := &f.Counters[i]
 		if c.How != ir.ByCounter && c.How != ir.Flagged {
-			p.errorf(CodeRealisation, "counter "+c.Name, "its realisation is %s, want counter or flagged", c.How).
+			p.Errorf(CodeRealisation, "counter "+c.Name, "its realisation is %s, want counter or flagged", c.How).
 				Suggest("write counter, or let pass exchange decide")
 		}
 		if c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem {
-			p.errorf(CodeScope, "counter "+c.Name, "has scope %s, want gpu, sm or system", c.Scope)
+			p.Errorf(CodeScope, "counter "+c.Name, "has scope %s, want gpu, sm or system", c.Scope)
 		}
 		if c.Init < 0 || c.Init > ir.MaxTasks {
-			p.errorf(CodeStructure, "counter "+c.Name, "starts at %d, want 0 to %d", c.Init, ir.MaxTasks)
+			p.Errorf(CodeStructure, "counter "+c.Name, "starts at %d, want 0 to %d", c.Init, ir.MaxTasks)
 		}
 		if c.How == ir.Flagged && c.Init != 0 {
-			p.errorf(CodeRealisation, "counter "+c.Name,
+			p.Errorf(CodeRealisation, "counter "+c.Name,
 				"is flagged and starts at %d, but there is no count, only words", c.Init).
 				Suggest("let it start at 0, or realise it as a counter")
 		}
@@ -44,7 +44,7 @@ func (p *proof) checkCounters() {
 }
 
 // listCounterTasks lists the producers and the waiters of each counter.
-func (p *proof) listCounterTasks() {
+func (p *Proof) listCounterTasks() {
 	f := p.flat
 	p.producers.begin(len(f.Counters))
 	p.waiting.begin(len(f.Counters))
@@ -68,20 +68,20 @@ func (p *proof) listCounterTasks() {
 	}
 }
 
-func (p *proof) checkWait(t int32, w ir.FlatWait) {
+func (p *Proof) checkWait(t int32, w ir.FlatWait) {
 	f := p.flat
 	c := &f.Counters[w.Counter]
 	producers := p.producers.of(w.Counter)
 	total := c.Init + len(producers)
 	switch {
 	case len(producers) == 0:
-		p.errorf(CodeNoProducer, p.task(t), "waits for %s >= %d, which no task signals", c.Name, w.Threshold).
+		p.Errorf(CodeNoProducer, p.Task(t), "waits for %s >= %d, which no task signals", c.Name, w.Threshold).
 			Suggest("drop the wait, or let a task signal it")
 	case w.Threshold > total:
-		p.errorf(CodeUnreachable, p.task(t), "waits for %s >= %d, but it reaches %d (%s)", c.Name, w.Threshold, total,
+		p.Errorf(CodeUnreachable, p.Task(t), "waits for %s >= %d, but it reaches %d (%s)", c.Name, w.Threshold, total,
 			sum(c, producers)).Suggest("the threshold is %d", total)
 	case w.Threshold < total:
-		p.errorf(CodePartialWait, p.task(t),
+		p.Errorf(CodePartialWait, p.Task(t),
 			"waits for %s >= %d of %d (%s): a count does not say which producer is missing", c.Name, w.Threshold, total,
 			sum(c, producers)).Suggest("the threshold is %d", total)
 	}
@@ -92,7 +92,7 @@ func sum(c *ir.Counter, producers []int32) string {
 }
 
 // checkOneSM: a counter of scope sm is only seen inside one SM.
-func (p *proof) checkOneSM(c int32) {
+func (p *Proof) checkOneSM(c int32) {
 	home := -2
 	for _, tasks := range [][]int32{p.producers.of(int(c)), p.waiting.of(int(c))} {
 		for _, t := range tasks {
@@ -106,11 +106,11 @@ func (p *proof) checkOneSM(c int32) {
 	}
 }
 
-func (p *proof) outOfScope(t, c int32, sm, home int) {
+func (p *Proof) outOfScope(t, c int32, sm, home int) {
 	name := p.flat.Counters[c].Name
 	where := fmt.Sprintf("from SM %d, others from SM %d", sm, home)
 	if sm < 0 {
 		where = "and runs on no SM"
 	}
-	p.errorf(CodeScope, p.task(t), "uses counter %s of scope sm %s", name, where).Suggest("give %s scope gpu", name)
+	p.Errorf(CodeScope, p.Task(t), "uses counter %s of scope sm %s", name, where).Suggest("give %s scope gpu", name)
 }

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/validate/views"
 )
 
 // run is a contiguous piece of a view: addresses [lo, hi), and after the location is cut, segments [lo, hi).
 type run struct{ lo, hi int }
 
 // cutLocations expands every view that does not depend on pos into runs, and cuts the locations at their ends.
-func (p *proof) cutLocations() {
+func (p *Proof) cutLocations() {
 	p.groupViews()
 	if !p.expandViews() {
 		return
@@ -43,7 +44,7 @@ func (p *proof) cutLocations() {
 
 // expandViews lists the addresses of every view that does not depend on pos, once for tasks of one body, and notes
 // where they cut their location.
-func (p *proof) expandViews() bool {
+func (p *Proof) expandViews() bool {
 	p.sizeCuts()
 	p.spans = p.spans[:0]
 	for i := range p.accesses {
@@ -78,16 +79,16 @@ func (p *proof) expandViews() bool {
 }
 
 // sameAccess returns the access of the same view by the root of its task's body, or nil.
-func (p *proof) sameAccess(i int32) *access {
+func (p *Proof) sameAccess(i int32) *access {
 	t := p.accesses[i].task
-	if r := p.rootOf(int(t)); r != int(t) {
+	if r := p.Root(int(t)); r != int(t) {
 		return &p.accesses[p.first[r]+i-p.first[t]]
 	}
 	return nil
 }
 
 // numberRuns turns addresses into segment numbers. Views of one body and location share theirs.
-func (p *proof) numberRuns() {
+func (p *Proof) numberRuns() {
 	p.runs = append(p.runs[:0], p.spans...)
 	for i := range p.accesses {
 		a := &p.accesses[i]
@@ -115,13 +116,13 @@ func (p *proof) numberRuns() {
 }
 
 // initialRows cuts a cache where its initial rows end, so that every segment is defined or not as a whole.
-func (p *proof) initialRows(l *location, pos int, c *cuts) bool {
+func (p *Proof) initialRows(l *location, pos int, c *cuts) bool {
 	for _, k := range l.bufs {
 		b := &p.flat.Buffers[k]
 		if b.Kind != ir.KVCache {
 			continue
 		}
-		d := rowsDim(b)
+		d := views.RowsDim(b)
 		row, heads := product(b.Shape[d+1:]), product(b.Shape[:d])
 		if !p.spend(&p.work.runs, heads, maxRuns, "contiguous pieces of views", noTask) {
 			return false
@@ -135,7 +136,7 @@ func (p *proof) initialRows(l *location, pos int, c *cuts) bool {
 }
 
 // cut makes the segments of a location that is looked at by itself, at one position.
-func (p *proof) cut(l *location, runs []run, pos int) bool {
+func (p *Proof) cut(l *location, runs []run, pos int) bool {
 	l.cuts = cuts{}
 	for _, r := range runs {
 		l.cuts.add(r)

@@ -108,7 +108,7 @@ func (c *cuts) rank(addr int) int {
 const bitsPerView = 8
 
 // sizeCuts gives bits to the locations that are small for the number of views of them.
-func (p *proof) sizeCuts() {
+func (p *Proof) sizeCuts() {
 	p.counts = sized(p.counts, len(p.locs))
 	for i := range p.accesses {
 		p.counts[p.accesses[i].loc]++
@@ -130,7 +130,7 @@ func (p *proof) sizeCuts() {
 }
 
 // bitWords returns how many words of bits a location has, 0 for none.
-func (p *proof) bitWords(loc int) int {
+func (p *Proof) bitWords(loc int) int {
 	l, end := &p.locs[loc], 0
 	if l.symbolic {
 		return 0

@@ -17,7 +17,7 @@ type queues struct {
 // checkDeadlock executes the queues symbolically: a task can start when the task before it on its SM is done and every
 // counter it waits on is complete. Tasks only ever become ready, so if one legal order runs dry with tasks left, every
 // order does, and then there is a cycle of queue and counter edges to show.
-func (p *proof) checkDeadlock() {
+func (p *Proof) checkDeadlock() {
 	f := p.flat
 	n := len(f.Tasks)
 	q := &p.queues
@@ -67,7 +67,7 @@ func (p *proof) checkDeadlock() {
 }
 
 // queueBefore returns for each task the one before it on its SM, or -1.
-func (p *proof) queueBefore() []int32 {
+func (p *Proof) queueBefore() []int32 {
 	q := &p.queues
 	q.last, q.before = sized(q.last, p.flat.SMs), sized(q.before, len(p.flat.Tasks))
 	last, before := q.last, q.before
@@ -85,7 +85,7 @@ func (p *proof) queueBefore() []int32 {
 
 // reportCycle walks backwards from a task that cannot start, always to one that it needs and that cannot start either,
 // until a task comes up twice.
-func (p *proof) reportCycle(pending, before, missing []int32) {
+func (p *Proof) reportCycle(pending, before, missing []int32) {
 	f := p.flat
 	stuck := func(t int32) bool { return pending[t] > 0 }
 	at := int32(0)
@@ -98,7 +98,7 @@ func (p *proof) reportCycle(pending, before, missing []int32) {
 	place := map[int32]int{}
 	for {
 		if start, seen := place[at]; seen {
-			d := p.errorf(CodeDeadlock, p.task(at), "can never start: it needs itself, over %d edges", len(edges)-start)
+			d := p.Errorf(CodeDeadlock, p.Task(at), "can never start: it needs itself, over %d edges", len(edges)-start)
 			d.Suggest("%s", p.breakCycle(path[start:], queued[start:]))
 			shown := edges[start:]
 			if len(shown) > maxCycleLines {
@@ -136,7 +136,7 @@ const maxCycleLines = 64
 
 // breakCycle names one edge of a cycle that could go: one of queue order, if there is any, for waits are there for a
 // reason.
-func (p *proof) breakCycle(path []int32, queued []bool) string {
+func (p *Proof) breakCycle(path []int32, queued []bool) string {
 	k := slices.Index(queued, true)
 	if k < 0 {
 		return "drop one of these waits"

@@ -7,7 +7,7 @@ import (
 
 // checkElements: indices are I32, everything else is a float; quantised elements are for weights that a qdtype
 // describes.
-func (p *proof) checkElements(form *op.Form, in, out []view) {
+func (p *Proof) checkElements(form *op.Form, in, out []view) {
 	c := &p.call
 	for i := range in {
 		d := in[i].dtype

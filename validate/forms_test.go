@@ -8,6 +8,7 @@ import (
 
 	"amkc/ir"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // The kernel has each buffer in one form: declared in any other, it is refused, also where the reference VM would run
@@ -31,10 +32,10 @@ func TestEveryBufferHasOneForm(t *testing.T) {
 				if ir.Check(p).Err() != nil {
 					continue
 				}
-				rep := validate.ProgramFor(validate.Kernel, p)
+				rep := validate.ProgramFor(kernel.Backend, p)
 				require.False(t, rep.OK, "%s is %s %s", b.Name, dtype, layout)
 				if code := rep.Diags.Errors()[0].Code; code == validate.CodeBackend.ID ||
-					code == validate.CodeModel.ID {
+					code == kernel.CodeModel.ID {
 					if validate.Program(p).OK {
 						elsewhere++
 					}

@@ -73,7 +73,7 @@ type indices struct {
 }
 
 // noteIndices notes what checkIndices will ask about an op, while its views are at hand.
-func (p *proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
+func (p *Proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 	switch op.Code {
 	case ir.EMBED, ir.ArgMax:
 	case ir.COPY:
@@ -98,7 +98,7 @@ func (p *proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 }
 
 // checkIndices: what selects a row of a table is one of its rows.
-func (p *proof) checkIndices() {
+func (p *Proof) checkIndices() {
 	x := &p.index
 	x.rows, x.next = -1, noReach
 	if len(x.carry) == 0 {
@@ -109,10 +109,10 @@ func (p *proof) checkIndices() {
 	}
 	clear(x.buffers)
 	for _, t := range p.order {
-		if root := p.rootOf(int(t)); x.carry[root] {
+		if root := p.Root(int(t)); x.carry[root] {
 			p.indexTask(t, int32(root))
 		}
-		if p.full() {
+		if p.Full() {
 			return
 		}
 	}
@@ -124,7 +124,7 @@ func (p *proof) checkIndices() {
 }
 
 // indexTask walks the ops of a task. root is the task whose body stands for its own.
-func (p *proof) indexTask(t, root int32) {
+func (p *Proof) indexTask(t, root int32) {
 	x := &p.index
 	clear(x.temps)
 	ops := p.flat.Tasks[t].Ops
@@ -155,7 +155,7 @@ func (p *proof) indexTask(t, root int32) {
 }
 
 // reachOf returns how far what an operand holds can reach.
-func (p *proof) reachOf(o *ir.Operand, b int) reach {
+func (p *Proof) reachOf(o *ir.Operand, b int) reach {
 	out := noReach
 	if b < 0 {
 		if r := p.index.temps[o.Buf]; r != nil {
@@ -181,7 +181,7 @@ func (p *proof) reachOf(o *ir.Operand, b int) reach {
 const tokenBuffer = "token"
 
 // chosen returns what a SAMPLE_ARGMAX can yield, and refuses one that has nothing to choose from.
-func (p *proof) chosen(t, root int32, k int, op *ir.FlatOp) reach {
+func (p *Proof) chosen(t, root int32, k int, op *ir.FlatOp) reach {
 	among := p.index.among(root, int32(k))
 	if op.IntAt("partial", p.flat.Lo, 0) != 0 {
 		first := op.IntAt("first", p.flat.Lo, 0)
@@ -195,7 +195,7 @@ func (p *proof) chosen(t, root int32, k int, op *ir.FlatOp) reach {
 	}
 	out := p.reachOf(&op.In[1], op.InBuf[1])
 	if out == (reach{hi: -1, none: true}) {
-		p.errorf(CodeIndex, p.task(t), "%s chooses among the indices in %s, and none of them is one: they come "+
+		p.Errorf(CodeIndex, p.Task(t), "%s chooses among the indices in %s, and none of them is one: they come "+
 			"from empty views", op.Code, op.In[1]).
 			Suggest("give a SAMPLE_ARGMAX that writes them a view that is not empty")
 	}
@@ -218,7 +218,7 @@ func (x *indices) among(task, op int32) int {
 }
 
 // checkSelected: the indices of an EMBED are rows of the table.
-func (p *proof) checkSelected(t int32, op *ir.FlatOp) {
+func (p *Proof) checkSelected(t int32, op *ir.FlatOp) {
 	if op.InBuf[1] < 0 {
 		return // refused by checkShapes
 	}
@@ -226,16 +226,16 @@ func (p *proof) checkSelected(t int32, op *ir.FlatOp) {
 	rows := op.In[1].Dims[0].Len(p.flat.Lo)
 	switch {
 	case r.loose != "":
-		p.errorf(CodeIndex, p.task(t), "takes %s for a row of %s, and nothing bounds it: it is %s", op.In[0], op.In[1],
+		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, and nothing bounds it: it is %s", op.In[0], op.In[1],
 			r.loose).
 			Suggest("take it from SAMPLE_ARGMAX, from an input, or from a COPY of one")
 	case r.none:
-		p.errorf(CodeIndex, p.task(t), "takes %s for a row of %s, and it may be no index: %s with partial=1 has "+
+		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, and it may be no index: %s with partial=1 has "+
 			"none where no value is a number", op.In[0], op.In[1], ir.ArgMax).
 			Suggest("choose among the partial results with a %s of values and indices", ir.ArgMax)
 	case r.hi >= rows:
-		p.errorf(CodeIndex, p.task(t), "takes %s for a row of %s, which has %d rows, and it can be %d: %s chooses "+
-			"among %d values from %d on", op.In[0], op.In[1], rows, r.hi, p.who(r.by), r.n, r.first).
+		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, which has %d rows, and it can be %d: %s chooses "+
+			"among %d values from %d on", op.In[0], op.In[1], rows, r.hi, p.Who(r.by), r.n, r.first).
 			Suggest("give the table %d rows, or choose among fewer", r.hi+1)
 	}
 	if x := &p.index; r.token && (x.rows < 0 || rows < x.rows) {
@@ -246,11 +246,11 @@ func (p *proof) checkSelected(t int32, op *ir.FlatOp) {
 // checkTokens: what a step leaves in next is a row of every table that the next step selects from by its token, which
 // may be a step of the same variant or the first one of the variant after it; and where a step hands its token on, of
 // those of the steps after that. A program of the AMK profile is one step, and its token is the host's.
-func checkTokens(proofs []*proof) diag.List {
+func checkTokens(proofs []*Proof) diag.List {
 	var diags diag.List
-	byLo := slices.SortedFunc(slices.Values(proofs), func(a, b *proof) int { return cmp.Compare(a.flat.Lo, b.flat.Lo) })
+	byLo := slices.SortedFunc(slices.Values(proofs), func(a, b *Proof) int { return cmp.Compare(a.flat.Lo, b.flat.Lo) })
 	// whose table has the fewest rows, of those that the next variant's token, or what is copied from it, selects from
-	var after *proof
+	var after *Proof
 	for i := len(byLo) - 1; i >= 0; i-- {
 		p := byLo[i]
 		own := fewest(p, nil)
@@ -276,7 +276,7 @@ func checkTokens(proofs []*proof) diag.List {
 
 // fewest returns the proof of the two whose token selects from the table with fewer rows; nil if neither selects
 // anything.
-func fewest(a, b *proof) *proof {
+func fewest(a, b *Proof) *Proof {
 	if a == nil || a.index.rows < 0 {
 		a = nil
 	}
@@ -287,7 +287,7 @@ func fewest(a, b *proof) *proof {
 }
 
 // checkNext: what a step leaves to the next one is a row of its table.
-func (p *proof) checkNext(least *proof) *diag.Diagnostic {
+func (p *Proof) checkNext(least *Proof) *diag.Diagnostic {
 	if least == nil {
 		return nil
 	}
@@ -305,7 +305,7 @@ func (p *proof) checkNext(least *proof) *diag.Diagnostic {
 			Suggest("choose among the partial results with a %s of values and indices", ir.ArgMax)
 	case r.hi >= rows:
 		return diag.Errorf(CodeIndex, "buffer "+nextBuffer,
-			"can be %d, and %s, which has %d: %s chooses among %d values from %d on", r.hi, takes, rows, p.who(r.by),
+			"can be %d, and %s, which has %d: %s chooses among %d values from %d on", r.hi, takes, rows, p.Who(r.by),
 			r.n, r.first).
 			Suggest("give the table %d rows, or choose among fewer", r.hi+1)
 	}

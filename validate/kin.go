@@ -14,7 +14,7 @@ type kin struct {
 }
 
 // kin is valid until the next call: a message mostly asks for the kin of the task that the last one was about.
-func (p *proof) kin(t int32) *kin {
+func (p *Proof) kin(t int32) *kin {
 	f, k := p.flat, &p.kinship
 	if k.of == t+1 {
 		return k
@@ -60,7 +60,7 @@ func (p *proof) kin(t int32) *kin {
 }
 
 // spread marks what can be reached from a task.
-func (p *proof) spread(from int32, seen []bool, edges func(t int32, visit func(int32))) {
+func (p *Proof) spread(from int32, seen []bool, edges func(t int32, visit func(int32))) {
 	stack := append(p.kinship.stack[:0], from)
 	visit := func(t int32) {
 		if !seen[t] {

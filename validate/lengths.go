@@ -5,7 +5,7 @@ import "amkc/ir"
 // measure tries every position for a view whose bounds do not say at once that its length stays the same, and notes
 // what it finds. It reports whether every dimension but free has one length, which then counts. Only what would be
 // refused otherwise is measured.
-func (p *proof) measure(o *ir.Operand, v *view, free int) bool {
+func (p *Proof) measure(o *ir.Operand, v *view, free int) bool {
 	v.rows, v.last, v.ext, v.dim = 1, 1, fixed, -1
 	for d := range o.Dims {
 		n, ext := p.lengths(&o.Dims[d])
@@ -27,7 +27,7 @@ func (p *proof) measure(o *ir.Operand, v *view, free int) bool {
 }
 
 // alwaysEmpty reports whether a view has no element at any position.
-func (p *proof) alwaysEmpty(o *ir.Operand) bool {
+func (p *Proof) alwaysEmpty(o *ir.Operand) bool {
 	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
 		n := 1
 		for d := range o.Dims {
@@ -42,7 +42,7 @@ func (p *proof) alwaysEmpty(o *ir.Operand) bool {
 }
 
 // lengths evaluates the length of a range at every position: the length, if it is always the same, or 1.
-func (p *proof) lengths(r *ir.Range) (int, extent) {
+func (p *Proof) lengths(r *ir.Range) (int, extent) {
 	shortest, longest := r.Len(p.flat.Lo), r.Len(p.flat.Lo)
 	if !moves(r) {
 		return longest, fixed

@@ -1,6 +1,9 @@
 package validate
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	"amkc/validate/views"
+)
 
 // location is memory that tasks can conflict on: a page, or a buffer that is on none. Its addresses are bytes of one
 // copy for a page, and row-major element numbers for a buffer, whose layout is injective. A location is cut into
@@ -41,7 +44,7 @@ func (a *access) dims(f *ir.Flat) []ir.Range {
 
 // findLocations maps buffers to locations and lists the accesses to them. Buffers that nobody may write are left out:
 // views inside them are always in order.
-func (p *proof) findLocations() {
+func (p *Proof) findLocations() {
 	f := p.flat
 	p.locs = p.locs[:0]
 	p.locOf = sized(p.locOf, len(f.Buffers))
@@ -65,7 +68,7 @@ func (p *proof) findLocations() {
 	p.listAccesses()
 	for i := range p.locs {
 		l := &p.locs[i]
-		if p.full() {
+		if p.Full() {
 			return
 		}
 		if l.symbolic && (l.words || l.space == ir.SMEM || l.space == ir.Register || len(l.bufs) > 1) {
@@ -75,7 +78,7 @@ func (p *proof) findLocations() {
 }
 
 // newLocation adds the location of a buffer, in the memory of an earlier proof's.
-func (p *proof) newLocation(buf int) int32 {
+func (p *Proof) newLocation(buf int) int32 {
 	n := len(p.locs)
 	if n < cap(p.locs) {
 		p.locs = p.locs[:n+1]
@@ -89,19 +92,19 @@ func (p *proof) newLocation(buf int) int32 {
 }
 
 // where is the name of a location: of its page or its buffer.
-func (p *proof) where(l *location) string {
+func (p *Proof) where(l *location) string {
 	if l.paged {
 		return p.flat.Buffers[l.first].Pages[0]
 	}
 	return p.flat.Buffers[l.first].Name
 }
 
-func (p *proof) listAccesses() {
+func (p *Proof) listAccesses() {
 	f := p.flat
 	p.first = sized(p.first, len(f.Tasks)+1)
 	p.accesses = p.accesses[:0]
 	for t := range f.Tasks {
-		if r := p.rootOf(t); r != t {
+		if r := p.Root(t); r != t {
 			p.repeatAccesses(int32(t), p.first[r], p.first[r+1])
 		} else {
 			p.taskAccesses(int32(t))
@@ -115,7 +118,7 @@ func (p *proof) listAccesses() {
 	p.stats.Accesses = len(p.accesses)
 }
 
-func (p *proof) taskAccesses(t int32) {
+func (p *Proof) taskAccesses(t int32) {
 	task := &p.flat.Tasks[t]
 	for k := range task.Ops {
 		op := &task.Ops[k]
@@ -135,7 +138,7 @@ func (p *proof) taskAccesses(t int32) {
 }
 
 // repeatAccesses adds those of a task whose body is that of an earlier one, with accesses [from, to).
-func (p *proof) repeatAccesses(t, from, to int32) {
+func (p *Proof) repeatAccesses(t, from, to int32) {
 	ops, n := p.flat.Tasks[t].Ops, len(p.accesses)
 	p.accesses = append(p.accesses, p.accesses[from:to]...)
 	for i := n; i < len(p.accesses); i++ {
@@ -149,13 +152,13 @@ func (p *proof) repeatAccesses(t, from, to int32) {
 	}
 }
 
-func (p *proof) addAccess(a access) {
+func (p *Proof) addAccess(a access) {
 	p.place(&a)
 	p.accesses = append(p.accesses, a)
 }
 
 // place notes where an access is.
-func (p *proof) place(a *access) {
+func (p *Proof) place(a *access) {
 	a.loc = p.locOf[a.buf]
 	l := &p.locs[a.loc]
 	if !p.touched[a.buf] {
@@ -166,25 +169,14 @@ func (p *proof) place(a *access) {
 }
 
 // varies reports whether a view depends on pos.
-func (p *proof) varies(dims []ir.Range) bool {
+func (p *Proof) varies(dims []ir.Range) bool {
 	if p.flat.Lo == p.flat.Hi {
 		return false
 	}
 	for d := range dims {
-		if !constant(&dims[d]) {
+		if !views.Constant(&dims[d]) {
 			return true
 		}
 	}
 	return false
-}
-
-// constant reports whether a range is the same at every position.
-func constant(r *ir.Range) bool {
-	_, ok1 := r.Lo.IsConst()
-	_, ok2 := r.Hi.IsConst()
-	if !ok1 || !ok2 {
-		return false
-	}
-	_, ok3 := r.Part.IsConst()
-	return ok3 || !r.Shared()
 }

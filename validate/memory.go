@@ -1,12 +1,15 @@
 package validate
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	"amkc/validate/views"
+)
 
 // checkMemory walks the tasks in a legal order and keeps, for every segment of memory, its last writer and who read
 // it since. Each access is compared with those alone: an earlier one is before the last writer, and the relations are
 // transitive. Whatever legal order is walked, the verdict is the same, because two conflicting accesses that no
 // relation orders are found from whichever comes second.
-func (p *proof) checkMemory() {
+func (p *Proof) checkMemory() {
 	p.startClocks()
 	p.audiences.reset()
 	s := &p.sweep
@@ -30,7 +33,7 @@ func (p *proof) checkMemory() {
 		}
 		s.finish()
 		p.end(t, s.hb, s.fb)
-		if p.full() || p.work.over {
+		if p.Full() || p.work.over {
 			return
 		}
 	}
@@ -39,7 +42,7 @@ func (p *proof) checkMemory() {
 
 // sweep is the walk over memory at one task.
 type sweep struct {
-	p         *proof
+	p         *Proof
 	task      int32
 	hb, fb    []int32
 	pos       int  // initial cache rows are those below it
@@ -53,7 +56,7 @@ type sweep struct {
 }
 
 // begin prepares the walk over a whole program.
-func (s *sweep) begin(p *proof) {
+func (s *sweep) begin(p *Proof) {
 	*s = sweep{p: p, pos: p.flat.Lo, task: -1, polls: s.polls, marks: sized(s.marks, len(p.flat.Tasks))}
 	s.polls.reset(len(p.flat.Tasks), len(p.flat.Counters))
 }
@@ -94,7 +97,7 @@ func (s *sweep) access(k int32) {
 func (s *sweep) touchRun(l *location, r run, a *access) {
 	c := &s.p.clock
 	if a.write {
-		for i := r.lo; i < r.hi && !s.p.full() && s.affords(); i++ {
+		for i := r.lo; i < r.hi && !s.p.Full() && s.affords(); i++ {
 			g := &l.segs[i]
 			s.write(l, i, a)
 			g.writer, g.buf = s.task, a.buf
@@ -104,7 +107,7 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 		s.published = s.published || l.words && s.flagged(s.task)
 		return
 	}
-	for i := r.lo; i < r.hi && !s.p.full(); i++ {
+	for i := r.lo; i < r.hi && !s.p.Full(); i++ {
 		s.read(l, i, a)
 	}
 	if r.wide() && s.convene(l, r, a) {
@@ -160,9 +163,9 @@ func (s *sweep) read(l *location, i int, a *access) {
 				Suggest("list the reading op first")
 		}
 	}
-	if l.words && w >= 0 && !s.awaited(w) {
+	if l.words && w >= 0 && !s.finds(w) {
 		s.report(l, i, a, CodeBackend, "reads %s, written by %s, for whose counter it does not wait; the kernel "+
-			"polls words for the exchange that their reader waits for", s.span(l, i, a), s.p.who(w)).
+			"polls words for the exchange that their reader waits for", s.span(l, i, a), s.p.Who(w)).
 			Suggest("wait for that counter, and read words of no other exchange")
 	}
 }
@@ -186,7 +189,7 @@ func (s *sweep) write(l *location, i int, a *access) {
 		s.unordered(l, i, a, w, "overwrites", "written by")
 	} else if l.words && g.readers.none() && g.audience < 0 && !c.before(w, s.hb) {
 		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody else: two relaxed stores of "+
-			"one word may become visible in either order", s.span(l, i, a), s.p.who(w)).
+			"one word may become visible in either order", s.span(l, i, a), s.p.Who(w)).
 			Suggest("let another task read it, or realise a counter between the two by counting")
 	}
 }
@@ -203,6 +206,6 @@ func (s *sweep) initial(l *location, i int, a *access) bool {
 	if b.Kind != ir.KVCache {
 		return false
 	}
-	d := rowsDim(b)
+	d := views.RowsDim(b)
 	return l.bounds[i]/product(b.Shape[d+1:])%b.Shape[d] < s.pos
 }

@@ -9,6 +9,7 @@ import (
 
 	"amkc/ir"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // labels are the facts of a model that are held to nothing, and why.
@@ -25,9 +26,9 @@ func TestEveryFactOfTheModelIsHeld(t *testing.T) {
 		field := of.Field(i)
 		for _, by := range []int{-1, 1, 1000} {
 			p := goldenProgram(t)
-			require.True(t, validate.ProgramFor(validate.Kernel, p).OK)
+			require.True(t, validate.ProgramFor(kernel.Backend, p).OK)
 			changed := change(t, reflect.ValueOf(&p.Model).Elem().Field(i), by)
-			rep := validate.ProgramFor(validate.Kernel, p)
+			rep := validate.ProgramFor(kernel.Backend, p)
 			if labels[field.Name] != "" {
 				require.True(t, rep.OK, field.Name)
 				continue
@@ -38,14 +39,14 @@ func TestEveryFactOfTheModelIsHeld(t *testing.T) {
 				continue
 			}
 			for _, d := range rep.Diags.Errors() {
-				require.Equal(t, validate.CodeModel.ID, d.Code, d)
+				require.Equal(t, kernel.CodeModel.ID, d.Code, d)
 			}
 		}
 	}
-	doc := read(t, "../validate/model.go")
+	doc := read(t, "kernel/model.go")
 	for i := range of.NumField() {
 		require.Regexp(t, `(?m)^//\t.*\b`+of.Field(i).Name+`\b`, doc,
-			"the comment of checkModel says what it is held to")
+			"the comment of checkFacts says what it is held to")
 	}
 }
 
@@ -96,11 +97,11 @@ func TestModelFacts(t *testing.T) {
 	} {
 		p := program(t, toy, c.from, c.to)
 		require.True(t, validate.Program(p).OK, "the reference VM does not ask the model")
-		rep := validate.ProgramFor(validate.Kernel, p)
+		rep := validate.ProgramFor(kernel.Backend, p)
 		require.False(t, rep.OK)
-		requireCode(t, rep, validate.CodeModel, c.says)
+		requireCode(t, rep, kernel.CodeModel, c.says)
 		require.Less(t, strings.Count(rep.Diags.Error(), "\n"), 12, "what all tasks of a stage get wrong is said once")
 	}
-	rep := validate.ProgramFor(validate.Kernel, program(t, toy, "eps=1e-05\ntarget", "eps=1.00000000001e-05\ntarget"))
+	rep := validate.ProgramFor(kernel.Backend, program(t, toy, "eps=1e-05\ntarget", "eps=1.00000000001e-05\ntarget"))
 	require.NoError(t, rep.Diags.Err(), "the kernel has 32 bits of it")
 }

@@ -55,25 +55,25 @@ func (s *names) find(name string, nameAt func(int) string) (k int, found bool) {
 func hashOf(name string) uint32 { return uint32(maphash.String(nameSeed, name)) }
 
 // checkNames: names of one kind of thing are not empty and unique.
-func (p *proof) checkNames(what string, n int, name func(int) string) {
+func (p *Proof) checkNames(what string, n int, name func(int) string) {
 	p.names.reset(n)
 	fine := true
 	for i := range n {
 		s := name(i)
 		if s == "" {
-			p.errorf(CodeStructure, "", "%s %d has no name", what, i)
+			p.Errorf(CodeStructure, "", "%s %d has no name", what, i)
 			fine = false
 			continue
 		}
 		fine = p.names.add(s, i, name) == i && fine
 	}
-	if fine || p.full() {
+	if fine || p.Full() {
 		return
 	}
 	p.names.reset(n)
 	for i := range n {
-		if p.names.add(name(i), i, name) != i && !p.full() {
-			p.errorf(CodeStructure, what+" "+name(i), "is defined twice; names are unique among %ss", what)
+		if p.names.add(name(i), i, name) != i && !p.Full() {
+			p.Errorf(CodeStructure, what+" "+name(i), "is defined twice; names are unique among %ss", what)
 		}
 	}
 }

@@ -24,14 +24,14 @@ func (s *sweep) own(l *location, i int, a *access) {
 			owner, g.owner-1).
 			Suggest("run it on SM %d: give both stages the same distribution", g.owner-1)
 	case g.owner != owner+1:
-		s.report(l, i, a, CodeOwner, "touches %s in registers, which belong to %s", s.span(l, i, a), p.who(g.owner-1)).
+		s.report(l, i, a, CodeOwner, "touches %s in registers, which belong to %s", s.span(l, i, a), p.Who(g.owner-1)).
 			Suggest("hand the value over in SMEM or GLOBAL_SCRATCH")
 	}
 }
 
 // checkCapacity: the pages in shared memory, which every SM keeps whole, and what an SM owns of other buffers there
 // fit the shared memory that a block of the target can have.
-func (p *proof) checkCapacity() {
+func (p *Proof) checkCapacity() {
 	t := p.flat.Target
 	if t == nil {
 		return
@@ -39,7 +39,7 @@ func (p *proof) checkCapacity() {
 	pages := 0
 	for i := range p.flat.Pages {
 		if pg := &p.flat.Pages[i]; pg.Space == ir.SMEM && pg.Bytes > t.SMemOptin-pages {
-			p.errorf(CodeCapacity, "page "+pg.Name,
+			p.Errorf(CodeCapacity, "page "+pg.Name,
 				"the pages in shared memory up to this one take %d bytes, target %s has %d", pages+pg.Bytes, t.Name,
 				t.SMemOptin).
 				Suggest("put pages into GLOBAL_SCRATCH: %d bytes must go", pages+pg.Bytes-t.SMemOptin)
@@ -66,7 +66,7 @@ func (p *proof) checkCapacity() {
 	}
 	for sm, n := range bytes {
 		if n += pages; n > t.SMemOptin {
-			p.errorf(CodeCapacity, "", "SM %d keeps %d bytes of buffers in shared memory, target %s has %d", sm, n,
+			p.Errorf(CodeCapacity, "", "SM %d keeps %d bytes of buffers in shared memory, target %s has %d", sm, n,
 				t.Name, t.SMemOptin).
 				Suggest("spread their rows over more SMs: %d bytes must go", n-t.SMemOptin)
 			return

@@ -30,9 +30,9 @@ func (v *view) n() int { return v.rows * v.last }
 
 // checkOperands: every view lies inside its buffer at every position, nothing read-only is written, temporaries are
 // written before they are read, and operand shapes and dtypes agree with the opcode.
-func (p *proof) checkOperands() {
+func (p *Proof) checkOperands() {
 	for t := range p.flat.Tasks {
-		if p.rootOf(t) != t {
+		if p.Root(t) != t {
 			continue
 		}
 		found := p.errors
@@ -44,7 +44,7 @@ func (p *proof) checkOperands() {
 }
 
 // checkTaskOperands reports whether there is room for more errors.
-func (p *proof) checkTaskOperands(t int32, task *ir.Task) bool {
+func (p *Proof) checkTaskOperands(t int32, task *ir.Task) bool {
 	p.temps.reset()
 	before := p.errors
 	in, out := p.views[0][:0], p.views[1][:0]
@@ -65,14 +65,14 @@ func (p *proof) checkTaskOperands(t int32, task *ir.Task) bool {
 			}
 			out = append(out, p.operand(task, op, &op.Out[i], b))
 			if buf := &p.flat.Buffers[b]; buf.Kind.ReadOnly() {
-				p.errorf(CodeReadOnly, taskPos(task), "%s writes %s, a %s, which no task of a step may write", op.Code,
+				p.Errorf(CodeReadOnly, taskPos(task), "%s writes %s, a %s, which no task of a step may write", op.Code,
 					buf.Name, buf.Kind).Suggest("write to an ACTIVATION")
 			} else if buf.DType.Bits() < 8 {
-				p.errorf(CodeLayout, taskPos(task), "%s writes %s of %s, whose elements share bytes; only whole "+
+				p.Errorf(CodeLayout, taskPos(task), "%s writes %s of %s, whose elements share bytes; only whole "+
 					"bytes can be written", op.Code, buf.Name, buf.DType)
 			}
 		}
-		if p.full() {
+		if p.Full() {
 			return false
 		}
 		if p.errors > before {
@@ -92,11 +92,11 @@ func (p *proof) checkTaskOperands(t int32, task *ir.Task) bool {
 }
 
 // operand checks the bounds of a view and returns its shape.
-func (p *proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) view {
+func (p *Proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) view {
 	if buf < 0 {
 		v := p.temps.get(o.Buf)
 		if !v.known {
-			p.errorf(CodeUndefined, taskPos(task), "%s reads temporary %s before an op of the task writes it", op.Code,
+			p.Errorf(CodeUndefined, taskPos(task), "%s reads temporary %s before an op of the task writes it", op.Code,
 				o.Buf).Suggest("list the op that writes it first")
 		}
 		return v
@@ -124,7 +124,7 @@ func (p *proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) vi
 
 // rangeInside checks one range of a view against its dimension at every position, and returns its length (1 when that
 // is not fixed). A range that is empty at a position touches nothing there, wherever it lies.
-func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (int, extent) {
+func (p *Proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (int, extent) {
 	r, size := &o.Dims[d], b.Shape[d]
 	if !r.Shared() { // nearly all ranges are an interval of constants
 		if lo, ok := r.Lo.IsConst(); ok {
@@ -183,7 +183,7 @@ func (p *proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (
 }
 
 // intervalInside checks [lo, hi) against dimension d, and returns its length, or 1 if it is outside.
-func (p *proof) intervalInside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, lo, hi int) int {
+func (p *Proof) intervalInside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, lo, hi int) int {
 	switch {
 	case hi <= lo:
 		return 0
@@ -207,19 +207,19 @@ func affineExtent(r *ir.Range, c1, lo, c2, hi int) (int, extent) {
 	}
 }
 
-func (p *proof) insideAt(r *ir.Range, size, pos int) bool {
+func (p *Proof) insideAt(r *ir.Range, size, pos int) bool {
 	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
 	return hi <= lo || lo >= 0 && hi <= size
 }
 
 // partInside: a share is one of the parts, at every position.
-func (p *proof) partInside(task *ir.Task, b *ir.Buffer, r *ir.Range) bool {
+func (p *Proof) partInside(task *ir.Task, b *ir.Buffer, r *ir.Range) bool {
 	check := func(pos int) bool {
 		part := r.Part.At(pos)
 		if part >= 0 && part < r.Parts {
 			return true
 		}
-		p.errorf(CodeBounds, taskPos(task), "view of %s takes part %d of %d at pos %d, want 0 to %d", b.Name, part,
+		p.Errorf(CodeBounds, taskPos(task), "view of %s takes part %d of %d at pos %d, want 0 to %d", b.Name, part,
 			r.Parts, pos, r.Parts-1)
 		return false
 	}
@@ -239,7 +239,7 @@ func (p *proof) partInside(task *ir.Task, b *ir.Buffer, r *ir.Range) bool {
 }
 
 // outside reports a range that leaves its dimension at a position, and from which position on it does.
-func (p *proof) outside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, pos int) {
+func (p *Proof) outside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, pos int) {
 	size, at := b.Shape[d], ""
 	last, grows := p.lastInside(r, size, pos)
 	if grows {
@@ -249,7 +249,7 @@ func (p *proof) outside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, pos int
 		at = fmt.Sprintf(" at pos %d", pos)
 	}
 	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
-	e := p.errorf(CodeBounds, taskPos(task), "view of %s covers [%d, %d) of dimension %d%s, which has %d elements",
+	e := p.Errorf(CodeBounds, taskPos(task), "view of %s covers [%d, %d) of dimension %d%s, which has %d elements",
 		b.Name, lo, hi, d, at, size)
 	e.Buffer, e.Position = b.Name, &pos
 	switch {
@@ -264,7 +264,7 @@ func (p *proof) outside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, pos int
 
 // lastInside returns the last position at which a range lies inside a dimension before it leaves it for good, if that
 // is so: it is inside at first, and not at pos.
-func (p *proof) lastInside(r *ir.Range, size, pos int) (int, bool) {
+func (p *Proof) lastInside(r *ir.Range, size, pos int) (int, bool) {
 	lo, hi := p.flat.Lo, pos // inside at lo, outside at hi
 	_, _, ok := r.Hi.Affine()
 	if !ok || !p.insideAt(r, size, lo) {

@@ -10,6 +10,7 @@ import (
 	"amkc/internal/watch"
 	"amkc/ir"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // source hands out small numbers, from a seed or from a fuzzer.
@@ -192,7 +193,7 @@ func FuzzFlat(f *testing.F) {
 		for range 20 { // then break things, one by one
 			breakFlat(flat, next)
 			validate.Flat(flat)
-			validate.FlatFor(validate.Kernel, flat)
+			validate.FlatFor(kernel.Backend, flat)
 		}
 	})
 }

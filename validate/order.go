@@ -51,7 +51,7 @@ type clocks struct {
 }
 
 // startClocks gives every SM that has tasks a chain, in order, so that clocks are as short as the program allows.
-func (p *proof) startClocks() {
+func (p *Proof) startClocks() {
 	f, c := p.flat, &p.clock
 	n := len(f.Tasks)
 	c.slab.reset()
@@ -80,7 +80,7 @@ func (p *proof) startClocks() {
 			c.length = append(c.length, 0)
 		}
 	}
-	if step := p.stepCounter(); step >= 0 {
+	if step := p.StepCounter(); step >= 0 {
 		c.waited[step] = true // by the next step
 	}
 	c.queue, c.hb = emptied(c.queue, len(c.length)), emptied(c.hb, len(c.length))
@@ -102,7 +102,7 @@ func emptied(s [][]int32, n int) [][]int32 {
 
 // begin sets the clocks of a task from its queue and the counting counters that it waits on. Where nothing is flagged
 // the two are one vector.
-func (p *proof) begin(t int32) (hb, fb []int32, ok bool) {
+func (p *Proof) begin(t int32) (hb, fb []int32, ok bool) {
 	c := &p.clock
 	if !p.spend(&p.work.cells, len(c.length)+1, maxClockCells, "vector clock components", t) {
 		return nil, nil, false
@@ -129,7 +129,7 @@ func (p *proof) begin(t int32) (hb, fb []int32, ok bool) {
 
 // beginFB returns what is fb-before a task by its queue and by counting. The vector of an SM is brought forward in
 // place; one of a task without an SM has a component to spare, should the task begin a chain.
-func (p *proof) beginFB(t int32) []int32 {
+func (p *Proof) beginFB(t int32) []int32 {
 	f, c := p.flat, &p.clock
 	task, n := &f.Tasks[t], len(c.length)
 	own, chain, waits := []int32(nil), int32(-1), task.Waits
@@ -160,7 +160,7 @@ func (p *proof) beginFB(t int32) []int32 {
 }
 
 // beginHB does the same for hb, of which only the last vector of an SM is kept.
-func (p *proof) beginHB(t int32) []int32 {
+func (p *Proof) beginHB(t int32) []int32 {
 	f, c := p.flat, &p.clock
 	task := &f.Tasks[t]
 	hb := c.spare[:0]
@@ -176,7 +176,7 @@ func (p *proof) beginHB(t int32) []int32 {
 }
 
 // joinChain gives the task its place in a chain.
-func (p *proof) joinChain(t int32, hb []int32) int32 {
+func (p *Proof) joinChain(t int32, hb []int32) int32 {
 	c := &p.clock
 	sm := p.flat.Tasks[t].SM
 	chain := int32(len(c.length))
@@ -201,7 +201,7 @@ func (p *proof) joinChain(t int32, hb []int32) int32 {
 }
 
 // end adds a task that is done to the join of the counter it signals.
-func (p *proof) end(t int32, hb, fb []int32) {
+func (p *Proof) end(t int32, hb, fb []int32) {
 	c, s := &p.clock, p.flat.Tasks[t].Signal
 	if !p.sound() { // what was joined to go on after an error is in the clock, not in its difference
 		c.deltas.restart(noBase)

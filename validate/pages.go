@@ -5,7 +5,7 @@ import "amkc/ir"
 // checkPages: a page that a buffer names exists, is in the buffer's space, has its layout and copies, and holds it.
 // Buffers start at offset 0, and one layout a page makes bytes of different buffers comparable: in the linear layouts
 // (rowmajor and the exchange words) an element is a run of bytes.
-func (p *proof) checkPages() {
+func (p *Proof) checkPages() {
 	pageName := func(i int) string { return p.flat.Pages[i].Name }
 	p.names.reset(len(p.flat.Pages))
 	for i := range p.flat.Pages {
@@ -13,7 +13,7 @@ func (p *proof) checkPages() {
 		p.names.add(pg.Name, i, pageName)
 		linear := pg.Layout.Kind == ir.RowMajor || pg.Layout.Words()
 		if pg.Bytes < 0 || pg.Space < ir.HBM || pg.Space > ir.Register || !linear {
-			p.errorf(ir.CodePage, "page "+pg.Name,
+			p.Errorf(ir.CodePage, "page "+pg.Name,
 				"has %d bytes in %s with layout %s, want rowmajor or an exchange layout", pg.Bytes, pg.Space, pg.Layout)
 		}
 	}
@@ -25,13 +25,13 @@ func (p *proof) checkPages() {
 			continue
 		}
 		if len(b.Pages) > 1 {
-			p.errorf(ir.CodePage, bufferPos(b), "is on %d pages; a buffer of an unrolled program is on one at most",
+			p.Errorf(ir.CodePage, bufferPos(b), "is on %d pages; a buffer of an unrolled program is on one at most",
 				len(b.Pages))
 			continue
 		}
 		at := p.names.index(b.Pages[0], pageName)
 		if at < 0 {
-			p.errorf(ir.CodePage, bufferPos(b), "is on page %s, which does not exist; want one of the %d pages "+
+			p.Errorf(ir.CodePage, bufferPos(b), "is on page %s, which does not exist; want one of the %d pages "+
 				"of the program", b.Pages[0], len(p.flat.Pages))
 			continue
 		}
@@ -39,17 +39,17 @@ func (p *proof) checkPages() {
 		pg := &p.flat.Pages[at]
 		switch {
 		case b.Kind != ir.Activation:
-			p.errorf(ir.CodePage, bufferPos(b), "is %s on page %s; only ACTIVATION can share memory", b.Kind, pg.Name)
+			p.Errorf(ir.CodePage, bufferPos(b), "is %s on page %s; only ACTIVATION can share memory", b.Kind, pg.Name)
 		case b.DType.Bits() < 8:
-			p.errorf(ir.CodePage, bufferPos(b), "is of %s on page %s; what shares memory has elements of whole bytes",
+			p.Errorf(ir.CodePage, bufferPos(b), "is of %s on page %s; what shares memory has elements of whole bytes",
 				b.DType, pg.Name)
 		case pg.Space != b.Space:
-			p.errorf(ir.CodePage, bufferPos(b), "is in %s, its page %s is in %s", b.Space, pg.Name, pg.Space)
+			p.Errorf(ir.CodePage, bufferPos(b), "is in %s, its page %s is in %s", b.Space, pg.Name, pg.Space)
 		case pg.Layout.Kind != b.Layout.Kind || max(1, pg.Layout.Copies) != max(1, b.Layout.Copies):
-			p.errorf(ir.CodePage, bufferPos(b), "has layout %s, its page %s has %s; a page holds one word format "+
+			p.Errorf(ir.CodePage, bufferPos(b), "has layout %s, its page %s has %s; a page holds one word format "+
 				"and one number of copies", b.Layout, pg.Name, pg.Layout)
 		case b.Bytes() > pg.Bytes:
-			p.errorf(ir.CodePage, bufferPos(b), "needs %d bytes a copy, its page %s has %d", b.Bytes(), pg.Name,
+			p.Errorf(ir.CodePage, bufferPos(b), "needs %d bytes a copy, its page %s has %d", b.Bytes(), pg.Name,
 				pg.Bytes).Suggest("make the page %d bytes, or use another page", b.Bytes())
 		}
 	}

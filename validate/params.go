@@ -9,12 +9,12 @@ import (
 
 // checkParameters: parameters have the values that their op declares, at every position. What sizes and
 // divides (heads, groups, splits, blocks) is a positive constant: operands could not agree with it otherwise.
-func (p *proof) checkParameters() {
+func (p *Proof) checkParameters() {
 	for t := range p.flat.Tasks {
-		if p.full() {
+		if p.Full() {
 			return
 		}
-		if p.rootOf(t) != t {
+		if p.Root(t) != t {
 			continue
 		}
 		found := p.errors
@@ -28,14 +28,14 @@ func (p *proof) checkParameters() {
 	}
 }
 
-func (p *proof) checkParameter(t int32, o *ir.FlatOp, prm *ir.Param) {
+func (p *Proof) checkParameter(t int32, o *ir.FlatOp, prm *ir.Param) {
 	declared := ir.Ops[o.Code].Param(prm.Key)
 	fail := func(want, where string) { // value, then what would be accepted
 		value := prm.Int.String()
 		if prm.IsFloat {
 			value = formatFloat(prm.Float)
 		}
-		p.errorf(CodeParameter, p.task(t), "%s has %s=%s; want %s%s", o.Code, prm.Key, value, want, where)
+		p.Errorf(CodeParameter, p.Task(t), "%s has %s=%s; want %s%s", o.Code, prm.Key, value, want, where)
 	}
 	_, constant := prm.Int.IsConst()
 	constant = constant || prm.IsFloat
@@ -65,7 +65,7 @@ func (p *proof) checkParameter(t int32, o *ir.FlatOp, prm *ir.Param) {
 }
 
 // within reports whether a parameter has a value that it may have at every position, or else a position where not.
-func (p *proof) within(t int32, e ir.Expr, declared *op.Param) (int, bool) {
+func (p *Proof) within(t int32, e ir.Expr, declared *op.Param) (int, bool) {
 	if n, ok := e.IsConst(); ok {
 		return p.flat.Lo, declared.Allows(n)
 	}

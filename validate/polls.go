@@ -34,6 +34,11 @@ func (s *sweep) startPolls() {
 // waitsFor reports whether the task at hand waits on a counter.
 func (s *sweep) waitsFor(c int32) bool { return !s.tried && s.polls.waits[c] == s.task+1 }
 
+// finds reports whether the backend finds the words that task w wrote where the task at hand polls.
+func (s *sweep) finds(w int32) bool {
+	return s.p.contract == nil || w == s.task || s.p.contract.Finds(s.task, w)
+}
+
 // poll reports whether this task polls words of writer w, and notes that it did.
 func (s *sweep) poll(w int32) bool {
 	q := &s.polls
@@ -117,7 +122,7 @@ func (s *sweep) finish() {
 	p := s.p
 	for k, w := range p.flat.Tasks[s.task].Waits {
 		if s.polls.counts[k] == 0 && p.flat.Counters[w.Counter].How == ir.Flagged && !s.ordered(w.Counter) {
-			p.warnf(CodeIdleWait, p.task(s.task),
+			p.warnf(CodeIdleWait, p.Task(s.task),
 				"waits on flagged counter %s but reads no word of its producers: the wait does nothing",
 				p.flat.Counters[w.Counter].Name).
 				Suggest("drop it, or realise the counter by counting")

@@ -4,31 +4,35 @@ import (
 	"sync"
 
 	"amkc/ir"
+	"amkc/validate/views"
 )
 
 // proofs keeps the memory of finished proofs for the next ones: a search proves a hundred thousand small schedules a
 // second, and would spend most of that time in the allocator. Every rule sizes what it uses when it begins, and clears
 // what it does not overwrite. Reports share no memory with a proof but the diagnostics, which are never reused.
-var proofs = sync.Pool{New: func() any { return new(proof) }}
+var proofs = sync.Pool{New: func() any { return new(Proof) }}
 
 // maxKept bounds the programs whose proofs are kept, in tasks, so that one giant does not stay in memory.
 const maxKept = 1 << 16
 
-func newProof(f *ir.Flat, b Backend, w without) *proof {
-	p := proofs.Get().(*proof)
+func newProof(f *ir.Flat, b Backend, w without) *Proof {
+	p := proofs.Get().(*Proof)
 	p.flat, p.backend, p.diags, p.errors, p.warnings = f, b, nil, 0, 0
-	p.stats, p.work, p.hints, p.exchanges, p.without = Stats{}, work{}, 0, ir.Undecided, w
-	p.terms, p.kinship.of = nil, 0
+	p.stats, p.work, p.hints, p.without = Stats{}, work{}, 0, w
+	p.kinship.of = 0
 	p.index.carry, p.index.choices = p.index.carry[:0], p.index.choices[:0]
+	if p.contract, p.positions = nil, (views.Positions{}); f != nil {
+		p.contract, p.positions = b.Contract(p), views.Positions{Lo: f.Lo, Hi: f.Hi}
+	}
 	return p
 }
 
 // release gives the memory of a proof back. Neither it nor its parts may be used after.
-func (p *proof) release() {
+func (p *Proof) release() {
 	if p.flat != nil && len(p.flat.Tasks) > maxKept {
 		return
 	}
-	p.flat, p.diags, p.index.table = nil, nil, nil
+	p.flat, p.diags, p.index.table, p.contract = nil, nil, nil, nil
 	clear(p.bodies.roots)
 	proofs.Put(p)
 }
@@ -37,7 +41,7 @@ func (p *proof) release() {
 const manySegments = 1 << 18
 
 // shed lets go of what a proof has to say of memory, if it is much: what is left says how tasks and views are related.
-func (p *proof) shed() {
+func (p *Proof) shed() {
 	if len(p.segs) < manySegments {
 		return
 	}

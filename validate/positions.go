@@ -5,7 +5,7 @@ import "amkc/ir"
 // checkPositions decides what the symbolic proof could not, exactly: it repeats the walk of checkMemory over the
 // location for every position. The clocks do not depend on pos: no wait does, and views that do are of plain memory,
 // which has no part in fb.
-func (p *proof) checkPositions() {
+func (p *Proof) checkPositions() {
 	for i := range p.locs {
 		l := &p.locs[i]
 		output := len(l.bufs) == 0 || p.flat.Buffers[l.bufs[0]].Kind == ir.Output
@@ -30,7 +30,7 @@ func (p *proof) checkPositions() {
 }
 
 // tryPosition walks one location at one position, and reports whether it found nothing wrong.
-func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
+func (p *Proof) tryPosition(l *location, trace []*access, pos int) bool {
 	found := p.errors
 	p.stats.Positions++
 	at := *l
@@ -63,7 +63,7 @@ func (p *proof) tryPosition(l *location, trace []*access, pos int) bool {
 			if !p.spend(&p.work.visits, r.hi-r.lo, maxVisits, "comparisons of memory ranges", a.task) {
 				return false
 			}
-			for k := r.lo; k < r.hi && p.errors == found && !p.full(); k++ {
+			for k := r.lo; k < r.hi && p.errors == found && !p.Full(); k++ {
 				s.touchRun(&at, run{k, k + 1}, a)
 			}
 		}

@@ -7,14 +7,17 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/op"
+	"amkc/validate/views"
 )
 
-// proof is one Flat under validation and what the rules so far have derived from it.
-type proof struct {
+// Proof is one Flat under validation and what the rules so far have derived from it. Its exported methods are what the
+// rules of a contract may ask and report; they must not keep it beyond their call.
+type Proof struct {
 	flat             *ir.Flat
 	backend          Backend
 	without          without
-	exchanges        ir.Realisation // how the kernel carries out exchanges; undecided if there are none
+	contract         Contract // of the backend; nil: it demands nothing more
+	positions        views.Positions
 	diags            diag.List
 	errors, warnings int
 	stats            Stats
@@ -55,40 +58,39 @@ type proof struct {
 	sweep      sweep
 	audiences  audiences
 
-	groups    []int32 // of views that depend on pos: the last one so far, -1 for none
-	earlier   []int32 // for each of these accesses: the one before it in its group, -1 for none
-	groupBase []int32 // the first group of each symbolic location
-	forms     []form  // of the views of symbolic locations
-	terms     map[string]int32
-	ofPair    [2][]form // of two views at hand
-	keys      []groupKey
-	intervals []run
+	groups    []int32          // of views that depend on pos: the last one so far, -1 for none
+	earlier   []int32          // for each of these accesses: the one before it in its group, -1 for none
+	groupBase []int32          // the first group of each symbolic location
+	forms     []views.Range    // of the views of symbolic locations
+	ofPair    [2][]views.Range // of two views at hand
+	keys      []views.Key
+	intervals []views.Interval
 
 	kinship    kin
 	byLocation lists // accesses to some locations: the symbolic ones, then those
 }
 
 // prove runs the rules. A group of rules that fails ends the proof: later groups would report its consequences.
-func prove(f *ir.Flat, b Backend, w without) *proof {
+func prove(f *ir.Flat, b Backend, w without) *Proof {
 	p := newProof(f, b, w)
 	if f == nil {
-		p.errorf(CodeStructure, "", "there is no program")
+		p.Errorf(CodeStructure, "", "there is no program")
 		return p
 	}
 	p.stats = Stats{Variants: 1, Tasks: len(f.Tasks), Counters: len(f.Counters)}
-	for _, group := range [][]func(*proof){
-		{(*proof).checkStructure, (*proof).checkTarget},
-		{(*proof).checkBackend, (*proof).checkParameters},
-		{(*proof).checkBuffers, (*proof).checkPages},
-		{(*proof).checkOperands},
-		{(*proof).findLocations, (*proof).checkAliases},
-		{(*proof).checkCounters, (*proof).checkEpochs},
-		{(*proof).checkDeadlock},
-		{(*proof).cutLocations},
-		{(*proof).checkWords},
-		{(*proof).checkMemory},
-		{(*proof).checkPositions, (*proof).checkOutputs, (*proof).checkCapacity, (*proof).checkRunAhead, (*proof).
-			checkIndices},
+	for _, group := range [][]func(*Proof){
+		{(*Proof).checkStructure, (*Proof).checkTarget},
+		{(*Proof).checkBackend, (*Proof).checkParameters},
+		{(*Proof).checkBuffers, (*Proof).checkPages},
+		{(*Proof).checkOperands},
+		{(*Proof).findLocations, (*Proof).checkAliases},
+		{(*Proof).checkCounters, (*Proof).checkEpochs},
+		{(*Proof).checkDeadlock},
+		{(*Proof).cutLocations},
+		{(*Proof).checkWords},
+		{(*Proof).checkMemory},
+		{(*Proof).checkPositions, (*Proof).checkOutputs, (*Proof).checkCapacity, (*Proof).checkReads,
+			(*Proof).checkIndices},
 	} {
 		for _, rule := range group {
 			rule(p)
@@ -101,7 +103,7 @@ func prove(f *ir.Flat, b Backend, w without) *proof {
 }
 
 // sound reports whether no rule has failed so far.
-func (p *proof) sound() bool { return p.errors == 0 }
+func (p *Proof) sound() bool { return p.errors == 0 }
 
 // What one proof reports is bounded: a broken edge can leave thousands of pairs unordered. Errors and warnings are
 // counted apart, so that no number of warnings hides an error.
@@ -110,11 +112,14 @@ const (
 	maxWarnings = 10
 )
 
-// full reports whether there is no room for another error, so that a rule may stop.
-func (p *proof) full() bool { return p.errors >= maxErrors }
+// Errors is the number of errors so far, those included that were too many to keep.
+func (p *Proof) Errors() int { return p.errors }
 
-// errorf adds an error and returns it, so that the caller can attach notes.
-func (p *proof) errorf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
+// Full reports whether there is no room for another error, so that a rule may stop.
+func (p *Proof) Full() bool { return p.errors >= maxErrors }
+
+// Errorf adds an error and returns it, so that the caller can attach notes.
+func (p *Proof) Errorf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
 	d := diag.Errorf(code, pos, format, args...)
 	locate(d)
 	if p.without.drops(code.ID) {
@@ -140,7 +145,7 @@ func (w without) from(l diag.List) diag.List {
 	return slices.DeleteFunc(l, func(d *diag.Diagnostic) bool { return w.drops(d.Code) })
 }
 
-func (p *proof) warnf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
+func (p *Proof) warnf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
 	d := diag.Warningf(code, pos, format, args...)
 	locate(d)
 	if p.warnings++; p.warnings <= maxWarnings {
@@ -149,11 +154,11 @@ func (p *proof) warnf(code *diag.Code, pos, format string, args ...any) *diag.Di
 	return d
 }
 
-// task is the position of a diagnostic about a task.
-func (p *proof) task(t int32) string { return "task " + p.flat.Tasks[t].Name }
+// Task is the position of a diagnostic about a task.
+func (p *Proof) Task(t int32) string { return "task " + p.flat.Tasks[t].Name }
 
-// who names a task with its place, for use inside a message.
-func (p *proof) who(t int32) string {
+// Who names a task with its place, for use inside a message.
+func (p *Proof) Who(t int32) string {
 	if sm := p.flat.Tasks[t].SM; sm >= 0 {
 		return fmt.Sprintf("%s (sm %d)", p.flat.Tasks[t].Name, sm)
 	}

@@ -22,7 +22,7 @@ func (s *sweep) undefined(l *location, i int, a *access) {
 	d := s.report(l, i, a, CodeUndefined, "reads %s, which is undefined: %s", s.span(l, i, a), hint)
 	if w := s.writerOf(l, i, a); w >= 0 {
 		d.Other = s.p.flat.Tasks[w].Name
-		d.Suggest("%s writes it, but after this task: let it come first", s.p.who(w))
+		d.Suggest("%s writes it, but after this task: let it come first", s.p.Who(w))
 		return
 	}
 	d.Suggest("let a task write it before, or leave it out of the view")
@@ -76,7 +76,7 @@ func (s *sweep) clobbered(l *location, i int, a *access) {
 		return
 	}
 	d := s.report(l, i, a, CodeClobbered, "reads %s, but there %s has written %s: the two are live together",
-		s.span(l, i, a), s.p.who(g.writer), s.p.flat.Buffers[g.buf].Name)
+		s.span(l, i, a), s.p.Who(g.writer), s.p.flat.Buffers[g.buf].Name)
 	d.Other = s.p.flat.Tasks[g.writer].Name
 	d.Suggest("put %s on another page than %s", s.p.flat.Buffers[g.buf].Name, s.p.flat.Buffers[a.buf].Name)
 }
@@ -85,7 +85,7 @@ func (s *sweep) clobbered(l *location, i int, a *access) {
 func (s *sweep) overwritten(l *location, i int, a *access) {
 	p, w := s.p, l.segs[i].writer
 	d := s.report(l, i, a, CodeOverwriteRace, "reads %s, where %s writes %s, and nothing orders the two",
-		s.span(l, i, a), p.who(w), p.flat.Buffers[l.segs[i].buf].Name)
+		s.span(l, i, a), p.Who(w), p.flat.Buffers[l.segs[i].buf].Name)
 	d.Other = p.flat.Tasks[w].Name
 	other := fmt.Sprintf("put %s on another page than %s", p.flat.Buffers[l.segs[i].buf].Name,
 		p.flat.Buffers[a.buf].Name)

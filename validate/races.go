@@ -28,7 +28,7 @@ func (s *sweep) reportUnordered(l *location, i int, a *access, other int32, does
 	case !l.words && s.waitsOnSignal(other) && s.flagged(other):
 		code = CodeFlaggedPlain
 	}
-	d := s.report(l, i, a, code, "%s %s, %s %s, and nothing orders the two", does, s.span(l, i, a), was, s.p.who(other))
+	d := s.report(l, i, a, code, "%s %s, %s %s, and nothing orders the two", does, s.span(l, i, a), was, s.p.Who(other))
 	d.Other = s.p.flat.Tasks[other].Name
 	d.Suggest("%s", s.fix(code, l, other)+s.elsewhere(l, i, a))
 }

@@ -10,6 +10,7 @@ import (
 
 	"amkc/ir"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // Programs that are refused, each for one reason, which its first line names: the backend, the code, and part of the
@@ -21,7 +22,7 @@ func TestRefused(t *testing.T) {
 	diffs, err := filepath.Glob(dir + "*.diff")
 	require.NoError(t, err)
 	base := read(t, dir+"decoder.amk")
-	require.NoError(t, validate.ProgramFor(validate.Kernel, parse(t, base)).Diags.Err())
+	require.NoError(t, validate.ProgramFor(kernel.Backend, parse(t, base)).Diags.Err())
 	head := regexp.MustCompile(`^# (ref|kernel) (AMK\d{4}) (.*)\n`)
 	for _, file := range append(whole, diffs...) {
 		name := filepath.Base(file)
@@ -39,7 +40,7 @@ func TestRefused(t *testing.T) {
 			require.NoError(t, ir.Check(p).Err(), "its form is right")
 			backend := validate.Reference
 			if want[1] == "kernel" {
-				backend = validate.Kernel
+				backend = kernel.Backend
 				require.NotContains(t, validate.Program(p).Diags.Errors().Error(), want[2],
 					"the reference VM does it in another way")
 			}

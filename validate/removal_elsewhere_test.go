@@ -15,6 +15,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/refvm"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // An elsewhere is a rule of which the oracle cannot show that it is needed, because what goes wrong is a value and
@@ -38,9 +39,9 @@ func (ones) Floats(b *ir.Buffer, _ int) ([]float32, error) {
 func golden(edit func(p *ir.Program)) func(t *testing.T) subject {
 	return func(t *testing.T) subject {
 		p := goldenProgram(t)
-		require.True(t, validate.ProgramFor(validate.Kernel, p).OK)
+		require.True(t, validate.ProgramFor(kernel.Backend, p).OK)
 		edit(p)
-		return subject{prog: p, backend: validate.Kernel}
+		return subject{prog: p, backend: kernel.Backend}
 	}
 }
 
@@ -81,7 +82,7 @@ func forTheKernel(text string, edit func(m mutant)) func(t *testing.T) subject {
 		if edit != nil {
 			edit(mutant{f, t})
 		}
-		return subject{flat: f, backend: validate.Kernel}
+		return subject{flat: f, backend: kernel.Backend}
 	}
 }
 
@@ -143,8 +144,8 @@ var shownElsewhere = slices.Concat(ofValues, ofModel, ofRealisations)
 
 var ofValues = []elsewhere{
 	{validate.CodeNext, "hands on no token", "what a step computes is its caller's to use", func(t *testing.T) subject {
-		return subject{prog: parse(t, strings.ReplaceAll(small, "buffer next", "buffer other")+stage("emit", 0,
-			"other[0] = COPY(token[0])", "signal step"))}
+		return subject{backend: validate.Reference, prog: parse(t, strings.ReplaceAll(small, "buffer next", "buffer other")+
+			stage("emit", 0, "other[0] = COPY(token[0])", "signal step"))}
 	}, func(t *testing.T, s subject) {
 		vm, err := refvm.New(flat(t, s.prog, 0), ones{}, refvm.Options{})
 		require.NoError(t, err)
@@ -158,7 +159,7 @@ var ofValues = []elsewhere{
 				f.Counters = append(f.Counters, ir.Counter{Name: "c" + string(rune(i+1<<16)), How: ir.Flagged})
 				f.Tasks = append(f.Tasks, ir.Task{Name: "t" + string(rune(i+1<<16)), Signal: i})
 			}
-			return subject{flat: f}
+			return subject{flat: f, backend: validate.Reference}
 		}, func(t *testing.T, s subject) {
 			device, err := os.ReadFile("../runtime/cuda/amk/context.cuh")
 			require.NoError(t, err)
@@ -217,10 +218,10 @@ var ofValues = []elsewhere{
 			stage("one", 0, "x[0] = COPY(in[0])", "signal e")+
 				stage("two", 1, "x[1] = COPY(in[1])", "signal f")+
 				stage("both", 0, "wait f >= 1", "a[0:2] = COPY(x[0:2])", "signal d")+emit(0), nil), oneEpoch},
-	{validate.CodeRunAhead, "operand 2 of RMSNORM, ahead of every wait", "the producer runs ahead of the waits",
+	{kernel.CodeRunAhead, "operand 2 of RMSNORM, ahead of every wait", "the producer runs ahead of the waits",
 		forTheKernel(stage("t", 0, "b[0:4] = COPY(in[0:4])")+
 			stage("u", 0, "%n = RMSNORM(in[0:4], b[0:4]) eps=1.0")+emit(0), nil), ahead(oracle.Race)},
-	{validate.CodeRunAhead, "the kernel copies kv[0,0:pos+1,0,0:2], operand 2 of ATTENTION_TILE, ahead of every wait",
+	{kernel.CodeRunAhead, "the kernel copies kv[0,0:pos+1,0,0:2], operand 2 of ATTENTION_TILE, ahead of every wait",
 		"the producer runs ahead of the waits",
 		forTheKernel(stage("t", 0, "kv[0,pos,0,0:2] = KV_APPEND(in[0:2])", "kv[0,pos,1,0:2] = KV_APPEND(in[0:2])",
 			"%t = ATTENTION_TILE(in[0:2], kv[0,0:pos+1,0,0:2], kv[0,0:pos+1,1,0:2]) head_dim=2 n_heads=1 "+

@@ -8,11 +8,12 @@ import (
 
 	"amkc/ir"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // Facts of the model that the kernel and the host take for granted.
 var ofModel = []elsewhere{
-	{validate.CodeModel, "the model's caches are", "the kernel takes the sizes of a cache from the model's facts",
+	{kernel.CodeModel, "the model's caches are", "the kernel takes the sizes of a cache from the model's facts",
 		golden(func(p *ir.Program) {
 			for i := range p.Buffers {
 				if b := &p.Buffers[i]; b.Kind == ir.KVCache {
@@ -21,13 +22,13 @@ var ofModel = []elsewhere{
 				}
 			}
 		}), sameKernel},
-	{validate.CodeModel, "there are 4 caches", "the kernel takes the number of caches from the model's facts",
+	{kernel.CodeModel, "there are 4 caches", "the kernel takes the number of caches from the model's facts",
 		golden(func(p *ir.Program) {
 			more := p.Buffers[slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Kind == ir.KVCache })]
 			more.Name, more.First, more.Count = "more", 0, 0
 			p.Buffers = append(p.Buffers, more)
 		}), sameKernel},
-	{validate.CodeModel, "holds I8; what the model's kernel streams and exchanges is F16",
+	{kernel.CodeModel, "holds I8; what the model's kernel streams and exchanges is F16",
 		"the kernel takes the type of weights from the model's facts", golden(func(p *ir.Program) {
 			p.Buffers[slices.IndexFunc(p.Buffers,
 				func(b ir.Buffer) bool { return b.Name == "L{i}.o.weight" })].DType = ir.I8
@@ -37,7 +38,7 @@ var ofModel = []elsewhere{
 					ir.IntParam("group", ir.Int(64)))
 			})
 		}), notEmitted},
-	{validate.CodeModel, "ROPE has head_dim 8; by the model's facts it is 16",
+	{kernel.CodeModel, "ROPE has head_dim 8; by the model's facts it is 16",
 		"the kernel takes the size of a head from the model's facts", golden(func(p *ir.Program) {
 			inVariants(p, func(v *ir.Variant) {
 				op := &stageOf(v, "L{i}.qkv").Ops[2]
@@ -65,7 +66,7 @@ var ofModel = []elsewhere{
 
 // fact contradicts the model's facts in a program that amkc emits a kernel for, and in nothing else.
 func fact(says, why string, change func(m *ir.Model), show func(t *testing.T, s subject)) elsewhere {
-	return elsewhere{validate.CodeModel, says, why, golden(func(p *ir.Program) { change(&p.Model) }), show}
+	return elsewhere{kernel.CodeModel, says, why, golden(func(p *ir.Program) { change(&p.Model) }), show}
 }
 
 // What the kernel does in one way whatever is declared.
@@ -109,7 +110,7 @@ func TestFixedRealisations(t *testing.T) {
 		"a barrier beside flagged words": {barrierOf("counter"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rep := validate.ProgramFor(validate.Kernel, program(t, toy, c.edits...))
+			rep := validate.ProgramFor(kernel.Backend, program(t, toy, c.edits...))
 			if c.says == "" {
 				require.NoError(t, rep.Diags.Err())
 				return

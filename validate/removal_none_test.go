@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/validate"
 )
 
 // What needs no rule: programs that look wrong and mean something, of which the oracle finds nothing to say.
@@ -27,7 +29,7 @@ func TestNeedsNoRule(t *testing.T) {
 			"wait e >= 1", "%t = COPY(a[0:2])") + emit(0),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := subject{flat: flat(t, parse(t, small+text), 0)}
+			s := subject{backend: validate.Reference, flat: flat(t, parse(t, small+text), 0)}
 			rep, _ := s.proveWithout()
 			require.NoError(t, rep.Diags.Err())
 			require.Nil(t, s.judge().Hazard)

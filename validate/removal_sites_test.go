@@ -17,7 +17,7 @@ import (
 	"amkc/validate"
 )
 
-// site is a place in the source of package validate that words a finding.
+// site is a place in the source of packages validate and kernel that words a finding.
 type site struct {
 	at      string
 	format  string
@@ -25,13 +25,13 @@ type site struct {
 }
 
 // wordings are the functions that take the wording of an error, and which argument it is.
-var wordings = map[string]int{"errorf": 2, "report": 4, "disagree": 1, "Errorf": 2, "fail": 0, "Fail": 0}
+var wordings = map[string]int{"report": 4, "disagree": 1, "Errorf": 2, "fail": 0, "Fail": 0}
 
-// sites lists where package validate, and the declarations of ops that it goes by, word their errors. Formats that
+// sites lists where prover and contract, and the declarations of ops that it goes by, word their errors. Formats that
 // only pass on what they are given are left out.
 func sites(t *testing.T) []site {
 	var names []string
-	for _, pattern := range []string{"*.go", "../ir/op/*.go"} {
+	for _, pattern := range []string{"*.go", "kernel/*.go", "../ir/op/*.go"} {
 		found, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		names = append(names, found...)

@@ -99,13 +99,13 @@ func (r *removal) subject(t *testing.T) subject {
 		r.prog(p)
 	}
 	if r.as == stepwise {
-		return subject{prog: p}
+		return subject{prog: p, backend: validate.Reference}
 	}
 	f := flat(t, p, 0)
 	if r.edit != nil {
 		r.edit(mutant{f, t})
 	}
-	return subject{flat: f}
+	return subject{flat: f, backend: validate.Reference}
 }
 
 func (s subject) proveWithout(codes ...*diag.Code) (rep validate.Report, crash any) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // What attention streams may lie anywhere and have any rank: it is refused exactly if the step writes it, whoever
@@ -61,14 +62,14 @@ counter step counter gpu
 					if !validate.Flat(f).OK {
 						continue // for other reasons
 					}
-					rep := validate.FlatFor(validate.Kernel, f)
+					rep := validate.FlatFor(kernel.Backend, f)
 					if who == "nobody" {
 						require.NoError(t, rep.Diags.Err(), "%s\n%s", who, text)
 						safe++
 						continue
 					}
 					require.False(t, rep.OK, "%s\n%s", who, text)
-					requireCode(t, rep, validate.CodeRunAhead, "ahead of every wait of the step, and")
+					requireCode(t, rep, kernel.CodeRunAhead, "ahead of every wait of the step, and")
 					refused++
 					writable[at.kind+at.place]++
 				}

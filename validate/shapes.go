@@ -3,6 +3,7 @@ package validate
 import (
 	"amkc/ir"
 	"amkc/ir/op"
+	"amkc/validate/views"
 )
 
 // arguments are the parameters of an op at the first position; those that shapes depend on are constants.
@@ -16,7 +17,7 @@ func (a *arguments) Has(key string) bool            { return a.op.Has(key) }
 
 // checkShapes: the operands of an op agree with each other and with its parameters, as the op declares. It returns the
 // shape of the result, which is that of a temporary.
-func (p *proof) checkShapes(task *ir.Task, o *ir.FlatOp, form *op.Form, in, out []view) (result view) {
+func (p *Proof) checkShapes(task *ir.Task, o *ir.FlatOp, form *op.Form, in, out []view) (result view) {
 	result = view{buf: -1, known: true}
 	for i := range in {
 		if !in[i].known || in[i].ext != fixed && !p.fixLength(task, o, form, i, &in[i]) {
@@ -42,7 +43,7 @@ func (p *proof) checkShapes(task *ir.Task, o *ir.FlatOp, form *op.Form, in, out 
 		code = CodeDType
 	}
 	if c.Problem() != "" {
-		p.errorf(code, taskPos(task), "%s: %s", o.Code, c.Problem())
+		p.Errorf(code, taskPos(task), "%s: %s", o.Code, c.Problem())
 	}
 	if result.last = last; last > 0 {
 		result.rows = n / last
@@ -52,7 +53,7 @@ func (p *proof) checkShapes(task *ir.Task, o *ir.FlatOp, form *op.Form, in, out 
 
 // fixLength reports whether input i, whose bounds do not say at once that its length is the same at every position,
 // has one all the same, or may depend on the position.
-func (p *proof) fixLength(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *view) bool {
+func (p *Proof) fixLength(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *view) bool {
 	rows := -1
 	if form.Input(i).Role == op.Cache {
 		if rows = rowsOf(&o.In[i]); v.dim == rows {
@@ -60,7 +61,7 @@ func (p *proof) fixLength(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *
 		}
 	}
 	if !p.measure(&o.In[i], v, rows) {
-		p.errorf(CodeShapes, taskPos(task), "the length of input %d of %s depends on pos; only the rows of "+
+		p.Errorf(CodeShapes, taskPos(task), "the length of input %d of %s depends on pos; only the rows of "+
 			"ATTENTION_TILE may", i+1, o.Code)
 		return false
 	}
@@ -68,18 +69,18 @@ func (p *proof) fixLength(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *
 }
 
 // fixResult is fixLength of output i.
-func (p *proof) fixResult(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *view) bool {
+func (p *Proof) fixResult(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *view) bool {
 	appends := form.Output(i).Role == op.Appended
 	if appends && v.ext == optional || p.measure(&o.Out[i], v, -1) {
 		return true
 	}
 	if !appends {
-		p.errorf(CodeShapes, taskPos(task), "the length of output %d of %s depends on pos; only KV_APPEND may "+
+		p.Errorf(CodeShapes, taskPos(task), "the length of output %d of %s depends on pos; only KV_APPEND may "+
 			"write a row or none", i+1, o.Code)
 		return false
 	}
 	if v.ext != optional {
-		p.errorf(CodeShapes, taskPos(task), "%s writes a number of rows that depends on pos, and may be more than "+
+		p.Errorf(CodeShapes, taskPos(task), "%s writes a number of rows that depends on pos, and may be more than "+
 			"one; it may be one row or none", o.Code)
 		return false
 	}
@@ -87,7 +88,7 @@ func (p *proof) fixResult(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *
 }
 
 // fillCall shows the inputs to the rule of the op.
-func (p *proof) fillCall(o *ir.FlatOp, form *op.Form, in []view) {
+func (p *Proof) fillCall(o *ir.FlatOp, form *op.Form, in []view) {
 	c := &p.call
 	for i := range in {
 		c.In = append(c.In, op.View{Rows: in[i].rows, Last: in[i].last, Temp: in[i].buf < 0})
@@ -112,7 +113,7 @@ func (p *proof) fillCall(o *ir.FlatOp, form *op.Form, in []view) {
 }
 
 // checkResults: every output holds the whole result.
-func (p *proof) checkResults(o *ir.FlatOp, form *op.Form, out []view, n int) {
+func (p *Proof) checkResults(o *ir.FlatOp, form *op.Form, out []view, n int) {
 	for i := range out {
 		have := out[i].n()
 		if out[i].buf < 0 || have == n {
@@ -130,7 +131,7 @@ func rowsOf(o *ir.Operand) int { return op.RowsOf(len(o.Dims)) }
 
 // checkCaches: the caches that an op looks at have as many rows, at every position. Rows dealt out to several tasks are
 // dealt out as the parameters say, which decide whose the new row is.
-func (p *proof) checkCaches(o *ir.FlatOp, form *op.Form, in []view) {
+func (p *Proof) checkCaches(o *ir.FlatOp, form *op.Form, in []view) {
 	first := -1
 	for i := range in {
 		switch {
@@ -146,9 +147,9 @@ func (p *proof) checkCaches(o *ir.FlatOp, form *op.Form, in []view) {
 	}
 }
 
-func (p *proof) equalRows(o *ir.FlatOp, i, j int, still bool) {
+func (p *Proof) equalRows(o *ir.FlatOp, i, j int, still bool) {
 	k, v := &o.In[i].Dims[rowsOf(&o.In[i])], &o.In[j].Dims[rowsOf(&o.In[j])]
-	if sameRange(k, v) {
+	if views.SameRange(k, v) {
 		return
 	}
 	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
@@ -165,14 +166,7 @@ func (p *proof) equalRows(o *ir.FlatOp, i, j int, still bool) {
 	}
 }
 
-func sameRange(a, b *ir.Range) bool {
-	if !a.Lo.Equal(b.Lo) || !a.Hi.Equal(b.Hi) || a.Shared() != b.Shared() {
-		return false
-	}
-	return !a.Shared() || a.Block == b.Block && a.Parts == b.Parts && a.Part.Equal(b.Part)
-}
-
-func (p *proof) checkShare(r *ir.Range) {
+func (p *Proof) checkShare(r *ir.Range) {
 	c := &p.call
 	if !r.Shared() {
 		r = &ir.Range{Block: 1, Parts: 1}

@@ -16,7 +16,7 @@ func (s *sweep) report(l *location, i int, a *access, code *diag.Code, format st
 		return &diag.Diagnostic{}
 	}
 	s.quiet = true
-	d := s.p.errorf(code, s.p.task(s.task), format, args...)
+	d := s.p.Errorf(code, s.p.Task(s.task), format, args...)
 	b := &s.p.flat.Buffers[a.buf]
 	lo, hi := l.elements(b, i)
 	d.Buffer, d.Elements = b.Name, &[2]int{lo, hi}

@@ -8,7 +8,7 @@ import "amkc/ir"
 // words of it finds them as that exchange left them: their last writer is its producer.
 
 // noteExchanges notes for every buffer the exchange that writes its words, or that there are several.
-func (p *proof) noteExchanges() {
+func (p *Proof) noteExchanges() {
 	p.exchangeOf = sized(p.exchangeOf, len(p.flat.Buffers))
 	for i := range p.accesses {
 		a := &p.accesses[i]
@@ -26,7 +26,7 @@ func (p *proof) noteExchanges() {
 
 // several reports whether several exchanges use a buffer. Where one does, each of its words has one writer
 // (checkWords).
-func (p *proof) several(buf int32) bool { return p.exchangeOf[buf] < 0 }
+func (p *Proof) several(buf int32) bool { return p.exchangeOf[buf] < 0 }
 
 // current checks that a segment, last written by task w, is not one that the task polls for by a wait for an earlier
 // exchange.
@@ -53,8 +53,8 @@ func (s *sweep) current(l *location, i int, a *access, w int32) {
 				for _, r := range p.runs[b.from:b.to] {
 					if r.lo <= i && i < r.hi {
 						d := s.report(l, i, a, CodeStale, "waits on %s and so polls %s for the words of %s, but %s "+
-							"has written them anew", p.flat.Counters[wait.Counter].Name, s.span(l, i, a), p.who(q),
-							p.who(w))
+							"has written them anew", p.flat.Counters[wait.Counter].Name, s.span(l, i, a), p.Who(q),
+							p.Who(w))
 						d.Other = p.flat.Tasks[w].Name
 						d.Suggest("give the two exchanges buffers of their own, or drop the wait")
 						return

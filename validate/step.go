@@ -2,7 +2,7 @@ package validate
 
 import "amkc/ir"
 
-// stepCounter is the counter whose completion ends a step, and nextBuffer the output that is the token of the next one.
+// StepCounter is the counter whose completion ends a step, and nextBuffer the output that is the token of the next one.
 const (
 	stepCounter = "step"
 	nextBuffer  = "next"
@@ -13,20 +13,20 @@ const (
 // begins the next step, whichever variant that runs, so that nothing of the next step can meet anything of this one:
 // plain memory, cache rows and exchange words alike. A flagged counter would order the words of the last exchange and
 // nothing else.
-func (p *proof) checkStep() {
+func (p *Proof) checkStep() {
 	f := p.flat
 	if !p.writes(nextBuffer) {
-		p.errorf(CodeNext, "", "no task writes %s, an I32 IO_OUTPUT: the step hands on no token", nextBuffer).
+		p.Errorf(CodeNext, "", "no task writes %s, an I32 IO_OUTPUT: the step hands on no token", nextBuffer).
 			Suggest("let the last task write the token there")
 	}
-	step := p.stepCounter()
+	step := p.StepCounter()
 	if step < 0 || len(p.producers.of(step)) == 0 {
-		p.errorf(CodeStepJoin, "", "no task signals a counter named %s: nothing says when the step has ended",
+		p.Errorf(CodeStepJoin, "", "no task signals a counter named %s: nothing says when the step has ended",
 			stepCounter).Suggest("let the last task of every queue signal it")
 		return
 	}
 	if f.Counters[step].How != ir.ByCounter {
-		p.errorf(CodeStepJoin, "counter "+stepCounter,
+		p.Errorf(CodeStepJoin, "counter "+stepCounter,
 			"is flagged, and polled words order nothing but themselves: the next step could begin while tasks of "+
 				"this one still read and write").
 			Suggest("realise it by counting")
@@ -37,8 +37,8 @@ func (p *proof) checkStep() {
 		reached = p.clock.joinHB[step]
 	}
 	for t := range f.Tasks {
-		if !p.clock.before(int32(t), reached) && !p.full() {
-			p.errorf(CodeStepJoin, p.task(int32(t)),
+		if !p.clock.before(int32(t), reached) && !p.Full() {
+			p.Errorf(CodeStepJoin, p.Task(int32(t)),
 				"no producer of counter %s is after it by queue order and counting, so the step can end while it runs",
 				stepCounter).
 				Suggest("let the last task of its queue signal %s", stepCounter)
@@ -46,8 +46,8 @@ func (p *proof) checkStep() {
 	}
 }
 
-// stepCounter returns the counter that ends the step, or -1.
-func (p *proof) stepCounter() int {
+// StepCounter returns the counter that ends the step, or -1.
+func (p *Proof) StepCounter() int {
 	for i := range p.flat.Counters {
 		if p.flat.Counters[i].Name == stepCounter {
 			return i
@@ -56,7 +56,7 @@ func (p *proof) stepCounter() int {
 	return -1
 }
 
-func (p *proof) writes(name string) bool {
+func (p *Proof) writes(name string) bool {
 	for i := range p.accesses {
 		if b := &p.flat.Buffers[p.accesses[i].buf]; p.accesses[i].write && b.Name == name && b.Kind == ir.Output &&
 			b.DType == ir.I32 {

@@ -17,18 +17,18 @@ const (
 
 // checkStructure: every index is in range, names are unique, arities and parameters are those that the ops declare. No
 // later rule checks an index again.
-func (p *proof) checkStructure() {
+func (p *Proof) checkStructure() {
 	f := p.flat
 	if f.Lo < 0 || f.Hi < f.Lo || f.Hi > maxPosition {
-		p.errorf(CodeStructure, "", "the positions are %d to %d, want a non-empty interval in [0, %d]", f.Lo, f.Hi,
+		p.Errorf(CodeStructure, "", "the positions are %d to %d, want a non-empty interval in [0, %d]", f.Lo, f.Hi,
 			maxPosition)
 	}
 	if f.SMs < 0 || f.SMs > maxSMs {
-		p.errorf(CodeStructure, "", "there are %d SMs, want 0 to %d", f.SMs, maxSMs)
+		p.Errorf(CodeStructure, "", "there are %d SMs, want 0 to %d", f.SMs, maxSMs)
 	}
 	if len(f.Tasks) > ir.MaxTasks || len(f.Buffers) > ir.MaxBuffers || len(f.Counters) > ir.MaxTasks ||
 		len(f.Pages) > ir.MaxBuffers {
-		p.errorf(CodeBudget, "", "%d tasks, %d buffers, %d counters and %d pages, want at most %d tasks and %d buffers",
+		p.Errorf(CodeBudget, "", "%d tasks, %d buffers, %d counters and %d pages, want at most %d tasks and %d buffers",
 			len(f.Tasks), len(f.Buffers), len(f.Counters), len(f.Pages), ir.MaxTasks, ir.MaxBuffers)
 		return
 	}
@@ -38,14 +38,14 @@ func (p *proof) checkStructure() {
 	p.checkNames("task", len(f.Tasks), func(i int) string { return f.Tasks[i].Name })
 	p.findBodies()
 	for i := range f.Tasks {
-		if p.full() {
+		if p.Full() {
 			return
 		}
 		p.checkTask(i)
 	}
 }
 
-func (p *proof) checkTask(i int) {
+func (p *Proof) checkTask(i int) {
 	f := p.flat
 	t := &f.Tasks[i]
 	if t.SM < -1 || t.SM >= f.SMs {
@@ -53,17 +53,17 @@ func (p *proof) checkTask(i int) {
 		if f.SMs > 0 {
 			want = fmt.Sprintf("0 to %d, or -1 for none", f.SMs-1)
 		}
-		p.errorf(CodeStructure, taskPos(t), "runs on SM %d, want %s", t.SM, want)
+		p.Errorf(CodeStructure, taskPos(t), "runs on SM %d, want %s", t.SM, want)
 	}
 	if t.Signal < -1 || t.Signal >= len(f.Counters) {
-		p.errorf(CodeStructure, taskPos(t), "signals counter %d of %d, want an index or -1", t.Signal, len(f.Counters))
+		p.Errorf(CodeStructure, taskPos(t), "signals counter %d of %d, want an index or -1", t.Signal, len(f.Counters))
 	}
 	for _, w := range t.Waits {
 		if w.Counter < 0 || w.Counter >= len(f.Counters) {
-			p.errorf(CodeStructure, taskPos(t), "waits on counter %d of %d, want an index", w.Counter, len(f.Counters))
+			p.Errorf(CodeStructure, taskPos(t), "waits on counter %d of %d, want an index", w.Counter, len(f.Counters))
 		}
 	}
-	if p.rootOf(i) != i {
+	if p.Root(i) != i {
 		return
 	}
 	found := p.errors
@@ -73,21 +73,21 @@ func (p *proof) checkTask(i int) {
 	p.settle(i, found)
 }
 
-func (p *proof) checkOp(t *ir.Task, k int) {
+func (p *Proof) checkOp(t *ir.Task, k int) {
 	op := &t.Ops[k]
 	if op.Code < 0 || int(op.Code) >= len(ir.Ops) {
-		p.errorf(ir.CodeOperands, taskPos(t), "op %d has opcode %d, want 0 to %d", k, op.Code, len(ir.Ops)-1)
+		p.Errorf(ir.CodeOperands, taskPos(t), "op %d has opcode %d, want 0 to %d", k, op.Code, len(ir.Ops)-1)
 		return
 	}
 	spec := ir.Ops[op.Code]
 	if !spec.In.Has(len(op.In)) {
-		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d inputs, want %v", op.Code, len(op.In), spec.In)
+		p.Errorf(ir.CodeOperands, taskPos(t), "%s has %d inputs, want %v", op.Code, len(op.In), spec.In)
 	}
 	if !spec.Out.Has(len(op.Out)) {
-		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d outputs, want %v", op.Code, len(op.Out), spec.Out)
+		p.Errorf(ir.CodeOperands, taskPos(t), "%s has %d outputs, want %v", op.Code, len(op.Out), spec.Out)
 	}
 	if len(op.InBuf) != len(op.In) || len(op.OutBuf) != len(op.Out) {
-		p.errorf(CodeStructure, taskPos(t), "%s has %d and %d operands but %d and %d buffer indices", op.Code,
+		p.Errorf(CodeStructure, taskPos(t), "%s has %d and %d operands but %d and %d buffer indices", op.Code,
 			len(op.In), len(op.Out), len(op.InBuf), len(op.OutBuf))
 		return
 	}
@@ -100,27 +100,27 @@ func (p *proof) checkOp(t *ir.Task, k int) {
 	p.checkParams(op, spec, t)
 }
 
-func (p *proof) checkOperand(o *ir.Operand, buf int, t *ir.Task, code ir.Opcode) {
+func (p *Proof) checkOperand(o *ir.Operand, buf int, t *ir.Task, code ir.Opcode) {
 	switch {
 	case buf == -1 && (!o.IsTemp() || len(o.Dims) > 0):
-		p.errorf(CodeStructure, taskPos(t), "%s operand %q has no buffer; only temporaries (%%name, no "+
+		p.Errorf(CodeStructure, taskPos(t), "%s operand %q has no buffer; only temporaries (%%name, no "+
 			"ranges) have none", code, o.Buf)
 	case buf < -1 || buf >= len(p.flat.Buffers):
-		p.errorf(CodeStructure, taskPos(t), "%s operand %q is buffer %d of %d", code, o.Buf, buf, len(p.flat.Buffers))
+		p.Errorf(CodeStructure, taskPos(t), "%s operand %q is buffer %d of %d", code, o.Buf, buf, len(p.flat.Buffers))
 	case buf >= 0 && o.IsTemp():
-		p.errorf(CodeStructure, taskPos(t), "%s operand %q is a temporary but has buffer %d", code, o.Buf, buf)
+		p.Errorf(CodeStructure, taskPos(t), "%s operand %q is a temporary but has buffer %d", code, o.Buf, buf)
 	case buf >= 0 && len(o.Dims) != len(p.flat.Buffers[buf].Shape):
-		p.errorf(ir.CodeShape, taskPos(t), "view of %s has %d ranges, the buffer has %d dimensions",
+		p.Errorf(ir.CodeShape, taskPos(t), "view of %s has %d ranges, the buffer has %d dimensions",
 			p.flat.Buffers[buf].Name, len(o.Dims), len(p.flat.Buffers[buf].Shape))
 	}
 	for d := range o.Dims {
 		r := &o.Dims[d]
 		if r.Parts < 0 || r.Block < 0 || r.Shared() && (r.Block < 1 || r.Parts > maxPosition || r.Block > maxPosition) {
-			p.errorf(ir.CodeShape, taskPos(t), "view of %s is dealt out in blocks of %d to %d parts, want "+
+			p.Errorf(ir.CodeShape, taskPos(t), "view of %s is dealt out in blocks of %d to %d parts, want "+
 				"positive numbers", o.Buf, r.Block, r.Parts)
 		}
 		if unbound(&r.Lo) || unbound(&r.Hi) || r.Shared() && unbound(&r.Part) {
-			p.errorf(CodeStructure, taskPos(t), "view of %s mentions a, b or sm; in an unrolled program "+
+			p.Errorf(CodeStructure, taskPos(t), "view of %s mentions a, b or sm; in an unrolled program "+
 				"only pos is left", o.Buf)
 		}
 	}
@@ -133,32 +133,32 @@ func unbound(e *ir.Expr) bool {
 	return e.Uses(ir.SpanA) || e.Uses(ir.SpanB) || e.Uses(ir.OnSM)
 }
 
-func (p *proof) checkParams(op *ir.FlatOp, spec *op.Spec, t *ir.Task) {
+func (p *Proof) checkParams(op *ir.FlatOp, spec *op.Spec, t *ir.Task) {
 	for i := range spec.Params {
 		if want := &spec.Params[i]; want.Needed && !op.Has(want.Key) {
-			p.errorf(ir.CodeOperands, taskPos(t), "%s lacks parameter %s", op.Code, want.Key).
+			p.Errorf(ir.CodeOperands, taskPos(t), "%s lacks parameter %s", op.Code, want.Key).
 				Suggest("add %s=", want.Key)
 		}
 	}
 	if most := len(spec.Params); len(op.Params) > most {
-		p.errorf(ir.CodeOperands, taskPos(t), "%s has %d parameters, want at most %d", op.Code, len(op.Params), most)
+		p.Errorf(ir.CodeOperands, taskPos(t), "%s has %d parameters, want at most %d", op.Code, len(op.Params), most)
 		return
 	}
 	for i := range op.Params {
 		prm := &op.Params[i]
 		if want := spec.Param(prm.Key); want == nil {
-			p.errorf(ir.CodeOperands, taskPos(t), "%s has no parameter %s, want one of %v", op.Code, prm.Key,
+			p.Errorf(ir.CodeOperands, taskPos(t), "%s has no parameter %s, want one of %v", op.Code, prm.Key,
 				slices.Concat(spec.Keys(true), spec.Keys(false)))
 		} else if prm.IsFloat && !want.Real {
-			p.errorf(ir.CodeOperands, taskPos(t), "parameter %s of %s is a float, want an integer", prm.Key, op.Code)
+			p.Errorf(ir.CodeOperands, taskPos(t), "parameter %s of %s is a float, want an integer", prm.Key, op.Code)
 		}
 		if !prm.IsFloat && unbound(&prm.Int) {
-			p.errorf(CodeStructure, taskPos(t), "parameter %s of %s mentions a, b or sm; in an unrolled program "+
+			p.Errorf(CodeStructure, taskPos(t), "parameter %s of %s mentions a, b or sm; in an unrolled program "+
 				"only pos is left", prm.Key, op.Code)
 		}
 		for k := range i {
 			if op.Params[k].Key == prm.Key {
-				p.errorf(ir.CodeOperands, taskPos(t), "%s has parameter %s twice", op.Code, prm.Key)
+				p.Errorf(ir.CodeOperands, taskPos(t), "%s has parameter %s twice", op.Code, prm.Key)
 			}
 		}
 	}

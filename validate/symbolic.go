@@ -1,10 +1,10 @@
 package validate
 
 import (
-	"cmp"
 	"slices"
 
 	"amkc/ir"
+	"amkc/validate/views"
 )
 
 // Locations with views that depend on pos are proved for all positions at once, view against view: two conflicting
@@ -13,10 +13,10 @@ import (
 // decides.
 
 // refuseSymbolic reports a view that depends on pos where none may.
-func (p *proof) refuseSymbolic(l *location) {
+func (p *Proof) refuseSymbolic(l *location) {
 	for i := range p.accesses {
 		a := &p.accesses[i]
-		if &p.locs[a.loc] != l || !slices.ContainsFunc(a.dims(p.flat), func(r ir.Range) bool { return !constant(&r) }) {
+		if &p.locs[a.loc] != l || !slices.ContainsFunc(a.dims(p.flat), func(r ir.Range) bool { return !views.Constant(&r) }) {
 			continue
 		}
 		what := "exchange words, which are the same ones at every position"
@@ -26,7 +26,7 @@ func (p *proof) refuseSymbolic(l *location) {
 		case !l.words:
 			what = "memory that several buffers share"
 		}
-		d := p.errorf(CodeSymbolic, p.task(a.task), "%s %s, a view that depends on pos, of %s", does(a), p.view(a),
+		d := p.Errorf(CodeSymbolic, p.Task(a.task), "%s %s, a view that depends on pos, of %s", does(a), p.view(a),
 			what)
 		d.Buffer = p.flat.Buffers[a.buf].Name
 		d.Suggest("use constant bounds")
@@ -37,7 +37,7 @@ func (p *proof) refuseSymbolic(l *location) {
 // groupViews sorts the views of symbolic locations into groups that share no element, by the dimensions in which no
 // view depends on pos (the heads of a cache) or all views are parts of one dealing (its splits), so that few pairs
 // are left to compare.
-func (p *proof) groupViews() {
+func (p *Proof) groupViews() {
 	p.groups = p.groups[:0]
 	if p.listSymbolic(); len(p.byLocation.items) == 0 {
 		return
@@ -46,27 +46,27 @@ func (p *proof) groupViews() {
 	p.earlier = sized(p.earlier, len(p.accesses))
 	p.groupBase = sized(p.groupBase, len(p.locs))
 	for i := range p.locs {
-		if views := p.byLocation.of(i); len(views) > 0 && !p.groupAlike(i, views) {
-			p.groupLocation(i, views)
+		if list := p.byLocation.of(i); len(list) > 0 && !p.groupAlike(i, list) {
+			p.groupLocation(i, list)
 		}
 	}
 }
 
 // groupAlike takes the groups of an earlier location if all views are those of its tasks' bodies there. That location
 // may have more views and so fewer groups, which is no less right.
-func (p *proof) groupAlike(loc int, views []int32) bool {
-	first := p.sameAccess(views[0])
+func (p *Proof) groupAlike(loc int, list []int32) bool {
+	first := p.sameAccess(list[0])
 	if first == nil || int(first.loc) >= loc || !p.locs[first.loc].symbolic {
 		return false
 	}
-	for _, v := range views {
+	for _, v := range list {
 		if like := p.sameAccess(v); like == nil || like.loc != first.loc {
 			return false
 		}
 	}
 	from, base := p.groupBase[first.loc], int32(len(p.groups))
 	p.groupBase[loc] = base
-	for _, v := range views {
+	for _, v := range list {
 		g := p.sameAccess(v).from - from + base
 		for int(g) >= len(p.groups) {
 			p.groups = append(p.groups, -1)
@@ -76,16 +76,16 @@ func (p *proof) groupAlike(loc int, views []int32) bool {
 	return true
 }
 
-func (p *proof) groupLocation(loc int, views []int32) {
-	groups := map[groupKey]int32{}
-	p.keys = sized(p.keys, len(views))
-	for d := range p.accesses[views[0]].dims(p.flat) {
-		if !p.components(views, d) {
-			p.parts(views, d)
+func (p *Proof) groupLocation(loc int, list []int32) {
+	groups := map[views.Key]int32{}
+	p.keys = sized(p.keys, len(list))
+	for d := range p.accesses[list[0]].dims(p.flat) {
+		if !p.components(list, d) {
+			p.parts(list, d)
 		}
 	}
 	p.groupBase[loc] = int32(len(p.groups))
-	for k, v := range views {
+	for k, v := range list {
 		g, ok := groups[p.keys[k]]
 		if !ok {
 			g = int32(len(p.groups))
@@ -96,81 +96,52 @@ func (p *proof) groupLocation(loc int, views []int32) {
 	}
 }
 
-// groupKey says for each dimension which component or part a view is in.
-type groupKey [4]int32
-
 // listSymbolic lists the views of each symbolic location.
-func (p *proof) listSymbolic() {
+func (p *Proof) listSymbolic() {
 	p.byLocation.begin(len(p.locs))
-	views := p.earlier[:0] // which is not in use yet
+	list := p.earlier[:0] // which is not in use yet
 	for i := range p.accesses {
 		if l := p.accesses[i].loc; p.locs[l].symbolic {
-			views = append(views, int32(i))
+			list = append(list, int32(i))
 			p.byLocation.count(int(l))
 		}
 	}
 	p.byLocation.turn()
-	for _, v := range views {
+	for _, v := range list {
 		p.byLocation.put(int(p.accesses[v].loc), int(v))
 	}
-	p.earlier = views
+	p.earlier = list
 }
 
 // components numbers the views by connected overlap in dimension d, if none depends on pos there.
-func (p *proof) components(views []int32, d int) bool {
+func (p *Proof) components(list []int32, d int) bool {
 	spans := p.intervals[:0]
-	for _, v := range views {
-		s, ok := ends(&p.accesses[v].dims(p.flat)[d])
+	for _, v := range list {
+		s, ok := views.Ends(&p.accesses[v].dims(p.flat)[d])
 		if !ok {
 			return false
 		}
 		spans = append(spans, s)
 	}
 	p.intervals = spans
-	starts := pieces(spans)
-	for k, v := range views {
-		s, _ := ends(&p.accesses[v].dims(p.flat)[d])
-		p.keys[k][d] = pieceOf(s, starts)
+	starts := views.Pieces(spans)
+	for k, v := range list {
+		s, _ := views.Ends(&p.accesses[v].dims(p.flat)[d])
+		p.keys[k][d] = views.PieceOf(s, starts)
 	}
 	return true
 }
 
-// ends returns the ends of a range, if they do not depend on pos.
-func ends(r *ir.Range) (run, bool) {
-	lo, ok1 := r.Lo.IsConst()
-	hi, ok2 := r.Hi.IsConst()
-	return run{lo, max(lo, hi)}, ok1 && ok2
-}
-
-// pieces returns where the connected pieces begin that intervals cover, in ascending order. It changes the list.
-func pieces(spans []run) []int {
-	slices.SortFunc(spans, func(a, b run) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi)) })
-	starts, end := []int{spans[0].lo}, spans[0].hi
-	for _, s := range spans[1:] {
-		if s.lo >= end && s.lo > starts[len(starts)-1] {
-			starts = append(starts, s.lo)
-		}
-		end = max(end, s.hi)
-	}
-	return starts
-}
-
-// pieceOf returns the number of the piece that an interval lies in, counted from 1.
-func pieceOf(s run, starts []int) int32 {
-	k, _ := slices.BinarySearch(starts, s.lo+1)
-	return int32(k)
-}
-
 // parts numbers the views by the part they take of dimension d, if all take constant parts of one dealing.
-func (p *proof) parts(views []int32, d int) {
-	first := &p.accesses[views[0]].dims(p.flat)[d]
-	for _, v := range views {
+func (p *Proof) parts(list []int32, d int) {
+	first := &p.accesses[list[0]].dims(p.flat)[d]
+	for _, v := range list {
 		r := &p.accesses[v].dims(p.flat)[d]
 		if _, ok := r.Part.IsConst(); !ok || !r.Shared() || r.Block != first.Block || r.Parts != first.Parts {
 			return
 		}
 	}
-	for k, v := range views {
+	for k, v := range list {
 		part, _ := p.accesses[v].dims(p.flat)[d].Part.IsConst()
 		p.keys[k][d] = int32(part)
 	}
@@ -184,16 +155,16 @@ func (s *sweep) symbolic(l *location, k int32) {
 	}
 	a := &p.accesses[k]
 	b, dims := &p.flat.Buffers[a.buf], p.formOf(a)
-	defined := a.write || p.oldRows(b, dims) || empty(dims)
+	defined := a.write || p.oldRows(b, dims) || views.Empty(dims)
 	pairs := 1
 	for i := p.groups[a.from]; i >= 0; i = p.earlier[i] {
 		e := &p.accesses[i]
 		pairs++
 		ordered := e.task == s.task || p.clock.before(e.task, s.hb)
-		if !ordered && (e.write || a.write) && !disjoint(p.formOf(e), dims) {
+		if !ordered && (e.write || a.write) && !views.Disjoint(p.formOf(e), dims) {
 			l.suspect = true
 		}
-		if !defined && ordered && e.write && inside(dims, p.formOf(e)) {
+		if !defined && ordered && e.write && views.Inside(dims, p.formOf(e)) {
 			defined = true
 		}
 	}
@@ -203,13 +174,13 @@ func (s *sweep) symbolic(l *location, k int32) {
 }
 
 // formOf returns the form of an access to a symbolic location.
-func (p *proof) formOf(a *access) []form {
+func (p *Proof) formOf(a *access) []views.Range {
 	return p.forms[a.to : int(a.to)+len(p.flat.Buffers[a.buf].Shape)]
 }
 
 // formViews brings the views of symbolic locations into the form in which they are compared. Those of tasks of one
 // body have one.
-func (p *proof) formViews() {
+func (p *Proof) formViews() {
 	p.forms = p.forms[:0]
 	for i := range p.accesses {
 		a := &p.accesses[i]
@@ -221,11 +192,11 @@ func (p *proof) formViews() {
 			continue
 		}
 		a.to = int32(len(p.forms))
-		p.forms = p.form(p.forms, a.dims(p.flat))
+		p.forms = p.positions.Append(p.forms, a.dims(p.flat))
 	}
 }
 
 // oldRows reports whether a view of a cache covers rows below pos alone, at every position.
-func (p *proof) oldRows(b *ir.Buffer, dims []form) bool {
-	return b.Kind == ir.KVCache && dims[rowsDim(b)].hi.atMost(bound{lo: p.flat.Lo, hi: p.flat.Hi})
+func (p *Proof) oldRows(b *ir.Buffer, dims []views.Range) bool {
+	return b.Kind == ir.KVCache && dims[views.RowsDim(b)].Hi.AtMost(views.Between(p.flat.Lo, p.flat.Hi))
 }

@@ -3,28 +3,28 @@
 //
 // It assumes nothing of a program but the types of package ir, never panics, and has no size above which it checks
 // less: what would exceed a stated budget is refused with a code of its own. It is an independent oracle: it imports
-// the standard library, amkc/ir and amkc/ir/diag, and must not import any other package of amkc.
+// the standard library, amkc/ir with diag and op, and amkc/validate/views, and must not import any other package of
+// amkc.
 //
 // One rule is one file. Program order of the proof of a Flat:
 //
 //	structure.go  indices, names, intervals            params.go      parameters and their ranges
-//	backend.go    opcodes that there are               realised.go    counters as the kernel has them
+//	backend.go    opcodes that there are, contracts
 //	buffers.go    dtypes, layouts, kinds               pages.go       scratch pages
 //	operands.go   views inside buffers                 shapes.go      operands of an op agree
 //	dtypes.go     and have the right types             alias.go       operands of one op that overlap
 //	counters.go   thresholds, realisation, scope       deadlock.go    a legal order exists
 //	words.go      flagged words are written once       order.go       the relations hb and fb
 //	memory.go     the walk over memory that uses them  epochs.go      exchanges that a tag tells apart
-//	model.go      the model's facts, for the kernel    forms.go       buffers as the kernel has them
 //	lengths.go    lengths at every position
 //	indices.go    rows of tables that a step computes
 //	races.go      accesses that nothing orders         provenance.go  reads of what is not defined
 //	onchip.go     owners and capacity                  output.go      every output element is written
-//	stale.go      polls for words that are gone        runahead.go   what the kernel reads ahead of waits
+//	stale.go      polls for words that are gone
 //
 // location.go, expand.go, cut.go and readers.go hold what the walk works on, polls.go what a task has seen of
-// exchange words; symbolic.go and positions.go take over where views depend on pos; runahead.go derives what may be
-// read ahead of every wait, by the geometry of streamed.go; span.go and kin.go find what messages say.
+// exchange words; symbolic.go and positions.go take over where views depend on pos; span.go and kin.go find what
+// messages say. What the generated kernel demands beyond that is package validate/kernel, a contract (backend.go).
 //
 // Four files are there for speed alone, and say why they change no verdict: bodies.go (tasks that do the same are
 // looked at once), audience.go (a vector that all SMs read), delta.go (clocks that differ in little), pool.go (memory
@@ -88,16 +88,17 @@ func programFor(b Backend, prog *ir.Program, w without) Report {
 	}
 	var rep Report
 	rep.Diags.Add(w.from(checkVariants(prog))...)
-	var proved []*proof
+	var proved []*Proof
+	var contracts []Contract
 	for _, v := range proveVariants(b, prog, w) {
 		rep.Diags.Add(v.diags...)
 		if v.proof != nil {
 			rep.Diags.Add(v.proof.diags...)
 			rep.Stats.add(v.proof.stats)
-			proved = append(proved, v.proof)
+			proved, contracts = append(proved, v.proof), append(contracts, v.proof.contract)
 		}
 	}
-	rep.Diags.Add(w.from(checkRealisations(proved))...)
+	rep.Diags.Add(w.from(b.CheckVariants(contracts))...)
 	if rep.Diags.Err() == nil {
 		rep.Diags.Add(w.from(checkAppends(proved))...)
 		rep.Diags.Add(w.from(checkTokens(proved))...)
@@ -112,7 +113,7 @@ func programFor(b Backend, prog *ir.Program, w without) Report {
 // proofOf is the outcome of one variant: what unrolling it said, and its proof if it could be unrolled.
 type proofOf struct {
 	diags diag.List
-	proof *proof
+	proof *Proof
 }
 
 // maxTogether bounds the proofs that are made at a time, and with them the memory that they take.
@@ -178,8 +179,9 @@ func proveVariant(b Backend, prog *ir.Program, v *ir.Variant, w without) proofOf
 		out.proof = p
 		if p.sound() {
 			p.checkStep()
-			p.checkModel(&prog.Model)
-			p.checkForms(&prog.Model)
+			if p.contract != nil {
+				p.contract.CheckModel(&prog.Model)
+			}
 		}
 		p.shed()
 		if len(prog.Variants) > 1 {

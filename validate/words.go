@@ -27,7 +27,7 @@ func (a wordWrite) compare(b wordWrite) int {
 
 // checkWords: the producers of a flagged counter write every exchange word once. A waiter knows the words of an
 // exchange by their epoch, which the first and the second write of one exchange have in common.
-func (p *proof) checkWords() {
+func (p *Proof) checkWords() {
 	writes := p.wordWrites
 	p.noteExchanges()
 	for c := range p.flat.Counters {
@@ -56,7 +56,7 @@ func (p *proof) checkWords() {
 				d := s.report(l, b.runs.lo, view, CodeTwice,
 					"writes %s, which %s writes in the same exchange: a waiter on %s cannot tell which of the "+
 						"two it polled",
-					s.span(l, b.runs.lo, view), p.who(a.task), p.flat.Counters[c].Name)
+					s.span(l, b.runs.lo, view), p.Who(a.task), p.flat.Counters[c].Name)
 				d.Other = p.flat.Tasks[a.task].Name
 				d.Suggest("give the second write a counter of its own, or another buffer")
 				break

@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir/amk"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 func validateVerb() verb {
@@ -14,7 +15,7 @@ func validateVerb() verb {
 		summary: "prove that a program can neither deadlock nor race, or say why not",
 		details: "FILE is .amk text, native JSON, or a program of the AMK profile. Exit code 0: proved; 1: rejected.",
 		flags: func(f *pflag.FlagSet) {
-			f.Var(newChoice(&backend, "auto", "auto", validate.Reference.String(), validate.Kernel.String()), "backend",
+			f.Var(newChoice(&backend, "auto", "auto", validate.Reference.String(), kernel.Backend.String()), "backend",
 				"prove for the reference VM or for the generated kernel; auto: the kernel if the program names "+
 					"a target")
 		},
@@ -53,8 +54,8 @@ func prove(c *call, p program, backend string) (validate.Report, validate.Backen
 		chosen := chooseBackend(backend, p.native.Target != nil)
 		return validate.ProgramFor(chosen, p.native), chosen, nil
 	}
-	if backend == validate.Kernel.String() {
-		return validate.Report{}, 0, c.usage("--backend %s does not apply to a program of the AMK profile: it is "+
+	if backend == kernel.Backend.String() {
+		return validate.Report{}, nil, c.usage("--backend %s does not apply to a program of the AMK profile: it is "+
 			"one step of a model, which no kernel is generated from", backend)
 	}
 	report, err := proveProfile(c, p.profile)
@@ -63,8 +64,8 @@ func prove(c *call, p program, backend string) (validate.Report, validate.Backen
 
 // chooseBackend: what names a target is meant for the kernel.
 func chooseBackend(name string, target bool) validate.Backend {
-	if name == validate.Kernel.String() || name == "auto" && target {
-		return validate.Kernel
+	if name == kernel.Backend.String() || name == "auto" && target {
+		return kernel.Backend
 	}
 	return validate.Reference
 }

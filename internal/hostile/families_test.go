@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // A family is one way of making amkc work hard. Files of those that grow are of about the size asked for; the others
@@ -157,7 +158,7 @@ func attacks() []attack {
 		all = append(all, attack{f, validate.Reference})
 	}
 	for _, f := range kernelFamilies {
-		all = append(all, attack{f, validate.Kernel})
+		all = append(all, attack{f, kernel.Backend})
 	}
 	return all
 }

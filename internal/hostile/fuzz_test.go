@@ -5,6 +5,7 @@ import (
 
 	"amkc/internal/watch"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // Any bytes get a verdict or a clean error: nothing panics, and memory is linear in the file above a constant that the
@@ -15,7 +16,7 @@ func FuzzVerdict(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		defer watch.Execution()()
-		for _, backend := range []validate.Backend{validate.Reference, validate.Kernel} {
+		for _, backend := range []validate.Backend{validate.Reference, kernel.Backend} {
 			requireLinear(t, len(data), func() { verdict(data, backend) })
 		}
 	})

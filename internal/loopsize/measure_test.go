@@ -14,6 +14,7 @@ import (
 	"amkc/compiler"
 	"amkc/runtime"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // measure compiles a shape; what amkc does is done three times, and the fastest counts.
@@ -29,7 +30,7 @@ func measure(t *testing.T, layers, roll int) Row {
 		}
 		require.NoError(t, err)
 		at := time.Now()
-		require.True(t, validate.ProgramFor(validate.Kernel, p).OK)
+		require.True(t, validate.ProgramFor(kernel.Backend, p).OK)
 		steps = append(steps, Seconds{"proof", time.Since(at).Seconds()})
 		at = time.Now()
 		files, err = codegen.CUDA(p)

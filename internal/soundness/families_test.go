@@ -10,6 +10,7 @@ import (
 	"amkc/internal/population"
 	"amkc/ir/diag"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // Families of programs in which one rule alone decides: what it accepts is safe, and much of what it rejects an
@@ -26,7 +27,7 @@ func TestFamilies(t *testing.T) {
 		strict int // of 100 rejections for the code, in how many the oracle sees nothing at most
 	}{
 		{"indices", population.Indices, validate.CodeIndex, 25}, // a buffer counts as a whole
-		{"streamed", population.Streamed, validate.CodeRunAhead, 55},
+		{"streamed", population.Streamed, kernel.CodeRunAhead, 55},
 		// whole blocks are copied, and what is written after the reader counts
 	} {
 		t.Run(f.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"amkc/internal/population"
 	"amkc/ir/diag"
 	"amkc/validate"
+	"amkc/validate/kernel"
 )
 
 // A Judgement is what validate and the oracles say of one program.
@@ -51,7 +52,7 @@ func Validate(c population.Case) diag.List {
 	case c.Program != nil:
 		return validate.Program(c.Program).Diags.Errors()
 	case c.Kernel:
-		return validate.FlatFor(validate.Kernel, c.Flat).Diags.Errors()
+		return validate.FlatFor(kernel.Backend, c.Flat).Diags.Errors()
 	case c.Flat != nil:
 		return validate.Flat(c.Flat).Diags.Errors()
 	}

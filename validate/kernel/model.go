@@ -1,11 +1,11 @@
-package validate
+package kernel
 
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
 )
 
-// checkModel: generated code and the host that launches it take sizes, types and numbers from the model's facts, and
+// checkFacts: generated code and the host that launches it take sizes, types and numbers from the model's facts, and
 // the proof takes them from views and buffers. For the kernel the two agree: otherwise it would touch other memory
 // than was proved. Each fact is held to what it speaks of:
 //
@@ -22,14 +22,11 @@ import (
 //	Eps                  eps of the norms, in the kernel's float32
 //
 // A part that a program does not have says nothing of its fact: without SILU_MUL, nothing depends on Intermediate.
-func (p *proof) checkModel(m *ir.Model) {
-	if p.backend != Kernel {
-		return
-	}
+func (p *contract) checkFacts(m *ir.Model) {
 	c := &modelCheck{p: p, m: m, table: -1, head: -1}
 	c.checkBuffers()
 	for t := range p.flat.Tasks {
-		if p.full() {
+		if p.Full() {
 			return
 		}
 		c.checkTask(int32(t))
@@ -39,7 +36,7 @@ func (p *proof) checkModel(m *ir.Model) {
 
 // modelCheck compares a program with the facts of its model.
 type modelCheck struct {
-	p            *proof
+	p            *contract
 	m            *ir.Model
 	table, head  int // the buffers of the embedding table and of the matrix that makes the logits; -1: there is none
 	intermediate int // the longest result of SILU_MUL; 0: there is none
@@ -58,8 +55,8 @@ func (c *modelCheck) once(what string) bool {
 	return true
 }
 
-func (p *proof) disagree(at, format string, args ...any) *diag.Diagnostic {
-	return p.errorf(CodeModel, at, format, args...)
+func (p *contract) disagree(at, format string, args ...any) *diag.Diagnostic {
+	return p.Errorf(CodeModel, at, format, args...)
 }
 
 func (c *modelCheck) checkBuffers() {
@@ -67,7 +64,7 @@ func (c *modelCheck) checkBuffers() {
 	for i := range p.flat.Buffers {
 		b := &p.flat.Buffers[i]
 		if (b.Kind == ir.Weight || b.Kind == ir.KVCache || b.Layout.Kind == ir.Word32) && b.DType != m.DType &&
-			!p.full() {
+			!p.Full() {
 			p.disagree("buffer "+b.Name, "holds %s", b.DType).
 				Suggest("what the model's kernel streams and exchanges is %s", m.DType)
 		}
@@ -100,7 +97,7 @@ func (c *modelCheck) checkTask(t int32) {
 		op := &ops[k]
 		want := func(what string, have, want any) {
 			if have != want && c.once(op.Code.String()+what) {
-				p.disagree(p.task(t), "%s has %s %v", op.Code, what, have).
+				p.disagree(p.Task(t), "%s has %s %v", op.Code, what, have).
 					Suggest("by the model's facts it is %v", want)
 			}
 		}
@@ -109,7 +106,7 @@ func (c *modelCheck) checkTask(t int32) {
 			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
 			want("n_kv_heads", op.IntAt("n_kv_heads", 0, 0), 1)
 			if n := op.IntAt("n_heads", 0, 0); n*m.KVHeads != m.Heads && c.once("n_heads") {
-				p.disagree(p.task(t), "%s has %d query heads for a kv head", op.Code, n).
+				p.disagree(p.Task(t), "%s has %d query heads for a kv head", op.Code, n).
 					Suggest("the model has %d query heads and %d kv heads", m.Heads, m.KVHeads)
 			}
 		case ir.ROPE:
@@ -139,7 +136,7 @@ func (c *modelCheck) checkTask(t int32) {
 func (c *modelCheck) checkMatrix(t int32, what string, b int) {
 	buf := &c.p.flat.Buffers[b]
 	if s := buf.Shape; (len(s) != 2 || s[0] != c.m.Vocab || s[1] != c.m.Hidden) && c.once(what) {
-		c.p.disagree(c.p.task(t), "takes %s for %s, and it has shape %v", buf.Name, what, s).
+		c.p.disagree(c.p.Task(t), "takes %s for %s, and it has shape %v", buf.Name, what, s).
 			Suggest("by the model's facts it is [%d, %d]", c.m.Vocab, c.m.Hidden)
 	}
 }

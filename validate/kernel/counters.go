@@ -1,6 +1,9 @@
-package validate
+package kernel
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	"amkc/validate"
+)
 
 // The kernel carries out its counters in its own way, whatever a program declares. So what it always does in one way
 // must be declared in that way, and what it does in one of two ways for all counters together must be declared alike:
@@ -27,10 +30,10 @@ var realised = map[role]struct {
 	stepEnd: {ir.ByCounter, "SMs count at the end of a step"},
 }
 
-// checkKernelCounters: the kernel realises roles in the way that is fixed, and all exchanges alike; it counts from 0,
+// CheckCounters: the kernel realises roles in the way that is fixed, and all exchanges alike; it counts from 0,
 // shows its counters to the whole GPU, and waits for one exchange a task. What else the IR can say would not be
 // emitted.
-func (p *proof) checkKernelCounters() {
+func (p *contract) CheckCounters() {
 	f := p.flat
 	waited, roles := p.waitedCounters(), p.roles()
 	if waited == nil {
@@ -44,7 +47,7 @@ func (p *proof) checkKernelCounters() {
 		for k := range task.Ops {
 			if code := task.Ops[k].Code; code != ir.NOP {
 				c := f.Counters[task.Waits[0].Counter].Name
-				p.errorf(CodeBackend, p.task(int32(t)),
+				p.Errorf(validate.CodeBackend, p.Task(int32(t)),
 					"runs %s and waits for %s, whose producers write nothing; the kernel waits for such a counter "+
 						"at a barrier alone", code, c).
 					Suggest("let a task that runs %s alone wait for it", ir.NOP)
@@ -58,23 +61,23 @@ func (p *proof) checkKernelCounters() {
 		always, isFixed := realised[roles[i]]
 		switch {
 		case c.Init != 0:
-			p.errorf(CodeBackend, "counter "+c.Name, "starts at %d, and the kernel counts from 0", c.Init).
+			p.Errorf(validate.CodeBackend, "counter "+c.Name, "starts at %d, and the kernel counts from 0", c.Init).
 				Suggest("let it start at 0, and lower the thresholds")
 			return
 		case c.Scope != ir.ScopeGPU:
-			p.errorf(CodeBackend, "counter "+c.Name, "has scope %s, and the kernel's are seen by the whole GPU",
+			p.Errorf(validate.CodeBackend, "counter "+c.Name, "has scope %s, and the kernel's are seen by the whole GPU",
 				c.Scope).Suggest("give it scope gpu")
 			return
 		case !waited[i] && roles[i] != stepEnd:
 		case isFixed && c.How != always.how:
-			p.errorf(CodeBackend, "counter "+c.Name, "is declared %s, and the kernel always realises it as %s: %s",
+			p.Errorf(validate.CodeBackend, "counter "+c.Name, "is declared %s, and the kernel always realises it as %s: %s",
 				c.How, always.how, always.what).Suggest("declare it %s", always.how)
 			return
 		case isFixed:
 		case first < 0:
 			first, p.exchanges = i, c.How
 		case c.How != f.Counters[first].How:
-			p.errorf(CodeBackend, "counter "+c.Name,
+			p.Errorf(validate.CodeBackend, "counter "+c.Name,
 				"is realised as %s, and %s as %s; the kernel realises all exchanges alike", c.How,
 				f.Counters[first].Name, f.Counters[first].How).
 				Suggest("realise both alike")
@@ -84,13 +87,13 @@ func (p *proof) checkKernelCounters() {
 }
 
 // waitedCounters says which counters tasks wait for, or nil where a task has more waits than the kernel carries out.
-func (p *proof) waitedCounters() []bool {
+func (p *contract) waitedCounters() []bool {
 	f := p.flat
 	waited := make([]bool, len(f.Counters))
 	for t := range f.Tasks {
 		task := &f.Tasks[t]
 		if len(task.Waits) > 1 {
-			p.errorf(CodeBackend, p.task(int32(t)), "has %d waits, and a stage body of the kernel has one",
+			p.Errorf(validate.CodeBackend, p.Task(int32(t)), "has %d waits, and a stage body of the kernel has one",
 				len(task.Waits)).
 				Suggest("wait for %s, if all others come before it",
 					f.Counters[task.Waits[len(task.Waits)-1].Counter].Name)
@@ -105,7 +108,7 @@ func (p *proof) waitedCounters() []bool {
 
 // roles finds the role of each counter. One that best values and vectors are announced by together is that of the
 // best values.
-func (p *proof) roles() []role {
+func (p *contract) roles() []role {
 	f := p.flat
 	roles := make([]role, len(f.Counters))
 	for i := range roles {
@@ -124,7 +127,7 @@ func (p *proof) roles() []role {
 			}
 		}
 	}
-	if step := p.stepCounter(); step >= 0 {
+	if step := p.StepCounter(); step >= 0 {
 		roles[step] = stepEnd
 	}
 	return roles

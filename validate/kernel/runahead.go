@@ -1,4 +1,4 @@
-package validate
+package kernel
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/op"
+	"amkc/validate/views"
 )
 
 // The kernel reads some operands ahead of every wait of the step: its producer streams matrices and cache rows into
@@ -26,14 +27,11 @@ import (
 // cacheBlock is the number of rows that lie and are copied together in the cache layouts.
 const cacheBlock = 16
 
-// checkRunAhead: what the kernel reads ahead of the waits, no task of the step writes.
-func (p *proof) checkRunAhead() {
-	if p.backend != Kernel {
-		return
-	}
+// CheckReads: what the kernel reads ahead of the waits, no task of the step writes.
+func (p *contract) CheckReads() {
 	streams := make([]*traffic, len(p.flat.Buffers))
 	for t := range p.flat.Tasks {
-		if p.full() {
+		if p.Full() {
 			return
 		}
 		for k := range p.flat.Tasks[t].Ops {
@@ -66,21 +64,21 @@ func (p *proof) checkRunAhead() {
 	var proved *traffic // of the buffer before: the next layer's is mostly the same
 	var like *ir.Buffer
 	for b, c := range streams {
-		if c == nil || p.full() {
+		if c == nil || p.Full() {
 			continue
 		}
-		buf, before := &p.flat.Buffers[b], p.errors
+		buf, before := &p.flat.Buffers[b], p.Errors()
 		if proved != nil && like.Layout == buf.Layout && slices.Equal(like.Shape, buf.Shape) && c.same(proved) {
 			continue
 		}
-		if p.checkStreamed(buf, c); p.errors == before {
+		if p.checkStreamed(buf, c); p.Errors() == before {
 			proved, like = c, buf
 		}
 	}
 }
 
 // checkFixed: an operand that is read ahead of the step before is the same in every step.
-func (p *proof) checkFixed(t int32, op *ir.FlatOp, i int) {
+func (p *contract) checkFixed(t int32, op *ir.FlatOp, i int) {
 	name, kind := "temporary "+op.In[i].Buf, "of this task"
 	if b := op.InBuf[i]; b >= 0 {
 		buf := &p.flat.Buffers[b]
@@ -89,10 +87,10 @@ func (p *proof) checkFixed(t int32, op *ir.FlatOp, i int) {
 		}
 		name, kind = buf.Name, fmt.Sprintf("is %s", buf.Kind)
 		if w := p.firstWriter(b); w >= 0 {
-			kind += ", written by " + p.who(w)
+			kind += ", written by " + p.Who(w)
 		}
 	}
-	d := p.errorf(CodeRunAhead, p.task(t),
+	d := p.Errorf(CodeRunAhead, p.Task(t),
 		"the kernel reads %s, operand %d of %s, ahead of every wait and of the end of the last step, and it %s", name,
 		i+1, op.Code, kind)
 	if b := op.InBuf[i]; b >= 0 {
@@ -101,7 +99,7 @@ func (p *proof) checkFixed(t int32, op *ir.FlatOp, i int) {
 	d.Suggest("make it a WEIGHT or CONST, which no step writes")
 }
 
-func (p *proof) firstWriter(b int) int32 {
+func (p *contract) firstWriter(b int) int32 {
 	for t := range p.flat.Tasks {
 		for k := range p.flat.Tasks[t].Ops {
 			for _, out := range p.flat.Tasks[t].Ops[k].OutBuf {
@@ -122,7 +120,7 @@ type streamedView struct {
 	op      ir.Opcode // that reads it
 	operand int       // of that op, from 0
 	dims    []ir.Range
-	form    []form // of a write, once it is compared
+	form    []views.Range // of a write, once it is compared
 }
 
 // same reports whether two buffers are used alike: by tasks as far from each other, through the very same views,
@@ -140,32 +138,32 @@ func (c *traffic) same(o *traffic) bool {
 
 // checkStreamed compares what is streamed with what is written. Heads and shares split both into groups that cannot
 // meet, so that few pairs are left.
-func (p *proof) checkStreamed(b *ir.Buffer, c *traffic) {
-	blocks, rows := 1, rowsDim(b) // a buffer of less than three dimensions has none for rows
+func (p *contract) checkStreamed(b *ir.Buffer, c *traffic) {
+	blocks, rows := 1, views.RowsDim(b) // a buffer of less than three dimensions has none for rows
 	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
 		blocks = cacheBlock
 	}
 	key := groupBy(c, rows, blocks)
-	writes := map[groupKey][]*streamedView{}
+	writes := map[views.Key][]*streamedView{}
 	for i := range c.writes {
 		w := &c.writes[i]
-		w.form = p.form(nil, w.dims)
+		w.form = p.Positions().Append(nil, w.dims)
 		writes[key(w)] = append(writes[key(w)], w)
 	}
-	var own, copied []form // of a view as it is, and with its rows rounded out to whole blocks
+	var own, copied []views.Range // of a view as it is, and with its rows rounded out to whole blocks
 	for i := range c.reads {
 		r := &c.reads[i]
-		own = p.form(own[:0], r.dims)
+		own = p.Positions().Append(own[:0], r.dims)
 		copied = roundOut(append(copied[:0], own...), b, blocks)
 		for _, w := range writes[key(r)] {
-			if !p.spend(&p.work.pairs, 1, maxPairs, "pairs of views that depend on pos", r.task) || p.full() {
+			if !p.SpendPairs(1, r.task) || p.Full() {
 				return
 			}
 			n, read := blocks, copied
 			if w.task == r.task {
 				n, read = 1, own
 			}
-			if disjoint(read, w.form) {
+			if views.Disjoint(read, w.form) {
 				continue
 			}
 			if pos, meet := p.meet(r, w, rows, n); meet {
@@ -176,18 +174,18 @@ func (p *proof) checkStreamed(b *ir.Buffer, c *traffic) {
 	}
 }
 
-func (p *proof) reportStreamed(b *ir.Buffer, r, w *streamedView, pos int) {
+func (p *contract) reportStreamed(b *ir.Buffer, r, w *streamedView, pos int) {
 	at, when := pos, ""
 	if p.flat.Lo != p.flat.Hi {
 		when = fmt.Sprintf("at pos %d ", pos)
 	}
-	copied := fmt.Sprintf("%s%s, operand %d of %s", b.Name, viewString(r.dims), r.operand+1, r.op)
+	copied := fmt.Sprintf("%s%s, operand %d of %s", b.Name, views.String(r.dims), r.operand+1, r.op)
 	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
 		copied += fmt.Sprintf(" (in whole blocks of %d rows)", cacheBlock)
 	}
-	d := p.errorf(CodeRunAhead, p.task(r.task),
+	d := p.Errorf(CodeRunAhead, p.Task(r.task),
 		"the kernel copies %s, ahead of every wait of the step, and %s%s writes %s%s in the same step", copied, when,
-		p.who(w.task), b.Name, viewString(w.dims))
+		p.Who(w.task), b.Name, views.String(w.dims))
 	d.Buffer, d.Other, d.Position = b.Name, p.flat.Tasks[w.task].Name, &at
 	switch {
 	case b.Kind != ir.KVCache:
@@ -198,9 +196,4 @@ func (p *proof) reportStreamed(b *ir.Buffer, r, w *streamedView, pos int) {
 	default:
 		d.Suggest("let the task that copies the block of row pos be the one that appends it")
 	}
-}
-
-func viewString(dims []ir.Range) string {
-	o := ir.Operand{Buf: "x", Dims: dims}
-	return o.String()[1:]
 }

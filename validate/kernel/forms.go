@@ -1,9 +1,10 @@
-package validate
+package kernel
 
 import (
 	"fmt"
 
 	"amkc/ir"
+	"amkc/validate"
 )
 
 // storage is how the elements of an operand lie in memory.
@@ -25,10 +26,7 @@ var (
 
 // checkForms: a stage body of the kernel has each operand in one form, and looks at no declaration. In another form
 // it would read other values than those that were written, or touch bytes beyond those that were proved.
-func (p *proof) checkForms(m *ir.Model) {
-	if p.backend != Kernel {
-		return
-	}
+func (p *contract) checkForms(m *ir.Model) {
 	layout := ir.LayoutKind(-1)
 	for i := range p.flat.Buffers {
 		b := &p.flat.Buffers[i]
@@ -39,7 +37,7 @@ func (p *proof) checkForms(m *ir.Model) {
 			layout = b.Layout.Kind
 		}
 		if b.Layout.Kind != layout || layout != ir.KVBlock16 && layout != ir.KVRows16 {
-			p.errorf(CodeBackend, bufferPos(b), "is a cache in layout %s; the kernel has all of them in "+
+			p.Errorf(validate.CodeBackend, "buffer "+b.Name, "is a cache in layout %s; the kernel has all of them in "+
 				"%s, or all in %s", b.Layout.Kind, ir.KVBlock16, ir.KVRows16).
 				Suggest("give all caches one of these layouts")
 			return
@@ -47,7 +45,7 @@ func (p *proof) checkForms(m *ir.Model) {
 	}
 	forms := formsOf(m)
 	for t := range p.flat.Tasks {
-		if p.rootOf(t) != t {
+		if p.Root(t) != t {
 			continue
 		}
 		for k := range p.flat.Tasks[t].Ops {
@@ -61,7 +59,7 @@ func (p *proof) checkForms(m *ir.Model) {
 }
 
 // inForm holds the operands of an op to their forms, as far as they are buffers.
-func (p *proof) inForm(t int32, op *ir.FlatOp, side string, buffers []int, want []*storage) bool {
+func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, want []*storage) bool {
 	for i, n := range buffers {
 		if n < 0 || i >= len(want) || want[i] == nil {
 			continue
@@ -69,10 +67,10 @@ func (p *proof) inForm(t int32, op *ir.FlatOp, side string, buffers []int, want 
 		b := &p.flat.Buffers[n]
 		have := storage{b.DType, b.Layout.Kind}
 		if b.Kind == ir.Weight || b.Layout.Kind == ir.Word32 {
-			have.dtype = want[i].dtype // checkModel holds these to the type of the model
+			have.dtype = want[i].dtype // checkFacts holds these to the type of the model
 		}
 		if have != *want[i] {
-			p.errorf(CodeBackend, p.task(t), "%s %d of %s is %s, which is %s; the kernel has it as %s", side, i+1,
+			p.Errorf(validate.CodeBackend, p.Task(t), "%s %d of %s is %s, which is %s; the kernel has it as %s", side, i+1,
 				op.Code, b.Name, have, want[i]).
 				Suggest("declare the buffer %s", want[i])
 			return false

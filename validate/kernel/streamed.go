@@ -1,27 +1,30 @@
-package validate
+package kernel
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	"amkc/validate/views"
+)
 
 // The geometry of runahead.go: views of one buffer, which may be a cache whose rows are copied in whole blocks.
 
 // roundOut rounds the rows of a view out to whole blocks, wherever it begins and ends. Blocks of 1 are no rounding.
-func roundOut(view []form, b *ir.Buffer, blocks int) []form {
+func roundOut(view []views.Range, b *ir.Buffer, blocks int) []views.Range {
 	if blocks == 1 {
 		return view
 	}
-	r, rows := &view[rowsDim(b)], b.Shape[rowsDim(b)]
-	r.lo, r.hi = bound{}, bound{lo: rows, hi: rows}
-	if r.shared() && r.block%blocks != 0 {
-		r.parts = 0 // a block then holds rows of several parts
+	r, rows := &view[views.RowsDim(b)], b.Shape[views.RowsDim(b)]
+	r.Lo, r.Hi = views.Between(0, 0), views.Between(rows, rows)
+	if r.Shared() && r.Block%blocks != 0 {
+		r.Parts = 0 // a block then holds rows of several parts
 	}
 	return view
 }
 
 // meet looks for a position at which a streamed view, its rows rounded out to whole blocks, shares an element with
 // another.
-func (p *proof) meet(r, w *streamedView, rows, blocks int) (int, bool) {
+func (p *contract) meet(r, w *streamedView, rows, blocks int) (int, bool) {
 	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
-		if !p.spend(&p.work.evals, 1, maxEvals, "views at single positions", r.task) {
+		if !p.SpendEvals(1, r.task) {
 			return 0, false // refused by the budget
 		}
 		if p.meetAt(r, w, rows, blocks, pos) {
@@ -31,7 +34,7 @@ func (p *proof) meet(r, w *streamedView, rows, blocks int) (int, bool) {
 	return 0, false
 }
 
-func (p *proof) meetAt(r, w *streamedView, rows, blocks, pos int) bool {
+func (p *contract) meetAt(r, w *streamedView, rows, blocks, pos int) bool {
 	for d := range r.dims {
 		a, b := r.dims[d], &w.dims[d]
 		lo, hi := a.Lo.At(pos), a.Hi.At(pos)
@@ -45,8 +48,8 @@ func (p *proof) meetAt(r, w *streamedView, rows, blocks, pos int) bool {
 			}
 		}
 		lo, hi = max(lo, b.Lo.At(pos)), min(hi, b.Hi.At(pos))
-		for lo < hi && !(holds(&a, lo, pos) && holds(b, lo, pos)) {
-			if !p.spend(&p.work.evals, 1, maxEvals, "views at single positions", r.task) {
+		for lo < hi && !(views.Holds(&a, lo, pos) && views.Holds(b, lo, pos)) {
+			if !p.SpendEvals(1, r.task) {
 				return false
 			}
 			lo++
@@ -58,15 +61,10 @@ func (p *proof) meetAt(r, w *streamedView, rows, blocks, pos int) bool {
 	return true
 }
 
-// holds reports whether an element between the ends of a range falls to its part.
-func holds(r *ir.Range, e, pos int) bool {
-	return !r.Shared() || (e/r.Block)%r.Parts == r.Part.At(pos)
-}
-
 // groupBy numbers views so that those with different numbers share no element: by components of overlap in each
 // dimension but the rows (rows is below 0 where there are none), and by part where all rows are dealt out alike, in
 // whole blocks.
-func groupBy(c *traffic, rows, blocks int) func(v *streamedView) groupKey {
+func groupBy(c *traffic, rows, blocks int) func(v *streamedView) views.Key {
 	var starts [4][]int // of the pieces of a dimension; nil where some view depends on pos
 	for d := range c.reads[0].dims {
 		if d != rows {
@@ -74,11 +72,11 @@ func groupBy(c *traffic, rows, blocks int) func(v *streamedView) groupKey {
 		}
 	}
 	dealt := rows >= 0 && dealtAlike(c, rows, blocks)
-	return func(v *streamedView) (k groupKey) {
+	return func(v *streamedView) (k views.Key) {
 		for d := range v.dims {
 			if starts[d] != nil {
-				s, _ := ends(&v.dims[d])
-				k[d] = pieceOf(s, starts[d])
+				s, _ := views.Ends(&v.dims[d])
+				k[d] = views.PieceOf(s, starts[d])
 			}
 		}
 		if dealt {
@@ -92,25 +90,25 @@ func groupBy(c *traffic, rows, blocks int) func(v *streamedView) groupKey {
 // pieces returns where the connected pieces of a dimension begin that the views cover, or nil if some view depends on
 // pos there.
 func (c *traffic) pieces(d int) []int {
-	spans := make([]run, 0, len(c.reads)+len(c.writes))
-	for _, views := range [][]streamedView{c.reads, c.writes} {
-		for i := range views {
-			s, ok := ends(&views[i].dims[d])
+	spans := make([]views.Interval, 0, len(c.reads)+len(c.writes))
+	for _, list := range [][]streamedView{c.reads, c.writes} {
+		for i := range list {
+			s, ok := views.Ends(&list[i].dims[d])
 			if !ok {
 				return nil
 			}
 			spans = append(spans, s)
 		}
 	}
-	return pieces(spans)
+	return views.Pieces(spans)
 }
 
 // dealtAlike reports whether every view has one part of the rows, dealt out in the same whole blocks.
 func dealtAlike(c *traffic, rows, blocks int) bool {
 	first := &c.reads[0].dims[rows]
-	for _, views := range [][]streamedView{c.reads, c.writes} {
-		for i := range views {
-			r := &views[i].dims[rows]
+	for _, list := range [][]streamedView{c.reads, c.writes} {
+		for i := range list {
+			r := &list[i].dims[rows]
 			if _, ok := r.Part.IsConst(); !ok || !r.Shared() || r.Block%blocks != 0 || r.Block != first.Block ||
 				r.Parts != first.Parts {
 				return false

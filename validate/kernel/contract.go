@@ -1,0 +1,91 @@
+// Package kernel holds a program to what the generated kernel demands beyond a proof: that its counters are those that
+// the kernel realises, that operands have the types and layouts its stage bodies read, that nothing is written which it
+// reads ahead of a wait, and that the program agrees with the facts of its model, from which generated code takes sizes.
+//
+// The rules go by what package validate has proved: they ask its Proof for the program, for what may be spent on a
+// question, and report through it. The package imports the standard library, amkc/ir with diag and op, amkc/validate
+// and amkc/validate/views. It must not import codegen, which emits what is demanded here: a contract that shares code
+// with its party shares its mistakes.
+package kernel
+
+import (
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/validate"
+)
+
+// Backend is the generated kernel: the opcodes that the device runtime has stage bodies for, and a producer that runs
+// ahead of the waits. It runs fused sequences of the opcodes; which sequences there are is codegen's to say.
+var Backend validate.Backend = kernel{}
+
+type kernel struct{}
+
+func (kernel) String() string { return "kernel" }
+
+func (kernel) Implements(c ir.Opcode) bool {
+	return validate.Reference.Implements(c) && ir.Ops[c].Kernel
+}
+
+func (kernel) Contract(p *validate.Proof) validate.Contract {
+	return &contract{Proof: p, flat: p.Flat()}
+}
+
+// contract is what the kernel demands of one variant.
+type contract struct {
+	*validate.Proof
+	flat      *ir.Flat
+	exchanges ir.Realisation // how the kernel carries out exchanges; undecided if there are none
+	quantised bool           // an op with more operands than the kernel's has been reported
+}
+
+// CheckVariants: the variants of a program are one kernel, which realises the exchanges of all of them alike.
+func (kernel) CheckVariants(all []validate.Contract) diag.List {
+	var diags diag.List
+	var first *contract
+	for _, v := range all {
+		c := v.(*contract)
+		switch {
+		case c.exchanges == ir.Undecided:
+		case first == nil:
+			first = c
+		case c.exchanges != first.exchanges:
+			diags.Add(diag.Errorf(validate.CodeBackend, "variant "+c.flat.Name,
+				"realises its exchanges as %s, and variant %s as %s; the kernel realises all alike", c.exchanges,
+				first.flat.Name, first.exchanges).
+				Suggest("realise both alike"))
+		}
+	}
+	return diags
+}
+
+// CheckModel: the program agrees with the facts of its model, and operands have the form in which the kernel has them.
+func (p *contract) CheckModel(m *ir.Model) {
+	p.checkFacts(m)
+	p.checkForms(m)
+}
+
+// CheckOp: a matrix is multiplied without what a quantised one comes with. One finding is enough.
+func (p *contract) CheckOp(t int32, op *ir.FlatOp) {
+	if op.Code != ir.GEMV || len(op.In) <= 2 || p.quantised {
+		return
+	}
+	p.quantised = true
+	p.Errorf(validate.CodeBackend, p.Task(t),
+		"%s has %d inputs, and the kernel multiplies a vector by a matrix: it knows no bias, "+
+			"scales or zeros", op.Code, len(op.In)).
+		Suggest("add a bias by ADD, or prove the program for backend %s", validate.Reference)
+}
+
+// Finds: the kernel polls words for the epoch of the exchange that their reader waits for, so the writer must signal
+// the counter of that exchange. Counted words are not looked at.
+func (p *contract) Finds(reader, writer int32) bool {
+	signal := p.flat.Tasks[writer].Signal
+	if signal >= 0 {
+		for _, w := range p.flat.Tasks[reader].Waits {
+			if w.Counter == signal {
+				return true
+			}
+		}
+	}
+	return p.exchanges != ir.Flagged && (signal < 0 || p.flat.Counters[signal].How != ir.Flagged)
+}
