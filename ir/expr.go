@@ -185,6 +185,31 @@ func (e Expr) Bind(t TaskSpan) Expr {
 	}
 }
 
+// With replaces a symbol by an expression, and folds.
+func (e Expr) With(s Sym, f Expr) Expr {
+	switch e.op {
+	case exprConst:
+		return e
+	case exprSym:
+		if Sym(e.k) == s {
+			return f
+		}
+		return e
+	case exprMul:
+		return e.x.With(s, f).Mul(e.k)
+	case exprDiv:
+		return e.x.With(s, f).Div(e.k)
+	case exprMod:
+		return e.x.With(s, f).Mod(e.k)
+	case exprAdd:
+		return e.x.With(s, f).Add(e.y.With(s, f))
+	case exprSub:
+		return e.x.With(s, f).Sub(e.y.With(s, f))
+	default:
+		return fold2(e.op, e.x.With(s, f), e.y.With(s, f))
+	}
+}
+
 // Uses reports whether e mentions s.
 func (e Expr) Uses(s Sym) bool {
 	switch {

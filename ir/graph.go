@@ -23,7 +23,7 @@ type GraphWeight struct {
 // GraphNode is one operation of the model. Layer is -1 outside the layers.
 type GraphNode struct {
 	Name    string // L03.q_proj, final_norm
-	Op      string // embed, rmsnorm, linear, rope, attention, kv_append, add, silu_mul, argmax
+	Op      string // embed, rmsnorm, rmsnorm_heads, linear, rope, attention, kv_append, add, silu_mul, argmax
 	Layer   int
 	Inputs  []string // names of the nodes whose values it reads
 	Weights []string // state-dict keys; of a linear its matrix, and its bias if it has one

@@ -17,23 +17,30 @@ var Fuse = Pass{
 	Run:   runFuse,
 }
 
-// fusionGroups is the closed list: those groups that the kernel has a stage for. A bias goes with its product.
-var fusionGroups = [][]string{
-	{"input_norm", "q_proj", "k_proj", "v_proj", "q_rope", "k_rope"},
-	{"attention", "k_append", "v_append"},
-	{"o_proj", "attn_add"},
-	{"post_norm", "gate_proj", "up_proj", "silu_mul"},
-	{"down_proj", "mlp_add"},
-	{"final_norm", "lm_head", "argmax"},
+// fusionGroups is the closed list: those groups that the kernel has a stage for. A bias goes with its product. A norm
+// of heads takes their rotation along to attention, where whole heads are.
+func fusionGroups(g *ir.Graph) [][]string {
+	qkv := []string{"input_norm", "q_proj", "k_proj", "v_proj"}
+	heads, attention := []string{"q_rope", "k_rope"}, []string{"attention", "k_append", "v_append"}
+	if slices.ContainsFunc(g.Nodes, func(n ir.GraphNode) bool { return n.Op == "rmsnorm_heads" }) {
+		attention = slices.Concat([]string{"q_norm", "k_norm"}, heads, attention)
+	} else {
+		qkv = append(qkv, heads...)
+	}
+	return [][]string{
+		qkv,
+		attention,
+		{"o_proj", "attn_add"},
+		{"post_norm", "gate_proj", "up_proj", "silu_mul"},
+		{"down_proj", "mlp_add"},
+		{"final_norm", "lm_head", "argmax"},
+	}
 }
 
 // fusionOf checks that a configuration asks for the closed list, or for nothing, which means the same.
-func fusionOf(want [][]string) ([][]string, *diag.Diagnostic) {
+func fusionOf(want [][]string, g *ir.Graph) ([][]string, *diag.Diagnostic) {
 	const where = "config: fusion_grouping"
-	groups := make([][]string, len(fusionGroups))
-	for i := range groups {
-		groups[i] = slices.Clone(fusionGroups[i])
-	}
+	groups := fusionGroups(g)
 	if len(want) == 0 {
 		return groups, nil
 	}
@@ -41,18 +48,18 @@ func fusionOf(want [][]string) ([][]string, *diag.Diagnostic) {
 		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 	}
 	for _, g := range want {
-		if !slices.ContainsFunc(fusionGroups, func(known []string) bool { return same(g, known) }) {
+		if !slices.ContainsFunc(groups, func(known []string) bool { return same(g, known) }) {
 			return groups, diag.Errorf(codeFusion, where,
 				"[%s] is not a group that the kernel has a stage for; want %s",
-				strings.Join(g, " "), spellGroups(fusionGroups))
+				strings.Join(g, " "), spellGroups(groups))
 		}
 	}
-	for _, known := range fusionGroups {
+	for _, known := range groups {
 		if !slices.ContainsFunc(want, func(g []string) bool { return same(g, known) }) {
 			return groups, diag.Errorf(codeFusion, where,
 				"without [%s] these stages would stay apart, and the kernel has no stages for them alone; "+
 					"want all of %s",
-				strings.Join(known, " "), spellGroups(fusionGroups))
+				strings.Join(known, " "), spellGroups(groups))
 		}
 	}
 	return groups, nil
@@ -226,22 +233,29 @@ func (f *fuser) normed(norm *ir.Stage) ir.Op { return into(norm.Ops[0], temp("%n
 func (f *fuser) qkv() {
 	norm := f.take("input_norm")
 	q, k, v := f.takeBiased("q_proj"), f.takeBiased("k_proj"), f.takeBiased("v_proj")
-	rotate := f.take("q_rope").Ops[0]
-	f.take("k_rope")
 	qd, kd := f.m.Heads*f.m.HeadDim, f.m.KVHeads*f.m.HeadDim
 	w := f.stack(f.layer+"qkv.weight", nil, q, k, v)
 	out := f.vector("qkv", qd+2*kd)
 	biases, rows := f.bias(f.layer+"qkv.bias", q, k, v)
-	rotate = into(rotate, view(out, task), rows)
-	rotate.Params = slices.Clone(rotate.Params)
-	for i := range rotate.Params {
-		if rotate.Params[i].Key == "limit" {
-			rotate.Params[i].Int = ir.Int(qd + kd) // the rows of v pass through
+	ops := append([]ir.Op{f.normed(norm), gemv(q, w)}, biases...)
+	if f.normsHeads() { // attention rotates, after the norm
+		ops[len(ops)-1].Out = []ir.Operand{view(out, task)}
+	} else {
+		rotate := into(f.take("q_rope").Ops[0], view(out, task), rows)
+		f.take("k_rope")
+		rotate.Params = slices.Clone(rotate.Params)
+		for i := range rotate.Params {
+			if rotate.Params[i].Key == "limit" {
+				rotate.Params[i].Int = ir.Int(qd + kd) // the rows of v pass through
+			}
 		}
+		ops = append(ops, rotate)
 	}
-	f.stage("qkv", out, whole(qd+2*kd), []string{norm.Ops[0].In[0].Buf},
-		slices.Concat([]ir.Op{f.normed(norm), gemv(q, w)}, biases, []ir.Op{rotate})...)
+	f.stage("qkv", out, whole(qd+2*kd), []string{norm.Ops[0].In[0].Buf}, ops...)
 }
+
+// normsHeads reports whether the heads of the layer in hand have norms.
+func (f *fuser) normsHeads() bool { return f.left[f.layer+"q_norm"] != nil }
 
 func (f *fuser) attn() {
 	attention, keys, values := f.take("attention"), f.take("k_append"), f.take("v_append")
@@ -250,10 +264,30 @@ func (f *fuser) attn() {
 	kAt := f.m.Heads * hd
 	vAt := kAt + f.m.KVHeads*hd
 	row := func(offset int) ir.Operand { return view(qkv, at(spanA, hd, offset)) }
+	q, k := view(qkv, at(spanA, group*hd, 0)), row(kAt)
+	var heads []ir.Op
+	if f.normsHeads() {
+		heads = []ir.Op{
+			into(f.take("q_norm").Ops[0], temp("%qn"), q),
+			into(f.take("k_norm").Ops[0], temp("%kn"), k),
+			rotateHeads(f.take("q_rope").Ops[0], temp("%q"), temp("%qn")),
+			rotateHeads(f.take("k_rope").Ops[0], temp("%k"), temp("%kn")),
+		}
+		q, k = temp("%q"), temp("%k")
+	}
 	op := attention.Ops[0]
-	op.In = []ir.Operand{view(qkv, at(spanA, group*hd, 0)), op.In[1], op.In[2], row(kAt), row(vAt)}
-	f.stage("attn", out, perHead(f.m.KVHeads), []string{qkv}, op,
-		into(keys.Ops[0], keys.Ops[0].Out[0], row(kAt)), into(values.Ops[0], values.Ops[0].Out[0], row(vAt)))
+	op.In = []ir.Operand{q, op.In[1], op.In[2], k, row(vAt)}
+	f.stage("attn", out, perHead(f.m.KVHeads), []string{qkv}, append(heads, op,
+		into(keys.Ops[0], keys.Ops[0].Out[0], k), into(values.Ops[0], values.Ops[0].Out[0], row(vAt)))...)
+}
+
+// rotateHeads is a rotation of whole heads, where that of a stage is of rows of a vector.
+func rotateHeads(rope ir.Op, out, in ir.Operand) ir.Op {
+	rope = into(rope, out, in)
+	rope.Params = slices.DeleteFunc(slices.Clone(rope.Params), func(p ir.Param) bool {
+		return p.Key == "first" || p.Key == "limit"
+	})
+	return rope
 }
 
 // addInto fuses a projection with the residual sum that reads it.

@@ -23,6 +23,7 @@ var families = map[string]func(*importer) *ir.Graph{
 	"llama":   importLlama,
 	"mistral": importMistral,
 	"qwen2":   importQwen2,
+	"qwen3":   importQwen3,
 }
 
 // unmodelled says what the better known families compute that no importer models.
@@ -35,7 +36,6 @@ var unmodelled = map[string]string{
 	"mpt":             "it has ALiBi positions, LayerNorm and GELU",
 	"stablelm":        "it has LayerNorm with biases and a partial rotary embedding",
 	"qwen2_moe":       "it has experts, and biases on the query, key and value projections",
-	"qwen3":           "it has an RMSNorm on every query and key head",
 	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
 	"mixtral":         "it has experts",
 	"gemma":           "it has GELU, scaled embeddings and an RMSNorm with an offset",

@@ -12,6 +12,10 @@ const qwen2Config = `{"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen
 	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
 	"vocab_size": 128, "max_position_embeddings": 512, "hidden_act": "silu"}`
 
+const qwen3Config = `{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 64,
+	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+	"head_dim": 24, "vocab_size": 128, "max_position_embeddings": 512, "hidden_act": "silu"}`
+
 const mistralConfig = `{"architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_size": 64,
 	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 128,
 	"max_position_embeddings": 512, "num_key_value_heads": 2}`
@@ -57,6 +61,13 @@ func TestWindows(t *testing.T) {
 		"layers below 0": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": -1},
 			refusal: "want an integer from 0 on"},
+		"none in qwen3": {base: qwen3Config, want: 512},
+		"of qwen3's last layer": {base: qwen3Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,
+				"layer_types": kinds(full, full, sliding)},
+			want: 16, warning: true},
+		"unused in qwen3": {base: qwen3Config,
+			changes: fieldsOf{"sliding_window": 16, "layer_types": kinds(full, full, full)}, want: 512},
 		"absent in mistral": {base: mistralConfig,
 			changes: fieldsOf{"max_position_embeddings": 32768}, maxSeq: 8192, refusal: "want --max-seq 4096 or less"},
 		"absent and not reached": {base: mistralConfig, want: 512},
@@ -69,6 +80,9 @@ func TestWindows(t *testing.T) {
 		"biases of mistral": {base: mistralConfig,
 			changes: fieldsOf{"attention_bias": true}, refusal: "is true, which is not modelled"},
 		"biases of qwen2 are fixed": {base: qwen2Config, changes: fieldsOf{"attention_bias": false}, want: 512},
+		"biases of qwen3": {base: qwen3Config,
+			changes: fieldsOf{"attention_bias": true}, refusal: "is true, which is not modelled; accepted: false"},
+		"MLP of qwen3 has none": {base: qwen3Config, changes: fieldsOf{"mlp_bias": true}, want: 512},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := importConfig(t, edit(c.base, c.changes), State{MaxSeq: c.maxSeq})
@@ -91,6 +105,8 @@ func TestDefaultsOfFamilies(t *testing.T) {
 	}{
 		{`{"model_type": "qwen2"}`, ir.Model{Architecture: "Qwen2ForCausalLM", Layers: 32, Hidden: 4096,
 			Intermediate: 22016, Heads: 32, KVHeads: 32, HeadDim: 128, Vocab: 151936}},
+		{`{"model_type": "qwen3", "hidden_size": 1000}`, ir.Model{Architecture: "Qwen3ForCausalLM", Layers: 32,
+			Hidden: 1000, Intermediate: 22016, Heads: 32, KVHeads: 32, HeadDim: 128, Vocab: 151936}},
 		{`{"model_type": "mistral"}`, ir.Model{Architecture: "MistralForCausalLM", Layers: 32, Hidden: 4096,
 			Intermediate: 14336, Heads: 32, KVHeads: 8, HeadDim: 128, Vocab: 32000}},
 	} {
@@ -112,6 +128,16 @@ func TestPublishedForms(t *testing.T) {
 			"torch_dtype": "bfloat16", "transformers_version": "4.43.1", "use_cache": true,
 			"use_sliding_window": false, "vocab_size": 152064}`: {Architecture: "Qwen2ForCausalLM", Layers: 28,
 			Hidden: 3584, Intermediate: 18944, Heads: 28, KVHeads: 4, HeadDim: 128, Vocab: 152064, Eps: 1e-6},
+		`{"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
+			"hidden_size": 1024, "initializer_range": 0.02, "intermediate_size": 3072,
+			"max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+			"num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06,
+			"rope_scaling": null, "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true,
+			"torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true,
+			"use_sliding_window": false, "vocab_size": 151936}`: {Architecture: "Qwen3ForCausalLM", Layers: 28,
+			Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Eps: 1e-6,
+			Tied: true},
 		`{"architectures": ["MistralForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
 			"hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 14336,
 			"max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
@@ -126,5 +152,23 @@ func TestPublishedForms(t *testing.T) {
 		want.DType, want.MaxSeq = ir.BF16, 4096
 		require.Equal(t, want, s.Graph.Model)
 		require.Empty(t, s.Diags)
+	}
+}
+
+// A Qwen3 normalises heads before it rotates them, with a weight for each of the two norms of a layer.
+func TestNormsOfHeads(t *testing.T) {
+	s, err := importModel(t, zoo+"qwen3-qknorm")
+	require.NoError(t, err)
+	require.Len(t, s.Consumed, len(s.Source.Weights.Tensors()), "every tensor is accounted for")
+	require.Len(t, s.Graph.Nodes, 3*19+4)
+	for _, n := range s.Graph.Nodes {
+		switch n.Name {
+		case "L01.q_norm":
+			require.Equal(t, ir.GraphNode{Name: "L01.q_norm", Op: "rmsnorm_heads", Layer: 1,
+				Inputs: []string{"L01.q_proj"}, Weights: []string{"model.layers.1.self_attn.q_norm.weight"},
+				Shape: []int{256}}, n)
+		case "L01.k_rope":
+			require.Equal(t, []string{"L01.k_norm"}, n.Inputs)
+		}
 	}
 }

@@ -103,7 +103,9 @@ type decoder struct {
 	check                                                 func(m *importer) // refuses values that are not modelled
 	// the fewest positions that a layer attends to, 0 for all; nil where the family has no windows
 	window      func(m *importer, model *ir.Model) int
+	headDim     int  // what an absent head_dim means; 0: hidden_size over heads
 	biasedHeads bool // the projections of queries, keys and values have a bias
+	normedHeads bool // each head of the queries and of the keys has an RMSNorm, before its rotation
 }
 
 // decoder builds the graph of a family of the form of Llama.
@@ -130,8 +132,8 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		m.fail(codeField, "num_key_value_heads", "is %d; want a divisor of num_attention_heads, %d", model.KVHeads,
 			model.Heads)
 	}
-	model.HeadDim = m.headDim(&model)
-	return decoderGraph(model, m.rope(model.HeadDim), d.biasedHeads)
+	model.HeadDim = m.headDim(&model, d.headDim)
+	return d.graph(model, m.rope(model.HeadDim))
 }
 
 // withinWindow holds the positions to a sliding window: as far as it reaches, attention is to all positions before, and
@@ -161,16 +163,17 @@ func (m *importer) windowOf(absent int) int {
 	return m.size("sliding_window", 1, "max_seq")
 }
 
-func (m *importer) headDim(model *ir.Model) int {
+// headDim is the size of a head; absent is what it is without the field, or 0 where that follows from the others.
+func (m *importer) headDim(model *ir.Model, absent int) int {
 	if m.diags.Err() != nil {
 		return 2 // the sizes it is computed from may be stand-ins
 	}
-	if _, explicit := m.value("head_dim"); !explicit && model.Hidden%model.Heads != 0 {
+	if _, explicit := m.value("head_dim"); !explicit && absent == 0 && model.Hidden%model.Heads != 0 {
 		m.fail(codeField, "head_dim", "is missing, and hidden_size %d is not a multiple of num_attention_heads %d",
 			model.Hidden, model.Heads)
 		return 2
 	}
-	hd := m.size("head_dim", max(1, model.Hidden/model.Heads), "head_dim")
+	hd := m.size("head_dim", cmp.Or(absent, max(1, model.Hidden/model.Heads)), "head_dim")
 	if most := ir.ModelBound("head_dim").Hi; m.diags.Err() == nil && (hd%2 != 0 || hd > most) {
 		m.fail(codeField, "head_dim", "is %d; want an even number up to %d, because a rotation takes two elements", hd,
 			most)
@@ -181,17 +184,22 @@ func (m *importer) headDim(model *ir.Model) int {
 
 // refuseUnmodelled checks the fields of which one value is modelled, and the others change the maths.
 func (m *importer) refuseUnmodelled() {
-	for _, field := range []string{"attention_bias", "mlp_bias", "use_sliding_window"} {
-		if m.truth(field, false) {
-			m.fail(codeNotModelled, field, "is true, which is not modelled; accepted: false")
-		}
-	}
+	m.refuseTrue("attention_bias", "mlp_bias", "use_sliding_window")
 	if v, ok := m.value("sliding_window"); ok {
 		m.fail(codeNotModelled, "sliding_window", "is %s, and sliding windows are not modelled; accepted: null",
 			spell(v))
 	}
 	m.refuseLayerTypes("full_attention")
 	m.refuseOfDecoders()
+}
+
+// refuseTrue checks switches that are modelled off.
+func (m *importer) refuseTrue(fields ...string) {
+	for _, field := range fields {
+		if m.truth(field, false) {
+			m.fail(codeNotModelled, field, "is true, which is not modelled; accepted: false")
+		}
+	}
 }
 
 // refuseLayerTypes demands one kind of layers throughout, if the config lists kinds.
@@ -213,8 +221,8 @@ func (m *importer) refuseOfDecoders() {
 	m.refuseQuantised()
 }
 
-// decoderGraph lists the nodes in execution order.
-func decoderGraph(model ir.Model, invFreq []float32, biasedHeads bool) *ir.Graph {
+// graph lists the nodes in execution order.
+func (d *decoder) graph(model ir.Model, invFreq []float32) *ir.Graph {
 	b := graphBuilder{g: &ir.Graph{Model: model, Rope: ir.Rope{InvFreq: invFreq}}, layer: -1}
 	h, hd := model.Hidden, model.HeadDim
 	qd, kd := model.Heads*hd, model.KVHeads*hd
@@ -228,12 +236,16 @@ func decoderGraph(model ir.Model, invFreq []float32, biasedHeads bool) *ir.Graph
 		n := b.add("input_norm", "rmsnorm", []int{h}, []string{x}, w("input_layernorm", h))
 		heads := func(name string, rows int) string {
 			weights := []ir.GraphWeight{w("self_attn."+name, rows, h)}
-			if biasedHeads {
+			if d.biasedHeads {
 				weights = append(weights, weight(fmt.Sprintf("model.layers.%d.self_attn.%s.bias", l, name), rows))
 			}
 			return b.add(name, "linear", []int{rows}, []string{n}, weights...)
 		}
 		q, k, v := heads("q_proj", qd), heads("k_proj", kd), heads("v_proj", kd)
+		if d.normedHeads {
+			q = b.add("q_norm", "rmsnorm_heads", []int{qd}, []string{q}, w("self_attn.q_norm", hd))
+			k = b.add("k_norm", "rmsnorm_heads", []int{kd}, []string{k}, w("self_attn.k_norm", hd))
+		}
 		q = b.add("q_rope", "rope", []int{qd}, []string{q})
 		k = b.add("k_rope", "rope", []int{kd}, []string{k})
 		att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
@@ -247,8 +259,8 @@ func decoderGraph(model ir.Model, invFreq []float32, biasedHeads bool) *ir.Graph
 		up := b.add("up_proj", "linear", []int{model.Intermediate}, []string{n},
 			w("mlp.up_proj", model.Intermediate, h))
 		act := b.add("silu_mul", "silu_mul", []int{model.Intermediate}, []string{gate, up})
-		d := b.add("down_proj", "linear", []int{h}, []string{act}, w("mlp.down_proj", h, model.Intermediate))
-		x = b.add("mlp_add", "add", []int{h}, []string{x, d})
+		down := b.add("down_proj", "linear", []int{h}, []string{act}, w("mlp.down_proj", h, model.Intermediate))
+		x = b.add("mlp_add", "add", []int{h}, []string{x, down})
 	}
 	b.layer = -1
 	n := b.add("final_norm", "rmsnorm", []int{h}, []string{x}, weight("model.norm.weight", h))

@@ -56,7 +56,7 @@ func TestZooImports(t *testing.T) {
 
 func TestZooRefusals(t *testing.T) {
 	var refusals []refusal
-	for _, name := range []string{"gpt2", "llama-gelu", "qwen3-qknorm", "stablelm-layernorm"} {
+	for _, name := range []string{"gpt2", "llama-gelu", "stablelm-layernorm"} {
 		refusals = append(refusals, refusal{name, zoo + name})
 	}
 	checkRefusals(t, "testdata/zoo_refusals.golden", refusals, func(dir any) error {

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"math"
+	"slices"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -25,7 +26,7 @@ var Lower = Pass{
 func runLower(s *State) error {
 	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target)
 	var bad *diag.Diagnostic
-	config.FusionGrouping, bad = fusionOf(config.FusionGrouping)
+	config.FusionGrouping, bad = fusionOf(config.FusionGrouping, s.Graph)
 	diags.Add(bad)
 	config.SMAssignment, bad = assignmentOf(config.SMAssignment, s.Target)
 	diags.Add(bad)
@@ -34,11 +35,9 @@ func runLower(s *State) error {
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Config: config}
 	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), declared: map[string]bool{},
-		value: map[string]string{}, rotated: map[string]bool{}}
-	for _, n := range s.Graph.Nodes {
-		if n.Op == "rope" {
-			l.rotated[n.Inputs[0]] = true
-		}
+		value: map[string]string{}, rotated: map[string]bool{}, exchanged: map[string]bool{}}
+	for _, n := range slices.Backward(s.Graph.Nodes) {
+		l.readers(&n)
 	}
 	l.buffer("token", ir.Input, ir.I32, ir.HBM, 1)
 	l.buffer("logits", ir.Output, ir.F32, ir.HBM, p.Model.Vocab)
@@ -68,15 +67,31 @@ const (
 )
 
 type lowerer struct {
-	g        *ir.Graph
-	m        *ir.Model
-	buffers  buffers
-	stages   []*ir.Stage
-	counters []ir.Counter
-	declared map[string]bool   // counters
-	value    map[string]string // node -> buffer that holds its value
-	residual string            // buffer that holds the residual as it is now
-	rotated  map[string]bool   // nodes whose value a rotation reads
+	g         *ir.Graph
+	m         *ir.Model
+	buffers   buffers
+	stages    []*ir.Stage
+	counters  []ir.Counter
+	declared  map[string]bool   // counters
+	value     map[string]string // node -> buffer that holds its value
+	residual  string            // buffer that holds the residual as it is now
+	rotated   map[string]bool   // nodes whose value a rotation reads, of the elements as they are or normalised
+	exchanged map[string]bool   // nodes whose value attention reads, and so another SM than has computed it
+}
+
+// readers notes what a node means for the ones that it reads, which come before it.
+func (l *lowerer) readers(n *ir.GraphNode) {
+	switch n.Op {
+	case "rope":
+		l.rotated[n.Inputs[0]] = true
+	case "rmsnorm_heads":
+		// It needs whole heads, which attention has: the kernel computes it there.
+		l.rotated[n.Inputs[0]], l.exchanged[n.Inputs[0]] = l.rotated[n.Name], true
+	case "attention":
+		for _, in := range n.Inputs {
+			l.exchanged[in] = true
+		}
+	}
 }
 
 // buffer declares a row-major buffer unless it is there already.
@@ -132,6 +147,15 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		l.stage(n, out, whole(1), ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out, upTo(size))},
 			In:     []ir.Operand{view(in(0), upTo(size)), view(w, upTo(size))},
 			Params: []ir.Param{ir.FloatParam("eps", l.m.Eps)}})
+	case "rmsnorm_heads":
+		order, arg := l.order(n)
+		hd := l.m.HeadDim
+		w := l.weights(n.Name+".weight", n.Weights[0], order, arg, hd)
+		out := l.scratch(n.Name, ir.F32, size)
+		l.value[n.Name] = out
+		l.stage(n, out, whole(size), ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out, upTo(size))},
+			In:     []ir.Operand{view(in(0), upTo(size)), view(w, upTo(hd))},
+			Params: []ir.Param{ir.FloatParam("eps", l.m.Eps), ir.IntParam("head_dim", ir.Int(hd))}})
 	case "linear":
 		l.linear(n, in(0))
 	case "rope":
@@ -195,15 +219,20 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 		In: []ir.Operand{view("token", ir.Index(ir.Int(0))), view(table, upTo(l.m.Vocab), task)}})
 }
 
+// order is how the rows of a node's weights are packed.
+func (l *lowerer) order(n *ir.GraphNode) (order ir.Arrange, arg int) {
+	if l.rotated[n.Name] {
+		return ir.Pairs, l.m.HeadDim
+	}
+	return ir.Rows, 0
+}
+
 func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	rows := n.Shape[0]
 	cols := l.buffers.find(in).Numel()
-	order, arg := ir.Rows, 0
+	order, arg := l.order(n)
 	dtype := ir.F32
-	switch {
-	case l.rotated[n.Name]:
-		order, arg = ir.Pairs, l.m.HeadDim
-	case n.Name == layerPrefix(n.Layer)+"v_proj":
+	if l.exchanged[n.Name] {
 		dtype = l.m.DType
 	}
 	w := l.weights(n.Name+".weight", n.Weights[0], order, arg, rows, cols)

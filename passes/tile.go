@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
@@ -113,7 +115,7 @@ func splitPositions(p *ir.Program, stages []*ir.Stage, counters []ir.Counter) []
 		split := splitter{p: p, m: &p.Model, splits: splits, block: chunkRows(p)}
 		var long []*ir.Stage
 		for _, st := range stages {
-			if st.Ops[0].Code == ir.ATTENTION {
+			if slices.ContainsFunc(st.Ops, func(o ir.Op) bool { return o.Code == ir.ATTENTION }) {
 				long = append(long, split.stages(st)...)
 				continue
 			}
@@ -168,31 +170,35 @@ func (s *splitter) stages(whole *ir.Stage) []*ir.Stage {
 		Shape: []int{units, group, hd + 2}, Space: ir.GlobalScratch})
 	partial := &ir.Stage{Name: part, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1}, Waits: whole.Waits,
 		Signal: part,
-		Ops:    s.partialOps(prefix, part)}
+		Ops:    s.partialOps(whole, prefix+"kv", part)}
 	combine := s.combine(prefix, part, whole)
 	return []*ir.Stage{partial, combine}
 }
 
-// partialOps are those of one unit: a split of one KV head. The row of this step belongs to the split whose turn it is.
-func (s *splitter) partialOps(prefix, part string) []ir.Op {
+// partialOps are those of one unit: a split of one KV head. It reads what the whole stage reads for that head, and of
+// the cache its share; the row of this step belongs to the split whose turn it is.
+func (s *splitter) partialOps(whole *ir.Stage, kv, part string) []ir.Op {
 	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
-	kAt := s.m.Heads * hd
-	vAt := kAt + s.m.KVHeads*hd
 	head, share := spanA.Div(s.splits), spanA.Mod(s.splits)
-	qkv, kv := prefix+"qkv", prefix+"kv"
-	rows := func(lo, hi ir.Expr, isV int) ir.Operand {
-		return view(kv, ir.Index(head), ir.Share(lo, hi, s.block, share, s.splits), ir.Index(ir.Int(isV)), upTo(hd))
-	}
-	row := func(offset int) ir.Operand { return view(qkv, at(head, hd, offset)) }
-	attention := ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{view(part, ir.Index(spanA), upTo(group), upTo(hd+2))},
-		In: []ir.Operand{view(qkv, at(head, group*hd, 0)), rows(ir.Int(0), pos, 0), rows(ir.Int(0), pos, 1), row(kAt),
-			row(vAt)},
-		Params: append(attentionParams(s.m), ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", pos),
-			ir.IntParam("block", ir.Int(s.block)), ir.IntParam("part", share), ir.IntParam("parts", ir.Int(s.splits)))}
-	ops := []ir.Op{attention}
-	for isV, offset := range []int{kAt, vAt} {
-		ops = append(ops, ir.Op{Code: ir.KVAppend, Out: []ir.Operand{rows(pos, pos.Add(ir.Int(1)), isV)},
-			In: []ir.Operand{row(offset)}})
+	ops := cloneStage(whole).Ops
+	for i := range ops {
+		o := &ops[i]
+		for _, operand := range slices.Concat(o.In, o.Out) { // whose dimensions are those of the clone
+			for d := range operand.Dims {
+				r := &operand.Dims[d]
+				r.Lo, r.Hi = r.Lo.With(ir.SpanA, head), r.Hi.With(ir.SpanA, head)
+			}
+			if operand.Buf == kv {
+				r := &operand.Dims[1]
+				*r = ir.Share(r.Lo, r.Hi, s.block, share, s.splits)
+			}
+		}
+		if o.Code == ir.ATTENTION {
+			o.Out = []ir.Operand{view(part, ir.Index(spanA), upTo(group), upTo(hd+2))}
+			o.Params = append(attentionParams(s.m), ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", pos),
+				ir.IntParam("block", ir.Int(s.block)), ir.IntParam("part", share),
+				ir.IntParam("parts", ir.Int(s.splits)))
+		}
 	}
 	return ops
 }

@@ -94,7 +94,7 @@ func (w *worker) attended(o *op) (a attended, err error) {
 		return a, w.misfit(o, "has %d heads, %d key and value heads, head_dim %d and %d inputs; want a multiple of "+
 			"the second, and 3 or 5 inputs", a.heads, a.kvHeads, a.hd, len(o.in))
 	}
-	a.q = w.floats(&o.in[0])
+	a.q = w.exchanged(&o.in[0], &o.in[1])
 	if n := len(a.q); a.heads <= n && a.hd <= n { // or the product might overflow
 		a.batch = n / (a.heads * a.hd)
 	}
@@ -114,12 +114,22 @@ func (w *worker) attended(o *op) (a attended, err error) {
 	}
 	if len(o.in) == 5 { // read whether it is used or not: what a task polls does not depend on the position
 		a.own = w.owns(o)
-		a.ownKey, a.ownValue = w.floats(&o.in[3]), w.floats(&o.in[4])
+		a.ownKey, a.ownValue = w.exchanged(&o.in[3], &o.in[1]), w.exchanged(&o.in[4], &o.in[2])
 		if n := a.kvHeads * a.hd; a.batch != 1 || len(a.ownKey) != n || len(a.ownValue) != n {
 			return a, w.misfit(o, "has a row of %d and %d elements, want %d each", len(a.ownKey), len(a.ownValue), n)
 		}
 	}
 	return a, nil
+}
+
+// exchanged returns an operand that meets rows of a cache. A temporary is rounded to the cache's type first, as a buffer
+// of an exchange has been.
+func (w *worker) exchanged(o, cache *operand) []float32 {
+	values := w.floats(o)
+	if o.st != nil || cache.st == nil {
+		return values
+	}
+	return cache.st.round.all(values)
 }
 
 // owns reports whether the step's own row falls into the task's share of the rows.

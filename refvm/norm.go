@@ -15,7 +15,7 @@ func (w *worker) normed(o *op) (x, g []float32, err error) {
 //
 // The kernel wants the product x·g in the type its matrix units multiply, and knows the mean square only later. In mode
 // Device the product is therefore rounded before 1/rms, and a temporary leaves 1/rms to its reader: a product with a
-// matrix applies it to the sums.
+// matrix applies it to the sums. Heads are not multiplied by a matrix: their norm is computed in float32.
 func rmsnorm(w *worker, o *op) error {
 	x, g, err := w.normed(o)
 	if err != nil {
@@ -23,7 +23,11 @@ func rmsnorm(w *worker, o *op) error {
 	}
 	eps, n := float32(o.src.FloatOr("eps", 0)), len(g)
 	var round rounder
-	if o.in[1].st != nil {
+	ofHeads := o.src.Has("head_dim")
+	switch {
+	case ofHeads && o.src.IntAt("head_dim", w.pos, 0) != n:
+		return w.misfit(o, "has a weight of %d elements, want head_dim, %d", n, o.src.IntAt("head_dim", w.pos, 0))
+	case !ofHeads && o.in[1].st != nil:
 		round = o.in[1].st.round
 	}
 	out, inverse := w.alloc(len(x)), float32(1)

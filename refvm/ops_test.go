@@ -68,6 +68,17 @@ var opCases = []caseOp{
 			})
 		},
 	},
+	{
+		name: "rmsnorm of heads", op: `out[0:2,0:9] = RMSNORM(x[0:2,0:9], w[0:3]) eps=0.5 head_dim=3`,
+		buffers: "buffer x IO_INPUT F32 [2,9] HBM rowmajor\nbuffer w WEIGHT F32 [3] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [2,9] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			return rowsOf(in[0], 3, func(x []float64) []float64 {
+				square := (x[0]*x[0] + x[1]*x[1] + x[2]*x[2]) / 3
+				return each(x, func(i int) float64 { return x[i] / math.Sqrt(square+0.5) * in[1][i] })
+			})
+		},
+	},
 	{name: "layernorm", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5]) eps=0.25`, buffers: layernormBuffers,
 		want: naiveLayerNorm},
 	{name: "layernorm with bias", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5], b[0:5]) eps=0.25`,

@@ -43,6 +43,7 @@ var shapeRemovals = func() []removal {
 		shape("the length of output 1 of COPY depends on pos", "a[0:pos] = COPY(in[0:2])"),
 		shape("KV_APPEND writes a number of rows that depends on pos", "kv[0,0:pos,0,0:2] = KV_APPEND(in[0:2])"),
 		shape("x must be whole rows as long as w", "%t = RMSNORM(in[0:4], v[0:3]) eps=1e-05"),
+		shape("w has 2 elements, want head_dim = 4", "%t = RMSNORM(in[0:4], v[0:2]) eps=1e-05 head_dim=4"),
 		shape("one interleaved operand has 3 elements", "%t = SILU_MUL(in[0:3])"),
 		shape("output 1 has 3 elements, want 2", "a[0:3] = COPY(in[0:2])"),
 		shape("operands have 2 and 3 elements", "%t = ADD(in[0:2], in[0:3])"),

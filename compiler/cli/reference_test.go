@@ -80,10 +80,10 @@ var zoo = map[string]string{
 	"qwen2-window-half":        "sliding_window: error: is 17, and --max-seq 48",
 	"qwen2-window-of-no-layer": "",
 	"qwen2-window-unused":      "",
-	"qwen3-odd-dims":           `"qwen3" is not supported`,
-	"qwen3-qknorm":             `"qwen3" is not supported`,
-	"qwen3-tied":               `"qwen3" is not supported`,
-	"qwen3-window-half":        `"qwen3" is not supported`,
+	"qwen3-odd-dims":           "",
+	"qwen3-qknorm":             "",
+	"qwen3-tied":               "",
+	"qwen3-window-half":        "sliding_window: error: is 33, and --max-seq 48",
 	"stablelm-layernorm":       `"stablelm" is not supported`,
 }
 

@@ -30,7 +30,11 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 		if code == ir.LAYERNORM && chance(s.Rand, 2) {
 			in = append(in, s.in(s.float(), n))
 		}
-		return s.op(code, in, floats(s.count(in[0])), ir.FloatParam("eps", 1e-5))
+		params := []ir.Param{ir.FloatParam("eps", 1e-5)}
+		if code == ir.RMSNORM && chance(s.Rand, 2) {
+			params = append(params, intParam("head_dim", n))
+		}
+		return s.op(code, in, floats(s.count(in[0])), params...)
 	case ir.GEMV:
 		return s.product(code, 1)
 	case ir.GEMM:

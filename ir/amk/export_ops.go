@@ -40,6 +40,10 @@ func (e *exporter) stage(s *ir.Stage) {
 	case ir.EMBED:
 		t.Params = object(kv("hidden", Int(e.buffers[op.Out[0].Buf].Numel())))
 	case ir.RMSNORM:
+		if op.Has("head_dim") {
+			e.fail("stage "+s.Name, "normalises heads one by one; a norm of the whole vector is accepted")
+			return
+		}
 		t.Params = object(kv("eps", Float(op.FloatOr("eps", 0))), kv("hidden", Int(e.buffers[op.In[1].Buf].Numel())))
 	case ir.GEMV:
 		w := e.buffers[op.In[1].Buf]

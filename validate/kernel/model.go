@@ -12,10 +12,11 @@ import (
 //	Name, Architecture   nothing: they are labels, from which nothing is computed
 //	DType                weights, caches and 16-bit exchange words
 //	Layers               the number of caches
-//	Hidden               the norms' weights; the columns of the embedding table and of the head's matrix
+//	Hidden               the weights of norms but those of heads; the columns of the embedding table and of the
+//	                     head's matrix
 //	Intermediate         the longest result of SILU_MUL
 //	Heads                the query heads of an attention, times KVHeads
-//	KVHeads, HeadDim     caches; head_dim of attention and rotation
+//	KVHeads, HeadDim     caches; head_dim of attention and rotation; the weights of norms of heads
 //	Vocab                the rows of the embedding table and of the head's matrix; the logits
 //	MaxSeq               caches; the positions that the variants cover (AMK3023)
 //	Tied                 whether the head's matrix is the embedding table
@@ -112,7 +113,11 @@ func (c *modelCheck) checkTask(t int32) {
 		case ir.ROPE:
 			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
 		case ir.RMSNORM:
-			want("a weight of length", p.flat.Buffers[op.InBuf[1]].Numel(), m.Hidden)
+			length := m.Hidden
+			if op.Has("head_dim") {
+				length = m.HeadDim
+			}
+			want("a weight of length", p.flat.Buffers[op.InBuf[1]].Numel(), length)
 			want("eps", float32(op.FloatOr("eps", 0)), float32(m.Eps))
 		case ir.EMBED:
 			c.table = op.InBuf[1]
