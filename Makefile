@@ -50,7 +50,8 @@ long: build
 # testdata/fuzz of its package, and the others go on: fix it, and commit the file with the fix.
 FUZZTIME ?= 30s
 FUZZWORKERS ?= 2
-FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir/amk:FuzzParseProfile ir/amk:FuzzRequest ir/amk:FuzzFlatten \
+FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr \
+	compiler/amk:FuzzParseProfile compiler/amk:FuzzRequest compiler/amk:FuzzFlatten \
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes:FuzzImportConfig validate:FuzzFlat \
 	compiler/readback:FuzzReadback runtime/tokenizer:FuzzLoad runtime/tokenizer:FuzzScannersEqualRegexp \
 	runtime/tokenizer:FuzzNFC runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict internal/hostile:FuzzPrograms \

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/amk"
 	"amkc/internal/oracle"
-	"amkc/ir/amk"
 	"amkc/validate"
 )
 

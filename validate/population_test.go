@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/amk"
 	"amkc/ir"
-	"amkc/ir/amk"
 )
 
 // toyLowerings returns the published lowerings of toy models, 38 to 100 tasks each.

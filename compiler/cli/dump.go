@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/compiler"
+	"amkc/compiler/amk"
 	"amkc/ir"
-	"amkc/ir/amk"
 	"amkc/ir/diag"
 	"amkc/passes"
 	"amkc/runtime/infile"

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"math"
 
+	"amkc/compiler/amk"
 	"amkc/ir"
-	"amkc/ir/amk"
 	"amkc/ir/diag"
 	"amkc/passes"
 	"amkc/passes/checkpoint"

@@ -3,8 +3,8 @@ package cli
 import (
 	"errors"
 
+	"amkc/compiler/amk"
 	"amkc/ir"
-	"amkc/ir/amk"
 	"amkc/runtime/infile"
 )
 

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/pflag"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )

@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 	"amkc/ir/half"
 )
 

@@ -3,8 +3,8 @@ package hostile
 import (
 	"errors"
 
+	"amkc/compiler/amk"
 	"amkc/ir"
-	"amkc/ir/amk"
 	"amkc/ir/diag"
 	"amkc/validate"
 )

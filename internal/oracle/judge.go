@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"amkc/compiler/amk"
 	"amkc/ir"
-	"amkc/ir/amk"
 )
 
 // Effort bounds what is spent on one program.

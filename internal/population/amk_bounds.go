@@ -3,7 +3,7 @@ package population
 import (
 	"slices"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 )
 
 // outside returns an id that none of n things with the ids 0 to n-1 has.

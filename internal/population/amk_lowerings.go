@@ -5,7 +5,7 @@ import (
 	"iter"
 	"sync"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 )
 
 // The grid of the published population: shapes x tile widths x positions. Widths of 12 and 48 divide few of the

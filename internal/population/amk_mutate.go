@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 )
 
 // mutantsPerClass is that of the published population.

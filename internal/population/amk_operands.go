@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 )
 
 // ProfileOperands is a lowering in which one thing about the operands of a task is changed: the shape or the type of a

@@ -3,7 +3,7 @@ package population
 import (
 	"slices"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 )
 
 // cycle lets a task wait for one that needs it: by a counter, or by its place in the queue of an SM.

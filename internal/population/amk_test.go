@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 	"amkc/ir/diag"
 	"amkc/validate"
 )

@@ -1,8 +1,8 @@
 package population
 
 import (
+	"amkc/compiler/amk"
 	"amkc/ir"
-	"amkc/ir/amk"
 )
 
 // A Case is a program whose safety is to be judged. Cases share what they have in common with others: do not modify

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 )
 
 // Every parameter that an opcode requires reaches the device, but for FUSED's recipe.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/amk"
 	"amkc/ir"
-	"amkc/ir/amk"
 )
 
 // one is a program of one task. Its buffers are written kind, dtype and shape first: "act f32 1,64".

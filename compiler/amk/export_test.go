@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/amk"
 	"amkc/ir"
-	"amkc/ir/amk"
 )
 
 var update = flag.Bool("update", false, "write the goldens")

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/amk"
 	"amkc/internal/watch"
-	"amkc/ir/amk"
 )
 
 // requireLinear demands that f allocates at most 64 KiB and 256 bytes for each byte that it reads. The value of one

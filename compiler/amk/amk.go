@@ -6,7 +6,8 @@
 // The profile is a foreign format. Its oddities (configuration knobs without effect, operand counts above its own
 // registry) are part of it and are kept; amkc compiles its native form, package ir, and never this one.
 //
-// It imports the standard library, ir and ir/diag, and must not import passes, validate, refvm or codegen: those
+// It stands at the edge of the tree: the command line and tests read it, and nothing that a compile is made of does. It
+// imports the standard library, ir and ir/diag, and must not import passes, validate, refvm or codegen: those
 // judge and execute what this package loads.
 package amk
 

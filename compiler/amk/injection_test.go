@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/amk"
 	"amkc/internal/injection"
 	"amkc/ir"
-	"amkc/ir/amk"
 )
 
 // Whatever text a file of the profile holds, what is named after it in the flat form has a name.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/amk"
 	"amkc/internal/watch"
 	"amkc/ir"
-	"amkc/ir/amk"
 	"amkc/ir/diag"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 )
 
 const shapeJSON = `"shape": {"vocab": 256, "hidden": 64, "n_layers": 1, "n_heads": 4, "n_kv_heads": 2, "head_dim": 16,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 )
 
 const minimal = `{"buffers": [{"id": 0, "name": "x", "kind": "WEIGHT", "dtype": "F16", "shape": [2, 3], "space": ` +

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/ir/amk"
+	"amkc/compiler/amk"
 )
 
 func TestParseLimits(t *testing.T) {
