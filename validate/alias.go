@@ -9,13 +9,13 @@ import (
 // exception is an op that works element by element and reads exactly the elements that it writes, as ADD does on the
 // residual.
 func (p *Proof) checkAliases() {
-	x, y := &p.x[0], &p.x[1]
+	x, y := &p.mem.expanders[0], &p.mem.expanders[1]
 	for t := range p.flat.Tasks {
 		if p.work.over {
 			return
 		}
 		ops := p.flat.Tasks[t].Ops
-		all := p.accesses[p.first[t]:p.first[t+1]]
+		all := p.mem.accesses[p.mem.first[t]:p.mem.first[t+1]]
 		for i, writes := 0, 0; i < len(all); i++ {
 			a := &all[i]
 			for writes = max(writes, i); writes < len(all) && all[writes].op == a.op && !all[writes].write; writes++ {
@@ -58,14 +58,14 @@ func pairCost(a, b *access) int {
 
 // apartAlways reports whether two views of one buffer are apart in one dimension at every position.
 func (p *Proof) apartAlways(a, b *access) bool {
-	of := &p.ofPair
+	of := &p.symbolic.pair
 	of[0], of[1] = p.positions.Append(of[0][:0], a.dims(p.flat)), p.positions.Append(of[1][:0], b.dims(p.flat))
 	return views.Disjoint(of[0], of[1])
 }
 
 // apart reports whether two views of one location share no address at any position.
 func (p *Proof) apart(a, b *access, x, y *expander) bool {
-	l := &p.locs[a.loc]
+	l := &p.mem.locs[a.loc]
 	hi, what, limit := p.flat.Lo, &p.work.visits, maxVisits
 	if l.symbolic {
 		hi, what, limit = p.flat.Hi, &p.work.evals, maxEvals

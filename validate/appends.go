@@ -142,8 +142,8 @@ func (c *carried) check(p *Proof) *diag.Diagnostic {
 // ofCaches lists the views that tasks write, or read, of each cache.
 func (p *Proof) ofCaches(write bool) [][]*access {
 	out := make([][]*access, len(p.flat.Buffers))
-	for i := range p.accesses {
-		if a := &p.accesses[i]; a.write == write && p.flat.Buffers[a.buf].Kind == ir.KVCache {
+	for i := range p.mem.accesses {
+		if a := &p.mem.accesses[i]; a.write == write && p.flat.Buffers[a.buf].Kind == ir.KVCache {
 			out[a.buf] = append(out[a.buf], a)
 		}
 	}

@@ -17,9 +17,8 @@ type bodies struct {
 // worthSharing is the number of tasks from which looking for equal bodies pays.
 const worthSharing = 1024
 
-// findBodies runs before indices are checked, and trusts none.
-func (p *Proof) findBodies() {
-	b, f := &p.bodies, p.flat
+// find runs before indices are checked, and trusts none.
+func (b *bodies) find(f *ir.Flat) {
 	b.root, b.clean = b.root[:0], b.clean[:0]
 	if len(f.Tasks) < worthSharing {
 		return
@@ -38,7 +37,7 @@ func (p *Proof) findBodies() {
 	for t := range f.Tasks {
 		b.root[t] = int32(t)
 		if hint++; hint > 0 && hint < t {
-			if r := b.root[hint]; p.sameBody(&f.Tasks[t], &f.Tasks[r]) {
+			if r := b.root[hint]; b.same(&f.Tasks[t], &f.Tasks[r]) {
 				b.root[t] = r
 				continue
 			}
@@ -49,7 +48,7 @@ func (p *Proof) findBodies() {
 			continue
 		}
 		r, known := b.roots[view]
-		if known && p.sameBody(&f.Tasks[t], &f.Tasks[r]) {
+		if known && b.same(&f.Tasks[t], &f.Tasks[r]) {
 			b.root[t] = r
 			hint = int(r)
 		} else if !known {
@@ -61,10 +60,10 @@ func (p *Proof) findBodies() {
 // sameForm reports whether two buffers differ in name and page at most. Shapes count as equal if they are one slice.
 func sameForm(a, b *ir.Buffer) bool {
 	return a.Kind == b.Kind && a.DType == b.DType && a.Space == b.Space && a.Layout == b.Layout &&
-		same(a.Shape, b.Shape) && len(a.Pages) == len(b.Pages)
+		oneSlice(a.Shape, b.Shape) && len(a.Pages) == len(b.Pages)
 }
 
-func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+func oneSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 func firstView(t *ir.Task) *ir.Operand {
 	if len(t.Ops) == 0 {
@@ -78,47 +77,50 @@ func firstView(t *ir.Task) *ir.Operand {
 	return nil
 }
 
-func (p *Proof) sameBody(a, b *ir.Task) bool {
-	if len(a.Ops) != len(b.Ops) {
+func (b *bodies) same(t, u *ir.Task) bool {
+	if len(t.Ops) != len(u.Ops) {
 		return false
 	}
-	for k := range a.Ops {
-		x, y := &a.Ops[k], &b.Ops[k]
-		if x.Code != y.Code || !same(x.In, y.In) || !same(x.Out, y.Out) || !same(x.Params, y.Params) ||
-			!p.sameClass(x.InBuf, y.InBuf) || !p.sameClass(x.OutBuf, y.OutBuf) {
+	for k := range t.Ops {
+		x, y := &t.Ops[k], &u.Ops[k]
+		if x.Code != y.Code || !oneSlice(x.In, y.In) || !oneSlice(x.Out, y.Out) || !oneSlice(x.Params, y.Params) ||
+			!b.sameClass(x.InBuf, y.InBuf) || !b.sameClass(x.OutBuf, y.OutBuf) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *Proof) sameClass(a, b []int) bool {
-	if len(a) != len(b) {
+func (b *bodies) sameClass(x, y []int) bool {
+	if len(x) != len(y) {
 		return false
 	}
-	class := p.bodies.class
-	for i, m := range a {
-		if n := b[i]; m != n && (uint(m) >= uint(len(class)) || uint(n) >= uint(len(class)) || class[m] != class[n]) {
+	class := b.class
+	for i, m := range x {
+		if n := y[i]; m != n && (uint(m) >= uint(len(class)) || uint(n) >= uint(len(class)) || class[m] != class[n]) {
 			return false
 		}
 	}
 	return true
 }
 
-// Root returns the task whose body stands for that of t: t itself, or an earlier one that nothing was found in.
-func (p *Proof) Root(t int) int {
-	if len(p.bodies.root) == 0 {
+// rootOf returns the task whose body stands for that of t: t itself, or an earlier one that nothing was found in.
+func (b *bodies) rootOf(t int) int {
+	if len(b.root) == 0 {
 		return t
 	}
-	if r := p.bodies.root[t]; p.bodies.clean[r] {
+	if r := b.root[t]; b.clean[r] {
 		return int(r)
 	}
 	return t
 }
 
-// settle notes whether a rule found nothing in a task: it had reported so many errors before.
-func (p *Proof) settle(t, before int) {
-	if len(p.bodies.clean) > 0 {
-		p.bodies.clean[t] = p.errors == before
+// Root is the task whose body stands for that of t: a rule about bodies looks at those that are their own roots.
+func (p *Proof) Root(t int) int { return p.bodies.rootOf(t) }
+
+// settle notes whether a rule found nothing in a task.
+func (b *bodies) settle(t int, clean bool) {
+	if len(b.clean) > 0 {
+		b.clean[t] = clean
 	}
 }

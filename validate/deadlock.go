@@ -3,10 +3,13 @@ package validate
 import (
 	"fmt"
 	"slices"
+
+	"amkc/ir"
 )
 
-// queues is the state of a symbolic execution.
-type queues struct {
+// schedule is a symbolic execution of the queues.
+type schedule struct {
+	order   []int32 // a legal execution order
 	pending []int32 // edges into a task that are not yet satisfied
 	after   []int32 // the next task on the same SM, or -1
 	before  []int32 // the one before it
@@ -20,13 +23,13 @@ type queues struct {
 func (p *Proof) checkDeadlock() {
 	f := p.flat
 	n := len(f.Tasks)
-	q := &p.queues
+	q := &p.schedule
 	q.pending, q.after, q.missing = sized(q.pending, n), sized(q.after, n), sized(q.missing, len(f.Counters))
 	pending, after, missing := q.pending, q.after, q.missing
 	for c := range missing {
-		missing[c] = int32(len(p.producers.of(c)))
+		missing[c] = int32(len(p.counters.producers.of(c)))
 	}
-	before := p.queueBefore()
+	before := q.queueBefore(f)
 	for t := range after {
 		after[t] = -1
 	}
@@ -37,46 +40,45 @@ func (p *Proof) checkDeadlock() {
 			after[b] = int32(t)
 		}
 	}
-	p.order = sized(p.order, n)[:0]
+	p.schedule.order = sized(p.schedule.order, n)[:0]
 	for t := range pending {
 		if pending[t] == 0 {
-			p.order = append(p.order, int32(t))
+			p.schedule.order = append(p.schedule.order, int32(t))
 		}
 	}
 	done := func(t int32) {
 		if pending[t]--; pending[t] == 0 {
-			p.order = append(p.order, t)
+			p.schedule.order = append(p.schedule.order, t)
 		}
 	}
-	for i := 0; i < len(p.order); i++ {
-		t := p.order[i]
+	for i := 0; i < len(p.schedule.order); i++ {
+		t := p.schedule.order[i]
 		if after[t] >= 0 {
 			done(after[t])
 		}
 		if c := f.Tasks[t].Signal; c >= 0 {
 			if missing[c]--; missing[c] == 0 {
-				for _, w := range p.waiting.of(c) {
+				for _, w := range p.counters.waiting.of(c) {
 					done(w)
 				}
 			}
 		}
 	}
-	if len(p.order) < n {
+	if len(p.schedule.order) < n {
 		p.reportCycle(pending, before, missing)
 	}
 }
 
 // queueBefore returns for each task the one before it on its SM, or -1.
-func (p *Proof) queueBefore() []int32 {
-	q := &p.queues
-	q.last, q.before = sized(q.last, p.flat.SMs), sized(q.before, len(p.flat.Tasks))
+func (q *schedule) queueBefore(f *ir.Flat) []int32 {
+	q.last, q.before = sized(q.last, f.SMs), sized(q.before, len(f.Tasks))
 	last, before := q.last, q.before
 	for sm := range last {
 		last[sm] = -1
 	}
-	for t := range p.flat.Tasks {
+	for t := range f.Tasks {
 		before[t] = -1
-		if sm := p.flat.Tasks[t].SM; sm >= 0 {
+		if sm := f.Tasks[t].SM; sm >= 0 {
 			before[t], last[sm] = last[sm], int32(t)
 		}
 	}
@@ -119,7 +121,7 @@ func (p *Proof) reportCycle(pending, before, missing []int32) {
 				if missing[w.Counter] == 0 {
 					continue
 				}
-				producers := p.producers.of(w.Counter)
+				producers := p.counters.producers.of(w.Counter)
 				next = producers[slices.IndexFunc(producers, stuck)]
 				why = fmt.Sprintf("%s waits for %s, which is signalled by ", f.Tasks[at].Name,
 					f.Counters[w.Counter].Name)

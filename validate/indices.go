@@ -21,7 +21,7 @@ import (
 //     and the launcher see to it. The token is the host's in the first step only: what the step leaves in next is a
 //     row of every table that the token of some variant selects from (checkTokens).
 //   - Nothing bounds what weights, constants and caches hold. It is refused as an index. (No other op has results of
-//     type I32: dtypes.go.)
+//     type I32: shapes.go.)
 //
 // A buffer counts as a whole. Memory has been proved before: a read sees a write that comes earlier in every legal
 // order.
@@ -108,7 +108,7 @@ func (p *Proof) checkIndices() {
 		x.buffers, x.temps = map[int]*reach{}, map[string]*reach{}
 	}
 	clear(x.buffers)
-	for _, t := range p.order {
+	for _, t := range p.schedule.order {
 		if root := p.Root(int(t)); x.carry[root] {
 			p.indexTask(t, int32(root))
 		}

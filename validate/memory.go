@@ -10,18 +10,17 @@ import (
 // transitive. Whatever legal order is walked, the verdict is the same, because two conflicting accesses that no
 // relation orders are found from whichever comes second.
 func (p *Proof) checkMemory() {
-	p.startClocks()
-	p.audiences.reset()
+	p.clock.start(p.flat, p.StepCounter())
 	s := &p.sweep
 	s.begin(p)
-	for _, t := range p.order {
+	for _, t := range p.schedule.order {
 		hb, fb, ok := p.begin(t)
 		if !ok {
 			return
 		}
 		s.start(t, hb, fb)
-		all := p.accesses[:p.first[t+1]]
-		for i := int(p.first[t]); i < len(all); {
+		all := p.mem.accesses[:p.mem.first[t+1]]
+		for i := int(p.mem.first[t]); i < len(all); {
 			op := all[i].op
 			for ; i < len(all) && all[i].op == op && !all[i].write; i++ {
 				s.access(int32(i))
@@ -50,15 +49,18 @@ type sweep struct {
 	published bool // the task has written flagged words
 	quiet     bool // the view at hand has been reported
 
-	polls polls
-	marks []int32 // for each task: the last count of mark it was seen at
-	mark  int32
+	observed observedWords
+	shared   sharedSets
+	marks    []int32 // for each task: the last count of mark it was seen at
+	mark     int32
 }
 
 // begin prepares the walk over a whole program.
 func (s *sweep) begin(p *Proof) {
-	*s = sweep{p: p, pos: p.flat.Lo, task: -1, polls: s.polls, marks: sized(s.marks, len(p.flat.Tasks))}
-	s.polls.reset(len(p.flat.Tasks), len(p.flat.Counters))
+	*s = sweep{p: p, pos: p.flat.Lo, task: -1, observed: s.observed, shared: s.shared,
+		marks: sized(s.marks, len(p.flat.Tasks))}
+	s.shared.reset()
+	s.observed.reset(len(p.flat.Tasks), len(p.flat.Counters))
 }
 
 func (s *sweep) start(t int32, hb, fb []int32) {
@@ -69,15 +71,15 @@ func (s *sweep) start(t int32, hb, fb []int32) {
 // access looks at the k-th access.
 func (s *sweep) access(k int32) {
 	p := s.p
-	a := &p.accesses[k]
-	l := &p.locs[a.loc]
+	a := &p.mem.accesses[k]
+	l := &p.mem.locs[a.loc]
 	if l.symbolic {
 		s.symbolic(l, k)
 		return
 	}
 	s.quiet = false
-	for _, r := range p.runs[a.from:a.to] {
-		if !a.write && r.wide() && s.attend(l, r, a) {
+	for _, r := range p.segments.runs[a.from:a.to] {
+		if !a.write && r.wide() && s.joinReaders(l, r, a) {
 			continue
 		}
 		if p.work.visits += r.hi - r.lo + 1; p.work.visits > maxVisits {
@@ -102,7 +104,7 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 			s.write(l, i, a)
 			g.writer, g.buf = s.task, a.buf
 			g.readers.clear(c)
-			s.leave(g)
+			s.leaveReaders(g)
 		}
 		s.published = s.published || l.words && s.flagged(s.task)
 		return
@@ -110,7 +112,7 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 	for i := r.lo; i < r.hi && !s.p.Full(); i++ {
 		s.read(l, i, a)
 	}
-	if r.wide() && s.convene(l, r, a) {
+	if r.wide() && s.startReaders(l, r, a) {
 		return
 	}
 	for i := r.lo; i < r.hi && s.affords(); i++ {
@@ -153,8 +155,8 @@ func (s *sweep) read(l *location, i int, a *access) {
 		s.clobbered(l, i, a)
 	case w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)):
 		s.unordered(l, i, a, w, "reads", "written by")
-	case l.words && w != s.task && (s.published || s.p.several(a.buf)) && !s.hasRead(g):
-		if s.p.several(a.buf) {
+	case l.words && w != s.task && (s.published || s.p.words.several(a.buf)) && !s.hasRead(g):
+		if s.p.words.several(a.buf) {
 			s.current(l, i, a, w)
 		}
 		if s.published {
@@ -187,7 +189,7 @@ func (s *sweep) write(l *location, i int, a *access) {
 		return
 	} else if !c.before(w, free) {
 		s.unordered(l, i, a, w, "overwrites", "written by")
-	} else if l.words && g.readers.none() && g.audience < 0 && !c.before(w, s.hb) {
+	} else if l.words && g.readers.none() && g.shared < 0 && !c.before(w, s.hb) {
 		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody else: two relaxed stores of "+
 			"one word may become visible in either order", s.span(l, i, a), s.p.Who(w)).
 			Suggest("let another task read it, or realise a counter between the two by counting")

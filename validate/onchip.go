@@ -48,12 +48,12 @@ func (p *Proof) checkCapacity() {
 			pages += pg.Bytes
 		}
 	}
-	if !slices.ContainsFunc(p.locs, func(l location) bool { return l.space == ir.SMEM }) {
+	if !slices.ContainsFunc(p.mem.locs, func(l location) bool { return l.space == ir.SMEM }) {
 		return
 	}
 	bytes := make([]int, p.flat.SMs)
-	for i := range p.locs {
-		l := &p.locs[i]
+	for i := range p.mem.locs {
+		l := &p.mem.locs[i]
 		if l.space != ir.SMEM || l.paged || len(l.bufs) == 0 {
 			continue
 		}

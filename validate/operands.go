@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"amkc/ir"
+	"amkc/ir/op"
 )
 
 // extent says how the length of a range depends on pos.
@@ -28,6 +29,15 @@ type view struct {
 
 func (v *view) n() int { return v.rows * v.last }
 
+// opCheck is what the rules about operands work on.
+type opCheck struct {
+	temps temporaries // of the task at hand
+	views [2][]view   // inputs and outputs of the op at hand
+	args  arguments   // of that op, which its declaration looks at
+	call  op.Call
+	lens  []int // of the tables and caches among them
+}
+
 // checkOperands: every view lies inside its buffer at every position, nothing read-only is written, temporaries are
 // written before they are read, and operand shapes and dtypes agree with the opcode.
 func (p *Proof) checkOperands() {
@@ -39,20 +49,20 @@ func (p *Proof) checkOperands() {
 		if !p.checkTaskOperands(int32(t), &p.flat.Tasks[t]) {
 			return
 		}
-		p.settle(t, found)
+		p.bodies.settle(t, p.errors == found)
 	}
 }
 
 // checkTaskOperands reports whether there is room for more errors.
 func (p *Proof) checkTaskOperands(t int32, task *ir.Task) bool {
-	p.temps.reset()
+	p.ops.temps.reset()
 	before := p.errors
-	in, out := p.views[0][:0], p.views[1][:0]
+	in, out := p.ops.views[0][:0], p.ops.views[1][:0]
 	for k := range task.Ops {
 		op := &task.Ops[k]
-		p.args = arguments{op, p.flat.Lo}
-		p.call.Begin(&p.args, len(op.Out))
-		form := ir.Ops[op.Code].Form(len(op.In), &p.args)
+		p.ops.args = arguments{op, p.flat.Lo}
+		p.ops.call.Begin(&p.ops.args, len(op.Out))
+		form := ir.Ops[op.Code].Form(len(op.In), &p.ops.args)
 		in, out = in[:0], out[:0]
 		for i := range op.In {
 			in = append(in, p.operand(task, op, &op.In[i], op.InBuf[i]))
@@ -83,18 +93,18 @@ func (p *Proof) checkTaskOperands(t int32, task *ir.Task) bool {
 		for i := range op.Out {
 			if op.OutBuf[i] < 0 {
 				result.dtype = out[i].dtype
-				p.temps.set(op.Out[i].Buf, result)
+				p.ops.temps.set(op.Out[i].Buf, result)
 			}
 		}
 	}
-	p.views = [2][]view{in, out}
+	p.ops.views = [2][]view{in, out}
 	return true
 }
 
 // operand checks the bounds of a view and returns its shape.
 func (p *Proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) view {
 	if buf < 0 {
-		v := p.temps.get(o.Buf)
+		v := p.ops.temps.get(o.Buf)
 		if !v.known {
 			p.Errorf(CodeUndefined, taskPos(task), "%s reads temporary %s before an op of the task writes it", op.Code,
 				o.Buf).Suggest("list the op that writes it first")
@@ -278,4 +288,56 @@ func (p *Proof) lastInside(r *ir.Range, size, pos int) (int, bool) {
 		}
 	}
 	return lo, true
+}
+
+// temporaries are the values of one task, by name. Few tasks have more than three, so that a list is searched; a map
+// takes over where a task has many.
+type temporaries struct {
+	names []string
+	views []view
+	index map[string]int // nil up to manyTemporaries
+}
+
+const manyTemporaries = 16
+
+func (t *temporaries) reset() { t.names, t.views, t.index = t.names[:0], t.views[:0], nil }
+
+func (t *temporaries) set(name string, v view) {
+	if i := t.find(name); i >= 0 {
+		t.views[i] = v
+		return
+	}
+	t.names, t.views = append(t.names, name), append(t.views, v)
+	switch n := len(t.names); {
+	case t.index != nil:
+		t.index[name] = n - 1
+	case n > manyTemporaries:
+		t.index = make(map[string]int, 2*n)
+		for i, s := range t.names {
+			t.index[s] = i
+		}
+	}
+}
+
+// get returns the view of a temporary, unknown if no op before has written it.
+func (t *temporaries) get(name string) view {
+	if i := t.find(name); i >= 0 {
+		return t.views[i]
+	}
+	return view{}
+}
+
+func (t *temporaries) find(name string) int {
+	if t.index != nil {
+		if i, ok := t.index[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i, s := range t.names {
+		if s == name {
+			return i
+		}
+	}
+	return -1
 }

@@ -50,9 +50,8 @@ type clocks struct {
 	vectors vectors
 }
 
-// startClocks gives every SM that has tasks a chain, in order, so that clocks are as short as the program allows.
-func (p *Proof) startClocks() {
-	f, c := p.flat, &p.clock
+// start gives every SM that has tasks a chain, in order, so that clocks are as short as the program allows.
+func (c *clocks) start(f *ir.Flat, step int) {
 	n := len(f.Tasks)
 	c.slab.reset()
 	c.vectors.reset()
@@ -80,7 +79,7 @@ func (p *Proof) startClocks() {
 			c.length = append(c.length, 0)
 		}
 	}
-	if step := p.StepCounter(); step >= 0 {
+	if step >= 0 {
 		c.waited[step] = true // by the next step
 	}
 	c.queue, c.hb = emptied(c.queue, len(c.length)), emptied(c.hb, len(c.length))
@@ -107,15 +106,15 @@ func (p *Proof) begin(t int32) (hb, fb []int32, ok bool) {
 	if !p.spend(&p.work.cells, len(c.length)+1, maxClockCells, "vector clock components", t) {
 		return nil, nil, false
 	}
-	fb = p.beginFB(t)
+	fb = c.beginFB(p.flat, t)
 	if !c.weak {
-		chain := p.joinChain(t, fb)
+		chain := c.joinChain(p.flat.Tasks[t].SM, t, fb)
 		fb = grow(fb, len(c.length))
 		c.deltas.stamp(fb, stamp{chain, c.index[t]})
 		return fb, fb, true
 	}
-	hb = p.beginHB(t)
-	chain := p.joinChain(t, hb)
+	hb = c.beginHB(p.flat, t)
+	chain := c.joinChain(p.flat.Tasks[t].SM, t, hb)
 	fb, hb = grow(fb, len(c.length)), grow(hb, len(c.length))
 	hb[chain] = c.index[t]
 	c.deltas.stamp(fb, stamp{chain, c.index[t]})
@@ -129,8 +128,7 @@ func (p *Proof) begin(t int32) (hb, fb []int32, ok bool) {
 
 // beginFB returns what is fb-before a task by its queue and by counting. The vector of an SM is brought forward in
 // place; one of a task without an SM has a component to spare, should the task begin a chain.
-func (p *Proof) beginFB(t int32) []int32 {
-	f, c := p.flat, &p.clock
+func (c *clocks) beginFB(f *ir.Flat, t int32) []int32 {
 	task, n := &f.Tasks[t], len(c.length)
 	own, chain, waits := []int32(nil), int32(-1), task.Waits
 	c.deltas.restart(noBase)
@@ -160,8 +158,7 @@ func (p *Proof) beginFB(t int32) []int32 {
 }
 
 // beginHB does the same for hb, of which only the last vector of an SM is kept.
-func (p *Proof) beginHB(t int32) []int32 {
-	f, c := p.flat, &p.clock
+func (c *clocks) beginHB(f *ir.Flat, t int32) []int32 {
 	task := &f.Tasks[t]
 	hb := c.spare[:0]
 	if task.SM >= 0 {
@@ -175,10 +172,8 @@ func (p *Proof) beginHB(t int32) []int32 {
 	return hb
 }
 
-// joinChain gives the task its place in a chain.
-func (p *Proof) joinChain(t int32, hb []int32) int32 {
-	c := &p.clock
-	sm := p.flat.Tasks[t].SM
+// joinChain gives a task on an SM, or on none, its place in a chain.
+func (c *clocks) joinChain(sm int, t int32, hb []int32) int32 {
 	chain := int32(len(c.length))
 	if sm >= 0 {
 		chain = c.chainOf[sm]
@@ -277,4 +272,37 @@ func grow(clock []int32, n int) []int32 {
 		clear(clock[have:])
 	}
 	return clock
+}
+
+// slab hands out vectors that live until the proof ends.
+type slab struct {
+	chunks [][]int32
+	chunk  int // the one in use
+	free   []int32
+}
+
+const (
+	firstChunk = 1 << 12
+	lastChunk  = 1 << 18
+)
+
+func (s *slab) reset() {
+	s.chunk, s.free = 0, nil
+	if len(s.chunks) > 0 {
+		s.free = s.chunks[0]
+	}
+}
+
+// get returns a vector of length n, with anything in it.
+func (s *slab) get(n int) []int32 {
+	for len(s.free) < n {
+		if s.chunk++; s.chunk >= len(s.chunks) {
+			s.chunks = append(s.chunks, make([]int32, max(n, min(lastChunk, firstChunk<<min(len(s.chunks), 16)))))
+			s.chunk = len(s.chunks) - 1
+		}
+		s.free = s.chunks[s.chunk]
+	}
+	out := s.free[:n:n]
+	s.free = s.free[n:]
+	return out
 }

@@ -3,11 +3,11 @@ package validate
 import "amkc/ir"
 
 // checkOutputs: every element of every output is written. Outputs with views that depend on pos are looked at position
-// by position, in positions.go.
+// by position, in symbolic.go.
 func (p *Proof) checkOutputs() {
 	for i := range p.flat.Buffers {
 		if b := &p.flat.Buffers[i]; b.Kind == ir.Output {
-			if l := &p.locs[p.locOf[i]]; !l.symbolic {
+			if l := &p.mem.locs[p.mem.locOf[i]]; !l.symbolic {
 				p.checkWritten(b, l, "")
 			}
 		}

@@ -24,7 +24,7 @@ func (p *Proof) checkParameters() {
 				p.checkParameter(int32(t), op, &op.Params[i])
 			}
 		}
-		p.settle(t, found)
+		p.bodies.settle(t, p.errors == found)
 	}
 }
 

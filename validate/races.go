@@ -49,11 +49,11 @@ func (s *sweep) fix(code *diag.Code, l *location, other int32) string {
 	case c == p.flat.Tasks[s.task].Signal:
 		return fmt.Sprintf("both signal %s, so no wait can order them: signal two counters, or run both on one SM",
 			p.flat.Counters[c].Name)
-	case p.kin(s.task).any(p.producers.of(c)):
+	case p.reachability(s.task).leadsTo(p.counters.producers.of(c)):
 		return fmt.Sprintf("%s is not complete before this task has run: let %s signal a counter of its own "+
 			"and wait for it", p.flat.Counters[c].Name, p.flat.Tasks[other].Name)
 	}
-	total := p.flat.Counters[c].Init + len(p.producers.of(c))
+	total := p.flat.Counters[c].Init + len(p.counters.producers.of(c))
 	note := ""
 	if p.flat.Counters[c].How == ir.Flagged && !l.words {
 		note = ", and realise it as a counter"
@@ -79,4 +79,96 @@ func (s *sweep) waitsOnSignal(other int32) bool {
 		}
 	}
 	return false
+}
+
+// undefined reports a read of memory that no task before it has written and that is not initial state.
+func (s *sweep) undefined(l *location, i int, a *access) {
+	if s.quiet {
+		return
+	}
+	if w := s.laterWriter(l, i, a); w >= 0 {
+		s.unordered(l, i, a, w, "reads", "written by")
+		return
+	}
+	hint := "no task writes it earlier in the step"
+	if s.p.flat.Buffers[a.buf].Kind == ir.KVCache {
+		hint = "only rows below pos are initial state, and no task writes this one earlier in the step"
+	}
+	d := s.report(l, i, a, CodeUndefined, "reads %s, which is undefined: %s", s.span(l, i, a), hint)
+	if w := s.writerOf(l, i, a); w >= 0 {
+		d.Other = s.p.flat.Tasks[w].Name
+		d.Suggest("%s writes it, but after this task: let it come first", s.p.Who(w))
+		return
+	}
+	d.Suggest("let a task write it before, or leave it out of the view")
+}
+
+// laterWriter returns a task that writes a segment through the same buffer and is neither before nor after this one: in
+// another legal order than that of the walk it would come first. -1 if there is none. It is only asked for messages.
+func (s *sweep) laterWriter(l *location, i int, a *access) int32 {
+	k := s.p.reachability(s.task)
+	return s.findWriter(l, i, a, func(t int32) bool { return !k.before[t] && !k.after[t] })
+}
+
+// writerOf returns a task that writes a segment through the same buffer, whenever that is. It is only asked for
+// messages.
+func (s *sweep) writerOf(l *location, i int, a *access) int32 {
+	return s.findWriter(l, i, a, func(int32) bool { return true })
+}
+
+func (s *sweep) findWriter(l *location, i int, a *access, accept func(t int32) bool) int32 {
+	var x expander
+	for k := range s.p.mem.accesses {
+		b := &s.p.mem.accesses[k]
+		if b.buf != a.buf || !b.write || b.task == s.task || !accept(b.task) {
+			continue
+		}
+		runs := x.expand(&s.p.flat.Buffers[b.buf], b.dims(s.p.flat), s.pos, l.paged)
+		if s.p.related.hints += 1 + len(runs) + x.dropped; s.p.related.hints > maxHints {
+			return -1
+		}
+		for _, r := range runs {
+			if r.lo <= l.bounds[i] && l.bounds[i] < r.hi {
+				return b.task
+			}
+		}
+	}
+	return -1
+}
+
+// clobbered reports a read of a buffer whose memory was last written through another buffer on the same page.
+func (s *sweep) clobbered(l *location, i int, a *access) {
+	if s.quiet {
+		return
+	}
+	if w := s.laterWriter(l, i, a); w >= 0 {
+		s.unordered(l, i, a, w, "reads", "written by")
+		return
+	}
+	g := &l.segs[i]
+	if k := s.p.reachability(s.task); g.writer != s.task && !k.before[g.writer] && !k.after[g.writer] {
+		s.overwritten(l, i, a)
+		return
+	}
+	d := s.report(l, i, a, CodeClobbered, "reads %s, but there %s has written %s: the two are live together",
+		s.span(l, i, a), s.p.Who(g.writer), s.p.flat.Buffers[g.buf].Name)
+	d.Other = s.p.flat.Tasks[g.writer].Name
+	d.Suggest("put %s on another page than %s", s.p.flat.Buffers[g.buf].Name, s.p.flat.Buffers[a.buf].Name)
+}
+
+// overwritten reports a read of a buffer while another one on its page may be written: the walk saw the write first.
+func (s *sweep) overwritten(l *location, i int, a *access) {
+	p, w := s.p, l.segs[i].writer
+	d := s.report(l, i, a, CodeOverwriteRace, "reads %s, where %s writes %s, and nothing orders the two",
+		s.span(l, i, a), p.Who(w), p.flat.Buffers[l.segs[i].buf].Name)
+	d.Other = p.flat.Tasks[w].Name
+	other := fmt.Sprintf("put %s on another page than %s", p.flat.Buffers[l.segs[i].buf].Name,
+		p.flat.Buffers[a.buf].Name)
+	c := p.flat.Tasks[s.task].Signal
+	if c < 0 || c == p.flat.Tasks[w].Signal || p.reachability(w).leadsTo(p.counters.producers.of(c)) {
+		d.Suggest("%s", other)
+		return
+	}
+	d.Suggest("missing: wait %s >= %d in %s, or %s", p.flat.Counters[c].Name,
+		p.flat.Counters[c].Init+len(p.counters.producers.of(c)), p.flat.Tasks[w].Name, other)
 }

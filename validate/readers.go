@@ -2,11 +2,11 @@ package validate
 
 // segment is what the sweep in execution order knows about a piece of a location.
 type segment struct {
-	writer   int32 // last writer, -1 for none
-	buf      int32 // through which buffer it wrote
-	owner    int32 // on-chip: the only SM (task, for registers) that touched it, plus 1; 0 for none
-	audience int32 // tasks that read it as part of a run, since it was written; -1 for none
-	readers  readers
+	writer  int32 // last writer, -1 for none
+	buf     int32 // through which buffer it wrote
+	owner   int32 // on-chip: the only SM (task, for registers) that touched it, plus 1; 0 for none
+	shared  int32 // tasks that read it as part of a run, since it was written; -1 for none
+	readers readers
 }
 
 // readers is a set of tasks, compressed to the last one of every chain: earlier ones of a chain are before it. A few

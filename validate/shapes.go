@@ -29,7 +29,7 @@ func (p *Proof) checkShapes(task *ir.Task, o *ir.FlatOp, form *op.Form, in, out 
 			return result
 		}
 	}
-	c, code := &p.call, CodeShapes
+	c, code := &p.ops.call, CodeShapes
 	p.fillCall(o, form, in)
 	n, last := c.Result(form)
 	if c.Problem() == "" && form.Lengths {
@@ -89,26 +89,26 @@ func (p *Proof) fixResult(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *
 
 // fillCall shows the inputs to the rule of the op.
 func (p *Proof) fillCall(o *ir.FlatOp, form *op.Form, in []view) {
-	c := &p.call
+	c := &p.ops.call
 	for i := range in {
 		c.In = append(c.In, op.View{Rows: in[i].rows, Last: in[i].last, Temp: in[i].buf < 0})
 	}
 	if !form.Lengths {
 		return
 	}
-	p.lens = p.lens[:0]
+	p.ops.lens = p.ops.lens[:0]
 	for i := range in {
 		if role := form.Input(i).Role; role != op.Cache && role != op.Table {
 			continue
 		}
-		v, from := &c.In[i], len(p.lens)
+		v, from := &c.In[i], len(p.ops.lens)
 		for d := range o.In[i].Dims {
 			r := &o.In[i].Dims[d]
-			if p.lens = append(p.lens, r.Len(p.flat.Lo)); r.Shared() {
+			if p.ops.lens = append(p.ops.lens, r.Len(p.flat.Lo)); r.Shared() {
 				v.Dealt |= 1 << d
 			}
 		}
-		v.Lens = p.lens[from:]
+		v.Lens = p.ops.lens[from:]
 	}
 }
 
@@ -122,7 +122,7 @@ func (p *Proof) checkResults(o *ir.FlatOp, form *op.Form, out []view, n int) {
 		if form.Output(i).Role == op.Appended && (have == 0 || out[i].ext == optional && p.alwaysEmpty(&o.Out[i])) {
 			continue // nothing is done
 		}
-		p.call.Fail("output %d has %d elements, want %d, as many as the result", i+1, have, n)
+		p.ops.call.Fail("output %d has %d elements, want %d, as many as the result", i+1, have, n)
 	}
 }
 
@@ -154,7 +154,7 @@ func (p *Proof) equalRows(o *ir.FlatOp, i, j int, still bool) {
 	}
 	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
 		if n, m := k.Len(pos), v.Len(pos); n != m {
-			p.call.Fail("has %d rows of keys and %d of values at pos %d, want as many", n, m, pos)
+			p.ops.call.Fail("has %d rows of keys and %d of values at pos %d, want as many", n, m, pos)
 			return
 		}
 		if still {
@@ -167,7 +167,7 @@ func (p *Proof) equalRows(o *ir.FlatOp, i, j int, still bool) {
 }
 
 func (p *Proof) checkShare(r *ir.Range) {
-	c := &p.call
+	c := &p.ops.call
 	if !r.Shared() {
 		r = &ir.Range{Block: 1, Parts: 1}
 	}
@@ -181,3 +181,122 @@ func (p *Proof) checkShare(r *ir.Range) {
 			r.Part, r.Parts, r.Block, part, parts, block)
 	}
 }
+
+// measure tries every position for a view whose bounds do not say at once that its length stays the same, and notes
+// what it finds. It reports whether every dimension but free has one length, which then counts. Only what would be
+// refused otherwise is measured.
+func (p *Proof) measure(o *ir.Operand, v *view, free int) bool {
+	v.rows, v.last, v.ext, v.dim = 1, 1, fixed, -1
+	for d := range o.Dims {
+		n, ext := p.lengths(&o.Dims[d])
+		if d == free {
+			n, ext, v.dim = 1, fixed, d
+		}
+		v.ext = max(v.ext, ext)
+		if d == len(o.Dims)-1 {
+			v.last = n
+		} else {
+			v.rows *= n
+		}
+	}
+	steady := v.ext == fixed
+	if free >= 0 {
+		v.ext = varying
+	}
+	return steady
+}
+
+// alwaysEmpty reports whether a view has no element at any position.
+func (p *Proof) alwaysEmpty(o *ir.Operand) bool {
+	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
+		n := 1
+		for d := range o.Dims {
+			n = min(n, o.Dims[d].Len(pos))
+		}
+		if n > 0 || !p.spend(&p.work.evals, 1, maxEvals, "evaluations of the length of a view that depends on pos",
+			noTask) {
+			return false
+		}
+	}
+	return true
+}
+
+// lengths evaluates the length of a range at every position: the length, if it is always the same, or 1.
+func (p *Proof) lengths(r *ir.Range) (int, extent) {
+	shortest, longest := r.Len(p.flat.Lo), r.Len(p.flat.Lo)
+	if !moves(r) {
+		return longest, fixed
+	}
+	for pos := p.flat.Lo + 1; pos <= p.flat.Hi; pos++ {
+		if !p.spend(&p.work.evals, 1, maxEvals, "evaluations of the length of a view that depends on pos", noTask) {
+			return 1, varying
+		}
+		n := r.Len(pos)
+		shortest, longest = min(shortest, n), max(longest, n)
+	}
+	switch {
+	case shortest == longest:
+		return longest, fixed
+	case longest <= 1:
+		return 1, optional
+	}
+	return 1, varying
+}
+
+// moves reports whether a range depends on pos.
+func moves(r *ir.Range) bool {
+	return r.Lo.Uses(ir.Pos) || r.Hi.Uses(ir.Pos) || r.Shared() && r.Part.Uses(ir.Pos)
+}
+
+// checkElements: indices are I32, everything else is a float; quantised elements are for weights that a qdtype
+// describes.
+func (p *Proof) checkElements(form *op.Form, in, out []view) {
+	c := &p.ops.call
+	for i := range in {
+		d := in[i].dtype
+		switch form.Input(i).Elem {
+		case op.Float:
+			if !isFloat(d) {
+				c.Fail("input %d is %s, want F32, F16 or BF16", i+1, d)
+			}
+		case op.Index:
+			if d != ir.I32 {
+				c.Fail("input %d is %s, want I32", i+1, d)
+			}
+		case op.Quantised:
+			if want := ir.DType(c.Int("qdtype", 0)); d != want {
+				c.Fail("input %d is %s, want %s, which is what qdtype says", i+1, d, want)
+			}
+		}
+	}
+	for i := range out {
+		if out[i].buf < 0 {
+			continue
+		}
+		d := out[i].dtype
+		switch form.Output(i).Elem {
+		case op.Float:
+			if !isFloat(d) {
+				c.Fail("output %d is %s, want F32, F16 or BF16", i+1, d)
+			}
+		case op.Index:
+			if d != ir.I32 {
+				c.Fail("output %d is %s, want I32", i+1, d)
+			}
+		case op.AsInput:
+			if (d == ir.I32) != (in[0].dtype == ir.I32) {
+				c.Fail("copies %s to %s", in[0].dtype, d)
+			}
+		}
+	}
+}
+
+// temporaryType is what a temporary holds that is a result: F32, or I32 where the op yields indices.
+func temporaryType(result *op.Operand, in []view) ir.DType {
+	if result.Elem == op.Index || result.Elem == op.AsInput && in[0].dtype == ir.I32 {
+		return ir.I32
+	}
+	return ir.F32
+}
+
+func isFloat(d ir.DType) bool { return d == ir.F32 || d == ir.F16 || d == ir.BF16 }

@@ -20,7 +20,7 @@ func (p *Proof) checkStep() {
 			Suggest("let the last task write the token there")
 	}
 	step := p.StepCounter()
-	if step < 0 || len(p.producers.of(step)) == 0 {
+	if step < 0 || len(p.counters.producers.of(step)) == 0 {
 		p.Errorf(CodeStepJoin, "", "no task signals a counter named %s: nothing says when the step has ended",
 			stepCounter).Suggest("let the last task of every queue signal it")
 		return
@@ -57,8 +57,8 @@ func (p *Proof) StepCounter() int {
 }
 
 func (p *Proof) writes(name string) bool {
-	for i := range p.accesses {
-		if b := &p.flat.Buffers[p.accesses[i].buf]; p.accesses[i].write && b.Name == name && b.Kind == ir.Output &&
+	for i := range p.mem.accesses {
+		if b := &p.flat.Buffers[p.mem.accesses[i].buf]; p.mem.accesses[i].write && b.Name == name && b.Kind == ir.Output &&
 			b.DType == ir.I32 {
 			return true
 		}

@@ -6,39 +6,29 @@
 // the standard library, amkc/ir with diag and op, and amkc/validate/views, and must not import any other package of
 // amkc.
 //
-// One rule is one file. Program order of the proof of a Flat:
+// A Proof (proof.go) is one unrolled variant, what the rules have derived of it, and the list of rules in order:
 //
-//	structure.go  indices, names, intervals            params.go      parameters and their ranges
-//	backend.go    opcodes that there are, contracts
-//	buffers.go    dtypes, layouts, kinds               pages.go       scratch pages
-//	operands.go   views inside buffers                 shapes.go      operands of an op agree
-//	dtypes.go     and have the right types             alias.go       operands of one op that overlap
-//	counters.go   thresholds, realisation, scope       deadlock.go    a legal order exists
-//	words.go      flagged words are written once       order.go       the relations hb and fb
-//	memory.go     the walk over memory that uses them  epochs.go      exchanges that a tag tells apart
-//	lengths.go    lengths at every position
-//	indices.go    rows of tables that a step computes
-//	races.go      accesses that nothing orders         provenance.go  reads of what is not defined
-//	onchip.go     owners and capacity                  output.go      every output element is written
-//	stale.go      polls for words that are gone
+//	structure.go     indices, names, intervals, SMs      backend.go         opcodes that the backend implements
+//	params.go        parameters and their ranges         buffers.go         dtypes, layouts, kinds, pages
+//	operands.go      views inside buffers                shapes.go          operands of an op agree, and their types
+//	locations.go     which memory a view touches         alias.go           operands of one op that overlap
+//	counters.go      thresholds, realisation, scope      deadlock.go        a legal order exists
+//	segments.go      pieces that no view cuts in two     single_write.go    flagged words are written once
+//	order.go         the relations hb and fb             memory.go          the walk over memory that uses them
+//	symbolic.go      views that depend on pos            output.go          every output element is written
+//	onchip.go        owners and capacity                 indices.go         rows of tables that a step computes
 //
-// location.go, expand.go, cut.go and readers.go hold what the walk works on, polls.go what a task has seen of
-// exchange words; symbolic.go and positions.go take over where views depend on pos; span.go and kin.go find what
-// messages say. What the generated kernel demands beyond that is package validate/kernel, a contract (backend.go).
+// The walk keeps who wrote and who read each segment (readers.go), and what a task has seen of exchange words
+// (observed_words.go). races.go and findings.go word what it finds, with the help of reachability.go.
 //
-// Four files are there for speed alone, and say why they change no verdict: bodies.go (tasks that do the same are
-// looked at once), audience.go (a vector that all SMs read), delta.go (clocks that differ in little), pool.go (memory
-// used again).
+// Three files are there for speed alone, and say why they change no verdict: bodies.go (tasks that do the same are
+// looked at once), shared_readers.go (a vector that all SMs read), delta.go (clocks that differ in little).
 //
 // step.go, appends.go and variants.go add what holds between steps and between the variants of a Program, target.go
 // what its target has.
 package validate
 
 import (
-	"runtime"
-	"sync"
-	"sync/atomic"
-
 	"amkc/ir"
 	"amkc/ir/diag"
 )
@@ -108,102 +98,6 @@ func programFor(b Backend, prog *ir.Program, w without) Report {
 	}
 	rep.OK = rep.Diags.Err() == nil
 	return rep
-}
-
-// proofOf is the outcome of one variant: what unrolling it said, and its proof if it could be unrolled.
-type proofOf struct {
-	diags diag.List
-	proof *Proof
-}
-
-// maxTogether bounds the proofs that are made at a time, and with them the memory that they take.
-const maxTogether = 2
-
-// proveVariants proves the variants of a program by themselves, two at a time if there are processors. Nothing that
-// one proof finds depends on another, but what those before it have spent decides whether it is made at all: the list
-// ends with a finding where they have spent too much. It is the same list whichever proof ends first, because a
-// variant is only left out for the sake of variants before it.
-func proveVariants(b Backend, prog *ir.Program, w without) []proofOf {
-	out, spent := make([]proofOf, len(prog.Variants)), make([]work, len(prog.Variants))
-	var next atomic.Int64
-	var lock sync.Mutex // of spent and running
-	running, ended := 0, sync.NewCond(&lock)
-	var workers sync.WaitGroup
-	for range min(len(out), runtime.GOMAXPROCS(0), maxTogether) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(out); i = int(next.Add(1)) - 1 {
-				lock.Lock()
-				for running > 0 && exceeded(spent[:i], 1) { // much has been spent: what is running may be the last
-					ended.Wait()
-				}
-				if exceeded(spent[:i], sharedBudget) {
-					lock.Unlock()
-					return
-				}
-				running++
-				lock.Unlock()
-				v := proveVariant(b, prog, &prog.Variants[i], w)
-				lock.Lock()
-				if out[i] = v; v.proof != nil {
-					spent[i] = v.proof.work
-				}
-				running--
-				ended.Broadcast()
-				lock.Unlock()
-			}
-		})
-	}
-	workers.Wait()
-	for i := range out {
-		if exceeded(spent[:i], sharedBudget) {
-			d := diag.Errorf(CodeBudget, "variant "+prog.Variants[i].Name,
-				"the proofs of the variants before it have needed more than %d%% of what one may need; it is not "+
-					"proved, and what is not proved is refused", 100*sharedBudget/2).
-				Suggest("make the program smaller, or leave variants out")
-			for k := i; k < len(out); k++ {
-				if p := out[k].proof; p != nil {
-					p.release()
-				}
-			}
-			return append(out[:i], proofOf{diags: diag.List{d}})
-		}
-	}
-	return out
-}
-
-func proveVariant(b Backend, prog *ir.Program, v *ir.Variant, w without) proofOf {
-	flat, diags := ir.Unroll(prog, v)
-	out := proofOf{diags: diags}
-	if flat != nil {
-		p := prove(flat, b, w)
-		out.proof = p
-		if p.sound() {
-			p.checkStep()
-			if p.contract != nil {
-				p.contract.CheckModel(&prog.Model)
-			}
-		}
-		p.shed()
-		if len(prog.Variants) > 1 {
-			name(p.diags, v.Name)
-		}
-	}
-	if len(prog.Variants) > 1 {
-		name(diags, v.Name)
-	}
-	return out
-}
-
-// name puts the variant in front of every position.
-func name(diags diag.List, variant string) {
-	for _, d := range diags {
-		d.Variant = variant
-		if d.Pos == "" {
-			d.Pos = "variant " + variant
-		} else {
-			d.Pos = "variant " + variant + ": " + d.Pos
-		}
-	}
 }
 
 func (s *Stats) add(o Stats) {

@@ -2,7 +2,10 @@ package validate
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -41,4 +44,88 @@ func checkVariants(prog *ir.Program) diag.List {
 			"the variants end at position %d, want %d, the last that the model can decode", next-1, n-1))
 	}
 	return diags
+}
+
+// proofOf is the outcome of one variant: what unrolling it said, and its proof if it could be unrolled.
+type proofOf struct {
+	diags diag.List
+	proof *Proof
+}
+
+// maxTogether bounds the proofs that are made at a time, and with them the memory that they take.
+const maxTogether = 2
+
+// proveVariants proves the variants of a program by themselves, two at a time if there are processors. Nothing that
+// one proof finds depends on another, but what those before it have spent decides whether it is made at all: the list
+// ends with a finding where they have spent too much. It is the same list whichever proof ends first, because a
+// variant is only left out for the sake of variants before it.
+func proveVariants(b Backend, prog *ir.Program, w without) []proofOf {
+	out, spent := make([]proofOf, len(prog.Variants)), make([]work, len(prog.Variants))
+	var next atomic.Int64
+	var lock sync.Mutex // of spent and running
+	running, ended := 0, sync.NewCond(&lock)
+	var workers sync.WaitGroup
+	for range min(len(out), runtime.GOMAXPROCS(0), maxTogether) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(out); i = int(next.Add(1)) - 1 {
+				lock.Lock()
+				for running > 0 && exceeded(spent[:i], 1) { // much has been spent: what is running may be the last
+					ended.Wait()
+				}
+				if exceeded(spent[:i], sharedBudget) {
+					lock.Unlock()
+					return
+				}
+				running++
+				lock.Unlock()
+				v := proveVariant(b, prog, &prog.Variants[i], w)
+				lock.Lock()
+				if out[i] = v; v.proof != nil {
+					spent[i] = v.proof.work
+				}
+				running--
+				ended.Broadcast()
+				lock.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	for i := range out {
+		if exceeded(spent[:i], sharedBudget) {
+			d := diag.Errorf(CodeBudget, "variant "+prog.Variants[i].Name,
+				"the proofs of the variants before it have needed more than %d%% of what one may need; it is not "+
+					"proved, and what is not proved is refused", 100*sharedBudget/2).
+				Suggest("make the program smaller, or leave variants out")
+			for k := i; k < len(out); k++ {
+				if p := out[k].proof; p != nil {
+					p.release()
+				}
+			}
+			return append(out[:i], proofOf{diags: diag.List{d}})
+		}
+	}
+	return out
+}
+
+func proveVariant(b Backend, prog *ir.Program, v *ir.Variant, w without) proofOf {
+	flat, diags := ir.Unroll(prog, v)
+	out := proofOf{diags: diags}
+	if flat != nil {
+		p := prove(flat, b, w)
+		out.proof = p
+		if p.sound() {
+			p.checkStep()
+			if p.contract != nil {
+				p.contract.CheckModel(&prog.Model)
+			}
+		}
+		p.shed()
+		if len(prog.Variants) > 1 {
+			name(p.diags, v.Name)
+		}
+	}
+	if len(prog.Variants) > 1 {
+		name(diags, v.Name)
+	}
+	return out
 }

@@ -2,8 +2,8 @@ package validate
 
 import "amkc/ir"
 
-// polls is what the task at hand has seen of exchange words: whose words it polled, by its flagged waits.
-type polls struct {
+// observedWords is what the task at hand has seen of exchange words: whose words it polled, by its flagged waits.
+type observedWords struct {
 	waits  []int32    // for each counter: the last task that waits on it, plus 1
 	polled []int32    // for each task: the last task that polled one of its words, plus 1
 	all    []int32    // for each counter: the last task that polled words of all its producers at once, plus 1
@@ -16,14 +16,14 @@ type polls struct {
 // producer is a task with the counter that it signals.
 type producer struct{ task, counter int32 }
 
-func (s *polls) reset(tasks, counters int) {
+func (s *observedWords) reset(tasks, counters int) {
 	s.waits, s.all, s.tally = sized(s.waits, counters), sized(s.all, counters), sized(s.tally, counters)
 	s.polled = sized(s.polled, tasks)
 	s.fresh, s.joined = s.fresh[:0], s.joined[:0]
 }
 
 func (s *sweep) startPolls() {
-	q := &s.polls
+	q := &s.observed
 	q.counts = q.counts[:0]
 	for _, w := range s.p.flat.Tasks[s.task].Waits {
 		q.counts = append(q.counts, 0)
@@ -32,7 +32,7 @@ func (s *sweep) startPolls() {
 }
 
 // waitsFor reports whether the task at hand waits on a counter.
-func (s *sweep) waitsFor(c int32) bool { return !s.tried && s.polls.waits[c] == s.task+1 }
+func (s *sweep) waitsFor(c int32) bool { return !s.tried && s.observed.waits[c] == s.task+1 }
 
 // finds reports whether the backend finds the words that task w wrote where the task at hand polls.
 func (s *sweep) finds(w int32) bool {
@@ -41,7 +41,7 @@ func (s *sweep) finds(w int32) bool {
 
 // poll reports whether this task polls words of writer w, and notes that it did.
 func (s *sweep) poll(w int32) bool {
-	q := &s.polls
+	q := &s.observed
 	if s.tried || q.polled[w] == s.task+1 {
 		return !s.tried
 	}
@@ -59,7 +59,7 @@ func (s *sweep) poll(w int32) bool {
 // pollAll notes that this task polls words of every producer of a flagged counter that it waits on. Producers that are
 // before it anyway would not be noted one by one; their edges are there already, and to add them again changes nothing.
 func (s *sweep) pollAll(c int32) {
-	if q := &s.polls; q.all[c] != s.task+1 {
+	if q := &s.observed; q.all[c] != s.task+1 {
 		q.all[c] = s.task + 1
 		q.joined = append(q.joined, c)
 	}
@@ -68,7 +68,7 @@ func (s *sweep) pollAll(c int32) {
 // joinPolls adds the fb edges of the words that an op polled: from the join of the counter when all producers were
 // polled, else writer by writer.
 func (s *sweep) joinPolls() {
-	p, q := s.p, &s.polls
+	p, q := s.p, &s.observed
 	if len(q.fresh) == 0 && len(q.joined) == 0 {
 		return
 	}
@@ -79,7 +79,7 @@ func (s *sweep) joinPolls() {
 		q.tally[w.counter]++
 	}
 	for _, c := range q.joined {
-		q.tally[c] += int32(len(p.producers.of(int(c))))
+		q.tally[c] += int32(len(p.counters.producers.of(int(c))))
 	}
 	for k, w := range p.flat.Tasks[s.task].Waits {
 		n := int(q.tally[w.Counter])
@@ -101,7 +101,7 @@ func (s *sweep) joinPolls() {
 
 // all reports whether every producer of the task's k-th wait is polled or before the task anyway, as one on its SM is.
 func (s *sweep) all(k, c int) bool {
-	producers, q := s.p.producers.of(c), &s.polls
+	producers, q := s.p.counters.producers.of(c), &s.observed
 	if q.all[c] == s.task+1 {
 		return true
 	}
@@ -121,7 +121,7 @@ func (s *sweep) all(k, c int) bool {
 func (s *sweep) finish() {
 	p := s.p
 	for k, w := range p.flat.Tasks[s.task].Waits {
-		if s.polls.counts[k] == 0 && p.flat.Counters[w.Counter].How == ir.Flagged && !s.ordered(w.Counter) {
+		if s.observed.counts[k] == 0 && p.flat.Counters[w.Counter].How == ir.Flagged && !s.ordered(w.Counter) {
 			p.warnf(CodeIdleWait, p.Task(s.task),
 				"waits on flagged counter %s but reads no word of its producers: the wait does nothing",
 				p.flat.Counters[w.Counter].Name).
@@ -132,7 +132,7 @@ func (s *sweep) finish() {
 
 // ordered reports whether every producer of a counter is before this task anyway.
 func (s *sweep) ordered(c int) bool {
-	producers := s.p.producers.of(c)
+	producers := s.p.counters.producers.of(c)
 	if !s.p.spend(&s.p.work.visits, len(producers), maxVisits, "comparisons of memory ranges", s.task) {
 		return true
 	}
@@ -142,4 +142,67 @@ func (s *sweep) ordered(c int) bool {
 		}
 	}
 	return true
+}
+
+// A buffer of exchange words may be used by one exchange after another, each with a flagged counter of its own. A
+// wait on such a counter polls the words that its producers wrote; when somebody has written them anew by then, the
+// poll may never end, be the newer words in order before the task or not. So whoever waits for an exchange and reads
+// words of it finds them as that exchange left them: their last writer is its producer.
+
+// noteExchanges notes for every buffer the exchange that writes its words, or that there are several.
+func (p *Proof) noteExchanges() {
+	p.words.exchangeOf = sized(p.words.exchangeOf, len(p.flat.Buffers))
+	for i := range p.mem.accesses {
+		a := &p.mem.accesses[i]
+		if !a.write || !p.mem.locs[a.loc].words {
+			continue
+		}
+		exchange := int32(p.flat.Tasks[a.task].Signal) + 2 // 1 for a task that signals nothing
+		if seen := &p.words.exchangeOf[a.buf]; *seen == 0 {
+			*seen = exchange
+		} else if *seen != exchange {
+			*seen = -1
+		}
+	}
+}
+
+// several reports whether several exchanges use a buffer. Where one does, each of its words has one writer
+// (checkSingleWrites).
+func (w *exchangeWords) several(buf int32) bool { return w.exchangeOf[buf] < 0 }
+
+// current checks that a segment, last written by task w, is not one that the task polls for by a wait for an earlier
+// exchange.
+func (s *sweep) current(l *location, i int, a *access, w int32) {
+	p := s.p
+	if !p.spend(&p.work.visits, len(p.flat.Tasks[s.task].Waits), maxVisits, "comparisons of memory ranges", s.task) {
+		return
+	}
+	for _, wait := range p.flat.Tasks[s.task].Waits {
+		if p.flat.Counters[wait.Counter].How != ir.Flagged || p.flat.Tasks[w].Signal == wait.Counter {
+			continue
+		}
+		for _, q := range p.counters.producers.of(wait.Counter) {
+			if !p.spend(&p.work.visits, 1+int(p.mem.first[q+1]-p.mem.first[q]), maxVisits, "comparisons of memory ranges",
+				s.task) {
+				return
+			}
+			for k := p.mem.first[q]; k < p.mem.first[q+1]; k++ {
+				b := &p.mem.accesses[k]
+				if !b.write || b.buf != a.buf || !p.spend(&p.work.visits, int(b.to-b.from), maxVisits,
+					"comparisons of memory ranges", s.task) {
+					continue
+				}
+				for _, r := range p.segments.runs[b.from:b.to] {
+					if r.lo <= i && i < r.hi {
+						d := s.report(l, i, a, CodeStale, "waits on %s and so polls %s for the words of %s, but %s "+
+							"has written them anew", p.flat.Counters[wait.Counter].Name, s.span(l, i, a), p.Who(q),
+							p.Who(w))
+						d.Other = p.flat.Tasks[w].Name
+						d.Suggest("give the two exchanges buffers of their own, or drop the wait")
+						return
+					}
+				}
+			}
+		}
+	}
 }

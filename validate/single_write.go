@@ -7,6 +7,12 @@ import (
 	"amkc/ir"
 )
 
+// exchangeWords are the writes of exchange words.
+type exchangeWords struct {
+	writes     []wordWrite // of the exchange at hand
+	exchangeOf []int32     // for each buffer: the exchange that writes its words, 0 for none, -1 for several
+}
+
 // wordWrite is a run of exchange words that a task writes.
 type wordWrite struct {
 	loc  int32
@@ -25,23 +31,23 @@ func (a wordWrite) compare(b wordWrite) int {
 	return cmp.Or(cmp.Compare(a.runs.hi, b.runs.hi), cmp.Compare(a.task, b.task))
 }
 
-// checkWords: the producers of a flagged counter write every exchange word once. A waiter knows the words of an
+// checkSingleWrites: the producers of a flagged counter write every exchange word once. A waiter knows the words of an
 // exchange by their epoch, which the first and the second write of one exchange have in common.
-func (p *Proof) checkWords() {
-	writes := p.wordWrites
+func (p *Proof) checkSingleWrites() {
+	writes := p.words.writes
 	p.noteExchanges()
 	for c := range p.flat.Counters {
 		if p.flat.Counters[c].How != ir.Flagged {
 			continue
 		}
 		writes = writes[:0]
-		for _, t := range p.producers.of(c) {
-			for i := p.first[t]; i < p.first[t+1]; i++ {
-				a := &p.accesses[i]
-				if !a.write || !p.locs[a.loc].words {
+		for _, t := range p.counters.producers.of(c) {
+			for i := p.mem.first[t]; i < p.mem.first[t+1]; i++ {
+				a := &p.mem.accesses[i]
+				if !a.write || !p.mem.locs[a.loc].words {
 					continue
 				}
-				for _, r := range p.runs[a.from:a.to] {
+				for _, r := range p.segments.runs[a.from:a.to] {
 					writes = append(writes, wordWrite{a.loc, r, t, a.buf})
 				}
 			}
@@ -52,7 +58,7 @@ func (p *Proof) checkWords() {
 		for i, widest := 1, 0; i < len(writes); i++ {
 			a, b := &writes[widest], &writes[i]
 			if a.loc == b.loc && b.runs.lo < a.runs.hi {
-				s, l, view := sweep{p: p, task: b.task}, &p.locs[b.loc], &access{buf: b.buf}
+				s, l, view := sweep{p: p, task: b.task}, &p.mem.locs[b.loc], &access{buf: b.buf}
 				d := s.report(l, b.runs.lo, view, CodeTwice,
 					"writes %s, which %s writes in the same exchange: a waiter on %s cannot tell which of the "+
 						"two it polled",
@@ -64,5 +70,5 @@ func (p *Proof) checkWords() {
 			widest = i // the runs so far are apart, so that the last one ends last
 		}
 	}
-	p.wordWrites = writes
+	p.words.writes = writes
 }

@@ -2,12 +2,95 @@ package validate
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
 )
+
+// findings are what the rules have reported of one program.
+type findings struct {
+	diags            diag.List
+	errors, warnings int
+	without          without
+}
+
+// sound reports whether no rule has failed so far.
+func (f *findings) sound() bool { return f.errors == 0 }
+
+// What one proof reports is bounded: a broken edge can leave thousands of pairs unordered. Errors and warnings are
+// counted apart, so that no number of warnings hides an error.
+const (
+	maxErrors   = 40
+	maxWarnings = 10
+)
+
+// Errors is the number of errors so far, those included that were too many to keep.
+func (f *findings) Errors() int { return f.errors }
+
+// Full reports whether there is no room for another error, so that a rule may stop.
+func (f *findings) Full() bool { return f.errors >= maxErrors }
+
+// Errorf adds an error and returns it, so that the caller can attach notes.
+func (f *findings) Errorf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
+	d := diag.Errorf(code, pos, format, args...)
+	locate(d)
+	if f.without.drops(code.ID) {
+		return d
+	}
+	if f.errors++; f.errors <= maxErrors {
+		f.diags.Add(d)
+	}
+	return d
+}
+
+// without names codes of which nothing is reported: rules that are taken away. It is nil but in the tests that show
+// what each rule is for.
+type without map[string]bool
+
+func (w without) drops(code string) bool { return w != nil && w[code] }
+
+// from returns the diagnostics of a list that are reported.
+func (w without) from(l diag.List) diag.List {
+	if w == nil {
+		return l
+	}
+	return slices.DeleteFunc(l, func(d *diag.Diagnostic) bool { return w.drops(d.Code) })
+}
+
+func (f *findings) warnf(code *diag.Code, pos, format string, args ...any) *diag.Diagnostic {
+	d := diag.Warningf(code, pos, format, args...)
+	locate(d)
+	if f.warnings++; f.warnings <= maxWarnings {
+		f.diags.Add(d)
+	}
+	return d
+}
+
+// Task is the position of a diagnostic about a task.
+func (p *Proof) Task(t int32) string { return "task " + p.flat.Tasks[t].Name }
+
+// Who names a task with its place, for use inside a message.
+func (p *Proof) Who(t int32) string {
+	if sm := p.flat.Tasks[t].SM; sm >= 0 {
+		return fmt.Sprintf("%s (sm %d)", p.flat.Tasks[t].Name, sm)
+	}
+	return p.flat.Tasks[t].Name
+}
+
+// name puts the variant in front of every position.
+func name(diags diag.List, variant string) {
+	for _, d := range diags {
+		d.Variant = variant
+		if d.Pos == "" {
+			d.Pos = "variant " + variant
+		} else {
+			d.Pos = "variant " + variant + ": " + d.Pos
+		}
+	}
+}
 
 // report reports a finding about the segment at hand, once a view: the rest of the view is as wrong. What the message
 // says of task and memory is also set as data.
