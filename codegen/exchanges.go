@@ -56,3 +56,54 @@ func (b *builder) handedOver(s *ir.Stage, at site) int {
 	}
 	return 0
 }
+
+// exchanges returns the number of exchanges a step of the longest variant has, and the length of the longest vector.
+func (b *builder) exchanges() (count, longest int) {
+	for i := range b.p.Variants {
+		n := 0
+		for _, e := range b.exchangesOf(&b.p.Variants[i]) {
+			n += max(1, e.Layers)
+		}
+		count = max(count, n)
+	}
+	for k := range b.p.Buffers {
+		if buf := &b.p.Buffers[k]; buf.Layout.Words() {
+			longest = max(longest, buf.Numel())
+		}
+	}
+	return count, longest
+}
+
+// advances reports whether a stage ends an exchange: whether other stages wait for what it hands over within the step.
+func advances(s *ir.Stage) bool {
+	b, err := classify(s)
+	return err == nil && b.numbered()
+}
+
+// flagged reports whether the exchanges are realised by flagged words. The counter of the best pairs always is, and
+// says nothing of the others.
+func (b *builder) flagged() bool {
+	for i := range b.p.Variants {
+		v := &b.p.Variants[i]
+		best := bestCounters(v)
+		for _, c := range v.Counters {
+			if c.How == ir.Flagged && !best[c.Name] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bestCounters are the counters that announce the best pairs of the SMs.
+func bestCounters(v *ir.Variant) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range sections(v) {
+		for _, st := range s.stages {
+			if choosesToken(st) {
+				out[st.Signal] = true
+			}
+		}
+	}
+	return out
+}

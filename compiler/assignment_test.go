@@ -15,7 +15,7 @@ import (
 // and the kernel, which computes its spans, refuses it.
 func TestListedTasks(t *testing.T) {
 	seed := uint64(3)
-	l, err := Lower(Options{Model: "../testdata/models/zoo/llama-gqa", RandomSeed: &seed, MaxSeq: 32,
+	l, err := RunPasses(Options{Model: "../testdata/models/zoo/llama-gqa", RandomSeed: &seed, MaxSeq: 32,
 		Target: ir.FindTarget("t4"),
 		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"roll": 0}}}})
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ func Cached(ctx context.Context, o Options, report progress.Func) (*CachedBuild,
 	if err != nil {
 		return nil, err
 	}
-	l, err := Lower(o)
+	l, err := RunPasses(o)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func beginCached(ctx context.Context, dir string, report progress.Func) (*buildd
 }
 
 // buildKey digests what determines a build.
-func buildKey(l *Lowered, o *BuildOptions) (string, error) {
+func buildKey(l *Scheduled, o *BuildOptions) (string, error) {
 	weights, err := l.weightsKey(o.RandomSeed, o.Progress)
 	if err != nil {
 		return "", err

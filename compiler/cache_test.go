@@ -127,7 +127,7 @@ func TestCacheKey(t *testing.T) {
 		o := zooOptions("llama-gqa")
 		o.Model = model
 		edit(&o, model)
-		l, err := Lower(o)
+		l, err := RunPasses(o)
 		require.NoError(t, err)
 		defer l.Close()
 		k, err := buildKey(l, &BuildOptions{Options: o})

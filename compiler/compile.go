@@ -57,7 +57,7 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 	if err := notInto(o.OutDir, o.Model); err != nil {
 		return nil, err
 	}
-	l, err := Lower(o.Options)
+	l, err := RunPasses(o.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 }
 
 // build makes a build of a lowered program, in the directory that begin returns when everything is there to be written.
-func build(ctx context.Context, l *Lowered, o BuildOptions, begin func() (*builddir.Dir, error)) (*Build, error) {
+func build(ctx context.Context, l *Scheduled, o BuildOptions, begin func() (*builddir.Dir, error)) (*Build, error) {
 	b := &Build{Dir: o.OutDir, Program: l.Program, Pages: l.Pages}
 	var err error
 	if b.Memory, err = Memory(l.Program); err != nil {
@@ -105,7 +105,7 @@ func build(ctx context.Context, l *Lowered, o BuildOptions, begin func() (*build
 }
 
 // write makes the build in its directory, of rendered files, packed weights and what tools make.
-func (b *Build) write(ctx context.Context, l *Lowered, o *BuildOptions, dir *builddir.Dir,
+func (b *Build) write(ctx context.Context, l *Scheduled, o *BuildOptions, dir *builddir.Dir,
 	files map[string][]byte) error {
 	names := slices.Sorted(maps.Keys(files))
 	all := slices.Concat(names, builddir.Products(o.Name, names), []string{host.WeightsFile, host.ManifestFile})
@@ -218,7 +218,7 @@ var copied = []struct {
 }
 
 // projectFiles renders the generated files and adds the model's own.
-func projectFiles(l *Lowered, o *BuildOptions) (map[string][]byte, error) {
+func projectFiles(l *Scheduled, o *BuildOptions) (map[string][]byte, error) {
 	files, err := codegen.Project(l.Program, o.Name)
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func projectFiles(l *Lowered, o *BuildOptions) (map[string][]byte, error) {
 	return files, nil
 }
 
-func newManifest(l *Lowered, o *BuildOptions, files map[string][]byte) (*codegen.Manifest, error) {
+func newManifest(l *Scheduled, o *BuildOptions, files map[string][]byte) (*codegen.Manifest, error) {
 	facts, err := codegen.Facts(l.Program)
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func newManifest(l *Lowered, o *BuildOptions, files map[string][]byte) (*codegen
 
 // supplyWeights packs weights.safetensors into the stage, unless that of the earlier build is made of the same and is
 // what it was: then it stays where it is.
-func supplyWeights(ctx context.Context, l *Lowered, o *BuildOptions, dir *builddir.Dir, m *codegen.Manifest,
+func supplyWeights(ctx context.Context, l *Scheduled, o *BuildOptions, dir *builddir.Dir, m *codegen.Manifest,
 	b *Build) error {
 	if old := dir.Earlier; old != nil && old.Weights.Key == m.Weights.Key {
 		damage := mismatch(dir.Path, host.WeightsFile, old.Weights.SHA256, old.Weights.Bytes, o.Progress)

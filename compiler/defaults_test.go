@@ -50,7 +50,7 @@ func TestDefaultChunksAreAccepted(t *testing.T) {
 						if chunk > 0 {
 							c.Tiling = map[string]map[string]int{"ring": {"chunk_bytes": chunk}}
 						}
-						l, err := Lower(Options{Model: dir, Target: ir.FindTarget(target), DType: &dtype, Config: c,
+						l, err := RunPasses(Options{Model: dir, Target: ir.FindTarget(target), DType: &dtype, Config: c,
 							ConfigOnly: true})
 						if err != nil {
 							return 0, err
@@ -82,7 +82,7 @@ func TestDefaultChunksAreAccepted(t *testing.T) {
 // compiles all combinations, and else a third, in which each two values meet.
 func TestDefaultWarpsAreAccepted(t *testing.T) {
 	emits := func(dir string, target *ir.Target, c ir.ScheduleConfig) (warps int, err error) {
-		l, err := Lower(Options{Model: dir, Target: target, Config: c, ConfigOnly: true})
+		l, err := RunPasses(Options{Model: dir, Target: target, Config: c, ConfigOnly: true})
 		if err != nil {
 			return 0, err
 		}

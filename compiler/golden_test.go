@@ -35,9 +35,9 @@ var goldenCases = []struct {
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}},
 }
 
-func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Lowered {
+func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Scheduled {
 	t.Helper()
-	l, err := Lower(Options{Model: filepath.Join(root, "models", model), Name: filepath.Base(model),
+	l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: filepath.Base(model),
 		Target: ir.FindTarget(target),
 		DType:  &dtype, MaxSeq: maxSeq, Config: config, Check: true})
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, 
 }
 
 // generated returns the files of a build that amkc renders, rather than copies.
-func generated(t testing.TB, l *Lowered) map[string][]byte {
+func generated(t testing.TB, l *Scheduled) map[string][]byte {
 	t.Helper()
 	files, err := codegen.Project(l.Program, l.Program.Model.Name)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestBuildsAreDeterministic(t *testing.T) {
 	model, err := filepath.Abs(filepath.Join(root, "models", c.model))
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
-	l, err := Lower(Options{Model: model, Name: c.model, Target: ir.FindTarget(c.target), DType: &c.dtype})
+	l, err := RunPasses(Options{Model: model, Name: c.model, Target: ir.FindTarget(c.target), DType: &c.dtype})
 	require.NoError(t, err)
 	defer l.Close()
 	require.Equal(t, first, generated(t, l))

@@ -41,7 +41,7 @@ func TestLoopedAndUnrolledComputeTheSame(t *testing.T) {
 			for _, roll := range []int{1, 0} {
 				seed := uint64(5)
 				tiling := map[string]map[string]int{"loop": {"roll": roll}, "attention": {"split_from": 2}}
-				l, err := Lower(Options{Model: shallow(t, model, layers), RandomSeed: &seed, MaxSeq: 64,
+				l, err := RunPasses(Options{Model: shallow(t, model, layers), RandomSeed: &seed, MaxSeq: 64,
 					Target: ir.FindTarget("h200"),
 					Config: ir.ScheduleConfig{Tiling: tiling}, Check: true})
 				require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 const config8B = "../testdata/configs/llama-3.1-8b"
 
 func memoryDiags(t *testing.T, target ir.Target, maxSeq int) diag.List {
-	l, err := Lower(Options{Model: config8B, Name: "m", Target: &target, MaxSeq: maxSeq, ConfigOnly: true})
+	l, err := RunPasses(Options{Model: config8B, Name: "m", Target: &target, MaxSeq: maxSeq, ConfigOnly: true})
 	require.NoError(t, err)
 	f, err := Memory(l.Program)
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func lowerWith(t *testing.T, fields map[string]any) (*ir.Program, error) {
 	if n, ok := fields["max_position_embeddings"].(int); ok {
 		o.MaxSeq = n
 	}
-	l, err := Lower(o)
+	l, err := RunPasses(o)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,8 @@ func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
 
 // Pack writes the packed weights of a lowered program: one safetensors file whose data section is ir.WeightArena. It
 // returns the file's size and digest.
-func Pack(ctx context.Context, l *Lowered, path string, report progress.Func) (bytes int64, digest string, err error) {
+func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) (bytes int64, digest string,
+	err error) {
 	places, size := ir.WeightArena(l.Program)
 	specs := make([]checkpoint.Spec, len(places))
 	for i, pl := range places {
@@ -93,7 +94,7 @@ func fileDigest(path string, report progress.Func) (int64, string, error) {
 
 // weightsKey digests everything that packed weights depend on: the arena with its layouts and pieces, and either the
 // contents of the checkpoint or the seed of random ones. The checkpoint is read once.
-func (l *Lowered) weightsKey(seed *uint64, report progress.Func) (string, error) {
+func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (string, error) {
 	if l.packedKey != "" {
 		return l.packedKey, nil
 	}
@@ -117,7 +118,7 @@ func (l *Lowered) weightsKey(seed *uint64, report progress.Func) (string, error)
 }
 
 // hashTensors adds name, type, shape and bytes of every tensor of the checkpoint.
-func hashTensors(h hash.Hash, l *Lowered, report progress.Func) error {
+func hashTensors(h hash.Hash, l *Scheduled, report progress.Func) error {
 	step := progress.Step{Activity: "reading weights", Unit: progress.Bytes}
 	for _, t := range l.checkpoint.Tensors() {
 		step.Total += t.Size()

@@ -20,7 +20,7 @@ func TestOpenBuild(t *testing.T) {
 			o := Options{Model: "../testdata/models/zoo/" + model, Name: model, Target: ir.FindTarget("t4")}
 			_, err := Compile(context.Background(), BuildOptions{Options: o, OutDir: dir, NoBuild: true})
 			require.NoError(t, err)
-			l, err := Lower(o)
+			l, err := RunPasses(o)
 			require.NoError(t, err)
 			defer l.Close()
 			b, err := OpenBuild(dir)

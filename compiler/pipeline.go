@@ -44,8 +44,8 @@ type Options struct {
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
 }
 
-// Lowered is a scheduled program and where it came from. Close releases the checkpoint.
-type Lowered struct {
+// Scheduled is a program as the passes leave it, and where it came from. Close releases the checkpoint.
+type Scheduled struct {
 	Program  *ir.Program
 	Graph    *ir.Graph
 	Config   *checkpoint.Config
@@ -59,19 +59,19 @@ type Lowered struct {
 }
 
 // Close releases the files of the checkpoint.
-func (l *Lowered) Close() error {
+func (l *Scheduled) Close() error {
 	if l.checkpoint == nil {
 		return nil
 	}
 	return l.checkpoint.Close()
 }
 
-// Lower runs the pipeline. The error, if any, is a diagnostic or a list of them.
-func Lower(opts Options) (*Lowered, error) {
+// RunPasses runs the pipeline. The error, if any, is a diagnostic or a list of them.
+func RunPasses(opts Options) (*Scheduled, error) {
 	if err := ir.CheckName(opts.Name); err != nil && opts.Name != "" {
 		return nil, diag.Errorf(ir.CodeName, "the model's name", "%v; name it otherwise with --name", err)
 	}
-	s, l := newState(opts), &Lowered{}
+	s, l := newState(opts), &Scheduled{}
 	if err := l.open(opts, s); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func Lower(opts Options) (*Lowered, error) {
 // CheckModel reports what is wrong with a model whatever it is compiled for: it is opened and imported, and closed
 // again.
 func CheckModel(opts Options) error {
-	s, l := newState(opts), &Lowered{}
+	s, l := newState(opts), &Scheduled{}
 	if err := l.open(opts, s); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func newState(opts Options) *passes.State {
 		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert}}
 }
 
-func (l *Lowered) open(opts Options, s *passes.State) error {
+func (l *Scheduled) open(opts Options, s *passes.State) error {
 	var err error
 	if opts.ConfigOnly || opts.RandomSeed != nil {
 		l.Config, err = checkpoint.OpenConfig(opts.Model)
@@ -129,7 +129,7 @@ func (o *Options) accept(diags diag.List) error {
 }
 
 // supply opens the weights of the program: those of the checkpoint, or random ones of the shapes that the graph needs.
-func (l *Lowered) supply(opts Options) error {
+func (l *Scheduled) supply(opts Options) error {
 	if opts.RandomSeed != nil {
 		dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16,
 			ir.BF16: checkpoint.BF16}[l.Graph.Model.DType]

@@ -30,7 +30,7 @@ func TestPassOrder(t *testing.T) {
 
 func TestLowerRunsEveryPass(t *testing.T) {
 	var ran []string
-	l, err := Lower(Options{
+	l, err := RunPasses(Options{
 		Model: "../testdata/models/zoo/llama-mha-tied-bf16", Name: "tied", Target: ir.FindTarget("h200"), Check: true,
 		After: func(n int, p *passes.Pass, s *passes.State, _ time.Duration) error {
 			require.Equal(t, Passes[n-1].Name, p.Name)
@@ -54,7 +54,7 @@ func TestEveryTargetAndModel(t *testing.T) {
 		"zoo/llama-sharded-fp16"}
 	for _, target := range append(slices.Clone(ir.Targets), *ir.ArchTarget(90, 1), *ir.ArchTarget(80, 7)) {
 		for _, model := range models {
-			l, err := Lower(Options{Model: "../testdata/models/" + model, Target: &target, Check: true,
+			l, err := RunPasses(Options{Model: "../testdata/models/" + model, Target: &target, Check: true,
 				ConfigOnly: true})
 			require.NoError(t, err, "%s %s", target.Name, model)
 			for _, v := range l.Program.Variants {
@@ -68,7 +68,7 @@ func TestEveryTargetAndModel(t *testing.T) {
 
 func TestRandomWeightsNeedNoFiles(t *testing.T) {
 	seed := uint64(7)
-	l, err := Lower(Options{Model: "../testdata/models/zoo/llama-gqa", RandomSeed: &seed,
+	l, err := RunPasses(Options{Model: "../testdata/models/zoo/llama-gqa", RandomSeed: &seed,
 		Target: ir.FindTarget("h200")})
 	require.NoError(t, err)
 	defer l.Close()
@@ -82,17 +82,17 @@ func TestRandomWeightsNeedNoFiles(t *testing.T) {
 }
 
 func TestErrorsEndTheRun(t *testing.T) {
-	_, err := Lower(Options{Model: "../testdata/models/zoo/gpt2", Target: ir.FindTarget("h200")})
+	_, err := RunPasses(Options{Model: "../testdata/models/zoo/gpt2", Target: ir.FindTarget("h200")})
 	var d *diag.Diagnostic
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, "AMK1101", d.Code)
 
-	_, err = Lower(Options{Model: "../testdata/models/zoo/llama-gqa"})
+	_, err = RunPasses(Options{Model: "../testdata/models/zoo/llama-gqa"})
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, "AMK2010", d.Code, "no target")
 
 	stop := errors.New("stop")
-	_, err = Lower(Options{Model: "../testdata/models/zoo/llama-gqa", ConfigOnly: true,
+	_, err = RunPasses(Options{Model: "../testdata/models/zoo/llama-gqa", ConfigOnly: true,
 		After: func(int, *passes.Pass, *passes.State, time.Duration) error { return stop }})
 	require.ErrorIs(t, err, stop)
 }

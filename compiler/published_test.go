@@ -105,7 +105,7 @@ func refusal(t *testing.T, m published, target *ir.Target, positions int) string
 	require.NoError(t, err)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666))
-	l, err := Lower(Options{Model: dir, Name: "m", Target: target, ConfigOnly: true, MaxSeq: positions})
+	l, err := RunPasses(Options{Model: dir, Name: "m", Target: target, ConfigOnly: true, MaxSeq: positions})
 	require.NoError(t, err, "%s for %s", m.name, target.Name)
 	_, err = codegen.CUDA(l.Program)
 	if err != nil {

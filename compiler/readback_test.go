@@ -87,7 +87,7 @@ func TestEveryBuildReadsBack(t *testing.T) {
 						continue
 					}
 					name := fmt.Sprintf("%s/%s/%v/%s", filepath.Base(dir), target, dtype, c.name)
-					l, err := Lower(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype,
+					l, err := RunPasses(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype,
 						MaxSeq: 64, Config: c.config, ConfigOnly: true})
 					if err != nil {
 						continue // architectures that are not supported, and splits of which there are too few
@@ -275,7 +275,8 @@ func TestVerifyLooksAtWhatToolsMade(t *testing.T) {
 
 // A compile refuses to write headers that say anything else than the proved program.
 func TestEmittedIsWhatWasProved(t *testing.T) {
-	l, err := Lower(Options{Model: filepath.Join(root, "models/pycoder-5m"), Name: "m", Target: ir.FindTarget("h200"),
+	l, err := RunPasses(Options{Model: filepath.Join(root, "models/pycoder-5m"), Name: "m",
+		Target:     ir.FindTarget("h200"),
 		ConfigOnly: true})
 	require.NoError(t, err)
 	files, err := codegen.CUDA(l.Program)

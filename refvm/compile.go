@@ -85,7 +85,7 @@ func newVM(flat *ir.Flat, mem *memory, opts Options) (*VM, error) {
 	if opts.Record {
 		vm.touched = make([][]Touch, len(vm.tasks))
 	}
-	vm.hire()
+	vm.makeWorkers()
 	var err error
 	vm.inOrder, err = vm.schedule(Order{Kind: InOrder})
 	return vm, err

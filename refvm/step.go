@@ -18,8 +18,8 @@ const (
 	logitsName, nextName        = "logits", "next"
 )
 
-// hire prepares the workers: each keeps its scratch from task to task and from step to step.
-func (vm *VM) hire() {
+// makeWorkers prepares the workers: each keeps its scratch from task to task and from step to step.
+func (vm *VM) makeWorkers() {
 	n := vm.opts.Workers
 	if n < 1 {
 		n = runtime.GOMAXPROCS(0)

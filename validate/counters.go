@@ -61,8 +61,8 @@ func (c *counterTasks) list(f *ir.Flat) {
 			c.waiting.count(w.Counter)
 		}
 	}
-	c.producers.turn()
-	c.waiting.turn()
+	c.producers.offsets()
+	c.waiting.offsets()
 	for t := range f.Tasks {
 		if k := f.Tasks[t].Signal; k >= 0 {
 			c.producers.put(k, t)
@@ -140,7 +140,7 @@ func (p *Proof) checkEpochs() {
 }
 
 // lists is a list of numbers for each key, packed. It is made in two passes over the same items in the same order:
-// begin, count each, turn, put each.
+// begin, count each, offsets, put each.
 type lists struct {
 	start []int32
 	items []int32
@@ -153,7 +153,7 @@ func (l *lists) begin(keys int) { l.start = sized(l.start, keys+1) }
 
 func (l *lists) count(key int) { l.start[key+1]++ }
 
-func (l *lists) turn() {
+func (l *lists) offsets() {
 	keys := len(l.start) - 1
 	for k := range keys {
 		l.start[k+1] += l.start[k]

@@ -1,8 +1,6 @@
 package validate
 
 import (
-	"slices"
-
 	"amkc/ir"
 	"amkc/validate/views"
 )
@@ -29,7 +27,7 @@ type symbolicViews struct {
 func (p *Proof) refuseSymbolic(l *location) {
 	for i := range p.mem.accesses {
 		a := &p.mem.accesses[i]
-		if &p.mem.locs[a.loc] != l || !slices.ContainsFunc(a.dims(p.flat), func(r ir.Range) bool { return !views.Constant(&r) }) {
+		if &p.mem.locs[a.loc] != l || !a.symbolic {
 			continue
 		}
 		what := "exchange words, which are the same ones at every position"
@@ -119,7 +117,7 @@ func (p *Proof) listSymbolic() {
 			p.symbolic.byLocation.count(int(l))
 		}
 	}
-	p.symbolic.byLocation.turn()
+	p.symbolic.byLocation.offsets()
 	for _, v := range list {
 		p.symbolic.byLocation.put(int(p.mem.accesses[v].loc), int(v))
 	}

@@ -110,7 +110,7 @@ func (f *costFlags) run(c *call) error {
 
 // compile predicts for a model and one target. What codegen has no room for has no time either.
 func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options) error {
-	l, err := compiler.Lower(opts)
+	l, err := compiler.RunPasses(opts)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (d *dumpFlags) dumpModel(c *call, model string) error {
 		}
 		return errStop
 	}
-	if _, err := compiler.Lower(opts); !errors.Is(err, errStop) {
+	if _, err := compiler.RunPasses(opts); !errors.Is(err, errStop) {
 		return err
 	}
 	return c.print(string(text))

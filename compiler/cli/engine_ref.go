@@ -25,7 +25,7 @@ func openRef(c *call, dir string, m *modelFlags) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := compiler.Lower(opts)
+	l, err := compiler.RunPasses(opts)
 	if err != nil {
 		return nil, err
 	}

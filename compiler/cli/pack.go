@@ -45,7 +45,7 @@ func (p *packFlags) run(c *call) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	l, err := compiler.Lower(opts)
+	l, err := compiler.RunPasses(opts)
 	if err != nil {
 		return err
 	}

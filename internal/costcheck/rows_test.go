@@ -170,7 +170,7 @@ func compileAs(t testing.TB, command string, target *ir.Target, config ir.Schedu
 		}
 	}
 	opts.Model = root + words[1]
-	l, err := compiler.Lower(opts)
+	l, err := compiler.RunPasses(opts)
 	require.NoError(t, err, command)
 	defer l.Close()
 	compiled[key] = l.Program

@@ -45,7 +45,8 @@ func lower(t testing.TB, layers, roll int) (*ir.Program, []Seconds, error) {
 	t.Helper()
 	dtype := ir.BF16
 	var passed []Seconds
-	l, err := compiler.Lower(compiler.Options{Model: shape(t, layers), Name: "model", ConfigOnly: true, DType: &dtype,
+	l, err := compiler.RunPasses(compiler.Options{Model: shape(t, layers), Name: "model", ConfigOnly: true,
+		DType:  &dtype,
 		Target: ir.FindTarget("h200"),
 		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"roll": roll}}},
 		After: func(_ int, p *passes.Pass, _ *passes.State, took time.Duration) error {

@@ -40,7 +40,7 @@ const smallSeq = 64
 func fakeTools(t *testing.T, maxSeq int, settings string) {
 	t.Helper()
 	hosttest.NeedDriver(t)
-	l, err := compiler.Lower(compiler.Options{Model: pycoder, Name: "pycoder-5m", MaxSeq: maxSeq,
+	l, err := compiler.RunPasses(compiler.Options{Model: pycoder, Name: "pycoder-5m", MaxSeq: maxSeq,
 		Target: ir.FindTarget("h200"), ConfigOnly: true})
 	require.NoError(t, err)
 	defer l.Close()

@@ -131,10 +131,10 @@ type pageData struct {
 }
 
 type vectorData struct {
-	Name   string
-	InTurn bool     // its members lie on several pages in turn
-	Pages  []string // the page, or lines that list several
-	Note   string
+	Name        string
+	Alternating bool     // its members lie on several pages in turn
+	Pages       []string // the page, or lines that list several
+	Note        string
 }
 
 const pageAlign = 256
@@ -156,7 +156,7 @@ func (b *builder) placePages() error {
 			v.Pages = append(v.Pages, "k"+camel(name))
 			notes[name] = append(notes[name], stem(buf.Name))
 		}
-		if v.InTurn = len(v.Pages) > 1; v.InTurn {
+		if v.Alternating = len(v.Pages) > 1; v.Alternating {
 			v.Pages = list(v.Pages)
 		}
 		b.vectors[k] = v.Name
@@ -208,55 +208,4 @@ func few(names []string) string {
 	}
 	n := max(1, strings.Count(all[:room], ","))
 	return fmt.Sprintf("%s and %d others", strings.Join(names[:n], ", "), len(names)-n)
-}
-
-// exchanges returns the number of exchanges a step of the longest variant has, and the length of the longest vector.
-func (b *builder) exchanges() (count, longest int) {
-	for i := range b.p.Variants {
-		n := 0
-		for _, e := range b.exchangesOf(&b.p.Variants[i]) {
-			n += max(1, e.Layers)
-		}
-		count = max(count, n)
-	}
-	for k := range b.p.Buffers {
-		if buf := &b.p.Buffers[k]; buf.Layout.Words() {
-			longest = max(longest, buf.Numel())
-		}
-	}
-	return count, longest
-}
-
-// advances reports whether a stage ends an exchange: whether other stages wait for what it hands over within the step.
-func advances(s *ir.Stage) bool {
-	b, err := classify(s)
-	return err == nil && b.numbered()
-}
-
-// flagged reports whether the exchanges are realised by flagged words. The counter of the best pairs always is, and
-// says nothing of the others.
-func (b *builder) flagged() bool {
-	for i := range b.p.Variants {
-		v := &b.p.Variants[i]
-		best := bestCounters(v)
-		for _, c := range v.Counters {
-			if c.How == ir.Flagged && !best[c.Name] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// bestCounters are the counters that announce the best pairs of the SMs.
-func bestCounters(v *ir.Variant) map[string]bool {
-	out := map[string]bool{}
-	for _, s := range sections(v) {
-		for _, st := range s.stages {
-			if choosesToken(st) {
-				out[st.Signal] = true
-			}
-		}
-	}
-	return out
 }
