@@ -1,12 +1,20 @@
 package ir
 
 // Graph is level 1: one node per model operation, with shapes and the state-dict names of its weights. Importers build
-// it, pass lower turns it into a Program.
+// it, pass lower turns it into a Program. Layers that do the same are one kind, described once.
 type Graph struct {
-	Model   Model
-	Rope    Rope
-	Weights []GraphWeight // every tensor of the checkpoint that a node consumes, in the order of first use
-	Nodes   []GraphNode   // in execution order
+	Model  Model
+	Rope   Rope
+	Before []GraphNode // of the embedding; in execution order, as the others
+	Kinds  []LayerKind
+	Layers []int       // the kind of each layer
+	After  []GraphNode // from the norm after the last layer to the choice of a token
+}
+
+// A LayerKind is what layers of one kind do. In names of nodes and keys of weights, {i} is the number of the layer.
+type LayerKind struct {
+	Name  string // full_attention, sliding_attention; for messages
+	Nodes []GraphNode
 }
 
 // Rope is the rotary embedding: one angle step a position for each of the HeadDim/2 rotation pairs.
@@ -20,12 +28,57 @@ type GraphWeight struct {
 	Shape []int
 }
 
-// GraphNode is one operation of the model. Layer is -1 outside the layers.
+// Stream, as an input of a node, is the residual stream as the layer finds it; after the layers, as the last one leaves
+// it.
+const Stream = "stream"
+
+// GraphNode is one operation of the model. Names are those within a layer.
 type GraphNode struct {
-	Name    string // L03.q_proj, final_norm
-	Op      string // embed, rmsnorm, rmsnorm_heads, linear, rope, attention, kv_append, add, silu_mul, argmax
-	Layer   int
-	Inputs  []string // names of the nodes whose values it reads
-	Weights []string // state-dict keys; of a linear its matrix, and its bias if it has one
-	Shape   []int    // of its result
+	Name    string // q_proj, final_norm
+	Op      string // embed, rmsnorm, linear, rope, attention, kv_append, add, silu_mul, argmax
+	Inputs  []string
+	Weights []GraphWeight // of a linear its matrix, and its bias if it has one
+	Shape   []int         // of its result
+	Params  []Param
+}
+
+// IntOr returns an integer parameter, or def when it is absent.
+func (n *GraphNode) IntOr(key string, def int) int { return (&Op{Params: n.Params}).IntAt(key, 0, def) }
+
+// FloatOr returns a parameter as a float, or def when it is absent.
+func (n *GraphNode) FloatOr(key string, def float64) float64 {
+	return (&Op{Params: n.Params}).FloatOr(key, def)
+}
+
+// Weights returns every tensor of the checkpoint that a node consumes, in the order of first use.
+func (g *Graph) Weights() []GraphWeight {
+	var out []GraphWeight
+	seen := map[string]bool{}
+	add := func(nodes []GraphNode, layer int) {
+		for _, n := range nodes {
+			for _, w := range n.Weights {
+				if key, err := ResolveKey(w.Key, layer); err == nil && !seen[key] {
+					seen[key] = true
+					out = append(out, GraphWeight{Key: key, Shape: w.Shape})
+				}
+			}
+		}
+	}
+	add(g.Before, 0)
+	for layer, kind := range g.Layers {
+		add(g.Kinds[kind].Nodes, layer)
+	}
+	add(g.After, 0)
+	return out
+}
+
+// Of returns the layers of a kind.
+func (g *Graph) Of(kind int) []int {
+	var out []int
+	for layer, k := range g.Layers {
+		if k == kind {
+			out = append(out, layer)
+		}
+	}
+	return out
 }

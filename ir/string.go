@@ -13,3 +13,6 @@ func PrintOp(o *Op) string {
 	t.op(o)
 	return string(t.b[2 : len(t.b)-1])
 }
+
+// String returns the parameter as the text form has it.
+func (p Param) String() string { return p.Key + "=" + p.value() }

@@ -85,16 +85,19 @@ func runAssign(s *State) error {
 	tasks := 0
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		stages, err := flatStages("assign", v)
+		err := eachBody(v, func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
+			for _, st := range stages {
+				if st.Dist.Kind != ir.Tiled && st.Name != sampleStage {
+					return nil, diag.Errorf(codeOrder, "pass assign", "stage %s is %s; want tiled stages", st.Name,
+						st.Dist.Kind)
+				}
+				spread(&st.Dist, p.Target.SMs)
+				tasks += st.Dist.NumTasks() * repeats(loop)
+			}
+			return sampleOnEverySM(p, stages), nil
+		})
 		if err != nil {
 			return err
-		}
-		for _, st := range stages {
-			if st.Dist.Kind != ir.Tiled && st.Name != sampleStage {
-				return diag.Errorf(codeOrder, "pass assign", "stage %s is %s; want tiled stages", st.Name, st.Dist.Kind)
-			}
-			spread(&st.Dist, p.Target.SMs)
-			tasks += st.Dist.NumTasks()
 		}
 		if tasks > ir.MaxTasks { // said before work is spent on them
 			return diag.Errorf(ir.CodeSize, "variant "+v.Name,
@@ -102,14 +105,22 @@ func runAssign(s *State) error {
 					"target of fewer SMs",
 				ir.MaxTasks, p.Target.SMs, p.Model.Layers)
 		}
-		stages = sampleOnEverySM(p, v, stages)
-		rotate(p, v, stages)
-		setThresholds(stages)
-		setStages(v, stages)
+		rotate(p, v)
+		if err := setThresholds(v); err != nil {
+			return err
+		}
 	}
 	place(p)
 	prune(p)
 	return nil
+}
+
+// repeats is how often a stage of a loop runs, or one of none.
+func repeats(loop *ir.Loop) int {
+	if loop == nil {
+		return 1
+	}
+	return loop.Count
 }
 
 // spread lays a tiled axis over the SMs: grains of one element are units.
@@ -123,7 +134,7 @@ func spread(d *ir.Dist, sms int) {
 
 // sampleOnEverySM makes the head leave one best value an SM, and every SM choose among them, so that each knows the
 // next token without asking; the first SM writes it out. Even an SM without rows of the head takes part.
-func sampleOnEverySM(p *ir.Program, v *ir.Variant, stages []*ir.Stage) []*ir.Stage {
+func sampleOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 	sms := p.Target.SMs
 	everySM := upTo(sms)
 	for i, st := range stages {
@@ -152,7 +163,7 @@ const nextOnSM = "next.sm"
 
 // rotate chooses the rotation of every stage by the policy of the program. Layers follow one another with a constant
 // step.
-func rotate(p *ir.Program, v *ir.Variant, stages []*ir.Stage) {
+func rotate(p *ir.Program, v *ir.Variant) {
 	a := &p.Config.SMAssignment
 	turns := map[string]turn{}
 	switch {
@@ -161,38 +172,32 @@ func rotate(p *ir.Program, v *ir.Variant, stages []*ir.Stage) {
 			turns[role] = turn{rot: rot}
 		}
 	case a.Policy == policyRoundRobin:
-		turns = roundRobin(stages)
+		turns = roundRobin(v)
 	case a.Policy == policyBalance:
-		turns = balance(p, v, stages)
+		turns = balance(p, v)
 	}
-	for _, st := range stages {
-		layer, role := splitName(st.Name)
-		if t, ok := turns[role]; ok {
-			st.Dist.Rot = (t.rot + t.step*max(0, layer)) % p.Target.SMs
+	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
+		if t, ok := turns[local(st.Name)]; ok {
+			st.Dist.Rot, st.Dist.Step = t.rot%p.Target.SMs, t.step%p.Target.SMs
 		}
-	}
+	})
 }
 
 // A turn is how far a stage is rotated in layer 0, and how much further in each layer after it.
 type turn struct{ rot, step int }
 
 // roundRobin starts every stage one SM after the stage before it, as cards are dealt.
-func roundRobin(stages []*ir.Stage) map[string]turn {
+func roundRobin(v *ir.Variant) map[string]turn {
 	turns := map[string]turn{}
-	perLayer := 0
-	for _, st := range stages {
-		if layer, role := splitName(st.Name); layer == 0 && slices.Contains(rotatedRoles, role) {
+	perLayer, layers := 0, 0
+	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		if role := local(st.Name); loop != nil && slices.Contains(rotatedRoles, role) {
 			turns[role] = turn{rot: perLayer}
-			perLayer++
+			perLayer, layers = perLayer+1, loop.Count
 		}
-	}
+	})
 	for role, t := range turns {
 		turns[role] = turn{t.rot, perLayer}
-	}
-	layers := 0
-	for _, st := range stages {
-		layer, _ := splitName(st.Name)
-		layers = max(layers, layer+1)
 	}
 	turns["lm_head"] = turn{rot: perLayer * layers}
 	return turns
@@ -207,14 +212,13 @@ func place(p *ir.Program) {
 	copies := knobs.Copies.Of(&p.Config)
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
-		_, role := splitName(b.Name)
 		switch {
 		case b.Kind != ir.Activation:
-		case role == residual || role == residualMid:
+		case b.Name == residual:
 			b.Space = ir.SMEM
 		case b.Name == bestValue || b.Name == bestIndex:
 			b.Shape, b.Layout = []int{p.Target.SMs}, ir.Layout{Kind: ir.Word64}
-		case role == "part":
+		case local(b.Name) == partRole:
 			b.Layout = ir.Layout{Kind: ir.Word64}
 		default:
 			b.Layout = ir.Layout{Kind: words, Copies: copies}

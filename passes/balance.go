@@ -13,31 +13,34 @@ import (
 // order, attention last, so that stages of weights are placed alike in every variant. For each the step from layer to
 // layer is chosen first, then the rotation of layer 0, so that the most loaded SM streams least, and the squares of
 // the loads sum to least. Stages that keep the residual do not move.
-func balance(p *ir.Program, v *ir.Variant, stages []*ir.Stage) map[string]turn {
+func balance(p *ir.Program, v *ir.Variant) map[string]turn {
 	b := newBalancer(p, v)
-	return b.turns(stages)
+	return b.turns(v)
 }
 
-func (b *balancer) turns(stages []*ir.Stage) map[string]turn {
-	turns := map[string]turn{}
-	var order []string
-	byRole := map[string][]*ir.Stage{}
-	for _, st := range stages {
-		_, role := splitName(st.Name)
-		if slices.Contains(residualRoles, role) {
-			b.addTurned(b.loads, b.slots(st), 0)
-			continue
-		}
-		if slices.Contains(rotatedRoles, role) {
-			if byRole[role] == nil {
-				order = append(order, role)
-			}
-			byRole[role] = append(byRole[role], st)
-		}
+func (b *balancer) turns(v *ir.Variant) map[string]turn {
+	type rotated struct {
+		st     *ir.Stage
+		layers int
 	}
-	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(attentionRoles[a], attentionRoles[b]) })
-	for _, role := range order {
-		turns[role] = b.choose(byRole[role])
+	turns := map[string]turn{}
+	var order []rotated
+	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		switch role := local(st.Name); {
+		case slices.Contains(residualRoles, role):
+			slots := b.slots(st)
+			for range repeats(loop) {
+				b.addTurned(b.loads, slots, 0)
+			}
+		case slices.Contains(rotatedRoles, role):
+			order = append(order, rotated{st, repeats(loop)})
+		}
+	})
+	slices.SortStableFunc(order, func(a, b rotated) int {
+		return cmp.Compare(attentionRoles[local(a.st.Name)], attentionRoles[local(b.st.Name)])
+	})
+	for _, r := range order {
+		turns[local(r.st.Name)] = b.choose(r.st, r.layers)
 	}
 	return turns
 }
@@ -112,19 +115,19 @@ func (b *balancer) layered(slots []int, layers, step int) []int {
 	return sum
 }
 
-// choose finds the turn of the stages of one role, which are those of successive layers, and adds them to the loads.
-func (b *balancer) choose(stages []*ir.Stage) turn {
-	slots := b.slots(stages[0])
+// choose finds the turn of a stage that runs in so many layers, and adds it to the loads.
+func (b *balancer) choose(st *ir.Stage, layers int) turn {
+	slots := b.slots(st)
 	uniform := !slices.ContainsFunc(slots, func(n int) bool { return n != slots[0] })
 	var best turn
 	if !uniform {
 		best.step = b.search(func(loads []int, step int) {
-			for layer := range stages {
+			for layer := range layers {
 				b.addTurned(loads, slots, step*layer)
 			}
 		})
 	}
-	all := b.layered(slots, len(stages), best.step)
+	all := b.layered(slots, layers, best.step)
 	if !uniform {
 		best.rot = b.search(func(loads []int, rot int) { b.addTurned(loads, all, rot) })
 	}

@@ -18,15 +18,13 @@ func balanced(t *testing.T, layers, sms int) (*balancer, int) {
 	s := &State{Source: Source{Name: "tiny", Config: openConfig(t, config)}, Target: toyTarget(sms)}
 	p := lowered(t, s, "assign").Program
 	v := &p.Variants[0]
-	stages, err := flatStages("test", v)
-	require.NoError(t, err)
 	tasks := 0
-	for _, st := range stages {
-		st.Dist.Rot = 0
-		tasks += st.Dist.NumTasks()
-	}
+	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		st.Dist.Rot, st.Dist.Step = 0, 0
+		tasks += st.Dist.NumTasks() * repeats(loop)
+	})
 	b := newBalancer(p, v)
-	b.turns(stages)
+	b.turns(v)
 	return &b, tasks
 }
 

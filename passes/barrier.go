@@ -1,7 +1,6 @@
 package passes
 
 import (
-	"fmt"
 	"slices"
 
 	"amkc/ir"
@@ -29,39 +28,30 @@ func runBarrier(s *State) error {
 	}
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		stages, err := flatStages("barrier", v)
+		err := eachBody(v, func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
+			if loop == nil {
+				return stages, nil
+			}
+			arrive, join := barrierOf(p.Target.SMs)
+			at := slices.IndexFunc(v.Counters, func(c ir.Counter) bool { return c.Name == stepCounter })
+			v.Counters = slices.Insert(v.Counters, max(0, at), ir.Counter{Name: arrive.Signal, First: loop.First,
+				Count: loop.Count, Step: loop.Step})
+			return append(stages, arrive, join), nil
+		})
 		if err != nil {
 			return err
 		}
-		var out []*ir.Stage
-		for k, st := range stages {
-			out = append(out, st)
-			layer, _ := splitName(st.Name)
-			if layer < 0 {
-				continue
-			}
-			if k+1 < len(stages) {
-				if next, _ := splitName(stages[k+1].Name); next == layer {
-					continue
-				}
-			}
-			arrive, join := barrierOf(layer, p.Target.SMs)
-			out = append(out, arrive, join)
-			at := slices.IndexFunc(v.Counters, func(c ir.Counter) bool { return c.Name == stepCounter })
-			v.Counters = slices.Insert(v.Counters, max(0, at), ir.Counter{Name: arrive.Signal})
-		}
-		setStages(v, out)
 	}
 	return nil
 }
 
 // barrierOf returns the two stages of a layer's barrier, one task an SM each.
-func barrierOf(layer, sms int) (arrive, join *ir.Stage) {
+func barrierOf(sms int) (arrive, join *ir.Stage) {
 	everySM := ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
 	nothing := func() []ir.Op { return []ir.Op{{Code: ir.NOP}} }
-	counter := fmt.Sprintf("L%02d.join", layer)
-	arrive = &ir.Stage{Name: fmt.Sprintf("L%02d.arrive", layer), Dist: everySM, Ops: nothing(), Signal: counter}
-	join = &ir.Stage{Name: fmt.Sprintf("L%02d.join", layer), Dist: everySM, Ops: nothing(), Signal: stepCounter,
+	counter := inLayer + "join"
+	arrive = &ir.Stage{Name: inLayer + "arrive", Dist: everySM, Ops: nothing(), Signal: counter}
+	join = &ir.Stage{Name: inLayer + "join", Dist: everySM, Ops: nothing(), Signal: stepCounter,
 		Waits: []ir.Wait{{Counter: counter, Threshold: sms}}}
 	return arrive, join
 }

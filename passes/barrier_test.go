@@ -17,7 +17,7 @@ func TestBarrierEndsEveryLayer(t *testing.T) {
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32},
 				"loop": {"barrier": barrier}}}}
 	}
-	flat := lowered(t, state(1), "barrier").Program
+	flat := flattened(t, lowered(t, state(1), "barrier")).Program
 	for i := range flat.Variants {
 		stages, err := flatStages("test", &flat.Variants[i])
 		require.NoError(t, err)

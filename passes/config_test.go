@@ -97,13 +97,12 @@ func TestPoliciesAndRotationsHaveAnEffect(t *testing.T) {
 
 // The closed list of groups, and the default policy, may also be asked for.
 func TestDefaultsMayBeStated(t *testing.T) {
-	groups := fusionGroups(lowered(t, goldenCases(t)["tiny"], "import").Graph)
 	print := func(c ir.ScheduleConfig) string {
 		s := goldenCases(t)["tiny"]
 		s.Config = c
 		return string(ir.Print(lowered(t, s, "exchange").Program))
 	}
-	require.Equal(t, print(ir.ScheduleConfig{}), print(ir.ScheduleConfig{FusionGrouping: groups,
+	require.Equal(t, print(ir.ScheduleConfig{}), print(ir.ScheduleConfig{FusionGrouping: llamaGroups,
 		SMAssignment: ir.Assignment{Policy: policyBalance}}))
 }
 
@@ -124,21 +123,32 @@ func TestConfigRefusals(t *testing.T) {
 		{"o apart from down", explicit(map[string]int{"o": 1, "embed": 1})},
 		{"o apart from embed", explicit(map[string]int{"o": 1, "down": 1})},
 		{"foreign group", ir.ScheduleConfig{FusionGrouping: [][]string{{"qkv", "attn"}}}},
-		{"missing group", ir.ScheduleConfig{FusionGrouping: fusionGroups(&ir.Graph{})[1:]}},
+		{"missing group", ir.ScheduleConfig{FusionGrouping: llamaGroups[1:]}},
 	}, func(v any) error {
 		s := lowered(t, goldenCases(t)["tiny"], "import")
 		s.Config = v.(ir.ScheduleConfig)
-		return runLower(s)
+		if err := runLower(s); err != nil {
+			return err
+		}
+		return runFuse(s)
 	})
+}
+
+// llamaGroups are those that the stages of a Llama are merged in.
+var llamaGroups = [][]string{
+	{"input_norm", "q_proj", "k_proj", "v_proj", "q_rope", "k_rope"},
+	{"attention", "k_append", "v_append"},
+	{"o_proj", "attn_add"},
+	{"post_norm", "gate_proj", "up_proj", "silu_mul"},
+	{"down_proj", "mlp_add"},
+	{"final_norm", "lm_head", "argmax"},
 }
 
 // Groups in another order, and members in another order, mean the same.
 func TestFusionOrderDoesNotMatter(t *testing.T) {
-	g := &ir.Graph{}
-	closed := fusionGroups(g)
-	groups := [][]string{closed[5], closed[1], {"silu_mul", "up_proj", "gate_proj", "post_norm"},
-		closed[0], closed[2], closed[4]}
-	got, bad := fusionOf(groups, g)
-	require.Nil(t, bad)
-	require.Equal(t, closed, got)
+	groups := [][]string{llamaGroups[5], llamaGroups[1], {"silu_mul", "up_proj", "gate_proj", "post_norm"},
+		llamaGroups[0], llamaGroups[2], llamaGroups[4]}
+	s := goldenCases(t)["tiny"]
+	s.Config.FusionGrouping = groups
+	require.Equal(t, llamaGroups, lowered(t, s, "fuse").Program.Config.FusionGrouping)
 }

@@ -160,15 +160,17 @@ func TestNormsOfHeads(t *testing.T) {
 	s, err := importModel(t, zoo+"qwen3-qknorm")
 	require.NoError(t, err)
 	require.Len(t, s.Consumed, len(s.Source.Weights.Tensors()), "every tensor is accounted for")
-	require.Len(t, s.Graph.Nodes, 3*19+4)
-	for _, n := range s.Graph.Nodes {
+	require.Len(t, s.Graph.Kinds, 1)
+	require.Len(t, s.Graph.Kinds[0].Nodes, 19)
+	for _, n := range s.Graph.Kinds[0].Nodes {
 		switch n.Name {
-		case "L01.q_norm":
-			require.Equal(t, ir.GraphNode{Name: "L01.q_norm", Op: "rmsnorm_heads", Layer: 1,
-				Inputs: []string{"L01.q_proj"}, Weights: []string{"model.layers.1.self_attn.q_norm.weight"},
-				Shape: []int{256}}, n)
-		case "L01.k_rope":
-			require.Equal(t, []string{"L01.k_norm"}, n.Inputs)
+		case "q_norm":
+			require.Equal(t, ir.GraphNode{Name: "q_norm", Op: "rmsnorm", Inputs: []string{"q_proj"},
+				Weights: []ir.GraphWeight{{Key: "model.layers.{i}.self_attn.q_norm.weight", Shape: []int{64}}},
+				Params:  []ir.Param{ir.FloatParam("eps", 1e-6), ir.IntParam("head_dim", ir.Int(64))},
+				Shape:   []int{256}}, n)
+		case "k_rope":
+			require.Equal(t, []string{"k_norm"}, n.Inputs)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package passes
 
 import (
 	"cmp"
-	"fmt"
+	"math"
 	"slices"
 
 	"amkc/ir"
@@ -221,86 +221,80 @@ func (m *importer) refuseOfDecoders() {
 	m.refuseQuantised()
 }
 
-// graph lists the nodes in execution order.
+// graph lists the nodes of the model.
 func (d *decoder) graph(model ir.Model, invFreq []float32) *ir.Graph {
-	b := graphBuilder{g: &ir.Graph{Model: model, Rope: ir.Rope{InvFreq: invFreq}}, layer: -1}
-	h, hd := model.Hidden, model.HeadDim
-	qd, kd := model.Heads*hd, model.KVHeads*hd
+	h := model.Hidden
 	const embedding = "model.embed_tokens.weight"
-	x := b.add("embed", "embed", []int{h}, nil, weight(embedding, model.Vocab, h))
-	for l := range model.Layers {
-		b.layer = l
-		w := func(part string, shape ...int) ir.GraphWeight {
-			return weight(fmt.Sprintf("model.layers.%d.%s.weight", l, part), shape...)
-		}
-		n := b.add("input_norm", "rmsnorm", []int{h}, []string{x}, w("input_layernorm", h))
-		heads := func(name string, rows int) string {
-			weights := []ir.GraphWeight{w("self_attn."+name, rows, h)}
-			if d.biasedHeads {
-				weights = append(weights, weight(fmt.Sprintf("model.layers.%d.self_attn.%s.bias", l, name), rows))
-			}
-			return b.add(name, "linear", []int{rows}, []string{n}, weights...)
-		}
-		q, k, v := heads("q_proj", qd), heads("k_proj", kd), heads("v_proj", kd)
-		if d.normedHeads {
-			q = b.add("q_norm", "rmsnorm_heads", []int{qd}, []string{q}, w("self_attn.q_norm", hd))
-			k = b.add("k_norm", "rmsnorm_heads", []int{kd}, []string{k}, w("self_attn.k_norm", hd))
-		}
-		q = b.add("q_rope", "rope", []int{qd}, []string{q})
-		k = b.add("k_rope", "rope", []int{kd}, []string{k})
-		att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
-		b.add("k_append", "kv_append", []int{kd}, []string{k})
-		b.add("v_append", "kv_append", []int{kd}, []string{v})
-		o := b.add("o_proj", "linear", []int{h}, []string{att}, w("self_attn.o_proj", h, qd))
-		x = b.add("attn_add", "add", []int{h}, []string{x, o})
-		n = b.add("post_norm", "rmsnorm", []int{h}, []string{x}, w("post_attention_layernorm", h))
-		gate := b.add("gate_proj", "linear", []int{model.Intermediate}, []string{n},
-			w("mlp.gate_proj", model.Intermediate, h))
-		up := b.add("up_proj", "linear", []int{model.Intermediate}, []string{n},
-			w("mlp.up_proj", model.Intermediate, h))
-		act := b.add("silu_mul", "silu_mul", []int{model.Intermediate}, []string{gate, up})
-		down := b.add("down_proj", "linear", []int{h}, []string{act}, w("mlp.down_proj", h, model.Intermediate))
-		x = b.add("mlp_add", "add", []int{h}, []string{x, down})
-	}
-	b.layer = -1
-	n := b.add("final_norm", "rmsnorm", []int{h}, []string{x}, weight("model.norm.weight", h))
 	head := weight("lm_head.weight", model.Vocab, h)
 	if model.Tied {
 		head = weight(embedding, model.Vocab, h)
 	}
-	logits := b.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
-	b.add("argmax", "argmax", []int{1}, []string{logits})
-	return b.g
+	var before, after nodes
+	before.add("embed", "embed", []int{h}, nil, weight(embedding, model.Vocab, h))
+	n := after.norm("final_norm", ir.Stream, h, model.Eps, "model.norm.weight", h)
+	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
+	after.add("argmax", "argmax", []int{1}, []string{logits})
+	return &ir.Graph{Model: model, Rope: ir.Rope{InvFreq: invFreq}, Before: before, After: after,
+		Kinds:  []ir.LayerKind{{Name: "full_attention", Nodes: d.layer(&model)}},
+		Layers: make([]int, model.Layers)}
+}
+
+// layer lists the nodes of a layer.
+func (d *decoder) layer(m *ir.Model) []ir.GraphNode {
+	var b nodes
+	h, hd := m.Hidden, m.HeadDim
+	qd, kd := m.Heads*hd, m.KVHeads*hd
+	part := func(name string) string { return "model.layers.{i}." + name }
+	linear := func(name, path string, in string, rows, cols int) string {
+		return b.add(name, "linear", []int{rows}, []string{in}, weight(part(path+".weight"), rows, cols))
+	}
+	n := b.norm("input_norm", ir.Stream, h, m.Eps, part("input_layernorm.weight"), h)
+	heads := func(name string, rows int) string {
+		linear(name, "self_attn."+name, n, rows, h)
+		if last := &b[len(b)-1]; d.biasedHeads {
+			last.Weights = append(last.Weights, weight(part("self_attn."+name+".bias"), rows))
+		}
+		return name
+	}
+	q, k, v := heads("q_proj", qd), heads("k_proj", kd), heads("v_proj", kd)
+	if d.normedHeads {
+		q = b.norm("q_norm", q, qd, m.Eps, part("self_attn.q_norm.weight"), hd)
+		k = b.norm("k_norm", k, kd, m.Eps, part("self_attn.k_norm.weight"), hd)
+	}
+	q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
+	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
+	b[len(b)-1].Params = []ir.Param{ir.FloatParam("scale", 1/math.Sqrt(float64(hd)))}
+	b.add("k_append", "kv_append", []int{kd}, []string{k})
+	b.add("v_append", "kv_append", []int{kd}, []string{v})
+	o := linear("o_proj", "self_attn.o_proj", att, h, qd)
+	x := b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
+	n = b.norm("post_norm", x, h, m.Eps, part("post_attention_layernorm.weight"), h)
+	gate := linear("gate_proj", "mlp.gate_proj", n, m.Intermediate, h)
+	up := linear("up_proj", "mlp.up_proj", n, m.Intermediate, h)
+	act := b.add("silu_mul", "silu_mul", []int{m.Intermediate}, []string{gate, up})
+	down := linear("down_proj", "mlp.down_proj", act, h, m.Intermediate)
+	b.add("mlp_add", "add", []int{h}, []string{x, down})
+	return b
 }
 
 func weight(key string, shape ...int) ir.GraphWeight { return ir.GraphWeight{Key: key, Shape: shape} }
 
-// A graphBuilder appends nodes to a graph, naming them after their layer.
-type graphBuilder struct {
-	g     *ir.Graph
-	layer int
-	seen  map[string]bool
-}
+// nodes are those of one body, in execution order.
+type nodes []ir.GraphNode
 
 // add appends a node and returns its name.
-func (b *graphBuilder) add(name, op string, shape []int, inputs []string, weights ...ir.GraphWeight) string {
-	if b.layer >= 0 {
-		name = layerPrefix(b.layer) + name
-	}
-	node := ir.GraphNode{Name: name, Op: op, Layer: b.layer, Inputs: inputs, Shape: shape}
-	for _, w := range weights {
-		node.Weights = append(node.Weights, w.Key)
-		if b.seen == nil {
-			b.seen = map[string]bool{}
-		}
-		if !b.seen[w.Key] {
-			b.seen[w.Key] = true
-			b.g.Weights = append(b.g.Weights, w)
-		}
-	}
-	b.g.Nodes = append(b.g.Nodes, node)
+func (b *nodes) add(name, op string, shape []int, inputs []string, weights ...ir.GraphWeight) string {
+	*b = append(*b, ir.GraphNode{Name: name, Op: op, Inputs: inputs, Weights: weights, Shape: shape})
 	return name
 }
 
-// layerPrefix is how names of layer l begin.
-func layerPrefix(l int) string { return fmt.Sprintf("L%02d.", l) }
+// norm appends an RMSNorm of a vector of n elements: of each block of so many of them as there are weights.
+func (b *nodes) norm(name, in string, n int, eps float64, key string, weights int) string {
+	b.add(name, "rmsnorm", []int{n}, []string{in}, weight(key, weights))
+	last := &(*b)[len(*b)-1]
+	last.Params = []ir.Param{ir.FloatParam("eps", eps)}
+	if weights < n {
+		last.Params = append(last.Params, ir.IntParam("head_dim", ir.Int(weights)))
+	}
+	return name
+}

@@ -23,7 +23,7 @@ func (m *importer) matchTensors(g *ir.Graph) {
 		return
 	}
 	var missing []string
-	for _, w := range g.Weights {
+	for _, w := range g.Weights() {
 		t, ok := m.src.Weights.Tensor(w.Key)
 		_, floats := modelDTypes[t.DType]
 		switch {
@@ -152,8 +152,9 @@ func isOrAre(n int) string {
 
 // RequiredTensors lists the tensors that a graph needs, for random weights stored in the given dtype.
 func RequiredTensors(g *ir.Graph, dtype checkpoint.DType) []checkpoint.Spec {
-	specs := make([]checkpoint.Spec, len(g.Weights))
-	for i, w := range g.Weights {
+	weights := g.Weights()
+	specs := make([]checkpoint.Spec, len(weights))
+	for i, w := range weights {
 		specs[i] = checkpoint.Spec{Name: w.Key, DType: dtype, Shape: w.Shape}
 	}
 	return specs

@@ -50,7 +50,10 @@ func TestZooImports(t *testing.T) {
 		require.Equal(t, m, s.Graph.Model, name)
 		require.Len(t, s.Consumed, len(s.Source.Weights.Tensors()), "%s: every tensor is accounted for", name)
 		require.Empty(t, s.Diags)
-		require.Len(t, s.Graph.Nodes, 3*17+4, name)
+		require.Len(t, s.Graph.Kinds, 1, name)
+		require.Len(t, s.Graph.Kinds[0].Nodes, 17, name)
+		require.Len(t, slices.Concat(s.Graph.Before, s.Graph.After), 4, name)
+		require.Equal(t, []int{0, 0, 0}, s.Graph.Layers, name)
 	}
 }
 
@@ -265,7 +268,7 @@ func plainTensors(t testing.TB, config string) map[string]stored {
 	s, err := importConfig(t, config, State{})
 	require.NoError(t, err)
 	out := map[string]stored{}
-	for k, w := range s.Graph.Weights {
+	for k, w := range s.Graph.Weights() {
 		n := 1
 		for _, d := range w.Shape {
 			n *= d

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/knobs"
 )
 
@@ -13,7 +14,8 @@ import (
 // ragged group where it cannot be one. A chain of values that one SM updates element by element becomes one buffer
 // first, and other chains from call to call may move on chip. Unrolling gives back the same tasks up to names, and up
 // to the copies that enter and leave such a chain. What cannot be rolled stays as it is. docs/kernel-looping.md has
-// the rules.
+// the rules. The layers of a graph are a loop from pass lower on: that one stays, unless tiling.loop.roll is 0, which
+// writes it out.
 var Loop = Pass{
 	Name:  "loop",
 	Doc:   "roll runs of equal stages into loops, what their calls name in turn into families and groups",
@@ -22,9 +24,16 @@ var Loop = Pass{
 }
 
 func runLoop(s *State) error {
+	loops := loopsOf(s.Program)
+	if s.Loops = loops; loops.Loops > 0 && knobs.Roll.Of(&s.Program.Config) {
+		return nil // the layers of a graph are a loop from the beginning
+	}
 	r, err := newRoller(s.Program)
 	if err != nil {
 		return err
+	}
+	if loops.Loops > 0 {
+		prune(s.Program)
 	}
 	if knobs.Roll.Of(&r.p.Config) {
 		for i := range r.variants {
@@ -48,6 +57,25 @@ type LoopReport struct {
 
 func (r LoopReport) String() string {
 	return fmt.Sprintf("%d of %d stages are %d in the bodies of %d loops", r.Rolled, r.Stages, r.Bodies, r.Loops)
+}
+
+// loopsOf counts the loops of a program.
+func loopsOf(p *ir.Program) LoopReport {
+	var out LoopReport
+	for i := range p.Variants {
+		for _, n := range p.Variants[i].Body {
+			loop, ok := n.(*ir.Loop)
+			if !ok {
+				out.Stages++
+				continue
+			}
+			out.Loops++
+			out.Bodies += len(loop.Body)
+			out.Rolled += loop.Count * len(loop.Body)
+			out.Stages += loop.Count * len(loop.Body)
+		}
+	}
+	return out
 }
 
 // A roller is a program on its way into loops.
@@ -75,18 +103,16 @@ type rolling struct {
 func newRoller(p *ir.Program) (*roller, error) {
 	r := &roller{p: p, taken: map[string]bool{}, promoted: map[string]bool{}, copied: map[string]bool{},
 		groups: map[string]string{}}
-	flat := make([][]*ir.Stage, len(p.Variants))
+	if err := ir.Expand(p); err != nil {
+		return nil, diag.Errorf(codeOrder, "pass loop", "%v", err)
+	}
 	for i := range p.Variants {
-		var err error
-		if flat[i], err = flatStages("loop", &p.Variants[i]); err != nil {
+		v := &p.Variants[i]
+		stages, err := flatStages("loop", v)
+		if err != nil {
 			return nil, err
 		}
-	}
-	alias := aliases(p)
-	takeApart(p)
-	for i, stages := range flat {
-		rename(stages, func(name string) string { return cmp.Or(alias[name], name) })
-		g := rolling{v: &p.Variants[i], stages: stages, counterAt: map[string]int{}, counting: map[string][]*run{}}
+		g := rolling{v: v, stages: stages, counterAt: map[string]int{}, counting: map[string][]*run{}}
 		for k := range g.v.Counters {
 			g.counterAt[g.v.Counters[k].Name] = k
 		}

@@ -18,7 +18,7 @@ func BenchmarkLoop(b *testing.B) {
 				"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": %d, "num_attention_heads": 32,
 				"num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
 				"torch_dtype": "bfloat16"}`, layers))}}
-			flat := lowered(b, s, "assign").Program
+			flat := flattened(b, lowered(b, s, "assign")).Program
 			text := ir.Print(flat)
 			b.ResetTimer()
 			for b.Loop() {

@@ -282,7 +282,7 @@ func TestLoopsOfRealShapesUnroll(t *testing.T) {
 		s := &State{Target: toyTarget(132), Source: Source{Name: "shallow",
 			Config: openConfig(t, `{"model_type": "llama", "num_hidden_layers": 3,
 			"vocab_size": 500, "max_position_embeddings": 2048, "torch_dtype": "bfloat16", `+config+"}")}}
-		lowered(t, s, "assign")
+		flattened(t, lowered(t, s, "assign"))
 		flat := copyOf(t, s.Program)
 		require.NoError(t, Loop.Run(s))
 		require.Equal(t, LoopReport{Stages: 41, Rolled: 33, Loops: 2, Bodies: 11}, s.Loops)
@@ -293,7 +293,7 @@ func TestLoopsOfRealShapesUnroll(t *testing.T) {
 // Rolling changes nothing but names, in every schedule.
 func TestLoopUnrollsToTheFlatProgram(t *testing.T) {
 	eachSample(t, "assign", func(t *testing.T, s *State) {
-		flat := copyOf(t, s.Program)
+		flat := copyOf(t, flattened(t, s).Program)
 		require.NoError(t, Loop.Run(s))
 		for i := range s.Program.Variants {
 			require.True(t, slices.ContainsFunc(s.Program.Variants[i].Body,

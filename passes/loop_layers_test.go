@@ -23,7 +23,44 @@ func deep(t testing.TB, layers int, seed uint64) *State {
 		"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 33,
 		"max_position_embeddings": 60,
 		"torch_dtype": "bfloat16"}`, 24+8*rng.IntN(4), 40+8*rng.IntN(4), layers))
-	return lowered(t, s, "assign")
+	return flattened(t, lowered(t, s, "assign"))
+}
+
+// flattened writes out the loop over layers, its families, and the residual as the chain of sums that it is, for the
+// pass to find them again.
+func flattened(t testing.TB, s *State) *State {
+	p := s.Program
+	require.NoError(t, ir.Expand(p))
+	at := slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == residual })
+	sum := p.Buffers[at]
+	p.Buffers = slices.Delete(p.Buffers, at, at+1)
+	buffers := newBuffers(p)
+	for i := range p.Variants {
+		now := ""
+		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) {
+			for k := range st.Ops {
+				op := &st.Ops[k]
+				for j := range op.In {
+					if op.In[j].Buf == residual {
+						op.In[j].Buf = now
+					}
+				}
+				if len(op.Out) == 0 || op.Out[0].Buf != residual {
+					continue
+				}
+				now = strings.Replace(op.Out[1].Buf, ".x", ".residual", 1) // which layer's, its rounded copy tells
+				now = strings.Replace(now, ".h", ".residual_mid", 1)
+				op.Out[0].Buf = now
+				if buffers.at[now] == 0 {
+					own := sum
+					own.Name = now
+					buffers.add(own)
+				}
+			}
+		})
+	}
+	prune(p)
+	return s
 }
 
 // alter makes the layers of a program differ: those of one kind have one eps.
@@ -232,7 +269,7 @@ func share(p *ir.Program, role string, of []int) {
 			for _, pl := range places([]*ir.Stage{st}) {
 				o := pl.in([]*ir.Stage{st})
 				if layer, r := splitName(o.Buf); r == role {
-					o.Buf = layerPrefix(of[layer]) + role
+					o.Buf = fmt.Sprintf("L%02d.%s", of[layer], role)
 				}
 			}
 		})

@@ -45,6 +45,42 @@ func setStages(v *ir.Variant, stages []*ir.Stage) {
 	}
 }
 
+// eachBody calls f for every run of stages that no loop interrupts, and for the body of every loop; f returns what
+// takes their place.
+func eachBody(v *ir.Variant, f func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error)) error {
+	var out []ir.Node
+	var run []*ir.Stage
+	flush := func() error {
+		stages, err := f(run, nil)
+		for _, s := range stages {
+			out = append(out, s)
+		}
+		run = nil
+		return err
+	}
+	for _, n := range v.Body {
+		switch n := n.(type) {
+		case *ir.Stage:
+			run = append(run, n)
+		case *ir.Loop:
+			if err := flush(); err != nil {
+				return err
+			}
+			body, err := f(n.Body, n)
+			if err != nil {
+				return err
+			}
+			n.Body = body
+			out = append(out, n)
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	v.Body = out
+	return nil
+}
+
 // splitName takes a name apart into layer and role: L03.qkv is layer 3, role qkv. The layer is -1 outside the layers.
 func splitName(name string) (layer int, role string) {
 	if rest, ok := strings.CutPrefix(name, "L"); ok {
@@ -68,22 +104,51 @@ func layerIndex(digits string) (int, bool) {
 	return n, fmt.Sprintf("%02d", n) == digits
 }
 
-// setThresholds makes every wait of a flat variant one for all producers of its counter.
-func setThresholds(stages []*ir.Stage) {
+// setThresholds makes every wait of a variant one for all producers of its counter. Those of a counter of a family are
+// as many in every layer.
+func setThresholds(v *ir.Variant) error {
 	producers := map[string]int{}
-	for _, s := range stages {
-		producers[s.Signal] += len(s.Dist.Tasks(0))
-	}
-	for _, s := range stages {
-		for i := range s.Waits {
-			s.Waits[i].Threshold = producers[s.Waits[i].Counter]
+	eachStage(v, func(s *ir.Stage, loop *ir.Loop) {
+		tasks := len(s.Dist.Tasks(0)) // NumTasks counts empty spans too
+		for _, i := range indicesOf(s.Signal, loop) {
+			if name, err := ir.Resolve(s.Signal, i); err == nil {
+				producers[name] += tasks
+			}
 		}
+	})
+	var failed error
+	eachStage(v, func(s *ir.Stage, loop *ir.Loop) {
+		for k := range s.Waits {
+			w := &s.Waits[k]
+			for n, i := range indicesOf(w.Counter, loop) {
+				name, _ := ir.Resolve(w.Counter, i)
+				if n > 0 && producers[name] != w.Threshold && failed == nil {
+					failed = diag.Errorf(codeOrder, "stage "+s.Name, "waits for %d tasks that signal %s, and for %d "+
+						"in iteration %d; want as many in each", w.Threshold, w.Counter, producers[name], i)
+				}
+				w.Threshold = producers[name]
+			}
+		}
+	})
+	return failed
+}
+
+// indicesOf returns the values of {i} in a name at a place: one, whichever, if the name has none.
+func indicesOf(name string, loop *ir.Loop) []int {
+	if loop == nil || !ir.IsFamily(name) {
+		return []int{0}
 	}
+	out := make([]int, loop.Count)
+	for k := range out {
+		out[k] = loop.Index(k)
+	}
+	return out
 }
 
 // prune drops the buffers and counters that no stage names, and puts the rest into the order in which they are printed:
 // buffers by kind and first use, counters by first signal.
 func prune(p *ir.Program) {
+	buffers := newBuffers(p)
 	used := map[string]int{}
 	for i := range p.Variants {
 		v := &p.Variants[i]
@@ -91,18 +156,22 @@ func prune(p *ir.Program) {
 		eachStage(v, func(s *ir.Stage, _ *ir.Loop) {
 			for _, op := range s.Ops {
 				for _, o := range slices.Concat(op.Out, op.In) {
-					if _, seen := used[o.Buf]; !seen {
-						used[o.Buf] = len(used)
+					b := buffers.find(o.Buf)
+					if b == nil {
+						continue
+					}
+					if _, seen := used[b.Name]; !seen {
+						used[b.Name] = len(used)
 					}
 				}
 			}
-			if _, seen := first[s.Signal]; !seen {
-				first[s.Signal] = len(first)
+			family := familyOf(v.Counters, s.Signal)
+			if _, seen := first[family]; !seen {
+				first[family] = len(first)
 			}
 		})
 		v.Counters = slices.DeleteFunc(v.Counters, func(c ir.Counter) bool { _, ok := first[c.Name]; return !ok })
-		slices.SortStableFunc(v.Counters, func(a,
-			b ir.Counter) int {
+		slices.SortStableFunc(v.Counters, func(a, b ir.Counter) int {
 			return cmp.Compare(first[a.Name], first[b.Name])
 		})
 	}
@@ -129,12 +198,35 @@ func newBuffers(p *ir.Program) buffers {
 	return b
 }
 
-// find returns the buffer or family with the given name, or nil. It is valid until the next add.
+// find returns the buffer or family that a name stands for, or nil: L{i+1}.x and L03.x are members of L{i}.x. It is
+// valid until the next add.
 func (b buffers) find(name string) *ir.Buffer {
 	if i, ok := b.at[name]; ok {
 		return &b.p.Buffers[i]
 	}
+	if i, ok := b.at[family(name)]; ok {
+		return &b.p.Buffers[i]
+	}
 	return nil
+}
+
+// family returns the name of the family that a name of a layer belongs to, or the name itself.
+func family(name string) string {
+	if head, rest, ok := strings.Cut(name, "."); ok && strings.HasPrefix(head, "L") && len(head) > 1 {
+		_, valid := layerIndex(head[1:])
+		if valid || strings.HasPrefix(head, "L{i") {
+			return inLayer + rest
+		}
+	}
+	return name
+}
+
+// familyOf returns the name by which a counter is declared.
+func familyOf(counters []ir.Counter, name string) string {
+	if slices.ContainsFunc(counters, func(c ir.Counter) bool { return c.Name == name }) {
+		return name
+	}
+	return family(name)
 }
 
 func (b buffers) add(buf ir.Buffer) *ir.Buffer {
@@ -143,13 +235,17 @@ func (b buffers) add(buf ir.Buffer) *ir.Buffer {
 	return &b.p.Buffers[len(b.p.Buffers)-1]
 }
 
-// declare adds a counter unless it is there already.
-func declare(counters []ir.Counter, seen map[string]bool, name string) []ir.Counter {
-	if seen[name] {
+// declare adds the counter that a stage signals, unless it is there already: a family of them for the members of a
+// family of buffers, whose values it announces.
+func declare(counters []ir.Counter, buffers buffers, signal string) []ir.Counter {
+	c := ir.Counter{Name: signal}
+	if b := buffers.find(signal); b != nil && b.Count > 0 {
+		c = ir.Counter{Name: b.Name, First: b.First, Count: b.Count, Step: b.Step}
+	}
+	if slices.ContainsFunc(counters, func(have ir.Counter) bool { return have.Name == c.Name }) {
 		return counters
 	}
-	seen[name] = true
-	return append(counters, ir.Counter{Name: name})
+	return append(counters, c)
 }
 
 // cloneStage copies a stage so that neither sees changes of the other. Expressions are immutable and shared.

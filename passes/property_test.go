@@ -197,9 +197,11 @@ func TestBalanceIsNoWorseThanContiguous(t *testing.T) {
 			lowered(t, s, "assign")
 			v := &s.Program.Variants[0]
 			b := newBalancer(s.Program, v)
-			eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
-				for _, task := range st.Dist.Tasks(0) {
-					b.loads[task.SM] += b.bytes(st, task)
+			eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+				for i := range repeats(loop) {
+					for _, task := range st.Dist.Tasks(i) {
+						b.loads[task.SM] += b.bytes(st, task)
+					}
 				}
 			})
 			most[policy] = slices.Max(b.loads)

@@ -1,7 +1,9 @@
 package passes
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -26,18 +28,17 @@ func runTile(s *State) error {
 	case len(p.Variants) != 1:
 		return diag.Errorf(codeOrder, "pass tile", "%d variants; want the one that fuse leaves", len(p.Variants))
 	}
-	stages, err := flatStages("tile", &p.Variants[0])
-	if err != nil {
-		return err
-	}
 	for i := range p.Buffers {
 		setTileLayout(p, &p.Buffers[i])
 	}
-	stages, err = tileStages(p, stages)
+	v := &p.Variants[0]
+	err := eachBody(v, func(stages []*ir.Stage, _ *ir.Loop) ([]*ir.Stage, error) { return tileStages(p, stages) })
 	if err != nil {
 		return err
 	}
-	p.Variants = splitPositions(p, stages, p.Variants[0].Counters)
+	if p.Variants, err = splitPositions(p, v); err != nil {
+		return err
+	}
 	prune(p)
 	return nil
 }
@@ -100,7 +101,7 @@ func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage 
 
 // splitPositions makes the variants: attention in one piece below split_from, and in splits from there on if there are
 // SMs to spare for them.
-func splitPositions(p *ir.Program, stages []*ir.Stage, counters []ir.Counter) []ir.Variant {
+func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	last := p.Model.MaxSeq - 1
 	from := knobs.SplitFrom.Of(&p.Config)
 	splits := min(knobs.MaxSplits.Of(&p.Config), p.Target.SMs/p.Model.KVHeads)
@@ -108,40 +109,48 @@ func splitPositions(p *ir.Program, stages []*ir.Stage, counters []ir.Counter) []
 	if splits <= 1 || from > last {
 		from = last + 1
 	}
+	add := func(name string, lo, hi int, split *splitter) error {
+		own, err := newVariant(p, name, lo, hi, v, split)
+		out = append(out, own)
+		return err
+	}
 	if from > 0 {
-		out = append(out, newVariant("short", 0, from-1, counters, stages))
+		if err := add("short", 0, from-1, nil); err != nil {
+			return nil, err
+		}
 	}
 	if from <= last {
-		split := splitter{p: p, m: &p.Model, splits: splits, block: chunkRows(p)}
-		var long []*ir.Stage
-		for _, st := range stages {
-			if slices.ContainsFunc(st.Ops, func(o ir.Op) bool { return o.Code == ir.ATTENTION }) {
-				long = append(long, split.stages(st)...)
-				continue
-			}
-			long = append(long, st)
+		if err := add("long", from, last, &splitter{p: p, m: &p.Model, splits: splits, block: chunkRows(p)}); err != nil {
+			return nil, err
 		}
-		out = append(out, newVariant("long", from, last, counters, long))
 	}
-	return out
+	return out, nil
 }
 
-// newVariant copies the stages, so that variants can be changed one by one, and declares the counters that are new.
-func newVariant(name string, lo, hi int, counters []ir.Counter, stages []*ir.Stage) ir.Variant {
-	v := ir.Variant{Name: name, Lo: lo, Hi: hi}
-	declared := map[string]bool{}
-	for _, c := range counters {
-		declared[c.Name] = true
-		v.Counters = append(v.Counters, c)
+// newVariant copies the stages, so that variants can be changed one by one, with attention split if a splitter is given.
+func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *splitter) (ir.Variant, error) {
+	v := ir.Variant{Name: name, Lo: lo, Hi: hi, Counters: slices.Clone(of.Counters)}
+	for _, n := range of.Body {
+		if loop, ok := n.(*ir.Loop); ok {
+			own := *loop
+			n = &own
+		}
+		v.Body = append(v.Body, n)
 	}
-	own := make([]*ir.Stage, len(stages))
-	for i, st := range stages {
-		own[i] = cloneStage(st)
-		v.Counters = declare(v.Counters, declared, st.Signal)
-	}
-	setThresholds(own)
-	setStages(&v, own)
-	return v
+	err := eachBody(&v, func(stages []*ir.Stage, _ *ir.Loop) ([]*ir.Stage, error) {
+		var own []*ir.Stage
+		for _, st := range stages {
+			if split != nil && attention(st) != nil {
+				own = append(own, split.stages(st)...)
+				continue
+			}
+			own = append(own, cloneStage(st))
+		}
+		return own, nil
+	})
+	buffers := newBuffers(p)
+	eachStage(&v, func(st *ir.Stage, _ *ir.Loop) { v.Counters = declare(v.Counters, buffers, st.Signal) })
+	return v, cmp.Or(err, setThresholds(&v))
 }
 
 // chunkRows is how many rows of the cache one chunk of the ring holds, K and V together: 16 to 128, in blocks of 16.
@@ -161,25 +170,33 @@ type splitter struct {
 }
 
 func (s *splitter) stages(whole *ir.Stage) []*ir.Stage {
-	layer, _ := splitName(whole.Name)
-	prefix := layerPrefix(layer)
-	part := prefix + "part"
+	part := strings.TrimSuffix(whole.Name, local(whole.Name)) + partRole
 	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
 	units := s.m.KVHeads * s.splits
-	s.p.Buffers = append(s.p.Buffers, ir.Buffer{Name: part, Kind: ir.Activation, DType: ir.F32,
-		Shape: []int{units, group, hd + 2}, Space: ir.GlobalScratch})
-	partial := &ir.Stage{Name: part, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1}, Waits: whole.Waits,
-		Signal: part,
-		Ops:    s.partialOps(whole, prefix+"kv", part)}
-	combine := s.combine(prefix, part, whole)
-	return []*ir.Stage{partial, combine}
+	like := newBuffers(s.p).find(whole.Signal)
+	s.p.Buffers = append(s.p.Buffers, ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
+		Kind: ir.Activation, DType: ir.F32, Shape: []int{units, group, hd + 2}, Space: ir.GlobalScratch})
+	partial := &ir.Stage{Name: part, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1},
+		Waits: slices.Clone(whole.Waits), Signal: part, Ops: s.partialOps(whole, part)}
+	return []*ir.Stage{partial, s.combine(part, whole)}
 }
+
+// attention returns the attention of a stage, or nil.
+func attention(st *ir.Stage) *ir.Op {
+	if i := slices.IndexFunc(st.Ops, func(o ir.Op) bool { return o.Code == ir.ATTENTION }); i >= 0 {
+		return &st.Ops[i]
+	}
+	return nil
+}
+
+const partRole = "part" // the partial results of attention's splits
 
 // partialOps are those of one unit: a split of one KV head. It reads what the whole stage reads for that head, and of
 // the cache its share; the row of this step belongs to the split whose turn it is.
-func (s *splitter) partialOps(whole *ir.Stage, kv, part string) []ir.Op {
+func (s *splitter) partialOps(whole *ir.Stage, part string) []ir.Op {
 	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
 	head, share := spanA.Div(s.splits), spanA.Mod(s.splits)
+	buffers := newBuffers(s.p)
 	ops := cloneStage(whole).Ops
 	for i := range ops {
 		o := &ops[i]
@@ -188,14 +205,15 @@ func (s *splitter) partialOps(whole *ir.Stage, kv, part string) []ir.Op {
 				r := &operand.Dims[d]
 				r.Lo, r.Hi = r.Lo.With(ir.SpanA, head), r.Hi.With(ir.SpanA, head)
 			}
-			if operand.Buf == kv {
+			if b := buffers.find(operand.Buf); b != nil && b.Kind == ir.KVCache {
 				r := &operand.Dims[1]
 				*r = ir.Share(r.Lo, r.Hi, s.block, share, s.splits)
 			}
 		}
 		if o.Code == ir.ATTENTION {
 			o.Out = []ir.Operand{view(part, ir.Index(spanA), upTo(group), upTo(hd+2))}
-			o.Params = append(attentionParams(s.m), ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", pos),
+			o.Params = slices.DeleteFunc(o.Params, func(p ir.Param) bool { return p.Key == "row" })
+			o.Params = append(o.Params, ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", pos),
 				ir.IntParam("block", ir.Int(s.block)), ir.IntParam("part", share),
 				ir.IntParam("parts", ir.Int(s.splits)))
 		}
@@ -204,7 +222,7 @@ func (s *splitter) partialOps(whole *ir.Stage, kv, part string) []ir.Op {
 }
 
 // combine sums the splits, each unit a piece of one query head.
-func (s *splitter) combine(prefix, part string, whole *ir.Stage) *ir.Stage {
+func (s *splitter) combine(part string, whole *ir.Stage) *ir.Stage {
 	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
 	width := pieceWidth(hd, s.m.Heads, s.p.Target.SMs)
 	perHead := hd / width
@@ -218,7 +236,7 @@ func (s *splitter) combine(prefix, part string, whole *ir.Stage) *ir.Stage {
 	}
 	return &ir.Stage{Name: whole.Name, Dist: ir.Dist{Kind: ir.Tiled, Extent: s.m.Heads * perHead, Grain: 1},
 		Waits: []ir.Wait{{Counter: part}}, Signal: whole.Signal,
-		Ops: []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(prefix+"attn", at(spanA, width, 0))},
+		Ops: []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(attention(whole).Out[0].Buf, at(spanA, width, 0))},
 			In: []ir.Operand{view(part, units, headInGroup, piece),
 				view(part, units, headInGroup, ir.Span(ir.Int(hd), ir.Int(hd+2)))},
 			Params: []ir.Param{ir.IntParam("splits", ir.Int(s.splits))}}}}

@@ -10,8 +10,8 @@ import (
 // ToAMK exports one step of a native program, as pass lower leaves it: one op a stage, nothing distributed over SMs.
 // theta is the base of its rotary embedding, which a native program does not hold; 0 refuses programs that rotate.
 //
-// The profile writes things differently in five places. Vectors are rows of a matrix. An instruction has one output,
-// so that a second one becomes a COPY. A buffer that is updated in place becomes a new one at each update. Rows of q
+// The profile writes things differently in six places. Loops are written out. Vectors are rows of a matrix. An
+// instruction has one output, so that a second one becomes a COPY. A buffer that is updated in place becomes a new one at each update. Rows of q
 // and k stand in the checkpoint's order and not in rotation pairs, which changes no dot product. Attention reads the
 // row of this step from the cache, after the appends.
 //
@@ -21,6 +21,12 @@ func ToAMK(p *ir.Program, pos int, theta float64) (*Program, diag.List) {
 	if diags := ir.Check(p); diags.Err() != nil {
 		return nil, diags
 	}
+	flat := *p // its variants and buffers become others
+	flat.Variants = slices.Clone(p.Variants)
+	if err := ir.Expand(&flat); err != nil {
+		return nil, diag.List{diag.Errorf(codeExport, "", "%v", err)}
+	}
+	p = &flat
 	e := &exporter{
 		native: p, pos: pos, theta: theta,
 		out:      &Program{IRVersion: IRVersion, ABIVersion: ABIVersion, Target: sameTarget(p.Target)},
@@ -119,12 +125,8 @@ func (e *exporter) variant() *ir.Variant {
 func (e *exporter) stages(v *ir.Variant) []*ir.Stage {
 	var stages []*ir.Stage
 	for _, n := range v.Body {
-		switch n := n.(type) {
-		case *ir.Stage:
-			stages = append(stages, n)
-		case *ir.Loop:
-			e.fail("loop "+n.Name, "repeats stages, which the profile cannot; the program as pass lower leaves "+
-				"it is accepted")
+		if st, ok := n.(*ir.Stage); ok { // there are no loops any more
+			stages = append(stages, st)
 		}
 	}
 	return stages

@@ -123,5 +123,5 @@ func TestExportRefusals(t *testing.T) {
 	_, diags = amk.ToAMK(native(t, lowered(t)), 5, 0)
 	require.Contains(t, diags.Error(), "stage L00.q_rope: error: rotates by frequencies that the program does not hold")
 	_, diags = amk.ToAMK(native(t, string(read(t, "../../testdata/ir/tiny.amk"))), 5, 10000)
-	require.Contains(t, diags.Error(), "loop layers: error: repeats stages")
+	require.Contains(t, diags.Error(), "stage embed: error: is distributed over SMs")
 }

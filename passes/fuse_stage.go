@@ -1,0 +1,272 @@
+package passes
+
+import (
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// This file makes one stage of each group of stages that pass fuse merges.
+
+func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
+	lead := p.linears[0]
+	prefix := strings.TrimSuffix(lead.Name, local(lead.Name))
+	name := prefix + stackName(p.linears)
+	var ops []ir.Op
+	rows := temp("%y")
+	product := lead.Ops[0]
+	product.Out, product.In = []ir.Operand{rows}, slices.Clone(product.In)
+	if p.norm != nil {
+		norm := p.norm.Ops[0]
+		norm.Out = []ir.Operand{temp("%n")}
+		ops, product.In[0] = append(ops, norm), temp("%n")
+	}
+	var finish *ir.Op
+	if len(p.finish) > 0 {
+		finish = &p.finish[len(p.finish)-1].Ops[0]
+	}
+	interleaved := finish != nil && finish.Code == ir.SiluMul
+	matrix, err := f.stack(name+".weight", interleaved, p.linears, 0)
+	if err != nil {
+		return nil, err
+	}
+	total := f.buffers.find(matrix).Shape[0]
+	product.In[1] = view(matrix, task, product.In[1].Dims[1])
+	bias, err := f.bias(name+".bias", interleaved, p.linears)
+	if err != nil {
+		return nil, err
+	}
+	var add []ir.Op
+	if bias != "" {
+		add, rows = []ir.Op{{Code: ir.ADD, Out: []ir.Operand{temp("%z")},
+			In: []ir.Operand{rows, view(bias, task)}}}, temp("%z")
+	}
+	st := &ir.Stage{Name: name, Dist: whole(total)}
+	switch {
+	case p.rotated > 0 || finish == nil:
+		st.Signal = f.vector(name, total, p)
+	default:
+		st.Signal = p.finish[0].Signal
+	}
+	done := finished(finish, p, st.Signal, rows, f.rows(p.linears[:p.rotated]))
+	switch {
+	case finish != nil && finish.Code == ir.ArgMax:
+		product.Out, done.In = []ir.Operand{view(result(lead), task)}, []ir.Operand{view(result(lead), task)}
+	case finish == nil && bias != "":
+		add[0].Out = []ir.Operand{view(name, task)}
+	case finish == nil:
+		product.Out = []ir.Operand{view(name, task)}
+	}
+	st.Ops = append(append(ops, product), add...)
+	if finish != nil {
+		st.Ops = append(st.Ops, done)
+	}
+	f.wait(st, f.outside(g))
+	return st, nil
+}
+
+// finished is the last op of a product with its views: over the rows of a task.
+func finished(finish *ir.Op, p *product, vector string, rows ir.Operand, rotated int) ir.Op {
+	if finish == nil {
+		return ir.Op{}
+	}
+	op := *finish
+	switch op.Code {
+	case ir.ROPE:
+		op.Out, op.In = []ir.Operand{view(vector, task)}, append([]ir.Operand{rows}, op.In[1:]...)
+		op.Params = slices.Clone(op.Params)
+		for i := range op.Params {
+			if op.Params[i].Key == "limit" {
+				op.Params[i].Int = ir.Int(rotated) // the rows of the others pass through
+			}
+		}
+	case ir.SiluMul:
+		op.Out = []ir.Operand{view(op.Out[0].Buf, ir.Span(spanA.Div(2), spanB.Div(2)))}
+		op.In = []ir.Operand{rows}
+	case ir.ADD:
+		op.In = []ir.Operand{op.In[0], rows}
+	}
+	return op
+}
+
+// stackName names a product after its linears: q, k and v are qkv, gate and up are gate_up.
+func stackName(linears []*ir.Stage) string {
+	names, separator := make([]string, len(linears)), ""
+	for i, l := range linears {
+		names[i] = strings.TrimSuffix(local(l.Name), "_proj")
+		if len(names[i]) > 1 {
+			separator = "_"
+		}
+	}
+	return strings.Join(names, separator)
+}
+
+// rows is how many rows linears have together.
+func (f *fuser) rows(linears []*ir.Stage) int {
+	n := 0
+	for _, l := range linears {
+		n += f.buffers.find(l.Ops[0].In[1].Buf).Shape[0]
+	}
+	return n
+}
+
+// vector declares the vector of a product's rows, and notes that the values of its linears are rows of it.
+func (f *fuser) vector(name string, n int, p *product) string {
+	of := f.buffers.find(p.linears[0].Ops[0].In[1].Buf)
+	f.buffers.add(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
+		DType: f.m.DType, Shape: []int{n}, Space: ir.GlobalScratch})
+	first := 0
+	for i, l := range p.linears {
+		value := result(l)
+		if i < p.rotated {
+			value = result(p.finish[i])
+		}
+		f.stacked[value] = rowsOf{name, first}
+		first += f.rows([]*ir.Stage{l})
+	}
+	return name
+}
+
+// stack replaces weights of linears by one buffer that holds the rows of all, in their order or interleaved. at is the
+// op that reads the weight.
+func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int) (string, error) {
+	if len(linears) == 1 && linears[0].Ops[at].In[1].Buf == name {
+		return name, nil
+	}
+	var stacked ir.Buffer
+	for i, l := range linears {
+		b := f.buffers.find(l.Ops[at].In[1].Buf)
+		if b == nil || len(b.Pieces) != 1 || len(b.Shape) == 0 {
+			return "", diag.Errorf(codeOrder, "stage "+l.Name, "has no weight of its own; want one as lower makes it")
+		}
+		piece := b.Pieces[0]
+		if interleaved {
+			piece.Order = []ir.Arrange{ir.Even, ir.Odd}[i]
+		}
+		if i == 0 {
+			stacked = *b
+			stacked.Name, stacked.Shape, stacked.Pieces = name, slices.Clone(b.Shape), nil
+			stacked.Shape[0] = 0
+		}
+		stacked.Shape[0] += b.Shape[0]
+		stacked.Pieces = append(stacked.Pieces, piece)
+	}
+	f.buffers.add(stacked)
+	return name, nil
+}
+
+// bias stacks the biases of linears, of which either all have one or none has.
+func (f *fuser) bias(name string, interleaved bool, linears []*ir.Stage) (string, error) {
+	biased := 0
+	for _, l := range linears {
+		biased += len(l.Ops) - 1
+	}
+	switch biased {
+	case 0:
+		return "", nil
+	case len(linears):
+		return f.stack(name, interleaved, linears, 1)
+	}
+	return "", diag.Errorf(codeOrder, "stage "+linears[0].Name,
+		"has a bias, or another product of the same vector has, and not all of them; want all or none")
+}
+
+func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
+	s := g.members[slices.IndexFunc(g.members, func(m *ir.Stage) bool { return m.Ops[0].Code == ir.ATTENTION })]
+	st := &ir.Stage{Name: s.Signal, Dist: s.Dist, Signal: s.Signal}
+	// The elements of each value that a task reads: of what attention reads as it says, and of what that is made of
+	// alike.
+	parts := map[string]ir.Range{}
+	for _, o := range s.Ops[0].In {
+		if len(o.Dims) == 1 {
+			parts[o.Buf] = o.Dims[0]
+		}
+	}
+	temps := map[string]ir.Operand{}
+	for _, m := range slices.Backward(g.members) {
+		if part, ok := parts[result(m)]; ok {
+			parts[m.Ops[0].In[0].Buf] = part
+			temps[result(m)] = temp("%" + headName(m))
+		}
+	}
+	for _, m := range g.members {
+		for _, op := range m.Ops {
+			op.In = slices.Clone(op.In)
+			for i, o := range op.In {
+				if t, ok := temps[o.Buf]; ok {
+					op.In[i] = t
+				} else if to, ok := f.stacked[o.Buf]; ok {
+					op.In[i] = view(to.vector, shifted(parts[o.Buf], to.first))
+				}
+			}
+			if t, ok := temps[result(m)]; ok {
+				op.Out = []ir.Operand{t}
+				op.Params = slices.DeleteFunc(slices.Clone(op.Params), func(p ir.Param) bool {
+					return op.Code == ir.ROPE && (p.Key == "first" || p.Key == "limit") // of whole heads, not of rows
+				})
+			}
+			st.Ops = append(st.Ops, op)
+		}
+	}
+	f.wait(st, f.outside(g))
+	return st, nil
+}
+
+// headName names what is computed of heads: the rotated q is q, and the normalised one qn.
+func headName(s *ir.Stage) string {
+	name := strings.TrimSuffix(local(s.Name), "_rope")
+	if short, ok := strings.CutSuffix(name, "_norm"); ok {
+		return short + "n"
+	}
+	return name
+}
+
+// shifted is a range as so many elements further on.
+func shifted(r ir.Range, by int) ir.Range {
+	if by == 0 {
+		return r
+	}
+	return ir.Span(ir.Int(by).Add(r.Lo), ir.Int(by).Add(r.Hi))
+}
+
+// outside returns what the members of a group wait for that none of them signals.
+func (f *fuser) outside(g *fusion) []ir.Wait {
+	var out []ir.Wait
+	for _, m := range g.members {
+		for _, w := range m.Waits {
+			if to, ok := f.stacked[w.Counter]; ok {
+				w.Counter = to.vector
+			}
+			inside := slices.ContainsFunc(g.members, func(m *ir.Stage) bool { return m.Signal == w.Counter })
+			known := slices.ContainsFunc(out, func(have ir.Wait) bool { return have.Counter == w.Counter })
+			if !inside && !known {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
+// wait gives a stage its waits, but for those that another one of them implies: who signals that one has waited for
+// them.
+func (f *fuser) wait(s *ir.Stage, waits []ir.Wait) {
+	implied := map[string]bool{}
+	var walk func(counter string)
+	walk = func(counter string) {
+		for _, w := range f.waits[counter] {
+			if !implied[w] {
+				implied[w] = true
+				walk(w)
+			}
+		}
+	}
+	for _, w := range waits {
+		walk(w.Counter)
+	}
+	s.Waits = slices.DeleteFunc(slices.Clone(waits), func(w ir.Wait) bool { return implied[w.Counter] })
+	for _, w := range s.Waits {
+		f.waits[s.Signal] = append(f.waits[s.Signal], w.Counter)
+	}
+}
