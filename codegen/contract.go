@@ -104,12 +104,13 @@ func (b *builder) embedOps(s *ir.Stage) []ir.Op {
 }
 
 // attendOps is Unit of attention.cuh: unit a is split a % splits of kv head a / splits, and has every splits-th chunk
-// of its rows. The unit whose share this step's row falls into appends it.
+// of its rows. The unit whose share this step's row falls into appends it. With NormedHeads, q and k are normalised and
+// rotated before.
 func (b *builder) attendOps(s *ir.Stage) []ir.Op {
 	m, a := &b.p.Model, op(s, ir.ATTENTION)
 	hd, group := m.HeadDim, m.Heads/max(1, m.KVHeads)
 	splits, rows := a.IntAt("parts", 0, 1), a.IntAt("block", 0, 0)
-	in, out, cache := buf(a.In, 0), buf(a.Out, 0), buf(a.In, 1)
+	in, out, cache := buf(s.Ops[0].In, 0), buf(a.Out, 0), buf(a.In, 1)
 	head, to := spanA, view(out, block(spanA, group*hd, 0))
 	past, now := ir.Span(ir.Int(0), position), ir.Index(position)
 	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
@@ -125,14 +126,36 @@ func (b *builder) attendOps(s *ir.Stage) []ir.Op {
 	cached := func(r ir.Range, isValue int) ir.Operand {
 		return view(cache, ir.Index(head), r, ir.Index(ir.Int(isValue)), upTo(hd))
 	}
-	k := view(in, block(head, hd, m.Heads*hd))
+	q, k := view(in, block(head, group*hd, 0)), view(in, block(head, hd, m.Heads*hd))
 	v := view(in, block(head, hd, (m.Heads+m.KVHeads)*hd))
-	return []ir.Op{
-		{Code: ir.ATTENTION, Out: []ir.Operand{to}, Params: params,
-			In: []ir.Operand{view(in, block(head, group*hd, 0)), cached(past, 0), cached(past, 1), k, v}},
-		{Code: ir.KVAppend, Out: []ir.Operand{cached(now, 0)}, In: []ir.Operand{k}},
-		{Code: ir.KVAppend, Out: []ir.Operand{cached(now, 1)}, In: []ir.Operand{v}},
+	var heads []ir.Op
+	if normsHeads(s) {
+		heads = b.normedHeads(s, q, k)
+		q, k = view("%q"), view("%k")
 	}
+	return append(heads,
+		ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{to}, Params: params,
+			In: []ir.Operand{q, cached(past, 0), cached(past, 1), k, v}},
+		ir.Op{Code: ir.KVAppend, Out: []ir.Operand{cached(now, 0)}, In: []ir.Operand{k}},
+		ir.Op{Code: ir.KVAppend, Out: []ir.Operand{cached(now, 1)}, In: []ir.Operand{v}})
+}
+
+// normedHeads is NormedHeads of attention.cuh: what it makes of q and k. One eps is for both.
+func (b *builder) normedHeads(s *ir.Stage, q, k ir.Operand) []ir.Op {
+	hd := b.p.Model.HeadDim
+	eps := ir.FloatParam("eps", s.Ops[0].FloatOr("eps", 0))
+	norm := func(out string, x ir.Operand, gain string) ir.Op {
+		return ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out)}, In: []ir.Operand{x, view(gain, upTo(hd))},
+			Params: []ir.Param{eps, ir.IntParam("head_dim", ir.Int(hd))}}
+	}
+	rotate := func(out, in string) ir.Op {
+		return ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out)},
+			In: []ir.Operand{view(in), view(anglesBuffer, upTo(hd/2))},
+			Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
+				ir.IntParam("pos", position)}}
+	}
+	return []ir.Op{norm("%qn", q, buf(s.Ops[0].In, 1)), norm("%kn", k, buf(s.Ops[1].In, 1)),
+		rotate("%q", "%qn"), rotate("%k", "%kn")}
 }
 
 // combineOps is combine.cuh: unit a is kWidth elements of the attention vector, which lie in one head.

@@ -104,8 +104,10 @@ type cudaData struct {
 	Functions   []*stageFunc // of stages.h
 	Loops       []string     // lines that list them, unless there is one over all layers, or none
 	Barriers    bool         // whether a step has any
-	Walk        []string     // lines of the producer's walk
-	Consume     []string     // lines of the consumers' step
+
+	RotatesHeads bool     // in attention, and not as rows are finished
+	Walk         []string // lines of the producer's walk
+	Consume      []string // lines of the consumers' step
 }
 
 type variantData struct {

@@ -109,6 +109,10 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 		add("int", "kShareRows", itoa(rows), "cache rows of a chunk, dealt out to the splits in turn")
 		scale := a.FloatOr("scale", 1)
 		add("float", "kScale", hexFloat(scale), decimal(scale))
+		if normsHeads(s) {
+			eps := op(s, ir.RMSNORM).FloatOr("eps", 0)
+			add("float", "kNormEps", hexFloat(eps), decimal(eps)+", of the norms of q and k")
+		}
 	case bodyCombine:
 		c := op(s, ir.AttentionCombine)
 		add("int", "kSplits", itoa(c.IntAt("splits", 0, 1)), "")

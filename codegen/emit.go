@@ -81,14 +81,24 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		consume("const Best best = %s(%s);", st.Func.Name, strings.Join(args, ", "))
 		consume("publish_best(c, best, %s, %s);", value, index)
 	case bodyAttend:
-		collect(&in, ofOperand(ir.ATTENTION, 0))
+		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
 		collect(&to, ofResult(ir.ATTENTION, 0))
+		heads := "PlainHeads{" + in
+		if normsHeads(s) {
+			heads = "NormedHeads{" + in
+			for _, norm := range s.Ops[:2] {
+				var gain string
+				collect(&gain, func() (string, error) { return b.address(operand(norm.In, 1).Buf, at, consumed) })
+				heads += ", " + gain
+			}
+			b.d.RotatesHeads = true
+		}
 		var ahead, read string
 		cache := operand(op(s, ir.ATTENTION).In, 1).Buf
 		collect(&ahead, func() (string, error) { return b.cache(cache, at, layer) })
 		collect(&read, func() (string, error) { return b.cache(cache, at, consumed) })
 		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, ahead)
-		consume("attend<%s>(c, %s, %s%s);", st.Struct, in, to, read)
+		consume("attend<%s>(c, %s}, %s%s);", st.Struct, heads, to, read)
 	case bodyCombine:
 		collect(&in, ofOperand(ir.AttentionCombine, 0))
 		collect(&to, ofResult(ir.AttentionCombine, 0))

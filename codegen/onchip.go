@@ -28,6 +28,12 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 				return err
 			}
 		}
+	case bodyAttend:
+		for i := range s.Ops {
+			if s.Ops[i].Code == ir.ROPE {
+				return b.checkAngles(s, operand(s.Ops[i].In, 1))
+			}
+		}
 	case bodySample:
 		if at.loop != nil {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step, and stands in loop %s", at.loop.Name)

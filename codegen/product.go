@@ -32,12 +32,13 @@ type argument struct {
 	weight bool // an address; else a page
 }
 
-// isProduct reports whether ops have the form of a matrix stage: a chain whose second or first op is the product.
+// isProduct reports whether ops have the form of a matrix stage: a chain whose first op is the product, or whose
+// second is, behind a norm. Its rows go somewhere, be it as they are.
 func isProduct(ops []ir.Op) bool {
 	if len(ops) > 0 && ops[0].Code == ir.RMSNORM {
 		ops = ops[1:]
 	}
-	return len(ops) > 1 && ops[0].Code == ir.GEMV
+	return len(ops) > 0 && ops[0].Code == ir.GEMV && (len(ops) > 1 || !operand(ops[0].Out, 0).IsTemp())
 }
 
 // product emits the function of a matrix stage.

@@ -14,8 +14,8 @@ import (
 // that reference and megakernel cannot disagree about which tensor is which.
 type referenceData struct {
 	Embed, InputNorm, QKV, O, PostNorm, GateUp, Down, FinalNorm, LMHead string
-	// bias of the layer's q, k and v; "" where there is none
-	QKVBias string
+	// bias of the layer's q, k and v, and the weights of the norms of q's and k's heads; "" where there is none
+	QKVBias, QNorm, KNorm string
 	// number of the layer's cache in the arena
 	Cache        string
 	Intermediate string // size of the layer's MLP
@@ -27,7 +27,15 @@ type referenceData struct {
 // referenceStages are the weights that the stages of the first variant use, each by its layer: the variants share
 // their buffers.
 type referenceStages struct {
-	qkv, qkvBias, inputNorm, o, gateUp, postNorm, down, cache map[int]member
+	qkv, qkvBias, qNorm, kNorm, inputNorm, o, gateUp, postNorm, down, cache map[int]member
+}
+
+// Heads is the vector that holds q, k and v as attention takes them.
+func (r *referenceData) Heads() string {
+	if r.QNorm != "" {
+		return "heads"
+	}
+	return "qkv"
 }
 
 // reference finds the weights of every layer.
@@ -35,8 +43,7 @@ func (b *builder) reference() error {
 	r := &b.d.Reference
 	r.Eps = field{Value: hexFloat(b.p.Model.Eps), Note: decimal(b.p.Model.Eps)}
 	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
-		map[int]member{},
-		map[int]member{}, map[int]member{}}
+		map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}}
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {
 			for _, i := range (site{loop: section.loop}).indices() {
@@ -63,6 +70,14 @@ func (b *builder) reference() error {
 			return err
 		}
 	}
+	if len(found.qNorm) > 0 {
+		if r.QNorm, err = b.ofEachLayer("q_norm", found.qNorm); err != nil {
+			return err
+		}
+		if r.KNorm, err = b.ofEachLayer("k_norm", found.kNorm); err != nil {
+			return err
+		}
+	}
 	if r.Cache, err = b.cacheOfEachLayer(found.cache); err != nil {
 		return err
 	}
@@ -85,11 +100,12 @@ func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) err
 	if err != nil {
 		return err
 	}
-	weight := func(code ir.Opcode) (member, bool) {
-		name, err := ir.Resolve(operand(op(s, code).In, 1).Buf, i)
+	weightOf := func(o *ir.Op) (member, bool) {
+		name, err := ir.Resolve(operand(o.In, 1).Buf, i)
 		m, known := b.names[name]
 		return m, known && err == nil
 	}
+	weight := func(code ir.Opcode) (member, bool) { return weightOf(op(s, code)) }
 	name, err := ir.Resolve(s.Name, i)
 	if err != nil {
 		return err
@@ -106,6 +122,10 @@ func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) err
 		r.Embed = b.weights[m.buffer].constant
 	case bodyAttend:
 		note(found.cache, ir.ATTENTION)
+		if normsHeads(s) {
+			found.qNorm[layer], _ = weightOf(&s.Ops[0])
+			found.kNorm[layer], _ = weightOf(&s.Ops[1])
+		}
 		scale := op(s, ir.ATTENTION).FloatOr("scale", 1)
 		r.Scale = field{Value: hexFloat(scale), Note: decimal(scale)}
 	case bodyProduct:
@@ -114,15 +134,15 @@ func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) err
 			matrix, _ := weight(ir.GEMV)
 			norm, _ := weight(ir.RMSNORM)
 			r.LMHead, r.FinalNorm = b.weights[matrix.buffer].constant, b.weights[norm.buffer].constant
-		case len(op(s, ir.ROPE).In) > 0:
+		case len(op(s, ir.SiluMul).In) > 0:
+			note(found.gateUp, ir.GEMV)
+			note(found.postNorm, ir.RMSNORM)
+		case s.Ops[0].Code == ir.RMSNORM:
 			note(found.qkv, ir.GEMV)
 			if len(op(s, ir.ADD).In) > 0 {
 				note(found.qkvBias, ir.ADD)
 			}
 			note(found.inputNorm, ir.RMSNORM)
-		case len(op(s, ir.SiluMul).In) > 0:
-			note(found.gateUp, ir.GEMV)
-			note(found.postNorm, ir.RMSNORM)
 		case strings.HasSuffix(s.Name, ".o"):
 			note(found.o, ir.GEMV)
 		default:

@@ -27,16 +27,20 @@ const (
 var bodies = map[string]body{
 	"EMBED":                              bodyEmbed,
 	"ATTENTION_TILE KV_APPEND KV_APPEND": bodyAttend,
-	"ATTENTION_COMBINE":                  bodyCombine,
-	"SAMPLE_ARGMAX":                      bodySample,
-	"COPY":                               bodyEmit,
-	"NOP":                                bodyArrive,
+	"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": bodyAttend,
+	"ATTENTION_COMBINE": bodyCombine,
+	"SAMPLE_ARGMAX":     bodySample,
+	"COPY":              bodyEmit,
+	"NOP":               bodyArrive,
 }
 
 // addsToResidual reports whether a stage has a sum of rows that are kept on chip.
 func addsToResidual(s *ir.Stage) bool {
 	return slices.ContainsFunc(s.Ops, func(o ir.Op) bool { return o.Code == ir.ADD && !operand(o.In, 0).IsTemp() })
 }
+
+// normsHeads reports whether an attention stage normalises and rotates the heads of q and k that it reads.
+func normsHeads(s *ir.Stage) bool { return s.Ops[0].Code == ir.RMSNORM }
 
 // choosesToken reports whether a stage looks for the largest logit of an SM's rows.
 func choosesToken(s *ir.Stage) bool {

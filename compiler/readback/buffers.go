@@ -86,6 +86,10 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		return matrix("L{i}.qkv.weight", m.layers, m.qkvRows(), m.hidden)
 	case "kQkvBias":
 		return vector("L{i}.qkv.bias", m.layers, m.qkvRows())
+	case "kQNormWeight":
+		return vector("L{i}.q_norm.weight", m.layers, m.headDim)
+	case "kKNormWeight":
+		return vector("L{i}.k_norm.weight", m.layers, m.headDim)
 	case "kOWeight":
 		return matrix("L{i}.o.weight", m.layers, m.hidden, m.attnRows())
 	case "kPostNormWeight":

@@ -62,6 +62,7 @@ type descriptor struct {
 	empty                                              bool
 	splits, shareRows, width                           int
 	eps, scale                                         float64
+	normed                                             bool      // of attention: it normalises and rotates q and k
 	function                                           *function // of a matrix stage
 	finishedOps                                        []ir.Op   // what it computes
 	adds                                               bool      // to the residual
@@ -136,6 +137,9 @@ func (b *builder) read(d *descriptor) {
 	case attendBody:
 		d.units, d.splits, d.shareRows = b.unitsOf(s), r.positive(s, "kSplits"), r.positive(s, "kShareRows")
 		d.scale = r.float(s, "kScale")
+		if d.normed = s.byName["kNormEps"] != nil; d.normed {
+			d.eps = r.float(s, "kNormEps")
+		}
 		b.checkShare(d)
 		return
 	case combineBody:

@@ -137,13 +137,32 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 	rows := func(r ir.Range, isV int) ir.Operand {
 		return view(cache, ir.Index(head), r, ir.Index(ir.Int(isV)), upTo(hd))
 	}
-	k, v := view(in, piece(head, hd, m.attnRows())), view(in, piece(head, hd, m.attnRows()+m.kvRows()))
-	return []ir.Op{
-		op(ir.ATTENTION, views(to), views(view(in, piece(head, group*hd, 0)), rows(past, 0), rows(past, 1), k, v),
-			params...),
-		op(ir.KVAppend, views(rows(now, 0)), views(k)),
-		op(ir.KVAppend, views(rows(now, 1)), views(v)),
+	q, k := view(in, piece(head, group*hd, 0)), view(in, piece(head, hd, m.attnRows()))
+	v := view(in, piece(head, hd, m.attnRows()+m.kvRows()))
+	var heads []ir.Op
+	if d.normed {
+		heads = b.normedHeads(d, q, k)
+		q, k = view("%q"), view("%k")
 	}
+	return append(heads,
+		op(ir.ATTENTION, views(to), views(q, rows(past, 0), rows(past, 1), k, v), params...),
+		op(ir.KVAppend, views(rows(now, 0)), views(k)),
+		op(ir.KVAppend, views(rows(now, 1)), views(v)))
+}
+
+// normedHeads is NormedHeads of attention.cuh: each head of q and k is normalised by itself, and rotated.
+func (b *builder) normedHeads(d *descriptor, q, k ir.Operand) []ir.Op {
+	hd := b.facts.headDim
+	size := ir.IntParam("head_dim", ir.Int(hd))
+	norm := func(out string, x ir.Operand, gain string) ir.Op {
+		return op(ir.RMSNORM, views(view(out)), views(x, view(gain, upTo(hd))), ir.FloatParam("eps", d.eps), size)
+	}
+	rotate := func(out, in string) ir.Op {
+		return op(ir.ROPE, views(view(out)), views(view(in), view("rope.inv_freq", upTo(hd/2))), size,
+			ir.IntParam("order", ir.Int(1)), ir.IntParam("pos", position))
+	}
+	return []ir.Op{norm("%qn", q, "L{i}.q_norm.weight"), norm("%kn", k, "L{i}.k_norm.weight"),
+		rotate("%q", "%qn"), rotate("%k", "%kn")}
 }
 
 // combine is combine.cuh: unit a is kWidth elements of the attention vector, which lie in one head.

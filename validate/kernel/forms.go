@@ -43,7 +43,7 @@ func (p *contract) checkForms(m *ir.Model) {
 			return
 		}
 	}
-	forms := formsOf(m)
+	forms := formsOf(m, p.flat.Buffers)
 	for t := range p.flat.Tasks {
 		if p.Root(t) != t {
 			continue
@@ -81,7 +81,7 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 
 // formsOf returns the forms that the kernel has the inputs and outputs of an op in; nil for what may have any, or is
 // held to its form by another rule.
-func formsOf(m *ir.Model) func(op *ir.FlatOp) (in, out []*storage) {
+func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*storage) {
 	word := ir.Word32
 	if m.DType.Bits() == 32 {
 		word = ir.Word64
@@ -95,6 +95,9 @@ func formsOf(m *ir.Model) func(op *ir.FlatOp) (in, out []*storage) {
 		case ir.RMSNORM:
 			return []*storage{vector, gains}, nil
 		case ir.GEMV:
+			if n := op.OutBuf[0]; n >= 0 && buffers[n].Layout.Words() { // rows that nothing else is done with
+				return []*storage{vector, matrix}, []*storage{vector}
+			}
 			return []*storage{vector, matrix}, []*storage{sums}
 		case ir.ROPE:
 			return []*storage{nil, sums}, []*storage{vector}

@@ -53,6 +53,26 @@ __device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
 __device__ __forceinline__ int k_row(int head) { return kHeads * kHeadDim + head * kHeadDim; }
 __device__ __forceinline__ int v_row(int head) { return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim; }
 
+// What a unit reads of the exchange: q of its group, and this step's k and v row. Either q and k are handed over as attention
+// takes them,
+struct PlainHeads {
+  Page in;
+};
+// or as products. Then each head of them is normalised by itself, times a gain of kHeadDim weights, and rotated to this
+// position (RMSNORM with head_dim, ROPE): S::kNormEps is added to the mean of squares. Rotation pairs lie side by side, in the
+// heads and in the gains.
+struct NormedHeads {
+  Page in;
+  const u8* q_gain;
+  const u8* k_gain;
+};
+
+// 1/rms of a head, from the sum of its squares.
+template <class S>
+__device__ __forceinline__ float inverse_rms(float squares) {
+  return rsqrtf(squares * (1.0f / kHeadDim) + S::kNormEps);
+}
+
 // Which cache of the arena a stage uses: the n-th one in layer n, unless the generated kernel says which.
 struct OfLayer {};
 template <class C>

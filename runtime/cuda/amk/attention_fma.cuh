@@ -22,36 +22,117 @@ __device__ __forceinline__ float cache_value(const u8* row, int dim) {
   return Element::to_float(reinterpret_cast<const Element::Bits*>(row)[dim]);
 }
 
-// This thread's elements of this step's k and v row on their way into the cache: of 2 * kHeadDim, k first. They are read from
-// the exchange before the unit publishes anything (a word that has been handed on may be overwritten by a later exchange on
-// the same page), and written after every warp has finished reading the unit's rows. Every split of a head polls them, also
-// those whose row it is not: which words a task polls must not depend on the position, because its polls are what tells
-// others that their words have been seen.
-constexpr int kRowWords = ceil_div(2 * kHeadDim, kConsumers);
+// ---- what a unit reads of the exchange --------------------------------------------------------------------------------
 
-template <class C>
-__device__ __forceinline__ auto row_poll(C& c, const Page in, int head) {
-  return word_poll<Element, kRowWords>(page_copy(c, in), [tid = c.tid, head](int i) {
-    const int e = tid + i * kConsumers;
-    return e < kHeadDim ? k_row(head) + e : e < 2 * kHeadDim ? v_row(head) + e - kHeadDim : -1;
-  });
+// A reader fills a unit's floats, [kGroupHeads + 2][kHeadDim]: q of the group, and k and v of this step where the row is the
+// unit's own. Before the unit publishes anything it has read every word that it polls (a word that has been handed on may be
+// overwritten by a later exchange on the same page); the row goes into the cache after every warp has finished reading the
+// unit's rows. Every split of a head polls it, also those whose row it is not: which words a task polls must not depend on the
+// position, because its polls are what tells others that their words have been seen.
+template <class S, class Heads>
+struct UnitReader;
+
+// Rows of the cache that a unit appends to, of its head.
+template <class S, class C, class Cache>
+__device__ __forceinline__ u8* head_rows(C& c, const Unit<S> u, Cache cache) {
+  return c.launch.cache + cache_number(c, cache) * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
 }
 
-template <class S, class C, class RowPoll, class Cache>
-__device__ __forceinline__ void append_row(C& c, const Unit<S> u, const RowPoll& row, Cache cache) {
-  if (!C::kWaits || !u.owns_row()) return;
-  u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
-#pragma unroll
-  for (int i = 0; i < kRowWords; ++i) {
-    const int e = c.tid + i * kConsumers;
-    if (e >= 2 * kHeadDim) break;
-    const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
-    *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(row.value(i));
+template <class S>
+struct UnitReader<S, PlainHeads> {
+  // This thread's elements of the k and v row on their way into the cache: of 2 * kHeadDim, k first.
+  static constexpr int kRowWords = ceil_div(2 * kHeadDim, kConsumers);
+
+  template <class C>
+  __device__ static __forceinline__ void fill(C& c, const PlainHeads heads, const Unit<S> u, float* q) {
+    const int loads = kGroupHeads * kHeadDim + (u.owns_row() ? 2 * kHeadDim : 0);
+#pragma unroll 1
+    for (int i = c.tid; i < loads; i += kConsumers) {
+      const int dim = i - kGroupHeads * kHeadDim;
+      const int index = dim < 0 ? u.head() * kGroupHeads * kHeadDim + i
+                      : dim < kHeadDim ? k_row(u.head()) + dim : v_row(u.head()) + dim - kHeadDim;
+      q[i] = poll_word<Element>(c, heads.in, index);
+    }
   }
-}
+  template <class C>
+  __device__ static __forceinline__ auto row(C& c, const PlainHeads heads, int head, const float*) {
+    return word_poll<Element, kRowWords>(page_copy(c, heads.in), [tid = c.tid, head](int i) {
+      const int e = tid + i * kConsumers;
+      return e < kHeadDim ? k_row(head) + e : e < 2 * kHeadDim ? v_row(head) + e - kHeadDim : -1;
+    });
+  }
+  // Polls the row, before the unit publishes anything.
+  template <class C, class Row>
+  __device__ static __forceinline__ void poll(C& c, Row& row) { poll_all(c, row); }
+  template <class C, class Row, class Cache>
+  __device__ static __forceinline__ void append(C& c, const Unit<S> u, const Row& row, Cache cache) {
+    if (!C::kWaits || !u.owns_row()) return;
+    u8* head = head_rows(c, u, cache);
+#pragma unroll
+    for (int i = 0; i < kRowWords; ++i) {
+      const int e = c.tid + i * kConsumers;
+      if (e >= 2 * kHeadDim) break;
+      const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
+      *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(row.value(i));
+    }
+  }
+};
 
-template <class S, class C, class Cache = OfLayer>
-__device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cache cache = {}) {
+// A warp takes a head at a time, so that shuffles add up its squares and turn its rotation pairs, which are neighbouring lanes.
+// The row is in the unit's floats whether it is the unit's own or not, and goes into the cache from there.
+template <class S>
+struct UnitReader<S, NormedHeads> {
+  template <class C>
+  __device__ static __forceinline__ void fill(C& c, const NormedHeads heads, const Unit<S> u, float* q) {
+    constexpr int kWords = ceil_div(kHeadDim, 32);
+#pragma unroll 1
+    for (int h = c.warp; h < kGroupHeads + 2; h += kConsumerWarps) {
+      const bool is_value = h > kGroupHeads;
+      const int first = h < kGroupHeads ? (u.head() * kGroupHeads + h) * kHeadDim : is_value ? v_row(u.head()) : k_row(u.head());
+      const auto* gain = reinterpret_cast<const Element::Bits*>(h < kGroupHeads ? heads.q_gain : heads.k_gain);
+      auto words = word_poll<Element, kWords>(page_copy(c, heads.in), [lane = c.lane, first](int i) {
+        const int d = lane + i * 32;
+        return d < kHeadDim ? first + d : -1;
+      });
+      poll_all(c, words);
+      float squares = 0;
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) squares += words.value(i) * words.value(i);
+#pragma unroll
+      for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
+      const float inverse = inverse_rms<S>(squares);
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) {
+        const int d = c.lane + i * 32;
+        const bool real = d < kHeadDim;
+        const float v = real && !is_value ? words.value(i) * inverse * Element::to_float(load_constant(gain + d)) : 0.0f;
+        const float other = __shfl_xor_sync(~0u, v, 1);
+        const float2 turn = real ? c.shared.rotation[d / 2] : make_float2(0, 0);
+        const float rotated = d & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
+        if (real) q[h * kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(rotated);
+      }
+    }
+  }
+  template <class C>
+  __device__ static __forceinline__ const float* row(C&, const NormedHeads, int, const float* k_new) { return k_new; }
+  template <class C>
+  __device__ static __forceinline__ void poll(C&, const float*) {}  // fill has
+  template <class C, class Cache>
+  __device__ static __forceinline__ void append(C& c, const Unit<S> u, const float* k_new, Cache cache) {
+    if (!C::kWaits || !u.owns_row()) return;
+    u8* head = head_rows(c, u, cache);
+    for (int e = c.tid; e < 2 * kHeadDim; e += kConsumers) {
+      const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
+      *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(k_new[e]);
+    }
+  }
+};
+
+// ---- the loop over cache rows -----------------------------------------------------------------------------------------
+
+template <class S, class C, class Heads, class Cache = OfLayer>
+__device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
+  using Reader = UnitReader<S, Heads>;
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   constexpr float kScale = S::kScale * kLog2e;
   static_assert((kGroupHeads + 2) * kHeadDim <= kUnitFloats, "q, k and v of a unit fit their scratch");
@@ -64,14 +145,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
     float* q = unit_floats(c.shared);               // [kGroupHeads][kHeadDim]
     float* k_new = q + kGroupHeads * kHeadDim;      // [kHeadDim]
     float* v_new = k_new + kHeadDim;                // [kHeadDim]
-    const int loads = kGroupHeads * kHeadDim + (u.owns_row() ? 2 * kHeadDim : 0);
-#pragma unroll 1
-    for (int i = c.tid; i < loads; i += kConsumers) {
-      const int dim = i - kGroupHeads * kHeadDim;
-      const int index = dim < 0 ? u.head() * kGroupHeads * kHeadDim + i
-                      : dim < kHeadDim ? k_row(u.head()) + dim : v_row(u.head()) + dim - kHeadDim;
-      q[i] = poll_word<Element>(c, in, index);
-    }
+    Reader::fill(c, heads, u, q);
     consumer_barrier();
     lap(c, Did::kExchangeWait);
 
@@ -135,12 +209,12 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
       release(c, c.slot, 1);
       advance_slot(c.slot, c.phase);
     }
-    auto row = row_poll(c, in, u.head());
-    poll_all(c, row);
+    auto row = Reader::row(c, heads, u.head(), k_new);
+    Reader::poll(c, row);
     consumer_barrier();
     lap(c, Did::kCompute);
     merge_warps<S, kWarpHeads, 1>(c, u, out);
-    append_row(c, u, row, cache);
+    Reader::append(c, u, row, cache);
     consumer_barrier();  // the scratch is free for the next unit
     lap(c, Did::kSignal);
   }

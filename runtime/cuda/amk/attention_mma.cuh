@@ -32,20 +32,103 @@ __device__ __forceinline__ u32 keep_rows(int row, int rows) {
 // through shared memory: one look at L2 for each word, and a few instructions where every warp polling all that it needs
 // would be hundreds. Every split polls the row, also those whose row it is not: which words a task polls must not depend on
 // the position, because its polls are what tells others that their words have been seen.
-constexpr int kUnitQuads = (kGroupHeads + 2) * kHeadDim / 4;
-constexpr int kThreadQuads = ceil_div(kUnitQuads, kConsumers);
+constexpr int kHeadQuads = kHeadDim / 4;
+constexpr int kUnitQuads = (kGroupHeads + 2) * kHeadQuads;
 constexpr int kQueryStride = kPaddedHead + 16;  // elements from head to head, so that a fragment's lanes meet no bank twice
 static_assert(kHeadDim % 4 == 0, "four words are read at a time");
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kCacheBlockBytes, "q of a group and a block of the cache");
-
-// Number of the i-th quad that a thread reads of a unit.
-__device__ __forceinline__ int unit_quad(int tid, int i) { return tid + i * kConsumers; }
 
 // Index in the qkv vector of a quad's first word: q of the group comes first, then k, then v.
 __device__ __forceinline__ int unit_word(int head, int quad) {
   const int e = quad * 4, row = e - kGroupHeads * kHeadDim;
   return row < 0 ? head * kGroupHeads * kHeadDim + e : row < kHeadDim ? k_row(head) + row : v_row(head) + row - kHeadDim;
 }
+
+// Which quads a thread reads, and what it makes of them once they are there.
+template <class S, class Heads>
+struct UnitReader;
+
+template <class S>
+struct UnitReader<S, PlainHeads> {
+  static constexpr int kQuads = ceil_div(kUnitQuads, kConsumers);  // of a thread
+
+  template <class C>
+  __device__ __forceinline__ UnitReader(C&, const PlainHeads&) {}
+  // Number of the i-th quad that a thread reads of a unit, or one past the last.
+  __device__ static __forceinline__ int quad(int tid, int i) { return tid + i * kConsumers; }
+  template <class C, class Poll>
+  __device__ __forceinline__ void take(C&, const Poll&) {}
+  // The four values of the i-th.
+  template <class Poll>
+  __device__ __forceinline__ uint2 values(const Poll& words, int i) const { return words.pairs(i); }
+};
+
+// The quads of a head lie in the lanes of one warp, or of a part of one, so that shuffles add up its squares. Gains and angles
+// are in registers before the exchange is polled.
+template <class S>
+struct UnitReader<S, NormedHeads> {
+  static constexpr int kLanes = kHeadQuads < 32 ? power_of_two_from(kHeadQuads) : 32;  // that share a head
+  static constexpr int kOfHead = ceil_div(kHeadQuads, kLanes);                         // quads of a lane in one head
+  static constexpr int kAtOnce = kConsumers / kLanes;                                  // heads that the block takes in a turn
+  static constexpr int kTurns = ceil_div(kGroupHeads + 2, kAtOnce);
+  static constexpr int kQuads = kTurns * kOfHead;
+  uint2 four[kQuads];        // gains, and then the values
+  float2 turn[kOfHead][2];  // cos and sin of a quad's two rotation pairs
+
+  // Number of a head in the unit, v's last, and of a quad in its head.
+  __device__ static __forceinline__ int head(int tid, int i) { return tid / kLanes + i / kOfHead * kAtOnce; }
+  __device__ static __forceinline__ int in_head(int tid, int i) { return tid % kLanes + i % kOfHead * kLanes; }
+  __device__ static __forceinline__ int quad(int tid, int i) {
+    const bool real = head(tid, i) < kGroupHeads + 2 && in_head(tid, i) < kHeadQuads;
+    return real ? head(tid, i) * kHeadQuads + in_head(tid, i) : kUnitQuads;
+  }
+
+  template <class C>
+  __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads) {
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
+      const u8* gain = head(c.tid, i) < kGroupHeads ? heads.q_gain : heads.k_gain;
+      four[i] = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
+    }
+#pragma unroll
+    for (int i = 0; i < kOfHead; ++i) {
+      const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
+      turn[i][0] = c.shared.rotation[pair];
+      turn[i][1] = c.shared.rotation[pair + 1];
+    }
+  }
+
+  template <class C, class Poll>
+  __device__ __forceinline__ void take(C& c, const Poll& words) {
+#pragma unroll
+    for (int first = 0; first < kQuads; first += kOfHead) {
+      float squares = 0;
+#pragma unroll
+      for (int i = first; i < first + kOfHead; ++i) squares += squares_of(words.pairs(i));
+#pragma unroll
+      for (int offset = kLanes / 2; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
+      const float inverse = inverse_rms<S>(squares);
+      const bool is_value = head(c.tid, first) > kGroupHeads;
+#pragma unroll
+      for (int i = first; i < first + kOfHead; ++i) {
+        const uint2 x = words.pairs(i);
+        const uint2 rotated = make_uint2(rotate(x.x, four[i].x, inverse, turn[i - first][0]),
+                                         rotate(x.y, four[i].y, inverse, turn[i - first][1]));
+        four[i] = is_value ? x : rotated;
+      }
+    }
+  }
+  template <class Poll>
+  __device__ __forceinline__ uint2 values(const Poll&, int i) const { return four[i]; }
+
+  // A rotation pair, normalised and rotated in fp32, and rounded once.
+  __device__ static __forceinline__ u32 rotate(u32 x, u32 gain, float inverse, float2 turn) {
+    const float even = Element::to_float(u16(x)) * inverse * Element::to_float(u16(gain));
+    const float odd = Element::to_float(u16(x >> 16)) * inverse * Element::to_float(u16(gain >> 16));
+    return pack2(even * turn.x - odd * turn.y, odd * turn.x + even * turn.y);
+  }
+};
 
 // Stores four elements of a k or v row where the cache has them: `head` is the first byte of a head's rows, or of the block that
 // stands in for them.
@@ -72,8 +155,9 @@ __device__ __forceinline__ void load_fragments(uint4 (&into)[kBatch], const u8* 
 
 // ---- the loop over cache rows -----------------------------------------------------------------------------------------
 
-template <class S, class C, class Cache = OfLayer>
-__device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cache cache = {}) {
+template <class S, class C, class Heads, class Cache = OfLayer>
+__device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
+  using Reader = UnitReader<S, Heads>;
   static_assert(kCacheFragments, "the cache is in fragment order");
   constexpr int kFragments = kPaddedHead / 16;
   constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kMmaHeads));
@@ -95,6 +179,7 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u{unit, c.position};
+    Reader reader(c, heads);
     const int group = c.warp % kHeadGroups, block_warp = c.warp / kHeadGroups;
     const int pair = (c.lane & 3) * 2;  // the two heads of its group whose results a lane holds
 
@@ -119,19 +204,20 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
       lap(c, Did::kCompute);
     }
 
-    auto words = quad_poll<kThreadQuads>(page_copy(c, in), [&](int i) {
-      const int quad = unit_quad(c.tid, i);
+    auto words = quad_poll<Reader::kQuads>(page_copy(c, heads.in), [&](int i) {
+      const int quad = Reader::quad(c.tid, i);
       return quad < kUnitQuads ? unit_word(u.head(), quad) : -1;
     });
     poll_all(c, words);
     lap(c, Did::kExchangeWait);
+    reader.take(c, words);
 #pragma unroll
-    for (int i = 0; i < kThreadQuads; ++i) {
-      const int e = unit_quad(c.tid, i) * 4, row = e - kGroupHeads * kHeadDim;
+    for (int i = 0; i < Reader::kQuads; ++i) {
+      const int e = Reader::quad(c.tid, i) * 4, row = e - kGroupHeads * kHeadDim;
       if (row < 0) {
-        *reinterpret_cast<uint2*>(query + e / kHeadDim * kQueryStride + e % kHeadDim) = words.pairs(i);
+        *reinterpret_cast<uint2*>(query + e / kHeadDim * kQueryStride + e % kHeadDim) = reader.values(words, i);
       } else if (row < 2 * kHeadDim) {
-        store_row(row_block, 0, row % kHeadDim, row >= kHeadDim, words.pairs(i));
+        store_row(row_block, 0, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
       }
     }
     if (kPaddedHead > kHeadDim && c.tid < kPaddedHead - kHeadDim) {  // what q's zeros are multiplied with
@@ -258,9 +344,9 @@ __device__ __forceinline__ void attend(C& c, const Page in, const Page out, Cach
     if (C::kWaits && u.owns_row()) {
       u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
 #pragma unroll
-      for (int i = 0; i < kThreadQuads; ++i) {
-        const int row = unit_quad(c.tid, i) * 4 - kGroupHeads * kHeadDim;
-        if (row >= 0 && row < 2 * kHeadDim) store_row(head, c.position, row % kHeadDim, row >= kHeadDim, words.pairs(i));
+      for (int i = 0; i < Reader::kQuads; ++i) {
+        const int row = Reader::quad(c.tid, i) * 4 - kGroupHeads * kHeadDim;
+        if (row >= 0 && row < 2 * kHeadDim) store_row(head, c.position, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
       }
     }
     consumer_barrier();  // the scratch is free for the next unit

@@ -156,6 +156,25 @@ __device__ inline void add_weights(float* y, const u8* w, int rows) {
   if (row < rows) y[row] += at(reinterpret_cast<const Bits*>(w), row);
 }
 
+// The rows of q, k and v as they are handed over, where they are neither normalised nor rotated before.
+__device__ inline void round_rows(Bits* out, const float* y, int rows) {
+  const int row = thread_index();
+  if (row < rows) out[row] = Element::from_float(y[row]);
+}
+
+// Normalises each head of q and k by itself, a block each; the heads of v pass through.
+__device__ inline void norm_heads(float* y, const Bits* qkv, const u8* q_gain, const u8* k_gain, float eps) {
+  const int head = blockIdx.x;
+  const Bits* gain = reinterpret_cast<const Bits*>(head < kHeads ? q_gain : k_gain);
+  const Bits* x = qkv + head * kHeadDim;
+  float squares = 0;
+  for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) squares += at(x, d) * at(x, d);
+  const float inverse = rsqrtf(block_sum(squares) / kHeadDim + eps);
+  for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) {
+    y[head * kHeadDim + d] = head < kHeads + kKVHeads ? at(x, d) * inverse * at(gain, d) : at(x, d);
+  }
+}
+
 // Rotates q and k and rounds all rows. In a head of q or k, rows 2j and 2j+1 are the pair that turns by angle j.
 __device__ inline void rope(Bits* qkv, const float* y, const float* inv_freq, int position) {
   const int row = thread_index();

@@ -71,10 +71,10 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
       qkv_stage(c, kX, base + kInputNormWeight, kQkv);
       if (c.position < kShortEnd) {
         c.enter(kStageShortAttn);
-        attend<ShortAttn>(c, kQkv, kAttn);
+        attend<ShortAttn>(c, PlainHeads{kQkv}, kAttn);
       } else {
         c.enter(kStageLongPart);
-        attend<LongPart>(c, kQkv, kPart);
+        attend<LongPart>(c, PlainHeads{kQkv}, kPart);
         c.enter(kStageLongAttn);
         combine<LongAttn>(c, kPart, kAttn);
       }

@@ -66,7 +66,7 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
       c.enter(kStageQkv);
       qkv_stage(c, kX, base + kInputNormWeight, base + kQkvBias, kQkv);
       c.enter(kStageAttn);
-      attend<Attn>(c, kQkv, kAttn);
+      attend<Attn>(c, PlainHeads{kQkv}, kAttn);
       c.enter(kStageO);
       o_stage(c, kAttn, kH);
       c.enter(kStageGateUp);
