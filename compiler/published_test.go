@@ -21,6 +21,7 @@ import (
 type published struct {
 	name                                                              string
 	hidden, intermediate, layers, heads, kvHeads, headDim, vocabulary int
+	family                                                            string // model_type
 }
 
 func publishedModels(t *testing.T) []published {
@@ -34,7 +35,7 @@ func publishedModels(t *testing.T) []published {
 		}
 		var m published
 		_, err := fmt.Sscan(line, &m.name, &m.hidden, &m.intermediate, &m.layers, &m.heads, &m.kvHeads, &m.headDim,
-			&m.vocabulary)
+			&m.vocabulary, &m.family)
 		require.NoError(t, err, line)
 		out = append(out, m)
 	}
@@ -97,7 +98,7 @@ func refusals(t *testing.T, models []published, target *ir.Target) []string {
 // refusal compiles a model without its weights, and says why not if it is too large for the kernel. Proofs for the
 // targets with room for everything take a while, and differ in nothing but the number of SMs.
 func refusal(t *testing.T, m published, target *ir.Target, positions int) string {
-	config, err := json.Marshal(map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"},
+	config, err := json.Marshal(map[string]any{"model_type": m.family,
 		"hidden_size": m.hidden, "intermediate_size": m.intermediate, "num_hidden_layers": m.layers,
 		"num_attention_heads": m.heads,
 		"num_key_value_heads": m.kvHeads, "head_dim": m.headDim, "vocab_size": m.vocabulary,

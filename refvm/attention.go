@@ -114,7 +114,8 @@ func (w *worker) attended(o *op) (a attended, err error) {
 	}
 	if len(o.in) == 5 { // read whether it is used or not: what a task polls does not depend on the position
 		a.own = w.owns(o)
-		a.ownKey, a.ownValue = w.exchanged(&o.in[3], &o.in[1]), w.exchanged(&o.in[4], &o.in[2])
+		a.ownKey = w.exchanged(&o.in[3], &o.in[1])
+		a.ownValue = w.exchanged(&o.in[4], &o.in[2])
 		if n := a.kvHeads * a.hd; a.batch != 1 || len(a.ownKey) != n || len(a.ownValue) != n {
 			return a, w.misfit(o, "has a row of %d and %d elements, want %d each", len(a.ownKey), len(a.ownValue), n)
 		}
@@ -122,8 +123,8 @@ func (w *worker) attended(o *op) (a attended, err error) {
 	return a, nil
 }
 
-// exchanged returns an operand that meets rows of a cache. A temporary is rounded to the cache's type first, as a buffer
-// of an exchange has been.
+// exchanged returns an operand that meets rows of a cache. A temporary is rounded to the cache's type first, as a
+// buffer of an exchange has been.
 func (w *worker) exchanged(o, cache *operand) []float32 {
 	values := w.floats(o)
 	if o.st != nil || cache.st == nil {

@@ -2,8 +2,8 @@ package op
 
 var RMSNORM = declare(Spec{
 	Name: "RMSNORM",
-	Doc: "x · rsqrt(mean(x²) + eps) · w, per row of n elements. With head_dim, x is heads one after the other: each is " +
-		"a row by itself, and all have the same w.",
+	Doc: "x · rsqrt(mean(x²) + eps) · w, per row of n elements. With head_dim, x is heads one after the other: each " +
+		"is a row by itself, and all have the same w.",
 	Params: []Param{need(eps), headDim},
 	Kernel: true,
 	Forms: []Form{{
