@@ -19,7 +19,7 @@ from workshop import Case, OutOfTime, StepFailed
 # device turns, for which a token takes longer the longer the name of its build is, and in the second round on a slower
 # GPU.
 DEVICE = """\
-    #!{python}
+    #!{python} -IS
     import json, pathlib, sys
     args = sys.argv[1:]
     with open(pathlib.Path(__file__).parent / "calls", "a") as f: f.write("turns\\n")

@@ -22,20 +22,16 @@ VOCAB = 512  # of the amkc of test_workshop
 
 # torch_peer.py with logits that depend on the ids alone. What it is to get wrong is said by files beside it.
 PEER = """\
-    #!{python}
-    import json, pathlib, sys, time
-    import numpy as np
+    #!{python} -IS
+    import array, json, pathlib, sys, time
     here = pathlib.Path(__file__).parent
-    def logits(ids, noise):
-        out = np.full((len(ids), {vocab}), noise, np.float32)
-        out[np.arange(len(ids)), [(7 * i + 1) % {vocab} for i in ids]] = 1
-        return out
+""" + test_workshop.SAVE + """\
     compiled = attention = None
     for line in sys.stdin:
         r = json.loads(line)
         answer = {{"ok": True}}
         if r["do"] == "reference":
-            np.save(r["fp32"], logits(r["ids"], 0)); np.save(r["own"], logits(r["ids"], 1e-3))
+            save(r["fp32"], r["ids"], 0); save(r["own"], r["ids"], 1e-3)
         elif r["do"] == "open":
             compiled, attention = r["compile"], r["attention"]
             if compiled and (here / "slow compiler").exists(): time.sleep(60)
@@ -43,7 +39,7 @@ PEER = """\
                 sys.exit("RuntimeError: an error of the device")
             answer["seconds"] = 1.0
         elif r["do"] == "forced":
-            np.save(r["out"], logits(r["ids"], 9e-3 if compiled and (here / "compiled wrong").exists() else 1e-3))
+            save(r["out"], r["ids"], 9e-3 if compiled and (here / "compiled wrong").exists() else 1e-3)
         else:
             if (here / "fails").exists() and not compiled and r["launches"] == 100:
                 answer = {{"ok": False, "error": "out of memory"}}
@@ -53,7 +49,7 @@ PEER = """\
         print(json.dumps(answer), flush=True)
 """
 DEVICE = """\
-    #!{python}
+    #!{python} -IS
     import json
     us = {{"median": 100.0, "p10": 99.0, "p90": 101.0}}
     print(json.dumps({{"check": {{"passed": True}}, "position": 128, "steps_per_launch": 16, "launches": 100,
@@ -141,7 +137,7 @@ class Compare(test_workshop.Fake):
 
 class Peers(test_workshop.Fake):
     def peer(self, text, seconds=None):
-        self.script("peer", "    #!{python}\n    import sys, time\n    " + text + "\n")
+        self.script("peer", "    #!{python} -IS\n    import sys, time\n    " + text + "\n")
         p = Peer([str(self.tools_dir / "peer")], self.dir / "log", Budget(seconds))
         self.addCleanup(p.close, now=True)
         return p

@@ -14,7 +14,8 @@ import (
 )
 
 // Whatever numbers the head of a program says, model, target and configuration, codegen emits it or says why not:
-// verify hands it programs that anyone may have edited, once they are proved.
+// verify hands it programs that anyone may have edited, once they are proved. AMKC_LONG tries every number, and else it
+// is every third of each program.
 func TestEditedHeads(t *testing.T) {
 	emitted, refused := 0, 0
 	for _, name := range []string{"pycoder-5m_h200_bf16", "llama-gqa_t4_fp16_split", "llama-odd-dims_h200_fp32"} {
@@ -22,7 +23,10 @@ func TestEditedHeads(t *testing.T) {
 		require.NoError(t, err)
 		head, rest, found := strings.Cut(string(text), "\npage ")
 		require.True(t, found)
-		for _, at := range regexp.MustCompile(`\b\d+\b`).FindAllStringIndex(head, -1) {
+		for i, at := range regexp.MustCompile(`\b\d+\b`).FindAllStringIndex(head, -1) {
+			if i%3 != 0 && os.Getenv("AMKC_LONG") == "" {
+				continue
+			}
 			for _, n := range []string{"0", "-1", "3", "1099511627776", "9223372036854775807"} {
 				edited := head[:at[0]] + n + head[at[1]:]
 				p, err := ir.Parse([]byte(edited+"\npage "+rest), "edited.amk")

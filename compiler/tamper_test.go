@@ -297,7 +297,7 @@ func makeFit(t *testing.T, dir string) {
 
 // TestTableOfWhatIsCaught holds docs/verify.md and Verify to each other: every row of its table is done to a build,
 // once with the manifest as it was and once with one made to fit, and the cells have the codes that are found, no
-// more and no fewer.
+// more and no fewer. Of each row, all tamperings are tried with AMKC_LONG, and else the first.
 func TestTableOfWhatIsCaught(t *testing.T) {
 	rows := documentedVerdicts(t)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(tamperings)), slices.Collect(maps.Keys(rows)))
@@ -311,7 +311,7 @@ func TestTableOfWhatIsCaught(t *testing.T) {
 			seen := map[string]bool{}
 			tried := tamperings[row]
 			if os.Getenv("AMKC_LONG") == "" {
-				tried = tried[:min(2, len(tried))] // all of them take some seconds
+				tried = tried[:1] // all of them take some seconds
 			}
 			for _, tampering := range tried {
 				what := fmt.Sprintf("%s: %s, made to fit: %v", row, tampering.name, fits)

@@ -14,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
+	"sync"
 
 	"amkc/ir/diag"
 	"amkc/runtime/infile"
@@ -77,12 +79,15 @@ var embedded embed.FS
 // of a module proxy: "github.com/ebitengine/purego/@v/v0.11.3.zip". Errors are diagnostics, [CodeMissing] and
 // [CodeChanged].
 func Files() (map[string][]byte, error) {
-	files, err := embeddedIn(embedded)
+	files, err := fromExecutable()
 	if files != nil || err != nil {
-		return files, err
+		return maps.Clone(files), err
 	}
 	return Cached()
 }
+
+// fromExecutable reads and checks what is embedded, which does not change while amkc runs.
+var fromExecutable = sync.OnceValues(func() (map[string][]byte, error) { return embeddedIn(embedded) })
 
 // embeddedIn returns what `go generate` has put below this package, or nil where it has not been run since the last
 // module was added.

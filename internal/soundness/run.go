@@ -41,7 +41,8 @@ type Report struct {
 }
 
 // Run judges n programs: those of the published population, and ours on top. Each false accept and each disagreement
-// about operands is handed to found at once.
+// about operands is handed to found at once. Fewer programs than [Whole] leave out the few that are large: each of them
+// takes as long as hundreds of others.
 func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 	sources := sources(n)
 	type job struct {
@@ -72,7 +73,11 @@ func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 				}
 				for _, jb := range jobs[lo:min(lo+chunk, len(jobs))] {
 					s := &sources[jb.source]
-					j := Judge(s.draw(jb.n), fp, e)
+					c := s.draw(jb.n)
+					if n < Whole && large(&c) {
+						continue
+					}
+					j := Judge(c, fp, e)
 					mu.Lock()
 					if j.FalseAccept() || j.Disagree() {
 						found(&j)
@@ -90,6 +95,12 @@ func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 	}
 	slices.SortFunc(rep.Rows, func(a, b Row) int { return compareRows(&a, &b) })
 	return rep
+}
+
+// large reports whether a program has so many tasks that judging it takes seconds.
+func large(c *population.Case) bool {
+	p := c.Program
+	return p != nil && p.Target != nil && p.Model.Layers*p.Target.SMs > 512
 }
 
 func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {

@@ -22,7 +22,7 @@ func usual() int {
 	if os.Getenv("AMKC_LONG") != "" {
 		return Whole
 	}
-	return 4000
+	return 2500
 }
 
 // spent is what the oracles spend on a program of a run of n. Schedules and positions are for programs of too many
@@ -30,7 +30,7 @@ func usual() int {
 func spent(n int) oracle.Effort {
 	e := oracle.Effort{States: 2000, Schedules: 12, Positions: 3, Work: 50_000}
 	if n < Whole {
-		e.Schedules, e.Positions = 3, 2
+		e.Schedules, e.Positions = 2, 1
 	}
 	return e
 }

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -41,9 +42,14 @@ func TestNFCIsOfUnicode9(t *testing.T) {
 	}
 }
 
+// TestNFCOfEveryCharacter also asks for a character between others, and before all marks. AMKC_LONG takes all
+// characters, and else it is those of the first two planes and the compatibility ideographs, which the others are like.
 func TestNFCOfEveryCharacter(t *testing.T) {
 	g := readGoldenNFC(t)
 	for b := range 0x110 {
+		if b >= 0x20 && b != 0x2F && os.Getenv("AMKC_LONG") == "" {
+			continue
+		}
 		key := fmt.Sprintf("%02X", b)
 		d := newDigest()
 		for r := rune(b << 12); r < rune(b+1)<<12; r++ {
