@@ -100,5 +100,6 @@ func FuzzParseExpr(f *testing.F) {
 		if ok && abs(c) < 1<<20 && abs(d) < 1<<40 {
 			require.Equal(t, c*7+d, e.At(7))
 		}
+		requireAffine(t, e, 0, 99)
 	})
 }

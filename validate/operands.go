@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"math"
 
 	"amkc/ir"
 	"amkc/ir/op"
@@ -157,12 +158,8 @@ func (p *Proof) rangeInside(task *ir.Task, b *ir.Buffer, o *ir.Operand, d int) (
 		}
 		return r.Len(f.Lo), fixed
 	}
-	c1, lo, ok1 := r.Lo.Affine()
-	c2, hi, ok2 := r.Hi.Affine()
-	if ok1 && ok2 && p.insideAt(r, size, f.Lo) && p.insideAt(r, size, f.Hi) && r.Lo.At(f.Lo) >= 0 &&
-		r.Lo.At(f.Hi) >= 0 && r.Hi.At(f.Lo) <= size && r.Hi.At(f.Hi) <= size {
-		// Affine bounds that hold at both ends hold in between.
-		return affineExtent(r, c1, lo, c2, hi)
+	if n, ext, ok := p.affineInside(r, size); ok {
+		return n, ext
 	}
 	// The ends first: most mistakes show there.
 	for _, pos := range []int{f.Lo, f.Hi} {
@@ -204,16 +201,30 @@ func (p *Proof) intervalInside(task *ir.Task, b *ir.Buffer, d int, r *ir.Range, 
 	return hi - lo
 }
 
-func affineExtent(r *ir.Range, c1, lo, c2, hi int) (int, extent) {
+// affineInside reports whether a range lies inside a dimension at every position, and how long it is then, where that
+// can be said at the ends of intervals on which its bounds are affine in pos: what holds there holds in between.
+func (p *Proof) affineInside(r *ir.Range, size int) (n int, ext extent, ok bool) {
+	intervals, ok := ir.AffineIntervals(p.flat.Lo, p.flat.Hi, r.Lo, r.Hi)
+	if !ok {
+		return 0, 0, false
+	}
+	shortest, longest := math.MaxInt, 0
+	for _, i := range intervals {
+		lo1, hi1 := r.Lo.At(i.From), r.Hi.At(i.From)
+		lo2, hi2 := r.Lo.At(i.To), r.Hi.At(i.To)
+		empty := hi1 <= lo1 && hi2 <= lo2
+		if !empty && (min(lo1, lo2) < 0 || max(hi1, hi2) > size) {
+			return 0, 0, false // or else it is empty where it is outside
+		}
+		shortest, longest = min(shortest, hi1-lo1, hi2-lo2), max(longest, hi1-lo1, hi2-lo2)
+	}
 	switch {
-	case c1 != c2:
-		return 1, varying
-	case !r.Shared():
-		return max(0, hi-lo), fixed
-	case hi-lo <= 1:
-		return 1, optional
+	case max(0, shortest) == longest && !r.Shared():
+		return longest, fixed, true
+	case longest <= 1:
+		return 1, optional, true
 	default:
-		return 1, varying
+		return 1, varying, true
 	}
 }
 
