@@ -104,15 +104,15 @@ func (b *builder) embedOps(s *ir.Stage) []ir.Op {
 }
 
 // attendOps is Unit of attention.cuh: unit a is split a % splits of kv head a / splits, and has every splits-th chunk
-// of its rows. The unit whose share this step's row falls into appends it. With NormedHeads, q and k are normalised and
-// rotated before.
+// of its rows, as far as the window reaches. The unit whose share this step's row falls into appends it. With
+// NormedHeads, q and k are normalised and rotated before.
 func (b *builder) attendOps(s *ir.Stage) []ir.Op {
 	m, a := &b.p.Model, op(s, ir.ATTENTION)
 	hd, group := m.HeadDim, m.Heads/max(1, m.KVHeads)
 	splits, rows := a.IntAt("parts", 0, 1), a.IntAt("block", 0, 0)
 	in, out, cache := buf(s.Ops[0].In, 0), buf(a.Out, 0), buf(a.In, 1)
 	head, to := spanA, view(out, block(spanA, group*hd, 0))
-	past, now := ir.Span(ir.Int(0), position), ir.Index(position)
+	past, now := ir.Span(windowStart(windowOf(a)), position), ir.Index(position)
 	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
 		ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", a.FloatOr("scale", 1)),
 		ir.IntParam("row", position)}
@@ -156,6 +156,29 @@ func (b *builder) normedHeads(s *ir.Stage, q, k ir.Operand) []ir.Op {
 	}
 	return []ir.Op{norm("%qn", q, buf(s.Ops[0].In, 1)), norm("%kn", k, buf(s.Ops[1].In, 1)),
 		rotate("%q", "%qn"), rotate("%k", "%kn")}
+}
+
+// windowOf is how many rows a position sees, its own among them: 0 for all. What other bounds the rows have than those
+// of a window is for the contract to refuse.
+func windowOf(attention *ir.Op) int {
+	const far = 1 << 30 // beyond any window
+	keys := operand(attention.In, 1)
+	if len(keys.Dims) < 2 {
+		return 0
+	}
+	lo := keys.Dims[1].Lo
+	if _, constant := lo.IsConst(); constant {
+		return 0
+	}
+	return max(0, far-max(0, lo.At(far))+1)
+}
+
+// windowStart is the first row that a position sees.
+func windowStart(window int) ir.Expr {
+	if window == 0 {
+		return ir.Int(0)
+	}
+	return ir.Int(0).Max(position.Sub(ir.Int(window - 1)))
 }
 
 // combineOps is combine.cuh: unit a is kWidth elements of the attention vector, which lie in one head.

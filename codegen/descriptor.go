@@ -107,6 +107,7 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 			return nil, err
 		}
 		add("int", "kShareRows", itoa(rows), "cache rows of a chunk, dealt out to the splits in turn")
+		add("int", "kWindowRows", itoa(windowOf(a)), "that a position sees, its own among them; 0: all")
 		scale := a.FloatOr("scale", 1)
 		add("float", "kScale", hexFloat(scale), decimal(scale))
 		if normsHeads(s) {

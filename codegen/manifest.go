@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"amkc/ir"
 	"amkc/runtime/host"
@@ -116,26 +117,36 @@ func Footprint(p *ir.Program) (host.Footprint, error) {
 }
 
 // traffic counts the bytes a step reads: every weight that a GEMV streams, as often as one does (an embedding table
-// of its own is only looked up), norms, and K and V of each earlier position.
+// of its own is only looked up), norms, and K and V of each earlier position that attention sees.
 func (b *builder) traffic() host.Traffic {
 	var t host.Traffic
 	for _, section := range sections(&b.p.Variants[0]) {
-		at := site{loop: section.loop}
 		for _, s := range section.stages {
-			for _, code := range []ir.Opcode{ir.GEMV, ir.RMSNORM} {
-				for _, i := range at.indices() {
+			for _, i := range (site{loop: section.loop}).indices() {
+				read := func(code ir.Opcode) (*ir.Buffer, bool) {
 					name, err := ir.Resolve(operand(op(s, code).In, 1).Buf, i)
-					if m, known := b.names[name]; known && err == nil {
-						t.Weights += int64(b.p.Buffers[m.buffer].Bytes())
+					m, known := b.names[name]
+					return &b.p.Buffers[m.buffer], known && err == nil
+				}
+				for _, code := range []ir.Opcode{ir.GEMV, ir.RMSNORM} {
+					if weight, ok := read(code); ok {
+						t.Weights += int64(weight.Bytes())
 					}
+				}
+				if cache, ok := read(ir.ATTENTION); ok {
+					addRows(&t, int64(cache.Bytes())/int64(max(1, cache.Shape[1])), windowOf(op(s, ir.ATTENTION)))
 				}
 			}
 		}
 	}
-	for i := range b.p.Buffers {
-		if buf := &b.p.Buffers[i]; buf.Kind == ir.KVCache {
-			t.CacheRow += int64(max(1, buf.Count)) * int64(buf.Bytes()) / int64(max(1, buf.Shape[1]))
-		}
-	}
 	return t
+}
+
+// addRows adds rows of so many bytes, of a cache of which a position sees so many rows.
+func addRows(t *host.Traffic, bytes int64, window int) {
+	k := slices.IndexFunc(t.Cache, func(r host.CacheRows) bool { return r.Window == window })
+	if k < 0 {
+		k, t.Cache = len(t.Cache), append(t.Cache, host.CacheRows{Window: window})
+	}
+	t.Cache[k].Bytes += bytes
 }

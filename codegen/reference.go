@@ -22,6 +22,7 @@ type referenceData struct {
 	ByStride     bool   // whether some weights advance by kLayerBytes
 	Tables       []tableData
 	Eps, Scale   field
+	Window       string // rows that a position sees, its own among them; "" where it sees all
 }
 
 // referenceStages are the weights that the stages of the first variant use, each by its layer: the variants share
@@ -128,6 +129,9 @@ func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) err
 		}
 		scale := op(s, ir.ATTENTION).FloatOr("scale", 1)
 		r.Scale = field{Value: hexFloat(scale), Note: decimal(scale)}
+		if w := windowOf(op(s, ir.ATTENTION)); w > 0 {
+			r.Window = itoa(w)
+		}
 	case bodyProduct:
 		switch {
 		case choosesToken(s):

@@ -10,6 +10,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/runtime/host"
 )
 
 // stages calls change for every stage of the program, and lets it say that it has done.
@@ -241,7 +242,7 @@ func TestWrap(t *testing.T) {
 }
 
 // A step reads each streamed weight once, a gathered table not at all, and of the cache what one position has in all
-// layers.
+// layers, for each that attention sees.
 func TestTraffic(t *testing.T) {
 	for name, p := range goldenPrograms(t) {
 		facts, err := Facts(p)
@@ -255,8 +256,10 @@ func TestTraffic(t *testing.T) {
 		want := int64(m.Layers)*layer + rows(m.Vocab, m.Hidden)
 		norms := int64(2*m.Layers+1) * int64(m.Hidden) * element
 		require.InDelta(t, want+norms, facts.Traffic.Weights, float64(2*m.Layers+1)*256, name)
-		require.Equal(t, int64(m.Layers)*2*int64(m.KVHeads)*up(m.HeadDim, 16)*element,
-			facts.Traffic.CacheRow*int64(m.MaxSeq)/up(m.MaxSeq, 16), name)
+		row := int64(m.Layers) * 2 * int64(m.KVHeads) * up(m.HeadDim, 16) * element
+		window := map[string]int{"mistral-window_h200_bf16": 72}[name]
+		require.Equal(t, []host.CacheRows{{Bytes: row * up(m.MaxSeq, 16) / int64(m.MaxSeq), Window: window}},
+			facts.Traffic.Cache, name)
 	}
 }
 

@@ -261,6 +261,13 @@ func TestEditsAreReflected(t *testing.T) {
 		"scales": func(p *ir.Program) {
 			eachOp(p, ir.ATTENTION, func(o *ir.Op) { setFloat(o, "scale", 0.75) })
 		},
+		"windows": func(p *ir.Program) {
+			eachOp(p, ir.ATTENTION, func(o *ir.Op) {
+				for k := 1; k <= 2; k++ {
+					o.In[k].Dims[1].Lo = ir.Int(0).Max(ir.Symbol(ir.Pos).Sub(ir.Int(20)))
+				}
+			})
+		},
 		"positions of the variants": func(p *ir.Program) { p.Variants[0].Hi++; p.Variants[1].Lo++ },
 		"rotation of a stage's spans": func(p *ir.Program) {
 			eachStageOf(p, ".gate_up", func(s *ir.Stage) { s.Dist.Rot = (s.Dist.Rot + 1) % s.Dist.SMs })
@@ -303,7 +310,7 @@ func TestEditsAreReflected(t *testing.T) {
 // attention adds.
 func TestOnceSilentEdits(t *testing.T) {
 	for _, c := range []struct{ old, text, want string }{
-		{"0:pos,", "max(0,pos-64):pos,", "the kernel's attend would compute"},
+		{"0:pos,", "max(1,pos-64):pos,", "the kernel's attend would compute"},
 		{"limit=384 pos=pos", "limit=384 pos=0", "the kernel's gemv would compute"},
 		{" row=pos", "", "the kernel's attend would compute"},
 	} {

@@ -6,18 +6,23 @@ import (
 )
 
 // traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage
-// streams, as often as one does, the norms, and K and V of each earlier position. An embedding table is only looked
-// up.
+// streams, as often as one does, the norms, and K and V of each earlier position that attention sees. An embedding
+// table is only looked up.
 func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 	count := func(s *ir.Stage, i int) {
 		for k := range s.Ops {
 			spec := ir.Ops[s.Ops[k].Code]
 			for n, o := range s.Ops[k].In {
-				if role := spec.Role(n); role != op.Matrix && role != op.Gain {
+				b := r.buffer(o, i)
+				if b == nil || b.Space != ir.HBM {
 					continue
 				}
-				if b := r.buffer(o, i); b != nil && b.Space == ir.HBM {
+				switch role := spec.Role(n); {
+				case role == op.Matrix, role == op.Gain:
 					weights += float64(b.Bytes())
+				case role == op.Cache && b.Kind == ir.KVCache && len(b.Shape) == 4: // once as keys, once as values
+					seen := ir.Span(o.Dims[1].Lo, o.Dims[1].Hi) // by all parts together
+					rows += float64(b.Bytes()) / float64(max(1, b.Shape[1])) / 2 * float64(seen.Len(pos))
 				}
 			}
 		}
@@ -32,11 +37,6 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 					count(s, n.Index(k))
 				}
 			}
-		}
-	}
-	for i := range r.program.Buffers {
-		if b := &r.program.Buffers[i]; b.Kind == ir.KVCache && len(b.Shape) == 4 {
-			rows += float64(max(1, b.Count)) * float64(b.Bytes()/max(1, b.Shape[1])) * float64(pos)
 		}
 	}
 	return weights, rows

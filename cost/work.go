@@ -177,7 +177,7 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 				t.share += product(dims)
 				whole = max(whole, float64(b.Numel()))
 			case b.Kind == ir.KVCache && role == op.Cache:
-				r.cache(&t, b, dims)
+				r.cache(&t, b, dims, blocksOf(o.In[n].Dims, span, pos))
 			case b.Kind == ir.Weight && s.kind == matrix && role == op.Matrix:
 				r.weights(s, &t, b, dims)
 			}
@@ -216,12 +216,12 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	t.ragged = dims[1]%quadColumns != 0 || (quads-full*inChunk)%s.warps != 0 || full > 0 && inChunk%s.warps != 0
 }
 
-// cache adds the keys, or the values, of some rows: half of every block that holds one of them.
-func (r *reader) cache(t *task, b *ir.Buffer, dims []int) {
+// cache adds the keys, or the values, of some blocks of rows of each head: half of every block.
+func (r *reader) cache(t *task, b *ir.Buffer, dims []int, each int) {
 	if len(dims) != 4 {
 		return
 	}
-	blocks := float64(dims[0] * ceil(dims[1], cacheRows))
+	blocks := float64(dims[0] * each)
 	bytes := blocks * float64(b.DType.Bytes(cacheRows*ceil(dims[3], 16)*16))
 	t.blocks += blocks / 2
 	t.fragments = ceil(dims[3], 16)
@@ -229,6 +229,19 @@ func (r *reader) cache(t *task, b *ir.Buffer, dims []int) {
 	t.streamed += bytes
 	t.chunks += bytes / float64(r.chunk)
 	t.worked += bytes * min(1, allWarps/blocks)
+}
+
+// blocksOf counts the blocks that hold a row of a view of a cache. A window may begin in the middle of one.
+func blocksOf(dims []ir.Range, span ir.TaskSpan, pos int) int {
+	if len(dims) != 4 {
+		return 0
+	}
+	rows := dims[1].Bind(span)
+	if rows.Len(pos) == 0 {
+		return 0
+	}
+	rows.Lo = ir.Int(rows.Lo.At(pos) / cacheRows * cacheRows)
+	return ceil(min(rows.Len(pos), 1<<30), cacheRows)
 }
 
 // polled is the bytes that a task fetches for n elements of operand k. Who combines splits reads three words for each

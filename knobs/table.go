@@ -97,12 +97,14 @@ var table = [...]Row{
 	SplitFrom: {
 		Group: "attention", Name: "split_from",
 		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 512,
-		Doc: "first position of the variant that splits the context",
+		Doc: "first position of the variant that splits the context; there is none where a window leaves attention " +
+			"fewer positions before its own",
 	},
 	MaxSplits: {
 		Group: "attention", Name: "max_splits",
 		Legal: Legal{Lo: 1, Hi: 32}, Default: 16, // lanes of a warp, which combine them
-		Doc: "splits of a kv head in that variant, as far as there are SMs for them; 1: no such variant",
+		Doc: "splits of a kv head in that variant, as far as there are SMs for them, and chunks of rows in a window; " +
+			"1: no such variant",
 	},
 	GrainRows: {
 		Group: "gemv", Name: "rows",

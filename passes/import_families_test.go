@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,69 +21,87 @@ const mistralConfig = `{"architectures": ["MistralForCausalLM"], "model_type": "
 	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 128,
 	"max_position_embeddings": 512, "num_key_value_heads": 2}`
 
-// A window that no compiled position reaches beyond is the same as none; another one is not modelled.
+// What attention sees, and which windows are refused: those of some layers and not of others, unless no position lies
+// beyond them.
 func TestWindows(t *testing.T) {
 	kinds := func(kinds ...any) []any { return kinds }
-	const full, sliding = "full_attention", "sliding_attention"
+	const full, sliding = fullAttention, slidingAttention
 	for name, c := range map[string]struct {
 		base    string
 		changes fieldsOf
 		maxSeq  int
-		want    int    // positions
-		warning bool   // that they are fewer than the model was made for
+		want    string // rows of the cache that a layer looks at
 		refusal string // instead
 	}{
-		"none in qwen2":   {base: qwen2Config, want: 512},
-		"unused in qwen2": {base: qwen2Config, changes: fieldsOf{"sliding_window": 16}, want: 512},
+		"none in qwen2":   {base: qwen2Config, want: "0:pos"},
+		"unused in qwen2": {base: qwen2Config, changes: fieldsOf{"sliding_window": 16}, want: "0:pos"},
 		"of no layer": {base: qwen2Config,
-			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3}, want: 512},
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3}, want: "0:pos"},
+		"of all layers": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 0,
+				"layer_types": kinds(sliding, sliding, sliding)}, want: "max(0,pos-15):pos"},
 		"of the last layer": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
-			want:    16, warning: true},
+			refusal: "is 2 of 3 layers"},
 		"listed": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,
 				"layer_types": kinds(full, full, sliding)},
-			want: 16, warning: true},
+			refusal: "accepted: 0, or 3 and more, or --max-seq 16 or less"},
+		"of the last layer, and not reached": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
+			maxSeq:  16, want: "0:pos"},
+		"of the last layer, and reached": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
+			maxSeq:  17, refusal: "accepted: 0, or 3 and more, or --max-seq 16 or less"},
 		"listed otherwise": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,
 				"layer_types": kinds(full, sliding, full)}, refusal: "are not those that max_window_layers gives"},
 		"listed without use": {base: qwen2Config,
 			changes: fieldsOf{"layer_types": kinds(full, full, sliding)}, refusal: "layers of other kinds"},
-		"wide enough": {base: qwen2Config,
+		"as wide as the positions": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 64, "max_window_layers": 0},
-			maxSeq:  64, want: 64},
-		"too narrow": {base: qwen2Config,
-			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 64, "max_window_layers": 0}, maxSeq: 65,
-			refusal: "want --max-seq 64 or less"},
+			maxSeq:  64, want: "0:pos"},
+		"one less than the positions": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 64, "max_window_layers": 0},
+			maxSeq:  65, want: "max(0,pos-63):pos"},
 		"default of qwen2": {base: qwen2Config,
-			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": 0}, want: 512},
+			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": 0, "max_position_embeddings": 32768},
+			maxSeq:  8192, want: "max(0,pos-4095):pos"},
 		"null in qwen2": {base: qwen2Config,
-			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": 0, "sliding_window": nil}, want: 512},
+			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": 0, "sliding_window": nil},
+			want:    "0:pos"},
 		"layers below 0": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": -1},
 			refusal: "want an integer from 0 on"},
-		"none in qwen3": {base: qwen3Config, want: 512},
+		"none in qwen3": {base: qwen3Config, want: "0:pos"},
 		"of qwen3's last layer": {base: qwen3Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,
-				"layer_types": kinds(full, full, sliding)},
-			want: 16, warning: true},
+				"layer_types": kinds(full, full, sliding)}, refusal: "is 2 of 3 layers"},
 		"unused in qwen3": {base: qwen3Config,
-			changes: fieldsOf{"sliding_window": 16, "layer_types": kinds(full, full, full)}, want: 512},
+			changes: fieldsOf{"sliding_window": 16, "layer_types": kinds(full, full, full)}, want: "0:pos"},
 		"absent in mistral": {base: mistralConfig,
-			changes: fieldsOf{"max_position_embeddings": 32768}, maxSeq: 8192, refusal: "want --max-seq 4096 or less"},
-		"absent and not reached": {base: mistralConfig, want: 512},
+			changes: fieldsOf{"max_position_embeddings": 32768}, maxSeq: 8192, want: "max(0,pos-4095):pos"},
+		"absent and not reached": {base: mistralConfig, want: "0:pos"},
 		"null in mistral": {base: mistralConfig,
-			changes: fieldsOf{"sliding_window": nil, "max_position_embeddings": 32768}, maxSeq: 8192, want: 8192},
+			changes: fieldsOf{"sliding_window": nil, "max_position_embeddings": 32768}, maxSeq: 8192, want: "0:pos"},
 		"narrow in mistral": {base: mistralConfig,
-			changes: fieldsOf{"sliding_window": 100}, want: 100, warning: true},
+			changes: fieldsOf{"sliding_window": 100}, want: "max(0,pos-99):pos"},
+		"narrowest": {base: mistralConfig, changes: fieldsOf{"sliding_window": 1}, want: "max(0,pos):pos"},
+		"listed in mistral": {base: mistralConfig,
+			changes: fieldsOf{"sliding_window": 100, "layer_types": kinds(sliding, sliding, sliding)},
+			want:    "max(0,pos-99):pos"},
+		"listed as full in mistral": {base: mistralConfig,
+			changes: fieldsOf{"sliding_window": 100, "layer_types": kinds(full, full, full)},
+			refusal: `accepted: "sliding_attention" throughout`},
+		"none": {base: mistralConfig, changes: fieldsOf{"sliding_window": 0}, refusal: "want an integer from 1"},
 		"no number": {base: mistralConfig,
 			changes: fieldsOf{"sliding_window": "wide"}, refusal: `is "wide"; want an integer from 1`},
 		"biases of mistral": {base: mistralConfig,
 			changes: fieldsOf{"attention_bias": true}, refusal: "is true, which is not modelled"},
-		"biases of qwen2 are fixed": {base: qwen2Config, changes: fieldsOf{"attention_bias": false}, want: 512},
+		"biases of qwen2 are fixed": {base: qwen2Config, changes: fieldsOf{"attention_bias": false}, want: "0:pos"},
 		"biases of qwen3": {base: qwen3Config,
 			changes: fieldsOf{"attention_bias": true}, refusal: "is true, which is not modelled; accepted: false"},
-		"MLP of qwen3 has none": {base: qwen3Config, changes: fieldsOf{"mlp_bias": true}, want: 512},
+		"MLP of qwen3 has none": {base: qwen3Config, changes: fieldsOf{"mlp_bias": true}, want: "0:pos"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := importConfig(t, edit(c.base, c.changes), State{MaxSeq: c.maxSeq})
@@ -91,8 +110,16 @@ func TestWindows(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, c.want, s.Graph.Model.MaxSeq)
-			require.Equal(t, c.warning, len(s.Diags) > 0, s.Diags)
+			require.Equal(t, cmp.Or(c.maxSeq, 512), s.Graph.Model.MaxSeq)
+			require.Empty(t, s.Diags)
+			require.NoError(t, Lower.Run(s))
+			seen := ""
+			eachStage(&s.Program.Variants[0], func(st *ir.Stage, _ *ir.Loop) {
+				if o := attention(st); o != nil {
+					seen = o.In[1].Dims[1].String()
+				}
+			})
+			require.Equal(t, c.want, seen)
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"amkc/ir"
-	"amkc/ir/diag"
 )
 
 // llamaModelled are the config fields that the graph is built from.
@@ -101,7 +100,7 @@ type decoder struct {
 	layers, hidden, intermediate, heads, vocab, positions int
 	kvHeads                                               int               // 0: as many as heads
 	check                                                 func(m *importer) // refuses values that are not modelled
-	// the fewest positions that a layer attends to, 0 for all; nil where the family has no windows
+	// positions that attention sees, a token's own among them: 0 for all before it; nil where the family has no windows
 	window      func(m *importer, model *ir.Model) int
 	headDim     int  // what an absent head_dim means; 0: hidden_size over heads
 	biasedHeads bool // the projections of queries, keys and values have a bias
@@ -122,8 +121,9 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 	}
 	model.KVHeads = m.size("num_key_value_heads", cmp.Or(d.kvHeads, model.Heads), "kv_heads")
 	model.MaxSeq = m.chooseMaxSeq(m.size("max_position_embeddings", d.positions, "max_seq"))
+	window := 0
 	if d.window != nil {
-		m.withinWindow(&model, d.window(m, &model))
+		window = d.window(m, &model)
 	}
 	if v, ok := m.value("rms_norm_eps"); ok {
 		model.Eps = m.single("rms_norm_eps", v)
@@ -133,22 +133,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 			model.Heads)
 	}
 	model.HeadDim = m.headDim(&model, d.headDim)
-	return d.graph(model, m.rope(model.HeadDim))
-}
-
-// withinWindow holds the positions to a sliding window: as far as it reaches, attention is to all positions before, and
-// beyond that it is not modelled.
-func (m *importer) withinWindow(model *ir.Model, window int) {
-	switch {
-	case m.diags.Err() != nil || window == 0 || model.MaxSeq <= window:
-	case m.maxSeq != 0:
-		m.fail(codeNotModelled, "sliding_window", "is %d, and --max-seq %d; beyond the window attention leaves "+
-			"positions out, which is not modelled; want --max-seq %d or less", window, m.maxSeq, window)
-	default:
-		m.diags.Add(diag.Warningf(codeMaxSeq, m.pos("sliding_window"), "is %d, so %d positions are compiled: beyond "+
-			"the window attention leaves positions out, which is not modelled", window, window))
-		model.MaxSeq = window
-	}
+	return d.graph(model, m.rope(model.HeadDim), window)
 }
 
 // windowOf reads a size of the window that may be null, which means none; absent is what the family's class says.
@@ -189,7 +174,7 @@ func (m *importer) refuseUnmodelled() {
 		m.fail(codeNotModelled, "sliding_window", "is %s, and sliding windows are not modelled; accepted: null",
 			spell(v))
 	}
-	m.refuseLayerTypes("full_attention")
+	m.refuseLayerTypes(fullAttention)
 	m.refuseOfDecoders()
 }
 
@@ -221,8 +206,8 @@ func (m *importer) refuseOfDecoders() {
 	m.refuseQuantised()
 }
 
-// graph lists the nodes of the model.
-func (d *decoder) graph(model ir.Model, invFreq []float32) *ir.Graph {
+// graph lists the nodes of the model, of which all layers see as many positions.
+func (d *decoder) graph(model ir.Model, invFreq []float32, window int) *ir.Graph {
 	h := model.Hidden
 	const embedding = "model.embed_tokens.weight"
 	head := weight("lm_head.weight", model.Vocab, h)
@@ -234,13 +219,23 @@ func (d *decoder) graph(model ir.Model, invFreq []float32) *ir.Graph {
 	n := after.norm("final_norm", ir.Stream, h, model.Eps, "model.norm.weight", h)
 	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
 	after.add("argmax", "argmax", []int{1}, []string{logits})
+	kind := fullAttention
+	if window > 0 {
+		kind = slidingAttention
+	}
 	return &ir.Graph{Model: model, Rope: ir.Rope{InvFreq: invFreq}, Before: before, After: after,
-		Kinds:  []ir.LayerKind{{Name: "full_attention", Nodes: d.layer(&model)}},
+		Kinds:  []ir.LayerKind{{Name: kind, Nodes: d.layer(&model, window)}},
 		Layers: make([]int, model.Layers)}
 }
 
-// layer lists the nodes of a layer.
-func (d *decoder) layer(m *ir.Model) []ir.GraphNode {
+// Kinds of layers, as configs have them.
+const (
+	fullAttention    = "full_attention"
+	slidingAttention = "sliding_attention"
+)
+
+// layer lists the nodes of a layer of which attention sees so many positions, or all of them if window is 0.
+func (d *decoder) layer(m *ir.Model, window int) []ir.GraphNode {
 	var b nodes
 	h, hd := m.Hidden, m.HeadDim
 	qd, kd := m.Heads*hd, m.KVHeads*hd
@@ -263,7 +258,8 @@ func (d *decoder) layer(m *ir.Model) []ir.GraphNode {
 	}
 	q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
 	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
-	b[len(b)-1].Params = []ir.Param{ir.FloatParam("scale", 1/math.Sqrt(float64(hd)))}
+	b[len(b)-1].Params = []ir.Param{ir.FloatParam("scale", 1/math.Sqrt(float64(hd))),
+		ir.IntParam("window", ir.Int(window))}
 	b.add("k_append", "kv_append", []int{kd}, []string{k})
 	b.add("v_append", "kv_append", []int{kd}, []string{v})
 	o := linear("o_proj", "self_attn.o_proj", att, h, qd)

@@ -9,7 +9,17 @@ import (
 func importMistral(m *importer) *ir.Graph {
 	return m.decoder(&decoder{architecture: "MistralForCausalLM", modelled: llamaModelled, inert: llamaInert,
 		layers: 32, hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, vocab: 32000, positions: 4096 * 32,
-		check: mistralCheck, window: func(m *importer, _ *ir.Model) int { return m.windowOf(4096) }})
+		check: mistralCheck, window: mistralWindow})
+}
+
+// mistralWindow is the window of all layers, whose kind may be listed.
+func mistralWindow(m *importer, _ *ir.Model) int {
+	window, kind := m.windowOf(4096), fullAttention
+	if window > 0 {
+		kind = slidingAttention
+	}
+	m.refuseLayerTypes(kind)
+	return window
 }
 
 // mistralCheck refuses what other families have and this one does not.
@@ -19,6 +29,5 @@ func mistralCheck(m *importer) {
 			m.fail(codeNotModelled, field, "is true, which is not modelled; accepted: false")
 		}
 	}
-	m.refuseLayerTypes("full_attention")
 	m.refuseOfDecoders()
 }

@@ -29,11 +29,11 @@ var qwen2Inert = func() map[string]known {
 	return inert
 }()
 
-// qwen2Window is the window of the layers from max_window_layers on, if there are any and use_sliding_window is true.
-// layer_types may say so again.
+// qwen2Window is the window of the layers from max_window_layers on, if use_sliding_window is true: of all of them or
+// of none, unless no position lies beyond it. layer_types may say so again.
 func qwen2Window(m *importer, model *ir.Model) int {
 	if !m.truth("use_sliding_window", false) {
-		m.refuseLayerTypes("full_attention")
+		m.refuseLayerTypes(fullAttention)
 		return 0
 	}
 	from := 28
@@ -42,9 +42,9 @@ func qwen2Window(m *importer, model *ir.Model) int {
 	}
 	kinds := make([]any, model.Layers)
 	for i := range kinds {
-		kinds[i] = "full_attention"
+		kinds[i] = fullAttention
 		if i >= from {
-			kinds[i] = "sliding_attention"
+			kinds[i] = slidingAttention
 		}
 	}
 	if v, ok := m.value("layer_types"); ok && !same(v, kinds) {
@@ -54,5 +54,11 @@ func qwen2Window(m *importer, model *ir.Model) int {
 	if from >= model.Layers {
 		return 0
 	}
-	return m.windowOf(4096)
+	window := m.windowOf(4096)
+	if from > 0 && window > 0 && window < model.MaxSeq {
+		m.fail(codeNotModelled, "max_window_layers", "is %d of %d layers, so that some attend to a window of %d and "+
+			"some to all positions, which is not modelled; accepted: 0, or %d and more, or --max-seq %d or less", from,
+			model.Layers, window, model.Layers, window)
+	}
+	return window
 }

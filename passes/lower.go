@@ -327,11 +327,15 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 }
 
 // attentionOp is attention of one KV head, the task's: its group of query heads over the rows of the cache below pos,
-// and the row of this step as an operand.
+// those in the window if there is one, and the row of this step as an operand.
 func attentionOp(m *ir.Model, n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
 	hd, group := m.HeadDim, m.Heads/m.KVHeads
+	seen := ir.Span(ir.Int(0), pos)
+	if window := n.IntOr("window", 0); window > 0 && window < m.MaxSeq {
+		seen.Lo = ir.Int(0).Max(pos.Sub(ir.Int(window - 1)))
+	}
 	cache := func(isV int) ir.Operand {
-		return view(kv, ir.Index(spanA), ir.Span(ir.Int(0), pos), ir.Index(ir.Int(isV)), upTo(hd))
+		return view(kv, ir.Index(spanA), seen, ir.Index(ir.Int(isV)), upTo(hd))
 	}
 	return ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{view(out, at(spanA, group*hd, 0))},
 		In: []ir.Operand{view(q, at(spanA, group*hd, 0)), cache(0), cache(1), view(k, at(spanA, hd, 0)),

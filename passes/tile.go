@@ -100,13 +100,17 @@ func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage 
 }
 
 // splitPositions makes the variants: attention in one piece below split_from, and in splits from there on if there are
-// SMs to spare for them.
+// SMs to spare for them. Where it never sees as many rows before its own, because of a window, it stays in one piece.
 func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	last := p.Model.MaxSeq - 1
 	from := knobs.SplitFrom.Of(&p.Config)
+	rows, block := rowsSeen(v, last), chunkRows(p)
 	splits := min(knobs.MaxSplits.Of(&p.Config), p.Target.SMs/p.Model.KVHeads)
+	if rows < last {
+		splits = min(splits, (rows+block-1)/block) // more would find nothing to do
+	}
 	var out []ir.Variant
-	if splits <= 1 || from > last {
+	if splits <= 1 || from > rows {
 		from = last + 1
 	}
 	add := func(name string, lo, hi int, split *splitter) error {
@@ -120,11 +124,22 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 		}
 	}
 	if from <= last {
-		if err := add("long", from, last, &splitter{p: p, m: &p.Model, splits: splits, block: chunkRows(p)}); err != nil {
+		if err := add("long", from, last, &splitter{p: p, m: &p.Model, splits: splits, block: block}); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// rowsSeen is how many rows of a cache attention looks at in the last position, its own not counted.
+func rowsSeen(v *ir.Variant, last int) int {
+	most := 0
+	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
+		if o := attention(st); o != nil {
+			most = max(most, o.In[1].Dims[1].Len(last))
+		}
+	})
+	return most
 }
 
 // newVariant copies the stages, so that variants can be changed one by one, with attention split if a splitter is given.

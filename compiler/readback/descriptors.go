@@ -60,7 +60,7 @@ type descriptor struct {
 	layer                                              int
 	rows, grain, units, columns, rotation, step, tasks int
 	empty                                              bool
-	splits, shareRows, width                           int
+	splits, shareRows, window, width                   int
 	eps, scale                                         float64
 	normed                                             bool      // of attention: it normalises and rotates q and k
 	function                                           *function // of a matrix stage
@@ -136,7 +136,7 @@ func (b *builder) read(d *descriptor) {
 	switch d.body {
 	case attendBody:
 		d.units, d.splits, d.shareRows = b.unitsOf(s), r.positive(s, "kSplits"), r.positive(s, "kShareRows")
-		d.scale = r.float(s, "kScale")
+		d.window, d.scale = r.int(s, "kWindowRows"), r.float(s, "kScale")
 		if d.normed = s.byName["kNormEps"] != nil; d.normed {
 			d.eps = r.float(s, "kNormEps")
 		}

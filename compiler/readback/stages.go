@@ -112,7 +112,8 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 }
 
 // attend is Unit of attention.cuh: unit a is split a%splits of kv head a/splits, and has every splits-th chunk of its
-// rows. This step's k and v rows are read from the exchange, and appended by the unit whose share they fall into.
+// rows, from the first that is in the window. This step's k and v rows are read from the exchange, and appended by the
+// unit whose share they fall into.
 func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 	m := &b.facts
 	hd, group, n := m.headDim, m.group(), d.splits
@@ -120,6 +121,9 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 	head, to := spanA, view(out, piece(spanA, group*hd, 0))
 	past, now := upTo(0), ir.Index(position)
 	past.Hi = position
+	if d.window > 0 { // this step's row is one of so many
+		past.Lo = ir.Int(0).Max(position.Sub(ir.Int(d.window - 1)))
+	}
 	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
 		ir.IntParam("n_kv_heads", ir.Int(1)),
 		ir.FloatParam("scale", d.scale)}

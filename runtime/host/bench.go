@@ -41,7 +41,7 @@ type BenchReport struct {
 	Latency        Quantiles `json:"latency_us"`
 	Ceiling        Quantiles `json:"ceiling_us"`
 	Drain          Quantiles `json:"drain_us"`        // what consumers and exchanges cost by themselves
-	BytesPerToken  float64   `json:"bytes_per_token"` // weights streamed, and KV rows read at the mean position
+	BytesPerToken  float64   `json:"bytes_per_token"` // weights streamed, and KV rows read, the mean of the steps
 	GBs            float64   `json:"gbs"`
 	CeilingGBs     float64   `json:"ceiling_gbs"`
 	ReadGBs        float64   `json:"read_gbs"`         // plain read bandwidth: 16-byte loads by all SMs, median
@@ -164,8 +164,8 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
 	if r.Latency.Median <= 0 || r.Ceiling.Median <= 0 || r.Latency.Median < r.Ceiling.Median {
 		return nil, &ArtefactError{Latency: r.Latency.Median, Ceiling: r.Ceiling.Median}
 	}
-	meanPosition := float64(o.Position) + float64(o.StepsPerLaunch-1)/2
-	r.BytesPerToken = float64(s.facts.Traffic.Weights) + meanPosition*float64(s.facts.Traffic.CacheRow)
+	t := &s.facts.Traffic
+	r.BytesPerToken = float64(t.Weights) + t.CacheBytes(o.Position, o.StepsPerLaunch)
 	r.GBs = r.BytesPerToken / r.Latency.Median / 1000
 	r.CeilingGBs = r.BytesPerToken / r.Ceiling.Median / 1000
 	r.ReadGBs = float64(b.readBytes) / quantiles(b.plain.times).Median / 1000

@@ -87,8 +87,34 @@ type Exchange struct {
 
 // Traffic is what one step reads from GPU memory, in bytes.
 type Traffic struct {
-	Weights  int64 `json:"weights"`   // every step
-	CacheRow int64 `json:"cache_row"` // for each earlier position: K and V of all layers
+	Weights int64       `json:"weights"` // every step
+	Cache   []CacheRows `json:"cache"`   // rows of the KV cache, of layers that see as many
+}
+
+// CacheRows are the rows of the KV cache that a step reads: one for each earlier position that it sees.
+type CacheRows struct {
+	Bytes  int64 `json:"bytes"`            // of a row: K and V of these layers
+	Window int   `json:"window,omitempty"` // positions that a step sees, its own among them; 0: all
+}
+
+// Seen is how many earlier positions the step at a position sees.
+func (r *CacheRows) Seen(position int) int {
+	if r.Window > 0 {
+		return min(position, r.Window-1)
+	}
+	return position
+}
+
+// CacheBytes is what a step reads of the KV cache, as the mean of so many steps from a position on.
+func (t *Traffic) CacheBytes(position, steps int) float64 {
+	total := 0.0
+	for i := range steps {
+		for k := range t.Cache {
+			r := &t.Cache[k]
+			total += float64(r.Bytes) * float64(r.Seen(position+i))
+		}
+	}
+	return total / float64(max(1, steps))
 }
 
 // ReadFacts reads the manifest of a build directory. It needs no GPU, and nothing else in the directory.

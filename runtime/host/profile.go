@@ -57,7 +57,7 @@ const (
 // a slot wait before every chunk of 8 kB. A profile with smaller chunks says how many it dropped.
 func (s *Session) spansPerStep(position int) int {
 	const least, chunk = 8192, 8192
-	streamed := s.facts.Traffic.Weights + int64(position)*s.facts.Traffic.CacheRow
+	streamed := s.facts.Traffic.Weights + int64(s.facts.Traffic.CacheBytes(position, 1))
 	chunks := int(streamed / int64(s.info.SMs) / chunk)
 	return max(least, chunks+chunks/4)
 }

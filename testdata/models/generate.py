@@ -7,9 +7,9 @@
 Needs torch and transformers; no test runs it. Each model is a folder zoo/NAME:
 
     config.json, generation_config.json, model.safetensors    as transformers saves them, in bfloat16
-    ref_input_ids.npy       int32 [48], the ids of one text
-    ref_logits_f32.npy      float32 [48, vocab], the logits after each of them, computed in float32
-    ref_greedy_from8.npy    int32 [40], the continuation of the first 8, the likeliest id each time
+    ref_input_ids.npy       int32 [n], the ids of one text; n is 48 but for the models of LONG
+    ref_logits_f32.npy      float32 [n, vocab], the logits after each of them, computed in float32
+    ref_greedy_from8.npy    int32 [n-8], the continuation of the first 8, the likeliest id each time
 
 The weights are random, of scales at which each part of a model moves the logits. That is checked: where a switch or a
 tensor named in `matters` changes, some logit must change by 1000 times what amkc may be off; and the likeliest id must
@@ -66,7 +66,11 @@ MODELS = {
     "mistral-window-wide": ("MistralConfig", {**SMALL, "sliding_window": 64}, [{"sliding_window": 32}], "present"),
     "mistral-window-narrow": ("MistralConfig", {**ODD, "head_dim": 20, "sliding_window": 12},
                               [{"sliding_window": None}, {"sliding_window": 11}, {"sliding_window": 13}], "present"),
+    "mistral-window": ("MistralConfig", {**SMALL, "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 8,
+                                         "head_dim": 32, "sliding_window": 72},
+                       [{"sliding_window": None}, {"sliding_window": 71}, {"sliding_window": 73}], "present"),
 }
+LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
 
@@ -167,9 +171,10 @@ def generate(name):
         if form == "former":
             rewrite_config(folder, fields)
         model = load(folder)  # what is computed is of the files
-        ids = np.random.default_rng(seed).integers(0, fields["vocab_size"], POSITIONS).tolist()
+        positions = LONG.get(name, POSITIONS)
+        ids = np.random.default_rng(seed).integers(0, fields["vocab_size"], positions).tolist()
         want = logits(model, ids)
-        text, margin = greedy(model, ids[:PROMPT], POSITIONS - PROMPT)
+        text, margin = greedy(model, ids[:PROMPT], positions - PROMPT)
         idle = unmoved(folder, [*EVERY, *matters], ids, want)
         if margin >= MARGIN and len(set(text)) >= DISTINCT and not idle:
             break

@@ -18,7 +18,9 @@ constexpr int kHeadCacheBytes = round_up(kMaxSeq, kCacheRows) / kCacheRows * kCa
 constexpr int kGroupHeads = kHeads / kKVHeads;              // query heads of a kv head
 constexpr size_t kLayerCacheBytes = size_t(kKVHeads) * kHeadCacheBytes;
 
-// A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence.
+// A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where the stage has a window, the
+// position sees the last kWindowRows rows alone, its own among them: chunks before them are left out, and the first one begins at
+// the block of the first row that is seen.
 template <class S>
 struct Unit {
   static constexpr int kChunkRows = S::kShareRows;
@@ -28,14 +30,32 @@ struct Unit {
   int position;
   __device__ __forceinline__ int head() const { return unit / S::kSplits; }
   __device__ __forceinline__ int split() const { return unit % S::kSplits; }
-  // Chunks of rows below the position.
+  // Chunks with rows that are seen below the position.
   __device__ __forceinline__ int chunks() const {
-    return (ceil_div(position, kChunkRows) - split() + S::kSplits - 1) / S::kSplits;
+    if constexpr (S::kWindowRows == 1) return 0;
+    return (ceil_div(position, kChunkRows) - split() + S::kSplits - 1) / S::kSplits - left_out();
   }
-  __device__ __forceinline__ int first_row(int chunk) const { return (chunk * S::kSplits + split()) * kChunkRows; }
-  __device__ __forceinline__ int rows(int chunk) const { return min(kChunkRows, position - first_row(chunk)); }
+  // The row that a chunk starts with, whether it is seen or not.
+  __device__ __forceinline__ int first_row(int chunk) const { return ((chunk + left_out()) * S::kSplits + split()) * kChunkRows; }
+  // Rows below the position that are copied of a chunk, after those that are skipped.
+  __device__ __forceinline__ int rows(int chunk) const { return min(kChunkRows, position - first_row(chunk)) - skipped(chunk); }
+  // Rows at the start of a chunk that are not copied, as whole blocks.
+  __device__ __forceinline__ int skipped(int chunk) const { return unseen(chunk) / kCacheRows * kCacheRows; }
+  // Rows of the first block copied that are not seen: what they hold must not matter.
+  __device__ __forceinline__ int hidden() const { return unseen(0) % kCacheRows; }
   // Whether this step's row falls into the unit's share.
   __device__ __forceinline__ bool owns_row() const { return position / kChunkRows % S::kSplits == split(); }
+
+ private:
+  __device__ __forceinline__ int first_seen() const { return S::kWindowRows > 0 ? max(0, position + 1 - S::kWindowRows) : 0; }
+  // Chunks of the share before the first with a row that is seen.
+  __device__ __forceinline__ int left_out() const {
+    return S::kWindowRows > 0 ? (first_seen() / kChunkRows - split() + S::kSplits - 1) / S::kSplits : 0;
+  }
+  // Rows at the start of a chunk that are not seen: only the first has some.
+  __device__ __forceinline__ int unseen(int chunk) const {
+    return S::kWindowRows > 0 && chunk == 0 ? max(0, first_seen() - first_row(0)) : 0;
+  }
 };
 
 // Byte offset of an element of the cache inside its head (ir.Layout, kvfrag16 and kvrows16).

@@ -175,6 +175,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
       for (int b = 0; b < kChunkBlocks; ++b, ++block) {
         const int here = rows - b * kCacheRows;
         if (block % kConsumerWarps != c.warp || here <= 0) continue;
+        const int hidden = S::kWindowRows > 0 && chunk == 0 && b == 0 ? u.hidden() : 0;
+        auto seen = [hidden](int row) { return S::kWindowRows == 0 || row >= hidden; };
         const u8* k = c.ring + c.slot * kSlotBytes + b * kCacheBlockBytes;
         const u8* v = k + kHalfBlockBytes;
         const int key = c.lane % 16, half = c.lane / 16;
@@ -182,13 +184,13 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
           float score = 0;
           for (int d = half; d < kHeadDim; d += 2) score += q[h * kHeadDim + d] * cache_value(k + key * kPaddedHead * Element::kBytes, d);
           score += __shfl_xor_sync(~0u, score, 16);
-          score = key < here ? score * kScale : kNoScore;
+          score = key < here && seen(key) ? score * kScale : kNoScore;
           float peak = score;
 #pragma unroll
           for (int offset = 8; offset; offset >>= 1) peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, offset));
           peak = fmaxf(peak, top[h]);
           const float keep = exp2f(top[h] - peak);
-          const float p = key < here ? exp2f(score - peak) : 0.0f;
+          const float p = key < here && seen(key) ? exp2f(score - peak) : 0.0f;
           float sum = p;
 #pragma unroll
           for (int offset = 8; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
@@ -197,7 +199,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
             float value = 0;
             for (int r = 0; r < kCacheRows; ++r) {
               const float w = __shfl_sync(~0u, weight, r);
-              if (d < kHeadDim && r < here) value += w * cache_value(v + r * kPaddedHead * Element::kBytes, d);
+              if (d < kHeadDim && r < here && seen(r)) value += w * cache_value(v + r * kPaddedHead * Element::kBytes, d);
             }
             if (d < kHeadDim) acc[h * kPaddedHead + d] = acc[h * kPaddedHead + d] * keep + value;
           }

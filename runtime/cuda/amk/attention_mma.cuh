@@ -21,9 +21,9 @@ __device__ __forceinline__ u32 pack2(float lo, float hi) {
   return u32(Element::from_float(lo)) | u32(Element::from_float(hi)) << 16;
 }
 
-// Mask of the two 16-bit values of rows `row` and `row` + 1 that keeps those below `rows`.
-__device__ __forceinline__ u32 keep_rows(int row, int rows) {
-  return (row < rows ? 0xffffu : 0u) | (row + 1 < rows ? 0xffff0000u : 0u);
+// Mask of the two 16-bit values of rows `row` and `row` + 1 that keeps those from `first` on and below `rows`.
+__device__ __forceinline__ u32 keep_rows(int row, int first, int rows) {
+  return (row >= first && row < rows ? 0xffffu : 0u) | (row + 1 >= first && row + 1 < rows ? 0xffff0000u : 0u);
 }
 
 // ---- what a unit reads of the exchange --------------------------------------------------------------------------------
@@ -250,6 +250,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
 #pragma unroll 1
       for (; rows > 0 && b < kChunkBlocks; b += kBlockWarps, rows -= kBlockWarps * kCacheRows, source += kBlockWarps * kCacheBlockBytes) {
         const u8* at = source + c.lane * 16;
+        const int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
         float d[2][4] = {};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
@@ -263,7 +264,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         uint4 v[kBatch];
         load_fragments(v, at + kHalfBlockBytes, 0, kFragments);
         // Rows lane/4 and lane/4 + 8 of the block, heads pair and pair + 1.
-        const bool low = (c.lane >> 2) < rows, high = 8 + (c.lane >> 2) < rows;
+        const int row = c.lane >> 2;
+        const bool low = row >= hidden && row < rows, high = row + 8 >= hidden && row + 8 < rows;
         const float s0 = low ? (d[0][0] + d[1][0]) * kScale : kNoScore, s1 = low ? (d[0][1] + d[1][1]) * kScale : kNoScore;
         const float s2 = high ? (d[0][2] + d[1][2]) * kScale : kNoScore, s3 = high ? (d[0][3] + d[1][3]) * kScale : kNoScore;
         float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
@@ -279,7 +281,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         const bool rescale = __any_sync(~0u, (max0 > kNoScore && top0 > max0) || (max1 > kNoScore && top1 > max1));
         max0 = top0;
         max1 = top1;
-        // Far below any score is 0 after exp2, so that rows past the last need no mask here.
+        // Far below any score is 0 after exp2, so that rows that are not seen need no mask here.
         const float p0 = exp2_approx(s0 - top0), p1 = exp2_approx(s1 - top1);
         const float p2 = exp2_approx(s2 - top0), p3 = exp2_approx(s3 - top1);
         sum0 = sum0 * keep0 + p0 + p2;
@@ -297,9 +299,10 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
           if (first > 0) load_fragments(v, at + kHalfBlockBytes, first, kFragments);
-          if (rows < kCacheRows) {
+          if (rows < kCacheRows || hidden > 0) {
             // Masked in V too: probability 0 does not help against an infinity left by an earlier sequence.
-            const u32 keep_low = keep_rows((c.lane & 3) * 2, rows), keep_high = keep_rows((c.lane & 3) * 2 + 8, rows);
+            const int row = (c.lane & 3) * 2;
+            const u32 keep_low = keep_rows(row, hidden, rows), keep_high = keep_rows(row + 8, hidden, rows);
 #pragma unroll
             for (int i = 0; i < kBatch; ++i) v[i].x &= keep_low, v[i].y &= keep_low, v[i].z &= keep_high, v[i].w &= keep_high;
           }

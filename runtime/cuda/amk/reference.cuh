@@ -198,15 +198,18 @@ __device__ inline void cached_row(Bits* kv, u8* cache, int layer, int position) 
   if (head < 2 * kKVHeads) kv[i] = cache_at(cache, layer, head % kKVHeads, position, head >= kKVHeads, i % kHeadDim);
 }
 
-// Attention of one query head, a block each, over the rows up to and including the position's own. Probabilities are
-// rounded before they weigh the rows, but for that of the position's own, which does not come through the cache.
-__device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* cache, int layer, int position, float scale) {
+// Attention of one query head, a block each, over the rows up to and including the position's own: the last `window` of
+// them, or all if it is 0. Probabilities are rounded before they weigh the rows, but for that of the position's own, which
+// does not come through the cache.
+__device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* cache, int layer, int position, float scale,
+                                 int window = 0) {
   const int head = blockIdx.x, kv_head = head / (kHeads / kKVHeads);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   q += head * kHeadDim;
   float* p = scores + size_t(head) * kMaxSeq;
+  const int first = window > 0 ? max(0, position - window + 1) : 0;
 
-  for (int row = warp; row <= position; row += kReferenceWarps) {
+  for (int row = first + warp; row <= position; row += kReferenceWarps) {
     float score = 0;
     for (int d = lane; d < kHeadDim; d += 32) score += at(q, d) * Element::to_float(cache_at(cache, layer, kv_head, row, false, d));
     score = warp_sum(score);
@@ -215,10 +218,10 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* ca
   __syncthreads();
 
   float top = -INFINITY;
-  for (int row = threadIdx.x; row <= position; row += blockDim.x) top = fmaxf(top, p[row]);
+  for (int row = first + threadIdx.x; row <= position; row += blockDim.x) top = fmaxf(top, p[row]);
   top = block_max(top);
   float sum = 0;
-  for (int row = threadIdx.x; row <= position; row += blockDim.x) {
+  for (int row = first + threadIdx.x; row <= position; row += blockDim.x) {
     const float probability = expf(p[row] - top);
     sum += probability;
     p[row] = row < position ? rounded<Element>(probability) : probability;
@@ -227,7 +230,7 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* ca
 
   for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) {
     float value = 0;
-    for (int row = 0; row <= position; ++row) value += p[row] * Element::to_float(cache_at(cache, layer, kv_head, row, true, d));
+    for (int row = first; row <= position; ++row) value += p[row] * Element::to_float(cache_at(cache, layer, kv_head, row, true, d));
     out[head * kHeadDim + d] = Element::from_float(value / sum);
   }
 }

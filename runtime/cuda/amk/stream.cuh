@@ -8,10 +8,11 @@
 namespace amk {
 
 // A stretch of weights or of cache rows: `pieces` pieces that begin `stride` bytes apart and have `bytes` bytes, the last
-// one `last`. Each piece starts a chunk.
+// one `last`. Each piece starts a chunk. Of the first, `skip` bytes are left out.
 struct Segment {
   const u8* source;
   int pieces = 0;
+  int skip = 0;
   int bytes;
   int stride;
   int last;
@@ -45,10 +46,11 @@ struct Turns {
     fills_for<S>(c, layer);
     constexpr int kTileBytes = kTileRows * round_up(S::kColumns, 32) * Element::kBytes;
     const Tiles mine = tiles_of<S>(c.sm, layer);
-    next = {first + size_t(mine.begin) * kTileBytes, mine.count(), kTileBytes, kTileBytes, kTileBytes};
+    next = {first + size_t(mine.begin) * kTileBytes, mine.count(), 0, kTileBytes, kTileBytes, kTileBytes};
   }
 
-  // Cache rows below the position of a unit of S that this SM owns in a layer. cache is the layer's number in the cache arena.
+  // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a layer. cache is the layer's number
+  // in the cache arena.
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
     if (!now()) return;
@@ -62,8 +64,9 @@ struct Turns {
     if (chunks <= 0) return;
     rows = true;
     const u8* head = c.launch.cache + cache * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
-    next = {head + size_t(u.first_row(0) / kCacheRows) * kCacheBlockBytes, chunks, kChunkBytes, kChunkBytes * S::kSplits,
-            ceil_div(u.rows(chunks - 1), kCacheRows) * kCacheBlockBytes};
+    next = {head + size_t(u.first_row(0) / kCacheRows) * kCacheBlockBytes, chunks, u.skipped(0) / kCacheRows * kCacheBlockBytes,
+            kChunkBytes, kChunkBytes * S::kSplits,
+            ceil_div(u.skipped(chunks - 1) + u.rows(chunks - 1), kCacheRows) * kCacheBlockBytes};
   }
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int position) {
@@ -81,7 +84,7 @@ struct Turns {
     for (int i = 0; i < next.pieces; ++i, source += next.stride) {
       const int bytes = i + 1 < next.pieces ? next.bytes : next.last;
 #pragma unroll 1
-      for (int at = 0; at < bytes; at += kSlotBytes) p.copy(source + at, min(kSlotBytes, bytes - at));
+      for (int at = i == 0 ? next.skip : 0; at < bytes; at += kSlotBytes) p.copy(source + at, min(kSlotBytes, bytes - at));
     }
     lines = seen;
     unit = more ? unit + 1 : 0;

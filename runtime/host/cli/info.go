@@ -48,8 +48,7 @@ func (c *command) infoText(f *host.Facts) string {
 	for _, v := range f.Variants {
 		line("variant", "%s, positions %d to %d", v.Name, v.Lo, v.Hi)
 	}
-	line("traffic", "%.1f MB of weights a token, and %.1f kB for each earlier position", float64(f.Traffic.Weights)/1e6,
-		float64(f.Traffic.CacheRow)/1e3)
+	line("traffic", "%.1f MB of weights a token%s", float64(f.Traffic.Weights)/1e6, ofCache(f.Traffic.Cache))
 	for _, name := range []string{host.FatbinFile, host.WeightsFile, host.TokenizerFile} {
 		state := "missing"
 		if info, err := os.Stat(filepath.Join(c.dir, name)); err == nil {
@@ -58,4 +57,16 @@ func (c *command) infoText(f *host.Facts) string {
 		line("file", "%s: %s", name, state)
 	}
 	return b.String()
+}
+
+// ofCache says what a step reads of the cache.
+func ofCache(rows []host.CacheRows) string {
+	text := ""
+	for _, r := range rows {
+		text += fmt.Sprintf(", and %.1f kB for each earlier position", float64(r.Bytes)/1e3)
+		if r.Window > 0 {
+			text += fmt.Sprintf(" of the last %d", r.Window-1)
+		}
+	}
+	return text
 }

@@ -113,7 +113,7 @@ func Facts() host.Facts {
 			{Stage: "embed", Elements: 64}, {Stage: "L{i}.qkv", Elements: 128, Layers: 2},
 			{Stage: "L{i}.attn", Elements: 64, Layers: 2},
 			{Stage: "lm_head"}}}},
-		Traffic: host.Traffic{Weights: 4096, CacheRow: 64},
+		Traffic: host.Traffic{Weights: 4096, Cache: []host.CacheRows{{Bytes: 64}}},
 	}
 }
 

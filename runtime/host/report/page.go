@@ -252,16 +252,23 @@ func byteFacts(p *Page) []fact {
 	if p.Facts.Model.Tied {
 		table = "the embedding table is also the matrix of lm_head, which streams it once"
 	}
-	mean := float64(b.Position) + float64(b.StepsPerLaunch-1)/2
-	return []fact{
+	facts := []fact{
 		{"weights", fmt.Sprintf("%s B a token: every matrix that is multiplied with, and the norms; %s",
 			count(int(t.Weights)), table)},
-		{"KV cache", fmt.Sprintf("%s B a token: %s B of K and V of all layers for each of %s earlier positions (the "+
-			"mean of the launch)",
-			fixed(mean*float64(t.CacheRow), 0), count(int(t.CacheRow)), fixed(mean, 1))},
-		{"together", fmt.Sprintf("%s B a token, of decode and ceiling alike; GB are 10⁹ bytes",
-			fixed(b.BytesPerToken, 0))},
 	}
+	for _, rows := range t.Cache {
+		one := host.Traffic{Cache: []host.CacheRows{rows}}
+		bytes := one.CacheBytes(b.Position, b.StepsPerLaunch)
+		layers := "all layers"
+		if rows.Window > 0 {
+			layers = fmt.Sprintf("layers that see %s positions", count(rows.Window))
+		}
+		facts = append(facts, fact{"KV cache", fmt.Sprintf("%s B a token: %s B of K and V of %s for each of %s "+
+			"earlier positions (the mean of the launch)", fixed(bytes, 0), count(int(rows.Bytes)), layers,
+			fixed(bytes/float64(max(1, rows.Bytes)), 1))})
+	}
+	return append(facts, fact{"together", fmt.Sprintf("%s B a token, of decode and ceiling alike; GB are 10⁹ bytes",
+		fixed(b.BytesPerToken, 0))})
 }
 
 func buildFacts(p *Page) []fact {

@@ -118,7 +118,7 @@ func measured(p *host.Profile) report.Page {
 				Hidden: 2048, Intermediate: 8192, Heads: 32,
 				KVHeads: 8, HeadDim: 64, Vocab: 128256, MaxSeq: 2048, Tied: true, Eps: 1e-5},
 			Target: host.Target{Name: "h200", Arch: "sm_90a", SMs: 132}, CUDA: 13000,
-			Traffic: host.Traffic{Weights: 2471628800, CacheRow: 32768}},
+			Traffic: host.Traffic{Weights: 2471628800, Cache: []host.CacheRows{{Bytes: 32768}}}},
 		Build: host.Provenance{AMKC: "1.0", NVCC: "13.0.88", Go: "go1.26", RandomSeed: &seed,
 			Weights: "5b1ff8ea33a7a4ab2b8b4f9d4bd8f1c0",
 			Program: "0a9c5f77d1a5e1cd94b7b3f1fc0d0e55",

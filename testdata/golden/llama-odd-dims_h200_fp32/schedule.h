@@ -88,6 +88,7 @@ struct Attn {
   static constexpr int kTasks = 3;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.6a09e6p-02f;  // 0.35355339059327373
 };
 

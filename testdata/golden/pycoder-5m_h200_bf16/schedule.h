@@ -95,6 +95,7 @@ struct ShortAttn {
   static constexpr int kTasks = 2;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1p-03f;  // 0.125
 };
 
@@ -115,6 +116,7 @@ struct LongPart {
   static constexpr int kTasks = 32;  // that hand over L{i}.part
   static constexpr int kSplits = 16;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1p-03f;  // 0.125
 };
 

@@ -89,6 +89,7 @@ struct Attn {
   static constexpr int kTasks = 2;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1p-02f;  // 0.25
 };
 

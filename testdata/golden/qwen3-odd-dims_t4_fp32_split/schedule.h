@@ -98,6 +98,7 @@ struct ShortAttn {
   static constexpr int kTasks = 3;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.a20bd8p-03f;  // 0.20412414523193154
   static constexpr float kNormEps = 0x1.0624dep-10f;  // 0.001, of the norms of q and k
 };
@@ -123,6 +124,7 @@ struct LongPart {
   static constexpr int kTasks = 12;  // that hand over L{i}.part
   static constexpr int kSplits = 4;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.a20bd8p-03f;  // 0.20412414523193154
   static constexpr float kNormEps = 0x1.0624dep-10f;  // 0.001, of the norms of q and k
 };

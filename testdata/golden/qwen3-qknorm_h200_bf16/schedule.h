@@ -91,6 +91,7 @@ struct Attn {
   static constexpr int kTasks = 2;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1p-03f;  // 0.125
   static constexpr float kNormEps = 0x1.0c6f7ap-20f;  // 1e-06, of the norms of q and k
 };
