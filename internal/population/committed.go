@@ -14,6 +14,7 @@ import (
 var committedFiles = []string{
 	"passes/testdata/exchange/plain.out.amk",
 	"passes/testdata/exchange/tiny.out.amk",
+	"passes/testdata/exchange/normed.out.amk",
 	"testdata/ir/tiny.amk",
 	"testdata/golden/llama-odd-dims_h200_fp32/schedule.amk",
 	"testdata/golden/llama-gqa_t4_fp16_split/schedule.amk",
@@ -21,7 +22,7 @@ var committedFiles = []string{
 }
 
 // smallCommitted is how many of committedFiles are for few SMs.
-const smallCommitted = 3
+const smallCommitted = 4
 
 // Committed returns the committed programs, and every variant of them unrolled. They are read once; the caller
 // changes none of them. The error says which file is missing or wrong.
