@@ -15,7 +15,8 @@ from sections import Task
 from workshop import FEATURES, Case
 
 DTYPES = ("fp32", "bf16", "fp16")
-ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16")
+ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16",
+       "qwen3-qknorm", "qwen3-odd-dims")
 FIXTURES = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
 FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
 SEED = 1
