@@ -1,6 +1,6 @@
 """Section ablations: what each feature of the kernel is worth, by builds that lack one of them.
 
-All builds of a model are measured in turn in one process, so that the rows of a model belong together: made in one go
+All builds of a model run interleaved in one process, so that the rows of a model belong together: made in one go
 they come from one measurement.
 """
 
@@ -29,11 +29,11 @@ class Variant:
     what: str
     knobs: tuple = ()
     defines: tuple = ()
-    steps: int = 0  # tokens a launch; 0: as many as bench takes by itself
+    steps: int = 0  # tokens per launch; 0: as many as bench takes by itself
 
 
 def warps(n):
-    """Knobs for so many warps a tile in every stage; which amkc takes by itself depends on the model and on other
+    """Knobs for so many warps per tile in every stage; which amkc takes by itself depends on the model and on other
     knobs."""
     return tuple(("warps", stage, n) for stage in STAGES)
 
@@ -44,7 +44,7 @@ VARIANTS = (
     Variant("copies-1", "one copy of each exchanged vector instead of two", (("exchange", "copies", 1),)),
     Variant("in-flight-1", "one chunk in flight instead of three, and thus no stock", (("ring", "in_flight", 1),)),
     Variant("in-flight-2", "two chunks in flight", (("ring", "in_flight", 2),)),
-    Variant("in-flight-all", "no cap: 13 chunks in flight, and 8 warps a tile everywhere, as 4 would need more slots",
+    Variant("in-flight-all", "no cap: 13 chunks in flight, and 8 warps per tile everywhere, as 4 would need more slots",
             (("ring", "in_flight", 13), ("ring", "stock", 0)) + warps(8)),
     Variant("run-ahead-off", "no run-ahead into L2", (("ring", "run_ahead", 0),)),
     Variant("pace-0", "L2 asked for chunks as fast as a lane can ask", (("ring", "pace", 0),)),
@@ -59,8 +59,8 @@ VARIANTS = (
     Variant("splits-8", "8 splits of the context instead of 16", (("attention", "max_splits", 8),)),
     Variant("barrier", "a barrier of all SMs after each layer", (("loop", "barrier", 1),)),
     Variant("contiguous", "every stage's tiles dealt out from the first SM on", (("", "sm_assignment", "contiguous"),)),
-    Variant("warps-4", "4 warps a tile in every stage", warps(4)),
-    Variant("warps-8", "8 warps a tile in every stage", warps(8)),
+    Variant("warps-4", "4 warps per tile in every stage", warps(4)),
+    Variant("warps-8", "8 warps per tile in every stage", warps(8)),
     Variant("bulk-copy-off", "cp.async instead of bulk copies", defines=("AMK_BULK_COPY=0",)),
     Variant("async-copy-off", "loads and stores instead of asynchronous copies",
             defines=("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0")),
@@ -103,7 +103,7 @@ class Measurement:
         self.logs |= {v.name: made[DEFAULT.name] + made.get(v.name, []) + turns for v in chosen}
 
     def entrants(self, shop, chosen, made):
-        """The builds that take turns, by name; the commands that make each go into made."""
+        """The builds that are interleaved, by name; the commands that make each go into made."""
         entrants = {}
         for v in (DEFAULT, *chosen):
             shop.log = made[v.name] = []

@@ -13,13 +13,13 @@ INTRO = """# Benchmarks
 
 Written by `bench/results.py` from the rows in [docs/results](docs/results/README.md); do not edit. Each row was made by
 the command beside it, and names by letter the amkc that made its build, and the software under it. A letter is no
-machine: rows were made on several of a kind, which differ by 2 to 3 %, and what is compared took turns on one. All are
-of one sequence in bf16 with random weights, on one GPU.
+machine: rows were made on several of a kind, which differ by 2 to 3 %, and what is compared ran interleaved on one.
+All are of one sequence in bf16 with random weights, on one GPU.
 
 A latency is that of a full step: embedding, all layers, attention over the cache, the output matrix, argmax, the token
 fed back. It counts only if the kernel agreed with the plain kernels of its build in the same run. The ceiling is a
 kernel of the same build that streams the same bytes (the weights and cache rows that a step reads) through the same
-ring and waits for nothing; the two are launched in turn. The plain read is a kernel that does nothing but load the
+ring and waits for nothing; their launches are interleaved. The plain read is a kernel that does nothing but load the
 weights; its bandwidth stands beside the ceiling, so that the ceiling can be judged as well. Where a figure stays short
 of its target, the ablations below say where time goes, and [docs/performance.md](docs/performance.md) and
 [docs/negative-results.md](docs/negative-results.md) what was tried.
@@ -31,7 +31,8 @@ They had the stream of weights, the exchanges, the norms' 1/rms and, in one of t
 through the ring. What they left out is in every row here:
 
 - **RoPE**: the probes used q and k as they came out of the product with the weights. The kernel computes sines and
-  cosines once a step, and in every layer rotates q and k between the sums of qkv and what the attention units wait for.
+  cosines once per step, and in every layer rotates q and k between the sums of qkv and what the attention units wait
+  for.
 - **Append of the cache row**: nobody wrote the cache that the probe read. The kernel puts each step's k and v into it,
   in the order of tensor core fragments, and the next step's stream may read those bytes only after an acquire; a step
   therefore ends in a join of all SMs.
@@ -116,7 +117,7 @@ def made(row):
 
 
 def ceiling(rows, aimed, explain):
-    titles = ["shape", "context", "µs a token", "p10 to p90", "ceiling, µs", "share of ceiling", "target", "met",
+    titles = ["shape", "context", "µs per token", "p10 to p90", "ceiling, µs", "share of ceiling", "target", "met",
               "GB/s", "plain read, GB/s", "share of plain read", "on", "command"]
     found = {(r["model"], r["position"]): r for r in rows if "position" in r}
     lines = []
@@ -144,9 +145,9 @@ def pytorch(rows, aimed, explain):
     out = [explain or
            "transformers' LlamaForCausalLM with the same weights and a static cache of the context's length, one "
            "decode step captured in a CUDA graph, argmax and the next position inside; eager with the faster of "
-           "transformers' attentions, and torch.compile in mode max-autotune. All take turns, round by round; ratios "
+           "transformers' attentions, and torch.compile in mode max-autotune. All run interleaved, by rounds; ratios "
            "are medians of the rounds' ratios. Errors are those of all logits, against transformers in fp32.", ""]
-    titles = ["shape", "context", "", "µs a token", "p10 to p90", "times amkc's", "target", "met", "share of ceiling",
+    titles = ["shape", "context", "", "µs per token", "p10 to p90", "times amkc's", "target", "met", "share of ceiling",
               "RMS error", "max error", "on", "command"]
     lines = []
     for r in rows:
@@ -184,13 +185,13 @@ def nearer(rows):
 
 def ablations(rows, aimed, explain):
     out = [explain] if explain else [
-           "Builds that lack one feature or have another value of one knob, in turn with the kernel as amkc makes it. "
-           "A cell is the time of a token in µs, and in brackets its ratio to that of the kernel as amkc makes it, "
+           "Builds that lack one feature or have another value of one knob, interleaved with the kernel as amkc makes "
+           "it. A cell is the time of a token in µs, and in brackets its ratio to that of the kernel as amkc makes it, "
            "above 1 where the feature helps, with the spread of the rounds. Rows that are what amkc makes of a model "
            "anyway show how much two builds of the same kernel differ, which is more than the spread: a ratio as near "
            "to 1 as theirs shows nothing. The cycles between two requests to L2 follow the stock, and with them builds "
            "that have another stock or none. Four things have no row, because no kernel is without them: weights "
-           "packed in the order of tensor core fragments, stages that are fused (five a layer), the cache's way "
+           "packed in the order of tensor core fragments, stages that are fused (five per layer), the cache's way "
            "through the ring, and argmax on the GPU. [docs/results](docs/results/README.md) names rows that were "
            "not made.",
            "",
@@ -220,7 +221,7 @@ def soak(rows, aimed, explain):
     out = [explain or
            "From position 0 to the end of the context again and again in one session. Every pass must give the tokens "
            "of the first, and two teacher-forced ones at the end the same logits to the bit.", ""]
-    titles = ["shape", "tokens", "passes", "seconds", "µs a token: first tenth of the passes", "last tenth",
+    titles = ["shape", "tokens", "passes", "seconds", "µs per token: first tenth of the passes", "last tenth",
               "longest pass", "result", "on", "command"]
     lines = [[r["model"], plain(r.get("free")), plain(r.get("passes")), fixed(r.get("seconds"), 0)] +
              [fixed(r.get("latency_us", {}).get(k), 1) for k in ("first_tenth", "last_tenth", "longest")] + [outcome(r)]

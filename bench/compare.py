@@ -6,7 +6,7 @@ beside it, and BENCHMARKS.md.
     python3 bench/compare.py --model llama-3.2-1b --position 2000 --rounds 3
     python3 bench/compare.py --no-compile
 
-amkc, eager PyTorch in a CUDA graph and torch.compile (max-autotune) in a CUDA graph take turns, round by round, with
+amkc, eager PyTorch in a CUDA graph and torch.compile (max-autotune) in a CUDA graph are interleaved, by rounds, with
 the same random weights in bf16, batch 1; the logits of each are held to transformers in fp32 first. It needs an NVIDIA
 GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put into dist/results on
 another machine.

@@ -1,4 +1,4 @@
-"""Section compare: the emitted kernel and PyTorch, on the same weights and one GPU, in turn.
+"""Section compare: the emitted kernel and PyTorch, interleaved on the same weights and one GPU.
 
 The rivals are transformers' LlamaForCausalLM with a static cache, one decode step captured in a CUDA graph: as it is,
 and through torch.compile. bench/torch_step.py says how. Each is a process of its own, so that what goes wrong in one
@@ -47,7 +47,7 @@ class Engine:
         self.facts = {}  # what goes into the row besides
         self.findings = []
         self.lacking = None  # why there are no more numbers
-        self.rounds = []  # quantiles of microseconds a token
+        self.rounds = []  # quantiles of microseconds per token
 
     def judge(self, verdict):
         self.findings += verdict["findings"]

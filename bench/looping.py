@@ -14,7 +14,7 @@ from workshop import Case
 
 UNROLLED = (("loop", "roll", 0),)
 BARRIERS = (("loop", "barrier", 1),)
-ROUNDS = 3  # in which the two kernels take turns
+ROUNDS = 3  # in which the two kernels are interleaved
 LAUNCHES = 100  # a turn
 SHAPES = ("testdata/configs/llama-3.2-1b", "testdata/configs/llama-3.1-8b")
 POSITIONS = (0, 2032)

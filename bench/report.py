@@ -36,9 +36,9 @@ ACCURACY_RULE = (
     "few positions are decided, the errors alone judge.")
 LATENCY = (
     ("position", lambda r: plain(r.get("position"))),
-    ("µs a token, median", lambda r: fixed(r.get("latency_us", {}).get("median"), 1)),
+    ("µs per token, median", lambda r: fixed(r.get("latency_us", {}).get("median"), 1)),
     ("p10 to p90", lambda r: span(r.get("latency_us"))),
-    ("MB a token", lambda r: fixed(scaled(r.get("bytes_per_token"), 1e-6), 1)),
+    ("MB per token", lambda r: fixed(scaled(r.get("bytes_per_token"), 1e-6), 1)),
     ("GB/s", lambda r: fixed(r.get("gbs"), 0)),
     ("share of ceiling", lambda r: fixed(r.get("share_of_ceiling"))),
 )
@@ -57,7 +57,7 @@ SECTIONS = {
                       ("tokens, free", lambda r: plain(r.get("free"))),
                       ("tokens, teacher-forced", lambda r: plain(r.get("forced"))),
                       ("passes", lambda r: plain(r.get("passes"))),
-                      ("positions a pass", lambda r: plain(r.get("positions"))))),
+                      ("positions per pass", lambda r: plain(r.get("positions"))))),
     "sanitizer": ("compute-sanitizer", "A small model decoded under the tool, without an error.", (
         ("tool", lambda r: plain(r.get("tool"))),
         ("errors", lambda r: plain(r.get("errors"))),
@@ -69,26 +69,26 @@ SECTIONS = {
                     ("logits compared", lambda r: plain(r.get("logits"))))),
     "barriers": ("What looping with run-ahead is worth", "The kernel as amkc makes it, and the same with "
                  "`tiling.loop.barrier` 1: all SMs meet at the end of every layer, and nothing of the next one is "
-                 "copied before. The two take turns on one machine, each checked against the plain kernels in the same "
-                 "run; medians over the rounds.", (
+                 "copied before. The two run interleaved on one machine, each checked against the plain kernels in the "
+                 "same run; medians over the rounds.", (
                      ("position", lambda r: plain(r.get("position"))),
-                     ("µs a token, loop", lambda r: fixed(r.get("loop_us"), 1)),
-                     ("µs a token, barriers", lambda r: fixed(r.get("barriers_us"), 1)),
+                     ("µs per token, loop", lambda r: fixed(r.get("loop_us"), 1)),
+                     ("µs per token, barriers", lambda r: fixed(r.get("barriers_us"), 1)),
                      ("gain", lambda r: fixed(r.get("gain"))),
                      ("ceiling, µs", lambda r: fixed(r.get("ceiling_us"), 1)),
                      ("rounds", lambda r: plain(r.get("rounds"))))),
     "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. "
-              "The ceiling is a kernel that streams the same bytes and waits for nothing, launched in turn with the "
-              "decode kernel.", LATENCY),
+              "The ceiling is a kernel that streams the same bytes and waits for nothing, its launches "
+              "interleaved with those of the decode kernel.", LATENCY),
     "ablations": ("What each feature is worth", "The kernel as amkc makes it, and builds that lack one feature or have "
-                  "another value of one knob. All builds of a model are open in one process and take turns, round by "
-                  "round, each checked against the plain kernels in the same run. Medians over the rounds; the ratio, "
+                  "another value of one knob. All builds of a model are open in one process and run interleaved, "
+                  "each checked against the plain kernels in the same run. Medians over the rounds; the ratio, "
                   "to the kernel as amkc makes it, is the median of the rounds' ratios, and above 1 where the feature "
                   "helps. The spread is from the lowest ratio of a round to the highest. Where the ratio is nearer to "
                   "1 than the spread is wide, nothing is shown.", (
                       ("position", lambda r: plain(r.get("position"))),
                       ("build", lambda r: plain(r.get("what"))),
-                      ("µs a token", lambda r: fixed(r.get("us"), 1)),
+                      ("µs per token", lambda r: fixed(r.get("us"), 1)),
                       ("as amkc makes it", lambda r: fixed(r.get("default_us"), 1)),
                       ("ratio", lambda r: fixed(r.get("ratio"))),
                       ("spread", lambda r: fixed(r.get("spread"), 3)),
@@ -100,18 +100,18 @@ SECTIONS = {
                  ("tokens", lambda r: plain(r.get("free"))),
                  ("passes", lambda r: plain(r.get("passes"))),
                  ("seconds", lambda r: fixed(r.get("seconds"), 0)),
-                 ("µs a token: first pass, median, last, longest",
+                 ("µs per token: first pass, median, last, longest",
                   lambda r: ", ".join(fixed(r["latency_us"][k], 1) for k in ("first", "median", "last", "longest"))
                   if "latency_us" in r else ""),
                  ("first tenth, last tenth",
                   lambda r: ", ".join(fixed(r["latency_us"][k], 1) for k in ("first_tenth", "last_tenth"))
                   if "latency_us" in r else ""),
-                 ("µs slower an hour", lambda r: fixed(r.get("latency_us", {}).get("per_hour"), 2)))),
+                 ("µs slower per hour", lambda r: fixed(r.get("latency_us", {}).get("per_hour"), 2)))),
     "compare": ("PyTorch", "The kernel and transformers' LlamaForCausalLM with a static cache of the context's length, "
                 "one decode step in a CUDA graph, as it is (with the faster of transformers' attentions) and through "
-                "torch.compile (max-autotune): the same random weights, batch 1, in turn on one GPU, medians over the "
-                "rounds. Each latency is of 16 tokens between two events. × is how many times the kernel's time it is, "
-                "the median of the rounds' ratios. All logits are held to fp32: the kernel by the criteria of the "
+                "torch.compile (max-autotune): the same random weights, batch 1, interleaved on one GPU, medians over "
+                "the rounds. Each latency is of 16 tokens between two events. × is how many times the kernel's time it "
+                "is, the median of the rounds' ratios. All logits are held to fp32: the kernel by the criteria of the "
                 "shapes above, PyTorch's step by 1.5 × the errors of transformers' own pass.", (
                     ("position", lambda r: plain(r.get("position"))),
                     ("kernel, µs", lambda r: engine(r, "amkc", "us")),

@@ -1,4 +1,4 @@
-"""Tests of what is measured in turn: sections ablations and barriers, with tools that only look like amkc. numpy
+"""Tests of what is measured interleaved: sections ablations and barriers, with tools that only look like amkc. numpy
 alone."""
 
 import json

@@ -2,7 +2,7 @@
 it.
 
 The step is transformers' LlamaForCausalLM with a static KV cache. What transformers would compute anew in every layer
-or look up on the host is made once a step, which favours PyTorch: all layers share one position, and the mask is one
+or look up on the host is made once per step, which favours PyTorch: all layers share one position, and the mask is one
 row.
 
 Needs torch and transformers. Must not know amkc, nor what is done with the numbers.
@@ -21,7 +21,7 @@ COMPILE_MODE = "max-autotune-no-cudagraphs"
 
 class Rows(StaticLayer):
     """A layer's cache, which writes at a position that all layers share. StaticLayer counts in a tensor of its own,
-    with three small kernels a layer."""
+    with three small kernels per layer."""
 
     def __init__(self, length, position):
         super().__init__(max_cache_len=length)
@@ -117,7 +117,7 @@ class DecodeStep:
 
     @torch.no_grad()
     def timed(self, token, position, steps, launches, warm_up):
-        """Quantiles of the microseconds a token over launches of steps tokens each, all from the same token and
+        """Quantiles of the microseconds per token over launches of steps tokens each, all from the same token and
         position, and whether all of them ended in the token that single steps lead to. The rows before the position
         must be there."""
         token = torch.tensor([token], device=self.token.device)

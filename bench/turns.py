@@ -1,4 +1,4 @@
-"""Builds that are measured in turn, round by round, in one process of bench/device.
+"""Builds that are measured interleaved, round by round, in one process of bench/device.
 
 Needs the standard library alone. What is made of the numbers is the sections' business.
 """
@@ -16,7 +16,7 @@ KEPT = ("position", "steps_per_launch", "launches", "latency_us", "ceiling_us", 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A build, and how many tokens a launch of it decodes; 0 for as many as bench takes by itself."""
+    """A build, and how many tokens per launch of it decodes; 0 for as many as bench takes by itself."""
 
     directory: object
     steps: int = 0

@@ -132,7 +132,7 @@ type pageData struct {
 
 type vectorData struct {
 	Name        string
-	Alternating bool     // its members lie on several pages in turn
+	Alternating bool     // its members alternate between several pages
 	Pages       []string // the page, or lines that list several
 	Note        string
 }
@@ -184,7 +184,7 @@ func (b *builder) placePages() error {
 	b.d.Exchange = []field{
 		{"bool", "kFlagged", fmt.Sprint(b.flagged()), "words carry their epoch; else counters announce a vector"},
 		{"int", "kExchangesPerStep", itoa(exchanges), "of the longest variant"},
-		{"unsigned", "kCounterOffset", itoa(offset), "of counters: one an exchange, and one a step"},
+		{"unsigned", "kCounterOffset", itoa(offset), "of counters: one per exchange, and one per step"},
 		{"unsigned", "kExchangeBytes", itoa(b.exchangeBytes), "pages with their copies, then counters"},
 		{"int", "kTraceStride", itoa(stride), "elements of the longest exchanged vector"},
 	}

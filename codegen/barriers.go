@@ -42,7 +42,8 @@ func (b *builder) placeBarriers() error {
 		}
 		if n != b.barriers || !slices.Equal(all, inFirst) {
 			return diag.Errorf(codeStructure, "variant "+v.Name,
-				"has %d barriers a step, and variant %s %d: want the same in all", n, b.p.Variants[0].Name, b.barriers)
+				"has %d barriers per step, and variant %s %d: want the same in all", n, b.p.Variants[0].Name,
+				b.barriers)
 		}
 	}
 	return nil

@@ -174,7 +174,7 @@ func (b *builder) loop(out *writer, lists [][]*ir.Stage, at site) error {
 // turnIndent is what lines of the producer's walk are indented by, beyond their place in the walk.
 const turnIndent = "  "
 
-// inTurn puts lines of the producer's walk under the loop that takes them in turn.
+// inTurn puts lines of the producer's walk under the loop that takes them one by one.
 func inTurn(indent int, lines []string) []string {
 	if len(lines) == 0 {
 		return nil

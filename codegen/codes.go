@@ -8,14 +8,14 @@ The device runtime has one body for each fused stage: embed, qkv, attention, com
 residual), gate_up, lm_head with its argmax, sample and emit. A stage whose ops are none of these sequences cannot be
 emitted. Programs that amkc's own passes make with the default fusion always can; a program edited by hand may not.`)
 	codeDist = diag.New("AMK4002", "distribution that generated code cannot express", `
-Generated code computes which tiles or units an SM owns from one descriptor a stage: distribution spread for rows,
+Generated code computes which tiles or units an SM owns from one descriptor per stage: distribution spread for rows,
 units for attention. Explicit task lists and unassigned tasks run in the reference VM but have no descriptor.`)
 	codeStructure = diag.New("AMK4003", "program structure that generated code cannot express", `
 The message names what differs: loops, layers or stages that variants have in different order, a weight whose members
-do not lie at a constant stride, an exchange buffer without a page or taken from several buffers in turn, a value that
-stays on an SM elsewhere than in the residual, a stage that waits for another exchange than that of the stage before
-it, a step without an end or with work behind it, half a barrier, a name that no C++ identifier can be made of, or a
-target without the properties the kernel needs.`)
+do not lie at a constant stride, an exchange buffer without a page or taken from several buffers, one per iteration, a
+value that stays on an SM elsewhere than in the residual, a stage that waits for another exchange than that of the stage
+before it, a step without an end or with work behind it, half a barrier, a name that no C++ identifier can be made of,
+or a target without the properties the kernel needs.`)
 	codeName = diag.New("AMK4006", "name that a build cannot have", `
 The name of a build (--name, or else that of the model's directory) is the name of its executable, a target of its
 Makefile and part of comments. It has at most 128 letters, digits and . _ - +, and begins with neither . nor -. It is

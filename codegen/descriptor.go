@@ -106,7 +106,7 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 		if err := b.checkAttention(s, rows); err != nil {
 			return nil, err
 		}
-		add("int", "kShareRows", itoa(rows), "cache rows of a chunk, dealt out to the splits in turn")
+		add("int", "kShareRows", itoa(rows), "cache rows per chunk, dealt round robin to splits")
 		add("int", "kWindowRows", itoa(windowOf(a)), "that a position sees, its own among them; 0: all")
 		scale := a.FloatOr("scale", 1)
 		add("float", "kScale", hexFloat(scale), decimal(scale))

@@ -62,7 +62,7 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 			values(&b.p.Model, columns), maxColumns, b.wantRoom(&n))
 	default:
 		return diag.Errorf(codeLimit, "stage "+s.Name,
-			"%d columns in chunks of %d bytes over %d warps are %d quads a warp, and at most %d fit; want "+
+			"%d columns in chunks of %d bytes over %d warps are %d quads per warp, and at most %d fit; want "+
 				"tiling.warps.%s or tiling.ring.chunk_bytes larger",
 			columns, chunk, warps, each, maxQuads, warpKnob(s.Name))
 	}

@@ -71,7 +71,8 @@ var general = map[string]func(t testing.TB, p *ir.Program) *ir.Program{
 		p.Buffers = buffers
 		return p
 	},
-	// Two kinds of layers in turn, of two intermediate sizes: the body is two layers long, and the families go by two.
+	// Two alternating kinds of layers, of two intermediate sizes: the body is two layers long, and the families go by
+	// two.
 	"turns": func(t testing.TB, p *ir.Program) *ir.Program {
 		const small = 352 // of 704
 		for v := range p.Variants {

@@ -10,7 +10,8 @@ import (
 // How a stage says where its operands lie. Each name is followed through all iterations of the loop: if the members
 // advance evenly the place is computed from the variable of the loop, and if not it is looked up in a table.
 
-// numbers lists which members of one buffer a name stands for in turn; ok is false where there are several buffers.
+// numbers lists which members of one buffer a name stands for, iteration by iteration; ok is false where there are
+// several buffers.
 func numbers(ms []member) (ks []int, ok bool) {
 	for _, m := range ms {
 		if m.buffer != ms[0].buffer {

@@ -78,7 +78,7 @@ func TestDefaultChunksAreAccepted(t *testing.T) {
 	require.Positive(t, smaller)
 }
 
-// What amkc chooses by itself never makes codegen refuse a program that it accepts with 8 warps a tile. AMKC_LONG
+// What amkc chooses by itself never makes codegen refuse a program that it accepts with 8 warps per tile. AMKC_LONG
 // compiles all combinations, and else a third, in which each two values meet.
 func TestDefaultWarpsAreAccepted(t *testing.T) {
 	emits := func(dir string, target *ir.Target, c ir.ScheduleConfig) (warps int, err error) {

@@ -12,7 +12,7 @@ const (
 	memoryLatency = 0.70
 
 	// knee is how sharply the bandwidth stops growing with the bytes in flight. Design probes: 2904, 4209 and 4558
-	// GB/s with 16, 32 and 48 KB in flight an SM.
+	// GB/s with 16, 32 and 48 KB in flight per SM.
 	knee = 4
 
 	// l2Latency is a round trip to L2 in microseconds, on an idle machine. Design probes: the last round of polls of
@@ -52,8 +52,8 @@ const (
 	assumedRead = 0.92
 )
 
-// Instructions and cycles. Straight-line code is executed once a layer by two warps a scheduler, and most of it waits
-// for what is just before it.
+// Instructions and cycles. Straight-line code is executed once per layer by two warps per scheduler, and most of it
+// waits for what is just before it.
 const (
 	// instructionCycles is what an instruction of such code takes. docs/performance.md, clocks in the attention units.
 	instructionCycles = 3
@@ -62,17 +62,17 @@ const (
 	firstCode = 30
 
 	// tileCycles are lost at the end of each round of tiles. Section ablations, warps-8 of the 0.6B shape: with eight
-	// warps a tile in place of four, 212 rounds more and 56 quads less a warp take 13.2 µs more, the mean of both
+	// warps per tile in place of four, 212 rounds more and 56 quads less a warp take 13.2 µs more, the mean of both
 	// positions.
 	tileCycles = 193
 
 	// roundCycles and fragmentCycles are what a warp takes for a block of 16 cache rows, and for each 16 elements of
-	// a head in it. Section contexts, drains at 8192 and 32752, 11.5 rounds of a block a warp apart: 778 cycles a
+	// a head in it. Section contexts, drains at 8192 and 32752, 11.5 rounds of a block per warp apart: 778 cycles a
 	// round of Llama-3.2-1B, whose heads have 64 elements, 1399 of the 0.6B shape, whose heads have 128.
 	roundCycles, fragmentCycles = 157, 155.2
 
 	// drain is bytes a cycle that an SM's consumers take out of the ring. Tensor cores: design probes, consumers
-	// alone, 160 GB/s an SM. Without them a weight's activations are read from shared memory too, 4 bytes each:
+	// alone, 160 GB/s per SM. Without them a weight's activations are read from shared memory too, 4 bytes each:
 	// estimated from 128 bytes a cycle.
 	drainTensor, drainFMA16, drainFMA32 = 81, 30, 45
 )

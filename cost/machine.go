@@ -55,7 +55,7 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 }
 
 // plainInFlight is what a producer warp that loads and stores has on its way: the bytes of a chunk divided among the
-// rounds that they take, of 16, 8, 4, 2 and 1 loads of 16 bytes a lane.
+// rounds that they take, of 16, 8, 4, 2 and 1 loads of 16 bytes per lane.
 func plainInFlight(chunk float64) float64 {
 	loads := max(1, int(math.Ceil(chunk/(32*16))))
 	return chunk / float64(loads/16+bits.OnesCount(uint(loads%16)))

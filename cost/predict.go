@@ -37,7 +37,7 @@ type Stage struct {
 	Parts
 }
 
-// Ring is what the model makes of the machine: sizes in bytes an SM, speeds in 10^9 bytes a second.
+// Ring is what the model makes of the machine: sizes in bytes per SM, speeds in 10^9 bytes per second.
 type Ring struct {
 	Slots     int     `json:"slots"`
 	InFlight  float64 `json:"in_flight_bytes"`

@@ -126,7 +126,7 @@ func (r *ring) loads() (memory, l2 float64) {
 }
 
 // late is how much later the slowest SM has the bytes that this one has just taken. Random delays add up since the
-// ring was full, but for no longer than ring and run-ahead take to fill: by then whoever is ahead stands still. What
+// ring was full, but for no longer than ring and run-ahead take to fill: by then an SM that is ahead stands still. What
 // is left in the ring makes up for them.
 func (r *ring) late(uneven float64) float64 {
 	room := r.capacity

@@ -177,7 +177,7 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 	return at, true
 }
 
-// rounds is how many rounds the warps of an attention unit take for so many blocks of cache rows, a block a warp and
+// rounds is how many rounds the warps of an attention unit take for so many blocks of cache rows, a block per warp and
 // round; with none there is the step's own row still. Two warps share a scheduler. A last round with no more blocks
 // than there are schedulers is taken to be half a round: assumed, because drains come out nearer
 // (docs/cost-model.md).

@@ -53,7 +53,7 @@ func (m *Model) Sizes() []Size {
 	return out
 }
 
-// Bounds of a target's bandwidth, in 10^9 bytes a second; 0 is not known. It divides in predictions.
+// Bounds of a target's bandwidth, in 10^9 bytes per second; 0 is not known. It divides in predictions.
 const minGBs, maxGBs = 1e-3, 1e6
 
 // The least and the largest magnitude of a float32 that every unit of a GPU computes with. Smaller ones are

@@ -52,8 +52,8 @@ Put the op that writes the temporary first, or give the second value a name of i
 Each task adds 1 to exactly one counter when it is done, so that every stage has a signal. A wait names a counter, once,
 with a threshold of 1 or more; a threshold of 0 would order nothing.`)
 	CodePage = diag.New("AMK3022", "buffer that its page cannot hold", `
-A page is a slot of scratch memory that several buffers use in turn, each from offset 0. The pages that a buffer names
-must exist, lie in the buffer's space, have its layout with as many copies, and have at least its bytes.`)
+A page is a slot of scratch memory that several buffers use one after another, each from offset 0. The pages that a
+buffer names must exist, lie in the buffer's space, have its layout with as many copies, and have at least its bytes.`)
 	CodeVariants = diag.New("AMK3023", "variants do not cover the positions", `
 The variants of a program cover the positions 0 to max_seq-1, each position once, in ascending order: the first starts
 at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1. A program without a line

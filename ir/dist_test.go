@@ -45,7 +45,7 @@ func TestTasksCoverTheAxisOnce(t *testing.T) {
 				require.LessOrEqual(t, n, (d.Extent+d.SMs-1)/d.SMs, "%+v SM %d", d, sm)
 			}
 		}
-		// Unroll binds ops once a stage: from one iteration to the next, only SMs may change.
+		// Unroll binds ops once per stage: from one iteration to the next, only SMs may change.
 		for k, sp := range d.Tasks(i + 1) {
 			require.Equal(t, [2]int{tasks[k].A, tasks[k].B}, [2]int{sp.A, sp.B})
 		}

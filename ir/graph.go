@@ -17,7 +17,7 @@ type LayerKind struct {
 	Nodes []GraphNode
 }
 
-// Rope is the rotary embedding: one angle step a position for each of the HeadDim/2 rotation pairs.
+// Rope is the rotary embedding: one angle step per position for each of the HeadDim/2 rotation pairs.
 type Rope struct {
 	InvFreq []float32 // length HeadDim/2
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // paired is a loop over pairs of layers: families one by one and by two, a group of buffers that no index names, and a
-// carried family on two pages in turn.
+// carried family on two alternating pages.
 const paired = `amk 1.0
 model m max_seq=4
 page p0 GLOBAL_SCRATCH word64 bytes=128

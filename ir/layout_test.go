@@ -43,7 +43,7 @@ func TestLayoutsAreInjective(t *testing.T) {
 	}
 }
 
-// TestTileOrder pins the order that the kernel's 16-byte loads rely on: lane = row*4 + quarter, 8 columns a lane, as
+// TestTileOrder pins the order that the kernel's 16-byte loads rely on: lane = row*4 + quarter, 8 columns per lane, as
 // mma takes them.
 func TestTileOrder(t *testing.T) {
 	b := &Buffer{DType: BF16, Shape: []int{16, 64}, Layout: Layout{Kind: Tile8x32}}

@@ -89,8 +89,8 @@ func ParseArrange(s string) (Arrange, error) {
 	return Arrange(i), err
 }
 
-// Group is a ragged group: buffers of any names that the iterations of a loop use in turn. The name holds {i}; with
-// index First+k*Step in it, it is another name of the buffer Members[k].
+// Group is a ragged group: buffers of any names that the iterations of a loop use one after another. The name holds
+// {i}; with index First+k*Step in it, it is another name of the buffer Members[k].
 type Group struct {
 	Name    string
 	First   int

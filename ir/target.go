@@ -14,7 +14,7 @@ type Target struct {
 	SMemOptin   int     `json:"smem_optin"` // bytes of shared memory one block can have
 	L2Bytes     int     `json:"l2_bytes"`   //
 	HBMBytes    int     `json:"hbm_bytes"`  //
-	HBMGBs      float64 `json:"hbm_gbs"`    // data-sheet bandwidth, 10^9 bytes a second
+	HBMGBs      float64 `json:"hbm_gbs"`    // data-sheet bandwidth, 10^9 bytes per second
 	BulkCopy    bool    `json:"bulk_copy"`  // cp.async.bulk and mbarrier transactions (sm_90)
 	AsyncCopy   bool    `json:"async_copy"` // cp.async (sm_80)
 	TensorCores bool    `json:"mma16816"`   // mma.m16n8k16 for bf16 and fp16 (sm_80)

@@ -33,7 +33,7 @@ func TestWarpsOfShortRows(t *testing.T) {
 	}{
 		"a quad a warp":          {model(1024, 3072), h200, ir.ScheduleConfig{}, all4},
 		"half of the warps idle": {model(512, 3072), h200, ir.ScheduleConfig{}, all4},
-		"two quads a warp":       {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
+		"two quads per warp":     {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
 		"five quads":             {model(576, 1536), h200, ir.ScheduleConfig{}, nil},
 		"few tiles of gate_up": {model(1024, 512), h200, ir.ScheduleConfig{},
 			map[string]int{"qkv": 4, "lm_head": 4}},

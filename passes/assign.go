@@ -10,7 +10,7 @@ import (
 	"amkc/knobs"
 )
 
-// Assign is the pass that gives tasks to SMs: a stage of rows becomes one contiguous span an SM, attention one unit a
+// Assign is the pass that gives tasks to SMs: a stage of rows becomes one contiguous span per SM, attention one unit a
 // task. With that it is known what crosses from SM to SM, and what stays: the residual goes into shared memory, and the
 // vectors that stages hand over become words that carry their epoch.
 var Assign = Pass{
@@ -132,7 +132,7 @@ func spread(d *ir.Dist, sms int) {
 	*d = ir.Dist{Kind: kind, Extent: d.Extent, Grain: d.Grain, SMs: sms}
 }
 
-// sampleOnEverySM makes the head leave one best value an SM, and every SM choose among them, so that each knows the
+// sampleOnEverySM makes the head leave one best value per SM, and every SM choose among them, so that each knows the
 // next token without asking; the first SM writes it out. Even an SM without rows of the head takes part.
 func sampleOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 	sms := p.Target.SMs

@@ -9,7 +9,7 @@ import (
 )
 
 // Barrier is the pass that, with tiling.loop.barrier, ends every layer at a barrier of all SMs, as a kernel launched
-// once a layer would: each SM arrives when it is done with the layer, and goes on when all have. The order it adds is
+// once per layer would: each SM arrives when it is done with the layer, and goes on when all have. The order it adds is
 // what looping over layers inside of one kernel does without; the knob is there to measure what that is worth.
 var Barrier = Pass{
 	Name:  "barrier",
@@ -45,7 +45,7 @@ func runBarrier(s *State) error {
 	return nil
 }
 
-// barrierOf returns the two stages of a layer's barrier, one task an SM each.
+// barrierOf returns the two stages of a layer's barrier, one task per SM each.
 func barrierOf(sms int) (arrive, join *ir.Stage) {
 	everySM := ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
 	nothing := func() []ir.Op { return []ir.Op{{Code: ir.NOP}} }

@@ -36,7 +36,7 @@ func importFaults(t *testing.T, config string) diag.List {
 	return list
 }
 
-// TestOddValueOfOneField gives each field in turn each odd value. The config is refused or accepted, and what is said
+// TestOddValueOfOneField gives each field each odd value. The config is refused or accepted, and what is said
 // is about that field alone: nothing is concluded from what stands in its place. A message stays short, and ends with
 // its advice.
 func TestOddValueOfOneField(t *testing.T) {

@@ -10,15 +10,15 @@ import (
 	"amkc/knobs"
 )
 
-// Loop is the pass that rolls runs of equal stages into loops: what their calls name in turn becomes a family, or a
-// ragged group where it cannot be one. A chain of values that one SM updates element by element becomes one buffer
-// first, and other chains from call to call may move on chip. Unrolling gives back the same tasks up to names, and up
-// to the copies that enter and leave such a chain. What cannot be rolled stays as it is. docs/kernel-looping.md has
-// the rules. The layers of a graph are a loop from pass lower on: that one stays, unless tiling.loop.roll is 0, which
-// writes it out.
+// Loop is the pass that rolls runs of equal stages into loops: what their calls name one after another becomes a
+// family, or a ragged group where it cannot be one. A chain of values that one SM updates element by element becomes
+// one buffer first, and other chains from call to call may move on chip. Unrolling gives back the same tasks up to
+// names, and up to the copies that enter and leave such a chain. What cannot be rolled stays as it is.
+// docs/kernel-looping.md has the rules. The layers of a graph are a loop from pass lower on: that one stays, unless
+// tiling.loop.roll is 0, which writes it out.
 var Loop = Pass{
 	Name:  "loop",
-	Doc:   "roll runs of equal stages into loops, what their calls name in turn into families and groups",
+	Doc:   "roll runs of equal stages into loops, what their calls name one after another into families and groups",
 	After: []string{"assign", "barrier"},
 	Run:   runLoop,
 }
@@ -96,7 +96,7 @@ type rolling struct {
 	runs   []*run
 
 	counterAt map[string]int    // in v.Counters
-	counting  map[string][]*run // that name a counter in turn with others
+	counting  map[string][]*run // that name a counter, as others do
 	counters  *naming
 }
 

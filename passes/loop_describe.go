@@ -127,7 +127,7 @@ func (d *describer) place(c *context, use *ParamUse, p *param) string {
 	case len(f.Pages) == 1:
 		return "one page, " + f.Pages[0]
 	case len(f.Pages) == 2:
-		return "two pages in turn, " + strings.Join(f.Pages, " ")
+		return "two alternating pages, " + strings.Join(f.Pages, " ")
 	}
-	return fmt.Sprintf("%d pages in turn", len(f.Pages))
+	return fmt.Sprintf("%d alternating pages", len(f.Pages))
 }

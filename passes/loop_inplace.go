@@ -172,7 +172,7 @@ func sameSpans(a, b *ir.Dist) bool {
 }
 
 // interchangeable reports whether two buffers are alike activations that nothing has placed yet. Words that carry their
-// epoch are written once a step, so that they never are.
+// epoch are written once per step, so that they never are.
 func interchangeable(a, b *ir.Buffer) bool {
 	return a != nil && b != nil && a.Kind == ir.Activation && !a.Layout.Words() && len(a.Pages)+len(b.Pages) == 0 &&
 		alike(a, b)

@@ -43,7 +43,7 @@ func (n *namer) find(x int) (root, beyond int) {
 	return x, beyond
 }
 
-// args states that the iterations of a loop name these in turn.
+// args states that the iterations of a loop name these one after another.
 func (n *namer) args(args []string, x indexing) {
 	first := n.id(args[0], x.first)
 	for k, name := range args[1:] {

@@ -8,9 +8,9 @@ import (
 )
 
 // promote moves chains on chip: what a call hands to the next one alone becomes a buffer in the shared memory of the
-// SM that writes and reads it, on one page, or on two in turn where a call still reads its operand while it writes
-// its result. What it needs is that no other SM touches the elements. Vectors of words are exchanged between SMs;
-// they stay what they are, and pass pagecolor lays them onto pages.
+// SM that writes and reads it, on one page, or alternating between two where a call still reads its operand while it
+// writes its result. What it needs is that no other SM touches the elements. Vectors of words are exchanged between
+// SMs; they stay what they are, and pass pagecolor lays them onto pages.
 func (r *roller) promote() {
 	for i := range r.variants {
 		g := &r.variants[i]

@@ -191,7 +191,7 @@ func (g *rolling) loop(r *roller, run *run, taken map[string]bool, loops map[str
 	return l
 }
 
-// counterRef is what the body calls the counters that the calls name in turn.
+// counterRef is what the body calls the counters that the calls name one after another.
 func (g *rolling) counterRef(run *run, args []string) string {
 	if p := (&param{args: args}); p.constant() {
 		return g.counters.now(args[0])

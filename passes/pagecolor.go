@@ -11,8 +11,8 @@ import (
 
 // PageColor is the pass that lays exchange buffers onto pages. Two buffers may share a page if every access of one
 // comes before every write of the other; pages are then colours of the interference graph. What comes before what is
-// taken from the unrolled program, so that a family of buffers folds onto one page, or onto two in turn, wherever
-// that is safe.
+// taken from the unrolled program, so that a family of buffers folds onto one page, or onto two alternating ones,
+// wherever that is safe.
 var PageColor = Pass{
 	Name:  "pagecolor",
 	Doc:   "lay exchange buffers onto shared pages by colouring their interference graph",
@@ -115,7 +115,7 @@ type slot struct {
 	first   bool // of its family
 }
 
-// foldFamily divides a family into as few slots as its members allow: one, two in turn, or one each.
+// foldFamily divides a family into as few slots as its members allow: one, two alternating ones, or one each.
 func foldFamily(f exchangeFamily, allocation string, conflicts func(a, b int) bool) []slot {
 	period := len(f.members)
 	if allocation != knobs.PagesApart {

@@ -169,7 +169,7 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 }
 
 // chunkRows is how many rows of the cache one chunk of the ring holds, K and V together: 16 to 128, in blocks of 16.
-// Splits take turns at chunks.
+// Splits take chunks round robin.
 func chunkRows(p *ir.Program) int {
 	m := &p.Model
 	rows := knobs.ChunkBytes.Of(&p.Config) / m.DType.Bytes(2*((m.HeadDim+15)/16*16))

@@ -31,5 +31,5 @@ A variant is for an interval of positions, and a program for those of its varian
 start again at position 0.`)
 	CodeBuffer = diag.New("AMK3809", "buffer that the reference VM cannot hold", `
 The name is unknown, a page is missing, or a page that is not made of words holds buffers of different element sizes:
-the reference VM keeps one slot an element, and such buffers would not overlap as they do on the device.`)
+the reference VM keeps one slot per element, and such buffers would not overlap as they do on the device.`)
 )

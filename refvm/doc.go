@@ -16,7 +16,7 @@
 //	  attention         each head looks back: a softmax over products of its query with the keys of all rows so far
 //	                    weighs their values; kvAppend keeps the new key and value for the steps to come (attention.go)
 //	  gemv, add         times a matrix, added to x (elementwise.go)
-//	  rmsnorm, gemv     x, scaled, times one matrix: gate and up of the feed-forward network, row by row in turn
+//	  rmsnorm, gemv     x, scaled, times one matrix: gate and up of the feed-forward network, interleaved row by row
 //	  siluMul           silu(gate) * up
 //	  gemv, add         times a matrix, added to x
 //	rmsnorm, gemv     logits

@@ -59,7 +59,7 @@ func mul(w *worker, o *op) error {
 	return w.emit(o, out, last)
 }
 
-// siluMul is silu(gate) * up, the middle of the feed-forward network. One operand holds gate and up rows in turn.
+// siluMul is silu(gate) * up, the middle of the feed-forward network. One operand holds gate and up rows interleaved.
 func siluMul(w *worker, o *op) error {
 	if len(o.in) == 2 {
 		gate, up, err := w.pair(o)
@@ -74,7 +74,7 @@ func siluMul(w *worker, o *op) error {
 	}
 	both := w.floats(&o.in[0])
 	if len(both)%2 != 0 {
-		return w.misfit(o, "has %d elements, want gate and up in turn", len(both))
+		return w.misfit(o, "has %d elements, want gate and up interleaved", len(both))
 	}
 	out := w.alloc(len(both) / 2)
 	for i := range out {

@@ -166,7 +166,7 @@ func toInt(f float32) int32   { return int32(math.Float32bits(f)) }
 
 // page collects the buffers on one page.
 type page struct {
-	words  bool // one slot an element, whatever its type
+	words  bool // one slot per element, whatever its type
 	bits   int
 	stores []*store
 }

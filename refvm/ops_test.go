@@ -160,7 +160,7 @@ var opCases = []caseOp{
 		want: func(in [][]float64) []float64 {
 			return each(in[0], func(i int) float64 { return in[0][i] / (1 + math.Exp(-in[0][i])) * in[1][i] })
 		}},
-	{name: "silu of one in turn", op: `out[0:3] = SILU_MUL(x[0:6])`, buffers: vectors,
+	{name: "silu of one interleaved", op: `out[0:3] = SILU_MUL(x[0:6])`, buffers: vectors,
 		want: func(in [][]float64) []float64 {
 			return each(in[0][:3], func(i int) float64 {
 				return in[0][2*i] / (1 + math.Exp(-in[0][2*i])) * in[0][2*i+1]

@@ -33,7 +33,7 @@ func TestRefusals(t *testing.T) {
 		{x, `out[0:4] = ADD(x[0:4], x[1:3])`, CodeSizes, "4 and 2"},
 		{x, `out[0:4] = MUL(x[0:4], x[1:3])`, CodeSizes, "4 and 2"},
 		{x, `out[0:4] = ALLREDUCE_SHARD(x[0:4], x[1:3])`, CodeSizes, "4 and 2"},
-		{x, `out[0:2] = SILU_MUL(x[0:3])`, CodeSizes, "in turn"},
+		{x, `out[0:2] = SILU_MUL(x[0:3])`, CodeSizes, "interleaved"},
 		{x, `out[0:3] = RMSNORM(x[0:3], w[0:2]) eps=0.1`, CodeSizes, "whole rows"},
 		{x, `out[0:4] = RMSNORM(x[0:4], w[0:2]) eps=0.1 head_dim=4`, CodeSizes, "want head_dim, 4"},
 		{x, `out[0:3] = RMSNORM(x[0:3], w[0:2]) eps=0.1 head_dim=2`, CodeSizes, "whole rows"},

@@ -132,8 +132,8 @@ func (b *box) pin(i int) box {
 	return p
 }
 
-// An operand is a view of an op, or a temporary. Each belongs to one op of one task, which runs once a step: the box of
-// a view that moves with the position is evaluated in place.
+// An operand is a view of an op, or a temporary. Each belongs to one op of one task, which runs once per step: the box
+// of a view that moves with the position is evaluated in place.
 type operand struct {
 	view   []ir.Range
 	moving bool

@@ -13,7 +13,7 @@ import (
 // position p writes row p of every cache, in every head and dimension that some step reads later. checkAppends proves
 // it of every variant, so that no read below pos finds a row that nobody wrote.
 //
-// A cache may have fewer rows than there are positions, and use them in turn: once each row has been written by the
+// A cache may have fewer rows than there are positions, and use them over again: once each row has been written by the
 // step of its position, all of them are defined, and from then on all are below pos. Which position's row each one
 // holds is a matter of values, which are not part of the proof.
 //

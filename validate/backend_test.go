@@ -46,7 +46,7 @@ func TestBackends(t *testing.T) {
 	require.False(t, kernel.Backend.Implements(ir.Opcode(len(ir.Ops))))
 }
 
-// The kernel has one way of waiting, for one exchange a task.
+// The kernel has one way of waiting, for one exchange per task.
 func TestKernelCounters(t *testing.T) {
 	for says, edit := range map[string]func(m mutant){
 		"counter L01.h: error: is realised as counter, and L00.x as flagged": func(m mutant) {

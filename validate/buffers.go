@@ -131,7 +131,7 @@ func (p *Proof) checkPages() {
 			p.Errorf(ir.CodePage, bufferPos(b), "has layout %s, its page %s has %s; a page holds one word format "+
 				"and one number of copies", b.Layout, pg.Name, pg.Layout)
 		case b.Bytes() > pg.Bytes:
-			p.Errorf(ir.CodePage, bufferPos(b), "needs %d bytes a copy, its page %s has %d", b.Bytes(), pg.Name,
+			p.Errorf(ir.CodePage, bufferPos(b), "needs %d bytes per copy, its page %s has %d", b.Bytes(), pg.Name,
 				pg.Bytes).Suggest("make the page %d bytes, or use another page", b.Bytes())
 		}
 	}

@@ -29,7 +29,7 @@ func (s shape) with(how string) shape { s.how = how; return s }
 
 func tasks(extent, grain, sms int) int { return min((extent+grain-1)/grain, sms) }
 
-// text prints the program in the shape that amkc gives to Llama models: five stages a layer, one more in the variant
+// text prints the program in the shape that amkc gives to Llama models: five stages per layer, one more in the variant
 // that splits attention, exchanges on shared pages.
 func (s shape) text() string {
 	var b strings.Builder
@@ -132,7 +132,7 @@ func (s shape) variant(w func(string, ...any), name string, lo, hi, splits int) 
 		w("  L{i}.kv[%s,pos:pos+1 %s,0,0:%d] = KV_APPEND(%s)", head, share, hd, row(qd, head))
 		w("  L{i}.kv[%s,pos:pos+1 %s,1,0:%d] = KV_APPEND(%s)", head, share, hd, row(qd+kd, head))
 		w("  signal L{i}.part")
-		per := hd / combine // pieces a head
+		per := hd / combine // pieces per head
 		units := fmt.Sprintf("a/%d*%d:(a/%d+1)*%d,a/%d%%%d", per*group, splits, per*group, splits, per, group)
 		w("stage L{i}.attn units extent=%d sms=%d rot=0 step=2", attn, s.sms)
 		w("  wait L{i}.part >= %d", s.kvHeads*splits)

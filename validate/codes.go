@@ -87,7 +87,7 @@ it: reading a program of the profile lists the steps of a recipe as ops of the t
     stage norm whole extent=1 grain=1 sms=0 rot=0 step=0
       y[0:64] = LAYERNORM(x[0:64], w[0:64]) eps=1e-05        # fine for ref, refused for kernel
 
-The kernel also realises all exchanges of a program alike, counts from 0, and waits for one exchange a task. It polls
+The kernel also realises all exchanges of a program alike, counts from 0, and waits for one exchange per task. It polls
 flagged words for the epoch of the exchange that their reader waits for, so a task reads words of no other exchange,
 also where queue order or a barrier has ordered them. What it always realises in one way is declared in that way: the
 best values of the SMs are flagged words, barriers and the end of a step are counted. And it has each buffer in one

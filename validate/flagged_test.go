@@ -7,8 +7,8 @@ import (
 )
 
 // randomExchange makes a small program in which stages of tasks write vectors in pieces and read them whole or in part,
-// by flagged and by counting waits, on pages that several vectors use in turn. Most stages wait for the last writers of
-// what they read, as compiled programs do; some edges are left out, and some views are shifted.
+// by flagged and by counting waits, on pages that several vectors use one after another. Most stages wait for the last
+// writers of what they read, as compiled programs do; some edges are left out, and some views are shifted.
 func randomExchange(next source) *ir.Flat {
 	const size = 12
 	sms := 1 + next(5)

@@ -146,8 +146,8 @@ func (s *sweep) ordered(c int) bool {
 
 // A buffer of exchange words may be used by one exchange after another, each with a flagged counter of its own. A
 // wait on such a counter polls the words that its producers wrote; when somebody has written them anew by then, the
-// poll may never end, be the newer words in order before the task or not. So whoever waits for an exchange and reads
-// words of it finds them as that exchange left them: their last writer is its producer.
+// poll may never end, be the newer words in order before the task or not. So a task that waits for an exchange and
+// reads words of it finds them as that exchange left them: their last writer is its producer.
 
 // noteExchanges notes for every buffer the exchange that writes its words, or that there are several.
 func (p *Proof) noteExchanges() {
@@ -182,8 +182,8 @@ func (s *sweep) current(l *location, i int, a *access, w int32) {
 			continue
 		}
 		for _, q := range p.counters.producers.of(wait.Counter) {
-			if !p.spend(&p.work.visits, 1+int(p.mem.first[q+1]-p.mem.first[q]), maxVisits, "comparisons of memory ranges",
-				s.task) {
+			if !p.spend(&p.work.visits, 1+int(p.mem.first[q+1]-p.mem.first[q]), maxVisits,
+				"comparisons of memory ranges", s.task) {
 				return
 			}
 			for k := p.mem.first[q]; k < p.mem.first[q+1]; k++ {

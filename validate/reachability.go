@@ -3,7 +3,8 @@ package validate
 // maxHints bounds the search for what a message might suggest; beyond it, messages suggest less.
 const maxHints = 1 << 22
 
-// reachability says how one task is related to all others by queue order and waits of any kind. It is only asked for messages.
+// reachability says how one task is related to all others by queue order and waits of any kind. It is only asked for
+// messages.
 type reachability struct {
 	of     int32  // the task, plus 1
 	before []bool // tasks that it comes after

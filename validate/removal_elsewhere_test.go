@@ -144,8 +144,9 @@ var shownElsewhere = slices.Concat(ofValues, ofModel, ofRealisations)
 
 var ofValues = []elsewhere{
 	{validate.CodeNext, "hands on no token", "what a step computes is its caller's to use", func(t *testing.T) subject {
-		return subject{backend: validate.Reference, prog: parse(t, strings.ReplaceAll(small, "buffer next", "buffer other")+
-			stage("emit", 0, "other[0] = COPY(token[0])", "signal step"))}
+		return subject{backend: validate.Reference, prog: parse(t,
+			strings.ReplaceAll(small, "buffer next", "buffer other")+
+				stage("emit", 0, "other[0] = COPY(token[0])", "signal step"))}
 	}, func(t *testing.T, s subject) {
 		vm, err := refvm.New(flat(t, s.prog, 0), ones{}, refvm.Options{})
 		require.NoError(t, err)

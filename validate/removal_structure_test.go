@@ -148,7 +148,7 @@ var structureRemovals = []removal{
 		func(m mutant) { m.Buffers[m.buffer("f")].Space = ir.HBM }, flatly, nil},
 	{ir.CodePage, "has layout word64, its page plain has rowmajor", oracle.Malformed, one,
 		func(m mutant) { m.Buffers[m.buffer("f")].Layout.Kind = ir.Word64 }, flatly, nil},
-	{ir.CodePage, "needs 16 bytes a copy, its page plain has 12", oracle.Outside,
+	{ir.CodePage, "needs 16 bytes per copy, its page plain has 12", oracle.Outside,
 		stage("t", 0, "f[0:4] = COPY(in[0:4])") + emit(0), func(m mutant) { m.Pages[1].Bytes = 12 }, flatly, nil},
 
 	{ir.CodeVariants, "the program has no variant", oracle.Malformed, one, nil, stepwise,

@@ -11,7 +11,7 @@ import (
 	"amkc/validate"
 )
 
-// A cache may have fewer rows than there are positions. Each program appends one row a step and reads some; a walk
+// A cache may have fewer rows than there are positions. Each program appends one row per step and reads some; a walk
 // over the positions says whether every row was written before it is read.
 func TestCachesWithFewerRowsThanPositions(t *testing.T) {
 	accepted, refused := 0, 0

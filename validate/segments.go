@@ -75,7 +75,8 @@ func (p *Proof) expandViews() bool {
 			}
 		} else {
 			runs := p.mem.expanders[0].expand(&p.flat.Buffers[a.buf], a.dims(p.flat), p.flat.Lo, l.paged)
-			if !p.spend(&p.work.runs, len(runs)+p.mem.expanders[0].dropped, maxRuns, "contiguous pieces of views", a.task) {
+			if !p.spend(&p.work.runs, len(runs)+p.mem.expanders[0].dropped, maxRuns, "contiguous pieces of views",
+				a.task) {
 				return false
 			}
 			a.from = int32(len(p.segments.spans))
@@ -205,8 +206,8 @@ func product(ns []int) int {
 	return n
 }
 
-// boundaries are the addresses at which a location is cut: a list to be sorted, or a bit for every address, whichever is
-// smaller. With bits, the number of a segment is the number of bits below its first address.
+// boundaries are the addresses at which a location is cut: a list to be sorted, or a bit for every address, whichever
+// is smaller. With bits, the number of a segment is the number of bits below its first address.
 type boundaries struct {
 	list  []int
 	set   []uint64

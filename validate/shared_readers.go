@@ -8,12 +8,12 @@ import "amkc/ir"
 // whether the writers of the run are before it. It is asked once for each writer, or once for all of them if they are
 // the producers of a counter that it waits for.
 //
-// Why the verdict is that of the walk: while no segment of the run is written, the outcome of reading it depends on the writers and
-// the buffer that the first reader found, and on the clock of the reader. Whatever the short way cannot answer with
-// "in order" (a writer that is not before the reader, a read after the task has published, on-chip memory, a run with
-// a finding) goes the long way, which reports. A segment's readers are its own and those of its run; a segment
-// that is written leaves the run, which then takes no more readers (whole is false), but still speaks for the segments
-// left.
+// Why the verdict is that of the walk: while no segment of the run is written, the outcome of reading it depends on the
+// writers and the buffer that the first reader found, and on the clock of the reader. Whatever the short way cannot
+// answer with "in order" (a writer that is not before the reader, a read after the task has published, on-chip memory,
+// a run with a finding) goes the long way, which reports. A segment's readers are its own and those of its run; a
+// segment that is written leaves the run, which then takes no more readers (whole is false), but still speaks for the
+// segments left.
 type sharedReaders struct {
 	run     run
 	buf     int32

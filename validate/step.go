@@ -58,8 +58,8 @@ func (p *Proof) StepCounter() int {
 
 func (p *Proof) writes(name string) bool {
 	for i := range p.mem.accesses {
-		if b := &p.flat.Buffers[p.mem.accesses[i].buf]; p.mem.accesses[i].write && b.Name == name && b.Kind == ir.Output &&
-			b.DType == ir.I32 {
+		a := &p.mem.accesses[i]
+		if b := &p.flat.Buffers[a.buf]; a.write && b.Name == name && b.Kind == ir.Output && b.DType == ir.I32 {
 			return true
 		}
 	}

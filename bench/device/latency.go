@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// passLatency is how long passes took, in microseconds a token on the host's clock, and whether they became slower. A
+// passLatency is how long passes took, in microseconds per token on the host's clock, and whether they became slower. A
 // tenth is a tenth of the passes, at least one.
 type passLatency struct {
 	First      float64 `json:"first"`
@@ -14,14 +14,14 @@ type passLatency struct {
 	Longest    float64 `json:"longest"`
 	FirstTenth float64 `json:"first_tenth"` // the median of the first tenth
 	LastTenth  float64 `json:"last_tenth"`
-	// by which a token became slower an hour: the slope of the line of least squares
+	// by which a token became slower per hour: the slope of the line of least squares
 	PerHour float64 `json:"per_hour"`
 }
 
 // A passClock takes the times of passes.
 type passClock struct {
 	start, begun time.Time
-	at, us       []float64 // of each pass: hours since the first began, and microseconds a token
+	at, us       []float64 // of each pass: hours since the first began, and microseconds per token
 }
 
 func (c *passClock) begin() {

@@ -2,7 +2,7 @@
 //
 //	device DIR run|check|bench|info [flags]     what DIR/NAME does
 //	device DIR soak [flags]                     decodes for long, pass after pass, and compares the passes
-//	device turns [flags] DIR[:STEPS]...         benches builds in turn, checked first, all of them open at once
+//	device turns [flags] DIR[:STEPS]...         benches builds interleaved, checked first, all of them open at once
 //
 // It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes
 // differ; 2 bad usage or a broken environment. It imports runtime/host and runtime/host/cli, and must not import the

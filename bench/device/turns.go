@@ -27,7 +27,7 @@ type turnsOptions struct {
 	gpu       int
 }
 
-// An entrant takes part in turns: a build, and how many tokens a launch of it decodes.
+// An entrant takes part in turns: a build, and how many tokens per launch of it decodes.
 type entrant struct {
 	name  string // as it was given
 	dir   string
@@ -44,7 +44,7 @@ type turn struct {
 	Report   *host.BenchReport `json:"report,omitempty"`
 }
 
-// turns opens several builds at once and measures them in turn, round by round, so that what changes on the machine
+// turns opens several builds at once and measures them interleaved, round by round, so that what changes on the machine
 // meanwhile changes for all. It checks each build once, and prints a line for every turn; one that could not be taken
 // says why. The builds must fit the GPU's memory together. Exit code 1: some turns could not be taken.
 func turns(args []string, stdout, stderr io.Writer) int {

@@ -7,13 +7,13 @@ import (
 	"amkc/ir/diag"
 )
 
-// ToAMK exports one step of a native program, as pass lower leaves it: one op a stage, nothing distributed over SMs.
+// ToAMK exports one step of a native program, as pass lower leaves it: one op per stage, nothing distributed over SMs.
 // theta is the base of its rotary embedding, which a native program does not hold; 0 refuses programs that rotate.
 //
 // The profile writes things differently in six places. Loops are written out. Vectors are rows of a matrix. An
-// instruction has one output, so that a second one becomes a COPY. A buffer that is updated in place becomes a new one at each update. Rows of q
-// and k stand in the checkpoint's order and not in rotation pairs, which changes no dot product. Attention reads the
-// row of this step from the cache, after the appends.
+// instruction has one output, so that a second one becomes a COPY. A buffer that is updated in place becomes a new one
+// at each update. Rows of q and k stand in the checkpoint's order and not in rotation pairs, which changes no dot
+// product. Attention reads the row of this step from the cache, after the appends.
 //
 // What the profile cannot express is an error that names the first stage, buffer or counter in the way, and the program
 // is nil then.

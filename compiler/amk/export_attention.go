@@ -34,7 +34,7 @@ func (e *exporter) cache(b *ir.Buffer) [2]int {
 func (e *exporter) heads(s *ir.Stage, cache *ir.Buffer, f func(u int, op ir.Op) bool) bool {
 	spans := s.Dist.Tasks(0)
 	if len(cache.Shape) != 4 || len(spans) != cache.Shape[0] {
-		e.fail("stage "+s.Name, "has %d tasks over a cache of shape %v; one a head is accepted", len(spans),
+		e.fail("stage "+s.Name, "has %d tasks over a cache of shape %v; one per head is accepted", len(spans),
 			cache.Shape)
 		return false
 	}

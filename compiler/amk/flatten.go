@@ -73,7 +73,7 @@ func (p *Program) queues() int {
 	return n
 }
 
-// maxFlattenErrors stops a hostile file from producing a diagnostic a task.
+// maxFlattenErrors stops a hostile file from producing a diagnostic per task.
 const maxFlattenErrors = 50
 
 type flattener struct {

@@ -159,7 +159,7 @@ func TestSplitKV(t *testing.T) {
 		{"short", &h100, 4, 16, 1, 16, 16},
 		{"one key more", &h100, 4, 17, 2, 9, 8},
 		{"at most eight", &h100, 100, 250, 8, 32, 26},
-		{"at most one an SM", &few, 8, 250, 3, 84, 82},
+		{"at most one per SM", &few, 8, 250, 3, 84, 82},
 		{"no target", nil, 8, 129, 8, 17, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,7 +2,7 @@ package amk
 
 import "iter"
 
-// indexAbove is the size from which an OrderedMap keeps an index. Parameter maps, of which a program has one a task,
+// indexAbove is the size from which an OrderedMap keeps an index. Parameter maps, of which a program has one per task,
 // stay below it.
 const indexAbove = 12
 

@@ -148,6 +148,6 @@ func predictionLine(dir string, p *cost.Prediction) string {
 	if p == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s: %.1f µs a token at position 0, %.1f MB, %.1f %% of the ceiling (amkc cost)\n",
+	return fmt.Sprintf("%s: %s: %.1f µs per token at position 0, %.1f MB, %.1f %% of the ceiling (amkc cost)\n",
 		dir, p.Label, p.Latency, float64(p.BytesPerToken)/1e6, 100*p.Share)
 }

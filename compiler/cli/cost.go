@@ -176,7 +176,7 @@ func costText(r *predictions) string {
 func predictionText(model string, p prediction) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s (%s), position %d: %s\n", model, p.Target, p.Arch, p.Position, p.Label)
-	fmt.Fprintf(&b, "%s: %.1f µs a token, %.1f %% of the ceiling's %.1f µs; %.1f MB a token, %.0f GB/s\n",
+	fmt.Fprintf(&b, "%s: %.1f µs per token, %.1f %% of the ceiling's %.1f µs; %.1f MB per token, %.0f GB/s\n",
 		p.Label, p.Latency, 100*p.Share, p.Ceiling, float64(p.BytesPerToken)/1e6,
 		float64(p.BytesPerToken)/p.Latency/1e3)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)

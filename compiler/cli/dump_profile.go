@@ -11,7 +11,7 @@ import (
 	"amkc/passes/checkpoint"
 )
 
-// lowered is the last pass whose programs the AMK profile can express: one op a stage, nothing distributed over SMs.
+// lowered is the last pass whose programs the AMK profile can express: one op per stage, nothing distributed over SMs.
 func lowered() string { return passes.Lower.Name }
 
 // exportProgram prints one step of a program of amkc in the AMK profile. theta is the base of the rotary embedding,

@@ -17,7 +17,7 @@ var vectors = []vector{
 	{"kBestValue", bestValue}, {"kBestIndex", bestIndex},
 }
 
-// maxPages bounds the pages of the exchange area, and those that one vector takes in turn.
+// maxPages bounds the pages of the exchange area, and those that one vector goes round.
 const maxPages = 1 << 12
 
 // placePages reads pages.h: constants with an offset are pages, those with a name of a page, or several, are vectors.

@@ -103,7 +103,7 @@ func TestCalibration(t *testing.T) {
 		"root mean square of the errors; look for a better calibration with -calibrate")
 }
 
-// memoryBound is the bytes a token from which on memory alone decides how long a ceiling takes.
+// memoryBound is the bytes per token from which on memory alone decides how long a ceiling takes.
 const memoryBound = 1e9
 
 // TestReads: what is known of the memory of a GPU beside its data sheet is the part of the bandwidth at which the

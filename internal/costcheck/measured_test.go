@@ -116,7 +116,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestBytes holds the bytes a token to those of the emitted project's facts.
+// TestBytes holds the bytes per token to those of the emitted project's facts.
 func TestBytes(t *testing.T) {
 	for _, r := range measured(t) {
 		if r.Bytes == 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// carryFamilies are attacks with what loops take from iteration to iteration: steps, groups, and pages in turn.
+// carryFamilies are attacks with what loops take from iteration to iteration: steps, groups, and alternating pages.
 var carryFamilies = []family{
 	{"too many members", func(size int) []byte {
 		f := program(1, 0)
@@ -44,7 +44,8 @@ var carryFamilies = []family{
 		})
 		return finishEmpty(f)
 	}},
-	{"pages in turn", func(size int) []byte { // every member of a family on a page that all others of its turn are on
+	// Every member of a family lies on a page that all others of its turn are on.
+	{"alternating pages", func(size int) []byte {
 		f := program(1, 1)
 		f.line(source)
 		f.line(sink)

@@ -120,7 +120,7 @@ func profileBuffer(i int) string {
 	return fmt.Sprintf(`{"id":%d,"name":"b%d","kind":"%s","dtype":"F32","shape":[4],"space":"HBM"}`, i, i, kind)
 }
 
-// profileChain is a program whose tasks wait for each other in turn, each a read and a write of a buffer of its own.
+// profileChain is a program whose tasks wait for each other one by one, each a read and a write of a buffer of its own.
 func profileChain(size int) []byte {
 	n := size / 290
 	buffers := items(n+1, profileBuffer)

@@ -8,10 +8,10 @@ import (
 )
 
 // Looped makes a small program of loops in all the forms that there are: several loops after each other, bodies of
-// one layer or of two kinds in turn, layers before and after them that stand by themselves; operands that are
+// one layer or of two alternating kinds, layers before and after them that stand by themselves; operands that are
 // constant, strided or ragged; values that one iteration leaves for the next in a buffer of its own, on one page or
-// on two in turn, in place or in buffers of any names; and values that are stored in every iteration and read later.
-// About half of them are made with care, the others with slips.
+// alternating between two, in place or in buffers of any names; and values that are stored in every iteration and read
+// later. About half of them are made with care, the others with slips.
 func Looped(seed uint64) Case {
 	r := rand.New(rand.NewPCG(seed, 'l'))
 	slips := 0
@@ -26,7 +26,7 @@ type chainForm int
 
 const (
 	chainApart  chainForm = iota // a family, every member in memory of its own
-	chainDouble                  // a family on two pages in turn
+	chainDouble                  // a family on two alternating pages
 	chainSingle                  // a family on one page
 	chainPlain                   // one plain buffer
 	chainRagged                  // buffers of any names, some of them several times, by groups

@@ -40,7 +40,8 @@ func TestLooped(t *testing.T) {
 	for _, form := range []string{
 		"loop by 2", "two loops", "first layer plain", "last layer plain", "family by 2", "group", "group by 2",
 		"buffer in two groups", "buffer twice in a group",
-		"two pages in turn", "one page", "vector in place", "stored in every iteration", "read from an earlier loop",
+		"two alternating pages", "one page", "vector in place", "stored in every iteration",
+		"read from an earlier loop",
 		"flagged", "words", "plain memory",
 	} {
 		require.Greater(t, seen[form], seeds/150, form)
@@ -81,7 +82,7 @@ func noteForms(p *ir.Program, seen map[string]int) {
 	}
 	for _, b := range p.Buffers {
 		note("family by 2", b.Step == 2)
-		note("two pages in turn", len(b.Pages) == 2)
+		note("two alternating pages", len(b.Pages) == 2)
 		note("one page", len(b.Pages) == 1 && b.Count > 1)
 		note("vector in place", b.Name == "x")
 		note("stored in every iteration", b.Count > 1 && strings.HasSuffix(b.Name, ".kept"))

@@ -7,7 +7,7 @@ import (
 )
 
 // Mutant changes one thing in a program: seven times in eight in a small native one made for the purpose, which may
-// be one of loops, or in its unrolled form, else in a committed one. Operators take turns with the seed; where one
+// be one of loops, or in its unrolled form, else in a committed one. Operators go round with the seed; where one
 // finds nothing to change, another base is tried. It panics if the committed programs cannot be read, which is when
 // it runs outside the module's tree.
 func Mutant(seed uint64) Case {

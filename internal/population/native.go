@@ -60,7 +60,7 @@ type native struct {
 	how    ir.Realisation
 	uneven bool   // vectors on shared pages are read in parts, and late
 	links  []link // of an iteration, in chain order; the last one writes the next iteration's x
-	pages  int    // that vectors share in turn; 0: every vector has memory of its own
+	pages  int    // that vectors share one after another; 0: every vector has memory of its own
 	tail   int
 	watch  bool // an SM beside the chain reads x as well
 	resid  bool // an SMEM buffer carries the sum

@@ -91,7 +91,7 @@ func (g *native) drawLinks() {
 }
 
 func (g *native) drawKind() linkKind {
-	if g.pages > 0 && !g.uneven { // words shared in turn: everybody reads all of them
+	if g.pages > 0 && !g.uneven { // words shared one after another: everybody reads all of them
 		return []linkKind{gemvLink, gemvLink, normLink, siluLink, addLink, leakLink}[g.r.IntN(6)]
 	}
 	return []linkKind{gemvLink, normLink, addLink, halfLink, ownLink, nextLink, secondLink, secondLink,

@@ -9,7 +9,7 @@ import (
 )
 
 // Operands is a program of one task that runs one op, or two of which the first makes a temporary for the second.
-// Opcodes take turns with the seed. The operands fit in a third of the programs. In the others one to three things
+// Opcodes go round with the seed. The operands fit in a third of the programs. In the others one to three things
 // about them are changed: the length, the rank or the type of a view, the number of operands, a parameter, or how any
 // of these depends on the position.
 //

@@ -9,7 +9,7 @@ import (
 // dst[:len(src)/size], encoders fill dst[:size*len(src)]; a dst that is too short is a mistake of the caller and
 // panics.
 
-// DecodeBF16 widens the bfloat16 bytes of src, two an element.
+// DecodeBF16 widens the bfloat16 bytes of src, two per element.
 func DecodeBF16(dst []float32, src []byte) {
 	dst = dst[:len(src)/2]
 	for i := range dst {
@@ -17,7 +17,7 @@ func DecodeBF16(dst []float32, src []byte) {
 	}
 }
 
-// EncodeBF16 narrows src to bfloat16 bytes, two an element.
+// EncodeBF16 narrows src to bfloat16 bytes, two per element.
 func EncodeBF16(dst []byte, src []float32) {
 	dst = dst[:2*len(src)]
 	for i, f := range src {
@@ -25,7 +25,7 @@ func EncodeBF16(dst []byte, src []float32) {
 	}
 }
 
-// DecodeF16 widens the IEEE binary16 bytes of src, two an element.
+// DecodeF16 widens the IEEE binary16 bytes of src, two per element.
 func DecodeF16(dst []float32, src []byte) {
 	dst = dst[:len(src)/2]
 	for i := range dst {
@@ -33,7 +33,7 @@ func DecodeF16(dst []float32, src []byte) {
 	}
 }
 
-// EncodeF16 narrows src to IEEE binary16 bytes, two an element.
+// EncodeF16 narrows src to IEEE binary16 bytes, two per element.
 func EncodeF16(dst []byte, src []float32) {
 	dst = dst[:2*len(src)]
 	for i, f := range src {
@@ -41,7 +41,7 @@ func EncodeF16(dst []byte, src []float32) {
 	}
 }
 
-// DecodeF32 reads the float32 bytes of src, four an element.
+// DecodeF32 reads the float32 bytes of src, four per element.
 func DecodeF32(dst []float32, src []byte) {
 	dst = dst[:len(src)/4]
 	for i := range dst {
@@ -49,7 +49,7 @@ func DecodeF32(dst []float32, src []byte) {
 	}
 }
 
-// EncodeF32 writes src as float32 bytes, four an element.
+// EncodeF32 writes src as float32 bytes, four per element.
 func EncodeF32(dst []byte, src []float32) {
 	dst = dst[:4*len(src)]
 	for i, f := range src {

@@ -168,13 +168,13 @@ func liveWait(t *testing.T, d *Device, m *Module, s *Stream) {
 		}
 		return s.Synchronize()
 	}))
-	t.Logf("%v a launch, inside Do", time.Since(start)/rounds)
+	t.Logf("%v per launch, inside Do", time.Since(start)/rounds)
 	start = time.Now()
 	for range rounds {
 		require.NoError(t, s.Launch(k, Dim{}, Dim{}, 0, words.Ptr, uint32(0)))
 	}
 	require.NoError(t, s.Synchronize())
-	t.Logf("%v a launch, with a hop to the thread", time.Since(start)/rounds)
+	t.Logf("%v per launch, with a hop to the thread", time.Since(start)/rounds)
 	require.Equal(t, uint32(1+2*rounds), words.Load32(4))
 	require.NoError(t, words.Free())
 }

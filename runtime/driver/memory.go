@@ -235,8 +235,8 @@ func (d *Device) CopyDtoH(dst []byte, src Ptr, progress Progress) error {
 	})
 }
 
-// copy walks total bytes in chunks of one buffer, taking the slots in turn: start is called on each chunk, and finish
-// on it one chunk later, while the GPU works on the next.
+// copy walks total bytes in chunks of one buffer, taking the slots one after another: start is called on each chunk,
+// and finish on it one chunk later, while the GPU works on the next.
 func (st *staging) copy(d *Device, total int, progress Progress, start,
 	finish func(s *slot, off, n int) error) (err error) {
 	if total == 0 {

@@ -23,16 +23,16 @@ type BenchOptions struct {
 	WarmUp         int // launches of each kernel before, default 10
 }
 
-// Quantiles of a time, in microseconds a token.
+// Quantiles of a time, in microseconds per token.
 type Quantiles struct {
 	Median float64 `json:"median"`
 	P10    float64 `json:"p10"`
 	P90    float64 `json:"p90"`
 }
 
-// BenchReport is a measurement: launches, taken in turn, of the decode kernel; of the ceiling kernel, which streams
+// BenchReport is a measurement: interleaved launches, of the decode kernel; of the ceiling kernel, which streams
 // the same bytes and waits for nothing; of the drain kernel, which decodes without a stream; and of a plain read of
-// the weights. GBs are 10^9 bytes a second.
+// the weights. GBs are 10^9 bytes per second.
 type BenchReport struct {
 	Device         string    `json:"device"`
 	Position       int       `json:"position"`
@@ -51,7 +51,7 @@ type BenchReport struct {
 	Machine        Machine   `json:"machine"`
 }
 
-// Samples are microseconds a token, one a launch in the order of the launches: those of one index ran one after the
+// Samples are microseconds per token, one per launch in the order of the launches: those of one index ran one after the
 // other.
 type Samples struct {
 	Decode  []float64 `json:"decode"`
@@ -99,7 +99,7 @@ func (s *Session) benchDefaults(o *BenchOptions) error {
 		o.StepsPerLaunch = min(16, end-o.Position)
 	}
 	if o.StepsPerLaunch < 0 || o.Position+o.StepsPerLaunch > end {
-		return fmt.Errorf("%d steps a launch from position %d do not fit: 1 to %d are possible, because the "+
+		return fmt.Errorf("%d steps per launch from position %d do not fit: 1 to %d are possible, because the "+
 			"schedule ends or changes "+
 			"at position %d", o.StepsPerLaunch, o.Position, end-o.Position, end)
 	}

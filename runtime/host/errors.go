@@ -84,13 +84,13 @@ func (e *TokenError) Error() string {
 	return fmt.Sprintf("token id %d: the model has ids 0 to %d", e.ID, e.Vocab-1)
 }
 
-// An ArtefactError withholds a measurement that cannot be right. Times are microseconds a token.
+// An ArtefactError withholds a measurement that cannot be right. Times are microseconds per token.
 type ArtefactError struct {
 	Latency, Ceiling float64
 }
 
 func (e *ArtefactError) Error() string {
-	return fmt.Sprintf("the decode kernel took %.2f µs a token, less than the %.2f µs that streaming the same "+
+	return fmt.Sprintf("the decode kernel took %.2f µs per token, less than the %.2f µs that streaming the same "+
 		"bytes took in the "+
 		"same run: something disturbed the measurement, and it is not reported; run it again on an idle GPU, with "+
 		"more --launches",

@@ -118,7 +118,7 @@ func (i *Info) mismatch(f *Facts) string {
 	}{
 		{"SMs", i.SMs, f.Target.SMs}, {"vocab", i.Vocab, f.Model.Vocab}, {"max_seq", i.MaxSeq, f.Model.MaxSeq},
 		{"layers", i.Layers, f.Model.Layers}, {"hidden", i.Hidden, f.Model.Hidden},
-		{"bytes an element", i.ElementBytes, elementBytes(f.Model.DType)},
+		{"bytes per element", i.ElementBytes, elementBytes(f.Model.DType)},
 	} {
 		if c.got != c.want {
 			return fmt.Sprintf("compiled for %s %d, and the manifest says %d", c.name, c.got, c.want)

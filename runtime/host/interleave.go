@@ -15,11 +15,11 @@ const timedBatch = 8
 type timedKernel struct {
 	queue func() error // puts a launch on the session's stream
 	per   float64      // what the time of a launch is divided by
-	times []float64    // microseconds, one a launch
+	times []float64    // microseconds, one per launch
 	marks [timedBatch][2]*driver.Event
 }
 
-// An interleaving takes the times of several kernels by launching them in turn, so that what disturbs one disturbs
+// An interleaving takes the times of several kernels by interleaving their launches, so that what disturbs one disturbs
 // all. It must be closed.
 type interleaving struct {
 	s       *Session
@@ -69,7 +69,7 @@ func (v *interleaving) warmUp(ctx context.Context, launches int) error {
 	return err
 }
 
-// run launches each kernel so many times, in turn, and takes the times.
+// run launches each kernel so many times, interleaved, and takes the times.
 func (v *interleaving) run(ctx context.Context, launches int, progress Progress) error {
 	for done := 0; done < launches; {
 		n := min(launches-done, timedBatch)

@@ -28,7 +28,7 @@ func (s *Session) limit(n int) int {
 	return min(n, maxSteps, s.info.VariantEnds[s.info.variant(s.position)]-s.position)
 }
 
-// run carries a burst out and returns the tokens chosen, one a step done. emit gets each as soon as the kernel has
+// run carries a burst out and returns the tokens chosen, one per step done. emit gets each as soon as the kernel has
 // written it; its first error is returned after the launch, and it is not called again.
 //
 // When ctx is cancelled the abort word is raised, and the launch ends as soon as it next waits in vain, or by itself.

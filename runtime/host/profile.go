@@ -34,8 +34,8 @@ type Span struct {
 type Profile struct {
 	Position, Steps, SMs int     // Position: of the first recorded step
 	Spans                []Span  // by SM, role, start
-	Latency              float64 // µs a token of the instrumented kernel, median
-	Plain                float64 // µs a token of the decode kernel in the same run, median
+	Latency              float64 // µs per token of the instrumented kernel, median
+	Plain                float64 // µs per token of the decode kernel in the same run, median
 	Dropped              int     // spans that did not fit the buffer
 }
 
@@ -134,7 +134,7 @@ func (s *Session) profileDefaults(o *ProfileOptions) (lead, steps int, err error
 	return lead, o.Steps + min(2, spare), nil
 }
 
-// A recorder launches the instrumented kernel, in turn with the plain one.
+// A recorder launches the instrumented kernel, interleaved with the plain one.
 type recorder struct {
 	s               *Session
 	steps, capacity int // of a launch; spans that one role of one SM has room for

@@ -312,7 +312,7 @@ func text(field []byte) string {
 	return string(s)
 }
 
-// walk calls do for every operation of a step in order, those of the layers once a layer.
+// walk calls do for every operation of a step in order, those of the layers once per layer.
 func (p *plan) walk(do func(o *operation, layer int) error) error {
 	for ops := p.operations; len(ops) > 0; {
 		n, layers := 1, 1

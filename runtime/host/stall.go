@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// stallSize is sizeof(amk::Stall), one record an SM.
+// stallSize is sizeof(amk::Stall), one record per SM.
 const stallSize = 32
 
 // A Stall is where one SM gave up waiting (amk/launch.cuh).

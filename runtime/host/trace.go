@@ -125,7 +125,7 @@ func (s *Session) exchanges(position int) ([]Exchange, error) {
 	}
 	all := unrolled(s.facts.Variants[v].Exchanges, s.info.ExchangesPerStep+1)
 	if len(all) == 0 || len(all) > s.info.ExchangesPerStep {
-		return nil, broken("variant %s has %d exchanges a step or more, and the kernel up to %d",
+		return nil, broken("variant %s has %d exchanges per step or more, and the kernel up to %d",
 			s.facts.Variants[v].Name, len(all), s.info.ExchangesPerStep)
 	}
 	for _, e := range all {

@@ -20,8 +20,8 @@ import (
 	"strings"
 )
 
-// An Error says why a file could not be opened or read. Its text has no path: whoever reports it says where. It wraps
-// the operating system's error, where there is one.
+// An Error says why a file could not be opened or read. Its text has no path: the caller that reports it says where. It
+// wraps the operating system's error, where there is one.
 type Error struct {
 	Path   string
 	Reason string

@@ -1,6 +1,7 @@
 // Package kernel holds a program to what the generated kernel demands beyond a proof: that its counters are those that
 // the kernel realises, that operands have the types and layouts its stage bodies read, that nothing is written which it
-// reads ahead of a wait, and that the program agrees with the facts of its model, from which generated code takes sizes.
+// reads ahead of a wait, and that the program agrees with the facts of its model, from which generated code takes
+// sizes.
 //
 // The rules go by what package validate has proved: they ask its Proof for the program, for what may be spent on a
 // question, and report through it. The package imports the standard library, amkc/ir with diag and op, amkc/validate

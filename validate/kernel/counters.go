@@ -31,7 +31,7 @@ var realised = map[role]struct {
 }
 
 // CheckCounters: the kernel realises roles in the way that is fixed, and all exchanges alike; it counts from 0,
-// shows its counters to the whole GPU, and waits for one exchange a task. What else the IR can say would not be
+// shows its counters to the whole GPU, and waits for one exchange per task. What else the IR can say would not be
 // emitted.
 func (p *contract) CheckCounters() {
 	f := p.flat
@@ -65,13 +65,14 @@ func (p *contract) CheckCounters() {
 				Suggest("let it start at 0, and lower the thresholds")
 			return
 		case c.Scope != ir.ScopeGPU:
-			p.Errorf(validate.CodeBackend, "counter "+c.Name, "has scope %s, and the kernel's are seen by the whole GPU",
-				c.Scope).Suggest("give it scope gpu")
+			p.Errorf(validate.CodeBackend, "counter "+c.Name,
+				"has scope %s, and the kernel's are seen by the whole GPU", c.Scope).Suggest("give it scope gpu")
 			return
 		case !waited[i] && roles[i] != stepEnd:
 		case isFixed && c.How != always.how:
-			p.Errorf(validate.CodeBackend, "counter "+c.Name, "is declared %s, and the kernel always realises it as %s: %s",
-				c.How, always.how, always.what).Suggest("declare it %s", always.how)
+			p.Errorf(validate.CodeBackend, "counter "+c.Name,
+				"is declared %s, and the kernel always realises it as %s: %s", c.How, always.how, always.what).
+				Suggest("declare it %s", always.how)
 			return
 		case isFixed:
 		case first < 0:

@@ -70,8 +70,8 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 			have.dtype = want[i].dtype // checkFacts holds these to the type of the model
 		}
 		if have != *want[i] {
-			p.Errorf(validate.CodeBackend, p.Task(t), "%s %d of %s is %s, which is %s; the kernel has it as %s", side, i+1,
-				op.Code, b.Name, have, want[i]).
+			p.Errorf(validate.CodeBackend, p.Task(t), "%s %d of %s is %s, which is %s; the kernel has it as %s",
+				side, i+1, op.Code, b.Name, have, want[i]).
 				Suggest("declare the buffer %s", want[i])
 			return false
 		}

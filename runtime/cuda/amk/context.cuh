@@ -80,7 +80,7 @@ struct Scratch {
   u32 issued;         // chunks the producer has issued; followed by the prefetcher
   u32 prefetches;     // the prefetcher's turn: the producer waits for a slot or the step before, or found a stock at its last chunk
   u32 joined;         // barriers of this launch that the consumers have passed; only with init_barriers
-  // Of the launch, for whoever waits too long.
+  // Of the launch, for a thread that waits too long.
   u64 spin_limit_ns;
   const u32* abort;
   u32* abort_device;

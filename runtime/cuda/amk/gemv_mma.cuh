@@ -3,7 +3,7 @@
 // of block g. Four blocks (a quad, 128 columns) share one B register pair and have an accumulator each; the useful sums
 // sit on d0 and d3 of the lane whose quarter is the block's number.
 // Activations go from L2 straight into B registers; the first weights of a stage are in registers before its exchange is
-// polled, unless the ring is too small for it: two quads a warp, three where a tile is three of them, one where it is a single one. A
+// polled, unless the ring is too small for it: two quads per warp, three where a tile is three of them, one where it is a single one. A
 // warp stays that far ahead: what it has multiplied makes room for a later quad, whose slot it releases once it has read it all.
 // Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
 #pragma once
@@ -45,8 +45,8 @@ struct GemvShape {
   static_assert(kConsumerWarps % S::kWarps == 0, "warps per tile divide the consumer warps");
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
   static_assert(kTilesPerFlush % kGroups == 0, "a flush group is whole rounds of tiles");
-  // A full barrier tells one phase from the next alone, and of what lies a window before the chunk looked at last it is known that it
-  // has landed; bulk copies may land out of order.
+  // A full barrier tells one phase from the next alone. Chunks older than the window have landed;
+  // bulk copies within it may land out of order.
   static_assert(kGroups == 1 || (kGroups - 1) * kChunks + 1 + (AMK_BULK_COPY ? int(kWindow) : 0) <= int(kRingSlots),
                 "what a group skips leaves its next chunk's slot known");
 };

@@ -6,7 +6,7 @@
 
 namespace amk {
 
-// Where an SM gave up waiting. One record an SM, written once.
+// Where an SM gave up waiting. One record per SM, written once.
 struct Stall {
   u32 valid;     // 1 if this SM gave up itself, 2 if it followed another
   u32 stage;     // index of the stage, in the order of schedule.h

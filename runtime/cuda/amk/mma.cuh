@@ -30,7 +30,7 @@ __device__ __forceinline__ void mma_weights(float (&d)[4], uint4 w, uint2 x) {
   mma16816<E>(d, w.x, w.y, w.z, w.w, x.x, x.y);
 }
 
-// Transposes an 8x8 matrix of 16-bit values held one register a lane.
+// Transposes an 8x8 matrix of 16-bit values held one register per lane.
 __device__ __forceinline__ u32 transpose8x8(u32 a) {
   u32 d;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(d) : "r"(a));

@@ -55,7 +55,7 @@ struct ReferenceInfo {
 static_assert(sizeof(ReferenceInfo) == 4 * 4 + 8, "the launcher reads this struct byte by byte");
 
 constexpr u32 blocks_for(int threads) { return ceil_div(threads, kReferenceThreads); }
-constexpr u32 blocks_for_rows(int rows) { return ceil_div(rows, kReferenceWarps); }  // a warp a row
+constexpr u32 blocks_for_rows(int rows) { return ceil_div(rows, kReferenceWarps); }  // a warp per row
 
 // ---- elements --------------------------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ __device__ inline void rmsnorm(Bits* n, float* scale, const Bits* x, const u8* g
   if (threadIdx.x == 0) *scale = rsqrtf(squares / kHidden + eps);
 }
 
-// y = matrix · x * scale in fp32, a warp a row. Without a scale, 1.
+// y = matrix · x * scale in fp32, a warp per row. Without a scale, 1.
 __device__ inline void matvec(float* y, const u8* matrix, const Bits* x, const float* scale, int rows, int columns) {
   const int row = thread_index() / 32;
   if (row >= rows) return;

@@ -97,8 +97,8 @@ __device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
 // a chunk must be seen to have landed before its slot is filled again.
 constexpr u32 kWindow = kInFlight < kRingSlots ? kInFlight : kRingSlots;
 
-// Fewer of them while the ring holds kStock chunks or more: whoever has enough to go on with leaves memory to the exchanges, and what
-// comes next is asked into L2 meanwhile. Only bulk copies are counted one by one.
+// Fewer of them while the ring holds kStock chunks or more: copies are throttled to favour exchange
+// traffic, and the next chunks are prefetched into L2 meanwhile. Only bulk copies are counted.
 constexpr bool kStocks = AMK_BULK_COPY && kStock > 0 && kStock < kRingSlots;
 constexpr u32 kStockedWindow = kInFlightStocked < kWindow ? kInFlightStocked : kWindow;
 static_assert(kStockedWindow >= 1, "the stream never stands still for a stock");
@@ -134,7 +134,7 @@ __device__ __noinline__ bool wait_empty_long(u32 slot, u32 phase) {
   return true;
 }
 
-// Copies a warp's bytes from `at` on in rounds of kAtOnce loads a lane: what is on its way is what lanes have registers for. at is
+// Copies a warp's bytes from `at` on in rounds of kAtOnce loads per lane: what is on its way is what lanes have registers for. at is
 // the lane's own, and what is less than a round is left.
 template <u32 kAtOnce>
 __device__ __forceinline__ void load_and_store(u8* to, const u8* from, u32 bytes, u32& at) {
@@ -191,7 +191,7 @@ struct Producer {
   // What copy does unless the stream is taken away.
   __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
 #if AMK_BULK_COPY
-    // Looked at once a chunk and not again after each landing: with one chunk in flight, what lies between a landing and the next
+    // Looked at once per chunk and not again after each landing: with one chunk in flight, what lies between a landing and the next
     // request is lost to the stream.
     const bool enough = stocked();
     if constexpr (kStocks) let_prefetch(enough);

@@ -40,7 +40,7 @@ __device__ __forceinline__ Tiles units_of(int sm, int layer) {
   return {int((slot * S::kUnits + kSMs - 1) / kSMs), int(((slot + 1) * S::kUnits + kSMs - 1) / kSMs)};
 }
 
-// Keeps a lane's sum of a tile for the flush: a quarter of the columns of row lane / 4. With one sum a row the quarters are added up
+// Keeps a lane's sum of a tile for the flush: a quarter of the columns of row lane / 4. With one sum per row the quarters are added up
 // here, in the order in which the flush adds four.
 template <class C>
 __device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float sum) {

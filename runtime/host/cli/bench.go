@@ -40,7 +40,7 @@ func (c *command) parseBench(args []string) (*benchFlags, error) {
 	set := c.flags("bench")
 	f := &benchFlags{}
 	set.IntVar(&f.bench.Position, "position", 0, "first `POSITION` of every launch: the length of the context")
-	set.IntVar(&f.bench.StepsPerLaunch, "steps-per-launch", 0, "decode `N` tokens a launch (default 16)")
+	set.IntVar(&f.bench.StepsPerLaunch, "steps-per-launch", 0, "decode `N` tokens per launch (default 16)")
 	set.IntVar(&f.bench.Launches, "launches", 0, "measure `N` launches of each kernel (default 100)")
 	set.IntVar(&f.bench.WarmUp, "warm-up", 0, "run `N` launches of each kernel before that (default 10)")
 	set.StringVar(&f.report, "report", "", "show the measurement on one HTML page, `FILE`")
@@ -152,14 +152,14 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 	line("check", "passed in this run: largest logit error %.2e (allowed %.0e)", most, check.Tolerance.Max)
 	line("device", "%s", deviceText(&r.Machine))
 	line("clocks", "%s", clocksText(&r.Machine))
-	line("context", "positions %d to %d, %d tokens a launch, %d launches", r.Position, r.Position+r.StepsPerLaunch-1,
+	line("context", "positions %d to %d, %d tokens per launch, %d launches", r.Position, r.Position+r.StepsPerLaunch-1,
 		r.StepsPerLaunch, r.Launches)
-	line("latency", "%.1f µs a token (p10 %.1f, p90 %.1f)", r.Latency.Median, r.Latency.P10, r.Latency.P90)
+	line("latency", "%.1f µs per token (p10 %.1f, p90 %.1f)", r.Latency.Median, r.Latency.P10, r.Latency.P90)
 	line("ceiling", "%.1f µs (p10 %.1f, p90 %.1f): the same bytes streamed in the same run, no dependencies",
 		r.Ceiling.Median, r.Ceiling.P10, r.Ceiling.P90)
 	line("drain", "%.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away", r.Drain.Median, r.Drain.P10,
 		r.Drain.P90)
-	line("traffic", "%.1f MB a token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s", r.BytesPerToken/1e6, r.GBs,
+	line("traffic", "%.1f MB per token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s", r.BytesPerToken/1e6, r.GBs,
 		r.CeilingGBs, r.ReadGBs)
 	if r.FitsL2() {
 		line("", "all of that fits the L2, which these rates are of: the memory is hardly touched")
@@ -261,7 +261,7 @@ func traceText(r *traceResult) string {
 	if r.Dropped > 0 {
 		text += fmt.Sprintf("           INCOMPLETE: %d spans did not fit the buffer\n", r.Dropped)
 	}
-	return text + fmt.Sprintf("recording  %.1f µs a token with it and %.1f without, in the same run: it costs "+
+	return text + fmt.Sprintf("recording  %.1f µs per token with it and %.1f without, in the same run: it costs "+
 		"%.1f %%\n",
 		r.Latency, r.Plain, 100*(r.Latency/r.Plain-1))
 }

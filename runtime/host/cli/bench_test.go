@@ -68,7 +68,7 @@ func TestBenchReport(t *testing.T) {
 	require.Contains(t, out, "report     "+page+"\n")
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Contains(t, string(text), "<title>fake: 200.0 µs a token on Fake A</title>")
+	require.Contains(t, string(text), "<title>fake: 200.0 µs per token on Fake A</title>")
 	require.Contains(t, string(text), "<dd>fake bench --position 10 --steps-per-launch 15 --launches 10 "+
 		"--warm-up 10</dd>")
 	require.Contains(t, string(text), "SM 1,755 MHz")

@@ -202,11 +202,11 @@ passed (allowed: 6e-02 RMS, 1e-01 max, relative to the reference logits)
 	require.Equal(t, `check      passed in this run: largest logit error 0.00e+00 (allowed 1e-01)
 device     Fake A, driver 580.1, CUDA 13.0
 clocks     SM 1755 of 1980 MHz, memory 3201 of 3201 MHz, 512 W, 61 °C; limited by sw_power_cap, unknown_0x200
-context    positions 10 to 24, 15 tokens a launch, 10 launches
-latency    200.0 µs a token (p10 200.0, p90 200.0)
+context    positions 10 to 24, 15 tokens per launch, 10 launches
+latency    200.0 µs per token (p10 200.0, p90 200.0)
 ceiling    180.0 µs (p10 180.0, p90 180.0): the same bytes streamed in the same run, no dependencies
 drain      130.0 µs (p10 130.0, p90 130.0): decoding with the stream taken away
-traffic    0.0 MB a token, 0 GB/s; ceiling 0 GB/s, plain read 0 GB/s
+traffic    0.0 MB per token, 0 GB/s; ceiling 0 GB/s, plain read 0 GB/s
            all of that fits the L2, which these rates are of: the memory is hardly touched
 share      90.0 % of the ceiling, 107.6 % of the plain read
 `, out)

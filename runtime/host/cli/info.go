@@ -48,7 +48,7 @@ func (c *command) infoText(f *host.Facts) string {
 	for _, v := range f.Variants {
 		line("variant", "%s, positions %d to %d", v.Name, v.Lo, v.Hi)
 	}
-	line("traffic", "%.1f MB of weights a token%s", float64(f.Traffic.Weights)/1e6, ofCache(f.Traffic.Cache))
+	line("traffic", "%.1f MB of weights per token%s", float64(f.Traffic.Weights)/1e6, ofCache(f.Traffic.Cache))
 	for _, name := range []string{host.FatbinFile, host.WeightsFile, host.TokenizerFile} {
 		state := "missing"
 		if info, err := os.Stat(filepath.Join(c.dir, name)); err == nil {

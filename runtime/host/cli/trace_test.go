@@ -21,7 +21,7 @@ func TestBenchTrace(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, text, "trace      "+path+
 		": the step at position 11, 68 spans; https://ui.perfetto.dev opens it\n"+
-		"recording  606.0 µs a token with it and 600.0 without, in the same run: it costs 1.0 %\n")
+		"recording  606.0 µs per token with it and 600.0 without, in the same run: it costs 1.0 %\n")
 	files, err := os.ReadDir(out)
 	require.NoError(t, err)
 	require.Len(t, files, 1, "no temporary file is left")

@@ -134,7 +134,7 @@ type rooflineRow struct {
 	Name      string
 	Meaning   string
 	Width     string // percent of the scale
-	Time      string // µs a token
+	Time      string // µs per token
 	Spread    string // p10 to p90
 	Rate      string // GB/s
 	OfCeiling string // percent of its speed

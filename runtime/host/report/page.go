@@ -70,7 +70,7 @@ type figure struct{ Value, Unit, Note string }
 func viewOf(p *Page) *view {
 	m, b := &p.Facts.Model, p.Bench
 	v := &view{
-		Title:     fmt.Sprintf("%s: %s µs a token on %s", m.Name, fixed(b.Latency.Median, 1), b.Device),
+		Title:     fmt.Sprintf("%s: %s µs per token on %s", m.Name, fixed(b.Latency.Median, 1), b.Device),
 		Model:     m.Name,
 		Where:     strings.Join([]string{m.DType, b.Device, positions(b), "one sequence"}, " · "),
 		Headline:  headline(b),
@@ -100,12 +100,12 @@ func positions(b *host.BenchReport) string {
 
 func headline(b *host.BenchReport) []figure {
 	figures := []figure{
-		{fixed(b.Latency.Median, 1), "µs a token",
+		{fixed(b.Latency.Median, 1), "µs per token",
 			fmt.Sprintf("median of %s launches; p10 %s, p90 %s", count(b.Launches),
 				fixed(b.Latency.P10, 1), fixed(b.Latency.P90, 1))},
 		{fixed(100*b.Share, 1), "% of the ceiling",
 			fmt.Sprintf("which takes %s µs in the same run", fixed(b.Ceiling.Median, 1))},
-		{fixed(b.GBs, 0), "GB/s", fmt.Sprintf("%s MB a token", fixed(b.BytesPerToken/1e6, 1))},
+		{fixed(b.GBs, 0), "GB/s", fmt.Sprintf("%s MB per token", fixed(b.BytesPerToken/1e6, 1))},
 	}
 	if b.ReadGBs > 0 && !b.FitsL2() {
 		figures[2].Note += fmt.Sprintf("; %s %% of a plain read", fixed(100*b.GBs/b.ReadGBs, 1))
@@ -132,8 +132,8 @@ func profileNote(p *host.Profile) string {
 	s := fmt.Sprintf("From one launch of the instrumented kernel: %s %s from position %s on.", count(p.Steps),
 		plural(p.Steps, "step", "steps"), count(p.Position))
 	if p.Plain > 0 && p.Latency > 0 {
-		s += fmt.Sprintf(" Launches of so few steps take %s µs a token with the instruments and %s µs without, in "+
-			"turn: they cost %s %%, so read proportions here, and "+
+		s += fmt.Sprintf(" Launches of so few steps take %s µs per token with the instruments and %s µs without, "+
+			"interleaved: they cost %s %%, so read proportions here, and "+
 			"latencies above.", fixed(p.Latency, 1), fixed(p.Plain, 1), fixed(100*(p.Latency/p.Plain-1), 1))
 	}
 	if p.Dropped > 0 {
@@ -240,9 +240,9 @@ func runFacts(p *Page) []fact {
 		all = append(all, fact{"command", p.Command})
 	}
 	return append(all,
-		fact{"launches", fmt.Sprintf("%s of each kernel, in turn, after %s to warm up", count(b.Launches),
+		fact{"launches", fmt.Sprintf("%s of each kernel, interleaved, after %s to warm up", count(b.Launches),
 			count(b.WarmUp))},
-		fact{"tokens a launch", fmt.Sprintf("%s: %s", count(b.StepsPerLaunch), positions(b))},
+		fact{"tokens per launch", fmt.Sprintf("%s: %s", count(b.StepsPerLaunch), positions(b))},
 		fact{"a time", "the interval between two events around a launch, divided by its tokens"})
 }
 
@@ -253,7 +253,7 @@ func byteFacts(p *Page) []fact {
 		table = "the embedding table is also the matrix of lm_head, which streams it once"
 	}
 	facts := []fact{
-		{"weights", fmt.Sprintf("%s B a token: every matrix that is multiplied with, and the norms; %s",
+		{"weights", fmt.Sprintf("%s B per token: every matrix that is multiplied with, and the norms; %s",
 			count(int(t.Weights)), table)},
 	}
 	for _, rows := range t.Cache {
@@ -263,11 +263,11 @@ func byteFacts(p *Page) []fact {
 		if rows.Window > 0 {
 			layers = fmt.Sprintf("layers that see %s positions", count(rows.Window))
 		}
-		facts = append(facts, fact{"KV cache", fmt.Sprintf("%s B a token: %s B of K and V of %s for each of %s "+
+		facts = append(facts, fact{"KV cache", fmt.Sprintf("%s B per token: %s B of K and V of %s for each of %s "+
 			"earlier positions (the mean of the launch)", fixed(bytes, 0), count(int(rows.Bytes)), layers,
 			fixed(bytes/float64(max(1, rows.Bytes)), 1))})
 	}
-	return append(facts, fact{"together", fmt.Sprintf("%s B a token, of decode and ceiling alike; GB are 10⁹ bytes",
+	return append(facts, fact{"together", fmt.Sprintf("%s B per token, of decode and ceiling alike; GB are 10⁹ bytes",
 		fixed(b.BytesPerToken, 0))})
 }
 

@@ -76,12 +76,12 @@ func TestHeadline(t *testing.T) {
 		host.Quantiles{Median: 3254.73, P10: 3254, P90: 3256}
 	b.Share, b.GBs, b.ReadGBs = 3254.73/3370.64, 4475.2, 4560
 	out := render(t, p)
-	require.Contains(t, out, "<title>llama-3.2-1b: 3,370.6 µs a token on NVIDIA H200</title>")
-	require.Contains(t, out, "<b>3,370.6</b><span>µs a token</span><small>median of 100 launches; p10 3,368.2, p90 "+
+	require.Contains(t, out, "<title>llama-3.2-1b: 3,370.6 µs per token on NVIDIA H200</title>")
+	require.Contains(t, out, "<b>3,370.6</b><span>µs per token</span><small>median of 100 launches; p10 3,368.2, p90 "+
 		"3,375.0</small>")
 	require.Contains(t, out, "<b>96.6</b><span>% of the ceiling</span><small>which takes 3,254.7 µs in the "+
 		"same run</small>")
-	require.Contains(t, out, "<small>2,476.1 MB a token; 98.1 % of a plain read</small>")
+	require.Contains(t, out, "<small>2,476.1 MB per token; 98.1 % of a plain read</small>")
 	require.Contains(t, out, "the logits of 40 positions agree with those of the build’s plain kernels. The largest "+
 		"error is 0.031 of the largest logit (0.1 is allowed), "+
 		"and the RMS error 0.022 of the RMS of the logits (0.06).")
@@ -187,9 +187,9 @@ func TestClocks(t *testing.T) {
 func TestBytes(t *testing.T) {
 	p := measured(nil)
 	out := render(t, p)
-	require.Contains(t, out, "2,471,628,800 B a token: every matrix that is multiplied with, and the norms; the "+
+	require.Contains(t, out, "2,471,628,800 B per token: every matrix that is multiplied with, and the norms; the "+
 		"embedding table is also the matrix of lm_head")
-	require.Contains(t, out, "4,440,064 B a token: 32,768 B of K and V of all layers for each of 135.5 "+
+	require.Contains(t, out, "4,440,064 B per token: 32,768 B of K and V of all layers for each of 135.5 "+
 		"earlier positions")
 	p.Facts.Model.Tied = false
 	require.Contains(t, render(t, p), "the embedding table is not streamed: a step reads one row of it")

@@ -123,13 +123,13 @@ type stageRow struct {
 	Consumer, Producer          []segment
 	Wait, Compute, Signal, Each string // µs each time the stage comes round
 	Token, Share                string // µs, and percent of a token
-	SlotWait, StepWait          string // µs a token
+	SlotWait, StepWait          string // µs per token
 }
 
 // A segment of a bar is in percent of the scale.
 type segment struct{ X, Width, Class, Title string }
 
-// A total is µs a token by what a span is about.
+// A total is µs per token by what a span is about.
 type total map[string]float64
 
 func (t total) consumer() float64 { return t[exchangeWait] + t[compute] + t[signal] }
@@ -185,7 +185,7 @@ func segments(kind string, t total, scale float64, parts ...string) []segment {
 	for _, what := range parts {
 		if t[what] > 0 {
 			all = append(all, segment{percent(at, scale), percent(t[what], scale), spanClass(kind, what),
-				kind + ", " + what + ": " + fixed(t[what], 1) + " µs a token"})
+				kind + ", " + what + ": " + fixed(t[what], 1) + " µs per token"})
 		}
 		at += t[what]
 	}

@@ -54,9 +54,9 @@ func TestBreakdownAddsUp(t *testing.T) {
 		"a mean over both SMs")
 	require.Contains(t, out, "<td>6.0</td><td>30.0</td>", "SM 1 is idle after it is done")
 	require.Contains(t, out, "<td>20.0</td><td>100.0</td>", "a token")
-	require.Contains(t, out, "<title>qkv, compute: 6.0 µs a token</title>")
-	require.Contains(t, out, "1 step from position 7 on. Launches of so few steps take 22.0 µs a token with the "+
-		"instruments and 20.0 µs without, in turn: they cost 10.0 %")
+	require.Contains(t, out, "<title>qkv, compute: 6.0 µs per token</title>")
+	require.Contains(t, out, "1 step from position 7 on. Launches of so few steps take 22.0 µs per token with the "+
+		"instruments and 20.0 µs without, interleaved: they cost 10.0 %")
 }
 
 // SMs without work in a stage are at the next one before others have begun: what comes first is told by who is done

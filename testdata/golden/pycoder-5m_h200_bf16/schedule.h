@@ -22,7 +22,7 @@ constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 38;  // of the longest variant
-constexpr unsigned kCounterOffset = 44800;  // of counters: one an exchange, and one a step
+constexpr unsigned kCounterOffset = 44800;  // of counters: one per exchange, and one per step
 constexpr unsigned kExchangeBytes = 45056;  // pages with their copies, then counters
 constexpr int kTraceStride = 4224;  // elements of the longest exchanged vector
 
@@ -94,7 +94,7 @@ struct ShortAttn {
   static constexpr int kRotationStep = 8;  // more, from layer to layer
   static constexpr int kTasks = 2;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1p-03f;  // 0.125
 };
@@ -115,7 +115,7 @@ struct LongPart {
   static constexpr int kRotationStep = 13;  // more, from layer to layer
   static constexpr int kTasks = 32;  // that hand over L{i}.part
   static constexpr int kSplits = 16;  // of a kv head's rows
-  static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1p-03f;  // 0.125
 };

@@ -22,7 +22,7 @@ constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 20;  // of the longest variant
-constexpr unsigned kCounterOffset = 13824;  // of counters: one an exchange, and one a step
+constexpr unsigned kCounterOffset = 13824;  // of counters: one per exchange, and one per step
 constexpr unsigned kExchangeBytes = 14080;  // pages with their copies, then counters
 constexpr int kTraceStride = 624;  // elements of the longest exchanged vector
 
@@ -97,7 +97,7 @@ struct ShortAttn {
   static constexpr int kRotationStep = 25;  // more, from layer to layer
   static constexpr int kTasks = 3;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.a20bd8p-03f;  // 0.20412414523193154
   static constexpr float kNormEps = 0x1.0624dep-10f;  // 0.001, of the norms of q and k
@@ -123,7 +123,7 @@ struct LongPart {
   static constexpr int kRotationStep = 31;  // more, from layer to layer
   static constexpr int kTasks = 12;  // that hand over L{i}.part
   static constexpr int kSplits = 4;  // of a kv head's rows
-  static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.a20bd8p-03f;  // 0.20412414523193154
   static constexpr float kNormEps = 0x1.0624dep-10f;  // 0.001, of the norms of q and k

@@ -22,7 +22,7 @@ constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 17;  // of the longest variant
-constexpr unsigned kCounterOffset = 9216;  // of counters: one an exchange, and one a step
+constexpr unsigned kCounterOffset = 9216;  // of counters: one per exchange, and one per step
 constexpr unsigned kExchangeBytes = 9472;  // pages with their copies, then counters
 constexpr int kTraceStride = 512;  // elements of the longest exchanged vector
 
@@ -90,7 +90,7 @@ struct Attn {
   static constexpr int kRotationStep = 19;  // more, from layer to layer
   static constexpr int kTasks = 2;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 64;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1p-03f;  // 0.125
   static constexpr float kNormEps = 0x1.0c6f7ap-20f;  // 1e-06, of the norms of q and k
