@@ -1,7 +1,8 @@
-// A barrier of all SMs between two layers, in two halves: an SM arrives when it is done with the layer, and joins when all have
-// arrived. Nothing of the next layer is copied before: the ring has run empty. It is the baseline that looping without barriers is
-// measured against (docs/memory-model.md, layer barrier).
-// Needs schedule.h with kBarriersPerStep. Must not know what the stages around it compute.
+// A barrier of all SMs between two layers, in two halves: an SM arrives when it is done with the
+// layer, and joins when all have arrived. Nothing of the next layer is copied before: the ring has
+// run empty. It is the baseline that looping without barriers is measured against
+// (docs/memory-model.md, layer barrier). Needs schedule.h with kBarriersPerStep. Must not know what
+// the stages around it compute.
 #pragma once
 
 #include "prefetch.cuh"
@@ -9,23 +10,29 @@
 
 namespace amk {
 
-static_assert(kCounterOffset + (kExchangesPerStep + 2) * 4 <= kExchangeBytes, "the barriers have a counter");
+static_assert(kCounterOffset + (kExchangesPerStep + 2) * 4 <= kExchangeBytes,
+              "the barriers have a counter");
 
 // Barriers of a launch up to and with the one numbered `number` in a step.
-__device__ __forceinline__ u32 joins_until(int step, int number) { return u32(step) * kBarriersPerStep + u32(number) + 1; }
+__device__ __forceinline__ u32 joins_until(int step, int number) {
+  return u32(step) * kBarriersPerStep + u32(number) + 1;
+}
 
-// Prepares a block's scratch for barriers. Comes before init_scratch, whose block barrier makes it visible.
+// Prepares a block's scratch for barriers. Comes before init_scratch, whose block barrier makes it
+// visible.
 __device__ __forceinline__ void init_barriers(Scratch& s) {
   if (threadIdx.x == 0) s.joined = 0;
 }
 
-// One counter for all barriers, which is never reset: they come one after the other, and the host counts steps since it was cleared.
+// One counter for all barriers, which is never reset: they come one after the other, and the host
+// counts steps since it was cleared.
 template <class C>
 __device__ __forceinline__ u32* join_counter(C& c) {
   return reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + kExchangesPerStep + 1;
 }
 
-// The release of thread 0 comes after a block barrier that follows everything this SM does in the layer, and covers the block.
+// The release of thread 0 comes after a block barrier that follows everything this SM does in the
+// layer, and covers the block.
 template <class C>
 __device__ __forceinline__ void arrive(C& c) {
   if constexpr (!C::kWaits) return;
@@ -34,7 +41,8 @@ __device__ __forceinline__ void arrive(C& c) {
   lap(c, Did::kSignal);
 }
 
-// Waits until all SMs have arrived, then lets the producer go on. A wait that is given up lets it go on too: it stops by itself.
+// Waits until all SMs have arrived, then lets the producer go on. A wait that is given up lets it
+// go on too: it stops by itself.
 template <class C>
 __device__ __forceinline__ void join(C& c, int number) {
   if constexpr (!C::kWaits) return;
@@ -51,19 +59,23 @@ __device__ __forceinline__ void join(C& c, int number) {
   lap(c, Did::kExchangeWait);
 }
 
-// Waits until the consumers have passed `passed` barriers. Returns false if the launch ends before it. Out of line, as
-// wait_empty_long is.
+// Waits until the consumers have passed `passed` barriers. Returns false if the launch ends before
+// it. Out of line, as wait_empty_long is.
 __device__ __noinline__ bool joined(u32 passed) {
   Scratch& shared = block_scratch();
   Waiter waiter;
   Spin spin;
   while (!all_lanes(load_shared_acquire(&shared.joined) >= passed)) {
-    if (any_lane(load_shared_acquire(&shared.stop) || spin.give_up(waiter, Wait::kLayer, passed, 0))) break;
+    if (any_lane(load_shared_acquire(&shared.stop) ||
+                 spin.give_up(waiter, Wait::kLayer, passed, 0)))
+      break;
   }
-  return all_lanes(load_shared_acquire(&shared.joined) >= passed && !load_shared_acquire(&shared.aborted));
+  return all_lanes(load_shared_acquire(&shared.joined) >= passed &&
+                   !load_shared_acquire(&shared.aborted));
 }
 
-// For the producer and the prefetcher: before anything of the layer after a barrier is copied or asked for.
+// For the producer and the prefetcher: before anything of the layer after a barrier is copied or
+// asked for.
 template <class Sink>
 __device__ __forceinline__ void await_join(Sink& p, int step, int number) {
   if constexpr (!Sink::kWaits) return;

@@ -1,13 +1,15 @@
-// Owners combine the splits of long-context attention: a unit is kWidth elements of one head, a word of every split each,
-// weighted by the splits' maxima and sums. Partials travel in fp32; the order of the sum is fixed.
-// Needs schedule.h.
+// Owners combine the splits of long-context attention: a unit is kWidth elements of one head, a
+// word of every split each, weighted by the splits' maxima and sums. Partials travel in fp32; the
+// order of the sum is fixed. Needs schedule.h.
 #pragma once
 
 #include "attention.cuh"
 
 namespace amk {
 
-__host__ __device__ constexpr int lanes_for(int splits) { return splits <= 1 ? 1 : 2 * lanes_for((splits + 1) / 2); }
+__host__ __device__ constexpr int lanes_for(int splits) {
+  return splits <= 1 ? 1 : 2 * lanes_for((splits + 1) / 2);
+}
 
 template <class S, class C>
 __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
@@ -28,14 +30,17 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     const int kv_head = head / kGroupHeads, in_group = head % kGroupHeads;
     const int at = ((kv_head * S::kSplits + split) * kGroupHeads + in_group) * (kHeadDim + 2);
     // The split's accumulator, maximum and sum.
-    auto partial = word_poll<Fp32, 3>(page_copy(c, in), [&](int i) { return active ? at + (i == 0 ? dim : kHeadDim + i - 1) : -1; });
+    auto partial = word_poll<Fp32, 3>(page_copy(c, in), [&](int i) {
+      return active ? at + (i == 0 ? dim : kHeadDim + i - 1) : -1;
+    });
     poll_all(c, partial);
     __syncwarp();
     lap(c, Did::kExchangeWait);
     const float max = active ? partial.value(1) : -INFINITY;
     float top = max;
 #pragma unroll
-    for (int offset = 1; offset < kLanes; offset <<= 1) top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
+    for (int offset = 1; offset < kLanes; offset <<= 1)
+      top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
     const float scale = partial.value(2) > 0 ? exp2f((max - top) * kLog2e) : 0.0f;
     float sum = scale * partial.value(2), value = scale * partial.value(0);
 #pragma unroll

@@ -1,5 +1,6 @@
-// State of one thread block: its shared scratch, its place in the exchange sequence, and the bounded spin that every wait
-// goes through. Needs schedule.h and model_config.h. Must not know what a stage computes.
+// State of one thread block: its shared scratch, its place in the exchange sequence, and the
+// bounded spin that every wait goes through. Needs schedule.h and model_config.h. Must not know
+// what a stage computes.
 #pragma once
 
 #include "element.cuh"
@@ -9,20 +10,24 @@
 
 namespace amk {
 
-// What a kernel is compiled for. Decode is the product; Ceiling streams the same bytes and waits for nothing but the
-// ring; Trace also writes every exchanged value to Launch::trace; Profile also records to Launch::profile who did what when; Drain
-// is decode without its stream: nothing is copied into the ring, and what is computed from what lies there is garbage.
+// What a kernel is compiled for. Decode is the product; Ceiling streams the same bytes and waits
+// for nothing but the ring; Trace also writes every exchanged value to Launch::trace; Profile also
+// records to Launch::profile who did what when; Drain is decode without its stream: nothing is
+// copied into the ring, and what is computed from what lies there is garbage.
 enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain };
 
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
 constexpr bool kPrefetches = AMK_BULK_COPY && kRunAhead > 0;
-constexpr int kThreads = kConsumers + (kPrefetches ? 64 : 32);  // then a producer warp, and one that runs ahead into L2
-constexpr int kTilesPerFlush = 8;                // tiles whose partial sums meet at one block barrier
+// then a producer warp, and one that runs ahead into L2
+constexpr int kThreads = kConsumers + (kPrefetches ? 64 : 32);
+// tiles whose partial sums meet at one block barrier
+constexpr int kTilesPerFlush = 8;
 constexpr int kTileRows = 8;
 
-// What a warp keeps of a row of a tile: a sum for each quarter of the columns, or one for all, and the type of the activations that
-// stages without tensor cores keep. In a compact scratch they are the narrower ones; the values are the same.
+// What a warp keeps of a row of a tile: a sum for each quarter of the columns, or one for all, and
+// the type of the activations that stages without tensor cores keep. In a compact scratch they are
+// the narrower ones; the values are the same.
 constexpr int kRowSums = AMK_COMPACT_SCRATCH ? 1 : 4;
 template <bool kNarrow>
 struct ActivationOf {
@@ -34,14 +39,15 @@ struct ActivationOf<true> {
 };
 using Activation = ActivationOf<AMK_COMPACT_SCRATCH && Element::kBytes == 2>::Type;
 
-// Shared memory of a block besides the ring, which fills what is left of kSharedLimit. ir.Scratch counts its bytes: both change
-// together.
+// Shared memory of a block besides the ring, which fills what is left of kSharedLimit. ir.Scratch
+// counts its bytes: both change together.
 struct Scratch {
   u64 full[kMaxRingSlots];
   u64 empty[kMaxRingSlots];
 #if AMK_COMPACT_SCRATCH
-  // What matrix stages keep and what attention keeps share a place. Before its first block barrier a stage writes no more than
-  // `vector` or `unit`: then other warps may still be adding up the `partial` sums of the stage before, and nothing else.
+  // What matrix stages keep and what attention keeps share a place. Before its first block barrier
+  // a stage writes no more than `vector` or `unit`: then other warps may still be adding up the
+  // `partial` sums of the stage before, and nothing else.
   union {
     struct {
       union {
@@ -61,7 +67,8 @@ struct Scratch {
   alignas(16) float partial[2][kConsumerWarps][kTilesPerFlush * kTileRows * kRowSums];
 #endif
   float squares[2][kConsumerWarps];
-  float residual[kResidualRows];       // this SM's rows of the residual stream, fp32, for the whole step
+  // this SM's rows of the residual stream, fp32, for the whole step
+  float residual[kResidualRows];
   float2 rotation[kHeadDim / 2];       // cos and sin of this position
   float best_value[kConsumerWarps];
   int best_index[kConsumerWarps];
@@ -69,8 +76,10 @@ struct Scratch {
   alignas(16) float attention[kAttentionScratch];
   float attention_max[kConsumerWarps * kAttentionHeads];
   float attention_sum[kConsumerWarps * kAttentionHeads];
-  alignas(16) u8 unit[kUnitScratch];              // what an attention unit has read of the exchange, with tensor cores
-  alignas(16) Activation vector[kVectorScratch];  // the path without tensor cores keeps activations here
+  // what an attention unit has read of the exchange, with tensor cores
+  alignas(16) u8 unit[kUnitScratch];
+  // the path without tensor cores keeps activations here
+  alignas(16) Activation vector[kVectorScratch];
 #endif
   int token;          // to decode next
   int chosen;         // by the step that has ended, before anything was forced
@@ -78,8 +87,11 @@ struct Scratch {
   u32 acquired_step;  // steps of this launch whose cache rows the producer may read
   u32 stop;           // the launch ends after the current step
   u32 issued;         // chunks the producer has issued; followed by the prefetcher
-  u32 prefetches;     // the prefetcher's turn: the producer waits for a slot or the step before, or found a stock at its last chunk
-  u32 joined;         // barriers of this launch that the consumers have passed; only with init_barriers
+  // the prefetcher's turn: the producer waits for a slot or the step before, or found a stock at
+  // its last chunk
+  u32 prefetches;
+  // barriers of this launch that the consumers have passed; only with init_barriers
+  u32 joined;
   // Of the launch, for a thread that waits too long.
   u64 spin_limit_ns;
   const u32* abort;
@@ -89,7 +101,8 @@ struct Scratch {
 
 constexpr u32 kRingSlots = (kSharedLimit - sizeof(Scratch)) / kSlotBytes;
 constexpr u32 kSharedBytes = kRingSlots * kSlotBytes + sizeof(Scratch);
-static_assert(sizeof(Scratch) < kSharedLimit && kRingSlots >= 2, "the scratch leaves room for a ring");
+static_assert(sizeof(Scratch) < kSharedLimit && kRingSlots >= 2,
+              "the scratch leaves room for a ring");
 static_assert(kRingSlots <= kMaxRingSlots && kInFlight >= 1, "the ring's bounds hold");
 
 // The ring of this block, and its scratch behind it.
@@ -97,7 +110,9 @@ __device__ __forceinline__ u8* block_ring() {
   extern __shared__ __align__(1024) u8 shared[];
   return shared;
 }
-__device__ __forceinline__ Scratch& block_scratch() { return *reinterpret_cast<Scratch*>(block_ring() + kRingSlots * kSlotBytes); }
+__device__ __forceinline__ Scratch& block_scratch() {
+  return *reinterpret_cast<Scratch*>(block_ring() + kRingSlots * kSlotBytes);
+}
 
 template <Mode kMode>
 struct Context : Recorder<kMode == Mode::kProfile> {
@@ -121,25 +136,33 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   u32 norms = 0;      // parity of the sum-of-squares buffer
 
   static constexpr Mode kMode_ = kMode;
-  static constexpr bool kWaits = kMode != Mode::kCeiling;  // for activations; the ring is always waited for
+  // for activations; the ring is always waited for
+  static constexpr bool kWaits = kMode != Mode::kCeiling;
   static constexpr bool kCopies = kMode != Mode::kDrain;
   static constexpr bool kRecords = kMode == Mode::kProfile;
   static constexpr int kProducerThread = kConsumers;  // or the first of its warp
   static constexpr u32 kMaxEpoch = 65535;
 
   __device__ explicit Context(const Launch& l)
-      : launch(l), shared(block_scratch()), ring(block_ring()), sm(blockIdx.x), tid(threadIdx.x), warp(threadIdx.x / 32),
+      : launch(l),
+        shared(block_scratch()),
+        ring(block_ring()),
+        sm(blockIdx.x),
+        tid(threadIdx.x),
+        warp(threadIdx.x / 32),
         lane(threadIdx.x % 32) {}
 
-  // Begins a stage. It derives its addresses from the thread's place anew, before it waits for anything: what the compiler would
-  // keep from layer to layer otherwise, for all stages at once, are more values than there are registers, and what is spilled is
-  // loaded again where everybody waits for it.
+  // Begins a stage. It derives its addresses from the thread's place anew, before it waits for
+  // anything: what the compiler would keep from layer to layer otherwise, for all stages at once,
+  // are more values than there are registers, and what is spilled is loaded again where everybody
+  // waits for it.
   __device__ __forceinline__ void enter(u32 number) {
     stage = number;
     asm volatile("" : "+r"(sm), "+r"(tid), "+r"(warp), "+r"(lane));
   }
 
-  // Epochs count exchanges since the pages were cleared and skip 0, so that cleared words are never taken for data.
+  // Epochs count exchanges since the pages were cleared and skip 0, so that cleared words are never
+  // taken for data.
   __device__ void begin_step(int i) {
     step = i;
     position = launch.position + i;
@@ -161,10 +184,11 @@ __device__ __forceinline__ void consumer_barrier() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
 }
 
-// A bounded spin. Each failed poll asks give_up(); it says yes once the launch is aborted or the wait has outlasted
-// Launch::spin_limit_ns, and then the caller goes on with whatever it has: an aborted launch computes garbage, quickly,
-// and its results are thrown away. What is inlined is a count and a call with what only the caller knows: waits are many, and a
-// stage's code must stay small.
+// A bounded spin. Each failed poll asks give_up(); it says yes once the launch is aborted or the
+// wait has outlasted Launch::spin_limit_ns, and then the caller goes on with whatever it has: an
+// aborted launch computes garbage, quickly, and its results are thrown away. What is inlined is a
+// count and a call with what only the caller knows: waits are many, and a stage's code must stay
+// small.
 struct Spin {
   u32 polls = 0;
   u64 start = 0;
@@ -179,31 +203,37 @@ struct Spin {
  private:
   static constexpr u64 kGiveUp = ~u64(0);
 
-  // Looks at the clock and the abort words. Returns when the wait began, or kGiveUp. Static, so that a Spin stays in registers.
-  __device__ static __noinline__ u64 slow(Wait wait, u32 stage, int layer, int step, u32 index, u32 expected, u32 polls, u64 start) {
+  // Looks at the clock and the abort words. Returns when the wait began, or kGiveUp. Static, so
+  // that a Spin stays in registers.
+  __device__ static __noinline__ u64 slow(Wait wait, u32 stage, int layer, int step, u32 index,
+                                          u32 expected, u32 polls, u64 start) {
     Scratch& shared = block_scratch();
     if (*static_cast<volatile u32*>(&shared.aborted)) return kGiveUp;
     const u64 now = global_timer_ns();
     if (start == 0) start = now;
-    // What the producer waits for comes from the consumers: they are given the time to report first.
+    // What the producer waits for comes from the consumers: they are given the time to report
+    // first.
     const u64 limit = wait >= Wait::kRingEmpty ? 2 * shared.spin_limit_ns : shared.spin_limit_ns;
     u32 valid;
     if (now - start > limit) {
       valid = 1;
-    } else if (load_relaxed(shared.abort_device) || ((polls & 0xffff) == 0 && load_system(shared.abort))) {
+    } else if (load_relaxed(shared.abort_device) ||
+               ((polls & 0xffff) == 0 && load_system(shared.abort))) {
       valid = 2;
     } else {
       return start;
     }
     if (atomicExch(&shared.aborted, 1u) == 0) {
-      shared.stalls[blockIdx.x] = Stall{valid, stage, u32(layer), u32(step), u32(wait), index, expected, threadIdx.x / 32};
+      shared.stalls[blockIdx.x] =
+          Stall{valid, stage, u32(layer), u32(step), u32(wait), index, expected, threadIdx.x / 32};
     }
     store_relaxed(shared.abort_device, 1u);
     return kGiveUp;
   }
 };
 
-// Where a wait takes place, for the stall record: what Spin asks of a context. Producer and prefetcher wait outside of stages.
+// Where a wait takes place, for the stall record: what Spin asks of a context. Producer and
+// prefetcher wait outside of stages.
 struct Waiter {
   u32 stage = 0;
   int layer = 0;

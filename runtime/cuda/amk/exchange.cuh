@@ -1,8 +1,9 @@
-// The exchange: one activation vector handed over from all SMs to all SMs. Every word carries its payload and the epoch of
-// the exchange, {16-bit value, 16-bit epoch} or {32-bit value, 32-bit epoch}, and validates itself: readers poll just the
-// words that they still miss, with relaxed loads, and no fence orders anything else (docs/memory-model.md).
-// With kFlagged off, a counter announces the vector instead and the epochs are not looked at.
-// Needs schedule.h and pages.h. Must not know which stage it serves.
+// The exchange: one activation vector handed over from all SMs to all SMs. Every word carries its
+// payload and the epoch of the exchange, {16-bit value, 16-bit epoch} or {32-bit value, 32-bit
+// epoch}, and validates itself: readers poll just the words that they still miss, with relaxed
+// loads, and no fence orders anything else (docs/memory-model.md). With kFlagged off, a counter
+// announces the vector instead and the epochs are not looked at. Needs schedule.h and pages.h. Must
+// not know which stage it serves.
 #pragma once
 
 #include "context.cuh"
@@ -17,12 +18,14 @@ struct Page {
   int copies;
 };
 
-// ---- words ----------------------------------------------------------------------------------------------------------
+// ---- words --------------------------------------------------------------------------------------
 
 template <class E>
 struct WordOf {
   using Type = u32;  // 16-bit elements
-  __device__ static __forceinline__ u32 make(float v, u32 epoch) { return u32(E::from_float(v)) | epoch << 16; }
+  __device__ static __forceinline__ u32 make(float v, u32 epoch) {
+    return u32(E::from_float(v)) | epoch << 16;
+  }
   __device__ static __forceinline__ float value(u32 w) { return E::to_float(u16(w)); }
   __device__ static __forceinline__ bool fresh(u32 w, u32 epoch) { return w >> 16 == epoch; }
 };
@@ -30,12 +33,14 @@ struct WordOf {
 template <>
 struct WordOf<Fp32> {
   using Type = u64;
-  __device__ static __forceinline__ u64 make(float v, u32 epoch) { return u64(__float_as_uint(v)) | u64(epoch) << 32; }
+  __device__ static __forceinline__ u64 make(float v, u32 epoch) {
+    return u64(__float_as_uint(v)) | u64(epoch) << 32;
+  }
   __device__ static __forceinline__ float value(u64 w) { return __uint_as_float(u32(w)); }
   __device__ static __forceinline__ bool fresh(u64 w, u32 epoch) { return u32(w >> 32) == epoch; }
 };
 
-// ---- writing --------------------------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------
 
 // Stores word `index` of a page, in every copy, for the exchange after the one being read.
 template <class E, class C>
@@ -45,14 +50,18 @@ __device__ __forceinline__ void publish(C& c, const Page page, int index, float 
   const auto word = Word::make(value, c.next_epoch());
 #pragma unroll
   for (int copy = 0; copy < page.copies; ++copy) {
-    store_relaxed(reinterpret_cast<typename Word::Type*>(c.launch.exchange + page.offset + copy * page.bytes) + index, word);
+    store_relaxed(reinterpret_cast<typename Word::Type*>(c.launch.exchange + page.offset +
+                                                         copy * page.bytes) +
+                      index,
+                  word);
   }
   if constexpr (C::kMode_ == Mode::kTrace) {
-    c.launch.trace[(size_t(c.step) * kExchangesPerStep + c.ordinal) * kTraceStride + index] = rounded<E>(value);
+    c.launch.trace[(size_t(c.step) * kExchangesPerStep + c.ordinal) * kTraceStride + index] =
+        rounded<E>(value);
   }
 }
 
-// ---- reading --------------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 // This SM's copy of a page.
 template <class C>
@@ -65,8 +74,8 @@ __device__ __forceinline__ bool is_fresh(C& c, typename WordOf<E>::Type word) {
   return !C::kWaits || !kFlagged || WordOf<E>::fresh(word, c.epoch);
 }
 
-// A poll is a set of words to read and those of them still missing. kCount words: index_of(i) is the i-th, or -1 for none,
-// which counts as 0.
+// A poll is a set of words to read and those of them still missing. kCount words: index_of(i) is
+// the i-th, or -1 for none, which counts as 0.
 template <class E, int kCount, class IndexOf>
 struct WordPoll {
   using Type = typename WordOf<E>::Type;
@@ -76,7 +85,8 @@ struct WordPoll {
   u32 missing = 0;
   Type word[kCount];
 
-  __device__ __forceinline__ WordPoll(const u8* copy, IndexOf of) : words(reinterpret_cast<const Type*>(copy)), index_of(of) {
+  __device__ __forceinline__ WordPoll(const u8* copy, IndexOf of)
+      : words(reinterpret_cast<const Type*>(copy)), index_of(of) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       word[i] = 0;
@@ -101,12 +111,14 @@ struct WordPoll {
 };
 
 template <class E, int kCount, class IndexOf>
-__device__ __forceinline__ WordPoll<E, kCount, IndexOf> word_poll(const u8* copy, IndexOf index_of) {
+__device__ __forceinline__ WordPoll<E, kCount, IndexOf> word_poll(const u8* copy,
+                                                                  IndexOf index_of) {
   return {copy, index_of};
 }
 
-// Runs a poll until nothing is missing. The loads of a round are all in flight together: what is read one after the other
-// costs a trip to L2 each, and under the weight stream that is most of a microsecond.
+// Runs a poll until nothing is missing. The loads of a round are all in flight together: what is
+// read one after the other costs a trip to L2 each, and under the weight stream that is most of a
+// microsecond.
 template <class C, class Poll>
 __device__ __forceinline__ void poll_all(C& c, Poll& poll) {
   Spin spin;
@@ -126,32 +138,36 @@ __device__ __forceinline__ float poll_word(C& c, const Page page, int index) {
   return word.value(0);
 }
 
-// True if the four 32-bit words of a 16-byte load all carry the epoch. `both` is the epoch in both halves of a register.
+// True if the four 32-bit words of a 16-byte load all carry the epoch. `both` is the epoch in both
+// halves of a register.
 __device__ __forceinline__ bool four_fresh(uint4 v, u32 both) {
   return __byte_perm(v.x, v.y, 0x7632) == both && __byte_perm(v.z, v.w, 0x7632) == both;
 }
 
-// ---- realisation by counter -----------------------------------------------------------------------------------------
+// ---- realisation by counter ---------------------------------------------------------------------
 
-// After the last publish of a stage on this SM: makes all of it visible, then adds its tasks to the exchange's counter: one,
-// or as many as it has units.
+// After the last publish of a stage on this SM: makes all of it visible, then adds its tasks to the
+// exchange's counter: one, or as many as it has units.
 template <class C>
 __device__ __forceinline__ void signal(C& c, int tasks = 1) {
   if constexpr (!kFlagged && C::kWaits) {
     consumer_barrier();
-    if (c.tid == 0) add_release(reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + c.ordinal, u32(tasks));
+    if (c.tid == 0)
+      add_release(reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + c.ordinal,
+                  u32(tasks));
     lap(c, Did::kSignal);
   }
 }
 
-// Before the first read of an exchange that the stage before has announced. Counters are never reset: step n is complete
-// at (n + 1) * tasks of that stage, whose counter is one before the next.
+// Before the first read of an exchange that the stage before has announced. Counters are never
+// reset: step n is complete at (n + 1) * tasks of that stage, whose counter is one before the next.
 template <class C>
 __device__ __forceinline__ void await(C& c) {
   if constexpr (!kFlagged && C::kWaits) {
     if (c.tid == 0) {
       const u32 target = u32(c.launch.first_epoch + c.step + 1) * c.producers;
-      const u32* counter = reinterpret_cast<const u32*>(c.launch.exchange + kCounterOffset) + (c.ordinal - 1);
+      const u32* counter =
+          reinterpret_cast<const u32*>(c.launch.exchange + kCounterOffset) + (c.ordinal - 1);
       Spin spin;
       while (int(load_acquire(counter) - target) < 0) {
         if (spin.give_up(c, Wait::kExchange, c.ordinal - 1, target)) break;

@@ -1,13 +1,13 @@
-// Reading an exchanged vector of 16-bit elements straight into mma operands: four words, one 16-byte load, a quad.
-// Needs schedule.h. Must not know what the vector is.
+// Reading an exchanged vector of 16-bit elements straight into mma operands: four words, one
+// 16-byte load, a quad. Needs schedule.h. Must not know what the vector is.
 #pragma once
 
 #include "exchange.cuh"
 
 namespace amk {
 
-// A poll of kCount times four words, one 16-byte load each: index_of(i) is the first of the i-th four, or -1 for none, which
-// count as 0.
+// A poll of kCount times four words, one 16-byte load each: index_of(i) is the first of the i-th
+// four, or -1 for none, which count as 0.
 template <int kCount, class IndexOf>
 struct QuadPoll {
   static_assert(kCount <= 32, "a bit for each four words");
@@ -34,13 +34,15 @@ struct QuadPoll {
     const u32 both = c.epoch * 0x10001u;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      if ((missing >> i & 1) && (!C::kWaits || !kFlagged || four_fresh(quad[i], both))) missing &= ~(1u << i);
+      if ((missing >> i & 1) && (!C::kWaits || !kFlagged || four_fresh(quad[i], both)))
+        missing &= ~(1u << i);
     }
   }
   __device__ __forceinline__ int first_missing() const { return index_of(__ffs(missing) - 1); }
   // The four values, as two registers of 16-bit pairs.
   __device__ __forceinline__ uint2 pairs(int i) const {
-    return make_uint2(__byte_perm(quad[i].x, quad[i].y, 0x5410), __byte_perm(quad[i].z, quad[i].w, 0x5410));
+    return make_uint2(__byte_perm(quad[i].x, quad[i].y, 0x5410),
+                      __byte_perm(quad[i].z, quad[i].w, 0x5410));
   }
 };
 

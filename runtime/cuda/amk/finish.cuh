@@ -1,15 +1,16 @@
-// What finishers are made of: one function for each op on finished rows, and one for each place that a row goes to. All
-// threads of a warp call them together, whether their row is valid or not. Needs schedule.h
-// and model_config.h.
+// What finishers are made of: one function for each op on finished rows, and one for each place
+// that a row goes to. All threads of a warp call them together, whether their row is valid or not.
+// Needs schedule.h and model_config.h.
 #pragma once
 
 #include "gemv.cuh"
 
 namespace amk {
 
-// ---- ops --------------------------------------------------------------------------------------------------------------
+// ---- ops ----------------------------------------------------------------------------------------
 
-// ROPE: rows below kRotated are rotation pairs side by side, even row j and odd row j + head/2; the others pass through.
+// ROPE: rows below kRotated are rotation pairs side by side, even row j and odd row j + head/2; the
+// others pass through.
 template <int kRotated, class C>
 __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   const float other = __shfl_xor_sync(~0u, v, 1);
@@ -20,7 +21,8 @@ __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   return v;
 }
 
-// SILU_MUL: silu(gate) * up of interleaved rows. The thread of a gate's row, which is even, gets the product.
+// SILU_MUL: silu(gate) * up of interleaved rows. The thread of a gate's row, which is even, gets
+// the product.
 __device__ __forceinline__ float silu_mul(const Row& r, float v) {
   const float up = __shfl_xor_sync(~0u, v, 1);
   if (r.valid && !(r.row & 1)) {
@@ -36,8 +38,9 @@ __device__ __forceinline__ float residual(C& c, const Row& r) {
   return r.valid ? c.shared.residual[r.local] : 0.0f;
 }
 
-// A vector of weights that a finisher reads row by row, such as a bias. The rows of the first flush, which most SMs need
-// no others than, are asked for when a stage begins, long before they are needed.
+// A vector of weights that a finisher reads row by row, such as a bias. The rows of the first
+// flush, which most SMs need no others than, are asked for when a stage begins, long before they
+// are needed.
 template <class S>
 struct RowWeights {
   const Element::Bits* weights;
@@ -47,7 +50,8 @@ struct RowWeights {
   __device__ __forceinline__ RowWeights(C& c, const u8* vector)
       : weights(reinterpret_cast<const Element::Bits*>(vector)), first(0) {
     const int row = tiles_of<S>(c.sm, c.layer).begin * kTileRows + c.tid;
-    if (c.tid < kTilesPerFlush * kTileRows && row < S::kRows) first = Element::to_float(load_constant(weights + row));
+    if (c.tid < kTilesPerFlush * kTileRows && row < S::kRows)
+      first = Element::to_float(load_constant(weights + row));
   }
   __device__ __forceinline__ float of(const Row& r) const {
     if (r.local < kTilesPerFlush * kTileRows) return first;
@@ -55,7 +59,7 @@ struct RowWeights {
   }
 };
 
-// ---- places -----------------------------------------------------------------------------------------------------------
+// ---- places -------------------------------------------------------------------------------------
 
 template <class C>
 __device__ __forceinline__ void store_residual(C& c, const Row& r, float v) {

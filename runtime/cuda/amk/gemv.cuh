@@ -1,5 +1,6 @@
-// The matrix-vector product of a stage: a reader says how the vector comes in, and a finisher, emitted with the stage in
-// stages.h, what becomes of each finished row. Needs schedule.h. Must not know where the weights come from.
+// The matrix-vector product of a stage: a reader says how the vector comes in, and a finisher,
+// emitted with the stage in stages.h, what becomes of each finished row. Needs schedule.h. Must not
+// know where the weights come from.
 #pragma once
 
 #include "gemv_fma.cuh"
@@ -9,7 +10,7 @@
 
 namespace amk {
 
-// ---- readers ----------------------------------------------------------------------------------------------------------
+// ---- readers ------------------------------------------------------------------------------------
 
 // The vector as it was handed over.
 struct Plain {
@@ -17,7 +18,8 @@ struct Plain {
   Page page;
 };
 
-// The vector times the norm's weight, rounded once. The sums are scaled by 1/rms when they are finished.
+// The vector times the norm's weight, rounded once. The sums are scaled by 1/rms when they are
+// finished.
 struct RmsNorm {
   static constexpr bool kNorm = true;
   Page page;
@@ -25,7 +27,7 @@ struct RmsNorm {
   float eps;
 };
 
-// ---- the product ------------------------------------------------------------------------------------------------------
+// ---- the product --------------------------------------------------------------------------------
 
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv(C& c, const Reader& in, Finish&& finish) {

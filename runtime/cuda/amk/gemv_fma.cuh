@@ -1,7 +1,7 @@
-// GEMV on the ordinary floating-point units, for fp32 weights and for chips or sizes without a fitting mma. The vector is
-// polled into shared memory once per stage; a warp takes every eighth block of 8 rows by 32 columns, a lane 8 columns of
-// one row. Same tiles, same chunks and same flush as gemv_mma.cuh.
-// Needs schedule.h. Must not know what is done with a finished row.
+// GEMV on the ordinary floating-point units, for fp32 weights and for chips or sizes without a
+// fitting mma. The vector is polled into shared memory once per stage; a warp takes every eighth
+// block of 8 rows by 32 columns, a lane 8 columns of one row. Same tiles, same chunks and same
+// flush as gemv_mma.cuh. Needs schedule.h. Must not know what is done with a finished row.
 #pragma once
 
 #include "exchange.cuh"
@@ -12,28 +12,35 @@ namespace amk {
 
 // Four activations, and how one is kept: as a float, or as an element where the scratch is compact.
 template <class E>
-__device__ __forceinline__ float4 load_four(const float* x) { return *reinterpret_cast<const float4*>(x); }
+__device__ __forceinline__ float4 load_four(const float* x) {
+  return *reinterpret_cast<const float4*>(x);
+}
 template <class E>
 __device__ __forceinline__ float4 load_four(const u16* x) {
   const uint2 v = *reinterpret_cast<const uint2*>(x);
-  return make_float4(E::to_float(u16(v.x)), E::to_float(u16(v.x >> 16)), E::to_float(u16(v.y)), E::to_float(u16(v.y >> 16)));
+  return make_float4(E::to_float(u16(v.x)), E::to_float(u16(v.x >> 16)), E::to_float(u16(v.y)),
+                     E::to_float(u16(v.y >> 16)));
 }
 template <class E>
 __device__ __forceinline__ void store_activation(float* to, float x) { *to = x; }
 template <class E>
 __device__ __forceinline__ void store_activation(u16* to, float x) { *to = u16(E::from_float(x)); }
 
-// Eight weights of a lane (tile_column) times eight activations, added up in the order of the columns.
+// Eight weights of a lane (tile_column) times eight activations, added up in the order of the
+// columns.
 template <class E>
 __device__ __forceinline__ float dot8(const u8* weights, const Activation* x) {
   const float4 x0 = load_four<E>(x), x1 = load_four<E>(x + 4);
   if constexpr (E::kBytes == 4) {
-    const float4 w0 = *reinterpret_cast<const float4*>(weights), w1 = *reinterpret_cast<const float4*>(weights + 16);
-    return w0.x * x0.x + w0.y * x0.y + w1.x * x0.z + w1.y * x0.w + w0.z * x1.x + w0.w * x1.y + w1.z * x1.z + w1.w * x1.w;
+    const float4 w0 = *reinterpret_cast<const float4*>(weights),
+                 w1 = *reinterpret_cast<const float4*>(weights + 16);
+    return w0.x * x0.x + w0.y * x0.y + w1.x * x0.z + w1.y * x0.w + w0.z * x1.x + w0.w * x1.y +
+           w1.z * x1.z + w1.w * x1.w;
   } else {
     const uint4 w = *reinterpret_cast<const uint4*>(weights);
-    return E::to_float(u16(w.x)) * x0.x + E::to_float(u16(w.x >> 16)) * x0.y + E::to_float(u16(w.z)) * x0.z +
-           E::to_float(u16(w.z >> 16)) * x0.w + E::to_float(u16(w.y)) * x1.x + E::to_float(u16(w.y >> 16)) * x1.y +
+    return E::to_float(u16(w.x)) * x0.x + E::to_float(u16(w.x >> 16)) * x0.y +
+           E::to_float(u16(w.z)) * x0.z + E::to_float(u16(w.z >> 16)) * x0.w +
+           E::to_float(u16(w.y)) * x1.x + E::to_float(u16(w.y >> 16)) * x1.y +
            E::to_float(u16(w.w)) * x1.z + E::to_float(u16(w.w >> 16)) * x1.w;
   }
 }
@@ -72,7 +79,9 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
         if constexpr (Reader::kNorm) {
           squares += x * x;
           if (column < S::kColumns) {
-            x = rounded<Element>(x * Element::to_float(load_constant(reinterpret_cast<const Element::Bits*>(in.weight) + column)));
+            x = rounded<Element>(
+                x * Element::to_float(
+                        load_constant(reinterpret_cast<const Element::Bits*>(in.weight) + column)));
           }
         }
         store_activation<Element>(&c.shared.vector[column], x);
@@ -98,7 +107,9 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
         const u8* source = c.ring + c.slot * kSlotBytes + c.lane * (kBlock / 32);
         const int blocks = min(kChunkBlocks, kBlocks - chunk * kChunkBlocks);
         for (int b = c.warp; b < blocks; b += kConsumerWarps) {
-          sum += dot8<Element>(source + b * kBlock, &c.shared.vector[(chunk * kChunkBlocks + b) * 32 + (c.lane & 3) * 8]);
+          sum +=
+              dot8<Element>(source + b * kBlock,
+                            &c.shared.vector[(chunk * kChunkBlocks + b) * 32 + (c.lane & 3) * 8]);
         }
         release(c, c.slot, 1);
         advance_slot(c.slot, c.phase);

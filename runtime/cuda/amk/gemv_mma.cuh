@@ -1,11 +1,13 @@
-// GEMV on tensor cores. One mma.m16n8k16 eats 8 rows by 32 columns: a lane holds 8 columns of one row, A rows 0-7 take
-// the first four of them and A rows 8-15 the last four, and B columns 2g and 2g+1 hold the activations of the two halves
-// of block g. Four blocks (a quad, 128 columns) share one B register pair and have an accumulator each; the useful sums
-// sit on d0 and d3 of the lane whose quarter is the block's number.
-// Activations go from L2 straight into B registers; the first weights of a stage are in registers before its exchange is
-// polled, unless the ring is too small for it: two quads per warp, three where a tile is three of them, one where it is a single one. A
-// warp stays that far ahead: what it has multiplied makes room for a later quad, whose slot it releases once it has read it all.
-// Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
+// GEMV on tensor cores. One mma.m16n8k16 eats 8 rows by 32 columns: a lane holds 8 columns of one
+// row, A rows 0-7 take the first four of them and A rows 8-15 the last four, and B columns 2g and
+// 2g+1 hold the activations of the two halves of block g. Four blocks (a quad, 128 columns) share
+// one B register pair and have an accumulator each; the useful sums sit on d0 and d3 of the lane
+// whose quarter is the block's number. Activations go from L2 straight into B registers; the first
+// weights of a stage are in registers before its exchange is polled, unless the ring is too small
+// for it: two quads per warp, three where a tile is three of them, one where it is a single one. A
+// warp stays that far ahead: what it has multiplied makes room for a later quad, whose slot it
+// releases once it has read it all. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is
+// done with a finished row.
 #pragma once
 
 #include "exchange_quads.cuh"
@@ -21,8 +23,9 @@ constexpr int kQuadColumns = kQuadBlocks * kBlockColumns;
 constexpr int kBlockBytes = kTileRows * kBlockColumns * 2;
 constexpr int kQuadBytes = kQuadBlocks * kBlockBytes;
 
-// How the columns of a tile are cut: into chunks of one ring slot, and these into the quads of each warp. Warp i of the
-// kWarps that share a tile takes quads i, i + kWarps, … of every chunk; `sub` counts its quads over the whole tile.
+// How the columns of a tile are cut: into chunks of one ring slot, and these into the quads of each
+// warp. Warp i of the kWarps that share a tile takes quads i, i + kWarps, … of every chunk; `sub`
+// counts its quads over the whole tile.
 template <class S>
 struct GemvShape {
   static constexpr int kBlocks = ceil_div(S::kColumns, kBlockColumns);
@@ -36,9 +39,10 @@ struct GemvShape {
   static constexpr int kSubs = (kChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
   static constexpr int kDepth = kSubs == 3 ? 3 : 2;  // quads that a warp has in registers
-  // Whether a group may take the first weights of its next tile, kFirstChunks, before a block barrier. The groups' tiles lie
-  // side by side in the ring: if all that lies before the last chunk that the last group takes does not fit, that group waits for
-  // slots which a group at the barrier holds, and neither moves. Then weights are taken after the barrier.
+  // Whether a group may take the first weights of its next tile, kFirstChunks, before a block
+  // barrier. The groups' tiles lie side by side in the ring: if all that lies before the last chunk
+  // that the last group takes does not fit, that group waits for slots which a group at the barrier
+  // holds, and neither moves. Then weights are taken after the barrier.
   static constexpr int kFirstChunks = ((kSubs < kDepth ? kSubs : kDepth) - 1) / kChunkSubs + 1;
   static constexpr bool kAhead = (kGroups - 1) * kChunks + kFirstChunks <= int(kRingSlots);
   static_assert(kSlotBytes % kQuadBytes == 0, "a slot holds whole quads");
@@ -47,7 +51,8 @@ struct GemvShape {
   static_assert(kTilesPerFlush % kGroups == 0, "a flush group is whole rounds of tiles");
   // A full barrier tells one phase from the next alone. Chunks older than the window have landed;
   // bulk copies within it may land out of order.
-  static_assert(kGroups == 1 || (kGroups - 1) * kChunks + 1 + (AMK_BULK_COPY ? int(kWindow) : 0) <= int(kRingSlots),
+  static_assert(kGroups == 1 || (kGroups - 1) * kChunks + 1 + (AMK_BULK_COPY ? int(kWindow) : 0) <=
+                                    int(kRingSlots),
                 "what a group skips leaves its next chunk's slot known");
 };
 
@@ -74,11 +79,14 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   auto take = [&](uint4(&w)[kQuadBlocks], int sub) {
     if (sub % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
     if (has(sub)) {
-      const u8* source = c.ring + slot * kSlotBytes + (sub % Shape::kChunkSubs * S::kWarps + member) * kQuadBytes + c.lane * 16;
+      const u8* source = c.ring + slot * kSlotBytes +
+                         (sub % Shape::kChunkSubs * S::kWarps + member) * kQuadBytes + c.lane * 16;
 #pragma unroll
       for (int j = 0; j < kQuadBlocks; ++j) {
-        const bool padding = Shape::kLastQuadBlocks < kQuadBlocks && j >= Shape::kLastQuadBlocks && quad_of(sub) == Shape::kQuads - 1;
-        w[j] = padding ? make_uint4(0, 0, 0, 0) : *reinterpret_cast<const uint4*>(source + j * kBlockBytes);
+        const bool padding = Shape::kLastQuadBlocks < kQuadBlocks && j >= Shape::kLastQuadBlocks &&
+                             quad_of(sub) == Shape::kQuads - 1;
+        w[j] = padding ? make_uint4(0, 0, 0, 0)
+                       : *reinterpret_cast<const uint4*>(source + j * kBlockBytes);
       }
     }
     if (sub % Shape::kChunkSubs == Shape::kChunkSubs - 1 || sub == kSubs - 1) {
@@ -89,10 +97,12 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
 
   // Over the tiles of the other groups.
   auto next_tile = [&] {
-    if constexpr (Shape::kGroups > 1) advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
+    if constexpr (Shape::kGroups > 1)
+      advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
   };
 
-  // The quads on their way: that of sub i lies in w[i % kDepth], the first of the next tile in w[0] again.
+  // The quads on their way: that of sub i lies in w[i % kDepth], the first of the next tile in w[0]
+  // again.
   uint4 w[kDepth][kQuadBlocks] = {};
   auto begin_tile = [&] {
 #pragma unroll
@@ -130,7 +140,8 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     for (int i = 0; i < kSubs; ++i) x[i] = quads.pairs(i);
     if constexpr (Reader::kNorm) {
 #pragma unroll
-      for (int i = 0; i < kSubs; ++i) xg[i] = make_uint2(Element::mul2(x[i].x, xg[i].x), Element::mul2(x[i].y, xg[i].y));
+      for (int i = 0; i < kSubs; ++i)
+        xg[i] = make_uint2(Element::mul2(x[i].x, xg[i].x), Element::mul2(x[i].y, xg[i].y));
     } else {
 #pragma unroll
       for (int i = 0; i < kSubs; ++i) xg[i] = x[i];
@@ -144,13 +155,15 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     const int in_flush = min(kTilesPerFlush, tiles - first);
 #pragma unroll 1
     for (int i = group; i < in_flush; i += Shape::kGroups) {
-      const bool more = first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
+      const bool more =
+          first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
       float d[kQuadBlocks][4] = {};
 #pragma unroll
       for (int sub = 0; sub < kPeriod; ++sub) {
         if (sub < kSubs && has(sub)) {
 #pragma unroll
-          for (int j = 0; j < kQuadBlocks; ++j) mma_weights<Element>(d[j], w[sub % kDepth][j], xg[sub]);
+          for (int j = 0; j < kQuadBlocks; ++j)
+            mma_weights<Element>(d[j], w[sub % kDepth][j], xg[sub]);
         }
         const int ahead = sub + kDepth;
         if (ahead < kSubs) {
@@ -172,7 +185,8 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
 #pragma unroll
           for (int k = 0; k < kSubs; ++k) squares += squares_of(x[k]);
 #pragma unroll
-          for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
+          for (int offset = 16; offset; offset >>= 1)
+            squares += __shfl_xor_sync(~0u, squares, offset);
           if (c.lane == 0) c.shared.squares[c.norms & 1][member] = squares;
         }
       }

@@ -1,5 +1,6 @@
-// What a host needs to know about a compiled kernel, as one constant in the fatbin: the host reads it instead of guessing.
-// Needs schedule.h, model_config.h and pages.h. Mirrored by the launcher's host packages.
+// What a host needs to know about a compiled kernel, as one constant in the fatbin: the host reads
+// it instead of guessing. Needs schedule.h, model_config.h and pages.h. Mirrored by the launcher's
+// host packages.
 #pragma once
 
 #include "platform.cuh"
@@ -27,6 +28,7 @@ struct Info {
   u64 cache_bytes;
   u32 variant_end[kMaxVariants];  // first position past each variant
 };
-static_assert(sizeof(Info) == 14 * 4 + 2 * 8 + kMaxVariants * 4, "the host reads this struct byte by byte");
+static_assert(sizeof(Info) == 14 * 4 + 2 * 8 + kMaxVariants * 4,
+              "the host reads this struct byte by byte");
 
 }  // namespace amk

@@ -1,5 +1,5 @@
-// What the host hands to the kernel, and what a stalled SM leaves behind. Mirrored by the launcher's host packages: the
-// layouts are asserted there and here. Must hold plain data only.
+// What the host hands to the kernel, and what a stalled SM leaves behind. Mirrored by the
+// launcher's host packages: the layouts are asserted there and here. Must hold plain data only.
 #pragma once
 
 #include "platform.cuh"
@@ -18,7 +18,14 @@ struct Stall {
   u32 warp;
 };
 
-enum class Wait : u32 { kJoin = 0, kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kLayer = 5 };
+enum class Wait : u32 {
+  kJoin = 0,
+  kExchange = 1,
+  kRingFull = 2,
+  kRingEmpty = 3,
+  kStep = 4,
+  kLayer = 5
+};
 
 // Arguments of one launch. Pointers are device addresses; null where the feature is off.
 struct Launch {

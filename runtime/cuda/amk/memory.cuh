@@ -70,7 +70,10 @@ __device__ __forceinline__ void fence_proxy_async() {
 __device__ __forceinline__ u32 load_shared_acquire(const u32* p) {
   u32 v;
 #if AMK_RACECHECK
-  asm volatile("atom.acq_rel.cta.shared.or.b32 %0, [%1], 0;" : "=r"(v) : "r"(shared_address(p)) : "memory");
+  asm volatile("atom.acq_rel.cta.shared.or.b32 %0, [%1], 0;"
+               : "=r"(v)
+               : "r"(shared_address(p))
+               : "memory");
 #else
   asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(shared_address(p)) : "memory");
 #endif
@@ -79,7 +82,10 @@ __device__ __forceinline__ u32 load_shared_acquire(const u32* p) {
 __device__ __forceinline__ void store_shared_release(u32* p, u32 v) {
 #if AMK_RACECHECK
   [[maybe_unused]] u32 old;
-  asm volatile("atom.acq_rel.cta.shared.exch.b32 %0, [%1], %2;" : "=r"(old) : "r"(shared_address(p)), "r"(v) : "memory");
+  asm volatile("atom.acq_rel.cta.shared.exch.b32 %0, [%1], %2;"
+               : "=r"(old)
+               : "r"(shared_address(p)), "r"(v)
+               : "memory");
 #else
   asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared_address(p)), "r"(v) : "memory");
 #endif

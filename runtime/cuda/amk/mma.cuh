@@ -1,5 +1,5 @@
-// Tensor-core primitives: the GEMV form of m16n8k16, the plain form, and the 8x8 transpose between registers.
-// Must not load or store anything.
+// Tensor-core primitives: the GEMV form of m16n8k16, the plain form, and the 8x8 transpose between
+// registers. Must not load or store anything.
 #pragma once
 
 #include "element.cuh"
@@ -8,23 +8,29 @@ namespace amk {
 
 // d += A*B in the plain form.
 template <class E>
-__device__ __forceinline__ void mma16816(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1);
+__device__ __forceinline__ void mma16816(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0,
+                                         u32 b1);
 
 template <>
-__device__ __forceinline__ void mma16816<Bf16>(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-  asm(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+__device__ __forceinline__ void mma16816<Bf16>(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3,
+                                               u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
+      "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
 template <>
-__device__ __forceinline__ void mma16816<Fp16>(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-  asm(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+__device__ __forceinline__ void mma16816<Fp16>(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3,
+                                               u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
+      "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// One block of a weight tile: w holds 8 columns of one row in the order of tile_column, x four activations (gemv_mma.cuh).
+// One block of a weight tile: w holds 8 columns of one row in the order of tile_column, x four
+// activations (gemv_mma.cuh).
 template <class E>
 __device__ __forceinline__ void mma_weights(float (&d)[4], uint4 w, uint2 x) {
   mma16816<E>(d, w.x, w.y, w.z, w.w, x.x, x.y);

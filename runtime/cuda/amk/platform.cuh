@@ -8,18 +8,21 @@
 // Bumped whenever generated code and these headers must change together.
 #define AMK_RUNTIME_ABI 2
 
-// A generated project states what its target can do; a fallback can be forced with -DAMK_BULK_COPY=0 and so on.
+// A generated project states what its target can do; a fallback can be forced with
+// -DAMK_BULK_COPY=0 and so on.
 #if !defined(AMK_BULK_COPY) || !defined(AMK_ASYNC_COPY) || !defined(AMK_TENSOR_CORES)
 #error "include schedule.h first: it says which hardware features the project uses"
 #endif
 
-// A project whose stages cannot each have a place of their own in shared memory says so: they share one (context.cuh).
+// A project whose stages cannot each have a place of their own in shared memory says so: they share
+// one (context.cuh).
 #ifndef AMK_COMPACT_SCRATCH
 #define AMK_COMPACT_SCRATCH 0
 #endif
 
-// -DAMK_RACECHECK=1 spells synchronisation so that compute-sanitizer's racecheck can follow it: the same protocol, with every
-// lane arriving on a barrier where one would do, and atomics for the words that warps tell each other their progress in.
+// -DAMK_RACECHECK=1 spells synchronisation so that compute-sanitizer's racecheck can follow it: the
+// same protocol, with every lane arriving on a barrier where one would do, and atomics for the
+// words that warps tell each other their progress in.
 #ifndef AMK_RACECHECK
 #define AMK_RACECHECK 0
 #endif

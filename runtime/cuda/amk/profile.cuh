@@ -1,19 +1,20 @@
-// What amk_profile records: which stage an SM worked on, what it did there and for how long. Two threads of a block record: one
-// of the consumers', which goes through every block barrier of a stage, and the producer's. In all other modes nothing is left
-// of the hooks.
-// Needs a Context. Must not know what a stage computes. Mirrored by the launcher's host packages.
+// What amk_profile records: which stage an SM worked on, what it did there and for how long. Two
+// threads of a block record: one of the consumers', which goes through every block barrier of a
+// stage, and the producer's. In all other modes nothing is left of the hooks. Needs a Context. Must
+// not know what a stage computes. Mirrored by the launcher's host packages.
 #pragma once
 
 #include "memory.cuh"
 
 namespace amk {
 
-// What a recording thread did. Consumers: waited for the vector that the stage reads; computed, which is also when they wait for
-// weights in the ring; handed rows over. The producer: waited for a free slot, or for the end of the step before (a barrier, in
-// builds that have any).
+// What a recording thread did. Consumers: waited for the vector that the stage reads; computed,
+// which is also when they wait for weights in the ring; handed rows over. The producer: waited for
+// a free slot, or for the end of the step before (a barrier, in builds that have any).
 enum class Did : u32 { kExchangeWait = 0, kCompute = 1, kSignal = 2, kSlotWait = 3, kStepWait = 4 };
 
-// A stretch of time. Times are the low halves of the SM's clock: a launch is shorter than 2^31 cycles, some second.
+// A stretch of time. Times are the low halves of the SM's clock: a launch is shorter than 2^31
+// cycles, some second.
 struct Span {
   u32 begin;
   u32 end;
@@ -31,18 +32,22 @@ struct Recording {
   u32 reserved[7];
 };
 
-// Launch::profile: this, then Recording[kSMs][2], then Span[kSMs][2][capacity]; consumers before producer.
+// Launch::profile: this, then Recording[kSMs][2], then Span[kSMs][2][capacity]; consumers before
+// producer.
 struct ProfileHeader {
   int capacity;  // spans of one thread
   u32 reserved[15];
 };
-static_assert(sizeof(Span) == 16 && sizeof(Recording) == 64 && sizeof(ProfileHeader) == 64, "the launcher reads these byte by byte");
+static_assert(sizeof(Span) == 16 && sizeof(Recording) == 64 && sizeof(ProfileHeader) == 64,
+              "the launcher reads these byte by byte");
 
-// Number of a stage's descriptor in schedule.h. The generated measure.cu says it for each; the producer knows its stages as types.
+// Number of a stage's descriptor in schedule.h. The generated measure.cu says it for each; the
+// producer knows its stages as types.
 template <class S>
 constexpr u32 kNumberOf = 0xffff;
 
-// The recording state of a thread: none, unless the mode records. A stage has few registers to spare, so there is no more of it.
+// The recording state of a thread: none, unless the mode records. A stage has few registers to
+// spare, so there is no more of it.
 template <bool kRecords>
 struct Recorder {};
 
@@ -58,10 +63,11 @@ struct Instant {
   u64 time;
 };
 
-// The SM's clock and the GPU's timer at one moment. The timer goes in steps, of 32 ns to 1 µs from one kind of GPU to another, so
-// the moment is one at which it is seen to step.
+// The SM's clock and the GPU's timer at one moment. The timer goes in steps, of 32 ns to 1 µs from
+// one kind of GPU to another, so the moment is one at which it is seen to step.
 __device__ __forceinline__ Instant instant() {
-  constexpr int kMostPolls = 4096;  // more than a step takes; should the timer stand, the pair is a step less precise
+  // more than a step takes; should the timer stand, the pair is a step less precise
+  constexpr int kMostPolls = 4096;
   const u64 before = global_timer_ns();
   Instant now;
   int polls = 0;
@@ -72,16 +78,22 @@ __device__ __forceinline__ Instant instant() {
   return now;
 }
 
-// Whether a thread records, and where: one of the consumers, and the producer or the first lane of its warp.
+// Whether a thread records, and where: one of the consumers, and the producer or the first lane of
+// its warp.
 template <class C>
-__device__ __forceinline__ bool is_recording(const C& c) { return c.tid == 0 || c.tid == C::kProducerThread; }
+__device__ __forceinline__ bool is_recording(const C& c) {
+  return c.tid == 0 || c.tid == C::kProducerThread;
+}
 
 template <class C>
-__device__ __forceinline__ u32 recording_number(const C& c) { return u32(c.sm) * 2 + (c.tid == 0 ? 0 : 1); }
+__device__ __forceinline__ u32 recording_number(const C& c) {
+  return u32(c.sm) * 2 + (c.tid == 0 ? 0 : 1);
+}
 
 template <class C>
 __device__ __forceinline__ Recording& recording_of(const C& c) {
-  return reinterpret_cast<Recording*>(c.launch.profile + sizeof(ProfileHeader))[recording_number(c)];
+  return reinterpret_cast<Recording*>(c.launch.profile +
+                                      sizeof(ProfileHeader))[recording_number(c)];
 }
 
 template <class C>
@@ -120,7 +132,8 @@ __device__ __forceinline__ void end_recording(C& c) {
 
 template <class C>
 __device__ __forceinline__ void record(C& c, Did what, u32 begin, u32 end) {
-  if (c.room > 0) *c.next++ = make_uint4(begin, end, c.stage | u32(what) << 16, u32(c.layer) | u32(c.step) << 16);
+  if (c.room > 0)
+    *c.next++ = make_uint4(begin, end, c.stage | u32(what) << 16, u32(c.layer) | u32(c.step) << 16);
   --c.room;
 }
 
@@ -147,8 +160,8 @@ __device__ __forceinline__ void wait_ends(C& c, Did what, u32 begin) {
     if (c.tid == C::kProducerThread) record(c, what, begin, u32(sm_clock()));
   }
 }
-// After a test that found what it asked for: a wait, if it took long. The hardware holds a thread back at a barrier for a while
-// before it says no.
+// After a test that found what it asked for: a wait, if it took long. The hardware holds a thread
+// back at a barrier for a while before it says no.
 template <class C>
 __device__ __forceinline__ void test_ends(C& c, Did what, u32 begin) {
   if constexpr (C::kRecords) {

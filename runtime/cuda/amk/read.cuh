@@ -1,5 +1,6 @@
-// The plain read: the whole grid reads a stretch of memory, pass after pass, and does nothing with it but add it up. What it reads
-// a second stands beside the ceiling. Must not know what the bytes are.
+// The plain read: the whole grid reads a stretch of memory, pass after pass, and does nothing with
+// it but add it up. What it reads a second stands beside the ceiling. Must not know what the bytes
+// are.
 #pragma once
 
 #include "memory.cuh"

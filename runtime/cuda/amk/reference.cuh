@@ -1,7 +1,8 @@
-// Plain kernels, one operation each, on the packed weights and the cache of the megakernel: what the megakernel is held to.
-// They round where it rounds and share none of its machinery: no ring, no exchange, no tensor cores, and indices worked out
-// one element at a time from the layouts (docs/ir.md). A launch is one operation; the stream is the only order.
-// Needs schedule.h, for the cache's layout, and model_config.h. Must not include the headers of the megakernel's stages.
+// Plain kernels, one operation each, on the packed weights and the cache of the megakernel: what
+// the megakernel is held to. They round where it rounds and share none of its machinery: no ring,
+// no exchange, no tensor cores, and indices worked out one element at a time from the layouts
+// (docs/ir.md). A launch is one operation; the stream is the only order. Needs schedule.h, for the
+// cache's layout, and model_config.h. Must not include the headers of the megakernel's stages.
 #pragma once
 
 #include "element.cuh"
@@ -11,7 +12,7 @@ namespace amk {
 constexpr int kReferenceThreads = 256;  // of every block
 constexpr int kReferenceWarps = kReferenceThreads / 32;
 
-// ---- what the host reads and hands over: mirrored by the launcher's host packages ------------------------------------
+// ---- what the host reads and hands over: mirrored by the launcher's host packages ---------------
 
 // Argument of every kernel.
 struct Reference {
@@ -40,9 +41,11 @@ struct Operation {
   u32 repeats;
   Result result;
 };
-static_assert(sizeof(Operation) == 32 + 2 * 4 + 32 + 3 * 4, "the launcher reads this struct byte by byte");
+static_assert(sizeof(Operation) == 32 + 2 * 4 + 32 + 3 * 4,
+              "the launcher reads this struct byte by byte");
 
-// Operation::repeats. What observes is no part of the step: it looks at what the megakernel has left in the cache.
+// Operation::repeats. What observes is no part of the step: it looks at what the megakernel has
+// left in the cache.
 constexpr u32 kOnce = 0, kEachLayer = 1, kObserves = 2;
 
 struct ReferenceInfo {
@@ -55,16 +58,17 @@ struct ReferenceInfo {
 static_assert(sizeof(ReferenceInfo) == 4 * 4 + 8, "the launcher reads this struct byte by byte");
 
 constexpr u32 blocks_for(int threads) { return ceil_div(threads, kReferenceThreads); }
-constexpr u32 blocks_for_rows(int rows) { return ceil_div(rows, kReferenceWarps); }  // a warp per row
+// a warp per row
+constexpr u32 blocks_for_rows(int rows) { return ceil_div(rows, kReferenceWarps); }
 
-// ---- elements --------------------------------------------------------------------------------------------------------
+// ---- elements -----------------------------------------------------------------------------------
 
 using Bits = Element::Bits;
 
 __device__ inline float at(const Bits* v, int i) { return Element::to_float(v[i]); }
 
-// Element of a packed matrix: tiles of 8 rows, in them blocks of 32 columns, in them 8 columns of one row, in the order
-// 0 1 4 5 2 3 6 7.
+// Element of a packed matrix: tiles of 8 rows, in them blocks of 32 columns, in them 8 columns of
+// one row, in the order 0 1 4 5 2 3 6 7.
 __device__ inline float weight_at(const u8* matrix, int columns, int row, int column) {
   const size_t block = size_t(row / 8) * ceil_div(columns, 32) + column / 32;
   const int group = row % 8 * 4 + column % 32 / 8;
@@ -72,8 +76,8 @@ __device__ inline float weight_at(const u8* matrix, int columns, int row, int co
   return Element::to_float(reinterpret_cast<const Bits*>(matrix)[(block * 32 + group) * 8 + place]);
 }
 
-// Place of an element of the cache: blocks of 16 rows, all of K and then all of V, in plain rows or in the order in which
-// the lanes of an mma hold a 16 by 16 fragment.
+// Place of an element of the cache: blocks of 16 rows, all of K and then all of V, in plain rows or
+// in the order in which the lanes of an mma hold a 16 by 16 fragment.
 __device__ inline Bits& cache_at(u8* cache, int layer, int head, int row, bool is_value, int dim) {
   constexpr int kHeadPadded = round_up(kHeadDim, 16), kBlocks = ceil_div(kMaxSeq, 16);
   const size_t half_block = ((size_t(layer) * kKVHeads + head) * kBlocks + row / 16) * 2 + is_value;
@@ -81,12 +85,13 @@ __device__ inline Bits& cache_at(u8* cache, int layer, int head, int row, bool i
   const int r = row % 16, d = dim % 16;
   if (!kCacheFragments) return half[r * kHeadPadded + dim];
   Bits* fragment = half + dim / 16 * 256;
-  // K: rows are rows of the fragment, and a lane holds four dims side by side. V: turned, with dims as rows.
+  // K: rows are rows of the fragment, and a lane holds four dims side by side. V: turned, with dims
+  // as rows.
   if (is_value) return fragment[(d % 8 * 4 + r % 8 / 2) * 8 + d / 8 * 2 + r / 8 * 4 + r % 2];
   return fragment[(r % 8 * 4 + d / 4) * 8 + r / 8 * 2 + d % 4 / 2 * 4 + d % 2];
 }
 
-// ---- sums ------------------------------------------------------------------------------------------------------------
+// ---- sums ---------------------------------------------------------------------------------------
 
 __device__ inline float warp_sum(float v) {
   for (int offset = 16; offset; offset /= 2) v += __shfl_xor_sync(~0u, v, offset);
@@ -115,7 +120,7 @@ __device__ inline float block_max(float v) {
   return all;
 }
 
-// ---- operations ------------------------------------------------------------------------------------------------------
+// ---- operations ---------------------------------------------------------------------------------
 
 __device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
@@ -127,7 +132,8 @@ __device__ inline void embed(float* residual, Bits* x, const u8* table, int toke
   x[i] = Element::from_float(residual[i]);
 }
 
-// n = x * g, rounded; the scale by 1/rms of x comes after the product with n, so it is left as a number. One block.
+// n = x * g, rounded; the scale by 1/rms of x comes after the product with n, so it is left as a
+// number. One block.
 __device__ inline void rmsnorm(Bits* n, float* scale, const Bits* x, const u8* g, float eps) {
   float squares = 0;
   for (int i = threadIdx.x; i < kHidden; i += blockDim.x) {
@@ -139,7 +145,8 @@ __device__ inline void rmsnorm(Bits* n, float* scale, const Bits* x, const u8* g
 }
 
 // y = matrix · x * scale in fp32, a warp per row. Without a scale, 1.
-__device__ inline void matvec(float* y, const u8* matrix, const Bits* x, const float* scale, int rows, int columns) {
+__device__ inline void matvec(float* y, const u8* matrix, const Bits* x, const float* scale,
+                              int rows, int columns) {
   const int row = thread_index() / 32;
   if (row >= rows) return;
   float sum = 0;
@@ -156,14 +163,16 @@ __device__ inline void add_weights(float* y, const u8* w, int rows) {
   if (row < rows) y[row] += at(reinterpret_cast<const Bits*>(w), row);
 }
 
-// The rows of q, k and v as they are handed over, where they are neither normalised nor rotated before.
+// The rows of q, k and v as they are handed over, where they are neither normalised nor rotated
+// before.
 __device__ inline void round_rows(Bits* out, const float* y, int rows) {
   const int row = thread_index();
   if (row < rows) out[row] = Element::from_float(y[row]);
 }
 
 // Normalises each head of q and k by itself, a block each; the heads of v pass through.
-__device__ inline void norm_heads(float* y, const Bits* qkv, const u8* q_gain, const u8* k_gain, float eps) {
+__device__ inline void norm_heads(float* y, const Bits* qkv, const u8* q_gain, const u8* k_gain,
+                                  float eps) {
   const int head = blockIdx.x;
   const Bits* gain = reinterpret_cast<const Bits*>(head < kHeads ? q_gain : k_gain);
   const Bits* x = qkv + head * kHeadDim;
@@ -175,7 +184,8 @@ __device__ inline void norm_heads(float* y, const Bits* qkv, const u8* q_gain, c
   }
 }
 
-// Rotates q and k and rounds all rows. In a head of q or k, rows 2j and 2j+1 are the pair that turns by angle j.
+// Rotates q and k and rounds all rows. In a head of q or k, rows 2j and 2j+1 are the pair that
+// turns by angle j.
 __device__ inline void rope(Bits* qkv, const float* y, const float* inv_freq, int position) {
   const int row = thread_index();
   if (row >= (kHeads + 2 * kKVHeads) * kHeadDim) return;
@@ -183,26 +193,30 @@ __device__ inline void rope(Bits* qkv, const float* y, const float* inv_freq, in
   if (row < (kHeads + kKVHeads) * kHeadDim) {
     const float angle = float(position) * inv_freq[row % kHeadDim / 2];
     const float even = y[row & ~1], odd = y[row | 1];
-    v = row % 2 == 0 ? even * cosf(angle) - odd * sinf(angle) : odd * cosf(angle) + even * sinf(angle);
+    v = row % 2 == 0 ? even * cosf(angle) - odd * sinf(angle)
+                     : odd * cosf(angle) + even * sinf(angle);
   }
   qkv[row] = Element::from_float(v);
 }
 
-// Copies k and v of this position into the cache, or back out of it: kv is k of all heads, then v of all heads.
+// Copies k and v of this position into the cache, or back out of it: kv is k of all heads, then v
+// of all heads.
 __device__ inline void append(u8* cache, int layer, int position, const Bits* kv) {
   const int i = thread_index(), head = i / kHeadDim;
-  if (head < 2 * kKVHeads) cache_at(cache, layer, head % kKVHeads, position, head >= kKVHeads, i % kHeadDim) = kv[i];
+  if (head < 2 * kKVHeads)
+    cache_at(cache, layer, head % kKVHeads, position, head >= kKVHeads, i % kHeadDim) = kv[i];
 }
 __device__ inline void cached_row(Bits* kv, u8* cache, int layer, int position) {
   const int i = thread_index(), head = i / kHeadDim;
-  if (head < 2 * kKVHeads) kv[i] = cache_at(cache, layer, head % kKVHeads, position, head >= kKVHeads, i % kHeadDim);
+  if (head < 2 * kKVHeads)
+    kv[i] = cache_at(cache, layer, head % kKVHeads, position, head >= kKVHeads, i % kHeadDim);
 }
 
-// Attention of one query head, a block each, over the rows up to and including the position's own: the last `window` of
-// them, or all if it is 0. Probabilities are rounded before they weigh the rows, but for that of the position's own, which
-// does not come through the cache.
-__device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* cache, int layer, int position, float scale,
-                                 int window = 0) {
+// Attention of one query head, a block each, over the rows up to and including the position's own:
+// the last `window` of them, or all if it is 0. Probabilities are rounded before they weigh the
+// rows, but for that of the position's own, which does not come through the cache.
+__device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* cache, int layer,
+                                 int position, float scale, int window = 0) {
   const int head = blockIdx.x, kv_head = head / (kHeads / kKVHeads);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   q += head * kHeadDim;
@@ -211,7 +225,8 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* ca
 
   for (int row = first + warp; row <= position; row += kReferenceWarps) {
     float score = 0;
-    for (int d = lane; d < kHeadDim; d += 32) score += at(q, d) * Element::to_float(cache_at(cache, layer, kv_head, row, false, d));
+    for (int d = lane; d < kHeadDim; d += 32)
+      score += at(q, d) * Element::to_float(cache_at(cache, layer, kv_head, row, false, d));
     score = warp_sum(score);
     if (lane == 0) p[row] = score * scale;
   }
@@ -230,7 +245,8 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* ca
 
   for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) {
     float value = 0;
-    for (int row = first; row <= position; ++row) value += p[row] * Element::to_float(cache_at(cache, layer, kv_head, row, true, d));
+    for (int row = first; row <= position; ++row)
+      value += p[row] * Element::to_float(cache_at(cache, layer, kv_head, row, true, d));
     out[head * kHeadDim + d] = Element::from_float(value / sum);
   }
 }

@@ -1,18 +1,21 @@
-// The ring through which one SM's weight and cache bytes stream: slots of shared memory, a full and an empty barrier
-// each. Three ways to fill a slot: bulk copies (sm_90), cp.async (sm_80), plain loads. Must not know what the bytes are.
+// The ring through which one SM's weight and cache bytes stream: slots of shared memory, a full and
+// an empty barrier each. Three ways to fill a slot: bulk copies (sm_90), cp.async (sm_80), plain
+// loads. Must not know what the bytes are.
 #pragma once
 
 #include "context.cuh"
 
 namespace amk {
 
-// ---- barriers -------------------------------------------------------------------------------------------------------
-// A barrier completes a phase when all arrivals are in; wait(parity) returns once the phase of that parity is complete.
+// ---- barriers -----------------------------------------------------------------------------------
+// A barrier completes a phase when all arrivals are in; wait(parity) returns once the phase of that
+// parity is complete.
 
 #if AMK_BULK_COPY
 
 __device__ __forceinline__ void barrier_init(u64* b, u32 arrivals) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals) : "memory");
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals)
+               : "memory");
 }
 __device__ __forceinline__ void barriers_ready() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -20,7 +23,8 @@ __device__ __forceinline__ void barriers_ready() {
 __device__ __forceinline__ bool barrier_try_wait(u64* b, u32 parity, u32) {
   u32 done;
   asm volatile(
-      "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
+      "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
+      " selp.u32 %0, 1, 0, p;\n}"
       : "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
   return done;
 }
@@ -28,12 +32,14 @@ __device__ __forceinline__ bool barrier_try_wait(u64* b, u32 parity, u32) {
 __device__ __forceinline__ bool barrier_test_wait(u64* b, u32 parity, u32) {
   u32 done;
   asm volatile(
-      "{\n .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
+      "{\n .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
+      " selp.u32 %0, 1, 0, p;\n}"
       : "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
   return done;
 }
 __device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
-  asm volatile("mbarrier.arrive.shared.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(n) : "memory");
+  asm volatile("mbarrier.arrive.shared.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(n)
+               : "memory");
 }
 
 #else
@@ -44,7 +50,9 @@ __device__ __forceinline__ void barriers_ready() { __threadfence_block(); }
 __device__ __forceinline__ bool barrier_try_wait(u64* b, u32 parity, u32 arrivals) {
   return (load_shared_acquire(reinterpret_cast<u32*>(b)) / arrivals & 1) != parity;
 }
-__device__ __forceinline__ bool barrier_test_wait(u64* b, u32 parity, u32 arrivals) { return barrier_try_wait(b, parity, arrivals); }
+__device__ __forceinline__ bool barrier_test_wait(u64* b, u32 parity, u32 arrivals) {
+  return barrier_try_wait(b, parity, arrivals);
+}
 __device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
   __threadfence_block();
   atomicAdd(reinterpret_cast<u32*>(b), n);
@@ -52,7 +60,7 @@ __device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
 
 #endif
 
-// ---- consumer side --------------------------------------------------------------------------------------------------
+// ---- consumer side ------------------------------------------------------------------------------
 
 __device__ __forceinline__ void advance_slot(u32& slot, u32& phase) {
   if (++slot == kRingSlots) slot = 0, phase ^= 1;
@@ -64,8 +72,9 @@ __device__ __forceinline__ void advance_slot(u32& slot, u32& phase, u32 n) {
   phase ^= rounds & 1;
 }
 
-// Waits until a slot holds its chunk. The whole warp calls it. The loop is out of line: a stage has as many of these as a tile
-// has chunks, and what is inlined of them decides how much of a layer the instruction cache holds.
+// Waits until a slot holds its chunk. The whole warp calls it. The loop is out of line: a stage has
+// as many of these as a tile has chunks, and what is inlined of them decides how much of a layer
+// the instruction cache holds.
 __device__ __noinline__ void wait_full_long(u32 stage, int layer, int step, u32 slot, u32 phase) {
   Waiter waiter{stage, layer, step};
   Spin spin;
@@ -80,8 +89,9 @@ __device__ __forceinline__ void wait_full(C& c, u32 slot, u32 phase) {
   wait_full_long(c.stage, c.layer, c.step, slot, phase);
 }
 
-// Gives a slot back. The arrivals n of all warps on one chunk add up to kConsumerWarps. A warp arrives only after it has
-// waited for the slot to be full, so that it can never be a phase ahead. One lane arrives for its warp.
+// Gives a slot back. The arrivals n of all warps on one chunk add up to kConsumerWarps. A warp
+// arrives only after it has waited for the slot to be full, so that it can never be a phase ahead.
+// One lane arrives for its warp.
 constexpr u32 kArrivingLanes = AMK_RACECHECK ? 32 : 1;
 constexpr u32 kSlotArrivals = kConsumerWarps * kArrivingLanes;
 
@@ -91,10 +101,10 @@ __device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
   if (c.lane < kArrivingLanes) barrier_arrive(&c.shared.empty[slot], n);
 }
 
-// ---- producer side --------------------------------------------------------------------------------------------------
+// ---- producer side ------------------------------------------------------------------------------
 
-// Chunks on their way at once. No more than there are slots: the full barrier of a slot tells one phase from the next, so
-// a chunk must be seen to have landed before its slot is filled again.
+// Chunks on their way at once. No more than there are slots: the full barrier of a slot tells one
+// phase from the next, so a chunk must be seen to have landed before its slot is filled again.
 constexpr u32 kWindow = kInFlight < kRingSlots ? kInFlight : kRingSlots;
 
 // Fewer of them while the ring holds kStock chunks or more: copies are throttled to favour exchange
@@ -103,16 +113,18 @@ constexpr bool kStocks = AMK_BULK_COPY && kStock > 0 && kStock < kRingSlots;
 constexpr u32 kStockedWindow = kInFlightStocked < kWindow ? kInFlightStocked : kWindow;
 static_assert(kStockedWindow >= 1, "the stream never stands still for a stock");
 
-// What the lanes that run the producer decide together: a warp without bulk copies, which must not part on the way to a
-// warp barrier, and one lane with them.
+// What the lanes that run the producer decide together: a warp without bulk copies, which must not
+// part on the way to a warp barrier, and one lane with them.
 __device__ __forceinline__ bool all_lanes(bool v) { return AMK_BULK_COPY ? v : __all_sync(~0u, v); }
 __device__ __forceinline__ bool any_lane(bool v) { return AMK_BULK_COPY ? v : __any_sync(~0u, v); }
 
-// Waits until the cache rows of the steps before `step` may be read. Returns false if the launch ends before it.
+// Waits until the cache rows of the steps before `step` may be read. Returns false if the launch
+// ends before it.
 template <class C>
 __device__ bool step_acquired(C& c, u32 step) {
   Spin spin;
-  while (!all_lanes(load_shared_acquire(&c.shared.acquired_step) >= step || load_shared_acquire(&c.shared.stop))) {
+  while (!all_lanes(load_shared_acquire(&c.shared.acquired_step) >= step ||
+                    load_shared_acquire(&c.shared.stop))) {
     if (any_lane(spin.give_up(c, Wait::kStep, step, 0))) break;
   }
   fence_proxy_async();
@@ -123,19 +135,22 @@ __device__ __forceinline__ bool slot_is_empty(Scratch& shared, u32 slot, u32 pha
   return all_lanes(barrier_try_wait(&shared.empty[slot], phase, kSlotArrivals));
 }
 
-// Waits until a slot is free. Returns false if the launch ends before it. Out of line, as wait_full_long is.
+// Waits until a slot is free. Returns false if the launch ends before it. Out of line, as
+// wait_full_long is.
 __device__ __noinline__ bool wait_empty_long(u32 slot, u32 phase) {
   Scratch& shared = block_scratch();
   Waiter waiter;
   Spin spin;
   while (!slot_is_empty(shared, slot, phase)) {
-    if (any_lane(load_shared_acquire(&shared.stop) || spin.give_up(waiter, Wait::kRingEmpty, slot, phase))) return false;
+    if (any_lane(load_shared_acquire(&shared.stop) ||
+                 spin.give_up(waiter, Wait::kRingEmpty, slot, phase)))
+      return false;
   }
   return true;
 }
 
-// Copies a warp's bytes from `at` on in rounds of kAtOnce loads per lane: what is on its way is what lanes have registers for. at is
-// the lane's own, and what is less than a round is left.
+// Copies a warp's bytes from `at` on in rounds of kAtOnce loads per lane: what is on its way is
+// what lanes have registers for. at is the lane's own, and what is less than a round is left.
 template <u32 kAtOnce>
 __device__ __forceinline__ void load_and_store(u8* to, const u8* from, u32 bytes, u32& at) {
   constexpr u32 kRow = 32 * 16;  // a load of every lane
@@ -191,23 +206,28 @@ struct Producer {
   // What copy does unless the stream is taken away.
   __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
 #if AMK_BULK_COPY
-    // Looked at once per chunk and not again after each landing: with one chunk in flight, what lies between a landing and the next
-    // request is lost to the stream.
+    // Looked at once per chunk and not again after each landing: with one chunk in flight, what
+    // lies between a landing and the next request is lost to the stream.
     const bool enough = stocked();
     if constexpr (kStocks) let_prefetch(enough);
     const u32 window = enough ? kStockedWindow : kWindow;
     while (issued - landed >= window) wait_landed();
     u64* full = &c.shared.full[slot];
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(full)), "r"(bytes) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(full)),
+                 "r"(bytes)
+                 : "memory");
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
-            "r"(shared_address(c.ring + slot * kSlotBytes)), "l"(source), "r"(bytes), "r"(shared_address(full)), "l"(policy)
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+        "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(c.ring + slot * kSlotBytes)),
+        "l"(source), "r"(bytes), "r"(shared_address(full)), "l"(policy)
         : "memory");
 #elif AMK_ASYNC_COPY
     if (issued - landed >= kWindow) publish_all_but(kWindow - 1);
     for (u32 at = c.lane * 16; at < bytes; at += 32 * 16) {
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(c.ring + slot * kSlotBytes + at)),
-                   "l"(source + at) : "memory");
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                       shared_address(c.ring + slot * kSlotBytes + at)),
+                   "l"(source + at)
+                   : "memory");
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
 #else
@@ -239,7 +259,8 @@ struct Producer {
 #endif
   }
 
-  // Before cache rows of the steps before `step`. Until an SM copies its first of a step, it runs ahead over weights.
+  // Before cache rows of the steps before `step`. Until an SM copies its first of a step, it runs
+  // ahead over weights.
   __device__ __forceinline__ void wait_step(u32 step) {
     if (acquired >= step || stopped) return;
     flush();
@@ -254,7 +275,8 @@ struct Producer {
  private:
   __device__ __forceinline__ void wait_empty() {
     const u32 begin = wait_begins(c);
-    // try_wait may suspend the thread for a microsecond, in which the prefetcher would not know that the ring is full.
+    // try_wait may suspend the thread for a microsecond, in which the prefetcher would not know
+    // that the ring is full.
     if (kPrefetches ? slot_looks_empty() : slot_is_empty(c.shared, slot, phase)) {
       test_ends(c, Did::kSlotWait, begin);
       return;
@@ -274,8 +296,9 @@ struct Producer {
     return all_lanes(barrier_test_wait(&c.shared.empty[slot], phase, kSlotArrivals));
   }
 
-  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many before has not been given back. That
-  // is about so many where groups of warps give slots back out of order. The slot was filled in this pass over the ring or the last.
+  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many
+  // before has not been given back. That is about so many where groups of warps give slots back out
+  // of order. The slot was filled in this pass over the ring or the last.
   __device__ __forceinline__ bool stocked() const {
     if constexpr (!kStocks) return false;
     u32 at = slot + kRingSlots - kStock;

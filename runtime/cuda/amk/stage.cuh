@@ -1,5 +1,6 @@
-// What all GEMV stages share: which tiles an SM owns, and the flush that turns the warps' partial sums into rows.
-// Needs schedule.h. Must not know how partial sums come about, nor what is done with a finished row.
+// What all GEMV stages share: which tiles an SM owns, and the flush that turns the warps' partial
+// sums into rows. Needs schedule.h. Must not know how partial sums come about, nor what is done
+// with a finished row.
 #pragma once
 
 #include "context.cuh"
@@ -16,8 +17,8 @@ struct Tiles {
   __device__ __forceinline__ int count() const { return end - begin; }
 };
 
-// The tiles of stage S that an SM owns in a layer: contiguous grains, rotated from stage to stage and from layer to
-// layer so that the remainder spreads (ir.Dist, kind Spread).
+// The tiles of stage S that an SM owns in a layer: contiguous grains, rotated from stage to stage
+// and from layer to layer so that the remainder spreads (ir.Dist, kind Spread).
 template <class S>
 __device__ __forceinline__ Tiles tiles_of(int sm, int layer) {
   constexpr int kGrains = ceil_div(S::kRows, S::kGrain);
@@ -30,18 +31,20 @@ __device__ __forceinline__ Tiles tiles_of(int sm, int layer) {
   return {begin < kTiles ? begin : kTiles, end < kTiles ? end : kTiles};
 }
 
-// An SM without tiles has no task and skips the stage, unless S::kEmpty says that it has one: then it reads the vector all
-// the same, because what it hands over must come after everything that the vector's writers have read.
+// An SM without tiles has no task and skips the stage, unless S::kEmpty says that it has one: then
+// it reads the vector all the same, because what it hands over must come after everything that the
+// vector's writers have read.
 
 // The units of stage S that an SM owns in a layer (ir.Dist, kind ByUnit).
 template <class S>
 __device__ __forceinline__ Tiles units_of(int sm, int layer) {
   const u32 slot = u32(sm + S::kRotation + S::kRotationStep * layer) % kSMs;
-  return {int((slot * S::kUnits + kSMs - 1) / kSMs), int(((slot + 1) * S::kUnits + kSMs - 1) / kSMs)};
+  return {int((slot * S::kUnits + kSMs - 1) / kSMs),
+          int(((slot + 1) * S::kUnits + kSMs - 1) / kSMs)};
 }
 
-// Keeps a lane's sum of a tile for the flush: a quarter of the columns of row lane / 4. With one sum per row the quarters are added up
-// here, in the order in which the flush adds four.
+// Keeps a lane's sum of a tile for the flush: a quarter of the columns of row lane / 4. With one
+// sum per row the quarters are added up here, in the order in which the flush adds four.
 template <class C>
 __device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float sum) {
   if constexpr (kRowSums == 4) {
@@ -60,11 +63,13 @@ struct Row {
   bool valid;  // false: padding, or a thread without a row
 };
 
-// Adds up the partial sums of a flush group: `tiles` tiles from `first`, each kWarps warps by four quarters. Thread t gets
-// row t. Ends with finish(row, value) in whole warps, so that finish may shuffle between neighbours.
-// Behind a norm the value is scaled by 1/rms of the stage's input, whose sum of squares lies in shared.squares.
+// Adds up the partial sums of a flush group: `tiles` tiles from `first`, each kWarps warps by four
+// quarters. Thread t gets row t. Ends with finish(row, value) in whole warps, so that finish may
+// shuffle between neighbours. Behind a norm the value is scaled by 1/rms of the stage's input,
+// whose sum of squares lies in shared.squares.
 template <class S, class C, class Reader, class Finish>
-__device__ __forceinline__ void flush_tiles(C& c, const Reader& in, Tiles mine, int first, int tiles, Finish&& finish) {
+__device__ __forceinline__ void flush_tiles(C& c, const Reader& in, Tiles mine, int first,
+                                            int tiles, Finish&& finish) {
   consumer_barrier();
   lap(c, Did::kCompute);
   const int rows = tiles * kTileRows;

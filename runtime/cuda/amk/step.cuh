@@ -1,7 +1,7 @@
-// The two ends of a decode step. Begin: the embedding row of the token enters the residual stream and is handed over.
-// End: every SM publishes its best logit, reads all of them, and so knows the next token; then all SMs join at the step
-// counter, which orders everything of this step before the next (docs/memory-model.md, step end).
-// Needs schedule.h.
+// The two ends of a decode step. Begin: the embedding row of the token enters the residual stream
+// and is handed over. End: every SM publishes its best logit, reads all of them, and so knows the
+// next token; then all SMs join at the step counter, which orders everything of this step before
+// the next (docs/memory-model.md, step end). Needs schedule.h.
 #pragma once
 
 #include "finish.cuh"
@@ -9,8 +9,8 @@
 
 namespace amk {
 
-// cos and sin of this position for every rotation pair; the same in all layers. Ends before the first qkv flush, whose
-// block barrier makes it visible.
+// cos and sin of this position for every rotation pair; the same in all layers. Ends before the
+// first qkv flush, whose block barrier makes it visible.
 template <class C>
 __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq) {
   for (int j = c.tid; j < kHeadDim / 2; j += kConsumers) {
@@ -20,12 +20,14 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq) {
   }
 }
 
-// The join that ends a step, in two halves: an SM arrives when it knows the next token, and waits for the others once it has
-// asked for that token's embedding. One thread does both, and asks for no embedding: its release has a fence in it, which takes
-// microseconds while copies are under way, and during which the others go on. It arrives after a block barrier that follows
-// everything this SM does in the step: its release covers the whole block. It waits before anything of the next step is handed
-// over; its acquire is passed on by the block barrier after it and by acquired_step. Without the join an SM that has no early work
-// in the next step could still be reading best words that others already overwrite.
+// The join that ends a step, in two halves: an SM arrives when it knows the next token, and waits
+// for the others once it has asked for that token's embedding. One thread does both, and asks for
+// no embedding: its release has a fence in it, which takes microseconds while copies are under way,
+// and during which the others go on. It arrives after a block barrier that follows everything this
+// SM does in the step: its release covers the whole block. It waits before anything of the next
+// step is handed over; its acquire is passed on by the block barrier after it and by acquired_step.
+// Without the join an SM that has no early work in the next step could still be reading best words
+// that others already overwrite.
 constexpr int kJoiner = kConsumers - 1;
 
 template <class C>
@@ -53,7 +55,8 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
   constexpr int kColumnBlocks = ceil_div(kHidden, 32);
   const Tiles mine = tiles_of<S>(c.sm, 0);
   const int token = c.shared.token;
-  const u8* row = table + size_t(token / kTileRows) * kColumnBlocks * (kTileRows * 32 * Element::kBytes);
+  const u8* row =
+      table + size_t(token / kTileRows) * kColumnBlocks * (kTileRows * 32 * Element::kBytes);
   const int rows = min(mine.end * kTileRows, kHidden) - mine.begin * kTileRows;
   // The thread that adds to a row of the residual later is the one that writes it here.
   constexpr int kOwners = kTilesPerFlush * kTileRows;
@@ -63,14 +66,16 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
       const int column = mine.begin * kTileRows + local;
       const int lane = token % kTileRows * 4 + column % 32 / 8;
       const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
-      c.shared.residual[local] = Element::to_float(load_constant(reinterpret_cast<const Element::Bits*>(row) + at));
+      c.shared.residual[local] =
+          Element::to_float(load_constant(reinterpret_cast<const Element::Bits*>(row) + at));
     }
   }
   lap(c, Did::kCompute);
   wait_joined(c);
   lap(c, Did::kExchangeWait);
   if (c.tid < kOwners) {
-    for (int local = c.tid; local < rows; local += kOwners) publish<Element>(c, out, mine.begin * kTileRows + local, c.shared.residual[local]);
+    for (int local = c.tid; local < rows; local += kOwners)
+      publish<Element>(c, out, mine.begin * kTileRows + local, c.shared.residual[local]);
   }
   lap(c, Did::kSignal);
   if (rows > 0) signal(c);
@@ -97,32 +102,39 @@ __device__ __forceinline__ Best reduce_block(C& c, Best best) {
   }
   consumer_barrier();
   Best all;
-  if (c.warp == 0 && c.lane < kConsumerWarps) all = Best{c.shared.best_value[c.lane], c.shared.best_index[c.lane]};
+  if (c.warp == 0 && c.lane < kConsumerWarps)
+    all = Best{c.shared.best_value[c.lane], c.shared.best_index[c.lane]};
   if (c.warp == 0) all = reduce_warp(all);
   return all;
 }
 
-// Index of the best of an SM that has given up. With a value that nothing beats it wins everywhere, so that every SM
-// learns that the step is void: what an aborted SM has handed over is garbage that looks fresh.
+// Index of the best of an SM that has given up. With a value that nothing beats it wins everywhere,
+// so that every SM learns that the step is void: what an aborted SM has handed over is garbage that
+// looks fresh.
 constexpr int kVoid = -1;
 
-__device__ __forceinline__ bool has_aborted(Scratch& shared) { return *static_cast<volatile u32*>(&shared.aborted); }
+__device__ __forceinline__ bool has_aborted(Scratch& shared) {
+  return *static_cast<volatile u32*>(&shared.aborted);
+}
 
 // Publishes this SM's best logit.
 template <class C>
-__device__ __forceinline__ void publish_best(C& c, Best best, const Page values, const Page indices) {
+__device__ __forceinline__ void publish_best(C& c, Best best, const Page values,
+                                             const Page indices) {
   best = reduce_block(c, best);
   if (c.tid == 0 && C::kWaits) {
     if (has_aborted(c.shared)) best = Best{INFINITY, kVoid};
     const u32 epoch = c.epoch;  // lm_head's own: its gemv has ended the exchange without a word
-    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + c.sm, WordOf<Fp32>::make(best.value, epoch));
-    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + indices.offset) + c.sm, u64(u32(best.index)) | u64(epoch) << 32);
+    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + c.sm,
+                  WordOf<Fp32>::make(best.value, epoch));
+    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + indices.offset) + c.sm,
+                  u64(u32(best.index)) | u64(epoch) << 32);
   }
   lap(c, Did::kSignal);
 }
 
-// Reads every SM's best and joins them; leaves the next token in shared.token, releases the cache rows to the producer and
-// tells it whether the launch goes on. Returns false if it ends here.
+// Reads every SM's best and joins them; leaves the next token in shared.token, releases the cache
+// rows to the producer and tells it whether the launch goes on. Returns false if it ends here.
 template <class C>
 __device__ __forceinline__ bool sample(C& c, const Page values, const Page indices) {
   const Launch& launch = c.launch;
@@ -148,10 +160,12 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
   lap(c, Did::kExchangeWait);
   best = reduce_block(c, best);
   if (c.tid == 0) {
-    const int chosen = u32(best.index) < kVocab ? best.index : 0;  // no finite logit at all: token 0
+    // no finite logit at all: token 0
+    const int chosen = u32(best.index) < kVocab ? best.index : 0;
     const bool aborted = has_aborted(c.shared) || best.index == kVoid;
     bool ends = last || aborted;
-    for (int i = 0; i < launch.n_stop; ++i) ends = ends || load_constant(launch.stop_ids + i) == chosen;
+    for (int i = 0; i < launch.n_stop; ++i)
+      ends = ends || load_constant(launch.stop_ids + i) == chosen;
     if (c.sm == 0 && !aborted && launch.tokens) launch.tokens[c.step] = u32(chosen);
     c.shared.chosen = aborted ? kVoid : chosen;
     c.shared.token = forced >= 0 ? forced : chosen;
@@ -161,7 +175,8 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
   if (c.tid == kJoiner) {
     if (C::kWaits) add_release(step_counter(c), 1);
     // After the arrival, which would wait for a store on its way to the host.
-    if (c.sm == 0 && launch.host_tokens && c.shared.chosen != kVoid) store_system(launch.host_tokens + c.step, u32(c.shared.chosen) + 1);
+    if (c.sm == 0 && launch.host_tokens && c.shared.chosen != kVoid)
+      store_system(launch.host_tokens + c.step, u32(c.shared.chosen) + 1);
   }
   lap(c, Did::kSignal);
   return !c.shared.stop;
