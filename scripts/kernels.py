@@ -22,6 +22,7 @@ AHEAD_OFF = {"ring": {"run_ahead": 0}}
 NO_STOCK = {"ring": {"stock": 0}}  # as models of a billion parameters and more have it
 SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
 PAGES_IN_TURN = {"page_allocation": "none"}
+SPLIT_WINDOW = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"chunk_bytes": 4096}}
 
 # (target, model, dtype, configuration): every architecture in the dtype it is for, and every dtype on the oldest and on
 # Hopper; what else the loop over layers can be, on each way of filling the ring; and what else the stream can wait for.
@@ -32,6 +33,7 @@ CASES = [
     ("t4", "zoo/llama-gqa", "fp16", {"tiling": BARRIERS}),
     ("t4", "zoo/llama-gqa", "fp16", SMALL_BLOCK),
     ("t4", "zoo/qwen3-odd-dims", "fp32", {}),
+    ("t4", "zoo/mistral-window", "fp16", {"tiling": SPLIT_WINDOW}),
     ("a100", "pycoder-5m", "bf16", {}),
     ("a100", "zoo/llama-gqa", "bf16", {"tiling": BARRIERS}),
     ("a10g", "zoo/llama-gqa", "fp16", {}),
@@ -47,6 +49,8 @@ CASES = [
     ("h200", "zoo/llama-odd-dims", "fp32", SMALL_BLOCK),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": STOCK}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": NO_STOCK}),
+    ("h200", "zoo/mistral-window", "bf16", {"tiling": SPLIT_WINDOW}),
+    ("h200", "zoo/mistral-window", "fp32", {"tiling": SPLIT_WINDOW}),
     ("b200", "pycoder-5m", "bf16", {}),
     ("sm_103", "zoo/llama-gqa", "bf16", {}),
     ("sm_110", "zoo/llama-gqa", "bf16", {}),

@@ -18,6 +18,7 @@ var committedFiles = []string{
 	"testdata/ir/tiny.amk",
 	"testdata/golden/llama-odd-dims_h200_fp32/schedule.amk",
 	"testdata/golden/llama-gqa_t4_fp16_split/schedule.amk",
+	"testdata/golden/mistral-window_h200_bf16/schedule.amk",
 	"testdata/golden/pycoder-5m_h200_bf16/schedule.amk",
 }
 

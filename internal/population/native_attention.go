@@ -70,6 +70,12 @@ func (g *native) attend(qkv string, out ir.Operand, head ir.Expr, rows ir.Range,
 		params = append(params, ir.IntParam("flags", ir.Int(2)), ir.IntParam("block", ir.Int(rows.Block)),
 			ir.IntParam("part", rows.Part), ir.IntParam("parts", ir.Int(rows.Parts)))
 	}
+	if g.r.IntN(3) == 0 { // a window
+		old.Lo = symPos.Sub(ir.Int(g.r.IntN(g.prog.Model.MaxSeq)))
+		if !g.slip() { // else rows before the first
+			old.Lo = ir.Int(0).Max(old.Lo)
+		}
+	}
 	switch { // rows that are not there yet
 	case !g.slip():
 	case rows.Shared():

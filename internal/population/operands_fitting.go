@@ -247,7 +247,9 @@ func (s *sheet) attention() *ir.FlatOp {
 	cache := [2]arg{s.view("", ir.Weight, s.float(), lengths...), s.view("", ir.Weight, s.float(), lengths...)}
 	at := max(0, len(lengths)-3)
 	share, pos := ir.Span(ir.Int(0), ir.Int(rows)), ir.Symbol(ir.Pos)
-	switch s.IntN(3) {
+	switch s.IntN(4) {
+	case 3: // those in a window
+		share = ir.Span(ir.Int(0).Max(pos.Sub(ir.Int(s.IntN(3)))), pos)
 	case 0: // rows below the position
 		share = ir.Span(ir.Int(0), pos)
 	case 1: // a split of them

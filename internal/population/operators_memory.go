@@ -192,6 +192,21 @@ var cacheOperators = []Operator{
 		}
 		return ok
 	}),
+	operator("window-before-the-first-row", ruleMemory, func(d *draft) bool {
+		x, k, ok := d.findPos(func(x use) bool {
+			return x.op.Code == ir.ATTENTION && !x.write && x.arg == 1 &&
+				len(x.op.In) > 2
+		})
+		if ok {
+			o, lo := d.own(x.opAt), ir.Symbol(ir.Pos).Sub(ir.Int(1+d.r.IntN(3)))
+			for _, i := range []int{1, 2} { // k and v go together
+				if k < len(o.In[i].Dims) {
+					o.In[i].Dims[k].Lo = lo
+				}
+			}
+		}
+		return ok
+	}),
 	operator("another-share", ruleRace, func(d *draft) bool {
 		x, ok := d.findView(func(x use) bool { return slices.ContainsFunc(x.dims, ir.Range.Shared) })
 		if ok {
