@@ -32,30 +32,32 @@ struct Unit {
   __device__ __forceinline__ int split() const { return unit % S::kSplits; }
   // Chunks with rows that are seen below the position.
   __device__ __forceinline__ int chunks() const {
-    if constexpr (S::kWindowRows == 1) return 0;
-    return (ceil_div(position, kChunkRows) - split() + S::kSplits - 1) / S::kSplits - left_out();
+    const int below = (ceil_div(position, kChunkRows) - split() + S::kSplits - 1) / S::kSplits;
+    return S::kWindowRows == 1 ? 0 : kWindowed ? below - left_out() : below;
   }
   // The row that a chunk starts with, whether it is seen or not.
-  __device__ __forceinline__ int first_row(int chunk) const { return ((chunk + left_out()) * S::kSplits + split()) * kChunkRows; }
+  __device__ __forceinline__ int first_row(int chunk) const {
+    return ((kWindowed ? chunk + left_out() : chunk) * S::kSplits + split()) * kChunkRows;
+  }
   // Rows below the position that are copied of a chunk, after those that are skipped.
-  __device__ __forceinline__ int rows(int chunk) const { return min(kChunkRows, position - first_row(chunk)) - skipped(chunk); }
-  // Rows at the start of a chunk that are not copied, as whole blocks.
-  __device__ __forceinline__ int skipped(int chunk) const { return unseen(chunk) / kCacheRows * kCacheRows; }
+  __device__ __forceinline__ int rows(int chunk) const {
+    const int below = min(kChunkRows, position - first_row(chunk));
+    return kWindowed ? below - skipped(chunk) : below;
+  }
+  // Rows at the start of a chunk that are not copied, as whole blocks: only the first has some.
+  __device__ __forceinline__ int skipped(int chunk) const { return kWindowed && chunk == 0 ? unseen() / kCacheRows * kCacheRows : 0; }
   // Rows of the first block copied that are not seen: what they hold must not matter.
-  __device__ __forceinline__ int hidden() const { return unseen(0) % kCacheRows; }
+  __device__ __forceinline__ int hidden() const { return kWindowed ? unseen() % kCacheRows : 0; }
   // Whether this step's row falls into the unit's share.
   __device__ __forceinline__ bool owns_row() const { return position / kChunkRows % S::kSplits == split(); }
 
  private:
-  __device__ __forceinline__ int first_seen() const { return S::kWindowRows > 0 ? max(0, position + 1 - S::kWindowRows) : 0; }
+  static constexpr bool kWindowed = S::kWindowRows > 0;
+  __device__ __forceinline__ int first_seen() const { return max(0, position + 1 - S::kWindowRows); }
   // Chunks of the share before the first with a row that is seen.
-  __device__ __forceinline__ int left_out() const {
-    return S::kWindowRows > 0 ? (first_seen() / kChunkRows - split() + S::kSplits - 1) / S::kSplits : 0;
-  }
-  // Rows at the start of a chunk that are not seen: only the first has some.
-  __device__ __forceinline__ int unseen(int chunk) const {
-    return S::kWindowRows > 0 && chunk == 0 ? max(0, first_seen() - first_row(0)) : 0;
-  }
+  __device__ __forceinline__ int left_out() const { return (first_seen() / kChunkRows - split() + S::kSplits - 1) / S::kSplits; }
+  // Rows at the start of the first chunk that are not seen.
+  __device__ __forceinline__ int unseen() const { return max(0, first_seen() - first_row(0)); }
 };
 
 // Byte offset of an element of the cache inside its head (ir.Layout, kvfrag16 and kvrows16).
