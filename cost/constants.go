@@ -67,13 +67,13 @@ const (
 	tileCycles = 193
 
 	// roundCycles and fragmentCycles are what a warp takes for a block of 16 cache rows, and for each 16 elements of
-	// a head in it. Section contexts, drains at 8192 and 32752, 11.5 rounds of a block per warp apart: 778 cycles a
+	// a head in it. Section contexts, drains at 8192 and 32752, 11.5 rounds of a block per warp apart: 778 cycles per
 	// round of Llama-3.2-1B, whose heads have 64 elements, 1399 of the 0.6B shape, whose heads have 128.
 	roundCycles, fragmentCycles = 157, 155.2
 
-	// drain is bytes a cycle that an SM's consumers take out of the ring. Tensor cores: design probes, consumers
+	// drain is bytes per cycle that an SM's consumers take out of the ring. Tensor cores: design probes, consumers
 	// alone, 160 GB/s per SM. Without them a weight's activations are read from shared memory too, 4 bytes each:
-	// estimated from 128 bytes a cycle.
+	// estimated from 128 bytes per cycle.
 	drainTensor, drainFMA16, drainFMA32 = 81, 30, 45
 )
 

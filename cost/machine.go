@@ -43,7 +43,7 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	switch {
 	case t.BulkCopy:
 		f.ahead = float64(max(0, knobs.RunAhead.Of(config))) * chunk
-		f.pace = chunk * m.clock / float64(max(1, knobs.Pace.Of(config))) // bytes a microsecond
+		f.pace = chunk * m.clock / float64(max(1, knobs.Pace.Of(config))) // bytes per microsecond
 		if stock := knobs.Stock.Of(config); 0 < stock && stock < m.slots {
 			f.stock, f.least = stock, min(max(1, knobs.InFlightStocked.Of(config)), f.window)
 		}
@@ -141,7 +141,7 @@ func (m *machine) assumptions(p *ir.Program, weights float64) []string {
 		if !t.TensorCores {
 			why = "no mma.m16n8k16"
 		}
-		say("%s: products on the ordinary units, at %.0f bytes a cycle (estimated)", why, m.drain/m.clock)
+		say("%s: products on the ordinary units, at %.0f bytes per cycle (estimated)", why, m.drain/m.clock)
 	}
 	if t.HBMBytes > 0 && weights > float64(t.HBMBytes) {
 		say("the weights (%.1f GB) do not fit its memory (%.1f GB)", weights/1e9, float64(t.HBMBytes)/1e9)

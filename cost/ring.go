@@ -3,7 +3,7 @@ package cost
 import "math"
 
 // A feed is how the stream of an SM comes, whatever its ring holds: chunks in flight, and the speeds that they give,
-// in bytes a microsecond.
+// in bytes per microsecond.
 type feed struct {
 	capacity float64 // bytes of the slots, as full as the program's chunks fill them
 	chunk    float64 // bytes

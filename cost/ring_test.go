@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testRing fills at 10 bytes a microsecond, 100 bytes at most, and 40 more in L2, which gives them at 20.
+// testRing fills at 10 bytes per microsecond, 100 bytes at most, and 40 more in L2, which gives them at 20.
 func testRing() ring {
 	return ring{feed: &feed{capacity: 100, chunk: 10, flight: 10, window: 1, memory: []float64{1, 10},
 		l2: []float64{1, 20}, ahead: 40, pace: 10, restart: 1}}
 }
 
-// stocked has three chunks in flight, and one while it holds six: at 10, 8 and 4 bytes a microsecond.
+// stocked has three chunks in flight, and one while it holds six: at 10, 8 and 4 bytes per microsecond.
 func stocked() ring {
 	return ring{feed: &feed{capacity: 100, chunk: 10, flight: 10, window: 3, stock: 6, least: 1,
 		memory: []float64{1, 4, 8, 10}, l2: []float64{1, 20, 20, 20}, restart: 1}}
@@ -110,7 +110,7 @@ func TestStock(t *testing.T) {
 	r.until(19.3)
 	require.True(t, r.full())
 
-	// Whoever takes 6 bytes a microsecond finds the level at which two chunks in flight are too many and one is too
+	// A reader of 6 bytes per microsecond finds the level at which two chunks in flight are too many and one is too
 	// few.
 	r = stocked()
 	r.until(4.25)
@@ -121,7 +121,7 @@ func TestStock(t *testing.T) {
 	require.Equal(t, 1, r.inFlight(0), "what warps work on is in the ring")
 }
 
-// stockedAhead asks for 15 bytes a microsecond while it holds its stock; memory brings 10 of them.
+// stockedAhead asks for 15 bytes per microsecond while it holds its stock; memory brings 10 of them.
 func stockedAhead() ring {
 	r := stocked()
 	r.ahead, r.pace = 40, 15

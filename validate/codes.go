@@ -145,7 +145,7 @@ polling of those words. It orders nothing.
 Drop it, or realise the counter by counting.`)
 	CodeDeadlock = diag.New("AMK3120", "deadlock", `
 Tasks need each other in a cycle of queue order (a task runs after the one before it on its SM) and counters. The notes
-print the cycle, one edge a line:
+print the cycle, one edge per line:
 
     task L00.o.s001: can never start: it needs itself, over 2 edges
         L00.o.s001 waits for L00.attn, which is signalled by L00.attn.u001

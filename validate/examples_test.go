@@ -67,7 +67,7 @@ func TestWorkedExamples(t *testing.T) {
 		})
 	}
 	require.Equal(t, 5, loops)
-	require.Len(t, codes, len(files)-loops, "one a family")
+	require.Len(t, codes, len(files)-loops, "one per family")
 	if *update {
 		require.NoError(t, os.WriteFile(manual, []byte(doc), 0o644))
 	}

@@ -146,7 +146,7 @@ func (l List) Err() error {
 	return l
 }
 
-// Error joins the diagnostics, one a line.
+// Error joins the diagnostics, one per line.
 func (l List) Error() string {
 	lines := make([]string, len(l))
 	for i, d := range l {
