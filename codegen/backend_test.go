@@ -38,7 +38,7 @@ func TestValidateKnowsWhatIsStreamed(t *testing.T) {
 	cache := regexp.MustCompile(`^turns\.cache<\w+>\(p\.c, (layer|\d+), position\);$`)
 	control := regexp.MustCompile(`^(#pragma unroll 1|for \(int layer = .*|for \(Turns turns; turns\.left\(\); ` +
 		`turns\.copy\(p, step\)\) \{|const u8\* base = weights \+ .*|if \(position < \w+\) \{|\} else if \(position ` +
-		`< \w+\) \{|\} else \{|\})$`)
+		`< \w+\) \{|(\} else )?if \(of_kind<\d+>\(layer\)\) \{|\} else \{|\})$`)
 	for name, p := range goldenPrograms(t) {
 		d, err := newCUDAData(p)
 		require.NoError(t, err, name)

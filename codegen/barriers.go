@@ -83,6 +83,9 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 		case kind == bodyJoin && (k == 0 || !isJoinOf(s, stages[k-1])):
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
 				"waits for a barrier at which the stage before it does not arrive: want an arrive right before it")
+		case (kind == bodyArrive || kind == bodyJoin) && s.Kind != 0:
+			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
+				"is part of a barrier of layers of kind %d: want one of all layers", s.Kind)
 		case kind == bodyArrive || kind == bodyJoin:
 			if err := b.onEverySM(s); err != nil {
 				return nil, err

@@ -64,9 +64,9 @@ func (b *builder) body() error {
 			lists[i] = outlines[i][k].stages
 			if l := outlines[i][k].loop; l != nil &&
 				(l.First != first.loop.First || l.Count != first.loop.Count ||
-					max(1, l.Step) != max(1, first.loop.Step)) {
+					max(1, l.Step) != max(1, first.loop.Step) || !slices.Equal(l.Kinds, first.loop.Kinds)) {
 				return diag.Errorf(codeStructure, "variant "+vs[i].Name,
-					"its loop %s differs in range from that of variant %s", first.loop.Name, vs[0].Name)
+					"its loop %s differs in range or kinds from that of variant %s", first.loop.Name, vs[0].Name)
 			}
 		}
 		var err error
@@ -85,6 +85,9 @@ func (b *builder) body() error {
 	}
 	b.d.Walk, b.d.Consume = append(out.walk, inTurn(4, plain.walk)...), out.consume
 	b.d.Loops = b.otherLoops(outlines[0])
+	if err := b.kinds(outlines[0]); err != nil {
+		return err
+	}
 	for i := range b.d.Variants {
 		v := &b.d.Variants[i]
 		v.Stages = list(out.order[i])
@@ -113,23 +116,56 @@ func (b *builder) otherLoops(outline []section) []string {
 	return list(values)
 }
 
+// kinds notes the kinds of the layers, of which the kernel has one list.
+func (b *builder) kinds(outline []section) error {
+	var kinds []int
+	for _, s := range outline {
+		switch l := s.loop; {
+		case l == nil || len(l.Kinds) == 0:
+		case kinds != nil || l.First != 0 || l.Step > 1 || len(l.Kinds) > mostKinds:
+			return diag.Errorf(codeStructure, s.name, "has iterations of several kinds; want that of one loop, over "+
+				"layers from 0 on, one by one, with at most %d in its list", mostKinds)
+		default:
+			kinds = l.Kinds
+		}
+	}
+	if kinds != nil {
+		values := make([]string, len(kinds))
+		for i, k := range kinds {
+			values[i] = itoa(k)
+		}
+		b.d.Kinds = list(values)
+	}
+	return nil
+}
+
+// mostKinds is how many layers of_kind of stage.cuh tells apart.
+const mostKinds = 128
+
 // countExchanges counts the numbered stages that are in no loop, for a variant whose loops are all over the layers of
 // the model; for another one it sums up the exchanges of a step instead, as C++.
 func (b *builder) countExchanges(v *ir.Variant) (outside int, sum string) {
 	everyLayer := true
 	for _, s := range sections(v) {
-		n := 0
+		inAll, inKinds := 0, 0
 		for _, st := range s.stages {
-			if advances(st) {
-				n++
+			switch {
+			case !advances(st):
+			case st.Kind == 0:
+				inAll++
+			case s.loop != nil:
+				inKinds += s.loop.NumIterations(st)
 			}
 		}
 		switch {
 		case s.loop == nil:
-			outside += n
+			outside += inAll
 		default:
-			everyLayer = everyLayer && s.loop.Count == b.p.Model.Layers
-			sum += fmt.Sprintf(" + %d * %d", s.loop.Count, n)
+			everyLayer = everyLayer && s.loop.Count == b.p.Model.Layers && inKinds == 0
+			sum += fmt.Sprintf(" + %d * %d", s.loop.Count, inAll)
+			if inKinds > 0 {
+				sum += fmt.Sprintf(" + %d", inKinds)
+			}
 		}
 	}
 	if everyLayer {
@@ -225,13 +261,12 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, at site, depth in
 	for tail < shortest-head && sameAt(lists, func(l []*ir.Stage) *ir.Stage { return l[len(l)-1-tail] }) {
 		tail++
 	}
-	for _, s := range lists[0][:head] {
-		if err := b.emit(out, s, at, "", depth); err != nil {
-			return err
-		}
-		for i := range lists {
-			out.number(i, s, at, "")
-		}
+	all := make([]int, len(lists)) // the variants, whose stages they are
+	for i := range all {
+		all[i] = i
+	}
+	if err := b.emitKinds(out, lists[0][:head], all, at, "", depth); err != nil {
+		return err
 	}
 	for i, l := range lists {
 		middle := l[head : len(l)-tail]
@@ -239,24 +274,57 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, at site, depth in
 			break // nothing differs
 		}
 		out.branch(depth, i, len(lists), b.d.Variants[i].EndName)
-		for _, s := range middle {
-			prefix := camel(b.p.Variants[i].Name)
-			if err := b.emit(out, s, at, prefix, depth+1); err != nil {
-				return err
-			}
-			out.number(i, s, at, prefix)
+		prefix := camel(b.p.Variants[i].Name)
+		if err := b.emitKinds(out, middle, []int{i}, at, prefix, depth+1); err != nil {
+			return err
 		}
 		if i == len(lists)-1 {
 			out.endBranch(depth)
 		}
 	}
-	for _, s := range lists[0][len(lists[0])-tail:] {
-		if err := b.emit(out, s, at, "", depth); err != nil {
-			return err
+	return b.emitKinds(out, lists[0][len(lists[0])-tail:], all, at, "", depth)
+}
+
+// emitKinds emits stages that follow one another, in the given variants: those of a kind of layers together, under a
+// branch on the kind.
+func (b *builder) emitKinds(out *writer, stages []*ir.Stage, variants []int, at site, prefix string, depth int) error {
+	emit := func(s *ir.Stage, depth int) error {
+		for _, i := range variants {
+			out.number(i, s, at, prefix)
 		}
-		for i := range lists {
-			out.number(i, s, at, "")
+		return b.emit(out, s, at, prefix, depth)
+	}
+	for len(stages) > 0 {
+		if stages[0].Kind == 0 {
+			if err := emit(stages[0], depth); err != nil {
+				return err
+			}
+			stages = stages[1:]
+			continue
 		}
+		n := slices.IndexFunc(stages, func(s *ir.Stage) bool { return s.Kind == 0 })
+		if n < 0 {
+			n = len(stages)
+		}
+		var kinds []int
+		for _, s := range stages[:n] {
+			if !slices.Contains(kinds, s.Kind) {
+				kinds = append(kinds, s.Kind)
+			}
+		}
+		for k, kind := range kinds {
+			out.kind(depth, k, len(kinds), kind)
+			for _, s := range stages[:n] {
+				if s.Kind != kind {
+					continue
+				}
+				if err := emit(s, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+		out.endBranch(depth)
+		stages = stages[n:]
 	}
 	return nil
 }
@@ -321,6 +389,23 @@ func (w *writer) branch(depth, i, n int, end string) {
 		w.walk = append(w.walk, indent+turnIndent+"} else {")
 		w.consume = append(w.consume, indent+"} else {")
 	}
+}
+
+// kind opens the k-th of n branches on the kind of a layer.
+func (w *writer) kind(depth, k, n, kind int) {
+	open := func(indent, layer string) string {
+		condition := fmt.Sprintf("if (of_kind<%d>(%s)) {", kind, layer)
+		switch {
+		case k == 0:
+			return indent + condition
+		case k < n-1:
+			return indent + "} else " + condition
+		}
+		return indent + "} else {"
+	}
+	indent := strings.Repeat("  ", depth)
+	w.walk = append(w.walk, open(indent+turnIndent, "layer"))
+	w.consume = append(w.consume, open(indent, "c.layer"))
 }
 
 func (w *writer) endBranch(depth int) {

@@ -103,6 +103,7 @@ type cudaData struct {
 	Descriptors []*stage
 	Functions   []*stageFunc // of stages.h
 	Loops       []string     // lines that list them, unless there is one over all layers, or none
+	Kinds       []string     // lines that list the kinds of the layers, where there are several
 	Barriers    bool         // whether a step has any
 
 	RotatesHeads bool     // in attention, and not as rows are finished

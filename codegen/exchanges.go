@@ -16,6 +16,9 @@ func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 		e := host.Exchange{Stage: s.Name, Elements: b.handedOver(s, at)}
 		if l := at.loop; l != nil {
 			e.First, e.Layers, e.Loop = l.First, l.Count, at.number
+			if s.Kind != 0 {
+				e.Rounds = l.Iterations(s)
+			}
 			if l.Step > 1 {
 				e.Step = l.Step
 			}
@@ -62,7 +65,9 @@ func (b *builder) exchanges() (count, longest int) {
 	for i := range b.p.Variants {
 		n := 0
 		for _, e := range b.exchangesOf(&b.p.Variants[i]) {
-			n += max(1, e.Layers)
+			if n += max(1, e.Layers); e.Rounds != nil {
+				n += len(e.Rounds) - e.Layers
+			}
 		}
 		count = max(count, n)
 	}

@@ -55,6 +55,18 @@ func (s site) indices() []int {
 	return out
 }
 
+// indicesOf are those of them that a stage runs with, where iterations are of several kinds.
+func (s site) indicesOf(st *ir.Stage) []int {
+	if s.loop == nil {
+		return s.indices()
+	}
+	out := s.loop.Iterations(st)
+	for n, k := range out {
+		out[n] = s.loop.Index(k)
+	}
+	return out
+}
+
 // members returns what a name stands for at a site: one member, or one for each iteration.
 func (d directory) members(name string, at site) ([]member, error) {
 	indices := at.indices()

@@ -30,8 +30,11 @@ func (b *builder) checkHandovers() error {
 			case *ir.Loop:
 				stages, at = n.Body, site{loop: n}
 			}
-			for _, index := range at.indices() {
+			for k, index := range at.indices() {
 				for _, s := range stages {
+					if at.loop != nil && !at.loop.Runs(s, k) {
+						continue
+					}
 					if err := h.stage(s, at, index); err != nil {
 						return err
 					}

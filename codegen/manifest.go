@@ -122,7 +122,7 @@ func (b *builder) traffic() host.Traffic {
 	var t host.Traffic
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {
-			for _, i := range (site{loop: section.loop}).indices() {
+			for _, i := range (site{loop: section.loop}).indicesOf(s) {
 				read := func(code ir.Opcode) (*ir.Buffer, bool) {
 					name, err := ir.Resolve(operand(op(s, code).In, 1).Buf, i)
 					m, known := b.names[name]

@@ -56,7 +56,7 @@ func layerOf(name string) (int, bool) {
 }
 
 // structName is the name of a stage's descriptor: after the variant, the layer of a stage in no loop, and what tells
-// apart the stages of a body that is several layers long, and those of several loops.
+// apart the stages of a body that is several layers long, those of several loops, and those of several kinds.
 func structName(s *ir.Stage, at site, prefix string) string {
 	if n, ok := layerOf(s.Name); ok {
 		_, rest, _ := strings.Cut(s.Name, ".")
@@ -70,6 +70,9 @@ func structName(s *ir.Stage, at site, prefix string) string {
 	}
 	if at.number > 0 {
 		name += "Loop" + itoa(at.number+1)
+	}
+	if s.Kind > 0 {
+		name += "Kind" + itoa(s.Kind)
 	}
 	return name
 }

@@ -22,6 +22,8 @@ type referenceData struct {
 	ByStride     bool   // whether some weights advance by kLayerBytes
 	Tables       []tableData
 	Eps, Scale   field
+	LayerScale   string // where layers differ in their scale, the table of it
+	LayerWindow  string // where layers differ in their window, the table of it
 	Window       string // rows that a position sees, its own among them; "" where it sees all
 }
 
@@ -29,6 +31,9 @@ type referenceData struct {
 // their buffers.
 type referenceStages struct {
 	qkv, qkvBias, qNorm, kNorm, inputNorm, o, gateUp, postNorm, down, cache map[int]member
+
+	scale  map[int]float64 // of attention, and the rows that a position sees
+	window map[int]int
 }
 
 // Heads is the vector that holds q, k and v as attention takes them.
@@ -44,10 +49,11 @@ func (b *builder) reference() error {
 	r := &b.d.Reference
 	r.Eps = field{Value: hexFloat(b.p.Model.Eps), Note: decimal(b.p.Model.Eps)}
 	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
-		map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}}
+		map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
+		map[int]float64{}, map[int]int{}}
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {
-			for _, i := range (site{loop: section.loop}).indices() {
+			for _, i := range (site{loop: section.loop}).indicesOf(s) {
 				if err := b.referenceStage(&found, s, i); err != nil {
 					return err
 				}
@@ -85,6 +91,7 @@ func (b *builder) reference() error {
 	if r.Intermediate, err = b.intermediateOfEachLayer(&found); err != nil {
 		return err
 	}
+	b.attentionOfEachLayer(&found)
 	for _, need := range []struct{ stage, constant string }{{"embed", r.Embed}, {"lm_head", r.LMHead}} {
 		if need.constant == "" {
 			return diag.Errorf(codeStructure, "program", "no stage %s with a weight: want one for reference.cu",
@@ -127,11 +134,8 @@ func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) err
 			found.qNorm[layer], _ = weightOf(&s.Ops[0])
 			found.kNorm[layer], _ = weightOf(&s.Ops[1])
 		}
-		scale := op(s, ir.ATTENTION).FloatOr("scale", 1)
-		r.Scale = field{Value: hexFloat(scale), Note: decimal(scale)}
-		if w := windowOf(op(s, ir.ATTENTION)); w > 0 {
-			r.Window = itoa(w)
-		}
+		found.scale[layer] = op(s, ir.ATTENTION).FloatOr("scale", 1)
+		found.window[layer] = windowOf(op(s, ir.ATTENTION))
 	case bodyProduct:
 		switch {
 		case choosesToken(s):
@@ -237,6 +241,27 @@ func (b *builder) intermediateOfEachLayer(found *referenceStages) (string, error
 		return "kIntermediate", nil
 	}
 	return b.referenceTable("int", "mlp", values) + "[r.layer]", nil
+}
+
+// attentionOfEachLayer states the scale and the window of attention: a constant where all layers have the same, a table
+// otherwise.
+func (b *builder) attentionOfEachLayer(found *referenceStages) {
+	r := &b.d.Reference
+	scales, windows := make([]string, b.p.Model.Layers), make([]string, b.p.Model.Layers)
+	for n := range scales {
+		scales[n], windows[n] = hexFloat(found.scale[n]), itoa(found.window[n])
+	}
+	alike := func(values []string) bool { return len(slices.Compact(slices.Clone(values))) <= 1 }
+	r.Scale = field{Value: hexFloat(found.scale[0]), Note: decimal(found.scale[0])}
+	if !alike(scales) {
+		r.LayerScale = b.referenceTable("float", "scale", scales) + "[r.layer]"
+	}
+	switch {
+	case !alike(windows):
+		r.LayerWindow = b.referenceTable("int", "window", windows) + "[r.layer]"
+	case found.window[0] > 0:
+		r.Window = windows[0]
+	}
 }
 
 func (b *builder) referenceTable(typ, role string, values []string) string {

@@ -257,9 +257,13 @@ func TestTraffic(t *testing.T) {
 		norms := int64(2*m.Layers+1) * int64(m.Hidden) * element
 		require.InDelta(t, want+norms, facts.Traffic.Weights, float64(2*m.Layers+1)*256, name)
 		row := int64(m.Layers) * 2 * int64(m.KVHeads) * up(m.HeadDim, 16) * element
-		window := map[string]int{"mistral-window_h200_bf16": 72}[name]
-		require.Equal(t, []host.CacheRows{{Bytes: row * up(m.MaxSeq, 16) / int64(m.MaxSeq), Window: window}},
-			facts.Traffic.Cache, name)
+		row = row * up(m.MaxSeq, 16) / int64(m.MaxSeq)
+		cache, ok := map[string][]host.CacheRows{"mistral-window_h200_bf16": {{Bytes: row, Window: 72}},
+			"qwen3-window-half_h200_bf16": {{Bytes: row / 3}, {Bytes: row / 3 * 2, Window: 33}}}[name]
+		if !ok {
+			cache = []host.CacheRows{{Bytes: row}}
+		}
+		require.Equal(t, cache, facts.Traffic.Cache, name)
 	}
 }
 

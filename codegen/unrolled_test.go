@@ -36,7 +36,9 @@ func unrolled(t testing.TB, p *ir.Program, n int) *ir.Program {
 			}
 			for k := range peeled {
 				for _, s := range l.Body {
-					body = append(body, stageOf(t, s, l.Index(k)))
+					if l.Runs(s, k) {
+						body = append(body, stageOf(t, s, l.Index(k)))
+					}
 				}
 			}
 			if l.First, l.Count = l.Index(peeled), l.Count-peeled; l.Count > 0 {
@@ -97,6 +99,7 @@ func resolved(t testing.TB, name string, i int) string {
 // stageOf is a stage of a body in the iteration with index i.
 func stageOf(t testing.TB, s *ir.Stage, i int) *ir.Stage {
 	c := *s
+	c.Kind = 0
 	c.Name, c.Signal = resolved(t, s.Name, i), resolved(t, s.Signal, i)
 	c.Waits = slices.Clone(s.Waits)
 	for k := range c.Waits {
@@ -165,6 +168,9 @@ func exchangedBy(t testing.TB, list []host.Exchange) []host.Exchange {
 		}
 		for round := range max(1, list[0].Layers) {
 			for _, e := range list[:n] {
+				if e.Rounds != nil && !slices.Contains(e.Rounds, round) {
+					continue
+				}
 				out = append(out, host.Exchange{Stage: resolved(t, e.Stage, e.First+round*max(1, e.Step)),
 					Elements: e.Elements})
 			}

@@ -191,6 +191,9 @@ func eachStage(v *ir.Variant, f func(s *ir.Stage, layer int) error) error {
 		case *ir.Loop:
 			for k := range n.Count {
 				for _, s := range n.Body {
+					if !n.Runs(s, k) {
+						continue
+					}
 					if err := f(s, n.Index(k)); err != nil {
 						return err
 					}

@@ -35,8 +35,11 @@ func newPlan(p *ir.Program, stages []*stage) (*plan, error) {
 		for stages[at].loop != nil && next < len(stages) && stages[next].loop == stages[at].loop {
 			next++
 		}
-		for _, i := range stages[at].indices() {
+		for k, i := range stages[at].indices() {
 			for n := at; n < next; n++ {
+				if s := stages[n]; s.loop != nil && !s.loop.Runs(s.ir, k) {
+					continue
+				}
 				if err := b.add(n, i); err != nil {
 					return nil, err
 				}

@@ -34,7 +34,9 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 		case *ir.Loop:
 			for k := range n.Count {
 				for _, s := range n.Body {
-					count(s, n.Index(k))
+					if n.Runs(s, k) {
+						count(s, n.Index(k))
+					}
 				}
 			}
 		}

@@ -102,7 +102,7 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 		st := &stage{ir: s, loop: l, kind: kindOf(s), warps: r.warps(s.Name)}
 		i := 0
 		if l != nil {
-			i = l.First
+			i = l.Index(l.Iterations(s)[0]) // validated: there is one
 		}
 		for _, span := range s.Dist.Tasks(i) {
 			if span.SM < 0 || span.SM >= r.program.Target.SMs {

@@ -22,6 +22,9 @@ func (c *checker) variant(v *Variant) {
 			if IsFamily(n.Name) {
 				c.fail(CodeName, "stage "+n.Name, "has an index in its name but stands in no loop")
 			}
+			if n.Kind != 0 {
+				c.fail(CodeShape, "stage "+n.Name, "is of kind %d but stands in no loop, want 0", n.Kind)
+			}
 			c.stage(n, stages)
 		case *Loop:
 			if loops[n.Name] {
@@ -38,6 +41,7 @@ func (c *checker) variant(v *Variant) {
 			if n.Last() > maxIndex {
 				c.fail(CodeSize, "loop "+n.Name, "runs to index %d, want at most %d", n.Last(), maxIndex)
 			}
+			c.kinds(n)
 			body := map[string]bool{} // two loops may name stages alike: tasks have the names that their indices give
 			for _, s := range n.Body {
 				c.stage(s, body)
@@ -48,6 +52,27 @@ func (c *checker) variant(v *Variant) {
 	}
 	if len(c.diags) == before {
 		c.unrolled(v)
+	}
+}
+
+// kinds checks the kinds of a loop's iterations, and that there are some of each stage's.
+func (c *checker) kinds(l *Loop) {
+	pos := "loop " + l.Name
+	if len(l.Kinds) > max(0, l.Count) || len(l.Kinds) > maxKinds {
+		c.fail(CodeShape, pos, "lists kinds of %d iterations, and runs %d; want at most as many, and %d", len(l.Kinds),
+			l.Count, maxKinds)
+		return
+	}
+	for _, kind := range l.Kinds {
+		if kind < 1 || kind > maxKinds {
+			c.fail(CodeShape, pos, "has iterations of kind %d, want 1 to %d", kind, maxKinds)
+			return
+		}
+	}
+	for _, s := range l.Body {
+		if s.Kind != 0 && !slices.Contains(l.Kinds, s.Kind) {
+			c.fail(CodeShape, "stage "+s.Name, "is of kind %d, and loop %s has no iteration of it", s.Kind, l.Name)
+		}
 	}
 }
 
@@ -74,10 +99,14 @@ func (c *checker) unrolled(v *Variant) {
 // stage checks one stage; taken holds the names of those before it that stand where it does, in its loop or in none.
 func (c *checker) stage(s *Stage, taken map[string]bool) {
 	pos := "stage " + s.Name
-	if taken[s.Name] {
+	name := s.Name
+	if s.Kind != 0 { // those of other kinds may be called the same
+		name += " of kind " + itoa(s.Kind)
+	}
+	if taken[name] {
 		c.fail(CodeName, pos, "is defined twice")
 	}
-	taken[s.Name] = true
+	taken[name] = true
 	c.dist(pos, &s.Dist)
 	waited := map[string]bool{}
 	for _, w := range s.Waits {

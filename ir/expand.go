@@ -63,6 +63,9 @@ func expandVariant(v *Variant, alias map[string]string) error {
 		}
 		for k := range loop.Count {
 			for _, st := range loop.Body {
+				if !loop.Runs(st, k) {
+					continue
+				}
 				own, err := iteration(st, loop.Index(k), alias)
 				if err != nil {
 					return err
@@ -91,6 +94,7 @@ func expandVariant(v *Variant, alias map[string]string) error {
 // iteration returns what a stage of a loop is in iteration i.
 func iteration(st *Stage, i int, alias map[string]string) (*Stage, error) {
 	own := *st
+	own.Kind = 0
 	var failed error
 	resolve := func(name string) string {
 		resolved, err := Resolve(name, i)

@@ -208,8 +208,12 @@ func (r *jsonReader) node() Node {
 	l := &Loop{Step: 1}
 	fields := []field{{"loop", &l.Name}, {"first", &l.First}, {"count", &l.Count}, {"step", &l.Step}}
 	r.object("loop", []string{"first", "count", "body"}, func(key string) bool {
-		if key == "body" {
+		switch key {
+		case "body":
 			r.array(key, func() { l.Body = append(l.Body, r.stage()) })
+			return true
+		case "kinds":
+			r.arrayOf(key, maxKinds, func() { l.Kinds = append(l.Kinds, r.int("kind")) })
 			return true
 		}
 		return r.field(fields, key)
@@ -220,7 +224,7 @@ func (r *jsonReader) node() Node {
 
 func (r *jsonReader) stage() *Stage {
 	s := &Stage{}
-	fields := []field{{"stage", &s.Name}, {"signal", &s.Signal}}
+	fields := []field{{"stage", &s.Name}, {"kind", &s.Kind}, {"signal", &s.Signal}}
 	r.object("stage", []string{"stage", "dist", "ops"}, func(key string) bool {
 		switch key {
 		case "dist":

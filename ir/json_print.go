@@ -164,12 +164,7 @@ func (j *jsonPrinter) buffer(b *Buffer) {
 	j.keyStr("kind", b.Kind.String())
 	j.keyStr("dtype", b.DType.String())
 	j.key("shape")
-	j.put("[")
-	for i, d := range b.Shape {
-		j.b = appendComma(j.b, i)
-		j.int(d)
-	}
-	j.put("]")
+	j.ints(b.Shape)
 	j.keyStr("space", b.Space.String())
 	j.keyStr("layout", b.Layout.String())
 	if len(b.Pieces) > 0 {
@@ -222,12 +217,25 @@ func (j *jsonPrinter) variant(v *Variant) {
 			j.keyInt("first", n.First)
 			j.keyInt("count", n.Count)
 			j.step(n.Step)
+			if len(n.Kinds) > 0 {
+				j.key("kinds")
+				j.ints(n.Kinds)
+			}
 			j.key("body")
 			each(j, 4, n.Body, func(j *jsonPrinter, s **Stage) { j.stage(*s) })
 			j.put("}")
 		}
 	})
 	j.put("}")
+}
+
+func (j *jsonPrinter) ints(list []int) {
+	j.put("[")
+	for i, n := range list {
+		j.b = appendComma(j.b, i)
+		j.int(n)
+	}
+	j.put("]")
 }
 
 func (j *jsonPrinter) counter(c *Counter) {
@@ -245,6 +253,9 @@ func (j *jsonPrinter) counter(c *Counter) {
 func (j *jsonPrinter) stage(s *Stage) {
 	j.put(`{"stage": `)
 	j.str(s.Name)
+	if s.Kind != 0 {
+		j.keyInt("kind", s.Kind)
+	}
 	j.key("dist")
 	j.put(`{"kind": `)
 	j.str(s.Dist.Kind.String())

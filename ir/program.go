@@ -177,18 +177,62 @@ func (*Loop) node()  {}
 
 // Loop repeats its body Count times; {i} in names counts First, First+Step, First+2*Step and so on. Bodies hold
 // stages only.
+//
+// Iterations may be of several kinds. Kinds are those of the first ones, from 1 on, and repeat: 1 1 2 is every third
+// iteration of kind 2. A stage of a kind runs in the iterations of that kind alone.
 type Loop struct {
 	Name  string
 	First int
 	Count int
-	Step  int // between indices; 0 means 1
+	Step  int   // between indices; 0 means 1
+	Kinds []int // empty: all iterations are alike
 	Body  []*Stage
+}
+
+// Kind returns the kind of iteration k, counted from 0; 0 where all are alike.
+func (l *Loop) Kind(k int) int {
+	if len(l.Kinds) == 0 {
+		return 0
+	}
+	return l.Kinds[k%len(l.Kinds)]
+}
+
+// Runs reports whether a stage of the body runs in iteration k, counted from 0.
+func (l *Loop) Runs(s *Stage, k int) bool { return s.Kind == 0 || s.Kind == l.Kind(k) }
+
+// NumIterations returns how many iterations a stage of the body runs in.
+func (l *Loop) NumIterations(s *Stage) int {
+	if s.Kind == 0 || len(l.Kinds) == 0 {
+		return max(0, l.Count)
+	}
+	inList, inRest := 0, 0
+	for k, kind := range l.Kinds {
+		if kind == s.Kind {
+			inList++
+			if k < l.Count%len(l.Kinds) {
+				inRest++
+			}
+		}
+	}
+	return l.Count/len(l.Kinds)*inList + inRest
+}
+
+// Iterations returns the numbers of the iterations that a stage of the body runs in, counted from 0.
+func (l *Loop) Iterations(s *Stage) []int {
+	out := make([]int, 0, max(0, l.Count))
+	for k := range l.Count {
+		if l.Runs(s, k) {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // Stage is all tasks of one fused operation in one layer. Its tasks run the same ops on different spans [a, b) of the
 // stage's axis. A task is named STAGE.sNNN after its SM, or STAGE.uNNN after its unit when the distribution is ByUnit.
 type Stage struct {
 	Name   string
+	Kind   int // in a loop: of the iterations that it runs in; 0: of all
 	Dist   Dist
 	Waits  []Wait
 	Ops    []Op

@@ -29,6 +29,7 @@ const (
 	maxOperands = 64      // of an op, inputs or outputs
 	maxOps      = 256     // of a stage
 	maxWaits    = 256     // of a stage
+	maxKinds    = 1 << 10 // of a loop
 	maxPages    = 256     // of a buffer
 	maxPieces   = 64      // of a buffer
 	maxFields   = 1 << 17 // of a JSON object
@@ -62,7 +63,7 @@ func (p *Program) tooLarge() *diag.Diagnostic {
 			case *Stage:
 				body = []*Stage{n}
 			case *Loop:
-				body, iterations = n.Body, max(0, n.Count)
+				body, iterations = n.Body, max(0, n.Count) // of each kind as many at most
 			}
 			for _, s := range body {
 				z.stage(s, iterations)

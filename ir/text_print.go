@@ -144,6 +144,13 @@ func (t *printer) variant(v *Variant) {
 			t.put("loop ")
 			t.name(n.Name)
 			t.indices(n.First, n.Last(), n.Step)
+			for k, kind := range n.Kinds {
+				if k == 0 {
+					t.put(" kinds")
+				}
+				t.put(" ")
+				t.int(kind)
+			}
 			t.line()
 			for _, s := range n.Body {
 				t.stage(s)
@@ -176,6 +183,10 @@ func (t *printer) stage(s *Stage) {
 			t.put(" ", f.key, "=")
 			t.b = f.append(t.b)
 		}
+	}
+	if s.Kind != 0 {
+		t.put(" kind=")
+		t.int(s.Kind)
 	}
 	if s.Dist.Empty {
 		t.put(" empty")

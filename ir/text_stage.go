@@ -9,6 +9,12 @@ func (t *textParser) loopLineAt(c *cursor) {
 		c.fail(c.i, "want for FIRST..LAST, found %s", c.found())
 	}
 	l.First, l.Count, l.Step = c.family(0)
+	if c.word("kinds") {
+		for first := true; c.err == nil && (first || !c.done()); first = false {
+			c.atMost(len(l.Kinds), maxKinds, "kinds of iterations")
+			l.Kinds = append(l.Kinds, c.int("the kind of an iteration"))
+		}
+	}
 	t.variant.Body = append(t.variant.Body, l)
 	t.loop, t.loopLine = l, t.lineN // also after an error, so that the loop's end finds it
 }
@@ -24,7 +30,7 @@ func (t *textParser) stageLine(c *cursor) {
 	d := &s.Dist
 	d.Kind = enum(c, "a distribution", ParseDistKind)
 	d.Grain = d.defaultGrain()
-	c.keyed(d.fields(), func(key string) bool {
+	c.keyed(append(d.fields(), field{"kind", &s.Kind}), func(key string) bool {
 		known := key == "empty" && !d.Empty
 		d.Empty = d.Empty || known
 		return known

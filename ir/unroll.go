@@ -30,7 +30,9 @@ func (u *unroller) run() (*Flat, diag.List) {
 			bound := make([]binding, len(n.Body))
 			for k := 0; k < n.Count && len(n.Body) > 0 && !u.stop(); k++ {
 				for b, s := range n.Body {
-					u.stage(s, n.Index(k), &bound[b])
+					if n.Runs(s, k) {
+						u.stage(s, n.Index(k), &bound[b])
+					}
 				}
 			}
 		}

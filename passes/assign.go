@@ -92,7 +92,7 @@ func runAssign(s *State) error {
 						st.Dist.Kind)
 				}
 				spread(&st.Dist, p.Target.SMs)
-				tasks += st.Dist.NumTasks() * repeats(loop)
+				tasks += st.Dist.NumTasks() * len(indices(st, loop))
 			}
 			return sampleOnEverySM(p, stages), nil
 		})
@@ -113,14 +113,6 @@ func runAssign(s *State) error {
 	place(p)
 	prune(p)
 	return nil
-}
-
-// repeats is how often a stage of a loop runs, or one of none.
-func repeats(loop *ir.Loop) int {
-	if loop == nil {
-		return 1
-	}
-	return loop.Count
 }
 
 // spread lays a tiled axis over the SMs: grains of one element are units.
@@ -165,41 +157,41 @@ const nextOnSM = "next.sm"
 // step.
 func rotate(p *ir.Program, v *ir.Variant) {
 	a := &p.Config.SMAssignment
-	turns := map[string]turn{}
+	turns := map[*ir.Stage]turn{}
 	switch {
 	case a.Rotations != nil:
-		for role, rot := range a.Rotations {
-			turns[role] = turn{rot: rot}
-		}
+		eachStage(v, func(st *ir.Stage, _ *ir.Loop) { turns[st] = turn{rot: a.Rotations[local(st.Name)]} })
 	case a.Policy == policyRoundRobin:
 		turns = roundRobin(v)
 	case a.Policy == policyBalance:
 		turns = balance(p, v)
 	}
-	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
-		if t, ok := turns[local(st.Name)]; ok {
-			st.Dist.Rot, st.Dist.Step = t.rot%p.Target.SMs, t.step%p.Target.SMs
-		}
-	})
+	for st, t := range turns {
+		st.Dist.Rot, st.Dist.Step = t.rot%p.Target.SMs, t.step%p.Target.SMs
+	}
 }
 
 // A turn is how far a stage is rotated in layer 0, and how much further in each layer after it.
 type turn struct{ rot, step int }
 
 // roundRobin starts every stage one SM after the stage before it, as cards are dealt.
-func roundRobin(v *ir.Variant) map[string]turn {
-	turns := map[string]turn{}
+func roundRobin(v *ir.Variant) map[*ir.Stage]turn {
+	turns := map[*ir.Stage]turn{}
 	perLayer, layers := 0, 0
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-		if role := local(st.Name); loop != nil && slices.Contains(rotatedRoles, role) {
-			turns[role] = turn{rot: perLayer}
+		if loop != nil && slices.Contains(rotatedRoles, local(st.Name)) {
+			turns[st] = turn{rot: perLayer}
 			perLayer, layers = perLayer+1, loop.Count
 		}
 	})
-	for role, t := range turns {
-		turns[role] = turn{t.rot, perLayer}
+	for st, t := range turns {
+		turns[st] = turn{t.rot, perLayer}
 	}
-	turns["lm_head"] = turn{rot: perLayer * layers}
+	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		if loop == nil && slices.Contains(rotatedRoles, local(st.Name)) {
+			turns[st] = turn{rot: perLayer * layers}
+		}
+	})
 	return turns
 }
 

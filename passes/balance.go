@@ -13,34 +13,34 @@ import (
 // order, attention last, so that stages of weights are placed alike in every variant. For each the step from layer to
 // layer is chosen first, then the rotation of layer 0, so that the most loaded SM streams least, and the squares of
 // the loads sum to least. Stages that keep the residual do not move.
-func balance(p *ir.Program, v *ir.Variant) map[string]turn {
+func balance(p *ir.Program, v *ir.Variant) map[*ir.Stage]turn {
 	b := newBalancer(p, v)
 	return b.turns(v)
 }
 
-func (b *balancer) turns(v *ir.Variant) map[string]turn {
+func (b *balancer) turns(v *ir.Variant) map[*ir.Stage]turn {
 	type rotated struct {
 		st     *ir.Stage
-		layers int
+		layers []int
 	}
-	turns := map[string]turn{}
+	turns := map[*ir.Stage]turn{}
 	var order []rotated
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		switch role := local(st.Name); {
 		case slices.Contains(residualRoles, role):
 			slots := b.slots(st)
-			for range repeats(loop) {
+			for range indices(st, loop) {
 				b.addTurned(b.loads, slots, 0)
 			}
 		case slices.Contains(rotatedRoles, role):
-			order = append(order, rotated{st, repeats(loop)})
+			order = append(order, rotated{st, indices(st, loop)})
 		}
 	})
 	slices.SortStableFunc(order, func(a, b rotated) int {
 		return cmp.Compare(attentionRoles[local(a.st.Name)], attentionRoles[local(b.st.Name)])
 	})
 	for _, r := range order {
-		turns[local(r.st.Name)] = b.choose(r.st, r.layers)
+		turns[r.st] = b.choose(r.st, r.layers)
 	}
 	return turns
 }
@@ -106,23 +106,23 @@ func (b *balancer) addTurned(loads, slots []int, rot int) {
 	b.work += len(slots)
 }
 
-// layered returns the bytes that slots stream in so many layers, each rotated by a step more than the one before it.
-func (b *balancer) layered(slots []int, layers, step int) []int {
+// layered returns the bytes that slots stream in layers, each rotated by a step more than the one before it.
+func (b *balancer) layered(slots, layers []int, step int) []int {
 	sum := make([]int, len(slots))
-	for layer := range layers {
+	for _, layer := range layers {
 		b.addTurned(sum, slots, step*layer)
 	}
 	return sum
 }
 
-// choose finds the turn of a stage that runs in so many layers, and adds it to the loads.
-func (b *balancer) choose(st *ir.Stage, layers int) turn {
+// choose finds the turn of a stage that runs in the given layers, and adds it to the loads.
+func (b *balancer) choose(st *ir.Stage, layers []int) turn {
 	slots := b.slots(st)
 	uniform := !slices.ContainsFunc(slots, func(n int) bool { return n != slots[0] })
 	var best turn
 	if !uniform {
 		best.step = b.search(func(loads []int, step int) {
-			for layer := range layers {
+			for _, layer := range layers {
 				b.addTurned(loads, slots, step*layer)
 			}
 		})

@@ -21,7 +21,7 @@ func balanced(t *testing.T, layers, sms int) (*balancer, int) {
 	tasks := 0
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		st.Dist.Rot, st.Dist.Step = 0, 0
-		tasks += st.Dist.NumTasks() * repeats(loop)
+		tasks += st.Dist.NumTasks() * len(indices(st, loop))
 	})
 	b := newBalancer(p, v)
 	b.turns(v)

@@ -32,7 +32,7 @@ func runFuse(s *State) error {
 		return diag.Errorf(codeOrder, "pass fuse", "no stages; want those that lower makes")
 	}
 	f := &fuser{buffers: newBuffers(p), m: &p.Model}
-	err := eachBody(v, func(stages []*ir.Stage, _ *ir.Loop) ([]*ir.Stage, error) { return f.body(stages) })
+	err := eachBody(v, func(stages []*ir.Stage, _ *ir.Loop) ([]*ir.Stage, error) { return f.kinds(stages) })
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,34 @@ func runFuse(s *State) error {
 	if err := setThresholds(v); err != nil {
 		return err
 	}
+	for _, n := range v.Body {
+		if loop, ok := n.(*ir.Loop); ok {
+			shareKinds(loop)
+		}
+	}
 	prune(p)
 	return nil
+}
+
+// kinds merges the stages of each kind of layers by themselves.
+func (f *fuser) kinds(stages []*ir.Stage) ([]*ir.Stage, error) {
+	var out []*ir.Stage
+	for len(stages) > 0 {
+		kind := stages[0].Kind
+		n := slices.IndexFunc(stages, func(s *ir.Stage) bool { return s.Kind != kind })
+		if n < 0 {
+			n = len(stages)
+		}
+		fused, err := f.body(stages[:n])
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range fused {
+			s.Kind = kind
+		}
+		out, stages = append(out, fused...), stages[n:]
+	}
+	return out, nil
 }
 
 // matchFusion demands that a configuration asks for the groups that there are, or for nothing, which means the same.

@@ -115,7 +115,7 @@ func (f *fuser) rows(linears []*ir.Stage) int {
 // vector declares the vector of a product's rows, and notes that the values of its linears are rows of it.
 func (f *fuser) vector(name string, n int, p *product) string {
 	of := f.buffers.find(p.linears[0].Ops[0].In[1].Buf)
-	f.buffers.add(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
+	f.buffers.declare(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
 		DType: f.m.DType, Shape: []int{n}, Space: ir.GlobalScratch})
 	first := 0
 	for i, l := range p.linears {
@@ -153,7 +153,7 @@ func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int
 		stacked.Shape[0] += b.Shape[0]
 		stacked.Pieces = append(stacked.Pieces, piece)
 	}
-	f.buffers.add(stacked)
+	f.buffers.declare(stacked)
 	return name, nil
 }
 

@@ -2,6 +2,8 @@ package passes
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,11 +23,11 @@ const mistralConfig = `{"architectures": ["MistralForCausalLM"], "model_type": "
 	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 128,
 	"max_position_embeddings": 512, "num_key_value_heads": 2}`
 
-// What attention sees, and which windows are refused: those of some layers and not of others, unless no position lies
-// beyond them.
+// What attention sees, layer by layer where they differ, and which windows are refused.
 func TestWindows(t *testing.T) {
 	kinds := func(kinds ...any) []any { return kinds }
 	const full, sliding = fullAttention, slidingAttention
+	const all, last16 = "0:pos", "max(0,pos-15):pos"
 	for name, c := range map[string]struct {
 		base    string
 		changes fieldsOf
@@ -42,20 +44,26 @@ func TestWindows(t *testing.T) {
 				"layer_types": kinds(sliding, sliding, sliding)}, want: "max(0,pos-15):pos"},
 		"of the last layer": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
-			refusal: "is 2 of 3 layers"},
+			want:    all + " " + all + " " + last16},
 		"listed": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,
 				"layer_types": kinds(full, full, sliding)},
-			refusal: "accepted: 0, or 3 and more, or --max-seq 16 or less"},
+			want: all + " " + all + " " + last16},
 		"of the last layer, and not reached": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
 			maxSeq:  16, want: "0:pos"},
 		"of the last layer, and reached": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
-			maxSeq:  17, refusal: "accepted: 0, or 3 and more, or --max-seq 16 or less"},
+			maxSeq:  17, want: all + " " + all + " " + last16},
 		"listed otherwise": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,
-				"layer_types": kinds(full, sliding, full)}, refusal: "are not those that max_window_layers gives"},
+				"layer_types": kinds(full, sliding, full)}, want: all + " " + last16 + " " + all},
+		"listed for too few": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16,
+				"layer_types": kinds(full, sliding)}, refusal: "accepted: a list of 3, each"},
+		"listed as another kind": {base: qwen2Config,
+			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16,
+				"layer_types": kinds(full, sliding, "linear_attention")}, refusal: "accepted: a list of 3, each"},
 		"listed without use": {base: qwen2Config,
 			changes: fieldsOf{"layer_types": kinds(full, full, sliding)}, refusal: "layers of other kinds"},
 		"as wide as the positions": {base: qwen2Config,
@@ -76,7 +84,7 @@ func TestWindows(t *testing.T) {
 		"none in qwen3": {base: qwen3Config, want: "0:pos"},
 		"of qwen3's last layer": {base: qwen3Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,
-				"layer_types": kinds(full, full, sliding)}, refusal: "is 2 of 3 layers"},
+				"layer_types": kinds(full, full, sliding)}, want: all + " " + all + " " + last16},
 		"unused in qwen3": {base: qwen3Config,
 			changes: fieldsOf{"sliding_window": 16, "layer_types": kinds(full, full, full)}, want: "0:pos"},
 		"absent in mistral": {base: mistralConfig,
@@ -113,13 +121,15 @@ func TestWindows(t *testing.T) {
 			require.Equal(t, cmp.Or(c.maxSeq, 512), s.Graph.Model.MaxSeq)
 			require.Empty(t, s.Diags)
 			require.NoError(t, Lower.Run(s))
-			seen := ""
-			eachStage(&s.Program.Variants[0], func(st *ir.Stage, _ *ir.Loop) {
+			seen := make([]string, s.Graph.Model.Layers)
+			eachStage(&s.Program.Variants[0], func(st *ir.Stage, loop *ir.Loop) {
 				if o := attention(st); o != nil {
-					seen = o.In[1].Dims[1].String()
+					for _, layer := range indices(st, loop) {
+						seen[layer] = o.In[1].Dims[1].String()
+					}
 				}
 			})
-			require.Equal(t, c.want, seen)
+			require.Equal(t, c.want, spellSeen(seen))
 		})
 	}
 }
@@ -200,4 +210,12 @@ func TestNormsOfHeads(t *testing.T) {
 			require.Equal(t, []string{"k_norm"}, n.Inputs)
 		}
 	}
+}
+
+// spellSeen is what layers see: one for all if it is the same.
+func spellSeen(layers []string) string {
+	if all := slices.Compact(slices.Clone(layers)); len(all) == 1 {
+		return all[0]
+	}
+	return strings.Join(layers, " ")
 }

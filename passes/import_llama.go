@@ -100,8 +100,9 @@ type decoder struct {
 	layers, hidden, intermediate, heads, vocab, positions int
 	kvHeads                                               int               // 0: as many as heads
 	check                                                 func(m *importer) // refuses values that are not modelled
-	// positions that attention sees, a token's own among them: 0 for all before it; nil where the family has no windows
-	window      func(m *importer, model *ir.Model) int
+	// positions that attention sees in each layer, a token's own among them: 0 for all before it; nil where the family
+	// has no windows
+	windows     func(m *importer, layers int) []int
 	headDim     int  // what an absent head_dim means; 0: hidden_size over heads
 	biasedHeads bool // the projections of queries, keys and values have a bias
 	normedHeads bool // each head of the queries and of the keys has an RMSNorm, before its rotation
@@ -121,9 +122,9 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 	}
 	model.KVHeads = m.size("num_key_value_heads", cmp.Or(d.kvHeads, model.Heads), "kv_heads")
 	model.MaxSeq = m.chooseMaxSeq(m.size("max_position_embeddings", d.positions, "max_seq"))
-	window := 0
-	if d.window != nil {
-		window = d.window(m, &model)
+	windows := make([]int, model.Layers)
+	if d.windows != nil {
+		windows = d.windows(m, model.Layers)
 	}
 	if v, ok := m.value("rms_norm_eps"); ok {
 		model.Eps = m.single("rms_norm_eps", v)
@@ -133,7 +134,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 			model.Heads)
 	}
 	model.HeadDim = m.headDim(&model, d.headDim)
-	return d.graph(model, m.rope(model.HeadDim), window)
+	return d.graph(model, m.rope(model.HeadDim), windows)
 }
 
 // windowOf reads a size of the window that may be null, which means none; absent is what the family's class says.
@@ -194,6 +195,27 @@ func (m *importer) refuseLayerTypes(want string) {
 	}
 }
 
+// layerTypes reads the kinds of the layers, full or windowed; nil if the config does not list them.
+func (m *importer) layerTypes(layers int) []string {
+	v, ok := m.value("layer_types")
+	if !ok {
+		return nil
+	}
+	list, _ := v.([]any)
+	types := make([]string, 0, layers)
+	for _, kind := range list {
+		if text, _ := kind.(string); text == fullAttention || text == slidingAttention {
+			types = append(types, text)
+		}
+	}
+	if len(types) != len(list) || len(types) != layers {
+		m.fail(codeNotModelled, "layer_types", "is %s; accepted: a list of %d, each %q or %q", spell(v), layers,
+			fullAttention, slidingAttention)
+		return make([]string, layers)
+	}
+	return types
+}
+
 // refuseOfDecoders checks those fields that every family of the form has.
 func (m *importer) refuseOfDecoders() {
 	if act := m.text("hidden_act", "silu"); !slices.Contains([]string{"silu", "swish"}, act) {
@@ -206,8 +228,9 @@ func (m *importer) refuseOfDecoders() {
 	m.refuseQuantised()
 }
 
-// graph lists the nodes of the model, of which all layers see as many positions.
-func (d *decoder) graph(model ir.Model, invFreq []float32, window int) *ir.Graph {
+// graph lists the nodes of the model. Layers that see as many positions are of one kind; a window that no position lies
+// beyond is none.
+func (d *decoder) graph(model ir.Model, invFreq []float32, windows []int) *ir.Graph {
 	h := model.Hidden
 	const embedding = "model.embed_tokens.weight"
 	head := weight("lm_head.weight", model.Vocab, h)
@@ -219,14 +242,29 @@ func (d *decoder) graph(model ir.Model, invFreq []float32, window int) *ir.Graph
 	n := after.norm("final_norm", ir.Stream, h, model.Eps, "model.norm.weight", h)
 	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
 	after.add("argmax", "argmax", []int{1}, []string{logits})
-	kind := fullAttention
-	if window > 0 {
-		kind = slidingAttention
+	g := &ir.Graph{Model: model, Rope: ir.Rope{InvFreq: invFreq}, Before: before, After: after}
+	kinds := map[int]int{} // of each window
+	for _, window := range windows {
+		if window >= model.MaxSeq {
+			window = 0
+		}
+		kind, known := kinds[window]
+		if !known {
+			kind = len(g.Kinds)
+			kinds[window] = kind
+			name := fullAttention
+			if window > 0 {
+				name = slidingAttention
+			}
+			g.Kinds = append(g.Kinds, ir.LayerKind{Name: name, Nodes: d.layer(&model, window)})
+		}
+		g.Layers = append(g.Layers, kind)
 	}
-	return &ir.Graph{Model: model, Rope: ir.Rope{InvFreq: invFreq}, Before: before, After: after,
-		Kinds:  []ir.LayerKind{{Name: kind, Nodes: d.layer(&model, window)}},
-		Layers: make([]int, model.Layers)}
+	return g
 }
+
+// sameWindow is the window of a family whose layers are of one kind.
+func sameWindow(window, layers int) []int { return slices.Repeat([]int{window}, layers) }
 
 // Kinds of layers, as configs have them.
 const (

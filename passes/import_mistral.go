@@ -9,17 +9,17 @@ import (
 func importMistral(m *importer) *ir.Graph {
 	return m.decoder(&decoder{architecture: "MistralForCausalLM", modelled: llamaModelled, inert: llamaInert,
 		layers: 32, hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, vocab: 32000, positions: 4096 * 32,
-		check: mistralCheck, window: mistralWindow})
+		check: mistralCheck, windows: mistralWindows})
 }
 
-// mistralWindow is the window of all layers, whose kind may be listed.
-func mistralWindow(m *importer, _ *ir.Model) int {
+// mistralWindows are one for all layers, whose kind may be listed.
+func mistralWindows(m *importer, layers int) []int {
 	window, kind := m.windowOf(4096), fullAttention
 	if window > 0 {
 		kind = slidingAttention
 	}
 	m.refuseLayerTypes(kind)
-	return window
+	return sameWindow(window, layers)
 }
 
 // mistralCheck refuses what other families have and this one does not.

@@ -13,7 +13,7 @@ func importQwen2(m *importer) *ir.Graph {
 	return m.decoder(&decoder{architecture: "Qwen2ForCausalLM",
 		modelled: qwen2Modelled, inert: qwen2Inert,
 		layers: 32, hidden: 4096, intermediate: 22016, heads: 32, kvHeads: 32, vocab: 151936, positions: 32768,
-		check: (*importer).refuseOfDecoders, window: qwen2Window, biasedHeads: true})
+		check: (*importer).refuseOfDecoders, windows: qwen2Windows, biasedHeads: true})
 }
 
 var qwen2Modelled = append(slices.DeleteFunc(slices.Clone(llamaModelled), func(field string) bool {
@@ -29,36 +29,23 @@ var qwen2Inert = func() map[string]known {
 	return inert
 }()
 
-// qwen2Window is the window of the layers from max_window_layers on, if use_sliding_window is true: of all of them or
-// of none, unless no position lies beyond it. layer_types may say so again.
-func qwen2Window(m *importer, model *ir.Model) int {
+// qwen2Windows are those of the layers from max_window_layers on, or of those that layer_types lists, if
+// use_sliding_window is true.
+func qwen2Windows(m *importer, layers int) []int {
+	windows := make([]int, layers)
 	if !m.truth("use_sliding_window", false) {
 		m.refuseLayerTypes(fullAttention)
-		return 0
+		return windows
 	}
 	from := 28
 	if _, ok := m.doc.Get("max_window_layers"); ok {
 		from = m.count("max_window_layers")
 	}
-	kinds := make([]any, model.Layers)
-	for i := range kinds {
-		kinds[i] = fullAttention
-		if i >= from {
-			kinds[i] = slidingAttention
+	window, types := m.windowOf(4096), m.layerTypes(layers)
+	for i := range windows {
+		if types == nil && i >= from || types != nil && types[i] == slidingAttention {
+			windows[i] = window
 		}
 	}
-	if v, ok := m.value("layer_types"); ok && !same(v, kinds) {
-		m.fail(codeNotModelled, "layer_types", "are not those that max_window_layers gives; want \"full_attention\" "+
-			"for the first %d and \"sliding_attention\" for the others", min(from, model.Layers))
-	}
-	if from >= model.Layers {
-		return 0
-	}
-	window := m.windowOf(4096)
-	if from > 0 && window > 0 && window < model.MaxSeq {
-		m.fail(codeNotModelled, "max_window_layers", "is %d of %d layers, so that some attend to a window of %d and "+
-			"some to all positions, which is not modelled; accepted: 0, or %d and more, or --max-seq %d or less", from,
-			model.Layers, window, model.Layers, window)
-	}
-	return window
+	return windows
 }

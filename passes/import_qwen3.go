@@ -14,7 +14,7 @@ func importQwen3(m *importer) *ir.Graph {
 		modelled: qwen3Modelled, inert: qwen3Inert,
 		layers: 32, hidden: 4096, intermediate: 22016, heads: 32, kvHeads: 32, headDim: 128, vocab: 151936,
 		positions: 32768,
-		check:     (*importer).refuseOfQwen3, window: qwen2Window, normedHeads: true})
+		check:     (*importer).refuseOfQwen3, windows: qwen2Windows, normedHeads: true})
 }
 
 var qwen3Modelled = append(slices.Clone(qwen2Modelled), "attention_bias")

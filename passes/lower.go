@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"cmp"
 	"slices"
 
 	"amkc/ir"
@@ -40,7 +41,7 @@ func runLower(s *State) error {
 	l.buffer(invFreqBuffer, ir.Const, ir.F32, ir.HBM, p.Model.HeadDim/2).Pieces = []ir.Piece{{Key: invFreqKey}}
 	l.buffer(residual, ir.Activation, ir.F32, ir.GlobalScratch, p.Model.Hidden)
 	v := ir.Variant{Name: "all", Lo: 0, Hi: p.Model.MaxSeq - 1}
-	if err := l.graph(&v); err != nil {
+	if err := cmp.Or(l.graph(&v), l.differs); err != nil {
 		return err
 	}
 	v.Counters = l.counters
@@ -70,6 +71,7 @@ type lowerer struct {
 	m        *ir.Model
 	buffers  buffers
 	counters []ir.Counter
+	differs  error // a buffer that two layers would have in two shapes
 
 	// Of the body in hand:
 	nodes   []ir.GraphNode
@@ -102,17 +104,23 @@ func normsHeads(n *ir.GraphNode) bool { return n.Op == "rmsnorm" && n.IntOr("hea
 
 // graph lowers the bodies of the graph.
 func (l *lowerer) graph(v *ir.Variant) error {
-	if len(l.g.Kinds) != 1 {
-		return diag.Errorf(codeOrder, "pass lower", "%d kinds of layers; want one", len(l.g.Kinds))
-	}
 	if err := l.body(l.g.Before, "", ""); err != nil {
 		return err
 	}
 	setStages(v, l.stages)
-	if err := l.body(l.g.Kinds[0].Nodes, inLayer, inLayer+stream); err != nil {
-		return err
+	layers := &ir.Loop{Name: "layers", Count: len(l.g.Layers), Kinds: kindsOf(l.g)}
+	for k, kind := range l.g.Kinds {
+		if err := l.body(kind.Nodes, inLayer, inLayer+stream); err != nil {
+			return err
+		}
+		for _, st := range l.stages {
+			if len(layers.Kinds) > 0 {
+				st.Kind = k + 1
+			}
+			layers.Body = append(layers.Body, st)
+		}
 	}
-	v.Body = append(v.Body, &ir.Loop{Name: "layers", Count: len(l.g.Layers), Body: l.stages})
+	v.Body = append(v.Body, layers)
 	if err := l.body(l.g.After, "", l.stream(len(l.g.Layers))); err != nil {
 		return err
 	}
@@ -120,6 +128,27 @@ func (l *lowerer) graph(v *ir.Variant) error {
 		v.Body = append(v.Body, st)
 	}
 	return nil
+}
+
+// kindsOf returns the kinds of layers as a loop has them: from 1 on, the shortest list that repeats; none if all layers
+// are of one.
+func kindsOf(g *ir.Graph) []int {
+	if len(g.Kinds) < 2 {
+		return nil
+	}
+	kinds := make([]int, len(g.Layers))
+	for layer, k := range g.Layers {
+		kinds[layer] = k + 1
+	}
+	for n := 1; ; n++ {
+		repeats := true
+		for layer, k := range kinds {
+			repeats = repeats && k == kinds[layer%n]
+		}
+		if repeats {
+			return kinds[:n]
+		}
+	}
 }
 
 // body lowers the nodes of one body into stages. from holds the residual stream as they find it.
@@ -141,6 +170,10 @@ func (l *lowerer) body(nodes []ir.GraphNode, prefix, from string) error {
 // buffer declares a row-major buffer unless it is there already; a name of a layer is that of a family.
 func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space ir.Space, shape ...int) *ir.Buffer {
 	if b := l.buffers.find(name); b != nil {
+		if l.differs == nil && (b.Kind != kind || b.DType != dtype || !slices.Equal(b.Shape, shape)) {
+			l.differs = diag.Errorf(codeOrder, "buffer "+name, "is %s %v in one layer, and %s %v in another; want "+
+				"layers whose values and weights have one shape", b.DType, b.Shape, dtype, shape)
+		}
 		return b
 	}
 	b := ir.Buffer{Name: name, Kind: kind, DType: dtype, Shape: shape, Space: space}

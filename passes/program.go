@@ -105,12 +105,12 @@ func layerIndex(digits string) (int, bool) {
 }
 
 // setThresholds makes every wait of a variant one for all producers of its counter. Those of a counter of a family are
-// as many in every layer.
+// as many in every iteration.
 func setThresholds(v *ir.Variant) error {
 	producers := map[string]int{}
 	eachStage(v, func(s *ir.Stage, loop *ir.Loop) {
 		tasks := len(s.Dist.Tasks(0)) // NumTasks counts empty spans too
-		for _, i := range indicesOf(s.Signal, loop) {
+		for _, i := range indices(s, loop) {
 			if name, err := ir.Resolve(s.Signal, i); err == nil {
 				producers[name] += tasks
 			}
@@ -120,7 +120,7 @@ func setThresholds(v *ir.Variant) error {
 	eachStage(v, func(s *ir.Stage, loop *ir.Loop) {
 		for k := range s.Waits {
 			w := &s.Waits[k]
-			for n, i := range indicesOf(w.Counter, loop) {
+			for n, i := range indices(s, loop) {
 				name, _ := ir.Resolve(w.Counter, i)
 				if n > 0 && producers[name] != w.Threshold && failed == nil {
 					failed = diag.Errorf(codeOrder, "stage "+s.Name, "waits for %d tasks that signal %s, and for %d "+
@@ -133,14 +133,14 @@ func setThresholds(v *ir.Variant) error {
 	return failed
 }
 
-// indicesOf returns the values of {i} in a name at a place: one, whichever, if the name has none.
-func indicesOf(name string, loop *ir.Loop) []int {
-	if loop == nil || !ir.IsFamily(name) {
+// indices returns the values of {i} that a stage runs with; one, whichever, if it stands in no loop.
+func indices(s *ir.Stage, loop *ir.Loop) []int {
+	if loop == nil {
 		return []int{0}
 	}
-	out := make([]int, loop.Count)
-	for k := range out {
-		out[k] = loop.Index(k)
+	out := loop.Iterations(s)
+	for n, k := range out {
+		out[n] = loop.Index(k)
 	}
 	return out
 }
@@ -227,6 +227,13 @@ func familyOf(counters []ir.Counter, name string) string {
 		return name
 	}
 	return family(name)
+}
+
+// declare adds a buffer unless it is there already, as what another kind of layers has too.
+func (b buffers) declare(buf ir.Buffer) {
+	if _, ok := b.at[buf.Name]; !ok {
+		b.add(buf)
+	}
 }
 
 func (b buffers) add(buf ir.Buffer) *ir.Buffer {

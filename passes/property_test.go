@@ -198,7 +198,7 @@ func TestBalanceIsNoWorseThanContiguous(t *testing.T) {
 			v := &s.Program.Variants[0]
 			b := newBalancer(s.Program, v)
 			eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-				for i := range repeats(loop) {
+				for _, i := range indices(st, loop) {
 					for _, task := range st.Dist.Tasks(i) {
 						b.loads[task.SM] += b.bytes(st, task)
 					}

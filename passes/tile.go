@@ -142,7 +142,7 @@ func rowsSeen(v *ir.Variant, last int) int {
 	return most
 }
 
-// newVariant copies the stages, so that variants can be changed one by one, with attention split if a splitter is given.
+// newVariant copies the stages, so that variants can be changed one by one. A splitter, if given, splits attention.
 func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *splitter) (ir.Variant, error) {
 	v := ir.Variant{Name: name, Lo: lo, Hi: hi, Counters: slices.Clone(of.Counters)}
 	for _, n := range of.Body {
@@ -165,7 +165,15 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 	})
 	buffers := newBuffers(p)
 	eachStage(&v, func(st *ir.Stage, _ *ir.Loop) { v.Counters = declare(v.Counters, buffers, st.Signal) })
-	return v, cmp.Or(err, setThresholds(&v))
+	if err = cmp.Or(err, setThresholds(&v)); err != nil {
+		return v, err
+	}
+	for _, n := range v.Body {
+		if loop, ok := n.(*ir.Loop); ok {
+			shareKinds(loop)
+		}
+	}
+	return v, nil
 }
 
 // chunkRows is how many rows of the cache one chunk of the ring holds, K and V together: 16 to 128, in blocks of 16.
@@ -188,10 +196,11 @@ func (s *splitter) stages(whole *ir.Stage) []*ir.Stage {
 	part := strings.TrimSuffix(whole.Name, local(whole.Name)) + partRole
 	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
 	units := s.m.KVHeads * s.splits
-	like := newBuffers(s.p).find(whole.Signal)
-	s.p.Buffers = append(s.p.Buffers, ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
+	like := *newBuffers(s.p).find(whole.Signal)
+	buffers := newBuffers(s.p)
+	buffers.declare(ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
 		Kind: ir.Activation, DType: ir.F32, Shape: []int{units, group, hd + 2}, Space: ir.GlobalScratch})
-	partial := &ir.Stage{Name: part, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1},
+	partial := &ir.Stage{Name: part, Kind: whole.Kind, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1},
 		Waits: slices.Clone(whole.Waits), Signal: part, Ops: s.partialOps(whole, part)}
 	return []*ir.Stage{partial, s.combine(part, whole)}
 }
@@ -249,9 +258,11 @@ func (s *splitter) combine(part string, whole *ir.Stage) *ir.Stage {
 	if perHead == 1 {
 		piece = upTo(hd)
 	}
-	return &ir.Stage{Name: whole.Name, Dist: ir.Dist{Kind: ir.Tiled, Extent: s.m.Heads * perHead, Grain: 1},
+	out := attention(whole).Out[0].Buf
+	return &ir.Stage{Name: whole.Name, Kind: whole.Kind,
+		Dist:  ir.Dist{Kind: ir.Tiled, Extent: s.m.Heads * perHead, Grain: 1},
 		Waits: []ir.Wait{{Counter: part}}, Signal: whole.Signal,
-		Ops: []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(attention(whole).Out[0].Buf, at(spanA, width, 0))},
+		Ops: []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(out, at(spanA, width, 0))},
 			In: []ir.Operand{view(part, units, headInGroup, piece),
 				view(part, units, headInGroup, ir.Span(ir.Int(hd), ir.Int(hd+2)))},
 			Params: []ir.Param{ir.IntParam("splits", ir.Int(s.splits))}}}}

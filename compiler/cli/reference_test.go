@@ -78,13 +78,13 @@ var zoo = map[string]string{
 	"qwen2-bias":               "",
 	"qwen2-odd-dims":           "",
 	"qwen2-tied":               "",
-	"qwen2-window-half":        "max_window_layers: error: is 2 of 4 layers",
+	"qwen2-window-half":        "",
 	"qwen2-window-of-no-layer": "",
 	"qwen2-window-unused":      "",
 	"qwen3-odd-dims":           "",
 	"qwen3-qknorm":             "",
 	"qwen3-tied":               "",
-	"qwen3-window-half":        "max_window_layers: error: is 1 of 3 layers",
+	"qwen3-window-half":        "",
 	"stablelm-layernorm":       `"stablelm" is not supported`,
 }
 

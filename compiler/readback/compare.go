@@ -172,6 +172,7 @@ func (f *facts) variant(number int, v *ir.Variant) {
 			}
 			outline = append(outline, fmt.Sprintf("%s %s (%s)", n.Name, members(n.First, n.Last(), n.Count, n.Step),
 				strings.Join(names, " ")))
+			f.add(where, "kinds of loop "+n.Name, n.Kinds)
 		}
 	}
 	f.add(where, "stages", strings.Join(outline, " "))
@@ -189,6 +190,9 @@ func (f *facts) variant(number int, v *ir.Variant) {
 
 func (f *facts) stage(variant string, s *ir.Stage) {
 	where := fmt.Sprintf("%s: stage %s of variant %s", scheduleFile, s.Name, variant)
+	if s.Kind != 0 {
+		where += fmt.Sprintf(", for layers of kind %d", s.Kind)
+	}
 	d := &s.Dist
 	f.add(where, "distribution", d.Kind)
 	f.add(where, "extent", d.Extent)

@@ -36,7 +36,8 @@ func (b *builder) checkExchanges() {
 		n := 0
 		for _, d := range b.variants[i].stages {
 			if d.inLayer() && !d.single {
-				n += b.facts.layers
+				layers := ir.Loop{Count: b.facts.layers, Kinds: b.kinds}
+				n += layers.NumIterations(&ir.Stage{Kind: d.kind})
 			} else {
 				n++
 			}

@@ -56,6 +56,7 @@ func (r *role) matrix() string { return r.name + ".weight" }
 type descriptor struct {
 	*scope
 	role
+	kind                                               int  // of the layers that have it; 0: of all
 	single                                             bool // in one layer, whose number its name has
 	layer                                              int
 	rows, grain, units, columns, rotation, step, tasks int
@@ -86,14 +87,15 @@ func (b *builder) descriptors() {
 
 // find looks up the role: the one whose name ends that of the descriptor. ShortO is o; no name is the end of two.
 func (d *descriptor) find() bool {
+	name := d.ofKind()
 	for _, role := range roles {
-		if strings.HasSuffix(d.scope.name, role.descriptor) {
+		if strings.HasSuffix(name, role.descriptor) {
 			d.role = role
 			if d.descriptor == "Attn" && d.byName["kWidth"] != nil {
 				d.role = combining
 			}
 			if d.inLayer() {
-				d.layer, _, d.single = layerBefore(strings.TrimSuffix(d.scope.name, role.descriptor))
+				d.layer, _, d.single = layerBefore(strings.TrimSuffix(name, role.descriptor))
 			}
 			if d.single {
 				d.role.name, _ = ir.Resolve(d.role.name, d.layer) // the names are those of the table
@@ -102,6 +104,18 @@ func (d *descriptor) find() bool {
 		}
 	}
 	return false
+}
+
+// ofKind notes the kind that the name of a descriptor ends with, if it does, and returns the rest.
+func (d *descriptor) ofKind() string {
+	rest := strings.TrimRight(d.scope.name, "0123456789")
+	kind, err := strconv.Atoi(d.scope.name[len(rest):])
+	before, is := strings.CutSuffix(rest, "Kind")
+	if !is || err != nil || kind < 1 || kind > most {
+		return d.scope.name
+	}
+	d.kind = kind
+	return before
 }
 
 // layerBefore takes a layer off the end of a name: ShortL03 is layer 3 after Short.

@@ -82,6 +82,7 @@ type builder struct {
 	unrolled bool // the layers are in no loop, and what is theirs is in no family
 	splits   int  // of a kv head in the variants that split the context; 0 without one
 
+	kinds    []int // of the layers, a list that repeats; none: they are of one
 	stages   []*descriptor
 	variants []variantList
 }
@@ -142,6 +143,7 @@ func (b *builder) machine() {
 	if b.barriers = s.byName[barriersPerStep] != nil; b.barriers {
 		r.same(s, barriersPerStep, r.positive(s, barriersPerStep), b.facts.layers, "one for each layer")
 	}
+	b.readKinds()
 	shared := r.unsigned(s, "kSharedLimit")
 	b.p.Target = &ir.Target{SMs: b.facts.sms, SMemOptin: shared}
 	b.p.Config = ir.ScheduleConfig{SMemBytesPerBlock: shared}
@@ -150,6 +152,28 @@ func (b *builder) machine() {
 	}
 	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/knobs.ChunkBytes.Of(&b.p.Config),
 		"as many slots as kSharedLimit holds")
+}
+
+// readKinds reads the kinds of the layers, if there are several.
+func (b *builder) readKinds() {
+	r := &b.schedule
+	c := r.scope.byName["kLayerKinds"]
+	if c == nil {
+		return
+	}
+	r.taken[c.name] = true
+	if c.typ != "int" || !c.array || len(c.value.list) > b.facts.layers {
+		r.fail(c.at, "%s has %d kinds of type %s; want an array of int, with at most one for each of %d layers", c.name,
+			len(c.value.list), c.typ, b.facts.layers)
+		return
+	}
+	for _, v := range c.value.list {
+		if v.kind != integer || v.n < 1 || v.n > most {
+			r.fail(v.at, "no kind of a layer; want a number from 1 on")
+			return
+		}
+		b.kinds = append(b.kinds, v.n)
+	}
 }
 
 // leftOver reports constants that nothing has asked for.

@@ -35,17 +35,17 @@ func views(v ...ir.Operand) []ir.Operand { return v }
 
 // stage rebuilds a stage. That of the head comes with the two that end the step on every SM: they have no constants
 // of their own.
-func (b *builder) stage(d *descriptor, thresholds map[string]int) []ir.Node {
-	s := &ir.Stage{Name: d.role.name, Dist: b.dist(d), Signal: b.outside(d, d.out), Ops: b.ops(d)}
+func (b *builder) stage(d *descriptor, thresholds map[handover]int) []ir.Node {
+	s := &ir.Stage{Name: d.role.name, Kind: d.kind, Dist: b.dist(d), Signal: b.outside(d, d.out), Ops: b.ops(d)}
 	if d.in != "" {
-		s.Waits = []ir.Wait{{Counter: b.outside(d, d.in), Threshold: thresholds[b.awaited(d)]}}
+		s.Waits = []ir.Wait{{Counter: b.outside(d, d.in), Threshold: b.awaitedTasks(d, thresholds)}}
 	}
 	if !d.head() {
 		return []ir.Node{s}
 	}
 	sms := b.facts.sms
 	sample := &ir.Stage{Name: "sample", Dist: ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms},
-		Waits: []ir.Wait{{Counter: d.out, Threshold: thresholds[d.out]}}, Signal: stepCounter,
+		Waits: []ir.Wait{{Counter: d.out, Threshold: thresholds[handover{d.out, 0}]}}, Signal: stepCounter,
 		Ops: []ir.Op{op(ir.ArgMax, views(view(nextOnSM, task)),
 			views(view(bestValue, upTo(sms)), view(bestIndex, upTo(sms))))}}
 	emit := &ir.Stage{Name: "emit", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},

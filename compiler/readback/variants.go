@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"slices"
 	"strings"
 
 	"amkc/ir"
@@ -50,7 +51,7 @@ func (b *builder) variantLists() {
 			used[d] = true
 			v.stages = append(v.stages, d)
 		}
-		if most := len(roles) * b.times(); len(v.stages) > most {
+		if most := len(roles) * b.times() * b.numKinds(); len(v.stages) > most {
 			r.fail(c.at, "%s lists %d stages; want at most the %d that a step is made of", c.name, len(v.stages), most)
 			return
 		}
@@ -90,7 +91,7 @@ func (b *builder) countStages() bool {
 		}
 	}
 	b.unrolled = single != nil
-	most := maxVariants * len(roles)
+	most := maxVariants * len(roles) * b.numKinds()
 	if b.unrolled {
 		most = maxDescriptors
 	}
@@ -128,6 +129,11 @@ func (b *builder) times() int {
 	return 1
 }
 
+// numKinds is how many kinds the layers are of.
+func (b *builder) numKinds() int {
+	return max(1, len(slices.Compact(slices.Sorted(slices.Values(b.kinds)))))
+}
+
 // maxDescriptors bounds the stages of a schedule whose layers are in no loop, in all variants together.
 const maxDescriptors = 1 << 12
 
@@ -154,7 +160,7 @@ func (b *builder) variant(l *variantList) {
 		case !d.inLayer() || d.single:
 			v.Body = append(v.Body, s...)
 		case loop == nil:
-			loop = &ir.Loop{Name: "layers", Count: b.facts.layers}
+			loop = &ir.Loop{Name: "layers", Count: b.facts.layers, Kinds: b.kinds}
 			v.Body = append(v.Body, loop)
 			fallthrough
 		default:
@@ -188,17 +194,37 @@ func (b *builder) awaited(d *descriptor) string {
 }
 
 // thresholds returns how many tasks hand each vector over, by the constants that the kernel counts with.
-func (b *builder) thresholds(l *variantList) map[string]int {
-	tasks := map[string]int{}
+func (b *builder) thresholds(l *variantList) map[handover]int {
+	tasks := map[handover]int{}
 	for _, d := range l.stages {
 		vector := b.handed(d)
-		if before, seen := tasks[vector]; seen && before != d.tasks {
-			b.schedule.wrong(d.scope, "kTasks", "%d, and another stage hands %s over in %d tasks; want the same, "+
-				"for its readers wait for one number", d.tasks, vector, before)
+		for _, kind := range []int{d.kind, 0} { // a stage of all kinds waits for one number too
+			before, seen := tasks[handover{vector, kind}]
+			readByAll := slices.ContainsFunc(l.stages, func(s *descriptor) bool {
+				return s.kind == 0 && s.in != "" && b.awaited(s) == vector
+			})
+			if seen && before != d.tasks && (kind == d.kind || readByAll) {
+				b.schedule.wrong(d.scope, "kTasks", "%d, and another stage hands %s over in %d tasks; want the same, "+
+					"for its readers wait for one number", d.tasks, vector, before)
+			}
+			tasks[handover{vector, kind}] = d.tasks
 		}
-		tasks[vector] = d.tasks
 	}
 	return tasks
+}
+
+// A handover is a vector that stages of a kind of layers hand over.
+type handover struct {
+	vector string
+	kind   int
+}
+
+// awaitedTasks is how many tasks a stage waits for.
+func (b *builder) awaitedTasks(d *descriptor, thresholds map[handover]int) int {
+	if n, own := thresholds[handover{b.awaited(d), d.kind}]; own {
+		return n
+	}
+	return thresholds[handover{b.awaited(d), 0}]
 }
 
 // counters lists the counters of a variant in the order of their first signal. The words of best are flagged whatever

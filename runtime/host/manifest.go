@@ -83,6 +83,7 @@ type Exchange struct {
 	Layers   int    `json:"layers,omitempty"` // rounds; 0: once, in no loop
 	Step     int    `json:"step,omitempty"`   // from the layer of one round to that of the next; 0 means 1
 	Loop     int    `json:"loop,omitempty"`   // of several loops of a step, which one, from 0
+	Rounds   []int  `json:"rounds,omitempty"` // that have it, from 0; none: all
 }
 
 // Traffic is what one step reads from GPU memory, in bytes.

@@ -152,6 +152,9 @@ func unrolled(list []Exchange, most int) []Exchange {
 		}
 		for round := 0; round < first.Layers && len(all) < most; round++ {
 			for _, e := range list[:body] {
+				if len(e.Rounds) > 0 && !slices.Contains(e.Rounds, round) {
+					continue
+				}
 				all = append(all, Exchange{Stage: inLayer(e.Stage, first.First+round*max(1, first.Step)),
 					Elements: e.Elements})
 			}

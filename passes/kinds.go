@@ -1,0 +1,77 @@
+package passes
+
+import (
+	"cmp"
+	"slices"
+
+	"amkc/ir"
+)
+
+// shareKinds makes stages that all kinds of a loop's iterations have alike one that runs in all. It compares them one
+// by one where kinds have as many, and else from both ends. What differs stands kind by kind.
+func shareKinds(loop *ir.Loop) {
+	kinds := slices.Compact(slices.Sorted(slices.Values(loop.Kinds)))
+	if len(kinds) == 0 {
+		return
+	}
+	lists := make([][]*ir.Stage, len(kinds))
+	equal := true
+	for k, kind := range kinds {
+		for _, s := range loop.Body {
+			if s.Kind == 0 || s.Kind == kind {
+				own := *s
+				own.Kind = kind
+				lists[k] = append(lists[k], &own)
+			}
+		}
+		equal = equal && len(lists[k]) == len(lists[0])
+	}
+	shortest := len(slices.MinFunc(lists, func(a, b []*ir.Stage) int { return cmp.Compare(len(a), len(b)) }))
+	head := 0
+	for head < shortest && sameStages(lists, func(l []*ir.Stage) *ir.Stage { return l[head] }) {
+		head++
+	}
+	tail := 0
+	for tail < shortest-head && sameStages(lists, func(l []*ir.Stage) *ir.Stage { return l[len(l)-1-tail] }) {
+		tail++
+	}
+	var body []*ir.Stage
+	shared := func(s *ir.Stage) {
+		s.Kind = 0
+		body = append(body, s)
+	}
+	for _, s := range lists[0][:head] {
+		shared(s)
+	}
+	for at := head; equal && at < shortest-tail; {
+		end := at
+		for end < shortest-tail && !sameStages(lists, func(l []*ir.Stage) *ir.Stage { return l[end] }) {
+			end++
+		}
+		for _, l := range lists {
+			body = append(body, l[at:end]...)
+		}
+		for at = end; at < shortest-tail && sameStages(lists, func(l []*ir.Stage) *ir.Stage { return l[at] }); at++ {
+			shared(lists[0][at])
+		}
+	}
+	for _, l := range lists {
+		if !equal {
+			body = append(body, l[head:len(l)-tail]...)
+		}
+	}
+	for _, s := range lists[0][len(lists[0])-tail:] {
+		shared(s)
+	}
+	loop.Body = body
+}
+
+// sameStages reports whether stages of several kinds are the same but for the kind.
+func sameStages(lists [][]*ir.Stage, at func([]*ir.Stage) *ir.Stage) bool {
+	text := func(s ir.Stage) string {
+		s.Kind = 0
+		return ir.PrintStage(&s)
+	}
+	first := text(*at(lists[0]))
+	return !slices.ContainsFunc(lists[1:], func(l []*ir.Stage) bool { return text(*at(l)) != first })
+}
