@@ -12,8 +12,8 @@ class Columns(unittest.TestCase):
     def test_limits(self):
         for path, most in (("ir/op.go", 120), ("bench/x.py", 120), ("docs/x.md", 120), ("testdata/x.go", None),
                            ("refvm/testdata/x.md", None), ("docs/results/README.md", None), ("go.sum", None),
-                           ("testdata/golden/a/pages.h", 100), ("runtime/cuda/amk/ring.cuh", 100), ("testdata/golden/a/Makefile", 100),
-                           ("testdata/golden/a/program.json", None)):
+                           ("testdata/golden/a/pages.h", 100), ("testdata/golden/a/Makefile", 100),
+                           ("testdata/golden/a/program.json", None), ("runtime/cuda/amk/ring.cuh", 100)):
             self.assertEqual(check_columns.limit(path), most, path)
 
     def test_widths(self):

@@ -1,6 +1,6 @@
-// Attention on the ordinary floating-point units, over cache blocks with plain rows. A warp owns whole blocks of 16 rows:
-// for each head, lanes l and l + 16 share row l's dot product, then every lane updates the dims it owns. Online softmax in
-// fp32, the state of each head in shared memory.
+// Attention on the ordinary floating-point units, over cache blocks with plain rows. A warp owns
+// whole blocks of 16 rows: for each head, lanes l and l + 16 share row l's dot product, then every
+// lane updates the dims it owns. Online softmax in fp32, the state of each head in shared memory.
 // Needs schedule.h.
 #pragma once
 
@@ -10,8 +10,10 @@ namespace amk {
 
 constexpr int kWarpHeads = kGroupHeads;
 
-// Where a unit's q, k and v lie: a compact scratch keeps narrower values in `vector`, and has `unit` for them.
-constexpr int kUnitFloats = AMK_COMPACT_SCRATCH ? kUnitScratch / int(sizeof(float)) : kVectorScratch;
+// Where a unit's q, k and v lie: a compact scratch keeps narrower values in `vector`, and has
+// `unit` for them.
+constexpr int kUnitFloats =
+    AMK_COMPACT_SCRATCH ? kUnitScratch / int(sizeof(float)) : kVectorScratch;
 __device__ __forceinline__ float* unit_floats(Scratch& shared) {
   void* at = shared.vector;
   if (AMK_COMPACT_SCRATCH) at = shared.unit;
@@ -22,29 +24,33 @@ __device__ __forceinline__ float cache_value(const u8* row, int dim) {
   return Element::to_float(reinterpret_cast<const Element::Bits*>(row)[dim]);
 }
 
-// ---- what a unit reads of the exchange --------------------------------------------------------------------------------
+// ---- what a unit reads of the exchange ----------------------------------------------------------
 
-// A reader fills a unit's floats, [kGroupHeads + 2][kHeadDim]: q of the group, and k and v of this step where the row is the
-// unit's own. Before the unit publishes anything it has read every word that it polls (a word that has been handed on may be
-// overwritten by a later exchange on the same page); the row goes into the cache after every warp has finished reading the
-// unit's rows. Every split of a head polls it, also those whose row it is not: which words a task polls must not depend on the
-// position, because its polls are what tells others that their words have been seen.
+// A reader fills a unit's floats, [kGroupHeads + 2][kHeadDim]: q of the group, and k and v of this
+// step where the row is the unit's own. Before the unit publishes anything it has read every word
+// that it polls (a word that has been handed on may be overwritten by a later exchange on the same
+// page); the row goes into the cache after every warp has finished reading the unit's rows. Every
+// split of a head polls it, also those whose row it is not: which words a task polls must not
+// depend on the position, because its polls are what tells others that their words have been seen.
 template <class S, class Heads>
 struct UnitReader;
 
 // Rows of the cache that a unit appends to, of its head.
 template <class S, class C, class Cache>
 __device__ __forceinline__ u8* head_rows(C& c, const Unit<S> u, Cache cache) {
-  return c.launch.cache + cache_number(c, cache) * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+  return c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
+         size_t(u.head()) * kHeadCacheBytes;
 }
 
 template <class S>
 struct UnitReader<S, PlainHeads> {
-  // This thread's elements of the k and v row on their way into the cache: of 2 * kHeadDim, k first.
+  // This thread's elements of the k and v row on their way into the cache: of 2 * kHeadDim, k
+  // first.
   static constexpr int kRowWords = ceil_div(2 * kHeadDim, kConsumers);
 
   template <class C>
-  __device__ static __forceinline__ void fill(C& c, const PlainHeads heads, const Unit<S> u, float* q) {
+  __device__ static __forceinline__ void fill(C& c, const PlainHeads heads, const Unit<S> u,
+                                              float* q) {
     const int loads = kGroupHeads * kHeadDim + (u.owns_row() ? 2 * kHeadDim : 0);
 #pragma unroll 1
     for (int i = c.tid; i < loads; i += kConsumers) {
@@ -65,7 +71,8 @@ struct UnitReader<S, PlainHeads> {
   template <class C, class Row>
   __device__ static __forceinline__ void poll(C& c, Row& row) { poll_all(c, row); }
   template <class C, class Row, class Cache>
-  __device__ static __forceinline__ void append(C& c, const Unit<S> u, const Row& row, Cache cache) {
+  __device__ static __forceinline__ void append(C& c, const Unit<S> u, const Row& row,
+                                                Cache cache) {
     if (!C::kWaits || !u.owns_row()) return;
     u8* head = head_rows(c, u, cache);
 #pragma unroll
@@ -78,22 +85,28 @@ struct UnitReader<S, PlainHeads> {
   }
 };
 
-// A warp takes a head at a time, so that shuffles add up its squares and turn its rotation pairs, which are neighbouring lanes.
-// The row is in the unit's floats whether it is the unit's own or not, and goes into the cache from there.
+// A warp takes a head at a time, so that shuffles add up its squares and turn its rotation pairs,
+// which are neighbouring lanes. The row is in the unit's floats whether it is the unit's own or
+// not, and goes into the cache from there.
 template <class S>
 struct UnitReader<S, NormedHeads> {
   template <class C>
-  __device__ static __forceinline__ void fill(C& c, const NormedHeads heads, const Unit<S> u, float* q) {
+  __device__ static __forceinline__ void fill(C& c, const NormedHeads heads, const Unit<S> u,
+                                              float* q) {
     constexpr int kWords = ceil_div(kHeadDim, 32);
 #pragma unroll 1
     for (int h = c.warp; h < kGroupHeads + 2; h += kConsumerWarps) {
       const bool is_value = h > kGroupHeads;
-      const int first = h < kGroupHeads ? (u.head() * kGroupHeads + h) * kHeadDim : is_value ? v_row(u.head()) : k_row(u.head());
-      const auto* gain = reinterpret_cast<const Element::Bits*>(h < kGroupHeads ? heads.q_gain : heads.k_gain);
-      auto words = word_poll<Element, kWords>(page_copy(c, heads.in), [lane = c.lane, first](int i) {
-        const int d = lane + i * 32;
-        return d < kHeadDim ? first + d : -1;
-      });
+      const int first = h < kGroupHeads ? (u.head() * kGroupHeads + h) * kHeadDim
+                        : is_value      ? v_row(u.head())
+                                        : k_row(u.head());
+      const auto* gain =
+          reinterpret_cast<const Element::Bits*>(h < kGroupHeads ? heads.q_gain : heads.k_gain);
+      auto words =
+          word_poll<Element, kWords>(page_copy(c, heads.in), [lane = c.lane, first](int i) {
+            const int d = lane + i * 32;
+            return d < kHeadDim ? first + d : -1;
+          });
       poll_all(c, words);
       float squares = 0;
 #pragma unroll
@@ -105,7 +118,9 @@ struct UnitReader<S, NormedHeads> {
       for (int i = 0; i < kWords; ++i) {
         const int d = c.lane + i * 32;
         const bool real = d < kHeadDim;
-        const float v = real && !is_value ? words.value(i) * inverse * Element::to_float(load_constant(gain + d)) : 0.0f;
+        const float v = real && !is_value
+                            ? words.value(i) * inverse * Element::to_float(load_constant(gain + d))
+                            : 0.0f;
         const float other = __shfl_xor_sync(~0u, v, 1);
         const float2 turn = real ? c.shared.rotation[d / 2] : make_float2(0, 0);
         const float rotated = d & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
@@ -114,11 +129,15 @@ struct UnitReader<S, NormedHeads> {
     }
   }
   template <class C>
-  __device__ static __forceinline__ const float* row(C&, const NormedHeads, int, const float* k_new) { return k_new; }
+  __device__ static __forceinline__ const float* row(C&, const NormedHeads, int,
+                                                     const float* k_new) {
+    return k_new;
+  }
   template <class C>
   __device__ static __forceinline__ void poll(C&, const float*) {}  // fill has
   template <class C, class Cache>
-  __device__ static __forceinline__ void append(C& c, const Unit<S> u, const float* k_new, Cache cache) {
+  __device__ static __forceinline__ void append(C& c, const Unit<S> u, const float* k_new,
+                                                Cache cache) {
     if (!C::kWaits || !u.owns_row()) return;
     u8* head = head_rows(c, u, cache);
     for (int e = c.tid; e < 2 * kHeadDim; e += kConsumers) {
@@ -128,14 +147,15 @@ struct UnitReader<S, NormedHeads> {
   }
 };
 
-// ---- the loop over cache rows -----------------------------------------------------------------------------------------
+// ---- the loop over cache rows -------------------------------------------------------------------
 
 template <class S, class C, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
   using Reader = UnitReader<S, Heads>;
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   constexpr float kScale = S::kScale * kLog2e;
-  static_assert((kGroupHeads + 2) * kHeadDim <= kUnitFloats, "q, k and v of a unit fit their scratch");
+  static_assert((kGroupHeads + 2) * kHeadDim <= kUnitFloats,
+                "q, k and v of a unit fit their scratch");
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
 
@@ -152,7 +172,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     float* acc = c.shared.attention + c.warp * kWarpHeads * kPaddedHead;
     float* top = &c.shared.attention_max[c.warp * kWarpHeads];
     float* total = &c.shared.attention_sum[c.warp * kWarpHeads];
-    const bool starts = u.owns_row() && c.warp == 0;  // this step's row starts the softmax of warp 0
+    // this step's row starts the softmax of warp 0
+    const bool starts = u.owns_row() && c.warp == 0;
     for (int h = 0; h < kGroupHeads; ++h) {
       float score = 0;
       if (starts) {
@@ -160,7 +181,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
 #pragma unroll
         for (int offset = 16; offset; offset >>= 1) score += __shfl_xor_sync(~0u, score, offset);
       }
-      for (int d = c.lane; d < kHeadDim; d += 32) acc[h * kPaddedHead + d] = starts ? v_new[d] : 0.0f;
+      for (int d = c.lane; d < kHeadDim; d += 32)
+        acc[h * kPaddedHead + d] = starts ? v_new[d] : 0.0f;
       if (c.lane == 0) top[h] = starts ? score * kScale : kNoScore, total[h] = starts ? 1.0f : 0.0f;
     }
     __syncwarp();
@@ -182,12 +204,14 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         const int key = c.lane % 16, half = c.lane / 16;
         for (int h = 0; h < kGroupHeads; ++h) {
           float score = 0;
-          for (int d = half; d < kHeadDim; d += 2) score += q[h * kHeadDim + d] * cache_value(k + key * kPaddedHead * Element::kBytes, d);
+          for (int d = half; d < kHeadDim; d += 2)
+            score += q[h * kHeadDim + d] * cache_value(k + key * kPaddedHead * Element::kBytes, d);
           score += __shfl_xor_sync(~0u, score, 16);
           score = key < here && seen(key) ? score * kScale : kNoScore;
           float peak = score;
 #pragma unroll
-          for (int offset = 8; offset; offset >>= 1) peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, offset));
+          for (int offset = 8; offset; offset >>= 1)
+            peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, offset));
           peak = fmaxf(peak, top[h]);
           const float keep = exp2f(top[h] - peak);
           const float p = key < here && seen(key) ? exp2f(score - peak) : 0.0f;
@@ -199,7 +223,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
             float value = 0;
             for (int r = 0; r < kCacheRows; ++r) {
               const float w = __shfl_sync(~0u, weight, r);
-              if (d < kHeadDim && r < here && seen(r)) value += w * cache_value(v + r * kPaddedHead * Element::kBytes, d);
+              if (d < kHeadDim && r < here && seen(r))
+                value += w * cache_value(v + r * kPaddedHead * Element::kBytes, d);
             }
             if (d < kHeadDim) acc[h * kPaddedHead + d] = acc[h * kPaddedHead + d] * keep + value;
           }

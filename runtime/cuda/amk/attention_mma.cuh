@@ -1,8 +1,8 @@
-// Attention on tensor cores, over cache blocks in fragment order: K as A (16 rows by 16 dims) times Qᵀ as B (dims by 8
-// heads), then Vᵀ as A (16 dims by 16 rows) times P as B, for which one movmatrix per 8 rows turns the scores around.
-// Online softmax in fp32, probabilities rounded to the element type before the second product. A warp owns whole blocks;
-// with more than 8 query heads a kv head, groups of 8 heads go to different warps.
-// Needs schedule.h with AMK_TENSOR_CORES.
+// Attention on tensor cores, over cache blocks in fragment order: K as A (16 rows by 16 dims) times
+// Qᵀ as B (dims by 8 heads), then Vᵀ as A (16 dims by 16 rows) times P as B, for which one
+// movmatrix per 8 rows transposes the scores. Online softmax in fp32, probabilities rounded to the
+// element type before the second product. A warp owns whole blocks; with more than 8 query heads
+// per kv head, groups of 8 heads go to different warps. Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "attention.cuh"
@@ -12,36 +12,46 @@
 namespace amk {
 
 constexpr int kMmaHeads = 8;  // columns of the product with K
-constexpr int kWarpHeads = kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2) : kMmaHeads;  // whose results a warp keeps
+// heads whose results a warp keeps
+constexpr int kWarpHeads = kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2) : kMmaHeads;
 static_assert(kWarpHeads == kAttentionHeads, "the scratch has room for them");
 
-__host__ __device__ constexpr int power_of_two_from(int n) { return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2); }
+__host__ __device__ constexpr int power_of_two_from(int n) {
+  return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2);
+}
 
 __device__ __forceinline__ u32 pack2(float lo, float hi) {
   return u32(Element::from_float(lo)) | u32(Element::from_float(hi)) << 16;
 }
 
-// Mask of the two 16-bit values of rows `row` and `row` + 1 that keeps those from `first` on and below `rows`.
+// Mask of the two 16-bit values of rows `row` and `row` + 1 that keeps those from `first` on and
+// below `rows`.
 __device__ __forceinline__ u32 keep_rows(int row, int first, int rows) {
-  return (row >= first && row < rows ? 0xffffu : 0u) | (row + 1 >= first && row + 1 < rows ? 0xffff0000u : 0u);
+  return (row >= first && row < rows ? 0xffffu : 0u) |
+         (row + 1 >= first && row + 1 < rows ? 0xffff0000u : 0u);
 }
 
-// ---- what a unit reads of the exchange --------------------------------------------------------------------------------
+// ---- what a unit reads of the exchange ----------------------------------------------------------
 
-// Its group's q, then this step's k and v row. The block's threads share the words out, four each, and hand them to the warps
-// through shared memory: one look at L2 for each word, and a few instructions where every warp polling all that it needs
-// would be hundreds. Every split polls the row, also those whose row it is not: which words a task polls must not depend on
-// the position, because its polls are what tells others that their words have been seen.
+// Its group's q, then this step's k and v row. The block's threads share the words out, four each,
+// and hand them to the warps through shared memory: one look at L2 for each word, and a few
+// instructions where every warp polling all that it needs would be hundreds. Every split polls the
+// row, also those whose row it is not: which words a task polls must not depend on the position,
+// because its polls are what tells others that their words have been seen.
 constexpr int kHeadQuads = kHeadDim / 4;
 constexpr int kUnitQuads = (kGroupHeads + 2) * kHeadQuads;
-constexpr int kQueryStride = kPaddedHead + 16;  // elements from head to head, so that a fragment's lanes meet no bank twice
+// elements from head to head, so that a fragment's lanes meet no bank twice
+constexpr int kQueryStride = kPaddedHead + 16;
 static_assert(kHeadDim % 4 == 0, "four words are read at a time");
-static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kCacheBlockBytes, "q of a group and a block of the cache");
+static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kCacheBlockBytes,
+              "q of a group and a block of the cache");
 
 // Index in the qkv vector of a quad's first word: q of the group comes first, then k, then v.
 __device__ __forceinline__ int unit_word(int head, int quad) {
   const int e = quad * 4, row = e - kGroupHeads * kHeadDim;
-  return row < 0 ? head * kGroupHeads * kHeadDim + e : row < kHeadDim ? k_row(head) + row : v_row(head) + row - kHeadDim;
+  return row < 0          ? head * kGroupHeads * kHeadDim + e
+         : row < kHeadDim ? k_row(head) + row
+                          : v_row(head) + row - kHeadDim;
 }
 
 // Which quads a thread reads, and what it makes of them once they are there.
@@ -63,21 +73,28 @@ struct UnitReader<S, PlainHeads> {
   __device__ __forceinline__ uint2 values(const Poll& words, int i) const { return words.pairs(i); }
 };
 
-// The quads of a head lie in the lanes of one warp, or of a part of one, so that shuffles add up its squares. Gains and angles
-// are in registers before the exchange is polled.
+// The quads of a head lie in the lanes of one warp, or of a part of one, so that shuffles add up
+// its squares. Gains and angles are in registers before the exchange is polled.
 template <class S>
 struct UnitReader<S, NormedHeads> {
-  static constexpr int kLanes = kHeadQuads < 32 ? power_of_two_from(kHeadQuads) : 32;  // that share a head
-  static constexpr int kOfHead = ceil_div(kHeadQuads, kLanes);                         // quads of a lane in one head
-  static constexpr int kAtOnce = kConsumers / kLanes;                                  // heads that the block takes in a turn
+  // that share a head
+  static constexpr int kLanes = kHeadQuads < 32 ? power_of_two_from(kHeadQuads) : 32;
+  // quads of a lane in one head
+  static constexpr int kOfHead = ceil_div(kHeadQuads, kLanes);
+  // heads that the block takes in a turn
+  static constexpr int kAtOnce = kConsumers / kLanes;
   static constexpr int kTurns = ceil_div(kGroupHeads + 2, kAtOnce);
   static constexpr int kQuads = kTurns * kOfHead;
   uint2 four[kQuads];        // gains, and then the values
   float2 turn[kOfHead][2];  // cos and sin of a quad's two rotation pairs
 
   // Number of a head in the unit, v's last, and of a quad in its head.
-  __device__ static __forceinline__ int head(int tid, int i) { return tid / kLanes + i / kOfHead * kAtOnce; }
-  __device__ static __forceinline__ int in_head(int tid, int i) { return tid % kLanes + i % kOfHead * kLanes; }
+  __device__ static __forceinline__ int head(int tid, int i) {
+    return tid / kLanes + i / kOfHead * kAtOnce;
+  }
+  __device__ static __forceinline__ int in_head(int tid, int i) {
+    return tid % kLanes + i % kOfHead * kLanes;
+  }
   __device__ static __forceinline__ int quad(int tid, int i) {
     const bool real = head(tid, i) < kGroupHeads + 2 && in_head(tid, i) < kHeadQuads;
     return real ? head(tid, i) * kHeadQuads + in_head(tid, i) : kUnitQuads;
@@ -107,7 +124,8 @@ struct UnitReader<S, NormedHeads> {
 #pragma unroll
       for (int i = first; i < first + kOfHead; ++i) squares += squares_of(words.pairs(i));
 #pragma unroll
-      for (int offset = kLanes / 2; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
+      for (int offset = kLanes / 2; offset; offset >>= 1)
+        squares += __shfl_xor_sync(~0u, squares, offset);
       const float inverse = inverse_rms<S>(squares);
       const bool is_value = head(c.tid, first) > kGroupHeads;
 #pragma unroll
@@ -125,13 +143,14 @@ struct UnitReader<S, NormedHeads> {
   // A rotation pair, normalised and rotated in fp32, and rounded once.
   __device__ static __forceinline__ u32 rotate(u32 x, u32 gain, float inverse, float2 turn) {
     const float even = Element::to_float(u16(x)) * inverse * Element::to_float(u16(gain));
-    const float odd = Element::to_float(u16(x >> 16)) * inverse * Element::to_float(u16(gain >> 16));
+    const float odd =
+        Element::to_float(u16(x >> 16)) * inverse * Element::to_float(u16(gain >> 16));
     return pack2(even * turn.x - odd * turn.y, odd * turn.x + even * turn.y);
   }
 };
 
-// Stores four elements of a k or v row where the cache has them: `head` is the first byte of a head's rows, or of the block that
-// stands in for them.
+// Stores four elements of a k or v row where the cache has them: `head` is the first byte of a
+// head's rows, or of the block that stands in for them.
 __device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_value, uint2 four) {
   if (is_value) {
     *reinterpret_cast<u16*>(head + cache_offset(row, dim, true)) = u16(four.x);
@@ -146,14 +165,15 @@ __device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_va
 
 // Fragments `first` and the kBatch - 1 after it, of `count`, of which a lane has 16 bytes each.
 constexpr int kBatch = 4;
-__device__ __forceinline__ void load_fragments(uint4 (&into)[kBatch], const u8* at, int first, int count) {
+__device__ __forceinline__ void load_fragments(uint4 (&into)[kBatch], const u8* at, int first,
+                                               int count) {
 #pragma unroll
   for (int i = 0; i < kBatch; ++i) {
     if (first + i < count) into[i] = *reinterpret_cast<const uint4*>(at + (first + i) * 512);
   }
 }
 
-// ---- the loop over cache rows -----------------------------------------------------------------------------------------
+// ---- the loop over cache rows -------------------------------------------------------------------
 
 template <class S, class C, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
@@ -163,10 +183,11 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
   constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kMmaHeads));
   constexpr int kBlockWarps = kConsumerWarps / kHeadGroups;  // that deal out the blocks of 16 rows
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
-  // Chunks worked on at once: a warp looks at every kTurns-th, if that is where all of its blocks are, and if the ring is long
-  // enough for it. A full barrier tells one phase from the next alone, so that the chunk before in the same slot must have landed
-  // when a warp looks. That is known of what lies before the chunk it has looked at last; bulk copies may land out of order, and of
-  // them it is known a window before it.
+  // Chunks in progress at once. A warp waits for every kTurns-th chunk alone if all of its blocks
+  // lie there and the ring is long enough. A full barrier distinguishes a phase only from the next
+  // one, so the previous chunk in the same slot must have landed before a warp waits. Chunks before
+  // the last one waited for have landed; bulk copies may land out of order, so with them only
+  // chunks older than the window have.
   constexpr int kAtOnce = kBlockWarps % kChunkBlocks == 0 ? kBlockWarps / kChunkBlocks : 1;
   constexpr int kTurns = kAtOnce + (AMK_BULK_COPY ? kWindow : 0) <= kRingSlots ? kAtOnce : 1;
   static_assert(kHeadGroups <= kConsumerWarps, "at most 64 query heads a kv head");
@@ -174,7 +195,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
-  u8* const row_block = c.shared.unit + kGroupHeads * kQueryStride * 2;  // this step's row, as the first of a block
+  // this step's row, as the first of a block
+  u8* const row_block = c.shared.unit + kGroupHeads * kQueryStride * 2;
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
@@ -183,24 +205,29 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     const int group = c.warp % kHeadGroups, block_warp = c.warp / kHeadGroups;
     const int pair = (c.lane & 3) * 2;  // the two heads of its group whose results a lane holds
 
-    // The cache's rows, a ring slot at a time, and after them this step's row, by the warp whose turn is next.
+    // The cache's rows, a ring slot at a time, and after them this step's row, by the warp whose
+    // turn is next.
     const int chunks = u.chunks();
-    const int blocks = chunks > 0 ? (chunks - 1) * kChunkBlocks + ceil_div(u.rows(chunks - 1), kCacheRows) : 0;
+    const int blocks =
+        chunks > 0 ? (chunks - 1) * kChunkBlocks + ceil_div(u.rows(chunks - 1), kCacheRows) : 0;
     const bool has_row = u.owns_row() && blocks % kBlockWarps == block_warp;
     const int turn = kTurns > 1 ? block_warp / kChunkBlocks : 0;
     u32 slot = c.slot, phase = c.phase;
     advance_slot(slot, phase, turn);
     // Of a chunk, the first that is this warp's.
     auto first_block = [block_warp](int chunk) {
-      return kTurns * kChunkBlocks == kBlockWarps ? block_warp % kChunkBlocks
-                                                  : int(u32(block_warp + chunk * (kBlockWarps - 1) * kChunkBlocks) % kBlockWarps);
+      return kTurns * kChunkBlocks == kBlockWarps
+                 ? block_warp % kChunkBlocks
+                 : int(u32(block_warp + chunk * (kBlockWarps - 1) * kChunkBlocks) % kBlockWarps);
     };
     // The first keys are in registers before the exchange is polled.
     uint4 k[kBatch];
     bool early = turn < chunks && first_block(turn) * kCacheRows < u.rows(turn);
     if (early) {
       wait_full(c, slot, phase);
-      load_fragments(k, c.ring + slot * kSlotBytes + first_block(turn) * kCacheBlockBytes + c.lane * 16, 0, kFragments);
+      load_fragments(
+          k, c.ring + slot * kSlotBytes + first_block(turn) * kCacheBlockBytes + c.lane * 16, 0,
+          kFragments);
       lap(c, Did::kCompute);
     }
 
@@ -215,12 +242,14 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     for (int i = 0; i < Reader::kQuads; ++i) {
       const int e = Reader::quad(c.tid, i) * 4, row = e - kGroupHeads * kHeadDim;
       if (row < 0) {
-        *reinterpret_cast<uint2*>(query + e / kHeadDim * kQueryStride + e % kHeadDim) = reader.values(words, i);
+        *reinterpret_cast<uint2*>(query + e / kHeadDim * kQueryStride + e % kHeadDim) =
+            reader.values(words, i);
       } else if (row < 2 * kHeadDim) {
         store_row(row_block, 0, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
       }
     }
-    if (kPaddedHead > kHeadDim && c.tid < kPaddedHead - kHeadDim) {  // what q's zeros are multiplied with
+    // what q's zeros are multiplied with
+    if (kPaddedHead > kHeadDim && c.tid < kPaddedHead - kHeadDim) {
       *reinterpret_cast<u16*>(row_block + cache_offset(0, kHeadDim + c.tid, false)) = 0;
     }
     consumer_barrier();
@@ -230,7 +259,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     for (int f = 0; f < kFragments; ++f) {
       const int head = group * kMmaHeads + (c.lane >> 2), dim = f * 16 + (c.lane & 3) * 4;
       const bool real = head < kGroupHeads && (kPaddedHead == kHeadDim || dim < kHeadDim);
-      q[f] = real ? *reinterpret_cast<const uint2*>(query + head * kQueryStride + dim) : make_uint2(0, 0);
+      q[f] = real ? *reinterpret_cast<const uint2*>(query + head * kQueryStride + dim)
+                  : make_uint2(0, 0);
     }
     float o[kFragments][4] = {};
     float max0 = kNoScore, max1 = kNoScore, sum0 = 0, sum1 = 0;
@@ -248,7 +278,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         b = 0;
       }
 #pragma unroll 1
-      for (; rows > 0 && b < kChunkBlocks; b += kBlockWarps, rows -= kBlockWarps * kCacheRows, source += kBlockWarps * kCacheBlockBytes) {
+      for (; rows > 0 && b < kChunkBlocks; b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
+                                           source += kBlockWarps * kCacheBlockBytes) {
         const u8* at = source + c.lane * 16;
         const int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
         float d[2][4] = {};
@@ -258,7 +289,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
           early = early && first > 0;
 #pragma unroll
           for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
-            mma16816<Element>(d[i & 1], k[i].x, k[i].y, k[i].z, k[i].w, q[first + i].x, q[first + i].y);
+            mma16816<Element>(d[i & 1], k[i].x, k[i].y, k[i].z, k[i].w, q[first + i].x,
+                              q[first + i].y);
           }
         }
         uint4 v[kBatch];
@@ -266,8 +298,10 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         // Rows lane/4 and lane/4 + 8 of the block, heads pair and pair + 1.
         const int row = c.lane >> 2;
         const bool low = row >= hidden && row < rows, high = row + 8 >= hidden && row + 8 < rows;
-        const float s0 = low ? (d[0][0] + d[1][0]) * kScale : kNoScore, s1 = low ? (d[0][1] + d[1][1]) * kScale : kNoScore;
-        const float s2 = high ? (d[0][2] + d[1][2]) * kScale : kNoScore, s3 = high ? (d[0][3] + d[1][3]) * kScale : kNoScore;
+        const float s0 = low ? (d[0][0] + d[1][0]) * kScale : kNoScore,
+                    s1 = low ? (d[0][1] + d[1][1]) * kScale : kNoScore;
+        const float s2 = high ? (d[0][2] + d[1][2]) * kScale : kNoScore,
+                    s3 = high ? (d[0][3] + d[1][3]) * kScale : kNoScore;
         float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
 #pragma unroll
         for (int offset = 4; offset < 32; offset <<= 1) {
@@ -277,8 +311,10 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         top0 = fmaxf(top0, max0);
         top1 = fmaxf(top1, max1);
         const float keep0 = exp2_approx(max0 - top0), keep1 = exp2_approx(max1 - top1);
-        // Not before the first scores, when o is 0; one head of the pair may have some when the other has none that is finite.
-        const bool rescale = __any_sync(~0u, (max0 > kNoScore && top0 > max0) || (max1 > kNoScore && top1 > max1));
+        // Not before the first scores, when o is 0; one head of the pair may have some when the
+        // other has none that is finite.
+        const bool rescale =
+            __any_sync(~0u, (max0 > kNoScore && top0 > max0) || (max1 > kNoScore && top1 > max1));
         max0 = top0;
         max1 = top1;
         // Far below any score is 0 after exp2, so that rows that are not seen need no mask here.
@@ -300,11 +336,14 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         for (int first = 0; first < kFragments; first += kBatch) {
           if (first > 0) load_fragments(v, at + kHalfBlockBytes, first, kFragments);
           if (rows < kCacheRows || hidden > 0) {
-            // Masked in V too: probability 0 does not help against an infinity left by an earlier sequence.
+            // Masked in V too: probability 0 does not help against an infinity left by an earlier
+            // sequence.
             const int row = (c.lane & 3) * 2;
-            const u32 keep_low = keep_rows(row, hidden, rows), keep_high = keep_rows(row + 8, hidden, rows);
+            const u32 keep_low = keep_rows(row, hidden, rows),
+                      keep_high = keep_rows(row + 8, hidden, rows);
 #pragma unroll
-            for (int i = 0; i < kBatch; ++i) v[i].x &= keep_low, v[i].y &= keep_low, v[i].z &= keep_high, v[i].w &= keep_high;
+            for (int i = 0; i < kBatch; ++i)
+              v[i].x &= keep_low, v[i].y &= keep_low, v[i].z &= keep_high, v[i].w &= keep_high;
           }
 #pragma unroll
           for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
@@ -343,13 +382,16 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     consumer_barrier();
     lap(c, Did::kCompute);
     merge_warps<S, kWarpHeads, kHeadGroups>(c, u, out);
-    // The row goes into the cache last: after every warp has finished reading the unit's rows, and off the path to the next stage.
+    // The row goes into the cache last: after every warp has finished reading the unit's rows, and
+    // off the path to the next stage.
     if (C::kWaits && u.owns_row()) {
-      u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+      u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
+                 size_t(u.head()) * kHeadCacheBytes;
 #pragma unroll
       for (int i = 0; i < Reader::kQuads; ++i) {
         const int row = Reader::quad(c.tid, i) * 4 - kGroupHeads * kHeadDim;
-        if (row >= 0 && row < 2 * kHeadDim) store_row(head, c.position, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
+        if (row >= 0 && row < 2 * kHeadDim)
+          store_row(head, c.position, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
       }
     }
     consumer_barrier();  // the scratch is free for the next unit

@@ -12,8 +12,8 @@ namespace amk {
 
 // What a kernel is compiled for. Decode is the product; Ceiling streams the same bytes and waits
 // for nothing but the ring; Trace also writes every exchanged value to Launch::trace; Profile also
-// records to Launch::profile who did what when; Drain is decode without its stream: nothing is
-// copied into the ring, and what is computed from what lies there is garbage.
+// records the spans of each SM to Launch::profile; Drain is decode without its stream: nothing is
+// copied into the ring, and the results are garbage.
 enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain };
 
 constexpr int kConsumerWarps = 8;
@@ -152,10 +152,9 @@ struct Context : Recorder<kMode == Mode::kProfile> {
         warp(threadIdx.x / 32),
         lane(threadIdx.x % 32) {}
 
-  // Begins a stage. It derives its addresses from the thread's place anew, before it waits for
-  // anything: what the compiler would keep from layer to layer otherwise, for all stages at once,
-  // are more values than there are registers, and what is spilled is loaded again where everybody
-  // waits for it.
+  // Begins a stage. It recomputes its addresses from the thread's position before it waits for
+  // anything. Otherwise the compiler keeps the addresses of all stages from layer to layer, which
+  // are more than there are registers, and reloads the spilled ones on the critical path.
   __device__ __forceinline__ void enter(u32 number) {
     stage = number;
     asm volatile("" : "+r"(sm), "+r"(tid), "+r"(warp), "+r"(lane));
@@ -186,9 +185,8 @@ __device__ __forceinline__ void consumer_barrier() {
 
 // A bounded spin. Each failed poll asks give_up(); it says yes once the launch is aborted or the
 // wait has outlasted Launch::spin_limit_ns, and then the caller goes on with whatever it has: an
-// aborted launch computes garbage, quickly, and its results are thrown away. What is inlined is a
-// count and a call with what only the caller knows: waits are many, and a stage's code must stay
-// small.
+// aborted launch computes garbage, quickly, and its results are thrown away. Only a counter and a
+// call are inlined: there are many waits, and a stage's code must stay small.
 struct Spin {
   u32 polls = 0;
   u64 start = 0;

@@ -1,7 +1,7 @@
-// The prefetcher: one lane that walks the same chunks as the producer, up to kRunAhead chunks further, and asks for them
-// to be brought into L2 while the producer waits or the ring holds its stock, kPace cycles apart. It follows the producer's count and
-// never holds it up.
-// Needs schedule.h with AMK_BULK_COPY. Must not know what the bytes are.
+// The prefetcher: one lane that walks the same chunks as the producer, up to kRunAhead chunks
+// further, and asks for them to be brought into L2 while the producer waits or the ring holds its
+// stock, kPace cycles apart. It follows the producer's count and never holds it up. Needs
+// schedule.h with AMK_BULK_COPY. Must not know what the bytes are.
 #pragma once
 
 #include "ring.cuh"
@@ -24,27 +24,32 @@ struct Prefetcher {
     last = ask(source, bytes, ++index, last);
     stopped = last == kStopped;
   }
-  __device__ void wait_step(u32) {}  // asking for bytes reads none of them: L2 is where other SMs' stores arrive
+  // asking for bytes reads none of them: L2 is where other SMs' stores arrive
+  __device__ void wait_step(u32) {}
   __device__ void flush() {}
   __device__ void drain() {}  // prefetches write no shared memory
 
  private:
   static constexpr long long kStopped = -1;
 
-  // Asks for chunk `index` once it is due; returns the time of the last request, or kStopped if the launch ends. Out of line:
-  // the walk has one for every stage.
-  __device__ static __noinline__ long long ask(const u8* source, u32 bytes, u32 index, long long last) {
+  // Asks for chunk `index` once it is due; returns the time of the last request, or kStopped if the
+  // launch ends. Out of line: the walk has one for every stage.
+  __device__ static __noinline__ long long ask(const u8* source, u32 bytes, u32 index,
+                                               long long last) {
     Scratch& shared = block_scratch();
     Waiter waiter;
     Spin spin;
     for (;;) {
       const u32 issued = load_shared_relaxed(&shared.issued);
       if (index <= issued) return last;  // already on its way to the ring
-      if (index <= issued + kRunAhead && load_shared_relaxed(&shared.prefetches) && clock64() - last > kPace) {
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
+      if (index <= issued + kRunAhead && load_shared_relaxed(&shared.prefetches) &&
+          clock64() - last > kPace) {
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes)
+                     : "memory");
         return clock64();
       }
-      if (load_shared_relaxed(&shared.stop) || spin.give_up(waiter, Wait::kRingEmpty, index, 0)) return kStopped;
+      if (load_shared_relaxed(&shared.stop) || spin.give_up(waiter, Wait::kRingEmpty, index, 0))
+        return kStopped;
     }
   }
 };

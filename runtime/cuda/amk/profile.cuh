@@ -66,7 +66,8 @@ struct Instant {
 // The SM's clock and the GPU's timer at one moment. The timer goes in steps, of 32 ns to 1 µs from
 // one kind of GPU to another, so the moment is one at which it is seen to step.
 __device__ __forceinline__ Instant instant() {
-  // more than a step takes; should the timer stand, the pair is a step less precise
+  // more polls than one step of the timer takes; if it stands still, the pair is one step less
+  // exact
   constexpr int kMostPolls = 4096;
   const u64 before = global_timer_ns();
   Instant now;

@@ -72,9 +72,9 @@ __device__ __forceinline__ void advance_slot(u32& slot, u32& phase, u32 n) {
   phase ^= rounds & 1;
 }
 
-// Waits until a slot holds its chunk. The whole warp calls it. The loop is out of line: a stage has
-// as many of these as a tile has chunks, and what is inlined of them decides how much of a layer
-// the instruction cache holds.
+// Waits until a slot holds its chunk. The whole warp calls it. The loop is not inlined: a stage
+// waits once per chunk of a tile, and inlined loops would push the code of a layer out of the
+// instruction cache.
 __device__ __noinline__ void wait_full_long(u32 stage, int layer, int step, u32 slot, u32 phase) {
   Waiter waiter{stage, layer, step};
   Spin spin;
@@ -259,8 +259,8 @@ struct Producer {
 #endif
   }
 
-  // Before cache rows of the steps before `step`. Until an SM copies its first of a step, it runs
-  // ahead over weights.
+  // Call before copying cache rows that earlier steps than `step` have written. Until its first
+  // cache row of a step, an SM streams weights without waiting.
   __device__ __forceinline__ void wait_step(u32 step) {
     if (acquired >= step || stopped) return;
     flush();

@@ -31,9 +31,9 @@ __device__ __forceinline__ Tiles tiles_of(int sm, int layer) {
   return {begin < kTiles ? begin : kTiles, end < kTiles ? end : kTiles};
 }
 
-// An SM without tiles has no task and skips the stage, unless S::kEmpty says that it has one: then
-// it reads the vector all the same, because what it hands over must come after everything that the
-// vector's writers have read.
+// An SM without tiles has no task and skips the stage, unless S::kEmpty is set: then it still reads
+// the vector, because what it publishes must come after everything that the writers of the vector
+// have read.
 
 // The units of stage S that an SM owns in a layer (ir.Dist, kind ByUnit).
 template <class S>

@@ -1,14 +1,15 @@
-// What is copied for a stage: its tiles' weights, or its units' cache rows, in the order in which the consumers take them.
-// Sink is the producer, or the prefetcher that walks ahead of it. Needs schedule.h. Must not know the order of the stages:
-// that is the generated kernel's.
+// What is copied for a stage: its tiles' weights, or its units' cache rows, in the order in which
+// the consumers take them. Sink is the producer, or the prefetcher that walks ahead of it. Needs
+// schedule.h. Must not know the order of the stages: that is the generated kernel's.
 #pragma once
 
 #include "attention.cuh"
 
 namespace amk {
 
-// A stretch of weights or of cache rows: `pieces` pieces that begin `stride` bytes apart and have `bytes` bytes, the last
-// one `last`. Each piece starts a chunk. Of the first, `skip` bytes are left out.
+// A stretch of weights or of cache rows: `pieces` pieces that begin `stride` bytes apart and have
+// `bytes` bytes, the last one `last`. Each piece starts a chunk. Of the first, `skip` bytes are
+// left out.
 struct Segment {
   const u8* source;
   int pieces = 0;
@@ -18,9 +19,10 @@ struct Segment {
   int last;
 };
 
-// Takes the stages of a walk in turn: the lines of a loop's body run once for every stage, and only the line whose turn it is
-// says what to copy. So the code that copies, which is large, is there once and not once for every stage; the consumers' code of
-// a whole layer has to share the instruction cache with it.
+// Iterates over the stages of a walk. The body of the loop has one line per stage and runs once per
+// stage; each time only one line, the one whose turn it is, sets what to copy. So the copying code,
+// which is large, exists once instead of once per stage: it shares the instruction cache with the
+// consumers' code for a whole layer.
 struct Turns {
   int turn = 0;   // number of the line whose turn it is
   int lines = 1;  // as counted in the pass before
@@ -46,11 +48,16 @@ struct Turns {
     fills_for<S>(c, layer);
     constexpr int kTileBytes = kTileRows * round_up(S::kColumns, 32) * Element::kBytes;
     const Tiles mine = tiles_of<S>(c.sm, layer);
-    next = {first + size_t(mine.begin) * kTileBytes, mine.count(), 0, kTileBytes, kTileBytes, kTileBytes};
+    next = {first + size_t(mine.begin) * kTileBytes,
+            mine.count(),
+            0,
+            kTileBytes,
+            kTileBytes,
+            kTileBytes};
   }
 
-  // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a layer. cache is the layer's number
-  // in the cache arena.
+  // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a
+  // layer. cache is the layer's number in the cache arena.
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
     if (!now()) return;
@@ -64,8 +71,11 @@ struct Turns {
     if (chunks <= 0) return;
     rows = true;
     const u8* head = c.launch.cache + cache * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
-    next = {head + size_t(u.first_row(0) / kCacheRows) * kCacheBlockBytes, chunks, u.skipped(0) / kCacheRows * kCacheBlockBytes,
-            kChunkBytes, kChunkBytes * S::kSplits,
+    next = {head + size_t(u.first_row(0) / kCacheRows) * kCacheBlockBytes,
+            chunks,
+            u.skipped(0) / kCacheRows * kCacheBlockBytes,
+            kChunkBytes,
+            kChunkBytes * S::kSplits,
             ceil_div(u.skipped(chunks - 1) + u.rows(chunks - 1), kCacheRows) * kCacheBlockBytes};
   }
   template <class S, class C>
@@ -73,8 +83,8 @@ struct Turns {
     this->cache<S>(c, layer, position, layer);
   }
 
-  // Copies what the line has said. The first rows of a step wait for the end of the step before, which wrote them; weights that
-  // are streamed until then do not.
+  // Copies what the line has said. The first rows of a step wait for the end of the step before,
+  // which wrote them; weights that are streamed until then do not.
   template <class Sink>
   __device__ __forceinline__ void copy(Sink& p, int step) {
     fills_in(p.c, step);
@@ -84,7 +94,8 @@ struct Turns {
     for (int i = 0; i < next.pieces; ++i, source += next.stride) {
       const int bytes = i + 1 < next.pieces ? next.bytes : next.last;
 #pragma unroll 1
-      for (int at = i == 0 ? next.skip : 0; at < bytes; at += kSlotBytes) p.copy(source + at, min(kSlotBytes, bytes - at));
+      for (int at = i == 0 ? next.skip : 0; at < bytes; at += kSlotBytes)
+        p.copy(source + at, min(kSlotBytes, bytes - at));
     }
     lines = seen;
     unit = more ? unit + 1 : 0;
