@@ -34,7 +34,7 @@ namespace amk {
 
 static_assert(kCounterOffset + (kExchangesPerStep + 1) * 4 <= kExchangeBytes, "counters fit");
 
-// Exchanges of a step: one a stage, and one a layer for those that are not outside of the layers.
+// Exchanges of a step: one per stage outside of the layers, and one per layer for those inside.
 template <int kStages>
 constexpr int exchanges(const StageNumber (&)[kStages], int outside) {
   return (kStages - outside) * kLayers + outside;

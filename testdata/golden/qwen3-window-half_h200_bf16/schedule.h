@@ -22,7 +22,7 @@ constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 20;  // of the longest variant
-constexpr unsigned kCounterOffset = 7168;  // of counters: one an exchange, and one a step
+constexpr unsigned kCounterOffset = 7168;  // of counters: one per exchange, and one per step
 constexpr unsigned kExchangeBytes = 7424;  // pages with their copies, then counters
 constexpr int kTraceStride = 352;  // elements of the longest exchanged vector
 
@@ -105,7 +105,7 @@ struct ShortAttnKind1 {
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 2;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 32;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.c9f25cp-03f;  // 0.22360679774997896
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
@@ -128,7 +128,7 @@ struct ShortAttnKind2 {
   static constexpr int kRotationStep = 12;  // more, from layer to layer
   static constexpr int kTasks = 2;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 32;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 33;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.c9f25cp-03f;  // 0.22360679774997896
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
@@ -154,7 +154,7 @@ struct LongPartKind1 {
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 8;  // that hand over L{i}.part
   static constexpr int kSplits = 4;  // of a kv head's rows
-  static constexpr int kShareRows = 32;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.c9f25cp-03f;  // 0.22360679774997896
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
@@ -180,7 +180,7 @@ struct LongPartKind2 {
   static constexpr int kRotationStep = 32;  // more, from layer to layer
   static constexpr int kTasks = 8;  // that hand over L{i}.part
   static constexpr int kSplits = 4;  // of a kv head's rows
-  static constexpr int kShareRows = 32;  // cache rows of a chunk, dealt out to the splits in turn
+  static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 33;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.c9f25cp-03f;  // 0.22360679774997896
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
