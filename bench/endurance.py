@@ -29,10 +29,14 @@ BENCHED = (
 )
 
 LONG_POSITIONS = 33_024
+FAMILY_POSITIONS = 16_512  # the last tokens of a launch from 16,368 are decoded with 16,384 rows
 # The last tokens of a launch from 32,752 are decoded with 32,768 rows.
 CONTEXTS = tuple((Case(f"testdata/configs/{name}", "bf16", SEED, LONG_POSITIONS), (128, 8192, 32_752))
                  for name in ("llama-3.2-1b", "qwen3-0.6b-as-llama", "llama-3.1-8b")) + (
-    (Case("testdata/configs/smollm2-135m", "bf16", SEED, SHAPE_POSITIONS), (128,)),)
+    (Case("testdata/configs/smollm2-135m", "bf16", SEED, SHAPE_POSITIONS), (128,)),) + tuple(
+    (Case(f"testdata/configs/{name}", "bf16", SEED, FAMILY_POSITIONS), positions)
+    for name, positions in (("qwen3-0.6b", (128,)), ("qwen3-8b", (128,)), ("qwen2.5-7b", (128,)),
+                            ("mistral-7b", (128, 16_368))))
 
 SOAKED = Case("testdata/configs/llama-3.2-1b", "bf16", SEED, SHAPE_POSITIONS)
 LONG_SOAK_SECONDS = 480
