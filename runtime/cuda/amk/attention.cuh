@@ -1,7 +1,8 @@
-// Attention units: what a unit is, its share of the cache rows, and the merge of the warps' partial results. A unit is (kv
-// head, split); rows are dealt out to the splits in blocks of kShareRows, whatever the position, so that a cache row is read
-// and written by one unit only: the unit that appends row `pos` is the only one that ever copies the 16-row block around it.
-// Needs schedule.h. The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
+// Attention units: what a unit is, its share of the cache rows, and the merge of the warps' partial
+// results. A unit is (kv head, split); rows are dealt out to the splits in blocks of kShareRows,
+// whatever the position, so that a cache row is read and written by one unit only: the unit that
+// appends row `pos` is the only one that ever copies the 16-row block around it. Needs schedule.h.
+// The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
 #pragma once
 
 #include "exchange.cuh"
@@ -18,14 +19,16 @@ constexpr int kHeadCacheBytes = round_up(kMaxSeq, kCacheRows) / kCacheRows * kCa
 constexpr int kGroupHeads = kHeads / kKVHeads;              // query heads of a kv head
 constexpr size_t kLayerCacheBytes = size_t(kKVHeads) * kHeadCacheBytes;
 
-// A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where the stage has a window, the
-// position sees the last kWindowRows rows alone, its own among them: chunks before them are left out, and the first one begins at
-// the block of the first row that is seen.
+// A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where
+// the stage has a window, the position sees the last kWindowRows rows alone, its own among them:
+// chunks before them are left out, and the first one begins at the block of the first row that is
+// seen.
 template <class S>
 struct Unit {
   static constexpr int kChunkRows = S::kShareRows;
   static_assert(kChunkRows % kCacheRows == 0, "a chunk is whole blocks");
-  static_assert(kChunkRows / kCacheRows * kCacheBlockBytes <= kSlotBytes, "a chunk fits a ring slot");
+  static_assert(kChunkRows / kCacheRows * kCacheBlockBytes <= kSlotBytes,
+                "a chunk fits a ring slot");
   int unit;
   int position;
   __device__ __forceinline__ int head() const { return unit / S::kSplits; }
@@ -45,17 +48,25 @@ struct Unit {
     return kWindowed ? below - skipped(chunk) : below;
   }
   // Rows at the start of a chunk that are not copied, as whole blocks: only the first has some.
-  __device__ __forceinline__ int skipped(int chunk) const { return kWindowed && chunk == 0 ? unseen() / kCacheRows * kCacheRows : 0; }
+  __device__ __forceinline__ int skipped(int chunk) const {
+    return kWindowed && chunk == 0 ? unseen() / kCacheRows * kCacheRows : 0;
+  }
   // Rows of the first block copied that are not seen: what they hold must not matter.
   __device__ __forceinline__ int hidden() const { return kWindowed ? unseen() % kCacheRows : 0; }
   // Whether this step's row falls into the unit's share.
-  __device__ __forceinline__ bool owns_row() const { return position / kChunkRows % S::kSplits == split(); }
+  __device__ __forceinline__ bool owns_row() const {
+    return position / kChunkRows % S::kSplits == split();
+  }
 
  private:
   static constexpr bool kWindowed = S::kWindowRows > 0;
-  __device__ __forceinline__ int first_seen() const { return max(0, position + 1 - S::kWindowRows); }
+  __device__ __forceinline__ int first_seen() const {
+    return max(0, position + 1 - S::kWindowRows);
+  }
   // Chunks of the share before the first with a row that is seen.
-  __device__ __forceinline__ int left_out() const { return (first_seen() / kChunkRows - split() + S::kSplits - 1) / S::kSplits; }
+  __device__ __forceinline__ int left_out() const {
+    return (first_seen() / kChunkRows - split() + S::kSplits - 1) / S::kSplits;
+  }
   // Rows at the start of the first chunk that are not seen.
   __device__ __forceinline__ int unseen() const { return max(0, first_seen() - first_row(0)); }
 };
@@ -73,16 +84,18 @@ __device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
 
 // Position of this step's k and v row of a kv head in the qkv vector.
 __device__ __forceinline__ int k_row(int head) { return kHeads * kHeadDim + head * kHeadDim; }
-__device__ __forceinline__ int v_row(int head) { return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim; }
+__device__ __forceinline__ int v_row(int head) {
+  return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim;
+}
 
-// What a unit reads of the exchange: q of its group, and this step's k and v row. Either q and k are handed over as attention
-// takes them,
+// What a unit reads of the exchange: q of its group, and this step's k and v row. Either q and k
+// are handed over as attention takes them,
 struct PlainHeads {
   Page in;
 };
-// or as products. Then each head of them is normalised by itself, times a gain of kHeadDim weights, and rotated to this
-// position (RMSNORM with head_dim, ROPE): S::kNormEps is added to the mean of squares. Rotation pairs lie side by side, in the
-// heads and in the gains.
+// or as products. Then each head of them is normalised by itself, times a gain of kHeadDim weights,
+// and rotated to this position (RMSNORM with head_dim, ROPE): S::kNormEps is added to the mean of
+// squares. Rotation pairs lie side by side, in the heads and in the gains.
 struct NormedHeads {
   Page in;
   const u8* q_gain;
@@ -95,7 +108,8 @@ __device__ __forceinline__ float inverse_rms(float squares) {
   return rsqrtf(squares * (1.0f / kHeadDim) + S::kNormEps);
 }
 
-// Which cache of the arena a stage uses: the n-th one in layer n, unless the generated kernel says which.
+// Which cache of the arena a stage uses: the n-th one in layer n, unless the generated kernel says
+// which.
 struct OfLayer {};
 template <class C>
 __device__ __forceinline__ int cache_number(const C& c, OfLayer) { return c.layer; }
@@ -113,9 +127,10 @@ __device__ __forceinline__ float exp2_approx(float x) {
   return y;
 }
 
-// Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its kWarpHeads heads, the
-// maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. The heads of the unit are dealt out in kGroups
-// groups of kWarpHeads: group g belongs to warps g, g + kGroups, …
+// Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its
+// kWarpHeads heads, the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators.
+// The heads of the unit are dealt out in kGroups groups of kWarpHeads: group g belongs to warps g,
+// g + kGroups, …
 template <class S, int kWarpHeads, int kGroups, class C>
 __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out) {
   constexpr int kShares = kConsumerWarps / kGroups;
@@ -136,7 +151,8 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
       value += scale[w] * c.shared.attention[at * kPaddedHead + dim];
     }
     if constexpr (S::kSplits == 1) {
-      publish<Element>(c, out, (u.head() * kGroupHeads + head) * kHeadDim + dim, divide<Element>(value, sum));
+      publish<Element>(c, out, (u.head() * kGroupHeads + head) * kHeadDim + dim,
+                       divide<Element>(value, sum));
     } else {
       const int base = (u.unit * kGroupHeads + head) * (kHeadDim + 2);
       publish<Fp32>(c, out, base + dim, value);
