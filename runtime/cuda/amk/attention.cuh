@@ -71,6 +71,15 @@ struct Unit {
   __device__ __forceinline__ int unseen() const { return max(0, first_seen() - first_row(0)); }
 };
 
+// A unit in the step at hand. What follows from a window and the position is worked out for every unit anew: to keep it from layer
+// to layer takes registers that there are not (Context::enter).
+template <class S, class C>
+__device__ __forceinline__ Unit<S> unit_of_step(const C& c, int unit) {
+  int position = c.position;
+  if constexpr (S::kWindowRows > 0) asm volatile("" : "+r"(position));
+  return {unit, position};
+}
+
 // Byte offset of an element of the cache inside its head (ir.Layout, kvfrag16 and kvrows16).
 __device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
   const int base = row / kCacheRows * kCacheBlockBytes + (is_value ? kHalfBlockBytes : 0);

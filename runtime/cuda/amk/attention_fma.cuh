@@ -161,7 +161,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
-    const Unit<S> u{unit, c.position};
+    const Unit<S> u = unit_of_step<S>(c, unit);
     float* q = unit_floats(c.shared);               // [kGroupHeads][kHeadDim]
     float* k_new = q + kGroupHeads * kHeadDim;      // [kHeadDim]
     float* v_new = k_new + kHeadDim;                // [kHeadDim]

@@ -200,7 +200,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
-    const Unit<S> u{unit, c.position};
+    const Unit<S> u = unit_of_step<S>(c, unit);
     Reader reader(c, heads);
     const int group = c.warp % kHeadGroups, block_warp = c.warp / kHeadGroups;
     const int pair = (c.lane & 3) * 2;  // the two heads of its group whose results a lane holds
