@@ -1,13 +1,16 @@
 package codegen
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/runtime"
 	"amkc/validate/kernel"
 )
 
@@ -16,9 +19,6 @@ import (
 
 func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
 	run := map[string]bool{"RMSNORM": true, "GEMV_TILE": true}
-	for code := range finishers {
-		run[code.String()] = true
-	}
 	for sequence := range bodies {
 		for _, name := range strings.Fields(sequence) {
 			run[name] = true
@@ -26,7 +26,28 @@ func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
 	}
 	for c := range ir.Ops {
 		code := ir.Opcode(c)
+		run[code.String()] = run[code.String()] || finisherOf(code) != nil
 		require.Equal(t, run[code.String()], kernel.Backend.Implements(code), code)
+	}
+}
+
+// A finisher is declared as finish.cuh defines it: the emitter and the reader of builds take its parameters from there.
+func TestFinishersAreDeclaredAsTheyAre(t *testing.T) {
+	header := string(runtime.DeviceSources()["amk/finish.cuh"])
+	for _, spec := range ir.Ops {
+		f := spec.Finisher
+		if f == nil {
+			continue
+		}
+		params := []string{"float v"}
+		if f.Row {
+			params = slices.Insert(params, 0, "const Row& r")
+		}
+		for _, key := range f.Args {
+			params = append(params, "float "+key)
+		}
+		head := fmt.Sprintf("__device__ __forceinline__ float %s(%s) {", f.Func, strings.Join(params, ", "))
+		require.Equal(t, 1, strings.Count(header, head), "finish.cuh has no %s", head)
 	}
 }
 

@@ -8,20 +8,58 @@ import (
 	"amkc/ir"
 )
 
-// finishers are the ops that a finisher may have: how each is emitted, as a call of amk/finish.cuh, and the op that the
-// call carries out, which the stage is held to.
-var finishers = map[ir.Opcode]func(w *productWriter, o *ir.Op){
-	ir.ROPE: finishRope, ir.ADD: finishAdd, ir.SiluMul: finishSiluMul, ir.ArgMax: finishArgMax,
+// A finisher emits an op on finished rows, as a call of amk/finish.cuh, and states the op that the call carries out,
+// which the stage is held to.
+type finisher func(w *productWriter, o *ir.Op)
+
+// stageFinishers are those of ops that need more of the stage than a row: its step, its weights, its residual, or what
+// it returns. The calls of all others are declared with their ops.
+var stageFinishers = map[ir.Opcode]finisher{ir.ROPE: finishRope, ir.ADD: finishAdd, ir.ArgMax: finishArgMax}
+
+// finisherOf returns nil for an op that no finisher may have.
+func finisherOf(code ir.Opcode) finisher {
+	if ir.Ops[code].Finisher != nil {
+		return finishRow
+	}
+	return stageFinishers[code]
 }
 
 // finishingOps lists them for messages.
 func finishingOps() string {
 	var names []string
-	for code := range finishers {
-		names = append(names, code.String())
+	for code, spec := range ir.Ops {
+		if finisherOf(ir.Opcode(code)) != nil {
+			names = append(names, spec.Name)
+		}
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
+}
+
+// finishRow: a row, by the call that the op's declaration names.
+func finishRow(w *productWriter, o *ir.Op) {
+	f := ir.Ops[o.Code].Finisher
+	if f.Halves && w.halved {
+		w.fail("makes one row of two twice, with %s the second time; the kernel does it once in each stage", o.Code)
+	}
+	w.halved = w.halved || f.Halves
+	in := buf(o.In, 0)
+	args := []string{w.value(o.In, 0)}
+	if f.Row {
+		args = slices.Insert(args, 0, "r")
+	}
+	var params []ir.Param
+	for _, key := range f.Args {
+		v := o.FloatOr(key, 0)
+		args, params = append(args, hexFloat(v)), append(params, ir.FloatParam(key, v))
+		w.f.numbers = append(w.f.numbers, field{Type: "float", Name: key + " of stage " + w.s.Name, Value: hexFloat(v)})
+	}
+	x := view(in)
+	if !x.IsTemp() {
+		x.Dims = []ir.Range{taskRows}
+	}
+	out := w.define(o, f.Result, fmt.Sprintf("%s(%s)", f.Func, strings.Join(args, ", ")))
+	w.want = append(w.want, ir.Op{Code: o.Code, Out: out, In: []ir.Operand{x}, Params: params})
 }
 
 // finishRope: rotation pairs side by side, below a limit, by this position's angles.
@@ -64,17 +102,6 @@ func finishBias(w *productWriter, o *ir.Op) {
 	w.opening = append(w.opening, fmt.Sprintf("  const RowWeights<%s> biases(c, bias);", w.f.Struct))
 	out := w.define(o, "biased", fmt.Sprintf("biases.of(r) + %s", w.value(o.In, 0)))
 	w.want = append(w.want, ir.Op{Code: ir.ADD, Out: out, In: []ir.Operand{view(in), view(bias, taskRows)}})
-}
-
-// finishSiluMul: rows of gate and up, interleaved.
-func finishSiluMul(w *productWriter, o *ir.Op) {
-	if w.halved {
-		w.fail("has two of %s; the kernel has one for each stage", ir.SiluMul)
-	}
-	w.halved = true
-	in := buf(o.In, 0)
-	out := w.define(o, "act", fmt.Sprintf("silu_mul(r, %s)", w.value(o.In, 0)))
-	w.want = append(w.want, ir.Op{Code: ir.SiluMul, Out: out, In: []ir.Operand{view(in)}})
 }
 
 // finishArgMax: the largest logit of this SM's rows, which the stage returns.

@@ -186,8 +186,8 @@ func (w *productWriter) gemv(o *ir.Op, normed bool) {
 
 // finish emits one op of the finisher.
 func (w *productWriter) finish(o *ir.Op) error {
-	emit, known := finishers[o.Code]
-	if !known {
+	emit := finisherOf(o.Code)
+	if emit == nil {
 		return diag.Errorf(codeStage, "stage "+w.s.Name, "has %s after its product; on finished rows the kernel has %s",
 			o.Code, finishingOps())
 	}

@@ -163,7 +163,7 @@ func (c *checker) dist(pos string, d *Dist) {
 
 // op checks one op; temps holds the temporaries written so far.
 func (c *checker) op(pos string, o *Op, temps map[string]bool) {
-	if !known(opcodeNames[:], o.Code) {
+	if !known(opcodeNames, o.Code) {
 		c.fail(CodeOperands, pos, "unknown opcode %v", o.Code)
 		return
 	}

@@ -7,7 +7,8 @@ import "amkc/ir/op"
 // footprint needs no parameter beyond them. All arithmetic is float32.
 type Opcode int
 
-// The opcodes. Package op declares each in a file of its own; docs/ir.md prints the declarations.
+// Opcodes that Go code asks for or builds programs with, by the codes of their declarations. An op that no pass and no
+// rule knows by name needs none.
 const (
 	NOP Opcode = iota
 	COPY
@@ -29,44 +30,23 @@ const (
 	ArgMax
 	AttentionCombine
 	FUSED
-	numOpcodes
 )
 
-// Ops holds the declaration of every opcode.
-var Ops = [numOpcodes]*op.Spec{
-	NOP:              op.NOP,
-	COPY:             op.COPY,
-	EMBED:            op.EMBED,
-	RMSNORM:          op.RMSNORM,
-	LAYERNORM:        op.LAYERNORM,
-	GEMV:             op.GEMV,
-	GEMM:             op.GEMM,
-	ATTENTION:        op.ATTENTION,
-	ROPE:             op.ROPE,
-	SiluMul:          op.SiluMul,
-	GELU:             op.GELU,
-	ADD:              op.ADD,
-	MUL:              op.MUL,
-	DEQUANT:          op.DEQUANT,
-	SOFTMAX:          op.SOFTMAX,
-	ALLREDUCE:        op.ALLREDUCE,
-	KVAppend:         op.KVAppend,
-	ArgMax:           op.ArgMax,
-	AttentionCombine: op.AttentionCombine,
-	FUSED:            op.FUSED,
-}
+// Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.
+var Ops = op.All()
 
-var opcodeNames = func() (names [numOpcodes]string) {
+var opcodeNames = func() []string {
+	names := make([]string, len(Ops))
 	for c, spec := range Ops {
 		names[c] = spec.Name
 	}
 	return names
 }()
 
-func (o Opcode) String() string { return enumName(opcodeNames[:], int(o)) }
+func (o Opcode) String() string { return enumName(opcodeNames, int(o)) }
 
 // ParseOpcode returns the opcode with the given name.
 func ParseOpcode(s string) (Opcode, error) {
-	i, err := enumCode(opcodeNames[:], s, "opcode")
+	i, err := enumCode(opcodeNames, s, "opcode")
 	return Opcode(i), err
 }

@@ -43,6 +43,17 @@ func TestDeclarations(t *testing.T) {
 			require.NotEmpty(t, p.Doc, p.Key)
 		}
 	}
+	for _, spec := range Ops {
+		if spec.Finisher == nil {
+			continue
+		}
+		require.True(t, spec.Kernel && spec.Forms[0].NIn.Has(1), "%s: the kernel has it, with one operand", spec.Name)
+		for _, key := range spec.Finisher.Args {
+			p := spec.Param(key)
+			require.True(t, p != nil && p.Real && p.Needed, "%s of %s is a real parameter that it needs", key, spec.Name)
+		}
+		require.Len(t, spec.Finisher.Args, len(spec.Params), "the call of %s states every parameter", spec.Name)
+	}
 	for _, v := range params["qdtype"].Values {
 		require.Equal(t, v.Name, DType(v.Value).String())
 	}
@@ -53,6 +64,18 @@ func checkOperands(t *testing.T, spec *op.Spec, list []op.Operand) {
 		require.True(t, i == len(list)-1 || list[i].Most == 0, "%s: only the last operand may be several", spec.Name)
 		require.True(t, i == 0 || !list[i-1].Optional || list[i].Optional, "%s: what may be left out comes last",
 			spec.Name)
+	}
+}
+
+// The numbers of the constants are those that the declarations state.
+func TestOpcodesAreDeclared(t *testing.T) {
+	for code, spec := range map[Opcode]*op.Spec{
+		NOP: op.NOP, COPY: op.COPY, EMBED: op.EMBED, RMSNORM: op.RMSNORM, LAYERNORM: op.LAYERNORM, GEMV: op.GEMV,
+		GEMM: op.GEMM, ATTENTION: op.ATTENTION, ROPE: op.ROPE, SiluMul: op.SiluMul, GELU: op.GELU, ADD: op.ADD,
+		MUL: op.MUL, DEQUANT: op.DEQUANT, SOFTMAX: op.SOFTMAX, ALLREDUCE: op.ALLREDUCE, KVAppend: op.KVAppend,
+		ArgMax: op.ArgMax, AttentionCombine: op.AttentionCombine, FUSED: op.FUSED,
+	} {
+		require.Same(t, spec, Ops[code])
 	}
 }
 

@@ -1,6 +1,12 @@
 package refvm
 
-import "math"
+import (
+	"math"
+
+	ops "amkc/ir/op"
+)
+
+var selecting = kernelTable{ops.ArgMax: argmax}
 
 // argmax chooses the next token greedily: the largest logit, the lowest index among equals. With partial=1 each SM
 // leaves the value and the index of its own best, or no index if none of its logits is a number; a later argmax over

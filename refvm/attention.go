@@ -1,6 +1,16 @@
 package refvm
 
-import "math"
+import (
+	"math"
+
+	ops "amkc/ir/op"
+)
+
+var attending = kernelTable{
+	ops.ATTENTION:        attention,
+	ops.AttentionCombine: attentionCombine,
+	ops.KVAppend:         kvAppend,
+}
 
 // attention lets each query head look at the rows of the cache: a softmax over the scaled products with their keys
 // weighs their values. G = n_heads/n_kv_heads query heads share a key and value head. The row of the step itself, which

@@ -1,6 +1,21 @@
 package refvm
 
-import "math"
+import (
+	"math"
+
+	ops "amkc/ir/op"
+)
+
+var elementwise = kernelTable{
+	ops.NOP:       nop,
+	ops.COPY:      copyElements,
+	ops.SiluMul:   siluMul,
+	ops.GELU:      gelu,
+	ops.ADD:       add,
+	ops.MUL:       mul,
+	ops.SOFTMAX:   softmax,
+	ops.ALLREDUCE: allreduce,
+}
 
 func nop(*worker, *op) error { return nil }
 

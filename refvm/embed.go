@@ -1,6 +1,11 @@
 package refvm
 
-import "amkc/ir/diag"
+import (
+	"amkc/ir/diag"
+	ops "amkc/ir/op"
+)
+
+var embedding = kernelTable{ops.EMBED: embed}
 
 // embed looks up rows of a table: what a token id means to the model.
 func embed(w *worker, o *op) error {

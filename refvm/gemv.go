@@ -1,6 +1,15 @@
 package refvm
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	ops "amkc/ir/op"
+)
+
+var products = kernelTable{
+	ops.GEMV:    gemv,
+	ops.GEMM:    gemv,
+	ops.DEQUANT: dequant,
+}
 
 // gemv multiplies rows of x with a matrix: out[b,j] = x[b] · W[j]. Nearly all of a step's time goes here, so that one
 // SM's rows are one task and the tasks of a stage run on all workers.

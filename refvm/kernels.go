@@ -1,26 +1,23 @@
 package refvm
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	ops "amkc/ir/op"
+)
 
-// kernels computes each opcode; NOP computes nothing, FUSED is listed as its ops. Package ir/op says what they mean.
-var kernels = [...]kernel{
-	ir.NOP:              nop,
-	ir.COPY:             copyElements,
-	ir.EMBED:            embed,
-	ir.RMSNORM:          rmsnorm,
-	ir.LAYERNORM:        layernorm,
-	ir.GEMV:             gemv,
-	ir.GEMM:             gemv,
-	ir.ATTENTION:        attention,
-	ir.ROPE:             rope,
-	ir.SiluMul:          siluMul,
-	ir.GELU:             gelu,
-	ir.ADD:              add,
-	ir.MUL:              mul,
-	ir.DEQUANT:          dequant,
-	ir.SOFTMAX:          softmax,
-	ir.ALLREDUCE:        allreduce,
-	ir.KVAppend:         kvAppend,
-	ir.ArgMax:           argmax,
-	ir.AttentionCombine: attentionCombine,
+// A kernelTable says which kernel computes an op, by its declaration. Each file with kernels has one.
+type kernelTable map[*ops.Spec]kernel
+
+// kernels are the kernels of all files by opcode; nil for FUSED, which is listed as its ops. What they compute is
+// theirs: the declarations say it in words.
+var kernels = byCode(elementwise, embedding, norms, products, rotations, attending, selecting)
+
+func byCode(tables ...kernelTable) []kernel {
+	all := make([]kernel, len(ir.Ops))
+	for _, table := range tables {
+		for spec, k := range table {
+			all[spec.Code] = k
+		}
+	}
+	return all
 }

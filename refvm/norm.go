@@ -1,6 +1,15 @@
 package refvm
 
-import "math"
+import (
+	"math"
+
+	ops "amkc/ir/op"
+)
+
+var norms = kernelTable{
+	ops.RMSNORM:   rmsnorm,
+	ops.LAYERNORM: layernorm,
+}
 
 // normed returns x, whose rows have as many elements as the weight g, and g.
 func (w *worker) normed(o *op) (x, g []float32, err error) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	ops "amkc/ir/op"
 )
 
 // maxInt is the largest value of an integer parameter, a block or a number of parts: what an int32 holds.
@@ -21,14 +22,15 @@ func checkParams(op *ir.Op) (moving []ir.Param, problem string) {
 		}
 	}
 	for i, p := range op.Params {
-		if spec.Param(p.Key) == nil {
+		declared := spec.Param(p.Key)
+		if declared == nil {
 			return nil, fmt.Sprintf("has no parameter %q", p.Key)
 		}
 		if slices.ContainsFunc(op.Params[:i], func(q ir.Param) bool { return q.Key == p.Key }) {
 			return nil, fmt.Sprintf("has the parameter %s twice", p.Key)
 		}
-		if p.Key == "eps" || p.Key == "scale" || p.Key == "theta" {
-			if problem := checkFloat(op, p); problem != "" {
+		if declared.Real {
+			if problem := checkFloat(op, p, declared); problem != "" {
 				return nil, problem
 			}
 			continue
@@ -40,10 +42,10 @@ func checkParams(op *ir.Op) (moving []ir.Param, problem string) {
 			return nil, fmt.Sprintf("has %s=%s, want no symbol but pos", p.Key, p.Int)
 		}
 		if n, constant := p.Int.IsConst(); constant {
-			if problem := checkInt(p.Key, n); problem != "" {
+			if problem := checkInt(declared, n); problem != "" {
 				return nil, problem
 			}
-		} else if p.Key == "row" || p.Key == "pos" {
+		} else if declared.Moves {
 			moving = append(moving, p)
 		} else {
 			return nil, fmt.Sprintf("has %s=%s, want a constant", p.Key, p.Int)
@@ -56,34 +58,26 @@ func checkParams(op *ir.Op) (moving []ir.Param, problem string) {
 }
 
 // checkFloat checks a parameter that may be a fraction.
-func checkFloat(op *ir.Op, p ir.Param) string {
+func checkFloat(op *ir.Op, p ir.Param, declared *ops.Param) string {
 	if _, constant := p.Int.IsConst(); !p.IsFloat && !constant {
 		return fmt.Sprintf("has %s=%s, want a constant", p.Key, p.Int)
 	}
 	v := op.FloatOr(p.Key, 0)
-	if math.IsNaN(v) || math.IsInf(v, 0) || p.Key == "eps" && v < 0 || p.Key == "theta" && v <= 0 {
-		return fmt.Sprintf("has %s=%g, want a finite number, eps not below 0 and theta above it", p.Key, v)
+	if math.IsNaN(v) || math.IsInf(v, 0) || declared.Sign == ops.NotNegative && v < 0 ||
+		declared.Sign == ops.Positive && v <= 0 {
+		return fmt.Sprintf("has %s=%g, want %s", p.Key, v, declared.Want())
 	}
 	return ""
 }
 
 // checkInt checks the value of an integer parameter.
-func checkInt(key string, n int) string {
-	lo, hi := 0, maxInt
-	switch key {
-	case "head_dim", "n_heads", "n_kv_heads", "group", "splits", "block", "parts":
-		lo = 1
-	case "order", "partial":
-		hi = 1
-	case "flags", "recipe":
-		lo = -maxInt
-	case "qdtype":
-		if t := ir.DType(n); t != ir.I8 && t != ir.I4 {
-			return fmt.Sprintf("has qdtype=%d, want %d (I8) or %d (I4)", n, ir.I8, ir.I4)
+func checkInt(declared *ops.Param, n int) string {
+	if declared.Values != nil {
+		if !slices.ContainsFunc(declared.Values, func(v ops.Named) bool { return v.Value == n }) {
+			return fmt.Sprintf("has %s=%d, want %s", declared.Key, n, declared.Want())
 		}
-	}
-	if n < lo || n > hi {
-		return fmt.Sprintf("has %s=%d, want %d to %d", key, n, lo, hi)
+	} else if n < declared.Lo || n > declared.Hi {
+		return fmt.Sprintf("has %s=%d, want %s", declared.Key, n, declared.Want())
 	}
 	return ""
 }

@@ -1,6 +1,12 @@
 package refvm
 
-import "math"
+import (
+	"math"
+
+	ops "amkc/ir/op"
+)
+
+var rotations = kernelTable{ops.ROPE: rope}
 
 // rope turns pairs of elements of q and k by an angle that grows with the position and falls with the pair's number, so
 // that a product of a query and a key depends on their distance.

@@ -3,6 +3,7 @@ package refvm
 import (
 	"fmt"
 
+	"amkc/ir"
 	"amkc/ir/diag"
 )
 
@@ -65,7 +66,7 @@ func (w *worker) run(index int) error {
 // place evaluates the views and the parameters of an op that move with the position.
 func (w *worker) place(o *op) error {
 	for _, p := range o.params {
-		if bad := checkInt(p.Key, p.Int.At(w.pos)); bad != "" {
+		if bad := checkInt(ir.Ops[o.src.Code].Param(p.Key), p.Int.At(w.pos)); bad != "" {
 			return diag.Errorf(CodeOp, w.task.pos(), "%v %s at position %d", o.src.Code, bad, w.pos)
 		}
 	}

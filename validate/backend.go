@@ -77,7 +77,7 @@ func (p *Proof) checkBackend() {
 	if p.contract != nil {
 		p.contract.CheckCounters()
 	}
-	var reported [len(ir.Ops)]bool
+	reported := make([]bool, len(ir.Ops))
 	for t := range p.flat.Tasks {
 		if p.Root(t) != t {
 			continue

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	opspec "amkc/ir/op"
 )
 
 // What the functions of stages.h compute, by the names of amk/gemv.cuh and amk/finish.cuh that they are made of.
@@ -194,14 +195,6 @@ func (c *chain) statement(s *statement) {
 			c.define("%" + s.name)
 			return
 		}
-	case s.what == "silu_mul" && s.plus == "" && !c.halved:
-		if v, ok := s.is(0, "r", "*"); ok {
-			in := c.value(s.at, v[0])
-			c.ops = append(c.ops, op(ir.SiluMul, nil, views(in)))
-			c.define("%" + s.name)
-			c.halved = true
-			return
-		}
 	case s.what == "biases.of" && s.plus != "" && c.f.weights.what != "" && !c.halved:
 		if _, ok := s.is(0, "r"); ok {
 			in := c.value(s.at, s.plus)
@@ -218,7 +211,41 @@ func (c *chain) statement(s *statement) {
 			return
 		}
 	}
-	c.fail(s.at, "%s; want an op of amk/finish.cuh with its arguments", s.spell())
+	if !c.declared(s) {
+		c.fail(s.at, "%s; want an op of amk/finish.cuh with its arguments", s.spell())
+	}
+}
+
+// declared adds the op that is declared with the function called, if the call is one of it: perhaps the row, the value,
+// and a number for each parameter, in the order of the declaration.
+func (c *chain) declared(s *statement) bool {
+	code := slices.IndexFunc(ir.Ops, func(spec *opspec.Spec) bool {
+		return spec.Finisher != nil && spec.Finisher.Func == s.what
+	})
+	if code < 0 || s.plus != "" || len(s.numbers) != 0 {
+		return false
+	}
+	spec, args := ir.Ops[code], s.args
+	if spec.Finisher.Row {
+		if len(args) == 0 || args[0].name != "r" {
+			return false
+		}
+		args = args[1:]
+	}
+	if len(args) != 1+len(spec.Finisher.Args) || args[0].name == "" || spec.Finisher.Halves && c.halved {
+		return false
+	}
+	o := op(ir.Opcode(code), nil, views(c.value(s.at, args[0].name)))
+	for i, a := range args[1:] {
+		if a.name != "" {
+			return false
+		}
+		o.Params = append(o.Params, ir.FloatParam(spec.Finisher.Args[i], a.f))
+	}
+	c.ops = append(c.ops, o)
+	c.define("%" + s.name)
+	c.halved = c.halved || spec.Finisher.Halves
+	return true
 }
 
 // place adds where the last result goes.

@@ -17,7 +17,7 @@ func Ahead(f *ir.Flat) *ir.Flat {
 		var early []ir.FlatOp
 		for k := range f.Tasks[t].Ops {
 			op := &f.Tasks[t].Ops[k]
-			for _, i := range traitsOf[op.Code].ahead {
+			for _, i := range traitsOf(op.Code).ahead {
 				if i < len(op.InBuf) && op.InBuf[i] >= 0 {
 					early = append(early, ir.FlatOp{Op: ir.Op{Code: ir.COPY, In: op.In[i : i+1],
 						Out: []ir.Operand{{Buf: "%early"}}},

@@ -275,7 +275,7 @@ func (w *walk) length(r Run, op *ir.FlatOp) (int, bool) {
 		}
 	}
 	switch {
-	case traitsOf[op.Code].asLong:
+	case traitsOf(op.Code).asLong:
 		return n[0], true
 	case op.Code == ir.SiluMul && len(n) == 1:
 		return n[0] / 2, true

@@ -1,6 +1,9 @@
 package oracle
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	"amkc/ir/op"
+)
 
 // traits are what the oracle knows of an op, apart from what the op declares and from what refvm computes: they are
 // what the proofs are measured against.
@@ -12,19 +15,27 @@ type traits struct {
 	ahead   []int // the inputs that the kernel reads ahead of every wait: matrices, tables, norms, frequencies, caches
 }
 
-var traitsOf = map[ir.Opcode]traits{
-	ir.COPY:      {asLong: true, inPlace: true},
-	ir.EMBED:     {ahead: []int{1}},
-	ir.RMSNORM:   {asLong: true, ahead: []int{1}},
-	ir.LAYERNORM: {asLong: true},
-	ir.GEMV:      {ahead: []int{1}},
-	ir.ATTENTION: {ahead: []int{1, 2}},
-	ir.ROPE:      {asLong: true, ahead: []int{1}},
-	ir.SiluMul:   {inPlace: true}, // of two operands; one has another length than the result
-	ir.GELU:      {asLong: true, inPlace: true},
-	ir.ADD:       {asLong: true, inPlace: true},
-	ir.MUL:       {asLong: true, inPlace: true},
-	ir.DEQUANT:   {asLong: true},
-	ir.SOFTMAX:   {asLong: true},
-	ir.ALLREDUCE: {asLong: true, inPlace: true},
+var known = map[*op.Spec]traits{
+	op.COPY:      {asLong: true, inPlace: true},
+	op.EMBED:     {ahead: []int{1}},
+	op.RMSNORM:   {asLong: true, ahead: []int{1}},
+	op.LAYERNORM: {asLong: true},
+	op.GEMV:      {ahead: []int{1}},
+	op.ATTENTION: {ahead: []int{1, 2}},
+	op.ROPE:      {asLong: true, ahead: []int{1}},
+	op.SiluMul:   {inPlace: true}, // of two operands; one has another length than the result
+	op.GELU:      {asLong: true, inPlace: true},
+	op.ADD:       {asLong: true, inPlace: true},
+	op.MUL:       {asLong: true, inPlace: true},
+	op.DEQUANT:   {asLong: true},
+	op.SOFTMAX:   {asLong: true},
+	op.ALLREDUCE: {asLong: true, inPlace: true},
+}
+
+// traitsOf are those of an opcode; none of one that nothing is known of.
+func traitsOf(c ir.Opcode) traits {
+	if c < 0 || int(c) >= len(ir.Ops) {
+		return traits{}
+	}
+	return known[ir.Ops[c]]
 }

@@ -55,7 +55,7 @@ func (m *machine) aliases([]region) *Hazard {
 
 // sameViews: an op that may work in place, each input of which is the very view that it writes, or apart from it.
 func sameViews(op *ir.FlatOp, r Run) bool {
-	if !traitsOf[op.Code].inPlace {
+	if !traitsOf(op.Code).inPlace {
 		return false
 	}
 	for o, out := range op.OutBuf {

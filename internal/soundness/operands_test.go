@@ -42,7 +42,7 @@ func TestOperandsAgree(t *testing.T) {
 	if os.Getenv("AMKC_LONG") != "" {
 		n = 1_000_000
 	}
-	var accepted, refused [len(ir.Ops)]int
+	accepted, refused := make([]int, len(ir.Ops)), make([]int, len(ir.Ops))
 	wrong := 0
 	for seed := range n {
 		c := population.Operands(seed)

@@ -1,6 +1,7 @@
 package op
 
 var ADD = declare(Spec{
+	Code:      11,
 	Name:      "ADD",
 	Doc:       "x + y.",
 	Pointwise: true,

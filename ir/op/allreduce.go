@@ -1,6 +1,7 @@
 package op
 
 var ALLREDUCE = declare(Spec{
+	Code:      15,
 	Name:      "ALLREDUCE_SHARD",
 	Doc:       "The sum of all operands, added in their order.",
 	Pointwise: true,

@@ -1,6 +1,7 @@
 package op
 
 var ArgMax = declare(Spec{
+	Code: 17,
 	Name: "SAMPLE_ARGMAX",
 	Doc: "The number of the largest element per row of x. With partial=1, the largest element of x and its number, " +
 		"counted from first; −Inf and 2147483647, which is no index, if no element is a number. Of values and " +

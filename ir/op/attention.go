@@ -6,6 +6,7 @@ import (
 )
 
 var ATTENTION = declare(Spec{
+	Code: 7,
 	Name: "ATTENTION_TILE",
 	Doc: "Attention of the heads of q over rows of k and v. nh is n_heads, nkv n_kv_heads, of which nh is a " +
 		"multiple, and hd head_dim: nh query heads share nkv heads of keys and values. The views of k and v have the " +

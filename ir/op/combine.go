@@ -1,6 +1,7 @@
 package op
 
 var AttentionCombine = declare(Spec{
+	Code: 18,
 	Name: "ATTENTION_COMBINE",
 	Doc: "Joins partial results of ATTENTION_TILE. With splits, acc and (m, l) of w elements of one head from so " +
 		"many splits; without, each operand is a whole partial result of n_heads heads, as in the AMK profile.",

@@ -1,6 +1,7 @@
 package op
 
 var COPY = declare(Spec{
+	Code:      1,
 	Name:      "COPY",
 	Doc:       "x, element by element. Indices stay exact.",
 	Pointwise: true,

@@ -1,6 +1,7 @@
 package op
 
 var DEQUANT = declare(Spec{
+	Code:   13,
 	Name:   "DEQUANT",
 	Doc:    "(q − zero) · scale; element k of a row takes entry k/group of its row of scales and of zeros.",
 	Params: []Param{need(qdtype), need(group)},

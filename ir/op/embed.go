@@ -1,6 +1,7 @@
 package op
 
 var EMBED = declare(Spec{
+	Code: 2,
 	Name: "EMBED",
 	Doc: "Row ids[i] of the table, for each i. The first dimension of the table counts its rows, and the others are " +
 		"a row of n elements. The table is a view of a buffer.",

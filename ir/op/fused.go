@@ -1,6 +1,7 @@
 package op
 
 var FUSED = declare(Spec{
+	Code: 19,
 	Name: "FUSED",
 	Doc: "A recipe of the AMK profile, which no backend carries out: a program lists its steps as the ops of the " +
 		"task instead.",

@@ -1,6 +1,7 @@
 package op
 
 var GELU = declare(Spec{
+	Code:      10,
 	Name:      "GELU",
 	Doc:       "x · Φ(x), where Φ is the distribution function of the normal distribution; not the tanh form.",
 	Pointwise: true,

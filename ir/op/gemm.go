@@ -1,6 +1,7 @@
 package op
 
 var GEMM = declare(Spec{
+	Code:   6,
 	Name:   "GEMM_TILE",
 	Doc:    "GEMV_TILE of each row of x.",
 	Params: []Param{qdtype, group},

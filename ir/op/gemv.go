@@ -1,6 +1,7 @@
 package op
 
 var GEMV = declare(Spec{
+	Code: 5,
 	Name: "GEMV_TILE",
 	Doc: "x·Wᵀ + bias. With qdtype, the elements of W are (q − zero) · scale; element k of a row takes entry " +
 		"k/group of its row of scales and of zeros.",

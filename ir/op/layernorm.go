@@ -1,6 +1,7 @@
 package op
 
 var LAYERNORM = declare(Spec{
+	Code:   4,
 	Name:   "LAYERNORM",
 	Doc:    "(x − mean(x)) · rsqrt(variance(x) + eps) · w + b, per row of n elements. The variance divides by n.",
 	Params: []Param{need(eps)},

@@ -1,6 +1,7 @@
 package op
 
 var MUL = declare(Spec{
+	Code:      12,
 	Name:      "MUL",
 	Doc:       "x · y; of one operand, x · scale.",
 	Params:    []Param{scale},

@@ -1,6 +1,7 @@
 package op
 
 var NOP = declare(Spec{
+	Code:   0,
 	Name:   "NOP",
 	Doc:    "Does nothing.",
 	Kernel: true,

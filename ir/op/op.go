@@ -5,11 +5,13 @@
 // What an op computes stands elsewhere and apart from this on purpose: in refvm, in the emitted code, and in what the
 // test oracle knows of it. They hold each other to account because they share nothing but names.
 //
-// The package imports nothing of amkc. An op is declared here, and package ir gives it its code.
+// The package imports nothing of amkc. Declaring an op is all it takes to list it: there is no other list.
 package op
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -21,6 +23,7 @@ const (
 
 // A Spec is the declaration of an op.
 type Spec struct {
+	Code   int // its number in binary forms, which stays; the next op takes the next one
 	Name   string
 	Doc    string // what it computes, in full sentences of plain text
 	Params []Param
@@ -31,6 +34,9 @@ type Spec struct {
 	Pointwise bool
 	// Kernel: the device runtime has it in a stage body.
 	Kernel bool
+	// Finisher: how the device runtime carries the op out on finished rows of a product, if a call that needs nothing
+	// but the row and the parameters does it. Ops that need more of a stage are emitted and read back one by one.
+	Finisher *Finisher
 	// Recipe: it stands for ops of the AMK profile and cannot be carried out itself.
 	Recipe bool
 
@@ -125,7 +131,21 @@ func (a Arity) and(b Arity) Arity {
 	return a
 }
 
-// declare completes a declaration.
+// declared are the ops, in no order that matters.
+var declared []*Spec
+
+// All returns every declaration at its code.
+func All() []*Spec {
+	all := slices.SortedFunc(slices.Values(declared), func(a, b *Spec) int { return a.Code - b.Code })
+	for code, s := range all {
+		if s.Code != code {
+			panic(fmt.Sprintf("op: %s has the code %d, want codes from 0 on without a gap, each once", s.Name, s.Code))
+		}
+	}
+	return all
+}
+
+// declare completes a declaration and lists it.
 func declare(s Spec) *Spec {
 	for i := range s.Forms {
 		f := &s.Forms[i]
@@ -142,6 +162,7 @@ func declare(s Spec) *Spec {
 			}
 		}
 	}
+	declared = append(declared, &s)
 	return &s
 }
 
@@ -189,12 +210,12 @@ func (s *Spec) HasRole(r Role) bool {
 }
 
 // Input returns the declaration of input i; one more than the form has is like the last, and of none like no other.
-func (f *Form) Input(i int) *Operand { return declared(f.In, i) }
+func (f *Form) Input(i int) *Operand { return operandOf(f.In, i) }
 
 // Output returns the declaration of output i in the same way.
-func (f *Form) Output(i int) *Operand { return declared(f.Out, i) }
+func (f *Form) Output(i int) *Operand { return operandOf(f.Out, i) }
 
-func declared(list []Operand, i int) *Operand {
+func operandOf(list []Operand, i int) *Operand {
 	if len(list) == 0 {
 		return &undeclared
 	}

@@ -1,6 +1,7 @@
 package op
 
 var RMSNORM = declare(Spec{
+	Code: 3,
 	Name: "RMSNORM",
 	Doc: "x · rsqrt(mean(x²) + eps) · w, per row of n elements. With head_dim, x is heads one after the other: each " +
 		"is a row by itself, and all have the same w.",

@@ -1,6 +1,7 @@
 package op
 
 var ROPE = declare(Spec{
+	Code: 8,
 	Name: "ROPE",
 	Doc: "Rotary position embedding; head_dim is even. With order=1, x holds rotation pairs side by side. Its first " +
 		"element is row first, which is even, of a vector of which the rows below limit are rotated by the angle pos " +

@@ -1,10 +1,12 @@
 package op
 
 var SiluMul = declare(Spec{
+	Code:      9,
 	Name:      "SILU_MUL",
 	Doc:       "silu(gate) · up, where silu(g) = g / (1 + exp(−g)). One operand holds the two interleaved.",
 	Pointwise: true,
 	Kernel:    true,
+	Finisher:  &Finisher{Func: "silu_mul", Row: true, Result: "act", Halves: true},
 	Forms: []Form{{
 		When: "with one operand",
 		If:   func(inputs int, _ Args) bool { return inputs == 1 },

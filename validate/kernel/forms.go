@@ -88,6 +88,12 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 	}
 	vector := &storage{m.DType, word}
 	matrix, gains := &storage{m.DType, ir.Tile8x32}, &storage{m.DType, ir.RowMajor}
+	rows := func(op *ir.FlatOp) []*storage { // as they are handed over, or kept
+		if n := op.OutBuf[0]; n >= 0 && buffers[n].Layout.Words() {
+			return []*storage{vector}
+		}
+		return []*storage{sums}
+	}
 	return func(op *ir.FlatOp) (in, out []*storage) {
 		switch op.Code {
 		case ir.EMBED:
@@ -95,10 +101,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 		case ir.RMSNORM:
 			return []*storage{vector, gains}, nil
 		case ir.GEMV:
-			if n := op.OutBuf[0]; n >= 0 && buffers[n].Layout.Words() { // rows that nothing else is done with
-				return []*storage{vector, matrix}, []*storage{vector}
-			}
-			return []*storage{vector, matrix}, []*storage{sums}
+			return []*storage{vector, matrix}, rows(op)
 		case ir.ROPE:
 			return []*storage{nil, sums}, []*storage{vector}
 		case ir.SiluMul:
@@ -119,6 +122,9 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 				return []*storage{sums}, []*storage{partial, which}
 			}
 			return []*storage{partial, which}, []*storage{number}
+		}
+		if ir.Ops[op.Code].Finisher != nil {
+			return []*storage{sums}, rows(op)
 		}
 		return nil, nil
 	}

@@ -1,0 +1,16 @@
+package op
+
+// A Finisher is a function of the device runtime (runtime/cuda/amk/finish.cuh) that carries out an op with one operand
+// on a finished row. The emitter writes calls by it and the reader of a build turns calls into ops by it, each with its
+// own code; a test holds the function's parameters to it.
+type Finisher struct {
+	Func string // its name
+	// Row: it is given the Row before the value, because it looks at rows beside its own.
+	Row bool
+	// Result names the variable that the emitted code has for a result without a name.
+	Result string
+	// Halves: every two rows become one, which the even row gets. Once in a stage.
+	Halves bool
+	// Args are the keys of real parameters, in the order in which they follow the value. An op states all of them.
+	Args []string
+}
