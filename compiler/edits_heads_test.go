@@ -38,10 +38,10 @@ func TestEditsOfNormedHeads(t *testing.T) {
 	}{
 		"every eps": {func(p string) string { return strings.ReplaceAll(p, "eps=1e-06", "eps=0.25") }, true, ""},
 		"eps of k":  {one("k_norm.weight[0:64]) eps=1e-06", "k_norm.weight[0:64]) eps=0.25"), false, contract},
-		"weights in each other's place": {swap.Replace, true, "the body of Attn carries out %qn = " +
-			"RMSNORM(L{i}.qkv[a*128:(a+1)*128], L{i}.q_norm.weight[0:64])"},
+		"weights in each other's place": {swap.Replace, true, "want in each layer " +
+			"c.enter(kStageAttn); attend<Attn>(NormedHeads{kQkv, base + kQNormWeight, base + kKNormWeight}"},
 		"one weight for both": {one("L{i}.k_norm.weight[0:64])", "L{i}.q_norm.weight[0:64])"), true,
-			"L{i}.k_norm.weight[0:64]) eps="},
+			"base + kQNormWeight, base + kKNormWeight}, kAttn) [AMK4915]"},
 		"a norm of rows": {one("q_norm.weight[0:64]) eps=1e-06 head_dim=64", "q_norm.weight[0:64]) eps=1e-06"),
 			true, contract},
 		"k is not rotated": {one("L{i}.kv[a,0:pos,1,0:64], %k,", "L{i}.kv[a,0:pos,1,0:64], %kn,"), true,

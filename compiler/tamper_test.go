@@ -54,11 +54,16 @@ var tamperings = map[string][]tampering{
 		replace("an expansion", programFile, `"arch": ?"sm_90a"`, `"arch":"sm_90a$(shell touch evil)"`),
 		replace("an expansion that is a name", programFile, `"arch": ?"sm_90a"`, `"arch":"sm_90a,code=sm_80"`),
 	},
-	"the order of the stages, a vector on another page": {
+	"the order of stages, the page of a vector": {
 		{name: "order", change: func(t *testing.T, dir string) {
 			edit(t, dir, "schedule.h", `(?s)Stages\[\]\{\n    k(\w+), k(\w+),`, "Stages[]{\n    k$2, k$1,")
 		}},
 		replace("page", "pages.h", `Page (kH|kQkv|kAttn|kX\w*) = kXchg\d;`, "Page $1 = kXchg4;"),
+	},
+	"a call between the marks of `megakernel.cu`": {
+		replace("page", "megakernel.cu", `\bo_stage\(c, (\w+), (\w+)\);`, "o_stage(c, $2, $1);"),
+		replace("matrix", "megakernel.cu", `base \+ kOWeight`, "base + kDownWeight"),
+		replace("loop", "megakernel.cu", `\+\+layer`, "layer += 2"),
 	},
 	"the comment of an op": {
 		replace("op", "schedule.h", `//   (.*)EMBED`, "//   ${1}EMBED2"),

@@ -26,4 +26,11 @@ The schedule is rebuilt out of the headers where the kernel has one loop over al
 none. Where schedule.h has a list kLoops its loops are others: several, or one over every other layer, or one that
 leaves out the first or the last. Such a program is emitted and proved as it is compiled (amkc validate
 DIR/program.json), but what the headers say of it is not proved again, and verify does not pass it.`)
+
+	codeCalls = diag.New("AMK4915", "the kernel calls other stages than the headers describe", `
+megakernel.cu has two walks over a step, between the marks amkc:walk, amkc:consume and amkc:end: what the producer
+streams, and the calls of the stages with their pages and addresses. They are loops over the layers, branches on the
+position and on the kind of a layer, and calls; docs/verify.md has the grammar. Either something else stands there, or
+the calls are not those of the schedule that the headers describe: another order, another page or weight, a matrix or
+a cache that is streamed and not used, or used and not streamed. Compile again; the calls are not meant to be edited.`)
 )

@@ -13,15 +13,16 @@ import (
 func FuzzReadback(f *testing.F) {
 	for _, dir := range builds(f) {
 		h := headers(f, dir)
-		f.Add(h[0], h[1], h[2], h[3])
-		f.Add(h[0][:len(h[0])/2], h[1], h[2], h[3])
-		f.Add(h[0], []byte("// amkc:literals \nnamespace amk {\nconstexpr Page kX[]{"), h[2], h[3])
-		f.Add(h[0], h[1], []byte{}, h[3])
-		f.Add(h[0], h[1], h[2], h[3][:len(h[3])/2])
+		f.Add(h[0], h[1], h[2], h[3], h[4])
+		f.Add(h[0][:len(h[0])/2], h[1], h[2], h[3], h[4])
+		f.Add(h[0], []byte("// amkc:literals \nnamespace amk {\nconstexpr Page kX[]{"), h[2], h[3], h[4])
+		f.Add(h[0], h[1], []byte{}, h[3], h[4])
+		f.Add(h[0], h[1], h[2], h[3][:len(h[3])/2], h[4])
+		f.Add(h[0], h[1], h[2], h[3], h[4][:len(h[4])/2])
 	}
-	f.Fuzz(func(t *testing.T, schedule, pages, config, stages []byte) {
+	f.Fuzz(func(t *testing.T, schedule, pages, config, stages, kernel []byte) {
 		defer watch.Execution()()
-		p, diags := readback.Program(texts([4][]byte{schedule, pages, config, stages}))
+		p, diags := readback.Program(texts([5][]byte{schedule, pages, config, stages, kernel}))
 		if diags.Err() == nil && p == nil {
 			t.Fatal("neither a program nor a reason")
 		}

@@ -18,7 +18,7 @@ import (
 // megabytes.
 type hostileFamily struct {
 	name string
-	make func(h [4]string) [4]string
+	make func(h [5]string) [5]string
 }
 
 const headerSize = 1<<21 - 1<<10
@@ -40,8 +40,8 @@ var (
 )
 
 // constants edits constants, and then all others that the reader says follow from them.
-func constants(edits ...string) func([4]string) [4]string {
-	return func(h [4]string) [4]string {
+func constants(edits ...string) func([5]string) [5]string {
+	return func(h [5]string) [5]string {
 		for i := 0; i < len(edits); i += 2 {
 			for f := range h {
 				h[f] = regexp.MustCompile(edits[i]+` = \d+;`).ReplaceAllString(h[f], edits[i]+" = "+edits[i+1]+";")
@@ -65,7 +65,7 @@ func constants(edits ...string) func([4]string) [4]string {
 	}
 }
 
-func onLine(h [4]string, file, line string, pattern *regexp.Regexp, text string) [4]string {
+func onLine(h [5]string, file, line string, pattern *regexp.Regexp, text string) [5]string {
 	for f := range h {
 		if files[f] == file {
 			lines := strings.SplitAfter(h[f], "\n")
@@ -78,8 +78,8 @@ func onLine(h [4]string, file, line string, pattern *regexp.Regexp, text string)
 	return h
 }
 
-func read(h [4]string) (*ir.Program, []error) {
-	p, diags := readback.Program(texts([4][]byte{[]byte(h[0]), []byte(h[1]), []byte(h[2]), []byte(h[3])}))
+func read(h [5]string) (*ir.Program, []error) {
+	p, diags := readback.Program(texts([5][]byte{[]byte(h[0]), []byte(h[1]), []byte(h[2]), []byte(h[3]), []byte(h[4])}))
 	var out []error
 	for _, d := range diags {
 		out = append(out, d)
@@ -88,11 +88,18 @@ func read(h [4]string) (*ir.Program, []error) {
 }
 
 // before puts text before a mark of one header.
-func before(file int, mark string, text func() string) func([4]string) [4]string {
-	return func(h [4]string) [4]string {
+func before(file int, mark string, text func() string) func([5]string) [5]string {
+	return func(h [5]string) [5]string {
 		h[file] = strings.Replace(h[file], mark, text()+mark, 1)
 		return h
 	}
+}
+
+// walked begins what the first turns of the producer stream with a text that is repeated, after one that is not.
+func walked(line func(i int) string, first ...string) func([5]string) [5]string {
+	return before(4, "        turns.weights<Qkv>", func() string {
+		return strings.Join(first, "") + times(headerSize/2, line)
+	})
 }
 
 const closing = "}  // namespace amk\n// amkc:end"
@@ -110,7 +117,7 @@ var hostileHeaders = []hostileFamily{
 	{"unknown constants", before(0, closing, func() string {
 		return times(headerSize/2, func(i int) string { return fmt.Sprintf("constexpr int k%d = 1;\n", i) })
 	})},
-	{"descriptors", func(h [4]string) [4]string {
+	{"descriptors", func(h [5]string) [5]string {
 		begin := strings.Index(h[0], "struct Embed {")
 		end := begin + strings.Index(h[0][begin:], "};\n") + len("};\n")
 		one, names := h[0][begin:end], ""
@@ -122,7 +129,7 @@ var hostileHeaders = []hostileFamily{
 		h[0] = strings.Replace(h[0], "\n};\n", "\n"+names+"};\n", 1)
 		return h
 	}},
-	{"stages of a variant", func(h [4]string) [4]string {
+	{"stages of a variant", func(h [5]string) [5]string {
 		list := times(headerSize/2, func(int) string { return "kStageEmbed, " })
 		h[0] = strings.Replace(h[0], "Stages[]{", "Stages[]{"+list, 1)
 		return h
@@ -130,23 +137,33 @@ var hostileHeaders = []hostileFamily{
 	{"pages", before(1, "// ---- vectors", func() string {
 		return times(headerSize/2, func(i int) string { return fmt.Sprintf("constexpr Page kY%d{0, 0, 1};\n", i) })
 	})},
-	{"pages of a vector", func(h [4]string) [4]string {
+	{"pages of a vector", func(h [5]string) [5]string {
 		list := times(headerSize/2, func(int) string { return "kXchg0, " })
 		h[1] = strings.Replace(h[1], "constexpr Page kX = kXchg0;", "constexpr Page kX[]{"+list+"};", 1)
 		return h
 	}},
-	{"lines of a comment", func(h [4]string) [4]string {
+	{"lines of a comment", func(h [5]string) [5]string {
 		at := strings.Index(h[0], "struct ")
 		h[0] = h[0][:at] + times(headerSize/2, func(int) string { return "//       x\n" }) + h[0][at:]
 		return h
 	}},
+	{"calls", before(4, "    c.enter(kStageEmbed);", func() string {
+		return times(headerSize/2, func(int) string { return "a(c);\n" })
+	})},
+	{"calls of a kind", walked(func(int) string { return "if (position < kLongEnd) { a(p.c); }\n" })},
+	{"arms", walked(func(int) string { return "if (position < kShortEnd) {} else " })},
+	{"branches in branches", walked(func(int) string { return "if (position < kLongEnd) {\n" })},
+	{"arguments", walked(func(int) string { return "x, " }, "turns.weights(p.c, ")},
+	{"braces in braces", walked(func(int) string { return "x{" }, "turns.weights(p.c, ")},
+	{"comments of a walk", walked(func(int) string { return "//\n" }, "x(p.c);\n")},
+	{"marks", walked(func(int) string { return "// amkc:end\n" })},
 	{"size", before(0, closing, func() string {
 		return times(10<<20, func(i int) string { return fmt.Sprintf("constexpr int k%d = 1;\n", i) })
 	})},
 }
 
 // judge takes headers through what amkc verify does with them.
-func judge(h [4][]byte, want *ir.Program) int {
+func judge(h [5][]byte, want *ir.Program) int {
 	p, diags := readback.Program(texts(h))
 	if diags.Err() == nil {
 		diags.Add(readback.Compare(p, want)...)
@@ -157,8 +174,8 @@ func judge(h [4][]byte, want *ir.Program) int {
 	return len(diags)
 }
 
-func hostileBytes(t testing.TB, f hostileFamily) (out [4][]byte) {
-	var h [4]string
+func hostileBytes(t testing.TB, f hostileFamily) (out [5][]byte) {
+	var h [5]string
 	for i, text := range headers(t, "llama-gqa_t4_fp16_split") {
 		h[i] = string(text)
 	}

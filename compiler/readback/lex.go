@@ -2,6 +2,7 @@ package readback
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"amkc/ir/diag"
@@ -14,11 +15,13 @@ const maxSource = 1 << 21
 // pos is a place in a header: line and column from 1, columns in bytes.
 type pos struct{ line, col int }
 
-// source is a header being read. Its first error ends the reading.
+// source is a header, or a walk of the kernel, being read. Its first error ends the reading.
 type source struct {
 	file  string
 	text  string
-	marks string // the punctuation of its grammar
+	code  *diag.Code // of its first error
+	marks string     // the punctuation of its grammar
+	pairs []string   // of two characters
 	at    pos
 	i     int
 	err   *diag.Diagnostic
@@ -26,7 +29,7 @@ type source struct {
 
 func (s *source) fail(p pos, format string, args ...any) {
 	if s.err == nil {
-		s.err = diag.Errorf(codeGrammar, s.spell(p), format, args...)
+		s.err = diag.Errorf(s.code, s.spell(p), format, args...)
 	}
 }
 
@@ -164,8 +167,16 @@ func (s *source) next() token {
 		t.kind, n = word, span(rest, func(c byte) bool { return isLetter(c) || isDigit(c) })
 	case isDigit(c):
 		t.kind, n = number, numberSpan(rest)
+	case c == '#' && s.pairs != nil && s.at.col == 1: // a directive is a line
+		t.kind = punctuation
+		if n = strings.IndexByte(rest, '\n'); n < 0 {
+			n = len(rest)
+		}
 	case strings.IndexByte(s.marks, c) >= 0:
 		t.kind = punctuation
+		if slices.Contains(s.pairs, rest[:min(2, len(rest))]) {
+			n = 2
+		}
 	default:
 		s.fail(s.at, "%q; want a declaration of a literal", c)
 		return t

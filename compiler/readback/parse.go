@@ -73,8 +73,8 @@ type block struct {
 
 // parse reads the literals of a header.
 func parse(file string, text []byte) (*block, *diag.Diagnostic) {
-	b := &block{source: &source{file: file, text: string(text), marks: "{}[]=;,:"}, scope: newScope("", pos{1, 1}),
-		names: map[string]bool{}}
+	b := &block{source: &source{file: file, text: string(text), code: codeGrammar, marks: "{}[]=;,:"},
+		scope: newScope("", pos{1, 1}), names: map[string]bool{}}
 	if file == stagesFile {
 		b.marks += "()<>&*+."
 	}

@@ -8,18 +8,20 @@ import (
 	"amkc/knobs"
 )
 
-// Names of the headers, in positions.
+// Names of the files, in positions.
 const (
 	scheduleFile = "schedule.h"
 	pagesFile    = "pages.h"
 	configFile   = "model_config.h"
 	stagesFile   = "stages.h"
+	kernelFile   = "megakernel.cu"
 )
 
-// Files are the names of the headers that a program is read back out of.
-var Files = []string{scheduleFile, pagesFile, configFile, stagesFile}
+// Files are the names of the sources that a program is read back out of.
+var Files = []string{scheduleFile, pagesFile, configFile, stagesFile, kernelFile}
 
-// Program rebuilds the program from the literals of a build's headers: text by the names of [Files]. It lacks what
+// Program rebuilds the program from the literals of a build's headers and the calls of its kernel: text by the names
+// of [Files]. It lacks what
 // they do not hold: names of model and target, keys of the checkpoint, and of the configuration all but ring, warps
 // and shared memory; floats are what a C++ float holds. Positions of the diagnostics are FILE:LINE:COLUMN. Where they
 // leave no program, it is nil; with errors it is what the headers say, however wrong.
@@ -47,6 +49,10 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}
+	streamed, computed := b.walks(text[kernelFile])
+	if b.diags.Err() != nil {
+		return nil, b.diags
+	}
 	b.buffers()
 	b.placePages()
 	for i := range b.variants {
@@ -54,6 +60,7 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	}
 	b.checkTasks()
 	b.checkExchanges()
+	b.checkCalls(streamed, computed)
 	if b.diags.Err() != nil {
 		return b.p, b.diags
 	}
@@ -81,6 +88,8 @@ type builder struct {
 	barriers bool // each layer ends at one
 	unrolled bool // the layers are in no loop, and what is theirs is in no family
 	splits   int  // of a kv head in the variants that split the context; 0 without one
+
+	constants map[string]string // of model_config.h, by the weights that they are of
 
 	kinds    []int // of the layers, a list that repeats; none: they are of one
 	stages   []*descriptor
@@ -162,9 +171,9 @@ func (b *builder) readKinds() {
 		return
 	}
 	r.taken[c.name] = true
-	if c.typ != "int" || !c.array || len(c.value.list) > b.facts.layers {
-		r.fail(c.at, "%s has %d kinds of type %s; want an array of int, with at most one for each of %d layers", c.name,
-			len(c.value.list), c.typ, b.facts.layers)
+	if c.typ != "int" || !c.array || len(c.value.list) > min(b.facts.layers, listedKinds) {
+		r.fail(c.at, "%s has %d kinds of type %s; want an array of int, with at most one for each of %d layers and %d "+
+			"in all", c.name, len(c.value.list), c.typ, b.facts.layers, listedKinds)
 		return
 	}
 	for _, v := range c.value.list {
@@ -175,6 +184,9 @@ func (b *builder) readKinds() {
 		b.kinds = append(b.kinds, v.n)
 	}
 }
+
+// listedKinds is what kinds.cuh tells apart.
+const listedKinds = 128
 
 // leftOver reports constants that nothing has asked for.
 func (b *builder) leftOver() {

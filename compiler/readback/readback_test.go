@@ -15,9 +15,9 @@ import (
 const golden = "../../testdata/golden"
 
 // headers are those of a golden build, in the order of readback.Files.
-func headers(t testing.TB, dir string) [4][]byte {
+func headers(t testing.TB, dir string) [5][]byte {
 	t.Helper()
-	var out [4][]byte
+	var out [5][]byte
 	for i, name := range readback.Files {
 		text, err := os.ReadFile(filepath.Join(golden, dir, name))
 		require.NoError(t, err)
@@ -27,7 +27,7 @@ func headers(t testing.TB, dir string) [4][]byte {
 }
 
 // texts are headers by their names.
-func texts(h [4][]byte) map[string][]byte {
+func texts(h [5][]byte) map[string][]byte {
 	out := map[string][]byte{}
 	for i, name := range readback.Files {
 		out[name] = h[i]

@@ -96,12 +96,8 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	in, out := b.outside(d, d.in), b.outside(d, d.out)
 	switch d.body {
 	case embedBody:
-		table := "embed.weight"
-		if m.tied {
-			table = "lm_head.weight"
-		}
 		return []ir.Op{op(ir.EMBED, views(view(residual, task), view(out, task)),
-			views(view("token", first), view(table, upTo(m.vocab), task)))}
+			views(view("token", first), view(b.table(), upTo(m.vocab), task)))}
 	case attendBody:
 		return b.attend(d, in, out)
 	case combineBody:
@@ -109,6 +105,14 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	default:
 		return d.productOps()
 	}
+}
+
+// table is the weight that tokens are looked up in.
+func (b *builder) table() string {
+	if b.facts.tied {
+		return "lm_head.weight"
+	}
+	return "embed.weight"
 }
 
 // attend is Unit of attention.cuh: unit a is split a%splits of kv head a/splits, and has every splits-th chunk of its
@@ -154,6 +158,9 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 		op(ir.KVAppend, views(rows(now, 1)), views(v)))
 }
 
+// Weights of the norms per head.
+const qNorm, kNorm = "L{i}.q_norm.weight", "L{i}.k_norm.weight"
+
 // normedHeads is NormedHeads of attention.cuh: each head of q and k is normalised by itself, and rotated.
 func (b *builder) normedHeads(d *descriptor, q, k ir.Operand) []ir.Op {
 	hd := b.facts.headDim
@@ -165,7 +172,7 @@ func (b *builder) normedHeads(d *descriptor, q, k ir.Operand) []ir.Op {
 		return op(ir.ROPE, views(view(out)), views(view(in), view("rope.inv_freq", upTo(hd/2))), size,
 			ir.IntParam("order", ir.Int(1)), ir.IntParam("pos", position))
 	}
-	return []ir.Op{norm("%qn", q, "L{i}.q_norm.weight"), norm("%kn", k, "L{i}.k_norm.weight"),
+	return []ir.Op{norm("%qn", q, qNorm), norm("%kn", k, kNorm),
 		rotate("%q", "%qn"), rotate("%k", "%kn")}
 }
 

@@ -27,7 +27,7 @@ type edit struct {
 
 // findings are those of reading edited headers back, without any re-emission: of the reader itself, or of the
 // comparison with the program.
-func findings(h [4][]byte, e edit, want *ir.Program) []string {
+func findings(h [5][]byte, e edit, want *ir.Program) []string {
 	h[e.file] = []byte(e.text)
 	p, diags := readback.Program(texts(h))
 	if diags.Err() == nil {
@@ -47,9 +47,9 @@ var (
 
 // literalEdits replaces every literal of the blocks in turn: numbers by one more, by one less and by twice as much,
 // truth values by the other one, names by every other name that the same header uses as a value.
-func literalEdits(h [4][]byte) []edit {
+func literalEdits(h [5][]byte) []edit {
 	var out []edit
-	for f, text := range h {
+	for f, text := range h[:4] {
 		s := string(text)
 		begin, end := strings.Index(s, "// amkc:literals"), strings.Index(s, "// amkc:end")
 		type place struct{ lo, hi int }
@@ -131,7 +131,7 @@ func TestEveryLiteralIsReadBack(t *testing.T) {
 	}
 }
 
-// No line of a block can go, or come twice, but for comments and blank lines.
+// No line of a block or of a walk can go, or come twice, but for comments and blank lines.
 func TestEveryDeclarationIsNeeded(t *testing.T) {
 	for _, dir := range builds(t) {
 		t.Run(dir, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestEveryDeclarationIsNeeded(t *testing.T) {
 				lines := strings.SplitAfter(string(text), "\n")
 				inside := false
 				for i, line := range lines {
-					inside = inside && !strings.HasPrefix(line, "// amkc:end") ||
-						strings.HasPrefix(line, "// amkc:literals")
+					mark, isMark := strings.CutPrefix(strings.TrimLeft(line, " "), "// amkc:")
+					inside = isMark && mark != "end\n" || inside && !isMark
 					if code, _, _ := strings.Cut(line, "//"); !inside || strings.TrimSpace(code) == "" {
 						continue
 					}

@@ -11,6 +11,7 @@ import (
 // A variantList is what schedule.h says of a variant.
 type variantList struct {
 	name   string
+	bound  string // the constant of its end
 	at     pos
 	end    int // position past its last
 	stages []*descriptor
@@ -41,7 +42,8 @@ func (b *builder) variantLists() {
 			continue
 		}
 		r.taken[c.name] = true
-		v := variantList{name: snake(prefix[1:]), at: c.at, end: r.positive(r.scope, prefix+"End")}
+		v := variantList{name: snake(prefix[1:]), bound: prefix + "End", at: c.at,
+			end: r.positive(r.scope, prefix+"End")}
 		for _, e := range c.value.list {
 			d := numbers[e.name]
 			if e.kind != name || d == nil {

@@ -30,6 +30,7 @@ __device__ __forceinline__ void walk(Sink& p) {
 #pragma unroll 1
   for (int step = 0; step < p.c.launch.steps && !p.stopped; ++step) {
     const int position = p.c.launch.position + step;
+    // amkc:walk
 #pragma unroll 1
     for (int layer = 0; layer < kLayers && !p.stopped; ++layer) {
       const u8* base = weights + layer * kLayerBytes;
@@ -50,6 +51,7 @@ __device__ __forceinline__ void walk(Sink& p) {
     for (Turns turns; turns.left(); turns.copy(p, step)) {
       turns.weights<LmHead>(p.c, weights + kLmHeadWeight, 0);
     }
+    // amkc:end
   }
   p.drain();
 }
@@ -61,6 +63,7 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
 #pragma unroll 1
   for (int step = 0;; ++step) {
     c.begin_step(step);
+    // amkc:consume
     rotate_setup(c, reinterpret_cast<const float*>(weights + kRopeInvFreq));
     c.enter(kStageEmbed);
     embed<Embed>(c, weights + kLmHeadWeight, kX);
@@ -89,6 +92,7 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
     const Best best = lm_head_stage(c, kX, weights + kFinalNormWeight);
     publish_best(c, best, kBestValue, kBestIndex);
     if (!sample(c, kBestValue, kBestIndex)) break;
+    // amkc:end
   }
 }
 

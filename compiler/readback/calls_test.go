@@ -1,0 +1,67 @@
+package readback_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// kernelTokens are the tokens of what stands between the marks of megakernel.cu, comments apart.
+var kernelTokens = regexp.MustCompile(`//.*|#pragma unroll 1|\w+|\+\+|&&|\S`)
+
+// walkTokens are the places of the tokens of both walks.
+func walkTokens(text string) (places [][]int) {
+	for _, mark := range []string{"// amkc:walk\n", "// amkc:consume\n"} {
+		begin := strings.Index(text, mark) + len(mark)
+		end := begin + strings.Index(text[begin:], "// amkc:end")
+		for _, m := range kernelTokens.FindAllStringIndex(text[begin:end], -1) {
+			if !strings.HasPrefix(text[begin+m[0]:], "//") {
+				places = append(places, []int{begin + m[0], begin + m[1]})
+			}
+		}
+	}
+	return places
+}
+
+// Every token of both walks matters: whichever is deleted, doubled or replaced by another one of the walks is refused
+// by the reader, or makes another program. Nothing is emitted again here.
+func TestEveryTokenOfTheWalksIsReadBack(t *testing.T) {
+	const kernel = 4
+	dirs := []string{"qwen3-window-half_h200_bf16"} // with branches of both kinds; each build takes seconds
+	if os.Getenv("AMKC_LONG") != "" {
+		dirs = builds(t)
+	}
+	for _, dir := range dirs {
+		t.Run(dir, func(t *testing.T) {
+			h, want := headers(t, dir), programOf(t, dir)
+			text := string(h[kernel])
+			places := walkTokens(text)
+			require.Greater(t, len(places), 300)
+			others := map[string]bool{"k": true, "7": true, "-": true, "/": true, "kQkvWeight": true, "O": true}
+			for _, at := range places {
+				others[text[at[0]:at[1]]] = true
+			}
+			for n, at := range places {
+				token := text[at[0]:at[1]]
+				try := func(other string) {
+					what := fmt.Sprintf("%s -> %s at %d", token, other, at[0])
+					e := edit{what, kernel, text[:at[0]] + other + text[at[1]:]}
+					require.NotEmpty(t, findings(h, e, want), e.what)
+				}
+				try("")
+				try(token + " " + token)
+				for i, other := range slices.Sorted(maps.Keys(others)) { // a few, and others for each token
+					if other != token && (i+n)%17 == 0 {
+						try(" " + other + " ")
+					}
+				}
+			}
+		})
+	}
+}

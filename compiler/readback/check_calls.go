@@ -1,0 +1,220 @@
+package readback
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// checkCalls holds both walks of the kernel to the stages of each variant: their order, where each runs, and the
+// pages, weights and caches that it is given. The producer streams the matrix or the cache of each stage that has one.
+func (b *builder) checkCalls(streamed, computed *walk) {
+	b.constants = map[string]string{}
+	for _, c := range b.config.order {
+		if w, known := b.weight(c.name); known {
+			b.constants[w.Name] = c.name
+		}
+	}
+	rotates := slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.normed })
+	if computed.barrier != rotates {
+		b.failCall(computed.spell(computed.begin), "consumer_barrier() is there or not; want it where attention "+
+			"rotates, and there alone")
+	}
+	for i := range b.variants {
+		l := &b.variants[i]
+		var stream, compute []kernelCall
+		for k, d := range l.stages {
+			stream, compute = append(stream, b.streamOf(d)...), append(compute, b.callsOf(d)...)
+			if b.barriers && l.endsLayer(k) {
+				stream, compute = append(stream, d.awaits()), append(compute, d.barrierCalls()...)
+			}
+		}
+		b.sameCalls(streamed, stream, i)
+		b.sameCalls(computed, compute, i)
+	}
+}
+
+// sameCalls compares the calls of a walk in a variant with those that its stages need.
+func (b *builder) sameCalls(w *walk, want []kernelCall, variant int) {
+	k := 0
+	for i := range w.calls {
+		c := &w.calls[i]
+		switch {
+		case c.variants>>variant&1 == 0:
+			continue
+		case k == len(want):
+			b.failCall(w.spell(c.at), "%s comes after the last stage of variant %s; want no more calls", c.spell(),
+				b.variants[variant].name)
+			return
+		case c.spell() != want[k].spell():
+			b.failCall(w.spell(c.at), "%s in variant %s; want %s", c.spell(), b.variants[variant].name, want[k].spell())
+			return
+		}
+		k++
+	}
+	if k < len(want) {
+		b.failCall(w.spell(w.source.at), "the calls of variant %s end before %s; want it too", b.variants[variant].name,
+			want[k].spell())
+	}
+}
+
+func (b *builder) failCall(at, format string, args ...any) {
+	if len(b.diags) < maxFindings {
+		b.diags.Add(diag.Errorf(codeCalls, at, format, args...))
+	}
+}
+
+// spell is a call with all that is said of it, for comparing and for messages.
+func (c *kernelCall) spell() string {
+	var out strings.Builder
+	if c.looped {
+		out.WriteString("in each layer ")
+	}
+	if c.kind > 0 {
+		out.WriteString("of kind " + strconv.Itoa(c.kind) + " ")
+	}
+	if c.layer >= 0 {
+		out.WriteString("c.layer = " + strconv.Itoa(c.layer) + "; ")
+	}
+	if c.entered != "" {
+		out.WriteString("c.enter(" + c.entered + "); ")
+	}
+	if c.best {
+		out.WriteString("best = ")
+	}
+	out.WriteString(c.what)
+	if c.of != "" {
+		out.WriteString("<" + c.of + ">")
+	}
+	return out.String() + "(" + spelled(c.args) + ")"
+}
+
+// contextOf is where the calls of a stage stand, in some variant.
+func (d *descriptor) contextOf() context { return context{kind: d.kind, looped: d.looped()} }
+
+// looped reports whether the stage is in the loop over the layers.
+func (d *descriptor) looped() bool { return d.inLayer() && !d.single }
+
+// layerIn is the number of its layer, in a walk whose loop counts them in a variable.
+func (d *descriptor) layerIn(variable string) place {
+	if d.looped() {
+		return place{name: variable}
+	}
+	return place{number: d.layer}
+}
+
+// set is the layer that the consumers note before a call, -1 where they do not.
+func (d *descriptor) set() int {
+	if d.single {
+		return d.layer
+	}
+	return -1
+}
+
+// streamOf is what the producer does for a stage.
+func (b *builder) streamOf(d *descriptor) []kernelCall {
+	c := kernelCall{context: d.contextOf(), layer: -1, of: d.scope.name}
+	switch d.body {
+	case productBody:
+		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.matrix()), d.layerIn("layer")}
+	case attendBody:
+		c.what, c.args = "turns.cache", []place{d.layerIn("layer"), {name: "position"}}
+	default:
+		return nil
+	}
+	return []kernelCall{c}
+}
+
+// callsOf is what the consumers do for a stage; after the head's they end the step.
+func (b *builder) callsOf(d *descriptor) []kernelCall {
+	c := kernelCall{context: d.contextOf(), layer: d.set(), entered: "kStage" + d.scope.name, of: d.scope.name}
+	switch d.body {
+	case embedBody:
+		c.what, c.args = "embed", []place{b.addressOf(d, b.table()), b.pageOf(d, d.out)}
+	case attendBody:
+		heads := place{name: "PlainHeads", inside: []place{b.pageOf(d, d.in)}}
+		if d.normed {
+			heads.name = "NormedHeads"
+			heads.inside = append(heads.inside, b.addressOf(d, qNorm), b.addressOf(d, kNorm))
+		}
+		c.what, c.args = "attend", []place{heads, b.pageOf(d, d.out)}
+	case combineBody:
+		c.what, c.args = "combine", []place{b.pageOf(d, d.in), b.pageOf(d, d.out)}
+	default:
+		c.what, c.of, c.best = functionName(d.scope.name), "", d.head()
+		for _, p := range d.function.params {
+			c.args = append(c.args, b.argumentOf(d, p.name))
+		}
+	}
+	if !d.head() {
+		return []kernelCall{c}
+	}
+	values := []place{{name: "kBestValue"}, {name: "kBestIndex"}}
+	return []kernelCall{c, {layer: -1, what: "publish_best", args: append([]place{{name: "best"}}, values...)},
+		{layer: -1, what: "sample", args: values}}
+}
+
+// argumentOf is what the function of a matrix stage is given for a parameter.
+func (b *builder) argumentOf(d *descriptor, parameter string) place {
+	switch parameter {
+	case "in":
+		return b.pageOf(d, d.in)
+	case "gain":
+		return b.addressOf(d, d.norm)
+	case "bias":
+		return b.addressOf(d, d.bias)
+	default:
+		return b.pageOf(d, d.out)
+	}
+}
+
+// awaits is what the producer does where a layer ends at a barrier, and barrierCalls what the consumers do.
+func (d *descriptor) awaits() kernelCall {
+	return kernelCall{context: context{looped: d.looped()}, layer: -1, what: "await_join",
+		args: []place{{name: "step"}, d.layerIn("layer")}}
+}
+
+func (d *descriptor) barrierCalls() []kernelCall {
+	at := context{looped: d.looped()}
+	return []kernelCall{{context: at, layer: d.set(), what: "arrive"},
+		{context: at, layer: d.set(), what: "join", args: []place{d.layerIn("c.layer")}}}
+}
+
+// addressOf is the address of a weight, or of its member for the layer of a stage.
+func (b *builder) addressOf(d *descriptor, weight string) place {
+	weight = b.outside(d, weight)
+	if ir.IsFamily(weight) {
+		return place{base: "base", name: b.constants[weight]}
+	}
+	return place{base: "weights", name: b.constants[weight]}
+}
+
+// pageOf is the page of a vector, or of its member for the layer of a stage.
+func (b *builder) pageOf(d *descriptor, vector string) place {
+	p := place{name: constantOf(strings.Replace(vector, "{i+1}", "{i}", 1))}
+	m := &member{looped: d.looped(), number: strings.Count(vector, "{i+1}")}
+	switch {
+	case d.head():
+		m.number = b.facts.layers
+	case d.single:
+		m.number += d.layer
+	}
+	if b.unrolled {
+		return place{name: fmt.Sprintf("kL%02d%s", m.number, p.name[1:])}
+	}
+	if c := b.pages.byName[p.name]; c != nil && c.array {
+		m.pages = len(c.value.list)
+		p.member = m
+	}
+	return p
+}
+
+// constantOf is the constant that says where a vector lies.
+func constantOf(buffer string) string {
+	i := slices.IndexFunc(vectors, func(v vector) bool { return v.buffer == buffer })
+	return vectors[i].constant
+}
