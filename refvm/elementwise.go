@@ -15,6 +15,7 @@ var elementwise = kernelTable{
 	ops.MUL:       mul,
 	ops.SOFTMAX:   softmax,
 	ops.ALLREDUCE: allreduce,
+	ops.SoftCap:   softCap,
 }
 
 func nop(*worker, *op) error { return nil }
@@ -106,6 +107,16 @@ func gelu(w *worker, o *op) error {
 	out := w.alloc(len(x))
 	for i, f := range x {
 		out[i] = float32(0.5 * float64(f) * (1 + math.Erf(float64(f)/math.Sqrt2)))
+	}
+	return w.emit(o, out, w.last(&o.in[0]))
+}
+
+// softCap is cap·tanh(x/cap).
+func softCap(w *worker, o *op) error {
+	x, bound := w.floats(&o.in[0]), float32(o.src.FloatOr("cap", 0))
+	out := w.alloc(len(x))
+	for i, f := range x {
+		out[i] = bound * float32(math.Tanh(float64(f/bound)))
 	}
 	return w.emit(o, out, w.last(&o.in[0]))
 }

@@ -3,6 +3,7 @@ package refvm
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -368,7 +369,7 @@ func (c *caseOp) run(t *testing.T, round Rounding) (*VM, *ir.FlatOp, [][]float64
 
 func TestOps(t *testing.T) {
 	seen := map[ir.Opcode]bool{ir.FUSED: true}
-	for _, c := range append(opCases, attentionCases...) {
+	for _, c := range slices.Concat(opCases, attentionCases, capCases) {
 		t.Run(c.name, func(t *testing.T) {
 			vm, op, in := c.run(t, None)
 			seen[op.Code] = true

@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,7 +80,15 @@ func TestAcceptsBufferRewrittenByAnotherExchange(t *testing.T) {
 func TestInPlace(t *testing.T) {
 	for _, spec := range ir.Ops {
 		in := strings.TrimSuffix(strings.Repeat("a[0:2], ", min(2, max(1, spec.In.Max))), ", ")
-		p := parse(t, small+stage("t", 0, "a[0:2] = COPY(in[0:2])", "a[0:2] = "+spec.Name+"("+in+")")+emit(0))
+		text := "a[0:2] = " + spec.Name + "(" + in + ")"
+		for i := range spec.Params {
+			if p := &spec.Params[i]; p.Needed && p.Real {
+				text += " " + p.Key + "=0.5"
+			} else if p.Needed {
+				text += fmt.Sprintf(" %s=%d", p.Key, max(1, p.Lo))
+			}
+		}
+		p := parse(t, small+stage("t", 0, "a[0:2] = COPY(in[0:2])", text)+emit(0))
 		require.Equal(t, spec.Pointwise, validate.Program(p).OK, spec.Name)
 	}
 }

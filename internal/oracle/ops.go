@@ -30,6 +30,7 @@ var known = map[*op.Spec]traits{
 	op.DEQUANT:   {asLong: true},
 	op.SOFTMAX:   {asLong: true},
 	op.ALLREDUCE: {asLong: true, inPlace: true},
+	op.SoftCap:   {asLong: true, inPlace: true},
 }
 
 // traitsOf are those of an opcode; none of one that nothing is known of.

@@ -32,6 +32,11 @@ __device__ __forceinline__ float silu_mul(const Row& r, float v) {
   return v;
 }
 
+// SOFTCAP: cap * tanh(v / cap), with the tanh that is right to the last bits: logits come from it.
+__device__ __forceinline__ float soft_cap(float v, float cap) {
+  return cap * tanhf(v / cap);
+}
+
 // The residual stream stays with the SM that owns its rows.
 template <class C>
 __device__ __forceinline__ float residual(C& c, const Row& r) {

@@ -267,4 +267,10 @@ __device__ inline void silu_mul(Bits* out, const float* y, int rows = kIntermedi
   out[i] = Element::from_float(gate / (1.0f + expf(-gate)) * up);
 }
 
+// Keeps rows between -cap and cap.
+__device__ inline void soft_cap(float* y, float cap, int rows) {
+  const int row = thread_index();
+  if (row < rows) y[row] = cap * tanhf(y[row] / cap);
+}
+
 }  // namespace amk

@@ -1,0 +1,12 @@
+package op
+
+var SoftCap = declare(Spec{
+	Code:      20,
+	Name:      "SOFTCAP",
+	Doc:       "cap · tanh(x / cap): nearly x where x is small beside cap, and never beyond cap or −cap.",
+	Params:    []Param{need(Param{Key: "cap", Real: true, Sign: Positive, Doc: "the bound of the result"})},
+	Pointwise: true,
+	Kernel:    true,
+	Finisher:  &Finisher{Func: "soft_cap", Result: "capped", Args: []string{"cap"}},
+	Forms:     []Form{{In: []Operand{{Name: "x", Shape: "[n*]"}}, Out: results("[n]"), Shape: same}},
+})
