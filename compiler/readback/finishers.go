@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir"
-	opspec "amkc/ir/op"
+	ops "amkc/ir/op"
 )
 
 // What the functions of stages.h compute, by the names of amk/gemv.cuh and amk/finish.cuh that they are made of.
@@ -219,7 +219,7 @@ func (c *chain) statement(s *statement) {
 // declared adds the op that is declared with the function called, if the call is one of it: perhaps the row, the value,
 // and a number for each parameter, in the order of the declaration.
 func (c *chain) declared(s *statement) bool {
-	code := slices.IndexFunc(ir.Ops, func(spec *opspec.Spec) bool {
+	code := slices.IndexFunc(ir.Ops, func(spec *ops.Spec) bool {
 		return spec.Finisher != nil && spec.Finisher.Func == s.what
 	})
 	if code < 0 || s.plus != "" || len(s.numbers) != 0 {
