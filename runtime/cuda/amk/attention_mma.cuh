@@ -74,7 +74,8 @@ struct UnitReader<S, PlainHeads> {
 };
 
 // The quads of a head lie in the lanes of one warp, or of a part of one, so that shuffles add up
-// its squares. Gains and angles are in registers before the exchange is polled.
+// its squares. What a rotation pair is multiplied by, gains and angles together, is in registers
+// before the exchange is polled, and the products are under way while the squares are added up.
 template <class S>
 struct UnitReader<S, NormedHeads> {
   // that share a head
@@ -85,8 +86,13 @@ struct UnitReader<S, NormedHeads> {
   static constexpr int kAtOnce = kConsumers / kLanes;
   static constexpr int kTurns = ceil_div(kGroupHeads + 2, kAtOnce);
   static constexpr int kQuads = kTurns * kOfHead;
-  uint2 four[kQuads];        // gains, and then the values
-  float2 turn[kOfHead][2];  // cos and sin of a quad's two rotation pairs
+  // The pair (x, y) becomes (x * even.x - y * odd.y, y * odd.x + x * even.y) over its rms: each
+  // gain times cos and sin.
+  struct Pair {
+    float2 even, odd;
+  };
+  Pair by[kQuads][2];
+  uint2 four[kQuads];  // the values
 
   // Number of a head in the unit, v's last, and of a quad in its head.
   __device__ static __forceinline__ int head(int tid, int i) {
@@ -106,14 +112,16 @@ struct UnitReader<S, NormedHeads> {
     for (int i = 0; i < kQuads; ++i) {
       const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
       const u8* gain = head(c.tid, i) < kGroupHeads ? heads.q_gain : heads.k_gain;
-      four[i] = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
-    }
-#pragma unroll
-    for (int i = 0; i < kOfHead; ++i) {
+      const uint2 g = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
       const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
-      turn[i][0] = c.shared.rotation[pair];
-      turn[i][1] = c.shared.rotation[pair + 1];
+      by[i][0] = gained(g.x, c.shared.rotation[pair]);
+      by[i][1] = gained(g.y, c.shared.rotation[pair + 1]);
     }
+  }
+
+  __device__ static __forceinline__ Pair gained(u32 gain, float2 turn) {
+    const float even = Element::to_float(u16(gain)), odd = Element::to_float(u16(gain >> 16));
+    return {make_float2(even * turn.x, even * turn.y), make_float2(odd * turn.x, odd * turn.y)};
   }
 
   template <class C, class Poll>
@@ -121,8 +129,14 @@ struct UnitReader<S, NormedHeads> {
 #pragma unroll
     for (int first = 0; first < kQuads; first += kOfHead) {
       float squares = 0;
+      float2 rotated[kOfHead][2];
 #pragma unroll
-      for (int i = first; i < first + kOfHead; ++i) squares += squares_of(words.pairs(i));
+      for (int i = first; i < first + kOfHead; ++i) {
+        const uint2 x = words.pairs(i);
+        squares += squares_of(x);
+        rotated[i - first][0] = rotate(x.x, by[i][0]);
+        rotated[i - first][1] = rotate(x.y, by[i][1]);
+      }
 #pragma unroll
       for (int offset = kLanes / 2; offset; offset >>= 1)
         squares += __shfl_xor_sync(~0u, squares, offset);
@@ -130,22 +144,20 @@ struct UnitReader<S, NormedHeads> {
       const bool is_value = head(c.tid, first) > kGroupHeads;
 #pragma unroll
       for (int i = first; i < first + kOfHead; ++i) {
-        const uint2 x = words.pairs(i);
-        const uint2 rotated = make_uint2(rotate(x.x, four[i].x, inverse, turn[i - first][0]),
-                                         rotate(x.y, four[i].y, inverse, turn[i - first][1]));
-        four[i] = is_value ? x : rotated;
+        const float2 a = rotated[i - first][0], b = rotated[i - first][1];
+        const uint2 normed = make_uint2(pack2(a.x * inverse, a.y * inverse),
+                                        pack2(b.x * inverse, b.y * inverse));
+        four[i] = is_value ? words.pairs(i) : normed;
       }
     }
   }
   template <class Poll>
   __device__ __forceinline__ uint2 values(const Poll&, int i) const { return four[i]; }
 
-  // A rotation pair, normalised and rotated in fp32, and rounded once.
-  __device__ static __forceinline__ u32 rotate(u32 x, u32 gain, float inverse, float2 turn) {
-    const float even = Element::to_float(u16(x)) * inverse * Element::to_float(u16(gain));
-    const float odd =
-        Element::to_float(u16(x >> 16)) * inverse * Element::to_float(u16(gain >> 16));
-    return pack2(even * turn.x - odd * turn.y, odd * turn.x + even * turn.y);
+  // A rotation pair in fp32, without the norm.
+  __device__ static __forceinline__ float2 rotate(u32 x, const Pair& by) {
+    const float even = Element::to_float(u16(x)), odd = Element::to_float(u16(x >> 16));
+    return make_float2(even * by.even.x - odd * by.odd.y, odd * by.odd.x + even * by.even.y);
   }
 };
 
