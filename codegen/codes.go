@@ -25,4 +25,9 @@ compilers, make or go read (.o, .c, .gch and others), and a file of the build wi
 	codeFormat = diag.New("AMK4004", "generated text breaks the format rules", `
 A generated file has a line of more than 100 columns, a trailing space or a double blank line. That is a defect of a
 template or of a name that is too long to print; please report it with the program (amkc dump).`)
+	codeReference = diag.New("AMK4007", "model that the plain kernels cannot be generated for", `
+reference.cu is generated from the graph of the model, which comes from config.json: a kernel for each operation. The
+program says where its weights and caches lie. The message names the operation, and what the program's buffers hold
+otherwise than it needs: a tensor that is in none of them, in another layout, order of rows or type, or a program that
+was made of another model.`)
 )

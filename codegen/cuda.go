@@ -17,33 +17,39 @@ import (
 // runtimeABI is AMK_RUNTIME_ABI of the device runtime that these templates are written for.
 const runtimeABI = 2
 
-// cudaFiles are the generated sources, named after their templates.
-var cudaFiles = []string{"measure.cu", "megakernel.cu", "model_config.h", "pages.h", "reference.cu", "schedule.h",
-	"stages.h"}
+// cudaFiles are the sources that a program gives, named after their templates, and referenceFile is what the graph of
+// its model gives.
+var cudaFiles = []string{"measure.cu", "megakernel.cu", "model_config.h", "pages.h", "schedule.h", "stages.h"}
 
-// CUDA renders the generated CUDA sources of a validated program: file name to content. The device runtime amk/*.cuh
-// goes beside them unchanged.
+const referenceFile = "reference.cu"
+
+// CUDA renders the CUDA sources that a validated program gives: file name to content. They are all but those of
+// [Reference]. The device runtime amk/*.cuh goes beside them unchanged.
 func CUDA(p *ir.Program) (map[string][]byte, error) {
 	d, err := newCUDAData(p)
 	if err != nil {
 		return nil, err
 	}
-	set, err := template.ParseFS(templates.FS, "*.tmpl")
+	out := map[string][]byte{}
+	for _, name := range cudaFiles {
+		if out[name], err = render(name, d); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// render renders a source from its template.
+func render(name string, data any) ([]byte, error) {
+	t, err := template.ParseFS(templates.FS, name+".tmpl")
 	if err != nil {
 		return nil, err
 	}
-	out := map[string][]byte{}
-	for _, name := range cudaFiles {
-		var b bytes.Buffer
-		if err := set.ExecuteTemplate(&b, name+".tmpl", d); err != nil {
-			return nil, err
-		}
-		if err := checkFormat(name, b.Bytes()); err != nil {
-			return nil, err
-		}
-		out[name] = b.Bytes()
+	var b bytes.Buffer
+	if err := t.Execute(&b, data); err != nil {
+		return nil, err
 	}
-	return out, nil
+	return b.Bytes(), checkFormat(name, b.Bytes())
 }
 
 // maxLine is the most columns that an emitted line may have.
@@ -96,7 +102,6 @@ type cudaData struct {
 	WeightBytes int
 	CacheBytes  int
 	InvFreq     string
-	Reference   referenceData
 	Pages       []pageData
 	Vectors     []vectorData
 	Stages      []*stage // numbered in stall records, in schedule order
@@ -175,7 +180,7 @@ func build(p *ir.Program) (*builder, error) {
 			StagesName: name + "Stages", End: v.Hi + 1})
 	}
 	for _, step := range []func() error{b.checkKnobs, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages,
-		b.body, b.checkHandovers, b.reference, b.constants, b.checkIdentifiers, b.checkNumbers, b.checkContracts} {
+		b.body, b.checkHandovers, b.constants, b.checkIdentifiers, b.checkNumbers, b.checkContracts} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 // is every third of each program.
 func TestEditedHeads(t *testing.T) {
 	emitted, refused := 0, 0
+	graphs := goldenGraphs(t)
 	for _, name := range []string{"pycoder-5m_h200_bf16", "llama-gqa_t4_fp16_split", "llama-odd-dims_h200_fp32"} {
 		text, err := os.ReadFile("../testdata/golden/" + name + "/schedule.amk")
 		require.NoError(t, err)
@@ -33,7 +34,7 @@ func TestEditedHeads(t *testing.T) {
 				if err != nil || ir.Check(p).Err() != nil || !validate.ProgramFor(kernel.Backend, p).OK {
 					continue
 				}
-				require.NotPanics(t, func() { _, err = Project(p, p.Model.Name) }, edited)
+				require.NotPanics(t, func() { _, err = Project(p, graphs[name], p.Model.Name) }, edited)
 				if err != nil {
 					refused++
 				} else {

@@ -24,7 +24,8 @@ func goldenProgram(t *testing.T) *ir.Program {
 
 // Nothing is emitted from a program with a string that is no name, even if nobody has checked it before.
 func TestHostileTextIsNotEmitted(t *testing.T) {
-	_, err := Project(goldenProgram(t), "demo")
+	g := goldenGraphs(t)["llama-gqa_t4_fp16_split"]
+	_, err := Project(goldenProgram(t), g, "demo")
 	require.NoError(t, err)
 	places := len(injection.Places(goldenProgram(t)))
 	seen := map[string]bool{}
@@ -39,13 +40,13 @@ func TestHostileTextIsNotEmitted(t *testing.T) {
 			place.Set(hostile)
 			_, err := CUDA(p)
 			require.Error(t, err, "%s: %q", place.Path, hostile)
-			_, err = Project(p, "demo")
+			_, err = Project(p, g, "demo")
 			require.Error(t, err, "%s: %q", place.Path, hostile)
 		}
 	}
 	require.Greater(t, len(seen), 15)
 	for _, hostile := range injection.Texts {
-		_, err := Project(goldenProgram(t), hostile)
+		_, err := Project(goldenProgram(t), g, hostile)
 		require.Error(t, err, "%q", hostile)
 	}
 	p := goldenProgram(t)
@@ -59,7 +60,7 @@ var include = regexp.MustCompile(`(?m)^\s*#\s*include\s*(["<])([^">]+)[">]`)
 // Every include of a build leads to a file of the build, found from the file that includes it, or to a few headers of
 // the toolchain: nvcc is told of no other place to look.
 func TestIncludesLeadNowhereElse(t *testing.T) {
-	files, err := Project(goldenProgram(t), "demo")
+	files, err := Project(goldenProgram(t), goldenGraphs(t)["llama-gqa_t4_fp16_split"], "demo")
 	require.NoError(t, err)
 	found := 0
 	for name, text := range files {

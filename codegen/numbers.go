@@ -17,8 +17,7 @@ var intTypes = map[string]int{"int": math.MaxInt32, "unsigned": math.MaxUint32, 
 // code would compute one: what verify reads back is then always what the program says.
 func (b *builder) checkNumbers() error {
 	lists := [][]field{b.d.Machine, b.d.Exchange, b.d.Scratch, {
-		{Type: "float", Name: "eps", Value: b.d.Reference.Eps.Value},
-		{Type: "float", Name: "scale", Value: b.d.Reference.Scale.Value},
+		{Type: "float", Name: "model.eps", Value: hexFloat(b.p.Model.Eps)},
 	}}
 	for _, f := range b.p.Model.Sizes() {
 		lists = append(lists, []field{{Type: "int", Name: "model." + f.Key, Value: itoa(f.Value)}})

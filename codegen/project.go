@@ -17,13 +17,16 @@ import (
 )
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, both forms of
-// the program, Makefile and README. name is the base name of the executable.
-func Project(p *ir.Program, name string) (map[string][]byte, error) {
+// the program, Makefile and README. g is the graph of the program's model, and name the base name of the executable.
+func Project(p *ir.Program, g *ir.Graph, name string) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
 	files, err := CUDA(p)
 	if err != nil {
+		return nil, err
+	}
+	if files[referenceFile], err = Reference(p, g); err != nil {
 		return nil, err
 	}
 	maps.Copy(files, runtime.DeviceSources())
@@ -115,7 +118,7 @@ func Origin(file string) string {
 	switch name := path.Base(file); {
 	case file == "amk/"+name && strings.HasSuffix(name, ".cuh"):
 		return "runtime/cuda/amk/" + name
-	case file == name && slices.Contains(cudaFiles, name):
+	case file == name && (name == referenceFile || slices.Contains(cudaFiles, name)):
 		return "templates/" + name + ".tmpl"
 	}
 	return ""

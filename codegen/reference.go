@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,263 +10,289 @@ import (
 	"amkc/ir/diag"
 )
 
-// referenceData is what reference.cu needs besides the facts of the model: where each operation's weights lie, as
-// constants of model_config.h or tables of its own, and its numbers. They are read from the ops of the stages, so
-// that reference and megakernel cannot disagree about which tensor is which.
-type referenceData struct {
-	Embed, InputNorm, QKV, O, PostNorm, GateUp, Down, FinalNorm, LMHead string
-	// bias of the layer's q, k and v, and the weights of the norms of q's and k's heads; "" where there is none
-	QKVBias, QNorm, KNorm string
-	// number of the layer's cache in the arena
-	Cache        string
-	Intermediate string // size of the layer's MLP
-	ByStride     bool   // whether some weights advance by kLayerBytes
-	Tables       []tableData
-	Eps, Scale   field
-	LayerScale   string // where layers differ in their scale, the table of it
-	LayerWindow  string // where layers differ in their window, the table of it
-	Window       string // rows that a position sees, its own among them; "" where it sees all
-}
-
-// referenceStages are the weights that the stages of the first variant use, each by its layer: the variants share
-// their buffers.
-type referenceStages struct {
-	qkv, qkvBias, qNorm, kNorm, inputNorm, o, gateUp, postNorm, down, cache map[int]member
-
-	scale  map[int]float64 // of attention, and the rows that a position sees
-	window map[int]int
-}
-
-// Heads is the vector that holds q, k and v as attention takes them.
-func (r *referenceData) Heads() string {
-	if r.QNorm != "" {
-		return "heads"
+// Reference renders reference.cu from the graph of a model: a plain kernel for each node, in execution order. Of the
+// program it asks only where its buffers hold the weights and the caches, so that what the schedule says has no part in
+// what the megakernel is held to.
+func Reference(p *ir.Program, g *ir.Graph) ([]byte, error) {
+	model := p.Model
+	model.Name, model.Architecture, model.Eps = g.Model.Name, g.Model.Architecture, g.Model.Eps // labels; norms have it
+	if g.Model != model {
+		return nil, diag.Errorf(codeReference, "program", "is of the model %+v, and the graph of %+v; want one model",
+			p.Model, g.Model)
 	}
-	return "qkv"
+	b, err := build(p)
+	if err != nil {
+		return nil, err
+	}
+	r := &referenceWriter{builder: b, g: g, supplied: suppliedBy(p, g), kernels: map[string]string{},
+		d: referenceData{cudaData: b.d}}
+	r.d.Kinds = list(kindsOfLayers(g))
+	if err := r.body("before the layers", g.Before, nil, 0); err != nil {
+		return nil, err
+	}
+	for kind := range g.Kinds {
+		title := "layers"
+		if len(g.Kinds) > 1 {
+			title = fmt.Sprintf("layers of kind %d: %s", kind, g.Kinds[kind].Name)
+		}
+		if err := r.body(title, g.Kinds[kind].Nodes, g.Of(kind), kind); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.body("after the layers", g.After, nil, 0); err != nil {
+		return nil, err
+	}
+	return render("reference.cu", &r.d)
 }
 
-// reference finds the weights of every layer.
-func (b *builder) reference() error {
-	r := &b.d.Reference
-	r.Eps = field{Value: hexFloat(b.p.Model.Eps), Note: decimal(b.p.Model.Eps)}
-	found := referenceStages{map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
-		map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{}, map[int]member{},
-		map[int]float64{}, map[int]int{}}
-	for _, section := range sections(&b.p.Variants[0]) {
-		for _, s := range section.stages {
-			for _, i := range (site{loop: section.loop}).indicesOf(s) {
-				if err := b.referenceStage(&found, s, i); err != nil {
+// kindsOfLayers are the kinds of the first layers, which repeat: the shortest list that says the kind of each.
+func kindsOfLayers(g *ir.Graph) []string {
+	n := 1
+	for ; n < len(g.Layers); n++ {
+		if slices.Equal(g.Layers[n:], g.Layers[:len(g.Layers)-n]) {
+			break
+		}
+	}
+	kinds := make([]string, n)
+	for i := range kinds {
+		kinds[i] = itoa(g.Layers[i])
+	}
+	return kinds
+}
+
+// referenceData is what reference.cu is rendered from.
+type referenceData struct {
+	*cudaData
+	Constants []field
+	Values    []referenceValue
+	ByStride  bool // whether some weights advance by kLayerBytes
+	Offsets   bool // whether others have a table
+	Tables    []tableData
+	Bodies    []referenceBody
+	Kinds     []string // lines
+}
+
+// referenceValue is a member of the struct that holds what operations hand to one another.
+type referenceValue struct {
+	Type, Name string
+	Size       int // elements; 0 for a number
+}
+
+// referenceBody are the kernels of the nodes before, in or after the layers.
+type referenceBody struct {
+	Rule       string
+	Kernels    []referenceKernel // those that no body before has
+	Operations []string          // lines
+}
+
+type referenceKernel struct {
+	Name  string
+	Lines []string
+}
+
+// referenceWriter collects the operations of the bodies.
+type referenceWriter struct {
+	*builder
+	g        *ir.Graph
+	supplied map[string]supply
+	d        referenceData
+	kernels  map[string]string // text by name
+
+	// Of the body in hand:
+	nodes  []ir.GraphNode
+	layers []int // nil outside of the layers
+	kind   int
+	out    referenceBody
+	value  map[string]value
+	sum    string          // the node whose sum the residual is now
+	result map[string]part // nodes whose rows are handed over rounded, as parts of one vector
+}
+
+// A value is what a node has computed, as C++.
+type value struct {
+	at      string
+	rounded bool   // to elements; otherwise it is fp32
+	scale   string // of a norm: where 1/rms is, which is not yet in the values
+}
+
+// A part is a node's place in a vector that one exchange hands over.
+type part struct {
+	vector       string
+	first, whole int    // where the part begins, and the size of the vector
+	last         string // of the parts, the node that is computed last
+}
+
+// body appends the operations of one body.
+func (r *referenceWriter) body(title string, nodes []ir.GraphNode, layers []int, kind int) error {
+	rule := "// ---- " + title + " "
+	r.nodes, r.layers, r.kind = nodes, layers, kind
+	r.out = referenceBody{Rule: rule + strings.Repeat("-", max(4, maxLine-2-len(rule)))}
+	r.value, r.sum = map[string]value{ir.Stream: {at: "v.x", rounded: true}}, ir.Stream
+	if err := r.handedOver(); err != nil {
+		return err
+	}
+	for i := range nodes {
+		if err := r.node(i); err != nil {
+			return err
+		}
+	}
+	r.d.Bodies = append(r.d.Bodies, r.out)
+	return nil
+}
+
+// handedOver finds what attention is handed over: its inputs, or where it normalises heads itself, the linears that
+// they begin with. The parts lie side by side, as the exchange has them.
+func (r *referenceWriter) handedOver() error {
+	r.result = map[string]part{}
+	for i := range r.nodes {
+		if r.nodes[i].Op != "attention" {
+			continue
+		}
+		var linears, inputs []*ir.GraphNode
+		normed := false
+		for _, in := range r.nodes[i].Inputs {
+			n, err := r.find(in)
+			if err != nil {
+				return err
+			}
+			inputs = append(inputs, n)
+			for n.Op == "rope" || n.Op == "rmsnorm" {
+				normed = normed || n.Op == "rmsnorm"
+				if n, err = r.find(n.Inputs[0]); err != nil {
 					return err
 				}
 			}
+			linears = append(linears, n)
 		}
-	}
-	var err error
-	for _, w := range []struct {
-		to   *string
-		role string
-		of   map[int]member
-	}{{&r.InputNorm, "input_norm", found.inputNorm}, {&r.QKV, "qkv", found.qkv}, {&r.O, "o", found.o},
-		{&r.PostNorm, "post_norm", found.postNorm}, {&r.GateUp, "gate_up", found.gateUp},
-		{&r.Down, "down", found.down}} {
-		if *w.to, err = b.ofEachLayer(w.role, w.of); err != nil {
-			return err
+		parts := inputs
+		if normed {
+			parts = linears
 		}
-	}
-	if len(found.qkvBias) > 0 {
-		if r.QKVBias, err = b.ofEachLayer("qkv_bias", found.qkvBias); err != nil {
-			return err
+		whole, first := 0, 0
+		for _, n := range parts {
+			whole += n.Shape[0]
 		}
-	}
-	if len(found.qNorm) > 0 {
-		if r.QNorm, err = b.ofEachLayer("q_norm", found.qNorm); err != nil {
-			return err
-		}
-		if r.KNorm, err = b.ofEachLayer("k_norm", found.kNorm); err != nil {
-			return err
-		}
-	}
-	if r.Cache, err = b.cacheOfEachLayer(found.cache); err != nil {
-		return err
-	}
-	if r.Intermediate, err = b.intermediateOfEachLayer(&found); err != nil {
-		return err
-	}
-	b.attentionOfEachLayer(&found)
-	for _, need := range []struct{ stage, constant string }{{"embed", r.Embed}, {"lm_head", r.LMHead}} {
-		if need.constant == "" {
-			return diag.Errorf(codeStructure, "program", "no stage %s with a weight: want one for reference.cu",
-				need.stage)
+		vector := strings.TrimPrefix(r.member(stageName(linears), "Bits", whole), "v.")
+		last := slices.MaxFunc(parts, func(a, b *ir.GraphNode) int { return cmp.Compare(r.index(a), r.index(b)) })
+		for _, n := range parts {
+			r.result[n.Name] = part{vector: vector, first: first, whole: whole, last: last.Name}
+			first += n.Shape[0]
 		}
 	}
 	return nil
 }
 
-// referenceStage notes what a stage uses in the iteration with index i.
-func (b *builder) referenceStage(found *referenceStages, s *ir.Stage, i int) error {
-	r := &b.d.Reference
-	kind, err := classify(s)
-	if err != nil {
+func (r *referenceWriter) index(n *ir.GraphNode) int {
+	return slices.IndexFunc(r.nodes, func(m ir.GraphNode) bool { return m.Name == n.Name })
+}
+
+// find returns the node of the body with a name.
+func (r *referenceWriter) find(name string) (*ir.GraphNode, error) {
+	for i := range r.nodes {
+		if r.nodes[i].Name == name {
+			return &r.nodes[i], nil
+		}
+	}
+	return nil, diag.Errorf(codeReference, "graph", "no node %s before the one that reads it; want one in its body", name)
+}
+
+// stageName is how the stage of linears is called that are one product: q, k and v are qkv, gate and up are gate_up.
+func stageName(linears []*ir.GraphNode) string {
+	names, separator := make([]string, len(linears)), ""
+	for i, n := range linears {
+		names[i] = strings.TrimSuffix(n.Name, "_proj")
+		if len(names[i]) > 1 {
+			separator = "_"
+		}
+	}
+	return strings.Join(names, separator)
+}
+
+// member declares a vector, as large as the largest of its name and type, and returns it as C++.
+func (r *referenceWriter) member(name, typ string, size int) string {
+	for k := range r.d.Values {
+		v := &r.d.Values[k]
+		if v.Name == name && v.Type == typ {
+			v.Size = max(v.Size, size)
+			return "v." + name
+		}
+		if v.Name == name {
+			name += "_" + itoa(r.kind) // a vector of another type in another kind of layers
+		}
+	}
+	r.d.Values = append(r.d.Values, referenceValue{Type: typ, Name: name, Size: size})
+	return "v." + name
+}
+
+// scalar declares a number and returns it as C++.
+func (r *referenceWriter) scalar(name string) string {
+	r.member(name, "float", 0)
+	return "v." + name
+}
+
+// constant names a number, the same for all nodes that have it.
+func (r *referenceWriter) constant(name string, v float64) string {
+	f := field{Type: "float", Name: name, Value: hexFloat(v), Note: decimal(v)}
+	for n := 2; ; n++ {
+		k := slices.IndexFunc(r.d.Constants, func(c field) bool { return c.Name == f.Name })
+		if k < 0 {
+			r.d.Constants = append(r.d.Constants, f)
+			return f.Name
+		}
+		if r.d.Constants[k] == f {
+			return f.Name
+		}
+		f.Name = name + itoa(n)
+	}
+}
+
+// A launch is one operation of the step.
+type launch struct {
+	name    string // of the kernel, without amk_ref_
+	blocks  string
+	repeats string // "" for what the body says
+	lines   []string
+	stage   string // that is complete after it; "" for none
+	result  string // its vector
+	size    int
+	bytes   string
+}
+
+// mostKernelName is how long the name of a kernel, or of a stage, may be in amk::Operation.
+const mostKernelName = 31
+
+// launch adds an operation, and its kernel unless there is the same already: nodes of several kinds may be alike.
+func (r *referenceWriter) launch(l launch) error {
+	const prefix = "amk_ref_"
+	text := strings.Join(l.lines, "\n")
+	if have, known := r.kernels[l.name]; known && have != text {
+		l.name += "_" + itoa(r.kind)
+	}
+	if _, known := r.kernels[l.name]; !known {
+		r.kernels[l.name] = text
+		r.out.Kernels = append(r.out.Kernels, referenceKernel{Name: prefix + l.name, Lines: l.lines})
+	}
+	if err := checkIdentifier("node "+l.name, prefix+l.name); err != nil {
 		return err
 	}
-	weightOf := func(o *ir.Op) (member, bool) {
-		name, err := ir.Resolve(operand(o.In, 1).Buf, i)
-		m, known := b.names[name]
-		return m, known && err == nil
+	if r.layers == nil {
+		l.repeats = "kOnce"
+	} else if l.repeats == "" {
+		l.repeats = "kEachLayer"
 	}
-	weight := func(code ir.Opcode) (member, bool) { return weightOf(op(s, code)) }
-	name, err := ir.Resolve(s.Name, i)
-	if err != nil {
-		return err
+	line := fmt.Sprintf("{%q, %s, %s, %d", prefix+l.name, l.blocks, l.repeats, r.kind)
+	if l.stage == "" {
+		r.out.Operations = append(r.out.Operations, line+"},")
+	} else {
+		if r.layers != nil {
+			l.stage = "L{i}." + l.stage
+		}
+		r.out.Operations = append(r.out.Operations, line+",",
+			fmt.Sprintf(" {%q, offsetof(Values, %s), %d, %s}},", l.stage, l.result, l.size, l.bytes))
 	}
-	layer, numbered := layerOf(name)
-	note := func(of map[int]member, code ir.Opcode) {
-		if m, known := weight(code); known && numbered {
-			of[layer] = m
-		}
-	}
-	switch kind {
-	case bodyEmbed:
-		m, _ := weight(ir.EMBED)
-		r.Embed = b.weights[m.buffer].constant
-	case bodyAttend:
-		note(found.cache, ir.ATTENTION)
-		if normsHeads(s) {
-			found.qNorm[layer], _ = weightOf(&s.Ops[0])
-			found.kNorm[layer], _ = weightOf(&s.Ops[1])
-		}
-		found.scale[layer] = op(s, ir.ATTENTION).FloatOr("scale", 1)
-		found.window[layer] = windowOf(op(s, ir.ATTENTION))
-	case bodyProduct:
-		switch {
-		case choosesToken(s):
-			matrix, _ := weight(ir.GEMV)
-			norm, _ := weight(ir.RMSNORM)
-			r.LMHead, r.FinalNorm = b.weights[matrix.buffer].constant, b.weights[norm.buffer].constant
-		case len(op(s, ir.SiluMul).In) > 0:
-			note(found.gateUp, ir.GEMV)
-			note(found.postNorm, ir.RMSNORM)
-		case s.Ops[0].Code == ir.RMSNORM:
-			note(found.qkv, ir.GEMV)
-			if len(op(s, ir.ADD).In) > 0 {
-				note(found.qkvBias, ir.ADD)
-			}
-			note(found.inputNorm, ir.RMSNORM)
-		case strings.HasSuffix(s.Name, ".o"):
-			note(found.o, ir.GEMV)
-		default:
-			note(found.down, ir.GEMV)
-		}
+	if len(prefix+l.name) > mostKernelName || len(l.stage) > mostKernelName {
+		return diag.Errorf(codeReference, "node "+l.name, "has a name too long for the kernel %s%s or the stage %q; "+
+			"want one of at most %d bytes", prefix, l.name, l.stage, mostKernelName-len(prefix))
 	}
 	return nil
-}
-
-// ofEachLayer is what in_layer of reference.cu takes for a weight: its constant, if the layers follow one another at
-// one stride, and else a table with a place for each.
-func (b *builder) ofEachLayer(role string, of map[int]member) (string, error) {
-	layers := b.p.Model.Layers
-	inStep := true
-	values := make([]string, layers)
-	for n := range layers {
-		m, known := of[n]
-		if !known {
-			return "", diag.Errorf(codeStructure, "program",
-				"no stage of layer %d with the weight of %s: want one for reference.cu", n, role)
-		}
-		place := b.weights[m.buffer]
-		inStep = inStep && m.buffer == of[0].buffer && m.k == n && place.stride == layerBytes
-		values[n] = place.constant
-		if m.k > 0 {
-			values[n] = fmt.Sprintf("%s + %d * %s", place.constant, m.k, place.stride)
-		}
-	}
-	if inStep {
-		b.d.Reference.ByStride = true
-		return b.weights[of[0].buffer].constant, nil
-	}
-	return b.referenceTable("size_t", role, values), nil
-}
-
-// cacheOfEachLayer is the number of a layer's cache in the arena, as C++.
-func (b *builder) cacheOfEachLayer(of map[int]member) (string, error) {
-	inOrder := true
-	values := make([]string, b.p.Model.Layers)
-	for n := range values {
-		m, known := of[n]
-		if !known || b.caches[m.buffer] == nil {
-			return "", diag.Errorf(codeStructure, "program",
-				"no attention stage of layer %d with a cache: want one for reference.cu", n)
-		}
-		slot := b.caches[m.buffer][m.k]
-		inOrder, values[n] = inOrder && slot == n, itoa(slot)
-	}
-	if inOrder {
-		return "r.layer", nil
-	}
-	return b.referenceTable("int", "cache", values) + "[r.layer]", nil
-}
-
-// intermediateOfEachLayer is the size of a layer's MLP, as C++, and refuses weights of other shapes than the model's
-// facts and that size give.
-func (b *builder) intermediateOfEachLayer(found *referenceStages) (string, error) {
-	m := &b.p.Model
-	q := m.Heads * m.HeadDim
-	alike := true
-	values := make([]string, m.Layers)
-	for n := range m.Layers {
-		down := &b.p.Buffers[found.down[n].buffer]
-		size := 0
-		if len(down.Shape) == 2 {
-			size = down.Shape[1]
-		}
-		if size < 1 || size > m.Intermediate {
-			return "", diag.Errorf(codeStructure, "buffer "+down.Name,
-				"has the shape %v: want %d rows, and columns of at most the model's intermediate size, %d", down.Shape,
-				m.Hidden, m.Intermediate)
-		}
-		for _, w := range []struct {
-			of    map[int]member
-			shape []int
-		}{{found.qkv, []int{q + 2*m.KVHeads*m.HeadDim, m.Hidden}}, {found.o, []int{m.Hidden, q}},
-			{found.gateUp, []int{2 * size, m.Hidden}},
-			{found.down, []int{m.Hidden, size}}, {found.inputNorm, []int{m.Hidden}},
-			{found.postNorm, []int{m.Hidden}}} {
-			if buf := &b.p.Buffers[w.of[n].buffer]; !slices.Equal(buf.Shape, w.shape) {
-				return "", diag.Errorf(codeStructure, "buffer "+buf.Name,
-					"has the shape %v: want %v, as reference.cu computes layer %d", buf.Shape, w.shape, n)
-			}
-		}
-		alike, values[n] = alike && size == m.Intermediate, itoa(size)
-	}
-	if alike {
-		return "kIntermediate", nil
-	}
-	return b.referenceTable("int", "mlp", values) + "[r.layer]", nil
-}
-
-// attentionOfEachLayer states the scale and the window of attention: a constant where all layers have the same, a table
-// otherwise.
-func (b *builder) attentionOfEachLayer(found *referenceStages) {
-	r := &b.d.Reference
-	scales, windows := make([]string, b.p.Model.Layers), make([]string, b.p.Model.Layers)
-	for n := range scales {
-		scales[n], windows[n] = hexFloat(found.scale[n]), itoa(found.window[n])
-	}
-	alike := func(values []string) bool { return len(slices.Compact(slices.Clone(values))) <= 1 }
-	r.Scale = field{Value: hexFloat(found.scale[0]), Note: decimal(found.scale[0])}
-	if !alike(scales) {
-		r.LayerScale = b.referenceTable("float", "scale", scales) + "[r.layer]"
-	}
-	switch {
-	case !alike(windows):
-		r.LayerWindow = b.referenceTable("int", "window", windows) + "[r.layer]"
-	case found.window[0] > 0:
-		r.Window = windows[0]
-	}
-}
-
-func (b *builder) referenceTable(typ, role string, values []string) string {
-	t := tableData{Type: typ, Name: "k" + camel(role) + "OfLayer", Lines: list(values)}
-	b.d.Reference.Tables = append(b.d.Reference.Tables, t)
-	return t.Name
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/passes"
+	"amkc/passes/checkpoint"
 )
 
 // The programs of the golden builds: one variant and several, with splits and without.
@@ -29,58 +31,131 @@ func goldenPrograms(t *testing.T) map[string]*ir.Program {
 	return programs
 }
 
-var completed = regexp.MustCompile(`\{"((?:L\{i\}\.)?[a-z_]+)", offsetof\(Vectors, (\w+)\), (\w+),`)
+// goldenGraphs are the graphs of their models, by the same names.
+func goldenGraphs(t *testing.T) map[string]*ir.Graph {
+	t.Helper()
+	graphs := map[string]*ir.Graph{}
+	for name, p := range goldenPrograms(t) {
+		dir := "../testdata/models/" + p.Model.Name
+		if _, err := os.Stat(dir); err != nil {
+			dir = "../testdata/models/zoo/" + p.Model.Name
+		}
+		config, err := checkpoint.OpenConfig(dir)
+		require.NoError(t, err)
+		s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
+			DType: &p.Model.DType}}
+		require.NoError(t, passes.Import.Run(s))
+		graphs[name] = s.Graph
+	}
+	return graphs
+}
+
+var completed = regexp.MustCompile(`(k\w+), (\d),\n     \{"((?:L\{i\}\.)?[a-z_]+)", offsetof\(Values, \w+\), (\d+),`)
 
 // A stage that reference.cu completes must be one that a traced kernel hands over, or check --bisect compares nothing.
 func TestReferenceAndTraceSpeakOfTheSameStages(t *testing.T) {
+	graphs := goldenGraphs(t)
 	for name, p := range goldenPrograms(t) {
-		files, err := CUDA(p)
+		source, err := Reference(p, graphs[name])
 		require.NoError(t, err)
 		facts, err := Facts(p)
 		require.NoError(t, err)
-		m := p.Model
-		rows := map[string]int{"kHidden": m.Hidden, "kQkvRows": (m.Heads + 2*m.KVHeads) * m.HeadDim,
-			"kAttnRows":     m.Heads * m.HeadDim,
-			"kIntermediate": m.Intermediate, "kVocab": 0}
+		found := completed.FindAllStringSubmatch(string(source), -1)
+		require.Len(t, found, 2+6*len(graphs[name].Kinds), name)
 		for _, v := range facts.Variants {
 			handed := map[string]int{}
-			steps := 0
 			for _, e := range v.Exchanges {
 				handed[e.Stage] = e.Elements
-				steps += max(1, e.Layers)
 			}
-			require.Contains(t, string(files["schedule.h"]), "constexpr int kExchangesPerStep = ")
-			require.GreaterOrEqual(t, steps, 2+5*m.Layers, name)
-			found := completed.FindAllStringSubmatch(string(files["reference.cu"]), -1)
-			require.Len(t, found, 8)
 			for _, f := range found {
-				if f[1] == "L{i}.kv" { // no stage: what is left in the cache
-					continue
+				stage, elements := f[3], handed[f[3]]
+				switch {
+				case f[1] == "kObserves": // what is left in the cache, and what should be
+					elements = 4 * p.Model.KVHeads * p.Model.HeadDim
+				case stage == "lm_head":
+					elements = p.Model.Vocab
+				default:
+					require.Contains(t, handed, stage, "%s, variant %s", name, v.Name)
 				}
-				require.Contains(t, handed, f[1], "%s, variant %s", name, v.Name)
-				require.Equal(t, rows[f[3]], handed[f[1]], "%s: elements of %s", name, f[1])
+				require.Equal(t, f[4], itoa(elements), "%s: elements of %s", name, stage)
 			}
-		}
-		longest := facts.Variants[len(facts.Variants)-1].Exchanges
-		if strings.Contains(name, "split") {
-			require.Equal(t, "L{i}.part", longest[2].Stage)
-			require.Positive(t, longest[2].Elements)
 		}
 	}
 }
 
-// Where an output head of its own exists the embedding is another tensor, and a name that nothing defines is no
-// constant.
+// What reference.cu reads weights at are constants of model_config.h, or tables of its own.
 func TestReferenceUsesConstantsOfTheModel(t *testing.T) {
+	graphs := goldenGraphs(t)
 	for name, p := range goldenPrograms(t) {
 		files, err := CUDA(p)
 		require.NoError(t, err)
+		source, err := Reference(p, graphs[name])
+		require.NoError(t, err)
 		config := string(files["model_config.h"])
 		for _, m := range regexp.MustCompile(`(?:weights \+ |in_layer\(r, )(k\w+)`).
-			FindAllStringSubmatch(string(files["reference.cu"]), -1) {
+			FindAllStringSubmatch(string(source), -1) {
 			require.Contains(t, config, "constexpr size_t "+m[1]+" = ", name)
 		}
-		require.Equal(t, p.Model.Tied, strings.Contains(string(files["reference.cu"]),
-			"v.x, r.weights + kLmHeadWeight, r.token"), name)
+		require.Equal(t, p.Model.Tied, strings.Contains(string(source), "{r.weights + kLmHeadWeight}, r.token"), name)
 	}
+}
+
+// A program whose layers are in no loop holds each layer's weights by themselves: a table says where, and the
+// operations are the same.
+func TestReferenceOfUnrolledPrograms(t *testing.T) {
+	graphs := goldenGraphs(t)
+	for name, p := range goldenPrograms(t) {
+		rolled, err := Reference(p, graphs[name])
+		require.NoError(t, err)
+		alone, err := Reference(unrolled(t, p, -1), graphs[name])
+		require.NoError(t, err)
+		step := func(source []byte) string {
+			_, step, found := strings.Cut(string(source), "amk_reference_step[]")
+			require.True(t, found)
+			return step
+		}
+		require.Equal(t, step(rolled), step(alone), name)
+	}
+}
+
+// A buffer that holds a tensor otherwise than the plain kernels read it is refused, and so is another model.
+func TestReferenceRefusals(t *testing.T) {
+	const name = "llama-gqa_t4_fp16_split"
+	for want, edit := range map[string]func(p *ir.Program, g *ir.Graph){
+		"no buffer of the program holds": func(p *ir.Program, _ *ir.Graph) {
+			find(t, p, "L{i}.down.weight").Pieces[0].Key = "model.layers.{i}.other"
+		},
+		"want pairs:16": func(p *ir.Program, _ *ir.Graph) {
+			find(t, p, "L{i}.qkv.weight").Pieces[0].Order = ir.Rows
+		},
+		"and other orders elsewhere": func(p *ir.Program, _ *ir.Graph) {
+			pieces := find(t, p, "L{i}.o.weight").Pieces
+			pieces[0].Order, pieces[0].Arg = ir.Pairs, 16
+		},
+		"want one model": func(_ *ir.Program, g *ir.Graph) { g.Model.Vocab++ },
+		"is gelu of 2 values": func(_ *ir.Program, g *ir.Graph) {
+			for i := range g.Kinds[0].Nodes {
+				if n := &g.Kinds[0].Nodes[i]; n.Op == "silu_mul" {
+					n.Op = "gelu"
+				}
+			}
+		},
+	} {
+		p, g := goldenPrograms(t)[name], goldenGraphs(t)[name]
+		edit(p, g)
+		_, err := Reference(p, g)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "[AMK4007]")
+	}
+}
+
+func find(t *testing.T, p *ir.Program, name string) *ir.Buffer {
+	t.Helper()
+	for i := range p.Buffers {
+		if p.Buffers[i].Name == name {
+			return &p.Buffers[i]
+		}
+	}
+	t.Fatalf("no buffer %s", name)
+	return nil
 }

@@ -191,11 +191,11 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestNamesOfBuilds(t *testing.T) {
-	p := goldenPrograms(t)["pycoder-5m_h200_bf16"]
+	p, g := goldenPrograms(t)["pycoder-5m_h200_bf16"], goldenGraphs(t)["pycoder-5m_h200_bf16"]
 	for _, name := range []string{"", ".", "..", "a b", "a/b", "a\nb", "-o", "$(x)", "launcher", "amk", "all",
 		"program.json", "x.cu", "x.o", "X.GCH", "x.go",
 		"Makefile.sh", "schedule.h.gch", "pages.h.x.y", "megakernel.cu.sh", strings.Repeat("x", 129)} {
-		_, err := Project(p, name)
+		_, err := Project(p, g, name)
 		var d *diag.Diagnostic
 		require.ErrorAs(t, err, &d, name)
 		require.Equal(t, "AMK4006", d.Code, name)
@@ -203,7 +203,7 @@ func TestNamesOfBuilds(t *testing.T) {
 	for _, name := range []string{"pycoder", "Llama-3.2-1B", "Qwen_2+x", "0123456789abcdef0123456789abcdef01234567",
 		strings.Repeat("x", 128)} {
 		p.Model.Name = name
-		files, err := Project(p, name)
+		files, err := Project(p, g, name)
 		require.NoError(t, err)
 		require.Contains(t, string(files["Makefile"]), name+": launcher/main.go")
 	}

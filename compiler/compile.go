@@ -219,7 +219,7 @@ var copied = []struct {
 
 // projectFiles renders the generated files and adds the model's own.
 func projectFiles(l *Scheduled, o *BuildOptions) (map[string][]byte, error) {
-	files, err := codegen.Project(l.Program, o.Name)
+	files, err := codegen.Project(l.Program, l.Graph, o.Name)
 	if err != nil {
 		return nil, err
 	}

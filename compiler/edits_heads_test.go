@@ -20,7 +20,8 @@ func TestEditsOfNormedHeads(t *testing.T) {
 	require.NoError(t, err)
 	original, err := ir.Parse(raw, "schedule.amk")
 	require.NoError(t, err)
-	before, err := sourcesOf(original)
+	g := lowerModel(t, "zoo/qwen3-qknorm", "h200", ir.BF16, 64, ir.ScheduleConfig{}).Graph
+	before, err := sourcesOf(original, g)
 	require.NoError(t, err)
 	swap := strings.NewReplacer("L{i}.q_norm.weight[", "L{i}.k_norm.weight[",
 		"L{i}.k_norm.weight[", "L{i}.q_norm.weight[")
@@ -57,10 +58,11 @@ func TestEditsOfNormedHeads(t *testing.T) {
 			require.NoError(t, err)
 			proof := validate.ProgramFor(kernel.Backend, p)
 			require.Equal(t, c.proved, proof.OK, "%v", proof.Diags)
-			files, err := sourcesOf(p)
+			files, err := sourcesOf(p, g)
 			if c.want == "" {
 				require.NoError(t, err)
 				require.NotEqual(t, before["schedule.h"], files["schedule.h"])
+				require.Equal(t, string(before["reference.cu"]), string(files["reference.cu"]), "as the model says")
 				return
 			}
 			require.Error(t, err)

@@ -80,7 +80,7 @@ func TestForgedSoftCaps(t *testing.T) {
 func TestEditsOfTheSoftCap(t *testing.T) {
 	l := lowerModel(t, "pycoder-5m", "h200", ir.BF16, 64, ir.ScheduleConfig{})
 	text := capLogits(t, ir.Print(l.Program))
-	before, err := sourcesOf(parseProved(t, text))
+	before, err := sourcesOf(parseProved(t, text), l.Graph)
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		edit    []string // old and new text
@@ -95,7 +95,7 @@ func TestEditsOfTheSoftCap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := parseProved(t, headStage.ReplaceAllStringFunc(text, strings.NewReplacer(c.edit...).Replace))
-			files, err := sourcesOf(p)
+			files, err := sourcesOf(p, l.Graph)
 			require.NoError(t, err)
 			require.NotEqual(t, string(before["stages.h"]), string(files["stages.h"]))
 			require.Contains(t, string(files["stages.h"]), c.emitted)

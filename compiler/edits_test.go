@@ -21,8 +21,8 @@ import (
 )
 
 // sourcesOf are what a compile writes of a program besides the program itself, without comments and the like.
-func sourcesOf(p *ir.Program) (map[string][]byte, error) {
-	files, err := codegen.Project(p, "model")
+func sourcesOf(p *ir.Program, g *ir.Graph) (map[string][]byte, error) {
+	files, err := codegen.Project(p, g, "model")
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +113,15 @@ const beforeTheOther = "before the one before it"
 type editCase struct {
 	name string
 	p    *ir.Program
+	g    *ir.Graph
 }
 
 func editCases(t testing.TB) []editCase {
 	var out []editCase
 	for _, c := range goldenCases {
 		if c.name != "pycoder-5m_h200_bf16" || os.Getenv("AMKC_LONG") != "" {
-			out = append(out, editCase{c.name, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config).Program})
+			l := lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config)
+			out = append(out, editCase{c.name, l.Program, l.Graph})
 		}
 	}
 	split := map[string]int{"split_from": 16, "max_splits": 4}
@@ -128,8 +130,8 @@ func editCases(t testing.TB) []editCase {
 		"a barrier per layer": {"attention": split, "loop": {"barrier": 1}},
 		"unrolled":            {"attention": split, "loop": {"roll": 0}},
 	} {
-		out = append(out, editCase{name, lowerModel(t, "zoo/llama-gqa", "h200", ir.BF16, 128,
-			ir.ScheduleConfig{Tiling: tiling}).Program})
+		l := lowerModel(t, "zoo/llama-gqa", "h200", ir.BF16, 128, ir.ScheduleConfig{Tiling: tiling})
+		out = append(out, editCase{name, l.Program, l.Graph})
 	}
 	slices.SortFunc(out, func(a, b editCase) int { return strings.Compare(a.name, b.name) })
 	return out
@@ -143,7 +145,7 @@ func TestNoSilentEdits(t *testing.T) {
 	long := os.Getenv("AMKC_LONG") != ""
 	counts := map[string]int{}
 	for _, c := range editCases(t) {
-		original, err := sourcesOf(c.p)
+		original, err := sourcesOf(c.p, c.g)
 		require.NoError(t, err, c.name)
 		before := textOf(c.p)
 		edits := editsOf(c.p)
@@ -155,7 +157,11 @@ func TestNoSilentEdits(t *testing.T) {
 			e := &edits[i]
 			e.do()
 			after := textOf(c.p)
-			outcome, field := tryEdit(c.p, original), e.steersNothing()
+			outcome, files := tryEdit(c.p, c.g, original)
+			field := e.steersNothing()
+			if files != nil && strings.HasPrefix(e.path, "Variants[]") {
+				require.Equal(t, string(original["reference.cu"]), string(files["reference.cu"]), "%s: %s", e.path, e.what)
+			}
 			e.undo()
 			switch {
 			case e.meansNothing(before, after, outcome == silent):
@@ -168,7 +174,7 @@ func TestNoSilentEdits(t *testing.T) {
 			}
 			counts[outcome]++
 		}
-		again, err := sourcesOf(c.p)
+		again, err := sourcesOf(c.p, c.g)
 		require.NoError(t, err, "the program is as it was")
 		require.Equal(t, original, again)
 	}
@@ -201,25 +207,26 @@ func writeCounts(t *testing.T, counts map[string]int) {
 
 const silent = "silent"
 
-// tryEdit is what becomes of an edited program: silent, reflected, or refused by the rules of a stage.
-func tryEdit(p *ir.Program, original map[string][]byte) string {
+// tryEdit is what becomes of an edited program: silent, reflected, or refused by the rules of a stage; and the files,
+// if it is emitted.
+func tryEdit(p *ir.Program, g *ir.Graph, original map[string][]byte) (string, map[string][]byte) {
 	if ir.Check(p).Err() != nil {
-		return "refused as no program"
+		return "refused as no program", nil
 	}
 	if !validate.ProgramFor(kernel.Backend, p).OK {
-		return "refused by the proof"
+		return "refused by the proof", nil
 	}
-	files, err := sourcesOf(p)
+	files, err := sourcesOf(p, g)
 	if d, ok := err.(*diag.Diagnostic); ok && d.Code == codeEmitted.ID {
-		return "refused when read back"
+		return "refused when read back", nil
 	}
 	switch {
 	case err != nil:
-		return "refused by the emission"
+		return "refused by the emission", nil
 	case maps.EqualFunc(files, original, bytes.Equal):
-		return silent
+		return silent, files
 	}
-	return "the emitted code changes, and reads back as the edit"
+	return "the emitted code changes, and reads back as the edit", files
 }
 
 // These edits are not refused: the emitted code follows them, and reads back as they are.
@@ -292,14 +299,15 @@ func TestEditsAreReflected(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(edits)) {
 		t.Run(name, func(t *testing.T) {
-			p := lowerModel(t, "zoo/llama-gqa", "t4", ir.F16, 128, ir.ScheduleConfig{
-				Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}).Program
-			original, err := sourcesOf(p)
+			l := lowerModel(t, "zoo/llama-gqa", "t4", ir.F16, 128, ir.ScheduleConfig{
+				Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}})
+			p := l.Program
+			original, err := sourcesOf(p, l.Graph)
 			require.NoError(t, err)
 			edits[name](p)
 			proof := validate.ProgramFor(kernel.Backend, p)
 			require.True(t, proof.OK, "%v", proof.Diags)
-			files, err := sourcesOf(p)
+			files, err := sourcesOf(p, l.Graph)
 			require.NoError(t, err)
 			require.NotEqual(t, original, files)
 		})

@@ -57,7 +57,7 @@ func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, 
 // generated returns the files of a build that amkc renders, rather than copies.
 func generated(t testing.TB, l *Scheduled) map[string][]byte {
 	t.Helper()
-	files, err := codegen.Project(l.Program, l.Program.Model.Name)
+	files, err := codegen.Project(l.Program, l.Graph, l.Program.Model.Name)
 	require.NoError(t, err)
 	maps.DeleteFunc(files, func(name string, _ []byte) bool {
 		return strings.HasPrefix(name, "amk/") || strings.HasPrefix(name, "launcher/internal/") ||

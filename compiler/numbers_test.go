@@ -90,7 +90,7 @@ func TestNumbersThatDoNotFitTheKernel(t *testing.T) {
 		},
 		"eps is +Inff in float32":     func(p *ir.Program) { p.Model.Eps = 1e308 },
 		"eps of stage L{i}.qkv is 0x": func(p *ir.Program) { setParams(t, p, "eps", 1e-40) },
-		"scale is -Inff in float32":   func(p *ir.Program) { setParams(t, p, "scale", -1e300) },
+		"kScale is -Inff in float32":  func(p *ir.Program) { setParams(t, p, "scale", -1e300) },
 	} {
 		p, err := lowerWith(t, nil)
 		require.NoError(t, err)

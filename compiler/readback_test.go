@@ -198,9 +198,11 @@ func TestForgedScheduleIsProvedAgain(t *testing.T) {
 			}
 		}
 	}
-	files, err := codegen.Project(b.Program, "zoo")
-	require.NoError(t, err)
 	m, err := readManifest(dir)
+	require.NoError(t, err)
+	g, err := importAgain(dir, b.Program, m)
+	require.NoError(t, err)
+	files, err := codegen.Project(b.Program, g, "zoo")
 	require.NoError(t, err)
 	for name, content := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), content, 0o644))

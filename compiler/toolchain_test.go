@@ -94,7 +94,7 @@ func TestLauncherBuildsAnywhere(t *testing.T) {
 		t.Skip("builds a Go module")
 	}
 	l := lowerModel(t, "pycoder-5m", "h200", ir.BF16, 0, ir.ScheduleConfig{})
-	files, err := codegen.Project(l.Program, l.Program.Model.Name)
+	files, err := codegen.Project(l.Program, l.Graph, l.Program.Model.Name)
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "it's \"a\" $b, |c;%20#", "build")
 	temporary := filepath.Join(t.TempDir(), "a temporary, one|%20")

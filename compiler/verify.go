@@ -18,6 +18,8 @@ import (
 	"amkc/compiler/version"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/passes"
+	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/printable"
@@ -37,9 +39,9 @@ damaged, or comes from another build. Compile again; a file that was edited by h
 NAME.edited.`)
 
 	codeNotEmitted = diag.New("AMK4903", "a generated file is not what the program gives", `
-amkc verify emits the build again from its program.json and compares bytes. This file differs, so the sources do not
-say what the program says: it was edited, or the build was written by another version of amkc, which the message then
-says.`)
+amkc verify emits the build again from its program.json and its config.json, and compares bytes. This file differs, so
+the sources do not say what the program says, or reference.cu not what the model says: a file was edited, or the build
+was written by another version of amkc, which the message then says.`)
 )
 
 // Verification is what Verify has found.
@@ -153,7 +155,13 @@ func badText(manifest []byte) string {
 
 // checkEmission emits the build again and compares. A file that already differs from its digest is reported once.
 func (v *Verification) checkEmission(dir string, p *ir.Program, m *codegen.Manifest) error {
-	files, err := codegen.Project(p, p.Model.Name)
+	g, err := importAgain(dir, p, m)
+	if err != nil {
+		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, host.ConfigFile), "gives no model: %v",
+			infile.Reason(err)))
+		return nil
+	}
+	files, err := codegen.Project(p, g, p.Model.Name)
 	if err != nil {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, programFile), "gives no build at all: %v",
 			infile.Reason(err)))
@@ -187,6 +195,21 @@ func (v *Verification) checkEmission(dir string, p *ir.Program, m *codegen.Manif
 			"its facts differ from what %s gives", programFile).With(notes...))
 	}
 	return nil
+}
+
+// importAgain returns the graph of a build's model, from its config.json and what the user chose: reference.cu is held
+// to the model, and not to a copy of what was made of it.
+func importAgain(dir string, p *ir.Program, m *codegen.Manifest) (*ir.Graph, error) {
+	config, err := checkpoint.OpenConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
+		DType: &p.Model.DType, AssumeInert: m.Source.AssumeInert}}
+	if err := passes.Import.Run(s); err != nil {
+		return nil, err
+	}
+	return s.Graph, nil
 }
 
 // strangers are the files that a manifest lists and a build of the program does not have.

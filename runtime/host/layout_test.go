@@ -43,12 +43,13 @@ func TestDeviceStructs(t *testing.T) {
 		variant_end`), fields(read("info.cuh"), "Info"))
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
-	require.Contains(t, read("launch.cuh"),
+	words := func(header string) string { return strings.Join(strings.Fields(read(header)), " ") }
+	require.Contains(t, words("launch.cuh"),
 		"enum class Wait : u32 { kJoin = 0, kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kLayer = 5 };")
 
 	ref := read("reference.cuh")
 	require.Equal(t, strings.Fields("weights cache scratch layer position token reserved"), fields(ref, "Reference"))
-	require.Equal(t, strings.Fields("kernel blocks repeats result"), fields(ref, "Operation"))
+	require.Equal(t, strings.Fields("kernel blocks repeats kind result"), fields(ref, "Operation"))
 	require.Equal(t, strings.Fields("stage offset elements bytes"), fields(ref, "Result"))
 	require.Equal(t, strings.Fields("abi threads layers vocab scratch_bytes"), fields(ref, "ReferenceInfo"))
 	require.Contains(t, ref, "kOnce = 0, kEachLayer = 1, kObserves = 2;")
@@ -58,7 +59,7 @@ func TestDeviceStructs(t *testing.T) {
 	require.Equal(t, strings.Fields("begin_clock begin_time end_clock end_time spans reserved"),
 		fields(profile, "Recording"))
 	require.Equal(t, strings.Fields("capacity reserved"), fields(profile, "ProfileHeader"))
-	require.Contains(t, profile, "enum class Did : u32 { kExchangeWait = 0, kCompute = 1, kSignal = 2, kSlotWait = "+
+	require.Contains(t, words("profile.cuh"), "enum class Did : u32 { kExchangeWait = 0, kCompute = 1, kSignal = 2, kSlotWait = "+
 		"3, kStepWait = 4 };")
 	require.Equal(t, strings.Fields("data bytes sum passes reserved"), fields(read("read.cuh"), "Read"))
 	require.Contains(t, read("read.cuh"), "kReadThreads = "+strconv.Itoa(readThreads)+";")

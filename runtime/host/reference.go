@@ -91,11 +91,15 @@ func (r *cudaReference) readPlan() error {
 	if err != nil {
 		return err
 	}
+	kinds, err := r.constant(referenceKindsName)
+	if err != nil {
+		return err
+	}
 	step, err := r.constant(referenceStepName)
 	if err != nil {
 		return err
 	}
-	if r.plan, err = decodePlan(info, step); err != nil {
+	if r.plan, err = decodePlan(info, kinds, step); err != nil {
 		return err
 	}
 	if r.plan.layers != r.on.Info.Layers || r.plan.vocab != r.on.Info.Vocab {
@@ -161,7 +165,6 @@ func (r *cudaReference) Step(token, position int) ([]float32, error) {
 // Follow implements [Reference].
 func (r *cudaReference) Follow(token int, t *Trace) ([]StagePair, error) {
 	var pairs []StagePair
-	var before []float32 // what the stage before handed over
 	err := r.plan.walk(func(o *operation, layer int) error {
 		if err := r.launch(o, layer, t.Position, token); err != nil || o.stage == "" {
 			return err
@@ -173,19 +176,13 @@ func (r *cudaReference) Follow(token int, t *Trace) ([]StagePair, error) {
 		values := decodeElements(raw, r.dtype(o))
 		pair := StagePair{Stage: inLayer(o.stage, layer)}
 		if o.repeats == observes {
-			// The row of the cache is the last part of what was handed over: after q come k and v.
-			if len(before) < len(values) {
-				return nil
-			}
-			pair.Got, pair.Want = values, before[len(before)-len(values):]
+			half := len(values) / 2
+			pair.Got, pair.Want = values[:half], values[half:]
 			pairs = append(pairs, pair)
 			return nil
 		}
 		pair.Got, pair.Want = t.Vector(pair.Stage), values
-		if n := len(pair.Got); o.repeats == eachLayer && n < len(values) {
-			pair.Want, values = values[:n], values[:n] // an operation has room for the largest layer
-		}
-		if before = pair.Got; before == nil {
+		if pair.Got == nil {
 			return nil
 		}
 		pairs = append(pairs, pair)
@@ -236,8 +233,9 @@ func (r *cudaReference) dtype(o *operation) string {
 
 // Names in the fatbin of the reference.
 const (
-	referenceName     = "amk_reference"
-	referenceStepName = "amk_reference_step"
+	referenceName      = "amk_reference"
+	referenceKindsName = "amk_reference_kinds"
+	referenceStepName  = "amk_reference_step"
 )
 
 // How often an operation of the reference is carried out (amk/reference.cuh).
@@ -246,7 +244,7 @@ type repetition uint32
 const (
 	once      repetition = iota
 	eachLayer            // those of a layer lie side by side
-	observes             // in each layer, and only to see what the megakernel has left in the cache
+	observes             // in each layer, and only to see what the megakernel has left in the cache; then what it should
 )
 
 // An operation is one launch of the reference (amk::Operation).
@@ -254,6 +252,7 @@ type operation struct {
 	kernel  string
 	blocks  int
 	repeats repetition
+	kind    int // of the layers that it runs in
 
 	// The stage that is complete after it, if it names one, and where its result lies in scratch memory.
 	stage                          string
@@ -264,34 +263,42 @@ type operation struct {
 type plan struct {
 	threads, layers, vocab int
 	scratchBytes           int64
+	kinds                  []int // of the first layers; they repeat
 	operations             []operation
 }
 
 // Sizes of amk::ReferenceInfo and amk::Operation.
 const (
 	referenceInfoSize = 4*4 + 8
-	operationSize     = 32 + 2*4 + 32 + 3*4
+	operationSize     = 32 + 3*4 + 32 + 3*4
 )
 
 // decodePlan reads what a fatbin says about its reference, and refuses contents that no build has.
-func decodePlan(info, step []byte) (*plan, error) {
+func decodePlan(info, kinds, step []byte) (*plan, error) {
 	le := binary.LittleEndian
 	if len(info) != referenceInfoSize || len(step) == 0 || len(step)%operationSize != 0 {
 		return nil, fmt.Errorf("%s and %s have %d and %d bytes, and %d and a multiple of %d are expected",
 			referenceName, referenceStepName, len(info), len(step), referenceInfoSize, operationSize)
+	}
+	if len(kinds) == 0 || len(kinds)%4 != 0 {
+		return nil, fmt.Errorf("%s has %d bytes, and a multiple of 4 is expected", referenceKindsName, len(kinds))
 	}
 	if v := le.Uint32(info); v != abi {
 		return nil, fmt.Errorf("its runtime ABI is %d, and this program speaks %d", v, abi)
 	}
 	p := &plan{threads: int(le.Uint32(info[4:])), layers: int(le.Uint32(info[8:])), vocab: int(le.Uint32(info[12:])),
 		scratchBytes: int64(le.Uint64(info[16:]))}
+	for at := 0; at < len(kinds); at += 4 {
+		p.kinds = append(p.kinds, int(le.Uint32(kinds[at:])))
+	}
 	for at := 0; at < len(step); at += operationSize {
 		raw := step[at:]
 		word := func(i int) int { return int(le.Uint32(raw[i:])) }
-		o := operation{kernel: text(raw[:32]), blocks: word(32), repeats: repetition(word(36)), stage: text(raw[40:72]),
-			offset: word(72), elements: word(76), elementBytes: word(80)}
+		o := operation{kernel: text(raw[:32]), blocks: word(32), repeats: repetition(word(36)), kind: word(40),
+			stage:  text(raw[44:76]),
+			offset: word(76), elements: word(80), elementBytes: word(84)}
 		switch {
-		case o.kernel == "" || o.blocks < 1 || o.repeats > observes:
+		case o.kernel == "" || o.blocks < 1 || o.repeats > observes || o.repeats == observes && o.elements%2 != 0:
 			return nil, fmt.Errorf("%s: operation %d (%q) is malformed", referenceStepName, len(p.operations), o.kernel)
 		case o.stage != "" && (o.elements < 1 ||
 			int64(o.offset)+int64(o.elements)*int64(o.elementBytes) > p.scratchBytes):
@@ -312,7 +319,7 @@ func text(field []byte) string {
 	return string(s)
 }
 
-// walk calls do for every operation of a step in order, those of the layers once per layer.
+// walk calls do for every operation of a step in order, those of the layers once per layer of their kind.
 func (p *plan) walk(do func(o *operation, layer int) error) error {
 	for ops := p.operations; len(ops) > 0; {
 		n, layers := 1, 1
@@ -324,6 +331,9 @@ func (p *plan) walk(do func(o *operation, layer int) error) error {
 		}
 		for layer := range layers {
 			for i := range ops[:n] {
+				if ops[i].repeats != once && ops[i].kind != p.kinds[layer%len(p.kinds)] {
+					continue
+				}
 				if err := do(&ops[i], layer); err != nil {
 					return err
 				}

@@ -141,28 +141,33 @@ func halves(bits ...uint16) []byte {
 }
 
 // encodePlan is what a fatbin holds.
-func encodePlan(p plan) (info, step []byte) {
+func encodePlan(p plan) (info, kinds, step []byte) {
 	le := binary.LittleEndian
 	for _, v := range []int{abi, p.threads, p.layers, p.vocab} {
 		info = le.AppendUint32(info, uint32(v))
 	}
 	info = le.AppendUint64(info, uint64(p.scratchBytes))
+	for _, kind := range p.kinds {
+		kinds = le.AppendUint32(kinds, uint32(kind))
+	}
 	name := func(s string) []byte { return append([]byte(s), make([]byte, 32-len(s))...) }
 	for _, o := range p.operations {
 		step = append(step, name(o.kernel)...)
 		step = le.AppendUint32(le.AppendUint32(step, uint32(o.blocks)), uint32(o.repeats))
+		step = le.AppendUint32(step, uint32(o.kind))
 		step = append(step, name(o.stage)...)
 		for _, v := range []int{o.offset, o.elements, o.elementBytes} {
 			step = le.AppendUint32(step, uint32(v))
 		}
 	}
-	return info, step
+	return info, kinds, step
 }
 
 func TestPlan(t *testing.T) {
-	p := plan{threads: 256, layers: 2, vocab: 8, scratchBytes: 64, operations: []operation{
+	p := plan{threads: 256, layers: 3, vocab: 8, scratchBytes: 64, kinds: []int{0, 1}, operations: []operation{
 		{kernel: "first", blocks: 1, stage: "embed", elements: 4, elementBytes: 2},
 		{kernel: "a", blocks: 2, repeats: eachLayer}, {kernel: "b", blocks: 3, repeats: observes},
+		{kernel: "c", blocks: 1, repeats: eachLayer, kind: 1},
 		{kernel: "last", blocks: 1, stage: "lm_head", offset: 32, elements: 8, elementBytes: 4},
 	}}
 	got, err := decodePlan(encodePlan(p))
@@ -173,15 +178,17 @@ func TestPlan(t *testing.T) {
 		order = append(order, o.kernel+string(rune('0'+layer)))
 		return nil
 	}))
-	require.Equal(t, []string{"first0", "a0", "b0", "a1", "b1", "last0"}, order)
+	require.Equal(t, []string{"first0", "a0", "b0", "c1", "a2", "b2", "last0"}, order)
 
 	for text, edit := range map[string]func(p *plan){
-		"lies outside":         func(p *plan) { p.operations[3].offset = 36 },
-		`operation 1 ("")`:     func(p *plan) { p.operations[1].kernel = "" },
-		`operation 1 ("a")`:    func(p *plan) { p.operations[1].blocks = 0 },
-		`operation 2 ("b")`:    func(p *plan) { p.operations[2].repeats = 3 },
-		"does not make logits": func(p *plan) { p.operations = p.operations[:3] },
-		"0 bytes":              func(p *plan) { p.operations = nil },
+		"lies outside":           func(p *plan) { p.operations[4].offset = 36 },
+		`operation 1 ("")`:       func(p *plan) { p.operations[1].kernel = "" },
+		`operation 1 ("a")`:      func(p *plan) { p.operations[1].blocks = 0 },
+		`operation 2 ("b")`:      func(p *plan) { p.operations[2].repeats = 3 },
+		"2 (\"b\") is malformed": func(p *plan) { p.operations[2].elements = 3 },
+		"does not make logits":   func(p *plan) { p.operations = p.operations[:3] },
+		"0 bytes":                func(p *plan) { p.operations = nil },
+		"has 0 bytes":            func(p *plan) { p.kinds = nil },
 	} {
 		bad := p
 		bad.operations = slices.Clone(p.operations)
@@ -189,8 +196,8 @@ func TestPlan(t *testing.T) {
 		_, err := decodePlan(encodePlan(bad))
 		require.ErrorContains(t, err, text)
 	}
-	info, step := encodePlan(p)
+	info, kinds, step := encodePlan(p)
 	info[0] = 9
-	_, err = decodePlan(info, step)
+	_, err = decodePlan(info, kinds, step)
 	require.ErrorContains(t, err, "its runtime ABI is 9")
 }

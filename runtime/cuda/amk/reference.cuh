@@ -18,7 +18,7 @@ constexpr int kReferenceWarps = kReferenceThreads / 32;
 struct Reference {
   const u8* weights;  // the data section of weights.safetensors
   u8* cache;          // KV cache, kCacheBytes
-  u8* scratch;        // a Vectors
+  u8* scratch;        // a Values
   int layer;
   int position;
   int token;
@@ -34,18 +34,19 @@ struct Result {
   u32 bytes;       // of an element: Element::kBytes, or 4 for fp32
 };
 
-// One launch of the step. Those of a layer lie side by side.
+// One launch of the step. Those of the layers lie side by side, kind by kind.
 struct Operation {
   char kernel[32];
   u32 blocks;
   u32 repeats;
+  u32 kind;  // of the layers that it runs in
   Result result;
 };
-static_assert(sizeof(Operation) == 32 + 2 * 4 + 32 + 3 * 4,
+static_assert(sizeof(Operation) == 32 + 3 * 4 + 32 + 3 * 4,
               "the launcher reads this struct byte by byte");
 
 // Operation::repeats. What observes is no part of the step: it looks at what the megakernel has
-// left in the cache.
+// left in the cache, and its result is that, followed by as much that should be there.
 constexpr u32 kOnce = 0, kEachLayer = 1, kObserves = 2;
 
 struct ReferenceInfo {
@@ -65,15 +66,32 @@ constexpr u32 blocks_for_rows(int rows) { return ceil_div(rows, kReferenceWarps)
 
 using Bits = Element::Bits;
 
-__device__ inline float at(const Bits* v, int i) { return Element::to_float(v[i]); }
+__device__ inline float at(const Bits* v, size_t i) { return Element::to_float(v[i]); }
+__device__ inline float at(const float* v, size_t i) { return v[i]; }
+__device__ inline void put(Bits* v, int i, float x) { v[i] = Element::from_float(x); }
+__device__ inline void put(float* v, int i, float x) { v[i] = x; }
+
+// A tensor in the buffer that it is packed into, between the rows of others: row i of it is row
+// first + i * step of the buffer.
+struct Packed {
+  const u8* buffer = nullptr;
+  int first = 0;
+  int step = 1;
+};
 
 // Element of a packed matrix: tiles of 8 rows, in them blocks of 32 columns, in them 8 columns of
 // one row, in the order 0 1 4 5 2 3 6 7.
-__device__ inline float weight_at(const u8* matrix, int columns, int row, int column) {
+__device__ inline float weight_at(Packed matrix, int columns, int index, int column) {
+  const int row = matrix.first + index * matrix.step;
   const size_t block = size_t(row / 8) * ceil_div(columns, 32) + column / 32;
   const int group = row % 8 * 4 + column % 32 / 8;
   const int place = column % 2 + column % 4 / 2 * 4 + column % 8 / 4 * 2;
-  return Element::to_float(reinterpret_cast<const Bits*>(matrix)[(block * 32 + group) * 8 + place]);
+  return at(reinterpret_cast<const Bits*>(matrix.buffer), (block * 32 + group) * 8 + place);
+}
+
+// Element of a packed vector.
+__device__ inline float weight_at(Packed vector, int index) {
+  return at(reinterpret_cast<const Bits*>(vector.buffer), vector.first + index * vector.step);
 }
 
 // Place of an element of the cache: blocks of 16 rows, all of K and then all of V, in plain rows or
@@ -124,29 +142,43 @@ __device__ inline float block_max(float v) {
 
 __device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-// Row `token` of the embedding starts the residual stream.
-__device__ inline void embed(float* residual, Bits* x, const u8* table, int token) {
+// Row `token` of the embedding starts the residual stream of n elements.
+__device__ inline void embed(float* residual, Bits* x, int n, Packed table, int token) {
   const int i = thread_index();
-  if (i >= kHidden) return;
-  residual[i] = weight_at(table, kHidden, token, i);
-  x[i] = Element::from_float(residual[i]);
+  if (i >= n) return;
+  residual[i] = weight_at(table, n, token, i);
+  put(x, i, residual[i]);
 }
 
-// n = x * g, rounded; the scale by 1/rms of x comes after the product with n, so it is left as a
-// number. One block.
-__device__ inline void rmsnorm(Bits* n, float* scale, const Bits* x, const u8* g, float eps) {
+// out = x * g, rounded, of n elements; the scale by 1/rms of x comes after the product with out, so
+// it is left as a number. One block.
+__device__ inline void rmsnorm(Bits* out, float* scale, int n, const Bits* x, Packed g, float eps) {
   float squares = 0;
-  for (int i = threadIdx.x; i < kHidden; i += blockDim.x) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
     squares += at(x, i) * at(x, i);
-    n[i] = Element::from_float(at(x, i) * at(reinterpret_cast<const Bits*>(g), i));
+    put(out, i, at(x, i) * weight_at(g, i));
   }
   squares = block_sum(squares);
-  if (threadIdx.x == 0) *scale = rsqrtf(squares / kHidden + eps);
+  if (threadIdx.x == 0) *scale = rsqrtf(squares / n + eps);
 }
 
-// y = matrix · x * scale in fp32, a warp per row. Without a scale, 1.
-__device__ inline void matvec(float* y, const u8* matrix, const Bits* x, const float* scale,
-                              int rows, int columns) {
+// Normalises heads of `dims` elements, a block each.
+template <class Out>
+__device__ inline void norm_heads(Out* out, const Bits* x, int dims, Packed g, float eps) {
+  x += blockIdx.x * dims;
+  out += blockIdx.x * dims;
+  float squares = 0;
+  for (int d = threadIdx.x; d < dims; d += blockDim.x) squares += at(x, d) * at(x, d);
+  const float inverse = rsqrtf(block_sum(squares) / dims + eps);
+  for (int d = threadIdx.x; d < dims; d += blockDim.x) {
+    put(out, d, at(x, d) * inverse * weight_at(g, d));
+  }
+}
+
+// y = matrix · x * scale + bias, summed in fp32, a warp per row. Without a scale, 1.
+template <class Out>
+__device__ inline void linear(Out* y, int rows, Packed matrix, int columns, const Bits* x,
+                              const float* scale = nullptr, Packed bias = {}) {
   const int row = thread_index() / 32;
   if (row >= rows) return;
   float sum = 0;
@@ -154,79 +186,45 @@ __device__ inline void matvec(float* y, const u8* matrix, const Bits* x, const f
     sum += weight_at(matrix, columns, row, column) * at(x, column);
   }
   sum = warp_sum(sum);
-  if (threadIdx.x % 32 == 0) y[row] = scale ? sum * *scale : sum;
+  if (scale) sum *= *scale;
+  if (bias.buffer) sum += weight_at(bias, row);
+  if (threadIdx.x % 32 == 0) put(y, row, sum);
 }
 
-// y + w, in fp32: a bias.
-__device__ inline void add_weights(float* y, const u8* w, int rows) {
+// Rotates the rows of q or k and rounds them: in a head, rows 2j and 2j+1 are the pair that turns
+// by angle j.
+template <class In>
+__device__ inline void rope(Bits* out, const In* y, int rows, const float* inv_freq,
+                            int position) {
   const int row = thread_index();
-  if (row < rows) y[row] += at(reinterpret_cast<const Bits*>(w), row);
+  if (row >= rows) return;
+  const float angle = float(position) * inv_freq[row % kHeadDim / 2];
+  const float even = at(y, row & ~1), odd = at(y, row | 1);
+  put(out, row, row % 2 == 0 ? even * cosf(angle) - odd * sinf(angle)
+                             : odd * cosf(angle) + even * sinf(angle));
 }
 
-// The rows of q, k and v as they are handed over, where they are neither normalised nor rotated
-// before.
-__device__ inline void round_rows(Bits* out, const float* y, int rows) {
-  const int row = thread_index();
-  if (row < rows) out[row] = Element::from_float(y[row]);
-}
-
-// Normalises each head of q and k by itself, a block each; the heads of v pass through.
-__device__ inline void norm_heads(float* y, const Bits* qkv, const u8* q_gain, const u8* k_gain,
-                                  float eps) {
-  const int head = blockIdx.x;
-  const Bits* gain = reinterpret_cast<const Bits*>(head < kHeads ? q_gain : k_gain);
-  const Bits* x = qkv + head * kHeadDim;
-  float squares = 0;
-  for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) squares += at(x, d) * at(x, d);
-  const float inverse = rsqrtf(block_sum(squares) / kHeadDim + eps);
-  for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) {
-    y[head * kHeadDim + d] = head < kHeads + kKVHeads ? at(x, d) * inverse * at(gain, d) : at(x, d);
-  }
-}
-
-// Rotates q and k and rounds all rows. In a head of q or k, rows 2j and 2j+1 are the pair that
-// turns by angle j.
-__device__ inline void rope(Bits* qkv, const float* y, const float* inv_freq, int position) {
-  const int row = thread_index();
-  if (row >= (kHeads + 2 * kKVHeads) * kHeadDim) return;
-  float v = y[row];
-  if (row < (kHeads + kKVHeads) * kHeadDim) {
-    const float angle = float(position) * inv_freq[row % kHeadDim / 2];
-    const float even = y[row & ~1], odd = y[row | 1];
-    v = row % 2 == 0 ? even * cosf(angle) - odd * sinf(angle)
-                     : odd * cosf(angle) + even * sinf(angle);
-  }
-  qkv[row] = Element::from_float(v);
-}
-
-// Copies k and v of this position into the cache, or back out of it: kv is k of all heads, then v
-// of all heads.
-__device__ inline void append(u8* cache, int layer, int position, const Bits* kv) {
-  const int i = thread_index(), head = i / kHeadDim;
-  if (head < 2 * kKVHeads)
-    cache_at(cache, layer, head % kKVHeads, position, head >= kKVHeads, i % kHeadDim) = kv[i];
-}
-__device__ inline void cached_row(Bits* kv, u8* cache, int layer, int position) {
-  const int i = thread_index(), head = i / kHeadDim;
-  if (head < 2 * kKVHeads)
-    kv[i] = cache_at(cache, layer, head % kKVHeads, position, head >= kKVHeads, i % kHeadDim);
-}
-
-// Attention of one query head, a block each, over the rows up to and including the position's own:
-// the last `window` of them, or all if it is 0. Probabilities are rounded before they weigh the
-// rows, but for that of the position's own, which does not come through the cache.
-__device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* cache, int layer,
-                                 int position, float scale, int window = 0) {
+// Attention of one query head, a block each, over rows of the cache and this position's own, k and
+// v, which do not come through it: the last `window` of them, or all if it is 0. Probabilities are
+// rounded before they weigh rows of the cache.
+__device__ inline void attention(Bits* out, float* scores, const Bits* q, const Bits* k,
+                                 const Bits* v, u8* cache, int layer, int position, float scale,
+                                 int window = 0) {
   const int head = blockIdx.x, kv_head = head / (kHeads / kKVHeads);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   q += head * kHeadDim;
+  k += kv_head * kHeadDim;
+  v += kv_head * kHeadDim;
   float* p = scores + size_t(head) * kMaxSeq;
   const int first = window > 0 ? max(0, position - window + 1) : 0;
+  const auto cached = [&](int row, bool is_value, int d) {
+    return Element::to_float(cache_at(cache, layer, kv_head, row, is_value, d));
+  };
 
   for (int row = first + warp; row <= position; row += kReferenceWarps) {
     float score = 0;
     for (int d = lane; d < kHeadDim; d += 32)
-      score += at(q, d) * Element::to_float(cache_at(cache, layer, kv_head, row, false, d));
+      score += at(q, d) * (row < position ? cached(row, false, d) : at(k, d));
     score = warp_sum(score);
     if (lane == 0) p[row] = score * scale;
   }
@@ -245,26 +243,41 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, u8* ca
 
   for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) {
     float value = 0;
-    for (int row = first; row <= position; ++row)
-      value += p[row] * Element::to_float(cache_at(cache, layer, kv_head, row, true, d));
-    out[head * kHeadDim + d] = Element::from_float(value / sum);
+    for (int row = first; row < position; ++row) value += p[row] * cached(row, true, d);
+    value += p[position] * at(v, d);
+    put(out, head * kHeadDim + d, value / sum);
   }
 }
 
-// The residual stream stays in fp32; what is read from it is rounded.
-__device__ inline void add(float* residual, Bits* x, const float* y) {
-  const int i = thread_index();
-  if (i >= kHidden) return;
-  residual[i] += y[i];
-  x[i] = Element::from_float(residual[i]);
+// Puts k and v of this position, all heads of each, into the cache.
+__device__ inline void append(u8* cache, int layer, int position, const Bits* k, const Bits* v) {
+  const int i = thread_index(), head = i / kHeadDim % kKVHeads, dim = i % kHeadDim;
+  constexpr int kRows = kKVHeads * kHeadDim;
+  if (i < kRows) cache_at(cache, layer, head, position, false, dim) = k[i];
+  else if (i < 2 * kRows) cache_at(cache, layer, head, position, true, dim) = v[i - kRows];
 }
 
-// Rows 2i and 2i+1 of y are gate and up.
-__device__ inline void silu_mul(Bits* out, const float* y, int rows = kIntermediate) {
+// What the cache has for this position, k and then v, followed by what it should have.
+__device__ inline void cached_row(Bits* row, const Bits* k, const Bits* v, u8* cache, int layer,
+                                  int position) {
+  const int i = thread_index(), head = i / kHeadDim % kKVHeads;
+  constexpr int kRows = kKVHeads * kHeadDim;
+  if (i >= 2 * kRows) return;
+  row[i] = cache_at(cache, layer, head, position, i >= kRows, i % kHeadDim);
+  row[2 * kRows + i] = i < kRows ? k[i] : v[i - kRows];
+}
+
+// The residual stream stays in fp32; what is read from it is rounded.
+__device__ inline void add(float* residual, Bits* x, const float* y, int n) {
   const int i = thread_index();
-  if (i >= rows) return;
-  const float gate = y[2 * i], up = y[2 * i + 1];
-  out[i] = Element::from_float(gate / (1.0f + expf(-gate)) * up);
+  if (i >= n) return;
+  residual[i] += y[i];
+  put(x, i, residual[i]);
+}
+
+__device__ inline void silu_mul(Bits* out, const float* gate, const float* up, int n) {
+  const int i = thread_index();
+  if (i < n) put(out, i, gate[i] / (1.0f + expf(-gate[i])) * up[i]);
 }
 
 // Keeps rows between -cap and cap.

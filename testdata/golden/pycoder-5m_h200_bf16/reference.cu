@@ -2,8 +2,9 @@
 // clang-format off
 // model: pycoder-5m (LlamaForCausalLM)
 // template: reference.cu.tmpl
-// The decode step of megakernel.cu once more, as plain kernels of one operation each, on the same
-// weights and the same cache. The host runs the operations of amk_reference_step in order.
+// The decode step once more, generated from the model's graph and not from the schedule: a plain
+// kernel for each operation, on the weights and the cache of megakernel.cu. The host runs the
+// operations of amk_reference_step in order.
 #include "schedule.h"
 #include "model_config.h"
 
@@ -11,30 +12,35 @@
 
 namespace amk {
 
-constexpr int kQkvRows = (kHeads + 2 * kKVHeads) * kHeadDim;
-constexpr int kAttnRows = kHeads * kHeadDim;
-constexpr int kCachedRow = 2 * kKVHeads * kHeadDim;  // k and v of one position in one layer
-constexpr int kMostRows = kQkvRows > 2 * kIntermediate ? kQkvRows : 2 * kIntermediate;
 constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05
 constexpr float kAttnScale = 0x1p-03f;  // 0.125
 
-// The scratch memory: every value between two operations.
-struct Vectors {
-  alignas(256) float residual[kHidden];
-  alignas(256) float y[kMostRows > kHidden ? kMostRows : kHidden];  // matrix times vector, fp32
-  alignas(256) float scale;                                         // 1/rms of x
-  alignas(256) Bits x[kHidden];                                     // the residual stream, rounded
-  alignas(256) Bits n[kHidden];                                     // x times the norm's weight
-  alignas(256) Bits qkv[kQkvRows];
-  alignas(256) Bits row[kCachedRow];
-  alignas(256) Bits attn[kAttnRows];
-  alignas(256) Bits act[kIntermediate];
-  alignas(256) float logits[kVocab];
-  alignas(256) float scores[size_t(kHeads) * kMaxSeq];
+// The scratch memory: every value between two operations. Bits are rounded to elements.
+struct Values {
+  alignas(256) float residual[256];
+  alignas(256) Bits x[256];
+  alignas(256) Bits qkv[512];
+  alignas(256) Bits input_norm[256];
+  alignas(256) float input_norm_scale;
+  alignas(256) float q_proj[256];
+  alignas(256) float k_proj[128];
+  alignas(256) Bits attention[256];
+  alignas(256) float scores[4096];
+  alignas(256) Bits row[512];
+  alignas(256) float o_proj[256];
+  alignas(256) Bits post_norm[256];
+  alignas(256) float post_norm_scale;
+  alignas(256) float gate_proj[704];
+  alignas(256) float up_proj[704];
+  alignas(256) Bits silu_mul[704];
+  alignas(256) float down_proj[256];
+  alignas(256) Bits final_norm[256];
+  alignas(256) float final_norm_scale;
+  alignas(256) float lm_head[4096];
 };
 
-__device__ inline Vectors& vectors(const Reference& r) {
-  return *reinterpret_cast<Vectors*>(r.scratch);
+__device__ inline Values& values(const Reference& r) {
+  return *reinterpret_cast<Values*>(r.scratch);
 }
 __device__ inline const u8* in_layer(const Reference& r, size_t weight) {
   return r.weights + size_t(r.layer) * kLayerBytes + weight;
@@ -42,121 +48,157 @@ __device__ inline const u8* in_layer(const Reference& r, size_t weight) {
 
 extern "C" {
 
-// ---- before the layers -----------------------------------------------------------------------
+// ---- before the layers ------------------------------------------------------------------------
 
 __global__ void amk_ref_embed(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  embed(v.residual, v.x, r.weights + kLmHeadWeight, r.token);
+  Values& v = values(r);
+  embed(v.residual, v.x, 256, {r.weights + kLmHeadWeight}, r.token);
 }
 
-// ---- every layer -----------------------------------------------------------------------------
+// ---- layers -----------------------------------------------------------------------------------
 
 __global__ void amk_ref_input_norm(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  rmsnorm(v.n, &v.scale, v.x, in_layer(r, kInputNormWeight), kNormEps);
+  Values& v = values(r);
+  rmsnorm(v.input_norm, &v.input_norm_scale, 256, v.x, {in_layer(r, kInputNormWeight)}, kNormEps);
 }
 
-__global__ void amk_ref_qkv(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  matvec(v.y, in_layer(r, kQkvWeight), v.n, &v.scale, kQkvRows, kHidden);
+__global__ void amk_ref_q_proj(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  linear(v.q_proj, 256, {in_layer(r, kQkvWeight)}, 256, v.input_norm, &v.input_norm_scale);
 }
 
-__global__ void amk_ref_rope(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  rope(v.qkv, v.y, reinterpret_cast<const float*>(r.weights + kRopeInvFreq), r.position);
+__global__ void amk_ref_k_proj(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  linear(v.k_proj, 128, {in_layer(r, kQkvWeight), 256}, 256, v.input_norm, &v.input_norm_scale);
 }
 
-__global__ void amk_ref_cached_row(const __grid_constant__ Reference r) {
-  cached_row(vectors(r).row, r.cache, r.layer, r.position);
+__global__ void amk_ref_v_proj(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  linear(v.qkv + 384, 128, {in_layer(r, kQkvWeight), 384}, 256, v.input_norm, &v.input_norm_scale);
 }
 
-__global__ void amk_ref_append(const __grid_constant__ Reference r) {
-  append(r.cache, r.layer, r.position, vectors(r).qkv + kAttnRows);
+__global__ void amk_ref_q_rope(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  rope(v.qkv, v.q_proj, 256, reinterpret_cast<const float*>(r.weights + kRopeInvFreq), r.position);
+}
+
+__global__ void amk_ref_k_rope(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  rope(v.qkv + 256, v.k_proj, 128, reinterpret_cast<const float*>(r.weights + kRopeInvFreq),
+       r.position);
 }
 
 __global__ void amk_ref_attention(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  attention(v.attn, v.scores, v.qkv, r.cache, r.layer, r.position, kAttnScale);
+  Values& v = values(r);
+  attention(v.attention, v.scores, v.qkv, v.qkv + 256, v.qkv + 384, r.cache, r.layer, r.position,
+            kAttnScale);
 }
 
-__global__ void amk_ref_o(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  matvec(v.y, in_layer(r, kOWeight), v.attn, nullptr, kHidden, kAttnRows);
+__global__ void amk_ref_cached_row(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  cached_row(v.row, v.qkv + 256, v.qkv + 384, r.cache, r.layer, r.position);
 }
 
-__global__ void amk_ref_add(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  add(v.residual, v.x, v.y);
+__global__ void amk_ref_kv_append(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  append(r.cache, r.layer, r.position, v.qkv + 256, v.qkv + 384);
+}
+
+__global__ void amk_ref_o_proj(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  linear(v.o_proj, 256, {in_layer(r, kOWeight)}, 256, v.attention);
+}
+
+__global__ void amk_ref_attn_add(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  add(v.residual, v.x, v.o_proj, 256);
 }
 
 __global__ void amk_ref_post_norm(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  rmsnorm(v.n, &v.scale, v.x, in_layer(r, kPostNormWeight), kNormEps);
+  Values& v = values(r);
+  rmsnorm(v.post_norm, &v.post_norm_scale, 256, v.x, {in_layer(r, kPostNormWeight)}, kNormEps);
 }
 
-__global__ void amk_ref_gate_up(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  matvec(v.y, in_layer(r, kGateUpWeight), v.n, &v.scale, 2 * kIntermediate, kHidden);
+__global__ void amk_ref_gate_proj(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  linear(v.gate_proj, 704, {in_layer(r, kGateUpWeight), 0, 2}, 256, v.post_norm,
+         &v.post_norm_scale);
+}
+
+__global__ void amk_ref_up_proj(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  linear(v.up_proj, 704, {in_layer(r, kGateUpWeight), 1, 2}, 256, v.post_norm, &v.post_norm_scale);
 }
 
 __global__ void amk_ref_silu_mul(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  silu_mul(v.act, v.y);
+  Values& v = values(r);
+  silu_mul(v.silu_mul, v.gate_proj, v.up_proj, 704);
 }
 
-__global__ void amk_ref_down(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  matvec(v.y, in_layer(r, kDownWeight), v.act, nullptr, kHidden, kIntermediate);
+__global__ void amk_ref_down_proj(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  linear(v.down_proj, 256, {in_layer(r, kDownWeight)}, 704, v.silu_mul);
 }
 
-// ---- after the layers ------------------------------------------------------------------------
+__global__ void amk_ref_mlp_add(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  add(v.residual, v.x, v.down_proj, 256);
+}
+
+// ---- after the layers -------------------------------------------------------------------------
 
 __global__ void amk_ref_final_norm(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  rmsnorm(v.n, &v.scale, v.x, r.weights + kFinalNormWeight, kNormEps);
+  Values& v = values(r);
+  rmsnorm(v.final_norm, &v.final_norm_scale, 256, v.x, {r.weights + kFinalNormWeight}, kNormEps);
 }
 
 __global__ void amk_ref_lm_head(const __grid_constant__ Reference r) {
-  Vectors& v = vectors(r);
-  matvec(v.logits, r.weights + kLmHeadWeight, v.n, &v.scale, kVocab, kHidden);
+  Values& v = values(r);
+  linear(v.lm_head, 4096, {r.weights + kLmHeadWeight}, 256, v.final_norm, &v.final_norm_scale);
 }
 
-// ---- the step, for the host: kernel, blocks, how often, and the stage it completes -------------
+// ---- the step, for the host: kernel, blocks, how often, the kind of layers, and the stage that
+// ---- is complete after it -----------------------------------------------------------------------
 
 __device__ ReferenceInfo amk_reference = {
-    AMK_RUNTIME_ABI, kReferenceThreads, kLayers, kVocab, sizeof(Vectors)};
+    AMK_RUNTIME_ABI, kReferenceThreads, kLayers, kVocab, sizeof(Values)};
+
+// The kinds of the first layers, which repeat.
+__device__ u32 amk_reference_kinds[] = {
+    0,
+};
 
 __device__ Operation amk_reference_step[] = {
-    {"amk_ref_embed", blocks_for(kHidden), kOnce,
-     {"embed", offsetof(Vectors, x), kHidden, Element::kBytes}},
+    {"amk_ref_embed", blocks_for(256), kOnce, 0,
+     {"embed", offsetof(Values, x), 256, Element::kBytes}},
 
-    {"amk_ref_input_norm", 1, kEachLayer},
-    {"amk_ref_qkv", blocks_for_rows(kQkvRows), kEachLayer},
-    {"amk_ref_rope", blocks_for(kQkvRows), kEachLayer,
-     {"L{i}.qkv", offsetof(Vectors, qkv), kQkvRows, Element::kBytes}},
+    {"amk_ref_input_norm", 1, kEachLayer, 0},
+    {"amk_ref_q_proj", blocks_for_rows(256), kEachLayer, 0},
+    {"amk_ref_k_proj", blocks_for_rows(128), kEachLayer, 0},
+    {"amk_ref_v_proj", blocks_for_rows(128), kEachLayer, 0},
+    {"amk_ref_q_rope", blocks_for(256), kEachLayer, 0},
+    {"amk_ref_k_rope", blocks_for(128), kEachLayer, 0,
+     {"L{i}.qkv", offsetof(Values, qkv), 512, Element::kBytes}},
+    {"amk_ref_attention", kHeads, kEachLayer, 0,
+     {"L{i}.attn", offsetof(Values, attention), 256, Element::kBytes}},
+    {"amk_ref_cached_row", blocks_for(256), kObserves, 0,
+     {"L{i}.kv", offsetof(Values, row), 512, Element::kBytes}},
+    {"amk_ref_kv_append", blocks_for(256), kEachLayer, 0},
+    {"amk_ref_o_proj", blocks_for_rows(256), kEachLayer, 0},
+    {"amk_ref_attn_add", blocks_for(256), kEachLayer, 0,
+     {"L{i}.o", offsetof(Values, x), 256, Element::kBytes}},
+    {"amk_ref_post_norm", 1, kEachLayer, 0},
+    {"amk_ref_gate_proj", blocks_for_rows(704), kEachLayer, 0},
+    {"amk_ref_up_proj", blocks_for_rows(704), kEachLayer, 0},
+    {"amk_ref_silu_mul", blocks_for(704), kEachLayer, 0,
+     {"L{i}.gate_up", offsetof(Values, silu_mul), 704, Element::kBytes}},
+    {"amk_ref_down_proj", blocks_for_rows(256), kEachLayer, 0},
+    {"amk_ref_mlp_add", blocks_for(256), kEachLayer, 0,
+     {"L{i}.down", offsetof(Values, x), 256, Element::kBytes}},
 
-    {"amk_ref_cached_row", blocks_for(kCachedRow), kObserves,
-     {"L{i}.kv", offsetof(Vectors, row), kCachedRow, Element::kBytes}},
-    {"amk_ref_append", blocks_for(kCachedRow), kEachLayer},
-    {"amk_ref_attention", kHeads, kEachLayer,
-     {"L{i}.attn", offsetof(Vectors, attn), kAttnRows, Element::kBytes}},
-
-    {"amk_ref_o", blocks_for_rows(kHidden), kEachLayer},
-    {"amk_ref_add", blocks_for(kHidden), kEachLayer,
-     {"L{i}.o", offsetof(Vectors, x), kHidden, Element::kBytes}},
-
-    {"amk_ref_post_norm", 1, kEachLayer},
-    {"amk_ref_gate_up", blocks_for_rows(2 * kIntermediate), kEachLayer},
-    {"amk_ref_silu_mul", blocks_for(kIntermediate), kEachLayer,
-     {"L{i}.gate_up", offsetof(Vectors, act), kIntermediate, Element::kBytes}},
-
-    {"amk_ref_down", blocks_for_rows(kHidden), kEachLayer},
-    {"amk_ref_add", blocks_for(kHidden), kEachLayer,
-     {"L{i}.down", offsetof(Vectors, x), kHidden, Element::kBytes}},
-
-    {"amk_ref_final_norm", 1, kOnce},
-    {"amk_ref_lm_head", blocks_for_rows(kVocab), kOnce,
-     {"lm_head", offsetof(Vectors, logits), kVocab, 4}},
+    {"amk_ref_final_norm", 1, kOnce, 0},
+    {"amk_ref_lm_head", blocks_for_rows(4096), kOnce, 0,
+     {"lm_head", offsetof(Values, lm_head), 4096, 4}},
 };
 
 }  // extern "C"

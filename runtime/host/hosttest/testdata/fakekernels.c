@@ -62,17 +62,18 @@ enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0
 
 // amk::ReferenceInfo and amk::Operation. The plan lays the vectors out at 256, 512, ... of the scratch memory.
 static struct { uint32_t abi, threads, layers, vocab; uint64_t scratch; } reference;
+static uint32_t reference_kinds[] = {0};
 static struct Operation {
   char kernel[32];
-  uint32_t blocks, repeats;
+  uint32_t blocks, repeats, kind;
   char stage[32];
   uint32_t offset, elements, bytes;
 } reference_step[] = {
-    {"amk_ref_embed", 1, 0, "embed", 256, 64, 2},
-    {"amk_ref_qkv", 2, 1, "L{i}.qkv", 512, 128, 2},
-    {"amk_ref_row", 1, 2, "L{i}.kv", 1024, 4, 2},
-    {"amk_ref_attn", 4, 1, "L{i}.attn", 1280, 64, 2},
-    {"amk_ref_lm_head", 7, 0, "lm_head", 2048, 4096, 4},
+    {"amk_ref_embed", 1, 0, 0, "embed", 256, 64, 2},
+    {"amk_ref_qkv", 2, 1, 0, "L{i}.qkv", 512, 128, 2},
+    {"amk_ref_row", 1, 2, 0, "L{i}.kv", 1024, 8, 2},
+    {"amk_ref_attn", 4, 1, 0, "L{i}.attn", 1280, 64, 2},
+    {"amk_ref_lm_head", 7, 0, 0, "lm_head", 2048, 4096, 4},
 };
 
 CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* options, void** values) {
@@ -113,8 +114,9 @@ CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetGlobal");
   const struct { const char* name; void* at; size_t size; } globals[] = {
       {"amk_info", &info, sizeof info}, {"amk_reference", &reference, sizeof reference},
+      {"amk_reference_kinds", reference_kinds, sizeof reference_kinds},
       {"amk_reference_step", reference_step, sizeof reference_step}};
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 4; i++)
     if (strcmp(globals[i].name, name) == 0) {
       *p = (Ptr)(uintptr_t)globals[i].at | DEVICE;
       *n = globals[i].size;
@@ -359,7 +361,12 @@ static void run_reference(void* arg) {
       break;
     case 2: {
       int kept = *row(r->cache, r->position) == (uint32_t)r->token + 1;
-      for (uint32_t e = 0; e < op->elements; e++) put_bf16(out + 2 * e, kept ? exchanged(*h, qkv, 128 - op->elements + e) : -1);
+      uint32_t half = op->elements / 2;  // what is there, then what should be
+      for (uint32_t e = 0; e < half; e++) {
+        float want = exchanged(*h, qkv, 128 - half + e);
+        put_bf16(out + 2 * e, kept ? want : -1);
+        put_bf16(out + 2 * (half + e), want);
+      }
       break;
     }
     case 4: write_logits((float*)out, *h, (int)((*h >> 20) % info.vocab)); break;

@@ -1,0 +1,304 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// ownValues are the vectors that belong to no node.
+var ownValues = []string{"residual", "x", "scores", "row"}
+
+// node appends the operations of a node.
+func (r *referenceWriter) node(i int) error {
+	n := &r.nodes[i]
+	in := make([]value, len(n.Inputs))
+	for k, name := range n.Inputs {
+		v, known := r.value[name]
+		if !known {
+			return r.refuse(n, "reads %s; want a node before it", name)
+		}
+		in[k] = v
+	}
+	if slices.Contains(ownValues, n.Name) || r.index(n) != i {
+		return r.refuse(n, "has a name that is taken; want one of its own, and none of %s", strings.Join(ownValues, ", "))
+	}
+	arity := map[string]int{"embed": 0, "rmsnorm": 1, "linear": 1, "rope": 1, "attention": 3, "kv_append": 1, "add": 2,
+		"silu_mul": 2, "argmax": 1}
+	if want, known := arity[n.Op]; !known || len(in) != want || len(n.Shape) != 1 {
+		return r.refuse(n, "is %s of %d values with a result %v; want an operation that reference.cuh has", n.Op,
+			len(in), n.Shape)
+	}
+	switch n.Op {
+	case "embed":
+		return r.embed(n)
+	case "rmsnorm":
+		if n.IntOr("head_dim", 0) > 0 {
+			return r.normHeads(n, in[0])
+		}
+		return r.norm(n, in[0])
+	case "linear":
+		return r.linear(n, in[0])
+	case "rope":
+		return r.rope(n, in[0])
+	case "attention":
+		return r.attention(n, in)
+	case "kv_append":
+		return r.append(i)
+	case "add":
+		return r.add(n, in[1])
+	case "silu_mul":
+		return r.siluMul(n, in)
+	}
+	return nil // argmax: the host chooses the token
+}
+
+func (r *referenceWriter) refuse(n *ir.GraphNode, format string, args ...any) error {
+	return diag.Errorf(codeReference, "node "+n.Name, format, args...)
+}
+
+// rounds refuses inputs that are not as an operation takes them.
+func (r *referenceWriter) rounds(n *ir.GraphNode, rounded bool, in ...value) error {
+	for _, v := range in {
+		if v.rounded != rounded || v.scale != "" && n.Op != "linear" {
+			return r.refuse(n, "%s reads %s, which is rounded: %t; want it rounded: %t", n.Op, v.at, v.rounded, rounded)
+		}
+	}
+	return nil
+}
+
+func (r *referenceWriter) embed(n *ir.GraphNode) error {
+	table, err := r.packed(n, 0, ir.Rows)
+	if err != nil {
+		return err
+	}
+	size := n.Shape[0]
+	residual, x := r.member("residual", "float", size), r.member("x", "Bits", size)
+	r.value[n.Name], r.sum = value{at: x, rounded: true}, n.Name
+	return r.launch(launch{name: n.Name, blocks: forEach(size), stage: n.Name, result: "x", size: size,
+		bytes: "Element::kBytes", lines: calls("embed", residual, x, itoa(size), table, "r.token")})
+}
+
+func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
+	gain, err := r.packed(n, 0, ir.Rows)
+	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
+		return err
+	}
+	size := n.Shape[0]
+	out, scale := r.member(n.Name, "Bits", size), r.scalar(n.Name+"_scale")
+	r.value[n.Name] = value{at: out, rounded: true, scale: scale}
+	return r.launch(launch{name: n.Name, blocks: "1",
+		lines: calls("rmsnorm", out, "&"+scale, itoa(size), x.at, gain, r.eps(n))})
+}
+
+func (r *referenceWriter) normHeads(n *ir.GraphNode, x value) error {
+	gain, err := r.packed(n, 0, r.order(n))
+	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
+		return err
+	}
+	size, head := n.Shape[0], n.IntOr("head_dim", 0)
+	out := r.output(n)
+	return r.launch(launch{name: n.Name, blocks: itoa(size / head),
+		lines: calls("norm_heads", out.at, x.at, itoa(head), gain, r.eps(n))})
+}
+
+func (r *referenceWriter) eps(n *ir.GraphNode) string {
+	return r.constant("kNormEps", n.FloatOr("eps", r.g.Model.Eps))
+}
+
+// order is how the rows of a node's weights are packed: those of a rotation in pairs.
+func (r *referenceWriter) order(n *ir.GraphNode) ir.Arrange {
+	for i := range r.nodes {
+		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
+			m.Op == "rmsnorm" && m.IntOr("head_dim", 0) > 0 && r.order(m) == ir.Pairs) {
+			return ir.Pairs
+		}
+	}
+	return ir.Rows
+}
+
+// output is where a node's result goes: among the parts of what is handed over, rounded, or to a vector of its own.
+// What attention reads is rounded.
+func (r *referenceWriter) output(n *ir.GraphNode) value {
+	v := value{rounded: n.Op == "rope"}
+	if p, is := r.result[n.Name]; is {
+		v.at, v.rounded = plus("v."+p.vector, p.first), true
+	} else if v.rounded {
+		v.at = r.member(n.Name, "Bits", n.Shape[0])
+	} else {
+		v.at = r.member(n.Name, "float", n.Shape[0])
+	}
+	r.value[n.Name] = v
+	return v
+}
+
+// completes adds the stage that a node is the last part of.
+func (r *referenceWriter) completes(n *ir.GraphNode, l launch) launch {
+	p, is := r.result[n.Name]
+	if !is || p.last != n.Name {
+		return l
+	}
+	l.stage, l.result, l.size, l.bytes = p.vector, p.vector, p.whole, "Element::kBytes"
+	return l
+}
+
+func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
+	matrix, err := r.packed(n, 0, r.order(n))
+	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
+		return err
+	}
+	rows, columns := n.Weights[0].Shape[0], n.Weights[0].Shape[1]
+	out := r.output(n)
+	args := []string{out.at, itoa(rows), matrix, itoa(columns), x.at}
+	if x.scale != "" {
+		args = append(args, "&"+x.scale)
+	}
+	if len(n.Weights) > 1 {
+		bias, err := r.packed(n, 1, r.order(n))
+		if err != nil {
+			return err
+		}
+		if x.scale == "" {
+			args = append(args, "nullptr")
+		}
+		args = append(args, bias)
+	}
+	l := launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", rows), lines: calls("linear", args...)}
+	if r.layers == nil { // logits
+		l.stage, l.result, l.size, l.bytes = n.Name, strings.TrimPrefix(out.at, "v."), rows, "4"
+	}
+	return r.launch(r.completes(n, l))
+}
+
+func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
+	out := r.output(n)
+	angles := "reinterpret_cast<const float*>(r.weights + " + r.builder.d.InvFreq + ")"
+	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]),
+		lines: calls("rope", out.at, x.at, itoa(n.Shape[0]), angles, "r.position")}))
+}
+
+func (r *referenceWriter) attention(n *ir.GraphNode, in []value) error {
+	cache, err := r.cacheOfLayers(n)
+	if err = firstOf(err, r.rounds(n, true, in...)); err != nil {
+		return err
+	}
+	m, size := &r.g.Model, n.Shape[0]
+	out := r.member(n.Name, "Bits", size)
+	scores := r.member("scores", "float", m.Heads*m.MaxSeq)
+	r.value[n.Name] = value{at: out, rounded: true}
+	args := []string{out, scores, in[0].at, in[1].at, in[2].at, "r.cache", cache, "r.position",
+		r.constant("kAttnScale", n.FloatOr("scale", 1))}
+	if window := n.IntOr("window", 0); window > 0 {
+		args = append(args, itoa(window))
+	}
+	return r.launch(launch{name: n.Name, blocks: "kHeads", stage: "attn", result: strings.TrimPrefix(out, "v."),
+		size: size, bytes: "Element::kBytes", lines: calls("attention", args...)})
+}
+
+// append puts k and v into the cache: two nodes side by side, and one operation. Before it, it looks at what the
+// megakernel has left in the cache.
+func (r *referenceWriter) append(i int) error {
+	n := &r.nodes[i]
+	if i > 0 && r.nodes[i-1].Op == "kv_append" {
+		return nil // the second of the two
+	}
+	k := slices.IndexFunc(r.nodes[:i], func(m ir.GraphNode) bool { return m.Op == "attention" })
+	if k < 0 || i+1 == len(r.nodes) || r.nodes[i+1].Op != "kv_append" ||
+		!slices.Equal(r.nodes[k].Inputs[1:], []string{n.Inputs[0], r.nodes[i+1].Inputs[0]}) {
+		return r.refuse(n, "appends %s; want an attention before it, then its k and its v appended", n.Inputs[0])
+	}
+	cache, err := r.cacheOfLayers(n)
+	if err != nil {
+		return err
+	}
+	key, val := r.value[n.Inputs[0]], r.value[r.nodes[i+1].Inputs[0]]
+	size := 2 * n.Shape[0]
+	row := r.member("row", "Bits", 2*size)
+	if err := r.launch(launch{name: "cached_row", blocks: forEach(size), repeats: "kObserves", stage: "kv",
+		result: "row", size: 2 * size, bytes: "Element::kBytes",
+		lines: calls("cached_row", row, key.at, val.at, "r.cache", cache, "r.position")}); err != nil {
+		return err
+	}
+	return r.launch(launch{name: "kv_append", blocks: forEach(size),
+		lines: calls("append", "r.cache", cache, "r.position", key.at, val.at)})
+}
+
+func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
+	if n.Inputs[0] != r.sum {
+		return r.refuse(n, "adds to %s; want %s, which the residual is then", n.Inputs[0], r.sum)
+	}
+	linear, err := r.find(n.Inputs[1])
+	if err = firstOf(err, r.rounds(n, false, y)); err != nil {
+		return err
+	}
+	r.value[n.Name], r.sum = value{at: "v.x", rounded: true}, n.Name
+	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]), stage: stageName([]*ir.GraphNode{linear}),
+		result: "x", size: n.Shape[0], bytes: "Element::kBytes",
+		lines: calls("add", "v.residual", "v.x", y.at, itoa(n.Shape[0]))})
+}
+
+func (r *referenceWriter) siluMul(n *ir.GraphNode, in []value) error {
+	if err := r.rounds(n, false, in...); err != nil {
+		return err
+	}
+	var linears []*ir.GraphNode
+	for _, name := range n.Inputs {
+		linear, err := r.find(name)
+		if err != nil {
+			return err
+		}
+		linears = append(linears, linear)
+	}
+	out := r.member(n.Name, "Bits", n.Shape[0])
+	r.value[n.Name] = value{at: out, rounded: true}
+	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]), stage: stageName(linears),
+		result: strings.TrimPrefix(out, "v."), size: n.Shape[0], bytes: "Element::kBytes",
+		lines: calls("silu_mul", out, in[0].at, in[1].at, itoa(n.Shape[0]))})
+}
+
+// forEach is the number of blocks of which each thread has an element.
+func forEach(n int) string { return fmt.Sprintf("blocks_for(%d)", n) }
+
+// plus is C++ for a place in a vector.
+func plus(vector string, first int) string {
+	if first == 0 {
+		return vector
+	}
+	return fmt.Sprintf("%s + %d", vector, first)
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calls is the body of a kernel: a call, broken where a line ends.
+func calls(function string, args ...string) []string {
+	const indent = "  "
+	lines := []string{indent + function + "("}
+	last := &lines[0]
+	for i, a := range args {
+		a += ","
+		if i == len(args)-1 {
+			a = strings.TrimSuffix(a, ",") + ");"
+		}
+		space := " "
+		if i == 0 {
+			space = ""
+		}
+		if len(*last)+len(space)+len(a) > maxLine {
+			lines = append(lines, indent+strings.Repeat(" ", len(function)+1)+a)
+			last = &lines[len(lines)-1]
+			continue
+		}
+		*last += space + a
+	}
+	return append([]string{indent + "Values& v = values(r);"}, lines...)
+}

@@ -1,0 +1,194 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+)
+
+// A supply is where the buffers of a program hold a tensor of the checkpoint: row j of it, in the order that it is
+// packed in, is row first + j*step of the buffer.
+type supply struct {
+	member
+	first, step int
+	order       ir.Arrange
+	arg         int
+}
+
+// suppliedBy returns what the buffers hold, by state-dict key. The graph says how many rows a tensor has.
+func suppliedBy(p *ir.Program, g *ir.Graph) map[string]supply {
+	rows := map[string]int{}
+	for _, w := range g.Weights() {
+		rows[w.Key] = w.Shape[0]
+	}
+	out := map[string]supply{}
+	for i := range p.Buffers {
+		b := &p.Buffers[i]
+		for k := range max(1, b.Count) {
+			first := 0
+			for _, piece := range b.Pieces {
+				key, err := ir.ResolveKey(piece.Key, b.Index(k))
+				n, known := rows[key]
+				if err != nil || !known {
+					break
+				}
+				s := supply{member: member{i, k}, first: first, step: 1, order: piece.Order, arg: piece.Arg}
+				switch piece.Order {
+				case ir.Even:
+					s.step = 2 // and the odd rows follow it
+				case ir.Odd:
+					s.first, s.step = first+1, 2
+					first += 2 * n
+				default:
+					first += n
+				}
+				if _, twice := out[key]; !twice {
+					out[key] = s
+				}
+			}
+		}
+	}
+	return out
+}
+
+// packed is C++ for a tensor of a node: where the buffer begins that holds it, and which of its rows it is. order is
+// ir.Pairs for rows that a rotation takes side by side.
+func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ir.Arrange) (string, error) {
+	if k >= len(n.Weights) || len(n.Weights[k].Shape) == 0 {
+		return "", r.refuse(n, "has %d weights; want weight %d of an %s", len(n.Weights), k, n.Op)
+	}
+	w, layers := n.Weights[k], r.layers
+	if layers == nil {
+		layers = []int{0}
+	}
+	places := make([]supply, len(layers))
+	for t, layer := range layers {
+		key, err := ir.ResolveKey(w.Key, layer)
+		if err != nil {
+			return "", r.refuse(n, "has the weight %s; want a key with {i} for the layer", w.Key)
+		}
+		s, known := r.supplied[key]
+		if !known {
+			return "", r.refuse(n, "needs %s, which no buffer of the program holds", key)
+		}
+		if err := r.checkSupply(n, &w, key, &s, order); err != nil {
+			return "", err
+		}
+		places[t] = s
+		if s.first != places[0].first || s.step != places[0].step {
+			return "", r.refuse(n, "needs %s, which lies at other rows of its buffer than in layer %d; want the same "+
+				"rows in all", key, layers[0])
+		}
+	}
+	at := r.address(n, k, layers, places)
+	switch s := &places[0]; {
+	case s.step != 1:
+		return fmt.Sprintf("{%s, %d, %d}", at, s.first, s.step), nil
+	case s.first != 0:
+		return fmt.Sprintf("{%s, %d}", at, s.first), nil
+	}
+	return "{" + at + "}", nil
+}
+
+// checkSupply refuses a tensor that is packed otherwise than the functions of reference.cuh read it.
+func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key string, s *supply,
+	order ir.Arrange) error {
+	b := &r.p.Buffers[s.buffer]
+	layout := ir.RowMajor
+	if len(w.Shape) == 2 {
+		layout = ir.Tile8x32
+	}
+	rotated := s.order == ir.Pairs && s.arg == r.g.Model.HeadDim
+	switch {
+	case b.DType != r.g.Model.DType || b.Layout.Kind != layout:
+		return r.refuse(n, "needs %s, and %s holds it as %s in %s; want %s in %s", key, b.Name, b.DType, b.Layout,
+			r.g.Model.DType, layout)
+	case len(b.Shape) != len(w.Shape) || !slices.Equal(b.Shape[1:], w.Shape[1:]) ||
+		s.first+(w.Shape[0]-1)*s.step >= b.Shape[0]:
+		return r.refuse(n, "needs %s %v from row %d on, and %s has the shape %v", key, w.Shape, s.first, b.Name, b.Shape)
+	case order == ir.Pairs && !rotated, order == ir.Rows && s.order == ir.Pairs:
+		return r.refuse(n, "needs %s, which %s holds in the order %s:%d; want pairs:%d where a rotation follows, and "+
+			"other orders elsewhere", key, b.Name, s.order, s.arg, r.g.Model.HeadDim)
+	}
+	return nil
+}
+
+// address is C++ for where buffers begin: one constant outside of the layers, and for members that follow one another
+// layer by layer, and otherwise a table of all layers.
+func (r *referenceWriter) address(n *ir.GraphNode, k int, layers []int, places []supply) string {
+	first := r.weights[places[0].buffer]
+	if r.layers == nil {
+		return "r.weights + " + first.constant
+	}
+	inStep := true
+	for t, layer := range layers {
+		s := &places[t]
+		inStep = inStep && s.buffer == places[0].buffer && s.k == layer && r.weights[s.buffer].stride == layerBytes
+	}
+	if inStep {
+		r.d.ByStride = true
+		return "in_layer(r, " + first.constant + ")"
+	}
+	// Layers of other kinds have their places too, so that kinds that read alike share the table; 0 where they have none.
+	values := slices.Repeat([]string{"0"}, len(r.g.Layers))
+	for layer := range values {
+		key, err := ir.ResolveKey(n.Weights[k].Key, layer)
+		s, known := r.supplied[key]
+		if err != nil || !known {
+			continue
+		}
+		place := r.weights[s.buffer]
+		values[layer] = place.constant
+		if s.k > 0 {
+			values[layer] = fmt.Sprintf("%s + %d * %s", place.constant, s.k, place.stride)
+		}
+	}
+	r.d.Offsets = true
+	role := n.Name
+	if k > 0 {
+		role += "_bias"
+	}
+	return "in_layer(r, " + r.table("size_t", role, values) + ")"
+}
+
+// cacheOfLayers is C++ for the number of a layer's cache in the arena.
+func (r *referenceWriter) cacheOfLayers(n *ir.GraphNode) (string, error) {
+	inOrder := true
+	values := slices.Repeat([]string{"0"}, len(r.g.Layers))
+	for layer := range values {
+		name, err := ir.Resolve(cacheName, layer)
+		m, known := r.names[name]
+		if err != nil || !known || r.caches[m.buffer] == nil {
+			if !slices.Contains(r.layers, layer) {
+				continue // of another kind, without attention
+			}
+			return "", r.refuse(n, "needs the cache %s; want a buffer of that name", name)
+		}
+		slot := r.caches[m.buffer][m.k]
+		inOrder, values[layer] = inOrder && slot == layer, itoa(slot)
+	}
+	if inOrder {
+		return "r.layer", nil
+	}
+	return r.table("int", "cache", values) + "[r.layer]", nil
+}
+
+// cacheName is the name of the cache of a layer, which no state-dict key tells.
+const cacheName = "L{i}.kv"
+
+// table declares a list with a place for each layer, unless there is the same already.
+func (r *referenceWriter) table(typ, role string, values []string) string {
+	t := tableData{Type: typ, Name: "k" + camel(role) + "OfLayer", Lines: list(values)}
+	for i := range r.d.Tables {
+		have := &r.d.Tables[i]
+		if have.Name == t.Name && slices.Equal(have.Lines, t.Lines) {
+			return t.Name
+		}
+		if have.Name == t.Name {
+			t.Name += itoa(r.kind)
+		}
+	}
+	r.d.Tables = append(r.d.Tables, t)
+	return t.Name
+}
