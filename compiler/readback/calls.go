@@ -65,10 +65,10 @@ type walk struct {
 }
 
 // walks reads the two walks of megakernel.cu.
-func (b *builder) walks(text []byte) (streamed, computed *walk) {
+func (b *builder) walks(text []byte) {
 	regions, err := regionsOf(kernelFile, string(text), walkMark, consumeMark)
 	if b.diags.Add(err); err != nil {
-		return nil, nil
+		return
 	}
 	read := func(s *source, w walk) *walk {
 		w.block = &block{source: s, scope: newScope("", s.at), names: map[string]bool{}}
@@ -82,8 +82,8 @@ func (b *builder) walks(text []byte) (streamed, computed *walk) {
 		b.diags.Add(w.err)
 		return &w
 	}
-	return read(regions[0], walk{streams: true, variable: "layer", position: "position"}),
-		read(regions[1], walk{variable: "c . layer", position: "c . position"})
+	b.streamed = read(regions[0], walk{streams: true, variable: "layer", position: "position"})
+	b.computed = read(regions[1], walk{variable: "c . layer", position: "c . position"})
 }
 
 func (w *walk) read() {

@@ -12,7 +12,7 @@ import (
 
 // checkCalls holds both walks of the kernel to the stages of each variant: their order, where each runs, and the
 // pages, weights and caches that it is given. The producer streams the matrix or the cache of each stage that has one.
-func (b *builder) checkCalls(streamed, computed *walk) {
+func (b *builder) checkCalls() {
 	b.constants = map[string]string{}
 	for _, c := range b.config.order {
 		if w, known := b.weight(c.name); known {
@@ -20,8 +20,8 @@ func (b *builder) checkCalls(streamed, computed *walk) {
 		}
 	}
 	rotates := slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.normed })
-	if computed.barrier != rotates {
-		b.failCall(computed.spell(computed.begin), "consumer_barrier() is there or not; want it where attention "+
+	if b.computed.barrier != rotates {
+		b.failCall(b.computed.spell(b.computed.begin), "consumer_barrier() is there or not; want it where attention "+
 			"rotates, and there alone")
 	}
 	for i := range b.variants {
@@ -33,8 +33,8 @@ func (b *builder) checkCalls(streamed, computed *walk) {
 				stream, compute = append(stream, d.awaits()), append(compute, d.barrierCalls()...)
 			}
 		}
-		b.sameCalls(streamed, stream, i)
-		b.sameCalls(computed, compute, i)
+		b.sameCalls(b.streamed, stream, i)
+		b.sameCalls(b.computed, compute, i)
 	}
 }
 
@@ -120,7 +120,7 @@ func (b *builder) streamOf(d *descriptor) []kernelCall {
 	c := kernelCall{context: d.contextOf(), layer: -1, of: d.scope.name}
 	switch d.body {
 	case productBody:
-		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.matrix()), d.layerIn("layer")}
+		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.matrix), d.layerIn("layer")}
 	case attendBody:
 		c.what, c.args = "turns.cache", []place{d.layerIn("layer"), {name: "position"}}
 	default:
@@ -134,12 +134,12 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 	c := kernelCall{context: d.contextOf(), layer: d.set(), entered: "kStage" + d.scope.name, of: d.scope.name}
 	switch d.body {
 	case embedBody:
-		c.what, c.args = "embed", []place{b.addressOf(d, b.table()), b.pageOf(d, d.out)}
+		c.what, c.args = "embed", []place{b.addressOf(d, d.table), b.pageOf(d, d.out)}
 	case attendBody:
 		heads := place{name: "PlainHeads", inside: []place{b.pageOf(d, d.in)}}
 		if d.normed {
 			heads.name = "NormedHeads"
-			heads.inside = append(heads.inside, b.addressOf(d, qNorm), b.addressOf(d, kNorm))
+			heads.inside = append(heads.inside, b.addressOf(d, d.qNorm), b.addressOf(d, d.kNorm))
 		}
 		c.what, c.args = "attend", []place{heads, b.pageOf(d, d.out)}
 	case combineBody:

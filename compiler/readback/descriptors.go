@@ -18,44 +18,41 @@ const (
 	combineBody             // combine.cuh: combine
 )
 
-// A role is a stage of the step: the name of its descriptor without the variant's, its name in the IR, the vector it
-// reads and the one it hands over.
+// A role is a stage of the step: the name of its descriptor without the variant's, its name in the IR and in knobs per
+// stage, and what carries it out. What it reads and hands over is in the calls.
 type role struct {
 	descriptor, name string
 	body             body
-	in, out          string
-	knob             string // its name in knobs per stage, for matrix stages
-	norm             string // the weight of the norm of a matrix stage that has one
-	bias             string // the bias of a matrix stage that may have one
+	knob             string // of matrix stages
 }
 
 var roles = []role{
-	{"Embed", "embed", embedBody, "", "L{i}.x", "", "", ""},
-	{"Qkv", "L{i}.qkv", productBody, "L{i}.x", "L{i}.qkv", "qkv", "L{i}.input_norm.weight", "L{i}.qkv.bias"},
-	{"Part", "L{i}.part", attendBody, "L{i}.qkv", "L{i}.part", "", "", ""},
-	{"Attn", "L{i}.attn", attendBody, "L{i}.qkv", "L{i}.attn", "", "", ""},
-	{"O", "L{i}.o", productBody, "L{i}.attn", "L{i}.h", "o", "", ""},
-	{"GateUp", "L{i}.gate_up", productBody, "L{i}.h", "L{i}.act", "gate_up", "L{i}.post_norm.weight", ""},
-	{"Down", "L{i}.down", productBody, "L{i}.act", "L{i+1}.x", "down", "", ""},
-	{"LmHead", "lm_head", productBody, "L{i}.x", "best", "lm_head", "final_norm.weight", ""},
+	{"Embed", "embed", embedBody, ""},
+	{"Qkv", "L{i}.qkv", productBody, "qkv"},
+	{"Part", "L{i}.part", attendBody, ""},
+	{"Attn", "L{i}.attn", attendBody, ""},
+	{"O", "L{i}.o", productBody, "o"},
+	{"GateUp", "L{i}.gate_up", productBody, "gate_up"},
+	{"Down", "L{i}.down", productBody, "down"},
+	{"LmHead", headStage, productBody, headStage},
 }
 
+const headStage = "lm_head"
+
 // combining is Attn where Part comes before it: a descriptor with a kWidth.
-var combining = role{"Attn", "L{i}.attn", combineBody, "L{i}.part", "L{i}.attn", "", "", ""}
+var combining = role{"Attn", "L{i}.attn", combineBody, ""}
 
 // inLayer reports whether the stage is one of a layer.
 func (r *role) inLayer() bool { return r.body != embedBody && !r.head() }
 
 // head reports whether the stage makes the logits.
-func (r *role) head() bool { return r.out == "best" }
-
-// matrix is the weight that the stage multiplies by.
-func (r *role) matrix() string { return r.name + ".weight" }
+func (r *role) head() bool { return r.knob == headStage }
 
 // A descriptor is a struct of schedule.h: one stage, in every layer or in one alone.
 type descriptor struct {
 	*scope
 	role
+	wiring
 	kind                                               int  // of the layers that have it; 0: of all
 	single                                             bool // in one layer, whose number its name has
 	layer                                              int

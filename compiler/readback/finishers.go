@@ -33,11 +33,22 @@ func (b *builder) functions() {
 		} else if f.best != d.head() {
 			r.fail(f.at, "%s returns a Best or not: want one from the head alone", f.name)
 		}
-		b.finished(d)
 	}
 	for _, f := range b.finish.funcs {
 		if byDescriptor[f.descriptor] == f {
 			r.fail(f.at, "%s calls gemv<%s>, which is no matrix stage of schedule.h", f.name, f.descriptor)
+		}
+	}
+	if b.diags.Err() != nil {
+		return
+	}
+	b.wire()
+	if b.diags.Err() != nil {
+		return
+	}
+	for _, d := range b.stages {
+		if d.body == productBody {
+			b.finished(d)
 		}
 	}
 }
@@ -58,7 +69,7 @@ func (d *descriptor) productOps() []ir.Op {
 func (b *builder) finished(d *descriptor) {
 	c := &chain{b: b, d: d, f: d.function, last: -1}
 	c.reader()
-	c.ops = append(c.ops, op(ir.GEMV, nil, views(c.in, view(d.matrix(), task, upTo(d.columns)))))
+	c.ops = append(c.ops, op(ir.GEMV, nil, views(c.in, view(d.matrix, task, upTo(d.columns)))))
 	c.define("%" + d.function.row)
 	for i := range d.function.statements {
 		c.statement(&d.function.statements[i])

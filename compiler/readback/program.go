@@ -44,12 +44,15 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	b.model()
 	b.machine()
 	b.descriptors()
-	b.functions()
 	b.variantLists()
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}
-	streamed, computed := b.walks(text[kernelFile])
+	b.walks(text[kernelFile])
+	if b.diags.Err() != nil {
+		return nil, b.diags
+	}
+	b.functions()
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}
@@ -60,7 +63,7 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	}
 	b.checkTasks()
 	b.checkExchanges()
-	b.checkCalls(streamed, computed)
+	b.checkCalls()
 	if b.diags.Err() != nil {
 		return b.p, b.diags
 	}
@@ -82,6 +85,7 @@ type builder struct {
 	diags                   diag.List
 	schedule, pages, config reader
 	finish                  reader // stages.h
+	streamed, computed      *walk  // of megakernel.cu
 
 	facts    model
 	flagged  bool

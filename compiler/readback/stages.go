@@ -57,15 +57,19 @@ func (b *builder) stage(d *descriptor, thresholds map[handover]int) []ir.Node {
 // outside names the member of a family that a stage in no loop uses: one of its own layer; embed writes the first one
 // of x, and the head reads the last.
 func (b *builder) outside(d *descriptor, family string) string {
-	member := d.layer
-	switch {
-	case d.inLayer() && !d.single || !ir.IsFamily(family):
+	if d.looped() || !ir.IsFamily(family) {
 		return family
-	case d.head():
-		member = b.facts.layers
 	}
-	name, _ := ir.Resolve(family, member) // the families are those of the table of roles
+	name, _ := ir.Resolve(family, b.memberOf(d)) // the families are those that this package names
 	return name
+}
+
+// memberOf is the member of a family that a stage in no loop uses.
+func (b *builder) memberOf(d *descriptor) int {
+	if d.head() {
+		return b.facts.layers
+	}
+	return d.layer
 }
 
 // dist is what tiles_of and units_of of stage.cuh compute from a descriptor.
@@ -97,7 +101,7 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	switch d.body {
 	case embedBody:
 		return []ir.Op{op(ir.EMBED, views(view(residual, task), view(out, task)),
-			views(view("token", first), view(b.table(), upTo(m.vocab), task)))}
+			views(view("token", first), view(d.table, upTo(m.vocab), task)))}
 	case attendBody:
 		return b.attend(d, in, out)
 	case combineBody:
@@ -105,14 +109,6 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	default:
 		return d.productOps()
 	}
-}
-
-// table is the weight that tokens are looked up in.
-func (b *builder) table() string {
-	if b.facts.tied {
-		return "lm_head.weight"
-	}
-	return "embed.weight"
 }
 
 // attend is Unit of attention.cuh: unit a is split a%splits of kv head a/splits, and has every splits-th chunk of its
@@ -158,9 +154,6 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 		op(ir.KVAppend, views(rows(now, 1)), views(v)))
 }
 
-// Weights of the norms per head.
-const qNorm, kNorm = "L{i}.q_norm.weight", "L{i}.k_norm.weight"
-
 // normedHeads is NormedHeads of attention.cuh: each head of q and k is normalised by itself, and rotated.
 func (b *builder) normedHeads(d *descriptor, q, k ir.Operand) []ir.Op {
 	hd := b.facts.headDim
@@ -172,7 +165,7 @@ func (b *builder) normedHeads(d *descriptor, q, k ir.Operand) []ir.Op {
 		return op(ir.ROPE, views(view(out)), views(view(in), view("rope.inv_freq", upTo(hd/2))), size,
 			ir.IntParam("order", ir.Int(1)), ir.IntParam("pos", position))
 	}
-	return []ir.Op{norm("%qn", q, qNorm), norm("%kn", k, kNorm),
+	return []ir.Op{norm("%qn", q, d.qNorm), norm("%kn", k, d.kNorm),
 		rotate("%q", "%qn"), rotate("%k", "%kn")}
 }
 
