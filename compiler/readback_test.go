@@ -238,6 +238,28 @@ func TestForgedProgramThatCannotBeEmitted(t *testing.T) {
 	require.Contains(t, found, "schedule.h: machine")
 }
 
+// The plain kernels are held to config.json, and not to the program: what the model says anew shows in them alone.
+func TestForgedModel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "build")
+	_, err := Compile(t.Context(), emitted(filepath.Join(root, "models", "zoo", "llama-gqa"), dir))
+	require.NoError(t, err)
+	forge(t, dir, "config.json", `"rms_norm_eps": 1e-06`, `"rms_norm_eps": 0.25`)
+	v, err := Verify(dir, nil)
+	require.NoError(t, err)
+	require.Len(t, v.Findings, 1, v.Findings.Error())
+	require.ErrorContains(t, v.Findings, "reference.cu: error: differs from what")
+
+	forge(t, dir, "config.json", `"vocab_size": 512`, `"vocab_size": 511`)
+	v, err = Verify(dir, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, v.Findings, "want one model [AMK4007]")
+
+	forge(t, dir, "config.json", `"llama"`, `"other"`)
+	v, err = Verify(dir, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, v.Findings, "config.json: error: gives no model")
+}
+
 // forge edits a file of a build and gives the manifest its new digest.
 func forge(t *testing.T, dir, file, old, text string) {
 	t.Helper()

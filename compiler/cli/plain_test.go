@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The plain kernels of a build, compiled for the CPU, give the logits that transformers gives: with heads that are
+// normalised and layers of two kinds, with biases, and behind a window.
+func TestPlainKernels(t *testing.T) {
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	const positions = 16 // beyond the narrow window, of 12
+	for _, model := range []string{"qwen3-window-half", "qwen2-bias", "mistral-window-narrow"} {
+		t.Run(model, func(t *testing.T) {
+			dir, from := filepath.Join(t.TempDir(), "build"), models+"zoo/"+model
+			code, _, stderr := amkc(from, "-o", dir, "--no-build", "--dtype", "fp32", "--target", "h200")
+			require.Equal(t, 0, code, stderr)
+			for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, header), nil, 0o600))
+			}
+			edit(t, filepath.Join(dir, "amk", "reference.cuh"), "kReferenceThreads = 256", "kReferenceThreads = 32")
+			source, err := os.ReadFile(filepath.Join(dir, "reference.cu"))
+			require.NoError(t, err)
+			var kernels []string
+			for _, m := range regexp.MustCompile(`__global__ void (\w+)\(`).FindAllSubmatch(source, -1) {
+				kernels = append(kernels, `{"`+string(m[1])+`", `+string(m[1])+`}`)
+			}
+			program := filepath.Join(dir, "plain")
+			out, err := exec.Command(compiler, "-std=c++17", "-O1", "-w", "-I"+dir,
+				"-DKERNELS="+strings.Join(kernels, ", "), "-o", program, "testdata/plain.cc").CombinedOutput()
+			require.NoError(t, err, "%s", out)
+
+			ids, _ := readNPY[int32](t, from+"/ref_input_ids.npy")
+			want, shape := readNPY[float32](t, from+"/ref_logits_f32.npy")
+			args := []string{filepath.Join(dir, "weights.safetensors")}
+			for _, id := range ids[:positions] {
+				args = append(args, strconv.Itoa(int(id)))
+			}
+			out, err = exec.Command(program, args...).Output()
+			require.NoError(t, err)
+			var got []float32
+			for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+				v, err := strconv.ParseFloat(lines.Text(), 32)
+				require.NoError(t, err)
+				got = append(got, float32(v))
+			}
+			require.LessOrEqual(t, maxError(t, got, want[:positions*shape[len(shape)-1]]), maxLogitError)
+		})
+	}
+}
+
+// edit replaces text in a file.
+func edit(t *testing.T, path, old, text string) {
+	t.Helper()
+	have, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(have), old)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(have), old, text, 1)), 0o600))
+}
