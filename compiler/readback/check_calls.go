@@ -96,9 +96,6 @@ func (c *kernelCall) spell() string {
 // contextOf is where the calls of a stage stand, in some variant.
 func (d *descriptor) contextOf() context { return context{kind: d.kind, looped: d.looped()} }
 
-// looped reports whether the stage is in the loop over the layers.
-func (d *descriptor) looped() bool { return d.inLayer() && !d.single }
-
 // layerIn is the number of its layer, in a walk whose loop counts them in a variable.
 func (d *descriptor) layerIn(variable string) place {
 	if d.looped() {

@@ -59,7 +59,7 @@ func (b *builder) checkExchanges() {
 func (b *builder) checkComments() {
 	r := &b.schedule
 	for _, d := range b.stages {
-		head := " stage " + d.scope.name + "   ir: " + d.role.name
+		head := " stage " + d.scope.name + "   ir: " + d.name
 		start := -1
 		for i, c := range d.above {
 			if strings.HasPrefix(c.text, " stage ") {

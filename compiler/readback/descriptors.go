@@ -1,6 +1,9 @@
 package readback
 
 import (
+	"fmt"
+	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,43 +21,19 @@ const (
 	combineBody             // combine.cuh: combine
 )
 
-// A role is a stage of the step: the name of its descriptor without the variant's, its name in the IR and in knobs per
-// stage, and what carries it out. What it reads and hands over is in the calls.
-type role struct {
-	descriptor, name string
-	body             body
-	knob             string // of matrix stages
-}
+// bodies are what the functions of amk/ do that the kernel calls with a descriptor.
+var bodies = map[string]body{"embed": embedBody, "attend": attendBody, "combine": combineBody}
 
-var roles = []role{
-	{"Embed", "embed", embedBody, ""},
-	{"Qkv", "L{i}.qkv", productBody, "qkv"},
-	{"Part", "L{i}.part", attendBody, ""},
-	{"Attn", "L{i}.attn", attendBody, ""},
-	{"O", "L{i}.o", productBody, "o"},
-	{"GateUp", "L{i}.gate_up", productBody, "gate_up"},
-	{"Down", "L{i}.down", productBody, "down"},
-	{"LmHead", headStage, productBody, headStage},
-}
-
-const headStage = "lm_head"
-
-// combining is Attn where Part comes before it: a descriptor with a kWidth.
-var combining = role{"Attn", "L{i}.attn", combineBody, ""}
-
-// inLayer reports whether the stage is one of a layer.
-func (r *role) inLayer() bool { return r.body != embedBody && !r.head() }
-
-// head reports whether the stage makes the logits.
-func (r *role) head() bool { return r.knob == headStage }
-
-// A descriptor is a struct of schedule.h: one stage, in every layer or in one alone.
+// A descriptor is a struct of schedule.h: one stage, in every layer or in one alone. What carries it out and where it
+// runs is in its first call.
 type descriptor struct {
 	*scope
-	role
 	wiring
-	kind                                               int  // of the layers that have it; 0: of all
-	single                                             bool // in one layer, whose number its name has
+	call                                               *kernelCall
+	body                                               body
+	name, knob                                         string // in the IR, and in knobs per stage
+	kind                                               int    // of the layers that have it; 0: of all
+	single                                             bool   // in one layer, whose number its name has
 	layer                                              int
 	rows, grain, units, columns, rotation, step, tasks int
 	empty                                              bool
@@ -66,14 +45,32 @@ type descriptor struct {
 	adds                                               bool      // to the residual
 }
 
+// inLayer reports whether the stage is one of a layer.
+func (d *descriptor) inLayer() bool { return d.single || d.looped() }
+
+// looped reports whether the stage is in the loop over the layers.
+func (d *descriptor) looped() bool { return d.call.looped }
+
+// head reports whether the stage makes the logits.
+func (d *descriptor) head() bool { return d.call.best }
+
 // descriptors reads the structs of schedule.h.
 func (b *builder) descriptors() {
 	r := &b.schedule
+	calls := map[string]int{}
+	for i := len(b.computed.calls) - 1; i >= 0; i-- {
+		calls[b.computed.calls[i].entered] = i
+	}
 	for _, s := range r.structs {
-		d := &descriptor{scope: s}
-		if !d.find() {
-			r.fail(s.at, "struct %s is the descriptor of no stage; want Embed, Qkv, Attn, Part, O, GateUp, Down or "+
-				"LmHead, after the name of a variant or none", s.name)
+		i, called := calls["kStage"+s.name]
+		if !called {
+			r.fail(s.at, "struct %s is of no stage that megakernel.cu calls; want a call after c.enter(kStage%s)",
+				s.name, s.name)
+			continue
+		}
+		d := &descriptor{scope: s, call: &b.computed.calls[i]}
+		d.called = i
+		if !b.identify(d) {
 			continue
 		}
 		b.read(d)
@@ -82,37 +79,38 @@ func (b *builder) descriptors() {
 	}
 }
 
-// find looks up the role: the one whose name ends that of the descriptor. ShortO is o; no name is the end of two.
-func (d *descriptor) find() bool {
-	name := d.ofKind()
-	for _, role := range roles {
-		if strings.HasSuffix(name, role.descriptor) {
-			d.role = role
-			if d.descriptor == "Attn" && d.byName["kWidth"] != nil {
-				d.role = combining
-			}
-			if d.inLayer() {
-				d.layer, _, d.single = layerBefore(strings.TrimSuffix(name, role.descriptor))
-			}
-			if d.single {
-				d.role.name, _ = ir.Resolve(d.role.name, d.layer) // the names are those of the table
-			}
-			return true
-		}
+// identify says what carries a stage out, and takes its name in the IR from that of the descriptor: what the variant,
+// the layer and the kind add to it is known from where it is called.
+func (b *builder) identify(d *descriptor) bool {
+	c, name := d.call, d.scope.name
+	before, after := "", ""
+	if all := uint(1)<<len(b.ends) - 1; c.variants != all {
+		end := b.ends[bits.TrailingZeros(c.variants)]
+		before = strings.TrimSuffix(strings.TrimPrefix(end, "k"), "End")
 	}
-	return false
-}
-
-// ofKind notes the kind that the name of a descriptor ends with, if it does, and returns the rest.
-func (d *descriptor) ofKind() string {
-	rest := strings.TrimRight(d.scope.name, "0123456789")
-	kind, err := strconv.Atoi(d.scope.name[len(rest):])
-	before, is := strings.CutSuffix(rest, "Kind")
-	if !is || err != nil || kind < 1 || kind > most {
-		return d.scope.name
+	if d.kind = c.kind; c.kind > 0 {
+		after = "Kind" + strconv.Itoa(c.kind)
 	}
-	d.kind = kind
-	return before
+	if d.single = c.layer >= 0; d.single {
+		d.layer = c.layer
+		before += fmt.Sprintf("L%02d", c.layer)
+	}
+	stage, first := strings.CutPrefix(name, before)
+	stage, last := strings.CutSuffix(stage, after)
+	if !first || !last || stage == "" {
+		b.schedule.fail(d.at, "struct %s is called where the name begins with %q and ends with %q; want that", name,
+			before, after)
+		return false
+	}
+	d.knob = snake(stage)
+	if d.name = d.knob; d.inLayer() {
+		d.name = b.outside(d, "L{i}."+d.knob)
+	}
+	known := false
+	if d.body, known = bodies[c.what]; !known {
+		d.body = productBody
+	}
+	return true
 }
 
 // layerBefore takes a layer off the end of a name: ShortL03 is layer 3 after Short.
@@ -187,6 +185,11 @@ const maxUnits = 1 << 16
 
 // stageKnob notes the value of a knob for a stage. Descriptors of one stage in several variants agree.
 func (b *builder) stageKnob(d *descriptor, k knobs.PerStage, n int) {
+	if !slices.Contains(k.Row().Stages, d.knob) {
+		b.schedule.fail(d.at, "struct %s is a matrix stage without knobs; want one of %s", d.scope.name,
+			strings.Join(k.Row().Stages, ", "))
+		return
+	}
 	if before, seen := k.Stated(&b.p.Config, d.knob); seen && before != n {
 		b.schedule.wrong(d.scope, k.Row().Constant.Name, "%d, and %d in another variant; want the same", n, before)
 	}

@@ -43,12 +43,16 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	}
 	b.model()
 	b.machine()
-	b.descriptors()
-	b.variantLists()
+	b.variantEnds()
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}
 	b.walks(text[kernelFile])
+	if b.diags.Err() != nil {
+		return nil, b.diags
+	}
+	b.descriptors()
+	b.variantLists()
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}
@@ -98,6 +102,7 @@ type builder struct {
 	kinds    []int // of the layers, a list that repeats; none: they are of one
 	stages   []*descriptor
 	variants []variantList
+	ends     []string // the constants past their last positions
 }
 
 // model holds the constants that the views of the ops follow from.

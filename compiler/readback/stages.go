@@ -36,7 +36,7 @@ func views(v ...ir.Operand) []ir.Operand { return v }
 // stage rebuilds a stage. That of the head comes with the two that end the step on every SM: they have no constants
 // of their own.
 func (b *builder) stage(d *descriptor, thresholds map[handover]int) []ir.Node {
-	s := &ir.Stage{Name: d.role.name, Kind: d.kind, Dist: b.dist(d), Signal: b.outside(d, d.out), Ops: b.ops(d)}
+	s := &ir.Stage{Name: d.name, Kind: d.kind, Dist: b.dist(d), Signal: b.outside(d, d.out), Ops: b.ops(d)}
 	if d.in != "" {
 		s.Waits = []ir.Wait{{Counter: b.outside(d, d.in), Threshold: b.awaitedTasks(d, thresholds)}}
 	}

@@ -11,7 +11,6 @@ import (
 // A variantList is what schedule.h says of a variant.
 type variantList struct {
 	name   string
-	bound  string // the constant of its end
 	at     pos
 	end    int // position past its last
 	stages []*descriptor
@@ -37,13 +36,12 @@ func (b *builder) variantLists() {
 	}
 	used := map[*descriptor]bool{}
 	for _, c := range r.order {
-		prefix, isList := strings.CutSuffix(c.name, "Stages")
-		if !isList || c.typ != "StageNumber" || !c.array || len(prefix) < 2 {
+		prefix, isList := listOf(c)
+		if !isList {
 			continue
 		}
 		r.taken[c.name] = true
-		v := variantList{name: snake(prefix[1:]), bound: prefix + "End", at: c.at,
-			end: r.positive(r.scope, prefix+"End")}
+		v := variantList{name: snake(prefix[1:]), at: c.at, end: r.positive(r.scope, prefix+"End")}
 		for _, e := range c.value.list {
 			d := numbers[e.name]
 			if e.kind != name || d == nil {
@@ -53,7 +51,7 @@ func (b *builder) variantLists() {
 			used[d] = true
 			v.stages = append(v.stages, d)
 		}
-		if most := len(roles) * b.times() * b.numKinds(); len(v.stages) > most {
+		if most := maxStages * b.times() * b.numKinds(); len(v.stages) > most {
 			r.fail(c.at, "%s lists %d stages; want at most the %d that a step is made of", c.name, len(v.stages), most)
 			return
 		}
@@ -67,9 +65,24 @@ func (b *builder) variantLists() {
 			b.splits = max(b.splits, d.splits)
 		}
 	}
-	if len(b.variants) == 0 || len(b.variants) > maxVariants {
-		r.fail(pos{1, 1}, "%d variants; want 1 to %d", len(b.variants), maxVariants)
+}
+
+// variantEnds names the constants past the last positions of the variants.
+func (b *builder) variantEnds() {
+	for _, c := range b.schedule.order {
+		if prefix, isList := listOf(c); isList {
+			b.ends = append(b.ends, prefix+"End")
+		}
 	}
+	if len(b.ends) == 0 || len(b.ends) > maxVariants {
+		b.schedule.fail(pos{1, 1}, "%d variants; want 1 to %d", len(b.ends), maxVariants)
+	}
+}
+
+// listOf reports whether a constant lists the stages of a variant, and returns what it begins with.
+func listOf(c *constant) (prefix string, isList bool) {
+	prefix, isList = strings.CutSuffix(c.name, "Stages")
+	return prefix, isList && c.typ == "StageNumber" && c.array && len(prefix) >= 2
 }
 
 // countStages bounds the descriptors and their tasks, and says whether the layers are in a loop or have descriptors
@@ -93,7 +106,7 @@ func (b *builder) countStages() bool {
 		}
 	}
 	b.unrolled = single != nil
-	most := maxVariants * len(roles) * b.numKinds()
+	most := maxVariants * maxStages * b.numKinds()
 	if b.unrolled {
 		most = maxDescriptors
 	}
@@ -138,6 +151,9 @@ func (b *builder) numKinds() int {
 
 // maxDescriptors bounds the stages of a schedule whose layers are in no loop, in all variants together.
 const maxDescriptors = 1 << 12
+
+// maxStages bounds the stages of a step whose layers are one.
+const maxStages = 16
 
 // maxVariants is kMaxVariants of info.cuh.
 const maxVariants = 8

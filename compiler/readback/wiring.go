@@ -19,21 +19,12 @@ type wiring struct {
 
 // wire finds out what each stage reads and hands over, from the first call of each.
 func (b *builder) wire() {
-	calls, streams := map[string]int{}, map[string]*kernelCall{}
-	for i := len(b.computed.calls) - 1; i >= 0; i-- {
-		calls[b.computed.calls[i].entered] = i
-	}
+	streams := map[string]*kernelCall{}
 	for i := range b.streamed.calls {
 		streams[b.streamed.calls[i].of] = &b.streamed.calls[i]
 	}
 	for _, d := range b.stages {
-		i, called := calls["kStage"+d.scope.name]
-		if !called {
-			b.failCall(b.computed.spell(b.computed.begin), "no call of stage %s; want one", d.scope.name)
-			continue
-		}
-		d.called = i
-		b.wireCall(d, &b.computed.calls[i], streams[d.scope.name])
+		b.wireCall(d, d.call, streams[d.scope.name])
 	}
 	b.wireMembers()
 }
@@ -119,8 +110,8 @@ func (b *builder) vectorAt(d *descriptor, p *place) string {
 			return strings.Replace(v.buffer, "{i}", [2]string{"{i}", "{i+1}"}[member-own], 1)
 		}
 	}
-	b.failCall(b.computed.spell(p.at), "%s is the page of no vector that stage %s can use; want one of pages.h, of its "+
-		"layer or of the next", p.spell(), d.scope.name)
+	b.failCall(b.computed.spell(p.at), "%s is the page of no vector that stage %s can use; want one of pages.h, of "+
+		"its layer or of the next", p.spell(), d.scope.name)
 	return vectors[0].buffer
 }
 
@@ -146,8 +137,8 @@ func (b *builder) wireMembers() {
 			d.in = next(d.in)
 		}
 		if d.head() && !b.unrolled && !first[d.in] {
-			b.failCall(b.computed.spell(b.computed.calls[d.called].at), "the logits are made of a vector that the last "+
-				"layer does not hand on; want one that the first layer reads")
+			b.failCall(b.computed.spell(b.computed.calls[d.called].at), "the logits are made of a vector that the "+
+				"last layer does not hand on; want one that the first layer reads")
 		}
 	}
 }
