@@ -65,3 +65,36 @@ func TestEveryTokenOfTheWalksIsReadBack(t *testing.T) {
 		})
 	}
 }
+
+// What the grammar of the calls keeps out, with the place where it stands.
+func TestRefusalsOfCalls(t *testing.T) {
+	const kernel, dir = 4, "llama-gqa_t4_fp16_split"
+	h, want := headers(t, dir), programOf(t, dir)
+	for _, c := range []struct{ name, old, text, want string }{
+		{"no mark", "// amkc:walk", "// walk", "want the marks // amkc:walk and // amkc:consume, each with a line"},
+		{"no end", "// amkc:end", "// end", "want the marks // amkc:walk and // amkc:consume, each with a line"},
+		{"a joined line", "// amkc:consume\n", "// amkc:consume\n// this \\\n",
+			"want printable text without backslashes"},
+		{"a directive", "#pragma unroll 1\n    for (int", "#pragma unroll 2\n    for (int",
+			"want #pragma unroll 1 and a loop"},
+		{"a directive before code", "#pragma unroll 1\n    for (c.layer", "#pragma unroll 1 for (c.layer", "AMK4915"},
+		{"a sign by itself", "++c.layer", "+ +c.layer", `"+"; want ++ [AMK4915]`},
+		{"another bound", "c.layer < kLayers", "c.layer < kHeads", `"kHeads"; want kLayers [AMK4915]`},
+		{"a branch of no variant", "c.position < kShortEnd", "c.position < kEnd", `"kEnd" is no end of a variant`},
+		{"a base of none", "base + kQkvWeight", "base + kX", "base + kX is the address of no weight"},
+		{"a page of none", "PlainHeads{kQkv}", "PlainHeads{kQkvs}", "kQkvs is the page of no vector"},
+		{"a stage twice", "o_stage(c, kAttn, kH);", "o_stage(c, kAttn, kH); o_stage(c, kAttn, kH);",
+			"want in each layer c.enter(kStageGateUp); gate_up_stage("},
+		{"a number without a stage", "combine<LongAttn>(c, kPart, kAttn);", "", "no call after c.enter or c.layer"},
+		{"a cache that is not streamed", "turns.cache<LongPart>(p.c, layer, position);", "",
+			"want in each layer turns.cache<LongPart>(layer, position)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Contains(t, string(h[kernel]), c.old)
+			text := strings.Replace(string(h[kernel]), c.old, c.text, 1)
+			found := strings.Join(findings(h, edit{c.name, kernel, text}, want), "\n")
+			require.Contains(t, found, c.want)
+			require.Contains(t, found, "megakernel.cu:")
+		})
+	}
+}
