@@ -44,13 +44,13 @@ through the ring. What they left out is in every row here:
 - **The token**: every step of the probes began with the same vector, and their SMs exchanged the largest logit. The
   kernel exchanges its index too, and begins the next step with that row of the embedding.
 """
-# Shares of the ceiling that were aimed for on the reference, by model and position; a text where none was. The tokens of
-# a launch from 32,752 end with 32,768 rows.
+# Shares of the ceiling that were aimed for on the reference, by model and position; a text where none was. The tokens
+# of a launch from 32,752 end with 32,768 rows.
 CONTEXTS = {128: "128", 8192: "8,192", 16368: "16,384", 32752: "32,768"}
 SHARES = {"llama-3.2-1b": {128: 0.94, 8192: 0.88, 32752: 0.90}, "llama-3.1-8b": {128: 0.95, 8192: 0.91, 32752: 0.92},
           "qwen3-0.6b-as-llama": {128: 0.77, 8192: 0.73, 32752: 0.83},
-          "smollm2-135m": {128: "none; 200 µs would be remarkable"}, "qwen3-0.6b": {128: "none"}, "qwen3-8b": {128: 0.95},
-          "qwen2.5-7b": {128: 0.95}, "mistral-7b": {128: 0.95, 16368: "none"}}
+          "smollm2-135m": {128: "none; 200 µs would be remarkable"}, "qwen3-0.6b": {128: "none"},
+          "qwen3-8b": {128: 0.95}, "qwen2.5-7b": {128: 0.95}, "mistral-7b": {128: 0.95, 16368: "none"}}
 # How many times the kernel's time PyTorch's step was to take there at context 128.
 SPEEDUPS = {"llama-3.2-1b": {"eager": 2.5, "compile": 1.8}, "llama-3.1-8b": {"eager": 1.4, "compile": 1.3}}
 ENGINES = {"amkc": "amkc", "eager": "PyTorch, eager in a CUDA graph",

@@ -193,7 +193,8 @@ func (r *referenceWriter) find(name string) (*ir.GraphNode, error) {
 			return &r.nodes[i], nil
 		}
 	}
-	return nil, diag.Errorf(codeReference, "graph", "no node %s before the one that reads it; want one in its body", name)
+	return nil, diag.Errorf(codeReference, "graph", "no node %s before the one that reads it; want one in its body",
+		name)
 }
 
 // stageName is how the stage of linears is called that are one product: q, k and v are qkv, gate and up are gate_up.

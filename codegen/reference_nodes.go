@@ -24,7 +24,8 @@ func (r *referenceWriter) node(i int) error {
 		in[k] = v
 	}
 	if slices.Contains(ownValues, n.Name) || r.index(n) != i {
-		return r.refuse(n, "has a name that is taken; want one of its own, and none of %s", strings.Join(ownValues, ", "))
+		return r.refuse(n, "has a name that is taken; want one of its own, and none of %s",
+			strings.Join(ownValues, ", "))
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "linear": 1, "rope": 1, "attention": 3, "kv_append": 1, "add": 2,
 		"silu_mul": 2, "argmax": 1}

@@ -106,7 +106,8 @@ func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key st
 			r.g.Model.DType, layout)
 	case len(b.Shape) != len(w.Shape) || !slices.Equal(b.Shape[1:], w.Shape[1:]) ||
 		s.first+(w.Shape[0]-1)*s.step >= b.Shape[0]:
-		return r.refuse(n, "needs %s %v from row %d on, and %s has the shape %v", key, w.Shape, s.first, b.Name, b.Shape)
+		return r.refuse(n, "needs %s %v from row %d on, and %s has the shape %v", key, w.Shape, s.first, b.Name,
+			b.Shape)
 	case order == ir.Pairs && !rotated, order == ir.Rows && s.order == ir.Pairs:
 		return r.refuse(n, "needs %s, which %s holds in the order %s:%d; want pairs:%d where a rotation follows, and "+
 			"other orders elsewhere", key, b.Name, s.order, s.arg, r.g.Model.HeadDim)
@@ -130,7 +131,7 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, layers []int, places [
 		r.d.ByStride = true
 		return "in_layer(r, " + first.constant + ")"
 	}
-	// Layers of other kinds have their places too, so that kinds that read alike share the table; 0 where they have none.
+	// Layers of other kinds have places too, so that kinds that read alike share the table; 0 where there is none.
 	values := slices.Repeat([]string{"0"}, len(r.g.Layers))
 	for layer := range values {
 		key, err := ir.ResolveKey(n.Weights[k].Key, layer)

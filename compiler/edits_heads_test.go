@@ -37,8 +37,11 @@ func TestEditsOfNormedHeads(t *testing.T) {
 		proved bool
 		want   string // of the refusal; "" where the code follows
 	}{
-		"every eps":                     {func(p string) string { return strings.ReplaceAll(p, "eps=1e-06", "eps=0.25") }, true, ""},
-		"eps of k":                      {one("k_norm.weight[0:64]) eps=1e-06", "k_norm.weight[0:64]) eps=0.25"), false, contract},
+		"every eps": {func(p string) string {
+			return strings.ReplaceAll(p, "eps=1e-06", "eps=0.25")
+		}, true, ""},
+		"eps of k": {one("k_norm.weight[0:64]) eps=1e-06",
+			"k_norm.weight[0:64]) eps=0.25"), false, contract},
 		"weights in each other's place": {swap.Replace, true, ""},
 		"one weight for both":           {one("L{i}.k_norm.weight[0:64])", "L{i}.q_norm.weight[0:64])"), true, ""},
 		"a norm of rows": {one("q_norm.weight[0:64]) eps=1e-06 head_dim=64", "q_norm.weight[0:64]) eps=1e-06"),

@@ -160,7 +160,8 @@ func TestNoSilentEdits(t *testing.T) {
 			outcome, files := tryEdit(c.p, c.g, original)
 			field := e.steersNothing()
 			if files != nil && strings.HasPrefix(e.path, "Variants[]") {
-				require.Equal(t, string(original["reference.cu"]), string(files["reference.cu"]), "%s: %s", e.path, e.what)
+				require.Equal(t, string(original["reference.cu"]), string(files["reference.cu"]), "%s: %s", e.path,
+					e.what)
 			}
 			e.undo()
 			switch {

@@ -17,7 +17,8 @@ var capCases = []caseOp{
 		}},
 }
 
-// A soft cap is what float64 makes of it, where x / cap is a normal float32 or infinite; it is odd, never falls and never leaves its bounds.
+// A soft cap is what float64 makes of it, where x / cap is a normal float32 or infinite; it is odd, never falls and
+// never leaves its bounds.
 func TestSoftCapProperties(t *testing.T) {
 	var xs []float32
 	for e := -100; e <= 120; e++ {

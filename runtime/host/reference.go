@@ -244,7 +244,7 @@ type repetition uint32
 const (
 	once      repetition = iota
 	eachLayer            // those of a layer lie side by side
-	observes             // in each layer, and only to see what the megakernel has left in the cache; then what it should
+	observes             // in each layer: what the megakernel has left in the cache, and what it should have
 )
 
 // An operation is one launch of the reference (amk::Operation).

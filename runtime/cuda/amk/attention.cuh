@@ -71,8 +71,8 @@ struct Unit {
   __device__ __forceinline__ int unseen() const { return max(0, first_seen() - first_row(0)); }
 };
 
-// A unit in the step at hand. What follows from a window and the position is worked out for every unit anew: to keep it from layer
-// to layer takes registers that there are not (Context::enter).
+// A unit in this step. What follows from a window and the position is computed again for every
+// unit: keeping it from layer to layer takes more registers than there are (Context::enter).
 template <class S, class C>
 __device__ __forceinline__ Unit<S> unit_of_step(const C& c, int unit) {
   int position = c.position;

@@ -1,4 +1,5 @@
-// Which layers are of a kind, by the list in schedule.h. Needs schedule.h with kLayerKinds.
+// Which layers are of a kind, by the list in schedule.h, where layers are of several. Needs
+// schedule.h with kLayerKinds. Must not know what the kinds do.
 #pragma once
 
 #include "platform.cuh"
