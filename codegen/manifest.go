@@ -123,18 +123,19 @@ func (b *builder) traffic() host.Traffic {
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {
 			for _, i := range (site{loop: section.loop}).indicesOf(s) {
-				read := func(code ir.Opcode) (*ir.Buffer, bool) {
-					name, err := ir.Resolve(operand(op(s, code).In, 1).Buf, i)
+				for k := range s.Ops {
+					o := &s.Ops[k]
+					name, err := ir.Resolve(operand(o.In, 1).Buf, i)
 					m, known := b.names[name]
-					return &b.p.Buffers[m.buffer], known && err == nil
-				}
-				for _, code := range []ir.Opcode{ir.GEMV, ir.RMSNORM} {
-					if weight, ok := read(code); ok {
-						t.Weights += int64(weight.Bytes())
+					if !known || err != nil {
+						continue
 					}
-				}
-				if cache, ok := read(ir.ATTENTION); ok {
-					addRows(&t, int64(cache.Bytes())/int64(max(1, cache.Shape[1])), windowOf(op(s, ir.ATTENTION)))
+					switch read := &b.p.Buffers[m.buffer]; o.Code {
+					case ir.GEMV, ir.RMSNORM:
+						t.Weights += int64(read.Bytes())
+					case ir.ATTENTION:
+						addRows(&t, int64(read.Bytes())/int64(max(1, read.Shape[1])), windowOf(o))
+					}
 				}
 			}
 		}
