@@ -216,7 +216,8 @@ func (f *fuser) only(buf string, by []*ir.Stage) bool {
 
 // result is the value of a stage that is none of a group: what its last op writes, rounded if there are several.
 func result(s *ir.Stage) string {
-	return slices.Clone(s.Ops[len(s.Ops)-1].Out)[len(s.Ops[len(s.Ops)-1].Out)-1].Buf
+	out := s.Ops[len(s.Ops)-1].Out
+	return out[len(out)-1].Buf
 }
 
 // A product is a matrix stage: linears that read one vector, and what goes with them.
