@@ -34,7 +34,7 @@ func (b *builder) kinds(outline []section) error {
 	return nil
 }
 
-// mostKinds is how many layers of_kind of stage.cuh tells apart.
+// mostKinds is how long a list of kinds may be: kListedKinds of kinds.cuh.
 const mostKinds = 128
 
 // emitKinds emits stages that follow one another, in the given variants: those of a kind of layers together, under a

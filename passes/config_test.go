@@ -95,7 +95,7 @@ func TestPoliciesAndRotationsHaveAnEffect(t *testing.T) {
 	}
 }
 
-// The closed list of groups, and the default policy, may also be asked for.
+// The groups that there are, and the default policy, may also be asked for.
 func TestDefaultsMayBeStated(t *testing.T) {
 	print := func(c ir.ScheduleConfig) string {
 		s := goldenCases(t)["tiny"]

@@ -41,7 +41,7 @@ func runFuse(s *State) error {
 	}
 	p.Config.FusionGrouping = f.groups
 	v.Counters = nil
-	eachStage(v, func(st *ir.Stage, _ *ir.Loop) { v.Counters = declare(v.Counters, f.buffers, st.Signal) })
+	eachStage(v, func(st *ir.Stage, _ *ir.Loop) { v.Counters = declareCounter(v.Counters, f.buffers, st.Signal) })
 	if err := setThresholds(v); err != nil {
 		return err
 	}

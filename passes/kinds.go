@@ -7,8 +7,9 @@ import (
 	"amkc/ir"
 )
 
-// shareKinds makes stages that all kinds of a loop's iterations have alike one that runs in all. It compares them one
-// by one where kinds have as many, and else from both ends. What differs stands kind by kind.
+// shareKinds merges the stages that are the same in every kind of iteration into one that runs in all of them. Kinds
+// with equally many stages are compared position by position, others from both ends. Stages that differ are grouped by
+// kind.
 func shareKinds(loop *ir.Loop) {
 	kinds := slices.Compact(slices.Sorted(slices.Values(loop.Kinds)))
 	if len(kinds) == 0 {

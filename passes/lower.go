@@ -202,7 +202,7 @@ func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, ops ...ir
 		s.Waits = append(s.Waits, ir.Wait{Counter: l.value[in]})
 	}
 	l.stages = append(l.stages, s)
-	l.counters = declare(l.counters, l.buffers, counter)
+	l.counters = declareCounter(l.counters, l.buffers, counter)
 }
 
 // whole is a distribution of one task over an axis; n is 1 for a node whose result needs all of its input at once.

@@ -242,9 +242,9 @@ func (b buffers) add(buf ir.Buffer) *ir.Buffer {
 	return &b.p.Buffers[len(b.p.Buffers)-1]
 }
 
-// declare adds the counter that a stage signals, unless it is there already: a family of them for the members of a
-// family of buffers, whose values it announces.
-func declare(counters []ir.Counter, buffers buffers, signal string) []ir.Counter {
+// declareCounter adds the counter that a stage signals, unless it is there already: a family of them for the members of
+// a family of buffers, whose values it announces.
+func declareCounter(counters []ir.Counter, buffers buffers, signal string) []ir.Counter {
 	c := ir.Counter{Name: signal}
 	if b := buffers.find(signal); b != nil && b.Count > 0 {
 		c = ir.Counter{Name: b.Name, First: b.First, Count: b.Count, Step: b.Step}

@@ -164,7 +164,7 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 		return own, nil
 	})
 	buffers := newBuffers(p)
-	eachStage(&v, func(st *ir.Stage, _ *ir.Loop) { v.Counters = declare(v.Counters, buffers, st.Signal) })
+	eachStage(&v, func(st *ir.Stage, _ *ir.Loop) { v.Counters = declareCounter(v.Counters, buffers, st.Signal) })
 	if err = cmp.Or(err, setThresholds(&v)); err != nil {
 		return v, err
 	}
