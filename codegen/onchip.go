@@ -13,6 +13,7 @@ import (
 // logits and the next token.
 const (
 	anglesBuffer = "rope.inv_freq"
+	frequencies  = "rows(@inv_freq)" // the piece that it is packed from
 	logitsBuffer = "logits"
 	nextBuffer   = "next"
 )

@@ -94,7 +94,7 @@ type referenceKernel struct {
 type referenceWriter struct {
 	*builder
 	g        *ir.Graph
-	supplied map[string]supply
+	supplied map[string][]supply
 	d        referenceData
 	kernels  map[string]string // text by name
 

@@ -7,6 +7,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/transform"
 )
 
 // ownValues are the vectors that belong to no node.
@@ -72,7 +73,7 @@ func (r *referenceWriter) rounds(n *ir.GraphNode, rounded bool, in ...value) err
 }
 
 func (r *referenceWriter) embed(n *ir.GraphNode) error {
-	table, err := r.packed(n, 0, ir.Rows)
+	table, err := r.packed(n, 0)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (r *referenceWriter) embed(n *ir.GraphNode) error {
 }
 
 func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
-	gain, err := r.packed(n, 0, ir.Rows)
+	gain, err := r.packed(n, 0)
 	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
 }
 
 func (r *referenceWriter) normHeads(n *ir.GraphNode, x value) error {
-	gain, err := r.packed(n, 0, r.order(n))
+	gain, err := r.packed(n, 0, r.order(n)...)
 	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
 		return err
 	}
@@ -111,14 +112,14 @@ func (r *referenceWriter) eps(n *ir.GraphNode) string {
 }
 
 // order is how the rows of a node's weights are packed: those of a rotation in pairs.
-func (r *referenceWriter) order(n *ir.GraphNode) ir.Arrange {
+func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 	for i := range r.nodes {
 		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
-			m.Op == "rmsnorm" && m.IntOr("head_dim", 0) > 0 && r.order(m) == ir.Pairs) {
-			return ir.Pairs
+			m.Op == "rmsnorm" && m.IntOr("head_dim", 0) > 0 && r.order(m) != nil) {
+			return transform.Of(transform.Pairs, r.g.Model.HeadDim)
 		}
 	}
-	return ir.Rows
+	return nil
 }
 
 // output is where a node's result goes: among the parts of what is handed over, rounded, or to a vector of its own.
@@ -147,7 +148,7 @@ func (r *referenceWriter) completes(n *ir.GraphNode, l launch) launch {
 }
 
 func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
-	matrix, err := r.packed(n, 0, r.order(n))
+	matrix, err := r.packed(n, 0, r.order(n)...)
 	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
 		args = append(args, "&"+x.scale)
 	}
 	if len(n.Weights) > 1 {
-		bias, err := r.packed(n, 1, r.order(n))
+		bias, err := r.packed(n, 1, r.order(n)...)
 		if err != nil {
 			return err
 		}
@@ -176,6 +177,12 @@ func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
 
 func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
 	out := r.output(n)
+	for i := range r.p.Buffers {
+		b := &r.p.Buffers[i]
+		if b.Name == anglesBuffer && (len(b.Pieces) != 1 || b.Pieces[0].String() != frequencies) {
+			return r.refuse(n, "needs %s, and %s holds %v", frequencies, b.Name, b.Pieces)
+		}
+	}
 	angles := "reinterpret_cast<const float*>(r.weights + " + r.builder.d.InvFreq + ")"
 	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]),
 		lines: calls("rope", out.at, x.at, itoa(n.Shape[0]), angles, "r.position")}))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/ir/transform"
 	"amkc/passes"
 	"amkc/passes/checkpoint"
 )
@@ -125,12 +126,15 @@ func TestReferenceRefusals(t *testing.T) {
 		"no buffer of the program holds": func(p *ir.Program, _ *ir.Graph) {
 			find(t, p, "L{i}.down.weight").Pieces[0].Key = "model.layers.{i}.other"
 		},
-		"want pairs:16": func(p *ir.Program, _ *ir.Graph) {
-			find(t, p, "L{i}.qkv.weight").Pieces[0].Order = ir.Rows
+		"needs pairs:16(model.layers.0.self_attn.q_proj.weight), and L{i}.qkv.weight holds rows(": func(p *ir.Program,
+			_ *ir.Graph) {
+			find(t, p, "L{i}.qkv.weight").Pieces[0].Chain = nil
 		},
-		"and other orders elsewhere": func(p *ir.Program, _ *ir.Graph) {
-			pieces := find(t, p, "L{i}.o.weight").Pieces
-			pieces[0].Order, pieces[0].Arg = ir.Pairs, 16
+		"holds pairs:16(": func(p *ir.Program, _ *ir.Graph) {
+			find(t, p, "L{i}.o.weight").Pieces[0].Chain = transform.Of(transform.Pairs, 16)
+		},
+		"needs rows(@inv_freq), and rope.inv_freq holds [times:2(@inv_freq)]": func(p *ir.Program, _ *ir.Graph) {
+			find(t, p, "rope.inv_freq").Pieces[0].Chain = transform.Chain{{Kind: transform.Times, By: 2}}
 		},
 		"want one model": func(_ *ir.Program, g *ir.Graph) { g.Model.Vocab++ },
 		"is gelu of 2 values": func(_ *ir.Program, g *ir.Graph) {

@@ -5,56 +5,86 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/transform"
 )
 
-// A supply is where the buffers of a program hold a tensor of the checkpoint: row j of it, in the order that it is
-// packed in, is row first + j*step of the buffer.
+// A supply is where the buffers of a program hold what is made of a tensor of the checkpoint: row j of it is row
+// first + j*step of the buffer.
 type supply struct {
 	member
 	first, step int
-	order       ir.Arrange
-	arg         int
+	chain       transform.Chain // without even and odd, which are first and step
 }
 
-// suppliedBy returns what the buffers hold, by state-dict key. The graph says how many rows a tensor has.
-func suppliedBy(p *ir.Program, g *ir.Graph) map[string]supply {
-	rows := map[string]int{}
+// suppliedBy returns what the buffers hold, by state-dict key. The graph says how large a tensor is. Rows are counted
+// here and not by package transform, whose word the packed weights are.
+func suppliedBy(p *ir.Program, g *ir.Graph) map[string][]supply {
+	shapes := map[string][]int{}
 	for _, w := range g.Weights() {
-		rows[w.Key] = w.Shape[0]
+		shapes[w.Key] = w.Shape
 	}
-	out := map[string]supply{}
+	out := map[string][]supply{}
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
 		for k := range max(1, b.Count) {
 			first := 0
 			for _, piece := range b.Pieces {
 				key, err := ir.ResolveKey(piece.Key, b.Index(k))
-				n, known := rows[key]
+				shape, known := shapes[key]
 				if err != nil || !known {
 					break
 				}
-				s := supply{member: member{i, k}, first: first, step: 1, order: piece.Order, arg: piece.Arg}
-				switch piece.Order {
-				case ir.Even:
-					s.step = 2 // and the odd rows follow it
-				case ir.Odd:
-					s.first, s.step = first+1, 2
+				n := rowsOf(shape, piece.Chain)
+				s := supply{member: member{i, k}, first: first, step: 1, chain: piece.Chain}
+				last := len(piece.Chain) - 1
+				switch {
+				case last >= 0 && piece.Chain[last].Kind == transform.Even:
+					s.step, s.chain = 2, s.chain[:last] // and the odd rows follow it
+				case last >= 0 && piece.Chain[last].Kind == transform.Odd:
+					s.first, s.step, s.chain = first+1, 2, s.chain[:last]
 					first += 2 * n
 				default:
 					first += n
 				}
-				if _, twice := out[key]; !twice {
-					out[key] = s
-				}
+				out[key] = append(out[key], s)
 			}
 		}
 	}
 	return out
 }
 
+// rowsOf counts the rows that a chain makes of a tensor.
+func rowsOf(shape []int, chain transform.Chain) int {
+	rows, columns := shape[0], 1
+	for _, n := range shape[1:] {
+		columns *= n
+	}
+	for _, t := range chain {
+		switch {
+		case t.Kind == transform.Transpose:
+			rows, columns = columns, rows
+		case t.Kind == transform.Rows && len(t.Ints) == 2:
+			rows = t.Ints[1] - t.Ints[0]
+		case t.Kind == transform.Rows:
+			rows = rows / t.Ints[2] * (t.Ints[1] - t.Ints[0])
+		}
+	}
+	return rows
+}
+
+// held returns where a tensor is held as a node takes it, and else how it is held.
+func (r *referenceWriter) held(key string, want transform.Chain) (at supply, known bool, otherwise []supply) {
+	for _, s := range r.supplied[key] {
+		if s.chain.Equal(want) {
+			return s, true, nil
+		}
+	}
+	return supply{}, false, r.supplied[key]
+}
+
 // packed is C++ for a tensor of a node: where the buffer begins that holds it, and which of its rows it is. order is
-// ir.Pairs for rows that a rotation takes side by side.
-func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ir.Arrange) (string, error) {
+// that of rows which a rotation takes side by side.
+func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ...transform.Transform) (string, error) {
 	if k >= len(n.Weights) || len(n.Weights[k].Shape) == 0 {
 		return "", r.refuse(n, "has %d weights; want weight %d of an %s", len(n.Weights), k, n.Op)
 	}
@@ -68,11 +98,16 @@ func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ir.Arrange) (stri
 		if err != nil {
 			return "", r.refuse(n, "has the weight %s; want a key with {i} for the layer", w.Key)
 		}
-		s, known := r.supplied[key]
+		want := w.Chain.Then(order...)
+		s, known, otherwise := r.held(key, want)
 		if !known {
+			if len(otherwise) > 0 {
+				return "", r.refuse(n, "needs %s, and %s holds %s", want.Around(key),
+					r.p.Buffers[otherwise[0].buffer].Name, otherwise[0].chain.Around(key))
+			}
 			return "", r.refuse(n, "needs %s, which no buffer of the program holds", key)
 		}
-		if err := r.checkSupply(n, &w, key, &s, order); err != nil {
+		if err := r.checkSupply(n, &w, key, &s); err != nil {
 			return "", err
 		}
 		places[t] = s
@@ -92,14 +127,12 @@ func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ir.Arrange) (stri
 }
 
 // checkSupply refuses a tensor that is packed otherwise than the functions of reference.cuh read it.
-func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key string, s *supply,
-	order ir.Arrange) error {
+func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key string, s *supply) error {
 	b := &r.p.Buffers[s.buffer]
 	layout := ir.RowMajor
 	if len(w.Shape) == 2 {
 		layout = ir.Tile8x32
 	}
-	rotated := s.order == ir.Pairs && s.arg == r.g.Model.HeadDim
 	switch {
 	case b.DType != r.g.Model.DType || b.Layout.Kind != layout:
 		return r.refuse(n, "needs %s, and %s holds it as %s in %s; want %s in %s", key, b.Name, b.DType, b.Layout,
@@ -108,9 +141,6 @@ func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key st
 		s.first+(w.Shape[0]-1)*s.step >= b.Shape[0]:
 		return r.refuse(n, "needs %s %v from row %d on, and %s has the shape %v", key, w.Shape, s.first, b.Name,
 			b.Shape)
-	case order == ir.Pairs && !rotated, order == ir.Rows && s.order == ir.Pairs:
-		return r.refuse(n, "needs %s, which %s holds in the order %s:%d; want pairs:%d where a rotation follows, and "+
-			"other orders elsewhere", key, b.Name, s.order, s.arg, r.g.Model.HeadDim)
 	}
 	return nil
 }
@@ -135,8 +165,11 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, layers []int, places [
 	values := slices.Repeat([]string{"0"}, len(r.g.Layers))
 	for layer := range values {
 		key, err := ir.ResolveKey(n.Weights[k].Key, layer)
-		s, known := r.supplied[key]
-		if err != nil || !known {
+		if err != nil {
+			continue
+		}
+		s, known, _ := r.held(key, places[0].chain)
+		if !known {
 			continue
 		}
 		place := r.weights[s.buffer]

@@ -166,26 +166,6 @@ func (b *Buffer) layoutWants() string {
 	return ""
 }
 
-func (c *checker) pieces(pos string, b *Buffer) {
-	if len(b.Pieces) > 0 && b.Kind != Weight && b.Kind != Const {
-		c.fail(CodeShape, pos, "a %v buffer comes from no checkpoint, want WEIGHT or CONST", b.Kind)
-	}
-	for i, pc := range b.Pieces {
-		paired := i > 0 && b.Pieces[i-1].Order == Even
-		switch {
-		case !known(arrangeNames[:], pc.Order):
-			c.fail(CodeShape, pos, "unknown arrangement %v", pc.Order)
-		case pc.Order == Pairs && (pc.Arg < 2 || pc.Arg%2 != 0):
-			c.fail(CodeShape, pos, "pairs with head size %d, want a positive even one", pc.Arg)
-		case pc.Order != Pairs && pc.Arg != 0:
-			c.fail(CodeShape, pos, "%v with the argument %d, want none", pc.Order, pc.Arg)
-		case paired != (pc.Order == Odd), pc.Order == Even && i == len(b.Pieces)-1:
-			c.fail(CodeShape, pos, "piece %s is %v, want each even piece followed by an odd one, and none "+
-				"without the other", clip(pc.Key), pc.Order)
-		}
-	}
-}
-
 func (c *checker) onPages(pos string, b *Buffer) {
 	for _, name := range b.Pages {
 		pg := c.pages[name]

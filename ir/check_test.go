@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"amkc/ir/diag"
+	"amkc/ir/transform"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,13 +42,13 @@ func TestCheckText(t *testing.T) {
 		"tile shape":    {"[192,64]", "[192]", CodeShape, "want two dimensions"},
 		"word dtype":    {"ACTIVATION F32 [4,2,18]", "ACTIVATION BF16 [4,2,18]", CodeShape, "want a 32-bit dtype"},
 		"copies":        {"HBM kvfrag16", "HBM kvfrag16x2", CodeShape, "with 2 copies"},
-		"pairs":         {"pairs:16(", "pairs:15(", CodeShape, "pairs with head size 15"},
-		"rows argument": {"rows(model.norm", "rows:2(model.norm", CodeShape, "rows with the argument 2"},
-		"odd alone":     {"even(model", "rows(model", CodeShape, "each even piece followed by an odd one"},
-		"even alone": {" odd(model.layers.{i}.mlp.up_proj.weight)", "", CodeShape,
-			"each even piece followed by an odd one"},
+		"pairs":         {"pairs:16(", "pairs:15(", CodePiece, "pairs:15 wants a positive even HEAD"},
+		"rows argument": {"rows(model.norm", "rows:2(model.norm", CodePiece, "rows:2 has 1 integers, want rows:LO:HI[:EVERY]"},
+		"odd alone":     {"even(model", "rows(model", CodePiece, "each even piece is followed by an odd one"},
+		"even alone": {" odd(model.layers.{i}.mlp.up_proj.weight)", "", CodePiece,
+			"each even piece is followed by an odd one"},
 		"pieces": {"[1] HBM rowmajor\nbuffer logits", "[1] HBM rowmajor from rows(x)\nbuffer logits",
-			CodeShape, "comes from no checkpoint"},
+			CodePiece, "comes from no checkpoint"},
 		"gap": {"split pos 16..63", "split pos 17..63", CodeVariants,
 			"covers positions 17 to 63, want a non-empty interval from 16 on"},
 		"overlap": {"split pos 16..63", "split pos 15..63", CodeVariants, "from 16 on"},
@@ -126,7 +127,7 @@ func TestCheckValues(t *testing.T) {
 		"dist":       {func(p *Program) { p.Variants[0].Body[0].(*Stage).Dist.Kind = 99 }, "unknown distribution #99"},
 		"block": {func(p *Program) { p.Variants[0].Body[0].(*Stage).Ops[0].In[0].Dims[0].Parts = 2 },
 			"blocks of 0 in 2 parts"},
-		"arrangement": {func(p *Program) { p.Buffers[4].Pieces[0].Order = 9 }, "unknown arrangement #9"},
+		"transform": {func(p *Program) { p.Buffers[4].Pieces[0].Chain = transform.Of(9) }, "#9 is unknown, want one of rows, pairs"},
 		"float": {func(p *Program) {
 			p.Variants[0].Body[1].(*Loop).Body[0].Ops[0].Params[0].Float = math.NaN()
 		}, "RMSNORM has eps=NaN"},

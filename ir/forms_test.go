@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/ir/transform"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -99,7 +101,9 @@ func TestOddProgramsRoundTrip(t *testing.T) {
 			SMAssignment:   Assignment{Rotations: map[string]int{"qkv": 3}}},
 		Pages: []Page{{Name: "page", Space: SMEM, Layout: Layout{Kind: Tile8x32}, Bytes: -1}},
 		Buffers: []Buffer{{Name: "", Shape: nil},
-			{Name: "from", Pieces: []Piece{{Key: "page"}, {Key: "k)", Order: Pairs, Arg: 3}},
+			{Name: "from", Pieces: []Piece{{Key: "page"}, {Key: "k)", Chain: transform.Of(transform.Pairs, 3)},
+				{Key: "rows", Chain: transform.Of(transform.Rows, 1, 2).Then(transform.Transform{Kind: transform.Plus,
+					By: -1.5e-7}, transform.Transform{Kind: transform.Even})}},
 				Pages: []string{"page", "p 2"}}, {Name: "stage{i}", First: 7, Count: 1}},
 		Variants: []Variant{{Name: "v", Lo: -3, Hi: -9,
 			Counters: []Counter{{Name: "c", Init: 4, How: ByCounter, Scope: ScopeSystem}},

@@ -1,5 +1,7 @@
 package ir
 
+import "amkc/ir/transform"
+
 // Graph is level 1: one node per model operation, with shapes and the state-dict names of its weights. Importers build
 // it, pass lower turns it into a Program. Layers that do the same are one kind, described once.
 type Graph struct {
@@ -22,10 +24,21 @@ type Rope struct {
 	InvFreq []float32 // length HeadDim/2
 }
 
-// GraphWeight is a tensor of the checkpoint.
+// GraphWeight is what a node takes of a tensor of the checkpoint.
 type GraphWeight struct {
 	Key   string
-	Shape []int
+	Shape []int // as the node takes it
+	// Chain makes what the node takes of the tensor. Stored is the tensor's own shape, where it is another.
+	Chain  transform.Chain
+	Stored []int
+}
+
+// tensor returns the weight as the checkpoint has it.
+func (w *GraphWeight) tensor(key string) GraphWeight {
+	if w.Stored != nil {
+		return GraphWeight{Key: key, Shape: w.Stored}
+	}
+	return GraphWeight{Key: key, Shape: w.Shape}
 }
 
 // Stream, as an input of a node, is the residual stream as the layer finds it; after the layers, as the last one leaves
@@ -50,7 +63,8 @@ func (n *GraphNode) FloatOr(key string, def float64) float64 {
 	return (&Op{Params: n.Params}).FloatOr(key, def)
 }
 
-// Weights returns every tensor of the checkpoint that a node consumes, in the order of first use.
+// Weights returns every tensor of the checkpoint that a node takes anything of, with the shape that it is stored in, in
+// the order of first use.
 func (g *Graph) Weights() []GraphWeight {
 	var out []GraphWeight
 	seen := map[string]bool{}
@@ -59,7 +73,7 @@ func (g *Graph) Weights() []GraphWeight {
 			for _, w := range n.Weights {
 				if key, err := ResolveKey(w.Key, layer); err == nil && !seen[key] {
 					seen[key] = true
-					out = append(out, GraphWeight{Key: key, Shape: w.Shape})
+					out = append(out, w.tensor(key))
 				}
 			}
 		}

@@ -106,7 +106,7 @@ func (r *jsonReader) buffer() Buffer {
 		case "layout":
 			b.Layout = enumJSON(r, key, ParseLayout)
 		case "from":
-			r.arrayOf(key, maxPieces, func() { b.Pieces = append(b.Pieces, r.piece()) })
+			r.arrayOf(key, maxPieces, func() { b.Pieces = append(b.Pieces, enumJSON(r, "piece", ParsePiece)) })
 		case "pages":
 			b.Pages = r.names(key, maxPages)
 		default:
@@ -120,19 +120,6 @@ func (r *jsonReader) buffer() Buffer {
 	}
 	b.Step = r.indices(at, b.First, b.Count, b.Step, least)
 	return b
-}
-
-func (r *jsonReader) piece() Piece {
-	var pc Piece
-	fields := []field{{"key", &pc.Key}, {"arg", &pc.Arg}}
-	r.object("piece", []string{"key", "order"}, func(key string) bool {
-		if key == "order" {
-			pc.Order = enumJSON(r, key, ParseArrange)
-			return true
-		}
-		return r.field(fields, key)
-	})
-	return pc
 }
 
 func (r *jsonReader) group() Group {

@@ -172,13 +172,7 @@ func (j *jsonPrinter) buffer(b *Buffer) {
 		j.put("[")
 		for i, pc := range b.Pieces {
 			j.b = appendComma(j.b, i)
-			j.put(`{"key": `)
-			j.str(pc.Key)
-			j.keyStr("order", pc.Order.String())
-			if pc.Arg != 0 {
-				j.keyInt("arg", pc.Arg)
-			}
-			j.put("}")
+			j.str(pc.String())
 		}
 		j.put("]")
 	}

@@ -62,33 +62,6 @@ func (b *Buffer) Numel() int {
 	return n
 }
 
-// Piece is a tensor of the checkpoint, or a computed one, that supplies rows of a packed buffer.
-type Piece struct {
-	Key   string  // state-dict key, with {i} for the layer; "@inv_freq" is computed from the model's config
-	Order Arrange // how its rows are placed
-	Arg   int     // for Pairs: the head size
-}
-
-// Arrange says in which order the rows of a piece enter the buffer.
-type Arrange int
-
-const (
-	Rows  Arrange = iota // as they are, after the previous piece
-	Pairs                // per head of Arg rows: j, j+Arg/2 side by side, so that a rotation's two rows are neighbours
-	Even                 // rows 0, 2, 4, … of the buffer; the next piece is Odd and has as many rows
-	Odd
-)
-
-var arrangeNames = [...]string{"rows", "pairs", "even", "odd"}
-
-func (a Arrange) String() string { return enumName(arrangeNames[:], int(a)) }
-
-// ParseArrange returns the arrangement with the given name.
-func ParseArrange(s string) (Arrange, error) {
-	i, err := enumCode(arrangeNames[:], s, "arrangement")
-	return Arrange(i), err
-}
-
 // Group is a ragged group: buffers of any names that the iterations of a loop use one after another. The name holds
 // {i}; with index First+k*Step in it, it is another name of the buffer Members[k].
 type Group struct {

@@ -242,18 +242,6 @@ func (c *cursor) atWord(w string) bool {
 	return ok
 }
 
-// piece reads ORDER(KEY) or ORDER:ARG(KEY).
-func (c *cursor) piece() Piece {
-	pc := Piece{Order: enum(c, "an arrangement", ParseArrange)}
-	if c.accept(":") {
-		pc.Arg = c.int("the head size")
-	}
-	c.expect("(")
-	pc.Key = c.name("a state-dict key")
-	c.expect(")")
-	return pc
-}
-
 // group reads `NAME for FIRST..LAST of MEMBER MEMBER ...`, with a member for each index.
 func (c *cursor) group() Group {
 	g := Group{Name: c.name("the group's name")}

@@ -96,14 +96,7 @@ func (t *printer) buffer(b *Buffer) {
 		if i == 0 {
 			t.put(" from")
 		}
-		t.put(" ", pc.Order.String())
-		if pc.Arg != 0 {
-			t.put(":")
-			t.int(pc.Arg)
-		}
-		t.put("(")
-		t.name(pc.Key)
-		t.put(")")
+		t.put(" ", pc.String())
 	}
 	for i, pg := range b.Pages {
 		if i == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/transform"
 )
 
 // This file makes one stage of each group of stages that pass fuse merges.
@@ -143,7 +144,7 @@ func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int
 		}
 		piece := b.Pieces[0]
 		if interleaved {
-			piece.Order = []ir.Arrange{ir.Even, ir.Odd}[i]
+			piece.Chain = piece.Chain.Then(transform.Transform{Kind: []transform.Kind{transform.Even, transform.Odd}[i]})
 		}
 		if i == 0 {
 			stacked = *b

@@ -116,7 +116,7 @@ func bufferFamily(s *series, buffers buffers) (ir.Buffer, bool) {
 	for q := range f.Pieces {
 		keys := make([]string, len(members))
 		for k, b := range members {
-			if b.Pieces[q].Order != f.Pieces[q].Order || b.Pieces[q].Arg != f.Pieces[q].Arg {
+			if !b.Pieces[q].Chain.Equal(f.Pieces[q].Chain) {
 				return ir.Buffer{}, false
 			}
 			keys[k] = b.Pieces[q].Key

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/transform"
 	"amkc/knobs"
 )
 
@@ -189,9 +190,10 @@ func (l *lowerer) scratch(name string, dtype ir.DType, n int) string {
 	return name
 }
 
-// weights declares the buffer that a node's tensor is packed into.
-func (l *lowerer) weights(name string, w ir.GraphWeight, order ir.Arrange, arg int) string {
-	l.buffer(name, ir.Weight, l.m.DType, ir.HBM, w.Shape...).Pieces = []ir.Piece{{Key: w.Key, Order: order, Arg: arg}}
+// weights declares the buffer that a node's tensor is packed into, its rows in an order.
+func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Transform) string {
+	l.buffer(name, ir.Weight, l.m.DType, ir.HBM, w.Shape...).Pieces = []ir.Piece{{Key: w.Key,
+		Chain: w.Chain.Then(order...)}}
 	return name
 }
 
@@ -259,7 +261,7 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 	if l.m.Tied {
 		table = "lm_head.weight"
 	}
-	l.weights(table, n.Weights[0], ir.Rows, 0)
+	l.weights(table, n.Weights[0])
 	x := l.stream(0)
 	l.value[n.Name] = x
 	l.stage(n, x, whole(l.m.Hidden), ir.Op{Code: ir.EMBED, Out: []ir.Operand{view(residual, task), view(x, task)},
@@ -310,8 +312,7 @@ func (l *lowerer) append(n *ir.GraphNode, in string) error {
 
 // norm is of the whole vector at once, or head by head.
 func (l *lowerer) norm(n *ir.GraphNode, in string) {
-	order, arg := l.order(n)
-	w := l.weights(l.prefix+n.Name+".weight", n.Weights[0], order, arg)
+	w := l.weights(l.prefix+n.Name+".weight", n.Weights[0], l.order(n)...)
 	size, weights := n.Shape[0], n.Weights[0].Shape[0]
 	out := l.scratch(l.prefix+n.Name, ir.F32, size)
 	l.value[n.Name] = out
@@ -324,21 +325,21 @@ func (l *lowerer) norm(n *ir.GraphNode, in string) {
 }
 
 // order is how the rows of a node's weights are packed.
-func (l *lowerer) order(n *ir.GraphNode) (order ir.Arrange, arg int) {
+func (l *lowerer) order(n *ir.GraphNode) transform.Chain {
 	if l.rotated[n.Name] {
-		return ir.Pairs, l.m.HeadDim
+		return transform.Of(transform.Pairs, l.m.HeadDim)
 	}
-	return ir.Rows, 0
+	return nil
 }
 
 func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	rows, cols := n.Weights[0].Shape[0], n.Weights[0].Shape[1]
-	order, arg := l.order(n)
+	order := l.order(n)
 	dtype := ir.F32
 	if l.exchanged[n.Name] {
 		dtype = l.m.DType
 	}
-	w := l.weights(l.prefix+n.Name+".weight", n.Weights[0], order, arg)
+	w := l.weights(l.prefix+n.Name+".weight", n.Weights[0], order...)
 	out := l.prefix + n.Name
 	if n.Name == "lm_head" {
 		out = logits
@@ -353,7 +354,7 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 		return
 	}
 	// The elements of a bias lie in the order of the matrix's rows.
-	bias := l.weights(l.prefix+n.Name+".bias", n.Weights[1], order, arg)
+	bias := l.weights(l.prefix+n.Name+".bias", n.Weights[1], order...)
 	product.Out = []ir.Operand{temp("%y")}
 	l.stage(n, out, whole(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{view(out, task)},
 		In: []ir.Operand{temp("%y"), view(bias, task)}})

@@ -31,7 +31,7 @@ func (w *Weights) Floats(b *ir.Buffer, i int) ([]float32, error) {
 		return nil, err
 	}
 	out := make([]float32, b.Numel())
-	return out, r.read(out, 0, r.rows)
+	return out, r.read(out, 0, r.stack.Rows)
 }
 
 // Pack writes a buffer (member i, if it is a family) in its dtype and layout: Bytes of it, padding included, as
@@ -41,27 +41,28 @@ func (w *Weights) Pack(out io.Writer, b *ir.Buffer, i int) error {
 	if err != nil {
 		return err
 	}
-	block := packBlock{buf: b, cols: first.cols, pad: first.cols, size: b.DType.Bits() / 8}
+	rows, cols := first.stack.Rows, first.stack.Cols
+	block := packBlock{buf: b, cols: cols, pad: cols, size: b.DType.Bits() / 8}
 	switch b.Layout.Kind {
 	case ir.Tile8x32:
-		block.pad = (first.cols + 31) / 32 * 32
+		block.pad = (cols + 31) / 32 * 32
 	case ir.RowMajor:
 	default:
 		return diag.Errorf(codeWeights, "buffer "+b.Name, "layout %s; weights are packed as rowmajor or tile8x32",
 			b.Layout.Kind)
 	}
 	step := max(tileRows, blockElements/block.pad/tileRows*tileRows)
-	return inOrder(out, first.rows, step, func() (func(dst []byte, row, n int) ([]byte, error), error) {
+	return inOrder(out, rows, step, func() (func(dst []byte, row, n int) ([]byte, error), error) {
 		r, err := w.open(b, i)
 		if err != nil {
 			return nil, err
 		}
-		values := make([]float32, step*r.cols)
+		values := make([]float32, step*cols)
 		return func(dst []byte, row, n int) ([]byte, error) {
-			if err := r.read(values[:n*r.cols], row, row+n); err != nil {
+			if err := r.read(values[:n*cols], row, row+n); err != nil {
 				return nil, err
 			}
-			return block.pack(dst, values[:n*r.cols], n), nil
+			return block.pack(dst, values[:n*cols], n), nil
 		}, nil
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/half"
+	"amkc/ir/transform"
 	"amkc/passes/checkpoint"
 )
 
@@ -94,11 +95,12 @@ func TestRowOrder(t *testing.T) {
 		require.Len(t, got, 3*len(want))
 	}
 	check(ir.Buffer{Name: "qk", Kind: ir.Weight, Shape: []int{12, 3},
-		Pieces: []ir.Piece{{Key: "q", Order: ir.Pairs, Arg: 4}, {Key: "k"}}},
+		Pieces: []ir.Piece{{Key: "q", Chain: transform.Of(transform.Pairs, 4)}, {Key: "k"}}},
 		row("q", 0), row("q", 2), row("q", 1), row("q", 3), row("q", 4), row("q", 6), row("q", 5), row("q", 7),
 		row("k", 0), row("k", 1), row("k", 2), row("k", 3))
 	check(ir.Buffer{Name: "gu", Kind: ir.Weight, Shape: []int{6, 3},
-		Pieces: []ir.Piece{{Key: "gate", Order: ir.Even}, {Key: "up", Order: ir.Odd}}},
+		Pieces: []ir.Piece{{Key: "gate", Chain: transform.Of(transform.Even)},
+			{Key: "up", Chain: transform.Of(transform.Odd)}}},
 		row("gate", 0), row("up", 0), row("gate", 1), row("up", 1), row("gate", 2), row("up", 2))
 }
 
@@ -147,12 +149,12 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 		{"no pieces", buffer([]int{6, 4})},
 		{"other columns", buffer([]int{8, 3}, ir.Piece{Key: "w"})},
 		{"other rows", buffer([]int{7, 4}, ir.Piece{Key: "w"})},
-		{"heads do not fit", buffer([]int{6, 4}, ir.Piece{Key: "w", Order: ir.Pairs, Arg: 4})},
-		{"odd without even", buffer([]int{6, 4}, ir.Piece{Key: "w", Order: ir.Odd})},
+		{"heads do not fit", buffer([]int{6, 4}, ir.Piece{Key: "w", Chain: transform.Of(transform.Pairs, 4)})},
+		{"odd without even", buffer([]int{6, 4}, ir.Piece{Key: "w", Chain: transform.Of(transform.Odd)})},
 		{"dtype", ir.Buffer{Name: "b", DType: ir.I8, Shape: []int{6, 4}, Pieces: []ir.Piece{{Key: "w"}}}},
 		{"layout", ir.Buffer{Name: "b", Shape: []int{6, 4}, Layout: ir.Layout{Kind: ir.Word64},
 			Pieces: []ir.Piece{{Key: "w"}}}},
-		{"even without odd", buffer([]int{6, 4}, ir.Piece{Key: "w", Order: ir.Even})},
+		{"even without odd", buffer([]int{6, 4}, ir.Piece{Key: "w", Chain: transform.Of(transform.Even)})},
 	}, func(v any) error {
 		b := v.(ir.Buffer)
 		return w.Pack(io.Discard, &b, 0)

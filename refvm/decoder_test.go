@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/ir/transform"
 )
 
 // A decoder is the shape of a small Llama and of its schedule.
@@ -100,35 +101,43 @@ func (d decoder) invFreq() []float32 {
 
 // Floats packs a buffer from its pieces.
 func (m tensors) Floats(b *ir.Buffer, i int) ([]float32, error) {
-	cols := b.Shape[len(b.Shape)-1]
-	out := make([]float32, b.Numel())
-	next := 0
+	rows, cols := b.Matrix()
+	var views []*transform.View
+	var chains []transform.Chain
 	for _, p := range b.Pieces {
 		key, err := ir.ResolveKey(p.Key, i)
 		if err != nil {
 			return nil, err
 		}
-		x := m[key]
-		if x == nil {
+		if m[key] == nil {
 			return nil, fmt.Errorf("no tensor %s", key)
 		}
-		rows := len(x) / cols
-		for r := range rows {
-			to := next + r
-			switch p.Order {
-			case ir.Pairs:
-				head, j, half := r/p.Arg, r%p.Arg, p.Arg/2
-				to = next + head*p.Arg + j%half*2 + j/half
-			case ir.Even:
-				to = 2 * r
-			case ir.Odd:
-				to = 2*r + 1
-			}
-			copy(out[to*cols:(to+1)*cols], x[r*cols:(r+1)*cols])
+		v, err := p.Chain.Of(tensor{m[key], cols})
+		if err != nil {
+			return nil, err
 		}
-		next += rows
+		views, chains = append(views, v), append(chains, p.Chain)
 	}
-	return out, nil
+	s, err := transform.Pack(views, chains, rows, cols)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float32, b.Numel())
+	return out, s.ReadRows(out, 0, rows)
+}
+
+// tensor is one with rows of so many elements.
+type tensor struct {
+	values []float32
+	cols   int
+}
+
+func (t tensor) Rows() int   { return len(t.values) / t.cols }
+func (t tensor) RowLen() int { return t.cols }
+
+func (t tensor) ReadF32(dst []float32, first int) error {
+	copy(dst, t.values[first:])
+	return nil
 }
 
 // dense is the decoder as a model card would write it, in float64: whole matrices, whole heads, one list of keys and

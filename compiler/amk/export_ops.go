@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/ir/transform"
 )
 
 // stage exports one stage; attention after the appends to its cache.
@@ -51,8 +52,8 @@ func (e *exporter) stage(s *ir.Stage) {
 			e.fail("stage "+s.Name, "has a quantised weight or a bias; x and a weight [N, K] are accepted")
 			return
 		}
-		if len(w.Pieces) == 1 && w.Pieces[0].Order == ir.Pairs {
-			pairs = w.Pieces[0].Arg
+		if head, ok := rotated(w); ok {
+			pairs = head
 		}
 		t.Params = object(kv("K", Int(w.Shape[1])), kv("N_tile", Int(w.Shape[0])), kv("n_off", Int(0)))
 	case ir.ROPE:
@@ -133,6 +134,20 @@ func (e *exporter) signal(s *ir.Stage) int {
 	return e.counter(s.Name)
 }
 
+// rotated returns the head size of rows that are packed as rotation pairs.
+func rotated(b *ir.Buffer) (head int, ok bool) {
+	if len(b.Pieces) != 1 || len(b.Pieces[0].Chain) != 1 || b.Pieces[0].Chain[0].Kind != transform.Pairs {
+		return 0, false
+	}
+	return b.Pieces[0].Chain[0].Ints[0], true
+}
+
+// ofOneTensor reports whether a buffer is a tensor of the checkpoint, in order or in the order of a rotation.
+func ofOneTensor(b *ir.Buffer) bool {
+	_, pairs := rotated(b)
+	return len(b.Pieces) == 1 && (pairs || len(b.Pieces[0].Chain) == 0) && !strings.HasPrefix(b.Pieces[0].Key, "@")
+}
+
 // value returns what holds a native buffer now. Weights and inputs are declared when they are first read.
 func (e *exporter) value(s *ir.Stage, name string) exported {
 	if x, ok := e.values[name]; ok {
@@ -143,14 +158,13 @@ func (e *exporter) value(s *ir.Stage, name string) exported {
 	switch {
 	case b.Kind == ir.Input:
 		x.id = e.declare(name, b, b.Shape...)
-	case b.Kind == ir.Weight && len(b.Pieces) == 1 && (b.Pieces[0].Order == ir.Rows || b.Pieces[0].Order == ir.Pairs) &&
-		!strings.HasPrefix(b.Pieces[0].Key, "@"):
+	case b.Kind == ir.Weight && ofOneTensor(b):
 		key := b.Pieces[0].Key
 		x.id = e.declare(key, b, b.Shape...)
 		e.out.Buffers[x.id].Source = &key
 	case b.Kind.ReadOnly():
-		e.fail("buffer "+name, "is packed from %d tensors or computed; one tensor of the checkpoint is accepted",
-			len(b.Pieces))
+		e.fail("buffer "+name, "is packed from %v; one tensor of the checkpoint is accepted, with no transform but pairs",
+			b.Pieces)
 	default:
 		e.fail("stage "+s.Name, "reads %s before a stage writes it; stages in order are accepted", name)
 	}

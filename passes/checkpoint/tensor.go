@@ -50,9 +50,6 @@ func (t Tensor) RowLen() int {
 // Errors: AMK1024 for a dtype other than F32, F16 and BF16, AMK1006 if the file fails, AMK1025 for rows that are not
 // there.
 func (t Tensor) ReadRowsF32(dst []float32, row0, row1 int) error {
-	if _, ok := decoders[t.DType]; !ok {
-		return diag.Errorf(codeDecode, "tensor "+t.Name, "dtype %s; a weight must be F32, F16 or BF16", t.DType)
-	}
 	if row0 < 0 || row1 < row0 || row1 > t.Rows() {
 		return diag.Errorf(codeRows, "tensor "+t.Name, "rows [%d, %d) of %d", row0, row1, t.Rows())
 	}
@@ -61,7 +58,18 @@ func (t Tensor) ReadRowsF32(dst []float32, row0, row1 int) error {
 		return diag.Errorf(codeRows, "tensor "+t.Name, "rows [%d, %d) have %d elements, the buffer %d", row0, row1, n,
 			len(dst))
 	}
-	if err := t.data.floats(dst[:n], int64(row0)*int64(t.RowLen())); err != nil {
+	return t.ReadF32(dst[:n], row0*t.RowLen())
+}
+
+// ReadF32 widens elements [first, first+len(dst)) of the row-major order, which must be there, as ReadRowsF32 does.
+func (t Tensor) ReadF32(dst []float32, first int) error {
+	if _, ok := decoders[t.DType]; !ok {
+		return diag.Errorf(codeDecode, "tensor "+t.Name, "dtype %s; a weight must be F32, F16 or BF16", t.DType)
+	}
+	if all := t.Rows() * t.RowLen(); first < 0 || first > all-len(dst) {
+		return diag.Errorf(codeRows, "tensor "+t.Name, "elements [%d, %d) of %d", first, first+len(dst), all)
+	}
+	if err := t.data.floats(dst, int64(first)); err != nil {
 		return err
 	}
 	return nil
