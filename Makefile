@@ -55,7 +55,7 @@ long: build
 # testdata/fuzz of its package, and the others go on: fix it, and commit the file with the fix.
 FUZZTIME ?= 30s
 FUZZWORKERS ?= 2
-FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr \
+FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece \
 	compiler/amk:FuzzParseProfile compiler/amk:FuzzRequest compiler/amk:FuzzFlatten \
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes:FuzzImportConfig validate:FuzzFlat \
 	compiler/readback:FuzzReadback runtime/tokenizer:FuzzLoad runtime/tokenizer:FuzzScannersEqualRegexp \

@@ -24,7 +24,11 @@ func Reference(p *ir.Program, g *ir.Graph) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &referenceWriter{builder: b, g: g, supplied: suppliedBy(p, g), kernels: map[string]string{},
+	supplied, err := suppliedBy(p, g)
+	if err != nil {
+		return nil, err
+	}
+	r := &referenceWriter{builder: b, g: g, supplied: supplied, kernels: map[string]string{},
 		d: referenceData{cudaData: b.d}}
 	r.d.Kinds = list(kindsOfLayers(g))
 	if err := r.body("before the layers", g.Before, nil, 0); err != nil {

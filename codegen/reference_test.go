@@ -123,7 +123,7 @@ func TestReferenceOfUnrolledPrograms(t *testing.T) {
 func TestReferenceRefusals(t *testing.T) {
 	const name = "llama-gqa_t4_fp16_split"
 	for want, edit := range map[string]func(p *ir.Program, g *ir.Graph){
-		"no buffer of the program holds": func(p *ir.Program, _ *ir.Graph) {
+		"holds rows(model.layers.{i}.other), of which no node of the graph": func(p *ir.Program, _ *ir.Graph) {
 			find(t, p, "L{i}.down.weight").Pieces[0].Key = "model.layers.{i}.other"
 		},
 		"needs pairs:16(model.layers.0.self_attn.q_proj.weight), and L{i}.qkv.weight holds rows(": func(p *ir.Program,

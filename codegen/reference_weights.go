@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/ir/transform"
 )
 
@@ -18,7 +19,7 @@ type supply struct {
 
 // suppliedBy returns what the buffers hold, by state-dict key. The graph says how large a tensor is. Rows are counted
 // here and not by package transform, whose word the packed weights are.
-func suppliedBy(p *ir.Program, g *ir.Graph) map[string][]supply {
+func suppliedBy(p *ir.Program, g *ir.Graph) (map[string][]supply, error) {
 	shapes := map[string][]int{}
 	for _, w := range g.Weights() {
 		shapes[w.Key] = w.Shape
@@ -26,13 +27,17 @@ func suppliedBy(p *ir.Program, g *ir.Graph) map[string][]supply {
 	out := map[string][]supply{}
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
+		if b.Kind != ir.Weight {
+			continue
+		}
 		for k := range max(1, b.Count) {
 			first := 0
 			for _, piece := range b.Pieces {
 				key, err := ir.ResolveKey(piece.Key, b.Index(k))
 				shape, known := shapes[key]
 				if err != nil || !known {
-					break
+					return nil, diag.Errorf(codeReference, "buffer "+b.Name, "holds %v, of which no node of the graph "+
+						"takes anything", piece)
 				}
 				n := rowsOf(shape, piece.Chain)
 				s := supply{member: member{i, k}, first: first, step: 1, chain: piece.Chain}
@@ -48,9 +53,13 @@ func suppliedBy(p *ir.Program, g *ir.Graph) map[string][]supply {
 				}
 				out[key] = append(out[key], s)
 			}
+			if first != b.Shape[0] {
+				return nil, diag.Errorf(codeReference, "buffer "+b.Name, "has %d rows, and its pieces have %d",
+					b.Shape[0], first)
+			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // rowsOf counts the rows that a chain makes of a tensor.

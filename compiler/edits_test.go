@@ -60,7 +60,6 @@ var notEmitted = map[string]string{
 	"Config.PageAllocation":         "what pass pagecolor was asked for",
 	"Config.ThreadsPerBlock":        "of one value",
 	"Config.Tiling[][]":             "what a pass was asked for, unless it is one of ring or warps",
-	"Buffers[].Pieces":              "in which order a tensor's rows are packed: it shows in weights.safetensors",
 }
 
 // steersNothing reports whether an edit is one of a field that is not emitted.

@@ -57,8 +57,8 @@ buffer names must exist, lie in the buffer's space, have its layout with as many
 	CodePiece = diag.New("AMK3024", "pieces that do not supply the rows of a buffer", `
 A WEIGHT or CONST buffer is packed from pieces: tensors of the checkpoint, each inside the transforms that make rows of
 the buffer of it, as in pairs:64(rows:0:512(KEY)). A transform has the arguments that docs/ir.md lists, even and odd are
-outermost and come in pairs, and the rows of all pieces fill the buffer. How many rows a tensor has is for the checkpoint
-to say; what the program says by itself has to fit.`)
+outermost and come in pairs, and the rows of all pieces fill the buffer. How many rows a tensor has is for the
+checkpoint to say; what the program says by itself has to fit.`)
 	CodeVariants = diag.New("AMK3023", "variants do not cover the positions", `
 The variants of a program cover the positions 0 to max_seq-1, each position once, in ascending order: the first starts
 at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1. A program without a line

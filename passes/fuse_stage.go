@@ -144,7 +144,7 @@ func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int
 		}
 		piece := b.Pieces[0]
 		if interleaved {
-			piece.Chain = piece.Chain.Then(transform.Transform{Kind: []transform.Kind{transform.Even, transform.Odd}[i]})
+			piece.Chain = piece.Chain.Then(transform.Of([]transform.Kind{transform.Even, transform.Odd}[i])...)
 		}
 		if i == 0 {
 			stacked = *b

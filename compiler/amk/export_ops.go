@@ -163,8 +163,8 @@ func (e *exporter) value(s *ir.Stage, name string) exported {
 		x.id = e.declare(key, b, b.Shape...)
 		e.out.Buffers[x.id].Source = &key
 	case b.Kind.ReadOnly():
-		e.fail("buffer "+name, "is packed from %v; one tensor of the checkpoint is accepted, with no transform but pairs",
-			b.Pieces)
+		e.fail("buffer "+name, "is packed from %v; one tensor of the checkpoint is accepted, with no transform but "+
+			"pairs", b.Pieces)
 	default:
 		e.fail("stage "+s.Name, "reads %s before a stage writes it; stages in order are accepted", name)
 	}

@@ -74,7 +74,7 @@ func TestExportRefusals(t *testing.T) {
 			"stage L00.silu_mul: error: runs 2 ops"},
 		{"packed", "from rows(model.layers.0.mlp.up_proj.weight)",
 			"from even(model.layers.0.mlp.up_proj.weight) odd(x)",
-			"buffer L00.up_proj.weight: error: is packed from 2 tensors"},
+			"buffer L00.up_proj.weight: error: is packed from [even("},
 		{"unknown op", "SILU_MUL(L00.gate_proj[a:b], L00.up_proj[a:b])",
 			"ALLREDUCE_SHARD(L00.gate_proj[a:b], L00.up_proj[a:b])", "ALLREDUCE_SHARD has no export"},
 		{"interleaved", "SILU_MUL(L00.gate_proj[a:b], L00.up_proj[a:b])", "SILU_MUL(L00.gate_proj[a:b])",

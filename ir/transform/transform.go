@@ -4,7 +4,7 @@
 // what it means. Parsing, printing, the structural check, the tables of docs/ir.md and everything that loads weights
 // come from there.
 //
-// What reference.cu asks of a buffer stands apart from this on purpose (codegen/reference_weights.go): it counts rows by
+// What reference.cu asks of a buffer stands apart from this on purpose: codegen/reference_weights.go counts rows by
 // code of its own.
 //
 // The package imports nothing of amkc.
