@@ -163,16 +163,11 @@ func build(p *ir.Program) (*builder, error) {
 	}
 	b := &builder{p: p, names: newDirectory(p), stages: map[string]*stage{},
 		d: &cudaData{Model: p.Model, ABI: runtimeABI}}
-	switch p.Model.DType {
-	case ir.BF16:
-		b.d.Element = "Bf16"
-	case ir.F16:
-		b.d.Element = "Fp16"
-	case ir.F32:
-		b.d.Element = "Fp32"
-	default:
+	matrices := ir.MatrixFormat(p.Model.DType)
+	if matrices == nil {
 		return nil, diag.Errorf(codeStructure, "program", "model dtype %v, want BF16, F16 or F32", p.Model.DType)
 	}
+	b.d.Element = matrices.Loader()
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		name := "k" + camel(v.Name)

@@ -21,15 +21,25 @@ fp32), sums, and what attention keeps for the query heads of a kv head. Where it
 tightly, and only what does not fit then is refused. Most published models fit every target (docs/models.md).`)
 
 const (
-	maxQuads    = 32
-	quadColumns = 128
-	quadBytes   = 8 * quadColumns * 2 // of a tile of 8 rows
-	maxGroup    = 64
-	maxMMAHead  = 256
+	maxQuads   = 32
+	quadBlocks = 4 // blocks of a tile that a warp takes at once
+	maxGroup   = 64
+	maxMMAHead = 256
 
 	consumerWarps = 8
-	maxColumns    = maxQuads * quadColumns * consumerWarps // on tensor cores
 )
+
+// quad is the columns and the bytes of a quad of a tile.
+func quad(m *ir.Model) (columns, bytes int) {
+	g := ir.MatrixFormat(m.DType).Geometry()
+	return quadBlocks * g.Columns, quadBlocks * g.BlockBytes
+}
+
+// maxColumns is what the warps of a block keep of a vector on tensor cores.
+func maxColumns(m *ir.Model) int {
+	columns, _ := quad(m)
+	return maxQuads * columns * consumerWarps
+}
 
 // checkKnobs refuses settings that no stage body is written for, before anything is computed with them.
 func (b *builder) checkKnobs() error {
@@ -46,6 +56,7 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 	// quad.
 	ceil := func(n, d int) int { return (n + d - 1) / d }
 	chunk := knobs.ChunkBytes.Of(&b.p.Config)
+	quadColumns, quadBytes := quad(&b.p.Model)
 	perWarp := func(chunk, warps int) int {
 		quads, chunkQuads := ceil(columns, quadColumns), chunk/quadBytes
 		chunks := ceil(quads, chunkQuads)
@@ -59,7 +70,7 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 		n.add(s.Name, columns)
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"it reads %s, and the warps of a block keep at most %d in registers; want %s",
-			values(&b.p.Model, columns), maxColumns, b.wantRoom(&n))
+			values(&b.p.Model, columns), maxColumns(&b.p.Model), b.wantRoom(&n))
 	default:
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are %d quads per warp, and at most %d fit; want "+
@@ -139,6 +150,7 @@ func (b *builder) checkGroups(slot, slots int) error {
 		if len(g.In) != 2 {
 			continue
 		}
+		quadColumns, quadBytes := quad(&b.p.Model)
 		groups := consumerWarps / knobs.Warps.Of(&b.p.Config, warpKnob(s.IR.Name))
 		tile := (b.rangeExtent(g.In[1].Dims[1]) + quadColumns - 1) / quadColumns * quadBytes
 		if skipped := (groups - 1) * ((tile + slot - 1) / slot); skipped > 0 && skipped+1+window > slots {

@@ -16,16 +16,18 @@ import (
 )
 
 // packedSpec declares one member of the weight arena as a tensor of weights.safetensors: its physical shape, padding
-// included, so that the file is the arena.
+// included, so that the file is the arena. What has no whole units of alignment by itself is padded as a vector.
 func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
-	dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16,
-		ir.BF16: checkpoint.BF16}[b.DType]
-	if b.Layout.Kind == ir.Tile8x32 {
-		return checkpoint.Spec{Name: name, DType: dtype,
-			Shape: []int{(b.Shape[0] + 7) / 8, (b.Shape[1] + 31) / 32, 32, 8}}
+	dtype, shape := b.Format().Tensor(b.Matrix())
+	if bytes := b.Bytes(); bytes%ir.ArenaAlign != 0 {
+		elements := 1
+		for _, n := range shape {
+			elements *= n
+		}
+		per := ir.ArenaAlign * elements / bytes
+		shape = []int{(elements + per - 1) / per * per}
 	}
-	per := ir.ArenaAlign * 8 / b.DType.Bits()
-	return checkpoint.Spec{Name: name, DType: dtype, Shape: []int{(b.Numel() + per - 1) / per * per}}
+	return checkpoint.Spec{Name: name, DType: checkpoint.DType(dtype), Shape: shape}
 }
 
 // Pack writes the packed weights of a lowered program: one safetensors file whose data section is ir.WeightArena. It

@@ -1,13 +1,11 @@
 package compiler
 
 import (
-	"encoding/binary"
-	"math"
 	"path/filepath"
 
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/ir/half"
+	"amkc/ir/format"
 	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
@@ -71,20 +69,13 @@ func (b *PackedBuild) Floats(buf *ir.Buffer, i int) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float32, buf.Numel())
-	for k := range out {
-		at := raw[buf.Offset(k):]
-		switch buf.DType {
-		case ir.BF16:
-			out[k] = half.FromBF16(binary.LittleEndian.Uint16(at))
-		case ir.F16:
-			out[k] = half.FromF16(binary.LittleEndian.Uint16(at))
-		case ir.F32:
-			out[k] = math.Float32frombits(binary.LittleEndian.Uint32(at))
-		default:
-			return nil, diag.Errorf(codeFileChanged, host.WeightsFile, "tensor %s is %v; want F32, F16 or BF16", name,
-				buf.DType)
-		}
+	f := buf.Format()
+	if f == nil {
+		return nil, diag.Errorf(codeFileChanged, host.WeightsFile, "tensor %s is %v of %v; want %s", name,
+			buf.Layout.Kind, buf.DType, format.Names())
 	}
+	out := make([]float32, buf.Numel())
+	_, cols := buf.Matrix()
+	f.Unpack(out, raw, cols)
 	return out, nil
 }

@@ -58,12 +58,10 @@ func (s *stage) indices() []int {
 }
 
 const (
-	tileRows     = 8
-	blockColumns = 32
-	quadColumns  = 128
-	cacheRows    = 16 // of a block
-	allWarps     = 8  // that compute
-	computing    = 32 * allWarps
+	quadBlocks = 4  // blocks of a tile that a warp takes at once
+	cacheRows  = 16 // of a block
+	allWarps   = 8  // that compute
+	computing  = 32 * allWarps
 )
 
 // A reader finds out what the stages of a program do at a position.
@@ -200,20 +198,25 @@ func (r *reader) buffer(o ir.Operand, i int) *ir.Buffer {
 	return r.buffers[name]
 }
 
-// weights adds tiles: rows round up to 8 and columns to 32, and every tile begins a slot.
+// weights adds tiles, of which every one begins a slot.
 func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	if len(dims) != 2 {
 		return
 	}
-	tiles, columns := ceil(dims[0], tileRows), ceil(dims[1], blockColumns)*blockColumns
-	bytes := b.DType.Bytes(tileRows * columns)
+	f := b.Format()
+	if f == nil {
+		return
+	}
+	g := f.Geometry()
+	tiles, bytes := g.Tiles(dims[0]), g.TileBytes(dims[1])
 	t.tiles += tiles
 	t.streamed += float64(tiles) * float64(bytes)
 	t.chunks += float64(tiles) * float64(ceil(bytes, r.chunk))
-	quads, inChunk := ceil(columns, quadColumns), max(1, r.chunk/b.DType.Bytes(tileRows*quadColumns))
+	quads, inChunk := ceil(g.Blocks(dims[1]), quadBlocks), max(1, r.chunk/(quadBlocks*g.BlockBytes))
 	full := quads / inChunk
 	t.quads = full*ceil(inChunk, s.warps) + ceil(quads-full*inChunk, s.warps)
-	t.ragged = dims[1]%quadColumns != 0 || (quads-full*inChunk)%s.warps != 0 || full > 0 && inChunk%s.warps != 0
+	t.ragged = dims[1]%(quadBlocks*g.Columns) != 0 || (quads-full*inChunk)%s.warps != 0 ||
+		full > 0 && inChunk%s.warps != 0
 }
 
 // cache adds the keys, or the values, of some blocks of rows of each head: half of every block.

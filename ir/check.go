@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir/diag"
+	"amkc/ir/format"
 )
 
 // maxBytes bounds one buffer or page: far above any GPU, and low enough that sums of sizes do not overflow.
@@ -147,8 +148,8 @@ func (b *Buffer) layoutWants() string {
 	bits := b.DType.Bits()
 	switch b.Layout.Kind {
 	case Tile8x32:
-		if len(b.Shape) != 2 || bits < 8 {
-			return "two dimensions and whole bytes"
+		if len(b.Shape) != 2 || b.Format() == nil {
+			return "two dimensions, and one of the formats " + format.Names()
 		}
 	case KVBlock16, KVRows16:
 		if len(b.Shape) != 4 || b.Shape[2] != 2 || bits < 8 {

@@ -1,19 +1,21 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+
+	"amkc/ir/format"
+)
 
 // LayoutKind is a declared injective map from the logical elements of a buffer to bytes.
 type LayoutKind int
 
 const (
-	RowMajor LayoutKind = iota // packed, row-major
-	// weights [N,K]: tiles of 8 rows, blocks of 32 columns; lane = row*4 + quarter holds 8 columns in the order of
-	// TileColumn
-	Tile8x32
-	KVBlock16 // cache [heads, rows, 2, hd]: per 16 rows all of K, then all of V, each in mma fragment order
-	KVRows16  // the same blocks with plain rows inside, for the path without mma
-	Word32    // exchanged: {16-bit value, 16-bit epoch}
-	Word64    // exchanged: {32-bit value, 32-bit epoch}
+	RowMajor  LayoutKind = iota // packed, row-major
+	Tile8x32                    // weights [N,K] in tiles of 8 rows and blocks of 32 columns, see package format
+	KVBlock16                   // cache [heads, rows, 2, hd]: per 16 rows K, then V, each in mma fragment order
+	KVRows16                    // the same blocks with plain rows inside, for the path without mma
+	Word32                      // exchanged: {16-bit value, 16-bit epoch}
+	Word64                      // exchanged: {32-bit value, 32-bit epoch}
 )
 
 var layoutNames = [...]string{"rowmajor", "tile8x32", "kvfrag16", "kvrows16", "word32", "word64"}
@@ -42,6 +44,15 @@ func (l Layout) String() string {
 	return l.Kind.String()
 }
 
+// Format returns the weight format that the buffer's layout and element type are, or nil if they are none.
+func (b *Buffer) Format() format.Format { return format.Find(b.Layout.Kind.String(), b.DType.String()) }
+
+// MatrixFormat returns the format that the matrices of a model are streamed in whose weights have the given type, or
+// nil if the kernel streams no such weights.
+func MatrixFormat(weights DType) format.Format {
+	return (&Buffer{DType: weights, Layout: Layout{Kind: Tile8x32}}).Format()
+}
+
 // roundUp returns n rounded up to a multiple of m.
 func roundUp(n, m int) int { return (n + m - 1) / m * m }
 
@@ -49,8 +60,11 @@ func roundUp(n, m int) int { return (n + m - 1) / m * m }
 func (b *Buffer) Bytes() int {
 	switch b.Layout.Kind {
 	case Tile8x32:
-		rows, cols := matrix(b.Shape)
-		return b.DType.Bytes(satMul(roundUp(rows, 8), roundUp(cols, 32)))
+		rows, cols := b.Matrix()
+		if f := b.Format(); f != nil && b.Numel() <= maxBytes {
+			return f.Bytes(rows, cols)
+		}
+		return b.Numel() // Check refuses the buffer
 	case KVBlock16, KVRows16:
 		if len(b.Shape) != 4 {
 			return 0
@@ -65,30 +79,17 @@ func (b *Buffer) Bytes() int {
 	}
 }
 
-// matrix views a shape as rows by columns: the last dimension is the columns.
-func matrix(shape []int) (rows, cols int) {
-	rows, cols = 1, 1
-	for i, d := range shape {
-		if i == len(shape)-1 {
-			cols = d
-		} else {
-			rows *= d
-		}
-	}
-	return rows, cols
-}
-
 // Offset returns the byte offset of the element with the given linear (row-major) index inside one copy. Sub-byte types
 // are only defined for RowMajor, where the offset is that of the byte that holds the element.
 func (b *Buffer) Offset(linear int) int {
 	size := b.DType.Bits() / 8
 	switch b.Layout.Kind {
 	case Tile8x32:
-		_, cols := matrix(b.Shape)
-		row, col := linear/cols, linear%cols
-		blocks := roundUp(cols, 32) / 32
-		lane := row%8*4 + col%32/8
-		return (((row/8*blocks+col/32)*32+lane)*8 + TileColumn(col%8)) * size
+		_, cols := b.Matrix()
+		if f := b.Format(); f != nil {
+			return f.At(linear/cols, linear%cols, cols)
+		}
+		return linear * size // Check refuses the buffer
 	case KVBlock16, KVRows16:
 		return b.kvOffset(linear) * size
 	case Word32:
@@ -99,11 +100,6 @@ func (b *Buffer) Offset(linear int) int {
 		return linear * b.DType.Bits() / 8
 	}
 }
-
-// TileColumn returns where a lane of Tile8x32 keeps column c of its 8, and the column that it keeps in place c: 0 1 4
-// 5 2 3 6 7. Columns 0 to 3 and 4 to 7 go to different rows of an mma operand, whose registers alternate between
-// these rows; so what a lane loads is the operand as it is (runtime/cuda/amk/gemv_mma.cuh).
-func TileColumn(c int) int { return c&1 | c&2<<1 | c&4>>1 }
 
 // kvOffset maps a cache element [head, row, k or v, dim] to its place, counted in elements. A block is 16 rows: first
 // K, then V, each 16 x hd with hd padded to 16. In fragment order a fragment is 16 rows by 16 dims of 256 elements, 8

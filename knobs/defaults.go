@@ -84,19 +84,24 @@ func paceOfStock(c *Case, _ string) int {
 // work (docs/performance.md). Two tiles are worked on at once, and so the ring must hold one of them besides the chunks
 // on their way.
 func warpsOfShortRows(c *Case, stage string) int {
-	const quadColumns, short = 128, 4
+	const quadBlocks, short = 4, 4
 	m, t, all := c.Model, c.Target, c.rows[Warps].Default
-	quads := (m.Hidden + quadColumns - 1) / quadColumns
+	f := ir.MatrixFormat(m.DType)
+	if f == nil {
+		return all
+	}
+	g := f.Geometry()
+	quads := (g.Blocks(m.Hidden) + quadBlocks - 1) / quadBlocks
 	if t == nil || quads != 4 && quads != 8 || !t.RunsOnTensorCores(m.DType) {
 		return all
 	}
-	chunk, tile := c.Of(ChunkBytes), quads*quadColumns*tileRows*2
+	chunk, tile := c.Of(ChunkBytes), quads*quadBlocks*g.BlockBytes
 	if (tile+chunk-1)/chunk+1+c.Of(InFlight) > c.slots() {
 		return all
 	}
 	rows := map[string]int{"qkv": (m.Heads + 2*m.KVHeads) * m.HeadDim, "gate_up": 2 * m.Intermediate,
 		"lm_head": m.Vocab}
-	if rows[stage]/tileRows > t.SMs {
+	if rows[stage]/g.Rows > t.SMs {
 		return short
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 	"amkc/ir/transform"
 )
 
@@ -15,6 +16,8 @@ type rowReader struct {
 	stack *transform.Stack
 	keys  []string
 	exact bool // every piece has elements of the buffer's dtype, so that none is rounded
+
+	format format.Format
 }
 
 func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
@@ -22,8 +25,8 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 	fail := func(format string, args ...any) error {
 		return diag.Errorf(codeWeights, "buffer "+b.Name, format, args...)
 	}
-	if d := b.DType; d != ir.F32 && d != ir.F16 && d != ir.BF16 {
-		return nil, fail("dtype %s; weights are F32, F16 or BF16", d)
+	if r.format = b.Format(); r.format == nil {
+		return nil, fail("%s of %s; weights are packed as %s", b.Layout.Kind, b.DType, format.Names())
 	}
 	var views []*transform.View
 	var chains []transform.Chain
@@ -67,29 +70,20 @@ func (n numbers) ReadF32(dst []float32, first int) error {
 	return nil
 }
 
-// read fills dst with the rows [row0, row1), rounded to the buffer's dtype.
+// read fills dst with the rows [row0, row1). A finite value that the format would make infinite is refused.
 func (r *rowReader) read(dst []float32, row0, row1 int) error {
-	if err := r.stack.ReadRows(dst, row0, row1); err != nil {
+	if err := r.stack.ReadRows(dst, row0, row1); err != nil || r.exact {
 		return err
 	}
-	if r.exact || r.buf.DType == ir.F32 {
-		return nil
-	}
-	return r.round(dst, row0)
-}
-
-// round rounds values, whole rows from row0 on, to the buffer's dtype. A finite value that becomes infinite is refused.
-func (r *rowReader) round(values []float32, row0 int) error {
-	for i, v := range values {
-		rounded := roundTo(r.buf.DType, v)
-		if math.IsInf(float64(rounded), 0) && !math.IsInf(float64(v), 0) {
+	largest := r.format.Largest()
+	for i, v := range dst {
+		if (v > largest || v < -largest) && !math.IsInf(float64(v), 0) {
 			k, row := r.stack.Source(row0 + i/r.stack.Cols)
 			row, col := r.stack.Views[k].At(row, i%r.stack.Cols)
 			return diag.Errorf(codeOverflow, "tensor "+r.keys[k],
 				"element %s is %g, which %s cannot hold; want --dtype bf16 or fp32",
 				fmt.Sprint([]int{row, col}), v, r.buf.DType)
 		}
-		values[i] = rounded
 	}
 	return nil
 }

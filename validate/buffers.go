@@ -61,9 +61,9 @@ func (p *Proof) checkLayout(b *ir.Buffer) {
 				"GLOBAL_SCRATCH", b.Kind, b.Space, b.Layout.Kind)
 		}
 	case ir.Tile8x32:
-		if b.Kind != ir.Weight || rank != 2 || bits < 8 {
-			p.Errorf(CodeLayout, bufferPos(b), "is %s of rank %d with layout tile8x32, which is for WEIGHT matrices "+
-				"of whole bytes", b.Kind, rank)
+		if b.Kind != ir.Weight || rank != 2 || b.Format() == nil {
+			p.Errorf(CodeLayout, bufferPos(b), "is %s of %s of rank %d with layout tile8x32, which is for WEIGHT "+
+				"matrices of F32, F16 or BF16", b.Kind, b.DType, rank)
 		}
 	case ir.KVBlock16, ir.KVRows16:
 		if b.Kind != ir.KVCache || rank != 4 || b.Shape[2] != 2 || bits < 8 {

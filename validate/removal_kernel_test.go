@@ -28,16 +28,11 @@ var ofModel = []elsewhere{
 			more.Name, more.First, more.Count = "more", 0, 0
 			p.Buffers = append(p.Buffers, more)
 		}), sameKernel},
-	{kernel.CodeModel, "holds I8; what the model's kernel streams and exchanges is F16",
+	{kernel.CodeModel, "holds BF16; what the model's kernel streams and exchanges is F16",
 		"the kernel takes the type of weights from the model's facts", golden(func(p *ir.Program) {
 			p.Buffers[slices.IndexFunc(p.Buffers,
-				func(b ir.Buffer) bool { return b.Name == "L{i}.o.weight" })].DType = ir.I8
-			inVariants(p, func(v *ir.Variant) {
-				op := &stageOf(v, "L{i}.o").Ops[0]
-				op.Params = append(op.Params, ir.IntParam("qdtype", ir.Int(int(ir.I8))),
-					ir.IntParam("group", ir.Int(64)))
-			})
-		}), notEmitted},
+				func(b ir.Buffer) bool { return b.Name == "L{i}.o.weight" })].DType = ir.BF16
+		}), sameKernel},
 	{kernel.CodeModel, "ROPE has head_dim 8; by the model's facts it is 16",
 		"the kernel takes the size of a head from the model's facts", golden(func(p *ir.Program) {
 			inVariants(p, func(v *ir.Variant) {

@@ -1,0 +1,98 @@
+// Package format declares how weights lie in memory: one value of type Format for each weight format, which is all
+// that knows its bytes. Packing, reading packed weights back, the sizes of arenas, the cost model, the limits of stage bodies
+// and the emitted code ask it. A format is a layout of the IR with an element type; scales of a quantised format would
+// lie in its blocks, beside the elements that they belong to, so that a block has its own number of bytes and whatever
+// streams blocks streams scales.
+//
+// docs/adding-a-format.md walks through one. The package imports ir/half alone.
+package format
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Format is how the rows of a weight lie in memory. Values are the logical elements, in float32.
+type Format interface {
+	// Layout and DType are what a buffer of the format says in the IR.
+	Layout() string
+	DType() string
+
+	// Geometry is how tiles are cut. Everything about sizes on the way to the kernel follows from it.
+	Geometry() Geometry
+	// Bytes is the size of a matrix, padding included.
+	Bytes(rows, cols int) int
+	// At is the byte that an element of a matrix with so many columns begins in.
+	At(row, col, cols int) int
+	// Tensor is how a safetensors file declares the bytes of a matrix, padding included.
+	Tensor(rows, cols int) (dtype string, shape []int)
+
+	// Pack lays whole rows out, in dst if it is large enough, and returns them: whole tiles, of which missing rows and
+	// columns are zeros. Values are rounded to nearest, ties to even.
+	Pack(dst []byte, values []float32, cols int) []byte
+	// Unpack fills dst, whole rows, with what packed bytes mean. They begin with a tile.
+	Unpack(dst []float32, packed []byte, cols int)
+	// Largest is the largest magnitude that stays finite when it is packed.
+	Largest() float32
+
+	// Loader is the type of runtime/cuda/amk that device code loads the format with.
+	Loader() string
+}
+
+// A Geometry is how the tiles of a format are cut. Rows of tiles are what stages are dealt out in; blocks are what a
+// chunk of the ring holds a whole number of, and what a row is padded to.
+type Geometry struct {
+	Rows       int // of a tile
+	Columns    int // of a block
+	BlockBytes int // of Rows by Columns elements and of all that travels with them
+}
+
+// Blocks is the number of blocks of a tile with so many columns.
+func (g Geometry) Blocks(cols int) int { return (cols + g.Columns - 1) / g.Columns }
+
+// TileBytes is the size of a tile with so many columns.
+func (g Geometry) TileBytes(cols int) int { return g.Blocks(cols) * g.BlockBytes }
+
+// Tiles is the number of tiles of so many rows.
+func (g Geometry) Tiles(rows int) int { return (rows + g.Rows - 1) / g.Rows }
+
+// all has every format.
+var all = []Format{
+	plain{f32}, plain{f16}, plain{bf16},
+	tiles{f32}, tiles{f16}, tiles{bf16},
+}
+
+// Find returns the format of a layout and an element type, or nil if there is none.
+func Find(layout, dtype string) Format {
+	for _, f := range all {
+		if f.Layout() == layout && f.DType() == dtype {
+			return f
+		}
+	}
+	return nil
+}
+
+// Names lists the formats, for messages: "rowmajor of F32, F16, BF16; tile8x32 of F32, F16, BF16".
+func Names() string {
+	var layouts []string
+	dtypes := map[string][]string{}
+	for _, f := range all {
+		if l := f.Layout(); !slices.Contains(layouts, l) {
+			layouts = append(layouts, l)
+		}
+		dtypes[f.Layout()] = append(dtypes[f.Layout()], f.DType())
+	}
+	for i, l := range layouts {
+		layouts[i] = fmt.Sprintf("%s of %s", l, strings.Join(dtypes[l], ", "))
+	}
+	return strings.Join(layouts, "; ")
+}
+
+// sized returns n bytes, those of b if it has as many.
+func sized(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n)
+	}
+	return b[:n]
+}

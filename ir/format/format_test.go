@@ -1,0 +1,101 @@
+package format
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir/half"
+)
+
+var rounded = map[string]func(float32) float32{"F32": func(f float32) float32 { return f }, "F16": half.RoundF16,
+	"BF16": half.RoundBF16}
+
+// What a format packs lies where it says, in as many bytes as it says, with zeros between, and comes back rounded;
+// and blocks of tiles are packed alone as they are together.
+func TestFormats(t *testing.T) {
+	for _, f := range all {
+		g := f.Geometry()
+		for _, shape := range [][2]int{{1, 1}, {8, 32}, {9, 33}, {23, 100}, {64, 31}, {17, 128}} {
+			t.Run(fmt.Sprint(f.Layout(), " ", f.DType(), shape), func(t *testing.T) {
+				rows, cols := shape[0], shape[1]
+				rng := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))
+				values := make([]float32, rows*cols)
+				for i := range values {
+					values[i] = rng.Float32()*8 - 4
+				}
+				packed := f.Pack(nil, values, cols)
+				require.Len(t, packed, f.Bytes(rows, cols))
+				require.Equal(t, len(packed), g.Tiles(rows)*g.TileBytes(cols), "tiles are what there is")
+				dtype, dims := f.Tensor(rows, cols)
+				n := 1
+				for _, d := range dims {
+					n *= d
+				}
+				require.Equal(t, f.DType(), dtype)
+				require.Len(t, packed, n*map[string]int{"F32": 4, "F16": 2, "BF16": 2}[dtype])
+
+				got := make([]float32, rows*cols)
+				f.Unpack(got, packed, cols)
+				for i, v := range values {
+					require.Equal(t, rounded[f.DType()](v), got[i])
+				}
+				rest := append([]byte(nil), packed...)
+				for i := range values {
+					at := f.At(i/cols, i%cols, cols)
+					one := Find("rowmajor", f.DType()).Pack(nil, values[i:i+1], 1)
+					require.Equal(t, one, packed[at:at+len(one)])
+					clear(rest[at : at+len(one)])
+				}
+				require.Equal(t, make([]byte, len(rest)), rest, "padding is zero")
+
+				split := min(rows, (rows/2+g.Rows-1)/g.Rows*g.Rows)
+				first := f.Pack(make([]byte, 3, 1<<16), values[:split*cols], cols)
+				second := f.Pack(nil, values[split*cols:], cols)
+				require.Equal(t, packed, append(first, second...))
+			})
+		}
+	}
+}
+
+// The largest value stays finite, and the next one does not.
+func TestLargest(t *testing.T) {
+	for _, f := range all {
+		back := func(v float32) float64 {
+			out := make([]float32, 1)
+			f.Unpack(out, f.Pack(nil, []float32{v}, 1), 1)
+			return float64(out[0])
+		}
+		for _, v := range []float32{f.Largest(), -f.Largest()} {
+			require.False(t, math.IsInf(back(v), 0), "%s of %s", f.Layout(), f.DType())
+			next := math.Nextafter32(v, v*float32(math.Inf(1)))
+			require.True(t, math.IsInf(back(next), 0), "%s of %s", f.Layout(), f.DType())
+		}
+	}
+}
+
+// TestTileOrder pins the order that the kernel's 16-byte loads rely on: lane = row*4 + quarter, 8 columns per lane, as
+// mma takes them.
+func TestTileOrder(t *testing.T) {
+	f := Find("tile8x32", "BF16")
+	at := func(row, col int) int { return f.At(row, col, 64) }
+	require.Equal(t, 0, at(0, 0))
+	for place, col := range []int{0, 1, 4, 5, 2, 3, 6, 7} {
+		require.Equal(t, 2*place, at(0, col))
+	}
+	require.Equal(t, 16, at(0, 8))
+	require.Equal(t, 64, at(1, 0))
+	require.Equal(t, 512, at(0, 32))
+	require.Equal(t, 1024, at(8, 0))
+}
+
+func TestFind(t *testing.T) {
+	for _, f := range all {
+		require.Equal(t, f, Find(f.Layout(), f.DType()))
+	}
+	require.Nil(t, Find("tile8x32", "I8"))
+	require.Equal(t, "rowmajor of F32, F16, BF16; tile8x32 of F32, F16, BF16", Names())
+}
