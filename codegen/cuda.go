@@ -88,8 +88,10 @@ func checkFormat(name string, text []byte) error {
 
 // cudaData is what the templates see: plain values, everything decided.
 type cudaData struct {
-	Model       ir.Model
-	Element     string
+	Model ir.Model
+
+	WeightElement, Element, CacheElement string
+
 	ABI         int
 	Features    []field // Name, Value, Note
 	Machine     []field
@@ -163,11 +165,12 @@ func build(p *ir.Program) (*builder, error) {
 	}
 	b := &builder{p: p, names: newDirectory(p), stages: map[string]*stage{},
 		d: &cudaData{Model: p.Model, ABI: runtimeABI}}
-	matrices := ir.MatrixFormat(p.Model.DType)
-	if matrices == nil {
-		return nil, diag.Errorf(codeStructure, "program", "model dtype %v, want BF16, F16 or F32", p.Model.DType)
+	matrices := ir.MatrixFormat(p.Model.Weights)
+	if matrices == nil || !p.Model.IsUniform() {
+		return nil, diag.Errorf(codeStructure, "program", "model dtype %v, want BF16, F16 or F32, the same for "+
+			"weights, activations and the cache", p.Model.DTypes)
 	}
-	b.d.Element = matrices.Loader()
+	b.d.WeightElement, b.d.Element, b.d.CacheElement = matrices.Loader(), matrices.Loader(), matrices.Loader()
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		name := "k" + camel(v.Name)

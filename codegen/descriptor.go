@@ -134,7 +134,7 @@ func emptyNote(empty bool) string {
 // one for each consumer warp at most.
 func (b *builder) wholeShare() int {
 	m := &b.p.Model
-	block := 2 * 16 * ((m.HeadDim + 15) / 16 * 16) * m.DType.Bits() / 8
+	block := 2 * 16 * ((m.HeadDim + 15) / 16 * 16) * m.Cache.Bits() / 8
 	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&b.p.Config)/block))
 }
 

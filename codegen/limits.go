@@ -31,7 +31,7 @@ const (
 
 // quad is the columns and the bytes of a quad of a tile.
 func quad(m *ir.Model) (columns, bytes int) {
-	g := ir.MatrixFormat(m.DType).Geometry()
+	g := ir.MatrixFormat(m.Weights).Geometry()
 	return quadBlocks * g.Columns, quadBlocks * g.BlockBytes
 }
 
@@ -83,7 +83,7 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 func (b *builder) cacheBytes(rows int) int { return cacheBytes(&b.p.Model, rows) }
 
 func cacheBytes(m *ir.Model, rows int) int {
-	return rows * 2 * ((m.HeadDim + 15) / 16 * 16) * m.DType.Bits() / 8
+	return rows * 2 * ((m.HeadDim + 15) / 16 * 16) * m.Cache.Bits() / 8
 }
 
 // checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.
@@ -163,4 +163,4 @@ func (b *builder) checkGroups(slot, slots int) error {
 }
 
 // usesMMA reports whether the program's matrix products run on tensor cores.
-func (b *builder) usesMMA() bool { return b.p.Target.RunsOnTensorCores(b.p.Model.DType) }
+func (b *builder) usesMMA() bool { return b.p.Target.RunsOnTensorCores(b.p.Model.Weights) }

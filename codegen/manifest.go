@@ -88,7 +88,7 @@ func Facts(p *ir.Program) (host.Facts, error) {
 	}
 	m := &p.Model
 	f := host.Facts{
-		Model: host.Model{Name: m.Name, Architecture: m.Architecture, DType: m.DType.String(), Layers: m.Layers,
+		Model: host.Model{Name: m.Name, Architecture: m.Architecture, DType: m.Weights.String(), Layers: m.Layers,
 			Hidden:       m.Hidden,
 			Intermediate: m.Intermediate, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
 			MaxSeq: m.MaxSeq,

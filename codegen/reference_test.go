@@ -44,7 +44,7 @@ func goldenGraphs(t *testing.T) map[string]*ir.Graph {
 		config, err := checkpoint.OpenConfig(dir)
 		require.NoError(t, err)
 		s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
-			DType: &p.Model.DType}}
+			DType: &p.Model.Weights}}
 		require.NoError(t, passes.Import.Run(s))
 		graphs[name] = s.Graph
 	}

@@ -143,9 +143,9 @@ func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key st
 		layout = ir.Tile8x32
 	}
 	switch {
-	case b.DType != r.g.Model.DType || b.Layout.Kind != layout:
+	case b.DType != r.g.Model.Weights || b.Layout.Kind != layout:
 		return r.refuse(n, "needs %s, and %s holds it as %s in %s; want %s in %s", key, b.Name, b.DType, b.Layout,
-			r.g.Model.DType, layout)
+			r.g.Model.Weights, layout)
 	case len(b.Shape) != len(w.Shape) || !slices.Equal(b.Shape[1:], w.Shape[1:]) ||
 		s.first+(w.Shape[0]-1)*s.step >= b.Shape[0]:
 		return r.refuse(n, "needs %s %v from row %d on, and %s has the shape %v", key, w.Shape, s.first, b.Name,

@@ -60,10 +60,14 @@ func TestRefusals(t *testing.T) {
 			func(p *ir.Program) { named(p, "L{i}.o").Dist.Kind = ir.Explicit }},
 		"fewer SMs": {pycoder, "AMK4002", "over 131 SMs",
 			func(p *ir.Program) { named(p, "L{i}.o").Dist.SMs = 131 }},
-		"half a tile":   {pycoder, "AMK4002", "grain 12", func(p *ir.Program) { named(p, "L{i}.o").Dist.Grain = 12 }},
-		"no target":     {pycoder, "AMK4003", "no target", func(p *ir.Program) { p.Target = nil }},
-		"no variants":   {pycoder, "AMK4003", "no variants", func(p *ir.Program) { p.Variants = nil }},
-		"another dtype": {pycoder, "AMK4003", "want BF16, F16 or F32", func(p *ir.Program) { p.Model.DType = ir.I32 }},
+		"half a tile": {pycoder, "AMK4002", "grain 12", func(p *ir.Program) { named(p, "L{i}.o").Dist.Grain = 12 }},
+		"no target":   {pycoder, "AMK4003", "no target", func(p *ir.Program) { p.Target = nil }},
+		"no variants": {pycoder, "AMK4003", "no variants", func(p *ir.Program) { p.Variants = nil }},
+		"another dtype": {pycoder, "AMK4003", "want BF16, F16 or F32", func(p *ir.Program) {
+			p.Model.DTypes = ir.Uniform(ir.I32)
+		}},
+		"another cache": {pycoder, "AMK4003", "F32 rows of the cache, want BF16, F16 or F32, the same for weights",
+			func(p *ir.Program) { p.Model.Cache = ir.F32 }},
 		"outlines differ": {pycoder, "AMK4003", "want the same outline", func(p *ir.Program) {
 			p.Variants[1].Body = p.Variants[1].Body[1:]
 		}},
@@ -247,7 +251,7 @@ func TestTraffic(t *testing.T) {
 	for name, p := range goldenPrograms(t) {
 		facts, err := Facts(p)
 		require.NoError(t, err)
-		m, element := p.Model, int64(p.Model.DType.Bits()/8)
+		m, element := p.Model, int64(p.Model.Weights.Bits()/8)
 		up := func(n, to int) int64 { return int64((n + to - 1) / to * to) }
 		rows := func(n, k int) int64 { return up(n, 8) * up(k, 32) * element }
 		q := (m.Heads + 2*m.KVHeads) * m.HeadDim

@@ -93,10 +93,10 @@ func (b *builder) wantRoom(n *need) string {
 	var wants, names []string
 	m, t := b.p.Model, b.p.Target
 	other, flag := ir.F32, "--dtype fp32"
-	if m.DType == ir.F32 {
+	if m.Weights == ir.F32 {
 		other, flag = ir.F16, "--dtype fp16 or bf16"
 	}
-	if m.DType = other; n.hasRoom(&m, t) {
+	if m.DTypes = ir.Uniform(other); n.hasRoom(&m, t) {
 		wants = append(wants, flag)
 	}
 	others := 0
@@ -121,7 +121,7 @@ func (b *builder) wantRoom(n *need) string {
 
 // hasRoom reports whether the program would fit a target, with the settings that take least room.
 func (n *need) hasRoom(m *ir.Model, t *ir.Target) bool {
-	tensorCores := t.RunsOnTensorCores(m.DType)
+	tensorCores := t.RunsOnTensorCores(m.Weights)
 	if tensorCores && (n.widest > maxColumns(m) || m.HeadDim > maxMMAHead || m.HeadDim%4 != 0) {
 		return false
 	}

@@ -42,7 +42,7 @@ func TestCompactScratch(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	wide := func(dtype ir.DType, columns int) func(p *ir.Program) {
 		return func(p *ir.Program) {
-			p.Model.DType, p.Model.Intermediate = dtype, columns
+			p.Model.DTypes, p.Model.Intermediate = ir.Uniform(dtype), columns
 			stages(p, func(s *ir.Stage) bool {
 				if g := op(s, ir.GEMV); s.Name == "L{i}.down" {
 					g.In[1].Dims[1].Hi = ir.Int(columns)

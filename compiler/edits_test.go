@@ -99,7 +99,7 @@ type programText struct {
 
 func textOf(p *ir.Program) *programText {
 	t := &programText{text: ir.Print(p), shared: p.Target.SMemOptin, depth: knobs.InFlight.Of(&p.Config),
-		tensorCores: p.Target.RunsOnTensorCores(p.Model.DType)}
+		tensorCores: p.Target.RunsOnTensorCores(p.Model.Weights)}
 	if n := p.Config.SMemBytesPerBlock; n > 0 {
 		t.shared = min(t.shared, n)
 	}

@@ -205,7 +205,7 @@ func importAgain(dir string, p *ir.Program, m *codegen.Manifest) (*ir.Graph, err
 		return nil, err
 	}
 	s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
-		DType: &p.Model.DType, AssumeInert: m.Source.AssumeInert}}
+		DType: &p.Model.Weights, AssumeInert: m.Source.AssumeInert}}
 	if err := passes.Import.Run(s); err != nil {
 		return nil, err
 	}

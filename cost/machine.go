@@ -33,7 +33,7 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine
 	switch {
 	case tensor(p):
 		m.drain = drainTensor * m.clock
-	case p.Model.DType.Bits() == 32:
+	case p.Model.Weights.Bits() == 32:
 		m.drain = drainFMA32 * m.clock
 	default:
 		m.drain = drainFMA16 * m.clock
@@ -99,7 +99,7 @@ func (m *machine) queue(memory, l2 float64) float64 { return memory/m.read + l2/
 func (m *machine) instructions(n float64) float64 { return n * instructionCycles / m.clock }
 
 // tensor reports whether the program's products run on tensor cores.
-func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.DType) }
+func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.Weights) }
 
 // slots is how many chunks fit beside the scratch that stages keep in shared memory, where an SM owns so many rows of
 // the residual.

@@ -40,6 +40,27 @@ func ParseDType(s string) (DType, error) {
 	return DType(i), err
 }
 
+// DTypes are the element types of a model.
+type DTypes struct {
+	Weights     DType // of the tensors of the checkpoint, as they are packed
+	Activations DType // of what stages hand over to each other
+	Cache       DType // of rows of K and V
+}
+
+// Uniform is one type for all.
+func Uniform(d DType) DTypes { return DTypes{d, d, d} }
+
+// IsUniform reports whether all are one type.
+func (t DTypes) IsUniform() bool { return t == Uniform(t.Weights) }
+
+// String is one name for one type, and else all of them, in words.
+func (t DTypes) String() string {
+	if t.IsUniform() {
+		return t.Weights.String()
+	}
+	return fmt.Sprintf("%s weights, %s activations and %s rows of the cache", t.Weights, t.Activations, t.Cache)
+}
+
 // Space is where a buffer lives.
 type Space int
 

@@ -1,6 +1,9 @@
 package ir
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // A field is a keyed value of an entity: its key in both forms, and a pointer to an int, bool, float64, string or
 // DType. The tables below give both forms one order and one set of keys.
@@ -9,12 +12,37 @@ type field struct {
 	ptr any
 }
 
-// fields of a model; the text form shortens the key of the architecture.
+// fields of a model; the text form shortens the key of the architecture. dtype is the type of weights, and of what
+// has no key of its own.
 func (m *Model) fields(archKey string) []field {
 	return []field{
-		{archKey, &m.Architecture}, {"dtype", &m.DType}, {"layers", &m.Layers}, {"hidden", &m.Hidden},
-		{"intermediate", &m.Intermediate}, {"heads", &m.Heads}, {"kv_heads", &m.KVHeads}, {"head_dim", &m.HeadDim},
-		{"vocab", &m.Vocab}, {"max_seq", &m.MaxSeq}, {"tied", &m.Tied}, {"eps", &m.Eps},
+		{archKey, &m.Architecture}, {"dtype", &m.Weights}, {"activations", &m.Activations}, {"cache", &m.Cache},
+		{"layers", &m.Layers}, {"hidden", &m.Hidden}, {"intermediate", &m.Intermediate}, {"heads", &m.Heads},
+		{"kv_heads", &m.KVHeads}, {"head_dim", &m.HeadDim}, {"vocab", &m.Vocab}, {"max_seq", &m.MaxSeq},
+		{"tied", &m.Tied}, {"eps", &m.Eps},
+	}
+}
+
+// printed are the fields that the forms show: types that are those of the weights go without saying.
+func (m *Model) printed(archKey string) []field {
+	return slices.DeleteFunc(m.fields(archKey), func(f field) bool {
+		d, ok := f.ptr.(*DType)
+		return ok && f.key != "dtype" && *d == m.Weights
+	})
+}
+
+// unstated is a type that a reader has not met yet.
+const unstated DType = -1
+
+// reading returns the fields for a reader, and what to call when it has read them.
+func (m *Model) reading(archKey string) (fields []field, done func()) {
+	m.Activations, m.Cache = unstated, unstated
+	return m.fields(archKey), func() {
+		for _, d := range []*DType{&m.Activations, &m.Cache} {
+			if *d == unstated {
+				*d = m.Weights
+			}
+		}
 	}
 }
 

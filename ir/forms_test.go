@@ -34,7 +34,7 @@ func TestGoldenText(t *testing.T) {
 	require.Equal(t, string(text), string(Print(p)))
 	require.Empty(t, Check(p))
 	// A few fields by hand, so that a reader and a printer that are wrong in the same way do not pass.
-	require.Equal(t, Model{Name: "tiny", Architecture: "LlamaForCausalLM", DType: BF16, Layers: 2, Hidden: 64,
+	require.Equal(t, Model{Name: "tiny", Architecture: "LlamaForCausalLM", DTypes: Uniform(BF16), Layers: 2, Hidden: 64,
 		Intermediate: 96,
 		Heads:        4, KVHeads: 2, HeadDim: 16, Vocab: 96, MaxSeq: 64, Tied: true, Eps: 1e-5}, p.Model)
 	require.Equal(t, Buffer{Name: "L{i}.x", First: 0, Count: 3, Kind: Activation, DType: BF16, Shape: []int{64},
@@ -162,7 +162,7 @@ func TestTextErrors(t *testing.T) {
 			"f:1:5: error: program version \"2.0\", this amkc reads version 1.x [AMK3003]"},
 		"minor": {"amk 1.7\nbad", "f:2:1: error: unexpected \"bad\", want model"},
 		"key": {head + "model m layrs=2",
-			"f:2:9: error: unknown key \"layrs\", want one of [arch dtype layers"},
+			"f:2:9: error: unknown key \"layrs\", want one of [arch dtype activations"},
 		"twice":  {head + "model m layers=2 layers=3", "f:2:18: error: layers is given twice"},
 		"second": {head + "model m\nmodel m", "f:3:1: error: a second model line"},
 		"enum": {head + "buffer x WIGHT F32 [1] HBM rowmajor",

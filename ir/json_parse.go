@@ -32,8 +32,10 @@ func (r *jsonReader) program() *Program {
 				r.stopped = true // whatever follows may mean anything
 			}
 		case "model":
-			fields := append(p.Model.fields("architecture"), field{"name", &p.Model.Name})
+			fields, done := p.Model.reading("architecture")
+			fields = append(fields, field{"name", &p.Model.Name})
 			r.object(key, nil, func(key string) bool { return r.field(fields, key) })
+			done()
 		case "target":
 			p.Target = &Target{}
 			fields := append(p.Target.fields(), field{"name", &p.Target.Name})

@@ -17,7 +17,7 @@ func (p *Program) MarshalJSON() ([]byte, error) {
 	j.put(",")
 	j.line(1, `"model": {"name": `)
 	j.str(p.Model.Name)
-	j.fields(p.Model.fields("architecture"))
+	j.fields(p.Model.printed("architecture"))
 	j.put("},")
 	if p.Target != nil {
 		j.line(1, `"target": {"name": `)

@@ -22,9 +22,9 @@ type Program struct {
 
 // Model is what the program was compiled from: the facts codegen prints into model_config.h.
 type Model struct {
-	Name         string  `json:"name"`         // base name of the model directory, or --name
-	Architecture string  `json:"architecture"` // LlamaForCausalLM
-	DType        DType   `json:"dtype"`        // of weights and of exchanged activations
+	Name         string `json:"name"`         // base name of the model directory, or --name
+	Architecture string `json:"architecture"` // LlamaForCausalLM
+	DTypes       `json:"dtype"`
 	Layers       int     `json:"layers"`
 	Hidden       int     `json:"hidden"`
 	Intermediate int     `json:"intermediate"`

@@ -59,7 +59,7 @@ func CompactScratchOf(m *Model, tensorCores bool, rows int, columns ...int) Scra
 	group := m.Heads / max(1, m.KVHeads)
 	s := Scratch{Compact: true, Rows: roundUp(rows, 8), HeadDim: m.HeadDim, PaddedHead: roundUp(m.HeadDim, 16),
 		WarpHeads: group,
-		Unit:      4 * (group + 2) * m.HeadDim, Vector: 4, Activation: m.DType.Bits() / 8}
+		Unit:      4 * (group + 2) * m.HeadDim, Vector: 4, Activation: m.Activations.Bits() / 8}
 	if keepsActivations(tensorCores, columns) {
 		for _, n := range columns {
 			s.Vector = max(s.Vector, roundUp(n, 32))

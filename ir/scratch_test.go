@@ -9,7 +9,7 @@ import (
 )
 
 func TestScratch(t *testing.T) {
-	llama := ir.Model{DType: ir.BF16, Hidden: 2048, Intermediate: 8192, Heads: 32, KVHeads: 8, HeadDim: 64}
+	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 2048, Intermediate: 8192, Heads: 32, KVHeads: 8, HeadDim: 64}
 	columns := []int{2048, 2048, 8192}
 	with, without := ir.ScratchOf(&llama, true, 16, columns...), ir.ScratchOf(&llama, false, 16, columns...)
 	require.Equal(t, ir.Scratch{Rows: 16, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 2*4*80 + 64*64, Vector: 4,
@@ -29,7 +29,8 @@ func TestScratch(t *testing.T) {
 
 // A compact scratch holds what stages need one after the other, and is there where the other leaves no room for a ring.
 func TestCompactScratch(t *testing.T) {
-	llama := ir.Model{DType: ir.BF16, Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8, HeadDim: 128}
+	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
+		HeadDim: 128}
 	columns := []int{4096, 4096, 14336}
 	const t4, h200, chunk = 65536, 232448, 8192
 	s := ir.ScratchIn(t4, chunk, &llama, false, 104, columns...)
@@ -44,7 +45,7 @@ func TestCompactScratch(t *testing.T) {
 		ir.ScratchIn(h200, chunk, &llama, true, 32, columns...))
 
 	// With tensor cores it is attention that takes the room: what matrix stages keep lies in its place.
-	wide := ir.Model{DType: ir.BF16, Hidden: 3072, Intermediate: 9216, Heads: 12, KVHeads: 4, HeadDim: 256}
+	wide := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 3072, Intermediate: 9216, Heads: 12, KVHeads: 4, HeadDim: 256}
 	s = ir.ScratchIn(101376, 16384, &wide, true, 56, 3072, 9216)
 	require.True(t, s.Compact)
 	require.Equal(t, 2, s.Slots(101376, 16384))

@@ -144,7 +144,9 @@ func (t *textParser) entity(c *cursor) {
 	case c.word("model"):
 		t.only(c, &t.once.model, "model")
 		t.p.Model.Name = c.name("the model's name")
-		c.keyed(t.p.Model.fields("arch"), nil)
+		fields, done := t.p.Model.reading("arch")
+		c.keyed(fields, nil)
+		done()
 	case c.word("target"):
 		t.only(c, &t.once.target, "target")
 		t.p.Target = &Target{Name: c.name("the target's name")}

@@ -7,7 +7,7 @@ func Print(p *Program) []byte {
 	t := printer{}
 	t.line("amk ", Version)
 	t.b = appendName(append(t.b, "model "...), p.Model.Name)
-	t.keyed(p.Model.fields("arch"))
+	t.keyed(p.Model.printed("arch"))
 	if p.Target != nil {
 		t.b = appendName(append(t.b, "target "...), p.Target.Name)
 		t.keyed(p.Target.fields())

@@ -16,7 +16,7 @@ const tileRows = 8
 func chunkThatFits(c *Case, _ string) int {
 	m := c.Model
 	inFlight := c.rows[InFlight].Default
-	piece := (m.DType.Bytes(16*2*((m.HeadDim+15)/16*16)) + ir.ChunkUnit - 1) / ir.ChunkUnit * ir.ChunkUnit
+	piece := (m.Cache.Bytes(16*2*((m.HeadDim+15)/16*16)) + ir.ChunkUnit - 1) / ir.ChunkUnit * ir.ChunkUnit
 	chunk, least := max(c.rows[ChunkBytes].Default, piece), max(ir.MinChunk, piece)
 	if c.Target == nil {
 		return chunk
@@ -60,7 +60,7 @@ func stockOfShortLayers(c *Case, _ string) int {
 	if t == nil || c.Given(InFlightStocked) || !t.BulkCopy || t.HBMGBs == 0 || c.Of(InFlight) == 1 {
 		return 0
 	}
-	layer := m.DType.Bytes(m.Hidden * (2*(m.Heads+m.KVHeads)*m.HeadDim + 3*m.Intermediate))
+	layer := m.Weights.Bytes(m.Hidden * (2*(m.Heads+m.KVHeads)*m.HeadDim + 3*m.Intermediate))
 	slots := c.slots()
 	if float64(layer) >= exchangesMicros*1e3*t.HBMGBs || slots < leastSlots {
 		return 0
@@ -86,13 +86,13 @@ func paceOfStock(c *Case, _ string) int {
 func warpsOfShortRows(c *Case, stage string) int {
 	const quadBlocks, short = 4, 4
 	m, t, all := c.Model, c.Target, c.rows[Warps].Default
-	f := ir.MatrixFormat(m.DType)
+	f := ir.MatrixFormat(m.Weights)
 	if f == nil {
 		return all
 	}
 	g := f.Geometry()
 	quads := (g.Blocks(m.Hidden) + quadBlocks - 1) / quadBlocks
-	if t == nil || quads != 4 && quads != 8 || !t.RunsOnTensorCores(m.DType) {
+	if t == nil || quads != 4 && quads != 8 || !t.RunsOnTensorCores(m.Weights) {
 		return all
 	}
 	chunk, tile := c.Of(ChunkBytes), quads*quadBlocks*g.BlockBytes
@@ -120,7 +120,7 @@ func (c *Case) slots() int {
 func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, rows int, columns ...int) ir.Scratch) ir.Scratch {
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
 	owned := (m.Hidden/rows/max(1, t.SMs) + 1) * rows
-	return of(m, t.RunsOnTensorCores(m.DType), owned, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	return of(m, t.RunsOnTensorCores(m.Weights), owned, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 }
 
 // checkPace refuses a pace of requests that are never made.

@@ -10,7 +10,8 @@ import (
 
 func TestWarpsOfShortRows(t *testing.T) {
 	model := func(hidden, intermediate int) ir.Model {
-		return ir.Model{DType: ir.BF16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: 128,
+		return ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: hidden, Intermediate: intermediate, Heads: 16,
+			KVHeads: 8, HeadDim: 128,
 			Vocab: 151936}
 	}
 	h200, t4 := ir.Targets[0], ir.Targets[0]
@@ -23,7 +24,7 @@ func TestWarpsOfShortRows(t *testing.T) {
 		}
 	}
 	fp32 := model(1024, 3072)
-	fp32.DType = ir.F32
+	fp32.DTypes = ir.Uniform(ir.F32)
 	all4 := map[string]int{"qkv": 4, "gate_up": 4, "lm_head": 4}
 	for name, c := range map[string]struct {
 		model  ir.Model
@@ -56,7 +57,7 @@ func TestWarpsOfShortRows(t *testing.T) {
 
 func TestChunksThatFit(t *testing.T) {
 	model := func(hidden, intermediate, headDim int) ir.Model {
-		return ir.Model{DType: ir.F16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8,
+		return ir.Model{DTypes: ir.Uniform(ir.F16), Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8,
 			HeadDim: headDim, Vocab: 32000}
 	}
 	t4, h200 := ir.FindTarget("t4"), ir.FindTarget("h200")
@@ -84,7 +85,8 @@ func TestChunksThatFit(t *testing.T) {
 
 func TestStreamThatGivesWay(t *testing.T) {
 	model := func(hidden, intermediate int) ir.Model {
-		return ir.Model{DType: ir.BF16, Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8, HeadDim: 128,
+		return ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: hidden, Intermediate: intermediate, Heads: 16,
+			KVHeads: 8, HeadDim: 128,
 			Vocab: 151936}
 	}
 	given := func(settings map[string]int) ir.ScheduleConfig {
@@ -128,7 +130,8 @@ func TestStreamThatGivesWay(t *testing.T) {
 // Resolve works on a copy.
 func TestResolveLeavesItsArgumentAlone(t *testing.T) {
 	c := tiling("warps", "o", 4)
-	m := ir.Model{DType: ir.BF16, Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8, HeadDim: 1024, Vocab: 151936}
+	m := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8,
+		HeadDim: 1024, Vocab: 151936}
 	out, diags := Resolve(c, &m, nil)
 	require.NoError(t, diags.Err())
 	require.Equal(t, 65536, ChunkBytes.Of(&out))

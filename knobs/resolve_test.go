@@ -32,7 +32,8 @@ func toyTarget() *ir.Target {
 }
 
 func toyModel() *ir.Model {
-	return &ir.Model{DType: ir.BF16, Hidden: 32, Intermediate: 40, Heads: 4, KVHeads: 2, HeadDim: 8, Vocab: 60}
+	return &ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 32, Intermediate: 40, Heads: 4, KVHeads: 2, HeadDim: 8,
+		Vocab: 60}
 }
 
 func tiling(group, name string, n int) ir.ScheduleConfig {

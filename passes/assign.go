@@ -198,7 +198,7 @@ func roundRobin(v *ir.Variant) map[*ir.Stage]turn {
 // place decides where activations live and how they travel, now that it is known which SM touches what.
 func place(p *ir.Program) {
 	words := ir.Word32
-	if p.Model.DType.Bits() == 32 {
+	if p.Model.Activations.Bits() == 32 {
 		words = ir.Word64
 	}
 	copies := knobs.Copies.Of(&p.Config)

@@ -117,7 +117,7 @@ func (f *fuser) rows(linears []*ir.Stage) int {
 func (f *fuser) vector(name string, n int, p *product) string {
 	of := f.buffers.find(p.linears[0].Ops[0].In[1].Buf)
 	f.buffers.declare(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
-		DType: f.m.DType, Shape: []int{n}, Space: ir.GlobalScratch})
+		DType: f.m.Activations, Shape: []int{n}, Space: ir.GlobalScratch})
 	first := 0
 	for i, l := range p.linears {
 		value := result(l)

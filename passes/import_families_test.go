@@ -149,7 +149,7 @@ func TestDefaultsOfFamilies(t *testing.T) {
 	} {
 		s, err := importConfig(t, c.config, State{MaxSeq: 64})
 		require.NoError(t, err)
-		c.want.DType, c.want.MaxSeq, c.want.Eps = ir.BF16, 64, 1e-6
+		c.want.DTypes, c.want.MaxSeq, c.want.Eps = ir.Uniform(ir.BF16), 64, 1e-6
 		require.Equal(t, c.want, s.Graph.Model)
 	}
 }
@@ -186,7 +186,7 @@ func TestPublishedForms(t *testing.T) {
 	} {
 		s, err := importConfig(t, config, State{MaxSeq: 4096})
 		require.NoError(t, err)
-		want.DType, want.MaxSeq = ir.BF16, 4096
+		want.DTypes, want.MaxSeq = ir.Uniform(ir.BF16), 4096
 		require.Equal(t, want, s.Graph.Model)
 		require.Empty(t, s.Diags)
 	}

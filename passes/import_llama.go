@@ -114,7 +114,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 	m.checkArchitecture(d.architecture)
 	d.check(m)
 	model := ir.Model{
-		Name: m.src.Name, Architecture: d.architecture, DType: m.chooseDType(),
+		Name: m.src.Name, Architecture: d.architecture, DTypes: ir.Uniform(m.chooseDType()),
 		Layers: m.size("num_hidden_layers", d.layers, "layers"), Hidden: m.size("hidden_size", d.hidden, "hidden"),
 		Intermediate: m.size("intermediate_size", d.intermediate, "intermediate"),
 		Heads:        m.size("num_attention_heads", d.heads, "heads"),

@@ -31,16 +31,20 @@ func importModel(t testing.TB, dir string) (*State, error) {
 
 func TestZooImports(t *testing.T) {
 	want := map[string]ir.Model{
-		"llama-gqa": {DType: ir.F32, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2, HeadDim: 16,
-			Vocab: 512},
-		"llama-mha-tied-bf16": {DType: ir.BF16, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 4,
+		"llama-gqa": {DTypes: ir.Uniform(ir.F32), Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2,
+			HeadDim: 16,
+			Vocab:   512},
+		"llama-mha-tied-bf16": {DTypes: ir.Uniform(ir.BF16), Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4,
+			KVHeads: 4,
 			HeadDim: 16, Vocab: 512,
 			Tied: true},
-		"llama-odd-dims": {DType: ir.BF16, Layers: 3, Hidden: 72, Intermediate: 200, Heads: 9, KVHeads: 3,
+		"llama-odd-dims": {DTypes: ir.Uniform(ir.BF16), Layers: 3, Hidden: 72, Intermediate: 200, Heads: 9, KVHeads: 3,
 			HeadDim: 8, Vocab: 521},
-		"llama-rope-llama3": {DType: ir.BF16, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2,
+		"llama-rope-llama3": {DTypes: ir.Uniform(ir.BF16), Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4,
+			KVHeads: 2,
 			HeadDim: 16, Vocab: 512},
-		"llama-sharded-fp16": {DType: ir.F16, Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4, KVHeads: 2,
+		"llama-sharded-fp16": {DTypes: ir.Uniform(ir.F16), Layers: 3, Hidden: 64, Intermediate: 176, Heads: 4,
+			KVHeads: 2,
 			HeadDim: 16, Vocab: 512},
 	}
 	for name, m := range want {
@@ -208,7 +212,7 @@ func TestRealConfigsAreAccepted(t *testing.T) {
 func TestConfigDefaultsAreThoseOfTransformers(t *testing.T) {
 	s, err := importConfig(t, `{"model_type": "llama"}`, State{})
 	require.NoError(t, err)
-	require.Equal(t, ir.Model{Architecture: "LlamaForCausalLM", DType: ir.BF16, Layers: 32, Hidden: 4096,
+	require.Equal(t, ir.Model{Architecture: "LlamaForCausalLM", DTypes: ir.Uniform(ir.BF16), Layers: 32, Hidden: 4096,
 		Intermediate: 11008, Heads: 32,
 		KVHeads: 32, HeadDim: 128, Vocab: 32000, MaxSeq: 2048, Eps: 1e-6}, s.Graph.Model)
 }
@@ -219,7 +223,7 @@ func TestExplicitHeadDimAndDTypeAndPositions(t *testing.T) {
 		State{Source: Source{DType: &f32}})
 	require.NoError(t, err)
 	require.Equal(t, 48, s.Graph.Model.HeadDim)
-	require.Equal(t, ir.F32, s.Graph.Model.DType)
+	require.Equal(t, ir.F32, s.Graph.Model.Weights)
 	require.Equal(t, DefaultMaxSeq, s.Graph.Model.MaxSeq)
 	require.Len(t, s.Graph.Rope.InvFreq, 24)
 

@@ -192,7 +192,7 @@ func (l *lowerer) scratch(name string, dtype ir.DType, n int) string {
 
 // weights declares the buffer that a node's tensor is packed into, its rows in an order.
 func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Transform) string {
-	l.buffer(name, ir.Weight, l.m.DType, ir.HBM, w.Shape...).Pieces = []ir.Piece{{Key: w.Key,
+	l.buffer(name, ir.Weight, l.m.Weights, ir.HBM, w.Shape...).Pieces = []ir.Piece{{Key: w.Key,
 		Chain: w.Chain.Then(order...)}}
 	return name
 }
@@ -224,7 +224,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	case "linear":
 		l.linear(n, in(0))
 	case "rope":
-		out := l.scratch(l.prefix+n.Name, l.m.DType, size)
+		out := l.scratch(l.prefix+n.Name, l.m.Activations, size)
 		l.value[n.Name] = out
 		hd := l.m.HeadDim
 		l.stage(n, out, whole(size), ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out, task)},
@@ -233,17 +233,17 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 				ir.IntParam("first", spanA),
 				ir.IntParam("limit", ir.Int(size)), ir.IntParam("pos", pos)}})
 	case "attention":
-		out := l.scratch(l.prefix+"attn", l.m.DType, size)
+		out := l.scratch(l.prefix+"attn", l.m.Activations, size)
 		l.value[n.Name] = out
 		kv := l.prefix + "kv"
-		l.buffer(kv, ir.KVCache, l.m.DType, ir.HBM, l.m.KVHeads, l.m.MaxSeq, 2, l.m.HeadDim)
+		l.buffer(kv, ir.KVCache, l.m.Cache, ir.HBM, l.m.KVHeads, l.m.MaxSeq, 2, l.m.HeadDim)
 		l.stage(n, out, perHead(l.m.KVHeads), attentionOp(l.m, n, out, kv, in(0), in(1), in(2)))
 	case "kv_append":
 		return l.append(n, in(0))
 	case "add":
 		return l.add(n)
 	case "silu_mul":
-		out := l.scratch(l.prefix+"act", l.m.DType, size)
+		out := l.scratch(l.prefix+"act", l.m.Activations, size)
 		l.value[n.Name] = out
 		l.stage(n, out, whole(size), ir.Op{Code: ir.SiluMul, Out: []ir.Operand{view(out, task)},
 			In: []ir.Operand{view(in(0), task), view(in(1), task)}})
@@ -270,7 +270,7 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 
 // stream returns the name of the stream as a layer finds it, and declares the family.
 func (l *lowerer) stream(layer int) string {
-	l.buffer(inLayer+stream, ir.Activation, l.m.DType, ir.GlobalScratch, l.m.Hidden).Count = len(l.g.Layers) + 1
+	l.buffer(inLayer+stream, ir.Activation, l.m.Activations, ir.GlobalScratch, l.m.Hidden).Count = len(l.g.Layers) + 1
 	name, _ := ir.Resolve(inLayer+stream, layer)
 	return name
 }
@@ -283,7 +283,7 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 	}
 	out := ofNext + stream // the last one of a layer makes the next one's
 	if n != &l.nodes[len(l.nodes)-1] {
-		out = l.scratch(l.prefix+"h", l.m.DType, l.m.Hidden)
+		out = l.scratch(l.prefix+"h", l.m.Activations, l.m.Hidden)
 	}
 	l.sum, l.value[n.Name] = n.Name, out
 	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ADD, Out: []ir.Operand{view(residual, task), view(out, task)},
@@ -337,7 +337,7 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	order := l.order(n)
 	dtype := ir.F32
 	if l.exchanged[n.Name] {
-		dtype = l.m.DType
+		dtype = l.m.Activations
 	}
 	w := l.weights(l.prefix+n.Name+".weight", n.Weights[0], order...)
 	out := l.prefix + n.Name

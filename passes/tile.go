@@ -180,7 +180,7 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 // Splits take chunks round robin.
 func chunkRows(p *ir.Program) int {
 	m := &p.Model
-	rows := knobs.ChunkBytes.Of(&p.Config) / m.DType.Bytes(2*((m.HeadDim+15)/16*16))
+	rows := knobs.ChunkBytes.Of(&p.Config) / m.Cache.Bytes(2*((m.HeadDim+15)/16*16))
 	return max(16, min(128, rows/16*16))
 }
 

@@ -38,8 +38,8 @@
 //
 //	every value written to a BF16 or F16 buffer       to that type: exchanged vectors, rows of the KV cache
 //	weights                                           to the type of their buffer, when they are loaded
-//	RMSNORM with a BF16 or F16 weight g               x·g is rounded once; the products with a matrix are summed in
-//	                                                  float32 and the sum is scaled by 1/rms
+//	RMSNORM of a BF16 or F16 vector x                 x·g is rounded once to x's type; the products with a matrix are
+//	                                                  summed in float32 and the sum is scaled by 1/rms
 //	attention probabilities, before they weigh V      to the type of the cache, except that of the step's own row, which
 //	                                                  kernels round on tensor cores alone; they add up unrounded
 //

@@ -36,8 +36,8 @@ func rmsnorm(w *worker, o *op) error {
 	switch {
 	case ofHeads && o.src.IntAt("head_dim", w.pos, 0) != n:
 		return w.misfit(o, "has a weight of %d elements, want head_dim, %d", n, o.src.IntAt("head_dim", w.pos, 0))
-	case !ofHeads && o.in[1].st != nil:
-		round = o.in[1].st.round
+	case !ofHeads && o.in[0].st != nil:
+		round = o.in[0].st.round
 	}
 	out, inverse := w.alloc(len(x)), float32(1)
 	for at := 0; at < len(x); at += n {

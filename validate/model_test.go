@@ -53,12 +53,11 @@ func TestEveryFactOfTheModelIsHeld(t *testing.T) {
 // change moves a fact by a step, small or large, whatever its type.
 func change(t *testing.T, fact reflect.Value, by int) any {
 	switch fact.Kind() {
-	case reflect.Int: // dtypes too
-		if fact.Type() == reflect.TypeFor[ir.DType]() {
-			fact.SetInt(int64(ir.BF16))
-		} else {
-			fact.SetInt(fact.Int() + int64(by))
-		}
+	case reflect.Int:
+		fact.SetInt(fact.Int() + int64(by))
+	case reflect.Struct:
+		require.Equal(t, reflect.TypeFor[ir.DTypes](), fact.Type())
+		fact.Set(reflect.ValueOf(ir.Uniform(ir.BF16)))
 	case reflect.Bool:
 		fact.SetBool(!fact.Bool())
 	case reflect.Float64:
@@ -85,6 +84,11 @@ func TestModelFacts(t *testing.T) {
 			"model's facts it is [59, 32]"},
 		{"vocab=60", "vocab=59", "buffer logits: error: has 60 elements; the model has a vocabulary of 59, and the " +
 			"host makes room for as many logits"},
+		{"dtype=BF16", "dtype=BF16 cache=F32",
+			"buffer L00.kv: error: holds BF16; the type of the model's cache is F32"},
+		{"dtype=BF16", "dtype=F16 activations=BF16 cache=BF16", "buffer lm_head.weight: error: holds BF16; the type " +
+			"of the model's weights is F16"},
+		{"dtype=BF16", "dtype=BF16 activations=F16", "error: holds BF16; the type of the model's activations is F16"},
 		{"layers=2", "layers=1", "there are 2 caches; the model has 1 layers"},
 		{" heads=4", " heads=2", "ATTENTION_TILE has 2 query heads for a kv head; the model has 2 query heads " +
 			"and 2 kv heads"},

@@ -22,13 +22,22 @@ var ofModel = []elsewhere{
 				}
 			}
 		}), sameKernel},
+	{kernel.CodeElements, "the model has F16 weights, F16 activations and F32 rows of the cache; give all three the " +
+		"type F16", "the kernel has no code for it", golden(func(p *ir.Program) {
+		p.Model.Cache = ir.F32
+		for i := range p.Buffers {
+			if b := &p.Buffers[i]; b.Kind == ir.KVCache {
+				b.DType = ir.F32
+			}
+		}
+	}), notEmitted},
 	{kernel.CodeModel, "there are 4 caches", "the kernel takes the number of caches from the model's facts",
 		golden(func(p *ir.Program) {
 			more := p.Buffers[slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Kind == ir.KVCache })]
 			more.Name, more.First, more.Count = "more", 0, 0
 			p.Buffers = append(p.Buffers, more)
 		}), sameKernel},
-	{kernel.CodeModel, "holds BF16; what the model's kernel streams and exchanges is F16",
+	{kernel.CodeModel, "holds BF16; the type of the model's weights is F16",
 		"the kernel takes the type of weights from the model's facts", golden(func(p *ir.Program) {
 			p.Buffers[slices.IndexFunc(p.Buffers,
 				func(b ir.Buffer) bool { return b.Name == "L{i}.o.weight" })].DType = ir.BF16

@@ -269,7 +269,7 @@ func (e *exporter) meta() Object {
 		kv("regime", String("decode")),
 		kv("pos", Int(e.pos)),
 		kv("kv_len", Int(e.pos+1)),
-		kv("dtype", String(m.DType.String())),
+		kv("dtype", String(m.DTypes.String())),
 		kv("n_layers", Int(m.Layers)),
 		kv("weight_bytes", Int(bytes)),
 	)

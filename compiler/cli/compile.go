@@ -128,7 +128,7 @@ func summary(dir string, b *compiler.Build) string {
 		reused = ", reused"
 	}
 	return fmt.Sprintf("%s: %s (%s, %d positions) for %s (%s, %d SMs): %d tasks proved; %s; weights %.1f MB%s\n",
-		dir, m.Name, m.DType, m.MaxSeq, t.Name, t.Arch, t.SMs, s.Tasks, b.Pages, float64(b.WeightBytes)/1e6, reused)
+		dir, m.Name, m.DTypes, m.MaxSeq, t.Name, t.Arch, t.SMs, s.Tasks, b.Pages, float64(b.WeightBytes)/1e6, reused)
 }
 
 // predictBuild is what the cost model says of a step at the build's first position, or nil where it says nothing.

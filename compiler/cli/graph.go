@@ -13,7 +13,7 @@ import (
 func graphText(g *ir.Graph) []byte {
 	var b bytes.Buffer
 	m := &g.Model
-	fmt.Fprintf(&b, "graph %s arch=%s dtype=%s layers=%d\n", m.Name, m.Architecture, m.DType, m.Layers)
+	fmt.Fprintf(&b, "graph %s arch=%s dtype=%s layers=%d\n", m.Name, m.Architecture, m.DTypes, m.Layers)
 	print := func(indent string, nodes []ir.GraphNode) {
 		for _, n := range nodes {
 			fmt.Fprintf(&b, "%s%s %v = %s(%s)", indent, n.Name, n.Shape, n.Op, strings.Join(n.Inputs, ", "))

@@ -27,7 +27,7 @@ func (b *builder) buffers() {
 	if m.fragments {
 		cache = ir.KVBlock16
 	}
-	kv := ir.Buffer{Name: "L{i}.kv", Count: m.layers, Kind: ir.KVCache, DType: m.dtype,
+	kv := ir.Buffer{Name: "L{i}.kv", Count: m.layers, Kind: ir.KVCache, DType: m.dtypes.Cache,
 		Shape:  []int{m.kvHeads, m.maxSeq, 2, m.headDim},
 		Layout: ir.Layout{Kind: cache}}
 	if b.unrolled {
@@ -69,11 +69,11 @@ func (b *builder) weight(constant string) (ir.Buffer, bool) {
 func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 	m := &b.facts
 	vector := func(name string, layers, n int) (ir.Buffer, bool) {
-		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtype, Shape: []int{n}}, true
+		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtypes.Weights, Shape: []int{n}}, true
 	}
 	matrix := func(name string, layers, rows, columns int) (ir.Buffer, bool) {
-		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtype, Shape: []int{rows, columns},
-			Layout: ir.Layout{Kind: ir.Tile8x32}}, true
+		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtypes.Weights,
+			Shape: []int{rows, columns}, Layout: ir.Layout{Kind: ir.Tile8x32}}, true
 	}
 	switch constant {
 	case "kRopeInvFreq":

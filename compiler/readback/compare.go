@@ -85,7 +85,9 @@ func factsOf(p *ir.Program) *facts {
 
 func (f *facts) model(p *ir.Program) {
 	m, where := &p.Model, configFile+": model"
-	f.add(where, "dtype", m.DType)
+	f.add(where, "dtype", m.Weights)
+	f.add(where, "activations", m.Activations)
+	f.add(where, "cache", m.Cache)
 	f.add(where, "layers", m.Layers)
 	f.add(where, "hidden", m.Hidden)
 	f.add(where, "intermediate", m.Intermediate)

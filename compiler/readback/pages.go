@@ -77,11 +77,11 @@ func (b *builder) placePages() {
 func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 	m := &b.facts
 	words := ir.Word32
-	if m.dtype == ir.F32 {
+	if m.dtypes.Activations == ir.F32 {
 		words = ir.Word64
 	}
-	buf := ir.Buffer{Name: v.buffer, Count: m.layers, Kind: ir.Activation, DType: m.dtype, Space: ir.GlobalScratch,
-		Layout: ir.Layout{Kind: words}}
+	buf := ir.Buffer{Name: v.buffer, Count: m.layers, Kind: ir.Activation, DType: m.dtypes.Activations,
+		Space: ir.GlobalScratch, Layout: ir.Layout{Kind: words}}
 	switch v.constant {
 	case "kX":
 		buf.Count, buf.Shape = m.layers+1, []int{m.hidden}

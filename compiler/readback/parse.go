@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,7 +67,7 @@ type block struct {
 	structs []*scope
 	funcs   []*function // of stages.h, which has nothing else
 	enum    enumeration
-	element value // of using Element = NAME
+	types   map[string]value // of using NAME = NAME
 	names   map[string]bool
 	above   []token
 }
@@ -74,7 +75,8 @@ type block struct {
 // parse reads the literals of a header.
 func parse(file string, text []byte) (*block, *diag.Diagnostic) {
 	b := &block{source: &source{file: file, text: string(text), code: codeGrammar, marks: "{}[]=;,:"},
-		scope: newScope("", pos{1, 1}), names: map[string]bool{}}
+		scope: newScope("", pos{1, 1}), names: map[string]bool{},
+		types: map[string]value{}}
 	if file == stagesFile {
 		b.marks += "()<>&*+."
 	}
@@ -98,16 +100,22 @@ func parse(file string, text []byte) (*block, *diag.Diagnostic) {
 	return b, b.err
 }
 
+// elementTypes are the names that model_config.h has for types of elements: of weights, of what stages hand over, and
+// of the cache.
+var elementTypes = []string{weightElement, element, cacheElement}
+
+const weightElement, element, cacheElement = "WeightElement", "Element", "CacheElement"
+
 func (b *block) declaration(t token) {
 	switch {
 	case t.kind == word && t.text == "using":
 		n := b.declared()
 		b.want("=")
 		v := b.value()
-		if b.want(";"); b.err == nil && (n.text != "Element" || v.kind != name) {
-			b.fail(n.at, "using %s; want using Element = NAME", n.text)
+		if b.want(";"); b.err == nil && (!slices.Contains(elementTypes, n.text) || v.kind != name) {
+			b.fail(n.at, "using %s; want using NAME = NAME for %s", n.text, strings.Join(elementTypes, ", "))
 		}
-		b.element = v
+		b.types[n.text] = v
 	case t.kind == word && t.text == "constexpr":
 		b.constant(b.scope, true)
 	case t.kind == word && t.text == "__device__": // what the kernel looks up at run time

@@ -109,7 +109,7 @@ type builder struct {
 type model struct {
 	layers, hidden, intermediate, heads, kvHeads, headDim, vocab, maxSeq, sms int
 	tied, fragments                                                           bool
-	dtype                                                                     ir.DType
+	dtypes                                                                    ir.DTypes
 }
 
 func (m *model) group() int    { return max(1, m.heads/m.kvHeads) } // query heads of a kv head
@@ -126,11 +126,14 @@ const most = 1 << 24
 // model reads the facts of the model.
 func (b *builder) model() {
 	r, s, m := &b.config, b.config.scope, &b.facts
-	dtype, known := elements[r.element.name]
-	if !known {
-		r.fail(pos{1, 1}, "no using Element = Bf16, Fp16 or Fp32")
+	for name, to := range map[string]*ir.DType{weightElement: &m.dtypes.Weights, element: &m.dtypes.Activations,
+		cacheElement: &m.dtypes.Cache} {
+		dtype, known := elements[r.types[name].name]
+		if !known {
+			r.fail(pos{1, 1}, "no using %s = Bf16, Fp16 or Fp32", name)
+		}
+		*to = dtype
 	}
-	m.dtype = dtype
 	for _, f := range []struct {
 		name string
 		to   *int
@@ -145,7 +148,7 @@ func (b *builder) model() {
 		r.wrong(s, "kHeads", "%d; want a multiple of kKVHeads, which is %d", m.heads, m.kvHeads)
 	}
 	m.tied = s.byName["kEmbedWeight"] == nil
-	b.p.Model = ir.Model{DType: m.dtype, Layers: m.layers, Hidden: m.hidden, Intermediate: m.intermediate,
+	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.hidden, Intermediate: m.intermediate,
 		Heads: m.heads, KVHeads: m.kvHeads,
 		HeadDim: m.headDim, Vocab: m.vocab, MaxSeq: m.maxSeq, Tied: m.tied}
 }
@@ -210,12 +213,19 @@ func (b *builder) leftOver() {
 		if r.enum.name != "" {
 			r.fail(r.enum.at, "enumeration %s is not known here", r.enum.name)
 		}
-		if r.file != configFile && r.element.name != "" {
-			r.fail(r.element.at, "using Element is not known here")
+		if r.file != configFile {
+			r.noTypes()
 		}
 	}
-	if e := b.schedule.element; e.name != "" {
-		b.schedule.fail(e.at, "using Element is not known here")
+	b.schedule.noTypes()
+}
+
+// noTypes reports types of elements in a header that has none.
+func (r *reader) noTypes() {
+	for _, name := range elementTypes {
+		if v, ok := r.types[name]; ok {
+			r.fail(v.at, "using %s is not known here", name)
+		}
 	}
 }
 

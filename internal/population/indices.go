@@ -46,7 +46,8 @@ type indexing struct {
 
 func (x *indexing) declare() {
 	x.tokens = 2 + x.IntN(indexTables-1)
-	x.prog = &ir.Program{Model: ir.Model{Name: "indices", Architecture: "LlamaForCausalLM", DType: ir.F32, Layers: 1,
+	x.prog = &ir.Program{Model: ir.Model{Name: "indices", Architecture: "LlamaForCausalLM",
+		DTypes: ir.Uniform(ir.F32), Layers: 1,
 		Hidden: 2, Intermediate: 2,
 		Heads: 1, KVHeads: 1, HeadDim: 2, Vocab: x.tokens, Eps: 1e-5}}
 	add := func(name string, kind ir.BufferKind, d ir.DType, shape ...int) {

@@ -84,7 +84,7 @@ func makeLooped(r *rand.Rand, slips int) *ir.Program {
 	g.plain = r.IntN(4) == 0
 	g.chain = chainForm(g.pick(20, 25, 20, 10, 25))
 	g.drawSegments()
-	g.prog = &ir.Program{Model: ir.Model{Name: "small", Architecture: "LlamaForCausalLM", DType: g.dtype,
+	g.prog = &ir.Program{Model: ir.Model{Name: "small", Architecture: "LlamaForCausalLM", DTypes: ir.Uniform(g.dtype),
 		Layers: g.layers, Hidden: g.width,
 		Intermediate: g.width, Heads: 1, KVHeads: 1, HeadDim: 1, Vocab: g.vocab, MaxSeq: 1 + r.IntN(2), Eps: 1e-5}}
 	g.prog.Variants = []ir.Variant{{Name: "all", Hi: g.prog.Model.MaxSeq - 1}}

@@ -93,7 +93,7 @@ func makeNative(r *rand.Rand, slips int) *ir.Program {
 	g.drawLinks()
 	g.watch = g.layers > 0 && (r.IntN(5) == 0 && (g.pages == 0 || g.uneven))
 	maxSeq := 2 + r.IntN(3)
-	g.prog = &ir.Program{Model: ir.Model{Name: "small", Architecture: "LlamaForCausalLM", DType: g.dtype,
+	g.prog = &ir.Program{Model: ir.Model{Name: "small", Architecture: "LlamaForCausalLM", DTypes: ir.Uniform(g.dtype),
 		Layers: max(1, g.layers), Hidden: g.width,
 		Intermediate: g.width, Heads: 1, KVHeads: 1, HeadDim: 1, Vocab: g.vocab, MaxSeq: maxSeq, Eps: 1e-5}}
 	if r.IntN(3) > 0 {

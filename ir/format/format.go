@@ -1,8 +1,8 @@
 // Package format declares how weights lie in memory: one value of type Format for each weight format, which is all
-// that knows its bytes. Packing, reading packed weights back, the sizes of arenas, the cost model, the limits of stage bodies
-// and the emitted code ask it. A format is a layout of the IR with an element type; scales of a quantised format would
-// lie in its blocks, beside the elements that they belong to, so that a block has its own number of bytes and whatever
-// streams blocks streams scales.
+// that knows its bytes. Packing, reading packed weights back, the sizes of arenas, the cost model, the limits of stage
+// bodies and the emitted code ask it. A format is a layout of the IR with an element type; scales of a quantised format
+// would lie in its blocks, beside the elements that they belong to, so that a block has its own number of bytes and
+// whatever streams blocks streams scales.
 //
 // docs/adding-a-format.md walks through one. The package imports ir/half alone.
 package format

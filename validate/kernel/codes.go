@@ -13,6 +13,14 @@ buffers. For backend kernel both say the same: docs/validator.md lists what each
     buffer L{i}.kv for 0..1 KV_CACHE BF16 [4,64,2,16] HBM kvfrag16        # 4 heads
 
 Correct the facts, or the program.`)
+	CodeElements = diag.New("AMK3121", "element types that the kernel does not combine", `
+A program may have one element type for its weights, one for its activations and one for its cache: dtype, activations
+and cache of the line "model". The kernel multiplies weights with activations, and activations with rows of the cache,
+as they are: it accepts F32, F16 or BF16, the same for all three. Other combinations run on the reference VM.
+
+    model tiny ... dtype=BF16 cache=F32 ...
+
+Leave out activations and cache, which are then of the type of the weights.`)
 	CodeRunAhead = diag.New("AMK3170", "read ahead of every wait of what a step writes", `
 The kernel reads matrices, norms and tables ahead of every wait, also of those of the step before, and the keys and
 values of ATTENTION_TILE from the end of the last step on. No edge orders these reads, so nothing may write what they

@@ -83,11 +83,11 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 // held to its form by another rule.
 func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*storage) {
 	word := ir.Word32
-	if m.DType.Bits() == 32 {
+	if m.Activations.Bits() == 32 {
 		word = ir.Word64
 	}
-	vector := &storage{m.DType, word}
-	matrix, gains := &storage{m.DType, ir.Tile8x32}, &storage{m.DType, ir.RowMajor}
+	vector := &storage{m.Activations, word}
+	matrix, gains := &storage{m.Weights, ir.Tile8x32}, &storage{m.Weights, ir.RowMajor}
 	rows := func(op *ir.FlatOp) []*storage { // as they are handed over, or kept
 		if n := op.OutBuf[0]; n >= 0 && buffers[n].Layout.Words() {
 			return []*storage{vector}

@@ -10,7 +10,7 @@ import (
 // than was proved. Each fact is held to what it speaks of:
 //
 //	Name, Architecture   nothing: they are labels, from which nothing is computed
-//	DType                weights, caches and 16-bit exchange words
+//	DTypes               weights, caches and 16-bit exchange words; one type for all three (AMK3121)
 //	Layers               the number of caches
 //	Hidden               the weights of norms but those of heads; the columns of the embedding table and of the
 //	                     head's matrix
@@ -62,12 +62,23 @@ func (p *contract) disagree(at, format string, args ...any) *diag.Diagnostic {
 
 func (c *modelCheck) checkBuffers() {
 	p, m, caches := c.p, c.m, 0
+	if !m.IsUniform() {
+		p.Errorf(CodeElements, "", "the model has %s", m.DTypes).
+			Suggest("give all three the type %s, or another of F32, F16 and BF16", m.Weights)
+	}
 	for i := range p.flat.Buffers {
 		b := &p.flat.Buffers[i]
-		if (b.Kind == ir.Weight || b.Kind == ir.KVCache || b.Layout.Kind == ir.Word32) && b.DType != m.DType &&
-			!p.Full() {
-			p.disagree("buffer "+b.Name, "holds %s", b.DType).
-				Suggest("what the model's kernel streams and exchanges is %s", m.DType)
+		what, want := "", b.DType
+		switch {
+		case b.Kind == ir.Weight:
+			what, want = "weights", m.Weights
+		case b.Kind == ir.KVCache:
+			what, want = "cache", m.Cache
+		case b.Layout.Kind == ir.Word32:
+			what, want = "activations", m.Activations
+		}
+		if b.DType != want && c.once("type of "+what) {
+			p.disagree("buffer "+b.Name, "holds %s", b.DType).Suggest("the type of the model's %s is %s", what, want)
 		}
 		if b.Kind == ir.Output && b.Name == logitsBuffer && b.Numel() != m.Vocab {
 			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "attention.cuh"
+#include "weights.cuh"
 
 namespace amk {
 
@@ -21,7 +22,7 @@ __device__ __forceinline__ float* unit_floats(Scratch& shared) {
 }
 
 __device__ __forceinline__ float cache_value(const u8* row, int dim) {
-  return Element::to_float(reinterpret_cast<const Element::Bits*>(row)[dim]);
+  return CacheElement::to_float(reinterpret_cast<const CacheElement::Bits*>(row)[dim]);
 }
 
 // ---- what a unit reads of the exchange ----------------------------------------------------------
@@ -80,7 +81,7 @@ struct UnitReader<S, PlainHeads> {
       const int e = c.tid + i * kConsumers;
       if (e >= 2 * kHeadDim) break;
       const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
-      *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(row.value(i));
+      *reinterpret_cast<CacheElement::Bits*>(head + at) = CacheElement::from_float(row.value(i));
     }
   }
 };
@@ -100,8 +101,7 @@ struct UnitReader<S, NormedHeads> {
       const int first = h < kGroupHeads ? (u.head() * kGroupHeads + h) * kHeadDim
                         : is_value      ? v_row(u.head())
                                         : k_row(u.head());
-      const auto* gain =
-          reinterpret_cast<const Element::Bits*>(h < kGroupHeads ? heads.q_gain : heads.k_gain);
+      const u8* gain = h < kGroupHeads ? heads.q_gain : heads.k_gain;
       auto words =
           word_poll<Element, kWords>(page_copy(c, heads.in), [lane = c.lane, first](int i) {
             const int d = lane + i * 32;
@@ -118,9 +118,8 @@ struct UnitReader<S, NormedHeads> {
       for (int i = 0; i < kWords; ++i) {
         const int d = c.lane + i * 32;
         const bool real = d < kHeadDim;
-        const float v = real && !is_value
-                            ? words.value(i) * inverse * Element::to_float(load_constant(gain + d))
-                            : 0.0f;
+        const float v =
+            real && !is_value ? words.value(i) * inverse * load_weight(gain, d) : 0.0f;
         const float other = __shfl_xor_sync(~0u, v, 1);
         const float2 turn = real ? c.shared.rotation[d / 2] : make_float2(0, 0);
         const float rotated = d & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
@@ -142,7 +141,7 @@ struct UnitReader<S, NormedHeads> {
     u8* head = head_rows(c, u, cache);
     for (int e = c.tid; e < 2 * kHeadDim; e += kConsumers) {
       const int at = cache_offset(c.position, e % kHeadDim, e >= kHeadDim);
-      *reinterpret_cast<Element::Bits*>(head + at) = Element::from_float(k_new[e]);
+      *reinterpret_cast<CacheElement::Bits*>(head + at) = CacheElement::from_float(k_new[e]);
     }
   }
 };
@@ -205,7 +204,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         for (int h = 0; h < kGroupHeads; ++h) {
           float score = 0;
           for (int d = half; d < kHeadDim; d += 2)
-            score += q[h * kHeadDim + d] * cache_value(k + key * kPaddedHead * Element::kBytes, d);
+            score += q[h * kHeadDim + d] *
+                     cache_value(k + key * kPaddedHead * CacheElement::kBytes, d);
           score += __shfl_xor_sync(~0u, score, 16);
           score = key < here && seen(key) ? score * kScale : kNoScore;
           float peak = score;
@@ -218,13 +218,13 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
           float sum = p;
 #pragma unroll
           for (int offset = 8; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
-          const float weight = rounded<Element>(p);
+          const float weight = rounded<CacheElement>(p);
           for (int d = c.lane; d < round_up(kHeadDim, 32); d += 32) {
             float value = 0;
             for (int r = 0; r < kCacheRows; ++r) {
               const float w = __shfl_sync(~0u, weight, r);
               if (d < kHeadDim && r < here && seen(r))
-                value += w * cache_value(v + r * kPaddedHead * Element::kBytes, d);
+                value += w * cache_value(v + r * kPaddedHead * CacheElement::kBytes, d);
             }
             if (d < kHeadDim) acc[h * kPaddedHead + d] = acc[h * kPaddedHead + d] * keep + value;
           }

@@ -53,6 +53,12 @@ struct Fp32 {
   __device__ static __forceinline__ Bits from_float(float v) { return __float_as_uint(v); }
 };
 
+// Whether two element types are one.
+template <class A, class B>
+constexpr bool kSame = false;
+template <class A>
+constexpr bool kSame<A, A> = true;
+
 // n / d, to 2 ulp where the result is rounded to 16 bits anyway. 0 for d beyond 2^126.
 template <class E>
 __device__ __forceinline__ float divide(float n, float d) {

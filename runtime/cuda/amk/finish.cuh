@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gemv.cuh"
+#include "weights.cuh"
 
 namespace amk {
 
@@ -48,19 +49,19 @@ __device__ __forceinline__ float residual(C& c, const Row& r) {
 // are needed.
 template <class S>
 struct RowWeights {
-  const Element::Bits* weights;
+  const u8* weights;
   float first;
 
   template <class C>
   __device__ __forceinline__ RowWeights(C& c, const u8* vector)
-      : weights(reinterpret_cast<const Element::Bits*>(vector)), first(0) {
+      : weights(vector), first(0) {
     const int row = tiles_of<S>(c.sm, c.layer).begin * kTileRows + c.tid;
     if (c.tid < kTilesPerFlush * kTileRows && row < S::kRows)
-      first = Element::to_float(load_constant(weights + row));
+      first = load_weight(weights, row);
   }
   __device__ __forceinline__ float of(const Row& r) const {
     if (r.local < kTilesPerFlush * kTileRows) return first;
-    return r.valid ? Element::to_float(load_constant(weights + r.row)) : 0.0f;
+    return r.valid ? load_weight(weights, r.row) : 0.0f;
   }
 };
 

@@ -32,7 +32,7 @@ struct RmsNorm {
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv(C& c, const Reader& in, Finish&& finish) {
 #if AMK_TENSOR_CORES
-  if constexpr (Element::kBytes == 2 && S::kColumns % 4 == 0) {
+  if constexpr (Element::kBytes == 2 && kSame<WeightElement, Element> && S::kColumns % 4 == 0) {
     gemv_mma<S>(c, in, finish);
   } else
 #endif

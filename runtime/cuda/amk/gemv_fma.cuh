@@ -7,6 +7,7 @@
 #include "exchange.cuh"
 #include "ring.cuh"
 #include "stage.cuh"
+#include "weights.cuh"
 
 namespace amk {
 
@@ -28,20 +29,20 @@ __device__ __forceinline__ void store_activation(u16* to, float x) { *to = u16(E
 
 // Eight weights of a lane (tile_column) times eight activations, added up in the order of the
 // columns.
-template <class E>
+template <class W, class E>
 __device__ __forceinline__ float dot8(const u8* weights, const Activation* x) {
   const float4 x0 = load_four<E>(x), x1 = load_four<E>(x + 4);
-  if constexpr (E::kBytes == 4) {
+  if constexpr (W::kBytes == 4) {
     const float4 w0 = *reinterpret_cast<const float4*>(weights),
                  w1 = *reinterpret_cast<const float4*>(weights + 16);
     return w0.x * x0.x + w0.y * x0.y + w1.x * x0.z + w1.y * x0.w + w0.z * x1.x + w0.w * x1.y +
            w1.z * x1.z + w1.w * x1.w;
   } else {
     const uint4 w = *reinterpret_cast<const uint4*>(weights);
-    return E::to_float(u16(w.x)) * x0.x + E::to_float(u16(w.x >> 16)) * x0.y +
-           E::to_float(u16(w.z)) * x0.z + E::to_float(u16(w.z >> 16)) * x0.w +
-           E::to_float(u16(w.y)) * x1.x + E::to_float(u16(w.y >> 16)) * x1.y +
-           E::to_float(u16(w.w)) * x1.z + E::to_float(u16(w.w >> 16)) * x1.w;
+    return W::to_float(u16(w.x)) * x0.x + W::to_float(u16(w.x >> 16)) * x0.y +
+           W::to_float(u16(w.z)) * x0.z + W::to_float(u16(w.z >> 16)) * x0.w +
+           W::to_float(u16(w.y)) * x1.x + W::to_float(u16(w.y >> 16)) * x1.y +
+           W::to_float(u16(w.w)) * x1.z + W::to_float(u16(w.w >> 16)) * x1.w;
   }
 }
 
@@ -53,9 +54,8 @@ struct AllWarps : S {
 
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish) {
-  constexpr int kBlocks = ceil_div(S::kColumns, 32);
-  constexpr int kBlock = kTileRows * 32 * Element::kBytes;  // bytes
-  constexpr int kChunkBlocks = kSlotBytes / kBlock;
+  constexpr int kBlocks = ceil_div(S::kColumns, kBlockColumns);
+  constexpr int kChunkBlocks = kSlotBytes / kBlockBytes;
   constexpr int kChunks = ceil_div(kBlocks, kChunkBlocks);
   constexpr int kBatch = 8;  // words a thread polls together
   static_assert(kBlocks * 32 <= kVectorScratch, "the vector fits its scratch");
@@ -79,9 +79,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
         if constexpr (Reader::kNorm) {
           squares += x * x;
           if (column < S::kColumns) {
-            x = rounded<Element>(
-                x * Element::to_float(
-                        load_constant(reinterpret_cast<const Element::Bits*>(in.weight) + column)));
+            x = rounded<Element>(x * load_weight(in.weight, column));
           }
         }
         store_activation<Element>(&c.shared.vector[column], x);
@@ -104,12 +102,12 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
 #pragma unroll 1
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         wait_full(c, c.slot, c.phase);
-        const u8* source = c.ring + c.slot * kSlotBytes + c.lane * (kBlock / 32);
+        const u8* source = c.ring + c.slot * kSlotBytes + c.lane * (kBlockBytes / 32);
         const int blocks = min(kChunkBlocks, kBlocks - chunk * kChunkBlocks);
         for (int b = c.warp; b < blocks; b += kConsumerWarps) {
-          sum +=
-              dot8<Element>(source + b * kBlock,
-                            &c.shared.vector[(chunk * kChunkBlocks + b) * 32 + (c.lane & 3) * 8]);
+          sum += dot8<WeightElement, Element>(
+              source + b * kBlockBytes,
+              &c.shared.vector[(chunk * kChunkBlocks + b) * 32 + (c.lane & 3) * 8]);
         }
         release(c, c.slot, 1);
         advance_slot(c.slot, c.phase);

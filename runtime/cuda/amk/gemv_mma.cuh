@@ -14,13 +14,12 @@
 #include "mma.cuh"
 #include "ring.cuh"
 #include "stage.cuh"
+#include "weights.cuh"
 
 namespace amk {
 
-constexpr int kBlockColumns = 32;
 constexpr int kQuadBlocks = 4;
 constexpr int kQuadColumns = kQuadBlocks * kBlockColumns;
-constexpr int kBlockBytes = kTileRows * kBlockColumns * 2;
 constexpr int kQuadBytes = kQuadBlocks * kBlockBytes;
 
 // How the columns of a tile are cut: into chunks of one ring slot, and these into the quads of each

@@ -79,6 +79,10 @@ struct Packed {
   int step = 1;
 };
 
+__device__ inline float weight(const u8* buffer, size_t i) {
+  return WeightElement::to_float(reinterpret_cast<const WeightElement::Bits*>(buffer)[i]);
+}
+
 // Element of a packed matrix: tiles of 8 rows, in them blocks of 32 columns, in them 8 columns of
 // one row, in the order 0 1 4 5 2 3 6 7.
 __device__ inline float weight_at(Packed matrix, int columns, int index, int column) {
@@ -86,23 +90,24 @@ __device__ inline float weight_at(Packed matrix, int columns, int index, int col
   const size_t block = size_t(row / 8) * ceil_div(columns, 32) + column / 32;
   const int group = row % 8 * 4 + column % 32 / 8;
   const int place = column % 2 + column % 4 / 2 * 4 + column % 8 / 4 * 2;
-  return at(reinterpret_cast<const Bits*>(matrix.buffer), (block * 32 + group) * 8 + place);
+  return weight(matrix.buffer, (block * 32 + group) * 8 + place);
 }
 
 // Element of a packed vector.
 __device__ inline float weight_at(Packed vector, int index) {
-  return at(reinterpret_cast<const Bits*>(vector.buffer), vector.first + index * vector.step);
+  return weight(vector.buffer, vector.first + index * vector.step);
 }
 
 // Place of an element of the cache: blocks of 16 rows, all of K and then all of V, in plain rows or
 // in the order in which the lanes of an mma hold a 16 by 16 fragment.
-__device__ inline Bits& cache_at(u8* cache, int layer, int head, int row, bool is_value, int dim) {
+__device__ inline CacheElement::Bits& cache_at(u8* cache, int layer, int head, int row,
+                                               bool is_value, int dim) {
   constexpr int kHeadPadded = round_up(kHeadDim, 16), kBlocks = ceil_div(kMaxSeq, 16);
   const size_t half_block = ((size_t(layer) * kKVHeads + head) * kBlocks + row / 16) * 2 + is_value;
-  Bits* half = reinterpret_cast<Bits*>(cache) + half_block * (16 * kHeadPadded);
+  auto* half = reinterpret_cast<CacheElement::Bits*>(cache) + half_block * (16 * kHeadPadded);
   const int r = row % 16, d = dim % 16;
   if (!kCacheFragments) return half[r * kHeadPadded + dim];
-  Bits* fragment = half + dim / 16 * 256;
+  auto* fragment = half + dim / 16 * 256;
   // K: rows are rows of the fragment, and a lane holds four dims side by side. V: turned, with dims
   // as rows.
   if (is_value) return fragment[(d % 8 * 4 + r % 8 / 2) * 8 + d / 8 * 2 + r / 8 * 4 + r % 2];
@@ -218,7 +223,7 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, const 
   float* p = scores + size_t(head) * kMaxSeq;
   const int first = window > 0 ? max(0, position - window + 1) : 0;
   const auto cached = [&](int row, bool is_value, int d) {
-    return Element::to_float(cache_at(cache, layer, kv_head, row, is_value, d));
+    return CacheElement::to_float(cache_at(cache, layer, kv_head, row, is_value, d));
   };
 
   for (int row = first + warp; row <= position; row += kReferenceWarps) {
@@ -237,7 +242,7 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, const 
   for (int row = first + threadIdx.x; row <= position; row += blockDim.x) {
     const float probability = expf(p[row] - top);
     sum += probability;
-    p[row] = row < position ? rounded<Element>(probability) : probability;
+    p[row] = row < position ? rounded<CacheElement>(probability) : probability;
   }
   sum = block_sum(sum);
 
@@ -250,6 +255,7 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, const 
 }
 
 // Puts k and v of this position, all heads of each, into the cache.
+static_assert(kSame<CacheElement, Element>, "k and v go into the cache as they are");
 __device__ inline void append(u8* cache, int layer, int position, const Bits* k, const Bits* v) {
   const int i = thread_index(), head = i / kHeadDim % kKVHeads, dim = i % kHeadDim;
   constexpr int kRows = kKVHeads * kHeadDim;

@@ -7,9 +7,6 @@
 
 namespace amk {
 
-// Where a lane's 8 weights hold column c of its 8: 0 1 4 5 2 3 6 7 (ir.TileColumn).
-__device__ __forceinline__ int tile_column(int c) { return (c & 1) | (c & 2) << 1 | (c & 4) >> 1; }
-
 // Half-open range of tiles, or of units.
 struct Tiles {
   int begin;

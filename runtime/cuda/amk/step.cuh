@@ -52,11 +52,9 @@ __device__ __forceinline__ void wait_joined(C& c) {
 // This SM's rows of the token's embedding: packed like any other weight, so one row of tiles.
 template <class S, class C>
 __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
-  constexpr int kColumnBlocks = ceil_div(kHidden, 32);
   const Tiles mine = tiles_of<S>(c.sm, 0);
   const int token = c.shared.token;
-  const u8* row =
-      table + size_t(token / kTileRows) * kColumnBlocks * (kTileRows * 32 * Element::kBytes);
+  const u8* row = table + size_t(token / kTileRows) * tile_bytes(kHidden);
   const int rows = min(mine.end * kTileRows, kHidden) - mine.begin * kTileRows;
   // The thread that adds to a row of the residual later is the one that writes it here.
   constexpr int kOwners = kTilesPerFlush * kTileRows;
@@ -66,8 +64,7 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
       const int column = mine.begin * kTileRows + local;
       const int lane = token % kTileRows * 4 + column % 32 / 8;
       const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
-      c.shared.residual[local] =
-          Element::to_float(load_constant(reinterpret_cast<const Element::Bits*>(row) + at));
+      c.shared.residual[local] = load_weight(row, at);
     }
   }
   lap(c, Did::kCompute);

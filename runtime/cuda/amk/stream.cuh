@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attention.cuh"
+#include "weights.cuh"
 
 namespace amk {
 
@@ -46,7 +47,7 @@ struct Turns {
   __device__ __forceinline__ void weights(C& c, const u8* first, int layer) {
     if (!now()) return;
     fills_for<S>(c, layer);
-    constexpr int kTileBytes = kTileRows * round_up(S::kColumns, 32) * Element::kBytes;
+    constexpr int kTileBytes = tile_bytes(S::kColumns);
     const Tiles mine = tiles_of<S>(c.sm, layer);
     next = {first + size_t(mine.begin) * kTileBytes,
             mine.count(),

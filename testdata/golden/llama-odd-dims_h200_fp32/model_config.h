@@ -10,7 +10,9 @@
 // amkc:literals  amkc verify reads the model back out of what follows, up to amkc:end
 namespace amk {
 
-using Element = Fp32;  // of weights, of the cache and of exchanged activations
+using WeightElement = Fp32;  // of weights
+using Element = Fp32;  // of what stages hand over
+using CacheElement = Fp32;  // of the cache
 
 constexpr int kLayers = 3;
 constexpr int kHidden = 72;

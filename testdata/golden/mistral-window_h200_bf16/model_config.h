@@ -10,7 +10,9 @@
 // amkc:literals  amkc verify reads the model back out of what follows, up to amkc:end
 namespace amk {
 
-using Element = Bf16;  // of weights, of the cache and of exchanged activations
+using WeightElement = Bf16;  // of weights
+using Element = Bf16;  // of what stages hand over
+using CacheElement = Bf16;  // of the cache
 
 constexpr int kLayers = 4;
 constexpr int kHidden = 64;
