@@ -47,7 +47,7 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 	f.Var(newAmount(&m.memory), "memory",
 		"take the GPU to have `GIB` of memory, where that is not what the target's record says; 0: do not compare")
 	f.Var(newChoice(&m.dtype, "", "bf16", "fp16", "fp32"), "dtype",
-		"dtype of weights and activations; default: that of the checkpoint")
+		"dtype of weights, activations and the cache; default: that of the checkpoint")
 	f.Var(newCount(&m.maxSeq, 0, 1, passes.MostPositions), "max-seq",
 		fmt.Sprintf("compile for `N` positions, as 8192 or 8k; default: what the model was made for, at most %d",
 			passes.DefaultMaxSeq))
