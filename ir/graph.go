@@ -33,6 +33,14 @@ type GraphWeight struct {
 	Stored []int
 }
 
+// String is the key, inside the transforms if there are any.
+func (w GraphWeight) String() string {
+	if len(w.Chain) == 0 {
+		return w.Key
+	}
+	return w.Chain.Around(w.Key)
+}
+
 // tensor returns the weight as the checkpoint has it.
 func (w *GraphWeight) tensor(key string) GraphWeight {
 	if w.Stored != nil {

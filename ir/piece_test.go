@@ -47,6 +47,13 @@ func TestPieceForms(t *testing.T) {
 	}
 }
 
+func TestWeightsOfGraphsPrint(t *testing.T) {
+	w := GraphWeight{Key: "L{i}.w"}
+	require.Equal(t, "L{i}.w", w.String())
+	w.Chain = transform.Of(transform.Rows, 0, 8).Then(transform.Of(transform.Transpose)...)
+	require.Equal(t, "transpose(rows:0:8(L{i}.w))", w.String())
+}
+
 // What a program says of its pieces has to fit by itself, whatever the checkpoint holds.
 func TestCheckPieces(t *testing.T) {
 	for from, want := range map[string]string{

@@ -18,7 +18,7 @@ func graphText(g *ir.Graph) []byte {
 		for _, n := range nodes {
 			fmt.Fprintf(&b, "%s%s %v = %s(%s)", indent, n.Name, n.Shape, n.Op, strings.Join(n.Inputs, ", "))
 			for i, w := range n.Weights {
-				fmt.Fprintf(&b, "%s %s", []string{" weights", ","}[min(i, 1)], w.Key)
+				fmt.Fprintf(&b, "%s %s", []string{" weights", ","}[min(i, 1)], w)
 			}
 			for _, p := range n.Params {
 				fmt.Fprintf(&b, " %s", p)
