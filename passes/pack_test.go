@@ -161,21 +161,31 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 	})
 }
 
-// Packing allocates a block of rows, however large the tensor.
+// Packing allocates a block of rows, however large the tensor and whatever is made of it.
 func TestPackingMemoryIsBounded(t *testing.T) {
 	const rows, cols = 4096, 512 // 8 MiB as float32
 	c, err := checkpoint.NewRandom(nil, 1,
 		[]checkpoint.Spec{{Name: "w", DType: checkpoint.BF16, Shape: []int{rows, cols}}})
 	require.NoError(t, err)
 	w := NewWeights(c, ir.Rope{})
-	for _, layout := range []ir.LayoutKind{ir.Tile8x32, ir.RowMajor} {
-		b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.BF16, Shape: []int{rows, cols},
-			Layout: ir.Layout{Kind: layout}, Pieces: []ir.Piece{{Key: "w"}}}
+	for _, c := range []struct {
+		layout ir.LayoutKind
+		shape  []int
+		chain  transform.Chain
+	}{
+		{ir.Tile8x32, []int{rows, cols}, nil},
+		{ir.RowMajor, []int{rows, cols}, nil},
+		{ir.Tile8x32, []int{rows / 2, cols}, transform.Of(transform.Rows, 32, 64, 64).
+			Then(transform.Of(transform.Pairs, 32)...).Then(transform.Transform{Kind: transform.Plus, By: 1})},
+		{ir.Tile8x32, []int{cols, rows}, transform.Of(transform.Transpose)},
+	} {
+		b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.BF16, Shape: c.shape, Layout: ir.Layout{Kind: c.layout},
+			Pieces: []ir.Piece{{Key: "w", Chain: c.chain}}}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		require.NoError(t, w.Pack(io.Discard, &b, 0))
 		runtime.ReadMemStats(&after)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), fmt.Sprint(layout))
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), fmt.Sprint(c))
 	}
 }
 
