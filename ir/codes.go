@@ -54,7 +54,7 @@ with a threshold of 1 or more; a threshold of 0 would order nothing.`)
 	CodePage = diag.New("AMK3022", "buffer that its page cannot hold", `
 A page is a slot of scratch memory that several buffers use one after another, each from offset 0. The pages that a
 buffer names must exist, lie in the buffer's space, have its layout with as many copies, and have at least its bytes.`)
-	CodePiece = diag.New("AMK3024", "pieces that do not supply the rows of a buffer", `
+	CodePiece = diag.New("AMK3025", "pieces that do not supply the rows of a buffer", `
 A WEIGHT or CONST buffer is packed from pieces: tensors of the checkpoint, each inside the transforms that make rows of
 the buffer of it, as in pairs:64(rows:0:512(KEY)). A transform has the arguments that docs/ir.md lists, even and odd are
 outermost and come in pairs, and the rows of all pieces fill the buffer. How many rows a tensor has is for the
