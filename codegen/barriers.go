@@ -112,17 +112,16 @@ func isJoinOf(s, arrive *ir.Stage) bool {
 	first, err := classify(arrive)
 	second, err2 := classify(s)
 	return err == nil && err2 == nil && first == bodyArrive && second == bodyJoin && len(s.Waits) == 1 &&
-		s.Waits[0].Counter == arrive.Signal &&
-		s.Signal == stepCounter
+		s.Waits[0].Counter == arrive.Signal && s.Signal == ""
 }
 
-// onEverySM holds a stage of a barrier to one task on each SM, and its wait to all of them.
+// onEverySM holds a stage to one task on each SM, that of its number, and its wait to all of them.
 func (b *builder) onEverySM(s *ir.Stage) error {
 	sms, d := b.p.Target.SMs, &s.Dist
-	if d.Kind != ir.Spread || d.Extent != sms || d.Grain != 1 || d.SMs != sms {
+	if d.Kind != ir.Spread || d.Extent != sms || d.Grain != 1 || d.SMs != sms || d.Rot != 0 || d.Step != 0 {
 		return diag.Errorf(codeDist, "stage "+s.Name,
-			"is distributed %s, extent %d in grains of %d over %d SMs; a barrier is spread over %d SMs, "+
-				"one element each", d.Kind, d.Extent, d.Grain, d.SMs, sms)
+			"is distributed %s, extent %d in grains of %d over %d SMs; want one element on each of %d SMs, spread in "+
+				"order", d.Kind, d.Extent, d.Grain, d.SMs, sms)
 	}
 	for _, w := range s.Waits {
 		if w.Threshold != sms {
@@ -132,5 +131,5 @@ func (b *builder) onEverySM(s *ir.Stage) error {
 	return nil
 }
 
-// stepCounter ends a step, and is what stages signal that nothing waits for.
+// stepCounter ends a step.
 const stepCounter = "step"

@@ -21,7 +21,7 @@ func withBarriers(p *ir.Program) *ir.Program {
 			if l, ok := n.(*ir.Loop); ok {
 				l.Body = append(slices.Clone(l.Body),
 					&ir.Stage{Name: "L{i}.arrive", Dist: everySM, Ops: []ir.Op{{Code: ir.NOP}}, Signal: "L{i}.join"},
-					&ir.Stage{Name: "L{i}.join", Dist: everySM, Ops: []ir.Op{{Code: ir.NOP}}, Signal: "step",
+					&ir.Stage{Name: "L{i}.join", Dist: everySM, Ops: []ir.Op{{Code: ir.NOP}},
 						Waits: []ir.Wait{{Counter: "L{i}.join", Threshold: sms}}})
 			}
 		}
@@ -112,7 +112,7 @@ func TestRefusalsOfBarriers(t *testing.T) {
 				s.Waits = []ir.Wait{{Counter: "L{i}.join", Threshold: 131}}
 			}
 		}},
-		"two of an SM": {"AMK4002", "one element each", func(p *ir.Program) {
+		"two of an SM": {"AMK4002", "want one element on each of 132 SMs", func(p *ir.Program) {
 			for _, s := range half(p, "L{i}.arrive") {
 				s.Dist.Extent *= 2
 			}
@@ -126,7 +126,7 @@ func TestRefusalsOfBarriers(t *testing.T) {
 				l.Body = append(l.Body, &o)
 			}
 		}},
-		"copies": {"AMK4001", "no other body of COPY alone", func(p *ir.Program) {
+		"copies": {"AMK4001", "the kernel's emit would compute next[0] = COPY(next.sm[0])", func(p *ir.Program) {
 			for _, s := range half(p, "emit") {
 				s.Ops = []ir.Op{{Code: ir.COPY, Out: []ir.Operand{{Buf: "L00.h"}}, In: []ir.Operand{{Buf: "L00.x"}}}}
 			}

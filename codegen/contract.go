@@ -82,12 +82,8 @@ func (b *builder) contract(s *ir.Stage, kind body) error {
 		return holdsTo(s, kind, b.attendOps(s))
 	case bodyCombine:
 		return holdsTo(s, kind, b.combineOps(s))
-	case bodySample:
-		return holdsTo(s, kind, b.sampleOps(s))
-	case bodyEmit:
-		copied := op(s, ir.COPY)
-		return holdsTo(s, kind, []ir.Op{{Code: ir.COPY, Out: []ir.Operand{view(buf(copied.Out, 0), firstOnly)},
-			In: []ir.Operand{view(buf(copied.In, 0), firstOnly)}}})
+	case bodySample, bodyStop, bodyEmit:
+		return holdsTo(s, kind, b.endingOps(s, kind))
 	}
 	return nil
 }
@@ -205,11 +201,4 @@ func (b *builder) combineOps(s *ir.Stage) []ir.Op {
 // combineWidth is how many elements of the attention vector a unit combines.
 func (b *builder) combineWidth(s *ir.Stage) int {
 	return b.p.Model.Heads * b.p.Model.HeadDim / max(1, s.Dist.Extent)
-}
-
-// sampleOps is sample of step.cuh: every SM finds the best of all best values.
-func (b *builder) sampleOps(s *ir.Stage) []ir.Op {
-	a, sms := op(s, ir.ArgMax), b.p.Target.SMs
-	return []ir.Op{{Code: ir.ArgMax, Out: []ir.Operand{view(buf(a.Out, 0), taskRows)},
-		In: []ir.Operand{view(buf(a.In, 0), upTo(sms)), view(buf(a.In, 1), upTo(sms))}}}
 }

@@ -9,8 +9,11 @@ import (
 	"amkc/knobs"
 )
 
-// descriptor returns the stage's descriptor, made at its first use.
+// descriptor returns the stage's descriptor, made at its first use. A stage without a number has none.
 func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*stage, error) {
+	if !kind.numbered() {
+		return &stage{IR: s, Body: kind}, nil
+	}
 	name := structName(s, at, prefix)
 	if st, ok := b.stages[name]; ok {
 		if !sameStage(st.IR, s) {
@@ -26,9 +29,6 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		st.Ops = append(st.Ops, wrap(ir.PrintOp(&s.Ops[i]), opColumns)...)
 	}
 	b.stages[name] = st
-	if !kind.numbered() {
-		return st, nil
-	}
 	if at.loop == nil && s.Dist.Step != 0 {
 		return nil, diag.Errorf(codeDist, "stage "+s.Name,
 			"turns by %d from iteration to iteration, and stands in no loop: want a step of 0", s.Dist.Step)
@@ -80,7 +80,7 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	}
 	add("int", "kRotation", itoa(d.Rot), "of the SMs against the work")
 	add("int", "kRotationStep", itoa(d.Step), "more, from layer to layer")
-	add("int", "kTasks", itoa(len(d.Tasks(0))), "that hand over "+s.Signal)
+	add("int", "kTasks", itoa(len(d.Tasks(0))), "that hand over "+counterName(s.Signal))
 	switch kind {
 	case bodyProduct:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))

@@ -27,7 +27,7 @@ func TestEditedBodies(t *testing.T) {
 	for _, edit := range [][2]string{{"buffer best.value",
 		"buffer late ACTIVATION F16 [176] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value"},
 		{"counter step ", "counter late counter gpu\ncounter step "}, {"wait L03.x >= 8", "wait late >= 40"},
-		{"stage lm_head", strings.Replace(late, "signal step", "signal late", 1) + "stage lm_head"}} {
+		{"stage lm_head", late + "  signal late\n" + "stage lm_head"}} {
 		require.Contains(t, counted, edit[0])
 		counted = strings.ReplaceAll(counted, edit[0], edit[1])
 	}
@@ -120,7 +120,7 @@ func requireInTurn(t *testing.T, p *ir.Program, v *ir.Variant, text string) {
 	stage := ""
 	for i := range f.Tasks {
 		task := &f.Tasks[i]
-		if code := task.Ops[0].Code; code == ir.NOP || code == ir.COPY {
+		if code := task.Ops[0].Code; code == ir.NOP || code == ir.STOP || code == ir.COPY {
 			continue
 		}
 		if stageOf(task) != stage {

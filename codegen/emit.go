@@ -106,7 +106,14 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	case bodySample:
 		collect(&in, ofOperand(ir.ArgMax, 0))
 		collect(&to, ofOperand(ir.ArgMax, 1))
-		consume("if (!sample(c, %s, %s)) break;", in, to)
+		consume("sample(c, %s, %s);", in, to)
+	case bodyStop, bodyEmit, bodyJoinStep:
+		consume("%s(c);", kind)
+		if kind == bodyJoinStep {
+			for _, line := range afterStep {
+				consume("%s", line)
+			}
+		}
 	case bodyArrive:
 		consume("arrive(c);")
 	case bodyJoin:

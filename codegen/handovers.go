@@ -15,7 +15,7 @@ type handovers struct {
 	last    *ir.Stage         // that has handed something over; nil before the first one
 	counter string            // which announces it
 	by      map[string]string // the stage that signals a counter, as it is called in its iteration
-	sample  *ir.Stage         // that has ended the step; nil before
+	ended   int               // stages that end the step, so far
 }
 
 // checkHandovers holds the waits and signals of each variant to the order in which the kernel waits.
@@ -41,10 +41,9 @@ func (b *builder) checkHandovers() error {
 				}
 			}
 		}
-		if h.sample == nil {
-			return diag.Errorf(codeStructure, "variant "+v.Name,
-				"no stage chooses the next token from the best values of all SMs, which ends a step: want one of %s "+
-					"alone, behind the product that makes the logits", ir.ArgMax)
+		if h.ended < len(endings) {
+			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage ends the step as the kernel's %s: want %v, "+
+				"behind the product that makes the logits", endings[h.ended], endings)
 		}
 	}
 	return nil
@@ -53,19 +52,16 @@ func (b *builder) checkHandovers() error {
 // stage looks at a stage in the iteration with an index.
 func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	kind, err := classify(s)
-	if err != nil || !kind.numbered() && kind != bodySample {
+	switch {
+	case err != nil:
 		return err
-	}
-	if h.sample != nil {
-		return diag.Errorf(codeStructure, "stage "+s.Name, "comes after stage %s, which ends the step: want it before",
-			h.sample.Name)
+	case h.ended > 0 || kind.endsStep():
+		return h.end(s, kind, at, index)
+	case !kind.numbered():
+		return nil
 	}
 	if err := h.wait(s, kind, index); err != nil {
 		return err
-	}
-	if kind == bodySample {
-		h.sample = s
-		return nil
 	}
 	if kind == bodyEmbed && (at.loop != nil || s.Dist.Empty) {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
@@ -78,7 +74,12 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	if h.counter, err = ir.Resolve(s.Signal, index); err != nil {
 		return err
 	}
-	if other, taken := h.by[h.counter]; taken && h.counter != stepCounter {
+	if h.counter == stepCounter {
+		return diag.Errorf(codeStructure, "stage "+name,
+			"signals %s, as the kernel does where a step ends and nowhere else: want the counter of its vector, or "+
+				"none", stepCounter)
+	}
+	if other, taken := h.by[h.counter]; taken && h.counter != "" {
 		return diag.Errorf(codeStructure, "stage "+name,
 			"signals %s, and so does stage %s: want a counter for each, as the kernel has", h.counter, other)
 	}
@@ -110,7 +111,7 @@ func (h *handovers) wait(s *ir.Stage, kind body, index int) error {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
 			"waits for %s, and the kernel for %s, which the stage before it, %s, hands over: want a wait for that, "+
 				"and the stage right behind the one whose vector it reads",
-			waited, h.counter, h.last.Name)
+			waited, counterName(h.counter), h.last.Name)
 	}
 	return nil
 }

@@ -20,8 +20,14 @@ const late = `stage late spread extent=352 grain=8 sms=40 rot=3 step=0
   %n = RMSNORM(L03.x[0:64], final_norm.weight[0:64]) eps=1e-06
   %y = GEMV_TILE(%n, L00.gate_up.weight[a:b,0:64])
   late[a/2:b/2] = SILU_MUL(%y)
-  signal step
 `
+
+// Two of the stages that end a step.
+const (
+	stopStage = "stage stop spread extent=40 grain=1 sms=40 rot=0 step=0\n" +
+		"  stop[a:b] = STOP(next.sm[a:b], stop.ids[0:256], stop.last[0])\n"
+	emitStage = "stage emit explicit\n  task sm=0 a=0 b=1\n  next[0] = COPY(next.sm[0])\n"
+)
 
 // more is a stage of each layer like gate_up, into a vector of its own.
 const more = `stage L{i}.more spread extent=352 grain=8 sms=40 rot=3 step=3
@@ -55,7 +61,6 @@ func TestHandovers(t *testing.T) {
 	rowsOfX := "buffer late ACTIVATION F16 [64] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value"
 	second := `stage embed2 spread extent=64 grain=8 sms=40 rot=0 step=0
   residual[a:b], late[a:b] = EMBED(token[0], embed.weight[0:512,a:b])
-  signal step
 `
 	for name, c := range map[string]struct {
 		counted bool // with counted exchanges alone: flagged words of other exchanges are refused by validate
@@ -65,20 +70,38 @@ func TestHandovers(t *testing.T) {
 		"nothing": {},
 		"another embedding first": {edits: []string{"buffer best.value", rowsOfX, "stage embed ",
 			second + "stage embed "}},
-		"a stage after sample": {want: "comes after stage sample, which ends the step",
+		"a stage after sample": {want: "stage late: error: is no stage that the kernel can end a step with here",
 			edits: []string{"buffer best.value", one, "stage emit", late + "stage emit"}},
 		"a stage before sample": {want: "stage late: error: waits for L03.x, and the kernel for best",
 			edits: []string{"buffer best.value", one, "stage sample", late + "stage sample"}},
-		"a stage before lm_head": {want: "stage lm_head: error: waits for L03.x, and the kernel for step",
+		"a stage before lm_head": {want: "stage lm_head: error: waits for L03.x, and the kernel for nothing",
 			edits: []string{"buffer best.value", one, "stage lm_head", late + "stage lm_head"}},
 		"two stages of one counter": {counted: true, want: "waits for L00.h, and the kernel for L00.act",
 			edits: []string{"buffer best.value", many, "stage L{i}.down",
 				strings.Replace(more, "COUNTER", "L{i}.act", 1) + "stage L{i}.down", "wait L{i}.act >= 40",
 				"wait L{i}.act >= 80"}},
-		"the token chosen twice": {want: "comes after stage sample",
-			edits: []string{"stage emit", "stage sample2 spread extent=40 grain=1 sms=40 rot=0 step=0\n  wait best " +
+		"the token chosen twice": {want: "stage sample2: error: is no stage that the kernel can end a step with here",
+			edits: []string{"stage stop", "stage sample2 spread extent=40 grain=1 sms=40 rot=0 step=0\n  wait best " +
 				">= 40\n  next.sm[a:b] = SAMPLE_ARGMAX(best.value[0:40], best.index[0:40])\n" +
-				"  signal step\nstage emit"}},
+				"stage stop"}},
+		"stop behind emit": {want: "stage emit: error: is no stage that the kernel can end a step with here",
+			edits: []string{stopStage, "", emitStage, emitStage + stopStage}},
+		"nothing stops": {want: "stage emit: error: is no stage that the kernel can end a step with here",
+			edits: []string{stopStage, ""}},
+		"stop at other tokens": {want: "the kernel's stop would compute stop[a:b] = STOP(next.sm[a:b], " +
+			"stop.ids[0:256], stop.last[0])", edits: []string{"stop.ids[0:256]", "stop.ids[0:255]"}},
+		"stop at another's token": {want: "the kernel's stop would compute",
+			edits: []string{"STOP(next.sm[a:b]", "STOP(token[0]", "stop[a:b]", "stop[a]"}},
+		"emit on another SM": {want: "stage emit: error: runs elsewhere than on SM 0",
+			edits: []string{"task sm=0 a=0 b=1", "task sm=0 a=0 b=2"}},
+		"emit signals": {want: "stage emit: error: signals step, and the kernel's emit nothing",
+			edits: []string{"COPY(next.sm[0])\n", "COPY(next.sm[0])\n  signal step\n"}},
+		"stop waits": {want: "stage stop: error: waits for best, and the kernel goes on",
+			edits: []string{"  stop[a:b] =", "  wait best >= 40\n  stop[a:b] ="}},
+		"two joins of an SM": {want: "stage join: error: is distributed spread, extent 80",
+			edits: []string{"stage join spread extent=40", "stage join spread extent=80"}},
+		"another stage signals step": {want: "stage late: error: signals step, as the kernel does where a step ends",
+			edits: []string{"buffer best.value", one, "stage lm_head", late + "  signal step\nstage lm_head"}},
 		"the vector before last": {want: "stage L{i}.gate_up: error: waits for L00.x, and the " +
 			"kernel for L00.h", edits: []string{"wait L{i}.h >= 8\n  %n = RMSNORM(L{i}.h[0:64]",
 			"wait L{i}.x >= 8\n  %n = RMSNORM(L{i}.x[0:64]"}},
@@ -92,7 +115,7 @@ func TestHandovers(t *testing.T) {
 				"wait L{i}.x >= 40", "wait L03.x >= 8", "wait L03.x >= 40"}},
 		"embed that waits": {counted: true, want: "stage embed: error: waits for step2, and the kernel looks up",
 			edits: []string{"buffer best.value", rowsOfX, "counter step ", "counter step2 counter gpu\ncounter step ",
-				"stage embed ", strings.Replace(second, "signal step", "signal step2", 1) + "stage embed ",
+				"stage embed ", second + "  signal step2\nstage embed ",
 				"  residual[a:b], L00.x[a:b] = EMBED", "  wait step2 >= 8\n  residual[a:b], L00.x[a:b] = EMBED"}},
 		"other frequencies": {want: "buffer other: error: is what stage L{i}.qkv rotates by",
 			edits: []string{"buffer embed.weight",
@@ -100,12 +123,12 @@ func TestHandovers(t *testing.T) {
 				"%y, rope.inv_freq[0:8]", "%y, other[0:8]"}},
 		"frequencies by the name": {edits: []string{"buffer embed.weight",
 			"buffer rope.inv_freq2 CONST F32 [8] HBM rowmajor from rows(@inv_freq)\nbuffer embed.weight"}},
-		"the same token again": {want: "copies something else than the next token",
+		"the same token again": {want: "the kernel's emit would compute next[0] = COPY(next.sm[0])",
 			edits: []string{"COPY(next.sm[0])", "COPY(token[0])"}},
-		"another output": {want: "copies something else than the next token",
+		"another output": {want: "stage emit: error: is no stage that the kernel can end a step with here",
 			edits: []string{"buffer next.sm", "buffer again IO_OUTPUT I32 [1] HBM rowmajor\nbuffer next.sm",
-				"stage emit explicit", "stage again explicit\n  task sm=0 a=0 b=1\n  again[0] = COPY(next.sm[0])\n  " +
-					"signal step\nstage emit explicit"}},
+				"stage emit explicit", "stage again explicit\n  task sm=0 a=0 b=1\n  again[0] = COPY(next.sm[0])\n" +
+					"stage emit explicit"}},
 		"a page of no vector": {edits: []string{"buffer token ",
 			"page idle GLOBAL_SCRATCH word32 bytes=256\nbuffer token "}},
 	} {

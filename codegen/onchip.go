@@ -9,13 +9,11 @@ import (
 // sin of the position's angles, and the next token. No operand of the call says so; these are the checks that the
 // program means the same.
 
-// Buffers that the kernel and the host know by name: the frequencies of the rotation, and the outputs, which are the
-// logits and the next token.
+// Buffers that the kernel and the host know by name: the frequencies of the rotation, and the logits.
 const (
 	anglesBuffer = "rope.inv_freq"
 	frequencies  = "rows(@inv_freq)" // the piece that it is packed from
 	logitsBuffer = "logits"
-	nextBuffer   = "next"
 )
 
 // checkOnChip refuses a stage that keeps something else on chip than its body does.
@@ -35,19 +33,8 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 				return b.checkAngles(s, operand(s.Ops[i].In, 1))
 			}
 		}
-	case bodySample:
-		if at.loop != nil {
-			return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step, and stands in loop %s", at.loop.Name)
-		}
-		b.token = operand(op(s, ir.ArgMax).Out, 0).Buf
-	case bodyEmit:
-		c := op(s, ir.COPY)
-		if d := &s.Dist; at.loop != nil || operand(c.In, 0).Buf != b.token || operand(c.Out, 0).
-			Buf != nextBuffer || d.Kind != ir.Explicit || len(d.Spans) != 1 {
-			return diag.Errorf(codeStage, "stage "+s.Name,
-				"copies something else than the next token to where the host finds it, and the device has no other "+
-					"body of COPY alone")
-		}
+	case bodySample, bodyStop, bodyEmit, bodyJoinStep:
+		return b.checkEnding(s, kind)
 	}
 	return nil
 }

@@ -17,10 +17,13 @@ const (
 	bodyProduct body = "gemv"
 	bodyAttend  body = "attend"
 	bodyCombine body = "combine"
-	bodySample  body = "sample"
-	bodyEmit    body = "emit"
 	bodyArrive  body = "arrive"
 	bodyJoin    body = "join"
+
+	bodySample   body = "sample"
+	bodyStop     body = "stop"
+	bodyEmit     body = "emit"
+	bodyJoinStep body = "join_step"
 )
 
 // bodies are those of the runtime, by the ops that each carries out.
@@ -30,6 +33,7 @@ var bodies = map[string]body{
 	"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": bodyAttend,
 	"ATTENTION_COMBINE": bodyCombine,
 	"SAMPLE_ARGMAX":     bodySample,
+	"STOP":              bodyStop,
 	"COPY":              bodyEmit,
 	"NOP":               bodyArrive,
 }
@@ -50,7 +54,7 @@ func choosesToken(s *ir.Stage) bool {
 // numbered reports whether stages with the body have a descriptor, and a number in stall records. The others stand
 // beside one that has: the ends of a step and of a layer.
 func (b body) numbered() bool {
-	return b != bodySample && b != bodyEmit && b != bodyArrive && b != bodyJoin
+	return !b.endsStep() && b != bodyArrive && b != bodyJoin
 }
 
 // stage is one stage as the templates see it.
@@ -90,8 +94,12 @@ func classify(s *ir.Stage) (body, error) {
 				"then some of %s",
 			strings.Join(codes, " "), strings.Join(known, "; "), finishingOps())
 	}
-	if b == bodyArrive && len(s.Waits) > 0 {
+	switch {
+	case b != bodyArrive:
+	case len(s.Waits) > 0:
 		b = bodyJoin
+	case s.Signal == stepCounter:
+		b = bodyJoinStep
 	}
 	return b, nil
 }

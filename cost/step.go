@@ -211,6 +211,7 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 			rounds(t.blocks)*(roundCycles+fragmentCycles*float64(t.fragments))) / r.clock
 	case lookup:
 		before, busy = r.fit.StageCode, memoryLatency
+	case ending:
 	default:
 		before, after = r.fit.StageCode, r.fit.StageCode
 	}

@@ -18,7 +18,11 @@ const (
 	matrix               // tiles of weights against a vector
 	attend               // cache rows
 	sampling             // the best of all SMs' best
+	ending               // what an SM does with its own choice: a few instructions that are counted with the choice
 )
+
+// stepCounter is what a stage signals that ends a step.
+const stepCounter = "step"
 
 // task is what one SM does in one stage, at one position.
 type task struct {
@@ -143,6 +147,8 @@ func kindOf(s *ir.Stage) kind {
 			return lookup
 		case s.Ops[i].Code == ir.ArgMax:
 			return sampling
+		case s.Ops[i].Code == ir.STOP, s.Ops[i].Code == ir.NOP && s.Signal == stepCounter:
+			return ending
 		}
 	}
 	return light

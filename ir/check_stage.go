@@ -118,9 +118,6 @@ func (c *checker) stage(s *Stage, taken map[string]bool) {
 		}
 		waited[w.Counter] = true
 	}
-	if s.Signal == "" {
-		c.fail(CodeSync, pos, "has no signal, want the counter that its tasks add 1 to")
-	}
 	temps := map[string]bool{}
 	for i := range s.Ops {
 		c.op(pos, &s.Ops[i], temps)

@@ -64,7 +64,6 @@ func TestCheckText(t *testing.T) {
 		"threshold":     {">= 4", ">= 0", CodeSync, "stage L{i}.qkv: error: waits for L{i}.x >= 0"},
 		"wait twice": {"  wait L{i}.x >= 4\n", "  wait L{i}.x >= 4\n  wait L{i}.x >= 2\n", CodeSync,
 			"waits for counter L{i}.x twice"},
-		"no signal":   {"  signal best\n", "", CodeSync, "stage lm_head: error: has no signal"},
 		"stage twice": {"stage sample ", "stage embed ", CodeName, "stage embed: error: is defined twice"},
 		"same tasks": {"stage sample ", "stage L00.qkv ", CodeName,
 			"task L00.qkv.s000: error: is defined twice in variant short"},
@@ -128,7 +127,7 @@ func TestCheckValues(t *testing.T) {
 		"dist":       {func(p *Program) { p.Variants[0].Body[0].(*Stage).Dist.Kind = 99 }, "unknown distribution #99"},
 		"block": {func(p *Program) { p.Variants[0].Body[0].(*Stage).Ops[0].In[0].Dims[0].Parts = 2 },
 			"blocks of 0 in 2 parts"},
-		"transform": {func(p *Program) { p.Buffers[4].Pieces[0].Chain = transform.Of(9) }, "#9 is unknown, want"},
+		"transform": {func(p *Program) { p.Buffers[7].Pieces[0].Chain = transform.Of(9) }, "#9 is unknown, want"},
 		"float": {func(p *Program) {
 			p.Variants[0].Body[1].(*Loop).Body[0].Ops[0].Params[0].Float = math.NaN()
 		}, "RMSNORM has eps=NaN"},

@@ -49,8 +49,8 @@ of the same stage reads it. Example of what is refused:
 
 Put the op that writes the temporary first, or give the second value a name of its own.`)
 	CodeSync = diag.New("AMK3021", "malformed wait or signal", `
-Each task adds 1 to exactly one counter when it is done, so that every stage has a signal. A wait names a counter, once,
-with a threshold of 1 or more; a threshold of 0 would order nothing.`)
+A wait names a counter, once, with a threshold of 1 or more; a threshold of 0 would order nothing. A counter has a
+known realisation and scope, and starts at 0 or above.`)
 	CodePage = diag.New("AMK3022", "buffer that its page cannot hold", `
 A page is a slot of scratch memory that several buffers use one after another, each from offset 0. The pages that a
 buffer names must exist, lie in the buffer's space, have its layout with as many copies, and have at least its bytes.`)

@@ -30,6 +30,8 @@ const (
 	ArgMax
 	AttentionCombine
 	FUSED
+	_ // SOFTCAP, which nothing asks for
+	STOP
 )
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.

@@ -88,7 +88,7 @@ func TestOpsWithIndices(t *testing.T) {
 			for _, out := range spec.Forms[i].Out {
 				switch out.Elem {
 				case op.Index:
-					require.Equal(t, ArgMax, Opcode(c))
+					require.Contains(t, []Opcode{ArgMax, STOP}, Opcode(c))
 				case op.AsInput:
 					require.Equal(t, COPY, Opcode(c))
 				}

@@ -18,6 +18,7 @@ const (
 	MaxBuffers  = 1 << 17
 	MaxSMs      = 1 << 16 // that a listed task or a distribution names
 	MaxVariants = 64
+	MaxStopIDs  = 256     // ids that can end a run; host and kernel hold as many
 	maxExtent   = 1 << 28 // of a distribution
 	maxIndex    = 1 << 19 // of an iteration; keeps what is computed from it, such as rotations, far from an overflow
 )

@@ -87,14 +87,16 @@ func runAssign(s *State) error {
 		v := &p.Variants[i]
 		err := eachBody(v, func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
 			for _, st := range stages {
-				if st.Dist.Kind != ir.Tiled && st.Name != sampleStage {
-					return nil, diag.Errorf(codeOrder, "pass assign", "stage %s is %s; want tiled stages", st.Name,
-						st.Dist.Kind)
+				switch {
+				case st.Dist.Kind == ir.Tiled:
+					spread(&st.Dist, p.Target.SMs)
+				case !isWhole(st):
+					return nil, diag.Errorf(codeOrder, "pass assign", "stage %s is %s; want tiled stages, and those "+
+						"that end the step whole", st.Name, st.Dist.Kind)
 				}
-				spread(&st.Dist, p.Target.SMs)
 				tasks += st.Dist.NumTasks() * len(indices(st, loop))
 			}
-			return sampleOnEverySM(p, stages), nil
+			return endOnEverySM(p, stages), nil
 		})
 		if err != nil {
 			return err
@@ -123,35 +125,6 @@ func spread(d *ir.Dist, sms int) {
 	}
 	*d = ir.Dist{Kind: kind, Extent: d.Extent, Grain: d.Grain, SMs: sms}
 }
-
-// sampleOnEverySM makes the head leave one best value per SM, and every SM choose among them, so that each knows the
-// next token without asking; the first SM writes it out. Even an SM without rows of the head takes part.
-func sampleOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
-	sms := p.Target.SMs
-	everySM := upTo(sms)
-	for i, st := range stages {
-		last := &st.Ops[len(st.Ops)-1]
-		switch {
-		case last.Code != ir.ArgMax:
-		case st.Name != sampleStage:
-			st.Dist.Empty = true
-			last.Out = []ir.Operand{view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))}
-		default:
-			next := last.Out[0]
-			last.Out, last.In = []ir.Operand{view(nextOnSM, task)},
-				[]ir.Operand{view(bestValue, everySM), view(bestIndex, everySM)}
-			st.Dist = ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
-			emit := &ir.Stage{Name: "emit", Signal: stepCounter,
-				Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},
-				Ops: []ir.Op{{Code: ir.COPY, Out: []ir.Operand{next},
-					In: []ir.Operand{view(nextOnSM, ir.Index(ir.Int(0)))}}}}
-			stages = slices.Insert(stages, i+1, emit)
-		}
-	}
-	return stages
-}
-
-const nextOnSM = "next.sm"
 
 // rotate chooses the rotation of every stage by the policy of the program. Layers follow one another with a constant
 // step.
@@ -216,6 +189,5 @@ func place(p *ir.Program) {
 			b.Layout = ir.Layout{Kind: words, Copies: copies}
 		}
 	}
-	p.Buffers = append(p.Buffers, ir.Buffer{Name: nextOnSM, Kind: ir.Activation, DType: ir.I32,
-		Shape: []int{p.Target.SMs}, Space: ir.SMEM})
+	placeEnding(p)
 }

@@ -51,7 +51,7 @@ func barrierOf(sms int) (arrive, join *ir.Stage) {
 	nothing := func() []ir.Op { return []ir.Op{{Code: ir.NOP}} }
 	counter := inLayer + "join"
 	arrive = &ir.Stage{Name: inLayer + "arrive", Dist: everySM, Ops: nothing(), Signal: counter}
-	join = &ir.Stage{Name: inLayer + "join", Dist: everySM, Ops: nothing(), Signal: stepCounter,
+	join = &ir.Stage{Name: inLayer + "join", Dist: everySM, Ops: nothing(),
 		Waits: []ir.Wait{{Counter: counter, Threshold: sms}}}
 	return arrive, join
 }

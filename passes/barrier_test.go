@@ -31,7 +31,7 @@ func TestBarrierEndsEveryLayer(t *testing.T) {
 				require.Equal(t, "lm_head", stages[k+1].Name)
 			}
 		}
-		require.Equal(t, []string{"L00.arrive", "L00.join", "L01.arrive", "L01.join"}, names)
+		require.Equal(t, []string{"L00.arrive", "L00.join", "L01.arrive", "L01.join", "join"}, names)
 	}
 
 	rolled := lowered(t, state(1), "exchange").Program

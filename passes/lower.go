@@ -38,7 +38,7 @@ func runLower(s *State) error {
 	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p)}
 	l.buffer("token", ir.Input, ir.I32, ir.HBM, 1)
 	l.buffer(logits, ir.Output, ir.F32, ir.HBM, p.Model.Vocab)
-	l.buffer("next", ir.Output, ir.I32, ir.HBM, 1)
+	l.buffer(next, ir.Output, ir.I32, ir.HBM, 1)
 	l.buffer(invFreqBuffer, ir.Const, ir.F32, ir.HBM, p.Model.HeadDim/2).Pieces = []ir.Piece{{Key: invFreqKey}}
 	l.buffer(residual, ir.Activation, ir.F32, ir.GlobalScratch, p.Model.Hidden)
 	v := ir.Variant{Name: "all", Lo: 0, Hi: p.Model.MaxSeq - 1}
@@ -58,7 +58,7 @@ func runLower(s *State) error {
 const (
 	invFreqBuffer = "rope.inv_freq"
 	invFreqKey    = "@inv_freq"
-	stepCounter   = "step" // every task that announces nothing within the step
+	stepCounter   = "step" // whose completion ends a step
 	logits        = "logits"
 	residual      = "residual"
 
@@ -125,6 +125,7 @@ func (l *lowerer) graph(v *ir.Variant) error {
 	if err := l.body(l.g.After, "", l.stream(len(l.g.Layers))); err != nil {
 		return err
 	}
+	l.end()
 	for _, st := range l.stages {
 		v.Body = append(v.Body, st)
 	}
@@ -248,7 +249,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		l.stage(n, out, whole(size), ir.Op{Code: ir.SiluMul, Out: []ir.Operand{view(out, task)},
 			In: []ir.Operand{view(in(0), task), view(in(1), task)}})
 	case "argmax":
-		l.stage(n, stepCounter, whole(1), ir.Op{Code: ir.ArgMax, Out: []ir.Operand{view("next", ir.Index(ir.Int(0)))},
+		l.stage(n, next, whole(1), ir.Op{Code: ir.ArgMax, Out: []ir.Operand{view(next, ir.Index(ir.Int(0)))},
 			In: []ir.Operand{view(in(0), upTo(l.m.Vocab))}})
 	default:
 		return diag.Errorf(codeOrder, "pass lower", "node %s: no stage for op %q", l.prefix+n.Name, n.Op)

@@ -55,14 +55,15 @@ func setTileLayout(p *ir.Program, b *ir.Buffer) {
 	}
 }
 
-// tileStages cuts every whole stage into grains of rows. The head's argmax falls apart into one over each grain, and a
-// stage of its own over their results.
+// tileStages cuts every whole stage of several rows into grains. The head's argmax falls apart into one over each
+// grain, and a stage of its own over their results.
 func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
 	grain := knobs.GrainRows.Of(&p.Config)
 	var out []*ir.Stage
 	for _, st := range stages {
 		switch {
 		case st.Dist.Kind == ir.Tiled && st.Dist.Grain == 1: // attention is cut into heads already
+		case isWhole(st): // what ends a step
 		case st.Dist.Kind != ir.Whole:
 			return nil, diag.Errorf(codeOrder, "pass tile", "stage %s is %s; want whole stages as fuse leaves them",
 				st.Name, st.Dist.Kind)
@@ -70,7 +71,7 @@ func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
 			st.Dist = ir.Dist{Kind: ir.Tiled, Extent: st.Dist.Extent, Grain: grain}
 		}
 		out = append(out, st)
-		if last := &st.Ops[len(st.Ops)-1]; last.Code == ir.ArgMax && st.Signal == stepCounter {
+		if last := &st.Ops[len(st.Ops)-1]; last.Code == ir.ArgMax {
 			out = append(out, splitArgMax(p, st, last, grain))
 		}
 	}
@@ -79,7 +80,6 @@ func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
 
 const (
 	bestValue, bestIndex, bestCounter = "best.value", "best.index", "best"
-	sampleStage                       = "sample"
 )
 
 // splitArgMax makes the last op of the head a partial one, and returns the stage that chooses among the partial
@@ -89,14 +89,15 @@ func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage 
 	p.Buffers = append(p.Buffers,
 		ir.Buffer{Name: bestValue, Kind: ir.Activation, DType: ir.F32, Shape: []int{tiles}, Space: ir.GlobalScratch},
 		ir.Buffer{Name: bestIndex, Kind: ir.Activation, DType: ir.I32, Shape: []int{tiles}, Space: ir.GlobalScratch})
-	next := op.Out[0]
+	sample := &ir.Stage{Name: sampleStage, Dist: whole(1), Signal: head.Signal,
+		Waits: []ir.Wait{{Counter: bestCounter}},
+		Ops: []ir.Op{{Code: ir.ArgMax, Out: op.Out,
+			In: []ir.Operand{view(bestValue, upTo(tiles)), view(bestIndex, upTo(tiles))}}}}
 	mine := ir.Index(spanA.Div(grain))
 	op.Out = []ir.Operand{view(bestValue, mine), view(bestIndex, mine)}
 	op.Params = []ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)}
 	head.Signal = bestCounter
-	return &ir.Stage{Name: sampleStage, Dist: whole(1), Signal: stepCounter, Waits: []ir.Wait{{Counter: bestCounter}},
-		Ops: []ir.Op{{Code: ir.ArgMax, Out: []ir.Operand{next},
-			In: []ir.Operand{view(bestValue, upTo(tiles)), view(bestIndex, upTo(tiles))}}}}
+	return sample
 }
 
 // splitPositions makes the variants: attention in one piece below split_from, and in splits from there on if there are

@@ -22,6 +22,9 @@ type caseOp struct {
 	want    func(in [][]float64) []float64
 }
 
+const stopBuffers = "buffer ids IO_INPUT I32 [4] HBM rowmajor\nbuffer stops IO_INPUT I32 [4] HBM rowmajor\n" +
+	"buffer last IO_INPUT I32 [1] HBM rowmajor\nbuffer index ACTIVATION I32 [4] HBM rowmajor"
+
 var opCases = []caseOp{
 	{name: "nothing", buffers: `buffer out ACTIVATION F32 [2] HBM rowmajor`, op: `NOP()`},
 	{
@@ -226,6 +229,21 @@ var opCases = []caseOp{
 		buffers: "buffer z IO_INPUT F32 [4] HBM rowmajor\nbuffer ids IO_INPUT I32 [4] HBM rowmajor\nbuffer index " +
 			"ACTIVATION I32 [2] HBM rowmajor",
 		want: func([][]float64) []float64 { return []float64{7} },
+	},
+	{
+		name: "the tokens that end a run", op: `index[0:4] = STOP(ids[0:4], stops[1:3], last[0])`,
+		ints: map[string][]float32{"ids": {9, 8, 5, -1}, "stops": {9, 5, 8, 7}, "last": {0}}, buffers: stopBuffers,
+		want: func([][]float64) []float64 { return []float64{0, 1, 1, 0} },
+	},
+	{
+		name: "no token ends a run", op: `index[1:3] = STOP(ids[0:2], stops[0:0], last[0])`,
+		ints: map[string][]float32{"ids": {9, 8, 5, 7}, "stops": {9, 5, 8, 7}, "last": {0}}, buffers: stopBuffers,
+		want: func([][]float64) []float64 { return []float64{0, 0} },
+	},
+	{
+		name: "the last step ends it", op: `index[0:2] = STOP(ids[0:2], stops[2:3], last[0])`,
+		ints: map[string][]float32{"ids": {9, 8, 5, 7}, "stops": {9, 5, 8, 7}, "last": {1}}, buffers: stopBuffers,
+		want: func([][]float64) []float64 { return []float64{1, 1} },
 	},
 	{
 		name: "argmax of no numbers", op: `index[0:2] = SAMPLE_ARGMAX(z[0:2,0:3])`,

@@ -9,6 +9,7 @@ import (
 // buffers. It is for one goroutine at a time.
 type Session struct {
 	Order    Order // of the tasks of a step
+	Last     bool  // the next step ends the run, whatever it chooses
 	mem      *memory
 	variants []*VM
 	pos      int
@@ -36,6 +37,9 @@ func NewSession(p *ir.Program, w Weights, opts Options) (*Session, error) {
 			return nil, err
 		}
 		s.variants = append(s.variants, vm)
+	}
+	if s.mem.byName[stopIDsName] != nil {
+		return s, s.StopAt(nil)
 	}
 	return s, nil
 }
@@ -85,6 +89,11 @@ func (s *Session) Step(token int) (logits []float32, next int, err error) {
 	if token < 0 {
 		return nil, -1, diag.Errorf(CodeValue, "position", "%d has token %d, want an id from 0 on", s.pos, token)
 	}
+	last := 0
+	if s.Last {
+		last = 1
+	}
+	vm.input(stopLastName, last)
 	if err := vm.Step(s.pos, token, s.Order); err != nil {
 		return nil, -1, err
 	}

@@ -73,6 +73,8 @@ func wantType(op *ir.Op, i int) wanted {
 		if i == 1 {
 			return index
 		}
+	case ir.STOP:
+		return index
 	case ir.DEQUANT:
 		matrix = 0
 	}
@@ -94,6 +96,8 @@ func yieldsInts(op *ir.Op, i int, in []ir.DType) bool {
 		return i == 1 || op.IntAt("partial", 0, 0) == 0
 	case ir.COPY:
 		return in[0] == ir.I32
+	case ir.STOP:
+		return true
 	}
 	return false
 }

@@ -295,12 +295,12 @@ producers, by queue order and counting; otherwise the next step could write what
 
 Let the last task of every queue signal step.`)
 	CodeNext = diag.New("AMK3161", "step that hands on no token", `
-The last task of a step writes the I32 output "next", which the next step takes as its token.
+A task of the step writes the I32 output "next", which the next step takes as its token.
 
     buffer next IO_OUTPUT I32 [1] HBM rowmajor
       next[0] = COPY(next.sm[0])
 
-Let the last stage write it.`)
+Let a stage behind the one that chooses the token write it.`)
 	CodeAppend = diag.New("AMK3163", "cache row that its step does not write", `
 Rows of a KV cache below pos are what the steps before appended. So the step at position p writes row p of every cache
 that has such a row, in every head and dimension that a later step reads; else that step would read what nobody wrote.

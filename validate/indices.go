@@ -16,7 +16,7 @@ import (
 //   - SAMPLE_ARGMAX over n values yields 0 to n-1; with partial=1 and first=f it yields f to f+n-1, or no index,
 //     which it does where there is no value, or none that is a number; with indices as its second operand it yields
 //     one of those, or 0 if none of them is an index.
-//   - COPY hands on what it copies.
+//   - COPY hands on what it copies, and STOP yields 0 or 1.
 //   - An input is the host's. The host gives it rows of the tables that it selects from; that is assumed, and refvm
 //     and the launcher see to it. The token is the host's in the first step only: what the step leaves in next is a
 //     row of every table that the token of some variant selects from (checkTokens).
@@ -75,7 +75,7 @@ type indices struct {
 // noteIndices notes what checkIndices will ask about an op, while its views are at hand.
 func (p *Proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 	switch op.Code {
-	case ir.EMBED, ir.ArgMax:
+	case ir.EMBED, ir.ArgMax, ir.STOP:
 	case ir.COPY:
 		counts := func(v view) bool { return v.buf >= 0 && v.dtype == ir.I32 }
 		if !slices.ContainsFunc(in, counts) && !slices.ContainsFunc(out, counts) {
@@ -138,6 +138,8 @@ func (p *Proof) indexTask(t, root int32) {
 			out = p.chosen(t, root, k, op)
 		case op.Code == ir.COPY:
 			out = p.reachOf(&op.In[0], op.InBuf[0])
+		case op.Code == ir.STOP:
+			out = reach{hi: 1, by: t, n: 2}
 		}
 		for i, b := range op.OutBuf {
 			if b < 0 {

@@ -90,6 +90,7 @@ var shapeRemovals = func() []removal {
 			attention("in[0:2], wk[0:pos block 1 part 0 of 2,0:1,0:2], wk[0:pos block 1 part 0 of 2,0:1,0:2]",
 				oneHead+" parts=2 block=1 part=1")),
 		shape("with partial=1 has 1 outputs, want 2", "f[0] = SAMPLE_ARGMAX(in[0:4]) partial=1"),
+		shape("last has 0 elements, want 1", "index[0] = STOP(token[0], token[0], token[0:0])"),
 		shape("output 1 has 2 elements, want 1", "index[0:2] = SAMPLE_ARGMAX(in[0:3])"),
 		shape("with splits has 1 inputs, want 2", "%t = ATTENTION_COMBINE(v[0:4]) splits=2"),
 		shape("takes acc[2,1,w] and ml[2,1,2]", "%t = ATTENTION_COMBINE(v[0:3], v[0:4]) splits=2"),

@@ -9,10 +9,11 @@ const (
 )
 
 // checkStep: the step hands on a token, and ends in a join that is after all of its tasks: every task is at or
-// hb-before a producer of counter step, and that counter is realised by counting. Every SM waits for it before it
-// begins the next step, whichever variant that runs, so that nothing of the next step can meet anything of this one:
-// plain memory, cache rows and exchange words alike. A flagged counter would order the words of the last exchange and
-// nothing else.
+// hb-before a producer of counter step, and that counter is realised by counting. (In a compiled program its producers
+// are the last tasks of all SMs, so that queue order alone says so.) Every SM waits for the counter before it begins
+// the next step, whichever variant that runs, so that nothing of the next step can meet anything of this one: plain
+// memory, cache rows and exchange words alike. A flagged counter would order the words of the last exchange and nothing
+// else.
 func (p *Proof) checkStep() {
 	f := p.flat
 	if !p.writes(nextBuffer) {

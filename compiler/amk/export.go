@@ -10,6 +10,8 @@ import (
 // ToAMK exports one step of a native program, as pass lower leaves it: one op per stage, nothing distributed over SMs.
 // theta is the base of its rotary embedding, which a native program does not hold; 0 refuses programs that rotate.
 //
+// The profile's host ends a run, and knows when a step has ended: the stages of STOP and of the join stay behind.
+//
 // The profile writes things differently in six places. Loops are written out. Vectors are rows of a matrix. An
 // instruction has one output, so that a second one becomes a COPY. A buffer that is updated in place becomes a new one
 // at each update. Rows of q and k stand in the checkpoint's order and not in rotation pairs, which changes no dot
@@ -125,11 +127,16 @@ func (e *exporter) variant() *ir.Variant {
 func (e *exporter) stages(v *ir.Variant) []*ir.Stage {
 	var stages []*ir.Stage
 	for _, n := range v.Body {
-		if st, ok := n.(*ir.Stage); ok { // there are no loops any more
+		if st, ok := n.(*ir.Stage); ok && !endsRun(st) { // there are no loops any more
 			stages = append(stages, st)
 		}
 	}
 	return stages
+}
+
+// endsRun reports whether a stage finds that the run ends, or joins.
+func endsRun(s *ir.Stage) bool {
+	return len(s.Ops) == 1 && (s.Ops[0].Code == ir.STOP || s.Ops[0].Code == ir.NOP)
 }
 
 // survey checks the form of a stage and notes which stages append to which cache.

@@ -105,18 +105,26 @@ func (e *refEngine) Complete(ctx context.Context, prompt []int, n int, stops []i
 	emit func(id int) error) (host.Completion, error) {
 	defer e.line.Clear()
 	var done host.Completion
-	next, err := e.Feed(ctx, prompt, nil)
+	if err := e.session.StopAt(stops); err != nil {
+		return done, err
+	}
+	next, err := e.Feed(ctx, prompt[:len(prompt)-1], nil)
+	if err == nil {
+		e.session.Last = n == 1
+		next, err = e.step(ctx, prompt[len(prompt)-1], nil)
+	}
 	for err == nil {
 		done.IDs = append(done.IDs, next)
-		done.Stopped = slices.Contains(stops, next)
-		if err = emit(next); err != nil || done.Stopped || len(done.IDs) == n {
+		if err = emit(next); err != nil || e.session.Stopped() {
 			break
 		}
 		if !e.streams {
 			e.line.Show(progress.Step{Activity: "decoding", Done: int64(len(done.IDs)), Total: int64(n),
 				Unit: "tokens"})
 		}
+		e.session.Last = len(done.IDs)+1 == n
 		next, err = e.step(ctx, next, nil)
 	}
+	done.Stopped = err == nil && slices.Contains(stops, next)
 	return done, err
 }

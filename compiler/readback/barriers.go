@@ -16,7 +16,7 @@ func (b *builder) barrier(d *descriptor) []*ir.Stage {
 	return []*ir.Stage{
 		{Name: b.outside(d, "L{i}.arrive"), Dist: everySM, Ops: []ir.Op{op(ir.NOP, nil, nil)}, Signal: counter},
 		{Name: counter, Dist: everySM, Waits: []ir.Wait{{Counter: counter, Threshold: sms}},
-			Ops: []ir.Op{op(ir.NOP, nil, nil)}, Signal: stepCounter},
+			Ops: []ir.Op{op(ir.NOP, nil, nil)}},
 	}
 }
 

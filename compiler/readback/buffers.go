@@ -11,6 +11,8 @@ const (
 	residual             = "residual"
 	bestValue, bestIndex = "best.value", "best.index"
 	nextToken, nextOnSM  = "next", "next.sm"
+	stopTokens, stopLast = "stop.ids", "stop.last"
+	stopOnSM             = "stop"
 )
 
 // buffers declares every buffer but the exchanged vectors: weights in the order of their constants, which is that of
@@ -40,9 +42,8 @@ func (b *builder) buffers() {
 	b.p.Buffers = append(b.p.Buffers,
 		ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
 		ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{m.vocab}},
-		ir.Buffer{Name: nextToken, Kind: ir.Output, DType: ir.I32, Shape: []int{1}},
-		ir.Buffer{Name: residual, Kind: ir.Activation, DType: ir.F32, Shape: []int{m.hidden}, Space: ir.SMEM},
-		ir.Buffer{Name: nextOnSM, Kind: ir.Activation, DType: ir.I32, Shape: []int{m.sms}, Space: ir.SMEM})
+		ir.Buffer{Name: residual, Kind: ir.Activation, DType: ir.F32, Shape: []int{m.hidden}, Space: ir.SMEM})
+	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }
 
 // ofLayer is one member of a family, as a buffer in none.

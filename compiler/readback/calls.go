@@ -176,9 +176,8 @@ func (w *walk) prepare() {
 func (w *walk) conditional() {
 	t := w.peek()
 	switch {
-	case t.text == "!" && !w.streams:
-		w.want("!")
-		w.call(w.word("sample"), "c", ") break ;", false)
+	case t.text == "stopped" && !w.streams:
+		w.call(w.token(), "c", ") break ;", false)
 	case t.text == "turns" && w.streams:
 		w.phrase("turns . now ( ) )")
 		w.call(w.word("await_join"), "p", ";", false)

@@ -150,9 +150,7 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 	if !d.head() {
 		return []kernelCall{c}
 	}
-	values := []place{{name: "kBestValue"}, {name: "kBestIndex"}}
-	return []kernelCall{c, {layer: -1, what: "publish_best", args: append([]place{{name: "best"}}, values...)},
-		{layer: -1, what: "sample", args: values}}
+	return append([]kernelCall{c}, endingCalls()...)
 }
 
 // argumentOf is what the function of a matrix stage is given for a parameter.

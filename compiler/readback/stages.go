@@ -33,8 +33,7 @@ func op(code ir.Opcode, out, in []ir.Operand, params ...ir.Param) ir.Op {
 
 func views(v ...ir.Operand) []ir.Operand { return v }
 
-// stage rebuilds a stage. That of the head comes with the two that end the step on every SM: they have no constants
-// of their own.
+// stage rebuilds a stage. That of the head comes with those that end the step.
 func (b *builder) stage(d *descriptor, thresholds map[handover]int) []ir.Node {
 	s := &ir.Stage{Name: d.name, Kind: d.kind, Dist: b.dist(d), Signal: b.outside(d, d.out), Ops: b.ops(d)}
 	if d.in != "" {
@@ -43,15 +42,8 @@ func (b *builder) stage(d *descriptor, thresholds map[handover]int) []ir.Node {
 	if !d.head() {
 		return []ir.Node{s}
 	}
-	sms := b.facts.sms
-	sample := &ir.Stage{Name: "sample", Dist: ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms},
-		Waits: []ir.Wait{{Counter: d.out, Threshold: thresholds[handover{d.out, 0}]}}, Signal: stepCounter,
-		Ops: []ir.Op{op(ir.ArgMax, views(view(nextOnSM, task)),
-			views(view(bestValue, upTo(sms)), view(bestIndex, upTo(sms))))}}
-	emit := &ir.Stage{Name: "emit", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},
-		Signal: stepCounter,
-		Ops:    []ir.Op{op(ir.COPY, views(view(nextToken, first)), views(view(nextOnSM, first)))}}
-	return []ir.Node{s, sample, emit}
+	best := ir.Wait{Counter: d.out, Threshold: thresholds[handover{d.out, 0}]}
+	return append([]ir.Node{s}, b.ending(best)...)
 }
 
 // outside names the member of a family that a stage in no loop uses: one of its own layer; embed writes the first one

@@ -68,7 +68,7 @@ func (m *machine) indices([]region) *Hazard {
 func (m *machine) selects() bool {
 	for t := range m.tasks {
 		for k := range m.tasks[t].flat.Ops {
-			if code := m.tasks[t].flat.Ops[k].Code; code == ir.EMBED || code == ir.ArgMax {
+			if code := m.tasks[t].flat.Ops[k].Code; code == ir.EMBED || code == ir.ArgMax || code == ir.STOP {
 				return true
 			}
 		}
@@ -153,6 +153,9 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 		return w.argmax(r, op)
 	case ir.COPY:
 		out, known = w.load(r, op, 0)
+	case ir.STOP:
+		n, ok := w.length(r, op)
+		out, known = repeat(index{hi: 1}, n), ok
 	default:
 		if !slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
 			return "" // only indices and what a task keeps to itself matter

@@ -31,6 +31,7 @@ var known = map[*op.Spec]traits{
 	op.SOFTMAX:   {asLong: true},
 	op.ALLREDUCE: {asLong: true, inPlace: true},
 	op.SoftCap:   {asLong: true, inPlace: true},
+	op.STOP:      {asLong: true},
 }
 
 // traitsOf are those of an opcode; none of one that nothing is known of.

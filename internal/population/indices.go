@@ -106,7 +106,12 @@ func (x *indexing) op() {
 	values := viewOf("w", ir.Span(ir.Int(indexValues-n), ir.Int(indexValues)))
 	switch x.IntN(6) {
 	case 0:
-		x.task(newOp(ir.ArgMax, views(indexAt("i", to, at)), views(values)))
+		choose := newOp(ir.ArgMax, views(indexAt("i", to, at)), views(values))
+		if n == 2 { // 0 or 1, as STOP says too
+			choose.Code, choose.In = ir.STOP, views(viewOf("token", ir.Index(ir.Int(0))), viewOf("given", extent(2)),
+				viewOf("given", ir.Index(ir.Int(0))))
+		}
+		x.task(choose)
 		x.set(to, at, n-1, false)
 	case 1:
 		first := x.IntN(3)

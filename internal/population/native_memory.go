@@ -147,7 +147,11 @@ func (g *native) ends() {
 			Space: ir.GlobalScratch, Layout: g.words(ir.F32)})
 		g.add(ir.Buffer{Name: "best.index", Kind: ir.Activation, DType: ir.I32, Shape: []int{g.sms},
 			Space: ir.GlobalScratch, Layout: g.words(ir.I32)})
-		g.add(ir.Buffer{Name: "next.sm", Kind: ir.Activation, DType: ir.I32, Shape: []int{g.sms}, Space: ir.SMEM})
+		for _, name := range []string{"next.sm", "stop"} {
+			g.add(ir.Buffer{Name: name, Kind: ir.Activation, DType: ir.I32, Shape: []int{g.sms}, Space: ir.SMEM})
+		}
+		g.add(ir.Buffer{Name: "stop.ids", Kind: ir.Input, DType: ir.I32, Shape: []int{stopIDs}})
+		g.add(ir.Buffer{Name: "stop.last", Kind: ir.Input, DType: ir.I32, Shape: []int{1}})
 	}
 }
 

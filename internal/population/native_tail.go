@@ -6,8 +6,11 @@ import "amkc/ir"
 const (
 	soloTail = iota // one task makes the logits and the token
 	joinTail        // logits on all SMs, a counted join, the token
-	fullTail        // as amkc has it: the best logit of each SM is exchanged, each SM samples, one emits
+	fullTail        // as amkc has it: the SMs exchange their best logits, and each samples, stops and joins; one emits
 )
+
+// stopIDs is how many ids can end a run.
+const stopIDs = 2
 
 // finish makes the stages behind the loop.
 func (g *native) finish(x vector) {
@@ -72,17 +75,27 @@ func (g *native) full(x vector) []*ir.Stage {
 		newOp(ir.ArgMax, best, views(viewOf("logits", span())), ir.IntParam("partial", ir.Int(1)),
 			ir.IntParam("first", symA))}
 	g.counter("best", 0, false)
-	sample := &ir.Stage{Name: "sample", Dist: ir.Dist{Kind: ir.Spread, Extent: g.sms, Grain: 1, SMs: g.sms},
-		Signal: "step"}
+	everySM := ir.Dist{Kind: ir.Spread, Extent: g.sms, Grain: 1, SMs: g.sms}
+	sample := &ir.Stage{Name: "sample", Dist: everySM}
 	g.wait(sample, vector{counter: "best", tasks: tasksOf(&head.Dist)})
 	sample.Ops = []ir.Op{newOp(ir.ArgMax, views(viewOf("next.sm", span())),
 		views(viewOf("best.value", extent(g.sms)), viewOf("best.index", extent(g.sms))))}
-	emit := &ir.Stage{Name: "emit", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, B: 1}}},
-		Signal: "step"}
+	stop := &ir.Stage{Name: "stop", Dist: everySM}
+	stop.Ops = []ir.Op{newOp(ir.STOP, views(viewOf("stop", span())), views(viewOf("next.sm", span()),
+		viewOf("stop.ids", extent(stopIDs)), viewOf("stop.last", ir.Index(ir.Int(0)))))}
+	emit := &ir.Stage{Name: "emit", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, B: 1}}}}
 	if g.slip() {
 		emit.Dist.Spans[0].SM = g.r.IntN(g.sms) // the token is in another SM's shared memory, unless that is SM 0
 	}
 	emit.Ops = []ir.Op{newOp(ir.COPY, views(viewOf("next", ir.Index(ir.Int(0)))),
 		views(viewOf("next.sm", ir.Index(ir.Int(0)))))}
-	return []*ir.Stage{head, sample, emit}
+	join := &ir.Stage{Name: "join", Dist: everySM, Ops: []ir.Op{newOp(ir.NOP, nil, nil)}, Signal: "step"}
+	stages := []*ir.Stage{head, sample, stop, emit, join}
+	if g.slip() { // something is done behind the join, or one SM does not join
+		i := 1 + g.r.IntN(3)
+		stages[i], stages[4] = join, stages[i]
+	} else if g.slip() {
+		join.Dist = ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: g.r.IntN(g.sms), B: 1}}}
+	}
+	return stages
 }

@@ -42,7 +42,7 @@ func TestNative(t *testing.T) {
 			}
 		}
 		tasks = max(tasks, len(f.Flat.Tasks))
-		if len(f.Flat.Tasks) <= 12 {
+		if len(f.Flat.Tasks) <= 16 {
 			small++
 		}
 		rep := validate.Program(c.Program)
@@ -54,7 +54,7 @@ func TestNative(t *testing.T) {
 			codes[d.Code]++
 		}
 	}
-	t.Logf("%d of %d accepted, %d of at most 12 tasks, at most %d tasks; rejected for %v", accepted, seeds, small,
+	t.Logf("%d of %d accepted, %d of at most 16 tasks, at most %d tasks; rejected for %v", accepted, seeds, small,
 		tasks, codes)
 	require.Greater(t, accepted, seeds*40/100)
 	require.Less(t, accepted, seeds*65/100)

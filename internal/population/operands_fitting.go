@@ -59,6 +59,8 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 		return s.appendRows()
 	case ir.ArgMax:
 		return s.argmax()
+	case ir.STOP:
+		return s.stop()
 	case ir.AttentionCombine:
 		return s.combine()
 	case ir.FUSED:
@@ -209,6 +211,12 @@ func (s *sheet) argmax() *ir.FlatOp {
 	}
 	rows, n := 1+s.IntN(3), 1+s.IntN(4)
 	return s.op(ir.ArgMax, []arg{s.input("", s.float(), rows, n)}, s.outs(ir.I32, rows))
+}
+
+func (s *sheet) stop() *ir.FlatOp {
+	n := s.some()
+	return s.op(ir.STOP, []arg{s.input(tokenInput, ir.I32, s.shape(n)...), s.input("ids", ir.I32, s.shape(s.some())...),
+		s.input("last", ir.I32, 1)}, s.outs(ir.I32, n))
 }
 
 func (s *sheet) combine() *ir.FlatOp {

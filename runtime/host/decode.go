@@ -70,8 +70,8 @@ func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit 
 	if err := s.valid(token); err != nil {
 		return nil, err
 	}
-	if len(stops) > maxStops {
-		return nil, fmt.Errorf("%d stop ids were given, and %d are possible", len(stops), maxStops)
+	if len(stops) > MaxStops {
+		return nil, fmt.Errorf("%d stop ids were given, and %d are possible", len(stops), MaxStops)
 	}
 	var all []int
 	for len(all) < n {

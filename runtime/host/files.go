@@ -80,9 +80,9 @@ func StopIDs(dir string) ([]int, error) {
 		all = append(all, ids...)
 	}
 	slices.Sort(all)
-	if all = slices.Compact(all); len(all) > maxStops {
+	if all = slices.Compact(all); len(all) > MaxStops {
 		return nil, &BuildError{Path: dir, What: fmt.Sprintf("eos_token_id has %d ids", len(all)),
-			Remedy: fmt.Sprintf("the kernel knows %d at most; or use --ignore-eos", maxStops)}
+			Remedy: fmt.Sprintf("the kernel knows %d at most; or use --ignore-eos", MaxStops)}
 	}
 	return all, nil
 }

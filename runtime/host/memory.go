@@ -8,7 +8,7 @@ import (
 
 const (
 	maxSteps = 32  // of one launch that decodes: what the token words and the logits have room for
-	maxStops = 256 // stop ids
+	MaxStops = 256 // ids that can end a launch
 
 	page      = 2 << 20 // granularity of the driver's allocations
 	cacheLine = 64
@@ -24,7 +24,7 @@ type layout struct {
 func layoutFor(i Info) layout {
 	var l layout
 	l.stopIDs = l.abortDevice + 256
-	l.forced = l.stopIDs + 4*maxStops
+	l.forced = l.stopIDs + 4*MaxStops
 	l.logits = roundUp(l.forced+4*maxSteps, 256)
 	l.scratchBytes = l.logits + 4*maxSteps*i.Vocab
 	l.stalls = l.abort + cacheLine

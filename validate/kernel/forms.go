@@ -122,6 +122,8 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 				return []*storage{sums}, []*storage{partial, which}
 			}
 			return []*storage{partial, which}, []*storage{number}
+		case ir.STOP:
+			return []*storage{number, number, number}, []*storage{number}
 		}
 		if ir.Ops[op.Code].Finisher != nil {
 			return []*storage{sums}, rows(op)

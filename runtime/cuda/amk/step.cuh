@@ -1,7 +1,7 @@
 // The two ends of a decode step. Begin: the embedding row of the token enters the residual stream
 // and is handed over. End: every SM publishes its best logit, reads all of them, and so knows the
-// next token; then all SMs join at the step counter, which orders everything of this step before
-// the next (docs/memory-model.md, step end). Needs schedule.h.
+// next token and whether there is a next step; then all SMs join at the step counter, which orders
+// everything of this step before the next (docs/memory-model.md, step end). Needs schedule.h.
 #pragma once
 
 #include "finish.cuh"
@@ -20,7 +20,7 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq) {
   }
 }
 
-// The join that ends a step, in two halves: an SM arrives when it knows the next token, and waits
+// The join that ends a step, in two halves: an SM arrives when it has done all of it, and waits
 // for the others once it has asked for that token's embedding. One thread does both, and asks for
 // no embedding: its release has a fence in it, which takes microseconds while copies are under way,
 // and during which the others go on. It arrives after a block barrier that follows everything this
@@ -29,6 +29,11 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq) {
 // Without the join an SM that has no early work in the next step could still be reading best words
 // that others already overwrite.
 constexpr int kJoiner = kConsumers - 1;
+
+template <class C>
+__device__ __forceinline__ bool is_last(C& c) {
+  return c.step + 1 == c.launch.steps;
+}
 
 template <class C>
 __device__ __forceinline__ u32* step_counter(C& c) {
@@ -130,12 +135,17 @@ __device__ __forceinline__ void publish_best(C& c, Best best, const Page values,
   lap(c, Did::kSignal);
 }
 
-// Reads every SM's best and joins them; leaves the next token in shared.token, releases the cache
-// rows to the producer and tells it whether the launch goes on. Returns false if it ends here.
+// The stages that end a step know each other by what they leave in Scratch alone: sample leaves
+// chosen and token, and stop leaves stop. Thread 0, which has the result of the reduction, does all
+// that is small. Stop comes right behind sample: the compiler then makes one branch of both, and
+// keeps chosen in a register between them. The join's block barrier shows the others what they
+// left.
+
+// Computes the next token: reads every SM's best, and takes the largest.
 template <class C>
-__device__ __forceinline__ bool sample(C& c, const Page values, const Page indices) {
+__device__ __forceinline__ void sample(C& c, const Page values, const Page indices) {
   const Launch& launch = c.launch;
-  const bool last = c.step + 1 == launch.steps;
+  const bool last = is_last(c);
   int forced = -1;
   if (c.tid == 0 && launch.forced && !last) forced = load_constant(launch.forced + c.step + 1);
   Best best;
@@ -160,23 +170,53 @@ __device__ __forceinline__ bool sample(C& c, const Page values, const Page indic
     // no finite logit at all: token 0
     const int chosen = u32(best.index) < kVocab ? best.index : 0;
     const bool aborted = has_aborted(c.shared) || best.index == kVoid;
-    bool ends = last || aborted;
-    for (int i = 0; i < launch.n_stop; ++i)
-      ends = ends || load_constant(launch.stop_ids + i) == chosen;
-    if (c.sm == 0 && !aborted && launch.tokens) launch.tokens[c.step] = u32(chosen);
     c.shared.chosen = aborted ? kVoid : chosen;
     c.shared.token = forced >= 0 ? forced : chosen;
+  }
+}
+
+// Finds whether the launch ends with this step: it is the last one, or void, or has chosen one of
+// the ids that end a launch. The ring's producer, which runs ahead, looks at what this leaves too.
+template <class C>
+__device__ __forceinline__ void stop(C& c) {
+  if (c.tid == 0) {
+    const Launch& launch = c.launch;
+    const int chosen = c.shared.chosen;
+    bool ends = is_last(c) || chosen == kVoid;
+    for (int i = 0; i < launch.n_stop; ++i)
+      ends = ends || load_constant(launch.stop_ids + i) == chosen;
     store_shared_release(&c.shared.stop, ends);
   }
+}
+
+// Writes the token out. The host finds it there when the launch has ended.
+template <class C>
+__device__ __forceinline__ void emit(C& c) {
+  if (c.tid == 0 && c.sm == 0 && c.shared.chosen != kVoid && c.launch.tokens)
+    c.launch.tokens[c.step] = u32(c.shared.chosen);
+}
+
+// The first half of the join that ends the step; the next one waits in embed.
+template <class C>
+__device__ __forceinline__ void join_step(C& c) {
   consumer_barrier();
-  if (c.tid == kJoiner) {
-    if (C::kWaits) add_release(step_counter(c), 1);
-    // After the arrival, which would wait for a store on its way to the host.
-    if (c.sm == 0 && launch.host_tokens && c.shared.chosen != kVoid)
-      store_system(launch.host_tokens + c.step, u32(c.shared.chosen) + 1);
-  }
+  if (c.tid == kJoiner && C::kWaits) add_release(step_counter(c), 1);
+}
+
+// Stores the token where the host polls for it, after the arrival, which would wait for a store on
+// its way to the host.
+template <class C>
+__device__ __forceinline__ void tell_host(C& c) {
+  const Launch& launch = c.launch;
+  if (c.tid == kJoiner && c.sm == 0 && launch.host_tokens && c.shared.chosen != kVoid)
+    store_system(launch.host_tokens + c.step, u32(c.shared.chosen) + 1);
   lap(c, Did::kSignal);
-  return !c.shared.stop;
+}
+
+// Whether the step that was joined ends the launch.
+template <class C>
+__device__ __forceinline__ bool stopped(C& c) {
+  return c.shared.stop;
 }
 
 // Prepares a block's scratch. All threads call it, once.

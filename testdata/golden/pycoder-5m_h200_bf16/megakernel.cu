@@ -91,7 +91,12 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
     c.enter(kStageLmHead);
     const Best best = lm_head_stage(c, kX, weights + kFinalNormWeight);
     publish_best(c, best, kBestValue, kBestIndex);
-    if (!sample(c, kBestValue, kBestIndex)) break;
+    sample(c, kBestValue, kBestIndex);
+    stop(c);
+    emit(c);
+    join_step(c);
+    tell_host(c);
+    if (stopped(c)) break;
     // amkc:end
   }
 }

@@ -1,0 +1,90 @@
+package passes
+
+import (
+	"slices"
+
+	"amkc/ir"
+)
+
+// A step ends in stages that know each other by their buffers alone: sample computes the next token from the logits,
+// stop finds whether the run ends with it, and join says that the step has ended. Lower makes them, of one task each;
+// assign gives each SM its own, so that every SM knows what comes next without asking.
+
+const (
+	next, stop           = "next", "stop"
+	nextOnSM             = "next.sm"
+	stopIDs, stopLast    = "stop.ids", "stop.last"
+	sampleStage          = "sample"
+	emitStage            = "emit"
+	stopStage, joinStage = "stop", "join"
+)
+
+// end lowers what no node of the graph says: what stops, and the join.
+func (l *lowerer) end() {
+	first := ir.Index(ir.Int(0))
+	l.buffer(stopIDs, ir.Input, ir.I32, ir.HBM, ir.MaxStopIDs)
+	l.buffer(stopLast, ir.Input, ir.I32, ir.HBM, 1)
+	l.scratch(stop, ir.I32, 1)
+	l.ending(stopStage, next, stop, ir.Op{Code: ir.STOP, Out: []ir.Operand{view(stop, first)},
+		In: []ir.Operand{view(next, first), view(stopIDs, upTo(ir.MaxStopIDs)), view(stopLast, first)}})
+	l.ending(joinStage, stop, stepCounter, ir.Op{Code: ir.NOP})
+}
+
+// ending appends a stage that no node of the graph stands for.
+func (l *lowerer) ending(name, wait, signal string, op ir.Op) {
+	l.stages = append(l.stages, &ir.Stage{Name: name, Dist: whole(1), Ops: []ir.Op{op},
+		Waits: []ir.Wait{{Counter: wait}}, Signal: signal})
+	l.counters = declareCounter(l.counters, l.buffers, signal)
+}
+
+// endOnEverySM makes the head leave one best value per SM, and every SM choose among them, find whether the run ends,
+// and join. What an SM leaves to itself it announces to nobody, so that these stages wait for nothing but the best
+// values, and only the join signals. The first SM writes the token out. Even an SM without rows of the head takes part.
+func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
+	sms := p.Target.SMs
+	everySM := upTo(sms)
+	var out []*ir.Stage
+	var emitted []ir.Operand
+	for _, st := range stages {
+		out = append(out, st)
+		last := &st.Ops[len(st.Ops)-1]
+		if st.Dist.Kind != ir.Whole {
+			if last.Code == ir.ArgMax {
+				st.Dist.Empty = true
+				last.Out = []ir.Operand{view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))}
+			}
+			continue
+		}
+		st.Dist = ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
+		switch last.Code {
+		case ir.ArgMax:
+			emitted = last.Out
+			last.Out, last.In = []ir.Operand{view(nextOnSM, task)},
+				[]ir.Operand{view(bestValue, everySM), view(bestIndex, everySM)}
+			st.Signal = ""
+		case ir.STOP:
+			last.Out, last.In[0] = []ir.Operand{view(stop, task)}, view(nextOnSM, task)
+			st.Waits, st.Signal = nil, ""
+			out = append(out, &ir.Stage{Name: emitStage,
+				Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},
+				Ops: []ir.Op{{Code: ir.COPY, Out: emitted,
+					In: []ir.Operand{view(nextOnSM, ir.Index(ir.Int(0)))}}}})
+		case ir.NOP:
+			st.Waits = nil
+		}
+	}
+	return out
+}
+
+// placeEnding puts what an SM leaves to itself into its shared memory.
+func placeEnding(p *ir.Program) {
+	own := func(name string) ir.Buffer {
+		return ir.Buffer{Name: name, Kind: ir.Activation, DType: ir.I32, Shape: []int{p.Target.SMs}, Space: ir.SMEM}
+	}
+	at := slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == stop })
+	p.Buffers[at] = own(stop)
+	p.Buffers = append(p.Buffers, own(nextOnSM))
+}
+
+// isWhole reports whether a stage is one task for one element.
+func isWhole(st *ir.Stage) bool { return st.Dist.Kind == ir.Whole && st.Dist.Extent == 1 }
