@@ -65,25 +65,63 @@ func (o *order) precedes(a, b int) bool {
 	return true
 }
 
-// wordRead identifies the words that a task waits for: those of a range of a buffer, announced by a counter.
-type wordRead struct {
-	counter, buf int
-	dims         [8]int
+// words are those that tasks wait for: a range of a buffer, announced by a counter. All tasks that read the same range
+// have one clock for it, which gathers those of its writers.
+type words struct {
+	dims    [8]int
+	written clock // how far each queue is when all writers so far are done; nil before the first
 }
 
-type wordWrite struct {
-	clock clock
-	dims  [8]int
+type announced struct{ counter, buf int }
+
+// wordReads lists the distinct ranges that tasks wait for, and finds them again.
+type wordReads struct {
+	of    map[announced][]*words
+	known map[announced]map[[8]int]*words
+}
+
+// newWordReads looks at all tasks once. So a write is noted where it will be read and nowhere else, in memory for the
+// ranges and not for the tasks, of which there may be very many on very many SMs.
+func newWordReads(flat *ir.Flat) *wordReads {
+	r := &wordReads{map[announced][]*words{}, map[announced]map[[8]int]*words{}}
+	eachWord(flat, func(t *ir.Task, a *ir.Access, dims [8]int) {
+		if a.Write {
+			return
+		}
+		for _, w := range t.Waits {
+			key := announced{w.Counter, a.Buf}
+			if r.known[key] == nil {
+				r.known[key] = map[[8]int]*words{}
+			}
+			if r.known[key][dims] == nil {
+				r.known[key][dims] = &words{dims: dims}
+				r.of[key] = append(r.of[key], r.known[key][dims])
+			}
+		}
+	})
+	return r
+}
+
+// eachWord calls f for every access to words of a range that is the same at every position.
+func eachWord(flat *ir.Flat, f func(t *ir.Task, a *ir.Access, dims [8]int)) {
+	var accesses []ir.Access
+	for t := range flat.Tasks {
+		accesses = flat.Tasks[t].Footprint(accesses[:0])
+		for i := range accesses {
+			a := &accesses[i]
+			if dims, fixed := fixedDims(a.Dims); fixed && flat.Buffers[a.Buf].Layout.Words() {
+				f(&flat.Tasks[t], a, dims)
+			}
+		}
+	}
 }
 
 // newOrder walks the tasks in program order, in which every writer of a word comes before its readers: an edge that
 // pointed backwards would not be seen, and leave more buffers interfering.
 func newOrder(flat *ir.Flat) (*order, error) {
 	o := &order{done: make([]clock, len(flat.Buffers)), before: make([]clock, len(flat.Buffers))}
-	last := make([]clock, flat.SMs) // of the latest task of each queue
-	length := make([]int32, flat.SMs)
-	writes := map[[2]int][]wordWrite{} // by counter and buffer
-	joined := map[wordRead]clock{}
+	queues := make([]clock, flat.SMs) // how far each is known to be by the task at hand of a queue, its own number last
+	reads := newWordReads(flat)
 	var accesses []ir.Access
 	for t := range flat.Tasks {
 		task := &flat.Tasks[t]
@@ -91,41 +129,39 @@ func newOrder(flat *ir.Flat) (*order, error) {
 			return nil, diag.Errorf(codeOrder, "pass pagecolor",
 				"task %s has no SM; want a program that has been assigned", task.Name)
 		}
-		begin := make(clock, flat.SMs)
-		if last[task.SM] != nil {
-			copy(begin, last[task.SM])
+		if queues[task.SM] == nil {
+			queues[task.SM] = make(clock, flat.SMs)
 		}
+		now := queues[task.SM]
+		number := now[task.SM] + 1
 		accesses = task.Footprint(accesses[:0])
 		for i := range accesses {
 			a := &accesses[i]
 			if dims, fixed := fixedDims(a.Dims); fixed && !a.Write && flat.Buffers[a.Buf].Layout.Words() {
 				for _, w := range task.Waits {
-					key := wordRead{w.Counter, a.Buf, dims}
-					c, known := joined[key]
-					if !known {
-						c = make(clock, flat.SMs)
-						for _, write := range writes[[2]int{w.Counter, a.Buf}] {
-							if overlap(&write.dims, &dims) {
-								c.join(write.clock)
-							}
-						}
-						joined[key] = c
+					if read := reads.known[announced{w.Counter, a.Buf}][dims]; read.written != nil {
+						now.join(read.written)
 					}
-					begin.join(c)
 				}
 			}
 		}
-		length[task.SM]++
-		end := append(clock(nil), begin...)
-		end[task.SM] = length[task.SM]
-		last[task.SM] = end
+		for i := range accesses {
+			o.note(&accesses[i], now, task.SM, number)
+		}
+		now[task.SM] = number
 		for i := range accesses {
 			a := &accesses[i]
-			o.note(a, begin, task.SM, length[task.SM])
-			if dims, fixed := fixedDims(a.Dims); fixed && a.Write && flat.Buffers[a.Buf].Layout.Words() &&
-				task.Signal >= 0 {
-				key := [2]int{task.Signal, a.Buf}
-				writes[key] = append(writes[key], wordWrite{end, dims})
+			dims, fixed := fixedDims(a.Dims)
+			if !fixed || !a.Write || task.Signal < 0 || !flat.Buffers[a.Buf].Layout.Words() {
+				continue
+			}
+			for _, read := range reads.of[announced{task.Signal, a.Buf}] {
+				if overlap(&dims, &read.dims) {
+					if read.written == nil {
+						read.written = make(clock, flat.SMs)
+					}
+					read.written.join(now)
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 // Runs the plain kernels of a build on the CPU, in float32: blocks one after the other, of one warp, whose lanes are
 // contexts that take turns. Prints the logits after each of the ids. The test defines KERNELS, a list of
 // {name, function}.
+#include <csetjmp>
 #include <ucontext.h>
 
 #include <cmath>
@@ -27,13 +28,20 @@ struct Index {
 };
 static Index threadIdx, blockIdx, blockDim{kLanes};
 static float shuffled[kLanes];
-static ucontext_t lanes[kLanes], done;
+static ucontext_t starts[kLanes], done;
+static jmp_buf lanes[kLanes];
+static bool started[kLanes];
 
-// A lane that has come to a barrier lets the next one run. When it has its turn again all have come to theirs.
+// A lane that has come to a barrier lets the next one run. When it has its turn again all have come to theirs. A context
+// is for a lane's beginning alone: swapping one asks the system for the signal mask, and lanes take turns often.
 void __syncthreads() {
   const unsigned lane = threadIdx.x, block = blockIdx.x, next = (lane + 1) % kLanes;
   threadIdx.x = next;
-  swapcontext(&lanes[lane], &lanes[next]);
+  if (_setjmp(lanes[lane]) == 0) {
+    if (started[next]) _longjmp(lanes[next], 1);
+    started[next] = true;
+    setcontext(&starts[next]);
+  }
   threadIdx.x = lane;
   blockIdx.x = block;
 }
@@ -122,11 +130,12 @@ int main(int argc, char** argv) {
   ids = argv + 2;
   static char stacks[kLanes][1 << 16];
   for (int lane = 0; lane < kLanes; ++lane) {
-    getcontext(&lanes[lane]);
-    lanes[lane].uc_stack.ss_sp = stacks[lane];
-    lanes[lane].uc_stack.ss_size = sizeof stacks[lane];
-    lanes[lane].uc_link = &done;  // lane 0 is done first, with its last print
-    makecontext(&lanes[lane], decode, 0);
+    getcontext(&starts[lane]);
+    starts[lane].uc_stack.ss_sp = stacks[lane];
+    starts[lane].uc_stack.ss_size = sizeof stacks[lane];
+    starts[lane].uc_link = &done;  // lane 0 is done first, with its last print
+    makecontext(&starts[lane], decode, 0);
   }
-  swapcontext(&done, &lanes[0]);
+  started[0] = true;
+  swapcontext(&done, &starts[0]);
 }
