@@ -65,7 +65,7 @@ fuzz:
 	$(PYTHON) scripts/fuzz.py --time $(FUZZTIME) --workers $(FUZZWORKERS) $(FUZZERS)
 
 # A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. Half an
-# hour to three quarters on two cores; `make test` judges 2,500, `make long` 20,000.
+# hour to three quarters on two cores; `make test` judges 1,000, `make long` 20,000.
 soundness:
 	go test ./internal/soundness -run Population -timeout 5h -programs 1000000 -report $(CURDIR)/docs/results -v
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -118,22 +119,30 @@ func others(v string, names map[string]bool) []string {
 }
 
 // Every literal of every header matters: whichever is edited, reading back finds it. Nothing is emitted again here.
+//
+// The edits of all builds take half a minute, and builds have nearly all of them alike: unless AMKC_LONG is set, each
+// build tries every fourth, and others than the build before it.
 func TestEveryLiteralIsReadBack(t *testing.T) {
-	for _, dir := range builds(t) {
+	for n, dir := range builds(t) {
 		t.Run(dir, func(t *testing.T) {
 			h, want := headers(t, dir), programOf(t, dir)
 			edits := literalEdits(h)
 			require.Greater(t, len(edits), 300)
-			for _, e := range edits {
-				require.NotEmpty(t, findings(h, e, want), e.what)
+			for i, e := range edits {
+				if tried(i + n) {
+					require.NotEmpty(t, findings(h, e, want), e.what)
+				}
 			}
 		})
 	}
 }
 
+// tried reports whether the n-th of some edits is: all in the long tests, and otherwise every fourth.
+func tried(n int) bool { return n%4 == 0 || os.Getenv("AMKC_LONG") != "" }
+
 // No line of a block or of a walk can go, or come twice, but for comments and blank lines.
 func TestEveryDeclarationIsNeeded(t *testing.T) {
-	for _, dir := range builds(t) {
+	for n, dir := range builds(t) {
 		t.Run(dir, func(t *testing.T) {
 			h, want := headers(t, dir), programOf(t, dir)
 			for f, text := range h {
@@ -142,7 +151,7 @@ func TestEveryDeclarationIsNeeded(t *testing.T) {
 				for i, line := range lines {
 					mark, isMark := strings.CutPrefix(strings.TrimLeft(line, " "), "// amkc:")
 					inside = isMark && mark != "end\n" || inside && !isMark
-					if code, _, _ := strings.Cut(line, "//"); !inside || strings.TrimSpace(code) == "" {
+					if code, _, _ := strings.Cut(line, "//"); !inside || strings.TrimSpace(code) == "" || !tried(i+n) {
 						continue
 					}
 					without := edit{"without " + line, f,
@@ -158,7 +167,7 @@ func TestEveryDeclarationIsNeeded(t *testing.T) {
 
 // The comments that list the ops of a stage say what its body carries out.
 func TestOpCommentsAreReadBack(t *testing.T) {
-	for _, dir := range builds(t) {
+	for n, dir := range builds(t) {
 		h, want := headers(t, dir), programOf(t, dir)
 		lines := strings.SplitAfter(string(h[0]), "\n")
 		edited := 0
@@ -168,8 +177,11 @@ func TestOpCommentsAreReadBack(t *testing.T) {
 			}
 			edited++
 			rest := strings.Join(lines[i+1:], "")
-			for _, text := range []string{"", strings.TrimRight(line, "\n") + " more\n", line + line,
+			for k, text := range []string{"", strings.TrimRight(line, "\n") + " more\n", line + line,
 				line[:len(line)-3] + "\n"} {
+				if !tried(i + k + n) {
+					continue
+				}
 				require.NotEmpty(t, findings(h, edit{line, 0, strings.Join(lines[:i], "") + text + rest}, want),
 					"%s %q -> %q", dir, line, text)
 			}

@@ -22,7 +22,7 @@ func usual() int {
 	if os.Getenv("AMKC_LONG") != "" {
 		return Whole
 	}
-	return 2500
+	return 1000
 }
 
 // spent is what the oracles spend on a program of a run of n. Schedules and positions are for programs of too many
