@@ -51,15 +51,12 @@ var (
 
 // notEmitted are the fields that say nothing of the emitted code, and why.
 var notEmitted = map[string]string{
-	"Model.Name": "a label", "Model.Architecture": "a label", "Target.Name": "a label",
-	"Target.L2Bytes": "for the cost model", "Target.HBMBytes": "for the host, which compares it with the weights",
-	"Target.HBMGBs":                 "for the cost model",
-	"Config.FusionGrouping":         "what pass fuse was asked for",
-	"Config.SMAssignment.Policy":    "what pass assign was asked for",
-	"Config.SMAssignment.Rotations": "what pass assign was asked for",
-	"Config.PageAllocation":         "what pass pagecolor was asked for",
-	"Config.ThreadsPerBlock":        "of one value",
-	"Config.Tiling[][]":             "what a pass was asked for, unless it is one of ring or warps",
+	"Target.Name": "a label", "Target.L2Bytes": "for the cost model", "Target.HBMBytes": "for the host, which compares it with the weights",
+	"Target.HBMGBs":              "for the cost model",
+	"Config.FusionGrouping":      "what pass fuse was asked for",
+	"Config.SMAssignment.Policy": "what pass assign was asked for",
+	"Config.ThreadsPerBlock":     "of one value",
+	"Config.Tiling[][]":          "what a pass was asked for, unless it is one of ring or warps",
 }
 
 // steersNothing reports whether an edit is one of a field that is not emitted.
