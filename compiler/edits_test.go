@@ -51,7 +51,9 @@ var (
 
 // notEmitted are the fields that say nothing of the emitted code, and why.
 var notEmitted = map[string]string{
-	"Target.Name": "a label", "Target.L2Bytes": "for the cost model", "Target.HBMBytes": "for the host, which compares it with the weights",
+	"Target.Name":                "a label",
+	"Target.L2Bytes":             "for the cost model",
+	"Target.HBMBytes":            "for the host, which compares it with the weights",
 	"Target.HBMGBs":              "for the cost model",
 	"Config.FusionGrouping":      "what pass fuse was asked for",
 	"Config.SMAssignment.Policy": "what pass assign was asked for",
