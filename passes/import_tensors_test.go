@@ -1,0 +1,164 @@
+package passes
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/passes/checkpoint"
+)
+
+// A stored is a tensor of a file that a test writes.
+type stored struct {
+	dtype string
+	shape []int
+	data  []byte
+}
+
+func f32Bytes(values ...float32) []byte {
+	var b bytes.Buffer
+	_ = binary.Write(&b, binary.LittleEndian, values)
+	return b.Bytes()
+}
+
+// writeModel writes a model directory with one safetensors file.
+func writeModel(t testing.TB, config string, tensors map[string]stored) string {
+	dir := t.TempDir()
+	header, data := map[string]any{}, []byte{}
+	for _, name := range slices.Sorted(maps.Keys(tensors)) {
+		v := tensors[name]
+		header[name] = map[string]any{"dtype": v.dtype, "shape": v.shape,
+			"data_offsets": []int{len(data), len(data) + len(v.data)}}
+		data = append(data, v.data...)
+	}
+	text, err := json.Marshal(header)
+	require.NoError(t, err)
+	file := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), append(append(file, text...), data...),
+		0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644))
+	return dir
+}
+
+// plainTensors are the tensors of a config, all float32, each with values of its own.
+func plainTensors(t testing.TB, config string) map[string]stored {
+	s, err := importConfig(t, config, State{})
+	require.NoError(t, err)
+	out := map[string]stored{}
+	for k, w := range s.Graph.Weights() {
+		n := 1
+		for _, d := range w.Shape {
+			n *= d
+		}
+		values := make([]float32, n)
+		for i := range values {
+			values[i] = float32(k) + float32(i)/1024
+		}
+		out[w.Key] = stored{"F32", w.Shape, f32Bytes(values...)}
+	}
+	return out
+}
+
+func TestTensorRefusals(t *testing.T) {
+	const q = "model.layers.0.self_attn.q_proj.weight"
+	type change = func(map[string]stored)
+	checkRefusals(t, "testdata/tensor_refusals.golden", []refusal{
+		{"missing", change(func(m map[string]stored) { delete(m, q) })},
+		{"all missing", change(func(m map[string]stored) { clear(m); m["x"] = stored{"F32", []int{1}, f32Bytes(1)} })},
+		{"bias", change(func(m map[string]stored) {
+			m["model.layers.0.self_attn.q_proj.bias"] = stored{"F32", []int{24}, make([]byte, 96)}
+		})},
+		{"layer beyond the config",
+			change(func(m map[string]stored) { m["model.layers.1.input_layernorm.weight"] = m["model.norm.weight"] })},
+		{"shape", change(func(m map[string]stored) { v := m[q]; v.shape = []int{12, 48}; m[q] = v })},
+		{"rank", change(func(m map[string]stored) { v := m[q]; v.shape = []int{576}; m[q] = v })},
+		{"quantised", change(func(m map[string]stored) { m[q] = stored{"I8", []int{24, 24}, make([]byte, 576)} })},
+		{"mlx", change(func(m map[string]stored) {
+			m[q] = stored{"U32", []int{24, 3}, make([]byte, 288)}
+			for _, ending := range []string{"scales", "biases"} {
+				m[strings.TrimSuffix(q, "weight")+ending] = stored{"F16", []int{24, 1}, make([]byte, 48)}
+			}
+		})},
+		{"classifier", change(func(m map[string]stored) {
+			delete(m, "lm_head.weight")
+			m["score.weight"] = stored{"F32", []int{2, 24}, make([]byte, 192)}
+		})},
+		{"bare model", change(func(m map[string]stored) {
+			delete(m, "lm_head.weight")
+			for name, v := range maps.Clone(m) {
+				delete(m, name)
+				m[strings.TrimPrefix(name, "model.")] = v
+			}
+		})},
+		{"inv_freq", change(func(m map[string]stored) {
+			m["model.layers.0.self_attn.rotary_emb.inv_freq"] = stored{"F32", []int{4}, f32Bytes(1, 0.1, 0.01, 0.0011)}
+		})},
+		{"inv_freq of another size", change(func(m map[string]stored) {
+			m["model.rotary_emb.inv_freq"] = stored{"F32",
+				[]int{1}, f32Bytes(1)}
+		})},
+		{"inv_freq of integers", change(func(m map[string]stored) {
+			m["model.rotary_emb.inv_freq"] = stored{"I32", []int{4}, f32Bytes(1, 0.1, 0.01, 0.001)}
+		})},
+	}, func(v any) error {
+		tensors := plainTensors(t, plainConfig)
+		v.(change)(tensors)
+		_, err := importModel(t, writeModel(t, plainConfig, tensors))
+		return err
+	})
+}
+
+func TestStoredInvFreqIsConsumed(t *testing.T) {
+	tensors := plainTensors(t, plainConfig)
+	freq := invFreq(10000, 8)
+	freq[2] = math.Nextafter32(freq[2], 1) // another maths library
+	tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = stored{"F32", []int{4}, f32Bytes(freq...)}
+	tensors["model.rotary_emb.inv_freq"] = stored{"BF16", []int{4},
+		[]byte{0x80, 0x3f, 0xcd, 0x3d, 0x24, 0x3c, 0x83, 0x3a}}
+	s, err := importModel(t, writeModel(t, plainConfig, tensors))
+	require.NoError(t, err)
+	require.Contains(t, s.Consumed, "model.rotary_emb.inv_freq")
+}
+
+func TestStoredTiedHead(t *testing.T) {
+	config := edit(plainConfig, fieldsOf{"tie_word_embeddings": true})
+	tensors := plainTensors(t, config)
+	tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+	s, err := importModel(t, writeModel(t, config, tensors))
+	require.NoError(t, err)
+	require.Contains(t, s.Consumed, "lm_head.weight")
+
+	head := tensors["lm_head.weight"]
+	head.data = slices.Clone(head.data)
+	head.data[len(head.data)-1] ^= 1
+	tensors["lm_head.weight"] = head
+	_, err = importModel(t, writeModel(t, config, tensors))
+	require.ErrorContains(t, err, "AMK1112")
+
+	_, err = importModel(t, writeModel(t, edit(config, fieldsOf{"tie_word_embeddings": false}),
+		plainTensors(t, config)))
+	require.ErrorContains(t, err, "AMK1109", "an untied model needs its head")
+}
+
+func TestRequiredTensors(t *testing.T) {
+	s, err := importConfig(t, plainConfig, State{})
+	require.NoError(t, err)
+	specs := RequiredTensors(s.Graph, checkpoint.BF16)
+	require.Len(t, specs, 2+9+1)
+	require.Equal(t, checkpoint.Spec{Name: "model.embed_tokens.weight", DType: checkpoint.BF16, Shape: []int{17, 24}},
+		specs[0])
+	names := make([]string, len(specs))
+	for i, spec := range specs {
+		names[i] = spec.Name
+	}
+	require.Equal(t, 1, strings.Count(strings.Join(names, " "), "model.norm.weight"))
+}
