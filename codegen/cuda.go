@@ -130,7 +130,7 @@ type builder struct {
 	p        *ir.Program
 	d        *cudaData
 	stages   map[string]*stage // by descriptor name
-	names    directory
+	names    *ir.Directory
 	weights  map[int]weightPlace // by buffer, as the maps below
 	offsets  map[int][]int       // of each member, in the weights
 	caches   map[int][]int       // of each member, which cache of the arena it is
@@ -163,7 +163,7 @@ func build(p *ir.Program) (*builder, error) {
 	if err := ir.CheckArch(p.Target.Arch); err != nil {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)
 	}
-	b := &builder{p: p, names: newDirectory(p), stages: map[string]*stage{},
+	b := &builder{p: p, names: ir.BufferDirectory(p), stages: map[string]*stage{},
 		d: &cudaData{Model: p.Model, ABI: runtimeABI}}
 	matrices := ir.MatrixFormat(p.Model.Weights)
 	if matrices == nil || !p.Model.IsUniform() {

@@ -51,9 +51,8 @@ func (b *builder) handedOver(s *ir.Stage, at site) int {
 			if out.IsTemp() {
 				continue
 			}
-			name, err := ir.Resolve(out.Buf, at.indices()[0])
-			if m, known := b.names[name]; err == nil && known && b.p.Buffers[m.buffer].Layout.Words() {
-				return b.p.Buffers[m.buffer].Numel()
+			if buf := b.buffer(out.Buf, at); buf != nil && buf.Layout.Words() {
+				return buf.Numel()
 			}
 		}
 	}

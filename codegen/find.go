@@ -7,36 +7,6 @@ import (
 	"amkc/ir/diag"
 )
 
-// A member is what a resolved name stands for: a buffer of the program, and which member of it if it is a family.
-type member struct {
-	buffer int // index into Program.Buffers
-	k      int // from 0; 0 for a plain buffer
-}
-
-// directory finds buffers by their resolved names, which are also those that ragged groups give them.
-type directory map[string]member
-
-func newDirectory(p *ir.Program) directory {
-	d := directory{}
-	for i := range p.Buffers {
-		b := &p.Buffers[i]
-		for k := range max(1, b.Count) {
-			if name, err := ir.Resolve(b.Name, b.Index(k)); err == nil {
-				d[name] = member{i, k}
-			}
-		}
-	}
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		for k, m := range g.Members {
-			if name, err := ir.Resolve(g.Name, g.Index(k)); err == nil {
-				d[name] = d[m]
-			}
-		}
-	}
-	return d
-}
-
 // A site is where a stage is emitted: in no loop, or in the body of one.
 type site struct {
 	loop   *ir.Loop // nil: in none
@@ -67,22 +37,22 @@ func (s site) indicesOf(st *ir.Stage) []int {
 	return out
 }
 
-// members returns what a name stands for at a site: one member, or one for each iteration.
-func (d directory) members(name string, at site) ([]member, error) {
-	indices := at.indices()
-	if !ir.IsFamily(name) {
-		indices = indices[:min(1, len(indices))]
+// members returns what a name stands for at a site: one buffer, or one for each iteration.
+func (b *builder) members(name string, at site) ([]ir.Member, error) {
+	ms, err := b.names.In(name, at.loop)
+	if err != nil {
+		return nil, diag.Errorf(codeStructure, "buffer "+name, "%v", err)
 	}
-	out := make([]member, len(indices))
-	for t, i := range indices {
-		resolved, err := ir.Resolve(name, i)
-		m, known := d[resolved]
-		if err != nil || !known {
-			return nil, diag.Errorf(codeStructure, "buffer "+resolved, "no such buffer, and no member of a group")
-		}
-		out[t] = m
+	return ms, nil
+}
+
+// buffer returns what a name stands for at a site, in the first iteration; nil for what is no buffer.
+func (b *builder) buffer(name string, at site) *ir.Buffer {
+	m, err := b.names.At(name, at.indices()[0])
+	if err != nil {
+		return nil
 	}
-	return out, nil
+	return &b.p.Buffers[m.Declared]
 }
 
 // steps reports whether values advance by the same number from each to the next one, and by how many; one value by

@@ -125,12 +125,11 @@ func (b *builder) traffic() host.Traffic {
 			for _, i := range (site{loop: section.loop}).indicesOf(s) {
 				for k := range s.Ops {
 					o := &s.Ops[k]
-					name, err := ir.Resolve(operand(o.In, 1).Buf, i)
-					m, known := b.names[name]
-					if !known || err != nil {
+					m, err := b.names.At(operand(o.In, 1).Buf, i)
+					if err != nil {
 						continue
 					}
-					switch read := &b.p.Buffers[m.buffer]; o.Code {
+					switch read := &b.p.Buffers[m.Declared]; o.Code {
 					case ir.GEMV, ir.RMSNORM:
 						t.Weights += int64(read.Bytes())
 					case ir.ATTENTION:

@@ -65,16 +65,16 @@ func (b *builder) checkFinisher(s *ir.Stage, at site, o *ir.Op) error {
 
 // checkResidual holds an operand to the one residual.
 func (b *builder) checkResidual(s *ir.Stage, o ir.Operand) error {
-	m, known := b.names[o.Buf]
-	if !known || b.p.Buffers[m.buffer].Count > 0 || b.p.Buffers[m.buffer].Space != ir.SMEM {
+	buf := b.buffer(o.Buf, site{})
+	if ir.IsFamily(o.Buf) || buf == nil || buf.Count > 0 || buf.Space != ir.SMEM {
 		return diag.Errorf(codeStructure, "buffer "+o.Buf,
 			"is what stage %s adds to, or adds up: want one buffer in SMEM for the whole step", s.Name)
 	}
 	if b.residual == "" {
-		b.residual = b.p.Buffers[m.buffer].Name
+		b.residual = buf.Name
 	}
-	if name := b.p.Buffers[m.buffer].Name; name != b.residual {
-		return diag.Errorf(codeStructure, "buffer "+name,
+	if buf.Name != b.residual {
+		return diag.Errorf(codeStructure, "buffer "+buf.Name,
 			"is what stage %s adds to, or adds up, and other stages %s: want one for the whole step", s.Name,
 			b.residual)
 	}
@@ -83,8 +83,8 @@ func (b *builder) checkResidual(s *ir.Stage, o ir.Operand) error {
 
 // checkAngles holds an operand to the frequencies that the whole step rotates by.
 func (b *builder) checkAngles(s *ir.Stage, o ir.Operand) error {
-	m, known := b.names[o.Buf]
-	if place, placed := b.weights[m.buffer]; !known || !placed || place.constant != b.d.InvFreq {
+	m, err := b.names.At(o.Buf, 0)
+	if place, placed := b.weights[m.Declared]; err != nil || !placed || place.constant != b.d.InvFreq {
 		return diag.Errorf(codeStructure, "buffer "+o.Buf,
 			"is what stage %s rotates by, and the kernel rotates by %s alone: want that", s.Name, anglesBuffer)
 	}

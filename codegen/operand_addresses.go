@@ -12,12 +12,12 @@ import (
 
 // numbers lists which members of one buffer a name stands for, iteration by iteration; ok is false where there are
 // several buffers.
-func numbers(ms []member) (ks []int, ok bool) {
+func numbers(ms []ir.Member) (ks []int, ok bool) {
 	for _, m := range ms {
-		if m.buffer != ms[0].buffer {
+		if m.Declared != ms[0].Declared {
 			return nil, false
 		}
-		ks = append(ks, m.k)
+		ks = append(ks, m.K)
 	}
 	return ks, len(ms) > 0
 }
@@ -33,12 +33,12 @@ func (s site) within(name string) site {
 // address returns the expression for the first byte of a weight. variable is the loop's.
 func (b *builder) address(name string, at site, variable string) (string, error) {
 	at = at.within(name)
-	ms, err := b.names.members(name, at)
+	ms, err := b.members(name, at)
 	if err != nil {
 		return "", err
 	}
 	for _, m := range ms {
-		if _, placed := b.weights[m.buffer]; !placed {
+		if _, placed := b.weights[m.Declared]; !placed {
 			return "", diag.Errorf(codeStructure, "buffer "+name, "is no WEIGHT or CONST of the program")
 		}
 	}
@@ -47,12 +47,12 @@ func (b *builder) address(name string, at site, variable string) (string, error)
 	if !one || !even {
 		offsets := make([]string, len(ms))
 		for t, m := range ms {
-			offsets[t] = itoa(b.offsets[m.buffer][m.k])
+			offsets[t] = itoa(b.offsets[m.Declared][m.K])
 		}
 		return fmt.Sprintf("weights + %s[%s]", b.table("size_t", constName(name)+"At", offsets, "of "+name),
 			at.iteration(variable)), nil
 	}
-	place := b.weights[ms[0].buffer]
+	place := b.weights[ms[0].Declared]
 	index := at.expression(variable, ks[0], by)
 	switch {
 	case place.stride == "":
@@ -67,14 +67,14 @@ func (b *builder) address(name string, at site, variable string) (string, error)
 // page returns the expression for the page of an exchanged vector.
 func (b *builder) page(name string, at site) (string, error) {
 	at = at.within(name)
-	ms, err := b.names.members(name, at)
+	ms, err := b.members(name, at)
 	if err != nil {
 		return "", err
 	}
 	ks, one := numbers(ms)
 	by, even := steps(ks)
-	buf := &b.p.Buffers[ms[0].buffer]
-	constant, placed := b.vectors[ms[0].buffer]
+	buf := &b.p.Buffers[ms[0].Declared]
+	constant, placed := b.vectors[ms[0].Declared]
 	switch {
 	case !placed:
 		return "", diag.Errorf(codeStructure, "buffer "+name,
@@ -94,16 +94,16 @@ func (b *builder) page(name string, at site) (string, error) {
 // of the cache arena, else the number of its cache there, as another argument.
 func (b *builder) cache(name string, at site, variable string) (string, error) {
 	in := at.within(name)
-	ms, err := b.names.members(name, in)
+	ms, err := b.members(name, in)
 	if err != nil {
 		return "", err
 	}
 	slots := make([]int, len(ms))
 	for t, m := range ms {
-		if b.caches[m.buffer] == nil {
+		if b.caches[m.Declared] == nil {
 			return "", diag.Errorf(codeStructure, "buffer "+name, "is no KV_CACHE of the program")
 		}
-		slots[t] = b.caches[m.buffer][m.k]
+		slots[t] = b.caches[m.Declared][m.K]
 	}
 	if by, even := steps(slots); even {
 		if slot := in.expression(variable, slots[0], by); slot != variable {

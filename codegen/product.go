@@ -259,11 +259,11 @@ func (w *productWriter) store(to ir.Operand, value string) {
 
 // spaceOf is where the buffer lies that a name stands for at a site.
 func (b *builder) spaceOf(name string, at site) (ir.Space, error) {
-	ms, err := b.names.members(name, at.within(name))
+	ms, err := b.members(name, at.within(name))
 	if err != nil {
 		return 0, err
 	}
-	return b.p.Buffers[ms[0].buffer].Space, nil
+	return b.p.Buffers[ms[0].Declared].Space, nil
 }
 
 // comment puts the op above its lines.

@@ -12,7 +12,7 @@ import (
 // A supply is where the buffers of a program hold what is made of a tensor of the checkpoint: row j of it is row
 // first + j*step of the buffer.
 type supply struct {
-	member
+	ir.Member
 	first, step int
 	chain       transform.Chain // without even and odd, which are first and step
 }
@@ -25,38 +25,35 @@ func suppliedBy(p *ir.Program, g *ir.Graph) (map[string][]supply, error) {
 		shapes[w.Key] = w.Shape
 	}
 	out := map[string][]supply{}
-	for i := range p.Buffers {
-		b := &p.Buffers[i]
+	for _, m := range ir.BufferDirectory(p).Members() {
+		b, first := &p.Buffers[m.Declared], 0
 		if b.Kind != ir.Weight {
 			continue
 		}
-		for k := range max(1, b.Count) {
-			first := 0
-			for _, piece := range b.Pieces {
-				key, err := ir.ResolveKey(piece.Key, b.Index(k))
-				shape, known := shapes[key]
-				if err != nil || !known {
-					return nil, diag.Errorf(codeReference, "buffer "+b.Name, "holds %v, of which no node of the graph "+
-						"takes anything", piece)
-				}
-				n := rowsOf(shape, piece.Chain)
-				s := supply{member: member{i, k}, first: first, step: 1, chain: piece.Chain}
-				last := len(piece.Chain) - 1
-				switch {
-				case last >= 0 && piece.Chain[last].Kind == transform.Even:
-					s.step, s.chain = 2, s.chain[:last] // and the odd rows follow it
-				case last >= 0 && piece.Chain[last].Kind == transform.Odd:
-					s.first, s.step, s.chain = first+1, 2, s.chain[:last]
-					first += 2 * n
-				default:
-					first += n
-				}
-				out[key] = append(out[key], s)
+		for _, piece := range b.Pieces {
+			key, err := ir.ResolveKey(piece.Key, b.Index(m.K))
+			shape, known := shapes[key]
+			if err != nil || !known {
+				return nil, diag.Errorf(codeReference, "buffer "+b.Name, "holds %v, of which no node of the graph "+
+					"takes anything", piece)
 			}
-			if first != b.Shape[0] {
-				return nil, diag.Errorf(codeReference, "buffer "+b.Name, "has %d rows, and its pieces have %d",
-					b.Shape[0], first)
+			n := rowsOf(shape, piece.Chain)
+			s := supply{Member: m, first: first, step: 1, chain: piece.Chain}
+			last := len(piece.Chain) - 1
+			switch {
+			case last >= 0 && piece.Chain[last].Kind == transform.Even:
+				s.step, s.chain = 2, s.chain[:last] // and the odd rows follow it
+			case last >= 0 && piece.Chain[last].Kind == transform.Odd:
+				s.first, s.step, s.chain = first+1, 2, s.chain[:last]
+				first += 2 * n
+			default:
+				first += n
 			}
+			out[key] = append(out[key], s)
+		}
+		if first != b.Shape[0] {
+			return nil, diag.Errorf(codeReference, "buffer "+b.Name, "has %d rows, and its pieces have %d",
+				b.Shape[0], first)
 		}
 	}
 	return out, nil
@@ -112,7 +109,7 @@ func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ...transform.Tran
 		if !known {
 			if len(otherwise) > 0 {
 				return "", r.refuse(n, "needs %s, and %s holds %s", want.Around(key),
-					r.p.Buffers[otherwise[0].buffer].Name, otherwise[0].chain.Around(key))
+					r.p.Buffers[otherwise[0].Declared].Name, otherwise[0].chain.Around(key))
 			}
 			return "", r.refuse(n, "needs %s, which no buffer of the program holds", key)
 		}
@@ -137,7 +134,7 @@ func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ...transform.Tran
 
 // checkSupply refuses a tensor that is packed otherwise than the functions of reference.cuh read it.
 func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key string, s *supply) error {
-	b := &r.p.Buffers[s.buffer]
+	b := &r.p.Buffers[s.Declared]
 	layout := ir.RowMajor
 	if len(w.Shape) == 2 {
 		layout = ir.Tile8x32
@@ -157,14 +154,14 @@ func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key st
 // address is C++ for where buffers begin: one constant outside of the layers, and for members that follow one another
 // layer by layer, and otherwise a table of all layers.
 func (r *referenceWriter) address(n *ir.GraphNode, k int, layers []int, places []supply) string {
-	first := r.weights[places[0].buffer]
+	first := r.weights[places[0].Declared]
 	if r.layers == nil {
 		return "r.weights + " + first.constant
 	}
 	inStep := true
 	for t, layer := range layers {
 		s := &places[t]
-		inStep = inStep && s.buffer == places[0].buffer && s.k == layer && r.weights[s.buffer].stride == layerBytes
+		inStep = inStep && s.Declared == places[0].Declared && s.K == layer && r.weights[s.Declared].stride == layerBytes
 	}
 	if inStep {
 		r.d.ByStride = true
@@ -181,10 +178,10 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, layers []int, places [
 		if !known {
 			continue
 		}
-		place := r.weights[s.buffer]
+		place := r.weights[s.Declared]
 		values[layer] = place.constant
-		if s.k > 0 {
-			values[layer] = fmt.Sprintf("%s + %d * %s", place.constant, s.k, place.stride)
+		if s.K > 0 {
+			values[layer] = fmt.Sprintf("%s + %d * %s", place.constant, s.K, place.stride)
 		}
 	}
 	r.d.Offsets = true
@@ -200,15 +197,14 @@ func (r *referenceWriter) cacheOfLayers(n *ir.GraphNode) (string, error) {
 	inOrder := true
 	values := slices.Repeat([]string{"0"}, len(r.g.Layers))
 	for layer := range values {
-		name, err := ir.Resolve(cacheName, layer)
-		m, known := r.names[name]
-		if err != nil || !known || r.caches[m.buffer] == nil {
+		m, err := r.names.At(cacheName, layer)
+		if err != nil || r.caches[m.Declared] == nil {
 			if !slices.Contains(r.layers, layer) {
 				continue // of another kind, without attention
 			}
-			return "", r.refuse(n, "needs the cache %s; want a buffer of that name", name)
+			return "", r.refuse(n, "needs the cache of layer %d; want a buffer %s", layer, cacheName)
 		}
-		slot := r.caches[m.buffer][m.k]
+		slot := r.caches[m.Declared][m.K]
 		inOrder, values[layer] = inOrder && slot == layer, itoa(slot)
 	}
 	if inOrder {

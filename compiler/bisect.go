@@ -95,7 +95,7 @@ func bisectPositions(p *ir.Program) []int {
 type oracle struct {
 	program *ir.Program
 	session *refvm.Session
-	floats  map[string]string // buffers that a stage may hand over, by their names and those that groups give them
+	buffers *ir.Directory
 }
 
 // newOracle starts at position 0. No buffer has a page: pages are shared, and a layer would overwrite what the one
@@ -103,33 +103,10 @@ type oracle struct {
 func newOracle(b *PackedBuild) (*oracle, error) {
 	apart := *b.Program
 	apart.Buffers = slices.Clone(apart.Buffers)
-	o := &oracle{program: &apart, floats: map[string]string{}}
 	for i := range apart.Buffers {
-		buf := &apart.Buffers[i]
-		buf.Pages = nil
-		if buf.Kind != ir.Activation && buf.Kind != ir.Output || buf.Space == ir.SMEM || buf.DType == ir.I32 {
-			continue
-		}
-		for k := range max(1, buf.Count) {
-			name, err := ir.Resolve(buf.Name, buf.Index(k))
-			if err != nil {
-				return nil, err
-			}
-			o.floats[name] = name
-		}
+		apart.Buffers[i].Pages = nil
 	}
-	for i := range apart.Groups {
-		g := &apart.Groups[i]
-		for k, member := range g.Members {
-			name, err := ir.Resolve(g.Name, g.Index(k))
-			if err != nil {
-				return nil, err
-			}
-			if buffer, ok := o.floats[member]; ok {
-				o.floats[name] = buffer
-			}
-		}
-	}
+	o := &oracle{program: &apart, buffers: ir.BufferDirectory(&apart)}
 	var err error
 	o.session, err = refvm.NewSession(&apart, b, refvm.Options{Round: refvm.Device})
 	return o, err
@@ -209,12 +186,16 @@ func eachStage(v *ir.Variant, f func(s *ir.Stage, layer int) error) error {
 func (o *oracle) handedOver(s *ir.Stage, layer int) (string, error) {
 	for _, op := range s.Ops {
 		for _, out := range op.Out {
-			name, err := ir.Resolve(out.Buf, layer)
+			if out.IsTemp() {
+				continue
+			}
+			m, err := o.buffers.At(out.Buf, layer)
 			if err != nil {
 				return "", err
 			}
-			if buffer, ok := o.floats[name]; ok {
-				return buffer, nil
+			b := &o.program.Buffers[m.Declared]
+			if (b.Kind == ir.Activation || b.Kind == ir.Output) && b.Space != ir.SMEM && b.DType != ir.I32 {
+				return m.Name, nil
 			}
 		}
 	}

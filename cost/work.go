@@ -71,30 +71,12 @@ const (
 // A reader finds out what the stages of a program do at a position.
 type reader struct {
 	program *ir.Program
-	buffers map[string]*ir.Buffer // by every name that they have
-	chunk   int                   // bytes of a ring slot
+	buffers *ir.Directory
+	chunk   int // bytes of a ring slot
 }
 
 func newReader(p *ir.Program) *reader {
-	r := &reader{program: p, buffers: map[string]*ir.Buffer{},
-		chunk: max(1, knobs.ChunkBytes.Of(&p.Config))}
-	for i := range p.Buffers {
-		b := &p.Buffers[i]
-		for k := range max(1, b.Count) {
-			if name, err := ir.Resolve(b.Name, b.Index(k)); err == nil {
-				r.buffers[name] = b
-			}
-		}
-	}
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		for k, member := range g.Members {
-			if name, err := ir.Resolve(g.Name, g.Index(k)); err == nil {
-				r.buffers[name] = r.buffers[member]
-			}
-		}
-	}
-	return r
+	return &reader{program: p, buffers: ir.BufferDirectory(p), chunk: max(1, knobs.ChunkBytes.Of(&p.Config))}
 }
 
 // stages returns the stages of a variant in order, with what their tasks do at a position.
@@ -197,11 +179,11 @@ func (r *reader) buffer(o ir.Operand, i int) *ir.Buffer {
 	if o.IsTemp() {
 		return nil
 	}
-	name, err := ir.Resolve(o.Buf, i)
+	m, err := r.buffers.At(o.Buf, i)
 	if err != nil {
 		return nil
 	}
-	return r.buffers[name]
+	return &r.program.Buffers[m.Declared]
 }
 
 // weights adds tiles, of which every one begins a slot.

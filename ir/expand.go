@@ -3,58 +3,36 @@ package ir
 import "slices"
 
 // Expand writes out a program, in place: its loops iteration by iteration, and every member of a family as a buffer or
-// a counter of its own. Groups go, whose names the stages then no longer use.
+// a counter of its own. Groups go, whose names the stages then no longer use. The error is of a name that Check would
+// refuse.
 func Expand(p *Program) error {
-	alias := map[string]string{}
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		for k, member := range g.Members {
-			name, err := Resolve(g.Name, g.Index(k))
-			if err != nil {
-				return err
-			}
-			alias[name] = member
-		}
-	}
+	buffers := BufferDirectory(p)
 	for i := range p.Variants {
-		if err := expandVariant(&p.Variants[i], alias); err != nil {
+		if err := expandVariant(&p.Variants[i], buffers); err != nil {
 			return err
 		}
 	}
 	var all []Buffer
-	for i := range p.Buffers {
-		f := &p.Buffers[i]
-		for k := range max(1, f.Count) {
-			b, err := f.member(k)
-			if err != nil {
-				return err
+	for _, m := range buffers.Members() {
+		f := &p.Buffers[m.Declared]
+		b := f.member(m.Name, m.K)
+		b.Pieces = slices.Clone(f.Pieces)
+		for q := range b.Pieces {
+			if f.Count > 0 {
+				var err error
+				if b.Pieces[q].Key, err = ResolveKey(f.Pieces[q].Key, f.Index(m.K)); err != nil {
+					return err
+				}
 			}
-			all = append(all, b)
 		}
+		all = append(all, b)
 	}
 	p.Buffers, p.Groups = all, nil
 	return nil
 }
 
-// member returns the k-th member of a family as a buffer of its own.
-func (f *Buffer) member(k int) (Buffer, error) {
-	b := *f
-	name, err := Resolve(f.Name, f.Index(k))
-	b.Name, b.First, b.Count, b.Step = name, 0, 0, 0
-	if len(f.Pages) > 1 {
-		turn := f.Turn(k) % len(f.Pages)
-		b.Pages = f.Pages[turn : turn+1]
-	}
-	b.Pieces = slices.Clone(f.Pieces)
-	for q := range b.Pieces {
-		if f.Count > 0 && err == nil {
-			b.Pieces[q].Key, err = ResolveKey(f.Pieces[q].Key, f.Index(k))
-		}
-	}
-	return b, err
-}
-
-func expandVariant(v *Variant, alias map[string]string) error {
+func expandVariant(v *Variant, buffers *Directory) error {
+	declared := CounterDirectory(v)
 	var body []Node
 	for _, n := range v.Body {
 		loop, ok := n.(*Loop)
@@ -66,7 +44,7 @@ func expandVariant(v *Variant, alias map[string]string) error {
 				if !loop.Runs(st, k) {
 					continue
 				}
-				own, err := iteration(st, loop.Index(k), alias)
+				own, err := iteration(st, loop.Index(k), buffers)
 				if err != nil {
 					return err
 				}
@@ -76,23 +54,15 @@ func expandVariant(v *Variant, alias map[string]string) error {
 	}
 	v.Body = body
 	var counters []Counter
-	for _, f := range v.Counters {
-		for n := range max(1, f.Count) {
-			c := f
-			name, err := Resolve(f.Name, f.Index(n))
-			if err != nil {
-				return err
-			}
-			c.Name, c.First, c.Count, c.Step = name, 0, 0, 0
-			counters = append(counters, c)
-		}
+	for _, m := range declared.Members() {
+		counters = append(counters, v.Counters[m.Declared].member(m.Name))
 	}
 	v.Counters = counters
 	return nil
 }
 
 // iteration returns what a stage of a loop is in iteration i.
-func iteration(st *Stage, i int, alias map[string]string) (*Stage, error) {
+func iteration(st *Stage, i int, buffers *Directory) (*Stage, error) {
 	own := *st
 	own.Kind = 0
 	var failed error
@@ -103,15 +73,16 @@ func iteration(st *Stage, i int, alias map[string]string) (*Stage, error) {
 		}
 		return resolved
 	}
-	buffers := func(ops []Operand) []Operand {
+	named := func(ops []Operand) []Operand {
 		ops = slices.Clone(ops)
 		for k := range ops {
 			ops[k].Dims = slices.Clone(ops[k].Dims)
 			if !ops[k].IsTemp() {
-				ops[k].Buf = resolve(ops[k].Buf)
-				if member, ok := alias[ops[k].Buf]; ok {
-					ops[k].Buf = member
+				m, err := buffers.At(ops[k].Buf, i)
+				if err != nil {
+					failed = err
 				}
+				ops[k].Buf = m.Name
 			}
 		}
 		return ops
@@ -123,7 +94,7 @@ func iteration(st *Stage, i int, alias map[string]string) (*Stage, error) {
 	}
 	for k := range own.Ops {
 		op := &own.Ops[k]
-		op.Out, op.In, op.Params = buffers(op.Out), buffers(op.In), slices.Clone(op.Params)
+		op.Out, op.In, op.Params = named(op.Out), named(op.In), slices.Clone(op.Params)
 	}
 	if sms := own.Dist.SMs; sms > 0 {
 		own.Dist.Rot, own.Dist.Step = (own.Dist.Rot+own.Dist.Step*i)%sms, 0

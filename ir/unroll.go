@@ -18,9 +18,7 @@ func (u *unroller) run() (*Flat, diag.List) {
 	if d := p.tooLarge(); d != nil {
 		return nil, append(u.diags, d)
 	}
-	u.expandBuffers(p.Buffers)
-	u.expandGroups(p.Groups)
-	u.expandCounters(v.Counters)
+	u.declare()
 	u.flat.Tasks = make([]Task, 0, min(v.numTasks(), MaxTasks)) // an insane distribution has none
 	for _, n := range v.Body {
 		switch n := n.(type) {
@@ -61,7 +59,7 @@ func (v *Variant) numTasks() int {
 
 func newUnroller(p *Program, v *Variant) *unroller {
 	u := &unroller{program: p, variant: v, flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Target: p.Target},
-		buffers: map[string]int{}, counters: map[string]int{}}
+		buffers: newDirectory("buffer"), counters: newDirectory("counter")}
 	if p.Target != nil {
 		u.flat.SMs = p.Target.SMs
 		if u.flat.SMs < 1 || u.flat.SMs > MaxTargetSMs {
@@ -80,8 +78,8 @@ type unroller struct {
 	variant   *Variant
 	namesOnly bool // leave out what tasks do: Check asks for names alone
 	flat      *Flat
-	buffers   map[string]int // by their names, and by those that groups give them
-	counters  map[string]int
+	buffers   *Directory
+	counters  *Directory
 	diags     diag.List
 }
 
@@ -96,6 +94,46 @@ func (u *unroller) fail(code *diag.Code, pos, format string, args ...any) {
 	if len(u.diags) < maxUnrollErrors {
 		u.diags.Add(diag.Errorf(code, pos, format, args...))
 	}
+}
+
+// declare lists buffers and counters, and writes out their families.
+func (u *unroller) declare() {
+	refuse := func(code *diag.Code, pos, format string, args ...any) bool {
+		u.fail(code, pos, format, args...)
+		return !u.stop()
+	}
+	p, v := u.program, u.variant
+	for n := range p.Buffers {
+		b := &p.Buffers[n]
+		u.buffers.declare(n, b.indices(), refuse, func(m Member) {
+			u.flat.Buffers = append(u.flat.Buffers, b.member(m.Name, m.K))
+		})
+	}
+	u.buffers.groups(p.Buffers, p.Groups, refuse)
+	for n := range v.Counters {
+		c := &v.Counters[n]
+		u.counters.declare(n, c.indices(), refuse, func(m Member) {
+			u.flat.Counters = append(u.flat.Counters, c.member(m.Name))
+		})
+	}
+}
+
+// member returns the k-th member of a family, of that name, as a buffer of its own.
+func (b *Buffer) member(name string, k int) Buffer {
+	m := *b
+	m.Name, m.First, m.Count, m.Step = name, 0, 0, 0
+	if len(b.Pages) > 1 {
+		turn := b.Turn(k) % len(b.Pages)
+		m.Pages = b.Pages[turn : turn+1]
+	}
+	return m
+}
+
+// member returns the member of a family with that name as a counter of its own.
+func (c *Counter) member(name string) Counter {
+	m := *c
+	m.Name, m.First, m.Count, m.Step = name, 0, 0, 0
+	return m
 }
 
 // stage appends the tasks of one stage in iteration i.
@@ -229,17 +267,12 @@ func appendPadded(dst []byte, n int) []byte {
 }
 
 func (u *unroller) counter(stage, name string, i int) int {
-	full, err := Resolve(name, i)
+	m, err := u.counters.At(name, i)
 	if err != nil {
 		u.fail(CodeName, "stage "+stage, "%v", err)
 		return -1
 	}
-	c, ok := u.counters[full]
-	if !ok {
-		u.fail(CodeName, "stage "+stage, "counter %s is not defined", full)
-		return -1
-	}
-	return c
+	return m.Number
 }
 
 func (u *unroller) operands(stage string, ops []Operand, i int) []int {
@@ -249,22 +282,17 @@ func (u *unroller) operands(stage string, ops []Operand, i int) []int {
 		if ops[k].IsTemp() {
 			continue
 		}
-		full, err := Resolve(ops[k].Buf, i)
+		m, err := u.buffers.At(ops[k].Buf, i)
 		if err != nil {
 			u.fail(CodeName, "stage "+stage, "%v", err)
 			continue
 		}
-		b, ok := u.buffers[full]
-		if !ok {
-			u.fail(CodeName, "stage "+stage, "buffer %s is not defined", full)
+		if dims := len(u.program.Buffers[m.Declared].Shape); len(ops[k].Dims) != dims {
+			u.fail(CodeShape, "stage "+stage, "view of %s has %d ranges, the buffer has %d dimensions", m.Name,
+				len(ops[k].Dims), dims)
 			continue
 		}
-		if len(ops[k].Dims) != len(u.flat.Buffers[b].Shape) {
-			u.fail(CodeShape, "stage "+stage, "view of %s has %d ranges, the buffer has %d dimensions", full,
-				len(ops[k].Dims), len(u.flat.Buffers[b].Shape))
-			continue
-		}
-		out[k] = b
+		out[k] = m.Number
 	}
 	return out
 }

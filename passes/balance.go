@@ -28,8 +28,9 @@ func (b *balancer) turns(v *ir.Variant) map[*ir.Stage]turn {
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		switch role := local(st.Name); {
 		case slices.Contains(residualRoles, role):
-			slots := b.slots(st)
-			for range indices(st, loop) {
+			layers := indices(st, loop)
+			slots := b.slots(st, layers[0])
+			for range layers {
 				b.addTurned(b.loads, slots, 0)
 			}
 		case slices.Contains(rotatedRoles, role):
@@ -59,24 +60,24 @@ func newBalancer(p *ir.Program, v *ir.Variant) balancer {
 	return balancer{buffers: newBuffers(p), pos: v.Lo + (v.Hi-v.Lo)/2, loads: make([]int, p.Target.SMs)}
 }
 
-// slots returns the bytes that each slot of a stage streams when nothing is rotated.
-func (b *balancer) slots(st *ir.Stage) []int {
+// slots returns the bytes that each slot of a stage streams in layer i when nothing is rotated.
+func (b *balancer) slots(st *ir.Stage, i int) []int {
 	out := make([]int, len(b.loads))
 	d := st.Dist
 	d.Rot, d.Step = 0, 0
 	for _, t := range d.Tasks(0) {
-		out[t.SM] += b.bytes(st, t)
+		out[t.SM] += b.bytes(st, t, i)
 	}
 	return out
 }
 
-// bytes is what a task reads from the weights and the cache.
-func (b *balancer) bytes(st *ir.Stage, t ir.TaskSpan) int {
+// bytes is what a task reads from the weights and the cache in a layer.
+func (b *balancer) bytes(st *ir.Stage, t ir.TaskSpan, layer int) int {
 	total := 0
 	for i := range st.Ops {
 		spec := ir.Ops[st.Ops[i].Code]
 		for k, o := range st.Ops[i].In {
-			buf := b.buffers.find(o.Buf)
+			buf := b.buffers.find(o.Buf, layer)
 			if buf == nil || buf.Kind != ir.Weight && buf.Kind != ir.KVCache {
 				continue
 			}
@@ -117,7 +118,7 @@ func (b *balancer) layered(slots, layers []int, step int) []int {
 
 // choose finds the turn of a stage that runs in the given layers, and adds it to the loads.
 func (b *balancer) choose(st *ir.Stage, layers []int) turn {
-	slots := b.slots(st)
+	slots := b.slots(st, layers[0])
 	uniform := !slices.ContainsFunc(slots, func(n int) bool { return n != slots[0] })
 	var best turn
 	if !uniform {

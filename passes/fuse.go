@@ -32,7 +32,10 @@ func runFuse(s *State) error {
 		return diag.Errorf(codeOrder, "pass fuse", "no stages; want those that lower makes")
 	}
 	f := &fuser{buffers: newBuffers(p), m: &p.Model}
-	err := eachBody(v, func(stages []*ir.Stage, _ *ir.Loop) ([]*ir.Stage, error) { return f.kinds(stages) })
+	err := eachBody(v, func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
+		f.index = firstIndex(loop)
+		return f.kinds(stages)
+	})
 	if err != nil {
 		return err
 	}
@@ -41,7 +44,9 @@ func runFuse(s *State) error {
 	}
 	p.Config.FusionGrouping = f.groups
 	v.Counters = nil
-	eachStage(v, func(st *ir.Stage, _ *ir.Loop) { v.Counters = declareCounter(v.Counters, f.buffers, st.Signal) })
+	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		v.Counters = declareCounter(v.Counters, f.buffers, st.Signal, firstIndex(loop))
+	})
 	if err := setThresholds(v); err != nil {
 		return err
 	}
@@ -116,6 +121,7 @@ type fuser struct {
 	buffers buffers
 	m       *ir.Model
 	groups  [][]string // names of the stages that are one now, without those of their layer
+	index   int        // of the first iteration of the body in hand
 
 	stages  []*ir.Stage
 	readers map[string][]*ir.Stage // of a buffer
@@ -195,7 +201,7 @@ func (f *fuser) reads(s *ir.Stage) []string {
 	var out []string
 	for _, op := range s.Ops {
 		for _, o := range op.In {
-			if b := f.buffers.find(o.Buf); b != nil && (b.Kind == ir.Activation || b.Kind == ir.Output) &&
+			if b := f.buffers.find(o.Buf, f.index); b != nil && (b.Kind == ir.Activation || b.Kind == ir.Output) &&
 				o.Buf != residual && !slices.Contains(out, o.Buf) {
 				out = append(out, o.Buf)
 			}

@@ -33,7 +33,7 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	total := f.buffers.find(matrix).Shape[0]
+	total := f.buffers.find(matrix, f.index).Shape[0]
 	product.In[1] = view(matrix, task, product.In[1].Dims[1])
 	bias, err := f.bias(name+".bias", interleaved, p.linears)
 	if err != nil {
@@ -108,14 +108,14 @@ func stackName(linears []*ir.Stage) string {
 func (f *fuser) rows(linears []*ir.Stage) int {
 	n := 0
 	for _, l := range linears {
-		n += f.buffers.find(l.Ops[0].In[1].Buf).Shape[0]
+		n += f.buffers.find(l.Ops[0].In[1].Buf, f.index).Shape[0]
 	}
 	return n
 }
 
 // vector declares the vector of a product's rows, and notes that the values of its linears are rows of it.
 func (f *fuser) vector(name string, n int, p *product) string {
-	of := f.buffers.find(p.linears[0].Ops[0].In[1].Buf)
+	of := f.buffers.find(p.linears[0].Ops[0].In[1].Buf, f.index)
 	f.buffers.declare(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
 		DType: f.m.Activations, Shape: []int{n}, Space: ir.GlobalScratch})
 	first := 0
@@ -138,7 +138,7 @@ func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int
 	}
 	var stacked ir.Buffer
 	for i, l := range linears {
-		b := f.buffers.find(l.Ops[at].In[1].Buf)
+		b := f.buffers.find(l.Ops[at].In[1].Buf, f.index)
 		if b == nil || len(b.Pieces) != 1 || len(b.Shape) == 0 {
 			return "", diag.Errorf(codeOrder, "stage "+l.Name, "has no weight of its own; want one as lower makes it")
 		}

@@ -1,7 +1,6 @@
 package passes
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -32,13 +31,7 @@ func DescribeLoops(p *ir.Program) ([]LoopUse, error) {
 		if err := diags.Err(); err != nil {
 			return nil, err
 		}
-		d := &describer{families: map[string]*ir.Buffer{}, groups: map[string]bool{}, alias: aliases(p)}
-		for k := range p.Buffers {
-			f := &p.Buffers[k]
-			for m := range f.Count {
-				d.families[resolved(f.Name, f.Index(m))] = f
-			}
-		}
+		d := &describer{p: p, buffers: ir.BufferDirectory(p), groups: map[string]bool{}}
 		for k := range p.Groups {
 			d.groups[p.Groups[k].Name] = true
 		}
@@ -53,11 +46,11 @@ func DescribeLoops(p *ir.Program) ([]LoopUse, error) {
 
 // A describer holds the stages of a variant one by one, with the names that the indices give.
 type describer struct {
-	families map[string]*ir.Buffer // by member
-	groups   map[string]bool
-	alias    map[string]string // names that groups give to buffers
-	stages   []*ir.Stage
-	loops    []*ir.Loop
+	p       *ir.Program
+	buffers *ir.Directory
+	groups  map[string]bool
+	stages  []*ir.Stage
+	loops   []*ir.Loop
 }
 
 func (d *describer) unroll(v *ir.Variant) []window {
@@ -82,8 +75,8 @@ func (d *describer) unroll(v *ir.Variant) []window {
 func (d *describer) stage(st *ir.Stage, i int) {
 	one := []*ir.Stage{cloneStage(st)}
 	rename(one, func(name string) string {
-		name = resolved(name, i)
-		return cmp.Or(d.alias[name], name)
+		m, _ := d.buffers.At(name, i) // there is one: the program has been unrolled
+		return m.Name
 	})
 	d.stages = append(d.stages, one[0])
 }
@@ -113,7 +106,11 @@ func (d *describer) describe(c *context, l *ir.Loop, w window) []ParamUse {
 
 // place says where the arguments of a parameter are.
 func (d *describer) place(c *context, use *ParamUse, p *param) string {
-	f, b := d.families[p.args[0]], c.buffers.find(p.args[0])
+	b := c.buffers.find(p.args[0], 0)
+	var pages []string
+	if m, err := d.buffers.At(p.args[0], 0); err == nil && d.p.Buffers[m.Declared].Count > 0 {
+		pages = d.p.Buffers[m.Declared].Pages
+	}
 	switch {
 	case !ir.IsFamily(use.Name) && p.usage.has(UsedIn|UsedOut) && b != nil && b.Kind == ir.Activation:
 		use.Usage = UsedIn | UsedLocal | UsedOut | p.usage&UsedLive
@@ -122,12 +119,12 @@ func (d *describer) place(c *context, use *ParamUse, p *param) string {
 		return "const"
 	case d.groups[use.Name]:
 		return "ragged group"
-	case f == nil || len(f.Pages) == 0:
+	case len(pages) == 0:
 		return "strided"
-	case len(f.Pages) == 1:
-		return "one page, " + f.Pages[0]
-	case len(f.Pages) == 2:
-		return "two alternating pages, " + strings.Join(f.Pages, " ")
+	case len(pages) == 1:
+		return "one page, " + pages[0]
+	case len(pages) == 2:
+		return "two alternating pages, " + strings.Join(pages, " ")
 	}
-	return fmt.Sprintf("%d alternating pages", len(f.Pages))
+	return fmt.Sprintf("%d alternating pages", len(pages))
 }

@@ -35,7 +35,7 @@ func (r *roller) enter(g *rolling, c *carrier, a *accesses) (st *ir.Stage, ok bo
 func (r *roller) leave(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 	last := c.out.args[len(c.out.args)-1]
 	reads := a.reads[last]
-	b := newBuffers(r.p).find(last)
+	b := newBuffers(r.p).find(last, 0)
 	switch wanted := b.Kind == ir.Output || b.Kind == ir.KVCache; {
 	case c.out.usage.has(UsedLive):
 		return nil, true
@@ -61,11 +61,11 @@ func (r *roller) leave(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 // SMs that have its elements in the chain.
 func (r *roller) moves(g *rolling, c *carrier, name string, others []access, from, to int) bool {
 	buffers := newBuffers(r.p)
-	b := buffers.find(name)
+	b := buffers.find(name, 0)
 	inLoop := func(a access) bool {
 		return slices.ContainsFunc(g.runs, func(o *run) bool { return o.start <= a.stage && a.stage < o.end() })
 	}
-	return c.carries(b, buffers.find(c.out.args[0])) && b.Kind == ir.Activation && len(b.Pages) == 0 &&
+	return c.carries(b, buffers.find(c.out.args[0], 0)) && b.Kind == ir.Activation && len(b.Pages) == 0 &&
 		!r.copied[name] &&
 		!slices.ContainsFunc(others, inLoop) && c.onOwners(others, from, to)
 }

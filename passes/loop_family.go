@@ -96,13 +96,13 @@ func (f *naming) relative(name string, i int) string {
 // bufferFamily makes the buffers of a series one family, or reports that they are none: some are not the program's to
 // place, or they differ in more than their index.
 func bufferFamily(s *series, buffers buffers) (ir.Buffer, bool) {
-	first := buffers.find(s.names[0])
+	first := buffers.find(s.names[0], 0)
 	if first == nil || first.Kind == ir.Input || first.Kind == ir.Output || s.step() == 0 {
 		return ir.Buffer{}, false
 	}
 	members := make([]*ir.Buffer, len(s.names))
 	for k, name := range s.names {
-		b := buffers.find(name)
+		b := buffers.find(name, 0)
 		if b == nil || b.Count > 0 || !alike(first, b) || len(b.Pieces) != len(first.Pieces) {
 			return ir.Buffer{}, false
 		}

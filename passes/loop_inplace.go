@@ -120,7 +120,7 @@ func (a *accesses) link(buffers buffers, s, o int) (from, to string) {
 	for _, in := range op.In {
 		for _, out := range op.Out {
 			if in.IsTemp() || out.IsTemp() || in.Buf == out.Buf || !equalDims(in.Dims, out.Dims) ||
-				!interchangeable(buffers.find(in.Buf), buffers.find(out.Buf)) {
+				!interchangeable(buffers.find(in.Buf, 0), buffers.find(out.Buf, 0)) {
 				continue
 			}
 			here := access{stage: s, op: o, st: st}

@@ -51,11 +51,9 @@ func flattened(t testing.TB, s *State) *State {
 				now = strings.Replace(op.Out[1].Buf, ".x", ".residual", 1) // which layer's, its rounded copy tells
 				now = strings.Replace(now, ".h", ".residual_mid", 1)
 				op.Out[0].Buf = now
-				if buffers.at[now] == 0 {
-					own := sum
-					own.Name = now
-					buffers.add(own)
-				}
+				own := sum
+				own.Name = now
+				buffers.declare(own)
 			}
 		})
 	}

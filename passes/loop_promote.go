@@ -170,9 +170,9 @@ func (c *carrier) apart() bool {
 // lost its names.
 func (r *roller) fits(c *carrier) bool {
 	buffers := newBuffers(r.p)
-	first := buffers.find(c.out.args[0])
+	first := buffers.find(c.out.args[0], 0)
 	for _, name := range c.out.args {
-		if !c.carries(buffers.find(name), first) {
+		if !c.carries(buffers.find(name, 0), first) {
 			return false
 		}
 	}
@@ -227,7 +227,7 @@ func (c *carrier) name(r *roller) {
 
 // place declares the buffers of the chain and their pages.
 func (r *roller) place(c *carrier) {
-	b := *newBuffers(r.p).find(c.out.args[0])
+	b := *newBuffers(r.p).find(c.out.args[0], 0)
 	b.Kind, b.Space, b.Pieces, b.Pages = ir.Activation, ir.SMEM, nil, nil
 	pages := 1
 	if c.hazard() {

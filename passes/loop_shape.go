@@ -64,7 +64,7 @@ func (s *shaper) operand(o *ir.Operand) {
 		s.text(o.Buf)
 		return
 	}
-	if b := s.buffers.find(o.Buf); b != nil {
+	if b := s.buffers.find(o.Buf, 0); b != nil {
 		s.ints(int(b.DType), bit(b.Space == ir.SMEM || b.Space == ir.Register), int(b.Layout.Kind),
 			max(1, b.Layout.Copies), len(b.Shape))
 		s.ints(b.Shape...)

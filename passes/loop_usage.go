@@ -57,7 +57,7 @@ func newContext(p *ir.Program, stages []*ir.Stage) *context {
 // liveAfter reports whether what is stored in a buffer is wanted after stage end-1: by a later stage, by the caller,
 // or by the next step.
 func (c *context) liveAfter(name string, end int) bool {
-	if b := c.buffers.find(name); b != nil && (b.Kind == ir.Output || b.Kind == ir.KVCache) {
+	if b := c.buffers.find(name, 0); b != nil && (b.Kind == ir.Output || b.Kind == ir.KVCache) {
 		return true
 	}
 	last, read := c.lastRead[name]

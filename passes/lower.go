@@ -171,7 +171,7 @@ func (l *lowerer) body(nodes []ir.GraphNode, prefix, from string) error {
 
 // buffer declares a row-major buffer unless it is there already; a name of a layer is that of a family.
 func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space ir.Space, shape ...int) *ir.Buffer {
-	if b := l.buffers.find(name); b != nil {
+	if b := l.buffers.find(name, 0); b != nil {
 		if l.differs == nil && (b.Kind != kind || b.DType != dtype || !slices.Equal(b.Shape, shape)) {
 			l.differs = diag.Errorf(codeOrder, "buffer "+name, "is %s %v in one layer, and %s %v in another; want "+
 				"layers whose values and weights have one shape", b.DType, b.Shape, dtype, shape)
@@ -179,7 +179,10 @@ func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space 
 		return b
 	}
 	b := ir.Buffer{Name: name, Kind: kind, DType: dtype, Shape: shape, Space: space}
-	if ir.IsFamily(name) {
+	switch {
+	case name == inLayer+stream:
+		b.Count = len(l.g.Layers) + 1 // the last one is what the layers leave
+	case ir.IsFamily(name):
 		b.Count = len(l.g.Layers)
 	}
 	return l.buffers.add(b)
@@ -205,7 +208,7 @@ func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, ops ...ir
 		s.Waits = append(s.Waits, ir.Wait{Counter: l.value[in]})
 	}
 	l.stages = append(l.stages, s)
-	l.counters = declareCounter(l.counters, l.buffers, counter)
+	l.counters = declareCounter(l.counters, l.buffers, counter, 0)
 }
 
 // whole is a distribution of one task over an axis; n is 1 for a node whose result needs all of its input at once.
@@ -271,7 +274,7 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 
 // stream returns the name of the stream as a layer finds it, and declares the family.
 func (l *lowerer) stream(layer int) string {
-	l.buffer(inLayer+stream, ir.Activation, l.m.Activations, ir.GlobalScratch, l.m.Hidden).Count = len(l.g.Layers) + 1
+	l.buffer(inLayer+stream, ir.Activation, l.m.Activations, ir.GlobalScratch, l.m.Hidden)
 	name, _ := ir.Resolve(inLayer+stream, layer)
 	return name
 }

@@ -145,6 +145,14 @@ func indices(s *ir.Stage, loop *ir.Loop) []int {
 	return out
 }
 
+// firstIndex is the value of {i} in the first iteration of a loop; one, whichever, outside of loops, where l is nil.
+func firstIndex(l *ir.Loop) int {
+	if l == nil {
+		return 0
+	}
+	return l.First
+}
+
 // prune drops the buffers and counters that no stage names, and puts the rest into the order in which they are printed:
 // buffers by kind and first use, counters by first signal.
 func prune(p *ir.Program) {
@@ -153,10 +161,11 @@ func prune(p *ir.Program) {
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		first := map[string]int{}
-		eachStage(v, func(s *ir.Stage, _ *ir.Loop) {
+		counters := ir.CounterDirectory(v)
+		eachStage(v, func(s *ir.Stage, loop *ir.Loop) {
 			for _, op := range s.Ops {
 				for _, o := range slices.Concat(op.Out, op.In) {
-					b := buffers.find(o.Buf)
+					b := buffers.find(o.Buf, firstIndex(loop))
 					if b == nil {
 						continue
 					}
@@ -165,9 +174,11 @@ func prune(p *ir.Program) {
 					}
 				}
 			}
-			family := familyOf(v.Counters, s.Signal)
-			if _, seen := first[family]; !seen {
-				first[family] = len(first)
+			if m, err := counters.At(s.Signal, firstIndex(loop)); err == nil {
+				declared := v.Counters[m.Declared].Name
+				if _, seen := first[declared]; !seen {
+					first[declared] = len(first)
+				}
 			}
 		})
 		v.Counters = slices.DeleteFunc(v.Counters, func(c ir.Counter) bool { _, ok := first[c.Name]; return !ok })
@@ -187,25 +198,16 @@ var kindOrder = map[ir.BufferKind]int{ir.Input: 0, ir.Output: 1, ir.Const: 2, ir
 // buffers finds the buffers of a program by name, those that are added through it included.
 type buffers struct {
 	p  *ir.Program
-	at map[string]int
+	at *ir.Directory
 }
 
-func newBuffers(p *ir.Program) buffers {
-	b := buffers{p, make(map[string]int, len(p.Buffers))}
-	for i := range p.Buffers {
-		b.at[p.Buffers[i].Name] = i
-	}
-	return b
-}
+func newBuffers(p *ir.Program) buffers { return buffers{p, ir.BufferDirectory(p)} }
 
-// find returns the buffer or family that a name stands for, or nil: L{i+1}.x and L03.x are members of L{i}.x. It is
-// valid until the next add.
-func (b buffers) find(name string) *ir.Buffer {
-	if i, ok := b.at[name]; ok {
-		return &b.p.Buffers[i]
-	}
-	if i, ok := b.at[family(name)]; ok {
-		return &b.p.Buffers[i]
+// find returns the buffer or family that a name stands for in the iteration of index i, or nil. It is valid until the
+// next add.
+func (b buffers) find(name string, i int) *ir.Buffer {
+	if m, err := b.at.At(name, i); err == nil {
+		return &b.p.Buffers[m.Declared]
 	}
 	return nil
 }
@@ -221,32 +223,24 @@ func family(name string) string {
 	return name
 }
 
-// familyOf returns the name by which a counter is declared.
-func familyOf(counters []ir.Counter, name string) string {
-	if slices.ContainsFunc(counters, func(c ir.Counter) bool { return c.Name == name }) {
-		return name
-	}
-	return family(name)
-}
-
 // declare adds a buffer unless it is there already, as what another kind of layers has too.
 func (b buffers) declare(buf ir.Buffer) {
-	if _, ok := b.at[buf.Name]; !ok {
+	if b.find(buf.Name, buf.First) == nil {
 		b.add(buf)
 	}
 }
 
 func (b buffers) add(buf ir.Buffer) *ir.Buffer {
-	b.at[buf.Name] = len(b.p.Buffers)
 	b.p.Buffers = append(b.p.Buffers, buf)
+	b.at.Add(&buf)
 	return &b.p.Buffers[len(b.p.Buffers)-1]
 }
 
-// declareCounter adds the counter that a stage signals, unless it is there already: a family of them for the members of
-// a family of buffers, whose values it announces.
-func declareCounter(counters []ir.Counter, buffers buffers, signal string) []ir.Counter {
+// declareCounter adds the counter that a stage signals in the iteration of index i, unless it is there already: a family
+// of them for the members of a family of buffers, whose values it announces.
+func declareCounter(counters []ir.Counter, buffers buffers, signal string, i int) []ir.Counter {
 	c := ir.Counter{Name: signal}
-	if b := buffers.find(signal); b != nil && b.Count > 0 {
+	if b := buffers.find(signal, i); b != nil && b.Count > 0 {
 		c = ir.Counter{Name: b.Name, First: b.First, Count: b.Count, Step: b.Step}
 	}
 	if slices.ContainsFunc(counters, func(have ir.Counter) bool { return have.Name == c.Name }) {

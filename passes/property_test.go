@@ -200,7 +200,7 @@ func TestBalanceIsNoWorseThanContiguous(t *testing.T) {
 			eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 				for _, i := range indices(st, loop) {
 					for _, task := range st.Dist.Tasks(i) {
-						b.loads[task.SM] += b.bytes(st, task)
+						b.loads[task.SM] += b.bytes(st, task, i)
 					}
 				}
 			})

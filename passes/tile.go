@@ -153,11 +153,11 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 		}
 		v.Body = append(v.Body, n)
 	}
-	err := eachBody(&v, func(stages []*ir.Stage, _ *ir.Loop) ([]*ir.Stage, error) {
+	err := eachBody(&v, func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
 		var own []*ir.Stage
 		for _, st := range stages {
 			if split != nil && attention(st) != nil {
-				own = append(own, split.stages(st)...)
+				own = append(own, split.stages(st, firstIndex(loop))...)
 				continue
 			}
 			own = append(own, cloneStage(st))
@@ -165,7 +165,9 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 		return own, nil
 	})
 	buffers := newBuffers(p)
-	eachStage(&v, func(st *ir.Stage, _ *ir.Loop) { v.Counters = declareCounter(v.Counters, buffers, st.Signal) })
+	eachStage(&v, func(st *ir.Stage, loop *ir.Loop) {
+		v.Counters = declareCounter(v.Counters, buffers, st.Signal, firstIndex(loop))
+	})
 	if err = cmp.Or(err, setThresholds(&v)); err != nil {
 		return v, err
 	}
@@ -193,16 +195,17 @@ type splitter struct {
 	block  int // rows that go to one split before it is the next one's turn
 }
 
-func (s *splitter) stages(whole *ir.Stage) []*ir.Stage {
+// stages are those of the stage in the iteration of index i, and all others of its loop.
+func (s *splitter) stages(whole *ir.Stage, i int) []*ir.Stage {
 	part := strings.TrimSuffix(whole.Name, local(whole.Name)) + partRole
 	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
 	units := s.m.KVHeads * s.splits
-	like := *newBuffers(s.p).find(whole.Signal)
 	buffers := newBuffers(s.p)
+	like := *buffers.find(attention(whole).Out[0].Buf, i)
 	buffers.declare(ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
 		Kind: ir.Activation, DType: ir.F32, Shape: []int{units, group, hd + 2}, Space: ir.GlobalScratch})
 	partial := &ir.Stage{Name: part, Kind: whole.Kind, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1},
-		Waits: slices.Clone(whole.Waits), Signal: part, Ops: s.partialOps(whole, part)}
+		Waits: slices.Clone(whole.Waits), Signal: part, Ops: s.partialOps(whole, part, i)}
 	return []*ir.Stage{partial, s.combine(part, whole)}
 }
 
@@ -218,19 +221,19 @@ const partRole = "part" // the partial results of attention's splits
 
 // partialOps are those of one unit: a split of one KV head. It reads what the whole stage reads for that head, and of
 // the cache its share; the row of this step belongs to the split whose turn it is.
-func (s *splitter) partialOps(whole *ir.Stage, part string) []ir.Op {
+func (s *splitter) partialOps(whole *ir.Stage, part string, i int) []ir.Op {
 	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
 	head, share := spanA.Div(s.splits), spanA.Mod(s.splits)
 	buffers := newBuffers(s.p)
 	ops := cloneStage(whole).Ops
-	for i := range ops {
-		o := &ops[i]
+	for k := range ops {
+		o := &ops[k]
 		for _, operand := range slices.Concat(o.In, o.Out) { // whose dimensions are those of the clone
 			for d := range operand.Dims {
 				r := &operand.Dims[d]
 				r.Lo, r.Hi = r.Lo.With(ir.SpanA, head), r.Hi.With(ir.SpanA, head)
 			}
-			if b := buffers.find(operand.Buf); b != nil && b.Kind == ir.KVCache {
+			if b := buffers.find(operand.Buf, i); b != nil && b.Kind == ir.KVCache {
 				r := &operand.Dims[1]
 				*r = ir.Share(r.Lo, r.Hi, s.block, share, s.splits)
 			}

@@ -44,20 +44,13 @@ func NewSession(p *ir.Program, w Weights, opts Options) (*Session, error) {
 	return s, nil
 }
 
-// fromFamilies supplies flat buffers, which unrolling numbers in program order, member by member.
+// fromFamilies supplies flat buffers, which have the numbers of the directory's members.
 func fromFamilies(p *ir.Program, w Weights) supply {
-	type origin struct {
-		b *ir.Buffer
-		i int
+	members := ir.BufferDirectory(p).Members()
+	return func(k int) ([]float32, error) {
+		b := &p.Buffers[members[k].Declared]
+		return w.Floats(b, b.Index(members[k].K))
 	}
-	var origins []origin
-	for k := range p.Buffers {
-		b := &p.Buffers[k]
-		for m := range max(1, b.Count) {
-			origins = append(origins, origin{b, b.Index(m)})
-		}
-	}
-	return func(k int) ([]float32, error) { return w.Floats(origins[k].b, origins[k].i) }
 }
 
 // Pos returns the position of the next step.

@@ -12,6 +12,7 @@ import (
 // ownErrors lists the files whose diagnostics quote an error as it is, and whose words those are. Any other error may
 // be one of Go's, with the name of a call or a type in it: infile.Reason and infile.InJSON say the same to a user.
 var ownErrors = map[string]string{
+	"codegen/find.go":          "package ir, for a name",
 	"codegen/cuda.go":          "the name of an architecture, read by this package",
 	"codegen/launcher.go":      "sources of amkc's own that are not valid Go: for who mends amkc",
 	"compiler/amk/export.go":   "the grammar of names, in package ir",

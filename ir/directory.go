@@ -1,0 +1,196 @@
+package ir
+
+import (
+	"fmt"
+
+	"amkc/ir/diag"
+)
+
+// A Directory says what names stand for: it holds every member of what a program declares, and buffers also by the
+// names that groups give them. It is the one place that resolves families and groups.
+//
+// Members are numbered in the order of their declarations, family by family. The unrolled form has them in the same
+// order, so that a member's number is its index there.
+type Directory struct {
+	what    string // that it holds, for messages
+	members []Member
+	numbers map[string]int // by resolved name
+}
+
+// A Member is what one name stands for once {i} is replaced: a plain buffer or counter, or a member of a family.
+type Member struct {
+	Name     string // its own, resolved, whichever name it was found by
+	Number   int    // among all members
+	Declared int    // index into Program.Buffers or Variant.Counters
+	K        int    // which member of the family, from 0
+}
+
+// BufferDirectory lists the buffers of a program. What Check would refuse is left out.
+func BufferDirectory(p *Program) *Directory {
+	d := newDirectory("buffer")
+	for n := range p.Buffers {
+		d.Add(&p.Buffers[n])
+	}
+	d.groups(p.Buffers, p.Groups, ignore)
+	return d
+}
+
+// CounterDirectory lists the counters of a variant. What Check would refuse is left out.
+func CounterDirectory(v *Variant) *Directory {
+	d := newDirectory("counter")
+	for n := range v.Counters {
+		d.declare(n, v.Counters[n].indices(), ignore, nil)
+	}
+	return d
+}
+
+func newDirectory(what string) *Directory { return &Directory{what: what, numbers: map[string]int{}} }
+
+// Add lists one more buffer, which the program has behind those that are listed.
+func (d *Directory) Add(b *Buffer) {
+	declared := 0
+	if n := len(d.members); n > 0 {
+		declared = d.members[n-1].Declared + 1
+	}
+	d.declare(declared, b.indices(), ignore, nil)
+}
+
+// Members returns all members by their numbers. Callers do not change them.
+func (d *Directory) Members() []Member { return d.members }
+
+// At returns what a name stands for in the iteration of index i.
+func (d *Directory) At(name string, i int) (Member, error) {
+	full, err := Resolve(name, i)
+	if err != nil {
+		return Member{}, err
+	}
+	n, ok := d.numbers[full]
+	if !ok {
+		return Member{}, fmt.Errorf("%s %s is not defined", d.what, full)
+	}
+	return d.members[n], nil
+}
+
+// In returns what a name stands for in a loop: one member for each iteration, or a single one for a name without an
+// index or outside of loops, where l is nil.
+func (d *Directory) In(name string, l *Loop) ([]Member, error) {
+	n := 1
+	if l != nil && IsFamily(name) {
+		n = l.Count
+	}
+	out := make([]Member, 0, n)
+	for k := range n {
+		i := 0
+		if l != nil {
+			i = l.Index(k)
+		}
+		m, err := d.At(name, i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// A refusal takes what is wrong with a declaration, and says whether to look for more.
+type refusal func(code *diag.Code, pos, format string, args ...any) (more bool)
+
+func ignore(*diag.Code, string, string, ...any) bool { return true }
+
+// indices are the name of a declaration and the indices that stand for {i} in it.
+type indices struct {
+	name               string
+	first, count, step int
+}
+
+func (b *Buffer) indices() indices  { return indices{b.Name, b.First, b.Count, b.Step} }
+func (c *Counter) indices() indices { return indices{c.Name, c.First, c.Count, c.Step} }
+
+// declare lists the members of a declaration, and calls each, if given, for all that are new.
+func (d *Directory) declare(declared int, of indices, refuse refusal, each func(Member)) {
+	add := func(name string, k int) bool {
+		if _, taken := d.numbers[name]; taken {
+			return refuse(CodeName, d.what+" "+name, "is defined twice")
+		}
+		m := Member{Name: name, Number: len(d.members), Declared: declared, K: k}
+		d.numbers[name] = m.Number
+		d.members = append(d.members, m)
+		if each != nil {
+			each(m)
+		}
+		return true
+	}
+	switch pos := d.what + " " + of.name; {
+	case IsFamily(of.name) && of.count < 1:
+		refuse(CodeSize, pos, "family of %d members, want 1 or more", of.count)
+	case IsFamily(of.name):
+		of.each(pos, refuse, add)
+	case of.count != 0:
+		refuse(CodeName, pos, "has a count but no {i} in its name")
+	case of.step != 0:
+		refuse(CodeName, pos, "has a step but no {i} in its name")
+	default:
+		add(of.name, 0)
+	}
+}
+
+// each calls f for each index with the name resolved and the index's number, until f says no.
+func (of indices) each(pos string, refuse refusal, f func(name string, k int) bool) {
+	if of.step < 0 {
+		refuse(CodeShape, pos, "has the step %d, want 1 or more", of.step)
+		return
+	}
+	if last := indexOf(of.first, of.step, of.count-1); last > maxInt {
+		refuse(CodeSize, pos, "runs to index %d, want at most 2^53", last)
+		return
+	}
+	for k := range of.count {
+		full, err := Resolve(of.name, indexOf(of.first, of.step, k))
+		if err != nil {
+			refuse(CodeName, pos, "%v", err)
+			return
+		}
+		if !f(full, k) {
+			return
+		}
+	}
+}
+
+// groups gives the members of groups the names that these have for them. A member is a buffer, never a name of another
+// group: what a name stands for is then found in one place.
+func (d *Directory) groups(buffers []Buffer, groups []Group, refuse refusal) {
+	for n := range groups {
+		g := &groups[n]
+		pos := "group " + g.Name
+		if !IsFamily(g.Name) {
+			refuse(CodeName, pos, "has no {i} in its name")
+			continue
+		}
+		if len(g.Members) == 0 {
+			refuse(CodeSize, pos, "has no members, want 1 or more")
+			continue
+		}
+		var first *Member
+		indices{g.Name, g.First, len(g.Members), g.Step}.each(pos, refuse, func(name string, k int) bool {
+			number, ok := d.numbers[g.Members[k]]
+			if !ok || d.members[number].Name != g.Members[k] {
+				return refuse(CodeName, pos, "buffer %s is not defined", g.Members[k])
+			}
+			if _, taken := d.numbers[name]; taken {
+				return refuse(CodeName, pos, "%s is defined twice", name)
+			}
+			d.numbers[name] = number
+			m := &d.members[number]
+			if first == nil {
+				first = m
+			}
+			x, y := &buffers[first.Declared], &buffers[m.Declared]
+			if len(x.Shape) != len(y.Shape) || x.DType != y.DType {
+				return refuse(CodeShape, pos, "member %s is %v with %d dimensions, member %s %v with %d: want "+
+					"the same of all", first.Name, x.DType, len(x.Shape), m.Name, y.DType, len(y.Shape))
+			}
+			return true
+		})
+	}
+}
