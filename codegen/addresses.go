@@ -28,6 +28,7 @@ func (b *builder) placeWeights() error {
 	b.weights, b.offsets = map[int]weightPlace{}, map[int][]int{}
 	b.d.WeightBytes = size
 	_, b.d.CacheBytes = ir.CacheArena(b.p)
+	b.angles = b.rotatedBy()
 	for _, pl := range places {
 		b.offsets[pl.Buffer] = append(b.offsets[pl.Buffer], pl.Offset)
 	}
@@ -62,16 +63,30 @@ func (b *builder) placeWeights() error {
 		}
 		b.weights[k] = place
 		b.d.Weights = append(b.d.Weights, field{Name: place.constant, Value: itoa(at[0]), Note: shapeNote(buf)})
-		if buf.Name == anglesBuffer {
+		if buf == b.angles {
 			b.d.InvFreq = place.constant
 		}
 	}
 	if b.d.InvFreq == "" {
-		return diag.Errorf(codeStructure, "program", "no buffer %s: want the rotary angles as a CONST buffer",
-			anglesBuffer)
+		return diag.Errorf(codeStructure, "program", "no stage rotates by a CONST buffer: want one of %s that does, for "+
+			"the kernel prepares its angles", ir.ROPE)
 	}
 	for i := len(order) - 1; i >= 0; i-- {
 		b.d.Weights = append([]field{*order[i]}, b.d.Weights...)
+	}
+	return nil
+}
+
+// rotatedBy is the buffer of the frequencies that the first rotation of the program is by; nil if there is none.
+func (b *builder) rotatedBy() *ir.Buffer {
+	for i := range b.p.Variants {
+		for _, sec := range sections(&b.p.Variants[i]) {
+			for _, s := range sec.stages {
+				if name := operand(op(s, ir.ROPE).In, 1).Buf; name != "" {
+					return b.buffer(name, site{loop: sec.loop})
+				}
+			}
+		}
 	}
 	return nil
 }

@@ -74,13 +74,13 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 	var joins []*ir.Stage
 	counters := map[string]bool{}
 	for k, s := range stages {
-		switch kind, err := classify(s); {
+		switch kind, err := b.classify(s); {
 		case err != nil:
 			return nil, err
-		case kind == bodyArrive && (k+1 == len(stages) || !isJoinOf(stages[k+1], s)):
+		case kind == bodyArrive && (k+1 == len(stages) || !b.isJoinOf(stages[k+1], s)):
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
 				"arrives at a barrier that the next stage does not wait for: want a join right after it")
-		case kind == bodyJoin && (k == 0 || !isJoinOf(s, stages[k-1])):
+		case kind == bodyJoin && (k == 0 || !b.isJoinOf(s, stages[k-1])):
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
 				"waits for a barrier at which the stage before it does not arrive: want an arrive right before it")
 		case (kind == bodyArrive || kind == bodyJoin) && s.Kind != 0:
@@ -108,9 +108,9 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 }
 
 // isJoinOf reports whether a stage is the second half of a barrier.
-func isJoinOf(s, arrive *ir.Stage) bool {
-	first, err := classify(arrive)
-	second, err2 := classify(s)
+func (b *builder) isJoinOf(s, arrive *ir.Stage) bool {
+	first, err := b.classify(arrive)
+	second, err2 := b.classify(s)
 	return err == nil && err2 == nil && first == bodyArrive && second == bodyJoin && len(s.Waits) == 1 &&
 		s.Waits[0].Counter == arrive.Signal && s.Signal == ""
 }
@@ -130,6 +130,3 @@ func (b *builder) onEverySM(s *ir.Stage) error {
 	}
 	return nil
 }
-
-// stepCounter ends a step.
-const stepCounter = "step"

@@ -15,13 +15,16 @@ import (
 func withBarriers(p *ir.Program) *ir.Program {
 	sms := p.Target.SMs
 	everySM := ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
+	each := ir.Layer{Known: true, Index: true}
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		for _, n := range v.Body {
 			if l, ok := n.(*ir.Loop); ok {
 				l.Body = append(slices.Clone(l.Body),
-					&ir.Stage{Name: "L{i}.arrive", Dist: everySM, Ops: []ir.Op{{Code: ir.NOP}}, Signal: "L{i}.join"},
-					&ir.Stage{Name: "L{i}.join", Dist: everySM, Ops: []ir.Op{{Code: ir.NOP}},
+					&ir.Stage{Name: "L{i}.arrive", Role: "arrive", Layer: each, Dist: everySM,
+						Ops: []ir.Op{{Code: ir.NOP}}, Signal: "L{i}.join"},
+					&ir.Stage{Name: "L{i}.join", Role: "join", Layer: each, Dist: everySM,
+						Ops:   []ir.Op{{Code: ir.NOP}},
 						Waits: []ir.Wait{{Counter: "L{i}.join", Threshold: sms}}})
 			}
 		}
@@ -122,7 +125,7 @@ func TestRefusalsOfBarriers(t *testing.T) {
 				l := loopOf(p, i)
 				at := slices.IndexFunc(l.Body, func(s *ir.Stage) bool { return s.Name == "L{i}.o" })
 				o := *l.Body[at]
-				o.Name, o.Waits = "L{i}.again", []ir.Wait{{Counter: "L{i}.join", Threshold: 132}}
+				o.Name, o.Role, o.Waits = "L{i}.again", "again", []ir.Wait{{Counter: "L{i}.join", Threshold: 132}}
 				l.Body = append(l.Body, &o)
 			}
 		}},

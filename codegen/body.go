@@ -26,7 +26,7 @@ func sections(v *ir.Variant) []section {
 			out = append(out, section{"loop " + n.Name, n, n.Body})
 		case *ir.Stage:
 			name := "stage " + n.Name
-			if layer, ok := layerOf(n.Name); ok {
+			if layer, ok := n.Layer.At(0); ok {
 				name = fmt.Sprintf("layer %d", layer)
 				if k := len(out) - 1; k >= 0 && out[k].name == name {
 					out[k].stages = append(out[k].stages, n)
@@ -43,9 +43,6 @@ func sections(v *ir.Variant) []section {
 // have in common is emitted once, what differs becomes a branch on the position.
 func (b *builder) body() error {
 	vs := b.p.Variants
-	if len(vs) == 0 {
-		return diag.Errorf(codeStructure, "program", "no variants")
-	}
 	outlines := make([][]section, len(vs))
 	for i := range vs {
 		outlines[i] = sections(&vs[i])
@@ -106,7 +103,7 @@ func (b *builder) otherLoops(outline []section) []string {
 			if l.First == 0 && l.Count == b.p.Model.Layers && l.Step <= 1 {
 				layers++
 			}
-		} else if _, numbered := layerOf(s.stages[0].Name); numbered {
+		} else if s.stages[0].Layer.Known {
 			plain++
 		}
 	}
@@ -198,22 +195,20 @@ func inTurn(indent int, lines []string) []string {
 // whole.
 func layersOf(lists [][]*ir.Stage) [][][]*ir.Stage {
 	cut := make([][][]*ir.Stage, len(lists))
-	keys := make([][]string, len(lists))
+	layers := make([][]ir.Layer, len(lists))
 	for i, l := range lists {
 		for _, s := range l {
-			_, rest, _ := strings.Cut(s.Name, "{")
-			key, _, _ := strings.Cut(rest, "}")
-			if k := len(keys[i]) - 1; k < 0 || keys[i][k] != key {
-				keys[i], cut[i] = append(keys[i], key), append(cut[i], nil)
+			if k := len(layers[i]) - 1; k < 0 || layers[i][k] != s.Layer {
+				layers[i], cut[i] = append(layers[i], s.Layer), append(cut[i], nil)
 			}
 			last := len(cut[i]) - 1
 			cut[i][last] = append(cut[i][last], s)
 		}
-		if !slices.Equal(keys[i], keys[0]) {
+		if !slices.Equal(layers[i], layers[0]) {
 			return [][][]*ir.Stage{lists}
 		}
 	}
-	parts := make([][][]*ir.Stage, len(keys[0]))
+	parts := make([][][]*ir.Stage, len(layers[0]))
 	for k := range parts {
 		for i := range lists {
 			parts[k] = append(parts[k], cut[i][k])

@@ -136,10 +136,12 @@ type builder struct {
 	caches   map[int][]int       // of each member, which cache of the arena it is
 	vectors  map[int]string      // constants
 	joins    map[*ir.Stage]joinPlace
-	barriers int    // a step
-	residual string // the buffer that embed, o and down share
-	token    string // the buffer that sample leaves the next token in
-	broken   error  // of the first stage that is not what its body carries out
+	barriers int             // a step
+	steps    map[string]bool // counters that end a step
+	angles   *ir.Buffer      // the frequencies that stages rotate by
+	residual string          // the buffer that embed, o and down share
+	token    string          // the buffer that sample leaves the next token in
+	broken   error           // of the first stage that is not what its body carries out
 
 	exchangeBytes int // pages with their copies, and counters
 }
@@ -157,13 +159,16 @@ func build(p *ir.Program) (*builder, error) {
 	if p.Target == nil {
 		return nil, diag.Errorf(codeStructure, "program", "no target: want a target line with arch, sms and smem_optin")
 	}
+	if len(p.Variants) == 0 {
+		return nil, diag.Errorf(codeStructure, "program", "no variants")
+	}
 	if diags := ir.CheckNames(p); diags.Err() != nil {
 		return nil, diags // the templates print names as they are
 	}
 	if err := ir.CheckArch(p.Target.Arch); err != nil {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)
 	}
-	b := &builder{p: p, names: ir.BufferDirectory(p), stages: map[string]*stage{},
+	b := &builder{p: p, names: ir.BufferDirectory(p), stages: map[string]*stage{}, steps: map[string]bool{},
 		d: &cudaData{Model: p.Model, ABI: runtimeABI}}
 	matrices := ir.MatrixFormat(p.Model.Weights)
 	if matrices == nil || !p.Model.IsUniform() {
@@ -176,6 +181,11 @@ func build(p *ir.Program) (*builder, error) {
 		name := "k" + camel(v.Name)
 		b.d.Variants = append(b.d.Variants, variantData{Name: v.Name, EndName: name + "End",
 			StagesName: name + "Stages", End: v.Hi + 1})
+		for k := range v.Counters {
+			if v.Counters[k].Role == ir.RoleStep {
+				b.steps[v.Counters[k].Name] = true
+			}
+		}
 	}
 	for _, step := range []func() error{b.checkKnobs, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages,
 		b.body, b.checkHandovers, b.constants, b.checkIdentifiers, b.checkNumbers, b.checkContracts} {

@@ -84,13 +84,13 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	switch kind {
 	case bodyProduct:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
-		warps := knobs.Warps.Of(&b.p.Config, warpKnob(s.Name))
+		warps := knobs.Warps.Of(&b.p.Config, s.Role)
 		if err := b.checkGEMV(s, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1]), warps); err != nil {
 			return nil, err
 		}
 		for _, k := range knobs.StageConstants() {
 			c := k.Row().Constant
-			add(c.Type, c.Name, itoa(k.Of(&b.p.Config, warpKnob(s.Name))), c.Note)
+			add(c.Type, c.Name, itoa(k.Of(&b.p.Config, s.Role)), c.Note)
 		}
 	case bodyAttend:
 		a := op(s, ir.ATTENTION)
@@ -136,14 +136,6 @@ func (b *builder) wholeShare() int {
 	m := &b.p.Model
 	block := 2 * 16 * ((m.HeadDim + 15) / 16 * 16) * m.Cache.Bits() / 8
 	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&b.p.Config)/block))
-}
-
-// warpKnob is the name of a stage in knobs per stage: L{i}.gate_up -> gate_up.
-func warpKnob(name string) string {
-	if _, rest, ok := strings.Cut(name, "."); ok {
-		return rest
-	}
-	return name
 }
 
 func (b *builder) rangeExtent(r ir.Range) int { return r.Hi.At(0) - r.Lo.At(0) }

@@ -9,7 +9,7 @@ import (
 
 // emit appends one stage to both walks and, the first time, its descriptor. prefix tells variants apart.
 func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth int) error {
-	kind, err := classify(s)
+	kind, err := b.classify(s)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	}
 
 	layer, consumed := "0", "c.layer"
-	if n, ok := layerOf(s.Name); ok && at.loop == nil {
+	if n, ok := s.Layer.At(0); ok && at.loop == nil {
 		layer, consumed = itoa(n), itoa(n)
 		consume("c.layer = %d;", n)
 	}

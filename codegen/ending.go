@@ -14,13 +14,6 @@ var endings = []body{bodySample, bodyStop, bodyEmit, bodyJoinStep}
 // afterStep closes the walk of the consumers.
 var afterStep = []string{"tell_host(c);", "if (stopped(c)) break;"}
 
-// Names that kernel and host know the ends of a step by.
-const (
-	nextBuffer     = "next"
-	stopIDsBuffer  = "stop.ids"
-	stopLastBuffer = "stop.last"
-)
-
 // endsStep reports whether stages with the body are among those that end a step.
 func (b body) endsStep() bool {
 	return b == bodySample || b == bodyStop || b == bodyEmit || b == bodyJoinStep
@@ -32,13 +25,9 @@ func (h *handovers) end(s *ir.Stage, kind body, at site, index int) error {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "is no stage that the kernel can end a step with here: "+
 			"want %v in this order, in no loop, each once, and nothing behind them", endings)
 	}
-	signal := ""
-	if kind == bodyJoinStep {
-		signal = stepCounter
-	}
-	if s.Signal != signal {
-		return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, and the kernel's %s %s: want that",
-			counterName(s.Signal), kind, counterName(signal))
+	if kind != bodyJoinStep && s.Signal != "" {
+		return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, and the kernel's %s nothing: want that",
+			s.Signal, kind)
 	}
 	h.ended++
 	if kind == bodySample {
@@ -68,14 +57,25 @@ func (b *builder) endingOps(s *ir.Stage, kind body) []ir.Op {
 		return []ir.Op{{Code: ir.ArgMax, Out: []ir.Operand{view(buf(a.Out, 0), taskRows)},
 			In: []ir.Operand{view(buf(a.In, 0), upTo(sms)), view(buf(a.In, 1), upTo(sms))}}}
 	case bodyStop:
-		return []ir.Op{{Code: ir.STOP, Out: []ir.Operand{view(buf(op(s, ir.STOP).Out, 0), taskRows)},
-			In: []ir.Operand{view(b.token, taskRows), view(stopIDsBuffer, upTo(host.MaxStops)),
-				view(stopLastBuffer, firstOnly)}}}
+		o := op(s, ir.STOP)
+		return []ir.Op{{Code: ir.STOP, Out: []ir.Operand{view(buf(o.Out, 0), taskRows)},
+			In: []ir.Operand{view(b.token, taskRows), view(b.named(ir.RoleStopIDs), upTo(host.MaxStops)),
+				view(b.named(ir.RoleStopLast), firstOnly)}}}
 	case bodyEmit:
-		return []ir.Op{{Code: ir.COPY, Out: []ir.Operand{view(nextBuffer, firstOnly)},
+		return []ir.Op{{Code: ir.COPY, Out: []ir.Operand{view(b.named(ir.RoleNext), firstOnly)},
 			In: []ir.Operand{view(b.token, firstOnly)}}}
 	}
 	return nil
+}
+
+// named is the name of the buffer of a role; where there is none, the role.
+func (b *builder) named(role string) string {
+	for i := range b.p.Buffers {
+		if b.p.Buffers[i].Role == role {
+			return b.p.Buffers[i].Name
+		}
+	}
+	return role
 }
 
 // checkEnding holds a stage that ends the step to the SMs that it is for, and its token to the one that was sampled.

@@ -13,7 +13,7 @@ func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 		if !advances(s) {
 			return
 		}
-		e := host.Exchange{Stage: s.Name, Elements: b.handedOver(s, at)}
+		e := host.Exchange{Stage: s.Label(), Elements: b.handedOver(s, at)}
 		if l := at.loop; l != nil {
 			e.First, e.Layers, e.Loop = l.First, l.Count, at.number
 			if s.Kind != 0 {

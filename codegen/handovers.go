@@ -16,12 +16,13 @@ type handovers struct {
 	counter string            // which announces it
 	by      map[string]string // the stage that signals a counter, as it is called in its iteration
 	ended   int               // stages that end the step, so far
+	b       *builder
 }
 
 // checkHandovers holds the waits and signals of each variant to the order in which the kernel waits.
 func (b *builder) checkHandovers() error {
 	for i := range b.p.Variants {
-		v, h := &b.p.Variants[i], handovers{by: map[string]string{}}
+		v, h := &b.p.Variants[i], handovers{b: b, by: map[string]string{}}
 		for _, n := range v.Body {
 			stages, at := []*ir.Stage(nil), site{}
 			switch n := n.(type) {
@@ -51,7 +52,7 @@ func (b *builder) checkHandovers() error {
 
 // stage looks at a stage in the iteration with an index.
 func (h *handovers) stage(s *ir.Stage, at site, index int) error {
-	kind, err := classify(s)
+	kind, err := h.b.classify(s)
 	switch {
 	case err != nil:
 		return err
@@ -74,10 +75,10 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	if h.counter, err = ir.Resolve(s.Signal, index); err != nil {
 		return err
 	}
-	if h.counter == stepCounter {
+	if h.b.steps[h.counter] {
 		return diag.Errorf(codeStructure, "stage "+name,
 			"signals %s, as the kernel does where a step ends and nowhere else: want the counter of its vector, or "+
-				"none", stepCounter)
+				"none", h.counter)
 	}
 	if other, taken := h.by[h.counter]; taken && h.counter != "" {
 		return diag.Errorf(codeStructure, "stage "+name,

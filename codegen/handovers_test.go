@@ -64,6 +64,7 @@ func TestHandovers(t *testing.T) {
 `
 	for name, c := range map[string]struct {
 		counted bool // with counted exchanges alone: flagged words of other exchanges are refused by validate
+		once    bool // only the first of each text is edited
 		want    string
 		edits   []string
 	}{
@@ -117,7 +118,11 @@ func TestHandovers(t *testing.T) {
 			edits: []string{"buffer best.value", rowsOfX, "counter step ", "counter step2 counter gpu\ncounter step ",
 				"stage embed ", second + "  signal step2\nstage embed ",
 				"  residual[a:b], L00.x[a:b] = EMBED", "  wait step2 >= 8\n  residual[a:b], L00.x[a:b] = EMBED"}},
-		"other frequencies": {want: "buffer other: error: is what stage L{i}.qkv rotates by",
+		"other frequencies": {edits: []string{"buffer embed.weight",
+			"buffer other CONST F32 [8] HBM rowmajor from rows(@inv_freq)\nbuffer embed.weight",
+			"%y, rope.inv_freq[0:8]", "%y, other[0:8]"}},
+		"two frequencies": {want: "buffer rope.inv_freq: error: is what stage L{i}.qkv rotates by, and other stages by " +
+			"other", once: true,
 			edits: []string{"buffer embed.weight",
 				"buffer other CONST F32 [8] HBM rowmajor from rows(@inv_freq)\nbuffer embed.weight",
 				"%y, rope.inv_freq[0:8]", "%y, other[0:8]"}},
@@ -143,7 +148,11 @@ func TestHandovers(t *testing.T) {
 				}
 				for i := 0; i < len(c.edits); i += 2 {
 					require.Contains(t, text, c.edits[i])
-					text = strings.ReplaceAll(text, c.edits[i], c.edits[i+1])
+					times := -1
+					if c.once {
+						times = 1
+					}
+					text = strings.Replace(text, c.edits[i], c.edits[i+1], times)
 				}
 				p, err := ir.Parse([]byte(text), "edited.amk")
 				require.NoError(t, err)

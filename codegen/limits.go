@@ -75,7 +75,7 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are %d quads per warp, and at most %d fit; want "+
 				"tiling.warps.%s or tiling.ring.chunk_bytes larger",
-			columns, chunk, warps, each, maxQuads, warpKnob(s.Name))
+			columns, chunk, warps, each, maxQuads, s.Role)
 	}
 }
 
@@ -151,12 +151,12 @@ func (b *builder) checkGroups(slot, slots int) error {
 			continue
 		}
 		quadColumns, quadBytes := quad(&b.p.Model)
-		groups := consumerWarps / knobs.Warps.Of(&b.p.Config, warpKnob(s.IR.Name))
+		groups := consumerWarps / knobs.Warps.Of(&b.p.Config, s.IR.Role)
 		tile := (b.rangeExtent(g.In[1].Dims[1]) + quadColumns - 1) / quadColumns * quadBytes
 		if skipped := (groups - 1) * ((tile + slot - 1) / slot); skipped > 0 && skipped+1+window > slots {
 			return diag.Errorf(codeLimit, "stage "+s.IR.Name,
 				"%d tiles of %d bytes at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",
-				groups, tile, skipped+1+window, slots, warpKnob(s.IR.Name))
+				groups, tile, skipped+1+window, slots, s.IR.Role)
 		}
 	}
 	return nil

@@ -79,6 +79,7 @@ var general = map[string]func(t testing.TB, p *ir.Program) *ir.Program{
 			l := loopOf(p, v)
 			for _, s := range slices.Clone(l.Body) {
 				odd := *stageOfBody(s, byTwo)
+				odd.Layer.N++
 				odd.Dist.Rot = (odd.Dist.Rot + odd.Dist.Step) % odd.Dist.SMs
 				switch s.Name {
 				case "L{i}.gate_up":

@@ -97,7 +97,7 @@ func Facts(p *ir.Program) (host.Facts, error) {
 		Traffic: b.traffic(),
 	}
 	for _, s := range b.d.Stages {
-		f.Stages = append(f.Stages, s.IR.Name)
+		f.Stages = append(f.Stages, s.IR.Label())
 	}
 	for i := range p.Variants {
 		v := &p.Variants[i]

@@ -2,15 +2,14 @@ package codegen
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
 )
 
-// All C++ names are made here, from IR names: `L{i}.gate_up` in a loop is GateUp, `L03.gate_up` outside of one
-// L03GateUp.
+// All C++ names are made here: those of stages from their roles and layers, so that gate_up in a loop is GateUp, and of
+// layer 3 outside of one L03GateUp; those of buffers from their names.
 
 // camel joins the words of an IR name: gate_up -> GateUp, best.value -> BestValue.
 func camel(name string) string {
@@ -40,33 +39,33 @@ func stem(name string) string {
 	return name
 }
 
-// constName is the constant of a buffer. A group's name may have its index anywhere.
-func constName(name string) string {
-	return "k" + camel(strings.NewReplacer("{", "_", "}", "_", "+", "_plus_").Replace(stem(name)))
+// constName is the constant of a buffer.
+func constName(name string) string { return "k" + identifier(stem(name)) }
+
+// identifier is camel of a name that may have an index anywhere.
+func identifier(name string) string {
+	return camel(strings.NewReplacer("{", "_", "}", "_", "+", "_plus_").Replace(name))
 }
 
-// layerOf returns the layer of a stage outside a loop, from its name.
-func layerOf(name string) (int, bool) {
-	head, _, ok := strings.Cut(name, ".")
-	if !ok || !strings.HasPrefix(head, "L") || ir.IsFamily(name) {
-		return 0, false
-	}
-	n, err := strconv.Atoi(head[1:])
-	return n, err == nil
-}
-
-// structName is the name of a stage's descriptor: after the variant, the layer of a stage in no loop, and what tells
-// apart the stages of a body that is several layers long, those of several loops, and those of several kinds.
+// structName is the name of a stage's descriptor: after the variant, the layer of a stage in no loop, the role, and
+// what tells apart the stages of a body that is several layers long, those of several loops, and those of several
+// kinds. A stage without a role has its own name in place of one.
 func structName(s *ir.Stage, at site, prefix string) string {
-	if n, ok := layerOf(s.Name); ok {
-		_, rest, _ := strings.Cut(s.Name, ".")
-		return fmt.Sprintf("%sL%02d%s", prefix, n, camel(rest))
+	name := prefix
+	if n, ok := s.Layer.At(0); ok && at.loop == nil {
+		name += fmt.Sprintf("L%02d", n)
 	}
-	name := prefix + camel(stem(s.Name))
-	if open := strings.IndexByte(s.Name, '{'); open >= 0 {
-		if offset, _, ok := strings.Cut(s.Name[open+1:], "}"); ok && offset != "i" {
-			name += camel(strings.NewReplacer("i+", "plus", "i-", "minus").Replace(offset))
-		}
+	if s.Role != "" {
+		name += camel(s.Role)
+	} else {
+		_, rest := ir.InLayer(s.Name)
+		name += identifier(rest)
+	}
+	switch n := s.Layer.N; {
+	case s.Layer.Index && n > 0:
+		name += "Plus" + itoa(n)
+	case s.Layer.Index && n < 0:
+		name += "Minus" + itoa(-n)
 	}
 	if at.number > 0 {
 		name += "Loop" + itoa(at.number+1)

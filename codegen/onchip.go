@@ -9,18 +9,19 @@ import (
 // sin of the position's angles, and the next token. No operand of the call says so; these are the checks that the
 // program means the same.
 
-// Buffers that the kernel and the host know by name: the frequencies of the rotation, and the logits.
-const (
-	anglesBuffer = "rope.inv_freq"
-	frequencies  = "rows(@inv_freq)" // the piece that it is packed from
-	logitsBuffer = "logits"
-)
+// frequencies is the piece that the frequencies of the rotation are packed from.
+const frequencies = "rows(@inv_freq)"
 
 // checkOnChip refuses a stage that keeps something else on chip than its body does.
 func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 	switch kind {
 	case bodyEmbed:
-		return b.checkResidual(s, operand(op(s, ir.EMBED).Out, 0))
+		e := op(s, ir.EMBED)
+		if token := operand(e.In, 0); b.role(token, at) != ir.RoleToken {
+			return diag.Errorf(codeStage, "stage "+s.Name, "looks up %s, and the kernel the token that the host gives "+
+				"it or the step before has chosen: want the input of role %s", token.Buf, ir.RoleToken)
+		}
+		return b.checkResidual(s, operand(e.Out, 0))
 	case bodyProduct:
 		for i := range s.Ops {
 			if err := b.checkFinisher(s, at, &s.Ops[i]); err != nil {
@@ -37,6 +38,14 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 		return b.checkEnding(s, kind)
 	}
 	return nil
+}
+
+// role is that of the buffer that an operand names at a site; "" if it has none.
+func (b *builder) role(o ir.Operand, at site) string {
+	if buf := b.buffer(o.Buf, at); buf != nil {
+		return buf.Role
+	}
+	return ""
 }
 
 // checkFinisher looks at what an op of a finisher keeps on chip.
@@ -83,10 +92,9 @@ func (b *builder) checkResidual(s *ir.Stage, o ir.Operand) error {
 
 // checkAngles holds an operand to the frequencies that the whole step rotates by.
 func (b *builder) checkAngles(s *ir.Stage, o ir.Operand) error {
-	m, err := b.names.At(o.Buf, 0)
-	if place, placed := b.weights[m.Declared]; err != nil || !placed || place.constant != b.d.InvFreq {
+	if buf := b.buffer(o.Buf, site{}); ir.IsFamily(o.Buf) || buf == nil || buf != b.angles {
 		return diag.Errorf(codeStructure, "buffer "+o.Buf,
-			"is what stage %s rotates by, and the kernel rotates by %s alone: want that", s.Name, anglesBuffer)
+			"is what stage %s rotates by, and other stages by %s: want one for the whole step", s.Name, b.angles.Name)
 	}
 	return nil
 }

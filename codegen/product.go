@@ -239,7 +239,7 @@ func (w *productWriter) store(to ir.Operand, value string) {
 	switch {
 	case place == ir.SMEM && !w.halved:
 		w.chain = append(w.chain, fmt.Sprintf("    store_residual(c, r, %s);", value))
-	case place == ir.HBM && to.Buf == logitsBuffer && !w.halved:
+	case place == ir.HBM && w.b.role(to, w.at) == ir.RoleLogits && !w.halved:
 		w.chain = append(w.chain, fmt.Sprintf("    store_logit(c, r, %s);", value))
 	case place == ir.GlobalScratch:
 		w.param("const Page", "out", argument{buffer: to.Buf})
@@ -253,7 +253,7 @@ func (w *productWriter) store(to ir.Operand, value string) {
 		w.chain = append(w.chain, fmt.Sprintf("    %s(c, r, out, %s);", call, value))
 	default:
 		w.fail("leaves rows in %s, which lies in %s; the kernel leaves them in a vector of its exchanges, in the "+
-			"residual or in %s", to.Buf, place, logitsBuffer)
+			"residual or in the output of role %s", to.Buf, place, ir.RoleLogits)
 	}
 }
 

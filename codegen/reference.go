@@ -290,7 +290,7 @@ func (r *referenceWriter) launch(l launch) error {
 		r.out.Operations = append(r.out.Operations, line+"},")
 	} else {
 		if r.layers != nil {
-			l.stage = "L{i}." + l.stage
+			l.stage = ir.NameIn(ir.Layer{Known: true, Index: true}, l.stage)
 		}
 		r.out.Operations = append(r.out.Operations, line+",",
 			fmt.Sprintf(" {%q, offsetof(Values, %s), %d, %s}},", l.stage, l.result, l.size, l.bytes))

@@ -177,11 +177,8 @@ func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
 
 func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
 	out := r.output(n)
-	for i := range r.p.Buffers {
-		b := &r.p.Buffers[i]
-		if b.Name == anglesBuffer && (len(b.Pieces) != 1 || b.Pieces[0].String() != frequencies) {
-			return r.refuse(n, "needs %s, and %s holds %v", frequencies, b.Name, b.Pieces)
-		}
+	if b := r.builder.angles; len(b.Pieces) != 1 || b.Pieces[0].String() != frequencies {
+		return r.refuse(n, "needs %s, and %s holds %v", frequencies, b.Name, b.Pieces)
 	}
 	angles := "reinterpret_cast<const float*>(r.weights + " + r.builder.d.InvFreq + ")"
 	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]),

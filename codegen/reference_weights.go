@@ -196,15 +196,16 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, layers []int, places [
 func (r *referenceWriter) cacheOfLayers(n *ir.GraphNode) (string, error) {
 	inOrder := true
 	values := slices.Repeat([]string{"0"}, len(r.g.Layers))
+	slots := r.cacheSlots()
 	for layer := range values {
-		m, err := r.names.At(cacheName, layer)
-		if err != nil || r.caches[m.Declared] == nil {
+		slot, known := slots[layer]
+		if !known {
 			if !slices.Contains(r.layers, layer) {
 				continue // of another kind, without attention
 			}
-			return "", r.refuse(n, "needs the cache of layer %d; want a buffer %s", layer, cacheName)
+			return "", r.refuse(n, "needs the cache of layer %d; want a stage of that layer whose attention has one",
+				layer)
 		}
-		slot := r.caches[m.Declared][m.K]
 		inOrder, values[layer] = inOrder && slot == layer, itoa(slot)
 	}
 	if inOrder {
@@ -213,8 +214,26 @@ func (r *referenceWriter) cacheOfLayers(n *ir.GraphNode) (string, error) {
 	return r.table("int", "cache", values) + "[r.layer]", nil
 }
 
-// cacheName is the name of the cache of a layer, which no state-dict key tells.
-const cacheName = "L{i}.kv"
+// cacheSlots returns which cache of the arena the attention of each layer has, which no state-dict key tells.
+func (r *referenceWriter) cacheSlots() map[int]int {
+	out := map[int]int{}
+	for _, sec := range sections(&r.p.Variants[0]) {
+		at := site{loop: sec.loop}
+		for _, s := range sec.stages {
+			cache := operand(op(s, ir.ATTENTION).In, 1).Buf
+			if cache == "" {
+				continue
+			}
+			for _, i := range at.indicesOf(s) {
+				m, err := r.names.At(cache, i)
+				if layer, known := s.Layer.At(i); err == nil && known && r.caches[m.Declared] != nil {
+					out[layer] = r.caches[m.Declared][m.K]
+				}
+			}
+		}
+	}
+	return out
+}
 
 // table declares a list with a place for each layer, unless there is the same already.
 func (r *referenceWriter) table(typ, role string, values []string) string {

@@ -94,7 +94,7 @@ func TestRefusals(t *testing.T) {
 			func(p *ir.Program) {
 				for i := range p.Variants {
 					first := *named(p, "embed")
-					first.Name = "first"
+					first.Name, first.Role = "first", "first"
 					p.Variants[i].Body = slices.Insert(slices.Clone(p.Variants[i].Body), 0, ir.Node(&first))
 				}
 			}},
@@ -110,7 +110,7 @@ func TestRefusals(t *testing.T) {
 				})
 			}
 		}},
-		"no rotary angles": {pycoder, "AMK4003", "rope.inv_freq", func(p *ir.Program) {
+		"no rotary angles": {pycoder, "AMK4003", "no stage rotates by a CONST buffer", func(p *ir.Program) {
 			p.Buffers = slices.DeleteFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == "rope.inv_freq" })
 		}},
 		"page on chip": {pycoder, "AMK4003", "page xchg0: error: lies in SMEM; want GLOBAL_SCRATCH",
@@ -221,14 +221,20 @@ func TestCppNames(t *testing.T) {
 	require.Equal(t, "kQkvWeight", constName("L{i}.qkv.weight"))
 	require.Equal(t, "kX", constName("L{i+1}.x"))
 	require.Equal(t, "kEmbedWeight", constName("embed.weight"))
-	for name, want := range map[string]int{"L03.o": 3, "L00.part": 0} {
-		n, ok := layerOf(name)
-		require.True(t, ok)
-		require.Equal(t, want, n)
-	}
-	for _, name := range []string{"L{i}.o", "lm_head", "Lx.o", "L.o"} {
-		_, ok := layerOf(name)
-		require.False(t, ok, name)
+	in, next := ir.Layer{Known: true, Index: true}, ir.Layer{Known: true, Index: true, N: 1}
+	loop := site{loop: &ir.Loop{Name: "layers", Count: 4}}
+	for _, c := range []struct {
+		stage ir.Stage
+		at    site
+		want  string
+	}{
+		{ir.Stage{Name: "a", Role: "gate_up", Layer: in}, loop, "GateUp"},
+		{ir.Stage{Name: "a", Role: "gate_up", Layer: next, Kind: 2}, loop, "GateUpPlus1Kind2"},
+		{ir.Stage{Name: "a", Role: "o", Layer: ir.Layer{Known: true, N: 3}}, site{}, "L03O"},
+		{ir.Stage{Name: "L03.o", Layer: ir.Layer{Known: true, N: 3}}, site{}, "L03O"},
+		{ir.Stage{Name: "a{i}.b"}, site{loop: loop.loop, number: 1}, "AIBLoop2"},
+	} {
+		require.Equal(t, c.want, structName(&c.stage, c.at, ""), c.stage.Name)
 	}
 }
 

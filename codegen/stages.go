@@ -73,7 +73,7 @@ type field struct {
 	Type, Name, Value, Note string
 }
 
-// classify finds the body of a stage.
+// classify finds the body of a stage; that of the end of a step is taken for an arrival at a barrier.
 func classify(s *ir.Stage) (body, error) {
 	if isProduct(s.Ops) {
 		return bodyProduct, nil
@@ -94,14 +94,19 @@ func classify(s *ir.Stage) (body, error) {
 				"then some of %s",
 			strings.Join(codes, " "), strings.Join(known, "; "), finishingOps())
 	}
-	switch {
-	case b != bodyArrive:
-	case len(s.Waits) > 0:
+	if b == bodyArrive && len(s.Waits) > 0 {
 		b = bodyJoin
-	case s.Signal == stepCounter:
-		b = bodyJoinStep
 	}
 	return b, nil
+}
+
+// classify is classify for a stage of the program, where it is known which counters end a step.
+func (b *builder) classify(s *ir.Stage) (body, error) {
+	kind, err := classify(s)
+	if kind == bodyArrive && b.steps[s.Signal] {
+		kind = bodyJoinStep
+	}
+	return kind, err
 }
 
 // op returns the stage's first op with the given code. The stage has been classified, so it is there.

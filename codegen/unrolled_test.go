@@ -100,6 +100,9 @@ func resolved(t testing.TB, name string, i int) string {
 func stageOf(t testing.TB, s *ir.Stage, i int) *ir.Stage {
 	c := *s
 	c.Kind = 0
+	if n, ok := s.Layer.At(i); ok {
+		c.Layer = ir.Layer{Known: true, N: n}
+	}
 	c.Name, c.Signal = resolved(t, s.Name, i), resolved(t, s.Signal, i)
 	c.Waits = slices.Clone(s.Waits)
 	for k := range c.Waits {

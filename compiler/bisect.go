@@ -140,7 +140,7 @@ func (o *oracle) vectors(position int) ([]host.StageVector, error) {
 	}
 	var all []host.StageVector
 	add := func(s *ir.Stage, layer int) error {
-		name, err := ir.Resolve(s.Name, layer)
+		name, err := ir.Resolve(s.Label(), layer)
 		if err != nil {
 			return err
 		}

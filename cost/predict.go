@@ -116,7 +116,7 @@ func (m *Model) At(pos int) (*Prediction, error) {
 			bytes += s.tasks[k].streamed
 		}
 		times := len(s.indices())
-		out.Stages = append(out.Stages, Stage{Name: s.ir.Name, Times: times,
+		out.Stages = append(out.Stages, Stage{Name: s.ir.Label(), Times: times,
 			Bytes: int64(min(bytes*float64(times), 1<<62)), Parts: step.parts[n]})
 	}
 	return out, nil

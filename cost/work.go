@@ -1,8 +1,6 @@
 package cost
 
 import (
-	"strings"
-
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/op"
@@ -20,9 +18,6 @@ const (
 	sampling             // the best of all SMs' best
 	ending               // what an SM does with its own choice: a few instructions that are counted with the choice
 )
-
-// stepCounter is what a stage signals that ends a step.
-const stepCounter = "step"
 
 // task is what one SM does in one stage, at one position.
 type task struct {
@@ -82,8 +77,14 @@ func newReader(p *ir.Program) *reader {
 // stages returns the stages of a variant in order, with what their tasks do at a position.
 func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 	var out []*stage
+	step := ""
+	for i := range v.Counters {
+		if v.Counters[i].Role == ir.RoleStep {
+			step = v.Counters[i].Name
+		}
+	}
 	add := func(s *ir.Stage, l *ir.Loop) error {
-		st := &stage{ir: s, loop: l, kind: kindOf(s), warps: r.warps(s.Name)}
+		st := &stage{ir: s, loop: l, kind: kindOf(s, step), warps: r.warps(s.Role)}
 		i := 0
 		if l != nil {
 			i = l.Index(l.Iterations(s)[0]) // validated: there is one
@@ -117,8 +118,8 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 	return out, nil
 }
 
-// kindOf takes the first op that says it.
-func kindOf(s *ir.Stage) kind {
+// kindOf takes the first op that says it. step is the counter that ends the step.
+func kindOf(s *ir.Stage, step string) kind {
 	for i := range s.Ops {
 		switch spec := ir.Ops[s.Ops[i].Code]; {
 		case spec.HasRole(op.Matrix):
@@ -129,7 +130,7 @@ func kindOf(s *ir.Stage) kind {
 			return lookup
 		case s.Ops[i].Code == ir.ArgMax:
 			return sampling
-		case s.Ops[i].Code == ir.STOP, s.Ops[i].Code == ir.NOP && s.Signal == stepCounter:
+		case s.Ops[i].Code == ir.STOP, s.Ops[i].Code == ir.NOP && s.Signal == step:
 			return ending
 		}
 	}
@@ -139,9 +140,8 @@ func kindOf(s *ir.Stage) kind {
 // combines reports whether the stage joins the splits of a context.
 func (s *stage) combines() bool { return len(s.ir.Ops) > 0 && s.ir.Ops[0].Code == ir.AttentionCombine }
 
-// warps is the knob of the stage's role, which is what its name ends in.
-func (r *reader) warps(stage string) int {
-	role := stage[strings.LastIndexByte(stage, '.')+1:]
+// warps is the knob of a stage of that role.
+func (r *reader) warps(role string) int {
 	return min(allWarps, max(1, knobs.Warps.Of(&r.program.Config, role)))
 }
 

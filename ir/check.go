@@ -24,6 +24,7 @@ func Check(p *Program) diag.List {
 	for i := range p.Buffers {
 		c.buffer(&p.Buffers[i])
 	}
+	c.roles()
 	for i := range c.p.Groups {
 		c.group(&c.p.Groups[i])
 	}
@@ -134,6 +135,21 @@ func (c *checker) buffer(b *Buffer) {
 	}
 	c.pieces(pos, b)
 	c.onPages(pos, b)
+}
+
+// roles checks that buffers have roles that they can have, and each role one buffer.
+func (c *checker) roles() {
+	of := map[string]string{}
+	for i := range c.p.Buffers {
+		b := &c.p.Buffers[i]
+		if why := b.misplays(); why != "" {
+			c.fail(CodeRole, "buffer "+b.Name, "%s", why)
+		}
+		if first, taken := of[b.Role]; taken && b.Role != "" {
+			c.fail(CodeRole, "buffer "+b.Name, "has the role %s, and so has %s; want one", b.Role, first)
+		}
+		of[b.Role] = b.Name
+	}
 }
 
 // group checks its name alone: the members are those of the unrolled form.

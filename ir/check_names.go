@@ -33,6 +33,7 @@ func (c *checker) names() {
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
 		c.name("buffer", b.Name)
+		c.role("buffer "+b.Name, b.Role)
 		for _, pc := range b.Pieces {
 			c.name("piece of buffer "+b.Name, pc.Key)
 		}
@@ -64,6 +65,7 @@ func (c *checker) variantNames(v *Variant) {
 	c.name("variant", v.Name)
 	for i := range v.Counters {
 		c.name("counter", v.Counters[i].Name)
+		c.role("counter "+v.Counters[i].Name, v.Counters[i].Role)
 	}
 	for _, n := range v.Body {
 		switch n := n.(type) {
@@ -80,6 +82,7 @@ func (c *checker) variantNames(v *Variant) {
 
 func (c *checker) stageNames(s *Stage) {
 	c.name("stage", s.Name)
+	c.role("stage "+s.Name, s.Role)
 	for _, w := range s.Waits {
 		c.name("wait of stage "+s.Name, w.Counter)
 	}
@@ -105,6 +108,15 @@ func (c *checker) name(what, name string) {
 		c.fail(CodeName, what, "has no name")
 	} else if err := CheckName(name); err != nil {
 		c.fail(CodeName, what, "the name %v", err)
+	}
+}
+
+func (c *checker) role(what, role string) {
+	if role == "" {
+		return
+	}
+	if err := CheckRole(role); err != nil {
+		c.fail(CodeRole, what, "the role %v", err)
 	}
 }
 

@@ -9,8 +9,20 @@ import (
 // variant checks counters, stages and, on the unrolled form, every name.
 func (c *checker) variant(v *Variant) {
 	before := len(c.diags)
+	ends := ""
 	for i := range v.Counters {
 		n := &v.Counters[i]
+		switch {
+		case n.Role == "":
+		case n.Role != RoleStep || n.Count != 0:
+			c.fail(CodeRole, "counter "+n.Name, "has the role %s, want %s for a counter that is no family, or none",
+				clip(n.Role), RoleStep)
+		case ends != "":
+			c.fail(CodeRole, "counter "+n.Name, "has the role %s in variant %s, and so has %s; want one", n.Role, v.Name,
+				ends)
+		default:
+			ends = n.Name
+		}
 		if !known(realisationNames[:], n.How) || !known(scopeNames[:], n.Scope) || n.Init < 0 {
 			c.fail(CodeSync, "counter "+n.Name, "realisation %v, scope %v, initial count %d", n.How, n.Scope, n.Init)
 		}
@@ -24,6 +36,10 @@ func (c *checker) variant(v *Variant) {
 			}
 			if n.Kind != 0 {
 				c.fail(CodeShape, "stage "+n.Name, "is of kind %d but stands in no loop, want 0", n.Kind)
+			}
+			c.layer(n, 0, 0)
+			if n.Layer.Index {
+				c.fail(CodeRole, "stage "+n.Name, "is of layer %s but stands in no loop, want a number", n.Layer)
 			}
 			c.stage(n, stages)
 		case *Loop:
@@ -44,6 +60,7 @@ func (c *checker) variant(v *Variant) {
 			c.kinds(n)
 			body := map[string]bool{} // two loops may name stages alike: tasks have the names that their indices give
 			for _, s := range n.Body {
+				c.layer(s, n.First, n.Last())
 				c.stage(s, body)
 			}
 		default:
@@ -52,6 +69,18 @@ func (c *checker) variant(v *Variant) {
 	}
 	if len(c.diags) == before {
 		c.unrolled(v)
+	}
+}
+
+// layer checks the layer of a stage that runs with indices from first to last.
+func (c *checker) layer(s *Stage, first, last int) {
+	layers := c.p.Model.Layers
+	for _, i := range []int{first, last} {
+		if n, known := s.Layer.At(i); known && (n < 0 || layers > 0 && n >= layers) {
+			c.fail(CodeRole, "stage "+s.Name, "is of layer %d, and the model has %d; want one of those, from 0 on", n,
+				layers)
+			return
+		}
 	}
 }
 

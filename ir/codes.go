@@ -59,6 +59,15 @@ A WEIGHT or CONST buffer is packed from pieces: tensors of the checkpoint, each 
 the buffer of it, as in pairs:64(rows:0:512(KEY)). A transform has the arguments that docs/ir.md lists, even and odd are
 outermost and come in pairs, and the rows of all pieces fill the buffer. How many rows a tensor has is for the
 checkpoint to say; what the program says by itself has to fit.`)
+	CodeRole = diag.New("AMK3024", "role or layer malformed", `
+A role says what an entity is for where its ops do not, whatever it is called. Of buffers it is token, position,
+stop_ids, stop_last, next or logits, which the host finds by it: I32 inputs, an I32 output and one of real numbers, no
+families, each at most once.
+Of counters it is step, for the one of a variant whose completion ends the step. A stage may have any role, a letter and
+then letters, digits and underscores, and a layer: a number, or in a loop {i}, {i+N} or {i-N}.
+
+Where a file leaves role and layer out, names say them: stage L{i}.qkv has role qkv and layer {i}, buffer token the role
+token. docs/ir.md has the conventions.`)
 	CodeVariants = diag.New("AMK3023", "variants do not cover the positions", `
 The variants of a program cover the positions 0 to max_seq-1, each position once, in ascending order: the first starts
 at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1. A program without a line

@@ -12,9 +12,10 @@ import (
 // Members are numbered in the order of their declarations, family by family. The unrolled form has them in the same
 // order, so that a member's number is its index there.
 type Directory struct {
-	what    string // that it holds, for messages
-	members []Member
-	numbers map[string]int // by resolved name
+	what         string // that it holds, for messages
+	declarations int    // so far
+	members      []Member
+	numbers      map[string]int // by resolved name
 }
 
 // A Member is what one name stands for once {i} is replaced: a plain buffer or counter, or a member of a family.
@@ -39,7 +40,7 @@ func BufferDirectory(p *Program) *Directory {
 func CounterDirectory(v *Variant) *Directory {
 	d := newDirectory("counter")
 	for n := range v.Counters {
-		d.declare(n, v.Counters[n].indices(), ignore, nil)
+		d.declare(v.Counters[n].indices(), ignore, nil)
 	}
 	return d
 }
@@ -47,13 +48,7 @@ func CounterDirectory(v *Variant) *Directory {
 func newDirectory(what string) *Directory { return &Directory{what: what, numbers: map[string]int{}} }
 
 // Add lists one more buffer, which the program has behind those that are listed.
-func (d *Directory) Add(b *Buffer) {
-	declared := 0
-	if n := len(d.members); n > 0 {
-		declared = d.members[n-1].Declared + 1
-	}
-	d.declare(declared, b.indices(), ignore, nil)
-}
+func (d *Directory) Add(b *Buffer) { d.declare(b.indices(), ignore, nil) }
 
 // Members returns all members by their numbers. Callers do not change them.
 func (d *Directory) Members() []Member { return d.members }
@@ -107,8 +102,10 @@ type indices struct {
 func (b *Buffer) indices() indices  { return indices{b.Name, b.First, b.Count, b.Step} }
 func (c *Counter) indices() indices { return indices{c.Name, c.First, c.Count, c.Step} }
 
-// declare lists the members of a declaration, and calls each, if given, for all that are new.
-func (d *Directory) declare(declared int, of indices, refuse refusal, each func(Member)) {
+// declare lists the members of the next declaration, and calls each, if given, for all that are new.
+func (d *Directory) declare(of indices, refuse refusal, each func(Member)) {
+	declared := d.declarations
+	d.declarations++
 	add := func(name string, k int) bool {
 		if _, taken := d.numbers[name]; taken {
 			return refuse(CodeName, d.what+" "+name, "is defined twice")

@@ -65,6 +65,9 @@ func expandVariant(v *Variant, buffers *Directory) error {
 func iteration(st *Stage, i int, buffers *Directory) (*Stage, error) {
 	own := *st
 	own.Kind = 0
+	if n, ok := st.Layer.At(i); ok {
+		own.Layer = Layer{Known: true, N: n}
+	}
 	var failed error
 	resolve := func(name string) string {
 		resolved, err := Resolve(name, i)

@@ -92,7 +92,8 @@ func (r *jsonReader) indices(at, first, count, step, least int) int {
 func (r *jsonReader) buffer() Buffer {
 	var b Buffer
 	b.Step = 1
-	fields := []field{{"name", &b.Name}, {"first", &b.First}, {"count", &b.Count}, {"step", &b.Step}}
+	role := ""
+	fields := []field{{"name", &b.Name}, {"first", &b.First}, {"count", &b.Count}, {"step", &b.Step}, {"role", &role}}
 	r.peek()
 	at := r.i
 	r.object("buffer", []string{"name", "kind", "dtype", "shape", "space", "layout"}, func(key string) bool {
@@ -121,6 +122,7 @@ func (r *jsonReader) buffer() Buffer {
 		least = 1 // only families have indices
 	}
 	b.Step = r.indices(at, b.First, b.Count, b.Step, least)
+	b.Role = readRole(role, b.NamedRole())
 	return b
 }
 
@@ -160,7 +162,9 @@ func (r *jsonReader) variant() Variant {
 func (r *jsonReader) counter() Counter {
 	var c Counter
 	c.Step = 1
-	fields := []field{{"name", &c.Name}, {"first", &c.First}, {"count", &c.Count}, {"step", &c.Step}, {"init", &c.Init}}
+	role := ""
+	fields := []field{{"name", &c.Name}, {"first", &c.First}, {"count", &c.Count}, {"step", &c.Step},
+		{"init", &c.Init}, {"role", &role}}
 	r.peek()
 	at := r.i
 	r.object("counter", []string{"name", "realisation", "scope"}, func(key string) bool {
@@ -179,6 +183,7 @@ func (r *jsonReader) counter() Counter {
 		least = 1
 	}
 	c.Step = r.indices(at, c.First, c.Count, c.Step, least)
+	c.Role = readRole(role, c.NamedRole())
 	return c
 }
 
@@ -213,7 +218,10 @@ func (r *jsonReader) node() Node {
 
 func (r *jsonReader) stage() *Stage {
 	s := &Stage{}
-	fields := []field{{"stage", &s.Name}, {"kind", &s.Kind}, {"signal", &s.Signal}}
+	role, layer := "", ""
+	fields := []field{{"stage", &s.Name}, {"kind", &s.Kind}, {"signal", &s.Signal}, {"role", &role}, {"layer", &layer}}
+	r.peek()
+	at := r.i
 	r.object("stage", []string{"stage", "dist", "ops"}, func(key string) bool {
 		switch key {
 		case "dist":
@@ -227,6 +235,9 @@ func (r *jsonReader) stage() *Stage {
 		}
 		return true
 	})
+	if err := s.read(role, layer); err != nil {
+		r.errorf(at, "%v", err)
+	}
 	return s
 }
 

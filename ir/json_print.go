@@ -142,6 +142,13 @@ func (j *jsonPrinter) page(pg *Page) {
 	j.put("}")
 }
 
+// role prints a role, unless it is left out.
+func (j *jsonPrinter) role(role string) {
+	if role != "" {
+		j.keyStr("role", role)
+	}
+}
+
 func (j *jsonPrinter) family(first, count, step int) {
 	if count > 0 {
 		j.keyInt("first", first)
@@ -161,6 +168,7 @@ func (j *jsonPrinter) buffer(b *Buffer) {
 	j.put(`{"name": `)
 	j.str(b.Name)
 	j.family(b.First, b.Count, b.Step)
+	j.role(printedRole(b.Role, b.NamedRole()))
 	j.keyStr("kind", b.Kind.String())
 	j.keyStr("dtype", b.DType.String())
 	j.key("shape")
@@ -236,6 +244,7 @@ func (j *jsonPrinter) counter(c *Counter) {
 	j.put(`{"name": `)
 	j.str(c.Name)
 	j.family(c.First, c.Count, c.Step)
+	j.role(printedRole(c.Role, c.NamedRole()))
 	j.keyStr("realisation", c.How.String())
 	j.keyStr("scope", c.Scope.String())
 	if c.Init != 0 {
@@ -247,6 +256,11 @@ func (j *jsonPrinter) counter(c *Counter) {
 func (j *jsonPrinter) stage(s *Stage) {
 	j.put(`{"stage": `)
 	j.str(s.Name)
+	_, named := s.named()
+	j.role(printedRole(s.Role, named))
+	if layer := s.layerToPrint(); layer != "" {
+		j.keyStr("layer", layer)
+	}
 	if s.Kind != 0 {
 		j.keyInt("kind", s.Kind)
 	}

@@ -9,7 +9,7 @@ const Version = "1.0"
 //
 // Names of buffers, counters and stages may hold `{i}` (also `{i+1}`, `{i-1}`): the index of a layer or of an
 // iteration, printed with at least two digits when it is resolved, so that `L{i}.qkv` stands for L00.qkv, L01.qkv and
-// so on.
+// so on. A name says which entity it is, and nothing of what that is for: see Role.
 type Program struct {
 	Model    Model
 	Target   *Target // nil: any
@@ -43,7 +43,8 @@ type Buffer struct {
 	Name   string
 	First  int
 	Count  int
-	Step   int // between indices; 0 means 1
+	Step   int    // between indices; 0 means 1
+	Role   string // of an input or output: RoleToken and so on, or "" for none
 	Kind   BufferKind
 	DType  DType
 	Shape  []int // logical; rank 1 to 4
@@ -130,7 +131,8 @@ type Counter struct {
 	Name  string
 	First int
 	Count int
-	Step  int // between indices; 0 means 1
+	Step  int    // between indices; 0 means 1
+	Role  string // RoleStep, or "" for none
 	Init  int
 	How   Realisation
 	Scope Scope
@@ -203,8 +205,13 @@ func (l *Loop) Iterations(s *Stage) []int {
 
 // Stage is all tasks of one fused operation in one layer. Its tasks run the same ops on different spans [a, b) of the
 // stage's axis. A task is named STAGE.sNNN after its SM, or STAGE.uNNN after its unit when the distribution is ByUnit.
+//
+// The role is a word that knobs per stage, rotations and reports go by, such as qkv or lm_head; nothing depends on it
+// that the ops show. Stages may share one.
 type Stage struct {
 	Name   string
+	Role   string // "" for none
+	Layer  Layer
 	Kind   int // in a loop: of the iterations that it runs in; 0: of all
 	Dist   Dist
 	Waits  []Wait

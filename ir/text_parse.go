@@ -221,6 +221,11 @@ func (c *cursor) buffer() Buffer {
 	c.expect("]")
 	b.Space = enum(c, "a space", ParseSpace)
 	b.Layout = enum(c, "a layout", ParseLayout)
+	role := ""
+	if c.word("role") {
+		role = c.name("a role")
+	}
+	b.Role = readRole(role, b.NamedRole())
 	if c.word("from") {
 		for len(b.Pieces) == 0 || !c.done() && !c.atWord("page") && c.err == nil {
 			c.atMost(len(b.Pieces), maxPieces, "pieces of a buffer")
@@ -274,7 +279,9 @@ func (c *cursor) counter() Counter {
 	n.First, n.Count, n.Step = c.family(1)
 	n.How = enum(c, "a realisation", ParseRealisation)
 	n.Scope = enum(c, "a scope", ParseScope)
-	c.keyed([]field{{"init", &n.Init}}, nil)
+	role := ""
+	c.keyed([]field{{"init", &n.Init}, {"role", &role}}, nil)
+	n.Role = readRole(role, n.NamedRole())
 	return n
 }
 

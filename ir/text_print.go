@@ -70,6 +70,14 @@ func (t *printer) keyed(fields []field) {
 	t.b = append(t.b, '\n')
 }
 
+// keyedName prints a field that is left out where it is empty.
+func (t *printer) keyedName(key, name string) {
+	if name != "" {
+		t.put(" ", key, "=")
+		t.name(name)
+	}
+}
+
 func (t *printer) page(pg *Page) {
 	t.put("page ")
 	t.name(pg.Name)
@@ -92,6 +100,10 @@ func (t *printer) buffer(b *Buffer) {
 		t.int(d)
 	}
 	t.put("] ", b.Space.String(), " ", b.Layout.String())
+	if role := printedRole(b.Role, b.NamedRole()); role != "" {
+		t.put(" role ")
+		t.name(role)
+	}
 	for i, pc := range b.Pieces {
 		if i == 0 {
 			t.put(" from")
@@ -164,6 +176,7 @@ func (t *printer) counter(c *Counter) {
 		t.put(" init=")
 		t.int(c.Init)
 	}
+	t.keyedName("role", printedRole(c.Role, c.NamedRole()))
 	t.line()
 }
 
@@ -181,6 +194,9 @@ func (t *printer) stage(s *Stage) {
 		t.put(" kind=")
 		t.int(s.Kind)
 	}
+	_, named := s.named()
+	t.keyedName("role", printedRole(s.Role, named))
+	t.keyedName("layer", s.layerToPrint())
 	if s.Dist.Empty {
 		t.put(" empty")
 	}

@@ -30,11 +30,16 @@ func (t *textParser) stageLine(c *cursor) {
 	d := &s.Dist
 	d.Kind = enum(c, "a distribution", ParseDistKind)
 	d.Grain = d.defaultGrain()
-	c.keyed(append(d.fields(), field{"kind", &s.Kind}), func(key string) bool {
-		known := key == "empty" && !d.Empty
-		d.Empty = d.Empty || known
-		return known
-	})
+	role, layer, start := "", "", c.i
+	c.keyed(append(d.fields(), field{"kind", &s.Kind}, field{"role", &role}, field{"layer", &layer}),
+		func(key string) bool {
+			known := key == "empty" && !d.Empty
+			d.Empty = d.Empty || known
+			return known
+		})
+	if err := s.read(role, layer); err != nil {
+		c.fail(start, "%v", err)
+	}
 	if t.dropped = c.err != nil; t.dropped {
 		return
 	}

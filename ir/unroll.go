@@ -105,14 +105,14 @@ func (u *unroller) declare() {
 	p, v := u.program, u.variant
 	for n := range p.Buffers {
 		b := &p.Buffers[n]
-		u.buffers.declare(n, b.indices(), refuse, func(m Member) {
+		u.buffers.declare(b.indices(), refuse, func(m Member) {
 			u.flat.Buffers = append(u.flat.Buffers, b.member(m.Name, m.K))
 		})
 	}
 	u.buffers.groups(p.Buffers, p.Groups, refuse)
 	for n := range v.Counters {
 		c := &v.Counters[n]
-		u.counters.declare(n, c.indices(), refuse, func(m Member) {
+		u.counters.declare(c.indices(), refuse, func(m Member) {
 			u.flat.Counters = append(u.flat.Counters, c.member(m.Name))
 		})
 	}

@@ -27,12 +27,6 @@ const (
 	policyRoundRobin = "round_robin"
 )
 
-// residualRoles are the stages that keep the residual: they must share one spread for the whole step.
-var residualRoles = []string{"embed", "o", "down"}
-
-// rotatedRoles are the stages whose rotation is free.
-var rotatedRoles = []string{"qkv", "part", "attn", "gate_up", "lm_head"}
-
 // assignmentOf checks an assignment and states its default.
 func assignmentOf(a ir.Assignment, target *ir.Target) (ir.Assignment, *diag.Diagnostic) {
 	const where = "config: sm_assignment"
@@ -55,32 +49,61 @@ func assignmentOf(a ir.Assignment, target *ir.Target) (ir.Assignment, *diag.Diag
 	if target != nil {
 		sms = target.SMs
 	}
-	roles := slices.Concat(residualRoles, rotatedRoles)
 	for _, role := range slices.Sorted(maps.Keys(a.Rotations)) {
-		switch rot := a.Rotations[role]; {
-		case !slices.Contains(roles, role):
-			return a, diag.Errorf(codePolicy, where+"."+role,
-				"no stage has this name, and single tasks cannot be moved; %s",
-				diag.Guess(role, roles, "want a rotation for one of "+strings.Join(roles, ", ")))
-		case rot < 0 || rot >= sms:
+		if rot := a.Rotations[role]; rot < 0 || rot >= sms {
 			return a, diag.Errorf(codePolicy, where+"."+role, "rotation %d; want 0 to %d", rot, sms-1)
 		}
 	}
-	for _, role := range residualRoles[1:] {
-		if a.Rotations[role] != a.Rotations[residualRoles[0]] {
-			return a, diag.Errorf(codeSplitResidual, where+"."+role,
-				"rotation %d, but that of embed is %d; embed, o and down must have the same, because the SM that "+
-					"owns rows of o keeps their residual for down",
-				a.Rotations[role], a.Rotations[residualRoles[0]])
+	return ir.Assignment{Rotations: maps.Clone(a.Rotations)}, nil
+}
+
+// checkRotations holds the rotations of a configuration to stages that there are, by role, and those of stages that
+// keep the residual to one.
+func checkRotations(p *ir.Program, rotations map[string]int) error {
+	const where = "config: sm_assignment"
+	keepers := keepersOf(newBuffers(p))
+	var kept, moved []string
+	add := func(to *[]string, role string) {
+		if role != "" && !slices.Contains(*to, role) {
+			*to = append(*to, role)
 		}
 	}
-	return ir.Assignment{Rotations: maps.Clone(a.Rotations)}, nil
+	for i := range p.Variants {
+		eachStage(&p.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
+			switch {
+			case keepers.keeps(st, loop):
+				add(&kept, st.Role)
+			case movable(st):
+				add(&moved, st.Role)
+			}
+		})
+	}
+	roles := slices.Concat(kept, moved)
+	for _, role := range slices.Sorted(maps.Keys(rotations)) {
+		if !slices.Contains(roles, role) {
+			return diag.Errorf(codePolicy, where+"."+role,
+				"no stage has this role, and single tasks cannot be moved; %s",
+				diag.Guess(role, roles, "want a rotation for one of "+strings.Join(roles, ", ")))
+		}
+	}
+	for _, role := range kept {
+		if rotations[role] != rotations[kept[0]] {
+			return diag.Errorf(codeSplitResidual, where+"."+role,
+				"rotation %d, but that of %s is %d; want one for all of %s, because the SM that owns rows of one "+
+					"keeps their residual for the next",
+				rotations[role], kept[0], rotations[kept[0]], strings.Join(kept, ", "))
+		}
+	}
+	return nil
 }
 
 func runAssign(s *State) error {
 	p := s.Program
 	if p.Target == nil {
 		return diag.Errorf(codeTarget, "pass assign", "want a target")
+	}
+	if err := checkRotations(p, p.Config.SMAssignment.Rotations); err != nil {
+		return err
 	}
 	tasks := 0
 	for i := range p.Variants {
@@ -133,9 +156,9 @@ func rotate(p *ir.Program, v *ir.Variant) {
 	turns := map[*ir.Stage]turn{}
 	switch {
 	case a.Rotations != nil:
-		eachStage(v, func(st *ir.Stage, _ *ir.Loop) { turns[st] = turn{rot: a.Rotations[local(st.Name)]} })
+		eachStage(v, func(st *ir.Stage, _ *ir.Loop) { turns[st] = turn{rot: a.Rotations[st.Role]} })
 	case a.Policy == policyRoundRobin:
-		turns = roundRobin(v)
+		turns = roundRobin(p, v)
 	case a.Policy == policyBalance:
 		turns = balance(p, v)
 	}
@@ -148,11 +171,13 @@ func rotate(p *ir.Program, v *ir.Variant) {
 type turn struct{ rot, step int }
 
 // roundRobin starts every stage one SM after the stage before it, as cards are dealt.
-func roundRobin(v *ir.Variant) map[*ir.Stage]turn {
+func roundRobin(p *ir.Program, v *ir.Variant) map[*ir.Stage]turn {
+	keepers := keepersOf(newBuffers(p))
+	free := func(st *ir.Stage, loop *ir.Loop) bool { return movable(st) && !keepers.keeps(st, loop) }
 	turns := map[*ir.Stage]turn{}
 	perLayer, layers := 0, 0
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-		if loop != nil && slices.Contains(rotatedRoles, local(st.Name)) {
+		if loop != nil && free(st, loop) {
 			turns[st] = turn{rot: perLayer}
 			perLayer, layers = perLayer+1, loop.Count
 		}
@@ -161,29 +186,51 @@ func roundRobin(v *ir.Variant) map[*ir.Stage]turn {
 		turns[st] = turn{t.rot, perLayer}
 	}
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-		if loop == nil && slices.Contains(rotatedRoles, local(st.Name)) {
+		if loop == nil && free(st, loop) {
 			turns[st] = turn{rot: perLayer * layers}
 		}
 	})
 	return turns
 }
 
-// place decides where activations live and how they travel, now that it is known which SM touches what.
+// place decides where activations live and how they travel, now that it is known which SM touches what: what is
+// updated in place stays on its SM; words of the model's type carry their epoch; and what is left in 32 bits whatever
+// that type is, partial results of attention and best values, has words of 64.
 func place(p *ir.Program) {
 	words := ir.Word32
 	if p.Model.Activations.Bits() == 32 {
 		words = ir.Word64
 	}
 	copies := knobs.Copies.Of(&p.Config)
+	buffers := newBuffers(p)
+	kept := keepersOf(buffers).inPlace
+	best, partial := map[string]bool{}, map[string]bool{}
+	note := func(to map[string]bool, out []ir.Operand, loop *ir.Loop) {
+		for _, o := range out {
+			if b := buffers.find(o.Buf, firstIndex(loop)); b != nil {
+				to[b.Name] = true
+			}
+		}
+	}
+	for i := range p.Variants {
+		eachStage(&p.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
+			if o := attention(st); o != nil && o.IntAt("flags", 0, 0)&2 != 0 {
+				note(partial, o.Out, loop)
+			}
+			if findsBest(st) {
+				note(best, lastOp(st).Out, loop)
+			}
+		})
+	}
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
 		switch {
 		case b.Kind != ir.Activation:
-		case b.Name == residual:
+		case kept[b.Name]:
 			b.Space = ir.SMEM
-		case b.Name == bestValue || b.Name == bestIndex:
+		case best[b.Name]:
 			b.Shape, b.Layout = []int{p.Target.SMs}, ir.Layout{Kind: ir.Word64}
-		case local(b.Name) == partRole:
+		case partial[b.Name]:
 			b.Layout = ir.Layout{Kind: ir.Word64}
 		default:
 			b.Layout = ir.Layout{Kind: words, Copies: copies}

@@ -26,19 +26,19 @@ func (b *balancer) turns(v *ir.Variant) map[*ir.Stage]turn {
 	turns := map[*ir.Stage]turn{}
 	var order []rotated
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-		switch role := local(st.Name); {
-		case slices.Contains(residualRoles, role):
+		switch {
+		case b.keeps(st, loop):
 			layers := indices(st, loop)
 			slots := b.slots(st, layers[0])
 			for range layers {
 				b.addTurned(b.loads, slots, 0)
 			}
-		case slices.Contains(rotatedRoles, role):
+		case movable(st):
 			order = append(order, rotated{st, indices(st, loop)})
 		}
 	})
 	slices.SortStableFunc(order, func(a, b rotated) int {
-		return cmp.Compare(attentionRoles[local(a.st.Name)], attentionRoles[local(b.st.Name)])
+		return cmp.Compare(bit(attends(a.st)), bit(attends(b.st)))
 	})
 	for _, r := range order {
 		turns[r.st] = b.choose(r.st, r.layers)
@@ -46,18 +46,19 @@ func (b *balancer) turns(v *ir.Variant) map[*ir.Stage]turn {
 	return turns
 }
 
-var attentionRoles = map[string]int{"part": 1, "attn": 1}
-
 // A balancer keeps the bytes each SM streams so far.
 type balancer struct {
 	buffers buffers
-	pos     int // the position at which cache rows are counted
-	loads   []int
-	work    int // loads touched so far; a test holds it to be linear in the tasks
+	keepers
+	pos   int // the position at which cache rows are counted
+	loads []int
+	work  int // loads touched so far; a test holds it to be linear in the tasks
 }
 
 func newBalancer(p *ir.Program, v *ir.Variant) balancer {
-	return balancer{buffers: newBuffers(p), pos: v.Lo + (v.Hi-v.Lo)/2, loads: make([]int, p.Target.SMs)}
+	buffers := newBuffers(p)
+	return balancer{buffers: buffers, keepers: keepersOf(buffers), pos: v.Lo + (v.Hi-v.Lo)/2,
+		loads: make([]int, p.Target.SMs)}
 }
 
 // slots returns the bytes that each slot of a stage streams in layer i when nothing is rotated.

@@ -32,8 +32,8 @@ func runBarrier(s *State) error {
 			if loop == nil {
 				return stages, nil
 			}
+			at := slices.IndexFunc(v.Counters, func(c ir.Counter) bool { return c.Role == ir.RoleStep })
 			arrive, join := barrierOf(p.Target.SMs)
-			at := slices.IndexFunc(v.Counters, func(c ir.Counter) bool { return c.Name == stepCounter })
 			v.Counters = slices.Insert(v.Counters, max(0, at), ir.Counter{Name: arrive.Signal, First: loop.First,
 				Count: loop.Count, Step: loop.Step})
 			return append(stages, arrive, join), nil
@@ -49,9 +49,12 @@ func runBarrier(s *State) error {
 func barrierOf(sms int) (arrive, join *ir.Stage) {
 	everySM := ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
 	nothing := func() []ir.Op { return []ir.Op{{Code: ir.NOP}} }
-	counter := inLayer + "join"
-	arrive = &ir.Stage{Name: inLayer + "arrive", Dist: everySM, Ops: nothing(), Signal: counter}
-	join = &ir.Stage{Name: inLayer + "join", Dist: everySM, Ops: nothing(),
+	const arriveRole = "arrive"
+	counter := ir.NameIn(thisLayer, joinRole)
+	arrive = &ir.Stage{Name: ir.NameIn(thisLayer, arriveRole), Role: arriveRole, Layer: thisLayer, Dist: everySM,
+		Ops: nothing(), Signal: counter}
+	join = &ir.Stage{Name: ir.NameIn(thisLayer, joinRole), Role: joinRole, Layer: thisLayer, Dist: everySM,
+		Ops:   nothing(),
 		Waits: []ir.Wait{{Counter: counter, Threshold: sms}}}
 	return arrive, join
 }

@@ -102,10 +102,11 @@ of the model at hand. Others, and layers that leave some of these apart, have no
 
 	codePolicy = diag.New("AMK2004", "an assignment that cannot be carried out", `
 sm_assignment is contiguous, load_balance, round_robin, or a map from stage to rotation: {"qkv": 0, "gate_up": 7}.
-Stages are embed, qkv, attn, part, o, gate_up, down, lm_head; a rotation is a number of SMs, from 0. Single tasks
-cannot be moved: an SM computes its span from the rotation, and the weights of a span lie in one piece, which streams
-without a list of tasks to look at. A program may list the tasks of a stage and their SMs (docs/ir.md): validate and
-the reference VM take it, and generated code does not (AMK4002).`)
+Stages go by their roles: embed, qkv, attn, part where a long context is split, o, gate_up, down and lm_head of a
+decoder. A rotation is a number of SMs, from 0. Single tasks cannot be moved: an SM computes its span from the
+rotation, and the weights of a span lie in one piece, which streams without a list of tasks to look at. A program may
+list the tasks of a stage and their SMs (docs/ir.md): validate and the reference VM take it, and generated code does
+not (AMK4002).`)
 
 	codeSplitResidual = diag.New("AMK2005", "an assignment that splits o from down", `
 The SM that owns rows of o owns the same rows of down and of embed: the residual of those rows stays in its shared

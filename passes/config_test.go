@@ -121,16 +121,19 @@ func TestConfigRefusals(t *testing.T) {
 		{"task map", explicit(map[string]int{"L00.qkv.s003": 4})},
 		{"rotation", explicit(map[string]int{"qkv": 6})},
 		{"o apart from down", explicit(map[string]int{"o": 1, "embed": 1})},
+		{"no split, no part", explicit(map[string]int{"part": 1})},
 		{"o apart from embed", explicit(map[string]int{"o": 1, "down": 1})},
 		{"foreign group", ir.ScheduleConfig{FusionGrouping: [][]string{{"qkv", "attn"}}}},
 		{"missing group", ir.ScheduleConfig{FusionGrouping: llamaGroups[1:]}},
 	}, func(v any) error {
 		s := lowered(t, goldenCases(t)["tiny"], "import")
 		s.Config = v.(ir.ScheduleConfig)
-		if err := runLower(s); err != nil {
-			return err
+		for _, pass := range []Pass{Lower, Fuse, Tile, Assign} {
+			if err := pass.Run(s); err != nil {
+				return err
+			}
 		}
-		return runFuse(s)
+		return nil
 	})
 }
 

@@ -1,40 +1,36 @@
 package passes
 
-import (
-	"slices"
-
-	"amkc/ir"
-)
+import "amkc/ir"
 
 // A step ends in stages that know each other by their buffers alone: sample computes the next token from the logits,
 // stop finds whether the run ends with it, and join says that the step has ended. Lower makes them, of one task each;
 // assign gives each SM its own, so that every SM knows what comes next without asking.
 
+// Names that are given to what ends a step.
 const (
-	next, stop           = "next", "stop"
-	nextOnSM             = "next.sm"
-	stopIDs, stopLast    = "stop.ids", "stop.last"
-	sampleStage          = "sample"
-	emitStage            = "emit"
-	stopStage, joinStage = "stop", "join"
+	next, stop         = "next", "stop"
+	nextOnSM           = "next.sm"
+	stopIDs, stopLast  = "stop.ids", "stop.last"
+	sampleRole         = "sample"
+	emitRole           = "emit"
+	stopRole, joinRole = "stop", "join"
 )
 
 // end lowers what no node of the graph says: what stops, and the join.
 func (l *lowerer) end() {
 	first := ir.Index(ir.Int(0))
-	l.buffer(stopIDs, ir.Input, ir.I32, ir.HBM, ir.MaxStopIDs)
-	l.buffer(stopLast, ir.Input, ir.I32, ir.HBM, 1)
+	l.buffer(stopIDs, ir.Input, ir.I32, ir.HBM, ir.MaxStopIDs).Role = ir.RoleStopIDs
+	l.buffer(stopLast, ir.Input, ir.I32, ir.HBM, 1).Role = ir.RoleStopLast
 	l.scratch(stop, ir.I32, 1)
-	l.ending(stopStage, next, stop, ir.Op{Code: ir.STOP, Out: []ir.Operand{view(stop, first)},
+	l.ending(stopRole, next, stop, ir.Op{Code: ir.STOP, Out: []ir.Operand{view(stop, first)},
 		In: []ir.Operand{view(next, first), view(stopIDs, upTo(ir.MaxStopIDs)), view(stopLast, first)}})
-	l.ending(joinStage, stop, stepCounter, ir.Op{Code: ir.NOP})
+	l.ending(joinRole, stop, stepCounter, ir.Op{Code: ir.NOP})
 }
 
 // ending appends a stage that no node of the graph stands for.
-func (l *lowerer) ending(name, wait, signal string, op ir.Op) {
-	l.stages = append(l.stages, &ir.Stage{Name: name, Dist: whole(1), Ops: []ir.Op{op},
+func (l *lowerer) ending(role, wait, signal string, op ir.Op) {
+	l.stages = append(l.stages, &ir.Stage{Name: role, Role: role, Dist: whole(1), Ops: []ir.Op{op},
 		Waits: []ir.Wait{{Counter: wait}}, Signal: signal})
-	l.counters = declareCounter(l.counters, l.buffers, signal)
 }
 
 // endOnEverySM makes the head leave one best value per SM, and every SM choose among them, find whether the run ends,
@@ -47,11 +43,11 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 	var emitted []ir.Operand
 	for _, st := range stages {
 		out = append(out, st)
-		last := &st.Ops[len(st.Ops)-1]
+		last := lastOp(st)
 		if st.Dist.Kind != ir.Whole {
-			if last.Code == ir.ArgMax {
+			if findsBest(st) {
 				st.Dist.Empty = true
-				last.Out = []ir.Operand{view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))}
+				last.Out = []ir.Operand{view(last.Out[0].Buf, ir.Index(onSM)), view(last.Out[1].Buf, ir.Index(onSM))}
 			}
 			continue
 		}
@@ -60,12 +56,12 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 		case ir.ArgMax:
 			emitted = last.Out
 			last.Out, last.In = []ir.Operand{view(nextOnSM, task)},
-				[]ir.Operand{view(bestValue, everySM), view(bestIndex, everySM)}
+				[]ir.Operand{view(last.In[0].Buf, everySM), view(last.In[1].Buf, everySM)}
 			st.Signal = ""
 		case ir.STOP:
-			last.Out, last.In[0] = []ir.Operand{view(stop, task)}, view(nextOnSM, task)
+			last.Out, last.In[0] = []ir.Operand{view(last.Out[0].Buf, task)}, view(nextOnSM, task)
 			st.Waits, st.Signal = nil, ""
-			out = append(out, &ir.Stage{Name: emitStage,
+			out = append(out, &ir.Stage{Name: emitRole, Role: emitRole,
 				Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},
 				Ops: []ir.Op{{Code: ir.COPY, Out: emitted,
 					In: []ir.Operand{view(nextOnSM, ir.Index(ir.Int(0)))}}}})
@@ -81,8 +77,15 @@ func placeEnding(p *ir.Program) {
 	own := func(name string) ir.Buffer {
 		return ir.Buffer{Name: name, Kind: ir.Activation, DType: ir.I32, Shape: []int{p.Target.SMs}, Space: ir.SMEM}
 	}
-	at := slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == stop })
-	p.Buffers[at] = own(stop)
+	buffers := newBuffers(p)
+	for i := range p.Variants {
+		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) {
+			if last := lastOp(st); last.Code == ir.STOP {
+				found := buffers.find(last.Out[0].Buf, 0)
+				*found = own(found.Name)
+			}
+		})
+	}
 	p.Buffers = append(p.Buffers, own(nextOnSM))
 }
 

@@ -25,10 +25,12 @@ func runExchange(s *State) error {
 		if err != nil {
 			return err
 		}
+		best := map[string]bool{} // counters of the best logits
+		eachStage(v, func(st *ir.Stage, _ *ir.Loop) { best[st.Signal] = best[st.Signal] || findsBest(st) })
 		for k := range v.Counters {
 			c := &v.Counters[k]
 			c.How, c.Scope = ir.ByCounter, ir.ScopeGPU
-			if (allowed || c.Name == bestCounter) && flaggable[k] && !plain[k] {
+			if (allowed || best[c.Name]) && flaggable[k] && !plain[k] {
 				c.How = ir.Flagged
 			}
 		}
@@ -44,8 +46,7 @@ func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, er
 	if err := diags.Err(); err != nil {
 		return nil, nil, err
 	}
-	counters := declared(len(v.Counters), func(k int) int { return v.Counters[k].Count })
-	buffers := declared(len(p.Buffers), func(k int) int { return p.Buffers[k].Count })
+	counters, buffers := ir.CounterDirectory(v).Members(), ir.BufferDirectory(p).Members()
 	type announcement struct{ counter, buffer int }
 	written := map[announcement]bool{} // buffers that are no words, by the counter of who writes them
 	words := make([]bool, len(v.Counters))
@@ -56,9 +57,9 @@ func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, er
 				switch {
 				case b < 0 || t.Signal < 0:
 				case flat.Buffers[b].Layout.Words():
-					words[counters[t.Signal]] = true
+					words[counters[t.Signal].Declared] = true
 				default:
-					written[announcement{counters[t.Signal], buffers[b]}] = true
+					written[announcement{counters[t.Signal].Declared, buffers[b].Declared}] = true
 				}
 			}
 		}
@@ -67,11 +68,11 @@ func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, er
 	for i := range flat.Tasks {
 		t := &flat.Tasks[i]
 		for _, w := range t.Waits {
-			c := counters[w.Counter]
+			c := counters[w.Counter].Declared
 			flaggable[c] = words[c]
 			for k := range t.Ops {
 				for _, b := range t.Ops[k].InBuf {
-					if b >= 0 && written[announcement{c, buffers[b]}] {
+					if b >= 0 && written[announcement{c, buffers[b].Declared}] {
 						plain[c] = true
 					}
 				}
@@ -79,16 +80,4 @@ func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, er
 		}
 	}
 	return plain, flaggable, nil
-}
-
-// declared returns for each unrolled entity the number of the one that it is a member of; unrolling keeps them in
-// order.
-func declared(n int, count func(k int) int) []int {
-	var of []int
-	for k := range n {
-		for range max(1, count(k)) {
-			of = append(of, k)
-		}
-	}
-	return of
 }

@@ -31,7 +31,14 @@ func runFuse(s *State) error {
 	if len(v.Body) == 0 {
 		return diag.Errorf(codeOrder, "pass fuse", "no stages; want those that lower makes")
 	}
-	f := &fuser{buffers: newBuffers(p), m: &p.Model}
+	f := &fuser{buffers: newBuffers(p), m: &p.Model, uses: map[string]int{}}
+	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
+		for _, op := range st.Ops {
+			for _, o := range op.In {
+				f.uses[o.Buf]++
+			}
+		}
+	})
 	err := eachBody(v, func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
 		f.index = firstIndex(loop)
 		return f.kinds(stages)
@@ -43,10 +50,7 @@ func runFuse(s *State) error {
 		return bad
 	}
 	p.Config.FusionGrouping = f.groups
-	v.Counters = nil
-	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-		v.Counters = declareCounter(v.Counters, f.buffers, st.Signal, firstIndex(loop))
-	})
+	declareCounters(v, f.buffers)
 	if err := setThresholds(v); err != nil {
 		return err
 	}
@@ -120,13 +124,15 @@ func spellGroups(groups [][]string) string {
 type fuser struct {
 	buffers buffers
 	m       *ir.Model
-	groups  [][]string // names of the stages that are one now, without those of their layer
-	index   int        // of the first iteration of the body in hand
+	uses    map[string]int // how many operands read what a name stands for
+	groups  [][]string     // roles of the stages that are one now
+	index   int            // of the first iteration of the body in hand
 
 	stages  []*ir.Stage
 	readers map[string][]*ir.Stage // of a buffer
 	group   map[*ir.Stage]*fusion  // that a stage has been taken into
 	stacked map[string]rowsOf      // values that are rows of a product's vector now
+	signals map[string]string      // of who computed them, and that of the product
 	waits   map[string][]string    // of a counter: what those that signal it wait for
 }
 
@@ -144,7 +150,7 @@ type rowsOf struct {
 
 func (f *fuser) body(stages []*ir.Stage) ([]*ir.Stage, error) {
 	f.stages, f.readers, f.group = stages, map[string][]*ir.Stage{}, map[*ir.Stage]*fusion{}
-	f.stacked, f.waits = map[string]rowsOf{}, map[string][]string{}
+	f.stacked, f.signals, f.waits = map[string]rowsOf{}, map[string]string{}, map[string][]string{}
 	for _, s := range stages {
 		for _, buf := range f.reads(s) {
 			f.readers[buf] = append(f.readers[buf], s)
@@ -177,7 +183,7 @@ func (f *fuser) body(stages []*ir.Stage) ([]*ir.Stage, error) {
 		out = append(out, fused)
 		names := make([]string, len(g.members))
 		for i, m := range g.members {
-			names[i] = local(m.Name)
+			names[i] = m.Role
 		}
 		if !slices.ContainsFunc(f.groups, func(have []string) bool { return slices.Equal(have, names) }) {
 			f.groups = append(f.groups, names)
@@ -193,16 +199,13 @@ func last(stages, members []*ir.Stage) *ir.Stage {
 	})
 }
 
-// local is a name without the layer that it begins with.
-func local(name string) string { return strings.TrimPrefix(family(name), inLayer) }
-
-// reads returns the activations that a stage reads.
+// reads returns the values that a stage reads: activations that it does not update in place.
 func (f *fuser) reads(s *ir.Stage) []string {
 	var out []string
 	for _, op := range s.Ops {
 		for _, o := range op.In {
 			if b := f.buffers.find(o.Buf, f.index); b != nil && (b.Kind == ir.Activation || b.Kind == ir.Output) &&
-				o.Buf != residual && !slices.Contains(out, o.Buf) {
+				!names(op.Out, o.Buf) && !slices.Contains(out, o.Buf) {
 				out = append(out, o.Buf)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 
 func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 	lead := p.linears[0]
-	prefix := strings.TrimSuffix(lead.Name, local(lead.Name))
-	name := prefix + stackName(p.linears)
+	role := stackName(p.linears)
+	name := ir.NameIn(lead.Layer, role)
 	var ops []ir.Op
 	rows := temp("%y")
 	product := lead.Ops[0]
@@ -44,7 +44,7 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 		add, rows = []ir.Op{{Code: ir.ADD, Out: []ir.Operand{temp("%z")},
 			In: []ir.Operand{rows, view(bias, task)}}}, temp("%z")
 	}
-	st := &ir.Stage{Name: name, Dist: whole(total)}
+	st := &ir.Stage{Name: name, Role: role, Layer: lead.Layer, Dist: whole(total)}
 	switch {
 	case p.rotated > 0 || finish == nil:
 		st.Signal = f.vector(name, total, p)
@@ -96,7 +96,7 @@ func finished(finish *ir.Op, p *product, vector string, rows ir.Operand, rotated
 func stackName(linears []*ir.Stage) string {
 	names, separator := make([]string, len(linears)), ""
 	for i, l := range linears {
-		names[i] = strings.TrimSuffix(local(l.Name), "_proj")
+		names[i] = strings.TrimSuffix(l.Role, "_proj")
 		if len(names[i]) > 1 {
 			separator = "_"
 		}
@@ -120,11 +120,11 @@ func (f *fuser) vector(name string, n int, p *product) string {
 		DType: f.m.Activations, Shape: []int{n}, Space: ir.GlobalScratch})
 	first := 0
 	for i, l := range p.linears {
-		value := result(l)
+		last := l
 		if i < p.rotated {
-			value = result(p.finish[i])
+			last = p.finish[i]
 		}
-		f.stacked[value] = rowsOf{name, first}
+		f.stacked[result(last)], f.signals[last.Signal] = rowsOf{name, first}, name
 		first += f.rows([]*ir.Stage{l})
 	}
 	return name
@@ -133,8 +133,8 @@ func (f *fuser) vector(name string, n int, p *product) string {
 // stack replaces weights of linears by one buffer that holds the rows of all, in their order or interleaved. at is the
 // op that reads the weight.
 func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int) (string, error) {
-	if len(linears) == 1 && linears[0].Ops[at].In[1].Buf == name {
-		return name, nil
+	if own := linears[0].Ops[at].In[1].Buf; len(linears) == 1 && f.uses[own] > 1 {
+		return own, nil // it is another stage's too, as that of a tied embedding
 	}
 	var stacked ir.Buffer
 	for i, l := range linears {
@@ -176,7 +176,8 @@ func (f *fuser) bias(name string, interleaved bool, linears []*ir.Stage) (string
 
 func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 	s := g.members[slices.IndexFunc(g.members, func(m *ir.Stage) bool { return m.Ops[0].Code == ir.ATTENTION })]
-	st := &ir.Stage{Name: s.Signal, Dist: s.Dist, Signal: s.Signal}
+	const role = "attn"
+	st := &ir.Stage{Name: ir.NameIn(s.Layer, role), Role: role, Layer: s.Layer, Dist: s.Dist, Signal: s.Signal}
 	// The elements of each value that a task reads: of what attention reads as it says, and of what that is made of
 	// alike.
 	parts := map[string]ir.Range{}
@@ -217,7 +218,7 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 
 // headName names what is computed of heads: the rotated q is q, and the normalised one qn.
 func headName(s *ir.Stage) string {
-	name := strings.TrimSuffix(local(s.Name), "_rope")
+	name := strings.TrimSuffix(s.Role, "_rope")
 	if short, ok := strings.CutSuffix(name, "_norm"); ok {
 		return short + "n"
 	}
@@ -237,8 +238,8 @@ func (f *fuser) outside(g *fusion) []ir.Wait {
 	var out []ir.Wait
 	for _, m := range g.members {
 		for _, w := range m.Waits {
-			if to, ok := f.stacked[w.Counter]; ok {
-				w.Counter = to.vector
+			if signal, ok := f.signals[w.Counter]; ok {
+				w.Counter = signal
 			}
 			inside := slices.ContainsFunc(g.members, func(m *ir.Stage) bool { return m.Signal == w.Counter })
 			known := slices.ContainsFunc(out, func(have ir.Wait) bool { return have.Counter == w.Counter })

@@ -151,12 +151,11 @@ func (g *rolling) oneLayer(c *context) {
 	w := window{count: 1}
 	only := -1
 	for i, st := range g.stages {
-		layer, _ := splitName(st.Name)
 		switch {
-		case layer < 0:
+		case !st.Layer.Known:
 		case only < 0:
-			only, w.start, w.period = layer, i, 1
-		case layer != only || i != w.end():
+			only, w.start, w.period = st.Layer.N, i, 1
+		case st.Layer.N != only || i != w.end():
 			return
 		default:
 			w.period++

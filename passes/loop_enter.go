@@ -163,7 +163,10 @@ func (g *rolling) initially(counter string) int {
 // stepCounter returns the counter of tasks that announce nothing within the step, and declares it if need be. One
 // that is waited for after all is not for copies to add to.
 func (g *rolling) stepCounter() string {
-	name := stepCounter
+	name, role := stepCounter, ir.RoleStep
+	if k := slices.IndexFunc(g.v.Counters, func(c ir.Counter) bool { return c.Role == ir.RoleStep }); k >= 0 {
+		name, role = g.v.Counters[k].Name, ""
+	}
 	for slices.ContainsFunc(g.stages, func(st *ir.Stage) bool {
 		return slices.ContainsFunc(st.Waits, func(w ir.Wait) bool { return w.Counter == name })
 	}) {
@@ -171,7 +174,7 @@ func (g *rolling) stepCounter() string {
 	}
 	if _, known := g.counterAt[name]; !known {
 		g.counterAt[name] = len(g.v.Counters)
-		g.v.Counters = append(g.v.Counters, ir.Counter{Name: name})
+		g.v.Counters = append(g.v.Counters, ir.Counter{Name: name, Role: role})
 	}
 	return name
 }

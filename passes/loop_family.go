@@ -37,7 +37,7 @@ func (n *namer) families(fits func(*series) bool, taken map[string]bool) *naming
 				s = one
 			}
 		}
-		if s.name = "L{i}." + s.role; s.role == "" {
+		if s.name = ir.NameIn(thisLayer, s.role); s.role == "" {
 			s.name = fresh(stem(s.names[0]), s.names, s.at, taken)
 		}
 		for _, piece := range s.segments() {

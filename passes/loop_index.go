@@ -7,10 +7,10 @@ import (
 	"amkc/ir"
 )
 
-// An indexing is how the iterations of a loop are counted. Stages that are named after layers (L04.qkv) and advance
-// by a constant number of them keep their names, and the loop counts layers; other loops count their calls from 0.
+// An indexing is how the iterations of a loop are counted. Where the stages belong to layers and advance by a constant
+// number of them, the loop counts layers; other loops count their calls from 0.
 type indexing struct {
-	named       bool
+	layers      bool
 	first, step int
 }
 
@@ -21,8 +21,8 @@ func (r *run) number() int {
 	r.index = indexing{first: 0, step: 1}
 	first, step := -1, 0
 	for j, st := range r.body() {
-		layer, role := splitName(st.Name)
-		if layer < 0 {
+		layer, known := st.Layer.At(0)
+		if !known {
 			return r.count
 		}
 		if first < 0 || layer < first {
@@ -32,8 +32,9 @@ func (r *run) number() int {
 			step = 1
 			continue
 		}
-		layer2, role2 := splitName(r.calls[1][j].Name)
-		if role2 != role || layer2 <= layer || j > 0 && layer2-layer != step {
+		next := r.calls[1][j]
+		layer2, known := next.Layer.At(0)
+		if !known || next.Role != st.Role || layer2 <= layer || j > 0 && layer2-layer != step {
 			return r.count
 		}
 		step = layer2 - layer
@@ -41,8 +42,8 @@ func (r *run) number() int {
 	r.index = indexing{true, first, step}
 	for k, call := range r.calls {
 		for j, st := range call {
-			layer0, role0 := splitName(r.body()[j].Name)
-			if layer, role := splitName(st.Name); role != role0 || layer != layer0+k*step {
+			of := r.body()[j]
+			if layer, known := st.Layer.At(0); !known || st.Role != of.Role || layer != of.Layer.N+k*step {
 				return k
 			}
 		}
@@ -97,8 +98,15 @@ func indexed(prefix string, offset int, suffix string) string {
 	return fmt.Sprintf("%s{i%+d}%s", prefix, offset, suffix)
 }
 
-// layered is the name of a role in the layer that is offset from the index.
-func layered(role string, offset int) string { return indexed("L", offset, "."+role) }
+// splitName takes the name of a buffer or a counter apart into the layer that it carries, -1 for none, and the rest.
+// Families are named after them, and nothing else is.
+func splitName(name string) (layer int, rest string) {
+	l, rest := ir.InLayer(name)
+	if !l.Known || l.Index {
+		return -1, name
+	}
+	return l.N, rest
+}
 
 // stem is what a new family of names is called after: the first of them, without the layer and without the number
 // that it ends in.

@@ -37,14 +37,17 @@ func (s *stretch) better(t *stretch) int {
 // A matcher finds runs of isomorphic bodies in the stages of a variant.
 type matcher struct {
 	shapes, rots, sms []int
-	layers            []int // that the stages' names carry, or -1
+	layers            []int // of the stages, or -1
 	queue             stretches
 }
 
 func newMatcher(stages []*ir.Stage, shapes *shaper) *matcher {
 	m := &matcher{}
 	for _, st := range stages {
-		layer, _ := splitName(st.Name)
+		layer := -1
+		if n, known := st.Layer.At(0); known {
+			layer = n
+		}
 		m.shapes = append(m.shapes, shapes.number(st))
 		m.rots, m.sms, m.layers = append(m.rots, st.Dist.Rot), append(m.sms, max(1, st.Dist.SMs)),
 			append(m.layers, layer)

@@ -153,7 +153,7 @@ func (g *rolling) rewrite(r *roller) {
 // loop makes a run a loop. taken holds the names of stages, loops how often each name of a loop was given.
 func (g *rolling) loop(r *roller, run *run, taken map[string]bool, loops map[string]int) *ir.Loop {
 	l := &ir.Loop{Name: "calls", First: run.index.first, Count: run.count, Step: run.index.step}
-	if run.index.named {
+	if run.index.layers {
 		l.Name = "layers"
 	}
 	if n := loops[l.Name]; n > 0 {
@@ -171,8 +171,9 @@ func (g *rolling) loop(r *roller, run *run, taken map[string]bool, loops map[str
 	}
 	for j, st := range run.body() {
 		st = cloneStage(st)
-		if layer, role := splitName(st.Name); run.index.named {
-			st.Name = layered(role, layer-run.index.first)
+		st.Role, st.Layer = run.role(j)
+		if rest, ok := run.inLayers(j); ok {
+			st.Name = ir.NameIn(st.Layer, rest)
 		} else {
 			own := run.each(func(call []*ir.Stage) string { return call[j].Name })
 			st.Name = fresh(stem(st.Name), own, indices, taken)
@@ -189,6 +190,30 @@ func (g *rolling) loop(r *roller, run *run, taken map[string]bool, loops map[str
 		pl.in(l.Body).Buf = r.ref(run, run.of[i])
 	}
 	return l
+}
+
+// role returns the role and the layer of a stage of the body: what it has in all calls.
+func (r *run) role(j int) (string, ir.Layer) {
+	role, layer := r.body()[j].Role, r.body()[j].Layer
+	for _, call := range r.calls {
+		if call[j].Role != role {
+			role = ""
+		}
+		if call[j].Layer != layer && !r.index.layers {
+			layer = ir.Layer{}
+		}
+	}
+	if r.index.layers {
+		layer = ir.Layer{Known: true, Index: true, N: layer.N - r.index.first}
+	}
+	return role, layer
+}
+
+// inLayers returns what a stage of the body is called in its layer, if it is called the same in all calls.
+func (r *run) inLayers(j int) (name string, ok bool) {
+	_, name = ir.InLayer(r.body()[j].Name)
+	differs := func(call []*ir.Stage) bool { return call[j].Name != ir.NameIn(call[j].Layer, name) }
+	return name, r.index.layers && !slices.ContainsFunc(r.calls, differs)
 }
 
 // counterRef is what the body calls the counters that the calls name one after another.

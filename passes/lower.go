@@ -36,16 +36,21 @@ func runLower(s *State) error {
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Config: config}
 	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p)}
-	l.buffer("token", ir.Input, ir.I32, ir.HBM, 1)
-	l.buffer(logits, ir.Output, ir.F32, ir.HBM, p.Model.Vocab)
-	l.buffer(next, ir.Output, ir.I32, ir.HBM, 1)
+	l.buffer(token, ir.Input, ir.I32, ir.HBM, 1).Role = ir.RoleToken
+	l.buffer(logits, ir.Output, ir.F32, ir.HBM, p.Model.Vocab).Role = ir.RoleLogits
+	l.buffer(next, ir.Output, ir.I32, ir.HBM, 1).Role = ir.RoleNext
 	l.buffer(invFreqBuffer, ir.Const, ir.F32, ir.HBM, p.Model.HeadDim/2).Pieces = []ir.Piece{{Key: invFreqKey}}
 	l.buffer(residual, ir.Activation, ir.F32, ir.GlobalScratch, p.Model.Hidden)
 	v := ir.Variant{Name: "all", Lo: 0, Hi: p.Model.MaxSeq - 1}
 	if err := cmp.Or(l.graph(&v), l.differs); err != nil {
 		return err
 	}
-	v.Counters = l.counters
+	declareCounters(&v, l.buffers)
+	for k := range v.Counters {
+		if c := &v.Counters[k]; c.Name == stepCounter {
+			c.Role = ir.RoleStep
+		}
+	}
 	if err := setThresholds(&v); err != nil {
 		return err
 	}
@@ -55,35 +60,43 @@ func runLower(s *State) error {
 	return nil
 }
 
+// Names that passes give.
 const (
+	token, logits = "token", "logits"
 	invFreqBuffer = "rope.inv_freq"
 	invFreqKey    = "@inv_freq"
-	stepCounter   = "step" // whose completion ends a step
-	logits        = "logits"
+	stepCounter   = "step" // every task that announces nothing within the step
 	residual      = "residual"
+	stream        = "x" // the residual stream as a layer finds it, rounded
+)
 
-	inLayer = "L{i}." // how names begin that a layer has
-	ofNext  = "L{i+1}."
-	stream  = "x" // the residual stream as a layer finds it, rounded
+// The layer of what stands in the loop over the layers, and the one after it.
+var (
+	noLayer   = ir.Layer{}
+	thisLayer = ir.Layer{Known: true, Index: true}
+	nextLayer = ir.Layer{Known: true, Index: true, N: 1}
 )
 
 type lowerer struct {
-	g        *ir.Graph
-	m        *ir.Model
-	buffers  buffers
-	counters []ir.Counter
-	differs  error // a buffer that two layers would have in two shapes
+	g       *ir.Graph
+	m       *ir.Model
+	buffers buffers
+	differs error // a buffer that two layers would have in two shapes
 
 	// Of the body in hand:
 	nodes   []ir.GraphNode
 	stages  []*ir.Stage
-	prefix  string            // of its names
+	layer   ir.Layer          // that it is of
 	value   map[string]string // node -> buffer that holds its value
 	sum     string            // the node whose sum the residual is now
 	rotated map[string]bool   // nodes whose value a rotation reads, of the elements as they are or normalised
 	// nodes whose value attention reads, and so another SM than has computed it
 	exchanged map[string]bool
+	chosen    string // the node whose largest value is the next token
 }
+
+// named is the name of what a node makes, in the layer in hand.
+func (l *lowerer) named(name string) string { return ir.NameIn(l.layer, name) }
 
 // readers notes what a node means for the ones that it reads, which come before it.
 func (l *lowerer) readers(n *ir.GraphNode) {
@@ -97,6 +110,8 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 		for _, in := range n.Inputs {
 			l.exchanged[in] = true
 		}
+	case n.Op == "argmax":
+		l.chosen = n.Inputs[0]
 	}
 }
 
@@ -105,13 +120,13 @@ func normsHeads(n *ir.GraphNode) bool { return n.Op == "rmsnorm" && n.IntOr("hea
 
 // graph lowers the bodies of the graph.
 func (l *lowerer) graph(v *ir.Variant) error {
-	if err := l.body(l.g.Before, "", ""); err != nil {
+	if err := l.body(l.g.Before, noLayer, ""); err != nil {
 		return err
 	}
 	setStages(v, l.stages)
 	layers := &ir.Loop{Name: "layers", Count: len(l.g.Layers), Kinds: kindsOf(l.g)}
 	for k, kind := range l.g.Kinds {
-		if err := l.body(kind.Nodes, inLayer, inLayer+stream); err != nil {
+		if err := l.body(kind.Nodes, thisLayer, ir.NameIn(thisLayer, stream)); err != nil {
 			return err
 		}
 		for _, st := range l.stages {
@@ -122,7 +137,7 @@ func (l *lowerer) graph(v *ir.Variant) error {
 		}
 	}
 	v.Body = append(v.Body, layers)
-	if err := l.body(l.g.After, "", l.stream(len(l.g.Layers))); err != nil {
+	if err := l.body(l.g.After, noLayer, l.stream(len(l.g.Layers))); err != nil {
 		return err
 	}
 	l.end()
@@ -154,10 +169,10 @@ func kindsOf(g *ir.Graph) []int {
 }
 
 // body lowers the nodes of one body into stages. from holds the residual stream as they find it.
-func (l *lowerer) body(nodes []ir.GraphNode, prefix, from string) error {
-	l.nodes, l.prefix, l.stages = nodes, prefix, nil
+func (l *lowerer) body(nodes []ir.GraphNode, layer ir.Layer, from string) error {
+	l.nodes, l.layer, l.stages = nodes, layer, nil
 	l.value, l.sum = map[string]string{ir.Stream: from}, ir.Stream
-	l.rotated, l.exchanged = map[string]bool{}, map[string]bool{}
+	l.rotated, l.exchanged, l.chosen = map[string]bool{}, map[string]bool{}, ""
 	for _, n := range slices.Backward(nodes) {
 		l.readers(&n)
 	}
@@ -180,7 +195,7 @@ func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space 
 	}
 	b := ir.Buffer{Name: name, Kind: kind, DType: dtype, Shape: shape, Space: space}
 	switch {
-	case name == inLayer+stream:
+	case name == ir.NameIn(thisLayer, stream):
 		b.Count = len(l.g.Layers) + 1 // the last one is what the layers leave
 	case ir.IsFamily(name):
 		b.Count = len(l.g.Layers)
@@ -203,12 +218,11 @@ func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Tran
 
 // stage appends a stage that reads the values of the node's inputs and signals the counter.
 func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, ops ...ir.Op) {
-	s := &ir.Stage{Name: l.prefix + n.Name, Dist: dist, Ops: ops, Signal: counter}
+	s := &ir.Stage{Name: l.named(n.Name), Role: n.Name, Layer: l.layer, Dist: dist, Ops: ops, Signal: counter}
 	for _, in := range n.Inputs {
 		s.Waits = append(s.Waits, ir.Wait{Counter: l.value[in]})
 	}
 	l.stages = append(l.stages, s)
-	l.counters = declareCounter(l.counters, l.buffers, counter, 0)
 }
 
 // whole is a distribution of one task over an axis; n is 1 for a node whose result needs all of its input at once.
@@ -228,7 +242,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	case "linear":
 		l.linear(n, in(0))
 	case "rope":
-		out := l.scratch(l.prefix+n.Name, l.m.Activations, size)
+		out := l.scratch(l.named(n.Name), l.m.Activations, size)
 		l.value[n.Name] = out
 		hd := l.m.HeadDim
 		l.stage(n, out, whole(size), ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out, task)},
@@ -237,9 +251,9 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 				ir.IntParam("first", spanA),
 				ir.IntParam("limit", ir.Int(size)), ir.IntParam("pos", pos)}})
 	case "attention":
-		out := l.scratch(l.prefix+"attn", l.m.Activations, size)
+		out := l.scratch(l.named("attn"), l.m.Activations, size)
 		l.value[n.Name] = out
-		kv := l.prefix + "kv"
+		kv := l.named("kv")
 		l.buffer(kv, ir.KVCache, l.m.Cache, ir.HBM, l.m.KVHeads, l.m.MaxSeq, 2, l.m.HeadDim)
 		l.stage(n, out, perHead(l.m.KVHeads), attentionOp(l.m, n, out, kv, in(0), in(1), in(2)))
 	case "kv_append":
@@ -247,7 +261,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	case "add":
 		return l.add(n)
 	case "silu_mul":
-		out := l.scratch(l.prefix+"act", l.m.Activations, size)
+		out := l.scratch(l.named("act"), l.m.Activations, size)
 		l.value[n.Name] = out
 		l.stage(n, out, whole(size), ir.Op{Code: ir.SiluMul, Out: []ir.Operand{view(out, task)},
 			In: []ir.Operand{view(in(0), task), view(in(1), task)}})
@@ -255,7 +269,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		l.stage(n, next, whole(1), ir.Op{Code: ir.ArgMax, Out: []ir.Operand{view(next, ir.Index(ir.Int(0)))},
 			In: []ir.Operand{view(in(0), upTo(l.m.Vocab))}})
 	default:
-		return diag.Errorf(codeOrder, "pass lower", "node %s: no stage for op %q", l.prefix+n.Name, n.Op)
+		return diag.Errorf(codeOrder, "pass lower", "node %s: no stage for op %q", l.named(n.Name), n.Op)
 	}
 	return nil
 }
@@ -269,13 +283,14 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 	x := l.stream(0)
 	l.value[n.Name] = x
 	l.stage(n, x, whole(l.m.Hidden), ir.Op{Code: ir.EMBED, Out: []ir.Operand{view(residual, task), view(x, task)},
-		In: []ir.Operand{view("token", ir.Index(ir.Int(0))), view(table, upTo(l.m.Vocab), task)}})
+		In: []ir.Operand{view(token, ir.Index(ir.Int(0))), view(table, upTo(l.m.Vocab), task)}})
 }
 
 // stream returns the name of the stream as a layer finds it, and declares the family.
 func (l *lowerer) stream(layer int) string {
-	l.buffer(inLayer+stream, ir.Activation, l.m.Activations, ir.GlobalScratch, l.m.Hidden)
-	name, _ := ir.Resolve(inLayer+stream, layer)
+	family := ir.NameIn(thisLayer, stream)
+	l.buffer(family, ir.Activation, l.m.Activations, ir.GlobalScratch, l.m.Hidden)
+	name, _ := ir.Resolve(family, layer)
 	return name
 }
 
@@ -283,11 +298,11 @@ func (l *lowerer) stream(layer int) string {
 func (l *lowerer) add(n *ir.GraphNode) error {
 	if n.Inputs[0] != l.sum {
 		return diag.Errorf(codeOrder, "pass lower", "node %s adds to %s; want %s, which the residual is then",
-			l.prefix+n.Name, n.Inputs[0], l.sum)
+			l.named(n.Name), n.Inputs[0], l.sum)
 	}
-	out := ofNext + stream // the last one of a layer makes the next one's
+	out := ir.NameIn(nextLayer, stream) // the last one of a layer makes the next one's
 	if n != &l.nodes[len(l.nodes)-1] {
-		out = l.scratch(l.prefix+"h", l.m.Activations, l.m.Hidden)
+		out = l.scratch(l.named("h"), l.m.Activations, l.m.Hidden)
 	}
 	l.sum, l.value[n.Name] = n.Name, out
 	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ADD, Out: []ir.Operand{view(residual, task), view(out, task)},
@@ -305,20 +320,20 @@ func (l *lowerer) append(n *ir.GraphNode, in string) error {
 			}
 			hd := l.m.HeadDim
 			l.stage(n, stepCounter, perHead(l.m.KVHeads), ir.Op{Code: ir.KVAppend,
-				Out: []ir.Operand{view(l.prefix+"kv", ir.Index(spanA), ir.Index(pos), ir.Index(ir.Int(isV)), upTo(hd))},
+				Out: []ir.Operand{view(l.named("kv"), ir.Index(spanA), ir.Index(pos), ir.Index(ir.Int(isV)), upTo(hd))},
 				In:  []ir.Operand{view(in, at(spanA, hd, 0))}})
 			return nil
 		}
 	}
-	return diag.Errorf(codeOrder, "pass lower", "node %s appends %s; want k or v of an attention", l.prefix+n.Name,
+	return diag.Errorf(codeOrder, "pass lower", "node %s appends %s; want k or v of an attention", l.named(n.Name),
 		n.Inputs[0])
 }
 
 // norm is of the whole vector at once, or head by head.
 func (l *lowerer) norm(n *ir.GraphNode, in string) {
-	w := l.weights(l.prefix+n.Name+".weight", n.Weights[0], l.order(n)...)
+	w := l.weights(l.named(n.Name)+".weight", n.Weights[0], l.order(n)...)
 	size, weights := n.Shape[0], n.Weights[0].Shape[0]
-	out := l.scratch(l.prefix+n.Name, ir.F32, size)
+	out := l.scratch(l.named(n.Name), ir.F32, size)
 	l.value[n.Name] = out
 	dist := whole(1)
 	if normsHeads(n) {
@@ -343,9 +358,9 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	if l.exchanged[n.Name] {
 		dtype = l.m.Activations
 	}
-	w := l.weights(l.prefix+n.Name+".weight", n.Weights[0], order...)
-	out := l.prefix + n.Name
-	if n.Name == "lm_head" {
+	w := l.weights(l.named(n.Name)+".weight", n.Weights[0], order...)
+	out := l.named(n.Name)
+	if n.Name == l.chosen {
 		out = logits
 	} else {
 		l.scratch(out, dtype, rows)
@@ -358,7 +373,7 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 		return
 	}
 	// The elements of a bias lie in the order of the matrix's rows.
-	bias := l.weights(l.prefix+n.Name+".bias", n.Weights[1], order...)
+	bias := l.weights(l.named(n.Name)+".bias", n.Weights[1], order...)
 	product.Out = []ir.Operand{temp("%y")}
 	l.stage(n, out, whole(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{view(out, task)},
 		In: []ir.Operand{temp("%y"), view(bias, task)}})

@@ -85,21 +85,19 @@ type exchangeFamily struct {
 	members []int
 }
 
-// exchangeFamilies finds the buffers that are to be laid onto pages. The unrolled program has the members of all
-// buffers in order.
+// exchangeFamilies finds the buffers that are to be laid onto pages.
 func exchangeFamilies(p *ir.Program) []exchangeFamily {
 	var out []exchangeFamily
-	next := 0
-	for i := range p.Buffers {
-		b := &p.Buffers[i]
-		f := exchangeFamily{buf: b}
-		for range max(1, b.Count) {
-			f.members = append(f.members, next)
-			next++
+	for _, m := range ir.BufferDirectory(p).Members() {
+		b := &p.Buffers[m.Declared]
+		if !isExchange(b) {
+			continue
 		}
-		if isExchange(b) {
-			out = append(out, f)
+		if m.K == 0 {
+			out = append(out, exchangeFamily{buf: b})
 		}
+		f := &out[len(out)-1]
+		f.members = append(f.members, m.Number)
 	}
 	return out
 }

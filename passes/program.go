@@ -2,9 +2,7 @@ package passes
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -79,29 +77,6 @@ func eachBody(v *ir.Variant, f func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.St
 	}
 	v.Body = out
 	return nil
-}
-
-// splitName takes a name apart into layer and role: L03.qkv is layer 3, role qkv. The layer is -1 outside the layers.
-func splitName(name string) (layer int, role string) {
-	if rest, ok := strings.CutPrefix(name, "L"); ok {
-		digits, role, ok := strings.Cut(rest, ".")
-		if n, valid := layerIndex(digits); ok && valid {
-			return n, role
-		}
-	}
-	return -1, name
-}
-
-// layerIndex reads the digits of a layer prefix: two at least, and more only without a leading zero.
-func layerIndex(digits string) (int, bool) {
-	n := 0
-	for _, c := range digits {
-		if c < '0' || c > '9' || n > 1<<20 {
-			return 0, false
-		}
-		n = 10*n + int(c-'0')
-	}
-	return n, fmt.Sprintf("%02d", n) == digits
 }
 
 // setThresholds makes every wait of a variant one for all producers of its counter. Those of a counter of a family are
@@ -212,17 +187,6 @@ func (b buffers) find(name string, i int) *ir.Buffer {
 	return nil
 }
 
-// family returns the name of the family that a name of a layer belongs to, or the name itself.
-func family(name string) string {
-	if head, rest, ok := strings.Cut(name, "."); ok && strings.HasPrefix(head, "L") && len(head) > 1 {
-		_, valid := layerIndex(head[1:])
-		if valid || strings.HasPrefix(head, "L{i") {
-			return inLayer + rest
-		}
-	}
-	return name
-}
-
 // declare adds a buffer unless it is there already, as what another kind of layers has too.
 func (b buffers) declare(buf ir.Buffer) {
 	if b.find(buf.Name, buf.First) == nil {
@@ -236,17 +200,20 @@ func (b buffers) add(buf ir.Buffer) *ir.Buffer {
 	return &b.p.Buffers[len(b.p.Buffers)-1]
 }
 
-// declareCounter adds the counter that a stage signals in the iteration of index i, unless it is there already: a family
-// of them for the members of a family of buffers, whose values it announces.
-func declareCounter(counters []ir.Counter, buffers buffers, signal string, i int) []ir.Counter {
-	c := ir.Counter{Name: signal}
-	if b := buffers.find(signal, i); b != nil && b.Count > 0 {
-		c = ir.Counter{Name: b.Name, First: b.First, Count: b.Count, Step: b.Step}
-	}
-	if slices.ContainsFunc(counters, func(have ir.Counter) bool { return have.Name == c.Name }) {
-		return counters
-	}
-	return append(counters, c)
+// declareCounters adds the counters that stages of a variant signal, unless they are there already: a family of them for
+// the members of a family of buffers that a counter is called after, whose values it announces.
+func declareCounters(v *ir.Variant, buffers buffers) {
+	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		i := firstIndex(loop)
+		if _, err := ir.CounterDirectory(v).At(st.Signal, i); err == nil || st.Signal == "" {
+			return
+		}
+		c := ir.Counter{Name: st.Signal}
+		if b := buffers.find(st.Signal, i); b != nil && b.Count > 0 {
+			c = ir.Counter{Name: b.Name, First: b.First, Count: b.Count, Step: b.Step}
+		}
+		v.Counters = append(v.Counters, c)
+	})
 }
 
 // cloneStage copies a stage so that neither sees changes of the other. Expressions are immutable and shared.

@@ -3,7 +3,6 @@ package passes
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -71,15 +70,17 @@ func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
 			st.Dist = ir.Dist{Kind: ir.Tiled, Extent: st.Dist.Extent, Grain: grain}
 		}
 		out = append(out, st)
-		if last := &st.Ops[len(st.Ops)-1]; last.Code == ir.ArgMax {
+		if last := lastOp(st); last.Code == ir.ArgMax {
 			out = append(out, splitArgMax(p, st, last, grain))
 		}
 	}
 	return out, nil
 }
 
+// Names that this pass gives.
 const (
 	bestValue, bestIndex, bestCounter = "best.value", "best.index", "best"
+	partRole                          = "part" // the partial results of attention's splits
 )
 
 // splitArgMax makes the last op of the head a partial one, and returns the stage that chooses among the partial
@@ -89,7 +90,7 @@ func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage 
 	p.Buffers = append(p.Buffers,
 		ir.Buffer{Name: bestValue, Kind: ir.Activation, DType: ir.F32, Shape: []int{tiles}, Space: ir.GlobalScratch},
 		ir.Buffer{Name: bestIndex, Kind: ir.Activation, DType: ir.I32, Shape: []int{tiles}, Space: ir.GlobalScratch})
-	sample := &ir.Stage{Name: sampleStage, Dist: whole(1), Signal: head.Signal,
+	sample := &ir.Stage{Name: sampleRole, Role: sampleRole, Dist: whole(1), Signal: head.Signal,
 		Waits: []ir.Wait{{Counter: bestCounter}},
 		Ops: []ir.Op{{Code: ir.ArgMax, Out: op.Out,
 			In: []ir.Operand{view(bestValue, upTo(tiles)), view(bestIndex, upTo(tiles))}}}}
@@ -164,10 +165,7 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 		}
 		return own, nil
 	})
-	buffers := newBuffers(p)
-	eachStage(&v, func(st *ir.Stage, loop *ir.Loop) {
-		v.Counters = declareCounter(v.Counters, buffers, st.Signal, firstIndex(loop))
-	})
+	declareCounters(&v, newBuffers(p))
 	if err = cmp.Or(err, setThresholds(&v)); err != nil {
 		return v, err
 	}
@@ -197,14 +195,15 @@ type splitter struct {
 
 // stages are those of the stage in the iteration of index i, and all others of its loop.
 func (s *splitter) stages(whole *ir.Stage, i int) []*ir.Stage {
-	part := strings.TrimSuffix(whole.Name, local(whole.Name)) + partRole
+	part := ir.NameIn(whole.Layer, partRole)
 	hd, group := s.m.HeadDim, s.m.Heads/s.m.KVHeads
 	units := s.m.KVHeads * s.splits
 	buffers := newBuffers(s.p)
 	like := *buffers.find(attention(whole).Out[0].Buf, i)
 	buffers.declare(ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
 		Kind: ir.Activation, DType: ir.F32, Shape: []int{units, group, hd + 2}, Space: ir.GlobalScratch})
-	partial := &ir.Stage{Name: part, Kind: whole.Kind, Dist: ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1},
+	partial := &ir.Stage{Name: part, Role: partRole, Layer: whole.Layer, Kind: whole.Kind,
+		Dist:  ir.Dist{Kind: ir.Tiled, Extent: units, Grain: 1},
 		Waits: slices.Clone(whole.Waits), Signal: part, Ops: s.partialOps(whole, part, i)}
 	return []*ir.Stage{partial, s.combine(part, whole)}
 }
@@ -216,8 +215,6 @@ func attention(st *ir.Stage) *ir.Op {
 	}
 	return nil
 }
-
-const partRole = "part" // the partial results of attention's splits
 
 // partialOps are those of one unit: a split of one KV head. It reads what the whole stage reads for that head, and of
 // the cache its share; the row of this step belongs to the split whose turn it is.
@@ -263,7 +260,7 @@ func (s *splitter) combine(part string, whole *ir.Stage) *ir.Stage {
 		piece = upTo(hd)
 	}
 	out := attention(whole).Out[0].Buf
-	return &ir.Stage{Name: whole.Name, Kind: whole.Kind,
+	return &ir.Stage{Name: whole.Name, Role: whole.Role, Layer: whole.Layer, Kind: whole.Kind,
 		Dist:  ir.Dist{Kind: ir.Tiled, Extent: s.m.Heads * perHead, Grain: 1},
 		Waits: []ir.Wait{{Counter: part}}, Signal: whole.Signal,
 		Ops: []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(out, at(spanA, width, 0))},

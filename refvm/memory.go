@@ -34,6 +34,8 @@ type store struct {
 type memory struct {
 	stores []*store
 	byName map[string]*store
+	byRole map[string][]*store // those through which a step talks to its host
+	stops  []*store            // in which steps leave whether the run ends
 }
 
 // supply loads the contents of the k-th flat buffer.
@@ -42,7 +44,7 @@ type supply func(k int) ([]float32, error)
 // newMemory makes the buffers. Those on one page share its slots, element by element: buffers whose lifetimes overlap
 // on a page destroy each other here as they would on the device.
 func newMemory(flat *ir.Flat, load supply, round Rounding) (*memory, error) {
-	m := &memory{byName: map[string]*store{}}
+	m := &memory{byName: map[string]*store{}, byRole: map[string][]*store{}}
 	pages := map[string]*page{}
 	for i := range flat.Pages {
 		pages[flat.Pages[i].Name] = &page{words: flat.Pages[i].Layout.Words()}
@@ -60,6 +62,9 @@ func newMemory(flat *ir.Flat, load supply, round Rounding) (*memory, error) {
 		}
 		m.stores = append(m.stores, s)
 		m.byName[b.Name] = s
+		if b.Role != "" {
+			m.byRole[b.Role] = append(m.byRole[b.Role], s)
+		}
 		if len(b.Pages) > 0 {
 			p := pages[b.Pages[0]]
 			if p == nil {
@@ -76,6 +81,15 @@ func newMemory(flat *ir.Flat, load supply, round Rounding) (*memory, error) {
 	}
 	for i := range flat.Pages {
 		pages[flat.Pages[i].Name].share()
+	}
+	for t := range flat.Tasks {
+		for k := range flat.Tasks[t].Ops {
+			if o := &flat.Tasks[t].Ops[k]; o.Code == ir.STOP && len(o.OutBuf) > 0 && o.OutBuf[0] >= 0 {
+				if s := m.stores[o.OutBuf[0]]; !slices.Contains(m.stops, s) {
+					m.stops = append(m.stops, s)
+				}
+			}
+		}
 	}
 	return m, nil
 }

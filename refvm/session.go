@@ -38,7 +38,7 @@ func NewSession(p *ir.Program, w Weights, opts Options) (*Session, error) {
 		}
 		s.variants = append(s.variants, vm)
 	}
-	if s.mem.byName[stopIDsName] != nil {
+	if s.mem.byRole[ir.RoleStopIDs] != nil {
 		return s, s.StopAt(nil)
 	}
 	return s, nil
@@ -86,7 +86,7 @@ func (s *Session) Step(token int) (logits []float32, next int, err error) {
 	if s.Last {
 		last = 1
 	}
-	vm.input(stopLastName, last)
+	vm.input(ir.RoleStopLast, last)
 	if err := vm.Step(s.pos, token, s.Order); err != nil {
 		return nil, -1, err
 	}

@@ -11,13 +11,6 @@ import (
 	"amkc/ir/diag"
 )
 
-// Names of the buffers through which a step talks to its host: those of native programs, then those of the AMK profile.
-const (
-	tokenName, profileTokenName = "token", "token_id"
-	profilePosName              = "pos"
-	logitsName, nextName        = "logits", "next"
-)
-
 // makeWorkers prepares the workers: each keeps its scratch from task to task and from step to step.
 func (vm *VM) makeWorkers() {
 	n := vm.opts.Workers
@@ -41,10 +34,9 @@ func (vm *VM) Step(pos, token int, order Order) error {
 	if token > math.MaxInt32 {
 		return diag.Errorf(CodeValue, "position", "%d has token %d, want an id of 32 bits", pos, token)
 	}
-	vm.input(profilePosName, pos)
+	vm.input(ir.RolePosition, pos)
 	if token >= 0 {
-		vm.input(tokenName, token)
-		vm.input(profileTokenName, token)
+		vm.input(ir.RoleToken, token)
 	}
 	vm.mem.begin(vm.opts.Record)
 	for c := range vm.counters {
@@ -73,9 +65,9 @@ func (vm *VM) Step(pos, token int, order Order) error {
 	return nil
 }
 
-// input fills an integer input, if the program has it.
-func (vm *VM) input(name string, v int) {
-	if s := vm.mem.byName[name]; s != nil && s.buf.Kind == ir.Input && s.ints {
+// input fills the integer inputs of a role, if the program has them.
+func (vm *VM) input(role string, v int) {
+	for _, s := range vm.mem.byRole[role] {
 		for i := range s.data {
 			s.data[i] = fromInt(int32(v))
 		}
@@ -178,7 +170,7 @@ func (vm *VM) Write(name string, values []float32) error {
 
 // Logits returns the logits of the last step, or nil if the program has none. The slice is valid until the next step.
 func (vm *VM) Logits() []float32 {
-	if s := vm.mem.byName[logitsName]; s != nil && !s.ints {
+	for _, s := range vm.mem.byRole[ir.RoleLogits] {
 		return s.data
 	}
 	return nil
@@ -186,7 +178,7 @@ func (vm *VM) Logits() []float32 {
 
 // Next returns the token that the last step chose, or -1 if the program chooses none.
 func (vm *VM) Next() int {
-	if s := vm.mem.byName[nextName]; s != nil && s.ints && len(s.data) > 0 {
+	for _, s := range vm.mem.byRole[ir.RoleNext] {
 		return int(toInt(s.data[0]))
 	}
 	return -1

@@ -10,13 +10,6 @@ import (
 
 var stopping = kernelTable{ops.STOP: stop}
 
-// Names of the buffers by which a host and a step agree on when a run ends: the ids that end one, padded with noToken;
-// whether this step is the last one, whatever it chooses; and what the step found.
-const (
-	stopIDsName, stopLastName = "stop.ids", "stop.last"
-	stopName                  = "stop"
-)
-
 // noToken is an id that no step chooses.
 const noToken = -1
 
@@ -50,12 +43,14 @@ func stop(w *worker, o *op) error {
 
 // StopAt sets the ids that end a run when a step chooses one of them; none do until then.
 func (s *Session) StopAt(ids []int) error {
-	in := s.mem.byName[stopIDsName]
-	if in == nil || in.buf.Kind != ir.Input || !in.ints {
-		return diag.Errorf(CodeBuffer, "buffer "+stopIDsName, "no id can end a run: want an IO_INPUT of I32")
+	inputs := s.mem.byRole[ir.RoleStopIDs]
+	if len(inputs) == 0 {
+		return diag.Errorf(CodeBuffer, "program", "no id can end a run: want an IO_INPUT of I32 of role %s",
+			ir.RoleStopIDs)
 	}
+	in := inputs[0]
 	if len(ids) > len(in.data) {
-		return diag.Errorf(CodeBuffer, "buffer "+stopIDsName, "holds %d ids, want at most that many and not %d",
+		return diag.Errorf(CodeBuffer, "buffer "+in.buf.Name, "holds %d ids, want at most that many and not %d",
 			len(in.data), len(ids))
 	}
 	for i := range in.data {
@@ -70,7 +65,7 @@ func (s *Session) StopAt(ids []int) error {
 
 // Stopped reports whether the run ends with the last step, as the program has found.
 func (s *Session) Stopped() bool {
-	found := s.mem.byName[stopName]
-	return found != nil && found.ints &&
-		slices.ContainsFunc(found.data, func(f float32) bool { return toInt(f) != 0 })
+	return slices.ContainsFunc(s.mem.stops, func(found *store) bool {
+		return slices.ContainsFunc(found.data, func(f float32) bool { return toInt(f) != 0 })
+	})
 }

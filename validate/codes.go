@@ -257,8 +257,8 @@ Put them on different pages, or let pass pagecolor do it.`)
 EMBED takes rows of its table by indices that the step computes. However the values turn out, each is a row of the
 table: SAMPLE_ARGMAX over n values yields 0 to n-1, with partial=1 and first=f it yields f to f+n-1 or no index, with
 indices as its second operand one of those; COPY hands an index on; an input is the host's, which gives rows of the
-table. Nothing bounds what weights, constants and caches hold. What a step leaves in "next" is the next one's token,
-so that it is a row of the token's table, too.
+table. Nothing bounds what weights, constants and caches hold. What a step leaves in its output of role next is the
+next one's token, so that it is a row of the token's table, too.
 
     buffer table WEIGHT F32 [8,4] HBM rowmajor
       idx[0] = SAMPLE_ARGMAX(w[0:64])             # 0 to 63
@@ -286,16 +286,16 @@ Spread them over more SMs.`)
 // Codes of steps and budgets.
 var (
 	CodeStepJoin = diag.New("AMK3160", "step that can end before its tasks do", `
-A step ends when counter "step" is complete, and every SM waits for that before it begins the next one. So the counter
-is realised by counting (polled words order nothing but themselves), and every task is at or before one of its
-producers, by queue order and counting; otherwise the next step could write what this one still reads.
+A step ends when its counter of role step is complete, and every SM waits for that before it begins the next one. So
+the counter is realised by counting (polled words order nothing but themselves), and every task is at or before one of
+its producers, by queue order and counting; otherwise the next step could write what this one still reads.
 
     task emit.s000: no producer of counter step is after it by queue order and counting, `+
 		`so the step can end while it runs
 
 Let the last task of every queue signal step.`)
 	CodeNext = diag.New("AMK3161", "step that hands on no token", `
-A task of the step writes the I32 output "next", which the next step takes as its token.
+A task of the step writes the I32 output of role next, which the next step takes as its token.
 
     buffer next IO_OUTPUT I32 [1] HBM rowmajor
       next[0] = COPY(next.sm[0])

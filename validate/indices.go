@@ -117,7 +117,7 @@ func (p *Proof) checkIndices() {
 		}
 	}
 	for b, r := range x.buffers {
-		if buf := &p.flat.Buffers[b]; buf.Name == nextBuffer && buf.Kind == ir.Output {
+		if buf := &p.flat.Buffers[b]; buf.Role == ir.RoleNext {
 			x.next = *r
 		}
 	}
@@ -167,7 +167,7 @@ func (p *Proof) reachOf(o *ir.Operand, b int) reach {
 	}
 	buf := &p.flat.Buffers[b]
 	switch {
-	case buf.Kind == ir.Input && buf.Name == tokenBuffer:
+	case buf.Role == ir.RoleToken:
 		out.token = true
 	case buf.Kind == ir.Input:
 		out.input = buf.Name
@@ -178,9 +178,6 @@ func (p *Proof) reachOf(o *ir.Operand, b int) reach {
 	}
 	return out
 }
-
-// tokenBuffer is the input that holds the token of the step.
-const tokenBuffer = "token"
 
 // chosen returns what a SAMPLE_ARGMAX can yield, and refuses one that has nothing to choose from.
 func (p *Proof) chosen(t, root int32, k int, op *ir.FlatOp) reach {
@@ -294,19 +291,25 @@ func (p *Proof) checkNext(least *Proof) *diag.Diagnostic {
 		return nil
 	}
 	rows, r := least.index.rows, &p.index.next
+	where := "output of role " + ir.RoleNext
+	for i := range p.flat.Buffers {
+		if b := &p.flat.Buffers[i]; b.Role == ir.RoleNext {
+			where = "buffer " + b.Name
+		}
+	}
 	takes := fmt.Sprintf("%s of the next step takes it for a row of %s", least.flat.Tasks[least.index.who].Name,
 		*least.index.table)
 	switch {
 	case r.loose != "" || r.input != "":
-		return diag.Errorf(CodeIndex, "buffer "+nextBuffer, "%s, and nothing bounds it: it is %s", takes,
+		return diag.Errorf(CodeIndex, where, "%s, and nothing bounds it: it is %s", takes,
 			r.loose+r.input).
 			Suggest("let %s choose it, or copy the token", ir.ArgMax)
 	case r.none:
-		return diag.Errorf(CodeIndex, "buffer "+nextBuffer,
+		return diag.Errorf(CodeIndex, where,
 			"%s, and it may be no index: %s with partial=1 has none where no value is a number", takes, ir.ArgMax).
 			Suggest("choose among the partial results with a %s of values and indices", ir.ArgMax)
 	case r.hi >= rows:
-		return diag.Errorf(CodeIndex, "buffer "+nextBuffer,
+		return diag.Errorf(CodeIndex, where,
 			"can be %d, and %s, which has %d: %s chooses among %d values from %d on", r.hi, takes, rows, p.Who(r.by),
 			r.n, r.first).
 			Suggest("give the table %d rows, or choose among fewer", r.hi+1)

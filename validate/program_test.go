@@ -29,7 +29,7 @@ func TestProgramRules(t *testing.T) {
 		says  string
 		edits []string
 	}{
-		{"no end", validate.CodeStepJoin, "counter named step",
+		{"no end", validate.CodeStepJoin, "counter of role step",
 			[]string{"counter step", "counter stop", "signal step", "signal stop"}},
 		{"task after the end", validate.CodeStepJoin, "task emit", []string{
 			"counter step counter gpu", "counter step counter gpu\ncounter emitted flagged gpu",

@@ -39,7 +39,7 @@ var counterRemovals = []removal{
 	{validate.CodeDeadlock, "it needs itself, over 1 edges", oracle.Stuck,
 		stage("t", 0, "wait c >= 1", makes, "signal c") + emit(1), nil, flatly, nil},
 
-	{validate.CodeStepJoin, "no task signals a counter named step", oracle.Race,
+	{validate.CodeStepJoin, "no task signals a counter of role step", oracle.Race,
 		stage("t", 0, makes, "signal c") + stage("u", 1, "wait c >= 1", takes, "next[0] = COPY(token[0])"), nil,
 		stepwise, nil},
 	{validate.CodeStepJoin, "is flagged, and polled words order nothing", oracle.Race,

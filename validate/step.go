@@ -2,32 +2,27 @@ package validate
 
 import "amkc/ir"
 
-// StepCounter is the counter whose completion ends a step, and nextBuffer the output that is the token of the next one.
-const (
-	stepCounter = "step"
-	nextBuffer  = "next"
-)
-
 // checkStep: the step hands on a token, and ends in a join that is after all of its tasks: every task is at or
-// hb-before a producer of counter step, and that counter is realised by counting. (In a compiled program its producers
-// are the last tasks of all SMs, so that queue order alone says so.) Every SM waits for the counter before it begins
-// the next step, whichever variant that runs, so that nothing of the next step can meet anything of this one: plain
-// memory, cache rows and exchange words alike. A flagged counter would order the words of the last exchange and nothing
-// else.
+// hb-before a producer of the counter of role step, and that counter is realised by counting. (In a compiled program
+// its producers are the last tasks of all SMs, so that queue order alone says so.) Every SM waits for the counter
+// before it begins the next step, whichever variant that runs, so that nothing of the next step can meet anything of
+// this one: plain memory, cache rows and exchange words alike. A flagged counter would order the words of the last
+// exchange and nothing else.
 func (p *Proof) checkStep() {
 	f := p.flat
-	if !p.writes(nextBuffer) {
-		p.Errorf(CodeNext, "", "no task writes %s, an I32 IO_OUTPUT: the step hands on no token", nextBuffer).
+	if !p.writes(ir.RoleNext) {
+		p.Errorf(CodeNext, "", "no task writes an I32 IO_OUTPUT of role %s: the step hands on no token", ir.RoleNext).
 			Suggest("let the last task write the token there")
 	}
 	step := p.StepCounter()
 	if step < 0 || len(p.counters.producers.of(step)) == 0 {
-		p.Errorf(CodeStepJoin, "", "no task signals a counter named %s: nothing says when the step has ended",
-			stepCounter).Suggest("let the last task of every queue signal it")
+		p.Errorf(CodeStepJoin, "", "no task signals a counter of role %s: nothing says when the step has ended",
+			ir.RoleStep).Suggest("let the last task of every queue signal it")
 		return
 	}
+	name := f.Counters[step].Name
 	if f.Counters[step].How != ir.ByCounter {
-		p.Errorf(CodeStepJoin, "counter "+stepCounter,
+		p.Errorf(CodeStepJoin, "counter "+name,
 			"is flagged, and polled words order nothing but themselves: the next step could begin while tasks of "+
 				"this one still read and write").
 			Suggest("realise it by counting")
@@ -41,8 +36,8 @@ func (p *Proof) checkStep() {
 		if !p.clock.before(int32(t), reached) && !p.Full() {
 			p.Errorf(CodeStepJoin, p.Task(int32(t)),
 				"no producer of counter %s is after it by queue order and counting, so the step can end while it runs",
-				stepCounter).
-				Suggest("let the last task of its queue signal %s", stepCounter)
+				name).
+				Suggest("let the last task of its queue signal %s", name)
 		}
 	}
 }
@@ -50,17 +45,18 @@ func (p *Proof) checkStep() {
 // StepCounter returns the counter that ends the step, or -1.
 func (p *Proof) StepCounter() int {
 	for i := range p.flat.Counters {
-		if p.flat.Counters[i].Name == stepCounter {
+		if p.flat.Counters[i].Role == ir.RoleStep {
 			return i
 		}
 	}
 	return -1
 }
 
-func (p *Proof) writes(name string) bool {
+// writes reports whether a task writes the buffer of a role.
+func (p *Proof) writes(role string) bool {
 	for i := range p.mem.accesses {
 		a := &p.mem.accesses[i]
-		if b := &p.flat.Buffers[a.buf]; a.write && b.Name == name && b.Kind == ir.Output && b.DType == ir.I32 {
+		if b := &p.flat.Buffers[a.buf]; a.write && b.Role == role {
 			return true
 		}
 	}

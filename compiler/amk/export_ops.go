@@ -157,7 +157,7 @@ func (e *exporter) value(s *ir.Stage, name string) exported {
 	x := exported{}
 	switch {
 	case b.Kind == ir.Input:
-		x.id = e.declare(name, b, b.Shape...)
+		x.id = e.declare(exportedName(b), b, b.Shape...)
 	case b.Kind == ir.Weight && ofOneTensor(b):
 		key := b.Pieces[0].Key
 		x.id = e.declare(key, b, b.Shape...)
@@ -172,13 +172,24 @@ func (e *exporter) value(s *ir.Stage, name string) exported {
 	return x
 }
 
+// exportedName is the name of a buffer in the profile, which has no roles: there, names say them.
+func exportedName(b *ir.Buffer) string {
+	switch b.Role {
+	case "":
+		return b.Name
+	case ir.RolePosition:
+		return positionName
+	}
+	return b.Role
+}
+
 // fresh declares a buffer for a new value: the first under the native name.
 func (e *exporter) fresh(s *ir.Stage, b *ir.Buffer, shape []int) int {
 	if b.Kind.ReadOnly() {
 		e.fail("stage "+s.Name, "writes %s, which is %v; an activation or an output is accepted", b.Name, b.Kind)
 	}
-	name := b.Name
-	if _, again := e.values[name]; again {
+	name := exportedName(b)
+	if _, again := e.values[b.Name]; again {
 		name = fmt.Sprintf("%s.%s", b.Name, s.Name)
 	}
 	return e.declare(name, b, shape...)
@@ -249,7 +260,7 @@ func (e *exporter) rope(s *ir.Stage, op ir.Op, t Task) {
 	})
 	id := e.fresh(s, out, shape)
 	e.values[out.Name] = exported{id: id, pairs: hd}
-	t.Inputs, t.Outputs, t.Waits = []int{split, e.input("pos")}, []int{id}, []Wait{{Counter: ready}}
+	t.Inputs, t.Outputs, t.Waits = []int{split, e.input(positionName)}, []int{id}, []Wait{{Counter: ready}}
 	t.Params = object(kv("head_dim", Int(hd)), kv("theta", Float(e.theta)))
 	t.OutCounter = e.signal(s)
 	e.task(t)

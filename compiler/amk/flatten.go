@@ -150,12 +150,16 @@ func (f *flattener) declare() {
 		c := &f.prog.Counters[i]
 		f.unique("counter", ids, c.ID)
 		f.counters[c.ID] = i
-		f.flat.Counters = append(f.flat.Counters,
-			ir.Counter{Name: names.take(c.Note, "counter", c.ID), Init: c.Init, How: ir.ByCounter})
+		counter := ir.Counter{Name: names.take(c.Note, "counter", c.ID), Init: c.Init, How: ir.ByCounter}
+		counter.Role = counter.NamedRole()
+		f.flat.Counters = append(f.flat.Counters, counter)
 	}
 }
 
 func pageName(id int) string { return "page" + strconv.Itoa(id) }
+
+// What the profile calls inputs that native programs have under other names, or do not have.
+const tokenName, positionName = "token_id", "pos"
 
 func (f *flattener) buffer(b *Buffer) {
 	if len(b.Shape) > MaxRank {
@@ -171,6 +175,13 @@ func (f *flattener) buffer(b *Buffer) {
 	}
 	if b.Source != nil && (b.Kind == Weight || b.Kind == Const) {
 		out.Pieces = []ir.Piece{{Key: *b.Source}}
+	}
+	switch out.Role = out.NamedRole(); {
+	case out.Kind != ir.Input || out.DType != ir.I32:
+	case out.Name == tokenName:
+		out.Role = ir.RoleToken
+	case out.Name == positionName:
+		out.Role = ir.RolePosition
 	}
 	f.buffers[b.ID] = len(f.flat.Buffers)
 	f.flat.Buffers = append(f.flat.Buffers, out)

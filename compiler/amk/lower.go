@@ -40,8 +40,8 @@ func Lower(q Request) (*Program, error) {
 // model emits the step: embedding, layers, final norm, head.
 func (b *builder) model() {
 	s := b.Shape
-	tokenID := b.buffer("token_id", IOInput, I32, b.Batch)
-	b.pos = b.buffer("pos", IOInput, I32, b.Batch)
+	tokenID := b.buffer(tokenName, IOInput, I32, b.Batch)
+	b.pos = b.buffer(positionName, IOInput, I32, b.Batch)
 	b.reshapeID = b.buffer("reshape_id0", IOInput, I32, b.Batch)
 
 	h0 := b.activation("h0", b.Batch, s.Hidden)

@@ -128,6 +128,7 @@ func (f *facts) buffer(b *ir.Buffer) {
 	}
 	where := file + ": buffer " + b.Name
 	f.add(where, "members", members(b.First, b.Last(), b.Count, b.Step))
+	f.add(where, "role", b.Role)
 	f.add(where, "kind", b.Kind)
 	f.add(where, "dtype", b.DType)
 	f.add(where, "shape", b.Shape)
@@ -161,6 +162,7 @@ func (f *facts) variant(number int, v *ir.Variant) {
 	for _, c := range counters {
 		f.add(where, "counter "+c.Name, fmt.Sprintf("%s %v %v init=%d", members(c.First, c.Last(), c.Count, c.Step),
 			c.How, c.Scope, c.Init))
+		f.add(where, "role of counter "+c.Name, c.Role)
 	}
 	var outline []string
 	for _, n := range v.Body {
@@ -195,6 +197,8 @@ func (f *facts) stage(variant string, s *ir.Stage) {
 	if s.Kind != 0 {
 		where += fmt.Sprintf(", for layers of kind %d", s.Kind)
 	}
+	f.add(where, "role", s.Role)
+	f.add(where, "layer", s.Layer)
 	d := &s.Dist
 	f.add(where, "distribution", d.Kind)
 	f.add(where, "extent", d.Extent)

@@ -65,6 +65,7 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	for i := range b.variants {
 		b.variant(&b.variants[i])
 	}
+	ir.NameRoles(b.p) // the names are those that this package gives
 	b.checkTasks()
 	b.checkExchanges()
 	b.checkCalls()

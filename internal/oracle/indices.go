@@ -54,7 +54,7 @@ func (m *machine) indices([]region) *Hazard {
 			}
 		}
 		for i := range r.Flat.Buffers {
-			if b := &r.Flat.Buffers[i]; b.Name == "next" && b.Kind == ir.Output && b.DType == ir.I32 &&
+			if b := &r.Flat.Buffers[i]; b.Role == ir.RoleNext &&
 				len(w.held[b.Name]) > 0 {
 				if next := w.held[b.Name][0]; !next.given || next.hi >= 0 || next.any || next.none {
 					w.token = next
@@ -219,7 +219,7 @@ func (w *walk) load(r Run, op *ir.FlatOp, i int) ([]index, bool) {
 	switch {
 	case b.DType != ir.I32 || b.Kind == ir.Weight || b.Kind == ir.Const || b.Kind == ir.KVCache:
 		return repeat(index{any: true}, elements(o, r.Pos)), true
-	case b.Kind == ir.Input && b.Name == "token":
+	case b.Role == ir.RoleToken:
 		return repeat(w.token, elements(o, r.Pos)), true
 	case b.Kind == ir.Input:
 		return repeat(index{hi: -1, given: true}, elements(o, r.Pos)), true

@@ -230,7 +230,7 @@ func (m *machine) lastOf(before, sm int) int {
 func (m *machine) stepEnd(step int) int {
 	for i := range m.tasks {
 		t := &m.tasks[i]
-		if t.step == step-1 && t.counted && m.runs[t.step].Flat.Counters[t.flat.Signal].Name == "step" {
+		if t.step == step-1 && t.counted && m.runs[t.step].Flat.Counters[t.flat.Signal].Role == ir.RoleStep {
 			return t.signal
 		}
 	}

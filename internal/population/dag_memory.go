@@ -116,7 +116,8 @@ func (d *dag) declare() {
 	}
 	d.output, d.token = -1, -1
 	if chance(d.Rand, 2) {
-		d.output = d.buffer(ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{dagWidth}}, -1)
+		d.output = d.buffer(ir.Buffer{Name: "logits", Role: ir.RoleLogits, Kind: ir.Output, DType: ir.F32,
+			Shape: []int{dagWidth}}, -1)
 	}
 	if chance(d.Rand, 4) {
 		d.token = d.buffer(ir.Buffer{Name: "token", Kind: ir.Output, DType: ir.I32, Shape: []int{1}}, -1)

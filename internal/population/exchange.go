@@ -19,7 +19,7 @@ func Exchange(seed uint64) Case {
 		x.task()
 	}
 	counters := len(x.flat.Counters)
-	x.flat.Counters = append(x.flat.Counters, ir.Counter{Name: "step", How: ir.ByCounter})
+	x.flat.Counters = append(x.flat.Counters, ir.Counter{Name: "step", Role: ir.RoleStep, How: ir.ByCounter})
 	x.flat.Tasks = append(x.flat.Tasks, ir.Task{Name: "emit", Signal: counters,
 		Ops: []ir.FlatOp{copyOp(piece{exchangeToken, 0, 1}, piece{exchangeNext, 0, 1}, x.flat)}})
 	for t := range x.flat.Tasks { // every producer is known now
@@ -67,8 +67,8 @@ func (x *exchange) declare() {
 	}
 	x.flat.Buffers = append(x.flat.Buffers,
 		ir.Buffer{Name: "v", Kind: ir.Weight, DType: ir.F16, Shape: []int{2}},
-		ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
-		ir.Buffer{Name: "next", Kind: ir.Output, DType: ir.I32, Shape: []int{1}})
+		ir.Buffer{Name: "token", Role: ir.RoleToken, Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
+		ir.Buffer{Name: "next", Role: ir.RoleNext, Kind: ir.Output, DType: ir.I32, Shape: []int{1}})
 	for c := range 3 + x.IntN(3) {
 		how := ir.Flagged
 		if chance(x.Rand, 4) {

@@ -22,6 +22,7 @@ func Indices(seed uint64) Case {
 		cut += 2
 	}
 	x.prog.Model.MaxSeq = cut
+	ir.NameRoles(x.prog)
 	return Case{Name: "indices/" + strconv.FormatUint(seed, 10), Class: "indices", Program: x.prog}
 }
 

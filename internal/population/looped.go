@@ -99,6 +99,7 @@ func makeLooped(r *rand.Rand, slips int) *ir.Program {
 	g.recallAll()
 	g.finish(vector{name: g.x(g.layers), counter: "L" + twoDigits(g.layers) + ".x", n: g.width,
 		tasks: tasksOf(&g.home)})
+	ir.NameRoles(g.prog)
 	return g.prog
 }
 

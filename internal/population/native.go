@@ -109,6 +109,7 @@ func makeNative(r *rand.Rand, slips int) *ir.Program {
 	if cut < maxSeq {
 		g.draw("long", cut, maxSeq-1)
 	}
+	ir.NameRoles(g.prog)
 	return g.prog
 }
 

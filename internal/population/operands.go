@@ -56,15 +56,15 @@ type arg struct {
 	buf int
 }
 
-// Names by which the host sets the elements of an input: to the token, which is 0, and to the position. So an index
+// Roles by which the host sets the elements of an input: to the token, which is 0, and to the position. So an index
 // lies inside whatever it is of.
-const tokenInput, posInput = "token", "pos"
+const tokenInput, posInput = ir.RoleToken, ir.RolePosition
 
 // view returns a view of a new buffer with the given lengths. The buffer may be larger, and ranges may be dealt out.
-func (s *sheet) view(name string, kind ir.BufferKind, d ir.DType, lengths ...int) arg {
-	b := ir.Buffer{Name: name, Kind: kind, DType: d, Space: ir.HBM}
-	if name == "" || slices.ContainsFunc(s.flat.Buffers, func(b ir.Buffer) bool { return b.Name == name }) {
-		b.Name = "b" + strconv.Itoa(len(s.flat.Buffers))
+func (s *sheet) view(role string, kind ir.BufferKind, d ir.DType, lengths ...int) arg {
+	b := ir.Buffer{Name: role, Role: role, Kind: kind, DType: d, Space: ir.HBM}
+	if role == "" || slices.ContainsFunc(s.flat.Buffers, func(b ir.Buffer) bool { return b.Role == role }) {
+		b.Name, b.Role = "b"+strconv.Itoa(len(s.flat.Buffers)), ""
 	}
 	var dims []ir.Range
 	for _, n := range lengths {
@@ -110,12 +110,12 @@ func (s *sheet) shape(n int) []int {
 func (s *sheet) in(d ir.DType, n int) arg { return s.input("", d, s.shape(n)...) }
 
 // input is an input of given lengths.
-func (s *sheet) input(name string, d ir.DType, lengths ...int) arg {
+func (s *sheet) input(role string, d ir.DType, lengths ...int) arg {
 	kind := ir.Input
-	if name == "" {
+	if role == "" {
 		kind = pick(s.Rand, []ir.BufferKind{ir.Weight, ir.Const})
 	}
-	a := s.view(name, kind, d, lengths...)
+	a := s.view(role, kind, d, lengths...)
 	if chance(s.Rand, 8) && (isFloat(d) || d == ir.I32) {
 		return s.temporary(a)
 	}

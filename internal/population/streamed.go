@@ -64,7 +64,7 @@ func (s *streamed) declare() {
 	add(ir.Buffer{Name: "scale", Kind: []ir.BufferKind{ir.Weight, ir.Const, ir.Activation}[s.IntN(3)], DType: ir.F32,
 		Shape: []int{4}})
 	s.wrote["scale"] = s.flat.Buffers[s.bufs["scale"]].Kind != ir.Activation
-	s.flat.Counters = append(s.flat.Counters, ir.Counter{Name: "step", How: ir.ByCounter})
+	s.flat.Counters = append(s.flat.Counters, ir.Counter{Name: "step", Role: ir.RoleStep, How: ir.ByCounter})
 }
 
 func (s *streamed) view(name string, dims ...ir.Range) ir.Operand { return viewOf(name, dims...) }

@@ -85,7 +85,7 @@ func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, firs
 
 // A StagePair is the result of one stage as the megakernel has it, and as it should be.
 type StagePair struct {
-	Stage     string // IR name, layer included
+	Stage     string // label, layer included
 	Got, Want []float32
 }
 

@@ -31,11 +31,14 @@ const (
 )
 
 // Facts is what a host needs to know about a build besides [Info]: the object under the key "facts" of the manifest.
+//
+// Stages go by labels, which their layers and roles make: "L{i}.qkv" in a loop over the layers, "L03.qkv" where the
+// layer is known, "lm_head" in none.
 type Facts struct {
 	Model    Model     `json:"model"`
 	Target   Target    `json:"target"`
 	CUDA     int       `json:"cuda"`   // version of the toolkit that made the fatbin, 13000 for 13.0; 0: not known
-	Stages   []string  `json:"stages"` // IR names in the order of schedule.h, as stall records number them: "L{i}.qkv"
+	Stages   []string  `json:"stages"` // labels in the order of schedule.h, as stall records number them
 	Variants []Variant `json:"variants"`
 	Traffic  Traffic   `json:"traffic"`
 }
@@ -77,7 +80,7 @@ type Variant struct {
 // Exchange is a vector that one stage hands over to the next. Those of a loop lie side by side and say which layers
 // they are done for, in one round after the other.
 type Exchange struct {
-	Stage    string `json:"stage"`    // IR name of the stage that hands it over: "L{i}.qkv"
+	Stage    string `json:"stage"`    // label of the stage that hands it over
 	Elements int    `json:"elements"` // 0 for the end of the step, which hands over no vector but leaves the logits
 	First    int    `json:"first,omitempty"`
 	Layers   int    `json:"layers,omitempty"` // rounds; 0: once, in no loop

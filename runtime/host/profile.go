@@ -24,7 +24,7 @@ type Span struct {
 	SM         int
 	Role       string  // "consumer", "producer"
 	Kind       string  // consumer: "exchange wait", "compute", "signal"; producer: "slot wait", "step wait"
-	Stage      string  // IR name, layer included: "L03.qkv"
+	Stage      string  // label, layer included: "L03.qkv"
 	Step       int     // from the first recorded one; a producer's may be the one before or after them
 	Start, End float64 // µs since the first SM began the first recorded step
 }

@@ -16,7 +16,7 @@ const stallSize = 32
 type Stall struct {
 	SM       int
 	Followed bool   // it gave up because another SM or the host did
-	Stage    string // IR name, layer included: "L03.down"
+	Stage    string // label, layer included: "L03.down"
 	Step     int    // of the launch
 	Wait     string // what it waited for, in words
 	Index    int    // first element, tile or chunk that was missing
@@ -100,7 +100,7 @@ func ranges(stalls []Stall) string {
 	return strings.Join(parts, ", ")
 }
 
-// decodeStalls reads the records of all SMs; those that did not give up are left out. stages are the IR names in the
+// decodeStalls reads the records of all SMs; those that did not give up are left out. stages are the labels in the
 // order of schedule.h.
 func decodeStalls(raw []byte, stages []string) []Stall {
 	var out []Stall
@@ -121,7 +121,7 @@ func decodeStalls(raw []byte, stages []string) []Stall {
 	return out
 }
 
-// stageName resolves a stage's number and layer to its IR name.
+// stageName resolves a stage's number and layer to its label.
 func stageName(stages []string, stage, layer uint32) string {
 	if int64(stage) >= int64(len(stages)) {
 		return fmt.Sprintf("stage %d of layer %d", stage, layer)
@@ -129,7 +129,7 @@ func stageName(stages []string, stage, layer uint32) string {
 	return inLayer(stages[stage], int(layer))
 }
 
-// inLayer fills a layer into an IR name: "L{i}.qkv" becomes "L03.qkv", and "L{i+1}.qkv", of a loop over pairs of
+// inLayer fills a layer into a label: "L{i}.qkv" becomes "L03.qkv", and "L{i+1}.qkv", of a loop over pairs of
 // layers, L04.qkv.
 func inLayer(name string, layer int) string {
 	head, rest, ok := strings.Cut(name, "{i")

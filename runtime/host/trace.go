@@ -15,7 +15,7 @@ import (
 
 // A StageVector is what one stage handed over.
 type StageVector struct {
-	Stage  string // IR name, layer included: "L03.qkv"
+	Stage  string // label, layer included: "L03.qkv"
 	Values []float32
 }
 

@@ -80,7 +80,7 @@ func (c *modelCheck) checkBuffers() {
 		if b.DType != want && c.once("type of "+what) {
 			p.disagree("buffer "+b.Name, "holds %s", b.DType).Suggest("the type of the model's %s is %s", what, want)
 		}
-		if b.Kind == ir.Output && b.Name == logitsBuffer && b.Numel() != m.Vocab {
+		if b.Role == ir.RoleLogits && b.Numel() != m.Vocab {
 			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).
 				Suggest("the model has a vocabulary of %d, and the host makes room for as many logits", m.Vocab)
 		}
@@ -97,9 +97,6 @@ func (c *modelCheck) checkBuffers() {
 		p.disagree("", "there are %d caches", caches).Suggest("the model has %d layers, with one cache each", m.Layers)
 	}
 }
-
-// logitsBuffer is the output in which the host finds the logits.
-const logitsBuffer = "logits"
 
 // checkTask compares what the ops of one task take from the model.
 func (c *modelCheck) checkTask(t int32) {

@@ -25,7 +25,7 @@ const (
 // noLayer is the layer of a stage that a step has once.
 const noLayer = -1
 
-// A stageName is an IR name taken apart: "L03.qkv" is kind qkv of layer 3, "lm_head" is a kind of its own.
+// A stageName is a label taken apart: "L03.qkv" is kind qkv of layer 3, "lm_head" is a kind of its own.
 type stageName struct {
 	kind  string
 	layer int

@@ -1,0 +1,229 @@
+package names
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/compiler"
+	"amkc/cost"
+	"amkc/ir"
+	"amkc/passes"
+	"amkc/passes/checkpoint"
+	"amkc/refvm"
+	"amkc/validate"
+	"amkc/validate/kernel"
+)
+
+const goldens = "../../testdata/golden"
+
+// Whatever the buffers, counters, stages and loops of a program are called, it is proved, costs the same, computes the
+// same logits to the bit, and its CUDA sources are the same but for names. So it is where the layers are in no loop.
+func TestNamesAreForPeople(t *testing.T) {
+	paths, err := filepath.Glob(goldens + "/*/program.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		golden := filepath.Base(filepath.Dir(path))
+		t.Run(golden, func(t *testing.T) { anyNames(t, load(t, path)) })
+		if strings.HasPrefix(golden, "llama-gqa") {
+			t.Run(golden+", expanded", func(t *testing.T) {
+				p := load(t, path)
+				require.NoError(t, ir.Expand(p))
+				anyNames(t, p)
+			})
+		}
+	}
+}
+
+func load(t *testing.T, path string) *ir.Program {
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	p, diags := ir.LoadJSON(text, path)
+	require.NoError(t, diags.Err())
+	return p
+}
+
+func anyNames(t *testing.T, p *ir.Program) {
+	for name, to := range map[string]naming{"invented": invented, "swapped": swapped} {
+		t.Run(name, func(t *testing.T) {
+			q := renamed(t, p, to)
+			require.NoError(t, ir.Check(q).Err())
+			require.True(t, validate.ProgramFor(kernel.Backend, q).OK)
+			sameForms(t, q)
+			sameCost(t, p, q)
+			sameLogits(t, p, q)
+			sameSources(t, p, q)
+		})
+	}
+}
+
+// Passes do not read names either: they make the same of a program that has other names after each of them.
+func TestPassesReadNoNames(t *testing.T) {
+	for _, golden := range []string{"llama-gqa_t4_fp16_split", "qwen2-bias_h200_bf16", "qwen3-window-half_h200_bf16"} {
+		p := load(t, goldens+"/"+golden+"/program.json")
+		for _, pass := range compiler.Passes[1:] {
+			t.Run(golden+"/"+pass.Name, func(t *testing.T) {
+				l, err := compiler.RunPasses(compiler.Options{Model: modelOf(p), Name: p.Model.Name, DType: &p.Model.Weights,
+					MaxSeq: p.Model.MaxSeq, Target: p.Target, Config: p.Config, ConfigOnly: true, Check: true,
+					After: func(_ int, done *passes.Pass, s *passes.State, _ time.Duration) error {
+						if done.Name == pass.Name {
+							s.Program = renamed(t, s.Program, invented)
+						}
+						return nil
+					}})
+				require.NoError(t, err)
+				defer l.Close()
+				require.True(t, validate.ProgramFor(kernel.Backend, l.Program).OK)
+				sameSources(t, p, l.Program)
+			})
+		}
+	}
+}
+
+// sameForms: what the names do not say is in both forms.
+func sameForms(t *testing.T, q *ir.Program) {
+	back, diags := ir.ParseText(ir.Print(q), "renamed.amk")
+	require.NoError(t, diags.Err())
+	require.Equal(t, q, back)
+	json, err := q.MarshalJSON()
+	require.NoError(t, err)
+	back, diags = ir.ParseJSON(json, "renamed.json")
+	require.NoError(t, diags.Err())
+	require.Equal(t, q, back)
+}
+
+func sameCost(t *testing.T, p, q *ir.Program) {
+	before, err := cost.New(p)
+	require.NoError(t, err)
+	after, err := cost.New(q)
+	require.NoError(t, err)
+	for _, v := range p.Variants {
+		want, err := before.At(v.Hi)
+		require.NoError(t, err)
+		got, err := after.At(v.Hi)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
+
+// noise is weights that depend on what they are of in the checkpoint, and not on names.
+type noise struct{}
+
+func (noise) Floats(b *ir.Buffer, i int) ([]float32, error) {
+	h := fnv.New64a()
+	for _, piece := range b.Pieces {
+		key, err := ir.ResolveKey(piece.Key, i)
+		if err != nil {
+			return nil, err
+		}
+		h.Write([]byte(key))
+	}
+	r := rand.New(rand.NewPCG(h.Sum64(), 0))
+	out := make([]float32, b.Numel())
+	for k := range out {
+		out[k] = float32(r.NormFloat64() / 8)
+	}
+	return out, nil
+}
+
+func sameLogits(t *testing.T, p, q *ir.Program) {
+	const token, steps = 5, 2
+	for _, v := range p.Variants {
+		var logits [2][]float32
+		var next [2]int
+		for k, of := range []*ir.Program{p, q} {
+			s, err := refvm.NewSession(of, noise{}, refvm.Options{Round: refvm.Device})
+			require.NoError(t, err)
+			vm, err := s.At(v.Lo)
+			require.NoError(t, err)
+			for pos := range steps {
+				require.NoError(t, vm.Step(v.Lo+pos, token, refvm.Order{}))
+			}
+			logits[k], next[k] = vm.Logits(), vm.Next()
+		}
+		require.NotEmpty(t, logits[0])
+		require.Equal(t, logits[0], logits[1])
+		require.Equal(t, next[0], next[1])
+		require.GreaterOrEqual(t, next[0], 0)
+	}
+}
+
+func sameSources(t *testing.T, p, q *ir.Program) {
+	g := graphOf(t, p)
+	sources := func(of *ir.Program) map[string][]byte {
+		files, err := codegen.CUDA(of)
+		require.NoError(t, err)
+		files["reference.cu"], err = codegen.Reference(of, g)
+		require.NoError(t, err)
+		return files
+	}
+	before, after := sources(p), sources(q)
+	require.Equal(t, len(before), len(after))
+	m := mapping{map[string]string{}, map[string]string{}}
+	for name := range before {
+		m.compare(t, name, tokens(string(before[name])), tokens(string(after[name])))
+	}
+	want, err := codegen.Facts(p)
+	require.NoError(t, err)
+	got, err := codegen.Facts(q)
+	require.NoError(t, err)
+	require.Equal(t, want, got, "stages have their labels whatever they are called")
+}
+
+// modelOf is the directory of a golden program's model.
+func modelOf(p *ir.Program) string {
+	dir := "../../testdata/models/" + p.Model.Name
+	if _, err := os.Stat(dir); err != nil {
+		dir = "../../testdata/models/zoo/" + p.Model.Name
+	}
+	return dir
+}
+
+func graphOf(t *testing.T, p *ir.Program) *ir.Graph {
+	config, err := checkpoint.OpenConfig(modelOf(p))
+	require.NoError(t, err)
+	s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
+		DType: &p.Model.Weights}}
+	require.NoError(t, passes.Import.Run(s))
+	return s.Graph
+}
+
+var token = regexp.MustCompile(`\w+|\S`)
+
+// tokens are the words and marks of a source without its comments.
+func tokens(source string) []string {
+	var out []string
+	for line := range strings.Lines(source) {
+		code, _, _ := strings.Cut(line, "//")
+		out = append(out, token.FindAllString(code, -1)...)
+	}
+	return out
+}
+
+// A mapping says what each word of one source is in another, and back.
+type mapping struct{ to, from map[string]string }
+
+// compare holds two sources to be the same but for constants, each of which has one other name.
+func (m mapping) compare(t *testing.T, file string, before, after []string) {
+	require.Equal(t, len(before), len(after), file)
+	for i, a := range before {
+		b := after[i]
+		if _, known := m.to[a]; !known && m.from[b] == "" {
+			m.to[a], m.from[b] = b, a
+		}
+		require.Equal(t, m.to[a], b, "%s: token %d, %s", file, i, strings.Join(before[max(0, i-9):i+1], " "))
+		require.Equal(t, m.from[b], a, "%s: token %d", file, i)
+		if a != b {
+			require.Regexp(t, `^k[A-Z]\w*$`, a, "%s: more than the constants of buffers have other names", file)
+		}
+	}
+}
