@@ -42,7 +42,7 @@ func runExchange(s *State) error {
 // is not a word, and whether it has waiters and its producers write words at all. It looks at the unrolled form, in
 // which a buffer has one name, and takes the members of a family together.
 func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, err error) {
-	flat, diags := ir.Unroll(p, v)
+	flat, diags := ir.Unroll(p, eachStageOnce(v))
 	if err := diags.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -80,4 +80,30 @@ func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, er
 		}
 	}
 	return plain, flaggable, nil
+}
+
+// eachStageOnce is the variant with one task for each stage. All tasks of a stage name the same buffers and counters,
+// and a program has some hundred stages and tens of thousands of tasks.
+func eachStageOnce(v *ir.Variant) *ir.Variant {
+	out := *v
+	out.Body = nil
+	once := func(s *ir.Stage) *ir.Stage {
+		own := *s
+		own.Dist = whole(1)
+		return &own
+	}
+	for _, n := range v.Body {
+		switch n := n.(type) {
+		case *ir.Stage:
+			out.Body = append(out.Body, once(n))
+		case *ir.Loop:
+			own := *n
+			own.Body = nil
+			for _, s := range n.Body {
+				own.Body = append(own.Body, once(s))
+			}
+			out.Body = append(out.Body, &own)
+		}
+	}
+	return &out
 }
