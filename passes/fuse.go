@@ -31,12 +31,10 @@ func runFuse(s *State) error {
 	if len(v.Body) == 0 {
 		return diag.Errorf(codeOrder, "pass fuse", "no stages; want those that lower makes")
 	}
-	f := &fuser{buffers: newBuffers(p), m: &p.Model, uses: map[string]int{}}
+	f := &fuser{buffers: newBuffers(p), m: &p.Model, tables: map[string]bool{}}
 	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
-		for _, op := range st.Ops {
-			for _, o := range op.In {
-				f.uses[o.Buf]++
-			}
+		if st.Ops[0].Code == ir.EMBED {
+			f.tables[st.Ops[0].In[1].Buf] = true
 		}
 	})
 	err := eachBody(v, func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
@@ -124,9 +122,9 @@ func spellGroups(groups [][]string) string {
 type fuser struct {
 	buffers buffers
 	m       *ir.Model
-	uses    map[string]int // how many operands read what a name stands for
-	groups  [][]string     // roles of the stages that are one now
-	index   int            // of the first iteration of the body in hand
+	tables  map[string]bool // weights that tokens are looked up in
+	groups  [][]string      // roles of the stages that are one now
+	index   int             // of the first iteration of the body in hand
 
 	stages  []*ir.Stage
 	readers map[string][]*ir.Stage // of a buffer

@@ -133,8 +133,8 @@ func (f *fuser) vector(name string, n int, p *product) string {
 // stack replaces weights of linears by one buffer that holds the rows of all, in their order or interleaved. at is the
 // op that reads the weight.
 func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int) (string, error) {
-	if own := linears[0].Ops[at].In[1].Buf; len(linears) == 1 && f.uses[own] > 1 {
-		return own, nil // it is another stage's too, as that of a tied embedding
+	if own := linears[0].Ops[at].In[1].Buf; len(linears) == 1 && f.tables[own] {
+		return own, nil // tied
 	}
 	var stacked ir.Buffer
 	for i, l := range linears {

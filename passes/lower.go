@@ -65,7 +65,7 @@ const (
 	token, logits = "token", "logits"
 	invFreqBuffer = "rope.inv_freq"
 	invFreqKey    = "@inv_freq"
-	stepCounter   = "step" // every task that announces nothing within the step
+	stepCounter   = "step" // whose completion ends a step
 	residual      = "residual"
 	stream        = "x" // the residual stream as a layer finds it, rounded
 )
