@@ -1,0 +1,159 @@
+// What an attention unit reads of the exchange, with tensor cores: its group's q, then this step's
+// k and v row. The block's threads share the words out, four each, and hand them to the warps
+// through shared memory: one look at L2 for each word, and a few instructions where every warp
+// polling all that it needs would be hundreds. Every split polls the row, also those whose row it
+// is not: which words a task polls must not depend on the position, because its polls are what
+// tells others that their words have been seen. Needs schedule.h with AMK_TENSOR_CORES.
+#pragma once
+
+#include "attention.cuh"
+#include "exchange_quads.cuh"
+
+namespace amk {
+
+__host__ __device__ constexpr int power_of_two_from(int n) {
+  return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2);
+}
+
+__device__ __forceinline__ u32 pack2(float lo, float hi) {
+  return u32(Element::from_float(lo)) | u32(Element::from_float(hi)) << 16;
+}
+
+constexpr int kHeadQuads = kHeadDim / 4;
+constexpr int kUnitQuads = (kGroupHeads + 2) * kHeadQuads;
+// elements from head to head, so that a fragment's lanes meet no bank twice
+constexpr int kQueryStride = kPaddedHead + 16;
+static_assert(kHeadDim % 4 == 0, "four words are read at a time");
+static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kCacheBlockBytes,
+              "q of a group and a block of the cache");
+
+// Index in the qkv vector of a quad's first word: q of the group comes first, then k, then v.
+__device__ __forceinline__ int unit_word(int head, int quad) {
+  const int e = quad * 4, row = e - kGroupHeads * kHeadDim;
+  return row < 0          ? head * kGroupHeads * kHeadDim + e
+         : row < kHeadDim ? k_row(head) + row
+                          : v_row(head) + row - kHeadDim;
+}
+
+// Which quads a thread reads, and what it makes of them once they are there.
+template <class S, class Heads>
+struct UnitReader;
+
+template <class S>
+struct UnitReader<S, PlainHeads> {
+  static constexpr int kQuads = ceil_div(kUnitQuads, kConsumers);  // of a thread
+
+  template <class C>
+  __device__ __forceinline__ UnitReader(C&, const PlainHeads&) {}
+  // Number of the i-th quad that a thread reads of a unit, or one past the last.
+  __device__ static __forceinline__ int quad(int tid, int i) { return tid + i * kConsumers; }
+  template <class C, class Poll>
+  __device__ __forceinline__ void take(C&, const Poll&) {}
+  // The four values of the i-th.
+  template <class Poll>
+  __device__ __forceinline__ uint2 values(const Poll& words, int i) const { return words.pairs(i); }
+};
+
+// The quads of a head lie in the lanes of one warp, or of a part of one, so that shuffles add up
+// its squares. What a rotation pair is multiplied by, gains and angles together, is in registers
+// before the exchange is polled, and the products are under way while the squares are added up.
+template <class S>
+struct UnitReader<S, NormedHeads> {
+  // that share a head
+  static constexpr int kLanes = kHeadQuads < 32 ? power_of_two_from(kHeadQuads) : 32;
+  // quads of a lane in one head
+  static constexpr int kOfHead = ceil_div(kHeadQuads, kLanes);
+  // heads that the block takes in a turn
+  static constexpr int kAtOnce = kConsumers / kLanes;
+  static constexpr int kTurns = ceil_div(kGroupHeads + 2, kAtOnce);
+  static constexpr int kQuads = kTurns * kOfHead;
+  // The pair (x, y) becomes (x * even.x - y * odd.y, y * odd.x + x * even.y) over its rms: each
+  // gain times cos and sin.
+  struct Pair {
+    float2 even, odd;
+  };
+  Pair by[kQuads][2];
+  uint2 four[kQuads];  // the values
+
+  // Number of a head in the unit, v's last, and of a quad in its head.
+  __device__ static __forceinline__ int head(int tid, int i) {
+    return tid / kLanes + i / kOfHead * kAtOnce;
+  }
+  __device__ static __forceinline__ int in_head(int tid, int i) {
+    return tid % kLanes + i % kOfHead * kLanes;
+  }
+  __device__ static __forceinline__ int quad(int tid, int i) {
+    const bool real = head(tid, i) < kGroupHeads + 2 && in_head(tid, i) < kHeadQuads;
+    return real ? head(tid, i) * kHeadQuads + in_head(tid, i) : kUnitQuads;
+  }
+
+  template <class C>
+  __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads) {
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
+      const u8* gain = head(c.tid, i) < kGroupHeads ? heads.q_gain : heads.k_gain;
+      const uint2 g = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
+      const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
+      by[i][0] = gained(g.x, c.shared.rotation[pair]);
+      by[i][1] = gained(g.y, c.shared.rotation[pair + 1]);
+    }
+  }
+
+  __device__ static __forceinline__ Pair gained(u32 gain, float2 turn) {
+    const float even = Element::to_float(u16(gain)), odd = Element::to_float(u16(gain >> 16));
+    return {make_float2(even * turn.x, even * turn.y), make_float2(odd * turn.x, odd * turn.y)};
+  }
+
+  template <class C, class Poll>
+  __device__ __forceinline__ void take(C& c, const Poll& words) {
+#pragma unroll
+    for (int first = 0; first < kQuads; first += kOfHead) {
+      float squares = 0;
+      float2 rotated[kOfHead][2];
+#pragma unroll
+      for (int i = first; i < first + kOfHead; ++i) {
+        const uint2 x = words.pairs(i);
+        squares += squares_of(x);
+        rotated[i - first][0] = rotate(x.x, by[i][0]);
+        rotated[i - first][1] = rotate(x.y, by[i][1]);
+      }
+#pragma unroll
+      for (int offset = kLanes / 2; offset; offset >>= 1)
+        squares += __shfl_xor_sync(~0u, squares, offset);
+      const float inverse = inverse_rms<S>(squares);
+      const bool is_value = head(c.tid, first) > kGroupHeads;
+#pragma unroll
+      for (int i = first; i < first + kOfHead; ++i) {
+        const float2 a = rotated[i - first][0], b = rotated[i - first][1];
+        const uint2 normed = make_uint2(pack2(a.x * inverse, a.y * inverse),
+                                        pack2(b.x * inverse, b.y * inverse));
+        four[i] = is_value ? words.pairs(i) : normed;
+      }
+    }
+  }
+  template <class Poll>
+  __device__ __forceinline__ uint2 values(const Poll&, int i) const { return four[i]; }
+
+  // A rotation pair in fp32, without the norm.
+  __device__ static __forceinline__ float2 rotate(u32 x, const Pair& by) {
+    const float even = Element::to_float(u16(x)), odd = Element::to_float(u16(x >> 16));
+    return make_float2(even * by.even.x - odd * by.odd.y, odd * by.odd.x + even * by.even.y);
+  }
+};
+
+// Stores four elements of a k or v row where the cache has them: `head` is the first byte of a
+// head's rows, or of the block that stands in for them.
+__device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_value, uint2 four) {
+  if (is_value) {
+    *reinterpret_cast<u16*>(head + cache_offset(row, dim, true)) = u16(four.x);
+    *reinterpret_cast<u16*>(head + cache_offset(row, dim + 1, true)) = u16(four.x >> 16);
+    *reinterpret_cast<u16*>(head + cache_offset(row, dim + 2, true)) = u16(four.y);
+    *reinterpret_cast<u16*>(head + cache_offset(row, dim + 3, true)) = u16(four.y >> 16);
+  } else {
+    *reinterpret_cast<u32*>(head + cache_offset(row, dim, false)) = four.x;
+    *reinterpret_cast<u32*>(head + cache_offset(row, dim + 2, false)) = four.y;
+  }
+}
+
+}  // namespace amk
