@@ -27,7 +27,7 @@ func TestDiffBudget(t *testing.T) {
 	}{
 		{"copies", tiling("exchange", "copies", 1), 14, 80},
 		{"counters", tiling("exchange", "flagged", 0), 2, 80},
-		{"in flight", ir.ScheduleConfig{PipeliningDepth: 4}, 2, 4},
+		{"in flight", ir.ScheduleConfig{PipeliningDepth: 2}, 2, 4},
 		{"warps", tiling("warps", "down", 4), 2, 4},
 		{"run ahead", tiling("ring", "run_ahead", 4), 2, 4},
 		{"pace", tiling("ring", "pace", 1000), 2, 4},
