@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -143,7 +144,11 @@ func TestFrequenciesAreNormal(t *testing.T) {
 		return number(math.Exp(math.Log(b.lo) + r.Float64()*(math.Log(b.hi)-math.Log(b.lo))))
 	}
 	accepted := 0
-	for range 600 {
+	n := 150
+	if os.Getenv("AMKC_LONG") != "" {
+		n = 600
+	}
+	for range n {
 		rope := llama3Rope("", nil)
 		for _, key := range append([]string{"rope_theta"}, ropeFields["llama3"]...) {
 			rope["rope_scaling"].(map[string]any)[key] = within(key)
@@ -163,5 +168,5 @@ func TestFrequenciesAreNormal(t *testing.T) {
 			require.True(t, f > 0 && f <= 1.001 && ir.IsSingle(float64(f)), "%v gives %g", rope, f)
 		}
 	}
-	require.Greater(t, accepted, 100)
+	require.Greater(t, accepted, n/6)
 }
