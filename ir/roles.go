@@ -184,8 +184,8 @@ func (s *Stage) named() (Layer, string) {
 	return l, role
 }
 
-// NamedRole returns the role that a buffer's name says: its name with underscores for points, if that is a role which it
-// can have.
+// NamedRole returns the role that a buffer's name says: its name with underscores for points, if that is a role which
+// it can have.
 func (b *Buffer) NamedRole() string {
 	named := Buffer{Role: strings.ReplaceAll(b.Name, ".", "_"), Kind: b.Kind, DType: b.DType, Count: b.Count}
 	if named.misplays() != "" {

@@ -200,8 +200,8 @@ func (b buffers) add(buf ir.Buffer) *ir.Buffer {
 	return &b.p.Buffers[len(b.p.Buffers)-1]
 }
 
-// declareCounters adds the counters that stages of a variant signal, unless they are there already: a family of them for
-// the members of a family of buffers that a counter is called after, whose values it announces.
+// declareCounters adds the counters that stages of a variant signal, unless they are there already: a family of them
+// for the members of a family of buffers that a counter is called after, whose values it announces.
 func declareCounters(v *ir.Variant, buffers buffers) {
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		i := firstIndex(loop)
