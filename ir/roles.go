@@ -226,7 +226,7 @@ func readRole(given, named string) string {
 
 // layerToPrint is what the forms say of the stage's layer: "" for nothing.
 func (s *Stage) layerToPrint() string {
-	if l, _ := s.named(); l == s.Layer {
+	if l, _ := s.named(); l.String() == s.Layer.String() {
 		return ""
 	}
 	return s.Layer.String()
