@@ -13,9 +13,9 @@ units for attention. Explicit task lists and unassigned tasks run in the referen
 	codeStructure = diag.New("AMK4003", "program structure that generated code cannot express", `
 The message names what differs: loops, layers or stages that variants have in different order, a weight whose members
 do not lie at a constant stride, an exchange buffer without a page or taken from several buffers, one per iteration, a
-value that stays on an SM elsewhere than in the residual, a stage that waits for another exchange than that of the stage
-before it, a step without an end or with work behind it, half a barrier, a name that no C++ identifier can be made of,
-or a target without the properties the kernel needs.`)
+value that stays on an SM elsewhere than in the residual, a pass of several tokens, a stage that waits for another
+exchange than that of the stage before it, a step without an end or with work behind it, half a barrier, a name that no
+C++ identifier can be made of, or a target without the properties the kernel needs.`)
 	codeName = diag.New("AMK4006", "name that a build cannot have", `
 The name of a build (--name, or else that of the model's directory) is the name of its executable, a target of its
 Makefile and part of comments. It has at most 128 letters, digits and . _ - +, and begins with neither . nor -. It is
@@ -29,5 +29,5 @@ template or of a name that is too long to print; please report it with the progr
 reference.cu is generated from the graph of the model, which comes from config.json: a kernel for each operation. The
 program says where its weights and caches lie. The message names the operation, and what the program's buffers hold
 otherwise than it needs: a tensor that is in none of them, in another layout, order of rows or type, or a program that
-was made of another model.`)
+was made of another model. The plain kernels decode one token after the other: a pass of several is refused.`)
 )

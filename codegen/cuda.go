@@ -162,6 +162,10 @@ func build(p *ir.Program) (*builder, error) {
 	if len(p.Variants) == 0 {
 		return nil, diag.Errorf(codeStructure, "program", "no variants")
 	}
+	if p.Pass.NumTokens() > 1 {
+		return nil, diag.Errorf(codeStructure, "program", "a pass of %d rows of %d sequences, want one row of one",
+			p.Pass.NumRows(), p.Pass.NumSequences())
+	}
 	if diags := ir.CheckNames(p); diags.Err() != nil {
 		return nil, diags // the templates print names as they are
 	}

@@ -20,6 +20,11 @@ func Reference(p *ir.Program, g *ir.Graph) ([]byte, error) {
 		return nil, diag.Errorf(codeReference, "program", "is of the model %+v, and the graph of %+v; want one model",
 			p.Model, g.Model)
 	}
+	if p.Pass.NumTokens() > 1 {
+		return nil, diag.Errorf(codeReference, "program", "takes %d rows of %d sequences in a pass, and the plain "+
+			"kernels decode one row of one, to which any row may be held by itself", p.Pass.NumRows(),
+			p.Pass.NumSequences())
+	}
 	b, err := build(p)
 	if err != nil {
 		return nil, err

@@ -136,6 +136,10 @@ func TestReferenceRefusals(t *testing.T) {
 		"needs rows(@inv_freq), and rope.inv_freq holds [times:2(@inv_freq)]": func(p *ir.Program, _ *ir.Graph) {
 			find(t, p, "rope.inv_freq").Pieces[0].Chain = transform.Chain{{Kind: transform.Times, By: 2}}
 		},
+		"takes 3 rows of 2 sequences in a pass, and the plain kernels decode one row of one": func(p *ir.Program,
+			_ *ir.Graph) {
+			p.Pass = ir.PassOf(2, 3)
+		},
 		"want one model": func(_ *ir.Program, g *ir.Graph) { g.Model.Vocab++ },
 		"is gelu of 2 values": func(_ *ir.Program, g *ir.Graph) {
 			for i := range g.Kinds[0].Nodes {

@@ -65,6 +65,9 @@ func New(p *ir.Program) (*Model, error) { return NewWith(p, Calibrated()) }
 // NewWith is New with another calibration, for finding one.
 func NewWith(p *ir.Program, fit Calibration) (*Model, error) {
 	switch t := p.Target; {
+	case p.Pass.NumTokens() > 1:
+		return nil, diag.Errorf(codeJudge, "program", "takes %d rows of %d sequences in a pass; want one row of one",
+			p.Pass.NumRows(), p.Pass.NumSequences())
 	case t == nil:
 		return nil, diag.Errorf(codeTarget, "program", "names no target; want a program that was compiled for a GPU")
 	case t.HBMGBs <= 0 || t.SMs < 1 || t.SMs > ir.MaxTargetSMs:

@@ -117,6 +117,12 @@ func TestRefusals(t *testing.T) {
 	_, err = cost.New(unknown)
 	require.Equal(t, "AMK3601", codeOf(t, err))
 
+	several := schedule(t, pycoder)
+	several.Pass = ir.PassOf(1, 4)
+	_, err = cost.New(several)
+	require.Equal(t, "AMK3603", codeOf(t, err))
+	require.ErrorContains(t, err, "takes 4 rows of 1 sequences in a pass; want one row of one")
+
 	m, err := cost.New(schedule(t, pycoder))
 	require.NoError(t, err)
 	for _, pos := range []int{-1, 1024} {

@@ -25,6 +25,7 @@ var bounds = map[string]map[string]Bound{
 		"kv_heads": {0, 1 << 14},
 		"head_dim": {0, 1 << 10}, "vocab": {0, 1 << 24}, "max_seq": {0, math.MaxInt32},
 	},
+	"pass": {"sequences": {0, MaxSequences}, "rows": {0, MaxRows}},
 	"target": {"sms": {1, MaxTargetSMs}, "smem_optin": {0, 1 << 24}, "l2_bytes": {0, maxBytes},
 		"hbm_bytes": {0, maxBytes}},
 	"config": {

@@ -24,7 +24,7 @@ func ranged(p *Program) string {
 // entities are the structs of a program whose numbers come from outside as they are, by the name they have in the
 // table.
 func entities(p *Program) map[string]any {
-	return map[string]any{"model": &p.Model, "target": p.Target, "config": &p.Config}
+	return map[string]any{"model": &p.Model, "target": p.Target, "pass": &p.Pass, "config": &p.Config}
 }
 
 // Every integer of the model, the target and the configuration has a bound: it is accepted there and refused beyond,

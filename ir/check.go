@@ -17,6 +17,7 @@ func Check(p *Program) diag.List {
 	c := checker{p: p, pages: map[string]*Page{}}
 	c.names()
 	c.model()
+	c.pass()
 	c.config()
 	for i := range p.Pages {
 		c.page(&p.Pages[i])
@@ -121,8 +122,8 @@ func (c *checker) buffer(b *Buffer) {
 		c.fail(CodeShape, pos, "unknown kind %v, dtype %v or space %v", b.Kind, b.DType, b.Space)
 		return
 	}
-	if len(b.Shape) < 1 || len(b.Shape) > maxRank || slices.Min(b.Shape) < 1 {
-		c.fail(CodeShape, pos, "shape %v, want one to four positive dimensions", b.Shape)
+	if len(b.Shape) < 1 || len(b.Shape) > MaxRank || slices.Min(b.Shape) < 1 {
+		c.fail(CodeShape, pos, "shape %v, want one to %d positive dimensions", b.Shape, MaxRank)
 		return
 	}
 	c.layout(pos, b.Layout)
@@ -168,7 +169,7 @@ func (b *Buffer) layoutWants() string {
 			return "two dimensions, and one of the formats " + format.Names()
 		}
 	case KVBlock16, KVRows16:
-		if len(b.Shape) != 4 || b.Shape[2] != 2 || bits < 8 {
+		if _, _, _, ok := b.cache(); !ok || bits < 8 {
 			return "[heads, rows, 2, head size] and whole bytes"
 		}
 	case Word32:
@@ -199,12 +200,13 @@ func (c *checker) onPages(pos string, b *Buffer) {
 	}
 }
 
-// intervals checks that the variants cover every position once. A program that names no model is for the positions
-// that its variants cover.
+// intervals checks that the variants cover every position that the first row of a pass can have. A program that names
+// no model is for the positions that its variants cover.
 func (c *checker) intervals() {
-	maxSeq, anyModel := c.p.Model.MaxSeq, c.p.Model == Model{} && len(c.p.Variants) > 0
-	if maxSeq < 1 && !anyModel {
-		c.fail(CodeVariants, "model", "max_seq %d, want at least 1", maxSeq)
+	maxSeq, rows := c.p.Model.MaxSeq, c.p.Pass.NumRows()
+	anyModel := c.p.Model == Model{} && len(c.p.Variants) > 0
+	if maxSeq < rows && !anyModel {
+		c.fail(CodeVariants, "model", "max_seq %d, want at least %d", maxSeq, rows)
 		return
 	}
 	names := map[string]bool{}
@@ -222,7 +224,8 @@ func (c *checker) intervals() {
 		}
 		next = v.Hi + 1
 	}
-	if next != maxSeq && !anyModel {
-		c.fail(CodeVariants, "model", "the variants end at position %d, want max_seq-1, which is %d", next-1, maxSeq-1)
+	if next != maxSeq-rows+1 && !anyModel {
+		c.fail(CodeVariants, "model", "the variants end at position %d, want max_seq-%d, which is %d", next-1, rows,
+			maxSeq-rows)
 	}
 }

@@ -229,6 +229,12 @@ func (c *checker) params(pos string, o *Op, spec *op.Spec) {
 				slices.Concat(spec.Keys(true), spec.Keys(false)))
 		case o.param(p.Key) != &o.Params[i]:
 			c.fail(CodeOperands, pos, "%v has parameter %s twice", o.Code, p.Key)
+		case p.Int.Uses(Row) && !spec.Param(p.Key).Moves:
+			c.fail(CodeOperands, pos, "%v has %s=%v, which depends on the row; want the same value for all", o.Code,
+				p.Key, p.Int)
+		case !p.Int.within(c.p.Pass.NumSequences()):
+			c.fail(CodeOperands, pos, "%v has %s=%v, and a pass has %d sequences", o.Code, p.Key, p.Int,
+				c.p.Pass.NumSequences())
 		case p.IsFloat && !IsSingle(p.Float):
 			c.fail(CodeRange, pos, "%v has %s=%v, want %s", o.Code, p.Key, p.Float, SingleWant)
 		}
@@ -241,6 +247,12 @@ func (c *checker) view(pos string, o *Op, v Operand) {
 		c.fail(CodeTemp, pos, "%v on %s with ranges, want the temporary as a whole", o.Code, v.Buf)
 	}
 	for _, r := range v.Dims {
+		for _, e := range []*Expr{&r.Lo, &r.Hi, &r.Part} {
+			if e.Uses(Row) || !e.within(c.p.Pass.NumSequences()) {
+				c.fail(CodeShape, pos, "%v on %s from or to %v, want no row, and no other sequence than the %d of "+
+					"a pass", o.Code, clip(v.Buf), e, c.p.Pass.NumSequences())
+			}
+		}
 		if r.dealt() && (r.Parts < 1 || r.Block < 1) {
 			c.fail(CodeShape, pos, "%v on %s with blocks of %d in %d parts, want both positive", o.Code, clip(v.Buf),
 				r.Block, r.Parts)

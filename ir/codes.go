@@ -27,9 +27,13 @@ members are buffers.`)
 Each opcode takes a fixed range of operand counts and a fixed set of parameters. amkc's package ir/op declares them, and
 docs/ir.md lists them.`)
 	CodeShape = diag.New("AMK3012", "malformed buffer, view, span or interval", `
-Shapes have one to four positive dimensions; a view names as many ranges as its buffer has dimensions; a variant
+Shapes have one to five positive dimensions; a view names as many ranges as its buffer has dimensions; a variant
 covers a non-empty interval of positions; a distribution has a positive extent, grain and number of SMs. The members
-of a group have one dtype and as many dimensions, for one op reads them all.`)
+of a group have one dtype and as many dimensions, for one op reads them all.
+
+In a pass of several tokens, outputs and the input token have the tokens as their first dimension, and a KV cache of
+several sequences has these as its first one. Views name sequences by number, from 0 on: [0:pos[1]] is what sequence 1
+has so far. t, the row of an op's operands, stands in parameters alone.`)
 	CodeSize = diag.New("AMK3013", "program larger than the stated budget", `
 A program is unrolled before it is proved. What its variants unroll to is counted first, all of them together: at most
 262,144 tasks, 1,048,576 ops and views in them, 131,072 buffers, pages and counters (each member of a family or a
@@ -71,5 +75,7 @@ token. docs/ir.md has the conventions.`)
 	CodeVariants = diag.New("AMK3023", "variants do not cover the positions", `
 The variants of a program cover the positions 0 to max_seq-1, each position once, in ascending order: the first starts
 at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1. A program without a line
-model is for the positions that its variants cover.`)
+model is for the positions that its variants cover.
+
+The position is that of the first row of a pass: with rows=R in its line pass, the last variant ends at max_seq-R.`)
 )

@@ -3,9 +3,10 @@ package ir
 import "strconv"
 
 // Expr is an integer expression over the symbols of its context: `pos` (the position being decoded) and, inside a
-// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it).
-// Operations are +, -, multiplication, floor division and modulus by positive constants, min and max. The zero Expr
-// is the constant 0.
+// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it). In a
+// pass of several tokens, `pos` is the position of the first row of sequence 0 and `pos[e]` that of sequence e; `t`,
+// in parameters that each row has for itself, is the number of the row. Operations are +, -, multiplication, floor
+// division and modulus by positive constants, min and max. The zero Expr is the constant 0.
 type Expr struct {
 	op   exprOp
 	k    int // constant operand, or symbol index
@@ -24,6 +25,7 @@ const (
 	exprMod // x - k*floor(x/k), k > 0
 	exprMin
 	exprMax
+	exprPosOf // of sequence k, or of sequence x while that depends on a task or a row
 )
 
 // Sym is a symbol of an expression.
@@ -34,9 +36,10 @@ const (
 	SpanA            // first element of the task's span
 	SpanB            // one past the last element of the task's span
 	OnSM             // the task's SM
+	Row              // the row of an op's operands that a parameter is for
 )
 
-var symNames = [...]string{"pos", "a", "b", "sm"}
+var symNames = [...]string{"pos", "a", "b", "sm", "t"}
 
 // Int returns the constant n.
 func Int(n int) Expr { return Expr{k: n} }
@@ -125,9 +128,10 @@ func fold2(op exprOp, e, f Expr) Expr {
 }
 
 // Env gives the symbols their values, indexed by Sym.
-type Env [4]int
+type Env [5]int
 
-// Eval returns the value of e. Arithmetic saturates instead of overflowing.
+// Eval returns the value of e where every sequence has the position of the environment. Arithmetic saturates instead
+// of overflowing.
 func (e Expr) Eval(env Env) int {
 	switch e.op {
 	case exprConst:
@@ -147,15 +151,18 @@ func (e Expr) Eval(env Env) int {
 		return v - e.k*floorDiv(v, e.k)
 	case exprMin:
 		return min(e.x.Eval(env), e.y.Eval(env))
+	case exprPosOf:
+		return env[Pos]
 	default:
 		return max(e.x.Eval(env), e.y.Eval(env))
 	}
 }
 
-// At returns the value of e at a position; e must mention no other symbol.
+// At returns the value of e at a position, which is that of the sequence that e mentions, in row 0; e must mention no
+// other symbol.
 func (e Expr) At(pos int) int { return e.Eval(Env{pos}) }
 
-// Bind replaces a, b and sm by those of the task and folds, leaving an expression of pos.
+// Bind replaces a, b and sm by those of the task and folds, leaving an expression of positions and of a row.
 func (e Expr) Bind(t TaskSpan) Expr {
 	switch e.op {
 	case exprConst:
@@ -180,6 +187,11 @@ func (e Expr) Bind(t TaskSpan) Expr {
 		return e.x.Bind(t).Add(e.y.Bind(t))
 	case exprSub:
 		return e.x.Bind(t).Sub(e.y.Bind(t))
+	case exprPosOf:
+		if e.x == nil {
+			return e
+		}
+		return PosOf(e.x.Bind(t))
 	default:
 		return fold2(e.op, e.x.Bind(t), e.y.Bind(t))
 	}
@@ -205,14 +217,21 @@ func (e Expr) With(s Sym, f Expr) Expr {
 		return e.x.With(s, f).Add(e.y.With(s, f))
 	case exprSub:
 		return e.x.With(s, f).Sub(e.y.With(s, f))
+	case exprPosOf:
+		if e.x == nil {
+			return e
+		}
+		return PosOf(e.x.With(s, f))
 	default:
 		return fold2(e.op, e.x.With(s, f), e.y.With(s, f))
 	}
 }
 
-// Uses reports whether e mentions s.
+// Uses reports whether e mentions s. It mentions Pos if it mentions the position of any sequence.
 func (e Expr) Uses(s Sym) bool {
 	switch {
+	case e.op == exprPosOf:
+		return s == Pos || e.x != nil && e.x.Uses(s)
 	case e.op == exprConst:
 		return false
 	case e.op == exprSym:
@@ -224,20 +243,29 @@ func (e Expr) Uses(s Sym) bool {
 	}
 }
 
-// Affine returns c and d with e = c*pos + d, if e has that form for every pos from 0 to maxAffinePos. Coefficients so
-// large that Eval could saturate on the way do not count.
+// Affine returns c and d with e = c*pos + d, pos being the position of one sequence, if e has that form for every pos
+// from 0 to maxAffinePos. Coefficients so large that Eval could saturate on the way do not count.
 func (e Expr) Affine() (c, d int, ok bool) {
+	if _, one := e.Sequence(); !one {
+		return 0, 0, false
+	}
+	return e.affine()
+}
+
+func (e Expr) affine() (c, d int, ok bool) {
 	switch e.op {
 	case exprConst:
 		c, d, ok = 0, e.k, true
 	case exprSym:
 		c, d, ok = 1, 0, Sym(e.k) == Pos
+	case exprPosOf:
+		c, d, ok = 1, 0, true
 	case exprMul:
-		c, d, ok = e.x.Affine()
+		c, d, ok = e.x.affine()
 		c, d = satMul(c, e.k), satMul(d, e.k)
 	case exprAdd, exprSub:
-		c1, d1, ok1 := e.x.Affine()
-		c2, d2, ok2 := e.y.Affine()
+		c1, d1, ok1 := e.x.affine()
+		c2, d2, ok2 := e.y.affine()
 		if e.op == exprSub {
 			c2, d2 = -c2, -d2
 		}
@@ -279,6 +307,12 @@ func (e Expr) append(dst []byte) []byte {
 		return strconv.AppendInt(append(e.x.appendTight(dst), '/'), int64(e.k), 10)
 	case exprMod:
 		return strconv.AppendInt(append(e.x.appendTight(dst), '%'), int64(e.k), 10)
+	case exprPosOf:
+		of := Int(e.k)
+		if e.x != nil {
+			of = *e.x
+		}
+		return append(of.append(append(dst, "pos["...)), ']')
 	}
 	name := "min("
 	if e.op == exprMax {

@@ -10,8 +10,9 @@ type Interval struct{ From, To int }
 
 // AffineIntervals cuts the positions from lo to hi into intervals, in order, on each of which every one of the
 // expressions is affine: what holds of them at both ends of one holds in between. So max(0,pos-15) can be judged by the
-// few positions at which it bends. It reports false where it cannot say: for remainders and quotients of pos, for other
-// symbols, and where a value may be so large that Eval would saturate.
+// few positions at which it bends. The positions are those of the sequence that the expressions mention. It reports
+// false where it cannot say: for remainders and quotients of pos, for other symbols, and where a value may be so large
+// that Eval would saturate.
 func AffineIntervals(lo, hi int, exprs ...Expr) ([]Interval, bool) {
 	var bends []int
 	for i := range exprs {
@@ -44,6 +45,8 @@ func (e Expr) bends(lo, hi int) ([]int, bool) {
 		return nil, true
 	case exprSym:
 		return nil, Sym(e.k) == Pos
+	case exprPosOf:
+		return nil, e.x == nil
 	case exprMul:
 		return e.x.bends(lo, hi)
 	case exprDiv, exprMod:
@@ -82,7 +85,7 @@ func (e Expr) magnitude(pos int) int {
 	switch {
 	case e.op == exprConst:
 		return abs(clampInt(e.k))
-	case e.op == exprSym:
+	case e.op == exprSym || e.op == exprPosOf:
 		return pos
 	case e.op == exprMul:
 		return satMul(e.x.magnitude(pos), abs(clampInt(e.k)))

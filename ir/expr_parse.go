@@ -12,8 +12,8 @@ const (
 	maxExprOps   = 32
 )
 
-// ParseExpr reads the form that Expr.String prints: integers, pos, a, b, sm, + - * / %, min(,), max(,) and brackets.
-// The right side of *, / and % must be an integer constant, positive for / and %.
+// ParseExpr reads the form that Expr.String prints: integers, pos, pos[e], a, b, sm, t, + - * / %, min(,), max(,) and
+// brackets. The right side of *, / and % must be an integer constant, positive for / and %.
 func ParseExpr(s string) (Expr, error) {
 	p := exprParser{s: s}
 	e, err := p.sum(0)
@@ -143,16 +143,34 @@ func (p *exprParser) atom(depth int) (Expr, *syntaxError) {
 		p.i++
 	}
 	word := p.s[start:p.i]
+	if word == symNames[Pos] && p.peek() == '[' {
+		return p.posOf(depth)
+	}
 	for i, name := range symNames {
 		if word == name {
 			return Symbol(Sym(i)), nil
 		}
 	}
 	if word != "min" && word != "max" {
-		return Expr{}, &syntaxError{start, fmt.Sprintf("unexpected %s, want a number, pos, a, b, sm, min or max",
+		return Expr{}, &syntaxError{start, fmt.Sprintf("unexpected %s, want a number, pos, a, b, sm, t, min or max",
 			clip(p.s[start:]))}
 	}
 	return p.choice(word, depth)
+}
+
+// posOf reads the brackets behind pos.
+func (p *exprParser) posOf(depth int) (Expr, *syntaxError) {
+	start := p.i
+	p.i++
+	e, err := p.sum(depth + 1)
+	if err == nil && e.Uses(Pos) {
+		err = &syntaxError{start, "the number of a sequence depends on a position, want an expression of a, b, sm " +
+			"and t"}
+	}
+	if err != nil {
+		return e, err
+	}
+	return PosOf(e), p.expect(']')
 }
 
 // choice reads the brackets of min or max.

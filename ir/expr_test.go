@@ -14,6 +14,9 @@ func randomExpr(r *rand.Rand, depth int) Expr {
 		if r.IntN(2) == 0 {
 			return Int(r.IntN(41) - 20)
 		}
+		if r.IntN(4) == 0 {
+			return PosOf(pickIndex(r, depth > 0))
+		}
 		return Symbol(Sym(r.IntN(len(symNames))))
 	}
 	e := randomExpr(r, depth-1)
@@ -35,8 +38,17 @@ func randomExpr(r *rand.Rand, depth int) Expr {
 	}
 }
 
+// pickIndex returns what may stand in the brackets of a position.
+func pickIndex(r *rand.Rand, long bool) Expr {
+	s := Symbol([]Sym{SpanA, SpanB, OnSM, Row}[r.IntN(4)])
+	if long {
+		return []Expr{s.Div(1 + r.IntN(4)), s.Add(Int(2)), s.Mod(3)}[r.IntN(3)]
+	}
+	return []Expr{Int(r.IntN(5) - 1), s}[r.IntN(2)]
+}
+
 func randomEnv(r *rand.Rand) Env {
-	return Env{r.IntN(2000), r.IntN(300), r.IntN(300), r.IntN(132)}
+	return Env{r.IntN(2000), r.IntN(300), r.IntN(300), r.IntN(132), r.IntN(4)}
 }
 
 func TestExprRoundTrip(t *testing.T) {
@@ -56,8 +68,8 @@ func TestBindAgreesWithEval(t *testing.T) {
 	affine := 0
 	for range 5000 {
 		e, env := randomExpr(r, 5), randomEnv(r)
-		bound := e.Bind(TaskSpan{SM: env[OnSM], A: env[SpanA], B: env[SpanB]})
-		for _, s := range []Sym{SpanA, SpanB, OnSM} {
+		bound := e.Bind(TaskSpan{SM: env[OnSM], A: env[SpanA], B: env[SpanB]}).With(Row, Int(env[Row]))
+		for _, s := range []Sym{SpanA, SpanB, OnSM, Row} {
 			require.False(t, bound.Uses(s), "%s bound to %s", e, bound)
 		}
 		require.Equal(t, e.Eval(env), bound.At(env[Pos]), "%s bound to %s", e, bound)
@@ -90,7 +102,11 @@ func TestExprErrors(t *testing.T) {
 		"":                               `at offset 0: unexpected "", want a number`,
 		"1+":                             `at offset 2: unexpected ""`,
 		"a b":                            `at offset 1: unexpected " b"`,
-		"x":                              `unexpected "x", want a number, pos, a, b, sm, min or max`,
+		"x":                              `unexpected "x", want a number, pos, a, b, sm, t, min or max`,
+		"pos[":                           `unexpected ""`,
+		"pos[1":                          `want ']', found ""`,
+		"pos[pos]":                       `at offset 3: the number of a sequence depends on a position`,
+		"b[1]":                           `unexpected "[1]"`,
 		"a*b":                            `the right side of * must be a constant`,
 		"a/0":                            `positive for / and %`,
 		"a%(-1)":                         `positive for / and %`,
@@ -111,7 +127,8 @@ func TestExprErrors(t *testing.T) {
 func TestAffine(t *testing.T) {
 	for s, want := range map[string][3]int{
 		"5": {0, 5, 1}, "pos": {1, 0, 1}, "pos*3-(pos+4)*2": {1, -8, 1}, "pos/2": {0, 0, 0}, "pos%2": {0, 0, 0},
-		"min(pos,4)": {0, 0, 0}, "pos+a": {0, 0, 0},
+		"min(pos,4)": {0, 0, 0}, "pos+a": {0, 0, 0}, "pos[2]*3+1": {3, 1, 1}, "pos[2]-pos[2]+4": {0, 4, 1},
+		"pos[1]-pos": {0, 0, 0}, "pos[a]": {0, 0, 0},
 	} {
 		e, err := ParseExpr(s)
 		require.NoError(t, err)
@@ -121,4 +138,24 @@ func TestAffine(t *testing.T) {
 			require.Equal(t, want[:2], []int{c, d}, s)
 		}
 	}
+}
+
+// Which sequence's position an expression mentions.
+func TestSequence(t *testing.T) {
+	for s, want := range map[string]int{
+		"5": -1, "pos": 0, "a+b": -1, "pos[0]": 0, "pos[3]": 3, "max(0,pos[3]-4)*2": 3, "pos[3]%16+pos[3]/2": 3,
+		"pos[1]+pos": -2, "pos[a]": -2, "min(pos[2],pos[3])": -2, "pos[-1]": -2,
+	} {
+		e, err := ParseExpr(s)
+		require.NoError(t, err)
+		n, ok := e.Sequence()
+		require.Equal(t, want >= -1, ok, s)
+		if ok {
+			require.Equal(t, want, n, s)
+		}
+	}
+	e, err := ParseExpr("pos[a/2]+t")
+	require.NoError(t, err)
+	require.Equal(t, "pos[3]+t", e.Bind(TaskSpan{A: 7}).String())
+	require.Equal(t, "pos+t", e.Bind(TaskSpan{A: 1}).String())
 }

@@ -3,8 +3,9 @@ package ir
 // Flat is a variant unrolled: one entry per task, every name resolved to an index, a and b replaced in every view. It
 // is the form that validate proves and refvm runs. Programs of the AMK profile are turned into it directly.
 type Flat struct {
-	Name     string  // of the variant
-	Lo, Hi   int     // positions it is for, both ends included
+	Name     string // of the variant
+	Lo, Hi   int    // positions it is for, both ends included; with several sequences, of each
+	Pass     Pass
 	SMs      int     // queues; tasks have SM in [0, SMs), or -1 when they have none
 	Target   *Target // nil: any
 	Buffers  []Buffer

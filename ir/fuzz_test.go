@@ -47,6 +47,7 @@ func requireLinear(t *testing.T, input []byte, f func()) {
 func FuzzParseText(f *testing.F) {
 	_, text := tiny(f)
 	f.Add(text)
+	f.Add([]byte(severalTokens))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		defer watch.Execution()()
 		var p *Program
@@ -64,6 +65,9 @@ func FuzzParseText(f *testing.F) {
 func FuzzParseJSON(f *testing.F) {
 	p, _ := tiny(f)
 	data, err := p.MarshalJSON()
+	require.NoError(f, err)
+	f.Add(data)
+	data, err = readSeveral(f, "", "").MarshalJSON()
 	require.NoError(f, err)
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -84,7 +88,7 @@ func FuzzParseJSON(f *testing.F) {
 
 func FuzzParseExpr(f *testing.F) {
 	for _, s := range []string{"0", "pos", "a*64+b/8%3-(sm-1)", "min(pos,max(a,(-3)))", "-9223372036854775808", "((1))",
-		"1*(-2)"} {
+		"1*(-2)", "pos[a/4]+t%4", "max(0,pos[2]-15)"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -40,6 +40,9 @@ func (r *jsonReader) program() *Program {
 			p.Target = &Target{}
 			fields := append(p.Target.fields(), field{"name", &p.Target.Name})
 			r.object(key, nil, func(key string) bool { return r.field(fields, key) })
+		case "pass":
+			r.object(key, nil, func(key string) bool { return r.field(p.Pass.fields(), key) })
+			p.Pass = PassOf(p.Pass.Sequences, p.Pass.Rows)
 		case "config":
 			p.Config = r.config()
 		case "pages":
@@ -103,7 +106,7 @@ func (r *jsonReader) buffer() Buffer {
 		case "dtype":
 			b.DType = enumJSON(r, key, ParseDType)
 		case "shape":
-			r.arrayOf(key, maxRank, func() { b.Shape = append(b.Shape, r.int("a dimension")) })
+			r.arrayOf(key, MaxRank, func() { b.Shape = append(b.Shape, r.int("a dimension")) })
 		case "space":
 			b.Space = enumJSON(r, key, ParseSpace)
 		case "layout":

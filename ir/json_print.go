@@ -25,6 +25,12 @@ func (p *Program) MarshalJSON() ([]byte, error) {
 		j.fields(p.Target.fields())
 		j.put("},")
 	}
+	if pass := p.Pass.written(); p.Pass != (Pass{}) {
+		j.line(1, `"pass": {"sequences": `)
+		j.int(pass.Sequences)
+		j.keyInt("rows", pass.Rows)
+		j.put("},")
+	}
 	j.line(1, `"config": `)
 	j.b = p.Config.append(j.b)
 	j.put(",")

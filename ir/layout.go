@@ -12,7 +12,7 @@ type LayoutKind int
 const (
 	RowMajor  LayoutKind = iota // packed, row-major
 	Tile8x32                    // weights [N,K] in tiles of 8 rows and blocks of 32 columns, see package format
-	KVBlock16                   // cache [heads, rows, 2, hd]: per 16 rows K, then V, each in mma fragment order
+	KVBlock16                   // caches [heads, rows, 2, hd]: per 16 rows K, then V, each in mma fragment order
 	KVRows16                    // the same blocks with plain rows inside, for the path without mma
 	Word32                      // exchanged: {16-bit value, 16-bit epoch}
 	Word64                      // exchanged: {32-bit value, 32-bit epoch}
@@ -66,10 +66,11 @@ func (b *Buffer) Bytes() int {
 		}
 		return b.Numel() // Check refuses the buffer
 	case KVBlock16, KVRows16:
-		if len(b.Shape) != 4 {
+		heads, rows, hd, ok := b.cache()
+		if !ok {
 			return 0
 		}
-		return b.DType.Bytes(satMul(satMul(b.Shape[0], roundUp(b.Shape[1], 16)), 2*roundUp(b.Shape[3], 16)))
+		return b.DType.Bytes(satMul(satMul(heads, roundUp(rows, 16)), 2*roundUp(hd, 16)))
 	case Word32:
 		return satMul(b.Numel(), 4)
 	case Word64:
@@ -77,6 +78,20 @@ func (b *Buffer) Bytes() int {
 	default:
 		return b.DType.Bytes(b.Numel())
 	}
+}
+
+// cache views the shape of a cache as heads of rows of so many elements: the heads of all sequences follow one another.
+// It reports false for a shape that the layouts of caches do not have.
+func (b *Buffer) cache() (heads, rows, hd int, ok bool) {
+	n := len(b.Shape)
+	if n != 4 && n != 5 || b.Shape[n-2] != 2 {
+		return 0, 0, 0, false
+	}
+	heads = b.Shape[n-4]
+	if n == 5 {
+		heads = satMul(heads, b.Shape[0])
+	}
+	return heads, b.Shape[n-3], b.Shape[n-1], true
 }
 
 // Offset returns the byte offset of the element with the given linear (row-major) index inside one copy. Sub-byte types
@@ -107,13 +122,13 @@ func (b *Buffer) Offset(linear int) int {
 // is stored transposed so). The key's dims are permuted inside a fragment so that a lane's operand of the other side
 // is contiguous.
 func (b *Buffer) kvOffset(linear int) int {
-	hd := b.Shape[3]
+	_, rows, hd, _ := b.cache()
 	dim := linear % hd
 	isV := linear / hd % 2
-	row := linear / hd / 2 % b.Shape[1]
-	head := linear / hd / 2 / b.Shape[1]
+	row := linear / hd / 2 % rows
+	head := linear / hd / 2 / rows
 	hdp := roundUp(hd, 16)
-	block := (head*(roundUp(b.Shape[1], 16)/16)+row/16)*2 + isV
+	block := (head*(roundUp(rows, 16)/16)+row/16)*2 + isV
 	base := block * 16 * hdp
 	if b.Layout.Kind == KVRows16 {
 		return base + row%16*hdp + dim

@@ -184,7 +184,7 @@ func paramsTable() string {
 			seen[p.Key] = true
 			values := strings.NewReplacer("-2147483647", "-(2^31-1)", "2147483647", "2^31-1").Replace(p.Want())
 			if p.Moves {
-				values += "; may depend on pos"
+				values += "; may depend on pos and t"
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", p.Key, values, p.Doc)
 		}

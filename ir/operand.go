@@ -57,8 +57,8 @@ func ParseOperand(s string) (Operand, error) {
 	return o, nil
 }
 
-// maxRank is the most dimensions that a buffer can have.
-const maxRank = 4
+// MaxRank is the most dimensions that a buffer can have: those of a cache for several sequences.
+const MaxRank = 5
 
 func (c *cursor) operand() Operand {
 	o := Operand{Buf: c.name("a buffer or a temporary")}
@@ -73,7 +73,7 @@ func (c *cursor) operand() Operand {
 		if len(o.Dims) > 0 {
 			c.expect(",")
 		}
-		c.atMost(len(o.Dims), maxRank, "ranges in a view")
+		c.atMost(len(o.Dims), MaxRank, "ranges in a view")
 		o.Dims = append(o.Dims, c.rng())
 	}
 	c.expect("]")

@@ -5,7 +5,7 @@ import "fmt"
 // Version is the version of the native forms, text and JSON. A reader refuses another major version.
 const Version = "1.0"
 
-// Program is the native scheduled program of one decode step.
+// Program is the native scheduled program of one pass: of one decode step, or of one of several tokens.
 //
 // Names of buffers, counters and stages may hold `{i}` (also `{i+1}`, `{i-1}`): the index of a layer or of an
 // iteration, printed with at least two digits when it is resolved, so that `L{i}.qkv` stands for L00.qkv, L01.qkv and
@@ -13,6 +13,7 @@ const Version = "1.0"
 type Program struct {
 	Model    Model
 	Target   *Target // nil: any
+	Pass     Pass
 	Config   ScheduleConfig
 	Buffers  []Buffer
 	Groups   []Group
@@ -47,7 +48,7 @@ type Buffer struct {
 	Role   string // of an input or output: RoleToken and so on, or "" for none
 	Kind   BufferKind
 	DType  DType
-	Shape  []int // logical; rank 1 to 4
+	Shape  []int // logical; rank 1 to MaxRank
 	Space  Space
 	Layout Layout
 	Pieces []Piece  // where a WEIGHT or CONST comes from, in row order
@@ -80,7 +81,8 @@ type Page struct {
 	Bytes  int // one copy
 }
 
-// Variant is the program for an interval of positions, both ends included.
+// Variant is the program for an interval of positions, both ends included: of the first row of a sequence. Of several
+// sequences it is that of the largest position.
 type Variant struct {
 	Name     string
 	Lo, Hi   int

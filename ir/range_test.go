@@ -61,12 +61,13 @@ func TestRangesWithoutABlockAreEmpty(t *testing.T) {
 
 func TestOperandStrings(t *testing.T) {
 	for _, s := range []string{"%y", "token[0]", "L{i+1}.x[a:b]", "L{i}.kv[a/2,0:pos block 16 part a%2 of 2,0,0:16]",
-		"\"odd name\"[a:a+2,pos]", "x[]"} {
+		"\"odd name\"[a:a+2,pos]", "x[]",
+		"kv[a/2,a%2,max(0,pos[a/2]-3):pos[a/2],0,0:16]", "x[pos[1]]"} {
 		o, err := ParseOperand(s)
 		require.NoError(t, err)
 		require.Equal(t, s, o.String())
 	}
-	for _, s := range []string{"", "x", "x[", "x[0,0,0,0,0]", "x[0] y", "x[0:1 block 2]", "%y[",
+	for _, s := range []string{"", "x", "x[", "x[0,0,0,0,0,0]", "x[0] y", "x[0:1 block 2]", "%y[",
 		"x[0:1 block 2 part 0 of]"} {
 		_, err := ParseOperand(s)
 		require.Error(t, err, s)

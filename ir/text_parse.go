@@ -39,7 +39,7 @@ type textParser struct {
 }
 
 // onceOnly holds the lines that may appear once.
-type onceOnly struct{ model, target, config bool }
+type onceOnly struct{ model, target, pass, config bool }
 
 func (t *textParser) errorf(code *diag.Code, col int, format string, args ...any) {
 	t.diags.Add(diag.Errorf(code, fmt.Sprintf("%s:%d:%d", t.file, t.lineN, col), format, args...))
@@ -151,6 +151,10 @@ func (t *textParser) entity(c *cursor) {
 		t.only(c, &t.once.target, "target")
 		t.p.Target = &Target{Name: c.name("the target's name")}
 		c.keyed(t.p.Target.fields(), nil)
+	case c.word("pass"):
+		t.only(c, &t.once.pass, "pass")
+		c.keyed(t.p.Pass.fields(), nil)
+		t.p.Pass = PassOf(t.p.Pass.Sequences, t.p.Pass.Rows)
 	case c.word("config"):
 		t.only(c, &t.once.config, "config")
 		t.config(c)
@@ -174,7 +178,7 @@ func (t *textParser) entity(c *cursor) {
 		}
 		t.loop = nil
 	default:
-		c.fail(c.i, "unexpected %s, want model, target, config, page, buffer, group, variant, counter, "+
+		c.fail(c.i, "unexpected %s, want model, target, pass, config, page, buffer, group, variant, counter, "+
 			"stage, loop or end", c.found())
 	}
 }
@@ -215,7 +219,7 @@ func (c *cursor) buffer() Buffer {
 		if len(b.Shape) > 0 {
 			c.expect(",")
 		}
-		c.atMost(len(b.Shape), maxRank, "dimensions in a shape")
+		c.atMost(len(b.Shape), MaxRank, "dimensions in a shape")
 		b.Shape = append(b.Shape, c.int("a dimension"))
 	}
 	c.expect("]")

@@ -12,6 +12,10 @@ func Print(p *Program) []byte {
 		t.b = appendName(append(t.b, "target "...), p.Target.Name)
 		t.keyed(p.Target.fields())
 	}
+	if pass := p.Pass.written(); p.Pass != (Pass{}) {
+		t.put("pass")
+		t.keyed(pass.fields())
+	}
 	t.b = append(p.Config.append(append(t.b, "config "...)), '\n')
 	for i := range p.Pages {
 		t.page(&p.Pages[i])

@@ -58,13 +58,17 @@ func (v *Variant) numTasks() int {
 }
 
 func newUnroller(p *Program, v *Variant) *unroller {
-	u := &unroller{program: p, variant: v, flat: &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Target: p.Target},
+	u := &unroller{program: p, variant: v,
+		flat:    &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Pass: p.Pass, Target: p.Target},
 		buffers: newDirectory("buffer"), counters: newDirectory("counter")}
 	if p.Target != nil {
 		u.flat.SMs = p.Target.SMs
 		if u.flat.SMs < 1 || u.flat.SMs > MaxTargetSMs {
 			u.fail(CodeSize, "target "+p.Target.Name, "has %d SMs, want 1 to %d", u.flat.SMs, MaxTargetSMs)
 		}
+	}
+	if p.Pass.NumSequences() > 1 {
+		u.flat.Lo = 0 // the variant is that of the largest position, and the others are anywhere below it
 	}
 	u.flat.Pages = p.Pages
 	return u

@@ -229,7 +229,7 @@ func place(p *ir.Program) {
 		case kept[b.Name]:
 			b.Space = ir.SMEM
 		case best[b.Name]:
-			b.Shape, b.Layout = []int{p.Target.SMs}, ir.Layout{Kind: ir.Word64}
+			b.Shape, b.Layout = tokensOf(p.Pass).shape(p.Target.SMs), ir.Layout{Kind: ir.Word64}
 		case partial[b.Name]:
 			b.Layout = ir.Layout{Kind: ir.Word64}
 		default:

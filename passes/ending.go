@@ -18,12 +18,13 @@ const (
 
 // end lowers what no node of the graph says: what stops, and the join.
 func (l *lowerer) end() {
-	first := ir.Index(ir.Int(0))
+	all := upTo(l.tokens.NumTokens())
 	l.buffer(stopIDs, ir.Input, ir.I32, ir.HBM, ir.MaxStopIDs).Role = ir.RoleStopIDs
 	l.buffer(stopLast, ir.Input, ir.I32, ir.HBM, 1).Role = ir.RoleStopLast
-	l.scratch(stop, ir.I32, 1)
-	l.ending(stopRole, next, stop, ir.Op{Code: ir.STOP, Out: []ir.Operand{view(stop, first)},
-		In: []ir.Operand{view(next, first), view(stopIDs, upTo(ir.MaxStopIDs)), view(stopLast, first)}})
+	l.buffer(stop, ir.Activation, ir.I32, ir.GlobalScratch, l.tokens.NumTokens())
+	l.ending(stopRole, next, stop, ir.Op{Code: ir.STOP, Out: []ir.Operand{view(stop, all)},
+		In: []ir.Operand{view(next, all), view(stopIDs, upTo(ir.MaxStopIDs)),
+			view(stopLast, ir.Index(ir.Int(0)))}})
 	l.ending(joinRole, stop, stepCounter, ir.Op{Code: ir.NOP})
 }
 
@@ -37,7 +38,7 @@ func (l *lowerer) ending(role, wait, signal string, op ir.Op) {
 // and join. What an SM leaves to itself it announces to nobody, so that these stages wait for nothing but the best
 // values, and only the join signals. The first SM writes the token out. Even an SM without rows of the head takes part.
 func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
-	sms := p.Target.SMs
+	of, sms := tokensOf(p.Pass), p.Target.SMs
 	everySM := upTo(sms)
 	var out []*ir.Stage
 	var emitted []ir.Operand
@@ -47,7 +48,8 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 		if st.Dist.Kind != ir.Whole {
 			if findsBest(st) {
 				st.Dist.Empty = true
-				last.Out = []ir.Operand{view(last.Out[0].Buf, ir.Index(onSM)), view(last.Out[1].Buf, ir.Index(onSM))}
+				best := ir.Index(onSM)
+				last.Out = []ir.Operand{of.view(last.Out[0].Buf, best), of.view(last.Out[1].Buf, best)}
 			}
 			continue
 		}
@@ -55,16 +57,16 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 		switch last.Code {
 		case ir.ArgMax:
 			emitted = last.Out
-			last.Out, last.In = []ir.Operand{view(nextOnSM, task)},
-				[]ir.Operand{view(last.In[0].Buf, everySM), view(last.In[1].Buf, everySM)}
+			last.Out, last.In = []ir.Operand{of.perSM(nextOnSM, task)},
+				[]ir.Operand{of.view(last.In[0].Buf, everySM), of.view(last.In[1].Buf, everySM)}
 			st.Signal = ""
 		case ir.STOP:
-			last.Out, last.In[0] = []ir.Operand{view(last.Out[0].Buf, task)}, view(nextOnSM, task)
+			last.Out, last.In[0] = []ir.Operand{of.perSM(last.Out[0].Buf, task)}, of.perSM(nextOnSM, task)
 			st.Waits, st.Signal = nil, ""
 			out = append(out, &ir.Stage{Name: emitRole, Role: emitRole,
 				Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},
 				Ops: []ir.Op{{Code: ir.COPY, Out: emitted,
-					In: []ir.Operand{view(nextOnSM, ir.Index(ir.Int(0)))}}}})
+					In: []ir.Operand{of.perSM(nextOnSM, ir.Index(ir.Int(0)))}}}})
 		case ir.NOP:
 			st.Waits = nil
 		}
@@ -75,7 +77,8 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 // placeEnding puts what an SM leaves to itself into its shared memory.
 func placeEnding(p *ir.Program) {
 	own := func(name string) ir.Buffer {
-		return ir.Buffer{Name: name, Kind: ir.Activation, DType: ir.I32, Shape: []int{p.Target.SMs}, Space: ir.SMEM}
+		return ir.Buffer{Name: name, Kind: ir.Activation, DType: ir.I32,
+			Shape: tokensOf(p.Pass).shapePerSM(p.Target.SMs), Space: ir.SMEM}
 	}
 	buffers := newBuffers(p)
 	for i := range p.Variants {

@@ -31,7 +31,7 @@ func runFuse(s *State) error {
 	if len(v.Body) == 0 {
 		return diag.Errorf(codeOrder, "pass fuse", "no stages; want those that lower makes")
 	}
-	f := &fuser{buffers: newBuffers(p), m: &p.Model, tables: map[string]bool{}}
+	f := &fuser{buffers: newBuffers(p), tokens: tokensOf(p.Pass), m: &p.Model, tables: map[string]bool{}}
 	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
 		if st.Ops[0].Code == ir.EMBED {
 			f.tables[st.Ops[0].In[1].Buf] = true
@@ -121,6 +121,7 @@ func spellGroups(groups [][]string) string {
 // A fuser merges the stages of one body after the other.
 type fuser struct {
 	buffers buffers
+	tokens  tokens
 	m       *ir.Model
 	tables  map[string]bool // weights that tokens are looked up in
 	groups  [][]string      // roles of the stages that are one now
@@ -157,7 +158,7 @@ func (f *fuser) body(stages []*ir.Stage) ([]*ir.Stage, error) {
 	for _, s := range stages {
 		switch {
 		case f.group[s] != nil:
-		case s.Ops[0].Code == ir.GEMV:
+		case multiplies(s):
 			f.product(s)
 		case s.Ops[0].Code == ir.ATTENTION:
 			f.attention(s)
@@ -227,6 +228,9 @@ func result(s *ir.Stage) string {
 	return out[len(out)-1].Buf
 }
 
+// multiplies reports whether a stage begins with a product, of one vector or of those of all tokens.
+func multiplies(s *ir.Stage) bool { return s.Ops[0].Code == ir.GEMV || s.Ops[0].Code == ir.GEMM }
+
 // A product is a matrix stage: linears that read one vector, and what goes with them.
 type product struct {
 	norm    *ir.Stage // or nil
@@ -240,7 +244,7 @@ func (f *fuser) product(first *ir.Stage) {
 	in := first.Ops[0].In[0].Buf
 	p := &product{}
 	for _, s := range f.readers[in] {
-		if s.Ops[0].Code == ir.GEMV {
+		if multiplies(s) {
 			p.linears = append(p.linears, s)
 		}
 	}

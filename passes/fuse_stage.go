@@ -51,14 +51,15 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 	default:
 		st.Signal = p.finish[0].Signal
 	}
-	done := finished(finish, p, st.Signal, rows, f.rows(p.linears[:p.rotated]))
+	done := f.finished(finish, st.Signal, rows, f.rows(p.linears[:p.rotated]))
 	switch {
 	case finish != nil && finish.Code == ir.ArgMax:
-		product.Out, done.In = []ir.Operand{view(result(lead), task)}, []ir.Operand{view(result(lead), task)}
+		all := f.tokens.view(result(lead), task)
+		product.Out, done.In = []ir.Operand{all}, []ir.Operand{all}
 	case finish == nil && bias != "":
-		add[0].Out = []ir.Operand{view(name, task)}
+		add[0].Out = []ir.Operand{f.tokens.view(name, task)}
 	case finish == nil:
-		product.Out = []ir.Operand{view(name, task)}
+		product.Out = []ir.Operand{f.tokens.view(name, task)}
 	}
 	st.Ops = append(append(ops, product), add...)
 	if finish != nil {
@@ -69,14 +70,14 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 }
 
 // finished is the last op of a product with its views: over the rows of a task.
-func finished(finish *ir.Op, p *product, vector string, rows ir.Operand, rotated int) ir.Op {
+func (f *fuser) finished(finish *ir.Op, vector string, rows ir.Operand, rotated int) ir.Op {
 	if finish == nil {
 		return ir.Op{}
 	}
 	op := *finish
 	switch op.Code {
 	case ir.ROPE:
-		op.Out, op.In = []ir.Operand{view(vector, task)}, append([]ir.Operand{rows}, op.In[1:]...)
+		op.Out, op.In = []ir.Operand{f.tokens.view(vector, task)}, append([]ir.Operand{rows}, op.In[1:]...)
 		op.Params = slices.Clone(op.Params)
 		for i := range op.Params {
 			if op.Params[i].Key == "limit" {
@@ -84,7 +85,7 @@ func finished(finish *ir.Op, p *product, vector string, rows ir.Operand, rotated
 			}
 		}
 	case ir.SiluMul:
-		op.Out = []ir.Operand{view(op.Out[0].Buf, ir.Span(spanA.Div(2), spanB.Div(2)))}
+		op.Out = []ir.Operand{f.tokens.view(op.Out[0].Buf, ir.Span(spanA.Div(2), spanB.Div(2)))}
 		op.In = []ir.Operand{rows}
 	case ir.ADD:
 		op.In = []ir.Operand{op.In[0], rows}
@@ -117,7 +118,7 @@ func (f *fuser) rows(linears []*ir.Stage) int {
 func (f *fuser) vector(name string, n int, p *product) string {
 	of := f.buffers.find(p.linears[0].Ops[0].In[1].Buf, f.index)
 	f.buffers.declare(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
-		DType: f.m.Activations, Shape: []int{n}, Space: ir.GlobalScratch})
+		DType: f.m.Activations, Shape: f.tokens.shape(n), Space: ir.GlobalScratch})
 	first := 0
 	for i, l := range p.linears {
 		last := l
@@ -180,10 +181,10 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 	st := &ir.Stage{Name: ir.NameIn(s.Layer, role), Role: role, Layer: s.Layer, Dist: s.Dist, Signal: s.Signal}
 	// The elements of each value that a task reads: of what attention reads as it says, and of what that is made of
 	// alike.
-	parts := map[string]ir.Range{}
+	parts := map[string][]ir.Range{}
 	for _, o := range s.Ops[0].In {
-		if len(o.Dims) == 1 {
-			parts[o.Buf] = o.Dims[0]
+		if len(o.Dims) == len(f.tokens.shape(1)) {
+			parts[o.Buf] = o.Dims
 		}
 	}
 	temps := map[string]ir.Operand{}
@@ -200,14 +201,18 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 				if t, ok := temps[o.Buf]; ok {
 					op.In[i] = t
 				} else if to, ok := f.stacked[o.Buf]; ok {
-					op.In[i] = view(to.vector, shifted(parts[o.Buf], to.first))
+					op.In[i] = view(to.vector, shifted(parts[o.Buf], to.first)...)
 				}
 			}
 			if t, ok := temps[result(m)]; ok {
 				op.Out = []ir.Operand{t}
-				op.Params = slices.DeleteFunc(slices.Clone(op.Params), func(p ir.Param) bool {
-					return op.Code == ir.ROPE && (p.Key == "first" || p.Key == "limit") // of whole heads, not of rows
-				})
+				op.Params = slices.Clone(op.Params)
+				if op.Code == ir.ROPE {
+					op.Params = slices.DeleteFunc(op.Params, func(p ir.Param) bool {
+						return p.Key == "first" || p.Key == "limit" // of whole heads, not of rows
+					})
+					setPosition(op.Params, &s.Ops[0])
+				}
 			}
 			st.Ops = append(st.Ops, op)
 		}
@@ -225,12 +230,27 @@ func headName(s *ir.Stage) string {
 	return name
 }
 
-// shifted is a range as so many elements further on.
-func shifted(r ir.Range, by int) ir.Range {
-	if by == 0 {
-		return r
+// setPosition lets a rotation turn rows to the positions that they have in attention, which takes those of one
+// sequence.
+func setPosition(params []ir.Param, attention *ir.Op) {
+	for i := range params {
+		for _, of := range attention.Params {
+			if params[i].Key == "pos" && of.Key == "row" {
+				params[i].Int = of.Int
+			}
+		}
 	}
-	return ir.Span(ir.Int(by).Add(r.Lo), ir.Int(by).Add(r.Hi))
+}
+
+// shifted is a part of a vector as so many elements further on.
+func shifted(part []ir.Range, by int) []ir.Range {
+	if by == 0 {
+		return part
+	}
+	out := slices.Clone(part)
+	r := &out[len(out)-1]
+	*r = ir.Span(ir.Int(by).Add(r.Lo), ir.Int(by).Add(r.Hi))
+	return out
 }
 
 // outside returns what the members of a group wait for that none of them signals.

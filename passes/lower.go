@@ -14,7 +14,8 @@ import (
 // buffer of its own and every counter undecided.
 //
 // A value has the dtype of the model if the finished schedule exchanges it, and is F32 if fusion will keep it on
-// chip, so that rounding happens in the same places before and after. The residual is one buffer, which every sum
+// chip, so that rounding happens in the same places before and after. In a pass of several tokens it has a row for each
+// of them. The residual is one buffer, which every sum
 // updates in place; what it hands to the stage that reads it is a rounded copy. Rows of q and k are placed in rotation
 // pairs here, because the rotation that follows them takes its two elements side by side.
 //
@@ -34,14 +35,18 @@ func runLower(s *State) error {
 	if err := diags.Err(); err != nil {
 		return err
 	}
-	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Config: config}
-	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p)}
-	l.buffer(token, ir.Input, ir.I32, ir.HBM, 1).Role = ir.RoleToken
-	l.buffer(logits, ir.Output, ir.F32, ir.HBM, p.Model.Vocab).Role = ir.RoleLogits
-	l.buffer(next, ir.Output, ir.I32, ir.HBM, 1).Role = ir.RoleNext
+	if rows := s.Tokens.NumRows(); rows > s.Graph.Model.MaxSeq {
+		return diag.Errorf(ir.CodeVariants, "pass lower", "a pass takes %d rows of a sequence, which has %d "+
+			"positions; want at most as many", rows, s.Graph.Model.MaxSeq)
+	}
+	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Tokens, Config: config}
+	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), tokens: tokensOf(p.Pass)}
+	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
+	l.buffer(logits, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Vocab)...).Role = ir.RoleLogits
+	l.buffer(next, ir.Output, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleNext
 	l.buffer(invFreqBuffer, ir.Const, ir.F32, ir.HBM, p.Model.HeadDim/2).Pieces = []ir.Piece{{Key: invFreqKey}}
-	l.buffer(residual, ir.Activation, ir.F32, ir.GlobalScratch, p.Model.Hidden)
-	v := ir.Variant{Name: "all", Lo: 0, Hi: p.Model.MaxSeq - 1}
+	l.buffer(residual, ir.Activation, ir.F32, ir.GlobalScratch, l.tokens.shape(p.Model.Hidden)...)
+	v := ir.Variant{Name: "all", Lo: 0, Hi: p.Model.MaxSeq - p.Pass.NumRows()}
 	if err := cmp.Or(l.graph(&v), l.differs); err != nil {
 		return err
 	}
@@ -81,6 +86,7 @@ type lowerer struct {
 	g       *ir.Graph
 	m       *ir.Model
 	buffers buffers
+	tokens  tokens
 	differs error // a buffer that two layers would have in two shapes
 
 	// Of the body in hand:
@@ -203,9 +209,9 @@ func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space 
 	return l.buffers.add(b)
 }
 
-// scratch declares the buffer of a value.
+// scratch declares the buffer of a value of n elements.
 func (l *lowerer) scratch(name string, dtype ir.DType, n int) string {
-	l.buffer(name, ir.Activation, dtype, ir.GlobalScratch, n)
+	l.buffer(name, ir.Activation, dtype, ir.GlobalScratch, l.tokens.shape(n)...)
 	return name
 }
 
@@ -228,8 +234,10 @@ func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, ops ...ir
 // whole is a distribution of one task over an axis; n is 1 for a node whose result needs all of its input at once.
 func whole(n int) ir.Dist { return ir.Dist{Kind: ir.Whole, Extent: n} }
 
-// perHead is one task a KV head: the cache is stored head by head, and so is attention.
-func perHead(heads int) ir.Dist { return ir.Dist{Kind: ir.Tiled, Extent: heads, Grain: 1} }
+// perHead is one task for each KV head of each sequence: the cache is stored head by head, and so is attention.
+func (l *lowerer) perHead() ir.Dist {
+	return ir.Dist{Kind: ir.Tiled, Extent: l.tokens.NumSequences() * l.m.KVHeads, Grain: 1}
+}
 
 func (l *lowerer) node(n *ir.GraphNode) error {
 	in := func(i int) string { return l.value[n.Inputs[i]] }
@@ -245,17 +253,17 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		out := l.scratch(l.named(n.Name), l.m.Activations, size)
 		l.value[n.Name] = out
 		hd := l.m.HeadDim
-		l.stage(n, out, whole(size), ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out, task)},
-			In: []ir.Operand{view(in(0), task), view(invFreqBuffer, upTo(hd/2))},
+		l.stage(n, out, whole(size), ir.Op{Code: ir.ROPE, Out: []ir.Operand{l.tokens.view(out, task)},
+			In: []ir.Operand{l.tokens.view(in(0), task), view(invFreqBuffer, upTo(hd/2))},
 			Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
 				ir.IntParam("first", spanA),
-				ir.IntParam("limit", ir.Int(size)), ir.IntParam("pos", pos)}})
+				ir.IntParam("limit", ir.Int(size)), ir.IntParam("pos", l.tokens.position())}})
 	case "attention":
 		out := l.scratch(l.named("attn"), l.m.Activations, size)
 		l.value[n.Name] = out
 		kv := l.named("kv")
-		l.buffer(kv, ir.KVCache, l.m.Cache, ir.HBM, l.m.KVHeads, l.m.MaxSeq, 2, l.m.HeadDim)
-		l.stage(n, out, perHead(l.m.KVHeads), attentionOp(l.m, n, out, kv, in(0), in(1), in(2)))
+		l.buffer(kv, ir.KVCache, l.m.Cache, ir.HBM, l.tokens.caches(l.m.KVHeads, l.m.MaxSeq, 2, l.m.HeadDim)...)
+		l.stage(n, out, l.perHead(), l.attention(n, out, kv, in(0), in(1), in(2)))
 	case "kv_append":
 		return l.append(n, in(0))
 	case "add":
@@ -263,11 +271,12 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	case "silu_mul":
 		out := l.scratch(l.named("act"), l.m.Activations, size)
 		l.value[n.Name] = out
-		l.stage(n, out, whole(size), ir.Op{Code: ir.SiluMul, Out: []ir.Operand{view(out, task)},
-			In: []ir.Operand{view(in(0), task), view(in(1), task)}})
+		l.stage(n, out, whole(size), ir.Op{Code: ir.SiluMul, Out: []ir.Operand{l.tokens.view(out, task)},
+			In: []ir.Operand{l.tokens.view(in(0), task), l.tokens.view(in(1), task)}})
 	case "argmax":
-		l.stage(n, next, whole(1), ir.Op{Code: ir.ArgMax, Out: []ir.Operand{view(next, ir.Index(ir.Int(0)))},
-			In: []ir.Operand{view(in(0), upTo(l.m.Vocab))}})
+		l.stage(n, next, whole(1), ir.Op{Code: ir.ArgMax,
+			Out: []ir.Operand{view(next, upTo(l.tokens.NumTokens()))},
+			In:  []ir.Operand{l.tokens.view(in(0), upTo(l.m.Vocab))}})
 	default:
 		return diag.Errorf(codeOrder, "pass lower", "node %s: no stage for op %q", l.named(n.Name), n.Op)
 	}
@@ -282,14 +291,15 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 	l.weights(table, n.Weights[0])
 	x := l.stream(0)
 	l.value[n.Name] = x
-	l.stage(n, x, whole(l.m.Hidden), ir.Op{Code: ir.EMBED, Out: []ir.Operand{view(residual, task), view(x, task)},
-		In: []ir.Operand{view(token, ir.Index(ir.Int(0))), view(table, upTo(l.m.Vocab), task)}})
+	l.stage(n, x, whole(l.m.Hidden), ir.Op{Code: ir.EMBED,
+		Out: []ir.Operand{l.tokens.view(residual, task), l.tokens.view(x, task)},
+		In:  []ir.Operand{view(token, upTo(l.tokens.NumTokens())), view(table, upTo(l.m.Vocab), task)}})
 }
 
 // stream returns the name of the stream as a layer finds it, and declares the family.
 func (l *lowerer) stream(layer int) string {
 	family := ir.NameIn(thisLayer, stream)
-	l.buffer(family, ir.Activation, l.m.Activations, ir.GlobalScratch, l.m.Hidden)
+	l.buffer(family, ir.Activation, l.m.Activations, ir.GlobalScratch, l.tokens.shape(l.m.Hidden)...)
 	name, _ := ir.Resolve(family, layer)
 	return name
 }
@@ -305,8 +315,9 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 		out = l.scratch(l.named("h"), l.m.Activations, l.m.Hidden)
 	}
 	l.sum, l.value[n.Name] = n.Name, out
-	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ADD, Out: []ir.Operand{view(residual, task), view(out, task)},
-		In: []ir.Operand{view(residual, task), view(l.value[n.Inputs[1]], task)}})
+	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ADD,
+		Out: []ir.Operand{l.tokens.view(residual, task), l.tokens.view(out, task)},
+		In:  []ir.Operand{l.tokens.view(residual, task), l.tokens.view(l.value[n.Inputs[1]], task)}})
 	return nil
 }
 
@@ -318,10 +329,10 @@ func (l *lowerer) append(n *ir.GraphNode, in string) error {
 			if isV != 0 && isV != 1 {
 				break
 			}
-			hd := l.m.HeadDim
-			l.stage(n, stepCounter, perHead(l.m.KVHeads), ir.Op{Code: ir.KVAppend,
-				Out: []ir.Operand{view(l.named("kv"), ir.Index(spanA), ir.Index(pos), ir.Index(ir.Int(isV)), upTo(hd))},
-				In:  []ir.Operand{view(in, at(spanA, hd, 0))}})
+			s := l.tokens.sequence(spanA, l.m.KVHeads)
+			l.stage(n, stepCounter, l.perHead(), ir.Op{Code: ir.KVAppend,
+				Out: []ir.Operand{s.cache(l.named("kv"), s.appended(), isV, l.m.HeadDim)},
+				In:  []ir.Operand{s.view(in, at(s.head, l.m.HeadDim, 0))}})
 			return nil
 		}
 	}
@@ -339,8 +350,8 @@ func (l *lowerer) norm(n *ir.GraphNode, in string) {
 	if normsHeads(n) {
 		dist = whole(size)
 	}
-	l.stage(n, out, dist, ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out, upTo(size))},
-		In: []ir.Operand{view(in, upTo(size)), view(w, upTo(weights))}, Params: n.Params})
+	l.stage(n, out, dist, ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{l.tokens.view(out, upTo(size))},
+		In: []ir.Operand{l.tokens.view(in, upTo(size)), view(w, upTo(weights))}, Params: n.Params})
 }
 
 // order is how the rows of a node's weights are packed.
@@ -366,8 +377,8 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 		l.scratch(out, dtype, rows)
 	}
 	l.value[n.Name] = out
-	product := ir.Op{Code: ir.GEMV, Out: []ir.Operand{view(out, task)},
-		In: []ir.Operand{view(in, upTo(cols)), view(w, task, upTo(cols))}}
+	product := ir.Op{Code: l.tokens.product(), Out: []ir.Operand{l.tokens.view(out, task)},
+		In: []ir.Operand{l.tokens.view(in, upTo(cols)), view(w, task, upTo(cols))}}
 	if len(n.Weights) == 1 {
 		l.stage(n, out, whole(rows), product)
 		return
@@ -375,25 +386,28 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	// The elements of a bias lie in the order of the matrix's rows.
 	bias := l.weights(l.named(n.Name)+".bias", n.Weights[1], order...)
 	product.Out = []ir.Operand{temp("%y")}
-	l.stage(n, out, whole(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{view(out, task)},
+	l.stage(n, out, whole(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{l.tokens.view(out, task)},
 		In: []ir.Operand{temp("%y"), view(bias, task)}})
 }
 
-// attentionOp is attention of one KV head, the task's: its group of query heads over the rows of the cache below pos,
-// those in the window if there is one, and the row of this step as an operand.
-func attentionOp(m *ir.Model, n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
-	hd, group := m.HeadDim, m.Heads/m.KVHeads
-	seen := ir.Span(ir.Int(0), pos)
-	if window := n.IntOr("window", 0); window > 0 && window < m.MaxSeq {
-		seen.Lo = ir.Int(0).Max(pos.Sub(ir.Int(window - 1)))
-	}
-	cache := func(isV int) ir.Operand {
-		return view(kv, ir.Index(spanA), seen, ir.Index(ir.Int(isV)), upTo(hd))
-	}
-	return ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{view(out, at(spanA, group*hd, 0))},
-		In: []ir.Operand{view(q, at(spanA, group*hd, 0)), cache(0), cache(1), view(k, at(spanA, hd, 0)),
-			view(v, at(spanA, hd, 0))},
+// attention is that of one KV head of one sequence, the task's: its group of query heads over the rows of the cache
+// below the sequence's position, those in the window if there is one, and the rows of this pass as operands. Each row
+// of a pass has a window of its own, which the view does not say.
+func (l *lowerer) attention(n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
+	hd, group := l.m.HeadDim, l.m.Heads/l.m.KVHeads
+	s := l.tokens.sequence(spanA, l.m.KVHeads)
+	seen := ir.Span(ir.Int(0), s.pos)
+	op := ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{s.view(out, at(s.head, group*hd, 0))},
 		Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
 			ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", n.FloatOr("scale", 1)),
-			ir.IntParam("row", pos)}}
+			ir.IntParam("row", s.position())}}
+	if window := n.IntOr("window", 0); window > 0 && window < l.m.MaxSeq {
+		seen.Lo = ir.Int(0).Max(s.pos.Sub(ir.Int(window - 1)))
+		if s.NumRows() > 1 {
+			op.Params = append(op.Params, ir.IntParam("window", ir.Int(window)))
+		}
+	}
+	op.In = []ir.Operand{s.view(q, at(s.head, group*hd, 0)), s.cache(kv, seen, 0, hd), s.cache(kv, seen, 1, hd),
+		s.view(k, at(s.head, hd, 0)), s.view(v, at(s.head, hd, 0))}
+	return op
 }

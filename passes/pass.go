@@ -22,6 +22,7 @@ type State struct {
 	Target *ir.Target
 	Config ir.ScheduleConfig // as the user gave it; Program.Config states every knob
 	MaxSeq int               // positions to compile for; 0: what the model allows, at most DefaultMaxSeq
+	Tokens ir.Pass           // what a pass of the program takes
 
 	Graph    *ir.Graph
 	Consumed []string // tensors of the checkpoint that import accounted for, sorted

@@ -86,25 +86,26 @@ const (
 // splitArgMax makes the last op of the head a partial one, and returns the stage that chooses among the partial
 // results.
 func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage {
-	tiles := (head.Dist.Extent + grain - 1) / grain
+	of, tiles := tokensOf(p.Pass), (head.Dist.Extent+grain-1)/grain
 	p.Buffers = append(p.Buffers,
-		ir.Buffer{Name: bestValue, Kind: ir.Activation, DType: ir.F32, Shape: []int{tiles}, Space: ir.GlobalScratch},
-		ir.Buffer{Name: bestIndex, Kind: ir.Activation, DType: ir.I32, Shape: []int{tiles}, Space: ir.GlobalScratch})
+		ir.Buffer{Name: bestValue, Kind: ir.Activation, DType: ir.F32, Shape: of.shape(tiles), Space: ir.GlobalScratch},
+		ir.Buffer{Name: bestIndex, Kind: ir.Activation, DType: ir.I32, Shape: of.shape(tiles), Space: ir.GlobalScratch})
 	sample := &ir.Stage{Name: sampleRole, Role: sampleRole, Dist: whole(1), Signal: head.Signal,
 		Waits: []ir.Wait{{Counter: bestCounter}},
 		Ops: []ir.Op{{Code: ir.ArgMax, Out: op.Out,
-			In: []ir.Operand{view(bestValue, upTo(tiles)), view(bestIndex, upTo(tiles))}}}}
+			In: []ir.Operand{of.view(bestValue, upTo(tiles)), of.view(bestIndex, upTo(tiles))}}}}
 	mine := ir.Index(spanA.Div(grain))
-	op.Out = []ir.Operand{view(bestValue, mine), view(bestIndex, mine)}
+	op.Out = []ir.Operand{of.view(bestValue, mine), of.view(bestIndex, mine)}
 	op.Params = []ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)}
 	head.Signal = bestCounter
 	return sample
 }
 
 // splitPositions makes the variants: attention in one piece below split_from, and in splits from there on if there are
-// SMs to spare for them. Where it never sees as many rows before its own, because of a window, it stays in one piece.
+// SMs to spare for them. Where it never sees as many rows before its own, because of a window, it stays in one piece;
+// and so does that of several tokens, whose rows fall to several splits where an append is of one.
 func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
-	last := p.Model.MaxSeq - 1
+	last := p.Model.MaxSeq - p.Pass.NumRows()
 	from := knobs.SplitFrom.Of(&p.Config)
 	rows, block := rowsSeen(v, last), chunkRows(p)
 	splits := min(knobs.MaxSplits.Of(&p.Config), p.Target.SMs/p.Model.KVHeads)
@@ -112,7 +113,7 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 		splits = min(splits, (rows+block-1)/block) // more would find nothing to do
 	}
 	var out []ir.Variant
-	if splits <= 1 || from > rows {
+	if splits <= 1 || from > rows || p.Pass.NumTokens() > 1 {
 		from = last + 1
 	}
 	add := func(name string, lo, hi int, split *splitter) error {
@@ -138,7 +139,8 @@ func rowsSeen(v *ir.Variant, last int) int {
 	most := 0
 	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
 		if o := attention(st); o != nil {
-			most = max(most, o.In[1].Dims[1].Len(last))
+			dims := o.In[1].Dims
+			most = max(most, dims[len(dims)-3].Len(last))
 		}
 	})
 	return most

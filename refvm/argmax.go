@@ -8,38 +8,44 @@ import (
 
 var selecting = kernelTable{ops.ArgMax: argmax}
 
-// argmax chooses the next token greedily: the largest logit, the lowest index among equals. With partial=1 each SM
-// leaves the value and the index of its own best, or no index if none of its logits is a number; a later argmax over
-// those chooses among the SMs. Where nobody has an index the token is 0, as on the device.
+// argmax chooses the next token of each row greedily: the largest logit, the lowest index among equals. With partial=1
+// each SM leaves the value and the index of its own best, or no index if none of its logits is a number; a later argmax
+// over those chooses among the SMs. Where nobody has an index the token is 0, as on the device.
 func argmax(w *worker, o *op) error {
-	x := w.floats(&o.in[0])
-	if o.src.IntAt("partial", w.pos, 0) != 0 {
+	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
+	if o.src.IntAt("partial", 0, 0) != 0 {
 		if len(o.in) != 1 || len(o.out) != 2 {
 			return w.misfit(o, "has %d inputs and %d outputs, want 1 and 2 with partial=1", len(o.in), len(o.out))
 		}
-		first := o.src.IntAt("first", w.pos, 0)
-		at, top := best(x, func(i int) int { return first + i })
-		result := w.alloc(2)
-		result[0], result[1] = top, fromInt(int32(at))
-		if err := w.put(o, &o.out[0], value{f: result[:1], last: 1, scale: 1}); err != nil {
+		first, rows := o.src.IntAt("first", 0, 0), w.rows(&o.in[0])
+		values, indices := w.alloc(rows), w.alloc(rows)
+		for b := range rows {
+			at, top := best(x[b*n:(b+1)*n], func(i int) int { return first + i })
+			values[b], indices[b] = top, fromInt(int32(at))
+		}
+		if err := w.put(o, &o.out[0], value{f: values, last: rows}); err != nil {
 			return err
 		}
-		return w.put(o, &o.out[1], value{f: result[1:], ints: true, last: 1, scale: 1})
+		return w.put(o, &o.out[1], value{f: indices, ints: true, last: rows})
 	}
 	if len(x) == 0 {
 		return w.misfit(o, "has no values to choose from; with partial=1 it may have none")
 	}
 	index := func(i int) int { return i }
-	n := w.last(&o.in[0])
+	var indices []float32
+	ints := false
 	if len(o.in) == 2 {
-		indices, ints := w.bits(&o.in[1])
-		if len(indices) != len(x) {
-			return w.misfit(o, "has %d values and %d indices, want the same number", len(x), len(indices))
+		indices, ints = w.bits(&o.in[1])
+		if len(indices) != len(x) || w.last(&o.in[1]) != n {
+			return w.misfit(o, "has %d values and %d indices, in rows of %d and %d, want as many", len(x), len(indices),
+				n, w.last(&o.in[1]))
 		}
-		index, n = func(i int) int { return integer(indices, ints, i) }, len(x)
 	}
 	result := w.alloc(len(x) / n)
 	for b := range result {
+		if indices != nil {
+			index = func(i int) int { return integer(indices, ints, b*n+i) }
+		}
 		at, _ := best(x[b*n:(b+1)*n], index)
 		if at == noIndex {
 			at = 0
@@ -47,7 +53,7 @@ func argmax(w *worker, o *op) error {
 		result[b] = fromInt(int32(at))
 	}
 	for k := range o.out {
-		if err := w.put(o, &o.out[k], value{f: result, ints: true, last: len(result), scale: 1}); err != nil {
+		if err := w.put(o, &o.out[k], value{f: result, ints: true, last: len(result)}); err != nil {
 			return err
 		}
 	}

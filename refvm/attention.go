@@ -13,8 +13,9 @@ var attending = kernelTable{
 }
 
 // attention lets each query head look at the rows of the cache: a softmax over the scaled products with their keys
-// weighs their values. G = n_heads/n_kv_heads query heads share a key and value head. The row of the step itself, which
-// is not in the cache yet, may come as two more operands.
+// weighs their values. G = n_heads/n_kv_heads query heads share a key and value head. The rows of the pass itself,
+// which are not in the cache yet, may come as two more operands: a query sees those up to its own. What it makes of an
+// earlier one is what it makes of a row of the cache, which that one is for the pass after.
 //
 // A task that sees a part of the rows only leaves (acc, m, l) a head for attentionCombine: the weighted sum, the
 // largest score, and the sum of the weights, all relative to that score.
@@ -23,39 +24,42 @@ func attention(w *worker, o *op) error {
 	if err != nil {
 		return err
 	}
-	partial := o.src.IntAt("flags", w.pos, 0)&2 != 0
+	partial := o.src.IntAt("flags", 0, 0)&2 != 0
 	width := a.hd
 	if partial {
 		width += 2
 	}
-	rows := len(a.keys.rows)
-	scores := w.alloc(rows + 1)
+	scores := w.alloc(len(a.keys.rows) + a.batch)
 	out := w.alloc(a.batch * a.heads * width)
 	for b := range a.batch {
+		rows, own := a.seen(b)
 		for h := range a.heads {
 			kv := h / (a.heads / a.kvHeads)
 			q := a.q[(b*a.heads+h)*a.hd:][:a.hd]
-			for r := range rows {
-				scores[r] = dot(q, w.row(&a.keys, b, r, kv)) * a.scale
+			seen := scores[:0]
+			for r := rows; r < len(a.keys.rows); r++ {
+				seen = append(seen, dot(q, w.row(&a.keys, b, r, kv))*a.scale)
 			}
-			seen := scores[:rows]
-			if a.own {
-				seen = scores[:rows+1]
-				scores[rows] = dot(q, a.ownKey[kv*a.hd:][:a.hd]) * a.scale
+			for _, r := range own {
+				seen = append(seen, dot(q, a.ownRow(&a.ownKeys, r, b, kv))*a.scale)
 			}
 			to := out[(b*a.heads+h)*width:][:width]
 			acc := to[:a.hd]
 			clear(acc)
 			top, sum := maximum(seen), float32(0)
-			for r := range rows {
-				p := exp(scores[r] - top)
+			for i, score := range seen {
+				p := exp(score - top)
 				sum += p
-				accumulate(acc, a.values.st.round.of(p), w.row(&a.values, b, r, kv))
-			}
-			if a.own {
-				p := exp(scores[rows] - top)
-				sum += p
-				accumulate(acc, p, a.ownValue[kv*a.hd:][:a.hd])
+				switch r := rows + i; {
+				case r < len(a.keys.rows):
+					accumulate(acc, a.values.st.round.of(p), w.row(&a.values, b, r, kv))
+				default:
+					r := own[r-len(a.keys.rows)]
+					if r != b {
+						p = a.values.st.round.of(p)
+					}
+					accumulate(acc, p, a.ownRow(&a.ownValues, r, b, kv))
+				}
 			}
 			switch {
 			case partial:
@@ -92,13 +96,51 @@ type attended struct {
 	scale                     float32
 	q                         []float32 // [batch, heads, hd]
 	keys, values              cache
-	own                       bool      // the step's own row takes part
-	ownKey, ownValue          []float32 // [kvHeads, hd]
+	ownKeys, ownValues        ownRows
+	own                       []int // rows of the pass that take part, in order
+	rows                      []int // the position of each row, if window is not 0
+	window                    int   // rows that a query sees, its own included; 0: all
+}
+
+// ownRows are the rows of a pass, [batch, kvHeads, hd], as they are given and as the cache will have them.
+type ownRows struct{ given, cached []float32 }
+
+func (w *worker) ownRows(o, cache *operand) ownRows {
+	given := w.exchanged(o, cache)
+	return ownRows{given, cache.st.round.all(given)}
+}
+
+// seen returns the first row of the cache that query b sees, and the rows of the pass that it sees.
+func (a *attended) seen(b int) (from int, own []int) {
+	end := len(a.own)
+	for end > 0 && a.own[end-1] > b {
+		end--
+	}
+	own = a.own[:end]
+	if a.window > 0 {
+		first := a.rows[b] - a.window + 1
+		for from < len(a.keys.numbers) && a.keys.numbers[from] < first {
+			from++
+		}
+		for len(own) > 0 && a.rows[own[0]] < first {
+			own = own[1:]
+		}
+	}
+	return from, own
+}
+
+// ownRow returns a head of a row of the pass as query b sees it.
+func (a *attended) ownRow(x *ownRows, r, b, kv int) []float32 {
+	from := x.given
+	if r != b {
+		from = x.cached
+	}
+	return from[(r*a.kvHeads+kv)*a.hd:][:a.hd]
 }
 
 func (w *worker) attended(o *op) (a attended, err error) {
-	a.heads, a.kvHeads, a.hd = o.src.IntAt("n_heads", w.pos, 0), o.src.IntAt("n_kv_heads", w.pos, 0),
-		o.src.IntAt("head_dim", w.pos, 0)
+	a.heads, a.kvHeads, a.hd = o.src.IntAt("n_heads", 0, 0), o.src.IntAt("n_kv_heads", 0, 0),
+		o.src.IntAt("head_dim", 0, 0)
 	a.scale = float32(o.src.FloatOr("scale", 0))
 	if a.hd < 1 || a.kvHeads < 1 || a.heads < 1 || a.heads%a.kvHeads != 0 || len(o.in) == 4 {
 		return a, w.misfit(o, "has %d heads, %d key and value heads, head_dim %d and %d inputs; want a multiple of "+
@@ -123,11 +165,22 @@ func (w *worker) attended(o *op) (a attended, err error) {
 			len(a.values.rows))
 	}
 	if len(o.in) == 5 { // read whether it is used or not: what a task polls does not depend on the position
-		a.own = w.owns(o)
-		a.ownKey = w.exchanged(&o.in[3], &o.in[1])
-		a.ownValue = w.exchanged(&o.in[4], &o.in[2])
-		if n := a.kvHeads * a.hd; a.batch != 1 || len(a.ownKey) != n || len(a.ownValue) != n {
-			return a, w.misfit(o, "has a row of %d and %d elements, want %d each", len(a.ownKey), len(a.ownValue), n)
+		a.ownKeys, a.ownValues = w.ownRows(&o.in[3], &o.in[1]), w.ownRows(&o.in[4], &o.in[2])
+		if n, k, v := a.batch*a.kvHeads*a.hd, len(a.ownKeys.given), len(a.ownValues.given); k != n || v != n {
+			return a, w.misfit(o, "has rows of %d and %d elements, want %d each", k, v, n)
+		}
+		if caches := max(len(a.keys.batch), len(a.values.batch)); a.batch > 1 && (caches > 1 || !o.src.Has("row")) {
+			return a, w.misfit(o, "has %d rows to append and %d caches, want one cache and the position of each row",
+				a.batch, caches)
+		}
+		a.own = w.owned(o, a.batch)
+	}
+	if a.window = o.src.IntAt("window", 0, 0); a.window > 0 {
+		if !o.src.Has("row") {
+			return a, w.misfit(o, "has a window of %d rows, want the position of each row", a.window)
+		}
+		for b := range a.batch {
+			a.rows = append(a.rows, w.ofRow(o, "row", b, 0))
 		}
 	}
 	return a, nil
@@ -143,29 +196,32 @@ func (w *worker) exchanged(o, cache *operand) []float32 {
 	return cache.st.round.all(values)
 }
 
-// owns reports whether the step's own row falls into the task's share of the rows.
-func (w *worker) owns(o *op) bool {
-	parts := o.src.IntAt("parts", w.pos, 1)
-	if parts <= 1 {
-		return true
+// owned returns which of the rows of the pass fall into the task's share of the rows.
+func (w *worker) owned(o *op, batch int) []int {
+	var own []int
+	parts, block, part := o.src.IntAt("parts", 0, 1), max(1, o.src.IntAt("block", 0, 1)), o.src.IntAt("part", 0, 0)
+	for r := range batch {
+		if parts <= 1 || w.ofRow(o, "row", r, w.at[0])/block%parts == part {
+			own = append(own, r)
+		}
 	}
-	row, block := o.src.IntAt("row", w.pos, w.pos), max(1, o.src.IntAt("block", w.pos, 1))
-	return row/block%parts == o.src.IntAt("part", w.pos, 0)
+	return own
 }
 
-// A cache is a view of keys or values, as offsets of rows of hd elements: batch[b] + rows[r] + heads[h].
+// A cache is a view of keys or values, as offsets of rows of hd elements: batch[b] + rows[r] + heads[h]. All queries
+// share a batch of one. Row r is row numbers[r] of the buffer.
 type cache struct {
-	st                 *store
-	hd                 int
-	batch, rows, heads []int
+	st                          *store
+	hd                          int
+	batch, rows, heads, numbers []int
 }
 
 func (w *worker) row(c *cache, b, r, h int) []float32 {
-	return w.read(c.st, c.batch[b]+c.rows[r]+c.heads[h], c.hd)
+	return w.read(c.st, c.batch[min(b, len(c.batch)-1)]+c.rows[r]+c.heads[h], c.hd)
 }
 
 // cache finds out which dimension of a view is which: [rows, hd], [rows, heads, hd], [batch, rows, heads, hd], or the
-// native [heads, rows, 1, hd].
+// native [heads, rows, 1, hd], before which one of several sequences may stand.
 func (w *worker) cache(o *op, v *operand, a *attended) (cache, error) {
 	none := cache{}
 	if v.st == nil {
@@ -177,11 +233,13 @@ func (w *worker) cache(o *op, v *operand, a *attended) (cache, error) {
 	switch {
 	case v.rank == 4 && n(0) == a.batch && n(2) == a.kvHeads:
 		batch, rows, heads = 0, 1, 2
-	case v.rank == 4 && a.batch == 1 && n(0) == a.kvHeads && n(2) == 1:
+	case v.rank == 4 && n(0) == a.kvHeads && n(2) == 1:
 		heads, rows = 0, 1
-	case v.rank == 3 && a.batch == 1 && n(1) == a.kvHeads:
+	case v.rank == 5 && n(0) == 1 && n(1) == a.kvHeads && n(3) == 1:
+		heads, rows = 1, 2
+	case v.rank == 3 && n(1) == a.kvHeads:
 		rows, heads = 0, 1
-	case v.rank == 2 && a.batch == 1 && a.kvHeads == 1:
+	case v.rank == 2 && a.kvHeads == 1:
 		rows = 0
 	}
 	if rows < 0 || n(last) != a.hd || v.dims[last].parts > 1 {
@@ -198,6 +256,11 @@ func (w *worker) cache(o *op, v *operand, a *attended) (cache, error) {
 	c.batch = w.offsets(v, batch, base)
 	c.rows = w.offsets(v, rows, 0)
 	c.heads = w.offsets(v, heads, 0)
+	from := len(w.lists)
+	for i := range v.dims[rows].n {
+		w.lists = append(w.lists, v.dims[rows].at(i))
+	}
+	c.numbers = w.lists[from:len(w.lists):len(w.lists)]
 	return c, nil
 }
 
@@ -219,7 +282,7 @@ func attentionCombine(w *worker, o *op) error {
 	if o.src.Has("splits") {
 		return combineSplits(w, o)
 	}
-	hd, heads := o.src.IntAt("head_dim", w.pos, 0), o.src.IntAt("n_heads", w.pos, 0)
+	hd, heads := o.src.IntAt("head_dim", 0, 0), o.src.IntAt("n_heads", 0, 0)
 	first := w.floats(&o.in[0])
 	if hd < 1 || heads < 1 || len(first) != heads*(hd+2) {
 		return w.misfit(o, "has partials of %d elements, want %d heads of %d and 2 more", len(first), heads, hd)
@@ -251,7 +314,7 @@ func attentionCombine(w *worker, o *op) error {
 
 // combineSplits joins elements of one head: acc [n, w] and (m, l) [n, 2] of its n splits.
 func combineSplits(w *worker, o *op) error {
-	n := o.src.IntAt("splits", w.pos, 0)
+	n := o.src.IntAt("splits", 0, 0)
 	if len(o.in) != 2 {
 		return w.misfit(o, "has %d inputs, want 2 with splits", len(o.in))
 	}

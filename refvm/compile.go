@@ -46,7 +46,7 @@ type op struct {
 	src     *ir.FlatOp
 	run     kernel
 	in, out []operand
-	params  []ir.Param // those that depend on the position
+	moving  []moving // the parameters that depend on a position or a row
 }
 
 // A kernel computes an op on its views. All it touches it gets from the worker's read and emit methods.
@@ -136,7 +136,7 @@ func (vm *VM) compileOp(t *task, o *op, src *ir.FlatOp, temps *temps) error {
 	}
 	o.src, o.run = src, kernels[src.Code]
 	var problem string
-	if o.params, problem = checkParams(&src.Op); problem != "" {
+	if o.moving, problem = checkParams(&src.Op, vm.flat.Pass); problem != "" {
 		return fail("%s", problem)
 	}
 	o.in, o.out = make([]operand, len(src.In)), make([]operand, len(src.Out))
@@ -205,6 +205,12 @@ func (vm *VM) bind(t *task, o *operand, buf int, src *ir.Operand) error {
 			len(dims), len(st.buf.Shape))
 	}
 	o.st, o.view, o.moving = st, dims, moves(dims)
+	if s, known := ir.Sequence(dims); known && s < vm.flat.Pass.NumSequences() {
+		o.sequence = max(0, s)
+	} else {
+		return diag.Errorf(CodeView, t.pos(), "view %s, want the position of one of %d sequences", src,
+			vm.flat.Pass.NumSequences())
+	}
 	if o.moving {
 		return nil
 	}

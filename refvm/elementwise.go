@@ -27,7 +27,7 @@ func copyElements(w *worker, o *op) error {
 		out := w.alloc(len(elems))
 		copy(out, elems)
 		for k := range o.out {
-			if err := w.put(o, &o.out[k], value{f: out, ints: true, last: w.last(&o.in[0]), scale: 1}); err != nil {
+			if err := w.put(o, &o.out[k], value{f: out, ints: true, last: w.last(&o.in[0])}); err != nil {
 				return err
 			}
 		}
@@ -45,17 +45,18 @@ func (w *worker) pair(o *op) (x, y []float32, err error) {
 	return x, y, nil
 }
 
-// add is x + y: a residual connection.
+// add is x + y: a residual connection, or one row, a bias, for each row of x.
 func add(w *worker, o *op) error {
-	x, y, err := w.pair(o)
-	if err != nil {
-		return err
+	x, y, n := w.floats(&o.in[0]), w.floats(&o.in[1]), w.last(&o.in[0])
+	if len(y) != len(x) && len(y) != n {
+		return w.misfit(o, "has operands of %d and %d elements, want the same number, or one row of %d", len(x), len(y),
+			n)
 	}
 	out := w.alloc(len(x))
 	for i := range out {
-		out[i] = x[i] + y[i]
+		out[i] = x[i] + y[i%len(y)]
 	}
-	return w.emit(o, out, w.last(&o.in[0]))
+	return w.emit(o, out, n)
 }
 
 // mul is x * y, or x * scale.
@@ -88,15 +89,15 @@ func siluMul(w *worker, o *op) error {
 		}
 		return w.emit(o, out, w.last(&o.in[0]))
 	}
-	both := w.floats(&o.in[0])
-	if len(both)%2 != 0 {
-		return w.misfit(o, "has %d elements, want gate and up interleaved", len(both))
+	both, n := w.floats(&o.in[0]), w.last(&o.in[0])
+	if n%2 != 0 {
+		return w.misfit(o, "has rows of %d elements, want gate and up interleaved", n)
 	}
 	out := w.alloc(len(both) / 2)
 	for i := range out {
 		out[i] = silu(both[2*i]) * both[2*i+1]
 	}
-	return w.emit(o, out, len(out))
+	return w.emit(o, out, n/2)
 }
 
 func silu(x float32) float32 { return float32(float64(x) / (1 + math.Exp(-float64(x)))) }

@@ -16,8 +16,11 @@ var products = kernelTable{
 //
 // A matrix of integers comes with scales, and with zeros if it is asymmetric: each row is widened before it is used.
 func gemv(w *worker, o *op) error {
-	x, scale := w.scaled(&o.in[0])
+	x, scales := w.scaled(&o.in[0])
 	k := w.last(&o.in[1])
+	if w.last(&o.in[0]) != k { // rows of another length than those that the factors are for
+		x, scales = w.applied(x, scales), nil
+	}
 	if k == 0 || len(x) == 0 || len(x)%k != 0 {
 		return w.misfit(o, "has an input of %d elements and a matrix of %d columns, want whole rows", len(x), k)
 	}
@@ -49,7 +52,10 @@ func gemv(w *worker, o *op) error {
 			row = q.widen(row, j)
 		}
 		for b := range rows {
-			y := dot(x[b*k:(b+1)*k], row) * scale
+			y := dot(x[b*k:(b+1)*k], row)
+			if scales != nil {
+				y *= scales[b]
+			}
 			if bias != nil {
 				y += bias[j]
 			}
@@ -68,7 +74,7 @@ type groups struct {
 
 // groups reads the scales, and the zeros if there are any.
 func (w *worker) groups(o *op, n, k int, in []operand) (groups, error) {
-	size := o.src.IntAt("group", w.pos, 0)
+	size := o.src.IntAt("group", 0, 0)
 	q := groups{size: size, count: (k + size - 1) / size, scales: w.floats(&in[0])}
 	want := n * q.count
 	if len(q.scales) != want {

@@ -24,10 +24,10 @@ type store struct {
 	index int // in Flat.Buffers
 	buf   *ir.Buffer
 	data  []float32
-	ints  bool    // elements are int32, kept as their bits
-	round rounder // of values written
-	owner []int32 // SMEM: 1 + the SM that touched the element first in this step, 0 while none has
-	step  [4]int  // row-major strides, in elements
+	ints  bool            // elements are int32, kept as their bits
+	round rounder         // of values written
+	owner []int32         // SMEM: 1 + the SM that touched the element first in this step, 0 while none has
+	step  [ir.MaxRank]int // row-major strides, in elements
 }
 
 // memory is all buffers of a program. The variants of one program share it.
@@ -51,9 +51,10 @@ func newMemory(flat *ir.Flat, load supply, round Rounding) (*memory, error) {
 	}
 	for i := range flat.Buffers {
 		b := &flat.Buffers[i]
-		if n := b.Numel(); len(b.Shape) < 1 || len(b.Shape) > 4 || slices.Min(b.Shape) < 1 || n > maxElements {
+		if n := b.Numel(); len(b.Shape) < 1 || len(b.Shape) > ir.MaxRank || slices.Min(b.Shape) < 1 || n > maxElements {
 			return nil, diag.Errorf(CodeBuffer, "buffer "+b.Name,
-				"has the shape %v, want 1 to 4 positive dimensions and at most %d elements", b.Shape, maxElements)
+				"has the shape %v, want 1 to %d positive dimensions and at most %d elements", b.Shape, ir.MaxRank,
+				maxElements)
 		}
 		s := &store{index: i, buf: b, ints: b.DType == ir.I32, round: rounderFor(round, b.DType)}
 		for d, n := len(b.Shape)-1, 1; d >= 0; d-- {

@@ -34,35 +34,34 @@ func rmsnorm(w *worker, o *op) error {
 	var round rounder
 	ofHeads := o.src.Has("head_dim")
 	switch {
-	case ofHeads && o.src.IntAt("head_dim", w.pos, 0) != n:
-		return w.misfit(o, "has a weight of %d elements, want head_dim, %d", n, o.src.IntAt("head_dim", w.pos, 0))
+	case ofHeads && o.src.IntAt("head_dim", 0, 0) != n:
+		return w.misfit(o, "has a weight of %d elements, want head_dim, %d", n, o.src.IntAt("head_dim", 0, 0))
+	case ofHeads && w.last(&o.in[0])%n != 0:
+		return w.misfit(o, "has rows of %d elements, want whole heads of %d", w.last(&o.in[0]), n)
 	case !ofHeads && o.in[0].st != nil:
 		round = o.in[0].st.round
 	}
-	out, inverse := w.alloc(len(x)), float32(1)
-	for at := 0; at < len(x); at += n {
-		row, to := x[at:at+n], out[at:at+n]
-		inverse = float32(1 / math.Sqrt(float64(dot(row, row)/float32(n)+eps)))
-		switch {
-		case round == nil:
-			for i, f := range row {
+	out, inverses := w.alloc(len(x)), w.alloc(len(x)/n)
+	for b := range inverses {
+		row, to := x[b*n:(b+1)*n], out[b*n:(b+1)*n]
+		inverse := float32(1 / math.Sqrt(float64(dot(row, row)/float32(n)+eps)))
+		inverses[b] = inverse
+		for i, f := range row {
+			if round == nil {
 				to[i] = f * inverse * g[i]
-			}
-		case len(x) == n:
-			for i, f := range row {
+			} else {
 				to[i] = round(f * g[i])
-			}
-		default:
-			for i, f := range row {
-				to[i] = round(f*g[i]) * inverse
 			}
 		}
 	}
-	if round == nil || len(x) != n {
+	if round == nil {
+		if ofHeads {
+			n = w.last(&o.in[0])
+		}
 		return w.emit(o, out, n)
 	}
 	for k := range o.out {
-		if err := w.put(o, &o.out[k], value{f: out, last: n, scale: inverse}); err != nil {
+		if err := w.put(o, &o.out[k], value{f: out, last: n, scales: inverses}); err != nil {
 			return err
 		}
 	}

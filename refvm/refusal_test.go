@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:1,0:4]) head_dim=4 n_heads=1 n_kv_heads=1 scale=1.0`,
 			CodeSizes, "2 rows of keys and 1"},
 		{x, `out[0:4] = ATTENTION_TILE(x[0:4], m[0:2,0:4], m[0:2,0:4], w[0:4], w[0:2]) head_dim=4 n_heads=1 ` +
-			`n_kv_heads=1 scale=1.0`, CodeSizes, "row of 4 and 2"},
+			`n_kv_heads=1 scale=1.0`, CodeSizes, "rows of 4 and 2"},
 		{x, `out[0:2] = ATTENTION_COMBINE(x[0:4], w[0:3]) splits=2`, CodeSizes, "2 splits"},
 		{x, `out[0:2] = ATTENTION_COMBINE(x[0:3], w[0:3]) head_dim=2 n_heads=1`, CodeSizes, "2 more"},
 		{x, `out[0:2] = ATTENTION_COMBINE(x[0:4], w[0:4]) head_dim=2`, CodeSizes, "0 heads"},

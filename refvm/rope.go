@@ -11,38 +11,44 @@ var rotations = kernelTable{ops.ROPE: rope}
 // rope turns pairs of elements of q and k by an angle that grows with the position and falls with the pair's number, so
 // that a product of a query and a key depends on their distance.
 func rope(w *worker, o *op) error {
-	hd := o.src.IntAt("head_dim", w.pos, 0)
+	hd := o.src.IntAt("head_dim", 0, 0)
 	if hd < 2 || hd%2 != 0 {
 		return w.misfit(o, "has head_dim %d, want an even number", hd)
 	}
-	if o.src.IntAt("order", w.pos, 0) == 0 {
+	if o.src.IntAt("order", 0, 0) == 0 {
 		return ropeHalves(w, o, hd)
 	}
 	return ropePairs(w, o, hd)
 }
 
-// ropePairs turns neighbours: x holds rows first, first+1, … of a vector of heads in pair order, rows from limit on
-// (those of v) pass through.
+// ropePairs turns neighbours: each row of x holds elements first, first+1, … of a vector of heads in pair order, those
+// from limit on (of v) pass through. A row is turned by a position of its own.
 func ropePairs(w *worker, o *op, hd int) error {
 	x, inv := w.floats(&o.in[0]), w.floats(&o.in[1])
 	if len(inv) != hd/2 {
 		return w.misfit(o, "has %d frequencies, want %d for head_dim %d", len(inv), hd/2, hd)
 	}
-	if len(x)%2 != 0 {
-		return w.misfit(o, "has %d elements, want rotation pairs", len(x))
+	n, rows := w.last(&o.in[0]), w.rows(&o.in[0])
+	if n%2 != 0 {
+		return w.misfit(o, "has rows of %d elements, want rotation pairs", n)
 	}
-	first := o.src.IntAt("first", w.pos, 0)
-	turned := max(0, min(len(x), o.src.IntAt("limit", w.pos, first+len(x))-first))
+	first := o.src.IntAt("first", 0, 0)
+	turned := max(0, min(n, o.src.IntAt("limit", 0, first+n)-first))
 	if first%2 != 0 || turned%2 != 0 {
 		return w.misfit(o, "turns %d elements from row %d on, want whole pairs", turned, first)
 	}
-	pos := float32(o.src.IntAt("pos", w.pos, w.pos))
-	out := w.alloc(len(x))
-	for i := 0; i < turned; i += 2 {
-		out[i], out[i+1] = turn(x[i], x[i+1], pos*inv[(first+i)%hd/2])
+	if rows > 1 && !o.src.Has("pos") {
+		return w.misfit(o, "has %d rows, want the position of each", rows)
 	}
-	copy(out[turned:], x[turned:])
-	return w.emit(o, out, w.last(&o.in[0]))
+	out := w.alloc(len(x))
+	copy(out, x)
+	for b := range rows {
+		pos, to := float32(w.ofRow(o, "pos", b, w.at[0])), out[b*n:(b+1)*n]
+		for i := 0; i < turned; i += 2 {
+			to[i], to[i+1] = turn(to[i], to[i+1], pos*inv[(first+i)%hd/2])
+		}
+	}
+	return w.emit(o, out, n)
 }
 
 // ropeHalves turns element j of each head with element j+hd/2. x is [B, heads, hd], the second operand the B positions.

@@ -72,6 +72,40 @@ func (s *Session) At(pos int) (*VM, error) {
 		last.Hi)
 }
 
+// Pass decodes rows of tokens, those of each sequence from a position on: of any position up to which its cache has
+// been filled. It returns the logits, row by row and valid until the next pass, and the token that the program chose
+// after each.
+func (s *Session) Pass(at, tokens []int) (logits []float32, next []int, err error) {
+	most := 0
+	for i, token := range tokens {
+		if token < 0 {
+			return nil, nil, diag.Errorf(CodeValue, "position", "token %d of the pass is %d, want an id from 0 on", i,
+				token)
+		}
+	}
+	for _, pos := range at {
+		most = max(most, pos)
+	}
+	vm, err := s.At(most)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.run(vm, at, tokens); err != nil {
+		return nil, nil, err
+	}
+	return vm.Logits(), vm.Chosen(), nil
+}
+
+// run tells a variant whether the pass is the last one, and runs it.
+func (s *Session) run(vm *VM, at, tokens []int) error {
+	last := 0
+	if s.Last {
+		last = 1
+	}
+	vm.input(ir.RoleStopLast, []int{last})
+	return vm.Pass(at, tokens, s.Order)
+}
+
 // Step decodes one token and moves to the next position. It returns the logits, valid until the next step, and the
 // token that the program chose. After an error the position is where it was, and the step may be tried again.
 func (s *Session) Step(token int) (logits []float32, next int, err error) {
@@ -82,12 +116,7 @@ func (s *Session) Step(token int) (logits []float32, next int, err error) {
 	if token < 0 {
 		return nil, -1, diag.Errorf(CodeValue, "position", "%d has token %d, want an id from 0 on", s.pos, token)
 	}
-	last := 0
-	if s.Last {
-		last = 1
-	}
-	vm.input(ir.RoleStopLast, last)
-	if err := vm.Step(s.pos, token, s.Order); err != nil {
+	if err := s.run(vm, []int{s.pos}, []int{token}); err != nil {
 		return nil, -1, err
 	}
 	s.pos++

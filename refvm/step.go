@@ -18,26 +18,39 @@ func (vm *VM) makeWorkers() {
 		n = runtime.GOMAXPROCS(0)
 	}
 	for range n {
-		vm.workers = append(vm.workers, &worker{vm: vm})
+		vm.workers = append(vm.workers, &worker{vm: vm, at: make([]int, vm.flat.Pass.NumSequences())})
 	}
 }
 
-// Step decodes one token at a position. A token below 0 leaves the token input as Write has set it. KV caches, outputs
-// and inputs stay from step to step; activations are undefined at the start of each.
+// Step decodes one token at a position.
+func (vm *VM) Step(pos, token int, order Order) error {
+	return vm.Pass([]int{pos}, []int{token}, order)
+}
+
+// Pass decodes rows of tokens, those of each sequence from its position on. Tokens are numbered sequence by sequence;
+// one below 0 leaves its element of the input as Write has set it. KV caches, outputs and inputs stay from pass to
+// pass; activations are undefined at the start of each.
 //
 // After an error the contents of the buffers are undefined, but for those that no task writes.
-func (vm *VM) Step(pos, token int, order Order) error {
-	if pos < vm.flat.Lo || pos > vm.flat.Hi {
-		return diag.Errorf(CodePosition, "variant "+vm.flat.Name, "is for positions %d to %d, not for %d", vm.flat.Lo,
-			vm.flat.Hi, pos)
+func (vm *VM) Pass(at, tokens []int, order Order) error {
+	if p := vm.flat.Pass; len(at) != p.NumSequences() || len(tokens) != p.NumTokens() {
+		return diag.Errorf(CodePosition, "variant "+vm.flat.Name, "takes %d rows of %d sequences, not %d tokens at %d "+
+			"positions", p.NumRows(), p.NumSequences(), len(tokens), len(at))
 	}
-	if token > math.MaxInt32 {
-		return diag.Errorf(CodeValue, "position", "%d has token %d, want an id of 32 bits", pos, token)
+	for _, pos := range at {
+		if pos < vm.flat.Lo || pos > vm.flat.Hi {
+			return diag.Errorf(CodePosition, "variant "+vm.flat.Name, "is for positions %d to %d, not for %d",
+				vm.flat.Lo, vm.flat.Hi, pos)
+		}
 	}
-	vm.input(ir.RolePosition, pos)
-	if token >= 0 {
-		vm.input(ir.RoleToken, token)
+	for i, token := range tokens {
+		if token > math.MaxInt32 {
+			return diag.Errorf(CodeValue, "position", "%d has token %d, want an id of 32 bits",
+				at[i/vm.flat.Pass.NumRows()], token)
+		}
 	}
+	vm.input(ir.RolePosition, at)
+	vm.input(ir.RoleToken, tokens)
 	vm.mem.begin(vm.opts.Record)
 	for c := range vm.counters {
 		vm.counters[c].Store(int64(vm.flat.Counters[c].Init))
@@ -45,7 +58,7 @@ func (vm *VM) Step(pos, token int, order Order) error {
 	vm.steps.Add(1)
 	vm.failed.Store(false)
 	for _, w := range vm.workers {
-		w.pos = pos
+		copy(w.at, at)
 	}
 	if order.Kind == Parallel {
 		return vm.parallel()
@@ -65,11 +78,15 @@ func (vm *VM) Step(pos, token int, order Order) error {
 	return nil
 }
 
-// input fills the integer inputs of a role, if the program has them.
-func (vm *VM) input(role string, v int) {
+// input fills the integer inputs of a role, if the program has them, with a value for each of their rows; those below 0
+// are left out.
+func (vm *VM) input(role string, values []int) {
 	for _, s := range vm.mem.byRole[role] {
+		n := max(1, len(s.data)/len(values))
 		for i := range s.data {
-			s.data[i] = fromInt(int32(v))
+			if v := values[min(i/n, len(values)-1)]; v >= 0 {
+				s.data[i] = fromInt(int32(v))
+			}
 		}
 	}
 }
@@ -168,7 +185,8 @@ func (vm *VM) Write(name string, values []float32) error {
 	return nil
 }
 
-// Logits returns the logits of the last step, or nil if the program has none. The slice is valid until the next step.
+// Logits returns the logits of the last step or pass, row by row, or nil if the program has none. The slice is valid
+// until the next one.
 func (vm *VM) Logits() []float32 {
 	for _, s := range vm.mem.byRole[ir.RoleLogits] {
 		return s.data
@@ -178,10 +196,20 @@ func (vm *VM) Logits() []float32 {
 
 // Next returns the token that the last step chose, or -1 if the program chooses none.
 func (vm *VM) Next() int {
-	for _, s := range vm.mem.byRole[ir.RoleNext] {
-		return int(toInt(s.data[0]))
+	if chosen := vm.Chosen(); len(chosen) > 0 {
+		return chosen[0]
 	}
 	return -1
+}
+
+// Chosen returns the token that the last pass chose after each of its tokens, or nothing if the program chooses none.
+func (vm *VM) Chosen() (tokens []int) {
+	for _, s := range vm.mem.byRole[ir.RoleNext] {
+		for _, f := range s.data {
+			tokens = append(tokens, int(toInt(f)))
+		}
+	}
+	return tokens
 }
 
 // Touched returns what a task touched in the last step, in the order it did, if the VM records. The slice is valid

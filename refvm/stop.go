@@ -33,7 +33,7 @@ func stop(w *worker, o *op) error {
 		}
 	}
 	for k := range o.out {
-		v := value{f: result, ints: true, last: w.last(&o.in[0]), scale: 1}
+		v := value{f: result, ints: true, last: w.last(&o.in[0])}
 		if err := w.put(o, &o.out[k], v); err != nil {
 			return err
 		}

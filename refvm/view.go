@@ -58,7 +58,7 @@ func (s *span) at(i int) int {
 // lie side by side; the first lead dimensions step from run to run.
 type box struct {
 	st   *store
-	dims [4]span
+	dims [ir.MaxRank]span
 	rank int
 	n    int // elements
 	lead int
@@ -105,7 +105,7 @@ func (b *box) solid() (int, bool) {
 }
 
 // next steps idx, the odometer of the leading dimensions, and reports whether there is another run.
-func (b *box) next(idx *[4]int) bool {
+func (b *box) next(idx *[ir.MaxRank]int) bool {
 	for d := b.lead - 1; d >= 0; d-- {
 		if idx[d]++; idx[d] < b.dims[d].n {
 			return true
@@ -116,7 +116,7 @@ func (b *box) next(idx *[4]int) bool {
 }
 
 // offset returns where the run at idx starts.
-func (b *box) offset(idx *[4]int) int {
+func (b *box) offset(idx *[ir.MaxRank]int) int {
 	off := b.base
 	for d := range b.lead {
 		off += b.dims[d].at(idx[d]) * b.st.step[d]
@@ -135,25 +135,26 @@ func (b *box) pin(i int) box {
 // An operand is a view of an op, or a temporary. Each belongs to one op of one task, which runs once per step: the box
 // of a view that moves with the position is evaluated in place.
 type operand struct {
-	view   []ir.Range
-	moving bool
-	slot   int // of a temporary
-	box        // st is nil for a temporary
+	view     []ir.Range
+	moving   bool
+	sequence int // whose position the view moves with
+	slot     int // of a temporary
+	box          // st is nil for a temporary
 }
 
-// at evaluates a moving view.
-func (o *operand) at(pos int) string {
+// at evaluates a moving view, given the position of each sequence.
+func (o *operand) at(positions []int) string {
 	if !o.moving {
 		return ""
 	}
-	b, bad := newBox(o.st, o.view, pos)
+	b, bad := newBox(o.st, o.view, positions[o.sequence])
 	if bad == "" {
 		o.box = b
 	}
 	return bad
 }
 
-// moves reports whether a view depends on the position.
+// moves reports whether a view depends on a position.
 func moves(dims []ir.Range) bool {
 	for _, r := range dims {
 		if r.Lo.Uses(ir.Pos) || r.Hi.Uses(ir.Pos) || r.Part.Uses(ir.Pos) {

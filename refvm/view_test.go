@@ -41,7 +41,7 @@ func TestBoxes(t *testing.T) {
 			continue
 		}
 		var got []int
-		var idx [4]int
+		var idx [ir.MaxRank]int
 		for more := true; more; more = box.next(&idx) {
 			for i := range box.run {
 				got = append(got, box.offset(&idx)+i)
@@ -56,7 +56,7 @@ func TestBoxes(t *testing.T) {
 		pinned := box.pin(i)
 		one := append([]ir.Range{ir.Index(ir.Int(box.dims[0].at(i)))}, dims[1:]...)
 		require.Equal(t, len(elements(&b, one, 0)), pinned.n)
-		require.Equal(t, elements(&b, one, 0)[0], pinned.offset(&[4]int{}))
+		require.Equal(t, elements(&b, one, 0)[0], pinned.offset(&[ir.MaxRank]int{}))
 	}
 }
 

@@ -18,7 +18,7 @@ type Touch struct {
 // asked for, writes go through emit, and both are what a recording notes.
 type worker struct {
 	vm      *VM
-	pos     int // the position of the step
+	at      []int // the position of each sequence in this pass
 	task    *task
 	op      int // of the task
 	temps   []value
@@ -31,10 +31,11 @@ type worker struct {
 
 // A value is what a temporary holds.
 type value struct {
-	f     []float32
-	ints  bool    // elements are int32, kept as their bits
-	last  int     // size of the last dimension
-	scale float32 // of all elements, left for the reader to apply; see rmsnorm
+	f    []float32
+	ints bool // elements are int32, kept as their bits
+	last int  // size of the last dimension
+	// scales are of its rows, left for the reader to apply; see rmsnorm. nil: there are none
+	scales []float32
 }
 
 // run runs a task whose waits are satisfied.
@@ -65,18 +66,22 @@ func (w *worker) run(index int) error {
 
 // place evaluates the views and the parameters of an op that move with the position.
 func (w *worker) place(o *op) error {
-	for _, p := range o.params {
-		if bad := checkInt(ir.Ops[o.src.Code].Param(p.Key), p.Int.At(w.pos)); bad != "" {
-			return diag.Errorf(CodeOp, w.task.pos(), "%v %s at position %d", o.src.Code, bad, w.pos)
+	for i := range o.moving {
+		p := &o.moving[i]
+		for t := range p.rows {
+			if bad := checkInt(p.declared, p.rows[t].at(w.at)); bad != "" {
+				return diag.Errorf(CodeOp, w.task.pos(), "%v %s at position %d", o.src.Code, bad,
+					w.at[p.rows[t].sequence])
+			}
 		}
 	}
 	for k := range o.in {
-		if bad := o.in[k].at(w.pos); bad != "" {
+		if bad := o.in[k].at(w.at); bad != "" {
 			return diag.Errorf(CodeView, w.task.pos(), "view of %s: %s", o.in[k].st.buf.Name, bad)
 		}
 	}
 	for k := range o.out {
-		if bad := o.out[k].at(w.pos); bad != "" {
+		if bad := o.out[k].at(w.at); bad != "" {
 			return diag.Errorf(CodeView, w.task.pos(), "view of %s: %s", o.out[k].st.buf.Name, bad)
 		}
 	}
@@ -133,7 +138,7 @@ func (w *worker) gather(b *box) []float32 {
 	if b.n == 0 {
 		return out
 	}
-	var idx [4]int
+	var idx [ir.MaxRank]int
 	for at := 0; ; at += b.run {
 		copy(out[at:], w.read(b.st, b.offset(&idx), b.run))
 		if !b.next(&idx) {
@@ -150,8 +155,19 @@ func (w *worker) bits(o *operand) (elems []float32, ints bool) {
 	return w.gather(&o.box), o.st.ints
 }
 
-// scaled returns an operand as numbers, and a factor that the caller applies to them or to what it makes of them.
-func (w *worker) scaled(o *operand) ([]float32, float32) {
+// ofRow returns a parameter that a row may have for itself.
+func (w *worker) ofRow(o *op, key string, row, absent int) int {
+	for i := range o.moving {
+		if p := &o.moving[i]; p.declared.Key == key {
+			return p.rows[min(row, len(p.rows)-1)].at(w.at)
+		}
+	}
+	return o.src.IntAt(key, 0, absent)
+}
+
+// scaled returns an operand as numbers, and a factor for each row that the caller applies to them or to what it makes
+// of them; nil if there is none.
+func (w *worker) scaled(o *operand) (elems, scales []float32) {
 	elems, ints := w.bits(o)
 	if ints {
 		out := w.alloc(len(elems))
@@ -161,18 +177,27 @@ func (w *worker) scaled(o *operand) ([]float32, float32) {
 		elems = out
 	}
 	if o.st == nil {
-		return elems, w.temps[o.slot].scale
+		return elems, w.temps[o.slot].scales
 	}
-	return elems, 1
+	return elems, nil
 }
 
 // floats returns an operand as numbers.
 func (w *worker) floats(o *operand) []float32 {
-	elems, scale := w.scaled(o)
-	if scale == 1 {
-		return elems
+	elems, scales := w.scaled(o)
+	return w.applied(elems, scales)
+}
+
+// applied multiplies rows by their factors, if there are any.
+func (w *worker) applied(x, scales []float32) []float32 {
+	if scales == nil {
+		return x
 	}
-	return w.times(elems, scale)
+	out, n := w.alloc(len(x)), len(x)/max(1, len(scales))
+	for i, f := range x {
+		out[i] = f * scales[i/n]
+	}
+	return out
 }
 
 func (w *worker) times(x []float32, scale float32) []float32 {
@@ -199,11 +224,24 @@ func (w *worker) last(o *operand) int {
 	return o.dims[o.rank-1].n
 }
 
+// rows returns the number of rows of an operand: of elements in all dimensions but the last.
+func (w *worker) rows(o *operand) int {
+	if o.st == nil {
+		v := &w.temps[o.slot]
+		return len(v.f) / max(1, v.last)
+	}
+	n := 1
+	for d := range o.rank - 1 {
+		n *= o.dims[d].n
+	}
+	return n
+}
+
 // emit gives every output of the op its result, which must be in scratch. Buffers round it to their type; a temporary
 // takes it as it is, last being its last dimension.
 func (w *worker) emit(o *op, result []float32, last int) error {
 	for k := range o.out {
-		if err := w.put(o, &o.out[k], value{f: result, last: last, scale: 1}); err != nil {
+		if err := w.put(o, &o.out[k], value{f: result, last: last}); err != nil {
 			return err
 		}
 	}
@@ -222,7 +260,8 @@ func (w *worker) put(o *op, out *operand, v value) error {
 	if out.n == 0 {
 		return nil
 	}
-	var idx [4]int
+	v.f = w.applied(v.f, v.scales)
+	var idx [ir.MaxRank]int
 	for from := v.f; ; from = from[out.run:] {
 		lo := out.offset(&idx)
 		w.touch(out.st, lo, out.run, true)
@@ -237,11 +276,11 @@ func (w *worker) put(o *op, out *operand, v value) error {
 func (s *store) write(lo int, from []float32, v value) {
 	to := s.data[lo : lo+len(from)]
 	switch {
-	case s.ints == v.ints && v.scale == 1 && (s.round == nil || v.ints):
+	case s.ints == v.ints && (s.round == nil || v.ints):
 		copy(to, from)
 	case s.ints:
 		for i, f := range from {
-			to[i] = fromInt(int32(f * v.scale))
+			to[i] = fromInt(int32(f))
 		}
 	case v.ints:
 		for i, f := range from {
@@ -249,7 +288,7 @@ func (s *store) write(lo int, from []float32, v value) {
 		}
 	default:
 		for i, f := range from {
-			to[i] = s.round.of(f * v.scale)
+			to[i] = s.round.of(f)
 		}
 	}
 }

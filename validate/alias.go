@@ -67,6 +67,11 @@ func (p *Proof) apartAlways(a, b *access) bool {
 func (p *Proof) apart(a, b *access, x, y *expander) bool {
 	l := &p.mem.locs[a.loc]
 	hi, what, limit := p.flat.Lo, &p.work.visits, maxVisits
+	if s, _ := ir.Sequence(a.dims(p.flat)); s >= 0 {
+		if other, _ := ir.Sequence(b.dims(p.flat)); other >= 0 && other != s {
+			return false // there would be all combinations of positions to try
+		}
+	}
 	if l.symbolic {
 		hi, what, limit = p.flat.Hi, &p.work.evals, maxEvals
 	}

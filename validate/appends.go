@@ -13,6 +13,9 @@ import (
 // position p writes row p of every cache, in every head and dimension that some step reads later. checkAppends proves
 // it of every variant, so that no read below pos finds a row that nobody wrote.
 //
+// A pass of several rows writes that many of the cache of each sequence, from its position on. What becomes of a cache
+// depends on the position of its sequence alone (operands.go), so that all sequences may be looked at together.
+//
 // A cache may have fewer rows than there are positions, and use them over again: once each row has been written by the
 // step of its position, all of them are defined, and from then on all are below pos. Which position's row each one
 // holds is a matter of values, which are not part of the proof.
@@ -100,9 +103,9 @@ func (c *carried) extend(p *Proof, n *need, b *ir.Buffer, reads []*access) *need
 	}
 	out.buffer.Layout, out.buffer.Shape = ir.Layout{}, slices.Clone(b.Shape)
 	out.buffer.Shape[views.RowsDim(b)] = 1
-	pos := ir.Symbol(ir.Pos)
 	for _, a := range reads {
 		dims := a.dims(p.flat)
+		pos := positionOf(dims)
 		if c.over() || p.positions.AtMost(pos, dims[views.RowsDim(b)].Lo) {
 			continue
 		}
@@ -168,28 +171,38 @@ func (n *need) row(dims []ir.Range, instead func(d int) ir.Range) []ir.Range {
 	return out
 }
 
-// checkAppended: at every position that has a row the writes cover it. All at once where they are of row pos as a
-// whole, or of all parts of it; else position by position.
+// checkAppended: at every position, each row of the pass that the cache has is covered by the writes.
 func (c *carried) checkAppended(p *Proof, n *need, name string, writes []*access) *diag.Diagnostic {
-	if missing(n.runs, c.alwaysWritten(p, n, writes)) == nil {
+	for row := range p.flat.Pass.NumRows() {
+		if d := c.checkRow(p, n, name, writes, row); d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+// checkRow: the writes cover one row of the pass. All at once where they are of row pos+t as a whole, or of all parts
+// of it; else position by position.
+func (c *carried) checkRow(p *Proof, n *need, name string, writes []*access, t int) *diag.Diagnostic {
+	if missing(n.runs, c.alwaysWritten(p, n, writes, t)) == nil {
 		return nil
 	}
 	rows := views.RowsDim(&n.buffer)
-	for pos := p.flat.Lo; pos <= min(p.flat.Hi, n.rows-1); pos++ {
+	for pos := p.flat.Lo; pos <= min(p.flat.Hi, n.rows-1-t); pos++ {
 		var have []run
 		for _, a := range writes {
 			if c.over() {
 				return nil // check refuses it
 			}
-			dims := a.dims(p.flat)
-			if r := &dims[rows]; r.Lo.At(pos) <= pos && pos < r.Hi.At(pos) && views.Holds(r, pos, pos) {
+			dims, row := a.dims(p.flat), pos+t
+			if r := &dims[rows]; r.Lo.At(pos) <= row && row < r.Hi.At(pos) && views.Holds(r, row, pos) {
 				have = append(have, c.expand(n, n.row(dims, func(d int) ir.Range { return dims[d] }), pos)...)
 			} else {
 				c.spent++
 			}
 		}
 		if gap := missing(n.runs, merge(have)); gap != nil {
-			return p.reportUnwritten(n, name, *gap, pos)
+			return p.reportUnwritten(n, name, *gap, pos, t)
 		}
 		if c.spent += 1 + len(n.runs); c.over() {
 			return nil // check refuses it
@@ -198,26 +211,34 @@ func (c *carried) checkAppended(p *Proof, n *need, name string, writes []*access
 	return nil
 }
 
-func (p *Proof) reportUnwritten(n *need, name string, gap run, pos int) *diag.Diagnostic {
+func (p *Proof) reportUnwritten(n *need, name string, gap run, pos, t int) *diag.Diagnostic {
 	lo, hi := coordinates(&n.buffer, gap.lo), coordinates(&n.buffer, gap.hi-1)
 	d := views.RowsDim(&n.buffer)
-	lo[d], hi[d] = pos, pos
+	lo[d], hi[d] = pos+t, pos+t
 	at := pos
 	out := diag.Errorf(CodeAppend, "buffer "+name,
 		"elements %v to %v are not written by the step at pos %d, and %s reads that row in later steps", lo, hi, pos,
 		n.reader)
 	locate(out)
 	out.Other, out.Position = n.reader, &at
+	if t > 0 {
+		return out.Suggest("let a task of every step append row pos+%d to it", t)
+	}
 	return out.Suggest("let a task of every step append row pos to it")
 }
 
-// alwaysWritten returns the elements of row pos that are written whatever pos is.
-func (c *carried) alwaysWritten(p *Proof, n *need, writes []*access) []run {
+// positionOf is the position of the sequence that a view of a cache is of.
+func positionOf(dims []ir.Range) ir.Expr {
+	s, _ := ir.Sequence(dims)
+	return ir.PosOf(ir.Int(max(0, s)))
+}
+
+// alwaysWritten returns the elements of row pos+t that are written whatever pos is.
+func (c *carried) alwaysWritten(p *Proof, n *need, writes []*access, t int) []run {
 	type dealt struct {
-		lo, hi       [4]int // of a box
-		block, parts int    // in which its rows are dealt out
+		lo, hi       [ir.MaxRank]int // of a box
+		block, parts int             // in which its rows are dealt out
 	}
-	pos := ir.Symbol(ir.Pos)
 	parts := map[dealt]map[int]bool{} // the parts of a box that are written
 	var have []run
 	for _, a := range writes {
@@ -226,7 +247,8 @@ func (c *carried) alwaysWritten(p *Proof, n *need, writes []*access) []run {
 		}
 		dims := a.dims(p.flat)
 		r := &dims[views.RowsDim(&n.buffer)]
-		if !p.positions.AtMost(r.Lo, pos) || !p.positions.AtMost(pos.Add(ir.Int(1)), r.Hi) {
+		row := positionOf(dims).Add(ir.Int(t))
+		if !p.positions.AtMost(r.Lo, row) || !p.positions.AtMost(row.Add(ir.Int(1)), r.Hi) {
 			continue
 		}
 		box := n.row(dims, func(int) ir.Range { return ir.Range{} }) // nothing is written there at every position

@@ -17,8 +17,8 @@ func (p *Proof) checkBuffers() {
 			return
 		}
 		b := &p.flat.Buffers[i]
-		if len(b.Shape) < 1 || len(b.Shape) > 4 {
-			p.Errorf(ir.CodeShape, bufferPos(b), "has %d dimensions, want 1 to 4", len(b.Shape))
+		if len(b.Shape) < 1 || len(b.Shape) > ir.MaxRank {
+			p.Errorf(ir.CodeShape, bufferPos(b), "has %d dimensions, want 1 to %d", len(b.Shape), ir.MaxRank)
 			continue
 		}
 		for _, n := range b.Shape {
@@ -35,6 +35,10 @@ func (p *Proof) checkBuffers() {
 			b.Space > ir.Register || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Word64 {
 			p.Errorf(CodeLayout, bufferPos(b), "has dtype %s, kind %s, space %s, layout %s: one of them does not exist",
 				b.DType, b.Kind, b.Space, b.Layout)
+			continue
+		}
+		if want := p.flat.Pass.Wants(b); want != "" {
+			p.Errorf(ir.CodeShape, bufferPos(b), "is %s of shape %v, want %s", b.Kind, b.Shape, want)
 			continue
 		}
 		p.checkLayout(b)
@@ -66,9 +70,9 @@ func (p *Proof) checkLayout(b *ir.Buffer) {
 				"matrices of F32, F16 or BF16", b.Kind, b.DType, rank)
 		}
 	case ir.KVBlock16, ir.KVRows16:
-		if b.Kind != ir.KVCache || rank != 4 || b.Shape[2] != 2 || bits < 8 {
+		if b.Kind != ir.KVCache || rank != 4 && rank != 5 || b.Shape[rank-2] != 2 || bits < 8 {
 			p.Errorf(CodeLayout, bufferPos(b), "is %s of shape %v with layout %s, which is for KV_CACHE [heads, "+
-				"rows, 2, head_dim]", b.Kind, b.Shape, b.Layout.Kind)
+				"rows, 2, head_dim], or one for each sequence", b.Kind, b.Shape, b.Layout.Kind)
 		}
 	}
 	if b.Kind == ir.KVCache && rank < 3 {

@@ -67,6 +67,14 @@ would change from step to step.
     y[0:8] = COPY(L00.x[pos%8*8:pos%8*8+8])      # L00.x is exchange words
 
 Use constant bounds.`)
+	CodeSequence = diag.New("AMK3164", "cache by the position of another sequence", `
+In a pass of several sequences each has a cache and a position of its own. What is in a cache is known by the position
+of its sequence: rows below it have been appended. The position of another one says nothing of it. So a view of a cache
+that goes by a position goes by that of its sequence, and an attention looks at rows of one sequence, at its positions.
+
+    kv[1,0,pos:pos+1,0,0:64] = KV_APPEND(k[1,0:64])      # pos is the position of sequence 0
+
+Write the position of the sequence whose cache it is: pos[1].`)
 	CodeAlias = diag.New("AMK3109", "operands of one op overlap", `
 The threads of an op read and write in no order, so what it writes is apart from what it reads and from its other
 outputs. An element-wise op may write exactly the view that it reads.
@@ -304,8 +312,8 @@ Let a stage behind the one that chooses the token write it.`)
 	CodeAppend = diag.New("AMK3163", "cache row that its step does not write", `
 Rows of a KV cache below pos are what the steps before appended. So the step at position p writes row p of every cache
 that has such a row, in every head and dimension that a later step reads; else that step would read what nobody wrote.
-A cache with fewer rows than positions may use its rows in turn once all are written: kv[0,pos%32,0,0:16] in one of 32
-rows.
+A pass of several rows writes as many, from row p on, of the cache of each sequence. A cache with fewer rows than
+positions may use its rows in turn once all are written: kv[0,pos%32,0,0:16] in one of 32 rows.
 
     variant short pos 0..31
       L{i}.kv[a,pos,0,0:8] = KV_APPEND(%k)          # and nothing appends the values, L{i}.kv[a,pos,1,0:8]

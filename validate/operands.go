@@ -37,6 +37,9 @@ type opCheck struct {
 	args  arguments   // of that op, which its declaration looks at
 	call  op.Call
 	lens  []int // of the tables and caches among them
+
+	declared *op.Param // a parameter that moves, and what it was when it was found right last
+	moving   ir.Expr
 }
 
 // checkOperands: every view lies inside its buffer at every position, nothing read-only is written, temporaries are
@@ -113,6 +116,7 @@ func (p *Proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) vi
 		return v
 	}
 	b := &p.flat.Buffers[buf]
+	p.checkOwnCache(task, b, o)
 	v := view{rows: 1, last: 1, buf: buf, dtype: b.DType, known: true, dim: -1}
 	for d := range o.Dims {
 		n, ext := p.rangeInside(task, b, o, d)
@@ -131,6 +135,21 @@ func (p *Proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) vi
 		}
 	}
 	return v
+}
+
+// checkOwnCache: the position of a sequence says nothing of the caches of others.
+func (p *Proof) checkOwnCache(task *ir.Task, b *ir.Buffer, o *ir.Operand) {
+	if b.Kind != ir.KVCache || p.flat.Pass.NumSequences() == 1 {
+		return
+	}
+	s, _ := ir.Sequence(o.Dims)
+	lo, ok1 := o.Dims[0].Lo.IsConst()
+	hi, ok2 := o.Dims[0].Hi.IsConst()
+	if s < 0 || ok1 && ok2 && lo == s && hi == s+1 {
+		return
+	}
+	p.Errorf(CodeSequence, taskPos(task), "view %s goes by the position of sequence %d, and is of the cache of "+
+		"another one", o, s).Suggest("take the position of the sequence whose cache it is")
 }
 
 // rangeInside checks one range of a view against its dimension at every position, and returns its length (1 when that

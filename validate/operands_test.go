@@ -19,7 +19,7 @@ var misfits = map[string]string{
 	"argmax_output_gap":  "SAMPLE_ARGMAX: output 1 has 8 elements, want 1, as many as the result",
 	"argmax_overflow":    "SAMPLE_ARGMAX: output 1 has 4 elements, want 8, as many as the result",
 	"argmax_undefined":   "SAMPLE_ARGMAX: output 1 has 8 elements, want 4, as many as the result",
-	"attention_head_dim": "ATTENTION_TILE: operand 2 has the shape [rows 8], want [2 rows 1 4]",
+	"attention_head_dim": "ATTENTION_TILE: operand 2 has the shape [rows 8], want [rows 4]",
 	"embed_3d":           "EMBED: output 1 has 8 elements, want 16, as many as the result",
 	"embed_no_rows":      "EMBED: the table has no rows, want at least the one that an id names",
 	"rope_3_positions": "ROPE: x has 16 elements for 3 positions, want whole heads of 8 for each, and at " +

@@ -53,15 +53,43 @@ func (p *Proof) checkParameter(t int32, o *ir.FlatOp, prm *ir.Param) {
 		} else if !declared.AllowsReal(v) {
 			fail(declared.Want(), ", which "+declared.Doc)
 		}
+	case constant:
+		if n, _ := prm.Int.IsConst(); !declared.Allows(n) {
+			fail(declared.Want(), "")
+		}
 	default:
-		if at, ok := p.within(t, prm.Int, declared); !ok {
-			where := ""
-			if !constant {
-				where = fmt.Sprintf(" (it is %d at pos %d)", prm.Int.At(at), at)
+		p.checkRows(t, prm.Int, declared, fail)
+	}
+}
+
+// checkRows: a parameter that moves has a value that it may have in every row that a pass can have, and in each of them
+// it depends on the position of one sequence.
+func (p *Proof) checkRows(t int32, e ir.Expr, declared *op.Param, fail func(want, where string)) {
+	rows, in := 1, ""
+	if p.ops.declared == declared && p.ops.moving.Equal(e) {
+		return // another task of a stage has it
+	}
+	if e.Uses(ir.Row) {
+		rows = p.flat.Pass.NumTokens()
+	}
+	for row := range rows {
+		of := e
+		if e.Uses(ir.Row) {
+			of, in = e.With(ir.Row, ir.Int(row)), fmt.Sprintf(" in row %d", row)
+			if !p.spend(&p.work.evals, 1, maxEvals, "parameters of single rows", t) {
+				return
 			}
-			fail(declared.Want(), where)
+		}
+		if s, known := of.Sequence(); !known || s >= p.flat.Pass.NumSequences() {
+			fail(fmt.Sprintf("the position of one of %d sequences", p.flat.Pass.NumSequences()), in)
+			return
+		}
+		if at, ok := p.within(t, of, declared); !ok {
+			fail(declared.Want(), fmt.Sprintf(" (it is %d at pos %d%s)", of.At(at), at, in))
+			return
 		}
 	}
+	p.ops.declared, p.ops.moving = declared, e
 }
 
 // within reports whether a parameter has a value that it may have at every position, or else a position where not.

@@ -79,7 +79,7 @@ func newProof(f *ir.Flat, b Backend, w without) *Proof {
 	p.flat, p.backend, p.findings = f, b, findings{without: w}
 	p.stats, p.work = Stats{}, work{}
 	p.related.of, p.related.hints = 0, 0
-	p.index.carry, p.index.choices = p.index.carry[:0], p.index.choices[:0]
+	p.index.carry, p.index.choices, p.ops.declared = p.index.carry[:0], p.index.choices[:0], nil
 	if p.contract, p.positions = nil, (views.Positions{}); f != nil {
 		p.contract, p.positions = b.Contract(p), views.Positions{Lo: f.Lo, Hi: f.Hi}
 	}
@@ -91,7 +91,7 @@ func (p *Proof) release() {
 	if p.flat != nil && len(p.flat.Tasks) > maxKept {
 		return
 	}
-	p.flat, p.diags, p.index.table, p.contract = nil, nil, nil, nil
+	p.flat, p.diags, p.index.table, p.contract, p.ops.moving = nil, nil, nil, nil, ir.Expr{}
 	clear(p.bodies.roots)
 	proofs.Put(p)
 }

@@ -172,6 +172,34 @@ var ofValues = []elsewhere{
 		golden(func(p *ir.Program) {
 			inVariants(p, func(v *ir.Variant) { stageOf(v, "L{i}.o").Ops[1].Code = ir.MUL })
 		}), notEmitted},
+	{validate.CodeSequence, "has row=pos[1], and looks at rows of sequence 0",
+		"the row that is appended would count in another share than it falls into, which is a value",
+		func(t *testing.T) subject {
+			f := flat(t, parse(t, small+stage("t", 0, "a[0:2] = ATTENTION_TILE(v[0:2], "+
+				"kv[0,0:pos block 1 part 0 of 2,0,0:2], kv[0,0:pos block 1 part 0 of 2,1,0:2], v[2:4], v[4:6]) "+
+				"head_dim=2 n_heads=1 n_kv_heads=1 scale=1.0 row=pos block=1 part=0 parts=2")+
+				stage("emit", 0, "next[0:2] = COPY(token[0:2])", "signal step")), 0)
+			ofPass(2, 1)(mutant{f, t})
+			setParam("row", ir.IntParam("row", ir.PosOf(ir.Int(1))))(mutant{f, t})
+			return subject{flat: f, backend: validate.Reference}
+		}, func(t *testing.T, s subject) {
+			seen := map[int]float32{} // by the position of the other sequence
+			for other := range 2 {
+				vm, err := refvm.New(s.flat, ones{}, refvm.Options{Workers: 1})
+				require.NoError(t, err)
+				require.NoError(t, vm.Pass([]int{0, other}, []int{0, 0}, refvm.Order{}))
+				a, err := vm.Read("a")
+				require.NoError(t, err)
+				seen[other] = a[0]
+			}
+			require.NotEqual(t, seen[0], seen[1], "what sequence 0 sees depends on where sequence 1 is")
+		}},
+	{kernel.CodeTokens, "the kernel decodes one row of one sequence", "the kernel has no stage body for several tokens",
+		forTheKernel(several, ofPass(1, 2)), func(t *testing.T, _ subject) {
+			p := goldenProgram(t)
+			p.Pass = ir.PassOf(1, 2)
+			notEmitted(t, subject{prog: p})
+		}},
 	{validate.CodeBackend, "it knows no bias, scales or zeros", "the kernel has no body that adds a bias",
 		golden(func(p *ir.Program) {
 			bias := ir.Buffer{Name: "bias", Kind: ir.Weight, DType: ir.F16, Shape: []int{64}}

@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"fmt"
+	"slices"
 
 	"amkc/internal/oracle"
 	"amkc/ir"
@@ -17,6 +18,29 @@ var (
 	wait = stage("t", 0, "a[0:2] = COPY(in[0:2])", "signal c") + stage("u", 1, "wait c >= 1",
 		"%t = COPY(a[0:2])") + emit(0)
 )
+
+// several is a step of a pass of two tokens, once its buffers have them.
+var several = stage("t", 0, "a[0:2] = COPY(v[0:2])") + stage("emit", 0, "next[0:2] = COPY(token[0:2])", "signal step")
+
+// ofPass gives a program its pass, and inputs and outputs their tokens.
+func ofPass(sequences, rows int) func(m mutant) {
+	return func(m mutant) {
+		m.Pass = ir.PassOf(sequences, rows)
+		for _, name := range []string{"token", "in", "next"} {
+			m.Buffers[m.buffer(name)].Shape = []int{m.Pass.NumTokens()}
+		}
+		m.Buffers[m.buffer("kv")].Shape[0] = sequences
+	}
+}
+
+// ofSequence lets ranges of a view go by the position of another sequence.
+func ofSequence(s int, o *ir.Operand) {
+	o.Dims = slices.Clone(o.Dims)
+	for d := range o.Dims {
+		r, pos := &o.Dims[d], ir.PosOf(ir.Int(s))
+		r.Lo, r.Hi = r.Lo.With(ir.Pos, pos), r.Hi.With(ir.Pos, pos)
+	}
+}
 
 func firstOp(m mutant) *ir.FlatOp { return &m.Tasks[0].Ops[0] }
 
@@ -65,7 +89,7 @@ var structureRemovals = []removal{
 	{validate.CodeStructure, "is buffer 99 of", relied, one, func(m mutant) { firstOp(m).InBuf[0] = 99 }, flatly, nil},
 	{validate.CodeStructure, "is a temporary but has buffer", oracle.Malformed, one,
 		func(m mutant) { firstOp(m).Out[0].Buf = "%a" }, flatly, nil},
-	{validate.CodeStructure, "view of in mentions a, b or sm", oracle.Malformed, one, func(m mutant) {
+	{validate.CodeStructure, "view of in mentions a, b, sm or t", oracle.Malformed, one, func(m mutant) {
 		firstOp(m).In[0].Dims[0].Lo = ir.Symbol(ir.SpanA)
 		firstOp(m).In[0].Dims[0].Hi = ir.Symbol(ir.SpanA).Add(ir.Int(2))
 	}, flatly, nil},
@@ -103,8 +127,40 @@ var structureRemovals = []removal{
 		func(m mutant) { op := firstOp(m); op.In[0].Dims = append(op.In[0].Dims, span(0, 1)) }, flatly, nil},
 	{ir.CodeShape, "is dealt out in blocks of 0 to 2 parts", oracle.Refused, temp,
 		func(m mutant) { firstOp(m).In[0].Dims[0].Parts = 2 }, flatly, nil},
-	{ir.CodeShape, "buffer b: error: has 5 dimensions", oracle.Malformed, one,
-		func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{1, 1, 1, 1, 4} }, flatly, nil},
+	{ir.CodeShape, "buffer b: error: has 6 dimensions", oracle.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{1, 1, 1, 1, 1, 4} }, flatly, nil},
+	{ir.CodeShape, "IO_INPUT of shape [4], want the 2 tokens of a pass", oracle.Malformed, several,
+		func(m mutant) { ofPass(1, 2)(m); m.Buffers[m.buffer("token")].Shape = []int{4} }, flatly, nil},
+	{ir.CodeShape, "KV_CACHE of shape [1 4 2 2], want the 2 sequences of a pass", oracle.Malformed, several,
+		func(m mutant) { ofPass(2, 1)(m); m.Buffers[m.buffer("kv")].Shape[0] = 1 }, flatly, nil},
+	{validate.CodeStructure, "view a[pos[1]], want the position of one of 1 sequences", oracle.Malformed,
+		stage("t", 0, "a[pos:pos+1] = COPY(in[0])") + emit(0),
+		func(m mutant) { ofSequence(1, &firstOp(m).Out[0]) }, flatly, nil},
+	{validate.CodeStructure, "view a[pos-pos[1]], want the position of one of 2 sequences",
+		oracle.Malformed, stage("t", 0, "a[0:1] = COPY(v[0])") + stage("emit", 0, "next[0:2] = COPY(token[0:2])",
+			"signal step"), func(m mutant) {
+			ofPass(2, 1)(m)
+			apart := ir.Symbol(ir.Pos).Sub(ir.PosOf(ir.Int(1)))
+			firstOp(m).Out[0].Dims[0] = ir.Index(apart)
+		}, flatly, nil},
+	{validate.CodeSequence, "goes by the position of sequence 0, and is of the cache of another one", oracle.Undefined,
+		stage("t", 0, "%t = ATTENTION_TILE(v[0:2], kv[1,0:pos,0,0:2], kv[1,0:pos,1,0:2]) head_dim=2 n_heads=1 "+
+			"n_kv_heads=1 scale=1.0") + stage("emit", 0, "next[0:2] = COPY(token[0:2])", "signal step"), ofPass(2, 1),
+		flatly, nil},
+	{validate.CodeSequence, "looks at rows of sequence 0 and of sequence 1", oracle.Refused,
+		stage("t", 0, "%t = ATTENTION_TILE(v[0:2], kv[0,0:pos,0,0:2], kv[0,0:pos,1,0:2]) head_dim=2 n_heads=1 "+
+			"n_kv_heads=1 scale=1.0") + stage("emit", 0, "next[0:2] = COPY(token[0:2])", "signal step"),
+		func(m mutant) {
+			ofPass(2, 1)(m)
+			ofSequence(1, &firstOp(m).In[2])
+			firstOp(m).In[2].Dims[0] = span(1, 2)
+		}, flatly, nil},
+	{validate.CodeSymbolic, "by the position of another sequence than other tasks", oracle.Race,
+		stage("t", 0, "c[pos] = COPY(v[0])") + stage("u", 1, "c[pos+1] = COPY(v[1])", "signal c") +
+			stage("emit", 0, "wait c >= 1", "next[0:2] = COPY(token[0:2])", "signal step"), func(m mutant) {
+			ofPass(2, 1)(m)
+			ofSequence(1, &m.task("u.s001").Ops[0].Out[0])
+		}, flatly, nil},
 	{ir.CodeShape, "has shape [0], want positive extents", oracle.Malformed, one,
 		func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{0} }, flatly, nil},
 	{ir.CodeShape, "more than 17592186044416 elements", oracle.Malformed, one,

@@ -32,7 +32,7 @@ func (p *Proof) checkShapes(task *ir.Task, o *ir.FlatOp, form *op.Form, in, out 
 	c, code := &p.ops.call, CodeShapes
 	p.fillCall(o, form, in)
 	n, last := c.Result(form)
-	if c.Problem() == "" && form.Lengths {
+	if c.Problem() == "" && form.Lengths && p.checkSequence(task, o, form) {
 		p.checkCaches(o, form, in)
 	}
 	if c.Problem() == "" && form.Shape != nil {
@@ -124,6 +124,43 @@ func (p *Proof) checkResults(o *ir.FlatOp, form *op.Form, out []view, n int) {
 		}
 		p.ops.call.Fail("output %d has %d elements, want %d, as many as the result", i+1, have, n)
 	}
+}
+
+// checkSequence: an op looks at the caches of one sequence, and its rows are at that sequence's positions. So what
+// holds at one position of all sequences holds wherever each of them is.
+func (p *Proof) checkSequence(task *ir.Task, o *ir.FlatOp, form *op.Form) bool {
+	of := -1
+	for i := range o.In {
+		if form.Input(i).Role != op.Cache {
+			continue
+		}
+		s, _ := ir.Sequence(o.In[i].Dims)
+		if b := o.InBuf[i]; s < 0 && b >= 0 && p.flat.Buffers[b].Kind == ir.KVCache && p.flat.Pass.NumSequences() > 1 {
+			if n, ok := o.In[i].Dims[0].Lo.IsConst(); ok {
+				s = n // where it does not depend on a position, it is still of the sequence whose cache it is
+			}
+		}
+		if s >= 0 && of >= 0 && s != of {
+			p.Errorf(CodeSequence, taskPos(task), "%s looks at rows of sequence %d and of sequence %d, want those of "+
+				"one", o.Code, of, s)
+			return false
+		}
+		of = max(of, s)
+	}
+	for i := range o.Params {
+		e := &o.Params[i].Int
+		for t := range p.flat.Pass.NumTokens() {
+			if s, _ := e.With(ir.Row, ir.Int(t)).Sequence(); s >= 0 && of >= 0 && s != of {
+				p.Errorf(CodeSequence, taskPos(task), "%s has %s=%s, and looks at rows of sequence %d", o.Code,
+					o.Params[i].Key, e, of).Suggest("give it the position of that sequence")
+				return false
+			}
+			if !e.Uses(ir.Row) {
+				break
+			}
+		}
+	}
+	return true
 }
 
 // rowsOf is the dimension that counts rows in a view of keys or values.

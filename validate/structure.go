@@ -120,10 +120,15 @@ func (p *Proof) checkOperand(o *ir.Operand, buf int, t *ir.Task, code ir.Opcode)
 			p.Errorf(ir.CodeShape, taskPos(t), "view of %s is dealt out in blocks of %d to %d parts, want "+
 				"positive numbers", o.Buf, r.Block, r.Parts)
 		}
-		if unbound(&r.Lo) || unbound(&r.Hi) || r.Shared() && unbound(&r.Part) {
-			p.Errorf(CodeStructure, taskPos(t), "view of %s mentions a, b or sm; in an unrolled program "+
-				"only pos is left", o.Buf)
+		if unbound(&r.Lo) || unbound(&r.Hi) || r.Shared() && unbound(&r.Part) ||
+			r.Lo.Uses(ir.Row) || r.Hi.Uses(ir.Row) || r.Shared() && r.Part.Uses(ir.Row) {
+			p.Errorf(CodeStructure, taskPos(t), "view of %s mentions a, b, sm or t; in an unrolled program "+
+				"only positions are left", o.Buf)
 		}
+	}
+	if s, known := ir.Sequence(o.Dims); !known || s >= p.flat.Pass.NumSequences() {
+		p.Errorf(CodeStructure, taskPos(t), "view %s, want the position of one of %d sequences", o,
+			p.flat.Pass.NumSequences())
 	}
 }
 
@@ -155,7 +160,7 @@ func (p *Proof) checkParams(op *ir.FlatOp, spec *op.Spec, t *ir.Task) {
 		}
 		if !prm.IsFloat && unbound(&prm.Int) {
 			p.Errorf(CodeStructure, taskPos(t), "parameter %s of %s mentions a, b or sm; in an unrolled program "+
-				"only pos is left", prm.Key, op.Code)
+				"only positions and t are left", prm.Key, op.Code)
 		}
 		for k := range i {
 			if op.Params[k].Key == prm.Key {

@@ -207,14 +207,27 @@ func (p *Proof) formViews() {
 	}
 }
 
-// oldRows reports whether a view of a cache covers rows below pos alone, at every position.
+// oldRows reports whether a view of a cache covers rows below the position of its sequence alone, at every position.
 func (p *Proof) oldRows(b *ir.Buffer, dims []views.Range) bool {
-	return b.Kind == ir.KVCache && dims[views.RowsDim(b)].Hi.AtMost(views.Between(p.flat.Lo, p.flat.Hi))
+	if b.Kind != ir.KVCache {
+		return false
+	}
+	first, end := 0, 1
+	if p.flat.Pass.NumSequences() > 1 {
+		first, end = dims[0].Ends()
+	}
+	for s := first; s < end; s++ {
+		if !dims[views.RowsDim(b)].Hi.AtMost(views.Between(p.flat.Lo, p.flat.Hi, s)) {
+			return false
+		}
+	}
+	return first < end
 }
 
 // checkPositions decides what the symbolic proof could not, exactly: it repeats the walk of checkMemory over the
 // location for every position. The clocks do not depend on pos: no wait does, and views that do are of plain memory,
-// which has no part in fb.
+// which has no part in fb. Several sequences have that position together, which is no loss for a cache: what befalls an
+// element there depends on the position of its sequence alone. Of other memory there would be all combinations to try.
 func (p *Proof) checkPositions() {
 	for i := range p.mem.locs {
 		l := &p.mem.locs[i]
@@ -230,6 +243,12 @@ func (p *Proof) checkPositions() {
 				}
 			}
 		}
+		if a := p.otherSequence(l, trace); a != nil {
+			p.Errorf(CodeSymbolic, p.Task(a.task), "%s %s, by the position of another sequence than other tasks, and "+
+				"it cannot be proved for all positions at once", does(a), p.view(a)).
+				Suggest("give each sequence a buffer of its own")
+			continue
+		}
 		// The ends first: most mistakes show there.
 		if !p.tryPosition(l, trace, p.flat.Lo) || !p.tryPosition(l, trace, p.flat.Hi) {
 			continue
@@ -237,6 +256,23 @@ func (p *Proof) checkPositions() {
 		for pos := p.flat.Lo + 1; pos < p.flat.Hi && p.tryPosition(l, trace, pos); pos++ {
 		}
 	}
+}
+
+// otherSequence returns a view of memory that is no cache which depends on the position of another sequence than a view
+// before it; nil if there is none.
+func (p *Proof) otherSequence(l *location, trace []*access) *access {
+	first := -1
+	if p.flat.Buffers[l.first].Kind == ir.KVCache {
+		return nil
+	}
+	for _, a := range trace {
+		s, _ := ir.Sequence(a.dims(p.flat))
+		if s >= 0 && first >= 0 && s != first {
+			return a
+		}
+		first = max(first, s)
+	}
+	return nil
 }
 
 // tryPosition walks one location at one position, and reports whether it found nothing wrong.

@@ -39,9 +39,10 @@ func checkVariants(prog *ir.Program) diag.List {
 		}
 		next = v.Hi + 1
 	}
-	if n := prog.Model.MaxSeq; n > 0 && next != n {
+	if n := prog.Model.MaxSeq; n > 0 && next != n-prog.Pass.NumRows()+1 {
 		diags.Add(diag.Errorf(ir.CodeVariants, "variant "+byLo[len(byLo)-1].Name,
-			"the variants end at position %d, want %d, the last that the model can decode", next-1, n-1))
+			"the variants end at position %d, want %d, the last at which the model can decode a pass", next-1,
+			n-prog.Pass.NumRows()))
 	}
 	return diags
 }

@@ -23,6 +23,10 @@ func ToAMK(p *ir.Program, pos int, theta float64) (*Program, diag.List) {
 	if diags := ir.Check(p); diags.Err() != nil {
 		return nil, diags
 	}
+	if p.Pass.NumTokens() > 1 {
+		return nil, diag.List{diag.Errorf(codeExport, "program", "takes %d rows of %d sequences in a pass; one row "+
+			"of one is accepted", p.Pass.NumRows(), p.Pass.NumSequences())}
+	}
 	flat := *p // its variants and buffers become others
 	flat.Variants = slices.Clone(p.Variants)
 	if err := ir.Expand(&flat); err != nil {

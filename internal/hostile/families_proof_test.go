@@ -32,6 +32,18 @@ var proofFamilies = []family{
 	{"bound expressions", func(size int) []byte {
 		return stageOf(0, "tiled extent=30000 grain=1", "  %t=COPY(in[a%4:b%4"+strings.Repeat("+a%2", 15)+"])")
 	}},
+	{"positions of rows", func(size int) []byte {
+		return several(4, 256, "tiled extent=20000 grain=1",
+			"  %t=ROPE(w[0:2,0:2], w[0,0:1]) head_dim=2 order=1 pos=pos[t%4]+t/4+a")
+	}},
+	{"caches of sequences", func(size int) []byte {
+		return several(64, 1, "tiled extent=20000 grain=1", "  kv[a%64,pos[a%64],0,0]=KV_APPEND(w[0,0])\n"+
+			"  %t=ATTENTION_TILE(w[0,0:1], kv[a%64,0:pos[a%64],0,0:1], kv[a%64,0:pos[a%64],0,0:1]) head_dim=1 "+
+			"n_heads=1 n_kv_heads=1 scale=1.0 row=pos[a%64]")
+	}},
+	{"memory by the positions of sequences", func(size int) []byte {
+		return several(64, 1, "tiled extent=20000 grain=1", "  m[pos[a%64]]=COPY(w[0,0])")
+	}},
 	{"long names", func(size int) []byte {
 		text := string(loops(132, ir.MaxTasks/132, "spread extent=132 grain=1 sms=132 rot=0 step=0", ""))
 		return []byte(strings.Replace(text, "stage s{i}", "stage "+strings.Repeat("s", 250)+"{i}", 1))
@@ -284,6 +296,18 @@ func stageOf(sms int, dist, ops string) []byte {
 	f.line(source)
 	f.line(sink)
 	f.variant(1)
+	f.line("stage s %s\n%s\n  signal done", dist, ops)
+	return f.finish()
+}
+
+// several is a program of one stage for passes of several tokens.
+func several(sequences, rows int, dist, ops string) []byte {
+	f, tokens := program(1000, 0), sequences*rows
+	f.line("pass sequences=%d rows=%d", sequences, rows)
+	f.line("buffer in IO_INPUT F32 [%d] HBM rowmajor\nbuffer out IO_OUTPUT F32 [%d] HBM rowmajor", tokens, tokens)
+	f.line("buffer w WEIGHT F32 [2,2] HBM rowmajor\nbuffer kv KV_CACHE F32 [%d,1000,1,1] HBM rowmajor\n"+
+		"buffer m ACTIVATION F32 [1000] HBM rowmajor", sequences)
+	f.variant(1000 - rows + 1)
 	f.line("stage s %s\n%s\n  signal done", dist, ops)
 	return f.finish()
 }

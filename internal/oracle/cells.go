@@ -80,16 +80,22 @@ func (m *machine) cut(regions []region) {
 	for _, r := range regions {
 		lo, hi := m.span(r)
 		for c := lo; c < hi; c++ {
-			m.cells[c].initial = m.cells[c].initial || m.initial(r.buf, m.cells[c].lo, m.runs[0].Pos)
+			m.cells[c].initial = m.cells[c].initial || m.initial(r.buf, m.cells[c].lo, m.runs[0])
 		}
 	}
 }
 
-// initial reports whether a byte is defined before the first step: inputs are, and the cache rows below the position.
-func (m *machine) initial(b *ir.Buffer, at, pos int) bool {
+// initial reports whether a byte is defined before the first step: inputs are, and the cache rows below the position of
+// their sequence.
+func (m *machine) initial(b *ir.Buffer, at int, first Run) bool {
 	if b.Kind == ir.KVCache {
 		d := len(b.Shape) - 3
-		return at*8/b.DType.Bits()/(b.Shape[d+1]*b.Shape[d+2])%b.Shape[d] < pos
+		e, positions := at*8/b.DType.Bits(), first.at()
+		s := e / (b.Numel() / b.Shape[0])
+		if len(positions) == 1 {
+			s = 0
+		}
+		return e/(b.Shape[d+1]*b.Shape[d+2])%b.Shape[d] < positions[s]
 	}
 	return b.Kind == ir.Input
 }

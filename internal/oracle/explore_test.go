@@ -27,7 +27,7 @@ func TestReductionsChangeNothing(t *testing.T) {
 	} {
 		unsafe, safe, left := 0, 0, 0
 		for seed := range uint64(seeds) {
-			runs := []Run{{randomFlat(seed, c.tasks), 0}}
+			runs := []Run{{Flat: randomFlat(seed, c.tasks), Pos: 0}}
 			v := Explore(runs, fp, Options{})
 			require.True(t, v.Complete)
 			w := Explore(runs, fp, c.differ)
@@ -55,7 +55,7 @@ func TestSamplingAgrees(t *testing.T) {
 	fp := NewFootprints()
 	both, missed := 0, 0
 	for seed := range uint64(2000) {
-		runs := []Run{{randomFlat(seed, 6), 0}}
+		runs := []Run{{Flat: randomFlat(seed, 6), Pos: 0}}
 		v, s := Explore(runs, fp, Options{}), Sample(runs, fp, Options{}, seed, 60)
 		require.True(t, v.Unsafe() || !s.Unsafe(), "seed %d: %v", seed, s.Hazard)
 		if s.Unsafe() {

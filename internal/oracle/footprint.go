@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"amkc/ir"
@@ -30,18 +31,18 @@ func NewFootprints() *Footprints {
 // maxElements bounds the buffers that a task is run with.
 const maxElements = 1 << 22
 
-// of returns what task t touches at a position, in the order it does, and the flat buffers that its numbers stand for,
-// valid until the next call. The error is the reference code's.
-func (fp *Footprints) of(f *ir.Flat, t, pos int) ([]refvm.Touch, []int, error) {
-	return fp.within(f, t, pos, pos, pos)
+// of returns what task t touches at the positions of all sequences, in the order it does, and the flat buffers that its
+// numbers stand for, valid until the next call. The error is the reference code's.
+func (fp *Footprints) of(f *ir.Flat, t int, at []int) ([]refvm.Touch, []int, error) {
+	return fp.within(f, t, at, slices.Min(at), slices.Max(at))
 }
 
 // within is the same of a program for positions lo to hi, of which the reference code looks at all.
-func (fp *Footprints) within(f *ir.Flat, t, pos, lo, hi int) ([]refvm.Touch, []int, error) {
-	fp.describe(f, &f.Tasks[t], pos, lo, hi)
+func (fp *Footprints) within(f *ir.Flat, t int, at []int, lo, hi int) ([]refvm.Touch, []int, error) {
+	fp.describe(f, &f.Tasks[t], at, lo, hi)
 	got, ok := fp.known[string(fp.key)]
 	if !ok {
-		got.touches, got.err = fp.run(f, &f.Tasks[t], pos, lo, hi)
+		got.touches, got.err = fp.run(f, &f.Tasks[t], at, lo, hi)
 		if len(fp.known) > 1<<16 {
 			clear(fp.known)
 		}
@@ -51,7 +52,7 @@ func (fp *Footprints) within(f *ir.Flat, t, pos, lo, hi int) ([]refvm.Touch, []i
 }
 
 // describe sets key to all that decides what a task touches, and numbers its buffers.
-func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, pos, lo, hi int) {
+func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, at []int, lo, hi int) {
 	clear(fp.local)
 	fp.order, fp.key = fp.order[:0], fp.key[:0]
 	moves := false
@@ -80,7 +81,7 @@ func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, pos, lo, hi int) {
 		fp.key = strconv.AppendInt(fp.key, int64(op.Code), 10)
 		for _, p := range op.Params {
 			fp.key = fmt.Appendf(fp.key, " %s=%v,%s", p.Key, p.Float, p.Int)
-			moves = moves || p.Int.Uses(ir.Pos)
+			moves = moves || p.Int.Uses(ir.Pos) || p.Int.Uses(ir.Row)
 		}
 		list(op.In, op.InBuf)
 		fp.key = append(fp.key, '>')
@@ -95,15 +96,15 @@ func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, pos, lo, hi int) {
 		}
 	}
 	if moves {
-		for _, p := range []int{pos, lo, hi} {
+		for _, p := range append([]int{lo, hi, f.Pass.NumRows()}, at...) {
 			fp.key = strconv.AppendInt(append(fp.key, '@'), int64(p), 10)
 		}
 	}
 }
 
 // run runs a task by itself, on buffers of its own.
-func (fp *Footprints) run(f *ir.Flat, t *ir.Task, pos, lo, hi int) ([]refvm.Touch, error) {
-	alone := ir.Flat{Name: "alone", Lo: lo, Hi: hi}
+func (fp *Footprints) run(f *ir.Flat, t *ir.Task, at []int, lo, hi int) ([]refvm.Touch, error) {
+	alone := ir.Flat{Name: "alone", Lo: lo, Hi: hi, Pass: f.Pass}
 	for _, b := range fp.order {
 		buf := f.Buffers[b]
 		buf.Pages, buf.Space, buf.Layout = nil, ir.HBM, ir.Layout{}
@@ -135,7 +136,8 @@ func (fp *Footprints) run(f *ir.Flat, t *ir.Task, pos, lo, hi int) ([]refvm.Touc
 	if err != nil {
 		return nil, err
 	}
-	if err := vm.Step(pos, 0, refvm.Order{Kind: refvm.InOrder}); err != nil {
+	tokens := make([]int, f.Pass.NumTokens())
+	if err := vm.Pass(at, tokens, refvm.Order{Kind: refvm.InOrder}); err != nil {
 		return nil, err
 	}
 	return append([]refvm.Touch(nil), vm.Touched(0)...), nil

@@ -126,7 +126,7 @@ func TestHazards(t *testing.T) {
 			require.Equal(t, c.kind, v.Hazard.Kind, v.Hazard)
 			f, diags := ir.Unroll(p, &p.Variants[0])
 			require.NoError(t, diags.Err())
-			sampled := Sample([]Run{{f, 1}}, NewFootprints(), Options{Target: p.Target}, 1, 200)
+			sampled := Sample([]Run{{Flat: f, Pos: 1}}, NewFootprints(), Options{Target: p.Target}, 1, 200)
 			if c.name != "a row that the step before left out" { // which takes two steps
 				require.NotNil(t, sampled.Hazard, "sampling finds it too")
 			}

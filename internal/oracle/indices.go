@@ -30,6 +30,7 @@ type walk struct {
 	m     *machine
 	held  map[string][]index // by buffer
 	temps map[string][]index // of the task at hand; nil where the length is not known
+	lasts map[string]int     // and of how many elements their last dimension is
 	token index
 }
 
@@ -46,7 +47,7 @@ func (m *machine) indices([]region) *Hazard {
 			return nil // it is stuck, which is found elsewhere
 		}
 		for _, t := range order {
-			w.temps = map[string][]index{}
+			w.temps, w.lasts = map[string][]index{}, map[string]int{}
 			for k := range m.tasks[t].flat.Ops {
 				if bad := w.op(r, &m.tasks[t].flat.Ops[k]); bad != "" {
 					return &Hazard{Kind: Index, Task: m.tasks[t].name, Detail: bad}
@@ -56,7 +57,11 @@ func (m *machine) indices([]region) *Hazard {
 		for i := range r.Flat.Buffers {
 			if b := &r.Flat.Buffers[i]; b.Role == ir.RoleNext &&
 				len(w.held[b.Name]) > 0 {
-				if next := w.held[b.Name][0]; !next.given || next.hi >= 0 || next.any || next.none {
+				next := index{hi: -1}
+				for _, of := range w.held[b.Name] { // the host may go on after any row
+					next = next.or(of)
+				}
+				if !next.given || next.hi >= 0 || next.any || next.none {
 					w.token = next
 				}
 			}
@@ -137,7 +142,7 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 		if op.InBuf[1] < 0 {
 			return ""
 		}
-		rows := op.In[1].Dims[0].Len(r.Pos)
+		rows := op.In[1].Dims[0].Len(r.of(op.In[1].Dims))
 		for _, id := range ids {
 			switch {
 			case id.any || id.none:
@@ -147,7 +152,7 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 			}
 		}
 		if slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
-			out, known = repeat(index{any: true}, len(ids)*elements(&op.In[1], r.Pos)/max(1, rows)), ok
+			out, known = repeat(index{any: true}, len(ids)*elements(&op.In[1], r)/max(1, rows)), ok
 		}
 	case ir.ArgMax:
 		return w.argmax(r, op)
@@ -173,14 +178,18 @@ func (w *walk) argmax(r Run, op *ir.FlatOp) string {
 		w.store(r, op, nil, false)
 		return ""
 	}
-	if op.IntAt("partial", r.Pos, 0) != 0 {
+	last := w.lastOf(r, op, 0)
+	if op.IntAt("partial", 0, 0) != 0 {
 		best := index{hi: -1, none: true}
-		if len(x) > 0 {
-			best.hi = op.IntAt("first", r.Pos, 0) + len(x) - 1
+		if last > 0 {
+			best.hi = op.IntAt("first", 0, 0) + last - 1
 		}
-		w.put(r, &op.Out[0], op.OutBuf[0], []index{{any: true}}, true)
-		if len(op.Out) > 1 {
-			w.put(r, &op.Out[1], op.OutBuf[1], []index{best}, true)
+		for i := range op.Out {
+			if i == 0 {
+				w.put(r, &op.Out[i], op.OutBuf[i], repeat(index{any: true}, r.Flat.Pass.NumTokens()), true)
+			} else {
+				w.put(r, &op.Out[i], op.OutBuf[i], repeat(best, max(1, elements(&op.Out[i], r))), true)
+			}
 		}
 		return ""
 	}
@@ -189,22 +198,22 @@ func (w *walk) argmax(r Run, op *ir.FlatOp) string {
 	}
 	if len(op.In) == 2 {
 		ids, ok := w.load(r, op, 1)
-		chosen := index{hi: -1}
-		for _, id := range ids {
-			chosen = chosen.or(id)
+		var chosen []index
+		for b := 0; last > 0 && b+last <= len(ids); b += last {
+			of := index{hi: -1}
+			for _, id := range ids[b : b+last] {
+				of = of.or(id)
+			}
+			if ok && of == (index{hi: -1, none: true}) {
+				return "chooses among indices of nothing"
+			}
+			of.none = false
+			chosen = append(chosen, of)
 		}
-		if ok && chosen == (index{hi: -1, none: true}) {
-			return "chooses among indices of nothing"
-		}
-		chosen.none = false
-		w.store(r, op, []index{chosen}, ok)
+		w.store(r, op, chosen, ok)
 		return ""
 	}
-	last := len(x)
-	if op.InBuf[0] >= 0 {
-		last = op.In[0].Dims[len(op.In[0].Dims)-1].Len(r.Pos)
-	}
-	w.store(r, op, repeat(index{hi: last - 1}, len(x)/last), true)
+	w.store(r, op, repeat(index{hi: last - 1}, len(x)/max(1, last)), true)
 	return ""
 }
 
@@ -218,15 +227,15 @@ func (w *walk) load(r Run, op *ir.FlatOp, i int) ([]index, bool) {
 	b := &r.Flat.Buffers[op.InBuf[i]]
 	switch {
 	case b.DType != ir.I32 || b.Kind == ir.Weight || b.Kind == ir.Const || b.Kind == ir.KVCache:
-		return repeat(index{any: true}, elements(o, r.Pos)), true
+		return repeat(index{any: true}, elements(o, r)), true
 	case b.Role == ir.RoleToken:
-		return repeat(w.token, elements(o, r.Pos)), true
+		return repeat(w.token, elements(o, r)), true
 	case b.Kind == ir.Input:
-		return repeat(index{hi: -1, given: true}, elements(o, r.Pos)), true
+		return repeat(index{hi: -1, given: true}, elements(o, r)), true
 	}
 	out := make([]index, 0, 4)
 	held := w.held[b.Name]
-	for _, e := range elementsOf(b, o.Dims, r.Pos) {
+	for _, e := range elementsOf(b, o.Dims, r.of(o.Dims)) {
 		if e < len(held) {
 			out = append(out, held[e])
 		} else {
@@ -236,9 +245,31 @@ func (w *walk) load(r Run, op *ir.FlatOp, i int) ([]index, bool) {
 	return out, true
 }
 
+// lastOf is the number of elements of the last dimension of an input.
+func (w *walk) lastOf(r Run, op *ir.FlatOp, i int) int {
+	if op.InBuf[i] < 0 {
+		return w.lasts[op.In[i].Buf]
+	}
+	return lastOf(&op.In[i], r)
+}
+
+// lastOfResult is the same of what an op yields, where more is known than that it is like the first operand.
+func (w *walk) lastOfResult(r Run, op *ir.FlatOp) int {
+	switch {
+	case op.Code == ir.EMBED && op.InBuf[1] >= 0:
+		return elements(&op.In[1], r) / max(1, op.In[1].Dims[0].Len(r.of(op.In[1].Dims)))
+	case (op.Code == ir.GEMV || op.Code == ir.GEMM) && op.InBuf[1] >= 0:
+		return elements(&op.In[1], r) / max(1, lastOf(&op.In[1], r))
+	case op.Code == ir.SiluMul && len(op.In) == 1:
+		return w.lastOf(r, op, 0) / 2
+	}
+	return w.lastOf(r, op, 0)
+}
+
 // store gives every output what an op yields.
 func (w *walk) store(r Run, op *ir.FlatOp, values []index, known bool) {
 	for i := range op.Out {
+		w.lasts[op.Out[i].Buf] = w.lastOfResult(r, op)
 		w.put(r, &op.Out[i], op.OutBuf[i], values, known)
 	}
 }
@@ -259,7 +290,7 @@ func (w *walk) put(r Run, o *ir.Operand, buf int, values []index, known bool) {
 		held = repeat(index{hi: -1}, b.Numel())
 		w.held[b.Name] = held
 	}
-	for i, e := range elementsOf(b, o.Dims, r.Pos) {
+	for i, e := range elementsOf(b, o.Dims, r.of(o.Dims)) {
 		if i < len(values) {
 			held[e] = values[i]
 		}
@@ -270,7 +301,7 @@ func (w *walk) put(r Run, o *ir.Operand, buf int, values []index, known bool) {
 func (w *walk) length(r Run, op *ir.FlatOp) (int, bool) {
 	n := make([]int, len(op.In))
 	for i := range op.In {
-		if n[i] = elements(&op.In[i], r.Pos); op.InBuf[i] < 0 {
+		if n[i] = elements(&op.In[i], r); op.InBuf[i] < 0 {
 			held := w.temps[op.In[i].Buf]
 			if n[i] = len(held); held == nil {
 				return 0, false
@@ -285,7 +316,7 @@ func (w *walk) length(r Run, op *ir.FlatOp) (int, bool) {
 	case op.Code == ir.SiluMul:
 		return n[0], true
 	case (op.Code == ir.GEMV || op.Code == ir.GEMM) && op.InBuf[1] >= 0:
-		k := max(1, op.In[1].Dims[len(op.In[1].Dims)-1].Len(r.Pos))
+		k := max(1, lastOf(&op.In[1], r))
 		return n[0] / k * (n[1] / k), true
 	}
 	return 0, false
@@ -299,13 +330,16 @@ func repeat(i index, n int) []index {
 	return out
 }
 
-func elements(o *ir.Operand, pos int) int {
-	n := 1
+func elements(o *ir.Operand, r Run) int {
+	n, pos := 1, r.of(o.Dims)
 	for d := range o.Dims {
 		n *= o.Dims[d].Len(pos)
 	}
 	return n
 }
+
+// lastOf is the number of elements of the last dimension of a view.
+func lastOf(o *ir.Operand, r Run) int { return o.Dims[len(o.Dims)-1].Len(r.of(o.Dims)) }
 
 // elementsOf lists the elements of a view in row-major order.
 func elementsOf(b *ir.Buffer, dims []ir.Range, pos int) []int {

@@ -21,18 +21,55 @@ type Effort struct {
 // Flat judges an unrolled program, one step of it, at several positions.
 func Flat(f *ir.Flat, target *ir.Target, fp *Footprints, e Effort) Verdict {
 	total := Verdict{Complete: true}
-	for _, pos := range positions(f.Lo, f.Hi, e) {
-		if total.add(judge([]Run{{f, pos}}, target, fp, e)); total.Unsafe() {
+	for _, r := range runsOf(f, e) {
+		if total.add(judge([]Run{r}, target, fp, e)); total.Unsafe() {
 			break
 		}
 	}
-	total.Complete = total.Complete && f.Hi-f.Lo < e.Positions || total.Unsafe()
+	total.Complete = total.Complete && f.Hi-f.Lo < e.Positions && f.Pass.NumSequences() == 1 || total.Unsafe()
 	return total
+}
+
+// runsOf chooses positions at which a program is run. Of several sequences, all have one of them, and then each has
+// another one, the first in front and behind.
+func runsOf(f *ir.Flat, e Effort) []Run {
+	var out []Run
+	list := positions(f.Lo, f.Hi, e)
+	for i, pos := range list {
+		out = append(out, Run{Flat: f, Pos: pos})
+		if f.Pass.NumSequences() == 1 {
+			continue
+		}
+		for _, k := range []int{1, len(list) - 1} {
+			r := Run{Flat: f, Pos: pos}
+			for s := 1; s < f.Pass.NumSequences(); s++ {
+				r.Others = append(r.Others, list[(i+k*s)%len(list)])
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// after returns the pass that follows one: a sequence goes on where the last one ended, or after some row of it, or
+// goes back.
+func (r Run) after(at func(pos int) *ir.Flat, last int, i int) (Run, bool) {
+	rows, next := r.Flat.Pass.NumRows(), r.at()
+	most := 0
+	for s := range next {
+		step := 1 + (i+s)%rows
+		if s > 0 && (i+s)%3 == 2 {
+			step = -1
+		}
+		next[s] = max(0, min(next[s]+step, last))
+		most = max(most, next[s])
+	}
+	return Run{Flat: at(most), Pos: next[0], Others: next[1:]}, next[0] != r.Pos
 }
 
 // Program judges a native program: every variant, and the steps after each other, from one variant to the next as well.
 func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
-	flats := make([]*ir.Flat, len(p.Variants))
+	flats, starts := make([]*ir.Flat, len(p.Variants)), map[*ir.Flat]int{}
 	covered := 0
 	named := map[string]bool{}
 	for i := range p.Variants {
@@ -44,34 +81,34 @@ func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
 		if f == nil {
 			return malformed("variant "+p.Variants[i].Name, "%v", diags)
 		}
-		flats[i] = f
+		flats[i], starts[f] = f, p.Variants[i].Lo
 	}
-	slices.SortStableFunc(flats, func(a, b *ir.Flat) int { return a.Lo - b.Lo })
+	slices.SortStableFunc(flats, func(a, b *ir.Flat) int { return starts[a] - starts[b] })
 	for _, f := range flats {
-		if f.Lo != covered {
-			return malformed("variant "+f.Name, "starts at %d, those before end at %d", f.Lo, covered-1)
+		if starts[f] != covered {
+			return malformed("variant "+f.Name, "starts at %d, those before end at %d", starts[f], covered-1)
 		}
 		if covered = f.Hi + 1; p.Target != nil && f.SMs > p.Target.SMs {
 			return malformed("variant "+f.Name, "runs on %d SMs, the target has %d", f.SMs, p.Target.SMs)
 		}
 	}
-	if covered == 0 || p.Model.MaxSeq > 0 && covered != p.Model.MaxSeq {
+	if covered == 0 || p.Model.MaxSeq > 0 && covered != p.Model.MaxSeq-p.Pass.NumRows()+1 {
 		return malformed("", "the variants end at %d of %d", covered, p.Model.MaxSeq)
 	}
 	at := func(pos int) *ir.Flat {
 		return flats[slices.IndexFunc(flats, func(f *ir.Flat) bool { return pos <= f.Hi })]
 	}
-	total := Verdict{Complete: covered <= e.Positions}
-	var where []int
+	total := Verdict{Complete: covered <= e.Positions && p.Pass.NumTokens() == 1}
+	var runs []Run
 	for _, f := range flats {
-		where = append(where, positions(f.Lo, f.Hi, e)...)
+		runs = append(runs, runsOf(f, e)...)
 	}
-	for _, pos := range where {
-		if total.add(judge([]Run{{at(pos), pos}}, p.Target, fp, e)); total.Unsafe() {
+	for i, r := range runs {
+		if total.add(judge([]Run{r}, p.Target, fp, e)); total.Unsafe() {
 			break
 		}
-		if pos+1 < covered {
-			if total.add(judge([]Run{{at(pos), pos}, {at(pos + 1), pos + 1}}, p.Target, fp, e)); total.Unsafe() {
+		if next, ok := r.after(at, covered-1, i); ok {
+			if total.add(judge([]Run{r, next}, p.Target, fp, e)); total.Unsafe() {
 				break
 			}
 		}

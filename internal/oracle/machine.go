@@ -6,10 +6,28 @@ import (
 	"amkc/ir"
 )
 
-// A Run is one decode step: a variant, at a position.
+// A Run is one step or pass: a variant, with the position of each sequence.
 type Run struct {
-	Flat *ir.Flat
-	Pos  int
+	Flat   *ir.Flat
+	Pos    int   // of the first sequence
+	Others []int // of those after it, which have Pos too if nothing is said
+}
+
+// at returns the positions of all sequences.
+func (r Run) at() []int {
+	out := make([]int, r.Flat.Pass.NumSequences())
+	for s := range out {
+		if out[s] = r.Pos; s > 0 && s <= len(r.Others) {
+			out[s] = r.Others[s-1]
+		}
+	}
+	return out
+}
+
+// of returns the position that a view goes by.
+func (r Run) of(dims []ir.Range) int {
+	s, _ := ir.Sequence(dims)
+	return r.at()[max(0, s)]
 }
 
 // Options choose what is run, and how finely.
@@ -118,9 +136,11 @@ func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard) {
 		if h := wellFormed(r.Flat); h != nil {
 			return nil, h
 		}
-		if r.Pos < r.Flat.Lo || r.Pos > r.Flat.Hi {
-			return nil, &Hazard{Kind: Malformed,
-				Detail: fmt.Sprintf("position %d is outside %d to %d", r.Pos, r.Flat.Lo, r.Flat.Hi)}
+		for _, pos := range r.at() {
+			if pos < r.Flat.Lo || pos > r.Flat.Hi {
+				return nil, &Hazard{Kind: Malformed,
+					Detail: fmt.Sprintf("position %d is outside %d to %d", pos, r.Flat.Lo, r.Flat.Hi)}
+			}
 		}
 		m.addTasks(step, r.Flat)
 		more, h := m.footprints(step, r, fp)
@@ -250,7 +270,7 @@ func (m *machine) footprints(step int, r Run, fp *Footprints) ([]region, *Hazard
 				}
 			}
 		}
-		touches, bufs, err := fp.of(r.Flat, i, r.Pos)
+		touches, bufs, err := fp.of(r.Flat, i, r.at())
 		if err != nil {
 			return nil, &Hazard{Kind: Refused, Task: who, Detail: err.Error()}
 		}

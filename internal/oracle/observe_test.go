@@ -143,7 +143,7 @@ func TestKnowledgeAgreesWithObservation(t *testing.T) {
 		if len(f.Tasks) > 7 {
 			continue
 		}
-		runs := []Run{{f, f.Lo}}
+		runs := []Run{{Flat: f, Pos: f.Lo}}
 		m, h := build(runs, fp, Options{Bytes: seed%2 == 0})
 		v := Explore(runs, fp, Options{})
 		require.True(t, v.Complete)

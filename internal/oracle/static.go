@@ -70,10 +70,11 @@ func sameViews(op *ir.FlatOp, r Run) bool {
 				continue
 			}
 			read := map[int]bool{}
-			for _, at := range bytesOfView(x, op.In[i].Dims, r.Pos) {
+			for _, at := range bytesOfView(x, op.In[i].Dims, r.of(op.In[i].Dims)) {
 				read[at] = true
 			}
-			if slices.ContainsFunc(bytesOfView(y, op.Out[o].Dims, r.Pos), func(at int) bool { return read[at] }) {
+			written := bytesOfView(y, op.Out[o].Dims, r.of(op.Out[o].Dims))
+			if slices.ContainsFunc(written, func(at int) bool { return read[at] }) {
 				return false
 			}
 		}

@@ -70,7 +70,7 @@ func wellFormed(f *ir.Flat) *Hazard {
 }
 
 func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
-	if len(b.Shape) < 1 || len(b.Shape) > 4 || b.DType.Bits() == 0 {
+	if len(b.Shape) < 1 || len(b.Shape) > ir.MaxRank || b.DType.Bits() == 0 {
 		return fmt.Sprintf("has shape %v of %s", b.Shape, b.DType)
 	}
 	for _, n := range b.Shape {
@@ -86,12 +86,18 @@ func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 		b.DType.Bits() != 16 || b.Layout.Kind == ir.Word64 && b.DType.Bits() != 32) {
 		return fmt.Sprintf("holds %s %s in %s as %s", b.Kind, b.DType, b.Space, b.Layout)
 	}
+	rank := len(b.Shape)
 	if kv := b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16; kv &&
-		(b.Kind != ir.KVCache || len(b.Shape) != 4) || b.Layout.Kind == ir.Tile8x32 && len(b.Shape) != 2 {
+		(b.Kind != ir.KVCache || rank != 4 && rank != 5) || b.Layout.Kind == ir.Tile8x32 && rank != 2 {
 		return fmt.Sprintf("has layout %s and shape %v", b.Layout, b.Shape)
 	}
 	if b.Kind == ir.KVCache && len(b.Shape) < 3 {
 		return fmt.Sprintf("is a cache of shape %v", b.Shape)
+	}
+	sequences, tokens := f.Pass.NumSequences(), f.Pass.NumTokens()
+	if sequences > 1 && b.Kind == ir.KVCache && b.Shape[0] != sequences ||
+		tokens > 1 && (b.Kind == ir.Output || b.Role == ir.RoleToken) && b.Shape[0] != tokens {
+		return fmt.Sprintf("has shape %v, and a pass %d sequences with %d tokens", b.Shape, sequences, tokens)
 	}
 	for _, name := range b.Pages {
 		found := false
@@ -135,8 +141,11 @@ func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
 		case buf >= 0 && len(o.Dims) != len(f.Buffers[buf].Shape):
 			return fmt.Sprintf("has a view of %s with %d ranges", f.Buffers[buf].Name, len(o.Dims))
 		}
+		if s, known := ir.Sequence(o.Dims); !known || s >= f.Pass.NumSequences() {
+			return fmt.Sprintf("has view %s, and a pass has %d sequences", o, f.Pass.NumSequences())
+		}
 		for _, r := range o.Dims {
-			for _, s := range []ir.Sym{ir.SpanA, ir.SpanB, ir.OnSM} {
+			for _, s := range []ir.Sym{ir.SpanA, ir.SpanB, ir.OnSM, ir.Row} {
 				if r.Lo.Uses(s) || r.Hi.Uses(s) || r.Part.Uses(s) {
 					return fmt.Sprintf("has a view of %s that is not bound", o.Buf)
 				}

@@ -10,12 +10,13 @@ import (
 )
 
 // committedFiles are programs that amkc has made, and one written by hand in the same shape: fused, tiled, on pages, in
-// loops, with flagged exchanges. The small ones come first.
+// loops, with flagged exchanges; one is for passes of several tokens. The small ones come first.
 var committedFiles = []string{
 	"passes/testdata/exchange/plain.out.amk",
 	"passes/testdata/exchange/tiny.out.amk",
 	"passes/testdata/exchange/normed.out.amk",
 	"testdata/ir/tiny.amk",
+	"passes/testdata/tokens/pagecolor.amk",
 	"testdata/golden/llama-odd-dims_h200_fp32/schedule.amk",
 	"testdata/golden/llama-gqa_t4_fp16_split/schedule.amk",
 	"testdata/golden/mistral-window_h200_bf16/schedule.amk",
@@ -23,7 +24,7 @@ var committedFiles = []string{
 }
 
 // smallCommitted is how many of committedFiles are for few SMs.
-const smallCommitted = 4
+const smallCommitted = 5
 
 // Committed returns the committed programs, and every variant of them unrolled. They are read once; the caller
 // changes none of them. The error says which file is missing or wrong.

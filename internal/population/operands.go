@@ -33,6 +33,9 @@ func operandsOf(r *rand.Rand, code ir.Opcode, changes int) *ir.Flat {
 	for range changes {
 		s.change(op)
 	}
+	if slices.ContainsFunc(s.flat.Buffers, func(b ir.Buffer) bool { return s.flat.Pass.Wants(&b) != "" }) {
+		s.flat.Pass = ir.Pass{} // what comes from the host would have to have its tokens
+	}
 	s.flat.Tasks = []ir.Task{{Name: "only", SM: -1, Signal: 0, Ops: append(s.before, *op)}}
 	return s.flat
 }

@@ -49,7 +49,9 @@ func (s *sheet) changeRange(op *ir.FlatOp) {
 	d := s.IntN(len(o.Dims))
 	r, pos := &o.Dims[d], ir.Symbol(ir.Pos)
 	length := r.Len(s.flat.Lo)
-	switch s.IntN(12) {
+	switch s.IntN(13) {
+	case 12:
+		r.Hi = r.Hi.Add(ir.PosOf(ir.Int(s.IntN(3)))).Sub(pos)
 	case 0, 1:
 		r.Hi = r.Hi.Add(ir.Int(1))
 	case 2, 3:
@@ -117,7 +119,8 @@ func (s *sheet) changeParam(op *ir.FlatOp) {
 		op.Params = slices.Delete(op.Params, k, k+1)
 	case 1:
 		p.Int, p.IsFloat = pick(s.Rand, []ir.Expr{ir.Symbol(ir.Pos), ir.Symbol(ir.Pos).Sub(ir.Int(1)),
-			ir.Symbol(ir.OnSM)}), false
+			ir.Symbol(ir.OnSM), ir.PosOf(ir.Int(1)), ir.PosOf(ir.Symbol(ir.Row)),
+			ir.Symbol(ir.Pos).Sub(ir.Symbol(ir.Row)), ir.Symbol(ir.Row)}), false
 	case 2:
 		p.Float, p.IsFloat = pick(s.Rand, []float64{0, 1, 2.5, -1, math.NaN(), math.Inf(1)}), true
 	case 3, 4:

@@ -26,7 +26,7 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 		return s.embed()
 	case ir.RMSNORM, ir.LAYERNORM:
 		n := 1 + s.IntN(4)
-		in := []arg{s.in(s.float(), s.some()*n), s.in(s.float(), n)}
+		in := []arg{s.input("", s.float(), rows, s.some()*n), s.in(s.float(), n)}
 		if code == ir.LAYERNORM && chance(s.Rand, 2) {
 			in = append(in, s.in(s.float(), n))
 		}
@@ -45,9 +45,14 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 		return s.rope()
 	case ir.SiluMul:
 		if chance(s.Rand, 2) {
-			return s.op(code, []arg{s.in(s.float(), 2*n)}, floats(n))
+			return s.op(code, []arg{s.input("", s.float(), rows, 2*n)}, floats(rows*n))
 		}
 		return s.op(code, []arg{x(), x()}, floats(n))
+	case ir.ADD:
+		if chance(s.Rand, 3) { // one row for each
+			return s.op(code, []arg{s.input("", s.float(), rows, n), s.in(s.float(), n)}, floats(rows*n))
+		}
+		return s.pointwise(code, n)
 	case ir.MUL:
 		if chance(s.Rand, 2) {
 			return s.op(code, []arg{x()}, floats(n), ir.FloatParam("scale", 0.5))
@@ -173,10 +178,26 @@ func (s *sheet) rope() *ir.FlatOp {
 	if chance(s.Rand, 2) {
 		params = append(params, intParam("limit", 2*s.IntN(6)))
 	}
-	if chance(s.Rand, 2) {
-		params = append(params, ir.IntParam("pos", ir.Symbol(ir.Pos)))
+	if batch > 1 || chance(s.Rand, 2) {
+		params = append(params, ir.IntParam("pos", s.positionOfRow(batch)))
 	}
-	return s.op(ir.ROPE, []arg{s.in(s.float(), n), s.in(s.float(), hd/2)}, s.outs(s.float(), n), params...)
+	return s.op(ir.ROPE, []arg{s.input("", s.float(), batch, n), s.in(s.float(), hd/2)}, s.outs(s.float(), batch*n),
+		params...)
+}
+
+// positionOfRow is where the rows of an op are: one after the other, or all where the pass is; at times of a pass of
+// several sequences.
+func (s *sheet) positionOfRow(rows int) ir.Expr {
+	row := ir.Symbol(ir.Row)
+	switch s.IntN(3) {
+	case 0:
+		return ir.Symbol(ir.Pos)
+	case 1:
+		s.flat.Pass = ir.PassOf(1, rows)
+		return ir.Symbol(ir.Pos).Add(row)
+	}
+	s.flat.Pass = ir.PassOf(rows, 1+s.IntN(2))
+	return ir.PosOf(row.Div(s.flat.Pass.NumRows())).Add(row.Mod(s.flat.Pass.NumRows()))
 }
 
 func (s *sheet) appendRows() *ir.FlatOp {
@@ -201,15 +222,15 @@ func (s *sheet) appendRows() *ir.FlatOp {
 }
 
 func (s *sheet) argmax() *ir.FlatOp {
+	rows, n := 1+s.IntN(3), 1+s.IntN(4)
 	switch s.IntN(3) {
 	case 0:
-		return s.op(ir.ArgMax, []arg{s.in(s.float(), s.some())}, []arg{s.out(s.float(), 1), s.out(ir.I32, 1)},
-			intParam("partial", 1), intParam("first", s.IntN(9)))
+		return s.op(ir.ArgMax, []arg{s.view("", ir.Weight, s.float(), rows, s.some())},
+			[]arg{s.out(s.float(), rows), s.out(ir.I32, rows)}, intParam("partial", 1), intParam("first", s.IntN(9)))
 	case 1:
-		n := 1 + s.IntN(4)
-		return s.op(ir.ArgMax, []arg{s.in(s.float(), n), s.input(tokenInput, ir.I32, s.shape(n)...)}, s.outs(ir.I32, 1))
+		return s.op(ir.ArgMax, []arg{s.input("", s.float(), rows, n), s.input(tokenInput, ir.I32, rows, n)},
+			s.outs(ir.I32, rows))
 	}
-	rows, n := 1+s.IntN(3), 1+s.IntN(4)
 	return s.op(ir.ArgMax, []arg{s.input("", s.float(), rows, n)}, s.outs(ir.I32, rows))
 }
 
@@ -235,21 +256,24 @@ func (s *sheet) combine() *ir.FlatOp {
 }
 
 // attention looks at a cache in one of the forms that it takes: [rows, hd], [rows, heads, hd], [batch, rows, heads,
-// hd] and [heads, rows, 1, hd].
+// hd], [heads, rows, 1, hd] and [1, heads, rows, 1, hd].
 func (s *sheet) attention() *ir.FlatOp {
-	hd, kvHeads, group, batch, rows := 1+s.IntN(4), 1+s.IntN(2), 1+s.IntN(2), 1, s.some()
+	hd, kvHeads, group, batch, rows := 1+s.IntN(4), 1+s.IntN(2), 1+s.IntN(2), 1+s.IntN(2), s.some()
 	var lengths []int
-	switch form := s.IntN(4); {
-	case form == 0:
+	form := s.IntN(5)
+	switch form {
+	case 0:
 		kvHeads, lengths = 1, []int{rows, hd}
-	case form == 1:
+	case 1:
 		lengths = []int{rows, kvHeads, hd}
-	case form == 2:
-		batch = 1 + s.IntN(2)
+	case 2:
 		lengths = []int{batch, rows, kvHeads, hd}
+	case 3:
+		lengths = []int{1, kvHeads, rows, 1, hd}
 	default:
 		lengths = []int{kvHeads, rows, 1, hd}
 	}
+	ofEach := len(lengths) == 4 && lengths[0] == batch && lengths[2] == kvHeads // of each query
 	params := []ir.Param{intParam("head_dim", hd), intParam("n_heads", kvHeads*group), intParam("n_kv_heads", kvHeads),
 		ir.FloatParam("scale", 0.5)}
 	cache := [2]arg{s.view("", ir.Weight, s.float(), lengths...), s.view("", ir.Weight, s.float(), lengths...)}
@@ -273,9 +297,16 @@ func (s *sheet) attention() *ir.FlatOp {
 		}
 	}
 	in := []arg{s.in(s.float(), batch*kvHeads*group*hd), cache[0], cache[1]}
-	if batch == 1 && chance(s.Rand, 2) {
-		in = append(in, s.in(s.float(), kvHeads*hd), s.in(s.float(), kvHeads*hd))
+	if (batch == 1 || !ofEach) && chance(s.Rand, 2) {
+		in = append(in, s.in(s.float(), batch*kvHeads*hd), s.in(s.float(), batch*kvHeads*hd))
 		params = append(params, ir.IntParam("row", pos))
+		if chance(s.Rand, 2) {
+			params[len(params)-1].Int = pos.Add(ir.Symbol(ir.Row))
+			s.flat.Pass = ir.PassOf(1, batch)
+		}
+		if chance(s.Rand, 2) {
+			params = append(params, intParam("window", 1+s.IntN(3)))
+		}
 	}
 	width := hd
 	if chance(s.Rand, 3) {

@@ -45,6 +45,8 @@ var explained = map[string]string{
 	"AMK3160": "a step whose end does not cover every task, where the next step meets none of the late ones",
 	"AMK3161": "no token: the next step takes what is there",
 	"AMK3163": "a row that the step should append and nobody reads afterwards, at the positions run",
+	"AMK3164": "a cache by the position of another sequence, where nothing reads what was put in the wrong place, or " +
+		"the sequences were where it does not matter at the positions run",
 	"AMK3170": "a row that the kernel copies because it copies whole blocks, and does not use; or what is written " +
 		"after all who read it",
 	"AMK3190": "a program beyond the budget of a proof",

@@ -26,7 +26,11 @@ func ranAlone(f *ir.Flat) (err error) {
 	}()
 	vm, err := refvm.New(f, zeros{}, refvm.Options{Workers: 1})
 	for pos := f.Lo; pos <= f.Hi && err == nil; pos++ {
-		err = vm.Step(pos, 0, refvm.Order{Kind: refvm.InOrder})
+		at := make([]int, f.Pass.NumSequences())
+		for s := range at { // each sequence somewhere else
+			at[s] = f.Lo + (pos-f.Lo+s)%(f.Hi-f.Lo+1)
+		}
+		err = vm.Pass(at, make([]int, f.Pass.NumTokens()), refvm.Order{Kind: refvm.InOrder})
 	}
 	return err
 }

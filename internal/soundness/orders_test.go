@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,7 +96,8 @@ func runOnce(t *testing.T, c population.Case, f *ir.Flat, o refvm.Order) [][]uin
 			require.NoError(t, vm.Write(b.Name, values), c.Name)
 		}
 	}
-	require.NoError(t, vm.Step(f.Hi, 0, o), "%s in order %v", c.Name, o)
+	at, tokens := slices.Repeat([]int{f.Hi}, f.Pass.NumSequences()), make([]int, f.Pass.NumTokens())
+	require.NoError(t, vm.Pass(at, tokens, o), "%s in order %v", c.Name, o)
 	var out [][]uint32
 	for i := range f.Buffers {
 		if b := &f.Buffers[i]; !b.Kind.ReadOnly() {

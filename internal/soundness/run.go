@@ -175,7 +175,7 @@ func sources(n int) []source {
 		source
 		share int // of 40
 	}{
-		{source{group: "ours", draw: population.Mutant}, 15},
+		{source{group: "ours", draw: population.Mutant}, 14},
 		{source{group: "ours", draw: population.Operands}, 3},
 		{source{group: "ours", draw: population.Native}, 4},
 		{source{group: "ours", draw: population.Looped}, 4},
@@ -183,6 +183,7 @@ func sources(n int) []source {
 		{source{group: "ours", draw: func(n uint64) population.Case { return population.DAG(n + 4000) }}, 4},
 		{source{group: "ours", draw: population.Exchange}, 2},
 		{source{group: "ours", draw: population.Indices}, 1},
+		{source{group: "ours", draw: population.Tokens}, 1},
 		{source{group: "ours", draw: population.Streamed}, 1},
 	} {
 		s.of = rest * s.share / 40

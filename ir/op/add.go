@@ -3,12 +3,19 @@ package op
 var ADD = declare(Spec{
 	Code:      11,
 	Name:      "ADD",
-	Doc:       "x + y.",
+	Doc:       "x + y, which is as long as x, or one row that is added to each row of x, such as a bias.",
 	Pointwise: true,
 	Kernel:    true,
 	Forms: []Form{{
-		In:    []Operand{{Name: "x", Shape: "[n*]"}, {Name: "y", Shape: "[n]"}},
-		Out:   results("[n]"),
-		Shape: same,
+		In:    []Operand{{Name: "x", Shape: "[B*,n]"}, {Name: "y", Shape: "[B,n] or [n]"}},
+		Out:   results("[B,n]"),
+		Shape: sum,
 	}},
 })
+
+func sum(c *Call) (n, last int) {
+	if x, y := &c.In[0], c.In[1].N(); y != x.N() && (y != x.Last || y == 0) {
+		c.Fail("operands have %d and %d elements, want as many, or one row of %d", x.N(), y, x.Last)
+	}
+	return asFirst(c)
+}

@@ -10,17 +10,20 @@ var ATTENTION = declare(Spec{
 	Name: "ATTENTION_TILE",
 	Doc: "Attention of the heads of q over rows of k and v. nh is n_heads, nkv n_kv_heads, of which nh is a " +
 		"multiple, and hd head_dim: nh query heads share nkv heads of keys and values. The views of k and v have the " +
-		"shape [rows,hd] if nkv and B are 1, [rows,nkv,hd] if B is 1, [B,rows,nkv,hd], or [nkv,rows,1,hd] if B is 1; " +
-		"hd stands in no shares, and both have as many rows at each position. Where their rows are dealt out to " +
-		"parts, block, part and parts say the same. k_row and v_row, which a single query may have together, are the " +
-		"row that is being appended, at position row: it belongs to the task into whose share of the rows it falls, " +
-		"(row/block) % parts == part, and others ignore it. With flags=2 the result is partial, (acc[hd], m, l) per " +
-		"head: acc is not divided by l, and m is the largest scaled score in natural units. A task without any row " +
-		"yields acc = 0, m = −Inf and l = 0.",
+		"shape [rows,hd] if nkv is 1, [rows,nkv,hd], [nkv,rows,1,hd] or [1,nkv,rows,1,hd], and all queries share " +
+		"them; or each query has rows of its own, [B,rows,nkv,hd]. hd stands in no shares, and both have as many " +
+		"rows at each position. Where their rows are dealt out to parts, block, part and parts say the same. k_row " +
+		"and v_row, which come together, are the rows that are being appended, one for each query: a query sees " +
+		"those up to its own. The one of query t is at position row, and belongs to the task into whose share of the " +
+		"rows it falls, (row/block) % parts == part; others ignore it. With window, a query sees its own row and so " +
+		"many less one before it, where row e of a cache is at position e. With flags=2 the result is partial, " +
+		"(acc[hd], m, l) per head: acc is not divided by l, and m is the largest scaled score in natural units. A " +
+		"task without any row yields acc = 0, m = −Inf and l = 0.",
 	Params: []Param{
 		need(headDim), need(heads), need(kvHeads), need(scale),
 		{Key: "flags", Lo: -MaxInt, Hi: MaxInt, Doc: "2: the result is partial; other bits say nothing"},
-		{Key: "row", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position of k_row and v_row"},
+		{Key: "row", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position of a query, of its k_row and v_row"},
+		{Key: "window", Lo: 1, Hi: MaxInt, Doc: "how many rows a query sees, its own included; needs row"},
 		{Key: "block", Lo: 1, Hi: MaxInt, Doc: "rows that are dealt out together"},
 		{Key: "part", Lo: 0, Hi: MaxInt, Doc: "which part of the rows the task takes"},
 		{Key: "parts", Lo: 1, Hi: MaxInt, Doc: "how many parts there are"},
@@ -31,8 +34,8 @@ var ATTENTION = declare(Spec{
 			{Name: "q", Shape: "[B,nh,hd]"},
 			{Name: "k", Shape: "[rows*,nkv,hd]", Role: Cache},
 			{Name: "v", Shape: "[rows*,nkv,hd]", Role: Cache},
-			{Name: "k_row", Shape: "[nkv,hd]", Optional: true},
-			{Name: "v_row", Shape: "[nkv,hd]", Optional: true},
+			{Name: "k_row", Shape: "[B,nkv,hd]", Optional: true},
+			{Name: "v_row", Shape: "[B,nkv,hd]", Optional: true},
 		},
 		Out:   results("[B,nh,hd], or [B,nh,hd+2] with flags=2"),
 		Shape: attentionShape,
@@ -66,12 +69,18 @@ func attentionShape(c *Call) (n, last int) {
 	case 4:
 		c.Fail("has k_row but no v_row")
 	case 5:
-		if batch != 1 {
-			c.Fail("has %d queries and one row to append, want one query", batch)
+		if n, m := c.In[3].N(), c.In[4].N(); n != batch*nkv*hd || m != batch*nkv*hd {
+			c.Fail("k_row and v_row have %d and %d elements, want %d", n, m, batch*nkv*hd)
 		}
-		if n, m := c.In[3].N(), c.In[4].N(); n != nkv*hd || m != nkv*hd {
-			c.Fail("k_row and v_row have %d and %d elements, want %d", n, m, nkv*hd)
+		if batch > 1 && (k.ofEach(batch, nkv) || v.ofEach(batch, nkv)) {
+			c.Fail("has %d queries with rows of their own and rows to append, want rows that they share", batch)
 		}
+		if batch > 1 && !c.Has("row") {
+			c.Fail("has %d rows to append and no parameter row, want the position of each", batch)
+		}
+	}
+	if c.Has("window") && !c.Has("row") {
+		c.Fail("has a window and no parameter row, want the position of each query")
 	}
 	last = hd
 	if c.Int("flags", 0)&2 != 0 {
@@ -89,11 +98,18 @@ func (v *View) isCache(batch, nkv, hd int) bool {
 	}
 	switch last {
 	case 1:
-		return batch == 1 && nkv == 1
+		return nkv == 1
 	case 2:
-		return batch == 1 && v.Lens[1] == nkv
+		return v.Lens[1] == nkv
+	case 3:
+		return v.ofEach(batch, nkv) || v.Lens[0] == nkv && v.Lens[2] == 1
 	}
-	return v.Lens[0] == batch && v.Lens[2] == nkv || batch == 1 && v.Lens[0] == nkv && v.Lens[2] == 1
+	return v.Lens[0] == 1 && v.Lens[1] == nkv && v.Lens[3] == 1
+}
+
+// ofEach reports whether each query has rows of its own in a cache.
+func (v *View) ofEach(batch, nkv int) bool {
+	return len(v.Lens) == 4 && v.Lens[0] == batch && v.Lens[2] == nkv
 }
 
 // cacheShape prints the shape of a view, of which the rows may depend on the position.
@@ -114,10 +130,12 @@ func (v *View) cacheShape() string {
 
 func cacheForms(batch, nkv, hd int) string {
 	switch {
-	case batch > 1:
-		return fmt.Sprintf("[%d rows %d %d]", batch, nkv, hd)
 	case nkv > 1:
-		return fmt.Sprintf("[rows %d %d], [1 rows %d %d] or [%d rows 1 %d]", nkv, hd, nkv, hd, nkv, hd)
+		return fmt.Sprintf("[rows %d %d], [%d rows %d %d], [%d rows 1 %d] or [1 %d rows 1 %d]", nkv, hd, batch, nkv, hd,
+			nkv, hd, nkv, hd)
+	case batch > 1:
+		return fmt.Sprintf("[rows %d], [rows 1 %d], [%d rows 1 %d], [1 rows 1 %d] or [1 1 rows 1 %d]", hd, hd, batch,
+			hd, hd, hd)
 	}
-	return fmt.Sprintf("[rows %d], [rows 1 %d] or [1 rows 1 %d]", hd, hd, hd)
+	return fmt.Sprintf("[rows %d], [rows 1 %d], [1 rows 1 %d] or [1 1 rows 1 %d]", hd, hd, hd, hd)
 }

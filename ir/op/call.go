@@ -15,7 +15,7 @@ type View struct {
 func (v *View) N() int { return v.Rows * v.Last }
 
 // RowsOf returns which dimension of a cache view counts rows: those of [rows, head_dim] and of [rows, heads, head_dim]
-// come first, and a view of four dimensions has one before them.
+// come first, a view of four dimensions has one before them, and one of five two.
 func RowsOf(rank int) int { return max(0, rank-3) }
 
 // Args are the parameters of an op in a program.

@@ -7,7 +7,7 @@ type Param struct {
 	Key    string
 	Doc    string
 	Needed bool
-	// Moves: it may depend on the position; all others are constants.
+	// Moves: it may depend on positions and on the row; all others are constants.
 	Moves bool
 
 	Lo, Hi int     // of an integer

@@ -3,25 +3,26 @@ package op
 var ROPE = declare(Spec{
 	Code: 8,
 	Name: "ROPE",
-	Doc: "Rotary position embedding; head_dim is even. With order=1, x holds rotation pairs side by side. Its first " +
-		"element is row first, which is even, of a vector of which the rows below limit are rotated by the angle pos " +
-		"· inv_freq[(row % head_dim)/2]; whole pairs are, and the other rows pass through. Without limit, all are " +
-		"rotated. With order=0, the AMK profile's, elements j and j+head_dim/2 of a head are a pair, theta gives the " +
-		"frequencies, and the second operand the position of each of B rows.",
+	Doc: "Rotary position embedding; head_dim is even. With order=1, a row of x holds rotation pairs side by side. " +
+		"Its first element is element first, which is even, of a vector of which the elements e below limit are " +
+		"rotated by the angle pos · inv_freq[(e % head_dim)/2]; whole pairs are, and the other elements pass " +
+		"through. Without limit, all are rotated. Row t has pos for itself, and several rows need it. With order=0, " +
+		"the AMK profile's, elements j and j+head_dim/2 of a head are a pair, theta gives the frequencies, and the " +
+		"second operand the position of each of B rows.",
 	Params: []Param{
 		need(headDim),
 		need(Param{Key: "order", Lo: 0, Hi: 1, Doc: "how rotation pairs lie in x"}),
 		first,
-		{Key: "limit", Lo: 0, Hi: MaxInt, Doc: "the first row that is not rotated"},
-		{Key: "pos", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position that is rotated to"},
+		{Key: "limit", Lo: 0, Hi: MaxInt, Doc: "the first element that is not rotated"},
+		{Key: "pos", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position that a row is rotated to"},
 		{Key: "theta", Real: true, Sign: Positive, Doc: "is raised to powers: the base of the frequencies"},
 	},
 	Kernel: true,
 	Forms: []Form{{
 		When:  "with order=1",
 		If:    func(_ int, args Args) bool { return args.Int("order", 0) != 0 },
-		In:    []Operand{{Name: "x", Shape: "[n*]"}, {Name: "inv_freq", Shape: "[head_dim/2]", Role: Angle}},
-		Out:   results("[n]"),
+		In:    []Operand{{Name: "x", Shape: "[B,n*]"}, {Name: "inv_freq", Shape: "[head_dim/2]", Role: Angle}},
+		Out:   results("[B,n]"),
 		Shape: ropePairs,
 	}, {
 		When: "with order=0",
@@ -45,12 +46,15 @@ func ropePairs(c *Call) (n, last int) {
 	if c.In[1].N() != hd/2 {
 		c.Fail("inv_freq has %d elements, want head_dim/2 = %d", c.In[1].N(), hd/2)
 	}
-	if x.N()%2 != 0 {
-		c.Fail("x has %d elements, want rotation pairs", x.N())
+	if x.Last%2 != 0 {
+		c.Fail("x has rows of %d elements, want rotation pairs", x.Last)
 	}
 	first := c.Int("first", 0)
-	if turned := max(0, min(x.N(), c.Int("limit", first+x.N())-first)); first < 0 || first%2 != 0 || turned%2 != 0 {
-		c.Fail("turns %d elements from row %d on, want whole pairs", turned, first)
+	if turned := max(0, min(x.Last, c.Int("limit", first+x.Last)-first)); first < 0 || first%2 != 0 || turned%2 != 0 {
+		c.Fail("turns %d elements from element %d on, want whole pairs", turned, first)
+	}
+	if x.Rows > 1 && !c.Has("pos") {
+		c.Fail("x has %d rows and the op no parameter pos, want the position of each", x.Rows)
 	}
 	return x.N(), x.Last
 }

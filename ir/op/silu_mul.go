@@ -10,13 +10,13 @@ var SiluMul = declare(Spec{
 	Forms: []Form{{
 		When: "with one operand",
 		If:   func(inputs int, _ Args) bool { return inputs == 1 },
-		In:   []Operand{{Name: "x", Shape: "[2n*]"}},
-		Out:  results("[n]"),
+		In:   []Operand{{Name: "x", Shape: "[B,2n*]"}},
+		Out:  results("[B,n]"),
 		Shape: func(c *Call) (n, last int) {
-			if n = c.In[0].N(); n%2 != 0 {
-				c.Fail("one interleaved operand has %d elements, want an even number", n)
+			if last = c.In[0].Last; last%2 != 0 {
+				c.Fail("one interleaved operand has rows of %d elements, want an even number", last)
 			}
-			return n / 2, n / 2
+			return c.In[0].N() / 2, last / 2
 		},
 	}, {
 		When:  "with two operands",

@@ -21,6 +21,13 @@ as they are: it accepts F32, F16 or BF16, the same for all three. Other combinat
     model tiny ... dtype=BF16 cache=F32 ...
 
 Leave out activations and cache, which are then of the type of the weights.`)
+	CodeTokens = diag.New("AMK3171", "pass of several tokens", `
+A program may say that a pass takes several sequences, or several rows of each: the proof and the reference VM know
+both. The stage bodies of the kernel decode one row of one sequence.
+
+    pass sequences=1 rows=4
+
+Lower the model for one token per pass, or prove the program for the reference VM: amkc validate --backend ref.`)
 	CodeRunAhead = diag.New("AMK3170", "read ahead of every wait of what a step writes", `
 The kernel reads matrices, norms and tables ahead of every wait, also of those of the step before, and the keys and
 values of ATTENTION_TILE from the end of the last step on. No edge orders these reads, so nothing may write what they

@@ -31,6 +31,15 @@ func (kernel) Contract(p *validate.Proof) validate.Contract {
 	return &contract{Proof: p, flat: p.Flat()}
 }
 
+// checkPass: stage bodies decode one row of one sequence.
+func (p *contract) checkPass() {
+	if of := p.flat.Pass; of.NumTokens() > 1 {
+		p.Errorf(CodeTokens, "", "a pass takes %d rows of %d sequences, and the kernel decodes one row of one sequence",
+			of.NumRows(), of.NumSequences()).
+			Suggest("lower the model for one token per pass, or prove the program for backend %s", validate.Reference)
+	}
+}
+
 // contract is what the kernel demands of one variant.
 type contract struct {
 	*validate.Proof

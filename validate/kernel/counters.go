@@ -35,6 +35,7 @@ var realised = map[role]struct {
 // emitted.
 func (p *contract) CheckCounters() {
 	f := p.flat
+	p.checkPass()
 	waited, roles := p.waitedCounters(), p.roles()
 	if waited == nil {
 		return

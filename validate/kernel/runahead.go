@@ -206,7 +206,7 @@ func roundOut(view []views.Range, b *ir.Buffer, blocks int) []views.Range {
 		return view
 	}
 	r, rows := &view[views.RowsDim(b)], b.Shape[views.RowsDim(b)]
-	r.Lo, r.Hi = views.Between(0, 0), views.Between(rows, rows)
+	r.Lo, r.Hi = views.Between(0, 0, 0), views.Between(rows, rows, 0)
 	if r.Shared() && r.Block%blocks != 0 {
 		r.Parts = 0 // a block then holds rows of several parts
 	}

@@ -12,18 +12,20 @@ import (
 	"amkc/ir"
 )
 
-// Positions is the interval of positions, both ends included, for which views are compared.
+// Positions is the interval of positions, both ends included, for which views are compared. Each sequence has any of
+// them, whatever the others have.
 type Positions struct {
 	Lo, Hi int
 	terms  map[string]int32 // expressions that are not affine, numbered from 1
 }
 
-// Bound is an expression of pos on an interval of positions. An affine one is its values at both ends: what is so
-// between two of them at both ends is so in between. Any other is a number that it has in common with equal
-// expressions alone.
+// Bound is an expression of the position of one sequence on an interval of positions. An affine one is its values at
+// both ends: what is so between two of them of one sequence at both ends is so in between. Any other is a number that
+// it has in common with equal expressions alone.
 type Bound struct {
-	lo, hi int
-	term   int32 // 0: affine
+	lo, hi   int
+	term     int32 // 0: affine
+	sequence int32 // 0 where lo is hi
 }
 
 // Range is one dimension of a view; shares are dealt out in parts of blocks.
@@ -32,8 +34,13 @@ type Range struct {
 	Block, Parts int
 }
 
-// Between is the bound that is lo at the first position and hi at the last, and affine.
-func Between(lo, hi int) Bound { return Bound{lo: lo, hi: hi} }
+// Between is the bound that is lo at the first position of a sequence and hi at the last, and affine.
+func Between(lo, hi, sequence int) Bound {
+	if lo == hi {
+		sequence = 0
+	}
+	return Bound{lo: lo, hi: hi, sequence: int32(sequence)}
+}
 
 // Bound returns the bound that an expression is.
 func (p *Positions) Bound(e ir.Expr) Bound {
@@ -41,7 +48,8 @@ func (p *Positions) Bound(e ir.Expr) Bound {
 		return Bound{lo: n, hi: n}
 	}
 	if _, _, ok := e.Affine(); ok {
-		return Bound{lo: e.At(p.Lo), hi: e.At(p.Hi)}
+		s, _ := e.Sequence()
+		return Between(e.At(p.Lo), e.At(p.Hi), max(0, s))
 	}
 	if p.terms == nil {
 		p.terms = map[string]int32{}
@@ -71,16 +79,30 @@ func (p *Positions) Append(dst []Range, dims []ir.Range) []Range {
 // AtMost reports whether e <= f at every position, if both are affine (or the same).
 func (p *Positions) AtMost(e, f ir.Expr) bool { return p.Bound(e).AtMost(p.Bound(f)) }
 
-// AtMost reports whether x <= y at every position, if both are affine (or the same).
+// AtMost reports whether x <= y at every position, if both are affine (or the same). Of two sequences, one may be at
+// its last position when the other is at its first.
 func (x Bound) AtMost(y Bound) bool {
-	if x.term != 0 || y.term != 0 {
+	switch {
+	case x.term != 0 || y.term != 0:
 		return x.term == y.term
+	case x.sequence != y.sequence:
+		return max(x.lo, x.hi) <= min(y.lo, y.hi)
 	}
 	return x.lo <= y.lo && x.hi <= y.hi
 }
 
 // value returns the only value of a bound, if it has one.
 func (x Bound) value() (int, bool) { return x.lo, x.term == 0 && x.lo == x.hi }
+
+// Ends returns the interval of the range if it does not depend on a position, and an empty one if it does.
+func (r *Range) Ends() (lo, hi int) {
+	lo, ok1 := r.Lo.value()
+	hi, ok2 := r.Hi.value()
+	if !ok1 || !ok2 {
+		return 0, 0
+	}
+	return lo, hi
+}
 
 // Shared reports whether the range is one part of several.
 func (r *Range) Shared() bool { return r.Parts > 1 }
@@ -158,8 +180,8 @@ func Holds(r *ir.Range, e, pos int) bool {
 	return !r.Shared() || (e/r.Block)%r.Parts == r.Part.At(pos)
 }
 
-// RowsDim is the dimension of a KV cache that counts positions: [rows, heads, head_dim], or with a leading dimension.
-// It is below 0 for a buffer of less than three dimensions.
+// RowsDim is the dimension of a KV cache that counts positions: [rows, heads, head_dim], or with one or two leading
+// dimensions. It is below 0 for a buffer of less than three dimensions.
 func RowsDim(b *ir.Buffer) int { return len(b.Shape) - 3 }
 
 // String prints the ranges of a view as they stand behind the name of its buffer.

@@ -9,7 +9,7 @@ import (
 
 // Key numbers a view by the groups that it falls into, one number for each dimension: views of one buffer with
 // different keys share no element at any position. Zero stands for a dimension that tells no views apart.
-type Key [4]int32
+type Key [ir.MaxRank]int32
 
 // Interval is [Lo, Hi).
 type Interval struct{ Lo, Hi int }

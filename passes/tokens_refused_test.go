@@ -1,0 +1,112 @@
+package passes
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/validate"
+	"amkc/validate/kernel"
+)
+
+// Edits of a program of two sequences of three rows, and the code that refuses each. The edits are of its text.
+var tokenEdits = map[string]struct {
+	code  *diag.Code
+	says  string
+	edits []string // from and to
+}{
+	"a row reads the cache of another sequence": {validate.CodeSequence, "is of the cache of another one",
+		[]string{"TILE(L{i}.q_rope[a/2*3:(a/2+1)*3,a%2*12:(a%2+1)*12], L{i}.kv[a/2,",
+			"TILE(L{i}.q_rope[a/2*3:(a/2+1)*3,a%2*12:(a%2+1)*12], L{i}.kv[1-a/2,"}},
+	"keys and values of two sequences": {validate.CodeSequence, "looks at rows of sequence 0 and of sequence 1",
+		[]string{"L{i}.kv[a/2,a%2,max(0,pos[a/2]-4):pos[a/2],1,",
+			"L{i}.kv[1-a/2,a%2,max(0,pos[1-a/2]-4):pos[1-a/2],1,"}},
+	"rows below the position of another sequence": {validate.CodeSequence, "goes by the position of sequence 1",
+		[]string{"max(0,pos[a/2]-4):pos[a/2],0,", "max(0,pos[1-a/2]-4):pos[1-a/2],0,"}},
+	"rows at the positions of another sequence": {validate.CodeSequence,
+		"has row=pos[1]+t, and looks at rows of sequence 0", []string{"row=pos[a/2]+t", "row=pos[1-a/2]+t"}},
+	"an append at the position of another sequence": {validate.CodeSequence, "goes by the position of sequence 1",
+		[]string{"pos[a/2]:pos[a/2]+3,0,", "pos[1-a/2]:pos[1-a/2]+3,0,"}},
+	"an append at the position of another row": {validate.CodeAppend, "are not written by the step at pos 0",
+		[]string{"  L{i}.kv[a/2,a%2,pos[a/2]:pos[a/2]+3,0,0:6] = KV_APPEND(L{i}.k_rope[a/2*3:(a/2+1)*3,",
+			"  L{i}.kv[a/2,a%2,pos[a/2]+1,0,0:6] = KV_APPEND(L{i}.k_rope[a/2*3,a%2*6:(a%2+1)*6])\n" +
+				"  L{i}.kv[a/2,a%2,pos[a/2]+1:pos[a/2]+3,0,0:6] = KV_APPEND(L{i}.k_rope[a/2*3+1:(a/2+1)*3,"}},
+	"an append less": {validate.CodeAppend, "elements [0 0 2 1 0] to [0 0 2 1 5] are not written by the step at pos 0",
+		[]string{"pos[a/2]:pos[a/2]+3,1,0:6] = KV_APPEND(L{i}.v_proj[a/2*3:(a/2+1)*3,",
+			"pos[a/2]:pos[a/2]+2,1,0:6] = KV_APPEND(L{i}.v_proj[a/2*3:a/2*3+2,"}},
+	"an append beyond the cache": {validate.CodeBounds, "at pos 21, which has 24 elements",
+		[]string{"pos[a/2]:pos[a/2]+3,0,", "pos[a/2]+1:pos[a/2]+4,0,"}},
+	"a row of logits less": {validate.CodeOutputGap, "logits elements [5 0] to [5 18]",
+		[]string{"logits[0:6,a:b] = GEMM_TILE(final_norm[0:6,", "logits[0:5,a:b] = GEMM_TILE(final_norm[0:5,",
+			"next[0:6] = SAMPLE_ARGMAX(logits[0:6,", "next[0:5] = SAMPLE_ARGMAX(logits[0:5,",
+			"stop[0:6] = STOP(next[0:6]", "stop[0:5] = STOP(next[0:5]"}},
+	"a mask that is off by one": {validate.CodeReadRace, "and nothing orders the two",
+		[]string{":pos[a/2],0,0:6], L{i}.kv[a/2,a%2,max(0,pos[a/2]-4):pos[a/2],1,0:6], ",
+			":pos[a/2]+1,0,0:6], L{i}.kv[a/2,a%2,max(0,pos[a/2]-4):pos[a/2]+1,1,0:6], "}},
+	"a row of k less": {validate.CodeShapes, "k_row and v_row have 12 and 18 elements, want 18",
+		[]string{"L{i}.k_rope[a/2*3:(a/2+1)*3,a%2*6:(a%2+1)*6], ", "L{i}.k_rope[a/2*3:a/2*3+2,a%2*6:(a%2+1)*6], "}},
+	"a window without the rows' positions": {validate.CodeShapes, "no parameter row",
+		[]string{" row=pos[a/2]+t window=5", " window=5"}},
+	"a rotation without the rows' positions": {validate.CodeShapes, "the op no parameter pos",
+		[]string{" limit=24 pos=pos[t/3]+t%3", " limit=24"}},
+	"a row of a sequence that there is not": {validate.CodeParameter, "in row 2", []string{"limit=24 pos=pos[t/3]",
+		"limit=24 pos=pos[t]"}},
+	"a row before the first": {validate.CodeParameter, "(it is -1 at pos 0 in row 1)",
+		[]string{"limit=24 pos=pos[t/3]+t%3", "limit=24 pos=pos[t/3]-t%3"}},
+	"a cache of a sequence that there is not": {validate.CodeStructure, "want the position of one of 2 sequences",
+		[]string{"L{i}.kv[a/2,a%2,pos[a/2]:pos[a/2]+3,0,", "L{i}.kv[a/2,a%2,pos[a/2+1]:pos[a/2+1]+3,0,"}},
+	"an append before its rows": {validate.CodeReadRace, "missing: wait L00.k_rope >= 1",
+		[]string{"stage L{i}.k_append tiled extent=4 grain=1\n  wait L{i}.k_rope >= 1\n",
+			"stage L{i}.k_append tiled extent=4 grain=1\n"}},
+	"too few tokens": {ir.CodeShape, "IO_INPUT of shape [5], want the 6 tokens",
+		[]string{"buffer token IO_INPUT I32 [6]", "buffer token IO_INPUT I32 [5]"}},
+	"too few caches": {ir.CodeShape, "KV_CACHE of shape [1 2 24 2 6], want the 2 sequences",
+		[]string{"BF16 [2,2,24,2,6]", "BF16 [1,2,24,2,6]"}},
+	"a variant beyond the last pass": {ir.CodeVariants, "end at position 22, want 21", []string{"variant all pos 0..21",
+		"variant all pos 0..22"}},
+}
+
+func TestWrongPassesAreRefused(t *testing.T) {
+	text := string(ir.Print(severalState(t, "window", "bfloat16", ir.PassOf(2, 3), "lower").Program))
+	for name, c := range tokenEdits {
+		t.Run(name, func(t *testing.T) {
+			edited := text
+			for i := 0; i < len(c.edits); i += 2 {
+				require.Contains(t, edited, c.edits[i])
+				edited = strings.Replace(edited, c.edits[i], c.edits[i+1], 1)
+			}
+			p, diags := ir.ParseText([]byte(edited), "edited.amk")
+			require.NoError(t, diags.Err())
+			report := validate.Program(p)
+			require.False(t, report.OK)
+			said := false
+			for _, d := range report.Diags {
+				said = said || d.Code == c.code.ID && strings.Contains(d.Error(), c.says)
+			}
+			require.True(t, said, "want %s saying %q, got\n%v", c.code.ID, c.says, report.Diags.Err())
+		})
+	}
+}
+
+// The kernel is for one token per pass, and says so.
+func TestTheKernelTakesOneToken(t *testing.T) {
+	for _, last := range []string{"fuse", "pagecolor"} {
+		s := severalState(t, "llama", "bfloat16", ir.PassOf(1, 4), last)
+		d := validate.ProgramFor(kernel.Backend, s.Program).Diags.Err()
+		require.ErrorContains(t, d, kernel.CodeTokens.ID)
+		require.ErrorContains(t, d, "a pass takes 4 rows of 1 sequences, and the kernel decodes one row of one")
+	}
+}
+
+// A pass of more rows than there are positions is refused.
+func TestLowerTakesAsManyRowsAsPositions(t *testing.T) {
+	s := &State{Source: Source{Name: "llama", Config: openConfig(t, severalModels["llama"]+"}")}, Target: toyTarget(4),
+		Tokens: ir.PassOf(2, 25)}
+	require.NoError(t, Import.Run(s))
+	err := Lower.Run(s)
+	require.ErrorContains(t, err, ir.CodeVariants.ID)
+	require.ErrorContains(t, err, "a pass takes 25 rows of a sequence, which has 24 positions")
+}

@@ -1,0 +1,186 @@
+package passes
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/passes/checkpoint"
+	"amkc/refvm"
+	"amkc/validate"
+)
+
+// severalModels differ in what several tokens meet: a bias, norms of heads, a window, layers of two kinds.
+var severalModels = map[string]string{
+	"llama": `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2,
+		"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 37, "max_position_embeddings": 24,
+		"tie_word_embeddings": true`,
+	"bias": `{"model_type": "qwen2", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 1,
+		"num_attention_heads": 3, "num_key_value_heads": 1, "vocab_size": 17, "max_position_embeddings": 24`,
+	"norms": `{"model_type": "qwen3", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+		"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 20,
+		"max_position_embeddings": 24`,
+	"window": `{"model_type": "mistral", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2,
+		"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6, "vocab_size": 19, "sliding_window": 5,
+		"max_position_embeddings": 24`,
+	"kinds": `{"model_type": "qwen3", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3,
+		"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 20, "sliding_window": 4,
+		"layer_types": ["full_attention", "sliding_attention", "sliding_attention"], "max_window_layers": 1,
+		"use_sliding_window": true, "max_position_embeddings": 24`,
+}
+
+// severalPasses are what passes of several tokens take, and one of one.
+var severalPasses = []ir.Pass{{}, ir.PassOf(1, 4), ir.PassOf(3, 1), ir.PassOf(2, 3)}
+
+// severalState is a model lowered for a pass, up to the pass named, with its counters realised.
+func severalState(t testing.TB, model, dtype string, tokens ir.Pass, last string) *State {
+	config := openConfig(t, severalModels[model]+`, "torch_dtype": "`+dtype+`"}`)
+	s := &State{Source: Source{Name: model, Config: config}, Target: toyTarget(4), Tokens: tokens,
+		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16}}}}
+	lowered(t, s, last)
+	require.NoError(t, Exchange.Run(s))
+	require.NoError(t, ir.Check(s.Program).Err())
+	return s
+}
+
+func severalSession(t testing.TB, s *State) *refvm.Session {
+	report := validate.Program(s.Program)
+	require.True(t, report.OK, "%v", report.Diags)
+	round := refvm.None
+	if s.Program.Model.Weights != ir.F32 {
+		round = refvm.Device
+	}
+	session, err := refvm.NewSession(s.Program, randomWeights(t, s, checkpoint.F32), refvm.Options{Round: round})
+	require.NoError(t, err)
+	return session
+}
+
+// tokenAt is what stands at a position of a sequence.
+func tokenAt(s, pos, vocab int) int { return (s*31 + pos*7 + pos*pos*3 + 5) % vocab }
+
+// A row of a pass is, to the bit, what a step of one token is at its position: whatever the other rows are, wherever
+// the other sequences are, and however many rows before it were drafts that came to nothing.
+func TestRowsOfAPassAreSteps(t *testing.T) {
+	for model := range severalModels {
+		for _, dtype := range []string{"float32", "bfloat16"} {
+			for _, last := range []string{"lower", "fuse", "tile", "assign", "pagecolor"} {
+				t.Run(model+" "+dtype+" "+last, func(t *testing.T) {
+					one := severalState(t, model, dtype, ir.Pass{}, last)
+					m := &one.Program.Model
+					want := make([][][]float32, 3) // by sequence and position
+					next := make([][]int, 3)
+					for s := range want {
+						session := severalSession(t, one)
+						for pos := range m.MaxSeq {
+							logits, chosen, err := session.Step(tokenAt(s, pos, m.Vocab))
+							require.NoError(t, err)
+							want[s], next[s] = append(want[s], slices.Clone(logits)), append(next[s], chosen)
+						}
+					}
+					for _, pass := range severalPasses {
+						compareRows(t, severalState(t, model, dtype, pass, last), want, next)
+					}
+				})
+			}
+		}
+	}
+}
+
+// The text of a program of two sequences of two rows, as lower leaves it and scheduled.
+func TestPassGoldens(t *testing.T) {
+	for _, last := range []string{"lower", "pagecolor"} {
+		text := ir.Print(severalState(t, "norms", "bfloat16", ir.PassOf(2, 2), last).Program)
+		path := filepath.Join("testdata", "tokens", last+".amk")
+		if *update {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, text, 0o644))
+		}
+		want, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(text), "%s; go test ./passes -update rewrites the goldens", path)
+	}
+}
+
+// Random models scheduled for random passes are proved, whatever their target and configuration.
+func TestRandomPassesAreProved(t *testing.T) {
+	for seed := range uint64(12) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		s := sample(t, rng)
+		s.Tokens = ir.PassOf(1+rng.IntN(4), 1+rng.IntN(4))
+		for _, p := range pipeline {
+			err := p.Run(s)
+			if p.Name == "lower" && s.Graph.Model.MaxSeq < s.Tokens.NumRows() {
+				require.ErrorContains(t, err, ir.CodeVariants.ID)
+				break
+			}
+			require.NoError(t, err, "%s, pass %v", p.Name, s.Tokens)
+			if s.Program != nil {
+				require.NoError(t, ir.Check(s.Program).Err(), p.Name)
+			}
+			if p.Name == "exchange" {
+				require.NoError(t, validate.Program(s.Program).Diags.Err(), "seed %d, pass %v", seed, s.Tokens)
+			}
+		}
+	}
+}
+
+// compareRows decodes by passes. Of each sequence another number of rows is right and the others are drafts, and now
+// and then one goes back.
+func compareRows(t *testing.T, state *State, want [][][]float32, next [][]int) {
+	session, pass, m := severalSession(t, state), state.Program.Pass, &state.Program.Model
+	rows := pass.NumRows()
+	at := make([]int, pass.NumSequences())
+	for k := 0; k < 60 && slices.Min(at) <= m.MaxSeq-rows; k++ {
+		right, tokens := make([]int, len(at)), []int{}
+		for s, pos := range at {
+			right[s] = 1 + (k+s)%rows
+			for r := range rows {
+				token := tokenAt(s, pos+r, m.Vocab)
+				if r >= right[s] {
+					token = (token + 1) % m.Vocab
+				}
+				tokens = append(tokens, token)
+			}
+		}
+		logits, chosen, err := session.Pass(at, tokens)
+		require.NoError(t, err)
+		require.Len(t, logits, pass.NumTokens()*m.Vocab)
+		for s, pos := range at {
+			for r := range right[s] {
+				row := s*rows + r
+				requireSameBits(t, want[s][pos+r], logits[row*m.Vocab:(row+1)*m.Vocab],
+					fmt.Sprintf("pass %v, row %d of sequence %d at %d", pass, r, s, pos+r))
+				require.Equal(t, next[s][pos+r], chosen[row])
+			}
+		}
+		for s := range at {
+			switch {
+			case s == 1 && k%4 == 2: // it waits
+			case s == 2 && k%5 == 3:
+				at[s] = max(0, at[s]-3)
+			default:
+				at[s] += right[s]
+			}
+			if len(at) > 1 {
+				at[s] = min(at[s], m.MaxSeq-rows)
+			}
+		}
+	}
+	require.GreaterOrEqual(t, slices.Max(at), m.MaxSeq-rows, "the whole text was decoded")
+}
+
+func requireSameBits(t *testing.T, want, have []float32, what string) {
+	t.Helper()
+	for i := range want {
+		if math.Float32bits(want[i]) != math.Float32bits(have[i]) {
+			require.Equal(t, want[i], have[i], "%s, logit %d", what, i)
+		}
+	}
+}
