@@ -68,8 +68,8 @@ func (b *builder) placeWeights() error {
 		}
 	}
 	if b.d.InvFreq == "" {
-		return diag.Errorf(codeStructure, "program", "no stage rotates by a CONST buffer: want one of %s that does, for "+
-			"the kernel prepares its angles", ir.ROPE)
+		return diag.Errorf(codeStructure, "program", "no stage rotates by a CONST buffer: want one of %s that does, "+
+			"for the kernel prepares its angles", ir.ROPE)
 	}
 	for i := len(order) - 1; i >= 0; i-- {
 		b.d.Weights = append([]field{*order[i]}, b.d.Weights...)

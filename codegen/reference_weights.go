@@ -161,7 +161,8 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, layers []int, places [
 	inStep := true
 	for t, layer := range layers {
 		s := &places[t]
-		inStep = inStep && s.Declared == places[0].Declared && s.K == layer && r.weights[s.Declared].stride == layerBytes
+		inStep = inStep && s.Declared == places[0].Declared && s.K == layer &&
+			r.weights[s.Declared].stride == layerBytes
 	}
 	if inStep {
 		r.d.ByStride = true

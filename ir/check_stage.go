@@ -18,8 +18,8 @@ func (c *checker) variant(v *Variant) {
 			c.fail(CodeRole, "counter "+n.Name, "has the role %s, want %s for a counter that is no family, or none",
 				clip(n.Role), RoleStep)
 		case ends != "":
-			c.fail(CodeRole, "counter "+n.Name, "has the role %s in variant %s, and so has %s; want one", n.Role, v.Name,
-				ends)
+			c.fail(CodeRole, "counter "+n.Name, "has the role %s in variant %s, and so has %s; want one", n.Role,
+				v.Name, ends)
 		default:
 			ends = n.Name
 		}

@@ -48,7 +48,8 @@ func TestDirectory(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"L{i}.x": "buffer L02.x is not defined", "plain": "buffer plain is not defined",
-		"none{i}": "buffer none02 is not defined", "g06": "buffer g06 is not defined", "{j}": "want {i}, {i+N} or {i-N}"} {
+		"none{i}": "buffer none02 is not defined", "g06": "buffer g06 is not defined",
+		"{j}": "want {i}, {i+N} or {i-N}"} {
 		_, err := d.At(name, 2)
 		require.ErrorContains(t, err, want)
 	}

@@ -114,7 +114,8 @@ func TestRolesAreChecked(t *testing.T) {
 		{"counter step counter gpu", "counter step counter gpu role=stop", `has the role "stop", want step`},
 		{"counter step counter gpu", "counter step counter gpu\ncounter end counter gpu role=step",
 			"counter end: error: has the role step in variant short, and so has step; want one"},
-		{"stage L{i}.qkv spread", "stage L{i+1}.qkv spread", "stage L{i+1}.qkv: error: is of layer 2, and the model has 2"},
+		{"stage L{i}.qkv spread", "stage L{i+1}.qkv spread",
+			"stage L{i+1}.qkv: error: is of layer 2, and the model has 2"},
 		{"stage L{i}.qkv spread", "stage L{i}.qkv spread layer={i-1}", "is of layer -1, and the model has 2"},
 		{"stage emit explicit", "stage emit explicit layer={i}", "stands in no loop, want a number"},
 	} {
