@@ -73,7 +73,8 @@ func TestPassesReadNoNames(t *testing.T) {
 		for _, pass := range compiler.Passes[1:] {
 			t.Run(golden+"/"+pass.Name, func(t *testing.T) {
 				l, err := compiler.RunPasses(compiler.Options{Model: modelOf(p), Name: p.Model.Name,
-					DType: &p.Model.Weights, MaxSeq: p.Model.MaxSeq, Target: p.Target, Config: p.Config, ConfigOnly: true, Check: true,
+					DType: &p.Model.Weights, MaxSeq: p.Model.MaxSeq, Target: p.Target, Config: p.Config,
+					ConfigOnly: true, Check: true,
 					After: func(_ int, done *passes.Pass, s *passes.State, _ time.Duration) error {
 						if done.Name == pass.Name {
 							s.Program = renamed(t, s.Program, invented)
