@@ -4,9 +4,14 @@ import "amkc/ir/diag"
 
 var (
 	codeStage = diag.New("AMK4001", "no stage body for these ops", `
-The device runtime has one body for each fused stage: embed, qkv, attention, combine, o and down (add to the
-residual), gate_up, lm_head with its argmax, sample and emit. A stage whose ops are none of these sequences cannot be
-emitted. Programs that amkc's own passes make with the default fusion always can; a program edited by hand may not.`)
+A stage is emitted as a matrix product, with a norm or none before it and ops on its rows behind it, or as a body of
+the device runtime: embed, attention, combine, sample, stop, emit and the barriers. The message lists the sequences of
+ops that are near to those of the stage. Attention normalises q and k, both of them and before their rotation, or
+nothing; it has no norm of v.
+
+Programs that amkc's own passes make of a model that README.md lists can be emitted, with the default fusion. An edited
+program, a fusion_grouping of one's own or a family that is being added may have stages without a body. The reference VM
+runs them all the same: amkc run MODEL --device ref. docs/adding-a-family.md says what a body consists of.`)
 	codeDist = diag.New("AMK4002", "distribution that generated code cannot express", `
 Generated code computes which tiles or units an SM owns from one descriptor per stage: distribution spread for rows,
 units for attention. Explicit task lists and unassigned tasks run in the reference VM but have no descriptor.`)

@@ -56,6 +56,16 @@ func TestRefusals(t *testing.T) {
 			s := named(p, "L{i}.gate_up")
 			s.Ops = s.Ops[:2]
 		}},
+		"norm of v": {pycoder, "AMK4001", "no stage body runs the ops RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND; " +
+			"there is one for ATTENTION_TILE KV_APPEND KV_APPEND; " +
+			"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND [AMK4001]",
+			func(p *ir.Program) {
+				s := named(p, "L{i}.attn")
+				s.Ops = append([]ir.Op{{Code: ir.RMSNORM}}, s.Ops...)
+			}},
+		"ops that no body has": {pycoder, "AMK4001", "there is one for ATTENTION_COMBINE; " +
+			"ATTENTION_TILE KV_APPEND KV_APPEND; COPY; EMBED; NOP; RMSNORM RMSNORM ROPE ROPE",
+			func(p *ir.Program) { named(p, "L{i}.attn").Ops = []ir.Op{{Code: ir.SOFTMAX}} }},
 		"explicit tasks": {pycoder, "AMK4002", "want spread over 132",
 			func(p *ir.Program) { named(p, "L{i}.o").Dist.Kind = ir.Explicit }},
 		"fewer SMs": {pycoder, "AMK4002", "over 131 SMs",

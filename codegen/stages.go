@@ -84,20 +84,36 @@ func classify(s *ir.Stage) (body, error) {
 	}
 	b, ok := bodies[strings.Join(codes, " ")]
 	if !ok {
-		known := make([]string, 0, len(bodies))
-		for seq := range bodies {
-			known = append(known, seq)
-		}
-		slices.Sort(known)
-		return "", diag.Errorf(codeStage, "stage "+s.Name,
-			"no stage body runs the ops %s; there is one for each of: %s; and RMSNORM or nothing, GEMV_TILE, and "+
-				"then some of %s",
-			strings.Join(codes, " "), strings.Join(known, "; "), finishingOps())
+		return "", diag.Errorf(codeStage, "stage "+s.Name, "no stage body runs the ops %s; there is one for %s",
+			strings.Join(codes, " "), nearest(codes))
 	}
 	if b == bodyArrive && len(s.Waits) > 0 {
 		b = bodyJoin
 	}
 	return b, nil
+}
+
+// nearest spells the sequences of ops that bodies carry out and that have an op of the given ones. Norms and rotations
+// do not count, which stages of several bodies have. Where no sequence has one, it spells all.
+func nearest(codes []string) string {
+	product := "RMSNORM or nothing, GEMV_TILE, and then some of " + finishingOps()
+	if slices.Contains(codes, ir.GEMV.String()) {
+		return product
+	}
+	var near, all []string
+	for seq := range bodies {
+		all = append(all, seq)
+		if slices.ContainsFunc(strings.Fields(seq), func(code string) bool {
+			return code != ir.RMSNORM.String() && code != ir.ROPE.String() && slices.Contains(codes, code)
+		}) {
+			near = append(near, seq)
+		}
+	}
+	if near == nil {
+		near = append(all, product)
+	}
+	slices.Sort(near)
+	return strings.Join(near, "; ")
 }
 
 // classify is classify for a stage of the program, where it is known which counters end a step.
