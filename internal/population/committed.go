@@ -4,27 +4,29 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"amkc/ir"
 )
 
 // committedFiles are programs that amkc has made, and one written by hand in the same shape: fused, tiled, on pages, in
-// loops, with flagged exchanges; one is for passes of several tokens. The small ones come first.
-var committedFiles = []string{
+// loops, with flagged exchanges; one is for passes of several tokens.
+var committedFiles = slices.Concat(smallFiles, []string{
+	"testdata/golden/llama-odd-dims_h200_fp32/schedule.amk",
+	"testdata/golden/llama-gqa_t4_fp16_split/schedule.amk",
+	"testdata/golden/mistral-window_h200_bf16/schedule.amk",
+	"testdata/golden/pycoder-5m_h200_bf16/schedule.amk",
+})
+
+// smallFiles are those for few SMs.
+var smallFiles = []string{
 	"passes/testdata/exchange/plain.out.amk",
 	"passes/testdata/exchange/tiny.out.amk",
 	"passes/testdata/exchange/normed.out.amk",
 	"testdata/ir/tiny.amk",
 	"passes/testdata/tokens/pagecolor.amk",
-	"testdata/golden/llama-odd-dims_h200_fp32/schedule.amk",
-	"testdata/golden/llama-gqa_t4_fp16_split/schedule.amk",
-	"testdata/golden/mistral-window_h200_bf16/schedule.amk",
-	"testdata/golden/pycoder-5m_h200_bf16/schedule.amk",
 }
-
-// smallCommitted is how many of committedFiles are for few SMs.
-const smallCommitted = 5
 
 // Committed returns the committed programs, and every variant of them unrolled. They are read once; the caller
 // changes none of them. The error says which file is missing or wrong.

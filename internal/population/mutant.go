@@ -61,7 +61,7 @@ func committedBase(r *rand.Rand) Case {
 }
 
 func isSmall(name string) bool {
-	for _, file := range committedFiles[:smallCommitted] {
+	for _, file := range smallFiles {
 		if strings.HasPrefix(name, "committed/"+file) {
 			return true
 		}
