@@ -87,7 +87,8 @@ results-tools: $(MODULES)
 
 # Rewrite golden files; look at the diff before committing it.
 goldens:
-	go test ./knobs ./compiler ./passes ./ir ./codegen ./internal/costcheck -update
+	go test ./knobs ./compiler ./passes ./ir ./codegen ./compiler/amk ./internal/costcheck -update
+	go test ./compiler/cli -run Scripts -update
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }

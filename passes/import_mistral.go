@@ -1,15 +1,13 @@
 package passes
 
-import (
-	"amkc/ir"
-)
+import "amkc/ir"
 
 // importMistral builds the graph of a Mistral: a Llama, some versions of which attend to a window. Defaults of absent
 // fields are those of transformers' MistralConfig, whose window is not null.
 func importMistral(m *importer) *ir.Graph {
 	return m.decoder(&decoder{architecture: "MistralForCausalLM", modelled: llamaModelled, inert: llamaInert,
 		layers: 32, hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, vocab: 32000, positions: 4096 * 32,
-		check: mistralCheck, windows: mistralWindows})
+		check: (*importer).refuseOfMistral, windows: mistralWindows})
 }
 
 // mistralWindows are one for all layers, whose kind may be listed.
@@ -22,12 +20,8 @@ func mistralWindows(m *importer, layers int) []int {
 	return sameWindow(window, layers)
 }
 
-// mistralCheck refuses what other families have and this one does not.
-func mistralCheck(m *importer) {
-	for _, field := range []string{"attention_bias", "mlp_bias", "use_sliding_window"} {
-		if m.truth(field, false) {
-			m.fail(codeNotModelled, field, "is true, which is not modelled; accepted: false")
-		}
-	}
+// refuseOfMistral refuses what other families have and this one does not.
+func (m *importer) refuseOfMistral() {
+	m.refuseTrue("attention_bias", "mlp_bias", "use_sliding_window")
 	m.refuseOfDecoders()
 }
