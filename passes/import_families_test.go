@@ -2,6 +2,7 @@ package passes
 
 import (
 	"cmp"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,16 @@ func TestDefaultsOfFamilies(t *testing.T) {
 		require.NoError(t, err)
 		c.want.DTypes, c.want.MaxSeq, c.want.Eps = ir.Uniform(ir.BF16), 64, 1e-6
 		require.Equal(t, c.want, s.Graph.Model)
+	}
+}
+
+// README.md and amkc explain name every family.
+func TestFamiliesAreListed(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	for name := range families {
+		require.Contains(t, string(readme), "| `"+name+"` |", "want a row of the table Which models of README.md")
+		require.Contains(t, codeModelType.Doc, `"`+name+`"`, "want it in the text of AMK1101 in codes.go")
 	}
 }
 
