@@ -31,10 +31,8 @@ demo: build
 	@$(PYTHON) scripts/demo.py
 
 # Fast tests: the Go packages and the Python scripts, which need numpy and get it in a folder that git ignores. Processor
-# time is what they have little of: go vet looks at more than go test would again, and a heap may grow to three times
-# what lives in it.
+# time is what they have little of: go vet is left to make lint, and a heap may grow to three times what lives in it.
 test: build .python/numpy
-	go vet ./...
 	GOGC=200 go test -vet=off ./...
 	PYTHONPATH=.python $(PYTHON) -m unittest discover -q -s bench -p 'test_*.py'
 	$(PYTHON) -m unittest discover -q -s scripts -p 'test_*.py'
