@@ -2,6 +2,7 @@ package passes
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/passes/checkpoint"
 )
 
 const qwen2Config = `{"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_size": 64,
@@ -155,12 +157,23 @@ func TestDefaultsOfFamilies(t *testing.T) {
 	}
 }
 
-// README.md and amkc explain name every family.
+// README.md and amkc explain name every family, and there is a small model of it.
 func TestFamiliesAreListed(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
+	small := map[string]bool{}
+	models, err := os.ReadDir(zoo)
+	require.NoError(t, err)
+	for _, m := range models {
+		c, err := checkpoint.OpenConfig(zoo + m.Name())
+		require.NoError(t, err)
+		kind, _ := c.Model.Get("model_type")
+		small[fmt.Sprint(kind)] = true
+	}
 	for name := range families {
-		require.Contains(t, string(readme), "| `"+name+"` |", "want a row of the table Which models of README.md")
+		require.True(t, small[name], "want a model of model_type %q in testdata/models/zoo", name)
+		require.True(t, strings.Contains(string(readme), "| `"+name+"` |"),
+			"%s: want a row of the table Which models of README.md", name)
 		require.Contains(t, codeModelType.Doc, `"`+name+`"`, "want it in the text of AMK1101 in codes.go")
 	}
 }
