@@ -234,11 +234,6 @@ func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, ops ...ir
 // whole is a distribution of one task over an axis; n is 1 for a node whose result needs all of its input at once.
 func whole(n int) ir.Dist { return ir.Dist{Kind: ir.Whole, Extent: n} }
 
-// perHead is one task for each KV head of each sequence: the cache is stored head by head, and so is attention.
-func (l *lowerer) perHead() ir.Dist {
-	return ir.Dist{Kind: ir.Tiled, Extent: l.tokens.NumSequences() * l.m.KVHeads, Grain: 1}
-}
-
 func (l *lowerer) node(n *ir.GraphNode) error {
 	in := func(i int) string { return l.value[n.Inputs[i]] }
 	size := n.Shape[0]
@@ -321,25 +316,6 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 	return nil
 }
 
-// append puts k or v, whichever attention has the value for, into the cache.
-func (l *lowerer) append(n *ir.GraphNode, in string) error {
-	for i := range l.nodes {
-		if a := &l.nodes[i]; a.Op == "attention" {
-			isV := slices.Index(a.Inputs, n.Inputs[0]) - 1
-			if isV != 0 && isV != 1 {
-				break
-			}
-			s := l.tokens.sequence(spanA, l.m.KVHeads)
-			l.stage(n, stepCounter, l.perHead(), ir.Op{Code: ir.KVAppend,
-				Out: []ir.Operand{s.cache(l.named("kv"), s.appended(), isV, l.m.HeadDim)},
-				In:  []ir.Operand{s.view(in, at(s.head, l.m.HeadDim, 0))}})
-			return nil
-		}
-	}
-	return diag.Errorf(codeOrder, "pass lower", "node %s appends %s; want k or v of an attention", l.named(n.Name),
-		n.Inputs[0])
-}
-
 // norm is of the whole vector at once, or head by head.
 func (l *lowerer) norm(n *ir.GraphNode, in string) {
 	w := l.weights(l.named(n.Name)+".weight", n.Weights[0], l.order(n)...)
@@ -388,26 +364,4 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	product.Out = []ir.Operand{temp("%y")}
 	l.stage(n, out, whole(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{l.tokens.view(out, task)},
 		In: []ir.Operand{temp("%y"), view(bias, task)}})
-}
-
-// attention is that of one KV head of one sequence, the task's: its group of query heads over the rows of the cache
-// below the sequence's position, those in the window if there is one, and the rows of this pass as operands. Each row
-// of a pass has a window of its own, which the view does not say.
-func (l *lowerer) attention(n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
-	hd, group := l.m.HeadDim, l.m.Heads/l.m.KVHeads
-	s := l.tokens.sequence(spanA, l.m.KVHeads)
-	seen := ir.Span(ir.Int(0), s.pos)
-	op := ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{s.view(out, at(s.head, group*hd, 0))},
-		Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
-			ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", n.FloatOr("scale", 1)),
-			ir.IntParam("row", s.position())}}
-	if window := n.IntOr("window", 0); window > 0 && window < l.m.MaxSeq {
-		seen.Lo = ir.Int(0).Max(s.pos.Sub(ir.Int(window - 1)))
-		if s.NumRows() > 1 {
-			op.Params = append(op.Params, ir.IntParam("window", ir.Int(window)))
-		}
-	}
-	op.In = []ir.Operand{s.view(q, at(s.head, group*hd, 0)), s.cache(kv, seen, 0, hd), s.cache(kv, seen, 1, hd),
-		s.view(k, at(s.head, hd, 0)), s.view(v, at(s.head, hd, 0))}
-	return op
 }
