@@ -44,6 +44,10 @@ func (b *Buffer) misplays() string {
 	return ""
 }
 
+// Plays reports whether the buffer has a role, and is what the role asks for. A program need not have been through
+// Check where the role decides what may be assumed of the buffer.
+func (b *Buffer) Plays(role string) bool { return b.Role == role && b.misplays() == "" }
+
 // A Layer is the layer of the model that a stage belongs to. The zero value is none.
 type Layer struct {
 	Known bool // whether it belongs to one

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/ir"
 	"amkc/validate"
 )
 
@@ -97,5 +98,17 @@ func TestIndexChains(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A role is believed of a buffer that is what the role asks for, and of no other: the host writes no weight.
+func TestRoleOfAnotherKind(t *testing.T) {
+	for _, kind := range []ir.BufferKind{ir.Weight, ir.Const} {
+		p := parse(t, indexProgram("%t = EMBED(token[0], table[0:9,0:2]); next[0] = COPY(token[0])"))
+		require.NoError(t, validate.Program(p).Diags.Err())
+		require.Equal(t, ir.RoleToken, p.Buffers[0].Role)
+		p.Buffers[0].Kind = kind
+		requireCode(t, validate.Program(p), validate.CodeIndex, "nothing bounds it")
+		require.True(t, subject{prog: p}.judge().Unsafe(), kind)
 	}
 }

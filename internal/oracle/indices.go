@@ -55,7 +55,7 @@ func (m *machine) indices([]region) *Hazard {
 			}
 		}
 		for i := range r.Flat.Buffers {
-			if b := &r.Flat.Buffers[i]; b.Role == ir.RoleNext &&
+			if b := &r.Flat.Buffers[i]; b.Role == ir.RoleNext && b.Kind == ir.Output && b.DType == ir.I32 &&
 				len(w.held[b.Name]) > 0 {
 				next := index{hi: -1}
 				for _, of := range w.held[b.Name] { // the host may go on after any row
@@ -228,7 +228,7 @@ func (w *walk) load(r Run, op *ir.FlatOp, i int) ([]index, bool) {
 	switch {
 	case b.DType != ir.I32 || b.Kind == ir.Weight || b.Kind == ir.Const || b.Kind == ir.KVCache:
 		return repeat(index{any: true}, elements(o, r)), true
-	case b.Role == ir.RoleToken:
+	case b.Kind == ir.Input && b.Role == ir.RoleToken:
 		return repeat(w.token, elements(o, r)), true
 	case b.Kind == ir.Input:
 		return repeat(index{hi: -1, given: true}, elements(o, r)), true
