@@ -7,8 +7,8 @@ import (
 )
 
 // A step ends in four stages, which the kernel has as calls of step.cuh in this order: every SM samples the next token
-// and finds whether it stops there, the first SM emits the token, and every SM joins. What follows them is alike in all
-// kernels, and no stage: the token is stored for a host that polls, and the launch ends where stop has found so.
+// and finds whether the run stops with it, the first SM emits the token, and every SM joins. Two calls follow that are
+// the same in every kernel and belong to no stage: one stores the token for a host that polls, one ends the launch.
 var endings = []body{bodySample, bodyStop, bodyEmit, bodyJoinStep}
 
 // afterStep closes the walk of the consumers.

@@ -135,7 +135,7 @@ func (b *builder) checkStream(slots int) error {
 
 // checkInFlight bounds the chunks in flight where tiles end in part of a chunk. With 4 and more, kernels of such a
 // shape have chosen other tokens from run to run on an H200, and why is not known (docs/verify.md, what is not
-// proved); with the default of 3, and at any depth where tiles are whole chunks, none has.
+// proved); with the default of 3 none has, nor one whose tiles are whole chunks with 5 or 6.
 func (b *builder) checkInFlight(slot, slots int) error {
 	depth := min(knobs.InFlight.Of(&b.p.Config), slots)
 	if !b.p.Target.BulkCopy || depth <= trustedInFlight {

@@ -143,7 +143,7 @@ func (c *checker) roles() {
 	of := map[string]string{}
 	for i := range c.p.Buffers {
 		b := &c.p.Buffers[i]
-		if why := b.misplays(); why != "" {
+		if why := b.unfitForRole(); why != "" {
 			c.fail(CodeRole, "buffer "+b.Name, "%s", why)
 		}
 		if first, taken := of[b.Role]; taken && b.Role != "" {

@@ -2,12 +2,12 @@ package ir
 
 import "fmt"
 
-// Pass is what one pass of a program decodes: of each of some sequences so many consecutive rows of tokens, such as a
-// piece of a prompt, or drafts. Its tokens are numbered row by row and sequence by sequence: token s*Rows + r is row r
-// of sequence s, at position pos[s] + r. The sequences have positions and caches of their own.
+// Pass is what one pass of a program decodes: Rows consecutive tokens of each of Sequences sequences, such as a piece
+// of a prompt, or drafts. Token s*Rows + r of the pass is row r of sequence s, at position pos[s] + r. Each sequence
+// has its own position and its own caches.
 //
-// In the buffers of a pass of several tokens what belongs to a token has a leading axis of tokens, and where there are
-// several sequences a cache has one of sequences; see docs/ir.md.
+// In a pass of several tokens, a buffer with a value per token has a leading axis of tokens; in a pass of several
+// sequences, a cache has a leading axis of sequences (docs/ir.md).
 type Pass struct {
 	Sequences int `json:"sequences"` // 0 means 1
 	Rows      int `json:"rows"`      // of each sequence; 0 means 1

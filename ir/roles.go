@@ -22,8 +22,8 @@ const (
 	RoleStep     = "step"      // the counter whose completion ends the step
 )
 
-// misplays says why a buffer cannot have its role, or nothing.
-func (b *Buffer) misplays() string {
+// unfitForRole says why a buffer cannot have its role, or nothing.
+func (b *Buffer) unfitForRole() string {
 	kind, want := Input, ""
 	switch b.Role {
 	case "":
@@ -44,9 +44,9 @@ func (b *Buffer) misplays() string {
 	return ""
 }
 
-// Plays reports whether the buffer has a role, and is what the role asks for. A program need not have been through
-// Check where the role decides what may be assumed of the buffer.
-func (b *Buffer) Plays(role string) bool { return b.Role == role && b.misplays() == "" }
+// HasRole reports whether the buffer has the role and is of the kind and type that the role asks for. The proof asks
+// this and does not rely on Check, because it is also given programs that were built in memory.
+func (b *Buffer) HasRole(role string) bool { return b.Role == role && b.unfitForRole() == "" }
 
 // A Layer is the layer of the model that a stage belongs to. The zero value is none.
 type Layer struct {
@@ -192,7 +192,7 @@ func (s *Stage) named() (Layer, string) {
 // it can have.
 func (b *Buffer) NamedRole() string {
 	named := Buffer{Role: strings.ReplaceAll(b.Name, ".", "_"), Kind: b.Kind, DType: b.DType, Count: b.Count}
-	if named.misplays() != "" {
+	if named.unfitForRole() != "" {
 		return ""
 	}
 	return named.Role

@@ -35,8 +35,8 @@ func (l *lowerer) ending(role, wait, signal string, op ir.Op) {
 }
 
 // endOnEverySM makes the head leave one best value per SM, and every SM choose among them, find whether the run ends,
-// and join. What an SM leaves to itself it announces to nobody, so that these stages wait for nothing but the best
-// values, and only the join signals. The first SM writes the token out. Even an SM without rows of the head takes part.
+// and join. These stages read what their own SM has written, apart from the best values: so sample alone waits, and the
+// join alone signals. The first SM writes the token out. Even an SM without rows of the head takes part.
 func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 	of, sms := tokensOf(p.Pass), p.Target.SMs
 	everySM := upTo(sms)

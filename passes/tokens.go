@@ -2,8 +2,7 @@ package passes
 
 import "amkc/ir"
 
-// tokens says how the values, the caches and the positions of a pass are written. Of one row of one sequence there is
-// nothing to write: its buffers have no axis of tokens.
+// tokens builds the shapes, views and positions of a pass. A pass of one token has no axis of tokens.
 type tokens struct{ ir.Pass }
 
 func tokensOf(p ir.Pass) tokens { return tokens{p} }

@@ -117,7 +117,7 @@ func (p *Proof) checkIndices() {
 		}
 	}
 	for b, r := range x.buffers {
-		if buf := &p.flat.Buffers[b]; buf.Plays(ir.RoleNext) {
+		if buf := &p.flat.Buffers[b]; buf.HasRole(ir.RoleNext) {
 			x.next = *r
 		}
 	}
@@ -167,7 +167,7 @@ func (p *Proof) reachOf(o *ir.Operand, b int) reach {
 	}
 	buf := &p.flat.Buffers[b]
 	switch {
-	case buf.Plays(ir.RoleToken):
+	case buf.HasRole(ir.RoleToken):
 		out.token = true
 	case buf.Kind == ir.Input:
 		out.input = buf.Name
@@ -293,7 +293,7 @@ func (p *Proof) checkNext(least *Proof) *diag.Diagnostic {
 	rows, r := least.index.rows, &p.index.next
 	where := "output of role " + ir.RoleNext
 	for i := range p.flat.Buffers {
-		if b := &p.flat.Buffers[i]; b.Plays(ir.RoleNext) {
+		if b := &p.flat.Buffers[i]; b.HasRole(ir.RoleNext) {
 			where = "buffer " + b.Name
 		}
 	}

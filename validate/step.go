@@ -56,7 +56,7 @@ func (p *Proof) StepCounter() int {
 func (p *Proof) writes(role string) bool {
 	for i := range p.mem.accesses {
 		a := &p.mem.accesses[i]
-		if b := &p.flat.Buffers[a.buf]; a.write && b.Plays(role) {
+		if b := &p.flat.Buffers[a.buf]; a.write && b.HasRole(role) {
 			return true
 		}
 	}

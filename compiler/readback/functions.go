@@ -1,7 +1,6 @@
 package readback
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -288,9 +287,4 @@ func (s *statement) spell() string {
 		}
 	}
 	return s.what + "(" + strings.Join(args, ", ") + ")"
-}
-
-// param reports whether the function has a parameter of the type and name.
-func (f *function) param(typ, name string) bool {
-	return slices.Contains(f.params, parameter{typ, name})
 }

@@ -22,7 +22,7 @@ func invented(n int, sort string, family bool, _ []string) string {
 	return fmt.Sprintf("%s%dz", sort, n)
 }
 
-// swapped names are those of the next entity, which mislead whoever reads a meaning out of them.
+// swapped gives each entity the name of the next one, so that code that goes by names finds the wrong entity.
 func swapped(n int, _ string, _ bool, all []string) string { return all[(n+1)%len(all)] }
 
 // A sort is the names of the buffers, the counters or the stages of a program, those of all variants together: what two

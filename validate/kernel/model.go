@@ -80,7 +80,7 @@ func (c *modelCheck) checkBuffers() {
 		if b.DType != want && c.once("type of "+what) {
 			p.disagree("buffer "+b.Name, "holds %s", b.DType).Suggest("the type of the model's %s is %s", what, want)
 		}
-		if b.Plays(ir.RoleLogits) && b.Numel() != m.Vocab {
+		if b.HasRole(ir.RoleLogits) && b.Numel() != m.Vocab {
 			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).
 				Suggest("the model has a vocabulary of %d, and the host makes room for as many logits", m.Vocab)
 		}
