@@ -28,7 +28,7 @@ func (b *builder) placeWeights() error {
 	b.weights, b.offsets = map[int]weightPlace{}, map[int][]int{}
 	b.d.WeightBytes = size
 	_, b.d.CacheBytes = ir.CacheArena(b.p)
-	b.angles = b.rotatedBy()
+	b.rotation = b.rotatedBy()
 	for _, pl := range places {
 		b.offsets[pl.Buffer] = append(b.offsets[pl.Buffer], pl.Offset)
 	}
@@ -63,7 +63,7 @@ func (b *builder) placeWeights() error {
 		}
 		b.weights[k] = place
 		b.d.Weights = append(b.d.Weights, field{Name: place.constant, Value: itoa(at[0]), Note: shapeNote(buf)})
-		if buf == b.angles {
+		if buf == b.rotation.angles {
 			b.d.InvFreq = place.constant
 		}
 	}
@@ -77,18 +77,34 @@ func (b *builder) placeWeights() error {
 	return nil
 }
 
-// rotatedBy is the buffer of the frequencies that the first rotation of the program is by; nil if there is none.
-func (b *builder) rotatedBy() *ir.Buffer {
+// A rotation is what the kernel computes cos and sin of a step from.
+type rotation struct {
+	angles *ir.Buffer // the frequencies; nil if nothing rotates
+	scale  []ir.Param // what multiplies cos and sin, if anything does
+}
+
+// rotatedBy is what the first rotation of the program is by.
+func (b *builder) rotatedBy() rotation {
 	for i := range b.p.Variants {
 		for _, sec := range sections(&b.p.Variants[i]) {
 			for _, s := range sec.stages {
-				if name := operand(op(s, ir.ROPE).In, 1).Buf; name != "" {
-					return b.buffer(name, site{loop: sec.loop})
+				o := op(s, ir.ROPE)
+				name := operand(o.In, 1).Buf
+				if name == "" {
+					continue
 				}
+				r := rotation{angles: b.buffer(name, site{loop: sec.loop})}
+				if o.Has("scale") {
+					scale := o.FloatOr("scale", 1)
+					r.scale = []ir.Param{ir.FloatParam("scale", scale)}
+					b.d.RopeScale = &field{Type: "float", Name: "kRopeScale", Value: hexFloat(scale),
+						Note: decimal(scale) + ", of cos and sin"}
+				}
+				return r
 			}
 		}
 	}
-	return nil
+	return rotation{}
 }
 
 // strideName is the constant for the stride of a rank of families.

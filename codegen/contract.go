@@ -147,8 +147,8 @@ func (b *builder) normedHeads(s *ir.Stage, q, k ir.Operand) []ir.Op {
 	rotate := func(out, in string) ir.Op {
 		return ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out)},
 			In: []ir.Operand{view(in), view(buf(op(s, ir.ROPE).In, 1), upTo(hd/2))},
-			Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
-				ir.IntParam("pos", position)}}
+			Params: append([]ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
+				ir.IntParam("pos", position)}, b.rotation.scale...)}
 	}
 	return []ir.Op{norm("%qn", q, buf(s.Ops[0].In, 1)), norm("%kn", k, buf(s.Ops[1].In, 1)),
 		rotate("%q", "%qn"), rotate("%k", "%kn")}

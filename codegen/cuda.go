@@ -104,6 +104,7 @@ type cudaData struct {
 	WeightBytes int
 	CacheBytes  int
 	InvFreq     string
+	RopeScale   *field // nil where nothing multiplies cos and sin
 	Pages       []pageData
 	Vectors     []vectorData
 	Stages      []*stage // numbered in stall records, in schedule order
@@ -138,7 +139,7 @@ type builder struct {
 	joins    map[*ir.Stage]joinPlace
 	barriers int             // a step
 	steps    map[string]bool // counters that end a step
-	angles   *ir.Buffer      // the frequencies that stages rotate by
+	rotation rotation        // of every stage that rotates
 	residual string          // the buffer that embed, o and down share
 	token    string          // the buffer that sample leaves the next token in
 	broken   error           // of the first stage that is not what its body carries out

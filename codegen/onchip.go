@@ -92,9 +92,10 @@ func (b *builder) checkResidual(s *ir.Stage, o ir.Operand) error {
 
 // checkAngles holds an operand to the frequencies that the whole step rotates by.
 func (b *builder) checkAngles(s *ir.Stage, o ir.Operand) error {
-	if buf := b.buffer(o.Buf, site{}); ir.IsFamily(o.Buf) || buf == nil || buf != b.angles {
+	if buf := b.buffer(o.Buf, site{}); ir.IsFamily(o.Buf) || buf == nil || buf != b.rotation.angles {
 		return diag.Errorf(codeStructure, "buffer "+o.Buf,
-			"is what stage %s rotates by, and other stages by %s: want one for the whole step", s.Name, b.angles.Name)
+			"is what stage %s rotates by, and other stages by %s: want one for the whole step", s.Name,
+			b.rotation.angles.Name)
 	}
 	return nil
 }

@@ -177,12 +177,15 @@ func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
 
 func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
 	out := r.output(n)
-	if b := r.builder.angles; len(b.Pieces) != 1 || b.Pieces[0].String() != frequencies {
+	if b := r.builder.rotation.angles; len(b.Pieces) != 1 || b.Pieces[0].String() != frequencies {
 		return r.refuse(n, "needs %s, and %s holds %v", frequencies, b.Name, b.Pieces)
 	}
 	angles := "reinterpret_cast<const float*>(r.weights + " + r.builder.d.InvFreq + ")"
-	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]),
-		lines: calls("rope", out.at, x.at, itoa(n.Shape[0]), angles, "r.position")}))
+	args := []string{out.at, x.at, itoa(n.Shape[0]), angles, "r.position"}
+	if scale := r.g.Rope.Scale; scale != 1 {
+		args = append(args, r.constant("kRotationScale", scale))
+	}
+	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]), lines: calls("rope", args...)}))
 }
 
 func (r *referenceWriter) attention(n *ir.GraphNode, in []value) error {

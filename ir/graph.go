@@ -19,9 +19,11 @@ type LayerKind struct {
 	Nodes []GraphNode
 }
 
-// Rope is the rotary embedding: one angle step per position for each of the HeadDim/2 rotation pairs.
+// Rope is the rotary embedding: one angle step per position for each of the HeadDim/2 rotation pairs, which a rotation
+// turns and stretches.
 type Rope struct {
 	InvFreq []float32 // length HeadDim/2
+	Scale   float64   // multiplies cos and sin; above 0, and 1 for a plain rotation
 }
 
 // GraphWeight is what a node takes of a tensor of the checkpoint.

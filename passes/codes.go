@@ -36,10 +36,11 @@ names code that comes with the model. If you know that it computes what the mode
 --assume-inert FIELD.`)
 
 	codeRope = diag.New("AMK1107", "the rotary embedding is not supported", `
-Rotary embeddings of type default and llama3 are compiled, in both spellings: rope_theta with rope_scaling, and
-rope_parameters. Other types (linear, dynamic, yarn, longrope) rescale frequencies or attention in ways that are not
-modelled. A llama3 embedding needs factor, low_freq_factor, high_freq_factor and original_max_position_embeddings; two
-spellings in one config must agree.`)
+Rotary embeddings of types default, linear, dynamic, llama3 and yarn are compiled, in both spellings: rope_theta with
+rope_scaling, and rope_parameters. The object of a type holds what the type reads and nothing else, and two spellings in
+one config must agree. Type dynamic is compiled for as many positions as max_position_embeddings: of longer texts it
+changes the frequencies with every token. Other types (longrope, proportional) rescale frequencies in ways that are not
+modelled.`)
 
 	codeQuantised = diag.New("AMK1108", "the checkpoint is quantised", `
 quantization_config says that the weights are stored quantised, or a tensor has an integer or 8-bit type. Weights are

@@ -12,7 +12,8 @@ import (
 var llamaModelled = []string{
 	"model_type", "architectures", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
 	"num_key_value_heads", "head_dim", "vocab_size", "rms_norm_eps", "tie_word_embeddings", "hidden_act",
-	"max_position_embeddings", "rope_theta", "rope_scaling", "rope_parameters", "attention_bias", "mlp_bias",
+	"max_position_embeddings", "original_max_position_embeddings", "rope_theta", "rope_scaling", "rope_parameters",
+	"attention_bias", "mlp_bias",
 	"torch_dtype", "dtype", "quantization_config", "quantization",
 	"sliding_window", "use_sliding_window", "partial_rotary_factor", "layer_types",
 }
@@ -121,7 +122,8 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		Vocab:        m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", false), Eps: 1e-6,
 	}
 	model.KVHeads = m.size("num_key_value_heads", cmp.Or(d.kvHeads, model.Heads), "kv_heads")
-	model.MaxSeq = m.chooseMaxSeq(m.size("max_position_embeddings", d.positions, "max_seq"))
+	trained := m.size("max_position_embeddings", d.positions, "max_seq")
+	model.MaxSeq = m.chooseMaxSeq(trained)
 	windows := make([]int, model.Layers)
 	if d.windows != nil {
 		windows = d.windows(m, model.Layers)
@@ -134,7 +136,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 			model.Heads)
 	}
 	model.HeadDim = m.headDim(&model, d.headDim)
-	return d.graph(model, m.rope(model.HeadDim), windows)
+	return d.graph(model, m.rope(&model, trained), windows)
 }
 
 // windowOf reads a size of the window that may be null, which means none; absent is what the family's class says.
@@ -230,7 +232,7 @@ func (m *importer) refuseOfDecoders() {
 
 // graph lists the nodes of the model. Layers that see as many positions are of one kind; a window that no position lies
 // beyond is none.
-func (d *decoder) graph(model ir.Model, invFreq []float32, windows []int) *ir.Graph {
+func (d *decoder) graph(model ir.Model, rope ir.Rope, windows []int) *ir.Graph {
 	h := model.Hidden
 	const embedding = "model.embed_tokens.weight"
 	head := weight("lm_head.weight", model.Vocab, h)
@@ -242,7 +244,7 @@ func (d *decoder) graph(model ir.Model, invFreq []float32, windows []int) *ir.Gr
 	n := after.norm("final_norm", ir.Stream, h, model.Eps, "model.norm.weight", h)
 	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
 	after.add("argmax", "argmax", []int{1}, []string{logits})
-	g := &ir.Graph{Model: model, Rope: ir.Rope{InvFreq: invFreq}, Before: before, After: after}
+	g := &ir.Graph{Model: model, Rope: rope, Before: before, After: after}
 	kinds := map[int]int{} // of each window
 	for _, window := range windows {
 		if window >= model.MaxSeq {

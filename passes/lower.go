@@ -248,11 +248,15 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		out := l.scratch(l.named(n.Name), l.m.Activations, size)
 		l.value[n.Name] = out
 		hd := l.m.HeadDim
+		params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
+			ir.IntParam("first", spanA), ir.IntParam("limit", ir.Int(size)),
+			ir.IntParam("pos", l.tokens.position())}
+		if scale := l.g.Rope.Scale; scale != 1 {
+			params = append(params, ir.FloatParam("scale", scale))
+		}
 		l.stage(n, out, whole(size), ir.Op{Code: ir.ROPE, Out: []ir.Operand{l.tokens.view(out, task)},
-			In: []ir.Operand{l.tokens.view(in(0), task), view(invFreqBuffer, upTo(hd/2))},
-			Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
-				ir.IntParam("first", spanA),
-				ir.IntParam("limit", ir.Int(size)), ir.IntParam("pos", l.tokens.position())}})
+			In:     []ir.Operand{l.tokens.view(in(0), task), view(invFreqBuffer, upTo(hd/2))},
+			Params: params})
 	case "attention":
 		out := l.scratch(l.named("attn"), l.m.Activations, size)
 		l.value[n.Name] = out

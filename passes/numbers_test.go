@@ -3,6 +3,7 @@ package passes
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -40,6 +41,8 @@ var (
 		"head_dim":            {2, 1024, true, nil}, "vocab_size": sizeOf("vocab", nil),
 		"max_position_embeddings": sizeOf("max_seq", nil),
 		"rms_norm_eps":            {lo: ir.MinSingle, hi: ir.MaxSingle}, "rope_theta": rotary("rope_theta"),
+		"original_max_position_embeddings": {ropeBounds["original_max_position_embeddings"].lo,
+			ropeBounds["original_max_position_embeddings"].hi, false, ropeWith("llama3", nil)},
 	}
 	llamaOthers = []string{"model_type", "architectures", "tie_word_embeddings", "hidden_act", "rope_scaling",
 		"rope_parameters",
@@ -73,7 +76,10 @@ func (f numberField) beyond() []json.Number {
 		return append(out, json.Number(fmt.Sprintf("%.0f", f.lo-1)), json.Number(fmt.Sprintf("%.0f", f.hi+1)),
 			"9223372036854775808", "2.5", "1e3")
 	}
-	return append(out, "0", "1e-46", "1e308", number(f.lo*(1-1e-6)), number(f.hi*(1+1e-6)))
+	if f.lo > 0 {
+		out = append(out, "0", "1e-46", number(f.lo*(1-1e-6)))
+	}
+	return append(out, "1e308", number(f.hi*(1+1e-6)))
 }
 
 func number(x float64) json.Number { return json.Number(fmt.Sprintf("%.17g", x)) }
@@ -104,69 +110,88 @@ func TestEveryConfigNumberIsBounded(t *testing.T) {
 	}
 }
 
-// llama3Rope is the scaling of Llama 3.1 with one number changed.
-func llama3Rope(key string, v any) map[string]any {
-	rope := map[string]any{"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
-		"original_max_position_embeddings": 8192}
-	if key != "" {
-		rope[key] = v
+// ropeWith is a rotary embedding of a type, with the keys that it needs and others.
+func ropeWith(kind string, others map[string]any) map[string]any {
+	needed := map[string]any{"factor": 8, "low_freq_factor": 1, "high_freq_factor": 4}
+	rope := map[string]any{"rope_type": kind}
+	for _, key := range ropeTypes[kind].needs {
+		rope[key] = needed[key]
 	}
+	maps.Copy(rope, others)
 	return map[string]any{"rope_scaling": rope}
 }
 
-// So is every number of a rotary scaling.
+// ropeNumbers are the numbers that a type reads.
+func ropeNumbers(kind string) []string {
+	t := ropeTypes[kind]
+	return slices.DeleteFunc(slices.Concat(t.needs, t.may, []string{"rope_theta"}), func(key string) bool {
+		return key == "truncate"
+	})
+}
+
+// So is every number of a rotary embedding.
 func TestEveryRotaryNumberIsBounded(t *testing.T) {
-	for _, keys := range ropeFields {
-		for _, key := range append(slices.Clone(keys), "rope_theta") {
+	for kind := range ropeTypes {
+		_, err := importWith(t, ropeWith(kind, nil))
+		require.NoError(t, err, kind)
+		for _, key := range ropeNumbers(kind) {
 			require.Contains(t, ropeBounds, key)
 			f := rotary(key)
 			for _, bad := range f.beyond() {
-				_, err := importWith(t, llama3Rope(key, bad))
-				require.ErrorContains(t, err, "rope_scaling."+key+": error: ", "%s", bad)
-				require.ErrorContains(t, err, "; want a number from ", "%s", bad)
+				_, err := importWith(t, ropeWith(kind, map[string]any{key: bad}))
+				require.ErrorContains(t, err, "rope_scaling."+key+": error: ", "%s %s", kind, bad)
+				require.ErrorContains(t, err, "; want a number from ", "%s %s", kind, bad)
 			}
 		}
 	}
 }
 
 // Whatever numbers a rotary embedding has, it is refused, or all its frequencies are normal numbers of float32 that
-// fall from at most 1.
+// fall from at most 1, and cos and sin are multiplied by one.
 func TestFrequenciesAreNormal(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 4))
 	within := func(key string) json.Number {
 		b := ropeBounds[key]
-		switch r.IntN(8) {
+		switch lo := max(b.lo, 1e-9); r.IntN(8) {
 		case 0:
 			return number(b.lo)
 		case 1:
 			return number(b.hi)
+		default:
+			return number(math.Exp(math.Log(lo) + r.Float64()*(math.Log(b.hi)-math.Log(lo))))
 		}
-		return number(math.Exp(math.Log(b.lo) + r.Float64()*(math.Log(b.hi)-math.Log(b.lo))))
 	}
 	accepted := 0
 	n := 150
 	if os.Getenv("AMKC_LONG") != "" {
 		n = 600
 	}
-	for range n {
-		rope := llama3Rope("", nil)
-		for _, key := range append([]string{"rope_theta"}, ropeFields["llama3"]...) {
-			rope["rope_scaling"].(map[string]any)[key] = within(key)
+	kinds := slices.Sorted(maps.Keys(ropeTypes))
+	for i := range n {
+		kind, keys := kinds[i%len(kinds)], map[string]any{}
+		for _, key := range ropeNumbers(kind) {
+			if slices.Contains(ropeTypes[kind].needs, key) || r.IntN(2) == 0 {
+				keys[key] = within(key)
+			}
 		}
-		if r.IntN(4) == 0 { // as close as float64 allows
+		if kind == "llama3" && r.IntN(4) == 0 { // as close as float64 allows
 			low, _ := within("low_freq_factor").Float64()
-			rope["rope_scaling"].(map[string]any)["low_freq_factor"] = number(low)
-			rope["rope_scaling"].(map[string]any)["high_freq_factor"] = number(math.Nextafter(low, 2e6))
+			keys["low_freq_factor"], keys["high_freq_factor"] = number(low), number(math.Nextafter(low, 2e6))
 		}
+		if kind == "yarn" {
+			keys["truncate"] = r.IntN(2) == 0
+		}
+		rope := ropeWith(kind, keys)
 		g, err := importWith(t, rope, map[string]any{"head_dim": 2 * (1 + r.IntN(512))})
 		if err != nil {
-			require.ErrorContains(t, err, "rope_scaling.", "%v", rope)
+			require.ErrorContains(t, err, "rope_scaling", "%v", rope)
 			continue
 		}
 		accepted++
+		require.True(t, g.Rope.Scale > 0 && ir.IsSingle(g.Rope.Scale), "%v gives %g", rope, g.Rope.Scale)
 		for _, f := range g.Rope.InvFreq {
 			require.True(t, f > 0 && f <= 1.001 && ir.IsSingle(float64(f)), "%v gives %g", rope, f)
 		}
 	}
-	require.Greater(t, accepted, n/6)
+	require.Greater(t, accepted, n/3)
 }

@@ -1,7 +1,7 @@
 package passes
 
 import (
-	"math"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,78 +9,126 @@ import (
 	"amkc/passes/checkpoint"
 )
 
-// ropeFields are what rope_parameters and rope_scaling may hold, by type; rope_theta is allowed in both.
-var ropeFields = map[string][]string{
-	"default": {},
-	"llama3":  {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
-}
+// This file reads rotary embeddings out of a config, for every family. What the types compute is in rope_types.go.
+//
+// transformers 5 writes one object, rope_parameters, with the base rope_theta and the type rope_type in it; what it
+// wrote before has the base beside an object rope_scaling, and calls the type type. Both forms mean the same.
 
 // ropeBounds are the numbers that frequencies are computed from. Published models lie well inside: bases from 1e4 to
-// 1e8, factors up to 32. A base or a factor below 1 would raise frequencies instead of lowering them; all else keeps
+// 1e8, factors up to 64. A base or a factor below 1 would raise frequencies instead of lowering them; all else keeps
 // every step of the computation a normal number of float32.
 var ropeBounds = map[string]interval{
 	"rope_theta": {1, 1e30}, "factor": {1, 1e6}, "low_freq_factor": {1e-6, 1e6}, "high_freq_factor": {1e-6, 1e6},
-	"original_max_position_embeddings": {1, 1e9},
+	"original_max_position_embeddings": {1, 1e9}, "attention_factor": {1e-6, 1e6},
+	"beta_fast": {1e-6, 1e6}, "beta_slow": {1e-6, 1e6}, "mscale": {0, 1e6}, "mscale_all_dim": {0, 1e6},
 }
 
-// rope reads the rotary embedding in either spelling and returns its inverse frequencies, one for each pair of
-// elements.
-func (m *importer) rope(headDim int) []float32 {
-	spelling, params := m.ropeObject()
-	theta := m.ropeTheta(spelling, params)
+// A ropeReader reads the rotary embedding that one object of a config describes.
+type ropeReader struct {
+	*importer
+	where   string // the field of the object
+	params  *checkpoint.Object
+	kind    string
+	theta   float64
+	headDim int
+	trained int // positions that the model was made for
+	maxSeq  int // positions that it is compiled for
+}
+
+// rope reads the rotary embedding of a model that was made for so many positions. It has one frequency for each pair
+// of elements of a head.
+func (m *importer) rope(model *ir.Model, trained int) ir.Rope {
+	where, params := m.ropeObject()
+	r := &ropeReader{importer: m, where: where, params: params, theta: m.ropeTheta(where, params),
+		headDim: model.HeadDim, trained: trained, maxSeq: model.MaxSeq}
 	if params == nil {
-		return invFreq(theta, headDim)
+		return r.plain()
 	}
-	kind := m.ropeType(spelling, params)
-	want, ok := ropeFields[kind]
+	return r.read()
+}
+
+func (r *ropeReader) read() ir.Rope {
+	r.kind = r.ropeType()
+	t, ok := ropeTypes[r.kind]
 	if !ok {
-		m.fail(codeRope, spelling, "rope type %s is not modelled; accepted: default, llama3", spell(kind))
-		return nil
+		r.fail(codeRope, r.where, "rope type %s is not modelled; accepted: %s", spell(r.kind), acceptedRopes())
+		return ir.Rope{}
 	}
-	for _, key := range params.Keys() {
-		switch v := get(params, key); {
-		case slices.Contains(want, key) || slices.Contains([]string{"rope_theta", "rope_type", "type"}, key):
+	r.checkKeys(&t)
+	rope := t.rotation(r)
+	for j, f := range rope.InvFreq {
+		if r.diags.Err() == nil && (!(f > 0) || !ir.IsSingle(float64(f))) {
+			r.fail(codeRope, r.where, "gives pair %d of a head the frequency %g; want numbers for which all are "+
+				"from %s", j, f, ir.Singles)
+		}
+	}
+	return rope
+}
+
+// acceptedRopes names the types that are modelled.
+func acceptedRopes() string { return strings.Join(slices.Sorted(maps.Keys(ropeTypes)), ", ") }
+
+// checkKeys refuses what the type does not read, and misses what it needs.
+func (r *ropeReader) checkKeys(t *ropeType) {
+	for _, key := range r.params.Keys() {
+		switch v := get(r.params, key); {
+		case slices.Contains(t.needs, key) || slices.Contains(t.may, key) ||
+			slices.Contains([]string{"rope_theta", "rope_type", "type"}, key):
 		case key == "partial_rotary_factor" && isNumber(1).accept(v):
 		case key == "partial_rotary_factor":
-			m.fail(codeNotModelled, spelling+"."+key, "is %s, and partial rotation is not modelled; accepted: 1",
-				spell(v))
+			r.fail(codeNotModelled, r.at(key), "is %s, and partial rotation is not modelled; accepted: 1", spell(v))
 		default:
-			m.fail(codeRope, spelling+"."+key, "is not part of rope type %s, so it may change the model; accepted: %s",
-				kind, strings.Join(append([]string{"rope_type", "rope_theta"}, want...), ", "))
+			r.fail(codeRope, r.at(key), "is not part of rope type %s, so it may change the model; accepted: %s", r.kind,
+				strings.Join(slices.Concat([]string{"rope_type", "rope_theta"}, t.needs, t.may), ", "))
 		}
 	}
-	values := map[string]float64{}
-	for _, key := range want {
-		v, there := params.Get(key)
-		if !there {
-			m.fail(codeRope, spelling+"."+key, "is missing; rope type %s needs %s", kind, strings.Join(want, ", "))
-			continue
-		}
-		values[key] = m.between(spelling+"."+key, v, ropeBounds[key])
-	}
-	freq := invFreq(theta, headDim)
-	if kind == "llama3" && m.diags.Err() == nil {
-		if !(values["high_freq_factor"] > values["low_freq_factor"]) {
-			m.fail(codeRope, spelling+".high_freq_factor", "is %g; want more than low_freq_factor, %g",
-				values["high_freq_factor"], values["low_freq_factor"])
-			return nil
-		}
-		smoothLlama3(freq, values["factor"], values["low_freq_factor"], values["high_freq_factor"],
-			values["original_max_position_embeddings"])
-		for j, f := range freq {
-			if !(f > 0) || !ir.IsSingle(float64(f)) { // the factors are so close that float32 cannot blend between them
-				m.fail(codeRope, spelling+".high_freq_factor",
-					"gives pair %d of a head the frequency %g; want factors for which all are from %s", j, f,
-					ir.Singles)
-				return nil
-			}
+	for _, key := range t.needs {
+		if _, there := r.params.Get(key); !there {
+			r.fail(codeRope, r.at(key), "is missing; rope type %s needs %s", r.kind, strings.Join(t.needs, ", "))
 		}
 	}
-	return freq
 }
 
-// ropeObject returns the object that describes the scaling, and the field it is in. If both fields are there they must
-// say the same.
+// at is where a key of the object stands.
+func (r *ropeReader) at(key string) string { return r.where + "." + key }
+
+// has reports whether the object has a key with a value that is not null.
+func (r *ropeReader) has(key string) bool { return get(r.params, key) != nil }
+
+// number reads a number of the object, which is absent where the key is missing.
+func (r *ropeReader) number(key string, absent float64) float64 {
+	v, there := r.params.Get(key)
+	if !there {
+		return absent
+	}
+	return r.between(r.at(key), v, ropeBounds[key])
+}
+
+// optional reads a number of the object that may be null, which means the same as no key.
+func (r *ropeReader) optional(key string, absent float64) float64 {
+	if !r.has(key) {
+		return absent
+	}
+	return r.number(key, absent)
+}
+
+// original is how many positions the model was trained on before its frequencies were scaled: it stands in the object
+// or beside it, and otherwise nothing was changed.
+func (r *ropeReader) original() float64 {
+	const key = "original_max_position_embeddings"
+	outer, there := r.value(key)
+	if !there {
+		return r.number(key, float64(r.trained))
+	}
+	n := r.between(key, outer, ropeBounds[key])
+	if inner := r.number(key, n); inner != n {
+		r.fail(codeRope, r.at(key), "is %g, but %s is %g; want one of them", inner, key, n)
+	}
+	return n
+}
+
+// ropeObject returns the object that describes the rotary embedding, and the field it is in. If both fields are there
+// they must say the same.
 func (m *importer) ropeObject() (string, *checkpoint.Object) {
 	var found *checkpoint.Object
 	name := "rope_scaling"
@@ -107,29 +155,31 @@ func get(o *checkpoint.Object, key string) any {
 	return v
 }
 
+const defaultRope = "default"
+
 // ropeType reads rope_type, which older configs call type.
-func (m *importer) ropeType(spelling string, params *checkpoint.Object) string {
+func (r *ropeReader) ropeType() string {
 	kind := ""
 	for _, key := range []string{"type", "rope_type"} {
-		v, there := params.Get(key)
+		v, there := r.params.Get(key)
 		if !there {
 			continue
 		}
 		s, ok := v.(string)
 		if !ok || kind != "" && kind != s {
-			m.fail(codeRope, spelling+"."+key, "is %s; want one rope type, default or llama3", spell(v))
-			return "default"
+			r.fail(codeRope, r.at(key), "is %s; want one rope type of %s", spell(v), acceptedRopes())
+			return defaultRope
 		}
 		kind = s
 	}
 	if kind == "" {
-		return "default"
+		return defaultRope
 	}
 	return kind
 }
 
 // ropeTheta reads the base of the frequencies: 10000 unless the config says otherwise.
-func (m *importer) ropeTheta(spelling string, params *checkpoint.Object) float64 {
+func (m *importer) ropeTheta(where string, params *checkpoint.Object) float64 {
 	theta, field := 10000.0, "rope_theta"
 	outer, there := m.value(field)
 	if there {
@@ -137,7 +187,7 @@ func (m *importer) ropeTheta(spelling string, params *checkpoint.Object) float64
 	}
 	if params != nil {
 		if v, ok := params.Get("rope_theta"); ok {
-			field = spelling + ".rope_theta"
+			field = where + ".rope_theta"
 			inner := m.between(field, v, ropeBounds["rope_theta"])
 			if there && inner != theta {
 				m.fail(codeRope, field, "is %g, but rope_theta is %g; want one of them", inner, theta)
@@ -146,36 +196,4 @@ func (m *importer) ropeTheta(spelling string, params *checkpoint.Object) float64
 		}
 	}
 	return theta
-}
-
-// invFreq is 1 / theta^(2j/headDim), rounded to float32 after every operation, as PyTorch computes it in float32. The
-// power is rounded once, from float64; PyTorch's vector power is not always, so that one element in two hundred differs
-// in its last bit, none of them at the bases and head sizes of Llama 2 and 3.x, TinyLlama and SmolLM2.
-func invFreq(theta float64, headDim int) []float32 {
-	out := make([]float32, headDim/2)
-	for j := range out {
-		e := float32(2*j) / float32(headDim)
-		power := float32(math.Pow(float64(float32(theta)), float64(e)))
-		out[j] = 1 / power
-	}
-	return out
-}
-
-// smoothLlama3 rescales frequencies as Llama 3.1 does: long wavelengths are divided by factor, short ones stay, and
-// those between are blended. Every operation is rounded to float32, in transformers' order; the explicit conversions
-// keep the compiler from fusing a product with a sum. PyTorch divides a number by a tensor as reciprocal times
-// number.
-func smoothLlama3(freq []float32, factor, low, high, context float64) {
-	lowWave, highWave := float32(context/low), float32(context/high)
-	for j, f := range freq {
-		wave := float32(1/f) * float32(2*math.Pi)
-		switch {
-		case wave > lowWave:
-			freq[j] = f / float32(factor)
-		case wave >= highWave:
-			ratio := float32(1/wave) * float32(context)
-			smooth := float32(ratio-float32(low)) / float32(high-low)
-			freq[j] = float32(float32(float32(1-smooth)*f)/float32(factor)) + float32(smooth*f)
-		}
-	}
 }

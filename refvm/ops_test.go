@@ -145,8 +145,23 @@ var opCases = []caseOp{
 		},
 	},
 	{
+		name: "scaled rotation of pairs", pos: 7,
+		op: `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=4 order=1 pos=pos scale=1.25`,
+		buffers: "buffer x IO_INPUT F32 [4] HBM rowmajor\nbuffer w WEIGHT F32 [2] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [4] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			return each(in[0], func(i int) float64 {
+				angle := 7 * in[1][i/2]
+				if i%2 == 0 {
+					return 1.25 * (in[0][i]*math.Cos(angle) - in[0][i+1]*math.Sin(angle))
+				}
+				return 1.25 * (in[0][i]*math.Cos(angle) + in[0][i-1]*math.Sin(angle))
+			})
+		},
+	},
+	{
 		name: "rotation of halves", op: `out[0:2,0:3,0:4] = ROPE(x[0:2,0:3,0:4], ids[0:2]) head_dim=4 order=0 ` +
-			`theta=100.0`, ints: map[string][]float32{"ids": {7, 3}},
+			`theta=100.0 scale=0.5`, ints: map[string][]float32{"ids": {7, 3}},
 		buffers: "buffer x IO_INPUT F32 [2,3,4] HBM rowmajor\nbuffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer out " +
 			"ACTIVATION F32 [2,3,4] HBM rowmajor",
 		want: func(in [][]float64) []float64 {
@@ -154,9 +169,9 @@ var opCases = []caseOp{
 				j := i % 4
 				angle := in[1][i/12] * math.Pow(100, -float64(j%2)/2)
 				if j < 2 {
-					return in[0][i]*math.Cos(angle) - in[0][i+2]*math.Sin(angle)
+					return 0.5 * (in[0][i]*math.Cos(angle) - in[0][i+2]*math.Sin(angle))
 				}
-				return in[0][i]*math.Cos(angle) + in[0][i-2]*math.Sin(angle)
+				return 0.5 * (in[0][i]*math.Cos(angle) + in[0][i-2]*math.Sin(angle))
 			})
 		},
 	},

@@ -40,12 +40,12 @@ func ropePairs(w *worker, o *op, hd int) error {
 	if rows > 1 && !o.src.Has("pos") {
 		return w.misfit(o, "has %d rows, want the position of each", rows)
 	}
-	out := w.alloc(len(x))
+	out, scale := w.alloc(len(x)), stretch(o)
 	copy(out, x)
 	for b := range rows {
 		pos, to := float32(w.ofRow(o, "pos", b, w.at[0])), out[b*n:(b+1)*n]
 		for i := 0; i < turned; i += 2 {
-			to[i], to[i+1] = turn(to[i], to[i+1], pos*inv[(first+i)%hd/2])
+			to[i], to[i+1] = turn(to[i], to[i+1], pos*inv[(first+i)%hd/2], scale)
 		}
 	}
 	return w.emit(o, out, n)
@@ -63,20 +63,23 @@ func ropeHalves(w *worker, o *op, hd int) error {
 		return w.emit(o, nil, hd)
 	}
 	theta := o.src.FloatOr("theta", 10000)
-	half, out := hd/2, w.alloc(len(x))
+	half, out, scale := hd/2, w.alloc(len(x)), stretch(o)
 	for j := range half {
 		inv := float32(1 / math.Pow(theta, float64(2*j)/float64(hd)))
 		for at := 0; at < len(x); at += hd {
 			pos := float32(integer(positions, ints, at/(len(x)/batch)))
-			out[at+j], out[at+j+half] = turn(x[at+j], x[at+j+half], pos*inv)
+			out[at+j], out[at+j+half] = turn(x[at+j], x[at+j+half], pos*inv, scale)
 		}
 	}
 	return w.emit(o, out, hd)
 }
 
-// turn turns (x, y) by an angle in radians.
-func turn(x, y, angle float32) (float32, float32) {
+// stretch is what a rotation multiplies cos and sin by.
+func stretch(o *op) float32 { return float32(o.src.FloatOr("scale", 1)) }
+
+// turn turns (x, y) by an angle in radians, and multiplies the result by a scale.
+func turn(x, y, angle, scale float32) (float32, float32) {
 	sin, cos := math.Sincos(float64(angle))
-	s, c := float32(sin), float32(cos)
+	s, c := float32(sin)*scale, float32(cos)*scale
 	return x*c - y*s, y*c + x*s
 }

@@ -240,6 +240,9 @@ func (e *exporter) rope(s *ir.Stage, op ir.Op, t Task) {
 	case hd < 2 || n%hd != 0 || x.pairs != hd:
 		e.fail("stage "+s.Name, "rotates %s of %d elements in pairs of heads of %d; whole heads of %d in rotation "+
 			"pairs are accepted", in.Name, n, x.pairs, hd)
+	case op.FloatOr("scale", 1) != 1:
+		e.fail("stage "+s.Name, "multiplies what it rotates by %g; a rotation as it is is accepted",
+			op.FloatOr("scale", 1))
 	case !(e.theta > 0):
 		e.fail("stage "+s.Name, "rotates by frequencies that the program does not hold, and no base is known that "+
 			"they are powers of; a default rotary embedding is accepted")

@@ -84,6 +84,7 @@ func TestExportRefusals(t *testing.T) {
 			"stage L00.attn_add: error: ADD reads L00.o_proj, whose rows are in rotation pairs"},
 		{"plain rotated", "from pairs:4(model.layers.0.self_attn.q_proj.weight)",
 			"from rows(model.layers.0.self_attn.q_proj.weight)", "stage L00.q_rope: error: rotates L00.q_proj"},
+		{"scaled", "pos=pos\n", "pos=pos scale=1.5\n", "stage L00.q_rope: error: multiplies what it rotates by 1.5"},
 		{"some rotated", "first=a limit=16", "first=a limit=8", "stage L00.q_rope: error: rotates a part"},
 		{"v in pairs", "from rows(model.layers.0.self_attn.v_proj.weight)",
 			"from pairs:4(model.layers.0.self_attn.v_proj.weight)",

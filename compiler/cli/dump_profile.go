@@ -28,7 +28,7 @@ func (d *dumpFlags) exportProgram(p *ir.Program, theta float64) ([]byte, error) 
 // base.
 func rotaryBase(config *checkpoint.Document, g *ir.Graph) (float64, error) {
 	theta := ropeTheta(config)
-	if !isPlainRope(g.Rope.InvFreq, theta, g.Model.HeadDim) {
+	if g.Rope.Scale != 1 || !isPlainRope(g.Rope.InvFreq, theta, g.Model.HeadDim) {
 		return 0, diag.Errorf(codeNotExpressible, config.Name,
 			"the rotary embedding is scaled, and the AMK profile has a base alone; want rope type default")
 	}

@@ -15,14 +15,14 @@ import (
 )
 
 // The plain kernels of a build, compiled for the CPU, give the logits that transformers gives: with heads that are
-// normalised and layers of two kinds, with biases, and behind a window.
+// normalised and layers of two kinds, with biases, behind a window, and with rotations that scale.
 func TestPlainKernels(t *testing.T) {
 	compiler, err := exec.LookPath("c++")
 	if err != nil {
 		t.Skip("no C++ compiler")
 	}
 	const positions = 16 // beyond the narrow window, of 12
-	for _, model := range []string{"qwen3-window-half", "qwen2-bias", "mistral-window-narrow"} {
+	for _, model := range []string{"qwen3-window-half", "qwen2-bias", "mistral-window-narrow", "llama-rope-yarn"} {
 		t.Run(model, func(t *testing.T) {
 			dir, from := filepath.Join(t.TempDir(), "build"), models+"zoo/"+model
 			code, _, stderr := amkc(from, "-o", dir, "--no-build", "--dtype", "fp32", "--target", "h200")

@@ -39,6 +39,7 @@ type walk struct {
 	looped   bool // a loop over the layers has been there
 	bases    [2]bool
 	begin    pos
+	scaled   bool // cos and sin are multiplied by a constant
 	barrier  bool // consumers meet once the angles are there
 	calls    []kernelCall
 }
@@ -72,7 +73,12 @@ func (w *walk) read() {
 		}
 		return
 	}
-	w.phrase("rotate_setup ( c , reinterpret_cast < const float * > ( weights + kRopeInvFreq ) ) ;")
+	w.phrase("rotate_setup ( c , reinterpret_cast < const float * > ( weights + kRopeInvFreq )")
+	if w.peek().text == "," {
+		w.phrase(", " + ropeScale)
+		w.scaled = true
+	}
+	w.phrase(") ;")
 	if w.peek().text == "consumer_barrier" {
 		w.phrase("consumer_barrier ( ) ;")
 		w.barrier = true

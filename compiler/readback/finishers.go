@@ -199,10 +199,10 @@ func (c *chain) statement(s *statement) {
 	case s.what == "rope" && s.plus == "":
 		if v, ok := s.is(1, "c", "r", "*"); ok {
 			in := c.value(s.at, v[0])
-			c.ops = append(c.ops, op(ir.ROPE, nil, views(in, angles), ir.IntParam("head_dim", ir.Int(hd)),
-				ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
-				ir.IntParam("limit", ir.Int(s.numbers[0])),
-				ir.IntParam("pos", position)))
+			c.ops = append(c.ops, op(ir.ROPE, nil, views(in, angles), append([]ir.Param{
+				ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
+				ir.IntParam("limit", ir.Int(s.numbers[0])), ir.IntParam("pos", position)},
+				c.b.facts.ropeScale...)...))
 			c.define("%" + s.name)
 			return
 		}

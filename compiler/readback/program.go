@@ -111,12 +111,16 @@ type model struct {
 	layers, hidden, intermediate, heads, kvHeads, headDim, vocab, maxSeq, sms int
 	tied, fragments                                                           bool
 	dtypes                                                                    ir.DTypes
+	ropeScale                                                                 []ir.Param // of rotations; may be none
 }
 
 func (m *model) group() int    { return max(1, m.heads/m.kvHeads) } // query heads of a kv head
 func (m *model) attnRows() int { return m.heads * m.headDim }
 func (m *model) kvRows() int   { return m.kvHeads * m.headDim }
 func (m *model) qkvRows() int  { return m.attnRows() + 2*m.kvRows() }
+
+// ropeScale is what rotate_setup of step.cuh multiplies cos and sin by, if the kernel passes it.
+const ropeScale = "kRopeScale"
 
 // elements are the types of element.cuh.
 var elements = map[string]ir.DType{"Bf16": ir.BF16, "Fp16": ir.F16, "Fp32": ir.F32}
@@ -149,6 +153,9 @@ func (b *builder) model() {
 		r.wrong(s, "kHeads", "%d; want a multiple of kKVHeads, which is %d", m.heads, m.kvHeads)
 	}
 	m.tied = s.byName["kEmbedWeight"] == nil
+	if s.byName[ropeScale] != nil {
+		m.ropeScale = []ir.Param{ir.FloatParam("scale", r.float(s, ropeScale))}
+	}
 	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.hidden, Intermediate: m.intermediate,
 		Heads: m.heads, KVHeads: m.kvHeads,
 		HeadDim: m.headDim, Vocab: m.vocab, MaxSeq: m.maxSeq, Tied: m.tied}

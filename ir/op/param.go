@@ -100,7 +100,8 @@ func need(p Param) Param {
 // Parameters that several ops have.
 var (
 	eps   = Param{Key: "eps", Real: true, Sign: NotNegative, Doc: "is added to a mean of squares"}
-	scale = Param{Key: "scale", Real: true, Doc: "multiplies the scores of attention, or the operand"}
+	scale = Param{Key: "scale", Real: true,
+		Doc: "multiplies the scores of attention, cos and sin of a rotation, or the operand"}
 
 	headDim = Param{Key: "head_dim", Lo: 1, Hi: MaxInt, Doc: "elements of a head"}
 	heads   = Param{Key: "n_heads", Lo: 1, Hi: MaxInt, Doc: "query heads"}

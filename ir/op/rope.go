@@ -8,13 +8,14 @@ var ROPE = declare(Spec{
 		"rotated by the angle pos · inv_freq[(e % head_dim)/2]; whole pairs are, and the other elements pass " +
 		"through. Without limit, all are rotated. Row t has pos for itself, and several rows need it. With order=0, " +
 		"the AMK profile's, elements j and j+head_dim/2 of a head are a pair, theta gives the frequencies, and the " +
-		"second operand the position of each of B rows.",
+		"second operand the position of each of B rows. cos and sin are multiplied by scale, or 1 without it.",
 	Params: []Param{
 		need(headDim),
 		need(Param{Key: "order", Lo: 0, Hi: 1, Doc: "how rotation pairs lie in x"}),
 		first,
 		{Key: "limit", Lo: 0, Hi: MaxInt, Doc: "the first element that is not rotated"},
 		{Key: "pos", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position that a row is rotated to"},
+		scale,
 		{Key: "theta", Real: true, Sign: Positive, Doc: "is raised to powers: the base of the frequencies"},
 	},
 	Kernel: true,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the small Qwen2, Qwen3 and Mistral checkpoints of testdata/models/zoo, with what transformers computes for them.
+"""Makes most small checkpoints of testdata/models/zoo, with what transformers computes for them.
 
     python3 testdata/models/generate.py            writes every model
     python3 testdata/models/generate.py NAME ...   writes those; any other word lists the names
@@ -37,10 +37,27 @@ SMALL = {"hidden_size": 48, "intermediate_size": 88, "num_hidden_layers": 3, "nu
          "num_key_value_heads": 2, "vocab_size": 223, "rms_norm_eps": 1e-5}
 BIASES = ["self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"]
 HEAD_NORMS = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
+YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
 # name: (class of the config, its fields, what must move the logits beside EVERY, form of config.json). What must move
-# them is the end of a tensor's name, or fields with other values. The form is "present" as transformers 5 writes it, or
-# "former" as most published models have it.
+# them is the end of a tensor's name, or fields with other values, of rope_parameters some keys. The form is "present" as
+# transformers 5 writes it, or "former" as most published models have it.
 MODELS = {
+    "llama-rope-linear": ("LlamaConfig", {**ODD, "hidden_size": 60, "rope_parameters": {"rope_type": "linear", "factor": 2.5}},
+                          [{"rope_parameters": {"factor": 2.0}}], "former"),
+    "llama-rope-dynamic": ("LlamaConfig", {**SMALL, "rope_parameters": {"rope_type": "dynamic", "factor": 2.0},
+                                           "max_position_embeddings": POSITIONS},
+                           [{"max_position_embeddings": 24}], "former"),
+    "llama-rope-yarn": ("LlamaConfig", {**SMALL, "hidden_size": 96, "head_dim": 32, "rope_parameters": YARN},
+                        [{"rope_parameters": keys} for keys in (
+                            {"factor": 3.0}, {"original_max_position_embeddings": 24}, {"attention_factor": 1.0},
+                            {"beta_fast": 0.5}, {"beta_slow": 0.3}, {"truncate": False},
+                            {"mscale": 2.0, "mscale_all_dim": 0.5})], "former"),
+    "qwen3-rope-yarn": ("Qwen3Config", {**ODD, "head_dim": 24, "rope_parameters": {
+        **YARN, "rope_theta": 1e6, "factor": 8.0, "beta_fast": 4.0, "beta_slow": 0.5, "truncate": False,
+        "mscale": 1.0, "mscale_all_dim": 0.4}},
+                        [*HEAD_NORMS, *({"rope_parameters": keys} for keys in (
+                            {"factor": 3.0}, {"beta_fast": 2.0}, {"beta_slow": 1.5}, {"truncate": True},
+                            {"mscale": 2.0}, {"mscale_all_dim": 1.0}))], "present"),
     "qwen2-tied": ("Qwen2Config", {**SMALL, "tie_word_embeddings": True, "hidden_size": 60, "num_attention_heads": 3,
                                    "num_key_value_heads": 3, "rope_theta": 1e6}, BIASES, "former"),
     "qwen2-odd-dims": ("Qwen2Config", {**ODD, "head_dim": 20}, BIASES, "present"),
@@ -76,11 +93,10 @@ EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.nor
 
 
 def config_of(kind, fields):
-    fields = dict(fields)
-    rope = {"rope_type": "default", "rope_theta": fields.pop("rope_theta", 1e4)}
-    return getattr(transformers, kind)(
-        max_position_embeddings=512, bos_token_id=0, eos_token_id=1, rope_parameters=rope,
-        architectures=[kind.replace("Config", "ForCausalLM")], **fields)
+    fields = {"max_position_embeddings": 512, **fields}
+    rope = {"rope_type": "default", "rope_theta": fields.pop("rope_theta", 1e4), **fields.pop("rope_parameters", {})}
+    return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, rope_parameters=rope,
+                                       architectures=[kind.replace("Config", "ForCausalLM")], **fields)
 
 
 def set_weights(model, seed):
@@ -100,15 +116,18 @@ def set_weights(model, seed):
 
 
 def rewrite_config(folder, fields):
-    """Puts config.json into the form that published models have: RoPE's base and the dtype under their former names,
-    no list of kinds of layers, and each of fields as it was given, of which transformers drops what has no effect."""
+    """Puts config.json into the form that published models have: RoPE and the dtype under their former names, no list of
+    kinds of layers, and each of fields as it was given, of which transformers drops what has no effect."""
     path = os.path.join(folder, "config.json")
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
-    config["rope_theta"] = config.pop("rope_parameters")["rope_theta"]
+    rope = config.pop("rope_parameters")
+    config["rope_theta"] = rope.pop("rope_theta")
+    if rope["rope_type"] != "default":
+        config["rope_scaling"] = {"type": rope.pop("rope_type"), **rope}
     config["torch_dtype"] = config.pop("dtype")
     config.pop("layer_types", None)
-    config.update(fields)
+    config.update((field, value) for field, value in fields.items() if field != "rope_parameters")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config, file, indent=2, sort_keys=True)
         file.write("\n")
@@ -117,7 +136,9 @@ def rewrite_config(folder, fields):
 def load(folder, **changes):
     config = transformers.AutoConfig.from_pretrained(folder)
     if "rope_theta" in changes:
-        changes = {"rope_parameters": {**config.rope_parameters, "rope_theta": changes["rope_theta"]}}
+        changes = {"rope_parameters": changes}
+    if "rope_parameters" in changes:
+        changes = {"rope_parameters": {**config.rope_parameters, **changes["rope_parameters"]}}
     if changes:
         fields = {**config.to_dict(), **changes}
         fields.pop("layer_types", None)  # they follow from the others

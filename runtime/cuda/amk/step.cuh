@@ -9,14 +9,14 @@
 
 namespace amk {
 
-// cos and sin of this position for every rotation pair; the same in all layers. Ends before the
-// first qkv flush, whose block barrier makes it visible.
+// cos and sin of this position for every rotation pair, times a scale; the same in all layers. Ends
+// before the first qkv flush, whose block barrier makes it visible.
 template <class C>
-__device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq) {
+__device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq, float scale = 1) {
   for (int j = c.tid; j < kHeadDim / 2; j += kConsumers) {
     float sin, cos;
     sincosf(float(c.position) * load_constant(inv_freq + j), &sin, &cos);
-    c.shared.rotation[j] = make_float2(cos, sin);
+    c.shared.rotation[j] = make_float2(cos * scale, sin * scale);
   }
 }
 

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Writes inv_freq.json: what transformers computes for rotary embeddings of every type that is modelled.
+
+    python3 passes/testdata/inv_freq.py
+
+Needs torch and transformers; no test runs it. A case is the object rope_parameters of a Llama's config, the size of its
+heads and max_position_embeddings, with the float32 bits of LlamaRotaryEmbedding(config).inv_freq and its
+attention_scaling. Each case is read in both forms of a config, which must agree.
+"""
+
+import json
+import os
+
+import torch
+import transformers
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+LLAMA3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+# rope_parameters, head_dim, max_position_embeddings
+CASES = [({"rope_type": "default", "rope_theta": theta}, head_dim, 8192)
+         for theta in (1e4, 1e5, 5e5, 5e6, 1e6, 1.3e5) for head_dim in (8, 16, 24, 48, 64, 80, 96, 128, 256)]
+CASES += [({**LLAMA3, "rope_theta": theta, "factor": factor, "original_max_position_embeddings": original}, head_dim,
+           131072) for theta, head_dim, factor, original in (
+               (5e5, 64, 32.0, 8192), (5e5, 128, 8.0, 8192), (5e5, 16, 8.0, 64), (1e6, 128, 8.0, 8192),
+               (1e4, 48, 3.0, 100))]
+CASES += [({**LLAMA3, "rope_theta": 5e5, "factor": 8.0}, 64, 8192)]
+CASES += [({"rope_type": kind, "rope_theta": theta, "factor": factor}, head_dim, 4096)
+          for kind in ("linear", "dynamic") for theta, head_dim, factor in (
+              (1e4, 128, 4.0), (1e4, 80, 2), (5e5, 64, 1.5), (1e6, 24, 8.0), (1e5, 16, 1.0))]
+YARN = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0, "original_max_position_embeddings": 32768}
+CASES += [(dict(YARN), 128, 32768), (dict(YARN), 64, 131072)]
+CASES += [({**YARN, **keys}, 64, 131072) for keys in (
+    {"factor": 32}, {"factor": 1.0}, {"factor": None}, {"rope_theta": 1e4, "original_max_position_embeddings": 4096},
+    {"rope_theta": 1.5e5, "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False},
+    {"truncate": True}, {"truncate": False}, {"beta_fast": 16.0}, {"beta_slow": 2}, {"beta_fast": None,
+                                                                                  "beta_slow": None},
+    {"beta_fast": 3.0, "beta_slow": 8.0}, {"beta_fast": 2.0, "beta_slow": 2.0}, {"beta_fast": 500.0},
+    {"beta_fast": 1e5, "beta_slow": 9e4}, {"beta_slow": 0.001}, {"attention_factor": 0.75}, {"attention_factor": 1.0},
+    {"attention_factor": 2}, {"attention_factor": None}, {"mscale": 0.707}, {"mscale_all_dim": 0.707},
+    {"mscale": 1.0, "mscale_all_dim": 0.707}, {"mscale": 0.707, "mscale_all_dim": 1.0},
+    {"mscale": 1.0, "mscale_all_dim": 0}, {"mscale": 1.0, "mscale_all_dim": None},
+    {"mscale": 1.0, "mscale_all_dim": 0.707, "attention_factor": 1.5})]
+CASES += [({"rope_type": "yarn", "rope_theta": 1e4, "factor": 2.5}, head_dim, 1000) for head_dim in (6, 20, 96)]
+
+
+def rope_of(head_dim, positions, **fields):
+    config = transformers.LlamaConfig(hidden_size=2 * head_dim, num_attention_heads=2, num_key_value_heads=2,
+                                      head_dim=head_dim, max_position_embeddings=positions, **fields)
+    rope = LlamaRotaryEmbedding(config)
+    return [f"{x & 0xffffffff:08x}" for x in rope.inv_freq.view(torch.int32).tolist()], float(rope.attention_scaling)
+
+
+def main():
+    transformers.utils.logging.set_verbosity_error()
+    lines = []
+    for rope, head_dim, positions in CASES:
+        bits, scale = rope_of(head_dim, positions, rope_parameters=dict(rope))
+        former = {"type" if key == "rope_type" else key: v for key, v in rope.items() if key != "rope_theta"}
+        if (bits, scale) != rope_of(head_dim, positions, rope_scaling=former, rope_theta=rope["rope_theta"]):
+            raise RuntimeError(f"{rope}: differs in its former spelling")
+        lines.append(json.dumps({"rope_parameters": rope, "head_dim": head_dim, "max_position_embeddings": positions,
+                                 "scale": scale, "bits": bits}))
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inv_freq.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("[\n" + ",\n".join(lines) + "\n]\n")
+    print(f"{len(lines)} cases, by torch {torch.__version__} and transformers {transformers.__version__}")
+
+
+if __name__ == "__main__":
+    main()
