@@ -91,12 +91,17 @@ func (b *builder) contract(s *ir.Stage, kind body) error {
 // buf is the name of ops[k], or "" when there is none.
 func buf(ops []ir.Operand, k int) string { return operand(ops, k).Buf }
 
-// embedOps is embed of step.cuh: rows of the token's embedding, kept in the residual and handed over.
+// embedOps is embed of step.cuh: rows of the token's embedding, or times S::kScale, kept in the residual and handed
+// over.
 func (b *builder) embedOps(s *ir.Stage) []ir.Op {
 	e := op(s, ir.EMBED)
-	return []ir.Op{{Code: ir.EMBED,
+	want := ir.Op{Code: ir.EMBED,
 		Out: []ir.Operand{view(buf(e.Out, 0), taskRows), view(buf(e.Out, 1), taskRows)},
-		In:  []ir.Operand{view(buf(e.In, 0), firstOnly), view(buf(e.In, 1), upTo(b.p.Model.Vocab), taskRows)}}}
+		In:  []ir.Operand{view(buf(e.In, 0), firstOnly), view(buf(e.In, 1), upTo(b.p.Model.Vocab), taskRows)}}
+	if e.Has("scale") {
+		want.Params = []ir.Param{ir.FloatParam("scale", e.FloatOr("scale", 1))}
+	}
+	return []ir.Op{want}
 }
 
 // attendOps is Unit of attention.cuh: unit a is split a % splits of kv head a / splits, and has every splits-th chunk

@@ -82,6 +82,11 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	add("int", "kRotationStep", itoa(d.Step), "more, from layer to layer")
 	add("int", "kTasks", itoa(len(d.Tasks(0))), "that hand over "+counterName(s.Signal))
 	switch kind {
+	case bodyEmbed:
+		if e := op(s, ir.EMBED); e.Has("scale") {
+			scale := e.FloatOr("scale", 1)
+			add("float", "kScale", hexFloat(scale), decimal(scale)+", of the table's rows")
+		}
 	case bodyProduct:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
 		warps := knobs.Warps.Of(&b.p.Config, s.Role)

@@ -125,16 +125,19 @@ func (w *productWriter) norm(o *ir.Op) {
 		w.columns = w.b.rangeExtent(n.Dims[1])
 	}
 	in, gain, out := buf(o.In, 0), buf(o.In, 1), buf(o.Out, 0)
-	eps := o.FloatOr("eps", 0)
+	eps, reader := o.FloatOr("eps", 0), "RmsNorm"
+	params := []ir.Param{ir.FloatParam("eps", eps)}
+	if o.IntAt("unit_offset", 0, 0) == 1 {
+		reader, params = "UnitOffsetRmsNorm", append(params, ir.IntParam("unit_offset", ir.Int(1)))
+	}
 	w.want = append(w.want, ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out)},
-		In:     []ir.Operand{view(in, upTo(w.columns)), view(gain, upTo(w.columns))},
-		Params: []ir.Param{ir.FloatParam("eps", eps)}})
+		In: []ir.Operand{view(in, upTo(w.columns)), view(gain, upTo(w.columns))}, Params: params})
 	w.param("const Page", "in", argument{buffer: in})
 	w.param("const u8*", "gain", argument{gain, true})
 	w.comment(&w.f.Lines, "  ", o)
 	w.f.numbers = append(w.f.numbers, field{Type: "float", Name: "eps of stage " + w.s.Name, Value: hexFloat(eps)})
 	w.reader = w.variable(out, "")
-	w.f.Lines = append(w.f.Lines, fmt.Sprintf("  const RmsNorm %s{in, gain, %s};  // %s", w.reader, hexFloat(eps),
+	w.f.Lines = append(w.f.Lines, fmt.Sprintf("  const %s %s{in, gain, %s};  // %s", reader, w.reader, hexFloat(eps),
 		decimal(eps)))
 }
 

@@ -29,7 +29,7 @@ func (r *referenceWriter) node(i int) error {
 			strings.Join(ownValues, ", "))
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "linear": 1, "rope": 1, "attention": 3, "kv_append": 1, "add": 2,
-		"silu_mul": 2, "argmax": 1}
+		"silu_mul": 2, "gelu_tanh_mul": 2, "soft_cap": 1, "argmax": 1}
 	if want, known := arity[n.Op]; !known || len(in) != want || len(n.Shape) != 1 {
 		return r.refuse(n, "is %s of %d values with a result %v; want an operation that reference.cuh has", n.Op,
 			len(in), n.Shape)
@@ -52,8 +52,10 @@ func (r *referenceWriter) node(i int) error {
 		return r.append(i)
 	case "add":
 		return r.add(n, in[1])
-	case "silu_mul":
-		return r.siluMul(n, in)
+	case "silu_mul", "gelu_tanh_mul":
+		return r.gated(n, in)
+	case "soft_cap":
+		return r.softCap(n, in[0])
 	}
 	return nil // argmax: the host chooses the token
 }
@@ -80,8 +82,12 @@ func (r *referenceWriter) embed(n *ir.GraphNode) error {
 	size := n.Shape[0]
 	residual, x := r.member("residual", "float", size), r.member("x", "Bits", size)
 	r.value[n.Name], r.sum = value{at: x, rounded: true}, n.Name
+	args := []string{residual, x, itoa(size), table, "r.token"}
+	if scale := n.FloatOr("scale", 1); scale != 1 {
+		args = append(args, r.constant("kEmbedScale", scale))
+	}
 	return r.launch(launch{name: n.Name, blocks: forEach(size), stage: n.Name, result: "x", size: size,
-		bytes: "Element::kBytes", lines: calls("embed", residual, x, itoa(size), table, "r.token")})
+		bytes: "Element::kBytes", lines: calls("embed", args...)})
 }
 
 func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
@@ -92,14 +98,20 @@ func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
 	size := n.Shape[0]
 	out, scale := r.member(n.Name, "Bits", size), r.scalar(n.Name+"_scale")
 	r.value[n.Name] = value{at: out, rounded: true, scale: scale}
-	return r.launch(launch{name: n.Name, blocks: "1",
-		lines: calls("rmsnorm", out, "&"+scale, itoa(size), x.at, gain, r.eps(n))})
+	args := []string{out, "&" + scale, itoa(size), x.at, gain, r.eps(n)}
+	if offset := n.IntOr("unit_offset", 0); offset != 0 {
+		args = append(args, itoa(offset))
+	}
+	return r.launch(launch{name: n.Name, blocks: "1", lines: calls("rmsnorm", args...)})
 }
 
 func (r *referenceWriter) normHeads(n *ir.GraphNode, x value) error {
 	gain, err := r.packed(n, 0, r.order(n)...)
 	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
 		return err
+	}
+	if n.IntOr("unit_offset", 0) != 0 {
+		return r.refuse(n, "multiplies heads by 1 + w; want norms of heads by w, which reference.cuh has")
 	}
 	size, head := n.Shape[0], n.IntOr("head_dim", 0)
 	out := r.output(n)
@@ -169,10 +181,34 @@ func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
 		args = append(args, bias)
 	}
 	l := launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", rows), lines: calls("linear", args...)}
-	if r.layers == nil { // logits
-		l.stage, l.result, l.size, l.bytes = n.Name, strings.TrimPrefix(out.at, "v."), rows, "4"
+	capped := slices.ContainsFunc(r.nodes, func(m ir.GraphNode) bool {
+		return m.Op == "soft_cap" && m.Inputs[0] == n.Name
+	})
+	if r.layers == nil && !capped {
+		l = logitsOf(l, n, out)
 	}
 	return r.launch(r.completes(n, l))
+}
+
+// logitsOf says that an operation completes the logits, the vector of a linear.
+func logitsOf(l launch, linear *ir.GraphNode, at value) launch {
+	l.stage, l.result, l.size, l.bytes = linear.Name, strings.TrimPrefix(at.at, "v."), linear.Shape[0], "4"
+	return l
+}
+
+// softCap bounds the logits where they are.
+func (r *referenceWriter) softCap(n *ir.GraphNode, x value) error {
+	linear, err := r.find(n.Inputs[0])
+	if err = firstOf(err, r.rounds(n, false, x)); err != nil {
+		return err
+	}
+	if r.layers != nil {
+		return r.refuse(n, "caps a value of a layer; want the logits")
+	}
+	r.value[n.Name] = x
+	size := n.Shape[0]
+	return r.launch(logitsOf(launch{name: n.Name, blocks: forEach(size),
+		lines: calls("soft_cap", x.at, r.constant("kLogitCap", n.FloatOr("cap", 0)), itoa(size))}, linear, x))
 }
 
 func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
@@ -248,7 +284,8 @@ func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 		lines: calls("add", "v.residual", "v.x", y.at, itoa(n.Shape[0]))})
 }
 
-func (r *referenceWriter) siluMul(n *ir.GraphNode, in []value) error {
+// gated is the function of reference.cuh that is called as the node's op.
+func (r *referenceWriter) gated(n *ir.GraphNode, in []value) error {
 	if err := r.rounds(n, false, in...); err != nil {
 		return err
 	}
@@ -264,7 +301,7 @@ func (r *referenceWriter) siluMul(n *ir.GraphNode, in []value) error {
 	r.value[n.Name] = value{at: out, rounded: true}
 	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]), stage: stageName(linears),
 		result: strings.TrimPrefix(out, "v."), size: n.Shape[0], bytes: "Element::kBytes",
-		lines: calls("silu_mul", out, in[0].at, in[1].at, itoa(n.Shape[0]))})
+		lines: calls(n.Op, out, in[0].at, in[1].at, itoa(n.Shape[0]))})
 }
 
 // forEach is the number of blocks of which each thread has an element.

@@ -30,8 +30,9 @@ const (
 	ArgMax
 	AttentionCombine
 	FUSED
-	_ // SOFTCAP, which nothing asks for
+	SoftCap
 	STOP
+	GeluTanhMul
 )
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.

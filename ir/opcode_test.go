@@ -74,7 +74,8 @@ func TestOpcodesAreDeclared(t *testing.T) {
 		NOP: op.NOP, COPY: op.COPY, EMBED: op.EMBED, RMSNORM: op.RMSNORM, LAYERNORM: op.LAYERNORM, GEMV: op.GEMV,
 		GEMM: op.GEMM, ATTENTION: op.ATTENTION, ROPE: op.ROPE, SiluMul: op.SiluMul, GELU: op.GELU, ADD: op.ADD,
 		MUL: op.MUL, DEQUANT: op.DEQUANT, SOFTMAX: op.SOFTMAX, ALLREDUCE: op.ALLREDUCE, KVAppend: op.KVAppend,
-		ArgMax: op.ArgMax, AttentionCombine: op.AttentionCombine, FUSED: op.FUSED,
+		ArgMax: op.ArgMax, AttentionCombine: op.AttentionCombine, FUSED: op.FUSED, SoftCap: op.SoftCap,
+		STOP: op.STOP, GeluTanhMul: op.GeluTanhMul,
 	} {
 		require.Same(t, spec, Ops[code])
 	}

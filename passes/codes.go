@@ -8,7 +8,7 @@ var (
 model_type in config.json names an architecture that amkc does not compile. Nothing is guessed from a similar one: the
 message says what the architecture computes that is not modelled. Accepted: "llama", which covers Llama-2 and 3.x,
 TinyLlama, SmolLM2, Yi and other checkpoints saved in that form; "qwen2", which is Qwen2 and Qwen2.5; "qwen3", the
-dense models of Qwen3; "mistral".`)
+dense models of Qwen3; "mistral"; "gemma", the first Gemma.`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
 architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model
@@ -20,9 +20,9 @@ A field that defines the model's shape is missing, has the wrong JSON type, or l
 message names the field and what would be accepted.`)
 
 	codeNotModelled = diag.New("AMK1104", "a config field asks for something that is not modelled", `
-The field is known and changes what the model computes, and this value of it is not implemented: biases, an activation
-other than SiLU, a partial rotary embedding, a sliding window, a penalty on repeated tokens. Compiling without it would
-generate other tokens, so it is refused, and --assume-inert does not override it.`)
+The field is known and changes what the model computes, and this value of it is not implemented: biases, another
+activation than the family has, a partial rotary embedding, a sliding window, a penalty on repeated tokens. Compiling
+without it would generate other tokens, so it is refused, and --assume-inert does not override it.`)
 
 	codeUnknownField = diag.New("AMK1105", "an unknown config field", `
 config.json has a field that is neither modelled nor known to be without effect on the logits. A field that amkc does

@@ -265,7 +265,8 @@ func (f *fuser) product(first *ir.Stage) {
 }
 
 // finishers finds what is computed row by row from the rows of a product, and by it alone: a rotation of each of its
-// first linears; or of all rows together their gated product, their sum with the residual, the largest of them.
+// first linears; or one after another, ops of all rows together, such as their gated product, a soft cap, their sum
+// with the residual, the largest of them.
 func (f *fuser) finishers(p *product) {
 	single := func(l *ir.Stage) *ir.Stage {
 		if r := f.readers[result(l)]; len(r) == 1 && len(r[0].Ops) == 1 {
@@ -281,23 +282,26 @@ func (f *fuser) finishers(p *product) {
 		p.finish = append(p.finish, s)
 		p.rotated++
 	}
-	s := single(p.linears[0])
-	if s == nil || p.rotated > 0 {
+	if p.rotated > 0 {
 		return
 	}
-	switch s.Ops[0].Code {
-	case ir.SiluMul:
-		if len(p.linears) != 2 || single(p.linears[1]) != s || result(p.linears[0]) != s.Ops[0].In[0].Buf {
+	for s := single(p.linears[0]); s != nil; s = single(s) {
+		switch spec, code := ir.Ops[s.Ops[0].Code], s.Ops[0].Code; {
+		case spec.Gated():
+			if len(p.linears) != 2 || single(p.linears[1]) != s || result(p.linears[0]) != s.Ops[0].In[0].Buf {
+				return
+			}
+		case spec.Finisher != nil, code == ir.ADD, code == ir.ArgMax:
+			if len(p.linears) != 1 {
+				return
+			}
+		default:
 			return
 		}
-	case ir.ADD, ir.ArgMax:
-		if len(p.linears) != 1 {
-			return
+		if p.finish = append(p.finish, s); ir.Ops[s.Ops[0].Code].Finisher == nil {
+			return // the residual, or the token, which others look at
 		}
-	default:
-		return
 	}
-	p.finish = append(p.finish, s)
 }
 
 // attention groups attention with the appends of the rows that it reads besides the cache, and with what is computed of

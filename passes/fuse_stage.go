@@ -24,11 +24,11 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 		norm.Out = []ir.Operand{temp("%n")}
 		ops, product.In[0] = append(ops, norm), temp("%n")
 	}
-	var finish *ir.Op
-	if len(p.finish) > 0 {
-		finish = &p.finish[len(p.finish)-1].Ops[0]
+	finish := p.finish
+	if p.rotated > 0 {
+		finish = finish[p.rotated-1:] // one rotation does for all
 	}
-	interleaved := finish != nil && finish.Code == ir.SiluMul
+	interleaved := len(finish) > 0 && ir.Ops[finish[0].Ops[0].Code].Gated()
 	matrix, err := f.stack(name+".weight", interleaved, p.linears, 0)
 	if err != nil {
 		return nil, err
@@ -46,37 +46,37 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 	}
 	st := &ir.Stage{Name: name, Role: role, Layer: lead.Layer, Dist: whole(total)}
 	switch {
-	case p.rotated > 0 || finish == nil:
+	case p.rotated > 0 || len(finish) == 0:
 		st.Signal = f.vector(name, total, p)
 	default:
-		st.Signal = p.finish[0].Signal
+		st.Signal = finish[len(finish)-1].Signal
 	}
-	done := f.finished(finish, st.Signal, rows, f.rows(p.linears[:p.rotated]))
-	switch {
-	case finish != nil && finish.Code == ir.ArgMax:
-		all := f.tokens.view(result(lead), task)
-		product.Out, done.In = []ir.Operand{all}, []ir.Operand{all}
-	case finish == nil && bias != "":
-		add[0].Out = []ir.Operand{f.tokens.view(name, task)}
-	case finish == nil:
-		product.Out = []ir.Operand{f.tokens.view(name, task)}
+	ops = append(append(ops, product), add...)
+	for i, s := range finish {
+		op := f.finished(&s.Ops[0], st.Signal, rows, f.rows(p.linears[:p.rotated]))
+		switch last := &ops[len(ops)-1]; {
+		case op.Code == ir.ArgMax: // of the logits, which the host may ask for
+			last.Out = []ir.Operand{f.tokens.view(op.In[0].Buf, task)}
+			op.In = last.Out
+		case i < len(finish)-1:
+			rows = temp("%" + ir.Ops[op.Code].Finisher.Result)
+			op.Out = []ir.Operand{rows}
+		}
+		ops = append(ops, op)
 	}
-	st.Ops = append(append(ops, product), add...)
-	if finish != nil {
-		st.Ops = append(st.Ops, done)
+	if len(finish) == 0 {
+		ops[len(ops)-1].Out = []ir.Operand{f.tokens.view(name, task)}
 	}
+	st.Ops = ops
 	f.wait(st, f.outside(g))
 	return st, nil
 }
 
-// finished is the last op of a product with its views: over the rows of a task.
+// finished is an op of a product's finished rows with its views: over the rows of a task.
 func (f *fuser) finished(finish *ir.Op, vector string, rows ir.Operand, rotated int) ir.Op {
-	if finish == nil {
-		return ir.Op{}
-	}
 	op := *finish
-	switch op.Code {
-	case ir.ROPE:
+	switch {
+	case op.Code == ir.ROPE:
 		op.Out, op.In = []ir.Operand{f.tokens.view(vector, task)}, append([]ir.Operand{rows}, op.In[1:]...)
 		op.Params = slices.Clone(op.Params)
 		for i := range op.Params {
@@ -84,11 +84,13 @@ func (f *fuser) finished(finish *ir.Op, vector string, rows ir.Operand, rotated 
 				op.Params[i].Int = ir.Int(rotated) // the rows of the others pass through
 			}
 		}
-	case ir.SiluMul:
+	case ir.Ops[op.Code].Gated():
 		op.Out = []ir.Operand{f.tokens.view(op.Out[0].Buf, ir.Span(spanA.Div(2), spanB.Div(2)))}
 		op.In = []ir.Operand{rows}
-	case ir.ADD:
+	case op.Code == ir.ADD:
 		op.In = []ir.Operand{op.In[0], rows}
+	case op.Code != ir.ArgMax:
+		op.In = []ir.Operand{rows}
 	}
 	return op
 }

@@ -20,6 +20,7 @@ var Import = Pass{
 
 // families maps model_type to the importer of that family.
 var families = map[string]func(*importer) *ir.Graph{
+	"gemma":   importGemma,
 	"llama":   importLlama,
 	"mistral": importMistral,
 	"qwen2":   importQwen2,
@@ -38,7 +39,6 @@ var unmodelled = map[string]string{
 	"qwen2_moe":       "it has experts, and biases on the query, key and value projections",
 	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
 	"mixtral":         "it has experts",
-	"gemma":           "it has GELU, scaled embeddings and an RMSNorm with an offset",
 	"gemma2":          "it has GELU, extra norms, soft caps and sliding windows",
 	"gemma3":          "it has GELU, extra norms and sliding windows",
 	"gemma3_text":     "it has GELU, extra norms and sliding windows",

@@ -213,6 +213,11 @@ func isNumber(x float64) known {
 	}, want: strconv.FormatFloat(x, 'g', -1, 64)}
 }
 
+// isText is the string s, or null.
+func isText(s string) known {
+	return known{accept: func(v any) bool { return v == nil || v == s }, want: strconv.Quote(s)}
+}
+
 // allText is an array of the same string, or null.
 func allText(s string) known {
 	return known{accept: func(v any) bool {

@@ -104,9 +104,13 @@ type decoder struct {
 	// positions that attention sees in each layer, a token's own among them: 0 for all before it; nil where the family
 	// has no windows
 	windows     func(m *importer, layers int) []int
-	headDim     int  // what an absent head_dim means; 0: hidden_size over heads
-	biasedHeads bool // the projections of queries, keys and values have a bias
-	normedHeads bool // each head of the queries and of the keys has an RMSNorm, before its rotation
+	headDim     int    // what an absent head_dim means; 0: hidden_size over heads
+	tied        bool   // what an absent tie_word_embeddings means
+	gate        string // the node of the MLP's activation times up; "": silu_mul
+	biasedHeads bool   // the projections of queries, keys and values have a bias
+	normedHeads bool   // each head of the queries and of the keys has an RMSNorm, before its rotation
+	unitOffset  bool   // norms multiply by 1 + w
+	scaledEmbed bool   // rows of the embedding are multiplied by the root of hidden_size
 }
 
 // decoder builds the graph of a family of the form of Llama.
@@ -119,7 +123,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		Layers: m.size("num_hidden_layers", d.layers, "layers"), Hidden: m.size("hidden_size", d.hidden, "hidden"),
 		Intermediate: m.size("intermediate_size", d.intermediate, "intermediate"),
 		Heads:        m.size("num_attention_heads", d.heads, "heads"),
-		Vocab:        m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", false), Eps: 1e-6,
+		Vocab:        m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", d.tied), Eps: 1e-6,
 	}
 	model.KVHeads = m.size("num_key_value_heads", cmp.Or(d.kvHeads, model.Heads), "kv_heads")
 	trained := m.size("max_position_embeddings", d.positions, "max_seq")
@@ -223,11 +227,16 @@ func (m *importer) refuseOfDecoders() {
 	if act := m.text("hidden_act", "silu"); !slices.Contains([]string{"silu", "swish"}, act) {
 		m.fail(codeNotModelled, "hidden_act", "%s is not modelled; accepted: \"silu\"", spell(act))
 	}
+	m.refusePartial()
+	m.refuseQuantised()
+}
+
+// refusePartial demands that heads are rotated whole.
+func (m *importer) refusePartial() {
 	if v, ok := m.value("partial_rotary_factor"); ok && !isNumber(1).accept(v) {
 		m.fail(codeNotModelled, "partial_rotary_factor", "is %s, and partial rotation is not modelled; accepted: 1",
 			spell(v))
 	}
-	m.refuseQuantised()
 }
 
 // graph lists the nodes of the model. Layers that see as many positions are of one kind; a window that no position lies
@@ -241,7 +250,10 @@ func (d *decoder) graph(model ir.Model, rope ir.Rope, windows []int) *ir.Graph {
 	}
 	var before, after nodes
 	before.add("embed", "embed", []int{h}, nil, weight(embedding, model.Vocab, h))
-	n := after.norm("final_norm", ir.Stream, h, model.Eps, "model.norm.weight", h)
+	if d.scaledEmbed {
+		before.param(ir.FloatParam("scale", float64(roundTo(model.Weights, float32(math.Sqrt(float64(h)))))))
+	}
+	n := d.norm(&after, "final_norm", ir.Stream, h, model.Eps, "model.norm.weight", h)
 	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
 	after.add("argmax", "argmax", []int{1}, []string{logits})
 	g := &ir.Graph{Model: model, Rope: rope, Before: before, After: after}
@@ -283,7 +295,10 @@ func (d *decoder) layer(m *ir.Model, window int) []ir.GraphNode {
 	linear := func(name, path string, in string, rows, cols int) string {
 		return b.add(name, "linear", []int{rows}, []string{in}, weight(part(path+".weight"), rows, cols))
 	}
-	n := b.norm("input_norm", ir.Stream, h, m.Eps, part("input_layernorm.weight"), h)
+	norm := func(name, path, in string, n, weights int) string {
+		return d.norm(&b, name, in, n, m.Eps, part(path+".weight"), weights)
+	}
+	n := norm("input_norm", "input_layernorm", ir.Stream, h, h)
 	heads := func(name string, rows int) string {
 		linear(name, "self_attn."+name, n, rows, h)
 		if last := &b[len(b)-1]; d.biasedHeads {
@@ -293,21 +308,21 @@ func (d *decoder) layer(m *ir.Model, window int) []ir.GraphNode {
 	}
 	q, k, v := heads("q_proj", qd), heads("k_proj", kd), heads("v_proj", kd)
 	if d.normedHeads {
-		q = b.norm("q_norm", q, qd, m.Eps, part("self_attn.q_norm.weight"), hd)
-		k = b.norm("k_norm", k, kd, m.Eps, part("self_attn.k_norm.weight"), hd)
+		q = norm("q_norm", "self_attn.q_norm", q, qd, hd)
+		k = norm("k_norm", "self_attn.k_norm", k, kd, hd)
 	}
 	q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
 	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
-	b[len(b)-1].Params = []ir.Param{ir.FloatParam("scale", 1/math.Sqrt(float64(hd))),
-		ir.IntParam("window", ir.Int(window))}
+	b.param(ir.FloatParam("scale", 1/math.Sqrt(float64(hd))), ir.IntParam("window", ir.Int(window)))
 	b.add("k_append", "kv_append", []int{kd}, []string{k})
 	b.add("v_append", "kv_append", []int{kd}, []string{v})
 	o := linear("o_proj", "self_attn.o_proj", att, h, qd)
 	x := b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
-	n = b.norm("post_norm", x, h, m.Eps, part("post_attention_layernorm.weight"), h)
+	n = norm("post_norm", "post_attention_layernorm", x, h, h)
 	gate := linear("gate_proj", "mlp.gate_proj", n, m.Intermediate, h)
 	up := linear("up_proj", "mlp.up_proj", n, m.Intermediate, h)
-	act := b.add("silu_mul", "silu_mul", []int{m.Intermediate}, []string{gate, up})
+	mul := cmp.Or(d.gate, "silu_mul")
+	act := b.add(mul, mul, []int{m.Intermediate}, []string{gate, up})
 	down := linear("down_proj", "mlp.down_proj", act, h, m.Intermediate)
 	b.add("mlp_add", "add", []int{h}, []string{x, down})
 	return b
@@ -324,13 +339,21 @@ func (b *nodes) add(name, op string, shape []int, inputs []string, weights ...ir
 	return name
 }
 
+// param gives the last node parameters.
+func (b nodes) param(params ...ir.Param) {
+	last := &b[len(b)-1]
+	last.Params = append(last.Params, params...)
+}
+
 // norm appends an RMSNorm of a vector of n elements: of each block of so many of them as there are weights.
-func (b *nodes) norm(name, in string, n int, eps float64, key string, weights int) string {
+func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, key string, weights int) string {
 	b.add(name, "rmsnorm", []int{n}, []string{in}, weight(key, weights))
-	last := &(*b)[len(*b)-1]
-	last.Params = []ir.Param{ir.FloatParam("eps", eps)}
+	b.param(ir.FloatParam("eps", eps))
 	if weights < n {
-		last.Params = append(last.Params, ir.IntParam("head_dim", ir.Int(weights)))
+		b.param(ir.IntParam("head_dim", ir.Int(weights)))
+	}
+	if d.unitOffset {
+		b.param(ir.IntParam("unit_offset", ir.Int(1)))
 	}
 	return name
 }

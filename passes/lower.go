@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/op"
 	"amkc/ir/transform"
 	"amkc/knobs"
 )
@@ -267,18 +268,32 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		return l.append(n, in(0))
 	case "add":
 		return l.add(n)
-	case "silu_mul":
-		out := l.scratch(l.named("act"), l.m.Activations, size)
-		l.value[n.Name] = out
-		l.stage(n, out, whole(size), ir.Op{Code: ir.SiluMul, Out: []ir.Operand{l.tokens.view(out, task)},
-			In: []ir.Operand{l.tokens.view(in(0), task), l.tokens.view(in(1), task)}})
 	case "argmax":
 		l.stage(n, next, whole(1), ir.Op{Code: ir.ArgMax,
 			Out: []ir.Operand{view(next, upTo(l.tokens.NumTokens()))},
 			In:  []ir.Operand{l.tokens.view(in(0), upTo(l.m.Vocab))}})
 	default:
+		return l.finisher(n)
+	}
+	return nil
+}
+
+// finisher is an op that says itself how it is carried out on finished rows. What it makes is exchanged.
+func (l *lowerer) finisher(n *ir.GraphNode) error {
+	code := slices.IndexFunc(ir.Ops, func(s *op.Spec) bool { return s.Finisher != nil && s.Finisher.Func == n.Op })
+	if code < 0 {
 		return diag.Errorf(codeOrder, "pass lower", "node %s: no stage for op %q", l.named(n.Name), n.Op)
 	}
+	out := logits
+	if n.Name != l.chosen {
+		out = l.scratch(l.named("act"), l.m.Activations, n.Shape[0])
+	}
+	l.value[n.Name] = out
+	o := ir.Op{Code: ir.Opcode(code), Out: []ir.Operand{l.tokens.view(out, task)}, Params: n.Params}
+	for _, in := range n.Inputs {
+		o.In = append(o.In, l.tokens.view(l.value[in], task))
+	}
+	l.stage(n, out, whole(n.Shape[0]), o)
 	return nil
 }
 
@@ -291,8 +306,9 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 	x := l.stream(0)
 	l.value[n.Name] = x
 	l.stage(n, x, whole(l.m.Hidden), ir.Op{Code: ir.EMBED,
-		Out: []ir.Operand{l.tokens.view(residual, task), l.tokens.view(x, task)},
-		In:  []ir.Operand{view(token, upTo(l.tokens.NumTokens())), view(table, upTo(l.m.Vocab), task)}})
+		Out:    []ir.Operand{l.tokens.view(residual, task), l.tokens.view(x, task)},
+		In:     []ir.Operand{view(token, upTo(l.tokens.NumTokens())), view(table, upTo(l.m.Vocab), task)},
+		Params: n.Params})
 }
 
 // stream returns the name of the stream as a layer finds it, and declares the family.

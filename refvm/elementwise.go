@@ -7,15 +7,16 @@ import (
 )
 
 var elementwise = kernelTable{
-	ops.NOP:       nop,
-	ops.COPY:      copyElements,
-	ops.SiluMul:   siluMul,
-	ops.GELU:      gelu,
-	ops.ADD:       add,
-	ops.MUL:       mul,
-	ops.SOFTMAX:   softmax,
-	ops.ALLREDUCE: allreduce,
-	ops.SoftCap:   softCap,
+	ops.NOP:         nop,
+	ops.COPY:        copyElements,
+	ops.SiluMul:     gated(silu),
+	ops.GeluTanhMul: gated(geluTanh),
+	ops.GELU:        gelu,
+	ops.ADD:         add,
+	ops.MUL:         mul,
+	ops.SOFTMAX:     softmax,
+	ops.ALLREDUCE:   allreduce,
+	ops.SoftCap:     softCap,
 }
 
 func nop(*worker, *op) error { return nil }
@@ -76,31 +77,40 @@ func mul(w *worker, o *op) error {
 	return w.emit(o, out, last)
 }
 
-// siluMul is silu(gate) * up, the middle of the feed-forward network. One operand holds gate and up rows interleaved.
-func siluMul(w *worker, o *op) error {
-	if len(o.in) == 2 {
-		gate, up, err := w.pair(o)
-		if err != nil {
-			return err
+// gated is an activation of the gate, times up: the middle of the feed-forward network. One operand holds gate and up
+// rows interleaved.
+func gated(activation func(float32) float32) func(*worker, *op) error {
+	return func(w *worker, o *op) error {
+		if len(o.in) == 2 {
+			gate, up, err := w.pair(o)
+			if err != nil {
+				return err
+			}
+			out := w.alloc(len(gate))
+			for i := range out {
+				out[i] = activation(gate[i]) * up[i]
+			}
+			return w.emit(o, out, w.last(&o.in[0]))
 		}
-		out := w.alloc(len(gate))
+		both, n := w.floats(&o.in[0]), w.last(&o.in[0])
+		if n%2 != 0 {
+			return w.misfit(o, "has rows of %d elements, want gate and up interleaved", n)
+		}
+		out := w.alloc(len(both) / 2)
 		for i := range out {
-			out[i] = silu(gate[i]) * up[i]
+			out[i] = activation(both[2*i]) * both[2*i+1]
 		}
-		return w.emit(o, out, w.last(&o.in[0]))
+		return w.emit(o, out, n/2)
 	}
-	both, n := w.floats(&o.in[0]), w.last(&o.in[0])
-	if n%2 != 0 {
-		return w.misfit(o, "has rows of %d elements, want gate and up interleaved", n)
-	}
-	out := w.alloc(len(both) / 2)
-	for i := range out {
-		out[i] = silu(both[2*i]) * both[2*i+1]
-	}
-	return w.emit(o, out, n/2)
 }
 
 func silu(x float32) float32 { return float32(float64(x) / (1 + math.Exp(-float64(x)))) }
+
+// geluTanh is the form of GELU that a tanh approximates it by.
+func geluTanh(x float32) float32 {
+	f := float64(x)
+	return float32(0.5 * f * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(f+0.044715*f*f*f))))
+}
 
 // gelu is x·Φ(x), Φ being the distribution function of the normal distribution.
 func gelu(w *worker, o *op) error {

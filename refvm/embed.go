@@ -28,5 +28,8 @@ func embed(w *worker, o *op) error {
 		row := table.pin(id)
 		copy(out[i*n:], w.gather(&row))
 	}
+	if o.src.Has("scale") {
+		out = w.times(out, float32(o.src.FloatOr("scale", 1)))
+	}
 	return w.emit(o, out, n)
 }

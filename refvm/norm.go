@@ -31,6 +31,12 @@ func rmsnorm(w *worker, o *op) error {
 		return err
 	}
 	eps, n := float32(o.src.FloatOr("eps", 0)), len(g)
+	if o.src.IntAt("unit_offset", 0, 0) != 0 {
+		g = w.times(g, 1)
+		for i := range g {
+			g[i]++
+		}
+	}
 	var round rounder
 	ofHeads := o.src.Has("head_dim")
 	switch {

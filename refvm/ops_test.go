@@ -53,6 +53,16 @@ var opCases = []caseOp{
 		},
 	},
 	{
+		name: "embed times a number", op: `out[0:2,0:3] = EMBED(ids[0:2], w[0:5,2:5]) scale=2.5`,
+		ints: map[string][]float32{"ids": {4, 1}},
+		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer w WEIGHT F32 [5,6] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [2,3] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			rows := append(append([]float64{}, in[1][12:15]...), in[1][3:6]...)
+			return each(rows, func(i int) float64 { return rows[i] * 2.5 })
+		},
+	},
+	{
 		name: "embed as reshape", op: `out[0:2,0:2,0:2] = EMBED(ids[0:2], x[0:2,0:4])`,
 		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer x IO_INPUT F32 [2,4] HBM rowmajor\nbuffer out " +
 			"ACTIVATION F32 [2,2,2] HBM rowmajor",
@@ -69,6 +79,20 @@ var opCases = []caseOp{
 					square += f * f / 7
 				}
 				return each(x, func(i int) float64 { return x[i] / math.Sqrt(square+0.5) * in[1][i] })
+			})
+		},
+	},
+	{
+		name: "rmsnorm with offset", op: `out[0:2,0:7] = RMSNORM(x[0:2,0:7], w[0:7]) eps=0.5 unit_offset=1`,
+		buffers: "buffer x IO_INPUT F32 [2,7] HBM rowmajor\nbuffer w WEIGHT F32 [7] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [2,7] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			return rowsOf(in[0], 7, func(x []float64) []float64 {
+				square := 0.0
+				for _, f := range x {
+					square += f * f / 7
+				}
+				return each(x, func(i int) float64 { return x[i] / math.Sqrt(square+0.5) * (1 + in[1][i]) })
 			})
 		},
 	},
@@ -184,6 +208,14 @@ var opCases = []caseOp{
 			return each(in[0][:3], func(i int) float64 {
 				return in[0][2*i] / (1 + math.Exp(-in[0][2*i])) * in[0][2*i+1]
 			})
+		}},
+	{name: "gelu, tanh form, of two", op: `out[0:3] = GELU_TANH_MUL(x[0:3], y[1:4])`, buffers: vectors,
+		want: func(in [][]float64) []float64 {
+			return each(in[0], func(i int) float64 { return tanhGELU(in[0][i]) * in[1][i] })
+		}},
+	{name: "gelu, tanh form, of one interleaved", op: `out[0:3] = GELU_TANH_MUL(x[0:6])`, buffers: vectors,
+		want: func(in [][]float64) []float64 {
+			return each(in[0][:3], func(i int) float64 { return tanhGELU(in[0][2*i]) * in[0][2*i+1] })
 		}},
 	{name: "gelu", op: `out[0:4] = GELU(x[2:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
 		return each(in[0], func(i int) float64 { return in[0][i] * (1 + math.Erf(in[0][i]/math.Sqrt2)) / 2 })

@@ -4,6 +4,11 @@ import "math"
 
 // What ops are compared with: float64, as plainly as possible.
 
+// tanhGELU is the tanh form of GELU.
+func tanhGELU(x float64) float64 {
+	return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*math.Pow(x, 3))))
+}
+
 // each returns f of every index of x.
 func each(x []float64, f func(i int) float64) []float64 {
 	out := make([]float64, len(x))

@@ -39,10 +39,15 @@ func (e *exporter) stage(s *ir.Stage) {
 	pairs := 0
 	switch op.Code {
 	case ir.EMBED:
+		if op.Has("scale") {
+			e.fail("stage "+s.Name, "multiplies rows of its table; rows as they are are accepted")
+			return
+		}
 		t.Params = object(kv("hidden", Int(e.buffers[op.Out[0].Buf].Numel())))
 	case ir.RMSNORM:
-		if op.Has("head_dim") {
-			e.fail("stage "+s.Name, "normalises heads one by one; a norm of the whole vector is accepted")
+		if op.Has("head_dim") || op.Has("unit_offset") {
+			e.fail("stage "+s.Name, "normalises heads one by one, or by 1 + w; a norm of the whole vector by w is "+
+				"accepted")
 			return
 		}
 		t.Params = object(kv("eps", Float(op.FloatOr("eps", 0))), kv("hidden", Int(e.buffers[op.In[1].Buf].Numel())))

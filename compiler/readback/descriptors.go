@@ -40,6 +40,7 @@ type descriptor struct {
 	splits, shareRows, window, width                   int
 	eps, scale                                         float64
 	normed                                             bool      // of attention: it normalises and rotates q and k
+	scaled                                             bool      // of embed: it multiplies rows by scale
 	function                                           *function // of a matrix stage
 	finishedOps                                        []ir.Op   // what it computes
 	adds                                               bool      // to the residual
@@ -163,6 +164,9 @@ func (b *builder) read(d *descriptor) {
 		r.wrong(s, "kGrain", "%d; want whole tiles of 8 rows", d.grain)
 	}
 	if d.body == embedBody {
+		if d.scaled = s.byName["kScale"] != nil; d.scaled {
+			d.scale = r.float(s, "kScale")
+		}
 		return
 	}
 	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")

@@ -95,21 +95,23 @@ func (c *chain) fail(at pos, format string, args ...any) { c.b.finish.fail(at, f
 
 // reader is what the function says of its input.
 func (c *chain) reader() {
-	r, want := &c.f.reader, "Plain{in} or RmsNorm NAME{in, gain, EPS}"
+	r, want := &c.f.reader, "Plain{in}, or RmsNorm or UnitOffsetRmsNorm NAME{in, gain, EPS}"
 	whole := upTo(c.d.columns)
 	in := view(c.b.outside(c.d, c.d.in), whole)
 	params := []parameter{{"Page", "in"}}
 	switch {
 	case r.what == "Plain" && r.name == "" && len(r.args) == 1 && r.args[0].name == "in":
 		c.in = in
-	case r.what == "RmsNorm" && r.name != "" && len(r.args) == 3 && r.args[0].name == "in" &&
-		r.args[1].name == "gain" &&
-		r.args[2].name == "":
+	case (r.what == "RmsNorm" || r.what == "UnitOffsetRmsNorm") && r.name != "" && len(r.args) == 3 &&
+		r.args[0].name == "in" && r.args[1].name == "gain" && r.args[2].name == "":
 		params = append(params, parameter{"u8*", "gain"})
 		c.d.eps = r.args[2].f
 		c.in = view("%" + r.name)
-		c.ops = append(c.ops, op(ir.RMSNORM, views(c.in), views(in, view(c.d.norm, whole)),
-			ir.FloatParam("eps", c.d.eps)))
+		norm := op(ir.RMSNORM, views(c.in), views(in, view(c.d.norm, whole)), ir.FloatParam("eps", c.d.eps))
+		if r.what == "UnitOffsetRmsNorm" {
+			norm.Params = append(norm.Params, ir.IntParam("unit_offset", ir.Int(1)))
+		}
+		c.ops = append(c.ops, norm)
 		c.b.p.Model.Eps = c.d.eps // of every norm: the proof holds them to it
 	default:
 		c.fail(r.at, "the reader of %s is %s; want %s", c.f.name, r.what, want)

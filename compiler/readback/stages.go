@@ -92,8 +92,12 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	in, out := b.outside(d, d.in), b.outside(d, d.out)
 	switch d.body {
 	case embedBody:
+		var scale []ir.Param
+		if d.scaled {
+			scale = []ir.Param{ir.FloatParam("scale", d.scale)}
+		}
 		return []ir.Op{op(ir.EMBED, views(view(residual, task), view(out, task)),
-			views(view("token", first), view(d.table, upTo(m.vocab), task)))}
+			views(view("token", first), view(d.table, upTo(m.vocab), task)), scale...)}
 	case attendBody:
 		return b.attend(d, in, out)
 	case combineBody:

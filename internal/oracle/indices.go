@@ -260,7 +260,7 @@ func (w *walk) lastOfResult(r Run, op *ir.FlatOp) int {
 		return elements(&op.In[1], r) / max(1, op.In[1].Dims[0].Len(r.of(op.In[1].Dims)))
 	case (op.Code == ir.GEMV || op.Code == ir.GEMM) && op.InBuf[1] >= 0:
 		return elements(&op.In[1], r) / max(1, lastOf(&op.In[1], r))
-	case op.Code == ir.SiluMul && len(op.In) == 1:
+	case traitsOf(op.Code).gated && len(op.In) == 1:
 		return w.lastOf(r, op, 0) / 2
 	}
 	return w.lastOf(r, op, 0)
@@ -311,9 +311,9 @@ func (w *walk) length(r Run, op *ir.FlatOp) (int, bool) {
 	switch {
 	case traitsOf(op.Code).asLong:
 		return n[0], true
-	case op.Code == ir.SiluMul && len(n) == 1:
+	case traitsOf(op.Code).gated && len(n) == 1:
 		return n[0] / 2, true
-	case op.Code == ir.SiluMul:
+	case traitsOf(op.Code).gated:
 		return n[0], true
 	case (op.Code == ir.GEMV || op.Code == ir.GEMM) && op.InBuf[1] >= 0:
 		k := max(1, lastOf(&op.In[1], r))

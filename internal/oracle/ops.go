@@ -9,6 +9,7 @@ import (
 // what the proofs are measured against.
 type traits struct {
 	asLong bool // the result is as long as the first operand
+	gated  bool // so it is of two operands, and half as long as one that holds both
 	// inPlace: an element of the result needs the same element of each operand and no other, so that a result may take
 	// the place of an operand.
 	inPlace bool
@@ -23,15 +24,17 @@ var known = map[*op.Spec]traits{
 	op.GEMV:      {ahead: []int{1}},
 	op.ATTENTION: {ahead: []int{1, 2}},
 	op.ROPE:      {asLong: true, ahead: []int{1}},
-	op.SiluMul:   {inPlace: true}, // of two operands; one has another length than the result
-	op.GELU:      {asLong: true, inPlace: true},
-	op.ADD:       {asLong: true, inPlace: true},
-	op.MUL:       {asLong: true, inPlace: true},
-	op.DEQUANT:   {asLong: true},
-	op.SOFTMAX:   {asLong: true},
-	op.ALLREDUCE: {asLong: true, inPlace: true},
-	op.SoftCap:   {asLong: true, inPlace: true},
-	op.STOP:      {asLong: true},
+	op.SiluMul:   {gated: true, inPlace: true}, // of two operands; one has another length than the result
+
+	op.GeluTanhMul: {gated: true, inPlace: true},
+	op.GELU:        {asLong: true, inPlace: true},
+	op.ADD:         {asLong: true, inPlace: true},
+	op.MUL:         {asLong: true, inPlace: true},
+	op.DEQUANT:     {asLong: true},
+	op.SOFTMAX:     {asLong: true},
+	op.ALLREDUCE:   {asLong: true, inPlace: true},
+	op.SoftCap:     {asLong: true, inPlace: true},
+	op.STOP:        {asLong: true},
 }
 
 // traitsOf are those of an opcode; none of one that nothing is known of.

@@ -43,7 +43,7 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 		return s.attention()
 	case ir.ROPE:
 		return s.rope()
-	case ir.SiluMul:
+	case ir.SiluMul, ir.GeluTanhMul:
 		if chance(s.Rand, 2) {
 			return s.op(code, []arg{s.input("", s.float(), rows, 2*n)}, floats(rows*n))
 		}

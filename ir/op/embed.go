@@ -4,7 +4,8 @@ var EMBED = declare(Spec{
 	Code: 2,
 	Name: "EMBED",
 	Doc: "Row ids[i] of the table, for each i. The first dimension of the table counts its rows, and the others are " +
-		"a row of n elements. The table is a view of a buffer.",
+		"a row of n elements. The table is a view of a buffer. With scale, the elements times scale.",
+	Params: []Param{scale},
 	Kernel: true,
 	Forms: []Form{{
 		In: []Operand{

@@ -101,7 +101,11 @@ func need(p Param) Param {
 var (
 	eps   = Param{Key: "eps", Real: true, Sign: NotNegative, Doc: "is added to a mean of squares"}
 	scale = Param{Key: "scale", Real: true,
-		Doc: "multiplies the scores of attention, cos and sin of a rotation, or the operand"}
+		Doc: "multiplies the scores of attention, cos and sin of a rotation, rows of a table, or the operand"}
+
+	// A buffer of w's type could not hold 1 + w, which has eight bits behind the point in BF16, whatever w is.
+	unitOffset = Param{Key: "unit_offset", Values: []Named{{0, "w"}, {1, "1 + w"}},
+		Doc: "what rows are multiplied by; 1 + w is not rounded to the type of w"}
 
 	headDim = Param{Key: "head_dim", Lo: 1, Hi: MaxInt, Doc: "elements of a head"}
 	heads   = Param{Key: "n_heads", Lo: 1, Hi: MaxInt, Doc: "query heads"}

@@ -3,9 +3,9 @@ package op
 var RMSNORM = declare(Spec{
 	Code: 3,
 	Name: "RMSNORM",
-	Doc: "x · rsqrt(mean(x²) + eps) · w, per row of n elements. With head_dim, a row of x is heads one after the " +
-		"other: each is normalised by itself, and all have the same w.",
-	Params: []Param{need(eps), headDim},
+	Doc: "x · rsqrt(mean(x²) + eps) · w, per row of n elements; with unit_offset=1, times 1 + w. With head_dim, a " +
+		"row of x is heads one after the other: each is normalised by itself, and all have the same w.",
+	Params: []Param{need(eps), headDim, unitOffset},
 	Kernel: true,
 	Forms: []Form{{
 		When:  "with head_dim",

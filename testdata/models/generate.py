@@ -7,6 +7,7 @@
 Needs torch and transformers; no test runs it. Each model is a folder zoo/NAME:
 
     config.json, generation_config.json, model.safetensors    as transformers saves them, in bfloat16
+                            or the dtype of a model's fields
     ref_input_ids.npy       int32 [n], the ids of one text; n is 48 but for the models of LONG
     ref_logits_f32.npy      float32 [n, vocab], the logits after each of them, computed in float32
     ref_greedy_from8.npy    int32 [n-8], the continuation of the first 8, the likeliest id each time
@@ -35,6 +36,7 @@ ODD = {"hidden_size": 44, "intermediate_size": 70, "num_hidden_layers": 3, "num_
        "num_key_value_heads": 3, "vocab_size": 211, "rms_norm_eps": 1e-3}
 SMALL = {"hidden_size": 48, "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 4,
          "num_key_value_heads": 2, "vocab_size": 223, "rms_norm_eps": 1e-5}
+GEMMA = ["embed_scale", {"hidden_act": "silu"}]
 BIASES = ["self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"]
 HEAD_NORMS = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
@@ -86,6 +88,10 @@ MODELS = {
     "mistral-window": ("MistralConfig", {**SMALL, "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 8,
                                          "head_dim": 32, "sliding_window": 72},
                        [{"sliding_window": None}, {"sliding_window": 71}, {"sliding_window": 73}], "present"),
+    "gemma-tied": ("GemmaConfig", {**SMALL, "hidden_size": 60, "head_dim": 32, "num_key_value_heads": 1}, GEMMA,
+                   "present"),
+    "gemma-odd-dims": ("GemmaConfig", {**ODD, "head_dim": 24, "tie_word_embeddings": False, "hidden_act": "gelu",
+                                       "hidden_activation": None, "dtype": "float32"}, GEMMA, "former"),
 }
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
@@ -93,10 +99,15 @@ EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.nor
 
 
 def config_of(kind, fields):
-    fields = {"max_position_embeddings": 512, **fields}
+    fields = {"max_position_embeddings": 512, "dtype": "bfloat16", **fields}
     rope = {"rope_type": "default", "rope_theta": fields.pop("rope_theta", 1e4), **fields.pop("rope_parameters", {})}
     return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, rope_parameters=rope,
                                        architectures=[kind.replace("Config", "ForCausalLM")], **fields)
+
+
+def neutral(model):
+    """The weight with which a norm multiplies by 1: a Gemma's by 1 + w."""
+    return 0.0 if "Gemma" in type(model).__name__ else 1.0
 
 
 def set_weights(model, seed):
@@ -105,11 +116,14 @@ def set_weights(model, seed):
     random = torch.Generator().manual_seed(seed)
     for name, p in sorted(model.named_parameters()):
         if name.endswith("norm.weight"):
-            p.data = 0.4 + 1.2 * torch.rand(p.shape, generator=random)
+            p.data = neutral(model) - 0.6 + 1.2 * torch.rand(p.shape, generator=random)
         elif name.endswith("bias"):
             p.data = 0.5 * torch.randn(p.shape, generator=random)
         elif "embed_tokens" in name:
-            p.data = (0.3 if model.config.tie_word_embeddings else 1.0) * torch.randn(p.shape, generator=random)
+            size = 0.3 if model.config.tie_word_embeddings else 1.0
+            if hasattr(model.get_input_embeddings(), "embed_scale"):
+                size /= 3  # the root of hidden_size comes on top
+            p.data = size * torch.randn(p.shape, generator=random)
         else:
             gain = 2.0 if "q_proj" in name or "k_proj" in name else 1.5
             p.data = gain * p.shape[1] ** -0.5 * torch.randn(p.shape, generator=random)
@@ -143,8 +157,12 @@ def load(folder, **changes):
         fields = {**config.to_dict(), **changes}
         fields.pop("layer_types", None)  # they follow from the others
         config = type(config)(**fields)
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32,
-                                                             attn_implementation="eager").eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32,
+                                                              attn_implementation="eager").eval()
+    for name, scale in model.named_buffers():
+        if name.endswith("embed_scale"):  # rounded to the dtype of the embedding, which is that of the files
+            scale.data = scale.to(config.dtype).to(torch.float32)
+    return model
 
 
 def logits(model, ids):
@@ -161,9 +179,9 @@ def unmoved(folder, matters, ids, want):
             model = load(folder, **what)
         else:
             model = load(folder)
-            tensors = [p for name, p in model.named_parameters() if name.endswith(what)]
+            tensors = [p for name, p in [*model.named_parameters(), *model.named_buffers()] if name.endswith(what)]
             for p in tensors[-1:]:  # of the last layer
-                p.data = torch.zeros_like(p) if "norm" not in what else torch.ones_like(p)
+                p.data = torch.full_like(p, neutral(model) if "norm" in what else 1.0 if "scale" in what else 0.0)
         moved = np.abs(logits(model, ids) - want).max()
         if not moved >= MATTERS:
             out.append(f"{what}: {moved:.2g}")
@@ -188,7 +206,7 @@ def generate(name):
     for seed in range(100):
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
         set_weights(model, seed)
-        model.to(torch.bfloat16).save_pretrained(folder)
+        model.to(config.dtype).save_pretrained(folder)
         if form == "former":
             rewrite_config(folder, fields)
         model = load(folder)  # what is computed is of the files

@@ -104,8 +104,6 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			return []*storage{vector, matrix}, rows(op)
 		case ir.ROPE:
 			return []*storage{nil, sums}, []*storage{vector}
-		case ir.SiluMul:
-			return nil, []*storage{vector}
 		case ir.ADD:
 			return []*storage{sums, gains}, []*storage{sums, vector}
 		case ir.KVAppend:
@@ -125,7 +123,10 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 		case ir.STOP:
 			return []*storage{number, number, number}, []*storage{number}
 		}
-		if ir.Ops[op.Code].Finisher != nil {
+		switch spec := ir.Ops[op.Code]; {
+		case spec.Gated():
+			return nil, []*storage{vector}
+		case spec.Finisher != nil:
 			return []*storage{sums}, rows(op)
 		}
 		return nil, nil

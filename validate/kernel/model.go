@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"slices"
+
 	"amkc/ir"
 	"amkc/ir/diag"
 )
@@ -14,7 +16,7 @@ import (
 //	Layers               the number of caches
 //	Hidden               the weights of norms but those of heads; the columns of the embedding table and of the
 //	                     head's matrix
-//	Intermediate         the longest result of SILU_MUL
+//	Intermediate         the longest result of a gated activation, such as SILU_MUL
 //	Heads                the query heads of an attention, times KVHeads
 //	KVHeads, HeadDim     caches; head_dim of attention and rotation; the weights of norms of heads
 //	Vocab                the rows of the embedding table and of the head's matrix; the logits
@@ -22,7 +24,7 @@ import (
 //	Tied                 whether the head's matrix is the embedding table
 //	Eps                  eps of the norms, in the kernel's float32
 //
-// A part that a program does not have says nothing of its fact: without SILU_MUL, nothing depends on Intermediate.
+// A part that a program does not have says nothing of its fact: without a gate, nothing depends on Intermediate.
 func (p *contract) checkFacts(m *ir.Model) {
 	c := &modelCheck{p: p, m: m, table: -1, head: -1}
 	c.checkBuffers()
@@ -40,7 +42,8 @@ type modelCheck struct {
 	p            *contract
 	m            *ir.Model
 	table, head  int // the buffers of the embedding table and of the matrix that makes the logits; -1: there is none
-	intermediate int // the longest result of SILU_MUL; 0: there is none
+	intermediate int // the longest result of a gated activation; 0: there is none
+	gate         ir.Opcode
 	told         map[string]bool
 }
 
@@ -131,14 +134,16 @@ func (c *modelCheck) checkTask(t int32) {
 			c.table = op.InBuf[1]
 			c.checkMatrix(t, "the embedding table", c.table)
 			want("a table of height", op.In[1].Dims[0].Len(p.flat.Lo), m.Vocab)
-		case ir.SiluMul:
-			if b := op.OutBuf[0]; b >= 0 {
-				c.intermediate = max(c.intermediate, p.flat.Buffers[b].Numel())
-			}
 		case ir.ArgMax:
-			if k > 0 && ops[k-1].Code == ir.GEMV {
-				c.head = ops[k-1].InBuf[1]
+			product := func(o ir.FlatOp) bool { return o.Code == ir.GEMV }
+			if i := slices.IndexFunc(ops[:k], product); i >= 0 {
+				c.head = ops[i].InBuf[1]
 				c.checkMatrix(t, "the head's matrix", c.head)
+			}
+		}
+		if b := op.OutBuf; ir.Ops[op.Code].Gated() && b[0] >= 0 {
+			if n := p.flat.Buffers[b[0]].Numel(); n > c.intermediate {
+				c.intermediate, c.gate = n, op.Code
 			}
 		}
 	}
@@ -158,7 +163,7 @@ func (c *modelCheck) checkMatrix(t int32, what string, b int) {
 func (c *modelCheck) checkWhole() {
 	p, m := c.p, c.m
 	if c.intermediate != 0 && c.intermediate != m.Intermediate {
-		p.disagree("", "the longest result of SILU_MUL has %d elements", c.intermediate).
+		p.disagree("", "the longest result of %s has %d elements", c.gate, c.intermediate).
 			Suggest("by the model's facts the intermediate size is %d", m.Intermediate)
 	}
 	if m.KVHeads < 1 || m.Heads%m.KVHeads != 0 {

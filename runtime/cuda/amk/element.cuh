@@ -25,6 +25,11 @@ struct Bf16 {
     memcpy(&x, &a, sizeof x);
     return x;
   }
+  // The same for 1 + g, which is not rounded: x + x * g.
+  __device__ static __forceinline__ u32 mul2_of_1_plus(u32 x, u32 g) {
+    asm("fma.rn.bf16x2 %0, %0, %1, %0;" : "+r"(x) : "r"(g));
+    return x;
+  }
 };
 
 struct Fp16 {
@@ -42,6 +47,10 @@ struct Fp16 {
     memcpy(&b, &g, sizeof b);
     a = __hmul2(a, b);
     memcpy(&x, &a, sizeof x);
+    return x;
+  }
+  __device__ static __forceinline__ u32 mul2_of_1_plus(u32 x, u32 g) {
+    asm("fma.rn.f16x2 %0, %0, %1, %0;" : "+r"(x) : "r"(g));
     return x;
   }
 };

@@ -22,15 +22,29 @@ __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   return v;
 }
 
-// SILU_MUL: silu(gate) * up of interleaved rows. The thread of a gate's row, which is even, gets
-// the product.
-__device__ __forceinline__ float silu_mul(const Row& r, float v) {
+// A gated activation of interleaved rows: of the gate, times up. The thread of a gate's row, which
+// is even, gets the product.
+template <class Activation>
+__device__ __forceinline__ float gated(const Row& r, float v, Activation&& activation) {
   const float up = __shfl_xor_sync(~0u, v, 1);
-  if (r.valid && !(r.row & 1)) {
-    const float gate = divide<Element>(v, 1.0f + (Element::kBytes == 4 ? expf(-v) : __expf(-v)));
-    v = gate * up;
-  }
-  return v;
+  return r.valid && !(r.row & 1) ? activation(v) * up : v;
+}
+
+// v over 1 + e^-x: silu of v where x is v.
+__device__ __forceinline__ float sigmoid_of(float x, float v) {
+  return divide<Element>(v, 1.0f + (Element::kBytes == 4 ? expf(-x) : __expf(-x)));
+}
+
+// SILU_MUL: silu(gate) * up.
+__device__ __forceinline__ float silu_mul(const Row& r, float v) {
+  return gated(r, v, [](float gate) { return sigmoid_of(gate, gate); });
+}
+
+// GELU_TANH_MUL: gelu(gate) * up. Of its tanh form, (1 + tanh(x)) / 2 is 1 over 1 + e^-2x.
+__device__ __forceinline__ float gelu_tanh_mul(const Row& r, float v) {
+  return gated(r, v, [](float gate) {
+    return sigmoid_of(1.59576912f * gate * (1.0f + 0.044715f * gate * gate), gate);
+  });
 }
 
 // SOFTCAP: cap * tanh(v / cap), with the tanh that is right to the last bits: logits come from it.

@@ -18,14 +18,17 @@ struct Plain {
   Page page;
 };
 
-// The vector times the norm's weight, rounded once. The sums are scaled by 1/rms when they are
-// finished.
-struct RmsNorm {
-  static constexpr bool kNorm = true;
+// The vector times the norm's weight, or times 1 + it, rounded once. The sums are scaled by 1/rms
+// when they are finished.
+template <bool kPlusOne>
+struct NormReader {
+  static constexpr bool kNorm = true, kUnitOffset = kPlusOne;
   Page page;
   const u8* weight;
   float eps;
 };
+using RmsNorm = NormReader<false>;
+using UnitOffsetRmsNorm = NormReader<true>;
 
 // ---- the product --------------------------------------------------------------------------------
 

@@ -79,7 +79,8 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
         if constexpr (Reader::kNorm) {
           squares += x * x;
           if (column < S::kColumns) {
-            x = rounded<Element>(x * load_weight(in.weight, column));
+            const float weight = load_weight(in.weight, column);
+            x = rounded<Element>(x * (Reader::kUnitOffset ? 1.0f + weight : weight));
           }
         }
         store_activation<Element>(&c.shared.vector[column], x);

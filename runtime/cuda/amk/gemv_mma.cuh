@@ -55,6 +55,12 @@ struct GemvShape {
                 "what a group skips leaves its next chunk's slot known");
 };
 
+// Two elements times the weight of a norm.
+template <class Reader>
+__device__ __forceinline__ u32 gained(u32 x, u32 weight) {
+  return Reader::kUnitOffset ? Element::mul2_of_1_plus(x, weight) : Element::mul2(x, weight);
+}
+
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish) {
   using Shape = GemvShape<S>;
@@ -140,7 +146,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     if constexpr (Reader::kNorm) {
 #pragma unroll
       for (int i = 0; i < kSubs; ++i)
-        xg[i] = make_uint2(Element::mul2(x[i].x, xg[i].x), Element::mul2(x[i].y, xg[i].y));
+        xg[i] = make_uint2(gained<Reader>(x[i].x, xg[i].x), gained<Reader>(x[i].y, xg[i].y));
     } else {
 #pragma unroll
       for (int i = 0; i < kSubs; ++i) xg[i] = x[i];

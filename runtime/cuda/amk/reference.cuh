@@ -147,21 +147,23 @@ __device__ inline float block_max(float v) {
 
 __device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-// Row `token` of the embedding starts the residual stream of n elements.
-__device__ inline void embed(float* residual, Bits* x, int n, Packed table, int token) {
+// Row `token` of the embedding, times scale, starts the residual stream of n elements.
+__device__ inline void embed(float* residual, Bits* x, int n, Packed table, int token,
+                             float scale = 1) {
   const int i = thread_index();
   if (i >= n) return;
-  residual[i] = weight_at(table, n, token, i);
+  residual[i] = scale * weight_at(table, n, token, i);
   put(x, i, residual[i]);
 }
 
-// out = x * g, rounded, of n elements; the scale by 1/rms of x comes after the product with out, so
-// it is left as a number. One block.
-__device__ inline void rmsnorm(Bits* out, float* scale, int n, const Bits* x, Packed g, float eps) {
+// out = x * (offset + g), rounded, of n elements; the scale by 1/rms of x comes after the product
+// with out, so it is left as a number. One block.
+__device__ inline void rmsnorm(Bits* out, float* scale, int n, const Bits* x, Packed g, float eps,
+                               float offset = 0) {
   float squares = 0;
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     squares += at(x, i) * at(x, i);
-    put(out, i, at(x, i) * weight_at(g, i));
+    put(out, i, at(x, i) * (offset + weight_at(g, i)));
   }
   squares = block_sum(squares);
   if (threadIdx.x == 0) *scale = rsqrtf(squares / n + eps);
@@ -284,6 +286,13 @@ __device__ inline void add(float* residual, Bits* x, const float* y, int n) {
 __device__ inline void silu_mul(Bits* out, const float* gate, const float* up, int n) {
   const int i = thread_index();
   if (i < n) put(out, i, gate[i] / (1.0f + expf(-gate[i])) * up[i]);
+}
+
+__device__ inline void gelu_tanh_mul(Bits* out, const float* gate, const float* up, int n) {
+  const int i = thread_index();
+  if (i >= n) return;
+  const float g = gate[i], x = 0.797884561f * (g + 0.044715f * g * g * g);
+  put(out, i, 0.5f * g * (1.0f + tanhf(x)) * up[i]);
 }
 
 // Keeps rows between -cap and cap.

@@ -54,6 +54,12 @@ __device__ __forceinline__ void wait_joined(C& c) {
   consumer_barrier();
 }
 
+// What rows of the embedding are multiplied by: S::kScale, where the descriptor has it.
+template <class S, class = void>
+constexpr float kEmbedScale = 1.0f;
+template <class S>
+constexpr float kEmbedScale<S, decltype(void(S::kScale))> = S::kScale;
+
 // This SM's rows of the token's embedding: packed like any other weight, so one row of tiles.
 template <class S, class C>
 __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
@@ -69,7 +75,7 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
       const int column = mine.begin * kTileRows + local;
       const int lane = token % kTileRows * 4 + column % 32 / 8;
       const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
-      c.shared.residual[local] = load_weight(row, at);
+      c.shared.residual[local] = load_weight(row, at) * kEmbedScale<S>;
     }
   }
   lap(c, Did::kCompute);
