@@ -237,9 +237,6 @@ func (b *builder) constants() error {
 	if err := b.checkStream(slots); err != nil {
 		return err
 	}
-	if err := b.checkInFlight(slot, slots); err != nil {
-		return err
-	}
 	if err := b.checkGroups(slot, slots); err != nil {
 		return err
 	}

@@ -133,31 +133,6 @@ func (b *builder) checkStream(slots int) error {
 	return nil
 }
 
-// checkInFlight bounds the chunks in flight where tiles end in part of a chunk. With 4 and more, kernels of such a
-// shape have chosen other tokens from run to run on an H200, and why is not known (docs/verify.md, what is not
-// proved); with the default of 3 none has, nor one whose tiles are whole chunks with 5 or 6.
-func (b *builder) checkInFlight(slot, slots int) error {
-	depth := min(knobs.InFlight.Of(&b.p.Config), slots)
-	if !b.p.Target.BulkCopy || depth <= trustedInFlight {
-		return nil
-	}
-	for _, s := range b.d.Descriptors {
-		g := op(s.IR, ir.GEMV)
-		if len(g.In) != 2 {
-			continue
-		}
-		if tile := b.tileBytes(g); tile%slot != 0 {
-			return diag.Errorf(codeLimit, "stage "+s.IR.Name,
-				"%s is %d, and tiles of %d bytes end in part of a chunk of %d; want at most %d, or chunks that "+
-					"divide the tiles", knobs.InFlight.Row().Path(""), depth, tile, slot, trustedInFlight)
-		}
-	}
-	return nil
-}
-
-// trustedInFlight is the most chunks in flight with which tiles that end in part of a chunk have decoded alike.
-const trustedInFlight = 3
-
 // tileBytes is what one tile of a product takes in the ring.
 func (b *builder) tileBytes(g *ir.Op) int {
 	quadColumns, quadBytes := quad(&b.p.Model)

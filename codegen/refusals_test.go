@@ -191,9 +191,6 @@ func TestRefusals(t *testing.T) {
 			setKnob(p, "ring", "stock", 6)
 			setKnob(p, "ring", "in_flight_stocked", 12)
 		}},
-		"many in flight, of unequal chunks": {pycoder, "AMK4005",
-			"pipelining_depth is 4, and tiles of 4096 bytes end in part of a chunk of 16384; want at most 3",
-			func(p *ir.Program) { p.Config.PipeliningDepth = 4 }},
 		"stock without bulk copies": {split, "AMK4005", "which alone are counted",
 			func(p *ir.Program) { setKnob(p, "ring", "stock", 1) }},
 		"a small block": {split, "AMK4005", "and 3444 for the rest; want a larger smem_bytes_per_block",

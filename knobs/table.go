@@ -50,9 +50,8 @@ var table = [...]Row{
 		Field: &Field{Name: "pipelining_depth",
 			Int: func(c *ir.ScheduleConfig) *int { return &c.PipeliningDepth }},
 		Legal: Legal{Lo: 1, Hi: 16}, Default: 3,
-		Check: checkRing,
-		Doc: "chunks in flight per SM, as far as the ring has slots; more than 3 are refused where tiles end in " +
-			"part of a chunk (docs/verify.md, what is not proved)",
+		Check:    checkRing,
+		Doc:      "chunks in flight per SM, as far as the ring has slots",
 		Constant: &Constant{"unsigned", "kInFlight", "chunks on their way at once"},
 	},
 	RunAhead: {

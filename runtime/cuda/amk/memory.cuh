@@ -66,6 +66,13 @@ __device__ __forceinline__ void fence_proxy_async() {
 #endif
 }
 
+// Keeps this thread's accesses to shared memory before the bulk copies that it makes way for.
+__device__ __forceinline__ void fence_proxy_async_shared() {
+#if AMK_BULK_COPY
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
 // Words in shared memory that warps of one block use to tell each other how far they are.
 __device__ __forceinline__ u32 load_shared_acquire(const u32* p) {
   u32 v;
