@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/dave/jennifer v1.7.1
-	github.com/dlclark/regexp2 v1.12.0
 	github.com/ebitengine/purego v0.11.3
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/sbinet/npyio v0.6.0
@@ -14,6 +13,8 @@ require (
 )
 
 require (
+	github.com/campoy/embedmd v1.0.0 // indirect
+	github.com/pmezard/go-difflib v1.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect

@@ -35,10 +35,10 @@ The packed weights need about as many bytes as the model has in its dtype, and t
 written to has less to give. Nothing was packed, and an earlier build stays as it was. Name a directory on another
 file system, or make room.`)
 	codeTokenizer = diag.New("AMK1201", "the tokenizer is missing or not supported", `
-Text goes in and out through tokenizer.json of the model directory. Byte-level BPE with the Llama-3, Qwen2, GPT-2 and
-Digits + ByteLevel pre-tokenizers, and the SentencePiece-style BPE of Llama-2, TinyLlama and Yi are modelled; anything
-else is refused, never approximated. The message names the component. Compiling warns of it, because a build without a
-tokenizer still decodes token ids: amkc run MODEL --prompt-ids 1,2,3
+Text goes in and out through tokenizer.json of the model directory. BPE is modelled, over bytes as in GPT-2 and over
+characters as in SentencePiece, with the normalizers, pre-tokenizers and decoders of today's model families; anything
+else is refused, never approximated. The message names the component, and what would be accepted. Compiling warns of
+it, because a build without a tokenizer still decodes token ids: amkc run MODEL --prompt-ids 1,2,3
 
 A model that comes with tokenizer.model alone has to be converted once, on a machine with transformers:
 

@@ -11,7 +11,8 @@ import (
 
 //go:embed cuda/amk/*.cuh
 //go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/report/*.go host/report/*.html
-//go:embed infile/*.go outfile/*.go printable/*.go progress/*.go tokenizer/*.go
+//go:embed infile/*.go outfile/*.go printable/*.go progress/*.go
+//go:embed tokenizer/*.go tokenizer/chars/*.go tokenizer/regex/*.go
 var files embed.FS
 
 // HostImport is the import path that the Go sources are known by in this module; those of HostSources lie below it.

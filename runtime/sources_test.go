@@ -50,7 +50,7 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 				below, found := strings.CutPrefix(path, HostImport+"/")
 				require.True(t, found, "%s imports %s", name, path)
 				require.Contains(t, []string{"driver", "host", "host/chrometrace", "host/report", "infile", "outfile",
-					"printable", "progress", "tokenizer"}, below)
+					"printable", "progress", "tokenizer", "tokenizer/chars", "tokenizer/regex"}, below)
 			}
 		}
 	}

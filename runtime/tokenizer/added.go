@@ -3,8 +3,11 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"amkc/runtime/tokenizer/chars"
 )
 
 // addedJSON is an entry of added_tokens.
@@ -29,7 +32,7 @@ type addedToken struct {
 func (t *Tokenizer) loadAdded(list []addedJSON) error {
 	t.added = make(map[int]addedToken, len(list))
 	t.raw, t.normal = newMatcher(), newMatcher()
-	next := len(t.model.ids)
+	next := t.model.size()
 	seen := make(map[string]bool, len(list))
 	for i, a := range list {
 		where := fmt.Sprintf("added_tokens[%d]", i)
@@ -40,7 +43,7 @@ func (t *Tokenizer) loadAdded(list []addedJSON) error {
 			return malformed(where, "%q is listed twice", a.Content)
 		}
 		seen[a.Content] = true
-		id, inModel := t.model.ids[a.Content]
+		id, inModel := t.model.id(a.Content)
 		if !inModel {
 			id = next
 			next++
@@ -48,7 +51,7 @@ func (t *Tokenizer) loadAdded(list []addedJSON) error {
 		if a.ID != id {
 			return malformed(where, "%q has id %d, but its place after the vocabulary gives it %d", a.Content, a.ID, id)
 		}
-		if other, taken := t.model.texts[id]; taken && other != a.Content {
+		if other, taken := t.model.text(id); taken && other != a.Content {
 			return malformed(where, "%q and %q have the same id %d", a.Content, other, id)
 		}
 		token := addedToken{addedJSON: a, pattern: a.Content}
@@ -68,70 +71,88 @@ func (t *Tokenizer) loadAdded(list []addedJSON) error {
 // A matcher finds added tokens: at the leftmost position the longest, then onwards from its end.
 type matcher struct {
 	nodes  []trieNode
+	roots  [256]int32 // the nodes of the first bytes, 0 for none
 	tokens []addedToken
 }
 
+// A trieNode is a byte of added tokens, in a list with the others that may follow the same bytes.
 type trieNode struct {
-	children map[byte]int
-	token    int // index into tokens, or -1
+	child, sibling int32 // 0 for none: node 0 is no byte
+	token          int32 // that ends here, an index into tokens, or -1
+	char           byte
 }
 
-func newMatcher() *matcher { return &matcher{nodes: []trieNode{{token: -1}}} }
+func newMatcher() *matcher { return &matcher{nodes: make([]trieNode, 1)} }
 
-// insert reports false if a token with the same pattern is there.
-func (m *matcher) insert(t addedToken) bool {
-	at := 0
-	for i := 0; i < len(t.pattern); i++ {
-		node := &m.nodes[at]
-		if node.children == nil {
-			node.children = map[byte]int{}
-		}
-		child, ok := node.children[t.pattern[i]]
-		if !ok {
-			child = len(m.nodes)
-			node.children[t.pattern[i]] = child
-			m.nodes = append(m.nodes, trieNode{token: -1})
-		}
-		at = child
+// step returns the node of a byte after a node, 0 for none.
+func (m *matcher) step(at int32, c byte) int32 {
+	if at == 0 {
+		return m.roots[c]
 	}
-	if m.nodes[at].token >= 0 {
+	for at = m.nodes[at].child; at != 0 && m.nodes[at].char != c; {
+		at = m.nodes[at].sibling
+	}
+	return at
+}
+
+// insert reports false if the pattern is empty, or another token has the same.
+func (m *matcher) insert(t addedToken) bool {
+	at := int32(0)
+	for i := 0; i < len(t.pattern); i++ {
+		c := t.pattern[i]
+		next := m.step(at, c)
+		if next == 0 {
+			next = int32(len(m.nodes))
+			node := trieNode{token: -1, char: c}
+			if at == 0 {
+				m.roots[c] = next
+			} else {
+				node.sibling = m.nodes[at].child
+				m.nodes[at].child = next
+			}
+			m.nodes = append(m.nodes, node)
+		}
+		at = next
+	}
+	if at == 0 || m.nodes[at].token >= 0 {
 		return false
 	}
-	m.nodes[at].token = len(m.tokens)
+	m.nodes[at].token = int32(len(m.tokens))
 	m.tokens = append(m.tokens, t)
 	return true
 }
 
 // longest returns the longest token that text starts with.
-func (m *matcher) longest(text string) (t addedToken, ok bool) {
-	best := -1
-	for at, i := 0, 0; i < len(text); i++ {
-		child, ok := m.nodes[at].children[text[i]]
-		if !ok {
+func (m *matcher) longest(text string) (t *addedToken, ok bool) {
+	best := int32(-1)
+	for at, i := int32(0), 0; i < len(text); i++ {
+		if at = m.step(at, text[i]); at == 0 {
 			break
 		}
-		at = child
-		if m.nodes[at].token >= 0 {
-			best = m.nodes[at].token
+		if token := m.nodes[at].token; token >= 0 {
+			best = token
 		}
 	}
 	if best < 0 {
-		return t, false
+		return nil, false
 	}
-	return m.tokens[best], true
+	return &m.tokens[best], true
 }
 
-// split cuts s around the added tokens in it. Empty stretches of text are left out.
-func (m *matcher) split(s segment) []segment {
-	var out []segment
-	text := s.text
+// split cuts text around the added tokens in it: it emits their ids, and the stretches of text between them, which are
+// not empty, with where they begin.
+func (m *matcher) split(text string, emit func(part string, at int, id int)) {
 	done := 0 // text[:done] has been dealt with
 	gap := func(end int) {
 		if done < end {
-			out = append(out, segment{text[done:end], noToken, s.first && done == 0})
+			emit(text[done:end], done, noToken)
 		}
 	}
 	for i := 0; i < len(text); {
+		if m.roots[text[i]] == 0 {
+			i++
+			continue
+		}
 		t, ok := m.longest(text[i:])
 		if !ok {
 			i++
@@ -149,19 +170,21 @@ func (m *matcher) split(s segment) []segment {
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 		}
 		gap(start)
-		out = append(out, segment{id: t.ID})
+		emit("", 0, t.ID)
 		done = end
 	}
 	gap(len(text))
-	return out
 }
+
+// wordTable is what \w means for added tokens that are single words.
+var wordTable = sync.OnceValue(func() *chars.Table { return chars.PlainWord().Table() })
 
 func endsInWord(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
-	return s != "" && isWord(r)
+	return s != "" && wordTable().Has(r)
 }
 
 func startsWithWord(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
-	return s != "" && isWord(r)
+	return s != "" && wordTable().Has(r)
 }

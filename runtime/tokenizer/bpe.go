@@ -1,52 +1,70 @@
 package tokenizer
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
+	"unicode/utf8"
 )
 
-// bpe is the vocabulary and the ranked merges.
+// bpe is the vocabulary and the ranked merges. Where the pre-tokenizer writes bytes as characters, words come as the
+// bytes themselves, and ids and texts have the bytes that tokens stand for.
 type bpe struct {
-	ids          map[string]int
-	texts        map[int]string
-	merges       map[[2]int]merge
-	unk          int // noToken if unknown characters are dropped
+	bytes        bool
+	ids          map[string]int32
+	others       map[string]int32 // tokens that stand for no bytes, which no word has in it
+	texts        []string         // by id
+	kinds        []textKind
+	merges       pairs
+	unk          int32 // noToken if unknown characters are dropped
 	fuseUnk      bool
 	byteFallback bool
 	ignoreMerges bool
-	byteTokens   [256]int // the <0xNN> tokens, noToken where absent
+	byteTokens   [256]int32 // the <0xNN> tokens, noToken where absent
+	initial      [256]int32 // the tokens of one byte, which are those of ASCII characters if words are text
+	before       map[rune]bool
 }
 
-type merge struct {
-	rank int
-	id   int // of the merged token
+// A textKind says what stands in texts.
+type textKind uint8
+
+const (
+	absent  textKind = iota // no token has the id
+	literal                 // the token
+	ofBytes                 // the bytes that the token stands for
+)
+
+// modelJSON is the model less its large lists.
+type modelJSON struct {
+	Type         string   `json:"type"`
+	Dropout      *float64 `json:"dropout"`
+	Unk          *string  `json:"unk_token"`
+	Prefix       string   `json:"continuing_subword_prefix"`
+	Suffix       string   `json:"end_of_word_suffix"`
+	FuseUnk      bool     `json:"fuse_unk"`
+	ByteFallback bool     `json:"byte_fallback"`
+	IgnoreMerges bool     `json:"ignore_merges"`
 }
 
-func loadModel(raw json.RawMessage) (*bpe, error) {
+// loadModel reads the model. With toBytes its tokens stand for bytes.
+func loadModel(text string, toBytes bool) (*bpe, error) {
 	const where = "model"
-	var f struct {
-		Type         string          `json:"type"`
-		Dropout      *float64        `json:"dropout"`
-		Unk          *string         `json:"unk_token"`
-		Prefix       string          `json:"continuing_subword_prefix"`
-		Suffix       string          `json:"end_of_word_suffix"`
-		FuseUnk      bool            `json:"fuse_unk"`
-		ByteFallback bool            `json:"byte_fallback"`
-		IgnoreMerges bool            `json:"ignore_merges"`
-		Vocab        json.RawMessage `json:"vocab"`
-		Merges       json.RawMessage `json:"merges"`
+	if text == "" {
+		return nil, malformed(where, "is missing")
 	}
-	if err := unmarshal(raw, where, &f); err != nil {
+	parts, err := members(text, where)
+	if err != nil {
 		return nil, err
 	}
-	untyped := f.Type == "" && f.Merges != nil // GPT-2's own file has no type; only BPE has merges
-	if f.Type != "BPE" && !untyped {
-		return nil, &UnsupportedError{where + ".type", fmt.Sprintf("%q", f.Type), `"BPE"`}
+	vocab, merges := parts["vocab"], parts["merges"]
+	f, err := readModel(parts)
+	if err != nil {
+		return nil, err
 	}
+	untyped := f.Type == "" && merges != "" // GPT-2's own file has no type; only BPE has merges
 	switch {
+	case f.Type != "BPE" && !untyped:
+		return nil, &UnsupportedError{where + ".type", fmt.Sprintf("%q", f.Type), `"BPE"`}
 	case f.Dropout != nil && *f.Dropout != 0:
 		return nil, &UnsupportedError{where + ".dropout", fmt.Sprint(*f.Dropout), "null or 0"}
 	case f.Prefix != "":
@@ -55,77 +73,186 @@ func loadModel(raw json.RawMessage) (*bpe, error) {
 	case f.Suffix != "":
 		return nil, &UnsupportedError{where + ".end_of_word_suffix", fmt.Sprintf("%q", f.Suffix), "null or empty"}
 	}
-	m := &bpe{unk: noToken, fuseUnk: f.FuseUnk, byteFallback: f.ByteFallback, ignoreMerges: f.IgnoreMerges}
-	if err := m.loadVocab(f.Vocab); err != nil {
+	m := &bpe{bytes: toBytes, unk: noToken, fuseUnk: f.FuseUnk, byteFallback: f.ByteFallback,
+		ignoreMerges: f.IgnoreMerges}
+	if err := m.loadVocab(vocab); err != nil {
 		return nil, err
 	}
 	if f.Unk != nil {
-		id, ok := m.ids[*f.Unk]
+		id, ok := m.id(*f.Unk)
 		if !ok {
 			return nil, malformed(where+".unk_token", "%q is not in the vocabulary", *f.Unk)
 		}
-		m.unk = id
+		m.unk = int32(id)
 	}
-	return m, m.loadMerges(f.Merges)
+	return m, m.loadMerges(merges)
 }
 
-func (m *bpe) loadVocab(raw json.RawMessage) error {
+// readModel reads the members of the model but for its lists.
+func readModel(parts map[string]string) (f modelJSON, err error) {
+	small := map[string]json.RawMessage{}
+	for key, value := range parts {
+		if key != "vocab" && key != "merges" {
+			small[key] = json.RawMessage(value)
+		}
+	}
+	text, err := json.Marshal(small)
+	if err != nil {
+		return f, malformed("model", "%v", err)
+	}
+	return f, unmarshal(text, "model", &f)
+}
+
+// id returns the id of a token by its text.
+func (m *bpe) id(token string) (int, bool) {
+	if !m.bytes {
+		id, ok := m.ids[token]
+		return int(id), ok
+	}
+	if s, ok := appendStandIns(nil, token); ok {
+		id, ok := m.ids[string(s)]
+		return int(id), ok
+	}
+	id, ok := m.others[token]
+	return int(id), ok
+}
+
+// text returns the token that has an id.
+func (m *bpe) text(id int) (string, bool) {
+	if id < 0 || id >= len(m.kinds) || m.kinds[id] == absent {
+		return "", false
+	}
+	if m.kinds[id] == ofBytes {
+		return byteLevelString(m.texts[id]), true
+	}
+	return m.texts[id], true
+}
+
+// size is the number of tokens.
+func (m *bpe) size() int { return len(m.ids) + len(m.others) }
+
+// maxID bounds the ids of a vocabulary of n tokens, for which there are tables.
+func maxID(n int) int { return 4096 + 16*n }
+
+func (m *bpe) loadVocab(text string) error {
 	const where = "model.vocab"
-	if err := unmarshal(raw, where, &m.ids); err != nil {
-		return err
+	if text == "" {
+		return malformed(where, "is missing")
 	}
-	m.texts = make(map[int]string, len(m.ids))
-	for text, id := range m.ids {
-		if id < 0 || id > math.MaxInt32 {
-			return malformed(where, "%q has id %d", text, id)
-		}
-		if other, taken := m.texts[id]; taken {
-			return malformed(where, "%q and %q have the same id %d", min(text, other), max(text, other), id)
-		}
-		m.texts[id] = text
+	type entry struct {
+		end  int // of its text in all
+		id   int32
+		kind textKind
 	}
-	for b := range m.byteTokens {
-		m.byteTokens[b] = noToken
+	var entries []entry
+	var failed error
+	largest := 0
+	all := make([]byte, 0, len(text)/2)
+	r := &reader{text: text}
+	ok := r.object(func(key []byte) bool {
+		kind := literal
+		if m.bytes {
+			var ok bool
+			if all, ok = appendStandIns(all, key); ok {
+				kind = ofBytes
+			}
+		}
+		if kind == literal {
+			all = append(all, key...)
+		}
+		id, ok := r.number()
+		if ok && id < 0 && failed == nil {
+			failed = malformed(where, "%q has id %d", key, id)
+		}
+		largest = max(largest, id)
+		entries = append(entries, entry{len(all), int32(id), kind})
+		return ok
+	})
+	switch {
+	case !ok:
+		return problem(text, where, &map[string]int{})
+	case failed != nil:
+		return failed
+	case largest >= maxID(len(entries)):
+		return &UnsupportedError{where, fmt.Sprintf("id %d among %d tokens", largest, len(entries)),
+			fmt.Sprintf("ids below %d", maxID(len(entries)))}
+	}
+	m.ids, m.others = make(map[string]int32, len(entries)), map[string]int32{}
+	m.texts, m.kinds = make([]string, largest+1), make([]textKind, largest+1)
+	rest, done := string(all), 0
+	for _, e := range entries {
+		token := rest[:e.end-done]
+		rest, done = rest[len(token):], e.end
+		table := m.ids
+		if m.bytes && e.kind == literal {
+			table = m.others
+		}
+		if old, twice := table[token]; twice { // the last one counts
+			m.kinds[old] = absent
+		}
+		if m.kinds[e.id] != absent {
+			other, _ := m.text(int(e.id))
+			m.texts[e.id], m.kinds[e.id] = token, e.kind
+			this, _ := m.text(int(e.id))
+			return malformed(where, "%q and %q have the same id %d", min(this, other), max(this, other), e.id)
+		}
+		table[token] = e.id
+		m.texts[e.id], m.kinds[e.id] = token, e.kind
+	}
+	m.index()
+	return nil
+}
+
+// index fills the tables of single bytes and of what precedes a mark.
+func (m *bpe) index() {
+	for b := range m.initial {
+		m.initial[b], m.byteTokens[b] = noToken, noToken
+		if id, ok := m.ids[string([]byte{byte(b)})]; ok {
+			m.initial[b] = id
+		}
 		if id, ok := m.ids[fmt.Sprintf("<0x%02X>", b)]; ok {
 			m.byteTokens[b] = id
 		}
 	}
-	return nil
+	if _, ok := m.ids[mark]; !ok || m.bytes {
+		return
+	}
+	m.before = map[rune]bool{}
+	for token := range m.ids {
+		for at := 0; ; {
+			i := strings.Index(token[at:], mark)
+			if i < 0 {
+				break
+			}
+			if r, size := utf8.DecodeLastRuneInString(token[:at+i]); size > 0 {
+				m.before[r] = true
+			}
+			at += i + len(mark)
+		}
+	}
 }
 
-// loadMerges reads pairs, written as ["a","b"] or, before tokenizers 0.20, as "a b".
-func (m *bpe) loadMerges(raw json.RawMessage) error {
-	const where = "model.merges"
-	var pairs [][]string
-	const space = " \t\r\n"
-	inside := bytes.TrimLeft(bytes.TrimPrefix(bytes.TrimLeft(raw, space), []byte("[")), space)
-	if bytes.HasPrefix(inside, []byte(`"`)) {
-		var lines []string
-		if err := unmarshal(raw, where, &lines); err != nil {
-			return err
-		}
-		pairs = make([][]string, 0, len(lines))
-		for _, line := range lines {
-			if !strings.HasPrefix(line, "#version") {
-				pairs = append(pairs, strings.SplitN(line, " ", 3))
-			}
-		}
-	} else if err := unmarshal(raw, where, &pairs); err != nil {
-		return err
+// mark is SentencePiece's visible space. A word is cut in front of one, before any merge, where no token has a mark
+// after the same character: no merge joins the two. Tokens of unknown characters and bytes have other texts than the
+// word, so that the character has to be a token.
+const mark = "▁"
+
+// cut returns the length of the first part of word.
+func (m *bpe) cut(word string) int {
+	if m.before == nil {
+		return len(word)
 	}
-	m.merges = make(map[[2]int]merge, len(pairs))
-	for rank, p := range pairs {
-		at := fmt.Sprintf("%s[%d]", where, rank)
-		if len(p) != 2 {
-			return malformed(at, "%q is not a pair of tokens", strings.Join(p, " "))
+	for at := 1; at < len(word); {
+		i := strings.Index(word[at:], mark)
+		if i < 0 {
+			break
 		}
-		left, okL := m.ids[p[0]]
-		right, okR := m.ids[p[1]]
-		whole, okW := m.ids[p[0]+p[1]]
-		if !okL || !okR || !okW {
-			return malformed(at, "%q, %q or what they merge into is not in the vocabulary", p[0], p[1])
+		at += i
+		r, size := utf8.DecodeLastRuneInString(word[:at])
+		if _, known := m.ids[word[at-size:at]]; known && !m.before[r] {
+			return at
 		}
-		m.merges[[2]int{left, right}] = merge{rank, whole}
+		at += len(mark)
 	}
-	return nil
+	return len(word)
 }

@@ -9,30 +9,30 @@ type Decoder struct {
 	t           *Tokenizer
 	skipSpecial bool
 	stages      []stage
+	next        []func(string) // gives a token to stage i, or to the output after the last one
 	out         strings.Builder
 }
 
 // NewDecoder starts a text. With skipSpecial special tokens are left out.
 func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder {
-	d := &Decoder{t: t, skipSpecial: skipSpecial}
+	d := &Decoder{t: t, skipSpecial: skipSpecial, stages: make([]stage, len(t.decode))}
+	for i := range t.decode {
+		d.next = append(d.next, func(token string) { d.stages[i].push(token, d.next[i+1]) })
+	}
+	d.next = append(d.next, func(token string) { d.out.WriteString(token) })
 	d.restart()
 	return d
 }
 
 func (d *Decoder) restart() {
-	d.stages = d.stages[:0]
-	for _, spec := range d.t.decode {
-		d.stages = append(d.stages, spec())
+	for i, spec := range d.t.decode {
+		d.stages[i] = spec()
 	}
 }
 
 // Push returns the text that id completes, which may be empty. An id that names no token is ignored.
 func (d *Decoder) Push(id int) string {
-	token, ok := d.t.text(id)
-	if !ok || d.skipSpecial && d.t.IsSpecial(id) {
-		return ""
-	}
-	d.feed(0, token)
+	d.feed(id)
 	return d.take()
 }
 
@@ -40,19 +40,31 @@ func (d *Decoder) Push(id int) string {
 // starts a new text.
 func (d *Decoder) Flush() string {
 	for i, s := range d.stages {
-		s.flush(func(token string) { d.feed(i+1, token) })
+		s.flush(d.next[i+1])
 	}
 	d.restart()
 	return d.take()
 }
 
-// feed gives a token to stage i, or to the output after the last one.
-func (d *Decoder) feed(i int, token string) {
-	if i == len(d.stages) {
-		d.out.WriteString(token)
+func (d *Decoder) feed(id int) {
+	added, isAdded := d.t.added[id]
+	switch {
+	case isAdded:
+		if !d.skipSpecial || !added.Special {
+			d.next[0](added.pattern)
+		}
+		return
+	case id < 0 || id >= len(d.t.model.kinds) || d.t.model.kinds[id] == absent:
 		return
 	}
-	d.stages[i].push(token, func(token string) { d.feed(i+1, token) })
+	if d.t.model.kinds[id] == ofBytes && len(d.stages) > 0 {
+		if b, ok := d.stages[0].(*byteLevel); ok {
+			b.pushBytes(d.t.model.texts[id], d.next[1])
+			return
+		}
+	}
+	token, _ := d.t.model.text(id)
+	d.next[0](token)
 }
 
 func (d *Decoder) take() string {

@@ -9,19 +9,8 @@ import (
 	"amkc/runtime/infile"
 )
 
-// file is the top level of tokenizer.json. Truncation and padding are left out on purpose: see the package comment.
-type file struct {
-	Version       string          `json:"version"`
-	AddedTokens   []addedJSON     `json:"added_tokens"`
-	Normalizer    json.RawMessage `json:"normalizer"`
-	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage `json:"post_processor"`
-	Decoder       json.RawMessage `json:"decoder"`
-	Model         json.RawMessage `json:"model"`
-}
-
 // Load reads the contents of a tokenizer.json. Its errors are *FormatError and *UnsupportedError. Memory and time are
-// linear in len(data).
+// linear in len(data). Truncation and padding are not looked at: see the package comment.
 func Load(data []byte) (*Tokenizer, error) {
 	if bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1")) {
 		return nil, malformed("", "this is a git-lfs pointer in the place of the file; fetch it with git lfs pull")
@@ -29,32 +18,47 @@ func Load(data []byte) (*Tokenizer, error) {
 	if !utf8.Valid(data) {
 		return nil, malformed("", "not valid UTF-8")
 	}
-	var f file
-	if err := unmarshal(data, "", &f); err != nil {
+	if len(data) == 0 {
+		return nil, malformed("", "is missing")
+	}
+	parts, err := members(string(data), "")
+	if err != nil {
 		return nil, err
 	}
-	if f.Version != "" && f.Version != "1.0" {
-		return nil, &UnsupportedError{"version", fmt.Sprintf("%q", f.Version), `"1.0"`}
+	part := func(name string) json.RawMessage { return json.RawMessage(parts[name]) }
+	var version string
+	if parts["version"] != "" {
+		if err := unmarshal(part("version"), "version", &version); err != nil {
+			return nil, err
+		}
+		if version != "1.0" {
+			return nil, &UnsupportedError{"version", fmt.Sprintf("%q", version), `"1.0"`}
+		}
 	}
 	t := &Tokenizer{}
-	var err error
-	if t.model, err = loadModel(f.Model); err != nil {
+	if err = flatten(part("pre_tokenizer"), "pre_tokenizer", "pretokenizers", t.addPreTokenizer); err != nil {
 		return nil, err
 	}
-	if err = flatten(f.Normalizer, "normalizer", "normalizers", t.addNormalizer); err != nil {
+	if t.model, err = loadModel(parts["model"], t.toBytes); err != nil {
 		return nil, err
 	}
-	if err = flatten(f.PreTokenizer, "pre_tokenizer", "pretokenizers", t.addPreTokenizer); err != nil {
+	if err = flatten(part("normalizer"), "normalizer", "normalizers", t.addNormalizer); err != nil {
 		return nil, err
 	}
-	if err = t.loadAdded(f.AddedTokens); err != nil {
+	var added []addedJSON
+	if parts["added_tokens"] != "" {
+		if err := unmarshal(part("added_tokens"), "added_tokens", &added); err != nil {
+			return nil, err
+		}
+	}
+	if err = t.loadAdded(added); err != nil {
 		return nil, err
 	}
 	post := &postBuilder{t: t}
-	if err = flatten(f.PostProcessor, "post_processor", "processors", post.add); err != nil {
+	if err = flatten(part("post_processor"), "post_processor", "processors", post.add); err != nil {
 		return nil, err
 	}
-	if err = t.loadDecoder(f.Decoder); err != nil {
+	if err = t.loadDecoder(part("decoder")); err != nil {
 		return nil, err
 	}
 	return t, nil

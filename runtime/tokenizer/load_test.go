@@ -12,8 +12,7 @@ import (
 )
 
 func TestUnsupported(t *testing.T) {
-	const split = `{"type":"Split","pattern":{"Regex":"\\s+"},"behavior":"Isolated","invert":false}`
-	gpt2 := strings.ReplaceAll(patternGPT2, `\`, `\\`)
+	const split = `{"type":"Split","pattern":{"Regex":"\\b"},"behavior":"Isolated","invert":false}`
 	for name, c := range map[string]struct{ part, json, where, got string }{
 		"normalizer": {"normalizer", `{"type":"NFKC"}`, "normalizer", `"NFKC"`},
 		"nested normalizer": {"normalizer", `{"type":"Sequence","normalizers":[{"type":"Lowercase"}]}`,
@@ -26,15 +25,17 @@ func TestUnsupported(t *testing.T) {
 			`""`},
 		"long prepend": {"normalizer", `{"type":"Prepend","prepend":"` + strings.Repeat("x", 17) + `"}`,
 			"normalizer", "17 bytes"},
-		"pre-tokenizer": {"pre_tokenizer", `{"type":"WhitespaceSplit"}`, "pre_tokenizer", `"WhitespaceSplit"`},
-		"pattern":       {"pre_tokenizer", split, "pre_tokenizer.pattern", `"\\s+"`},
+		"pre-tokenizer": {"pre_tokenizer", `{"type":"BertPreTokenizer"}`, "pre_tokenizer", `"BertPreTokenizer"`},
+		"pattern":       {"pre_tokenizer", split, "pre_tokenizer.pattern", `\b at byte 0 of "\\b"`},
 		"nested pattern": {"pre_tokenizer", `{"type":"Sequence","pretokenizers":[` + split + `]}`,
-			"pre_tokenizer.pretokenizers[0].pattern", `"\\s+"`},
-		"string pattern": {"pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Isolated"}`,
-			"pre_tokenizer.pattern", "without Regex"},
-		"behavior": {"pre_tokenizer",
-			`{"type":"Split","pattern":{"Regex":"` + gpt2 + `"},"behavior":"MergedWithNext"}`, "pre_tokenizer",
-			"MergedWithNext"},
+			"pre_tokenizer.pretokenizers[0].pattern", `\b at byte 0`},
+		"empty pattern": {"pre_tokenizer", `{"type":"Split","pattern":{"String":""},"behavior":"Isolated"}`,
+			"pre_tokenizer.pattern", "a String of 0 bytes"},
+		"behavior": {"pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Merged"}`,
+			"pre_tokenizer.behavior", `"Merged"`},
+		"marks after bytes": {"pre_tokenizer",
+			`{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Metaspace","replacement":"▁"}]}`,
+			"pre_tokenizer.pretokenizers[1]", "Metaspace after ByteLevel"},
 		"bytes twice": {"pre_tokenizer",
 			`{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"ByteLevel"}]}`,
 			"pre_tokenizer.pretokenizers[1]", "second ByteLevel"},
@@ -56,6 +57,7 @@ func TestUnsupported(t *testing.T) {
 			"model.continuing_subword_prefix", "##"},
 		"word suffix": {"model", `{"type":"BPE","end_of_word_suffix":"</w>","vocab":{},"merges":[]}`,
 			"model.end_of_word_suffix", "</w>"},
+		"ids":     {"model", `{"type":"BPE","vocab":{"a":5000},"merges":[]}`, "model.vocab", "id 5000 among 1 tokens"},
 		"version": {"version", `"2.0"`, "version", "2.0"},
 		"deep nesting": {"decoder", strings.Repeat(`{"type":"Sequence","decoders":[`, 6) + strings.Repeat(`]}`, 6),
 			"decoder.decoders[0]", "deeper"},
@@ -120,6 +122,11 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+const (
+	patternLlama3 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternQwen2  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+)
+
 // Spellings that older files use.
 func TestOldSpellings(t *testing.T) {
 	keepMatches := `{"type":"Split","pattern":{"Regex":"` + strings.ReplaceAll(patternLlama3, `\`, `\\`) +
@@ -144,7 +151,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(small(map[string]string{
 		"added_tokens":  `[{"id":7,"content":"x y","lstrip":true,"rstrip":true,"normalized":true},{"id":5,"content":"a","single_word":true,"special":true}]`,
 		"normalizer":    `{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},{"type":"Replace","pattern":{"String":" "},"content":"▁"},{"type":"NFC"}]}`,
-		"pre_tokenizer": `{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},{"type":"ByteLevel","add_prefix_space":true},{"type":"Metaspace","replacement":"▁"}]}`,
+		"pre_tokenizer": `{"type":"Sequence","pretokenizers":[{"type":"Metaspace","replacement":"▁"},{"type":"Punctuation","behavior":"Contiguous"},{"type":"ByteLevel","add_prefix_space":true},{"type":"Digits","individual_digits":true}]}`,
 		"post_processor": `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"s"}},{"Sequence":{"id":"A"}},{"SpecialToken":{"id":"s"}}],
 			"special_tokens":{"s":{"ids":[4]}}}`,
 		"decoder": `{"type":"Sequence","decoders":[{"type":"Metaspace","replacement":"▁"},{"type":"ByteLevel"}]}`,

@@ -1,50 +1,95 @@
 package tokenizer
 
-import "unicode/utf8"
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // A merger tokenizes words one after another, reusing its buffers.
 type merger struct {
 	model   *bpe
 	symbols []symbol
-	queue   []candidate
+	queue   []uint64 // candidates: a rank in the upper half, the place of the left symbol in the lower
+	known   []knownWord
+	seed    maphash.Seed
 }
 
-// A symbol is a token of the word being merged, in a doubly linked list over merger.symbols.
+// A symbol is a token of the word being merged, with what it makes with the next one. The symbols of a long word are a
+// doubly linked list over merger.symbols.
 type symbol struct {
-	id         int
-	prev, next int // noToken at the ends
-	dead       bool
+	id         int32
+	prev, next int32 // noToken at the ends
+	merge            // with the next, of rank noRank if there is none
 }
 
-// A candidate is a merge of the symbol at pos with the one after it.
-type candidate struct {
-	merge
-	pos int
+// A knownWord is a word and its tokens, which are remembered until another word takes the place.
+type knownWord struct {
+	text string
+	ids  []int32
 }
 
-func (a candidate) less(b candidate) bool {
-	return a.rank < b.rank || a.rank == b.rank && a.pos < b.pos
+const (
+	knownWords = 1 << 13
+	maxKnown   = 64 // bytes of a word that is remembered
+	maxShort   = 32 // symbols of a word whose merges are looked for one after another
+)
+
+func newMerger(m *bpe) merger {
+	return merger{model: m, known: make([]knownWord, knownWords), seed: maphash.MakeSeed()}
 }
 
-func newMerger(m *bpe) *merger { return &merger{model: m} }
-
-// tokenize appends the ids of word to ids, applying merges by rank, leftmost first. It takes O(n log n) time.
+// tokenize appends the ids of word to ids.
 func (g *merger) tokenize(ids []int, word string) []int {
 	if g.model.ignoreMerges {
 		if id, ok := g.model.ids[word]; ok {
-			return append(ids, id)
+			return append(ids, int(id))
 		}
 	}
+	for word != "" {
+		n := g.model.cut(word)
+		ids = g.part(ids, word[:n])
+		word = word[n:]
+	}
+	return ids
+}
+
+// part appends the ids of a word, from memory or by merging.
+func (g *merger) part(ids []int, word string) []int {
+	if len(word) > maxKnown {
+		return g.merge(ids, word)
+	}
+	k := &g.known[maphash.String(g.seed, word)%knownWords]
+	if k.text != word {
+		start := len(ids)
+		ids = g.merge(ids, word)
+		k.text, k.ids = strings.Clone(word), k.ids[:0:0]
+		for _, id := range ids[start:] {
+			k.ids = append(k.ids, int32(id))
+		}
+		return ids
+	}
+	for _, id := range k.ids {
+		ids = append(ids, int(id))
+	}
+	return ids
+}
+
+// merge appends the ids of word, with merges by rank, leftmost first. It takes O(n log n) time.
+func (g *merger) merge(ids []int, word string) []int {
 	g.start(word)
 	for i := range len(g.symbols) - 1 {
 		g.offer(i)
 	}
-	for len(g.queue) > 0 {
-		g.apply(g.pop())
+	if len(g.symbols) <= maxShort {
+		g.mergeShort()
+	} else {
+		g.mergeLong()
 	}
 	for _, s := range g.symbols {
-		if !s.dead {
-			ids = append(ids, s.id)
+		if s.id != noToken {
+			ids = append(ids, int(s.id))
 		}
 	}
 	return ids
@@ -53,28 +98,37 @@ func (g *merger) tokenize(ids []int, word string) []int {
 // start makes one symbol of each character of word; a character outside the vocabulary becomes its <0xNN> tokens, or
 // the unknown token, or nothing, as the model says.
 func (g *merger) start(word string) {
-	g.symbols, g.queue = g.symbols[:0], g.queue[:0]
-	unk := false // an unknown token waits, to be fused with the next
+	m := g.model
+	g.symbols = g.symbols[:0]
+	unknown := false // an unknown token waits, to be fused with the next
 	flush := func() {
-		if unk {
-			g.add(g.model.unk)
-			unk = false
+		if unknown {
+			g.add(m.unk)
+			unknown = false
 		}
 	}
 	for i := 0; i < len(word); {
-		_, size := utf8.DecodeRuneInString(word[i:])
+		id, size := int32(noToken), 1
+		if m.bytes || word[i] < utf8.RuneSelf {
+			id = m.initial[word[i]]
+		} else {
+			_, size = utf8.DecodeRuneInString(word[i:])
+			if known, ok := m.ids[word[i:i+size]]; ok {
+				id = known
+			}
+		}
 		char := word[i : i+size]
 		i += size
-		if id, ok := g.model.ids[char]; ok {
+		switch {
+		case id != noToken:
 			flush()
 			g.add(id)
-		} else if g.addBytes(char) {
-			continue // without a flush: the library puts a waiting unknown token after these bytes, too
-		} else if g.model.unk != noToken {
-			if !g.model.fuseUnk {
+		case g.addBytes(char): // without a flush: the library puts a waiting unknown token after these bytes, too
+		case m.unk != noToken:
+			if !m.fuseUnk {
 				flush()
 			}
-			unk = true
+			unknown = true
 		}
 	}
 	flush()
@@ -84,6 +138,9 @@ func (g *merger) start(word string) {
 func (g *merger) addBytes(char string) bool {
 	if !g.model.byteFallback {
 		return false
+	}
+	if g.model.bytes {
+		char = byteLevelString(char)
 	}
 	for i := 0; i < len(char); i++ {
 		if g.model.byteTokens[char[i]] == noToken {
@@ -96,75 +153,103 @@ func (g *merger) addBytes(char string) bool {
 	return true
 }
 
-func (g *merger) add(id int) {
-	n := len(g.symbols)
+func (g *merger) add(id int32) {
+	n := int32(len(g.symbols))
 	if n > 0 {
 		g.symbols[n-1].next = n
 	}
-	g.symbols = append(g.symbols, symbol{id: id, prev: n - 1, next: noToken})
+	g.symbols = append(g.symbols, symbol{id: id, prev: n - 1, next: noToken, merge: merge{rank: noRank}})
 }
 
-// offer queues the merge of the symbols at pos and after it, if there is one.
-func (g *merger) offer(pos int) {
-	if m, ok := g.find(pos); ok {
-		g.push(candidate{m, pos})
+// offer looks for the merge of the symbol at i with the next one.
+func (g *merger) offer(i int) {
+	s := &g.symbols[i]
+	s.merge = g.model.merges.get(s.id, g.symbols[s.next].id)
+}
+
+// mergeShort looks through all symbols for each merge, and closes the gap that it leaves.
+func (g *merger) mergeShort() {
+	for {
+		best := 0
+		for i := range g.symbols {
+			if g.symbols[i].rank < g.symbols[best].rank {
+				best = i
+			}
+		}
+		if len(g.symbols) == 0 || g.symbols[best].rank == noRank {
+			return
+		}
+		g.symbols[best].id = g.symbols[best].merge.id
+		g.symbols = slices.Delete(g.symbols, best+1, best+2)
+		if best > 0 {
+			g.symbols[best-1].merge = g.model.merges.get(g.symbols[best-1].id, g.symbols[best].id)
+		}
+		g.symbols[best].merge = merge{rank: noRank}
+		if best+1 < len(g.symbols) {
+			g.symbols[best].merge = g.model.merges.get(g.symbols[best].id, g.symbols[best+1].id)
+		}
 	}
 }
 
-func (g *merger) find(pos int) (merge, bool) {
-	s := g.symbols[pos]
-	if s.dead || s.next == noToken {
-		return merge{}, false
+// mergeLong keeps the merges in a queue. A symbol that has gone has no token.
+func (g *merger) mergeLong() {
+	g.queue = g.queue[:0]
+	for i := range g.symbols {
+		g.push(i)
 	}
-	m, ok := g.model.merges[[2]int{s.id, g.symbols[s.next].id}]
-	return m, ok
+	for len(g.queue) > 0 {
+		top := g.pop()
+		i := int32(uint32(top))
+		left := &g.symbols[i]
+		if left.rank == noRank || uint64(left.rank) != top>>32 { // earlier merges changed the pair
+			continue
+		}
+		right := &g.symbols[left.next]
+		left.id, left.next = left.merge.id, right.next
+		right.id, right.rank, left.rank = noToken, noRank, noRank
+		if left.next != noToken {
+			g.symbols[left.next].prev = i
+			g.offer(int(i))
+			g.push(int(i))
+		}
+		if left.prev != noToken {
+			g.offer(int(left.prev))
+			g.push(int(left.prev))
+		}
+	}
 }
 
-// apply merges, unless earlier merges changed the pair so that it gives another token now.
-func (g *merger) apply(c candidate) {
-	if m, ok := g.find(c.pos); !ok || m.id != c.id {
+// push and pop keep the queue a binary min-heap: by rank, and of equal ranks the leftmost. container/heap would box
+// every candidate.
+func (g *merger) push(i int) {
+	if g.symbols[i].rank == noRank {
 		return
 	}
-	left := &g.symbols[c.pos]
-	right := &g.symbols[left.next]
-	left.id = c.id
-	left.next = right.next
-	right.dead = true
-	if left.next != noToken {
-		g.symbols[left.next].prev = c.pos
-	}
-	if left.prev != noToken {
-		g.offer(left.prev)
-	}
-	g.offer(c.pos)
-}
-
-// push and pop keep queue a binary min-heap. container/heap would box every candidate.
-func (g *merger) push(c candidate) {
+	c := uint64(g.symbols[i].rank)<<32 | uint64(i)
 	q := append(g.queue, c)
-	i := len(q) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !c.less(q[up]) {
+	at := len(q) - 1
+	for at > 0 {
+		up := (at - 1) / 2
+		if q[up] <= c {
 			break
 		}
-		q[i] = q[up]
-		i = up
+		q[at] = q[up]
+		at = up
 	}
-	q[i] = c
+	q[at] = c
 	g.queue = q
 }
 
-func (g *merger) pop() candidate {
+func (g *merger) pop() uint64 {
 	q := g.queue
 	top, last := q[0], q[len(q)-1]
 	q = q[:len(q)-1]
 	for i := 0; len(q) > 0; {
 		down := 2*i + 1
-		if down+1 < len(q) && q[down+1].less(q[down]) {
+		if down+1 < len(q) && q[down+1] < q[down] {
 			down++
 		}
-		if down >= len(q) || !q[down].less(last) {
+		if down >= len(q) || q[down] >= last {
 			q[i] = last
 			break
 		}

@@ -1,9 +1,12 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"amkc/runtime/tokenizer/chars"
+	"amkc/runtime/tokenizer/regex"
 )
 
 // A piece is a stretch of text that merges never cross.
@@ -12,27 +15,21 @@ type piece struct {
 	first bool // starts where the text given to Encode starts
 }
 
-// A preTokenizer cuts a piece into smaller ones, rewriting them if it must. Empty ones may be emitted.
-type preTokenizer func(p piece, emit func(piece))
+// A preTokenizer cuts a piece into smaller ones, rewriting them if it must. It gives them, which may be empty, to the
+// next step, e.pre(step+1, piece). Matchers and the like are in the encoder, by step.
+type preTokenizer interface {
+	cut(e *encoder, step int, p piece)
+}
 
-func applyPreTokenizers(steps []preTokenizer, p piece) []piece {
-	if p.text == "" {
-		return nil
+// pre takes a piece through the steps from step on, and to the model.
+func (e *encoder) pre(step int, p piece) {
+	switch {
+	case p.text == "":
+	case step < len(e.t.split):
+		e.t.split[step].cut(e, step, p)
+	default:
+		e.ids = e.merger.tokenize(e.ids, p.text)
 	}
-	pieces := []piece{p}
-	for _, step := range steps {
-		var next []piece
-		emit := func(p piece) {
-			if p.text != "" {
-				next = append(next, p)
-			}
-		}
-		for _, p := range pieces {
-			step(p, emit)
-		}
-		pieces = next
-	}
-	return pieces
 }
 
 func (t *Tokenizer) addPreTokenizer(c component) error {
@@ -43,6 +40,13 @@ func (t *Tokenizer) addPreTokenizer(c component) error {
 		step, err = loadSplit(c)
 	case "Digits":
 		step, err = loadDigits(c)
+	case "Punctuation":
+		step, err = loadPunctuation(c)
+	case "Whitespace":
+		step = split{find: regex.Runs(chars.PlainWord(), chars.Union(chars.PlainWord(), chars.Space).Not()),
+			behavior: "Removed", invert: true}
+	case "WhitespaceSplit":
+		step = split{find: regex.Any(chars.Space), behavior: "Removed"}
 	case "ByteLevel":
 		if t.toBytes { // each time round, a byte outside ASCII becomes two
 			return &UnsupportedError{c.where, "a second ByteLevel", "one"}
@@ -50,9 +54,13 @@ func (t *Tokenizer) addPreTokenizer(c component) error {
 		t.toBytes = true
 		step, err = loadByteLevel(c)
 	case "Metaspace":
+		if t.toBytes { // its mark is not among the characters that bytes are written as
+			return &UnsupportedError{c.where, "Metaspace after ByteLevel", "Split, Digits, Punctuation after it"}
+		}
 		step, err = loadMetaspacePre(c)
 	default:
-		return c.unsupported("null, Split, Digits, ByteLevel, Metaspace and Sequence of them")
+		return c.unsupported("null, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, ByteLevel, Metaspace and " +
+			"Sequence of them")
 	}
 	if err != nil {
 		return err
@@ -61,43 +69,126 @@ func (t *Tokenizer) addPreTokenizer(c component) error {
 	return nil
 }
 
-// loadSplit recognises the known patterns by exact match. Each of them matches at every position of any text, so
-// Isolated (cut around matches) and Removed with invert (keep the matches only) do the same.
+// A split cuts around the matches of a pattern. What a behavior does with them is as the library names it. With invert
+// it takes what lies between matches for the matches.
+type split struct {
+	find     *regex.Regexp
+	behavior string
+	invert   bool
+}
+
+var behaviors = map[string]bool{"Removed": true, "Isolated": true, "Contiguous": true, "MergedWithPrevious": true,
+	"MergedWithNext": true}
+
+// newSplit checks the name of the behavior.
+func newSplit(c component, find *regex.Regexp, behavior string, invert bool) (preTokenizer, error) {
+	if !behaviors[behavior] {
+		return nil, &UnsupportedError{c.where + ".behavior", fmt.Sprintf("%q", behavior),
+			"Removed, Isolated, Contiguous, MergedWithPrevious, MergedWithNext"}
+	}
+	return split{find, behavior, invert}, nil
+}
+
+func (s split) cut(e *encoder, step int, p piece) {
+	c := cutter{e: e, step: step, p: p, split: s}
+	m := e.matcher(step, s.find)
+	m.Reset(p.text)
+	end := 0
+	for {
+		start, next, ok := m.Next()
+		if !ok {
+			break
+		}
+		if end < start {
+			c.add(end, start, s.invert)
+		}
+		c.add(start, next, !s.invert)
+		end = next
+	}
+	if end < len(p.text) {
+		c.add(end, len(p.text), s.invert)
+	}
+	c.flush()
+}
+
+// A cutter makes pieces of the matches and of what lies between them. A part waits in from and to while the next one may
+// join it.
+type cutter struct {
+	e        *encoder
+	step     int
+	p        piece
+	split    split
+	from, to int
+	match    bool // what the last part was
+}
+
+// add takes the next part of the text.
+func (c *cutter) add(from, to int, match bool) {
+	joins := false
+	switch c.split.behavior {
+	case "Removed":
+		if match {
+			return
+		}
+	case "Contiguous":
+		joins = match == c.match
+	case "MergedWithPrevious":
+		joins = match && !c.match
+	case "MergedWithNext":
+		joins = !match && c.match
+	}
+	c.match = match
+	if joins && c.from < c.to {
+		c.to = to
+		return
+	}
+	c.flush()
+	c.from, c.to = from, to
+}
+
+func (c *cutter) flush() {
+	c.e.pre(c.step+1, piece{c.p.text[c.from:c.to], c.p.first && c.from == 0})
+}
+
 func loadSplit(c component) (preTokenizer, error) {
 	var f struct {
-		Pattern  struct{ Regex, String *string } `json:"pattern"`
-		Behavior string                          `json:"behavior"`
-		Invert   bool                            `json:"invert"`
+		Pattern  patternJSON `json:"pattern"`
+		Behavior string      `json:"behavior"`
+		Invert   bool        `json:"invert"`
 	}
 	if err := c.fields(&f); err != nil {
 		return nil, err
 	}
-	const accepted = "the Regex of Llama-3, Qwen2 or GPT-2, character for character"
-	if f.Pattern.Regex == nil {
-		return nil, &UnsupportedError{c.where + ".pattern", "a pattern without Regex", accepted}
+	find, err := f.Pattern.compile(c.where + ".pattern")
+	if err != nil {
+		return nil, err
 	}
-	scan, ok := scanners[*f.Pattern.Regex]
-	if !ok {
-		return nil, &UnsupportedError{c.where + ".pattern", fmt.Sprintf("Regex %q", *f.Pattern.Regex), accepted}
-	}
-	isolated := f.Behavior == "Isolated" && !f.Invert
-	keepMatches := f.Behavior == "Removed" && f.Invert
-	if !isolated && !keepMatches {
-		return nil, &UnsupportedError{c.where, fmt.Sprintf("behavior %q with invert %t", f.Behavior, f.Invert),
-			"Isolated without invert, Removed with invert"}
-	}
-	return func(p piece, emit func(piece)) { scan.each(p, emit) }, nil
+	return newSplit(c, find, f.Behavior, f.Invert)
 }
 
-// each emits the pieces that the scanner finds, end to end.
-func (scan scanner) each(p piece, emit func(piece)) {
-	for rest := p.text; rest != ""; {
-		n := scan(rest)
-		emit(piece{rest[:n], p.first})
-		p.first = false
-		rest = rest[n:]
+// A patternJSON is the text that Split and Replace look for, or a regular expression.
+type patternJSON struct{ String, Regex *string }
+
+func (p patternJSON) compile(where string) (*regex.Regexp, error) {
+	switch {
+	case p.Regex != nil:
+		re, err := regex.Compile(*p.Regex)
+		var syntax *regex.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, &UnsupportedError{where, syntax.Error(), regex.Accepted}
+		}
+		return re, nil
+	case p.String == nil:
+		return nil, malformed(where, "has neither String nor Regex")
+	case *p.String == "" || len(*p.String) > maxLiteral:
+		return nil, &UnsupportedError{where, fmt.Sprintf("a String of %d bytes", len(*p.String)),
+			fmt.Sprintf("1 to %d", maxLiteral)}
 	}
+	return regex.Literal(*p.String), nil
 }
+
+// maxLiteral bounds a pattern that is a text.
+const maxLiteral = 256
 
 // loadDigits cuts at numeric characters: each one alone, or runs of them together.
 func loadDigits(c component) (preTokenizer, error) {
@@ -107,38 +198,21 @@ func loadDigits(c component) (preTokenizer, error) {
 	if err := c.fields(&f); err != nil {
 		return nil, err
 	}
-	scan := scanner(func(s string) int {
-		r, size := utf8.DecodeRuneInString(s)
-		digit := isNumeric(r)
-		if digit && f.Individual {
-			return size
-		}
-		return size + runLength(s[size:], func(r rune) bool { return isNumeric(r) == digit })
-	})
-	return func(p piece, emit func(piece)) { scan.each(p, emit) }, nil
+	behavior := "Contiguous"
+	if f.Individual {
+		behavior = "Isolated"
+	}
+	return newSplit(c, regex.Any(chars.Numeric()), behavior, false)
 }
 
-// loadByteLevel maps every byte to its printable stand-in, after an optional space in front and the GPT-2 split.
-func loadByteLevel(c component) (preTokenizer, error) {
-	var f struct {
-		AddPrefixSpace bool  `json:"add_prefix_space"`
-		UseRegex       *bool `json:"use_regex"`
-	}
+func loadPunctuation(c component) (preTokenizer, error) {
+	f := struct {
+		Behavior string `json:"behavior"`
+	}{"Isolated"}
 	if err := c.fields(&f); err != nil {
 		return nil, err
 	}
-	useRegex := f.UseRegex == nil || *f.UseRegex
-	return func(p piece, emit func(piece)) {
-		if f.AddPrefixSpace && !strings.HasPrefix(p.text, " ") {
-			p.text = " " + p.text
-		}
-		toBytes := func(p piece) { emit(piece{byteLevelString(p.text), p.first}) }
-		if useRegex {
-			scanner(scanGPT2).each(p, toBytes)
-		} else {
-			toBytes(p)
-		}
-	}, nil
+	return newSplit(c, regex.Any(chars.Punctuation()), f.Behavior, false)
 }
 
 // metaspace is SentencePiece's visible space, as a pre-tokenizer and as a decoder.
@@ -182,25 +256,22 @@ func loadMetaspace(c component) (m metaspace, err error) {
 
 func loadMetaspacePre(c component) (preTokenizer, error) {
 	m, err := loadMetaspace(c)
-	if err != nil {
-		return nil, err
+	return m, err
+}
+
+func (m metaspace) cut(e *encoder, step int, p piece) {
+	p.text = strings.ReplaceAll(p.text, " ", m.mark)
+	wanted := m.scheme == "always" || m.scheme == "first" && p.first
+	if wanted && !strings.HasPrefix(p.text, m.mark) {
+		p.text = m.mark + p.text
 	}
-	cut := scanner(func(s string) int {
-		if i := strings.Index(s[1:], m.mark); i >= 0 {
-			return i + 1
+	for m.split {
+		i := strings.Index(p.text[1:], m.mark)
+		if i < 0 {
+			break
 		}
-		return len(s)
-	})
-	return func(p piece, emit func(piece)) {
-		p.text = strings.ReplaceAll(p.text, " ", m.mark)
-		wanted := m.scheme == "always" || m.scheme == "first" && p.first
-		if wanted && !strings.HasPrefix(p.text, m.mark) {
-			p.text = m.mark + p.text
-		}
-		if m.split {
-			cut.each(p, emit)
-		} else {
-			emit(p)
-		}
-	}, nil
+		e.pre(step+1, piece{p.text[:i+1], p.first})
+		p = piece{text: p.text[i+1:]}
+	}
+	e.pre(step+1, p)
 }

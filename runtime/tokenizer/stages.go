@@ -85,10 +85,26 @@ func (s *spaced) push(token string, emit func(string)) {
 // byteLevel turns the stand-in characters back into bytes, and bytes into text.
 type byteLevel struct {
 	pending []byte // the start of a character
+	scratch []byte
 }
 
 func (b *byteLevel) push(token string, emit func(string)) {
-	text, rest := appendLossy(nil, appendBytes(b.pending, token), false)
+	bytes, ok := appendStandIns(b.scratch[:0], token)
+	b.scratch = bytes
+	if !ok { // an added token, which stands for its own text
+		b.pushBytes(token, emit)
+		return
+	}
+	b.pushBytes(string(bytes), emit)
+}
+
+// pushBytes takes the bytes that a token stands for.
+func (b *byteLevel) pushBytes(token string, emit func(string)) {
+	if len(b.pending) == 0 && utf8.ValidString(token) {
+		emit(token)
+		return
+	}
+	text, rest := appendLossy(nil, append(b.pending, token...), false)
 	b.pending = rest
 	emit(string(text))
 }

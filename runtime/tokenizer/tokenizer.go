@@ -1,7 +1,7 @@
 // Package tokenizer reads a Hugging Face tokenizer.json and turns text into token ids and ids into text, exactly as the
-// `tokenizers` library does for the families it accepts: byte-level BPE with the Llama-3, Qwen2 (that of Qwen2.5 and
-// Qwen3 too), GPT-2 and Digits + ByteLevel pre-tokenizers, and the SentencePiece-style BPE of Llama-2, TinyLlama, Yi and
-// Mistral up to v0.3. Files as published and as transformers 5 writes them again are both read.
+// `tokenizers` library does. It models BPE, over bytes as in GPT-2 and over characters as in SentencePiece, with the
+// normalizers, pre-tokenizers, post-processors and decoders that model families use, in files as published and as
+// transformers 5 writes them again.
 //
 // Whatever it does not model is refused by Load with an *UnsupportedError that names the component and what would be
 // accepted; nothing is approximated. Known differences from the library:
@@ -10,17 +10,21 @@
 //   - a special token whose normalized form differs from its content is still skipped by Decode (tokenizers 0.22 did
 //     so, 0.23 compares the normalized form and keeps it).
 //
-// The package is copied into every emitted launcher. It imports the standard library, x/text's normalization, and
-// runtime/infile, whose words for malformed JSON it takes, and must not import any other package of amkc.
+// The package is copied into every emitted launcher. It imports the standard library, x/text's normalization, the two
+// packages below it, and runtime/infile, whose words for malformed JSON it takes, and must not import any other package
+// of amkc.
 package tokenizer
 
 import (
 	"fmt"
-	"strings"
+	"slices"
+	"sync"
 	"unicode/utf8"
+
+	"amkc/runtime/tokenizer/regex"
 )
 
-// A Tokenizer is immutable after Load and safe for concurrent use.
+// A Tokenizer is safe for concurrent use. After Load it only remembers words, to be quicker with them.
 type Tokenizer struct {
 	model     *bpe
 	added     map[int]addedToken
@@ -32,13 +36,7 @@ type Tokenizer struct {
 	before    []int // ids that the post-processor puts before the text
 	after     []int // and after it
 	decode    []stageSpec
-}
-
-// A segment is a stretch of the text: an added token, or text still to be tokenized.
-type segment struct {
-	text  string
-	id    int  // id of the added token, or noToken
-	first bool // starts at byte 0 of the text that was given to Encode
+	encoders  sync.Pool
 }
 
 const noToken = -1
@@ -50,43 +48,68 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int, error) {
 	if i := invalidUTF8(text); i >= 0 {
 		return nil, fmt.Errorf("tokenizer: text is not valid UTF-8 at byte %d", i)
 	}
-	var ids []int
+	e, ok := t.encoders.Get().(*encoder)
+	if !ok {
+		e = newEncoder(t)
+	}
+	defer t.encoders.Put(e)
+	e.ids = e.ids[:0]
 	if addSpecial {
-		ids = append(ids, t.before...)
+		e.ids = append(e.ids, t.before...)
 	}
-	merger := newMerger(t.model)
-	for _, s := range t.raw.split(segment{text: text, id: noToken, first: true}) {
-		if s.id != noToken {
-			ids = append(ids, s.id)
-			continue
-		}
-		s.text = applyNormalizers(t.normalize, s.text)
-		for _, s := range t.normal.split(s) {
-			if s.id != noToken {
-				ids = append(ids, s.id)
-				continue
-			}
-			for _, p := range applyPreTokenizers(t.split, piece{s.text, s.first}) {
-				ids = merger.tokenize(ids, p.text)
-			}
-		}
-	}
+	e.encode(text)
 	if addSpecial {
-		ids = append(ids, t.after...)
+		e.ids = append(e.ids, t.after...)
 	}
-	return ids, nil
+	return slices.Clone(e.ids), nil
+}
+
+// An encoder is what one call of Encode needs and the next can use again.
+type encoder struct {
+	t        *Tokenizer
+	matchers []*regex.Matcher // of the steps of t.split, nil where there is none or not yet one
+	merger   merger
+	ids      []int
+}
+
+func newEncoder(t *Tokenizer) *encoder {
+	return &encoder{t: t, matchers: make([]*regex.Matcher, len(t.split)), merger: newMerger(t.model)}
+}
+
+// matcher returns the matcher of a step. A step that runs again while it runs would break it, and none does.
+func (e *encoder) matcher(step int, re *regex.Regexp) *regex.Matcher {
+	if e.matchers[step] == nil {
+		e.matchers[step] = re.Matcher()
+	}
+	return e.matchers[step]
+}
+
+// encode appends the ids of text to e.ids.
+func (e *encoder) encode(text string) {
+	e.t.raw.split(text, func(part string, at int, id int) {
+		if id != noToken {
+			e.ids = append(e.ids, id)
+			return
+		}
+		part = applyNormalizers(e.t.normalize, part)
+		e.t.normal.split(part, func(part string, offset int, id int) {
+			if id != noToken {
+				e.ids = append(e.ids, id)
+				return
+			}
+			e.pre(0, piece{part, at == 0 && offset == 0})
+		})
+	})
 }
 
 // Decode returns the text of ids. Ids that name no token contribute nothing; with skipSpecial neither do special
 // tokens. Bytes that are not UTF-8 become U+FFFD.
 func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
 	d := t.NewDecoder(skipSpecial)
-	var b strings.Builder
 	for _, id := range ids {
-		b.WriteString(d.Push(id))
+		d.feed(id)
 	}
-	b.WriteString(d.Flush())
-	return b.String()
+	return d.take() + d.Flush()
 }
 
 // VocabSize is the number of distinct tokens, added ones included. The model's embedding may have more rows.
@@ -95,13 +118,13 @@ func (t *Tokenizer) VocabSize() int { return t.CountFrom(0) }
 // CountFrom is the number of tokens whose id is at least first.
 func (t *Tokenizer) CountFrom(first int) int {
 	n := 0
-	for id := range t.model.texts {
-		if id >= first {
+	for id := max(first, 0); id < len(t.model.kinds); id++ {
+		if t.model.kinds[id] != absent {
 			n++
 		}
 	}
 	for id := range t.added {
-		if _, inModel := t.model.texts[id]; id >= first && !inModel {
+		if _, inModel := t.model.text(id); id >= first && !inModel {
 			n++
 		}
 	}
@@ -116,8 +139,7 @@ func (t *Tokenizer) text(id int) (string, bool) {
 	if a, ok := t.added[id]; ok {
 		return a.pattern, true
 	}
-	s, ok := t.model.texts[id]
-	return s, ok
+	return t.model.text(id)
 }
 
 // invalidUTF8 returns the offset of the first byte of s that is not UTF-8, or -1.
