@@ -31,6 +31,7 @@ var goldenCases = []struct {
 	{name: "pycoder-5m_h200_bf16", model: "pycoder-5m", target: "h200", dtype: ir.BF16},
 	{name: "llama-odd-dims_h200_fp32", model: "zoo/llama-odd-dims", target: "h200", dtype: ir.F32, maxSeq: 64},
 	{name: "qwen2-bias_h200_bf16", model: "zoo/qwen2-bias", target: "h200", dtype: ir.BF16, maxSeq: 64},
+	{name: "llama-biases-yarn_h200_bf16", model: "zoo/llama-biases-yarn", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "qwen3-qknorm_h200_bf16", model: "zoo/qwen3-qknorm", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "qwen3-odd-dims_t4_fp32_split", model: "zoo/qwen3-odd-dims", target: "t4", dtype: ir.F32, maxSeq: 64,
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}},

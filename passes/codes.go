@@ -20,9 +20,9 @@ A field that defines the model's shape is missing, has the wrong JSON type, or l
 message names the field and what would be accepted.`)
 
 	codeNotModelled = diag.New("AMK1104", "a config field asks for something that is not modelled", `
-The field is known and changes what the model computes, and this value of it is not implemented: biases, another
-activation than the family has, a partial rotary embedding, a sliding window, a penalty on repeated tokens. Compiling
-without it would generate other tokens, so it is refused, and --assume-inert does not override it.`)
+The field is known and changes what the model computes, and this value of it is not implemented: another activation
+than the family has, a partial rotary embedding, a sliding window, a penalty on repeated tokens. Compiling without it
+would generate other tokens, so it is refused, and --assume-inert does not override it.`)
 
 	codeUnknownField = diag.New("AMK1105", "an unknown config field", `
 config.json has a field that is neither modelled nor known to be without effect on the logits. A field that amkc does

@@ -109,10 +109,6 @@ func TestWindows(t *testing.T) {
 			changes: fieldsOf{"sliding_window": "wide"}, refusal: `is "wide"; want an integer from 1`},
 		"biases of mistral": {base: mistralConfig,
 			changes: fieldsOf{"attention_bias": true}, refusal: "is true, which is not modelled"},
-		"biases of qwen2 are fixed": {base: qwen2Config, changes: fieldsOf{"attention_bias": false}, want: "0:pos"},
-		"biases of qwen3": {base: qwen3Config,
-			changes: fieldsOf{"attention_bias": true}, refusal: "is true, which is not modelled; accepted: false"},
-		"MLP of qwen3 has none": {base: qwen3Config, changes: fieldsOf{"mlp_bias": true}, want: "0:pos"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := importConfig(t, edit(c.base, c.changes), State{MaxSeq: c.maxSeq})
@@ -134,6 +130,38 @@ func TestWindows(t *testing.T) {
 			})
 			require.Equal(t, c.want, spellSeen(seen))
 		})
+	}
+}
+
+// Which projections have biases.
+func TestBiases(t *testing.T) {
+	const heads, mlp = "q_proj k_proj v_proj", "gate_proj up_proj down_proj"
+	for name, c := range map[string]struct {
+		base    string
+		changes fieldsOf
+		want    string
+	}{
+		"llama":            {tinyConfig, nil, ""},
+		"llama, attention": {tinyConfig, fieldsOf{"attention_bias": true}, heads + " o_proj"},
+		"llama, MLP":       {tinyConfig, fieldsOf{"mlp_bias": true}, mlp},
+		"llama, both": {tinyConfig, fieldsOf{"attention_bias": true, "mlp_bias": true},
+			heads + " o_proj " + mlp},
+		"mistral":             {mistralConfig, nil, ""},
+		"qwen2":               {qwen2Config, nil, heads},
+		"qwen2 does not read": {qwen2Config, fieldsOf{"attention_bias": false, "mlp_bias": true}, heads},
+		"qwen3":               {qwen3Config, nil, ""},
+		"qwen3, attention":    {qwen3Config, fieldsOf{"attention_bias": true, "mlp_bias": true}, heads + " o_proj"},
+	} {
+		s, err := importConfig(t, edit(c.base, c.changes), State{})
+		require.NoError(t, err, name)
+		var biased []string
+		for _, n := range s.Graph.Kinds[0].Nodes {
+			if n.Op == "linear" && len(n.Weights) > 1 {
+				biased = append(biased, n.Name)
+				require.Equal(t, n.Shape, n.Weights[1].Shape)
+			}
+		}
+		require.Equal(t, c.want, strings.Join(biased, " "), name)
 	}
 }
 

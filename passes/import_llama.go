@@ -87,9 +87,11 @@ const (
 
 // importLlama builds the graph of a Llama. Defaults of absent fields are those of transformers' LlamaConfig.
 func importLlama(m *importer) *ir.Graph {
+	attention := m.truth("attention_bias", false)
 	return m.decoder(&decoder{architecture: "LlamaForCausalLM", modelled: llamaModelled, inert: llamaInert,
 		layers: 32, hidden: 4096, intermediate: 11008, heads: 32, vocab: 32000, positions: 2048,
-		check: (*importer).refuseUnmodelled})
+		check: (*importer).refuseUnmodelled, biased: projections{heads: attention, o: attention,
+			mlp: m.truth("mlp_bias", false)}})
 }
 
 // A decoder is a family of the form of Llama: RMSNorm before each branch, rotary attention with grouped heads, and a
@@ -104,14 +106,17 @@ type decoder struct {
 	// positions that attention sees in each layer, a token's own among them: 0 for all before it; nil where the family
 	// has no windows
 	windows     func(m *importer, layers int) []int
-	headDim     int    // what an absent head_dim means; 0: hidden_size over heads
-	tied        bool   // what an absent tie_word_embeddings means
-	gate        string // the node of the MLP's activation times up; "": silu_mul
-	biasedHeads bool   // the projections of queries, keys and values have a bias
-	normedHeads bool   // each head of the queries and of the keys has an RMSNorm, before its rotation
-	unitOffset  bool   // norms multiply by 1 + w
-	scaledEmbed bool   // rows of the embedding are multiplied by the root of hidden_size
+	headDim     int         // what an absent head_dim means; 0: hidden_size over heads
+	tied        bool        // what an absent tie_word_embeddings means
+	gate        string      // the node of the MLP's activation times up; "": silu_mul
+	biased      projections // that have a bias
+	normedHeads bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
+	unitOffset  bool        // norms multiply by 1 + w
+	scaledEmbed bool        // rows of the embedding are multiplied by the root of hidden_size
 }
+
+// projections are some of those of a layer: to queries, keys and values; from attention; gate, up and down.
+type projections struct{ heads, o, mlp bool }
 
 // decoder builds the graph of a family of the form of Llama.
 func (m *importer) decoder(d *decoder) *ir.Graph {
@@ -176,7 +181,7 @@ func (m *importer) headDim(model *ir.Model, absent int) int {
 
 // refuseUnmodelled checks the fields of which one value is modelled, and the others change the maths.
 func (m *importer) refuseUnmodelled() {
-	m.refuseTrue("attention_bias", "mlp_bias", "use_sliding_window")
+	m.refuseTrue("use_sliding_window")
 	if v, ok := m.value("sliding_window"); ok {
 		m.fail(codeNotModelled, "sliding_window", "is %s, and sliding windows are not modelled; accepted: null",
 			spell(v))
@@ -292,19 +297,19 @@ func (d *decoder) layer(m *ir.Model, window int) []ir.GraphNode {
 	h, hd := m.Hidden, m.HeadDim
 	qd, kd := m.Heads*hd, m.KVHeads*hd
 	part := func(name string) string { return "model.layers.{i}." + name }
-	linear := func(name, path string, in string, rows, cols int) string {
-		return b.add(name, "linear", []int{rows}, []string{in}, weight(part(path+".weight"), rows, cols))
+	linear := func(name, path, in string, rows, cols int, biased bool) string {
+		weights := []ir.GraphWeight{weight(part(path+".weight"), rows, cols)}
+		if biased {
+			weights = append(weights, weight(part(path+".bias"), rows))
+		}
+		return b.add(name, "linear", []int{rows}, []string{in}, weights...)
 	}
 	norm := func(name, path, in string, n, weights int) string {
 		return d.norm(&b, name, in, n, m.Eps, part(path+".weight"), weights)
 	}
 	n := norm("input_norm", "input_layernorm", ir.Stream, h, h)
 	heads := func(name string, rows int) string {
-		linear(name, "self_attn."+name, n, rows, h)
-		if last := &b[len(b)-1]; d.biasedHeads {
-			last.Weights = append(last.Weights, weight(part("self_attn."+name+".bias"), rows))
-		}
-		return name
+		return linear(name, "self_attn."+name, n, rows, h, d.biased.heads)
 	}
 	q, k, v := heads("q_proj", qd), heads("k_proj", kd), heads("v_proj", kd)
 	if d.normedHeads {
@@ -316,14 +321,14 @@ func (d *decoder) layer(m *ir.Model, window int) []ir.GraphNode {
 	b.param(ir.FloatParam("scale", 1/math.Sqrt(float64(hd))), ir.IntParam("window", ir.Int(window)))
 	b.add("k_append", "kv_append", []int{kd}, []string{k})
 	b.add("v_append", "kv_append", []int{kd}, []string{v})
-	o := linear("o_proj", "self_attn.o_proj", att, h, qd)
+	o := linear("o_proj", "self_attn.o_proj", att, h, qd, d.biased.o)
 	x := b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
 	n = norm("post_norm", "post_attention_layernorm", x, h, h)
-	gate := linear("gate_proj", "mlp.gate_proj", n, m.Intermediate, h)
-	up := linear("up_proj", "mlp.up_proj", n, m.Intermediate, h)
+	gate := linear("gate_proj", "mlp.gate_proj", n, m.Intermediate, h, d.biased.mlp)
+	up := linear("up_proj", "mlp.up_proj", n, m.Intermediate, h, d.biased.mlp)
 	mul := cmp.Or(d.gate, "silu_mul")
 	act := b.add(mul, mul, []int{m.Intermediate}, []string{gate, up})
-	down := linear("down_proj", "mlp.down_proj", act, h, m.Intermediate)
+	down := linear("down_proj", "mlp.down_proj", act, h, m.Intermediate, d.biased.mlp)
 	b.add("mlp_add", "add", []int{h}, []string{x, down})
 	return b
 }

@@ -13,7 +13,7 @@ func importQwen2(m *importer) *ir.Graph {
 	return m.decoder(&decoder{architecture: "Qwen2ForCausalLM",
 		modelled: qwen2Modelled, inert: qwen2Inert,
 		layers: 32, hidden: 4096, intermediate: 22016, heads: 32, kvHeads: 32, vocab: 151936, positions: 32768,
-		check: (*importer).refuseOfDecoders, windows: qwen2Windows, biasedHeads: true})
+		check: (*importer).refuseOfDecoders, windows: qwen2Windows, biased: projections{heads: true}})
 }
 
 var qwen2Modelled = append(slices.DeleteFunc(slices.Clone(llamaModelled), func(field string) bool {

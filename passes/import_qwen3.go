@@ -10,11 +10,13 @@ import (
 // importQwen3 builds the graph of a Qwen3: a Llama with an RMSNorm on each head of the queries and of the keys, before
 // its rotation. Defaults of absent fields are those of transformers' Qwen3Config.
 func importQwen3(m *importer) *ir.Graph {
+	attention := m.truth("attention_bias", false)
 	return m.decoder(&decoder{architecture: "Qwen3ForCausalLM",
 		modelled: qwen3Modelled, inert: qwen3Inert,
 		layers: 32, hidden: 4096, intermediate: 22016, heads: 32, kvHeads: 32, headDim: 128, vocab: 151936,
 		positions: 32768,
-		check:     (*importer).refuseOfQwen3, windows: qwen2Windows, normedHeads: true})
+		check:     (*importer).refuseOfDecoders, windows: qwen2Windows, normedHeads: true,
+		biased: projections{heads: attention, o: attention}})
 }
 
 var qwen3Modelled = append(slices.Clone(qwen2Modelled), "attention_bias")
@@ -25,9 +27,3 @@ var qwen3Inert = func() map[string]known {
 	delete(inert, "attention_bias")
 	return inert
 }()
-
-// refuseOfQwen3 checks what the class of a Qwen3 reads and a decoder does not model: biases of all four projections.
-func (m *importer) refuseOfQwen3() {
-	m.refuseTrue("attention_bias")
-	m.refuseOfDecoders()
-}

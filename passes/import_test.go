@@ -125,8 +125,6 @@ func TestConfigFieldRefusals(t *testing.T) {
 		one("odd head_dim", "head_dim", 7),
 		one("heads do not divide hidden", "num_attention_heads", 5),
 		one("eps", "rms_norm_eps", 0),
-		one("attention_bias", "attention_bias", true),
-		one("mlp_bias", "mlp_bias", true),
 		one("bias is no bool", "mlp_bias", "no"),
 		one("gelu", "hidden_act", "gelu"),
 		one("sliding_window", "sliding_window", 4096),
@@ -160,7 +158,7 @@ func TestConfigFieldRefusals(t *testing.T) {
 		{"rope spelt twice", fieldsOf{"rope_scaling": llama3, "rope_parameters": with("factor", 4.0)}},
 		{"rope_theta twice", fieldsOf{"rope_theta": 10000.0,
 			"rope_parameters": fieldsOf{"rope_type": "default", "rope_theta": 500000.0}}},
-		{"several at once", fieldsOf{"hidden_act": "relu", "mlp_bias": true, "logit_shape": 2}},
+		{"several at once", fieldsOf{"hidden_act": "relu", "use_sliding_window": true, "logit_shape": 2}},
 	}, func(changes any) error {
 		_, err := importConfig(t, edit(tinyConfig, changes.(fieldsOf)), State{})
 		return err

@@ -15,15 +15,15 @@ import (
 )
 
 // The plain kernels of a build, compiled for the CPU, give the logits that transformers gives: with heads that are
-// normalised and layers of two kinds, with biases, behind a window, with rotations that scale, and with a scaled
-// embedding and norms of 1 + w.
+// normalised and layers of two kinds, with biases of some and of all projections, behind a window, with rotations that
+// scale, and with a scaled embedding and norms of 1 + w.
 func TestPlainKernels(t *testing.T) {
 	compiler, err := exec.LookPath("c++")
 	if err != nil {
 		t.Skip("no C++ compiler")
 	}
 	const positions = 16 // beyond the narrow window, of 12
-	for _, model := range []string{"qwen3-window-half", "qwen2-bias", "mistral-window-narrow", "llama-rope-yarn",
+	for _, model := range []string{"qwen3-window-half", "qwen2-bias", "mistral-window-narrow", "llama-biases-yarn",
 		"gemma-odd-dims"} {
 		t.Run(model, func(t *testing.T) {
 			dir, from := filepath.Join(t.TempDir(), "build"), models+"zoo/"+model

@@ -76,6 +76,13 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtypes.Weights,
 			Shape: []int{rows, columns}, Layout: ir.Layout{Kind: ir.Tile8x32}}, true
 	}
+	if product, is := strings.CutSuffix(constant, "Bias"); is {
+		of, known := b.weightOf(product + "Weight")
+		if !known || len(of.Shape) < 2 {
+			return ir.Buffer{}, false
+		}
+		return vector(strings.TrimSuffix(of.Name, "weight")+"bias", of.Count, of.Shape[0])
+	}
 	switch constant {
 	case "kRopeInvFreq":
 		return ir.Buffer{Name: "rope.inv_freq", Kind: ir.Const, DType: ir.F32, Shape: []int{m.headDim / 2}}, true
@@ -85,8 +92,6 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		return vector("L{i}.input_norm.weight", m.layers, m.hidden)
 	case "kQkvWeight":
 		return matrix("L{i}.qkv.weight", m.layers, m.qkvRows(), m.hidden)
-	case "kQkvBias":
-		return vector("L{i}.qkv.bias", m.layers, m.qkvRows())
 	case "kQNormWeight":
 		return vector("L{i}.q_norm.weight", m.layers, m.headDim)
 	case "kKNormWeight":

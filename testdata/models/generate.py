@@ -38,6 +38,7 @@ SMALL = {"hidden_size": 48, "intermediate_size": 88, "num_hidden_layers": 3, "nu
          "num_key_value_heads": 2, "vocab_size": 223, "rms_norm_eps": 1e-5}
 GEMMA = ["embed_scale", {"hidden_act": "silu"}]
 BIASES = ["self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"]
+MLP_BIASES = ["mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias"]
 HEAD_NORMS = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
 # name: (class of the config, its fields, what must move the logits beside EVERY, form of config.json). What must move
@@ -54,6 +55,16 @@ MODELS = {
                             {"factor": 3.0}, {"original_max_position_embeddings": 24}, {"attention_factor": 1.0},
                             {"beta_fast": 0.5}, {"beta_slow": 0.3}, {"truncate": False},
                             {"mscale": 2.0, "mscale_all_dim": 0.5})], "former"),
+    "llama-attention-bias": ("LlamaConfig", {**SMALL, "tie_word_embeddings": True, "attention_bias": True},
+                             [*BIASES, "self_attn.o_proj.bias"], "former"),
+    "llama-mlp-bias": ("LlamaConfig", {**ODD, "hidden_size": 72, "num_key_value_heads": 1, "mlp_bias": True},
+                       MLP_BIASES, "former"),
+    "llama-biases-yarn": ("LlamaConfig", {**ODD, "hidden_size": 72, "attention_bias": True, "mlp_bias": True,
+                                          "rope_parameters": YARN},
+                          [*BIASES, "self_attn.o_proj.bias", *MLP_BIASES, {"rope_parameters": {"factor": 2.0}}],
+                          "present"),
+    "qwen3-attention-bias": ("Qwen3Config", {**SMALL, "head_dim": 20, "attention_bias": True},
+                             [*HEAD_NORMS, *BIASES, "self_attn.o_proj.bias"], "present"),
     "qwen3-rope-yarn": ("Qwen3Config", {**ODD, "head_dim": 24, "rope_parameters": {
         **YARN, "rope_theta": 1e6, "factor": 8.0, "beta_fast": 4.0, "beta_slow": 0.5, "truncate": False,
         "mscale": 1.0, "mscale_all_dim": 0.4}},
