@@ -235,6 +235,9 @@ func (r *referenceWriter) attention(n *ir.GraphNode, in []value) error {
 	r.value[n.Name] = value{at: out, rounded: true}
 	args := []string{out, scores, in[0].at, in[1].at, in[2].at, "r.cache", cache, "r.position",
 		r.constant("kAttnScale", n.FloatOr("scale", 1))}
+	if n.FloatOr("cap", 0) != 0 {
+		return r.refuse(n, "caps scores; want scores as they are, which reference.cuh has")
+	}
 	if window := n.IntOr("window", 0); window > 0 {
 		args = append(args, itoa(window))
 	}

@@ -2,8 +2,10 @@ package compiler
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,4 +119,21 @@ func TestEditsOfTheSoftCap(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+// The plain kernels cap the logits that the graph caps, where the stage that makes them is compared.
+func TestReferenceCapsLogits(t *testing.T) {
+	l := lowerModel(t, "pycoder-5m", "h200", ir.BF16, 64, ir.ScheduleConfig{})
+	g, vocab := *l.Graph, l.Graph.Model.Vocab
+	head := len(g.After) - 2
+	require.Equal(t, "lm_head", g.After[head].Name)
+	g.After = slices.Insert(slices.Clone(g.After), head+1, ir.GraphNode{Name: "logits_cap", Op: "soft_cap",
+		Inputs: []string{"lm_head"}, Shape: []int{vocab}, Params: []ir.Param{ir.FloatParam("cap", 2.5)}})
+	g.After[head+2].Inputs = []string{"logits_cap"}
+	text, err := codegen.Reference(parseProved(t, capLogits(t, ir.Print(l.Program))), &g)
+	require.NoError(t, err)
+	require.Contains(t, string(text), fmt.Sprintf("  soft_cap(v.lm_head, kLogitCap, %d);\n", vocab))
+	require.Regexp(t, `\{"amk_ref_lm_head", [^\n]*, kOnce, 0\},\n`, string(text))
+	require.Regexp(t, `\{"amk_ref_logits_cap", [^\n]*, kOnce, 0,\n +\{"lm_head", offsetof\(Values, lm_head\), `+
+		fmt.Sprint(vocab)+`, 4\}\}`, string(text))
 }

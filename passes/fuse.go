@@ -169,7 +169,7 @@ func (f *fuser) body(stages []*ir.Stage) ([]*ir.Stage, error) {
 		g := f.group[s]
 		switch {
 		case g == nil:
-			f.wait(s, s.Waits)
+			f.alone(s)
 			out = append(out, s)
 			continue
 		case s != last(stages, g.members):

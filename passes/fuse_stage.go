@@ -255,6 +255,18 @@ func shifted(part []ir.Range, by int) []ir.Range {
 	return out
 }
 
+// alone lets a stage that is in no group read rows of the vectors of products, where values are that now.
+func (f *fuser) alone(s *ir.Stage) {
+	for i := range s.Ops {
+		for k, o := range s.Ops[i].In {
+			if to, ok := f.stacked[o.Buf]; ok {
+				s.Ops[i].In[k] = view(to.vector, shifted(o.Dims, to.first)...)
+			}
+		}
+	}
+	f.wait(s, f.outside(&fusion{members: []*ir.Stage{s}}))
+}
+
 // outside returns what the members of a group wait for that none of them signals.
 func (f *fuser) outside(g *fusion) []ir.Wait {
 	var out []ir.Wait

@@ -21,6 +21,7 @@ var Import = Pass{
 // families maps model_type to the importer of that family.
 var families = map[string]func(*importer) *ir.Graph{
 	"gemma":   importGemma,
+	"gemma2":  importGemma2,
 	"llama":   importLlama,
 	"mistral": importMistral,
 	"qwen2":   importQwen2,
@@ -39,7 +40,6 @@ var unmodelled = map[string]string{
 	"qwen2_moe":       "it has experts, and biases on the query, key and value projections",
 	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
 	"mixtral":         "it has experts",
-	"gemma2":          "it has GELU, extra norms, soft caps and sliding windows",
 	"gemma3":          "it has GELU, extra norms and sliding windows",
 	"gemma3_text":     "it has GELU, extra norms and sliding windows",
 	"phi":             "it has LayerNorm, GELU, biases and a partial rotary embedding",

@@ -113,6 +113,10 @@ type decoder struct {
 	normedHeads bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
 	unitOffset  bool        // norms multiply by 1 + w
 	scaledEmbed bool        // rows of the embedding are multiplied by the root of hidden_size
+	postNorms   bool        // each branch of a layer ends in a norm
+
+	attnScale          float64 // of scores; 0: the inverse of the root of head_dim
+	attnCap, logitsCap float64 // soft caps of scores and of logits; 0: none
 }
 
 // projections are some of those of a layer: to queries, keys and values; from attention; gate, up and down.
@@ -260,6 +264,10 @@ func (d *decoder) graph(model ir.Model, rope ir.Rope, windows []int) *ir.Graph {
 	}
 	n := d.norm(&after, "final_norm", ir.Stream, h, model.Eps, "model.norm.weight", h)
 	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
+	if d.logitsCap > 0 {
+		logits = after.add("logits_cap", "soft_cap", []int{model.Vocab}, []string{logits})
+		after.param(ir.FloatParam("cap", d.logitsCap))
+	}
 	after.add("argmax", "argmax", []int{1}, []string{logits})
 	g := &ir.Graph{Model: model, Rope: rope, Before: before, After: after}
 	kinds := map[int]int{} // of each window
@@ -318,17 +326,29 @@ func (d *decoder) layer(m *ir.Model, window int) []ir.GraphNode {
 	}
 	q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
 	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
-	b.param(ir.FloatParam("scale", 1/math.Sqrt(float64(hd))), ir.IntParam("window", ir.Int(window)))
+	b.param(ir.FloatParam("scale", cmp.Or(d.attnScale, 1/math.Sqrt(float64(hd)))),
+		ir.IntParam("window", ir.Int(window)))
+	if d.attnCap > 0 {
+		b.param(ir.FloatParam("cap", d.attnCap))
+	}
 	b.add("k_append", "kv_append", []int{kd}, []string{k})
 	b.add("v_append", "kv_append", []int{kd}, []string{v})
 	o := linear("o_proj", "self_attn.o_proj", att, h, qd, d.biased.o)
+	before := "post_attention_layernorm" // of the MLP
+	if d.postNorms {
+		o = norm("post_attn_norm", before, o, h, h)
+		before = "pre_feedforward_layernorm"
+	}
 	x := b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
-	n = norm("post_norm", "post_attention_layernorm", x, h, h)
+	n = norm("post_norm", before, x, h, h)
 	gate := linear("gate_proj", "mlp.gate_proj", n, m.Intermediate, h, d.biased.mlp)
 	up := linear("up_proj", "mlp.up_proj", n, m.Intermediate, h, d.biased.mlp)
 	mul := cmp.Or(d.gate, "silu_mul")
 	act := b.add(mul, mul, []int{m.Intermediate}, []string{gate, up})
 	down := linear("down_proj", "mlp.down_proj", act, h, m.Intermediate, d.biased.mlp)
+	if d.postNorms {
+		down = norm("post_mlp_norm", "post_feedforward_layernorm", down, h, h)
+	}
 	b.add("mlp_add", "add", []int{h}, []string{x, down})
 	return b
 }

@@ -113,6 +113,10 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 	case normsHeads(n):
 		// It needs whole heads, which attention has: the kernel computes it there.
 		l.rotated[n.Inputs[0]], l.exchanged[n.Inputs[0]] = l.rotated[n.Name], true
+	case n.Op == "rmsnorm":
+		l.exchanged[n.Inputs[0]] = true // by those who have its elements
+	case n.Op == "add" && l.isNorm(n.Inputs[1]):
+		l.exchanged[n.Inputs[1]] = true
 	case n.Op == "attention":
 		for _, in := range n.Inputs {
 			l.exchanged[in] = true
@@ -120,6 +124,13 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 	case n.Op == "argmax":
 		l.chosen = n.Inputs[0]
 	}
+}
+
+// isNorm reports whether a node of the body in hand is a norm of a whole vector.
+func (l *lowerer) isNorm(name string) bool {
+	return slices.ContainsFunc(l.nodes, func(n ir.GraphNode) bool {
+		return n.Name == name && n.Op == "rmsnorm" && !normsHeads(&n)
+	})
 }
 
 // normsHeads reports whether a node is a norm of each head by itself.
@@ -336,16 +347,20 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 	return nil
 }
 
-// norm is of the whole vector at once, or head by head.
+// norm is of the whole vector at once, or head by head. The product that reads it computes it, every task of it anew.
+// One that is read by others, as a norm after a branch is, is a task of its own.
 func (l *lowerer) norm(n *ir.GraphNode, in string) {
 	w := l.weights(l.named(n.Name)+".weight", n.Weights[0], l.order(n)...)
 	size, weights := n.Shape[0], n.Weights[0].Shape[0]
-	out := l.scratch(l.named(n.Name), ir.F32, size)
-	l.value[n.Name] = out
-	dist := whole(1)
-	if normsHeads(n) {
+	dist, dtype := whole(1), ir.F32
+	switch {
+	case normsHeads(n):
 		dist = whole(size)
+	case l.exchanged[n.Name]:
+		dist, dtype = ir.Dist{Kind: ir.Tiled, Extent: 1, Grain: 1}, l.m.Activations
 	}
+	out := l.scratch(l.named(n.Name), dtype, size)
+	l.value[n.Name] = out
 	l.stage(n, out, dist, ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{l.tokens.view(out, upTo(size))},
 		In: []ir.Operand{l.tokens.view(in, upTo(size)), view(w, upTo(weights))}, Params: n.Params})
 }

@@ -23,6 +23,9 @@ func (l *lowerer) attention(n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
 		Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
 			ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", n.FloatOr("scale", 1)),
 			ir.IntParam("row", s.position())}}
+	if bound := n.FloatOr("cap", 0); bound > 0 {
+		op.Params = append(op.Params, ir.FloatParam("cap", bound))
+	}
 	if window := n.IntOr("window", 0); window > 0 && window < l.m.MaxSeq {
 		seen.Lo = ir.Int(0).Max(s.pos.Sub(ir.Int(window - 1)))
 		if s.NumRows() > 1 {

@@ -17,7 +17,8 @@ import (
 	"amkc/validate"
 )
 
-// severalModels differ in what several tokens meet: a bias, norms of heads, a window, layers of two kinds.
+// severalModels differ in what several tokens meet: a bias, norms of heads, a window, layers of two kinds, norms after
+// branches and soft caps.
 var severalModels = map[string]string{
 	"llama": `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2,
 		"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 37, "max_position_embeddings": 24,
@@ -34,6 +35,9 @@ var severalModels = map[string]string{
 		"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 20, "sliding_window": 4,
 		"layer_types": ["full_attention", "sliding_attention", "sliding_attention"], "max_window_layers": 1,
 		"use_sliding_window": true, "max_position_embeddings": 24`,
+	"post norms": `{"model_type": "gemma2", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+		"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 20, "sliding_window": 4,
+		"max_position_embeddings": 24`,
 }
 
 // severalPasses are what passes of several tokens take, and one of one.

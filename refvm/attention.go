@@ -38,10 +38,10 @@ func attention(w *worker, o *op) error {
 			q := a.q[(b*a.heads+h)*a.hd:][:a.hd]
 			seen := scores[:0]
 			for r := rows; r < len(a.keys.rows); r++ {
-				seen = append(seen, dot(q, w.row(&a.keys, b, r, kv))*a.scale)
+				seen = append(seen, a.score(q, w.row(&a.keys, b, r, kv)))
 			}
 			for _, r := range own {
-				seen = append(seen, dot(q, a.ownRow(&a.ownKeys, r, b, kv))*a.scale)
+				seen = append(seen, a.score(q, a.ownRow(&a.ownKeys, r, b, kv)))
 			}
 			to := out[(b*a.heads+h)*width:][:width]
 			acc := to[:a.hd]
@@ -93,7 +93,7 @@ func divide(acc []float32, sum float32) {
 // attended is what an attention op looks at.
 type attended struct {
 	batch, heads, kvHeads, hd int
-	scale                     float32
+	scale, cap                float32   // cap 0: there is none
 	q                         []float32 // [batch, heads, hd]
 	keys, values              cache
 	ownKeys, ownValues        ownRows
@@ -129,6 +129,15 @@ func (a *attended) seen(b int) (from int, own []int) {
 	return from, own
 }
 
+// score is what a query makes of a key.
+func (a *attended) score(q, k []float32) float32 {
+	score := dot(q, k) * a.scale
+	if a.cap > 0 {
+		score = bounded(score, a.cap)
+	}
+	return score
+}
+
 // ownRow returns a head of a row of the pass as query b sees it.
 func (a *attended) ownRow(x *ownRows, r, b, kv int) []float32 {
 	from := x.given
@@ -141,7 +150,7 @@ func (a *attended) ownRow(x *ownRows, r, b, kv int) []float32 {
 func (w *worker) attended(o *op) (a attended, err error) {
 	a.heads, a.kvHeads, a.hd = o.src.IntAt("n_heads", 0, 0), o.src.IntAt("n_kv_heads", 0, 0),
 		o.src.IntAt("head_dim", 0, 0)
-	a.scale = float32(o.src.FloatOr("scale", 0))
+	a.scale, a.cap = float32(o.src.FloatOr("scale", 0)), float32(o.src.FloatOr("cap", 0))
 	if a.hd < 1 || a.kvHeads < 1 || a.heads < 1 || a.heads%a.kvHeads != 0 || len(o.in) == 4 {
 		return a, w.misfit(o, "has %d heads, %d key and value heads, head_dim %d and %d inputs; want a multiple of "+
 			"the second, and 3 or 5 inputs", a.heads, a.kvHeads, a.hd, len(o.in))

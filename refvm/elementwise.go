@@ -127,10 +127,12 @@ func softCap(w *worker, o *op) error {
 	x, bound := w.floats(&o.in[0]), float32(o.src.FloatOr("cap", 0))
 	out := w.alloc(len(x))
 	for i, f := range x {
-		out[i] = bound * float32(math.Tanh(float64(f/bound)))
+		out[i] = bounded(f, bound)
 	}
 	return w.emit(o, out, w.last(&o.in[0]))
 }
+
+func bounded(x, bound float32) float32 { return bound * float32(math.Tanh(float64(x/bound))) }
 
 // allreduce sums its operands in their order.
 func allreduce(w *worker, o *op) error {

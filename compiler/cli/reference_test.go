@@ -65,6 +65,8 @@ const maxLogitError = 1e-4
 var zoo = map[string]string{
 	"gemma-odd-dims":           "",
 	"gemma-tied":               "",
+	"gemma2-tied":              "",
+	"gemma2-uncapped":          "",
 	"gpt2":                     `"gpt2" is not supported`,
 	"llama-attention-bias":     "",
 	"llama-biases-yarn":        "",

@@ -24,6 +24,7 @@ var smallFiles = []string{
 	"passes/testdata/exchange/plain.out.amk",
 	"passes/testdata/exchange/tiny.out.amk",
 	"passes/testdata/exchange/normed.out.amk",
+	"passes/testdata/exchange/capped.out.amk",
 	"testdata/ir/tiny.amk",
 	"passes/testdata/tokens/pagecolor.amk",
 }

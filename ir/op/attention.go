@@ -16,14 +16,16 @@ var ATTENTION = declare(Spec{
 		"and v_row, which come together, are the rows that are being appended, one for each query: a query sees " +
 		"those up to its own. The one of query t is at position row, and belongs to the task into whose share of the " +
 		"rows it falls, (row/block) % parts == part; others ignore it. With window, a query sees its own row and so " +
-		"many less one before it, where row e of a cache is at position e. With flags=2 the result is partial, " +
-		"(acc[hd], m, l) per head: acc is not divided by l, and m is the largest scaled score in natural units. A " +
+		"many less one before it, where row e of a cache is at position e. With cap, a scaled score s becomes " +
+		"cap · tanh(s / cap). With flags=2 the result is partial, " +
+		"(acc[hd], m, l) per head: acc is not divided by l, and m is the largest score in natural units. A " +
 		"task without any row yields acc = 0, m = −Inf and l = 0.",
 	Params: []Param{
 		need(headDim), need(heads), need(kvHeads), need(scale),
 		{Key: "flags", Lo: -MaxInt, Hi: MaxInt, Doc: "2: the result is partial; other bits say nothing"},
 		{Key: "row", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position of a query, of its k_row and v_row"},
 		{Key: "window", Lo: 1, Hi: MaxInt, Doc: "how many rows a query sees, its own included; needs row"},
+		bound,
 		{Key: "block", Lo: 1, Hi: MaxInt, Doc: "rows that are dealt out together"},
 		{Key: "part", Lo: 0, Hi: MaxInt, Doc: "which part of the rows the task takes"},
 		{Key: "parts", Lo: 1, Hi: MaxInt, Doc: "how many parts there are"},

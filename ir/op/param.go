@@ -107,6 +107,8 @@ var (
 	unitOffset = Param{Key: "unit_offset", Values: []Named{{0, "w"}, {1, "1 + w"}},
 		Doc: "what rows are multiplied by; 1 + w is not rounded to the type of w"}
 
+	bound = Param{Key: "cap", Real: true, Sign: Positive, Doc: "the bound of the result, or of scores"}
+
 	headDim = Param{Key: "head_dim", Lo: 1, Hi: MaxInt, Doc: "elements of a head"}
 	heads   = Param{Key: "n_heads", Lo: 1, Hi: MaxInt, Doc: "query heads"}
 	kvHeads = Param{Key: "n_kv_heads", Lo: 1, Hi: MaxInt, Doc: "heads of keys and values"}

@@ -4,7 +4,7 @@ var SoftCap = declare(Spec{
 	Code:      20,
 	Name:      "SOFTCAP",
 	Doc:       "cap · tanh(x / cap): nearly x where x is small beside cap, and never beyond cap or −cap.",
-	Params:    []Param{need(Param{Key: "cap", Real: true, Sign: Positive, Doc: "the bound of the result"})},
+	Params:    []Param{need(bound)},
 	Pointwise: true,
 	Kernel:    true,
 	Finisher:  &Finisher{Func: "soft_cap", Result: "capped", Args: []string{"cap"}},

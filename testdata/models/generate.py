@@ -37,6 +37,8 @@ ODD = {"hidden_size": 44, "intermediate_size": 70, "num_hidden_layers": 3, "num_
 SMALL = {"hidden_size": 48, "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 4,
          "num_key_value_heads": 2, "vocab_size": 223, "rms_norm_eps": 1e-5}
 GEMMA = ["embed_scale", {"hidden_act": "silu"}]
+GEMMA2 = ["embed_scale", "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight",
+          {"hidden_activation": "silu"}, {"query_pre_attn_scalar": 60}]
 BIASES = ["self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"]
 MLP_BIASES = ["mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias"]
 HEAD_NORMS = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
@@ -103,6 +105,19 @@ MODELS = {
                    "present"),
     "gemma-odd-dims": ("GemmaConfig", {**ODD, "head_dim": 24, "tie_word_embeddings": False, "hidden_act": "gelu",
                                        "hidden_activation": None, "dtype": "float32"}, GEMMA, "former"),
+    "gemma2-tied": ("Gemma2Config", {**SMALL, "hidden_size": 60, "head_dim": 32, "num_hidden_layers": 4,
+                                     "query_pre_attn_scalar": 24, "sliding_window": 12, "attn_logit_softcapping": 2.0,
+                                     "final_logit_softcapping": 3.0},
+                    [*GEMMA2, {"sliding_window": 11}, {"sliding_window": 13}, {"layer_types": ["sliding_attention"] * 4},
+                     {"layer_types": ["full_attention"] * 4}, {"attn_logit_softcapping": None},
+                     {"final_logit_softcapping": None}], "former"),
+    "gemma2-uncapped": ("Gemma2Config", {**ODD, "head_dim": 24, "num_attention_heads": 4, "num_key_value_heads": 4,
+                                         "tie_word_embeddings": False, "query_pre_attn_scalar": 24,
+                                         "layer_types": ["full_attention", "full_attention", "sliding_attention"],
+                                         "sliding_window": 17, "attn_logit_softcapping": None,
+                                         "final_logit_softcapping": None, "dtype": "float32"},
+                        [*GEMMA2, {"sliding_window": 16}, {"attn_logit_softcapping": 2.0},
+                         {"final_logit_softcapping": 3.0}], "present"),
 }
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
@@ -166,7 +181,8 @@ def load(folder, **changes):
         changes = {"rope_parameters": {**config.rope_parameters, **changes["rope_parameters"]}}
     if changes:
         fields = {**config.to_dict(), **changes}
-        fields.pop("layer_types", None)  # they follow from the others
+        if "max_window_layers" in fields:
+            fields.pop("layer_types", None)  # they follow from it
         config = type(config)(**fields)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32,
                                                               attn_implementation="eager").eval()
