@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"amkc/ir"
 	"amkc/ir/diag"
 )
@@ -35,13 +37,32 @@ func interference(p *ir.Program) (func(a, b int) bool, error) {
 	}, nil
 }
 
-// A clock says for each SM how many tasks of its queue have been overtaken.
+// A clock says for each SM how many tasks of its queue have been overtaken. One that queues share is not changed.
 type clock []int32
 
+// join adds what d has overtaken.
 func (c clock) join(d clock) {
 	for s := range c {
 		c[s] = max(c[s], d[s])
 	}
+}
+
+// within reports whether all that c has overtaken, d has too.
+func (c clock) within(d clock) bool {
+	for s := range c {
+		if c[s] > d[s] {
+			return false
+		}
+	}
+	return true
+}
+
+// A queue is what the task at hand of an SM has overtaken: of other SMs what its clock says, of its own the tasks
+// before it, whatever the clock says. So the SMs that have read the same vectors share one clock, and what is done
+// with it once need not be done for each of them.
+type queue struct {
+	known clock
+	own   int32
 }
 
 // An order holds what pages depend on in one variant: how far each queue is when the last access of a buffer is done,
@@ -49,53 +70,126 @@ func (c clock) join(d clock) {
 // not use.
 type order struct {
 	done   []clock
-	before []clock
+	before []beginning
 }
 
 // precedes reports whether every access of a is known to be done before any write of b begins.
 func (o *order) precedes(a, b int) bool {
-	if o.done[a] == nil || o.before[b] == nil {
-		return true
+	return o.done[a] == nil || o.before[b].known == nil || o.done[a].within(o.before[b].known)
+}
+
+// A beginning is the least that the writers of a buffer have overtaken.
+type beginning struct {
+	known clock
+	last  *int32 // the clock of the writer that was noted last, by its first element
+	sm    int    // on which that one is, or -1 where several have that clock
+}
+
+// note lowers it to what a task of an SM has overtaken. A clock that writers on two SMs have shared stands for all the
+// others that have it, since each knows more of its own queue and else the same.
+func (g *beginning) note(q *queue, sm int) {
+	if g.known == nil {
+		*g = beginning{slices.Clone(q.known), &q.known[0], sm}
+		g.known[sm] = q.own
+		return
 	}
-	for s, n := range o.done[a] {
-		if n > o.before[b][s] {
-			return false
+	if g.last == &q.known[0] {
+		if g.sm == sm || g.sm < 0 {
+			return
+		}
+		g.sm = -1
+	} else {
+		g.last, g.sm = &q.known[0], sm
+	}
+	for s := range g.known {
+		if s == sm {
+			g.known[s] = min(g.known[s], q.own)
+		} else {
+			g.known[s] = min(g.known[s], q.known[s])
 		}
 	}
-	return true
 }
 
 // words are those that tasks wait for: a range of a buffer, announced by a counter. All tasks that read the same range
 // have one clock for it, which gathers those of its writers.
 type words struct {
 	dims    [8]int
-	written clock // how far each queue is when all writers so far are done; nil before the first
+	written clock  // how far each queue is when all writers so far are done; nil before the first
+	writer  *int32 // the clock of the last writer, by its first element: it is in written
+
+	reader *int32 // the clock of the last reader before it read, by its first element; nil once more is written
+	read   clock  // and after it had
+	shared clock  // written, for those who knew no more than that; nil once more is written
+}
+
+// write notes that a task of an SM is done, which had overtaken so much; its own is the last of that.
+func (w *words) write(q *queue, sm int) {
+	switch {
+	case w.written == nil:
+		w.written = slices.Clone(q.known)
+	case w.writer != &q.known[0]:
+		w.written.join(q.known)
+	}
+	w.written[sm] = max(w.written[sm], q.own)
+	w.writer, w.reader, w.shared = &q.known[0], nil, nil
+}
+
+// readBy moves a queue on to what its task has overtaken once it has read the words.
+func (w *words) readBy(q *queue) {
+	if w.written == nil {
+		return
+	}
+	if w.reader != &q.known[0] {
+		w.reader = &q.known[0]
+		if q.known.within(w.written) {
+			if w.shared == nil {
+				w.shared = slices.Clone(w.written)
+			}
+			w.read = w.shared
+		} else {
+			w.read = slices.Clone(w.written)
+			w.read.join(q.known)
+		}
+	}
+	q.known = w.read
 }
 
 type announced struct{ counter, buf int }
 
+// A wordRange is a range of words that tasks wait for.
+type wordRange struct {
+	announced
+	dims [8]int
+}
+
 // wordReads lists the distinct ranges that tasks wait for, and finds them again.
 type wordReads struct {
 	of    map[announced][]*words
-	known map[announced]map[[8]int]*words
+	known map[wordRange]*words
+	last  wordRange // that was looked for, and what was found: tasks of one stage read the same, mostly
+	found *words
+}
+
+// find returns a range; nil if no task waits for it.
+func (r *wordReads) find(of wordRange) *words {
+	if r.found == nil || r.last != of {
+		r.last, r.found = of, r.known[of]
+	}
+	return r.found
 }
 
 // newWordReads looks at all tasks once. So a write is noted where it will be read and nowhere else, in memory for the
 // ranges and not for the tasks, of which there may be very many on very many SMs.
 func newWordReads(flat *ir.Flat) *wordReads {
-	r := &wordReads{map[announced][]*words{}, map[announced]map[[8]int]*words{}}
+	r := &wordReads{of: map[announced][]*words{}, known: map[wordRange]*words{}}
 	eachWord(flat, func(t *ir.Task, a *ir.Access, dims [8]int) {
 		if a.Write {
 			return
 		}
 		for _, w := range t.Waits {
-			key := announced{w.Counter, a.Buf}
-			if r.known[key] == nil {
-				r.known[key] = map[[8]int]*words{}
-			}
-			if r.known[key][dims] == nil {
-				r.known[key][dims] = &words{dims: dims}
-				r.of[key] = append(r.of[key], r.known[key][dims])
+			if key := (wordRange{announced{w.Counter, a.Buf}, dims}); r.find(key) == nil {
+				r.known[key] = &words{dims: dims}
+				r.of[key.announced] = append(r.of[key.announced], r.known[key])
 			}
 		}
 	})
@@ -119,8 +213,11 @@ func eachWord(flat *ir.Flat, f func(t *ir.Task, a *ir.Access, dims [8]int)) {
 // newOrder walks the tasks in program order, in which every writer of a word comes before its readers: an edge that
 // pointed backwards would not be seen, and leave more buffers interfering.
 func newOrder(flat *ir.Flat) (*order, error) {
-	o := &order{done: make([]clock, len(flat.Buffers)), before: make([]clock, len(flat.Buffers))}
-	queues := make([]clock, flat.SMs) // how far each is known to be by the task at hand of a queue, its own number last
+	o := &order{done: make([]clock, len(flat.Buffers)), before: make([]beginning, len(flat.Buffers))}
+	queues := make([]queue, flat.SMs)
+	for s, nothing := 0, make(clock, flat.SMs); s < len(queues); s++ {
+		queues[s].known = nothing
+	}
 	reads := newWordReads(flat)
 	var accesses []ir.Access
 	for t := range flat.Tasks {
@@ -129,38 +226,35 @@ func newOrder(flat *ir.Flat) (*order, error) {
 			return nil, diag.Errorf(codeOrder, "pass pagecolor",
 				"task %s has no SM; want a program that has been assigned", task.Name)
 		}
-		if queues[task.SM] == nil {
-			queues[task.SM] = make(clock, flat.SMs)
-		}
-		now := queues[task.SM]
-		number := now[task.SM] + 1
+		now := &queues[task.SM]
 		accesses = task.Footprint(accesses[:0])
 		for i := range accesses {
 			a := &accesses[i]
-			if dims, fixed := fixedDims(a.Dims); fixed && !a.Write && flat.Buffers[a.Buf].Layout.Words() {
+			if a.Write || !flat.Buffers[a.Buf].Layout.Words() {
+				continue
+			}
+			if dims, fixed := fixedDims(a.Dims); fixed {
 				for _, w := range task.Waits {
-					if read := reads.known[announced{w.Counter, a.Buf}][dims]; read.written != nil {
-						now.join(read.written)
-					}
+					reads.find(wordRange{announced{w.Counter, a.Buf}, dims}).readBy(now)
 				}
 			}
 		}
 		for i := range accesses {
-			o.note(&accesses[i], now, task.SM, number)
+			o.note(&accesses[i], now, task.SM)
 		}
-		now[task.SM] = number
+		now.own++
 		for i := range accesses {
 			a := &accesses[i]
+			if !a.Write || task.Signal < 0 || !flat.Buffers[a.Buf].Layout.Words() {
+				continue
+			}
 			dims, fixed := fixedDims(a.Dims)
-			if !fixed || !a.Write || task.Signal < 0 || !flat.Buffers[a.Buf].Layout.Words() {
+			if !fixed {
 				continue
 			}
 			for _, read := range reads.of[announced{task.Signal, a.Buf}] {
 				if overlap(&dims, &read.dims) {
-					if read.written == nil {
-						read.written = make(clock, flat.SMs)
-					}
-					read.written.join(now)
+					read.write(now, task.SM)
 				}
 			}
 		}
@@ -168,21 +262,14 @@ func newOrder(flat *ir.Flat) (*order, error) {
 	return o, nil
 }
 
-// note records an access by the n-th task of an SM, which began at the given clock.
-func (o *order) note(a *ir.Access, begin clock, sm int, n int32) {
+// note records an access by the next task of an SM, which began when it had overtaken so much.
+func (o *order) note(a *ir.Access, begin *queue, sm int) {
 	if o.done[a.Buf] == nil {
-		o.done[a.Buf] = make(clock, len(begin))
+		o.done[a.Buf] = make(clock, len(begin.known))
 	}
-	o.done[a.Buf][sm] = max(o.done[a.Buf][sm], n)
-	if !a.Write {
-		return
-	}
-	if o.before[a.Buf] == nil {
-		o.before[a.Buf] = append(clock(nil), begin...)
-		return
-	}
-	for s := range begin {
-		o.before[a.Buf][s] = min(o.before[a.Buf][s], begin[s])
+	o.done[a.Buf][sm] = max(o.done[a.Buf][sm], begin.own+1)
+	if a.Write {
+		o.before[a.Buf].note(begin, sm)
 	}
 }
 
