@@ -95,7 +95,7 @@ func TestChainsAreCarriedExactly(t *testing.T) {
 	seen := map[string]int{}
 	for name, body := range chainBodies {
 		for _, dist := range chainDists[name] {
-			for seed := range uint64(24) {
+			for seed := range uint64(samples() / 2) {
 				rng := rand.New(rand.NewPCG(seed, 11))
 				c := &chain{calls: 2 + rng.IntN(4), body: body, dist: dist, fromInput: rng.IntN(2) == 0,
 					toOutput: rng.IntN(2) == 0}
@@ -138,7 +138,7 @@ func TestChainsThroughSeveralLoops(t *testing.T) {
 	kinds := []string{chainBodies["tiles"], chainBodies["temporary"], chainBodies["two reads"],
 		chainBodies["pointwise"]}
 	loops := map[int]int{}
-	for seed := range uint64(200) {
+	for seed := range uint64(5 * samples()) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		c := &chain{dist: "explicit\n  task sm=0 a=0 b=8", fromInput: rng.IntN(2) == 0, toOutput: rng.IntN(2) == 0}
 		if rng.IntN(2) == 0 {

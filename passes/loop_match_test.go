@@ -89,7 +89,7 @@ func TestRunsAreCut(t *testing.T) {
 
 // On any sequence the runs are runs, do not overlap, and leave no run beside them.
 func TestRunsOfRandomSequences(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range uint64(10 * samples()) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		m := letters(randomLetters(rng))
 		for i := range m.rots {

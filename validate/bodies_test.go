@@ -17,7 +17,7 @@ func TestSharedBodiesChangeNothing(t *testing.T) {
 	s := toy
 	s.layers = 60
 	accepted, rejected := 0, 0
-	seeds := 15
+	seeds := 9
 	if os.Getenv("AMKC_LONG") != "" {
 		seeds = 60
 	}

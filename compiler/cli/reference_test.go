@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -158,7 +159,8 @@ func pycoder(t *testing.T) (string, reference) {
 	return models + "pycoder-5m", r
 }
 
-// TestPycoderText decodes the demo's prompts to the reference text, token for token.
+// TestPycoderText decodes the demo's prompts to the reference text, token for token: one prompt as text, and the others
+// with their tokens.
 func TestPycoderText(t *testing.T) {
 	dir, want := pycoder(t)
 	first := want.Greedy[0]
@@ -166,7 +168,7 @@ func TestPycoderText(t *testing.T) {
 	require.Equal(t, 0, code, stderr)
 	require.Equal(t, strings.TrimSuffix(first.Text, "\n")+"\n", stdout)
 
-	for _, g := range want.Greedy {
+	for _, g := range want.Greedy[1:] {
 		code, stdout, stderr := amkc("run", dir, "--prompt", g.Prompt, "--device", "ref", "--json")
 		require.Equal(t, 0, code, stderr)
 		var got completion
@@ -177,9 +179,13 @@ func TestPycoderText(t *testing.T) {
 	}
 }
 
-// TestPycoderLogits compares logits at a few positions of the evaluation text.
+// TestPycoderLogits compares logits at a few positions of the evaluation text. Those behind 63 take seconds: AMKC_LONG
+// asks for them.
 func TestPycoderLogits(t *testing.T) {
 	dir, want := pycoder(t)
+	if os.Getenv("AMKC_LONG") == "" {
+		want.Positions = slices.DeleteFunc(want.Positions, func(at int) bool { return at > 63 })
+	}
 	ids, _ := readNPY[int32](t, dir+"/eval_ids.npy")
 	last := want.Positions[len(want.Positions)-1]
 	got, shape := refLogits(t, dir, ids[:last+1])

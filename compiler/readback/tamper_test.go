@@ -121,7 +121,7 @@ func others(v string, names map[string]bool) []string {
 // Every literal of every header matters: whichever is edited, reading back finds it. Nothing is emitted again here.
 //
 // The edits of all builds take half a minute, and builds have nearly all of them alike: unless AMKC_LONG is set, each
-// build tries every fourth, and others than the build before it.
+// build tries every eighth, and others than the build before it.
 func TestEveryLiteralIsReadBack(t *testing.T) {
 	for n, dir := range builds(t) {
 		t.Run(dir, func(t *testing.T) {
@@ -137,8 +137,8 @@ func TestEveryLiteralIsReadBack(t *testing.T) {
 	}
 }
 
-// tried reports whether the n-th of some edits is: all in the long tests, and otherwise every fourth.
-func tried(n int) bool { return n%4 == 0 || os.Getenv("AMKC_LONG") != "" }
+// tried reports whether the n-th of some edits is: all in the long tests, and otherwise every eighth.
+func tried(n int) bool { return n%8 == 0 || os.Getenv("AMKC_LONG") != "" }
 
 // No line of a block or of a walk can go, or come twice, but for comments and blank lines.
 func TestEveryDeclarationIsNeeded(t *testing.T) {

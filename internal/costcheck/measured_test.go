@@ -118,10 +118,11 @@ func TestOrder(t *testing.T) {
 }
 
 // TestBytes holds the bytes per token to those of the emitted project's facts. They agree to the byte but for rows of
-// Qwen3 whose build counted the gains of q and not those of k: 256 bytes per layer.
+// Qwen3 whose build counted the gains of q and not those of k: 256 bytes per layer. Each row is two more predictions:
+// but for the long tests, it is every fifth.
 func TestBytes(t *testing.T) {
-	for _, r := range measured(t) {
-		if r.Bytes == 0 {
+	for i, r := range measured(t) {
+		if r.Bytes == 0 || i%5 != 0 && !everything() {
 			continue
 		}
 		at := func(pos int) float64 {

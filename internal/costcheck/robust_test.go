@@ -42,7 +42,10 @@ func requireSane(t testing.TB, name string, p *ir.Program) (judged bool) {
 // TestGeneratedPrograms tries the model on programs with all kinds of stages, loops, waits and mistakes: it judges
 // many of them, says of the others why not, and never panics.
 func TestGeneratedPrograms(t *testing.T) {
-	const each = 400
+	each := 100
+	if everything() {
+		each = 400
+	}
 	for class, generate := range map[string]func(uint64) population.Case{
 		"native": population.Native, "looped": population.Looped, "mutant": population.Mutant,
 	} {

@@ -42,7 +42,7 @@ func TestHostileLoops(t *testing.T) {
 	}
 	for _, a := range families {
 		t.Run(a.name, func(t *testing.T) {
-			data := a.make(hostileSize / 10)
+			data := a.make(min(attackSize(), hostileSize/10))
 			if !bytes.Contains(data, []byte("loop")) && os.Getenv("AMKC_LONG") == "" {
 				return
 			}

@@ -71,7 +71,7 @@ func TestMutants(t *testing.T) {
 
 func TestMutantsDifferFromTheirBase(t *testing.T) {
 	for _, class := range MutantClasses() {
-		for seed := range uint64(25) {
+		for seed := range uint64(draws(25)) {
 			before := loweringBytes(t, class, seed)
 			c, base := mutate(class, seed)
 			require.Equal(t, before, string(base.prog.Marshal()), "%s changed its base", c.Name)

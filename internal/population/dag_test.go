@@ -24,7 +24,7 @@ func TestDAGs(t *testing.T) {
 }
 
 func TestDAGIsDeterministic(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(draws(200)) {
 		require.Equal(t, DAG(seed), DAG(seed))
 	}
 	require.NotEqual(t, DAG(1).Flat, DAG(2).Flat)

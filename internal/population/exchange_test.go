@@ -12,7 +12,7 @@ import (
 
 // What is wrong with exchanges is order and words, nothing that earlier rules see, and enough of them are accepted.
 func TestExchange(t *testing.T) {
-	seeds := draws(1200)
+	seeds := draws(3000)
 	accepted, own, codes := 0, 0, map[string]int{}
 	for seed := range uint64(seeds) {
 		c := Exchange(seed)

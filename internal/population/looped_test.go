@@ -14,7 +14,7 @@ import (
 
 // Programs of loops are well formed, read back, and are accepted in every form that there is.
 func TestLooped(t *testing.T) {
-	seeds := draws(1200)
+	seeds := draws(3000)
 	accepted, tasks, seen := 0, 0, map[string]int{}
 	for seed := range uint64(seeds) {
 		c := Looped(seed)
@@ -95,14 +95,14 @@ func noteForms(p *ir.Program, seen map[string]int) {
 
 // All that is made with care is accepted.
 func TestLoopedWithCare(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range uint64(draws(1000)) {
 		p := makeLooped(rand.New(rand.NewPCG(seed, 'l')), 0)
 		require.NoError(t, validate.Program(p).Diags.Err(), string(ir.Print(p)))
 	}
 }
 
 // What is accepted runs, defines all it reads, and comes out the same in other orders.
-func TestLoopedRuns(t *testing.T) { requireRuns(t, Looped, 200, 80) }
+func TestLoopedRuns(t *testing.T) { requireRuns(t, Looped, draws(200), draws(80)) }
 
 // What loops can newly get wrong is rejected, mostly, and for the reason that it is made for. The rest is harmless: a
 // double buffer where a single one would do, other values of the same age.
@@ -133,7 +133,7 @@ func TestLoopOperatorsBreak(t *testing.T) {
 	} {
 		op := Operators[slices.IndexFunc(Operators, func(op Operator) bool { return op.Name == c.operator })]
 		made, rejected, codes := 0, 0, map[string]int{}
-		for seed := range uint64(600) {
+		for seed := range uint64(draws(600)) {
 			m := Case{Program: makeLooped(rand.New(rand.NewPCG(seed, 'l')), 0)}
 			if !op.Apply(rand.New(rand.NewPCG(seed, 'o')), &m) {
 				continue
@@ -145,7 +145,7 @@ func TestLoopOperatorsBreak(t *testing.T) {
 			}
 		}
 		t.Logf("%-28s %3d of %3d rejected, for %v", c.operator, rejected, made, codes)
-		require.Greater(t, made, 100, c.operator)
+		require.Greater(t, made, draws(600)/6, c.operator)
 		require.GreaterOrEqual(t, 100*rejected, c.least*made, c.operator)
 		for _, code := range c.codes {
 			require.Positive(t, codes[code], "%s: %s", c.operator, code)

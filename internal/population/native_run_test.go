@@ -43,7 +43,7 @@ func decode(t *testing.T, c *Case, order refvm.Order) []uint32 {
 }
 
 // The programs are real ones: what validate accepts runs, defines all it reads, and comes out the same in other orders.
-func TestNativeRuns(t *testing.T) { requireRuns(t, Native, 300, 100) }
+func TestNativeRuns(t *testing.T) { requireRuns(t, Native, draws(300), draws(100)) }
 
 // requireRuns decodes those of n programs that are accepted, of which there must be more than enough.
 func requireRuns(t *testing.T, program func(seed uint64) Case, n, enough int) {

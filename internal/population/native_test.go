@@ -11,17 +11,17 @@ import (
 	"amkc/validate"
 )
 
-// draws is how many programs a test of a class draws, of which AMKC_LONG asks for 3000.
-func draws(short int) int {
+// draws is how many programs a test of a class draws: with AMKC_LONG as many as it is written for, and else a quarter.
+func draws(whole int) int {
 	if os.Getenv("AMKC_LONG") != "" {
-		return 3000
+		return whole
 	}
-	return short
+	return whole / 4
 }
 
 // Small programs are well formed, their text form reads back, and validate accepts about half of them.
 func TestNative(t *testing.T) {
-	seeds := draws(1200)
+	seeds := draws(3000)
 	accepted, small, tasks := 0, 0, 0
 	opcodes, codes := map[ir.Opcode]bool{}, map[string]int{}
 	for seed := range uint64(seeds) {
@@ -76,7 +76,7 @@ func TestNative(t *testing.T) {
 
 // Most of what is made with care is accepted: a generator that makes only unsafe programs tests little.
 func TestNativeWithCare(t *testing.T) {
-	const seeds = 500
+	seeds := draws(500)
 	accepted := 0
 	for seed := range uint64(seeds) {
 		if validate.Program(makeNative(rand.New(rand.NewPCG(seed, 'n')), 0)).OK {
