@@ -8,7 +8,8 @@ var (
 model_type in config.json names an architecture that amkc does not compile. Nothing is guessed from a similar one: the
 message says what the architecture computes that is not modelled. Accepted: "llama", which covers Llama-2 and 3.x,
 TinyLlama, SmolLM2, Yi and other checkpoints saved in that form; "qwen2", which is Qwen2 and Qwen2.5; "qwen3", the
-dense models of Qwen3; "mistral"; "gemma", the first Gemma; "gemma2".`)
+dense models of Qwen3; "mistral", which covers Mistral Nemo and Small; "ministral", which is Ministral 8B; "gemma", the
+first Gemma; "gemma2".`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
 architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model

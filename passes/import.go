@@ -20,12 +20,13 @@ var Import = Pass{
 
 // families maps model_type to the importer of that family.
 var families = map[string]func(*importer) *ir.Graph{
-	"gemma":   importGemma,
-	"gemma2":  importGemma2,
-	"llama":   importLlama,
-	"mistral": importMistral,
-	"qwen2":   importQwen2,
-	"qwen3":   importQwen3,
+	"gemma":     importGemma,
+	"gemma2":    importGemma2,
+	"llama":     importLlama,
+	"ministral": importMinistral,
+	"mistral":   importMistral,
+	"qwen2":     importQwen2,
+	"qwen3":     importQwen3,
 }
 
 // unmodelled says what the better known families compute that no importer models.
@@ -39,6 +40,7 @@ var unmodelled = map[string]string{
 	"stablelm":        "it has LayerNorm with biases and a partial rotary embedding",
 	"qwen2_moe":       "it has experts, and biases on the query, key and value projections",
 	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
+	"ministral3":      "it scales queries by their position",
 	"mixtral":         "it has experts",
 	"gemma3":          "it has GELU, extra norms and sliding windows",
 	"gemma3_text":     "it has GELU, extra norms and sliding windows",

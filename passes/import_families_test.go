@@ -22,6 +22,10 @@ const qwen3Config = `{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen
 	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
 	"head_dim": 24, "vocab_size": 128, "max_position_embeddings": 512, "hidden_act": "silu"}`
 
+const ministralConfig = `{"architectures": ["MinistralForCausalLM"], "model_type": "ministral", "hidden_size": 64,
+	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 128,
+	"max_position_embeddings": 512, "num_key_value_heads": 2}`
+
 const mistralConfig = `{"architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_size": 64,
 	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 128,
 	"max_position_embeddings": 512, "num_key_value_heads": 2}`
@@ -104,6 +108,13 @@ func TestWindows(t *testing.T) {
 		"listed as full in mistral": {base: mistralConfig,
 			changes: fieldsOf{"sliding_window": 100, "layer_types": kinds(full, full, full)},
 			refusal: `accepted: "sliding_attention" throughout`},
+		"absent in ministral": {base: ministralConfig, changes: fieldsOf{"max_position_embeddings": 32768},
+			maxSeq: 8192, want: "max(0,pos-4095):pos"},
+		"null in ministral": {base: ministralConfig, changes: fieldsOf{"sliding_window": nil}, want: "0:pos"},
+		"unlisted in ministral": {base: ministralConfig, changes: fieldsOf{"sliding_window": 16},
+			want: "max(0,pos-15):pos"},
+		"listed in ministral": {base: ministralConfig, changes: fieldsOf{"sliding_window": 16,
+			"layer_types": kinds(full, sliding, sliding)}, want: all + " " + last16 + " " + last16},
 		"none": {base: mistralConfig, changes: fieldsOf{"sliding_window": 0}, refusal: "want an integer from 1"},
 		"no number": {base: mistralConfig,
 			changes: fieldsOf{"sliding_window": "wide"}, refusal: `is "wide"; want an integer from 1`},
@@ -175,6 +186,8 @@ func TestDefaultsOfFamilies(t *testing.T) {
 			Intermediate: 22016, Heads: 32, KVHeads: 32, HeadDim: 128, Vocab: 151936}},
 		{`{"model_type": "qwen3", "hidden_size": 1000}`, ir.Model{Architecture: "Qwen3ForCausalLM", Layers: 32,
 			Hidden: 1000, Intermediate: 22016, Heads: 32, KVHeads: 32, HeadDim: 128, Vocab: 151936}},
+		{`{"model_type": "ministral"}`, ir.Model{Architecture: "MinistralForCausalLM", Layers: 32, Hidden: 4096,
+			Intermediate: 14336, Heads: 32, KVHeads: 8, HeadDim: 128, Vocab: 32000}},
 		{`{"model_type": "mistral"}`, ir.Model{Architecture: "MistralForCausalLM", Layers: 32, Hidden: 4096,
 			Intermediate: 14336, Heads: 32, KVHeads: 8, HeadDim: 128, Vocab: 32000}},
 	} {
@@ -241,6 +254,26 @@ func TestPublishedForms(t *testing.T) {
 		want.DTypes, want.MaxSeq = ir.Uniform(ir.BF16), 4096
 		require.Equal(t, want, s.Graph.Model)
 		require.Empty(t, s.Diags)
+	}
+}
+
+// Mistrals whose heads are not hidden_size together, and one whose window is as long as it may be by default.
+func TestPublishedMistrals(t *testing.T) {
+	for name, want := range map[string]ir.Model{
+		"mistral-nemo-12b":  {Layers: 40, Hidden: 5120, Intermediate: 14336},
+		"mistral-small-24b": {Layers: 40, Hidden: 5120, Intermediate: 32768},
+		"ministral-8b":      {Layers: 36, Hidden: 4096, Intermediate: 12288},
+	} {
+		text, err := os.ReadFile("../testdata/configs/" + name + "/config.json")
+		require.NoError(t, err)
+		s, err := importConfig(t, string(text), State{MaxSeq: 32768})
+		require.NoError(t, err)
+		require.Empty(t, s.Diags)
+		want.Architecture, want.Heads, want.KVHeads, want.HeadDim = "MistralForCausalLM", 32, 8, 128
+		want.Vocab, want.MaxSeq, want.Eps, want.DTypes = 131072, 32768, 1e-5, ir.Uniform(ir.BF16)
+		require.Equal(t, want, s.Graph.Model)
+		require.Len(t, s.Graph.Kinds, 1)
+		require.Equal(t, fullAttention, s.Graph.Kinds[0].Name)
 	}
 }
 

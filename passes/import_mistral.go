@@ -20,6 +20,25 @@ func mistralWindows(m *importer, layers int) []int {
 	return sameWindow(window, layers)
 }
 
+// importMinistral builds the graph of a Ministral: a Mistral whose layers may be of two kinds, which layer_types lists.
+// Defaults of absent fields are those of transformers' MinistralConfig, which are Mistral's.
+func importMinistral(m *importer) *ir.Graph {
+	return m.decoder(&decoder{architecture: "MinistralForCausalLM", modelled: llamaModelled, inert: llamaInert,
+		layers: 32, hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, vocab: 32000, positions: 4096 * 32,
+		check: (*importer).refuseOfMistral, windows: ministralWindows})
+}
+
+// ministralWindows are those of the layers that layer_types has with one, or of all if it is missing.
+func ministralWindows(m *importer, layers int) []int {
+	windows := sameWindow(m.windowOf(4096), layers)
+	for i, kind := range m.layerTypes(layers) {
+		if kind == fullAttention {
+			windows[i] = 0
+		}
+	}
+	return windows
+}
+
 // refuseOfMistral refuses what other families have and this one does not.
 func (m *importer) refuseOfMistral() {
 	m.refuseTrue("attention_bias", "mlp_bias", "use_sliding_window")
