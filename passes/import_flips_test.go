@@ -1,0 +1,90 @@
+package passes
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// flipped are, for each field that a family models, other values than the configs below have.
+var flipped = map[string][]any{
+	"model_type": {"gpt2"}, "architectures": {[]string{"LlamaForSequenceClassification"}},
+	"hidden_size": {128}, "intermediate_size": {112}, "num_hidden_layers": {4}, "num_attention_heads": {8},
+	"num_key_value_heads": {4}, "head_dim": {32}, "vocab_size": {144}, "rms_norm_eps": {1e-3},
+	"tie_word_embeddings": {true}, "hidden_act": {"gelu", "relu"}, "max_position_embeddings": {256},
+	"original_max_position_embeddings": {64}, "rope_theta": {5e5},
+	"rope_scaling": {nil, fieldsOf{"rope_type": "yarn", "factor": 4}, fieldsOf{"rope_type": "linear", "factor": 2},
+		fieldsOf{"rope_type": "longrope", "factor": 2}},
+	"rope_parameters": {fieldsOf{"rope_type": "default"}},
+	"attention_bias":  {true}, "mlp_bias": {true}, "torch_dtype": {"float16", "int8"}, "dtype": {"float16"},
+	"quantization_config": {fieldsOf{"quant_method": "gptq"}}, "quantization": {fieldsOf{"bits": 4}},
+	"sliding_window": {17, nil}, "use_sliding_window": {true, false}, "max_window_layers": {1, 3},
+	"partial_rotary_factor": {0.5}, "hidden_activation": {"gelu"}, "query_pre_attn_scalar": {100},
+	"attn_logit_softcapping": {20, nil}, "final_logit_softcapping": {10, nil},
+	"layer_types": {[]string{fullAttention, slidingAttention, fullAttention},
+		[]string{fullAttention, "chunked_attention", fullAttention}},
+}
+
+// flipBases are a config of each family, which says everything that flipping another field needs for an effect, and
+// the fields that the family models.
+var flipBases = map[string]struct {
+	config   string
+	changes  fieldsOf
+	modelled []string
+}{
+	"gemma":     {gemmaConfig, nil, llamaModelled},
+	"gemma2":    {gemma2Config, fieldsOf{"num_hidden_layers": 3, "sliding_window": 16}, gemma2Modelled},
+	"llama":     {tinyConfig, fieldsOf{"num_hidden_layers": 3}, llamaModelled},
+	"ministral": {ministralConfig, fieldsOf{"sliding_window": 16}, llamaModelled},
+	"mistral":   {mistralConfig, fieldsOf{"sliding_window": 16}, llamaModelled},
+	"qwen2": {qwen2Config, fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
+		qwen2Modelled},
+	"qwen3": {qwen3Config, fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
+		qwen3Modelled},
+}
+
+// Where a field that a family models has another value, the model is another one or is refused: no field is on the list
+// and then forgotten. testdata/flips.golden says which it is of each value, and which mean the same to the family.
+func TestNoFieldIsIgnored(t *testing.T) {
+	var out strings.Builder
+	for _, family := range slices.Sorted(maps.Keys(families)) {
+		base, known := flipBases[family]
+		require.True(t, known, "%s: want a row of flipBases for each family", family)
+		changes := fieldsOf{"rope_theta": 1e4, "rope_scaling": fieldsOf{"rope_type": "yarn", "factor": 2},
+			"original_max_position_embeddings": 32, "tie_word_embeddings": false}
+		maps.Copy(changes, base.changes)
+		config := edit(base.config, changes)
+		before, err := importConfig(t, config, State{})
+		require.NoError(t, err, family)
+		fmt.Fprintf(&out, "== %s\n", family)
+		for _, field := range slices.Sorted(slices.Values(base.modelled)) {
+			require.NotEmpty(t, flipped[field], "want other values of %s", field)
+			heeded := false
+			for _, value := range flipped[field] {
+				outcome := "followed"
+				after, err := importConfig(t, edit(config, fieldsOf{field: value}), State{})
+				if err != nil {
+					outcome = "refused " + strings.Join(codeInText.FindAllString(err.Error(), -1), " ")
+				} else if reflect.DeepEqual(before.Graph, after.Graph) {
+					outcome = "the same model"
+				}
+				heeded = heeded || outcome != "the same model"
+				fmt.Fprintf(&out, "%s = %v: %s\n", field, value, outcome)
+			}
+			require.True(t, heeded, "%s: no value of %s that was tried means another model", family, field)
+		}
+	}
+	const golden = "testdata/flips.golden"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(out.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), out.String(), "go test ./passes -run NoFieldIsIgnored -update")
+}
