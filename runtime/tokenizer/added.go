@@ -62,7 +62,7 @@ func (t *Tokenizer) loadAdded(list []addedJSON) error {
 		}
 		t.added[id] = token
 		if !into.insert(token) {
-			return malformed(where, "%q is the same as another added token once normalized", a.Content)
+			return malformed(where, "%q is empty once normalized, or the same as another added token", a.Content)
 		}
 	}
 	return nil

@@ -138,7 +138,7 @@ func (b *byteSplit) cut(e *encoder, step int, p piece) {
 
 // written passes on the bytes of p in their written form, or as they are if only the model is left.
 func (e *encoder) written(step int, p piece) {
-	if step+1 < len(e.t.split) {
+	if e.t.written {
 		p.text = byteLevelString(p.text)
 	}
 	e.pre(step+1, p)

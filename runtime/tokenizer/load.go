@@ -36,13 +36,13 @@ func Load(data []byte) (*Tokenizer, error) {
 		}
 	}
 	t := &Tokenizer{}
+	if err = flatten(part("normalizer"), "normalizer", "normalizers", t.addNormalizer); err != nil {
+		return nil, err
+	}
 	if err = flatten(part("pre_tokenizer"), "pre_tokenizer", "pretokenizers", t.addPreTokenizer); err != nil {
 		return nil, err
 	}
 	if t.model, err = loadModel(parts["model"], t.toBytes); err != nil {
-		return nil, err
-	}
-	if err = flatten(part("normalizer"), "normalizer", "normalizers", t.addNormalizer); err != nil {
 		return nil, err
 	}
 	var added []addedJSON

@@ -14,15 +14,17 @@ import (
 func TestUnsupported(t *testing.T) {
 	const split = `{"type":"Split","pattern":{"Regex":"\\b"},"behavior":"Isolated","invert":false}`
 	for name, c := range map[string]struct{ part, json, where, got string }{
-		"normalizer": {"normalizer", `{"type":"NFKC"}`, "normalizer", `"NFKC"`},
-		"nested normalizer": {"normalizer", `{"type":"Sequence","normalizers":[{"type":"Lowercase"}]}`,
-			"normalizer.normalizers[0]", `"Lowercase"`},
-		"replace regex": {"normalizer", `{"type":"Replace","pattern":{"Regex":" +"},"content":"▁"}`,
-			"normalizer.pattern", `" +"`},
-		"replace string": {"normalizer", `{"type":"Replace","pattern":{"String":"ab"},"content":"c"}`, "normalizer",
-			`"ab"`},
-		"replace empty": {"normalizer", `{"type":"Replace","pattern":{"String":""},"content":"c"}`, "normalizer",
-			`""`},
+		"normalizer": {"normalizer", `{"type":"Nmt"}`, "normalizer", `"Nmt"`},
+		"nested normalizer": {"normalizer", `{"type":"Sequence","normalizers":[{"type":"Precompiled"}]}`,
+			"normalizer.normalizers[0]", `"Precompiled"`},
+		"replace of nothing": {"normalizer", `{"type":"Replace","pattern":{"Regex":" *"},"content":"▁"}`,
+			"normalizer.pattern", `" *", which matches the empty text`},
+		"replace empty": {"normalizer", `{"type":"Replace","pattern":{"String":""},"content":"c"}`,
+			"normalizer.pattern", "a String of 0 bytes"},
+		"replace long": {"normalizer", `{"type":"Replace","pattern":{"String":"c"},"content":"` +
+			strings.Repeat("x", 17) + `"}`, "normalizer.content", "a text of 17 bytes"},
+		"growth": {"normalizer", `{"type":"Sequence","normalizers":[{"type":"NFKC"},{"type":"NFKC"},{"type":"NFD"}]}`,
+			"normalizer.normalizers[2]", "363 times as long"},
 		"long prepend": {"normalizer", `{"type":"Prepend","prepend":"` + strings.Repeat("x", 17) + `"}`,
 			"normalizer", "17 bytes"},
 		"pre-tokenizer": {"pre_tokenizer", `{"type":"BertPreTokenizer"}`, "pre_tokenizer", `"BertPreTokenizer"`},
@@ -162,6 +164,15 @@ func FuzzLoad(f *testing.F) {
 		"decoder": `null`,
 		"model":   `{"type":"BPE","unk_token":"u","fuse_unk":true,"ignore_merges":true,"vocab":{"u":0,"a":1,"aa":2},"merges":[["a","a"]]}`,
 	}))
+	for _, g := range readStacks(f) {
+		parts := map[string]string{}
+		for name, value := range g.Parts {
+			if name != "added_tokens" && name != "post_processor" {
+				parts[name] = string(value)
+			}
+		}
+		f.Add(small(parts))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		defer watch.Execution()()
 		var before, after runtime.MemStats

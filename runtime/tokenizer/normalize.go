@@ -3,6 +3,11 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
+	"sync"
+	"unicode"
+
+	"amkc/runtime/tokenizer/chars"
+	"amkc/runtime/tokenizer/regex"
 )
 
 // A normalizer rewrites text before it is split into words.
@@ -15,11 +20,22 @@ func applyNormalizers(steps []normalizer, text string) string {
 	return text
 }
 
-// maxPrepend bounds what Prepend inserts, so that normalizing many added tokens stays linear in the file's size.
-const maxPrepend = 16
+// Bounds of what normalizers insert, so that normalizing many added tokens stays linear in the file's size.
+const (
+	maxPrepend = 16
+	maxGrowth  = 128 // how much longer all of them together may make a text
+)
+
+// How much longer each form makes a text at most, in UTF-8.
+const (
+	growthCanonical     = 3
+	growthCompatibility = 11
+)
 
 func (t *Tokenizer) addNormalizer(c component) error {
 	var n normalizer
+	growth := 1
+	shifts := true
 	switch c.kind {
 	case "Prepend":
 		var f struct {
@@ -32,44 +48,158 @@ func (t *Tokenizer) addNormalizer(c component) error {
 			return &UnsupportedError{c.where, fmt.Sprintf("a prefix of %d bytes", len(f.Prepend)),
 				fmt.Sprintf("at most %d", maxPrepend)}
 		}
-		n = func(s string) string { return f.Prepend + s } // s is never empty
+		n = func(s string) string {
+			if s == "" {
+				return s
+			}
+			return f.Prepend + s
+		}
 	case "Replace":
-		from, to, err := replacement(c)
+		r, err := loadReplacement(c)
 		if err != nil {
 			return err
 		}
-		n = func(s string) string { return strings.ReplaceAll(s, from, to) }
+		n, growth, shifts = r.apply, r.growth, !r.oneForOne
 	case "NFC":
-		n = nfc
+		n, growth = nfc.normalize, growthCanonical
+	case "NFD":
+		n, growth = nfd.normalize, growthCanonical
+	case "NFKC":
+		n, growth = nfkc, growthCompatibility
+	case "NFKD":
+		n, growth = nfkd.normalize, growthCompatibility
+	case "Lowercase":
+		n, growth = lowercase, 2
+	case "StripAccents":
+		n = stripAccents
+	case "Strip":
+		var f struct {
+			Left  bool `json:"strip_left"`
+			Right bool `json:"strip_right"`
+		}
+		if err := c.fields(&f); err != nil {
+			return err
+		}
+		n = func(s string) string {
+			if f.Left {
+				s = strings.TrimLeftFunc(s, unicode.IsSpace)
+			}
+			if f.Right {
+				s = strings.TrimRightFunc(s, unicode.IsSpace)
+			}
+			return s
+		}
 	default:
-		return c.unsupported("null, Prepend, Replace, NFC and Sequence of them")
+		return c.unsupported("null, Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip and " +
+			"Sequence of them")
 	}
 	t.normalize = append(t.normalize, n)
+	t.shifts = t.shifts || shifts
+	if t.growth = max(t.growth, 1) * growth; t.growth > maxGrowth {
+		return &UnsupportedError{c.where, fmt.Sprintf("text that may become %d times as long", t.growth),
+			fmt.Sprintf("at most %d times", maxGrowth)}
+	}
 	return nil
 }
 
-// replacement reads a Replace component, which is a normalizer and a decoder. One character for one character is what
-// SentencePiece conversions use, and cannot make text grow from step to step.
-func replacement(c component) (from, to string, err error) {
-	const accepted = "a String pattern of one character replaced by one character"
+// A replacement is a Replace component, which is a normalizer and a decoder.
+type replacement struct {
+	find      *regex.Regexp // nil if from is looked for
+	from, to  string
+	growth    int
+	oneForOne bool // a character for a character
+}
+
+// maxContent bounds what a replacement inserts.
+const maxContent = 16
+
+func loadReplacement(c component) (r replacement, err error) {
 	var f struct {
-		Pattern struct{ String, Regex *string } `json:"pattern"`
-		Content string                          `json:"content"`
+		Pattern patternJSON `json:"pattern"`
+		Content string      `json:"content"`
 	}
 	if err := c.fields(&f); err != nil {
-		return "", "", err
+		return r, err
 	}
-	if f.Pattern.String == nil {
-		if f.Pattern.Regex == nil {
-			return "", "", malformed(c.where+".pattern", "has neither String nor Regex")
+	if len(f.Content) > maxContent {
+		return r, &UnsupportedError{c.where + ".content", fmt.Sprintf("a text of %d bytes", len(f.Content)),
+			fmt.Sprintf("at most %d", maxContent)}
+	}
+	r = replacement{to: f.Content, growth: 1 + len(f.Content)}
+	find, err := f.Pattern.compile(c.where + ".pattern")
+	switch {
+	case err != nil:
+		return r, err
+	case f.Pattern.Regex == nil:
+		r.from = *f.Pattern.String
+		r.growth = max(1, (len(r.to)+len(r.from)-1)/len(r.from))
+		_, okFrom := oneRune(r.from)
+		_, okTo := oneRune(r.to)
+		r.oneForOne = okFrom && okTo
+	case find.Nullable():
+		return r, &UnsupportedError{c.where + ".pattern", fmt.Sprintf("%q, which matches the empty text", *f.Pattern.Regex),
+			"a pattern of at least one character"}
+	default:
+		r.find = find
+	}
+	return r, nil
+}
+
+func (r replacement) apply(s string) string {
+	if r.find == nil {
+		return strings.ReplaceAll(s, r.from, r.to)
+	}
+	m := r.find.Matcher()
+	m.Reset(s)
+	var out strings.Builder
+	done := 0
+	for {
+		start, end, ok := m.Next()
+		if !ok {
+			break
 		}
-		return "", "", &UnsupportedError{c.where + ".pattern", fmt.Sprintf("Regex %q", *f.Pattern.Regex), accepted}
+		out.WriteString(s[done:start])
+		out.WriteString(r.to)
+		done = end
 	}
-	from, to = *f.Pattern.String, f.Content
-	_, okFrom := oneRune(from)
-	_, okTo := oneRune(to)
-	if !okFrom || !okTo {
-		return "", "", &UnsupportedError{c.where, fmt.Sprintf("replacing %q by %q", from, to), accepted}
+	if done == 0 {
+		return s
 	}
-	return from, to, nil
+	out.WriteString(s[done:])
+	return out.String()
+}
+
+// lowercase writes each character small as Unicode 17 does. Go's Unicode may be an earlier one.
+func lowercase(s string) string {
+	return strings.ReplaceAll(strings.Map(func(r rune) rune {
+		switch {
+		case r < 0x1C89:
+			if r == 'İ' {
+				return r // two characters: the letter and its dot
+			}
+		case r == 0x1C89, r == 0xA7CC, r == 0xA7CE, r == 0xA7D2, r == 0xA7D4, r == 0xA7DA:
+			return r + 1
+		case r == 0xA7CB:
+			return 0x264
+		case r == 0xA7DC:
+			return 0x19B
+		case 0x10D50 <= r && r <= 0x10D65:
+			return r + 0x20
+		case 0x16EA0 <= r && r <= 0x16EB8:
+			return r + 0x1B
+		}
+		return unicode.ToLower(r)
+	}, s), "İ", "i\u0307")
+}
+
+// accents are the marks that StripAccents removes.
+var accents = sync.OnceValue(func() *chars.Table { return chars.EarlyMarks().Table() })
+
+func stripAccents(s string) string {
+	return strings.Map(func(r rune) rune {
+		if accents().Has(r) {
+			return -1
+		}
+		return r
+	}, s)
 }

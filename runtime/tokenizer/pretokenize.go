@@ -28,6 +28,13 @@ func (e *encoder) pre(step int, p piece) {
 	case step < len(e.t.split):
 		e.t.split[step].cut(e, step, p)
 	default:
+		if e.t.written {
+			var all bool
+			if e.bytes, all = appendStandIns(e.bytes[:0], p.text); !all {
+				panic("tokenizer: a piece after ByteLevel is not of its alphabet") // those steps only cut
+			}
+			p.text = string(e.bytes)
+		}
 		e.ids = e.merger.tokenize(e.ids, p.text)
 	}
 }
@@ -57,7 +64,7 @@ func (t *Tokenizer) addPreTokenizer(c component) error {
 		if t.toBytes { // its mark is not among the characters that bytes are written as
 			return &UnsupportedError{c.where, "Metaspace after ByteLevel", "Split, Digits, Punctuation after it"}
 		}
-		step, err = loadMetaspacePre(c)
+		step, err = t.loadMetaspacePre(c)
 	default:
 		return c.unsupported("null, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, ByteLevel, Metaspace and " +
 			"Sequence of them")
@@ -65,6 +72,7 @@ func (t *Tokenizer) addPreTokenizer(c component) error {
 	if err != nil {
 		return err
 	}
+	t.written = t.toBytes && c.kind != "ByteLevel"
 	t.split = append(t.split, step)
 	return nil
 }
@@ -254,8 +262,14 @@ func loadMetaspace(c component) (m metaspace, err error) {
 	return m, nil
 }
 
-func loadMetaspacePre(c component) (preTokenizer, error) {
+// loadMetaspacePre refuses the scheme "first" after a cut if pieces other than the first may have the place of the first
+// character in the text as it was given: to the library those begin the text as well.
+func (t *Tokenizer) loadMetaspacePre(c component) (preTokenizer, error) {
 	m, err := loadMetaspace(c)
+	if err == nil && m.scheme == "first" && len(t.split) > 0 && t.shifts {
+		return nil, &UnsupportedError{c.where + ".prepend_scheme",
+			`"first" after another step, with a normalizer that inserts or removes characters`, `"always", "never"`}
+	}
 	return m, err
 }
 

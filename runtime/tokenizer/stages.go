@@ -20,6 +20,7 @@ type stageSpec func() stage
 // loadDecoder reads the decoder. The library's Fuse and ByteLevel turn the list of tokens into one string, and what
 // comes after works on that string; here it arrives in parts, cut between characters.
 func (t *Tokenizer) loadDecoder(raw json.RawMessage) error {
+	growth := 1
 	if isNull(raw) {
 		t.decode = []stageSpec{func() stage { return &spaced{} }}
 		return nil
@@ -30,9 +31,13 @@ func (t *Tokenizer) loadDecoder(raw json.RawMessage) error {
 			return &UnsupportedError{c.where, fmt.Sprintf("type %q after Fuse or ByteLevel", c.kind),
 				"Strip or Fuse there"}
 		}
-		spec, err := loadStage(c, fused)
+		spec, err := loadStage(c, fused, &growth)
 		if err != nil {
 			return err
+		}
+		if growth > maxGrowth {
+			return &UnsupportedError{c.where, fmt.Sprintf("text that may become %d times as long", growth),
+				fmt.Sprintf("at most %d times", maxGrowth)}
 		}
 		if spec != nil {
 			t.decode = append(t.decode, spec)
@@ -43,13 +48,15 @@ func (t *Tokenizer) loadDecoder(raw json.RawMessage) error {
 }
 
 // loadStage returns nil for Fuse, which changes nothing but what the next stages see.
-func loadStage(c component, fused bool) (stageSpec, error) {
+// It multiplies growth with how much longer the stage may make a token.
+func loadStage(c component, fused bool, growth *int) (stageSpec, error) {
 	switch c.kind {
 	case "ByteLevel":
 		return func() stage { return &byteLevel{} }, nil
 	case "Replace":
-		from, to, err := replacement(c)
-		return func() stage { return replace{from: from, to: to} }, err
+		r, err := loadReplacement(c)
+		*growth *= max(r.growth, 1)
+		return func() stage { return replace{replacement: r} }, err
 	case "ByteFallback":
 		return func() stage { return &byteFallback{} }, nil
 	case "Fuse":
@@ -114,15 +121,13 @@ func (b *byteLevel) flush(emit func(string)) {
 	emit(string(text))
 }
 
-// replace writes one character for another.
+// replace writes one text for another in each token.
 type replace struct {
 	stateless
-	from, to string
+	replacement
 }
 
-func (r replace) push(token string, emit func(string)) {
-	emit(strings.ReplaceAll(token, r.from, r.to))
-}
+func (r replace) push(token string, emit func(string)) { emit(r.apply(token)) }
 
 // byteFallback joins a run of <0xNN> tokens into text if the run as a whole is UTF-8, and else gives one U+FFFD a byte.
 type byteFallback struct {

@@ -31,8 +31,11 @@ type Tokenizer struct {
 	raw       *matcher // added tokens found in the text as given
 	normal    *matcher // added tokens found in the normalized text
 	normalize []normalizer
+	growth    int  // how much longer normalizers may make a text
+	shifts    bool // a normalizer changes how many characters there are
 	split     []preTokenizer
 	toBytes   bool  // split has a ByteLevel step
+	written   bool  // which is not the last one, so that pieces arrive in the written form of bytes
 	before    []int // ids that the post-processor puts before the text
 	after     []int // and after it
 	decode    []stageSpec
@@ -70,6 +73,7 @@ type encoder struct {
 	matchers []*regex.Matcher // of the steps of t.split, nil where there is none or not yet one
 	merger   merger
 	ids      []int
+	bytes    []byte
 }
 
 func newEncoder(t *Tokenizer) *encoder {

@@ -116,6 +116,9 @@ func Runs(sets ...chars.Set) *Regexp {
 	return compile(n)
 }
 
+// Nullable reports whether the pattern may match the empty text.
+func (re *Regexp) Nullable() bool { return re.first[firstEnd] != 0 }
+
 // compile returns nil if the pattern exceeds the bounds.
 func compile(n node) *Regexp {
 	c := compiler{re: &Regexp{}, classes: map[string]*class{}}

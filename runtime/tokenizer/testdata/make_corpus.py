@@ -379,4 +379,5 @@ def main():
         write(HERE / name / "expected.json", {"vocab_size": size, "special": special, "texts": on_texts, "random": on_random, "mixed": list(mixed())})
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,8 @@ make one.
     hangul        digest. Per syllable: its jamo, and for LVT also the syllable LV and then T
     pool, random  1000 sequences of 1 to 12 characters from the pool per digest, drawn as random_test.go does
     sequences     [text, normalized]
+    steps         {name: [digest per plane]} of other normalizers, over what they make of each code point C and of C
+                  between marks; after those, a digest over what they make of the first 5000 random sequences
 
 A digest is the first 8 bytes of SHA-256 in hex, over the texts with a zero byte after each.
 """
@@ -132,6 +134,14 @@ def probes(c, marks):
         yield nfc("x" + c + marks)
 
 
+def steps(pool):
+    for step in ("NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"):
+        to = getattr(tokenizers.normalizers, step)().normalize_str
+        planes = [digest(to(text) for c in characters(p << 16, (p + 1) << 16) for text in (c, "x\u0345" + c + "\u0334")) for p in range(17)]
+        draw = Draw(1)
+        yield step, planes + [digest(to("".join(draw.choice(pool) for _ in range(1 + draw.below(12)))) for _ in range(5000))]
+
+
 def jamo():
     for syllable in range(0xAC00, 0xD7A4):
         lv, t = divmod(syllable - 0xAC00, 28)
@@ -159,6 +169,7 @@ def main():
         "pool": pool,
         "random": [digest(nfc("".join(draw.choice(pool) for _ in range(1 + draw.below(12)))) for _ in range(1000)) for _ in range(20)],
         "sequences": [[s, nfc(s)] for s in SEQUENCES],
+        "steps": dict(steps(pool)),
     }
     path = pathlib.Path(__file__).parent / "unicode.json"
     path.write_text(json.dumps(golden, ensure_ascii=True, indent=0, separators=(",", ":")) + "\n")

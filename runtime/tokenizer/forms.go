@@ -8,25 +8,46 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// nfc is normalization form C of Unicode 9, as the tokenizers library computes it. x/text gives the quick check, the
-// decompositions, the classes and the compositions. Its own NFC.String would differ in two ways: it puts U+034F into
-// long runs of combining marks, and it knows characters of later versions of Unicode, which the library takes for
+// A form is a normalization form of Unicode 9, as the tokenizers library computes it. x/text gives the quick check, the
+// decompositions, the classes and the compositions. Its own String would differ in two ways: it puts U+034F into long
+// runs of combining marks, and it knows characters of later versions of Unicode, which the library takes for
 // unassigned.
 //
 // The quick check holds for Unicode 9 too. Between two later characters there are only characters of Unicode 9, whose
 // normalization never changes, and a part of normalized text is normalized.
-func nfc(text string) string {
-	n := norm.NFC.QuickSpanString(text)
+type form struct {
+	data     norm.Form
+	composed bool
+}
+
+var (
+	nfc  = form{norm.NFC, true}
+	nfd  = form{norm.NFD, false}
+	nfkd = form{norm.NFKD, false}
+)
+
+// nfkc takes two steps: x/text cuts segments before letters of Hangul that compose with what is before them once they
+// are decomposed.
+func nfkc(text string) string {
+	if norm.NFKC.QuickSpanString(text) == len(text) {
+		return text
+	}
+	return nfc.normalize(nfkd.normalize(text))
+}
+
+// normalize returns text in the form.
+func (f form) normalize(text string) string {
+	n := f.data.QuickSpanString(text)
 	if n == len(text) {
 		return text
 	}
 	out := append(make([]byte, 0, len(text)), text[:n]...)
-	var seg segmentNFC
+	seg := segmentOf{form: f}
 	for rest := text[n:]; rest != ""; {
-		n := segmentEnd(rest)
+		n := f.segmentEnd(rest)
 		out = seg.normalize(out, rest[:n])
 		rest = rest[n:]
-		n = norm.NFC.QuickSpanString(rest)
+		n = f.data.QuickSpanString(rest)
 		out = append(out, rest[:n]...)
 		rest = rest[n:]
 	}
@@ -35,17 +56,18 @@ func nfc(text string) string {
 
 // segmentEnd is the length of the first segment of text: its first character, and those after it which could combine
 // with what is before them or move.
-func segmentEnd(text string) int {
+func (f form) segmentEnd(text string) int {
 	for i, r := range text {
-		if i > 0 && (isLater(r) || norm.NFC.PropertiesString(text[i:]).BoundaryBefore()) {
+		if i > 0 && (isLater(r) || f.data.PropertiesString(text[i:]).BoundaryBefore()) {
 			return i
 		}
 	}
 	return len(text)
 }
 
-// segmentNFC normalizes one segment after another, reusing its buffers.
-type segmentNFC struct {
+// segmentOf normalizes one segment after another, reusing its buffers.
+type segmentOf struct {
+	form
 	chars []classed
 	pair  []byte
 	whole []byte
@@ -58,26 +80,37 @@ type classed struct {
 }
 
 // normalize appends the normal form of a segment to out: it decomposes, sorts the marks and composes, as Unicode says.
-func (s *segmentNFC) normalize(out []byte, text string) []byte {
+func (s *segmentOf) normalize(out []byte, text string) []byte {
 	s.chars = s.chars[:0]
 	for i, r := range text {
 		if isLater(r) {
 			s.chars = append(s.chars, classed{char: r})
 			continue
 		}
-		p := norm.NFC.PropertiesString(text[i:])
+		if first, last := rune(0xAC00), rune(0xD7A3); !s.composed && first <= r && r <= last { // Hangul has no table
+			const vowels, ends = 21, 28
+			r -= first
+			s.chars = append(s.chars, classed{char: 0x1100 + r/ends/vowels}, classed{char: 0x1161 + r/ends%vowels})
+			if r%ends > 0 {
+				s.chars = append(s.chars, classed{char: 0x11A7 + r%ends})
+			}
+			continue
+		}
+		p := s.data.PropertiesString(text[i:])
 		parts := p.Decomposition()
 		if parts == nil {
 			s.chars = append(s.chars, classed{r, p.CCC()})
 		}
 		for len(parts) > 0 {
 			r, size := utf8.DecodeRune(parts)
-			s.chars = append(s.chars, classed{r, norm.NFC.Properties(parts).CCC()})
+			s.chars = append(s.chars, classed{r, s.data.Properties(parts).CCC()})
 			parts = parts[size:]
 		}
 	}
 	sortMarks(s.chars)
-	s.compose()
+	if s.composed {
+		s.compose()
+	}
 	for _, c := range s.chars {
 		out = utf8.AppendRune(out, c.char)
 	}
@@ -97,7 +130,7 @@ func sortMarks(chars []classed) {
 
 // compose joins a starter with each character after it that makes one character with it, unless one in between, which
 // did not join, has the same class or a higher one.
-func (s *segmentNFC) compose() {
+func (s *segmentOf) compose() {
 	kept := s.chars[:0]
 	starter := -1
 	for _, c := range s.chars {
@@ -116,7 +149,7 @@ func (s *segmentNFC) compose() {
 }
 
 // join returns the one character that a and b compose to.
-func (s *segmentNFC) join(a, b rune) (whole rune, ok bool) {
+func (s *segmentOf) join(a, b rune) (whole rune, ok bool) {
 	if isLater(a) || isLater(b) {
 		return 0, false
 	}
@@ -149,10 +182,14 @@ var later = &unicode.RangeTable{
 		{0x1715, 0x1715, 1}, // Tagalog
 		{0x1ABF, 0x1AFF, 1}, // combining marks
 		{0x1DF6, 0x1DFA, 1},
+		{0x32FF, 0x32FF, 1}, // the era Reiwa
+		{0xA7F1, 0xA7F4, 1}, // modifier letters
 		{0xA82C, 0xA82C, 1}, // Syloti Nagri
+		{0xAB69, 0xAB69, 1}, // a modifier letter
 	},
 	R32: []unicode.Range32{
 		{0x105C0, 0x105FF, 1}, // Todhri
+		{0x10780, 0x107BF, 1}, // modifier letters
 		{0x10D00, 0x10D8F, 1}, // Hanifi Rohingya, Garay
 		{0x10E80, 0x10FAF, 1}, // Yezidi, Arabic, Old Sogdian, Sogdian, Old Uyghur
 		{0x11070, 0x11070, 1}, // Brahmi
@@ -166,8 +203,11 @@ var later = &unicode.RangeTable{
 		{0x16100, 0x1613F, 1}, // Gurung Khema
 		{0x16D40, 0x16D7F, 1}, // Kirat Rai
 		{0x16FF0, 0x16FF1, 1}, // Vietnamese reading marks
+		{0x1CCD6, 0x1CCF9, 1}, // outlined letters and digits
 		{0x1E030, 0x1E14F, 1}, // Cyrillic, Nyiakeng Puachue Hmong
 		{0x1E290, 0x1E2FF, 1}, // Toto, Wancho
 		{0x1E4D0, 0x1E6FF, 1}, // Nag Mundari, Ol Onal, Tai Yo
+		{0x1F16C, 0x1F16C, 1}, // symbols
+		{0x1FBF0, 0x1FBF9, 1},
 	},
 }

@@ -25,6 +25,7 @@ type goldenNFC struct {
 	Pool      string
 	Random    []string
 	Sequences [][2]string
+	Steps     map[string][]string
 }
 
 func readGoldenNFC(t testing.TB) (g goldenNFC) {
@@ -36,9 +37,9 @@ func readGoldenNFC(t testing.TB) (g goldenNFC) {
 // The library normalizes as Unicode 9 does. Adlam came with 9.0 and its nukta has class 7; the marks of class 218 and
 // 230 below came with 10.0 and 11.0 and are unassigned characters to it, whatever x/text knows of them.
 func TestNFCIsOfUnicode9(t *testing.T) {
-	require.Equal(t, "á\u0334\U0001E94A", nfc("a\u0301\U0001E94A\u0334"))
+	require.Equal(t, "á\u0334\U0001E94A", nfc.normalize("a\u0301\U0001E94A\u0334"))
 	for _, text := range []string{"a\u0301\u1DF9\u0323", "a\u1DF9\u0301", "a\u0301\U00010D24\u0323", "\u1DF6\u0334"} {
-		require.Equal(t, strings.ReplaceAll(text, "a\u0301", "á"), nfc(text))
+		require.Equal(t, strings.ReplaceAll(text, "a\u0301", "á"), nfc.normalize(text))
 	}
 }
 
@@ -56,11 +57,11 @@ func TestNFCOfEveryCharacter(t *testing.T) {
 			if !utf8.ValidRune(r) {
 				continue
 			}
-			d.add(nfc(string(r)))
+			d.add(nfc.normalize(string(r)))
 			between := "x\u0345" + string(r) + "\u0334"
-			d.add(nfc(between))
-			if nfc(between) != between {
-				d.add(nfc("x" + string(r) + g.Marks))
+			d.add(nfc.normalize(between))
+			if nfc.normalize(between) != between {
+				d.add(nfc.normalize("x" + string(r) + g.Marks))
 			}
 		}
 		require.Equal(t, g.Blocks[key], d.String(), "characters U+%s000 to U+%sFFF", key, key)
@@ -72,7 +73,7 @@ func TestNFCOfPairs(t *testing.T) {
 	for second, want := range g.Pairs {
 		d := newDigest()
 		for _, first := range g.Firsts {
-			d.add(nfc(string(first) + second))
+			d.add(nfc.normalize(string(first) + second))
 		}
 		require.Equal(t, want, d.String(), "%+q", second)
 	}
@@ -81,11 +82,11 @@ func TestNFCOfPairs(t *testing.T) {
 		for t := range rune(28) {
 			jamo := string(0x1100+lv/21) + string(0x1161+lv%21)
 			if t == 0 {
-				hangul.add(nfc(jamo))
+				hangul.add(nfc.normalize(jamo))
 				continue
 			}
-			hangul.add(nfc(jamo + string(0x11A7+t)))
-			hangul.add(nfc(string(0xAC00+28*lv) + string(0x11A7+t)))
+			hangul.add(nfc.normalize(jamo + string(0x11A7+t)))
+			hangul.add(nfc.normalize(string(0xAC00+28*lv) + string(0x11A7+t)))
 		}
 	}
 	require.Equal(t, g.Hangul, hangul.String())
@@ -94,8 +95,8 @@ func TestNFCOfPairs(t *testing.T) {
 func TestNFCOfSequences(t *testing.T) {
 	g := readGoldenNFC(t)
 	for _, s := range g.Sequences {
-		require.Equal(t, s[1], nfc(s[0]), "%+q", s[0])
-		require.Equal(t, s[1], nfc(s[1]), "%+q", s[1])
+		require.Equal(t, s[1], nfc.normalize(s[0]), "%+q", s[0])
+		require.Equal(t, s[1], nfc.normalize(s[1]), "%+q", s[1])
 	}
 	pool := []rune(g.Pool)
 	random := draw(1)
@@ -106,9 +107,44 @@ func TestNFCOfSequences(t *testing.T) {
 			for range 1 + random.below(12) {
 				text = append(text, pool[random.below(len(pool))])
 			}
-			d.add(nfc(string(text)))
+			d.add(nfc.normalize(string(text)))
 		}
 		require.Equal(t, want, d.String(), "sequences %d to %d", 1000*i, 1000*i+999)
+	}
+}
+
+// TestStepsEqualLibrary has the other normalizers on every character, of the first two planes if AMKC_LONG is not set.
+func TestStepsEqualLibrary(t *testing.T) {
+	g := readGoldenNFC(t)
+	steps := map[string]normalizer{"NFD": nfd.normalize, "NFKC": nfkc, "NFKD": nfkd.normalize,
+		"Lowercase": lowercase, "StripAccents": stripAccents}
+	require.Len(t, g.Steps, len(steps))
+	pool := []rune(g.Pool)
+	for name, step := range steps {
+		want := g.Steps[name]
+		require.Len(t, want, 18)
+		for plane := range rune(17) {
+			if plane >= 2 && os.Getenv("AMKC_LONG") == "" {
+				continue
+			}
+			d := newDigest()
+			for r := plane << 16; r < (plane+1)<<16; r++ {
+				if utf8.ValidRune(r) {
+					d.add(step(string(r)))
+					d.add(step("x\u0345" + string(r) + "\u0334"))
+				}
+			}
+			require.Equal(t, want[plane], d.String(), "%s of plane %d", name, plane)
+		}
+		random, d := draw(1), newDigest()
+		for range 5000 {
+			var text []rune
+			for range 1 + random.below(12) {
+				text = append(text, pool[random.below(len(pool))])
+			}
+			d.add(step(string(text)))
+		}
+		require.Equal(t, want[17], d.String(), name)
 	}
 }
 
@@ -116,8 +152,8 @@ func TestNFCOfSequences(t *testing.T) {
 func TestNFCOfLongText(t *testing.T) {
 	start := time.Now()
 	marks := strings.Repeat("\u0301\u0323", 200_000)
-	require.Equal(t, "ẹ"+strings.Repeat("\u0323", 199_999)+strings.Repeat("\u0301", 200_000), nfc("e"+marks))
-	require.Equal(t, strings.Repeat("é가", 200_000), nfc(strings.Repeat("e\u0301\u1100\u1161", 200_000)))
+	require.Equal(t, "ẹ"+strings.Repeat("\u0323", 199_999)+strings.Repeat("\u0301", 200_000), nfc.normalize("e"+marks))
+	require.Equal(t, strings.Repeat("é가", 200_000), nfc.normalize(strings.Repeat("e\u0301\u1100\u1161", 200_000)))
 	require.Less(t, time.Since(start), 20*time.Second)
 }
 
@@ -131,8 +167,8 @@ func FuzzNFC(f *testing.F) {
 		if !utf8.ValidString(text) {
 			return
 		}
-		got := nfc(text)
-		require.Equal(t, got, nfc(got))
+		got := nfc.normalize(text)
+		require.Equal(t, got, nfc.normalize(got))
 		if !strings.ContainsFunc(text, isLater) && strings.Count(norm.NFC.String(text), norm.GraphemeJoiner) ==
 			strings.Count(text, norm.GraphemeJoiner) {
 			require.Equal(t, norm.NFC.String(text), got)
