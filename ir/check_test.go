@@ -176,7 +176,7 @@ func TestCheckSaysThingsOnce(t *testing.T) {
 
 // A program that names no model is for the positions that its variants cover, which follow each other all the same.
 func TestCheckWithoutModel(t *testing.T) {
-	const text = "amk 1.0\nvariant a pos 0..3\nvariant b pos %d..9\n"
+	const text = "amk 2.0\nvariant a pos 0..3\nvariant b pos %d..9\n"
 	for lo, refused := range map[int]bool{4: false, 5: true} {
 		p, diags := ParseText(fmt.Appendf(nil, text, lo), "f")
 		require.NoError(t, diags.Err())

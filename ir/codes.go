@@ -8,12 +8,14 @@ var (
 The native text form (.amk) has one entity a line. The message says what was found at that line and column, and what
 would be accepted there. docs/ir.md has the grammar.`)
 	CodeJSON = diag.New("AMK3002", "JSON of a program or a configuration cannot be parsed", `
-The native JSON form is an object with "ir_version" 1.x; a configuration is an object with the seven fields of
+The native JSON form is an object with "ir_version" 2.x; a configuration is an object with the seven fields of
 ScheduleConfig. Fields that are unknown, or given twice, are errors. The message names the field and what would be
 accepted; docs/ir.md has the schema.`)
 	CodeVersion = diag.New("AMK3003", "program of a foreign major version", `
-The reader accepts its own major version only: a newer one may mean things that this amkc does not know. Recompile the
-model, or use the amkc that wrote the file.`)
+The reader accepts its own major version only: another one may mean things that this amkc does not know. Compile the
+model again with this amkc, into the same directory if it is a build, or use the amkc that wrote the file.
+
+Version 2 writes what lies between a tensor of the checkpoint and the rows of a buffer as a chain of transforms.`)
 	CodeName = diag.New("AMK3010", "name malformed, defined twice, or not at all", `
 A name is 1 to 255 bytes of letters, digits and _ . - + / @ % # : , = { } [ ] ( ), with blanks inside but not at the
 ends; an architecture is sm_ and a number, as sm_90a. That holds for every string of a program: it is printed into

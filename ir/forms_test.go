@@ -85,7 +85,7 @@ func TestParseSniffs(t *testing.T) {
 	require.Equal(t, p, got)
 	_, err = Parse([]byte(`{"ir_version": "0.2.0", "meta": {"abi_version": 1}, "abi_version": "0.2", "tasks": [}`), "x")
 	require.ErrorIs(t, err, ErrProfile)
-	_, err = Parse([]byte(`{"ir_version": "1.0", "config": {"abi_version": 1}}`), "x")
+	_, err = Parse([]byte(`{"ir_version": "2.0", "config": {"abi_version": 1}}`), "x")
 	require.NotErrorIs(t, err, ErrProfile)
 	require.ErrorContains(t, err, `unknown field "abi_version"`)
 	_, err = Parse(nil, "x")
@@ -154,13 +154,13 @@ func TestNotFiniteHasNoJSON(t *testing.T) {
 }
 
 func TestTextErrors(t *testing.T) {
-	head := "amk 1.0\n"
+	head := "amk 2.0\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":      {"# nothing\n", "f:1:1: error: the file is empty, want `amk 1.0` [AMK3001]"},
-		"no version": {"\nmodel x\n", "f:2:1: error: a program starts with `amk 1.0`, found \"model\" [AMK3001]"},
-		"major": {"amk 2.0\nwhatever",
-			"f:1:5: error: program version \"2.0\", this amkc reads version 1.x [AMK3003]"},
-		"minor": {"amk 1.7\nbad", "f:2:1: error: unexpected \"bad\", want model"},
+		"empty":      {"# nothing\n", "f:1:1: error: the file is empty, want `amk 2.0` [AMK3001]"},
+		"no version": {"\nmodel x\n", "f:2:1: error: a program starts with `amk 2.0`, found \"model\" [AMK3001]"},
+		"major": {"amk 1.0\nwhatever", "f:1:5: error: program version \"1.0\", this amkc reads version 2.x; want the " +
+			"model compiled again with this amkc, or the amkc that wrote the file [AMK3003]"},
+		"minor": {"amk 2.7\nbad", "f:2:1: error: unexpected \"bad\", want model"},
 		"key": {head + "model m layrs=2",
 			"f:2:9: error: unknown key \"layrs\", want one of [arch dtype activations"},
 		"twice":  {head + "model m layers=2 layers=3", "f:2:18: error: layers is given twice"},
@@ -212,14 +212,14 @@ func TestTextErrors(t *testing.T) {
 }
 
 func TestSeveralErrors(t *testing.T) {
-	_, diags := ParseText([]byte("amk 1.0\nbuffer x\nvariant v pos 0\nstage s nonesuch\n  ops of it are "+
+	_, diags := ParseText([]byte("amk 2.0\nbuffer x\nvariant v pos 0\nstage s nonesuch\n  ops of it are "+
 		"skipped\npage p\n"), "f")
 	var lines []string
 	for _, d := range diags {
 		lines = append(lines, d.Pos)
 	}
 	require.Equal(t, []string{"f:2:9", "f:3:16", "f:4:9", "f:6:7"}, lines)
-	_, diags = ParseText([]byte("amk 1.0\n"+strings.Repeat("nonsense\n", 1000)), "f")
+	_, diags = ParseText([]byte("amk 2.0\n"+strings.Repeat("nonsense\n", 1000)), "f")
 	require.Len(t, diags, maxReadErrors+1)
 	require.Contains(t, diags[maxReadErrors].Msg, "too many errors")
 }
@@ -240,8 +240,8 @@ func TestJSONErrors(t *testing.T) {
 		"null":         {`"config": {`, `"config": null, "x": {`, `configuration: want an object, found "null`},
 		"enum":         {`"space": "HBM"`, `"space": "HBN"`, `space: unknown space "HBN", want one of`},
 		"operand":      {`"token[0]"`, `"token[0"`, `operand: want ",", found the end of the line`},
-		"major": {`"ir_version": "1.0"`, `"ir_version": "3.0"`,
-			`tiny.json:2:16: error: program version "3.0", this amkc reads version 1.x [AMK3003]`},
+		"major": {`"ir_version": "2.0"`, `"ir_version": "3.0"`,
+			`tiny.json:2:16: error: program version "3.0", this amkc reads version 2.x; want the model compiled again`},
 		"syntax":   {`"pages": [`, `"pages": [,`, `page: want an object, found ","`},
 		"trailing": {"\n}\n", "\n} x", `unexpected "x" after the value`},
 		"utf8":     {"tiny", "\xff", `not valid UTF-8`},
@@ -300,15 +300,15 @@ func TestConfig(t *testing.T) {
 func TestHostile(t *testing.T) {
 	const size = 2 << 20
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
-	op := "amk 1.0\nvariant v pos 0..1\nstage s whole extent=1\n"
+	op := "amk 2.0\nvariant v pos 0..1\nstage s whole extent=1\n"
 	for name, text := range map[string]string{
 		"zeros":        fill("\x00"),
-		"lines":        "amk 1.0\n" + fill("\n"),
-		"blanks":       "amk 1.0\n" + fill(" \t"),
-		"words":        "amk 1.0\n" + fill("model "),
-		"name":         "amk 1.0\nmodel " + fill("x"),
-		"quotes":       "amk 1.0\nmodel " + fill(`"`),
-		"escapes":      "amk 1.0\nmodel \"" + fill(`\n`),
+		"lines":        "amk 2.0\n" + fill("\n"),
+		"blanks":       "amk 2.0\n" + fill(" \t"),
+		"words":        "amk 2.0\n" + fill("model "),
+		"name":         "amk 2.0\nmodel " + fill("x"),
+		"quotes":       "amk 2.0\nmodel " + fill(`"`),
+		"escapes":      "amk 2.0\nmodel \"" + fill(`\n`),
 		"braces":       op + "  x{" + fill("{i}") + "[0] = NOP()",
 		"sum":          op + "  x[" + fill("a+") + "a] = NOP()",
 		"brackets":     op + "  x[" + fill("(") + "] = NOP()",

@@ -29,8 +29,8 @@ func TestGroupsAreBudgeted(t *testing.T) {
 // A list of members has the limit of all buffers together, in both forms.
 func TestMembersOfAGroup(t *testing.T) {
 	for n, refused := range map[int]bool{MaxBuffers: false, MaxBuffers + 1: true} {
-		text := fmt.Sprintf("amk 1.0\ngroup g{i} for 0..%d of", n-1) + strings.Repeat(" b", n)
-		json := `{"ir_version":"1.0","model":{},"buffers":[],"variants":[],"groups":[{"name":"g{i}","first":0,` +
+		text := fmt.Sprintf("amk 2.0\ngroup g{i} for 0..%d of", n-1) + strings.Repeat(" b", n)
+		json := `{"ir_version":"2.0","model":{},"buffers":[],"variants":[],"groups":[{"name":"g{i}","first":0,` +
 			`"members":[` + strings.TrimSuffix(strings.Repeat(`"b",`, n), ",") + `]}]}`
 		_, inText := ParseText([]byte(text), "f")
 		_, inJSON := ParseJSON([]byte(json), "f")

@@ -10,7 +10,7 @@ import (
 
 // paired is a loop over pairs of layers: families one by one and by two, a group of buffers that no index names, and a
 // carried family on two alternating pages.
-const paired = `amk 1.0
+const paired = `amk 2.0
 model m max_seq=4
 page p0 GLOBAL_SCRATCH word64 bytes=128
 page p1 GLOBAL_SCRATCH word64 bytes=128
@@ -80,7 +80,7 @@ func TestStepsAndGroupsRoundTrip(t *testing.T) {
 
 // A step of 1 is the same as none, in both forms and in programs that Go code builds.
 func TestStepOfOne(t *testing.T) {
-	text := "amk 1.0\nbuffer b{i} for 0..3%s CONST F32 [1] HBM rowmajor\ngroup g{i} for 0..1%[1]s of b00 " +
+	text := "amk 2.0\nbuffer b{i} for 0..3%s CONST F32 [1] HBM rowmajor\ngroup g{i} for 0..1%[1]s of b00 " +
 		"b01\nvariant v pos 0..0\ncounter c{i} for 0..3%[1]s counter gpu\nloop l for 0..3%[1]s\nend\n"
 	p, diags := ParseText(fmt.Appendf(nil, text, " by 1"), "f")
 	require.NoError(t, diags.Err())
@@ -144,7 +144,7 @@ func TestUnrollStepsAndGroups(t *testing.T) {
 
 // Rotation is by the index: a loop by two takes the distributions of every other iteration of one by one.
 func TestRotationIsByIndex(t *testing.T) {
-	const text = "amk 1.0\nvariant v pos 0..0\ncounter c counter gpu\nloop l for %s\nstage s{i} spread extent=40 " +
+	const text = "amk 2.0\nvariant v pos 0..0\ncounter c counter gpu\nloop l for %s\nstage s{i} spread extent=40 " +
 		"grain=8 sms=5 rot=1 step=2\n  signal c\nend\n"
 	tasksOf := func(indices string) map[string]int {
 		p, diags := ParseText(fmt.Appendf(nil, text, indices), "f")

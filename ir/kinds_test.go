@@ -38,7 +38,7 @@ func TestIterationsOfKinds(t *testing.T) {
 	}
 }
 
-const twoKinds = `amk 1.0
+const twoKinds = `amk 2.0
 model "" arch="" dtype=F32 layers=0 hidden=0 intermediate=0 ` +
 	`heads=0 kv_heads=0 head_dim=0 vocab=0 max_seq=0 tied=false eps=0
 config {"tiling":{},"fusion_grouping":[],"sm_assignment":"",` +

@@ -19,7 +19,7 @@ func lines(n int, format string) string {
 
 // Each limit of one entity: as many as allowed are read, and one more is an error that says how many may be.
 func TestTextLimits(t *testing.T) {
-	const head = "amk 1.0\nmodel m max_seq=1\n"
+	const head = "amk 2.0\nmodel m max_seq=1\n"
 	const stage = head + "variant v pos 0..0\nstage s whole extent=1\n"
 	for name, c := range map[string]struct {
 		limit int
@@ -59,7 +59,7 @@ func TestTextLimits(t *testing.T) {
 // The JSON form has the same limits.
 func TestJSONLimits(t *testing.T) {
 	inVariant := func(variant string) string {
-		return `{"ir_version":"1.0","model":{},"buffers":[],"variants":[` + variant + `]}`
+		return `{"ir_version":"2.0","model":{},"buffers":[],"variants":[` + variant + `]}`
 	}
 	inStage := func(stage string) string {
 		return inVariant(`{"name":"v","lo":0,"hi":0,"counters":[],"body":[{"stage":"s","dist":{"kind":"whole"},` +
@@ -87,7 +87,7 @@ func TestJSONLimits(t *testing.T) {
 				list(n, `"%x"`) + `}]`)
 		}, "in: more than %d elements"},
 		"fields": {maxFields, func(n int) string {
-			return `{"ir_version":"1.0","model":{},"buffers":[],"variants":[],"config":{"sm_assignment":{` +
+			return `{"ir_version":"2.0","model":{},"buffers":[],"variants":[],"config":{"sm_assignment":{` +
 				strings.TrimSuffix(lines(n+16, `"t%d":0,`), ",") + "}}}"
 		}, "sm_assignment: more than %d fields"},
 	} {

@@ -8,7 +8,7 @@ import (
 )
 
 // severalTokens is a program of two sequences of three rows.
-const severalTokens = `amk 1.0
+const severalTokens = `amk 2.0
 pass sequences=2 rows=3
 buffer token IO_INPUT I32 [6] HBM rowmajor
 buffer next IO_OUTPUT I32 [6] HBM rowmajor

@@ -2,8 +2,9 @@ package ir
 
 import "fmt"
 
-// Version is the version of the native forms, text and JSON. A reader refuses another major version.
-const Version = "1.0"
+// Version is the version of the native forms, text and JSON. A reader refuses another major version. 2 writes what lies
+// between a tensor and the rows of a buffer as a chain of declared transforms.
+const Version = "2.0"
 
 // Program is the native scheduled program of one pass: of one decode step, or of one of several tokens.
 //

@@ -125,7 +125,8 @@ func (t *textParser) version(c *cursor) bool {
 func checkVersion(version, pos string) *diag.Diagnostic {
 	major, _, _ := strings.Cut(Version, ".")
 	if got, _, _ := strings.Cut(version, "."); got != major {
-		return diag.Errorf(CodeVersion, pos, "program version %s, this amkc reads version %s.x", clip(version), major)
+		return diag.Errorf(CodeVersion, pos, "program version %s, this amkc reads version %s.x; want the model "+
+			"compiled again with this amkc, or the amkc that wrote the file", clip(version), major)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // parse reads a program whose text is the body of one variant v.
 func parse(t testing.TB, maxSeq int, entities, body string) *Program {
 	t.Helper()
-	text := fmt.Sprintf("amk 1.0\nmodel m max_seq=%d\n%s\nvariant v pos 0..%d\n%s", maxSeq, entities, maxSeq-1, body)
+	text := fmt.Sprintf("amk 2.0\nmodel m max_seq=%d\n%s\nvariant v pos 0..%d\n%s", maxSeq, entities, maxSeq-1, body)
 	p, diags := ParseText([]byte(text), "test")
 	require.NoError(t, diags.Err())
 	return p

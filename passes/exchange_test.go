@@ -12,7 +12,7 @@ import (
 // What a stage reads under a name of a group is a buffer that somebody writes: a counter that announces plain memory
 // counts, whatever the memory is called.
 func TestExchangeLooksThroughGroups(t *testing.T) {
-	const text = `amk 1.0
+	const text = `amk 2.0
 model m max_seq=4
 buffer a ACTIVATION F32 [8] %[1]s
 buffer f ACTIVATION F32 [8] %[1]s

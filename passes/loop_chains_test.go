@@ -76,7 +76,7 @@ func (c *chain) text() string {
 		buffers.WriteString("buffer result IO_OUTPUT F32 [8] HBM rowmajor\n")
 		stage("end", fmt.Sprintf("result[a:b] = GELU(t%d[a:b])", c.calls))
 	}
-	return "amk 1.0\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\n" +
+	return "amk 2.0\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\n" +
 		buffers.String() +
 		"variant all pos 0..0\ncounter step counter gpu\n" + stages.String() +
 		"stage emit explicit\n  task sm=0 a=0 b=1\n  next[0] = COPY(token[0])\n  signal step\n"

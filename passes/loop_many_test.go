@@ -19,7 +19,7 @@ func pairs(t testing.TB, n int) *ir.Program {
 		fmt.Fprintf(&stages, "stage s%d explicit\n task sm=0 a=0 b=%d\n x%d[a:b] = MUL(i[a:b]) scale=2.0\n "+
 			"signal c%d\n", k, 1+k/2, k, k)
 	}
-	p, err := ir.Parse([]byte("amk 1.0\nbuffer i IO_INPUT F32 [65536] HBM rowmajor\n"+buffers.String()+
+	p, err := ir.Parse([]byte("amk 2.0\nbuffer i IO_INPUT F32 [65536] HBM rowmajor\n"+buffers.String()+
 		"variant v pos 0..0\n"+counters.String()+stages.String()), "pairs")
 	require.NoError(t, err)
 	return p

@@ -178,7 +178,7 @@ var meanings = map[string]struct{ buffers, stages string }{
 func TestLoopKeepsTheMeaning(t *testing.T) {
 	for name, m := range meanings {
 		t.Run(name, func(t *testing.T) {
-			text := "amk 1.0\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM " +
+			text := "amk 2.0\nbuffer token IO_INPUT I32 [1] HBM rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM " +
 				"rowmajor\nvariant all pos 0..0\ncounter step counter gpu" +
 				m.buffers + m.stages + "\nstage emit explicit\n  task sm=0 a=0 b=1\n  next[0] = COPY(token[0])\n  " +
 				"signal step\n"

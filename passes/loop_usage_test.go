@@ -16,7 +16,7 @@ import (
 // caller's.
 func kernels(t *testing.T, calls ...string) *ir.Program {
 	var b strings.Builder
-	b.WriteString("amk 1.0\nbuffer i IO_INPUT F32 [8] HBM rowmajor\nbuffer token IO_INPUT I32 [1] HBM " +
+	b.WriteString("amk 2.0\nbuffer i IO_INPUT F32 [8] HBM rowmajor\nbuffer token IO_INPUT I32 [1] HBM " +
 		"rowmajor\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\n")
 	text := strings.Join(calls, " ")
 	for _, name := range strings.Split("abcdefgh", "") {

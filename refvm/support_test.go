@@ -32,7 +32,7 @@ func noise(seed uint64) weightsFunc {
 }
 
 // parse reads a program in text form, without its first line.
-func parse(t testing.TB, text string) *ir.Program { return parseFile(t, "amk 1.0\n"+text) }
+func parse(t testing.TB, text string) *ir.Program { return parseFile(t, "amk 2.0\n"+text) }
 
 func parseFile(t testing.TB, text string) *ir.Program {
 	p, err := ir.Parse([]byte(text), "test.amk")

@@ -19,7 +19,7 @@ func parsed(t *testing.T, text string) *ir.Program {
 	return p
 }
 
-const budgetHead = "amk 1.0\nbuffer in IO_INPUT F32 [100000] HBM rowmajor\nbuffer out IO_OUTPUT F32 [2] HBM rowmajor\n"
+const budgetHead = "amk 2.0\nbuffer in IO_INPUT F32 [100000] HBM rowmajor\nbuffer out IO_OUTPUT F32 [2] HBM rowmajor\n"
 
 // Each of these would take more than a budget in one place: the heads of a cache, whose initial rows are a piece
 // each, though the view of it does not depend on pos; and the operands of the ops of a loop.

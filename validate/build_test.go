@@ -36,7 +36,7 @@ func (s shape) text() string {
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	qd, kd, group := s.heads*s.headDim, s.kvHeads*s.headDim, s.heads/s.kvHeads
 	wide := max(qd+2*kd, s.inter)
-	w("amk 1.0")
+	w("amk 2.0")
 	w("model toy arch=LlamaForCausalLM dtype=BF16 layers=%d hidden=%d intermediate=%d heads=%d kv_heads=%d "+
 		"head_dim=%d vocab=%d max_seq=%d tied=true eps=1e-05",
 		s.layers, s.hidden, s.inter, s.heads, s.kvHeads, s.headDim, s.vocab, s.maxSeq)

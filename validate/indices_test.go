@@ -13,7 +13,7 @@ import (
 
 // indexProgram has tables of 1 to 9 rows and a variant for each list of ops, of two positions each.
 func indexProgram(variants ...string) string {
-	text := `amk 1.0
+	text := `amk 2.0
 buffer token IO_INPUT I32 [1] HBM rowmajor
 buffer given IO_INPUT I32 [2] HBM rowmajor
 buffer next IO_OUTPUT I32 [1] HBM rowmajor

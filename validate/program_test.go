@@ -87,7 +87,7 @@ func TestStepEnds(t *testing.T) {
 
 // A view of one element has that length at every position, be its place affine in pos or not.
 func TestElementThatMovesOddly(t *testing.T) {
-	const text = `amk 1.0
+	const text = `amk 2.0
 buffer w WEIGHT F32 [16] HBM rowmajor
 buffer y IO_OUTPUT F32 [16] HBM rowmajor
 buffer next IO_OUTPUT I32 [1] HBM rowmajor
@@ -109,7 +109,7 @@ stage y explicit
 // The rows that a step leaves to the next are ordered by the step's end alone: the kernel copies them before any wait
 // of the next step.
 func TestCacheRowsAcrossSteps(t *testing.T) {
-	const text = `amk 1.0
+	const text = `amk 2.0
 buffer w WEIGHT F32 [16] HBM rowmajor
 buffer kv KV_CACHE F32 [1,64,2,16] HBM kvrows16
 buffer x ACTIVATION F32 [16] GLOBAL_SCRATCH rowmajor

@@ -37,7 +37,7 @@ const (
 )
 
 // small declares what the programs of removals use. They run on two SMs, at positions 0 to 3.
-const small = `amk 1.0
+const small = `amk 2.0
 target two arch=sm_90a sms=2 smem_optin=64 l2_bytes=1 hbm_bytes=1 hbm_gbs=1 bulk_copy=false async_copy=false ` +
 	`mma16816=false
 page p GLOBAL_SCRATCH word32 bytes=8

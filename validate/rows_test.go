@@ -48,7 +48,7 @@ func ringProgram(rows, last, cut int, write, read string) string {
 	of := func(s string) string {
 		return strings.ReplaceAll(strings.ReplaceAll(s, "R-1", fmt.Sprint(rows-1)), "R", fmt.Sprint(rows))
 	}
-	text := fmt.Sprintf(`amk 1.0
+	text := fmt.Sprintf(`amk 2.0
 buffer w WEIGHT F32 [2] HBM rowmajor
 buffer next IO_OUTPUT I32 [1] HBM rowmajor
 buffer kv KV_CACHE F32 [1,%d,2,1] HBM rowmajor

@@ -44,7 +44,7 @@ func TestRunAheadOfAnyMemory(t *testing.T) {
 			for who, body := range programs {
 				for _, kv := range [][2]string{{"k", "k"}, {"k", "fix"}, {"fix", "k"}} {
 					view := func(name string) string { return name + "[" + s.all + "]" }
-					text := fmt.Sprintf(`amk 1.0
+					text := fmt.Sprintf(`amk 2.0
 %sbuffer w WEIGHT F32 [64] HBM rowmajor
 buffer fix WEIGHT F32 [%s] HBM rowmajor
 buffer k %s [%s] %s

@@ -23,7 +23,7 @@ func attending(rows string, parts, positions int) string {
 	for a := range parts {
 		tasks += fmt.Sprintf("  task sm=%d a=%d b=%d\n", a, a, a+1)
 	}
-	return fmt.Sprintf(`amk 1.0
+	return fmt.Sprintf(`amk 2.0
 buffer w WEIGHT F32 [16] HBM rowmajor
 buffer kv KV_CACHE F32 [1,%[1]d,2,16] HBM kvrows16
 buffer part ACTIVATION F32 [%[2]d,18] GLOBAL_SCRATCH rowmajor

@@ -125,7 +125,7 @@ func TestExportRefusals(t *testing.T) {
 	_, diags := amk.ToAMK(native(t, lowered(t)), 16, 10000)
 	require.Contains(t, diags.Error(), "program: error: has no variant for position 16; positions 0 to 15 are "+
 		"accepted [AMK3929]")
-	_, diags = amk.ToAMK(native(t, "amk 1.0\npass rows=2\nbuffer token IO_INPUT I32 [2] HBM rowmajor\n"+
+	_, diags = amk.ToAMK(native(t, "amk 2.0\npass rows=2\nbuffer token IO_INPUT I32 [2] HBM rowmajor\n"+
 		"buffer next IO_OUTPUT I32 [2] HBM rowmajor\nvariant all pos 0..5\ncounter step undecided gpu\n"+
 		"stage copy whole extent=1\n next[0:2] = COPY(token[0:2])\n signal step\n"), 5, 10000)
 	require.Contains(t, diags.Error(), "program: error: takes 2 rows of 1 sequences in a pass; one row of one is "+

@@ -256,7 +256,7 @@ var proofFamilies = []family{
 	}},
 	{"variants within the budget", func(size int) []byte {
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=64\ntarget t sms=132 smem_optin=0\n%s\n%s\nbuffer b{i} for 0..1900 CONST "+
+		f.line("amk 2.0\nmodel m max_seq=64\ntarget t sms=132 smem_optin=0\n%s\n%s\nbuffer b{i} for 0..1900 CONST "+
 			"F32 [1] HBM rowmajor\nbuffer m ACTIVATION F32 [4] HBM rowmajor", source, sink)
 		for i := range 64 {
 			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s units extent=4000 sms=132\n "+
@@ -267,7 +267,7 @@ var proofFamilies = []family{
 	}},
 	{"steps of many variants", func(size int) []byte {
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=64\ntarget t sms=132 smem_optin=0\n%s\n%s\nbuffer m{i} for 0..999 "+
+		f.line("amk 2.0\nmodel m max_seq=64\ntarget t sms=132 smem_optin=0\n%s\n%s\nbuffer m{i} for 0..999 "+
 			"ACTIVATION F32 [4] HBM rowmajor", source, sink)
 		for i := range 64 {
 			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nloop l for 0..999\nstage s{i} explicit\n task "+

@@ -22,25 +22,25 @@ const hostileSize = 10 << 20
 // jsonFamilies are attacks in both JSON forms.
 var jsonFamilies = []family{
 	{"json nested", func(size int) []byte {
-		return []byte(`{"ir_version":"1.0","x":` + strings.Repeat("[", size) + `}`)
+		return []byte(`{"ir_version":"2.0","x":` + strings.Repeat("[", size) + `}`)
 	}},
 	{"json of empty arrays", func(size int) []byte {
-		return []byte(`{"ir_version":"1.0","buffers":[` + strings.Repeat("[],", size/3) + `[]]}`)
+		return []byte(`{"ir_version":"2.0","buffers":[` + strings.Repeat("[],", size/3) + `[]]}`)
 	}},
 	{"json fields", func(size int) []byte {
 		s := list(size, func(i int) string { return fmt.Sprintf(`"f%d":0`, i) })
-		return []byte(`{"ir_version":"1.0","config":{"tiling":{"x":{` + s + `}}}}`)
+		return []byte(`{"ir_version":"2.0","config":{"tiling":{"x":{` + s + `}}}}`)
 	}},
 	{"json field again", func(size int) []byte {
 		s := list(size, func(int) string { return `"f":0` })
-		return []byte(`{"ir_version":"1.0","config":{"tiling":{"x":{` + s + `}}}}`)
+		return []byte(`{"ir_version":"2.0","config":{"tiling":{"x":{` + s + `}}}}`)
 	}},
 	{"json escapes", func(size int) []byte {
-		return []byte(`{"ir_version":"1.0","model":{"name":"` + strings.Repeat(`\u00e9`, size/6) + `"}}`)
+		return []byte(`{"ir_version":"2.0","model":{"name":"` + strings.Repeat(`\u00e9`, size/6) + `"}}`)
 	}},
 	{"json operands", func(size int) []byte {
 		s := list(size, func(int) string { return `"%x"` })
-		return []byte(`{"ir_version":"1.0","model":{"max_seq":1},"buffers":[],"variants":[{"name":"v","lo":0,"hi":0,` +
+		return []byte(`{"ir_version":"2.0","model":{"max_seq":1},"buffers":[],"variants":[{"name":"v","lo":0,"hi":0,` +
 			`"counters":[],"body":[
  {"stage":"s","dist":{"kind":"whole","extent":1},"ops":[{"op":"ATTENTION_COMBINE","out":["%y"],"in":[` + s + `]}],` +
 			`"signal":"c"}]}]}`)

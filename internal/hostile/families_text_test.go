@@ -7,21 +7,21 @@ import (
 
 // textFamilies are attacks in the text form on its reader, on the check, and on single positions.
 var textFamilies = []family{
-	{"blanks", func(size int) []byte { return []byte("amk 1.0\n" + strings.Repeat(" ", size)) }},
-	{"empty lines", func(size int) []byte { return []byte("amk 1.0\n" + strings.Repeat("\n", size)) }},
-	{"errors", func(size int) []byte { return []byte("amk 1.0\n" + strings.Repeat("?\n", size/2)) }},
+	{"blanks", func(size int) []byte { return []byte("amk 2.0\n" + strings.Repeat(" ", size)) }},
+	{"empty lines", func(size int) []byte { return []byte("amk 2.0\n" + strings.Repeat("\n", size)) }},
+	{"errors", func(size int) []byte { return []byte("amk 2.0\n" + strings.Repeat("?\n", size/2)) }},
 	{"ops outside a stage", func(size int) []byte {
-		return []byte("amk 1.0\n" +
+		return []byte("amk 2.0\n" +
 			strings.Repeat("stage\nx\n", size/8))
 	}},
-	{"name", func(size int) []byte { return []byte("amk 1.0\nmodel " + strings.Repeat("m", size)) }},
-	{"quoted name", func(size int) []byte { return []byte("amk 1.0\nmodel \"" + strings.Repeat(`\n`, size/2) + `"`) }},
-	{"number", func(size int) []byte { return []byte("amk 1.0\nmodel m layers=" + strings.Repeat("7", size)) }},
-	{"float", func(size int) []byte { return []byte("amk 1.0\nmodel m eps=0." + strings.Repeat("7", size)) }},
+	{"name", func(size int) []byte { return []byte("amk 2.0\nmodel " + strings.Repeat("m", size)) }},
+	{"quoted name", func(size int) []byte { return []byte("amk 2.0\nmodel \"" + strings.Repeat(`\n`, size/2) + `"`) }},
+	{"number", func(size int) []byte { return []byte("amk 2.0\nmodel m layers=" + strings.Repeat("7", size)) }},
+	{"float", func(size int) []byte { return []byte("amk 2.0\nmodel m eps=0." + strings.Repeat("7", size)) }},
 	{"brackets", func(size int) []byte {
-		return []byte("amk 1.0\nvariant v pos 0..0\nstage s whole extent=1\n  x[" + strings.Repeat("(", size))
+		return []byte("amk 2.0\nvariant v pos 0..0\nstage s whole extent=1\n  x[" + strings.Repeat("(", size))
 	}},
-	{"comments with quotes", func(size int) []byte { return []byte("amk 1.0\n" + strings.Repeat(`"#`, size/2)) }},
+	{"comments with quotes", func(size int) []byte { return []byte("amk 2.0\n" + strings.Repeat(`"#`, size/2)) }},
 	{"pages", func(size int) []byte {
 		f := program(1, 0)
 		f.fill(size, func(i int) { f.line("page p%d GLOBAL_SCRATCH word32 bytes=8", i) })
@@ -222,7 +222,7 @@ var textFamilies = []family{
 	}},
 	{"variants", func(size int) []byte {
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=200000\n%s\n%s", source, sink)
+		f.line("amk 2.0\nmodel m max_seq=200000\n%s\n%s", source, sink)
 		f.fill(size, func(i int) {
 			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s whole extent=1\n "+
 				"out[0:4]=COPY(in[0:4])\n signal d", i, i, i)
@@ -232,7 +232,7 @@ var textFamilies = []family{
 	}},
 	{"variants of many buffers", func(size int) []byte {
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=%d\n%s\n%s\nbuffer b{i} for 0..999000 CONST F32 [1] HBM rowmajor", size/300,
+		f.line("amk 2.0\nmodel m max_seq=%d\n%s\n%s\nbuffer b{i} for 0..999000 CONST F32 [1] HBM rowmajor", size/300,
 			source, sink)
 		for i := range size / 300 {
 			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s whole extent=1\n "+

@@ -81,7 +81,7 @@ var walkFamilies = []family{
 	}},
 	{"variants of runs", func(size int) []byte { // each near a budget that one may spend
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=64\nbuffer in IO_INPUT F32 [360000,4] HBM rowmajor\nbuffer m ACTIVATION " +
+		f.line("amk 2.0\nmodel m max_seq=64\nbuffer in IO_INPUT F32 [360000,4] HBM rowmajor\nbuffer m ACTIVATION " +
 			"F32 [360000,4] HBM rowmajor")
 		for i := range 64 {
 			f.line("variant v%d pos %d..%d\ncounter d counter gpu\nstage s whole extent=1", i, i, i)
@@ -94,7 +94,7 @@ var walkFamilies = []family{
 	}},
 	{"variants of clocks", func(size int) []byte {
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=32\n%s\n%s", source, sink)
+		f.line("amk 2.0\nmodel m max_seq=32\n%s\n%s", source, sink)
 		for i := range 32 {
 			f.line("variant v%d pos %d..%d\ncounter d counter gpu\ncounter e counter gpu", i, i, i)
 			f.line("stage p tiled extent=4000 grain=1\n signal d\nstage s tiled extent=4000 grain=1\n wait d >= " +
@@ -124,7 +124,7 @@ var walkFamilies = []family{
 	}},
 	{"rows that variants read", func(size int) []byte { // each adds pieces to what all need
 		f := &file{}
-		f.line("amk 1.0\nmodel m max_seq=64\ntarget t sms=1 smem_optin=0\n%s\nbuffer next IO_OUTPUT I32 [1] HBM "+
+		f.line("amk 2.0\nmodel m max_seq=64\ntarget t sms=1 smem_optin=0\n%s\nbuffer next IO_OUTPUT I32 [1] HBM "+
 			"rowmajor\nbuffer in IO_INPUT F32 [20000] HBM rowmajor\nbuffer t IO_INPUT I32 [1] HBM rowmajor", sink)
 		f.line("buffer k KV_CACHE F32 [64,20000,4] HBM rowmajor")
 		for i := range 64 {

@@ -22,7 +22,7 @@ func (f *file) fill(size int, line func(i int)) {
 // program opens a text program with positions 0 to maxSeq-1, on some SMs if sms is positive.
 func program(maxSeq, sms int) *file {
 	f := &file{}
-	f.line("amk 1.0")
+	f.line("amk 2.0")
 	f.line("model m max_seq=%d", maxSeq)
 	if sms > 0 {
 		f.line("target t sms=%d smem_optin=200000", sms)

@@ -16,7 +16,7 @@ import (
 var loopFamilies = []family{
 	{"loop of many parameters", func(size int) []byte { // each chained to each, as far as the second call knows
 		var b strings.Builder
-		b.WriteString("amk 1.0\nmodel m max_seq=4\nbuffer x{i} for 0..3000 ACTIVATION F32 [8] GLOBAL_SCRATCH " +
+		b.WriteString("amk 2.0\nmodel m max_seq=4\nbuffer x{i} for 0..3000 ACTIVATION F32 [8] GLOBAL_SCRATCH " +
 			"rowmajor\nvariant v pos 0..3\ncounter c counter gpu\nloop l for 0..1\n")
 		for s := range 14 {
 			fmt.Fprintf(&b, "stage s%d{i} whole extent=8\n", s)
@@ -28,7 +28,7 @@ var loopFamilies = []family{
 		return []byte(b.String() + "end\n")
 	}},
 	{"loop of many boxes", func(size int) []byte {
-		return []byte("amk 1.0\nmodel m max_seq=4\nbuffer x{i} for 0..3 ACTIVATION F32 [400000] GLOBAL_SCRATCH " +
+		return []byte("amk 2.0\nmodel m max_seq=4\nbuffer x{i} for 0..3 ACTIVATION F32 [400000] GLOBAL_SCRATCH " +
 			"rowmajor\nvariant v pos 0..3\ncounter c counter gpu\nloop l for 0..2\n" +
 			"stage s{i} tiled extent=60000 grain=1\nx{i+1}[a*3:a*3+2]=COPY(x{i}[a*5:a*5+2])\nsignal c\nend\n")
 	}},

@@ -10,7 +10,7 @@ import (
 
 // program reads a program of one variant at position pos, with two SMs.
 func program(t *testing.T, body string) *ir.Program {
-	p, err := ir.Parse([]byte(`amk 1.0
+	p, err := ir.Parse([]byte(`amk 2.0
 target two arch=sm_90a sms=2 smem_optin=16 l2_bytes=1 hbm_bytes=1 hbm_gbs=1 bulk_copy=false async_copy=false `+
 		`mma16816=false
 page p GLOBAL_SCRATCH word32 bytes=8

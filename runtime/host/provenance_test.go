@@ -25,7 +25,7 @@ func TestReadProvenance(t *testing.T) {
 	require.Equal(t, &want, p, "without a program nothing is known of the knobs")
 
 	hosttest.Write(t, dir, host.ProgramFile,
-		[]byte(`{"ir_version": "1.0", "config": {"tiling": {"ring": {"run_ahead": 8, "chunk_bytes": 16384}},
+		[]byte(`{"ir_version": "2.0", "config": {"tiling": {"ring": {"run_ahead": 8, "chunk_bytes": 16384}},
 		"sm_assignment": "load_balance", "fusion_grouping": [["a", "b"], ["c"]], "pipelining_depth": 3}}`))
 	p, err = host.ReadProvenance(dir)
 	require.NoError(t, err)
