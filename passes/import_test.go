@@ -235,6 +235,9 @@ func FuzzImportConfig(f *testing.F) {
 	f.Add(plainConfig)
 	f.Add(`{"model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, ` +
 		`"high_freq_factor": 4.0, "original_max_position_embeddings": 8192}}`)
+	f.Add(`{"model_type": "llama", "rope_parameters": {"rope_type": "yarn", "factor": null, "beta_fast": 4, ` +
+		`"mscale": 1, "mscale_all_dim": 0.5, "truncate": false, "original_max_position_embeddings": 512}}`)
+	f.Add(`{"model_type": "mistral", "rope_scaling": {"type": "dynamic", "factor": 2.5}, "sliding_window": null}`)
 	f.Add(`{"model_type": "llama", "head_dim": 1e9, "rope_theta": 1e308, "num_hidden_layers": -0, "layer_types": [[]]}`)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, config string) {
