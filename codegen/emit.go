@@ -83,9 +83,8 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	case bodyAttend:
 		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
 		collect(&to, ofResult(ir.ATTENTION, 0))
-		heads := "PlainHeads{" + in
+		heads := headsOf(s) + "{" + in
 		if normsHeads(s) {
-			heads = "NormedHeads{" + in
 			for _, norm := range s.Ops[:2] {
 				var gain string
 				collect(&gain, func() (string, error) { return b.address(operand(norm.In, 1).Buf, at, consumed) })

@@ -26,25 +26,48 @@ const (
 	bodyJoinStep body = "join_step"
 )
 
-// bodies are those of the runtime, by the ops that each carries out.
-var bodies = map[string]body{
-	"EMBED":                              bodyEmbed,
-	"ATTENTION_TILE KV_APPEND KV_APPEND": bodyAttend,
-	"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": bodyAttend,
-	"ATTENTION_COMBINE": bodyCombine,
-	"SAMPLE_ARGMAX":     bodySample,
-	"STOP":              bodyStop,
-	"COPY":              bodyEmit,
-	"NOP":               bodyArrive,
+// A declaration is what stands behind a sequence of ops: the body of the runtime that carries them out, and for
+// attention the reader that takes the heads of q and k in.
+type declaration struct {
+	body  body
+	heads string
 }
+
+// Readers of heads, in attention.cuh: as they are, or normalised by the head and rotated.
+const (
+	plainHeads  = "PlainHeads"
+	normedHeads = "NormedHeads"
+)
+
+// bodies are those of the runtime, by the ops that each carries out.
+var bodies = map[string]declaration{
+	"EMBED":                              {body: bodyEmbed},
+	"ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, plainHeads},
+	"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, normedHeads},
+	"ATTENTION_COMBINE": {body: bodyCombine},
+	"SAMPLE_ARGMAX":     {body: bodySample},
+	"STOP":              {body: bodyStop},
+	"COPY":              {body: bodyEmit},
+	"NOP":               {body: bodyArrive},
+}
+
+// codesOf are the ops of a stage, as bodies has them.
+func codesOf(s *ir.Stage) string {
+	codes := make([]string, len(s.Ops))
+	for i := range s.Ops {
+		codes[i] = s.Ops[i].Code.String()
+	}
+	return strings.Join(codes, " ")
+}
+
+// headsOf is the reader of an attention stage's heads, and normsHeads whether that normalises and rotates them.
+func headsOf(s *ir.Stage) string  { return bodies[codesOf(s)].heads }
+func normsHeads(s *ir.Stage) bool { return headsOf(s) == normedHeads }
 
 // addsToResidual reports whether a stage has a sum of rows that are kept on chip.
 func addsToResidual(s *ir.Stage) bool {
 	return slices.ContainsFunc(s.Ops, func(o ir.Op) bool { return o.Code == ir.ADD && !operand(o.In, 0).IsTemp() })
 }
-
-// normsHeads reports whether an attention stage normalises and rotates the heads of q and k that it reads.
-func normsHeads(s *ir.Stage) bool { return s.Ops[0].Code == ir.RMSNORM }
 
 // choosesToken reports whether a stage looks for the largest logit of an SM's rows.
 func choosesToken(s *ir.Stage) bool {
@@ -78,15 +101,13 @@ func classify(s *ir.Stage) (body, error) {
 	if isProduct(s.Ops) {
 		return bodyProduct, nil
 	}
-	codes := make([]string, len(s.Ops))
-	for i := range s.Ops {
-		codes[i] = s.Ops[i].Code.String()
-	}
-	b, ok := bodies[strings.Join(codes, " ")]
+	codes := codesOf(s)
+	declared, ok := bodies[codes]
 	if !ok {
-		return "", diag.Errorf(codeStage, "stage "+s.Name, "no stage body runs the ops %s; there is one for %s",
-			strings.Join(codes, " "), nearest(codes))
+		return "", diag.Errorf(codeStage, "stage "+s.Name, "no stage body runs the ops %s; there is one for %s", codes,
+			nearest(strings.Fields(codes)))
 	}
+	b := declared.body
 	if b == bodyArrive && len(s.Waits) > 0 {
 		b = bodyJoin
 	}
