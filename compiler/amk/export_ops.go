@@ -46,8 +46,8 @@ func (e *exporter) stage(s *ir.Stage) {
 		t.Params = object(kv("hidden", Int(e.buffers[op.Out[0].Buf].Numel())))
 	case ir.RMSNORM:
 		if op.Has("head_dim") || op.Has("unit_offset") {
-			e.fail("stage "+s.Name, "normalises heads one by one, or by 1 + w; a norm of the whole vector by w is "+
-				"accepted")
+			e.fail("stage "+s.Name, "normalises heads one by one, or by 1 + w, which the profile cannot say: the "+
+				"parameters of its RMSNORM are eps and hidden; a norm of the whole vector by w is accepted")
 			return
 		}
 		t.Params = object(kv("eps", Float(op.FloatOr("eps", 0))), kv("hidden", Int(e.buffers[op.In[1].Buf].Numel())))

@@ -28,7 +28,7 @@ static_assert(sizeof(Reference) == 3 * 8 + 4 * 4, "the launcher builds this stru
 
 // The value of a whole stage.
 struct Result {
-  char stage[32];  // IR name; empty inside a stage
+  char stage[32];  // its label; empty inside a stage
   u32 offset;      // bytes into the scratch memory
   u32 elements;
   u32 bytes;       // of an element: Element::kBytes, or 4 for fp32
