@@ -25,7 +25,7 @@ var misfitCodes = map[string]bool{
 // them stays open.
 var earlierCodes = map[string]bool{
 	"AMK3010": true, "AMK3013": true, "AMK3020": true, "AMK3022": true, "AMK3101": true, "AMK3106": true,
-	"AMK3151": true, "AMK3190": true,
+	"AMK3151": true, "AMK3164": true, "AMK3190": true,
 }
 
 // fitOf is what validate says of the operands.
