@@ -2,6 +2,7 @@ package knobs
 
 import (
 	"fmt"
+	"math"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -50,19 +51,44 @@ func allShared(c *Case, _ string) int {
 	return c.Target.SMemOptin
 }
 
+// inFlightOfLongLayers keeps as much on its way as the memory brings in 1.5 us, where a layer streams for long: with
+// less, the stream waits for round trips. Where layers are short, a word of an exchange that waits behind more chunks
+// costs more than that (docs/performance.md).
+func inFlightOfLongLayers(c *Case, _ string) int {
+	const longMicros, tripMicros, leastSlots = 40, 1.5, 8
+	t, usual := c.Target, c.rows[InFlight].Default
+	if t == nil || !t.BulkCopy || layerMicros(c) < longMicros {
+		return usual
+	}
+	slots := c.slots()
+	if slots < leastSlots {
+		return usual
+	}
+	trip := tripMicros * 1e3 * t.HBMGBs / float64(t.SMs*c.Of(ChunkBytes))
+	return max(usual, min(int(math.Ceil(trip)), slots/2))
+}
+
+// layerMicros is how long the weights of a layer stream, in us; 0 where the bandwidth is not known.
+func layerMicros(c *Case) float64 {
+	t, m := c.Target, c.Model
+	if t.HBMGBs == 0 {
+		return 0
+	}
+	return float64(m.Weights.Bytes(m.Hidden*(2*(m.Heads+m.KVHeads)*m.HeadDim+3*m.Intermediate))) / (1e3 * t.HBMGBs)
+}
+
 // stockOfShortLayers makes the stream give way to the exchanges where these take longer than it: fewer chunks are in
 // flight while half of the ring is filled, and the run-ahead into L2 makes up for it. A layer's five exchanges take
 // some 2 us each whatever the model, so the weights of a layer decide (docs/performance.md). Setting
 // ring.in_flight_stocked disables the default.
 func stockOfShortLayers(c *Case, _ string) int {
 	const exchangesMicros, leastSlots = 10, 8
-	t, m := c.Target, c.Model
+	t := c.Target
 	if t == nil || c.Given(InFlightStocked) || !t.BulkCopy || t.HBMGBs == 0 || c.Of(InFlight) == 1 {
 		return 0
 	}
-	layer := m.Weights.Bytes(m.Hidden * (2*(m.Heads+m.KVHeads)*m.HeadDim + 3*m.Intermediate))
 	slots := c.slots()
-	if float64(layer) >= exchangesMicros*1e3*t.HBMGBs || slots < leastSlots {
+	if layerMicros(c) >= exchangesMicros || slots < leastSlots {
 		return 0
 	}
 	return slots / 2

@@ -127,6 +127,35 @@ func TestStreamThatGivesWay(t *testing.T) {
 	}
 }
 
+func TestChunksInFlight(t *testing.T) {
+	model := func(hidden, intermediate int) ir.Model {
+		return ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: hidden, Intermediate: intermediate, Heads: 32,
+			KVHeads: 8, HeadDim: 128, Vocab: 128256}
+	}
+	large := model(4096, 14336)
+	for name, c := range map[string]struct {
+		model  ir.Model
+		target *ir.Target
+		config ir.ScheduleConfig
+		want   int
+	}{
+		"a layer of 436 MB":        {large, ir.FindTarget("h200"), ir.ScheduleConfig{}, 4},
+		"a layer of 142 MB":        {model(2048, 8192), ir.FindTarget("h200"), ir.ScheduleConfig{}, 3},
+		"less bandwidth":           {large, ir.FindTarget("h100"), ir.ScheduleConfig{}, 3},
+		"more of it":               {large, ir.FindTarget("b200"), ir.ScheduleConfig{}, 5},
+		"smaller chunks":           {large, ir.FindTarget("h200"), tiling("ring", "chunk_bytes", 8192), 7},
+		"no bulk copies":           {large, ir.FindTarget("a100"), ir.ScheduleConfig{}, 3},
+		"no bandwidth known":       {large, ir.ArchTarget(90, 132), ir.ScheduleConfig{}, 3},
+		"no target":                {large, nil, ir.ScheduleConfig{}, 3},
+		"the user has decided":     {large, ir.FindTarget("h200"), ir.ScheduleConfig{PipeliningDepth: 2}, 2},
+		"a ring of few long slots": {large, ir.FindTarget("h200"), tiling("ring", "chunk_bytes", 32768), 3},
+	} {
+		out, diags := Resolve(c.config, &c.model, c.target)
+		require.NoError(t, diags.Err(), name)
+		require.Equal(t, c.want, InFlight.Of(&out), name)
+	}
+}
+
 // Resolve works on a copy.
 func TestResolveLeavesItsArgumentAlone(t *testing.T) {
 	c := tiling("warps", "o", 4)
