@@ -17,7 +17,8 @@ from workshop import FEATURES, Case
 DTYPES = ("fp32", "bf16", "fp16")
 ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16",
        "qwen3-qknorm", "qwen3-odd-dims", "qwen3-window-half", "qwen2-bias", "qwen2-odd-dims", "qwen2-window-half",
-       "mistral-full", "mistral-window", "mistral-window-narrow")
+       "mistral-full", "mistral-window", "mistral-window-narrow", "llama-biases-yarn", "qwen3-rope-yarn",
+       "ministral-windows")
 FIXTURES = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
 FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
 SEED = 1

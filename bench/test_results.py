@@ -248,7 +248,7 @@ class Tasks(unittest.TestCase):
         self.assertEqual(list(results.SECTIONS) and set(results.SECTIONS), set(report.SECTIONS))
         for t in results.tasks(None, None):
             self.assertEqual([x.id for x in results.tasks(None, [t.id])], [t.id], "its command makes this row alone")
-        self.assertEqual(len(results.tasks(["fixtures"], None)), 45)
+        self.assertEqual(len(results.tasks(["fixtures"], None)), 54)
         self.assertEqual({t.case.dtype for t in results.tasks(["shapes"], ["*8b*"])}, {"bf16", "fp16"})
 
     def test_models_are_there(self):
