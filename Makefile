@@ -57,8 +57,9 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 	compiler/amk:FuzzParseProfile compiler/amk:FuzzRequest compiler/amk:FuzzFlatten \
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes:FuzzImportConfig validate:FuzzFlat \
 	compiler/readback:FuzzReadback runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
-	runtime/tokenizer:FuzzNFC runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict internal/hostile:FuzzPrograms \
-	internal/hostile:FuzzModels internal/hostile:FuzzBuilds internal/hostile:FuzzDiff internal/hostile:FuzzExplain
+	runtime/tokenizer:FuzzNFC runtime/tokenizer:FuzzReader runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict \
+	internal/hostile:FuzzPrograms internal/hostile:FuzzModels internal/hostile:FuzzBuilds internal/hostile:FuzzDiff \
+	internal/hostile:FuzzExplain
 fuzz:
 	$(PYTHON) scripts/fuzz.py --time $(FUZZTIME) --workers $(FUZZWORKERS) $(FUZZERS)
 

@@ -25,6 +25,7 @@ type addedJSON struct {
 type addedToken struct {
 	addedJSON
 	pattern string // what is looked for and what Decode prints: Content, normalized if Normalized
+	hidden  bool   // skipped where special tokens are: what Decode prints is a special token
 }
 
 // loadAdded gives every added token the id that the library gives it: its id in the vocabulary, or else the next one
@@ -65,7 +66,23 @@ func (t *Tokenizer) loadAdded(list []addedJSON) error {
 			return malformed(where, "%q is empty once normalized, or the same as another added token", a.Content)
 		}
 	}
+	t.hideSpecial()
 	return nil
+}
+
+// hideSpecial marks the tokens that Decode skips. As in the library since 0.23, a special token that normalization changes
+// is not one of them.
+func (t *Tokenizer) hideSpecial() {
+	special := map[string]bool{}
+	for _, a := range t.added {
+		if a.Special {
+			special[a.Content] = true
+		}
+	}
+	for id, a := range t.added {
+		a.hidden = special[a.pattern]
+		t.added[id] = a
+	}
 }
 
 // A matcher finds added tokens: at the leftmost position the longest, then onwards from its end.

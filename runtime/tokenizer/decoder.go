@@ -50,7 +50,7 @@ func (d *Decoder) feed(id int) {
 	added, isAdded := d.t.added[id]
 	switch {
 	case isAdded:
-		if !d.skipSpecial || !added.Special {
+		if !d.skipSpecial || !added.hidden {
 			d.next[0](added.pattern)
 		}
 		return

@@ -4,11 +4,8 @@
 // transformers 5 writes them again.
 //
 // Whatever it does not model is refused by Load with an *UnsupportedError that names the component and what would be
-// accepted; nothing is approximated. Known differences from the library:
-//
-//   - truncation and padding are ignored: transformers resets both on every call, whatever the file says;
-//   - a special token whose normalized form differs from its content is still skipped by Decode (tokenizers 0.22 did
-//     so, 0.23 compares the normalized form and keeps it).
+// accepted; nothing is approximated. Truncation and padding are ignored: transformers resets both on every call, whatever
+// the file says.
 //
 // The package is copied into every emitted launcher. It imports the standard library, x/text's normalization, the two
 // packages below it, and runtime/infile, whose words for malformed JSON it takes, and must not import any other package
