@@ -213,6 +213,9 @@ func (r *referenceWriter) softCap(n *ir.GraphNode, x value) error {
 
 func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
 	out := r.output(n)
+	if r.layers != nil && r.g.Kinds[r.kind].Rope != nil {
+		return r.refuse(n, "rotates by frequencies of its kind of layers; want the same for all")
+	}
 	if b := r.builder.rotation.angles; len(b.Pieces) != 1 || b.Pieces[0].String() != frequencies {
 		return r.refuse(n, "needs %s, and %s holds %v", frequencies, b.Name, b.Pieces)
 	}

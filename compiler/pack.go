@@ -107,8 +107,10 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (string, erro
 		b := &l.Program.Buffers[pl.Buffer]
 		fmt.Fprintf(h, "%s %d %v %v %v %v\n", pl.Name, pl.Offset, b.DType, b.Shape, b.Layout, b.Pieces)
 	}
-	for _, f := range l.Graph.Rope.InvFreq {
-		fmt.Fprintf(h, "%x ", f)
+	for k := range l.Graph.Kinds {
+		for _, f := range l.Graph.RopeOf(k).InvFreq {
+			fmt.Fprintf(h, "%x ", f)
+		}
 	}
 	if seed != nil {
 		fmt.Fprintf(h, "seed %d\n", *seed)

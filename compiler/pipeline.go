@@ -140,7 +140,7 @@ func (l *Scheduled) supply(opts Options) error {
 		l.checkpoint = random
 	}
 	if l.checkpoint != nil {
-		l.Weights = passes.NewWeights(l.checkpoint, l.Graph.Rope)
+		l.Weights = passes.NewWeights(l.checkpoint, l.Graph)
 	}
 	return nil
 }

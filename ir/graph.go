@@ -6,7 +6,7 @@ import "amkc/ir/transform"
 // it, pass lower turns it into a Program. Layers that do the same are one kind, described once.
 type Graph struct {
 	Model  Model
-	Rope   Rope
+	Rope   Rope        // of all kinds of layers that have none of their own
 	Before []GraphNode // of the embedding; in execution order, as the others
 	Kinds  []LayerKind
 	Layers []int       // the kind of each layer
@@ -16,7 +16,16 @@ type Graph struct {
 // A LayerKind is what layers of one kind do. In names of nodes and keys of weights, {i} is the number of the layer.
 type LayerKind struct {
 	Name  string // full_attention, sliding_attention; for messages
+	Rope  *Rope  // its own; nil: that of the graph
 	Nodes []GraphNode
+}
+
+// RopeOf returns the rotary embedding of a kind of layers.
+func (g *Graph) RopeOf(kind int) *Rope {
+	if own := g.Kinds[kind].Rope; own != nil {
+		return own
+	}
+	return &g.Rope
 }
 
 // Rope is the rotary embedding: one angle step per position for each of the HeadDim/2 rotation pairs, which a rotation

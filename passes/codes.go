@@ -9,7 +9,7 @@ model_type in config.json names an architecture that amkc does not compile. Noth
 message says what the architecture computes that is not modelled. Accepted: "llama", which covers Llama-2 and 3.x,
 TinyLlama, SmolLM2, Yi and other checkpoints saved in that form; "qwen2", which is Qwen2 and Qwen2.5; "qwen3", the
 dense models of Qwen3; "mistral", which covers Mistral Nemo and Small; "ministral", which is Ministral 8B; "gemma", the
-first Gemma; "gemma2".`)
+first Gemma; "gemma2"; "gemma3_text", and of "gemma3" the part that reads text.`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
 architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model
@@ -85,6 +85,11 @@ max_position_embeddings is a warning, because the model was not trained there.`)
 	codeWeights = diag.New("AMK1117", "a buffer's weights cannot be supplied", `
 A program names tensors that the checkpoint does not have, or of another size: program and checkpoint do not belong
 together. Compile the checkpoint again.`)
+
+	codeLeftOut = diag.New("AMK1118", "a part of the model is left out", `
+The checkpoint holds more than a decoder: a part that takes images, for example. amkc compiles the decoder, which takes
+and makes text. The tensors of the other parts are not read, and what the decoder makes of text does not depend on
+them.`)
 )
 
 // What is wrong with the parts of the schedule configuration that passes check, or with what a pass is given.

@@ -20,13 +20,15 @@ var Import = Pass{
 
 // families maps model_type to the importer of that family.
 var families = map[string]func(*importer) *ir.Graph{
-	"gemma":     importGemma,
-	"gemma2":    importGemma2,
-	"llama":     importLlama,
-	"ministral": importMinistral,
-	"mistral":   importMistral,
-	"qwen2":     importQwen2,
-	"qwen3":     importQwen3,
+	"gemma":       importGemma,
+	"gemma2":      importGemma2,
+	"gemma3":      importGemma3,
+	"gemma3_text": importGemma3Text,
+	"llama":       importLlama,
+	"ministral":   importMinistral,
+	"mistral":     importMistral,
+	"qwen2":       importQwen2,
+	"qwen3":       importQwen3,
 }
 
 // unmodelled says what the better known families compute that no importer models.
@@ -42,8 +44,6 @@ var unmodelled = map[string]string{
 	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
 	"ministral3":      "it scales queries by their position",
 	"mixtral":         "it has experts",
-	"gemma3":          "it has GELU, extra norms and sliding windows",
-	"gemma3_text":     "it has GELU, extra norms and sliding windows",
 	"phi":             "it has LayerNorm, GELU, biases and a partial rotary embedding",
 	"phi3":            "its fused projections and longrope embedding are not modelled",
 	"olmo":            "it has a LayerNorm without weights",
@@ -83,6 +83,8 @@ type importer struct {
 	*fields
 	src      Source
 	maxSeq   int
+	names    tensorNames // of the tensors
+	leftOut  []string    // what the names of those begin with that belong to parts which are not compiled
 	consumed map[string]bool
 }
 
@@ -142,7 +144,7 @@ func (m *importer) chooseDType() ir.DType {
 	case stated != "":
 		return named
 	case m.src.Weights != nil:
-		t, _ := m.src.Weights.Tensor("model.embed_tokens.weight")
+		t, _ := m.src.Weights.Tensor(m.names.embedding())
 		if d, ok := modelDTypes[t.DType]; ok {
 			return d
 		}

@@ -17,7 +17,7 @@ var flipped = map[string][]any{
 	"model_type": {"gpt2"}, "architectures": {[]string{"LlamaForSequenceClassification"}},
 	"hidden_size": {128}, "intermediate_size": {112}, "num_hidden_layers": {4}, "num_attention_heads": {8},
 	"num_key_value_heads": {4}, "head_dim": {32}, "vocab_size": {144}, "rms_norm_eps": {1e-3},
-	"tie_word_embeddings": {true}, "hidden_act": {"gelu", "relu"}, "max_position_embeddings": {256},
+	"tie_word_embeddings": {true, false}, "hidden_act": {"gelu", "relu"}, "max_position_embeddings": {256},
 	"original_max_position_embeddings": {64}, "rope_theta": {5e5},
 	"rope_scaling": {nil, fieldsOf{"rope_type": "yarn", "factor": 4}, fieldsOf{"rope_type": "linear", "factor": 2},
 		fieldsOf{"rope_type": "longrope", "factor": 2}},
@@ -27,6 +27,8 @@ var flipped = map[string][]any{
 	"sliding_window": {17, nil}, "use_sliding_window": {true, false}, "max_window_layers": {1, 3},
 	"partial_rotary_factor": {0.5}, "hidden_activation": {"gelu"}, "query_pre_attn_scalar": {100},
 	"attn_logit_softcapping": {20, nil}, "final_logit_softcapping": {10, nil},
+	"sliding_window_pattern": {3, 0}, "rope_local_base_freq": {100, 0.5},
+	"text_config": {fieldsOf{"model_type": "gemma3_text"}, nil},
 	"layer_types": {[]string{fullAttention, slidingAttention, fullAttention},
 		[]string{fullAttention, "chunked_attention", fullAttention}},
 }
@@ -38,11 +40,14 @@ var flipBases = map[string]struct {
 	changes  fieldsOf
 	modelled []string
 }{
-	"gemma":     {gemmaConfig, nil, llamaModelled},
-	"gemma2":    {gemma2Config, fieldsOf{"num_hidden_layers": 3, "sliding_window": 16}, gemma2Modelled},
-	"llama":     {tinyConfig, fieldsOf{"num_hidden_layers": 3}, llamaModelled},
-	"ministral": {ministralConfig, fieldsOf{"sliding_window": 16}, llamaModelled},
-	"mistral":   {mistralConfig, fieldsOf{"sliding_window": 16}, llamaModelled},
+	"gemma":  {gemmaConfig, nil, llamaModelled},
+	"gemma2": {gemma2Config, fieldsOf{"num_hidden_layers": 3, "sliding_window": 16}, gemma2Modelled},
+	"gemma3": {gemma3Images, fieldsOf{"torch_dtype": "bfloat16", "tie_word_embeddings": remove{},
+		"rope_theta": remove{}, "rope_scaling": remove{}, "original_max_position_embeddings": remove{}}, gemma3Whole},
+	"gemma3_text": {gemma3Config, fieldsOf{"num_hidden_layers": 3, "sliding_window_pattern": 2}, gemma3Modelled},
+	"llama":       {tinyConfig, fieldsOf{"num_hidden_layers": 3}, llamaModelled},
+	"ministral":   {ministralConfig, fieldsOf{"sliding_window": 16}, llamaModelled},
+	"mistral":     {mistralConfig, fieldsOf{"sliding_window": 16}, llamaModelled},
 	"qwen2": {qwen2Config, fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
 		qwen2Modelled},
 	"qwen3": {qwen3Config, fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},

@@ -11,12 +11,13 @@ import (
 // importGemma builds the graph of a Gemma, the first: a Llama whose embedding is scaled, whose norms multiply by 1 + w,
 // and whose MLP has the tanh form of GELU. Defaults of absent fields are those of transformers' GemmaConfig.
 func importGemma(m *importer) *ir.Graph {
+	attention := m.truth("attention_bias", false)
 	return m.decoder(&decoder{architecture: "GemmaForCausalLM",
 		modelled: llamaModelled, inert: gemmaInert,
 		layers: 28, hidden: 3072, intermediate: 24576, heads: 16, kvHeads: 16, headDim: 256, vocab: 256000,
 		positions: 8192, tied: true,
 		check: (*importer).refuseOfGemma, gate: m.gateOf("hidden_act", append([]string{"gelu"}, tanhGELU...)),
-		unitOffset: true, scaledEmbed: true})
+		biased: projections{heads: attention, o: attention}, unitOffset: true, scaledEmbed: true})
 }
 
 // tanhGELU are the names that transformers has for the tanh form of GELU. The class of the first Gemma takes "gelu" for
@@ -44,7 +45,7 @@ var gemmaInert = func() map[string]known {
 
 // refuseOfGemma refuses what the class of a Gemma reads and a decoder does not model, and what only others have.
 func (m *importer) refuseOfGemma() {
-	m.refuseTrue("attention_bias", "mlp_bias", "use_sliding_window")
+	m.refuseTrue("mlp_bias", "use_sliding_window")
 	if v, ok := m.value("sliding_window"); ok {
 		m.fail(codeNotModelled, "sliding_window", "is %s, and a Gemma has no windows; accepted: null", spell(v))
 	}

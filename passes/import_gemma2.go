@@ -12,11 +12,13 @@ import (
 // scores of its own, and windows in every other layer. Defaults of absent fields are those of transformers'
 // Gemma2Config.
 func importGemma2(m *importer) *ir.Graph {
+	attention := m.truth("attention_bias", false)
 	return m.decoder(&decoder{architecture: "Gemma2ForCausalLM",
 		modelled: gemma2Modelled, inert: gemma2Inert,
 		layers: 26, hidden: 2304, intermediate: 9216, heads: 8, kvHeads: 4, headDim: 256, vocab: 256000,
 		positions: 8192, tied: true,
 		check: (*importer).refuseOfGemma2, windows: gemma2Windows, gate: m.gateOf("hidden_activation", tanhGELU),
+		biased:     projections{heads: attention, o: attention},
 		unitOffset: true, scaledEmbed: true, postNorms: true,
 		attnScale: m.scoreScale("query_pre_attn_scalar", 256),
 		attnCap:   m.softCapOf("attn_logit_softcapping", 50), logitsCap: m.softCapOf("final_logit_softcapping", 30)})
@@ -74,7 +76,7 @@ func (m *importer) windowsOfPattern(layers, every int) []int {
 
 // refuseOfGemma2 refuses what the class of a Gemma 2 reads and a decoder does not model, and what only others have.
 func (m *importer) refuseOfGemma2() {
-	m.refuseTrue("attention_bias", "mlp_bias", "use_sliding_window")
+	m.refuseTrue("mlp_bias", "use_sliding_window")
 	if v, there := m.doc.Get("sliding_window"); there && v == nil {
 		m.fail(codeField, "sliding_window", "is null; want an integer from 1 on, or layer_types without windows")
 	}

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,8 +31,7 @@ func TestFieldsOfGemma(t *testing.T) {
 		"the same stated":              {changes: fieldsOf{"hidden_activation": "gelu_pytorch_tanh"}},
 		"another one in former configs": {changes: fieldsOf{"hidden_activation": "gelu"},
 			refusal: `the activation may be another one, which is not modelled; accepted: "gelu_pytorch_tanh"`},
-		"biases": {changes: fieldsOf{"attention_bias": true},
-			refusal: "is true, which is not modelled"},
+		"biases":    {changes: fieldsOf{"attention_bias": true}},
 		"no biases": {changes: fieldsOf{"attention_bias": false}},
 		"both directions": {changes: fieldsOf{"use_bidirectional_attention": true},
 			refusal: "attends to those after it"},
@@ -55,6 +55,13 @@ func TestFieldsOfGemma(t *testing.T) {
 			_, untied := c.changes["tie_word_embeddings"]
 			require.Equal(t, !untied, s.Graph.Model.Tied)
 			require.Contains(t, ops(s.Graph.Kinds[0].Nodes), "gelu_tanh_mul")
+			biases := 0
+			for _, w := range s.Graph.Weights() {
+				if strings.HasPrefix(w.Key, "model.layers.0.") && strings.HasSuffix(w.Key, ".bias") {
+					biases++
+				}
+			}
+			require.Equal(t, map[bool]int{true: 4}[c.changes["attention_bias"] == true], biases)
 		})
 	}
 }

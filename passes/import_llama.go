@@ -115,8 +115,12 @@ type decoder struct {
 	scaledEmbed bool        // rows of the embedding are multiplied by the root of hidden_size
 	postNorms   bool        // each branch of a layer ends in a norm
 
-	attnScale          float64 // of scores; 0: the inverse of the root of head_dim
-	attnCap, logitsCap float64 // soft caps of scores and of logits; 0: none
+	// ropes are the rotary embedding, and that of layers with a window if it is another one; nil: the one that a config
+	// has for all layers
+	ropes              func(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope)
+	names              tensorNames // of tensors; none: plainNames
+	attnScale          float64     // of scores; 0: the inverse of the root of head_dim
+	attnCap, logitsCap float64     // soft caps of scores and of logits; 0: none
 }
 
 // projections are some of those of a layer: to queries, keys and values; from attention; gate, up and down.
@@ -124,6 +128,7 @@ type projections struct{ heads, o, mlp bool }
 
 // decoder builds the graph of a family of the form of Llama.
 func (m *importer) decoder(d *decoder) *ir.Graph {
+	m.names = cmp.Or(d.names, plainNames)
 	m.checkFields(d.modelled, d.inert, m.src.AssumeInert)
 	m.checkArchitecture(d.architecture)
 	d.check(m)
@@ -149,8 +154,20 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 			model.Heads)
 	}
 	model.HeadDim = m.headDim(&model, d.headDim)
-	return d.graph(model, m.rope(&model, trained), windows)
+	if d.ropes != nil {
+		full, windowed := d.ropes(m, &model, trained)
+		return m.graph(d, model, windows, full, windowed)
+	}
+	return m.graph(d, model, windows, m.rope(&model, trained), nil)
 }
+
+// tensorNames are how a checkpoint calls the tensors of a decoder: what comes before embed_tokens, layers and norm, and
+// the matrix of the logits.
+type tensorNames struct{ body, head string }
+
+var plainNames = tensorNames{body: "model.", head: "lm_head.weight"}
+
+func (n *tensorNames) embedding() string { return n.body + "embed_tokens.weight" }
 
 // windowOf reads a size of the window that may be null, which means none; absent is what the family's class says.
 func (m *importer) windowOf(absent int) int {
@@ -248,12 +265,11 @@ func (m *importer) refusePartial() {
 	}
 }
 
-// graph lists the nodes of the model. Layers that see as many positions are of one kind; a window that no position lies
-// beyond is none.
-func (d *decoder) graph(model ir.Model, rope ir.Rope, windows []int) *ir.Graph {
-	h := model.Hidden
-	const embedding = "model.embed_tokens.weight"
-	head := weight("lm_head.weight", model.Vocab, h)
+// graph lists the nodes of the model. Layers that see as many positions, and rotate alike, are of one kind; a window
+// that no position lies beyond is none. windowed is how layers with a window rotate; nil: as all others.
+func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope, windowed *ir.Rope) *ir.Graph {
+	h, embedding := model.Hidden, m.names.embedding()
+	head := weight(m.names.head, model.Vocab, h)
 	if model.Tied {
 		head = weight(embedding, model.Vocab, h)
 	}
@@ -262,7 +278,7 @@ func (d *decoder) graph(model ir.Model, rope ir.Rope, windows []int) *ir.Graph {
 	if d.scaledEmbed {
 		before.param(ir.FloatParam("scale", float64(roundTo(model.Weights, float32(math.Sqrt(float64(h)))))))
 	}
-	n := d.norm(&after, "final_norm", ir.Stream, h, model.Eps, "model.norm.weight", h)
+	n := d.norm(&after, "final_norm", ir.Stream, h, model.Eps, m.names.body+"norm.weight")
 	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
 	if d.logitsCap > 0 {
 		logits = after.add("logits_cap", "soft_cap", []int{model.Vocab}, []string{logits})
@@ -270,20 +286,28 @@ func (d *decoder) graph(model ir.Model, rope ir.Rope, windows []int) *ir.Graph {
 	}
 	after.add("argmax", "argmax", []int{1}, []string{logits})
 	g := &ir.Graph{Model: model, Rope: rope, Before: before, After: after}
-	kinds := map[int]int{} // of each window
+	type form struct {
+		window int
+		rope   *ir.Rope
+	}
+	kinds := map[form]int{}
 	for _, window := range windows {
-		if window >= model.MaxSeq {
-			window = 0
+		f, name := form{window: window}, fullAttention
+		if window > 0 {
+			f.rope = windowed
 		}
-		kind, known := kinds[window]
+		if window >= model.MaxSeq {
+			f.window = 0
+		}
+		if f != (form{}) {
+			name = slidingAttention
+		}
+		kind, known := kinds[f]
 		if !known {
 			kind = len(g.Kinds)
-			kinds[window] = kind
-			name := fullAttention
-			if window > 0 {
-				name = slidingAttention
-			}
-			g.Kinds = append(g.Kinds, ir.LayerKind{Name: name, Nodes: d.layer(&model, window)})
+			kinds[f] = kind
+			g.Kinds = append(g.Kinds, ir.LayerKind{Name: name, Rope: f.rope,
+				Nodes: d.layer(&model, m.names.body, f.window)})
 		}
 		g.Layers = append(g.Layers, kind)
 	}
@@ -300,11 +324,11 @@ const (
 )
 
 // layer lists the nodes of a layer of which attention sees so many positions, or all of them if window is 0.
-func (d *decoder) layer(m *ir.Model, window int) []ir.GraphNode {
+func (d *decoder) layer(m *ir.Model, names string, window int) []ir.GraphNode {
 	var b nodes
 	h, hd := m.Hidden, m.HeadDim
 	qd, kd := m.Heads*hd, m.KVHeads*hd
-	part := func(name string) string { return "model.layers.{i}." + name }
+	part := func(name string) string { return names + "layers.{i}." + name }
 	linear := func(name, path, in string, rows, cols int, biased bool) string {
 		weights := []ir.GraphWeight{weight(part(path+".weight"), rows, cols)}
 		if biased {
@@ -312,17 +336,15 @@ func (d *decoder) layer(m *ir.Model, window int) []ir.GraphNode {
 		}
 		return b.add(name, "linear", []int{rows}, []string{in}, weights...)
 	}
-	norm := func(name, path, in string, n, weights int) string {
-		return d.norm(&b, name, in, n, m.Eps, part(path+".weight"), weights)
-	}
-	n := norm("input_norm", "input_layernorm", ir.Stream, h, h)
+	norm := func(name, path, in string) string { return d.norm(&b, name, in, h, m.Eps, part(path+".weight")) }
+	n := norm("input_norm", "input_layernorm", ir.Stream)
 	heads := func(name string, rows int) string {
 		return linear(name, "self_attn."+name, n, rows, h, d.biased.heads)
 	}
 	q, k, v := heads("q_proj", qd), heads("k_proj", kd), heads("v_proj", kd)
 	if d.normedHeads {
-		q = norm("q_norm", "self_attn.q_norm", q, qd, hd)
-		k = norm("k_norm", "self_attn.k_norm", k, kd, hd)
+		q = d.normHeads(&b, "q_norm", q, qd, m, part("self_attn.q_norm.weight"))
+		k = d.normHeads(&b, "k_norm", k, kd, m, part("self_attn.k_norm.weight"))
 	}
 	q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
 	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
@@ -336,18 +358,18 @@ func (d *decoder) layer(m *ir.Model, window int) []ir.GraphNode {
 	o := linear("o_proj", "self_attn.o_proj", att, h, qd, d.biased.o)
 	before := "post_attention_layernorm" // of the MLP
 	if d.postNorms {
-		o = norm("post_attn_norm", before, o, h, h)
+		o = norm("post_attn_norm", before, o)
 		before = "pre_feedforward_layernorm"
 	}
 	x := b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
-	n = norm("post_norm", before, x, h, h)
+	n = norm("post_norm", before, x)
 	gate := linear("gate_proj", "mlp.gate_proj", n, m.Intermediate, h, d.biased.mlp)
 	up := linear("up_proj", "mlp.up_proj", n, m.Intermediate, h, d.biased.mlp)
 	mul := cmp.Or(d.gate, "silu_mul")
 	act := b.add(mul, mul, []int{m.Intermediate}, []string{gate, up})
 	down := linear("down_proj", "mlp.down_proj", act, h, m.Intermediate, d.biased.mlp)
 	if d.postNorms {
-		down = norm("post_mlp_norm", "post_feedforward_layernorm", down, h, h)
+		down = norm("post_mlp_norm", "post_feedforward_layernorm", down)
 	}
 	b.add("mlp_add", "add", []int{h}, []string{x, down})
 	return b
@@ -370,15 +392,20 @@ func (b nodes) param(params ...ir.Param) {
 	last.Params = append(last.Params, params...)
 }
 
-// norm appends an RMSNorm of a vector of n elements: of each block of so many of them as there are weights.
-func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, key string, weights int) string {
-	b.add(name, "rmsnorm", []int{n}, []string{in}, weight(key, weights))
+// norm appends an RMSNorm of a vector of n elements.
+func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, key string) string {
+	b.add(name, "rmsnorm", []int{n}, []string{in}, weight(key, n))
 	b.param(ir.FloatParam("eps", eps))
-	if weights < n {
-		b.param(ir.IntParam("head_dim", ir.Int(weights)))
-	}
 	if d.unitOffset {
 		b.param(ir.IntParam("unit_offset", ir.Int(1)))
 	}
+	return name
+}
+
+// normHeads appends an RMSNorm of each head of a vector of n elements, be it a single one.
+func (d *decoder) normHeads(b *nodes, name, in string, n int, m *ir.Model, key string) string {
+	d.norm(b, name, in, n, m.Eps, key)
+	(*b)[len(*b)-1].Weights[0].Shape = []int{m.HeadDim}
+	b.param(ir.IntParam("head_dim", ir.Int(m.HeadDim)))
 	return name
 }

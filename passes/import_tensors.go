@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -56,7 +57,8 @@ func (m *importer) matchRest(g *ir.Graph) {
 		switch {
 		case m.consumed[t.Name]:
 			continue
-		case t.Name == "lm_head.weight" && g.Model.Tied && m.consumed["model.embed_tokens.weight"]:
+		case slices.ContainsFunc(m.leftOut, func(part string) bool { return strings.HasPrefix(t.Name, part) }):
+		case t.Name == m.names.head && g.Model.Tied && m.consumed[m.names.embedding()]:
 			bad = m.matchTied(t)
 		case storedFreq.MatchString(t.Name):
 			bad = matchInvFreq(t, g.Rope.InvFreq)
@@ -75,14 +77,14 @@ func (m *importer) matchRest(g *ir.Graph) {
 
 // matchTied demands that a stored head equals the embedding bit for bit.
 func (m *importer) matchTied(head checkpoint.Tensor) *diag.Diagnostic {
-	embedding, _ := m.src.Weights.Tensor("model.embed_tokens.weight")
+	embedding, _ := m.src.Weights.Tensor(m.names.embedding())
 	same, err := head.SameBits(embedding)
 	switch {
 	case err != nil:
 		return asDiagnostic(err)
 	case !same:
 		return diag.Errorf(codeTied, "tensor "+head.Name,
-			"differs from model.embed_tokens.weight, but tie_word_embeddings is true; want the same bits, or false")
+			"differs from %s, but tie_word_embeddings is true; want the same bits, or false", embedding.Name)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"amkc/ir"
@@ -45,7 +46,7 @@ func runLower(s *State) error {
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
 	l.buffer(logits, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Vocab)...).Role = ir.RoleLogits
 	l.buffer(next, ir.Output, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleNext
-	l.buffer(invFreqBuffer, ir.Const, ir.F32, ir.HBM, p.Model.HeadDim/2).Pieces = []ir.Piece{{Key: invFreqKey}}
+	l.frequencies(invFreqBuffer, invFreqKey)
 	l.buffer(residual, ir.Activation, ir.F32, ir.GlobalScratch, l.tokens.shape(p.Model.Hidden)...)
 	v := ir.Variant{Name: "all", Lo: 0, Hi: p.Model.MaxSeq - p.Pass.NumRows()}
 	if err := cmp.Or(l.graph(&v), l.differs); err != nil {
@@ -83,6 +84,9 @@ var (
 	nextLayer = ir.Layer{Known: true, Index: true, N: 1}
 )
 
+// invFreqOfKind stands for the frequencies of a kind of layers that has its own.
+func invFreqOfKind(kind int) string { return fmt.Sprintf("%s.kind%d", invFreqKey, kind) }
+
 type lowerer struct {
 	g       *ir.Graph
 	m       *ir.Model
@@ -94,6 +98,8 @@ type lowerer struct {
 	nodes   []ir.GraphNode
 	stages  []*ir.Stage
 	layer   ir.Layer          // that it is of
+	rope    *ir.Rope          // that it rotates by
+	angles  string            // the buffer of its frequencies
 	value   map[string]string // node -> buffer that holds its value
 	sum     string            // the node whose sum the residual is now
 	rotated map[string]bool   // nodes whose value a rotation reads, of the elements as they are or normalised
@@ -144,6 +150,10 @@ func (l *lowerer) graph(v *ir.Variant) error {
 	setStages(v, l.stages)
 	layers := &ir.Loop{Name: "layers", Count: len(l.g.Layers), Kinds: kindsOf(l.g)}
 	for k, kind := range l.g.Kinds {
+		l.rope, l.angles = l.g.RopeOf(k), invFreqBuffer
+		if kind.Rope != nil {
+			l.angles = l.frequencies(fmt.Sprintf("rope.kind%d.inv_freq", k), invFreqOfKind(k))
+		}
 		if err := l.body(kind.Nodes, thisLayer, ir.NameIn(thisLayer, stream)); err != nil {
 			return err
 		}
@@ -221,6 +231,12 @@ func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space 
 	return l.buffers.add(b)
 }
 
+// frequencies declares the buffer of the frequencies that a key stands for.
+func (l *lowerer) frequencies(name, key string) string {
+	l.buffer(name, ir.Const, ir.F32, ir.HBM, l.m.HeadDim/2).Pieces = []ir.Piece{{Key: key}}
+	return name
+}
+
 // scratch declares the buffer of a value of n elements.
 func (l *lowerer) scratch(name string, dtype ir.DType, n int) string {
 	l.buffer(name, ir.Activation, dtype, ir.GlobalScratch, l.tokens.shape(n)...)
@@ -263,11 +279,11 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
 			ir.IntParam("first", spanA), ir.IntParam("limit", ir.Int(size)),
 			ir.IntParam("pos", l.tokens.position())}
-		if scale := l.g.Rope.Scale; scale != 1 {
+		if scale := l.rope.Scale; scale != 1 {
 			params = append(params, ir.FloatParam("scale", scale))
 		}
 		l.stage(n, out, whole(size), ir.Op{Code: ir.ROPE, Out: []ir.Operand{l.tokens.view(out, task)},
-			In:     []ir.Operand{l.tokens.view(in(0), task), view(invFreqBuffer, upTo(hd/2))},
+			In:     []ir.Operand{l.tokens.view(in(0), task), view(l.angles, upTo(hd/2))},
 			Params: params})
 	case "attention":
 		out := l.scratch(l.named("attn"), l.m.Activations, size)

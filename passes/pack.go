@@ -13,12 +13,18 @@ import (
 // blocks of rows, so that no more than two blocks a processor are held; it may be used from several goroutines at once.
 type Weights struct {
 	checkpoint *checkpoint.Checkpoint
-	rope       ir.Rope
+	computed   map[string]numbers // vectors that come from no tensor, by key
 }
 
 // NewWeights supplies from a checkpoint, which must stay open. The rotary frequencies are those of the graph.
-func NewWeights(c *checkpoint.Checkpoint, rope ir.Rope) *Weights {
-	return &Weights{checkpoint: c, rope: rope}
+func NewWeights(c *checkpoint.Checkpoint, g *ir.Graph) *Weights {
+	computed := map[string]numbers{invFreqKey: g.Rope.InvFreq}
+	for k, kind := range g.Kinds {
+		if kind.Rope != nil {
+			computed[invFreqOfKind(k)] = kind.Rope.InvFreq
+		}
+	}
+	return &Weights{checkpoint: c, computed: computed}
 }
 
 // Floats returns all elements of a buffer (member i, if it is a family) in row-major order, as its format holds them.

@@ -39,8 +39,14 @@ type ropeReader struct {
 // of elements of a head.
 func (m *importer) rope(model *ir.Model, trained int) ir.Rope {
 	where, params := m.ropeObject()
-	r := &ropeReader{importer: m, where: where, params: params, theta: m.ropeTheta(where, params),
-		headDim: model.HeadDim, trained: trained, maxSeq: model.MaxSeq}
+	return m.ropeOf(where, params, m.ropeTheta("rope_theta", 10000, where, params), model, trained)
+}
+
+// ropeOf reads what an object describes, or nothing but a base where there is none.
+func (m *importer) ropeOf(where string, params *checkpoint.Object, theta float64, model *ir.Model,
+	trained int) ir.Rope {
+	r := &ropeReader{importer: m, where: where, params: params, theta: theta, headDim: model.HeadDim, trained: trained,
+		maxSeq: model.MaxSeq}
 	if params == nil {
 		return r.plain()
 	}
@@ -178,9 +184,9 @@ func (r *ropeReader) ropeType() string {
 	return kind
 }
 
-// ropeTheta reads the base of the frequencies: 10000 unless the config says otherwise.
-func (m *importer) ropeTheta(where string, params *checkpoint.Object) float64 {
-	theta, field := 10000.0, "rope_theta"
+// ropeTheta reads the base of the frequencies, which stands in the object or in a field beside it.
+func (m *importer) ropeTheta(beside string, absent float64, where string, params *checkpoint.Object) float64 {
+	theta, field := absent, beside
 	outer, there := m.value(field)
 	if there {
 		theta = m.between(field, outer, ropeBounds["rope_theta"])
@@ -190,7 +196,7 @@ func (m *importer) ropeTheta(where string, params *checkpoint.Object) float64 {
 			field = where + ".rope_theta"
 			inner := m.between(field, v, ropeBounds["rope_theta"])
 			if there && inner != theta {
-				m.fail(codeRope, field, "is %g, but rope_theta is %g; want one of them", inner, theta)
+				m.fail(codeRope, field, "is %g, but %s is %g; want one of them", inner, beside, theta)
 			}
 			theta = inner
 		}

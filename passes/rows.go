@@ -35,8 +35,9 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 		if err != nil {
 			return nil, fail("%v", err)
 		}
-		var tensor transform.Tensor = numbers(w.rope.InvFreq)
-		if key != invFreqKey {
+		computed, isComputed := w.computed[key]
+		var tensor transform.Tensor = computed
+		if !isComputed {
 			t, ok := w.checkpoint.Tensor(key)
 			if !ok {
 				return nil, fail("the checkpoint has no tensor %s", key)
@@ -48,7 +49,7 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 		if err != nil {
 			return nil, fail("tensor %s: %v", key, err)
 		}
-		r.exact = r.exact && v.Plain() && key != invFreqKey
+		r.exact = r.exact && v.Plain() && !isComputed
 		r.keys, views, chains = append(r.keys, key), append(views, v), append(chains, piece.Chain)
 	}
 	rows, cols := b.Matrix()

@@ -18,7 +18,7 @@ import (
 )
 
 // severalModels differ in what several tokens meet: a bias, norms of heads, a window, layers of two kinds, norms after
-// branches and soft caps.
+// branches and soft caps, a rotary embedding for each kind.
 var severalModels = map[string]string{
 	"llama": `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2,
 		"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 37, "max_position_embeddings": 24,
@@ -38,6 +38,9 @@ var severalModels = map[string]string{
 	"post norms": `{"model_type": "gemma2", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
 		"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 20, "sliding_window": 4,
 		"max_position_embeddings": 24`,
+	"ropes": `{"model_type": "gemma3_text", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3,
+		"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 20, "sliding_window": 4,
+		"sliding_window_pattern": 2, "max_position_embeddings": 24`,
 }
 
 // severalPasses are what passes of several tokens take, and one of one.

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"amkc/compiler/amk"
 	"amkc/ir"
@@ -28,6 +29,10 @@ func (d *dumpFlags) exportProgram(p *ir.Program, theta float64) ([]byte, error) 
 // base.
 func rotaryBase(config *checkpoint.Document, g *ir.Graph) (float64, error) {
 	theta := ropeTheta(config)
+	if slices.ContainsFunc(g.Kinds, func(k ir.LayerKind) bool { return k.Rope != nil }) {
+		return 0, diag.Errorf(codeNotExpressible, config.Name, "layers of two kinds have a rotary embedding each, and "+
+			"the AMK profile has one; want one for all layers")
+	}
 	if g.Rope.Scale != 1 || !isPlainRope(g.Rope.InvFreq, theta, g.Model.HeadDim) {
 		return 0, diag.Errorf(codeNotExpressible, config.Name,
 			"the rotary embedding is scaled, and the AMK profile has a base alone; want rope type default")

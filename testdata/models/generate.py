@@ -39,9 +39,13 @@ SMALL = {"hidden_size": 48, "intermediate_size": 88, "num_hidden_layers": 3, "nu
 GEMMA = ["embed_scale", {"hidden_act": "silu"}]
 GEMMA2 = ["embed_scale", "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight",
           {"hidden_activation": "silu"}, {"query_pre_attn_scalar": 60}]
+VISION = {"model_type": "siglip_vision_model", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
+          "num_attention_heads": 2, "image_size": 28, "patch_size": 14}
+GLOBAL = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
 BIASES = ["self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"]
 MLP_BIASES = ["mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias"]
 HEAD_NORMS = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
+GEMMA3 = [*GEMMA2, *HEAD_NORMS, {"sliding_window": 11}, {"sliding_window": 13}]
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
 # name: (class of the config, its fields, what must move the logits beside EVERY, form of config.json). What must move
 # them is the end of a tensor's name, or fields with other values, of rope_parameters some keys. The form is "present" as
@@ -126,6 +130,27 @@ MODELS = {
                                          "final_logit_softcapping": None, "dtype": "float32"},
                         [*GEMMA2, {"sliding_window": 16}, {"attn_logit_softcapping": 2.0},
                          {"final_logit_softcapping": 3.0}], "present"),
+    "gemma3-tied": ("Gemma3TextConfig", {**SMALL, "hidden_size": 60, "head_dim": 32, "num_hidden_layers": 4,
+                                         "query_pre_attn_scalar": 8, "sliding_window": 12, "layer_types": GLOBAL,
+                                         "rope_parameters": {
+                                             "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e3},
+                                             "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}},
+                    [*GEMMA3, {"layer_types": ["sliding_attention"] * 4}, {"layer_types": ["full_attention"] * 4},
+                     {"final_logit_softcapping": 3.0},
+                     {"rope_parameters": {"full_attention": {"factor": 2.0}}},
+                     {"rope_parameters": {"sliding_attention": {"rope_theta": 1e4}}}], "present"),
+    "gemma3-odd-dims": ("Gemma3TextConfig", {**ODD, "head_dim": 24, "num_attention_heads": 4,
+                                             "num_key_value_heads": 4, "tie_word_embeddings": False,
+                                             "num_hidden_layers": 4, "query_pre_attn_scalar": 6, "sliding_window": 12,
+                                             "sliding_window_pattern": 3, "final_logit_softcapping": 20.0,
+                                             "rope_theta": 1e3, "rope_local_base_freq": 100.0,
+                                             "rope_scaling": {"rope_type": "linear", "factor": 3.0},
+                                             "dtype": "float32"},
+                        [*GEMMA3, {"layer_types": ["sliding_attention"] * 4}, {"final_logit_softcapping": None}],
+                        "former"),
+    "gemma3-images": ("Gemma3Config", {**SMALL, "hidden_size": 60, "head_dim": 20, "sliding_window": 12,
+                                       "query_pre_attn_scalar": 5, "num_hidden_layers": 4, "layer_types": GLOBAL},
+                      GEMMA3, "present"),
 }
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
@@ -134,6 +159,13 @@ EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.nor
 
 def config_of(kind, fields):
     fields = {"max_position_embeddings": 512, "dtype": "bfloat16", **fields}
+    if kind == "Gemma3Config":
+        return transformers.Gemma3Config(
+            text_config=fields, vision_config=VISION, mm_tokens_per_image=4, dtype=fields["dtype"], bos_token_id=0,
+            eos_token_id=1, image_token_index=1, architectures=["Gemma3ForConditionalGeneration"])
+    if kind == "Gemma3TextConfig":  # whose rotary embeddings are two
+        return transformers.Gemma3TextConfig(bos_token_id=0, eos_token_id=1, architectures=["Gemma3ForCausalLM"],
+                                             **fields)
     rope = {"rope_type": "default", "rope_theta": fields.pop("rope_theta", 1e4), **fields.pop("rope_parameters", {})}
     return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, rope_parameters=rope,
                                        architectures=[kind.replace("Config", "ForCausalLM")], **fields)
@@ -149,14 +181,20 @@ def set_weights(model, seed):
     are not small; norms between 0.4 and 1.6."""
     random = torch.Generator().manual_seed(seed)
     for name, p in sorted(model.named_parameters()):
+        if "vision_tower" in name or "multi_modal_projector" in name:
+            continue
         if name.endswith("norm.weight"):
             p.data = neutral(model) - 0.6 + 1.2 * torch.rand(p.shape, generator=random)
+            if "Gemma3" in type(model).__name__ and name.endswith("model.norm.weight"):
+                p.data = 3 * (1 + p.data) - 1
         elif name.endswith("bias"):
             p.data = 0.5 * torch.randn(p.shape, generator=random)
         elif "embed_tokens" in name:
             size = 0.3 if model.config.tie_word_embeddings else 1.0
             if hasattr(model.get_input_embeddings(), "embed_scale"):
                 size /= 3  # the root of hidden_size comes on top
+            if "Gemma3" in type(model).__name__ and model.config.tie_word_embeddings:
+                size /= 2  # or the text repeats an id; the last norm makes up for it
             p.data = size * torch.randn(p.shape, generator=random)
         else:
             gain = 2.0 if "q_proj" in name or "k_proj" in name else 1.5
@@ -170,9 +208,10 @@ def rewrite_config(folder, fields):
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
     rope = config.pop("rope_parameters")
-    config["rope_theta"] = rope.pop("rope_theta")
-    if rope["rope_type"] != "default":
-        config["rope_scaling"] = {"type": rope.pop("rope_type"), **rope}
+    if "rope_type" in rope:  # for all layers
+        config["rope_theta"] = rope.pop("rope_theta")
+        if rope["rope_type"] != "default":
+            config["rope_scaling"] = {"type": rope.pop("rope_type"), **rope}
     config["torch_dtype"] = config.pop("dtype")
     config.pop("layer_types", None)
     config.update((field, value) for field, value in fields.items() if field != "rope_parameters")
@@ -181,17 +220,25 @@ def rewrite_config(folder, fields):
         file.write("\n")
 
 
+def merged(old, new):
+    return {**old, **{key: merged(old[key], v) if isinstance(v, dict) else v for key, v in new.items()}}
+
+
 def load(folder, **changes):
     config = transformers.AutoConfig.from_pretrained(folder)
+    text = config.get_text_config()
     if "rope_theta" in changes:
-        changes = {"rope_parameters": changes}
-    if "rope_parameters" in changes:
-        changes = {"rope_parameters": {**config.rope_parameters, **changes["rope_parameters"]}}
+        changes = {"rope_parameters": {"full_attention": changes} if "full_attention" in text.rope_parameters else changes}
     if changes:
-        fields = {**config.to_dict(), **changes}
+        fields = {**text.to_dict(), **changes}
+        fields["rope_parameters"] = merged(text.rope_parameters, changes.get("rope_parameters", {}))
         if "max_window_layers" in fields:
             fields.pop("layer_types", None)  # they follow from it
-        config = type(config)(**fields)
+        changed = type(text)(**fields)
+        if text is config:
+            config = changed
+        else:
+            config.text_config = changed
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32,
                                                               attn_implementation="eager").eval()
     for name, scale in model.named_buffers():
