@@ -64,6 +64,10 @@ func TestPassOfOne(t *testing.T) {
 		require.Equal(t, want, p.Pass, line)
 		require.Equal(t, want != Pass{}, strings.Contains(string(Print(p)), "\npass"), line)
 	}
+	var p Program
+	plain := string(Print(&p))
+	p.Pass = Pass{Sequences: 1, Rows: 1}
+	require.Equal(t, plain, string(Print(&p)), "what is not written by PassOf is printed alike")
 	require.Equal(t, 1, Pass{}.NumTokens())
 	require.Equal(t, 28, PassOf(7, 4).NumTokens())
 }

@@ -12,7 +12,7 @@ func Print(p *Program) []byte {
 		t.b = appendName(append(t.b, "target "...), p.Target.Name)
 		t.keyed(p.Target.fields())
 	}
-	if pass := p.Pass.written(); p.Pass != (Pass{}) {
+	if pass := p.Pass.written(); pass != (Pass{1, 1}) {
 		t.put("pass")
 		t.keyed(pass.fields())
 	}
