@@ -94,7 +94,11 @@ func TestEveryBuildReadsBack(t *testing.T) {
 						continue // architectures that are not supported, and splits of which there are too few
 					}
 					if _, err := codegen.CUDA(l.Program); err != nil {
-						require.Contains(t, err.Error(), "AMK4005", name) // too large for a stage body
+						want := "AMK4005" // too large for a stage body
+						if strings.HasPrefix(name, "gemma2") || strings.HasPrefix(name, "gemma3") {
+							want = "AMK4001" // norms after branches have none
+						}
+						require.Contains(t, err.Error(), want, name)
 						continue
 					}
 					compiled[filepath.Base(dir)] = true
