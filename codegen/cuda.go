@@ -170,6 +170,10 @@ func build(p *ir.Program) (*builder, error) {
 	if diags := ir.CheckNames(p); diags.Err() != nil {
 		return nil, diags // the templates print names as they are
 	}
+	p, clash := Conventional(p)
+	if clash != nil {
+		return nil, clash
+	}
 	if err := ir.CheckArch(p.Target.Arch); err != nil {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)
 	}

@@ -122,7 +122,7 @@ func TestHandovers(t *testing.T) {
 			"buffer other CONST F32 [8] HBM rowmajor from rows(@inv_freq)\nbuffer embed.weight",
 			"%y, rope.inv_freq[0:8]", "%y, other[0:8]"}},
 		"two frequencies": {want: "buffer rope.inv_freq: error: is what stage L{i}.qkv rotates by, and other stages " +
-			"by other", once: true,
+			"by rope.inv_freq2", once: true,
 			edits: []string{"buffer embed.weight",
 				"buffer other CONST F32 [8] HBM rowmajor from rows(@inv_freq)\nbuffer embed.weight",
 				"%y, rope.inv_freq[0:8]", "%y, other[0:8]"}},

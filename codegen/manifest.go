@@ -99,8 +99,8 @@ func Facts(p *ir.Program) (host.Facts, error) {
 	for _, s := range b.d.Stages {
 		f.Stages = append(f.Stages, s.IR.Label())
 	}
-	for i := range p.Variants {
-		v := &p.Variants[i]
+	for i := range b.p.Variants {
+		v := &b.p.Variants[i]
 		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Exchanges: b.exchangesOf(v)})
 	}
 	return f, nil

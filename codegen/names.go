@@ -9,7 +9,7 @@ import (
 )
 
 // All C++ names are made here: those of stages from their roles and layers, so that gate_up in a loop is GateUp, and of
-// layer 3 outside of one L03GateUp; those of buffers from their names.
+// layer 3 outside of one L03GateUp; those of buffers from the names that Conventional gives them.
 
 // camel joins the words of an IR name: gate_up -> GateUp, best.value -> BestValue.
 func camel(name string) string {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"amkc/codegen"
 	"amkc/compiler/readback"
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -43,11 +44,17 @@ func (v *Verification) readBack(dir string, want *ir.Program) {
 	}
 }
 
-// readHeaders rebuilds the program from the headers, and compares it with the one that it should be unless that is nil.
+// readHeaders rebuilds the program from the headers, and compares it with the one that it should be unless that is nil,
+// by the names that generated text has for things.
 func readHeaders(text map[string][]byte, want *ir.Program) (*ir.Program, diag.List) {
 	p, diags := readback.Program(text)
 	if diags.Err() == nil && want != nil {
-		diags.Add(readback.Compare(p, want)...)
+		named, clash := codegen.Conventional(want)
+		if clash != nil {
+			diags.Add(clash)
+			return p, diags
+		}
+		diags.Add(readback.Compare(p, named)...)
 	}
 	return p, diags
 }

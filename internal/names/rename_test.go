@@ -56,11 +56,7 @@ func (s *sort) rename(to naming) {
 // renamed is a program with other names for every buffer, counter, stage and loop. The program has no groups.
 func renamed(t *testing.T, p *ir.Program, to naming) *ir.Program {
 	t.Helper()
-	text, err := p.MarshalJSON()
-	require.NoError(t, err)
-	q, diags := ir.ParseJSON(text, "program.json")
-	require.NoError(t, diags.Err())
-	require.Empty(t, q.Groups)
+	names := ir.NamesOf(p)
 	buffers, counters, stages := sort{what: "buffer"}, sort{what: "counter"}, sort{what: "stage"}
 	for _, b := range p.Buffers {
 		buffers.add(b.Name, fmt.Sprint(b.First, b.Count, b.Step))
@@ -69,92 +65,31 @@ func renamed(t *testing.T, p *ir.Program, to naming) *ir.Program {
 		for _, c := range p.Variants[i].Counters {
 			counters.add(c.Name, fmt.Sprint(c.First, c.Count, c.Step))
 		}
-		eachStage(&p.Variants[i], func(s *ir.Stage, l *ir.Loop) { stages.add(s.Name, fmt.Sprint(l == nil)) })
+		p.Variants[i].Each(func(s *ir.Stage, l *ir.Loop) { stages.add(s.Name, fmt.Sprint(l == nil)) })
 	}
-	buffers.rename(to)
-	counters.rename(to)
-	stages.rename(to)
-	directory := ir.BufferDirectory(p)
-	for i := range q.Buffers {
-		q.Buffers[i].Name = buffers.now[q.Buffers[i].Name]
-	}
-	for i := range q.Variants {
-		v, counted := &q.Variants[i], ir.CounterDirectory(&p.Variants[i])
-		for k := range v.Counters {
-			v.Counters[k].Name = counters.now[v.Counters[k].Name]
+	for s, lists := range map[*sort][][]string{&buffers: {names.Buffers},
+		&counters: each(names, func(v ir.VariantNames) []string { return v.Counters }),
+		&stages:   each(names, func(v ir.VariantNames) []string { return v.Stages })} {
+		s.rename(to)
+		for _, list := range lists {
+			for k := range list {
+				list[k] = s.now[list[k]]
+			}
 		}
-		eachStage(v, func(s *ir.Stage, l *ir.Loop) {
-			counter := func(name string) string {
-				return use(t, counted, name, l, func(m ir.Member) (string, int) {
-					c := &p.Variants[i].Counters[m.Declared]
-					return counters.now[c.Name], c.Index(m.K)
-				})
-			}
-			if s.Name = stages.now[s.Name]; s.Signal != "" {
-				s.Signal = counter(s.Signal)
-			}
-			for k := range s.Waits {
-				s.Waits[k].Counter = counter(s.Waits[k].Counter)
-			}
-			for _, op := range s.Ops {
-				for _, o := range slices.Concat(pointers(op.Out), pointers(op.In)) {
-					if !o.IsTemp() {
-						o.Buf = use(t, directory, o.Buf, l, func(m ir.Member) (string, int) {
-							b := &p.Buffers[m.Declared]
-							return buffers.now[b.Name], b.Index(m.K)
-						})
-					}
-				}
-			}
-			if l != nil {
-				l.Name = "again"
-			}
-		})
 	}
+	for _, list := range each(names, func(v ir.VariantNames) []string { return v.Loops }) {
+		for k := range list {
+			list[k] = fmt.Sprintf("again%d", k)
+		}
+	}
+	q, err := ir.Rename(p, names)
+	require.NoError(t, err)
 	return q
 }
 
-func pointers(ops []ir.Operand) []*ir.Operand {
-	out := make([]*ir.Operand, len(ops))
-	for k := range ops {
-		out[k] = &ops[k]
+func each(n ir.Names, of func(ir.VariantNames) []string) (out [][]string) {
+	for _, v := range n.Variants {
+		out = append(out, of(v))
 	}
 	return out
-}
-
-// use is what a stage in a loop, or in none, calls something that it called by the given name: find says what that is
-// called now, and its index.
-func use(t *testing.T, d *ir.Directory, name string, l *ir.Loop, find func(ir.Member) (string, int)) string {
-	first := 0
-	if l != nil {
-		first = l.First
-	}
-	m, err := d.At(name, first)
-	require.NoError(t, err)
-	now, index := find(m)
-	switch offset := index - first; {
-	case !ir.IsFamily(now):
-		return now
-	case !ir.IsFamily(name):
-		now, err = ir.Resolve(now, index)
-		require.NoError(t, err)
-		return now
-	case offset == 0:
-		return now
-	default:
-		return strings.Replace(now, "{i}", fmt.Sprintf("{i%+d}", offset), 1)
-	}
-}
-
-func eachStage(v *ir.Variant, f func(s *ir.Stage, l *ir.Loop)) {
-	for _, n := range v.Body {
-		switch n := n.(type) {
-		case *ir.Stage:
-			f(n, nil)
-		case *ir.Loop:
-			for _, s := range n.Body {
-				f(s, n)
-			}
-		}
-	}
 }

@@ -1,0 +1,255 @@
+package codegen
+
+import (
+	"fmt"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Generated text has names of its own, which follow from what things are for: a stage is called by its role and layer,
+// a weight by the role of the stage that reads it, a vector by that of the stage that hands it over. So the text of a
+// build, and what is read back out of it, is the same whatever its program calls things. What no rule here names keeps
+// the name that the program gives it.
+
+// Conventional returns the program as generated text speaks of it. A program with groups keeps its names, and so does
+// one that cannot be emitted, for messages to speak of it as it does.
+func Conventional(p *ir.Program) (*ir.Program, *diag.Diagnostic) {
+	if len(p.Groups) > 0 || !hasBodies(p) {
+		return p, nil
+	}
+	n := &namer{p: p, buffers: ir.BufferDirectory(p), names: ir.NamesOf(p), named: make([]bool, len(p.Buffers))}
+	before := ir.NamesOf(p)
+	for i := range p.Variants {
+		n.variant(i)
+	}
+	if same(before, n.names) {
+		return p, nil
+	}
+	n.tellApart()
+	q, err := ir.Rename(p, n.names)
+	if err != nil {
+		return nil, diag.Errorf(codeStructure, "program", "%v", err)
+	}
+	if wrong := ir.Check(q); wrong.Err() != nil {
+		return nil, diag.Errorf(codeStructure, "program", "has objects of one role, which generated text would call "+
+			"alike: want one stage and one counter for each role in a layer").With(wrong[0].Error())
+	}
+	return q, nil
+}
+
+// hasBodies reports whether there is a body for every stage.
+func hasBodies(p *ir.Program) bool {
+	all := true
+	for i := range p.Variants {
+		p.Variants[i].Each(func(s *ir.Stage, _ *ir.Loop) {
+			_, err := classify(s)
+			all = all && err == nil
+		})
+	}
+	return all
+}
+
+// same reports whether nothing gets another name.
+func same(a, b ir.Names) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// A namer gives names by the first use of each thing.
+type namer struct {
+	p       *ir.Program
+	buffers *ir.Directory
+	names   ir.Names
+	named   []bool // of the buffers
+}
+
+// tellApart numbers buffers that would be called alike: those that the rules have named first, in their order.
+func (n *namer) tellApart() {
+	taken := ir.BufferDirectory(&ir.Program{})
+	for _, named := range []bool{true, false} {
+		for k := range n.p.Buffers {
+			if n.named[k] != named {
+				continue
+			}
+			b, name := n.p.Buffers[k], n.names.Buffers[k]
+			for number := 2; ; number++ {
+				b.Name = n.names.Buffers[k]
+				if !has(taken, &b) {
+					break
+				}
+				n.names.Buffers[k] = name + itoa(number)
+			}
+			taken.Add(&b)
+		}
+	}
+}
+
+// has reports whether a member of a buffer is called as one that is known.
+func has(d *ir.Directory, b *ir.Buffer) bool {
+	for k := range max(1, b.Count) {
+		if _, err := d.At(b.Name, b.Index(k)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ioNames are those of the buffers that a step shares with its host.
+var ioNames = map[string]string{ir.RoleToken: "token", ir.RoleNext: "next", ir.RoleLogits: "logits",
+	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last"}
+
+// vectorNames are those of what stages hand over, and gainNames those of the norms of what they read, by their roles.
+var (
+	vectorNames = map[string]string{"embed": "x", "qkv": "qkv", "part": "part", "attn": "attn", "o": "h",
+		"gate_up": "act", "down": "x"}
+	gainNames = map[string]string{"qkv": "input_norm.weight", "gate_up": "post_norm.weight",
+		"lm_head": "final_norm.weight"}
+)
+
+func (n *namer) variant(i int) {
+	v, names := &n.p.Variants[i], &n.names.Variants[i]
+	counters, counted := ir.CounterDirectory(v), make([]bool, len(v.Counters))
+	for k := range names.Loops {
+		if names.Loops[k] = "layers"; k > 0 {
+			names.Loops[k] += "." + itoa(k)
+		}
+	}
+	k := 0
+	v.Each(func(s *ir.Stage, l *ir.Loop) {
+		if s.Role != "" {
+			names.Stages[k] = ir.NameIn(s.Layer, s.Role)
+		}
+		k++
+		u := &use{n, s, site{loop: l}}
+		u.ops()
+		if m, err := counters.At(s.Signal, u.at.indices()[0]); err == nil && !counted[m.Declared] {
+			counted[m.Declared] = true
+			if name := u.counter(&v.Counters[m.Declared]); name != "" {
+				names.Counters[m.Declared] = name
+			}
+		}
+	})
+}
+
+// A use is a stage where it stands: what it does says what the things that it uses are.
+type use struct {
+	*namer
+	s  *ir.Stage
+	at site
+}
+
+// buffer names what an operand is of: by a stem alone, or as that of a layer, so many behind that of the stage.
+func (u *use) buffer(o ir.Operand, stem string, layered bool, behind int) {
+	m, err := u.buffers.At(o.Buf, u.at.indices()[0])
+	if o.IsTemp() || err != nil || u.named[m.Declared] || stem == "" {
+		return
+	}
+	if b := &u.p.Buffers[m.Declared]; layered || b.Count == 0 {
+		u.named[m.Declared] = true
+		u.names.Buffers[m.Declared] = u.name(stem, b.Count > 0, layered, behind)
+	}
+}
+
+// name is a stem by itself, that of a family, or that of the layer of the stage.
+func (u *use) name(stem string, family, layered bool, behind int) string {
+	switch layer, _ := u.s.Layer.At(u.at.indices()[0]); {
+	case !layered:
+		return stem
+	case family:
+		return "L{i}." + stem
+	default:
+		return ir.NameIn(ir.Layer{Known: true, N: layer + behind}, stem)
+	}
+}
+
+// ops names the buffers that the stage uses.
+func (u *use) ops() {
+	s, layered := u.s, u.s.Layer.Known
+	kind, err := classify(s)
+	if err != nil {
+		return
+	}
+	for k := range s.Ops {
+		o := &s.Ops[k]
+		for _, operands := range [][]ir.Operand{o.Out, o.In} {
+			for _, x := range operands {
+				if b := u.buffers; !x.IsTemp() {
+					if m, err := b.At(x.Buf, u.at.indices()[0]); err == nil {
+						u.buffer(x, ioNames[u.p.Buffers[m.Declared].Role], false, 0)
+					}
+				}
+			}
+		}
+		switch o.Code {
+		case ir.EMBED:
+			u.buffer(operand(o.Out, 0), "residual", false, 0)
+			if !u.p.Model.Tied { // else it is named by lm_head
+				u.buffer(operand(o.In, 1), "embed.weight", false, 0)
+			}
+		case ir.RMSNORM:
+			gain := gainNames[s.Role]
+			if kind == bodyAttend {
+				gain = [2]string{"q_norm.weight", "k_norm.weight"}[min(k, 1)]
+			}
+			u.buffer(operand(o.In, 1), gain, layered, 0)
+		case ir.GEMV:
+			if s.Role != "" {
+				u.buffer(operand(o.In, 1), s.Role+".weight", layered, 0)
+			}
+		case ir.ROPE:
+			u.buffer(operand(o.In, 1), "rope.inv_freq", false, 0)
+		case ir.ADD:
+			if x := operand(o.In, 1); !x.IsTemp() && s.Role != "" {
+				u.buffer(x, s.Role+".bias", layered, 0)
+			}
+		case ir.ATTENTION:
+			u.buffer(operand(o.In, 1), "kv", layered, 0)
+		case ir.STOP:
+			u.buffer(operand(o.Out, 0), "stop", false, 0)
+		case ir.ArgMax:
+			if kind == bodySample {
+				u.buffer(operand(o.Out, 0), "next.sm", false, 0)
+				continue
+			}
+			u.buffer(operand(o.Out, 0), "best.value", false, 0)
+			u.buffer(operand(o.Out, 1), "best.index", false, 0)
+			continue
+		}
+		for _, x := range o.Out {
+			u.vector(x)
+		}
+	}
+}
+
+// vector names what the stage hands over.
+func (u *use) vector(o ir.Operand) {
+	m, err := u.buffers.At(o.Buf, u.at.indices()[0])
+	if o.IsTemp() || err != nil || !u.p.Buffers[m.Declared].Layout.Words() {
+		return
+	}
+	u.buffer(o, vectorNames[u.s.Role], true, u.behind())
+}
+
+// behind is 1 for what hands the vector of the next layer over.
+func (u *use) behind() int {
+	if u.s.Layer.Known && vectorNames[u.s.Role] == "x" {
+		return 1
+	}
+	return 0
+}
+
+// counter is the name of the counter that the stage signals, "" for one that keeps its own.
+func (u *use) counter(c *ir.Counter) string {
+	kind, err := classify(u.s)
+	switch {
+	case err != nil:
+		return ""
+	case c.Role == ir.RoleStep:
+		return ir.RoleStep
+	case kind == bodyArrive:
+		return u.name("join", c.Count > 0, true, 0)
+	case choosesToken(u.s):
+		return "best"
+	case vectorNames[u.s.Role] == "":
+		return ""
+	}
+	return u.name(vectorNames[u.s.Role], c.Count > 0, true, u.behind())
+}
