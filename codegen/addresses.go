@@ -80,6 +80,7 @@ func (b *builder) placeWeights() error {
 // A rotation is what the kernel computes cos and sin of a step from.
 type rotation struct {
 	angles *ir.Buffer // the frequencies; nil if nothing rotates
+	pairs  int        // of a head that rotate, the first ones
 	scale  []ir.Param // what multiplies cos and sin, if anything does
 }
 
@@ -94,6 +95,13 @@ func (b *builder) rotatedBy() rotation {
 					continue
 				}
 				r := rotation{angles: b.buffer(name, site{loop: sec.loop})}
+				if d := operand(o.In, 1).Dims; len(d) == 1 {
+					r.pairs = d[0].Len(0)
+				}
+				if r.pairs < b.p.Model.HeadDim/2 {
+					b.d.RotatedPairs = &field{Type: "int", Name: "kRotatedPairs", Value: itoa(r.pairs),
+						Note: "of a head; the others pass through"}
+				}
 				if o.Has("scale") {
 					scale := o.FloatOr("scale", 1)
 					r.scale = []ir.Param{ir.FloatParam("scale", scale)}

@@ -151,7 +151,7 @@ func (b *builder) normedHeads(s *ir.Stage, q, k ir.Operand) []ir.Op {
 	}
 	rotate := func(out, in string) ir.Op {
 		return ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out)},
-			In: []ir.Operand{view(in), view(buf(op(s, ir.ROPE).In, 1), upTo(hd/2))},
+			In: []ir.Operand{view(in), view(buf(op(s, ir.ROPE).In, 1), upTo(b.rotation.pairs))},
 			Params: append([]ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
 				ir.IntParam("pos", position)}, b.rotation.scale...)}
 	}

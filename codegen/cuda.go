@@ -92,27 +92,28 @@ type cudaData struct {
 
 	WeightElement, Element, CacheElement string
 
-	ABI         int
-	Features    []field // Name, Value, Note
-	Machine     []field
-	Exchange    []field
-	Scratch     []field
-	Derived     []field // constants that depend on the features
-	Variants    []variantData
-	Weights     []field
-	Tables      []tableData
-	WeightBytes int
-	CacheBytes  int
-	InvFreq     string
-	RopeScale   *field // nil where nothing multiplies cos and sin
-	Pages       []pageData
-	Vectors     []vectorData
-	Stages      []*stage // numbered in stall records, in schedule order
-	Descriptors []*stage
-	Functions   []*stageFunc // of stages.h
-	Loops       []string     // lines that list them, unless there is one over all layers, or none
-	Kinds       []string     // lines that list the kinds of the layers, where there are several
-	Barriers    bool         // whether a step has any
+	ABI          int
+	Features     []field // Name, Value, Note
+	Machine      []field
+	Exchange     []field
+	Scratch      []field
+	Derived      []field // constants that depend on the features
+	Variants     []variantData
+	Weights      []field
+	Tables       []tableData
+	WeightBytes  int
+	CacheBytes   int
+	InvFreq      string
+	RopeScale    *field // nil where nothing multiplies cos and sin
+	RotatedPairs *field // nil where all pairs of a head rotate
+	Pages        []pageData
+	Vectors      []vectorData
+	Stages       []*stage // numbered in stall records, in schedule order
+	Descriptors  []*stage
+	Functions    []*stageFunc // of stages.h
+	Loops        []string     // lines that list them, unless there is one over all layers, or none
+	Kinds        []string     // lines that list the kinds of the layers, where there are several
+	Barriers     bool         // whether a step has any
 
 	RotatesHeads bool     // in attention, and not as rows are finished
 	Walk         []string // lines of the producer's walk

@@ -70,7 +70,8 @@ func finishRope(w *productWriter, o *ir.Op) {
 		w.fail("rotates after two rows have become one; want %s before", ir.ROPE)
 	}
 	out := w.define(o, "rotated", fmt.Sprintf("rope<%d>(c, r, %s)", limit, w.value(o.In, 0)))
-	w.want = append(w.want, ir.Op{Code: ir.ROPE, Out: out, In: []ir.Operand{view(in), view(buf(o.In, 1), upTo(hd/2))},
+	w.want = append(w.want, ir.Op{Code: ir.ROPE, Out: out,
+		In: []ir.Operand{view(in), view(buf(o.In, 1), upTo(w.b.rotation.pairs))},
 		Params: append([]ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
 			ir.IntParam("first", spanA), ir.IntParam("limit", ir.Int(limit)), ir.IntParam("pos", position)},
 			w.b.rotation.scale...)})

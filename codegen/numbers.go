@@ -25,8 +25,10 @@ func (b *builder) checkNumbers() error {
 	for _, v := range b.d.Variants {
 		lists = append(lists, []field{{Type: "int", Name: v.EndName, Value: itoa(v.End)}})
 	}
-	if b.d.RopeScale != nil {
-		lists = append(lists, []field{*b.d.RopeScale})
+	for _, f := range []*field{b.d.RotatedPairs, b.d.RopeScale} {
+		if f != nil {
+			lists = append(lists, []field{*f})
+		}
 	}
 	for _, s := range b.d.Descriptors {
 		lists = append(lists, s.Fields)

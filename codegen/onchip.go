@@ -90,12 +90,17 @@ func (b *builder) checkResidual(s *ir.Stage, o ir.Operand) error {
 	return nil
 }
 
-// checkAngles holds an operand to the frequencies that the whole step rotates by.
+// checkAngles holds an operand to the frequencies that the whole step rotates by, all of them.
 func (b *builder) checkAngles(s *ir.Stage, o ir.Operand) error {
 	if buf := b.buffer(o.Buf, site{}); ir.IsFamily(o.Buf) || buf == nil || buf != b.rotation.angles {
 		return diag.Errorf(codeStructure, "buffer "+o.Buf,
 			"is what stage %s rotates by, and other stages by %s: want one for the whole step", s.Name,
 			b.rotation.angles.Name)
+	}
+	if n := b.rotation.angles.Numel(); n != b.rotation.pairs {
+		return diag.Errorf(codeStructure, "buffer "+o.Buf,
+			"has %d frequencies, and stage %s rotates %d pairs of a head by them: want as many", n, s.Name,
+			b.rotation.pairs)
 	}
 	return nil
 }

@@ -128,6 +128,9 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 	for i := range r.nodes {
 		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
 			m.Op == "rmsnorm" && m.IntOr("head_dim", 0) > 0 && r.order(m) != nil) {
+			if hd, turned := r.g.Model.HeadDim, r.g.Rope.Turned(); turned < hd {
+				return transform.Of(transform.Pairs, hd, turned)
+			}
 			return transform.Of(transform.Pairs, r.g.Model.HeadDim)
 		}
 	}
@@ -219,12 +222,20 @@ func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
 	if b := r.builder.rotation.angles; len(b.Pieces) != 1 || b.Pieces[0].String() != frequencies {
 		return r.refuse(n, "needs %s, and %s holds %v", frequencies, b.Name, b.Pieces)
 	}
+	pairs := len(r.g.Rope.InvFreq)
+	if b := r.builder.rotation.angles; b.Numel() != pairs {
+		return r.refuse(n, "needs %d frequencies, and %s holds %d", pairs, b.Name, b.Numel())
+	}
+	function := "rope"
+	if pairs < r.g.Model.HeadDim/2 {
+		function = fmt.Sprintf("rope<%d>", pairs)
+	}
 	angles := "reinterpret_cast<const float*>(r.weights + " + r.builder.d.InvFreq + ")"
 	args := []string{out.at, x.at, itoa(n.Shape[0]), angles, "r.position"}
 	if scale := r.g.Rope.Scale; scale != 1 {
 		args = append(args, r.constant("kRotationScale", scale))
 	}
-	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]), lines: calls("rope", args...)}))
+	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]), lines: calls(function, args...)}))
 }
 
 func (r *referenceWriter) attention(n *ir.GraphNode, in []value) error {

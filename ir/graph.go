@@ -28,12 +28,16 @@ func (g *Graph) RopeOf(kind int) *Rope {
 	return &g.Rope
 }
 
-// Rope is the rotary embedding: one angle step per position for each of the HeadDim/2 rotation pairs, which a rotation
-// turns and stretches.
+// Rope is the rotary embedding: one angle step per position for each of the rotation pairs of a head, which a rotation
+// turns and stretches. With fewer than HeadDim/2 of them, elements j and j+Turned()/2 of a head are a pair, for j below
+// Turned()/2, and the elements from Turned() on are left as they are.
 type Rope struct {
-	InvFreq []float32 // length HeadDim/2
+	InvFreq []float32 // from 1 to HeadDim/2 of them
 	Scale   float64   // multiplies cos and sin; above 0, and 1 for a plain rotation
 }
+
+// Turned is how many elements of a head are rotated, from the first on.
+func (r *Rope) Turned() int { return 2 * len(r.InvFreq) }
 
 // GraphWeight is what a node takes of a tensor of the checkpoint.
 type GraphWeight struct {

@@ -8,7 +8,6 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/op"
-	"amkc/ir/transform"
 	"amkc/knobs"
 )
 
@@ -46,7 +45,7 @@ func runLower(s *State) error {
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
 	l.buffer(logits, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Vocab)...).Role = ir.RoleLogits
 	l.buffer(next, ir.Output, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleNext
-	l.frequencies(invFreqBuffer, invFreqKey)
+	l.frequencies(invFreqBuffer, invFreqKey, &l.g.Rope)
 	l.buffer(residual, ir.Activation, ir.F32, ir.GlobalScratch, l.tokens.shape(p.Model.Hidden)...)
 	v := ir.Variant{Name: "all", Lo: 0, Hi: p.Model.MaxSeq - p.Pass.NumRows()}
 	if err := cmp.Or(l.graph(&v), l.differs); err != nil {
@@ -152,7 +151,7 @@ func (l *lowerer) graph(v *ir.Variant) error {
 	for k, kind := range l.g.Kinds {
 		l.rope, l.angles = l.g.RopeOf(k), invFreqBuffer
 		if kind.Rope != nil {
-			l.angles = l.frequencies(fmt.Sprintf("rope.kind%d.inv_freq", k), invFreqOfKind(k))
+			l.angles = l.frequencies(fmt.Sprintf("rope.kind%d.inv_freq", k), invFreqOfKind(k), l.rope)
 		}
 		if err := l.body(kind.Nodes, thisLayer, ir.NameIn(thisLayer, stream)); err != nil {
 			return err
@@ -212,44 +211,6 @@ func (l *lowerer) body(nodes []ir.GraphNode, layer ir.Layer, from string) error 
 	return nil
 }
 
-// buffer declares a row-major buffer unless it is there already; a name of a layer is that of a family.
-func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space ir.Space, shape ...int) *ir.Buffer {
-	if b := l.buffers.find(name, 0); b != nil {
-		if l.differs == nil && (b.Kind != kind || b.DType != dtype || !slices.Equal(b.Shape, shape)) {
-			l.differs = diag.Errorf(codeOrder, "buffer "+name, "is %s %v in one layer, and %s %v in another; want "+
-				"layers whose values and weights have one shape", b.DType, b.Shape, dtype, shape)
-		}
-		return b
-	}
-	b := ir.Buffer{Name: name, Kind: kind, DType: dtype, Shape: shape, Space: space}
-	switch {
-	case name == ir.NameIn(thisLayer, stream):
-		b.Count = len(l.g.Layers) + 1 // the last one is what the layers leave
-	case ir.IsFamily(name):
-		b.Count = len(l.g.Layers)
-	}
-	return l.buffers.add(b)
-}
-
-// frequencies declares the buffer of the frequencies that a key stands for.
-func (l *lowerer) frequencies(name, key string) string {
-	l.buffer(name, ir.Const, ir.F32, ir.HBM, l.m.HeadDim/2).Pieces = []ir.Piece{{Key: key}}
-	return name
-}
-
-// scratch declares the buffer of a value of n elements.
-func (l *lowerer) scratch(name string, dtype ir.DType, n int) string {
-	l.buffer(name, ir.Activation, dtype, ir.GlobalScratch, l.tokens.shape(n)...)
-	return name
-}
-
-// weights declares the buffer that a node's tensor is packed into, its rows in an order.
-func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Transform) string {
-	l.buffer(name, ir.Weight, l.m.Weights, ir.HBM, w.Shape...).Pieces = []ir.Piece{{Key: w.Key,
-		Chain: w.Chain.Then(order...)}}
-	return name
-}
-
 // stage appends a stage that reads the values of the node's inputs and signals the counter.
 func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, ops ...ir.Op) {
 	s := &ir.Stage{Name: l.named(n.Name), Role: n.Name, Layer: l.layer, Dist: dist, Ops: ops, Signal: counter}
@@ -283,7 +244,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 			params = append(params, ir.FloatParam("scale", scale))
 		}
 		l.stage(n, out, whole(size), ir.Op{Code: ir.ROPE, Out: []ir.Operand{l.tokens.view(out, task)},
-			In:     []ir.Operand{l.tokens.view(in(0), task), view(l.angles, upTo(hd/2))},
+			In:     []ir.Operand{l.tokens.view(in(0), task), view(l.angles, upTo(len(l.rope.InvFreq)))},
 			Params: params})
 	case "attention":
 		out := l.scratch(l.named("attn"), l.m.Activations, size)
@@ -379,14 +340,6 @@ func (l *lowerer) norm(n *ir.GraphNode, in string) {
 	l.value[n.Name] = out
 	l.stage(n, out, dist, ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{l.tokens.view(out, upTo(size))},
 		In: []ir.Operand{l.tokens.view(in, upTo(size)), view(w, upTo(weights))}, Params: n.Params})
-}
-
-// order is how the rows of a node's weights are packed.
-func (l *lowerer) order(n *ir.GraphNode) transform.Chain {
-	if l.rotated[n.Name] {
-		return transform.Of(transform.Pairs, l.m.HeadDim)
-	}
-	return nil
 }
 
 func (l *lowerer) linear(n *ir.GraphNode, in string) {

@@ -22,11 +22,12 @@ func rope(w *worker, o *op) error {
 }
 
 // ropePairs turns neighbours: each row of x holds elements first, first+1, … of a vector of heads in pair order, those
-// from limit on (of v) pass through. A row is turned by a position of its own.
+// from limit on (of v) pass through, and so do the pairs of a head that have no frequency. A row is turned by a
+// position of its own.
 func ropePairs(w *worker, o *op, hd int) error {
 	x, inv := w.floats(&o.in[0]), w.floats(&o.in[1])
-	if len(inv) != hd/2 {
-		return w.misfit(o, "has %d frequencies, want %d for head_dim %d", len(inv), hd/2, hd)
+	if len(inv) < 1 || len(inv) > hd/2 {
+		return w.misfit(o, "has %d frequencies, want 1 to %d for head_dim %d", len(inv), hd/2, hd)
 	}
 	n, rows := w.last(&o.in[0]), w.rows(&o.in[0])
 	if n%2 != 0 {
@@ -45,7 +46,9 @@ func ropePairs(w *worker, o *op, hd int) error {
 	for b := range rows {
 		pos, to := float32(w.ofRow(o, "pos", b, w.at[0])), out[b*n:(b+1)*n]
 		for i := 0; i < turned; i += 2 {
-			to[i], to[i+1] = turn(to[i], to[i+1], pos*inv[(first+i)%hd/2], scale)
+			if pair := (first + i) % hd / 2; pair < len(inv) {
+				to[i], to[i+1] = turn(to[i], to[i+1], pos*inv[pair], scale)
+			}
 		}
 	}
 	return w.emit(o, out, n)

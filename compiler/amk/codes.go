@@ -129,6 +129,7 @@ holds no FUSED step.`)
 	codeExport = diag.New("AMK3929", "program that the AMK profile cannot express", `
 The AMK profile has one instruction per task, whole buffers as operands, one position, and one counter protocol. A
 native program can be exported as pass lower leaves it; what later passes add (several ops in a task, temporaries,
-exchange words, flagged counters, packed layouts, splits of the cache) has no counterpart. So has a rotation whose
-frequencies are not powers of one base. The message names the first stage or buffer that stands in the way.`)
+exchange words, flagged counters, packed layouts, splits of the cache) has no counterpart. So has a rotation of a
+part of each head, and one whose frequencies are not powers of one base. The message names the first stage or buffer
+that stands in the way.`)
 )

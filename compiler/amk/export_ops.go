@@ -139,12 +139,16 @@ func (e *exporter) signal(s *ir.Stage) int {
 	return e.counter(s.Name)
 }
 
-// rotated returns the head size of rows that are packed as rotation pairs.
+// rotated returns the head size of rows that are packed as rotation pairs, whole heads.
 func rotated(b *ir.Buffer) (head int, ok bool) {
-	if len(b.Pieces) != 1 || len(b.Pieces[0].Chain) != 1 || b.Pieces[0].Chain[0].Kind != transform.Pairs {
+	if len(b.Pieces) != 1 || len(b.Pieces[0].Chain) != 1 {
 		return 0, false
 	}
-	return b.Pieces[0].Chain[0].Ints[0], true
+	order := &b.Pieces[0].Chain[0]
+	if order.Kind != transform.Pairs || len(order.Ints) != 1 {
+		return 0, false
+	}
+	return order.Ints[0], true
 }
 
 // ofOneTensor reports whether a buffer is a tensor of the checkpoint, in order or in the order of a rotation.
@@ -169,7 +173,7 @@ func (e *exporter) value(s *ir.Stage, name string) exported {
 		e.out.Buffers[x.id].Source = &key
 	case b.Kind.ReadOnly():
 		e.fail("buffer "+name, "is packed from %v; one tensor of the checkpoint is accepted, with no transform but "+
-			"pairs", b.Pieces)
+			"pairs of whole heads", b.Pieces)
 	default:
 		e.fail("stage "+s.Name, "reads %s before a stage writes it; stages in order are accepted", name)
 	}
@@ -245,6 +249,9 @@ func (e *exporter) rope(s *ir.Stage, op ir.Op, t Task) {
 	case hd < 2 || n%hd != 0 || x.pairs != hd:
 		e.fail("stage "+s.Name, "rotates %s of %d elements in pairs of heads of %d; whole heads of %d in rotation "+
 			"pairs are accepted", in.Name, n, x.pairs, hd)
+	case e.buffers[op.In[1].Buf].Numel() != hd/2:
+		e.fail("stage "+s.Name, "rotates a part of each head of %d, by %d frequencies; %d are accepted", hd,
+			e.buffers[op.In[1].Buf].Numel(), hd/2)
 	case op.FloatOr("scale", 1) != 1:
 		e.fail("stage "+s.Name, "multiplies what it rotates by %g; a rotation as it is is accepted",
 			op.FloatOr("scale", 1))

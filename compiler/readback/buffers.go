@@ -85,7 +85,7 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 	}
 	switch constant {
 	case "kRopeInvFreq":
-		return ir.Buffer{Name: "rope.inv_freq", Kind: ir.Const, DType: ir.F32, Shape: []int{m.headDim / 2}}, true
+		return ir.Buffer{Name: "rope.inv_freq", Kind: ir.Const, DType: ir.F32, Shape: []int{m.rotatedPairs}}, true
 	case "kEmbedWeight":
 		return matrix("embed.weight", 0, m.vocab, m.hidden)
 	case "kInputNormWeight":

@@ -39,6 +39,7 @@ type walk struct {
 	looped   bool // a loop over the layers has been there
 	bases    [2]bool
 	begin    pos
+	partial  bool // a constant says how many pairs of a head rotate
 	scaled   bool // cos and sin are multiplied by a constant
 	barrier  bool // consumers meet once the angles are there
 	calls    []kernelCall
@@ -73,7 +74,12 @@ func (w *walk) read() {
 		}
 		return
 	}
-	w.phrase("rotate_setup ( c , reinterpret_cast < const float * > ( weights + kRopeInvFreq )")
+	w.want("rotate_setup")
+	if w.peek().text == "<" {
+		w.phrase("< " + rotatedPairs + " >")
+		w.partial = true
+	}
+	w.phrase("( c , reinterpret_cast < const float * > ( weights + kRopeInvFreq )")
 	if w.peek().text == "," {
 		w.phrase(", " + ropeScale)
 		w.scaled = true

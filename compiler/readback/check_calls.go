@@ -24,9 +24,11 @@ func (b *builder) checkCalls() {
 		b.failCall(b.computed.spell(b.computed.begin), "consumer_barrier() is there or not; want it where attention "+
 			"rotates, and there alone")
 	}
-	if b.computed.scaled != (b.facts.ropeScale != nil) {
-		b.failCall(b.computed.spell(b.computed.begin), "%s is declared or passed to rotate_setup; want both, or "+
-			"neither", ropeScale)
+	for constant, passed := range map[string]bool{rotatedPairs: b.computed.partial, ropeScale: b.computed.scaled} {
+		if passed != (b.config.scope.byName[constant] != nil) {
+			b.failCall(b.computed.spell(b.computed.begin), "%s is declared or passed to rotate_setup; want both, or "+
+				"neither", constant)
+		}
 	}
 	for i := range b.variants {
 		l := &b.variants[i]

@@ -196,7 +196,7 @@ func (c *chain) statement(s *statement) {
 		return
 	}
 	hd := c.b.facts.headDim
-	angles := view("rope.inv_freq", upTo(hd/2))
+	angles := view("rope.inv_freq", upTo(c.b.facts.rotatedPairs))
 	switch {
 	case s.what == "rope" && s.plus == "":
 		if v, ok := s.is(1, "c", "r", "*"); ok {

@@ -111,6 +111,7 @@ type model struct {
 	layers, hidden, intermediate, heads, kvHeads, headDim, vocab, maxSeq, sms int
 	tied, fragments                                                           bool
 	dtypes                                                                    ir.DTypes
+	rotatedPairs                                                              int        // of a head, the first ones
 	ropeScale                                                                 []ir.Param // of rotations; may be none
 }
 
@@ -119,8 +120,9 @@ func (m *model) attnRows() int { return m.heads * m.headDim }
 func (m *model) kvRows() int   { return m.kvHeads * m.headDim }
 func (m *model) qkvRows() int  { return m.attnRows() + 2*m.kvRows() }
 
-// ropeScale is what rotate_setup of step.cuh multiplies cos and sin by, if the kernel passes it.
-const ropeScale = "kRopeScale"
+// rotatedPairs is how many pairs of a head rotate_setup of step.cuh rotates, if the kernel passes it, and ropeScale
+// what it multiplies cos and sin by.
+const rotatedPairs, ropeScale = "kRotatedPairs", "kRopeScale"
 
 // elements are the types of element.cuh.
 var elements = map[string]ir.DType{"Bf16": ir.BF16, "Fp16": ir.F16, "Fp32": ir.F32}
@@ -153,6 +155,12 @@ func (b *builder) model() {
 		r.wrong(s, "kHeads", "%d; want a multiple of kKVHeads, which is %d", m.heads, m.kvHeads)
 	}
 	m.tied = s.byName["kEmbedWeight"] == nil
+	m.rotatedPairs = m.headDim / 2
+	if s.byName[rotatedPairs] != nil {
+		if m.rotatedPairs = r.positive(s, rotatedPairs); m.rotatedPairs > m.headDim/2 {
+			r.wrong(s, rotatedPairs, "%d; want at most half of kHeadDim, which is %d", m.rotatedPairs, m.headDim)
+		}
+	}
 	if s.byName[ropeScale] != nil {
 		m.ropeScale = []ir.Param{ir.FloatParam("scale", r.float(s, ropeScale))}
 	}

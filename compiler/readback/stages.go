@@ -158,8 +158,9 @@ func (b *builder) normedHeads(d *descriptor, q, k ir.Operand) []ir.Op {
 		return op(ir.RMSNORM, views(view(out)), views(x, view(gain, upTo(hd))), ir.FloatParam("eps", d.eps), size)
 	}
 	rotate := func(out, in string) ir.Op {
-		return op(ir.ROPE, views(view(out)), views(view(in), view("rope.inv_freq", upTo(hd/2))), append([]ir.Param{
-			size, ir.IntParam("order", ir.Int(1)), ir.IntParam("pos", position)}, b.facts.ropeScale...)...)
+		return op(ir.ROPE, views(view(out)), views(view(in), view("rope.inv_freq", upTo(b.facts.rotatedPairs))),
+			append([]ir.Param{size, ir.IntParam("order", ir.Int(1)), ir.IntParam("pos", position)},
+				b.facts.ropeScale...)...)
 	}
 	return []ir.Op{norm("%qn", q, d.qNorm), norm("%kn", k, d.kNorm),
 		rotate("%q", "%qn"), rotate("%k", "%kn")}

@@ -181,8 +181,8 @@ func (s *sheet) rope() *ir.FlatOp {
 	if batch > 1 || chance(s.Rand, 2) {
 		params = append(params, ir.IntParam("pos", s.positionOfRow(batch)))
 	}
-	return s.op(ir.ROPE, []arg{s.input("", s.float(), batch, n), s.in(s.float(), hd/2)}, s.outs(s.float(), batch*n),
-		params...)
+	return s.op(ir.ROPE, []arg{s.input("", s.float(), batch, n), s.in(s.float(), 1+s.IntN(hd/2))},
+		s.outs(s.float(), batch*n), params...)
 }
 
 // positionOfRow is where the rows of an op are: one after the other, or all where the pass is; at times of a pass of

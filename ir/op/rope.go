@@ -6,9 +6,11 @@ var ROPE = declare(Spec{
 	Doc: "Rotary position embedding; head_dim is even. With order=1, a row of x holds rotation pairs side by side. " +
 		"Its first element is element first, which is even, of a vector of which the elements e below limit are " +
 		"rotated by the angle pos · inv_freq[(e % head_dim)/2]; whole pairs are, and the other elements pass " +
-		"through. Without limit, all are rotated. Row t has pos for itself, and several rows need it. With order=0, " +
-		"the AMK profile's, elements j and j+head_dim/2 of a head are a pair, theta gives the frequencies, and the " +
-		"second operand the position of each of B rows. cos and sin are multiplied by scale, or 1 without it.",
+		"through. Without limit, all are rotated. There may be fewer frequencies than pairs in a head: the pairs of " +
+		"each head that have none pass through as well. Row t has pos for itself, and several rows need it. With " +
+		"order=0, the AMK profile's, elements j and j+head_dim/2 of a head are a pair, theta gives the frequencies, " +
+		"and the second operand the position of each of B rows. cos and sin are multiplied by scale, or 1 without " +
+		"it; what passes through is not.",
 	Params: []Param{
 		need(headDim),
 		need(Param{Key: "order", Lo: 0, Hi: 1, Doc: "how rotation pairs lie in x"}),
@@ -22,7 +24,7 @@ var ROPE = declare(Spec{
 	Forms: []Form{{
 		When:  "with order=1",
 		If:    func(_ int, args Args) bool { return args.Int("order", 0) != 0 },
-		In:    []Operand{{Name: "x", Shape: "[B,n*]"}, {Name: "inv_freq", Shape: "[head_dim/2]", Role: Angle}},
+		In:    []Operand{{Name: "x", Shape: "[B,n*]"}, {Name: "inv_freq", Shape: "[turned]", Role: Angle}},
 		Out:   results("[B,n]"),
 		Shape: ropePairs,
 	}, {
@@ -44,8 +46,8 @@ func evenHead(c *Call) int {
 
 func ropePairs(c *Call) (n, last int) {
 	x, hd := &c.In[0], evenHead(c)
-	if c.In[1].N() != hd/2 {
-		c.Fail("inv_freq has %d elements, want head_dim/2 = %d", c.In[1].N(), hd/2)
+	if n := c.In[1].N(); n < 1 || n > hd/2 {
+		c.Fail("inv_freq has %d elements, want 1 to head_dim/2 = %d", n, hd/2)
 	}
 	if x.Last%2 != 0 {
 		c.Fail("x has rows of %d elements, want rotation pairs", x.Last)

@@ -76,14 +76,23 @@ var table = [...]Spec{
 		},
 	},
 	Pairs: {
-		Name: "pairs", Ints: []string{"HEAD"},
+		Name: "pairs", Ints: []string{"HEAD", "ROTATED"}, Optional: 1,
 		Doc: "Of each HEAD rows, j and j+HEAD/2 side by side, so that the two rows of a rotation are neighbours. " +
-			"HEAD is even.",
-		Legal: evenHead,
+			"HEAD is even. With ROTATED, which is even and less, the first ROTATED of them are paired so, j and " +
+			"j+ROTATED/2, and the others stay where they are.",
+		Legal: func(n []int) string {
+			if len(n) == 2 && (n[1] < 2 || n[1]%2 != 0 || n[1] >= n[0]) {
+				return "wants a positive even ROTATED below HEAD"
+			}
+			return evenHead(n)
+		},
 		Shape: wholeHeads,
 		Row: func(n []int, row int) int {
-			head, k := row/n[0], row%n[0]
-			return head*n[0] + k/2 + k%2*(n[0]/2)
+			head, k, rotated := row/n[0], row%n[0], n[len(n)-1]
+			if k >= rotated {
+				return row
+			}
+			return head*n[0] + k/2 + k%2*(rotated/2)
 		},
 	},
 	Halves: {

@@ -45,11 +45,13 @@ func (m matrix) apply(t Transform) matrix {
 		for b := range slices.Chunk(m, block) {
 			out = append(out, b[t.Ints[0]:t.Ints[1]]...)
 		}
-	case Pairs: // [heads, 2, half] to [heads, half, 2]
+	case Pairs: // [heads, 2, half] to [heads, half, 2], of the first rows of each head
+		rotated := t.Ints[len(t.Ints)-1]
 		for head := range slices.Chunk(m, t.Ints[0]) {
-			for j := range t.Ints[0] / 2 {
-				out = append(out, head[j], head[j+t.Ints[0]/2])
+			for j := range rotated / 2 {
+				out = append(out, head[j], head[j+rotated/2])
 			}
+			out = append(out, head[rotated:]...)
 		}
 	case Halves: // [heads, half, 2] to [heads, 2, half]
 		for head := range slices.Chunk(m, t.Ints[0]) {
@@ -115,7 +117,11 @@ func randomTransform(rng *rand.Rand, rows int) Transform {
 			return t
 		case Pairs, Halves:
 			if head := divisor(rows, func(d int) bool { return d%2 == 0 }); head > 0 {
-				return Transform{Kind: k, Ints: []int{head}}
+				t := Transform{Kind: k, Ints: []int{head}}
+				if k == Pairs && head > 2 && rng.IntN(2) == 0 {
+					t.Ints = append(t.Ints, 2+2*rng.IntN(head/2-1))
+				}
+				return t
 			}
 		case Transpose:
 			return Transform{Kind: k}
@@ -215,6 +221,10 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		"rows:4:11 takes rows 4 to 11 of 10":               Of(Rows, 4, 11),
 		"rows:0:2:4 wants blocks of 4 rows, and there are": Of(Rows, 0, 2, 4),
 		"pairs:0 wants a positive even HEAD":               Of(Pairs, 0),
+		"pairs:4:4 wants a positive even ROTATED below":    Of(Pairs, 4, 4),
+		"pairs:4:1 wants a positive even ROTATED below":    Of(Pairs, 4, 1),
+		"pairs:4:0 wants a positive even ROTATED below":    Of(Pairs, 4, 0),
+		"pairs:5:2 wants a positive even HEAD":             Of(Pairs, 5, 2),
 		"halves:4 wants blocks of 4 rows, and there are":   Of(Halves, 4),
 		"even stands inside plus:1, want it outermost":     Of(Even).Then(Transform{Kind: Plus, By: 1}),
 		"has 9 transforms, want at most 8":                 make(Chain, MaxChain+1),

@@ -9,14 +9,19 @@
 
 namespace amk {
 
-// cos and sin of this position for every rotation pair, times a scale; the same in all layers. Ends
-// before the first qkv flush, whose block barrier makes it visible.
-template <class C>
+// cos and sin of this position for every rotation pair, times a scale; the same in all layers. The
+// pairs of a head from kPairs on pass through: they are multiplied by 1 and 0, whatever the scale.
+// Ends before the first qkv flush, whose block barrier makes it visible.
+template <int kPairs = kHeadDim / 2, class C>
 __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq, float scale = 1) {
   for (int j = c.tid; j < kHeadDim / 2; j += kConsumers) {
-    float sin, cos;
-    sincosf(float(c.position) * load_constant(inv_freq + j), &sin, &cos);
-    c.shared.rotation[j] = make_float2(cos * scale, sin * scale);
+    float sin = 0, cos = 1;
+    if (j < kPairs) {
+      sincosf(float(c.position) * load_constant(inv_freq + j), &sin, &cos);
+      sin *= scale;
+      cos *= scale;
+    }
+    c.shared.rotation[j] = make_float2(cos, sin);
   }
 }
 

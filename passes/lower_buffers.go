@@ -1,0 +1,66 @@
+package passes
+
+import (
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/ir/transform"
+)
+
+// This file declares the buffers of pass lower: of values, of frequencies, and of weights with what they are packed
+// from.
+
+// buffer declares a row-major buffer unless it is there already; a name of a layer is that of a family.
+func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space ir.Space, shape ...int) *ir.Buffer {
+	if b := l.buffers.find(name, 0); b != nil {
+		if l.differs == nil && (b.Kind != kind || b.DType != dtype || !slices.Equal(b.Shape, shape)) {
+			l.differs = diag.Errorf(codeOrder, "buffer "+name, "is %s %v in one layer, and %s %v in another; want "+
+				"layers whose values and weights have one shape", b.DType, b.Shape, dtype, shape)
+		}
+		return b
+	}
+	b := ir.Buffer{Name: name, Kind: kind, DType: dtype, Shape: shape, Space: space}
+	switch {
+	case name == ir.NameIn(thisLayer, stream):
+		b.Count = len(l.g.Layers) + 1 // the last one is what the layers leave
+	case ir.IsFamily(name):
+		b.Count = len(l.g.Layers)
+	}
+	return l.buffers.add(b)
+}
+
+// frequencies declares the buffer of the frequencies that a key stands for.
+func (l *lowerer) frequencies(name, key string, rope *ir.Rope) string {
+	l.buffer(name, ir.Const, ir.F32, ir.HBM, len(rope.InvFreq)).Pieces = []ir.Piece{{Key: key}}
+	return name
+}
+
+// scratch declares the buffer of a value of n elements.
+func (l *lowerer) scratch(name string, dtype ir.DType, n int) string {
+	l.buffer(name, ir.Activation, dtype, ir.GlobalScratch, l.tokens.shape(n)...)
+	return name
+}
+
+// weights declares the buffer that a node's tensor is packed into, its rows in an order.
+func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Transform) string {
+	piece := ir.Piece{Key: w.Key, Chain: w.Chain.Then(order...)}
+	b := l.buffer(name, ir.Weight, l.m.Weights, ir.HBM, w.Shape...)
+	if b.Pieces != nil && b.Pieces[0].String() != piece.String() && l.differs == nil {
+		l.differs = diag.Errorf(codeOrder, "buffer "+name, "is packed from %v in one layer, and from %v in another; "+
+			"want layers that pack their weights alike", b.Pieces[0], piece)
+	}
+	b.Pieces = []ir.Piece{piece}
+	return name
+}
+
+// order is how the rows of a node's weights are packed.
+func (l *lowerer) order(n *ir.GraphNode) transform.Chain {
+	if !l.rotated[n.Name] {
+		return nil
+	}
+	if turned := l.rope.Turned(); turned < l.m.HeadDim {
+		return transform.Of(transform.Pairs, l.m.HeadDim, turned)
+	}
+	return transform.Of(transform.Pairs, l.m.HeadDim)
+}
