@@ -20,6 +20,7 @@ var Passes = []passes.Pass{
 	passes.Fuse,
 	passes.Tile,
 	passes.Assign,
+	passes.Replicate,
 	passes.Barrier,
 	passes.Loop,
 	passes.PageColor,

@@ -24,7 +24,8 @@ func TestPassOrder(t *testing.T) {
 		}
 		done = append(done, p.Name)
 	}
-	require.Equal(t, []string{"import", "lower", "fuse", "tile", "assign", "barrier", "loop", "pagecolor", "exchange"},
+	require.Equal(t, []string{"import", "lower", "fuse", "tile", "assign", "replicate",
+		"barrier", "loop", "pagecolor", "exchange"},
 		done)
 }
 

@@ -14,8 +14,8 @@ import (
 // says so.
 func TestPostNormsAreProvedAndNotEmitted(t *testing.T) {
 	for model, want := range map[string]string{
-		"gemma2-tied": "stage L{i}.post_attn_norm: error: no stage body runs the ops RMSNORM; there is one for",
-		"gemma3-tied": "stage L{i}.post_attn_norm: error: no stage body runs the ops RMSNORM; there is one for",
+		"gemma2-tied": "stage L{i}.attn_add: error: no stage body runs the ops RMSNORM ADD; there is one for",
+		"gemma3-tied": "stage L{i}.attn_add: error: no stage body runs the ops RMSNORM ADD; there is one for",
 	} {
 		l := lowerModel(t, "zoo/"+model, "h200", ir.BF16, 48, ir.ScheduleConfig{})
 		report := validate.Program(l.Program)

@@ -1,0 +1,175 @@
+package passes
+
+import (
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// Replicate is the pass that gives every SM the whole residual, where what is added to it is the norm of a branch. Such
+// a norm needs the whole branch. An owner of some rows of the residual would wait for the norm, add, and hand the sums
+// over again: two exchanges more per branch. An SM that has the whole residual reads the branch, and has the sum.
+//
+// In a pass of several tokens the residual stays with its owners: shared memory has no room for so many.
+var Replicate = Pass{
+	Name:  "replicate",
+	Doc:   "keep the residual on every SM, if what is added to it are norms of branches",
+	After: []string{"assign"},
+	Run:   runReplicate,
+}
+
+func runReplicate(s *State) error {
+	p := s.Program
+	if p.Target == nil {
+		return diag.Errorf(codeTarget, "pass replicate", "want a target")
+	}
+	if p.Pass.NumTokens() > 1 {
+		return nil
+	}
+	var all []*replication
+	for i := range p.Variants {
+		r := replicationOf(p, &p.Variants[i])
+		if r == nil {
+			return nil
+		}
+		all = append(all, r)
+	}
+	for _, r := range all {
+		if err := r.carryOut(); err != nil {
+			return err
+		}
+	}
+	r := all[0]
+	r.residual.Shape = append([]int{p.Target.SMs}, r.residual.Shape...)
+	p.Buffers = append(p.Buffers, ir.Buffer{Name: r.rounded, Kind: ir.Activation, DType: r.dtype,
+		Shape: r.residual.Shape, Space: ir.SMEM})
+	prune(p)
+	return nil
+}
+
+const roundedName = "x" // as what owners hand over is called in each layer
+
+// A replication is a variant whose residual every SM can have.
+type replication struct {
+	v        *ir.Variant
+	buffers  buffers
+	sms      int
+	residual *ir.Buffer
+	rounded  string // the buffer of its values as they are read, which are of dtype
+	dtype    ir.DType
+	norms    map[*ir.Stage]*ir.Stage // the norm of a branch, of each stage that adds one
+	sums     map[string]bool         // buffers by which rows of the residual are handed over
+	signals  map[string]bool         // resolved counters that announce them
+}
+
+// replicationOf returns nil if a stage keeps the residual that adds something else than the norm of a branch, which
+// nobody else reads, and if there is none that adds one.
+func replicationOf(p *ir.Program, v *ir.Variant) *replication {
+	r := &replication{v: v, buffers: newBuffers(p), sms: p.Target.SMs, norms: map[*ir.Stage]*ir.Stage{},
+		sums: map[string]bool{}, signals: map[string]bool{}}
+	keepers, ok := keepersOf(r.buffers), true
+	eachStage(v, func(s *ir.Stage, loop *ir.Loop) {
+		if !keepers.keeps(s, loop) {
+			return
+		}
+		op, norm := lastOp(s), r.normBefore(s, loop)
+		kept := r.buffers.find(op.Out[0].Buf, firstIndex(loop))
+		if ok = ok && len(s.Ops) == 1 && len(op.Out) == 2 && (op.Code == ir.EMBED || norm != nil) &&
+			(r.residual == nil || r.residual == kept); !ok {
+			return
+		}
+		r.residual = kept
+		if norm != nil {
+			r.norms[s] = norm
+		}
+		sum := r.buffers.find(op.Out[1].Buf, firstIndex(loop))
+		r.sums[sum.Name], r.dtype = true, sum.DType
+		for _, i := range indices(s, loop) {
+			if name, err := ir.Resolve(s.Signal, i); err == nil {
+				r.signals[name] = true
+			}
+		}
+	})
+	if !ok || len(r.norms) == 0 {
+		return nil
+	}
+	for r.rounded = roundedName; r.buffers.find(r.rounded, 0) != nil; {
+		r.rounded += "'"
+	}
+	return r
+}
+
+// normBefore returns the norm that a stage adds, if it stands by itself and nobody else reads it.
+func (r *replication) normBefore(add *ir.Stage, loop *ir.Loop) *ir.Stage {
+	if lastOp(add).Code != ir.ADD || loop == nil {
+		return nil
+	}
+	branch := lastOp(add).In[1].Buf
+	var norm *ir.Stage
+	for _, s := range loop.Body {
+		switch reads := slices.ContainsFunc(s.Ops, func(o ir.Op) bool { return names(o.In, branch) }); {
+		case s.Kind != add.Kind:
+		case reads && s != add:
+			return nil
+		case len(s.Ops) == 1 && s.Ops[0].Code == ir.RMSNORM && names(s.Ops[0].Out, branch):
+			norm = s
+		}
+	}
+	return norm
+}
+
+func (r *replication) carryOut() error {
+	everySM := ir.Dist{Kind: ir.Spread, Extent: r.sms, Grain: 1, SMs: r.sms}
+	whole := upTo(r.residual.Shape[0])
+	gone := map[*ir.Stage]bool{}
+	for _, norm := range r.norms {
+		gone[norm] = true
+	}
+	err := eachBody(r.v, func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
+		for _, s := range stages {
+			norm, adds := r.norms[s]
+			switch op := lastOp(s); {
+			case adds:
+				first := norm.Ops[0]
+				out := r.own(ir.Index(spanA), whole)
+				first.Out = out[1:] // rounded, as a branch that is handed over is
+				s.Ops = []ir.Op{first, {Code: ir.ADD, Out: out, In: out}}
+				s.Dist, s.Waits, s.Signal = everySM, norm.Waits, ""
+			case op.Code == ir.EMBED:
+				table := op.In[1]
+				table.Dims = []ir.Range{table.Dims[0], whole}
+				op.Out = r.own(ir.Index(spanA), whole)
+				op.In = []ir.Operand{op.In[0], table}
+				s.Dist, s.Signal = everySM, ""
+			default:
+				r.readOwn(s, loop, whole)
+			}
+		}
+		return slices.DeleteFunc(stages, func(s *ir.Stage) bool { return gone[s] }), nil
+	})
+	if err != nil {
+		return err
+	}
+	return setThresholds(r.v)
+}
+
+// own are an SM's residual, and its values as they are read.
+func (r *replication) own(sm, whole ir.Range) []ir.Operand {
+	return []ir.Operand{view(r.residual.Name, sm, whole), view(r.rounded, sm, whole)}
+}
+
+// readOwn lets a stage read its SM's residual instead of what owners handed over of it.
+func (r *replication) readOwn(s *ir.Stage, loop *ir.Loop, whole ir.Range) {
+	for k := range s.Ops {
+		for i, o := range s.Ops[k].In {
+			if b := r.buffers.find(o.Buf, firstIndex(loop)); b != nil && r.sums[b.Name] {
+				s.Ops[k].In[i] = view(r.rounded, ir.Index(onSM), whole)
+			}
+		}
+	}
+	s.Waits = slices.DeleteFunc(s.Waits, func(w ir.Wait) bool {
+		name, err := ir.Resolve(w.Counter, indices(s, loop)[0])
+		return err == nil && r.signals[name]
+	})
+}

@@ -1,0 +1,34 @@
+package passes
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// exchangesOf counts the vectors that a layer hands over, of the first kind if there are several.
+func exchangesOf(t *testing.T, p *ir.Program) int {
+	n := 0
+	eachStage(&p.Variants[0], func(s *ir.Stage, loop *ir.Loop) {
+		if loop != nil && s.Kind <= 1 && s.Signal != "" {
+			n++
+		}
+	})
+	require.Positive(t, n)
+	return n
+}
+
+// With the residual on every SM, norms after branches take no exchange of their own.
+func TestReplicatedResidual(t *testing.T) {
+	for name, s := range goldenCases(t) {
+		lowered(t, s, "replicate")
+		require.Equal(t, 5, exchangesOf(t, s.Program), name)
+		every, text := name == "capped", string(ir.Print(s.Program))
+		require.Equal(t, every, strings.Contains(text, "buffer residual ACTIVATION F32 [4,16] SMEM"), name)
+		require.Equal(t, every, strings.Contains(text, "RMSNORM(x[sm,0:16]"), name)
+		require.Equal(t, !every, strings.Contains(text, "L{i}.x for"), name)
+	}
+}
