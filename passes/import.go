@@ -1,7 +1,6 @@
 package passes
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,66 +17,6 @@ var Import = Pass{
 	Run:  runImport,
 }
 
-// families maps model_type to the importer of that family.
-var families = map[string]func(*importer) *ir.Graph{
-	"gemma":       importGemma,
-	"gemma2":      importGemma2,
-	"gemma3":      importGemma3,
-	"gemma3_text": importGemma3Text,
-	"llama":       importLlama,
-	"ministral":   importMinistral,
-	"mistral":     importMistral,
-	"qwen2":       importQwen2,
-	"qwen3":       importQwen3,
-}
-
-// unmodelled says what the better known families compute that no importer models.
-var unmodelled = map[string]string{
-	"gpt2":            "it has learned position embeddings, LayerNorm, GELU and biases",
-	"gpt_neox":        "it has LayerNorm, GELU, biases, a partial rotary embedding and parallel residuals",
-	"opt":             "it has learned position embeddings, LayerNorm, ReLU and biases",
-	"bloom":           "it has ALiBi positions, LayerNorm, GELU and biases",
-	"falcon":          "it has LayerNorm, GELU and parallel residuals",
-	"mpt":             "it has ALiBi positions, LayerNorm and GELU",
-	"stablelm":        "it has LayerNorm with biases and a partial rotary embedding",
-	"qwen2_moe":       "it has experts, and biases on the query, key and value projections",
-	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
-	"ministral3":      "it scales queries by their position",
-	"mixtral":         "it has experts",
-	"phi":             "it has LayerNorm, GELU, biases and a partial rotary embedding",
-	"phi3":            "its fused projections and longrope embedding are not modelled",
-	"olmo":            "it has a LayerNorm without weights",
-	"olmo2":           "it has norms after the blocks, and on queries and keys",
-	"cohere":          "it has LayerNorm, parallel residuals and scaled logits",
-	"granite":         "it scales embeddings, residuals, attention and logits",
-	"starcoder2":      "it has LayerNorm, GELU and biases",
-	"smollm3":         "some of its layers have no rotary embedding",
-	"llama4":          "it has experts, chunked attention and layers without a rotary embedding",
-	"deepseek_v2":     "it has latent attention and experts",
-	"deepseek_v3":     "it has latent attention and experts",
-	"mamba":           "it is a state-space model",
-	"Yi":              "this is the form with its own remote code; the same models are published as llama",
-	"llava":           "it is a multimodal model",
-	"mllama":          "it is a multimodal model",
-	"gpt_oss":         "it has experts, attention sinks and sliding windows",
-	"internlm2":       "its fused projections are not modelled",
-	"baichuan":        "its fused projections are not modelled",
-	"chatglm":         "it has fused projections, biases and a partial rotary embedding",
-	"gptj":            "it has LayerNorm, GELU, biases and an interleaved partial rotary embedding",
-	"gpt_bigcode":     "it has learned position embeddings, LayerNorm, GELU and biases",
-	"recurrent_gemma": "it has recurrent layers",
-}
-
-// accepted names the model types that have an importer.
-func accepted() string {
-	var names []string
-	for name := range families {
-		names = append(names, fmt.Sprintf("%q", name))
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
-}
-
 // An importer carries what a family needs: the config's fields, and the tensors that have been accounted for.
 type importer struct {
 	*fields
@@ -92,9 +31,9 @@ func runImport(s *State) error {
 	f := &fields{doc: s.Source.Config.Model}
 	m := &importer{fields: f, src: s.Source, maxSeq: s.MaxSeq, consumed: map[string]bool{}}
 	kind := f.text("model_type", "")
-	build := families[kind]
+	family, known := familyOf(kind)
 	reason := unmodelled[kind]
-	if part, _ := f.doc.Get("text_config"); part != nil && build == nil {
+	if part, _ := f.doc.Get("text_config"); part != nil && !known {
 		reason = "it has several parts, of which text_config describes the language model, and that cannot be " +
 			"compiled out of them"
 	}
@@ -105,13 +44,13 @@ func runImport(s *State) error {
 		return diag.Errorf(codeModelType, f.pos("model_type"), "is missing; accepted: %s", accepted())
 	case kind == "":
 		return diag.Errorf(codeModelType, f.pos("model_type"), "is missing: %s; accepted: %s", reason, accepted())
-	case build == nil && reason != "":
+	case !known && reason != "":
 		return diag.Errorf(codeModelType, f.pos("model_type"), "%s is not supported: %s; accepted: %s", spell(kind),
 			reason, accepted())
-	case build == nil:
+	case !known:
 		return diag.Errorf(codeModelType, f.pos("model_type"), "%s is not known; accepted: %s", spell(kind), accepted())
 	}
-	g := build(m)
+	g := family.build(m)
 	if f.diags.Err() == nil && s.Source.Weights != nil {
 		m.matchTensors(g)
 	}

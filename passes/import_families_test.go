@@ -211,7 +211,8 @@ func TestFamiliesAreListed(t *testing.T) {
 		kind, _ := c.Model.Get("model_type")
 		small[fmt.Sprint(kind)] = true
 	}
-	for name := range families {
+	for _, f := range Families {
+		name := f.ModelType
 		require.True(t, small[name], "want a model of model_type %q in testdata/models/zoo", name)
 		require.True(t, strings.Contains(string(readme), "| `"+name+"` |"),
 			"%s: want a row of the table Which models of README.md", name)

@@ -58,7 +58,8 @@ var flipBases = map[string]struct {
 // and then forgotten. testdata/flips.golden says which it is of each value, and which mean the same to the family.
 func TestNoFieldIsIgnored(t *testing.T) {
 	var out strings.Builder
-	for _, family := range slices.Sorted(maps.Keys(families)) {
+	for _, f := range Families {
+		family := f.ModelType
 		base, known := flipBases[family]
 		require.True(t, known, "%s: want a row of flipBases for each family", family)
 		changes := fieldsOf{"rope_theta": 1e4, "rope_scaling": fieldsOf{"rope_type": "yarn", "factor": 2},

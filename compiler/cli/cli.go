@@ -39,7 +39,8 @@ func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), logitsVerb(), validateVerb(), costVerb(), dumpVerb(), verifyVerb(),
 		checkVerb(),
-		diffVerb(), targetsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
+		diffVerb(), targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(),
+		helpVerb(),
 	}
 }
 

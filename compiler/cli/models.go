@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"amkc/passes"
+)
+
+func modelsVerb() verb {
+	return verb{
+		name:    "models",
+		summary: "list the model families that amkc compiles, and well known ones that it refuses",
+		details: "A config is of the family that its model_type names. What runs on ref alone is proved and run by " +
+			"the reference VM, and has no kernel yet. A family that is checked on GPUs has rows in docs/results.",
+		run: runModels,
+	}
+}
+
+// familyRow and refusedRow are lines in JSON.
+type familyRow struct {
+	ModelType string   `json:"model_type"`
+	Models    string   `json:"models"`
+	RunsOn    []string `json:"runs_on"`
+	Measured  bool     `json:"measured"`
+}
+
+type refusedRow struct {
+	ModelType string `json:"model_type"`
+	Why       string `json:"why"`
+}
+
+func runModels(c *call) error {
+	var families []familyRow
+	var refused []refusedRow
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "model_type\truns on\tchecked against\tmodels")
+	for _, f := range passes.Families {
+		row := familyRow{f.ModelType, f.Models, []string{"ref"}, f.Measured}
+		if f.Emitted {
+			row.RunsOn = append(row.RunsOn, "cuda")
+		}
+		checked := "transformers"
+		if f.Measured {
+			checked += ", on GPUs too"
+		}
+		families = append(families, row)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.ModelType, strings.Join(row.RunsOn, ","), checked, f.Models)
+	}
+	w.Flush()
+	fmt.Fprintf(&b, "\nRefused:\n")
+	types, why := passes.Unmodelled()
+	for _, name := range types {
+		refused = append(refused, refusedRow{name, why[name]})
+		fmt.Fprintf(w, "%s\t%s\n", name, why[name])
+	}
+	w.Flush()
+	c.payload = struct {
+		Families []familyRow  `json:"families"`
+		Refused  []refusedRow `json:"refused"`
+	}{families, refused}
+	return c.printf("%s", b.String())
+}

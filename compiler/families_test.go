@@ -1,0 +1,107 @@
+package compiler
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/passes"
+)
+
+// smallModels are the models of the tests by model type: directories below testdata/models.
+func smallModels(t testing.TB) map[string][]string {
+	out := map[string][]string{}
+	dirs, err := filepath.Glob(filepath.Join(root, "models", "zoo", "*"))
+	require.NoError(t, err)
+	for _, dir := range append(dirs, filepath.Join(root, "models", "pycoder-5m")) {
+		text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+		require.NoError(t, err)
+		var config struct {
+			ModelType string `json:"model_type"`
+		}
+		require.NoError(t, json.Unmarshal(text, &config), dir)
+		out[config.ModelType] = append(out[config.ModelType], dir)
+	}
+	return out
+}
+
+// measuredModels are those with a row in docs/results that compares a GPU's logits with transformers', and passed.
+func measuredModels(t testing.TB) map[string]bool {
+	out := map[string]bool{}
+	for _, gpu := range []string{"h200", "h100"} {
+		text, err := os.ReadFile("../docs/results/" + gpu + ".json")
+		require.NoError(t, err)
+		var file struct {
+			Rows []struct {
+				Section, Model string
+				Passed         bool
+			}
+		}
+		require.NoError(t, json.Unmarshal(text, &file))
+		for _, r := range file.Rows {
+			out[r.Model] = out[r.Model] || r.Passed && r.Section == "fixtures"
+		}
+	}
+	return out
+}
+
+// What amkc says of a family is so: each has a small model, the kernel has its stages or has not, and rows of GPUs are
+// there or are not.
+func TestFamilies(t *testing.T) {
+	small, measured := smallModels(t), measuredModels(t)
+	bf16 := ir.BF16
+	for i, f := range passes.Families {
+		require.True(t, i == 0 || passes.Families[i-1].ModelType < f.ModelType, "%s is in order", f.ModelType)
+		require.NotEmpty(t, f.Models, f.ModelType)
+		require.NotEmpty(t, small[f.ModelType], "%s is compared with transformers", f.ModelType)
+		emitted, rows := 0, false
+		for _, dir := range small[f.ModelType] {
+			l, err := RunPasses(Options{Model: dir, Name: "m", Target: ir.FindTarget("h200"), DType: &bf16, MaxSeq: 64,
+				ConfigOnly: true})
+			if err != nil {
+				continue // one that is there to be refused
+			}
+			if _, err = codegen.CUDA(l.Program); err == nil {
+				emitted++
+			}
+			rows = rows || measured[filepath.Base(dir)]
+		}
+		require.Equal(t, f.Emitted, emitted > 0, "%s has stages in the kernel", f.ModelType)
+		require.Equal(t, f.Measured, rows, "%s has rows in docs/results", f.ModelType)
+	}
+}
+
+// The table of README.md is what the importers say.
+func TestFamiliesAreInTheReadme(t *testing.T) {
+	const file, begin, end = "../README.md", "<!-- families: written by a test -->\n", "<!-- end of families -->"
+	table := "\n| family | `model_type` | runs on | checked against |\n|---|---|---|---|\n"
+	for _, f := range passes.Families {
+		runs, checked := "the reference VM alone; the kernel lacks stages of it", "transformers"
+		if f.Emitted {
+			runs = "the kernel"
+		}
+		if f.Measured {
+			checked += ", on GPUs too"
+		}
+		table += fmt.Sprintf("| %s | `%s` | %s | %s |\n", f.Models, f.ModelType, runs, checked)
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(text), begin)
+	require.True(t, found)
+	_, after, found := strings.Cut(rest, end)
+	require.True(t, found)
+	want := before + begin + table + "\n" + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(text), "go test ./compiler -run Families -update")
+}

@@ -1,0 +1,94 @@
+package passes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"amkc/ir"
+)
+
+// A Family is what amkc compiles of one model_type.
+type Family struct {
+	ModelType string
+	Models    string // the better known ones
+	// Emitted says that the kernel has all stages of it; else programs are proved and run by the reference VM alone.
+	Emitted bool
+	// Measured says that docs/results has rows of it, on GPUs.
+	Measured bool
+	build    func(*importer) *ir.Graph
+}
+
+// Families are all that have an importer, by model type. Each is held to the logits of transformers.
+var Families = []Family{
+	{"gemma", "Gemma, the first", true, false, importGemma},
+	{"gemma2", "Gemma 2", false, false, importGemma2},
+	{"gemma3", "Gemma 3 that sees images: the part that reads text", false, false, importGemma3},
+	{"gemma3_text", "Gemma 3", false, false, importGemma3Text},
+	{"llama", "Llama 2 and 3.x, TinyLlama, SmolLM2, Yi", true, true, importLlama},
+	{"ministral", "Ministral 8B", true, false, importMinistral},
+	{"mistral", "Mistral, Mistral Nemo, Mistral Small 2409 and 2501", true, true, importMistral},
+	{"qwen2", "Qwen2, Qwen2.5", true, true, importQwen2},
+	{"qwen3", "Qwen3, its dense models", true, true, importQwen3},
+}
+
+// familyOf returns the family of a model type.
+func familyOf(modelType string) (Family, bool) {
+	i := slices.IndexFunc(Families, func(f Family) bool { return f.ModelType == modelType })
+	if i < 0 {
+		return Family{}, false
+	}
+	return Families[i], true
+}
+
+// accepted names the model types that have an importer.
+func accepted() string {
+	var names []string
+	for _, f := range Families {
+		names = append(names, fmt.Sprintf("%q", f.ModelType))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Unmodelled returns better known model types that no importer takes, in order, and for each why.
+func Unmodelled() (types []string, why map[string]string) {
+	return slices.Sorted(maps.Keys(unmodelled)), maps.Clone(unmodelled)
+}
+
+// unmodelled says what the better known families compute that no importer models.
+var unmodelled = map[string]string{
+	"gpt2":            "it has learned position embeddings, LayerNorm, GELU and biases",
+	"gpt_neox":        "it has LayerNorm, GELU, biases, a partial rotary embedding and parallel residuals",
+	"opt":             "it has learned position embeddings, LayerNorm, ReLU and biases",
+	"bloom":           "it has ALiBi positions, LayerNorm, GELU and biases",
+	"falcon":          "it has LayerNorm, GELU and parallel residuals",
+	"mpt":             "it has ALiBi positions, LayerNorm and GELU",
+	"stablelm":        "it has LayerNorm with biases and a partial rotary embedding",
+	"qwen2_moe":       "it has experts, and biases on the query, key and value projections",
+	"qwen3_moe":       "it has experts, and an RMSNorm on every query and key head",
+	"ministral3":      "it scales queries by their position",
+	"mixtral":         "it has experts",
+	"phi":             "it has LayerNorm, GELU, biases and a partial rotary embedding",
+	"phi3":            "its fused projections and longrope embedding are not modelled",
+	"olmo":            "it has a LayerNorm without weights",
+	"olmo2":           "it has norms after the blocks, and on queries and keys",
+	"cohere":          "it has LayerNorm, parallel residuals and scaled logits",
+	"granite":         "it scales embeddings, residuals, attention and logits",
+	"starcoder2":      "it has LayerNorm, GELU and biases",
+	"smollm3":         "some of its layers have no rotary embedding",
+	"llama4":          "it has experts, chunked attention and layers without a rotary embedding",
+	"deepseek_v2":     "it has latent attention and experts",
+	"deepseek_v3":     "it has latent attention and experts",
+	"mamba":           "it is a state-space model",
+	"Yi":              "this is the form with its own remote code; the same models are published as llama",
+	"llava":           "it is a multimodal model",
+	"mllama":          "it is a multimodal model",
+	"gpt_oss":         "it has experts, attention sinks and sliding windows",
+	"internlm2":       "its fused projections are not modelled",
+	"baichuan":        "its fused projections are not modelled",
+	"chatglm":         "it has fused projections, biases and a partial rotary embedding",
+	"gptj":            "it has LayerNorm, GELU, biases and an interleaved partial rotary embedding",
+	"gpt_bigcode":     "it has learned position embeddings, LayerNorm, GELU and biases",
+	"recurrent_gemma": "it has recurrent layers",
+}
