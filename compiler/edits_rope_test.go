@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,12 +19,12 @@ import (
 // attention, and where it says nothing the kernel does nothing. One number is for the whole step.
 func TestEditsOfScaledRotations(t *testing.T) {
 	const constant = "constexpr float kRopeScale = "
-	for _, model := range []string{"llama-rope-yarn", "qwen3-rope-yarn", "llama-gqa", "qwen3-qknorm"} {
+	for _, model := range []string{"llama-rope-yarn", "qwen3-rope-yarn", "phi3-short", "llama-gqa", "qwen3-qknorm"} {
 		t.Run(model, func(t *testing.T) {
 			l := lowerModel(t, "zoo/"+model, "h200", ir.BF16, 64, ir.ScheduleConfig{})
 			original, err := sourcesOf(l.Program, l.Graph)
 			require.NoError(t, err)
-			scaled := strings.HasSuffix(model, "yarn")
+			scaled := strings.HasSuffix(model, "yarn") || strings.HasPrefix(model, "phi3")
 			require.Equal(t, scaled, l.Graph.Rope.Scale != 1)
 			for file, text := range map[string]string{"model_config.h": constant,
 				"megakernel.cu": "kRopeInvFreq), kRopeScale)", "reference.cu": "kRotationScale);"} {
@@ -72,9 +73,9 @@ func setParam(params []ir.Param, scale float64) []ir.Param {
 	return append(params, ir.FloatParam("scale", scale))
 }
 
-// The reader takes the scale from the constant, which the kernel must pass.
-func TestScaledRotationsReadBack(t *testing.T) {
-	l := lowerModel(t, "zoo/llama-rope-yarn", "h200", ir.BF16, 64, ir.ScheduleConfig{})
+// The reader takes the scale and the number of pairs from the constants, which the kernel must pass.
+func TestRotationsReadBack(t *testing.T) {
+	l := lowerModel(t, "zoo/phi3-short", "h200", ir.BF16, 64, ir.ScheduleConfig{})
 	files, err := codegen.CUDA(l.Program)
 	require.NoError(t, err)
 	for _, c := range []struct{ file, old, text, want string }{
@@ -82,6 +83,12 @@ func TestScaledRotationsReadBack(t *testing.T) {
 		{"megakernel.cu", ", kRopeScale)", ", kHidden)", "want kRopeScale"},
 		{"model_config.h", "constexpr float kRopeScale = ", "constexpr float kRopeStretch = ", "want both, or neither"},
 		{"model_config.h", "float kRopeScale = ", "int kRopeScale = ", "kRopeScale"},
+		{"megakernel.cu", "rotate_setup<kRotatedPairs>(", "rotate_setup(", "want both, or neither"},
+		{"megakernel.cu", "rotate_setup<kRotatedPairs>(", "rotate_setup<9>(", "want kRotatedPairs"},
+		{"megakernel.cu", "rotate_setup<kRotatedPairs>(", "rotate_setup<kHeadDim>(", "want kRotatedPairs"},
+		{"model_config.h", "int kRotatedPairs = ", "int kRotated = ", "want both, or neither"},
+		{"model_config.h", "kRotatedPairs = 9", "kRotatedPairs = 13", "want at most half of kHeadDim, which is 24"},
+		{"model_config.h", "kRotatedPairs = 9", "kRotatedPairs = 0", "kRotatedPairs"},
 	} {
 		edited := map[string][]byte{}
 		for _, name := range readback.Files {
@@ -91,5 +98,60 @@ func TestScaledRotationsReadBack(t *testing.T) {
 		edited[c.file] = bytes.Replace(edited[c.file], []byte(c.old), []byte(c.text), 1)
 		_, diags := readback.Program(edited)
 		require.ErrorContains(t, diags.Err(), c.want, "%s", c.text)
+	}
+}
+
+// How many pairs of a head rotate is what the kernel rotates: an edit of the operand and its buffer is emitted, also to
+// all pairs and in programs that rotate all, and one that leaves them at odds is refused. The plain kernels need those
+// of the model.
+func TestEditsOfRotatedPairs(t *testing.T) {
+	const constant = "constexpr int kRotatedPairs = "
+	for model, own := range map[string]bool{"phi3-short": true, "llama-gqa": false, "qwen3-qknorm": false} {
+		t.Run(model, func(t *testing.T) {
+			l := lowerModel(t, "zoo/"+model, "h200", ir.BF16, 64, ir.ScheduleConfig{})
+			half := l.Graph.Model.HeadDim / 2
+			original, err := codegen.CUDA(l.Program)
+			require.NoError(t, err)
+			require.Equal(t, own, bytes.Contains(original["model_config.h"], []byte(constant)))
+			require.Equal(t, own, bytes.Contains(original["megakernel.cu"],
+				[]byte("rotate_setup<kRotatedPairs>(c,")))
+			set := func(views, buffer int) *ir.Program {
+				p, err := ir.Parse(ir.Print(l.Program), "edited.amk")
+				require.NoError(t, err)
+				for i := range p.Buffers {
+					if p.Buffers[i].Name == "rope.inv_freq" {
+						p.Buffers[i].Shape = []int{buffer}
+					}
+				}
+				for i := range p.Variants {
+					require.NoError(t, eachStage(&p.Variants[i], func(s *ir.Stage, _ int) error {
+						for k := range s.Ops {
+							if o := &s.Ops[k]; o.Code == ir.ROPE {
+								o.In[1].Dims = []ir.Range{ir.Span(ir.Int(0), ir.Int(views))}
+							}
+						}
+						return nil
+					}))
+				}
+				require.True(t, validate.ProgramFor(kernel.Backend, p).OK)
+				return p
+			}
+			for _, pairs := range []int{1, 3, half - 1, half} {
+				p := set(pairs, pairs)
+				files, err := codegen.CUDA(p)
+				require.NoError(t, err)
+				require.NoError(t, checkEmitted(files, p), "%d of %d", pairs, half)
+				require.Equal(t, pairs < half, bytes.Contains(files["model_config.h"], []byte(constant)))
+				_, err = sourcesOf(p, l.Graph)
+				if len(l.Graph.Rope.InvFreq) == pairs {
+					require.NoError(t, err)
+				} else {
+					require.ErrorContains(t, err, fmt.Sprintf("needs %d frequencies, and rope.inv_freq holds %d",
+						len(l.Graph.Rope.InvFreq), pairs))
+				}
+			}
+			_, err = codegen.CUDA(set(3, half))
+			require.ErrorContains(t, err, "rotates 3 pairs of a head by them: want as many")
+		})
 	}
 }

@@ -9,7 +9,7 @@ model_type in config.json names an architecture that amkc does not compile. Noth
 message says what the architecture computes that is not modelled. Accepted: "llama", which covers Llama-2 and 3.x,
 TinyLlama, SmolLM2, Yi and other checkpoints saved in that form; "qwen2", which is Qwen2 and Qwen2.5; "qwen3", the
 dense models of Qwen3; "mistral", which covers Mistral Nemo and Small; "ministral", which is Ministral 8B; "gemma", the
-first Gemma; "gemma2"; "gemma3_text", and of "gemma3" the part that reads text.`)
+first Gemma; "gemma2"; "gemma3_text", and of "gemma3" the part that reads text; "phi3", which is Phi-3, 3.5 and 4.`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
 architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model
@@ -37,11 +37,12 @@ names code that comes with the model. If you know that it computes what the mode
 --assume-inert FIELD.`)
 
 	codeRope = diag.New("AMK1107", "the rotary embedding is not supported", `
-Rotary embeddings of types default, linear, dynamic, llama3 and yarn are compiled, in both spellings: rope_theta with
-rope_scaling, and rope_parameters. The object of a type holds what the type reads and nothing else, and two spellings in
-one config must agree. Type dynamic is compiled for as many positions as max_position_embeddings: of longer texts it
-changes the frequencies with every token. Other types (longrope, proportional) rescale frequencies in ways that are not
-modelled.`)
+Rotary embeddings of types default, linear, dynamic, llama3, yarn and longrope are compiled, in both spellings:
+rope_theta with rope_scaling, and rope_parameters. The object of a type holds what the type reads and nothing else, and
+two spellings in one config must agree. Type dynamic is compiled for as many positions as max_position_embeddings: of
+longer texts it changes the frequencies with every token. Other types (proportional) rescale frequencies in ways that
+are not modelled. A part of each head is rotated, as partial_rotary_factor says, in the families whose class of
+transformers does it.`)
 
 	codeQuantised = diag.New("AMK1108", "the checkpoint is quantised", `
 quantization_config says that the weights are stored quantised, or a tensor has an integer or 8-bit type. Weights are
@@ -86,6 +87,12 @@ max_position_embeddings is a warning, because the model was not trained there.`)
 A program names tensors that the checkpoint does not have, or of another size: program and checkpoint do not belong
 together. Compile the checkpoint again.`)
 
+	codeLongRope = diag.New("AMK1119", "a build is for short or for long texts", `
+Rope type longrope has two lists of factors: short_factor for texts of up to original_max_position_embeddings positions,
+and long_factor for longer ones. transformers chooses by the length of the text, and where a text outgrows the short
+ones it computes all keys anew. A kernel keeps the keys that it has cached, so the choice is made by --max-seq, for
+texts of every length. Up to original_max_position_embeddings a build uses short_factor; a longer one uses long_factor,
+also for short texts, for which transformers would use the other list.`)
 	codeLeftOut = diag.New("AMK1118", "a part of the model is left out", `
 The checkpoint holds more than a decoder: a part that takes images, for example. amkc compiles the decoder, which takes
 and makes text. The tensors of the other parts are not read, and what the decoder makes of text does not depend on

@@ -29,6 +29,7 @@ var Families = []Family{
 	{"llama", "Llama 2 and 3.x, TinyLlama, SmolLM2, Yi", true, true, importLlama},
 	{"ministral", "Ministral 8B", true, false, importMinistral},
 	{"mistral", "Mistral, Mistral Nemo, Mistral Small 2409 and 2501", true, true, importMistral},
+	{"phi3", "Phi-3 and 3.5 mini, Phi-3-medium, Phi-4, Phi-4-mini", true, false, importPhi3},
 	{"qwen2", "Qwen2, Qwen2.5", true, true, importQwen2},
 	{"qwen3", "Qwen3, its dense models", true, true, importQwen3},
 }
@@ -70,7 +71,6 @@ var unmodelled = map[string]string{
 	"ministral3":      "it scales queries by their position",
 	"mixtral":         "it has experts",
 	"phi":             "it has LayerNorm, GELU, biases and a partial rotary embedding",
-	"phi3":            "its fused projections and longrope embedding are not modelled",
 	"olmo":            "it has a LayerNorm without weights",
 	"olmo2":           "it has norms after the blocks, and on queries and keys",
 	"cohere":          "it has LayerNorm, parallel residuals and scaled logits",

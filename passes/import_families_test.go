@@ -26,6 +26,10 @@ const ministralConfig = `{"architectures": ["MinistralForCausalLM"], "model_type
 	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 128,
 	"max_position_embeddings": 512, "num_key_value_heads": 2}`
 
+const phi3Config = `{"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_size": 64,
+	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+	"vocab_size": 128, "max_position_embeddings": 512, "original_max_position_embeddings": 512}`
+
 const mistralConfig = `{"architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_size": 64,
 	"intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 128,
 	"max_position_embeddings": 512, "num_key_value_heads": 2}`
@@ -115,7 +119,11 @@ func TestWindows(t *testing.T) {
 			want: "max(0,pos-15):pos"},
 		"listed in ministral": {base: ministralConfig, changes: fieldsOf{"sliding_window": 16,
 			"layer_types": kinds(full, sliding, sliding)}, want: all + " " + last16 + " " + last16},
-		"none": {base: mistralConfig, changes: fieldsOf{"sliding_window": 0}, refusal: "want an integer from 1"},
+		"none in phi3":   {base: phi3Config, want: "0:pos"},
+		"narrow in phi3": {base: phi3Config, changes: fieldsOf{"sliding_window": 100}, want: "max(0,pos-99):pos"},
+		"null in phi3":   {base: phi3Config, changes: fieldsOf{"sliding_window": nil}, want: "0:pos"},
+		"none": {base: mistralConfig, changes: fieldsOf{"sliding_window": 0},
+			refusal: "want an integer from 1"},
 		"no number": {base: mistralConfig,
 			changes: fieldsOf{"sliding_window": "wide"}, refusal: `is "wide"; want an integer from 1`},
 		"biases of mistral": {base: mistralConfig,

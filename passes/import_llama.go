@@ -108,12 +108,14 @@ type decoder struct {
 	windows     func(m *importer, layers int) []int
 	headDim     int         // what an absent head_dim means; 0: hidden_size over heads
 	tied        bool        // what an absent tie_word_embeddings means
+	eps         float64     // what an absent rms_norm_eps means; 0: 1e-6
 	gate        string      // the node of the MLP's activation times up; "": silu_mul
 	biased      projections // that have a bias
 	normedHeads bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
 	unitOffset  bool        // norms multiply by 1 + w
 	scaledEmbed bool        // rows of the embedding are multiplied by the root of hidden_size
 	postNorms   bool        // each branch of a layer ends in a norm
+	fused       bool        // the checkpoint has queries, keys and values in one matrix, and gate and up in another
 
 	// ropes are the rotary embedding, and that of layers with a window if it is another one; nil: the one that a config
 	// has for all layers
@@ -137,7 +139,8 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		Layers: m.size("num_hidden_layers", d.layers, "layers"), Hidden: m.size("hidden_size", d.hidden, "hidden"),
 		Intermediate: m.size("intermediate_size", d.intermediate, "intermediate"),
 		Heads:        m.size("num_attention_heads", d.heads, "heads"),
-		Vocab:        m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", d.tied), Eps: 1e-6,
+		Vocab:        m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", d.tied),
+		Eps: cmp.Or(d.eps, 1e-6),
 	}
 	model.KVHeads = m.size("num_key_value_heads", cmp.Or(d.kvHeads, model.Heads), "kv_heads")
 	trained := m.size("max_position_embeddings", d.positions, "max_seq")
@@ -250,11 +253,16 @@ func (m *importer) layerTypes(layers int) []string {
 
 // refuseOfDecoders checks those fields that every family of the form has.
 func (m *importer) refuseOfDecoders() {
+	m.refuseGate()
+	m.refusePartial()
+	m.refuseQuantised()
+}
+
+// refuseGate demands that the activation of the MLP is SiLU.
+func (m *importer) refuseGate() {
 	if act := m.text("hidden_act", "silu"); !slices.Contains([]string{"silu", "swish"}, act) {
 		m.fail(codeNotModelled, "hidden_act", "%s is not modelled; accepted: \"silu\"", spell(act))
 	}
-	m.refusePartial()
-	m.refuseQuantised()
 }
 
 // refusePartial demands that heads are rotated whole.
@@ -322,90 +330,3 @@ const (
 	fullAttention    = "full_attention"
 	slidingAttention = "sliding_attention"
 )
-
-// layer lists the nodes of a layer of which attention sees so many positions, or all of them if window is 0.
-func (d *decoder) layer(m *ir.Model, names string, window int) []ir.GraphNode {
-	var b nodes
-	h, hd := m.Hidden, m.HeadDim
-	qd, kd := m.Heads*hd, m.KVHeads*hd
-	part := func(name string) string { return names + "layers.{i}." + name }
-	linear := func(name, path, in string, rows, cols int, biased bool) string {
-		weights := []ir.GraphWeight{weight(part(path+".weight"), rows, cols)}
-		if biased {
-			weights = append(weights, weight(part(path+".bias"), rows))
-		}
-		return b.add(name, "linear", []int{rows}, []string{in}, weights...)
-	}
-	norm := func(name, path, in string) string { return d.norm(&b, name, in, h, m.Eps, part(path+".weight")) }
-	n := norm("input_norm", "input_layernorm", ir.Stream)
-	heads := func(name string, rows int) string {
-		return linear(name, "self_attn."+name, n, rows, h, d.biased.heads)
-	}
-	q, k, v := heads("q_proj", qd), heads("k_proj", kd), heads("v_proj", kd)
-	if d.normedHeads {
-		q = d.normHeads(&b, "q_norm", q, qd, m, part("self_attn.q_norm.weight"))
-		k = d.normHeads(&b, "k_norm", k, kd, m, part("self_attn.k_norm.weight"))
-	}
-	q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
-	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
-	b.param(ir.FloatParam("scale", cmp.Or(d.attnScale, 1/math.Sqrt(float64(hd)))),
-		ir.IntParam("window", ir.Int(window)))
-	if d.attnCap > 0 {
-		b.param(ir.FloatParam("cap", d.attnCap))
-	}
-	b.add("k_append", "kv_append", []int{kd}, []string{k})
-	b.add("v_append", "kv_append", []int{kd}, []string{v})
-	o := linear("o_proj", "self_attn.o_proj", att, h, qd, d.biased.o)
-	before := "post_attention_layernorm" // of the MLP
-	if d.postNorms {
-		o = norm("post_attn_norm", before, o)
-		before = "pre_feedforward_layernorm"
-	}
-	x := b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
-	n = norm("post_norm", before, x)
-	gate := linear("gate_proj", "mlp.gate_proj", n, m.Intermediate, h, d.biased.mlp)
-	up := linear("up_proj", "mlp.up_proj", n, m.Intermediate, h, d.biased.mlp)
-	mul := cmp.Or(d.gate, "silu_mul")
-	act := b.add(mul, mul, []int{m.Intermediate}, []string{gate, up})
-	down := linear("down_proj", "mlp.down_proj", act, h, m.Intermediate, d.biased.mlp)
-	if d.postNorms {
-		down = norm("post_mlp_norm", "post_feedforward_layernorm", down)
-	}
-	b.add("mlp_add", "add", []int{h}, []string{x, down})
-	return b
-}
-
-func weight(key string, shape ...int) ir.GraphWeight { return ir.GraphWeight{Key: key, Shape: shape} }
-
-// nodes are those of one body, in execution order.
-type nodes []ir.GraphNode
-
-// add appends a node and returns its name.
-func (b *nodes) add(name, op string, shape []int, inputs []string, weights ...ir.GraphWeight) string {
-	*b = append(*b, ir.GraphNode{Name: name, Op: op, Inputs: inputs, Weights: weights, Shape: shape})
-	return name
-}
-
-// param gives the last node parameters.
-func (b nodes) param(params ...ir.Param) {
-	last := &b[len(b)-1]
-	last.Params = append(last.Params, params...)
-}
-
-// norm appends an RMSNorm of a vector of n elements.
-func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, key string) string {
-	b.add(name, "rmsnorm", []int{n}, []string{in}, weight(key, n))
-	b.param(ir.FloatParam("eps", eps))
-	if d.unitOffset {
-		b.param(ir.IntParam("unit_offset", ir.Int(1)))
-	}
-	return name
-}
-
-// normHeads appends an RMSNorm of each head of a vector of n elements, be it a single one.
-func (d *decoder) normHeads(b *nodes, name, in string, n int, m *ir.Model, key string) string {
-	d.norm(b, name, in, n, m.Eps, key)
-	(*b)[len(*b)-1].Weights[0].Shape = []int{m.HeadDim}
-	b.param(ir.IntParam("head_dim", ir.Int(m.HeadDim)))
-	return name
-}

@@ -10,9 +10,11 @@ func importMistral(m *importer) *ir.Graph {
 		check: (*importer).refuseOfMistral, windows: mistralWindows})
 }
 
-// mistralWindows are one for all layers, whose kind may be listed.
-func mistralWindows(m *importer, layers int) []int {
-	window, kind := m.windowOf(4096), fullAttention
+func mistralWindows(m *importer, layers int) []int { return m.windowOfAll(4096, layers) }
+
+// windowOfAll is one for all layers, whose kind may be listed; absent is what the family's class says.
+func (m *importer) windowOfAll(absent, layers int) []int {
+	window, kind := m.windowOf(absent), fullAttention
 	if window > 0 {
 		kind = slidingAttention
 	}

@@ -148,6 +148,7 @@ func TestConfigFieldRefusals(t *testing.T) {
 		one("rope dynamic", "rope_scaling", fieldsOf{"rope_type": "dynamic", "alpha": 1000.0}),
 		one("rope yarn", "rope_parameters", fieldsOf{"rope_type": "yarn", "factor": 4.0, "attention_factor": -1}),
 		one("rope longrope", "rope_parameters", fieldsOf{"rope_type": "longrope", "rope_theta": 10000.0}),
+		one("rope proportional", "rope_parameters", fieldsOf{"rope_type": "proportional", "rope_theta": 10000.0}),
 		one("rope two types", "rope_scaling", fieldsOf{"rope_type": "llama3", "type": "linear"}),
 		one("rope is a string", "rope_scaling", "llama3"),
 		one("rope extra key", "rope_scaling", with("beta_fast", 32)),
@@ -238,6 +239,8 @@ func FuzzImportConfig(f *testing.F) {
 	f.Add(`{"model_type": "llama", "rope_parameters": {"rope_type": "yarn", "factor": null, "beta_fast": 4, ` +
 		`"mscale": 1, "mscale_all_dim": 0.5, "truncate": false, "original_max_position_embeddings": 512}}`)
 	f.Add(`{"model_type": "mistral", "rope_scaling": {"type": "dynamic", "factor": 2.5}, "sliding_window": null}`)
+	f.Add(`{"model_type": "phi3", "partial_rotary_factor": 0.5, "num_attention_heads": 384, "rope_scaling": {"type": ` +
+		`"su", "short_factor": [1, 2], "long_factor": [3, 4]}, "original_max_position_embeddings": 64}`)
 	f.Add(`{"model_type": "llama", "head_dim": 1e9, "rope_theta": 1e308, "num_hidden_layers": -0, "layer_types": [[]]}`)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, config string) {
@@ -252,7 +255,8 @@ func FuzzImportConfig(f *testing.F) {
 			require.Contains(t, err.Error(), "[AMK1")
 			return
 		}
-		require.Len(t, s.Graph.Rope.InvFreq, s.Graph.Model.HeadDim/2)
+		require.NotEmpty(t, s.Graph.Rope.InvFreq)
+		require.LessOrEqual(t, s.Graph.Rope.Turned(), s.Graph.Model.HeadDim)
 		require.Positive(t, s.Graph.Model.MaxSeq)
 	})
 }

@@ -116,16 +116,22 @@ func ropeWith(kind string, others map[string]any) map[string]any {
 	rope := map[string]any{"rope_type": kind}
 	for _, key := range ropeTypes[kind].needs {
 		rope[key] = needed[key]
+		if slices.Contains(ropeLists, key) {
+			rope[key] = []int{1, 2, 3, 4} // of heads of 8
+		}
 	}
 	maps.Copy(rope, others)
 	return map[string]any{"rope_scaling": rope}
 }
 
+// ropeLists are keys that have a number for each pair.
+var ropeLists = []string{"short_factor", "long_factor"}
+
 // ropeNumbers are the numbers that a type reads.
 func ropeNumbers(kind string) []string {
 	t := ropeTypes[kind]
 	return slices.DeleteFunc(slices.Concat(t.needs, t.may, []string{"rope_theta"}), func(key string) bool {
-		return key == "truncate"
+		return key == "truncate" || slices.Contains(ropeLists, key)
 	})
 }
 
@@ -144,10 +150,18 @@ func TestEveryRotaryNumberIsBounded(t *testing.T) {
 			}
 		}
 	}
+	for _, key := range ropeLists {
+		f := rotary(key)
+		for _, bad := range f.beyond() {
+			_, err := importWith(t, ropeWith("longrope", map[string]any{key: []any{1, 1, bad, 1}}))
+			require.ErrorContains(t, err, "rope_scaling."+key+": error: ", "%s", bad)
+			require.ErrorContains(t, err, "; want a number from ", "%s", bad)
+		}
+	}
 }
 
-// Whatever numbers a rotary embedding has, it is refused, or all its frequencies are normal numbers of float32 that
-// fall from at most 1, and cos and sin are multiplied by one.
+// Whatever numbers a rotary embedding has, it is refused, or all its frequencies are normal numbers of float32 of at
+// most 1, or 2 of type longrope, and cos and sin are multiplied by one.
 func TestFrequenciesAreNormal(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 4))
 	within := func(key string) json.Number {
@@ -181,8 +195,19 @@ func TestFrequenciesAreNormal(t *testing.T) {
 		if kind == "yarn" {
 			keys["truncate"] = r.IntN(2) == 0
 		}
+		pairs, most := 1+r.IntN(512), float32(1.001)
+		if kind == "longrope" {
+			for _, key := range ropeLists {
+				list := make([]json.Number, pairs)
+				for j := range list {
+					list[j] = within(key)
+				}
+				keys[key] = list
+			}
+			most = 2.001 // a factor is at least 0.5
+		}
 		rope := ropeWith(kind, keys)
-		g, err := importWith(t, rope, map[string]any{"head_dim": 2 * (1 + r.IntN(512))})
+		g, err := importWith(t, rope, map[string]any{"head_dim": 2 * pairs})
 		if err != nil {
 			require.ErrorContains(t, err, "rope_scaling", "%v", rope)
 			continue
@@ -190,7 +215,7 @@ func TestFrequenciesAreNormal(t *testing.T) {
 		accepted++
 		require.True(t, g.Rope.Scale > 0 && ir.IsSingle(g.Rope.Scale), "%v gives %g", rope, g.Rope.Scale)
 		for _, f := range g.Rope.InvFreq {
-			require.True(t, f > 0 && f <= 1.001 && ir.IsSingle(float64(f)), "%v gives %g", rope, f)
+			require.True(t, f > 0 && f <= most && ir.IsSingle(float64(f)), "%v gives %g", rope, f)
 		}
 	}
 	require.Greater(t, accepted, n/3)

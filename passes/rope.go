@@ -21,6 +21,7 @@ var ropeBounds = map[string]interval{
 	"rope_theta": {1, 1e30}, "factor": {1, 1e6}, "low_freq_factor": {1e-6, 1e6}, "high_freq_factor": {1e-6, 1e6},
 	"original_max_position_embeddings": {1, 1e9}, "attention_factor": {1e-6, 1e6},
 	"beta_fast": {1e-6, 1e6}, "beta_slow": {1e-6, 1e6}, "mscale": {0, 1e6}, "mscale_all_dim": {0, 1e6},
+	"partial_rotary_factor": {1e-6, 1}, "short_factor": {0.5, 1e6}, "long_factor": {0.5, 1e6},
 }
 
 // A ropeReader reads the rotary embedding that one object of a config describes.
@@ -30,9 +31,14 @@ type ropeReader struct {
 	params  *checkpoint.Object
 	kind    string
 	theta   float64
-	headDim int
+	turned  int // elements of a head that are rotated, from the first on
 	trained int // positions that the model was made for
 	maxSeq  int // positions that it is compiled for
+
+	// What the family says:
+	partial  bool              // partial_rotary_factor is read
+	types    map[string]string // the types that it has, by what configs of it call them; nil: all, by their names
+	original float64           // an absent original_max_position_embeddings; 0: what stands in the object, or trained
 }
 
 // rope reads the rotary embedding of a model that was made for so many positions. It has one frequency for each pair
@@ -45,19 +51,28 @@ func (m *importer) rope(model *ir.Model, trained int) ir.Rope {
 // ropeOf reads what an object describes, or nothing but a base where there is none.
 func (m *importer) ropeOf(where string, params *checkpoint.Object, theta float64, model *ir.Model,
 	trained int) ir.Rope {
-	r := &ropeReader{importer: m, where: where, params: params, theta: theta, headDim: model.HeadDim, trained: trained,
-		maxSeq: model.MaxSeq}
-	if params == nil {
-		return r.plain()
-	}
-	return r.read()
+	return m.ropeReader(where, params, theta, model, trained).read()
+}
+
+func (m *importer) ropeReader(where string, params *checkpoint.Object, theta float64, model *ir.Model,
+	trained int) *ropeReader {
+	return &ropeReader{importer: m, where: where, params: params, theta: theta, turned: model.HeadDim,
+		trained: trained, maxSeq: model.MaxSeq}
 }
 
 func (r *ropeReader) read() ir.Rope {
+	if r.params == nil {
+		return r.plain()
+	}
 	r.kind = r.ropeType()
+	if name, ok := r.types[r.kind]; ok {
+		r.kind = name
+	} else if r.types != nil {
+		r.kind = ""
+	}
 	t, ok := ropeTypes[r.kind]
 	if !ok {
-		r.fail(codeRope, r.where, "rope type %s is not modelled; accepted: %s", spell(r.kind), acceptedRopes())
+		r.fail(codeRope, r.where, "rope type %s is not modelled; accepted: %s", spell(r.ropeType()), r.accepted())
 		return ir.Rope{}
 	}
 	r.checkKeys(&t)
@@ -71,8 +86,38 @@ func (r *ropeReader) read() ir.Rope {
 	return rope
 }
 
-// acceptedRopes names the types that are modelled.
-func acceptedRopes() string { return strings.Join(slices.Sorted(maps.Keys(ropeTypes)), ", ") }
+// accepted names the types that are modelled.
+func (r *ropeReader) accepted() string {
+	if r.types != nil {
+		return strings.Join(slices.Sorted(maps.Keys(r.types)), ", ")
+	}
+	return strings.Join(slices.Sorted(maps.Keys(ropeTypes)), ", ")
+}
+
+// part reads how much of a head is rotated, which stands in the object or beside it: elements from the first on.
+func (r *ropeReader) part(headDim int) int {
+	const key = "partial_rotary_factor"
+	field, factor := key, 1.0
+	outer, beside := r.value(key)
+	if beside {
+		factor = r.between(key, outer, ropeBounds[key])
+	}
+	if r.params != nil && r.has(key) {
+		field = r.at(key)
+		inner := r.number(key, 1)
+		if beside && inner != factor {
+			r.fail(codeRope, field, "is %g, but %s is %g; want one of them", inner, key, factor)
+		}
+		factor = inner
+	}
+	turned := int(float64(headDim) * factor)
+	if r.diags.Err() == nil && (turned < 2 || turned%2 != 0) {
+		r.fail(codeRope, field, "is %g, so that %d of the %d elements of a head are rotated; want an even number from "+
+			"2 on", factor, turned, headDim)
+		return headDim
+	}
+	return turned
+}
 
 // checkKeys refuses what the type does not read, and misses what it needs.
 func (r *ropeReader) checkKeys(t *ropeType) {
@@ -80,7 +125,7 @@ func (r *ropeReader) checkKeys(t *ropeType) {
 		switch v := get(r.params, key); {
 		case slices.Contains(t.needs, key) || slices.Contains(t.may, key) ||
 			slices.Contains([]string{"rope_theta", "rope_type", "type"}, key):
-		case key == "partial_rotary_factor" && isNumber(1).accept(v):
+		case key == "partial_rotary_factor" && (r.partial || isNumber(1).accept(v)):
 		case key == "partial_rotary_factor":
 			r.fail(codeNotModelled, r.at(key), "is %s, and partial rotation is not modelled; accepted: 1", spell(v))
 		default:
@@ -118,15 +163,18 @@ func (r *ropeReader) optional(key string, absent float64) float64 {
 	return r.number(key, absent)
 }
 
-// original is how many positions the model was trained on before its frequencies were scaled: it stands in the object
+// originally is how many positions the model was trained on before its frequencies were scaled: it stands in the object
 // or beside it, and otherwise nothing was changed.
-func (r *ropeReader) original() float64 {
+func (r *ropeReader) originally() float64 {
 	const key = "original_max_position_embeddings"
 	outer, there := r.value(key)
-	if !there {
+	n := r.original
+	switch {
+	case there:
+		n = r.between(key, outer, ropeBounds[key])
+	case n == 0:
 		return r.number(key, float64(r.trained))
 	}
-	n := r.between(key, outer, ropeBounds[key])
 	if inner := r.number(key, n); inner != n {
 		r.fail(codeRope, r.at(key), "is %g, but %s is %g; want one of them", inner, key, n)
 	}
@@ -173,7 +221,7 @@ func (r *ropeReader) ropeType() string {
 		}
 		s, ok := v.(string)
 		if !ok || kind != "" && kind != s {
-			r.fail(codeRope, r.at(key), "is %s; want one rope type of %s", spell(v), acceptedRopes())
+			r.fail(codeRope, r.at(key), "is %s; want one rope type of %s", spell(v), r.accepted())
 			return defaultRope
 		}
 		kind = s

@@ -18,6 +18,7 @@ func TestRopeAgainstTransformers(t *testing.T) {
 		Rope      map[string]any `json:"rope_parameters"`
 		HeadDim   int            `json:"head_dim"`
 		Positions int            `json:"max_position_embeddings"`
+		MaxSeq    int            `json:"max_seq"` // of type longrope
 		Scale     float64        `json:"scale"`
 		Bits      []string       `json:"bits"`
 	}
@@ -30,9 +31,10 @@ func TestRopeAgainstTransformers(t *testing.T) {
 	for _, c := range cases {
 		kind, theta := c.Rope["rope_type"], c.Rope["rope_theta"].(float64)
 		kinds[kind]++
-		g, err := importWith(t, map[string]any{"rope_parameters": c.Rope, "head_dim": c.HeadDim,
-			"max_position_embeddings": c.Positions})
+		s, err := importConfig(t, edit(tinyConfig, fieldsOf{"rope_parameters": c.Rope, "head_dim": c.HeadDim,
+			"max_position_embeddings": c.Positions}), State{MaxSeq: c.MaxSeq})
 		require.NoError(t, err, "%v", c.Rope)
+		g := s.Graph
 		require.InEpsilon(t, c.Scale, g.Rope.Scale, 1e-15, "%v", c.Rope)
 		require.Len(t, g.Rope.InvFreq, len(c.Bits))
 		for j, bits := range c.Bits {
@@ -96,8 +98,15 @@ func TestRopeSpellings(t *testing.T) {
 		"of another type": {fields{"rope_scaling": fields{"type": "linear", "factor": 2, "beta_fast": 32}},
 			"beta_fast: error: is not part of rope type linear, so it may change the model; accepted: rope_type, " +
 				"rope_theta, factor"},
-		"longrope": {fields{"rope_scaling": fields{"type": "longrope", "factor": 2}},
-			`rope type "longrope" is not modelled; accepted: default, dynamic, linear, llama3, yarn`},
+		"proportional": {fields{"rope_scaling": fields{"type": "proportional", "factor": 2}},
+			`rope type "proportional" is not modelled; accepted: default, dynamic, linear, llama3, longrope, yarn`},
+		"too few factors": {fields{"rope_scaling": fields{"type": "longrope", "short_factor": []int{1, 1, 1, 1},
+			"long_factor": []int{1, 1, 1}}}, "long_factor: error: is an array of 3; want an array of 4 numbers"},
+		"no factors": {fields{"rope_scaling": fields{"type": "longrope", "short_factor": "dynamic",
+			"long_factor": []int{1, 1, 1, 1}}}, `short_factor: error: is "dynamic"; want an array of 4 numbers`},
+		"grown from 1": {fields{"rope_scaling": fields{"type": "longrope", "short_factor": []int{1, 1, 1, 1},
+			"long_factor": []int{1, 1, 1, 1}}, "original_max_position_embeddings": 1},
+			"original_max_position_embeddings, which is 1; want more than 1"},
 	} {
 		_, err := importWith(t, c.fields)
 		require.ErrorContains(t, err, c.want, name)

@@ -23,6 +23,8 @@ var ropeTypes = map[string]ropeType{
 	"linear":    {needs: []string{"factor"}, rotation: (*ropeReader).linear},
 	"llama3": {needs: []string{"factor", "low_freq_factor", "high_freq_factor"},
 		may: []string{"original_max_position_embeddings"}, rotation: (*ropeReader).llama3},
+	"longrope": {needs: []string{"short_factor", "long_factor"}, may: []string{"factor", "attention_factor",
+		"original_max_position_embeddings"}, rotation: (*ropeReader).longrope},
 	"yarn": {needs: []string{"factor"}, may: []string{"original_max_position_embeddings", "attention_factor",
 		"beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"}, rotation: (*ropeReader).yarn},
 }
@@ -30,23 +32,23 @@ var ropeTypes = map[string]ropeType{
 // unscaled is a rotation as it is: cos and sin of position times frequency.
 func unscaled(freq []float32) ir.Rope { return ir.Rope{InvFreq: freq, Scale: 1} }
 
-func (r *ropeReader) plain() ir.Rope { return unscaled(invFreq(r.theta, r.headDim)) }
+func (r *ropeReader) plain() ir.Rope { return unscaled(invFreq(r.theta, r.turned)) }
 
-// powers are theta^(2j/headDim) for each pair. The power is rounded once, from float64; PyTorch's vector power is not
+// powers are theta^(2j/turned) for each pair. The power is rounded once, from float64; PyTorch's vector power is not
 // always, so that one frequency in two hundred differs in its last bit, none of them at the bases and head sizes of
 // Llama 2 and 3.x, TinyLlama and SmolLM2.
-func powers(theta float64, headDim int) []float32 {
-	out := make([]float32, headDim/2)
+func powers(theta float64, turned int) []float32 {
+	out := make([]float32, turned/2)
 	for j := range out {
-		e := float32(2*j) / float32(headDim)
+		e := float32(2*j) / float32(turned)
 		out[j] = float32(math.Pow(float64(float32(theta)), float64(e)))
 	}
 	return out
 }
 
 // invFreq are the reciprocals of the powers.
-func invFreq(theta float64, headDim int) []float32 {
-	out := powers(theta, headDim)
+func invFreq(theta float64, turned int) []float32 {
+	out := powers(theta, turned)
 	for j, power := range out {
 		out[j] = 1 / power
 	}
@@ -55,7 +57,7 @@ func invFreq(theta float64, headDim int) []float32 {
 
 // linear divides all frequencies, as if positions lay closer together.
 func (r *ropeReader) linear() ir.Rope {
-	freq, factor := invFreq(r.theta, r.headDim), float32(r.number("factor", 1))
+	freq, factor := invFreq(r.theta, r.turned), float32(r.number("factor", 1))
 	for j := range freq {
 		freq[j] /= factor
 	}
@@ -76,8 +78,8 @@ func (r *ropeReader) dynamic() ir.Rope {
 
 // llama3 rescales frequencies as Llama 3.1 does.
 func (r *ropeReader) llama3() ir.Rope {
-	freq := invFreq(r.theta, r.headDim)
-	factor, original := r.number("factor", 1), r.original()
+	freq := invFreq(r.theta, r.turned)
+	factor, original := r.number("factor", 1), r.originally()
 	low, high := r.number("low_freq_factor", 1), r.number("high_freq_factor", 4)
 	switch {
 	case r.diags.Err() != nil:
@@ -109,7 +111,7 @@ func smoothLlama3(freq []float32, factor, low, high, context float64) {
 // yarn divides the frequencies of pairs that turn seldom by factor, leaves those of pairs that turn often, and
 // blends those between along a ramp over the numbers of the pairs; cos and sin are multiplied by the attention factor.
 func (r *ropeReader) yarn() ir.Rope {
-	original := r.original()
+	original := r.originally()
 	factor := r.yarnFactor(original)
 	scale := r.attentionFactor(factor)
 	fast, slow, truncate := r.optional("beta_fast", 32), r.optional("beta_slow", 1), true
@@ -122,7 +124,7 @@ func (r *ropeReader) yarn() ir.Rope {
 		r.fail(codeRope, r.where, "rope type yarn divides by the logarithm of rope_theta, which is %g; want more "+
 			"than 1", r.theta)
 	}
-	freq := powers(r.theta, r.headDim)
+	freq := powers(r.theta, r.turned)
 	if r.diags.Err() == nil {
 		low, high := r.yarnRamp(original, fast, slow, truncate)
 		blendYarn(freq, factor, low, high)
@@ -135,13 +137,16 @@ func (r *ropeReader) yarnFactor(original float64) float64 {
 	if _, there := r.params.Get("factor"); !there || r.has("factor") {
 		return r.number("factor", 1)
 	}
-	grown, in := float64(r.trained)/original, ropeBounds["factor"]
+	grown, in := r.grown(original), ropeBounds["factor"]
 	if r.diags.Err() == nil && !(grown >= in.lo && grown <= in.hi) {
 		r.fail(codeRope, r.at("factor"), "is null, which stands for max_position_embeddings over "+
 			"original_max_position_embeddings, %g; want a number from %g to %g", grown, in.lo, in.hi)
 	}
 	return grown
 }
+
+// grown is what the positions have grown by.
+func (r *ropeReader) grown(original float64) float64 { return float64(r.trained) / original }
 
 // attentionFactor is what cos and sin are multiplied by: what the config says, or what follows from the factor and, if
 // both are there and not 0, mscale and mscale_all_dim.
@@ -163,7 +168,7 @@ func (r *ropeReader) attentionFactor(factor float64) float64 {
 // yarnRamp returns the numbers of the pairs between which frequencies are blended: those that turn fast and slow times
 // over the original positions.
 func (r *ropeReader) yarnRamp(original, fast, slow float64, truncate bool) (low, high float64) {
-	dim := float64(r.headDim)
+	dim := float64(r.turned)
 	pair := func(turns float64) float64 {
 		return dim * math.Log(original/(turns*2*math.Pi)) / (2 * math.Log(r.theta))
 	}

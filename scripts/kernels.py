@@ -45,6 +45,7 @@ CASES = [
     ("h200", "zoo/qwen3-qknorm", "bf16", {}),
     ("h200", "zoo/gemma-tied", "bf16", {}),
     ("h200", "zoo/llama-biases-yarn", "bf16", {}),
+    ("h200", "zoo/phi3-short", "bf16", {}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
     ("h200", "zoo/llama-gqa", "bf16", PAGES_IN_TURN),

@@ -5,7 +5,8 @@
 
 Needs torch and transformers; no test runs it. A case is the object rope_parameters of a Llama's config, the size of its
 heads and max_position_embeddings, with the float32 bits of LlamaRotaryEmbedding(config).inv_freq and its
-attention_scaling. Each case is read in both forms of a config, which must agree.
+attention_scaling; of type longrope, for texts of max_seq positions. Each case is read in both forms of a config, which
+must agree.
 """
 
 import json
@@ -13,6 +14,7 @@ import os
 
 import torch
 import transformers
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 LLAMA3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0}
@@ -41,25 +43,35 @@ CASES += [({**YARN, **keys}, 64, 131072) for keys in (
     {"mscale": 1.0, "mscale_all_dim": 0}, {"mscale": 1.0, "mscale_all_dim": None},
     {"mscale": 1.0, "mscale_all_dim": 0.707, "attention_factor": 1.5})]
 CASES += [({"rope_type": "yarn", "rope_theta": 1e4, "factor": 2.5}, head_dim, 1000) for head_dim in (6, 20, 96)]
+LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 4096,
+            "short_factor": [1 + 0.03 * j for j in range(32)], "long_factor": [1.05 * 1.14 ** j for j in range(32)]}
+# and the positions of the text
+LONG_CASES = [({**LONGROPE, **keys}, 64, positions, text)
+              for keys, positions in (({}, 131072), ({}, 4096), ({"factor": 8.0}, 131072), ({"factor": 1}, 131072),
+                                      ({"attention_factor": 1.25}, 131072), ({"rope_theta": 2.5e5}, 16384))
+              for text in (64, 4096, 4097)]
 
 
-def rope_of(head_dim, positions, **fields):
+def rope_of(head_dim, positions, text=None, **fields):
     config = transformers.LlamaConfig(hidden_size=2 * head_dim, num_attention_heads=2, num_key_value_heads=2,
                                       head_dim=head_dim, max_position_embeddings=positions, **fields)
     rope = LlamaRotaryEmbedding(config)
-    return [f"{x & 0xffffffff:08x}" for x in rope.inv_freq.view(torch.int32).tolist()], float(rope.attention_scaling)
+    freq, scale = rope.inv_freq, rope.attention_scaling
+    if text is not None:
+        freq, scale = ROPE_INIT_FUNCTIONS[config.rope_parameters["rope_type"]](config, seq_len=text)
+    return [f"{x & 0xffffffff:08x}" for x in freq.view(torch.int32).tolist()], float(scale)
 
 
 def main():
     transformers.utils.logging.set_verbosity_error()
     lines = []
-    for rope, head_dim, positions in CASES:
-        bits, scale = rope_of(head_dim, positions, rope_parameters=dict(rope))
+    for rope, head_dim, positions, text in [(*case, None) for case in CASES] + LONG_CASES:
+        bits, scale = rope_of(head_dim, positions, text, rope_parameters=dict(rope))
         former = {"type" if key == "rope_type" else key: v for key, v in rope.items() if key != "rope_theta"}
-        if (bits, scale) != rope_of(head_dim, positions, rope_scaling=former, rope_theta=rope["rope_theta"]):
+        if (bits, scale) != rope_of(head_dim, positions, text, rope_scaling=former, rope_theta=rope["rope_theta"]):
             raise RuntimeError(f"{rope}: differs in its former spelling")
-        lines.append(json.dumps({"rope_parameters": rope, "head_dim": head_dim, "max_position_embeddings": positions,
-                                 "scale": scale, "bits": bits}))
+        of = {"rope_parameters": rope, "head_dim": head_dim, "max_position_embeddings": positions}
+        lines.append(json.dumps({**of, **({"max_seq": text} if text else {}), "scale": scale, "bits": bits}))
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inv_freq.json")
     with open(path, "w", encoding="utf-8") as file:
         file.write("[\n" + ",\n".join(lines) + "\n]\n")

@@ -47,6 +47,10 @@ MLP_BIASES = ["mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias"]
 HEAD_NORMS = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
 GEMMA3 = [*GEMMA2, *HEAD_NORMS, {"sliding_window": 11}, {"sliding_window": 13}]
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
+PHI3 = {"pad_token_id": None}  # its class has one that is beyond the vocabulary
+LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4}
+SHORT_FACTORS = [1.0, 1.05, 1.1, 1.3, 1.6, 2.0, 2.2, 2.5, 2.75]
+LONG_FACTORS = [1.0, 1.25, 2.0, 3.5, 6.0, 9.5, 17.0, 31.0, 62.5]
 # name: (class of the config, its fields, what must move the logits beside EVERY, form of config.json). What must move
 # them is the end of a tensor's name, or fields with other values, of rope_parameters some keys. The form is "present" as
 # transformers 5 writes it, or "former" as most published models have it.
@@ -152,9 +156,30 @@ MODELS = {
                                        "query_pre_attn_scalar": 5, "num_hidden_layers": 4, "layer_types": GLOBAL},
                       GEMMA3, "present"),
 }
+MODELS |= {
+    "phi3-window": ("Phi3Config", {**SMALL, **PHI3, "num_key_value_heads": 4, "sliding_window": 12},
+                    [{"sliding_window": None}, {"sliding_window": 11}, {"sliding_window": 13}], "former"),
+    "phi3-partial": ("Phi3Config", {**ODD, **PHI3, "hidden_size": 84, "dtype": "float32", "rope_parameters": {
+        "partial_rotary_factor": 0.6}}, [{"rope_parameters": {"partial_rotary_factor": 0.5}},
+                                         {"rope_parameters": {"partial_rotary_factor": 1.0}}], "present"),
+    "phi3-short": ("Phi3Config", {**SMALL, **PHI3, "hidden_size": 96, "tie_word_embeddings": True,
+                                  "original_max_position_embeddings": 64,
+                                  "rope_parameters": {**LONGROPE, "partial_rotary_factor": 0.75,
+                                                      "short_factor": SHORT_FACTORS, "long_factor": LONG_FACTORS}},
+                   [{"original_max_position_embeddings": 32}, {"max_position_embeddings": 64},
+                    {"rope_parameters": {"short_factor": 9 * [1.0]}}, {"rope_parameters": {"attention_factor": 1.0}}],
+                   "former"),
+    "phi3-long": ("Phi3Config", {**SMALL, **PHI3, "hidden_size": 96, "original_max_position_embeddings": 7,
+                                 "rope_parameters": {**LONGROPE, "partial_rotary_factor": 0.75,
+                                                     "short_factor": SHORT_FACTORS, "long_factor": LONG_FACTORS}},
+                  [{"original_max_position_embeddings": 64}, {"max_position_embeddings": 64},
+                   {"rope_parameters": {"long_factor": 9 * [1.0]}}, {"rope_parameters": {"attention_factor": 1.0}}],
+                  "present"),
+}
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
+FUSED = {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight", "mlp.gate_proj.weight": "mlp.gate_up_proj.weight"}
 
 
 def config_of(kind, fields):
@@ -210,6 +235,9 @@ def rewrite_config(folder, fields):
     rope = config.pop("rope_parameters")
     if "rope_type" in rope:  # for all layers
         config["rope_theta"] = rope.pop("rope_theta")
+        if config["model_type"] == "phi3":  # which has these beside the object
+            config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+            rope.pop("original_max_position_embeddings", None)
         if rope["rope_type"] != "default":
             config["rope_scaling"] = {"type": rope.pop("rope_type"), **rope}
     config["torch_dtype"] = config.pop("dtype")
@@ -296,7 +324,8 @@ def generate(name):
         ids = np.random.default_rng(seed).integers(0, fields["vocab_size"], positions).tolist()
         want = logits(model, ids)
         text, margin = greedy(model, ids[:PROMPT], positions - PROMPT)
-        idle = unmoved(folder, [*EVERY, *matters], ids, want)
+        every = [FUSED.get(what, what) if kind == "Phi3Config" and isinstance(what, str) else what for what in EVERY]
+        idle = unmoved(folder, [*every, *matters], ids, want)
         if margin >= MARGIN and len(set(text)) >= DISTINCT and not idle:
             break
         print(f"{name}: seed {seed} is passed over: margin {margin:.2g}, {len(set(text))} ids, idle: {idle}")
