@@ -38,7 +38,7 @@ def take_turns(shop, entrants, positions, rounds, launches):
             "--launches", str(launches)]
     args += [e.name for e in entrants.values()]
     shop.log.append(spell(args))
-    done = shop.execute(args, TURN_SECONDS * len(entrants) * (1 + rounds * len(positions)), accept=(0, 1, 2))
+    done = shop.execute(args, TURN_SECONDS * len(entrants) * (2 + rounds * len(positions)), accept=(0, 1, 2))
     return judge_turns(entrants, positions, rounds, done.stdout, done.stderr)
 
 

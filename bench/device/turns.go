@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,8 +46,10 @@ type turn struct {
 }
 
 // turns opens several builds at once and measures them interleaved, round by round, so that what changes on the machine
-// meanwhile changes for all. It checks each build once, and prints a line for every turn; one that could not be taken
-// says why. The builds must fit the GPU's memory together. Exit code 1: some turns could not be taken.
+// meanwhile changes for all. For the second half of the rounds it opens them anew in reverse order, and takes the turns
+// in that: one build opened twice differs by up to 2 %, by where its weights and cache lie. It checks each build
+// whenever it opens it, and prints a line for every turn; one that could not be taken says why. The builds must fit the
+// GPU's memory together. Exit code 1: some turns could not be taken.
 func turns(args []string, stdout, stderr io.Writer) int {
 	o, entrants, err := parseTurns(args)
 	if err != nil {
@@ -56,15 +59,15 @@ func turns(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	builds := map[string]*openBuild{}
-	for _, e := range entrants {
-		if builds[e.dir] == nil {
-			builds[e.dir] = openChecked(ctx, e.dir, o.gpu)
+	all, half := true, (o.rounds+1)/2
+	for _, rounds := range [][2]int{{0, half}, {half, o.rounds}} {
+		if rounds[0] == rounds[1] || err != nil {
+			break
 		}
-	}
-	all, err := takeTurns(ctx, builds, entrants, o, json.NewEncoder(stdout))
-	for _, b := range builds {
-		err = errors.Join(err, b.close())
+		var taken bool
+		taken, err = takeTurns(ctx, entrants, o, rounds, json.NewEncoder(stdout))
+		all = all && taken
+		slices.Reverse(entrants)
 	}
 	switch {
 	case err != nil:
@@ -110,13 +113,25 @@ func parseTurns(args []string) (o turnsOptions, entrants []entrant, err error) {
 	return o, entrants, nil
 }
 
-// takeTurns prints a line for every turn, and reports whether all could be taken. It returns the cause of a cancelled
-// context, and errors of printing.
-func takeTurns(ctx context.Context, builds map[string]*openBuild, entrants []entrant, o turnsOptions,
+// takeTurns opens builds in the order of entrants and takes the turns of some rounds, the second number excluded. It
+// prints a line for every turn, and reports whether all could be taken. It returns the cause of a cancelled context,
+// and errors of printing and of closing.
+func takeTurns(ctx context.Context, entrants []entrant, o turnsOptions, rounds [2]int,
 	out *json.Encoder) (all bool, err error) {
+	builds := map[string]*openBuild{}
+	defer func() {
+		for _, b := range builds {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	for _, e := range entrants {
+		if builds[e.dir] == nil {
+			builds[e.dir] = openChecked(ctx, e.dir, o.gpu)
+		}
+	}
 	all = true
 	for _, position := range o.positions {
-		for round := range o.rounds {
+		for round := rounds[0]; round < rounds[1]; round++ {
 			for _, e := range entrants {
 				t := turn{Build: e.name, Position: position, Round: round}
 				bench := o.bench

@@ -29,9 +29,9 @@ func TestBuildsTakeTurns(t *testing.T) {
 	code, lines := taken(t, "--positions", "0,100", "--rounds", "2", "--launches", "3", a, b, b+":1")
 	require.Zero(t, code)
 	var order []turn
-	for _, position := range []int{0, 100} {
-		for round := range 2 {
-			for _, build := range []string{a, b, b + ":1"} {
+	for round, builds := range [][]string{{a, b, b + ":1"}, {b + ":1", b, a}} {
+		for _, position := range []int{0, 100} {
+			for _, build := range builds {
 				order = append(order, turn{Build: build, Position: position, Round: round})
 			}
 		}
