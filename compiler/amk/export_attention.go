@@ -94,6 +94,10 @@ func (e *exporter) attention(s *ir.Stage, t Task) {
 			"position %d is accepted", e.pos)
 		return
 	}
+	if bound := native.FloatOr("cap", 0); bound != 0 {
+		e.fail(at, "caps scores at %g, which the profile cannot say; scores as they are are accepted", bound)
+		return
+	}
 	b := e.buffers[native.In[1].Buf]
 	if e.half(native.In[1]) != 0 || e.half(native.In[2]) != 1 || native.In[2].Buf != b.Name || e.failed != nil {
 		e.fail(at, "reads k and v from other places than the halves of one cache")

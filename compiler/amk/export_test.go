@@ -85,6 +85,8 @@ func TestExportRefusals(t *testing.T) {
 		{"plain rotated", "from pairs:4(model.layers.0.self_attn.q_proj.weight)",
 			"from rows(model.layers.0.self_attn.q_proj.weight)", "stage L00.q_rope: error: rotates L00.q_proj"},
 		{"scaled", "pos=pos\n", "pos=pos scale=1.5\n", "stage L00.q_rope: error: multiplies what it rotates by 1.5"},
+		{"capped scores", "scale=0.5 row=pos", "scale=0.5 row=pos cap=50.0",
+			"stage L00.attention: error: caps scores at 50"},
 		{"scaled rows", "embed.weight[0:12,a:b])", "embed.weight[0:12,a:b]) scale=2.0",
 			"stage embed: error: multiplies rows of its table"},
 		{"offset", "L00.input_norm.weight[0:16])", "L00.input_norm.weight[0:16]) unit_offset=1",
