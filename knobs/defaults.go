@@ -64,8 +64,9 @@ func inFlightOfLongLayers(c *Case, _ string) int {
 	if slots < leastSlots {
 		return usual
 	}
-	trip := tripMicros * 1e3 * t.HBMGBs / float64(t.SMs*c.Of(ChunkBytes))
-	return max(usual, min(int(math.Ceil(trip)), slots/2))
+	trip := math.Ceil(tripMicros * 1e3 * t.HBMGBs / float64(t.SMs*c.Of(ChunkBytes)))
+	most := min(slots/2, c.rows[InFlight].Legal.Hi)
+	return max(usual, int(min(trip, float64(most))))
 }
 
 // layerMicros is how long the weights of a layer stream, in us; 0 where the bandwidth is not known.

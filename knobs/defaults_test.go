@@ -144,6 +144,7 @@ func TestChunksInFlight(t *testing.T) {
 		"less bandwidth":           {large, ir.FindTarget("h100"), ir.ScheduleConfig{}, 3},
 		"more of it":               {large, ir.FindTarget("b200"), ir.ScheduleConfig{}, 5},
 		"smaller chunks":           {large, ir.FindTarget("h200"), tiling("ring", "chunk_bytes", 8192), 7},
+		"as many as are legal":     {large, ir.FindTarget("b200"), tiling("ring", "chunk_bytes", 4096), 16},
 		"no bulk copies":           {large, ir.FindTarget("a100"), ir.ScheduleConfig{}, 3},
 		"no bandwidth known":       {large, ir.ArchTarget(90, 132), ir.ScheduleConfig{}, 3},
 		"no target":                {large, nil, ir.ScheduleConfig{}, 3},

@@ -51,8 +51,8 @@ var table = [...]Row{
 			Int: func(c *ir.ScheduleConfig) *int { return &c.PipeliningDepth }},
 		Legal: Legal{Lo: 1, Hi: 16}, Default: 3,
 		Rule: inFlightOfLongLayers,
-		RuleDoc: "3; where a layer's weights stream in 40 µs or more, by bulk copies, as many as bring what all SMs " +
-			"have on their way to 1.5 µs of the bandwidth, if that is more",
+		RuleDoc: "3; where a layer's weights stream for 40 µs or more, by bulk copies, so many that all SMs together " +
+			"have 1.5 µs of the bandwidth on its way, from 3 to 16 and at most half of the ring",
 		Check:    checkRing,
 		Doc:      "chunks in flight per SM, as far as the ring has slots",
 		Constant: &Constant{"unsigned", "kInFlight", "chunks on their way at once"},
