@@ -78,7 +78,8 @@ func (m *importer) windowsOfPattern(layers, every int) []int {
 func (m *importer) refuseOfGemma2() {
 	m.refuseTrue("mlp_bias", "use_sliding_window")
 	if v, there := m.doc.Get("sliding_window"); there && v == nil {
-		m.fail(codeField, "sliding_window", "is null; want an integer from 1 on, or layer_types without windows")
+		m.fail(codeField, "sliding_window", "is null; want an integer from 1 on; layer_types may list layers "+
+			"without a window")
 	}
 	m.refusePartial()
 	m.refuseQuantised()

@@ -97,7 +97,11 @@ func importGemma3(m *importer) *ir.Graph {
 	}
 	m.diags.Add(diag.Warningf(codeLeftOut, m.pos("vision_config"), "the vision tower and its projector are left out; "+
 		"what is compiled reads text alone"))
-	if m.src.DType == nil && (outer("dtype") || outer("torch_dtype")) {
+	stated := func(field string) bool {
+		_, ok := m.value(field)
+		return ok
+	}
+	if m.src.DType == nil && (stated("dtype") || stated("torch_dtype")) {
 		dtype := m.chooseDType()
 		m.src.DType = &dtype
 	}

@@ -129,6 +129,12 @@ func TestImagesAreLeftOut(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+	inner := text("dtype", "float32")
+	inner["torch_dtype"] = nil
+	s, err = importConfig(t, edit(gemma3Images, inner), State{MaxSeq: 64})
+	require.NoError(t, err)
+	require.Equal(t, ir.Uniform(ir.F32), s.Graph.Model.DTypes, "null leaves the type to text_config")
+
 	assume := State{MaxSeq: 64, Source: Source{AssumeInert: []string{"mystery", "riddle"}}}
 	both := text("riddle", 1)
 	both["mystery"] = 2
