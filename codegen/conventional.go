@@ -1,7 +1,7 @@
 package codegen
 
 import (
-	"fmt"
+	"reflect"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -23,7 +23,7 @@ func Conventional(p *ir.Program) (*ir.Program, *diag.Diagnostic) {
 	for i := range p.Variants {
 		n.variant(i)
 	}
-	if same(before, n.names) {
+	if reflect.DeepEqual(before, n.names) {
 		return p, nil
 	}
 	n.tellApart()
@@ -49,9 +49,6 @@ func hasBodies(p *ir.Program) bool {
 	}
 	return all
 }
-
-// same reports whether nothing gets another name.
-func same(a, b ir.Names) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 // A namer gives names by the first use of each thing.
 type namer struct {
