@@ -274,7 +274,7 @@ func (l *lowerer) finisher(n *ir.GraphNode) error {
 	}
 	out := logits
 	if n.Name != l.chosen {
-		out = l.scratch(l.named("act"), l.m.Activations, n.Shape[0])
+		out = l.scratch(l.named(ir.Ops[code].Finisher.Result), l.m.Activations, n.Shape[0])
 	}
 	l.value[n.Name] = out
 	o := ir.Op{Code: ir.Opcode(code), Out: []ir.Operand{l.tokens.view(out, task)}, Params: n.Params}

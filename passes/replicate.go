@@ -95,7 +95,7 @@ func replicationOf(p *ir.Program, v *ir.Variant) *replication {
 		return nil
 	}
 	for r.rounded = roundedName; r.buffers.find(r.rounded, 0) != nil; {
-		r.rounded += "'"
+		r.rounded += ".rounded"
 	}
 	return r
 }
