@@ -96,6 +96,9 @@ func Facts(p *ir.Program) (host.Facts, error) {
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
 		Traffic: b.traffic(),
 	}
+	if turned := 2 * b.rotation.pairs; turned < m.HeadDim {
+		f.Model.Rotated = turned
+	}
 	for _, s := range b.d.Stages {
 		f.Stages = append(f.Stages, s.IR.Label())
 	}

@@ -257,6 +257,27 @@ func TestPublishedForms(t *testing.T) {
 			"transformers_version": "4.42.0.dev0", "use_cache": true, "vocab_size": 32768}`: {
 			Architecture: "MistralForCausalLM", Layers: 32, Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
 			HeadDim: 128, Vocab: 32768, Eps: 1e-5},
+		`{"_name_or_path": "Phi-3-mini-4k-instruct", "architectures": ["Phi3ForCausalLM"], "attention_bias": false,
+			"attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_phi3.Phi3Config",
+			"AutoModelForCausalLM": "modeling_phi3.Phi3ForCausalLM"}, "bos_token_id": 1, "embd_pdrop": 0.0,
+			"eos_token_id": 32000, "hidden_act": "silu", "hidden_size": 3072, "initializer_range": 0.02,
+			"intermediate_size": 8192, "max_position_embeddings": 4096, "model_type": "phi3",
+			"num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32,
+			"original_max_position_embeddings": 4096, "pad_token_id": 32000, "resid_pdrop": 0.0,
+			"rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "sliding_window": 2047,
+			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.40.2",
+			"use_cache": true, "vocab_size": 32064}`: {Architecture: "Phi3ForCausalLM", Layers: 32, Hidden: 3072,
+			Intermediate: 8192, Heads: 32, KVHeads: 32, HeadDim: 96, Vocab: 32064, Eps: 1e-5},
+		`{"architectures": ["Phi3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"bos_token_id": 100257, "embd_pdrop": 0.0, "eos_token_id": 100265, "hidden_act": "silu",
+			"hidden_size": 5120, "initializer_range": 0.02, "intermediate_size": 17920,
+			"max_position_embeddings": 16384, "model_type": "phi3", "num_attention_heads": 40,
+			"num_hidden_layers": 40, "num_key_value_heads": 10, "original_max_position_embeddings": 16384,
+			"pad_token_id": 100349, "resid_pdrop": 0.0, "rms_norm_eps": 1e-05, "rope_scaling": null,
+			"rope_theta": 250000, "sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+			"transformers_version": "4.47.0", "use_cache": true, "vocab_size": 100352}`: {
+			Architecture: "Phi3ForCausalLM", Layers: 40, Hidden: 5120, Intermediate: 17920, Heads: 40, KVHeads: 10,
+			HeadDim: 128, Vocab: 100352, Eps: 1e-5},
 	} {
 		s, err := importConfig(t, config, State{MaxSeq: 4096})
 		require.NoError(t, err)

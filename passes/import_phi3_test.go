@@ -95,6 +95,18 @@ func TestLongRopeHasTwoSides(t *testing.T) {
 	require.Contains(t, s.Diags[0].Error(), "short_factor is used, for texts of up to 4096 positions; with --max-seq")
 }
 
+// Kinds of layers that rotate parts of two sizes would pack one family of weights in two ways.
+func TestPartsDifferByKind(t *testing.T) {
+	s, err := importConfig(t, edit(gemma3Config, fieldsOf{"sliding_window": 16}), State{})
+	require.NoError(t, err)
+	for k := range s.Graph.Kinds {
+		if rope := s.Graph.Kinds[k].Rope; rope != nil {
+			rope.InvFreq = rope.InvFreq[:len(rope.InvFreq)/2]
+		}
+	}
+	require.ErrorContains(t, Lower.Run(s), "in another; want layers that pack their weights alike")
+}
+
 // Rows of a fused matrix that rotate in part are paired within that part.
 func TestPartialRotationOfFusedRows(t *testing.T) {
 	s, err := importConfig(t, edit(phi3Config, fieldsOf{"partial_rotary_factor": 0.75}), State{})

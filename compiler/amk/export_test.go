@@ -87,6 +87,9 @@ func TestExportRefusals(t *testing.T) {
 		{"scaled", "pos=pos\n", "pos=pos scale=1.5\n", "stage L00.q_rope: error: multiplies what it rotates by 1.5"},
 		{"capped scores", "scale=0.5 row=pos", "scale=0.5 row=pos cap=50.0",
 			"stage L00.attention: error: caps scores at 50"},
+		{"pairs of a part", "from pairs:4(model.layers.0.self_attn.q_proj.weight)",
+			"from pairs:4:2(model.layers.0.self_attn.q_proj.weight)",
+			"buffer L00.q_proj.weight: error: is packed from [pairs:4:2("},
 		{"scaled rows", "embed.weight[0:12,a:b])", "embed.weight[0:12,a:b]) scale=2.0",
 			"stage embed: error: multiplies rows of its table"},
 		{"offset", "L00.input_norm.weight[0:16])", "L00.input_norm.weight[0:16]) unit_offset=1",
@@ -124,7 +127,12 @@ func TestExportRefusals(t *testing.T) {
 			require.Contains(t, diags.Error(), c.want)
 		})
 	}
-	_, diags := amk.ToAMK(native(t, lowered(t)), 16, 10000)
+	inPart := strings.NewReplacer("inv_freq CONST F32 [2]", "inv_freq CONST F32 [1]", "inv_freq[0:2]",
+		"inv_freq[0:1]")
+	_, diags := amk.ToAMK(native(t, inPart.Replace(lowered(t))), 5, 10000)
+	require.Contains(t, diags.Error(), "stage L00.q_rope: error: rotates a part of each head of 4, by 1 frequencies; "+
+		"2 are accepted [AMK3929]")
+	_, diags = amk.ToAMK(native(t, lowered(t)), 16, 10000)
 	require.Contains(t, diags.Error(), "program: error: has no variant for position 16; positions 0 to 15 are "+
 		"accepted [AMK3929]")
 	_, diags = amk.ToAMK(native(t, "amk 2.0\npass rows=2\nbuffer token IO_INPUT I32 [2] HBM rowmajor\n"+

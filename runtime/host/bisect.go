@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -203,10 +204,14 @@ func (m *Model) place(stage string, element int) string {
 	return fmt.Sprintf("row %d", element)
 }
 
-// qkvRow names a row of q, k and v. Rows of q and k lie in rotation pairs: dims j and j + half a head side by side.
+// qkvRow names a row of q, k and v. Rows of q and k lie in rotation pairs: dims j and j + half of what is rotated side
+// by side.
 func (m *Model) qkvRow(row int) string {
 	head, dim := row/m.HeadDim, row%m.HeadDim
-	paired := dim/2 + dim%2*(m.HeadDim/2)
+	paired, rotated := dim, cmp.Or(m.Rotated, m.HeadDim)
+	if dim < rotated {
+		paired = dim/2 + dim%2*(rotated/2)
+	}
 	switch {
 	case head < m.Heads:
 		return fmt.Sprintf("q of head %d, dim %d", head, paired)

@@ -43,7 +43,7 @@ type Facts struct {
 	Traffic  Traffic   `json:"traffic"`
 }
 
-// Model describes the compiled checkpoint, in the words of the program's `model` line.
+// Model describes the compiled checkpoint, in the words of the program's `model` line. Rotated follows from its ops.
 type Model struct {
 	Name         string  `json:"name"`
 	Architecture string  `json:"architecture"` // LlamaForCausalLM
@@ -54,6 +54,7 @@ type Model struct {
 	Heads        int     `json:"heads"`
 	KVHeads      int     `json:"kv_heads"`
 	HeadDim      int     `json:"head_dim"`
+	Rotated      int     `json:"rotated,omitempty"` // elements of a head that are rotated, where others are not
 	Vocab        int     `json:"vocab"`
 	MaxSeq       int     `json:"max_seq"`
 	Tied         bool    `json:"tied"`

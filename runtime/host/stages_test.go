@@ -34,6 +34,10 @@ func TestPlaces(t *testing.T) {
 	} {
 		require.Equal(t, c.want, tinyModel.place(c.stage, c.element))
 	}
+	inPart := tinyModel
+	inPart.Rotated = 12
+	require.Equal(t, "row 17 (q of head 1, dim 6)", inPart.place("L00.qkv", 17))
+	require.Equal(t, "row 29 (q of head 1, dim 13)", inPart.place("L00.qkv", 29), "not rotated")
 	require.Equal(t, "row 3", (&Model{}).place("L00.qkv", 3))
 }
 

@@ -24,6 +24,7 @@ const (
 	maxSeq       = 64
 	tied         = true
 	eps          = 1e-05
+	rotated      = 18
 )
 
 func main() {
@@ -41,6 +42,7 @@ func main() {
 		MaxSeq:       maxSeq,
 		Tied:         tied,
 		Eps:          eps,
+		Rotated:      rotated,
 	}}
 	os.Exit(l.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
