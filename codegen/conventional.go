@@ -60,20 +60,18 @@ type namer struct {
 
 // tellApart numbers buffers that would be called alike: those that the rules have named first, in their order.
 func (n *namer) tellApart() {
-	taken := ir.BufferDirectory(&ir.Program{})
+	taken, last := ir.BufferDirectory(&ir.Program{}), map[string]int{} // the last number of a name
 	for _, named := range []bool{true, false} {
 		for k := range n.p.Buffers {
 			if n.named[k] != named {
 				continue
 			}
 			b, name := n.p.Buffers[k], n.names.Buffers[k]
-			for number := 2; ; number++ {
-				b.Name = n.names.Buffers[k]
-				if !has(taken, &b) {
-					break
-				}
-				n.names.Buffers[k] = name + itoa(number)
+			for b.Name = name; has(taken, &b); {
+				last[name] = max(1, last[name]) + 1
+				b.Name = name + itoa(last[name])
 			}
+			n.names.Buffers[k] = b.Name
 			taken.Add(&b)
 		}
 	}
