@@ -87,16 +87,17 @@ max_position_embeddings is a warning, because the model was not trained there.`)
 A program names tensors that the checkpoint does not have, or of another size: program and checkpoint do not belong
 together. Compile the checkpoint again.`)
 
+	codeLeftOut = diag.New("AMK1118", "a part of the model is left out", `
+The checkpoint holds more than a decoder: a part that takes images, for example. amkc compiles the decoder, which takes
+and makes text. The tensors of the other parts are not read, and what the decoder makes of text does not depend on
+them.`)
+
 	codeLongRope = diag.New("AMK1119", "a build is for short or for long texts", `
 Rope type longrope has two lists of factors: short_factor for texts of up to original_max_position_embeddings positions,
 and long_factor for longer ones. transformers chooses by the length of the text, and where a text outgrows the short
 ones it computes all keys anew. A kernel keeps the keys that it has cached, so the choice is made by --max-seq, for
 texts of every length. Up to original_max_position_embeddings a build uses short_factor; a longer one uses long_factor,
 also for short texts, for which transformers would use the other list.`)
-	codeLeftOut = diag.New("AMK1118", "a part of the model is left out", `
-The checkpoint holds more than a decoder: a part that takes images, for example. amkc compiles the decoder, which takes
-and makes text. The tensors of the other parts are not read, and what the decoder makes of text does not depend on
-them.`)
 )
 
 // What is wrong with the parts of the schedule configuration that passes check, or with what a pass is given.

@@ -21,14 +21,13 @@ func (d *decoder) layer(m *ir.Model, names string, window int) []ir.GraphNode {
 		}
 		return b.add(name, "linear", []int{rows}, []string{in}, weights...)
 	}
-	norm := func(name, path, in string) string { return d.norm(&b, name, in, h, m.Eps, part(path+".weight")) }
-	n := norm("input_norm", "input_layernorm", ir.Stream)
-	// fused is rows of a matrix that others are stored in too.
-	fused := func(name, path, in string, first, rows, of int) string {
+	fused := func(name, path, in string, first, rows, of int) string { // of a matrix that others are stored in too
 		w := weight(part(path+".weight"), rows, h)
 		w.Stored, w.Chain = []int{of, h}, transform.Of(transform.Rows, first, first+rows)
 		return b.add(name, "linear", []int{rows}, []string{in}, w)
 	}
+	norm := func(name, path, in string) string { return d.norm(&b, name, in, h, m.Eps, part(path+".weight")) }
+	n := norm("input_norm", "input_layernorm", ir.Stream)
 	heads := func(name string, first, rows int) string {
 		if d.fused {
 			return fused(name, "self_attn.qkv_proj", n, first, rows, qd+2*kd)

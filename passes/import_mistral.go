@@ -10,6 +10,7 @@ func importMistral(m *importer) *ir.Graph {
 		check: (*importer).refuseOfMistral, windows: mistralWindows})
 }
 
+// mistralWindows are one for all layers.
 func mistralWindows(m *importer, layers int) []int { return m.windowOfAll(4096, layers) }
 
 // windowOfAll is one for all layers, whose kind may be listed; absent is what the family's class says.
