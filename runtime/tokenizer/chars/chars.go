@@ -160,14 +160,19 @@ var (
 	Letter = sync.OnceValue(func() Set { return category("L") })
 	Number = sync.OnceValue(func() Set { return category("N") })
 
-	// Word is \w in patterns of Split and Replace, where fractions and superscripts of Latin-1 are in it.
+	// ClassWord is \w in brackets, in patterns of Split and Replace.
+	ClassWord = sync.OnceValue(func() Set {
+		return Union(category("L"), category("M"), category("Nd"), category("Nl"), category("Pc"), otherAlphabetic)
+	})
+
+	// Word is \w in those patterns outside of brackets, where fractions and superscripts of Latin-1 are in it.
 	Word = sync.OnceValue(func() Set {
-		return Union(wordBase(), Between(0xB2, 0xB3), Of(0xB9), Between(0xBC, 0xBE))
+		return Union(ClassWord(), Between(0xB2, 0xB3), Of(0xB9), Between(0xBC, 0xBE))
 	})
 
 	// PlainWord is \w elsewhere: of added tokens that are single words, and of the step Whitespace. It has the joiners
 	// U+200C and U+200D.
-	PlainWord = sync.OnceValue(func() Set { return Union(wordBase(), Between(0x200C, 0x200D)) })
+	PlainWord = sync.OnceValue(func() Set { return Union(ClassWord(), Between(0x200C, 0x200D)) })
 
 	// Numeric is what the step Digits looks for, numbers of Unicode 17.
 	Numeric = sync.OnceValue(func() Set {
@@ -184,10 +189,6 @@ var (
 		return Union(category("P"), Of([]rune("$+<=>^`|~")...), Of(0x166D, 0x111C9)).And(laterPunctuation.Not())
 	})
 )
-
-func wordBase() Set {
-	return Union(category("L"), category("M"), category("Nd"), category("Nl"), category("Pc"), otherAlphabetic)
-}
 
 // laterPunctuation was not punctuation in Unicode 8.
 var laterPunctuation = Set{

@@ -75,7 +75,7 @@ func (p *parser) item(start int) chars.Set {
 	if r := p.next(); r != '\\' {
 		return chars.Of(r)
 	}
-	return p.escape(start)
+	return p.escape(start, true)
 }
 
 // character returns the only member of a set.
@@ -87,7 +87,7 @@ func character(s chars.Set) (rune, bool) {
 }
 
 // escape parses what follows a backslash, in a class or outside.
-func (p *parser) escape(start int) chars.Set {
+func (p *parser) escape(start int, inClass bool) chars.Set {
 	switch r := p.next(); r {
 	case 'r':
 		return chars.Of('\r')
@@ -109,10 +109,14 @@ func (p *parser) escape(start int) chars.Set {
 		return p.category("Nd", start).Not()
 	case 'w', 'W':
 		p.name(start)
-		if r == 'W' {
-			return chars.Word().Not()
+		word := chars.Word
+		if inClass {
+			word = chars.ClassWord
 		}
-		return chars.Word()
+		if r == 'W' {
+			return word().Not()
+		}
+		return word()
 	case 'h':
 		return chars.Union(chars.Between('0', '9'), chars.Between('a', 'f'), chars.Between('A', 'F'))
 	case 'p', 'P':

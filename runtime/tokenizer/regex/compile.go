@@ -164,7 +164,7 @@ func (c *compiler) add(i inst) int {
 		return len(c.re.prog) - 1
 	}
 	switch i.op {
-	case opSplit, opStar, opStarLazy:
+	case opSplit, opStar, opStarLazy, opStarPossessive:
 		i.memo = c.re.memos
 		c.re.memos++
 	}

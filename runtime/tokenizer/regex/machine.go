@@ -16,7 +16,6 @@ type Matcher struct {
 	steps   int      // left before the record is kept
 	failed  []uint64 // the record, nil before it is kept
 	trail   []int    // the choices of the record that have not failed so far
-	runs    []run    // by choice, the last run that a possessive star took
 }
 
 // A frame is where to go on when what is tried fails: at pc and pos; if a star pushed it, then after giving back one
@@ -35,8 +34,6 @@ const (
 	takeOne            // one more for a lazy star
 )
 
-type run struct{ start, end int }
-
 const stepsPerByte = 64
 
 // What match returns in the place of an end.
@@ -52,7 +49,7 @@ func (re *Regexp) Matcher() *Matcher { return &Matcher{re: re} }
 func (m *Matcher) Reset(text string) {
 	m.text, m.at, m.lastEnd = text, 0, -1
 	m.steps = stepsPerByte*len(text) + 4096
-	m.failed, m.trail, m.runs = nil, m.trail[:0], nil
+	m.failed, m.trail = nil, m.trail[:0]
 }
 
 // Next returns the next match that does not overlap the one before. An empty match right after a match does not count.
@@ -112,7 +109,6 @@ func (m *Matcher) search(pos int) (start, end int) {
 // record begins to record what fails.
 func (m *Matcher) record() {
 	m.failed = make([]uint64, (m.re.memos*(len(m.text)+1)+63)/64)
-	m.runs = make([]run, len(m.re.prog))
 }
 
 // enter notes that the choice of pc at pos is being made, and reports false if it has failed before.
@@ -193,13 +189,19 @@ func (m *Matcher) match(pc, pos int) int {
 				pc++
 			}
 		case opStarPossessive:
-			if recording {
-				pos = m.spanOnce(pc, pos)
-			} else {
-				low := pos
-				pos = i.set.span(text, pos)
-				steps -= pos - low
+			if recording { // a character at a time: runs that begin in one run share the record of its rest
+				if ok = m.enter(i.memo, pos); ok {
+					if n := i.set.match(text, pos); n > 0 {
+						pos += n
+					} else {
+						pc++
+					}
+				}
+				break
 			}
+			low := pos
+			pos = i.set.span(text, pos)
+			steps -= pos - low
 			pc++
 		default:
 			ok = i.holds(text, pos)
@@ -250,15 +252,6 @@ func (m *Matcher) stepBack() (pc, pos int, ok bool) {
 	}
 	m.trail = m.trail[:0]
 	return 0, 0, false
-}
-
-// spanOnce is span of the possessive star at pc, which looks at each character once if pos only grows.
-func (m *Matcher) spanOnce(pc, pos int) int {
-	r := &m.runs[pc]
-	if pos < r.start || pos >= r.end {
-		*r = run{pos, m.re.prog[pc].set.span(m.text, pos)}
-	}
-	return r.end
 }
 
 // match returns the length of the character at pos if it is in the class, or else 0.

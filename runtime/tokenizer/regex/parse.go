@@ -132,13 +132,19 @@ func (p *parser) alternatives() node {
 	return branches
 }
 
+// sequence takes groups apart that are sequences themselves, as Oniguruma does.
 func (p *parser) sequence() node {
 	var parts seq
 	for p.pos < len(p.pattern) && p.rest()[0] != '|' && p.rest()[0] != ')' {
-		start := p.pos
-		parts = append(parts, p.quantified(p.atom(), start))
-		if p.fold && len(parts) > 1 {
-			p.checkFold(parts[len(parts)-2], parts[len(parts)-1], start)
+		start, before := p.pos, len(parts)
+		part := p.quantified(p.atom(), start)
+		if inner, ok := part.(seq); ok {
+			parts = append(parts, inner...)
+		} else {
+			parts = append(parts, part)
+		}
+		if p.fold && 0 < before && before < len(parts) {
+			p.checkFold(parts[before-1], parts[before], start)
 		}
 	}
 	return parts
@@ -182,7 +188,7 @@ func (p *parser) atom() node {
 				return anchor(a)
 			}
 		}
-		return p.folded(p.escape(start), start)
+		return p.folded(p.escape(start, false), start)
 	default:
 		return p.folded(chars.Of(r), start)
 	}
@@ -308,6 +314,9 @@ func (p *parser) quantified(body node, start int) node {
 	case look, anchor:
 		p.failAt(start, "a repeat of a position")
 	}
+	if r.min == 1 && r.max == 1 {
+		return body
+	}
 	return r
 }
 
@@ -315,18 +324,23 @@ func (p *parser) quantified(body node, start int) node {
 func (p *parser) bounds(at int) (low, high int) {
 	inside, _, ok := strings.Cut(p.rest(), "}")
 	from, to, ranged := strings.Cut(inside, ",")
-	low, errLow := strconv.Atoi(from)
-	high, errHigh := low, error(nil)
+	low, okLow := count(from)
+	high, okHigh := low, true
 	switch {
 	case ranged && to == "":
 		high = -1
 	case ranged:
-		high, errHigh = strconv.Atoi(to)
+		high, okHigh = count(to)
 	}
-	if !ok || errLow != nil || errHigh != nil || low < 0 || low > maxRepeat || high > maxRepeat ||
-		high >= 0 && high < low {
+	if !ok || !okLow || !okHigh || low > maxRepeat || high > maxRepeat || high >= 0 && high < low {
 		p.failAt(at, "a { without bounds n, {n,} or {n,m} of at most %d", maxRepeat)
 	}
 	p.pos += len(inside) + 1
 	return low, high
+}
+
+// count parses decimal digits. A sign would make the { a character.
+func count(digits string) (n int, ok bool) {
+	value, err := strconv.ParseUint(digits, 10, 16)
+	return int(value), err == nil
 }

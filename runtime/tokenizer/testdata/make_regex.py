@@ -33,6 +33,7 @@ PATTERNS = [
     r"[^\S\n]+|\n", r"(?<=a)b|a(?=b)", r"(?<!a)b|a(?!b)", r"^a|b$", r"\Aa|b\z|\s\Z", r"a+?b|a*?1", r"a{2,}|b{1,2}?", r"a??b", r"x*",
     r"\h+", r"\w+|\d", r"\W\D", r"[\p{L}&&[^a]]+", r"[a[b1]]+", r"[^a&&b]+", r"\P{L}+|\p{^N}", r"\u00e9|\x{e9}|\x61", r".", r".+$",
     r"(?i:k|[s-t])+", r"(?i)re", r"(?:a|ab)(?:1|b1)", r"(?:a+b?)+1|b", r"a++b|a+", r"a?+ab", r"(a|b)*1", r"[-a]|[b-]|[a\-1]", r"(?<=\s)\S|a(?!\s)",
+    r"[\w]+", r"[\W1]", r"[^\w\s]", r"(?<=\w)\W|(?![\w])\w", r"a*a++b|a", r"(?:a|b)*a++(?!1)",
 ]
 TEXTS = [
     "", "a", "ab1", "I'm SURE it's 12345 o'clock, they'LL DON'T!\r\n\r\n  x  ", "Ünïcödé ÀÉ’s ñ ǅ ʰʰ 你好,世界 123\n\n", "camelCase HTTPServer/path//\n/x ABCdef",
