@@ -28,6 +28,10 @@ type addedToken struct {
 	hidden  bool   // skipped where special tokens are: what Decode prints is a special token
 }
 
+// maxAdded bounds the bytes of an added token, and with them the time of looking for it at each place of a text. The
+// longest in use are runs of 31 spaces or marks.
+const maxAdded = 1024
+
 // loadAdded gives every added token the id that the library gives it: its id in the vocabulary, or else the next one
 // after the vocabulary. A file that says otherwise would encode differently there and here, and is refused.
 func (t *Tokenizer) loadAdded(list []addedJSON) error {
@@ -39,6 +43,10 @@ func (t *Tokenizer) loadAdded(list []addedJSON) error {
 		where := fmt.Sprintf("added_tokens[%d]", i)
 		if a.Content == "" {
 			return malformed(where, "has no content")
+		}
+		if len(a.Content) > maxAdded {
+			return &UnsupportedError{where, fmt.Sprintf("a token of %d bytes", len(a.Content)),
+				fmt.Sprintf("at most %d", maxAdded)}
 		}
 		if seen[a.Content] {
 			return malformed(where, "%q is listed twice", a.Content)
@@ -180,14 +188,16 @@ func (m *matcher) split(text string, emit func(part string, at int, id int)) {
 		if t.SingleWord && (endsInWord(text[:start]) || startsWithWord(text[end:])) {
 			continue
 		}
-		if t.LStrip {
-			start = len(strings.TrimRightFunc(text[:start], unicode.IsSpace))
+		if t.LStrip { // of what a token before has not taken
+			start = max(done, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
 		}
 		if t.RStrip {
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 		}
 		gap(start)
-		emit("", 0, t.ID)
+		if start < end { // nothing is left of a token of white space that one before has taken
+			emit("", 0, t.ID)
+		}
 		done = end
 	}
 	gap(len(text))

@@ -259,15 +259,20 @@ func loadMetaspace(c component) (m metaspace, err error) {
 	return m, nil
 }
 
-// loadMetaspacePre refuses the scheme "first" after a cut if pieces other than the first may have the place of the first
-// character in the text as it was given: to the library those begin the text as well.
+// loadMetaspacePre refuses the scheme "first" where a step before may insert or remove characters. To the library what
+// begins the text is a piece whose first character has the place of the first one of the text as it was given: none has
+// if that one is removed, and more than one may if others are inserted.
 func (t *Tokenizer) loadMetaspacePre(c component) (preTokenizer, error) {
 	m, err := loadMetaspace(c)
-	if err == nil && m.scheme == "first" && len(t.split) > 0 && t.shifts {
-		return nil, &UnsupportedError{c.where + ".prepend_scheme",
-			`"first" after another step, with a normalizer that inserts or removes characters`, `"always", "never"`}
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	if m.scheme == "first" && t.shifts {
+		return nil, &UnsupportedError{c.where + ".prepend_scheme",
+			`"first" after a normalizer or a Metaspace that inserts or removes characters`, `"always", "never"`}
+	}
+	t.shifts = t.shifts || m.scheme != "never"
+	return m, nil
 }
 
 func (m metaspace) cut(e *encoder, step int, p piece) {

@@ -29,7 +29,7 @@ type Tokenizer struct {
 	normal    *matcher // added tokens found in the normalized text
 	normalize []normalizer
 	growth    int  // how much longer normalizers may make a text
-	shifts    bool // a normalizer changes how many characters there are
+	shifts    bool // a step so far changes how many characters there are
 	split     []preTokenizer
 	toBytes   bool  // split has a ByteLevel step
 	written   bool  // which is not the last one, so that pieces arrive in the written form of bytes
