@@ -24,10 +24,13 @@ func (b *builder) checkCalls() {
 		b.failCall(b.computed.spell(b.computed.begin), "consumer_barrier() is there or not; want it where attention "+
 			"rotates, and there alone")
 	}
-	for constant, passed := range map[string]bool{rotatedPairs: b.computed.partial, ropeScale: b.computed.scaled} {
-		if passed != (b.config.scope.byName[constant] != nil) {
+	for _, c := range []struct {
+		name   string
+		passed bool
+	}{{rotatedPairs, b.computed.partial}, {ropeScale, b.computed.scaled}} {
+		if c.passed != (b.config.scope.byName[c.name] != nil) {
 			b.failCall(b.computed.spell(b.computed.begin), "%s is declared or passed to rotate_setup; want both, or "+
-				"neither", constant)
+				"neither", c.name)
 		}
 	}
 	for i := range b.variants {
