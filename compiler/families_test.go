@@ -61,18 +61,20 @@ func TestFamilies(t *testing.T) {
 		require.True(t, i == 0 || passes.Families[i-1].ModelType < f.ModelType, "%s is in order", f.ModelType)
 		require.NotEmpty(t, f.Models, f.ModelType)
 		require.NotEmpty(t, small[f.ModelType], "%s is compared with transformers", f.ModelType)
-		emitted, rows := 0, false
+		lowered, emitted, rows := 0, 0, false
 		for _, dir := range small[f.ModelType] {
 			l, err := RunPasses(Options{Model: dir, Name: "m", Target: ir.FindTarget("h200"), DType: &bf16, MaxSeq: 64,
 				ConfigOnly: true})
 			if err != nil {
 				continue // one that is there to be refused
 			}
+			lowered++
 			if _, err = codegen.CUDA(l.Program); err == nil {
 				emitted++
 			}
 			rows = rows || measured[filepath.Base(dir)]
 		}
+		require.Positive(t, lowered, "%s is lowered", f.ModelType)
 		require.Equal(t, f.Emitted, emitted > 0, "%s has stages in the kernel", f.ModelType)
 		require.Equal(t, f.Measured, rows, "%s has rows in docs/results", f.ModelType)
 	}

@@ -95,7 +95,7 @@ func importLlama(m *importer) *ir.Graph {
 }
 
 // A decoder is a family of the form of Llama: RMSNorm before each branch, rotary attention with grouped heads, and a
-// SiLU-gated MLP. Its sizes are what absent fields of the config mean.
+// gated MLP. Its sizes are what absent fields of the config mean.
 type decoder struct {
 	architecture                                          string
 	modelled                                              []string         // fields of the config
