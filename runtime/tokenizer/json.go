@@ -225,10 +225,12 @@ func members(text, where string) (map[string]string, error) {
 	return out, nil
 }
 
-// problem is why text cannot be read into a value of the given kind, as encoding/json puts it.
+// problem is why text cannot be read into a value of the given kind, as encoding/json puts it. What encoding/json would
+// take are halves of surrogate pairs, numbers of 19 digits, and null for a list.
 func problem(text, where string, into any) error {
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		return malformed(where, "%v", infile.InJSON([]byte(text), err))
 	}
-	return malformed(where, "is not what it should be")
+	return malformed(where, "has a \\u escape that is half a character, a number of more than 18 digits, or null; want "+
+		"whole characters, shorter integers and lists")
 }
