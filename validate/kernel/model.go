@@ -135,10 +135,12 @@ func (c *modelCheck) checkTask(t int32) {
 			c.checkMatrix(t, "the embedding table", c.table)
 			want("a table of height", op.In[1].Dims[0].Len(p.flat.Lo), m.Vocab)
 		case ir.ArgMax:
-			product := func(o ir.FlatOp) bool { return o.Code == ir.GEMV }
-			if i := slices.IndexFunc(ops[:k], product); i >= 0 {
-				c.head = ops[i].InBuf[1]
-				c.checkMatrix(t, "the head's matrix", c.head)
+			for _, before := range slices.Backward(ops[:k]) { // the last product is that of the logits
+				if before.Code == ir.GEMV {
+					c.head = before.InBuf[1]
+					c.checkMatrix(t, "the head's matrix", c.head)
+					break
+				}
 			}
 		}
 		if b := op.OutBuf; ir.Ops[op.Code].Gated() && b[0] >= 0 {
