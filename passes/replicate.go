@@ -43,7 +43,7 @@ func runReplicate(s *State) error {
 	r := all[0]
 	r.residual.Shape = append([]int{p.Target.SMs}, r.residual.Shape...)
 	p.Buffers = append(p.Buffers, ir.Buffer{Name: r.rounded, Kind: ir.Activation, DType: r.dtype,
-		Shape: r.residual.Shape, Space: ir.SMEM})
+		Shape: slices.Clone(r.residual.Shape), Space: ir.SMEM})
 	prune(p)
 	return nil
 }
@@ -143,7 +143,7 @@ func (r *replication) carryOut() error {
 				op.In = []ir.Operand{op.In[0], table}
 				s.Dist, s.Signal = everySM, ""
 			default:
-				r.readOwn(s, loop, whole)
+				r.readOwn(s, loop)
 			}
 		}
 		return slices.DeleteFunc(stages, func(s *ir.Stage) bool { return gone[s] }), nil
@@ -159,12 +159,12 @@ func (r *replication) own(sm, whole ir.Range) []ir.Operand {
 	return []ir.Operand{view(r.residual.Name, sm, whole), view(r.rounded, sm, whole)}
 }
 
-// readOwn lets a stage read its SM's residual instead of what owners handed over of it.
-func (r *replication) readOwn(s *ir.Stage, loop *ir.Loop, whole ir.Range) {
+// readOwn lets a stage read of its SM's residual what it read of the vector that owners handed over.
+func (r *replication) readOwn(s *ir.Stage, loop *ir.Loop) {
 	for k := range s.Ops {
 		for i, o := range s.Ops[k].In {
 			if b := r.buffers.find(o.Buf, firstIndex(loop)); b != nil && r.sums[b.Name] {
-				s.Ops[k].In[i] = view(r.rounded, ir.Index(onSM), whole)
+				s.Ops[k].In[i] = view(r.rounded, append([]ir.Range{ir.Index(onSM)}, o.Dims...)...)
 			}
 		}
 	}

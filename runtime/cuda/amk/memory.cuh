@@ -66,7 +66,7 @@ __device__ __forceinline__ void fence_proxy_async() {
 #endif
 }
 
-// Keeps this thread's accesses to shared memory before the bulk copies that it makes way for.
+// Orders this thread's accesses to shared memory before bulk copies that its next arrival allows.
 __device__ __forceinline__ void fence_proxy_async_shared() {
 #if AMK_BULK_COPY
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
