@@ -105,6 +105,9 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 		case ir.ROPE:
 			return []*storage{nil, sums}, []*storage{vector}
 		case ir.ADD:
+			if len(op.OutBuf) == 1 { // with a bias
+				return []*storage{sums, gains}, rows(op)
+			}
 			return []*storage{sums, gains}, []*storage{sums, vector}
 		case ir.KVAppend:
 			return []*storage{vector}, nil

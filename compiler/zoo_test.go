@@ -1,0 +1,63 @@
+package compiler
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/validate"
+	"amkc/validate/kernel"
+)
+
+const noPostNorms = "stage L{i}.attn_add: error: no stage body runs the ops RMSNORM ADD; there is one for"
+
+// withoutBody are the small models that are proved and run by the reference VM alone: how their names begin, for which
+// target if it is not for all, and how the kernel refuses them.
+var withoutBody = []struct{ prefix, target, refusal string }{
+	{"gemma2", "", noPostNorms},
+	{"gemma3", "", noPostNorms},
+	{"llama-rope-linear", "h200", "head size 10; with tensor cores it must be a multiple of 4"},
+	{"phi3-partial", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
+}
+
+// Every small model that is imported (TestZoo of package cli says which) is emitted for a target with tensor cores and
+// for one without them, and reads back, but for those of withoutBody.
+func TestEveryZooModelIsEmitted(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(root, "models", "zoo", "*"))
+	require.NoError(t, err)
+	refused := make([]bool, len(withoutBody))
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		if CheckModel(Options{Model: dir, ConfigOnly: true}) != nil {
+			continue
+		}
+		for target, dtype := range map[string]ir.DType{"h200": ir.BF16, "t4": ir.F32} {
+			l, err := RunPasses(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype,
+				MaxSeq: 48, ConfigOnly: true})
+			require.NoError(t, err, name)
+			files, err := codegen.Project(l.Program, l.Graph, "m")
+			row, backend := slices.IndexFunc(withoutBody, func(w struct{ prefix, target, refusal string }) bool {
+				return strings.HasPrefix(name, w.prefix) && (w.target == "" || w.target == target)
+			}), kernel.Backend
+			if row >= 0 {
+				backend, refused[row] = validate.Reference, true
+			}
+			proof := validate.ProgramFor(backend, l.Program)
+			require.True(t, proof.OK, "%s for %s: %v", name, target, proof.Diags)
+			if row >= 0 {
+				require.ErrorContains(t, err, withoutBody[row].refusal, name)
+				continue
+			}
+			require.NoError(t, err, "%s for %s", name, target)
+			require.NoError(t, checkEmitted(files, l.Program), "%s for %s", name, target)
+		}
+	}
+	for i, w := range withoutBody {
+		require.True(t, refused[i], "%s: no small model is refused so", w.prefix)
+	}
+}
