@@ -50,6 +50,9 @@ func finishRow(w *productWriter, o *ir.Op) {
 	}
 	var params []ir.Param
 	for _, key := range f.Args {
+		if !o.Has(key) {
+			w.fail("has %s without %s; want a number, which the kernel's %s takes", o.Code, key, f.Func)
+		}
 		v := o.FloatOr(key, 0)
 		args, params = append(args, hexFloat(v)), append(params, ir.FloatParam(key, v))
 		w.f.numbers = append(w.f.numbers, field{Type: "float", Name: key + " of stage " + w.s.Name, Value: hexFloat(v)})

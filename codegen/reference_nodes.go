@@ -29,7 +29,7 @@ func (r *referenceWriter) node(i int) error {
 			strings.Join(ownValues, ", "))
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "linear": 1, "rope": 1, "attention": 3, "kv_append": 1, "add": 2,
-		"silu_mul": 2, "gelu_tanh_mul": 2, "soft_cap": 1, "argmax": 1}
+		"silu_mul": 2, "gelu_tanh_mul": 2, "scale": 1, "soft_cap": 1, "argmax": 1}
 	if want, known := arity[n.Op]; !known || len(in) != want || len(n.Shape) != 1 {
 		return r.refuse(n, "is %s of %d values with a result %v; want an operation that reference.cuh has", n.Op,
 			len(in), n.Shape)
@@ -54,8 +54,10 @@ func (r *referenceWriter) node(i int) error {
 		return r.add(n, in[1])
 	case "silu_mul", "gelu_tanh_mul":
 		return r.gated(n, in)
+	case "scale":
+		return r.inPlace(n, in[0], "kScale", n.FloatOr("scale", 1))
 	case "soft_cap":
-		return r.softCap(n, in[0])
+		return r.inPlace(n, in[0], "kCap", n.FloatOr("cap", 0))
 	}
 	return nil // argmax: the host chooses the token
 }
@@ -184,34 +186,38 @@ func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
 		args = append(args, bias)
 	}
 	l := launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", rows), lines: calls("linear", args...)}
-	capped := slices.ContainsFunc(r.nodes, func(m ir.GraphNode) bool {
-		return m.Op == "soft_cap" && m.Inputs[0] == n.Name
-	})
-	if r.layers == nil && !capped {
-		l = logitsOf(l, n, out)
-	}
-	return r.launch(r.completes(n, l))
+	return r.launch(r.logits(n, r.completes(n, l), out))
 }
 
-// logitsOf says that an operation completes the logits, the vector of a linear.
-func logitsOf(l launch, linear *ir.GraphNode, at value) launch {
-	l.stage, l.result, l.size, l.bytes = linear.Name, strings.TrimPrefix(at.at, "v."), linear.Shape[0], "4"
+// logits says of an operation that it completes the logits, if the choice of a token reads them.
+func (r *referenceWriter) logits(n *ir.GraphNode, l launch, at value) launch {
+	if slices.ContainsFunc(r.nodes, func(m ir.GraphNode) bool { return m.Op == "argmax" && m.Inputs[0] == n.Name }) {
+		l.stage, l.result, l.size, l.bytes = r.product(n).Name, strings.TrimPrefix(at.at, "v."), n.Shape[0], "4"
+	}
 	return l
 }
 
-// softCap bounds the logits where they are.
-func (r *referenceWriter) softCap(n *ir.GraphNode, x value) error {
-	linear, err := r.find(n.Inputs[0])
-	if err = firstOf(err, r.rounds(n, false, x)); err != nil {
+// inPlace is the function of reference.cuh that is called as the node's op. It changes rows where they are, and takes a
+// number.
+func (r *referenceWriter) inPlace(n *ir.GraphNode, x value, constant string, number float64) error {
+	if err := r.rounds(n, false, x); err != nil {
 		return err
 	}
-	if r.layers != nil {
-		return r.refuse(n, "caps a value of a layer; want the logits")
-	}
 	r.value[n.Name] = x
-	size := n.Shape[0]
-	return r.launch(logitsOf(launch{name: n.Name, blocks: forEach(size),
-		lines: calls("soft_cap", x.at, r.constant("kLogitCap", n.FloatOr("cap", 0)), itoa(size))}, linear, x))
+	return r.launch(r.logits(n, launch{name: n.Name, blocks: forEach(n.Shape[0]),
+		lines: calls(n.Op, x.at, r.constant(constant, number), itoa(n.Shape[0]))}, x))
+}
+
+// product is the linear that a value begins with: the node, or what it changes the rows of.
+func (r *referenceWriter) product(n *ir.GraphNode) *ir.GraphNode {
+	for n.Op != "linear" && len(n.Inputs) == 1 {
+		next, err := r.find(n.Inputs[0])
+		if err != nil {
+			return n
+		}
+		n = next
+	}
+	return n
 }
 
 func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
@@ -291,13 +297,13 @@ func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 	if n.Inputs[0] != r.sum {
 		return r.refuse(n, "adds to %s; want %s, which the residual is then", n.Inputs[0], r.sum)
 	}
-	linear, err := r.find(n.Inputs[1])
+	branch, err := r.find(n.Inputs[1])
 	if err = firstOf(err, r.rounds(n, false, y)); err != nil {
 		return err
 	}
 	r.value[n.Name], r.sum = value{at: "v.x", rounded: true}, n.Name
-	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]), stage: stageName([]*ir.GraphNode{linear}),
-		result: "x", size: n.Shape[0], bytes: "Element::kBytes",
+	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]),
+		stage: stageName([]*ir.GraphNode{r.product(branch)}), result: "x", size: n.Shape[0], bytes: "Element::kBytes",
 		lines: calls("add", "v.residual", "v.x", y.at, itoa(n.Shape[0]))})
 }
 

@@ -6,10 +6,9 @@ import "amkc/ir/diag"
 var (
 	codeModelType = diag.New("AMK1101", "the model type is not supported", `
 model_type in config.json names an architecture that amkc does not compile. Nothing is guessed from a similar one: the
-message says what the architecture computes that is not modelled. Accepted: "llama", which covers Llama-2 and 3.x,
-TinyLlama, SmolLM2, Yi and other checkpoints saved in that form; "qwen2", which is Qwen2 and Qwen2.5; "qwen3", the
-dense models of Qwen3; "mistral", which covers Mistral Nemo and Small; "ministral", which is Ministral 8B; "gemma", the
-first Gemma; "gemma2"; "gemma3_text", and of "gemma3" the part that reads text; "phi3", which is Phi-3, 3.5 and 4.`)
+message says what the architecture computes that is not modelled. amkc models lists what is accepted, with the models
+that it covers: "gemma", "gemma2", "gemma3" (of which the part that reads text), "gemma3_text", "granite", "llama",
+"ministral", "mistral", "phi3", "qwen2", "qwen3".`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
 architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model

@@ -28,7 +28,9 @@ var flipped = map[string][]any{
 	"partial_rotary_factor": {0.5}, "hidden_activation": {"gelu"}, "query_pre_attn_scalar": {100},
 	"attn_logit_softcapping": {20, nil}, "final_logit_softcapping": {10, nil},
 	"sliding_window_pattern": {3, 0}, "rope_local_base_freq": {100, 0.5},
-	"text_config": {fieldsOf{"model_type": "gemma3_text"}, nil},
+	"embedding_multiplier": {2, -1}, "attention_multiplier": {0.5, 0}, "residual_multiplier": {0.5, "x"},
+	"logits_scaling": {16},
+	"text_config":    {fieldsOf{"model_type": "gemma3_text"}, nil},
 	"layer_types": {[]string{fullAttention, slidingAttention, fullAttention},
 		[]string{fullAttention, "chunked_attention", fullAttention}},
 }
@@ -45,6 +47,7 @@ var flipBases = map[string]struct {
 	"gemma3": {gemma3Images, fieldsOf{"torch_dtype": "bfloat16", "tie_word_embeddings": remove{},
 		"rope_theta": remove{}, "rope_scaling": remove{}, "original_max_position_embeddings": remove{}}, gemma3Whole},
 	"gemma3_text": {gemma3Config, fieldsOf{"num_hidden_layers": 3, "sliding_window_pattern": 2}, gemma3Modelled},
+	"granite":     {graniteConfig, fieldsOf{"num_hidden_layers": 3}, graniteModelled},
 	"llama":       {tinyConfig, fieldsOf{"num_hidden_layers": 3}, llamaModelled},
 	"ministral":   {ministralConfig, fieldsOf{"sliding_window": 16}, llamaModelled},
 	"mistral":     {mistralConfig, fieldsOf{"sliding_window": 16}, llamaModelled},

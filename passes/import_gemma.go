@@ -2,6 +2,7 @@ package passes
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ func importGemma(m *importer) *ir.Graph {
 		layers: 28, hidden: 3072, intermediate: 24576, heads: 16, kvHeads: 16, headDim: 256, vocab: 256000,
 		positions: 8192, tied: true,
 		check: (*importer).refuseOfGemma, gate: m.gateOf("hidden_act", append([]string{"gelu"}, tanhGELU...)),
-		biased: projections{heads: attention, o: attention}, unitOffset: true, scaledEmbed: true})
+		biased: projections{heads: attention, o: attention}, unitOffset: true, embedScale: rootOfHidden})
 }
 
 // tanhGELU are the names that transformers has for the tanh form of GELU. The class of the first Gemma takes "gelu" for
@@ -30,6 +31,11 @@ func (m *importer) gateOf(field string, accepted []string) string {
 		m.fail(codeNotModelled, field, "%s is not modelled; accepted: %s", spell(act), quoted(accepted))
 	}
 	return "gelu_tanh_mul"
+}
+
+// rootOfHidden is what a Gemma multiplies rows of its embedding by, in the dtype of these.
+func rootOfHidden(model *ir.Model) float64 {
+	return float64(roundTo(model.Weights, float32(math.Sqrt(float64(model.Hidden)))))
 }
 
 func quoted(words []string) string { return `"` + strings.Join(words, `", "`) + `"` }

@@ -23,7 +23,7 @@ func gemma3(m *importer, architecture string) *decoder {
 		positions: 131072, tied: true,
 		check: (*importer).refuseOfGemma2, windows: gemma3Windows, gate: m.gateOf("hidden_activation", tanhGELU),
 		biased:     projections{heads: attention, o: attention},
-		unitOffset: true, scaledEmbed: true, postNorms: true, normedHeads: true, ropes: gemma3Ropes,
+		unitOffset: true, embedScale: rootOfHidden, postNorms: true, normedHeads: true, ropes: gemma3Ropes,
 		attnScale: m.scoreScale("query_pre_attn_scalar", 256), logitsCap: m.softCapOf("final_logit_softcapping", 0)}
 }
 

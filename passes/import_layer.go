@@ -50,6 +50,7 @@ func (d *decoder) layer(m *ir.Model, names string, window int) []ir.GraphNode {
 	b.add("v_append", "kv_append", []int{kd}, []string{v})
 	o := linear("o_proj", "self_attn.o_proj", att, h, qd, d.biased.o)
 	before := "post_attention_layernorm" // of the MLP
+	o = b.scaled("attn_scale", o, h, d.branchScale)
 	if d.postNorms {
 		o = norm("post_attn_norm", before, o)
 		before = "pre_feedforward_layernorm"
@@ -66,6 +67,7 @@ func (d *decoder) layer(m *ir.Model, names string, window int) []ir.GraphNode {
 	mul := cmp.Or(d.gate, "silu_mul")
 	act := b.add(mul, mul, []int{m.Intermediate}, []string{gate, up})
 	down := linear("down_proj", "mlp.down_proj", act, h, m.Intermediate, d.biased.mlp)
+	down = b.scaled("mlp_scale", down, h, d.branchScale)
 	if d.postNorms {
 		down = norm("post_mlp_norm", "post_feedforward_layernorm", down)
 	}
@@ -88,6 +90,16 @@ func (b *nodes) add(name, op string, shape []int, inputs []string, weights ...ir
 func (b nodes) param(params ...ir.Param) {
 	last := &b[len(b)-1]
 	last.Params = append(last.Params, params...)
+}
+
+// scaled appends a multiplication of a vector of n elements, unless the factor is 0, which stands for none, or 1.
+func (b *nodes) scaled(name, in string, n int, factor float64) string {
+	if factor == 0 || factor == 1 {
+		return in
+	}
+	b.add(name, "scale", []int{n}, []string{in})
+	b.param(ir.FloatParam("scale", factor))
+	return name
 }
 
 // norm appends an RMSNorm of a vector of n elements.

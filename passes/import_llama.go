@@ -2,7 +2,6 @@ package passes
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"amkc/ir"
@@ -113,16 +112,19 @@ type decoder struct {
 	biased      projections // that have a bias
 	normedHeads bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
 	unitOffset  bool        // norms multiply by 1 + w
-	scaledEmbed bool        // rows of the embedding are multiplied by the root of hidden_size
 	postNorms   bool        // each branch of a layer ends in a norm
 	fused       bool        // the checkpoint has queries, keys and values in one matrix, and gate and up in another
 
 	// ropes are the rotary embedding, and that of layers with a window if it is another one; nil: the one that a config
 	// has for all layers
-	ropes              func(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope)
-	names              tensorNames // of tensors; none: plainNames
-	attnScale          float64     // of scores; 0: the inverse of the root of head_dim
-	attnCap, logitsCap float64     // soft caps of scores and of logits; 0: none
+	ropes func(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope)
+	names tensorNames // of tensors; none: plainNames
+
+	// What rows of the embedding, branches of layers and logits are multiplied by; nil or 0: nothing.
+	embedScale               func(model *ir.Model) float64
+	branchScale, logitsScale float64
+	attnScale                float64 // of scores; 0: the inverse of the root of head_dim
+	attnCap, logitsCap       float64 // soft caps of scores and of logits; 0: none
 }
 
 // projections are some of those of a layer: to queries, keys and values; from attention; gate, up and down.
@@ -283,11 +285,12 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 	}
 	var before, after nodes
 	before.add("embed", "embed", []int{h}, nil, weight(embedding, model.Vocab, h))
-	if d.scaledEmbed {
-		before.param(ir.FloatParam("scale", float64(roundTo(model.Weights, float32(math.Sqrt(float64(h)))))))
+	if d.embedScale != nil && d.embedScale(&model) != 1 {
+		before.param(ir.FloatParam("scale", d.embedScale(&model)))
 	}
 	n := d.norm(&after, "final_norm", ir.Stream, h, model.Eps, m.names.body+"norm.weight")
 	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
+	logits = after.scaled("logits_scale", logits, model.Vocab, d.logitsScale)
 	if d.logitsCap > 0 {
 		logits = after.add("logits_cap", "soft_cap", []int{model.Vocab}, []string{logits})
 		after.param(ir.FloatParam("cap", d.logitsCap))

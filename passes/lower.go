@@ -104,7 +104,8 @@ type lowerer struct {
 	rotated map[string]bool   // nodes whose value a rotation reads, of the elements as they are or normalised
 	// nodes whose value attention reads, and so another SM than has computed it
 	exchanged map[string]bool
-	chosen    string // the node whose largest value is the next token
+	summed    map[string]bool // nodes whose value is added to the residual by those who have computed it
+	chosen    string          // the node whose largest value is the next token
 }
 
 // named is the name of what a node makes, in the layer in hand.
@@ -122,6 +123,8 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 		l.exchanged[n.Inputs[0]] = true // by those who have its elements
 	case n.Op == "add" && l.isNorm(n.Inputs[1]):
 		l.exchanged[n.Inputs[1]] = true
+	case n.Op == "add":
+		l.summed[n.Inputs[1]] = true
 	case n.Op == "attention":
 		for _, in := range n.Inputs {
 			l.exchanged[in] = true
@@ -199,7 +202,7 @@ func kindsOf(g *ir.Graph) []int {
 func (l *lowerer) body(nodes []ir.GraphNode, layer ir.Layer, from string) error {
 	l.nodes, l.layer, l.stages = nodes, layer, nil
 	l.value, l.sum = map[string]string{ir.Stream: from}, ir.Stream
-	l.rotated, l.exchanged, l.chosen = map[string]bool{}, map[string]bool{}, ""
+	l.rotated, l.exchanged, l.summed, l.chosen = map[string]bool{}, map[string]bool{}, map[string]bool{}, ""
 	for _, n := range slices.Backward(nodes) {
 		l.readers(&n)
 	}
@@ -266,14 +269,18 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	return nil
 }
 
-// finisher is an op that says itself how it is carried out on finished rows. What it makes is exchanged.
+// finisher is an op that says itself how it is carried out on finished rows. What it makes is exchanged, unless it is
+// added to the residual.
 func (l *lowerer) finisher(n *ir.GraphNode) error {
 	code := slices.IndexFunc(ir.Ops, func(s *op.Spec) bool { return s.Finisher != nil && s.Finisher.Func == n.Op })
 	if code < 0 {
 		return diag.Errorf(codeOrder, "pass lower", "node %s: no stage for op %q", l.named(n.Name), n.Op)
 	}
 	out := logits
-	if n.Name != l.chosen {
+	switch {
+	case l.summed[n.Name]:
+		out = l.scratch(l.named(n.Name), ir.F32, n.Shape[0])
+	case n.Name != l.chosen:
 		out = l.scratch(l.named(ir.Ops[code].Finisher.Result), l.m.Activations, n.Shape[0])
 	}
 	l.value[n.Name] = out

@@ -168,9 +168,10 @@ var ofValues = []elsewhere{
 				"the epoch after it is that of an exchange of the same step")
 		}},
 
-	{validate.CodeBackend, "backend kernel does not implement MUL", "the kernel has stage bodies for its opcodes alone",
+	{validate.CodeBackend, "backend kernel does not implement ALLREDUCE_SHARD",
+		"the kernel has stage bodies for its opcodes alone",
 		golden(func(p *ir.Program) {
-			inVariants(p, func(v *ir.Variant) { stageOf(v, "L{i}.o").Ops[1].Code = ir.MUL })
+			inVariants(p, func(v *ir.Variant) { stageOf(v, "L{i}.o").Ops[1].Code = ir.ALLREDUCE })
 		}), notEmitted},
 	{validate.CodeSequence, "has row=pos[1], and looks at rows of sequence 0",
 		"the row that is appended would count in another share than it falls into, which is a value",

@@ -72,6 +72,8 @@ var zoo = map[string]string{
 	"gemma3-odd-dims":          "",
 	"gemma3-tied":              "",
 	"gpt2":                     `"gpt2" is not supported`,
+	"granite-biases":           "",
+	"granite-scaled":           "",
 	"llama-attention-bias":     "",
 	"llama-biases-yarn":        "",
 	"llama-gelu":               `hidden_act: error: "gelu" is not modelled`,

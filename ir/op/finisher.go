@@ -11,6 +11,7 @@ type Finisher struct {
 	Result string
 	// Halves: every two rows become one, which the even row gets. Once in a stage.
 	Halves bool
-	// Args are the keys of real parameters, in the order in which they follow the value. An op states all of them.
+	// Args are the keys of real parameters, in the order in which they follow the value. On finished rows an op
+	// states all of them.
 	Args []string
 }

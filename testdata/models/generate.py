@@ -176,6 +176,18 @@ MODELS |= {
                    {"rope_parameters": {"long_factor": 9 * [1.0]}}, {"rope_parameters": {"attention_factor": 1.0}}],
                   "present"),
 }
+MODELS |= {
+    "granite-scaled": ("GraniteConfig", {**SMALL, "tie_word_embeddings": True, "rope_theta": 1e6,
+                                         "embedding_multiplier": 3.0, "residual_multiplier": 0.6,
+                                         "attention_multiplier": 0.15, "logits_scaling": 0.75},
+                       [{"embedding_multiplier": 1.0}, {"residual_multiplier": 1.0}, {"attention_multiplier": 0.3},
+                        {"logits_scaling": 1.0}], "former"),
+    "granite-biases": ("GraniteConfig", {**ODD, "hidden_size": 72, "attention_bias": True, "mlp_bias": True,
+                                         "residual_multiplier": 0.4},
+                       [*BIASES, "self_attn.o_proj.bias", *MLP_BIASES, {"embedding_multiplier": 3.0},
+                        {"residual_multiplier": 1.0}, {"attention_multiplier": 0.3}, {"logits_scaling": 0.75}],
+                       "present"),
+}
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]

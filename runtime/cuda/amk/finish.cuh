@@ -47,6 +47,11 @@ __device__ __forceinline__ float gelu_tanh_mul(const Row& r, float v) {
   });
 }
 
+// MUL, of one operand: v * scale.
+__device__ __forceinline__ float scale(float v, float scale) {
+  return v * scale;
+}
+
 // SOFTCAP: cap * tanh(v / cap), with the tanh that is right to the last bits: logits come from it.
 __device__ __forceinline__ float soft_cap(float v, float cap) {
   return cap * tanhf(v / cap);

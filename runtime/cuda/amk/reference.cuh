@@ -299,6 +299,12 @@ __device__ inline void gelu_tanh_mul(Bits* out, const float* gate, const float* 
   put(out, i, 0.5f * g * (1.0f + tanhf(x)) * up[i]);
 }
 
+// Multiplies rows.
+__device__ inline void scale(float* y, float factor, int rows) {
+  const int row = thread_index();
+  if (row < rows) y[row] *= factor;
+}
+
 // Keeps rows between -cap and cap.
 __device__ inline void soft_cap(float* y, float cap, int rows) {
   const int row = thread_index();
