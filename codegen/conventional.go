@@ -91,12 +91,12 @@ func has(d *ir.Directory, b *ir.Buffer) bool {
 var ioNames = map[string]string{ir.RoleToken: "token", ir.RoleNext: "next", ir.RoleLogits: "logits",
 	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last"}
 
-// vectorNames are those of what stages hand over, and gainNames those of the norms of what they read, by their roles.
+// vectorNames are those of what stages hand over, and normNames those of the norms of what they read, by their roles.
 var (
 	vectorNames = map[string]string{"embed": "x", "qkv": "qkv", "part": "part", "attn": "attn", "o": "h",
-		"gate_up": "act", "down": "x"}
-	gainNames = map[string]string{"qkv": "input_norm.weight", "gate_up": "post_norm.weight",
-		"lm_head": "final_norm.weight"}
+		"gate_up": "act", "up": "act", "down": "x"}
+	normNames = map[string]string{"qkv": "input_norm", "gate_up": "post_norm", "up": "post_norm",
+		"lm_head": "final_norm"}
 )
 
 func (n *namer) variant(i int) {
@@ -179,12 +179,15 @@ func (u *use) ops() {
 			if !u.p.Model.Tied { // else it is named by lm_head
 				u.buffer(operand(o.In, 1), "embed.weight", false, 0)
 			}
-		case ir.RMSNORM:
-			gain := gainNames[s.Role]
+		case ir.RMSNORM, ir.LAYERNORM:
+			norm := normNames[s.Role]
 			if kind == bodyAttend {
-				gain = [2]string{"q_norm.weight", "k_norm.weight"}[min(k, 1)]
+				norm = [2]string{"q_norm", "k_norm"}[min(k, 1)]
 			}
-			u.buffer(operand(o.In, 1), gain, layered, 0)
+			if norm != "" {
+				u.buffer(operand(o.In, 1), norm+".weight", layered, 0)
+				u.buffer(operand(o.In, 2), norm+".bias", layered, 0)
+			}
 		case ir.GEMV:
 			if s.Role != "" {
 				u.buffer(operand(o.In, 1), s.Role+".weight", layered, 0)

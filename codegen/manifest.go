@@ -133,7 +133,7 @@ func (b *builder) traffic() host.Traffic {
 						continue
 					}
 					switch read := &b.p.Buffers[m.Declared]; o.Code {
-					case ir.GEMV, ir.RMSNORM:
+					case ir.GEMV, ir.RMSNORM, ir.LAYERNORM:
 						t.Weights += int64(read.Bytes())
 					case ir.ATTENTION:
 						addRows(&t, int64(read.Bytes())/int64(max(1, read.Shape[1])), windowOf(o))

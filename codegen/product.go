@@ -10,7 +10,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// A matrix stage is a reader, a product and a finisher: RMSNORM or nothing, GEMV_TILE, and a chain of ops on finished
+// A matrix stage is a reader, a product and a finisher: a norm or nothing, GEMV_TILE, and a chain of ops on finished
 // rows. The three are emitted together, as a function of stages.h with a line or two for each op.
 
 // stageFunc is a function of stages.h.
@@ -35,18 +35,20 @@ type argument struct {
 // isProduct reports whether ops have the form of a matrix stage: a chain whose first op is the product, or whose
 // second is, behind a norm. Its rows go somewhere, be it as they are.
 func isProduct(ops []ir.Op) bool {
-	if len(ops) > 0 && ops[0].Code == ir.RMSNORM {
+	if len(ops) > 0 && isNorm(&ops[0]) {
 		ops = ops[1:]
 	}
 	return len(ops) > 0 && ops[0].Code == ir.GEMV && (len(ops) > 1 || !operand(ops[0].Out, 0).IsTemp())
 }
+
+func isNorm(o *ir.Op) bool { return o.Code == ir.RMSNORM || o.Code == ir.LAYERNORM }
 
 // product emits the function of a matrix stage.
 func (b *builder) product(s *ir.Stage, at site, descriptor string) (*stageFunc, error) {
 	w := &productWriter{b: b, s: s, at: at, values: map[string]string{},
 		f: &stageFunc{Name: functionName(descriptor), Struct: descriptor, Stage: s.Name, Returns: "void"}}
 	ops := s.Ops
-	norm := ops[0].Code == ir.RMSNORM
+	norm := isNorm(&ops[0])
 	if norm {
 		w.norm(&ops[0])
 		ops = ops[1:]
@@ -124,21 +126,52 @@ func (w *productWriter) norm(o *ir.Op) {
 	if len(n.Dims) == 2 {
 		w.columns = w.b.rangeExtent(n.Dims[1])
 	}
-	in, gain, out := buf(o.In, 0), buf(o.In, 1), buf(o.Out, 0)
-	eps, reader := o.FloatOr("eps", 0), "RmsNorm"
-	params := []ir.Param{ir.FloatParam("eps", eps)}
-	if o.IntAt("unit_offset", 0, 0) == 1 {
-		reader, params = "UnitOffsetRmsNorm", append(params, ir.IntParam("unit_offset", ir.Int(1)))
+	in, out, eps := buf(o.In, 0), buf(o.Out, 0), o.FloatOr("eps", 0)
+	plusOne := o.IntAt("unit_offset", 0, 0) == 1
+	want := ir.Op{Code: o.Code, Out: []ir.Operand{view(out)}, In: []ir.Operand{view(in, upTo(w.columns))},
+		Params: []ir.Param{ir.FloatParam("eps", eps)}}
+	if plusOne {
+		want.Params = append(want.Params, ir.IntParam("unit_offset", ir.Int(1)))
 	}
-	w.want = append(w.want, ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out)},
-		In: []ir.Operand{view(in, upTo(w.columns)), view(gain, upTo(w.columns))}, Params: params})
 	w.param("const Page", "in", argument{buffer: in})
-	w.param("const u8*", "gain", argument{gain, true})
+	var weights []string // names of parameters
+	for k, name := range []string{"gain", "shift"}[:min(2, len(o.In)-1)] {
+		of := buf(o.In, 1+k)
+		want.In = append(want.In, view(of, upTo(w.columns)))
+		w.param("const u8*", name, argument{of, true})
+		weights = append(weights, name)
+	}
+	w.want = append(w.want, want)
 	w.comment(&w.f.Lines, "  ", o)
 	w.f.numbers = append(w.f.numbers, field{Type: "float", Name: "eps of stage " + w.s.Name, Value: hexFloat(eps)})
 	w.reader = w.variable(out, "")
-	w.f.Lines = append(w.f.Lines, fmt.Sprintf("  const %s %s{in, gain, %s};  // %s", reader, w.reader, hexFloat(eps),
+	reader, known := normReaders[normForm{o.Code, len(weights), plusOne}]
+	if !known {
+		w.fail("has a %s with %d weights and unit_offset %t before its product, which no reader of the kernel computes",
+			o.Code, len(weights), plusOne)
+	}
+	args := slices.Concat([]string{"in"}, weights, []string{hexFloat(eps)})
+	if o.Code == ir.LAYERNORM {
+		args = slices.Concat([]string{"in", hexFloat(eps)}, weights)
+	}
+	w.f.Lines = append(w.f.Lines, fmt.Sprintf("  const %s %s{%s};  // %s", reader, w.reader, strings.Join(args, ", "),
 		decimal(eps)))
+}
+
+// A normForm is what tells the readers of gemv.cuh that normalise from each other.
+type normForm struct {
+	code    ir.Opcode
+	weights int // one by which rows are multiplied, and one that is added
+	plusOne bool
+}
+
+var normReaders = map[normForm]string{
+	{ir.RMSNORM, 1, false}:   "RmsNorm",
+	{ir.RMSNORM, 1, true}:    "UnitOffsetRmsNorm",
+	{ir.LAYERNORM, 0, false}: "BareLayerNorm",
+	{ir.LAYERNORM, 1, false}: "GainLayerNorm",
+	{ir.LAYERNORM, 2, false}: "LayerNorm",
+	{ir.LAYERNORM, 2, true}:  "UnitOffsetLayerNorm",
 }
 
 // variable is the C++ variable of a result: named after its temporary, or as given where it has none.
@@ -159,7 +192,7 @@ func (w *productWriter) variable(name, otherwise string) string {
 // ownVariables are those that the functions of stages.h have themselves, and words of C++ that a temporary could be
 // called.
 var ownVariables = []string{"best", "bias", "biases", "c", "const", "do", "else", "float", "for", "gain", "if", "in",
-	"int", "out", "r", "return", "while"}
+	"int", "out", "r", "return", "shift", "while"}
 
 // gemv opens the product.
 func (w *productWriter) gemv(o *ir.Op, normed bool) {

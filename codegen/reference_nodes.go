@@ -28,8 +28,9 @@ func (r *referenceWriter) node(i int) error {
 		return r.refuse(n, "has a name that is taken; want one of its own, and none of %s",
 			strings.Join(ownValues, ", "))
 	}
-	arity := map[string]int{"embed": 0, "rmsnorm": 1, "linear": 1, "rope": 1, "attention": 3, "kv_append": 1, "add": 2,
-		"silu_mul": 2, "gelu_tanh_mul": 2, "scale": 1, "soft_cap": 1, "argmax": 1}
+	arity := map[string]int{"embed": 0, "rmsnorm": 1, "layernorm": 1, "linear": 1, "rope": 1, "attention": 3,
+		"kv_append": 1, "add": 2, "silu_mul": 2, "gelu_tanh_mul": 2, "gelu": 1, "gelu_tanh": 1, "relu": 1, "relu2": 1,
+		"scale": 1, "soft_cap": 1, "argmax": 1}
 	if want, known := arity[n.Op]; !known || len(in) != want || len(n.Shape) != 1 {
 		return r.refuse(n, "is %s of %d values with a result %v; want an operation that reference.cuh has", n.Op,
 			len(in), n.Shape)
@@ -42,6 +43,8 @@ func (r *referenceWriter) node(i int) error {
 			return r.normHeads(n, in[0])
 		}
 		return r.norm(n, in[0])
+	case "layernorm":
+		return r.layerNorm(n, in[0])
 	case "linear":
 		return r.linear(n, in[0])
 	case "rope":
@@ -52,8 +55,8 @@ func (r *referenceWriter) node(i int) error {
 		return r.append(i)
 	case "add":
 		return r.add(n, in[1])
-	case "silu_mul", "gelu_tanh_mul":
-		return r.gated(n, in)
+	case "silu_mul", "gelu_tanh_mul", "gelu", "gelu_tanh", "relu", "relu2":
+		return r.activation(n, in)
 	case "scale":
 		return r.inPlace(n, in[0], "kScale", n.FloatOr("scale", 1))
 	case "soft_cap":
@@ -105,6 +108,26 @@ func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
 		args = append(args, itoa(offset))
 	}
 	return r.launch(launch{name: n.Name, blocks: "1", lines: calls("rmsnorm", args...)})
+}
+
+func (r *referenceWriter) layerNorm(n *ir.GraphNode, x value) error {
+	if err := r.rounds(n, true, x); err != nil {
+		return err
+	}
+	out := r.member(n.Name, "Bits", n.Shape[0])
+	r.value[n.Name] = value{at: out, rounded: true}
+	args := []string{out, itoa(n.Shape[0]), x.at, r.eps(n)}
+	for k := range n.Weights {
+		w, err := r.packed(n, k)
+		if err != nil {
+			return err
+		}
+		args = append(args, w)
+	}
+	if offset := n.IntOr("unit_offset", 0); offset != 0 {
+		args = append(args, itoa(offset))
+	}
+	return r.launch(launch{name: n.Name, blocks: "1", lines: calls("layernorm", args...)})
 }
 
 func (r *referenceWriter) normHeads(n *ir.GraphNode, x value) error {
@@ -307,24 +330,25 @@ func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 		lines: calls("add", "v.residual", "v.x", y.at, itoa(n.Shape[0]))})
 }
 
-// gated is the function of reference.cuh that is called as the node's op.
-func (r *referenceWriter) gated(n *ir.GraphNode, in []value) error {
+// activation is the function of reference.cuh that is called as the node's op.
+func (r *referenceWriter) activation(n *ir.GraphNode, in []value) error {
 	if err := r.rounds(n, false, in...); err != nil {
 		return err
 	}
+	out := r.member(n.Name, "Bits", n.Shape[0])
 	var linears []*ir.GraphNode
-	for _, name := range n.Inputs {
+	args := []string{out}
+	for k, name := range n.Inputs {
 		linear, err := r.find(name)
 		if err != nil {
 			return err
 		}
-		linears = append(linears, linear)
+		linears, args = append(linears, linear), append(args, in[k].at)
 	}
-	out := r.member(n.Name, "Bits", n.Shape[0])
 	r.value[n.Name] = value{at: out, rounded: true}
 	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]), stage: stageName(linears),
 		result: strings.TrimPrefix(out, "v."), size: n.Shape[0], bytes: "Element::kBytes",
-		lines: calls(n.Op, out, in[0].at, in[1].at, itoa(n.Shape[0]))})
+		lines: calls(n.Op, append(args, itoa(n.Shape[0]))...)})
 }
 
 // forEach is the number of blocks of which each thread has an element.

@@ -273,14 +273,19 @@ func TestTraffic(t *testing.T) {
 		up := func(n, to int) int64 { return int64((n + to - 1) / to * to) }
 		rows := func(n, k int) int64 { return up(n, 8) * up(k, 32) * element }
 		q := (m.Heads + 2*m.KVHeads) * m.HeadDim
-		layer := rows(q, m.Hidden) + rows(m.Hidden, m.Heads*m.HeadDim) + rows(2*m.Intermediate,
-			m.Hidden) + rows(m.Hidden, m.Intermediate)
+		before := 2 * m.Intermediate // rows of gate and up
+		if _, err := ir.BufferDirectory(p).At("L00.gate_up.weight", 0); err != nil {
+			before = m.Intermediate
+		}
+		layer := rows(q, m.Hidden) + rows(m.Hidden, m.Heads*m.HeadDim) + rows(before, m.Hidden) +
+			rows(m.Hidden, m.Intermediate)
 		want := int64(m.Layers)*layer + rows(m.Vocab, m.Hidden)
 		norms := int64(2*m.Layers+1) * int64(m.Hidden) * element
 		require.InDelta(t, want+norms, facts.Traffic.Weights, float64(2*m.Layers+1)*256, name)
 		row := int64(m.Layers) * 2 * int64(m.KVHeads) * up(m.HeadDim, 16) * element
 		row = row * up(m.MaxSeq, 16) / int64(m.MaxSeq)
 		cache, ok := map[string][]host.CacheRows{"mistral-window_h200_bf16": {{Bytes: row, Window: 72}},
+			"starcoder2-tied_h200_bf16":   {{Bytes: row, Window: 12}},
 			"qwen3-window-half_h200_bf16": {{Bytes: row / 3}, {Bytes: row / 3 * 2, Window: 33}}}[name]
 		if !ok {
 			cache = []host.CacheRows{{Bytes: row}}

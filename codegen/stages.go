@@ -117,7 +117,7 @@ func classify(s *ir.Stage) (body, error) {
 // nearest spells the sequences of ops that bodies carry out and that have an op of the given ones. Norms and rotations
 // do not count, which stages of several bodies have. Where no sequence has one, it spells all.
 func nearest(codes []string) string {
-	product := "RMSNORM or nothing, GEMV_TILE, and then some of " + finishingOps()
+	product := "RMSNORM, LAYERNORM or nothing, GEMV_TILE, and then some of " + finishingOps()
 	if slices.Contains(codes, ir.GEMV.String()) {
 		return product
 	}

@@ -132,7 +132,7 @@ func TestReferenceCapsLogits(t *testing.T) {
 	g.After[head+2].Inputs = []string{"logits_cap"}
 	text, err := codegen.Reference(parseProved(t, capLogits(t, ir.Print(l.Program))), &g)
 	require.NoError(t, err)
-	require.Contains(t, string(text), fmt.Sprintf("  soft_cap(v.lm_head, kLogitCap, %d);\n", vocab))
+	require.Contains(t, string(text), fmt.Sprintf("  soft_cap(v.lm_head, kCap, %d);\n", vocab))
 	require.Regexp(t, `\{"amk_ref_lm_head", [^\n]*, kOnce, 0\},\n`, string(text))
 	require.Regexp(t, `\{"amk_ref_logits_cap", [^\n]*, kOnce, 0,\n +\{"lm_head", offsetof\(Values, lm_head\), `+
 		fmt.Sprint(vocab)+`, 4\}\}`, string(text))

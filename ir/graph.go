@@ -71,9 +71,9 @@ const Stream = "stream"
 // GraphNode is one operation of the model. Names are those within a layer.
 type GraphNode struct {
 	Name    string // q_proj, final_norm
-	Op      string // embed, rmsnorm, linear, rope, attention, kv_append, add, argmax, or that of a Finisher by its Func
+	Op      string // embed, rmsnorm, layernorm, linear, rope, attention, kv_append, add, argmax, or a Finisher's Func
 	Inputs  []string
-	Weights []GraphWeight // of a linear its matrix, and its bias if it has one
+	Weights []GraphWeight // of a linear or a norm what it multiplies by, and its bias if it has one
 	Shape   []int         // of its result
 	Params  []Param
 }

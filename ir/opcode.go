@@ -33,6 +33,9 @@ const (
 	SoftCap
 	STOP
 	GeluTanhMul
+	GeluTanh
+	ReLU
+	ReLU2
 )
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.

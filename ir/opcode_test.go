@@ -74,7 +74,7 @@ func TestOpcodesAreDeclared(t *testing.T) {
 		GEMM: op.GEMM, ATTENTION: op.ATTENTION, ROPE: op.ROPE, SiluMul: op.SiluMul, GELU: op.GELU, ADD: op.ADD,
 		MUL: op.MUL, DEQUANT: op.DEQUANT, SOFTMAX: op.SOFTMAX, ALLREDUCE: op.ALLREDUCE, KVAppend: op.KVAppend,
 		ArgMax: op.ArgMax, AttentionCombine: op.AttentionCombine, FUSED: op.FUSED, SoftCap: op.SoftCap,
-		STOP: op.STOP, GeluTanhMul: op.GeluTanhMul,
+		STOP: op.STOP, GeluTanhMul: op.GeluTanhMul, GeluTanh: op.GeluTanh, ReLU: op.ReLU, ReLU2: op.ReLU2,
 	} {
 		require.Same(t, spec, Ops[code])
 	}

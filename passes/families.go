@@ -33,6 +33,7 @@ var Families = []Family{
 	{"phi3", "Phi-3 and 3.5 mini, Phi-3-medium, Phi-4, Phi-4-mini", true, false, importPhi3},
 	{"qwen2", "Qwen2, Qwen2.5", true, true, importQwen2},
 	{"qwen3", "Qwen3, its dense models", true, true, importQwen3},
+	{"starcoder2", "StarCoder 2", true, false, importStarcoder2},
 }
 
 // familyOf returns the family of a model type.
@@ -116,7 +117,6 @@ var unmodelled = map[string]string{
 	"seed_oss":         "it has a switch of its own for the bias of the output projection",
 	"smollm3":          "some of its layers have no rotary embedding",
 	"stablelm":         "it has LayerNorm with biases and a partial rotary embedding",
-	"starcoder2":       "it has LayerNorm, GELU and biases",
 	"t5":               "it has an encoder beside the decoder",
 	"whisper":          "it has an encoder beside the decoder",
 	"Yi":               "this is the form with its own remote code; the same models are published as llama",

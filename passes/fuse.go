@@ -249,7 +249,7 @@ func (f *fuser) product(first *ir.Stage) {
 		}
 	}
 	for _, s := range f.stages {
-		if s.Ops[0].Code == ir.RMSNORM && result(s) == in && f.only(in, p.linears) {
+		if has(s, ir.RMSNORM, ir.LAYERNORM) && result(s) == in && f.only(in, p.linears) {
 			p.norm = s
 		}
 	}

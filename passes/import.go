@@ -22,8 +22,8 @@ type importer struct {
 	*fields
 	src      Source
 	maxSeq   int
-	names    tensorNames // of the tensors
-	leftOut  []string    // what the names of those begin with that belong to parts which are not compiled
+	names    *tensorNames // of the tensors
+	leftOut  []string     // what the names of those begin with that belong to parts which are not compiled
 	consumed map[string]bool
 }
 

@@ -192,6 +192,7 @@ var (
 	whatever = known{accept: func(any) bool { return true }, want: "anything"}
 	isNull   = known{accept: func(v any) bool { return v == nil }, want: "null"}
 	isFalse  = known{accept: func(v any) bool { return v == nil || v == false }, want: "false"}
+	isTrue   = known{accept: func(v any) bool { return v == nil || v == true }, want: "true"}
 	isEmpty  = known{accept: func(v any) bool {
 		switch v := v.(type) {
 		case nil:

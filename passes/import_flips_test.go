@@ -29,8 +29,8 @@ var flipped = map[string][]any{
 	"attn_logit_softcapping": {20, nil}, "final_logit_softcapping": {10, nil},
 	"sliding_window_pattern": {3, 0}, "rope_local_base_freq": {100, 0.5},
 	"embedding_multiplier": {2, -1}, "attention_multiplier": {0.5, 0}, "residual_multiplier": {0.5, "x"},
-	"logits_scaling": {16},
-	"text_config":    {fieldsOf{"model_type": "gemma3_text"}, nil},
+	"logits_scaling": {16}, "norm_epsilon": {1e-3}, "use_bias": {false},
+	"text_config": {fieldsOf{"model_type": "gemma3_text"}, nil},
 	"layer_types": {[]string{fullAttention, slidingAttention, fullAttention},
 		[]string{fullAttention, "chunked_attention", fullAttention}},
 }
@@ -58,6 +58,7 @@ var flipBases = map[string]struct {
 		qwen2Modelled},
 	"qwen3": {qwen3Config, fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2},
 		qwen3Modelled},
+	"starcoder2": {starcoder2Config, fieldsOf{"num_hidden_layers": 3, "sliding_window": 16}, starcoder2Modelled},
 }
 
 // Where a field that a family models has another value, the model is another one or is refused: no field is on the list

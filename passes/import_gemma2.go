@@ -19,7 +19,7 @@ func importGemma2(m *importer) *ir.Graph {
 		positions: 8192, tied: true,
 		check: (*importer).refuseOfGemma2, windows: gemma2Windows, gate: m.gateOf("hidden_activation", tanhGELU),
 		biased:     projections{heads: attention, o: attention},
-		unitOffset: true, embedScale: rootOfHidden, postNorms: true,
+		unitOffset: true, embedScale: rootOfHidden, postNorms: true, names: postNormNames,
 		attnScale: m.scoreScale("query_pre_attn_scalar", 256),
 		attnCap:   m.softCapOf("attn_logit_softcapping", 50), logitsCap: m.softCapOf("final_logit_softcapping", 30)})
 }

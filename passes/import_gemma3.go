@@ -24,6 +24,7 @@ func gemma3(m *importer, architecture string) *decoder {
 		check: (*importer).refuseOfGemma2, windows: gemma3Windows, gate: m.gateOf("hidden_activation", tanhGELU),
 		biased:     projections{heads: attention, o: attention},
 		unitOffset: true, embedScale: rootOfHidden, postNorms: true, normedHeads: true, ropes: gemma3Ropes,
+		names:     postNormNames,
 		attnScale: m.scoreScale("query_pre_attn_scalar", 256), logitsCap: m.softCapOf("final_logit_softcapping", 0)}
 }
 
@@ -129,14 +130,14 @@ func importGemma3(m *importer) *ir.Graph {
 
 // gemma3Names are those of the files: published checkpoints have the decoder's tensors as a model of its own has them,
 // behind language_model, and others have them in the model.
-func (m *importer) gemma3Names() tensorNames {
-	within := tensorNames{body: "model.language_model.", head: "lm_head.weight"}
+func (m *importer) gemma3Names() *tensorNames {
+	within := &tensorNames{body: "model.language_model.", head: "lm_head", parts: postNormParts}
 	if m.src.Weights != nil {
 		if _, there := m.src.Weights.Tensor(within.embedding()); there {
 			return within
 		}
 	}
-	return tensorNames{body: "language_model.model.", head: "language_model.lm_head.weight"}
+	return &tensorNames{body: "language_model.model.", head: "language_model.lm_head", parts: postNormParts}
 }
 
 // gemma3Whole are the fields beside text_config that are read.

@@ -9,35 +9,24 @@ import (
 )
 
 // layer lists the nodes of a layer of which attention sees so many positions, or all of them if window is 0.
-func (d *decoder) layer(m *ir.Model, names string, window int) []ir.GraphNode {
+func (d *decoder) layer(m *ir.Model, names *tensorNames, window int) []ir.GraphNode {
 	var b nodes
 	h, hd := m.Hidden, m.HeadDim
 	qd, kd := m.Heads*hd, m.KVHeads*hd
-	part := func(name string) string { return names + "layers.{i}." + name }
-	linear := func(name, path, in string, rows, cols int, biased bool) string {
-		weights := []ir.GraphWeight{weight(part(path+".weight"), rows, cols)}
-		if biased {
-			weights = append(weights, weight(part(path+".bias"), rows))
-		}
-		return b.add(name, "linear", []int{rows}, []string{in}, weights...)
+	var stacks []stack
+	if d.stacks != nil {
+		stacks = d.stacks(m)
 	}
-	fused := func(name, path, in string, first, rows, of int) string { // of a matrix that others are stored in too
-		w := weight(part(path+".weight"), rows, h)
-		w.Stored, w.Chain = []int{of, h}, transform.Of(transform.Rows, first, first+rows)
-		return b.add(name, "linear", []int{rows}, []string{in}, w)
+	linear := func(name, in string, rows, cols int, biased bool) string {
+		return b.add(name, "linear", []int{rows}, []string{in}, d.linear(names, stacks, name, rows, cols, biased)...)
 	}
-	norm := func(name, path, in string) string { return d.norm(&b, name, in, h, m.Eps, part(path+".weight")) }
-	n := norm("input_norm", "input_layernorm", ir.Stream)
-	heads := func(name string, first, rows int) string {
-		if d.fused {
-			return fused(name, "self_attn.qkv_proj", n, first, rows, qd+2*kd)
-		}
-		return linear(name, "self_attn."+name, n, rows, h, d.biased.heads)
-	}
-	q, k, v := heads("q_proj", 0, qd), heads("k_proj", qd, kd), heads("v_proj", qd+kd, kd)
+	norm := func(name, in string) string { return d.norm(&b, name, in, h, m.Eps, names.ofLayer(name)) }
+	n := norm("input_norm", ir.Stream)
+	q, k := linear("q_proj", n, qd, h, d.biased.heads), linear("k_proj", n, kd, h, d.biased.heads)
+	v := linear("v_proj", n, kd, h, d.biased.heads)
 	if d.normedHeads {
-		q = d.normHeads(&b, "q_norm", q, qd, m, part("self_attn.q_norm.weight"))
-		k = d.normHeads(&b, "k_norm", k, kd, m, part("self_attn.k_norm.weight"))
+		q = d.normHeads(&b, "q_norm", q, qd, m, names.ofLayer("q_norm"))
+		k = d.normHeads(&b, "k_norm", k, kd, m, names.ofLayer("k_norm"))
 	}
 	q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
 	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
@@ -48,31 +37,61 @@ func (d *decoder) layer(m *ir.Model, names string, window int) []ir.GraphNode {
 	}
 	b.add("k_append", "kv_append", []int{kd}, []string{k})
 	b.add("v_append", "kv_append", []int{kd}, []string{v})
-	o := linear("o_proj", "self_attn.o_proj", att, h, qd, d.biased.o)
-	before := "post_attention_layernorm" // of the MLP
+	o := linear("o_proj", att, h, qd, d.biased.o)
 	o = b.scaled("attn_scale", o, h, d.branchScale)
 	if d.postNorms {
-		o = norm("post_attn_norm", before, o)
-		before = "pre_feedforward_layernorm"
+		o = norm("post_attn_norm", o)
 	}
 	x := b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
-	n = norm("post_norm", before, x)
-	branch := func(name string, first int) string {
-		if d.fused {
-			return fused(name, "mlp.gate_up_proj", n, first, m.Intermediate, 2*m.Intermediate)
-		}
-		return linear(name, "mlp."+name, n, m.Intermediate, h, d.biased.mlp)
+	n = norm("post_norm", x)
+	var act string
+	if d.act != "" {
+		up := linear("up_proj", n, m.Intermediate, h, d.biased.mlp)
+		act = b.add(d.act, d.act, []int{m.Intermediate}, []string{up})
+	} else {
+		gate := linear("gate_proj", n, m.Intermediate, h, d.biased.mlp)
+		up := linear("up_proj", n, m.Intermediate, h, d.biased.mlp)
+		mul := cmp.Or(d.gate, "silu_mul")
+		act = b.add(mul, mul, []int{m.Intermediate}, []string{gate, up})
 	}
-	gate, up := branch("gate_proj", 0), branch("up_proj", m.Intermediate)
-	mul := cmp.Or(d.gate, "silu_mul")
-	act := b.add(mul, mul, []int{m.Intermediate}, []string{gate, up})
-	down := linear("down_proj", "mlp.down_proj", act, h, m.Intermediate, d.biased.mlp)
+	down := linear("down_proj", act, h, m.Intermediate, d.biased.mlp)
 	down = b.scaled("mlp_scale", down, h, d.branchScale)
 	if d.postNorms {
-		down = norm("post_mlp_norm", "post_feedforward_layernorm", down)
+		down = norm("post_mlp_norm", down)
 	}
 	b.add("mlp_add", "add", []int{h}, []string{x, down})
 	return b
+}
+
+// A stack is a tensor that the checkpoint stores the rows of several linears in.
+type stack struct {
+	part string // as of tensorNames
+	rows int
+	of   map[string][]int // by linear, its rows, as transform rows takes them
+}
+
+// linear is the matrix of a linear, and its bias if it has one, as the checkpoint has them.
+func (d *decoder) linear(names *tensorNames, stacks []stack, name string, rows, cols int,
+	biased bool) []ir.GraphWeight {
+	path := names.ofLayer(name)
+	stored, chain := rows, transform.Chain(nil)
+	for _, s := range stacks {
+		if of := s.of[name]; of != nil {
+			path, stored, chain = names.inLayer(s.part), s.rows, transform.Of(transform.Rows, of...)
+		}
+	}
+	w := weight(path+".weight", rows, cols)
+	if chain != nil {
+		w.Stored, w.Chain = []int{stored, cols}, chain
+	}
+	if !biased {
+		return []ir.GraphWeight{w}
+	}
+	bias := weight(path+".bias", rows)
+	if chain != nil {
+		bias.Stored, bias.Chain = []int{stored}, chain
+	}
+	return []ir.GraphWeight{w, bias}
 }
 
 func weight(key string, shape ...int) ir.GraphWeight { return ir.GraphWeight{Key: key, Shape: shape} }
@@ -102,9 +121,19 @@ func (b *nodes) scaled(name, in string, n int, factor float64) string {
 	return name
 }
 
-// norm appends an RMSNorm of a vector of n elements.
-func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, key string) string {
-	b.add(name, "rmsnorm", []int{n}, []string{in}, weight(key, n))
+// norm appends a norm of a vector of n elements.
+func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, path string) string {
+	op, weights := "rmsnorm", []ir.GraphWeight{weight(path+".weight", n)}
+	if of := d.layerNorm; of != nil {
+		op = "layernorm"
+		if of.biased {
+			weights = append(weights, weight(path+".bias", n))
+		}
+		if of.bare {
+			weights = nil
+		}
+	}
+	b.add(name, op, []int{n}, []string{in}, weights...)
 	b.param(ir.FloatParam("eps", eps))
 	if d.unitOffset {
 		b.param(ir.IntParam("unit_offset", ir.Int(1)))
@@ -112,9 +141,9 @@ func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, key string
 	return name
 }
 
-// normHeads appends an RMSNorm of each head of a vector of n elements, be it a single one.
-func (d *decoder) normHeads(b *nodes, name, in string, n int, m *ir.Model, key string) string {
-	d.norm(b, name, in, n, m.Eps, key)
+// normHeads appends a norm of each head of a vector of n elements, be it a single one.
+func (d *decoder) normHeads(b *nodes, name, in string, n int, m *ir.Model, path string) string {
+	d.norm(b, name, in, n, m.Eps, path)
 	(*b)[len(*b)-1].Weights[0].Shape = []int{m.HeadDim}
 	b.param(ir.IntParam("head_dim", ir.Int(m.HeadDim)))
 	return name

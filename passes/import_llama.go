@@ -113,12 +113,16 @@ type decoder struct {
 	normedHeads bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
 	unitOffset  bool        // norms multiply by 1 + w
 	postNorms   bool        // each branch of a layer ends in a norm
-	fused       bool        // the checkpoint has queries, keys and values in one matrix, and gate and up in another
+	layerNorm   *layerNorm  // what norms are, nil: RMSNorm
+	act         string      // the node of the activation of an MLP without gate; "": it has one
+
+	stacks func(model *ir.Model) []stack // tensors in which the checkpoint has several linears; nil: none
+	fields map[string]string             // what its configs call fields that Llama's call otherwise
 
 	// ropes are the rotary embedding, and that of layers with a window if it is another one; nil: the one that a config
 	// has for all layers
 	ropes func(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope)
-	names tensorNames // of tensors; none: plainNames
+	names *tensorNames // of tensors; nil: plainNames
 
 	// What rows of the embedding, branches of layers and logits are multiplied by; nil or 0: nothing.
 	embedScale               func(model *ir.Model) float64
@@ -127,32 +131,37 @@ type decoder struct {
 	attnCap, logitsCap       float64 // soft caps of scores and of logits; 0: none
 }
 
+// A layerNorm takes the mean off, and so may have a bias beside its weight, or neither.
+type layerNorm struct{ biased, bare bool }
+
 // projections are some of those of a layer: to queries, keys and values; from attention; gate, up and down.
 type projections struct{ heads, o, mlp bool }
 
 // decoder builds the graph of a family of the form of Llama.
 func (m *importer) decoder(d *decoder) *ir.Graph {
 	m.names = cmp.Or(d.names, plainNames)
+	field := func(llamas string) string { return cmp.Or(d.fields[llamas], llamas) }
 	m.checkFields(d.modelled, d.inert, m.src.AssumeInert)
 	m.checkArchitecture(d.architecture)
 	d.check(m)
 	model := ir.Model{
 		Name: m.src.Name, Architecture: d.architecture, DTypes: ir.Uniform(m.chooseDType()),
-		Layers: m.size("num_hidden_layers", d.layers, "layers"), Hidden: m.size("hidden_size", d.hidden, "hidden"),
-		Intermediate: m.size("intermediate_size", d.intermediate, "intermediate"),
-		Heads:        m.size("num_attention_heads", d.heads, "heads"),
+		Layers:       m.size(field("num_hidden_layers"), d.layers, "layers"),
+		Hidden:       m.size(field("hidden_size"), d.hidden, "hidden"),
+		Intermediate: m.size(field("intermediate_size"), d.intermediate, "intermediate"),
+		Heads:        m.size(field("num_attention_heads"), d.heads, "heads"),
 		Vocab:        m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", d.tied),
 		Eps: cmp.Or(d.eps, 1e-6),
 	}
-	model.KVHeads = m.size("num_key_value_heads", cmp.Or(d.kvHeads, model.Heads), "kv_heads")
-	trained := m.size("max_position_embeddings", d.positions, "max_seq")
+	model.KVHeads = m.size(field("num_key_value_heads"), cmp.Or(d.kvHeads, model.Heads), "kv_heads")
+	trained := m.size(field("max_position_embeddings"), d.positions, "max_seq")
 	model.MaxSeq = m.chooseMaxSeq(trained)
 	windows := make([]int, model.Layers)
 	if d.windows != nil {
 		windows = d.windows(m, model.Layers)
 	}
-	if v, ok := m.value("rms_norm_eps"); ok {
-		model.Eps = m.single("rms_norm_eps", v)
+	if v, ok := m.value(field("rms_norm_eps")); ok {
+		model.Eps = m.single(field("rms_norm_eps"), v)
 	}
 	if m.diags.Err() == nil && model.Heads%model.KVHeads != 0 {
 		m.fail(codeField, "num_key_value_heads", "is %d; want a divisor of num_attention_heads, %d", model.KVHeads,
@@ -165,14 +174,6 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 	}
 	return m.graph(d, model, windows, m.rope(&model, trained), nil)
 }
-
-// tensorNames are how a checkpoint calls the tensors of a decoder: what comes before embed_tokens, layers and norm, and
-// the matrix of the logits.
-type tensorNames struct{ body, head string }
-
-var plainNames = tensorNames{body: "model.", head: "lm_head.weight"}
-
-func (n *tensorNames) embedding() string { return n.body + "embed_tokens.weight" }
 
 // windowOf reads a size of the window that may be null, which means none; absent is what the family's class says.
 func (m *importer) windowOf(absent int) int {
@@ -279,7 +280,7 @@ func (m *importer) refusePartial() {
 // that no position lies beyond is none. windowed is how layers with a window rotate; nil: as all others.
 func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope, windowed *ir.Rope) *ir.Graph {
 	h, embedding := model.Hidden, m.names.embedding()
-	head := weight(m.names.head, model.Vocab, h)
+	head := weight(m.names.logits(), model.Vocab, h)
 	if model.Tied {
 		head = weight(embedding, model.Vocab, h)
 	}
@@ -288,7 +289,7 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 	if d.embedScale != nil && d.embedScale(&model) != 1 {
 		before.param(ir.FloatParam("scale", d.embedScale(&model)))
 	}
-	n := d.norm(&after, "final_norm", ir.Stream, h, model.Eps, m.names.body+"norm.weight")
+	n := d.norm(&after, "final_norm", ir.Stream, h, model.Eps, m.names.of("final_norm"))
 	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
 	logits = after.scaled("logits_scale", logits, model.Vocab, d.logitsScale)
 	if d.logitsCap > 0 {
@@ -318,7 +319,7 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 			kind = len(g.Kinds)
 			kinds[f] = kind
 			g.Kinds = append(g.Kinds, ir.LayerKind{Name: name, Rope: f.rope,
-				Nodes: d.layer(&model, m.names.body, f.window)})
+				Nodes: d.layer(&model, m.names, f.window)})
 		}
 		g.Layers = append(g.Layers, kind)
 	}

@@ -14,7 +14,7 @@ import (
 func importPhi3(m *importer) *ir.Graph {
 	return m.decoder(&decoder{architecture: "Phi3ForCausalLM", modelled: phi3Modelled, inert: phi3Inert,
 		layers: 32, hidden: 3072, intermediate: 8192, heads: 32, vocab: 32064, positions: 4096, eps: 1e-5,
-		check: (*importer).refuseOfPhi3, windows: phi3Windows, ropes: phi3Ropes, fused: true})
+		check: (*importer).refuseOfPhi3, windows: phi3Windows, ropes: phi3Ropes, stacks: phi3Stacks})
 }
 
 var phi3Modelled = slices.DeleteFunc(slices.Clone(llamaModelled), func(field string) bool {
@@ -49,6 +49,15 @@ func isPhi3Code(v any) bool {
 		class, known := classes[auto]
 		return auto != "AutoTokenizer" && (!known || get(object, auto) != class)
 	})
+}
+
+// phi3Stacks are queries, keys and values in one matrix, and gate and up in another.
+func phi3Stacks(m *ir.Model) []stack {
+	q, kv, n := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim, m.Intermediate
+	return []stack{
+		{"self_attn.qkv_proj", q + 2*kv, map[string][]int{"q_proj": {0, q}, "k_proj": {q, q + kv},
+			"v_proj": {q + kv, q + 2*kv}}},
+		{"mlp.gate_up_proj", 2 * n, map[string][]int{"gate_proj": {0, n}, "up_proj": {n, 2 * n}}}}
 }
 
 func phi3Windows(m *importer, layers int) []int { return m.windowOfAll(0, layers) }

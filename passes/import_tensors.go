@@ -58,7 +58,7 @@ func (m *importer) matchRest(g *ir.Graph) {
 		case m.consumed[t.Name]:
 			continue
 		case slices.ContainsFunc(m.leftOut, func(part string) bool { return strings.HasPrefix(t.Name, part) }):
-		case t.Name == m.names.head && g.Model.Tied && m.consumed[m.names.embedding()]:
+		case t.Name == m.names.logits() && g.Model.Tied && m.consumed[m.names.embedding()]:
 			bad = m.matchTied(t)
 		case storedFreq.MatchString(t.Name):
 			bad = matchInvFreq(t, g.Rope.InvFreq)

@@ -119,7 +119,7 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 	case normsHeads(n):
 		// It needs whole heads, which attention has: the kernel computes it there.
 		l.rotated[n.Inputs[0]], l.exchanged[n.Inputs[0]] = l.rotated[n.Name], true
-	case n.Op == "rmsnorm":
+	case isNorm(n):
 		l.exchanged[n.Inputs[0]] = true // by those who have its elements
 	case n.Op == "add" && l.isNorm(n.Inputs[1]):
 		l.exchanged[n.Inputs[1]] = true
@@ -137,9 +137,11 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 // isNorm reports whether a node of the body in hand is a norm of a whole vector.
 func (l *lowerer) isNorm(name string) bool {
 	return slices.ContainsFunc(l.nodes, func(n ir.GraphNode) bool {
-		return n.Name == name && n.Op == "rmsnorm" && !normsHeads(&n)
+		return n.Name == name && isNorm(&n) && !normsHeads(&n)
 	})
 }
+
+func isNorm(n *ir.GraphNode) bool { return n.Op == "rmsnorm" || n.Op == "layernorm" }
 
 // normsHeads reports whether a node is a norm of each head by itself.
 func normsHeads(n *ir.GraphNode) bool { return n.Op == "rmsnorm" && n.IntOr("head_dim", 0) > 0 }
@@ -233,7 +235,9 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	case "embed":
 		l.embed(n)
 	case "rmsnorm":
-		l.norm(n, in(0))
+		l.norm(n, ir.RMSNORM, in(0))
+	case "layernorm":
+		l.norm(n, ir.LAYERNORM, in(0))
 	case "linear":
 		l.linear(n, in(0))
 	case "rope":
@@ -333,9 +337,8 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 
 // norm is of the whole vector at once, or head by head. The product that reads it computes it, every task of it anew.
 // One that is read by others, as a norm after a branch is, is a task of its own.
-func (l *lowerer) norm(n *ir.GraphNode, in string) {
-	w := l.weights(l.named(n.Name)+".weight", n.Weights[0], l.order(n)...)
-	size, weights := n.Shape[0], n.Weights[0].Shape[0]
+func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
+	size := n.Shape[0]
 	dist, dtype := whole(1), ir.F32
 	switch {
 	case normsHeads(n):
@@ -343,10 +346,15 @@ func (l *lowerer) norm(n *ir.GraphNode, in string) {
 	case l.exchanged[n.Name]:
 		dist, dtype = ir.Dist{Kind: ir.Tiled, Extent: 1, Grain: 1}, l.m.Activations
 	}
+	operands := []ir.Operand{l.tokens.view(in, upTo(size))}
+	for k, w := range n.Weights {
+		name := l.weights(l.named(n.Name)+[]string{".weight", ".bias"}[k], w, l.order(n)...)
+		operands = append(operands, view(name, upTo(w.Shape[0])))
+	}
 	out := l.scratch(l.named(n.Name), dtype, size)
 	l.value[n.Name] = out
-	l.stage(n, out, dist, ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{l.tokens.view(out, upTo(size))},
-		In: []ir.Operand{l.tokens.view(in, upTo(size)), view(w, upTo(weights))}, Params: n.Params})
+	l.stage(n, out, dist, ir.Op{Code: code, Out: []ir.Operand{l.tokens.view(out, upTo(size))}, In: operands,
+		Params: n.Params})
 }
 
 func (l *lowerer) linear(n *ir.GraphNode, in string) {

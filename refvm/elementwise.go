@@ -11,7 +11,10 @@ var elementwise = kernelTable{
 	ops.COPY:        copyElements,
 	ops.SiluMul:     gated(silu),
 	ops.GeluTanhMul: gated(geluTanh),
-	ops.GELU:        gelu,
+	ops.GELU:        pointwise(gelu),
+	ops.GeluTanh:    pointwise(geluTanh),
+	ops.ReLU:        pointwise(relu),
+	ops.ReLU2:       pointwise(func(x float32) float32 { return relu(x) * relu(x) }),
 	ops.ADD:         add,
 	ops.MUL:         mul,
 	ops.SOFTMAX:     softmax,
@@ -112,14 +115,29 @@ func geluTanh(x float32) float32 {
 	return float32(0.5 * f * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(f+0.044715*f*f*f))))
 }
 
-// gelu is x·Φ(x), Φ being the distribution function of the normal distribution.
-func gelu(w *worker, o *op) error {
-	x := w.floats(&o.in[0])
-	out := w.alloc(len(x))
-	for i, f := range x {
-		out[i] = float32(0.5 * float64(f) * (1 + math.Erf(float64(f)/math.Sqrt2)))
+// pointwise is a function of each element.
+func pointwise(of func(float32) float32) func(*worker, *op) error {
+	return func(w *worker, o *op) error {
+		x := w.floats(&o.in[0])
+		out := w.alloc(len(x))
+		for i, f := range x {
+			out[i] = of(f)
+		}
+		return w.emit(o, out, w.last(&o.in[0]))
 	}
-	return w.emit(o, out, w.last(&o.in[0]))
+}
+
+// gelu is x·Φ(x), Φ being the distribution function of the normal distribution.
+func gelu(x float32) float32 {
+	return float32(0.5 * float64(x) * (1 + math.Erf(float64(x)/math.Sqrt2)))
+}
+
+// relu keeps what is no number.
+func relu(x float32) float32 {
+	if x < 0 {
+		return 0
+	}
+	return x
 }
 
 // softCap is cap·tanh(x/cap).

@@ -74,19 +74,30 @@ func rmsnorm(w *worker, o *op) error {
 	return nil
 }
 
-// layernorm scales x to mean 0 and variance 1, then by its weight, and adds its bias if there is one.
+// layernorm scales x to mean 0 and variance 1, then by its weight, and adds its bias, as far as there are any.
+//
+// The kernel has the whole vector before it multiplies any of it: to take the mean off what was rounded would cost more
+// bits than the mean has. In mode Device the result is rounded once, to the type of x, which the matrix units multiply.
 func layernorm(w *worker, o *op) error {
-	x, g, err := w.normed(o)
-	if err != nil {
-		return err
+	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
+	var gain, bias []float32
+	if len(o.in) > 1 {
+		var err error
+		if x, gain, err = w.normed(o); err != nil {
+			return err
+		}
+		n = len(gain)
 	}
-	var bias []float32
 	if len(o.in) == 3 {
-		if bias = w.floats(&o.in[2]); len(bias) != len(g) {
-			return w.misfit(o, "has a weight of %d elements and a bias of %d, want the same number", len(g), len(bias))
+		if bias = w.floats(&o.in[2]); len(bias) != n {
+			return w.misfit(o, "has a weight of %d elements and a bias of %d, want the same number", n, len(bias))
 		}
 	}
-	eps, n := float32(o.src.FloatOr("eps", 0)), len(g)
+	eps, offset := float32(o.src.FloatOr("eps", 0)), float32(o.src.IntAt("unit_offset", 0, 0))
+	var round rounder
+	if o.in[0].st != nil {
+		round = o.in[0].st.round
+	}
 	out := w.alloc(len(x))
 	for at := 0; at < len(x); at += n {
 		row, to := x[at:at+n], out[at:at+n]
@@ -101,10 +112,14 @@ func layernorm(w *worker, o *op) error {
 		}
 		inverse := float32(1 / math.Sqrt(float64(variance/float32(n)+eps)))
 		for i := range to {
-			to[i] *= inverse * g[i]
+			to[i] *= inverse
+			if gain != nil {
+				to[i] *= offset + gain[i]
+			}
 			if bias != nil {
 				to[i] += bias[i]
 			}
+			to[i] = round.of(to[i])
 		}
 	}
 	return w.emit(o, out, n)

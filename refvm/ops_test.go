@@ -109,6 +109,15 @@ var opCases = []caseOp{
 	},
 	{name: "layernorm", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5]) eps=0.25`, buffers: layernormBuffers,
 		want: naiveLayerNorm},
+	{name: "layernorm without weights", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5]) eps=0.25`,
+		buffers: layernormBuffers, want: naiveLayerNorm},
+	{
+		name:    "layernorm with offset",
+		op:      `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5], b[0:5]) eps=0.25 unit_offset=1`,
+		buffers: layernormBuffers, want: func(in [][]float64) []float64 {
+			return naiveLayerNorm([][]float64{in[0], each(in[1], func(i int) float64 { return 1 + in[1][i] }), in[2]})
+		},
+	},
 	{name: "layernorm with bias", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5], b[0:5]) eps=0.25`,
 		buffers: layernormBuffers, want: naiveLayerNorm},
 	{name: "gemv of a span", op: `out[3:8] = GEMV_TILE(x[0:19], w[3:8,0:19])`, buffers: gemvBuffers,
@@ -168,6 +177,16 @@ var opCases = []caseOp{
 		want: func(in [][]float64) []float64 {
 			return each(in[0][:3], func(i int) float64 { return tanhGELU(in[0][2*i]) * in[0][2*i+1] })
 		}},
+	{name: "gelu, tanh form", op: `out[0:4] = GELU_TANH(x[2:6])`, buffers: vectors,
+		want: func(in [][]float64) []float64 {
+			return each(in[0], func(i int) float64 { return tanhGELU(in[0][i]) })
+		}},
+	{name: "relu", op: `out[0:4] = RELU(x[2:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
+		return each(in[0], func(i int) float64 { return max(0, in[0][i]) })
+	}},
+	{name: "relu squared", op: `out[0:4] = RELU2(x[2:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
+		return each(in[0], func(i int) float64 { return max(0, in[0][i]) * max(0, in[0][i]) })
+	}},
 	{name: "gelu", op: `out[0:4] = GELU(x[2:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
 		return each(in[0], func(i int) float64 { return in[0][i] * (1 + math.Erf(in[0][i]/math.Sqrt2)) / 2 })
 	}},

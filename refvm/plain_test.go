@@ -61,7 +61,10 @@ func naiveLayerNorm(in [][]float64) []float64 {
 			variance += (f - mean) * (f - mean) / 5
 		}
 		return each(x, func(i int) float64 {
-			y := (x[i] - mean) / math.Sqrt(variance+0.25) * in[1][i]
+			y := (x[i] - mean) / math.Sqrt(variance+0.25)
+			if len(in) > 1 {
+				y *= in[1][i]
+			}
 			if len(in) == 3 {
 				y += in[2][i]
 			}

@@ -25,16 +25,16 @@ func TestBackends(t *testing.T) {
 	for how, want := range map[string]bool{"flagged": true, "counter": true} {
 		require.Equal(t, want, validate.ProgramFor(kernel.Backend, program(t, toy.with(how))).OK, how)
 	}
-	gelu := func(m mutant) {
+	shard := func(m mutant) {
 		op := &m.task("L00.o.s000").Ops[1]
-		op.Code, op.In, op.InBuf = ir.GELU, op.In[:1], op.InBuf[:1]
+		op.Code, op.In, op.InBuf = ir.ALLREDUCE, op.In[:1], op.InBuf[:1]
 	}
 	f := flat(t, program(t, toy), 0)
-	gelu(mutant{f, t})
+	shard(mutant{f, t})
 	require.True(t, validate.Flat(f).OK)
-	rep := forKernel(t, 0, gelu)
+	rep := forKernel(t, 0, shard)
 	requireCode(t, rep, validate.CodeBackend,
-		"backend kernel does not implement GELU; it implements NOP, COPY, EMBED, RMSNORM,")
+		"backend kernel does not implement ALLREDUCE_SHARD; it implements NOP, COPY, EMBED, RMSNORM,")
 	rep = forKernel(t, 0, func(m mutant) {
 		op := &m.task("L00.o.s000").Ops[1]
 		op.Code, op.Params = ir.FUSED, []ir.Param{ir.IntParam("recipe", ir.Int(0))}

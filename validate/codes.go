@@ -93,7 +93,7 @@ kernel those that the device runtime has stage bodies for. FUSED is a recipe of 
 it: reading a program of the profile lists the steps of a recipe as ops of the task.
 
     stage norm whole extent=1 grain=1 sms=0 rot=0 step=0
-      y[0:64] = LAYERNORM(x[0:64], w[0:64]) eps=1e-05        # fine for ref, refused for kernel
+      y[0:64] = SOFTMAX(x[0:64])        # fine for ref, refused for kernel
 
 The kernel also realises all exchanges of a program alike, counts from 0, and waits for one exchange per task. It polls
 flagged words for the epoch of the exchange that their reader waits for, so a task reads words of no other exchange,

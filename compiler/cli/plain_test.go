@@ -23,8 +23,9 @@ func TestPlainKernels(t *testing.T) {
 		t.Skip("no C++ compiler")
 	}
 	for model, positions := range map[string]int{"qwen3-window-half": 4, "qwen2-bias": 4, "llama-biases-yarn": 4,
-		"gemma-odd-dims": 4, "phi3-partial": 4, "phi3-long": 4, "granite-biases": 4,
+		"gemma-odd-dims": 4, "phi3-partial": 4, "phi3-long": 4, "granite-biases": 4, "starcoder2-plain": 4,
 		"mistral-window-narrow": 13, // beyond its window, of 12
+		"starcoder2-tied":       13,
 	} {
 		t.Run(model, func(t *testing.T) {
 			dir, from := filepath.Join(t.TempDir(), "build"), models+"zoo/"+model

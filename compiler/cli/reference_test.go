@@ -109,6 +109,8 @@ var zoo = map[string]string{
 	"qwen3-rope-yarn":          "",
 	"qwen3-tied":               "",
 	"qwen3-window-half":        "",
+	"starcoder2-plain":         "",
+	"starcoder2-tied":          "",
 	"stablelm-layernorm":       `"stablelm" is not supported`,
 }
 

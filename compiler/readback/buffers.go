@@ -78,7 +78,7 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 	}
 	if product, is := strings.CutSuffix(constant, "Bias"); is {
 		of, known := b.weightOf(product + "Weight")
-		if !known || len(of.Shape) < 2 {
+		if !known {
 			return ir.Buffer{}, false
 		}
 		return vector(strings.TrimSuffix(of.Name, "weight")+"bias", of.Count, of.Shape[0])
@@ -102,6 +102,8 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		return vector("L{i}.post_norm.weight", m.layers, m.hidden)
 	case "kGateUpWeight":
 		return matrix("L{i}.gate_up.weight", m.layers, 2*m.intermediate, m.hidden)
+	case "kUpWeight":
+		return matrix("L{i}.up.weight", m.layers, m.intermediate, m.hidden)
 	case "kDownWeight":
 		return matrix("L{i}.down.weight", m.layers, m.hidden, m.intermediate)
 	case "kFinalNormWeight":

@@ -169,6 +169,8 @@ func (b *builder) argumentOf(d *descriptor, parameter string) place {
 		return b.pageOf(d, d.in)
 	case "gain":
 		return b.addressOf(d, d.norm)
+	case "shift":
+		return b.addressOf(d, d.shift)
 	case "bias":
 		return b.addressOf(d, d.bias)
 	default:

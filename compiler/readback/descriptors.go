@@ -190,8 +190,7 @@ const maxUnits = 1 << 16
 // stageKnob notes the value of a knob for a stage. Descriptors of one stage in several variants agree.
 func (b *builder) stageKnob(d *descriptor, k knobs.PerStage, n int) {
 	if !slices.Contains(k.Row().Stages, d.knob) {
-		b.schedule.fail(d.at, "struct %s is a matrix stage without knobs; want one of %s", d.scope.name,
-			strings.Join(k.Row().Stages, ", "))
+		b.schedule.same(d.scope, k.Row().Constant.Name, n, k.Of(&b.p.Config, d.knob), "of stages without the knob")
 		return
 	}
 	if before, seen := k.Stated(&b.p.Config, d.knob); seen && before != n {

@@ -93,33 +93,66 @@ type chain struct {
 
 func (c *chain) fail(at pos, format string, args ...any) { c.b.finish.fail(at, format, args...) }
 
+// A normReader is a reader of gemv.cuh that normalises: what it computes of which arguments, in their order. That
+// without a name is EPS.
+type normReader struct {
+	code    ir.Opcode
+	plusOne bool
+	args    []string
+}
+
+var normReaders = map[string]normReader{
+	"RmsNorm":             {ir.RMSNORM, false, []string{"in", "gain", ""}},
+	"UnitOffsetRmsNorm":   {ir.RMSNORM, true, []string{"in", "gain", ""}},
+	"BareLayerNorm":       {ir.LAYERNORM, false, []string{"in", ""}},
+	"GainLayerNorm":       {ir.LAYERNORM, false, []string{"in", "", "gain"}},
+	"LayerNorm":           {ir.LAYERNORM, false, []string{"in", "", "gain", "shift"}},
+	"UnitOffsetLayerNorm": {ir.LAYERNORM, true, []string{"in", "", "gain", "shift"}},
+}
+
+func (n *normReader) takes(args []argument) bool {
+	return slices.EqualFunc(args, n.args, func(a argument, name string) bool { return a.name == name })
+}
+
 // reader is what the function says of its input.
 func (c *chain) reader() {
-	r, want := &c.f.reader, "Plain{in}, or RmsNorm or UnitOffsetRmsNorm NAME{in, gain, EPS}"
+	r := &c.f.reader
 	whole := upTo(c.d.columns)
 	in := view(c.b.outside(c.d, c.d.in), whole)
 	params := []parameter{{"Page", "in"}}
+	n, normalises := normReaders[r.what]
 	switch {
 	case r.what == "Plain" && r.name == "" && len(r.args) == 1 && r.args[0].name == "in":
 		c.in = in
-	case (r.what == "RmsNorm" || r.what == "UnitOffsetRmsNorm") && r.name != "" && len(r.args) == 3 &&
-		r.args[0].name == "in" && r.args[1].name == "gain" && r.args[2].name == "":
-		params = append(params, parameter{"u8*", "gain"})
-		c.d.eps = r.args[2].f
-		c.in = view("%" + r.name)
-		norm := op(ir.RMSNORM, views(c.in), views(in, view(c.d.norm, whole)), ir.FloatParam("eps", c.d.eps))
-		if r.what == "UnitOffsetRmsNorm" {
+	case normalises && r.name != "" && n.takes(r.args):
+		norm := op(n.code, views(view("%"+r.name)), views(in))
+		for i, a := range r.args[1:] {
+			weight := c.d.norm
+			switch n.args[1+i] {
+			case "":
+				c.d.eps = a.f
+				continue
+			case "shift":
+				weight = c.d.shift
+			}
+			params = append(params, parameter{"u8*", a.name})
+			norm.In = append(norm.In, view(weight, whole))
+			if weight == "" {
+				c.fail(r.at, "stage %s is given no %s; want a reader without", c.d.scope.name, a.name)
+			}
+		}
+		c.in = norm.Out[0]
+		norm.Params = []ir.Param{ir.FloatParam("eps", c.d.eps)}
+		if n.plusOne {
 			norm.Params = append(norm.Params, ir.IntParam("unit_offset", ir.Int(1)))
 		}
 		c.ops = append(c.ops, norm)
 		c.b.p.Model.Eps = c.d.eps // of every norm: the proof holds them to it
 	default:
-		c.fail(r.at, "the reader of %s is %s; want %s", c.f.name, r.what, want)
+		c.fail(r.at, "the reader of %s is %s; want Plain{in}, or a norm of gemv.cuh with its weights and EPS", c.f.name,
+			r.what)
 	}
 	c.weights(&params)
-	if c.d.norm == "" && c.f.reader.what != "Plain" {
-		c.fail(r.at, "stage %s has no norm's weight; want Plain{in}", c.d.scope.name)
-	}
 	if !c.d.head() {
 		params = append(params, parameter{"Page", "out"})
 	}

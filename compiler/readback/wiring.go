@@ -11,7 +11,8 @@ import (
 type wiring struct {
 	in, out      string
 	matrix       string // that the producer streams for the stage
-	norm, bias   string // of a matrix stage that has them
+	norm, shift  string // the weight of a matrix stage's norm, and its bias
+	bias         string // of a matrix stage that has one
 	table        string // that tokens are looked up in
 	qNorm, kNorm string // of attention that normalises heads
 	called       int    // which of the calls of the consumers is its first
@@ -55,6 +56,8 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 				vectors = append(vectors, &d.out)
 			case "gain":
 				weights = append(weights, &d.norm)
+			case "shift":
+				weights = append(weights, &d.shift)
 			case "bias":
 				weights = append(weights, &d.bias)
 			}

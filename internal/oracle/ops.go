@@ -20,7 +20,7 @@ var known = map[*op.Spec]traits{
 	op.COPY:      {asLong: true, inPlace: true},
 	op.EMBED:     {ahead: []int{1}},
 	op.RMSNORM:   {asLong: true, ahead: []int{1}},
-	op.LAYERNORM: {asLong: true},
+	op.LAYERNORM: {asLong: true, ahead: []int{1, 2}},
 	op.GEMV:      {ahead: []int{1}},
 	op.ATTENTION: {ahead: []int{1, 2}},
 	op.ROPE:      {asLong: true, ahead: []int{1}},
@@ -28,6 +28,9 @@ var known = map[*op.Spec]traits{
 
 	op.GeluTanhMul: {gated: true, inPlace: true},
 	op.GELU:        {asLong: true, inPlace: true},
+	op.GeluTanh:    {asLong: true, inPlace: true},
+	op.ReLU:        {asLong: true, inPlace: true},
+	op.ReLU2:       {asLong: true, inPlace: true},
 	op.ADD:         {asLong: true, inPlace: true},
 	op.MUL:         {asLong: true, inPlace: true},
 	op.DEQUANT:     {asLong: true},

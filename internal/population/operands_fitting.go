@@ -26,8 +26,11 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 		return s.embed()
 	case ir.RMSNORM, ir.LAYERNORM:
 		n := 1 + s.IntN(4)
-		in := []arg{s.input("", s.float(), rows, s.some()*n), s.in(s.float(), n)}
-		if code == ir.LAYERNORM && chance(s.Rand, 2) {
+		in, weights := []arg{s.input("", s.float(), rows, s.some()*n)}, 1
+		if code == ir.LAYERNORM {
+			weights = s.IntN(3)
+		}
+		for range weights {
 			in = append(in, s.in(s.float(), n))
 		}
 		params := []ir.Param{ir.FloatParam("eps", 1e-5)}

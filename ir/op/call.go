@@ -93,9 +93,13 @@ func same(c *Call) (n, last int) {
 	return c.In[0].N(), c.In[0].Last
 }
 
-// norm is the shape rule of the norms: rows of x are as long as each of the gains.
+// norm is the shape rule of the norms: rows of x are as long as each of the gains, if there are any.
 func norm(c *Call) (n, last int) {
-	x, w := c.In[0].N(), c.In[1].N()
+	x := c.In[0].N()
+	if len(c.In) == 1 {
+		return x, c.In[0].Last
+	}
+	w := c.In[1].N()
 	for i := 1; i < len(c.In); i++ {
 		if g := c.In[i].N(); !(g > 0 && g == w && x%g == 0) {
 			c.Fail("x has %d elements and w %d; x must be whole rows as long as w", x, g)

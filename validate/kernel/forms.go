@@ -100,6 +100,8 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			return []*storage{number, matrix}, []*storage{sums, vector}
 		case ir.RMSNORM:
 			return []*storage{vector, gains}, nil
+		case ir.LAYERNORM:
+			return []*storage{vector, gains, gains}, nil
 		case ir.GEMV:
 			return []*storage{vector, matrix}, rows(op)
 		case ir.ROPE:

@@ -130,6 +130,11 @@ func (c *modelCheck) checkTask(t int32) {
 			}
 			want("a weight of length", p.flat.Buffers[op.InBuf[1]].Numel(), length)
 			want("eps", float32(op.FloatOr("eps", 0)), float32(m.Eps))
+		case ir.LAYERNORM:
+			for _, b := range op.InBuf[1:] {
+				want("weights of length", p.flat.Buffers[b].Numel(), m.Hidden)
+			}
+			want("eps", float32(op.FloatOr("eps", 0)), float32(m.Eps))
 		case ir.EMBED:
 			c.table = op.InBuf[1]
 			c.checkMatrix(t, "the embedding table", c.table)
@@ -143,7 +148,7 @@ func (c *modelCheck) checkTask(t int32) {
 				}
 			}
 		}
-		if b := op.OutBuf; ir.Ops[op.Code].Gated() && b[0] >= 0 {
+		if b := op.OutBuf; ir.Ops[op.Code].Finisher != nil && b[0] >= 0 && p.flat.Buffers[b[0]].Layout.Words() {
 			if n := p.flat.Buffers[b[0]].Numel(); n > c.intermediate {
 				c.intermediate, c.gate = n, op.Code
 			}

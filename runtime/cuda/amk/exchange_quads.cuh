@@ -57,10 +57,20 @@ __device__ __forceinline__ uint2 load_norm(const u8* norm, int column) {
   return column < kColumns ? load_constant_8(norm + column * 2) : make_uint2(0, 0);
 }
 
+__device__ __forceinline__ u32 pack2(float lo, float hi) {
+  return u32(Element::from_float(lo)) | u32(Element::from_float(hi)) << 16;
+}
+
 __device__ __forceinline__ float squares_of(uint2 x) {
   const float a = Element::to_float(u16(x.x)), b = Element::to_float(u16(x.x >> 16));
   const float d = Element::to_float(u16(x.y)), e = Element::to_float(u16(x.y >> 16));
   return a * a + b * b + d * d + e * e;
+}
+
+__device__ __forceinline__ float sum_of(uint2 x) {
+  const float a = Element::to_float(u16(x.x)), b = Element::to_float(u16(x.x >> 16));
+  const float d = Element::to_float(u16(x.y)), e = Element::to_float(u16(x.y >> 16));
+  return (a + b) + (d + e);
 }
 
 }  // namespace amk

@@ -40,11 +40,29 @@ __device__ __forceinline__ float silu_mul(const Row& r, float v) {
   return gated(r, v, [](float gate) { return sigmoid_of(gate, gate); });
 }
 
-// GELU_TANH_MUL: gelu(gate) * up. Of its tanh form, (1 + tanh(x)) / 2 is 1 over 1 + e^-2x.
+// GELU_TANH: the tanh form, in which (1 + tanh(x)) / 2 is 1 over 1 + e^-2x.
+__device__ __forceinline__ float gelu_tanh(float v) {
+  return sigmoid_of(1.59576912f * v * (1.0f + 0.044715f * v * v), v);
+}
+
+// GELU_TANH_MUL: gelu(gate) * up, in the tanh form.
 __device__ __forceinline__ float gelu_tanh_mul(const Row& r, float v) {
-  return gated(r, v, [](float gate) {
-    return sigmoid_of(1.59576912f * gate * (1.0f + 0.044715f * gate * gate), gate);
-  });
+  return gated(r, v, [](float gate) { return gelu_tanh(gate); });
+}
+
+// GELU: v times the share of a normal distribution that lies below it.
+__device__ __forceinline__ float gelu(float v) {
+  return 0.5f * v * (1.0f + erff(0.707106781f * v));
+}
+
+// RELU: v, or 0 where it is negative.
+__device__ __forceinline__ float relu(float v) {
+  return v < 0 ? 0 : v;
+}
+
+// RELU2: its square.
+__device__ __forceinline__ float relu2(float v) {
+  return relu(v) * relu(v);
 }
 
 // MUL, of one operand: v * scale.

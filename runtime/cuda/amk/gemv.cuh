@@ -14,7 +14,7 @@ namespace amk {
 
 // The vector as it was handed over.
 struct Plain {
-  static constexpr bool kNorm = false;
+  static constexpr bool kNorm = false, kCentred = false, kGain = false, kShift = false;
   Page page;
 };
 
@@ -23,12 +23,30 @@ struct Plain {
 template <bool kPlusOne>
 struct NormReader {
   static constexpr bool kNorm = true, kUnitOffset = kPlusOne;
+  static constexpr bool kCentred = false, kGain = true, kShift = false;
   Page page;
   const u8* weight;
   float eps;
 };
 using RmsNorm = NormReader<false>;
 using UnitOffsetRmsNorm = NormReader<true>;
+
+// The vector at mean 0 and variance 1, times the norm's weight, or times 1 + it, and plus its bias,
+// as far as it has them; rounded once. The block knows mean and variance before it multiplies: x·g
+// as it came would be rounded with its mean still in it.
+template <int kWeights, bool kPlusOne = false>
+struct CentredReader {
+  static constexpr bool kNorm = false, kUnitOffset = kPlusOne;
+  static constexpr bool kCentred = true, kGain = kWeights > 0, kShift = kWeights > 1;
+  Page page;
+  float eps;
+  const u8* weight = nullptr;
+  const u8* bias = nullptr;
+};
+using BareLayerNorm = CentredReader<0>;
+using GainLayerNorm = CentredReader<1>;
+using LayerNorm = CentredReader<2>;
+using UnitOffsetLayerNorm = CentredReader<2, true>;
 
 // ---- the product --------------------------------------------------------------------------------
 

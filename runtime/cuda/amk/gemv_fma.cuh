@@ -23,6 +23,10 @@ __device__ __forceinline__ float4 load_four(const u16* x) {
                      E::to_float(u16(v.y >> 16)));
 }
 template <class E>
+__device__ __forceinline__ float load_activation(const float* x) { return *x; }
+template <class E>
+__device__ __forceinline__ float load_activation(const u16* x) { return E::to_float(*x); }
+template <class E>
 __device__ __forceinline__ void store_activation(float* to, float x) { *to = x; }
 template <class E>
 __device__ __forceinline__ void store_activation(u16* to, float x) { *to = u16(E::from_float(x)); }
@@ -52,6 +56,44 @@ struct AllWarps : S {
   static constexpr int kWarps = kConsumerWarps;
 };
 
+// Sum over the block, by way of one of the two rows of shared.squares.
+template <class C>
+__device__ __forceinline__ float sum_over_block(C& c, int by, float v) {
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) v += __shfl_xor_sync(~0u, v, offset);
+  if (c.lane == 0) c.shared.squares[by][c.warp] = v;
+  consumer_barrier();
+  v = 0;
+#pragma unroll
+  for (int w = 0; w < kConsumerWarps; ++w) v += c.shared.squares[by][w];
+  return v;
+}
+
+// LAYERNORM of the vector in scratch, of which each thread goes over the elements that it has put
+// there; `sum` is theirs. The variance is that of what is left when the mean is taken off.
+template <class S, class C, class Reader>
+__device__ __forceinline__ void centre_vector(C& c, const Reader& in, float sum) {
+  const float mean = sum_over_block(c, 0, sum) * (1.0f / S::kColumns);
+  float squares = 0;
+#pragma unroll 1
+  for (int column = c.tid; column < S::kColumns; column += kConsumers) {
+    const float x = load_activation<Element>(&c.shared.vector[column]) - mean;
+    squares += x * x;
+  }
+  squares = sum_over_block(c, 1, squares);
+  const float inverse = rsqrtf(squares * (1.0f / S::kColumns) + in.eps);
+#pragma unroll 1
+  for (int column = c.tid; column < S::kColumns; column += kConsumers) {
+    float x = (load_activation<Element>(&c.shared.vector[column]) - mean) * inverse;
+    if constexpr (Reader::kGain) {
+      const float weight = load_weight(in.weight, column);
+      x *= Reader::kUnitOffset ? 1.0f + weight : weight;
+    }
+    if constexpr (Reader::kShift) x += load_weight(in.bias, column);
+    store_activation<Element>(&c.shared.vector[column], rounded<Element>(x));
+  }
+}
+
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish) {
   constexpr int kBlocks = ceil_div(S::kColumns, kBlockColumns);
@@ -63,7 +105,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   const int tiles = mine.count();
   if (tiles > 0 || S::kEmpty) {
     await(c);
-    float squares = 0;
+    float squares = 0, sum = 0;
 #pragma unroll 1
     for (int first = c.tid; first < kBlocks * 32; first += kConsumers * kBatch) {
       auto words = word_poll<Element, kBatch>(page_copy(c, in.page), [first](int i) {
@@ -76,6 +118,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
         const int column = first + i * kConsumers;
         if (column >= kBlocks * 32) break;
         float x = words.value(i);
+        sum += x;
         if constexpr (Reader::kNorm) {
           squares += x * x;
           if (column < S::kColumns) {
@@ -91,6 +134,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
       for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
       if (c.lane == 0) c.shared.squares[c.norms & 1][c.warp] = squares;
     }
+    if constexpr (Reader::kCentred) centre_vector<S>(c, in, sum);
     consumer_barrier();
     lap(c, Did::kExchangeWait);
   }

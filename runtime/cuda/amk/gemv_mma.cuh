@@ -10,6 +10,7 @@
 // done with a finished row.
 #pragma once
 
+#include "centred.cuh"
 #include "exchange_quads.cuh"
 #include "mma.cuh"
 #include "ring.cuh"
@@ -123,11 +124,16 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   const int column0 = (c.lane >> 3) * kBlockColumns + (c.lane & 3) * 8 + ((c.lane >> 2) & 1) * 4;
   uint2 x[kSubs] = {};   // activations, as they came
   uint2 xg[kSubs] = {};  // times the norm's weight: what is multiplied
-  if constexpr (Reader::kNorm) {
+  uint2 shift[Reader::kShift ? kSubs : 1] = {};
+  if constexpr (Reader::kGain) {
     if (works) {
 #pragma unroll
       for (int i = 0; i < kSubs; ++i) {
-        if (has(i)) xg[i] = load_norm<S::kColumns>(in.weight, quad_of(i) * kQuadColumns + column0);
+        const int column = quad_of(i) * kQuadColumns + column0;
+        if (has(i)) xg[i] = load_norm<S::kColumns>(in.weight, column);
+        if constexpr (Reader::kShift) {
+          if (has(i)) shift[i] = load_norm<S::kColumns>(in.bias, column);
+        }
       }
     }
   }
@@ -147,9 +153,26 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
 #pragma unroll
       for (int i = 0; i < kSubs; ++i)
         xg[i] = make_uint2(gained<Reader>(x[i].x, xg[i].x), gained<Reader>(x[i].y, xg[i].y));
-    } else {
+    } else if constexpr (!Reader::kCentred) {
 #pragma unroll
       for (int i = 0; i < kSubs; ++i) xg[i] = x[i];
+    }
+  }
+  if constexpr (Reader::kCentred) {
+    if (tiles > 0) {
+      float sum = 0, squares = 0;
+#pragma unroll
+      for (int i = 0; i < kSubs; ++i) {
+        sum += sum_of(x[i]);
+        squares += squares_of(x[i]);
+      }
+      const Centre centre = centre_of<S>(c, in, group, sum, squares);
+#pragma unroll
+      for (int i = 0; i < kSubs; ++i) {
+        const bool inside = has(i) && quad_of(i) * kQuadColumns + column0 < S::kColumns;
+        const uint2 four = centred<Reader>(centre, x[i], xg[i], shift[Reader::kShift ? i : 0]);
+        xg[i] = inside ? four : make_uint2(0, 0);
+      }
     }
   }
   __syncwarp();

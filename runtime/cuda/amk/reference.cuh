@@ -169,6 +169,25 @@ __device__ inline void rmsnorm(Bits* out, float* scale, int n, const Bits* x, Pa
   if (threadIdx.x == 0) *scale = rsqrtf(squares / n + eps);
 }
 
+// out = (x - mean) / deviation * (offset + g) + b, rounded, of n elements; of g and b what there
+// is. One block.
+__device__ inline void layernorm(Bits* out, int n, const Bits* x, float eps, Packed g = {},
+                                 Packed b = {}, float offset = 0) {
+  float sum = 0, squares = 0;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += at(x, i);
+  const float mean = block_sum(sum) / n;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    squares += (at(x, i) - mean) * (at(x, i) - mean);
+  }
+  const float inverse = rsqrtf(block_sum(squares) / n + eps);
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    float y = (at(x, i) - mean) * inverse;
+    if (g.buffer) y *= offset + weight_at(g, i);
+    if (b.buffer) y += weight_at(b, i);
+    put(out, i, y);
+  }
+}
+
 // Normalises heads of `dims` elements, a block each.
 template <class Out>
 __device__ inline void norm_heads(Out* out, const Bits* x, int dims, Packed g, float eps) {
@@ -297,6 +316,28 @@ __device__ inline void gelu_tanh_mul(Bits* out, const float* gate, const float* 
   if (i >= n) return;
   const float g = gate[i], x = 0.797884561f * (g + 0.044715f * g * g * g);
   put(out, i, 0.5f * g * (1.0f + tanhf(x)) * up[i]);
+}
+
+__device__ inline void gelu_tanh(Bits* out, const float* y, int n) {
+  const int i = thread_index();
+  if (i >= n) return;
+  const float v = y[i], x = 0.797884561f * (v + 0.044715f * v * v * v);
+  put(out, i, 0.5f * v * (1.0f + tanhf(x)));
+}
+
+__device__ inline void gelu(Bits* out, const float* y, int n) {
+  const int i = thread_index();
+  if (i < n) put(out, i, 0.5f * y[i] * (1.0f + erff(y[i] * 0.707106781f)));
+}
+
+__device__ inline void relu(Bits* out, const float* y, int n) {
+  const int i = thread_index();
+  if (i < n) put(out, i, y[i] < 0 ? 0 : y[i]);
+}
+
+__device__ inline void relu2(Bits* out, const float* y, int n) {
+  const int i = thread_index();
+  if (i < n) put(out, i, y[i] < 0 ? 0 : y[i] * y[i]);
 }
 
 // Multiplies rows.

@@ -15,10 +15,6 @@ __host__ __device__ constexpr int power_of_two_from(int n) {
   return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2);
 }
 
-__device__ __forceinline__ u32 pack2(float lo, float hi) {
-  return u32(Element::from_float(lo)) | u32(Element::from_float(hi)) << 16;
-}
-
 constexpr int kHeadQuads = kHeadDim / 4;
 constexpr int kUnitQuads = (kGroupHeads + 2) * kHeadQuads;
 // elements from head to head, so that a fragment's lanes meet no bank twice

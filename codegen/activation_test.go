@@ -1,0 +1,161 @@
+package codegen
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/runtime"
+)
+
+// gates are the activations of gated ops, by the functions of the runtime.
+var gates = map[string]func(float64) float64{
+	"silu_mul": func(g float64) float64 { return g / (1 + math.Exp(-g)) },
+	"gelu_tanh_mul": func(g float64) float64 {
+		return g / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(g+0.044715*g*g*g)))
+	},
+}
+
+const gateMain = `
+int main() {
+  float gate;
+  while (std::scanf("%%f %%f", &gate, &up_row) == 2) {
+    Bits plain;
+    %[1]s(&plain, &gate, &up_row, 1);
+    std::printf("%%.9g %%.9g\n", %[1]s(Row{0, 0, true}, gate), plain);
+  }
+}
+`
+
+// The functions of the kernel and of the reference, compiled for the host, are what float64 makes of a gate times up.
+func TestGatesOfTheRuntime(t *testing.T) {
+	for _, spec := range ir.Ops {
+		if spec.Gated() {
+			require.Contains(t, gates, spec.Finisher.Func)
+		}
+	}
+	for name, gate := range gates {
+		t.Run(name, func(t *testing.T) {
+			source := "using Bits = float;\nstruct Element { static constexpr int kBytes = 4; };\n" +
+				"struct Row { int row, local; bool valid; };\nfloat up_row;\n" +
+				"template <class E> float divide(float n, float d) { return n / d; }\n" +
+				"inline float __expf(float x) { return expf(x); }\n" +
+				"inline float __shfl_xor_sync(unsigned, float, int) { return up_row; }\n" +
+				"inline int thread_index() { return 0; }\ninline void put(Bits* v, int i, float x) { v[i] = x; }\n"
+			for header, functions := range map[string]string{"amk/finish.cuh": "gated|sigmoid_of|gelu_tanh|" + name,
+				"amk/reference.cuh": name} {
+				text := runtime.DeviceSources()[header]
+				found := regexp.MustCompile(`(?ms)^(template <class Activation>\n)?__device__ [^\n]*\b(`+
+					functions+`)\(.*?^}\n`).FindAll(text, -1)
+				require.Len(t, found, 1+strings.Count(functions, "|"), header)
+				source += string(bytes.Join(found, nil))
+			}
+			var input bytes.Buffer
+			var want, slack []float64
+			for e := -60; e <= 60; e++ {
+				for _, g := range []float32{float32(math.Ldexp(1.2345, e)), float32(math.Ldexp(-1.2345, e))} {
+					const up = 1.5
+					fmt.Fprintf(&input, "%.9g %g\n", g, up)
+					want = append(want, gate(float64(g))*up)
+					slack = append(slack, 1e-6*math.Min(math.Abs(float64(g)), 1))
+				}
+			}
+			lines := onHost(t, source+fmt.Sprintf(gateMain, name), input.Bytes())
+			require.Len(t, lines, len(want))
+			for i, line := range lines {
+				var finish, reference float64
+				_, err := fmt.Sscan(line, &finish, &reference)
+				require.NoError(t, err)
+				require.InDelta(t, want[i], finish, slack[i]+1e-6*math.Abs(want[i]))
+				require.InDelta(t, want[i], reference, slack[i]+1e-6*math.Abs(want[i]))
+			}
+		})
+	}
+}
+
+// onHost compiles functions of the runtime with the host's compiler, and returns the lines that they print.
+func onHost(t *testing.T, source string, input []byte) []string {
+	t.Helper()
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	dir := t.TempDir()
+	const head = "#include <cmath>\n#include <cstdio>\n#define __device__\n#define __forceinline__ inline\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "host.cc"), []byte(head+source), 0o600))
+	out, err := exec.Command(compiler, "-std=c++17", "-O1", "-o", filepath.Join(dir, "host"),
+		filepath.Join(dir, "host.cc")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	cmd := exec.Command(filepath.Join(dir, "host"))
+	cmd.Stdin = bytes.NewReader(input)
+	out, err = cmd.Output()
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// activations are those of MLPs without a gate, by the functions of the runtime.
+var activations = map[string]func(float64) float64{
+	"gelu": func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) },
+	"gelu_tanh": func(x float64) float64 {
+		return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+	},
+	"relu":  func(x float64) float64 { return max(x, 0) },
+	"relu2": func(x float64) float64 { return max(x, 0) * max(x, 0) },
+}
+
+const activationMain = `
+int main() {
+  float x;
+  while (std::scanf("%%f", &x) == 1) {
+    Bits plain;
+    %[1]s(&plain, &x, 1);
+    std::printf("%%.9g %%.9g\n", %[1]s(x), plain);
+  }
+}
+`
+
+// The functions of the kernel and of the reference, compiled for the host, are what float64 makes of an activation.
+func TestActivationsOfTheRuntime(t *testing.T) {
+	for name, activation := range activations {
+		t.Run(name, func(t *testing.T) {
+			source := "using Bits = float;\nstruct Element { static constexpr int kBytes = 4; };\n" +
+				"template <class E> float divide(float n, float d) { return n / d; }\n" +
+				"inline float __expf(float x) { return expf(x); }\ninline int thread_index() { return 0; }\n" +
+				"inline void put(Bits* v, int i, float x) { v[i] = x; }\n"
+			for header, functions := range map[string]string{"amk/finish.cuh": "sigmoid_of|gelu_tanh|gelu|relu|relu2",
+				"amk/reference.cuh": name} {
+				found := regexp.MustCompile(`(?ms)^__device__ [^\n]*\b(`+functions+`)\(.*?^}\n`).FindAll(
+					runtime.DeviceSources()[header], -1)
+				require.Len(t, found, 1+strings.Count(functions, "|"), header)
+				source += string(bytes.Join(found, nil))
+			}
+			var input bytes.Buffer
+			var xs []float64
+			for e := -30; e <= 30; e++ {
+				for _, sign := range []float64{1, -1} {
+					xs = append(xs, float64(float32(math.Ldexp(1.2345*sign, e))))
+					fmt.Fprintf(&input, "%.9g\n", xs[len(xs)-1])
+				}
+			}
+			lines := onHost(t, source+fmt.Sprintf(activationMain, name), input.Bytes())
+			require.Len(t, lines, len(xs))
+			for i, line := range lines {
+				var finish, reference float64
+				_, err := fmt.Sscan(line, &finish, &reference)
+				require.NoError(t, err)
+				want := activation(xs[i])
+				require.InDelta(t, want, finish, 1e-6*min(math.Abs(xs[i]), 1)+1e-6*math.Abs(want), "%g", xs[i])
+				require.InDelta(t, want, reference, 1e-6*min(math.Abs(xs[i]), 1)+1e-6*math.Abs(want), "%g", xs[i])
+			}
+		})
+	}
+}

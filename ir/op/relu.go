@@ -1,0 +1,3 @@
+package op
+
+var ReLU = activation(24, "RELU", "relu", "max(x, 0).")

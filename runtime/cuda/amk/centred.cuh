@@ -1,0 +1,63 @@
+// LAYERNORM of a vector that the warps of a tile have in registers. Every group of warps that share
+// a tile has all of it. Sums and squares are added up in fp32 in one go: what their difference then
+// lacks in the variance, the 16 bits of the vector lack many times over. Needs schedule.h with
+// AMK_TENSOR_CORES.
+#pragma once
+
+#include "exchange_quads.cuh"
+
+namespace amk {
+
+// What is taken off an element, and what the rest is multiplied by.
+struct Centre {
+  float mean, inverse;
+};
+
+// Of a group's vector, from what each of its threads has of it. All threads of a block call it, in
+// a stage with tiles: the block barriers of its flushes part one call from the next.
+template <class S, class C, class Reader>
+__device__ __forceinline__ Centre centre_of(C& c, const Reader& in, int group, float sum,
+                                            float squares) {
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) {
+    sum += __shfl_xor_sync(~0u, sum, offset);
+    squares += __shfl_xor_sync(~0u, squares, offset);
+  }
+  if (c.lane == 0) {
+    c.shared.squares[0][c.warp] = sum;
+    c.shared.squares[1][c.warp] = squares;
+  }
+  consumer_barrier();
+  sum = squares = 0;
+#pragma unroll
+  for (int w = 0; w < S::kWarps; ++w) {
+    sum += c.shared.squares[0][group * S::kWarps + w];
+    squares += c.shared.squares[1][group * S::kWarps + w];
+  }
+  const float mean = sum * (1.0f / S::kColumns);
+  const float variance = fmaxf(squares * (1.0f / S::kColumns) - mean * mean, 0.0f);
+  return {mean, rsqrtf(variance + in.eps)};
+}
+
+// One element, with the weight and the bias of its column.
+template <class Reader>
+__device__ __forceinline__ float centred(const Centre& by, float x, float weight, float bias) {
+  float factor = by.inverse;
+  if constexpr (Reader::kGain) factor *= Reader::kUnitOffset ? 1.0f + weight : weight;
+  x = (x - by.mean) * factor;
+  return Reader::kShift ? x + bias : x;
+}
+
+// Four of them.
+template <class Reader>
+__device__ __forceinline__ uint2 centred(const Centre& by, uint2 x, uint2 weight, uint2 bias) {
+  const auto two = [&](u32 x, u32 w, u32 b) {
+    const auto low = [](u32 v) { return Element::to_float(u16(v)); };
+    const auto high = [](u32 v) { return Element::to_float(u16(v >> 16)); };
+    return pack2(centred<Reader>(by, low(x), low(w), low(b)),
+                 centred<Reader>(by, high(x), high(w), high(b)));
+  };
+  return make_uint2(two(x.x, weight.x, bias.x), two(x.y, weight.y, bias.y));
+}
+
+}  // namespace amk
