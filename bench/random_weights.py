@@ -10,7 +10,8 @@ dtype is a safetensors name: "F32", "F16" or "BF16". Element i of a tensor has t
     mix(key + (i + 1) * GOLDEN), key = mix(seed) ^ fnv1a(name)         all modulo 2^64
 
 whose top 24 give u in [-1, 1). The value is u * MATRIX_SCALE, or 1 + u * NORM_SCALE for a vector whose name ends in
-"weight", in float32, rounded to dtype. Element indices are those of the flattened, row-major tensor.
+"weight" (without the 1 for a norm that multiplies by 1 + w: centre=0), in float32, rounded to dtype. Element indices
+are those of the flattened, row-major tensor.
 """
 
 import argparse
@@ -73,7 +74,7 @@ def is_norm(name, shape):
     return len(shape) == 1 and name.endswith("weight")
 
 
-def elements(seed, name, shape, dtype, first, count):
+def elements(seed, name, shape, dtype, first, count, centre=1):
     """Elements [first, first + count) of a tensor, as a numpy float32 vector."""
     if dtype not in DTYPES:
         raise ValueError(f"dtype {dtype!r}: one of {', '.join(DTYPES)} is needed")
@@ -83,7 +84,7 @@ def elements(seed, name, shape, dtype, first, count):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
     u = ((x >> np.uint64(40)).astype(np.int32) - (1 << 23)).astype(np.float32) * np.float32(2.0**-23)
     if is_norm(name, shape):
-        value = np.float32(1) + u * np.float32(NORM_SCALE)
+        value = np.float32(centre) + u * np.float32(NORM_SCALE)
     else:
         value = u * np.float32(MATRIX_SCALE)
     return round_to(value, dtype)
@@ -105,24 +106,25 @@ def tensor(seed, name, shape, dtype):
     return elements(seed, name, shape, dtype, 0, math.prod(shape)).reshape(shape)
 
 
-def torch_tensor(seed, name, shape, dtype, device="cuda", block=1 << 26):
+def torch_tensor(seed, name, shape, dtype, device="cuda", block=1 << 26, centre=1):
     """The whole tensor as a torch tensor, computed on the device with at most block elements in flight."""
     import torch
 
     out = torch.empty(math.prod(shape), dtype=torch_dtype(dtype), device=device)
     for first in range(0, out.numel(), block):
         count = min(block, out.numel() - first)
-        out[first : first + count] = torch_elements(seed, name, shape, first, count, device)  # rounds to nearest even
+        out[first : first + count] = torch_elements(seed, name, shape, first, count, device,
+                                                      centre)  # rounds to nearest even
     return out.reshape(shape)
 
 
 def torch_dtype(dtype):
     import torch
 
-    return {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[dtype]
+    return {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[dtype]
 
 
-def torch_elements(seed, name, shape, first, count, device):
+def torch_elements(seed, name, shape, first, count, device, centre=1):
     """Elements [first, first + count) in float32, not yet rounded. torch computes in int64, which wraps like uint64 but
     shifts in copies of the sign; these are masked off."""
     import torch
@@ -133,7 +135,7 @@ def torch_elements(seed, name, shape, first, count, device):
         x.bitwise_xor_((x >> shift).bitwise_and_((1 << (64 - shift)) - 1)).mul_(signed(factor))
     u = (x >> 40).bitwise_and_((1 << 24) - 1).sub_(1 << 23).to(torch.float32).mul_(2.0**-23)
     if is_norm(name, shape):
-        return u.mul_(NORM_SCALE).add_(1.0)  # two operations, so that the product is rounded as well
+        return u.mul_(NORM_SCALE).add_(float(centre))  # two operations, so that the product is rounded as well
     return u.mul_(MATRIX_SCALE)
 
 

@@ -10,15 +10,18 @@ import numpy as np
 
 import random_weights
 
-SAFETENSORS = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}  # names of dtypes in files
+SAFETENSORS = {"fp64": "F64", "fp32": "F32", "fp16": "F16", "bf16": "BF16"}  # names of dtypes in files
 
 
 @contextlib.contextmanager
 def checkpoint(directory, dtype, device="cuda"):
     """A model with its own weights, rounded to or upcast to dtype."""
     _, transformers = engines()
+    config = transformers.AutoConfig.from_pretrained(directory, local_files_only=True)
+    if config.model_type == "gemma" and config.hidden_act == "gelu":
+        config.hidden_act = "gelu_pytorch_tanh"  # what it stands for; transformers 5.0 to 5.17 took it literally
     with opened(transformers.AutoModelForCausalLM.from_pretrained(
-            directory, dtype=torch_dtype(dtype), attn_implementation="eager",
+            directory, config=config, dtype=torch_dtype(dtype), attn_implementation="eager",
             local_files_only=True).to(device)) as model:
         yield model
 
@@ -33,12 +36,12 @@ def invented(directory, seed, weights, dtype, device="cuda"):
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch_dtype(dtype),
                                                               attn_implementation="eager")
-    tied = config.tie_word_embeddings
+    tied, centre = config.tie_word_embeddings, 0 if config.model_type.startswith("gemma") else 1  # norms by 1 + w
     values = {}
     for name, p in model.named_parameters(remove_duplicate=False):
         if not (tied and name == "lm_head.weight"):
             values[name] = random_weights.torch_tensor(
-                seed, name, tuple(p.shape), SAFETENSORS[weights], device).to(torch_dtype(dtype))
+                seed, name, tuple(p.shape), SAFETENSORS[weights], device, centre=centre).to(torch_dtype(dtype))
     model.load_state_dict(values, strict=False, assign=True)
     if tied:
         model.lm_head.weight = model.model.embed_tokens.weight

@@ -134,7 +134,8 @@ func (l *Scheduled) supply(opts Options) error {
 	if opts.RandomSeed != nil {
 		dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16,
 			ir.BF16: checkpoint.BF16}[l.Graph.Model.Weights]
-		random, err := checkpoint.NewRandom(l.Config, *opts.RandomSeed, passes.RequiredTensors(l.Graph, dtype))
+		random, err := checkpoint.NewRandom(l.Config, *opts.RandomSeed, passes.RequiredTensors(l.Graph, dtype),
+			passes.UnitOffsets(l.Graph))
 		if err != nil {
 			return err
 		}

@@ -161,3 +161,23 @@ func RequiredTensors(g *ir.Graph, dtype checkpoint.DType) []checkpoint.Spec {
 	}
 	return specs
 }
+
+// UnitOffsets are the tensors of norms that multiply by 1 + w.
+func UnitOffsets(g *ir.Graph) map[string]bool {
+	keys := map[string]bool{}
+	add := func(nodes []ir.GraphNode, layer int) {
+		for i := range nodes {
+			if n := &nodes[i]; n.IntOr("unit_offset", 0) == 1 {
+				if key, err := ir.ResolveKey(n.Weights[0].Key, layer); err == nil {
+					keys[key] = true
+				}
+			}
+		}
+	}
+	add(g.Before, 0)
+	for layer, kind := range g.Layers {
+		add(g.Kinds[kind].Nodes, layer)
+	}
+	add(g.After, 0)
+	return keys
+}

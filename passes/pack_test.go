@@ -19,7 +19,7 @@ import (
 
 // randomWeights supplies a program with random weights stored in the given dtype.
 func randomWeights(t testing.TB, s *State, dtype checkpoint.DType) *Weights {
-	c, err := checkpoint.NewRandom(s.Source.Config, 5, RequiredTensors(s.Graph, dtype))
+	c, err := checkpoint.NewRandom(s.Source.Config, 5, RequiredTensors(s.Graph, dtype), UnitOffsets(s.Graph))
 	require.NoError(t, err)
 	return NewWeights(c, s.Graph)
 }
@@ -76,7 +76,7 @@ func TestRowOrder(t *testing.T) {
 		{Name: "k", DType: checkpoint.F32, Shape: []int{4, 3}},
 		{Name: "gate", DType: checkpoint.F32, Shape: []int{3, 3}},
 		{Name: "up", DType: checkpoint.F32, Shape: []int{3, 3}}}
-	c, err := checkpoint.NewRandom(nil, 1, specs)
+	c, err := checkpoint.NewRandom(nil, 1, specs, nil)
 	require.NoError(t, err)
 	w := NewWeights(c, &ir.Graph{})
 	source := map[string][]float32{}
@@ -137,7 +137,8 @@ func TestOverflowIsRefused(t *testing.T) {
 }
 
 func TestForeignBuffersAreRefused(t *testing.T) {
-	c, err := checkpoint.NewRandom(nil, 1, []checkpoint.Spec{{Name: "w", DType: checkpoint.F32, Shape: []int{6, 4}}})
+	specs := []checkpoint.Spec{{Name: "w", DType: checkpoint.F32, Shape: []int{6, 4}}}
+	c, err := checkpoint.NewRandom(nil, 1, specs, nil)
 	require.NoError(t, err)
 	w := NewWeights(c, &ir.Graph{})
 	buffer := func(shape []int, pieces ...ir.Piece) ir.Buffer {
@@ -165,7 +166,7 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 func TestPackingMemoryIsBounded(t *testing.T) {
 	const rows, cols = 4096, 512 // 8 MiB as float32
 	c, err := checkpoint.NewRandom(nil, 1,
-		[]checkpoint.Spec{{Name: "w", DType: checkpoint.BF16, Shape: []int{rows, cols}}})
+		[]checkpoint.Spec{{Name: "w", DType: checkpoint.BF16, Shape: []int{rows, cols}}}, nil)
 	require.NoError(t, err)
 	w := NewWeights(c, &ir.Graph{})
 	for _, c := range []struct {

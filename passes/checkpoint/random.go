@@ -14,8 +14,9 @@ import (
 //
 // modulo 2^64, with the finaliser of SplitMix64 as mix and the 64-bit FNV-1a hash of the name's UTF-8 bytes. The top 24
 // bits give u in [-1, 1), a multiple of 2^-23 and so exact in float32. The value is u × matrixScale, or
-// 1 + u × normScale for a vector whose name ends in "weight" (the scale of a normalisation), each operation rounded to
-// float32, and is then rounded to the tensor's dtype: whoever reads it, in whatever precision, sees the same weight.
+// 1 + u × normScale for a vector whose name ends in "weight" (the scale of a normalisation; without the 1 where the
+// norm adds one), each operation rounded to float32, and is then rounded to the tensor's dtype: whoever reads it, in
+// whatever precision, sees the same weight.
 const (
 	golden              = 0x9e3779b97f4a7c15
 	matrixScale float32 = 0.034641016 // 0.02·√3: uniform values of that half-width have a standard deviation of 0.02
@@ -23,9 +24,9 @@ const (
 )
 
 // NewRandom returns a checkpoint with random weights for the given tensors, for a model of which only config.json is
-// there. It uses no memory for them. Errors: AMK1026 for a bad declaration, AMK1015 for an absurd shape, AMK1024 for a
-// dtype other than F32, F16 and BF16.
-func NewRandom(config *Config, seed uint64, specs []Spec) (*Checkpoint, error) {
+// there. It uses no memory for them. The vectors named in unitOffset are weights of norms that multiply by 1 + w.
+// Errors: AMK1026 for a bad declaration, AMK1015 for an absurd shape, AMK1024 for a dtype other than F32, F16 and BF16.
+func NewRandom(config *Config, seed uint64, specs []Spec, unitOffset map[string]bool) (*Checkpoint, error) {
 	c := &Checkpoint{Config: config}
 	if err := checkNames(specs); err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func NewRandom(config *Config, seed uint64, specs []Spec) (*Checkpoint, error) {
 			return nil, err
 		}
 		c.tensors = append(c.tensors, Tensor{Name: s.Name, DType: s.DType, Shape: s.Shape, size: size,
-			data: newRandomSource(seed, s)})
+			data: newRandomSource(seed, s, unitOffset[s.Name])})
 	}
 	c.sort()
 	return c, nil
@@ -53,10 +54,13 @@ type randomSource struct {
 	base, scale float32
 }
 
-func newRandomSource(seed uint64, s Spec) randomSource {
+func newRandomSource(seed uint64, s Spec, unitOffset bool) randomSource {
 	r := randomSource{dtype: s.DType, key: mix(seed) ^ fnv1a(s.Name), scale: matrixScale}
 	if len(s.Shape) == 1 && strings.HasSuffix(s.Name, "weight") {
 		r.base, r.scale = 1, normScale
+		if unitOffset {
+			r.base = 0
+		}
 	}
 	return r
 }

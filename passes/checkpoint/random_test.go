@@ -41,10 +41,21 @@ var randomVectors = []struct {
 
 func TestRandomVectors(t *testing.T) {
 	for _, v := range randomVectors {
-		source := newRandomSource(v.seed, Spec{Name: v.name, DType: v.dtype, Shape: v.shape})
+		source := newRandomSource(v.seed, Spec{Name: v.name, DType: v.dtype, Shape: v.shape}, false)
 		var got [1]float32
 		require.Nil(t, source.floats(got[:], v.index))
 		require.Equal(t, v.bits, math.Float32bits(got[0]), "%+v", v)
+	}
+}
+
+// A norm that multiplies by 1 + w has the weights of one that multiplies by w, less 1.
+func TestRandomUnitOffset(t *testing.T) {
+	spec := Spec{"model.norm.weight", F32, []int{64}}
+	var plain, offset [64]float32
+	require.Nil(t, newRandomSource(1, spec, false).floats(plain[:], 0))
+	require.Nil(t, newRandomSource(1, spec, true).floats(offset[:], 0))
+	for i := range plain {
+		require.Equal(t, plain[i], 1+offset[i])
 	}
 }
 
@@ -55,7 +66,7 @@ func TestRandomIsACheckpoint(t *testing.T) {
 		{"a.weight", F16, []int{9}},
 		{"b.bias", F32, []int{9}},
 		{"empty", F32, []int{0, 4}},
-	})
+	}, nil)
 	require.NoError(t, err)
 	require.Same(t, config, c.Config)
 	require.Equal(t, []string{"a.weight", "b.bias", "empty", "w"}, names(c))
@@ -110,9 +121,9 @@ func TestRandomIsACheckpoint(t *testing.T) {
 	})
 	t.Run("the seed matters, and nothing else", func(t *testing.T) {
 		specs := []Spec{{"w", BF16, []int{300, 41}}}
-		same, err := NewRandom(config, 7, specs)
+		same, err := NewRandom(config, 7, specs, nil)
 		require.NoError(t, err)
-		other, err := NewRandom(config, 8, specs)
+		other, err := NewRandom(config, 8, specs, nil)
 		require.NoError(t, err)
 		u, _ := same.Tensor("w")
 		v, _ := other.Tensor("w")
@@ -139,14 +150,14 @@ func TestRandomRefuses(t *testing.T) {
 		{"overflow", []Spec{{"w", F32, []int{1 << 40, 1 << 40}}}, "AMK1015", "overflows"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := NewRandom(&Config{}, 0, c.specs)
+			_, err := NewRandom(&Config{}, 0, c.specs, nil)
 			requireCode(t, err, c.code, c.says)
 		})
 	}
 }
 
 func BenchmarkRandom(b *testing.B) {
-	source := newRandomSource(1, Spec{Name: "w", DType: BF16, Shape: []int{1 << 15, 1}})
+	source := newRandomSource(1, Spec{Name: "w", DType: BF16, Shape: []int{1 << 15, 1}}, false)
 	dst := make([]float32, 1<<15)
 	b.SetBytes(int64(2 * len(dst)))
 	for b.Loop() {
