@@ -16,9 +16,12 @@ from workshop import FEATURES, Case
 
 DTYPES = ("fp32", "bf16", "fp16")
 ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16",
-       "qwen3-qknorm", "qwen3-odd-dims", "qwen3-window-half", "qwen2-bias", "qwen2-odd-dims", "qwen2-window-half",
-       "mistral-full", "mistral-window", "mistral-window-narrow", "llama-biases-yarn", "qwen3-rope-yarn",
-       "ministral-windows")
+       "llama-biases-yarn", "llama-attention-bias", "llama-mlp-bias", "llama-rope-linear", "llama-rope-dynamic",
+       "llama-rope-yarn", "qwen3-qknorm", "qwen3-odd-dims", "qwen3-window-half", "qwen3-tied", "qwen3-attention-bias",
+       "qwen3-rope-yarn", "qwen2-bias", "qwen2-odd-dims", "qwen2-window-half", "qwen2-tied", "mistral-full",
+       "mistral-head-dim", "mistral-nemo", "mistral-window", "mistral-window-narrow", "ministral-windows",
+       "gemma-tied", "gemma-odd-dims", "gemma2-tied", "gemma2-uncapped",
+       "gemma3-tied", "gemma3-odd-dims", "gemma3-images", "phi3-short", "phi3-long", "phi3-partial", "phi3-window")
 FIXTURES = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
 FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
 SEED = 1
@@ -41,13 +44,39 @@ def spread_ids(n, vocab, first=0):
     return [random_weights.mix(i + 1) % vocab for i in range(first, first + n)]
 
 
+def text_config(model):
+    """The config of the decoder, which a model of images too has inside its own."""
+    c = config(model)
+    return c.get("text_config", c)
+
+
+def committed_ids(model):
+    name = "eval_ids.npy" if (Path(model) / "eval_ids.npy").exists() else "ref_input_ids.npy"
+    return name, [int(i) for i in np.load(Path(model) / name)]
+
+
+def fixture_positions(model):
+    """How many positions a fixture is compiled for: all, but one whose committed ids fit the original context of
+    longrope ends there. transformers turns all positions by the long factors once a text is longer, and a build is for
+    one side."""
+    c = text_config(model)
+    original = c.get("original_max_position_embeddings") or 0
+    return original if original >= len(committed_ids(model)[1]) else c["max_position_embeddings"]
+
+
+def fixture_dtypes(model):
+    """The dtypes of a fixture: fp32 alone where tensor cores do not take its heads."""
+    c = text_config(model)
+    head_dim = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
+    return DTYPES if head_dim % 4 == 0 else ("fp32",)
+
+
 def fixture_ids(model):
     """The ids of a fixture's whole context, and where they are from: those that are committed beside it, and after them
     made-up ones."""
-    c = config(model)
-    n = c["max_position_embeddings"]
-    name = "eval_ids.npy" if (Path(model) / "eval_ids.npy").exists() else "ref_input_ids.npy"
-    ids = [int(i) for i in np.load(Path(model) / name)[:n]]
+    c, n = text_config(model), fixture_positions(model)
+    name, ids = committed_ids(model)
+    ids = ids[:n]
     made_up = spread_ids(n - len(ids), c["vocab_size"], first=len(ids))
     where = f"{name}[:{len(ids)}]"
     if made_up:
@@ -93,7 +122,7 @@ def fixture_row(shop, references, case, defines=()):
     got = shop.logits(directory, ids, where)
     if rival is not None:
         return criteria.judge_half(got, rival, ref)
-    row = criteria.judge_fp32(got, ref)
+    row = criteria.judge_fp32(got, ref, lambda: references.fixture(case.model, "fp64")[0])
     for (prompt, n), want in zip(prompts(case.model), greedy):
         row["findings"] += criteria.judge_greedy(shop.complete(directory, prompt, n), want)
     return row | {"passed": not row["findings"], "greedy_tokens": sum(map(len, greedy))}
@@ -115,7 +144,8 @@ def shape_row(shop, case):
 def fixtures():
     references = References()
     return [Task("fixtures", case.key, case, lambda shop, case=case: fixture_row(shop, references, case))
-            for case in (Case(model, dtype) for model in FIXTURES for dtype in DTYPES)]
+            for case in (Case(model, dtype, max_seq=fixture_positions(model)) for model in FIXTURES
+                         for dtype in fixture_dtypes(model))]
 
 
 def shapes():
