@@ -28,7 +28,7 @@ func (b *builder) placeWeights() error {
 	b.weights, b.offsets = map[int]weightPlace{}, map[int][]int{}
 	b.d.WeightBytes = size
 	_, b.d.CacheBytes = ir.CacheArena(b.p)
-	b.rotation = b.rotatedBy()
+	b.findRotations()
 	for _, pl := range places {
 		b.offsets[pl.Buffer] = append(b.offsets[pl.Buffer], pl.Offset)
 	}
@@ -63,11 +63,11 @@ func (b *builder) placeWeights() error {
 		}
 		b.weights[k] = place
 		b.d.Weights = append(b.d.Weights, field{Name: place.constant, Value: itoa(at[0]), Note: shapeNote(buf)})
-		if buf == b.rotation.angles {
-			b.d.InvFreq = place.constant
+		if r := b.rotationBy(buf); r != nil {
+			r.InvFreq = place.constant
 		}
 	}
-	if b.d.InvFreq == "" {
+	if len(b.d.Rotations) == 0 || b.d.Rotations[0].InvFreq == "" {
 		return diag.Errorf(codeStructure, "program", "no stage rotates by a CONST buffer: want one of %s that does, "+
 			"for the kernel prepares its angles", ir.ROPE)
 	}
@@ -75,44 +75,6 @@ func (b *builder) placeWeights() error {
 		b.d.Weights = append([]field{*order[i]}, b.d.Weights...)
 	}
 	return nil
-}
-
-// A rotation is what the kernel computes cos and sin of a step from.
-type rotation struct {
-	angles *ir.Buffer // the frequencies; nil if nothing rotates
-	pairs  int        // of a head that rotate, the first ones
-	scale  []ir.Param // what multiplies cos and sin, if anything does
-}
-
-// rotatedBy is what the first rotation of the program is by.
-func (b *builder) rotatedBy() rotation {
-	for i := range b.p.Variants {
-		for _, sec := range sections(&b.p.Variants[i]) {
-			for _, s := range sec.stages {
-				o := op(s, ir.ROPE)
-				name := operand(o.In, 1).Buf
-				if name == "" {
-					continue
-				}
-				r := rotation{angles: b.buffer(name, site{loop: sec.loop})}
-				if d := operand(o.In, 1).Dims; len(d) == 1 {
-					r.pairs = d[0].Len(0)
-				}
-				if r.pairs < b.p.Model.HeadDim/2 {
-					b.d.RotatedPairs = &field{Type: "int", Name: "kRotatedPairs", Value: itoa(r.pairs),
-						Note: "of a head; the others pass through"}
-				}
-				if o.Has("scale") {
-					scale := o.FloatOr("scale", 1)
-					r.scale = []ir.Param{ir.FloatParam("scale", scale)}
-					b.d.RopeScale = &field{Type: "float", Name: "kRopeScale", Value: hexFloat(scale),
-						Note: decimal(scale) + ", of cos and sin"}
-				}
-				return r
-			}
-		}
-	}
-	return rotation{}
 }
 
 // strideName is the constant for the stride of a rank of families.

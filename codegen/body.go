@@ -120,7 +120,10 @@ func (b *builder) countExchanges(v *ir.Variant) (outside int, sum string) {
 	for _, s := range sections(v) {
 		inAll, inKinds := 0, 0
 		for _, st := range s.stages {
+			kind, err := classify(st)
 			switch {
+			case err == nil && kind.replicated(): // is listed, and hands nothing over
+				everyLayer = false
 			case !advances(st):
 			case st.Kind == 0:
 				inAll++
@@ -296,7 +299,7 @@ type writer struct {
 
 // number lists a stage as the next one of a variant. Stages without a descriptor have no number.
 func (w *writer) number(variant int, s *ir.Stage, at site, prefix string) {
-	if advances(s) {
+	if b, err := classify(s); err == nil && b.numbered() {
 		w.order[variant] = append(w.order[variant], stageNumber(structName(s, at, prefix)))
 	}
 }

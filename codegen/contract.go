@@ -70,7 +70,7 @@ func (b *builder) checkContracts() error { return b.broken }
 
 // contract holds a stage whose body is not a matrix product to what the body computes. Matrix stages are held to theirs
 // as they are emitted.
-func (b *builder) contract(s *ir.Stage, kind body) error {
+func (b *builder) contract(s *ir.Stage, kind body, at site) error {
 	if s.Dist.Empty && kind != bodyProduct {
 		return diag.Errorf(codeDist, "stage "+s.Name,
 			"has tasks on SMs without work, which the kernel's %s skips: want it not to be empty", kind)
@@ -78,8 +78,10 @@ func (b *builder) contract(s *ir.Stage, kind body) error {
 	switch kind {
 	case bodyEmbed:
 		return holdsTo(s, kind, b.embedOps(s))
+	case bodyEmbedReplicated, bodyAddNorm:
+		return holdsTo(s, kind, b.replicatedOps(s, kind))
 	case bodyAttend:
-		return holdsTo(s, kind, b.attendOps(s))
+		return holdsTo(s, kind, b.attendOps(s, at))
 	case bodyCombine:
 		return holdsTo(s, kind, b.combineOps(s))
 	case bodySample, bodyStop, bodyEmit:
@@ -107,7 +109,7 @@ func (b *builder) embedOps(s *ir.Stage) []ir.Op {
 // attendOps is Unit of attention.cuh: unit a is split a % splits of kv head a / splits, and has every splits-th chunk
 // of its rows, as far as the window reaches. The unit whose share this step's row falls into appends it. With
 // NormedHeads, q and k are normalised and rotated before.
-func (b *builder) attendOps(s *ir.Stage) []ir.Op {
+func (b *builder) attendOps(s *ir.Stage, at site) []ir.Op {
 	m, a := &b.p.Model, op(s, ir.ATTENTION)
 	hd, group := m.HeadDim, m.Heads/max(1, m.KVHeads)
 	splits, rows := a.IntAt("parts", 0, 1), a.IntAt("block", 0, 0)
@@ -117,6 +119,9 @@ func (b *builder) attendOps(s *ir.Stage) []ir.Op {
 	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
 		ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", a.FloatOr("scale", 1)),
 		ir.IntParam("row", position)}
+	if limit := a.FloatOr("cap", 0); limit != 0 {
+		params = append(params, ir.FloatParam("cap", limit))
+	}
 	if splits > 1 {
 		share := spanA.Mod(splits)
 		head, to = spanA.Div(splits), view(out, ir.Index(spanA), upTo(group), upTo(hd+2))
@@ -131,7 +136,7 @@ func (b *builder) attendOps(s *ir.Stage) []ir.Op {
 	v := view(in, block(head, hd, (m.Heads+m.KVHeads)*hd))
 	var heads []ir.Op
 	if normsHeads(s) {
-		heads = b.normedHeads(s, q, k)
+		heads = b.normedHeads(s, at, q, k)
 		q, k = view("%q"), view("%k")
 	}
 	return append(heads,
@@ -142,18 +147,22 @@ func (b *builder) attendOps(s *ir.Stage) []ir.Op {
 }
 
 // normedHeads is NormedHeads of attention.cuh: what it makes of q and k. One eps is for both.
-func (b *builder) normedHeads(s *ir.Stage, q, k ir.Operand) []ir.Op {
-	hd := b.p.Model.HeadDim
+func (b *builder) normedHeads(s *ir.Stage, at site, q, k ir.Operand) []ir.Op {
+	hd, by := b.p.Model.HeadDim, b.rotationOf(op(s, ir.ROPE), at)
 	eps := ir.FloatParam("eps", s.Ops[0].FloatOr("eps", 0))
+	var offset []ir.Param
+	if s.Ops[0].IntAt("unit_offset", 0, 0) == 1 {
+		offset = []ir.Param{ir.IntParam("unit_offset", ir.Int(1))}
+	}
 	norm := func(out string, x ir.Operand, gain string) ir.Op {
 		return ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out)}, In: []ir.Operand{x, view(gain, upTo(hd))},
-			Params: []ir.Param{eps, ir.IntParam("head_dim", ir.Int(hd))}}
+			Params: append([]ir.Param{eps, ir.IntParam("head_dim", ir.Int(hd))}, offset...)}
 	}
 	rotate := func(out, in string) ir.Op {
 		return ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out)},
-			In: []ir.Operand{view(in), view(buf(op(s, ir.ROPE).In, 1), upTo(b.rotation.pairs))},
+			In: []ir.Operand{view(in), view(buf(op(s, ir.ROPE).In, 1), upTo(by.pairs))},
 			Params: append([]ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
-				ir.IntParam("pos", position)}, b.rotation.scale...)}
+				ir.IntParam("pos", position)}, by.scale...)}
 	}
 	return []ir.Op{norm("%qn", q, buf(s.Ops[0].In, 1)), norm("%kn", k, buf(s.Ops[1].In, 1)),
 		rotate("%q", "%qn"), rotate("%k", "%kn")}

@@ -96,7 +96,7 @@ var (
 	vectorNames = map[string]string{"embed": "x", "qkv": "qkv", "part": "part", "attn": "attn", "o": "h",
 		"gate_up": "act", "up": "act", "down": "x"}
 	normNames = map[string]string{"qkv": "input_norm", "gate_up": "post_norm", "up": "post_norm",
-		"lm_head": "final_norm"}
+		"lm_head": "final_norm", "attn_add": "post_attn_norm", "mlp_add": "post_mlp_norm"}
 )
 
 func (n *namer) variant(i int) {
@@ -176,6 +176,9 @@ func (u *use) ops() {
 		switch o.Code {
 		case ir.EMBED:
 			u.buffer(operand(o.Out, 0), "residual", false, 0)
+			if kind == bodyEmbedReplicated {
+				u.buffer(operand(o.Out, 1), "x", false, 0)
+			}
 			if !u.p.Model.Tied { // else it is named by lm_head
 				u.buffer(operand(o.In, 1), "embed.weight", false, 0)
 			}
@@ -223,12 +226,20 @@ func (u *use) vector(o ir.Operand) {
 	if o.IsTemp() || err != nil || !u.p.Buffers[m.Declared].Layout.Words() {
 		return
 	}
-	u.buffer(o, vectorNames[u.s.Role], true, u.behind())
+	u.buffer(o, u.stem(), true, u.behind())
+}
+
+// stem is what the vector of the stage is called after: what a branch ends in, which others add, after its stage.
+func (u *use) stem() string {
+	if role := u.s.Role; (role == "o" || role == "down") && !addsToResidual(u.s) {
+		return role
+	}
+	return vectorNames[u.s.Role]
 }
 
 // behind is 1 for what hands the vector of the next layer over.
 func (u *use) behind() int {
-	if u.s.Layer.Known && vectorNames[u.s.Role] == "x" {
+	if u.s.Layer.Known && u.stem() == "x" {
 		return 1
 	}
 	return 0
@@ -246,8 +257,8 @@ func (u *use) counter(c *ir.Counter) string {
 		return u.name("join", c.Count > 0, true, 0)
 	case choosesToken(u.s):
 		return "best"
-	case vectorNames[u.s.Role] == "":
+	case u.stem() == "":
 		return ""
 	}
-	return u.name(vectorNames[u.s.Role], c.Count > 0, true, u.behind())
+	return u.name(u.stem(), c.Count > 0, true, u.behind())
 }

@@ -92,29 +92,28 @@ type cudaData struct {
 
 	WeightElement, Element, CacheElement string
 
-	ABI          int
-	Features     []field // Name, Value, Note
-	Machine      []field
-	Exchange     []field
-	Scratch      []field
-	Derived      []field // constants that depend on the features
-	Variants     []variantData
-	Weights      []field
-	Tables       []tableData
-	WeightBytes  int
-	CacheBytes   int
-	InvFreq      string
-	RopeScale    *field // nil where nothing multiplies cos and sin
-	RotatedPairs *field // nil where all pairs of a head rotate
-	Pages        []pageData
-	Vectors      []vectorData
-	Stages       []*stage // numbered in stall records, in schedule order
-	Descriptors  []*stage
-	Functions    []*stageFunc // of stages.h
-	Loops        []string     // lines that list them, unless there is one over all layers, or none
-	Kinds        []string     // lines that list the kinds of the layers, where there are several
-	Barriers     bool         // whether a step has any
+	ABI         int
+	Features    []field // Name, Value, Note
+	Machine     []field
+	Exchange    []field
+	Scratch     []field
+	Derived     []field // constants that depend on the features
+	Variants    []variantData
+	Weights     []field
+	Tables      []tableData
+	WeightBytes int
+	CacheBytes  int
+	Rotations   []*rotation // of stages that rotate
+	Pages       []pageData
+	Vectors     []vectorData
+	Stages      []*stage // numbered in stall records, in schedule order
+	Descriptors []*stage
+	Functions   []*stageFunc // of stages.h
+	Loops       []string     // lines that list them, unless there is one over all layers, or none
+	Kinds       []string     // lines that list the kinds of the layers, where there are several
+	Barriers    bool         // whether a step has any
 
+	Replicates   bool     // every SM has the whole residual
 	RotatesHeads bool     // in attention, and not as rows are finished
 	Walk         []string // lines of the producer's walk
 	Consume      []string // lines of the consumers' step
@@ -140,8 +139,8 @@ type builder struct {
 	joins    map[*ir.Stage]joinPlace
 	barriers int             // a step
 	steps    map[string]bool // counters that end a step
-	rotation rotation        // of every stage that rotates
 	residual string          // the buffer that embed, o and down share
+	rounded  string          // that of its rounding, where every SM has it
 	token    string          // the buffer that sample leaves the next token in
 	broken   error           // of the first stage that is not what its body carries out
 
@@ -229,12 +228,12 @@ func (b *builder) constants() error {
 		}
 	}
 	n := b.needs()
-	size, plain := n.scratch(shared, slot, m, b.usesMMA()), ir.ScratchOf(m, false, n.rows, n.columns...)
+	size, plain := n.scratch(shared, slot, m, b.usesMMA()), ir.ScratchOf(m, false, n.kept, n.columns...)
 	if err := b.checkShared(shared, slot, &size, &n); err != nil {
 		return err
 	}
 	if size.Compact {
-		plain = ir.CompactScratchOf(m, false, n.rows, n.columns...)
+		plain = ir.CompactScratchOf(m, false, n.kept, n.columns...)
 		b.d.Features = append(b.d.Features, field{Name: "AMK_COMPACT_SCRATCH", Value: "1",
 			Note: "stages share their scratch: each for itself it would not fit"})
 	}
@@ -247,6 +246,7 @@ func (b *builder) constants() error {
 	}
 	b.d.Scratch = []field{
 		{"int", "kResidualRows", itoa(size.Rows), "most rows of the residual that an SM owns, floats"},
+		{"int", "kAngleTables", itoa(size.Rotations), "of cos and sin"},
 		{"bool", "kFragmentCache", fmt.Sprint(b.cacheLayout() == ir.KVBlock16), "cache blocks in mma fragment order"},
 	}
 	b.d.Derived = []field{

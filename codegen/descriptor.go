@@ -33,7 +33,7 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		return nil, diag.Errorf(codeDist, "stage "+s.Name,
 			"turns by %d from iteration to iteration, and stands in no loop: want a step of 0", s.Dist.Step)
 	}
-	fields, err := b.fields(s, kind)
+	fields, err := b.fields(s, kind, at)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,10 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 func stageNumber(descriptor string) string { return "kStage" + descriptor }
 
 // fields lists the constants of a descriptor.
-func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
+func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
+	if kind.replicated() {
+		return b.replicatedFields(s, kind)
+	}
 	d := &s.Dist
 	want := ir.Spread
 	if kind == bodyAttend || kind == bodyCombine {
@@ -83,10 +86,7 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 	add("int", "kTasks", itoa(len(d.Tasks(0))), "that hand over "+counterName(s.Signal))
 	switch kind {
 	case bodyEmbed:
-		if e := op(s, ir.EMBED); e.Has("scale") {
-			scale := e.FloatOr("scale", 1)
-			add("float", "kScale", hexFloat(scale), decimal(scale)+", of the table's rows")
-		}
+		fs = append(fs, embedScale(s)...)
 	case bodyProduct:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
 		warps := knobs.Warps.Of(&b.p.Config, s.Role)
@@ -115,9 +115,14 @@ func (b *builder) fields(s *ir.Stage, kind body) ([]field, error) {
 		add("int", "kWindowRows", itoa(windowOf(a)), "that a position sees, its own among them; 0: all")
 		scale := a.FloatOr("scale", 1)
 		add("float", "kScale", hexFloat(scale), decimal(scale))
+		limit := a.FloatOr("cap", 0)
+		add("float", "kScoreCap", hexFloat(limit), decimal(limit)+", of scaled scores; 0: none")
 		if normsHeads(s) {
-			eps := op(s, ir.RMSNORM).FloatOr("eps", 0)
+			norm := op(s, ir.RMSNORM)
+			eps := norm.FloatOr("eps", 0)
 			add("float", "kNormEps", hexFloat(eps), decimal(eps)+", of the norms of q and k")
+			add("bool", "kNormUnitOffset", fmt.Sprint(norm.IntAt("unit_offset", 0, 0) == 1), "times 1 + weight")
+			add("int", "kAngles", itoa(b.rotationOf(op(s, ir.ROPE), at).number), "table that q and k rotate by")
 		}
 	case bodyCombine:
 		c := op(s, ir.AttentionCombine)

@@ -49,7 +49,8 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	ofResult := func(code ir.Opcode, k int) func() (string, error) {
 		return func() (string, error) { return page(operand(op(s, code).Out, k)) }
 	}
-	b.breaks(b.contract(s, kind))
+	b.d.Replicates = b.d.Replicates || kind.replicated()
+	b.breaks(b.contract(s, kind, at))
 	if err := b.checkOnChip(s, kind, at); err != nil {
 		return err
 	}
@@ -58,6 +59,13 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, consumed) })
 		collect(&to, ofResult(ir.EMBED, 1))
 		consume("embed<%s>(c, %s, %s);", st.Struct, weight, to)
+	case bodyEmbedReplicated:
+		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, consumed) })
+		consume("%s<%s>(c, %s);", kind, st.Struct, weight)
+	case bodyAddNorm:
+		collect(&in, ofOperand(ir.RMSNORM, 0))
+		collect(&weight, func() (string, error) { return b.address(operand(s.Ops[0].In, 1).Buf, at, consumed) })
+		consume("%s<%s>(c, %s, %s);", kind, st.Struct, in, weight)
 	case bodyProduct:
 		collect(&weight, func() (string, error) { return b.address(op(s, ir.GEMV).In[1].Buf, at, layer) })
 		args := []string{"c"}

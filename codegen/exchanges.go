@@ -81,7 +81,7 @@ func (b *builder) exchanges() (count, longest int) {
 // advances reports whether a stage ends an exchange: whether other stages wait for what it hands over within the step.
 func advances(s *ir.Stage) bool {
 	b, err := classify(s)
-	return err == nil && b.numbered()
+	return err == nil && b.numbered() && !b.replicated()
 }
 
 // flagged reports whether the exchanges are realised by flagged words. The counter of the best pairs always is, and

@@ -69,15 +69,20 @@ func finishRow(w *productWriter, o *ir.Op) {
 func finishRope(w *productWriter, o *ir.Op) {
 	hd, limit, in := w.b.p.Model.HeadDim, o.IntAt("limit", 0, 0), buf(o.In, 0)
 	w.f.numbers = append(w.f.numbers, field{Type: "int", Name: "limit of stage " + w.s.Name, Value: itoa(limit)})
+	by := w.b.rotationOf(o, w.at)
+	table := itoa(limit)
+	if by.number > 0 {
+		table += ", " + itoa(by.number)
+	}
 	if w.halved {
 		w.fail("rotates after two rows have become one; want %s before", ir.ROPE)
 	}
-	out := w.define(o, "rotated", fmt.Sprintf("rope<%d>(c, r, %s)", limit, w.value(o.In, 0)))
+	out := w.define(o, "rotated", fmt.Sprintf("rope<%s>(c, r, %s)", table, w.value(o.In, 0)))
 	w.want = append(w.want, ir.Op{Code: ir.ROPE, Out: out,
-		In: []ir.Operand{view(in), view(buf(o.In, 1), upTo(w.b.rotation.pairs))},
+		In: []ir.Operand{view(in), view(buf(o.In, 1), upTo(by.pairs))},
 		Params: append([]ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
 			ir.IntParam("first", spanA), ir.IntParam("limit", ir.Int(limit)), ir.IntParam("pos", position)},
-			w.b.rotation.scale...)})
+			by.scale...)})
 }
 
 // finishAdd: the residual and a row, or a row and a bias.

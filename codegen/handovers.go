@@ -15,6 +15,7 @@ type handovers struct {
 	last    *ir.Stage         // that has handed something over; nil before the first one
 	counter string            // which announces it
 	by      map[string]string // the stage that signals a counter, as it is called in its iteration
+	begun   bool              // every SM has the token's row
 	ended   int               // stages that end the step, so far
 	b       *builder
 }
@@ -64,6 +65,15 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	if err := h.wait(s, kind, index); err != nil {
 		return err
 	}
+	if kind.replicated() {
+		if s.Signal != "" || kind == bodyEmbedReplicated && at.loop != nil {
+			return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, or looks up a token in a loop; the "+
+				"kernel's %s does neither: want no signal, and the token's row before the loops",
+				counterName(s.Signal), kind)
+		}
+		h.begun = true
+		return nil
+	}
 	if kind == bodyEmbed && (at.loop != nil || s.Dist.Empty) {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
 			"begins a step, on the SMs that have rows of it: want it in no loop, and not empty")
@@ -88,12 +98,18 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	return nil
 }
 
-// wait holds the wait of a stage to the exchange before it. EMBED, which reads no vector, waits for none.
+// wait holds the wait of a stage to the exchange before it. EMBED and what reads the residual of its SM read no vector
+// and wait for none.
 func (h *handovers) wait(s *ir.Stage, kind body, index int) error {
-	if kind == bodyEmbed {
+	resident := kind == bodyProduct && h.b.readsResidual(s)
+	if kind == bodyEmbed || kind == bodyEmbedReplicated || resident {
 		if len(s.Waits) > 0 {
+			return diag.Errorf(codeStructure, "stage "+s.Name, "waits for %s, and reads nothing that is handed over: "+
+				"want no wait, as the kernel has none", s.Waits[0].Counter)
+		}
+		if resident && !h.begun {
 			return diag.Errorf(codeStructure, "stage "+s.Name,
-				"waits for %s, and the kernel looks up a token's row at once: want no wait", s.Waits[0].Counter)
+				"comes first in the step, and the residual has no token's row: want %s before it", ir.EMBED)
 		}
 		return nil
 	}

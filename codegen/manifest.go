@@ -96,7 +96,7 @@ func Facts(p *ir.Program) (host.Facts, error) {
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
 		Traffic: b.traffic(),
 	}
-	if turned := 2 * b.rotation.pairs; turned < m.HeadDim {
+	if turned := 2 * b.d.Rotations[0].pairs; turned < m.HeadDim {
 		f.Model.Rotated = turned
 	}
 	for _, s := range b.d.Stages {

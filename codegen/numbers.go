@@ -25,9 +25,11 @@ func (b *builder) checkNumbers() error {
 	for _, v := range b.d.Variants {
 		lists = append(lists, []field{{Type: "int", Name: v.EndName, Value: itoa(v.End)}})
 	}
-	for _, f := range []*field{b.d.RotatedPairs, b.d.RopeScale} {
-		if f != nil {
-			lists = append(lists, []field{*f})
+	for _, r := range b.d.Rotations {
+		for _, f := range []*field{r.RotatedPairs, r.Scale} {
+			if f != nil {
+				lists = append(lists, []field{*f})
+			}
 		}
 	}
 	for _, s := range b.d.Descriptors {

@@ -9,20 +9,27 @@ import (
 // sin of the position's angles, and the next token. No operand of the call says so; these are the checks that the
 // program means the same.
 
-// frequencies is the piece that the frequencies of the rotation are packed from.
-const frequencies = "rows(@inv_freq)"
-
 // checkOnChip refuses a stage that keeps something else on chip than its body does.
 func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 	switch kind {
-	case bodyEmbed:
+	case bodyEmbed, bodyEmbedReplicated:
 		e := op(s, ir.EMBED)
 		if token := operand(e.In, 0); b.role(token, at) != ir.RoleToken {
 			return diag.Errorf(codeStage, "stage "+s.Name, "looks up %s, and the kernel the token that the host gives "+
 				"it or the step before has chosen: want the input of role %s", token.Buf, ir.RoleToken)
 		}
+		if kind == bodyEmbedReplicated {
+			return b.checkReplicated(s)
+		}
 		return b.checkResidual(s, operand(e.Out, 0))
+	case bodyAddNorm:
+		return b.checkReplicated(s)
 	case bodyProduct:
+		if b.readsResidual(s) {
+			if err := b.checkRounded(s, operand(s.Ops[0].In, 0)); err != nil {
+				return err
+			}
+		}
 		for i := range s.Ops {
 			if err := b.checkFinisher(s, at, &s.Ops[i]); err != nil {
 				return err
@@ -86,21 +93,6 @@ func (b *builder) checkResidual(s *ir.Stage, o ir.Operand) error {
 		return diag.Errorf(codeStructure, "buffer "+buf.Name,
 			"is what stage %s adds to, or adds up, and other stages %s: want one for the whole step", s.Name,
 			b.residual)
-	}
-	return nil
-}
-
-// checkAngles holds an operand to the frequencies that the whole step rotates by, all of them.
-func (b *builder) checkAngles(s *ir.Stage, o ir.Operand) error {
-	if buf := b.buffer(o.Buf, site{}); ir.IsFamily(o.Buf) || buf == nil || buf != b.rotation.angles {
-		return diag.Errorf(codeStructure, "buffer "+o.Buf,
-			"is what stage %s rotates by, and other stages by %s: want one for the whole step", s.Name,
-			b.rotation.angles.Name)
-	}
-	if n := b.rotation.angles.Numel(); n != b.rotation.pairs {
-		return diag.Errorf(codeStructure, "buffer "+o.Buf,
-			"has %d frequencies, and stage %s rotates %d pairs of a head by them: want as many", n, s.Name,
-			b.rotation.pairs)
 	}
 	return nil
 }

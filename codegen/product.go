@@ -133,7 +133,14 @@ func (w *productWriter) norm(o *ir.Op) {
 	if plusOne {
 		want.Params = append(want.Params, ir.IntParam("unit_offset", ir.Int(1)))
 	}
-	w.param("const Page", "in", argument{buffer: in})
+	ofResidual := w.b.readsResidual(w.s)
+	var args []string
+	if ofResidual {
+		want.In[0] = view(in, ownSM, upTo(w.columns))
+	} else {
+		w.param("const Page", "in", argument{buffer: in})
+		args = []string{"in"}
+	}
 	var weights []string // names of parameters
 	for k, name := range []string{"gain", "shift"}[:min(2, len(o.In)-1)] {
 		of := buf(o.In, 1+k)
@@ -145,14 +152,15 @@ func (w *productWriter) norm(o *ir.Op) {
 	w.comment(&w.f.Lines, "  ", o)
 	w.f.numbers = append(w.f.numbers, field{Type: "float", Name: "eps of stage " + w.s.Name, Value: hexFloat(eps)})
 	w.reader = w.variable(out, "")
-	reader, known := normReaders[normForm{o.Code, len(weights), plusOne}]
+	reader, known := normReaders[normForm{o.Code, len(weights), plusOne, ofResidual}]
 	if !known {
-		w.fail("has a %s with %d weights and unit_offset %t before its product, which no reader of the kernel computes",
-			o.Code, len(weights), plusOne)
+		w.fail("has a %s with %d weights and unit_offset %t before its product, of the residual %t, which no reader "+
+			"of the kernel computes", o.Code, len(weights), plusOne, ofResidual)
 	}
-	args := slices.Concat([]string{"in"}, weights, []string{hexFloat(eps)})
 	if o.Code == ir.LAYERNORM {
-		args = slices.Concat([]string{"in", hexFloat(eps)}, weights)
+		args = slices.Concat(args, []string{hexFloat(eps)}, weights)
+	} else {
+		args = slices.Concat(args, weights, []string{hexFloat(eps)})
 	}
 	w.f.Lines = append(w.f.Lines, fmt.Sprintf("  const %s %s{%s};  // %s", reader, w.reader, strings.Join(args, ", "),
 		decimal(eps)))
@@ -160,18 +168,21 @@ func (w *productWriter) norm(o *ir.Op) {
 
 // A normForm is what tells the readers of gemv.cuh that normalise from each other.
 type normForm struct {
-	code    ir.Opcode
-	weights int // one by which rows are multiplied, and one that is added
-	plusOne bool
+	code     ir.Opcode
+	weights  int // one by which rows are multiplied, and one that is added
+	plusOne  bool
+	residual bool // of the SM, and no vector that is handed over
 }
 
 var normReaders = map[normForm]string{
-	{ir.RMSNORM, 1, false}:   "RmsNorm",
-	{ir.RMSNORM, 1, true}:    "UnitOffsetRmsNorm",
-	{ir.LAYERNORM, 0, false}: "BareLayerNorm",
-	{ir.LAYERNORM, 1, false}: "GainLayerNorm",
-	{ir.LAYERNORM, 2, false}: "LayerNorm",
-	{ir.LAYERNORM, 2, true}:  "UnitOffsetLayerNorm",
+	{ir.RMSNORM, 1, false, false}:   "RmsNorm",
+	{ir.RMSNORM, 1, true, false}:    "UnitOffsetRmsNorm",
+	{ir.RMSNORM, 1, false, true}:    "ResidualRmsNorm",
+	{ir.RMSNORM, 1, true, true}:     "ResidualUnitOffsetRmsNorm",
+	{ir.LAYERNORM, 0, false, false}: "BareLayerNorm",
+	{ir.LAYERNORM, 1, false, false}: "GainLayerNorm",
+	{ir.LAYERNORM, 2, false, false}: "LayerNorm",
+	{ir.LAYERNORM, 2, true, false}:  "UnitOffsetLayerNorm",
 }
 
 // variable is the C++ variable of a result: named after its temporary, or as given where it has none.

@@ -91,61 +91,11 @@ func (r *referenceWriter) embed(n *ir.GraphNode) error {
 	if scale := n.FloatOr("scale", 1); scale != 1 {
 		args = append(args, r.constant("kEmbedScale", scale))
 	}
-	return r.launch(launch{name: n.Name, blocks: forEach(size), stage: n.Name, result: "x", size: size,
-		bytes: "Element::kBytes", lines: calls("embed", args...)})
-}
-
-func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
-	gain, err := r.packed(n, 0)
-	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
-		return err
+	l := launch{name: n.Name, blocks: forEach(size), lines: calls("embed", args...)}
+	if !r.builder.d.Replicates { // else no stage hands it over
+		l.stage, l.result, l.size, l.bytes = n.Name, "x", size, "Element::kBytes"
 	}
-	size := n.Shape[0]
-	out, scale := r.member(n.Name, "Bits", size), r.scalar(n.Name+"_scale")
-	r.value[n.Name] = value{at: out, rounded: true, scale: scale}
-	args := []string{out, "&" + scale, itoa(size), x.at, gain, r.eps(n)}
-	if offset := n.IntOr("unit_offset", 0); offset != 0 {
-		args = append(args, itoa(offset))
-	}
-	return r.launch(launch{name: n.Name, blocks: "1", lines: calls("rmsnorm", args...)})
-}
-
-func (r *referenceWriter) layerNorm(n *ir.GraphNode, x value) error {
-	if err := r.rounds(n, true, x); err != nil {
-		return err
-	}
-	out := r.member(n.Name, "Bits", n.Shape[0])
-	r.value[n.Name] = value{at: out, rounded: true}
-	args := []string{out, itoa(n.Shape[0]), x.at, r.eps(n)}
-	for k := range n.Weights {
-		w, err := r.packed(n, k)
-		if err != nil {
-			return err
-		}
-		args = append(args, w)
-	}
-	if offset := n.IntOr("unit_offset", 0); offset != 0 {
-		args = append(args, itoa(offset))
-	}
-	return r.launch(launch{name: n.Name, blocks: "1", lines: calls("layernorm", args...)})
-}
-
-func (r *referenceWriter) normHeads(n *ir.GraphNode, x value) error {
-	gain, err := r.packed(n, 0, r.order(n)...)
-	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
-		return err
-	}
-	if n.IntOr("unit_offset", 0) != 0 {
-		return r.refuse(n, "multiplies heads by 1 + w; want norms of heads by w, which reference.cuh has")
-	}
-	size, head := n.Shape[0], n.IntOr("head_dim", 0)
-	out := r.output(n)
-	return r.launch(launch{name: n.Name, blocks: itoa(size / head),
-		lines: calls("norm_heads", out.at, x.at, itoa(head), gain, r.eps(n))})
-}
-
-func (r *referenceWriter) eps(n *ir.GraphNode) string {
-	return r.constant("kNormEps", n.FloatOr("eps", r.g.Model.Eps))
+	return r.launch(l)
 }
 
 // order is how the rows of a node's weights are packed: those of a rotation in pairs.
@@ -163,9 +113,9 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 }
 
 // output is where a node's result goes: among the parts of what is handed over, rounded, or to a vector of its own.
-// What attention reads is rounded.
+// What attention reads is rounded, and what is normalised.
 func (r *referenceWriter) output(n *ir.GraphNode) value {
-	v := value{rounded: n.Op == "rope"}
+	v := value{rounded: n.Op == "rope" || r.isBranch(n)}
 	if p, is := r.result[n.Name]; is {
 		v.at, v.rounded = plus("v."+p.vector, p.first), true
 	} else if v.rounded {
@@ -209,6 +159,10 @@ func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
 		args = append(args, bias)
 	}
 	l := launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", rows), lines: calls("linear", args...)}
+	if r.isBranch(n) {
+		l.stage, l.result = stageName([]*ir.GraphNode{n}), strings.TrimPrefix(out.at, "v.")
+		l.size, l.bytes = rows, "Element::kBytes"
+	}
 	return r.launch(r.logits(n, r.completes(n, l), out))
 }
 
@@ -245,23 +199,29 @@ func (r *referenceWriter) product(n *ir.GraphNode) *ir.GraphNode {
 
 func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
 	out := r.output(n)
-	if r.layers != nil && r.g.Kinds[r.kind].Rope != nil {
-		return r.refuse(n, "rotates by frequencies of its kind of layers; want the same for all")
+	if r.layers == nil {
+		return r.refuse(n, "rotates outside of the layers; want it in one")
 	}
-	if b := r.builder.rotation.angles; len(b.Pieces) != 1 || b.Pieces[0].String() != frequencies {
-		return r.refuse(n, "needs %s, and %s holds %v", frequencies, b.Name, b.Pieces)
+	rope, from := r.g.RopeOf(r.kind), frequencies(r.g, r.kind)
+	var have []string
+	k := slices.IndexFunc(r.builder.d.Rotations, func(t *rotation) bool {
+		have = append(have, fmt.Sprintf("%s holds %v", t.angles.Name, t.angles.Pieces))
+		return len(t.angles.Pieces) == 1 && t.angles.Pieces[0].String() == from
+	})
+	if k < 0 {
+		return r.refuse(n, "needs %s, and %s", from, strings.Join(have, ", "))
 	}
-	pairs := len(r.g.Rope.InvFreq)
-	if b := r.builder.rotation.angles; b.Numel() != pairs {
+	pairs, table := len(rope.InvFreq), r.builder.d.Rotations[k]
+	if b := table.angles; b.Numel() != pairs {
 		return r.refuse(n, "needs %d frequencies, and %s holds %d", pairs, b.Name, b.Numel())
 	}
 	function := "rope"
 	if pairs < r.g.Model.HeadDim/2 {
 		function = fmt.Sprintf("rope<%d>", pairs)
 	}
-	angles := "reinterpret_cast<const float*>(r.weights + " + r.builder.d.InvFreq + ")"
+	angles := "reinterpret_cast<const float*>(r.weights + " + table.InvFreq + ")"
 	args := []string{out.at, x.at, itoa(n.Shape[0]), angles, "r.position"}
-	if scale := r.g.Rope.Scale; scale != 1 {
+	if scale := rope.Scale; scale != 1 {
 		args = append(args, r.constant("kRotationScale", scale))
 	}
 	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]), lines: calls(function, args...)}))
@@ -278,11 +238,12 @@ func (r *referenceWriter) attention(n *ir.GraphNode, in []value) error {
 	r.value[n.Name] = value{at: out, rounded: true}
 	args := []string{out, scores, in[0].at, in[1].at, in[2].at, "r.cache", cache, "r.position",
 		r.constant("kAttnScale", n.FloatOr("scale", 1))}
-	if n.FloatOr("cap", 0) != 0 {
-		return r.refuse(n, "caps scores; want scores as they are, which reference.cuh has")
-	}
-	if window := n.IntOr("window", 0); window > 0 {
+	window, limit := n.IntOr("window", 0), n.FloatOr("cap", 0)
+	if window > 0 || limit != 0 {
 		args = append(args, itoa(window))
+	}
+	if limit != 0 {
+		args = append(args, r.constant("kScoreCap", limit))
 	}
 	return r.launch(launch{name: n.Name, blocks: "kHeads", stage: "attn", result: strings.TrimPrefix(out, "v."),
 		size: size, bytes: "Element::kBytes", lines: calls("attention", args...)})
@@ -321,13 +282,21 @@ func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 		return r.refuse(n, "adds to %s; want %s, which the residual is then", n.Inputs[0], r.sum)
 	}
 	branch, err := r.find(n.Inputs[1])
-	if err = firstOf(err, r.rounds(n, false, y)); err != nil {
+	if err != nil {
+		return err
+	}
+	normed := branch.Op == "rmsnorm"
+	if err := r.rounds(n, normed, y); err != nil {
 		return err
 	}
 	r.value[n.Name], r.sum = value{at: "v.x", rounded: true}, n.Name
-	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]),
-		stage: stageName([]*ir.GraphNode{r.product(branch)}), result: "x", size: n.Shape[0], bytes: "Element::kBytes",
-		lines: calls("add", "v.residual", "v.x", y.at, itoa(n.Shape[0]))})
+	l := launch{name: n.Name, blocks: forEach(n.Shape[0]),
+		lines: calls("add", "v.residual", "v.x", y.at, itoa(n.Shape[0]))}
+	if !normed { // then the sum is what its stage hands over
+		l.stage, l.result = stageName([]*ir.GraphNode{r.product(branch)}), "x"
+		l.size, l.bytes = n.Shape[0], "Element::kBytes"
+	}
+	return r.launch(l)
 }
 
 // activation is the function of reference.cuh that is called as the node's op.

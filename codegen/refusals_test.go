@@ -64,7 +64,7 @@ func TestRefusals(t *testing.T) {
 				s.Ops = append([]ir.Op{{Code: ir.RMSNORM}}, s.Ops...)
 			}},
 		"ops that no body has": {pycoder, "AMK4001", "there is one for ATTENTION_COMBINE; " +
-			"ATTENTION_TILE KV_APPEND KV_APPEND; COPY; EMBED; NOP; RMSNORM RMSNORM ROPE ROPE",
+			"ATTENTION_TILE KV_APPEND KV_APPEND; COPY; EMBED; NOP; RMSNORM ADD; RMSNORM RMSNORM ROPE ROPE",
 			func(p *ir.Program) { named(p, "L{i}.attn").Ops = []ir.Op{{Code: ir.SOFTMAX}} }},
 		"explicit tasks": {pycoder, "AMK4002", "want spread over 132",
 			func(p *ir.Program) { named(p, "L{i}.o").Dist.Kind = ir.Explicit }},
@@ -286,7 +286,8 @@ func TestTraffic(t *testing.T) {
 		row = row * up(m.MaxSeq, 16) / int64(m.MaxSeq)
 		cache, ok := map[string][]host.CacheRows{"mistral-window_h200_bf16": {{Bytes: row, Window: 72}},
 			"starcoder2-tied_h200_bf16":   {{Bytes: row, Window: 12}},
-			"qwen3-window-half_h200_bf16": {{Bytes: row / 3}, {Bytes: row / 3 * 2, Window: 33}}}[name]
+			"qwen3-window-half_h200_bf16": {{Bytes: row / 3}, {Bytes: row / 3 * 2, Window: 33}},
+			"gemma3-tied_h200_bf16":       {{Bytes: row / 4 * 3, Window: 12}, {Bytes: row / 4}}}[name]
 		if !ok {
 			cache = []host.CacheRows{{Bytes: row}}
 		}

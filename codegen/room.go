@@ -16,19 +16,22 @@ type need struct {
 	stage   string // matrix stage with most columns
 	widest  int    // its columns
 	columns []int  // of every matrix stage
-	rows    int    // most rows of the residual that an SM owns
+	kept    ir.Kept
 }
 
 // needs lists what the descriptors ask for.
 func (b *builder) needs() need {
-	var n need
+	n := need{kept: ir.Kept{Rotations: len(b.d.Rotations)}}
 	for _, s := range b.d.Descriptors {
 		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
 			n.add(s.IR.Name, b.rangeExtent(g.In[1].Dims[1]))
 		}
+		if s.Body.replicated() {
+			n.kept.Rows = b.p.Model.Hidden
+		}
 		if s.Body == bodyEmbed || addsToResidual(s.IR) {
 			for _, span := range s.IR.Dist.Tasks(0) {
-				n.rows = max(n.rows, span.B-span.A)
+				n.kept.Rows = max(n.kept.Rows, span.B-span.A)
 			}
 		}
 	}
@@ -45,7 +48,7 @@ func (n *need) add(stage string, columns int) {
 
 // scratch is the scratch in so much shared memory, if a target has tensor cores for the dtype or not.
 func (n *need) scratch(shared, slot int, m *ir.Model, tensorCores bool) ir.Scratch {
-	return ir.ScratchIn(shared, slot, m, tensorCores, n.rows, n.columns...)
+	return ir.ScratchIn(shared, slot, m, tensorCores, n.kept, n.columns...)
 }
 
 // checkShared bounds the scratch, which must leave room for the smallest ring.

@@ -13,12 +13,14 @@ import (
 type body string
 
 const (
-	bodyEmbed   body = "embed"
-	bodyProduct body = "gemv"
-	bodyAttend  body = "attend"
-	bodyCombine body = "combine"
-	bodyArrive  body = "arrive"
-	bodyJoin    body = "join"
+	bodyEmbed           body = "embed"
+	bodyEmbedReplicated body = "embed_replicated"
+	bodyAddNorm         body = "add_norm"
+	bodyProduct         body = "gemv"
+	bodyAttend          body = "attend"
+	bodyCombine         body = "combine"
+	bodyArrive          body = "arrive"
+	bodyJoin            body = "join"
 
 	bodySample   body = "sample"
 	bodyStop     body = "stop"
@@ -44,6 +46,7 @@ var bodies = map[string]declaration{
 	"EMBED":                              {body: bodyEmbed},
 	"ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, plainHeads},
 	"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, normedHeads},
+	"RMSNORM ADD":       {body: bodyAddNorm},
 	"ATTENTION_COMBINE": {body: bodyCombine},
 	"SAMPLE_ARGMAX":     {body: bodySample},
 	"STOP":              {body: bodyStop},
@@ -80,6 +83,10 @@ func (b body) numbered() bool {
 	return !b.endsStep() && b != bodyArrive && b != bodyJoin
 }
 
+// replicated reports whether the body is for a residual that every SM has all of, which it changes and hands nothing
+// over.
+func (b body) replicated() bool { return b == bodyEmbedReplicated || b == bodyAddNorm }
+
 // stage is one stage as the templates see it.
 type stage struct {
 	IR     *ir.Stage
@@ -108,8 +115,11 @@ func classify(s *ir.Stage) (body, error) {
 			nearest(strings.Fields(codes)))
 	}
 	b := declared.body
-	if b == bodyArrive && len(s.Waits) > 0 {
+	switch {
+	case b == bodyArrive && len(s.Waits) > 0:
 		b = bodyJoin
+	case b == bodyEmbed && len(operand(s.Ops[0].Out, 0).Dims) == 2:
+		b = bodyEmbedReplicated
 	}
 	return b, nil
 }

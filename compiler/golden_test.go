@@ -36,6 +36,7 @@ var goldenCases = []struct {
 	{name: "qwen3-odd-dims_t4_fp32_split", model: "zoo/qwen3-odd-dims", target: "t4", dtype: ir.F32, maxSeq: 64,
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}},
 	{name: "gemma-tied_h200_bf16", model: "zoo/gemma-tied", target: "h200", dtype: ir.BF16, maxSeq: 64},
+	{name: "gemma3-tied_h200_bf16", model: "zoo/gemma3-tied", target: "h200", dtype: ir.BF16, maxSeq: 64}, // post norms
 	{name: "phi3-short_h200_bf16", model: "zoo/phi3-short", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "starcoder2-tied_h200_bf16", model: "zoo/starcoder2-tied", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "granite-biases_h200_bf16", model: "zoo/granite-biases", target: "h200", dtype: ir.BF16, maxSeq: 64},

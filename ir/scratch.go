@@ -21,8 +21,8 @@ const warps = 8 // that compute
 // not four, and activations lie there in the model's dtype and not in fp32. The kernel computes the same bits in
 // both.
 type Scratch struct {
-	Compact    bool
-	Rows       int // most rows of the residual that an SM owns
+	Compact bool
+	Kept
 	HeadDim    int // of the rotation
 	PaddedHead int // elements of a head, in whole blocks of 16
 	WarpHeads  int // query heads whose results a warp keeps
@@ -31,19 +31,25 @@ type Scratch struct {
 	Activation int // bytes of one
 }
 
+// Kept is what a block keeps for a whole step.
+type Kept struct {
+	Rows      int // most rows of the residual that an SM owns
+	Rotations int // tables of cos and sin; at least 1
+}
+
 // ScratchIn returns the scratch of a program in so many bytes of shared memory, with a ring of slots of so many
 // bytes: the compact one if the other leaves no room for MinSlots. The program's matrix stages have so many columns
-// each, and an SM owns at most so many rows of the residual.
-func ScratchIn(shared, slot int, m *Model, tensorCores bool, rows int, columns ...int) Scratch {
-	if s := ScratchOf(m, tensorCores, rows, columns...); s.Slots(shared, slot) >= MinSlots {
+// each.
+func ScratchIn(shared, slot int, m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
+	if s := ScratchOf(m, tensorCores, kept, columns...); s.Slots(shared, slot) >= MinSlots {
 		return s
 	}
-	return CompactScratchOf(m, tensorCores, rows, columns...)
+	return CompactScratchOf(m, tensorCores, kept, columns...)
 }
 
 // ScratchOf returns the scratch of a program as ScratchIn does, if there is room enough.
-func ScratchOf(m *Model, tensorCores bool, rows int, columns ...int) Scratch {
-	s := CompactScratchOf(m, tensorCores, rows, columns...)
+func ScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
+	s := CompactScratchOf(m, tensorCores, kept, columns...)
 	s.Compact, s.Activation = false, 4
 	if !tensorCores {
 		s.Unit = 16 // q, k and v lie in the vector
@@ -55,9 +61,10 @@ func ScratchOf(m *Model, tensorCores bool, rows int, columns ...int) Scratch {
 }
 
 // CompactScratchOf returns the compact scratch of a program as ScratchIn does, whether or not it is needed.
-func CompactScratchOf(m *Model, tensorCores bool, rows int, columns ...int) Scratch {
+func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	group := m.Heads / max(1, m.KVHeads)
-	s := Scratch{Compact: true, Rows: roundUp(rows, 8), HeadDim: m.HeadDim, PaddedHead: roundUp(m.HeadDim, 16),
+	kept.Rows, kept.Rotations = roundUp(kept.Rows, 8), max(1, kept.Rotations)
+	s := Scratch{Compact: true, Kept: kept, HeadDim: m.HeadDim, PaddedHead: roundUp(m.HeadDim, 16),
 		WarpHeads: group,
 		Unit:      4 * (group + 2) * m.HeadDim, Vector: 4, Activation: m.Activations.Bits() / 8}
 	if keepsActivations(tensorCores, columns) {
@@ -97,7 +104,7 @@ func (s *Scratch) Bytes(slots int) int {
 	if s.Compact {
 		work = max(max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16))+partial, s.AttentionBytes())
 	}
-	return 2*8*slots + paddings + work + 4*(squares+s.Rows+s.HeadDim+best+words)
+	return 2*8*slots + paddings + work + 4*(squares+s.Rows+s.Rotations*s.HeadDim+best+words)
 }
 
 // Slots is how many slots of so many bytes a ring has beside the scratch in so much shared memory; below 0 if even

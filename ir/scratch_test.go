@@ -11,20 +11,24 @@ import (
 func TestScratch(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 2048, Intermediate: 8192, Heads: 32, KVHeads: 8, HeadDim: 64}
 	columns := []int{2048, 2048, 8192}
-	with, without := ir.ScratchOf(&llama, true, 16, columns...), ir.ScratchOf(&llama, false, 16, columns...)
-	require.Equal(t, ir.Scratch{Rows: 16, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 2*4*80 + 64*64, Vector: 4,
+	kept, all := ir.Kept{Rows: 16}, ir.Kept{Rows: 16, Rotations: 1}
+	with, without := ir.ScratchOf(&llama, true, kept, columns...), ir.ScratchOf(&llama, false, kept, columns...)
+	require.Equal(t, ir.Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 2*4*80 + 64*64, Vector: 4,
 		Activation: 4}, with)
-	require.Equal(t, ir.Scratch{Rows: 16, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 16, Vector: 8192,
+	require.Equal(t, ir.Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 16, Vector: 8192,
 		Activation: 4}, without)
 	require.Equal(t, 12, with.Slots(232448, 16384))
 	require.Equal(t, 0, without.Slots(65536, 16384))
 
 	// A stage whose columns are no whole quarters keeps its activations whatever the others do.
-	odd := ir.ScratchOf(&llama, true, 3, 2048, 2050)
+	odd := ir.ScratchOf(&llama, true, ir.Kept{Rows: 3}, 2048, 2050)
 	require.Equal(t, 2080, odd.Vector)
 	require.Equal(t, 8, odd.Rows)
 	require.Equal(t, with.Bytes(12)+4*(2080-4)-4*(16-8), odd.Bytes(12))
 	require.Equal(t, 16, with.Bytes(13)-with.Bytes(12), "a slot has two barriers")
+
+	two := ir.ScratchOf(&llama, true, ir.Kept{Rows: 16, Rotations: 2}, columns...)
+	require.Equal(t, 4*64, two.Bytes(12)-with.Bytes(12), "cos and sin of 32 pairs")
 }
 
 // A compact scratch holds what stages need one after the other, and is there where the other leaves no room for a ring.
@@ -33,26 +37,27 @@ func TestCompactScratch(t *testing.T) {
 		HeadDim: 128}
 	columns := []int{4096, 4096, 14336}
 	const t4, h200, chunk = 65536, 232448, 8192
-	s := ir.ScratchIn(t4, chunk, &llama, false, 104, columns...)
-	require.Equal(t, ir.Scratch{Compact: true, Rows: 104, HeadDim: 128, PaddedHead: 128, WarpHeads: 4,
-		Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)
+	s := ir.ScratchIn(t4, chunk, &llama, false, ir.Kept{Rows: 104}, columns...)
+	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1}, HeadDim: 128, PaddedHead: 128,
+		WarpHeads: 4, Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)
 	require.Equal(t, 3, s.Slots(t4, chunk))
-	plain := ir.ScratchOf(&llama, false, 104, columns...)
+	plain := ir.ScratchOf(&llama, false, ir.Kept{Rows: 104}, columns...)
 	require.Negative(t, plain.Slots(t4, chunk))
 	require.Equal(t, 4*14336+16384-(2*14336+4096)+16+4*8*4*130, plain.Bytes(8)-s.Bytes(8),
 		"floats, four sums per row, and results of attention")
-	require.Equal(t, ir.ScratchOf(&llama, true, 32, columns...),
-		ir.ScratchIn(h200, chunk, &llama, true, 32, columns...))
+	require.Equal(t, ir.ScratchOf(&llama, true, ir.Kept{Rows: 32}, columns...),
+		ir.ScratchIn(h200, chunk, &llama, true, ir.Kept{Rows: 32}, columns...))
 
 	// With tensor cores it is attention that takes the room: what matrix stages keep lies in its place.
 	wide := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 3072, Intermediate: 9216, Heads: 12, KVHeads: 4, HeadDim: 256}
-	s = ir.ScratchIn(101376, 16384, &wide, true, 56, 3072, 9216)
+	s = ir.ScratchIn(101376, 16384, &wide, true, ir.Kept{Rows: 56}, 3072, 9216)
 	require.True(t, s.Compact)
 	require.Equal(t, 2, s.Slots(101376, 16384))
 	require.Equal(t, 2*3*272+64*256+4*8*4*258, s.AttentionBytes())
 
 	// Columns that are no whole quarters are kept with tensor cores too.
-	require.Equal(t, 9248, func() int { s := ir.CompactScratchOf(&wide, true, 56, 3072, 9218); return s.Vector }())
+	s = ir.CompactScratchOf(&wide, true, ir.Kept{Rows: 56}, 3072, 9218)
+	require.Equal(t, 9248, s.Vector)
 }
 
 func TestRunsOnTensorCores(t *testing.T) {

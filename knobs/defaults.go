@@ -137,17 +137,17 @@ func warpsOfShortRows(c *Case, stage string) int {
 // slots is how many chunks the ring holds at least.
 func (c *Case) slots() int {
 	shared, chunk := c.Of(SharedBytes), c.Of(ChunkBytes)
-	scratch := c.scratch(func(m *ir.Model, tensorCores bool, rows int, columns ...int) ir.Scratch {
-		return ir.ScratchIn(shared, chunk, m, tensorCores, rows, columns...)
+	scratch := c.scratch(func(m *ir.Model, tensorCores bool, kept ir.Kept, columns ...int) ir.Scratch {
+		return ir.ScratchIn(shared, chunk, m, tensorCores, kept, columns...)
 	})
 	return scratch.Slots(shared, chunk)
 }
 
 // scratch is that of the SM that owns most of the residual, in grains of gemv.rows, if it is dealt out evenly.
-func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, rows int, columns ...int) ir.Scratch) ir.Scratch {
+func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, kept ir.Kept, columns ...int) ir.Scratch) ir.Scratch {
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
 	owned := (m.Hidden/rows/max(1, t.SMs) + 1) * rows
-	return of(m, t.RunsOnTensorCores(m.Weights), owned, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	return of(m, t.RunsOnTensorCores(m.Weights), ir.Kept{Rows: owned}, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 }
 
 // checkPace refuses a pace of requests that are never made.

@@ -23,9 +23,9 @@ type Family struct {
 // Families are all that have an importer, by model type. Each is held to the logits of transformers.
 var Families = []Family{
 	{"gemma", "Gemma, the first", true, false, importGemma},
-	{"gemma2", "Gemma 2", false, false, importGemma2},
-	{"gemma3", "Gemma 3 that sees images: the part that reads text", false, false, importGemma3},
-	{"gemma3_text", "Gemma 3", false, false, importGemma3Text},
+	{"gemma2", "Gemma 2", true, false, importGemma2},
+	{"gemma3", "Gemma 3 that sees images: the part that reads text", true, false, importGemma3},
+	{"gemma3_text", "Gemma 3", true, false, importGemma3Text},
 	{"granite", "Granite 3.x, its dense models", true, false, importGranite},
 	{"llama", "Llama 2 and 3.x, TinyLlama, SmolLM2, Yi", true, true, importLlama},
 	{"ministral", "Ministral 8B", true, false, importMinistral},

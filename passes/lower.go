@@ -45,7 +45,9 @@ func runLower(s *State) error {
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
 	l.buffer(logits, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Vocab)...).Role = ir.RoleLogits
 	l.buffer(next, ir.Output, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleNext
-	l.frequencies(invFreqBuffer, invFreqKey, &l.g.Rope)
+	for kind := range l.g.Kinds {
+		l.frequencies(kind)
+	}
 	l.buffer(residual, ir.Activation, ir.F32, ir.GlobalScratch, l.tokens.shape(p.Model.Hidden)...)
 	v := ir.Variant{Name: "all", Lo: 0, Hi: p.Model.MaxSeq - p.Pass.NumRows()}
 	if err := cmp.Or(l.graph(&v), l.differs); err != nil {
@@ -91,7 +93,8 @@ type lowerer struct {
 	m       *ir.Model
 	buffers buffers
 	tokens  tokens
-	differs error // a buffer that two layers would have in two shapes
+	tables  []string // the keys of the frequencies that have a buffer
+	differs error    // a buffer that two layers would have in two shapes
 
 	// Of the body in hand:
 	nodes   []ir.GraphNode
@@ -154,10 +157,7 @@ func (l *lowerer) graph(v *ir.Variant) error {
 	setStages(v, l.stages)
 	layers := &ir.Loop{Name: "layers", Count: len(l.g.Layers), Kinds: kindsOf(l.g)}
 	for k, kind := range l.g.Kinds {
-		l.rope, l.angles = l.g.RopeOf(k), invFreqBuffer
-		if kind.Rope != nil {
-			l.angles = l.frequencies(fmt.Sprintf("rope.kind%d.inv_freq", k), invFreqOfKind(k), l.rope)
-		}
+		l.rope, l.angles = l.g.RopeOf(k), l.frequencies(k)
 		if err := l.body(kind.Nodes, thisLayer, ir.NameIn(thisLayer, stream)); err != nil {
 			return err
 		}

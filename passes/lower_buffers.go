@@ -2,6 +2,7 @@ package passes
 
 import (
 	"slices"
+	"strconv"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -30,9 +31,22 @@ func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space 
 	return l.buffers.add(b)
 }
 
-// frequencies declares the buffer of the frequencies that a key stands for.
-func (l *lowerer) frequencies(name, key string, rope *ir.Rope) string {
-	l.buffer(name, ir.Const, ir.F32, ir.HBM, len(rope.InvFreq)).Pieces = []ir.Piece{{Key: key}}
+// frequencies declares the buffer of the frequencies that layers of a kind rotate by, unless it is there, and returns
+// its name. Those of the second table of angles on have a number.
+func (l *lowerer) frequencies(kind int) string {
+	name, key := invFreqBuffer, invFreqKey
+	if l.g.Kinds[kind].Rope != nil {
+		key = invFreqOfKind(kind)
+	}
+	k := slices.Index(l.tables, key)
+	if k < 0 {
+		k = len(l.tables)
+		l.tables = append(l.tables, key)
+	}
+	if k > 0 {
+		name += strconv.Itoa(k + 1)
+	}
+	l.buffer(name, ir.Const, ir.F32, ir.HBM, len(l.g.RopeOf(kind).InvFreq)).Pieces = []ir.Piece{{Key: key}}
 	return name
 }
 

@@ -9,6 +9,7 @@ import (
 // Names of buffers that more than one stage uses.
 const (
 	residual             = "residual"
+	rounded              = "x" // the residual as it is read, where every SM has all of it
 	bestValue, bestIndex = "best.value", "best.index"
 	nextToken, nextOnSM  = "next", "next.sm"
 	stopTokens, stopLast = "stop.ids", "stop.last"
@@ -43,6 +44,12 @@ func (b *builder) buffers() {
 		ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
 		ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{m.vocab}},
 		ir.Buffer{Name: residual, Kind: ir.Activation, DType: ir.F32, Shape: []int{m.hidden}, Space: ir.SMEM})
+	if m.replicated {
+		shape := []int{m.sms, m.hidden}
+		b.p.Buffers[len(b.p.Buffers)-1].Shape = shape
+		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: rounded, Kind: ir.Activation, DType: m.dtypes.Activations,
+			Shape: shape, Space: ir.SMEM})
+	}
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }
 
@@ -83,9 +90,12 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		}
 		return vector(strings.TrimSuffix(of.Name, "weight")+"bias", of.Count, of.Shape[0])
 	}
+	for i, t := range m.rotations {
+		if constant == numbered(invFreq, i) {
+			return ir.Buffer{Name: t.angles, Kind: ir.Const, DType: ir.F32, Shape: []int{t.pairs}}, true
+		}
+	}
 	switch constant {
-	case "kRopeInvFreq":
-		return ir.Buffer{Name: "rope.inv_freq", Kind: ir.Const, DType: ir.F32, Shape: []int{m.rotatedPairs}}, true
 	case "kEmbedWeight":
 		return matrix("embed.weight", 0, m.vocab, m.hidden)
 	case "kInputNormWeight":
@@ -100,6 +110,10 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		return matrix("L{i}.o.weight", m.layers, m.hidden, m.attnRows())
 	case "kPostNormWeight":
 		return vector("L{i}.post_norm.weight", m.layers, m.hidden)
+	case "kPostAttnNormWeight":
+		return vector("L{i}.post_attn_norm.weight", m.layers, m.hidden)
+	case "kPostMlpNormWeight":
+		return vector("L{i}.post_mlp_norm.weight", m.layers, m.hidden)
 	case "kGateUpWeight":
 		return matrix("L{i}.gate_up.weight", m.layers, 2*m.intermediate, m.hidden)
 	case "kUpWeight":

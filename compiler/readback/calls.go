@@ -1,6 +1,9 @@
 package readback
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // megakernel.cu has two walks over a step: what the producer streams, and what the consumers compute. Between their
 // marks stand loops over the layers, branches, and calls of stages; docs/verify.md has the grammar. Each call is noted
@@ -39,9 +42,9 @@ type walk struct {
 	looped   bool // a loop over the layers has been there
 	bases    [2]bool
 	begin    pos
-	partial  bool // a constant says how many pairs of a head rotate
-	scaled   bool // cos and sin are multiplied by a constant
-	barrier  bool // consumers meet once the angles are there
+	tables   int             // of angles
+	passed   map[string]bool // constants that rotate_setup is given
+	barrier  bool            // consumers meet once the angles are there
 	calls    []kernelCall
 }
 
@@ -54,6 +57,7 @@ func (b *builder) walks(text []byte) {
 	read := func(s *source, w walk) *walk {
 		w.block = &block{source: s, scope: newScope("", s.at), names: map[string]bool{}}
 		w.begin, w.ends, w.layer = s.at, map[string]int{}, -1
+		w.tables, w.passed = len(b.facts.rotations), map[string]bool{}
 		w.kinds = slices.Compact(slices.Sorted(slices.Values(b.kinds)))
 		for i, end := range b.ends {
 			w.ends[end] = i
@@ -74,22 +78,39 @@ func (w *walk) read() {
 		}
 		return
 	}
-	w.want("rotate_setup")
-	if w.peek().text == "<" {
-		w.phrase("< " + rotatedPairs + " >")
-		w.partial = true
+	for i := range w.tables {
+		w.rotateSetup(i)
 	}
-	w.phrase("( c , reinterpret_cast < const float * > ( weights + kRopeInvFreq )")
-	if w.peek().text == "," {
-		w.phrase(", " + ropeScale)
-		w.scaled = true
-	}
-	w.phrase(") ;")
 	if w.peek().text == "consumer_barrier" {
 		w.phrase("consumer_barrier ( ) ;")
 		w.barrier = true
 	}
 	w.statements("")
+}
+
+// rotateSetup reads the call that makes a table of angles.
+func (w *walk) rotateSetup(table int) {
+	w.want("rotate_setup")
+	if table > 0 || w.peek().text == "<" {
+		pairs := numbered(rotatedPairs, table)
+		w.want("<")
+		if table > 0 && w.peek().text == "kHeadDim" {
+			w.phrase("kHeadDim / 2")
+		} else {
+			w.want(pairs)
+			w.passed[pairs] = true
+		}
+		if table > 0 {
+			w.phrase(", " + strconv.Itoa(table))
+		}
+		w.want(">")
+	}
+	w.phrase("( c , reinterpret_cast < const float * > ( weights + " + numbered(invFreq, table) + " )")
+	if w.peek().text == "," {
+		w.phrase(", " + numbered(ropeScale, table))
+		w.passed[numbered(ropeScale, table)] = true
+	}
+	w.phrase(") ;")
 }
 
 const unroll = "#pragma unroll 1"

@@ -24,13 +24,12 @@ func (b *builder) checkCalls() {
 		b.failCall(b.computed.spell(b.computed.begin), "consumer_barrier() is there or not; want it where attention "+
 			"rotates, and there alone")
 	}
-	for _, c := range []struct {
-		name   string
-		passed bool
-	}{{rotatedPairs, b.computed.partial}, {ropeScale, b.computed.scaled}} {
-		if c.passed != (b.config.scope.byName[c.name] != nil) {
-			b.failCall(b.computed.spell(b.computed.begin), "%s is declared or passed to rotate_setup; want both, or "+
-				"neither", c.name)
+	for i := range b.facts.rotations {
+		for _, name := range []string{numbered(rotatedPairs, i), numbered(ropeScale, i)} {
+			if b.computed.passed[name] != (b.config.scope.byName[name] != nil) {
+				b.failCall(b.computed.spell(b.computed.begin), "%s is declared or passed to rotate_setup; want both, "+
+					"or neither", name)
+			}
 		}
 	}
 	for i := range b.variants {
@@ -141,6 +140,10 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 	switch d.body {
 	case embedBody:
 		c.what, c.args = "embed", []place{b.addressOf(d, d.table), b.pageOf(d, d.out)}
+	case embedReplicatedBody:
+		c.what, c.args = "embed_replicated", []place{b.addressOf(d, d.table)}
+	case addNormBody:
+		c.what, c.args = "add_norm", []place{b.pageOf(d, d.in), b.addressOf(d, d.norm)}
 	case attendBody:
 		heads := place{name: "PlainHeads", inside: []place{b.pageOf(d, d.in)}}
 		if d.normed {

@@ -17,6 +17,10 @@ func (b *builder) checkTasks() {
 	for _, d := range b.stages {
 		dist := b.dist(d)
 		tasks := dist.Tasks(0)
+		if d.body.replicated() {
+			rows = max(rows, (b.facts.hidden+7)/8*8)
+			continue
+		}
 		r.same(d.scope, "kTasks", d.tasks, len(tasks), "the tasks of the distribution")
 		if d.body == embedBody || d.adds {
 			for _, t := range tasks {
@@ -35,6 +39,9 @@ func (b *builder) checkExchanges() {
 	for i := range b.variants {
 		n := 0
 		for _, d := range b.variants[i].stages {
+			if d.body.replicated() {
+				continue
+			}
 			if d.inLayer() && !d.single {
 				layers := ir.Loop{Count: b.facts.layers, Kinds: b.kinds}
 				n += layers.NumIterations(&ir.Stage{Kind: d.kind})

@@ -15,14 +15,20 @@ import (
 type body int
 
 const (
-	embedBody   body = iota // step.cuh: embed
-	productBody             // a function of stages.h; with that of the head, step.cuh: publish_best, sample
-	attendBody              // attention_*.cuh: attend
-	combineBody             // combine.cuh: combine
+	embedBody           body = iota // step.cuh: embed
+	embedReplicatedBody             // replicated.cuh: embed_replicated
+	addNormBody                     // replicated.cuh: add_norm
+	productBody                     // a function of stages.h; with that of the head, step.cuh: publish_best, sample
+	attendBody                      // attention_*.cuh: attend
+	combineBody                     // combine.cuh: combine
 )
 
 // bodies are what the functions of amk/ do that the kernel calls with a descriptor.
-var bodies = map[string]body{"embed": embedBody, "attend": attendBody, "combine": combineBody}
+var bodies = map[string]body{"embed": embedBody, "embed_replicated": embedReplicatedBody, "add_norm": addNormBody,
+	"attend": attendBody, "combine": combineBody}
+
+// replicated reports whether the body is for a residual that every SM has all of, and hands nothing over.
+func (b body) replicated() bool { return b == embedReplicatedBody || b == addNormBody }
 
 // A descriptor is a struct of schedule.h: one stage, in every layer or in one alone. What carries it out and where it
 // runs is in its first call.
@@ -38,7 +44,9 @@ type descriptor struct {
 	rows, grain, units, columns, rotation, step, tasks int
 	empty                                              bool
 	splits, shareRows, window, width                   int
-	eps, scale                                         float64
+	eps, scale, scoreCap                               float64
+	unitOffset                                         bool      // its norms multiply by 1 + weight
+	angles                                             *rotation // that attention rotates q and k by
 	normed                                             bool      // of attention: it normalises and rotates q and k
 	scaled                                             bool      // of embed: it multiplies rows by scale
 	function                                           *function // of a matrix stage
@@ -142,13 +150,23 @@ func layerOf(name string) (layer int, rest string, ok bool) {
 // read takes the constants that the body of the descriptor's stage uses.
 func (b *builder) read(d *descriptor) {
 	r, s := &b.schedule, d.scope
+	switch d.body {
+	case embedReplicatedBody:
+		b.facts.replicated = true
+		b.readScale(d)
+		return
+	case addNormBody:
+		d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kUnitOffset")
+		return
+	}
 	d.rotation, d.step, d.tasks = r.int(s, "kRotation"), r.int(s, "kRotationStep"), r.positive(s, "kTasks")
 	switch d.body {
 	case attendBody:
 		d.units, d.splits, d.shareRows = b.unitsOf(s), r.positive(s, "kSplits"), r.positive(s, "kShareRows")
-		d.window, d.scale = r.int(s, "kWindowRows"), r.float(s, "kScale")
+		d.window, d.scale, d.scoreCap = r.int(s, "kWindowRows"), r.float(s, "kScale"), r.float(s, "kScoreCap")
 		if d.normed = s.byName["kNormEps"] != nil; d.normed {
-			d.eps = r.float(s, "kNormEps")
+			d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kNormUnitOffset")
+			d.angles = b.rotation(r, d.at, r.int(s, "kAngles"))
 		}
 		b.checkShare(d)
 		return
@@ -164,14 +182,19 @@ func (b *builder) read(d *descriptor) {
 		r.wrong(s, "kGrain", "%d; want whole tiles of 8 rows", d.grain)
 	}
 	if d.body == embedBody {
-		if d.scaled = s.byName["kScale"] != nil; d.scaled {
-			d.scale = r.float(s, "kScale")
-		}
+		b.readScale(d)
 		return
 	}
 	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")
 	for _, k := range knobs.StageConstants() {
 		b.stageKnob(d, k, r.knob(s, k.Row()))
+	}
+}
+
+// readScale takes what rows of the embedding are multiplied by, if anything.
+func (b *builder) readScale(d *descriptor) {
+	if d.scaled = d.scope.byName["kScale"] != nil; d.scaled {
+		d.scale = b.schedule.float(d.scope, "kScale")
 	}
 }
 

@@ -5,8 +5,7 @@ import "amkc/ir"
 // ending is what step.cuh does where a step ends: sample, stop and join_step on every SM, and emit on the first one.
 // It has no constants of its own; the calls are held to it by endingCalls. best announces the best logits.
 func (b *builder) ending(best ir.Wait) []ir.Node {
-	sms := b.facts.sms
-	onEverySM := ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
+	sms, onEverySM := b.facts.sms, b.onEverySM()
 	onFirst := ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}}
 	return []ir.Node{
 		&ir.Stage{Name: "sample", Dist: onEverySM, Waits: []ir.Wait{best}, Ops: []ir.Op{op(ir.ArgMax,
@@ -17,6 +16,11 @@ func (b *builder) ending(best ir.Wait) []ir.Node {
 			Ops: []ir.Op{op(ir.COPY, views(view(nextToken, first)), views(view(nextOnSM, first)))}},
 		&ir.Stage{Name: "join", Dist: onEverySM, Ops: []ir.Op{op(ir.NOP, nil, nil)}, Signal: stepCounter},
 	}
+}
+
+// onEverySM is the distribution of a stage with one task on each SM.
+func (b *builder) onEverySM() ir.Dist {
+	return ir.Dist{Kind: ir.Spread, Extent: b.facts.sms, Grain: 1, SMs: b.facts.sms}
 }
 
 // endingCalls are the calls that do that, behind the one that leaves the best logit of the SM. tell_host hands on what

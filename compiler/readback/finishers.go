@@ -2,6 +2,7 @@ package readback
 
 import (
 	"slices"
+	"strings"
 
 	"amkc/ir"
 	ops "amkc/ir/op"
@@ -120,13 +121,20 @@ func (c *chain) reader() {
 	whole := upTo(c.d.columns)
 	in := view(c.b.outside(c.d, c.d.in), whole)
 	params := []parameter{{"Page", "in"}}
-	n, normalises := normReaders[r.what]
+	kind, ofResidual := strings.CutPrefix(r.what, "Residual")
+	args := r.args
+	if ofResidual {
+		in, params = view(rounded, ir.Index(onSM), whole), nil
+		args = append([]argument{{name: "in"}}, args...)
+	}
+	n, normalises := normReaders[kind]
 	switch {
 	case r.what == "Plain" && r.name == "" && len(r.args) == 1 && r.args[0].name == "in":
 		c.in = in
-	case normalises && r.name != "" && n.takes(r.args):
+	case normalises && r.name != "" && n.takes(args) && ofResidual == (c.d.in == "") &&
+		(!ofResidual || n.code == ir.RMSNORM):
 		norm := op(n.code, views(view("%"+r.name)), views(in))
-		for i, a := range r.args[1:] {
+		for i, a := range args[1:] {
 			weight := c.d.norm
 			switch n.args[1+i] {
 			case "":
@@ -229,15 +237,18 @@ func (c *chain) statement(s *statement) {
 		return
 	}
 	hd := c.b.facts.headDim
-	angles := view("rope.inv_freq", upTo(c.b.facts.rotatedPairs))
 	switch {
-	case s.what == "rope" && s.plus == "":
-		if v, ok := s.is(1, "c", "r", "*"); ok {
-			in := c.value(s.at, v[0])
+	case s.what == "rope" && s.plus == "" && (len(s.numbers) == 1 || len(s.numbers) == 2 && s.numbers[1] > 0):
+		if v, ok := s.is(len(s.numbers), "c", "r", "*"); ok {
+			in, t := c.value(s.at, v[0]), c.b.rotation(&c.b.finish, s.at, 0)
+			if len(s.numbers) == 2 {
+				t = c.b.rotation(&c.b.finish, s.at, s.numbers[1])
+			}
+			angles := view(t.angles, upTo(t.pairs))
 			c.ops = append(c.ops, op(ir.ROPE, nil, views(in, angles), append([]ir.Param{
 				ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
 				ir.IntParam("limit", ir.Int(s.numbers[0])), ir.IntParam("pos", position)},
-				c.b.facts.ropeScale...)...))
+				t.scale...)...))
 			c.define("%" + s.name)
 			return
 		}

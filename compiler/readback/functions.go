@@ -207,13 +207,20 @@ func (b *block) statement(t token, known map[string]bool) statement {
 		s.what += "." + b.word("a method").text
 		t = b.token()
 	}
-	for t.text == "<" && b.err == nil {
-		n := b.literal(b.token())
-		if n.kind != integer {
-			b.fail(n.at, "%s; want an integer", kindNames[n.kind])
+	if t.text == "<" {
+		for t = b.token(); b.err == nil; t = b.token() {
+			n := b.literal(t)
+			if n.kind != integer {
+				b.fail(n.at, "%s; want an integer", kindNames[n.kind])
+			}
+			s.numbers = append(s.numbers, n.n)
+			if t = b.token(); t.text != "," {
+				break
+			}
 		}
-		s.numbers = append(s.numbers, n.n)
-		b.want(">")
+		if t.text != ">" {
+			b.fail(t.at, "%v after the numbers of %s; want >", t, s.what)
+		}
 		t = b.token()
 	}
 	if t.text != "(" {

@@ -12,8 +12,8 @@ type vector struct {
 }
 
 var vectors = []vector{
-	{"kX", "L{i}.x"}, {"kQkv", "L{i}.qkv"}, {"kAttn", "L{i}.attn"}, {"kH", "L{i}.h"}, {"kAct", "L{i}.act"},
-	{"kPart", "L{i}.part"},
+	{"kX", "L{i}.x"}, {"kQkv", "L{i}.qkv"}, {"kAttn", "L{i}.attn"}, {"kH", "L{i}.h"}, {"kO", "L{i}.o"},
+	{"kAct", "L{i}.act"}, {"kDown", "L{i}.down"}, {"kPart", "L{i}.part"},
 	{"kBestValue", bestValue}, {"kBestIndex", bestIndex},
 }
 
@@ -89,7 +89,7 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 		buf.Shape = []int{m.qkvRows()}
 	case "kAttn":
 		buf.Shape = []int{m.attnRows()}
-	case "kH":
+	case "kH", "kO", "kDown":
 		buf.Shape = []int{m.hidden}
 	case "kAct":
 		buf.Shape = []int{m.intermediate}

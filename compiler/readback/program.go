@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"strconv"
 	"strings"
 
 	"amkc/ir"
@@ -111,8 +112,8 @@ type model struct {
 	layers, hidden, intermediate, heads, kvHeads, headDim, vocab, maxSeq, sms int
 	tied, fragments                                                           bool
 	dtypes                                                                    ir.DTypes
-	rotatedPairs                                                              int        // of a head, the first ones
-	ropeScale                                                                 []ir.Param // of rotations; may be none
+	replicated                                                                bool // every SM has the whole residual
+	rotations                                                                 []rotation
 }
 
 func (m *model) group() int    { return max(1, m.heads/m.kvHeads) } // query heads of a kv head
@@ -120,9 +121,58 @@ func (m *model) attnRows() int { return m.heads * m.headDim }
 func (m *model) kvRows() int   { return m.kvHeads * m.headDim }
 func (m *model) qkvRows() int  { return m.attnRows() + 2*m.kvRows() }
 
-// rotatedPairs is how many pairs of a head rotate_setup of step.cuh rotates, if the kernel passes it, and ropeScale
-// what it multiplies cos and sin by.
-const rotatedPairs, ropeScale = "kRotatedPairs", "kRopeScale"
+// A rotation is a table of angles.
+type rotation struct {
+	angles string     // the buffer of its frequencies
+	pairs  int        // of a head that rotate, the first ones
+	scale  []ir.Param // what multiplies cos and sin; may be none
+}
+
+// What the constants of a table are called, with a number from the second one on: where its frequencies lie, how many
+// pairs of a head rotate_setup of step.cuh rotates by it, if the kernel passes that, and what multiplies cos and sin.
+const invFreq, rotatedPairs, ropeScale = "kRopeInvFreq", "kRotatedPairs", "kRopeScale"
+
+// numbered is the constant of a table.
+func numbered(constant string, table int) string {
+	if table == 0 {
+		return constant
+	}
+	return constant + strconv.Itoa(table+1)
+}
+
+// readRotations reads what is said of the tables of angles.
+func (b *builder) readRotations() {
+	r, s, m := &b.config, b.config.scope, &b.facts
+	tables := b.schedule.positive(b.schedule.scope, "kAngleTables")
+	if tables > maxRotations {
+		b.schedule.wrong(b.schedule.scope, "kAngleTables", "%d; want at most %d", tables, maxRotations)
+		tables = 1
+	}
+	for i := range tables {
+		t := rotation{angles: numbered("rope.inv_freq", i), pairs: m.headDim / 2}
+		if name := numbered(rotatedPairs, i); s.byName[name] != nil {
+			if t.pairs = r.positive(s, name); t.pairs > m.headDim/2 {
+				r.wrong(s, name, "%d; want at most half of kHeadDim, which is %d", t.pairs, m.headDim)
+			}
+		}
+		if name := numbered(ropeScale, i); s.byName[name] != nil {
+			t.scale = []ir.Param{ir.FloatParam("scale", r.float(s, name))}
+		}
+		m.rotations = append(m.rotations, t)
+	}
+}
+
+// maxRotations bounds the tables of angles: one for each kind of layers would do.
+const maxRotations = 16
+
+// rotation is the table with a number, which a stage says; one that is not there is reported.
+func (b *builder) rotation(r *reader, at pos, number int) *rotation {
+	if number >= len(b.facts.rotations) {
+		r.fail(at, "there is no table %d of angles; want one of %d", number, len(b.facts.rotations))
+		number = 0
+	}
+	return &b.facts.rotations[number]
+}
 
 // elements are the types of element.cuh.
 var elements = map[string]ir.DType{"Bf16": ir.BF16, "Fp16": ir.F16, "Fp32": ir.F32}
@@ -155,15 +205,7 @@ func (b *builder) model() {
 		r.wrong(s, "kHeads", "%d; want a multiple of kKVHeads, which is %d", m.heads, m.kvHeads)
 	}
 	m.tied = s.byName["kEmbedWeight"] == nil
-	m.rotatedPairs = m.headDim / 2
-	if s.byName[rotatedPairs] != nil {
-		if m.rotatedPairs = r.positive(s, rotatedPairs); m.rotatedPairs > m.headDim/2 {
-			r.wrong(s, rotatedPairs, "%d; want at most half of kHeadDim, which is %d", m.rotatedPairs, m.headDim)
-		}
-	}
-	if s.byName[ropeScale] != nil {
-		m.ropeScale = []ir.Param{ir.FloatParam("scale", r.float(s, ropeScale))}
-	}
+	b.readRotations()
 	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.hidden, Intermediate: m.intermediate,
 		Heads: m.heads, KVHeads: m.kvHeads,
 		HeadDim: m.headDim, Vocab: m.vocab, MaxSeq: m.maxSeq, Tied: m.tied}

@@ -35,7 +35,10 @@ func views(v ...ir.Operand) []ir.Operand { return v }
 
 // stage rebuilds a stage. That of the head comes with those that end the step.
 func (b *builder) stage(d *descriptor, thresholds map[handover]int) []ir.Node {
-	s := &ir.Stage{Name: d.name, Kind: d.kind, Dist: b.dist(d), Signal: b.outside(d, d.out), Ops: b.ops(d)}
+	s := &ir.Stage{Name: d.name, Kind: d.kind, Dist: b.dist(d), Ops: b.ops(d)}
+	if d.out != "" {
+		s.Signal = b.outside(d, d.out)
+	}
 	if d.in != "" {
 		s.Waits = []ir.Wait{{Counter: b.outside(d, d.in), Threshold: b.awaitedTasks(d, thresholds)}}
 	}
@@ -68,6 +71,9 @@ func (b *builder) memberOf(d *descriptor) int {
 func (b *builder) dist(d *descriptor) ir.Dist {
 	dist := ir.Dist{Kind: ir.Spread, Extent: d.rows, Grain: d.grain, SMs: b.facts.sms, Rot: d.rotation, Step: d.step,
 		Empty: d.empty}
+	if d.body.replicated() {
+		return b.onEverySM()
+	}
 	if d.units > 0 {
 		dist.Kind, dist.Extent, dist.Grain = ir.ByUnit, d.units, 1
 	}
@@ -92,12 +98,15 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	in, out := b.outside(d, d.in), b.outside(d, d.out)
 	switch d.body {
 	case embedBody:
-		var scale []ir.Param
-		if d.scaled {
-			scale = []ir.Param{ir.FloatParam("scale", d.scale)}
-		}
 		return []ir.Op{op(ir.EMBED, views(view(residual, task), view(out, task)),
-			views(view("token", first), view(d.table, upTo(m.vocab), task)), scale...)}
+			views(view("token", first), view(d.table, upTo(m.vocab), task)), d.tableScale()...)}
+	case embedReplicatedBody:
+		return []ir.Op{op(ir.EMBED, b.ownResidual(),
+			views(view("token", first), view(d.table, upTo(m.vocab), upTo(m.hidden))), d.tableScale()...)}
+	case addNormBody:
+		own, whole := b.ownResidual(), upTo(m.hidden)
+		return []ir.Op{op(ir.RMSNORM, own[1:], views(view(in, whole), view(d.norm, whole)), d.normParams()...),
+			op(ir.ADD, own, own)}
 	case attendBody:
 		return b.attend(d, in, out)
 	case combineBody:
@@ -105,6 +114,28 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	default:
 		return d.productOps()
 	}
+}
+
+// ownResidual is the residual of the SM of a task and its rounding, where every SM has all of it.
+func (b *builder) ownResidual() []ir.Operand {
+	whole := upTo(b.facts.hidden)
+	return views(view(residual, ir.Index(spanA), whole), view(rounded, ir.Index(spanA), whole))
+}
+
+// tableScale is what rows of the embedding are multiplied by, and normParams are what a norm of the stage says.
+func (d *descriptor) tableScale() []ir.Param {
+	if !d.scaled {
+		return nil
+	}
+	return []ir.Param{ir.FloatParam("scale", d.scale)}
+}
+
+func (d *descriptor) normParams() []ir.Param {
+	params := []ir.Param{ir.FloatParam("eps", d.eps)}
+	if d.unitOffset {
+		params = append(params, ir.IntParam("unit_offset", ir.Int(1)))
+	}
+	return params
 }
 
 // attend is Unit of attention.cuh: unit a is split a%splits of kv head a/splits, and has every splits-th chunk of its
@@ -123,16 +154,20 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
 		ir.IntParam("n_kv_heads", ir.Int(1)),
 		ir.FloatParam("scale", d.scale)}
+	var limit []ir.Param
+	if d.scoreCap != 0 {
+		limit = []ir.Param{ir.FloatParam("cap", d.scoreCap)}
+	}
 	if n > 1 {
 		share := spanA.Mod(n)
 		head, to = spanA.Div(n), view(out, ir.Index(spanA), upTo(group), upTo(hd+2))
 		past = ir.Share(past.Lo, past.Hi, d.shareRows, share, n)
 		now = ir.Share(now.Lo, now.Hi, d.shareRows, share, n)
-		params = append(params, ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", position),
+		params = append(append(params, limit...), ir.IntParam("flags", ir.Int(2)), ir.IntParam("row", position),
 			ir.IntParam("block", ir.Int(d.shareRows)),
 			ir.IntParam("part", share), ir.IntParam("parts", ir.Int(n)))
 	} else {
-		params = append(params, ir.IntParam("row", position))
+		params = append(append(params, ir.IntParam("row", position)), limit...)
 	}
 	rows := func(r ir.Range, isV int) ir.Operand {
 		return view(cache, ir.Index(head), r, ir.Index(ir.Int(isV)), upTo(hd))
@@ -155,12 +190,12 @@ func (b *builder) normedHeads(d *descriptor, q, k ir.Operand) []ir.Op {
 	hd := b.facts.headDim
 	size := ir.IntParam("head_dim", ir.Int(hd))
 	norm := func(out string, x ir.Operand, gain string) ir.Op {
-		return op(ir.RMSNORM, views(view(out)), views(x, view(gain, upTo(hd))), ir.FloatParam("eps", d.eps), size)
+		return op(ir.RMSNORM, views(view(out)), views(x, view(gain, upTo(hd))), append(d.normParams(), size)...)
 	}
 	rotate := func(out, in string) ir.Op {
-		return op(ir.ROPE, views(view(out)), views(view(in), view("rope.inv_freq", upTo(b.facts.rotatedPairs))),
+		return op(ir.ROPE, views(view(out)), views(view(in), view(d.angles.angles, upTo(d.angles.pairs))),
 			append([]ir.Param{size, ir.IntParam("order", ir.Int(1)), ir.IntParam("pos", position)},
-				b.facts.ropeScale...)...)
+				d.angles.scale...)...)
 	}
 	return []ir.Op{norm("%qn", q, d.qNorm), norm("%kn", k, d.kNorm),
 		rotate("%q", "%qn"), rotate("%k", "%kn")}

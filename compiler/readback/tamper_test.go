@@ -178,7 +178,7 @@ func TestOpCommentsAreReadBack(t *testing.T) {
 			edited++
 			rest := strings.Join(lines[i+1:], "")
 			for k, text := range []string{"", strings.TrimRight(line, "\n") + " more\n", line + line,
-				line[:len(line)-3] + "\n"} {
+				line[:len(line)/2] + "\n"} { // half of it: a float cut by a digit may be the same float32
 				if !tried(i + k + n) {
 					continue
 				}
@@ -245,7 +245,7 @@ func TestRefusals(t *testing.T) {
 			`pages.h:14:22: error: kXchg0 has offset 256 and 256 bytes; want offset 0, where the page before it ` +
 				`ends, and 256 bytes, which its vectors take [AMK4912]`},
 		{"threshold", "kTasks = 16;", "kTasks = 17;",
-			`schedule.h:79:33: error: kTasks is 17; want 16, the tasks of the distribution [AMK4912]`},
+			`schedule.h:80:33: error: kTasks is 17; want 16, the tasks of the distribution [AMK4912]`},
 		{"rotation", "kRotation = 3;", "kRotation = 4;",
 			"schedule.h: stage L{i}.gate_up of variant short: error: rotation: the headers say 4, and program.json " +
 				"says 3 [AMK4913]"},

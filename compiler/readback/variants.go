@@ -215,6 +215,9 @@ func (b *builder) awaited(d *descriptor) string {
 func (b *builder) thresholds(l *variantList) map[handover]int {
 	tasks := map[handover]int{}
 	for _, d := range l.stages {
+		if d.body.replicated() {
+			continue
+		}
 		vector := b.handed(d)
 		for _, kind := range []int{d.kind, 0} { // a stage of all kinds waits for one number too
 			before, seen := tasks[handover{vector, kind}]
@@ -255,6 +258,9 @@ func (b *builder) counters(l *variantList) []ir.Counter {
 	var out []ir.Counter
 	seen := map[string]bool{}
 	for _, d := range l.stages {
+		if d.body.replicated() {
+			continue
+		}
 		c := ir.Counter{Name: b.handed(d), Count: b.facts.layers, How: how}
 		switch {
 		case c.Name == "best":

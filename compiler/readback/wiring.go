@@ -37,6 +37,10 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 	switch d.body {
 	case embedBody:
 		vectors, weights = []*string{&d.out}, []*string{&d.table}
+	case embedReplicatedBody:
+		weights = []*string{&d.table}
+	case addNormBody:
+		vectors, weights = []*string{&d.in}, []*string{&d.norm}
 	case combineBody:
 		vectors = []*string{&d.in, &d.out}
 	case attendBody:
@@ -124,7 +128,7 @@ func (b *builder) vectorAt(d *descriptor, p *place) string {
 func (b *builder) wireMembers() {
 	first := map[string]bool{}
 	for _, d := range b.stages {
-		if !d.inLayer() {
+		if !d.inLayer() && d.out != "" {
 			first[d.out] = true
 		}
 	}
@@ -139,7 +143,7 @@ func (b *builder) wireMembers() {
 		if order, inLoop := written[d.in]; inLoop && d.looped() && order < d.called {
 			d.in = next(d.in)
 		}
-		if d.head() && !b.unrolled && !first[d.in] {
+		if d.head() && !b.unrolled && !first[d.in] && d.in != "" {
 			b.failCall(b.computed.spell(b.computed.calls[d.called].at), "the logits are made of a vector that the "+
 				"last layer does not hand on; want one that the first layer reads")
 		}

@@ -88,6 +88,13 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 	}
 	vector := &storage{m.Activations, word}
 	matrix, gains := &storage{m.Weights, ir.Tile8x32}, &storage{m.Weights, ir.RowMajor}
+	rounded := &storage{m.Activations, ir.RowMajor} // as every SM has it, where all have the whole residual
+	left := func(out []int) *storage {
+		if len(out) > 1 && out[1] >= 0 && buffers[out[1]].Space == ir.SMEM {
+			return rounded
+		}
+		return vector
+	}
 	rows := func(op *ir.FlatOp) []*storage { // as they are handed over, or kept
 		if n := op.OutBuf[0]; n >= 0 && buffers[n].Layout.Words() {
 			return []*storage{vector}
@@ -97,9 +104,12 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 	return func(op *ir.FlatOp) (in, out []*storage) {
 		switch op.Code {
 		case ir.EMBED:
-			return []*storage{number, matrix}, []*storage{sums, vector}
+			return []*storage{number, matrix}, []*storage{sums, left(op.OutBuf)}
 		case ir.RMSNORM:
-			return []*storage{vector, gains}, nil
+			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
+				return []*storage{rounded, gains}, nil
+			}
+			return []*storage{vector, gains}, []*storage{rounded} // heads, or a branch that is added on every SM
 		case ir.LAYERNORM:
 			return []*storage{vector, gains, gains}, nil
 		case ir.GEMV:
@@ -110,7 +120,10 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			if len(op.OutBuf) == 1 { // with a bias
 				return []*storage{sums, gains}, rows(op)
 			}
-			return []*storage{sums, gains}, []*storage{sums, vector}
+			if n := op.InBuf[1]; n >= 0 && buffers[n].Space == ir.SMEM {
+				return []*storage{sums, rounded}, []*storage{sums, rounded}
+			}
+			return []*storage{sums, gains}, []*storage{sums, left(op.OutBuf)}
 		case ir.KVAppend:
 			return []*storage{vector}, nil
 		case ir.ATTENTION:

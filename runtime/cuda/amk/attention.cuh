@@ -107,13 +107,20 @@ struct PlainHeads {
   Page in;
 };
 // or as products. Then each head of them is normalised by itself, times a gain of kHeadDim weights,
-// and rotated to this position (RMSNORM with head_dim, ROPE): S::kNormEps is added to the mean of
-// squares. Rotation pairs lie side by side, in the heads and in the gains.
+// and rotated to this position by the angles of table S::kAngles (RMSNORM with head_dim, ROPE):
+// S::kNormEps is added to the mean of squares. Rotation pairs lie side by side, in the heads and in
+// the gains.
 struct NormedHeads {
   Page in;
   const u8* q_gain;
   const u8* k_gain;
 };
+
+// What a weight of a head's norm multiplies by: itself, or 1 + it.
+template <class S>
+__device__ __forceinline__ float gain_of(float weight) {
+  return S::kNormUnitOffset ? 1.0f + weight : weight;
+}
 
 // 1/rms of a head, from the sum of its squares.
 template <class S>
@@ -138,6 +145,17 @@ __device__ __forceinline__ float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+// Scores as the softmax takes them, times log2 e: scaled, and where the stage has a cap,
+// cap * tanh(score / cap). Of that, tanh is 1 - 2 / (1 + e^2x).
+template <class S>
+__device__ __forceinline__ float scaled_score(float product) {
+  if constexpr (S::kScoreCap == 0) return product * (S::kScale * kLog2e);
+  const float x = product * (S::kScale / S::kScoreCap);
+  if constexpr (Element::kBytes == 4) return S::kScoreCap * kLog2e * tanhf(x);
+  const float grown = exp2_approx(x * (2 * kLog2e));
+  return S::kScoreCap * kLog2e * (1.0f - __fdividef(2.0f, 1.0f + grown));
 }
 
 // Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its

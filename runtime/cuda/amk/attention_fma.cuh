@@ -119,9 +119,9 @@ struct UnitReader<S, NormedHeads> {
         const int d = c.lane + i * 32;
         const bool real = d < kHeadDim;
         const float v =
-            real && !is_value ? words.value(i) * inverse * load_weight(gain, d) : 0.0f;
+            real && !is_value ? words.value(i) * inverse * gain_of<S>(load_weight(gain, d)) : 0.0f;
         const float other = __shfl_xor_sync(~0u, v, 1);
-        const float2 turn = real ? c.shared.rotation[d / 2] : make_float2(0, 0);
+        const float2 turn = real ? c.shared.rotation[S::kAngles][d / 2] : make_float2(0, 0);
         const float rotated = d & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
         if (real) q[h * kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(rotated);
       }
@@ -152,7 +152,6 @@ template <class S, class C, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
   using Reader = UnitReader<S, Heads>;
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
-  constexpr float kScale = S::kScale * kLog2e;
   static_assert((kGroupHeads + 2) * kHeadDim <= kUnitFloats,
                 "q, k and v of a unit fit their scratch");
   const Tiles mine = units_of<S>(c.sm, c.layer);
@@ -182,7 +181,10 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
       }
       for (int d = c.lane; d < kHeadDim; d += 32)
         acc[h * kPaddedHead + d] = starts ? v_new[d] : 0.0f;
-      if (c.lane == 0) top[h] = starts ? score * kScale : kNoScore, total[h] = starts ? 1.0f : 0.0f;
+      if (c.lane == 0) {
+        top[h] = starts ? scaled_score<S>(score) : kNoScore;
+        total[h] = starts ? 1.0f : 0.0f;
+      }
     }
     __syncwarp();
 
@@ -207,7 +209,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
             score += q[h * kHeadDim + d] *
                      cache_value(k + key * kPaddedHead * CacheElement::kBytes, d);
           score += __shfl_xor_sync(~0u, score, 16);
-          score = key < here && seen(key) ? score * kScale : kNoScore;
+          score = key < here && seen(key) ? scaled_score<S>(score) : kNoScore;
           float peak = score;
 #pragma unroll
           for (int offset = 8; offset; offset >>= 1)

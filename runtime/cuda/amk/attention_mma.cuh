@@ -50,7 +50,6 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
   constexpr int kAtOnce = kBlockWarps % kChunkBlocks == 0 ? kBlockWarps / kChunkBlocks : 1;
   constexpr int kTurns = kAtOnce + (AMK_BULK_COPY ? kWindow : 0) <= kRingSlots ? kAtOnce : 1;
   static_assert(kHeadGroups <= kConsumerWarps, "at most 64 query heads a kv head");
-  constexpr float kScale = S::kScale * kLog2e;
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
@@ -157,10 +156,10 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         // Rows lane/4 and lane/4 + 8 of the block, heads pair and pair + 1.
         const int row = c.lane >> 2;
         const bool low = row >= hidden && row < rows, high = row + 8 >= hidden && row + 8 < rows;
-        const float s0 = low ? (d[0][0] + d[1][0]) * kScale : kNoScore,
-                    s1 = low ? (d[0][1] + d[1][1]) * kScale : kNoScore;
-        const float s2 = high ? (d[0][2] + d[1][2]) * kScale : kNoScore,
-                    s3 = high ? (d[0][3] + d[1][3]) * kScale : kNoScore;
+        const float s0 = low ? scaled_score<S>(d[0][0] + d[1][0]) : kNoScore,
+                    s1 = low ? scaled_score<S>(d[0][1] + d[1][1]) : kNoScore;
+        const float s2 = high ? scaled_score<S>(d[0][2] + d[1][2]) : kNoScore,
+                    s3 = high ? scaled_score<S>(d[0][3] + d[1][3]) : kNoScore;
         float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
 #pragma unroll
         for (int offset = 4; offset < 32; offset <<= 1) {

@@ -68,8 +68,8 @@ struct Scratch {
 #endif
   float squares[2][kConsumerWarps];
   // this SM's rows of the residual stream, fp32, for the whole step
-  float residual[kResidualRows];
-  float2 rotation[kHeadDim / 2];       // cos and sin of this position
+  alignas(16) float residual[kResidualRows];
+  float2 rotation[kAngleTables][kHeadDim / 2];  // cos and sin of this position
   float best_value[kConsumerWarps];
   int best_index[kConsumerWarps];
 #if !AMK_COMPACT_SCRATCH

@@ -11,12 +11,12 @@ namespace amk {
 // ---- ops ----------------------------------------------------------------------------------------
 
 // ROPE: rows below kRotated are rotation pairs side by side, even row j and odd row j + head/2; the
-// others pass through.
-template <int kRotated, class C>
+// others pass through. The angles are those of a table of the step's.
+template <int kRotated, int kAngles = 0, class C>
 __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   const float other = __shfl_xor_sync(~0u, v, 1);
   if (r.valid && r.row < kRotated) {
-    const float2 turn = c.shared.rotation[r.row % kHeadDim / 2];
+    const float2 turn = c.shared.rotation[kAngles][r.row % kHeadDim / 2];
     v = r.row & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
   }
   return v;

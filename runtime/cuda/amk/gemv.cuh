@@ -15,6 +15,7 @@ namespace amk {
 // The vector as it was handed over.
 struct Plain {
   static constexpr bool kNorm = false, kCentred = false, kGain = false, kShift = false;
+  static constexpr bool kResidual = false;
   Page page;
 };
 
@@ -22,7 +23,7 @@ struct Plain {
 // when they are finished.
 template <bool kPlusOne>
 struct NormReader {
-  static constexpr bool kNorm = true, kUnitOffset = kPlusOne;
+  static constexpr bool kNorm = true, kResidual = false, kUnitOffset = kPlusOne;
   static constexpr bool kCentred = false, kGain = true, kShift = false;
   Page page;
   const u8* weight;
@@ -36,7 +37,7 @@ using UnitOffsetRmsNorm = NormReader<true>;
 // as it came would be rounded with its mean still in it.
 template <int kWeights, bool kPlusOne = false>
 struct CentredReader {
-  static constexpr bool kNorm = false, kUnitOffset = kPlusOne;
+  static constexpr bool kNorm = false, kResidual = false, kUnitOffset = kPlusOne;
   static constexpr bool kCentred = true, kGain = kWeights > 0, kShift = kWeights > 1;
   Page page;
   float eps;
@@ -47,6 +48,17 @@ using BareLayerNorm = CentredReader<0>;
 using GainLayerNorm = CentredReader<1>;
 using LayerNorm = CentredReader<2>;
 using UnitOffsetLayerNorm = CentredReader<2, true>;
+
+// The same of this SM's residual, which is all there (replicated.cuh): nothing is waited for.
+template <bool kPlusOne>
+struct ResidualNormReader {
+  static constexpr bool kNorm = true, kResidual = true, kUnitOffset = kPlusOne;
+  static constexpr bool kCentred = false, kGain = true, kShift = false;
+  const u8* weight;
+  float eps;
+};
+using ResidualRmsNorm = ResidualNormReader<false>;
+using ResidualUnitOffsetRmsNorm = ResidualNormReader<true>;
 
 // ---- the product --------------------------------------------------------------------------------
 

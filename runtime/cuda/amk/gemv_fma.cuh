@@ -104,20 +104,31 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
   if (tiles > 0 || S::kEmpty) {
-    await(c);
+    if constexpr (!Reader::kResidual) await(c);
     float squares = 0, sum = 0;
 #pragma unroll 1
     for (int first = c.tid; first < kBlocks * 32; first += kConsumers * kBatch) {
-      auto words = word_poll<Element, kBatch>(page_copy(c, in.page), [first](int i) {
-        const int column = first + i * kConsumers;
-        return column < S::kColumns ? column : -1;
-      });
-      poll_all(c, words);
+      float batch[kBatch];
+      if constexpr (Reader::kResidual) {
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) {
+          const int column = first + i * kConsumers;
+          batch[i] = column < S::kColumns ? rounded<Element>(c.shared.residual[column]) : 0.0f;
+        }
+      } else {
+        auto words = word_poll<Element, kBatch>(page_copy(c, in.page), [first](int i) {
+          const int column = first + i * kConsumers;
+          return column < S::kColumns ? column : -1;
+        });
+        poll_all(c, words);
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) batch[i] = words.value(i);
+      }
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
         const int column = first + i * kConsumers;
         if (column >= kBlocks * 32) break;
-        float x = words.value(i);
+        float x = batch[i];
         sum += x;
         if constexpr (Reader::kNorm) {
           squares += x * x;

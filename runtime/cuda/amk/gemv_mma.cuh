@@ -62,6 +62,14 @@ __device__ __forceinline__ u32 gained(u32 x, u32 weight) {
   return Reader::kUnitOffset ? Element::mul2_of_1_plus(x, weight) : Element::mul2(x, weight);
 }
 
+// Four columns of this SM's residual, rounded; 0 for none, which is -1.
+template <class C>
+__device__ __forceinline__ uint2 residual_pairs(C& c, int column) {
+  if (column < 0) return make_uint2(0, 0);
+  const float4 x = *reinterpret_cast<const float4*>(&c.shared.residual[column]);
+  return make_uint2(pack2(x.x, x.y), pack2(x.z, x.w));
+}
+
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish) {
   using Shape = GemvShape<S>;
@@ -138,17 +146,25 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     }
   }
   const bool reads = S::kEmpty ? works || tiles == 0 : works;
-  if (tiles > 0 || S::kEmpty) await(c);
+  if constexpr (!Reader::kResidual) {
+    if (tiles > 0 || S::kEmpty) await(c);
+  }
   if (reads) {
     static_assert(S::kColumns % 4 == 0, "four words are read at a time");
-    auto quads = quad_poll<kSubs>(page_copy(c, in.page), [&](int i) {
+    auto column_of = [&](int i) {
       const int column = quad_of(i) * kQuadColumns + column0;
       return has(i) && (S::kColumns % kQuadColumns == 0 || column < S::kColumns) ? column : -1;
-    });
-    poll_all(c, quads);
-    lap(c, Did::kExchangeWait);
+    };
+    if constexpr (Reader::kResidual) {
 #pragma unroll
-    for (int i = 0; i < kSubs; ++i) x[i] = quads.pairs(i);
+      for (int i = 0; i < kSubs; ++i) x[i] = residual_pairs(c, column_of(i));
+    } else {
+      auto quads = quad_poll<kSubs>(page_copy(c, in.page), column_of);
+      poll_all(c, quads);
+      lap(c, Did::kExchangeWait);
+#pragma unroll
+      for (int i = 0; i < kSubs; ++i) x[i] = quads.pairs(i);
+    }
     if constexpr (Reader::kNorm) {
 #pragma unroll
       for (int i = 0; i < kSubs; ++i)

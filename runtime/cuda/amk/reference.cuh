@@ -188,16 +188,17 @@ __device__ inline void layernorm(Bits* out, int n, const Bits* x, float eps, Pac
   }
 }
 
-// Normalises heads of `dims` elements, a block each.
+// Normalises heads of `dims` elements, a block each, or one vector of as many.
 template <class Out>
-__device__ inline void norm_heads(Out* out, const Bits* x, int dims, Packed g, float eps) {
+__device__ inline void norm_heads(Out* out, const Bits* x, int dims, Packed g, float eps,
+                                  float offset = 0) {
   x += blockIdx.x * dims;
   out += blockIdx.x * dims;
   float squares = 0;
   for (int d = threadIdx.x; d < dims; d += blockDim.x) squares += at(x, d) * at(x, d);
   const float inverse = rsqrtf(block_sum(squares) / dims + eps);
   for (int d = threadIdx.x; d < dims; d += blockDim.x) {
-    put(out, d, at(x, d) * inverse * weight_at(g, d));
+    put(out, d, at(x, d) * inverse * (offset + weight_at(g, d)));
   }
 }
 
@@ -235,11 +236,11 @@ __device__ inline void rope(Bits* out, const In* y, int rows, const float* inv_f
 }
 
 // Attention of one query head, a block each, over rows of the cache and this position's own, k and
-// v, which do not come through it: the last `window` of them, or all if it is 0. Probabilities are
-// rounded before they weigh rows of the cache.
+// v, which do not come through it: the last `window` of them, or all if it is 0. A cap bounds the
+// scores, if it is not 0. Probabilities are rounded before they weigh rows of the cache.
 __device__ inline void attention(Bits* out, float* scores, const Bits* q, const Bits* k,
                                  const Bits* v, u8* cache, int layer, int position, float scale,
-                                 int window = 0) {
+                                 int window = 0, float cap = 0) {
   const int head = blockIdx.x, kv_head = head / (kHeads / kKVHeads);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   q += head * kHeadDim;
@@ -256,7 +257,8 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, const 
     for (int d = lane; d < kHeadDim; d += 32)
       score += at(q, d) * (row < position ? cached(row, false, d) : at(k, d));
     score = warp_sum(score);
-    if (lane == 0) p[row] = score * scale;
+    score *= scale;
+    if (lane == 0) p[row] = cap > 0 ? cap * tanhf(score / cap) : score;
   }
   __syncthreads();
 
@@ -299,10 +301,11 @@ __device__ inline void cached_row(Bits* row, const Bits* k, const Bits* v, u8* c
 }
 
 // The residual stream stays in fp32; what is read from it is rounded.
-__device__ inline void add(float* residual, Bits* x, const float* y, int n) {
+template <class In>
+__device__ inline void add(float* residual, Bits* x, const In* y, int n) {
   const int i = thread_index();
   if (i >= n) return;
-  residual[i] += y[i];
+  residual[i] += at(y, i);
   put(x, i, residual[i]);
 }
 

@@ -9,10 +9,10 @@
 
 namespace amk {
 
-// cos and sin of this position for every rotation pair, times a scale; the same in all layers. The
-// pairs of a head from kPairs on pass through: they are multiplied by 1 and 0, whatever the scale.
-// Ends before the first qkv flush, whose block barrier makes it visible.
-template <int kPairs = kHeadDim / 2, class C>
+// A table of cos and sin of this position for every rotation pair, times a scale. The pairs of a
+// head from kPairs on pass through: they are multiplied by 1 and 0, whatever the scale. Ends before
+// the first qkv flush, whose block barrier makes it visible.
+template <int kPairs = kHeadDim / 2, int kAngles = 0, class C>
 __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq, float scale = 1) {
   for (int j = c.tid; j < kHeadDim / 2; j += kConsumers) {
     float sin = 0, cos = 1;
@@ -21,7 +21,7 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq, float 
       sin *= scale;
       cos *= scale;
     }
-    c.shared.rotation[j] = make_float2(cos, sin);
+    c.shared.rotation[kAngles][j] = make_float2(cos, sin);
   }
 }
 

@@ -91,13 +91,14 @@ struct UnitReader<S, NormedHeads> {
       const u8* gain = head(c.tid, i) < kGroupHeads ? heads.q_gain : heads.k_gain;
       const uint2 g = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
       const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
-      by[i][0] = gained(g.x, c.shared.rotation[pair]);
-      by[i][1] = gained(g.y, c.shared.rotation[pair + 1]);
+      by[i][0] = gained(g.x, c.shared.rotation[S::kAngles][pair]);
+      by[i][1] = gained(g.y, c.shared.rotation[S::kAngles][pair + 1]);
     }
   }
 
   __device__ static __forceinline__ Pair gained(u32 gain, float2 turn) {
-    const float even = Element::to_float(u16(gain)), odd = Element::to_float(u16(gain >> 16));
+    const float even = gain_of<S>(Element::to_float(u16(gain)));
+    const float odd = gain_of<S>(Element::to_float(u16(gain >> 16)));
     return {make_float2(even * turn.x, even * turn.y), make_float2(odd * turn.x, odd * turn.y)};
   }
 

@@ -28,6 +28,7 @@ constexpr int kTraceStride = 4224;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
+constexpr int kAngleTables = 1;  // of cos and sin
 constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -97,6 +98,7 @@ struct ShortAttn {
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1p-03f;  // 0.125
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -118,6 +120,7 @@ struct LongPart {
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1p-03f;  // 0.125
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
 };
 
 // ----------------------------------------------------------------------------------------------

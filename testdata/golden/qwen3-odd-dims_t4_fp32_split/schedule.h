@@ -28,6 +28,7 @@ constexpr int kTraceStride = 624;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
+constexpr int kAngleTables = 1;  // of cos and sin
 constexpr bool kFragmentCache = false;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -100,7 +101,10 @@ struct ShortAttn {
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.a20bd8p-03f;  // 0.20412414523193154
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.0624dep-10f;  // 0.001, of the norms of q and k
+  static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -126,7 +130,10 @@ struct LongPart {
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.a20bd8p-03f;  // 0.20412414523193154
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.0624dep-10f;  // 0.001, of the norms of q and k
+  static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
 // ----------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ constexpr int kTraceStride = 352;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
+constexpr int kAngleTables = 1;  // of cos and sin
 constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -108,7 +109,10 @@ struct ShortAttnKind1 {
   static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.c9f25cp-03f;  // 0.22360679774997896
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
+  static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -131,7 +135,10 @@ struct ShortAttnKind2 {
   static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 33;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.c9f25cp-03f;  // 0.22360679774997896
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
+  static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -157,7 +164,10 @@ struct LongPartKind1 {
   static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.c9f25cp-03f;  // 0.22360679774997896
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
+  static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -183,7 +193,10 @@ struct LongPartKind2 {
   static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 33;  // that a position sees, its own among them; 0: all
   static constexpr float kScale = 0x1.c9f25cp-03f;  // 0.22360679774997896
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
+  static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
 // ----------------------------------------------------------------------------------------------

@@ -1,0 +1,128 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// A rotation is a table of angles, which the kernel makes when a step begins: cos and sin of the position times each
+// frequency. Layers of several kinds may rotate by tables of their own.
+type rotation struct {
+	InvFreq      string // the constant where the frequencies lie
+	RotatedPairs *field // nil where all pairs of a head rotate
+	Scale        *field // nil where nothing multiplies cos and sin
+
+	number int        // of the table
+	angles *ir.Buffer // the frequencies
+	pairs  int        // of a head that rotate, the first ones
+	scale  []ir.Param // what multiplies cos and sin, if anything does
+}
+
+// findRotations lists the tables of angles that stages rotate by, in the order of their buffers.
+func (b *builder) findRotations() {
+	for i := range b.p.Variants {
+		for _, sec := range sections(&b.p.Variants[i]) {
+			for _, s := range sec.stages {
+				o := op(s, ir.ROPE)
+				by := operand(o.In, 1)
+				angles := b.buffer(by.Buf, site{loop: sec.loop})
+				if by.Buf == "" || angles != nil && b.rotationBy(angles) != nil {
+					continue
+				}
+				r := &rotation{angles: angles}
+				if len(by.Dims) == 1 {
+					r.pairs = by.Dims[0].Len(0)
+				}
+				if o.Has("scale") {
+					r.scale = []ir.Param{ir.FloatParam("scale", o.FloatOr("scale", 1))}
+				}
+				b.d.Rotations = append(b.d.Rotations, r)
+			}
+		}
+	}
+	place := func(r *rotation) int {
+		return slices.IndexFunc(b.p.Buffers, func(f ir.Buffer) bool {
+			return r.angles != nil && f.Name == r.angles.Name
+		})
+	}
+	slices.SortStableFunc(b.d.Rotations, func(x, y *rotation) int { return place(x) - place(y) })
+	for i, r := range b.d.Rotations {
+		suffix := ""
+		if r.number = i; i > 0 {
+			suffix = itoa(i + 1)
+		}
+		if r.pairs < b.p.Model.HeadDim/2 {
+			r.RotatedPairs = &field{Type: "int", Name: "kRotatedPairs" + suffix, Value: itoa(r.pairs),
+				Note: "of a head; the others pass through"}
+		}
+		if len(r.scale) > 0 {
+			scale := r.scale[0].Float
+			r.Scale = &field{Type: "float", Name: "kRopeScale" + suffix, Value: hexFloat(scale),
+				Note: decimal(scale) + ", of cos and sin"}
+		}
+	}
+}
+
+// frequencies is the piece that the frequencies of a kind of layers are packed from: of all layers where the graph has
+// none of its own.
+func frequencies(g *ir.Graph, kind int) string {
+	if g.Kinds[kind].Rope == nil {
+		return "rows(@inv_freq)"
+	}
+	return fmt.Sprintf("rows(@inv_freq.kind%d)", kind)
+}
+
+// rotationBy returns the table that is made of a buffer, nil if there is none.
+func (b *builder) rotationBy(angles *ir.Buffer) *rotation {
+	for _, r := range b.d.Rotations {
+		if angles != nil && r.angles == angles {
+			return r
+		}
+	}
+	return nil
+}
+
+// rotationOf is the table that an op rotates by. The program has been found to have one for each.
+func (b *builder) rotationOf(o *ir.Op, at site) *rotation {
+	if r := b.rotationBy(b.buffer(operand(o.In, 1).Buf, at)); r != nil {
+		return r
+	}
+	return &rotation{}
+}
+
+// Setup is the call that makes the table, in lines.
+func (r *rotation) Setup() []string {
+	pairs, function := "kHeadDim / 2", "rotate_setup"
+	if r.RotatedPairs != nil {
+		pairs = r.RotatedPairs.Name
+	}
+	switch {
+	case r.number > 0:
+		function += fmt.Sprintf("<%s, %d>", pairs, r.number)
+	case r.RotatedPairs != nil:
+		function += "<" + pairs + ">"
+	}
+	scale := ""
+	if r.Scale != nil {
+		scale = ", " + r.Scale.Name
+	}
+	return call("    ", fmt.Sprintf("%s(c, reinterpret_cast<const float*>(weights + %s)%s);", function, r.InvFreq,
+		scale))
+}
+
+// checkAngles holds an operand to a table of the step, of which all frequencies are used.
+func (b *builder) checkAngles(s *ir.Stage, o ir.Operand) error {
+	r := b.rotationBy(b.buffer(o.Buf, site{}))
+	if ir.IsFamily(o.Buf) || r == nil {
+		return diag.Errorf(codeStructure, "buffer "+o.Buf, "is what stage %s rotates by, and not the same in every "+
+			"layer: want one buffer for all layers of a kind", s.Name)
+	}
+	if n := r.angles.Numel(); n != r.pairs {
+		return diag.Errorf(codeStructure, "buffer "+o.Buf,
+			"has %d frequencies, and stage %s rotates %d pairs of a head by them: want as many", n, s.Name, r.pairs)
+	}
+	return nil
+}
