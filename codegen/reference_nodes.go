@@ -98,10 +98,14 @@ func (r *referenceWriter) embed(n *ir.GraphNode) error {
 	return r.launch(l)
 }
 
-// order is how the rows of a node's weights are packed: those of a rotation in pairs.
+// order is how the rows of a node's weights are packed: those of q and k in the pairs of a rotation.
 func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
+	if r.g.Rope.Interleaved || r.g.Rope.Turned() == 0 {
+		return nil
+	}
 	for i := range r.nodes {
 		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
+			m.Op == "attention" && n.Name != m.Inputs[2] ||
 			m.Op == "rmsnorm" && m.IntOr("head_dim", 0) > 0 && r.order(m) != nil) {
 			if hd, turned := r.g.Model.HeadDim, r.g.Rope.Turned(); turned < hd {
 				return transform.Of(transform.Pairs, hd, turned)

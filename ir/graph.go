@@ -32,8 +32,9 @@ func (g *Graph) RopeOf(kind int) *Rope {
 // turns and stretches. With fewer than HeadDim/2 of them, elements j and j+Turned()/2 of a head are a pair, for j below
 // Turned()/2, and the elements from Turned() on are left as they are.
 type Rope struct {
-	InvFreq []float32 // from 1 to HeadDim/2 of them
-	Scale   float64   // multiplies cos and sin; above 0, and 1 for a plain rotation
+	InvFreq     []float32 // from 1 to HeadDim/2 of them
+	Scale       float64   // multiplies cos and sin; above 0, and 1 for a plain rotation
+	Interleaved bool      // elements 2j and 2j+1 are a pair instead
 }
 
 // Turned is how many elements of a head are rotated, from the first on.

@@ -22,17 +22,25 @@ type Family struct {
 
 // Families are all that have an importer, by model type. Each is held to the logits of transformers.
 var Families = []Family{
+	{"cwm", "CWM of Meta", true, false, importCWM},
+	{"ernie4_5", "Ernie 4.5, its dense models", true, false, importErnie45},
 	{"gemma", "Gemma, the first", true, false, importGemma},
 	{"gemma2", "Gemma 2", true, false, importGemma2},
 	{"gemma3", "Gemma 3 that sees images: the part that reads text", true, false, importGemma3},
 	{"gemma3_text", "Gemma 3", true, false, importGemma3Text},
+	{"glm", "GLM-4 9B of 2024", true, false, importGLM},
 	{"granite", "Granite 3.x, its dense models", true, false, importGranite},
+	{"helium", "Helium 1", true, false, importHelium},
+	{"internlm3", "InternLM3", true, false, importInternLM3},
+	{"iquestcoder", "IQuest Coder V1", true, false, importIQuestCoder},
 	{"llama", "Llama 2 and 3.x, TinyLlama, SmolLM2, Yi", true, true, importLlama},
 	{"ministral", "Ministral 8B", true, false, importMinistral},
 	{"mistral", "Mistral, Mistral Nemo, Mistral Small 2409 and 2501", true, true, importMistral},
 	{"phi3", "Phi-3 and 3.5 mini, Phi-3-medium, Phi-4, Phi-4-mini", true, false, importPhi3},
 	{"qwen2", "Qwen2, Qwen2.5", true, true, importQwen2},
 	{"qwen3", "Qwen3, its dense models", true, true, importQwen3},
+	{"seed_oss", "Seed-OSS", true, false, importSeedOSS},
+	{"smollm3", "SmolLM3", true, false, importSmolLM3},
 	{"starcoder2", "StarCoder 2", true, false, importStarcoder2},
 }
 
@@ -78,7 +86,6 @@ var unmodelled = map[string]string{
 	"falcon_h1":        "it has recurrent layers",
 	"falcon_mamba":     "it is a state-space model",
 	"gemma3n":          "it is a multimodal model with embeddings for each layer",
-	"glm":              "it has fused projections and a partial rotary embedding of neighbours",
 	"glm4":             "it has fused projections, a partial rotary embedding of neighbours and norms after the blocks",
 	"glm4_moe":         "it has experts",
 	"gpt2":             "it has learned position embeddings, LayerNorm, GELU and biases",
@@ -114,8 +121,6 @@ var unmodelled = map[string]string{
 	"qwen3_next":       "it has recurrent layers and experts",
 	"recurrent_gemma":  "it has recurrent layers",
 	"rwkv":             "it is a recurrent model",
-	"seed_oss":         "it has a switch of its own for the bias of the output projection",
-	"smollm3":          "some of its layers have no rotary embedding",
 	"stablelm":         "it has LayerNorm with biases and a partial rotary embedding",
 	"t5":               "it has an encoder beside the decoder",
 	"whisper":          "it has an encoder beside the decoder",

@@ -88,7 +88,7 @@ func importGemma3(m *importer) *ir.Graph {
 	m.checkFields(gemma3Whole, gemma3WholeInert, slices.DeleteFunc(slices.Clone(assumed), func(field string) bool {
 		return !outer(field)
 	}))
-	m.checkArchitecture(architecture)
+	m.checkArchitecture(architecture, "")
 	m.refuseQuantised()
 	text, ok := get(whole.Object, "text_config").(*checkpoint.Object)
 	if !ok {

@@ -26,8 +26,8 @@ var otherHeads = []head{
 }
 
 // checkArchitecture demands the class that the checkpoint was saved from, where the config names one. Where it does
-// not, model_type decides, and the tensors must fit.
-func (m *importer) checkArchitecture(want string) {
+// not, model_type decides, and the tensors must fit. alias is another name of the class, or none.
+func (m *importer) checkArchitecture(want, alias string) {
 	v, ok := m.value("architectures")
 	if !ok {
 		return
@@ -38,7 +38,7 @@ func (m *importer) checkArchitecture(want string) {
 		return
 	}
 	class, _ := list[0].(string)
-	if class == want {
+	if class == want || class == alias && alias != "" {
 		return
 	}
 	reason := ""

@@ -8,8 +8,9 @@ import (
 	"amkc/ir/transform"
 )
 
-// layer lists the nodes of a layer of which attention sees so many positions, or all of them if window is 0.
-func (d *decoder) layer(m *ir.Model, names *tensorNames, window int) []ir.GraphNode {
+// layer lists the nodes of a layer of which attention sees so many positions, or all of them if window is 0, and
+// rotates queries and keys or does not.
+func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates bool) []ir.GraphNode {
 	var b nodes
 	h, hd := m.Hidden, m.HeadDim
 	qd, kd := m.Heads*hd, m.KVHeads*hd
@@ -28,7 +29,9 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int) []ir.GraphN
 		q = d.normHeads(&b, "q_norm", q, qd, m, names.ofLayer("q_norm"))
 		k = d.normHeads(&b, "k_norm", k, kd, m, names.ofLayer("k_norm"))
 	}
-	q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
+	if rotates {
+		q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
+	}
 	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
 	b.param(ir.FloatParam("scale", cmp.Or(d.attnScale, 1/math.Sqrt(float64(hd)))),
 		ir.IntParam("window", ir.Int(window)))

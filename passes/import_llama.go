@@ -97,6 +97,7 @@ func importLlama(m *importer) *ir.Graph {
 // gated MLP. Its sizes are what absent fields of the config mean.
 type decoder struct {
 	architecture                                          string
+	alias                                                 string           // another name of the class
 	modelled                                              []string         // fields of the config
 	inert                                                 map[string]known // others that configs of the family carry
 	layers, hidden, intermediate, heads, vocab, positions int
@@ -104,7 +105,9 @@ type decoder struct {
 	check                                                 func(m *importer) // refuses values that are not modelled
 	// positions that attention sees in each layer, a token's own among them: 0 for all before it; nil where the family
 	// has no windows
-	windows     func(m *importer, layers int) []int
+	windows func(m *importer, layers int) []int
+	// which layers rotate queries and keys, by their windows; nil: all
+	rotate      func(windows []int) []bool
 	headDim     int         // what an absent head_dim means; 0: hidden_size over heads
 	tied        bool        // what an absent tie_word_embeddings means
 	eps         float64     // what an absent rms_norm_eps means; 0: 1e-6
@@ -119,6 +122,10 @@ type decoder struct {
 	stacks func(model *ir.Model) []stack // tensors in which the checkpoint has several linears; nil: none
 	fields map[string]string             // what its configs call fields that Llama's call otherwise
 
+	theta       float64        // what an absent rope_theta means; 0: 10000
+	scaling     map[string]any // the object of the rotation that the class has where the config has none
+	turned      float64        // what an absent partial_rotary_factor means; 0: the family reads none
+	interleaved bool           // neighbouring elements of a head are a rotation pair
 	// ropes are the rotary embedding, and that of layers with a window if it is another one; nil: the one that a config
 	// has for all layers
 	ropes func(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope)
@@ -142,7 +149,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 	m.names = cmp.Or(d.names, plainNames)
 	field := func(llamas string) string { return cmp.Or(d.fields[llamas], llamas) }
 	m.checkFields(d.modelled, d.inert, m.src.AssumeInert)
-	m.checkArchitecture(d.architecture)
+	m.checkArchitecture(d.architecture, d.alias)
 	d.check(m)
 	model := ir.Model{
 		Name: m.src.Name, Architecture: d.architecture, DTypes: ir.Uniform(m.chooseDType()),
@@ -172,7 +179,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		full, windowed := d.ropes(m, &model, trained)
 		return m.graph(d, model, windows, full, windowed)
 	}
-	return m.graph(d, model, windows, m.rope(&model, trained), nil)
+	return m.graph(d, model, windows, m.rope(d, &model, trained), nil)
 }
 
 // windowOf reads a size of the window that may be null, which means none; absent is what the family's class says.
@@ -192,6 +199,9 @@ func (m *importer) headDim(model *ir.Model, absent int) int {
 	if m.diags.Err() != nil {
 		return 2 // the sizes it is computed from may be stand-ins
 	}
+	if v, there := m.doc.Get("head_dim"); there && v == nil {
+		absent = 0
+	}
 	if _, explicit := m.value("head_dim"); !explicit && absent == 0 && model.Hidden%model.Heads != 0 {
 		m.fail(codeField, "head_dim", "is missing, and hidden_size %d is not a multiple of num_attention_heads %d",
 			model.Hidden, model.Heads)
@@ -208,13 +218,18 @@ func (m *importer) headDim(model *ir.Model, absent int) int {
 
 // refuseUnmodelled checks the fields of which one value is modelled, and the others change the maths.
 func (m *importer) refuseUnmodelled() {
+	m.refuseWindows()
+	m.refuseOfDecoders()
+}
+
+// refuseWindows demands that all layers see all positions.
+func (m *importer) refuseWindows() {
 	m.refuseTrue("use_sliding_window")
 	if v, ok := m.value("sliding_window"); ok {
 		m.fail(codeNotModelled, "sliding_window", "is %s, and sliding windows are not modelled; accepted: null",
 			spell(v))
 	}
 	m.refuseLayerTypes(fullAttention)
-	m.refuseOfDecoders()
 }
 
 // refuseTrue checks switches that are modelled off.
@@ -298,28 +313,36 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 	}
 	after.add("argmax", "argmax", []int{1}, []string{logits})
 	g := &ir.Graph{Model: model, Rope: rope, Before: before, After: after}
+	rotate := slices.Repeat([]bool{true}, model.Layers)
+	if d.rotate != nil {
+		rotate = d.rotate(windows)
+	}
 	type form struct {
-		window int
-		rope   *ir.Rope
+		window  int
+		rope    *ir.Rope
+		rotates bool
 	}
 	kinds := map[form]int{}
-	for _, window := range windows {
-		f, name := form{window: window}, fullAttention
+	for i, window := range windows {
+		f, name := form{window: window, rotates: rotate[i]}, fullAttention
 		if window > 0 {
 			f.rope = windowed
 		}
 		if window >= model.MaxSeq {
 			f.window = 0
 		}
-		if f != (form{}) {
+		if f.window > 0 || f.rope != nil {
 			name = slidingAttention
+		}
+		if !f.rotates {
+			name += " without rotation"
 		}
 		kind, known := kinds[f]
 		if !known {
 			kind = len(g.Kinds)
 			kinds[f] = kind
 			g.Kinds = append(g.Kinds, ir.LayerKind{Name: name, Rope: f.rope,
-				Nodes: d.layer(&model, m.names, f.window)})
+				Nodes: d.layer(&model, m.names, f.window, f.rotates)})
 		}
 		g.Layers = append(g.Layers, kind)
 	}

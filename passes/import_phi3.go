@@ -33,31 +33,32 @@ var phi3Inert = func() map[string]known {
 	inert["use_sliding_window"] = isFalse.does("some layers attend to fewer positions")
 	inert["full_attn_mod"] = isNumber(1).does("some layers attend to fewer positions")
 	inert["interpolate_factor"] = isNumber(1).does("positions are interpolated")
-	inert["auto_map"] = known{accept: isPhi3Code, want: "it names the classes of a Phi-3"}
+	inert["auto_map"] = isCodeOf("phi3", "Phi3")
 	return inert
 }()
 
-// isPhi3Code reports whether an auto_map names no classes but those that transformers has too, and loads by default.
-func isPhi3Code(v any) bool {
-	object, ok := v.(*checkpoint.Object)
-	if !ok {
-		return isEmpty.accept(v)
-	}
-	classes := map[string]string{"AutoConfig": "configuration_phi3.Phi3Config",
-		"AutoModelForCausalLM": "modeling_phi3.Phi3ForCausalLM"}
-	return !slices.ContainsFunc(object.Keys(), func(auto string) bool {
-		class, known := classes[auto]
-		return auto != "AutoTokenizer" && (!known || get(object, auto) != class)
-	})
+// isCodeOf is an auto_map that names no classes but those of a family that transformers has too, and loads by default.
+func isCodeOf(modelType, class string) known {
+	classes := map[string]string{"AutoConfig": "configuration_" + modelType + "." + class + "Config",
+		"AutoModel":            "modeling_" + modelType + "." + class + "Model",
+		"AutoModelForCausalLM": "modeling_" + modelType + "." + class + "ForCausalLM"}
+	return known{want: "it names the classes of the family", accept: func(v any) bool {
+		object, ok := v.(*checkpoint.Object)
+		if !ok {
+			return isEmpty.accept(v)
+		}
+		return !slices.ContainsFunc(object.Keys(), func(auto string) bool {
+			class, known := classes[auto]
+			return auto != "AutoTokenizer" && (!known || get(object, auto) != class)
+		})
+	}}
 }
 
 // phi3Stacks are queries, keys and values in one matrix, and gate and up in another.
 func phi3Stacks(m *ir.Model) []stack {
-	q, kv, n := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim, m.Intermediate
-	return []stack{
-		{"self_attn.qkv_proj", q + 2*kv, map[string][]int{"q_proj": {0, q}, "k_proj": {q, q + kv},
-			"v_proj": {q + kv, q + 2*kv}}},
-		{"mlp.gate_up_proj", 2 * n, map[string][]int{"gate_proj": {0, n}, "up_proj": {n, 2 * n}}}}
+	q, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
+	return append(stackedGateUp(m), stack{"self_attn.qkv_proj", q + 2*kv, map[string][]int{"q_proj": {0, q},
+		"k_proj": {q, q + kv}, "v_proj": {q + kv, q + 2*kv}}})
 }
 
 func phi3Windows(m *importer, layers int) []int { return m.windowOfAll(0, layers) }
@@ -71,7 +72,7 @@ func phi3Ropes(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope) {
 	where, params := m.ropeObject()
 	r := m.ropeReader(where, params, m.ropeTheta("rope_theta", 10000, where, params), model, trained)
 	r.partial, r.types, r.original = true, phi3RopeTypes, 4096
-	r.turned = r.part(model.HeadDim)
+	r.turned = r.part(model.HeadDim, 1)
 	return r.read(), nil
 }
 

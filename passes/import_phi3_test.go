@@ -39,7 +39,7 @@ func TestFieldsOfPhi3(t *testing.T) {
 		want    string
 	}{
 		"another class": {fieldsOf{"auto_map": fieldsOf{"AutoModelForCausalLM": "modeling_phi4mm.Phi4MM"}},
-			"auto_map: error: is an object; it is known to have no effect when it names the classes of a Phi-3"},
+			"auto_map: error: is an object; it is known to have no effect when it names the classes of the family"},
 		"biases": {fieldsOf{"attention_bias": true}, "the projections have biases, which is not modelled"},
 		"gelu":   {fieldsOf{"hidden_act": "gelu"}, `hidden_act: error: "gelu" is not modelled`},
 		"linear": {fieldsOf{"rope_scaling": fieldsOf{"type": "linear", "factor": 2}},

@@ -97,14 +97,15 @@ type lowerer struct {
 	differs error    // a buffer that two layers would have in two shapes
 
 	// Of the body in hand:
-	nodes   []ir.GraphNode
-	stages  []*ir.Stage
-	layer   ir.Layer          // that it is of
-	rope    *ir.Rope          // that it rotates by
-	angles  string            // the buffer of its frequencies
-	value   map[string]string // node -> buffer that holds its value
-	sum     string            // the node whose sum the residual is now
-	rotated map[string]bool   // nodes whose value a rotation reads, of the elements as they are or normalised
+	nodes  []ir.GraphNode
+	stages []*ir.Stage
+	layer  ir.Layer          // that it is of
+	rope   *ir.Rope          // that it rotates by
+	angles string            // the buffer of its frequencies
+	value  map[string]string // node -> buffer that holds its value
+	sum    string            // the node whose sum the residual is now
+	// nodes whose value a rotation reads, of the elements as they are or normalised, or one of other layers would
+	rotated map[string]bool
 	// nodes whose value attention reads, and so another SM than has computed it
 	exchanged map[string]bool
 	summed    map[string]bool // nodes whose value is added to the residual by those who have computed it
@@ -132,6 +133,8 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 		for _, in := range n.Inputs {
 			l.exchanged[in] = true
 		}
+		// Layers without a rotation have the rows of q and k in the same order as the others: scores do not care.
+		l.rotated[n.Inputs[0]], l.rotated[n.Inputs[1]] = true, true
 	case n.Op == "argmax":
 		l.chosen = n.Inputs[0]
 	}
@@ -366,6 +369,9 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	}
 	w := l.weights(l.named(n.Name)+".weight", n.Weights[0], order...)
 	out := l.named(n.Name)
+	if b := l.buffers.find(out, 0); b != nil && b.DType != dtype { // layers of another kind rotate it before
+		out += ".exchanged"
+	}
 	if n.Name == l.chosen {
 		out = logits
 	} else {

@@ -68,9 +68,10 @@ func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Tran
 	return name
 }
 
-// order is how the rows of a node's weights are packed.
+// order is how the rows of a node's weights are packed: so that the elements of a pair are side by side, where a
+// checkpoint has them otherwise.
 func (l *lowerer) order(n *ir.GraphNode) transform.Chain {
-	if !l.rotated[n.Name] {
+	if !l.rotated[n.Name] || l.rope.Interleaved || l.rope.Turned() == 0 {
 		return nil
 	}
 	if turned := l.rope.Turned(); turned < l.m.HeadDim {

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -42,10 +43,20 @@ type ropeReader struct {
 }
 
 // rope reads the rotary embedding of a model that was made for so many positions. It has one frequency for each pair
-// of elements of a head.
-func (m *importer) rope(model *ir.Model, trained int) ir.Rope {
+// of elements of a head, or of the part of it that is rotated.
+func (m *importer) rope(d *decoder, model *ir.Model, trained int) ir.Rope {
 	where, params := m.ropeObject()
-	return m.ropeOf(where, params, m.ropeTheta("rope_theta", 10000, where, params), model, trained)
+	if params == nil && d.scaling != nil {
+		where, params = "rope_parameters", checkpoint.NewObject(d.scaling)
+	}
+	theta := m.ropeTheta("rope_theta", cmp.Or(d.theta, 10000), where, params)
+	r := m.ropeReader(where, params, theta, model, trained)
+	if d.turned > 0 {
+		r.partial, r.turned = true, r.part(model.HeadDim, d.turned)
+	}
+	rope := r.read()
+	rope.Interleaved = d.interleaved
+	return rope
 }
 
 // ropeOf reads what an object describes, or nothing but a base where there is none.
@@ -95,16 +106,16 @@ func (r *ropeReader) accepted() string {
 }
 
 // part reads how much of a head is rotated, which stands in the object or beside it: elements from the first on.
-func (r *ropeReader) part(headDim int) int {
+func (r *ropeReader) part(headDim int, absent float64) int {
 	const key = "partial_rotary_factor"
-	field, factor := key, 1.0
+	field, factor := key, absent
 	outer, beside := r.value(key)
 	if beside {
 		factor = r.between(key, outer, ropeBounds[key])
 	}
 	if r.params != nil && r.has(key) {
 		field = r.at(key)
-		inner := r.number(key, 1)
+		inner := r.number(key, absent)
 		if beside && inner != factor {
 			r.fail(codeRope, field, "is %g, but %s is %g; want one of them", inner, key, factor)
 		}

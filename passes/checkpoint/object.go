@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"amkc/ir/diag"
@@ -22,6 +24,11 @@ const (
 type Object struct {
 	keys   []string
 	values map[string]any
+}
+
+// NewObject returns an object with the given values, its keys in order.
+func NewObject(values map[string]any) *Object {
+	return &Object{keys: slices.Sorted(maps.Keys(values)), values: values}
 }
 
 // Keys returns the keys in the order of the file.

@@ -203,10 +203,61 @@ MODELS |= {
                                               "dtype": "float32"},
                          [*STARCODER2, {"sliding_window": 24}, {"hidden_act": "relu"}], "present"),
 }
+MODELS |= {
+    "smollm3-tied": ("SmolLM3Config", {**SMALL, "num_hidden_layers": 3, "no_rope_layer_interval": 2,
+                                       "tie_word_embeddings": True, "pad_token_id": None, "rope_theta": 5e6},
+                     [{"no_rope_layers": 3 * [1]}, {"no_rope_layers": [1, 1, 0]}], "former"),
+    "smollm3-windows": ("SmolLM3Config", {**SMALL, "num_hidden_layers": 4, "attention_bias": True, "mlp_bias": True,
+                                          "use_sliding_window": True, "sliding_window": 12, "pad_token_id": None,
+                                          "no_rope_layers": [0, 0, 1, 1], "tie_word_embeddings": False},
+                        [*BIASES, "self_attn.o_proj.bias", *MLP_BIASES, {"no_rope_layers": 4 * [1]},
+                         {"sliding_window": 11}, {"sliding_window": 13}, {"layer_types": 4 * ["full_attention"]}],
+                        "former"),
+    "smollm3-listed": ("SmolLM3Config", {**ODD, "head_dim": 20, "num_hidden_layers": 4, "use_sliding_window": True,
+                                         "sliding_window": 12, "pad_token_id": None, "no_rope_layers": [1, 1, 0, 0],
+                                         "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
+                                                         "full_attention"]},
+                       [{"no_rope_layers": 4 * [1]}, {"no_rope_layers": [1, 0, 1, 0]}, {"sliding_window": 11},
+                        {"layer_types": 4 * ["full_attention"]}], "present"),
+    "seed-oss-biases": ("SeedOssConfig", {**SMALL, "head_dim": 20, "attention_out_bias": True, "mlp_bias": True,
+                                          "rope_theta": 1e7}, [*BIASES, "self_attn.o_proj.bias", *MLP_BIASES],
+                        "present"),
+    "seed-oss-odd-dims": ("SeedOssConfig", {**ODD, "head_dim": 24}, BIASES, "former"),
+    "internlm3-plain": ("InternLM3Config", {**SMALL, "head_dim": 16, "attention_bias": False, "mlp_bias": False,
+                                            "rope_parameters": {"rope_type": "dynamic", "factor": 6.0}},
+                        [], "former"),
+    "internlm3-biases": ("InternLM3Config", {**SMALL, "head_dim": 20, "attention_bias": True, "mlp_bias": True},
+                         [*BIASES, "self_attn.o_proj.bias", *MLP_BIASES], "present"),
+    "iquestcoder": ("IQuestCoderConfig", {**SMALL, "head_dim": 20, "num_key_value_heads": 1, "rope_theta": 5e5}, [],
+                    "present"),
+    "cwm-windows": ("CwmConfig", {**SMALL, "head_dim": 20, "num_hidden_layers": 6, "sliding_window": 12,
+                                  "rope_parameters": {"rope_type": "llama3", "rope_theta": 1e6, "factor": 16.0,
+                                                      "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+                                                      "original_max_position_embeddings": 32}},
+                    [{"sliding_window": 11}, {"sliding_window": 13}, {"layer_types": 6 * ["full_attention"]},
+                     {"layer_types": 6 * ["sliding_attention"]}, {"rope_parameters": {"factor": 2.0}}], "former"),
+    "cwm-listed": ("CwmConfig", {**ODD, "hidden_size": 72, "sliding_window": 16, "mlp_bias": True,
+                                 "head_dim": 12, "layer_types": ["sliding_attention", "sliding_attention",
+                                                                 "full_attention"]},
+                   [*MLP_BIASES, {"sliding_window": 15}, {"layer_types": 3 * ["full_attention"]}], "present"),
+    "glm-half": ("GlmConfig", {**SMALL, "head_dim": 24, "pad_token_id": None},
+                 [*BIASES, {"rope_parameters": {"partial_rotary_factor": 1.0}}], "present"),
+    "glm-three-quarters": ("GlmConfig", {**ODD, "head_dim": 16, "pad_token_id": None, "attention_bias": False,
+                                         "rope_parameters": {"partial_rotary_factor": 0.75}},
+                           [{"rope_parameters": {"partial_rotary_factor": 0.5}}], "former"),
+    "ernie4-5-tied": ("Ernie4_5Config", {**SMALL, "head_dim": 20, "tie_word_embeddings": True, "rope_theta": 5e5}, [],
+                      "former"),
+    "ernie4-5-biases": ("Ernie4_5Config", {**ODD, "head_dim": 24, "use_bias": True, "tie_word_embeddings": False},
+                        [*BIASES, "self_attn.o_proj.bias", *MLP_BIASES], "present"),
+    "helium-plain": ("HeliumConfig", {**SMALL, "head_dim": 12, "pad_token_id": None}, [], "former"),
+    "helium-biases": ("HeliumConfig", {**SMALL, "hidden_size": 80, "head_dim": 20, "pad_token_id": None,
+                                       "attention_bias": True, "mlp_bias": True}, [*BIASES, *MLP_BIASES], "present"),
+}
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
-FUSED = {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight", "mlp.gate_proj.weight": "mlp.gate_up_proj.weight"}
+GATE_UP = {"mlp.gate_proj.weight": "mlp.gate_up_proj.weight"}
+FUSED = {"Phi3Config": {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight", **GATE_UP}, "GlmConfig": GATE_UP}
 
 
 def config_of(kind, fields):
@@ -262,7 +313,7 @@ def rewrite_config(folder, fields):
     rope = config.pop("rope_parameters")
     if "rope_type" in rope:  # for all layers
         config["rope_theta"] = rope.pop("rope_theta")
-        if config["model_type"] == "phi3":  # which has these beside the object
+        if config["model_type"] in ("phi3", "glm"):  # which have these beside the object
             config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
             rope.pop("original_max_position_embeddings", None)
         if rope["rope_type"] != "default":
@@ -351,7 +402,8 @@ def generate(name):
         ids = np.random.default_rng(seed).integers(0, fields["vocab_size"], positions).tolist()
         want = logits(model, ids)
         text, margin = greedy(model, ids[:PROMPT], positions - PROMPT)
-        every = [FUSED.get(what, what) if kind == "Phi3Config" and isinstance(what, str) else what for what in EVERY]
+        fused = FUSED.get(kind, {})
+        every = [fused.get(what, what) if isinstance(what, str) else what for what in EVERY]
         idle = unmoved(folder, [*(every if "rms_norm_eps" in fields else []), *matters], ids, want)
         if margin >= MARGIN and len(set(text)) >= DISTINCT and not idle:
             break

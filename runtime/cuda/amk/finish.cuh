@@ -10,8 +10,8 @@ namespace amk {
 
 // ---- ops ----------------------------------------------------------------------------------------
 
-// ROPE: rows below kRotated are rotation pairs side by side, even row j and odd row j + head/2; the
-// others pass through. The angles are those of a table of the step's.
+// ROPE: rows below kRotated are rotation pairs side by side, whichever rows of the checkpoint these
+// are; the others pass through. The angles are those of a table of the step's.
 template <int kRotated, int kAngles = 0, class C>
 __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   const float other = __shfl_xor_sync(~0u, v, 1);
