@@ -51,11 +51,6 @@ __device__ __forceinline__ QuadPoll<kCount, IndexOf> quad_poll(const u8* copy, I
   return {copy, index_of};
 }
 
-// Two elements, rounded, in one register.
-__device__ __forceinline__ u32 pack2(float lo, float hi) {
-  return u32(Element::from_float(lo)) | u32(Element::from_float(hi)) << 16;
-}
-
 // Four weights of a norm, from column on; 0 beyond the vector.
 template <int kColumns>
 __device__ __forceinline__ uint2 load_norm(const u8* norm, int column) {
