@@ -212,7 +212,10 @@ func (w *productWriter) gemv(o *ir.Op, normed bool) {
 		w.columns = w.b.rangeExtent(matrix.Dims[1])
 	}
 	in, out := view(buf(o.In, 0)), buf(o.Out, 0)
-	if !normed {
+	if !normed && w.b.readsResidual(w.s) {
+		in.Dims = []ir.Range{ownSM, upTo(w.columns)}
+		w.reader = "ResidualPlain{}"
+	} else if !normed {
 		in.Dims = []ir.Range{upTo(w.columns)}
 		w.param("const Page", "in", argument{buffer: in.Buf})
 		w.reader = "Plain{in}"

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,11 +18,24 @@ func cousin(modelType, class string) string {
 		"max_position_embeddings": 512}`, class, modelType)
 }
 
+// ministral3Scaling is the rotation of a Ministral 3 that was trained for 512 positions first.
+var ministral3Scaling = fieldsOf{"rope_type": "yarn", "rope_theta": 1e6, "factor": 16,
+	"original_max_position_embeddings": 512, "max_position_embeddings": 8192, "llama_4_scaling_beta": 0.1}
+
+// mistral3Config is a Mistral 3 that sees images too.
+var mistral3Config = edit(`{"architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3",
+	"image_token_index": 10, "projector_hidden_act": "gelu", "spatial_merge_size": 2, "vision_feature_layer": -1,
+	"multimodal_projector_bias": false, "vision_config": {"model_type": "pixtral"}}`, fieldsOf{"text_config": fieldsOf{
+	"model_type": "mistral", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
+	"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "vocab_size": 128,
+	"max_position_embeddings": 512, "sliding_window": 16}})
+
 // What distinguishes the graphs of families that share their layers with Llama.
 func TestFieldsOfCousins(t *testing.T) {
 	smol := cousin("smollm3", "SmolLM3ForCausalLM")
-	glm := cousin("glm", "GlmForCausalLM")
+	glm, exaone := cousin("glm", "GlmForCausalLM"), cousin("exaone4", "Exaone4ForCausalLM")
 	cwm := edit(cousin("cwm", "CwmForCausalLM"), fieldsOf{"rope_scaling": fieldsOf{"type": "linear", "factor": 2}})
+	const bare = "norms q_norm k_norm post_attn_norm post_mlp_norm; "
 	for name, c := range map[string]struct {
 		base    string
 		changes fieldsOf
@@ -91,6 +105,39 @@ func TestFieldsOfCousins(t *testing.T) {
 			want: "neighbours; tied; qkv gate up; 0:full"},
 		"ernie4_5, biases": {base: cousin("ernie4_5", "Ernie4_5ForCausalLM"), changes: fieldsOf{"use_bias": true},
 			want: "neighbours; tied; qkv+bias o+bias gate+bias up+bias down+bias; 0:full"},
+		"glm4": {base: cousin("glm4", "Glm4ForCausalLM"),
+			want: "neighbours, 6; qkv+bias gate_up; norms input_norm post_attn_norm post_norm post_mlp_norm; 0:full"},
+		"arcee": {base: cousin("arcee", "ArceeForCausalLM"), changes: fieldsOf{"mlp_bias": true},
+			want: "pairs; qkv up+bias down+bias; 0:full"},
+		"arcee, another activation": {base: cousin("arcee", "ArceeForCausalLM"),
+			changes: fieldsOf{"hidden_act": "silu"}, refusal: `"silu" is not modelled; accepted: "gelu"`},
+		"exaone4": {base: exaone, changes: fieldsOf{"sliding_window": 16, "sliding_window_pattern": 2},
+			want: "pairs; qkv gate up; " + bare + "0:16 1:full still 0:16"},
+		"exaone4, a pattern in letters": {base: exaone, changes: fieldsOf{"sliding_window": 16,
+			"sliding_window_pattern": "LLLG", "layer_types": []string{fullAttention, slidingAttention, fullAttention}},
+			want: "pairs; qkv gate up; " + bare + "0:full still 1:16 0:full still"},
+		"exaone4, letters alone": {base: exaone, changes: fieldsOf{"sliding_window_pattern": "LLLG"},
+			refusal: `sliding_window_pattern: error: is "LLLG"; want an integer`},
+		"exaone4, no window": {base: exaone, changes: fieldsOf{"sliding_window": nil},
+			want: "pairs; qkv gate up; " + bare + "0:full"},
+		"exaone4, biases": {base: exaone, changes: fieldsOf{"attention_bias": true},
+			refusal: "the projections have biases"},
+		"ministral3": {base: cousin("ministral3", "Ministral3ForCausalLM"),
+			changes: fieldsOf{"rope_parameters": ministral3Scaling}, want: "pairs; qkv gate up; 0:full"},
+		"ministral3, positions beyond": {base: cousin("ministral3", "Ministral3ForCausalLM"),
+			changes: fieldsOf{"rope_parameters": ministral3Scaling, "max_position_embeddings": 513},
+			refusal: "from position 512 on, which is not modelled; accepted: 0, or --max-seq up to 512"},
+		"ministral3, without its factor": {base: cousin("ministral3", "Ministral3ForCausalLM"),
+			changes: fieldsOf{"rope_parameters": fieldsOf{"rope_type": "yarn", "factor": 2}},
+			refusal: "llama_4_scaling_beta: error: is missing"},
+		"mistral3": {base: mistral3Config, want: "pairs; qkv gate up; 0:16"},
+		"mistral3, tied outside": {base: mistral3Config, changes: fieldsOf{"tie_word_embeddings": true},
+			want: "pairs; tied; qkv gate up; 0:16"},
+		"mistral3, no text_config": {base: mistral3Config, changes: fieldsOf{"text_config": nil},
+			refusal: "want an object, which describes the language model"},
+		"mistral3, a part of another type": {base: mistral3Config,
+			changes: fieldsOf{"text_config": fieldsOf{"model_type": "llama"}},
+			refusal: `is "llama"; want "mistral", "ministral3"`},
 		"helium": {base: cousin("helium", "HeliumForCausalLM"),
 			changes: fieldsOf{"attention_bias": true}, want: "neighbours; qkv+bias gate up; 0:full"},
 	} {
@@ -101,7 +148,7 @@ func TestFieldsOfCousins(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.Empty(t, s.Diags)
+			require.Empty(t, s.Diags.Err())
 			require.Equal(t, c.want, traits(s.Graph))
 		})
 	}
@@ -110,6 +157,8 @@ func TestFieldsOfCousins(t *testing.T) {
 // A class may scale its rotation where the config has no object for it, which then says nothing of the base either.
 func TestDefaultScalings(t *testing.T) {
 	for base, scaling := range map[string]fieldsOf{
+		cousin("ministral3", "Ministral3ForCausalLM"): {"rope_type": "yarn", "rope_theta": 1e6, "factor": 16,
+			"original_max_position_embeddings": 16384, "mscale": 1, "mscale_all_dim": 1, "llama_4_scaling_beta": 0.1},
 		cousin("cwm", "CwmForCausalLM"): {"rope_type": "llama3", "rope_theta": 1e6, "factor": 16, "low_freq_factor": 1,
 			"high_freq_factor": 4, "original_max_position_embeddings": 8192},
 	} {
@@ -118,17 +167,16 @@ func TestDefaultScalings(t *testing.T) {
 		stated, err := importConfig(t, edit(base, fieldsOf{"rope_parameters": scaling}), State{})
 		require.NoError(t, err)
 		require.Equal(t, stated.Graph, absent.Graph)
-		plain, err := importConfig(t, edit(base,
-			fieldsOf{"rope_parameters": fieldsOf{"rope_type": "default"}}), State{})
-		require.NoError(t, err)
-		require.NotEqual(t, plain.Graph.Rope, absent.Graph.Rope)
+		plain := unscaled(invFreq(1e6, absent.Graph.Model.HeadDim))
+		require.NotEqual(t, plain.InvFreq, absent.Graph.Rope.InvFreq)
 		_, err = importConfig(t, edit(base, fieldsOf{"rope_theta": 5e5}), State{})
 		require.ErrorContains(t, err, "but rope_theta is 500000; want one of them")
 	}
 }
 
 // traits spells what distinguishes the families: the rotation, with the pairs of a head if they are not all; tied; the
-// projections, with those that have biases; and the kind of each layer with its window.
+// projections, with those that have biases; the norms of a layer where they are not Llama's; and the kind of each layer
+// with its window.
 func traits(g *ir.Graph) string {
 	rotation := "pairs"
 	if g.Rope.Interleaved {
@@ -140,9 +188,12 @@ func traits(g *ir.Graph) string {
 	if g.Model.Tied {
 		rotation += "; tied"
 	}
-	var linears, layers []string
+	var linears, layers, norms []string
 	seen := map[string]bool{}
 	for _, n := range g.Kinds[0].Nodes {
+		if n.Op == "rmsnorm" {
+			norms = append(norms, n.Name)
+		}
 		if n.Op != "linear" {
 			continue
 		}
@@ -173,10 +224,16 @@ func traits(g *ir.Graph) string {
 				rotates = ""
 			}
 		}
+		if g.RopeOf(kind).InvFreq[0] == 0 {
+			rotates = " still"
+		}
 		layers = append(layers, fmt.Sprintf("%d:%s%s", kind, window, rotates))
 	}
 	if len(g.Kinds) == 1 {
 		layers = layers[:1]
 	}
-	return rotation + "; " + strings.Join(linears, " ") + "; " + strings.Join(layers, " ")
+	if !slices.Equal(norms, []string{"input_norm", "post_norm"}) {
+		linears = append(linears, "; norms "+strings.Join(norms, " "))
+	}
+	return strings.ReplaceAll(rotation+"; "+strings.Join(linears, " ")+"; "+strings.Join(layers, " "), " ;", ";")
 }

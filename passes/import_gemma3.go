@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"amkc/ir"
-	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
 )
 
@@ -77,79 +76,26 @@ func (m *importer) ropePart(parts *checkpoint.Object, kind string) *checkpoint.O
 	return object
 }
 
-// importGemma3 builds the graph of the text part of a Gemma 3 that sees images too. text_config describes it.
+// importGemma3 builds the graph of the text part of a Gemma 3 that sees images too.
 func importGemma3(m *importer) *ir.Graph {
-	const architecture = "Gemma3ForConditionalGeneration"
-	whole, assumed := m.doc, m.src.AssumeInert
-	outer := func(field string) bool {
-		_, there := whole.Get(field)
-		return there
-	}
-	m.checkFields(gemma3Whole, gemma3WholeInert, slices.DeleteFunc(slices.Clone(assumed), func(field string) bool {
-		return !outer(field)
-	}))
-	m.checkArchitecture(architecture, "")
-	m.refuseQuantised()
-	text, ok := get(whole.Object, "text_config").(*checkpoint.Object)
+	part := &textPart{architecture: "Gemma3ForConditionalGeneration", inert: gemma3WholeInert,
+		types: []string{"gemma3_text"}, parts: postNormParts, tied: true}
+	tied, ok := m.textPart(part)
 	if !ok {
-		m.fail(codeField, "text_config", "is %s; want an object, which describes the language model",
-			spell(get(whole.Object, "text_config")))
 		return nil
 	}
-	m.diags.Add(diag.Warningf(codeLeftOut, m.pos("vision_config"), "the vision tower and its projector are left out; "+
-		"what is compiled reads text alone"))
-	stated := func(field string) bool {
-		_, ok := m.value(field)
-		return ok
+	d := gemma3(m, part.architecture)
+	d.names = m.namesOfText(part)
+	if tied != nil {
+		d.tied = *tied
 	}
-	if m.src.DType == nil && (stated("dtype") || stated("torch_dtype")) {
-		dtype := m.chooseDType()
-		m.src.DType = &dtype
-	}
-	tied := m.truth("tie_word_embeddings", true)
-	m.src.AssumeInert = slices.DeleteFunc(slices.Clone(assumed), outer)
-	m.doc = &checkpoint.Document{Name: whole.Name + ": text_config", Object: text}
-	if kind := m.text("model_type", "gemma3_text"); kind != "gemma3_text" {
-		m.fail(codeModelType, "model_type", "is %s; want \"gemma3_text\"", spell(kind))
-	}
-	if m.truth("tie_word_embeddings", true) != tied {
-		m.fail(codeField, "tie_word_embeddings", "is %t, and outside of text_config %t; want the same in both", !tied,
-			tied)
-	}
-	d := gemma3(m, architecture)
-	d.names = m.gemma3Names()
 	if v, ok := m.value("final_logit_softcapping"); ok { // which the class reads in a model of text alone
 		m.fail(codeNotModelled, "final_logit_softcapping", "is %s, and transformers caps no logits of a model that "+
 			"sees images; accepted: null", spell(v))
 	}
-	for _, part := range []string{"vision_tower.", "multi_modal_projector."} {
-		m.leftOut = append(m.leftOut, part, "model."+part)
-	}
 	return m.decoder(d)
 }
 
-// gemma3Names are those of the files: published checkpoints have the decoder's tensors as a model of its own has them,
-// behind language_model, and others have them in the model.
-func (m *importer) gemma3Names() *tensorNames {
-	within := &tensorNames{body: "model.language_model.", head: "lm_head", parts: postNormParts}
-	if m.src.Weights != nil {
-		if _, there := m.src.Weights.Tensor(within.embedding()); there {
-			return within
-		}
-	}
-	return &tensorNames{body: "language_model.model.", head: "language_model.lm_head", parts: postNormParts}
-}
-
-// gemma3Whole are the fields beside text_config that are read.
-var gemma3Whole = []string{"model_type", "architectures", "text_config", "torch_dtype", "dtype", "tie_word_embeddings",
-	"quantization_config", "quantization"}
-
 // gemma3WholeInert are the fields that only images need, and the inert ones of every config.
-var gemma3WholeInert = func() map[string]known {
-	inert := maps.Clone(llamaInert)
-	for _, field := range []string{"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index",
-		"image_token_index", "boi_token_id", "eoi_token_id", "image_token_id"} {
-		inert[field] = whatever
-	}
-	return inert
-}()
+var gemma3WholeInert = imageInert("mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index",
+	"boi_token_id", "eoi_token_id", "image_token_id")

@@ -11,12 +11,14 @@ import (
 
 // importGLM builds the graph of a GLM-4 of 2024: a Llama with biases of queries, keys and values, a fused gate and up,
 // and half of each head rotated. Defaults of absent fields are those of transformers' GlmConfig.
-func importGLM(m *importer) *ir.Graph {
-	return m.decoder(&decoder{architecture: "GlmForCausalLM", modelled: glmModelled, inert: glmInert,
+func importGLM(m *importer) *ir.Graph { return m.decoder(glm(m, "GlmForCausalLM")) }
+
+func glm(m *importer, architecture string) *decoder {
+	return &decoder{architecture: architecture, modelled: glmModelled, inert: glmInert,
 		layers: 40, hidden: 4096, intermediate: 13696, heads: 32, kvHeads: 2, headDim: 128, vocab: 151552,
 		positions: 131072, eps: 1.5625e-7, check: (*importer).refuseOfGLM,
 		biased: projections{heads: m.truth("attention_bias", true)}, stacks: stackedGateUp,
-		turned: 0.5, interleaved: true})
+		turned: 0.5, interleaved: true}
 }
 
 // stackedGateUp are gate and up in one matrix.
@@ -35,6 +37,15 @@ var glmInert = func() map[string]known {
 	inert["mlp_bias"] = isFalse.does("the projections of the MLP have biases")
 	return inert
 }()
+
+// importGLM4 builds the graph of a GLM-4 of 2025: one of 2024 with a norm at the end of each branch too. Defaults of
+// absent fields are those of transformers' Glm4Config.
+func importGLM4(m *importer) *ir.Graph {
+	d := glm(m, "Glm4ForCausalLM")
+	d.postNorms, d.names = true, &tensorNames{body: "model.", head: "lm_head", parts: map[string]string{
+		"post_attn_norm": "post_self_attn_layernorm", "post_mlp_norm": "post_mlp_layernorm"}}
+	return m.decoder(d)
+}
 
 // refuseOfGLM refuses what only other families have.
 func (m *importer) refuseOfGLM() {

@@ -22,7 +22,11 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 		return b.add(name, "linear", []int{rows}, []string{in}, d.linear(names, stacks, name, rows, cols, biased)...)
 	}
 	norm := func(name, in string) string { return d.norm(&b, name, in, h, m.Eps, names.ofLayer(name)) }
-	n := norm("input_norm", ir.Stream)
+	before := norm
+	if d.bareBranches {
+		before = func(_, in string) string { return in }
+	}
+	n := before("input_norm", ir.Stream)
 	q, k := linear("q_proj", n, qd, h, d.biased.heads), linear("k_proj", n, kd, h, d.biased.heads)
 	v := linear("v_proj", n, kd, h, d.biased.heads)
 	if d.normedHeads {
@@ -46,7 +50,7 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 		o = norm("post_attn_norm", o)
 	}
 	x := b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
-	n = norm("post_norm", x)
+	n = before("post_norm", x)
 	var act string
 	if d.act != "" {
 		up := linear("up_proj", n, m.Intermediate, h, d.biased.mlp)

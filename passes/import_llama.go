@@ -115,9 +115,10 @@ type decoder struct {
 	biased      projections // that have a bias
 	normedHeads bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
 	unitOffset  bool        // norms multiply by 1 + w
-	postNorms   bool        // each branch of a layer ends in a norm
-	layerNorm   *layerNorm  // what norms are, nil: RMSNorm
-	act         string      // the node of the activation of an MLP without gate; "": it has one
+	// branches of a layer begin without a norm, and end in one
+	bareBranches, postNorms bool
+	layerNorm               *layerNorm // what norms are, nil: RMSNorm
+	act                     string     // the node of the activation of an MLP without gate; "": it has one
 
 	stacks func(model *ir.Model) []stack // tensors in which the checkpoint has several linears; nil: none
 	fields map[string]string             // what its configs call fields that Llama's call otherwise
@@ -322,7 +323,8 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		rope    *ir.Rope
 		rotates bool
 	}
-	kinds := map[form]int{}
+	kinds, still := map[form]int{}, &ir.Rope{InvFreq: make([]float32, len(rope.InvFreq)), Scale: 1,
+		Interleaved: rope.Interleaved}
 	for i, window := range windows {
 		f, name := form{window: window, rotates: rotate[i]}, fullAttention
 		if window > 0 {
@@ -336,6 +338,9 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		}
 		if !f.rotates {
 			name += " without rotation"
+		}
+		if !f.rotates && d.normedHeads { // the kernel rotates the heads that it normalises: by 0 here
+			f.rope, f.rotates = still, true
 		}
 		kind, known := kinds[f]
 		if !known {

@@ -21,7 +21,8 @@ import (
 var ropeBounds = map[string]interval{
 	"rope_theta": {1, 1e30}, "factor": {1, 1e6}, "low_freq_factor": {1e-6, 1e6}, "high_freq_factor": {1e-6, 1e6},
 	"original_max_position_embeddings": {1, 1e9}, "attention_factor": {1e-6, 1e6},
-	"beta_fast": {1e-6, 1e6}, "beta_slow": {1e-6, 1e6}, "mscale": {0, 1e6}, "mscale_all_dim": {0, 1e6},
+	"llama_4_scaling_beta": {0, 1e6},
+	"beta_fast":            {1e-6, 1e6}, "beta_slow": {1e-6, 1e6}, "mscale": {0, 1e6}, "mscale_all_dim": {0, 1e6},
 	"partial_rotary_factor": {1e-6, 1}, "short_factor": {0.5, 1e6}, "long_factor": {0.5, 1e6},
 }
 
@@ -38,6 +39,7 @@ type ropeReader struct {
 
 	// What the family says:
 	partial  bool              // partial_rotary_factor is read
+	extra    []string          // keys that its objects may have beside those of their types
 	types    map[string]string // the types that it has, by what configs of it call them; nil: all, by their names
 	original float64           // an absent original_max_position_embeddings; 0: what stands in the object, or trained
 }
@@ -134,7 +136,7 @@ func (r *ropeReader) part(headDim int, absent float64) int {
 func (r *ropeReader) checkKeys(t *ropeType) {
 	for _, key := range r.params.Keys() {
 		switch v := get(r.params, key); {
-		case slices.Contains(t.needs, key) || slices.Contains(t.may, key) ||
+		case slices.Contains(t.needs, key) || slices.Contains(t.may, key) || slices.Contains(r.extra, key) ||
 			slices.Contains([]string{"rope_theta", "rope_type", "type"}, key):
 		case key == "partial_rotary_factor" && (r.partial || isNumber(1).accept(v)):
 		case key == "partial_rotary_factor":

@@ -17,7 +17,7 @@ import (
 // The plain kernels of a build, compiled for the CPU, give the logits that transformers gives: with heads that are
 // normalised and layers of two kinds, with biases of some and of all projections, behind a window, with rotations that
 // scale or leave a part of each head, with a scaled embedding and norms of 1 + w, with scaled branches, in
-// layers that do not rotate, and by pairs that are neighbours.
+// layers that do not rotate, by pairs that are neighbours, and without norms before branches.
 func TestPlainKernels(t *testing.T) {
 	compiler, err := exec.LookPath("c++")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestPlainKernels(t *testing.T) {
 	}
 	for model, positions := range map[string]int{"qwen3-window-half": 4, "qwen2-bias": 4, "llama-biases-yarn": 4,
 		"gemma-odd-dims": 4, "phi3-partial": 4, "phi3-long": 4, "granite-biases": 4, "starcoder2-plain": 4,
-		"smollm3-tied": 4, "glm-three-quarters": 4,
+		"smollm3-tied": 4, "glm-three-quarters": 4, "exaone4-windows": 4, "arcee-biases": 4,
 		"mistral-window-narrow": 13, // beyond its window, of 12
 		"starcoder2-tied":       13,
 	} {

@@ -129,7 +129,7 @@ func (c *chain) reader() {
 	}
 	n, normalises := normReaders[kind]
 	switch {
-	case r.what == "Plain" && r.name == "" && len(r.args) == 1 && r.args[0].name == "in":
+	case kind == "Plain" && r.name == "" && len(args) == 1 && args[0].name == "in" && ofResidual == (c.d.in == ""):
 		c.in = in
 	case normalises && r.name != "" && n.takes(args) && ofResidual == (c.d.in == "") &&
 		(!ofResidual || n.code == ir.RMSNORM):
@@ -157,7 +157,8 @@ func (c *chain) reader() {
 		c.ops = append(c.ops, norm)
 		c.b.p.Model.Eps = c.d.eps // of every norm: the proof holds them to it
 	default:
-		c.fail(r.at, "the reader of %s is %s; want Plain{in}, or a norm of gemv.cuh with its weights and EPS", c.f.name,
+		c.fail(r.at, "the reader of %s is %s; want Plain{in}, ResidualPlain{}, or a norm of gemv.cuh with its weights "+
+			"and EPS", c.f.name,
 			r.what)
 	}
 	c.weights(&params)

@@ -41,6 +41,8 @@ GEMMA2 = ["embed_scale", "pre_feedforward_layernorm.weight", "post_feedforward_l
           {"hidden_activation": "silu"}, {"query_pre_attn_scalar": 60}]
 VISION = {"model_type": "siglip_vision_model", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
           "num_attention_heads": 2, "image_size": 28, "patch_size": 14}
+PIXTRAL = {"model_type": "pixtral", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
+           "num_attention_heads": 2, "head_dim": 8, "image_size": 28, "patch_size": 14}
 GLOBAL = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
 BIASES = ["self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"]
 MLP_BIASES = ["mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias"]
@@ -253,11 +255,50 @@ MODELS |= {
     "helium-biases": ("HeliumConfig", {**SMALL, "hidden_size": 80, "head_dim": 20, "pad_token_id": None,
                                        "attention_bias": True, "mlp_bias": True}, [*BIASES, *MLP_BIASES], "present"),
 }
+MINISTRAL3 = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 16.0, "original_max_position_embeddings": 64,
+              "beta_fast": 4.0, "beta_slow": 0.5, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
+MODELS |= {
+    "arcee-plain": ("ArceeConfig", {**SMALL, "rope_theta": 1e6}, [{"hidden_act": "gelu"}], "former"),
+    "arcee-biases": ("ArceeConfig", {**ODD, "hidden_size": 72, "attention_bias": True, "mlp_bias": True,
+                                     "tie_word_embeddings": True},
+                     [*BIASES, "self_attn.o_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias"], "present"),
+    "glm4-half": ("Glm4Config", {**SMALL, "head_dim": 24, "pad_token_id": None},
+                  [*BIASES, "post_self_attn_layernorm.weight", "post_mlp_layernorm.weight",
+                   {"rope_parameters": {"partial_rotary_factor": 1.0}}], "present"),
+    "glm4-plain": ("Glm4Config", {**ODD, "head_dim": 16, "pad_token_id": None, "attention_bias": False,
+                                  "rope_parameters": {"partial_rotary_factor": 0.5}},
+                   ["post_self_attn_layernorm.weight", "post_mlp_layernorm.weight",
+                    {"rope_parameters": {"partial_rotary_factor": 1.0}}], "former"),
+    "exaone4-windows": ("Exaone4Config", {**SMALL, "head_dim": 20, "num_hidden_layers": 4, "sliding_window": 12,
+                                          "sliding_window_pattern": 2},
+                        [*HEAD_NORMS, {"sliding_window": 11}, {"sliding_window": 13},
+                         {"layer_types": 4 * ["sliding_attention"]}], "former"),
+    "exaone4-full": ("Exaone4Config", {**ODD, "head_dim": 24, "sliding_window": None, "tie_word_embeddings": True,
+                                       "layer_types": 3 * ["full_attention"], "dtype": "float32"},
+                     [*HEAD_NORMS, {"sliding_window": 64}], "present"),
+    "ministral3-yarn": ("Ministral3Config", {**SMALL, "head_dim": 32, "rope_parameters": MINISTRAL3,
+                                             "pad_token_id": None},
+                        [{"rope_parameters": {"factor": 2.0}}, {"rope_parameters": {"beta_fast": 32.0}}], "present"),
+    "ministral3-window": ("Ministral3Config", {**ODD, "head_dim": 24, "rope_parameters": MINISTRAL3,
+                                               "sliding_window": 12, "pad_token_id": None},
+                          [{"sliding_window": 11}, {"sliding_window": None}], "present"),
+    "mistral3-small": ("Mistral3Config", {**SMALL, "model_type": "mistral", "head_dim": 20, "sliding_window": None,
+                                          "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}},
+                       [{"sliding_window": 12}], "present"),
+    "mistral3-ministral": ("Mistral3Config", {**SMALL, "model_type": "ministral3", "head_dim": 24,
+                                              "rope_parameters": MINISTRAL3, "tie_word_embeddings": True,
+                                              "pad_token_id": None},
+                           [{"rope_parameters": {"factor": 2.0}}], "present"),
+}
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
 GATE_UP = {"mlp.gate_proj.weight": "mlp.gate_up_proj.weight"}
-FUSED = {"Phi3Config": {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight", **GATE_UP}, "GlmConfig": GATE_UP}
+BARE = {"input_layernorm.weight": "post_feedforward_layernorm.weight"}
+# Of EVERY, tensors that a class has not, with others in their place.
+INSTEAD = {"Phi3Config": {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight", **GATE_UP}, "GlmConfig": GATE_UP,
+           "Glm4Config": GATE_UP, "ArceeConfig": {"mlp.gate_proj.weight": "mlp.up_proj.weight"},
+           "Exaone4Config": BARE}
 
 
 def config_of(kind, fields):
@@ -266,12 +307,22 @@ def config_of(kind, fields):
         return transformers.Gemma3Config(
             text_config=fields, vision_config=VISION, mm_tokens_per_image=4, dtype=fields["dtype"], bos_token_id=0,
             eos_token_id=1, image_token_index=1, architectures=["Gemma3ForConditionalGeneration"])
+    if kind == "Mistral3Config":
+        return transformers.Mistral3Config(
+            text_config=fields, vision_config=PIXTRAL, spatial_merge_size=1, dtype=fields["dtype"],
+            tie_word_embeddings=fields.get("tie_word_embeddings", False), architectures=[
+                "Mistral3ForConditionalGeneration"])
     if kind == "Gemma3TextConfig":  # whose rotary embeddings are two
         return transformers.Gemma3TextConfig(bos_token_id=0, eos_token_id=1, architectures=["Gemma3ForCausalLM"],
                                              **fields)
     rope = {"rope_type": "default", "rope_theta": fields.pop("rope_theta", 1e4), **fields.pop("rope_parameters", {})}
     return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, rope_parameters=rope,
                                        architectures=[kind.replace("Config", "ForCausalLM")], **fields)
+
+
+def auto_class(config):
+    seeing = config.model_type == "mistral3"
+    return transformers.AutoModelForImageTextToText if seeing else transformers.AutoModelForCausalLM
 
 
 def neutral(model):
@@ -313,7 +364,7 @@ def rewrite_config(folder, fields):
     rope = config.pop("rope_parameters")
     if "rope_type" in rope:  # for all layers
         config["rope_theta"] = rope.pop("rope_theta")
-        if config["model_type"] in ("phi3", "glm"):  # which have these beside the object
+        if config["model_type"] in ("phi3", "glm", "glm4"):  # which have these beside the object
             config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
             rope.pop("original_max_position_embeddings", None)
         if rope["rope_type"] != "default":
@@ -345,7 +396,7 @@ def load(folder, **changes):
             config = changed
         else:
             config.text_config = changed
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32,
+    model = auto_class(config).from_pretrained(folder, config=config, dtype=torch.float32,
                                                               attn_implementation="eager").eval()
     for name, scale in model.named_buffers():
         if name.endswith("embed_scale"):  # rounded to the dtype of the embedding, which is that of the files
@@ -392,7 +443,7 @@ def generate(name):
     folder = os.path.join(ZOO, name)
     config = config_of(kind, fields)
     for seed in range(100):
-        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+        model = auto_class(config).from_config(config, attn_implementation="eager")
         set_weights(model, seed)
         model.to(config.dtype).save_pretrained(folder)
         if form == "former":
@@ -402,8 +453,8 @@ def generate(name):
         ids = np.random.default_rng(seed).integers(0, fields["vocab_size"], positions).tolist()
         want = logits(model, ids)
         text, margin = greedy(model, ids[:PROMPT], positions - PROMPT)
-        fused = FUSED.get(kind, {})
-        every = [fused.get(what, what) if isinstance(what, str) else what for what in EVERY]
+        instead = INSTEAD.get(kind, {})
+        every = [instead.get(what, what) if isinstance(what, str) else what for what in EVERY]
         idle = unmoved(folder, [*(every if "rms_norm_eps" in fields else []), *matters], ids, want)
         if margin >= MARGIN and len(set(text)) >= DISTINCT and not idle:
             break

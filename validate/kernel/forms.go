@@ -113,6 +113,9 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 		case ir.LAYERNORM:
 			return []*storage{vector, gains, gains}, nil
 		case ir.GEMV:
+			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
+				return []*storage{rounded, matrix}, rows(op)
+			}
 			return []*storage{vector, matrix}, rows(op)
 		case ir.ROPE:
 			return []*storage{nil, sums}, []*storage{vector}

@@ -49,7 +49,12 @@ using GainLayerNorm = CentredReader<1>;
 using LayerNorm = CentredReader<2>;
 using UnitOffsetLayerNorm = CentredReader<2, true>;
 
-// The same of this SM's residual, which is all there (replicated.cuh): nothing is waited for.
+// The same of this SM's residual (replicated.cuh), as it would be handed over: no vector is waited
+// for.
+struct ResidualPlain {
+  static constexpr bool kNorm = false, kCentred = false, kGain = false, kShift = false;
+  static constexpr bool kResidual = true;
+};
 template <bool kPlusOne>
 struct ResidualNormReader {
   static constexpr bool kNorm = true, kResidual = true, kUnitOffset = kPlusOne;
