@@ -122,9 +122,8 @@ func (b *builder) countExchanges(v *ir.Variant) (outside int, sum string) {
 		for _, st := range s.stages {
 			kind, err := classify(st)
 			switch {
-			case err == nil && kind.replicated(): // is listed, and hands nothing over
-				everyLayer = false
-			case !advances(st):
+			case !advances(st): // one that is listed all the same is no exchange
+				everyLayer = everyLayer && (err != nil || !kind.numbered())
 			case st.Kind == 0:
 				inAll++
 			case s.loop != nil:

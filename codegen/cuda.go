@@ -139,10 +139,11 @@ type builder struct {
 	joins    map[*ir.Stage]joinPlace
 	barriers int             // a step
 	steps    map[string]bool // counters that end a step
-	residual string          // the buffer that embed, o and down share
-	rounded  string          // that of its rounding, where every SM has it
-	token    string          // the buffer that sample leaves the next token in
-	broken   error           // of the first stage that is not what its body carries out
+	readings map[*ir.Stage]reading
+	residual string // the buffer that embed, o and down share
+	rounded  string // that of its rounding, where every SM has it
+	token    string // the buffer that sample leaves the next token in
+	broken   error  // of the first stage that is not what its body carries out
 
 	exchangeBytes int // pages with their copies, and counters
 }
@@ -197,6 +198,7 @@ func build(p *ir.Program) (*builder, error) {
 		}
 	}
 	for _, step := range []func() error{b.checkKnobs, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages,
+		b.placeReadings,
 		b.body, b.checkHandovers, b.constants, b.checkIdentifiers, b.checkNumbers, b.checkContracts} {
 		if err := step(); err != nil {
 			return nil, err

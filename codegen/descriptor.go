@@ -16,7 +16,7 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 	}
 	name := structName(s, at, prefix)
 	if st, ok := b.stages[name]; ok {
-		if !sameStage(st.IR, s) {
+		if !sameStage(st.IR, s) || b.readings[st.IR] != b.readings[s] {
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
 				"differs from another stage %s with the same descriptor %s: want one loop over the layers, or "+
 					"stages that are alike",
@@ -83,7 +83,17 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 	}
 	add("int", "kRotation", itoa(d.Rot), "of the SMs against the work")
 	add("int", "kRotationStep", itoa(d.Step), "more, from layer to layer")
-	add("int", "kTasks", itoa(len(d.Tasks(0))), "that hand over "+counterName(s.Signal))
+	tasks := len(d.Tasks(0))
+	if !advances(s) {
+		tasks = 0
+	}
+	add("int", "kTasks", itoa(tasks), "that hand over "+counterName(s.Signal))
+	if b.readings[s].holds {
+		add("bool", "kHolds", "true", "what it reads, for a stage behind")
+	}
+	if b.readings[s].held {
+		add("bool", "kReadsHeld", "true", "what was kept, and keeps what it passes over")
+	}
 	switch kind {
 	case bodyEmbed:
 		fs = append(fs, embedScale(s)...)

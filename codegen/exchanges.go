@@ -79,9 +79,10 @@ func (b *builder) exchanges() (count, longest int) {
 }
 
 // advances reports whether a stage ends an exchange: whether other stages wait for what it hands over within the step.
+// A product that adds to the residual alone does not.
 func advances(s *ir.Stage) bool {
 	b, err := classify(s)
-	return err == nil && b.numbered() && !b.replicated()
+	return err == nil && b.numbered() && !b.replicated() && (b != bodyProduct || s.Signal != "")
 }
 
 // flagged reports whether the exchanges are realised by flagged words. The counter of the best pairs always is, and

@@ -6,14 +6,17 @@ import (
 )
 
 // The kernel has no waits of its own for each stage. All SMs walk the stages of a step in one order, and a stage
-// waits for what the one before it hands over: by the epoch of that exchange, or by its counter and its number of
-// tasks. So the program must say the same, stage by stage and iteration by iteration; otherwise the kernel would wait
-// for another exchange than the one that was proved, or for ever.
+// waits for what was handed over last: by the epoch of that exchange, or by its counter and its number of tasks. A
+// product may wait for an exchange that was kept instead: the first stage that sees one as the last keeps it, and so
+// does every product that reads what was kept, of the one that it passes over. So the program must say the same, stage
+// by stage and iteration by iteration; otherwise the kernel would wait for another exchange than the one that was
+// proved, or for ever.
 
 // handovers walks the steps of one variant in the order of the kernel.
 type handovers struct {
 	last    *ir.Stage         // that has handed something over; nil before the first one
 	counter string            // which announces it
+	held    string            // the counter of the exchange that was kept last
 	by      map[string]string // the stage that signals a counter, as it is called in its iteration
 	begun   bool              // every SM has the token's row
 	ended   int               // stages that end the step, so far
@@ -24,28 +27,77 @@ type handovers struct {
 func (b *builder) checkHandovers() error {
 	for i := range b.p.Variants {
 		v, h := &b.p.Variants[i], handovers{b: b, by: map[string]string{}}
-		for _, n := range v.Body {
-			stages, at := []*ir.Stage(nil), site{}
-			switch n := n.(type) {
-			case *ir.Stage:
-				stages = []*ir.Stage{n}
-			case *ir.Loop:
-				stages, at = n.Body, site{loop: n}
-			}
-			for k, index := range at.indices() {
-				for _, s := range stages {
-					if at.loop != nil && !at.loop.Runs(s, k) {
-						continue
-					}
-					if err := h.stage(s, at, index); err != nil {
-						return err
-					}
-				}
-			}
+		if err := eachStep(v, h.stage); err != nil {
+			return err
 		}
 		if h.ended < len(endings) {
 			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage ends the step as the kernel's %s: want %v, "+
 				"behind the product that makes the logits", endings[h.ended], endings)
+		}
+	}
+	return nil
+}
+
+// eachStep calls f for the stages of a step in the order of the kernel, in each iteration of their loop.
+func eachStep(v *ir.Variant, f func(s *ir.Stage, at site, index int) error) error {
+	for _, n := range v.Body {
+		stages, at := []*ir.Stage(nil), site{}
+		switch n := n.(type) {
+		case *ir.Stage:
+			stages = []*ir.Stage{n}
+		case *ir.Loop:
+			stages, at = n.Body, site{loop: n}
+		}
+		for k, index := range at.indices() {
+			for _, s := range stages {
+				if at.loop != nil && !at.loop.Runs(s, k) {
+					continue
+				}
+				if err := f(s, at, index); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// A reading is how a product comes by the exchange that it waits for: it keeps what it reads for another stage, or
+// reads what was kept.
+type reading struct{ holds, held bool }
+
+// placeReadings finds the products that do not wait for what was handed over last, and who keeps that for them.
+func (b *builder) placeReadings() error {
+	b.readings = map[*ir.Stage]reading{}
+	for i := range b.p.Variants {
+		var last string                // counter of the last exchange
+		sees := map[string]*ir.Stage{} // the first stage that has the exchange of a counter for the last
+		err := eachStep(&b.p.Variants[i], func(s *ir.Stage, _ site, index int) error {
+			kind, err := classify(s)
+			if err != nil || !kind.numbered() {
+				return err
+			}
+			if sees[last] == nil {
+				sees[last] = s
+			}
+			if len(s.Waits) == 1 && kind == bodyProduct {
+				waited, err := ir.Resolve(s.Waits[0].Counter, index)
+				first := sees[waited]
+				if first != nil && !isProduct(first.Ops) {
+					first = nil // it cannot keep what it reads
+				}
+				if err == nil && waited != last && first != nil {
+					b.readings[s] = reading{held: true}
+					b.readings[first] = reading{holds: !b.readings[first].held, held: b.readings[first].held}
+				}
+			}
+			if advances(s) {
+				last, err = ir.Resolve(s.Signal, index)
+			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -72,6 +124,13 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 				counterName(s.Signal), kind)
 		}
 		h.begun = true
+		return nil
+	}
+	if !advances(s) {
+		if h.b.handedOver(s, at) > 0 {
+			return diag.Errorf(codeStructure, "stage "+s.Name, "hands its rows over and signals nothing: want a "+
+				"counter that announces them")
+		}
 		return nil
 	}
 	if kind == bodyEmbed && (at.loop != nil || s.Dist.Empty) {
@@ -124,11 +183,18 @@ func (h *handovers) wait(s *ir.Stage, kind body, index int) error {
 			return err
 		}
 	}
-	if len(s.Waits) != 1 || waited != h.counter {
+	want := h.counter
+	switch how := h.b.readings[s]; {
+	case how.held:
+		want, h.held = h.held, h.counter
+	case how.holds:
+		h.held = h.counter
+	}
+	if len(s.Waits) != 1 || waited != want {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
 			"waits for %s, and the kernel for %s, which the stage before it, %s, hands over: want a wait for that, "+
 				"and the stage right behind the one whose vector it reads",
-			waited, counterName(h.counter), h.last.Name)
+			waited, counterName(want), h.last.Name)
 	}
 	return nil
 }

@@ -281,6 +281,14 @@ func (r *referenceWriter) append(i int) error {
 		lines: calls("append", "r.cache", cache, "r.position", key.at, val.at)})
 }
 
+// isRead reports whether a sum is read by more than the one that goes on from it; the last of a body is.
+func (r *referenceWriter) isRead(sum *ir.GraphNode) bool {
+	return r.index(sum) == len(r.nodes)-1 || slices.ContainsFunc(r.nodes, func(n ir.GraphNode) bool {
+		at := slices.Index(n.Inputs, sum.Name)
+		return at > 0 || at == 0 && n.Op != "add"
+	})
+}
+
 func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 	if n.Inputs[0] != r.sum {
 		return r.refuse(n, "adds to %s; want %s, which the residual is then", n.Inputs[0], r.sum)
@@ -296,7 +304,7 @@ func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 	r.value[n.Name], r.sum = value{at: "v.x", rounded: true}, n.Name
 	l := launch{name: n.Name, blocks: forEach(n.Shape[0]),
 		lines: calls("add", "v.residual", "v.x", y.at, itoa(n.Shape[0]))}
-	if !normed { // then the sum is what its stage hands over
+	if !normed && r.isRead(n) { // then the sum is what its stage hands over
 		l.stage, l.result = stageName([]*ir.GraphNode{r.product(branch)}), "x"
 		l.size, l.bytes = n.Shape[0], "Element::kBytes"
 	}

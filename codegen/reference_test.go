@@ -69,6 +69,9 @@ func TestReferenceAndTraceSpeakOfTheSameStages(t *testing.T) {
 		} else {
 			stages++
 		}
+		if name == "gpt-neox-parallel_h200_bf16" {
+			stages-- // o hands nothing over
+		}
 		require.Len(t, found, stages, name)
 		for _, v := range facts.Variants {
 			handed := map[string]int{}

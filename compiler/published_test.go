@@ -95,14 +95,31 @@ func refusals(t *testing.T, models []published, target *ir.Target) []string {
 	return out
 }
 
+// publishedFields are what configs of a family call fields of a Llama; "" for those that it has not.
+var publishedFields = map[string]map[string]string{
+	"falcon":   {"intermediate_size": "ffn_hidden_size", "num_key_value_heads": "num_kv_heads", "head_dim": ""},
+	"gpt_neox": {"num_key_value_heads": "", "head_dim": ""},
+	"stablelm": {"head_dim": ""},
+}
+
 // refusal compiles a model without its weights, and says why not if it is too large for the kernel. Proofs for the
 // targets with room for everything take a while, and differ in nothing but the number of SMs.
 func refusal(t *testing.T, m published, target *ir.Target, positions int) string {
-	config, err := json.Marshal(map[string]any{"model_type": m.family,
+	fields := map[string]any{"model_type": m.family,
 		"hidden_size": m.hidden, "intermediate_size": m.intermediate, "num_hidden_layers": m.layers,
 		"num_attention_heads": m.heads,
 		"num_key_value_heads": m.kvHeads, "head_dim": m.headDim, "vocab_size": m.vocabulary,
-		"max_position_embeddings": 4096, "torch_dtype": "bfloat16"})
+		"max_position_embeddings": 4096, "torch_dtype": "bfloat16"}
+	for llamas, own := range publishedFields[m.family] {
+		if own != "" {
+			fields[own] = fields[llamas]
+		}
+		delete(fields, llamas)
+	}
+	if m.family == "falcon" {
+		fields["new_decoder_architecture"] = m.kvHeads > 1
+	}
+	config, err := json.Marshal(fields)
 	require.NoError(t, err)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666))

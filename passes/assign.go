@@ -136,8 +136,37 @@ func runAssign(s *State) error {
 		}
 	}
 	place(p)
+	for i := range p.Variants {
+		dropKept(p, &p.Variants[i])
+	}
 	prune(p)
 	return nil
+}
+
+// dropKept drops signals of stages that leave their results on the SMs that go on with them, and the waits for these:
+// the queue of an SM orders them.
+func dropKept(p *ir.Program, v *ir.Variant) {
+	buffers, counters := newBuffers(p), ir.CounterDirectory(v)
+	declared := func(counter string, loop *ir.Loop) int {
+		if m, err := counters.At(counter, firstIndex(loop)); err == nil {
+			return m.Declared
+		}
+		return -1
+	}
+	kept := map[int]bool{}
+	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		out := lastOp(st).Out
+		stays := len(out) > 0 && !slices.ContainsFunc(out, func(o ir.Operand) bool {
+			b := buffers.find(o.Buf, firstIndex(loop))
+			return b == nil || b.Space != ir.SMEM
+		})
+		if c := declared(st.Signal, loop); stays && c >= 0 {
+			kept[c], st.Signal = true, ""
+		}
+	})
+	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		st.Waits = slices.DeleteFunc(st.Waits, func(w ir.Wait) bool { return kept[declared(w.Counter, loop)] })
+	})
 }
 
 // spread lays a tiled axis over the SMs: grains of one element are units.

@@ -44,22 +44,21 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 	}
 	b.add("k_append", "kv_append", []int{kd}, []string{k})
 	b.add("v_append", "kv_append", []int{kd}, []string{v})
-	o := linear("o_proj", att, h, qd, d.biased.o)
-	o = b.scaled("attn_scale", o, h, d.branchScale)
-	if d.postNorms {
-		o = norm("post_attn_norm", o)
+	attend := func() string { // what attention adds to the stream
+		o := linear("o_proj", att, h, qd, d.biased.o)
+		o = b.scaled("attn_scale", o, h, d.branchScale)
+		if d.postNorms {
+			o = norm("post_attn_norm", o)
+		}
+		return b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
 	}
-	x := b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
-	n = before("post_norm", x)
-	var act string
-	if d.act != "" {
-		up := linear("up_proj", n, m.Intermediate, h, d.biased.mlp)
-		act = b.add(d.act, d.act, []int{m.Intermediate}, []string{up})
-	} else {
-		gate := linear("gate_proj", n, m.Intermediate, h, d.biased.mlp)
-		up := linear("up_proj", n, m.Intermediate, h, d.biased.mlp)
-		mul := cmp.Or(d.gate, "silu_mul")
-		act = b.add(mul, mul, []int{m.Intermediate}, []string{gate, up})
+	x := ir.Stream
+	if !d.parallel {
+		x = attend()
+	}
+	act := d.middle(&b, before("post_norm", x), m, linear)
+	if d.parallel { // behind the first half of the MLP, which needs nothing of it and fills the wait for it
+		x = attend()
 	}
 	down := linear("down_proj", act, h, m.Intermediate, d.biased.mlp)
 	down = b.scaled("mlp_scale", down, h, d.branchScale)
@@ -68,6 +67,17 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 	}
 	b.add("mlp_add", "add", []int{h}, []string{x, down})
 	return b
+}
+
+// middle appends what an MLP computes of a vector before its last product.
+func (d *decoder) middle(b *nodes, in string, m *ir.Model,
+	linear func(name, in string, rows, cols int, biased bool) string) string {
+	up := func(name string) string { return linear(name, in, m.Intermediate, m.Hidden, d.biased.mlp) }
+	if d.act != "" {
+		return b.add(d.act, d.act, []int{m.Intermediate}, []string{up("up_proj")})
+	}
+	mul := cmp.Or(d.gate, "silu_mul")
+	return b.add(mul, mul, []int{m.Intermediate}, []string{up("gate_proj"), up("up_proj")})
 }
 
 // A stack is a tensor that the checkpoint stores the rows of several linears in.

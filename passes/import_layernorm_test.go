@@ -12,6 +12,25 @@ const starcoder2Config = `{"architectures": ["Starcoder2ForCausalLM"], "model_ty
 	"intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
 	"vocab_size": 128, "max_position_embeddings": 512}`
 
+const (
+	sizes = `"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 128,
+		"max_position_embeddings": 512`
+	stableLMConfig = `{"architectures": ["StableLmForCausalLM"], "model_type": "stablelm", "intermediate_size": 96,
+		"num_key_value_heads": 2, ` + sizes + `}`
+	nemotronConfig = `{"architectures": ["NemotronForCausalLM"], "model_type": "nemotron", "intermediate_size": 96,
+		"num_key_value_heads": 2, ` + sizes + `}`
+	gptNeoXConfig = `{"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "intermediate_size": 96, ` +
+		sizes + `}`
+	phiConfig    = `{"architectures": ["PhiForCausalLM"], "model_type": "phi", "intermediate_size": 96, ` + sizes + `}`
+	falconConfig = `{"architectures": ["FalconForCausalLM"], "model_type": "falcon", ` + sizes + `}`
+	cohereConfig = `{"architectures": ["CohereForCausalLM"], "model_type": "cohere", "intermediate_size": 96,
+		"num_key_value_heads": 2, ` + sizes + `}`
+	cohere2Config = `{"architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2", "intermediate_size": 96,
+		"num_key_value_heads": 2, "sliding_window": 16, ` + sizes + `}`
+	olmoConfig = `{"architectures": ["OlmoForCausalLM"], "model_type": "olmo", "intermediate_size": 96,
+		"num_key_value_heads": 2, ` + sizes + `}`
+)
+
 // weightsOf are those of nodes of the first kind of layers and of those around the layers, by name.
 func weightsOf(g *ir.Graph) map[string][]ir.GraphWeight {
 	out := map[string][]ir.GraphWeight{}
@@ -51,4 +70,148 @@ func TestPublishedStarcoder2(t *testing.T) {
 	weights = weightsOf(s.Graph)
 	require.Len(t, weights["input_norm"], 2)
 	require.Len(t, weights["up_proj"], 1)
+}
+
+// The layouts of queries, keys and values in one tensor: of a key and value head its queries, its key and its value.
+func TestStackedHeads(t *testing.T) {
+	for name, c := range map[string]struct {
+		config  string
+		changes fieldsOf
+		want    []string
+	}{
+		"gpt_neox": {gptNeoXConfig, nil, []string{
+			"rows:0:16:48(gpt_neox.layers.{i}.attention.query_key_value.weight)",
+			"rows:16:32:48(gpt_neox.layers.{i}.attention.query_key_value.weight)",
+			"rows:32:48:48(gpt_neox.layers.{i}.attention.query_key_value.weight)"}},
+		"falcon, one key and value head": {falconConfig, nil, []string{
+			"rows:0:64:96(transformer.h.{i}.self_attention.query_key_value.weight)",
+			"rows:64:80:96(transformer.h.{i}.self_attention.query_key_value.weight)",
+			"rows:80:96:96(transformer.h.{i}.self_attention.query_key_value.weight)"}},
+		"falcon, groups": {falconConfig, fieldsOf{"new_decoder_architecture": true, "num_kv_heads": 2}, []string{
+			"rows:0:32:64(transformer.h.{i}.self_attention.query_key_value.weight)",
+			"rows:32:48:64(transformer.h.{i}.self_attention.query_key_value.weight)",
+			"rows:48:64:64(transformer.h.{i}.self_attention.query_key_value.weight)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := importConfig(t, edit(c.config, c.changes), State{})
+			require.NoError(t, err)
+			for i, node := range []string{"q_proj", "k_proj", "v_proj"} {
+				require.Equal(t, c.want[i], weightsOf(s.Graph)[node][0].String())
+			}
+		})
+	}
+}
+
+// Which vector and which norm the MLP reads.
+func TestParallelBranches(t *testing.T) {
+	for name, c := range map[string]struct {
+		config  string
+		changes fieldsOf
+		reads   string
+		norm    string
+	}{
+		"stablelm": {stableLMConfig, nil, "attn_add", "model.layers.{i}.post_attention_layernorm.weight"},
+		"stablelm, parallel": {stableLMConfig, fieldsOf{"use_parallel_residual": true}, ir.Stream,
+			"model.layers.{i}.input_layernorm.weight"},
+		"gpt_neox": {gptNeoXConfig, nil, ir.Stream, "gpt_neox.layers.{i}.post_attention_layernorm.weight"},
+		"gpt_neox, in order": {gptNeoXConfig, fieldsOf{"use_parallel_residual": false}, "attn_add",
+			"gpt_neox.layers.{i}.post_attention_layernorm.weight"},
+		"phi":    {phiConfig, nil, ir.Stream, "model.layers.{i}.input_layernorm.weight"},
+		"falcon": {falconConfig, nil, ir.Stream, "transformer.h.{i}.input_layernorm.weight"},
+		"falcon, in order": {falconConfig, fieldsOf{"parallel_attn": false}, "attn_add",
+			"transformer.h.{i}.post_attention_layernorm.weight"},
+		"falcon, new": {falconConfig, fieldsOf{"new_decoder_architecture": true}, ir.Stream,
+			"transformer.h.{i}.ln_mlp.weight"},
+		"falcon, new, one norm": {falconConfig, fieldsOf{"new_decoder_architecture": true,
+			"num_ln_in_parallel_attn": 1}, ir.Stream, "transformer.h.{i}.input_layernorm.weight"},
+		"cohere": {cohereConfig, nil, ir.Stream, "model.layers.{i}.input_layernorm.weight"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := importConfig(t, edit(c.config, c.changes), State{})
+			require.NoError(t, err)
+			require.Equal(t, c.norm, weightsOf(s.Graph)["post_norm"][0].Key)
+			for _, n := range s.Graph.Kinds[0].Nodes {
+				if n.Name == "post_norm" {
+					require.Equal(t, []string{c.reads}, n.Inputs)
+				}
+			}
+		})
+	}
+}
+
+// Published configs of the families, with what they say beside the sizes.
+func TestPublishedWithLayerNorm(t *testing.T) {
+	for name, c := range map[string]struct {
+		config string
+		want   ir.Model
+	}{
+		"pythia-160m": {`{"architectures": ["GPTNeoXForCausalLM"], "bos_token_id": 0, "classifier_dropout": 0.1,
+			"eos_token_id": 0, "hidden_act": "gelu", "hidden_size": 768, "initializer_range": 0.02,
+			"intermediate_size": 3072, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048,
+			"model_type": "gpt_neox", "num_attention_heads": 12, "num_hidden_layers": 12, "rotary_emb_base": 10000,
+			"rotary_pct": 0.25, "tie_word_embeddings": false, "torch_dtype": "float16",
+			"transformers_version": "4.24.0", "use_cache": true, "use_parallel_residual": true, "vocab_size": 50304}`,
+			ir.Model{Architecture: "GPTNeoXForCausalLM", DTypes: ir.Uniform(ir.F16), Layers: 12, Hidden: 768,
+				Intermediate: 3072, Heads: 12, KVHeads: 12, HeadDim: 64, Vocab: 50304, MaxSeq: 2048, Eps: 1e-5}},
+		"phi-2": {`{"_name_or_path": "microsoft/phi-2", "architectures": ["PhiForCausalLM"], "attention_dropout": 0.0,
+			"bos_token_id": 50256, "embd_pdrop": 0.0, "eos_token_id": 50256, "hidden_act": "gelu_new",
+			"hidden_size": 2560, "initializer_range": 0.02, "intermediate_size": 10240, "layer_norm_eps": 1e-05,
+			"max_position_embeddings": 2048, "model_type": "phi", "num_attention_heads": 32, "num_hidden_layers": 32,
+			"num_key_value_heads": 32, "partial_rotary_factor": 0.4, "qk_layernorm": false, "resid_pdrop": 0.1,
+			"rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "float16",
+			"transformers_version": "4.37.0", "use_cache": true, "vocab_size": 51200}`,
+			ir.Model{Architecture: "PhiForCausalLM", DTypes: ir.Uniform(ir.F16), Layers: 32, Hidden: 2560,
+				Intermediate: 10240, Heads: 32, KVHeads: 32, HeadDim: 80, Vocab: 51200, MaxSeq: 2048, Eps: 1e-5}},
+		"falcon-7b": {`{"alibi": false, "apply_residual_connection_post_layernorm": false,
+			"architectures": ["FalconForCausalLM"], "attention_dropout": 0.0, "auto_map": {
+			"AutoConfig": "configuration_falcon.FalconConfig", "AutoModel": "modeling_falcon.FalconModel",
+			"AutoModelForCausalLM": "modeling_falcon.FalconForCausalLM"}, "bias": false, "bos_token_id": 11,
+			"eos_token_id": 11, "hidden_dropout": 0.0, "hidden_size": 4544, "initializer_range": 0.02,
+			"layer_norm_epsilon": 1e-05, "model_type": "falcon", "multi_query": true,
+			"new_decoder_architecture": false, "num_attention_heads": 71, "num_hidden_layers": 32,
+			"parallel_attn": true, "torch_dtype": "bfloat16", "transformers_version": "4.27.4", "use_cache": true,
+			"vocab_size": 65024}`,
+			ir.Model{Architecture: "FalconForCausalLM", DTypes: ir.Uniform(ir.BF16), Layers: 32, Hidden: 4544,
+				Intermediate: 18176, Heads: 71, KVHeads: 1, HeadDim: 64, Vocab: 65024, MaxSeq: 2048, Eps: 1e-5,
+				Tied: true}},
+		"command-r": {`{"architectures": ["CohereForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"bos_token_id": 5, "eos_token_id": 255001, "hidden_act": "silu", "hidden_size": 8192,
+			"initializer_range": 0.02, "intermediate_size": 22528, "layer_norm_eps": 1e-05, "logit_scale": 0.0625,
+			"max_position_embeddings": 8192, "model_max_length": 131072, "model_type": "cohere",
+			"num_attention_heads": 64, "num_hidden_layers": 40, "num_key_value_heads": 64, "pad_token_id": 0,
+			"pretraining_tp": 1, "rope_theta": 8000000.0, "torch_dtype": "float16",
+			"transformers_version": "4.38.2", "use_cache": true, "vocab_size": 256000}`,
+			ir.Model{Architecture: "CohereForCausalLM", DTypes: ir.Uniform(ir.F16), Layers: 40, Hidden: 8192,
+				Intermediate: 22528, Heads: 64, KVHeads: 64, HeadDim: 128, Vocab: 256000, MaxSeq: 2048, Eps: 1e-5,
+				Tied: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := importConfig(t, c.config, State{MaxSeq: 2048})
+			require.NoError(t, err)
+			c.want.Name = s.Graph.Model.Name
+			require.Equal(t, c.want, s.Graph.Model)
+		})
+	}
+}
+
+// What the families have and amkc does not is refused, with what would be accepted.
+func TestRefusedWithLayerNorm(t *testing.T) {
+	for name, c := range map[string]struct {
+		config  string
+		changes fieldsOf
+		want    string
+	}{
+		"ALiBi":              {falconConfig, fieldsOf{"alibi": true}, "positions enter by ALiBi, which"},
+		"three norms":        {falconConfig, fieldsOf{"num_ln_in_parallel_attn": 3}, "accepted: 1, or 2"},
+		"norms of heads":     {cohereConfig, fieldsOf{"use_qk_norm": true}, "has a norm, which is not modelled"},
+		"norms of each head": {stableLMConfig, fieldsOf{"qk_layernorm": true}, "has a norm, which is not modelled"},
+		"clipped":            {olmoConfig, fieldsOf{"clip_qkv": 8}, "are clipped, which is not modelled"},
+		"an activation":      {phiConfig, fieldsOf{"hidden_act": "mish"}, `accepted: "gelu", "gelu_fast"`},
+		"no window":          {cohere2Config, fieldsOf{"sliding_window": nil}, "want an integer from 1 on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := importConfig(t, edit(c.config, c.changes), State{})
+			require.ErrorContains(t, err, c.want)
+		})
+	}
 }

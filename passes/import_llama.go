@@ -117,11 +117,14 @@ type decoder struct {
 	unitOffset  bool        // norms multiply by 1 + w
 	// branches of a layer begin without a norm, and end in one
 	bareBranches, postNorms bool
+	parallel                bool       // attention and MLP read the same vector, each by a norm
 	layerNorm               *layerNorm // what norms are, nil: RMSNorm
+	biasedHead              bool       // the logits have a bias
+	widening                int        // what an absent intermediate_size is of hidden_size; 0: intermediate
 	act                     string     // the node of the activation of an MLP without gate; "": it has one
 
 	stacks func(model *ir.Model) []stack // tensors in which the checkpoint has several linears; nil: none
-	fields map[string]string             // what its configs call fields that Llama's call otherwise
+	fields map[string]string             // what its configs call fields that Llama's call otherwise; "": it has none
 
 	theta       float64        // what an absent rope_theta means; 0: 10000
 	scaling     map[string]any // the object of the rotation that the class has where the config has none
@@ -145,31 +148,39 @@ type layerNorm struct{ biased, bare bool }
 // projections are some of those of a layer: to queries, keys and values; from attention; gate, up and down.
 type projections struct{ heads, o, mlp bool }
 
+// field is what the family's configs call a field of Llama's.
+func (d *decoder) field(llamas string) string {
+	if own, otherwise := d.fields[llamas]; otherwise {
+		return own
+	}
+	return llamas
+}
+
 // decoder builds the graph of a family of the form of Llama.
 func (m *importer) decoder(d *decoder) *ir.Graph {
 	m.names = cmp.Or(d.names, plainNames)
-	field := func(llamas string) string { return cmp.Or(d.fields[llamas], llamas) }
 	m.checkFields(d.modelled, d.inert, m.src.AssumeInert)
 	m.checkArchitecture(d.architecture, d.alias)
 	d.check(m)
 	model := ir.Model{
 		Name: m.src.Name, Architecture: d.architecture, DTypes: ir.Uniform(m.chooseDType()),
-		Layers:       m.size(field("num_hidden_layers"), d.layers, "layers"),
-		Hidden:       m.size(field("hidden_size"), d.hidden, "hidden"),
-		Intermediate: m.size(field("intermediate_size"), d.intermediate, "intermediate"),
-		Heads:        m.size(field("num_attention_heads"), d.heads, "heads"),
-		Vocab:        m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", d.tied),
+		Layers: m.size(d.field("num_hidden_layers"), d.layers, "layers"),
+		Hidden: m.size(d.field("hidden_size"), d.hidden, "hidden"),
+		Heads:  m.size(d.field("num_attention_heads"), d.heads, "heads"),
+		Vocab:  m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", d.tied),
 		Eps: cmp.Or(d.eps, 1e-6),
 	}
-	model.KVHeads = m.size(field("num_key_value_heads"), cmp.Or(d.kvHeads, model.Heads), "kv_heads")
-	trained := m.size(field("max_position_embeddings"), d.positions, "max_seq")
+	model.Intermediate = m.size(d.field("intermediate_size"), cmp.Or(d.widening*model.Hidden, d.intermediate),
+		"intermediate")
+	model.KVHeads = m.size(d.field("num_key_value_heads"), cmp.Or(d.kvHeads, model.Heads), "kv_heads")
+	trained := m.size(d.field("max_position_embeddings"), d.positions, "max_seq")
 	model.MaxSeq = m.chooseMaxSeq(trained)
 	windows := make([]int, model.Layers)
 	if d.windows != nil {
 		windows = d.windows(m, model.Layers)
 	}
-	if v, ok := m.value(field("rms_norm_eps")); ok {
-		model.Eps = m.single(field("rms_norm_eps"), v)
+	if v, ok := m.value(d.field("rms_norm_eps")); ok {
+		model.Eps = m.single(d.field("rms_norm_eps"), v)
 	}
 	if m.diags.Err() == nil && model.Heads%model.KVHeads != 0 {
 		m.fail(codeField, "num_key_value_heads", "is %d; want a divisor of num_attention_heads, %d", model.KVHeads,
@@ -296,9 +307,12 @@ func (m *importer) refusePartial() {
 // that no position lies beyond is none. windowed is how layers with a window rotate; nil: as all others.
 func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope, windowed *ir.Rope) *ir.Graph {
 	h, embedding := model.Hidden, m.names.embedding()
-	head := weight(m.names.logits(), model.Vocab, h)
+	head := []ir.GraphWeight{weight(m.names.logits(), model.Vocab, h)}
 	if model.Tied {
-		head = weight(embedding, model.Vocab, h)
+		head[0] = weight(embedding, model.Vocab, h)
+	}
+	if d.biasedHead {
+		head = append(head, weight(m.names.head+".bias", model.Vocab))
 	}
 	var before, after nodes
 	before.add("embed", "embed", []int{h}, nil, weight(embedding, model.Vocab, h))
@@ -306,7 +320,7 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		before.param(ir.FloatParam("scale", d.embedScale(&model)))
 	}
 	n := d.norm(&after, "final_norm", ir.Stream, h, model.Eps, m.names.of("final_norm"))
-	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head)
+	logits := after.add("lm_head", "linear", []int{model.Vocab}, []string{n}, head...)
 	logits = after.scaled("logits_scale", logits, model.Vocab, d.logitsScale)
 	if d.logitsCap > 0 {
 		logits = after.add("logits_cap", "soft_cap", []int{model.Vocab}, []string{logits})

@@ -72,7 +72,7 @@ func phi3Ropes(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope) {
 	where, params := m.ropeObject()
 	r := m.ropeReader(where, params, m.ropeTheta("rope_theta", 10000, where, params), model, trained)
 	r.partial, r.types, r.original = true, phi3RopeTypes, 4096
-	r.turned = r.part(model.HeadDim, 1)
+	r.turned = r.part(partialFactor, model.HeadDim, 1)
 	return r.read(), nil
 }
 

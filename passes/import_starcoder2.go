@@ -2,7 +2,6 @@ package passes
 
 import (
 	"maps"
-	"slices"
 
 	"amkc/ir"
 )
@@ -21,9 +20,7 @@ func importStarcoder2(m *importer) *ir.Graph {
 		check: (*importer).refuseOfStarcoder2, windows: phi3Windows})
 }
 
-var starcoder2Modelled = append(slices.DeleteFunc(slices.Clone(llamaModelled), func(field string) bool {
-	return slices.Contains([]string{"rms_norm_eps", "attention_bias", "mlp_bias", "use_sliding_window"}, field)
-}), "norm_epsilon", "use_bias")
+var starcoder2Modelled = layerNormModelled(nil, "norm_epsilon", "use_bias", "sliding_window", "layer_types")
 
 // starcoder2Inert are the inert fields of a StarCoder 2. Published configs have some of the code that it was trained
 // with, which the class does not read.
@@ -35,35 +32,8 @@ var starcoder2Inert = func() map[string]known {
 	inert["mlp_type"] = isText("default").does("the MLP may have a gate")
 	inert["norm_type"] = isText("layer_norm").does("the norms may be others")
 	inert["scale_attn_weights"] = isTrue.does("scores are not scaled")
-	inert["use_sliding_window"] = llamaInert["use_parallel_residual"].does("some layers attend to fewer positions")
 	return inert
 }()
-
-// layerNormInert are the inert fields of families with LayerNorm, whose classes read none that RMSNorm has.
-var layerNormInert = func() map[string]known {
-	inert := maps.Clone(llamaInert)
-	inert["rms_norm_eps"] = whatever
-	inert["attention_bias"] = isFalse.does("the projections have biases")
-	inert["mlp_bias"] = isFalse.does("the projections have biases")
-	return inert
-}()
-
-// activations are those of MLPs without a gate, by what transformers calls them.
-var activations = map[string]string{
-	"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
-	"gelu_fast": "gelu_tanh", "relu": "relu", "relu2": "relu2",
-}
-
-// activation reads the activation of an MLP without a gate, and returns its node.
-func (m *importer) activation(field, absent string) string {
-	name := m.text(field, absent)
-	node, ok := activations[name]
-	if !ok {
-		m.fail(codeNotModelled, field, "%s is not modelled; accepted: %s", spell(name),
-			quoted(slices.Sorted(maps.Keys(activations))))
-	}
-	return node
-}
 
 // refuseOfStarcoder2 refuses what the class of a StarCoder 2 reads and a decoder does not model.
 func (m *importer) refuseOfStarcoder2() {

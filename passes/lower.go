@@ -109,6 +109,7 @@ type lowerer struct {
 	// nodes whose value attention reads, and so another SM than has computed it
 	exchanged map[string]bool
 	summed    map[string]bool // nodes whose value is added to the residual by those who have computed it
+	read      map[string]bool // nodes whose value is read otherwise than by a sum that goes on from it
 	chosen    string          // the node whose largest value is the next token
 }
 
@@ -117,6 +118,9 @@ func (l *lowerer) named(name string) string { return ir.NameIn(l.layer, name) }
 
 // readers notes what a node means for the ones that it reads, which come before it.
 func (l *lowerer) readers(n *ir.GraphNode) {
+	for i, in := range n.Inputs {
+		l.read[in] = l.read[in] || n.Op != "add" || i > 0
+	}
 	switch {
 	case n.Op == "rope":
 		l.rotated[n.Inputs[0]] = true
@@ -208,6 +212,7 @@ func (l *lowerer) body(nodes []ir.GraphNode, layer ir.Layer, from string) error 
 	l.nodes, l.layer, l.stages = nodes, layer, nil
 	l.value, l.sum = map[string]string{ir.Stream: from}, ir.Stream
 	l.rotated, l.exchanged, l.summed, l.chosen = map[string]bool{}, map[string]bool{}, map[string]bool{}, ""
+	l.read = map[string]bool{}
 	for _, n := range slices.Backward(nodes) {
 		l.readers(&n)
 	}
@@ -321,20 +326,29 @@ func (l *lowerer) stream(layer int) string {
 	return name
 }
 
-// add is a sum with the residual. It is kept exact for the next sum, and rounded for the stage that reads it.
+// add is a sum with the residual. It is kept exact for the next sum, and rounded for the stage that reads it, if any
+// does: of two branches that read the same vector, the sum with the first is read by the sum with the second alone.
 func (l *lowerer) add(n *ir.GraphNode) error {
 	if n.Inputs[0] != l.sum {
 		return diag.Errorf(codeOrder, "pass lower", "node %s adds to %s; want %s, which the residual is then",
 			l.named(n.Name), n.Inputs[0], l.sum)
 	}
-	out := ir.NameIn(nextLayer, stream) // the last one of a layer makes the next one's
-	if n != &l.nodes[len(l.nodes)-1] {
+	var out string // or the counter alone
+	sums := []ir.Operand{l.tokens.view(residual, task)}
+	switch {
+	case n == &l.nodes[len(l.nodes)-1]:
+		out = ir.NameIn(nextLayer, stream) // the last one of a layer makes the next one's
+	case l.read[n.Name]:
 		out = l.scratch(l.named("h"), l.m.Activations, l.m.Hidden)
+	default:
+		out = l.named(n.Name)
+	}
+	if l.buffers.find(out, 0) != nil {
+		sums = append(sums, l.tokens.view(out, task))
 	}
 	l.sum, l.value[n.Name] = n.Name, out
-	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ADD,
-		Out: []ir.Operand{l.tokens.view(residual, task), l.tokens.view(out, task)},
-		In:  []ir.Operand{l.tokens.view(residual, task), l.tokens.view(l.value[n.Inputs[1]], task)}})
+	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ADD, Out: sums,
+		In: []ir.Operand{l.tokens.view(residual, task), l.tokens.view(l.value[n.Inputs[1]], task)}})
 	return nil
 }
 

@@ -201,7 +201,8 @@ func (b buffers) add(buf ir.Buffer) *ir.Buffer {
 }
 
 // declareCounters adds the counters that stages of a variant signal, unless they are there already: a family of them
-// for the members of a family of buffers that a counter is called after, whose values it announces.
+// for the members of a family of buffers that a counter is called after, whose values it announces, or for the
+// iterations of the stage's loop where it is called after none.
 func declareCounters(v *ir.Variant, buffers buffers) {
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		i := firstIndex(loop)
@@ -211,6 +212,8 @@ func declareCounters(v *ir.Variant, buffers buffers) {
 		c := ir.Counter{Name: st.Signal}
 		if b := buffers.find(st.Signal, i); b != nil && b.Count > 0 {
 			c = ir.Counter{Name: b.Name, First: b.First, Count: b.Count, Step: b.Step}
+		} else if b == nil && loop != nil && ir.IsFamily(st.Signal) {
+			c.First, c.Count, c.Step = loop.First, loop.Count, loop.Step
 		}
 		v.Counters = append(v.Counters, c)
 	})

@@ -51,10 +51,10 @@ func (m *importer) rope(d *decoder, model *ir.Model, trained int) ir.Rope {
 	if params == nil && d.scaling != nil {
 		where, params = "rope_parameters", checkpoint.NewObject(d.scaling)
 	}
-	theta := m.ropeTheta("rope_theta", cmp.Or(d.theta, 10000), where, params)
+	theta := m.ropeTheta(d.field("rope_theta"), cmp.Or(d.theta, 10000), where, params)
 	r := m.ropeReader(where, params, theta, model, trained)
 	if d.turned > 0 {
-		r.partial, r.turned = true, r.part(model.HeadDim, d.turned)
+		r.partial, r.turned = true, r.part(d.field(partialFactor), model.HeadDim, d.turned)
 	}
 	rope := r.read()
 	rope.Interleaved = d.interleaved
@@ -107,19 +107,22 @@ func (r *ropeReader) accepted() string {
 	return strings.Join(slices.Sorted(maps.Keys(ropeTypes)), ", ")
 }
 
-// part reads how much of a head is rotated, which stands in the object or beside it: elements from the first on.
-func (r *ropeReader) part(headDim int, absent float64) int {
-	const key = "partial_rotary_factor"
-	field, factor := key, absent
-	outer, beside := r.value(key)
-	if beside {
-		factor = r.between(key, outer, ropeBounds[key])
+const partialFactor = "partial_rotary_factor"
+
+// part reads how much of a head is rotated, which stands in the object or in a field beside it: elements from the first
+// on.
+func (r *ropeReader) part(field string, headDim int, absent float64) int {
+	const key = partialFactor
+	beside, factor := field, absent
+	outer, stated := r.value(field)
+	if stated {
+		factor = r.between(field, outer, ropeBounds[key])
 	}
 	if r.params != nil && r.has(key) {
 		field = r.at(key)
 		inner := r.number(key, absent)
-		if beside && inner != factor {
-			r.fail(codeRope, field, "is %g, but %s is %g; want one of them", inner, key, factor)
+		if stated && inner != factor {
+			r.fail(codeRope, field, "is %g, but %s is %g; want one of them", inner, beside, factor)
 		}
 		factor = inner
 	}

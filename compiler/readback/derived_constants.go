@@ -21,7 +21,11 @@ func (b *builder) checkTasks() {
 			rows = max(rows, (b.facts.hidden+7)/8*8)
 			continue
 		}
-		r.same(d.scope, "kTasks", d.tasks, len(tasks), "the tasks of the distribution")
+		if d.handsOver() {
+			r.same(d.scope, "kTasks", d.tasks, len(tasks), "the tasks of the distribution")
+		} else {
+			r.same(d.scope, "kTasks", d.tasks, 0, "none hands anything over")
+		}
 		if d.body == embedBody || d.adds {
 			for _, t := range tasks {
 				rows = max(rows, (t.B-t.A+7)/8*8)
@@ -39,7 +43,7 @@ func (b *builder) checkExchanges() {
 	for i := range b.variants {
 		n := 0
 		for _, d := range b.variants[i].stages {
-			if d.body.replicated() {
+			if !d.handsOver() {
 				continue
 			}
 			if d.inLayer() && !d.single {
@@ -144,4 +148,67 @@ func printOp(o *ir.Op) string {
 		c.Params[i].Float = float64(float32(c.Params[i].Float))
 	}
 	return strings.TrimSpace(ir.PrintOp(&c))
+}
+
+// checkReadings holds what each stage of a step reads to the exchange that the kernel lets it wait for: the last one,
+// or the one that was kept.
+func (b *builder) checkReadings() {
+	for i := range b.variants {
+		last, held := "", ""
+		step := func(d *descriptor, layer int) bool {
+			of := func(vector string) string {
+				if name, err := ir.Resolve(vector, layer); err == nil && d.looped() {
+					return name
+				}
+				return b.outside(d, vector)
+			}
+			waits := last
+			switch {
+			case d.readsHeld:
+				waits, held = held, last
+			case d.holds:
+				held = last
+			}
+			if d.handsOver() {
+				last = of(d.out)
+			}
+			if d.in == "" || of(d.in) == waits {
+				return true
+			}
+			b.schedule.fail(d.at, "struct %s waits for the exchange of %s and reads %s; want kReadsHeld where it does "+
+				"not read what was handed over last, and kHolds where that is kept for it", d.scope.name, waits,
+				of(d.in))
+			return false
+		}
+		if !b.eachStep(&b.variants[i], step) {
+			return
+		}
+	}
+}
+
+// eachStep calls f for the stages of a step in their order, in each layer that has them, as long as it returns true.
+func (b *builder) eachStep(l *variantList, f func(d *descriptor, layer int) bool) bool {
+	layers := ir.Loop{Count: b.facts.layers, Kinds: b.kinds}
+	for i := 0; i < len(l.stages); {
+		n := i
+		for n < len(l.stages) && l.stages[n].looped() {
+			n++
+		}
+		if n == i {
+			if !f(l.stages[i], 0) {
+				return false
+			}
+			i++
+			continue
+		}
+		for layer := range b.facts.layers {
+			for _, d := range l.stages[i:n] {
+				if layers.Runs(&ir.Stage{Kind: d.kind}, layer) && !f(d, layer) {
+					return false
+				}
+			}
+		}
+		i = n
+	}
+	return true
 }

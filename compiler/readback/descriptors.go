@@ -43,6 +43,7 @@ type descriptor struct {
 	layer                                              int
 	rows, grain, units, columns, rotation, step, tasks int
 	empty                                              bool
+	holds, readsHeld                                   bool // it keeps what it reads; it reads what was kept
 	splits, shareRows, window, width                   int
 	eps, scale, scoreCap                               float64
 	unitOffset                                         bool      // its norms multiply by 1 + weight
@@ -59,6 +60,9 @@ func (d *descriptor) inLayer() bool { return d.single || d.looped() }
 
 // looped reports whether the stage is in the loop over the layers.
 func (d *descriptor) looped() bool { return d.call.looped }
+
+// handsOver reports whether the stage ends an exchange: all do but a product that adds to the residual alone.
+func (d *descriptor) handsOver() bool { return d.out != "" }
 
 // head reports whether the stage makes the logits.
 func (d *descriptor) head() bool { return d.call.best }
@@ -159,7 +163,7 @@ func (b *builder) read(d *descriptor) {
 		d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kUnitOffset")
 		return
 	}
-	d.rotation, d.step, d.tasks = r.int(s, "kRotation"), r.int(s, "kRotationStep"), r.positive(s, "kTasks")
+	d.rotation, d.step, d.tasks = r.int(s, "kRotation"), r.int(s, "kRotationStep"), r.int(s, "kTasks")
 	switch d.body {
 	case attendBody:
 		d.units, d.splits, d.shareRows = b.unitsOf(s), r.positive(s, "kSplits"), r.positive(s, "kShareRows")
@@ -186,6 +190,8 @@ func (b *builder) read(d *descriptor) {
 		return
 	}
 	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")
+	d.holds = s.byName["kHolds"] != nil && r.bool(s, "kHolds")
+	d.readsHeld = s.byName["kReadsHeld"] != nil && r.bool(s, "kReadsHeld")
 	for _, k := range knobs.StageConstants() {
 		b.stageKnob(d, k, r.knob(s, k.Row()))
 	}

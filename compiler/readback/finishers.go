@@ -162,8 +162,8 @@ func (c *chain) reader() {
 			r.what)
 	}
 	c.weights(&params)
-	if !c.d.head() {
-		params = append(params, parameter{"Page", "out"})
+	if out := (parameter{"Page", "out"}); !c.d.head() && slices.Contains(c.f.params, out) {
+		params = append(params, out)
 	}
 	if !slices.Equal(c.f.params, params) {
 		c.fail(c.f.at, "%s has other parameters than its reader and its finisher use", c.f.name)

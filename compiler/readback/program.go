@@ -79,6 +79,7 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 		b.diags.Add(wrong...)
 		return b.p, b.diags
 	}
+	b.checkReadings()
 	b.checkWeights()
 	b.checkComments()
 	b.leftOver()

@@ -215,7 +215,7 @@ func (b *builder) awaited(d *descriptor) string {
 func (b *builder) thresholds(l *variantList) map[handover]int {
 	tasks := map[handover]int{}
 	for _, d := range l.stages {
-		if d.body.replicated() {
+		if !d.handsOver() {
 			continue
 		}
 		vector := b.handed(d)
@@ -258,7 +258,7 @@ func (b *builder) counters(l *variantList) []ir.Counter {
 	var out []ir.Counter
 	seen := map[string]bool{}
 	for _, d := range l.stages {
-		if d.body.replicated() {
+		if !d.handsOver() {
 			continue
 		}
 		c := ir.Counter{Name: b.handed(d), Count: b.facts.layers, How: how}

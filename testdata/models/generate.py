@@ -25,6 +25,8 @@ import numpy as np
 import torch
 import transformers
 
+import layernorm
+
 ZOO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zoo")
 POSITIONS, PROMPT = 48, 8
 MATTERS = 0.1  # amkc is held to 1e-4
@@ -190,21 +192,6 @@ MODELS |= {
                         {"residual_multiplier": 1.0}, {"attention_multiplier": 0.3}, {"logits_scaling": 0.75}],
                        "present"),
 }
-# Families with LayerNorm: what must move the logits of each is listed, with the names that its tensors and fields have.
-LAYERNORM = {k: v for k, v in SMALL.items() if k != "rms_norm_eps"}
-LAYERNORM_ODD = {k: v for k, v in ODD.items() if k != "rms_norm_eps"}
-NORMS = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "input_layernorm.bias",
-         "post_attention_layernorm.bias", "model.norm.bias"]
-STARCODER2 = [*NORMS, "self_attn.q_proj.weight", "mlp.c_fc.weight", {"norm_epsilon": 3e-2}, {"rope_theta": 5e4}]
-MODELS |= {
-    "starcoder2-tied": ("Starcoder2Config", {**LAYERNORM, "norm_epsilon": 1e-5, "sliding_window": 12},
-                        [*STARCODER2, *BIASES, "self_attn.o_proj.bias", "mlp.c_fc.bias", "mlp.c_proj.bias",
-                         {"sliding_window": 11}, {"sliding_window": 13}, {"hidden_act": "relu"}], "former"),
-    "starcoder2-plain": ("Starcoder2Config", {**LAYERNORM_ODD, "head_dim": 20, "norm_epsilon": 1e-3,
-                                              "use_bias": False, "hidden_act": "gelu", "tie_word_embeddings": False,
-                                              "dtype": "float32"},
-                         [*STARCODER2, {"sliding_window": 24}, {"hidden_act": "relu"}], "present"),
-}
 MODELS |= {
     "smollm3-tied": ("SmolLM3Config", {**SMALL, "num_hidden_layers": 3, "no_rope_layer_interval": 2,
                                        "tie_word_embeddings": True, "pad_token_id": None, "rope_theta": 5e6},
@@ -290,6 +277,7 @@ MODELS |= {
                                               "pad_token_id": None},
                            [{"rope_parameters": {"factor": 2.0}}], "present"),
 }
+MODELS |= layernorm.MODELS
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
@@ -315,6 +303,13 @@ def config_of(kind, fields):
     if kind == "Gemma3TextConfig":  # whose rotary embeddings are two
         return transformers.Gemma3TextConfig(bos_token_id=0, eos_token_id=1, architectures=["Gemma3ForCausalLM"],
                                              **fields)
+    if kind in layernorm.WITHOUT_ROTATION:
+        return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, architectures=[layernorm.class_of(kind)],
+                                           **fields)
+    if kind == "GPTNeoXConfig":  # which has names of its own beside the object
+        theta, part = fields.pop("rotary_emb_base", 1e4), fields.pop("rotary_pct", 0.25)
+        fields["rope_parameters"] = {"rope_theta": theta, "partial_rotary_factor": part,
+                                     **fields.get("rope_parameters", {})}
     rope = {"rope_type": "default", "rope_theta": fields.pop("rope_theta", 1e4), **fields.pop("rope_parameters", {})}
     return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, rope_parameters=rope,
                                        architectures=[kind.replace("Config", "ForCausalLM")], **fields)
@@ -326,8 +321,8 @@ def auto_class(config):
 
 
 def neutral(model):
-    """The weight with which a norm multiplies by 1: a Gemma's by 1 + w."""
-    return 0.0 if "Gemma" in type(model).__name__ else 1.0
+    """The weight with which a norm multiplies by 1: a Gemma's and a Nemotron's by 1 + w."""
+    return 0.0 if "Gemma" in type(model).__name__ or "Nemotron" in type(model).__name__ else 1.0
 
 
 def set_weights(model, seed):
@@ -337,13 +332,14 @@ def set_weights(model, seed):
     for name, p in sorted(model.named_parameters()):
         if "vision_tower" in name or "multi_modal_projector" in name:
             continue
-        if name.endswith("norm.weight"):
+        part = name.split(".")[-2]
+        if name.endswith("weight") and (part.endswith("norm") or part.startswith("ln_")):
             p.data = neutral(model) - 0.6 + 1.2 * torch.rand(p.shape, generator=random)
             if "Gemma3" in type(model).__name__ and name.endswith("model.norm.weight"):
                 p.data = 3 * (1 + p.data) - 1
         elif name.endswith("bias"):
             p.data = 0.5 * torch.randn(p.shape, generator=random)
-        elif "embed_tokens" in name:
+        elif part in ("embed_tokens", "embed_in", "word_embeddings"):
             size = 0.3 if model.config.tie_word_embeddings else 1.0
             if hasattr(model.get_input_embeddings(), "embed_scale"):
                 size /= 3  # the root of hidden_size comes on top
@@ -351,7 +347,7 @@ def set_weights(model, seed):
                 size /= 2  # or the text repeats an id; the last norm makes up for it
             p.data = size * torch.randn(p.shape, generator=random)
         else:
-            gain = 2.0 if "q_proj" in name or "k_proj" in name else 1.5
+            gain = 2.0 if part in ("q_proj", "k_proj", "query_key_value") else 1.5
             p.data = gain * p.shape[1] ** -0.5 * torch.randn(p.shape, generator=random)
 
 
@@ -361,11 +357,12 @@ def rewrite_config(folder, fields):
     path = os.path.join(folder, "config.json")
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
-    rope = config.pop("rope_parameters")
+    rope = config.pop("rope_parameters", {})
     if "rope_type" in rope:  # for all layers
-        config["rope_theta"] = rope.pop("rope_theta")
-        if config["model_type"] in ("phi3", "glm", "glm4"):  # which have these beside the object
-            config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+        neox = config["model_type"] == "gpt_neox"
+        config["rotary_emb_base" if neox else "rope_theta"] = rope.pop("rope_theta")
+        if "partial_rotary_factor" in rope:  # beside the object
+            config["rotary_pct" if neox else "partial_rotary_factor"] = rope.pop("partial_rotary_factor")
             rope.pop("original_max_position_embeddings", None)
         if rope["rope_type"] != "default":
             config["rope_scaling"] = {"type": rope.pop("rope_type"), **rope}
@@ -388,7 +385,8 @@ def load(folder, **changes):
         changes = {"rope_parameters": {"full_attention": changes} if "full_attention" in text.rope_parameters else changes}
     if changes:
         fields = {**text.to_dict(), **changes}
-        fields["rope_parameters"] = merged(text.rope_parameters, changes.get("rope_parameters", {}))
+        if hasattr(text, "rope_parameters"):
+            fields["rope_parameters"] = merged(text.rope_parameters, changes.get("rope_parameters", {}))
         if "max_window_layers" in fields:
             fields.pop("layer_types", None)  # they follow from it
         changed = type(text)(**fields)
@@ -420,7 +418,8 @@ def unmoved(folder, matters, ids, want):
             model = load(folder)
             tensors = [p for name, p in [*model.named_parameters(), *model.named_buffers()] if name.endswith(what)]
             for p in tensors[-1:]:  # of the last layer
-                p.data = torch.full_like(p, neutral(model) if "norm" in what else 1.0 if "scale" in what else 0.0)
+                is_norm = "weight" in what and ("norm" in what or "ln_" in what)
+                p.data = torch.full_like(p, neutral(model) if is_norm else 1.0 if "scale" in what else 0.0)
         moved = np.abs(logits(model, ids) - want).max()
         if not moved >= MATTERS:
             out.append(f"{what}: {moved:.2g}")

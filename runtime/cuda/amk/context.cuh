@@ -130,6 +130,10 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   u32 epoch = 0;      // of the exchange read next, 1 to kMaxEpoch
   int ordinal = 0;    // of the exchange read next within the step
   u32 producers = 0;  // tasks that hand it over
+  // The same of an exchange that a stage reads after another one has ended.
+  u32 held_epoch = 0;
+  int held_ordinal = 0;
+  u32 held_producers = 0;
   u32 slot = 0;       // ring slot consumed next, and its phase
   u32 phase = 0;
   u32 flush = 0;      // parity of the partial-sum buffer
@@ -168,6 +172,27 @@ struct Context : Recorder<kMode == Mode::kProfile> {
     layer = 0;
     ordinal = 0;
     epoch = u32((launch.first_epoch + u64(i)) * kExchangesPerStep % kMaxEpoch) + 1;
+  }
+  // Keeps the exchange that is read next for a stage behind.
+  __device__ __forceinline__ void hold() {
+    held_epoch = epoch;
+    held_ordinal = ordinal;
+    held_producers = producers;
+  }
+  // Reads the exchange that was kept, and keeps the one that would have been read, to which
+  // resume() returns.
+  __device__ __forceinline__ void read_held() {
+    const u32 e = epoch, p = producers;
+    const int o = ordinal;
+    resume();
+    held_epoch = e;
+    held_ordinal = o;
+    held_producers = p;
+  }
+  __device__ __forceinline__ void resume() {
+    epoch = held_epoch;
+    ordinal = held_ordinal;
+    producers = held_producers;
   }
   __device__ u32 next_epoch() const { return epoch == kMaxEpoch ? 1 : epoch + 1; }
   // Ends an exchange that `tasks` tasks hand over.

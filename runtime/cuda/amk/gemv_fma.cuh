@@ -103,6 +103,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   static_assert(kBlocks * 32 <= kVectorScratch, "the vector fits its scratch");
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
+  begin_reading<S>(c);
   if (tiles > 0 || S::kEmpty) {
     if constexpr (!Reader::kResidual) await(c);
     float squares = 0, sum = 0;
@@ -149,6 +150,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
     consumer_barrier();
     lap(c, Did::kExchangeWait);
   }
+  end_reading<S>(c);
 #pragma unroll 1
   for (int first = 0; first < tiles; first += kTilesPerFlush) {
     const int in_flush = min(kTilesPerFlush, tiles - first);
@@ -173,8 +175,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
     flush_tiles<AllWarps<S>>(c, in, mine, first, in_flush, finish);
   }
   if (Reader::kNorm && (tiles > 0 || S::kEmpty)) ++c.norms;
-  if (tiles > 0 || S::kEmpty) signal(c);
-  c.advance(S::kTasks);
+  hand_over<S>(c, tiles > 0 || S::kEmpty);
 }
 
 }  // namespace amk

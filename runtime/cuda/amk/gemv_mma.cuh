@@ -146,6 +146,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     }
   }
   const bool reads = S::kEmpty ? works || tiles == 0 : works;
+  begin_reading<S>(c);
   if constexpr (!Reader::kResidual) {
     if (tiles > 0 || S::kEmpty) await(c);
   }
@@ -174,6 +175,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       for (int i = 0; i < kSubs; ++i) xg[i] = x[i];
     }
   }
+  end_reading<S>(c);
   if constexpr (Reader::kCentred) {
     if (tiles > 0) {
       float sum = 0, squares = 0;
@@ -245,8 +247,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   }
   if (Reader::kNorm && tiles > 0) ++c.norms;
   advance_slot(c.slot, c.phase, tiles * Shape::kChunks);
-  if (tiles > 0 || S::kEmpty) signal(c);
-  c.advance(S::kTasks);
+  hand_over<S>(c, tiles > 0 || S::kEmpty);
 }
 
 }  // namespace amk

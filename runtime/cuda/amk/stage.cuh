@@ -3,7 +3,7 @@
 // with a finished row.
 #pragma once
 
-#include "context.cuh"
+#include "exchange.cuh"
 
 namespace amk {
 
@@ -26,6 +26,38 @@ __device__ __forceinline__ Tiles tiles_of(int sm, int layer) {
   const int begin = int(kGrains * slot / kSMs) * kTilesPerGrain;
   const int end = int(kGrains * (slot + 1) / kSMs) * kTilesPerGrain;
   return {begin < kTiles ? begin : kTiles, end < kTiles ? end : kTiles};
+}
+
+// Whether stage S keeps the exchange that it reads for a stage behind, and whether it reads the one
+// that was kept last; where the descriptor says so.
+template <class S, class = void>
+constexpr bool kHolds = false;
+template <class S>
+constexpr bool kHolds<S, decltype(void(S::kHolds))> = S::kHolds;
+template <class S, class = void>
+constexpr bool kReadsHeld = false;
+template <class S>
+constexpr bool kReadsHeld<S, decltype(void(S::kReadsHeld))> = S::kReadsHeld;
+
+// Before stage S waits for what it reads, and when it has read it.
+template <class S, class C>
+__device__ __forceinline__ void begin_reading(C& c) {
+  if constexpr (kHolds<S>) c.hold();
+  if constexpr (kReadsHeld<S>) c.read_held();
+}
+template <class S, class C>
+__device__ __forceinline__ void end_reading(C& c) {
+  if constexpr (kReadsHeld<S>) c.resume();
+}
+
+// Ends stage S on this SM, which had work in it or not. One that adds to the residual alone has no
+// tasks that hand anything over.
+template <class S, class C>
+__device__ __forceinline__ void hand_over(C& c, bool worked) {
+  if constexpr (S::kTasks > 0) {
+    if (worked) signal(c);
+    c.advance(S::kTasks);
+  }
 }
 
 // An SM without tiles has no task and skips the stage, unless S::kEmpty is set: then it still reads

@@ -1,0 +1,40 @@
+package passes
+
+import (
+	"maps"
+
+	"amkc/ir"
+)
+
+// importStableLM builds the graph of a StableLM: a Llama with LayerNorm whose heads rotate in part. With
+// use_parallel_residual, attention and MLP read one norm of the same vector. Defaults of absent fields are those of
+// transformers' StableLmConfig.
+func importStableLM(m *importer) *ir.Graph {
+	parallel := m.truth("use_parallel_residual", false)
+	names := &tensorNames{body: "model.", head: "lm_head"}
+	if parallel {
+		names.parts = map[string]string{"post_norm": "input_layernorm"}
+	}
+	return m.decoder(&decoder{architecture: "StableLmForCausalLM", modelled: stableLMModelled, inert: stableLMInert,
+		fields: map[string]string{"rms_norm_eps": "layer_norm_eps"},
+		layers: 32, hidden: 2560, intermediate: 6912, heads: 32, kvHeads: 32, vocab: 50304, positions: 4096, eps: 1e-5,
+		turned: 0.25, layerNorm: &layerNorm{biased: true}, parallel: parallel,
+		biased: projections{heads: m.truth("use_qkv_bias", false)}, names: names,
+		check: (*importer).refuseOfStableLM})
+}
+
+var stableLMModelled = layerNormModelled([]string{"head_dim"}, "layer_norm_eps", "use_parallel_residual",
+	"use_qkv_bias")
+
+var stableLMInert = func() map[string]known {
+	inert := maps.Clone(layerNormInert)
+	delete(inert, "use_parallel_residual")
+	inert["qk_layernorm"] = isFalse.does(headNorm)
+	return inert
+}()
+
+// refuseOfStableLM refuses what the class of a StableLM reads and a decoder does not model.
+func (m *importer) refuseOfStableLM() {
+	m.refuseGate()
+	m.refuseQuantised()
+}
