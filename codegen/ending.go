@@ -25,6 +25,10 @@ func (h *handovers) end(s *ir.Stage, kind body, at site, index int) error {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "is no stage that the kernel can end a step with here: "+
 			"want %v in this order, in no loop, each once, and nothing behind them", endings)
 	}
+	if h.due != nil {
+		return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step before a stage reads the residual that "+
+			"stage %s adds to: want one, for the kernel adds where it reads", h.due.Name)
+	}
 	if kind != bodyJoinStep && s.Signal != "" {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, and the kernel's %s nothing: want that",
 			s.Signal, kind)

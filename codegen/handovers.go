@@ -19,6 +19,7 @@ type handovers struct {
 	held    string            // the counter of the exchange that was kept last
 	by      map[string]string // the stage that signals a counter, as it is called in its iteration
 	begun   bool              // every SM has the token's row
+	due     *ir.Stage         // has a norm that the next reader of the residual adds
 	ended   int               // stages that end the step, so far
 	b       *builder
 }
@@ -114,16 +115,23 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	case !kind.numbered():
 		return nil
 	}
+	if h.due != nil && kind != bodyAddNorm && !(kind == bodyProduct && h.b.readsResidual(s)) {
+		return diag.Errorf(codeStructure, "stage "+s.Name, "comes between stage %s, which adds to the residual, and "+
+			"one that reads it: want them side by side, for the kernel adds where it reads", h.due.Name)
+	}
 	if err := h.wait(s, kind, index); err != nil {
 		return err
 	}
+	h.due = nil
 	if kind.replicated() {
 		if s.Signal != "" || kind == bodyEmbedReplicated && at.loop != nil {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, or looks up a token in a loop; the "+
 				"kernel's %s does neither: want no signal, and the token's row before the loops",
 				counterName(s.Signal), kind)
 		}
-		h.begun = true
+		if h.begun = true; kind == bodyAddNorm {
+			h.due = s
+		}
 		return nil
 	}
 	if !advances(s) {

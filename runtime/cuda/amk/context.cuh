@@ -114,6 +114,23 @@ __device__ __forceinline__ Scratch& block_scratch() {
   return *reinterpret_cast<Scratch*>(block_ring() + kRingSlots * kSlotBytes);
 }
 
+// A page of the exchange area: copies lie kBytes apart, and SMs spread over them.
+struct Page {
+  u32 offset;
+  u32 bytes;  // one copy
+  int copies;
+};
+
+// The norm of a branch, which the residual still lacks (replicated.cuh): a whole vector that has
+// been handed over, times a gain, or times 1 + it, over its rms.
+struct Branch {
+  Page page;
+  const u8* gain;  // null: there is none to add
+  float eps;
+  bool unit_offset;
+  u32 stage;  // for the stall record
+};
+
 template <Mode kMode>
 struct Context : Recorder<kMode == Mode::kProfile> {
   const Launch& launch;
@@ -138,6 +155,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   u32 phase = 0;
   u32 flush = 0;      // parity of the partial-sum buffer
   u32 norms = 0;      // parity of the sum-of-squares buffer
+  Branch due = {};
 
   static constexpr Mode kMode_ = kMode;
   // for activations; the ring is always waited for

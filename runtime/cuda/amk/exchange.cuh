@@ -11,13 +11,6 @@
 
 namespace amk {
 
-// A page of the exchange area: copies lie kBytes apart, and SMs spread over them.
-struct Page {
-  u32 offset;
-  u32 bytes;  // one copy
-  int copies;
-};
-
 // ---- words --------------------------------------------------------------------------------------
 
 template <class E>

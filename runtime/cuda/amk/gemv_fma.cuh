@@ -4,7 +4,7 @@
 // flush as gemv_mma.cuh. Needs schedule.h. Must not know what is done with a finished row.
 #pragma once
 
-#include "exchange.cuh"
+#include "replicated.cuh"
 #include "ring.cuh"
 #include "stage.cuh"
 #include "weights.cuh"
@@ -104,6 +104,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
   begin_reading<S>(c);
+  if constexpr (Reader::kResidual) add_due(c);
   if (tiles > 0 || S::kEmpty) {
     if constexpr (!Reader::kResidual) await(c);
     float squares = 0, sum = 0;

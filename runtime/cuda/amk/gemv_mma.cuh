@@ -13,6 +13,7 @@
 #include "centred.cuh"
 #include "exchange_quads.cuh"
 #include "mma.cuh"
+#include "replicated.cuh"
 #include "ring.cuh"
 #include "stage.cuh"
 #include "weights.cuh"
@@ -147,7 +148,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   }
   const bool reads = S::kEmpty ? works || tiles == 0 : works;
   begin_reading<S>(c);
-  if constexpr (!Reader::kResidual) {
+  if constexpr (Reader::kResidual) {
+    add_due(c);
+  } else {
     if (tiles > 0 || S::kEmpty) await(c);
   }
   if (reads) {

@@ -1,10 +1,12 @@
 // The residual stream where every SM has all of it, because norms of branches are added to it (pass
 // replicate): an SM reads a whole branch, normalises and adds, and hands nothing over. Stages read
-// their SM's residual as it would be handed over, rounded. Needs schedule.h.
+// their SM's residual as it would be handed over, rounded. The stage that adds only notes what is
+// to be added; the next one, which reads the residual, adds it once its first weights and gains are
+// in registers: behind the add their loads would wait for memory once more. Needs schedule.h.
 #pragma once
 
 #include "exchange_quads.cuh"
-#include "step.cuh"
+#include "weights.cuh"
 
 namespace amk {
 
@@ -12,7 +14,11 @@ namespace amk {
 // they are written: groups of kTogether that are polled at once, every kConsumers-th of them.
 constexpr int kTogether = Element::kBytes == 2 && kHidden % 4 == 0 ? 4 : 1;
 constexpr int kOwnGroups = ceil_div(kHidden / kTogether, kConsumers);
-static_assert(kOwnGroups <= 32, "a bit for each group that is polled");
+
+// A group of the residual, which is read and written as one.
+struct alignas(4 * kTogether) Columns {
+  float of[kTogether];
+};
 
 // First column of the i-th group of a thread, or -1 if it has none.
 __device__ __forceinline__ int own_column(int tid, int i) {
@@ -20,86 +26,68 @@ __device__ __forceinline__ int own_column(int tid, int i) {
   return column < kHidden ? column : -1;
 }
 
-// The token's whole embedding.
-template <class S, class C>
-__device__ __forceinline__ void embed_replicated(C& c, const u8* table) {
-  const int token = c.shared.token;
-  const u8* row = table + size_t(token / kTileRows) * tile_bytes(kHidden);
-#pragma unroll
-  for (int i = 0; i < kOwnGroups; ++i) {
-    const int first = own_column(c.tid, i);
-    if (first < 0) break;
-#pragma unroll
-    for (int column = first; column < first + kTogether; ++column) {
-      const int lane = token % kTileRows * 4 + column % 32 / 8;
-      const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
-      c.shared.residual[column] = load_weight(row, at) * kEmbedScale<S>;
-    }
+// What a thread has of a vector. Of 16-bit elements that are polled four at once, a group is two
+// registers,
+template <int kCount>
+struct Group {
+  uint2 pairs = {};
+  __device__ __forceinline__ float value(int j) const {
+    const u32 two = j < 2 ? pairs.x : pairs.y;
+    return Element::to_float(Element::Bits(two >> j % 2 * 16));
   }
-  lap(c, Did::kCompute);
-  wait_joined(c);
-  consumer_barrier();  // all of the residual is there
-  lap(c, Did::kExchangeWait);
-}
-
-// A value for each column of a thread.
-struct OwnColumns {
-  float value[kOwnGroups][kTogether];
+  __device__ __forceinline__ void load(const u8* gain, int column) {
+    pairs = load_constant_8(gain + column * 2);
+  }
 };
-
-__device__ __forceinline__ void unpack(float (&to)[kTogether], uint2 pairs) {
-  const u32 both[2] = {pairs.x, pairs.y};
+template <int kCount, class C, class Column>
+__device__ __forceinline__ void poll_groups(C& c, const Page in, Group<4> (&to)[kCount],
+                                            Column&& column) {
+  auto quads = quad_poll<kCount>(page_copy(c, in), column);
+  poll_all(c, quads);
 #pragma unroll
-  for (int j = 0; j < kTogether; ++j)
-    to[j] = Element::to_float(Element::Bits(both[j / 2] >> j % 2 * 16));
+  for (int i = 0; i < kCount; ++i) to[i].pairs = quads.pairs(i);
+}
+// and else it is a float.
+template <>
+struct Group<1> {
+  float only = 0;
+  __device__ __forceinline__ float value(int) const { return only; }
+  __device__ __forceinline__ void load(const u8* gain, int column) {
+    only = load_weight(gain, column);
+  }
+};
+template <int kCount, class C, class Column>
+__device__ __forceinline__ void poll_groups(C& c, const Page in, Group<1> (&to)[kCount],
+                                            Column&& column) {
+  auto words = word_poll<Element, kCount>(page_copy(c, in), column);
+  poll_all(c, words);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) to[i].only = words.value(i);
 }
 
+// Adds what is due. Every thread of the consumers comes here.
 template <class C>
-__device__ __forceinline__ OwnColumns own_gains(C& c, const u8* gain) {
-  OwnColumns g;
+__device__ __forceinline__ void add_due(C& c) {
+  if (!c.due.gain) return;
+  const u32 stage = c.stage;
+  c.stage = c.due.stage;
+  static_assert(kOwnGroups <= 32, "a bit for each group that is polled");
+  Group<kTogether> gains[kOwnGroups], branch[kOwnGroups];
 #pragma unroll
   for (int i = 0; i < kOwnGroups; ++i) {
-    const int column = own_column(c.tid, i);
-    if constexpr (kTogether == 4) {
-      unpack(g.value[i], column < 0 ? make_uint2(0, 0) : load_constant_8(gain + column * 2));
-    } else {
-      g.value[i][0] = column < 0 ? 0.0f : load_weight(gain, column);
-    }
+    if (own_column(c.tid, i) >= 0) gains[i].load(c.due.gain, own_column(c.tid, i));
   }
-  return g;
-}
-
-template <class C>
-__device__ __forceinline__ OwnColumns poll_own(C& c, const Page in) {
-  OwnColumns branch;
-  auto column = [tid = c.tid](int i) { return own_column(tid, i); };
-  if constexpr (kTogether == 4) {
-    auto quads = quad_poll<kOwnGroups>(page_copy(c, in), column);
-    poll_all(c, quads);
-#pragma unroll
-    for (int i = 0; i < kOwnGroups; ++i) unpack(branch.value[i], quads.pairs(i));
-  } else {
-    auto words = word_poll<Element, kOwnGroups>(page_copy(c, in), column);
-    poll_all(c, words);
-#pragma unroll
-    for (int i = 0; i < kOwnGroups; ++i) branch.value[i][0] = words.value(i);
-  }
-  return branch;
-}
-
-// Adds the norm of a branch: a whole vector that has been handed over, times a gain, or times 1 +
-// it, over its rms.
-template <class S, class C>
-__device__ __forceinline__ void add_norm(C& c, const Page in, const u8* gain) {
-  const OwnColumns g = own_gains(c, gain);
   await(c);
-  const OwnColumns branch = poll_own(c, in);
+  poll_groups(c, c.due.page, branch, [tid = c.tid](int i) { return own_column(tid, i); });
   lap(c, Did::kExchangeWait);
   float squares = 0;
 #pragma unroll
   for (int i = 0; i < kOwnGroups; ++i) {
 #pragma unroll
-    for (int j = 0; j < kTogether; ++j) squares += branch.value[i][j] * branch.value[i][j];
+    for (int j = 0; j < kTogether; ++j) {
+      const float v = branch[i].value(j);
+      squares += v * v;
+    }
   }
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
@@ -109,20 +97,32 @@ __device__ __forceinline__ void add_norm(C& c, const Page in, const u8* gain) {
   squares = 0;
 #pragma unroll
   for (int w = 0; w < kConsumerWarps; ++w) squares += sums[w];
-  const float inverse = rsqrtf(squares * (1.0f / kHidden) + S::kNormEps);
+  const float inverse = rsqrtf(squares * (1.0f / kHidden) + c.due.eps);
+  const float offset = c.due.unit_offset ? 1.0f : 0.0f;
 #pragma unroll
   for (int i = 0; i < kOwnGroups; ++i) {
     const int first = own_column(c.tid, i);
     if (first < 0) break;
+    Columns sum = *reinterpret_cast<Columns*>(&c.shared.residual[first]);
 #pragma unroll
     for (int j = 0; j < kTogether; ++j) {
-      const float times = S::kUnitOffset ? 1.0f + g.value[i][j] : g.value[i][j];
-      c.shared.residual[first + j] += rounded<Element>(branch.value[i][j] * inverse * times);
+      const float gain = offset + gains[i].value(j);
+      sum.of[j] += rounded<Element>(branch[i].value(j) * inverse * gain);
     }
+    *reinterpret_cast<Columns*>(&c.shared.residual[first]) = sum;
   }
   ++c.norms;
+  c.due.gain = nullptr;
   consumer_barrier();  // all of the residual is there
-  lap(c, Did::kSignal);
+  lap(c, Did::kCompute);
+  c.stage = stage;
+}
+
+// Leaves the norm of a branch to be added by the stage that reads the residual next.
+template <class S, class C>
+__device__ __forceinline__ void add_norm(C& c, const Page in, const u8* gain) {
+  add_due(c);
+  c.due = Branch{in, gain, S::kNormEps, S::kUnitOffset, c.stage};
 }
 
 }  // namespace amk

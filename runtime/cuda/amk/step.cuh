@@ -95,6 +95,28 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
   c.advance(S::kTasks);
 }
 
+// The token's whole embedding, where every SM has the whole residual: nothing is handed over.
+template <class S, class C>
+__device__ __forceinline__ void embed_replicated(C& c, const u8* table) {
+  const int token = c.shared.token;
+  const u8* row = table + size_t(token / kTileRows) * tile_bytes(kHidden);
+#pragma unroll
+  for (int i = 0; i < kOwnGroups; ++i) {
+    const int first = own_column(c.tid, i);
+    if (first < 0) break;
+#pragma unroll
+    for (int column = first; column < first + kTogether; ++column) {
+      const int lane = token % kTileRows * 4 + column % 32 / 8;
+      const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
+      c.shared.residual[column] = load_weight(row, at) * kEmbedScale<S>;
+    }
+  }
+  lap(c, Did::kCompute);
+  wait_joined(c);
+  consumer_barrier();  // all of the residual is there
+  lap(c, Did::kExchangeWait);
+}
+
 __device__ __forceinline__ Best reduce_warp(Best best) {
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) {

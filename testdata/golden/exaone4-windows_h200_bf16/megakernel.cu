@@ -17,7 +17,6 @@
 #include "amk/info.cuh"
 #include "amk/kinds.cuh"
 #include "amk/prefetch.cuh"
-#include "amk/replicated.cuh"
 #include "amk/step.cuh"
 #include "amk/stream.cuh"
 #include "stages.h"
