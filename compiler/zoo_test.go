@@ -17,6 +17,8 @@ import (
 // withoutBody are the small models that are proved and run by the reference VM alone: how their names begin, for which
 // target if it is not for all, and how the kernel refuses them.
 var withoutBody = []struct{ prefix, target, refusal string }{
+	{"olmo2", "", "op 1 is %qn = RMSNORM("},
+	{"olmo3", "", "op 1 is %qn = RMSNORM("},
 	{"llama-rope-linear", "h200", "head size 10; with tensor cores it must be a multiple of 4"},
 	{"phi3-partial", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
 }

@@ -304,6 +304,11 @@ func (f *fuser) finishers(p *product) {
 	}
 }
 
+// normsOfAttention reports whether an op normalises queries or keys: head by head, or over all of them.
+func normsOfAttention(op *ir.Op) bool {
+	return op.Code == ir.RMSNORM && (op.Has("head_dim") || len(op.In) == 3)
+}
+
 // attention groups attention with the appends of the rows that it reads besides the cache, and with what is computed of
 // whole heads before: their norm, and the rotation after it.
 func (f *fuser) attention(s *ir.Stage) {
@@ -317,7 +322,7 @@ func (f *fuser) attention(s *ir.Stage) {
 		}
 	}
 	for _, before := range slices.Backward(f.stages) {
-		if code := before.Ops[0].Code; (code == ir.ROPE || code == ir.RMSNORM && before.Ops[0].Has("head_dim")) &&
+		if op := &before.Ops[0]; (op.Code == ir.ROPE || normsOfAttention(op)) &&
 			f.group[before] == nil && len(before.Ops) == 1 && f.only(result(before), g.members) {
 			g.members = append([]*ir.Stage{before}, g.members...)
 		}

@@ -199,11 +199,17 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 	for _, m := range g.members {
 		for _, op := range m.Ops {
 			op.In = slices.Clone(op.In)
+			if normsOfAttention(&op) && len(op.In) == 3 { // weights of its heads, and the mean of all
+				part := parts[op.In[0].Buf]
+				all := slices.Clone(part)
+				all[len(all)-1] = op.In[2].Dims[len(all)-1]
+				op.In[1], op.In[2] = view(op.In[1].Buf, part[len(part)-1]), f.placed(op.In[2].Buf, all)
+			}
 			for i, o := range op.In {
 				if t, ok := temps[o.Buf]; ok {
 					op.In[i] = t
-				} else if to, ok := f.stacked[o.Buf]; ok {
-					op.In[i] = view(to.vector, shifted(parts[o.Buf], to.first)...)
+				} else if part, ok := parts[o.Buf]; ok {
+					op.In[i] = f.placed(o.Buf, part)
 				}
 			}
 			if t, ok := temps[result(m)]; ok {
@@ -221,6 +227,14 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 	}
 	f.wait(st, f.outside(g))
 	return st, nil
+}
+
+// placed is a part of a value, where it lies now.
+func (f *fuser) placed(value string, part []ir.Range) ir.Operand {
+	if to, ok := f.stacked[value]; ok {
+		return view(to.vector, shifted(part, to.first)...)
+	}
+	return view(value, part...)
 }
 
 // headName names what is computed of heads: the rotated q is q, and the normalised one qn.

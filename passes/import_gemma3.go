@@ -51,19 +51,23 @@ func gemma3Ropes(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope) 
 	where, full := m.ropeObject()
 	localWhere, local := "rope_local_base_freq", (*checkpoint.Object)(nil)
 	if where == "rope_parameters" && full != nil {
-		parts := full
-		where, localWhere = "rope_parameters."+fullAttention, "rope_parameters."+slidingAttention
-		full, local = m.ropePart(parts, fullAttention), m.ropePart(parts, slidingAttention)
-		for _, key := range parts.Keys() {
-			if key != fullAttention && key != slidingAttention {
-				m.fail(codeRope, "rope_parameters."+key, "is of no kind of layers; accepted: %q and %q", fullAttention,
-					slidingAttention)
-			}
-		}
+		where, full, localWhere, local = m.ropeParts(full)
 	}
 	rope := m.ropeOf(where, full, m.ropeTheta("rope_theta", 1e6, where, full), model, trained)
 	windowed := m.ropeOf(localWhere, local, m.ropeTheta("rope_local_base_freq", 1e4, localWhere, local), model, trained)
 	return rope, &windowed
+}
+
+// ropeParts returns the objects of layers without a window and of those with one, and where each stands.
+func (m *importer) ropeParts(parts *checkpoint.Object) (string, *checkpoint.Object, string, *checkpoint.Object) {
+	for _, key := range parts.Keys() {
+		if key != fullAttention && key != slidingAttention {
+			m.fail(codeRope, "rope_parameters."+key, "is of no kind of layers; accepted: %q and %q", fullAttention,
+				slidingAttention)
+		}
+	}
+	return "rope_parameters." + fullAttention, m.ropePart(parts, fullAttention),
+		"rope_parameters." + slidingAttention, m.ropePart(parts, slidingAttention)
 }
 
 // ropePart returns the object of a kind of layers; nil if there is none.

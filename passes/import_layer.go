@@ -33,6 +33,10 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 		q = d.normHeads(&b, "q_norm", q, qd, m, names.ofLayer("q_norm"))
 		k = d.normHeads(&b, "k_norm", k, kd, m, names.ofLayer("k_norm"))
 	}
+	if d.normedAll {
+		q = d.norm(&b, "q_norm", q, qd, m.Eps, names.ofLayer("q_norm"))
+		k = d.norm(&b, "k_norm", k, kd, m.Eps, names.ofLayer("k_norm"))
+	}
 	if rotates {
 		q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
 	}

@@ -114,6 +114,7 @@ type decoder struct {
 	gate        string      // the node of the MLP's activation times up; "": silu_mul
 	biased      projections // that have a bias
 	normedHeads bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
+	normedAll   bool        // all queries have one RMSNorm, and all keys, before their rotation
 	unitOffset  bool        // norms multiply by 1 + w
 	// branches of a layer begin without a norm, and end in one
 	bareBranches, postNorms bool

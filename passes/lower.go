@@ -124,8 +124,8 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 	switch {
 	case n.Op == "rope":
 		l.rotated[n.Inputs[0]] = true
-	case normsHeads(n):
-		// It needs whole heads, which attention has: the kernel computes it there.
+	case normsHeads(n), n.Op == "rmsnorm" && l.rotated[n.Name]:
+		// It needs whole heads, or the mean of all, which attention has: the kernel computes it there.
 		l.rotated[n.Inputs[0]], l.exchanged[n.Inputs[0]] = l.rotated[n.Name], true
 	case isNorm(n):
 		l.exchanged[n.Inputs[0]] = true // by those who have its elements
@@ -352,8 +352,9 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 	return nil
 }
 
-// norm is of the whole vector at once, or head by head. The product that reads it computes it, every task of it anew.
-// One that is read by others, as a norm after a branch is, is a task of its own.
+// norm is of the whole vector at once, or head by head. One of all queries, or of all keys, is attention's. The product
+// that reads another computes it, every task of it anew. One that is read by others, as a norm after a branch is, is a
+// task of its own.
 func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
 	size := n.Shape[0]
 	dist, dtype := whole(1), ir.F32
@@ -367,6 +368,9 @@ func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
 	for k, w := range n.Weights {
 		name := l.weights(l.named(n.Name)+[]string{".weight", ".bias"}[k], w, l.order(n)...)
 		operands = append(operands, view(name, upTo(w.Shape[0])))
+	}
+	if l.rotated[n.Name] && !normsHeads(n) {
+		operands = append(operands, operands[0]) // attention takes some heads of it, and the mean of all
 	}
 	out := l.scratch(l.named(n.Name), dtype, size)
 	l.value[n.Name] = out

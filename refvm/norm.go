@@ -38,8 +38,20 @@ func rmsnorm(w *worker, o *op) error {
 		}
 	}
 	var round rounder
-	ofHeads := o.src.Has("head_dim")
+	ofHeads, whole := o.src.Has("head_dim"), x
+	if len(o.in) == 3 {
+		whole = w.floats(&o.in[2])
+	}
+	m := n // elements of a row of the whole
 	switch {
+	case ofHeads && len(o.in) == 3:
+		return w.misfit(o, "has head_dim and a whole, want one of them")
+	case len(o.in) == 3 && (w.last(&o.in[0]) != n || len(whole) == 0 || len(whole)%(len(x)/n) != 0 ||
+		len(whole)*n != len(x)*w.last(&o.in[2])):
+		return w.misfit(o, "has %d rows of %d elements, a weight of %d, and a whole of %d, want as many rows",
+			len(x)/n, w.last(&o.in[0]), n, len(whole))
+	case len(o.in) == 3: // of heads too, which are not multiplied by a matrix
+		m = w.last(&o.in[2])
 	case ofHeads && o.src.IntAt("head_dim", 0, 0) != n:
 		return w.misfit(o, "has a weight of %d elements, want head_dim, %d", n, o.src.IntAt("head_dim", 0, 0))
 	case ofHeads && w.last(&o.in[0])%n != 0:
@@ -49,8 +61,8 @@ func rmsnorm(w *worker, o *op) error {
 	}
 	out, inverses := w.alloc(len(x)), w.alloc(len(x)/n)
 	for b := range inverses {
-		row, to := x[b*n:(b+1)*n], out[b*n:(b+1)*n]
-		inverse := float32(1 / math.Sqrt(float64(dot(row, row)/float32(n)+eps)))
+		row, to, of := x[b*n:(b+1)*n], out[b*n:(b+1)*n], whole[b*m:(b+1)*m]
+		inverse := float32(1 / math.Sqrt(float64(dot(of, of)/float32(m)+eps)))
 		inverses[b] = inverse
 		for i, f := range row {
 			if round == nil {

@@ -107,6 +107,20 @@ var opCases = []caseOp{
 			})
 		},
 	},
+	{
+		name: "rmsnorm of a part", op: `out[0:2,0:3] = RMSNORM(x[0:2,4:7], w[0:3], x[0:2,0:7]) eps=0.5`,
+		buffers: "buffer x IO_INPUT F32 [2,7] HBM rowmajor\nbuffer w WEIGHT F32 [3] HBM rowmajor\nbuffer out " +
+			"ACTIVATION F32 [2,3] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			return rowsOf(in[2], 7, func(x []float64) []float64 {
+				square := 0.0
+				for _, f := range x {
+					square += f * f / 7
+				}
+				return each(x[4:], func(i int) float64 { return x[4+i] / math.Sqrt(square+0.5) * in[1][i] })
+			})
+		},
+	},
 	{name: "layernorm", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5], w[0:5]) eps=0.25`, buffers: layernormBuffers,
 		want: naiveLayerNorm},
 	{name: "layernorm without weights", op: `out[0:2,0:5] = LAYERNORM(x[0:2,0:5]) eps=0.25`,

@@ -69,6 +69,8 @@ var shapeRemovals = func() []removal {
 			attention("in[0:2], wk[0:pos,0:1,0:2], wk[0:pos/2*2,0:1,0:2]", oneHead)),
 		shape("operand 2 has the shape [rows 0 2], want [rows 2]",
 			attention("in[0:2], wk[0:0,1:1,0:2], wk[0:0,1:1,0:2]", oneHead)),
+		shape("x has rows of 2 elements and w 1", "%t = RMSNORM(in[0:2], v[0:1], in[0:4]) eps=0.1"),
+		shape("x has 1 rows, and the whole 2 of 2 elements", "%t = RMSNORM(in[0:2], v[0:2], w[0:2,0:2]) eps=0.1"),
 		shape("the table is a temporary", "%w = COPY(in[0:4])", "%t = EMBED(token[0], %w)"),
 		shape("operand 2 has the shape [rows 2 2], want [rows 2]",
 			attention("in[0:2], wk[0:pos,0:2,0:2], wk[0:pos,0:2,0:2]", oneHead)),

@@ -34,8 +34,12 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 			in = append(in, s.in(s.float(), n))
 		}
 		params := []ir.Param{ir.FloatParam("eps", 1e-5)}
-		if code == ir.RMSNORM && chance(s.Rand, 2) {
+		switch {
+		case code == ir.RMSNORM && chance(s.Rand, 2):
 			params = append(params, intParam("head_dim", n))
+		case code == ir.RMSNORM && chance(s.Rand, 2): // a part of a whole
+			in[0] = s.input("", s.float(), rows, n)
+			in = append(in, s.input("", s.float(), rows, s.some()))
 		}
 		return s.op(code, in, floats(s.count(in[0])), params...)
 	case ir.GEMV:

@@ -4,7 +4,8 @@ var RMSNORM = declare(Spec{
 	Code: 3,
 	Name: "RMSNORM",
 	Doc: "x · rsqrt(mean(x²) + eps) · w, per row of n elements; with unit_offset=1, times 1 + w. With head_dim, a " +
-		"row of x is heads one after the other: each is normalised by itself, and all have the same w.",
+		"row of x is heads one after the other: each is normalised by itself, and all have the same w. With a third " +
+		"operand, whose rows those of x are part of, the mean is that of its squares.",
 	Params: []Param{need(eps), headDim, unitOffset},
 	Kernel: true,
 	Forms: []Form{{
@@ -14,12 +15,32 @@ var RMSNORM = declare(Spec{
 		Out:   results("[B,heads,head_dim]"),
 		Shape: normHeads,
 	}, {
+		When: "with three operands",
+		If:   func(inputs int, _ Args) bool { return inputs == 3 },
+		In: []Operand{{Name: "x", Shape: "[B*,n]"}, {Name: "w", Shape: "[n]", Role: Gain},
+			{Name: "whole", Shape: "[B,m]"}},
+		Out:   results("[B,n]"),
+		Shape: normPart,
+	}, {
 		When:  "without head_dim",
 		In:    []Operand{{Name: "x", Shape: "[B*,n]"}, {Name: "w", Shape: "[n]", Role: Gain}},
 		Out:   results("[B,n]"),
 		Shape: norm,
 	}},
 })
+
+// normPart: rows of x are as long as w, and there are as many of the whole.
+func normPart(c *Call) (n, last int) {
+	x, w, whole := &c.In[0], c.In[1].N(), &c.In[2]
+	if w != x.Last || w == 0 {
+		c.Fail("x has rows of %d elements and w %d, want as many, and at least one", x.Last, w)
+	}
+	if whole.Rows != x.Rows || whole.Last == 0 {
+		c.Fail("x has %d rows, and the whole %d of %d elements; want as many rows, with at least one element", x.Rows,
+			whole.Rows, whole.Last)
+	}
+	return x.N(), x.Last
+}
 
 // normHeads: rows of x are whole heads, and w is one.
 func normHeads(c *Call) (n, last int) {

@@ -277,6 +277,26 @@ MODELS |= {
                                               "pad_token_id": None},
                            [{"rope_parameters": {"factor": 2.0}}], "present"),
 }
+OLMO3_ROPE = {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4},
+              "sliding_attention": {"rope_type": "default", "rope_theta": 1e3}}
+MODELS |= {
+    "olmo2-plain": ("Olmo2Config", {**SMALL, "pad_token_id": None, "rope_theta": 5e5}, HEAD_NORMS, "former"),
+    "olmo2-biases": ("Olmo2Config", {**ODD, "hidden_size": 72, "attention_bias": True,
+                                     "pad_token_id": None},
+                     [*HEAD_NORMS, *BIASES, "self_attn.o_proj.bias"], "present"),
+    "olmo3-windows": ("Olmo3Config", {**SMALL, "num_hidden_layers": 4, "sliding_window": 12, "layer_types": GLOBAL,
+                                      "rope_parameters": OLMO3_ROPE, "pad_token_id": None},
+                      [*HEAD_NORMS, {"sliding_window": 11}, {"sliding_window": 13},
+                       {"layer_types": 4 * ["sliding_attention"]},
+                       {"rope_parameters": {"full_attention": {"factor": 1.5}}},
+                       {"rope_parameters": {"sliding_attention": {"rope_theta": 1e5}}}], "present"),
+    "olmo3-former": ("Olmo3Config", {**ODD, "hidden_size": 72, "num_hidden_layers": 4, "sliding_window": 12,
+                                     "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0,
+                                                      "beta_slow": 0.5, "original_max_position_embeddings": 16},
+                                     "rope_theta": 5e5, "pad_token_id": None},
+                     [*HEAD_NORMS, {"sliding_window": 11},
+                      {"rope_parameters": {"full_attention": {"factor": 2.0}}}], "former"),
+}
 MODELS |= layernorm.MODELS
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
@@ -286,7 +306,7 @@ BARE = {"input_layernorm.weight": "post_feedforward_layernorm.weight"}
 # Of EVERY, tensors that a class has not, with others in their place.
 INSTEAD = {"Phi3Config": {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight", **GATE_UP}, "GlmConfig": GATE_UP,
            "Glm4Config": GATE_UP, "ArceeConfig": {"mlp.gate_proj.weight": "mlp.up_proj.weight"},
-           "Exaone4Config": BARE}
+           "Exaone4Config": BARE, "Olmo2Config": BARE, "Olmo3Config": BARE}
 
 
 def config_of(kind, fields):
@@ -300,9 +320,9 @@ def config_of(kind, fields):
             text_config=fields, vision_config=PIXTRAL, spatial_merge_size=1, dtype=fields["dtype"],
             tie_word_embeddings=fields.get("tie_word_embeddings", False), architectures=[
                 "Mistral3ForConditionalGeneration"])
-    if kind == "Gemma3TextConfig":  # whose rotary embeddings are two
-        return transformers.Gemma3TextConfig(bos_token_id=0, eos_token_id=1, architectures=["Gemma3ForCausalLM"],
-                                             **fields)
+    if kind in ("Gemma3TextConfig", "Olmo3Config"):  # whose rotary embeddings are two
+        architecture = kind.replace("TextConfig", "Config").replace("Config", "ForCausalLM")
+        return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, architectures=[architecture], **fields)
     if kind in layernorm.WITHOUT_ROTATION:
         return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, architectures=[layernorm.class_of(kind)],
                                            **fields)
