@@ -106,8 +106,8 @@ func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.Weig
 func slots(p *ir.Program, rows int) int {
 	m, shared := &p.Model, knobs.BlockBytes(&p.Config, p.Target)
 	slot := max(1, knobs.ChunkBytes.Of(&p.Config))
-	kept := ir.Kept{Rows: rows}
-	scratch := ir.ScratchIn(shared, slot, m, tensor(p), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	block := ir.Kept{Rows: rows}
+	scratch := ir.ScratchIn(shared, slot, m, tensor(p), block, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 	return max(1, scratch.Slots(shared, slot))
 }
 

@@ -51,6 +51,15 @@ func newPlan(p *ir.Program, stages []*stage) (*plan, error) {
 	return &b.plan, nil
 }
 
+// kept is how many rows of the residual an SM has, of which a task looks up the first values: its span, or all of them
+// where every SM has the whole residual.
+func kept(embed *ir.Op, span ir.TaskSpan) int {
+	if dims := embed.Out[0].Dims; len(dims) == 2 {
+		return dims[1].Len(0)
+	}
+	return span.B - span.A
+}
+
 type planner struct {
 	plan
 	program *ir.Program
@@ -68,7 +77,7 @@ func (b *planner) add(n, i int) error {
 		b.bytes += t.streamed
 		b.chunks += t.chunks
 		if s.kind == lookup {
-			b.rows = max(b.rows, span.B-span.A)
+			b.rows = max(b.rows, kept(&s.ir.Ops[0], span))
 		}
 	}
 	for _, w := range s.ir.Waits {
