@@ -80,7 +80,7 @@ func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, at []int, lo, hi int) {
 		op := &t.Ops[i]
 		fp.key = strconv.AppendInt(fp.key, int64(op.Code), 10)
 		for _, p := range op.Params {
-			fp.key = fmt.Appendf(fp.key, " %s=%v,%s", p.Key, p.Float, p.Int)
+			fp.key = fmt.Appendf(fp.key, " %s=%t,%v,%s", p.Key, p.IsFloat, p.Float, p.Int)
 			moves = moves || p.Int.Uses(ir.Pos) || p.Int.Uses(ir.Row)
 		}
 		list(op.In, op.InBuf)
