@@ -17,6 +17,7 @@ import (
 // withoutBody are the small models that are proved and run by the reference VM alone: how their names begin, for which
 // target if it is not for all, and how the kernel refuses them.
 var withoutBody = []struct{ prefix, target, refusal string }{
+	{"hunyuan", "", "no stage body runs the ops RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND; there is one for"},
 	{"olmo2", "", "op 1 is %qn = RMSNORM("},
 	{"olmo3", "", "op 1 is %qn = RMSNORM("},
 	{"llama-rope-linear", "h200", "head size 10; with tensor cores it must be a multiple of 4"},

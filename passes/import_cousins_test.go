@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ var mistral3Config = edit(`{"architectures": ["Mistral3ForConditionalGeneration"
 // What distinguishes the graphs of families that share their layers with Llama.
 func TestFieldsOfCousins(t *testing.T) {
 	smol := cousin("smollm3", "SmolLM3ForCausalLM")
+	hunyuan := cousin("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM")
 	glm, exaone := cousin("glm", "GlmForCausalLM"), cousin("exaone4", "Exaone4ForCausalLM")
 	cwm := edit(cousin("cwm", "CwmForCausalLM"), fieldsOf{"rope_scaling": fieldsOf{"type": "linear", "factor": 2}})
 	const bare = "norms q_norm k_norm post_attn_norm post_mlp_norm; "
@@ -138,6 +140,13 @@ func TestFieldsOfCousins(t *testing.T) {
 		"mistral3, a part of another type": {base: mistral3Config,
 			changes: fieldsOf{"text_config": fieldsOf{"model_type": "llama"}},
 			refusal: `is "llama"; want "mistral", "ministral3"`},
+		"hunyuan": {base: hunyuan, changes: fieldsOf{"use_qk_norm": true, "attention_bias": true},
+			want: "pairs; qkv+bias o+bias gate up; norms input_norm q_norm k_norm post_norm; 0:full"},
+		"hunyuan, no norms of heads": {base: hunyuan, changes: fieldsOf{"use_qk_norm": false},
+			refusal: "heads of queries and keys have no norm"},
+		"hunyuan, an alpha of another type": {base: hunyuan,
+			changes: fieldsOf{"rope_scaling": fieldsOf{"type": "linear", "factor": 2, "alpha": 2}},
+			refusal: "rope_scaling.alpha: error: is not part of rope type linear"},
 		"olmo2": {base: cousin("olmo2", "Olmo2ForCausalLM"), changes: fieldsOf{"attention_bias": true},
 			want: "pairs; qkv+bias o+bias gate up; " + bare + "0:full"},
 		"olmo2, biases of the MLP": {base: cousin("olmo2", "Olmo2ForCausalLM"), changes: fieldsOf{"mlp_bias": true},
@@ -183,6 +192,15 @@ func TestDefaultScalings(t *testing.T) {
 		_, err = importConfig(t, edit(base, fieldsOf{"rope_theta": 5e5}), State{})
 		require.ErrorContains(t, err, "but rope_theta is 500000; want one of them")
 	}
+}
+
+// An alpha raises the base of a dynamic rotation, which then does not change with the length.
+func TestAlphaOfHunyuan(t *testing.T) {
+	s, err := importConfig(t, edit(cousin("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM"), fieldsOf{
+		"rope_scaling": fieldsOf{"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32}}), State{})
+	require.NoError(t, err)
+	hd := float64(s.Graph.Model.HeadDim)
+	require.Equal(t, unscaled(invFreq(1e4*math.Pow(1000, hd/(hd-2)), 24)), s.Graph.Rope)
 }
 
 // traits spells what distinguishes the families: the rotation, with the pairs of a head if they are not all; tied; the

@@ -40,6 +40,10 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 	if rotates {
 		q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
 	}
+	if d.normedRotated {
+		q = d.normHeads(&b, "q_norm", q, qd, m, names.ofLayer("q_norm"))
+		k = d.normHeads(&b, "k_norm", k, kd, m, names.ofLayer("k_norm"))
+	}
 	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
 	b.param(ir.FloatParam("scale", cmp.Or(d.attnScale, 1/math.Sqrt(float64(hd)))),
 		ir.IntParam("window", ir.Int(window)))

@@ -107,15 +107,16 @@ type decoder struct {
 	// has no windows
 	windows func(m *importer, layers int) []int
 	// which layers rotate queries and keys, by their windows; nil: all
-	rotate      func(windows []int) []bool
-	headDim     int         // what an absent head_dim means; 0: hidden_size over heads
-	tied        bool        // what an absent tie_word_embeddings means
-	eps         float64     // what an absent rms_norm_eps means; 0: 1e-6
-	gate        string      // the node of the MLP's activation times up; "": silu_mul
-	biased      projections // that have a bias
-	normedHeads bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
-	normedAll   bool        // all queries have one RMSNorm, and all keys, before their rotation
-	unitOffset  bool        // norms multiply by 1 + w
+	rotate        func(windows []int) []bool
+	headDim       int         // what an absent head_dim means; 0: hidden_size over heads
+	tied          bool        // what an absent tie_word_embeddings means
+	eps           float64     // what an absent rms_norm_eps means; 0: 1e-6
+	gate          string      // the node of the MLP's activation times up; "": silu_mul
+	biased        projections // that have a bias
+	normedHeads   bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
+	normedAll     bool        // all queries have one RMSNorm, and all keys, before their rotation
+	normedRotated bool        // as normedHeads, and after the rotation
+	unitOffset    bool        // norms multiply by 1 + w
 	// branches of a layer begin without a norm, and end in one
 	bareBranches, postNorms bool
 	parallel                bool       // attention and MLP read the same vector, each by a norm

@@ -21,8 +21,8 @@ import (
 var ropeBounds = map[string]interval{
 	"rope_theta": {1, 1e30}, "factor": {1, 1e6}, "low_freq_factor": {1e-6, 1e6}, "high_freq_factor": {1e-6, 1e6},
 	"original_max_position_embeddings": {1, 1e9}, "attention_factor": {1e-6, 1e6},
-	"llama_4_scaling_beta": {0, 1e6},
-	"beta_fast":            {1e-6, 1e6}, "beta_slow": {1e-6, 1e6}, "mscale": {0, 1e6}, "mscale_all_dim": {0, 1e6},
+	"llama_4_scaling_beta": {0, 1e6}, "alpha": {1, 1e6},
+	"beta_fast": {1e-6, 1e6}, "beta_slow": {1e-6, 1e6}, "mscale": {0, 1e6}, "mscale_all_dim": {0, 1e6},
 	"partial_rotary_factor": {1e-6, 1}, "short_factor": {0.5, 1e6}, "long_factor": {0.5, 1e6},
 }
 

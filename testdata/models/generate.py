@@ -297,6 +297,15 @@ MODELS |= {
                      [*HEAD_NORMS, {"sliding_window": 11},
                       {"rope_parameters": {"full_attention": {"factor": 2.0}}}], "former"),
 }
+LATE_NORMS = ["self_attn.query_layernorm.weight", "self_attn.key_layernorm.weight"]
+MODELS |= {
+    "hunyuan-alpha": ("HunYuanDenseV1Config", {**SMALL, "head_dim": 20, "pad_token_id": None, "rope_parameters": {
+        "rope_type": "dynamic", "rope_theta": 1e4, "alpha": 50.0, "factor": 1.0}},
+                      [*LATE_NORMS, {"rope_parameters": {"alpha": 5.0}}], "former"),
+    "hunyuan-biases": ("HunYuanDenseV1Config", {**ODD, "hidden_size": 72, "head_dim": 16, "attention_bias": True,
+                                                "pad_token_id": None},
+                       [*LATE_NORMS, *BIASES, "self_attn.o_proj.bias"], "present"),
+}
 MODELS |= layernorm.MODELS
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
