@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"amkc/ir"
@@ -67,7 +68,7 @@ func (b *builder) placeWeights() error {
 			r.InvFreq = place.constant
 		}
 	}
-	if len(b.d.Rotations) == 0 || b.d.Rotations[0].InvFreq == "" {
+	if slices.ContainsFunc(b.d.Rotations, func(r *rotation) bool { return r.InvFreq == "" }) {
 		return diag.Errorf(codeStructure, "program", "no stage rotates by a CONST buffer: want one of %s that does, "+
 			"for the kernel prepares its angles", ir.ROPE)
 	}

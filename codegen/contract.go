@@ -94,16 +94,31 @@ func (b *builder) contract(s *ir.Stage, kind body, at site) error {
 func buf(ops []ir.Operand, k int) string { return operand(ops, k).Buf }
 
 // embedOps is embed of step.cuh: rows of the token's embedding, or times S::kScale, kept in the residual and handed
-// over.
+// over. With a table of positions, the row of this one, S::kPositionOffset further on, is added before.
 func (b *builder) embedOps(s *ir.Stage) []ir.Op {
 	e := op(s, ir.EMBED)
-	want := ir.Op{Code: ir.EMBED,
-		Out: []ir.Operand{view(buf(e.Out, 0), taskRows), view(buf(e.Out, 1), taskRows)},
-		In:  []ir.Operand{view(buf(e.In, 0), firstOnly), view(buf(e.In, 1), upTo(b.p.Model.Vocab), taskRows)}}
+	last := &s.Ops[len(s.Ops)-1]
+	out := []ir.Operand{view(buf(last.Out, 0), taskRows), view(buf(last.Out, 1), taskRows)}
+	want := []ir.Op{{Code: ir.EMBED, Out: out,
+		In: []ir.Operand{view(buf(e.In, 0), firstOnly), view(buf(e.In, 1), upTo(b.p.Model.Vocab), taskRows)}}}
 	if e.Has("scale") {
-		want.Params = []ir.Param{ir.FloatParam("scale", e.FloatOr("scale", 1))}
+		want[0].Params = []ir.Param{ir.FloatParam("scale", e.FloatOr("scale", 1))}
 	}
-	return []ir.Op{want}
+	if last != e {
+		found := view(buf(e.Out, 0))
+		want[0].Out = []ir.Operand{found}
+		want = append(want, ir.Op{Code: ir.ADD, Out: out, In: []ir.Operand{found,
+			view(buf(last.In, 1), ir.Index(position.Add(ir.Int(positionOffset(last)))), taskRows)}})
+	}
+	return want
+}
+
+// positionOffset is the row of position 0 in the table that a row of is added.
+func positionOffset(add *ir.Op) int {
+	if table := operand(add.In, 1); len(table.Dims) == 2 {
+		return table.Dims[0].Lo.At(0)
+	}
+	return 0
 }
 
 // attendOps is Unit of attention.cuh: unit a is split a % splits of kv head a / splits, and has every splits-th chunk

@@ -175,7 +175,7 @@ func (u *use) ops() {
 		}
 		switch o.Code {
 		case ir.EMBED:
-			u.buffer(operand(o.Out, 0), "residual", false, 0)
+			u.buffer(operand(s.Ops[len(s.Ops)-1].Out, 0), "residual", false, 0)
 			if kind == bodyEmbedReplicated {
 				u.buffer(operand(o.Out, 1), "x", false, 0)
 			}
@@ -198,6 +198,10 @@ func (u *use) ops() {
 		case ir.ROPE:
 			u.buffer(operand(o.In, 1), "rope.inv_freq", false, 0)
 		case ir.ADD:
+			if kind == bodyEmbed {
+				u.buffer(operand(o.In, 1), "positions.weight", false, 0)
+				continue
+			}
 			if x := operand(o.In, 1); !x.IsTemp() && s.Role != "" {
 				u.buffer(x, s.Role+".bias", layered, 0)
 			}

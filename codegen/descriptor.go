@@ -97,6 +97,15 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 	switch kind {
 	case bodyEmbed:
 		fs = append(fs, embedScale(s)...)
+		if last := &s.Ops[len(s.Ops)-1]; last.Code == ir.ADD {
+			table := b.buffer(operand(last.In, 1).Buf, at)
+			if table == nil || len(table.Shape) != 2 {
+				return nil, diag.Errorf(codeStage, "stage "+s.Name, "adds %s; want rows of a table of positions",
+					operand(last.In, 1).Buf)
+			}
+			add("int", "kPositions", itoa(table.Shape[0]), "rows of the table")
+			add("int", "kPositionOffset", itoa(positionOffset(last)), "its row for position 0")
+		}
 	case bodyProduct:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
 		warps := knobs.Warps.Of(&b.p.Config, s.Role)

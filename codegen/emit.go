@@ -57,7 +57,13 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	switch kind {
 	case bodyEmbed:
 		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, consumed) })
-		collect(&to, ofResult(ir.EMBED, 1))
+		last := &s.Ops[len(s.Ops)-1]
+		collect(&to, func() (string, error) { return page(operand(last.Out, 1)) })
+		if last.Code == ir.ADD {
+			var positions string
+			collect(&positions, func() (string, error) { return b.address(operand(last.In, 1).Buf, at, consumed) })
+			weight += ", " + positions
+		}
 		consume("embed<%s>(c, %s, %s);", st.Struct, weight, to)
 	case bodyEmbedReplicated:
 		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, consumed) })

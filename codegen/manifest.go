@@ -96,8 +96,8 @@ func Facts(p *ir.Program) (host.Facts, error) {
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
 		Traffic: b.traffic(),
 	}
-	if turned := 2 * b.d.Rotations[0].pairs; turned < m.HeadDim {
-		f.Model.Rotated = turned
+	if len(b.d.Rotations) > 0 && 2*b.d.Rotations[0].pairs < m.HeadDim {
+		f.Model.Rotated = 2 * b.d.Rotations[0].pairs
 	}
 	for _, s := range b.d.Stages {
 		f.Stages = append(f.Stages, s.IR.Label())

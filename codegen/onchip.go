@@ -21,7 +21,7 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 		if kind == bodyEmbedReplicated {
 			return b.checkReplicated(s)
 		}
-		return b.checkResidual(s, operand(e.Out, 0))
+		return b.checkResidual(s, operand(s.Ops[len(s.Ops)-1].Out, 0))
 	case bodyAddNorm:
 		return b.checkReplicated(s)
 	case bodyProduct:

@@ -91,6 +91,20 @@ func (r *referenceWriter) embed(n *ir.GraphNode) error {
 	if scale := n.FloatOr("scale", 1); scale != 1 {
 		args = append(args, r.constant("kEmbedScale", scale))
 	}
+	if len(n.Weights) > 1 {
+		positions, err := r.packed(n, 1)
+		if err != nil {
+			return err
+		}
+		row := "r.position"
+		if offset := n.IntOr("offset", 0); offset != 0 {
+			row += " + " + itoa(offset)
+		}
+		if len(args) == 5 {
+			args = append(args, "1")
+		}
+		args = append(args, positions, row)
+	}
 	l := launch{name: n.Name, blocks: forEach(size), lines: calls("embed", args...)}
 	if !r.builder.d.Replicates { // else no stage hands it over
 		l.stage, l.result, l.size, l.bytes = n.Name, "x", size, "Element::kBytes"

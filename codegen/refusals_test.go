@@ -64,7 +64,7 @@ func TestRefusals(t *testing.T) {
 				s.Ops = append([]ir.Op{{Code: ir.RMSNORM}}, s.Ops...)
 			}},
 		"ops that no body has": {pycoder, "AMK4001", "there is one for ATTENTION_COMBINE; " +
-			"ATTENTION_TILE KV_APPEND KV_APPEND; COPY; EMBED; NOP; RMSNORM ADD; RMSNORM RMSNORM ROPE ROPE",
+			"ATTENTION_TILE KV_APPEND KV_APPEND; COPY; EMBED; EMBED ADD; NOP; RMSNORM ADD; RMSNORM RMSNORM ROPE ROPE",
 			func(p *ir.Program) { named(p, "L{i}.attn").Ops = []ir.Op{{Code: ir.SOFTMAX}} }},
 		"explicit tasks": {pycoder, "AMK4002", "want spread over 132",
 			func(p *ir.Program) { named(p, "L{i}.o").Dist.Kind = ir.Explicit }},

@@ -44,6 +44,7 @@ const (
 // bodies are those of the runtime, by the ops that each carries out.
 var bodies = map[string]declaration{
 	"EMBED":                              {body: bodyEmbed},
+	"EMBED ADD":                          {body: bodyEmbed},
 	"ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, plainHeads},
 	"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, normedHeads},
 	"RMSNORM ADD":       {body: bodyAddNorm},

@@ -39,6 +39,7 @@ var goldenCases = []struct {
 	{name: "gemma3-tied_h200_bf16", model: "zoo/gemma3-tied", target: "h200", dtype: ir.BF16, maxSeq: 64}, // post norms
 	{name: "phi3-short_h200_bf16", model: "zoo/phi3-short", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "gpt-neox-parallel_h200_bf16", model: "zoo/gpt-neox-parallel", target: "h200", dtype: ir.BF16, maxSeq: 64},
+	{name: "gpt2_h200_bf16", model: "zoo/gpt2", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "starcoder2-tied_h200_bf16", model: "zoo/starcoder2-tied", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "granite-biases_h200_bf16", model: "zoo/granite-biases", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "smollm3-tied_h200_bf16", model: "zoo/smollm3-tied", target: "h200", dtype: ir.BF16, maxSeq: 64},

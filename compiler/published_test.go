@@ -97,7 +97,11 @@ func refusals(t *testing.T, models []published, target *ir.Target) []string {
 
 // publishedFields are what configs of a family call fields of a Llama; "" for those that it has not.
 var publishedFields = map[string]map[string]string{
-	"falcon":   {"intermediate_size": "ffn_hidden_size", "num_key_value_heads": "num_kv_heads", "head_dim": ""},
+	"falcon": {"intermediate_size": "ffn_hidden_size", "num_key_value_heads": "num_kv_heads", "head_dim": ""},
+	"gpt2": {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
+		"intermediate_size": "n_inner", "max_position_embeddings": "n_positions", "num_key_value_heads": "",
+		"head_dim": ""},
+	"opt":      {"intermediate_size": "ffn_dim", "num_key_value_heads": "", "head_dim": ""},
 	"gpt_neox": {"num_key_value_heads": "", "head_dim": ""},
 	"stablelm": {"head_dim": ""},
 }

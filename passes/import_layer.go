@@ -109,6 +109,9 @@ func (d *decoder) linear(names *tensorNames, stacks []stack, name string, rows, 
 	if chain != nil {
 		w.Stored, w.Chain = []int{stored, cols}, chain
 	}
+	if d.transposed {
+		w.Stored, w.Chain = []int{cols, stored}, transform.Of(transform.Transpose).Then(chain...)
+	}
 	if !biased {
 		return []ir.GraphWeight{w}
 	}

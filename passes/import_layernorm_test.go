@@ -27,6 +27,10 @@ const (
 		"num_key_value_heads": 2, ` + sizes + `}`
 	cohere2Config = `{"architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2", "intermediate_size": 96,
 		"num_key_value_heads": 2, "sliding_window": 16, ` + sizes + `}`
+	gpt2Config = `{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4,
+		"vocab_size": 128, "n_positions": 512}`
+	optConfig = `{"architectures": ["OPTForCausalLM"], "model_type": "opt", "ffn_dim": 96, ` + sizes + `}`
+
 	olmoConfig = `{"architectures": ["OlmoForCausalLM"], "model_type": "olmo", "intermediate_size": 96,
 		"num_key_value_heads": 2, ` + sizes + `}`
 )
@@ -194,6 +198,47 @@ func TestPublishedWithLayerNorm(t *testing.T) {
 	}
 }
 
+// A model has no more positions than it has learned, and each has a row of the table.
+func TestLearnedPositions(t *testing.T) {
+	for _, c := range []struct {
+		config string
+		offset int
+	}{{gpt2Config, 0}, {optConfig, 2}} {
+		s, err := importConfig(t, c.config, State{MaxSeq: 512})
+		require.NoError(t, err)
+		embed := s.Graph.Before[0]
+		require.Equal(t, []int{512 + c.offset, 64}, embed.Weights[1].Shape)
+		require.Equal(t, c.offset, embed.IntOr("offset", -1))
+		require.Empty(t, s.Graph.Rope.InvFreq)
+		_, err = importConfig(t, c.config, State{MaxSeq: 513})
+		require.ErrorContains(t, err, "--max-seq 513 is more than the 512 positions that the model has learned")
+	}
+}
+
+// GPT-2 as it was published, whose matrices have columns as rows.
+func TestPublishedGPT2(t *testing.T) {
+	s, err := importConfig(t, `{"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"],
+		"attn_pdrop": 0.1, "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02,
+		"layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12,
+		"n_positions": 1024, "resid_pdrop": 0.1, "summary_activation": null, "summary_first_dropout": 0.1,
+		"summary_proj_to_labels": true, "summary_type": "cls_index", "summary_use_proj": true,
+		"task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}}, "vocab_size": 50257}`,
+		State{})
+	require.NoError(t, err)
+	require.Equal(t, ir.Model{Name: s.Graph.Model.Name, Architecture: "GPT2LMHeadModel", DTypes: ir.Uniform(ir.BF16),
+		Layers: 12, Hidden: 768, Intermediate: 3072, Heads: 12, KVHeads: 12, HeadDim: 64, Vocab: 50257, MaxSeq: 1024,
+		Eps: 1e-5, Tied: true}, s.Graph.Model)
+	weights := weightsOf(s.Graph)
+	for node, want := range map[string]string{
+		"q_proj": "rows:0:768(transpose(transformer.h.{i}.attn.c_attn.weight))",
+		"v_proj": "rows:1536:2304(transpose(transformer.h.{i}.attn.c_attn.weight))",
+		"o_proj": "transpose(transformer.h.{i}.attn.c_proj.weight)",
+	} {
+		require.Equal(t, want, weights[node][0].String())
+	}
+	require.Equal(t, "rows:768:1536(transformer.h.{i}.attn.c_attn.bias)", weights["k_proj"][1].String())
+}
+
 // What the families have and amkc does not is refused, with what would be accepted.
 func TestRefusedWithLayerNorm(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -205,6 +250,9 @@ func TestRefusedWithLayerNorm(t *testing.T) {
 		"three norms":        {falconConfig, fieldsOf{"num_ln_in_parallel_attn": 3}, "accepted: 1, or 2"},
 		"norms of heads":     {cohereConfig, fieldsOf{"use_qk_norm": true}, "has a norm, which is not modelled"},
 		"norms of each head": {stableLMConfig, fieldsOf{"qk_layernorm": true}, "has a norm, which is not modelled"},
+		"norms behind sums":  {optConfig, fieldsOf{"do_layer_norm_before": false}, "norms stand behind the sums"},
+		"projected":          {optConfig, fieldsOf{"word_embed_proj_dim": 32}, "embeddings are projected"},
+		"scaled by layers":   {gpt2Config, fieldsOf{"scale_attn_by_inverse_layer_idx": true}, "by the layer, which"},
 		"clipped":            {olmoConfig, fieldsOf{"clip_qkv": 8}, "are clipped, which is not modelled"},
 		"an activation":      {phiConfig, fieldsOf{"hidden_act": "mish"}, `accepted: "gelu", "gelu_fast"`},
 		"no window":          {cohere2Config, fieldsOf{"sliding_window": nil}, "want an integer from 1 on"},

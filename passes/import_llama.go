@@ -120,6 +120,9 @@ type decoder struct {
 	// branches of a layer begin without a norm, and end in one
 	bareBranches, postNorms bool
 	parallel                bool       // attention and MLP read the same vector, each by a norm
+	learnedRows             int        // of the table of positions
+	learned                 *learned   // positions enter by rows of a table, nil: by rotations
+	transposed              bool       // the checkpoint has the matrices of layers with columns as rows
 	layerNorm               *layerNorm // what norms are, nil: RMSNorm
 	biasedHead              bool       // the logits have a bias
 	widening                int        // what an absent intermediate_size is of hidden_size; 0: intermediate
@@ -146,6 +149,9 @@ type decoder struct {
 
 // A layerNorm takes the mean off, and so may have a bias beside its weight, or neither.
 type layerNorm struct{ biased, bare bool }
+
+// Learned positions are a table with a row for each; that of position 0 is row `offset`.
+type learned struct{ offset int }
 
 // projections are some of those of a layer: to queries, keys and values; from attention; gate, up and down.
 type projections struct{ heads, o, mlp bool }
@@ -189,6 +195,16 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 			model.Heads)
 	}
 	model.HeadDim = m.headDim(&model, d.headDim)
+	if d.learned != nil {
+		if m.diags.Err() == nil && model.MaxSeq > trained {
+			m.fail(codeMaxSeq, d.field("max_position_embeddings"), "--max-seq %d is more than the %d positions that "+
+				"the model has learned; want at most as many", model.MaxSeq, trained)
+		}
+		model.MaxSeq = min(model.MaxSeq, trained)
+		d.rotate = func(windows []int) []bool { return make([]bool, len(windows)) }
+		d.learnedRows = trained + d.learned.offset
+		return m.graph(d, model, windows, ir.Rope{Scale: 1}, nil)
+	}
 	if d.ropes != nil {
 		full, windowed := d.ropes(m, &model, trained)
 		return m.graph(d, model, windows, full, windowed)
@@ -318,6 +334,11 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 	}
 	var before, after nodes
 	before.add("embed", "embed", []int{h}, nil, weight(embedding, model.Vocab, h))
+	if d.learned != nil {
+		last := &before[0]
+		last.Weights = append(last.Weights, weight(m.names.of("positions")+".weight", d.learnedRows, h))
+		before.param(ir.IntParam("offset", ir.Int(d.learned.offset)))
+	}
 	if d.embedScale != nil && d.embedScale(&model) != 1 {
 		before.param(ir.FloatParam("scale", d.embedScale(&model)))
 	}

@@ -48,7 +48,10 @@ func (m *importer) matchTensors(g *ir.Graph) {
 }
 
 // storedFreq matches the buffers that old checkpoints hold the rotary frequencies in.
-var storedFreq = regexp.MustCompile(`^model\.(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq$`)
+var storedFreq = regexp.MustCompile(`^(model|gpt_neox)\.(layers\.\d+\.(self_attn|attention)\.)?rotary_emb\.inv_freq$`)
+
+// storedMask matches the causal masks that checkpoints of GPT-2 and GPT-NeoX hold.
+var storedMask = regexp.MustCompile(`\.(attn|attention)\.(masked_)?bias$`)
 
 func (m *importer) matchRest(g *ir.Graph) {
 	var extra []string
@@ -60,6 +63,7 @@ func (m *importer) matchRest(g *ir.Graph) {
 		case slices.ContainsFunc(m.leftOut, func(part string) bool { return strings.HasPrefix(t.Name, part) }):
 		case t.Name == m.names.logits() && g.Model.Tied && m.consumed[m.names.embedding()]:
 			bad = m.matchTied(t)
+		case storedMask.MatchString(t.Name): // which no class reads
 		case storedFreq.MatchString(t.Name):
 			bad = matchInvFreq(t, g.Rope.InvFreq)
 		default:

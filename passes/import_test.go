@@ -59,7 +59,7 @@ func TestZooImports(t *testing.T) {
 
 func TestZooRefusals(t *testing.T) {
 	var refusals []refusal
-	for _, name := range []string{"bloom", "gpt2", "llama-gelu"} {
+	for _, name := range []string{"bloom", "llama-gelu"} {
 		refusals = append(refusals, refusal{name, zoo + name})
 	}
 	checkRefusals(t, "testdata/zoo_refusals.golden", refusals, func(dir any) error {

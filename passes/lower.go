@@ -241,7 +241,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	size := n.Shape[0]
 	switch n.Op {
 	case "embed":
-		l.embed(n)
+		return l.embed(n)
 	case "rmsnorm":
 		l.norm(n, ir.RMSNORM, in(0))
 	case "layernorm":
@@ -304,7 +304,8 @@ func (l *lowerer) finisher(n *ir.GraphNode) error {
 	return nil
 }
 
-func (l *lowerer) embed(n *ir.GraphNode) {
+// embed looks up the token, and adds the row of the position where the model has learned one for each.
+func (l *lowerer) embed(n *ir.GraphNode) error {
 	table := "embed.weight"
 	if l.m.Tied {
 		table = "lm_head.weight"
@@ -312,10 +313,24 @@ func (l *lowerer) embed(n *ir.GraphNode) {
 	l.weights(table, n.Weights[0])
 	x := l.stream(0)
 	l.value[n.Name] = x
-	l.stage(n, x, whole(l.m.Hidden), ir.Op{Code: ir.EMBED,
-		Out:    []ir.Operand{l.tokens.view(residual, task), l.tokens.view(x, task)},
-		In:     []ir.Operand{view(token, upTo(l.tokens.NumTokens())), view(table, upTo(l.m.Vocab), task)},
-		Params: n.Params})
+	out := []ir.Operand{l.tokens.view(residual, task), l.tokens.view(x, task)}
+	ops := []ir.Op{{Code: ir.EMBED, Out: out,
+		In: []ir.Operand{view(token, upTo(l.tokens.NumTokens())), view(table, upTo(l.m.Vocab), task)}}}
+	if scale := n.FloatOr("scale", 1); scale != 1 {
+		ops[0].Params = []ir.Param{ir.FloatParam("scale", scale)}
+	}
+	if len(n.Weights) > 1 {
+		if l.tokens.NumTokens() > 1 {
+			return diag.Errorf(codeOrder, "pass lower", "a pass of %d tokens of a model that has learned positions; "+
+				"want one token per pass: a view is of the position of one", l.tokens.NumTokens())
+		}
+		row := ir.Index(pos.Add(ir.Int(n.IntOr("offset", 0))))
+		ops[0].Out = []ir.Operand{temp("%e")}
+		ops = append(ops, ir.Op{Code: ir.ADD, Out: out,
+			In: []ir.Operand{temp("%e"), view(l.weights("positions.weight", n.Weights[1]), row, task)}})
+	}
+	l.stage(n, x, whole(l.m.Hidden), ops...)
+	return nil
 }
 
 // stream returns the name of the stream as a layer finds it, and declares the family.

@@ -96,6 +96,8 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		}
 	}
 	switch constant {
+	case "kPositionsWeight":
+		return matrix("positions.weight", 0, m.positions, m.hidden)
 	case "kEmbedWeight":
 		return matrix("embed.weight", 0, m.vocab, m.hidden)
 	case "kInputNormWeight":

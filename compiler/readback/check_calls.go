@@ -139,7 +139,11 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 	c := kernelCall{context: d.contextOf(), layer: d.set(), entered: "kStage" + d.scope.name, of: d.scope.name}
 	switch d.body {
 	case embedBody:
-		c.what, c.args = "embed", []place{b.addressOf(d, d.table), b.pageOf(d, d.out)}
+		c.what, c.args = "embed", []place{b.addressOf(d, d.table)}
+		if b.facts.positions > 0 {
+			c.args = append(c.args, b.addressOf(d, d.positions))
+		}
+		c.args = append(c.args, b.pageOf(d, d.out))
 	case embedReplicatedBody:
 		c.what, c.args = "embed_replicated", []place{b.addressOf(d, d.table)}
 	case addNormBody:

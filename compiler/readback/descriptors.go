@@ -50,6 +50,7 @@ type descriptor struct {
 	angles                                             *rotation // that attention rotates q and k by
 	normed                                             bool      // of attention: it normalises and rotates q and k
 	scaled                                             bool      // of embed: it multiplies rows by scale
+	positionOffset                                     int       // of embed: the row of position 0
 	function                                           *function // of a matrix stage
 	finishedOps                                        []ir.Op   // what it computes
 	adds                                               bool      // to the residual
@@ -187,6 +188,12 @@ func (b *builder) read(d *descriptor) {
 	}
 	if d.body == embedBody {
 		b.readScale(d)
+		if s.byName["kPositions"] != nil {
+			b.facts.positions, d.positionOffset = r.positive(s, "kPositions"), r.int(s, "kPositionOffset")
+			if b.facts.positions > most {
+				r.wrong(s, "kPositions", "%d; want at most %d", b.facts.positions, most)
+			}
+		}
 		return
 	}
 	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")

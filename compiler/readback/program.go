@@ -115,6 +115,7 @@ type model struct {
 	dtypes                                                                    ir.DTypes
 	replicated                                                                bool // every SM has the whole residual
 	rotations                                                                 []rotation
+	positions                                                                 int // rows of their table; 0: none
 }
 
 func (m *model) group() int    { return max(1, m.heads/m.kvHeads) } // query heads of a kv head
@@ -149,6 +150,9 @@ func (b *builder) readRotations() {
 		b.schedule.wrong(b.schedule.scope, "kAngleTables", "%d; want at most %d", tables, maxRotations)
 		tables = 1
 	}
+	if tables == 1 && s.byName[invFreq] == nil {
+		return // nothing rotates
+	}
 	for i := range tables {
 		t := rotation{angles: numbered("rope.inv_freq", i), pairs: m.headDim / 2}
 		if name := numbered(rotatedPairs, i); s.byName[name] != nil {
@@ -170,7 +174,7 @@ const maxRotations = 16
 func (b *builder) rotation(r *reader, at pos, number int) *rotation {
 	if number >= len(b.facts.rotations) {
 		r.fail(at, "there is no table %d of angles; want one of %d", number, len(b.facts.rotations))
-		number = 0
+		return &rotation{pairs: 1}
 	}
 	return &b.facts.rotations[number]
 }

@@ -98,8 +98,14 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	in, out := b.outside(d, d.in), b.outside(d, d.out)
 	switch d.body {
 	case embedBody:
-		return []ir.Op{op(ir.EMBED, views(view(residual, task), view(out, task)),
-			views(view("token", first), view(d.table, upTo(m.vocab), task)), d.tableScale()...)}
+		to := views(view(residual, task), view(out, task))
+		embed := op(ir.EMBED, to, views(view("token", first), view(d.table, upTo(m.vocab), task)), d.tableScale()...)
+		if m.positions == 0 {
+			return []ir.Op{embed}
+		}
+		embed.Out = views(view("%e"))
+		row := ir.Index(position.Add(ir.Int(d.positionOffset)))
+		return []ir.Op{embed, op(ir.ADD, to, views(view("%e"), view(d.positions, row, task)))}
 	case embedReplicatedBody:
 		return []ir.Op{op(ir.EMBED, b.ownResidual(),
 			views(view("token", first), view(d.table, upTo(m.vocab), upTo(m.hidden))), d.tableScale()...)}

@@ -14,6 +14,7 @@ type wiring struct {
 	norm, shift  string // the weight of a matrix stage's norm, and its bias
 	bias         string // of a matrix stage that has one
 	table        string // that tokens are looked up in
+	positions    string // the table of positions, a row of which is added to a token's
 	qNorm, kNorm string // of attention that normalises heads
 	called       int    // which of the calls of the consumers is its first
 }
@@ -37,6 +38,9 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 	switch d.body {
 	case embedBody:
 		vectors, weights = []*string{&d.out}, []*string{&d.table}
+		if b.facts.positions > 0 {
+			weights = append(weights, &d.positions)
+		}
 	case embedReplicatedBody:
 		weights = []*string{&d.table}
 	case addNormBody:

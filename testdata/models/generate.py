@@ -319,7 +319,7 @@ INSTEAD = {"Phi3Config": {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight"
 
 
 def config_of(kind, fields):
-    fields = {"max_position_embeddings": 512, "dtype": "bfloat16", **fields}
+    fields = {**({} if kind == "GPT2Config" else {"max_position_embeddings": 512}), "dtype": "bfloat16", **fields}
     if kind == "Gemma3Config":
         return transformers.Gemma3Config(
             text_config=fields, vision_config=VISION, mm_tokens_per_image=4, dtype=fields["dtype"], bos_token_id=0,
@@ -368,7 +368,7 @@ def set_weights(model, seed):
                 p.data = 3 * (1 + p.data) - 1
         elif name.endswith("bias"):
             p.data = 0.5 * torch.randn(p.shape, generator=random)
-        elif part in ("embed_tokens", "embed_in", "word_embeddings"):
+        elif part in ("embed_tokens", "embed_in", "word_embeddings", "wte", "wpe", "embed_positions"):
             size = 0.3 if model.config.tie_word_embeddings else 1.0
             if hasattr(model.get_input_embeddings(), "embed_scale"):
                 size /= 3  # the root of hidden_size comes on top
@@ -376,8 +376,9 @@ def set_weights(model, seed):
                 size /= 2  # or the text repeats an id; the last norm makes up for it
             p.data = size * torch.randn(p.shape, generator=random)
         else:
-            gain = 2.0 if part in ("q_proj", "k_proj", "query_key_value") else 1.5
-            p.data = gain * p.shape[1] ** -0.5 * torch.randn(p.shape, generator=random)
+            gain = 2.0 if part in ("q_proj", "k_proj", "query_key_value", "c_attn") else 1.5
+            columns = p.shape[0] if "GPT2" in type(model).__name__ else p.shape[1]
+            p.data = gain * columns ** -0.5 * torch.randn(p.shape, generator=random)
 
 
 def rewrite_config(folder, fields):

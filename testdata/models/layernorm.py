@@ -36,6 +36,7 @@ FALCON_SMALL = {"hidden_size": 60, "num_hidden_layers": 3, "num_attention_heads"
                 "layer_norm_epsilon": 1e-5}
 COHERE = ["input_layernorm.weight", "model.norm.weight", *ATTENTION, "mlp.gate_proj.weight", {"layer_norm_eps": 3e-2},
           {"rope_theta": 5e4}, {"logit_scale": 0.25}]
+OPT = ["embed_positions.weight", "self_attn.q_proj.weight", "self_attn.out_proj.weight", "fc1.weight", "fc2.weight"]
 OLMO = [*ATTENTION, "mlp.gate_proj.weight", {"rope_theta": 5e4}]
 
 MODELS = {
@@ -106,6 +107,25 @@ MODELS = {
                                          "layer_types": ["full_attention", "full_attention", "sliding_attention"]},
                        [*COHERE, *BIASES, "self_attn.o_proj.bias", {"sliding_window": 16},
                         {"layer_types": 3 * ["sliding_attention"]}], "present"),
+    "gpt2-odd-dims": ("GPT2Config", {"n_embd": 72, "n_layer": 3, "n_head": 6, "n_inner": 70, "vocab_size": 211,
+                                     "n_positions": 64, "activation_function": "gelu", "layer_norm_epsilon": 1e-3,
+                                     "tie_word_embeddings": False, "dtype": "float32"},
+                      ["transformer.wpe.weight", "ln_1.weight", "ln_1.bias", "ln_2.weight", "ln_2.bias", "ln_f.weight",
+                       "ln_f.bias", "attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight",
+                       "attn.c_proj.bias", "mlp.c_fc.weight", "mlp.c_fc.bias", "mlp.c_proj.weight",
+                       "mlp.c_proj.bias", {"layer_norm_epsilon": 0.3}, {"activation_function": "relu"}], "present"),
+    "opt-tied": ("OPTConfig", {"hidden_size": 64, "ffn_dim": 88, "num_hidden_layers": 3, "num_attention_heads": 4,
+                               "vocab_size": 223, "word_embed_proj_dim": 64, "max_position_embeddings": 64,
+                               "pad_token_id": None},
+                 [*OPT, "self_attn_layer_norm.weight", "layers.2.final_layer_norm.bias",
+                  "decoder.final_layer_norm.weight", BIASES[0], BIASES[2], "self_attn.out_proj.bias", "fc1.bias",
+                  "fc2.bias", {"activation_function": "gelu"}],
+                 "former"),
+    "opt-plain": ("OPTConfig", {"hidden_size": 60, "ffn_dim": 70, "num_hidden_layers": 3, "num_attention_heads": 5,
+                                "vocab_size": 211, "max_position_embeddings": 64, "enable_bias": False,
+                                "layer_norm_elementwise_affine": False, "activation_function": "gelu",
+                                "tie_word_embeddings": False, "pad_token_id": None, "dtype": "float32"},
+                  [*OPT, {"activation_function": "relu"}], "present"),
     "bloom": ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": 223,
                                "tie_word_embeddings": False}, [], "present"),
     "olmo-plain": ("OlmoConfig", {**SMALL, "num_key_value_heads": 2, "pad_token_id": None}, OLMO, "former"),

@@ -125,6 +125,8 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			}
 			if n := op.InBuf[1]; n >= 0 && buffers[n].Space == ir.SMEM {
 				return []*storage{sums, rounded}, []*storage{sums, rounded}
+			} else if n >= 0 && len(buffers[n].Shape) == 2 { // a row of a table of positions
+				return []*storage{sums, matrix}, []*storage{sums, vector}
 			}
 			return []*storage{sums, gains}, []*storage{sums, left(op.OutBuf)}
 		case ir.KVAppend:

@@ -147,12 +147,14 @@ __device__ inline float block_max(float v) {
 
 __device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-// Row `token` of the embedding, times scale, starts the residual stream of n elements.
+// Row `token` of the embedding, times scale, starts the residual stream of n elements; plus a row
+// of a table of positions, if there is one.
 __device__ inline void embed(float* residual, Bits* x, int n, Packed table, int token,
-                             float scale = 1) {
+                             float scale = 1, Packed positions = {}, int position = 0) {
   const int i = thread_index();
   if (i >= n) return;
   residual[i] = scale * weight_at(table, n, token, i);
+  if (positions.buffer) residual[i] += weight_at(positions, n, position, i);
   put(x, i, residual[i]);
 }
 

@@ -65,12 +65,21 @@ constexpr float kEmbedScale = 1.0f;
 template <class S>
 constexpr float kEmbedScale<S, decltype(void(S::kScale))> = S::kScale;
 
-// This SM's rows of the token's embedding: packed like any other weight, so one row of tiles.
-template <class S, class C>
-__device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
+// An element of a table with rows of kHidden, which is packed like any other weight: a row of it is
+// one of tiles.
+__device__ __forceinline__ float table_at(const u8* table, int row, int column) {
+  const int lane = row % kTileRows * 4 + column % 32 / 8;
+  const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
+  return load_weight(table + size_t(row / kTileRows) * tile_bytes(kHidden), at);
+}
+
+// This SM's rows of the token's embedding, to each of which `added` gives what is added for its
+// column.
+template <class S, class C, class Added>
+__device__ __forceinline__ void embed_and_add(C& c, const u8* table, const Page out,
+                                              Added&& added) {
   const Tiles mine = tiles_of<S>(c.sm, 0);
   const int token = c.shared.token;
-  const u8* row = table + size_t(token / kTileRows) * tile_bytes(kHidden);
   const int rows = min(mine.end * kTileRows, kHidden) - mine.begin * kTileRows;
   // The thread that adds to a row of the residual later is the one that writes it here.
   constexpr int kOwners = kTilesPerFlush * kTileRows;
@@ -78,9 +87,7 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
   if (c.tid < kOwners) {
     for (int local = c.tid; local < rows; local += kOwners) {
       const int column = mine.begin * kTileRows + local;
-      const int lane = token % kTileRows * 4 + column % 32 / 8;
-      const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
-      c.shared.residual[local] = load_weight(row, at) * kEmbedScale<S>;
+      c.shared.residual[local] = added(column, table_at(table, token, column) * kEmbedScale<S>);
     }
   }
   lap(c, Did::kCompute);
@@ -95,20 +102,30 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
   c.advance(S::kTasks);
 }
 
+template <class S, class C>
+__device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
+  embed_and_add<S>(c, table, out, [](int, float x) { return x; });
+}
+
+// Adds the position's row of a table too.
+template <class S, class C>
+__device__ __forceinline__ void embed(C& c, const u8* table, const u8* positions, const Page out) {
+  const int row = c.position + S::kPositionOffset;
+  embed_and_add<S>(c, table, out,
+                   [&](int column, float x) { return x + table_at(positions, row, column); });
+}
+
 // The token's whole embedding, where every SM has the whole residual: nothing is handed over.
 template <class S, class C>
 __device__ __forceinline__ void embed_replicated(C& c, const u8* table) {
   const int token = c.shared.token;
-  const u8* row = table + size_t(token / kTileRows) * tile_bytes(kHidden);
 #pragma unroll
   for (int i = 0; i < kOwnGroups; ++i) {
     const int first = own_column(c.tid, i);
     if (first < 0) break;
 #pragma unroll
     for (int column = first; column < first + kTogether; ++column) {
-      const int lane = token % kTileRows * 4 + column % 32 / 8;
-      const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
-      c.shared.residual[column] = load_weight(row, at) * kEmbedScale<S>;
+      c.shared.residual[column] = table_at(table, token, column) * kEmbedScale<S>;
     }
   }
   lap(c, Did::kCompute);
