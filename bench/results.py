@@ -47,6 +47,10 @@ SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "end
 def tasks(sections, patterns):
     """The selected tasks: those of the sections, or all, whose id matches one of the patterns, if there are any."""
     chosen = [t for name, make in SECTIONS.items() if not sections or name in sections for t in make()]
+    return matching(chosen, patterns)
+
+
+def matching(chosen, patterns):
     return [t for t in chosen if not patterns or any(fnmatch.fnmatch(t.id, p) for p in patterns)]
 
 
