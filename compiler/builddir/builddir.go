@@ -39,6 +39,8 @@ type Dir struct {
 	tree tree
 	lock *outfile.Claim
 	made []string // directories that were made for it, outermost first
+
+	staged map[string]bool // directories that were made for files of the new build
 }
 
 // tree is what is done to an output directory, each a step that the process may be killed before or after. An
@@ -146,7 +148,7 @@ func attempt(ctx context.Context, dir string, wait func(), wrap func(*os.Root) t
 	if err := Check(dir); err != nil {
 		return nil, err
 	}
-	d := &Dir{Path: dir}
+	d := &Dir{Path: dir, staged: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			d.Close()

@@ -88,15 +88,16 @@ func (d *Dir) Write(name string, text []byte) error {
 	return nil
 }
 
-// makeParents makes the directories above a file.
+// makeParents makes the directories above a file, each once: a tree opens all that lead to one.
 func (d *Dir) makeParents(name string) error {
 	for i, c := range name {
-		if c != '/' {
+		if c != '/' || d.staged[name[:i]] {
 			continue
 		}
 		if err := d.tree.Mkdir(name[:i], 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
+		d.staged[name[:i]] = true
 	}
 	return nil
 }
