@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"text/template"
 
 	"amkc/ir"
@@ -41,15 +42,25 @@ func CUDA(p *ir.Program) (map[string][]byte, error) {
 
 // render renders a source from its template.
 func render(name string, data any) ([]byte, error) {
-	t, err := template.ParseFS(templates.FS, name+".tmpl")
+	text, err := execute(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return text, checkFormat(name, text)
+}
+
+// sources are all templates, parsed once.
+var sources = sync.OnceValues(func() (*template.Template, error) { return template.ParseFS(templates.FS, "*.tmpl") })
+
+// execute makes a file from its template.
+func execute(name string, data any) ([]byte, error) {
+	set, err := sources()
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, data); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), checkFormat(name, b.Bytes())
+	err = set.ExecuteTemplate(&b, name+".tmpl", data)
+	return b.Bytes(), err
 }
 
 // maxLine is the most columns that an emitted line may have.

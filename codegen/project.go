@@ -1,19 +1,16 @@
 package codegen
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
-	"text/template"
 	"unicode"
 
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/runtime"
-	"amkc/templates"
 )
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, both forms of
@@ -49,16 +46,10 @@ func Project(p *ir.Program, g *ir.Graph, name string) (map[string][]byte, error)
 		Model         ir.Model
 		Target        *ir.Target
 	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target}
-	set, err := template.ParseFS(templates.FS, "*.tmpl")
-	if err != nil {
-		return nil, err
-	}
 	for _, file := range []string{"Makefile", "README.md"} {
-		var b bytes.Buffer
-		if err := set.ExecuteTemplate(&b, file+".tmpl", data); err != nil {
+		if files[file], err = execute(file, data); err != nil {
 			return nil, err
 		}
-		files[file] = b.Bytes()
 	}
 	for base := name; path.Ext(base) != ""; { // Makefile.sh, schedule.h.gch
 		base = strings.TrimSuffix(base, path.Ext(base))
