@@ -23,7 +23,7 @@ func importGemma(m *importer) *ir.Graph {
 
 // tanhGELU are the names that transformers has for the tanh form of GELU. The class of the first Gemma takes "gelu" for
 // it too, which its first releases say.
-var tanhGELU = []string{"gelu_pytorch_tanh", "gelu_new"}
+var tanhGELU = []string{"gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate", "gelu_python_tanh"}
 
 // gateOf reads the activation of an MLP of which the tanh form of GELU is modelled, and returns its node.
 func (m *importer) gateOf(field string, accepted []string) string {
@@ -45,7 +45,7 @@ func quoted(words []string) string { return `"` + strings.Join(words, `", "`) + 
 var gemmaInert = func() map[string]known {
 	inert := maps.Clone(llamaInert)
 	inert["hidden_activation"] = isText(tanhGELU[0]).does("the activation may be another one")
-	inert["use_bidirectional_attention"] = isFalse.does("a token attends to those after it")
+	inert["use_bidirectional_attention"] = isFalse.does(bothWays)
 	return inert
 }()
 

@@ -53,6 +53,8 @@ func gemma3Ropes(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope) 
 	if where == "rope_parameters" && full != nil {
 		where, full, localWhere, local = m.ropeParts(full)
 	}
+	m.refuseUntruncated(where, full)
+	m.refuseUntruncated(localWhere, local)
 	rope := m.ropeOf(where, full, m.ropeTheta("rope_theta", 1e6, where, full), model, trained)
 	windowed := m.ropeOf(localWhere, local, m.ropeTheta("rope_local_base_freq", 1e4, localWhere, local), model, trained)
 	return rope, &windowed
@@ -68,6 +70,18 @@ func (m *importer) ropeParts(parts *checkpoint.Object) (string, *checkpoint.Obje
 	}
 	return "rope_parameters." + fullAttention, m.ropePart(parts, fullAttention),
 		"rope_parameters." + slidingAttention, m.ropePart(parts, slidingAttention)
+}
+
+// refuseUntruncated refuses a switch of yarn that transformers looks for beside the objects of the kinds of layers, and
+// so takes for true in each of them.
+func (m *importer) refuseUntruncated(where string, params *checkpoint.Object) {
+	if params == nil {
+		return
+	}
+	if v, there := params.Get("truncate"); there && v != true {
+		m.fail(codeRope, where+".truncate", "is %s, which transformers does not read of a kind of layers; accepted: "+
+			"true", spell(v))
+	}
 }
 
 // ropePart returns the object of a kind of layers; nil if there is none.

@@ -254,7 +254,7 @@ func TestRefusedWithLayerNorm(t *testing.T) {
 		"projected":          {optConfig, fieldsOf{"word_embed_proj_dim": 32}, "embeddings are projected"},
 		"scaled by layers":   {gpt2Config, fieldsOf{"scale_attn_by_inverse_layer_idx": true}, "by the layer, which"},
 		"clipped":            {olmoConfig, fieldsOf{"clip_qkv": 8}, "are clipped, which is not modelled"},
-		"an activation":      {phiConfig, fieldsOf{"hidden_act": "mish"}, `accepted: "gelu", "gelu_fast"`},
+		"an activation":      {phiConfig, fieldsOf{"hidden_act": "mish"}, `accepted: "gelu", "gelu_accurate"`},
 		"no window":          {cohere2Config, fieldsOf{"sliding_window": nil}, "want an integer from 1 on"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,7 +42,8 @@ const (
 // activations are those of MLPs without a gate, by what transformers calls them.
 var activations = map[string]string{
 	"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
-	"gelu_fast": "gelu_tanh", "relu": "relu", "relu2": "relu2",
+	"gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh", "gelu_python_tanh": "gelu_tanh",
+	"relu": "relu", "relu2": "relu2",
 }
 
 // activation reads the activation of an MLP without a gate, and returns its node.

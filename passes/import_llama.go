@@ -57,6 +57,15 @@ var llamaInert = map[string]known{
 	"suppress_tokens":       isNull.does(choice),
 	"begin_suppress_tokens": isNull.does(choice), "exponential_decay_length_penalty": isNull.does(choice),
 
+	// What transformers reads from the config of any family.
+	"per_layer_config":     isEmpty.does("layers differ in sizes or switches"),
+	"is_causal":            known{accept: func(v any) bool { return v == true }, want: "true"}.does(bothWays),
+	"attention_chunk_size": isNull.does("attention is cut into chunks"),
+	"kv_sharing_modes":     isNull.does("layers share keys and values"),
+	"mtp_layer_types":      whatever, // of layers that predict further tokens, which only speculation runs
+	"mlp_layer_types":      isNull.does("layers have MLPs of several kinds"),
+	"distributed_config":   whatever, // which device computes what
+
 	// Fields of other families, which tools that convert and merge models leave in configs.
 	"attn_logit_softcapping":  isNull.does("attention scores are capped"),
 	"final_logit_softcapping": isNull.does("logits are capped"),
@@ -81,6 +90,7 @@ const (
 	choice   = "the most likely token is then not always the one to choose"
 	scaled   = "what the layers compute is scaled"
 	headNorm = "every query and key head has a norm"
+	bothWays = "a token attends to those after it"
 	experts  = "the MLP is a mixture of experts"
 )
 
@@ -180,7 +190,8 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 	}
 	model.Intermediate = m.size(d.field("intermediate_size"), cmp.Or(d.widening*model.Hidden, d.intermediate),
 		"intermediate")
-	model.KVHeads = m.size(d.field("num_key_value_heads"), cmp.Or(d.kvHeads, model.Heads), "kv_heads")
+	kvHeads := cmp.Or(m.unlessNull(d.field("num_key_value_heads"), d.kvHeads), model.Heads)
+	model.KVHeads = m.size(d.field("num_key_value_heads"), kvHeads, "kv_heads")
 	trained := m.size(d.field("max_position_embeddings"), d.positions, "max_seq")
 	model.MaxSeq = m.chooseMaxSeq(trained)
 	windows := make([]int, model.Layers)
@@ -224,6 +235,14 @@ func (m *importer) windowOf(absent int) int {
 	return m.size("sliding_window", 1, "max_seq")
 }
 
+// unlessNull is what an absent field means, or 0 where the field is null: the size then follows from others.
+func (m *importer) unlessNull(field string, absent int) int {
+	if v, there := m.doc.Get(field); there && v == nil {
+		return 0
+	}
+	return absent
+}
+
 // headDim is the size of a head; absent is what it is without the field, or 0 where that follows from the others.
 func (m *importer) headDim(model *ir.Model, absent int) int {
 	if m.diags.Err() != nil {
@@ -232,6 +251,7 @@ func (m *importer) headDim(model *ir.Model, absent int) int {
 	if v, there := m.doc.Get("head_dim"); there && v == nil {
 		absent = 0
 	}
+	absent = m.unlessNull("head_dim", absent)
 	if _, explicit := m.value("head_dim"); !explicit && absent == 0 && model.Hidden%model.Heads != 0 {
 		m.fail(codeField, "head_dim", "is missing, and hidden_size %d is not a multiple of num_attention_heads %d",
 			model.Hidden, model.Heads)

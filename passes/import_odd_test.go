@@ -87,7 +87,7 @@ func TestDTypeUnderTwoNames(t *testing.T) {
 		{`{"model_type": "idefics3", "text_config": {}}`,
 			`"idefics3" is not supported: it has several parts, of which text_config describes the language model`},
 		{`{"text_config": {"model_type": "llama"}}`, `is missing: it has several parts`},
-		{`{"model_type": "llama", "rope_scaling": {"factor": 8}, "rope_parameters": {"factor": 8.0}}`,
+		{`{"model_type": "llama", "rope_scaling": {"alpha": 8}, "rope_parameters": {"alpha": 8.0}}`,
 			`rope type default`},
 		{`{"model_type": "llama", "rope_scaling": {"factor": 8}, "rope_parameters": {"factor": 9}}`,
 			`is not what rope_scaling says`},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
 )
 
@@ -114,9 +115,12 @@ const partialFactor = "partial_rotary_factor"
 func (r *ropeReader) part(field string, headDim int, absent float64) int {
 	const key = partialFactor
 	beside, factor := field, absent
-	outer, stated := r.value(field)
+	outer, there := r.doc.Get(field)
+	stated := outer != nil
 	if stated {
 		factor = r.between(field, outer, ropeBounds[key])
+	} else if there {
+		factor = 1 // null is no part, whatever an absent one is
 	}
 	if r.params != nil && r.has(key) {
 		field = r.at(key)
@@ -135,7 +139,12 @@ func (r *ropeReader) part(field string, headDim int, absent float64) int {
 	return turned
 }
 
-// checkKeys refuses what the type does not read, and misses what it needs.
+// ropeKeys are what types of rotary embeddings read. transformers takes an object that has some of another type's. The
+// alpha of Hunyuan is not among them: its class alone reads it.
+var ropeKeys = slices.DeleteFunc(slices.Concat(slices.Collect(maps.Keys(ropeBounds)), []string{"truncate"}),
+	func(key string) bool { return key == "alpha" })
+
+// checkKeys refuses what no type reads, and misses what this one needs.
 func (r *ropeReader) checkKeys(t *ropeType) {
 	for _, key := range r.params.Keys() {
 		switch v := get(r.params, key); {
@@ -144,6 +153,11 @@ func (r *ropeReader) checkKeys(t *ropeType) {
 		case key == "partial_rotary_factor" && (r.partial || isNumber(1).accept(v)):
 		case key == "partial_rotary_factor":
 			r.fail(codeNotModelled, r.at(key), "is %s, and partial rotation is not modelled; accepted: 1", spell(v))
+		case slices.Contains(ropeKeys, key): // as in transformers
+			if v != nil {
+				r.diags.Add(diag.Warningf(codeRope, r.pos(r.at(key)), "is not part of rope type %s, and has no effect",
+					r.kind))
+			}
 		default:
 			r.fail(codeRope, r.at(key), "is not part of rope type %s, so it may change the model; accepted: %s", r.kind,
 				strings.Join(slices.Concat([]string{"rope_type", "rope_theta"}, t.needs, t.may), ", "))
@@ -232,7 +246,7 @@ func (r *ropeReader) ropeType() string {
 	kind := ""
 	for _, key := range []string{"type", "rope_type"} {
 		v, there := r.params.Get(key)
-		if !there {
+		if !there || v == nil && key == "type" { // which is the former name, and null beside the present one
 			continue
 		}
 		s, ok := v.(string)

@@ -76,6 +76,8 @@ func TestRopeSpellings(t *testing.T) {
 			"attention_factor": nil, "mscale": nil}},
 		"factor by the lengths": {"rope_theta": 5e5, "rope_scaling": fields{"rope_type": "yarn", "factor": nil,
 			"original_max_position_embeddings": 32}},
+		"keys of other types": {"rope_theta": 5e5, "rope_scaling": fields{"type": "yarn", "factor": 2,
+			"original_max_position_embeddings": 32, "low_freq_factor": 4, "short_factor": []int{2}}},
 	} {
 		got, err := importWith(t, same)
 		require.NoError(t, err, name)
@@ -95,8 +97,8 @@ func TestRopeSpellings(t *testing.T) {
 			"which is 1; want more than 1"},
 		"truncate": {fields{"rope_scaling": fields{"type": "yarn", "factor": 2, "truncate": nil}},
 			"want true or false"},
-		"of another type": {fields{"rope_scaling": fields{"type": "linear", "factor": 2, "beta_fast": 32}},
-			"beta_fast: error: is not part of rope type linear, so it may change the model; accepted: rope_type, " +
+		"of no type": {fields{"rope_scaling": fields{"type": "linear", "factor": 2, "beta": 32}},
+			"beta: error: is not part of rope type linear, so it may change the model; accepted: rope_type, " +
 				"rope_theta, factor"},
 		"proportional": {fields{"rope_scaling": fields{"type": "proportional", "factor": 2}},
 			`rope type "proportional" is not modelled; accepted: default, dynamic, linear, llama3, longrope, yarn`},
