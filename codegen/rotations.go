@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -109,8 +110,13 @@ func (r *rotation) Setup() []string {
 	if r.Scale != nil {
 		scale = ", " + r.Scale.Name
 	}
-	return call("    ", fmt.Sprintf("%s(c, reinterpret_cast<const float*>(weights + %s)%s);", function, r.InvFreq,
-		scale))
+	args := fmt.Sprintf("reinterpret_cast<const float*>(weights + %s)%s);", r.InvFreq, scale)
+	head := "    " + function + "(c, "
+	aligned := strings.Repeat(" ", len(head)-len("c, ")) + args
+	if len(head+args) > maxLine && len(aligned) <= maxLine {
+		return []string{strings.TrimSuffix(head, " "), aligned}
+	}
+	return call("    ", function+"(c, "+args)
 }
 
 // checkAngles holds an operand to a table of the step, of which all frequencies are used.

@@ -60,8 +60,8 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
   for (int step = 0;; ++step) {
     c.begin_step(step);
     // amkc:consume
-    rotate_setup<kRotatedPairs>(c, reinterpret_cast<const float*>(weights + kRopeInvFreq),
-        kRopeScale);
+    rotate_setup<kRotatedPairs>(c,
+                                reinterpret_cast<const float*>(weights + kRopeInvFreq), kRopeScale);
     c.enter(kStageEmbed);
     embed<Embed>(c, weights + kLmHeadWeight, kX);
 #pragma unroll 1
