@@ -9,8 +9,9 @@ model_type in config.json names an architecture that amkc does not compile. Noth
 message says what the architecture computes that is not modelled. amkc models lists what is accepted, with the models
 that it covers: "arcee", "cohere", "cohere2", "cwm", "ernie4_5", "exaone4", "falcon", "gemma", "gemma2", "gemma3" and
 "mistral3" (of which the part that reads text), "gemma3_text", "glm", "glm4", "gpt2", "gpt_neox", "granite", "helium",
-"hunyuan_v1_dense", "internlm3", "iquestcoder", "llama", "ministral", "ministral3", "mistral", "nemotron", "olmo",
-"olmo2", "olmo3", "opt", "phi", "phi3", "qwen2", "qwen3", "seed_oss", "smollm3", "stablelm", "starcoder2".`)
+"hunyuan_v1_dense", "hyperclovax", "internlm3", "iquestcoder", "llama", "ministral", "ministral3", "mistral",
+"nemotron", "olmo", "olmo2", "olmo3", "opt", "phi", "phi3", "qwen2", "qwen3", "seed_oss", "smollm3",
+"stablelm", "starcoder2".`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
 architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model

@@ -40,6 +40,7 @@ var Families = []Family{
 	{"granite", "Granite 3.x, its dense models", true, false, importGranite},
 	{"helium", "Helium 1", true, false, importHelium},
 	{"hunyuan_v1_dense", "Hunyuan, its dense models", false, false, importHunyuan},
+	{"hyperclovax", "HyperCLOVA X SEED", true, false, importHyperCLOVAX},
 	{"internlm3", "InternLM3", true, false, importInternLM3},
 	{"iquestcoder", "IQuest Coder V1", true, false, importIQuestCoder},
 	{"llama", "Llama 2 and 3.x, TinyLlama, SmolLM2, Yi", true, true, importLlama},

@@ -104,6 +104,8 @@ var zoo = map[string]string{
 	"helium-plain":             "",
 	"hunyuan-alpha":            "",
 	"hunyuan-biases":           "",
+	"hyperclovax-bare":         "",
+	"hyperclovax-post":         "",
 	"internlm3-biases":         "",
 	"internlm3-plain":          "",
 	"iquestcoder":              "",

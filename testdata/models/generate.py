@@ -306,6 +306,15 @@ MODELS |= {
                                                 "pad_token_id": None},
                        [*LATE_NORMS, *BIASES, "self_attn.o_proj.bias"], "present"),
 }
+MODELS |= {
+    "hyperclovax-post": ("HyperCLOVAXConfig", {**SMALL, "embedding_multiplier": 3.0, "attention_multiplier": 0.15,
+                                               "logits_scaling": 1.5},
+                         ["post_norm1.weight", "post_norm2.weight", {"attention_multiplier": 0.3},
+                          {"logits_scaling": 1.0}], "former"),
+    "hyperclovax-bare": ("HyperCLOVAXConfig", {**ODD, "hidden_size": 72, "use_post_norm": False, "attention_bias": True,
+                                               "residual_multiplier": 0.5, "mlp_bias": True},
+                         [*BIASES, *MLP_BIASES, {"residual_multiplier": 1.0}], "present"),
+}
 MODELS |= layernorm.MODELS
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
@@ -362,7 +371,7 @@ def set_weights(model, seed):
         if "vision_tower" in name or "multi_modal_projector" in name:
             continue
         part = name.split(".")[-2]
-        if name.endswith("weight") and (part.endswith("norm") or part.startswith("ln_")):
+        if name.endswith("weight") and (part.endswith("norm") or part.startswith(("ln_", "post_norm"))):
             p.data = neutral(model) - 0.6 + 1.2 * torch.rand(p.shape, generator=random)
             if "Gemma3" in type(model).__name__ and name.endswith("model.norm.weight"):
                 p.data = 3 * (1 + p.data) - 1
