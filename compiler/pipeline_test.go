@@ -2,6 +2,8 @@ package compiler
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -83,7 +85,9 @@ func TestRandomWeightsNeedNoFiles(t *testing.T) {
 }
 
 func TestErrorsEndTheRun(t *testing.T) {
-	_, err := RunPasses(Options{Model: "../testdata/models/zoo/gpt2", Target: ir.FindTarget("h200")})
+	experts := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(experts, "config.json"), []byte(`{"model_type": "mixtral"}`), 0o644))
+	_, err := RunPasses(Options{Model: experts, ConfigOnly: true, Target: ir.FindTarget("h200")})
 	var d *diag.Diagnostic
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, "AMK1101", d.Code)
