@@ -53,6 +53,8 @@ CASES = [
     ("h200", "zoo/starcoder2-tied", "bf16", {}),
     ("h200", "zoo/gpt-neox-parallel", "bf16", {}),
     ("h200", "zoo/gpt2", "bf16", {}),
+    ("h200", "zoo/exaone4-windows", "bf16", {}),
+    ("h200", "zoo/gpt2", "bf16", {}),
     ("h200", "zoo/olmo-plain", "bf16", {}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
