@@ -59,6 +59,20 @@ class Criteria(unittest.TestCase):
         self.assertFalse(row["passed"])
         self.assertIn("position 149, id 7", row["findings"][0])
 
+    def test_fp32_may_be_as_far_as_the_reference_from_itself(self):
+        got, asked = off((149, 7, -1.1e-4)), []
+
+        def exact(error):
+            return lambda: asked.append(error) or off((3, 4, error))
+
+        row = criteria.judge_fp32(got, REF, exact(8e-5))
+        self.assertTrue(row["passed"], row["findings"])
+        self.assertAlmostEqual(row["transformers_max_error"], 8e-5, places=7)
+        self.assertFalse(criteria.judge_fp32(got, REF, exact(7e-5))["passed"])
+        asked.clear()
+        self.assertTrue(criteria.judge_fp32(off((149, 0, 9.9e-5)), REF, exact(1e-3))["passed"])
+        self.assertEqual(asked, [], "who is within the limit need not ask")
+
     def test_fp32_wants_the_same_choice_however_close(self):
         ref = off((7, 5, 1 - 4e-5))
         got = off((7, 5, 1 + 4e-5))
@@ -250,7 +264,10 @@ class Tasks(unittest.TestCase):
         for t in every:
             self.assertEqual([x.id for x in results.matching(every, [t.id])], [t.id],
                              "its command makes this row alone")
-        self.assertEqual(len(results.tasks(["fixtures"], None)), 54)
+        fixtures = sum(len(accuracy.fixture_dtypes(model)) for model in accuracy.FIXTURES)
+        self.assertEqual(len(results.tasks(["fixtures"], None)), fixtures)
+        self.assertEqual(accuracy.fixture_dtypes("testdata/models/zoo/llama-gqa"), accuracy.DTYPES)
+        self.assertEqual(accuracy.fixture_dtypes("testdata/models/zoo/phi3-partial"), ("fp32",), "heads of 14")
         self.assertEqual({t.case.dtype for t in results.tasks(["shapes"], ["*8b*"])}, {"bf16", "fp16"})
 
     def test_models_are_there(self):
@@ -260,11 +277,14 @@ class Tasks(unittest.TestCase):
     def test_ids_fill_the_context_and_the_vocabulary(self):
         for model in accuracy.FIXTURES:
             ids, where = accuracy.fixture_ids(model)
-            c = accuracy.config(model)
-            self.assertEqual(len(ids), c["max_position_embeddings"])
+            c = accuracy.text_config(model)
+            self.assertEqual(len(ids), accuracy.fixture_positions(model))
             self.assertTrue(all(0 <= i < c["vocab_size"] for i in ids))
             self.assertIn(".npy[:", where)
             self.assertEqual(accuracy.fixture_ids(model), (ids, where))
+        self.assertEqual(accuracy.fixture_positions("testdata/models/zoo/llama-gqa"), 512)
+        self.assertEqual(accuracy.fixture_positions("testdata/models/zoo/phi3-short"), 64, "of short factors")
+        self.assertEqual(accuracy.fixture_positions("testdata/models/zoo/phi3-long"), 512)
         ids = accuracy.spread_ids(2048, 128256)
         self.assertGreater(len(set(ids)), 1900)
         self.assertEqual(accuracy.spread_ids(5, 128256, first=3), ids[3:8])

@@ -91,7 +91,7 @@ class FakeModel:
 
 @contextlib.contextmanager
 def fake_checkpoint(model, dtype):
-    yield FakeModel(0 if dtype == "fp32" else 1e-3)
+    yield FakeModel(0 if dtype in ("fp32", "fp64") else 1e-3)
 
 
 class Fake(unittest.TestCase):
