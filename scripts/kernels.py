@@ -52,7 +52,6 @@ CASES = [
     ("h200", "zoo/phi3-short", "bf16", {}),
     ("h200", "zoo/starcoder2-tied", "bf16", {}),
     ("h200", "zoo/gpt-neox-parallel", "bf16", {}),
-    ("h200", "zoo/gpt2", "bf16", {}),
     ("h200", "zoo/exaone4-windows", "bf16", {}),
     ("h200", "zoo/gpt2", "bf16", {}),
     ("h200", "zoo/olmo-plain", "bf16", {}),
