@@ -26,8 +26,8 @@ __device__ __forceinline__ int own_column(int tid, int i) {
   return column < kHidden ? column : -1;
 }
 
-// What a thread has of a vector. Of 16-bit elements that are polled four at once, a group is two
-// registers,
+// A group of a vector that a thread has polled or loaded: four 16-bit elements in two registers, or
+// one element as a float.
 template <int kCount>
 struct Group {
   uint2 pairs = {};
@@ -47,7 +47,6 @@ __device__ __forceinline__ void poll_groups(C& c, const Page in, Group<4> (&to)[
 #pragma unroll
   for (int i = 0; i < kCount; ++i) to[i].pairs = quads.pairs(i);
 }
-// and else it is a float.
 template <>
 struct Group<1> {
   float only = 0;
