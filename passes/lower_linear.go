@@ -1,0 +1,60 @@
+package passes
+
+import "amkc/ir"
+
+// norm is of the whole vector at once, or head by head. One of all queries, or of all keys, is attention's. The product
+// that reads another computes it, every task of it anew. One that is read by others, as a norm after a branch is, is a
+// task of its own.
+func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
+	size := n.Shape[0]
+	dist, dtype := whole(1), ir.F32
+	switch {
+	case normsHeads(n):
+		dist = whole(size)
+	case l.exchanged[n.Name]:
+		dist, dtype = ir.Dist{Kind: ir.Tiled, Extent: 1, Grain: 1}, l.m.Activations
+	}
+	operands := []ir.Operand{l.tokens.view(in, upTo(size))}
+	for k, w := range n.Weights {
+		name := l.weights(l.named(n.Name)+[]string{".weight", ".bias"}[k], w, l.order(n)...)
+		operands = append(operands, view(name, upTo(w.Shape[0])))
+	}
+	if l.rotated[n.Name] && !normsHeads(n) {
+		operands = append(operands, operands[0]) // attention takes some heads of it, and the mean of all
+	}
+	out := l.scratch(l.named(n.Name), dtype, size)
+	l.value[n.Name] = out
+	l.stage(n, out, dist, ir.Op{Code: code, Out: []ir.Operand{l.tokens.view(out, upTo(size))}, In: operands,
+		Params: n.Params})
+}
+
+func (l *lowerer) linear(n *ir.GraphNode, in string) {
+	rows, cols := n.Weights[0].Shape[0], n.Weights[0].Shape[1]
+	order := l.order(n)
+	dtype := ir.F32
+	if l.exchanged[n.Name] {
+		dtype = l.m.Activations
+	}
+	w := l.weights(l.named(n.Name)+".weight", n.Weights[0], order...)
+	out := l.named(n.Name)
+	if b := l.buffers.find(out, 0); b != nil && b.DType != dtype { // layers of another kind rotate it before
+		out += ".exchanged"
+	}
+	if n.Name == l.chosen {
+		out = logits
+	} else {
+		l.scratch(out, dtype, rows)
+	}
+	l.value[n.Name] = out
+	product := ir.Op{Code: l.tokens.product(), Out: []ir.Operand{l.tokens.view(out, task)},
+		In: []ir.Operand{l.tokens.view(in, upTo(cols)), view(w, task, upTo(cols))}}
+	if len(n.Weights) == 1 {
+		l.stage(n, out, whole(rows), product)
+		return
+	}
+	// The elements of a bias lie in the order of the matrix's rows.
+	bias := l.weights(l.named(n.Name)+".bias", n.Weights[1], order...)
+	product.Out = []ir.Operand{temp("%y")}
+	l.stage(n, out, whole(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{l.tokens.view(out, task)},
+		In: []ir.Operand{temp("%y"), view(bias, task)}})
+}
