@@ -4,15 +4,16 @@
     python3 testdata/models/fields.py            asks of all families, and writes testdata/models/fields/NAME.json
     python3 testdata/models/fields.py NAME ...   of those
 
-Needs torch, transformers and the amkc of `make build`; no test does. A family is a row of FAMILIES. Its fields are all
+Needs torch, transformers and the amkc of `make build`; no test does. A family is a row of bases.py. Its fields are all
 that can reach its logits: those that its config class declares, those that its constructor takes under former names, and
 those that are read from a config while a model is built and run. Each is given other values, is made null and is left
 out; fields of a rotary embedding once for each of its types, in the present and in the former form.
 
 A flip is judged by transformers: the same weights, as far as shapes allow, run through the model of either config.
 `inert` is one that changes no bit of any logit (of names of a function, nothing beyond ROUNDS), `moves` one that changes
-some; one that transformers does not load is not counted. Then amkc computes the logits of the flipped checkpoint, and must give transformers' within
-ERROR or refuse it. What it ignores although it moves logits is reported, and nothing is written.
+some; one that transformers does not load is not counted. Then amkc computes the logits of the flipped checkpoint, and
+must give transformers' within ERROR or refuse it. What it ignores although it moves logits is reported, and nothing is
+written.
 
     {"transformers": VERSION, "bases": [{"config": {...}, "fields": {NAME: [[EFFECT, CODES, VALUE], ...]}}, ...]}
 
@@ -34,6 +35,7 @@ import generate
 import numpy as np
 import torch
 import transformers
+from bases import FAMILIES, LAYERS, former, json_config
 from flips import ABSENT, rope_keys, ropes, values
 from transformers.modeling_rope_utils import RopeParameters
 
@@ -41,71 +43,21 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 AMKC = os.path.join(HERE, "..", "..", "amkc")
 FOLDER = os.path.join(HERE, "fields")
 POSITIONS = 28
-LAYERS = 2
 ERROR = 1e-4  # of amkc's logits
 MOVES = 1.5e-4  # what a flip that is followed must change, or it could as well be ignored
 ROUNDS = 1e-5  # what two names of one function may differ by
 
-SIZES = {"hidden_size": 48, "intermediate_size": 40, "num_hidden_layers": LAYERS, "num_attention_heads": 4,
-         "num_key_value_heads": 2, "vocab_size": 61, "rms_norm_eps": 1e-2, "max_position_embeddings": 64,
-         "pad_token_id": None, "bos_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": False}
-GEMMA = {"head_dim": 16, "pad_token_id": 0, "bos_token_id": 2}
-MIXED = {"layer_types": ["full_attention", "sliding_attention"], "sliding_window": 9}
-WINDOWS = {"use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1}
-# The small config of each family, beside what its class says: one in which as many switches as can be do something.
-FAMILIES = {
-    "arcee": {},
-    "cwm": {**MIXED, "head_dim": 16, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
-    "ernie4_5": {"head_dim": 16},
-    "exaone4": {**MIXED, "head_dim": 16},
-    "gemma": GEMMA,
-    "gemma2": {**GEMMA, **MIXED, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0,
-               "final_logit_softcapping": 3.0},
-    "gemma3": {"vision_config": generate.VISION, "mm_tokens_per_image": 4, "image_token_index": 1, "text_config": {
-        **GEMMA, **MIXED, "query_pre_attn_scalar": 20}},
-    "gemma3_text": {**GEMMA, **MIXED, "query_pre_attn_scalar": 20, "final_logit_softcapping": 3.0},
-    "glm": {"head_dim": 16},
-    "glm4": {"head_dim": 16},
-    "granite": {"embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.7,
-                "logits_scaling": 2.0},
-    "helium": {"head_dim": 12},
-    "internlm3": {"head_dim": 16},
-    "iquestcoder": {"head_dim": 16},
-    "llama": {},
-    "ministral": {**MIXED, "head_dim": 12},
-    "ministral3": {"head_dim": 16, "sliding_window": 9, "rope_parameters": generate.MINISTRAL3},
-    "mistral": {"sliding_window": 9},
-    "mistral3": {"vision_config": generate.PIXTRAL, "spatial_merge_size": 1, "text_config": {
-        "model_type": "mistral", "head_dim": 16, "sliding_window": 9}},
-    "phi3": {"sliding_window": 9, "original_max_position_embeddings": 16},
-    "qwen2": WINDOWS,
-    "qwen3": {**WINDOWS, "head_dim": 16},
-    "seed_oss": {"head_dim": 16},
-    "smollm3": {"use_sliding_window": True, "sliding_window": 9, "no_rope_layers": [1, 0]},
-    "starcoder2": {"norm_epsilon": 1e-2, "sliding_window": 9},
-}
 # Fields that no logit can depend on, or that are none of the model's.
 ASIDE = set(transformers.GenerationConfig._get_default_generation_params()) | {
     "quantization_config",  # of the files
     "transformers_version", "name_or_path", "model_type", "architectures",  # which class it is, not what it computes
     "attn_implementation", "experts_implementation",  # how, not what
-    "decoder", "generator", "text_encoder", "text_config", "vision_config",  # whose fields are asked of, and images are left out
+    "decoder", "generator", "text_encoder",
+    "text_config", "vision_config",  # whose fields are asked of, and images are left out
 }
+# What a rotary embedding depends on, and which stand beside it.
 BESIDE = ["max_position_embeddings", "original_max_position_embeddings", "partial_rotary_factor", "rope_theta",
-          "rope_local_base_freq"]  # which a rotary embedding depends on, and which stand beside it
-
-
-def json_config(family):
-    """The config.json of a family's row, as transformers writes it."""
-    kind = transformers.CONFIG_MAPPING[family]
-    has = {f.name for f in dataclasses.fields(kind)}
-    row = {**{name: v for name, v in SIZES.items() if name in has}, **FAMILIES[family], "dtype": "float32"}
-    if "text_config" in row:
-        row["text_config"] = {**SIZES, **row["text_config"]}
-    config = json.loads(kind(**row).to_json_string())
-    config.pop("transformers_version")
-    model = generate.auto_class(kind)._model_mapping[kind]
-    return {**config, "architectures": [model.__name__]}
+          "rope_local_base_freq", "rotary_emb_base", "rotary_pct"]
 
 
 def get(config, path):
@@ -140,29 +92,6 @@ def rope_objects(config):
             nested = [key for key, v in rope.items() if isinstance(v, dict)]
             return [f"{path}.{key}" for key in nested] or [path]
     return []
-
-
-def former(config):
-    """The form in which most models are published: see rewrite_config of generate.py."""
-    config = copy.deepcopy(config)
-    if "text_config" in config:
-        return {**config, "text_config": former(config["text_config"])}
-    rope = config.pop("rope_parameters", None)
-    if "dtype" in config:
-        config["torch_dtype"] = config.pop("dtype")
-    config.pop("layer_types", None)
-    if rope is None:
-        return config
-    if "full_attention" in rope:
-        config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
-        rope = rope["full_attention"]
-    for key in ("rope_theta", "partial_rotary_factor"):
-        if key in rope:
-            config[key] = rope.pop(key)
-    kind = rope.pop("rope_type")
-    if kind != "default":
-        config["rope_scaling"] = {"type": kind, **rope}
-    return config
 
 
 class Refused(Exception):

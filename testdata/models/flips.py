@@ -67,7 +67,8 @@ def samples(name, hint, layers, pairs):
 
 def values(name, value, hint, layers, pairs):
     """Other values of a field."""
-    if name.split(".")[-1] in ("hidden_act", "hidden_activation", "activation_function", "ffn_act", "mlp_hidden_act"):
+    if name.split(".")[-1] in ("hidden_act", "hidden_activation", "activation", "activation_function", "ffn_act",
+                               "mlp_hidden_act"):
         out = list(transformers.activations.ACT2FN)
     elif value is ABSENT or value is None:
         out = samples(name, hint, layers, pairs)

@@ -1,0 +1,105 @@
+"""The small config of each family, whose fields fields.py flips: as transformers 5 writes it, and as before."""
+
+import copy
+import dataclasses
+import json
+
+import generate
+import rmsnorm
+import transformers
+
+LAYERS = 2
+SIZES = {"hidden_size": 48, "intermediate_size": 40, "num_hidden_layers": LAYERS, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "vocab_size": 61, "rms_norm_eps": 1e-2, "max_position_embeddings": 64,
+         "pad_token_id": None, "bos_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": False}
+GEMMA = {"head_dim": 16, "pad_token_id": 0, "bos_token_id": 2}
+MIXED = {"layer_types": ["full_attention", "sliding_attention"], "sliding_window": 9}
+WINDOWS = {"use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1}
+HALF = {"hidden_size": 64, "layer_norm_eps": 1e-2, "rope_parameters": {
+    "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}
+SCALED = {"embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.7, "logits_scaling": 2.0}
+# The small config of each family, beside what its class says: one in which as many switches as can be do something.
+FAMILIES = {
+    "arcee": {},
+    "cohere": {"layer_norm_eps": 1e-2, "logit_scale": 0.75},
+    "cohere2": {**MIXED, "layer_norm_eps": 1e-2, "logit_scale": 0.75, "sliding_window_pattern": 2},
+    "cwm": {**MIXED, "head_dim": 16, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+    "ernie4_5": {"head_dim": 16},
+    "exaone4": {**MIXED, "head_dim": 16, "sliding_window_pattern": 2},
+    "falcon": {"ffn_hidden_size": 40, "num_kv_heads": 2, "layer_norm_epsilon": 1e-2, "new_decoder_architecture": True},
+    "gemma": GEMMA,
+    "gemma2": {**GEMMA, **MIXED, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0,
+               "final_logit_softcapping": 3.0},
+    "gemma3": {"vision_config": rmsnorm.VISION, "mm_tokens_per_image": 4, "image_token_index": 1, "text_config": {
+        **GEMMA, **MIXED, "query_pre_attn_scalar": 20, "sliding_window_pattern": 2}},
+    "gemma3_text": {**GEMMA, **MIXED, "query_pre_attn_scalar": 20, "final_logit_softcapping": 3.0,
+                    "sliding_window_pattern": 2},
+    "glm": {"head_dim": 16},
+    "glm4": {"head_dim": 16},
+    "gpt2": {"n_embd": 48, "n_layer": LAYERS, "n_head": 4, "n_inner": 40, "n_positions": 64,
+             "layer_norm_epsilon": 1e-2},
+    "gpt_neox": HALF,
+    "granite": SCALED,
+    "helium": {"head_dim": 12},
+    "hunyuan_v1_dense": {"head_dim": 16, "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 50.0,
+                                                             "factor": 1.0}},
+    "hyperclovax": {**SCALED, "residual_multiplier": 1.0},
+    "internlm3": {"head_dim": 16},
+    "iquestcoder": {"head_dim": 16},
+    "llama": {},
+    "ministral": {**MIXED, "head_dim": 12},
+    "ministral3": {"head_dim": 16, "sliding_window": 9, "rope_parameters": rmsnorm.MINISTRAL3},
+    "mistral": {"sliding_window": 9},
+    "mistral3": {"vision_config": rmsnorm.PIXTRAL, "spatial_merge_size": 1, "text_config": {
+        "model_type": "mistral", "head_dim": 16, "sliding_window": 9}},
+    "nemotron": {"head_dim": 16, "norm_eps": 1e-2},
+    "olmo": {},
+    "olmo2": {},
+    "olmo3": MIXED,
+    "opt": {"ffn_dim": 40},
+    "phi": HALF,
+    "phi3": {"sliding_window": 9, "original_max_position_embeddings": 16},
+    "qwen2": WINDOWS,
+    "qwen3": {**WINDOWS, "head_dim": 16},
+    "seed_oss": {"head_dim": 16},
+    "smollm3": {"use_sliding_window": True, "sliding_window": 9, "no_rope_layers": [1, 0]},
+    "stablelm": HALF,
+    "starcoder2": {"norm_epsilon": 1e-2, "sliding_window": 9},
+}
+
+
+def json_config(family):
+    """The config.json of a family's row, as transformers writes it."""
+    kind = transformers.CONFIG_MAPPING[family]
+    has = {f.name for f in dataclasses.fields(kind)}
+    row = {**{name: v for name, v in SIZES.items() if name in has}, **FAMILIES[family], "dtype": "float32"}
+    if "text_config" in row:
+        row["text_config"] = {**SIZES, **row["text_config"]}
+    config = json.loads(kind(**row).to_json_string())
+    config.pop("transformers_version")
+    model = generate.auto_class(kind)._model_mapping[kind]
+    return {**config, "architectures": [model.__name__]}
+
+
+def former(config):
+    """The form in which most models are published: see rewrite_config of generate.py."""
+    config = copy.deepcopy(config)
+    if "text_config" in config:
+        return {**config, "text_config": former(config["text_config"])}
+    rope = config.pop("rope_parameters", None)
+    if "dtype" in config:
+        config["torch_dtype"] = config.pop("dtype")
+    config.pop("layer_types", None)
+    if rope is None:
+        return config
+    if "full_attention" in rope:
+        if config["model_type"] == "gemma3_text":
+            config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        rope = rope["full_attention"]
+    for key, neox in (("rope_theta", "rotary_emb_base"), ("partial_rotary_factor", "rotary_pct")):
+        if key in rope:
+            config[neox if config["model_type"] == "gpt_neox" else key] = rope.pop(key)
+    kind = rope.pop("rope_type")
+    if kind != "default":
+        config["rope_scaling"] = {"type": kind, **rope}
+    return config
