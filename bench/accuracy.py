@@ -21,7 +21,8 @@ ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3"
        "qwen3-rope-yarn", "qwen2-bias", "qwen2-odd-dims", "qwen2-window-half", "qwen2-tied", "mistral-full",
        "mistral-head-dim", "mistral-nemo", "mistral-window", "mistral-window-narrow", "ministral-windows",
        "gemma-tied", "gemma-odd-dims", "gemma2-tied", "gemma2-uncapped",
-       "gemma3-tied", "gemma3-odd-dims", "gemma3-images", "phi3-short", "phi3-long", "phi3-partial", "phi3-window")
+       "gemma3-tied", "gemma3-odd-dims", "gemma3-images", "phi3-short", "phi3-long", "phi3-partial", "phi3-window",
+       "olmo-clipped")
 FIXTURES = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
 FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
 SEED = 1

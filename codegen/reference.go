@@ -149,15 +149,15 @@ func (r *referenceWriter) body(title string, nodes []ir.GraphNode, layers []int,
 	return nil
 }
 
-// handedOver finds what attention is handed over: its inputs, or where it normalises heads itself, the linears that
-// they begin with. The parts lie side by side, as the exchange has them.
+// handedOver finds what attention is handed over: its inputs, or where it normalises heads itself, what it makes them
+// of. The parts lie side by side, as the exchange has them.
 func (r *referenceWriter) handedOver() error {
 	r.result = map[string]part{}
 	for i := range r.nodes {
 		if r.nodes[i].Op != "attention" {
 			continue
 		}
-		var linears, inputs []*ir.GraphNode
+		var begins, linears, inputs []*ir.GraphNode
 		normed := false
 		for _, in := range r.nodes[i].Inputs {
 			n, err := r.find(in)
@@ -171,11 +171,11 @@ func (r *referenceWriter) handedOver() error {
 					return err
 				}
 			}
-			linears = append(linears, n)
+			begins, linears = append(begins, n), append(linears, r.product(n))
 		}
 		parts := inputs
 		if normed {
-			parts = linears
+			parts = begins
 		}
 		whole, first := 0, 0
 		for _, n := range parts {

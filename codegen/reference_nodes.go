@@ -30,7 +30,7 @@ func (r *referenceWriter) node(i int) error {
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "layernorm": 1, "linear": 1, "rope": 1, "attention": 3,
 		"kv_append": 1, "add": 2, "silu_mul": 2, "gelu_tanh_mul": 2, "gelu": 1, "gelu_tanh": 1, "relu": 1, "relu2": 1,
-		"scale": 1, "soft_cap": 1, "argmax": 1}
+		"scale": 1, "soft_cap": 1, "clip": 1, "argmax": 1}
 	if want, known := arity[n.Op]; !known || len(in) != want || len(n.Shape) != 1 {
 		return r.refuse(n, "is %s of %d values with a result %v; want an operation that reference.cuh has", n.Op,
 			len(in), n.Shape)
@@ -59,6 +59,8 @@ func (r *referenceWriter) node(i int) error {
 		return r.activation(n, in)
 	case "scale":
 		return r.inPlace(n, in[0], "kScale", n.FloatOr("scale", 1))
+	case "clip":
+		return r.clip(n, in[0])
 	case "soft_cap":
 		return r.inPlace(n, in[0], "kCap", n.FloatOr("cap", 0))
 	}
@@ -120,7 +122,7 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 	for i := range r.nodes {
 		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
 			m.Op == "attention" && n.Name != m.Inputs[2] ||
-			m.Op == "rmsnorm" && m.IntOr("head_dim", 0) > 0 && r.order(m) != nil) {
+			(m.Op == "clip" || m.Op == "rmsnorm" && m.IntOr("head_dim", 0) > 0) && r.order(m) != nil) {
 			if hd, turned := r.g.Model.HeadDim, r.g.Rope.Turned(); turned < hd {
 				return transform.Of(transform.Pairs, hd, turned)
 			}
@@ -201,6 +203,16 @@ func (r *referenceWriter) inPlace(n *ir.GraphNode, x value, constant string, num
 	r.value[n.Name] = x
 	return r.launch(r.logits(n, launch{name: n.Name, blocks: forEach(n.Shape[0]),
 		lines: calls(n.Op, x.at, r.constant(constant, number), itoa(n.Shape[0]))}, x))
+}
+
+// clip hands over what attention takes, and keeps what is rotated before.
+func (r *referenceWriter) clip(n *ir.GraphNode, x value) error {
+	if err := r.rounds(n, false, x); err != nil {
+		return err
+	}
+	out := r.output(n)
+	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]),
+		lines: calls("clip", out.at, x.at, r.constant("kClip", n.FloatOr("cap", 0)), itoa(n.Shape[0]))}))
 }
 
 // product is the linear that a value begins with: the node, or what it changes the rows of.

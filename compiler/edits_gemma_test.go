@@ -37,9 +37,14 @@ func testEdits(t *testing.T, model string, edits map[string]edited) {
 	t.Helper()
 	raw, err := os.ReadFile(root + "/golden/" + model + "_h200_bf16/schedule.amk")
 	require.NoError(t, err)
+	testEditsOf(t, raw, lowerModel(t, "zoo/"+model, "h200", ir.BF16, 64, ir.ScheduleConfig{}).Graph, edits)
+}
+
+// testEditsOf edits a program of a graph.
+func testEditsOf(t *testing.T, raw []byte, g *ir.Graph, edits map[string]edited) {
+	t.Helper()
 	original, err := ir.Parse(raw, "schedule.amk")
 	require.NoError(t, err)
-	g := lowerModel(t, "zoo/"+model, "h200", ir.BF16, 64, ir.ScheduleConfig{}).Graph
 	before, err := sourcesOf(original, g)
 	require.NoError(t, err)
 	for name, c := range edits {

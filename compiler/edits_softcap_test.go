@@ -137,3 +137,20 @@ func TestReferenceCapsLogits(t *testing.T) {
 	require.Regexp(t, `\{"amk_ref_logits_cap", [^\n]*, kOnce, 0,\n +\{"lm_head", offsetof\(Values, lm_head\), `+
 		fmt.Sprint(vocab)+`, 4\}\}`, string(text))
 }
+
+// What a program says of the bounds of its queries, keys and values is what the kernel computes, or it is refused.
+func TestEditsOfClippedRows(t *testing.T) {
+	l := lowerModel(t, "zoo/olmo-clipped", "h200", ir.BF16, 64, ir.ScheduleConfig{})
+	const clip = "%clipped = CLIP(%z) cap=1.25\n"
+	testEditsOf(t, ir.Print(l.Program), l.Graph, map[string]edited{
+		"another bound": {clip, "%clipped = CLIP(%z) cap=1.5\n", ""},
+		"a soft bound":  {clip, "%clipped = SOFTCAP(%z) cap=1.25\n", ""},
+		"two bounds":    {clip, "%once = CLIP(%z) cap=2.0\n  %clipped = CLIP(%once) cap=1.25\n", ""},
+		"before the bias": {"ADD(%y, L{i}.qkv.bias[a:b])\n  " + clip,
+			"CLIP(%y) cap=1.25\n  %clipped = ADD(%z, L{i}.qkv.bias[a:b])\n", ""},
+		"read by nothing": {"ROPE(%clipped,", "ROPE(%z,", ""},
+		"no bound":        {clip, "%clipped = CLIP(%z)\n", "cap"},
+		"a bound of zero": {clip, "%clipped = CLIP(%z) cap=0\n", "a positive number"},
+		"of the norm":     {clip, "%clipped = CLIP(%n) cap=1.25\n", "output 1 has 8 elements, want 72"},
+	})
+}

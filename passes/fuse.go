@@ -235,8 +235,20 @@ func multiplies(s *ir.Stage) bool { return s.Ops[0].Code == ir.GEMV || s.Ops[0].
 type product struct {
 	norm    *ir.Stage // or nil
 	linears []*ir.Stage
-	rotated int // the first so many linears are rotated
-	finish  []*ir.Stage
+	alike   [][]*ir.Stage // what is computed next of the rows of all linears alike: a stage for each of them
+	rotated []*ir.Stage   // rotations of what this makes of the first linears
+	last    *ir.Stage     // an op of all rows together, or nil
+	ends    []*ir.Stage   // those that make what others see of each linear
+}
+
+// finish returns the stages behind the linears: for what one op of the stacked rows does, its first one.
+func (p *product) finish() (ops, all []*ir.Stage) {
+	for _, stages := range append(slices.Clone(p.alike), p.rotated, []*ir.Stage{p.last}) {
+		if len(stages) > 0 && stages[0] != nil {
+			ops, all = append(ops, stages[0]), append(all, stages...)
+		}
+	}
+	return ops, all
 }
 
 // product groups the linears that read what one of them reads.
@@ -258,15 +270,16 @@ func (f *fuser) product(first *ir.Stage) {
 	if p.norm != nil {
 		g.members = append(g.members, p.norm)
 	}
-	g.members = slices.Concat(g.members, p.linears, p.finish)
+	_, finish := p.finish()
+	g.members = slices.Concat(g.members, p.linears, finish)
 	for _, s := range g.members {
 		f.group[s] = g
 	}
 }
 
-// finishers finds what is computed row by row from the rows of a product, and by it alone: a rotation of each of its
-// first linears; or one after another, ops of all rows together, such as their gated product, a soft cap, their sum
-// with the residual, the largest of them.
+// finishers finds what is computed row by row from the rows of a product, and by it alone: ops that all of its linears
+// have alike, such as a bound, a soft cap, an activation; then a rotation of each of the first linears; or an op of all
+// rows together, such as their gated product, their sum with the residual, the largest of them.
 func (f *fuser) finishers(p *product) {
 	single := func(l *ir.Stage) *ir.Stage {
 		if r := f.readers[result(l)]; len(r) == 1 && len(r[0].Ops) == 1 {
@@ -274,34 +287,47 @@ func (f *fuser) finishers(p *product) {
 		}
 		return nil
 	}
-	for _, l := range p.linears {
-		s := single(l)
-		if s == nil || s.Ops[0].Code != ir.ROPE || p.rotated < len(p.finish) {
+	p.ends = slices.Clone(p.linears)
+	for {
+		next := make([]*ir.Stage, len(p.ends))
+		for i, s := range p.ends {
+			next[i] = single(s)
+		}
+		if !computeAlike(next) {
 			break
 		}
-		p.finish = append(p.finish, s)
-		p.rotated++
+		p.alike, p.ends = append(p.alike, next), slices.Clone(next)
 	}
-	if p.rotated > 0 {
+	for i, s := range p.ends {
+		if s = single(s); s == nil || s.Ops[0].Code != ir.ROPE {
+			break
+		}
+		p.rotated, p.ends[i] = append(p.rotated, s), s
+	}
+	s := single(p.ends[0])
+	if s == nil || len(p.rotated) > 0 {
 		return
 	}
-	for s := single(p.linears[0]); s != nil; s = single(s) {
-		switch spec, code := ir.Ops[s.Ops[0].Code], s.Ops[0].Code; {
-		case spec.Gated():
-			if len(p.linears) != 2 || single(p.linears[1]) != s || result(p.linears[0]) != s.Ops[0].In[0].Buf {
-				return
-			}
-		case spec.Finisher != nil, code == ir.ADD, code == ir.ArgMax:
-			if len(p.linears) != 1 {
-				return
-			}
-		default:
-			return
-		}
-		if p.finish = append(p.finish, s); ir.Ops[s.Ops[0].Code].Finisher == nil {
-			return // the residual, or the token, which others look at
-		}
+	switch code := s.Ops[0].Code; {
+	case ir.Ops[code].Gated() && len(p.ends) == 2 && single(p.ends[1]) == s && result(p.ends[0]) == s.Ops[0].In[0].Buf,
+		(code == ir.ADD || code == ir.ArgMax) && len(p.ends) == 1:
+		p.last = s
 	}
+}
+
+// computeAlike reports whether stages compute the same of one row each.
+func computeAlike(stages []*ir.Stage) bool {
+	text := func(o ir.Op) string {
+		o.In, o.Out = nil, nil
+		return ir.PrintOp(&o)
+	}
+	return !slices.ContainsFunc(stages, func(s *ir.Stage) bool {
+		if s == nil {
+			return true
+		}
+		o := s.Ops[0]
+		return len(o.In) != 1 || ir.Ops[o.Code].Finisher == nil || text(o) != text(stages[0].Ops[0])
+	})
 }
 
 // normsOfAttention reports whether an op normalises queries or keys: head by head, or over all of them.

@@ -24,11 +24,8 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 		norm.Out = []ir.Operand{temp("%n")}
 		ops, product.In[0] = append(ops, norm), temp("%n")
 	}
-	finish := p.finish
-	if p.rotated > 0 {
-		finish = finish[p.rotated-1:] // one rotation does for all
-	}
-	interleaved := len(finish) > 0 && ir.Ops[finish[0].Ops[0].Code].Gated()
+	finish, _ := p.finish()
+	interleaved := p.last != nil && ir.Ops[p.last.Ops[0].Code].Gated()
 	matrix, err := f.stack(name+".weight", interleaved, p.linears, 0)
 	if err != nil {
 		return nil, err
@@ -45,15 +42,15 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 			In: []ir.Operand{rows, view(bias, task)}}}, temp("%z")
 	}
 	st := &ir.Stage{Name: name, Role: role, Layer: lead.Layer, Dist: whole(total)}
-	switch {
-	case p.rotated > 0 || len(finish) == 0:
+	handsRows := p.last == nil && (len(p.linears) > 1 || len(finish) == 0)
+	if handsRows {
 		st.Signal = f.vector(name, total, p)
-	default:
+	} else {
 		st.Signal = finish[len(finish)-1].Signal
 	}
 	ops = append(append(ops, product), add...)
 	for i, s := range finish {
-		op := f.finished(&s.Ops[0], st.Signal, rows, f.rows(p.linears[:p.rotated]))
+		op := f.finished(&s.Ops[0], rows, f.rows(p.linears[:len(p.rotated)]))
 		switch last := &ops[len(ops)-1]; {
 		case op.Code == ir.ArgMax: // of the logits, which the host may ask for
 			last.Out = []ir.Operand{f.tokens.view(op.In[0].Buf, task)}
@@ -64,8 +61,8 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 		}
 		ops = append(ops, op)
 	}
-	if len(finish) == 0 {
-		ops[len(ops)-1].Out = []ir.Operand{f.tokens.view(name, task)}
+	if handsRows {
+		ops[len(ops)-1].Out = []ir.Operand{f.tokens.view(st.Signal, task)}
 	}
 	st.Ops = ops
 	f.wait(st, f.outside(g))
@@ -73,11 +70,11 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 }
 
 // finished is an op of a product's finished rows with its views: over the rows of a task.
-func (f *fuser) finished(finish *ir.Op, vector string, rows ir.Operand, rotated int) ir.Op {
+func (f *fuser) finished(finish *ir.Op, rows ir.Operand, rotated int) ir.Op {
 	op := *finish
 	switch {
 	case op.Code == ir.ROPE:
-		op.Out, op.In = []ir.Operand{f.tokens.view(vector, task)}, append([]ir.Operand{rows}, op.In[1:]...)
+		op.In = append([]ir.Operand{rows}, op.In[1:]...)
 		op.Params = slices.Clone(op.Params)
 		for i := range op.Params {
 			if op.Params[i].Key == "limit" {
@@ -123,11 +120,8 @@ func (f *fuser) vector(name string, n int, p *product) string {
 		DType: f.m.Activations, Shape: f.tokens.shape(n), Space: ir.GlobalScratch})
 	first := 0
 	for i, l := range p.linears {
-		last := l
-		if i < p.rotated {
-			last = p.finish[i]
-		}
-		f.stacked[result(last)], f.signals[last.Signal] = rowsOf{name, first}, name
+		end := p.ends[i]
+		f.stacked[result(end)], f.signals[end.Signal] = rowsOf{name, first}, name
 		first += f.rows([]*ir.Stage{l})
 	}
 	return name

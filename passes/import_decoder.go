@@ -58,6 +58,7 @@ type decoder struct {
 	branchScale, logitsScale float64
 	attnScale                float64 // of scores; 0: the inverse of the root of head_dim
 	attnCap, logitsCap       float64 // soft caps of scores and of logits; 0: none
+	clip                     float64 // what queries, keys and values are kept within as projected; 0: no bound
 }
 
 // A layerNorm takes the mean off, and so may have a bias beside its weight, or neither.

@@ -38,7 +38,7 @@ var flipped = map[string][]any{
 	"parallel_attn": {false}, "n_embd": {128}, "n_layer": {3}, "n_head": {8}, "n_inner": {96}, "n_positions": {256},
 	"activation_function": {"gelu", "silu"}, "ffn_dim": {112}, "enable_bias": {false},
 	"layer_norm_elementwise_affine": {false}, "word_embed_proj_dim": {64, 32},
-	"qkv_bias": {true}, "bias": {true, 1},
+	"qkv_bias": {true}, "bias": {true, 1}, "clip_qkv": {0.5, 0},
 	"no_rope_layers":         {[]int{1, 1, 1}, []int{0, 1, 1, 1}, []int{1}, []int{0, 0, 0}, []any{"x", 1, 1}},
 	"no_rope_layer_interval": {3, 1, 0},
 	"text_config":            {fieldsOf{"model_type": "gemma3_text"}, nil},

@@ -29,6 +29,7 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 	n := before("input_norm", ir.Stream)
 	q, k := linear("q_proj", n, qd, h, d.biased.heads), linear("k_proj", n, kd, h, d.biased.heads)
 	v := linear("v_proj", n, kd, h, d.biased.heads)
+	q, k, v = d.clipped(&b, "q_clip", q, qd), d.clipped(&b, "k_clip", k, kd), d.clipped(&b, "v_clip", v, kd)
 	if d.normedHeads {
 		q = d.normHeads(&b, "q_norm", q, qd, m, names.ofLayer("q_norm"))
 		k = d.normHeads(&b, "k_norm", k, kd, m, names.ofLayer("k_norm"))
@@ -146,6 +147,16 @@ func (b *nodes) scaled(name, in string, n int, factor float64) string {
 	}
 	b.add(name, "scale", []int{n}, []string{in})
 	b.param(ir.FloatParam("scale", factor))
+	return name
+}
+
+// clipped appends the bounds of a vector of n elements, if there are any.
+func (d *decoder) clipped(b *nodes, name, in string, n int) string {
+	if d.clip == 0 {
+		return in
+	}
+	b.add(name, "clip", []int{n}, []string{in})
+	b.param(ir.FloatParam("cap", d.clip))
 	return name
 }
 

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -253,7 +254,8 @@ func TestRefusedWithLayerNorm(t *testing.T) {
 		"norms behind sums":  {optConfig, fieldsOf{"do_layer_norm_before": false}, "norms stand behind the sums"},
 		"projected":          {optConfig, fieldsOf{"word_embed_proj_dim": 32}, "embeddings are projected"},
 		"scaled by layers":   {gpt2Config, fieldsOf{"scale_attn_by_inverse_layer_idx": true}, "by the layer, which"},
-		"clipped":            {olmoConfig, fieldsOf{"clip_qkv": 8}, "are clipped, which is not modelled"},
+		"clipped to nothing": {olmoConfig, fieldsOf{"clip_qkv": 0}, "want a number from"},
+		"clipped by others":  {phiConfig, fieldsOf{"clip_qkv": 8}, "are clipped, which is not modelled"},
 		"an activation":      {phiConfig, fieldsOf{"hidden_act": "mish"}, `accepted: "gelu", "gelu_accurate"`},
 		"no window":          {cohere2Config, fieldsOf{"sliding_window": nil}, "want an integer from 1 on"},
 	} {
@@ -262,4 +264,21 @@ func TestRefusedWithLayerNorm(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+// Queries, keys and values of an OLMo are clipped as they are projected, before the rotation.
+func TestClippedProjections(t *testing.T) {
+	nodes := func(changes fieldsOf) (out []string) {
+		s, err := importConfig(t, edit(olmoConfig, changes), State{})
+		require.NoError(t, err)
+		for _, n := range s.Graph.Kinds[0].Nodes {
+			if n.Op == "clip" || n.Op == "rope" {
+				out = append(out, fmt.Sprintf("%s%v%g", n.Name, n.Inputs, n.FloatOr("cap", 0)))
+			}
+		}
+		return out
+	}
+	require.Equal(t, []string{"q_clip[q_proj]8", "k_clip[k_proj]8", "v_clip[v_proj]8", "q_rope[q_clip]0",
+		"k_rope[k_clip]0"}, nodes(fieldsOf{"clip_qkv": 8}))
+	require.Equal(t, []string{"q_rope[q_proj]0", "k_rope[k_proj]0"}, nodes(fieldsOf{"clip_qkv": nil}))
 }

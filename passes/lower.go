@@ -124,6 +124,8 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 	switch {
 	case n.Op == "rope":
 		l.rotated[n.Inputs[0]] = true
+	case n.Op == "clip":
+		l.rotated[n.Inputs[0]] = l.rotated[n.Name]
 	case normsHeads(n), n.Op == "rmsnorm" && l.rotated[n.Name]:
 		// It needs whole heads, or the mean of all, which attention has: the kernel computes it there.
 		l.rotated[n.Inputs[0]], l.exchanged[n.Inputs[0]] = l.rotated[n.Name], true
@@ -282,7 +284,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 }
 
 // finisher is an op that says itself how it is carried out on finished rows. What it makes is exchanged, unless it is
-// added to the residual.
+// added to the residual or rotated.
 func (l *lowerer) finisher(n *ir.GraphNode) error {
 	code := slices.IndexFunc(ir.Ops, func(s *op.Spec) bool { return s.Finisher != nil && s.Finisher.Func == n.Op })
 	if code < 0 {
@@ -291,6 +293,10 @@ func (l *lowerer) finisher(n *ir.GraphNode) error {
 	out := logits
 	switch {
 	case l.summed[n.Name]:
+		out = l.scratch(l.named(n.Name), ir.F32, n.Shape[0])
+	case l.exchanged[n.Name]: // by attention
+		out = l.scratch(l.named(n.Name), l.m.Activations, n.Shape[0])
+	case l.rotated[n.Name]:
 		out = l.scratch(l.named(n.Name), ir.F32, n.Shape[0])
 	case n.Name != l.chosen:
 		out = l.scratch(l.named(ir.Ops[code].Finisher.Result), l.m.Activations, n.Shape[0])

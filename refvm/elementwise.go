@@ -19,7 +19,8 @@ var elementwise = kernelTable{
 	ops.MUL:         mul,
 	ops.SOFTMAX:     softmax,
 	ops.ALLREDUCE:   allreduce,
-	ops.SoftCap:     softCap,
+	ops.SoftCap:     withBound(bounded),
+	ops.Clip:        withBound(func(x, bound float32) float32 { return max(-bound, min(x, bound)) }),
 }
 
 func nop(*worker, *op) error { return nil }
@@ -140,16 +141,15 @@ func relu(x float32) float32 {
 	return x
 }
 
-// softCap is cap·tanh(x/cap).
-func softCap(w *worker, o *op) error {
-	x, bound := w.floats(&o.in[0]), float32(o.src.FloatOr("cap", 0))
-	out := w.alloc(len(x))
-	for i, f := range x {
-		out[i] = bounded(f, bound)
+// withBound is a function of each element and of a bound.
+func withBound(of func(x, bound float32) float32) func(*worker, *op) error {
+	return func(w *worker, o *op) error {
+		bound := float32(o.src.FloatOr("cap", 0))
+		return pointwise(func(x float32) float32 { return of(x, bound) })(w, o)
 	}
-	return w.emit(o, out, w.last(&o.in[0]))
 }
 
+// bounded is cap·tanh(x/cap).
 func bounded(x, bound float32) float32 { return bound * float32(math.Tanh(float64(x/bound))) }
 
 // allreduce sums its operands in their order.

@@ -46,8 +46,8 @@ func rmsnorm(w *worker, o *op) error {
 	switch {
 	case ofHeads && len(o.in) == 3:
 		return w.misfit(o, "has head_dim and a whole, want one of them")
-	case len(o.in) == 3 && (w.last(&o.in[0]) != n || len(whole) == 0 || len(whole)%(len(x)/n) != 0 ||
-		len(whole)*n != len(x)*w.last(&o.in[2])):
+	case len(o.in) == 3 && (w.last(&o.in[0]) != n || w.last(&o.in[2]) == 0 ||
+		len(whole) != len(x)/n*w.last(&o.in[2])):
 		return w.misfit(o, "has %d rows of %d elements, a weight of %d, and a whole of %d, want as many rows",
 			len(x)/n, w.last(&o.in[0]), n, len(whole))
 	case len(o.in) == 3: // of heads too, which are not multiplied by a matrix

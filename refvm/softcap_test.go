@@ -15,6 +15,10 @@ var capCases = []caseOp{
 		want: func(in [][]float64) []float64 {
 			return each(in[0], func(i int) float64 { return capped(in[0][i], 0.75) })
 		}},
+	{name: "clip", op: `out[0:4] = CLIP(x[2:6]) cap=0.75`, buffers: vectors,
+		want: func(in [][]float64) []float64 {
+			return each(in[0], func(i int) float64 { return max(-0.75, min(in[0][i], 0.75)) })
+		}},
 }
 
 // A soft cap is what float64 makes of it, where x / cap is a normal float32 or infinite; it is odd, never falls and

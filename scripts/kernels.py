@@ -54,7 +54,7 @@ CASES = [
     ("h200", "zoo/gpt-neox-parallel", "bf16", {}),
     ("h200", "zoo/exaone4-windows", "bf16", {}),
     ("h200", "zoo/gpt2", "bf16", {}),
-    ("h200", "zoo/olmo-plain", "bf16", {}),
+    ("h200", "zoo/olmo-clipped", "bf16", {}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
     ("h200", "zoo/llama-gqa", "bf16", PAGES_IN_TURN),

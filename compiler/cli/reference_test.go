@@ -135,6 +135,7 @@ var zoo = map[string]string{
 	"nemotron-biases":          "",
 	"nemotron-half":            "",
 	"olmo-biases":              "",
+	"olmo-clipped":             "",
 	"olmo-plain":               "",
 	"olmo2-biases":             "",
 	"olmo2-plain":              "",

@@ -37,6 +37,7 @@ var known = map[*op.Spec]traits{
 	op.SOFTMAX:     {asLong: true},
 	op.ALLREDUCE:   {asLong: true, inPlace: true},
 	op.SoftCap:     {asLong: true, inPlace: true},
+	op.Clip:        {asLong: true, inPlace: true},
 	op.STOP:        {asLong: true},
 }
 

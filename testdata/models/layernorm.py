@@ -132,4 +132,7 @@ MODELS = {
     "olmo-biases": ("OlmoConfig", {**ODD, "num_key_value_heads": 3, "attention_bias": True, "pad_token_id": None,
                                    "tie_word_embeddings": True},
                     [*OLMO, *BIASES, "self_attn.o_proj.bias"], "present"),
+    "olmo-clipped": ("OlmoConfig", {**ODD, "num_key_value_heads": 2, "attention_bias": True, "clip_qkv": 1.25,
+                                    "pad_token_id": None},
+                     [*OLMO, *BIASES, {"clip_qkv": None}, {"clip_qkv": 1.5}], "former"),
 }

@@ -75,6 +75,11 @@ __device__ __forceinline__ float soft_cap(float v, float cap) {
   return cap * tanhf(v / cap);
 }
 
+// CLIP: v, or what is nearest to it between -cap and cap; keeps what is no number.
+__device__ __forceinline__ float clip(float v, float cap) {
+  return v > cap ? cap : v < -cap ? -cap : v;
+}
+
 // The residual stream stays with the SM that owns its rows.
 template <class C>
 __device__ __forceinline__ float residual(C& c, const Row& r) {

@@ -357,4 +357,11 @@ __device__ inline void soft_cap(float* y, float cap, int rows) {
   if (row < rows) y[row] = cap * tanhf(y[row] / cap);
 }
 
+// Takes rows between -cap and cap, and hands them over or keeps them.
+template <class Out>
+__device__ inline void clip(Out* out, const float* y, float cap, int rows) {
+  const int row = thread_index();
+  if (row < rows) put(out, row, y[row] < -cap ? -cap : y[row] > cap ? cap : y[row]);
+}
+
 }  // namespace amk
