@@ -22,7 +22,8 @@ ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3"
        "mistral-head-dim", "mistral-nemo", "mistral-window", "mistral-window-narrow", "ministral-windows",
        "gemma-tied", "gemma-odd-dims", "gemma2-tied", "gemma2-uncapped",
        "gemma3-tied", "gemma3-odd-dims", "gemma3-images", "phi3-short", "phi3-long", "phi3-partial", "phi3-window",
-       "olmo-clipped")
+       "olmo-clipped", "olmo2-plain", "olmo2-biases", "olmo3-windows", "olmo3-former", "hunyuan-alpha",
+       "hunyuan-biases")
 FIXTURES = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
 FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
 SEED = 1

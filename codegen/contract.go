@@ -123,7 +123,7 @@ func positionOffset(add *ir.Op) int {
 
 // attendOps is Unit of attention.cuh: unit a is split a % splits of kv head a / splits, and has every splits-th chunk
 // of its rows, as far as the window reaches. The unit whose share this step's row falls into appends it. With
-// NormedHeads, q and k are normalised and rotated before.
+// NormedHeads, q and k are normalised before, and may be rotated then.
 func (b *builder) attendOps(s *ir.Stage, at site) []ir.Op {
 	m, a := &b.p.Model, op(s, ir.ATTENTION)
 	hd, group := m.HeadDim, m.Heads/max(1, m.KVHeads)
@@ -151,8 +151,7 @@ func (b *builder) attendOps(s *ir.Stage, at site) []ir.Op {
 	v := view(in, block(head, hd, (m.Heads+m.KVHeads)*hd))
 	var heads []ir.Op
 	if normsHeads(s) {
-		heads = b.normedHeads(s, at, q, k)
-		q, k = view("%q"), view("%k")
+		heads, q, k = b.normedHeads(s, at, head, q, k)
 	}
 	return append(heads,
 		ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{to}, Params: params,
@@ -161,26 +160,46 @@ func (b *builder) attendOps(s *ir.Stage, at site) []ir.Op {
 		ir.Op{Code: ir.KVAppend, Out: []ir.Operand{cached(now, 1)}, In: []ir.Operand{v}})
 }
 
-// normedHeads is NormedHeads of attention.cuh: what it makes of q and k. One eps is for both.
-func (b *builder) normedHeads(s *ir.Stage, at site, q, k ir.Operand) []ir.Op {
-	hd, by := b.p.Model.HeadDim, b.rotationOf(op(s, ir.ROPE), at)
-	eps := ir.FloatParam("eps", s.Ops[0].FloatOr("eps", 0))
-	var offset []ir.Param
+// normedHeads is NormedHeads of attention.cuh: what it makes of q and k of a kv head, and what attention reads of them.
+// One eps is for both.
+func (b *builder) normedHeads(s *ir.Stage, at site, head ir.Expr, q, k ir.Operand) (ops []ir.Op, toQ, toK ir.Operand) {
+	m := &b.p.Model
+	hd, group := m.HeadDim, m.Heads/max(1, m.KVHeads)
+	params := []ir.Param{ir.FloatParam("eps", s.Ops[0].FloatOr("eps", 0))}
 	if s.Ops[0].IntAt("unit_offset", 0, 0) == 1 {
-		offset = []ir.Param{ir.IntParam("unit_offset", ir.Int(1))}
+		params = append(params, ir.IntParam("unit_offset", ir.Int(1)))
 	}
-	norm := func(out string, x ir.Operand, gain string) ir.Op {
-		return ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out)}, In: []ir.Operand{x, view(gain, upTo(hd))},
-			Params: append([]ir.Param{eps, ir.IntParam("head_dim", ir.Int(hd))}, offset...)}
+	if !normsWhole(s) {
+		params = append(params, ir.IntParam("head_dim", ir.Int(hd)))
 	}
-	rotate := func(out, in string) ir.Op {
-		return ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out)},
-			In: []ir.Operand{view(in), view(buf(op(s, ir.ROPE).In, 1), upTo(by.pairs))},
+	norm := func(k int, out string, x ir.Operand, heads, first, all int) {
+		gain := upTo(hd)
+		o := ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out)}, Params: params}
+		if normsWhole(s) {
+			gain = block(head, heads*hd, 0)
+		}
+		o.In = []ir.Operand{x, view(buf(s.Ops[k].In, 1), gain)}
+		if normsWhole(s) {
+			o.In = append(o.In, view(x.Buf, ir.Span(ir.Int(first*hd), ir.Int((first+all)*hd))))
+		}
+		ops = append(ops, o)
+	}
+	norm(0, "%qn", q, group, 0, m.Heads)
+	norm(1, "%kn", k, 1, m.Heads, m.KVHeads)
+	if !rotatesHeads(s) {
+		return ops, view("%qn"), view("%kn")
+	}
+	rope := op(s, ir.ROPE)
+	by := b.rotationOf(rope, at)
+	rotate := func(out, in string) {
+		ops = append(ops, ir.Op{Code: ir.ROPE, Out: []ir.Operand{view(out)},
+			In: []ir.Operand{view(in), view(buf(rope.In, 1), upTo(by.pairs))},
 			Params: append([]ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
-				ir.IntParam("pos", position)}, by.scale...)}
+				ir.IntParam("pos", position)}, by.scale...)})
 	}
-	return []ir.Op{norm("%qn", q, buf(s.Ops[0].In, 1)), norm("%kn", k, buf(s.Ops[1].In, 1)),
-		rotate("%q", "%qn"), rotate("%k", "%kn")}
+	rotate("%q", "%qn")
+	rotate("%k", "%kn")
+	return ops, view("%q"), view("%k")
 }
 
 // windowOf is how many rows a position sees, its own among them: 0 for all. What other bounds the rows have than those

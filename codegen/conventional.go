@@ -189,6 +189,8 @@ func (u *use) ops() {
 			}
 			if norm != "" {
 				u.buffer(operand(o.In, 1), norm+".weight", layered, 0)
+			}
+			if norm != "" && o.Code == ir.LAYERNORM {
 				u.buffer(operand(o.In, 2), norm+".bias", layered, 0)
 			}
 		case ir.GEMV:

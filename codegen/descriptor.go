@@ -141,7 +141,11 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 			eps := norm.FloatOr("eps", 0)
 			add("float", "kNormEps", hexFloat(eps), decimal(eps)+", of the norms of q and k")
 			add("bool", "kNormUnitOffset", fmt.Sprint(norm.IntAt("unit_offset", 0, 0) == 1), "times 1 + weight")
-			add("int", "kAngles", itoa(b.rotationOf(op(s, ir.ROPE), at).number), "table that q and k rotate by")
+			add("bool", "kWholeNorm", fmt.Sprint(normsWhole(s)), "one of all of q and one of all of k")
+			add("bool", "kRotates", fmt.Sprint(rotatesHeads(s)), "q and k, once they are normalised")
+			if rotatesHeads(s) {
+				add("int", "kAngles", itoa(b.rotationOf(op(s, ir.ROPE), at).number), "table that q and k rotate by")
+			}
 		}
 	case bodyCombine:
 		c := op(s, ir.AttentionCombine)

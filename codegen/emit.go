@@ -104,7 +104,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 				collect(&gain, func() (string, error) { return b.address(operand(norm.In, 1).Buf, at, consumed) })
 				heads += ", " + gain
 			}
-			b.d.RotatesHeads = true
+			b.d.RotatesHeads = b.d.RotatesHeads || rotatesHeads(s)
 		}
 		var ahead, read string
 		cache := operand(op(s, ir.ATTENTION).In, 1).Buf

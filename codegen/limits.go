@@ -10,11 +10,12 @@ import (
 // the same limits; finding them here gives a message in the user's words.
 var codeLimit = diag.New("AMK4005", "a stage is too large for its body", `
 The device code has fixed bounds: a warp keeps at most 32 quads (128 columns each) of a row in registers, a chunk of
-cache rows must fit a ring slot, at most 64 query heads share a kv head, a head has at most 256 elements on tensor
-cores, and the scratch must leave room for two ring slots. Where fewer than all warps share a tile, the tiles of the
-others must fit the ring. A setting of the stream must be one that the ring can reach, and must not stop it. A
-constant must fit its type, int for sizes and positions and float32 for eps and scales, and so must the bytes that a
-kv head's cache takes. The message says which bound is met, and which knob, dtype or target moves it.
+cache rows must fit a ring slot, at most 64 query heads share a kv head, on tensor cores a head has at most 256
+elements and norms of all queries and all keys take at most 32768 together, and the scratch must leave room for two
+ring slots. Where fewer than all warps share a tile, the tiles of the others must fit the ring. A setting of the stream
+must be one that the ring can reach, and must not stop it. A constant must fit its type, int for sizes and positions and
+float32 for eps and scales, and so must the bytes that a kv head's cache takes. The message says which bound is met, and
+which knob, dtype or target moves it.
 
 The scratch is shared memory beside the ring: activations that a stage reads (without tensor cores, as on a T4 or with
 fp32), sums, and what attention keeps for the query heads of a kv head. Where it has no room it is laid out more
@@ -25,6 +26,7 @@ const (
 	quadBlocks = 4 // blocks of a tile that a warp takes at once
 	maxGroup   = 64
 	maxMMAHead = 256
+	maxNormed  = 32 * 4 * 32 * consumerWarps // elements: 32 times four of each thread are read at once
 
 	consumerWarps = 8
 )
@@ -108,6 +110,10 @@ func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"head size %d; with tensor cores it must be a multiple of 4 (compile with --dtype fp32, or for a target "+
 				"without them)", m.HeadDim)
+	case b.usesMMA() && normsWhole(s) && (m.Heads+m.KVHeads)*m.HeadDim > maxNormed:
+		return diag.Errorf(codeLimit, "stage "+s.Name,
+			"norms of all queries and all keys take %d elements; with tensor cores at most %d are supported (compile "+
+				"with --dtype fp32, or for a target without them)", (m.Heads+m.KVHeads)*m.HeadDim, maxNormed)
 	}
 	return nil
 }

@@ -149,33 +149,32 @@ func (r *referenceWriter) body(title string, nodes []ir.GraphNode, layers []int,
 	return nil
 }
 
-// handedOver finds what attention is handed over: its inputs, or where it normalises heads itself, what it makes them
-// of. The parts lie side by side, as the exchange has them.
+// handedOver finds what attention is handed over: its inputs, or where it normalises them itself, what it makes their
+// norms of. The parts lie side by side, as the exchange has them.
 func (r *referenceWriter) handedOver() error {
 	r.result = map[string]part{}
 	for i := range r.nodes {
 		if r.nodes[i].Op != "attention" {
 			continue
 		}
-		var begins, linears, inputs []*ir.GraphNode
-		normed := false
+		var linears, parts []*ir.GraphNode
 		for _, in := range r.nodes[i].Inputs {
 			n, err := r.find(in)
 			if err != nil {
 				return err
 			}
-			inputs = append(inputs, n)
+			part := n
 			for n.Op == "rope" || n.Op == "rmsnorm" {
-				normed = normed || n.Op == "rmsnorm"
-				if n, err = r.find(n.Inputs[0]); err != nil {
+				of, err := r.find(n.Inputs[0])
+				if err != nil {
 					return err
 				}
+				if n.Op == "rmsnorm" {
+					part = of
+				}
+				n = of
 			}
-			begins, linears = append(begins, n), append(linears, r.product(n))
-		}
-		parts := inputs
-		if normed {
-			parts = begins
+			linears, parts = append(linears, r.product(n)), append(parts, part)
 		}
 		whole, first := 0, 0
 		for _, n := range parts {

@@ -39,7 +39,7 @@ func (r *referenceWriter) node(i int) error {
 	case "embed":
 		return r.embed(n)
 	case "rmsnorm":
-		if n.IntOr("head_dim", 0) > 0 {
+		if r.reads("rope", n) || r.reads("attention", n) {
 			return r.normHeads(n, in[0])
 		}
 		return r.norm(n, in[0])
@@ -122,7 +122,7 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 	for i := range r.nodes {
 		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
 			m.Op == "attention" && n.Name != m.Inputs[2] ||
-			(m.Op == "clip" || m.Op == "rmsnorm" && m.IntOr("head_dim", 0) > 0) && r.order(m) != nil) {
+			(m.Op == "clip" || m.Op == "rmsnorm") && r.order(m) != nil) {
 			if hd, turned := r.g.Model.HeadDim, r.g.Rope.Turned(); turned < hd {
 				return transform.Of(transform.Pairs, hd, turned)
 			}
@@ -135,7 +135,7 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 // output is where a node's result goes: among the parts of what is handed over, rounded, or to a vector of its own.
 // What attention reads is rounded, and what is normalised.
 func (r *referenceWriter) output(n *ir.GraphNode) value {
-	v := value{rounded: n.Op == "rope" || r.isBranch(n)}
+	v := value{rounded: n.Op == "rope" || r.isBranch(n) || r.reads("attention", n)}
 	if p, is := r.result[n.Name]; is {
 		v.at, v.rounded = plus("v."+p.vector, p.first), true
 	} else if v.rounded {

@@ -38,15 +38,16 @@ func (r *referenceWriter) layerNorm(n *ir.GraphNode, x value) error {
 	return r.launch(launch{name: n.Name, blocks: "1", lines: calls("layernorm", append(args, offset(n)...)...)})
 }
 
+// normHeads is a norm of q or of k: head by head, or of all of it.
 func (r *referenceWriter) normHeads(n *ir.GraphNode, x value) error {
 	gain, err := r.packed(n, 0, r.order(n)...)
 	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
 		return err
 	}
-	size, head := n.Shape[0], n.IntOr("head_dim", 0)
+	size, together := n.Shape[0], n.IntOr("head_dim", n.Shape[0])
 	out := r.output(n)
-	return r.launch(launch{name: n.Name, blocks: itoa(size / head),
-		lines: calls("norm_heads", append([]string{out.at, x.at, itoa(head), gain, r.eps(n)}, offset(n)...)...)})
+	return r.launch(launch{name: n.Name, blocks: itoa(size / together),
+		lines: calls("norm_heads", append([]string{out.at, x.at, itoa(together), gain, r.eps(n)}, offset(n)...)...)})
 }
 
 // offset is the argument that says what is added to the weights of a norm, if anything is.

@@ -51,18 +51,22 @@ func TestNoRoom(t *testing.T) {
 			})
 		}
 	}
-	const t4, h200 = "llama-gqa_t4_fp16_split", "pycoder-5m_h200_bf16"
+	heads := func(n int) func(p *ir.Program) {
+		return func(p *ir.Program) { p.Model.Heads, p.Model.KVHeads = n, n }
+	}
+	const t4, h200, whole = "llama-gqa_t4_fp16_split", "pycoder-5m_h200_bf16", "olmo2-plain_h200_bf16"
 	for _, c := range []struct {
 		program string
 		edit    func(p *ir.Program)
 		want    string
 	}{
-		{t4, wide(ir.F16, 30016), "a block of t4 has 65536 bytes of shared memory, and needs 97268: 60032 for the " +
+		{t4, wide(ir.F16, 30016), "a block of t4 has 65536 bytes of shared memory, and needs 97332: 60032 for the " +
 			"30016 values (intermediate_size) that stage L{i}.down reads, " +
-			"32768 for a ring of 2 chunks, and 4468 for the rest; want any other target [AMK4005]"},
+			"32768 for a ring of 2 chunks, and 4532 for the rest; want any other target [AMK4005]"},
 		{h200, wide(ir.BF16, 32772), "it reads 32772 values (intermediate_size), and the warps of a block keep at " +
 			"most 32768 in registers; want --dtype fp32"},
 		{h200, wide(ir.BF16, 65536), "want a narrower model: no target has room for this one"},
+		{whole, heads(1366), "norms of all queries and all keys take 32784 elements; with tensor cores at most 32768"},
 		{t4, wide(ir.F32, 20000), "want --dtype fp16 or bf16; or any other target"},
 	} {
 		p := goldenPrograms(t)[c.program]

@@ -35,7 +35,7 @@ type declaration struct {
 	heads string
 }
 
-// Readers of heads, in attention.cuh: as they are, or normalised by the head and rotated.
+// Readers of heads, in attention.cuh: as they are, or normalised.
 const (
 	plainHeads  = "PlainHeads"
 	normedHeads = "NormedHeads"
@@ -46,6 +46,7 @@ var bodies = map[string]declaration{
 	"EMBED":                              {body: bodyEmbed},
 	"EMBED ADD":                          {body: bodyEmbed},
 	"ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, plainHeads},
+	"RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND":           {bodyAttend, normedHeads},
 	"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, normedHeads},
 	"RMSNORM ADD":       {body: bodyAddNorm},
 	"ATTENTION_COMBINE": {body: bodyCombine},
@@ -64,9 +65,12 @@ func codesOf(s *ir.Stage) string {
 	return strings.Join(codes, " ")
 }
 
-// headsOf is the reader of an attention stage's heads, and normsHeads whether that normalises and rotates them.
-func headsOf(s *ir.Stage) string  { return bodies[codesOf(s)].heads }
-func normsHeads(s *ir.Stage) bool { return headsOf(s) == normedHeads }
+// headsOf is the reader of an attention stage's heads, and normsHeads whether that normalises them: with normsWhole all
+// of q and all of k, and else each by itself. rotatesHeads is whether it rotates what it has normalised.
+func headsOf(s *ir.Stage) string    { return bodies[codesOf(s)].heads }
+func normsHeads(s *ir.Stage) bool   { return headsOf(s) == normedHeads }
+func normsWhole(s *ir.Stage) bool   { return normsHeads(s) && len(s.Ops[0].In) == 3 }
+func rotatesHeads(s *ir.Stage) bool { return normsHeads(s) && op(s, ir.ROPE).In != nil }
 
 // addsToResidual reports whether a stage has a sum of rows that are kept on chip.
 func addsToResidual(s *ir.Stage) bool {

@@ -44,6 +44,8 @@ var goldenCases = []struct {
 	{name: "granite-biases_h200_bf16", model: "zoo/granite-biases", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "smollm3-tied_h200_bf16", model: "zoo/smollm3-tied", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "exaone4-windows_h200_bf16", model: "zoo/exaone4-windows", target: "h200", dtype: ir.BF16, maxSeq: 64},
+	{name: "olmo2-plain_h200_bf16", model: "zoo/olmo2-plain", target: "h200", dtype: ir.BF16, maxSeq: 64},
+	{name: "hunyuan-alpha_h200_bf16", model: "zoo/hunyuan-alpha", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "mistral-window_h200_bf16", model: "zoo/mistral-window", target: "h200", dtype: ir.BF16, maxSeq: 128,
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4},
 			"ring": {"chunk_bytes": 4096}}}}, // of 32 rows, so that the window is split

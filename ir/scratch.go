@@ -94,7 +94,7 @@ func keepsActivations(tensorCores bool, columns []int) bool {
 func (s *Scratch) Bytes(slots int) int {
 	const (
 		rows     = 8
-		squares  = 2 * warps
+		squares  = 2 * 2 * warps // of two vectors at most
 		best     = 2 * warps
 		words    = 8 + 2*4  // and four addresses
 		paddings = 4*12 + 4 // at most, before the parts that are aligned to 16 or 8 bytes and at the end

@@ -105,9 +105,9 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 	case "kQkvWeight":
 		return matrix("L{i}.qkv.weight", m.layers, m.qkvRows(), m.hidden)
 	case "kQNormWeight":
-		return vector("L{i}.q_norm.weight", m.layers, m.headDim)
+		return vector("L{i}.q_norm.weight", m.layers, m.normedRows(m.attnRows()))
 	case "kKNormWeight":
-		return vector("L{i}.k_norm.weight", m.layers, m.headDim)
+		return vector("L{i}.k_norm.weight", m.layers, m.normedRows(m.kvRows()))
 	case "kOWeight":
 		return matrix("L{i}.o.weight", m.layers, m.hidden, m.attnRows())
 	case "kPostNormWeight":

@@ -19,7 +19,7 @@ func (b *builder) checkCalls() {
 			b.constants[w.Name] = c.name
 		}
 	}
-	rotates := slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.normed })
+	rotates := slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.angles != nil })
 	if b.computed.barrier != rotates {
 		b.failCall(b.computed.spell(b.computed.begin), "consumer_barrier() is there or not; want it where attention "+
 			"rotates, and there alone")

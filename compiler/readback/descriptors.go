@@ -47,8 +47,8 @@ type descriptor struct {
 	splits, shareRows, window, width                   int
 	eps, scale, scoreCap                               float64
 	unitOffset                                         bool      // its norms multiply by 1 + weight
-	angles                                             *rotation // that attention rotates q and k by
-	normed                                             bool      // of attention: it normalises and rotates q and k
+	normed, wholeNorm                                  bool      // of attention: it normalises q and k; all of each
+	angles                                             *rotation // that attention rotates q and k by then; nil: by none
 	scaled                                             bool      // of embed: it multiplies rows by scale
 	positionOffset                                     int       // of embed: the row of position 0
 	function                                           *function // of a matrix stage
@@ -171,7 +171,12 @@ func (b *builder) read(d *descriptor) {
 		d.window, d.scale, d.scoreCap = r.int(s, "kWindowRows"), r.float(s, "kScale"), r.float(s, "kScoreCap")
 		if d.normed = s.byName["kNormEps"] != nil; d.normed {
 			d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kNormUnitOffset")
-			d.angles = b.rotation(r, d.at, r.int(s, "kAngles"))
+			if d.wholeNorm = r.bool(s, "kWholeNorm"); d.wholeNorm {
+				b.facts.wholeNorms = true
+			}
+			if r.bool(s, "kRotates") {
+				d.angles = b.rotation(r, d.at, r.int(s, "kAngles"))
+			}
 		}
 		b.checkShare(d)
 		return

@@ -114,6 +114,7 @@ type model struct {
 	tied, fragments                                                           bool
 	dtypes                                                                    ir.DTypes
 	replicated                                                                bool // every SM has the whole residual
+	wholeNorms                                                                bool // attention's take all of q, of k
 	rotations                                                                 []rotation
 	positions                                                                 int // rows of their table; 0: none
 }
@@ -122,6 +123,14 @@ func (m *model) group() int    { return max(1, m.heads/m.kvHeads) } // query hea
 func (m *model) attnRows() int { return m.heads * m.headDim }
 func (m *model) kvRows() int   { return m.kvHeads * m.headDim }
 func (m *model) qkvRows() int  { return m.attnRows() + 2*m.kvRows() }
+
+// normedRows is how many of so many rows of q or k one norm of attention takes.
+func (m *model) normedRows(all int) int {
+	if m.wholeNorms {
+		return all
+	}
+	return m.headDim
+}
 
 // A rotation is a table of angles.
 type rotation struct {

@@ -182,8 +182,7 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 	v := view(in, piece(head, hd, m.attnRows()+m.kvRows()))
 	var heads []ir.Op
 	if d.normed {
-		heads = b.normedHeads(d, q, k)
-		q, k = view("%q"), view("%k")
+		heads, q, k = b.normedHeads(d, head, q, k)
 	}
 	return append(heads,
 		op(ir.ATTENTION, views(to), views(q, rows(past, 0), rows(past, 1), k, v), params...),
@@ -191,20 +190,32 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 		op(ir.KVAppend, views(rows(now, 1)), views(v)))
 }
 
-// normedHeads is NormedHeads of attention.cuh: each head of q and k is normalised by itself, and rotated.
-func (b *builder) normedHeads(d *descriptor, q, k ir.Operand) []ir.Op {
-	hd := b.facts.headDim
-	size := ir.IntParam("head_dim", ir.Int(hd))
-	norm := func(out string, x ir.Operand, gain string) ir.Op {
-		return op(ir.RMSNORM, views(view(out)), views(x, view(gain, upTo(hd))), append(d.normParams(), size)...)
+// normedHeads is NormedHeads of attention.cuh: heads of q and k are normalised by themselves, or as parts of all of q
+// and all of k, and rotated then or not. It returns what attention reads.
+func (b *builder) normedHeads(d *descriptor, head ir.Expr, q, k ir.Operand) (ops []ir.Op, toQ, toK ir.Operand) {
+	m := &b.facts
+	size := ir.IntParam("head_dim", ir.Int(m.headDim))
+	toQ, toK = view("%qn"), view("%kn")
+	if d.wholeNorm {
+		rows := m.attnRows()
+		wholeQ, wholeK := view(q.Buf, upTo(rows)), view(q.Buf, ir.Span(ir.Int(rows), ir.Int(rows+m.kvRows())))
+		gainQ, gainK := view(d.qNorm, piece(head, m.group()*m.headDim, 0)), view(d.kNorm, piece(head, m.headDim, 0))
+		ops = []ir.Op{op(ir.RMSNORM, views(toQ), views(q, gainQ, wholeQ), d.normParams()...),
+			op(ir.RMSNORM, views(toK), views(k, gainK, wholeK), d.normParams()...)}
+	} else {
+		gain := upTo(m.headDim)
+		ops = []ir.Op{op(ir.RMSNORM, views(toQ), views(q, view(d.qNorm, gain)), append(d.normParams(), size)...),
+			op(ir.RMSNORM, views(toK), views(k, view(d.kNorm, gain)), append(d.normParams(), size)...)}
 	}
-	rotate := func(out, in string) ir.Op {
-		return op(ir.ROPE, views(view(out)), views(view(in), view(d.angles.angles, upTo(d.angles.pairs))),
+	if d.angles == nil {
+		return ops, toQ, toK
+	}
+	rotate := func(out, in ir.Operand) ir.Op {
+		return op(ir.ROPE, views(out), views(in, view(d.angles.angles, upTo(d.angles.pairs))),
 			append([]ir.Param{size, ir.IntParam("order", ir.Int(1)), ir.IntParam("pos", position)},
 				d.angles.scale...)...)
 	}
-	return []ir.Op{norm("%qn", q, d.qNorm), norm("%kn", k, d.kNorm),
-		rotate("%q", "%qn"), rotate("%k", "%kn")}
+	return append(ops, rotate(view("%q"), toQ), rotate(view("%k"), toK)), view("%q"), view("%k")
 }
 
 // combine is combine.cuh: unit a is kWidth elements of the attention vector, which lie in one head.

@@ -39,7 +39,7 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 			params = append(params, intParam("head_dim", n))
 		case code == ir.RMSNORM && chance(s.Rand, 2): // a part of a whole
 			in[0] = s.input("", s.float(), rows, n)
-			in = append(in, s.input("", s.float(), rows, s.some()))
+			in = append(in, s.input("", s.float(), rows, 1+s.some()))
 		}
 		return s.op(code, in, floats(s.count(in[0])), params...)
 	case ir.GEMV:

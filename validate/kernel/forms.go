@@ -109,7 +109,8 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
 				return []*storage{rounded, gains}, nil
 			}
-			return []*storage{vector, gains}, []*storage{rounded} // heads, or a branch that is added on every SM
+			// heads, perhaps of a whole that is normalised, or a branch that is added on every SM
+			return []*storage{vector, gains, vector}, []*storage{rounded}
 		case ir.LAYERNORM:
 			return []*storage{vector, gains, gains}, nil
 		case ir.GEMV:

@@ -14,11 +14,12 @@ import (
 //	Name, Architecture   nothing: they are labels, from which nothing is computed
 //	DTypes               weights, caches and 16-bit exchange words; one type for all three (AMK3121)
 //	Layers               the number of caches
-//	Hidden               the weights of norms but those of heads; the columns of the embedding table and of the
+//	Hidden               the weights of norms but those of attention; the columns of the embedding table and of the
 //	                     head's matrix
 //	Intermediate         the longest result of a gated activation, such as SILU_MUL
 //	Heads                the query heads of an attention, times KVHeads
-//	KVHeads, HeadDim     caches; head_dim of attention and rotation; the weights of norms of heads
+//	KVHeads, HeadDim     caches; head_dim of attention and rotation; the weights of norms of heads, and of norms of
+//	                     the heads of all tasks
 //	Vocab                the rows of the embedding table and of the head's matrix; the logits
 //	MaxSeq               caches; the positions that the variants cover (AMK3023)
 //	Tied                 whether the head's matrix is the embedding table
@@ -125,8 +126,12 @@ func (c *modelCheck) checkTask(t int32) {
 			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
 		case ir.RMSNORM:
 			length := m.Hidden
-			if op.Has("head_dim") {
+			switch {
+			case op.Has("head_dim"):
 				length = m.HeadDim
+			case len(op.In) == 3: // a task has the queries or the keys of one kv head, and the mean is that of all
+				length = m.KVHeads * elements(op.In[0], p.flat.Lo)
+				want("a whole of length", elements(op.In[2], p.flat.Lo), length)
 			}
 			want("a weight of length", p.flat.Buffers[op.InBuf[1]].Numel(), length)
 			want("eps", float32(op.FloatOr("eps", 0)), float32(m.Eps))
@@ -154,6 +159,15 @@ func (c *modelCheck) checkTask(t int32) {
 			}
 		}
 	}
+}
+
+// elements is how many elements a view has; those of a temporary are not said.
+func elements(o ir.Operand, pos int) int {
+	n := min(1, len(o.Dims))
+	for _, d := range o.Dims {
+		n *= d.Len(pos)
+	}
+	return n
 }
 
 // checkMatrix: the table that a token's row is taken from and the matrix that makes the logits have a row for each

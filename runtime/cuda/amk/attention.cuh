@@ -106,26 +106,82 @@ __device__ __forceinline__ int v_row(int head) {
 struct PlainHeads {
   Page in;
 };
-// or as products. Then each head of them is normalised by itself, times a gain of kHeadDim weights,
-// and rotated to this position by the angles of table S::kAngles (RMSNORM with head_dim, ROPE):
-// S::kNormEps is added to the mean of squares. Rotation pairs lie side by side, in the heads and in
-// the gains.
+// or they are normalised first: each head by itself, times a gain of kHeadDim weights (RMSNORM with
+// head_dim), or with S::kWholeNorm all heads of q as one vector and all of k as another, times
+// gains as long as these (RMSNORM with a whole). S::kNormEps is added to the mean of squares. With
+// S::kRotates they are then rotated to this position by the angles of table S::kAngles (ROPE).
+// Rotation pairs lie side by side, in the heads and in the gains.
 struct NormedHeads {
   Page in;
   const u8* q_gain;
   const u8* k_gain;
 };
 
-// What a weight of a head's norm multiplies by: itself, or 1 + it.
+// The weights that a head of a unit is multiplied by: of q's heads, or of k's, which comes after
+// them.
+template <class S>
+__device__ __forceinline__ const u8* gain_of_head(const NormedHeads& heads, const Unit<S> u,
+                                                  int head) {
+  const bool is_query = head < kGroupHeads;
+  const u8* gain = is_query ? heads.q_gain : heads.k_gain;
+  const int of_all = is_query ? u.head() * kGroupHeads + head : u.head();
+  return gain + (S::kWholeNorm ? of_all * kHeadDim * WeightElement::kBytes : 0);
+}
+
+// What a weight of a norm multiplies by: itself, or 1 + it.
 template <class S>
 __device__ __forceinline__ float gain_of(float weight) {
   return S::kNormUnitOffset ? 1.0f + weight : weight;
 }
 
-// 1/rms of a head, from the sum of its squares.
-template <class S>
+// cos and sin that a rotation pair is turned by at this position: by 0 where nothing is rotated.
+template <class S, class C>
+__device__ __forceinline__ float2 turn_of(const C& c, int pair) {
+  if constexpr (S::kRotates) {
+    return c.shared.rotation[S::kAngles][pair];
+  } else {
+    return make_float2(1.0f, 0.0f);
+  }
+}
+
+// 1/rms of so many elements, from the sum of their squares.
+template <class S, int kCount>
 __device__ __forceinline__ float inverse_rms(float squares) {
-  return rsqrtf(squares * (1.0f / kHeadDim) + S::kNormEps);
+  return rsqrtf(squares * (1.0f / kCount) + S::kNormEps);
+}
+
+// A number for all of q, and one for all of k.
+struct OfBoth {
+  float q, k;
+};
+constexpr int kQueryRows = kHeads * kHeadDim;                   // of the qkv vector, the first ones
+constexpr int kNormedRows = kQueryRows + kKVHeads * kHeadDim;  // and k's, which come after them
+
+// 1/rms of all of q and of all of k, for S::kWholeNorm: from the sums of the squares that each
+// thread has read. Every SM reads all of them and adds up in one order, so that all have the same
+// bits. All threads of a block call it.
+template <class S, class C>
+__device__ __forceinline__ OfBoth inverse_rms_of_block(C& c, OfBoth squares) {
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) {
+    squares.q += __shfl_xor_sync(~0u, squares.q, offset);
+    squares.k += __shfl_xor_sync(~0u, squares.k, offset);
+  }
+  float* const sums = c.shared.squares[c.norms & 1];
+  if (c.lane == 0) {
+    sums[c.warp] = squares.q;
+    sums[kConsumerWarps + c.warp] = squares.k;
+  }
+  consumer_barrier();
+  squares = {0, 0};
+#pragma unroll
+  for (int w = 0; w < kConsumerWarps; ++w) {
+    squares.q += sums[w];
+    squares.k += sums[kConsumerWarps + w];
+  }
+  ++c.norms;
+  return {inverse_rms<S, kQueryRows>(squares.q),
+          inverse_rms<S, kNormedRows - kQueryRows>(squares.k)};
 }
 
 // Which cache of the arena a stage uses: the n-th one in layer n, unless the generated kernel says

@@ -87,33 +87,67 @@ struct UnitReader<S, PlainHeads> {
 };
 
 // A warp takes a head at a time, so that shuffles add up its squares and turn its rotation pairs,
-// which are neighbouring lanes. The row is in the unit's floats whether it is the unit's own or
+// which are neighbouring lanes. The squares of all heads are the block's: every SM with a unit
+// reads all of q and of k for them. The row is in the unit's floats whether it is the unit's own or
 // not, and goes into the cache from there.
 template <class S>
 struct UnitReader<S, NormedHeads> {
+  // What this thread has of the squares of all of q and of all of k.
+  template <class C>
+  __device__ static __forceinline__ OfBoth squares_of_all(C& c, const NormedHeads heads) {
+    constexpr int kAtOnce = 8;
+    OfBoth squares = {};
+#pragma unroll 1
+    for (int first = c.tid; first < kNormedRows; first += kAtOnce * kConsumers) {
+      auto words = word_poll<Element, kAtOnce>(page_copy(c, heads.in), [first](int i) {
+        const int row = first + i * kConsumers;
+        return row < kNormedRows ? row : -1;
+      });
+      poll_all(c, words);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const bool is_query = first + i * kConsumers < kQueryRows;
+        (is_query ? squares.q : squares.k) += words.value(i) * words.value(i);
+      }
+    }
+    return squares;
+  }
+
+  // 1/rms of what a head is normalised with: its own elements, of which a lane has these squares,
+  // or those of all.
+  __device__ static __forceinline__ float inverse_of(int head, float own, const OfBoth& all) {
+    if constexpr (S::kWholeNorm) {
+      return head < kGroupHeads ? all.q : all.k;
+    } else {
+#pragma unroll
+      for (int offset = 16; offset; offset >>= 1) own += __shfl_xor_sync(~0u, own, offset);
+      return inverse_rms<S, kHeadDim>(own);
+    }
+  }
+
   template <class C>
   __device__ static __forceinline__ void fill(C& c, const NormedHeads heads, const Unit<S> u,
                                               float* q) {
     constexpr int kWords = ceil_div(kHeadDim, 32);
+    OfBoth all = {};
+    if constexpr (S::kWholeNorm) all = inverse_rms_of_block<S>(c, squares_of_all(c, heads));
 #pragma unroll 1
     for (int h = c.warp; h < kGroupHeads + 2; h += kConsumerWarps) {
       const bool is_value = h > kGroupHeads;
       const int first = h < kGroupHeads ? (u.head() * kGroupHeads + h) * kHeadDim
                         : is_value      ? v_row(u.head())
                                         : k_row(u.head());
-      const u8* gain = h < kGroupHeads ? heads.q_gain : heads.k_gain;
+      const u8* gain = gain_of_head<S>(heads, u, h);
       auto words =
           word_poll<Element, kWords>(page_copy(c, heads.in), [lane = c.lane, first](int i) {
             const int d = lane + i * 32;
             return d < kHeadDim ? first + d : -1;
           });
       poll_all(c, words);
-      float squares = 0;
+      float own = 0;
 #pragma unroll
-      for (int i = 0; i < kWords; ++i) squares += words.value(i) * words.value(i);
-#pragma unroll
-      for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
-      const float inverse = inverse_rms<S>(squares);
+      for (int i = 0; i < kWords; ++i) own += words.value(i) * words.value(i);
+      const float inverse = inverse_of(h, own, all);
 #pragma unroll
       for (int i = 0; i < kWords; ++i) {
         const int d = c.lane + i * 32;
@@ -121,7 +155,7 @@ struct UnitReader<S, NormedHeads> {
         const float v =
             real && !is_value ? words.value(i) * inverse * gain_of<S>(load_weight(gain, d)) : 0.0f;
         const float other = __shfl_xor_sync(~0u, v, 1);
-        const float2 turn = real ? c.shared.rotation[S::kAngles][d / 2] : make_float2(0, 0);
+        const float2 turn = real ? turn_of<S>(c, d / 2) : make_float2(0, 0);
         const float rotated = d & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
         if (real) q[h * kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(rotated);
       }

@@ -59,7 +59,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u = unit_of_step<S>(c, unit);
-    Reader reader(c, heads);
+    Reader reader(c, heads, u);
     const int group = c.warp % kHeadGroups, block_warp = c.warp / kHeadGroups;
     const int pair = (c.lane & 3) * 2;  // the two heads of its group whose results a lane holds
 
@@ -93,7 +93,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
       const int quad = Reader::quad(c.tid, i);
       return quad < kUnitQuads ? unit_word(u.head(), quad) : -1;
     });
-    poll_all(c, words);
+    reader.poll(c, heads, words);
     lap(c, Did::kExchangeWait);
     reader.take(c, words);
 #pragma unroll

@@ -66,7 +66,7 @@ struct Scratch {
 #else
   alignas(16) float partial[2][kConsumerWarps][kTilesPerFlush * kTileRows * kRowSums];
 #endif
-  float squares[2][kConsumerWarps];
+  float squares[2][2 * kConsumerWarps];  // of one vector, or of two
   // this SM's rows of the residual stream, fp32, for the whole step
   alignas(16) float residual[kResidualRows];
   float2 rotation[kAngleTables][kHeadDim / 2];  // cos and sin of this position

@@ -123,6 +123,33 @@ __device__ __forceinline__ void poll_all(C& c, Poll& poll) {
   }
 }
 
+// Two polls as one, so that the loads of both are in flight together.
+template <class First, class Second>
+struct PollOfBoth {
+  First& first;
+  Second& second;
+  u32 missing = 1;
+
+  __device__ __forceinline__ void load() {
+    first.load();
+    second.load();
+  }
+  template <class C>
+  __device__ __forceinline__ void check(C& c) {
+    first.check(c);
+    second.check(c);
+    missing = first.missing | second.missing;
+  }
+  __device__ __forceinline__ int first_missing() const {
+    return first.missing ? first.first_missing() : second.first_missing();
+  }
+};
+template <class C, class First, class Second>
+__device__ __forceinline__ void poll_both(C& c, First& first, Second& second) {
+  PollOfBoth<First, Second> both{first, second};
+  poll_all(c, both);
+}
+
 // Polls one word.
 template <class E, class C>
 __device__ __forceinline__ float poll_word(C& c, const Page page, int index) {

@@ -20,6 +20,7 @@ constexpr int kUnitQuads = (kGroupHeads + 2) * kHeadQuads;
 // elements from head to head, so that a fragment's lanes meet no bank twice
 constexpr int kQueryStride = kPaddedHead + 16;
 static_assert(kHeadDim % 4 == 0, "four words are read at a time");
+constexpr int kNormedQuads = kNormedRows / 4;
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kCacheBlockBytes,
               "q of a group and a block of the cache");
 
@@ -31,7 +32,7 @@ __device__ __forceinline__ int unit_word(int head, int quad) {
                           : v_row(head) + row - kHeadDim;
 }
 
-// Which quads a thread reads, and what it makes of them once they are there.
+// Which quads of its unit a thread reads, and what it makes of them once they are there.
 template <class S, class Heads>
 struct UnitReader;
 
@@ -40,9 +41,11 @@ struct UnitReader<S, PlainHeads> {
   static constexpr int kQuads = ceil_div(kUnitQuads, kConsumers);  // of a thread
 
   template <class C>
-  __device__ __forceinline__ UnitReader(C&, const PlainHeads&) {}
+  __device__ __forceinline__ UnitReader(C&, const PlainHeads&, const Unit<S>) {}
   // Number of the i-th quad that a thread reads of a unit, or one past the last.
   __device__ static __forceinline__ int quad(int tid, int i) { return tid + i * kConsumers; }
+  template <class C, class Poll>
+  __device__ __forceinline__ void poll(C& c, const PlainHeads&, Poll& words) { poll_all(c, words); }
   template <class C, class Poll>
   __device__ __forceinline__ void take(C&, const Poll&) {}
   // The four values of the i-th.
@@ -51,8 +54,10 @@ struct UnitReader<S, PlainHeads> {
 };
 
 // The quads of a head lie in the lanes of one warp, or of a part of one, so that shuffles add up
-// its squares. What a rotation pair is multiplied by, gains and angles together, is in registers
-// before the exchange is polled, and the products are under way while the squares are added up.
+// its squares. Those of all heads are the block's: every SM with a unit reads all of q and of k for
+// them, beside its unit. What a rotation pair is multiplied by, gains and angles together, is in
+// registers before the exchange is polled, and the products are under way while the squares are
+// added up.
 template <class S>
 struct UnitReader<S, NormedHeads> {
   // that share a head
@@ -70,6 +75,7 @@ struct UnitReader<S, NormedHeads> {
   };
   Pair by[kQuads][2];
   uint2 four[kQuads];  // the values
+  OfBoth squares = {};  // that this thread has read of all of q and k
 
   // Number of a head in the unit, v's last, and of a quad in its head.
   __device__ static __forceinline__ int head(int tid, int i) {
@@ -84,15 +90,15 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C>
-  __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads) {
+  __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads, const Unit<S> u) {
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {
       const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
-      const u8* gain = head(c.tid, i) < kGroupHeads ? heads.q_gain : heads.k_gain;
+      const u8* gain = gain_of_head<S>(heads, u, head(c.tid, i));
       const uint2 g = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
       const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
-      by[i][0] = gained(g.x, c.shared.rotation[S::kAngles][pair]);
-      by[i][1] = gained(g.y, c.shared.rotation[S::kAngles][pair + 1]);
+      by[i][0] = gained(g.x, turn_of<S>(c, pair));
+      by[i][1] = gained(g.y, turn_of<S>(c, pair + 1));
     }
   }
 
@@ -103,22 +109,52 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C, class Poll>
+  __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, Poll& words) {
+    if constexpr (S::kWholeNorm) {
+      constexpr int kOfAll = ceil_div(kNormedQuads, kConsumers);
+      auto all = quad_poll<kOfAll>(page_copy(c, heads.in), [tid = c.tid](int i) {
+        const int quad = tid + i * kConsumers;
+        return quad < kNormedQuads ? quad * 4 : -1;
+      });
+      poll_both(c, words, all);
+#pragma unroll
+      for (int i = 0; i < kOfAll; ++i) {
+        const bool is_query = (c.tid + i * kConsumers) * 4 < kQueryRows;
+        (is_query ? squares.q : squares.k) += squares_of(all.pairs(i));
+      }
+    } else {
+      poll_all(c, words);
+    }
+  }
+
+  // 1/rms of what a head is normalised with: its own elements, of which a lane has these squares,
+  // or those of all.
+  __device__ __forceinline__ float inverse_of(int head, float own, const OfBoth& all) const {
+    if constexpr (S::kWholeNorm) {
+      return head < kGroupHeads ? all.q : all.k;
+    } else {
+#pragma unroll
+      for (int offset = kLanes / 2; offset; offset >>= 1) own += __shfl_xor_sync(~0u, own, offset);
+      return inverse_rms<S, kHeadDim>(own);
+    }
+  }
+
+  template <class C, class Poll>
   __device__ __forceinline__ void take(C& c, const Poll& words) {
+    OfBoth all = {};
+    if constexpr (S::kWholeNorm) all = inverse_rms_of_block<S>(c, squares);
 #pragma unroll
     for (int first = 0; first < kQuads; first += kOfHead) {
-      float squares = 0;
+      float own = 0;
       float2 rotated[kOfHead][2];
 #pragma unroll
       for (int i = first; i < first + kOfHead; ++i) {
         const uint2 x = words.pairs(i);
-        squares += squares_of(x);
+        own += squares_of(x);
         rotated[i - first][0] = rotate(x.x, by[i][0]);
         rotated[i - first][1] = rotate(x.y, by[i][1]);
       }
-#pragma unroll
-      for (int offset = kLanes / 2; offset; offset >>= 1)
-        squares += __shfl_xor_sync(~0u, squares, offset);
-      const float inverse = inverse_rms<S>(squares);
+      const float inverse = inverse_of(head(c.tid, first), own, all);
       const bool is_value = head(c.tid, first) > kGroupHeads;
 #pragma unroll
       for (int i = first; i < first + kOfHead; ++i) {

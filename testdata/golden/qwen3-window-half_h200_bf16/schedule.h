@@ -112,6 +112,8 @@ struct ShortAttnKind1 {
   static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
   static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr bool kWholeNorm = false;  // one of all of q and one of all of k
+  static constexpr bool kRotates = true;  // q and k, once they are normalised
   static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
@@ -138,6 +140,8 @@ struct ShortAttnKind2 {
   static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
   static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr bool kWholeNorm = false;  // one of all of q and one of all of k
+  static constexpr bool kRotates = true;  // q and k, once they are normalised
   static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
@@ -167,6 +171,8 @@ struct LongPartKind1 {
   static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
   static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr bool kWholeNorm = false;  // one of all of q and one of all of k
+  static constexpr bool kRotates = true;  // q and k, once they are normalised
   static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
@@ -196,6 +202,8 @@ struct LongPartKind2 {
   static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
   static constexpr bool kNormUnitOffset = false;  // times 1 + weight
+  static constexpr bool kWholeNorm = false;  // one of all of q and one of all of k
+  static constexpr bool kRotates = true;  // q and k, once they are normalised
   static constexpr int kAngles = 0;  // table that q and k rotate by
 };
 
