@@ -47,7 +47,7 @@ func TestPlainKernels(t *testing.T) {
 				kernels = append(kernels, `{"`+string(m[1])+`", `+string(m[1])+`}`)
 			}
 			program := filepath.Join(dir, "plain")
-			out, err := exec.Command(compiler, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,
+			out, err := exec.Command(compiler, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,
 				"-DKERNELS="+strings.Join(kernels, ", "), "-o", program, "testdata/plain.cc").CombinedOutput()
 			require.NoError(t, err, "%s", out)
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"encoding/json"
 	"math"
 	"os"
@@ -22,7 +23,7 @@ func readNPY[T int32 | float32](t *testing.T, path string) ([]T, []int) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	r, err := npyio.NewReader(f)
+	r, err := npyio.NewReader(bufio.NewReader(f)) // it reads number by number
 	require.NoError(t, err)
 	var out []T
 	require.NoError(t, r.Read(&out))
@@ -199,8 +200,9 @@ func TestZoo(t *testing.T) {
 			t.Logf("max |logit error| %.2g over %v", worst, shape)
 
 			greedy, _ := readNPY[int32](t, dir+"/ref_greedy_from8.npy")
-			code, stdout, stderr := amkc("run", dir, "--device", "ref", "--ignore-eos", "--prompt-ids",
-				joinIDs(ids[:8]), "--max-tokens", strconv.Itoa(len(greedy)), "--max-seq", positions)
+			code, stdout, stderr := amkc("run", dir, "--device", "ref", "--target", "sm_90", "--num-sms", "6",
+				"--ignore-eos", "--prompt-ids", joinIDs(ids[:8]), "--max-tokens", strconv.Itoa(len(greedy)),
+				"--max-seq", positions)
 			require.Equal(t, 0, code, stderr)
 			require.Equal(t, joinIDs(greedy)+"\n", stdout)
 		})

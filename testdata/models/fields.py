@@ -10,7 +10,7 @@ those that are read from a config while a model is built and run. Each is given 
 out; fields of a rotary embedding once for each of its types, in the present and in the former form.
 
 A flip is judged by transformers: the same weights, as far as shapes allow, run through the model of either config.
-`inert` is one that changes no bit of any logit (of names of a function, nothing beyond ROUNDS), `moves` one that changes
+`inert` is one that changes no bit of any logit (of names and switches, nothing beyond ROUNDS), `moves` one that changes
 some; one that transformers does not load is not counted. Then amkc computes the logits of the flipped checkpoint, and
 must give transformers' within ERROR or refuse it. What it ignores although it moves logits is reported, and nothing is
 written.
@@ -44,8 +44,8 @@ AMKC = os.path.join(HERE, "..", "..", "amkc")
 FOLDER = os.path.join(HERE, "fields")
 POSITIONS = 28
 ERROR = 1e-4  # of amkc's logits
-MOVES = 1.5e-4  # what a flip that is followed must change, or it could as well be ignored
-ROUNDS = 1e-5  # what two names of one function may differ by
+NEARER = 10  # times nearer to the flip's logits than those are to the base's; else a flip could as well be ignored
+ROUNDS = 1e-5  # what two names of one function, or two orders of one sum, may differ by
 
 # Fields that no logit can depend on, or that are none of the model's.
 ASIDE = set(transformers.GenerationConfig._get_default_generation_params()) | {
@@ -248,12 +248,12 @@ class Family:
         want, by_default = self.reference.logits(flipped(config, name, value))
         moved = difference(want, before[0]) or difference(by_default(), before[1])
         have, codes = amkc(self.reference.folder, self.reference.ids)
-        if have is not None:
-            self.check(where, have, want)
-        if moved <= ROUNDS and isinstance(value, str):
+        if moved <= ROUNDS and isinstance(value, (str, bool)):
             moved = 0
-        if 0 < moved < MOVES and have is not None:
-            self.wrong.append(f"{where}: is followed, and moves logits by {moved:.2g} alone")
+        if have is not None:
+            off = self.check(where, have, want)
+            if 0 < moved < NEARER * off:
+                self.wrong.append(f"{where}: moves logits by {moved:.2g} alone, and amkc is off by {off:.2g}")
         if moved:
             self.moved.add(name)
         flip = ["moves" if moved else "inert", " ".join(codes)]
@@ -262,6 +262,7 @@ class Family:
     def check(self, where, have, want):
         if not (off := difference(have, want)) <= ERROR:
             self.wrong.append(f"{where}: amkc is off by {off:.2g}")
+        return off
 
     def ask_all(self):
         config = json_config(self.name)
@@ -281,6 +282,8 @@ class Family:
             for kind, rope in ropes(pairs).items():
                 if "original_max_position_embeddings" in config:
                     rope.pop("original_max_position_embeddings", None)
+                if kind != "proportional" and (part := get(config, path).get("partial_rotary_factor")):
+                    rope["partial_rotary_factor"] = part
                 base = flipped(config, path, rope)
                 beside = {name: hint for name, hint in fields.items() if name.split(".")[-1] in BESIDE}
                 if kind != "default":

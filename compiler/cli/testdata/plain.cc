@@ -1,20 +1,14 @@
 // Runs the plain kernels of a build on the CPU, in float32: blocks one after the other, of one warp, whose lanes are
 // contexts that take turns. Prints the logits after each of the ids. The test defines KERNELS, a list of
-// {name, function}.
-#include <csetjmp>
+// {name, function}. It is compiled once for each model, and the headers of C++ would take more time than all else.
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <map>
-#include <string>
-#include <vector>
-
-using std::max;
+template <class T> constexpr T max(T a, T b) { return a < b ? b : a; }
 #define __device__
 #define __host__
 #define __global__
@@ -82,14 +76,19 @@ float __half2float(Half) { abort(); }
 
 using namespace amk;
 
-static const std::map<std::string, void (*)(Reference)> kernels{KERNELS};
-static std::vector<u8> weights, cache(kCacheBytes);
-alignas(256) static u8 scratch[sizeof(Values)];
+static const struct {
+  const char* name;
+  void (*run)(Reference);
+} kernels[] = {KERNELS};
+alignas(256) static u8 scratch[sizeof(Values)], cache[kCacheBytes];
+static u8* weights;
 
 static void launch(const Operation& o, const Reference& r) {
+  int kernel = 0;
+  while (strcmp(kernels[kernel].name, o.kernel) != 0) ++kernel;
   for (u32 block = 0; block < o.blocks; ++block) {
     blockIdx.x = block;
-    kernels.at(o.kernel)(r);
+    kernels[kernel].run(r);
     __syncthreads();
   }
 }
@@ -101,7 +100,7 @@ static void decode() {
   constexpr int kOperations = sizeof amk_reference_step / sizeof *amk_reference_step;
   constexpr int kKinds = sizeof amk_reference_kinds / sizeof *amk_reference_kinds;
   for (int position = 0; position < n; ++position) {
-    Reference r{weights.data(), cache.data(), scratch, 0, position, atoi(ids[position]), 0};
+    Reference r{weights, cache, scratch, 0, position, atoi(ids[position]), 0};
     for (int first = 0, end; first < kOperations; first = end) {
       const bool layers = amk_reference_step[first].repeats != kOnce;
       for (end = first + 1; layers && amk_reference_step[end].repeats != kOnce;) ++end;
@@ -120,12 +119,18 @@ static void decode() {
   }
 }
 
-int main(int argc, char** argv) {
-  std::ifstream file(argv[1], std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+// Reads the tensors of a safetensors file, behind the length of its header and the header.
+static bool read_weights(const char* path) {
+  FILE* file = fopen(path, "rb");
   u64 header;
-  memcpy(&header, text.data(), 8);
-  weights.assign(text.begin() + 8 + header, text.end());
+  if (!file || fread(&header, 8, 1, file) != 1 || fseek(file, 0, SEEK_END) != 0) return false;
+  const size_t bytes = ftell(file) - 8 - header;
+  weights = static_cast<u8*>(aligned_alloc(256, (bytes + 255) / 256 * 256));
+  return fseek(file, 8 + header, SEEK_SET) == 0 && fread(weights, 1, bytes, file) == bytes;
+}
+
+int main(int argc, char** argv) {
+  if (!read_weights(argv[1])) return 1;
   n = argc - 2;
   ids = argv + 2;
   static char stacks[kLanes][1 << 16];
