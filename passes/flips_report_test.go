@@ -165,18 +165,24 @@ const fieldsInert = `
 
 // whyRefused says of fields why values that move no logit are refused.
 var whyRefused = map[string]string{
+	"activation":                     clips,
+	"activation_function":            clips,
 	"attention_chunk_size":           "no field of the class; others cut attention into chunks by it",
-	"head_dim":                       "a head has elements",
+	"head_dim":                       "a head has elements, or it is no field of the class",
 	"is_causal":                      "true is meant; else a token attends to those after it",
 	"is_encoder_decoder":             "generation then looks for an encoder",
 	"layer_types":                    "the class does not read it: `sliding_window` is that of all layers",
 	"max_position_embeddings":        "a model has positions",
 	"no_rope_layer_interval":         "an interval has layers",
 	"no_rope_layers":                 "want 0 or 1 of each layer",
+	"n_embed":                        "null is no name of `hidden_size`",
 	"num_heads":                      noField,
 	"partial_rotary_factor":          "it contradicts `rope_parameters`, or the default rotation alone ignores it",
+	"rope_parameters":                noField,
+	"rope_scaling":                   noField,
 	"rope_theta":                     "it contradicts `rope_parameters`, which transformers before 5 does not read",
 	"sliding_window":                 "no field of the class; others have windows by it",
+	"sliding_window_pattern":         "an interval has layers",
 	"torch_dtype":                    "it contradicts `dtype`",
 	"use_bidirectional_attention":    "attention other than eager follows it",
 	"use_sliding_window":             "it contradicts `layer_types`",
@@ -184,6 +190,7 @@ var whyRefused = map[string]string{
 	"vision_feature_layer":           noField,
 	"vision_feature_select_strategy": noField,
 
+	"rope_parameters.alpha":                            "true is no number",
 	"rope_parameters.factor":                           "below 1 it would raise frequencies",
 	"rope_parameters.mrope_section":                    "for positions of three parts, which images have",
 	"rope_parameters.original_max_position_embeddings": "it contradicts the field beside `rope_parameters`",
@@ -193,6 +200,7 @@ var whyRefused = map[string]string{
 }
 
 const (
+	clips     = "it clips, and no activation of the small model is so large"
 	noField   = "no field of the class"
 	otherType = "the two names contradict each other, or it is `proportional`, which is not modelled"
 )
