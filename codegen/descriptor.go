@@ -80,6 +80,11 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 	}
 	if g := op(s, ir.GEMV); len(g.In) == 2 {
 		add("int", "kColumns", itoa(b.rangeExtent(g.In[1].Dims[1])), "")
+		split, err := b.splitFields(s, at)
+		if err != nil {
+			return nil, err
+		}
+		fs = append(fs, split...)
 	}
 	add("int", "kRotation", itoa(d.Rot), "of the SMs against the work")
 	add("int", "kRotationStep", itoa(d.Step), "more, from layer to layer")

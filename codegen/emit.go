@@ -69,8 +69,9 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, consumed) })
 		consume("%s<%s>(c, %s);", kind, st.Struct, weight)
 	case bodyAddNorm:
-		collect(&in, ofOperand(ir.RMSNORM, 0))
-		collect(&weight, func() (string, error) { return b.address(operand(s.Ops[0].In, 1).Buf, at, consumed) })
+		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
+		gain := operand(op(s, ir.RMSNORM).In, 1).Buf
+		collect(&weight, func() (string, error) { return b.address(gain, at, consumed) })
 		consume("%s<%s>(c, %s, %s);", kind, st.Struct, in, weight)
 	case bodyProduct:
 		collect(&weight, func() (string, error) { return b.address(op(s, ir.GEMV).In[1].Buf, at, layer) })

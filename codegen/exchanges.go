@@ -14,6 +14,9 @@ func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 			return
 		}
 		e := host.Exchange{Stage: s.Label(), Elements: b.handedOver(s, at)}
+		if parts, _ := b.splitK(s, at); parts > 1 {
+			e.Parts = parts
+		}
 		if l := at.loop; l != nil {
 			e.First, e.Layers, e.Loop = l.First, l.Count, at.number
 			if s.Kind != 0 {

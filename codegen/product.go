@@ -212,11 +212,16 @@ func (w *productWriter) gemv(o *ir.Op, normed bool) {
 		w.columns = w.b.rangeExtent(matrix.Dims[1])
 	}
 	in, out := view(buf(o.In, 0)), buf(o.Out, 0)
+	rows, columns := taskRows, upTo(w.columns)
+	if parts, of := w.b.splitK(w.s, w.at); parts > 1 {
+		before := spanA.Div(of).Mul(of) // rows of the parts before that of the task
+		rows, columns = ir.Span(spanA.Sub(before), spanB.Sub(before)), block(spanA.Div(of), w.columns, 0)
+	}
 	if !normed && w.b.readsResidual(w.s) {
 		in.Dims = []ir.Range{ownSM, upTo(w.columns)}
 		w.reader = "ResidualPlain{}"
 	} else if !normed {
-		in.Dims = []ir.Range{upTo(w.columns)}
+		in.Dims = []ir.Range{columns}
 		w.param("const Page", "in", argument{buffer: in.Buf})
 		w.reader = "Plain{in}"
 	} else if w.values[in.Buf] != w.reader {
@@ -227,7 +232,7 @@ func (w *productWriter) gemv(o *ir.Op, normed bool) {
 		to.Dims = []ir.Range{taskRows}
 	}
 	w.want = append(w.want, ir.Op{Code: ir.GEMV, Out: []ir.Operand{to},
-		In: []ir.Operand{in, view(matrix.Buf, taskRows, upTo(w.columns))}})
+		In: []ir.Operand{in, view(matrix.Buf, rows, columns)}})
 	w.comment(&w.product, "  ", o)
 	if w.row = w.variable(out, "y"); !to.IsTemp() {
 		w.store(to, w.row)

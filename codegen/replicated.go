@@ -18,17 +18,33 @@ func (b *builder) replicatedFields(s *ir.Stage, kind body) ([]field, error) {
 		return nil, diag.Errorf(codeDist, "stage "+s.Name, "is distributed %s, extent %d in grains of %d over %d SMs; "+
 			"want one task on each of %d SMs, spread in order", d.Kind, d.Extent, d.Grain, d.SMs, sms)
 	}
-	if most := maxReplicated(&b.p.Model); b.p.Model.Hidden > most {
-		return nil, diag.Errorf(codeLimit, "stage "+s.Name, "a residual of %d values on every SM; want at most %d",
-			b.p.Model.Hidden, most)
+	parts := 1 + sumsOfParts(s)
+	if most := maxReplicated(&b.p.Model); b.p.Model.Hidden > most/parts {
+		return nil, diag.Errorf(codeLimit, "stage "+s.Name, "a residual of %d values on every SM, and branches of "+
+			"%d parts; want at most %d values in all", b.p.Model.Hidden, parts, most)
 	}
 	if kind == bodyEmbedReplicated {
 		return embedScale(s), nil
 	}
-	norm := &s.Ops[0]
+	norm := op(s, ir.RMSNORM)
 	eps := norm.FloatOr("eps", 0)
-	return []field{{"float", "kNormEps", hexFloat(eps), decimal(eps)},
-		{"bool", "kUnitOffset", fmt.Sprint(norm.IntAt("unit_offset", 0, 0) == 1), "times 1 + weight"}}, nil
+	fs := []field{{"float", "kNormEps", hexFloat(eps), decimal(eps)},
+		{"bool", "kUnitOffset", fmt.Sprint(norm.IntAt("unit_offset", 0, 0) == 1), "times 1 + weight"}}
+	if parts > 1 {
+		fs = append(fs, field{"int", "kParts", itoa(parts), "whose sum the branch is"})
+	}
+	return fs, nil
+}
+
+// branchParts is the most parts that a branch has which every SM adds to its residual.
+func (b *builder) branchParts() int {
+	most := 1
+	for _, st := range b.d.Descriptors {
+		if st.Body == bodyAddNorm {
+			most = max(most, 1+sumsOfParts(st.IR))
+		}
+	}
+	return most
 }
 
 // maxReplicated is how many values of the residual the threads of a block have a bit for, as replicated.cuh counts.
@@ -64,16 +80,16 @@ func (b *builder) replicatedOps(s *ir.Stage, kind body) []ir.Op {
 		}
 		return []ir.Op{want}
 	}
-	norm := &s.Ops[0]
+	norm := op(s, ir.RMSNORM)
 	params := []ir.Param{ir.FloatParam("eps", norm.FloatOr("eps", 0))}
 	if norm.IntAt("unit_offset", 0, 0) == 1 {
 		params = append(params, ir.IntParam("unit_offset", ir.Int(1)))
 	}
-	return []ir.Op{
-		{Code: ir.RMSNORM, Out: both[1:], Params: params,
-			In: []ir.Operand{view(buf(norm.In, 0), whole), view(buf(norm.In, 1), whole)}},
-		{Code: ir.ADD, Out: both, In: both},
-	}
+	sums, branch := partsOf(s, b.p.Model.Hidden)
+	return append(sums,
+		ir.Op{Code: ir.RMSNORM, Out: both[1:], Params: params,
+			In: []ir.Operand{branch, view(buf(norm.In, 1), whole)}},
+		ir.Op{Code: ir.ADD, Out: both, In: both})
 }
 
 // checkReplicated holds what stages keep on every SM to the one residual of the step, and to its one rounding: the

@@ -56,11 +56,11 @@ var bodies = map[string]declaration{
 	"NOP":               {body: bodyArrive},
 }
 
-// codesOf are the ops of a stage, as bodies has them.
+// codesOf are the ops of a stage, as bodies has them: without those that add up the parts of a branch.
 func codesOf(s *ir.Stage) string {
-	codes := make([]string, len(s.Ops))
-	for i := range s.Ops {
-		codes[i] = s.Ops[i].Code.String()
+	var codes []string
+	for _, o := range s.Ops[sumsOfParts(s):] {
+		codes = append(codes, o.Code.String())
 	}
 	return strings.Join(codes, " ")
 }

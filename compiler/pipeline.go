@@ -21,6 +21,7 @@ var Passes = []passes.Pass{
 	passes.Tile,
 	passes.Assign,
 	passes.Replicate,
+	passes.SplitK,
 	passes.Barrier,
 	passes.Loop,
 	passes.PageColor,

@@ -15,6 +15,7 @@ const (
 	SplitFrom       Int      = iota // tiling.attention.split_from
 	MaxSplits       Int      = iota // tiling.attention.max_splits
 	GrainRows       Int      = iota // tiling.gemv.rows
+	SplitK          Int      = iota // tiling.gemv.split_k
 	Roll            Flag     = iota // tiling.loop.roll
 	LayerBarrier    Flag     = iota // tiling.loop.barrier
 	Warps           PerStage = iota // tiling.warps
@@ -113,6 +114,12 @@ var table = [...]Row{
 		Group: "gemv", Name: "rows",
 		Legal: Legal{Lo: 8, Hi: 256, Multiple: 8}, Default: tileRows,
 		Doc: "rows that stay together when tiles are dealt to SMs",
+	},
+	SplitK: {
+		Group: "gemv", Name: "split_k",
+		Legal: Legal{Lo: 1, Hi: 8}, Default: 4,
+		Doc: "parts that the columns of a product are cut into at most, where every SM has the residual that they " +
+			"are added to, so that its tiles spread evenly; 1: they are not cut",
 	},
 	Roll: {
 		Group: "loop", Name: "roll",

@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the goldens")
 
 // pipeline is the order of the passes; compiler/pipeline.go has it with its reasons.
-var pipeline = []Pass{Import, Lower, Fuse, Tile, Assign, Replicate, Barrier, Loop, PageColor, Exchange}
+var pipeline = []Pass{Import, Lower, Fuse, Tile, Assign, Replicate, SplitK, Barrier, Loop, PageColor, Exchange}
 
 // toyTarget is small enough that a golden can be read.
 func toyTarget(sms int) *ir.Target {
@@ -58,12 +58,12 @@ const normedConfig = `{"model_type": "qwen3", "architectures": ["Qwen3ForCausalL
 	"head_dim": 8, "vocab_size": 20, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
 
 const cappedConfig = `{"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "hidden_size": 16,
-	"intermediate_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+	"intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
 	"head_dim": 8, "vocab_size": 20, "sliding_window": 40, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
 
 // goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long contexts;
 // or one layer of float32, sizes that are no multiple of a tile, and an explicit schedule; or heads with norms;
-// or norms after branches, soft caps, a scaled embedding and layers of two kinds.
+// or norms after branches, soft caps, a scaled embedding, layers of two kinds and a down whose columns are cut.
 func goldenCases(t testing.TB) map[string]*State {
 	return map[string]*State{
 		"tiny": {Source: Source{Name: "tiny", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),

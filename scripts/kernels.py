@@ -49,6 +49,8 @@ CASES = [
     ("h200", "zoo/qwen3-qknorm", "bf16", {}),
     ("h200", "zoo/gemma-tied", "bf16", {}),
     ("h200", "zoo/gemma3-tied", "bf16", {}),
+    ("h200", "zoo/gemma2-split-k", "bf16", {}),
+    ("h200", "zoo/gemma2-split-k", "fp32", {}),
     ("h200", "zoo/llama-biases-yarn", "bf16", {}),
     ("h200", "zoo/phi3-short", "bf16", {}),
     ("h200", "zoo/starcoder2-tied", "bf16", {}),

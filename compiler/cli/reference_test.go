@@ -84,6 +84,7 @@ var zoo = map[string]string{
 	"falcon-sequential":        "",
 	"gemma-odd-dims":           "",
 	"gemma-tied":               "",
+	"gemma2-split-k":           "",
 	"gemma2-tied":              "",
 	"gemma2-uncapped":          "",
 	"gemma3-images":            "",

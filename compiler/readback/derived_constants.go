@@ -13,8 +13,9 @@ import (
 // checkTasks holds kTasks to the distribution beside it, and kResidualRows to the SM that owns most of the residual.
 func (b *builder) checkTasks() {
 	r := &b.schedule
-	rows := 0
+	rows, parts := 0, 1
 	for _, d := range b.stages {
+		parts = max(parts, d.parts)
 		dist := b.dist(d)
 		tasks := dist.Tasks(0)
 		if d.body.replicated() {
@@ -34,6 +35,7 @@ func (b *builder) checkTasks() {
 	}
 	r.same(r.scope, "kResidualRows", r.int(r.scope, "kResidualRows"), rows,
 		"the most rows of embed, o and down that an SM owns")
+	r.same(r.scope, "kBranchParts", r.int(r.scope, "kBranchParts"), parts, "the most of all kParts, or 1")
 }
 
 // checkExchanges holds what the exchange area is sized by to the longest variant and the longest vector.

@@ -42,6 +42,8 @@ type descriptor struct {
 	single                                             bool   // in one layer, whose number its name has
 	layer                                              int
 	rows, grain, units, columns, rotation, step, tasks int
+	splitK                                             int // parts of the columns, whose rows follow each other
+	parts                                              int // of a branch that every SM adds
 	empty                                              bool
 	holds, readsHeld                                   bool // it keeps what it reads; it reads what was kept
 	splits, shareRows, window, width                   int
@@ -162,6 +164,9 @@ func (b *builder) read(d *descriptor) {
 		return
 	case addNormBody:
 		d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kUnitOffset")
+		if d.parts = 1; s.byName["kParts"] != nil {
+			d.parts = b.partsOf(s, "kParts")
+		}
 		return
 	}
 	d.rotation, d.step, d.tasks = r.int(s, "kRotation"), r.int(s, "kRotationStep"), r.int(s, "kTasks")
@@ -202,6 +207,9 @@ func (b *builder) read(d *descriptor) {
 		return
 	}
 	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")
+	if d.splitK = 1; s.byName["kSplitK"] != nil {
+		d.splitK = b.partsOf(s, "kSplitK")
+	}
 	d.holds = s.byName["kHolds"] != nil && r.bool(s, "kHolds")
 	d.readsHeld = s.byName["kReadsHeld"] != nil && r.bool(s, "kReadsHeld")
 	for _, k := range knobs.StageConstants() {
@@ -224,6 +232,19 @@ func (b *builder) unitsOf(s *scope) int {
 	}
 	return n
 }
+
+// partsOf takes a number of parts.
+func (b *builder) partsOf(s *scope, name string) int {
+	n := b.schedule.positive(s, name)
+	if n > maxParts {
+		b.schedule.wrong(s, name, "%d; want at most %d", n, maxParts)
+		return 1
+	}
+	return n
+}
+
+// maxParts bounds the parts of a branch.
+const maxParts = 64
 
 // maxUnits bounds the tasks of an attention stage.
 const maxUnits = 1 << 16

@@ -70,13 +70,38 @@ func (d *descriptor) productOps() []ir.Op {
 func (b *builder) finished(d *descriptor) {
 	c := &chain{b: b, d: d, f: d.function, last: -1}
 	c.reader()
-	c.ops = append(c.ops, op(ir.GEMV, nil, views(c.in, view(d.matrix, task, upTo(d.columns)))))
+	rows, columns := d.tiles()
+	c.ops = append(c.ops, op(ir.GEMV, nil, views(c.in, view(d.matrix, rows, columns))))
 	c.define("%" + d.function.row)
 	for i := range d.function.statements {
 		c.statement(&d.function.statements[i])
 	}
 	c.close()
 	d.finishedOps = c.ops
+}
+
+// tiles are the rows and columns of the matrix that a task multiplies: of the part of the columns that its rows are of.
+func (d *descriptor) tiles() (rows, columns ir.Range) {
+	if d.splitK == 1 {
+		return task, upTo(d.columns)
+	}
+	part := spanA.Div(d.rows / d.splitK)
+	before := part.Mul(d.rows / d.splitK)
+	return ir.Span(spanA.Sub(before), spanB.Sub(before)), piece(part, d.columns, 0)
+}
+
+// checkSplit holds a stage whose columns are cut into parts to the tiles of its matrix: the kernel takes the parts of a
+// tile to lie side by side, in whole blocks, and each to have all rows.
+func (b *builder) checkSplit(d *descriptor) {
+	for _, c := range b.config.order {
+		w, known := b.weight(c.name)
+		if known && w.Name == d.matrix && (d.splitK*w.Shape[0] != d.rows || d.splitK*d.columns != w.Shape[1] ||
+			w.Shape[0]%8 != 0 || d.columns%32 != 0) {
+			b.schedule.fail(d.at, "struct %s has %d rows and %d columns in %d parts; want all of the %d by %d of %s, "+
+				"and parts of whole blocks of 8 by 32", d.scope.name, d.rows, d.columns, d.splitK, w.Shape[0],
+				w.Shape[1], w.Name)
+		}
+	}
 }
 
 // chain rebuilds the ops of one function, in order.
@@ -129,8 +154,15 @@ func (c *chain) reader() {
 	}
 	n, normalises := normReaders[kind]
 	switch {
-	case kind == "Plain" && r.name == "" && len(args) == 1 && args[0].name == "in" && ofResidual == (c.d.in == ""):
-		c.in = in
+	case kind == "Plain" && r.name == "" && len(args) == 1 && args[0].name == "in" && ofResidual == (c.d.in == "") &&
+		(c.d.splitK == 1 || !ofResidual):
+		if c.in = in; c.d.splitK > 1 {
+			_, part := c.d.tiles()
+			c.in.Dims = []ir.Range{part}
+			c.b.checkSplit(c.d)
+		}
+	case c.d.splitK > 1:
+		c.fail(r.at, "%s reads a norm or the residual, and its columns are cut; want Plain{in}", c.f.name)
 	case normalises && r.name != "" && n.takes(args) && ofResidual == (c.d.in == "") &&
 		(!ofResidual || n.code == ir.RMSNORM):
 		norm := op(n.code, views(view("%"+r.name)), views(in))

@@ -89,8 +89,10 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 		buf.Shape = []int{m.qkvRows()}
 	case "kAttn":
 		buf.Shape = []int{m.attnRows()}
-	case "kH", "kO", "kDown":
+	case "kH":
 		buf.Shape = []int{m.hidden}
+	case "kO", "kDown":
+		buf.Shape = []int{m.hidden * b.partsHandedOver(v.constant)}
 	case "kAct":
 		buf.Shape = []int{m.intermediate}
 	case "kPart":
@@ -127,6 +129,18 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 		buf.Pages, buf.Layout.Copies = append(buf.Pages, page.Name), page.Layout.Copies
 	}
 	b.p.Buffers = append(b.p.Buffers, buf)
+}
+
+// partsHandedOver is how many parts the vector of a product is handed over in.
+func (b *builder) partsHandedOver(constant string) int {
+	for _, v := range vectors {
+		for _, d := range b.stages {
+			if v.constant == constant && d.out == v.buffer && d.splitK > 1 {
+				return d.splitK
+			}
+		}
+	}
+	return 1
 }
 
 // pageAlign is the alignment of the pages of the exchange area, in bytes.

@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"strconv"
 	"strings"
 
 	"amkc/ir"
@@ -111,8 +112,18 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 			views(view("token", first), view(d.table, upTo(m.vocab), upTo(m.hidden))), d.tableScale()...)}
 	case addNormBody:
 		own, whole := b.ownResidual(), upTo(m.hidden)
-		return []ir.Op{op(ir.RMSNORM, own[1:], views(view(in, whole), view(d.norm, whole)), d.normParams()...),
-			op(ir.ADD, own, own)}
+		branch := view(in, whole)
+		var ops []ir.Op
+		for k := 1; k < d.parts; k++ {
+			to := view("%sum" + strconv.Itoa(k))
+			if k == d.parts-1 {
+				to.Buf = "%branch"
+			}
+			ops = append(ops, op(ir.ADD, views(to), views(branch, view(in, piece(ir.Int(k), m.hidden, 0)))))
+			branch = to
+		}
+		return append(ops, op(ir.RMSNORM, own[1:], views(branch, view(d.norm, whole)), d.normParams()...),
+			op(ir.ADD, own, own))
 	case attendBody:
 		return b.attend(d, in, out)
 	case combineBody:

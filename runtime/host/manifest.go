@@ -83,11 +83,15 @@ type Variant struct {
 type Exchange struct {
 	Stage    string `json:"stage"`    // label of the stage that hands it over
 	Elements int    `json:"elements"` // 0 for the end of the step, which hands over no vector but leaves the logits
-	First    int    `json:"first,omitempty"`
-	Layers   int    `json:"layers,omitempty"` // rounds; 0: once, in no loop
-	Step     int    `json:"step,omitempty"`   // from the layer of one round to that of the next; 0 means 1
-	Loop     int    `json:"loop,omitempty"`   // of several loops of a step, which one, from 0
-	Rounds   []int  `json:"rounds,omitempty"` // that have it, from 0; none: all
+
+	// Parts is how many vectors, of that many elements together, have the stage's own for their sum; 0: it is whole.
+	Parts int `json:"parts,omitempty"`
+
+	First  int   `json:"first,omitempty"`
+	Layers int   `json:"layers,omitempty"` // rounds; 0: once, in no loop
+	Step   int   `json:"step,omitempty"`   // from the layer of one round to that of the next; 0 means 1
+	Loop   int   `json:"loop,omitempty"`   // of several loops of a step, which one, from 0
+	Rounds []int `json:"rounds,omitempty"` // that have it, from 0; none: all
 }
 
 // Traffic is what one step reads from GPU memory, in bytes.

@@ -136,6 +136,29 @@ func TestElements(t *testing.T) {
 	}
 }
 
+// What lies between two values goes to the nearer, and what lies in the middle to the even one.
+func TestElementsAreRounded(t *testing.T) {
+	const tie = 1 + 0x1p-11
+	for in, want := range map[float32]uint16{tie: 0x3C00, tie + 0x1p-20: 0x3C01, 1 + 0x3p-11: 0x3C02, 65519: 0x7BFF,
+		65520: 0x7C00, 0x1p-25: 0, 0x3p-25: 2, 0x1.ffcp-15: 0x0400, -tie: 0xBC00} {
+		require.Equal(t, halves(want), encodeElements([]float32{in}, "F16"), "%v", in)
+	}
+	for in, want := range map[float32]uint16{1 + 0x1p-8: 0x3F80, 1 + 0x3p-8: 0x3F82, 1 + 0x1.1p-8: 0x3F81,
+		math.MaxFloat32: 0x7F80} {
+		require.Equal(t, halves(want), encodeElements([]float32{in}, "BF16"), "%v", in)
+	}
+	for _, dtype := range []string{"F16", "BF16"} {
+		nan := decodeElements(encodeElements([]float32{math.Float32frombits(0x7F800001)}, dtype), dtype)[0]
+		require.True(t, nan != nan, dtype)
+	}
+}
+
+// A vector that is handed over in parts is their sum.
+func TestPartsAreAddedUp(t *testing.T) {
+	require.Equal(t, []float32{1, 2}, sumOfParts([]float32{1, 2}, 0))
+	require.Equal(t, []float32{11.5, 22}, sumOfParts([]float32{1, 2, 10, 20, 0.5, 0}, 3))
+}
+
 func halves(bits ...uint16) []byte {
 	var raw []byte
 	for _, b := range bits {

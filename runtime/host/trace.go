@@ -97,7 +97,7 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 		}
 	}
 	for i, e := range exchanges {
-		v := StageVector{Stage: e.Stage, Values: all[i*s.info.TraceStride:][:e.Elements]}
+		v := StageVector{Stage: e.Stage, Values: sumOfParts(all[i*s.info.TraceStride:][:e.Elements], e.Parts)}
 		if e.Elements == 0 {
 			err = s.readLogits(1, func(_ int, logits []float32) error {
 				v.Values = slices.Clone(logits)
@@ -110,6 +110,17 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 		trace.Vectors = append(trace.Vectors, v)
 	}
 	return trace, nil
+}
+
+// sumOfParts is the vector of a stage that hands it over in parts, one after another.
+func sumOfParts(values []float32, parts int) []float32 {
+	n := len(values) / max(1, parts)
+	for part := 1; part < parts; part++ {
+		for i, v := range values[part*n:][:n] {
+			values[i] += v
+		}
+	}
+	return values[:n]
 }
 
 // exchanges returns the exchanges of a step at a position by ordinal, layers filled in.
@@ -132,6 +143,9 @@ func (s *Session) exchanges(position int) ([]Exchange, error) {
 		if e.Elements < 0 || e.Elements > s.info.TraceStride {
 			return nil, broken("stage %s hands over %d elements, and the longest vector of the kernel has %d", e.Stage,
 				e.Elements, s.info.TraceStride)
+		}
+		if e.Parts < 0 || e.Elements%max(1, e.Parts) != 0 {
+			return nil, broken("stage %s hands over %d elements in %d parts", e.Stage, e.Elements, e.Parts)
 		}
 	}
 	return all, nil
@@ -156,7 +170,7 @@ func unrolled(list []Exchange, most int) []Exchange {
 					continue
 				}
 				all = append(all, Exchange{Stage: inLayer(e.Stage, first.First+round*max(1, first.Step)),
-					Elements: e.Elements})
+					Elements: e.Elements, Parts: e.Parts})
 			}
 		}
 		list = list[body:]
@@ -181,7 +195,8 @@ func decodeElements(raw []byte, dtype string) []float32 {
 	return values
 }
 
-// encodeElements is the inverse of decodeElements. The values must be ones that the dtype has: nothing is rounded.
+// encodeElements is the inverse of decodeElements. Values that the dtype does not have are rounded to nearest, ties to
+// even.
 func encodeElements(values []float32, dtype string) []byte {
 	raw := make([]byte, 0, len(values)*elementBytes(dtype))
 	for _, v := range values {
@@ -192,7 +207,7 @@ func encodeElements(values []float32, dtype string) []byte {
 		case "F16":
 			raw = binary.LittleEndian.AppendUint16(raw, toHalf(bits))
 		default:
-			raw = binary.LittleEndian.AppendUint16(raw, uint16(bits>>16))
+			raw = binary.LittleEndian.AppendUint16(raw, uint16(nearest(bits, 16)>>16))
 		}
 	}
 	return raw
@@ -209,14 +224,28 @@ func fromHalf(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
-// toHalf converts the bits of a float32 that is a half exactly.
+// toHalf converts the bits of a float32 to the nearest half.
 func toHalf(bits uint32) uint16 {
-	sign, exponent, fraction := uint16(bits>>16&0x8000), int(bits>>23&255)-112, bits&(1<<23-1)
-	switch {
-	case exponent == 255-112: // infinite or not a number
-		return sign | 31<<10 | uint16(fraction>>13)
-	case exponent <= 0: // zero or subnormal
-		return sign | uint16((fraction|1<<23)>>min(14-exponent, 31))
+	sign := uint16(bits >> 16 & 0x8000)
+	switch size := math.Float32frombits(bits &^ (1 << 31)); {
+	case bits&^(1<<31) > 255<<23: // not a number
+		return sign | 31<<10 | uint16(nearest(bits, 13)>>13&0x3FF)
+	case size >= 65520: // infinite, or nearer to that than to the largest half
+		return sign | 31<<10
+	case size < 0x1p-14: // zero or subnormal
+		return sign | uint16(math.RoundToEven(math.Ldexp(float64(size), 24)))
 	}
-	return sign | uint16(exponent)<<10 | uint16(fraction>>13)
+	return sign | uint16(nearest(bits&^(1<<31), 13)>>13-112<<10)
+}
+
+// nearest rounds the bits of a float32 to ones whose last n are 0. A carry goes into the exponent, as it should.
+func nearest(bits uint32, n int) uint32 {
+	if bits&^(1<<31) > 255<<23 { // not a number, and it stays none
+		bits &^= 1<<n - 1
+		if bits&(1<<23-1) == 0 {
+			bits |= 1 << 22
+		}
+		return bits
+	}
+	return (bits + 1<<(n-1) - 1 + bits>>n&1) &^ (1<<n - 1)
 }

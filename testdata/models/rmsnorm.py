@@ -102,6 +102,10 @@ MODELS = {
                     [*GEMMA2, {"sliding_window": 11}, {"sliding_window": 13}, {"layer_types": ["sliding_attention"] * 4},
                      {"layer_types": ["full_attention"] * 4}, {"attn_logit_softcapping": None},
                      {"final_logit_softcapping": None}], "former"),
+    # Columns of o and down that are cut into parts, on 132 SMs into 2 and 3.
+    "gemma2-split-k": ("Gemma2Config", {**SMALL, "hidden_size": 72, "head_dim": 32, "num_attention_heads": 8,
+                                        "num_key_value_heads": 2, "intermediate_size": 384, "sliding_window": 100,
+                                        "query_pre_attn_scalar": 24, "num_hidden_layers": 3}, GEMMA2, "present"),
     "gemma2-uncapped": ("Gemma2Config", {**ODD, "head_dim": 24, "num_attention_heads": 4, "num_key_value_heads": 4,
                                          "tie_word_embeddings": False, "query_pre_attn_scalar": 24,
                                          "layer_types": ["full_attention", "full_attention", "sliding_attention"],

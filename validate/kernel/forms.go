@@ -121,10 +121,13 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 		case ir.ROPE:
 			return []*storage{nil, sums}, []*storage{vector}
 		case ir.ADD:
-			if len(op.OutBuf) == 1 { // with a bias
+			n := op.InBuf[1]
+			if len(op.OutBuf) == 1 && n >= 0 && buffers[n].Layout.Words() { // parts of a branch
+				return []*storage{vector, vector}, nil
+			} else if len(op.OutBuf) == 1 { // with a bias
 				return []*storage{sums, gains}, rows(op)
 			}
-			if n := op.InBuf[1]; n >= 0 && buffers[n].Space == ir.SMEM {
+			if n >= 0 && buffers[n].Space == ir.SMEM {
 				return []*storage{sums, rounded}, []*storage{sums, rounded}
 			} else if n >= 0 && len(buffers[n].Shape) == 2 { // a row of a table of positions
 				return []*storage{sums, matrix}, []*storage{sums, vector}

@@ -126,6 +126,7 @@ struct Page {
 struct Branch {
   Page page;
   const u8* gain;  // null: there is none to add
+  int parts;       // of it, one after another; it is their sum
   float eps;
   bool unit_offset;
   u32 stage;  // for the stall record

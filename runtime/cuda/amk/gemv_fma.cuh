@@ -118,9 +118,10 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
           batch[i] = column < S::kColumns ? rounded<Element>(c.shared.residual[column]) : 0.0f;
         }
       } else {
-        auto words = word_poll<Element, kBatch>(page_copy(c, in.page), [first](int i) {
+        const int before = part_of<S>(mine.begin) * S::kColumns;
+        auto words = word_poll<Element, kBatch>(page_copy(c, in.page), [first, before](int i) {
           const int column = first + i * kConsumers;
-          return column < S::kColumns ? column : -1;
+          return column < S::kColumns ? before + column : -1;
         });
         poll_all(c, words);
 #pragma unroll

@@ -163,7 +163,8 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
 #pragma unroll
       for (int i = 0; i < kSubs; ++i) x[i] = residual_pairs(c, column_of(i));
     } else {
-      auto quads = quad_poll<kSubs>(page_copy(c, in.page), column_of);
+      const int before = part_of<S>(mine.begin) * S::kColumns;
+      auto quads = quad_poll<kSubs>(page_copy(c, in.page) + before * sizeof(u32), column_of);
       poll_all(c, quads);
       lap(c, Did::kExchangeWait);
 #pragma unroll

@@ -70,21 +70,28 @@ __device__ __forceinline__ void add_due(C& c) {
   if (!c.due.gain) return;
   const u32 stage = c.stage;
   c.stage = c.due.stage;
-  static_assert(kOwnGroups <= 32, "a bit for each group that is polled");
-  Group<kTogether> gains[kOwnGroups], branch[kOwnGroups];
+  static_assert(kOwnGroups * kBranchParts <= 32, "a bit for each group that is polled");
+  Group<kTogether> gains[kOwnGroups], parts[kOwnGroups * kBranchParts];
 #pragma unroll
   for (int i = 0; i < kOwnGroups; ++i) {
     if (own_column(c.tid, i) >= 0) gains[i].load(c.due.gain, own_column(c.tid, i));
   }
   await(c);
-  poll_groups(c, c.due.page, branch, [tid = c.tid](int i) { return own_column(tid, i); });
+  poll_groups(c, c.due.page, parts, [tid = c.tid, n = c.due.parts](int i) {
+    const int part = i / kOwnGroups, column = own_column(tid, i % kOwnGroups);
+    return part < n && column >= 0 ? part * kHidden + column : -1;
+  });
   lap(c, Did::kExchangeWait);
+  Columns branch[kOwnGroups];
   float squares = 0;
 #pragma unroll
   for (int i = 0; i < kOwnGroups; ++i) {
 #pragma unroll
     for (int j = 0; j < kTogether; ++j) {
-      const float v = branch[i].value(j);
+      float v = parts[i].value(j);
+#pragma unroll
+      for (int k = 1; k < kBranchParts; ++k) v += parts[k * kOwnGroups + i].value(j);
+      branch[i].of[j] = v;
       squares += v * v;
     }
   }
@@ -106,7 +113,7 @@ __device__ __forceinline__ void add_due(C& c) {
 #pragma unroll
     for (int j = 0; j < kTogether; ++j) {
       const float gain = offset + gains[i].value(j);
-      sum.of[j] += rounded<Element>(branch[i].value(j) * inverse * gain);
+      sum.of[j] += rounded<Element>(branch[i].of[j] * inverse * gain);
     }
     *reinterpret_cast<Columns*>(&c.shared.residual[first]) = sum;
   }
@@ -117,11 +124,17 @@ __device__ __forceinline__ void add_due(C& c) {
   c.stage = stage;
 }
 
+// How many parts a branch is the sum of: S::kParts, where the descriptor has it.
+template <class S, class = void>
+constexpr int kParts = 1;
+template <class S>
+constexpr int kParts<S, decltype(void(S::kParts))> = S::kParts;
+
 // Leaves the norm of a branch to be added by the stage that reads the residual next.
 template <class S, class C>
 __device__ __forceinline__ void add_norm(C& c, const Page in, const u8* gain) {
   add_due(c);
-  c.due = Branch{in, gain, S::kNormEps, S::kUnitOffset, c.stage};
+  c.due = Branch{in, gain, kParts<S>, S::kNormEps, S::kUnitOffset, c.stage};
 }
 
 }  // namespace amk

@@ -28,6 +28,24 @@ __device__ __forceinline__ Tiles tiles_of(int sm, int layer) {
   return {begin < kTiles ? begin : kTiles, end < kTiles ? end : kTiles};
 }
 
+// How many parts the columns of a stage are cut into: S::kSplitK, where the descriptor has it. Then
+// S::kColumns are those of a part, and S::kRows those of all parts, one part after another. All
+// tiles of an SM are of one part (pass split_k).
+template <class S, class = void>
+constexpr int kSplitK = 1;
+template <class S>
+constexpr int kSplitK<S, decltype(void(S::kSplitK))> = S::kSplitK;
+
+// The part that tiles from `first` on are of, and the tile of the matrix that the first of them is.
+template <class S>
+__device__ __forceinline__ int part_of(int first) {
+  return kSplitK<S> > 1 ? first / (S::kRows / kSplitK<S> / kTileRows) : 0;
+}
+template <class S>
+__device__ __forceinline__ int tile_in_part(int first) {
+  return first - part_of<S>(first) * (S::kRows / kSplitK<S> / kTileRows);
+}
+
 // Whether stage S keeps the exchange that it reads for a stage behind, and whether it reads the one
 // that was kept last; where the descriptor says so.
 template <class S, class = void>

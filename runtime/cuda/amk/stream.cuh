@@ -47,14 +47,15 @@ struct Turns {
   __device__ __forceinline__ void weights(C& c, const u8* first, int layer) {
     if (!now()) return;
     fills_for<S>(c, layer);
-    constexpr int kTileBytes = tile_bytes(S::kColumns);
+    constexpr int kPartBytes = tile_bytes(S::kColumns), kTileBytes = kPartBytes * kSplitK<S>;
     const Tiles mine = tiles_of<S>(c.sm, layer);
-    next = {first + size_t(mine.begin) * kTileBytes,
+    next = {first + size_t(tile_in_part<S>(mine.begin)) * kTileBytes +
+                part_of<S>(mine.begin) * kPartBytes,
             mine.count(),
             0,
+            kPartBytes,
             kTileBytes,
-            kTileBytes,
-            kTileBytes};
+            kPartBytes};
   }
 
   // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a

@@ -1,0 +1,175 @@
+package passes
+
+import (
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/knobs"
+)
+
+// SplitK is the pass that cuts the columns of a product into parts, if that spreads its tiles more evenly over the
+// SMs: 448 tiles are 4 on the busiest of 132 SMs, whose mean is 3.4; in two parts they are 7 halves. Each part is a
+// vector of sums by itself, and whoever adds the branch to its residual adds the parts up. So it needs a residual that
+// every SM has all of: an owner of rows would wait for the other parts, and hand its rows over after that.
+//
+// All tiles of an SM are of one part, of which it reads no more of the vector than the part's columns.
+var SplitK = Pass{
+	Name:  "split_k",
+	Doc:   "cut columns of products between SMs where their tiles spread unevenly, and every SM has the residual",
+	After: []string{"replicate"},
+	Run:   runSplitK,
+}
+
+func runSplitK(s *State) error {
+	p := s.Program
+	if p.Target == nil {
+		return diag.Errorf(codeTarget, "pass split_k", "want a target")
+	}
+	parts := map[string]int{} // of the vector of a product, by the name it is declared with
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		added := branchesAdded(p, v)
+		eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+			branch := branchOf(p, st, loop)
+			if branch == nil || !added[branch.Name] {
+				return
+			}
+			if _, chosen := parts[branch.Name]; !chosen {
+				parts[branch.Name] = bestParts(p, st, loop)
+			}
+			cutColumns(st, parts[branch.Name])
+		})
+	}
+	if !slices.ContainsFunc(p.Buffers, func(b ir.Buffer) bool { return parts[b.Name] > 1 }) {
+		return nil
+	}
+	for i := range p.Variants {
+		v := &p.Variants[i]
+		eachStage(v, func(st *ir.Stage, loop *ir.Loop) { addParts(p, st, loop, parts) })
+		if err := setThresholds(v); err != nil {
+			return err
+		}
+		rotate(p, v)
+	}
+	for i := range p.Buffers {
+		if b := &p.Buffers[i]; parts[b.Name] > 1 {
+			b.Shape = []int{parts[b.Name] * b.Shape[0]}
+		}
+	}
+	return nil
+}
+
+// branchOf returns the vector that a stage hands over which is a product and no more, as its buffer is declared.
+func branchOf(p *ir.Program, st *ir.Stage, loop *ir.Loop) *ir.Buffer {
+	if op := &st.Ops[0]; loop != nil && len(st.Ops) == 1 && op.Code == ir.GEMV {
+		return newBuffers(p).find(op.Out[0].Buf, firstIndex(loop))
+	}
+	return nil
+}
+
+// branchesAdded are the vectors that stages on every SM add to its residual, and nobody else reads.
+func branchesAdded(p *ir.Program, v *ir.Variant) map[string]bool {
+	buffers, readers, added := newBuffers(p), map[string]int{}, map[string]bool{}
+	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		for k := range st.Ops {
+			for _, o := range st.Ops[k].In {
+				if b := buffers.find(o.Buf, firstIndex(loop)); b != nil && b.Layout.Words() {
+					readers[b.Name]++
+					added[b.Name] = addsOnEverySM(st) && k == 0
+				}
+			}
+		}
+	})
+	for name, n := range readers {
+		added[name] = added[name] && n == 1
+	}
+	return added
+}
+
+// addsOnEverySM reports whether a stage adds a branch to the residual of its SM.
+func addsOnEverySM(st *ir.Stage) bool {
+	add := lastOp(st)
+	return add.Code == ir.ADD && len(add.Out) == 2 && len(st.Ops) > 1 && st.Dist.Grain == 1
+}
+
+// bestParts is how many parts make a stage cheapest: what its busiest SM streams, and the words of all parts, which
+// every SM reads. A byte of a word costs as much as several that are streamed: nothing goes on while it is polled
+// (docs/performance.md has both). Parts are whole quads of columns, and divide the SMs.
+func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
+	matrix := newBuffers(p).find(st.Ops[0].In[1].Buf, firstIndex(loop))
+	f := matrix.Format()
+	if f == nil {
+		return 1
+	}
+	rows, columns, sms := st.Dist.Extent, matrix.Shape[1], p.Target.SMs
+	word := 4
+	if p.Model.Activations.Bits() == 32 {
+		word = 8
+	}
+	bytes := func(parts int) int {
+		grains := (rows*parts + st.Dist.Grain - 1) / st.Dist.Grain
+		busiest := (grains + sms - 1) / sms * f.Geometry().Tiles(st.Dist.Grain)
+		return busiest*f.Geometry().TileBytes(columns/parts) + pollCost*parts*rows*word
+	}
+	best := 1
+	for parts := 2; parts <= knobs.SplitK.Of(&p.Config); parts++ {
+		fits := sms%parts == 0 && rows%st.Dist.Grain == 0 && columns%(parts*quadBlocks*f.Geometry().Columns) == 0
+		if fits && bytes(parts) < bytes(best) {
+			best = parts
+		}
+	}
+	return best
+}
+
+// pollCost is how many streamed bytes a byte of a polled word costs. With 1, Gemma-2-2B's down is cut into 3 parts and
+// its o into 2, and a token takes 4.5 % longer than with neither.
+const pollCost = 3
+
+// quadBlocks are the blocks of a tile that a warp multiplies at once on tensor cores.
+const quadBlocks = 4
+
+// cutColumns makes the rows of a product those of all its parts, one after another.
+func cutColumns(st *ir.Stage, parts int) {
+	if parts == 1 {
+		return
+	}
+	op := &st.Ops[0]
+	rows, columns := st.Dist.Extent, op.In[0].Dims[0].Hi.At(0)/parts
+	st.Dist.Extent = parts * rows
+	part := spanA.Div(rows)
+	own := at(part, columns, 0)
+	op.In = []ir.Operand{view(op.In[0].Buf, own),
+		view(op.In[1].Buf, ir.Span(spanA.Sub(part.Mul(rows)), spanB.Sub(part.Mul(rows))), own)}
+}
+
+// addParts lets a stage add the parts of its branch up.
+func addParts(p *ir.Program, st *ir.Stage, loop *ir.Loop, parts map[string]int) {
+	first := &st.Ops[0]
+	if !addsOnEverySM(st) || len(first.In) == 0 {
+		return
+	}
+	b := newBuffers(p).find(first.In[0].Buf, firstIndex(loop))
+	if b == nil || parts[b.Name] < 2 {
+		return
+	}
+	n := b.Shape[0]
+	part := func(k int) ir.Operand { return view(first.In[0].Buf, at(ir.Int(k), n, 0)) }
+	sum := part(0)
+	var ops []ir.Op
+	for k := 1; k < parts[b.Name]; k++ {
+		to := ir.Operand{Buf: sumName(k, parts[b.Name])}
+		ops = append(ops, ir.Op{Code: ir.ADD, Out: []ir.Operand{to}, In: []ir.Operand{sum, part(k)}})
+		sum = to
+	}
+	first.In[0] = sum
+	st.Ops = append(ops, st.Ops...)
+}
+
+// sumName is the temporary of the first k+1 parts.
+func sumName(k, parts int) string {
+	if k == parts-1 {
+		return "%branch"
+	}
+	return "%sum" + string(rune('0'+k))
+}
