@@ -114,10 +114,10 @@ func TestFieldsOfCousins(t *testing.T) {
 		"arcee, another activation": {base: cousin("arcee", "ArceeForCausalLM"),
 			changes: fieldsOf{"hidden_act": "silu"}, refusal: `"silu" is not modelled; accepted: "gelu"`},
 		"exaone4": {base: exaone, changes: fieldsOf{"sliding_window": 16, "sliding_window_pattern": 2},
-			want: "pairs; qkv gate up; " + bare + "0:16 1:full still 0:16"},
+			want: "pairs; qkv gate up; " + bare + "0:16 1:full unrotated 0:16"},
 		"exaone4, a pattern in letters": {base: exaone, changes: fieldsOf{"sliding_window": 16,
 			"sliding_window_pattern": "LLLG", "layer_types": []string{fullAttention, slidingAttention, fullAttention}},
-			want: "pairs; qkv gate up; " + bare + "0:full still 1:16 0:full still"},
+			want: "pairs; qkv gate up; " + bare + "0:full unrotated 1:16 0:full unrotated"},
 		"exaone4, letters alone": {base: exaone, changes: fieldsOf{"sliding_window_pattern": "LLLG"},
 			refusal: `sliding_window_pattern: error: is "LLLG"; want an integer`},
 		"exaone4, no window": {base: exaone, changes: fieldsOf{"sliding_window": nil},
@@ -258,9 +258,6 @@ func traits(g *ir.Graph) string {
 			if n.Op == "rope" {
 				rotates = ""
 			}
-		}
-		if g.RopeOf(kind).InvFreq[0] == 0 {
-			rotates = " still"
 		}
 		layers = append(layers, fmt.Sprintf("%d:%s%s", kind, window, rotates))
 	}

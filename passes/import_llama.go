@@ -260,8 +260,7 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		rope    *ir.Rope
 		rotates bool
 	}
-	kinds, still := map[form]int{}, &ir.Rope{InvFreq: make([]float32, len(rope.InvFreq)), Scale: 1,
-		Interleaved: rope.Interleaved}
+	kinds := map[form]int{}
 	for i, window := range windows {
 		f, name := form{window: window, rotates: rotate[i]}, fullAttention
 		if window > 0 {
@@ -275,9 +274,6 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		}
 		if !f.rotates {
 			name += " without rotation"
-		}
-		if !f.rotates && d.normedHeads { // the kernel rotates the heads that it normalises: by 0 here
-			f.rope, f.rotates = still, true
 		}
 		kind, known := kinds[f]
 		if !known {

@@ -66,7 +66,6 @@ __device__ __forceinline__ void consume(Context<kMode>& c) {
     c.begin_step(step);
     // amkc:consume
     rotate_setup(c, reinterpret_cast<const float*>(weights + kRopeInvFreq));
-    rotate_setup<kHeadDim / 2, 1>(c, reinterpret_cast<const float*>(weights + kRopeInvFreq2));
     consumer_barrier();  // attention rotates, and some SMs come to it without another barrier
     c.enter(kStageEmbed);
     embed_replicated<Embed>(c, weights + kEmbedWeight);

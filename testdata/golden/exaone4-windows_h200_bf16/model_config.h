@@ -26,8 +26,7 @@ constexpr int kMaxSeq = 64;  // positions 0 to kMaxSeq - 1
 // ---- data section of weights.safetensors: byte offsets ---------------------------------------
 constexpr size_t kLayerBytes = 62464;  // from one layer's tensor to the next layer's
 constexpr size_t kRopeInvFreq = 249856;  // F32 [10] rowmajor
-constexpr size_t kRopeInvFreq2 = 250112;  // F32 [10] rowmajor
-constexpr size_t kEmbedWeight = 250368;  // BF16 [223,48] tile8x32
+constexpr size_t kEmbedWeight = 250112;  // BF16 [223,48] tile8x32
 constexpr size_t kQkvWeight = 0;  // BF16 [160,48] tile8x32
 constexpr size_t kQNormWeight = 20480;  // BF16 [20] rowmajor
 constexpr size_t kKNormWeight = 20736;  // BF16 [20] rowmajor
@@ -36,9 +35,9 @@ constexpr size_t kPostAttnNormWeight = 30208;  // BF16 [48] rowmajor
 constexpr size_t kGateUpWeight = 30464;  // BF16 [176,48] tile8x32
 constexpr size_t kDownWeight = 52992;  // BF16 [48,88] tile8x32
 constexpr size_t kPostMlpNormWeight = 62208;  // BF16 [48] rowmajor
-constexpr size_t kFinalNormWeight = 279040;  // BF16 [48] rowmajor
-constexpr size_t kLmHeadWeight = 279296;  // BF16 [223,48] tile8x32
-constexpr size_t kWeightBytes = 307968;
+constexpr size_t kFinalNormWeight = 278784;  // BF16 [48] rowmajor
+constexpr size_t kLmHeadWeight = 279040;  // BF16 [223,48] tile8x32
+constexpr size_t kWeightBytes = 307712;
 constexpr size_t kCacheBytes = 65536;
 
 }  // namespace amk

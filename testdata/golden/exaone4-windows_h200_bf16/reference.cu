@@ -34,6 +34,8 @@ struct Values {
   alignas(256) Bits silu_mul[88];
   alignas(256) Bits down_proj[48];
   alignas(256) Bits post_mlp_norm[48];
+  alignas(256) Bits q_norm_1[80];
+  alignas(256) Bits k_norm_1[40];
   alignas(256) Bits final_norm[48];
   alignas(256) float final_norm_scale;
   alignas(256) float lm_head[223];
@@ -157,22 +159,30 @@ __global__ void amk_ref_mlp_add(const __grid_constant__ Reference r) {
 
 // ---- layers of kind 1: full_attention without rotation ----------------------------------------
 
-__global__ void amk_ref_q_rope_1(const __grid_constant__ Reference r) {
+__global__ void amk_ref_q_norm_1(const __grid_constant__ Reference r) {
   Values& v = values(r);
-  rope(v.q_rope, v.q_norm, 80, reinterpret_cast<const float*>(r.weights + kRopeInvFreq2),
-       r.position);
+  norm_heads(v.q_norm_1, v.qkv, 20, {in_layer(r, kQNormWeight)}, kNormEps);
 }
 
-__global__ void amk_ref_k_rope_1(const __grid_constant__ Reference r) {
+__global__ void amk_ref_k_norm_1(const __grid_constant__ Reference r) {
   Values& v = values(r);
-  rope(v.k_rope, v.k_norm, 40, reinterpret_cast<const float*>(r.weights + kRopeInvFreq2),
-       r.position);
+  norm_heads(v.k_norm_1, v.qkv + 80, 20, {in_layer(r, kKNormWeight)}, kNormEps);
 }
 
 __global__ void amk_ref_attention_1(const __grid_constant__ Reference r) {
   Values& v = values(r);
-  attention(v.attention, v.scores, v.q_rope, v.k_rope, v.qkv + 120, r.cache, r.layer, r.position,
-            kAttnScale);
+  attention(v.attention, v.scores, v.q_norm_1, v.k_norm_1, v.qkv + 120, r.cache, r.layer,
+            r.position, kAttnScale);
+}
+
+__global__ void amk_ref_cached_row_1(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  cached_row(v.row, v.k_norm_1, v.qkv + 120, r.cache, r.layer, r.position);
+}
+
+__global__ void amk_ref_kv_append_1(const __grid_constant__ Reference r) {
+  Values& v = values(r);
+  append(r.cache, r.layer, r.position, v.k_norm_1, v.qkv + 120);
 }
 
 // ---- after the layers -------------------------------------------------------------------------
@@ -231,15 +241,13 @@ __device__ Operation amk_reference_step[] = {
     {"amk_ref_k_proj", blocks_for_rows(40), kEachLayer, 1},
     {"amk_ref_v_proj", blocks_for_rows(40), kEachLayer, 1,
      {"L{i}.qkv", offsetof(Values, qkv), 160, Element::kBytes}},
-    {"amk_ref_q_norm", 4, kEachLayer, 1},
-    {"amk_ref_k_norm", 2, kEachLayer, 1},
-    {"amk_ref_q_rope_1", blocks_for(80), kEachLayer, 1},
-    {"amk_ref_k_rope_1", blocks_for(40), kEachLayer, 1},
+    {"amk_ref_q_norm_1", 4, kEachLayer, 1},
+    {"amk_ref_k_norm_1", 2, kEachLayer, 1},
     {"amk_ref_attention_1", kHeads, kEachLayer, 1,
      {"L{i}.attn", offsetof(Values, attention), 80, Element::kBytes}},
-    {"amk_ref_cached_row", blocks_for(80), kObserves, 1,
+    {"amk_ref_cached_row_1", blocks_for(80), kObserves, 1,
      {"L{i}.kv", offsetof(Values, row), 160, Element::kBytes}},
-    {"amk_ref_kv_append", blocks_for(80), kEachLayer, 1},
+    {"amk_ref_kv_append_1", blocks_for(80), kEachLayer, 1},
     {"amk_ref_o_proj", blocks_for_rows(48), kEachLayer, 1,
      {"L{i}.o", offsetof(Values, o_proj), 48, Element::kBytes}},
     {"amk_ref_post_attn_norm", 1, kEachLayer, 1},

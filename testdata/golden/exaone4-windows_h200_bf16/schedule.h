@@ -28,7 +28,7 @@ constexpr int kTraceStride = 160;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 48;  // most rows of the residual that an SM owns, floats
-constexpr int kAngleTables = 2;  // of cos and sin
+constexpr int kAngleTables = 1;  // of cos and sin
 constexpr int kBranchParts = 1;  // most that a branch has, where every SM adds it
 constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
@@ -110,12 +110,10 @@ struct AttnKind1 {
 // stage AttnKind2   ir: L{i}.attn
 //   %qn = RMSNORM(L{i}.qkv[a*40:(a+1)*40], L{i}.q_norm.weight[0:20]) eps=1e-05 head_dim=20
 //   %kn = RMSNORM(L{i}.qkv[80+a*20:80+(a+1)*20], L{i}.k_norm.weight[0:20]) eps=1e-05 head_dim=20
-//   %q = ROPE(%qn, rope.inv_freq2[0:10]) head_dim=20 order=1 pos=pos
-//   %k = ROPE(%kn, rope.inv_freq2[0:10]) head_dim=20 order=1 pos=pos
-//   L{i}.attn[a*40:(a+1)*40] = ATTENTION_TILE(%q, L{i}.kv[a,0:pos,0,0:20], L{i}.kv[a,0:pos,1,0:20],
-//       %k, L{i}.qkv[120+a*20:120+(a+1)*20]) head_dim=20 n_heads=2 n_kv_heads=1
-//       scale=0.22360679774997896 row=pos
-//   L{i}.kv[a,pos,0,0:20] = KV_APPEND(%k)
+//   L{i}.attn[a*40:(a+1)*40] = ATTENTION_TILE(%qn, L{i}.kv[a,0:pos,0,0:20],
+//       L{i}.kv[a,0:pos,1,0:20], %kn, L{i}.qkv[120+a*20:120+(a+1)*20]) head_dim=20 n_heads=2
+//       n_kv_heads=1 scale=0.22360679774997896 row=pos
+//   L{i}.kv[a,pos,0,0:20] = KV_APPEND(%kn)
 //   L{i}.kv[a,pos,1,0:20] = KV_APPEND(L{i}.qkv[120+a*20:120+(a+1)*20])
 struct AttnKind2 {
   static constexpr int kUnits = 2;
@@ -130,8 +128,7 @@ struct AttnKind2 {
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
   static constexpr bool kNormUnitOffset = false;  // times 1 + weight
   static constexpr bool kWholeNorm = false;  // one of all of q and one of all of k
-  static constexpr bool kRotates = true;  // q and k, once they are normalised
-  static constexpr int kAngles = 1;  // table that q and k rotate by
+  static constexpr bool kRotates = false;  // q and k, once they are normalised
 };
 
 // ----------------------------------------------------------------------------------------------
