@@ -71,9 +71,11 @@ def committed_ids(model):
 def fixture_positions(model):
     """How many positions a fixture is compiled for: all, but one whose committed ids fit the original context of
     longrope ends there. transformers turns all positions by the long factors once a text is longer, and a build is for
-    one side."""
+    one side. Queries that are scaled from the original context on are compiled up to there alone."""
     c = text_config(model)
-    original = c.get("original_max_position_embeddings") or 0
+    rope = c.get("rope_parameters") or {}
+    scaled = rope.get("original_max_position_embeddings") if rope.get("llama_4_scaling_beta") else None
+    original = c.get("original_max_position_embeddings") or scaled or 0
     return original if original >= len(committed_ids(model)[1]) else c["max_position_embeddings"]
 
 

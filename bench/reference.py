@@ -20,9 +20,10 @@ def checkpoint(directory, dtype, device="cuda"):
     config = transformers.AutoConfig.from_pretrained(directory, local_files_only=True)
     if config.model_type == "gemma" and config.hidden_act == "gelu":
         config.hidden_act = "gelu_pytorch_tanh"  # what it stands for; transformers 5.0 to 5.17 took it literally
-    with opened(transformers.AutoModelForCausalLM.from_pretrained(
-            directory, config=config, dtype=torch_dtype(dtype), attn_implementation="eager",
-            local_files_only=True).to(device)) as model:
+    reads = config.model_type in transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    model = transformers.AutoModelForCausalLM if reads else transformers.AutoModelForImageTextToText
+    with opened(model.from_pretrained(directory, config=config, dtype=torch_dtype(dtype), attn_implementation="eager",
+                                      local_files_only=True).to(device)) as model:
         yield model
 
 
