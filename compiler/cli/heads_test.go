@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// assembly is inline assembly of the device runtime, which the CPU does not have.
+var assembly = regexp.MustCompile(`(?s)\basm( volatile)?\(.*?\);`)
+
+// wideHeads have several words of q and k for each thread of a block, and more than a warp reads at once.
+const wideHeads = `{"model_type": "olmo2", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
+	"num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 160, "vocab_size": 64,
+	"max_position_embeddings": 64, "torch_dtype": "bfloat16", "pad_token_id": null}`
+
+// What the kernel makes of the heads that attention normalises, compiled for the CPU, is the norm by definition: of
+// each head or of all, rotated or not, with tensor cores and without them.
+func TestHeadsOfTheKernel(t *testing.T) {
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	wide := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(wide, "config.json"), []byte(wideHeads), 0o600))
+	for _, c := range []struct {
+		model, dtype string
+		tensorCores  []string
+	}{
+		{models + "zoo/olmo2-plain", "bf16", []string{"1"}},
+		{wide, "bf16", []string{"0", "1"}},
+		{wide, "fp32", []string{"0"}},
+	} {
+		dir := filepath.Join(t.TempDir(), "build")
+		code, _, stderr := amkc(c.model, "-o", dir, "--no-build", "--dtype", c.dtype, "--target", "h200",
+			"--random-weights", "1")
+		require.Equal(t, 0, code, stderr)
+		for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, header), nil, 0o600))
+		}
+		edit(t, filepath.Join(dir, "amk", "context.cuh"),
+			`asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");`, "block_barrier();")
+		for range 3 { // words of 16 bytes, of 4 and of 8
+			edit(t, filepath.Join(dir, "amk", "memory.cuh"), `asm volatile("ld.relaxed.gpu`,
+				`memcpy(&v, p, sizeof v);`+"\n  "+`asm("`)
+		}
+		headers, err := filepath.Glob(filepath.Join(dir, "amk", "*.cuh"))
+		require.NoError(t, err)
+		for _, header := range headers {
+			text, err := os.ReadFile(header)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(header, assembly.ReplaceAll(text, nil), 0o600))
+		}
+		for _, cores := range c.tensorCores {
+			program := filepath.Join(dir, "heads"+cores)
+			out, err := exec.Command(compiler, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,
+				"-DAMK_TENSOR_CORES="+cores, "-o", program, "testdata/heads.cc").CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			out, err = exec.Command(program).CombinedOutput()
+			require.NoError(t, err, "%s, %s, tensor cores %s: %s", c.model, c.dtype, cores, out)
+		}
+	}
+}
