@@ -110,15 +110,25 @@ var activations = map[string]func(float64) float64{
 	},
 	"relu":  func(x float64) float64 { return max(x, 0) },
 	"relu2": func(x float64) float64 { return max(x, 0) * max(x, 0) },
+	"xielu": func(x float64) float64 {
+		softplus := func(v float64) float64 { return math.Log1p(math.Exp(v)) }
+		if x > 0 {
+			return softplus(xieluWeights[0])*x*x + xieluWeights[2]*x
+		}
+		return (xieluWeights[2]+softplus(xieluWeights[1]))*(math.Expm1(min(x, xieluWeights[3]))-x) + xieluWeights[2]*x
+	},
 }
+
+// xieluWeights are p, n, beta and eps of the xIELU that is tried.
+var xieluWeights = [4]float64{0.75, -1.5, 0.5, -0.125}
 
 const activationMain = `
 int main() {
   float x;
   while (std::scanf("%%f", &x) == 1) {
     Bits plain;
-    %[1]s(&plain, &x, 1);
-    std::printf("%%.9g %%.9g\n", %[1]s(x), plain);
+    %[1]s(&plain, &x, %[2]s1);
+    std::printf("%%.9g %%.9g\n", %[1]s(x%[3]s), plain);
   }
 }
 `
@@ -131,10 +141,15 @@ func TestActivationsOfTheRuntime(t *testing.T) {
 				"template <class E> float divide(float n, float d) { return n / d; }\n" +
 				"inline float __expf(float x) { return expf(x); }\ninline int thread_index() { return 0; }\n" +
 				"inline void put(Bits* v, int i, float x) { v[i] = x; }\n"
-			for header, functions := range map[string]string{"amk/finish.cuh": "sigmoid_of|gelu_tanh|gelu|relu|relu2",
-				"amk/reference.cuh": name} {
-				found := regexp.MustCompile(`(?ms)^__device__ [^\n]*\b(`+functions+`)\(.*?^}\n`).FindAll(
-					runtime.DeviceSources()[header], -1)
+			source += fmt.Sprintf("using u8 = unsigned char;\nusing Packed = const float*;\n"+
+				"inline float weight_at(Packed w, int i) { return w[i]; }\n"+
+				"inline float load_weight(const u8* w, int i) { return reinterpret_cast<const float*>(w)[i]; }\n"+
+				"const float weights[] = {%g, %g, %g, %g};\n", xieluWeights[0], xieluWeights[1], xieluWeights[2],
+				xieluWeights[3])
+			for header, functions := range map[string]string{
+				"amk/finish.cuh": "sigmoid_of|gelu_tanh|gelu|relu|relu2|Xielu|xielu", "amk/reference.cuh": name} {
+				found := regexp.MustCompile(`(?ms)^(struct Xielu \{|__device__ [^\n]*\b(`+functions+
+					`)\().*?^}[^\n]*\n`).FindAll(runtime.DeviceSources()[header], -1)
 				require.Len(t, found, 1+strings.Count(functions, "|"), header)
 				source += string(bytes.Join(found, nil))
 			}
@@ -146,7 +161,11 @@ func TestActivationsOfTheRuntime(t *testing.T) {
 					fmt.Fprintf(&input, "%.9g\n", xs[len(xs)-1])
 				}
 			}
-			lines := onHost(t, source+fmt.Sprintf(activationMain, name), input.Bytes())
+			weights, shape := "", ""
+			if name == "xielu" {
+				weights, shape = "weights, ", ", Xielu(reinterpret_cast<const u8*>(weights))"
+			}
+			lines := onHost(t, source+fmt.Sprintf(activationMain, name, weights, shape), input.Bytes())
 			require.Len(t, lines, len(xs))
 			for i, line := range lines {
 				var finish, reference float64

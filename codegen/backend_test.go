@@ -43,6 +43,9 @@ func TestFinishersAreDeclaredAsTheyAre(t *testing.T) {
 		if f.Row {
 			params = slices.Insert(params, 0, "const Row& r")
 		}
+		if f.Shape != "" {
+			params = append(params, "const "+f.Shape+"& shape")
+		}
 		for _, key := range f.Args {
 			params = append(params, "float "+key)
 		}

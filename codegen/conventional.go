@@ -209,6 +209,8 @@ func (u *use) ops() {
 			}
 		case ir.ATTENTION:
 			u.buffer(operand(o.In, 1), "kv", layered, 0)
+		case ir.XIELU:
+			u.buffer(operand(o.In, 1), "xielu.weight", layered, 0)
 		case ir.STOP:
 			u.buffer(operand(o.Out, 0), "stop", false, 0)
 		case ir.ArgMax:

@@ -48,6 +48,19 @@ func finishRow(w *productWriter, o *ir.Op) {
 	if f.Row {
 		args = slices.Insert(args, 0, "r")
 	}
+	want := []ir.Operand{view(in)}
+	if !want[0].IsTemp() {
+		want[0].Dims = []ir.Range{taskRows}
+	}
+	if f.Shape != "" {
+		weights := buf(o.In, 1)
+		w.param("const u8*", "curve", argument{weights, true})
+		w.opening = append(w.opening, fmt.Sprintf("  const %s shape(curve);", f.Shape))
+		if w.f.args[len(w.f.args)-1].buffer != weights || w.shaped {
+			w.fail("has %s a second time; the kernel has one activation with weights in each stage", o.Code)
+		}
+		args, want, w.shaped = append(args, "shape"), append(want, view(weights, upTo(f.Weights))), true
+	}
 	var params []ir.Param
 	for _, key := range f.Args {
 		if !o.Has(key) {
@@ -57,12 +70,8 @@ func finishRow(w *productWriter, o *ir.Op) {
 		args, params = append(args, hexFloat(v)), append(params, ir.FloatParam(key, v))
 		w.f.numbers = append(w.f.numbers, field{Type: "float", Name: key + " of stage " + w.s.Name, Value: hexFloat(v)})
 	}
-	x := view(in)
-	if !x.IsTemp() {
-		x.Dims = []ir.Range{taskRows}
-	}
 	out := w.define(o, f.Result, fmt.Sprintf("%s(%s)", f.Func, strings.Join(args, ", ")))
-	w.want = append(w.want, ir.Op{Code: o.Code, Out: out, In: []ir.Operand{x}, Params: params})
+	w.want = append(w.want, ir.Op{Code: o.Code, Out: out, In: want, Params: params})
 }
 
 // finishRope: rotation pairs side by side, below a limit, by this position's angles.

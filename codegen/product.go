@@ -98,6 +98,7 @@ type productWriter struct {
 	reader  string            // what the product is given, as C++
 	row     string            // the variable of a finished row
 	halved  bool              // two rows have become one
+	shaped  bool              // an activation has weights
 	values  map[string]string // temporary, or the buffer of the logits -> C++ variable
 	product []string          // comment of the product
 	chain   []string          // lines of the finisher
@@ -202,8 +203,8 @@ func (w *productWriter) variable(name, otherwise string) string {
 
 // ownVariables are those that the functions of stages.h have themselves, and words of C++ that a temporary could be
 // called.
-var ownVariables = []string{"best", "bias", "biases", "c", "const", "do", "else", "float", "for", "gain", "if", "in",
-	"int", "out", "r", "return", "shift", "while"}
+var ownVariables = []string{"best", "bias", "biases", "c", "const", "curve", "do", "else", "float", "for", "gain",
+	"if", "in", "int", "out", "r", "return", "shape", "shift", "while"}
 
 // gemv opens the product.
 func (w *productWriter) gemv(o *ir.Op, normed bool) {

@@ -30,7 +30,7 @@ func (r *referenceWriter) node(i int) error {
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "layernorm": 1, "linear": 1, "rope": 1, "attention": 3,
 		"kv_append": 1, "add": 2, "silu_mul": 2, "gelu_tanh_mul": 2, "gelu": 1, "gelu_tanh": 1, "relu": 1, "relu2": 1,
-		"scale": 1, "soft_cap": 1, "clip": 1, "argmax": 1}
+		"xielu": 1, "scale": 1, "soft_cap": 1, "clip": 1, "argmax": 1}
 	if want, known := arity[n.Op]; !known || len(in) != want || len(n.Shape) != 1 {
 		return r.refuse(n, "is %s of %d values with a result %v; want an operation that reference.cuh has", n.Op,
 			len(in), n.Shape)
@@ -55,7 +55,7 @@ func (r *referenceWriter) node(i int) error {
 		return r.append(i)
 	case "add":
 		return r.add(n, in[1])
-	case "silu_mul", "gelu_tanh_mul", "gelu", "gelu_tanh", "relu", "relu2":
+	case "silu_mul", "gelu_tanh_mul", "gelu", "gelu_tanh", "relu", "relu2", "xielu":
 		return r.activation(n, in)
 	case "scale":
 		return r.inPlace(n, in[0], "kScale", n.FloatOr("scale", 1))
@@ -351,6 +351,13 @@ func (r *referenceWriter) activation(n *ir.GraphNode, in []value) error {
 			return err
 		}
 		linears, args = append(linears, linear), append(args, in[k].at)
+	}
+	if len(n.Weights) > 0 {
+		weights, err := r.packedTogether(n)
+		if err != nil {
+			return err
+		}
+		args = append(args, weights)
 	}
 	r.value[n.Name] = value{at: out, rounded: true}
 	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]), stage: stageName(linears),

@@ -59,11 +59,15 @@ func suppliedBy(p *ir.Program, g *ir.Graph) (map[string][]supply, error) {
 	return out, nil
 }
 
-// rowsOf counts the rows that a chain makes of a tensor.
+// rowsOf counts the rows that a chain makes of a tensor; a scalar is one.
 func rowsOf(shape []int, chain transform.Chain) int {
-	rows, columns := shape[0], 1
-	for _, n := range shape[1:] {
-		columns *= n
+	rows, columns := 1, 1
+	for i, n := range shape {
+		if i == 0 {
+			rows = n
+		} else {
+			columns *= n
+		}
 	}
 	for _, t := range chain {
 		switch {
@@ -91,38 +95,11 @@ func (r *referenceWriter) held(key string, want transform.Chain) (at supply, kno
 // packed is C++ for a tensor of a node: where the buffer begins that holds it, and which of its rows it is. order is
 // that of rows which a rotation takes side by side.
 func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ...transform.Transform) (string, error) {
-	if k >= len(n.Weights) || len(n.Weights[k].Shape) == 0 {
-		return "", r.refuse(n, "has %d weights; want weight %d of an %s", len(n.Weights), k, n.Op)
+	places, err := r.places(n, k, order)
+	if err != nil {
+		return "", err
 	}
-	w, layers := n.Weights[k], r.layers
-	if layers == nil {
-		layers = []int{0}
-	}
-	places := make([]supply, len(layers))
-	for t, layer := range layers {
-		key, err := ir.ResolveKey(w.Key, layer)
-		if err != nil {
-			return "", r.refuse(n, "has the weight %s; want a key with {i} for the layer", w.Key)
-		}
-		want := w.Chain.Then(order...)
-		s, known, otherwise := r.held(key, want)
-		if !known {
-			if len(otherwise) > 0 {
-				return "", r.refuse(n, "needs %s, and %s holds %s", want.Around(key),
-					r.p.Buffers[otherwise[0].Declared].Name, otherwise[0].chain.Around(key))
-			}
-			return "", r.refuse(n, "needs %s, which no buffer of the program holds", key)
-		}
-		if err := r.checkSupply(n, &w, key, &s); err != nil {
-			return "", err
-		}
-		places[t] = s
-		if s.first != places[0].first || s.step != places[0].step {
-			return "", r.refuse(n, "needs %s, which lies at other rows of its buffer than in layer %d; want the same "+
-				"rows in all", key, layers[0])
-		}
-	}
-	at := r.address(n, k, layers, places)
+	at := r.address(n, k, places)
 	switch s := &places[0]; {
 	case s.step != 1:
 		return fmt.Sprintf("{%s, %d, %d}", at, s.first, s.step), nil
@@ -130,6 +107,69 @@ func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ...transform.Tran
 		return fmt.Sprintf("{%s, %d}", at, s.first), nil
 	}
 	return "{" + at + "}", nil
+}
+
+// packedTogether is packed of all tensors of a node, which lie one after the other.
+func (r *referenceWriter) packedTogether(n *ir.GraphNode, order ...transform.Transform) (string, error) {
+	var ends []supply
+	for k := range n.Weights {
+		places, err := r.places(n, k, order)
+		if err != nil {
+			return "", err
+		}
+		for t := range places {
+			s := &places[t]
+			if k > 0 && (s.Declared != ends[t].Declared || s.K != ends[t].K || s.step != 1 ||
+				s.first != ends[t].first) {
+				return "", r.refuse(n, "needs %s behind the weight before it; want both in one buffer",
+					n.Weights[k].Key)
+			}
+			s.first += n.Weights[k].Shape[0] * s.step
+		}
+		ends = places
+	}
+	return r.packed(n, 0, order...)
+}
+
+// inLayers are the layers of the body in hand; outside of them it counts as one.
+func (r *referenceWriter) inLayers() []int {
+	if r.layers == nil {
+		return []int{0}
+	}
+	return r.layers
+}
+
+// places are where a tensor of a node is held, layer by layer.
+func (r *referenceWriter) places(n *ir.GraphNode, k int, order transform.Chain) ([]supply, error) {
+	if k >= len(n.Weights) || len(n.Weights[k].Shape) == 0 {
+		return nil, r.refuse(n, "has %d weights; want weight %d of an %s", len(n.Weights), k, n.Op)
+	}
+	w, layers := n.Weights[k], r.inLayers()
+	places := make([]supply, len(layers))
+	for t, layer := range layers {
+		key, err := ir.ResolveKey(w.Key, layer)
+		if err != nil {
+			return nil, r.refuse(n, "has the weight %s; want a key with {i} for the layer", w.Key)
+		}
+		want := w.Chain.Then(order...)
+		s, known, otherwise := r.held(key, want)
+		if !known {
+			if len(otherwise) > 0 {
+				return nil, r.refuse(n, "needs %s, and %s holds %s", want.Around(key),
+					r.p.Buffers[otherwise[0].Declared].Name, otherwise[0].chain.Around(key))
+			}
+			return nil, r.refuse(n, "needs %s, which no buffer of the program holds", key)
+		}
+		if err := r.checkSupply(n, &w, key, &s); err != nil {
+			return nil, err
+		}
+		places[t] = s
+		if s.first != places[0].first || s.step != places[0].step {
+			return nil, r.refuse(n, "needs %s, which lies at other rows of its buffer than in layer %d; want the same "+
+				"rows in all", key, layers[0])
+		}
+	}
+	return places, nil
 }
 
 // checkSupply refuses a tensor that is packed otherwise than the functions of reference.cuh read it.
@@ -153,13 +193,13 @@ func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key st
 
 // address is C++ for where buffers begin: one constant outside of the layers, and for members that follow one another
 // layer by layer, and otherwise a table of all layers.
-func (r *referenceWriter) address(n *ir.GraphNode, k int, layers []int, places []supply) string {
+func (r *referenceWriter) address(n *ir.GraphNode, k int, places []supply) string {
 	first := r.weights[places[0].Declared]
 	if r.layers == nil {
 		return "r.weights + " + first.constant
 	}
 	inStep := true
-	for t, layer := range layers {
+	for t, layer := range r.layers {
 		s := &places[t]
 		inStep = inStep && s.Declared == places[0].Declared && s.K == layer &&
 			r.weights[s.Declared].stride == layerBytes

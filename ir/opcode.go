@@ -36,6 +36,8 @@ const (
 	GeluTanh
 	ReLU
 	ReLU2
+	CLIP
+	XIELU
 )
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.

@@ -7,10 +7,10 @@ var (
 	codeModelType = diag.New("AMK1101", "the model type is not supported", `
 model_type in config.json names an architecture that amkc does not compile. Nothing is guessed from a similar one: the
 message says what the architecture computes that is not modelled. amkc models lists what is accepted, with the models
-that it covers: "arcee", "cohere", "cohere2", "cwm", "ernie4_5", "exaone4", "falcon", "gemma", "gemma2", "gemma3" and
-"mistral3" (of which the part that reads text), "gemma3_text", "glm", "glm4", "gpt2", "gpt_neox", "granite", "helium",
-"hunyuan_v1_dense", "hyperclovax", "internlm3", "iquestcoder", "llama", "ministral", "ministral3", "mistral",
-"nemotron", "olmo", "olmo2", "olmo3", "opt", "phi", "phi3", "qwen2", "qwen3", "seed_oss", "smollm3",
+that it covers: "apertus", "arcee", "cohere", "cohere2", "cwm", "ernie4_5", "exaone4", "falcon", "gemma", "gemma2",
+"gemma3" and "mistral3" (of which the part that reads text), "gemma3_text", "glm", "glm4", "gpt2", "gpt_neox",
+"granite", "helium", "hunyuan_v1_dense", "hyperclovax", "internlm3", "iquestcoder", "llama", "ministral", "ministral3",
+"mistral", "nemotron", "olmo", "olmo2", "olmo3", "opt", "phi", "phi3", "qwen2", "qwen3", "seed_oss", "smollm3",
 "stablelm", "starcoder2".`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `

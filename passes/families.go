@@ -22,6 +22,7 @@ type Family struct {
 
 // Families are all that have an importer, by model type. Each is held to the logits of transformers.
 var Families = []Family{
+	{"apertus", "Apertus", true, false, importApertus},
 	{"arcee", "Arcee AFM", true, true, importArcee},
 	{"cohere", "Command R, without norms of heads", true, true, importCohere},
 	{"cohere2", "Command R7B, Command A", true, true, importCohere2},
@@ -88,7 +89,6 @@ func Unmodelled() (types []string, why map[string]string) {
 
 // unmodelled says what the better known families compute that no importer models.
 var unmodelled = map[string]string{
-	"apertus":          "its MLP has the activation xIELU and no gate",
 	"baichuan":         "its fused projections are not modelled",
 	"bart":             "it has an encoder beside the decoder",
 	"bert":             "it is an encoder",

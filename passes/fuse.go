@@ -326,7 +326,9 @@ func computeAlike(stages []*ir.Stage) bool {
 			return true
 		}
 		o := s.Ops[0]
-		return len(o.In) != 1 || ir.Ops[o.Code].Finisher == nil || text(o) != text(stages[0].Ops[0])
+		spec := ir.Ops[o.Code]
+		return spec.Finisher == nil || spec.Gated() || text(o) != text(stages[0].Ops[0]) ||
+			len(o.In) > 1 && len(stages) > 1
 	})
 }
 

@@ -87,7 +87,7 @@ func (f *fuser) finished(finish *ir.Op, rows ir.Operand, rotated int) ir.Op {
 	case op.Code == ir.ADD:
 		op.In = []ir.Operand{op.In[0], rows}
 	case op.Code != ir.ArgMax:
-		op.In = []ir.Operand{rows}
+		op.In = append([]ir.Operand{rows}, op.In[1:]...)
 	}
 	return op
 }

@@ -12,7 +12,7 @@ func importArcee(m *importer) *ir.Graph {
 		biased: projections{heads: attention, o: attention, mlp: m.truth("mlp_bias", false)}})
 }
 
-// refuseOfArcee refuses what only other families have.
+// refuseOfArcee refuses what only families with a gate or windows have.
 func (m *importer) refuseOfArcee() {
 	m.refuseWindows()
 	m.refusePartial()

@@ -41,6 +41,8 @@ type decoder struct {
 	widening                int        // what an absent intermediate_size is of hidden_size; 0: intermediate
 	act                     string     // the node of the activation of an MLP without gate; "": it has one
 
+	actWeights []ir.GraphWeight // of that activation, nil: none
+
 	stacks func(model *ir.Model) []stack // tensors in which the checkpoint has several linears; nil: none
 	fields map[string]string             // what its configs call fields that Llama's call otherwise; "": it has none
 

@@ -53,6 +53,7 @@ var flipBases = map[string]struct {
 	changes  fieldsOf
 	modelled []string
 }{
+	"apertus":  {cousin("apertus", "ApertusForCausalLM"), nil, apertusModelled},
 	"arcee":    {cousin("arcee", "ArceeForCausalLM"), nil, llamaModelled},
 	"cwm":      {cousin("cwm", "CwmForCausalLM"), fieldsOf{"sliding_window": 16}, llamaModelled},
 	"ernie4_5": {cousin("ernie4_5", "Ernie4_5ForCausalLM"), nil, ernie45Modelled},

@@ -83,7 +83,7 @@ func (d *decoder) middle(b *nodes, in string, m *ir.Model,
 	linear func(name, in string, rows, cols int, biased bool) string) string {
 	up := func(name string) string { return linear(name, in, m.Intermediate, m.Hidden, d.biased.mlp) }
 	if d.act != "" {
-		return b.add(d.act, d.act, []int{m.Intermediate}, []string{up("up_proj")})
+		return b.add(d.act, d.act, []int{m.Intermediate}, []string{up("up_proj")}, d.actWeights...)
 	}
 	mul := cmp.Or(d.gate, "silu_mul")
 	return b.add(mul, mul, []int{m.Intermediate}, []string{up("gate_proj"), up("up_proj")})

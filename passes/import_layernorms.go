@@ -46,13 +46,18 @@ var activations = map[string]string{
 	"relu": "relu", "relu2": "relu2",
 }
 
-// activation reads the activation of an MLP without a gate, and returns its node.
+// activation reads the activation of an MLP without a gate, and returns its node. One that the family alone has is what
+// an absent field means, and called as its node.
 func (m *importer) activation(field, absent string) string {
 	name := m.text(field, absent)
 	node, ok := activations[name]
-	if !ok {
-		m.fail(codeNotModelled, field, "%s is not modelled; accepted: %s", spell(name),
-			quoted(slices.Sorted(maps.Keys(activations))))
+	switch {
+	case ok:
+		return node
+	case name != absent:
+		known := append(slices.Collect(maps.Keys(activations)), absent)
+		slices.Sort(known)
+		m.fail(codeNotModelled, field, "%s is not modelled; accepted: %s", spell(name), quoted(slices.Compact(known)))
 	}
-	return node
+	return absent
 }

@@ -306,6 +306,10 @@ func (l *lowerer) finisher(n *ir.GraphNode) error {
 	for _, in := range n.Inputs {
 		o.In = append(o.In, l.tokens.view(l.value[in], task))
 	}
+	if len(n.Weights) > 0 {
+		name := l.stacked(l.named(n.Name)+".weight", n.Weights)
+		o.In = append(o.In, view(name, upTo(ir.Ops[code].Finisher.Weights)))
+	}
 	l.stage(n, out, whole(n.Shape[0]), o)
 	return nil
 }

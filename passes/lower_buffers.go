@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -58,13 +59,23 @@ func (l *lowerer) scratch(name string, dtype ir.DType, n int) string {
 
 // weights declares the buffer that a node's tensor is packed into, its rows in an order.
 func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Transform) string {
-	piece := ir.Piece{Key: w.Key, Chain: w.Chain.Then(order...)}
-	b := l.buffer(name, ir.Weight, l.m.Weights, ir.HBM, w.Shape...)
-	if b.Pieces != nil && b.Pieces[0].String() != piece.String() && l.differs == nil {
-		l.differs = diag.Errorf(codeOrder, "buffer "+name, "is packed from %v in one layer, and from %v in another; "+
-			"want layers that pack their weights alike", b.Pieces[0], piece)
+	return l.stacked(name, []ir.GraphWeight{w}, order...)
+}
+
+// stacked declares the buffer that tensors of a node are packed into one after the other, the rows of each in an order.
+func (l *lowerer) stacked(name string, weights []ir.GraphWeight, order ...transform.Transform) string {
+	shape, pieces := slices.Clone(weights[0].Shape), make([]ir.Piece, len(weights))
+	shape[0] = 0
+	for i, w := range weights {
+		shape[0] += w.Shape[0]
+		pieces[i] = ir.Piece{Key: w.Key, Chain: w.Chain.Then(order...)}
 	}
-	b.Pieces = []ir.Piece{piece}
+	b := l.buffer(name, ir.Weight, l.m.Weights, ir.HBM, shape...)
+	if b.Pieces != nil && fmt.Sprint(b.Pieces) != fmt.Sprint(pieces) && l.differs == nil {
+		l.differs = diag.Errorf(codeOrder, "buffer "+name, "is packed from %v in one layer, and from %v in another; "+
+			"want layers that pack their weights alike", b.Pieces, pieces)
+	}
+	b.Pieces = pieces
 	return name
 }
 

@@ -15,6 +15,7 @@ var elementwise = kernelTable{
 	ops.GeluTanh:    pointwise(geluTanh),
 	ops.ReLU:        pointwise(relu),
 	ops.ReLU2:       pointwise(func(x float32) float32 { return relu(x) * relu(x) }),
+	ops.XIELU:       xielu,
 	ops.ADD:         add,
 	ops.MUL:         mul,
 	ops.SOFTMAX:     softmax,
@@ -139,6 +140,24 @@ func relu(x float32) float32 {
 		return 0
 	}
 	return x
+}
+
+// xielu is a square above 0 and an exponential below it, by four numbers that all elements share.
+func xielu(w *worker, o *op) error {
+	by := w.floats(&o.in[1])
+	if len(by) != 4 {
+		return w.misfit(o, "has %d numbers beside x, want 4", len(by))
+	}
+	softplus := func(x float32) float64 { return max(float64(x), 0) + math.Log1p(math.Exp(-math.Abs(float64(x)))) }
+	beta, eps := float64(by[2]), float64(by[3])
+	above, below := softplus(by[0]), beta+softplus(by[1])
+	return pointwise(func(x float32) float32 {
+		f := float64(x)
+		if f > 0 {
+			return float32(above*f*f + beta*f)
+		}
+		return float32(below*(math.Expm1(min(f, eps))-f) + beta*f)
+	})(w, o)
 }
 
 // withBound is a function of each element and of a bound.

@@ -201,6 +201,16 @@ var opCases = []caseOp{
 	{name: "relu squared", op: `out[0:4] = RELU2(x[2:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
 		return each(in[0], func(i int) float64 { return max(0, in[0][i]) * max(0, in[0][i]) })
 	}},
+	{name: "xielu", op: `out[0:4] = XIELU(x[2:6], y[0:4])`, buffers: vectors, want: func(in [][]float64) []float64 {
+		softplus := func(v float64) float64 { return math.Log1p(math.Exp(v)) }
+		p, n, beta, eps := in[1][0], in[1][1], in[1][2], in[1][3]
+		return each(in[0], func(i int) float64 {
+			if x := in[0][i]; x <= 0 {
+				return (beta+softplus(n))*(math.Expm1(min(x, eps))-x) + beta*x
+			}
+			return softplus(p)*in[0][i]*in[0][i] + beta*in[0][i]
+		})
+	}},
 	{name: "gelu", op: `out[0:4] = GELU(x[2:6])`, buffers: vectors, want: func(in [][]float64) []float64 {
 		return each(in[0], func(i int) float64 { return in[0][i] * (1 + math.Erf(in[0][i]/math.Sqrt2)) / 2 })
 	}},

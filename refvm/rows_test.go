@@ -24,6 +24,7 @@ var rowOps = map[string]string{
 	"gate":        "out[0:ROWS,0:4] = SILU_MUL(x[0:ROWS,0:8])",
 	"gate and up": "out[0:ROWS,0:8] = SILU_MUL(x[0:ROWS,0:8], y[0:ROWS,0:8])",
 	"cap":         "out[0:ROWS,0:8] = SOFTCAP(x[0:ROWS,0:8]) cap=0.5",
+	"xielu":       "out[0:ROWS,0:8] = XIELU(x[0:ROWS,0:8], g[0:4])",
 	"clip":        "out[0:ROWS,0:8] = CLIP(x[0:ROWS,0:8]) cap=0.5",
 	"layer norm":  "out[0:ROWS,0:8] = LAYERNORM(x[0:ROWS,0:8], g[0:8]) eps=1e-05",
 	"softmax":     "out[0:ROWS,0:8] = SOFTMAX(x[0:ROWS,0:8])",

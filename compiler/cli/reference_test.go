@@ -65,6 +65,9 @@ const maxLogitError = 1e-4
 // zoo are the small models of testdata/models/zoo, with how amkc refuses those that it does not compile yet. Most of
 // them, and what transformers computes for them, are made by testdata/models/generate.py.
 var zoo = map[string]string{
+	"apertus-biases":           "",
+	"apertus-gelu":             "",
+	"apertus-llama3":           "",
 	"arcee-biases":             "",
 	"arcee-plain":              "",
 	"bloom":                    `"bloom" is not supported`,

@@ -120,6 +120,8 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		return matrix("L{i}.gate_up.weight", m.layers, 2*m.intermediate, m.hidden)
 	case "kUpWeight":
 		return matrix("L{i}.up.weight", m.layers, m.intermediate, m.hidden)
+	case "kXieluWeight":
+		return vector("L{i}.xielu.weight", m.layers, 4)
 	case "kDownWeight":
 		return matrix("L{i}.down.weight", m.layers, m.hidden, m.intermediate)
 	case "kFinalNormWeight":

@@ -180,6 +180,8 @@ func (b *builder) argumentOf(d *descriptor, parameter string) place {
 		return b.addressOf(d, d.shift)
 	case "bias":
 		return b.addressOf(d, d.bias)
+	case "curve":
+		return b.addressOf(d, d.curve)
 	default:
 		return b.pageOf(d, d.out)
 	}

@@ -114,6 +114,7 @@ type chain struct {
 	last   int    // the op whose result the stores after it are of; -1 before
 	of     string // that result, as a temporary
 	halved bool   // two rows have become one
+	shapes bool   // the weights of an activation have been used
 	ended  bool   // by the largest logit
 }
 
@@ -194,6 +195,7 @@ func (c *chain) reader() {
 			r.what)
 	}
 	c.weights(&params)
+	c.shape(&params)
 	if out := (parameter{"Page", "out"}); !c.d.head() && slices.Contains(c.f.params, out) {
 		params = append(params, out)
 	}
@@ -214,6 +216,32 @@ func (c *chain) weights(params *[]parameter) {
 			c.d.scope.name)
 	}
 	*params = append(*params, parameter{"u8*", "bias"})
+}
+
+// shaped returns the declaration of the op whose weights become a type, or nil.
+func shaped(typ string) *ops.Spec {
+	i := slices.IndexFunc(ir.Ops, func(spec *ops.Spec) bool {
+		return typ != "" && spec.Finisher != nil && spec.Finisher.Shape == typ
+	})
+	if i < 0 {
+		return nil
+	}
+	return ir.Ops[i]
+}
+
+func isShape(typ string) bool { return shaped(typ) != nil }
+
+// shape is what the function says of the weights of its activation.
+func (c *chain) shape(params *[]parameter) {
+	s := &c.f.shape
+	if s.what == "" {
+		return
+	}
+	if c.d.curve == "" || s.name != "shape" || len(s.args) != 1 || s.args[0].name != "curve" {
+		c.fail(s.at, "the weights of an activation in %s; want %s shape(curve), in a stage that has some", c.f.name,
+			s.what)
+	}
+	*params = append(*params, parameter{"u8*", "curve"})
 }
 
 // define makes the last op the one whose result has a name.
@@ -307,7 +335,7 @@ func (c *chain) statement(s *statement) {
 }
 
 // declared adds the op that is declared with the function called, if the call is one of it: perhaps the row, the value,
-// and a number for each parameter, in the order of the declaration.
+// perhaps its weights, and a number for each parameter, in the order of the declaration.
 func (c *chain) declared(s *statement) bool {
 	code := slices.IndexFunc(ir.Ops, func(spec *ops.Spec) bool {
 		return spec.Finisher != nil && spec.Finisher.Func == s.what
@@ -322,10 +350,19 @@ func (c *chain) declared(s *statement) bool {
 		}
 		args = args[1:]
 	}
+	if shape := spec.Finisher.Shape; shape != "" {
+		if len(args) != 2 || args[1].name != "shape" || c.f.shape.what != shape || c.shapes {
+			return false
+		}
+		args, c.shapes = args[:1], true
+	}
 	if len(args) != 1+len(spec.Finisher.Args) || args[0].name == "" || spec.Finisher.Halves && c.halved {
 		return false
 	}
 	o := op(ir.Opcode(code), nil, views(c.value(s.at, args[0].name)))
+	if spec.Finisher.Shape != "" {
+		o.In = append(o.In, view(c.d.curve, upTo(spec.Finisher.Weights)))
+	}
 	for i, a := range args[1:] {
 		if a.name != "" {
 			return false

@@ -11,6 +11,7 @@ import (
 //	__device__ __forceinline__ void NAME(C& c, const TYPE NAME, …) {
 //	  const READER NAME{ARGUMENT, …};
 //	  const RowWeights<DESCRIPTOR> NAME(c, PARAMETER);
+//	  const SHAPE NAME(PARAMETER);
 //	  gemv<DESCRIPTOR>(c, READER, [&](const Row& r, float NAME) {
 //	    STATEMENT…
 //	  });
@@ -28,6 +29,7 @@ type function struct {
 	reader     call        // with the name that it is given; "" for one that stands in the product's call
 	weights    call        // that the finisher reads row by row; "" for none
 	weightsOf  string      // the descriptor that they are of
+	shape      call        // of the weights of an activation; "" for none
 	descriptor string
 	row        string // the variable that the finisher is given
 	statements []statement
@@ -129,10 +131,14 @@ func (b *block) function() *function {
 			f.weights = call{at: typ.at, what: typ.text, name: b.fresh(known)}
 			b.want("(")
 			f.weights.args = b.arguments(")")
+		case isShape(typ.text) && f.shape.what == "":
+			f.shape = call{at: typ.at, what: typ.text, name: b.fresh(known)}
+			b.want("(")
+			f.shape.args = b.arguments(")")
 		case f.reader.what == "":
 			f.reader = b.braces(typ, known)
 		default:
-			b.fail(typ.at, "%v; want one reader, and weights of rows once", typ)
+			b.fail(typ.at, "%v; want one reader, and weights of rows and of an activation once", typ)
 		}
 		b.want(";")
 	}

@@ -13,6 +13,7 @@ type wiring struct {
 	matrix       string // that the producer streams for the stage
 	norm, shift  string // the weight of a matrix stage's norm, and its bias
 	bias         string // of a matrix stage that has one
+	curve        string // the weights of its activation
 	table        string // that tokens are looked up in
 	positions    string // the table of positions, a row of which is added to a token's
 	qNorm, kNorm string // of attention that normalises heads
@@ -68,6 +69,8 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 				weights = append(weights, &d.shift)
 			case "bias":
 				weights = append(weights, &d.bias)
+			case "curve":
+				weights = append(weights, &d.curve)
 			}
 		}
 		if d.head() {

@@ -31,6 +31,7 @@ var known = map[*op.Spec]traits{
 	op.GeluTanh:    {asLong: true, inPlace: true},
 	op.ReLU:        {asLong: true, inPlace: true},
 	op.ReLU2:       {asLong: true, inPlace: true},
+	op.XIELU:       {asLong: true, ahead: []int{1}},
 	op.ADD:         {asLong: true, inPlace: true},
 	op.MUL:         {asLong: true, inPlace: true},
 	op.DEQUANT:     {asLong: true},

@@ -65,6 +65,8 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 			return s.op(code, []arg{x()}, floats(n), ir.FloatParam("scale", 0.5))
 		}
 		return s.op(code, []arg{x(), x()}, floats(n))
+	case ir.XIELU:
+		return s.op(code, []arg{x(), s.in(s.float(), ir.Ops[code].Finisher.Weights)}, floats(n))
 	case ir.DEQUANT:
 		return s.dequant()
 	case ir.KVAppend:

@@ -20,6 +20,7 @@ HALF = {"hidden_size": 64, "layer_norm_eps": 1e-2, "rope_parameters": {
 SCALED = {"embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.7, "logits_scaling": 2.0}
 # The small config of each family, beside what its class says: one in which as many switches as can be do something.
 FAMILIES = {
+    "apertus": {"head_dim": 16},
     "arcee": {},
     "cohere": {"layer_norm_eps": 1e-2, "logit_scale": 0.75},
     "cohere2": {**MIXED, "layer_norm_eps": 1e-2, "logit_scale": 0.75, "sliding_window_pattern": 2},

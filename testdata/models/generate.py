@@ -39,10 +39,13 @@ LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of t
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
 GATE_UP = {"mlp.gate_proj.weight": "mlp.gate_up_proj.weight"}
+UNGATED = {"mlp.gate_proj.weight": "mlp.up_proj.weight"}
 BARE = {"input_layernorm.weight": "post_feedforward_layernorm.weight"}
 # Of EVERY, tensors that a class has not, with others in their place.
 INSTEAD = {"Phi3Config": {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight", **GATE_UP}, "GlmConfig": GATE_UP,
-           "Glm4Config": GATE_UP, "ArceeConfig": {"mlp.gate_proj.weight": "mlp.up_proj.weight"},
+           "Glm4Config": GATE_UP, "ArceeConfig": UNGATED,
+           "ApertusConfig": {**UNGATED, "input_layernorm.weight": "attention_layernorm.weight",
+                             "post_attention_layernorm.weight": "feedforward_layernorm.weight"},
            "Exaone4Config": BARE, "Olmo2Config": BARE, "Olmo3Config": BARE}
 
 
@@ -94,6 +97,8 @@ def set_weights(model, seed):
             p.data = neutral(model) - 0.6 + 1.2 * torch.rand(p.shape, generator=random)
             if "Gemma3" in type(model).__name__ and name.endswith("model.norm.weight"):
                 p.data = 3 * (1 + p.data) - 1
+        elif part == "act_fn":
+            p.data = torch.randn(p.shape, generator=random)
         elif name.endswith("bias"):
             p.data = 0.5 * torch.randn(p.shape, generator=random)
         elif part in ("embed_tokens", "embed_in", "word_embeddings", "wte", "wpe", "embed_positions"):
@@ -107,6 +112,9 @@ def set_weights(model, seed):
             gain = 2.0 if part in ("q_proj", "k_proj", "query_key_value", "c_attn") else 1.5
             columns = p.shape[0] if "GPT2" in type(model).__name__ else p.shape[1]
             p.data = gain * columns ** -0.5 * torch.randn(p.shape, generator=random)
+    for name, fixed in model.named_buffers():  # of activations, which models leave as they are
+        if "act_fn." in name:
+            fixed.fill_({"beta": 0.75, "eps": -0.25}[name.split(".")[-1]])
 
 
 def rewrite_config(folder, fields):

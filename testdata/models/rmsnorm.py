@@ -21,6 +21,7 @@ PIXTRAL = {"model_type": "pixtral", "hidden_size": 16, "intermediate_size": 24, 
 GLOBAL = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
 BIASES = ["self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"]
 MLP_BIASES = ["mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias"]
+XIELU = ["act_fn.alpha_p", "act_fn.alpha_n", "act_fn.beta", "act_fn.eps"]
 HEAD_NORMS = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
 GEMMA3 = [*GEMMA2, *HEAD_NORMS, {"sliding_window": 11}, {"sliding_window": 13}]
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
@@ -220,6 +221,15 @@ MODELS |= {
 MINISTRAL3 = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 16.0, "original_max_position_embeddings": 64,
               "beta_fast": 4.0, "beta_slow": 0.5, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
 MODELS |= {
+    "apertus-llama3": ("ApertusConfig", {**SMALL, "head_dim": 20, "rope_parameters": {
+        "rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+        "original_max_position_embeddings": 16}},
+                       [*HEAD_NORMS, *XIELU, {"rope_parameters": {"factor": 2.0}}], "former"),
+    "apertus-biases": ("ApertusConfig", {**ODD, "hidden_size": 72, "attention_bias": True, "tie_word_embeddings": True,
+                                         "dtype": "float32"},
+                       [*HEAD_NORMS, *XIELU, *BIASES, "self_attn.o_proj.bias", {"hidden_act": "gelu"}], "present"),
+    "apertus-gelu": ("ApertusConfig", {**SMALL, "hidden_act": "gelu"}, [*HEAD_NORMS, {"hidden_act": "relu"}],
+                     "present"),
     "arcee-plain": ("ArceeConfig", {**SMALL, "rope_theta": 1e6}, [{"hidden_act": "gelu"}], "former"),
     "arcee-biases": ("ArceeConfig", {**ODD, "hidden_size": 72, "attention_bias": True, "mlp_bias": True,
                                      "tie_word_embeddings": True},

@@ -154,7 +154,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 		case spec.Gated():
 			return nil, []*storage{vector}
 		case spec.Finisher != nil:
-			return []*storage{sums}, rows(op)
+			return []*storage{sums, gains}, rows(op)
 		}
 		return nil, nil
 	}

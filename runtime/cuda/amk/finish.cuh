@@ -65,6 +65,27 @@ __device__ __forceinline__ float relu2(float v) {
   return relu(v) * relu(v);
 }
 
+// What an XIELU is shaped by, of its four weights (p, n, beta, eps).
+struct Xielu {
+  float above, below, beta, eps;
+
+  __device__ explicit __forceinline__ Xielu(const u8* weights)
+      : beta(load_weight(weights, 2)), eps(load_weight(weights, 3)) {
+    above = softplus(load_weight(weights, 0));
+    below = beta + softplus(load_weight(weights, 1));
+  }
+  __device__ static __forceinline__ float softplus(float v) {
+    return fmaxf(v, 0.0f) + log1pf(expf(-fabsf(v)));
+  }
+};
+
+// XIELU: a square above 0, an exponential below it.
+__device__ __forceinline__ float xielu(float v, const Xielu& shape) {
+  const float curved =
+      v > 0 ? shape.above * v * v : shape.below * (expm1f(fminf(v, shape.eps)) - v);
+  return curved + shape.beta * v;
+}
+
 // MUL, of one operand: v * scale.
 __device__ __forceinline__ float scale(float v, float scale) {
   return v * scale;

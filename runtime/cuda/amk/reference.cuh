@@ -345,6 +345,16 @@ __device__ inline void relu2(Bits* out, const float* y, int n) {
   if (i < n) put(out, i, y[i] < 0 ? 0 : y[i] * y[i]);
 }
 
+__device__ inline void xielu(Bits* out, const float* y, Packed weights, int n) {
+  const int i = thread_index();
+  if (i >= n) return;
+  float by[4];
+  for (int k = 0; k < 4; ++k) by[k] = weight_at(weights, k);
+  const float v = y[i], alpha = log1pf(expf(v > 0 ? by[0] : by[1]));
+  if (v > 0) put(out, i, alpha * v * v + by[2] * v);
+  else put(out, i, (expm1f(v < by[3] ? v : by[3]) - v) * (by[2] + alpha) + by[2] * v);
+}
+
 // Multiplies rows.
 __device__ inline void scale(float* y, float factor, int rows) {
   const int row = thread_index();
