@@ -22,8 +22,6 @@ fp32), sums, and what attention keeps for the query heads of a kv head. Where it
 tightly, and only what does not fit then is refused. Most published models fit every target (docs/models.md).`)
 
 const (
-	maxQuads   = 32
-	quadBlocks = 4 // blocks of a tile that a warp takes at once
 	maxGroup   = 64
 	maxMMAHead = 256
 	maxNormed  = 32 * 4 * 32 * consumerWarps // elements: 32 times four of each thread are read at once
@@ -34,13 +32,13 @@ const (
 // quad is the columns and the bytes of a quad of a tile.
 func quad(m *ir.Model) (columns, bytes int) {
 	g := ir.MatrixFormat(m.Weights).Geometry()
-	return quadBlocks * g.Columns, quadBlocks * g.BlockBytes
+	return ir.QuadBlocks * g.Columns, ir.QuadBlocks * g.BlockBytes
 }
 
 // maxColumns is what the warps of a block keep of a vector on tensor cores.
 func maxColumns(m *ir.Model) int {
 	columns, _ := quad(m)
-	return maxQuads * columns * consumerWarps
+	return ir.MaxQuads * columns * consumerWarps
 }
 
 // checkKnobs refuses settings that no stage body is written for, before anything is computed with them.
@@ -54,20 +52,12 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 	if !b.usesMMA() || columns%4 != 0 {
 		return nil
 	}
-	// As GemvShape counts them: each chunk is shared out anew, so that small chunks cost some warps a place without a
-	// quad.
-	ceil := func(n, d int) int { return (n + d - 1) / d }
-	chunk := knobs.ChunkBytes.Of(&b.p.Config)
-	quadColumns, quadBytes := quad(&b.p.Model)
-	perWarp := func(chunk, warps int) int {
-		quads, chunkQuads := ceil(columns, quadColumns), chunk/quadBytes
-		chunks := ceil(quads, chunkQuads)
-		return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
-	}
+	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), ir.MatrixFormat(b.p.Model.Weights).Geometry()
+	perWarp := func(chunk, warps int) int { return ir.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
-	case each <= maxQuads:
+	case each <= ir.MaxQuads:
 		return nil
-	case perWarp(ir.MaxChunk, consumerWarps) > maxQuads:
+	case perWarp(ir.MaxChunk, consumerWarps) > ir.MaxQuads:
 		n := b.needs()
 		n.add(s.Name, columns)
 		return diag.Errorf(codeLimit, "stage "+s.Name,
@@ -77,7 +67,7 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are %d quads per warp, and at most %d fit; want "+
 				"tiling.warps.%s or tiling.ring.chunk_bytes larger",
-			columns, chunk, warps, each, maxQuads, s.Role)
+			columns, chunk, warps, each, ir.MaxQuads, s.Role)
 	}
 }
 

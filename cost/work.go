@@ -57,10 +57,9 @@ func (s *stage) indices() []int {
 }
 
 const (
-	quadBlocks = 4  // blocks of a tile that a warp takes at once
-	cacheRows  = 16 // of a block
-	allWarps   = 8  // that compute
-	computing  = 32 * allWarps
+	cacheRows = 16 // of a block
+	allWarps  = 8  // that compute
+	computing = 32 * allWarps
 )
 
 // A reader finds out what the stages of a program do at a position.
@@ -200,10 +199,10 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	t.tiles += tiles
 	t.streamed += float64(tiles) * float64(bytes)
 	t.chunks += float64(tiles) * float64(ceil(bytes, r.chunk))
-	quads, inChunk := ceil(g.Blocks(dims[1]), quadBlocks), max(1, r.chunk/(quadBlocks*g.BlockBytes))
+	quads, inChunk := ceil(g.Blocks(dims[1]), ir.QuadBlocks), max(1, r.chunk/(ir.QuadBlocks*g.BlockBytes))
 	full := quads / inChunk
 	t.quads = full*ceil(inChunk, s.warps) + ceil(quads-full*inChunk, s.warps)
-	t.ragged = dims[1]%(quadBlocks*g.Columns) != 0 || (quads-full*inChunk)%s.warps != 0 ||
+	t.ragged = dims[1]%(ir.QuadBlocks*g.Columns) != 0 || (quads-full*inChunk)%s.warps != 0 ||
 		full > 0 && inChunk%s.warps != 0
 }
 

@@ -1,6 +1,10 @@
 package ir
 
-import "slices"
+import (
+	"slices"
+
+	"amkc/ir/format"
+)
 
 // A chunk of the stream, which fills a slot of the ring, has a multiple of ChunkUnit bytes between these bounds. A
 // ring has MinSlots slots or more.
@@ -12,6 +16,22 @@ const (
 )
 
 const warps = 8 // that compute
+
+// On tensor cores, a warp multiplies the columns of a matrix by quads of blocks, and keeps at most MaxQuads quads of
+// the vector in registers.
+const (
+	QuadBlocks = 4
+	MaxQuads   = 32
+)
+
+// QuadsPerWarp is how many quads of so many columns are one warp's, where some share a tile: each chunk is shared out
+// anew, so that small chunks cost some warps a place without a quad. As GemvShape of gemv_mma.cuh counts them.
+func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
+	ceil := func(n, d int) int { return (n + d - 1) / d }
+	quads, chunkQuads := ceil(columns, QuadBlocks*g.Columns), max(1, chunk/(QuadBlocks*g.BlockBytes))
+	chunks := ceil(quads, chunkQuads)
+	return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
+}
 
 // Scratch is the shared memory of a thread block besides its ring, as far as it depends on the program: struct
 // Scratch of runtime/cuda/amk/context.cuh. Passes choose by it what fits, codegen refuses by it what does not, and

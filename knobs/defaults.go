@@ -12,8 +12,9 @@ const tileRows = 8
 
 // chunkThatFits is the default of ring.chunk_bytes: that of the table, or what the smallest piece of the cache takes,
 // 16 rows of K and V, if that is more; half or a quarter of that where a block's shared memory has no room for a ring
-// of such chunks. Where the smallest that there can be does not fit either, the scratch is compact, and the largest is
-// chosen of which as many fit as are in flight by default and one more, or the smallest.
+// of such chunks, as far as the quads of the widest vector fit the warps then. Where the smallest that there can be
+// does not fit either, the scratch is compact, and the largest is chosen of which as many fit as are in flight by
+// default and one more, or the smallest.
 func chunkThatFits(c *Case, _ string) int {
 	m := c.Model
 	inFlight := c.rows[InFlight].Default
@@ -21,6 +22,9 @@ func chunkThatFits(c *Case, _ string) int {
 	chunk, least := max(c.rows[ChunkBytes].Default, piece), max(ir.MinChunk, piece)
 	if c.Target == nil {
 		return chunk
+	}
+	for least < chunk && c.quads(least) > ir.MaxQuads {
+		least += ir.ChunkUnit
 	}
 	shared, scratch := c.Of(SharedBytes), c.scratch(ir.ScratchOf)
 	fit := halved(chunk, least, func(chunk int) bool { // more in flight than usual is for the user to fit
@@ -31,6 +35,17 @@ func chunkThatFits(c *Case, _ string) int {
 	}
 	scratch = c.scratch(ir.CompactScratchOf)
 	return halved(chunk, least, func(chunk int) bool { return scratch.Slots(shared, chunk) > inFlight })
+}
+
+// quads are those that a warp has of the widest vector; 0 without tensor cores, where it has none.
+func (c *Case) quads(chunk int) int {
+	m := c.Model
+	f := ir.MatrixFormat(m.Weights)
+	if f == nil || !c.Target.RunsOnTensorCores(m.Weights) {
+		return 0
+	}
+	widest := max(m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	return ir.QuadsPerWarp(f.Geometry(), widest, chunk, c.rows[Warps].Default)
 }
 
 // halved is the first of chunk, its half, its quarter and so on that fits, or the least one.
@@ -111,18 +126,18 @@ func paceOfStock(c *Case, _ string) int {
 // work (docs/performance.md). Two tiles are worked on at once, and so the ring must hold one of them besides the chunks
 // on their way.
 func warpsOfShortRows(c *Case, stage string) int {
-	const quadBlocks, short = 4, 4
+	const short = 4
 	m, t, all := c.Model, c.Target, c.rows[Warps].Default
 	f := ir.MatrixFormat(m.Weights)
 	if f == nil {
 		return all
 	}
 	g := f.Geometry()
-	quads := (g.Blocks(m.Hidden) + quadBlocks - 1) / quadBlocks
+	quads := (g.Blocks(m.Hidden) + ir.QuadBlocks - 1) / ir.QuadBlocks
 	if t == nil || quads != 4 && quads != 8 || !t.RunsOnTensorCores(m.Weights) {
 		return all
 	}
-	chunk, tile := c.Of(ChunkBytes), quads*quadBlocks*g.BlockBytes
+	chunk, tile := c.Of(ChunkBytes), quads*ir.QuadBlocks*g.BlockBytes
 	if (tile+chunk-1)/chunk+1+c.Of(InFlight) > c.slots() {
 		return all
 	}
@@ -143,11 +158,13 @@ func (c *Case) slots() int {
 	return scratch.Slots(shared, chunk)
 }
 
-// scratch is that of the SM that owns most of the residual, in grains of gemv.rows, if it is dealt out evenly.
+// scratch is that of the SM that owns most of the residual, in grains of gemv.rows, if it is dealt out evenly, or of
+// one that keeps more of it.
 func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, kept ir.Kept, columns ...int) ir.Scratch) ir.Scratch {
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
-	owned := (m.Hidden/rows/max(1, t.SMs) + 1) * rows
-	return of(m, t.RunsOnTensorCores(m.Weights), ir.Kept{Rows: owned}, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	kept := c.kept
+	kept.Rows = max(kept.Rows, (m.Hidden/rows/max(1, t.SMs)+1)*rows)
+	return of(m, t.RunsOnTensorCores(m.Weights), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 }
 
 // checkPace refuses a pace of requests that are never made.

@@ -14,6 +14,7 @@ import (
 type Case struct {
 	Model  *ir.Model
 	Target *ir.Target // nil: not known
+	kept   ir.Kept
 	given  *ir.ScheduleConfig
 	rows   []Row
 	values map[setting]int
@@ -63,9 +64,10 @@ func (c *Case) idle(k Int, format string, args ...any) *diag.Diagnostic {
 func where(path string) string { return "config: " + path }
 
 // Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated.
+// What an SM keeps takes its room from the ring: of the residual at least an even share, or kept.Rows if that is more.
 // It leaves sm_assignment and fusion_grouping to the passes that carry them out.
-func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target) (ir.ScheduleConfig, diag.List) {
-	c := &Case{Model: m, Target: t, given: &config, rows: table[:], values: map[setting]int{}}
+func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, kept ir.Kept) (ir.ScheduleConfig, diag.List) {
+	c := &Case{Model: m, Target: t, kept: kept, given: &config, rows: table[:], values: map[setting]int{}}
 	out := ir.ScheduleConfig{SMAssignment: config.SMAssignment, FusionGrouping: config.FusionGrouping}
 	diags := Check(&config)
 	for i := range c.rows {

@@ -29,7 +29,7 @@ var Lower = Pass{
 }
 
 func runLower(s *State) error {
-	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target)
+	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target, keptBy(s.Graph))
 	var bad *diag.Diagnostic
 	config.SMAssignment, bad = assignmentOf(config.SMAssignment, s.Target)
 	diags.Add(bad)

@@ -48,6 +48,29 @@ func runReplicate(s *State) error {
 	return nil
 }
 
+// keptBy is what an SM keeps of a model for as long as it runs: the whole residual, if norms of branches are added to
+// it, and a table of angles for each rotary embedding.
+func keptBy(g *ir.Graph) ir.Kept {
+	kept := ir.Kept{}
+	ropes := map[*ir.Rope]bool{}
+	for k := range g.Kinds {
+		ropes[g.RopeOf(k)] = true
+		norms := map[string]bool{}
+		for _, n := range g.Kinds[k].Nodes {
+			switch n.Op {
+			case "rmsnorm":
+				norms[n.Name] = true
+			case "add":
+				if norms[n.Inputs[len(n.Inputs)-1]] {
+					kept.Rows = g.Model.Hidden
+				}
+			}
+		}
+	}
+	kept.Rotations = len(ropes)
+	return kept
+}
+
 const roundedName = "x" // as what owners hand over is called in each layer
 
 // A replication is a variant whose residual every SM can have.

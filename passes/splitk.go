@@ -114,7 +114,7 @@ func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
 	}
 	best := 1
 	for parts := 2; parts <= knobs.SplitK.Of(&p.Config); parts++ {
-		fits := sms%parts == 0 && rows%st.Dist.Grain == 0 && columns%(parts*quadBlocks*f.Geometry().Columns) == 0
+		fits := sms%parts == 0 && rows%st.Dist.Grain == 0 && columns%(parts*ir.QuadBlocks*f.Geometry().Columns) == 0
 		if fits && bytes(parts) < bytes(best) {
 			best = parts
 		}
@@ -125,9 +125,6 @@ func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
 // pollCost is how many streamed bytes a byte of a polled word costs. With 1, Gemma-2-2B's down is cut into 3 parts and
 // its o into 2, and a token takes 4.5 % longer than with neither.
 const pollCost = 3
-
-// quadBlocks are the blocks of a tile that a warp multiplies at once on tensor cores.
-const quadBlocks = 4
 
 // cutColumns makes the rows of a product those of all its parts, one after another.
 func cutColumns(st *ir.Stage, parts int) {

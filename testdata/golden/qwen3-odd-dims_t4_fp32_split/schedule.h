@@ -239,7 +239,7 @@ namespace amk {
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = 2;  // heads a warp keeps results of
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 32;  // 8 warps, padded head
-constexpr int kUnitScratch = 16;  // bytes: q of a group, a cache block
+constexpr int kUnitScratch = 16;  // bytes: q heads, a cache block
 constexpr int kVectorScratch = 160;  // activations, without tensor cores
 constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
