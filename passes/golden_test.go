@@ -61,9 +61,14 @@ const cappedConfig = `{"model_type": "gemma2", "architectures": ["Gemma2ForCausa
 	"intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
 	"head_dim": 8, "vocab_size": 20, "sliding_window": 40, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
 
+const wholeConfig = `{"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "hidden_size": 16,
+	"intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+	"head_dim": 8, "vocab_size": 20, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
+
 // goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long contexts;
 // or one layer of float32, sizes that are no multiple of a tile, and an explicit schedule; or heads with norms;
-// or norms after branches, soft caps, a scaled embedding, layers of two kinds and a down whose columns are cut.
+// or norms after branches, soft caps, a scaled embedding, layers of two kinds and a down whose columns are cut; or
+// norms of all queries and of all keys.
 func goldenCases(t testing.TB) map[string]*State {
 	return map[string]*State{
 		"tiny": {Source: Source{Name: "tiny", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
@@ -74,6 +79,8 @@ func goldenCases(t testing.TB) map[string]*State {
 				Tiling: map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1},
 					"attention": {"max_splits": 1}}, PageAllocation: "linear"}},
 		"capped": {Source: Source{Name: "capped", Config: openConfig(t, cappedConfig)}, Target: toyTarget(4),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
+		"whole": {Source: Source{Name: "whole", Config: openConfig(t, wholeConfig)}, Target: toyTarget(4),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
 		"normed": {Source: Source{Name: "normed", Config: openConfig(t, normedConfig)}, Target: toyTarget(6),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},

@@ -59,7 +59,6 @@ CASES = [
     ("h200", "zoo/gpt2", "bf16", {}),
     ("h200", "zoo/olmo-clipped", "bf16", {}),
     ("h200", "zoo/olmo2-plain", "bf16", {}),
-    ("h200", "zoo/hunyuan-alpha", "bf16", {}),
     ("h200", "zoo/apertus-llama3", "bf16", {}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),

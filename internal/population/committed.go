@@ -25,6 +25,7 @@ var smallFiles = []string{
 	"passes/testdata/exchange/tiny.out.amk",
 	"passes/testdata/exchange/normed.out.amk",
 	"passes/testdata/exchange/capped.out.amk",
+	"passes/testdata/exchange/whole.out.amk",
 	"testdata/ir/tiny.amk",
 	"passes/testdata/tokens/pagecolor.amk",
 }
