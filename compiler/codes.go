@@ -68,7 +68,7 @@ Emitting a project needs neither nvcc nor Go. Where one is missing the project i
 names the one command that finishes it. nvcc is looked for on PATH, in CUDA_HOME, in a folder .cuda beside the
 executable of amkc (make cuda fills one), and in /usr/local/cuda; it needs g++ as its host compiler.`)
 	codeCacheTools = diag.New("AMK5113", "a model cannot be built for the GPU here", `
-amkc run and amkc logits build a model before the GPU can run it, into a cache: AMKC_CACHE, or amkc in the user's
+amkc run, logits and quality build a model before the GPU can run it, into a cache: AMKC_CACHE, or amkc in the user's
 cache directory (~/.cache on Linux). That takes nvcc with its host compiler g++, though not Go. One of them is
 missing, and the cache has no build of this model.
 

@@ -17,14 +17,6 @@ import (
 
 // LoadTokenizer reads tokenizer.json of a model or build directory as a launcher does. The error is a diagnostic.
 func LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
-	t, err := loadTokenizer(dir)
-	if err != nil {
-		return nil, err.With("--prompt-ids works without a tokenizer")
-	}
-	return t, nil
-}
-
-func loadTokenizer(dir string) (*tokenizer.Tokenizer, *diag.Diagnostic) {
 	path := filepath.Join(dir, host.TokenizerFile)
 	text, err := infile.Read(path, infile.Tokenizer)
 	switch {

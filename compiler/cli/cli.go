@@ -37,10 +37,9 @@ type verb struct {
 // Every call returns fresh rows: the variables behind the flags belong to one run.
 func verbs() []verb {
 	return []verb{
-		compileVerb(), packVerb(), runVerb(), logitsVerb(), validateVerb(), costVerb(), dumpVerb(), verifyVerb(),
-		checkVerb(),
-		diffVerb(), targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(),
-		helpVerb(),
+		compileVerb(), packVerb(), runVerb(), logitsVerb(), qualityVerb(), validateVerb(), costVerb(), dumpVerb(),
+		verifyVerb(), checkVerb(), diffVerb(), targetsVerb(), modelsVerb(), passesVerb(), explainVerb(),
+		versionVerb(), completionVerb(), helpVerb(),
 	}
 }
 

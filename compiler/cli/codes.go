@@ -19,8 +19,8 @@ still what it was.`)
 
 	codeInput = diag.New("AMK5903", "a file cannot be read", `
 A file or a directory named on the command line does not exist or may not be read, is no regular file but a pipe, a
-socket or a device, or is larger than its kind may be: 128 MiB for a program or a tokenizer.json, 16 MiB for a
-ScheduleConfig or a prompt.
+socket or a device, or is larger than its kind may be: 128 MiB for a program or a tokenizer.json, 64 MiB for a
+text or an array of ids, 16 MiB for a ScheduleConfig or a prompt.
 
     program.amk: error: cannot read: no such file or directory [AMK5903]`)
 
@@ -69,4 +69,11 @@ rotary embedding is scaled has none in the profile, which knows a base alone.`)
 	codePosition = diag.New("AMK1206", "no variant of the program runs at the position", `
 A program is a list of variants, each for an interval of positions, up to the --max-seq it was compiled for. The message
 lists the intervals.`)
+
+	codeTokenizers = diag.New("AMK1210", "the tokenizers of two models differ", `
+amkc quality has both sides predict the same ids. The tokenizer of MODEL and that of the side it is held against make
+different ids of the text, so that one of the two would be judged on ids that mean something else to it. Files that
+differ and make the same ids of the text are accepted. Ids that mean the same to both can be given as they are:
+
+    amkc quality model/ --against other/ --ids-file ids.npy`)
 )

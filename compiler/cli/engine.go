@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 
+	"github.com/spf13/pflag"
+
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
+	"amkc/refvm"
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
 )
@@ -16,6 +19,8 @@ type engine interface {
 	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
 	// Complete decodes a prompt and up to n tokens after it, until one of stops, and gives each to emit.
 	Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (host.Completion, error)
+	// Reset starts a new sequence at position 0.
+	Reset()
 	Close() error
 }
 
@@ -24,6 +29,23 @@ const (
 	deviceRef  = "ref"
 	deviceCUDA = "cuda"
 )
+
+// A place is where something is decoded: what --device and --gpu say.
+type place struct {
+	device string // empty: the one of defaultDevice
+	gpu    int
+	round  refvm.Rounding // of the reference VM, for those who want what the kernel makes of a model; no flag
+}
+
+// newGPU is the value of --gpu.
+func newGPU(gpu *int) *count { return newCount(gpu, 0, 0, 1023) }
+
+func (p *place) define(f *pflag.FlagSet) {
+	f.Var(newChoice(&p.device, "", deviceRef, deviceCUDA), "device",
+		"where to run: ref is the reference VM on the CPU; default: cuda where there is a GPU and, for a model, "+
+			"nvcc; else ref")
+	f.Var(newGPU(&p.gpu), "gpu", "number `N` of the GPU, for --device cuda")
+}
 
 // opened is an engine with what a caller needs to know about the model behind it.
 type opened struct {
@@ -34,24 +56,21 @@ type opened struct {
 	maxSeq int
 }
 
-// open opens a model or a build directory on a device: the one that was asked for, or else the one of defaultDevice.
-func open(ctx context.Context, c *call, device string, gpu int, dir string, m *modelFlags) (*opened, error) {
-	if flag := m.changed(c); flag != "" && isBuild(dir) {
-		return nil, c.usage("--%s says how to compile a model, and %s is a build already", flag, dir)
-	}
-	if device == "" {
-		device = defaultDevice(c, gpu, dir, m)
-		defer func() { c.note("device: %s", device) }()
+// open opens a model or a build directory at a place.
+func open(ctx context.Context, c *call, p place, dir string, m *modelFlags) (*opened, error) {
+	if p.device == "" {
+		p.device = defaultDevice(c, p.gpu, dir, m)
+		defer func() { c.note("device: %s", p.device) }()
 	}
 	switch {
-	case device == deviceCUDA && isBuild(dir):
-		return openCUDA(ctx, c, dir, gpu)
-	case device == deviceCUDA:
-		return openModelCUDA(ctx, c, dir, gpu, m)
-	case gpu != 0:
-		return nil, c.usage("--gpu %d goes with --device cuda", gpu)
+	case p.device == deviceCUDA && isBuild(dir):
+		return openCUDA(ctx, c, dir, p.gpu)
+	case p.device == deviceCUDA:
+		return openModelCUDA(ctx, c, dir, p.gpu, m)
+	case p.gpu != 0:
+		return nil, c.usage("--gpu %d goes with --device cuda", p.gpu)
 	}
-	return openRef(c, dir, m)
+	return openRef(c, p.round, dir, m)
 }
 
 // defaultDevice is the GPU, if there is one and it can run what is named: a build, or a model that can be built here

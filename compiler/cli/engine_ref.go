@@ -13,13 +13,13 @@ import (
 
 // openRef opens a model or a build on the reference VM. Of a build it runs the program and the packed weights that
 // are there.
-func openRef(c *call, dir string, m *modelFlags) (*opened, error) {
+func openRef(c *call, round refvm.Rounding, dir string, m *modelFlags) (*opened, error) {
 	if isBuild(dir) {
 		b, err := compiler.OpenBuild(dir)
 		if err != nil {
 			return nil, err
 		}
-		return newRef(c, b.Program, b, b.Close)
+		return newRef(c, round, b.Program, b, b.Close)
 	}
 	opts, err := m.options(c, dir)
 	if err != nil {
@@ -30,13 +30,13 @@ func openRef(c *call, dir string, m *modelFlags) (*opened, error) {
 		return nil, err
 	}
 	c.report(l.Warnings)
-	return newRef(c, l.Program, l.Weights, l.Close)
+	return newRef(c, round, l.Program, l.Weights, l.Close)
 }
 
-// newRef starts a session, in float32 throughout: weights as stored, nothing rounded on the way.
-func newRef(c *call, p *ir.Program, w refvm.Weights, release func() error) (*opened, error) {
+// newRef starts a session.
+func newRef(c *call, round refvm.Rounding, p *ir.Program, w refvm.Weights, release func() error) (*opened, error) {
 	line := c.progress()
-	s, err := refvm.NewSession(p, watch(p, w, line), refvm.Options{})
+	s, err := refvm.NewSession(p, watched(p, w, line), refvm.Options{Round: round})
 	line.Clear()
 	if err != nil {
 		release()
@@ -53,7 +53,7 @@ type watchedWeights struct {
 	line *progress.Line
 }
 
-func watch(p *ir.Program, w refvm.Weights, line *progress.Line) refvm.Weights {
+func watched(p *ir.Program, w refvm.Weights, line *progress.Line) refvm.Weights {
 	_, size := ir.WeightArena(p)
 	return &watchedWeights{w, progress.Step{Activity: "reading weights", Total: int64(size), Unit: progress.Bytes},
 		line}
@@ -75,11 +75,19 @@ type refEngine struct {
 
 func (e *refEngine) Close() error { return e.release() }
 
+func (e *refEngine) Reset() {
+	e.session.Last = false
+	e.session.Reset()
+}
+
 func (e *refEngine) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
 	err error) {
 	defer e.line.Clear()
 	for i, id := range ids {
-		e.line.Show(progress.Step{Activity: "reading tokens", Done: int64(i), Total: int64(len(ids)), Unit: "tokens"})
+		if len(ids) > 1 { // who feeds one by one knows better how far it is
+			e.line.Show(progress.Step{Activity: "reading tokens", Done: int64(i), Total: int64(len(ids)),
+				Unit: "tokens"})
+		}
 		if next, err = e.step(ctx, id, onLogits); err != nil {
 			return 0, err
 		}

@@ -9,11 +9,10 @@ import (
 
 // logitsFlags are the flags of logits.
 type logitsFlags struct {
-	model  modelFlags
-	device string
-	gpu    int
-	ids    []int
-	out    string
+	model modelFlags
+	place place
+	ids   []int
+	out   string
 }
 
 func logitsVerb() verb {
@@ -32,7 +31,7 @@ func logitsVerb() verb {
 func (l *logitsFlags) define(f *pflag.FlagSet) {
 	f.Var(newIDs(&l.ids), "ids", "token `IDS`, 1,2,3")
 	f.VarP(newWord(&l.out, ""), "out", "o", "write the array to `FILE`; - is standard output")
-	defineDevice(f, &l.device, &l.gpu)
+	l.place.define(f)
 	l.model.define(f, defaultTarget)
 }
 
@@ -48,9 +47,12 @@ func (l *logitsFlags) run(c *call) error {
 	if err := c.mayWrite(l.out, l.model.inputs(c.args[0])...); err != nil {
 		return err
 	}
+	if err := l.model.forModels(c, c.args[0]); err != nil {
+		return err
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	o, err := open(ctx, c, l.device, l.gpu, c.args[0], &l.model)
+	o, err := open(ctx, c, l.place, c.args[0], &l.model)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -73,6 +75,24 @@ func (m *modelFlags) changed(c *call) string {
 		}
 	})
 	return found
+}
+
+// forModels refuses the flags where all that is named is a build already.
+func (m *modelFlags) forModels(c *call, dirs ...string) error {
+	flag := m.changed(c)
+	if flag == "" || slices.ContainsFunc(dirs, func(dir string) bool { return !isBuild(dir) }) {
+		return nil
+	}
+	return c.builtAlready(flag, dirs...)
+}
+
+// builtAlready refuses a flag of compiling where there is nothing to compile.
+func (c *call) builtAlready(flag string, dirs ...string) error {
+	are := "is a build"
+	if len(dirs) > 1 {
+		are = "are builds"
+	}
+	return c.usage("--%s says how to compile a model, and %s %s already", flag, strings.Join(dirs, " and "), are)
 }
 
 // dtypes maps the names of --dtype.

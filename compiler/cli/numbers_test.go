@@ -23,6 +23,7 @@ func TestNumbersOfFlags(t *testing.T) {
 		"pack":    {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
 		"run":     {model, "--prompt-ids", "1", "--device", "ref"},
 		"logits":  {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
+		"quality": {model, "--against", model, "--ids", "1,2", "--device", "ref"},
 		"cost":    {model}, "dump": {model}, "check": {model},
 	}
 	tried := 0

@@ -62,9 +62,10 @@ func TestProgressOnATerminal(t *testing.T) {
 		{"verify", build},
 		{"run", model, "--prompt-ids", "1,2,3", "--max-tokens", "4", "--device", "ref"},
 		{"logits", model, "--ids", "1,2,3", "-o", filepath.Join(dir, "l.npy"), "--device", "ref"},
+		{"quality", model, "--against", model, "--ids", "1,2,3", "--greedy", "2", "--device", "ref"},
 	}
 	for i, says := range []string{"packing weights: ", "packing weights: ", "reading weights.safetensors: ",
-		"decoding: 1 of 4 tokens", "reading tokens: 0 of 3 tokens"} {
+		"decoding: 1 of 4 tokens", "reading tokens: 0 of 3 tokens", "predicting: 0 of 2 tokens"} {
 		args := works[i]
 		t.Run(args[0], func(t *testing.T) {
 			stderr, stdout := onTerminal(t, args...)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 
@@ -21,8 +22,7 @@ const defaultMaxTokens = 64
 // runFlags are the flags of run.
 type runFlags struct {
 	model     modelFlags
-	device    string
-	gpu       int
+	place     place
 	prompt    string
 	ids       []int
 	maxTokens int
@@ -49,18 +49,8 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
 	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
-	defineDevice(f, &r.device, &r.gpu)
+	r.place.define(f)
 	r.model.define(f, defaultTarget)
-}
-
-// newGPU is the value of --gpu.
-func newGPU(gpu *int) *count { return newCount(gpu, 0, 0, 1023) }
-
-func defineDevice(f *pflag.FlagSet, device *string, gpu *int) {
-	f.Var(newChoice(device, "", deviceRef, deviceCUDA), "device",
-		"where to run: ref is the reference VM on the CPU; default: cuda where there is a GPU and, for a model, "+
-			"nvcc; else ref")
-	f.Var(newGPU(gpu), "gpu", "number `N` of the GPU, for --device cuda")
 }
 
 // completion is the result of run in JSON.
@@ -85,9 +75,12 @@ func (r *runFlags) run(c *call) error {
 	if err := checkDirectory(dir); err != nil {
 		return err
 	}
+	if err := r.model.forModels(c, dir); err != nil {
+		return err
+	}
 	tok, err := compiler.LoadTokenizer(dir)
 	if err != nil && asText {
-		return err
+		return fmt.Errorf("--prompt-ids works without a tokenizer: %w", err)
 	}
 	flag := "--prompt-ids"
 	if asText {
@@ -104,7 +97,7 @@ func (r *runFlags) run(c *call) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	o, err := open(ctx, c, r.device, r.gpu, dir, &r.model)
+	o, err := open(ctx, c, r.place, dir, &r.model)
 	if err != nil {
 		return err
 	}

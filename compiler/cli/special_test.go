@@ -169,6 +169,10 @@ func TestSpecialFilesAsArguments(t *testing.T) {
 			{"verify", path}, {"check", path},
 			{"pack", path, "-o", "unused"}, {"run", path, "--prompt", "x"},
 			{"logits", path, "--ids", "1", "-o", "unused"},
+			{"quality", path, "--against", model, "--ids", "1,2"},
+			{"quality", model, "--against", path, "--ids", "1,2"},
+			{"quality", model, "--against", model, "--text", path},
+			{"quality", model, "--against", model, "--ids-file", path},
 			{"dump", model, "--target", "t4", "--config", path}, {model, "--target", "t4", "--no-build", "-o", path},
 		} {
 			code, stderr := answer(t, args...)

@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"compiler/amk":        {"ir", "ir/diag", "ir/transform"},
 	"compiler/builddir":   {"codegen", "ir/diag", "runtime/host", "runtime/infile", "runtime/outfile"},
 	"compiler/diff":       {"runtime/infile"},
+	"compiler/quality":    {"ir/diag", "runtime/progress"},
 	"compiler/readback":   {"ir", "ir/diag", "ir/op", "knobs"},
 	"compiler/version":    {},
 	"cost":                {"ir", "ir/diag", "ir/op", "knobs"},

@@ -241,6 +241,8 @@ var (
 	Source       = Kind{"a generated source", 64 << 20}
 	Module       = Kind{"a module of kernels", 512 << 20}
 	Prompt       = Kind{"a prompt", 16 << 20}
+	Text         = Kind{"a text", 64 << 20}
+	TokenIDs     = Kind{"an array of token ids", 64 << 20}
 	HubRef       = Kind{"a revision of a hub", 1 << 20}
 	GoModule     = Kind{"a file of a Go module", 64 << 20}
 )

@@ -146,3 +146,35 @@ func TestRunModelElsewhere(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Regexp(t, `there is no g\+\+ here.*\[AMK5113\]`, stderr)
 }
+
+// Both sides of quality are sessions on one GPU, side by side: a model is built for it, a build is opened.
+func TestQuality(t *testing.T) {
+	fakeTools(t, smallSeq, "")
+	args := []string{"quality", pycoder, "--ids", "5,6,7,8,9", "--window", "3", "--greedy", "4", "--max-seq",
+		strconv.Itoa(smallSeq)}
+	code, stdout, stderr := amkc(append(args, "--against", pycoder, "--json")...)
+	require.Equal(t, 0, code, stderr)
+	var got struct {
+		Device, Build string
+		AgainstBuild  string `json:"against_build"`
+		Tokens        int
+		KL            struct{ Max float64 }
+		Greedy        struct{ Prompts, Min int }
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	require.Equal(t, "cuda", got.Device)
+	require.Equal(t, got.Build, got.AgainstBuild, "one build for both")
+	require.Equal(t, 3, got.Tokens)
+	require.Zero(t, got.KL.Max)
+	require.Equal(t, 1, got.Greedy.Prompts)
+	require.Equal(t, 4, got.Greedy.Min)
+
+	code, _, stderr = amkc(append(args, "--against", got.Build)...)
+	require.Equal(t, 0, code, stderr)
+	require.Regexp(t, `^device: cuda\nbuild: .* \(reused\)\n$`, stderr)
+
+	// Where one side can only run on the reference VM, both do.
+	code, _, stderr = amkc(append(args, "--against", got.Build, "--target", "t4")...)
+	require.Equal(t, 0, code, stderr)
+	require.Equal(t, "device: ref\n", stderr)
+}

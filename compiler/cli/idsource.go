@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"amkc/compiler"
+	"amkc/compiler/quality"
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/runtime/tokenizer"
+)
+
+// An idSource is where a text comes from: one of three flags.
+type idSource struct {
+	text, file string
+	ids        []int
+}
+
+func (s *idSource) define(f *pflag.FlagSet) {
+	f.Var(newWord(&s.text, ""), "text", "measure on the text in `FILE`; - is standard input")
+	f.Var(newIDs(&s.ids), "ids", "measure on these token `IDS`, 1,2,3; needs no tokenizer")
+	f.Var(newWord(&s.file, ""), "ids-file", "measure on the token ids in `FILE`, a NumPy array of integers; needs no "+
+		"tokenizer")
+}
+
+// check demands one of the flags.
+func (s *idSource) check(c *call) error {
+	given := 0
+	for _, flag := range []string{"text", "ids", "ids-file"} {
+		if c.flags.Changed(flag) {
+			given++
+		}
+	}
+	if given != 1 {
+		return c.usage("want one of --text, --ids and --ids-file")
+	}
+	return nil
+}
+
+// flag is the one that was given.
+func (s *idSource) flag() string {
+	switch {
+	case s.text != "":
+		return "--text"
+	case s.file != "":
+		return "--ids-file"
+	}
+	return "--ids"
+}
+
+// read returns the ids. Of a text they are those that the tokenizer of a model or build makes, and that of the other
+// has to make the same, if it comes with one.
+func (s *idSource) read(c *call, dir, against string) (quality.Text, error) {
+	switch s.flag() {
+	case "--ids":
+		return quality.Text{IDs: s.ids}, nil
+	case "--ids-file":
+		raw, err := readFile(s.file, infile.TokenIDs)
+		if err != nil {
+			return quality.Text{}, err
+		}
+		ids, err := parseNPY(raw)
+		if err != nil {
+			return quality.Text{}, diag.Errorf(codePrompt, s.file, "no array of token ids: %v", infile.Reason(err))
+		}
+		return quality.Text{IDs: ids}, nil
+	}
+	text, err := s.readText(c)
+	if err != nil {
+		return quality.Text{}, err
+	}
+	tok, err := compiler.LoadTokenizer(dir)
+	if err != nil {
+		return quality.Text{}, fmt.Errorf("--ids and --ids-file work without a tokenizer: %w", err)
+	}
+	ids, err := encodeText(tok, text)
+	if err != nil {
+		return quality.Text{}, err
+	}
+	return ids, sameTokenizer(against, dir, text, ids)
+}
+
+func (s *idSource) readText(c *call) (string, error) {
+	if s.text != "-" {
+		raw, err := readFile(s.text, infile.Text)
+		return string(raw), err
+	}
+	raw, err := infile.ReadStream(c.stdin, "standard input", infile.Text)
+	if err != nil {
+		return "", diag.Errorf(codeInput, "--text", "cannot read standard input: %v", infile.Reason(err))
+	}
+	return string(raw), nil
+}
+
+// encodeText keeps what the tokenizer puts in front of the text apart, and leaves out what it puts behind it.
+func encodeText(tok *tokenizer.Tokenizer, text string) (quality.Text, error) {
+	whole, err := tok.Encode(text, true)
+	if err != nil {
+		return quality.Text{}, diag.Errorf(codePrompt, "--text", "%s", strings.TrimPrefix(err.Error(), "tokenizer: "))
+	}
+	ids, err := tok.Encode(text, false)
+	lead := 0
+	for lead+len(ids) < len(whole) && !slices.Equal(whole[lead:lead+len(ids)], ids) {
+		lead++
+	}
+	return quality.Text{Lead: whole[:lead], IDs: ids}, err
+}
+
+// sameTokenizer refuses a side whose tokenizer makes other ids of the text. One that comes without a tokenizer takes
+// those of dir.
+func sameTokenizer(against, dir, text string, want quality.Text) error {
+	path := filepath.Join(against, host.TokenizerFile)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	tok, err := compiler.LoadTokenizer(against)
+	if err != nil {
+		return err
+	}
+	got, err := encodeText(tok, text)
+	if err != nil {
+		return err
+	}
+	a, b := slices.Concat(want.Lead, want.IDs), slices.Concat(got.Lead, got.IDs)
+	if slices.Equal(a, b) {
+		return nil
+	}
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	return diag.Errorf(codeTokenizers, path, "makes other ids of the text than that of %s, from token %d on, of %d "+
+		"and %d; want the same ids", dir, at, len(b), len(a))
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/pflag"
+
+	"amkc/compiler/quality"
+	"amkc/passes/checkpoint"
+	"amkc/refvm"
+)
+
+const (
+	defaultWindow = 512 // tokens, where both sides have positions for them
+	defaultGreedy = 64
+)
+
+// qualityFlags are the flags of quality. Those of compiling are for both sides, but for a few: see sides.
+type qualityFlags struct {
+	model        modelFlags
+	place        place
+	against      string
+	againstDType string
+	source       idSource
+	window       int // 0: the default
+	tokens       int // 0: all
+	greedy       int
+}
+
+func qualityVerb() verb {
+	q := &qualityFlags{}
+	return verb{
+		name: "quality", synopsis: "MODEL|DIR --against MODEL|DIR --text FILE [--dtype ...] [--against-dtype ...]",
+		min: 1, max: 1,
+		summary: "measure how far a model or a build is from another, on a text",
+		details: "Perplexities of both, the KL divergence of the first from the one after --against, how often both " +
+			"expect the\n" +
+			"same token most, by how much their logits differ, and how long they decode greedily alike.\n" +
+			"The reference VM rounds where the kernel rounds. --dtype, --config, --name and --dump-ir are for the " +
+			"first model\n" +
+			"alone, and --against-dtype is for the other; all other flags of compiling are for both.\n" +
+			"On a GPU a model is built first, into a cache, and the next time found there.",
+		flags: q.define,
+		run:   q.run,
+	}
+}
+
+func (q *qualityFlags) define(f *pflag.FlagSet) {
+	f.Var(newWord(&q.against, ""), "against", "hold it against the model or the build in `DIR`")
+	f.Var(newChoice(&q.againstDType, "", "bf16", "fp16", "fp32"), "against-dtype",
+		"what --dtype is for the model after --against; default: that of its checkpoint")
+	q.source.define(f)
+	f.Var(newCount(&q.tokens, 0, 2, math.MaxInt32), "tokens", "take `N` tokens of the text at most; default: all")
+	f.Var(newCount(&q.window, 0, 2, math.MaxInt32), "window", fmt.Sprintf("cut the text into windows of `N` tokens, "+
+		"each a text of its own; default: %d, or what both are compiled for where that is less", defaultWindow))
+	f.Var(newCount(&q.greedy, defaultGreedy, 0, math.MaxInt32), "greedy",
+		"decode up to `N` tokens greedily after each of a few prompts from the text; 0: none")
+	q.place.round = refvm.Device
+	q.place.define(f)
+	q.model.define(f, defaultTarget)
+}
+
+// A qualityResult is the result in JSON.
+type qualityResult struct {
+	Device       string `json:"device"`
+	Build        string `json:"build,omitempty"`         // in the cache
+	AgainstBuild string `json:"against_build,omitempty"` // likewise
+	*quality.Report
+}
+
+func (q *qualityFlags) run(c *call) error {
+	if q.against == "" {
+		return c.usage("--against is missing; want a model or a build to hold the first against")
+	}
+	if err := q.source.check(c); err != nil {
+		return err
+	}
+	dir, _, err := checkpoint.Locate(c.args[0])
+	if err != nil {
+		return err
+	}
+	against, _, err := checkpoint.Locate(q.against)
+	if err != nil {
+		return err
+	}
+	for _, d := range []string{dir, against} {
+		if err := checkDirectory(d); err != nil {
+			return err
+		}
+	}
+	other, err := q.sides(c, dir, against)
+	if err != nil {
+		return err
+	}
+	text, err := q.source.read(c, dir, against)
+	if err != nil {
+		return err
+	}
+	if q.tokens > 0 {
+		text.IDs = text.IDs[:min(q.tokens, len(text.IDs))]
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	if q.place.device == "" {
+		q.place.device = cmp.Or(q.refOnly(c, dir, &q.model), q.refOnly(c, against, other), deviceCUDA)
+		c.note("device: %s", q.place.device)
+	}
+	first, err := open(ctx, c, q.place, dir, &q.model)
+	if err != nil {
+		return err
+	}
+	defer first.Close()
+	second, err := open(ctx, c, q.place, against, other)
+	if err != nil {
+		return err
+	}
+	defer second.Close()
+	return q.measure(ctx, c, first, second, text)
+}
+
+// sides returns the flags of compiling for the side that is held against. Flags that neither side has use for are
+// refused.
+func (q *qualityFlags) sides(c *call, dir, against string) (*modelFlags, error) {
+	if err := q.model.forModels(c, dir, against); err != nil {
+		return nil, err
+	}
+	for _, own := range []string{"dtype", "config", "name", "dump-ir"} {
+		if c.flags.Changed(own) && isBuild(dir) {
+			return nil, c.builtAlready(own, dir)
+		}
+	}
+	if q.againstDType != "" && isBuild(against) {
+		return nil, c.builtAlready("against-dtype", against)
+	}
+	other := q.model
+	other.dtype, other.config, other.name, other.dumpIR = q.againstDType, "", "", ""
+	return &other, nil
+}
+
+// refOnly is the reference VM if a side would run there by default, and else nothing: both run at one place.
+func (q *qualityFlags) refOnly(c *call, dir string, m *modelFlags) string {
+	if defaultDevice(c, q.place.gpu, dir, m) == deviceRef {
+		return deviceRef
+	}
+	return ""
+}
+
+func (q *qualityFlags) measure(ctx context.Context, c *call, first, second *opened, text quality.Text) error {
+	if first.vocab == second.vocab { // else Measure refuses the two
+		ids := slices.Concat(text.Lead, text.IDs)
+		if err := checkIDs(q.source.flag(), ids, 0, first.vocab, math.MaxInt); err != nil {
+			return err
+		}
+	}
+	maxSeq := min(first.maxSeq, second.maxSeq)
+	o := quality.Options{Window: cmp.Or(q.window, min(defaultWindow, maxSeq)), Greedy: q.greedy}
+	if !c.flags.Changed("greedy") {
+		o.Greedy = max(0, min(o.Greedy, maxSeq-text.PromptLen(o.Window)+1))
+	}
+	line := c.progress()
+	o.Tell = line.Show
+	report, err := quality.Measure(ctx, q.side(first, c.args[0]), q.side(second, q.against), text, o)
+	line.Clear()
+	if err != nil {
+		return err
+	}
+	c.payload = qualityResult{first.device, first.build, second.build, report}
+	return c.printf("%s", qualityText(report))
+}
+
+func (q *qualityFlags) side(o *opened, name string) quality.Side {
+	return quality.Side{Decoder: o, Name: name, Vocab: o.vocab, MaxSeq: o.maxSeq}
+}
+
+func qualityText(r *quality.Report) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "tokens predicted\t%d\n", r.Tokens)
+	fmt.Fprintf(w, "windows\t%d, of at most %d tokens\n", r.Windows, r.Window)
+	fmt.Fprintf(w, "perplexity\t%.6g, against %.6g (%+.3g %%)\n", r.Perplexity.Model, r.Perplexity.Against,
+		100*(r.Perplexity.Model/r.Perplexity.Against-1))
+	fmt.Fprintf(w, "KL divergence\tmean %.3g, p99 %.3g, max %.3g nats\n", r.KL.Mean, r.KL.P99, r.KL.Max)
+	fmt.Fprintf(w, "same top token\t%.4g %%\n", 100*r.Agreement)
+	fmt.Fprintf(w, "logits differ by\tmean %.3g, max %.3g\n", r.Logits.Mean, r.Logits.Max)
+	if g := r.Greedy; g != nil {
+		fmt.Fprintf(w, "decoded alike\tmean %.4g, min %d of %d tokens; prompts: %d\n", g.Mean, g.Min, g.Tokens,
+			g.Prompts)
+	}
+	w.Flush()
+	return b.String()
+}
