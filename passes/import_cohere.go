@@ -63,7 +63,7 @@ var cohere2Inert = func() map[string]known {
 	inert["order_of_interleaved_layers"] = isText("local_attn_first").does("other layers have no window")
 	inert["position_embedding_type"] = isText("rope_gptj").does("positions enter otherwise")
 	inert["use_embedding_sharing"], inert["use_parallel_block"] = isTrue, isTrue
-	inert["use_parallel_embedding"], inert["use_gated_activation"] = isFalse, isTrue
+	inert["use_parallel_embedding"], inert["use_gated_activation"] = whatever, isTrue // the former is of several GPUs
 	inert["layer_switch"] = isNumber(4)
 	return inert
 }()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -225,6 +226,31 @@ func TestFamiliesAreListed(t *testing.T) {
 		require.True(t, strings.Contains(string(readme), "| `"+name+"` |"),
 			"%s: want a row of the table Which models of README.md", name)
 		require.Contains(t, codeModelType.Doc, `"`+name+`"`, "want it in the text of AMK1101 in codes.go")
+	}
+}
+
+// Configs with all the fields that published ones carry are imported without a word from the user, or refused for a
+// reason.
+func TestConfigsAsPublished(t *testing.T) {
+	refused := map[string]string{
+		"opt-350m":       "do_layer_norm_before: error: is false",
+		"command-r-plus": "use_qk_norm: error: is true",
+		"stablelm-2-12b": "qk_layernorm: error: is true",
+	}
+	dir := filepath.Join("..", "testdata", "configs", "as_published")
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Greater(t, len(files), 40)
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		require.NoError(t, err)
+		name := strings.TrimSuffix(file.Name(), ".json")
+		err = Import.Run(&State{Source: Source{Name: name, Config: openConfig(t, string(text))}})
+		if want, is := refused[name]; is {
+			require.ErrorContains(t, err, want, name)
+			continue
+		}
+		require.NoError(t, err, name)
 	}
 }
 

@@ -36,6 +36,7 @@ var gemma2Inert = func() map[string]known {
 	}
 	inert["hidden_act"] = whatever
 	inert["cache_implementation"] = whatever // how transformers keeps the cache
+	inert["sliding_window_size"] = whatever  // which the class does not read
 	return inert
 }()
 

@@ -74,6 +74,8 @@ var ernie45Inert = func() map[string]known {
 	inert["attention_bias"] = isFalse.does("the projections have biases")
 	inert["mlp_bias"] = isFalse.does("the projections have biases")
 	inert["auto_map"] = isCodeOf("ernie4_5", "Ernie4_5")
+	inert["compression_ratio"] = isNumber(1).does("positions are divided by it")
+	inert["use_rmsnorm"] = isTrue
 	return inert
 }()
 

@@ -22,8 +22,19 @@ func importHunyuan(m *importer) *ir.Graph {
 // hunyuanInert are the inert fields of a Hunyuan, whose MLP has no biases, and which normalises heads without a switch.
 var hunyuanInert = func() map[string]known {
 	inert := maps.Clone(glmInert)
-	inert["eod_token_id"] = whatever
 	inert["use_qk_norm"] = isTrue.does("heads of queries and keys have no norm")
+	// What published configs say of siblings with images, experts or shared caches, and of their tokenizer.
+	for _, field := range []string{"eod_token_id", "im_start_id", "im_end_id", "im_newline_id", "text_start_id",
+		"text_end_id", "mask_init_id", "pad_id", "org_vocab_size", "pool_type", "class_num", "dense_list",
+		"cla_share_factor", "attention_head_dim", "kv_lora_rank", "q_lora_rank"} {
+		inert[field] = whatever
+	}
+	inert["use_cla"] = isFalse.does("layers share their caches")
+	inert["use_mla"] = isFalse.does("attention is latent")
+	inert["add_classification_head"] = isFalse.does("there is another head")
+	inert["position_embedding_xdrope"] = isFalse.does("positions have several dimensions")
+	inert["use_rotary_pos_emb"] = isTrue.does("nothing is rotated")
+	inert["norm_type"] = isText("rms").does("norms are others")
 	return inert
 }()
 

@@ -37,5 +37,6 @@ var hyperCLOVAXModelled = append(slices.Clone(graniteModelled), "use_post_norm")
 var hyperCLOVAXInert = func() map[string]known {
 	inert := maps.Clone(graniteInert)
 	inert["auto_map"] = isCodeOf("hyperclovax", "HyperCLOVAX")
+	inert["end_token_id"] = whatever
 	return inert
 }()

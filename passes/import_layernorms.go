@@ -27,10 +27,6 @@ var layerNormInert = func() map[string]known {
 	inert["use_sliding_window"] = isFalse.does(windows)
 	inert["sliding_window"] = isNull.does(windows)
 	inert["layer_types"] = allText(fullAttention).does(windows)
-	for _, dropout := range []string{"resid_pdrop", "embd_pdrop", "attn_pdrop", "dropout", "activation_dropout",
-		"classifier_dropout", "layerdrop"} {
-		inert[dropout] = whatever
-	}
 	return inert
 }()
 

@@ -30,6 +30,9 @@ var stableLMInert = func() map[string]known {
 	inert := maps.Clone(layerNormInert)
 	delete(inert, "use_parallel_residual")
 	inert["qk_layernorm"] = isFalse.does(headNorm)
+	// The class reads layer_norm_eps, num_attention_heads and partial_rotary_factor for these.
+	inert["norm_eps"], inert["num_heads"], inert["rope_pct"] = whatever, whatever, whatever
+	inert["rotary_scaling_factor"] = isNumber(1).does("angles are scaled")
 	return inert
 }()
 
