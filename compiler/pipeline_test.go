@@ -27,7 +27,7 @@ func TestPassOrder(t *testing.T) {
 		done = append(done, p.Name)
 	}
 	require.Equal(t, []string{"import", "lower", "fuse", "tile", "assign", "replicate",
-		"barrier", "loop", "pagecolor", "exchange"},
+		"split_k", "barrier", "loop", "pagecolor", "exchange"},
 		done)
 }
 
