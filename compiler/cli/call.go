@@ -31,10 +31,11 @@ type call struct {
 	verbose bool
 	strict  bool
 
-	diags   diag.List // what was reported
-	shown   int       // errors printed as text
-	payload any       // the result's own fields, a struct, for --json
-	raw     bool      // the output is a text in a form of its own, and no JSON result follows it
+	diags   diag.List       // what was reported
+	said    map[string]bool // the same as texts
+	shown   int             // errors printed as text
+	payload any             // the result's own fields, a struct, for --json
+	raw     bool            // the output is a text in a form of its own, and no JSON result follows it
 }
 
 // errDifferent ends a verb with exit code 1 without a diagnostic: its output is the finding.

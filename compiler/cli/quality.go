@@ -34,7 +34,7 @@ type qualityFlags struct {
 }
 
 func qualityVerb() verb {
-	q := &qualityFlags{}
+	q := &qualityFlags{place: place{round: refvm.Device}}
 	return verb{
 		name: "quality", synopsis: "MODEL|DIR --against MODEL|DIR --text FILE [--dtype ...] [--against-dtype ...]",
 		min: 1, max: 1,
@@ -61,7 +61,6 @@ func (q *qualityFlags) define(f *pflag.FlagSet) {
 		"each a text of its own; default: %d, or what both are compiled for where that is less", defaultWindow))
 	f.Var(newCount(&q.greedy, defaultGreedy, 0, math.MaxInt32), "greedy",
 		"decode up to `N` tokens greedily after each of a few prompts from the text; 0: none")
-	q.place.round = refvm.Device
 	q.place.define(f)
 	q.model.define(f, defaultTarget)
 }

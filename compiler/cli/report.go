@@ -18,15 +18,19 @@ import (
 const maxErrors = 20
 
 // report prints diagnostics to stderr, sorted by position: as text, or as one JSON object each. Nothing is capped in
-// JSON.
+// JSON. What was reported before, as of a model that is opened twice, is not said again.
 func (c *call) report(list diag.List) {
-	list = slices.Clone(list)
 	if c.strict {
 		list = list.Strict()
 	}
+	list = slices.DeleteFunc(slices.Clone(list), func(d *diag.Diagnostic) bool { return c.said[d.Error()] })
 	slices.SortStableFunc(list, func(a, b *diag.Diagnostic) int { return comparePos(a.Pos, b.Pos) })
 	c.diags.Add(list...)
+	if c.said == nil {
+		c.said = map[string]bool{}
+	}
 	for _, d := range list {
+		c.said[d.Error()] = true
 		switch {
 		case c.quiet && d.Severity != diag.Error:
 		case c.json:
