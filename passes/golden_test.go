@@ -25,11 +25,9 @@ func toyTarget(sms int) *ir.Target {
 
 // openConfig writes a config.json and opens the directory it is in.
 func openConfig(t testing.TB, config string) *checkpoint.Config {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644))
-	c, err := checkpoint.OpenConfig(dir)
+	model, err := checkpoint.ParseDocument("config.json", []byte(config))
 	require.NoError(t, err)
-	return c
+	return &checkpoint.Config{Model: model}
 }
 
 // lowered runs the passes up to and including the one named.

@@ -53,8 +53,8 @@ func gemma3Ropes(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope) 
 	if where == "rope_parameters" && full != nil {
 		where, full, localWhere, local = m.ropeParts(full)
 	}
-	m.refuseUntruncated(where, full)
-	m.refuseUntruncated(localWhere, local)
+	m.refuseUnread(where, full)
+	m.refuseUnread(localWhere, local)
 	rope := m.ropeOf(where, full, m.ropeTheta("rope_theta", 1e6, where, full), model, trained)
 	windowed := m.ropeOf(localWhere, local, m.ropeTheta("rope_local_base_freq", 1e4, localWhere, local), model, trained)
 	return rope, &windowed
@@ -72,11 +72,17 @@ func (m *importer) ropeParts(parts *checkpoint.Object) (string, *checkpoint.Obje
 		"rope_parameters." + slidingAttention, m.ropePart(parts, slidingAttention)
 }
 
-// refuseUntruncated refuses a switch of yarn that transformers looks for beside the objects of the kinds of layers, and
-// so takes for true in each of them.
-func (m *importer) refuseUntruncated(where string, params *checkpoint.Object) {
+// refuseUnread refuses what transformers does not read in the object of a kind of layers: a switch of yarn that it looks
+// for beside the objects, and so takes for true in each of them, and the former name of the type, which it does not
+// look for where rope_scaling is of one kind of layers.
+func (m *importer) refuseUnread(where string, params *checkpoint.Object) {
 	if params == nil {
 		return
+	}
+	former, present := get(params, "type"), get(params, "rope_type")
+	if where == "rope_scaling" && former != nil && former != defaultRope && present == nil {
+		m.fail(codeRope, where+".type", "is %s, which transformers does not read of a kind of layers; want rope_type",
+			spell(former))
 	}
 	if v, there := params.Get("truncate"); there && v != true {
 		m.fail(codeRope, where+".truncate", "is %s, which transformers does not read of a kind of layers; accepted: "+

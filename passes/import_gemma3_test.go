@@ -44,12 +44,15 @@ func TestFieldsOfGemma3(t *testing.T) {
 			windows: []int{0, 16, 16, 16, 16, 16, 16}, freq: []float64{far, near, near, near, near, near, near}},
 		"a window beyond the positions": {changes: fieldsOf{"sliding_window": 512},
 			windows: []int{0, 0, 0, 0, 0, 0, 0}, freq: usual},
+		"the former name of the type": {
+			changes: fieldsOf{"rope_scaling": map[string]any{"type": "linear", "factor": 8.0}},
+			refusal: `rope_scaling.type: error: is "linear", which transformers does not read`},
 		"no pattern": {changes: fieldsOf{"sliding_window_pattern": 0}, refusal: "want an integer from 1"},
 		"bases of former configs": {changes: fieldsOf{"rope_theta": 1e5, "rope_local_base_freq": 1e3},
 			freq: []float64{second(1e3, 1), second(1e3, 1), second(1e3, 1), second(1e3, 1), second(1e3, 1),
 				second(1e5, 1), second(1e3, 1)}},
 		"scaling of former configs": {
-			changes: fieldsOf{"rope_scaling": map[string]any{"type": "linear", "factor": 8.0}},
+			changes: fieldsOf{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 8.0}},
 			freq:    []float64{near, near, near, near, near, second(1e6, 8), near}},
 		"an object for each": {changes: kind(linear, map[string]any{"rope_type": "default", "rope_theta": 2e3}),
 			freq: []float64{second(2e3, 1), second(2e3, 1), second(2e3, 1), second(2e3, 1), second(2e3, 1),

@@ -66,8 +66,8 @@ func olmo3Ropes(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope) {
 				"layers", spell(v))
 		}
 	}
-	m.refuseUntruncated(where, full)
-	m.refuseUntruncated(localWhere, local)
+	m.refuseUnread(where, full)
+	m.refuseUnread(localWhere, local)
 	rope := m.ropeOf(where, full, m.ropeTheta("rope_theta", theta, where, full), model, trained)
 	windowed := m.ropeOf(localWhere, local, m.ropeTheta("rope_theta", theta, localWhere, local), model, trained)
 	return rope, &windowed

@@ -77,6 +77,19 @@ func readDocument(dir, name string, kind infile.Kind) (*Document, *diag.Diagnost
 	if err != nil {
 		return nil, diag.Errorf(codeRead, name, "cannot read the file: %v", infile.Reason(err))
 	}
+	return parseDocument(name, raw)
+}
+
+// ParseDocument reads the text of a JSON file of a model directory. Errors: AMK1007 to AMK1009 and AMK1037.
+func ParseDocument(name string, raw []byte) (*Document, error) {
+	d, err := parseDocument(name, raw)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func parseDocument(name string, raw []byte) (*Document, *diag.Diagnostic) {
 	if bad := refusePointer(name, raw); bad != nil {
 		return nil, bad
 	}

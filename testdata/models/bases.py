@@ -93,14 +93,16 @@ def former(config):
     config.pop("layer_types", None)
     if rope is None:
         return config
+    named = "type"
     if "full_attention" in rope:
         if config["model_type"] == "gemma3_text":
             config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
-        rope = rope["full_attention"]
-    for key, neox in (("rope_theta", "rotary_emb_base"), ("partial_rotary_factor", "rotary_pct")):
-        if key in rope:
-            config[neox if config["model_type"] == "gpt_neox" else key] = rope.pop(key)
+        rope, named = rope["full_attention"], "rope_type"  # of a kind of layers, type is not read
     kind = rope.pop("rope_type")
+    for key, neox in (("rope_theta", "rotary_emb_base"), ("partial_rotary_factor", "rotary_pct")):
+        # OLMo 3 reads a base beside the object for one kind of layers alone.
+        if key in rope and (config["model_type"] != "olmo3" or kind == "default"):
+            config[neox if config["model_type"] == "gpt_neox" else key] = rope.pop(key)
     if kind != "default":
-        config["rope_scaling"] = {"type": kind, **rope}
+        config["rope_scaling"] = {named: kind, **rope}
     return config

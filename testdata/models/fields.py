@@ -55,6 +55,8 @@ ASIDE = set(transformers.GenerationConfig._get_default_generation_params()) | {
     "decoder", "generator", "text_encoder",
     "text_config", "vision_config",  # whose fields are asked of, and images are left out
 }
+# What the object of a rotary embedding keeps whatever its type.
+OWN = ["partial_rotary_factor", "llama_4_scaling_beta", "original_max_position_embeddings"]
 # What a rotary embedding depends on, and which stand beside it.
 BESIDE = ["max_position_embeddings", "original_max_position_embeddings", "partial_rotary_factor", "rope_theta",
           "rope_local_base_freq", "rotary_emb_base", "rotary_pct"]
@@ -280,10 +282,9 @@ class Family:
         pairs = self.reference.pairs(config)
         for path in rope_objects(config):
             for kind, rope in ropes(pairs).items():
+                rope = {**{key: v for key, v in get(config, path).items() if key in OWN}, **rope}
                 if "original_max_position_embeddings" in config:
                     rope.pop("original_max_position_embeddings", None)
-                if kind != "proportional" and (part := get(config, path).get("partial_rotary_factor")):
-                    rope["partial_rotary_factor"] = part
                 base = flipped(config, path, rope)
                 beside = {name: hint for name, hint in fields.items() if name.split(".")[-1] in BESIDE}
                 if kind != "default":
