@@ -4,7 +4,7 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo test race long soundness fuzz kernels looping results results-tools lint goldens clean
+.PHONY: build cuda demo test test-go test-python race long soundness fuzz kernels looping results results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
 MODULES := codegen/modules/files/modules
@@ -31,9 +31,15 @@ demo: build
 	@$(PYTHON) scripts/demo.py
 
 # Fast tests: the Go packages and the Python scripts, which need numpy and get it in a folder that git ignores. Processor
-# time is what they have little of: go vet is left to make lint, and a heap may grow to three times what lives in it.
+# time is what they have little of: go vet is left to make lint, and a heap may grow to five times what lives in it. Half
+# of the time of the Python scripts is waiting for processes, so they run beside the Go packages.
 test: build .python/numpy
-	GOGC=200 go test -vet=off ./...
+	@$(MAKE) --no-print-directory -j2 test-go test-python
+
+test-go:
+	GOGC=400 go test -vet=off ./...
+
+test-python:
 	PYTHONPATH=.python $(PYTHON) -m unittest discover -q -s bench -p 'test_*.py'
 	$(PYTHON) -m unittest discover -q -s scripts -p 'test_*.py'
 

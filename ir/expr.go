@@ -243,6 +243,18 @@ func (e Expr) Uses(s Sym) bool {
 	}
 }
 
+// ofTask reports whether the expression mentions a symbol that Bind replaces.
+func (e Expr) ofTask() bool {
+	switch {
+	case e.op == exprConst:
+		return false
+	case e.op == exprSym:
+		return e.k == int(SpanA) || e.k == int(SpanB) || e.k == int(OnSM)
+	default:
+		return e.x != nil && e.x.ofTask() || e.y != nil && e.y.ofTask()
+	}
+}
+
 // Affine returns c and d with e = c*pos + d, pos being the position of one sequence, if e has that form for every pos
 // from 0 to maxAffinePos. Coefficients so large that Eval could saturate on the way do not count.
 func (e Expr) Affine() (c, d int, ok bool) {

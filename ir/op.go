@@ -154,22 +154,81 @@ func (o *Op) FloatOr(key string, def float64) float64 {
 // Has reports whether the op has the parameter.
 func (o *Op) Has(key string) bool { return o.param(key) != nil }
 
-// Bind replaces the symbols of a task in every view and parameter of a copy of the op.
-func (o Op) Bind(t TaskSpan) Op {
-	o.Out, o.In, o.Params = bindViews(o.Out, t), bindViews(o.In, t), slices.Clone(o.Params)
-	for i := range o.Params {
-		o.Params[i].Int = o.Params[i].Int.Bind(t)
+// Bind replaces the symbols of a task in every view and parameter of a copy of the op, which shares with it what
+// mentions none.
+func (o Op) Bind(t TaskSpan) Op { return newBinder(&o, 1).bind(t) }
+
+// A binder binds an op to spans. All that it makes lies in two arrays: a program has tens of thousands of tasks.
+type binder struct {
+	op              *Op
+	out, in, params bool // mention a symbol of a task
+	operands        []Operand
+	dims            []Range
+}
+
+func newBinder(o *Op, spans int) *binder {
+	b := &binder{op: o, out: slices.ContainsFunc(o.Out, Operand.ofTask), in: slices.ContainsFunc(o.In, Operand.ofTask),
+		params: slices.ContainsFunc(o.Params, func(p Param) bool { return p.Int.ofTask() })}
+	operands, dims := 0, 0
+	count := func(list []Operand) {
+		operands += len(list)
+		for _, v := range list {
+			if v.ofTask() {
+				dims += len(v.Dims)
+			}
+		}
+	}
+	if b.out {
+		count(o.Out)
+	}
+	if b.in {
+		count(o.In)
+	}
+	b.operands, b.dims = make([]Operand, spans*operands), make([]Range, spans*dims)
+	return b
+}
+
+func (b *binder) bind(t TaskSpan) Op {
+	o := *b.op
+	if b.out {
+		o.Out = b.views(o.Out, t)
+	}
+	if b.in {
+		o.In = b.views(o.In, t)
+	}
+	if b.params {
+		o.Params = slices.Clone(o.Params)
+		for i := range o.Params {
+			o.Params[i].Int = o.Params[i].Int.Bind(t)
+		}
 	}
 	return o
 }
 
-func bindViews(ops []Operand, t TaskSpan) []Operand {
-	out := make([]Operand, len(ops))
-	for i, v := range ops {
-		out[i] = Operand{Buf: v.Buf, Dims: make([]Range, len(v.Dims))}
-		for d, r := range v.Dims {
-			out[i].Dims[d] = r.Bind(t)
+func (b *binder) views(list []Operand, t TaskSpan) []Operand {
+	n := len(list)
+	out := b.operands[:n:n]
+	b.operands = b.operands[n:]
+	for i, v := range list {
+		if v.ofTask() {
+			dims := b.dims[:len(v.Dims):len(v.Dims)]
+			b.dims = b.dims[len(v.Dims):]
+			for d, r := range v.Dims {
+				dims[d] = r.Bind(t)
+			}
+			v.Dims = dims
 		}
+		out[i] = v
 	}
 	return out
+}
+
+// ofTask reports whether a view mentions a symbol of a task.
+func (o Operand) ofTask() bool {
+	for i := range o.Dims {
+		if r := &o.Dims[i]; r.Lo.ofTask() || r.Hi.ofTask() || r.Part.ofTask() {
+			return true
+		}
+	}
+	return false
 }

@@ -198,10 +198,14 @@ func bind(s *Stage, spans []TaskSpan, bound *binding) {
 		return
 	}
 	bound.ops = make([][]Op, len(spans))
-	for n, t := range spans {
-		bound.ops[n] = make([]Op, len(s.Ops))
-		for k, o := range s.Ops {
-			bound.ops[n][k] = o.Bind(t)
+	all := make([]Op, len(spans)*len(s.Ops))
+	for n := range spans {
+		bound.ops[n], all = all[:len(s.Ops):len(s.Ops)], all[len(s.Ops):]
+	}
+	for k := range s.Ops {
+		b := newBinder(&s.Ops[k], len(spans))
+		for n, t := range spans {
+			bound.ops[n][k] = b.bind(t)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 // fields are those of transformers' FalconConfig.
 func importFalcon(m *importer) *ir.Graph {
 	newer := m.truth("new_decoder_architecture", false)
-	single := !newer && m.truth("multi_query", true)
-	biased, parallel := m.truth("bias", false), newer || m.truth("parallel_attn", true)
+	single := m.unlessOff("multi_query") && !newer
+	biased, parallel := m.truth("bias", false), m.unlessOff("parallel_attn") || newer
 	d := &decoder{architecture: "FalconForCausalLM", modelled: falconModelled, inert: falconInert,
 		fields: map[string]string{"rms_norm_eps": "layer_norm_epsilon", "intermediate_size": "ffn_hidden_size",
 			"num_key_value_heads": "num_kv_heads", "hidden_act": "activation"},
@@ -43,13 +43,19 @@ func importFalcon(m *importer) *ir.Graph {
 	case norms != 1:
 		m.fail(codeNotModelled, "num_ln_in_parallel_attn", "is %d; accepted: 1, or 2 with new_decoder_architecture",
 			norms)
-	case newer && !m.truth("parallel_attn", true):
+	case newer && !m.unlessOff("parallel_attn"):
 		m.fail(codeNotModelled, "parallel_attn", "is false, and new_decoder_architecture true, of which transformers "+
 			"makes norms that it does not apply; accepted: true")
 	case parallel:
 		d.names.parts["post_norm"] = "input_layernorm"
 	}
 	return m.decoder(d)
+}
+
+// unlessOff reads a switch that is on where it is absent, and off where it is null.
+func (m *importer) unlessOff(field string) bool {
+	_, there := m.doc.Get(field)
+	return m.truth(field, !there)
 }
 
 // falconStacks are queries, keys and values in one tensor, group by group: the queries of a key and value head, its key

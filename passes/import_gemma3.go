@@ -72,17 +72,17 @@ func (m *importer) ropeParts(parts *checkpoint.Object) (string, *checkpoint.Obje
 		"rope_parameters." + slidingAttention, m.ropePart(parts, slidingAttention)
 }
 
-// refuseUnread refuses what transformers does not read in the object of a kind of layers: a switch of yarn that it looks
-// for beside the objects, and so takes for true in each of them, and the former name of the type, which it does not
-// look for where rope_scaling is of one kind of layers.
+// refuseUnread refuses what transformers does not read in the object of a kind of layers: a switch of yarn that it
+// looks for beside the objects, and so takes for true in each of them, and the former name of the type, which it does
+// not look for where rope_scaling is of one kind of layers.
 func (m *importer) refuseUnread(where string, params *checkpoint.Object) {
 	if params == nil {
 		return
 	}
 	former, present := get(params, "type"), get(params, "rope_type")
 	if where == "rope_scaling" && former != nil && former != defaultRope && present == nil {
-		m.fail(codeRope, where+".type", "is %s, which transformers does not read of a kind of layers; want rope_type",
-			spell(former))
+		m.fail(codeRope, where+".type", "is %s, which transformers does not read of a kind of layers; want "+
+			"rope_type", spell(former))
 	}
 	if v, there := params.Get("truncate"); there && v != true {
 		m.fail(codeRope, where+".truncate", "is %s, which transformers does not read of a kind of layers; accepted: "+

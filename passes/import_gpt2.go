@@ -34,7 +34,8 @@ var gpt2Modelled = layerNormModelled([]string{"hidden_size", "num_hidden_layers"
 var gpt2Inert = func() map[string]known {
 	inert := maps.Clone(layerNormInert)
 	for _, field := range []string{"n_ctx", "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
-		"summary_type", "summary_use_proj", "reorder_and_upcast_attn", "vocab_size_or_config_json_file"} {
+		"summary_type", "summary_use_proj", "reorder_and_upcast_attn", "vocab_size_or_config_json_file",
+		"output_cross_attentions"} {
 		inert[field] = whatever
 	}
 	inert["scale_attn_weights"] = isTrue.does("scores are not scaled")

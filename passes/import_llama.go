@@ -25,6 +25,7 @@ var llamaInert = map[string]known{
 	"attn_pdrop": whatever, "dropout": whatever, "activation_dropout": whatever, "classifier_dropout": whatever,
 	"layerdrop": whatever, "attention_probs_dropout_prob": whatever, "hidden_dropout_prob": whatever,
 	"summary_first_dropout": whatever, "initializer_range": whatever, "use_cache": whatever, "_num_labels": whatever,
+	"init_std": whatever, "initializer_factor": whatever,
 	"transformers_version": whatever, "_name_or_path": whatever, "_commit_hash": whatever, "tokenizer_class": whatever,
 	"bos_token_id": whatever, "eos_token_id": whatever, "pad_token_id": whatever, "unk_token_id": whatever,
 	"sep_token_id": whatever, "decoder_start_token_id": whatever, "max_sequence_length": whatever,

@@ -20,7 +20,9 @@ HALF = {"hidden_size": 64, "layer_norm_eps": 1e-2, "rope_parameters": {
 SCALED = {"embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.7, "logits_scaling": 2.0}
 # The small config of each family, beside what its class says: one in which as many switches as can be do something.
 FAMILIES = {
-    "apertus": {"head_dim": 16},
+    "apertus": {"head_dim": 16, "rope_parameters": {
+        "rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
+        "original_max_position_embeddings": 16}},
     "arcee": {},
     "cohere": {"layer_norm_eps": 1e-2, "logit_scale": 0.75},
     "cohere2": {**MIXED, "layer_norm_eps": 1e-2, "logit_scale": 0.75, "sliding_window_pattern": 2},
@@ -67,6 +69,8 @@ FAMILIES = {
     "stablelm": HALF,
     "starcoder2": {"norm_epsilon": 1e-2, "sliding_window": 9},
 }
+# Fields of a second config of a family, in which other switches do something.
+SECOND = {"falcon": {"new_decoder_architecture": False, "num_kv_heads": SIZES["num_attention_heads"]}}
 
 
 def json_config(family):
@@ -90,7 +94,8 @@ def former(config):
     rope = config.pop("rope_parameters", None)
     if "dtype" in config:
         config["torch_dtype"] = config.pop("dtype")
-    config.pop("layer_types", None)
+    if config["model_type"] != "olmo3":  # whose published configs list them
+        config.pop("layer_types", None)
     if rope is None:
         return config
     named = "type"

@@ -35,7 +35,7 @@ import generate
 import numpy as np
 import torch
 import transformers
-from bases import FAMILIES, LAYERS, former, json_config
+from bases import FAMILIES, LAYERS, SECOND, former, json_config
 from flips import ABSENT, rope_keys, ropes, values
 from transformers.modeling_rope_utils import RopeParameters
 
@@ -275,6 +275,8 @@ class Family:
                                for key in keys}
         in_all = lambda c: {name: hint for path in rope_objects(c) for name, hint in inside(path).items()}
         self.ask(config, {**fields, **in_all(config)}, "present")
+        if self.name in SECOND:
+            self.ask({**config, **SECOND[self.name]}, fields, "the second config")
         old = former(config)
         again = {name: hint for name, hint in fields.items() if name not in self.moved or
                  get(old, name) is not ABSENT and get(config, name) is ABSENT or name.split(".")[-1] in BESIDE}
