@@ -22,18 +22,17 @@ ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3"
        "mistral-head-dim", "mistral-nemo", "mistral-window", "mistral-window-narrow", "ministral-windows", "gemma-tied",
        "gemma-odd-dims", "gemma2-tied", "gemma2-split-k", "gemma2-uncapped", "gemma3-tied", "gemma3-odd-dims",
        "gemma3-images", "phi3-short", "phi3-long", "phi3-partial", "phi3-window", "apertus-biases", "apertus-gelu",
-       "apertus-llama3", "arcee-biases", "arcee-plain",
-       "cohere-biases", "cohere-tied", "cohere2-listed", "cohere2-tied", "cwm-listed", "cwm-windows", "ernie4-5-biases",
-       "ernie4-5-tied", "exaone4-full", "exaone4-windows", "falcon-groups", "falcon-groups-one-norm",
-       "falcon-multi-query", "falcon-sequential", "glm-half", "glm-three-quarters", "glm4-half", "glm4-plain",
-       "gpt-neox-parallel", "gpt-neox-sequential", "gpt2", "gpt2-odd-dims", "granite-biases", "granite-scaled",
-       "helium-biases", "helium-plain", "hunyuan-alpha", "hunyuan-biases", "hyperclovax-bare", "hyperclovax-post",
-       "internlm3-biases", "internlm3-plain", "iquestcoder", "ministral3-window", "ministral3-yarn",
-       "mistral3-ministral", "mistral3-small", "nemotron-biases", "nemotron-half", "olmo-biases", "olmo-clipped",
-       "olmo-plain", "olmo2-biases", "olmo2-plain", "olmo3-former", "olmo3-windows", "opt-plain", "opt-tied",
-       "phi-half", "phi-odd-dims", "seed-oss-biases", "seed-oss-odd-dims", "smollm3-listed", "smollm3-tied",
-       "smollm3-windows", "stablelm-layernorm", "stablelm-odd-dims", "stablelm-parallel", "starcoder2-plain",
-       "starcoder2-tied")
+       "apertus-llama3", "arcee-biases", "arcee-plain", "cohere-biases", "cohere-head-norms", "cohere-head-norms-odd",
+       "cohere-tied", "cohere2-listed", "cohere2-tied", "cwm-listed", "cwm-windows", "ernie4-5-biases", "ernie4-5-tied",
+       "exaone4-full", "exaone4-windows", "falcon-groups", "falcon-groups-one-norm", "falcon-multi-query",
+       "falcon-sequential", "glm-half", "glm-three-quarters", "glm4-half", "glm4-plain", "gpt-neox-parallel",
+       "gpt-neox-sequential", "gpt2", "gpt2-odd-dims", "granite-biases", "granite-scaled", "helium-biases",
+       "helium-plain", "hunyuan-alpha", "hunyuan-biases", "hyperclovax-bare", "hyperclovax-post", "internlm3-biases",
+       "internlm3-plain", "iquestcoder", "ministral3-window", "ministral3-yarn", "mistral3-ministral", "mistral3-small",
+       "nemotron-biases", "nemotron-half", "olmo-biases", "olmo-clipped", "olmo-plain", "olmo2-biases", "olmo2-plain",
+       "olmo3-former", "olmo3-windows", "opt-plain", "opt-tied", "phi-half", "phi-odd-dims", "seed-oss-biases",
+       "seed-oss-odd-dims", "smollm3-listed", "smollm3-tied", "smollm3-windows", "stablelm-head-norms",
+       "stablelm-layernorm", "stablelm-odd-dims", "stablelm-parallel", "starcoder2-plain", "starcoder2-tied")
 FIXTURES = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
 GPT2_NAMES = {"max_position_embeddings": "n_positions", "hidden_size": "n_embd", "num_attention_heads": "n_head"}
 FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")

@@ -173,14 +173,17 @@ func (b *builder) normedHeads(s *ir.Stage, at site, head ir.Expr, q, k ir.Operan
 		params = append(params, ir.IntParam("head_dim", ir.Int(hd)))
 	}
 	norm := func(k int, out string, x ir.Operand, heads, first, all int) {
-		gain := upTo(hd)
-		o := ir.Op{Code: ir.RMSNORM, Out: []ir.Operand{view(out)}, Params: params}
-		if normsWhole(s) {
-			gain = block(head, heads*hd, 0)
+		weights := upTo(hd)
+		if hasOwnGains(s) {
+			weights = block(head, heads*hd, 0)
 		}
-		o.In = []ir.Operand{x, view(buf(s.Ops[k].In, 1), gain)}
+		o := ir.Op{Code: s.Ops[0].Code, Out: []ir.Operand{view(out)}, Params: params,
+			In: []ir.Operand{x, view(buf(s.Ops[k].In, 1), weights)}}
 		if normsWhole(s) {
 			o.In = append(o.In, view(x.Buf, ir.Span(ir.Int(first*hd), ir.Int((first+all)*hd))))
+		}
+		if shiftsHeads(s) {
+			o.In = append(o.In, view(buf(s.Ops[k].In, 2), weights))
 		}
 		ops = append(ops, o)
 	}

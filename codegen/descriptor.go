@@ -142,11 +142,14 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 		limit := a.FloatOr("cap", 0)
 		add("float", "kScoreCap", hexFloat(limit), decimal(limit)+", of scaled scores; 0: none")
 		if normsHeads(s) {
-			norm := op(s, ir.RMSNORM)
+			norm := &s.Ops[0]
 			eps := norm.FloatOr("eps", 0)
 			add("float", "kNormEps", hexFloat(eps), decimal(eps)+", of the norms of q and k")
 			add("bool", "kNormUnitOffset", fmt.Sprint(norm.IntAt("unit_offset", 0, 0) == 1), "times 1 + weight")
 			add("bool", "kWholeNorm", fmt.Sprint(normsWhole(s)), "one of all of q and one of all of k")
+			add("bool", "kNormCentred", fmt.Sprint(centresHeads(s)), "the mean is taken off")
+			add("bool", "kNormShifted", fmt.Sprint(shiftsHeads(s)), "a bias is added")
+			add("bool", "kOwnGains", fmt.Sprint(hasOwnGains(s)), "each head has weights of its own")
 			add("bool", "kRotates", fmt.Sprint(rotatesHeads(s)), "q and k, once they are normalised")
 			if rotatesHeads(s) {
 				add("int", "kAngles", itoa(b.rotationOf(op(s, ir.ROPE), at).number), "table that q and k rotate by")

@@ -100,10 +100,18 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		collect(&to, ofResult(ir.ATTENTION, 0))
 		heads := headsOf(s) + "{" + in
 		if normsHeads(s) {
-			for _, norm := range s.Ops[:2] {
-				var gain string
-				collect(&gain, func() (string, error) { return b.address(operand(norm.In, 1).Buf, at, consumed) })
-				heads += ", " + gain
+			weights := 1
+			if shiftsHeads(s) {
+				weights = 2
+			}
+			for k := range weights {
+				for _, norm := range s.Ops[:2] {
+					var weight string
+					collect(&weight, func() (string, error) {
+						return b.address(operand(norm.In, 1+k).Buf, at, consumed)
+					})
+					heads += ", " + weight
+				}
 			}
 			b.d.RotatesHeads = b.d.RotatesHeads || rotatesHeads(s)
 		}

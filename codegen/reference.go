@@ -164,12 +164,12 @@ func (r *referenceWriter) handedOver() error {
 				return err
 			}
 			part := n
-			for n.Op == "rope" || n.Op == "rmsnorm" {
+			for n.Op == "rope" || isNormNode(n) {
 				of, err := r.find(n.Inputs[0])
 				if err != nil {
 					return err
 				}
-				if n.Op == "rmsnorm" {
+				if isNormNode(n) {
 					part = of
 				}
 				n = of

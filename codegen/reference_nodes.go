@@ -44,6 +44,9 @@ func (r *referenceWriter) node(i int) error {
 		}
 		return r.norm(n, in[0])
 	case "layernorm":
+		if n.IntOr("head_dim", 0) > 0 {
+			return r.normHeads(n, in[0])
+		}
 		return r.layerNorm(n, in[0])
 	case "linear":
 		return r.linear(n, in[0])
@@ -122,7 +125,7 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 	for i := range r.nodes {
 		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
 			m.Op == "attention" && n.Name != m.Inputs[2] ||
-			(m.Op == "clip" || m.Op == "rmsnorm") && r.order(m) != nil) {
+			(m.Op == "clip" || isNormNode(m)) && r.order(m) != nil) {
 			if hd, turned := r.g.Model.HeadDim, r.g.Rope.Turned(); turned < hd {
 				return transform.Of(transform.Pairs, hd, turned)
 			}
@@ -353,7 +356,7 @@ func (r *referenceWriter) activation(n *ir.GraphNode, in []value) error {
 		linears, args = append(linears, linear), append(args, in[k].at)
 	}
 	if len(n.Weights) > 0 {
-		weights, err := r.packedTogether(n)
+		weights, err := r.packed(n, 0)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"fmt"
 	"slices"
 
 	"amkc/ir"
@@ -38,6 +39,8 @@ func (r *referenceWriter) layerNorm(n *ir.GraphNode, x value) error {
 	return r.launch(launch{name: n.Name, blocks: "1", lines: calls("layernorm", append(args, offset(n)...)...)})
 }
 
+func isNormNode(n *ir.GraphNode) bool { return n.Op == "rmsnorm" || n.Op == "layernorm" }
+
 // normHeads is a norm of q or of k: head by head, or of all of it.
 func (r *referenceWriter) normHeads(n *ir.GraphNode, x value) error {
 	gain, err := r.packed(n, 0, r.order(n)...)
@@ -46,8 +49,26 @@ func (r *referenceWriter) normHeads(n *ir.GraphNode, x value) error {
 	}
 	size, together := n.Shape[0], n.IntOr("head_dim", n.Shape[0])
 	out := r.output(n)
-	return r.launch(launch{name: n.Name, blocks: itoa(size / together),
-		lines: calls("norm_heads", append([]string{out.at, x.at, itoa(together), gain, r.eps(n)}, offset(n)...)...)})
+	function, args := "norm_heads", []string{out.at, x.at, itoa(together), gain, r.eps(n)}
+	ofEach := n.Weights[0].Shape[0] > together
+	if n.Op == "layernorm" || ofEach {
+		apart := 0 // from the weights of a head to those of the next
+		if ofEach {
+			apart = together
+		}
+		function, args = fmt.Sprintf("%s<%t>", function, n.Op == "layernorm"), append(args,
+			itoa(n.IntOr("unit_offset", 0)), itoa(apart))
+		if len(n.Weights) > 1 {
+			shift, err := r.packed(n, 1, r.order(n)...)
+			if err != nil {
+				return err
+			}
+			args = append(args, shift)
+		}
+	} else {
+		args = append(args, offset(n)...)
+	}
+	return r.launch(launch{name: n.Name, blocks: itoa(size / together), lines: calls(function, args...)})
 }
 
 // offset is the argument that says what is added to the weights of a norm, if anything is.

@@ -37,6 +37,9 @@ func suppliedBy(p *ir.Program, g *ir.Graph) (map[string][]supply, error) {
 				return nil, diag.Errorf(codeReference, "buffer "+b.Name, "holds %v, of which no node of the graph "+
 					"takes anything", piece)
 			}
+			if len(b.Shape) == 1 { // elements one by one
+				shape = []int{elementsOf(shape)}
+			}
 			n := rowsOf(shape, piece.Chain)
 			s := supply{Member: m, first: first, step: 1, chain: piece.Chain}
 			last := len(piece.Chain) - 1
@@ -59,16 +62,17 @@ func suppliedBy(p *ir.Program, g *ir.Graph) (map[string][]supply, error) {
 	return out, nil
 }
 
-// rowsOf counts the rows that a chain makes of a tensor; a scalar is one.
-func rowsOf(shape []int, chain transform.Chain) int {
-	rows, columns := 1, 1
-	for i, n := range shape {
-		if i == 0 {
-			rows = n
-		} else {
-			columns *= n
-		}
+func elementsOf(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
 	}
+	return n
+}
+
+// rowsOf counts the rows that a chain makes of a tensor.
+func rowsOf(shape []int, chain transform.Chain) int {
+	rows, columns := shape[0], elementsOf(shape[1:])
 	for _, t := range chain {
 		switch {
 		case t.Kind == transform.Transpose:
@@ -92,14 +96,33 @@ func (r *referenceWriter) held(key string, want transform.Chain) (at supply, kno
 	return supply{}, false, r.supplied[key]
 }
 
-// packed is C++ for a tensor of a node: where the buffer begins that holds it, and which of its rows it is. order is
-// that of rows which a rotation takes side by side.
+// packed is C++ for a weight of a node: where the buffer begins that holds it, and which of its rows it is. Tensors
+// that it is made of lie one after the other. order is that of rows which a rotation takes side by side.
 func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ...transform.Transform) (string, error) {
-	places, err := r.places(n, k, order)
+	if k >= len(n.Weights) || len(n.Weights[k].Shape) == 0 {
+		return "", r.refuse(n, "has %d weights; want weight %d of an %s", len(n.Weights), k, n.Op)
+	}
+	tensors := n.Weights[k].Tensors()
+	places, err := r.places(n, &tensors[0], order)
 	if err != nil {
 		return "", err
 	}
-	at := r.address(n, k, places)
+	behind := slices.Clone(places)
+	for t := 1; t < len(tensors); t++ {
+		next, err := r.places(n, &tensors[t], order)
+		if err != nil {
+			return "", err
+		}
+		for i := range next {
+			b := &behind[i]
+			b.first += tensors[t-1].Shape[0] * b.step
+			if s := &next[i]; s.Declared != b.Declared || s.K != b.K || s.step != b.step || s.first != b.first {
+				return "", r.refuse(n, "needs %s behind %s; want both in one buffer", tensors[t].Key,
+					tensors[t-1].Key)
+			}
+		}
+	}
+	at := r.address(n, k, tensors[0].Key, places)
 	switch s := &places[0]; {
 	case s.step != 1:
 		return fmt.Sprintf("{%s, %d, %d}", at, s.first, s.step), nil
@@ -107,28 +130,6 @@ func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ...transform.Tran
 		return fmt.Sprintf("{%s, %d}", at, s.first), nil
 	}
 	return "{" + at + "}", nil
-}
-
-// packedTogether is packed of all tensors of a node, which lie one after the other.
-func (r *referenceWriter) packedTogether(n *ir.GraphNode, order ...transform.Transform) (string, error) {
-	var ends []supply
-	for k := range n.Weights {
-		places, err := r.places(n, k, order)
-		if err != nil {
-			return "", err
-		}
-		for t := range places {
-			s := &places[t]
-			if k > 0 && (s.Declared != ends[t].Declared || s.K != ends[t].K || s.step != 1 ||
-				s.first != ends[t].first) {
-				return "", r.refuse(n, "needs %s behind the weight before it; want both in one buffer",
-					n.Weights[k].Key)
-			}
-			s.first += n.Weights[k].Shape[0] * s.step
-		}
-		ends = places
-	}
-	return r.packed(n, 0, order...)
 }
 
 // inLayers are the layers of the body in hand; outside of them it counts as one.
@@ -140,11 +141,8 @@ func (r *referenceWriter) inLayers() []int {
 }
 
 // places are where a tensor of a node is held, layer by layer.
-func (r *referenceWriter) places(n *ir.GraphNode, k int, order transform.Chain) ([]supply, error) {
-	if k >= len(n.Weights) || len(n.Weights[k].Shape) == 0 {
-		return nil, r.refuse(n, "has %d weights; want weight %d of an %s", len(n.Weights), k, n.Op)
-	}
-	w, layers := n.Weights[k], r.inLayers()
+func (r *referenceWriter) places(n *ir.GraphNode, w *ir.GraphWeight, order transform.Chain) ([]supply, error) {
+	layers := r.inLayers()
 	places := make([]supply, len(layers))
 	for t, layer := range layers {
 		key, err := ir.ResolveKey(w.Key, layer)
@@ -160,7 +158,7 @@ func (r *referenceWriter) places(n *ir.GraphNode, k int, order transform.Chain) 
 			}
 			return nil, r.refuse(n, "needs %s, which no buffer of the program holds", key)
 		}
-		if err := r.checkSupply(n, &w, key, &s); err != nil {
+		if err := r.checkSupply(n, w, key, &s); err != nil {
 			return nil, err
 		}
 		places[t] = s
@@ -193,7 +191,7 @@ func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key st
 
 // address is C++ for where buffers begin: one constant outside of the layers, and for members that follow one another
 // layer by layer, and otherwise a table of all layers.
-func (r *referenceWriter) address(n *ir.GraphNode, k int, places []supply) string {
+func (r *referenceWriter) address(n *ir.GraphNode, k int, tensor string, places []supply) string {
 	first := r.weights[places[0].Declared]
 	if r.layers == nil {
 		return "r.weights + " + first.constant
@@ -211,7 +209,7 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, places []supply) strin
 	// Layers of other kinds have places too, so that kinds that read alike share the table; 0 where there is none.
 	values := slices.Repeat([]string{"0"}, len(r.g.Layers))
 	for layer := range values {
-		key, err := ir.ResolveKey(n.Weights[k].Key, layer)
+		key, err := ir.ResolveKey(tensor, layer)
 		if err != nil {
 			continue
 		}

@@ -58,6 +58,8 @@ func TestRefusals(t *testing.T) {
 		}},
 		"norm of v": {pycoder, "AMK4001", "no stage body runs the ops RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND; " +
 			"there is one for ATTENTION_TILE KV_APPEND KV_APPEND; " +
+			"LAYERNORM LAYERNORM ATTENTION_TILE KV_APPEND KV_APPEND; " +
+			"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND; " +
 			"RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND; " +
 			"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND [AMK4001]",
 			func(p *ir.Program) {
@@ -65,8 +67,9 @@ func TestRefusals(t *testing.T) {
 				s.Ops = append([]ir.Op{{Code: ir.RMSNORM}}, s.Ops...)
 			}},
 		"ops that no body has": {pycoder, "AMK4001", "there is one for ATTENTION_COMBINE; " +
-			"ATTENTION_TILE KV_APPEND KV_APPEND; COPY; EMBED; EMBED ADD; NOP; RMSNORM ADD; " +
-			"RMSNORM RMSNORM ATTENTION_TILE",
+			"ATTENTION_TILE KV_APPEND KV_APPEND; COPY; EMBED; EMBED ADD; LAYERNORM LAYERNORM ATTENTION_TILE " +
+			"KV_APPEND KV_APPEND; LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND; NOP; " +
+			"RMSNORM ADD; RMSNORM RMSNORM ATTENTION_TILE",
 			func(p *ir.Program) { named(p, "L{i}.attn").Ops = []ir.Op{{Code: ir.SOFTMAX}} }},
 		"explicit tasks": {pycoder, "AMK4002", "want spread over 132",
 			func(p *ir.Program) { named(p, "L{i}.o").Dist.Kind = ir.Explicit }},

@@ -46,8 +46,10 @@ var bodies = map[string]declaration{
 	"EMBED":                              {body: bodyEmbed},
 	"EMBED ADD":                          {body: bodyEmbed},
 	"ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, plainHeads},
-	"RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND":           {bodyAttend, normedHeads},
-	"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, normedHeads},
+	"RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND":               {bodyAttend, normedHeads},
+	"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND":     {bodyAttend, normedHeads},
+	"LAYERNORM LAYERNORM ATTENTION_TILE KV_APPEND KV_APPEND":           {bodyAttend, normedHeads},
+	"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, normedHeads},
 	"RMSNORM ADD":       {body: bodyAddNorm},
 	"ATTENTION_COMBINE": {body: bodyCombine},
 	"SAMPLE_ARGMAX":     {body: bodySample},
@@ -69,8 +71,23 @@ func codesOf(s *ir.Stage) string {
 // of q and all of k, and else each by itself. rotatesHeads is whether it rotates what it has normalised.
 func headsOf(s *ir.Stage) string    { return bodies[codesOf(s)].heads }
 func normsHeads(s *ir.Stage) bool   { return headsOf(s) == normedHeads }
-func normsWhole(s *ir.Stage) bool   { return normsHeads(s) && len(s.Ops[0].In) == 3 }
+func normsWhole(s *ir.Stage) bool   { return normsHeads(s) && !centresHeads(s) && len(s.Ops[0].In) == 3 }
 func rotatesHeads(s *ir.Stage) bool { return normsHeads(s) && op(s, ir.ROPE).In != nil }
+
+// centresHeads is whether a norm of heads takes the mean off, and shiftsHeads whether it adds a bias then. hasOwnGains
+// is whether each head has weights of its own, and not all the same.
+func centresHeads(s *ir.Stage) bool { return normsHeads(s) && s.Ops[0].Code == ir.LAYERNORM }
+func shiftsHeads(s *ir.Stage) bool {
+	return centresHeads(s) && len(s.Ops[0].In) == 3 && len(s.Ops[1].In) == 3
+}
+func hasOwnGains(s *ir.Stage) bool {
+	weights := operand(s.Ops[0].In, 1).Dims
+	if !normsHeads(s) || len(weights) != 1 {
+		return false
+	}
+	_, fixed := weights[0].Lo.IsConst()
+	return !fixed
+}
 
 // addsToResidual reports whether a stage has a sum of rows that are kept on chip.
 func addsToResidual(s *ir.Stage) bool {

@@ -14,6 +14,28 @@ import (
 	"amkc/validate/kernel"
 )
 
+// What a program says of the norms of heads that have weights of their own, and take the mean off, is what the kernel
+// computes, or it is refused.
+func TestEditsOfLayerNormedHeads(t *testing.T) {
+	l := lowerModel(t, "zoo/stablelm-head-norms", "h200", ir.BF16, 64, ir.ScheduleConfig{})
+	const (
+		contract = "the kernel's attend would compute"
+		own      = "L{i}.q_norm.weight[a*32:(a+1)*32])"
+	)
+	testEditsOf(t, ir.Print(l.Program), l.Graph, map[string]edited{
+		"one that keeps the mean": {"%qn = LAYERNORM(", "%qn = RMSNORM(", "runs the ops RMSNORM LAYERNORM"},
+		"weights of all heads":    {own, "L{i}.q_norm.weight[0:16])", contract},
+		"weights of other heads":  {own, "L{i}.q_norm.weight[(1-a)*32:(2-a)*32])", contract},
+		"weights of some heads":   {own, "L{i}.q_norm.weight[a*32:a*32+24])", "has 24 elements, want head_dim = 16"},
+		"weights of k for q":      {own, "L{i}.k_norm.weight[0:32])", "by the model's facts it is 16"},
+		"a bias of q":             {own, own[:len(own)-1] + ", " + own, contract},
+		"no weight":               {", " + own, ")", "LAYERNORM"},
+		"eps of q":                {own + " eps=1e-05", own + " eps=0.25", "by the model's facts it is"},
+		"unit offset of q":        {own + " eps=1e-05", own + " eps=1e-05 unit_offset=1", contract},
+		"heads of half the size":  {own + " eps=1e-05 head_dim=16", own + " eps=1e-05 head_dim=8", contract},
+	})
+}
+
 // What a program says of the norms of attention is what the kernel computes, or it is refused, by the proof, by the
 // contract of attention or by the reader of what was emitted: norms of each head before a rotation and after it, and
 // norms of all queries and of all keys.

@@ -1,6 +1,10 @@
 package ir
 
-import "amkc/ir/transform"
+import (
+	"fmt"
+
+	"amkc/ir/transform"
+)
 
 // Graph is level 1: one node per model operation, with shapes and the state-dict names of its weights. Importers build
 // it, pass lower turns it into a Program. Layers that do the same are one kind, described once.
@@ -47,14 +51,27 @@ type GraphWeight struct {
 	// Chain makes what the node takes of the tensor. Stored is the tensor's own shape, where it is another.
 	Chain  transform.Chain
 	Stored []int
+	// Parts are the tensors that it is made of, one after the other; nil: it is of one. Then it has no Key.
+	Parts []GraphWeight
 }
 
-// String is the key, inside the transforms if there are any.
+// String is the key, inside the transforms if there are any; of several tensors, theirs.
 func (w GraphWeight) String() string {
-	if len(w.Chain) == 0 {
+	switch {
+	case w.Parts != nil:
+		return fmt.Sprint(w.Parts)
+	case len(w.Chain) == 0:
 		return w.Key
 	}
 	return w.Chain.Around(w.Key)
+}
+
+// Tensors are those that a weight is made of, in order: itself, or its parts.
+func (w *GraphWeight) Tensors() []GraphWeight {
+	if w.Parts != nil {
+		return w.Parts
+	}
+	return []GraphWeight{*w}
 }
 
 // tensor returns the weight as the checkpoint has it.
@@ -94,10 +111,12 @@ func (g *Graph) Weights() []GraphWeight {
 	seen := map[string]bool{}
 	add := func(nodes []GraphNode, layer int) {
 		for _, n := range nodes {
-			for _, w := range n.Weights {
-				if key, err := ResolveKey(w.Key, layer); err == nil && !seen[key] {
-					seen[key] = true
-					out = append(out, w.tensor(key))
+			for i := range n.Weights {
+				for _, w := range n.Weights[i].Tensors() {
+					if key, err := ResolveKey(w.Key, layer); err == nil && !seen[key] {
+						seen[key] = true
+						out = append(out, w.tensor(key))
+					}
 				}
 			}
 		}

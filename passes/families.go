@@ -24,7 +24,7 @@ type Family struct {
 var Families = []Family{
 	{"apertus", "Apertus", true, false, importApertus},
 	{"arcee", "Arcee AFM", true, true, importArcee},
-	{"cohere", "Command R, without norms of heads", true, true, importCohere},
+	{"cohere", "Command R, Command R+", true, true, importCohere},
 	{"cohere2", "Command R7B, Command A", true, true, importCohere2},
 	{"cwm", "CWM of Meta", true, true, importCWM},
 	{"ernie4_5", "Ernie 4.5, its dense models", true, true, importErnie45},
@@ -60,7 +60,7 @@ var Families = []Family{
 	{"qwen3", "Qwen3, its dense models", true, true, importQwen3},
 	{"seed_oss", "Seed-OSS", true, true, importSeedOSS},
 	{"smollm3", "SmolLM3", true, true, importSmolLM3},
-	{"stablelm", "StableLM 2 1.6B, StableLM 3B", true, true, importStableLM},
+	{"stablelm", "StableLM 2 1.6B and 12B, StableLM 3B", true, true, importStableLM},
 	{"starcoder2", "StarCoder 2", true, true, importStarcoder2},
 }
 

@@ -334,7 +334,12 @@ func computeAlike(stages []*ir.Stage) bool {
 
 // normsOfAttention reports whether an op normalises queries or keys: head by head, or over all of them.
 func normsOfAttention(op *ir.Op) bool {
-	return op.Code == ir.RMSNORM && (op.Has("head_dim") || len(op.In) == 3)
+	return op.Has("head_dim") && (op.Code == ir.RMSNORM || op.Code == ir.LAYERNORM) || takesPart(op)
+}
+
+// takesPart reports whether an op normalises elements by the mean of all queries, or of all keys, that they are of.
+func takesPart(op *ir.Op) bool {
+	return op.Code == ir.RMSNORM && len(op.In) == 3
 }
 
 // attention groups attention with the appends of the rows that it reads besides the cache, and with what is computed of

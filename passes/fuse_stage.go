@@ -183,6 +183,11 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 			parts[o.Buf] = o.Dims
 		}
 	}
+	// Whether norms of heads have weights for each.
+	own := slices.ContainsFunc(g.members, func(m *ir.Stage) bool {
+		op := &m.Ops[0]
+		return normsOfAttention(op) && f.buffers.find(op.In[1].Buf, f.index).Shape[0] > f.m.HeadDim
+	})
 	temps := map[string]ir.Operand{}
 	for _, m := range slices.Backward(g.members) {
 		if part, ok := parts[result(m)]; ok {
@@ -193,11 +198,8 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 	for _, m := range g.members {
 		for _, op := range m.Ops {
 			op.In = slices.Clone(op.In)
-			if normsOfAttention(&op) && len(op.In) == 3 { // weights of its heads, and the mean of all
-				part := parts[op.In[0].Buf]
-				all := slices.Clone(part)
-				all[len(all)-1] = op.In[2].Dims[len(all)-1]
-				op.In[1], op.In[2] = view(op.In[1].Buf, part[len(part)-1]), f.placed(op.In[2].Buf, all)
+			if normsOfAttention(&op) {
+				f.partOfNorm(&op, parts[op.In[0].Buf], own)
 			}
 			for i, o := range op.In {
 				if t, ok := temps[o.Buf]; ok {
@@ -221,6 +223,22 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 	}
 	f.wait(st, f.outside(g))
 	return st, nil
+}
+
+// partOfNorm lets a norm take a part of its vector: with the weights of its heads, where these have their own, and the
+// mean of all.
+func (f *fuser) partOfNorm(op *ir.Op, part []ir.Range, own bool) {
+	weights := op.In[1:]
+	if takesPart(op) {
+		all := slices.Clone(part)
+		all[len(all)-1] = op.In[2].Dims[len(all)-1]
+		op.In[2], weights = f.placed(op.In[2].Buf, all), op.In[1:2]
+	}
+	for i := range weights {
+		if own {
+			weights[i] = view(weights[i].Buf, part[len(part)-1])
+		}
+	}
 }
 
 // placed is a part of a value, where it lies now.

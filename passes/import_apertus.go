@@ -23,14 +23,16 @@ func importApertus(m *importer) *ir.Graph {
 	if d.act != xielu {
 		return m.decoder(d)
 	}
+	var parts []ir.GraphWeight
 	for _, learned := range []string{"alpha_p", "alpha_n"} {
-		d.actWeights = append(d.actWeights, weight(names.inLayer("mlp.act_fn."+learned), 1))
+		parts = append(parts, weight(names.inLayer("mlp.act_fn."+learned), 1))
 	}
 	for _, fixed := range []string{"beta", "eps"} {
 		w := weight(names.inLayer("mlp.act_fn."+fixed), 1)
 		w.Stored = []int{} // a scalar
-		d.actWeights = append(d.actWeights, w)
+		parts = append(parts, w)
 	}
+	d.actWeights = []ir.GraphWeight{{Shape: []int{len(parts)}, Parts: parts}}
 	return m.decoder(d)
 }
 

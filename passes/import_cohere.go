@@ -7,11 +7,12 @@ import (
 )
 
 // importCohere builds the graph of a Command R: attention and MLP read one norm of the same vector, which has no bias,
-// neighbours are rotation pairs, and logits are multiplied. Defaults of absent fields are those of transformers'
+// neighbours are rotation pairs, and logits are multiplied. With use_qk_norm, as in a Command R+, each head of queries
+// and of keys has a LayerNorm with a weight of its own. Defaults of absent fields are those of transformers'
 // CohereConfig.
 func importCohere(m *importer) *ir.Graph {
 	d := cohere(m, "CohereForCausalLM", cohereModelled, cohereInert)
-	d.theta = 5e5
+	d.theta, d.normedHeads, d.headNorms.gains = 5e5, m.truth("use_qk_norm", false), stackedGains
 	return m.decoder(d)
 }
 
@@ -31,12 +32,13 @@ func cohere(m *importer, architecture string, modelled []string, inert map[strin
 	return d
 }
 
-var cohereModelled = layerNormModelled(nil, "layer_norm_eps", "attention_bias", "logit_scale")
+var cohereModelled = layerNormModelled(nil, "layer_norm_eps", "attention_bias", "logit_scale", "use_qk_norm")
 
 var cohereInert = func() map[string]known {
 	inert := maps.Clone(layerNormInert)
 	delete(inert, "attention_bias")
 	delete(inert, "logit_scale")
+	delete(inert, "use_qk_norm")
 	return inert
 }()
 
@@ -55,6 +57,7 @@ var cohere2Modelled = append(layerNormModelled(nil, "layer_norm_eps", "attention
 // and of the block in fields that the class does not read.
 var cohere2Inert = func() map[string]known {
 	inert := maps.Clone(cohereInert)
+	inert["use_qk_norm"] = isFalse.does(headNorm)
 	for _, field := range cohere2Modelled {
 		delete(inert, field)
 	}

@@ -29,6 +29,7 @@ type decoder struct {
 	normedHeads   bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
 	normedAll     bool        // all queries have one RMSNorm, and all keys, before their rotation
 	normedRotated bool        // as normedHeads, and after the rotation
+	headNorms     headNorms   // what weights these have
 	unitOffset    bool        // norms multiply by 1 + w
 	// branches of a layer begin without a norm, and end in one
 	bareBranches, postNorms bool
@@ -65,6 +66,20 @@ type decoder struct {
 
 // A layerNorm takes the mean off, and so may have a bias beside its weight, or neither.
 type layerNorm struct{ biased, bare bool }
+
+// headNorms are the weights of norms of heads.
+type headNorms struct {
+	gains  headGains
+	biased bool // where the norms are LayerNorms
+}
+
+type headGains int
+
+const (
+	sharedGains   headGains = iota // of all heads
+	stackedGains                   // of each, as rows of one tensor
+	separateGains                  // of each, in a tensor for itself
+)
 
 // Learned positions are a table with a row for each; that of position 0 is row `offset`.
 type learned struct{ offset int }

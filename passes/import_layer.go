@@ -2,6 +2,7 @@ package passes
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 
 	"amkc/ir"
@@ -183,7 +184,23 @@ func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, path strin
 // normHeads appends a norm of each head of a vector of n elements, be it a single one.
 func (d *decoder) normHeads(b *nodes, name, in string, n int, m *ir.Model, path string) string {
 	d.norm(b, name, in, n, m.Eps, path)
-	(*b)[len(*b)-1].Weights[0].Shape = []int{m.HeadDim}
-	b.param(ir.IntParam("head_dim", ir.Int(m.HeadDim)))
+	last, hd := &(*b)[len(*b)-1], m.HeadDim
+	if !d.headNorms.biased {
+		last.Weights = last.Weights[:1]
+	}
+	for i := range last.Weights {
+		switch w := &last.Weights[i]; d.headNorms.gains {
+		case sharedGains:
+			w.Shape = []int{hd}
+		case stackedGains:
+			w.Stored = []int{n / hd, hd}
+		case separateGains:
+			w.Key = ""
+			for head := range n / hd {
+				w.Parts = append(w.Parts, weight(fmt.Sprintf("%s.norms.%d.weight", path, head), hd))
+			}
+		}
+	}
+	b.param(ir.IntParam("head_dim", ir.Int(hd)))
 	return name
 }

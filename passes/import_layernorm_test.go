@@ -249,8 +249,8 @@ func TestRefusedWithLayerNorm(t *testing.T) {
 	}{
 		"ALiBi":              {falconConfig, fieldsOf{"alibi": true}, "positions enter by ALiBi, which"},
 		"three norms":        {falconConfig, fieldsOf{"num_ln_in_parallel_attn": 3}, "accepted: 1, or 2"},
-		"norms of heads":     {cohereConfig, fieldsOf{"use_qk_norm": true}, "has a norm, which is not modelled"},
-		"norms of each head": {stableLMConfig, fieldsOf{"qk_layernorm": true}, "has a norm, which is not modelled"},
+		"norms of heads":     {cohere2Config, fieldsOf{"use_qk_norm": true}, "has a norm, which is not modelled"},
+		"norms of no switch": {phiConfig, fieldsOf{"qk_layernorm": "yes"}, "want true or false"},
 		"norms behind sums":  {optConfig, fieldsOf{"do_layer_norm_before": false}, "norms stand behind the sums"},
 		"projected":          {optConfig, fieldsOf{"word_embed_proj_dim": 32}, "embeddings are projected"},
 		"scaled by layers":   {gpt2Config, fieldsOf{"scale_attn_by_inverse_layer_idx": true}, "by the layer, which"},
@@ -281,4 +281,41 @@ func TestClippedProjections(t *testing.T) {
 	require.Equal(t, []string{"q_clip[q_proj]8", "k_clip[k_proj]8", "v_clip[v_proj]8", "q_rope[q_clip]0",
 		"k_rope[k_clip]0"}, nodes(fieldsOf{"clip_qkv": 8}))
 	require.Equal(t, []string{"q_rope[q_proj]0", "k_rope[k_proj]0"}, nodes(fieldsOf{"clip_qkv": nil}))
+}
+
+// Norms of heads have weights of each head, in one tensor or in several, or of all.
+func TestWeightsOfHeads(t *testing.T) {
+	for name, c := range map[string]struct {
+		config  string
+		changes fieldsOf
+		want    string
+		tensors map[string][]int
+	}{
+		"cohere": {cohereConfig, fieldsOf{"use_qk_norm": true}, "[model.layers.{i}.self_attn.k_norm.weight]",
+			map[string][]int{"model.layers.0.self_attn.q_norm.weight": {4, 16},
+				"model.layers.1.self_attn.k_norm.weight": {2, 16}}},
+		"stablelm": {stableLMConfig, fieldsOf{"qk_layernorm": true},
+			"[[model.layers.{i}.self_attn.k_layernorm.norms.0.weight " +
+				"model.layers.{i}.self_attn.k_layernorm.norms.1.weight]]",
+			map[string][]int{"model.layers.1.self_attn.q_layernorm.norms.3.weight": {16}}},
+		"phi": {phiConfig, fieldsOf{"qk_layernorm": true},
+			"[model.layers.{i}.self_attn.k_layernorm.weight model.layers.{i}.self_attn.k_layernorm.bias]",
+			map[string][]int{"model.layers.1.self_attn.q_layernorm.bias": {16}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := importConfig(t, edit(c.config, c.changes), State{})
+			require.NoError(t, err)
+			require.Equal(t, c.want, fmt.Sprint(weightsOf(s.Graph)["k_norm"]))
+			for _, w := range s.Graph.Weights() {
+				if shape, asked := c.tensors[w.Key]; asked {
+					require.Equal(t, shape, w.Shape, w.Key)
+					delete(c.tensors, w.Key)
+				}
+			}
+			require.Empty(t, c.tensors)
+			off, err := importConfig(t, c.config, State{})
+			require.NoError(t, err)
+			require.NotContains(t, weightsOf(off.Graph), "k_norm")
+		})
+	}
 }

@@ -172,8 +172,10 @@ func UnitOffsets(g *ir.Graph) map[string]bool {
 	add := func(nodes []ir.GraphNode, layer int) {
 		for i := range nodes {
 			if n := &nodes[i]; n.IntOr("unit_offset", 0) == 1 {
-				if key, err := ir.ResolveKey(n.Weights[0].Key, layer); err == nil {
-					keys[key] = true
+				for _, w := range n.Weights[0].Tensors() {
+					if key, err := ir.ResolveKey(w.Key, layer); err == nil {
+						keys[key] = true
+					}
 				}
 			}
 		}

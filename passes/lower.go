@@ -156,7 +156,7 @@ func (l *lowerer) isNorm(name string) bool {
 func isNorm(n *ir.GraphNode) bool { return n.Op == "rmsnorm" || n.Op == "layernorm" }
 
 // normsHeads reports whether a node is a norm of each head by itself.
-func normsHeads(n *ir.GraphNode) bool { return n.Op == "rmsnorm" && n.IntOr("head_dim", 0) > 0 }
+func normsHeads(n *ir.GraphNode) bool { return isNorm(n) && n.IntOr("head_dim", 0) > 0 }
 
 // graph lowers the bodies of the graph.
 func (l *lowerer) graph(v *ir.Variant) error {
@@ -307,7 +307,7 @@ func (l *lowerer) finisher(n *ir.GraphNode) error {
 		o.In = append(o.In, l.tokens.view(l.value[in], task))
 	}
 	if len(n.Weights) > 0 {
-		name := l.stacked(l.named(n.Name)+".weight", n.Weights)
+		name := l.weights(l.named(n.Name)+".weight", n.Weights[0])
 		o.In = append(o.In, view(name, upTo(ir.Ops[code].Finisher.Weights)))
 	}
 	l.stage(n, out, whole(n.Shape[0]), o)

@@ -57,20 +57,13 @@ func (l *lowerer) scratch(name string, dtype ir.DType, n int) string {
 	return name
 }
 
-// weights declares the buffer that a node's tensor is packed into, its rows in an order.
+// weights declares the buffer that a node's weight is packed into, the rows of each of its tensors in an order.
 func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Transform) string {
-	return l.stacked(name, []ir.GraphWeight{w}, order...)
-}
-
-// stacked declares the buffer that tensors of a node are packed into one after the other, the rows of each in an order.
-func (l *lowerer) stacked(name string, weights []ir.GraphWeight, order ...transform.Transform) string {
-	shape, pieces := slices.Clone(weights[0].Shape), make([]ir.Piece, len(weights))
-	shape[0] = 0
-	for i, w := range weights {
-		shape[0] += w.Shape[0]
-		pieces[i] = ir.Piece{Key: w.Key, Chain: w.Chain.Then(order...)}
+	var pieces []ir.Piece
+	for _, t := range w.Tensors() {
+		pieces = append(pieces, ir.Piece{Key: t.Key, Chain: t.Chain.Then(order...)})
 	}
-	b := l.buffer(name, ir.Weight, l.m.Weights, ir.HBM, shape...)
+	b := l.buffer(name, ir.Weight, l.m.Weights, ir.HBM, w.Shape...)
 	if b.Pieces != nil && fmt.Sprint(b.Pieces) != fmt.Sprint(pieces) && l.differs == nil {
 		l.differs = diag.Errorf(codeOrder, "buffer "+name, "is packed from %v in one layer, and from %v in another; "+
 			"want layers that pack their weights alike", b.Pieces, pieces)

@@ -8,6 +8,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/ir/transform"
+	"amkc/passes/checkpoint"
 )
 
 // A rowReader reads the rows of a buffer from the pieces it is made of.
@@ -43,6 +44,9 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 				return nil, fail("the checkpoint has no tensor %s", key)
 			}
 			tensor = t
+			if len(b.Shape) == 1 {
+				tensor = elements{t}
+			}
 			r.exact = r.exact && modelDTypes[t.DType] == b.DType
 		}
 		v, err := piece.Chain.Of(tensor)
@@ -59,6 +63,12 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 	}
 	return r, nil
 }
+
+// elements are a tensor whose rows are its elements one by one, as a vector has them.
+type elements struct{ checkpoint.Tensor }
+
+func (e elements) Rows() int   { return e.Tensor.Rows() * e.Tensor.RowLen() }
+func (e elements) RowLen() int { return 1 }
 
 // numbers are a computed vector as a tensor.
 type numbers []float32

@@ -11,13 +11,21 @@ var norms = kernelTable{
 	ops.LAYERNORM: layernorm,
 }
 
-// normed returns x, whose rows have as many elements as the weight g, and g.
-func (w *worker) normed(o *op) (x, g []float32, err error) {
+// normed returns x, the weight g, and how many elements of x are normalised together: as many as g has, or a head. Then
+// g is for one head, or for each of a row.
+func (w *worker) normed(o *op) (x, g []float32, n int, err error) {
 	x, g = w.floats(&o.in[0]), w.floats(&o.in[1])
-	if len(g) == 0 || len(x)%len(g) != 0 {
-		return nil, nil, w.misfit(o, "has %d elements and a weight of %d, want whole rows", len(x), len(g))
+	if n = len(g); o.src.Has("head_dim") {
+		n = o.src.IntAt("head_dim", 0, 0)
+		if last := w.last(&o.in[0]); n < 1 || last%n != 0 || len(g) != n && len(g) != last {
+			return nil, nil, 0, w.misfit(o, "has rows of %d elements and a weight of %d, want whole heads of %d, and "+
+				"a weight for one or for each", last, len(g), n)
+		}
 	}
-	return x, g, nil
+	if n == 0 || len(x)%n != 0 {
+		return nil, nil, 0, w.misfit(o, "has %d elements and a weight of %d, want whole rows", len(x), len(g))
+	}
+	return x, g, n, nil
 }
 
 // rmsnorm scales x to a mean square of 1, then by its weight g.
@@ -26,11 +34,11 @@ func (w *worker) normed(o *op) (x, g []float32, err error) {
 // Device the product is therefore rounded before 1/rms, and a temporary leaves 1/rms to its reader: a product with a
 // matrix applies it to the sums. Heads are not multiplied by a matrix: their norm is computed in float32.
 func rmsnorm(w *worker, o *op) error {
-	x, g, err := w.normed(o)
+	x, g, n, err := w.normed(o)
 	if err != nil {
 		return err
 	}
-	eps, n := float32(o.src.FloatOr("eps", 0)), len(g)
+	eps := float32(o.src.FloatOr("eps", 0))
 	if o.src.IntAt("unit_offset", 0, 0) != 0 {
 		g = w.times(g, 1)
 		for i := range g {
@@ -52,10 +60,6 @@ func rmsnorm(w *worker, o *op) error {
 			len(x)/n, w.last(&o.in[0]), n, len(whole))
 	case len(o.in) == 3: // of heads too, which are not multiplied by a matrix
 		m = w.last(&o.in[2])
-	case ofHeads && o.src.IntAt("head_dim", 0, 0) != n:
-		return w.misfit(o, "has a weight of %d elements, want head_dim, %d", n, o.src.IntAt("head_dim", 0, 0))
-	case ofHeads && w.last(&o.in[0])%n != 0:
-		return w.misfit(o, "has rows of %d elements, want whole heads of %d", w.last(&o.in[0]), n)
 	case !ofHeads && o.in[0].st != nil:
 		round = o.in[0].st.round
 	}
@@ -66,7 +70,7 @@ func rmsnorm(w *worker, o *op) error {
 		inverses[b] = inverse
 		for i, f := range row {
 			if round == nil {
-				to[i] = f * inverse * g[i]
+				to[i] = f * inverse * g[(b*n+i)%len(g)]
 			} else {
 				to[i] = round(f * g[i])
 			}
@@ -89,25 +93,30 @@ func rmsnorm(w *worker, o *op) error {
 // layernorm scales x to mean 0 and variance 1, then by its weight, and adds its bias, as far as there are any.
 //
 // The kernel has the whole vector before it multiplies any of it: to take the mean off what was rounded would cost more
-// bits than the mean has. In mode Device the result is rounded once, to the type of x, which the matrix units multiply.
+// bits than the mean has. In mode Device the result is rounded once, to the type of x, which the matrix units multiply;
+// heads are not multiplied by a matrix.
 func layernorm(w *worker, o *op) error {
 	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
 	var gain, bias []float32
 	if len(o.in) > 1 {
 		var err error
-		if x, gain, err = w.normed(o); err != nil {
+		if x, gain, n, err = w.normed(o); err != nil {
 			return err
 		}
-		n = len(gain)
 	}
 	if len(o.in) == 3 {
-		if bias = w.floats(&o.in[2]); len(bias) != n {
-			return w.misfit(o, "has a weight of %d elements and a bias of %d, want the same number", n, len(bias))
+		if bias = w.floats(&o.in[2]); len(bias) != len(gain) {
+			return w.misfit(o, "has a weight of %d elements and a bias of %d, want the same number", len(gain),
+				len(bias))
 		}
+	}
+	ofHeads := o.src.Has("head_dim")
+	if ofHeads && gain == nil {
+		return w.misfit(o, "has head_dim and no weight, want one")
 	}
 	eps, offset := float32(o.src.FloatOr("eps", 0)), float32(o.src.IntAt("unit_offset", 0, 0))
 	var round rounder
-	if o.in[0].st != nil {
+	if o.in[0].st != nil && !ofHeads {
 		round = o.in[0].st.round
 	}
 	out := w.alloc(len(x))
@@ -126,13 +135,13 @@ func layernorm(w *worker, o *op) error {
 		for i := range to {
 			to[i] *= inverse
 			if gain != nil {
-				to[i] *= offset + gain[i]
+				to[i] *= offset + gain[(at+i)%len(gain)]
 			}
 			if bias != nil {
-				to[i] += bias[i]
+				to[i] += bias[(at+i)%len(bias)]
 			}
 			to[i] = round.of(to[i])
 		}
 	}
-	return w.emit(o, out, n)
+	return w.emit(o, out, w.last(&o.in[0]))
 }

@@ -60,6 +60,7 @@ CASES = [
     ("h200", "zoo/olmo-clipped", "bf16", {}),
     ("h200", "zoo/olmo2-plain", "bf16", {}),
     ("h200", "zoo/apertus-llama3", "bf16", {}),
+    ("h200", "zoo/stablelm-head-norms", "bf16", {}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
     ("h200", "zoo/llama-gqa", "bf16", PAGES_IN_TURN),

@@ -19,7 +19,8 @@ const wideHeads = `{"model_type": "olmo2", "hidden_size": 64, "intermediate_size
 	"max_position_embeddings": 64, "torch_dtype": "bfloat16", "pad_token_id": null}`
 
 // What the kernel makes of the heads that attention normalises, compiled for the CPU, is the norm by definition: of
-// each head or of all, rotated or not, with tensor cores and without them.
+// each head or of all, with the mean and without it, with weights of each head or of all, with and without a bias,
+// rotated or not, with tensor cores and without them.
 func TestHeadsOfTheKernel(t *testing.T) {
 	compiler, err := exec.LookPath("c++")
 	if err != nil {

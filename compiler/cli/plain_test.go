@@ -26,6 +26,7 @@ func TestPlainKernels(t *testing.T) {
 	for model, positions := range map[string]int{"qwen3-window-half": 4, "qwen2-bias": 4, "llama-biases-yarn": 4,
 		"gemma-odd-dims": 4, "phi3-partial": 4, "phi3-long": 4, "granite-biases": 4, "starcoder2-plain": 4,
 		"smollm3-tied": 4, "glm-three-quarters": 4, "exaone4-windows": 4, "arcee-biases": 4, "apertus-biases": 4,
+		"cohere-head-norms-odd": 4, "stablelm-head-norms": 4,
 		"olmo3-windows": 4, "hunyuan-alpha": 4,
 		"gpt-neox-parallel": 4, "nemotron-half": 4, "cohere2-listed": 4,
 		"olmo-clipped": 4, "falcon-groups": 4, "phi-half": 4, "gpt2": 4, "opt-tied": 4,

@@ -153,6 +153,9 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 		if d.normed {
 			heads.name = "NormedHeads"
 			heads.inside = append(heads.inside, b.addressOf(d, d.qNorm), b.addressOf(d, d.kNorm))
+			if d.shifted {
+				heads.inside = append(heads.inside, b.addressOf(d, d.qShift), b.addressOf(d, d.kShift))
+			}
 		}
 		c.what, c.args = "attend", []place{heads, b.pageOf(d, d.out)}
 	case combineBody:

@@ -50,6 +50,7 @@ type descriptor struct {
 	eps, scale, scoreCap                               float64
 	unitOffset                                         bool      // its norms multiply by 1 + weight
 	normed, wholeNorm                                  bool      // of attention: it normalises q and k; all of each
+	centred, shifted, ownGains                         bool      // it takes means off, adds biases; heads have weights
 	angles                                             *rotation // that attention rotates q and k by then; nil: by none
 	scaled                                             bool      // of embed: it multiplies rows by scale
 	positionOffset                                     int       // of embed: the row of position 0
@@ -176,9 +177,13 @@ func (b *builder) read(d *descriptor) {
 		d.window, d.scale, d.scoreCap = r.int(s, "kWindowRows"), r.float(s, "kScale"), r.float(s, "kScoreCap")
 		if d.normed = s.byName["kNormEps"] != nil; d.normed {
 			d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kNormUnitOffset")
-			if d.wholeNorm = r.bool(s, "kWholeNorm"); d.wholeNorm {
-				b.facts.wholeNorms = true
+			d.wholeNorm, d.ownGains = r.bool(s, "kWholeNorm"), r.bool(s, "kOwnGains")
+			d.centred, d.shifted = r.bool(s, "kNormCentred"), r.bool(s, "kNormShifted")
+			if d.wholeNorm && (d.centred || !d.ownGains) || d.shifted && !d.centred {
+				r.fail(d.at, "%s has norms that no reader of attention.cuh computes: want kWholeNorm with kOwnGains "+
+					"and without kNormCentred, and kNormShifted with kNormCentred alone", s.name)
 			}
+			b.facts.ownGains = b.facts.ownGains || d.ownGains
 			if r.bool(s, "kRotates") {
 				d.angles = b.rotation(r, d.at, r.int(s, "kAngles"))
 			}

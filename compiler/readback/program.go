@@ -114,7 +114,7 @@ type model struct {
 	tied, fragments                                                           bool
 	dtypes                                                                    ir.DTypes
 	replicated                                                                bool // every SM has the whole residual
-	wholeNorms                                                                bool // attention's take all of q, of k
+	ownGains                                                                  bool // of heads that attention normalises
 	rotations                                                                 []rotation
 	positions                                                                 int // rows of their table; 0: none
 }
@@ -124,9 +124,9 @@ func (m *model) attnRows() int { return m.heads * m.headDim }
 func (m *model) kvRows() int   { return m.kvHeads * m.headDim }
 func (m *model) qkvRows() int  { return m.attnRows() + 2*m.kvRows() }
 
-// normedRows is how many of so many rows of q or k one norm of attention takes.
+// normedRows is how many weights norms of attention have for so many rows of q or k.
 func (m *model) normedRows(all int) int {
-	if m.wholeNorms {
+	if m.ownGains {
 		return all
 	}
 	return m.headDim

@@ -202,22 +202,35 @@ func (b *builder) attend(d *descriptor, in, out string) []ir.Op {
 }
 
 // normedHeads is NormedHeads of attention.cuh: heads of q and k are normalised by themselves, or as parts of all of q
-// and all of k, and rotated then or not. It returns what attention reads.
+// and all of k, with weights of their own or of all, and rotated then or not. It returns what attention reads.
 func (b *builder) normedHeads(d *descriptor, head ir.Expr, q, k ir.Operand) (ops []ir.Op, toQ, toK ir.Operand) {
 	m := &b.facts
 	size := ir.IntParam("head_dim", ir.Int(m.headDim))
 	toQ, toK = view("%qn"), view("%kn")
-	if d.wholeNorm {
-		rows := m.attnRows()
-		wholeQ, wholeK := view(q.Buf, upTo(rows)), view(q.Buf, ir.Span(ir.Int(rows), ir.Int(rows+m.kvRows())))
-		gainQ, gainK := view(d.qNorm, piece(head, m.group()*m.headDim, 0)), view(d.kNorm, piece(head, m.headDim, 0))
-		ops = []ir.Op{op(ir.RMSNORM, views(toQ), views(q, gainQ, wholeQ), d.normParams()...),
-			op(ir.RMSNORM, views(toK), views(k, gainK, wholeK), d.normParams()...)}
-	} else {
-		gain := upTo(m.headDim)
-		ops = []ir.Op{op(ir.RMSNORM, views(toQ), views(q, view(d.qNorm, gain)), append(d.normParams(), size)...),
-			op(ir.RMSNORM, views(toK), views(k, view(d.kNorm, gain)), append(d.normParams(), size)...)}
+	code, params := ir.RMSNORM, d.normParams()
+	if d.centred {
+		code = ir.LAYERNORM
 	}
+	if !d.wholeNorm {
+		params = append(params, size)
+	}
+	norm := func(out, x ir.Operand, heads int, gain, shift string, whole ir.Range) ir.Op {
+		weights := upTo(m.headDim)
+		if d.ownGains {
+			weights = piece(head, heads*m.headDim, 0)
+		}
+		o := op(code, views(out), views(x, view(gain, weights)), params...)
+		if d.wholeNorm {
+			o.In = append(o.In, view(x.Buf, whole))
+		}
+		if d.shifted {
+			o.In = append(o.In, view(shift, weights))
+		}
+		return o
+	}
+	rows := m.attnRows()
+	ops = []ir.Op{norm(toQ, q, m.group(), d.qNorm, d.qShift, upTo(rows)),
+		norm(toK, k, 1, d.kNorm, d.kShift, ir.Span(ir.Int(rows), ir.Int(rows+m.kvRows())))}
 	if d.angles == nil {
 		return ops, toQ, toK
 	}

@@ -17,7 +17,9 @@ type wiring struct {
 	table        string // that tokens are looked up in
 	positions    string // the table of positions, a row of which is added to a token's
 	qNorm, kNorm string // of attention that normalises heads
-	called       int    // which of the calls of the consumers is its first
+
+	qShift, kShift string // and adds biases
+	called         int    // which of the calls of the consumers is its first
 }
 
 // wire finds out what each stage reads and hands over, from the first call of each.
@@ -55,6 +57,9 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 		vectors = []*string{&d.in, &d.out}
 		if d.normed {
 			weights = []*string{&d.qNorm, &d.kNorm}
+			if d.shifted {
+				weights = append(weights, &d.qShift, &d.kShift)
+			}
 		}
 	default:
 		for _, p := range d.function.params {

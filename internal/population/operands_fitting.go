@@ -34,7 +34,15 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 			in = append(in, s.in(s.float(), n))
 		}
 		params := []ir.Param{ir.FloatParam("eps", 1e-5)}
-		switch {
+		switch heads := 1 + s.IntN(3); {
+		case weights > 0 && chance(s.Rand, 3): // of each head
+			in[0] = s.input("", s.float(), rows, heads*n)
+			for k := range in[1:] {
+				in[1+k] = s.in(s.float(), heads*n)
+			}
+			params = append(params, intParam("head_dim", n))
+		case code == ir.LAYERNORM && weights > 0 && chance(s.Rand, 2):
+			params = append(params, intParam("head_dim", n))
 		case code == ir.RMSNORM && chance(s.Rand, 2):
 			params = append(params, intParam("head_dim", n))
 		case code == ir.RMSNORM && chance(s.Rand, 2): // a part of a whole

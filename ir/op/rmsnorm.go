@@ -4,14 +4,14 @@ var RMSNORM = declare(Spec{
 	Code: 3,
 	Name: "RMSNORM",
 	Doc: "x · rsqrt(mean(x²) + eps) · w, per row of n elements; with unit_offset=1, times 1 + w. With head_dim, a " +
-		"row of x is heads one after the other: each is normalised by itself, and all have the same w. With a third " +
-		"operand, whose rows those of x are part of, the mean is that of its squares.",
+		"row of x is heads one after the other: each is normalised by itself, and w is that of each or of all. With " +
+		"a third operand, whose rows those of x are part of, the mean is that of its squares.",
 	Params: []Param{need(eps), headDim, unitOffset},
 	Kernel: true,
 	Forms: []Form{{
 		When:  "with head_dim",
 		If:    func(_ int, args Args) bool { return args.Has("head_dim") },
-		In:    []Operand{{Name: "x", Shape: "[B,heads*,head_dim]"}, {Name: "w", Shape: "[head_dim]", Role: Gain}},
+		In:    []Operand{headsOf, {Name: "w", Shape: weightOfHeads, Role: Gain}},
 		Out:   results("[B,heads,head_dim]"),
 		Shape: normHeads,
 	}, {
@@ -42,11 +42,19 @@ func normPart(c *Call) (n, last int) {
 	return x.N(), x.Last
 }
 
-// normHeads: rows of x are whole heads, and w is one.
+// What a norm of heads takes.
+const weightOfHeads = "[head_dim] or [heads,head_dim]"
+
+var headsOf = Operand{Name: "x", Shape: "[B,heads*,head_dim]"}
+
+// normHeads: rows of x are whole heads, and weights are one or as many, all alike.
 func normHeads(c *Call) (n, last int) {
-	hd, w, x := c.positive("head_dim"), c.In[1].N(), &c.In[0]
-	if w != hd {
-		c.Fail("w has %d elements, want head_dim = %d", w, hd)
+	hd, x := c.positive("head_dim"), &c.In[0]
+	for i := range c.In[1:] {
+		if w := c.In[1+i].N(); w != hd && w != x.Last || w != c.In[1].N() {
+			c.Fail("weight %d has %d elements, want head_dim = %d, or %d for all heads of a row, as the others", 1+i, w,
+				hd, x.Last)
+		}
 	}
 	if x.Last%hd != 0 {
 		c.Fail("x has rows of %d elements, want whole heads of %d", x.Last, hd)

@@ -93,7 +93,8 @@ def set_weights(model, seed):
         if "vision_tower" in name or "multi_modal_projector" in name:
             continue
         part = name.split(".")[-2]
-        if name.endswith("weight") and (part.endswith("norm") or part.startswith(("ln_", "post_norm"))):
+        of_head = ".norms." in name
+        if name.endswith("weight") and (of_head or part.endswith("norm") or part.startswith(("ln_", "post_norm"))):
             p.data = neutral(model) - 0.6 + 1.2 * torch.rand(p.shape, generator=random)
             if "Gemma3" in type(model).__name__ and name.endswith("model.norm.weight"):
                 p.data = 3 * (1 + p.data) - 1

@@ -124,20 +124,21 @@ func (c *modelCheck) checkTask(t int32) {
 			}
 		case ir.ROPE:
 			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
-		case ir.RMSNORM:
-			length := m.Hidden
+		case ir.RMSNORM, ir.LAYERNORM:
+			length, weights := m.Hidden, op.InBuf[1:]
+			ofTask := m.KVHeads * elements(op.In[0], p.flat.Lo) // a task has the queries or the keys of one kv head
 			switch {
 			case op.Has("head_dim"):
 				length = m.HeadDim
-			case len(op.In) == 3: // a task has the queries or the keys of one kv head, and the mean is that of all
-				length = m.KVHeads * elements(op.In[0], p.flat.Lo)
+				if p.flat.Buffers[weights[0]].Numel() == ofTask { // of each head
+					length = ofTask
+				}
+			case op.Code == ir.RMSNORM && len(op.In) == 3: // and the mean is that of all
+				length, weights = ofTask, weights[:1]
 				want("a whole of length", elements(op.In[2], p.flat.Lo), length)
 			}
-			want("a weight of length", p.flat.Buffers[op.InBuf[1]].Numel(), length)
-			want("eps", float32(op.FloatOr("eps", 0)), float32(m.Eps))
-		case ir.LAYERNORM:
-			for _, b := range op.InBuf[1:] {
-				want("weights of length", p.flat.Buffers[b].Numel(), m.Hidden)
+			for _, b := range weights {
+				want("a weight of length", p.flat.Buffers[b].Numel(), length)
 			}
 			want("eps", float32(op.FloatOr("eps", 0)), float32(m.Eps))
 		case ir.EMBED:

@@ -116,27 +116,33 @@ using namespace amk;
 
 // ---- a unit, read and by definition ----
 
-template <bool kWhole, bool kRotated>
+enum class Norm { kRms, kWholeRms, kCentred, kShifted };
+template <Norm kNorm, bool kRotated, bool kOwn = false>
 struct Form : Attn {
-  static constexpr bool kWholeNorm = kWhole, kRotates = kRotated;
+  static constexpr bool kWholeNorm = kNorm == Norm::kWholeRms, kRotates = kRotated, kOwnGains = kOwn || kWholeNorm;
+  static constexpr bool kNormShifted = kNorm == Norm::kShifted, kNormCentred = kNormShifted || kNorm == Norm::kCentred;
   static constexpr int kAngles = 0;
 };
 constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim, kUnitRows = (kGroupHeads + 2) * kHeadDim;
 static float qkv[kRows], got[kUnitRows];
 static u8 exchange[kExchangeBytes];
-alignas(16) static WeightElement::Bits q_gain[kHeads * kHeadDim], k_gain[kKVHeads * kHeadDim];
+alignas(16) static WeightElement::Bits q_gain[kHeads * kHeadDim], k_gain[kKVHeads * kHeadDim],
+    q_shift[kHeads * kHeadDim], k_shift[kKVHeads * kHeadDim];
 static Launch launch;
 static int failures;
 
 // Of a head of q or k, from its first row on: `all` rows from `whole` on, if they are normalised together.
 template <class S>
-static double by_definition(int first, int d, int whole, int all, const WeightElement::Bits* gain) {
+static double by_definition(int first, int d, int whole, int all, const WeightElement::Bits* gain,
+                            const WeightElement::Bits* shift) {
   const int from = S::kWholeNorm ? whole : first, n = S::kWholeNorm ? all : kHeadDim;
-  double squares = 0;
-  for (int i = 0; i < n; ++i) squares += double(qkv[from + i]) * qkv[from + i];
+  double mean = 0, squares = 0;
+  for (int i = 0; S::kNormCentred && i < n; ++i) mean += double(qkv[from + i]) / n;
+  for (int i = 0; i < n; ++i) squares += (qkv[from + i] - mean) * (qkv[from + i] - mean);
   const auto normed = [&](int d) {
-    const int weight = S::kWholeNorm ? first - whole + d : d;
-    return qkv[first + d] / sqrt(squares / n + S::kNormEps) * WeightElement::to_float(gain[weight]);
+    const int weight = S::kOwnGains ? first - whole + d : d;
+    return (qkv[first + d] - mean) / sqrt(squares / n + S::kNormEps) * WeightElement::to_float(gain[weight]) +
+           (S::kNormShifted ? WeightElement::to_float(shift[weight]) : 0);
   };
   if (!S::kRotates) return normed(d);
   const float2 turn = block_scratch().rotation[0][d / 2];
@@ -150,20 +156,21 @@ static void compare(int unit) {
     const int h = e / kHeadDim, d = e % kHeadDim;
     double want = qkv[v_row(unit) + d];
     if (h < kGroupHeads) {
-      want = by_definition<S>((unit * kGroupHeads + h) * kHeadDim, d, 0, kHeads * kHeadDim, q_gain);
+      want = by_definition<S>((unit * kGroupHeads + h) * kHeadDim, d, 0, kHeads * kHeadDim, q_gain, q_shift);
     } else if (h == kGroupHeads) {
-      want = by_definition<S>(k_row(unit), d, kHeads * kHeadDim, kKVHeads * kHeadDim, k_gain);
+      want = by_definition<S>(k_row(unit), d, kHeads * kHeadDim, kKVHeads * kHeadDim, k_gain, k_shift);
     }
     if (fabs(got[e] - want) <= slack * fabs(want) + 0x1p-20) continue;
     ++failures;
-    printf("whole %d rotates %d unit %d head %d element %d: %g, want %g\n", S::kWholeNorm, S::kRotates, unit, h, d,
-           got[e], want);
+    printf("whole %d centred %d shifted %d own gains %d rotates %d unit %d head %d element %d: %g, want %g\n",
+           S::kWholeNorm, S::kNormCentred, S::kNormShifted, S::kOwnGains, S::kRotates, unit, h, d, got[e], want);
   }
 }
 
 template <class S, class C>
 static void read(C& c) {
-  const NormedHeads heads{kQkv, reinterpret_cast<u8*>(q_gain), reinterpret_cast<u8*>(k_gain)};
+  const NormedHeads heads{kQkv, reinterpret_cast<u8*>(q_gain), reinterpret_cast<u8*>(k_gain),
+                          reinterpret_cast<u8*>(q_shift), reinterpret_cast<u8*>(k_shift)};
   for (int unit = 0; unit < kKVHeads; ++unit) {
     const Unit<S> u{unit, c.position};
 #if AMK_TENSOR_CORES
@@ -192,10 +199,14 @@ static void read(C& c) {
 static void block() {
   Context<Mode::kDecode> c(launch);
   c.begin_step(0);
-  read<Form<false, true>>(c);
-  read<Form<true, true>>(c);
-  read<Form<true, false>>(c);
-  read<Form<false, false>>(c);
+  read<Form<Norm::kRms, true>>(c);
+  read<Form<Norm::kRms, false, true>>(c);
+  read<Form<Norm::kWholeRms, true>>(c);
+  read<Form<Norm::kWholeRms, false>>(c);
+  read<Form<Norm::kCentred, true, true>>(c);
+  read<Form<Norm::kCentred, false>>(c);
+  read<Form<Norm::kShifted, true>>(c);
+  read<Form<Norm::kShifted, false, true>>(c);
   ended[threadIdx.x] = true;
   next_thread();
   setcontext(&done);
@@ -213,7 +224,7 @@ int main() {
   Context<Mode::kDecode> c(launch);
   c.begin_step(0);
   for (int row = 0; row < kRows; ++row) {
-    qkv[row] = random_value(row < kHeads * kHeadDim ? 3 : 0.5f);
+    qkv[row] = rounded<Element>(1 + random_value(row < kHeads * kHeadDim ? 3 : 0.5f));  // of a mean
     for (int copy = 0; copy < kQkv.copies; ++copy) {
       using Word = WordOf<Element>;
       reinterpret_cast<Word::Type*>(exchange + kQkv.offset + copy * kQkv.bytes)[row] = Word::make(qkv[row], c.epoch);
@@ -221,6 +232,8 @@ int main() {
   }
   for (auto& g : q_gain) g = WeightElement::from_float(random_value(2));
   for (auto& g : k_gain) g = WeightElement::from_float(random_value(2));
+  for (auto& b : q_shift) b = WeightElement::from_float(random_value(1));
+  for (auto& b : k_shift) b = WeightElement::from_float(random_value(1));
   for (int pair = 0; pair < kHeadDim / 2; ++pair) {
     const float angle = random_value(3);
     block_scratch().rotation[0][pair] = {cosf(angle), sinf(angle)};

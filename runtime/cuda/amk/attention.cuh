@@ -107,25 +107,27 @@ struct PlainHeads {
   Page in;
 };
 // or they are normalised first: each head by itself, times a gain of kHeadDim weights (RMSNORM with
-// head_dim), or with S::kWholeNorm all heads of q as one vector and all of k as another, times
-// gains as long as these (RMSNORM with a whole). S::kNormEps is added to the mean of squares. With
-// S::kRotates they are then rotated to this position by the angles of table S::kAngles (ROPE).
-// Rotation pairs lie side by side, in the heads and in the gains.
+// head_dim), or with S::kWholeNorm all heads of q as one vector and all of k as another (RMSNORM
+// with a whole). S::kNormEps is added to the mean of squares. With S::kNormCentred the mean of a
+// head is taken off before, and with S::kNormShifted a bias is added (LAYERNORM). With S::kOwnGains
+// each head has weights of its own, and else all the same. With S::kRotates heads are then rotated
+// to this position by the angles of table S::kAngles (ROPE). Rotation pairs lie side by side, in
+// the heads and in the weights.
 struct NormedHeads {
   Page in;
   const u8* q_gain;
   const u8* k_gain;
+  const u8* q_shift;  // nullptr without S::kNormShifted
+  const u8* k_shift;
 };
 
-// The weights that a head of a unit is multiplied by: of q's heads, or of k's, which comes after
-// them.
+// The weights of a head of a unit, of those of q's heads or of k's, which comes after them.
 template <class S>
-__device__ __forceinline__ const u8* gain_of_head(const NormedHeads& heads, const Unit<S> u,
-                                                  int head) {
+__device__ __forceinline__ const u8* of_head(const u8* q, const u8* k, const Unit<S> u, int head) {
   const bool is_query = head < kGroupHeads;
-  const u8* gain = is_query ? heads.q_gain : heads.k_gain;
   const int of_all = is_query ? u.head() * kGroupHeads + head : u.head();
-  return gain + (S::kWholeNorm ? of_all * kHeadDim * WeightElement::kBytes : 0);
+  const int own = S::kOwnGains ? of_all * kHeadDim * WeightElement::kBytes : 0;
+  return (is_query ? q : k) + own;
 }
 
 // What a weight of a norm multiplies by: itself, or 1 + it.

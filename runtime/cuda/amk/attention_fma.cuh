@@ -113,17 +113,23 @@ struct UnitReader<S, NormedHeads> {
     return squares;
   }
 
+  // A sum over the lanes of a warp, which share a head.
+  __device__ static __forceinline__ float sum_of_head(float own) {
+#pragma unroll
+    for (int offset = 16; offset; offset >>= 1) own += __shfl_xor_sync(~0u, own, offset);
+    return own;
+  }
+
   // 1/rms of what a head is normalised with: its own elements, of which a lane has these squares,
   // or those of all.
   __device__ static __forceinline__ float inverse_of(int head, float own, const OfBoth& all) {
     if constexpr (S::kWholeNorm) {
       return head < kGroupHeads ? all.q : all.k;
     } else {
-#pragma unroll
-      for (int offset = 16; offset; offset >>= 1) own += __shfl_xor_sync(~0u, own, offset);
-      return inverse_rms<S, kHeadDim>(own);
+      return inverse_rms<S, kHeadDim>(sum_of_head(own));
     }
   }
+
 
   template <class C>
   __device__ static __forceinline__ void fill(C& c, const NormedHeads heads, const Unit<S> u,
@@ -137,23 +143,35 @@ struct UnitReader<S, NormedHeads> {
       const int first = h < kGroupHeads ? (u.head() * kGroupHeads + h) * kHeadDim
                         : is_value      ? v_row(u.head())
                                         : k_row(u.head());
-      const u8* gain = gain_of_head<S>(heads, u, h);
+      const u8* gain = of_head<S>(heads.q_gain, heads.k_gain, u, h);
+      const u8* bias = of_head<S>(heads.q_shift, heads.k_shift, u, h);
       auto words =
           word_poll<Element, kWords>(page_copy(c, heads.in), [lane = c.lane, first](int i) {
             const int d = lane + i * 32;
             return d < kHeadDim ? first + d : -1;
           });
       poll_all(c, words);
-      float own = 0;
+      float mean = 0, own = 0;
+      if constexpr (S::kNormCentred) {
 #pragma unroll
-      for (int i = 0; i < kWords; ++i) own += words.value(i) * words.value(i);
+        for (int i = 0; i < kWords; ++i) mean += words.value(i);
+        mean = sum_of_head(mean) * (1.0f / kHeadDim);
+      }
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) {
+        const float v = words.value(i) - mean;
+        own += !S::kNormCentred || c.lane + i * 32 < kHeadDim ? v * v : 0.0f;
+      }
       const float inverse = inverse_of(h, own, all);
 #pragma unroll
       for (int i = 0; i < kWords; ++i) {
         const int d = c.lane + i * 32;
         const bool real = d < kHeadDim;
-        const float v =
-            real && !is_value ? words.value(i) * inverse * gain_of<S>(load_weight(gain, d)) : 0.0f;
+        float v = 0;
+        if (real && !is_value) {
+          v = (words.value(i) - mean) * inverse * gain_of<S>(load_weight(gain, d));
+          if constexpr (S::kNormShifted) v += load_weight(bias, d);
+        }
         const float other = __shfl_xor_sync(~0u, v, 1);
         const float2 turn = real ? turn_of<S>(c, d / 2) : make_float2(0, 0);
         const float rotated = d & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;

@@ -190,17 +190,25 @@ __device__ inline void layernorm(Bits* out, int n, const Bits* x, float eps, Pac
   }
 }
 
-// Normalises heads of `dims` elements, a block each, or one vector of as many.
-template <class Out>
+// Normalises heads of `dims` elements, a block each, or one vector of as many; with kCentred their
+// mean is taken off before. A head's weights are so far apart from those of the next.
+template <bool kCentred = false, class Out>
 __device__ inline void norm_heads(Out* out, const Bits* x, int dims, Packed g, float eps,
-                                  float offset = 0) {
+                                  float offset = 0, int apart = 0, Packed b = {}) {
+  const int first = blockIdx.x * apart;
   x += blockIdx.x * dims;
   out += blockIdx.x * dims;
-  float squares = 0;
-  for (int d = threadIdx.x; d < dims; d += blockDim.x) squares += at(x, d) * at(x, d);
+  float sum = 0, squares = 0;
+  for (int d = threadIdx.x; d < dims; d += blockDim.x) sum += at(x, d);
+  const float mean = kCentred ? block_sum(sum) / dims : 0;
+  for (int d = threadIdx.x; d < dims; d += blockDim.x) {
+    squares += (at(x, d) - mean) * (at(x, d) - mean);
+  }
   const float inverse = rsqrtf(block_sum(squares) / dims + eps);
   for (int d = threadIdx.x; d < dims; d += blockDim.x) {
-    put(out, d, at(x, d) * inverse * (offset + weight_at(g, d)));
+    float y = (at(x, d) - mean) * inverse * (offset + weight_at(g, first + d));
+    if (b.buffer) y += weight_at(b, first + d);
+    put(out, d, y);
   }
 }
 

@@ -74,6 +74,7 @@ struct UnitReader<S, NormedHeads> {
     float2 even, odd;
   };
   Pair by[kQuads][2];
+  float2 shift[S::kNormShifted ? kQuads : 1][2];  // what is added to a pair then, rotated as well
   uint2 four[kQuads];  // the values
   OfBoth squares = {};  // that this thread has read of all of q and k
 
@@ -94,17 +95,26 @@ struct UnitReader<S, NormedHeads> {
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {
       const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
-      const u8* gain = gain_of_head<S>(heads, u, head(c.tid, i));
+      const u8* gain = of_head<S>(heads.q_gain, heads.k_gain, u, head(c.tid, i));
       const uint2 g = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
       const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
       by[i][0] = gained(g.x, turn_of<S>(c, pair));
       by[i][1] = gained(g.y, turn_of<S>(c, pair + 1));
+      if constexpr (S::kNormShifted) {
+        const u8* bias = of_head<S>(heads.q_shift, heads.k_shift, u, head(c.tid, i));
+        const uint2 b =
+            normed ? load_constant_8(bias + in_head(c.tid, i) * 8) : make_uint2(0, 0);
+        shift[i][0] = rotate(pair_of(b.x), turned(1.0f, 1.0f, turn_of<S>(c, pair)));
+        shift[i][1] = rotate(pair_of(b.y), turned(1.0f, 1.0f, turn_of<S>(c, pair + 1)));
+      }
     }
   }
 
   __device__ static __forceinline__ Pair gained(u32 gain, float2 turn) {
-    const float even = gain_of<S>(Element::to_float(u16(gain)));
-    const float odd = gain_of<S>(Element::to_float(u16(gain >> 16)));
+    const float2 by = pair_of(gain);
+    return turned(gain_of<S>(by.x), gain_of<S>(by.y), turn);
+  }
+  __device__ static __forceinline__ Pair turned(float even, float odd, float2 turn) {
     return {make_float2(even * turn.x, even * turn.y), make_float2(odd * turn.x, odd * turn.y)};
   }
 
@@ -127,15 +137,20 @@ struct UnitReader<S, NormedHeads> {
     }
   }
 
+  // A sum over the lanes that share a head.
+  __device__ static __forceinline__ float sum_of_head(float own) {
+#pragma unroll
+    for (int offset = kLanes / 2; offset; offset >>= 1) own += __shfl_xor_sync(~0u, own, offset);
+    return own;
+  }
+
   // 1/rms of what a head is normalised with: its own elements, of which a lane has these squares,
   // or those of all.
   __device__ __forceinline__ float inverse_of(int head, float own, const OfBoth& all) const {
     if constexpr (S::kWholeNorm) {
       return head < kGroupHeads ? all.q : all.k;
     } else {
-#pragma unroll
-      for (int offset = kLanes / 2; offset; offset >>= 1) own += __shfl_xor_sync(~0u, own, offset);
-      return inverse_rms<S, kHeadDim>(own);
+      return inverse_rms<S, kHeadDim>(sum_of_head(own));
     }
   }
 
@@ -145,22 +160,30 @@ struct UnitReader<S, NormedHeads> {
     if constexpr (S::kWholeNorm) all = inverse_rms_of_block<S>(c, squares);
 #pragma unroll
     for (int first = 0; first < kQuads; first += kOfHead) {
-      float own = 0;
+      float mean = 0, own = 0;
+      if constexpr (S::kNormCentred) {
+#pragma unroll
+        for (int i = first; i < first + kOfHead; ++i) mean += sum_of(words.pairs(i));
+        mean = sum_of_head(mean) * (1.0f / kHeadDim);
+      }
       float2 rotated[kOfHead][2];
 #pragma unroll
       for (int i = first; i < first + kOfHead; ++i) {
         const uint2 x = words.pairs(i);
-        own += squares_of(x);
-        rotated[i - first][0] = rotate(x.x, by[i][0]);
-        rotated[i - first][1] = rotate(x.y, by[i][1]);
+        const float2 a = less(pair_of(x.x), mean), b = less(pair_of(x.y), mean);
+        // a lane without elements has none that differ from the mean
+        if (!S::kNormCentred || in_head(c.tid, i) < kHeadQuads)
+          own += a.x * a.x + a.y * a.y + b.x * b.x + b.y * b.y;
+        rotated[i - first][0] = rotate(a, by[i][0]);
+        rotated[i - first][1] = rotate(b, by[i][1]);
       }
       const float inverse = inverse_of(head(c.tid, first), own, all);
       const bool is_value = head(c.tid, first) > kGroupHeads;
 #pragma unroll
       for (int i = first; i < first + kOfHead; ++i) {
-        const float2 a = rotated[i - first][0], b = rotated[i - first][1];
-        const uint2 normed = make_uint2(pack2(a.x * inverse, a.y * inverse),
-                                        pack2(b.x * inverse, b.y * inverse));
+        const float2 a = finished(rotated[i - first][0], inverse, i, 0);
+        const float2 b = finished(rotated[i - first][1], inverse, i, 1);
+        const uint2 normed = make_uint2(pack2(a.x, a.y), pack2(b.x, b.y));
         four[i] = is_value ? words.pairs(i) : normed;
       }
     }
@@ -168,10 +191,22 @@ struct UnitReader<S, NormedHeads> {
   template <class Poll>
   __device__ __forceinline__ uint2 values(const Poll&, int i) const { return four[i]; }
 
+  __device__ static __forceinline__ float2 pair_of(u32 x) {
+    return make_float2(Element::to_float(u16(x)), Element::to_float(u16(x >> 16)));
+  }
+  __device__ static __forceinline__ float2 less(float2 x, float mean) {
+    return S::kNormCentred ? make_float2(x.x - mean, x.y - mean) : x;
+  }
   // A rotation pair in fp32, without the norm.
-  __device__ static __forceinline__ float2 rotate(u32 x, const Pair& by) {
-    const float even = Element::to_float(u16(x)), odd = Element::to_float(u16(x >> 16));
-    return make_float2(even * by.even.x - odd * by.odd.y, odd * by.odd.x + even * by.even.y);
+  __device__ static __forceinline__ float2 rotate(float2 x, const Pair& by) {
+    return make_float2(x.x * by.even.x - x.y * by.odd.y, x.y * by.odd.x + x.x * by.even.y);
+  }
+  __device__ __forceinline__ float2 finished(float2 x, float inverse, int i, int pair) const {
+    x = make_float2(x.x * inverse, x.y * inverse);
+    if constexpr (S::kNormShifted) {
+      x = make_float2(x.x + shift[i][pair].x, x.y + shift[i][pair].y);
+    }
+    return x;
   }
 };
 

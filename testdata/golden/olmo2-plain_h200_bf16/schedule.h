@@ -98,6 +98,9 @@ struct Attn {
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
   static constexpr bool kNormUnitOffset = false;  // times 1 + weight
   static constexpr bool kWholeNorm = true;  // one of all of q and one of all of k
+  static constexpr bool kNormCentred = false;  // the mean is taken off
+  static constexpr bool kNormShifted = false;  // a bias is added
+  static constexpr bool kOwnGains = true;  // each head has weights of its own
   static constexpr bool kRotates = true;  // q and k, once they are normalised
   static constexpr int kAngles = 0;  // table that q and k rotate by
 };
