@@ -238,19 +238,6 @@ func (b *builder) unitsOf(s *scope) int {
 	return n
 }
 
-// partsOf takes a number of parts.
-func (b *builder) partsOf(s *scope, name string) int {
-	n := b.schedule.positive(s, name)
-	if n > maxParts {
-		b.schedule.wrong(s, name, "%d; want at most %d", n, maxParts)
-		return 1
-	}
-	return n
-}
-
-// maxParts bounds the parts of a branch.
-const maxParts = 64
-
 // maxUnits bounds the tasks of an attention stage.
 const maxUnits = 1 << 16
 

@@ -80,30 +80,6 @@ func (b *builder) finished(d *descriptor) {
 	d.finishedOps = c.ops
 }
 
-// tiles are the rows and columns of the matrix that a task multiplies: of the part of the columns that its rows are of.
-func (d *descriptor) tiles() (rows, columns ir.Range) {
-	if d.splitK == 1 {
-		return task, upTo(d.columns)
-	}
-	part := spanA.Div(d.rows / d.splitK)
-	before := part.Mul(d.rows / d.splitK)
-	return ir.Span(spanA.Sub(before), spanB.Sub(before)), piece(part, d.columns, 0)
-}
-
-// checkSplit holds a stage whose columns are cut into parts to the tiles of its matrix: the kernel takes the parts of a
-// tile to lie side by side, in whole blocks, and each to have all rows.
-func (b *builder) checkSplit(d *descriptor) {
-	for _, c := range b.config.order {
-		w, known := b.weight(c.name)
-		if known && w.Name == d.matrix && (d.splitK*w.Shape[0] != d.rows || d.splitK*d.columns != w.Shape[1] ||
-			w.Shape[0]%8 != 0 || d.columns%32 != 0) {
-			b.schedule.fail(d.at, "struct %s has %d rows and %d columns in %d parts; want all of the %d by %d of %s, "+
-				"and parts of whole blocks of 8 by 32", d.scope.name, d.rows, d.columns, d.splitK, w.Shape[0],
-				w.Shape[1], w.Name)
-		}
-	}
-}
-
 // chain rebuilds the ops of one function, in order.
 type chain struct {
 	b      *builder

@@ -131,18 +131,6 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 	b.p.Buffers = append(b.p.Buffers, buf)
 }
 
-// partsHandedOver is how many parts the vector of a product is handed over in.
-func (b *builder) partsHandedOver(constant string) int {
-	for _, v := range vectors {
-		for _, d := range b.stages {
-			if v.constant == constant && d.out == v.buffer && d.splitK > 1 {
-				return d.splitK
-			}
-		}
-	}
-	return 1
-}
-
 // pageAlign is the alignment of the pages of the exchange area, in bytes.
 const pageAlign = 256
 
