@@ -130,7 +130,6 @@ struct UnitReader<S, NormedHeads> {
     }
   }
 
-
   template <class C>
   __device__ static __forceinline__ void fill(C& c, const NormedHeads heads, const Unit<S> u,
                                               float* q) {
