@@ -260,7 +260,7 @@ func (b *builder) constants() error {
 	b.d.Scratch = []field{
 		{"int", "kResidualRows", itoa(size.Rows), "most rows of the residual that an SM owns, floats"},
 		{"int", "kAngleTables", itoa(size.Rotations), "of cos and sin"},
-		{"int", "kBranchParts", itoa(b.branchParts()), "most that a branch has, where every SM adds it"},
+		{"int", "kBranchParts", itoa(b.branchParts()), "most parts of a branch that every SM adds"},
 		{"bool", "kFragmentCache", fmt.Sprint(b.cacheLayout() == ir.KVBlock16), "cache blocks in mma fragment order"},
 	}
 	b.d.Derived = []field{

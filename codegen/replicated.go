@@ -19,7 +19,7 @@ func (b *builder) replicatedFields(s *ir.Stage, kind body) ([]field, error) {
 			"want one task on each of %d SMs, spread in order", d.Kind, d.Extent, d.Grain, d.SMs, sms)
 	}
 	parts := 1 + sumsOfParts(s)
-	if most := maxReplicated(&b.p.Model); b.p.Model.Hidden > most/parts {
+	if most := ir.MaxReplicated(&b.p.Model); b.p.Model.Hidden > most/parts {
 		return nil, diag.Errorf(codeLimit, "stage "+s.Name, "a residual of %d values on every SM, and branches of "+
 			"%d parts; want at most %d values in all", b.p.Model.Hidden, parts, most)
 	}
@@ -31,7 +31,7 @@ func (b *builder) replicatedFields(s *ir.Stage, kind body) ([]field, error) {
 	fs := []field{{"float", "kNormEps", hexFloat(eps), decimal(eps)},
 		{"bool", "kUnitOffset", fmt.Sprint(norm.IntAt("unit_offset", 0, 0) == 1), "times 1 + weight"}}
 	if parts > 1 {
-		fs = append(fs, field{"int", "kParts", itoa(parts), "whose sum the branch is"})
+		fs = append(fs, field{"int", "kParts", itoa(parts), "that the branch is the sum of"})
 	}
 	return fs, nil
 }
@@ -43,15 +43,6 @@ func (b *builder) branchParts() int {
 		if st.Body == bodyAddNorm {
 			most = max(most, 1+sumsOfParts(st.IR))
 		}
-	}
-	return most
-}
-
-// maxReplicated is how many values of the residual the threads of a block have a bit for, as replicated.cuh counts.
-func maxReplicated(m *ir.Model) int {
-	most := 32 * 32 * consumerWarps
-	if m.Activations.Bits() == 16 && m.Hidden%4 == 0 {
-		most *= 4
 	}
 	return most
 }

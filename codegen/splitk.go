@@ -24,15 +24,14 @@ func (b *builder) splitFields(s *ir.Stage, at site) ([]field, error) {
 	}
 	d, columns := &s.Dist, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1])
 	whole := b.buffer(buf(op(s, ir.GEMV).In, 1), at).Shape[1]
-	if d.SMs%parts != 0 || rows%d.Grain != 0 || d.Empty || columns%tileColumns != 0 || columns*parts != whole {
+	block := ir.MatrixFormat(b.p.Model.Weights).Geometry().Columns
+	if d.SMs%parts != 0 || rows%d.Grain != 0 || d.Empty || columns%block != 0 || columns*parts != whole {
 		return nil, diag.Errorf(codeDist, "stage "+s.Name, "has %d parts of %d of %d columns and %d rows each, in "+
 			"grains of %d over %d SMs; want as many SMs for each part, whole grains, and all columns in blocks of %d",
-			parts, columns, whole, rows, d.Grain, d.SMs, tileColumns)
+			parts, columns, whole, rows, d.Grain, d.SMs, block)
 	}
-	return []field{{"int", "kSplitK", itoa(parts), "parts of the columns, whose rows follow each other"}}, nil
+	return []field{{"int", "kSplitK", itoa(parts), "parts of the columns; kRows are those of all"}}, nil
 }
-
-const tileColumns = 32 // of a block of a tile
 
 // sumsOfParts is how many ops at the beginning of a stage add up the parts of a branch.
 func sumsOfParts(s *ir.Stage) int {

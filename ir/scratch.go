@@ -24,6 +24,16 @@ const (
 	MaxQuads   = 32
 )
 
+// MaxReplicated is how many values of a residual that every SM has all of, or of the parts of a branch that is added to
+// it, the threads of a block have a bit for, as replicated.cuh counts.
+func MaxReplicated(m *Model) int {
+	most := 32 * 32 * warps
+	if m.Activations.Bits() == 16 && m.Hidden%4 == 0 {
+		most *= 4
+	}
+	return most
+}
+
 // QuadsPerWarp is how many quads of so many columns are one warp's, where some share a tile: each chunk is shared out
 // anew, so that small chunks cost some warps a place without a quad. As GemvShape of gemv_mma.cuh counts them.
 func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"slices"
+	"strconv"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -96,7 +97,8 @@ func addsOnEverySM(st *ir.Stage) bool {
 
 // bestParts is how many parts make a stage cheapest: what its busiest SM streams, and the words of all parts, which
 // every SM reads. A byte of a word costs as much as several that are streamed: nothing goes on while it is polled
-// (docs/performance.md has both). Parts are whole quads of columns, and divide the SMs.
+// (docs/performance.md has both). Parts are whole quads of columns, divide the SMs, and have no more values in all than
+// the kernel adds up.
 func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
 	matrix := newBuffers(p).find(st.Ops[0].In[1].Buf, firstIndex(loop))
 	f := matrix.Format()
@@ -115,7 +117,8 @@ func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
 	}
 	best := 1
 	for parts := 2; parts <= knobs.SplitK.Of(&p.Config); parts++ {
-		fits := sms%parts == 0 && rows%st.Dist.Grain == 0 && columns%(parts*ir.QuadBlocks*f.Geometry().Columns) == 0
+		fits := sms%parts == 0 && rows%st.Dist.Grain == 0 && parts*rows <= ir.MaxReplicated(&p.Model) &&
+			columns%(parts*ir.QuadBlocks*f.Geometry().Columns) == 0
 		if fits && bytes(parts) < bytes(best) {
 			best = parts
 		}
@@ -169,5 +172,5 @@ func sumName(k, parts int) string {
 	if k == parts-1 {
 		return "%branch"
 	}
-	return "%sum" + string(rune('0'+k))
+	return "%sum" + strconv.Itoa(k)
 }

@@ -21,6 +21,7 @@ func TestSplitK(t *testing.T) {
 	for _, c := range []struct {
 		hidden, intermediate, heads int
 		most, want                  int
+		fp32                        bool
 	}{
 		{hidden: 2304, intermediate: 9216, heads: 8, most: 4, want: 2},
 		{hidden: 3584, intermediate: 14336, heads: 16, most: 4, want: 2},
@@ -28,9 +29,16 @@ func TestSplitK(t *testing.T) {
 		{hidden: 3840, intermediate: 15360, heads: 16, most: 4, want: 1}, // 8 halves are 4 tiles
 		{hidden: 4096, intermediate: 14336, heads: 16, most: 4, want: 1}, // spreads well as it is
 		{hidden: 3584, intermediate: 14368, heads: 16, most: 4, want: 1}, // no whole quads
+		{hidden: 3584, intermediate: 14336, heads: 16, most: 4, want: 2, fp32: true},
+		{hidden: 4608, intermediate: 18432, heads: 16, most: 4, want: 2},
+		{hidden: 4608, intermediate: 18432, heads: 16, most: 4, want: 1, fp32: true}, // 9,216 values, of 8,192
 	} {
 		s := &State{Target: h200, Source: Source{Name: "gemma",
 			Config: openConfig(t, fmt.Sprintf(config, c.hidden, c.intermediate, c.heads))}}
+		if c.fp32 {
+			dtype := ir.F32
+			s.Source.DType = &dtype
+		}
 		knobs.SplitK.Set(&s.Config, c.most)
 		lowered(t, s, "split_k")
 		eachStage(&s.Program.Variants[0], func(st *ir.Stage, _ *ir.Loop) {

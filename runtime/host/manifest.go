@@ -84,7 +84,7 @@ type Exchange struct {
 	Stage    string `json:"stage"`    // label of the stage that hands it over
 	Elements int    `json:"elements"` // 0 for the end of the step, which hands over no vector but leaves the logits
 
-	// Parts is how many vectors, of that many elements together, have the stage's own for their sum; 0: it is whole.
+	// Parts is how many vectors of Elements/Parts each add up to the stage's result; 0: it is handed over as one.
 	Parts int `json:"parts,omitempty"`
 
 	First  int   `json:"first,omitempty"`

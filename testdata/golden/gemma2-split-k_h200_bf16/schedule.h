@@ -29,7 +29,7 @@ constexpr int kTraceStride = 384;  // elements of the longest exchanged vector
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 72;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
-constexpr int kBranchParts = 3;  // most that a branch has, where every SM adds it
+constexpr int kBranchParts = 3;  // most parts of a branch that every SM adds
 constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -102,7 +102,7 @@ struct O {
   static constexpr int kRows = 144;
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kColumns = 128;
-  static constexpr int kSplitK = 2;  // parts of the columns, whose rows follow each other
+  static constexpr int kSplitK = 2;  // parts of the columns; kRows are those of all
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 9;  // more, from layer to layer
   static constexpr int kTasks = 18;  // that hand over L{i}.o
@@ -118,7 +118,7 @@ struct O {
 struct AttnAdd {
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05
   static constexpr bool kUnitOffset = true;  // times 1 + weight
-  static constexpr int kParts = 2;  // whose sum the branch is
+  static constexpr int kParts = 2;  // that the branch is the sum of
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ struct Down {
   static constexpr int kRows = 216;
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kColumns = 128;
-  static constexpr int kSplitK = 3;  // parts of the columns, whose rows follow each other
+  static constexpr int kSplitK = 3;  // parts of the columns; kRows are those of all
   static constexpr int kRotation = 17;  // of the SMs against the work
   static constexpr int kRotationStep = 8;  // more, from layer to layer
   static constexpr int kTasks = 27;  // that hand over L{i}.down
@@ -162,7 +162,7 @@ struct Down {
 struct MlpAdd {
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05
   static constexpr bool kUnitOffset = true;  // times 1 + weight
-  static constexpr int kParts = 3;  // whose sum the branch is
+  static constexpr int kParts = 3;  // that the branch is the sum of
 };
 
 // ----------------------------------------------------------------------------------------------
