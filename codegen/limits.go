@@ -10,7 +10,7 @@ import (
 // the same limits; finding them here gives a message in the user's words.
 var codeLimit = diag.New("AMK4005", "a stage is too large for its body", `
 The device code has fixed bounds: a warp keeps at most 32 quads (128 columns each) of a row in registers, a chunk of
-cache rows must fit a ring slot, at most 64 query heads share a kv head, on tensor cores a head has at most 256
+cache rows must fit a ring slot, at most 128 query heads share a kv head, on tensor cores a head has at most 256
 elements and norms of all queries and all keys take at most 32768 together, and the scratch must leave room for two
 ring slots. Where fewer than all warps share a tile, the tiles of the others must fit the ring. A setting of the stream
 must be one that the ring can reach, and must not stop it. A constant must fit its type, int for sizes and positions and
@@ -22,7 +22,7 @@ fp32), sums, and what attention keeps for the query heads of a kv head. Where it
 tightly, and only what does not fit then is refused. Most published models fit every target (docs/models.md).`)
 
 const (
-	maxGroup   = 64
+	maxGroup   = 128
 	maxMMAHead = 256
 	maxNormed  = 32 * 4 * 32 * consumerWarps // elements: 32 times four of each thread are read at once
 

@@ -157,8 +157,8 @@ func TestRefusals(t *testing.T) {
 		}},
 		"chunk of the cache": {pycoder, "AMK4005", "cache rows take",
 			func(p *ir.Program) { p.Model.HeadDim = 256; setKnob(p, "ring", "chunk_bytes", 4096) }},
-		"heads of a group": {pycoder, "AMK4005", "at most 64",
-			func(p *ir.Program) { p.Model.Heads = 65 * p.Model.KVHeads }},
+		"heads of a group": {pycoder, "AMK4005", "at most 128",
+			func(p *ir.Program) { p.Model.Heads = 129 * p.Model.KVHeads }},
 		"odd heads": {pycoder, "AMK4005", "multiple of 4", func(p *ir.Program) { p.Model.HeadDim = 62 }},
 		"wide heads": {pycoder, "AMK4005", "at most 256", func(p *ir.Program) {
 			p.Model.HeadDim = 272

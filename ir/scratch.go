@@ -103,7 +103,8 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 		}
 	}
 	if tensorCores {
-		s.WarpHeads, s.Unit = min(8, (group+1)/2*2), 2*group*(s.PaddedHead+16)+64*s.PaddedHead
+		s.WarpHeads = min(8*((group+8*warps-1)/(8*warps)), (group+1)/2*2)
+		s.Unit = 2*group*(s.PaddedHead+16) + 64*s.PaddedHead
 	}
 	return s
 }

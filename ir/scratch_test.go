@@ -27,6 +27,11 @@ func TestScratch(t *testing.T) {
 	require.Equal(t, with.Bytes(12)+4*(2080-4)-4*(16-8), odd.Bytes(12))
 	require.Equal(t, 16, with.Bytes(13)-with.Bytes(12), "a slot has two barriers")
 
+	for group, kept := range map[int]int{1: 2, 5: 6, 8: 8, 64: 8, 65: 16, 71: 16, 128: 16} {
+		falcon := ir.Model{DTypes: ir.Uniform(ir.BF16), Heads: group, KVHeads: 1, HeadDim: 64}
+		require.Equal(t, kept, ir.ScratchOf(&falcon, true, ir.Kept{}, columns...).WarpHeads, "%d heads", group)
+	}
+
 	two := ir.ScratchOf(&llama, true, ir.Kept{Rows: 16, Rotations: 2}, columns...)
 	require.Equal(t, 4*64, two.Bytes(12)-with.Bytes(12), "cos and sin of 32 pairs")
 }

@@ -128,6 +128,7 @@ var zoo = map[string]string{
 	"llama-rope-llama3":        "",
 	"llama-rope-yarn":          "",
 	"llama-sharded-fp16":       "",
+	"mistral-wide-group":       "",
 	"ministral-windows":        "",
 	"ministral3-window":        "",
 	"ministral3-yarn":          "",

@@ -30,6 +30,8 @@ LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4}
 SHORT_FACTORS = [1.0, 1.05, 1.1, 1.3, 1.6, 2.0, 2.2, 2.5, 2.75]
 LONG_FACTORS = [1.0, 1.25, 2.0, 3.5, 6.0, 9.5, 17.0, 31.0, 62.5]
 MODELS = {
+    "mistral-wide-group": ("MistralConfig", {**SMALL, "hidden_size": 40, "num_hidden_layers": 2, "head_dim": 12,
+                                             "num_attention_heads": 71, "num_key_value_heads": 1}, [], "present"),
     "llama-rope-linear": ("LlamaConfig", {**ODD, "hidden_size": 60, "rope_parameters": {"rope_type": "linear",
                                                                                         "factor": 2.5}},
                           [{"rope_parameters": {"factor": 2.0}}], "former"),

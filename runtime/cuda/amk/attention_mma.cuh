@@ -2,7 +2,8 @@
 // Qᵀ as B (dims by 8 heads), then Vᵀ as A (16 dims by 16 rows) times P as B, for which one
 // movmatrix per 8 rows transposes the scores. Online softmax in fp32, probabilities rounded to the
 // element type before the second product. A warp owns whole blocks; with more than 8 query heads
-// per kv head, groups of 8 heads go to different warps. Needs schedule.h with AMK_TENSOR_CORES.
+// per kv head, groups of 8 heads go to different warps, and with more than 64 each warp has two.
+// Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "mma.cuh"
@@ -11,8 +12,12 @@
 namespace amk {
 
 constexpr int kMmaHeads = 8;  // columns of the product with K
+// groups of them that a warp has
+constexpr int kWarpGroups = ceil_div(kGroupHeads, kConsumerWarps * kMmaHeads);
+static_assert(kWarpGroups <= 2, "at most 128 query heads a kv head");
 // heads whose results a warp keeps
-constexpr int kWarpHeads = kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2) : kMmaHeads;
+constexpr int kWarpHeads =
+    kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2) : kWarpGroups * kMmaHeads;
 static_assert(kWarpHeads == kAttentionHeads, "the scratch has room for them");
 
 // Mask of the two 16-bit values of rows `row` and `row` + 1 that keeps those from `first` on and
@@ -32,14 +37,101 @@ __device__ __forceinline__ void load_fragments(uint4 (&into)[kBatch], const u8* 
   }
 }
 
+// A group of heads of a warp. A lane holds results of two of them, `pair` and the one after.
+struct HeadGroup {
+  static constexpr int kFragments = kPaddedHead / 16;
+  uint2 q[kFragments];
+  float o[kFragments][4] = {};
+  float max0 = kNoScore, max1 = kNoScore, sum0 = 0, sum1 = 0;
+  u32 p[2];  // probabilities of the block, of its rows up to 8 and from there on
+
+  __device__ __forceinline__ void load(const u16* query, int first_head, int lane) {
+#pragma unroll
+    for (int f = 0; f < kFragments; ++f) {
+      const int head = first_head + (lane >> 2), dim = f * 16 + (lane & 3) * 4;
+      const bool real = head < kGroupHeads && (kPaddedHead == kHeadDim || dim < kHeadDim);
+      q[f] = real ? *reinterpret_cast<const uint2*>(query + head * kQueryStride + dim)
+                  : make_uint2(0, 0);
+    }
+  }
+
+  // Takes the products of a block: d of rows `row` and `row` + 8, of which those that are not seen
+  // have no score.
+  template <class S>
+  __device__ __forceinline__ void take(const float (&d)[2][4], bool low, bool high) {
+    const float s0 = low ? scaled_score<S>(d[0][0] + d[1][0]) : kNoScore,
+                s1 = low ? scaled_score<S>(d[0][1] + d[1][1]) : kNoScore;
+    const float s2 = high ? scaled_score<S>(d[0][2] + d[1][2]) : kNoScore,
+                s3 = high ? scaled_score<S>(d[0][3] + d[1][3]) : kNoScore;
+    float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
+#pragma unroll
+    for (int offset = 4; offset < 32; offset <<= 1) {
+      top0 = fmaxf(top0, __shfl_xor_sync(~0u, top0, offset));
+      top1 = fmaxf(top1, __shfl_xor_sync(~0u, top1, offset));
+    }
+    top0 = fmaxf(top0, max0);
+    top1 = fmaxf(top1, max1);
+    const float keep0 = exp2_approx(max0 - top0), keep1 = exp2_approx(max1 - top1);
+    // Not before the first scores, when o is 0; one head of the pair may have some when the
+    // other has none that is finite.
+    const bool rises0 = max0 > kNoScore & top0 > max0, rises1 = max1 > kNoScore & top1 > max1;
+    const bool rescale = __any_sync(~0u, rises0 | rises1);
+    max0 = top0;
+    max1 = top1;
+    // Far below any score is 0 after exp2, so that rows that are not seen need no mask here.
+    const float p0 = exp2_approx(s0 - top0), p1 = exp2_approx(s1 - top1);
+    const float p2 = exp2_approx(s2 - top0), p3 = exp2_approx(s3 - top1);
+    sum0 = sum0 * keep0 + p0 + p2;
+    sum1 = sum1 * keep1 + p1 + p3;
+    p[0] = transpose8x8(pack2(p0, p1));
+    p[1] = transpose8x8(pack2(p2, p3));
+    if (rescale) {
+#pragma unroll
+      for (int f = 0; f < kFragments; ++f) {
+        o[f][0] *= keep0;
+        o[f][1] *= keep1;
+        o[f][2] *= keep0;
+        o[f][3] *= keep1;
+      }
+    }
+  }
+
+  // Hands the results of its heads over: `first` is the first of them among all that warps keep.
+  template <class C>
+  __device__ __forceinline__ void store(C& c, int first) {
+    const int pair = (c.lane & 3) * 2;
+#pragma unroll
+    for (int offset = 4; offset < 32; offset <<= 1) {
+      sum0 += __shfl_xor_sync(~0u, sum0, offset);
+      sum1 += __shfl_xor_sync(~0u, sum1, offset);
+    }
+    if (kWarpHeads < kMmaHeads && pair >= kWarpHeads) return;
+    float* mine_out = c.shared.attention + (first + pair) * kPaddedHead;
+#pragma unroll
+    for (int f = 0; f < kFragments; ++f) {
+      const int dim = f * 16 + (c.lane >> 2);
+      mine_out[dim] = o[f][0];
+      mine_out[kPaddedHead + dim] = o[f][1];
+      mine_out[dim + 8] = o[f][2];
+      mine_out[kPaddedHead + dim + 8] = o[f][3];
+    }
+    if (c.lane < 4) {
+      c.shared.attention_max[first + pair] = max0;
+      c.shared.attention_max[first + pair + 1] = max1;
+      c.shared.attention_sum[first + pair] = sum0;
+      c.shared.attention_sum[first + pair + 1] = sum1;
+    }
+  }
+};
+
 // ---- the loop over cache rows -------------------------------------------------------------------
 
 template <class S, class C, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
   using Reader = UnitReader<S, Heads>;
   static_assert(kCacheFragments, "the cache is in fragment order");
-  constexpr int kFragments = kPaddedHead / 16;
-  constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kMmaHeads));
+  constexpr int kFragments = HeadGroup::kFragments;
+  constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * kMmaHeads));
   constexpr int kBlockWarps = kConsumerWarps / kHeadGroups;  // that deal out the blocks of 16 rows
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   // Chunks in progress at once. A warp waits for every kTurns-th chunk alone if all of its blocks
@@ -49,7 +141,6 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
   // chunks older than the window have.
   constexpr int kAtOnce = kBlockWarps % kChunkBlocks == 0 ? kBlockWarps / kChunkBlocks : 1;
   constexpr int kTurns = kAtOnce + (AMK_BULK_COPY ? kWindow : 0) <= kRingSlots ? kAtOnce : 1;
-  static_assert(kHeadGroups <= kConsumerWarps, "at most 64 query heads a kv head");
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
@@ -61,7 +152,6 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     const Unit<S> u = unit_of_step<S>(c, unit);
     Reader reader(c, heads, u);
     const int group = c.warp % kHeadGroups, block_warp = c.warp / kHeadGroups;
-    const int pair = (c.lane & 3) * 2;  // the two heads of its group whose results a lane holds
 
     // The cache's rows, a ring slot at a time, and after them this step's row, by the warp whose
     // turn is next.
@@ -112,16 +202,11 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     }
     consumer_barrier();
 
-    uint2 q[kFragments];
+    HeadGroup groups[kWarpGroups];
 #pragma unroll
-    for (int f = 0; f < kFragments; ++f) {
-      const int head = group * kMmaHeads + (c.lane >> 2), dim = f * 16 + (c.lane & 3) * 4;
-      const bool real = head < kGroupHeads && (kPaddedHead == kHeadDim || dim < kHeadDim);
-      q[f] = real ? *reinterpret_cast<const uint2*>(query + head * kQueryStride + dim)
-                  : make_uint2(0, 0);
+    for (int g = 0; g < kWarpGroups; ++g) {
+      groups[g].load(query, (group * kWarpGroups + g) * kMmaHeads, c.lane);
     }
-    float o[kFragments][4] = {};
-    float max0 = kNoScore, max1 = kNoScore, sum0 = 0, sum1 = 0;
 
 #pragma unroll 1
     for (int chunk = turn; chunk < chunks || has_row; chunk += kTurns) {
@@ -140,56 +225,27 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
                                            source += kBlockWarps * kCacheBlockBytes) {
         const u8* at = source + c.lane * 16;
         const int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
-        float d[2][4] = {};
+        float d[kWarpGroups][2][4] = {};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
           if (first > 0 || !early) load_fragments(k, at, first, kFragments);
           early = early && first > 0;
 #pragma unroll
           for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
-            mma16816<Element>(d[i & 1], k[i].x, k[i].y, k[i].z, k[i].w, q[first + i].x,
-                              q[first + i].y);
+#pragma unroll
+            for (int g = 0; g < kWarpGroups; ++g) {
+              const uint2 q = groups[g].q[first + i];
+              mma16816<Element>(d[g][i & 1], k[i].x, k[i].y, k[i].z, k[i].w, q.x, q.y);
+            }
           }
         }
         uint4 v[kBatch];
         load_fragments(v, at + kHalfBlockBytes, 0, kFragments);
-        // Rows lane/4 and lane/4 + 8 of the block, heads pair and pair + 1.
+        // Rows lane/4 and lane/4 + 8 of the block.
         const int row = c.lane >> 2;
         const bool low = row >= hidden && row < rows, high = row + 8 >= hidden && row + 8 < rows;
-        const float s0 = low ? scaled_score<S>(d[0][0] + d[1][0]) : kNoScore,
-                    s1 = low ? scaled_score<S>(d[0][1] + d[1][1]) : kNoScore;
-        const float s2 = high ? scaled_score<S>(d[0][2] + d[1][2]) : kNoScore,
-                    s3 = high ? scaled_score<S>(d[0][3] + d[1][3]) : kNoScore;
-        float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
 #pragma unroll
-        for (int offset = 4; offset < 32; offset <<= 1) {
-          top0 = fmaxf(top0, __shfl_xor_sync(~0u, top0, offset));
-          top1 = fmaxf(top1, __shfl_xor_sync(~0u, top1, offset));
-        }
-        top0 = fmaxf(top0, max0);
-        top1 = fmaxf(top1, max1);
-        const float keep0 = exp2_approx(max0 - top0), keep1 = exp2_approx(max1 - top1);
-        // Not before the first scores, when o is 0; one head of the pair may have some when the
-        // other has none that is finite.
-        const bool rescale =
-            __any_sync(~0u, (max0 > kNoScore && top0 > max0) || (max1 > kNoScore && top1 > max1));
-        max0 = top0;
-        max1 = top1;
-        // Far below any score is 0 after exp2, so that rows that are not seen need no mask here.
-        const float p0 = exp2_approx(s0 - top0), p1 = exp2_approx(s1 - top1);
-        const float p2 = exp2_approx(s2 - top0), p3 = exp2_approx(s3 - top1);
-        sum0 = sum0 * keep0 + p0 + p2;
-        sum1 = sum1 * keep1 + p1 + p3;
-        const u32 b0 = transpose8x8(pack2(p0, p1)), b1 = transpose8x8(pack2(p2, p3));
-        if (rescale) {
-#pragma unroll
-          for (int f = 0; f < kFragments; ++f) {
-            o[f][0] *= keep0;
-            o[f][1] *= keep1;
-            o[f][2] *= keep0;
-            o[f][3] *= keep1;
-          }
-        }
+        for (int g = 0; g < kWarpGroups; ++g) groups[g].template take<S>(d[g], low, high);
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
           if (first > 0) load_fragments(v, at + kHalfBlockBytes, first, kFragments);
@@ -205,7 +261,11 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
           }
 #pragma unroll
           for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
-            mma16816<Element>(o[first + i], v[i].x, v[i].y, v[i].z, v[i].w, b0, b1);
+#pragma unroll
+            for (int g = 0; g < kWarpGroups; ++g) {
+              HeadGroup& h = groups[g];
+              mma16816<Element>(h.o[first + i], v[i].x, v[i].y, v[i].z, v[i].w, h.p[0], h.p[1]);
+            }
           }
         }
       }
@@ -216,27 +276,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     advance_slot(c.slot, c.phase, chunks);
 
 #pragma unroll
-    for (int offset = 4; offset < 32; offset <<= 1) {
-      sum0 += __shfl_xor_sync(~0u, sum0, offset);
-      sum1 += __shfl_xor_sync(~0u, sum1, offset);
-    }
-    if (kWarpHeads == kMmaHeads || pair < kWarpHeads) {
-      float* mine_out = c.shared.attention + (c.warp * kWarpHeads + pair) * kPaddedHead;
-#pragma unroll
-      for (int f = 0; f < kFragments; ++f) {
-        const int dim = f * 16 + (c.lane >> 2);
-        mine_out[dim] = o[f][0];
-        mine_out[kPaddedHead + dim] = o[f][1];
-        mine_out[dim + 8] = o[f][2];
-        mine_out[kPaddedHead + dim + 8] = o[f][3];
-      }
-      if (c.lane < 4) {
-        c.shared.attention_max[c.warp * kWarpHeads + pair] = max0;
-        c.shared.attention_max[c.warp * kWarpHeads + pair + 1] = max1;
-        c.shared.attention_sum[c.warp * kWarpHeads + pair] = sum0;
-        c.shared.attention_sum[c.warp * kWarpHeads + pair + 1] = sum1;
-      }
-    }
+    for (int g = 0; g < kWarpGroups; ++g) groups[g].store(c, c.warp * kWarpHeads + g * kMmaHeads);
     consumer_barrier();
     lap(c, Did::kCompute);
     merge_warps<S, kWarpHeads, kHeadGroups>(c, u, out);
