@@ -57,7 +57,7 @@ func TestMixedTypes(t *testing.T) {
 	defer c.Close()
 	run := func(p *ir.Program, dtype string) (logits [][]float32) {
 		l := lowerModel(t, "zoo/llama-gqa", "h200", ir.F32, 64, ir.ScheduleConfig{})
-		var w refvm.Weights = passes.NewWeights(c, l.Graph)
+		var w refvm.Weights = passes.NewWeights(c, l.Graph, nil)
 		if dtype != "" {
 			w = rounded{w, dtype}
 		}

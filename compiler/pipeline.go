@@ -88,7 +88,7 @@ func RunPasses(opts Options) (*Scheduled, error) {
 		l.Close()
 		return nil, err
 	}
-	if err := l.supply(opts); err != nil {
+	if err := l.supply(opts, s); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (o *Options) accept(diags diag.List) error {
 }
 
 // supply opens the weights of the program: those of the checkpoint, or random ones of the shapes that the graph needs.
-func (l *Scheduled) supply(opts Options) error {
+func (l *Scheduled) supply(opts Options, s *passes.State) error {
 	if opts.RandomSeed != nil {
 		dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16,
 			ir.BF16: checkpoint.BF16}[l.Graph.Model.Weights]
@@ -143,7 +143,7 @@ func (l *Scheduled) supply(opts Options) error {
 		l.checkpoint = random
 	}
 	if l.checkpoint != nil {
-		l.Weights = passes.NewWeights(l.checkpoint, l.Graph)
+		l.Weights = passes.NewWeights(l.checkpoint, l.Graph, s.Matrices)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func twoCheckpoints(t *testing.T) (plain, fused *Scheduled) {
 			}
 		}
 		return &Scheduled{Program: s.Program, Graph: s.Graph, Config: c.Config, checkpoint: c,
-			Weights: passes.NewWeights(c, s.Graph)}
+			Weights: passes.NewWeights(c, s.Graph, s.Matrices)}
 	}
 	plain = schedule(writeStored(t, config, tensors), func(*ir.Graph) {})
 	others, how := asOthersStore(tensors, &plain.Graph.Model)

@@ -46,11 +46,6 @@ longer texts it changes the frequencies with every token. Other types (proportio
 are not modelled. A part of each head is rotated, as partial_rotary_factor says, in the families whose class of
 transformers does it.`)
 
-	codeQuantised = diag.New("AMK1108", "the checkpoint is quantised", `
-quantization_config says that the weights are stored quantised, or a tensor has an integer or 8-bit type. Weights are
-read from F32, F16 and BF16. Use the unquantised checkpoint. Tensors named *.scales, *.qweight and the like are the
-parts of quantised weights, and MLX says in the field quantization how it made them.`)
-
 	codeMissing = diag.New("AMK1109", "tensors that the model needs are missing", `
 The config describes a model with tensors that the files do not hold: the download is incomplete, the config belongs to
 another model, or tie_word_embeddings is wrong (lm_head.weight is then missing).`)
@@ -100,6 +95,17 @@ and long_factor for longer ones. transformers chooses by the length of the text,
 ones it computes all keys anew. A kernel keeps the keys that it has cached, so the choice is made by --max-seq, for
 texts of every length. Up to original_max_position_embeddings a build uses short_factor; a longer one uses long_factor,
 also for short texts, for which transformers would use the other list.`)
+
+	codeMixed = diag.New("AMK1125", "matrices that are streamed together are quantised differently", `
+One stage of the kernel streams the queries, keys and values of a layer, or gate and up, as one matrix, and runs for all
+layers. Its matrices have elements of one type, groups of as many columns and scales of one type, or none of them is
+quantised; zero points may be there in some and not in others. The message names two tensors that differ. Quantise the
+model alike in all layers.`)
+
+	codeInputs = diag.New("AMK1126", "inputs of matrices are not quantised", `
+The checkpoint was made for kernels that quantise what its matrices are multiplied with, too, to 8 bits for each token
+or for all. amkc takes the weights as they are stored, and multiplies with inputs of the model's dtype, which is nearer
+to the model that was quantised. Logits differ from those of such kernels by what they lose.`)
 )
 
 // What is wrong with the parts of the schedule configuration that passes check, or with what a pass is given.

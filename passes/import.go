@@ -8,6 +8,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
+	"amkc/passes/quantised"
 )
 
 // Import is the pass that reads a checkpoint: it chooses the model family by model_type and builds the graph.
@@ -25,11 +26,15 @@ type importer struct {
 	names    *tensorNames // of the tensors
 	leftOut  []string     // what the names of those begin with that belong to parts which are not compiled
 	consumed map[string]bool
+
+	scheme   *quantised.Scheme            // how matrices are quantised, nil: they are not
+	matrices map[string]*quantised.Matrix // those that are, by key
 }
 
 func runImport(s *State) error {
 	f := &fields{doc: s.Source.Config.Model}
-	m := &importer{fields: f, src: s.Source, maxSeq: s.MaxSeq, consumed: map[string]bool{}}
+	m := &importer{fields: f, src: s.Source, maxSeq: s.MaxSeq, consumed: map[string]bool{},
+		matrices: map[string]*quantised.Matrix{}}
 	kind := f.text("model_type", "")
 	family, known := familyOf(kind)
 	reason := unmodelled[kind]
@@ -53,13 +58,14 @@ func runImport(s *State) error {
 	g := family.build(m)
 	if f.diags.Err() == nil && s.Source.Weights != nil {
 		m.matchTensors(g)
+		m.matchStorage(g)
 	}
 	f.diags.Sort()
 	if f.diags.Err() != nil {
 		return f.diags
 	}
 	s.Diags.Add(f.diags...)
-	s.Graph, s.MaxSeq = g, g.Model.MaxSeq
+	s.Graph, s.MaxSeq, s.Matrices = g, g.Model.MaxSeq, m.matrices
 	for name := range m.consumed {
 		s.Consumed = append(s.Consumed, name)
 	}

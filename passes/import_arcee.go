@@ -16,5 +16,5 @@ func importArcee(m *importer) *ir.Graph {
 func (m *importer) refuseOfArcee() {
 	m.refuseWindows()
 	m.refusePartial()
-	m.refuseQuantised()
+	m.readQuantised()
 }

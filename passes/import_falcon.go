@@ -23,7 +23,7 @@ func importFalcon(m *importer) *ir.Graph {
 		names: &tensorNames{body: "transformer.", head: "lm_head", layers: "h.{i}.", parts: map[string]string{
 			"embed": "word_embeddings", "final_norm": "ln_f", "o_proj": "self_attention.dense",
 			"up_proj": "mlp.dense_h_to_4h", "down_proj": "mlp.dense_4h_to_h"}},
-		check: (*importer).refuseQuantised}
+		check: (*importer).readQuantised}
 	if kv, heads := m.size("num_kv_heads", 1, "kv_heads"), m.size("num_attention_heads", 71, "heads"); single {
 		d.fields["num_key_value_heads"], d.kvHeads = "", 1 // whatever it says
 	} else if _, ok := m.value("num_kv_heads"); ok && !newer && kv != heads {

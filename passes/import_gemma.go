@@ -57,5 +57,5 @@ func (m *importer) refuseOfGemma() {
 	}
 	m.refuseLayerTypes(fullAttention)
 	m.refusePartial()
-	m.refuseQuantised()
+	m.readQuantised()
 }

@@ -83,5 +83,5 @@ func (m *importer) refuseOfGemma2() {
 			"without a window")
 	}
 	m.refusePartial()
-	m.refuseQuantised()
+	m.readQuantised()
 }

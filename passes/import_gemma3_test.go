@@ -122,7 +122,7 @@ func TestImagesAreLeftOut(t *testing.T) {
 		"an unknown one":   {fieldsOf{"mystery": 1}, "config.json: mystery: error: is not a field that amkc knows"},
 		"tied in one":      {text("tie_word_embeddings", false), "is false, and outside of text_config true"},
 		"another class":    {fieldsOf{"architectures": []any{"Gemma3ForCausalLM"}}, "AMK1102"},
-		"quantised":        {fieldsOf{"quantization_config": map[string]any{"quant_method": "awq"}}, "AMK1108"},
+		"quantised":        {fieldsOf{"quantization_config": map[string]any{"quant_method": "hqq"}}, "AMK1108"},
 		"capped logits": {text("final_logit_softcapping", 30),
 			"transformers caps no logits of a model that sees images"},
 		"attends to the later": {text("use_bidirectional_attention", true), "attends to those after it"},

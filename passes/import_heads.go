@@ -1,12 +1,10 @@
 package passes
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"amkc/ir/diag"
-	"amkc/passes/checkpoint"
 )
 
 // A head is what stands in the place of the language-model head, in a model of which amkc compiles the layers.
@@ -56,57 +54,6 @@ func (m *importer) otherHead() *diag.Diagnostic {
 			return diag.Errorf(codeArchitecture, "tensor "+h.tensor,
 				"the files hold a model without a language-model head: %s; "+
 					"accepted: a model that generates text, with lm_head.weight or tied embeddings", h.what)
-		}
-	}
-	return nil
-}
-
-// refuseQuantised checks the two fields in which configs say that the weights are quantised; MLX writes quantization.
-func (m *importer) refuseQuantised() {
-	for _, field := range []string{"quantization", "quantization_config"} {
-		v, ok := m.value(field)
-		if !ok {
-			continue
-		}
-		m.fail(codeQuantised, field, "the weights are quantised (%s); accepted: weights in F32, F16 or BF16, which "+
-			"the original model has",
-			quantisation(v))
-		return // MLX writes both
-	}
-}
-
-// quantisation names the method that a config describes.
-func quantisation(v any) string {
-	o, ok := v.(*checkpoint.Object)
-	if !ok {
-		return "an unnamed method"
-	}
-	if method := get(o, "quant_method"); method != nil {
-		return spell(method)
-	}
-	if bits, group := get(o, "bits"), get(o, "group_size"); bits != nil && group != nil {
-		return fmt.Sprintf("MLX, %s bits in groups of %s", spell(bits), spell(group))
-	}
-	return "an unnamed method"
-}
-
-// quantisedParts are endings of tensors that hold the scales, zero points and packed integers of quantised weights.
-var quantisedParts = map[string]string{
-	".scales": "MLX", ".biases": "MLX", ".qweight": "GPTQ or AWQ", ".qzeros": "GPTQ or AWQ", ".g_idx": "GPTQ",
-	".absmax": "bitsandbytes",
-	".SCB":    "bitsandbytes", ".weight_scale": "FP8 or compressed-tensors", ".weight_scale_inv": "FP8",
-	".weight_packed": "compressed-tensors",
-}
-
-// quantisedTensors returns what is wrong with tensors of a quantised checkpoint whose config does not say so, or nil.
-func (m *importer) quantisedTensors() *diag.Diagnostic {
-	for _, t := range m.src.Weights.Tensors() {
-		for ending, method := range quantisedParts {
-			if strings.HasSuffix(t.Name, ending) {
-				return diag.Errorf(codeQuantised, "tensor "+t.Name,
-					"the weights are quantised: tensors with this ending are of %s; "+
-						"accepted: weights in F32, F16 or BF16, which the original model has", method)
-			}
 		}
 	}
 	return nil

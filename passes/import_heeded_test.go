@@ -17,7 +17,8 @@ func otherValues(t testing.TB) map[string][]json.RawMessage {
 	out := map[string][]json.RawMessage{
 		"model_type": {[]byte(`"bloom"`)}, "architectures": {[]byte(`["LlamaForSequenceClassification"]`)},
 		"quantization_config": {[]byte(`{"quant_method": "gptq"}`)}, "quantization": {[]byte(`{"bits": 4}`)},
-		"text_config": {[]byte(`{"model_type": "gemma"}`)},
+		"compression_config": {[]byte(`{"format": "dense"}`)},
+		"text_config":        {[]byte(`{"model_type": "gemma"}`)},
 	}
 	for _, f := range Families {
 		for _, base := range readFlips(t, f.ModelType).Bases {

@@ -29,7 +29,7 @@ func (m *importer) textPart(p *textPart) (tied *bool, ok bool) {
 		return !outer(field)
 	}))
 	m.checkArchitecture(p.architecture, "")
-	m.refuseQuantised()
+	m.readQuantised()
 	text, ok := get(whole.Object, "text_config").(*checkpoint.Object)
 	if !ok {
 		m.fail(codeField, "text_config", "is %s; want an object, which describes the language model",
@@ -90,7 +90,7 @@ func (m *importer) hasTensor(name string) bool {
 
 // wholeModelled are the fields that are read beside text_config, and it.
 var wholeModelled = []string{"model_type", "architectures", "text_config", "torch_dtype", "dtype",
-	"tie_word_embeddings", "quantization_config", "quantization"}
+	"tie_word_embeddings", "quantization_config", "quantization", "compression_config"}
 
 // imageInert are fields that only images need, and the inert ones of every config.
 func imageInert(fields ...string) map[string]known {

@@ -13,7 +13,7 @@ var llamaModelled = []string{
 	"num_key_value_heads", "head_dim", "vocab_size", "rms_norm_eps", "tie_word_embeddings", "hidden_act",
 	"max_position_embeddings", "original_max_position_embeddings", "rope_theta", "rope_scaling", "rope_parameters",
 	"attention_bias", "mlp_bias",
-	"torch_dtype", "dtype", "quantization_config", "quantization",
+	"torch_dtype", "dtype", "quantization_config", "quantization", "compression_config",
 	"sliding_window", "use_sliding_window", "partial_rotary_factor", "layer_types",
 }
 
@@ -207,7 +207,7 @@ func (m *importer) layerTypes(layers int) []string {
 func (m *importer) refuseOfDecoders() {
 	m.refuseGate()
 	m.refusePartial()
-	m.refuseQuantised()
+	m.readQuantised()
 }
 
 // refuseGate demands that the activation of the MLP is SiLU.

@@ -17,7 +17,7 @@ func importNemotron(m *importer) *ir.Graph {
 		turned:    0.5,
 		layerNorm: &layerNorm{biased: true}, unitOffset: true, act: m.activation("hidden_act", "relu2"),
 		biased: projections{heads: attention, o: attention, mlp: m.truth("mlp_bias", false)},
-		check:  (*importer).refuseQuantised})
+		check:  (*importer).readQuantised})
 }
 
 var nemotronModelled = layerNormModelled(nil, "norm_eps", "attention_bias", "mlp_bias")

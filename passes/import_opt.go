@@ -42,5 +42,5 @@ func (m *importer) refuseOfOPT() {
 				"is not modelled; accepted: hidden_size, or null", n, hidden)
 		}
 	}
-	m.refuseQuantised()
+	m.readQuantised()
 }

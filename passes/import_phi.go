@@ -19,7 +19,7 @@ func importPhi(m *importer) *ir.Graph {
 		layerNorm: &layerNorm{biased: true}, act: m.activation("hidden_act", "gelu_new"), parallel: true,
 		biased: projections{heads: true, o: true, mlp: true}, biasedHead: true,
 		normedHeads: m.truth("qk_layernorm", false), headNorms: headNorms{biased: true}, names: names,
-		check: (*importer).refuseQuantised})
+		check: (*importer).readQuantised})
 }
 
 var phiModelled = layerNormModelled(nil, "layer_norm_eps", "qk_layernorm")

@@ -11,6 +11,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/ir/half"
 	"amkc/passes/checkpoint"
+	"amkc/passes/quantised"
 )
 
 const weightsPos = "weights"
@@ -19,12 +20,15 @@ const weightsPos = "weights"
 // shape, and there must be no other, except those that comparison shows to be redundant.
 func (m *importer) matchTensors(g *ir.Graph) {
 	// Of another kind of checkpoint nearly every tensor differs, and one reason says more than all of them.
-	if d := cmp.Or(m.quantisedTensors(), m.otherHead()); d != nil {
+	if d := cmp.Or(m.strayParts(), m.otherHead()); d != nil {
 		m.diags.Add(d)
 		return
 	}
 	var missing []string
 	for _, w := range g.Weights() {
+		if m.matchMatrix(&w) {
+			continue
+		}
 		t, ok := m.src.Weights.Tensor(w.Key)
 		_, floats := modelDTypes[t.DType]
 		switch {
@@ -35,7 +39,7 @@ func (m *importer) matchTensors(g *ir.Graph) {
 			m.diags.Add(diag.Errorf(codeShape, "tensor "+w.Key, "has shape %v; the config makes it %v", t.Shape,
 				w.Shape))
 		case !floats:
-			m.diags.Add(diag.Errorf(codeQuantised, "tensor "+w.Key, "is stored as %s; accepted: F32, F16, BF16",
+			m.diags.Add(diag.Errorf(quantised.NotRead, "tensor "+w.Key, "is stored as %s; accepted: F32, F16, BF16",
 				t.DType))
 		}
 		m.consumed[w.Key] = true

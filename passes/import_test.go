@@ -131,7 +131,7 @@ func TestConfigFieldRefusals(t *testing.T) {
 		one("use_sliding_window", "use_sliding_window", true),
 		one("layer_types", "layer_types", []string{"full_attention", "sliding_attention"}),
 		one("partial_rotary_factor", "partial_rotary_factor", 0.5),
-		one("quantised", "quantization_config", fieldsOf{"quant_method": "gptq"}),
+		one("quantised", "quantization_config", fieldsOf{"quant_method": "bitsandbytes"}),
 		one("mlx", "quantization", fieldsOf{"group_size": 64, "bits": 4}),
 		{"mlx says it twice", fieldsOf{"quantization": fieldsOf{"group_size": 64, "bits": 4},
 			"quantization_config": fieldsOf{"group_size": 64, "bits": 4}}},

@@ -46,7 +46,8 @@ var (
 	}
 	llamaOthers = []string{"model_type", "architectures", "tie_word_embeddings", "hidden_act", "rope_scaling",
 		"rope_parameters",
-		"attention_bias", "mlp_bias", "torch_dtype", "dtype", "quantization_config", "quantization", "sliding_window",
+		"attention_bias", "mlp_bias", "torch_dtype", "dtype", "quantization_config", "quantization",
+		"compression_config", "sliding_window",
 		"use_sliding_window", "partial_rotary_factor", "layer_types"}
 )
 

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/passes/checkpoint"
+	"amkc/passes/quantised"
 )
 
 // Weights supplies the contents of a program's WEIGHT and CONST buffers from a checkpoint: as float32 rows in the
@@ -13,18 +14,20 @@ import (
 // blocks of rows, so that no more than two blocks a processor are held; it may be used from several goroutines at once.
 type Weights struct {
 	checkpoint *checkpoint.Checkpoint
-	computed   map[string]numbers // vectors that come from no tensor, by key
+	matrices   map[string]*quantised.Matrix // in the place of tensors, by key
+	computed   map[string]numbers           // vectors that come from no tensor, by key
 }
 
-// NewWeights supplies from a checkpoint, which must stay open. The rotary frequencies are those of the graph.
-func NewWeights(c *checkpoint.Checkpoint, g *ir.Graph) *Weights {
+// NewWeights supplies from a checkpoint, which must stay open, and its quantised matrices, as pass import has found
+// them. The rotary frequencies are those of the graph.
+func NewWeights(c *checkpoint.Checkpoint, g *ir.Graph, matrices map[string]*quantised.Matrix) *Weights {
 	computed := map[string]numbers{invFreqKey: g.Rope.InvFreq}
 	for k, kind := range g.Kinds {
 		if kind.Rope != nil {
 			computed[invFreqOfKind(k)] = kind.Rope.InvFreq
 		}
 	}
-	return &Weights{checkpoint: c, computed: computed}
+	return &Weights{checkpoint: c, matrices: matrices, computed: computed}
 }
 
 // Floats returns all elements of a buffer (member i, if it is a family) in row-major order, as its format holds them.

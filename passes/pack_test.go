@@ -21,7 +21,7 @@ import (
 func randomWeights(t testing.TB, s *State, dtype checkpoint.DType) *Weights {
 	c, err := checkpoint.NewRandom(s.Source.Config, 5, RequiredTensors(s.Graph, dtype), UnitOffsets(s.Graph))
 	require.NoError(t, err)
-	return NewWeights(c, s.Graph)
+	return NewWeights(c, s.Graph, s.Matrices)
 }
 
 func decodeAt(d ir.DType, b []byte) float32 {
@@ -78,7 +78,7 @@ func TestRowOrder(t *testing.T) {
 		{Name: "up", DType: checkpoint.F32, Shape: []int{3, 3}}}
 	c, err := checkpoint.NewRandom(nil, 1, specs, nil)
 	require.NoError(t, err)
-	w := NewWeights(c, &ir.Graph{})
+	w := NewWeights(c, &ir.Graph{}, nil)
 	source := map[string][]float32{}
 	for _, s := range specs {
 		tensor, _ := c.Tensor(s.Name)
@@ -113,7 +113,7 @@ func TestWeightsRoundToNearestEven(t *testing.T) {
 	for dtype, round := range map[ir.DType]func(float32) float32{ir.BF16: half.RoundBF16, ir.F16: half.RoundF16} {
 		b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: dtype, Shape: []int{len(values)},
 			Pieces: []ir.Piece{{Key: "w"}}}
-		got, err := NewWeights(c, &ir.Graph{}).Floats(&b, 0)
+		got, err := NewWeights(c, &ir.Graph{}, nil).Floats(&b, 0)
 		require.NoError(t, err)
 		for i, v := range values {
 			require.Equal(t, round(v), got[i], "%s of %g", dtype, v)
@@ -127,7 +127,7 @@ func TestOverflowIsRefused(t *testing.T) {
 	c, err := checkpoint.Open(dir)
 	require.NoError(t, err)
 	defer c.Close()
-	w := NewWeights(c, &ir.Graph{})
+	w := NewWeights(c, &ir.Graph{}, nil)
 	b := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.F16, Shape: []int{2, 2}, Pieces: []ir.Piece{{Key: "w"}}}
 	err = w.Pack(io.Discard, &b, 0)
 	require.ErrorContains(t, err, "tensor w: error: element [1 0] is 100000, which F16 cannot hold; want --dtype "+
@@ -140,7 +140,7 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 	specs := []checkpoint.Spec{{Name: "w", DType: checkpoint.F32, Shape: []int{6, 4}}}
 	c, err := checkpoint.NewRandom(nil, 1, specs, nil)
 	require.NoError(t, err)
-	w := NewWeights(c, &ir.Graph{})
+	w := NewWeights(c, &ir.Graph{}, nil)
 	buffer := func(shape []int, pieces ...ir.Piece) ir.Buffer {
 		return ir.Buffer{Name: "b", Kind: ir.Weight, Shape: shape, Pieces: pieces}
 	}
@@ -168,7 +168,7 @@ func TestPackingMemoryIsBounded(t *testing.T) {
 	c, err := checkpoint.NewRandom(nil, 1,
 		[]checkpoint.Spec{{Name: "w", DType: checkpoint.BF16, Shape: []int{rows, cols}}}, nil)
 	require.NoError(t, err)
-	w := NewWeights(c, &ir.Graph{})
+	w := NewWeights(c, &ir.Graph{}, nil)
 	for _, c := range []struct {
 		layout ir.LayoutKind
 		shape  []int
@@ -197,7 +197,7 @@ func BenchmarkPack(b *testing.B) {
 	c, err := checkpoint.Open(dir)
 	require.NoError(b, err)
 	defer c.Close()
-	w := NewWeights(c, &ir.Graph{})
+	w := NewWeights(c, &ir.Graph{}, nil)
 	buf := ir.Buffer{Name: "w", Kind: ir.Weight, DType: ir.BF16, Shape: []int{rows, cols},
 		Layout: ir.Layout{Kind: ir.Tile8x32}, Pieces: []ir.Piece{{Key: "w"}}}
 	b.SetBytes(int64(len(values)))

@@ -4,6 +4,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
+	"amkc/passes/quantised"
 )
 
 // A Pass is one step from checkpoint to scheduled program. After names the passes that must have run before it; those
@@ -25,7 +26,8 @@ type State struct {
 	Tokens ir.Pass           // what a pass of the program takes
 
 	Graph    *ir.Graph
-	Consumed []string // tensors of the checkpoint that import accounted for, sorted
+	Consumed []string                     // tensors of the checkpoint that import accounted for, sorted
+	Matrices map[string]*quantised.Matrix // the quantised ones of the checkpoint, by key
 	Program  *ir.Program
 	Loops    LoopReport
 	Pages    PageReport

@@ -38,7 +38,9 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 		}
 		computed, isComputed := w.computed[key]
 		var tensor transform.Tensor = computed
-		if !isComputed {
+		if matrix := w.matrices[key]; matrix != nil {
+			tensor, r.exact = matrix.NewReader(), r.exact && b.DType == ir.F32
+		} else if !isComputed {
 			t, ok := w.checkpoint.Tensor(key)
 			if !ok {
 				return nil, fail("the checkpoint has no tensor %s", key)

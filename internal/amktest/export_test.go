@@ -24,7 +24,7 @@ func lowered(t testing.TB, model string) (*ir.Program, *passes.Weights) {
 		Source: passes.Source{Name: filepath.Base(model), Config: c.Config, Weights: c}}
 	require.NoError(t, passes.Import.Run(s))
 	require.NoError(t, passes.Lower.Run(s))
-	return s.Program, passes.NewWeights(c, s.Graph)
+	return s.Program, passes.NewWeights(c, s.Graph, s.Matrices)
 }
 
 // exported is a program that went to the profile and through its file form.

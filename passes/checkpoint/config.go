@@ -24,11 +24,12 @@ type Config struct {
 	Dir        string    // as given to Open or OpenConfig
 	Model      *Document // config.json
 	Generation *Document // generation_config.json, nil if there is none
+	Quantised  *Document // quantize_config.json, nil if there is none
 }
 
-// OpenConfig reads config.json, and generation_config.json if there is one, from a model directory that need not hold
-// weights. Errors: AMK1001 to AMK1003 for the directory, AMK1035 for an adapter in it, AMK1006 to AMK1009 and AMK1037
-// for the files.
+// OpenConfig reads config.json, and generation_config.json and quantize_config.json if they are there, from a model
+// directory that need not hold weights. Errors: AMK1001 to AMK1003 for the directory, AMK1035 for an adapter in it,
+// AMK1006 to AMK1009 and AMK1037 for the files.
 func OpenConfig(dir string) (*Config, error) {
 	c, err := openConfig(dir)
 	if err != nil {
@@ -55,7 +56,11 @@ func openConfig(dir string) (*Config, *diag.Diagnostic) {
 	if err != nil {
 		return nil, err
 	}
-	return &Config{Dir: dir, Model: model, Generation: generation}, nil
+	quantised, err := readDocument(dir, "quantize_config.json", infile.ModelConfig)
+	if err != nil {
+		return nil, err
+	}
+	return &Config{Dir: dir, Model: model, Generation: generation, Quantised: quantised}, nil
 }
 
 // ReadDocument reads a JSON file of a model directory; nil, and no error, when there is none of that name. Errors:

@@ -92,6 +92,15 @@ func (r randomSource) bytes(dst []byte, off int64) *diag.Diagnostic {
 	return nil
 }
 
+func (r randomSource) pieces(dst []byte, off, size, stride int64) *diag.Diagnostic {
+	for ; len(dst) > 0; dst, off = dst[size:], off+stride {
+		if err := r.bytes(dst[:size], off); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r randomSource) view(int64) []byte { return nil }
 
 // mix is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).

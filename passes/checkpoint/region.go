@@ -17,6 +17,8 @@ type region interface {
 	// region. A block is only valid during the call; all but the last are a multiple of 8 bytes long, so that no
 	// element is split.
 	each(off, n int64, fn func(block []byte)) error
+	// pieces fills dst with blocks of size bytes, each stride bytes after the one before, all inside the region.
+	pieces(dst []byte, off, size, stride int64) error
 	// view returns the bytes [off, off+n) without a copy, valid until close, or nil if this region has to read them.
 	view(off, n int64) []byte
 	close() error
@@ -50,6 +52,15 @@ func (m *memory) each(off, n int64, fn func([]byte)) (err error) {
 	return nil
 }
 
+func (m *memory) pieces(dst []byte, off, size, stride int64) error {
+	span := (int64(len(dst))/size-1)*stride + size
+	return m.each(off, span, func(block []byte) {
+		for at := int64(0); len(dst) > 0; at += stride {
+			dst = dst[copy(dst[:size], block[at:]):]
+		}
+	})
+}
+
 func (m *memory) view(off, n int64) []byte {
 	if m.data == nil {
 		return nil
@@ -81,6 +92,15 @@ func (r reader) each(off, n int64, fn func([]byte)) error {
 		}
 		fn(part)
 		off, n = off+int64(len(part)), n-int64(len(part))
+	}
+	return nil
+}
+
+func (r reader) pieces(dst []byte, off, size, stride int64) error {
+	for ; len(dst) > 0; dst, off = dst[size:], off+stride {
+		if _, err := r.file.ReadAt(dst[:size], off); err != nil {
+			return err
+		}
 	}
 	return nil
 }

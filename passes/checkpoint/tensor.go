@@ -21,7 +21,8 @@ type Tensor struct {
 type source interface {
 	floats(dst []float32, first int64) *diag.Diagnostic // elements [first, first+len(dst)), of a dtype in decoders
 	bytes(dst []byte, off int64) *diag.Diagnostic       // bytes [off, off+len(dst))
-	view(n int64) []byte                                // the first n bytes without a copy, or nil if that cannot be
+	pieces(dst []byte, off, size, stride int64) *diag.Diagnostic
+	view(n int64) []byte // the first n bytes without a copy, or nil if that cannot be
 }
 
 // Size is the number of bytes of the data.
@@ -70,6 +71,27 @@ func (t Tensor) ReadF32(dst []float32, first int) error {
 		return diag.Errorf(codeRows, "tensor "+t.Name, "elements [%d, %d) of %d", first, first+len(dst), all)
 	}
 	if err := t.data.floats(dst, int64(first)); err != nil {
+		return err
+	}
+	return nil
+}
+
+// ReadPieces fills dst with pieces of so many bytes of the data, from byte off on and each stride bytes after the one
+// before, which is how a few columns of a matrix lie. len(dst) is a multiple of size. Errors: AMK1006 if the file
+// fails, AMK1025 for bytes that are not there.
+func (t Tensor) ReadPieces(dst []byte, off, size, stride int) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	n := 0
+	if size > 0 {
+		n = len(dst) / size
+	}
+	if n*size != len(dst) || off < 0 || stride < 0 || int64(off)+int64(n-1)*int64(stride)+int64(size) > t.size {
+		return diag.Errorf(codeRows, "tensor "+t.Name, "%d bytes in pieces of %d from byte %d on, %d apart, of %d",
+			len(dst), size, off, stride, t.size)
+	}
+	if err := t.data.pieces(dst, int64(off), int64(size), int64(stride)); err != nil {
 		return err
 	}
 	return nil
@@ -131,6 +153,13 @@ func (s stored) floats(dst []float32, first int64) *diag.Diagnostic {
 
 func (s stored) bytes(dst []byte, off int64) *diag.Diagnostic {
 	return copyOut(s.region, s.file, dst, s.at+off)
+}
+
+func (s stored) pieces(dst []byte, off, size, stride int64) *diag.Diagnostic {
+	if err := s.region.pieces(dst, s.at+off, size, stride); err != nil {
+		return diag.Errorf(codeRead, s.file, "cannot read: %s", infile.Reason(err))
+	}
+	return nil
 }
 
 func (s stored) view(n int64) []byte { return s.region.view(s.at, n) }

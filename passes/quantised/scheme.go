@@ -1,0 +1,194 @@
+package quantised
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
+)
+
+// A Scheme is how a checkpoint says that its matrices are quantised.
+type Scheme struct {
+	// Method is its name in quantization_config.
+	Method string
+	// Inputs says that whoever made the checkpoint also quantises what the matrices are multiplied with. Nothing of
+	// that is stored.
+	Inputs bool
+
+	recipes []recipe
+	skipped []pattern
+}
+
+// A recipe is how matrices of some modules are stored.
+type recipe struct {
+	form      form
+	targets   []pattern // of the modules
+	bits      int       // of an element
+	group     int       // columns that share a scale; 0: all of a row
+	rows      int       // rows that share a scale; 0: all
+	float     bool      // elements are e4m3
+	symmetric bool
+}
+
+// A form is a set of tensors that a matrix is stored in.
+type form int
+
+const (
+	packedRows form = iota // compressed-tensors, pack-quantized
+	plainBytes             // compressed-tensors, int-quantized and float-quantized
+	gptq                   // with zero points less one
+	gptq2                  // with zero points as they are
+	awq
+	scaleInv // fp8 of transformers
+)
+
+// methods read quantization_config, by quant_method.
+var methods = map[string]func(*Scheme, *settings){
+	"compressed-tensors": readCompressed, "gptq": readGPTQ, "awq": readAWQ, "fp8": readFP8,
+}
+
+const accepted = "accepted: compressed-tensors, gptq, awq of version gemm, and fp8 with weight_scale_inv, or the " +
+	"original model"
+
+// refused are methods that are known and not read, and what they store.
+var refused = map[string]string{
+	"bitsandbytes": "bitsandbytes keeps NF4 or int8 with absmax and quant_map",
+	"mxfp4":        "MXFP4 has elements of e2m1 with powers of two as scales",
+	"nvfp4":        "NVFP4 has elements of e2m1 with scales of e4m3",
+	"modelopt":     "ModelOpt has tensors of its own",
+	"gguf":         "GGUF has blocks of its own",
+}
+
+// Read returns how a config says that weights are quantised, and nil if it says nothing. older is quantize_config.json,
+// in which former tools wrote the same, or nil. Errors: AMK1108, AMK1120, AMK1121.
+func Read(config, older *checkpoint.Document) (*Scheme, *diag.Diagnostic) {
+	object, pos := config.Object, config.Name
+	field := ""
+	for _, name := range []string{"quantization_config", "compression_config", "quantization"} {
+		if v, ok := object.Get(name); ok && v != nil {
+			field = name
+			break
+		}
+	}
+	var s *settings
+	switch {
+	case field != "":
+		if s = newSettings(pos, object).within(field); s == nil {
+			v, _ := object.Get(field)
+			return nil, diag.Errorf(codeSetting, pos+": "+field, "is %s; want an object", spell(v))
+		}
+		s.pos = pos + ": " + field
+	case older != nil:
+		s = newSettings(older.Name+": settings", older.Object)
+	default:
+		return nil, nil
+	}
+	return readScheme(s, field)
+}
+
+func readScheme(s *settings, field string) (*Scheme, *diag.Diagnostic) {
+	absent := ""
+	switch {
+	case field == "compression_config":
+		absent = "compressed-tensors"
+	case field == "" && (s.has("w_bit") || s.has("zero_point")):
+		absent = "awq"
+	case field == "":
+		absent = "gptq"
+	}
+	scheme := &Scheme{Method: strings.ToLower(s.text("quant_method", absent))}
+	read := methods[scheme.Method]
+	switch what := refused[scheme.Method]; {
+	case s.err() != nil:
+		return nil, s.err()
+	case read != nil:
+	case what != "":
+		return nil, diag.Errorf(NotRead, s.pos, "the weights are quantised as %s: %s; %s", spell(scheme.Method), what,
+			accepted)
+	case scheme.Method == "" && s.has("bits") && s.has("group_size"):
+		return nil, diag.Errorf(NotRead, s.pos, "the weights are quantised by MLX, in groups of its own; %s", accepted)
+	case scheme.Method == "":
+		return nil, diag.Errorf(NotRead, s.pos, "the weights are quantised by an unnamed method; %s", accepted)
+	default:
+		return nil, diag.Errorf(NotRead, s.pos, "the weights are quantised as %s, which is not read; %s",
+			spell(scheme.Method), accepted)
+	}
+	read(scheme, s)
+	if s.err() != nil {
+		return nil, s.err()
+	}
+	return scheme, nil
+}
+
+// of returns the recipe of a module, or nil if its matrix is not quantised. A name that is given as it is comes before
+// an expression, and that before a class, as in compressed-tensors.
+func (s *Scheme) of(module string) *recipe {
+	if slices.ContainsFunc(s.skipped, func(p pattern) bool { return p.match(module) > noMatch }) {
+		return nil
+	}
+	var best *recipe
+	found := noMatch
+	for i := range s.recipes {
+		for _, p := range s.recipes[i].targets {
+			if m := p.match(module); m > found {
+				best, found = &s.recipes[i], m
+			}
+		}
+	}
+	return best
+}
+
+// A pattern says of modules whether they are meant.
+type pattern struct {
+	name   string         // a module, or a class of modules
+	expr   *regexp.Regexp // nil for a name
+	within bool           // a module is meant whose name has this name in it
+}
+
+// How closely a pattern says which module is meant.
+const (
+	noMatch = iota
+	byClass
+	byExpression
+	byName
+)
+
+func (p *pattern) match(module string) int {
+	switch {
+	case p.expr != nil && p.expr.MatchString(module), p.within && strings.Contains(module, p.name):
+		return byExpression
+	case p.expr != nil || p.within:
+		return noMatch
+	case p.name == module:
+		return byName
+	case p.name == "Linear": // all matrices but the embedding, which nobody asks of
+		return byClass
+	}
+	return noMatch
+}
+
+// patterns reads names, of which those that begin with re: are regular expressions from the beginning of a name on.
+func (s *settings) patterns(field string) []pattern {
+	var out []pattern
+	for _, name := range s.names(field) {
+		p := pattern{name: name}
+		if text, ok := strings.CutPrefix(name, "re:"); ok {
+			p.expr = s.expression(field, text)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (s *settings) expression(field, text string) *regexp.Regexp {
+	const most = 1000
+	expr, err := regexp.Compile("^(?:" + text + ")")
+	if err != nil || len(text) > most {
+		s.fail(codeSetting, field, "has the expression %s, which cannot be used; want one of RE2's syntax, without "+
+			"look-ahead, of at most %d bytes", spell(text), most)
+		return regexp.MustCompile("$^")
+	}
+	return expr
+}

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Makes testdata/models/quantised: small checkpoints with quantised weights, each written by the library whose format it
+is, with what that library takes the weights for.
+
+    python3 testdata/models/quantised.py            writes everything
+    python3 testdata/models/quantised.py NAME ...   writes those; any other word lists the names
+
+Needs torch, transformers, compressed-tensors and gptqmodel; no test runs it. There are two kinds.
+
+quantised/matrices/NAME is a few matrices in one format, of shapes that no model needs:
+
+    config.json               what the library puts into quantization_config
+    model.safetensors         the tensors that it stores
+    dequantised.safetensors   the matrices as it reads them back, in its dtype, which is that of the scales
+
+quantised/models/NAME is a model as the zoo has them (generate.py), whose logits are computed in float32 with the weights
+that the library makes of the stored numbers in float32: scale times (q - zero), without a rounding. dequantised.json has
+the SHA-256 of each matrix in the library's dtype instead of the matrices.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+
+import numpy as np
+import torch
+import transformers
+from compressed_tensors.compressors import BaseCompressor
+from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
+from compressed_tensors.quantization.utils import calculate_qparams
+from gptqmodel.nn_modules.qlinear.torch import TorchLinear
+from gptqmodel.nn_modules.qlinear.torch_awq import AwqTorchLinear
+from gptqmodel.quantization import FORMAT, QuantizeConfig
+from gptqmodel.quantization.awq.utils.packing_utils import dequantize_gemm
+from gptqmodel.utils.model import convert_gptq_v1_to_v2_format_module, convert_gptq_v2_to_v1_format_module
+from safetensors.torch import save_file
+from transformers.integrations.finegrained_fp8 import Fp8Dequantize, Fp8Quantize
+from transformers.utils.quantization_config import FineGrainedFP8Config
+
+import generate
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quantised")
+
+
+class CompressedTensors:
+    """Weights as llm-compressor writes them."""
+
+    def __init__(self, layout, dtype, inputs=False, **args):
+        self.layout, self.dtype = layout, dtype
+        self.args = QuantizationArgs(**args)
+        dynamic = QuantizationArgs(num_bits=8, type=self.args.type, dynamic=True, strategy="token") if inputs else None
+        self.scheme = QuantizationScheme(targets=["Linear"], weights=self.args, input_activations=dynamic, format=layout)
+
+    def config(self, ignore):
+        config = QuantizationConfig(config_groups={"group_0": self.scheme}, format=self.layout, ignore=ignore,
+                                    quantization_status="compressed")
+        return config.model_dump(mode="json")
+
+    def spans(self, w):
+        """The least and the largest element of each group, in the shape of the scales."""
+        args, (rows, cols) = self.args, w.shape
+        if args.strategy == "tensor":
+            return w.min().reshape(1), w.max().reshape(1)
+        if args.strategy == "channel":
+            return w.amin(1, keepdim=True), w.amax(1, keepdim=True)
+        if args.strategy == "group":
+            parts = w.reshape(rows, -1, args.group_size)
+            return parts.amin(2), parts.amax(2)
+        high, wide = args.block_structure
+        padded = torch.nn.functional.pad(w, (0, -cols % wide, 0, -rows % high))
+        blocks = padded.reshape(padded.shape[0] // high, high, padded.shape[1] // wide, wide)
+        return blocks.amin((1, 3)), blocks.amax((1, 3))
+
+    def store(self, w):
+        w = w.to(self.dtype)
+        scale, zero = calculate_qparams(*self.spans(w), self.args)
+        state = {"weight": w, "weight_scale": scale.to(self.dtype)}
+        if not self.args.symmetric:
+            state["weight_zero_point"] = zero
+        return BaseCompressor.get_value_from_registry(self.layout).compress(state, self.scheme)
+
+    def read(self, state, dtype=None):
+        state = dict(state)
+        if dtype:
+            state["weight_scale"] = state["weight_scale"].to(dtype)
+        return BaseCompressor.get_value_from_registry(self.layout).decompress(state, self.scheme)["weight"]
+
+
+def scales_and_zeros(w, bits, group, symmetric):
+    """Those of GPTQ and AWQ, [rows, groups], with zero points from 0 on."""
+    rows, cols = w.shape
+    group = cols if group == -1 else group
+    parts = torch.nn.functional.pad(w, (0, -cols % group)).reshape(rows, -1, group)
+    low, high = parts.amin(2).clamp(max=0), parts.amax(2).clamp(min=0)
+    if symmetric:
+        scale = torch.maximum(-low, high) * 2 / (2**bits - 1)
+        return scale.half().float(), torch.full_like(scale, 2 ** (bits - 1))
+    scale = ((high - low) / (2**bits - 1)).half().float()
+    return scale, torch.round(-low / scale).clamp(1, 2**bits - 1)
+
+
+class GPTQ:
+    """Weights as GPTQModel writes them."""
+
+    def __init__(self, layout, bits, group, symmetric, old=False):
+        self.layout, self.bits, self.group, self.symmetric, self.old = layout, bits, group, symmetric, old
+        self.settings = QuantizeConfig(bits=bits, group_size=group, sym=symmetric, desc_act=False, format=layout)
+
+    def config(self, ignore):
+        del ignore  # of a module that is not quantised, nothing is said
+        if self.old:  # as AutoGPTQ wrote it
+            return {"bits": self.bits, "group_size": self.group, "damp_percent": 0.01, "desc_act": False,
+                    "static_groups": False, "sym": self.symmetric, "true_sequential": True,
+                    "model_name_or_path": None, "model_file_base_name": "model"}
+        settings = {**self.settings.to_dict(), "quant_method": "gptq"}
+        settings["meta"].pop("offload_to_disk_path")  # a temporary folder
+        return settings
+
+    def module(self, rows, cols):
+        return TorchLinear(bits=self.bits, group_size=self.group, sym=self.symmetric, desc_act=False, in_features=cols,
+                           out_features=rows, register_buffers=True)
+
+    def store(self, w):
+        linear = torch.nn.Linear(w.shape[1], w.shape[0], bias=False)
+        linear.weight.data = w.float()
+        module = self.module(*w.shape)
+        scale, zero = scales_and_zeros(w.float(), self.bits, self.group, self.symmetric)
+        module.pack_original(linear, scale, zero, g_idx=module.g_idx)
+        if self.layout == FORMAT.GPTQ:
+            convert_gptq_v2_to_v1_format_module(module, self.settings)
+        return {part: getattr(module, part).clone() for part in ("qweight", "qzeros", "scales", "g_idx")}
+
+    def read(self, state, dtype=None):
+        cols, rows = state["g_idx"].shape[0], state["scales"].shape[1]
+        module = self.module(rows, cols)
+        for part, tensor in state.items():
+            setattr(module, part, tensor.clone())
+        if self.layout == FORMAT.GPTQ:
+            convert_gptq_v1_to_v2_format_module(module, self.bits, torch.int32)
+        if dtype:
+            module.scales = module.scales.to(dtype)
+        module._triton_dequant_enabled = False
+        return module.eval().dequantize_weight().T.contiguous()
+
+
+class AWQ:
+    """Weights as AutoAWQ writes them, by GPTQModel, which took it over."""
+
+    def __init__(self, group):
+        self.group = group
+
+    def config(self, ignore):
+        return {"quant_method": "awq", "bits": 4, "group_size": self.group, "zero_point": True, "version": "gemm",
+                "modules_to_not_convert": ignore or None}
+
+    def store(self, w):
+        linear = torch.nn.Linear(w.shape[1], w.shape[0], bias=False)
+        linear.weight.data = w.float()
+        module = AwqTorchLinear(bits=4, group_size=self.group, sym=False, desc_act=False, in_features=w.shape[1],
+                                out_features=w.shape[0], register_buffers=True)
+        scale, zero = scales_and_zeros(w.float(), 4, self.group, False)
+        module.pack(linear, scale.half(), zero.half())
+        return {part: getattr(module, part).clone() for part in ("qweight", "qzeros", "scales")}
+
+    def read(self, state, dtype=None):
+        scales = state["scales"].to(dtype or state["scales"].dtype)
+        group = state["qweight"].shape[0] if self.group == -1 else self.group
+        return dequantize_gemm(state["qweight"], state["qzeros"], scales, 4, group).T.contiguous()
+
+
+class FP8:
+    """Weights as transformers writes them, and DeepSeek."""
+
+    def __init__(self, block, scheme="dynamic"):
+        self.block, self.scheme = block, scheme
+        self.quantization_config = FineGrainedFP8Config(weight_block_size=block)  # as Fp8Quantize looks for it
+
+    def config(self, ignore):
+        return {"quant_method": "fp8", "activation_scheme": self.scheme, "weight_block_size": self.block,
+                "modules_to_not_convert": ignore or None}
+
+    def store(self, w):
+        return Fp8Quantize(self)._quantize_one("weight", w)
+
+    def read(self, state, dtype=None):
+        return Fp8Dequantize(self)._dequantize_one(state["weight"], state["weight_scale_inv"], dtype)
+
+
+BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
+INT4, INT8, E4M3 = {"num_bits": 4}, {"num_bits": 8}, {"num_bits": 8, "type": "float"}
+MATRICES = {  # the format, and the shapes of its matrices
+    "ct-int4-g32": (CompressedTensors("pack-quantized", BF16, **INT4, strategy="group", group_size=32),
+                    [(13, 96), (24, 256)]),
+    "ct-int4-g64-zeros": (CompressedTensors("pack-quantized", BF16, **INT4, strategy="group", group_size=64,
+                                            symmetric=False), [(13, 192), (24, 256)]),
+    "ct-int4-g128-zeros-f16": (CompressedTensors("pack-quantized", F16, **INT4, strategy="group", group_size=128,
+                                                 symmetric=False), [(19, 128), (24, 384)]),
+    "ct-int4-g256": (CompressedTensors("pack-quantized", F16, **INT4, strategy="group", group_size=256), [(11, 512)]),
+    "ct-int4-channel": (CompressedTensors("pack-quantized", BF16, **INT4, strategy="channel"), [(13, 75), (9, 301)]),
+    "ct-int4-channel-zeros-f32": (CompressedTensors("pack-quantized", F32, **INT4, strategy="channel",
+                                                    symmetric=False), [(13, 75), (9, 301)]),
+    "ct-int8-packed-zeros": (CompressedTensors("pack-quantized", BF16, **INT8, strategy="group", group_size=128,
+                                               symmetric=False), [(11, 256)]),
+    "ct-int8-packed-channel": (CompressedTensors("pack-quantized", BF16, **INT8, strategy="channel"), [(11, 131)]),
+    "ct-int8-channel": (CompressedTensors("int-quantized", BF16, True, **INT8, strategy="channel"), [(11, 131)]),
+    "ct-int8-channel-zeros": (CompressedTensors("int-quantized", F16, **INT8, strategy="channel", symmetric=False),
+                              [(11, 131)]),
+    "ct-int8-tensor": (CompressedTensors("int-quantized", F32, **INT8, strategy="tensor"), [(11, 131)]),
+    "ct-fp8-channel": (CompressedTensors("float-quantized", BF16, True, **E4M3, strategy="channel"), [(11, 131)]),
+    "ct-fp8-tensor": (CompressedTensors("float-quantized", BF16, **E4M3, strategy="tensor"), [(11, 131)]),
+    "ct-fp8-blocks": (CompressedTensors("float-quantized", BF16, **E4M3, strategy="block",
+                                        block_structure=[128, 128]), [(150, 200)]),
+    "gptq-g128": (GPTQ(FORMAT.GPTQ, 4, 128, True), [(32, 256), (64, 384)]),
+    "gptq-g32-zeros": (GPTQ(FORMAT.GPTQ, 4, 32, False), [(32, 96), (40, 160)]),
+    "gptq-old": (GPTQ(FORMAT.GPTQ, 4, 128, True, old=True), [(32, 256)]),
+    "gptq-v2-g64-zeros": (GPTQ(FORMAT.GPTQ_V2, 4, 64, False), [(32, 192)]),
+    "gptq-v2-g128": (GPTQ(FORMAT.GPTQ_V2, 4, 128, True), [(32, 256)]),
+    "gptq-int8-rows": (GPTQ(FORMAT.GPTQ, 8, -1, True), [(32, 160)]),
+    "gptq-int8-zeros": (GPTQ(FORMAT.GPTQ, 8, 64, False), [(24, 160)]),
+    "awq-g128": (AWQ(128), [(24, 256)]),
+    "awq-g32": (AWQ(32), [(40, 96)]),
+    "awq-rows": (AWQ(-1), [(16, 96)]),
+    "fp8-blocks": (FP8([128, 128]), [(256, 128)]),
+    "fp8-tensor": (FP8(None, "static"), [(24, 100)]),
+}
+
+
+def write_json(path, value):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2, sort_keys=True, default=str)
+        file.write("\n")
+
+
+def fresh(*path):
+    folder = os.path.join(FOLDER, *path)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    return folder
+
+
+def write_matrices(name):
+    layout, shapes = MATRICES[name]
+    folder, stored, read = fresh("matrices", name), {}, {}
+    random = torch.Generator().manual_seed(len(name))
+    for i, shape in enumerate(shapes):
+        w = torch.randn(shape, generator=random) * shape[1] ** -0.5
+        w[:, ::7] += 0.02  # zero points off the middle
+        state = layout.store(w)
+        read[f"m{i}.weight"] = layout.read(state).contiguous()
+        stored.update((f"m{i}.{part}", tensor.contiguous()) for part, tensor in state.items())
+    save_file(stored, os.path.join(folder, "model.safetensors"))
+    save_file(read, os.path.join(folder, "dequantised.safetensors"))
+    config, settings = {"model_type": "matrices"}, layout.config([])
+    if getattr(layout, "old", False):
+        write_json(os.path.join(folder, "quantize_config.json"), settings)
+    else:
+        config["quantization_config"] = settings
+    write_json(os.path.join(folder, "config.json"), config)
+    print(f"{name}: {', '.join(f'{key} {tuple(t.shape)} {t.dtype}' for key, t in stored.items())}")
+
+
+def main():
+    names = sys.argv[1:] or list(MATRICES)
+    if unknown := [n for n in names if n not in MATRICES]:
+        sys.exit(f"{', '.join(unknown)}: not known; there are {', '.join(MATRICES)}")
+    transformers.utils.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    for name in names:
+        write_matrices(name)
+
+
+if __name__ == "__main__":
+    main()
