@@ -192,29 +192,49 @@ func TestZoo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := models + "zoo/" + name
 			ids, _ := readNPY[int32](t, dir+"/ref_input_ids.npy")
-			positions := strconv.Itoa(len(ids))
 			if refusal != "" {
-				code, _, stderr := amkc("logits", dir, "--device", "ref", "--max-seq", positions, "--ids", joinIDs(ids),
-					"-o", filepath.Join(t.TempDir(), "logits.npy"))
+				code, _, stderr := amkc("logits", dir, "--device", "ref", "--max-seq", strconv.Itoa(len(ids)), "--ids",
+					joinIDs(ids), "-o", filepath.Join(t.TempDir(), "logits.npy"))
 				require.Equal(t, 1, code, stderr)
 				require.Contains(t, stderr, refusal)
 				return
 			}
-			want, wantShape := readNPY[float32](t, dir+"/ref_logits_f32.npy")
-			got, shape := refLogits(t, dir, ids, "--max-seq", positions)
-			require.Equal(t, wantShape, shape)
-			worst := maxError(t, got, want)
-			require.LessOrEqual(t, worst, maxLogitError)
-			t.Logf("max |logit error| %.2g over %v", worst, shape)
-
-			greedy, _ := readNPY[int32](t, dir+"/ref_greedy_from8.npy")
-			code, stdout, stderr := amkc("run", dir, "--device", "ref", "--target", "sm_90", "--num-sms", "6",
-				"--ignore-eos", "--prompt-ids", joinIDs(ids[:8]), "--max-tokens", strconv.Itoa(len(greedy)),
-				"--max-seq", positions)
-			require.Equal(t, 0, code, stderr)
-			require.Equal(t, joinIDs(greedy)+"\n", stdout)
+			requireReference(t, dir, ids)
 		})
 	}
+}
+
+// TestQuantised runs every model of testdata/models/quantised/models like those of the zoo: what the stored elements
+// mean in float32 is what the libraries that wrote them take them for.
+func TestQuantised(t *testing.T) {
+	folders, err := os.ReadDir(models + "quantised/models")
+	require.NoError(t, err)
+	require.NotEmpty(t, folders)
+	for _, f := range folders {
+		t.Run(f.Name(), func(t *testing.T) {
+			dir := models + "quantised/models/" + f.Name()
+			ids, _ := readNPY[int32](t, dir+"/ref_input_ids.npy")
+			requireReference(t, dir, ids)
+		})
+	}
+}
+
+// requireReference demands that the reference VM computes the logits and the continuation that transformers does.
+func requireReference(t *testing.T, dir string, ids []int32) {
+	positions := strconv.Itoa(len(ids))
+	want, wantShape := readNPY[float32](t, dir+"/ref_logits_f32.npy")
+	got, shape := refLogits(t, dir, ids, "--max-seq", positions)
+	require.Equal(t, wantShape, shape)
+	worst := maxError(t, got, want)
+	require.LessOrEqual(t, worst, maxLogitError)
+	t.Logf("max |logit error| %.2g over %v", worst, shape)
+
+	greedy, _ := readNPY[int32](t, dir+"/ref_greedy_from8.npy")
+	code, stdout, stderr := amkc("run", dir, "--device", "ref", "--target", "sm_90", "--num-sms", "6",
+		"--ignore-eos", "--prompt-ids", joinIDs(ids[:8]), "--max-tokens", strconv.Itoa(len(greedy)),
+		"--max-seq", positions)
+	require.Equal(t, 0, code, stderr)
+	require.Equal(t, joinIDs(greedy)+"\n", stdout)
 }
 
 // reference is testdata/models/pycoder-5m/reference.json, as transformers computed it in float32.

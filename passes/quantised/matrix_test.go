@@ -1,9 +1,12 @@
 package quantised
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +15,10 @@ import (
 	"amkc/passes/checkpoint"
 )
 
-const matrices = "../../testdata/models/quantised/matrices"
+const (
+	matrices = "../../testdata/models/quantised/matrices"
+	models   = "../../testdata/models/quantised/models"
+)
 
 // elements are what the matrices of the fixtures are made of.
 var elements = map[string]Element{
@@ -94,6 +100,49 @@ func TestMatrices(t *testing.T) {
 		})
 	}
 }
+
+// Every matrix of the models has the digest of what the library reads.
+func TestModels(t *testing.T) {
+	dirs, err := os.ReadDir(models)
+	require.NoError(t, err)
+	require.NotEmpty(t, dirs)
+	for _, dir := range dirs {
+		t.Run(dir.Name(), func(t *testing.T) {
+			c, scheme := schemeOf(t, filepath.Join(models, dir.Name()))
+			var want map[string]struct{ DType, SHA256 string }
+			text, err := os.ReadFile(filepath.Join(models, dir.Name(), "dequantised.json"))
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(text, &want))
+			plain := 0
+			for _, tensor := range c.Tensors() {
+				if module, ok := strings.CutSuffix(tensor.Name, ".weight"); ok && want[tensor.Name].DType == "" {
+					m, d := scheme.Open(c, module)
+					require.Nil(t, d)
+					require.Nil(t, m, "%s is not quantised", module)
+					plain++
+				}
+			}
+			require.NotZero(t, plain)
+			for key, w := range want {
+				m, d := scheme.Open(c, strings.TrimSuffix(key, ".weight"))
+				if d != nil {
+					require.NoError(t, d)
+				}
+				values := make([]float32, m.rows*m.cols)
+				require.NoError(t, m.NewReader().ReadF32(values, 0))
+				raw := make([]byte, len(values)*sizes[w.DType])
+				encoders[w.DType](raw, values)
+				require.Equal(t, w.SHA256, fmt.Sprintf("%x", sha256.Sum256(raw)), key)
+			}
+		})
+	}
+}
+
+var (
+	sizes    = map[string]int{"bfloat16": 2, "float16": 2, "float32": 4}
+	encoders = map[string]func([]byte, []float32){"bfloat16": half.EncodeBF16, "float16": half.EncodeF16,
+		"float32": half.EncodeF32}
+)
 
 var rounded = map[checkpoint.DType]func(float32) float32{checkpoint.F16: half.RoundF16, checkpoint.BF16: half.RoundBF16,
 	checkpoint.F32: func(f float32) float32 { return f }}

@@ -13,14 +13,15 @@ quantised/matrices/NAME is a few matrices in one format, of shapes that no model
     model.safetensors         the tensors that it stores
     dequantised.safetensors   the matrices as it reads them back, in its dtype, which is that of the scales
 
-quantised/models/NAME is a model as the zoo has them (generate.py), whose logits are computed in float32 with the weights
-that the library makes of the stored numbers in float32: scale times (q - zero), without a rounding. dequantised.json has
-the SHA-256 of each matrix in the library's dtype instead of the matrices.
+quantised/models/NAME is a model as the zoo has them (generate.py), but for its 32 positions. Its logits are computed in
+float32 with the weights that the library makes of the stored numbers in float32: scale times (q - zero), without a
+rounding. dequantised.json has the SHA-256 of each matrix in the library's dtype instead of the matrices.
 """
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -227,6 +228,34 @@ MATRICES = {  # the format, and the shapes of its matrices
 }
 
 
+TINY = {"vocab_size": 97, "hidden_size": 128, "intermediate_size": 160, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 1, "tie_word_embeddings": True}
+MODELS = {  # the format, the config, and which linears are not quantised: as the config says it, and which these are
+    "qwen2-ct-int4-zeros": (CompressedTensors("pack-quantized", BF16, **INT4, strategy="group", group_size=64,
+                                              symmetric=False), "Qwen2Config",
+                            {**TINY, "intermediate_size": 192, "num_key_value_heads": 2}, ["lm_head"], r"lm_head"),
+    "llama-ct-int4": (CompressedTensors("pack-quantized", BF16, **INT4, strategy="group", group_size=32), "LlamaConfig",
+                      {**TINY, "vocab_size": 521, "intermediate_size": 96, "tie_word_embeddings": False}, [], r"$^"),
+    "llama-ct-int8-mixed": (CompressedTensors("int-quantized", BF16, True, **INT8, strategy="channel"), "LlamaConfig",
+                            {**TINY, "intermediate_size": 136, "mlp_bias": True}, ["lm_head", r"re:.*self_attn\..*"],
+                            r"lm_head|.*self_attn\..*"),
+    "llama-ct-fp8": (CompressedTensors("float-quantized", BF16, True, **E4M3, strategy="channel"), "LlamaConfig",
+                     {**TINY, "tie_word_embeddings": False}, ["lm_head"], r"lm_head"),
+    "phi3-ct-int4": (CompressedTensors("pack-quantized", F16, **INT4, strategy="group", group_size=128), "Phi3Config",
+                     {**TINY, "intermediate_size": 128, "pad_token_id": 2}, ["lm_head"], r"lm_head"),
+    "qwen2-gptq": (GPTQ(FORMAT.GPTQ, 4, 128, True), "Qwen2Config",
+                   {**TINY, "intermediate_size": 288, "num_key_value_heads": 2}, [], r"lm_head"),
+    "llama-gptq-zeros": (GPTQ(FORMAT.GPTQ, 4, 32, False), "LlamaConfig", {**TINY, "tie_word_embeddings": False}, [],
+                         r"lm_head"),
+    "llama-gptq-v2": (GPTQ(FORMAT.GPTQ_V2, 8, 64, False), "LlamaConfig", TINY, [], r"lm_head"),
+    "qwen3-awq": (AWQ(64), "Qwen3Config", {**TINY, "head_dim": 32, "intermediate_size": 192}, ["lm_head"], r"lm_head"),
+    "llama-fp8-blocks": (FP8([128, 128]), "LlamaConfig",
+                         {**TINY, "num_hidden_layers": 1, "num_key_value_heads": 4, "intermediate_size": 256},
+                         ["lm_head"], r"lm_head"),
+}
+POSITIONS = 32
+
+
 def write_json(path, value):
     with open(path, "w", encoding="utf-8") as file:
         json.dump(value, file, indent=2, sort_keys=True, default=str)
@@ -261,14 +290,65 @@ def write_matrices(name):
     print(f"{name}: {', '.join(f'{key} {tuple(t.shape)} {t.dtype}' for key, t in stored.items())}")
 
 
+def quantise(model, layout, plain, dtype):
+    """The tensors of a model's checkpoint, and the SHA-256 of each matrix as the library reads it. The model has then
+    the weights that the tensors mean, in float32."""
+    stored, digests, tied = {}, {}, model.config.tie_word_embeddings
+    for name, module in model.named_modules():
+        quantised = isinstance(module, torch.nn.Linear) and not re.fullmatch(plain, name)
+        for part, p in module.named_parameters(recurse=False):
+            if quantised and part == "weight":
+                state = layout.store(p.data)
+                stored.update((f"{name}.{key}", tensor.contiguous()) for key, tensor in state.items())
+                read = layout.read(state).contiguous()
+                digest = hashlib.sha256(read.view(torch.uint8).numpy().tobytes()).hexdigest()
+                digests[f"{name}.weight"] = {"dtype": str(read.dtype).removeprefix("torch."), "sha256": digest}
+                p.data = layout.read(state, torch.float32).float()
+            else:
+                p.data = p.data.to(dtype)
+                if not (tied and name == "lm_head"):
+                    stored[f"{name}.{part}"] = p.data
+                p.data = p.data.float()
+    return stored, digests
+
+
+def write_model(name):
+    layout, kind, fields, ignored, plain = MODELS[name]
+    folder = fresh("models", name)
+    dtype = layout.dtype if isinstance(layout, CompressedTensors) else BF16 if isinstance(layout, FP8) else F16
+    for seed in range(100):
+        config = generate.config_of(kind, {**fields, "dtype": str(dtype).removeprefix("torch.")})
+        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+        generate.set_weights(model.float(), seed)
+        stored, digests = quantise(model, layout, plain, dtype)
+        model.eval()
+        ids = np.random.default_rng(seed).integers(0, fields["vocab_size"], POSITIONS).tolist()
+        want = generate.logits(model, ids)
+        text, margin = generate.greedy(model, ids[:generate.PROMPT], POSITIONS - generate.PROMPT)
+        if margin >= generate.MARGIN and len(set(text)) >= generate.DISTINCT:
+            break
+        print(f"{name}: seed {seed} is passed over: margin {margin:.2g}, {len(set(text))} ids")
+    else:
+        raise RuntimeError(f"{name}: no seed will do")
+    save_file(stored, os.path.join(folder, "model.safetensors"), {"format": "pt"})
+    write_json(os.path.join(folder, "config.json"), {**config.to_dict(), "quantization_config": layout.config(ignored)})
+    write_json(os.path.join(folder, "dequantised.json"), digests)
+    np.save(os.path.join(folder, "ref_input_ids.npy"), np.array(ids, np.int32))
+    np.save(os.path.join(folder, "ref_logits_f32.npy"), want.astype(np.float32))
+    np.save(os.path.join(folder, "ref_greedy_from8.npy"), np.array(text, np.int32))
+    size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder))
+    print(f"{name}: seed {seed}, {size // 1024} KiB, {len(digests)} matrices, logits up to {np.abs(want).max():.2g}, "
+          f"margin {margin:.2g}, {len(set(text))} ids")
+
+
 def main():
-    names = sys.argv[1:] or list(MATRICES)
-    if unknown := [n for n in names if n not in MATRICES]:
-        sys.exit(f"{', '.join(unknown)}: not known; there are {', '.join(MATRICES)}")
+    names = sys.argv[1:] or [*MATRICES, *MODELS]
+    if unknown := [n for n in names if n not in MATRICES and n not in MODELS]:
+        sys.exit(f"{', '.join(unknown)}: not known; there are {', '.join([*MATRICES, *MODELS])}")
     transformers.utils.logging.set_verbosity_error()
     torch.set_num_threads(1)
     for name in names:
-        write_matrices(name)
+        (write_matrices if name in MATRICES else write_model)(name)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,156 @@
+package passes
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/passes/checkpoint"
+)
+
+const quantisedModels = "../testdata/models/quantised/models/"
+
+// tensorsOf reads the tensors and the config of a model.
+func tensorsOf(t *testing.T, dir string) (map[string]stored, string) {
+	t.Helper()
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer c.Close()
+	out := map[string]stored{}
+	for _, tensor := range c.Tensors() {
+		raw, err := tensor.Raw()
+		require.NoError(t, err)
+		out[tensor.Name] = stored{string(tensor.DType), slices.Clone(tensor.Shape), slices.Clone(raw)}
+	}
+	return out, string(c.Config.Model.Raw)
+}
+
+// Every tensor of a quantised model is accounted for, and its matrices are those that the graph asks for.
+func TestQuantisedModels(t *testing.T) {
+	dirs, err := os.ReadDir(quantisedModels)
+	require.NoError(t, err)
+	for _, dir := range dirs {
+		s, err := importModel(t, quantisedModels+dir.Name())
+		require.NoError(t, err, dir.Name())
+		require.Len(t, s.Consumed, len(s.Source.Weights.Tensors()), dir.Name())
+		require.NotEmpty(t, s.Matrices)
+		keys := map[string]bool{}
+		for _, w := range s.Graph.Weights() {
+			keys[w.Key] = true
+		}
+		for key := range s.Matrices {
+			require.True(t, keys[key], "%s: %s", dir.Name(), key)
+		}
+	}
+}
+
+// A checkpoint whose inputs are quantised too is compiled with a warning.
+func TestQuantisedInputs(t *testing.T) {
+	for name, warned := range map[string]bool{"llama-ct-fp8": true, "llama-fp8-blocks": true, "llama-gptq-v2": false,
+		"llama-ct-int4": false} {
+		s, err := importModel(t, quantisedModels+name)
+		require.NoError(t, err)
+		require.Equal(t, warned, strings.Contains(s.Diags.Error(), "AMK1126"), "%s: %v", name, s.Diags)
+	}
+}
+
+// What does not fit between the tensors of a quantised model, its config and what one stage streams is refused.
+func TestQuantisedRefusals(t *testing.T) {
+	const q, down = "model.layers.1.self_attn.q_proj", "model.layers.1.mlp.down_proj"
+	zeros := func(dtype string, size int, shape ...int) stored {
+		for _, n := range shape {
+			size *= n
+		}
+		return stored{dtype, shape, make([]byte, size)}
+	}
+	plain := func(tensors map[string]stored, module string, shape ...int) {
+		for name := range tensors {
+			if strings.HasPrefix(name, module+".weight") {
+				delete(tensors, name)
+			}
+		}
+		tensors[module+".weight"] = zeros("BF16", 2, shape...)
+	}
+	group := func(tensors map[string]stored, module string, groups ...int) {
+		tensors[module+".weight_scale"] = stored{"F16", groups, slices.Repeat([]byte{0, 0x3c}, groups[0]*groups[1])}
+	}
+	for name, c := range map[string]struct {
+		model string
+		edit  func(tensors map[string]stored, config *string)
+		says  string
+	}{
+		"a stage of two kinds": {"llama-ct-int4", func(tensors map[string]stored, _ *string) {
+			plain(tensors, "model.layers.0.self_attn.k_proj", 32, 128)
+		}, "tensor model.layers.0.self_attn.k_proj.weight: error: is not quantised, and " +
+			"model.layers.0.self_attn.q_proj.weight is I4 in groups of 32 with scales of BF16"},
+		"a layer of another kind": {"llama-ct-int4", func(tensors map[string]stored, _ *string) {
+			plain(tensors, down, 128, 96)
+		}, "tensor " + down + ".weight: error: is not quantised, and model.layers.0.mlp.down_proj.weight is I4"},
+		"scales of another type": {"llama-ct-int4", func(tensors map[string]stored, _ *string) {
+			group(tensors, down, 128, 3)
+		}, "is I4 in groups of 32 with scales of F16, and model.layers.0.mlp.down_proj.weight is I4"},
+		"no config": {"llama-ct-int4", func(_ map[string]stored, config *string) {
+			*config = strings.Replace(*config, "quantization_config", "sep_token_id", 1)
+		}, "the config does not say how"},
+		"another size": {"llama-ct-int4", func(_ map[string]stored, config *string) {
+			*config = strings.Replace(*config, `"intermediate_size": 96`, `"intermediate_size": 64`, 1)
+		}, "has shape [96 128]; the config makes it [64 128]"},
+		"a part is missing": {"llama-ct-int4", func(tensors map[string]stored, _ *string) {
+			delete(tensors, q+".weight_scale")
+		}, "tensor " + q + ".weight: error: weight_scale is missing"},
+		"a part too many": {"llama-ct-int4", func(tensors map[string]stored, _ *string) {
+			tensors[q+".qweight"] = zeros("I32", 4, 1)
+		}, "AMK1111"},
+		"a matrix that is said to be plain": {"llama-ct-int4", func(_ map[string]stored, config *string) {
+			*config = strings.Replace(*config, `"ignore": []`, `"ignore": ["re:.*q_proj"]`, 1)
+		}, "tensor " + q + ".weight: error: is stored quantised, and quantization_config says that it is not"},
+		"a matrix twice": {"llama-gptq-v2", func(tensors map[string]stored, _ *string) {
+			tensors[q+".weight"] = zeros("F16", 2, 128, 128)
+		}, "AMK1111"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tensors, config := tensorsOf(t, quantisedModels+c.model)
+			c.edit(tensors, &config)
+			_, err := importModel(t, writeModel(t, config, tensors))
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+// Zero points may be there in one matrix of a stage and not in another.
+func TestZerosOfSome(t *testing.T) {
+	tensors, config := tensorsOf(t, quantisedModels+"llama-gptq-zeros")
+	config = strings.Replace(config, `"desc_act"`, `"dynamic": {"+:.*q_proj": {"sym": true}}, "desc_act"`, 1)
+	for layer := range 2 {
+		key := "model.layers." + string(rune('0'+layer)) + ".self_attn.q_proj.qzeros"
+		for i := range tensors[key].data {
+			tensors[key].data[i] = 0x77 // the middle, less one
+		}
+	}
+	s, err := importModel(t, writeModel(t, config, tensors))
+	require.NoError(t, err)
+	require.False(t, s.Matrices["model.layers.0.self_attn.q_proj.weight"].Zeros)
+	require.True(t, s.Matrices["model.layers.0.self_attn.k_proj.weight"].Zeros)
+}
+
+// A family whose checkpoints have columns as rows is not read from tensors that have rows as rows.
+func TestTransposedFamily(t *testing.T) {
+	config, err := os.ReadFile("../testdata/models/zoo/gpt2/config.json")
+	require.NoError(t, err)
+	tensors, _ := tensorsOf(t, "../testdata/models/zoo/gpt2")
+	const key = "transformer.h.0.attn.c_proj"
+	w, ok := tensors[key+".weight"]
+	require.True(t, ok)
+	require.Equal(t, w.shape[0], w.shape[1], "a square matrix, whose shape tells nothing")
+	n := w.shape[0]
+	delete(tensors, key+".weight")
+	tensors[key+".weight"] = stored{"F8_E4M3", w.shape, make([]byte, n*n)}
+	tensors[key+".weight_scale_inv"] = stored{"F32", []int{1, 1}, f32Bytes(1)}
+	text := strings.Replace(string(config), "{", `{"quantization_config": {"quant_method": "fp8",
+		"weight_block_size": null},`, 1)
+	_, err = importModel(t, writeModel(t, text, tensors))
+	require.ErrorContains(t, err, "columns as rows")
+}
