@@ -124,6 +124,7 @@ type cudaData struct {
 	Kinds       []string     // lines that list the kinds of the layers, where there are several
 	Barriers    bool         // whether a step has any
 
+	Quantised    bool     // a matrix is
 	Replicates   bool     // every SM has the whole residual
 	RotatesHeads bool     // in attention, and not as rows are finished
 	Walk         []string // lines of the producer's walk

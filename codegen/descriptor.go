@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 	"amkc/knobs"
 )
 
@@ -37,7 +38,11 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 	if err != nil {
 		return nil, err
 	}
-	st.Fields = fields
+	st.Fields, st.Matrix = fields, b.matrixFormat(s, at)
+	if q, quantised := st.Matrix.(format.Quantised); quantised {
+		st.Fields = append(st.Fields, field{"WeightFormat", "kWeights", weightFormat(q), "of the matrix"})
+		b.d.Quantised = true
+	}
 	if kind == bodyProduct {
 		if st.Func, err = b.product(s, at, name); err != nil {
 			return nil, err
@@ -47,6 +52,22 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 	b.d.Stages = append(b.d.Stages, st)
 	b.d.Descriptors = append(b.d.Descriptors, st)
 	return st, nil
+}
+
+// matrixFormat is that of the matrix which a stage streams, or takes a row of; nil: it has none.
+func (b *builder) matrixFormat(s *ir.Stage, at site) format.Format {
+	for _, code := range []ir.Opcode{ir.GEMV, ir.EMBED} {
+		if matrix := b.buffer(buf(op(s, code).In, 1), at); matrix != nil {
+			return matrix.Format()
+		}
+	}
+	return nil
+}
+
+// weightFormat is a WeightFormat of weight_format.cuh.
+func weightFormat(f format.Quantised) string {
+	return fmt.Sprintf("{%s, %d, %s, %t}", map[string]string{"I4": "kInt4", "I8": "kInt8", "F8E4M3": "kE4m3"}[f.DType()],
+		f.Group(), map[string]string{"F32": "kFp32", "F16": "kFp16", "BF16": "kBf16"}[f.Scale()], f.Zeros())
 }
 
 // stageNumber is the enumerator of a descriptor's stage.
@@ -114,7 +135,8 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 	case bodyProduct:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
 		warps := knobs.Warps.Of(&b.p.Config, s.Role)
-		if err := b.checkGEMV(s, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1]), warps); err != nil {
+		f := b.buffer(operand(op(s, ir.GEMV).In, 1).Buf, at).Format()
+		if err := b.checkGEMV(s, f, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1]), warps); err != nil {
 			return nil, err
 		}
 		for _, k := range knobs.StageConstants() {

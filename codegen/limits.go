@@ -3,6 +3,7 @@ package codegen
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 	"amkc/knobs"
 )
 
@@ -29,17 +30,8 @@ const (
 	consumerWarps = 8
 )
 
-// quad is the columns and the bytes of a quad of a tile.
-func quad(m *ir.Model) (columns, bytes int) {
-	g := ir.MatrixFormat(m.Weights).Geometry()
-	return ir.QuadBlocks * g.Columns, ir.QuadBlocks * g.BlockBytes
-}
-
 // maxColumns is what the warps of a block keep of a vector on tensor cores.
-func maxColumns(m *ir.Model) int {
-	columns, _ := quad(m)
-	return ir.MaxQuads * columns * consumerWarps
-}
+const maxColumns = ir.MaxQuads * format.QuadColumns * consumerWarps
 
 // checkKnobs refuses settings that no stage body is written for, before anything is computed with them.
 func (b *builder) checkKnobs() error {
@@ -48,11 +40,11 @@ func (b *builder) checkKnobs() error {
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps
 // the vector in shared memory and has no such bound.
-func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
+func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) error {
 	if !b.usesMMA() || columns%4 != 0 {
 		return nil
 	}
-	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), ir.MatrixFormat(b.p.Model.Weights).Geometry()
+	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), f.Geometry()
 	perWarp := func(chunk, warps int) int { return ir.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
 	case each <= ir.MaxQuads:
@@ -62,7 +54,7 @@ func (b *builder) checkGEMV(s *ir.Stage, columns, warps int) error {
 		n.add(s.Name, columns)
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"it reads %s, and the warps of a block keep at most %d in registers; want %s",
-			values(&b.p.Model, columns), maxColumns(&b.p.Model), b.wantRoom(&n))
+			values(&b.p.Model, columns), maxColumns, b.wantRoom(&n))
 	default:
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are %d quads per warp, and at most %d fit; want "+
@@ -129,10 +121,11 @@ func (b *builder) checkStream(slots int) error {
 	return nil
 }
 
-// tileBytes is what one tile of a product takes in the ring.
-func (b *builder) tileBytes(g *ir.Op) int {
-	quadColumns, quadBytes := quad(&b.p.Model)
-	return (b.rangeExtent(g.In[1].Dims[1]) + quadColumns - 1) / quadColumns * quadBytes
+// tileBytes is what one tile of a product takes in the ring, in whole slots.
+func tileBytes(s *stage, columns, slot int) int {
+	bytes := s.Matrix.Geometry().QuadBytes()
+	quads, perSlot := (columns+format.QuadColumns-1)/format.QuadColumns, max(1, slot/bytes)
+	return (quads + perSlot - 1) / perSlot * slot
 }
 
 // checkGroups bounds what a group of warps skips in the ring where fewer than all share a tile: the tiles of the
@@ -153,7 +146,7 @@ func (b *builder) checkGroups(slot, slots int) error {
 			continue
 		}
 		groups := consumerWarps / knobs.Warps.Of(&b.p.Config, s.IR.Role)
-		tile := b.tileBytes(g)
+		tile := tileBytes(s, b.rangeExtent(g.In[1].Dims[1]), slot)
 		if skipped := (groups - 1) * ((tile + slot - 1) / slot); skipped > 0 && skipped+1+window > slots {
 			return diag.Errorf(codeLimit, "stage "+s.IR.Name,
 				"%d tiles of %d bytes at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 	"amkc/ir/transform"
 )
 
@@ -123,6 +124,9 @@ func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ...transform.Tran
 		}
 	}
 	at := r.address(n, k, tensors[0].Key, places)
+	if q, quantised := r.p.Buffers[places[0].Declared].Format().(format.Quantised); quantised {
+		return fmt.Sprintf("{%s, %d, %d, %s}", at, places[0].first, places[0].step, weightFormat(q)), nil
+	}
 	switch s := &places[0]; {
 	case s.step != 1:
 		return fmt.Sprintf("{%s, %d, %d}", at, s.first, s.step), nil
@@ -173,14 +177,17 @@ func (r *referenceWriter) places(n *ir.GraphNode, w *ir.GraphWeight, order trans
 // checkSupply refuses a tensor that is packed otherwise than the functions of reference.cuh read it.
 func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key string, s *supply) error {
 	b := &r.p.Buffers[s.Declared]
-	layout := ir.RowMajor
-	if len(w.Shape) == 2 {
+	dtype, layout := r.g.Model.Weights, ir.RowMajor
+	switch {
+	case len(w.Shape) == 2 && b.Layout.Kind == ir.Tile8x128 && b.Format() != nil:
+		dtype, layout = b.DType, ir.Tile8x128
+	case len(w.Shape) == 2:
 		layout = ir.Tile8x32
 	}
 	switch {
-	case b.DType != r.g.Model.Weights || b.Layout.Kind != layout:
+	case b.DType != dtype || b.Layout.Kind != layout:
 		return r.refuse(n, "needs %s, and %s holds it as %s in %s; want %s in %s", key, b.Name, b.DType, b.Layout,
-			r.g.Model.Weights, layout)
+			dtype, layout)
 	case len(b.Shape) != len(w.Shape) || !slices.Equal(b.Shape[1:], w.Shape[1:]) ||
 		s.first+(w.Shape[0]-1)*s.step >= b.Shape[0]:
 		return r.refuse(n, "needs %s %v from row %d on, and %s has the shape %v", key, w.Shape, s.first, b.Name,

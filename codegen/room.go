@@ -125,7 +125,7 @@ func (b *builder) wantRoom(n *need) string {
 // hasRoom reports whether the program would fit a target, with the settings that take least room.
 func (n *need) hasRoom(m *ir.Model, t *ir.Target) bool {
 	tensorCores := t.RunsOnTensorCores(m.Weights)
-	if tensorCores && (n.widest > maxColumns(m) || m.HeadDim > maxMMAHead || m.HeadDim%4 != 0) {
+	if tensorCores && (n.widest > maxColumns || m.HeadDim > maxMMAHead || m.HeadDim%4 != 0) {
 		return false
 	}
 	least := max(ir.MinChunk, cacheBytes(m, 16))

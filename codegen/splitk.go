@@ -24,7 +24,7 @@ func (b *builder) splitFields(s *ir.Stage, at site) ([]field, error) {
 	}
 	d, columns := &s.Dist, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1])
 	whole := b.buffer(buf(op(s, ir.GEMV).In, 1), at).Shape[1]
-	block := ir.MatrixFormat(b.p.Model.Weights).Geometry().Columns
+	block := b.buffer(buf(op(s, ir.GEMV).In, 1), at).Format().Geometry().Columns
 	if d.SMs%parts != 0 || rows%d.Grain != 0 || d.Empty || columns%block != 0 || columns*parts != whole {
 		return nil, diag.Errorf(codeDist, "stage "+s.Name, "has %d parts of %d of %d columns and %d rows each, in "+
 			"grains of %d over %d SMs; want as many SMs for each part, whole grains, and all columns in blocks of %d",

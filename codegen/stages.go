@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 )
 
 // body names what carries out a stage: a function of the device runtime, or for a matrix product one of stages.h that
@@ -116,13 +117,22 @@ type stage struct {
 	Struct string // name of its descriptor
 	Enum   string // name of its number in stall records
 	Ops    []string
-	Fields []field    // of the descriptor
-	Func   *stageFunc // of a matrix product; nil otherwise
+	Fields []field       // of the descriptor
+	Matrix format.Format // of the matrix that it streams, or takes rows of; nil: none
+	Func   *stageFunc    // of a matrix product; nil otherwise
 }
 
 // field is a constant of a descriptor.
 type field struct {
 	Type, Name, Value, Note string
+}
+
+// Is gives the constant its value, in C++: a list of them is in braces already.
+func (f field) Is() string {
+	if strings.HasPrefix(f.Value, "{") {
+		return f.Value
+	}
+	return " = " + f.Value
 }
 
 // classify finds the body of a stage; that of the end of a step is taken for an arrival at a barrier.

@@ -3,6 +3,7 @@ package cost
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 	"amkc/ir/op"
 	"amkc/knobs"
 )
@@ -198,11 +199,11 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	tiles, bytes := g.Tiles(dims[0]), g.TileBytes(dims[1])
 	t.tiles += tiles
 	t.streamed += float64(tiles) * float64(bytes)
-	t.chunks += float64(tiles) * float64(ceil(bytes, r.chunk))
-	quads, inChunk := ceil(g.Blocks(dims[1]), ir.QuadBlocks), max(1, r.chunk/(ir.QuadBlocks*g.BlockBytes))
+	t.chunks += float64(tiles) * float64(ceil(bytes, max(1, r.chunk/g.QuadBytes())*g.QuadBytes()))
+	quads, inChunk := ceil(dims[1], format.QuadColumns), max(1, r.chunk/g.QuadBytes())
 	full := quads / inChunk
 	t.quads = full*ceil(inChunk, s.warps) + ceil(quads-full*inChunk, s.warps)
-	t.ragged = dims[1]%(ir.QuadBlocks*g.Columns) != 0 || (quads-full*inChunk)%s.warps != 0 ||
+	t.ragged = dims[1]%format.QuadColumns != 0 || (quads-full*inChunk)%s.warps != 0 ||
 		full > 0 && inChunk%s.warps != 0
 }
 

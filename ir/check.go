@@ -164,7 +164,7 @@ func (c *checker) group(g *Group) {
 func (b *Buffer) layoutWants() string {
 	bits := b.DType.Bits()
 	switch b.Layout.Kind {
-	case Tile8x32:
+	case Tile8x32, Tile8x128:
 		if len(b.Shape) != 2 || b.Format() == nil {
 			return "two dimensions, and one of the formats " + format.Names()
 		}

@@ -39,7 +39,7 @@ func TestGoldenText(t *testing.T) {
 		Heads:        4, KVHeads: 2, HeadDim: 16, Vocab: 96, MaxSeq: 64, Tied: true, Eps: 1e-5}, p.Model)
 	require.Equal(t, Buffer{Name: "L{i}.x", First: 0, Count: 3, Kind: Activation, DType: BF16, Shape: []int{64},
 		Space:  GlobalScratch,
-		Layout: Layout{Word32, 2}, Pages: []string{"xchg0"}}, p.Buffers[18])
+		Layout: Layout{Kind: Word32, Copies: 2}, Pages: []string{"xchg0"}}, p.Buffers[18])
 	loop := p.Variants[1].Body[1].(*Loop)
 	require.Equal(t, []int{0, 2, 6}, []int{loop.First, loop.Count, len(loop.Body)})
 	require.Equal(t, Dist{Kind: Spread, Extent: 128, Grain: 8, SMs: 4, Step: 3}, loop.Body[0].Dist)

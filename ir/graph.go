@@ -51,6 +51,8 @@ type GraphWeight struct {
 	// Chain makes what the node takes of the tensor. Stored is the tensor's own shape, where it is another.
 	Chain  transform.Chain
 	Stored []int
+	// Storage is how a matrix is streamed; nil: as the weights of the model are.
+	Storage *Storage
 	// Parts are the tensors that it is made of, one after the other; nil: it is of one. Then it has no Key.
 	Parts []GraphWeight
 }

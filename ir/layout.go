@@ -16,9 +16,10 @@ const (
 	KVRows16                    // the same blocks with plain rows inside, for the path without mma
 	Word32                      // exchanged: {16-bit value, 16-bit epoch}
 	Word64                      // exchanged: {32-bit value, 32-bit epoch}
+	Tile8x128                   // weights [N,K] in tiles of 8 rows and quantised blocks of 128 columns with scales
 )
 
-var layoutNames = [...]string{"rowmajor", "tile8x32", "kvfrag16", "kvrows16", "word32", "word64"}
+var layoutNames = [...]string{"rowmajor", "tile8x32", "kvfrag16", "kvrows16", "word32", "word64", "tile8x128"}
 
 func (k LayoutKind) String() string { return enumName(layoutNames[:], int(k)) }
 
@@ -32,12 +33,23 @@ func ParseLayoutKind(s string) (LayoutKind, error) {
 type Layout struct {
 	Kind   LayoutKind
 	Copies int
+	Scales Scales // of Tile8x128
+}
+
+// Scales is what travels with the elements of a quantised matrix, for each row and group of columns.
+type Scales struct {
+	Group int   // columns
+	DType DType // F32, F16 or BF16
+	Zeros bool  // whether there are zero points too
 }
 
 // Words reports whether elements travel as self-validating words.
 func (l Layout) Words() bool { return l.Kind == Word32 || l.Kind == Word64 }
 
 func (l Layout) String() string {
+	if l.Kind == Tile8x128 {
+		return format.BlocksLayout(l.Scales.Group, l.Scales.DType.String(), l.Scales.Zeros)
+	}
 	if l.Copies > 1 {
 		return fmt.Sprintf("%sx%d", l.Kind, l.Copies)
 	}
@@ -45,13 +57,35 @@ func (l Layout) String() string {
 }
 
 // Format returns the weight format that the buffer's layout and element type are, or nil if they are none.
-func (b *Buffer) Format() format.Format { return format.Find(b.Layout.Kind.String(), b.DType.String()) }
-
-// MatrixFormat returns the format that the matrices of a model are streamed in whose weights have the given type, or
-// nil if the kernel streams no such weights.
-func MatrixFormat(weights DType) format.Format {
-	return (&Buffer{DType: weights, Layout: Layout{Kind: Tile8x32}}).Format()
+func (b *Buffer) Format() format.Format {
+	return format.Find(Layout{Kind: b.Layout.Kind, Scales: b.Layout.Scales}.String(), b.DType.String())
 }
+
+// Storage is how a matrix is streamed: its element type, and its scales if it is quantised.
+type Storage struct {
+	DType  DType
+	Scales Scales
+}
+
+// Quantised reports whether the elements have scales.
+func (s Storage) Quantised() bool { return s.Scales != Scales{} }
+
+// Layout is that of a matrix in tiles.
+func (s Storage) Layout() Layout {
+	if s.Quantised() {
+		return Layout{Kind: Tile8x128, Scales: s.Scales}
+	}
+	return Layout{Kind: Tile8x32}
+}
+
+// Format returns the format of a matrix in tiles, or nil if there is none.
+func (s Storage) Format() format.Format {
+	return (&Buffer{DType: s.DType, Layout: s.Layout()}).Format()
+}
+
+// MatrixFormat returns the format that the matrices of a model are streamed in whose weights have the given type, if
+// they are not quantised, or nil if the kernel streams no such weights.
+func MatrixFormat(weights DType) format.Format { return Storage{DType: weights}.Format() }
 
 // roundUp returns n rounded up to a multiple of m.
 func roundUp(n, m int) int { return (n + m - 1) / m * m }
@@ -59,7 +93,7 @@ func roundUp(n, m int) int { return (n + m - 1) / m * m }
 // Bytes returns the size of one copy of the buffer, padding included.
 func (b *Buffer) Bytes() int {
 	switch b.Layout.Kind {
-	case Tile8x32:
+	case Tile8x32, Tile8x128:
 		rows, cols := b.Matrix()
 		if f := b.Format(); f != nil && b.Numel() <= maxBytes {
 			return f.Bytes(rows, cols)
@@ -99,7 +133,7 @@ func (b *Buffer) cache() (heads, rows, hd int, ok bool) {
 func (b *Buffer) Offset(linear int) int {
 	size := b.DType.Bits() / 8
 	switch b.Layout.Kind {
-	case Tile8x32:
+	case Tile8x32, Tile8x128:
 		_, cols := b.Matrix()
 		if f := b.Format(); f != nil {
 			return f.At(linear/cols, linear%cols, cols)

@@ -46,6 +46,9 @@ func TestLayoutsAreInjective(t *testing.T) {
 
 func TestLayoutStrings(t *testing.T) {
 	for kind := range layoutNames {
+		if LayoutKind(kind) == Tile8x128 {
+			continue // has scales, and no copies
+		}
 		for _, copies := range []int{0, 2, 17} {
 			l := Layout{Kind: LayoutKind(kind), Copies: copies}
 			back, err := ParseLayout(l.String())
@@ -53,7 +56,15 @@ func TestLayoutStrings(t *testing.T) {
 			require.Equal(t, l, back)
 		}
 	}
-	for _, s := range []string{"", "x2", "word32x", "word32x1", "word32x-2", "word32x9999", "word32 x2"} {
+	for _, s := range []Scales{{64, BF16, true}, {32, F16, false}, {128, F32, false}} {
+		l := Layout{Kind: Tile8x128, Scales: s}
+		back, err := ParseLayout(l.String())
+		require.NoError(t, err)
+		require.Equal(t, l, back)
+	}
+	for _, s := range []string{"", "x2", "word32x", "word32x1", "word32x-2", "word32x9999", "word32 x2", "tile8x128",
+		"tile8x128.", "tile8x128.g64", "tile8x128.64.BF16", "tile8x128.g064.BF16", "tile8x128.g64.BF16.",
+		"tile8x128.g64.BF16.zero", "tile8x128.g-4.BF16", "tile8x128.g64.B16", "tile8x128x2"} {
 		_, err := ParseLayout(s)
 		require.Error(t, err, s)
 	}

@@ -1,9 +1,12 @@
 package ir
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	"amkc/ir/format"
 )
 
 // The strings below are shared by the text and the JSON form: operands, parameter values, layouts.
@@ -148,19 +151,44 @@ func (c *cursor) float(end int) float64 {
 	return v
 }
 
-// ParseLayout reads the form that Layout.String prints: a kind, and x and the number of copies if there are several.
+// ParseLayout reads the form that Layout.String prints: a kind, and x and the number of copies if there are several, or
+// a dot and the scales of a quantised one.
 func ParseLayout(s string) (Layout, error) {
+	if scales, ok := strings.CutPrefix(s, Tile8x128.String()+"."); ok {
+		return parseScales(scales)
+	}
 	kind, err := ParseLayoutKind(s)
-	if err == nil {
+	switch {
+	case err == nil && kind == Tile8x128:
+		return parseScales("")
+	case err == nil:
 		return Layout{Kind: kind}, nil
 	}
 	if cut := strings.LastIndexByte(s, 'x'); cut > 0 {
 		copies, cerr := strconv.Atoi(s[cut+1:])
-		if kind, kerr := ParseLayoutKind(s[:cut]); kerr == nil && cerr == nil && copies > 1 && copies <= MaxCopies {
+		kind, kerr := ParseLayoutKind(s[:cut])
+		if kerr == nil && kind != Tile8x128 && cerr == nil && copies > 1 && copies <= MaxCopies {
 			return Layout{Kind: kind, Copies: copies}, nil
 		}
 	}
 	return Layout{}, err
+}
+
+// parseScales reads g64.BF16 or g64.BF16.zeros.
+func parseScales(s string) (Layout, error) {
+	rest, zeros := strings.CutSuffix(s, ".zeros")
+	group, dtype, _ := strings.Cut(rest, ".")
+	l := Layout{Kind: Tile8x128, Scales: Scales{Zeros: zeros}}
+	n, err := strconv.Atoi(strings.TrimPrefix(group, "g"))
+	if err == nil {
+		l.Scales.Group = n
+		l.Scales.DType, err = ParseDType(dtype)
+	}
+	if err != nil || n < 1 || l.String() != Tile8x128.String()+"."+s {
+		return Layout{}, fmt.Errorf("scales %s; want them as in %s", strconv.Quote(clip(s)),
+			format.BlocksLayout(64, BF16.String(), true))
+	}
+	return l, nil
 }
 
 // MaxCopies bounds the copies of a layout.

@@ -17,12 +17,9 @@ const (
 
 const warps = 8 // that compute
 
-// On tensor cores, a warp multiplies the columns of a matrix by quads of blocks, and keeps at most MaxQuads quads of
-// the vector in registers.
-const (
-	QuadBlocks = 4
-	MaxQuads   = 32
-)
+// MaxQuads is how many quads of the vector, of format.QuadColumns columns each, a warp keeps in registers on tensor
+// cores.
+const MaxQuads = 32
 
 // MaxReplicated is how many values of a residual that every SM has all of, or of the parts of a branch that is added to
 // it, the threads of a block have a bit for, as replicated.cuh counts.
@@ -38,7 +35,7 @@ func MaxReplicated(m *Model) int {
 // anew, so that small chunks cost some warps a place without a quad. As GemvShape of gemv_mma.cuh counts them.
 func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
 	ceil := func(n, d int) int { return (n + d - 1) / d }
-	quads, chunkQuads := ceil(columns, QuadBlocks*g.Columns), max(1, chunk/(QuadBlocks*g.BlockBytes))
+	quads, chunkQuads := ceil(columns, format.QuadColumns), max(1, chunk/g.QuadBytes())
 	chunks := ceil(quads, chunkQuads)
 	return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
 }

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 )
 
 const tileRows = 8
@@ -40,7 +41,7 @@ func chunkThatFits(c *Case, _ string) int {
 // quads are those that a warp has of the widest vector; 0 without tensor cores, where it has none.
 func (c *Case) quads(chunk int) int {
 	m := c.Model
-	f := ir.MatrixFormat(m.Weights)
+	f := c.format
 	if f == nil || !c.Target.RunsOnTensorCores(m.Weights) {
 		return 0
 	}
@@ -87,10 +88,11 @@ func inFlightOfLongLayers(c *Case, _ string) int {
 // layerMicros is how long the weights of a layer stream, in us; 0 where the bandwidth is not known.
 func layerMicros(c *Case) float64 {
 	t, m := c.Target, c.Model
-	if t.HBMGBs == 0 {
+	if t.HBMGBs == 0 || c.format == nil {
 		return 0
 	}
-	return float64(m.Weights.Bytes(m.Hidden*(2*(m.Heads+m.KVHeads)*m.HeadDim+3*m.Intermediate))) / (1e3 * t.HBMGBs)
+	elements, g := m.Hidden*(2*(m.Heads+m.KVHeads)*m.HeadDim+3*m.Intermediate), c.format.Geometry()
+	return float64(elements) * float64(g.BlockBytes) / float64(g.Rows*g.Columns) / (1e3 * t.HBMGBs)
 }
 
 // stockOfShortLayers makes the stream give way to the exchanges where these take longer than it: fewer chunks are in
@@ -128,16 +130,16 @@ func paceOfStock(c *Case, _ string) int {
 func warpsOfShortRows(c *Case, stage string) int {
 	const short = 4
 	m, t, all := c.Model, c.Target, c.rows[Warps].Default
-	f := ir.MatrixFormat(m.Weights)
+	f := c.format
 	if f == nil {
 		return all
 	}
 	g := f.Geometry()
-	quads := (g.Blocks(m.Hidden) + ir.QuadBlocks - 1) / ir.QuadBlocks
+	quads := (m.Hidden + format.QuadColumns - 1) / format.QuadColumns
 	if t == nil || quads != 4 && quads != 8 || !t.RunsOnTensorCores(m.Weights) {
 		return all
 	}
-	chunk, tile := c.Of(ChunkBytes), quads*ir.QuadBlocks*g.BlockBytes
+	chunk, tile := c.Of(ChunkBytes), quads*g.QuadBytes()
 	if (tile+chunk-1)/chunk+1+c.Of(InFlight) > c.slots() {
 		return all
 	}

@@ -8,6 +8,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 )
 
 // A Case is what defaults and checks look at: a configuration that is being resolved for a model and a target.
@@ -15,6 +16,7 @@ type Case struct {
 	Model  *ir.Model
 	Target *ir.Target // nil: not known
 	kept   ir.Kept
+	format format.Format // of most of the layers' weights; nil: one that the kernel does not stream
 	given  *ir.ScheduleConfig
 	rows   []Row
 	values map[setting]int
@@ -65,9 +67,11 @@ func where(path string) string { return "config: " + path }
 
 // Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated.
 // What an SM keeps takes its room from the ring: of the residual at least an even share, or kept.Rows if that is more.
-// It leaves sm_assignment and fusion_grouping to the passes that carry them out.
-func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, kept ir.Kept) (ir.ScheduleConfig, diag.List) {
-	c := &Case{Model: m, Target: t, kept: kept, given: &config, rows: table[:], values: map[setting]int{}}
+// Most of the weights of layers are in the given format, which may be nil. It leaves sm_assignment and fusion_grouping
+// to the passes that carry them out.
+func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, kept ir.Kept,
+	f format.Format) (ir.ScheduleConfig, diag.List) {
+	c := &Case{Model: m, Target: t, kept: kept, format: f, given: &config, rows: table[:], values: map[setting]int{}}
 	out := ir.ScheduleConfig{SMAssignment: config.SMAssignment, FusionGrouping: config.FusionGrouping}
 	diags := Check(&config)
 	for i := range c.rows {

@@ -7,6 +7,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 	"amkc/ir/op"
 	"amkc/knobs"
 )
@@ -29,7 +30,7 @@ var Lower = Pass{
 }
 
 func runLower(s *State) error {
-	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target, keptBy(s.Graph))
+	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target, keptBy(s.Graph), mostStreamed(s.Graph))
 	var bad *diag.Diagnostic
 	config.SMAssignment, bad = assignmentOf(config.SMAssignment, s.Target)
 	diags.Add(bad)
@@ -375,4 +376,34 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ADD, Out: sums,
 		In: []ir.Operand{l.tokens.view(residual, task), l.tokens.view(l.value[n.Inputs[1]], task)}})
 	return nil
+}
+
+// mostStreamed is the format that most bytes of the layers' matrices are in, or the first of those.
+func mostStreamed(g *ir.Graph) format.Format {
+	usual := ir.MatrixFormat(g.Model.Weights)
+	most, bytes := usual, map[format.Format]int{}
+	var formats []format.Format
+	for k := range g.Kinds {
+		for _, n := range g.Kinds[k].Nodes {
+			for _, w := range n.Weights {
+				f := usual
+				if w.Storage != nil {
+					f = w.Storage.Format()
+				}
+				if f == nil || len(w.Shape) != 2 {
+					continue
+				}
+				if bytes[f] == 0 {
+					formats = append(formats, f)
+				}
+				bytes[f] += f.Bytes(w.Shape[0], w.Shape[1]) * len(g.Of(k))
+			}
+		}
+	}
+	for _, f := range formats {
+		if bytes[f] > bytes[most] {
+			most = f
+		}
+	}
+	return most
 }

@@ -63,12 +63,19 @@ func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Tran
 	for _, t := range w.Tensors() {
 		pieces = append(pieces, ir.Piece{Key: t.Key, Chain: t.Chain.Then(order...)})
 	}
-	b := l.buffer(name, ir.Weight, l.m.Weights, ir.HBM, w.Shape...)
+	as := ir.Storage{DType: l.m.Weights}
+	if w.Storage != nil {
+		as = *w.Storage
+	}
+	b := l.buffer(name, ir.Weight, as.DType, ir.HBM, w.Shape...)
 	if b.Pieces != nil && fmt.Sprint(b.Pieces) != fmt.Sprint(pieces) && l.differs == nil {
 		l.differs = diag.Errorf(codeOrder, "buffer "+name, "is packed from %v in one layer, and from %v in another; "+
 			"want layers that pack their weights alike", b.Pieces, pieces)
 	}
 	b.Pieces = pieces
+	if as.Quantised() {
+		b.Layout = as.Layout() // of the others, pass tile says what tiles of them are streamed in
+	}
 	return name
 }
 

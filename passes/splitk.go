@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 	"amkc/knobs"
 )
 
@@ -118,7 +119,7 @@ func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
 	best := 1
 	for parts := 2; parts <= knobs.SplitK.Of(&p.Config); parts++ {
 		fits := sms%parts == 0 && rows%st.Dist.Grain == 0 && parts*rows <= ir.MaxReplicated(&p.Model) &&
-			columns%(parts*ir.QuadBlocks*f.Geometry().Columns) == 0
+			columns%(parts*format.QuadColumns) == 0
 		if fits && bytes(parts) < bytes(best) {
 			best = parts
 		}

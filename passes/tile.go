@@ -45,6 +45,7 @@ func runTile(s *State) error {
 // setTileLayout gives matrices and caches the layout that tiles of them are streamed in.
 func setTileLayout(p *ir.Program, b *ir.Buffer) {
 	switch {
+	case b.Layout.Kind == ir.Tile8x128: // quantised
 	case b.Kind == ir.Weight && len(b.Shape) == 2:
 		b.Layout.Kind = ir.Tile8x32
 	case b.Kind == ir.KVCache && p.Target.RunsOnTensorCores(b.DType):

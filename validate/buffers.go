@@ -2,6 +2,7 @@ package validate
 
 import (
 	"amkc/ir"
+	"amkc/ir/format"
 	"amkc/ir/op"
 )
 
@@ -32,7 +33,7 @@ func (p *Proof) checkBuffers() {
 			continue
 		}
 		if b.DType.Bits() == 0 || b.Kind < ir.Weight || b.Kind > ir.Const || b.Space < ir.HBM ||
-			b.Space > ir.Register || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Word64 {
+			b.Space > ir.Register || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Tile8x128 {
 			p.Errorf(CodeLayout, bufferPos(b), "has dtype %s, kind %s, space %s, layout %s: one of them does not exist",
 				b.DType, b.Kind, b.Space, b.Layout)
 			continue
@@ -64,10 +65,10 @@ func (p *Proof) checkLayout(b *ir.Buffer) {
 			p.Errorf(CodeLayout, bufferPos(b), "is %s in %s with layout %s; exchange words are ACTIVATION in "+
 				"GLOBAL_SCRATCH", b.Kind, b.Space, b.Layout.Kind)
 		}
-	case ir.Tile8x32:
+	case ir.Tile8x32, ir.Tile8x128:
 		if b.Kind != ir.Weight || rank != 2 || b.Format() == nil {
-			p.Errorf(CodeLayout, bufferPos(b), "is %s of %s of rank %d with layout tile8x32, which is for WEIGHT "+
-				"matrices of F32, F16 or BF16", b.Kind, b.DType, rank)
+			p.Errorf(CodeLayout, bufferPos(b), "is %s of %s of rank %d with layout %s; want a WEIGHT matrix in one of %s",
+				b.Kind, b.DType, rank, b.Layout, format.Names())
 		}
 	case ir.KVBlock16, ir.KVRows16:
 		if b.Kind != ir.KVCache || rank != 4 && rank != 5 || b.Shape[rank-2] != 2 || bits < 8 {

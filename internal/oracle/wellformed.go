@@ -79,7 +79,7 @@ func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 		}
 	}
 	if b.Space < ir.HBM || b.Space > ir.Register || b.Kind < ir.Weight || b.Kind > ir.Const ||
-		b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Word64 {
+		b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Tile8x128 {
 		return "has a kind, a space or a layout that does not exist"
 	}
 	if b.Layout.Words() && (b.Space != ir.GlobalScratch || b.Kind != ir.Activation || b.Layout.Kind == ir.Word32 &&
@@ -88,7 +88,7 @@ func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 	}
 	rank := len(b.Shape)
 	if kv := b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16; kv &&
-		(b.Kind != ir.KVCache || rank != 4 && rank != 5) || b.Layout.Kind == ir.Tile8x32 && rank != 2 {
+		(b.Kind != ir.KVCache || rank != 4 && rank != 5) || (b.Layout.Kind == ir.Tile8x32 || b.Layout.Kind == ir.Tile8x128) && rank != 2 {
 		return fmt.Sprintf("has layout %s and shape %v", b.Layout, b.Shape)
 	}
 	if b.Kind == ir.KVCache && len(b.Shape) < 3 {

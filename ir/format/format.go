@@ -1,17 +1,13 @@
 // Package format declares how weights lie in memory: one value of type Format for each weight format, which is all
 // that knows its bytes. Packing, reading packed weights back, the sizes of arenas, the cost model, the limits of stage
 // bodies and the emitted code ask it. A format is a layout of the IR with an element type; scales of a quantised format
-// would lie in its blocks, beside the elements that they belong to, so that a block has its own number of bytes and
-// whatever streams blocks streams scales.
+// lie in its blocks, beside the elements that they belong to, so that a block has its own number of bytes and whatever
+// streams blocks streams scales.
 //
 // docs/adding-a-format.md walks through one. The package imports ir/half alone.
 package format
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // A Format is how the rows of a weight lie in memory. Values are the logical elements, in float32.
 type Format interface {
@@ -54,14 +50,20 @@ func (g Geometry) Blocks(cols int) int { return (cols + g.Columns - 1) / g.Colum
 // TileBytes is the size of a tile with so many columns.
 func (g Geometry) TileBytes(cols int) int { return g.Blocks(cols) * g.BlockBytes }
 
+// QuadColumns is what a warp multiplies at once: the columns of four unquantised blocks, or of a quantised one.
+const QuadColumns = 128
+
+// QuadBytes is the size of a tile's QuadColumns columns.
+func (g Geometry) QuadBytes() int { return QuadColumns / g.Columns * g.BlockBytes }
+
 // Tiles is the number of tiles of so many rows.
 func (g Geometry) Tiles(rows int) int { return (rows + g.Rows - 1) / g.Rows }
 
 // all has every format.
-var all = []Format{
-	plain{f32}, plain{f16}, plain{bf16},
-	tiles{f32}, tiles{f16}, tiles{bf16},
-}
+var all = slices.Concat(
+	[]Format{plain{f32}, plain{f16}, plain{bf16}, tiles{f32}, tiles{f16}, tiles{bf16}},
+	quantised("I4", 4), quantised("I8", 8), quantised("F8E4M3", 8),
+)
 
 // Find returns the format of a layout and an element type, or nil if there is none.
 func Find(layout, dtype string) Format {
@@ -73,20 +75,10 @@ func Find(layout, dtype string) Format {
 	return nil
 }
 
-// Names lists the formats, for messages: "rowmajor of F32, F16, BF16; tile8x32 of F32, F16, BF16".
+// Names lists the formats, for messages. Of the parameters of quantised ones it says what they may be.
 func Names() string {
-	var layouts []string
-	dtypes := map[string][]string{}
-	for _, f := range all {
-		if l := f.Layout(); !slices.Contains(layouts, l) {
-			layouts = append(layouts, l)
-		}
-		dtypes[f.Layout()] = append(dtypes[f.Layout()], f.DType())
-	}
-	for i, l := range layouts {
-		layouts[i] = fmt.Sprintf("%s of %s", l, strings.Join(dtypes[l], ", "))
-	}
-	return strings.Join(layouts, "; ")
+	return "rowmajor of F32, F16, BF16; tile8x32 of F32, F16, BF16; tile8x128.gN.S or tile8x128.gN.S.zeros of I4, I8 " +
+		"with N of 32, 64, 128 and S of F32, F16, BF16; tile8x128.g128.S of F8E4M3"
 }
 
 // sized returns n bytes, those of b if it has as many.

@@ -74,6 +74,7 @@ func (c *modelCheck) checkBuffers() {
 		b := &p.flat.Buffers[i]
 		what, want := "", b.DType
 		switch {
+		case b.Layout.Kind == ir.Tile8x128: // has a type of its own
 		case b.Kind == ir.Weight:
 			what, want = "weights", m.Weights
 		case b.Kind == ir.KVCache:

@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 
 #include "platform.cuh"
+#include "weight_format.cuh"
 
 namespace amk {
 
@@ -60,6 +61,20 @@ struct Fp32 {
   static constexpr int kBytes = 4;
   __device__ static __forceinline__ float to_float(Bits b) { return __uint_as_float(b); }
   __device__ static __forceinline__ Bits from_float(float v) { return __float_as_uint(v); }
+};
+
+// The type that a value of a 16-bit or 32-bit element type has.
+template <ElementType kType>
+struct ElementOf {
+  using Type = Fp32;
+};
+template <>
+struct ElementOf<kFp16> {
+  using Type = Fp16;
+};
+template <>
+struct ElementOf<kBf16> {
+  using Type = Bf16;
 };
 
 // Whether two element types are one.

@@ -96,8 +96,9 @@ __device__ __forceinline__ void centre_vector(C& c, const Reader& in, float sum)
 
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish) {
-  constexpr int kBlocks = ceil_div(S::kColumns, kBlockColumns);
-  constexpr int kChunkBlocks = kSlotBytes / kBlockBytes;
+  using W = Matrix<S>;
+  constexpr int kBlocks = ceil_div(S::kColumns, W::kBlockColumns);
+  constexpr int kChunkBlocks = kChunkBytes<W> / W::kBlockBytes;
   constexpr int kChunks = ceil_div(kBlocks, kChunkBlocks);
   constexpr int kBatch = 8;  // words a thread polls together
   static_assert(kBlocks * 32 <= kVectorScratch, "the vector fits its scratch");
@@ -162,11 +163,11 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
 #pragma unroll 1
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         wait_full(c, c.slot, c.phase);
-        const u8* source = c.ring + c.slot * kSlotBytes + c.lane * (kBlockBytes / 32);
+        const u8* source = c.ring + c.slot * kSlotBytes + c.lane * (W::kBlockBytes / 32);
         const int blocks = min(kChunkBlocks, kBlocks - chunk * kChunkBlocks);
         for (int b = c.warp; b < blocks; b += kConsumerWarps) {
           sum += dot8<WeightElement, Element>(
-              source + b * kBlockBytes,
+              source + b * W::kBlockBytes,
               &c.shared.vector[(chunk * kChunkBlocks + b) * 32 + (c.lane & 3) * 8]);
         }
         release(c, c.slot, 1);

@@ -1,18 +1,14 @@
-// GEMV on tensor cores. One mma.m16n8k16 eats 8 rows by 32 columns: a lane holds 8 columns of one
-// row, A rows 0-7 take the first four of them and A rows 8-15 the last four, and B columns 2g and
-// 2g+1 hold the activations of the two halves of block g. Four blocks (a quad, 128 columns) share
-// one B register pair and have an accumulator each; the useful sums sit on d0 and d3 of the lane
-// whose quarter is the block's number. Activations go from L2 straight into B registers; the first
-// weights of a stage are in registers before its exchange is polled, unless the ring is too small
-// for it: two quads per warp, three where a tile is three of them, one where it is a single one. A
-// warp stays that far ahead: what it has multiplied makes room for a later quad, whose slot it
-// releases once it has read it all. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is
-// done with a finished row.
+// GEMV on tensor cores. A warp multiplies quads, 8 rows by 128 columns, as fragments.cuh does for
+// each kind of format. Activations go from L2 straight into B registers; the first weights of a
+// stage are in registers before its exchange is polled, unless the ring is too small for it: two
+// quads per warp, three where a tile is three of them, one where it is a single one. A warp stays
+// that far ahead: what it has multiplied makes room for a later quad, whose slot it releases once
+// it has read it all. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a
+// finished row.
 #pragma once
 
 #include "centred.cuh"
-#include "exchange_quads.cuh"
-#include "mma.cuh"
+#include "fragments.cuh"
 #include "replicated.cuh"
 #include "ring.cuh"
 #include "stage.cuh"
@@ -20,19 +16,17 @@
 
 namespace amk {
 
-constexpr int kQuadBlocks = 4;
-constexpr int kQuadColumns = kQuadBlocks * kBlockColumns;
-constexpr int kQuadBytes = kQuadBlocks * kBlockBytes;
-
 // How the columns of a tile are cut: into chunks of one ring slot, and these into the quads of each
 // warp. Warp i of the kWarps that share a tile takes quads i, i + kWarps, … of every chunk; `sub`
 // counts its quads over the whole tile.
 template <class S>
 struct GemvShape {
-  static constexpr int kBlocks = ceil_div(S::kColumns, kBlockColumns);
-  static constexpr int kQuads = ceil_div(kBlocks, kQuadBlocks);
+  using W = Matrix<S>;
+  static constexpr int kQuadBlocks = kQuadColumns / W::kBlockColumns;
+  static constexpr int kBlocks = ceil_div(S::kColumns, W::kBlockColumns);
+  static constexpr int kQuads = ceil_div(S::kColumns, kQuadColumns);
   static constexpr int kLastQuadBlocks = kBlocks - (kQuads - 1) * kQuadBlocks;
-  static constexpr int kChunkQuads = kSlotBytes / kQuadBytes;
+  static constexpr int kChunkQuads = kChunkBytes<W> / W::kQuadBytes;
   static constexpr int kChunks = ceil_div(kQuads, kChunkQuads);
   static constexpr int kGroups = kConsumerWarps / S::kWarps;  // tiles worked on at once
   static constexpr int kChunkSubs = ceil_div(kChunkQuads, S::kWarps);
@@ -46,7 +40,7 @@ struct GemvShape {
   // holds, and neither moves. Then weights are taken after the barrier.
   static constexpr int kFirstChunks = ((kSubs < kDepth ? kSubs : kDepth) - 1) / kChunkSubs + 1;
   static constexpr bool kAhead = (kGroups - 1) * kChunks + kFirstChunks <= int(kRingSlots);
-  static_assert(kSlotBytes % kQuadBytes == 0, "a slot holds whole quads");
+  static_assert(kChunkQuads > 0, "a slot holds a quad");
   static_assert(kConsumerWarps % S::kWarps == 0, "warps per tile divide the consumer warps");
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
   static_assert(kTilesPerFlush % kGroups == 0, "a flush group is whole rounds of tiles");
@@ -74,6 +68,7 @@ __device__ __forceinline__ uint2 residual_pairs(C& c, int column) {
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish) {
   using Shape = GemvShape<S>;
+  using F = Fragments<typename Shape::W>;
   constexpr int kSubs = Shape::kSubs, kDepth = Shape::kDepth;
   constexpr int kPeriod = round_up(kSubs, kDepth);  // subs from tile to tile, some of them empty
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
@@ -91,18 +86,14 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   };
   auto has = [&](int sub) { return Shape::kEven || quad_of(sub) < Shape::kQuads; };
 
-  auto take = [&](uint4(&w)[kQuadBlocks], int sub) {
+  auto take = [&](typename F::Weights& w, int sub) {
     if (sub % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
     if (has(sub)) {
-      const u8* source = c.ring + slot * kSlotBytes +
-                         (sub % Shape::kChunkSubs * S::kWarps + member) * kQuadBytes + c.lane * 16;
-#pragma unroll
-      for (int j = 0; j < kQuadBlocks; ++j) {
-        const bool padding = Shape::kLastQuadBlocks < kQuadBlocks && j >= Shape::kLastQuadBlocks &&
-                             quad_of(sub) == Shape::kQuads - 1;
-        w[j] = padding ? make_uint4(0, 0, 0, 0)
-                       : *reinterpret_cast<const uint4*>(source + j * kBlockBytes);
-      }
+      const int in_chunk = sub % Shape::kChunkSubs * S::kWarps + member;
+      const bool cut =
+          Shape::kLastQuadBlocks < Shape::kQuadBlocks && quad_of(sub) == Shape::kQuads - 1;
+      F::load(w, c.ring + slot * kSlotBytes + in_chunk * Shape::W::kQuadBytes, c.lane,
+              cut ? Shape::kLastQuadBlocks : Shape::kQuadBlocks);
     }
     if (sub % Shape::kChunkSubs == Shape::kChunkSubs - 1 || sub == kSubs - 1) {
       release(c, slot, Shape::kGroups);
@@ -118,7 +109,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
 
   // The quads on their way: that of sub i lies in w[i % kDepth], the first of the next tile in w[0]
   // again.
-  uint4 w[kDepth][kQuadBlocks] = {};
+  typename F::Weights w[kDepth];
   auto begin_tile = [&] {
 #pragma unroll
     for (int sub = 0; sub < kDepth && sub < kSubs; ++sub) take(w[sub], sub);
@@ -130,9 +121,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   }
 
   // Column of the four activations that this lane holds of quad 0.
-  const int column0 = (c.lane >> 3) * kBlockColumns + (c.lane & 3) * 8 + ((c.lane >> 2) & 1) * 4;
+  const int column0 = F::column(c.lane);
   uint2 x[kSubs] = {};   // activations, as they came
-  uint2 xg[kSubs] = {};  // times the norm's weight: what is multiplied
+  uint2 xg[kSubs] = {};  // times the norm's weight
   uint2 shift[Reader::kShift ? kSubs : 1] = {};
   if constexpr (Reader::kGain) {
     if (works) {
@@ -199,6 +190,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   }
   __syncwarp();
   if (!Shape::kAhead && works) begin_tile();
+  typename F::Vector v[kSubs];  // what is multiplied
+#pragma unroll
+  for (int i = 0; i < kSubs; ++i) v[i] = F::vector(xg[i], c.lane);
 
 #pragma unroll 1
   for (int first = 0; first < tiles; first += kTilesPerFlush) {
@@ -207,14 +201,10 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     for (int i = group; i < in_flush; i += Shape::kGroups) {
       const bool more =
           first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
-      float d[kQuadBlocks][4] = {};
+      typename F::Sum sum;
 #pragma unroll
       for (int sub = 0; sub < kPeriod; ++sub) {
-        if (sub < kSubs && has(sub)) {
-#pragma unroll
-          for (int j = 0; j < kQuadBlocks; ++j)
-            mma_weights<Element>(d[j], w[sub % kDepth][j], xg[sub]);
-        }
+        if (sub < kSubs && has(sub)) F::multiply(sum, w[sub % kDepth], v[sub]);
         const int ahead = sub + kDepth;
         if (ahead < kSubs) {
           take(w[sub % kDepth], ahead);
@@ -223,11 +213,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
           take(w[sub % kDepth], ahead - kPeriod);
         }
       }
-      const int quarter = c.lane & 3;
-      float sum = d[0][0] + d[0][3];
-#pragma unroll
-      for (int j = 1; j < kQuadBlocks; ++j) sum = quarter == j ? d[j][0] + d[j][3] : sum;
-      keep_partial(c, member, i, sum);
+      keep_partial(c, member, i, F::total(sum, c.lane));
       if constexpr (Reader::kNorm) {
         // After the first tile, not before it: off the critical path.
         if (first + i == 0) {

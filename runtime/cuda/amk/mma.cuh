@@ -1,5 +1,5 @@
-// Tensor-core primitives: the GEMV form of m16n8k16, the plain form, and the 8x8 transpose between
-// registers. Must not load or store anything.
+// Tensor-core primitives: the GEMV form of m16n8k16, the plain form, the integer form, and the 8x8
+// transpose between registers. Must not load or store anything.
 #pragma once
 
 #include "element.cuh"
@@ -34,6 +34,14 @@ __device__ __forceinline__ void mma16816<Fp16>(float (&d)[4], u32 a0, u32 a1, u3
 template <class E>
 __device__ __forceinline__ void mma_weights(float (&d)[4], uint4 w, uint2 x) {
   mma16816<E>(d, w.x, w.y, w.z, w.w, x.x, x.y);
+}
+
+// d = A*B of signed bytes: exact.
+__device__ __forceinline__ void mma16832(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, uint2 b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, "
+      "{%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b.x), "r"(b.y), "r"(0));
 }
 
 // Transposes an 8x8 matrix of 16-bit values held one register per lane.

@@ -65,14 +65,6 @@ constexpr float kEmbedScale = 1.0f;
 template <class S>
 constexpr float kEmbedScale<S, decltype(void(S::kScale))> = S::kScale;
 
-// An element of a table with rows of kHidden, which is packed like any other weight: a row of it is
-// one of tiles.
-__device__ __forceinline__ float table_at(const u8* table, int row, int column) {
-  const int lane = row % kTileRows * 4 + column % 32 / 8;
-  const int at = (column / 32 * 32 + lane) * 8 + tile_column(column % 8);
-  return load_weight(table + size_t(row / kTileRows) * tile_bytes(kHidden), at);
-}
-
 // This SM's rows of the token's embedding, to each of which `added` gives what is added for its
 // column.
 template <class S, class C, class Added>
@@ -87,7 +79,8 @@ __device__ __forceinline__ void embed_and_add(C& c, const u8* table, const Page 
   if (c.tid < kOwners) {
     for (int local = c.tid; local < rows; local += kOwners) {
       const int column = mine.begin * kTileRows + local;
-      c.shared.residual[local] = added(column, table_at(table, token, column) * kEmbedScale<S>);
+      c.shared.residual[local] = added(
+          column, element_of<Matrix<S>>(table, kHidden, token, column) * kEmbedScale<S>);
     }
   }
   lap(c, Did::kCompute);
@@ -112,7 +105,7 @@ template <class S, class C>
 __device__ __forceinline__ void embed(C& c, const u8* table, const u8* positions, const Page out) {
   const int row = c.position + S::kPositionOffset;
   embed_and_add<S>(c, table, out,
-                   [&](int column, float x) { return x + table_at(positions, row, column); });
+                   [&](int column, float x) { return x + element_of<Elements<WeightElement>>(positions, kHidden, row, column); });
 }
 
 // The token's whole embedding, where every SM has the whole residual: nothing is handed over.
@@ -125,7 +118,8 @@ __device__ __forceinline__ void embed_replicated(C& c, const u8* table) {
     if (first < 0) break;
 #pragma unroll
     for (int column = first; column < first + kTogether; ++column) {
-      c.shared.residual[column] = table_at(table, token, column) * kEmbedScale<S>;
+      c.shared.residual[column] =
+          element_of<Matrix<S>>(table, kHidden, token, column) * kEmbedScale<S>;
     }
   }
   lap(c, Did::kCompute);

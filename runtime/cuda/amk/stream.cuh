@@ -9,8 +9,8 @@
 namespace amk {
 
 // A stretch of weights or of cache rows: `pieces` pieces that begin `stride` bytes apart and have
-// `bytes` bytes, the last one `last`. Each piece starts a chunk. Of the first, `skip` bytes are
-// left out.
+// `bytes` bytes, the last one `last`. Each piece starts a chunk, which has `chunk` bytes at most. Of
+// the first, `skip` bytes are left out.
 struct Segment {
   const u8* source;
   int pieces = 0;
@@ -18,6 +18,7 @@ struct Segment {
   int bytes;
   int stride;
   int last;
+  int chunk;
 };
 
 // Iterates over the stages of a walk. The body of the loop has one line per stage and runs once per
@@ -47,7 +48,8 @@ struct Turns {
   __device__ __forceinline__ void weights(C& c, const u8* first, int layer) {
     if (!now()) return;
     fills_for<S>(c, layer);
-    constexpr int kPartBytes = tile_bytes(S::kColumns), kTileBytes = kPartBytes * kSplitK<S>;
+    using W = Matrix<S>;
+    constexpr int kPartBytes = tile_bytes<W>(S::kColumns), kTileBytes = kPartBytes * kSplitK<S>;
     const Tiles mine = tiles_of<S>(c.sm, layer);
     next = {first + size_t(tile_in_part<S>(mine.begin)) * kTileBytes +
                 part_of<S>(mine.begin) * kPartBytes,
@@ -55,7 +57,8 @@ struct Turns {
             0,
             kPartBytes,
             kTileBytes,
-            kPartBytes};
+            kPartBytes,
+            kChunkBytes<W>};
   }
 
   // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a
@@ -64,7 +67,7 @@ struct Turns {
   __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
     if (!now()) return;
     fills_for<S>(c, layer);
-    constexpr int kChunkBytes = S::kShareRows / kCacheRows * kCacheBlockBytes;
+    constexpr int kShareBytes = S::kShareRows / kCacheRows * kCacheBlockBytes;
     const Tiles mine = units_of<S>(c.sm, layer);
     if (unit >= mine.count()) return;
     const Unit<S> u{mine.begin + unit, position};
@@ -76,9 +79,10 @@ struct Turns {
     next = {head + size_t(u.first_row(0) / kCacheRows) * kCacheBlockBytes,
             chunks,
             u.skipped(0) / kCacheRows * kCacheBlockBytes,
-            kChunkBytes,
-            kChunkBytes * S::kSplits,
-            ceil_div(u.skipped(chunks - 1) + u.rows(chunks - 1), kCacheRows) * kCacheBlockBytes};
+            kShareBytes,
+            kShareBytes * S::kSplits,
+            ceil_div(u.skipped(chunks - 1) + u.rows(chunks - 1), kCacheRows) * kCacheBlockBytes,
+            kShareBytes};
   }
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int position) {
@@ -96,8 +100,8 @@ struct Turns {
     for (int i = 0; i < next.pieces; ++i, source += next.stride) {
       const int bytes = i + 1 < next.pieces ? next.bytes : next.last;
 #pragma unroll 1
-      for (int at = i == 0 ? next.skip : 0; at < bytes; at += kSlotBytes)
-        p.copy(source + at, min(kSlotBytes, bytes - at));
+      for (int at = i == 0 ? next.skip : 0; at < bytes; at += next.chunk)
+        p.copy(source + at, min(next.chunk, bytes - at));
     }
     lines = seen;
     unit = more ? unit + 1 : 0;

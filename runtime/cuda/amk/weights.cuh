@@ -1,4 +1,4 @@
-// How weights lie in memory: the tiles that matrices are streamed in, of WeightElement. The same
+// How weights lie in memory: the formats that matrices are streamed in, and vectors. The same
 // geometry is a weight format of amkc's ir/format, which packs them. Needs model_config.h. Must not
 // know what is computed with a weight.
 #pragma once
@@ -7,21 +7,96 @@
 
 namespace amk {
 
-constexpr int kBlockColumns = 32;  // of a block; a tile has kTileRows rows
-constexpr int kBlockBytes = kTileRows * kBlockColumns * WeightElement::kBytes;
-
-// Bytes of a tile with so many columns.
-__host__ __device__ constexpr int tile_bytes(int columns) {
-  return ceil_div(columns, kBlockColumns) * kBlockBytes;
-}
-
-// Where a lane's 8 weights hold column c of its 8: 0 1 4 5 2 3 6 7.
-__device__ __forceinline__ int tile_column(int c) { return (c & 1) | (c & 2) << 1 | (c & 4) >> 1; }
+constexpr int kQuadColumns = 128;  // that a warp multiplies at once
 
 // One weight of a vector, which comes through the read-only path.
 __device__ __forceinline__ float load_weight(const u8* vector, int i) {
   return WeightElement::to_float(
       load_constant(reinterpret_cast<const WeightElement::Bits*>(vector) + i));
+}
+
+// Where a lane's 8 weights hold column c of its 8: 0 1 4 5 2 3 6 7.
+__device__ __forceinline__ int tile_column(int c) { return (c & 1) | (c & 2) << 1 | (c & 4) >> 1; }
+
+// Matrices of elements as they are: a quad is four blocks of 32 columns, a lane has 8 of each.
+template <class E>
+struct Elements {
+  using Element = E;
+  static constexpr bool kQuantised = false;
+  static constexpr int kBlockColumns = 32;
+  static constexpr int kBlockBytes = kTileRows * kBlockColumns * E::kBytes;
+  static constexpr int kQuadBytes = kQuadColumns / kBlockColumns * kBlockBytes;
+
+  // Element of a block, by way of the read-only path.
+  __device__ __forceinline__ static float at(const u8* block, int row, int column) {
+    const int lane = row * 4 + column / 8;
+    return load_weight(block, lane * 8 + tile_column(column % 8));
+  }
+};
+
+// Integers of kBits bits with a scale for each row and group of kGroup columns, and a zero point if
+// there are any: blocks of 128 columns, which are elements, then scales, then zero points. Lane
+// 4 * row + part has columns 4 * part to 4 * part + 3 of each 16, in mma order: 16 bytes of the
+// first two quarters of a block, and 16 of the others, of which int4 has these in the high halves
+// of those bytes.
+template <int kBitsOf, int kGroupOf, class ScaleOf, bool kZerosOf>
+struct Integers {
+  using Scale = ScaleOf;
+  static constexpr bool kQuantised = true, kZeros = kZerosOf;
+  static constexpr int kBits = kBitsOf, kGroup = kGroupOf;
+  static constexpr int kBlockColumns = kQuadColumns, kGroups = kBlockColumns / kGroup;
+  static constexpr int kScales = kTileRows * kBlockColumns * kBits / 8;  // where they begin
+  static constexpr int kZeroPoints = kScales + kTileRows * kGroups * Scale::kBytes;
+  static constexpr int kBlockBytes =
+      round_up(kZeroPoints + (kZeros ? kTileRows * kGroups : 0), 16);
+  static constexpr int kQuadBytes = kBlockBytes;
+
+  __device__ __forceinline__ static float at(const u8* block, int row, int column) {
+    const int quarter = column / 32, group = row * kGroups + column / kGroup;
+    const int place = (row * 4 + column % 16 / 4) * 16 + quarter % 2 * 8 + column % 32 / 16 * 4 +
+                      column % 4;
+    int q;
+    if constexpr (kBits == 4) {
+      const int both = load_constant(block + place);
+      q = quarter >= 2 ? both >> 4 : both & 15;
+      q = (q ^ 8) - 8;
+    } else {
+      q = static_cast<signed char>(load_constant(block + quarter / 2 * 512 + place));
+    }
+    if constexpr (kZeros) q -= static_cast<signed char>(load_constant(block + kZeroPoints + group));
+    using Bits = typename Scale::Bits;
+    return float(q) *
+           Scale::to_float(load_constant(reinterpret_cast<const Bits*>(block + kScales) + group));
+  }
+};
+// The format of a stage's matrix: S::kWeights, where the descriptor has it.
+template <class S, class = void>
+struct MatrixOf {
+  using Format = Elements<WeightElement>;
+};
+template <class S>
+struct MatrixOf<S, decltype(void(S::kWeights))> {
+  static constexpr WeightFormat kFormat = S::kWeights;
+  using Format = Integers<kFormat.element == kInt4 ? 4 : 8, kFormat.group,
+                          typename ElementOf<kFormat.scale>::Type, kFormat.zeros>;
+};
+template <class S>
+using Matrix = typename MatrixOf<S>::Format;
+
+// Bytes of a tile with so many columns, and of a chunk of tiles: whole quads.
+template <class W>
+__host__ __device__ constexpr int tile_bytes(int columns) {
+  return ceil_div(columns, W::kBlockColumns) * W::kBlockBytes;
+}
+template <class W>
+constexpr int kChunkBytes = int(kSlotBytes) / W::kQuadBytes * W::kQuadBytes;
+
+// Element of a matrix with so many columns.
+template <class W>
+__device__ __forceinline__ float element_of(const u8* matrix, int columns, int row, int column) {
+  const u8* tile = matrix + size_t(row / kTileRows) * tile_bytes<W>(columns);
+  return W::at(tile + column / W::kBlockColumns * W::kBlockBytes, row % kTileRows,
+               column % W::kBlockColumns);
 }
 
 }  // namespace amk

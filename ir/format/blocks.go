@@ -1,0 +1,213 @@
+package format
+
+import (
+	"fmt"
+	"math"
+)
+
+// Quantised is a format of integers or of fp8 with scales. Pack chooses scales and zero points, and rounds to them;
+// PackGroups takes them as they are.
+type Quantised interface {
+	Format
+	// Group is how many columns share a scale: 32, 64 or 128.
+	Group() int
+	// Scale is the element type of scales.
+	Scale() string
+	// Zeros says whether groups have zero points.
+	Zeros() bool
+	// PackGroups lays whole rows out, as Pack does. Their groups have Group columns, or a multiple of 128. Their
+	// scales are numbers of the type that the format keeps, and zero points are there only if it has some.
+	PackGroups(dst []byte, g *Groups) []byte
+	// UnpackGroups returns whole rows, in groups of Group columns. The bytes begin with a tile.
+	UnpackGroups(packed []byte, rows, cols int) Groups
+}
+
+// blocks is what quantised matrices are streamed in: tiles of 8 rows, in them blocks of 128 columns. A block is its
+// elements, then a scale for each row and group, then a zero point of one byte for each, then zeros up to a multiple of
+// 16 bytes, the unit of bulk copies and of what a lane loads.
+//
+// The elements lie as mma.m16n8k32 takes them (PTX ISA, matrix fragments of .s8): lane 4*row + part of a warp holds
+// columns 4*part to 4*part+3, and the same 16 columns on, of each of the block's four quarters of 32 columns. Bytes of
+// quarters 0 and 1 are one 16-byte load, and those of 2 and 3 another. Of int4 it is a single load: the low nibbles are
+// quarters 0 and 1, the high ones 2 and 3, both as two's complement.
+type blocks struct {
+	dtype string // I4, I8 or F8E4M3
+	bits  int
+	group int
+	scale element
+	zeros bool
+}
+
+const (
+	quantColumns = QuadColumns // of a block
+	quarters     = 4
+	unit         = 16 // bytes: blocks are a whole number of them
+)
+
+// quantised lists the formats of one element type.
+func quantised(dtype string, bits int) []Format {
+	var out []Format
+	for _, zeros := range []bool{false, true} {
+		for _, group := range []int{32, 64, 128} {
+			for _, scale := range []element{f32, f16, bf16} {
+				if dtype != "F8E4M3" || group == quantColumns && !zeros {
+					out = append(out, blocks{dtype, bits, group, scale, zeros})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// BlocksLayout is the layout of quantised blocks: tile8x128.g64.BF16.zeros has scales in bf16 and zero points for
+// groups of 64 columns.
+func BlocksLayout(group int, scale string, zeros bool) string {
+	s := fmt.Sprintf("tile8x128.g%d.%s", group, scale)
+	if zeros {
+		s += ".zeros"
+	}
+	return s
+}
+
+func (b blocks) Layout() string   { return BlocksLayout(b.group, b.scale.name, b.zeros) }
+func (b blocks) DType() string    { return b.dtype }
+func (b blocks) Group() int       { return b.group }
+func (b blocks) Scale() string    { return b.scale.name }
+func (b blocks) Zeros() bool      { return b.zeros }
+func (b blocks) Largest() float32 { return math.MaxFloat32 }
+
+// Loader is that of scales; the rest is in the descriptors of stages.
+func (b blocks) Loader() string { return b.scale.loader }
+
+// Where the parts of a block begin, and where it ends.
+func (b blocks) scalesAt() int { return tileRows * quantColumns * b.bits / 8 }
+func (b blocks) groups() int   { return tileRows * quantColumns / b.group }
+func (b blocks) zerosAt() int  { return b.scalesAt() + b.groups()*b.scale.size }
+func (b blocks) size() int {
+	end := b.zerosAt()
+	if b.zeros {
+		end += b.groups()
+	}
+	return (end + unit - 1) / unit * unit
+}
+
+func (b blocks) Geometry() Geometry {
+	return Geometry{Rows: tileRows, Columns: quantColumns, BlockBytes: b.size()}
+}
+
+func (b blocks) Bytes(rows, cols int) int {
+	g := b.Geometry()
+	return g.Tiles(rows) * g.TileBytes(cols)
+}
+
+func (b blocks) Tensor(rows, cols int) (dtype string, shape []int) {
+	g := b.Geometry()
+	return "U8", []int{g.Tiles(rows), g.Blocks(cols), b.size()}
+}
+
+// block is the byte where the block of an element begins.
+func (b blocks) block(row, col, cols int) int {
+	return row/tileRows*b.Geometry().TileBytes(cols) + col/quantColumns*b.size()
+}
+
+// within is the byte of a block that an element lies in, and whether it is the byte's high nibble.
+func (b blocks) within(row, col int) (at int, high bool) {
+	quarter, in := col%quantColumns/32, col%32
+	lane, word := row%tileRows*4+in%16/4, quarter%2*2+in/16
+	at = lane*unit + word*4 + in%4
+	if b.bits == 4 {
+		return at, quarter >= 2
+	}
+	return at + quarter/2*lanes*unit, false
+}
+
+func (b blocks) At(row, col, cols int) int {
+	at, _ := b.within(row, col)
+	return b.block(row, col, cols) + at
+}
+
+// groupOf is the number of an element's group within its block.
+func (b blocks) groupOf(row, col int) int {
+	return row%tileRows*(quantColumns/b.group) + col%quantColumns/b.group
+}
+
+func (b blocks) PackGroups(dst []byte, g *Groups) []byte {
+	rows, perRow := g.Rows(), g.PerRow()
+	dst = sized(dst, b.Bytes(rows, g.Cols))
+	clear(dst)
+	for row := range rows {
+		for col := range g.Cols {
+			block := dst[b.block(row, col, g.Cols):]
+			q := g.Q[row*g.Cols+col]
+			at, high := b.within(row, col)
+			switch {
+			case b.bits == 8:
+				block[at] = q
+			case high:
+				block[at] |= q << 4
+			default:
+				block[at] |= q & 15
+			}
+			if col%b.group != 0 {
+				continue
+			}
+			in, of := b.groupOf(row, col), row*perRow+col/g.Group
+			b.scale.encode(block[b.scalesAt()+in*b.scale.size:], g.Scale[of:of+1])
+			if b.zeros && g.Zero != nil {
+				block[b.zerosAt()+in] = byte(g.Zero[of])
+			}
+		}
+	}
+	return dst
+}
+
+func (b blocks) UnpackGroups(packed []byte, rows, cols int) Groups {
+	g := Groups{Cols: cols, Group: b.group, Q: make([]byte, rows*cols)}
+	g.Scale = make([]float32, rows*g.PerRow())
+	if b.zeros {
+		g.Zero = make([]int8, len(g.Scale))
+	}
+	for row := range rows {
+		for col := range cols {
+			block := packed[b.block(row, col, cols):]
+			at, high := b.within(row, col)
+			q := block[at]
+			if b.bits == 4 {
+				if !high {
+					q <<= 4
+				}
+				q = byte(int8(q) >> 4)
+			}
+			g.Q[row*cols+col] = q
+			if col%b.group == 0 {
+				in, of := b.groupOf(row, col), row*g.PerRow()+col/b.group
+				scale := block[b.scalesAt()+in*b.scale.size:][:b.scale.size]
+				b.scale.decode(g.Scale[of:of+1], scale)
+				if b.zeros {
+					g.Zero[of] = int8(block[b.zerosAt()+in])
+				}
+			}
+		}
+	}
+	return g
+}
+
+func (b blocks) Unpack(dst []float32, packed []byte, cols int) {
+	g := b.UnpackGroups(packed, len(dst)/cols, cols)
+	for i := range dst {
+		of := i/cols*g.PerRow() + i%cols/g.Group
+		dst[i] = g.value(b.dtype, i, of)
+	}
+}
+
+// value is element i, of a group. The product is exact for scales of 16 bits, and else rounded once.
+func (g *Groups) value(dtype string, i, of int) float32 {
+	if dtype == "F8E4M3" {
+		return g.Scale[of] * fromE4M3(g.Q[i])
+	}
+	q := int(int8(g.Q[i]))
+	if g.Zero != nil {
+		q -= int(g.Zero[of])
+	}
+	return g.Scale[of] * float32(q)
+}

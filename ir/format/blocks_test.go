@@ -1,0 +1,140 @@
+package format
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// formats that have scales.
+func quantisedFormats() []blocks {
+	var out []blocks
+	for _, f := range all {
+		if b, is := f.(blocks); is {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// randomGroups makes rows of every value that the elements of a format have.
+func randomGroups(rng *rand.Rand, b blocks, rows, cols, group int) Groups {
+	g := Groups{Cols: cols, Group: group, Q: make([]byte, rows*cols)}
+	for i := range g.Q {
+		g.Q[i] = byte(rng.IntN(256))
+		if b.bits == 4 {
+			g.Q[i] = byte(rng.IntN(16) - 8)
+		}
+		if b.dtype == "F8E4M3" && g.Q[i]&0x7f == 0x7f {
+			g.Q[i] = 0
+		}
+	}
+	g.Scale = make([]float32, rows*g.PerRow())
+	for i := range g.Scale {
+		g.Scale[i] = b.rounded(rng.Float32() + 0.5)
+	}
+	if b.zeros {
+		g.Zero = make([]int8, len(g.Scale))
+		for i := range g.Zero {
+			g.Zero[i] = int8(rng.IntN(17) - 8)
+		}
+	}
+	return g
+}
+
+// Groups that are packed come back as they were, lie where At says, and mean s * (q - z). Nothing else is in the bytes.
+func TestBlocks(t *testing.T) {
+	for _, b := range quantisedFormats() {
+		t.Run(b.DType()+" "+b.Layout(), func(t *testing.T) {
+			for _, shape := range [][3]int{{1, 1, b.group}, {8, 128, b.group}, {9, 200, b.group}, {23, 300, 256}} {
+				rows, cols, group := shape[0], shape[1], shape[2]
+				rng := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))
+				g := randomGroups(rng, b, rows, cols, group)
+				packed := b.PackGroups(nil, &g)
+				require.Len(t, packed, b.Bytes(rows, cols))
+				require.Len(t, packed, b.Geometry().Tiles(rows)*b.Geometry().TileBytes(cols))
+				require.Zero(t, b.Geometry().BlockBytes%16, "bulk copies and loads are of 16 bytes")
+
+				back := b.UnpackGroups(packed, rows, cols)
+				require.Equal(t, g.Q, back.Q)
+				values := make([]float32, rows*cols)
+				b.Unpack(values, packed, cols)
+				rest := append([]byte(nil), packed...)
+				for i, v := range values {
+					row, col := i/cols, i%cols
+					of, own := row*g.PerRow()+col/group, row*back.PerRow()+col/b.group
+					require.Equal(t, g.Scale[of], back.Scale[own])
+					q, zero := int(int8(g.Q[i])), 0
+					if b.zeros {
+						zero = int(g.Zero[of])
+						require.Equal(t, g.Zero[of], back.Zero[own])
+					}
+					want := g.Scale[of] * float32(q-zero)
+					if b.dtype == "F8E4M3" {
+						want = g.Scale[of] * fromE4M3(g.Q[i])
+					}
+					require.Equal(t, want, v)
+					at := b.At(row, col, cols)
+					if _, high := b.within(row, col); b.bits == 8 {
+						require.Equal(t, g.Q[i], packed[at])
+						rest[at] = 0
+					} else if high {
+						require.Equal(t, g.Q[i]&15, packed[at]>>4)
+						rest[at] &= 15
+					} else {
+						require.Equal(t, g.Q[i]&15, packed[at]&15)
+						rest[at] &= 0xf0
+					}
+				}
+				again := b.PackGroups(nil, &back)
+				require.Equal(t, packed, again)
+				g.Q = make([]byte, rows*cols)
+				require.Equal(t, rest, b.PackGroups(nil, &g), "elements lie where At says, and scales elsewhere")
+			}
+		})
+	}
+}
+
+// The order that the kernel's loads and its integer mma rely on.
+func TestBlockOrder(t *testing.T) {
+	int8s := Find("tile8x128.g128.BF16", "I8").(blocks)
+	for col, want := range map[int]int{0: 0, 3: 3, 4: 16, 15: 51, 16: 4, 32: 8, 48: 12, 64: 512, 127: 512 + 63} {
+		require.Equal(t, want, int8s.At(0, col, 128), fmt.Sprint(col))
+	}
+	require.Equal(t, 64, int8s.At(1, 0, 128))
+	require.Equal(t, 1040, int8s.At(0, 128, 256))
+	int4s := Find("tile8x128.g128.BF16", "I4").(blocks)
+	for col, want := range map[int]int{0: 0, 3: 3, 4: 16, 16: 4, 32: 8, 48: 12, 64: 0, 127: 63} {
+		require.Equal(t, want, int4s.At(0, col, 128), fmt.Sprint(col))
+	}
+	require.Equal(t, 528, int4s.At(0, 128, 256))
+}
+
+// Rounding is to the nearest of the values that the group's scale and zero point allow.
+func TestQuantise(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, b := range quantisedFormats() {
+		if b.dtype == "F8E4M3" {
+			continue
+		}
+		rows, cols := 9, 200
+		values := make([]float32, rows*cols)
+		for i := range values {
+			values[i] = rng.Float32()*2 - 0.8
+		}
+		back := make([]float32, len(values))
+		b.Unpack(back, b.Pack(nil, values, cols), cols)
+		step := 2 / float32(int(1)<<b.bits-2) * 1.1
+		for i, v := range values {
+			require.InDelta(t, v, back[i], float64(step)*1.1, "%s %s", b.dtype, b.Layout())
+		}
+	}
+}
+
+func TestE4M3(t *testing.T) {
+	for bits, want := range map[byte]float32{0: 0, 1: 0x1p-9, 8: 0x1p-6, 0x38: 1, 0x7e: 448, 0xb8: -1, 0x87: -0x7p-9} {
+		require.Equal(t, want, fromE4M3(bits))
+	}
+}
