@@ -56,6 +56,15 @@ func (l Layout) String() string {
 	return l.Kind.String()
 }
 
+// ValueType is the type of what the elements mean: the integers of a quantised matrix, whose scales are in its blocks,
+// are numbers.
+func (b *Buffer) ValueType() DType {
+	if b.Layout.Kind == Tile8x128 {
+		return F32
+	}
+	return b.DType
+}
+
 // Format returns the weight format that the buffer's layout and element type are, or nil if they are none.
 func (b *Buffer) Format() format.Format {
 	return format.Find(Layout{Kind: b.Layout.Kind, Scales: b.Layout.Scales}.String(), b.DType.String())

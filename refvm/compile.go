@@ -153,7 +153,7 @@ func (vm *VM) compileOp(t *task, o *op, src *ir.FlatOp, temps *temps) error {
 		if err := vm.bind(t, &o.in[k], src.InBuf[k], &src.In[k]); err != nil {
 			return err
 		}
-		in[k] = o.in[k].st.buf.DType
+		in[k] = o.in[k].st.buf.ValueType()
 	}
 	for k := range src.Out {
 		if src.OutBuf[k] < 0 && src.Out[k].IsTemp() && len(src.Out[k].Dims) == 0 {

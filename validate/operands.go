@@ -117,7 +117,7 @@ func (p *Proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) vi
 	}
 	b := &p.flat.Buffers[buf]
 	p.checkOwnCache(task, b, o)
-	v := view{rows: 1, last: 1, buf: buf, dtype: b.DType, known: true, dim: -1}
+	v := view{rows: 1, last: 1, buf: buf, dtype: b.ValueType(), known: true, dim: -1}
 	for d := range o.Dims {
 		n, ext := p.rangeInside(task, b, o, d)
 		if ext != fixed {

@@ -107,7 +107,7 @@ func (fp *Footprints) run(f *ir.Flat, t *ir.Task, at []int, lo, hi int) ([]refvm
 	alone := ir.Flat{Name: "alone", Lo: lo, Hi: hi, Pass: f.Pass}
 	for _, b := range fp.order {
 		buf := f.Buffers[b]
-		buf.Pages, buf.Space, buf.Layout = nil, ir.HBM, ir.Layout{}
+		buf.Pages, buf.Space, buf.DType, buf.Layout = nil, ir.HBM, buf.ValueType(), ir.Layout{}
 		if buf.Kind == ir.Activation && buf.DType == ir.I32 {
 			buf.Kind = ir.Output // which begins with zeros and not with what is no number: they may select a row
 		}

@@ -79,8 +79,8 @@ __device__ __forceinline__ void embed_and_add(C& c, const u8* table, const Page 
   if (c.tid < kOwners) {
     for (int local = c.tid; local < rows; local += kOwners) {
       const int column = mine.begin * kTileRows + local;
-      c.shared.residual[local] = added(
-          column, element_of<Matrix<S>>(table, kHidden, token, column) * kEmbedScale<S>);
+      const float x = element_of<Matrix<S>>(table, kHidden, token, column) * kEmbedScale<S>;
+      c.shared.residual[local] = added(column, x);
     }
   }
   lap(c, Did::kCompute);
@@ -105,7 +105,10 @@ template <class S, class C>
 __device__ __forceinline__ void embed(C& c, const u8* table, const u8* positions, const Page out) {
   const int row = c.position + S::kPositionOffset;
   embed_and_add<S>(c, table, out,
-                   [&](int column, float x) { return x + element_of<Elements<WeightElement>>(positions, kHidden, row, column); });
+                   [&](int column, float x) {
+                     using W = Elements<WeightElement>;
+                     return x + element_of<W>(positions, kHidden, row, column);
+                   });
 }
 
 // The token's whole embedding, where every SM has the whole residual: nothing is handed over.

@@ -9,8 +9,8 @@
 namespace amk {
 
 // A stretch of weights or of cache rows: `pieces` pieces that begin `stride` bytes apart and have
-// `bytes` bytes, the last one `last`. Each piece starts a chunk, which has `chunk` bytes at most. Of
-// the first, `skip` bytes are left out.
+// `bytes` bytes, the last one `last`. Each piece starts a chunk, which has `chunk` bytes at most.
+// Of the first, `skip` bytes are left out.
 struct Segment {
   const u8* source;
   int pieces = 0;
