@@ -23,7 +23,7 @@ func (b *builder) buffers() {
 	for _, c := range b.config.order {
 		if w, known := b.weight(c.name); known {
 			b.config.taken[c.name] = true
-			b.p.Buffers = append(b.p.Buffers, w)
+			b.p.Buffers = append(b.p.Buffers, b.stored(w))
 		}
 	}
 	cache := ir.KVRows16
@@ -72,6 +72,14 @@ func (b *builder) weight(constant string) (ir.Buffer, bool) {
 	}
 	w, known := b.weightOf("k" + rest)
 	return ofLayer(w, layer), known && w.Count > 0 && layer < b.facts.layers
+}
+
+// stored is the buffer of a weight, as the stages that read it say it is stored.
+func (b *builder) stored(w ir.Buffer) ir.Buffer {
+	if s, quantised := b.storage[w.Name]; quantised {
+		w.DType, w.Layout = s.DType, s.Layout()
+	}
+	return w
 }
 
 func (b *builder) weightOf(constant string) (ir.Buffer, bool) {

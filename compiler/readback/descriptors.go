@@ -48,15 +48,16 @@ type descriptor struct {
 	holds, readsHeld                                   bool // it keeps what it reads; it reads what was kept
 	splits, shareRows, window, width                   int
 	eps, scale, scoreCap                               float64
-	unitOffset                                         bool      // its norms multiply by 1 + weight
-	normed, wholeNorm                                  bool      // of attention: it normalises q and k; all of each
-	centred, shifted, ownGains                         bool      // it takes means off, adds biases; heads have weights
-	angles                                             *rotation // that attention rotates q and k by then; nil: by none
-	scaled                                             bool      // of embed: it multiplies rows by scale
-	positionOffset                                     int       // of embed: the row of position 0
-	function                                           *function // of a matrix stage
-	finishedOps                                        []ir.Op   // what it computes
-	adds                                               bool      // to the residual
+	unitOffset                                         bool       // its norms multiply by 1 + weight
+	normed, wholeNorm                                  bool       // of attention: it normalises q and k; all of each
+	centred, shifted, ownGains                         bool       // it takes means off, adds biases; heads have weights
+	angles                                             *rotation  // that attention rotates q and k by then; nil: by none
+	scaled                                             bool       // of embed: it multiplies rows by scale
+	positionOffset                                     int        // of embed: the row of position 0
+	function                                           *function  // of a matrix stage
+	finishedOps                                        []ir.Op    // what it computes
+	adds                                               bool       // to the residual
+	storage                                            ir.Storage // of its matrix, if that is quantised
 }
 
 // inLayer reports whether the stage is one of a layer.
@@ -158,6 +159,7 @@ func layerOf(name string) (layer int, rest string, ok bool) {
 // read takes the constants that the body of the descriptor's stage uses.
 func (b *builder) read(d *descriptor) {
 	r, s := &b.schedule, d.scope
+	b.readStorage(d)
 	switch d.body {
 	case embedReplicatedBody:
 		b.facts.replicated = true

@@ -75,6 +75,7 @@ func (s *source) open() {
 var includes = map[string]string{
 	"model_config.h": `#include "amk/element.cuh"`,
 	"pages.h":        `#include "amk/exchange.cuh"`,
+	"schedule.h":     `#include "amk/weight_format.cuh"`,
 	"stages.h":       `#include "amk/finish.cuh"`,
 }
 

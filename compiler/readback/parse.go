@@ -136,7 +136,7 @@ func (b *block) declaration(t token) {
 			if t := b.token(); t.text == "}" {
 				break
 			} else if t.text != "static" {
-				b.fail(t.at, "%v in struct %s; want static constexpr TYPE NAME = LITERAL", t, n.text)
+				b.fail(t.at, "%v in struct %s; want static constexpr TYPE NAME and a literal", t, n.text)
 			}
 			b.want("constexpr")
 			b.constant(s, false)
@@ -147,7 +147,7 @@ func (b *block) declaration(t token) {
 	}
 }
 
-// constant reads TYPE NAME = VALUE; or, in a block, TYPE NAME{…}; and TYPE NAME[]{…};
+// constant reads TYPE NAME = VALUE; or TYPE NAME{…}; or, in a block, TYPE NAME[]{…};
 func (b *block) constant(s *scope, lists bool) {
 	typ := b.word("a type")
 	c := &constant{typ: typ.text}
@@ -167,7 +167,7 @@ func (b *block) constant(s *scope, lists bool) {
 		b.want("]")
 		b.want("{")
 		c.array, c.value = true, b.values(t.at)
-	case lists && t.text == "{":
+	case t.text == "{":
 		c.value = b.values(t.at)
 	case t.text == "=":
 		c.value = b.value()

@@ -61,6 +61,7 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}
+	b.storages()
 	b.buffers()
 	b.placePages()
 	for i := range b.variants {
@@ -100,7 +101,8 @@ type builder struct {
 	unrolled bool // the layers are in no loop, and what is theirs is in no family
 	splits   int  // of a kv head in the variants that split the context; 0 without one
 
-	constants map[string]string // of model_config.h, by the weights that they are of
+	storage   map[string]ir.Storage // of quantised matrices, by name
+	constants map[string]string     // of model_config.h, by the weights that they are of
 
 	kinds    []int // of the layers, a list that repeats; none: they are of one
 	stages   []*descriptor

@@ -87,8 +87,9 @@ func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 		return fmt.Sprintf("holds %s %s in %s as %s", b.Kind, b.DType, b.Space, b.Layout)
 	}
 	rank := len(b.Shape)
-	if kv := b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16; kv &&
-		(b.Kind != ir.KVCache || rank != 4 && rank != 5) || (b.Layout.Kind == ir.Tile8x32 || b.Layout.Kind == ir.Tile8x128) && rank != 2 {
+	kv := b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16
+	tiles := b.Layout.Kind == ir.Tile8x32 || b.Layout.Kind == ir.Tile8x128
+	if kv && (b.Kind != ir.KVCache || rank != 4 && rank != 5) || tiles && rank != 2 {
 		return fmt.Sprintf("has layout %s and shape %v", b.Layout, b.Shape)
 	}
 	if b.Kind == ir.KVCache && len(b.Shape) < 3 {
