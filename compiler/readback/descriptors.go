@@ -50,8 +50,8 @@ type descriptor struct {
 	eps, scale, scoreCap                               float64
 	unitOffset                                         bool       // its norms multiply by 1 + weight
 	normed, wholeNorm                                  bool       // of attention: it normalises q and k; all of each
-	centred, shifted, ownGains                         bool       // it takes means off, adds biases; heads have weights
-	angles                                             *rotation  // that attention rotates q and k by then; nil: by none
+	centred, shifted, ownGains                         bool       // it takes means off, adds biases; heads have gains
+	angles                                             *rotation  // that attention rotates q and k by; nil: by none
 	scaled                                             bool       // of embed: it multiplies rows by scale
 	positionOffset                                     int        // of embed: the row of position 0
 	function                                           *function  // of a matrix stage

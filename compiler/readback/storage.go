@@ -7,8 +7,8 @@ import (
 )
 
 // enumerators are those of weight_format.cuh.
-var enumerators = map[string]ir.DType{"kFp32": ir.F32, "kFp16": ir.F16, "kBf16": ir.BF16, "kInt4": ir.I4, "kInt8": ir.I8,
-	"kE4m3": ir.F8E4M3}
+var enumerators = map[string]ir.DType{"kFp32": ir.F32, "kFp16": ir.F16, "kBf16": ir.BF16, "kInt4": ir.I4,
+	"kInt8": ir.I8, "kE4m3": ir.F8E4M3}
 
 // readStorage takes how the matrix of a stage is stored, where the descriptor says that it is quantised.
 func (b *builder) readStorage(d *descriptor) {
@@ -19,8 +19,8 @@ func (b *builder) readStorage(d *descriptor) {
 	}
 	v := r.take(s, constant, "WeightFormat", list).list
 	if len(v) != 4 {
-		r.wrong(s, constant, "%d values; want an element type, the columns of a group, the type of scales, and whether "+
-			"there are zero points", len(v))
+		r.wrong(s, constant, "%d values; want an element type, the columns of a group, the type of scales, and "+
+			"whether there are zero points", len(v))
 		return
 	}
 	kinds := []valueKind{name, integer, name, boolean}
@@ -48,8 +48,8 @@ func (b *builder) storages() {
 		}
 		matrix = b.outside(d, matrix)
 		if seen[matrix] && b.storage[matrix] != d.storage {
-			b.schedule.fail(d.at, "struct %s takes %s for another format than the stages before; want the same", d.scope.name,
-				matrix)
+			b.schedule.fail(d.at, "struct %s takes %s for another format than the stages before; want the same",
+				d.scope.name, matrix)
 		}
 		if seen[matrix] = true; d.storage.Quantised() {
 			b.storage[matrix] = d.storage

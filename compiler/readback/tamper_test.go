@@ -199,10 +199,13 @@ func TestRefusals(t *testing.T) {
 		{"directive", mark, mark + "#define kTasks 3\n",
 			`schedule.h:10:1: error: '#'; want a declaration of a literal [AMK4911]`},
 		{"directive before", "#pragma once\n", "#pragma once\n#define int long\n",
-			`schedule.h:7:1: error: "#define int long" before the literals; want comments alone [AMK4911]`},
-		{"other include", "#pragma once\n", "#pragma once\n#include \"../mine.h\"\n", `want comments alone [AMK4911]`},
+			`schedule.h:7:1: error: "#define int long" before the literals; want comments and #include ` +
+				`"amk/weight_format.cuh" alone [AMK4911]`},
+		{"other include", "#pragma once\n", "#pragma once\n#include \"../mine.h\"\n",
+			`want comments and #include "amk/weight_format.cuh" alone [AMK4911]`},
 		{"include of the runtime", "#pragma once\n", "#pragma once\n#include \"amk/ring.cuh\"\n",
-			`#include \"amk/ring.cuh\"" before the literals; want comments alone [AMK4911]`},
+			`#include \"amk/ring.cuh\"" before the literals; want comments and #include ` +
+				`"amk/weight_format.cuh" alone [AMK4911]`},
 		{"include beside the one of pages.h", "#include \"amk/exchange.cuh\"\n",
 			"#include \"amk/exchange.cuh\"\n#include \"amk/evil.cuh\"\n",
 			`pages.h:9:1: error: "#include \"amk/evil.cuh\"" before the literals; want comments and #include ` +
@@ -235,7 +238,7 @@ func TestRefusals(t *testing.T) {
 		{"unknown", "constexpr int kSMs = 40;", "constexpr int kSMs = 40; constexpr int kMine = 40;",
 			`schedule.h:12:40: error: kMine is no constant that is known here [AMK4912]`},
 		{"in a struct", "  static constexpr int kRows = 64;", "  int rows() { return 64; }",
-			`"int" in struct Embed; want static constexpr TYPE NAME = LITERAL [AMK4911]`},
+			`"int" in struct Embed; want static constexpr TYPE NAME and a literal [AMK4911]`},
 		{"no end", "// amkc:end\n", "", `ends within the literals; want a line // amkc:end [AMK4911]`},
 		{"no mark", "// amkc:literals ", "// ", `schedule.h:9:1: error: "namespace amk {" before the literals`},
 		{"another namespace", "}  // namespace amk\n// amkc:end",
