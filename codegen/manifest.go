@@ -38,6 +38,7 @@ type Compiler struct {
 type Source struct {
 	RandomSeed  *uint64  `json:"random_seed,omitempty"` // weights were invented from it
 	AssumeInert []string `json:"assume_inert,omitempty"`
+	Weights     []string `json:"weights,omitempty"` // items of --weights
 }
 
 // WeightsDigest identifies packed weights. Key is a digest of everything they are made from, so that a recompile with

@@ -245,7 +245,7 @@ func newManifest(l *Scheduled, o *BuildOptions, files map[string][]byte) (*codeg
 	m := &codegen.Manifest{
 		Format:   codegen.ManifestFormat,
 		Compiler: codegen.Compiler{Version: version.Get().Version, IR: ir.Version, RuntimeABI: codegen.RuntimeABI},
-		Source:   codegen.Source{RandomSeed: o.RandomSeed, AssumeInert: o.AssumeInert},
+		Source:   codegen.Source{RandomSeed: o.RandomSeed, AssumeInert: o.AssumeInert, Weights: o.Formats.Texts()},
 		Facts:    facts,
 		Files:    map[string]string{},
 	}

@@ -16,6 +16,7 @@ import (
 // Passes is the pipeline, from checkpoint to scheduled program. The order is held to Pass.After by a test.
 var Passes = []passes.Pass{
 	passes.Import,
+	passes.Quantise,
 	passes.Lower,
 	passes.Fuse,
 	passes.Tile,
@@ -39,8 +40,9 @@ type Options struct {
 	Target      *ir.Target        // nil is refused by the passes that need one
 	Config      ir.ScheduleConfig // zero values take the defaults
 	AssumeInert []string
-	Check       bool // check the structure of the program after each pass
-	Strict      bool // what would be a warning before anything is written is an error
+	Formats     passes.WeightFormats // how matrices are stored
+	Check       bool                 // check the structure of the program after each pass
+	Strict      bool                 // what would be a warning before anything is written is an error
 
 	// After is called when a pass is done, with its number from 1. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
@@ -95,20 +97,24 @@ func RunPasses(opts Options) (*Scheduled, error) {
 	return l, nil
 }
 
-// CheckModel reports what is wrong with a model whatever it is compiled for: it is opened and imported, and closed
-// again.
+// CheckModel reports what is wrong with a model whatever it is compiled for: it is opened and imported, its matrices
+// are given their formats, and it is closed again.
 func CheckModel(opts Options) error {
 	s, l := newState(opts), &Scheduled{}
 	if err := l.open(opts, s); err != nil {
 		return err
 	}
 	defer l.Close()
-	return passes.Import.Run(s)
+	if err := passes.Import.Run(s); err != nil {
+		return err
+	}
+	return passes.Quantise.Run(s)
 }
 
 func newState(opts Options) *passes.State {
 	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq,
-		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert}}
+		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
+			Formats: opts.Formats}}
 }
 
 func (l *Scheduled) open(opts Options, s *passes.State) error {

@@ -26,7 +26,7 @@ func TestPassOrder(t *testing.T) {
 		}
 		done = append(done, p.Name)
 	}
-	require.Equal(t, []string{"import", "lower", "fuse", "tile", "assign", "replicate",
+	require.Equal(t, []string{"import", "quantise", "lower", "fuse", "tile", "assign", "replicate",
 		"split_k", "barrier", "loop", "pagecolor", "exchange"},
 		done)
 }

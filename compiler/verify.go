@@ -206,8 +206,15 @@ func importAgain(dir string, p *ir.Program, m *codegen.Manifest) (*ir.Graph, err
 	}
 	s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
 		DType: &p.Model.Weights, AssumeInert: m.Source.AssumeInert}}
-	if err := passes.Import.Run(s); err != nil {
-		return nil, err
+	if len(m.Source.Weights) > 0 {
+		if s.Source.Formats, err = passes.ParseWeightFormats(strings.Join(m.Source.Weights, ",")); err != nil {
+			return nil, err
+		}
+	}
+	for _, pass := range []passes.Pass{passes.Import, passes.Quantise} {
+		if err := pass.Run(s); err != nil {
+			return nil, err
+		}
 	}
 	return s.Graph, nil
 }

@@ -106,6 +106,18 @@ model alike in all layers.`)
 The checkpoint was made for kernels that quantise what its matrices are multiplied with, too, to 8 bits for each token
 or for all. amkc takes the weights as they are stored, and multiplies with inputs of the model's dtype, which is nearer
 to the model that was quantised. Logits differ from those of such kernels by what they lose.`)
+
+	codeStorage = diag.New("AMK1127", "matrices cannot be stored so", `
+--weights says how matrices are stored: a format for all, and formats for some by the role of a matrix (q_proj, lm_head)
+or by the key of its tensor, with * for any letters:
+
+    --weights int8
+    --weights 'int4:g128:asym,down_proj=int8'
+    --weights 'none,model.layers.*.mlp.*=int4'
+
+Matrices of one role have one format in all layers, and so have those that are multiplied as one, because they read the
+same vector: q_proj, k_proj and v_proj, or gate_proj and up_proj. An item that matches nothing is a mistake, and what
+is not quantised stays in the dtype of the model.`)
 )
 
 // What is wrong with the parts of the schedule configuration that passes check, or with what a pass is given.

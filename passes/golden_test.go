@@ -15,7 +15,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the goldens")
 
 // pipeline is the order of the passes; compiler/pipeline.go has it with its reasons.
-var pipeline = []Pass{Import, Lower, Fuse, Tile, Assign, Replicate, SplitK, Barrier, Loop, PageColor, Exchange}
+var pipeline = []Pass{Import, Quantise, Lower, Fuse, Tile, Assign, Replicate, SplitK, Barrier, Loop, PageColor,
+	Exchange}
 
 // toyTarget is small enough that a golden can be read.
 func toyTarget(sms int) *ir.Target {

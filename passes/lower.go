@@ -25,7 +25,7 @@ import (
 var Lower = Pass{
 	Name:  "lower",
 	Doc:   "turn operators into whole-op stages, with a buffer and a counter for every value",
-	After: []string{"import"},
+	After: []string{"import", "quantise"},
 	Run:   runLower,
 }
 

@@ -41,6 +41,7 @@ type Source struct {
 	Weights     *checkpoint.Checkpoint // nil: shapes are taken from the config alone
 	DType       *ir.DType              // of the compiled model; nil: that of the checkpoint
 	AssumeInert []string               // config fields that the user vouches for
+	Formats     WeightFormats          // how matrices are stored; nil: as the weights of the model are
 }
 
 // DefaultMaxSeq bounds the positions compiled for when the user names no number: the KV cache is allocated in full, and

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/ir/diag"
+	"amkc/passes"
 )
 
 // A choice is the value of a flag that takes one of a few words. Help, errors and completion read the words off it.
@@ -68,6 +69,20 @@ func (w *words) Set(s string) error {
 	}
 	*w.values = append(*w.values, s)
 	return nil
+}
+
+// weightFormats is the value of a flag that says how matrices are stored.
+type weightFormats struct{ value *passes.WeightFormats }
+
+func (w *weightFormats) String() string { return w.value.String() }
+func (w *weightFormats) Type() string   { return "string" }
+
+func (w *weightFormats) Set(s string) (err error) {
+	if s == "" {
+		return errEmpty
+	}
+	*w.value, err = passes.ParseWeightFormats(s)
+	return err
 }
 
 var errEmpty = errors.New("want a value that is not empty, or no such flag")

@@ -19,6 +19,9 @@ func graphText(g *ir.Graph) []byte {
 			fmt.Fprintf(&b, "%s%s %v = %s(%s)", indent, n.Name, n.Shape, n.Op, strings.Join(n.Inputs, ", "))
 			for i, w := range n.Weights {
 				fmt.Fprintf(&b, "%s %s", []string{" weights", ","}[min(i, 1)], w)
+				if w.Storage != nil {
+					fmt.Fprintf(&b, " as %s %s", w.Storage.DType, w.Storage.Layout())
+				}
 			}
 			for _, p := range n.Params {
 				fmt.Fprintf(&b, " %s", p)

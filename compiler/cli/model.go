@@ -27,6 +27,7 @@ type modelFlags struct {
 	numSMs     int
 	memory     float64
 	dtype      string
+	weights    passes.WeightFormats
 	maxSeq     int
 	config     string
 	inert      []string
@@ -50,6 +51,8 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 		"take the GPU to have `GIB` of memory, where that is not what the target's record says; 0: do not compare")
 	f.Var(newChoice(&m.dtype, "", "bf16", "fp16", "fp32"), "dtype",
 		"dtype of weights, activations and the cache; default: that of the checkpoint")
+	f.Var(&weightFormats{&m.weights}, "weights",
+		"store matrices as `SPEC` says, as int8 or 'int4:g128:asym,lm_head=int8'; default: in --dtype")
 	f.Var(newCount(&m.maxSeq, 0, 1, passes.MostPositions), "max-seq",
 		fmt.Sprintf("compile for `N` positions, as 8192 or 8k; default: what the model was made for, at most %d",
 			passes.DefaultMaxSeq))
@@ -115,8 +118,8 @@ func (m *modelFlags) optionsForGPU(c *call, model string, gpu int) (compiler.Opt
 
 // options turns the flags into what package compiler takes.
 func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
-	o := compiler.Options{Name: m.name, MaxSeq: m.maxSeq, AssumeInert: m.inert, Check: m.check,
-		ConfigOnly: m.configOnly, Strict: c.strict}
+	o := compiler.Options{Name: m.name, MaxSeq: m.maxSeq, AssumeInert: m.inert, Formats: m.weights,
+		Check: m.check, ConfigOnly: m.configOnly, Strict: c.strict}
 	dir, name, err := checkpoint.Locate(model)
 	if err != nil {
 		return o, err

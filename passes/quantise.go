@@ -1,0 +1,186 @@
+package passes
+
+import (
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/ir/format"
+)
+
+// Quantise is the pass that decides how the matrices of the graph are stored: as the checkpoint has them, or as
+// integers or fp8 with scales where the user asks for it. Vectors, and matrices with fewer columns than a block has,
+// are left as they are.
+//
+// Matrices of a default below 8 bits leave the head and the embedding at 8: every token depends on them, and their
+// errors are not averaged out by layers behind them.
+var Quantise = Pass{
+	Name:  "quantise",
+	Doc:   "choose how matrices are stored: as the checkpoint has them, or quantised",
+	After: []string{"import"},
+	Run:   runQuantise,
+}
+
+func runQuantise(s *State) error {
+	if len(s.Source.Formats) == 0 {
+		return nil
+	}
+	q := &quantiser{g: s.Graph, formats: s.Source.Formats, used: make([]bool, len(s.Source.Formats)),
+		chosen: map[string]choiceOf{}}
+	for i := range q.formats {
+		f := &q.formats[i]
+		if d, plain := plainTypes[f.Type]; plain && d != q.g.Model.Weights {
+			return q.fail(f.text, "unquantised weights are %s, the dtype of the model; want none, or another --dtype",
+				q.g.Model.Weights)
+		}
+	}
+	if err := q.run(); err != nil {
+		return err
+	}
+	for i, used := range q.used {
+		if !used {
+			return q.fail(q.formats[i].text, "matches no matrix; roles are %s, and keys are those of the checkpoint",
+				strings.Join(q.roles, ", "))
+		}
+	}
+	return nil
+}
+
+// A quantiser gives the matrices of a graph their formats.
+type quantiser struct {
+	g       *ir.Graph
+	formats WeightFormats
+	used    []bool              // items that match a matrix
+	chosen  map[string]choiceOf // by role
+	roles   []string            // of all matrices
+}
+
+// choiceOf is the format of a matrix.
+type choiceOf struct {
+	format WeightFormat
+	key    string // of its tensor
+}
+
+func (q *quantiser) fail(item, format string, args ...any) error {
+	return diag.Errorf(codeStorage, "--weights "+item, format, args...)
+}
+
+// run chooses for every matrix. The head comes before the embedding, whose format is that of the head where both are
+// one.
+func (q *quantiser) run() error {
+	if err := q.body(q.g.After, []int{0}, true); err != nil {
+		return err
+	}
+	for k := range q.g.Kinds {
+		if err := q.body(q.g.Kinds[k].Nodes, q.g.Of(k), false); err != nil {
+			return err
+		}
+	}
+	for i := range q.g.Before {
+		n := &q.g.Before[i]
+		switch {
+		case n.Op != "embed":
+		case q.g.Model.Tied:
+			q.set(n, q.chosen["lm_head"])
+		default:
+			if err := q.choose(n, []int{0}, true); err != nil {
+				return err
+			}
+			q.set(n, q.chosen[n.Name])
+		}
+	}
+	return nil
+}
+
+// body chooses for the linears of layers of one kind. Those that read one vector are one matrix of the kernel.
+func (q *quantiser) body(nodes []ir.GraphNode, layers []int, outer bool) error {
+	stacks := map[string]string{} // by what it reads, the first role of a stack
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Op != "linear" {
+			continue
+		}
+		if err := q.choose(n, layers, outer); err != nil {
+			return err
+		}
+		first, stacked := stacks[n.Inputs[0]]
+		if !stacked {
+			first = n.Name
+			stacks[n.Inputs[0]] = first
+		}
+		a, b := q.chosen[first], q.chosen[n.Name]
+		if a.format.describe() != b.format.describe() {
+			return q.fail(b.format.text, "%s is %s, and %s %s; want one format for both, because the kernel "+
+				"multiplies them as one matrix", n.Name, b.format.describe(), first, a.format.describe())
+		}
+		q.set(n, b)
+	}
+	return nil
+}
+
+// choose finds the format of a node's matrix, which is one in all layers.
+func (q *quantiser) choose(n *ir.GraphNode, layers []int, outer bool) error {
+	if !slices.Contains(q.roles, n.Name) {
+		q.roles = append(q.roles, n.Name)
+	}
+	for _, layer := range layers {
+		for _, t := range n.Weights[0].Tensors() {
+			key, err := ir.ResolveKey(t.Key, layer)
+			if err != nil {
+				return err
+			}
+			c := choiceOf{WeightFormat{Type: asStored}, key}
+			if n.Weights[0].Storage == nil {
+				c.format = q.formatOf(n.Name, key, outer)
+			} else if f := q.named(n.Name, key); f != nil {
+				return q.fail(f.text, "%s is quantised in the checkpoint; want items for matrices that are not", key)
+			}
+			have, again := q.chosen[n.Name]
+			if again && have.format.describe() != c.format.describe() {
+				return q.fail(c.format.text, "%s is %s, and %s %s; want one format for %s of all layers, which are "+
+					"one family of buffers", c.key, c.format.describe(), have.key, have.format.describe(), n.Name)
+			}
+			if !again {
+				q.chosen[n.Name] = c
+			}
+		}
+	}
+	return nil
+}
+
+// asStored is the format of matrices that the checkpoint has quantised: a default is not for them.
+const asStored = "as it is stored"
+
+// named is an item with a name that matches a matrix, or nil.
+func (q *quantiser) named(role, key string) *WeightFormat {
+	for i := range q.formats {
+		if f := &q.formats[i]; f.Name != "" && f.matches(role, key) {
+			return f
+		}
+	}
+	return nil
+}
+
+// formatOf is the format that the items give a matrix.
+func (q *quantiser) formatOf(role, key string, outer bool) WeightFormat {
+	chosen := WeightFormat{Type: unquantised}
+	for i, f := range q.formats {
+		if !f.matches(role, key) {
+			continue
+		}
+		q.used[i] = true
+		if f.Name == "" && f.Type == "int4" && outer {
+			f.Type, f.group, f.zeros = "int8", quantisedTypes["int8"].group, false
+		}
+		chosen = f
+	}
+	return chosen
+}
+
+// set stores a choice in the graph.
+func (q *quantiser) set(n *ir.GraphNode, c choiceOf) {
+	if w := &n.Weights[0]; w.Storage == nil && w.Shape[1] >= format.QuadColumns {
+		w.Storage = c.format.storage(q.g.Model.Weights)
+	}
+}

@@ -1,0 +1,172 @@
+package passes
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+func TestWeightFormats(t *testing.T) {
+	for spec, want := range map[string]string{
+		"int8":                          "int8:g128:sym",
+		"int4":                          "int4:g64:sym",
+		"int4:asym":                     "int4:g64:asym",
+		"int4:g128:asym":                "int4:g128:asym",
+		"int8:asym:g32":                 "int8:g32:asym",
+		"fp8":                           "fp8",
+		"none":                          "none",
+		"bf16":                          "bf16",
+		"model.layers.*.mlp.*=int4:g32": "int4:g32:sym",
+	} {
+		f, err := ParseWeightFormats(spec)
+		require.NoError(t, err)
+		require.Len(t, f, 1)
+		require.Equal(t, want, f[0].describe())
+		require.Equal(t, spec, f.String())
+	}
+	f, err := ParseWeightFormats("lm_head=int8,int4,q_proj=none")
+	require.NoError(t, err)
+	require.Equal(t, "int4,lm_head=int8,q_proj=none", f.String(), "a default comes first")
+	for spec, want := range map[string]string{
+		"":                `"" is not a format; want int8`,
+		"int4,":           `"" is not a format; want int8`,
+		"int5":            `"int5" is not a format; want int8, int4, fp8 or none`,
+		"I4":              `"I4" is not a format`,
+		"int4:g16":        `"g16" is not an option; want int8`,
+		"int4:64":         `"64" is not an option; want int8`,
+		"int4:":           `"" is not an option; want int8`,
+		"int4:signed":     `"signed" is not an option; want int8`,
+		"fp8:g128":        `"g128" is not an option of fp8, which has none`,
+		"bf16:sym":        `"sym" is not an option of bf16, which has none`,
+		"=int4":           `"" is not a pattern of names; want a role`,
+		"[=int4":          `"[" is not a pattern of names; want a role`,
+		"q_proj=":         `"" is not a format; want int8`,
+		"q_proj=\u202e":   "want items of up to",
+		"int4 ,down=int8": "want items of up to",
+	} {
+		_, err := ParseWeightFormats(spec)
+		require.ErrorContains(t, err, want, spec)
+	}
+}
+
+const quantisedConfig = `{"model_type": "llama", "hidden_size": 256, "intermediate_size": 320, "num_hidden_layers": 3,
+	"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "vocab_size": 600, "torch_dtype": "bfloat16"`
+
+// quantiseModel imports a model and gives its matrices formats.
+func quantiseModel(t testing.TB, config, spec string) (*ir.Graph, error) {
+	s := &State{Source: Source{Name: "m", Config: openConfig(t, config)}}
+	require.NoError(t, Import.Run(s))
+	var err error
+	s.Source.Formats, err = ParseWeightFormats(spec)
+	require.NoError(t, err)
+	err = Quantise.Run(s)
+	return s.Graph, err
+}
+
+// storages are the formats of all matrices, by role.
+func storages(g *ir.Graph) map[string]string {
+	out := map[string]string{}
+	for _, nodes := range [][]ir.GraphNode{g.Before, g.Kinds[0].Nodes, g.After} {
+		for _, n := range nodes {
+			for _, w := range n.Weights {
+				switch {
+				case w.Storage != nil:
+					out[n.Name] = w.Storage.DType.String() + " " + w.Storage.Layout().String()
+				case len(w.Shape) == 2:
+					out[n.Name] = "plain"
+				}
+			}
+		}
+	}
+	return out
+}
+
+// A default leaves head and embedding at 8 bits, and o at 16: its 96 columns are less than a block.
+func TestQuantise(t *testing.T) {
+	const int8, int4 = "I8 tile8x128.g128.BF16", "I4 tile8x128.g64.BF16"
+	roles := func(all string, others map[string]string) map[string]string {
+		out := map[string]string{"o_proj": "plain"}
+		for _, role := range []string{"embed", "q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "down_proj",
+			"lm_head"} {
+			out[role] = all
+		}
+		for role, format := range others {
+			out[role] = format
+		}
+		return out
+	}
+	untied, tied := quantisedConfig+`, "tie_word_embeddings": false}`, quantisedConfig+`, "tie_word_embeddings": true}`
+	for _, c := range []struct {
+		config, spec string
+		want         map[string]string
+	}{
+		{untied, "int8", roles(int8, nil)},
+		{untied, "none", roles("plain", nil)},
+		{untied, "bf16", roles("plain", nil)},
+		{untied, "fp8", roles("F8E4M3 tile8x128.g128.BF16", nil)},
+		{untied, "int4", roles(int4, map[string]string{"embed": int8, "lm_head": int8})},
+		{untied, "*=int4", roles(int4, nil)},
+		{tied, "int4", roles(int4, map[string]string{"embed": int8, "lm_head": int8})},
+		{tied, "int4,lm_head=none", roles(int4, map[string]string{"embed": "plain", "lm_head": "plain"})},
+		{tied, "lm_head=int8:g32:asym", roles("plain", map[string]string{"embed": "I8 tile8x128.g32.BF16.zeros",
+			"lm_head": "I8 tile8x128.g32.BF16.zeros"})},
+		{untied, "int4,embed=none,model.layers.*.mlp.down_proj=int8", roles(int4, map[string]string{"embed": "plain",
+			"down_proj": int8, "lm_head": int8})},
+		{untied, "[gu]*_proj=int4,model.layers.?.mlp.down_proj.weight=int8,*.down_proj=int4",
+			roles("plain", map[string]string{"gate_proj": int4, "up_proj": int4, "down_proj": int4})},
+	} {
+		g, err := quantiseModel(t, c.config, c.spec)
+		require.NoError(t, err, c.spec)
+		require.Equal(t, c.want, storages(g), c.spec)
+	}
+}
+
+func TestQuantiseRefusals(t *testing.T) {
+	var refusals []refusal
+	for _, spec := range []string{"int4,q_proj=int8", "int4,up_proj=int4:g32", "int4,*.layers.1.*.down_proj=int8",
+		"int4,embeddings=int8", "int8,lm_head=fp16"} {
+		refusals = append(refusals, refusal{spec, spec})
+	}
+	checkRefusals(t, "testdata/quantise_refusals.golden", refusals, func(spec any) error {
+		_, err := quantiseModel(t, quantisedConfig+"}", spec.(string))
+		return err
+	})
+}
+
+// What the checkpoint has quantised stays: a default is for the rest.
+func TestQuantisedInTheCheckpoint(t *testing.T) {
+	run := func(spec string) (map[string]string, error) {
+		s := &State{Source: Source{Name: "m", Config: openConfig(t, quantisedConfig+"}")}}
+		require.NoError(t, Import.Run(s))
+		for i := range s.Graph.Kinds[0].Nodes {
+			if n := &s.Graph.Kinds[0].Nodes[i]; n.Op == "linear" {
+				scales := ir.Scales{Group: 32, DType: ir.F16, Zeros: true}
+				n.Weights[0].Storage = &ir.Storage{DType: ir.I4, Scales: scales}
+			}
+		}
+		var err error
+		s.Source.Formats, err = ParseWeightFormats(spec)
+		require.NoError(t, err)
+		err = Quantise.Run(s)
+		return storages(s.Graph), err
+	}
+	for _, spec := range []string{"int8", "lm_head=int8,embed=int8"} {
+		got, err := run(spec)
+		require.NoError(t, err)
+		require.Equal(t, "I4 tile8x128.g32.F16.zeros", got["q_proj"])
+		require.Equal(t, "I8 tile8x128.g128.BF16", got["lm_head"])
+	}
+	_, err := run("down_proj=int8")
+	require.ErrorContains(t, err, "layers.0.mlp.down_proj.weight is quantised in the checkpoint; want items for")
+}
+
+// Scales are of 16 bits, as the weights are.
+func TestScalesOfDTypes(t *testing.T) {
+	f, err := ParseWeightFormats("int8")
+	require.NoError(t, err)
+	for weights, scales := range map[ir.DType]ir.DType{ir.F16: ir.F16, ir.BF16: ir.BF16, ir.F32: ir.BF16} {
+		require.Equal(t, scales, f[0].storage(weights).Scales.DType)
+	}
+}
