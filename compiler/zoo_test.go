@@ -21,11 +21,14 @@ var withoutBody = []struct{ prefix, target, refusal string }{
 	{"phi3-partial", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
 }
 
-// Every small model that is imported (TestZoo of package cli says which) is emitted for a target with tensor cores and
-// for one without them, and reads back, but for those of withoutBody.
+// Every small model that is imported (TestZoo of package cli says which), and every quantised one, is emitted for a
+// target with tensor cores and for one without them, and reads back, but for those of withoutBody.
 func TestEveryZooModelIsEmitted(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(root, "models", "zoo", "*"))
 	require.NoError(t, err)
+	quantised, err := filepath.Glob(filepath.Join(root, "models", "quantised", "models", "*"))
+	require.NoError(t, err)
+	dirs = append(dirs, quantised...)
 	refused := make([]bool, len(withoutBody))
 	for _, dir := range dirs {
 		name := filepath.Base(dir)

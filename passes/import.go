@@ -58,7 +58,9 @@ func runImport(s *State) error {
 	g := family.build(m)
 	if f.diags.Err() == nil && s.Source.Weights != nil {
 		m.matchTensors(g)
-		m.matchStorage(g)
+	}
+	if f.diags.Err() == nil {
+		m.chooseStorage(g)
 	}
 	f.diags.Sort()
 	if f.diags.Err() != nil {

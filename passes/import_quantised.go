@@ -1,10 +1,13 @@
 package passes
 
 import (
+	"slices"
 	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
+	"amkc/passes/checkpoint"
 	"amkc/passes/quantised"
 )
 
@@ -68,59 +71,110 @@ func (m *importer) matchMatrix(w *ir.GraphWeight) bool {
 	return true
 }
 
-// A stored matrix of the graph, and how it is quantised; a nil element: it is not.
-type storedMatrix struct {
-	key     string
-	element *quantised.Element
+// A stage is the matrices that are streamed as one, in all layers.
+type stage struct {
+	key     string             // of the first of them
+	element *quantised.Element // nil: they are not quantised
+	zeros   bool               // whether any has zero points
+	weights []*ir.GraphWeight
 }
 
-// matchStorage demands that the matrices which one stage streams are quantised alike, in all layers. What reads one
-// vector is one stage's.
-func (m *importer) matchStorage(g *ir.Graph) {
-	if len(m.matrices) == 0 {
+// chooseStorage says how the matrices of the graph are streamed that are quantised in the files, or by the config if
+// there are no files. Matrices of one stage are demanded to be quantised alike. What reads one vector is one stage's.
+func (m *importer) chooseStorage(g *ir.Graph) {
+	if m.scheme == nil {
 		return
 	}
-	if m.scheme.Inputs {
+	stages := map[string]*stage{}
+	for layer, kind := range g.Layers {
+		m.matchStages(g, g.Kinds[kind].Nodes, layer, stages)
+	}
+	head := map[string]*stage{}
+	m.matchStages(g, g.After, 0, head)
+	quantises := false
+	for _, of := range []map[string]*stage{stages, head} {
+		for _, s := range of {
+			quantises = quantises || s.element != nil
+			m.setStorage(s)
+		}
+	}
+	if quantises && m.scheme.Inputs {
 		m.diags.Add(diag.Warningf(codeInputs, m.pos("quantization_config"), "the inputs of matrices are quantised in "+
 			"the original, and are not here"))
 	}
-	stages := map[string]storedMatrix{} // the first matrix of each
-	for layer, kind := range g.Layers {
-		m.matchStages(g.Kinds[kind].Nodes, layer, stages)
-	}
-	clear(stages)
-	m.matchStages(g.After, 0, stages)
 }
 
-func (m *importer) matchStages(body []ir.GraphNode, layer int, stages map[string]storedMatrix) {
+// setStorage gives the weights of a stage their storage.
+func (m *importer) setStorage(s *stage) {
+	if s.element == nil {
+		return
+	}
+	dtype, err := ir.ParseDType(s.element.Type)
+	scale, known := modelDTypes[s.element.Scale]
+	storage := &ir.Storage{DType: dtype, Scales: ir.Scales{Group: s.element.Group, DType: scale, Zeros: s.zeros}}
+	if err != nil || !known || storage.Format() == nil {
+		m.diags.Add(diag.Errorf(quantised.NotRead, "tensor "+s.key, "is %s, which no weight format has; accepted: %s",
+			s.element, format.Names()))
+		return
+	}
+	for _, w := range s.weights {
+		w.Storage = storage
+	}
+}
+
+// matchStages adds the matrices of a layer to the stages that stream them.
+func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stages map[string]*stage) {
 	for i := range body {
 		n := &body[i]
 		if n.Op != "linear" {
 			continue
 		}
-		for _, w := range n.Weights[0].Tensors() {
-			key, err := ir.ResolveKey(w.Key, layer)
+		w := &n.Weights[0]
+		for _, t := range w.Tensors() {
+			key, err := ir.ResolveKey(t.Key, layer)
 			if err != nil {
 				continue // what lower refuses
 			}
-			stored := storedMatrix{key: key}
-			if matrix := m.matrices[key]; matrix != nil {
-				stored.element = &matrix.Element
-				m.refuseComputed(key, &w)
+			element := m.elementOf(g, key, t.Shape[1])
+			if element != nil {
+				m.refuseComputed(key, &t)
 			}
-			first, there := stages[n.Inputs[0]]
-			if !there {
-				stages[n.Inputs[0]] = stored
-				continue
+			s := stages[n.Inputs[0]]
+			if s == nil {
+				s = &stage{key: key, element: element}
+				stages[n.Inputs[0]] = s
 			}
-			if !first.element.StreamsWith(stored.element) {
+			if !s.element.StreamsWith(element) {
 				m.diags.Add(diag.Errorf(codeMixed, "tensor "+key, "is %s, and %s is %s; accepted: matrices that are "+
-					"quantised alike where one stage streams them, in all layers",
-					stored.element, first.key, first.element))
+					"quantised alike where one stage streams them, in all layers", element, s.key, s.element))
 				return
 			}
+			s.zeros = s.zeros || element != nil && element.Zeros
+		}
+		if s := stages[n.Inputs[0]]; s != nil && !slices.Contains(s.weights, w) {
+			s.weights = append(s.weights, w)
 		}
 	}
+}
+
+// elementOf is how a matrix is quantised, or nil.
+func (m *importer) elementOf(g *ir.Graph, key string, cols int) *quantised.Element {
+	if m.src.Weights != nil {
+		if matrix := m.matrices[key]; matrix != nil {
+			return &matrix.Element
+		}
+		return nil
+	}
+	if key == m.names.embedding() { // tied
+		return nil
+	}
+	scale := g.Model.Weights
+	_, stated := m.statedDType()
+	if named, known := configDTypes[stated]; known { // whatever --dtype says
+		scale = named
+	}
+	return m.scheme.Expected(strings.TrimSuffix(key, ".weight"), cols, key == m.names.logits(),
+		checkpoint.DType(scale.String()))
 }
 
 // refuseComputed demands that what is packed of a matrix are its elements, in rows of their own.

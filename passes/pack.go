@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"amkc/ir"
+	"amkc/ir/format"
 	"amkc/passes/checkpoint"
 	"amkc/passes/quantised"
 )
@@ -45,7 +46,7 @@ func (w *Weights) Floats(b *ir.Buffer, i int) ([]float32, error) {
 		if err := r.read(values, row, row+n); err != nil {
 			return nil, err
 		}
-		if !r.exact {
+		if !r.exact && r.matrices == nil { // what matrices store means their values
 			packed = r.format.Pack(packed, values, cols)
 			r.format.Unpack(values, packed, cols)
 		}
@@ -65,6 +66,16 @@ func (w *Weights) Pack(out io.Writer, b *ir.Buffer, i int) error {
 		r, err := w.open(b, i)
 		if err != nil {
 			return nil, err
+		}
+		if r.matrices != nil {
+			as := r.format.(format.Quantised)
+			return func(dst []byte, row, n int) ([]byte, error) {
+				groups, err := r.readGroups(row, row+n)
+				if err != nil {
+					return nil, err
+				}
+				return as.PackGroups(dst, groups), nil
+			}, nil
 		}
 		values := make([]float32, step*cols)
 		return func(dst []byte, row, n int) ([]byte, error) {

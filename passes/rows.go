@@ -3,12 +3,14 @@ package passes
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/ir/transform"
 	"amkc/passes/checkpoint"
+	"amkc/passes/quantised"
 )
 
 // A rowReader reads the rows of a buffer from the pieces it is made of.
@@ -19,6 +21,8 @@ type rowReader struct {
 	exact bool // every piece has elements of the buffer's dtype, so that none is rounded
 
 	format format.Format
+	// matrices are those of the pieces, where what they store is what the format keeps; nil: values are packed.
+	matrices []*quantised.Reader
 }
 
 func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
@@ -39,7 +43,11 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 		computed, isComputed := w.computed[key]
 		var tensor transform.Tensor = computed
 		if matrix := w.matrices[key]; matrix != nil {
-			tensor, r.exact = matrix.NewReader(), r.exact && b.DType == ir.F32
+			reader := matrix.NewReader()
+			tensor, r.exact = reader, r.exact && b.DType == ir.F32
+			if stores(b, &matrix.Element) {
+				r.matrices = append(r.matrices, reader)
+			}
 		} else if !isComputed {
 			t, ok := w.checkpoint.Tensor(key)
 			if !ok {
@@ -58,12 +66,44 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 		r.exact = r.exact && v.Plain() && !isComputed
 		r.keys, views, chains = append(r.keys, key), append(views, v), append(chains, piece.Chain)
 	}
+	if len(r.matrices) < len(views) || slices.ContainsFunc(views,
+		func(v *transform.View) bool { return !v.WholeRows() }) {
+		r.matrices = nil
+	}
 	rows, cols := b.Matrix()
 	var err error
 	if r.stack, err = transform.Pack(views, chains, rows, cols); err != nil {
 		return nil, fail("%v", err)
 	}
 	return r, nil
+}
+
+// stores reports whether a buffer keeps the elements, the scales and the zero points of a quantised matrix as they are.
+func stores(b *ir.Buffer, e *quantised.Element) bool {
+	s := b.Layout.Scales
+	return b.Layout.Kind == ir.Tile8x128 && b.DType.String() == e.Type && s.Group == e.Group &&
+		s.DType == modelDTypes[e.Scale] && (s.Zeros || !e.Zeros)
+}
+
+// readGroups returns rows [row0, row1) as the matrices of the pieces store them.
+func (r *rowReader) readGroups(row0, row1 int) (*format.Groups, error) {
+	out := &format.Groups{Cols: r.stack.Cols, Group: r.buf.Layout.Scales.Group}
+	for row := row0; row < row1; row++ {
+		k, at := r.stack.Source(row)
+		stored, _ := r.stack.Views[k].At(at, 0)
+		g, err := r.matrices[k].Row(stored)
+		if err != nil {
+			return nil, err
+		}
+		out.Q, out.Scale = append(out.Q, g.Q...), append(out.Scale, g.Scale...)
+		switch {
+		case g.Zero != nil:
+			out.Zero = append(out.Zero, g.Zero...)
+		case r.buf.Layout.Scales.Zeros:
+			out.Zero = append(out.Zero, make([]int8, len(g.Scale))...)
+		}
+	}
+	return out, nil
 }
 
 // elements are a tensor whose rows are its elements one by one, as a vector has them.

@@ -196,14 +196,15 @@ func (b blocks) Unpack(dst []float32, packed []byte, cols int) {
 	g := b.UnpackGroups(packed, len(dst)/cols, cols)
 	for i := range dst {
 		of := i/cols*g.PerRow() + i%cols/g.Group
-		dst[i] = g.value(b.dtype, i, of)
+		dst[i] = g.Value(b.dtype, i, of)
 	}
 }
 
-// value is element i, of a group. The product is exact for scales of 16 bits, and else rounded once.
-func (g *Groups) value(dtype string, i, of int) float32 {
+// Value is what element i means, whose group is `of` and whose type is I4, I8 or F8E4M3. The product is exact for
+// scales of 16 bits, and else rounded once.
+func (g *Groups) Value(dtype string, i, of int) float32 {
 	if dtype == "F8E4M3" {
-		return g.Scale[of] * fromE4M3(g.Q[i])
+		return g.Scale[of] * fromE4M3[g.Q[i]]
 	}
 	q := int(int8(g.Q[i]))
 	if g.Zero != nil {

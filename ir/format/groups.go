@@ -18,18 +18,19 @@ func (g *Groups) Rows() int { return len(g.Q) / g.Cols }
 // PerRow is the number of groups of a row.
 func (g *Groups) PerRow() int { return (g.Cols + g.Group - 1) / g.Group }
 
-// fromE4M3 is the value of the bits of an e4m3 number (OCP 8-bit floating point, section 5): 4 bits of exponent with a
-// bias of 7, 3 of mantissa, no infinities, and NaN where all seven bits are set.
-func fromE4M3(b byte) float32 {
-	exponent, mantissa := int(b>>3&15), float64(b&7)
-	var v float64
-	switch {
-	case b&0x7f == 0x7f:
-		v = math.NaN()
-	case exponent == 0:
-		v = math.Ldexp(mantissa, -9)
-	default:
-		v = math.Ldexp(8+mantissa, exponent-10)
+// fromE4M3 are the values of e4m3 numbers by their bits (OCP 8-bit floating point, section 5): 4 bits of exponent with
+// a bias of 7, 3 of mantissa, no infinities, and NaN where all seven bits are set.
+var fromE4M3 = func() (values [256]float32) {
+	for b := range values {
+		exponent, mantissa := b>>3&15, float64(b&7)
+		v := math.Ldexp(8+mantissa, exponent-10)
+		switch {
+		case b&0x7f == 0x7f:
+			v = math.NaN()
+		case exponent == 0:
+			v = math.Ldexp(mantissa, -9)
+		}
+		values[b] = float32(math.Copysign(v, 1-2*float64(b>>7)))
 	}
-	return float32(math.Copysign(v, 1-2*float64(b>>7)))
-}
+	return values
+}()

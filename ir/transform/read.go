@@ -51,6 +51,9 @@ func (c Chain) Of(t Tensor) (*View, error) {
 	return v, nil
 }
 
+// WholeRows reports whether each row is one of the tensor's, with all its elements as they are.
+func (v *View) WholeRows() bool { return v.Plain() && !v.transposed && len(v.column) == 0 }
+
 // Plain reports whether the elements are those of the tensor, in whatever order.
 func (v *View) Plain() bool { return len(v.values) == 0 }
 

@@ -29,9 +29,7 @@ func readAWQ(scheme *Scheme, s *settings) {
 	if bits != 4 {
 		s.fail(NotRead, "bits", "is %d, which is not read; accepted: 4", bits)
 	}
-	for _, name := range s.names("modules_to_not_convert") {
-		scheme.skipped = append(scheme.skipped, pattern{name: name, within: true})
-	}
+	scheme.loose = s.names("modules_to_not_convert")
 	scheme.recipes = []recipe{{form: awq, bits: bits, rows: 1, targets: []pattern{{name: "Linear"}},
 		group:     max(0, s.integer("group_size", s.integer("q_group_size", 128, -1), -1)),
 		symmetric: !s.truth("zero_point", !s.truth("sym", false))}}

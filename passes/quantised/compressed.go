@@ -22,6 +22,7 @@ func readCompressed(scheme *Scheme, s *settings) {
 			s.fail(NotRead, field, "is not empty, which is not modelled; accepted: {}")
 		}
 	}
+	scheme.head = true // unless it is ignored
 	format := s.text("format", "")
 	scheme.skipped = s.patterns("ignore")
 	groups := s.within("config_groups")

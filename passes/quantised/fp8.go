@@ -16,7 +16,7 @@ func readFP8(scheme *Scheme, s *settings) {
 	} else if block := s.integers("weight_block_size", 2); block != nil {
 		r.rows, r.group = block[0], block[1]
 	}
-	scheme.recipes = []recipe{r} // modules_to_not_convert are those without weight_scale_inv
+	scheme.recipes, scheme.loose = []recipe{r}, s.names("modules_to_not_convert")
 }
 
 // openFP8 finds the tensors of a module.

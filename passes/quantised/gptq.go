@@ -29,6 +29,7 @@ func readGPTQ(scheme *Scheme, s *settings) {
 	if s.truth("is_marlin_format", false) {
 		s.fail(NotRead, "is_marlin_format", "is true; accepted: false")
 	}
+	scheme.head = s.truth("lm_head", false)
 	r := recipe{form: gptq, rows: 1}
 	format := s.text("checkpoint_format", s.text("format", "gptq"))
 	switch strings.ToLower(format) {

@@ -171,39 +171,9 @@ func (r *Reader) ReadF32(dst []float32, first int) error {
 		col := first % r.cols
 		n := min(len(dst), r.cols-col)
 		for i := range n {
-			dst[i] = r.value(&g, col+i)
+			dst[i] = g.Value(r.Type, col+i, (col+i)/g.Group)
 		}
 		dst, first = dst[n:], first+n
 	}
 	return nil
 }
-
-// value is an element of a row.
-func (m *Matrix) value(g *format.Groups, col int) float32 {
-	k := col / g.Group
-	if m.Type == "F8E4M3" {
-		return g.Scale[k] * fromE4M3[g.Q[col]]
-	}
-	q := int(int8(g.Q[col]))
-	if g.Zero != nil {
-		q -= int(g.Zero[k])
-	}
-	return g.Scale[k] * float32(q)
-}
-
-// fromE4M3 are the values of e4m3 (OCP 8-bit floating point, section 5): 4 bits of exponent with a bias of 7, 3 of
-// mantissa, no infinities, and NaN where all seven bits are set.
-var fromE4M3 = func() (values [256]float32) {
-	for b := range values {
-		exponent, mantissa := b>>3&15, float64(b&7)
-		v := math.Ldexp(8+mantissa, exponent-10)
-		switch {
-		case b&0x7f == 0x7f:
-			v = math.NaN()
-		case exponent == 0:
-			v = math.Ldexp(mantissa, -9)
-		}
-		values[b] = float32(math.Copysign(v, 1-2*float64(b>>7)))
-	}
-	return values
-}()

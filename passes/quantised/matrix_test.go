@@ -86,12 +86,14 @@ func TestMatrices(t *testing.T) {
 				require.NotNil(t, m)
 				require.Equal(t, elements[dir.Name()], m.Element)
 				require.Equal(t, []int{m.Rows(), m.Cols()}, w.Shape)
+				expected := scheme.Expected(fmt.Sprintf("m%d", i), m.cols, false, m.Scale)
+				require.Equal(t, &m.Element, expected, "what the config says")
 				parts += len(m.Parts)
-				expected, values := make([]float32, m.rows*m.cols), make([]float32, m.rows*m.cols)
-				require.NoError(t, w.ReadF32(expected, 0))
+				want, values := make([]float32, m.rows*m.cols), make([]float32, m.rows*m.cols)
+				require.NoError(t, w.ReadF32(want, 0))
 				require.NoError(t, m.NewReader().ReadF32(values, 0))
 				for k, v := range values {
-					require.Equal(t, expected[k], rounded[w.DType](v), "row %d, column %d", k/m.cols, k%m.cols)
+					require.Equal(t, want[k], rounded[w.DType](v), "row %d, column %d", k/m.cols, k%m.cols)
 				}
 				offMiddle = offMiddle || m.checkRanges(t)
 			}

@@ -38,17 +38,8 @@ func (s *Scheme) Open(c *checkpoint.Checkpoint, module string) (*Matrix, *diag.D
 	if o.m.codes == nil {
 		return nil, nil
 	}
-	m := &o.m
-	switch {
-	case r.float:
-		m.Type = "F8E4M3"
-	case r.bits == 4 && r.form != plainBytes:
-		m.Type = "I4"
-	default:
-		m.Type = "I8"
-	}
-	m.Scale = m.scales.t.DType
-	return m, nil
+	o.m.Type, o.m.Scale = r.element(), o.m.scales.t.DType
+	return &o.m, nil
 }
 
 // tensor returns a tensor of the module, as one of those that its matrix is stored in.
@@ -135,21 +126,14 @@ func (o *opener) grouped(g *grid, r *recipe) *diag.Diagnostic {
 		g.colsEach = r.group
 		g.cols = (m.cols + r.group - 1) / r.group
 	}
-	switch {
-	case g.cols == 1 || g.colsEach%wholeGroup == 0:
-		m.Group = wholeGroup
-	case g.colsEach == 32 || g.colsEach == 64:
-		m.Group = g.colsEach
-	default:
+	var read bool
+	if m.Group, read = r.streamed(m.cols); !read {
 		return diag.Errorf(NotRead, "tensor "+m.Name, "has groups of %d columns, which are not read; accepted: 32, "+
 			"64, a multiple of %d, or all columns of a row", g.colsEach, wholeGroup)
 	}
 	m.scales = *g
 	return nil
 }
-
-// wholeGroup is the columns of the largest groups that are streamed.
-const wholeGroup = 128
 
 // columnOrder demands that a tensor that says which group a column belongs to says what is so without it. Some writers
 // leave -1 in one that was never set.

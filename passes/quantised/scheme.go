@@ -18,7 +18,9 @@ type Scheme struct {
 	Inputs bool
 
 	recipes []recipe
-	skipped []pattern
+	skipped []pattern // modules that are not quantised
+	loose   []string  // what names of such modules have in them, as tools read it in several ways
+	head    bool      // matrices of logits are quantised like others
 }
 
 // A recipe is how matrices of some modules are stored.
@@ -140,11 +142,58 @@ func (s *Scheme) of(module string) *recipe {
 	return best
 }
 
+// Expected returns what a matrix with so many columns is made of by the config alone, or nil if it is not quantised or
+// not of a form that is read. head says that it makes the logits, and scale is the type of scales where the form has
+// that of the model.
+func (s *Scheme) Expected(module string, cols int, head bool, scale checkpoint.DType) *Element {
+	r := s.of(module)
+	if r == nil || head && !s.head || slices.ContainsFunc(s.loose, func(name string) bool {
+		return strings.HasPrefix(module+".", name+".") || strings.HasSuffix(module, "."+name) || module == name
+	}) {
+		return nil
+	}
+	group, read := r.streamed(cols)
+	if !read {
+		return nil
+	}
+	switch r.form {
+	case gptq, gptq2, awq:
+		scale = checkpoint.F16
+	case scaleInv:
+		scale = checkpoint.F32
+	}
+	return &Element{Type: r.element(), Group: group, Scale: scale, Zeros: !r.symmetric}
+}
+
+// element is the type of elements, as weight formats name it.
+func (r *recipe) element() string {
+	switch {
+	case r.float:
+		return "F8E4M3"
+	case r.bits == 4 && r.form != plainBytes:
+		return "I4"
+	}
+	return "I8"
+}
+
+// streamed is how many columns share a scale in rows of so many, at most wholeGroup, and whether that is read.
+func (r *recipe) streamed(cols int) (int, bool) {
+	switch {
+	case r.group == 0 || r.group >= cols || r.group%wholeGroup == 0:
+		return wholeGroup, true
+	case r.group == 32 || r.group == 64:
+		return r.group, true
+	}
+	return 0, false
+}
+
+// wholeGroup is the columns of the largest groups that are streamed.
+const wholeGroup = 128
+
 // A pattern says of modules whether they are meant.
 type pattern struct {
-	name   string         // a module, or a class of modules
-	expr   *regexp.Regexp // nil for a name
-	within bool           // a module is meant whose name has this name in it
+	name string         // a module, or a class of modules
+	expr *regexp.Regexp // nil for a name
 }
 
 // How closely a pattern says which module is meant.
@@ -157,9 +206,9 @@ const (
 
 func (p *pattern) match(module string) int {
 	switch {
-	case p.expr != nil && p.expr.MatchString(module), p.within && strings.Contains(module, p.name):
+	case p.expr != nil && p.expr.MatchString(module):
 		return byExpression
-	case p.expr != nil || p.within:
+	case p.expr != nil:
 		return noMatch
 	case p.name == module:
 		return byName

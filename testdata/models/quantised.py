@@ -318,6 +318,7 @@ def write_model(name):
     dtype = layout.dtype if isinstance(layout, CompressedTensors) else BF16 if isinstance(layout, FP8) else F16
     for seed in range(100):
         config = generate.config_of(kind, {**fields, "dtype": str(dtype).removeprefix("torch.")})
+        fields_of_config = config.to_dict()  # before the model below changes its dtype
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
         generate.set_weights(model.float(), seed)
         stored, digests = quantise(model, layout, plain, dtype)
@@ -331,7 +332,7 @@ def write_model(name):
     else:
         raise RuntimeError(f"{name}: no seed will do")
     save_file(stored, os.path.join(folder, "model.safetensors"), {"format": "pt"})
-    write_json(os.path.join(folder, "config.json"), {**config.to_dict(), "quantization_config": layout.config(ignored)})
+    write_json(os.path.join(folder, "config.json"), {**fields_of_config, "quantization_config": layout.config(ignored)})
     write_json(os.path.join(folder, "dequantised.json"), digests)
     np.save(os.path.join(folder, "ref_input_ids.npy"), np.array(ids, np.int32))
     np.save(os.path.join(folder, "ref_logits_f32.npy"), want.astype(np.float32))
