@@ -83,11 +83,11 @@ func (t Tensor) ReadPieces(dst []byte, off, size, stride int) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	n := 0
+	n, room := 0, t.size-int64(off)-int64(size) // behind the first piece
 	if size > 0 {
 		n = len(dst) / size
 	}
-	if n*size != len(dst) || off < 0 || stride < 0 || int64(off)+int64(n-1)*int64(stride)+int64(size) > t.size {
+	if n*size != len(dst) || off < 0 || stride < 0 || room < 0 || stride > 0 && int64(n-1) > room/int64(stride) {
 		return diag.Errorf(codeRows, "tensor "+t.Name, "%d bytes in pieces of %d from byte %d on, %d apart, of %d",
 			len(dst), size, off, stride, t.size)
 	}

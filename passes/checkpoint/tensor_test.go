@@ -41,6 +41,44 @@ func find(t *testing.T, f *File, name string) Tensor {
 	return Tensor{}
 }
 
+// Pieces of rows are those of the file, in both ways of reading it, and of random weights; what is not there is an
+// error.
+func TestReadPieces(t *testing.T) {
+	path := models + "/pycoder-5m/model.safetensors"
+	files := openBoth(t, path)
+	random, err := NewRandom(nil, 7, []Spec{{"model.embed_tokens.weight", BF16, []int{64, 33}}}, nil)
+	require.NoError(t, err)
+	tensors := map[string]Tensor{"random": random.tensors[0]}
+	for kind, f := range files {
+		tensors[kind] = find(t, f, "model.embed_tokens.weight")
+	}
+	for kind, e := range tensors {
+		t.Run(kind, func(t *testing.T) {
+			raw, err := e.Raw()
+			require.NoError(t, err)
+			row := 2 * e.RowLen()
+			for _, c := range []struct{ off, size, stride, count int }{{0, row, row, 3}, {6, 10, row, 17}, {0, 1, 0, 4},
+				{row, 2 * row, 0, 1}, {len(raw) - 4, 4, 1 << 40, 1}, {3, 5, 7, 100}, {len(raw) - 2*row, row, row, 2}} {
+				want, got := []byte{}, make([]byte, c.size*c.count)
+				for k := range c.count {
+					want = append(want, raw[c.off+k*c.stride:][:c.size]...)
+				}
+				require.NoError(t, e.ReadPieces(got, c.off, c.size, c.stride))
+				require.Equal(t, want, got, "%+v", c)
+			}
+			require.NoError(t, e.ReadPieces(nil, 0, 0, 0))
+			for _, c := range []struct{ n, off, size, stride int }{{4, len(raw) - 3, 4, 0}, {8, 0, 4, len(raw) - 3},
+				{4, -1, 4, 0}, {4, 0, 3, 0}, {4, 0, 0, 0}, {4, 0, 2, -1}, {4, math.MaxInt64 - 2, 2, 2}} {
+				requireCode(t, e.ReadPieces(make([]byte, c.n), c.off, c.size, c.stride), "AMK1025")
+			}
+		})
+	}
+	for kind, f := range files {
+		require.NoError(t, f.Close())
+		requireCode(t, tensors[kind].ReadPieces(make([]byte, 8), 0, 4, 8), "AMK1006")
+	}
+}
+
 // The embedding of pycoder is 2 MB, so that reading it takes many blocks; the decoding is held against the file's
 // bytes.
 func TestReadRowsF32(t *testing.T) {

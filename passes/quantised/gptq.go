@@ -20,7 +20,8 @@ func readGPTQ(scheme *Scheme, s *settings) {
 		"calibration", "auto_forward_data_parallel", "hyb_act", "failsafe", "fallback", "gptaq", "foem", "adapter",
 		"process", "pack_impl", "desc_act_order", "wait_for_submodule_finalizers", "vram_strategy", "moe", "hessian",
 		"compute_device_filter", "dense_vram_strategy", "dense_vram_strategy_devices", "moe_vram_strategy",
-		"moe_vram_strategy_devices", "gc_mode", "rotation", "activation", "preprocessors")
+		"moe_vram_strategy_devices", "gc_mode", "rotation", "activation", "preprocessors", "v2",
+		"v2_alpha")
 	for _, field := range []string{"adapter", "rotation", "activation"} {
 		if s.has(field) {
 			s.fail(NotRead, field, "is %s, which is not modelled; accepted: null", spellOf(s, field))

@@ -16,6 +16,15 @@ func signed(word uint32, bit, bits int) int8 {
 	return int8(int(word>>bit)&(1<<bits-1) - 1<<(bits-1))
 }
 
+// unpack fills dst with the fields of a word, from the lowest on, as signed does one of them.
+func unpack(dst []byte, word uint32, bits int) {
+	mask, middle := uint32(1)<<bits-1, byte(1)<<(bits-1)
+	for i := range dst {
+		dst[i] = byte(word&mask) - middle
+		word >>= bits
+	}
+}
+
 // codes are the elements of a matrix: read fills dst with n rows from row0 on, a byte for each.
 type codes interface {
 	read(dst []byte, row0, n int) error
@@ -44,8 +53,8 @@ func (w wordRows) read(dst []byte, row0, n int) error {
 		return err
 	}
 	for row := range n {
-		for col := range w.cols {
-			dst[row*w.cols+col] = byte(signed(word(raw, row*words+col/per), col%per*w.bits, w.bits))
+		for col := 0; col < w.cols; col += per {
+			unpack(dst[row*w.cols+col:row*w.cols+min(w.cols, col+per)], word(raw, row*words+col/per), w.bits)
 		}
 	}
 	return nil
@@ -63,9 +72,9 @@ func (w wordColumns) read(dst []byte, row0, n int) error {
 	if err := w.t.ReadPieces(raw, row0*4, n*4, w.rows*4); err != nil {
 		return err
 	}
-	for col := range w.cols {
+	for col := 0; col < w.cols; col += per {
 		for row := range n {
-			dst[row*w.cols+col] = byte(signed(word(raw, col/per*n+row), col%per*w.bits, w.bits))
+			unpack(dst[row*w.cols+col:row*w.cols+min(w.cols, col+per)], word(raw, col/per*n+row), w.bits)
 		}
 	}
 	return nil
@@ -88,10 +97,11 @@ func (a awqColumns) read(dst []byte, row0, n int) error {
 	if err := a.t.ReadPieces(raw, first*4, words*4, a.t.Shape[1]*4); err != nil {
 		return err
 	}
-	for col := range a.cols {
-		for i := range n {
-			row := row0 + i
-			dst[i*a.cols+col] = byte(signed(word(raw, col*words+row/awqRows-first), 4*awqField[row%awqRows], 4))
+	for i := range n {
+		row, to := row0+i, dst[i*a.cols:(i+1)*a.cols]
+		at, bit := row/awqRows-first, 4*awqField[row%awqRows]
+		for col := range to {
+			to[col] = byte(signed(word(raw, col*words+at), bit, 4))
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ func write(t *testing.T, settings string, tensors map[string]stored) string {
 	return writeFiles(t, []byte(`{"model_type": "m", "quantization_config": `+settings+`}`), container(t, tensors))
 }
 
-func writeFiles(t *testing.T, config, weights []byte) string {
+func writeFiles(t testing.TB, config, weights []byte) string {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644))
