@@ -102,7 +102,7 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (string, erro
 	}
 	h := sha256.New()
 	places, size := ir.WeightArena(l.Program)
-	fmt.Fprintf(h, "amkc packed 2\n%d\n", size)
+	fmt.Fprintf(h, "amkc packed 3\n%d\n", size)
 	for _, pl := range places {
 		b := &l.Program.Buffers[pl.Buffer]
 		fmt.Fprintf(h, "%s %d %v %v %v %v\n", pl.Name, pl.Offset, b.DType, b.Shape, b.Layout, b.Pieces)

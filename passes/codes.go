@@ -74,7 +74,7 @@ always has its effect, and a field that the config does not have needs no assump
 
 	codeOverflow = diag.New("AMK1115", "a weight does not fit the chosen dtype", `
 A finite weight becomes infinite when it is rounded to the dtype of the compiled model: fp16 ends at 65504. Choose
---dtype bf16 or fp32.`)
+--dtype bf16 or fp32. Weights that are quantised have to be finite: an infinity or a NaN would spoil its whole group.`)
 
 	codeMaxSeq = diag.New("AMK1116", "the number of positions is out of range", `
 --max-seq is the number of positions that can be decoded, and the size of the KV cache. It must be positive; more than

@@ -123,7 +123,8 @@ func TestWeightsRoundToNearestEven(t *testing.T) {
 
 func TestOverflowIsRefused(t *testing.T) {
 	dir := writeModel(t, tinyConfig, map[string]stored{"w": {"F32", []int{2, 2}, f32Bytes(1, 2, 1e5, 3)},
-		"inf": {"F32", []int{1}, f32Bytes(float32(math.Inf(1)))}})
+		"inf":  {"F32", []int{1}, f32Bytes(float32(math.Inf(1)))},
+		"infs": {"F32", []int{1, 1}, f32Bytes(float32(math.Inf(1)))}})
 	c, err := checkpoint.Open(dir)
 	require.NoError(t, err)
 	defer c.Close()
@@ -134,6 +135,10 @@ func TestOverflowIsRefused(t *testing.T) {
 		"bf16 or fp32 [AMK1115]")
 	b = ir.Buffer{Name: "inf", Kind: ir.Weight, DType: ir.F16, Shape: []int{1}, Pieces: []ir.Piece{{Key: "inf"}}}
 	require.NoError(t, w.Pack(io.Discard, &b, 0), "what was infinite before stays so")
+	b = ir.Buffer{Name: "inf", Kind: ir.Weight, DType: ir.I4, Shape: []int{1, 1}, Pieces: []ir.Piece{{Key: "infs"}},
+		Layout: ir.Layout{Kind: ir.Tile8x128, Scales: ir.Scales{Group: 64, DType: ir.BF16}}}
+	require.ErrorContains(t, w.Pack(io.Discard, &b, 0), "tensor infs: error: element [0 0] is +Inf, which I4 cannot "+
+		"hold; want finite weights of at most 3.")
 }
 
 func TestForeignBuffersAreRefused(t *testing.T) {

@@ -123,19 +123,24 @@ func (n numbers) ReadF32(dst []float32, first int) error {
 	return nil
 }
 
-// read fills dst with the rows [row0, row1). A finite value that the format would make infinite is refused.
+// read fills dst with the rows [row0, row1). A finite value that the format would make infinite is refused, and so is
+// one that is not finite by formats that have no such.
 func (r *rowReader) read(dst []float32, row0, row1 int) error {
 	if err := r.stack.ReadRows(dst, row0, row1); err != nil || r.exact {
 		return err
 	}
 	largest := r.format.Largest()
+	_, quantised := r.format.(format.Quantised)
 	for i, v := range dst {
-		if (v > largest || v < -largest) && !math.IsInf(float64(v), 0) {
+		if (v > largest || v < -largest || v != v) && (quantised || !math.IsInf(float64(v), 0) && v == v) {
 			k, row := r.stack.Source(row0 + i/r.stack.Cols)
 			row, col := r.stack.Views[k].At(row, i%r.stack.Cols)
-			return diag.Errorf(codeOverflow, "tensor "+r.keys[k],
-				"element %s is %g, which %s cannot hold; want --dtype bf16 or fp32",
-				fmt.Sprint([]int{row, col}), v, r.buf.DType)
+			want := "--dtype bf16 or fp32"
+			if quantised {
+				want = fmt.Sprintf("finite weights of at most %g, or another item for the tensor in --weights", largest)
+			}
+			return diag.Errorf(codeOverflow, "tensor "+r.keys[k], "element %s is %g, which %s cannot hold; want %s",
+				fmt.Sprint([]int{row, col}), v, r.buf.DType, want)
 		}
 	}
 	return nil

@@ -1,8 +1,8 @@
 package format
 
 import (
+	"encoding/binary"
 	"fmt"
-	"math"
 )
 
 // Quantised is a format of integers or of fp8 with scales. Pack chooses scales and zero points, and rounds to them;
@@ -69,12 +69,24 @@ func BlocksLayout(group int, scale string, zeros bool) string {
 	return s
 }
 
-func (b blocks) Layout() string   { return BlocksLayout(b.group, b.scale.name, b.zeros) }
-func (b blocks) DType() string    { return b.dtype }
-func (b blocks) Group() int       { return b.group }
-func (b blocks) Scale() string    { return b.scale.name }
-func (b blocks) Zeros() bool      { return b.zeros }
-func (b blocks) Largest() float32 { return math.MaxFloat32 }
+func (b blocks) Layout() string { return BlocksLayout(b.group, b.scale.name, b.zeros) }
+func (b blocks) DType() string  { return b.dtype }
+func (b blocks) Group() int     { return b.group }
+func (b blocks) Scale() string  { return b.scale.name }
+func (b blocks) Zeros() bool    { return b.zeros }
+
+// Largest is what the largest scale and the largest element make, or what stays finite where a scale is rounded up.
+func (b blocks) Largest() float32 {
+	return float32(min(0x1.fp127, float64(b.scale.largest)*float64(b.most())))
+}
+
+// most is the largest element, of either sign.
+func (b blocks) most() float32 {
+	if b.dtype == "F8E4M3" {
+		return 448
+	}
+	return float32(int(1)<<(b.bits-1) - 1)
+}
 
 // Loader is that of scales; the rest is in the descriptors of stages.
 func (b blocks) Loader() string { return b.scale.loader }
@@ -136,29 +148,37 @@ func (b blocks) PackGroups(dst []byte, g *Groups) []byte {
 	dst = sized(dst, b.Bytes(rows, g.Cols))
 	clear(dst)
 	for row := range rows {
-		for col := range g.Cols {
-			block := dst[b.block(row, col, g.Cols):]
-			q := g.Q[row*g.Cols+col]
-			at, high := b.within(row, col)
-			switch {
-			case b.bits == 8:
-				block[at] = q
-			case high:
-				block[at] |= q << 4
-			default:
-				block[at] |= q & 15
+		for col := 0; col < g.Cols; col += quantColumns {
+			block, q := dst[b.block(row, col, g.Cols):][:b.size()], g.Q[row*g.Cols+col:(row+1)*g.Cols]
+			if len(q) < quantColumns {
+				q = append(make([]byte, 0, quantColumns), q...)[:quantColumns]
 			}
-			if col%b.group != 0 {
-				continue
-			}
-			in, of := b.groupOf(row, col), row*perRow+col/g.Group
-			b.scale.encode(block[b.scalesAt()+in*b.scale.size:], g.Scale[of:of+1])
-			if b.zeros && g.Zero != nil {
-				block[b.zerosAt()+in] = byte(g.Zero[of])
+			b.elements(block, row, q[:quantColumns])
+			for first := col; first < min(g.Cols, col+quantColumns); first += b.group {
+				in, of := b.groupOf(row, first), row*perRow+first/g.Group
+				b.scale.encode(block[b.scalesAt()+in*b.scale.size:], g.Scale[of:of+1])
+				if b.zeros && g.Zero != nil {
+					block[b.zerosAt()+in] = byte(g.Zero[of])
+				}
 			}
 		}
 	}
 	return dst
+}
+
+// elements places those of a row in its block, four at a time, which lie side by side.
+func (b blocks) elements(block []byte, row int, q []byte) {
+	for col := 0; col < quantColumns/2; col += 4 {
+		at, _ := b.within(row, col)
+		low := binary.LittleEndian.Uint32(q[col:])
+		high := binary.LittleEndian.Uint32(q[col+quantColumns/2:])
+		if b.bits == 4 {
+			binary.LittleEndian.PutUint32(block[at:], low&0x0f0f0f0f|high&0x0f0f0f0f<<4)
+			continue
+		}
+		binary.LittleEndian.PutUint32(block[at:], low)
+		binary.LittleEndian.PutUint32(block[at+lanes*unit:], high)
+	}
 }
 
 func (b blocks) UnpackGroups(packed []byte, rows, cols int) Groups {

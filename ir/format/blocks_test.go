@@ -111,30 +111,3 @@ func TestBlockOrder(t *testing.T) {
 	}
 	require.Equal(t, 528, int4s.At(0, 128, 256))
 }
-
-// Rounding is to the nearest of the values that the group's scale and zero point allow.
-func TestQuantise(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, b := range quantisedFormats() {
-		if b.dtype == "F8E4M3" {
-			continue
-		}
-		rows, cols := 9, 200
-		values := make([]float32, rows*cols)
-		for i := range values {
-			values[i] = rng.Float32()*2 - 0.8
-		}
-		back := make([]float32, len(values))
-		b.Unpack(back, b.Pack(nil, values, cols), cols)
-		step := 2 / float32(int(1)<<b.bits-2) * 1.1
-		for i, v := range values {
-			require.InDelta(t, v, back[i], float64(step)*1.1, "%s %s", b.dtype, b.Layout())
-		}
-	}
-}
-
-func TestE4M3(t *testing.T) {
-	for bits, want := range map[byte]float32{0: 0, 1: 0x1p-9, 8: 0x1p-6, 0x38: 1, 0x7e: 448, 0xb8: -1, 0x87: -0x7p-9} {
-		require.Equal(t, want, fromE4M3[bits])
-	}
-}

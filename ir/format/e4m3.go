@@ -1,0 +1,34 @@
+package format
+
+import "math"
+
+// fromE4M3 are the values of e4m3 numbers by their bits (OCP 8-bit floating point, section 5): 4 bits of exponent with
+// a bias of 7, 3 of mantissa, no infinities, and NaN where all seven bits are set.
+var fromE4M3 = func() (values [256]float32) {
+	for b := range values {
+		exponent, mantissa := b>>3&15, float64(b&7)
+		v := math.Ldexp(8+mantissa, exponent-10)
+		switch {
+		case b&0x7f == 0x7f:
+			v = math.NaN()
+		case exponent == 0:
+			v = math.Ldexp(mantissa, -9)
+		}
+		values[b] = float32(math.Copysign(v, 1-2*float64(b>>7)))
+	}
+	return values
+}()
+
+// toE4M3 is the nearest number, ties to even; magnitudes beyond 448, the largest one, become that.
+func toE4M3(f float32) byte {
+	const (
+		least   = 0x3c800000 // the bits of 2^-6, the least normal number
+		rebased = 120 << 3   // what is between the exponents of float32 and e4m3
+	)
+	bits := math.Float32bits(f)
+	sign, bits := byte(bits>>24&0x80), bits&^(1<<31)
+	if bits < least {
+		return sign | byte(integer(float32(math.Float32frombits(bits)*512)))
+	}
+	return sign | byte(min(0x7e, (bits+0x7ffff+bits>>20&1)>>20-rebased))
+}
