@@ -71,7 +71,7 @@ func (m *importer) matchMatrix(w *ir.GraphWeight) bool {
 	return true
 }
 
-// A stage is the matrices that are streamed as one, in all layers.
+// A stage is the matrices that are streamed as one, in all layers, or the embedding.
 type stage struct {
 	key     string             // of the first of them
 	element *quantised.Element // nil: they are not quantised
@@ -89,10 +89,11 @@ func (m *importer) chooseStorage(g *ir.Graph) {
 	for layer, kind := range g.Layers {
 		m.matchStages(g, g.Kinds[kind].Nodes, layer, stages)
 	}
-	head := map[string]*stage{}
-	m.matchStages(g, g.After, 0, head)
+	outer := map[string]*stage{}
+	m.matchStages(g, g.Before, 0, outer)
+	m.matchStages(g, g.After, 0, outer)
 	quantises := false
-	for _, of := range []map[string]*stage{stages, head} {
+	for _, of := range []map[string]*stage{stages, outer} {
 		for _, s := range of {
 			quantises = quantises || s.element != nil
 			m.setStorage(s)
@@ -126,7 +127,12 @@ func (m *importer) setStorage(s *stage) {
 func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stages map[string]*stage) {
 	for i := range body {
 		n := &body[i]
-		if n.Op != "linear" {
+		reads := "" // the embedding reads no vector
+		switch n.Op {
+		case "linear":
+			reads = n.Inputs[0]
+		case "embed":
+		default:
 			continue
 		}
 		w := &n.Weights[0]
@@ -139,10 +145,10 @@ func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stag
 			if element != nil {
 				m.refuseComputed(key, &t)
 			}
-			s := stages[n.Inputs[0]]
+			s := stages[reads]
 			if s == nil {
 				s = &stage{key: key, element: element}
-				stages[n.Inputs[0]] = s
+				stages[reads] = s
 			}
 			if !s.element.StreamsWith(element) {
 				m.diags.Add(diag.Errorf(codeMixed, "tensor "+key, "is %s, and %s is %s; accepted: matrices that are "+
@@ -151,7 +157,7 @@ func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stag
 			}
 			s.zeros = s.zeros || element != nil && element.Zeros
 		}
-		if s := stages[n.Inputs[0]]; s != nil && !slices.Contains(s.weights, w) {
+		if s := stages[reads]; s != nil && !slices.Contains(s.weights, w) {
 			s.weights = append(s.weights, w)
 		}
 	}
@@ -165,16 +171,19 @@ func (m *importer) elementOf(g *ir.Graph, key string, cols int) *quantised.Eleme
 		}
 		return nil
 	}
-	if key == m.names.embedding() { // tied
-		return nil
+	role := quantised.InLayer
+	switch key {
+	case m.names.embedding(): // and of the logits, where they are tied
+		role = quantised.Embedding
+	case m.names.logits():
+		role = quantised.Head
 	}
 	scale := g.Model.Weights
 	_, stated := m.statedDType()
 	if named, known := configDTypes[stated]; known { // whatever --dtype says
 		scale = named
 	}
-	return m.scheme.Expected(strings.TrimSuffix(key, ".weight"), cols, key == m.names.logits(),
-		checkpoint.DType(scale.String()))
+	return m.scheme.Expected(strings.TrimSuffix(key, ".weight"), cols, role, checkpoint.DType(scale.String()))
 }
 
 // refuseComputed demands that what is packed of a matrix are its elements, in rows of their own.

@@ -86,7 +86,7 @@ func TestMatrices(t *testing.T) {
 				require.NotNil(t, m)
 				require.Equal(t, elements[dir.Name()], m.Element)
 				require.Equal(t, []int{m.Rows(), m.Cols()}, w.Shape)
-				expected := scheme.Expected(fmt.Sprintf("m%d", i), m.cols, false, m.Scale)
+				expected := scheme.Expected(fmt.Sprintf("m%d", i), m.cols, InLayer, m.Scale)
 				require.Equal(t, &m.Element, expected, "what the config says")
 				parts += len(m.Parts)
 				want, values := make([]float32, m.rows*m.cols), make([]float32, m.rows*m.cols)

@@ -89,8 +89,8 @@ func TestPublished(t *testing.T) {
 				require.NoError(t, d)
 			}
 			require.Equal(t, c.inputs, scheme.Inputs)
-			require.Equal(t, &c.want, scheme.Expected("model.layers.0.mlp.up_proj", 4096, false, checkpoint.BF16))
-			require.Equal(t, c.head, scheme.Expected("lm_head", 4096, true, checkpoint.BF16) != nil)
+			require.Equal(t, &c.want, scheme.Expected("model.layers.0.mlp.up_proj", 4096, InLayer, checkpoint.BF16))
+			require.Equal(t, c.head, scheme.Expected("lm_head", 4096, Head, checkpoint.BF16) != nil)
 		})
 	}
 }

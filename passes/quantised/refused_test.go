@@ -287,8 +287,8 @@ func TestModules(t *testing.T) {
 	require.Equal(t, []int{8, 64}, []int{s.of("model.0.up").bits, s.of("model.0.up").group})
 	require.Equal(t, []int{4, 128}, []int{s.of("model.0.down").bits, s.of("model.0.down").group})
 	s = read(`{"quant_method": "awq", "modules_to_not_convert": ["k_proj"]}`)
-	require.Nil(t, s.Expected("model.0.k_proj", 256, false, checkpoint.F16))
-	require.NotNil(t, s.Expected("model.0.q_proj", 256, false, checkpoint.F16))
+	require.Nil(t, s.Expected("model.0.k_proj", 256, InLayer, checkpoint.F16))
+	require.NotNil(t, s.Expected("model.0.q_proj", 256, InLayer, checkpoint.F16))
 	require.NotNil(t, s.of("model.0.k_proj"), "the tensors decide")
 }
 

@@ -142,14 +142,24 @@ func (s *Scheme) of(module string) *recipe {
 	return best
 }
 
+// A Role is what a matrix is for.
+type Role int
+
+// Those that configs tell apart.
+const (
+	InLayer   Role = iota
+	Head           // it makes the logits
+	Embedding      // its rows are looked up
+)
+
 // Expected returns what a matrix with so many columns is made of by the config alone, or nil if it is not quantised or
-// not of a form that is read. head says that it makes the logits, and scale is the type of scales where the form has
-// that of the model.
-func (s *Scheme) Expected(module string, cols int, head bool, scale checkpoint.DType) *Element {
+// not of a form that is read. scale is the type of scales where the form has that of the model.
+func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.DType) *Element {
 	r := s.of(module)
-	if r == nil || head && !s.head || slices.ContainsFunc(s.loose, func(name string) bool {
-		return strings.HasPrefix(module+".", name+".") || strings.HasSuffix(module, "."+name) || module == name
-	}) {
+	named := func(name string) bool {
+		return strings.HasPrefix(module+".", name+".") || strings.HasSuffix(module, "."+name)
+	}
+	if r == nil || role == Head && !s.head || role == Embedding && !r.embeds() || slices.ContainsFunc(s.loose, named) {
 		return nil
 	}
 	group, read := r.streamed(cols)
@@ -163,6 +173,11 @@ func (s *Scheme) Expected(module string, cols int, head bool, scale checkpoint.D
 		scale = checkpoint.F32
 	}
 	return &Element{Type: r.element(), Group: group, Scale: scale, Zeros: !r.symmetric}
+}
+
+// embeds reports whether the recipe is for embeddings too.
+func (r *recipe) embeds() bool {
+	return slices.ContainsFunc(r.targets, func(p pattern) bool { return p.name == "Embedding" })
 }
 
 // element is the type of elements, as weight formats name it.

@@ -48,11 +48,11 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quantised")
 class CompressedTensors:
     """Weights as llm-compressor writes them."""
 
-    def __init__(self, layout, dtype, inputs=False, **args):
+    def __init__(self, layout, dtype, inputs=False, targets=("Linear",), **args):
         self.layout, self.dtype = layout, dtype
         self.args = QuantizationArgs(**args)
         dynamic = QuantizationArgs(num_bits=8, type=self.args.type, dynamic=True, strategy="token") if inputs else None
-        self.scheme = QuantizationScheme(targets=["Linear"], weights=self.args, input_activations=dynamic, format=layout)
+        self.scheme = QuantizationScheme(targets=list(targets), weights=self.args, input_activations=dynamic, format=layout)
 
     def config(self, ignore):
         config = QuantizationConfig(config_groups={"group_0": self.scheme}, format=self.layout, ignore=ignore,
@@ -239,6 +239,18 @@ MODELS = {  # the format, the config, and which linears are not quantised: as th
     "llama-ct-int8-mixed": (CompressedTensors("int-quantized", BF16, True, **INT8, strategy="channel"), "LlamaConfig",
                             {**TINY, "intermediate_size": 136, "mlp_bias": True}, ["lm_head", r"re:.*self_attn\..*"],
                             r"lm_head|.*self_attn\..*"),
+    "llama-ct-int8-embedding": (CompressedTensors("int-quantized", BF16, targets=("Linear", "Embedding"), **INT8,
+                                                  strategy="channel", symmetric=False), "LlamaConfig",
+                                {**TINY, "num_hidden_layers": 1}, [], r"lm_head"),
+    "gpt-neox-ct-int8": (CompressedTensors("pack-quantized", BF16, **INT8, strategy="group", group_size=32,
+                                           symmetric=False), "GPTNeoXConfig",
+                         {"vocab_size": 97, "hidden_size": 96, "intermediate_size": 128, "num_hidden_layers": 2,
+                          "num_attention_heads": 3, "tie_word_embeddings": False}, ["embed_out"], r"lm_head"),
+    "mistral3-ct-fp8": (CompressedTensors("float-quantized", BF16, True, **E4M3, strategy="channel"), "Mistral3Config",
+                        {**TINY, "model_type": "mistral", "sliding_window": None, "head_dim": 32, "num_hidden_layers": 1,
+                         "tie_word_embeddings": False},
+                        ["re:.*lm_head", "re:.*vision_tower.*", "re:.*multi_modal_projector.*"],
+                        r"lm_head|.*vision_tower.*|.*multi_modal_projector.*"),
     "llama-ct-fp8": (CompressedTensors("float-quantized", BF16, True, **E4M3, strategy="channel"), "LlamaConfig",
                      {**TINY, "tie_word_embeddings": False}, ["lm_head"], r"lm_head"),
     "phi3-ct-int4": (CompressedTensors("pack-quantized", F16, **INT4, strategy="group", group_size=128), "Phi3Config",
@@ -295,8 +307,11 @@ def quantise(model, layout, plain, dtype):
     the weights that the tensors mean, in float32."""
     stored, digests, tied = {}, {}, model.config.tie_word_embeddings
     for name, module in model.named_modules():
-        quantised = isinstance(module, torch.nn.Linear) and not re.fullmatch(plain, name)
+        targets = layout.scheme.targets if isinstance(layout, CompressedTensors) else ["Linear"]
+        quantised = type(module).__name__ in targets and not re.fullmatch(plain, name)
         for part, p in module.named_parameters(recurse=False):
+            if tied and name == "lm_head":
+                continue
             if quantised and part == "weight":
                 state = layout.store(p.data)
                 stored.update((f"{name}.{key}", tensor.contiguous()) for key, tensor in state.items())
@@ -306,8 +321,8 @@ def quantise(model, layout, plain, dtype):
                 p.data = layout.read(state, torch.float32).float()
             else:
                 p.data = p.data.to(dtype)
-                if not (tied and name == "lm_head"):
-                    stored[f"{name}.{part}"] = p.data
+                saved = "embed_out" if name == "lm_head" and model.config.model_type == "gpt_neox" else name
+                stored[f"{saved}.{part}"] = p.data
                 p.data = p.data.float()
     return stored, digests
 
@@ -319,7 +334,7 @@ def write_model(name):
     for seed in range(100):
         config = generate.config_of(kind, {**fields, "dtype": str(dtype).removeprefix("torch.")})
         fields_of_config = config.to_dict()  # before the model below changes its dtype
-        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+        model = generate.auto_class(config).from_config(config, attn_implementation="eager", dtype=torch.float32)
         generate.set_weights(model.float(), seed)
         stored, digests = quantise(model, layout, plain, dtype)
         model.eval()
