@@ -45,6 +45,14 @@ func gemv(w *worker, o *op) error {
 	case len(o.in) > 3:
 		return w.misfit(o, "has %d inputs, want a qdtype of I8 or I4 with them", len(o.in))
 	}
+	multiply := func(b int, row []float32) float32 { return dot(x[b*k:(b+1)*k], row) }
+	if w.inDigits(&o.in[1]) {
+		fixed := make([]digits, rows)
+		for b := range fixed {
+			fixed[b] = digitsOf(x[b*k:(b+1)*k], o.in[1].dims[o.in[1].rank-1].lo)
+		}
+		multiply = func(b int, row []float32) float32 { return fixed[b].dot(row) }
+	}
 	out := w.alloc(rows * n)
 	for j := range n {
 		row := matrix[j*k : (j+1)*k]
@@ -52,7 +60,7 @@ func gemv(w *worker, o *op) error {
 			row = q.widen(row, j)
 		}
 		for b := range rows {
-			y := dot(x[b*k:(b+1)*k], row)
+			y := multiply(b, row)
 			if scales != nil {
 				y *= scales[b]
 			}

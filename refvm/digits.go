@@ -1,0 +1,72 @@
+package refvm
+
+import (
+	"math"
+
+	"amkc/ir"
+)
+
+// A matrix of integers is multiplied by activations in fixed point, where the kernel rounds (Device): of each 128
+// columns the largest magnitude becomes 127·256, and each activation an integer n, which the kernel holds as two signed
+// bytes. Sums over a quarter of these columns are exact; they are scaled and added up in float32.
+const (
+	digitColumns = 128
+	quarter      = digitColumns / 4
+	mostDigits   = 127 * 256
+	leastLargest = 0x1p-100 // what the largest magnitude is taken for, if it is less
+)
+
+// inDigits reports whether a product with a matrix takes the vector in fixed point.
+func (w *worker) inDigits(matrix *operand) bool {
+	if w.vm.opts.Round != Device || matrix.st == nil || matrix.st.buf.Layout.Kind != ir.Tile8x128 {
+		return false
+	}
+	d := matrix.st.buf.DType
+	return d == ir.I4 || d == ir.I8
+}
+
+// digits are a vector in fixed point.
+type digits struct {
+	first  int       // column of the matrix that the vector begins at
+	n      []float64 // integers
+	scales []float32 // of each 128 columns of the matrix
+}
+
+// digitsOf converts a vector that is for the columns of a matrix from first on.
+func digitsOf(x []float32, first int) digits {
+	d := digits{first: first, n: make([]float64, len(x))}
+	for lo := 0; lo < len(x); {
+		hi := min(len(x), lo+digitColumns-(first+lo)%digitColumns)
+		most := math.Float32bits(leastLargest) // floats of one sign are in the order of their bits, and NaN is last
+		for _, f := range x[lo:hi] {
+			most = max(most, math.Float32bits(f)&^(1<<31))
+		}
+		largest := math.Float32frombits(most)
+		inverse := float64(float32(mostDigits / largest))
+		for i, f := range x[lo:hi] {
+			d.n[lo+i] = math.RoundToEven(float64(f) * inverse)
+		}
+		d.scales = append(d.scales, largest*float32(1.0/mostDigits))
+		lo = hi
+	}
+	return d
+}
+
+// dot multiplies with a row of weights, each an integer times the scale of its group. Products have up to 40 bits, of
+// which 32 are added: float64 is exact.
+func (d *digits) dot(row []float32) float32 {
+	var y float32
+	for lo, k := 0, 0; lo < len(row); k++ {
+		end := min(len(row), lo+digitColumns-(d.first+lo)%digitColumns)
+		for lo < end {
+			hi := min(end, lo+quarter-(d.first+lo)%quarter)
+			var sum float64
+			for i, f := range row[lo:hi] {
+				sum += float64(f) * d.n[lo+i]
+			}
+			y += float32(sum * float64(d.scales[k]))
+			lo = hi
+		}
+	}
+	return y
+}
