@@ -39,12 +39,12 @@ names code that comes with the model. If you know that it computes what the mode
 --assume-inert FIELD.`)
 
 	codeRope = diag.New("AMK1107", "the rotary embedding is not supported", `
-Rotary embeddings of types default, linear, dynamic, llama3, yarn and longrope are compiled, in both spellings:
-rope_theta with rope_scaling, and rope_parameters. The object of a type holds what the type reads and nothing else, and
-two spellings in one config must agree. Type dynamic is compiled for as many positions as max_position_embeddings: of
-longer texts it changes the frequencies with every token. Other types (proportional) rescale frequencies in ways that
-are not modelled. A part of each head is rotated, as partial_rotary_factor says, in the families whose class of
-transformers does it.`)
+Rotary embeddings of types default, linear, dynamic, llama3, yarn, longrope and proportional are compiled, in both
+spellings: rope_theta with rope_scaling, and rope_parameters. The object of a type holds what the type reads and nothing
+else, and two spellings in one config must agree. Type dynamic is compiled for as many positions as
+max_position_embeddings: of longer texts it changes the frequencies with every token. A part of each head is rotated, as
+partial_rotary_factor says, in the families whose class of transformers does it, and of type proportional in all but
+those that cut heads in two for it (Phi, StableLM).`)
 
 	codeMissing = diag.New("AMK1109", "tensors that the model needs are missing", `
 The config describes a model with tensors that the files do not hold: the download is incomplete, the config belongs to

@@ -50,6 +50,7 @@ type decoder struct {
 	theta       float64        // what an absent rope_theta means; 0: 10000
 	scaling     map[string]any // the object of the rotation that the class has where the config has none
 	turned      float64        // what an absent partial_rotary_factor means; 0: the family reads none
+	sliced      bool           // the class cuts heads by it, whatever the type of the rotation
 	interleaved bool           // neighbouring elements of a head are a rotation pair
 	// ropes are the rotary embedding, and that of layers with a window if it is another one; nil: the one that a config
 	// has for all layers
@@ -106,7 +107,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		Layers: m.size(d.field("num_hidden_layers"), d.layers, "layers"),
 		Hidden: m.size(d.field("hidden_size"), d.hidden, "hidden"),
 		Heads:  m.size(d.field("num_attention_heads"), d.heads, "heads"),
-		Vocab:  m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth("tie_word_embeddings", d.tied),
+		Vocab:  m.size("vocab_size", d.vocab, "vocab"), Tied: m.truth(d.field("tie_word_embeddings"), d.tied),
 		Eps: cmp.Or(d.eps, 1e-6),
 	}
 	model.Intermediate = m.size(d.field("intermediate_size"), cmp.Or(d.widening*model.Hidden, d.intermediate),

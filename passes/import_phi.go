@@ -16,7 +16,7 @@ func importPhi(m *importer) *ir.Graph {
 	return m.decoder(&decoder{architecture: "PhiForCausalLM", modelled: phiModelled, inert: layerNormInert,
 		fields: map[string]string{"rms_norm_eps": "layer_norm_eps"},
 		layers: 24, hidden: 2048, intermediate: 8192, heads: 32, vocab: 51200, positions: 2048, eps: 1e-5, turned: 0.5,
-		layerNorm: &layerNorm{biased: true}, act: m.activation("hidden_act", "gelu_new"), parallel: true,
+		sliced: true, layerNorm: &layerNorm{biased: true}, act: m.activation("hidden_act", "gelu_new"), parallel: true,
 		biased: projections{heads: true, o: true, mlp: true}, biasedHead: true,
 		normedHeads: m.truth("qk_layernorm", false), headNorms: headNorms{biased: true}, names: names,
 		check: (*importer).readQuantised})

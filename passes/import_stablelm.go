@@ -19,7 +19,7 @@ func importStableLM(m *importer) *ir.Graph {
 	return m.decoder(&decoder{architecture: "StableLmForCausalLM", modelled: stableLMModelled, inert: stableLMInert,
 		fields: map[string]string{"rms_norm_eps": "layer_norm_eps"},
 		layers: 32, hidden: 2560, intermediate: 6912, heads: 32, kvHeads: 32, vocab: 50304, positions: 4096, eps: 1e-5,
-		turned: 0.25, layerNorm: &layerNorm{biased: true}, parallel: parallel,
+		turned: 0.25, sliced: true, layerNorm: &layerNorm{biased: true}, parallel: parallel,
 		normedHeads: m.truth("qk_layernorm", false), headNorms: headNorms{gains: separateGains},
 		biased: projections{heads: m.truth("use_qkv_bias", false)}, names: names,
 		check: (*importer).refuseOfStableLM})

@@ -148,7 +148,7 @@ func TestConfigFieldRefusals(t *testing.T) {
 		one("rope dynamic", "rope_scaling", fieldsOf{"rope_type": "dynamic", "alpha": 1000.0}),
 		one("rope yarn", "rope_parameters", fieldsOf{"rope_type": "yarn", "factor": 4.0, "attention_factor": -1}),
 		one("rope longrope", "rope_parameters", fieldsOf{"rope_type": "longrope", "rope_theta": 10000.0}),
-		one("rope proportional", "rope_parameters", fieldsOf{"rope_type": "proportional", "rope_theta": 10000.0}),
+		one("rope proportional", "rope_parameters", fieldsOf{"rope_type": "proportional", "factor": 0.5}),
 		one("rope two types", "rope_scaling", fieldsOf{"rope_type": "llama3", "type": "linear"}),
 		one("rope is a string", "rope_scaling", "llama3"),
 		one("rope extra key", "rope_scaling", with("mrope_section", []int{2, 1, 1})),

@@ -162,7 +162,7 @@ func TestEveryRotaryNumberIsBounded(t *testing.T) {
 }
 
 // Whatever numbers a rotary embedding has, it is refused, or all its frequencies are normal numbers of float32 of at
-// most 1, or 2 of type longrope, and cos and sin are multiplied by one.
+// most 1, or 2 of type longrope, or 0 of type proportional, and cos and sin are multiplied by one.
 func TestFrequenciesAreNormal(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 4))
 	within := func(key string) json.Number {
@@ -216,7 +216,8 @@ func TestFrequenciesAreNormal(t *testing.T) {
 		accepted++
 		require.True(t, g.Rope.Scale > 0 && ir.IsSingle(g.Rope.Scale), "%v gives %g", rope, g.Rope.Scale)
 		for _, f := range g.Rope.InvFreq {
-			require.True(t, f > 0 && f <= most && ir.IsSingle(float64(f)), "%v gives %g", rope, f)
+			rests := f == 0 && kind == "proportional"
+			require.True(t, rests || f > 0 && f <= most && ir.IsSingle(float64(f)), "%v gives %g", rope, f)
 		}
 	}
 	require.Greater(t, accepted, n/3)

@@ -34,12 +34,14 @@ type ropeReader struct {
 	params  *checkpoint.Object
 	kind    string
 	theta   float64
-	turned  int // elements of a head that are rotated, from the first on
+	headDim int // elements of a head
+	turned  int // of which are rotated, from the first on
 	trained int // positions that the model was made for
 	maxSeq  int // positions that it is compiled for
 
 	// What the family says:
 	partial  bool              // partial_rotary_factor is read
+	sliced   bool              // and the rest of a head left out of the rotation, whatever the type
 	extra    []string          // keys that its objects may have beside those of their types
 	types    map[string]string // the types that it has, by what configs of it call them; nil: all, by their names
 	original float64           // an absent original_max_position_embeddings; 0: what stands in the object, or trained
@@ -55,7 +57,7 @@ func (m *importer) rope(d *decoder, model *ir.Model, trained int) ir.Rope {
 	theta := m.ropeTheta(d.field("rope_theta"), cmp.Or(d.theta, 10000), where, params)
 	r := m.ropeReader(where, params, theta, model, trained)
 	if d.turned > 0 {
-		r.partial, r.turned = true, r.part(d.field(partialFactor), model.HeadDim, d.turned)
+		r.partial, r.sliced, r.turned = true, d.sliced, r.part(d.field(partialFactor), model.HeadDim, d.turned)
 	}
 	rope := r.read()
 	rope.Interleaved = d.interleaved
@@ -70,8 +72,8 @@ func (m *importer) ropeOf(where string, params *checkpoint.Object, theta float64
 
 func (m *importer) ropeReader(where string, params *checkpoint.Object, theta float64, model *ir.Model,
 	trained int) *ropeReader {
-	return &ropeReader{importer: m, where: where, params: params, theta: theta, turned: model.HeadDim,
-		trained: trained, maxSeq: model.MaxSeq}
+	return &ropeReader{importer: m, where: where, params: params, theta: theta, headDim: model.HeadDim,
+		turned: model.HeadDim, trained: trained, maxSeq: model.MaxSeq}
 }
 
 func (r *ropeReader) read() ir.Rope {
@@ -92,6 +94,9 @@ func (r *ropeReader) read() ir.Rope {
 	r.checkKeys(&t)
 	rope := t.rotation(r)
 	for j, f := range rope.InvFreq {
+		if f == 0 && t.rests {
+			continue
+		}
 		if r.diags.Err() == nil && (!(f > 0) || !ir.IsSingle(float64(f))) {
 			r.fail(codeRope, r.where, "gives pair %d of a head the frequency %g; want numbers for which all are "+
 				"from %s", j, f, ir.Singles)

@@ -100,8 +100,10 @@ func TestRopeSpellings(t *testing.T) {
 		"of no type": {fields{"rope_scaling": fields{"type": "linear", "factor": 2, "beta": 32}},
 			"beta: error: is not part of rope type linear, so it may change the model; accepted: rope_type, " +
 				"rope_theta, factor"},
-		"proportional": {fields{"rope_scaling": fields{"type": "proportional", "factor": 2}},
-			`rope type "proportional" is not modelled; accepted: default, dynamic, linear, llama3, longrope, yarn`},
+		"no type of transformers": {fields{"rope_scaling": fields{"type": "axial", "factor": 2}}, `rope type "axial" ` +
+			"is not modelled; accepted: default, dynamic, linear, llama3, longrope, proportional, yarn"},
+		"proportional to nothing": {fields{"rope_scaling": fields{"type": "proportional",
+			"partial_rotary_factor": nil}}, "rope_scaling.partial_rotary_factor: error: is null; want a number from"},
 		"too few factors": {fields{"rope_scaling": fields{"type": "longrope", "short_factor": []int{1, 1, 1, 1},
 			"long_factor": []int{1, 1, 1}}}, "long_factor: error: is an array of 3; want an array of 4 numbers"},
 		"no factors": {fields{"rope_scaling": fields{"type": "longrope", "short_factor": "dynamic",

@@ -14,6 +14,7 @@ import (
 // keys that it needs, may have others, and has none besides.
 type ropeType struct {
 	needs, may []string
+	rests      bool // frequencies may be 0
 	rotation   func(*ropeReader) ir.Rope
 }
 
@@ -25,6 +26,7 @@ var ropeTypes = map[string]ropeType{
 		may: []string{"original_max_position_embeddings"}, rotation: (*ropeReader).llama3},
 	"longrope": {needs: []string{"short_factor", "long_factor"}, may: []string{"factor", "attention_factor",
 		"original_max_position_embeddings"}, rotation: (*ropeReader).longrope},
+	"proportional": {may: []string{"factor", partialFactor}, rests: true, rotation: (*ropeReader).proportional},
 	"yarn": {needs: []string{"factor"}, may: []string{"original_max_position_embeddings", "attention_factor",
 		"beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"}, rotation: (*ropeReader).yarn},
 }
@@ -62,6 +64,31 @@ func (r *ropeReader) linear() ir.Rope {
 		freq[j] /= factor
 	}
 	return unscaled(freq)
+}
+
+// proportional divides all frequencies, and leaves the pairs beyond a part of the head as they are. Frequencies and
+// pairs are those of the whole head, where those of a partial rotation are of the part.
+func (r *ropeReader) proportional() ir.Rope {
+	turned := r.turned
+	if !r.partial {
+		turned = r.proportion()
+	}
+	if r.diags.Err() == nil && r.sliced && turned != r.headDim {
+		r.fail(codeRope, r.where, "rope type proportional is of whole heads, and the model rotates the first %d of %d "+
+			"elements by themselves; want a %s of 1", turned, r.headDim, partialFactor)
+	}
+	freq, factor := invFreq(r.theta, r.headDim), float32(r.number("factor", 1))
+	for j := range freq {
+		if freq[j] /= factor; 2*j >= turned {
+			freq[j] = 0
+		}
+	}
+	return unscaled(freq)
+}
+
+// proportion is how many elements of a head an object turns.
+func (r *ropeReader) proportion() int {
+	return 2 * int(r.number(partialFactor, 1)*float64(r.headDim)/2)
 }
 
 // dynamic is a plain one up to the positions that the model was made for. Beyond them its frequencies depend on the

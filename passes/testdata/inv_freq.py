@@ -43,6 +43,11 @@ CASES += [({**YARN, **keys}, 64, 131072) for keys in (
     {"mscale": 1.0, "mscale_all_dim": 0}, {"mscale": 1.0, "mscale_all_dim": None},
     {"mscale": 1.0, "mscale_all_dim": 0.707, "attention_factor": 1.5})]
 CASES += [({"rope_type": "yarn", "rope_theta": 1e4, "factor": 2.5}, head_dim, 1000) for head_dim in (6, 20, 96)]
+CASES += [({"rope_type": "proportional", "rope_theta": theta, **keys}, head_dim, 4096)
+          for theta, head_dim, keys in (
+              (1e4, 128, {}), (1e4, 80, {"factor": 2}), (1e6, 256, {"partial_rotary_factor": 0.25}),
+              (5e5, 64, {"partial_rotary_factor": 0.3, "factor": 1.5}), (1e6, 24, {"partial_rotary_factor": 0.99}),
+              (1e4, 16, {"partial_rotary_factor": 0.1}), (1e6, 96, {"partial_rotary_factor": 1, "factor": 8.0}))]
 LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 4096,
             "short_factor": [1 + 0.03 * j for j in range(32)], "long_factor": [1.05 * 1.14 ** j for j in range(32)]}
 # and the positions of the text

@@ -43,6 +43,11 @@ MODELS = {
                             {"factor": 3.0}, {"original_max_position_embeddings": 24}, {"attention_factor": 1.0},
                             {"beta_fast": 0.5}, {"beta_slow": 0.3}, {"truncate": False},
                             {"mscale": 2.0, "mscale_all_dim": 0.5})], "former"),
+    "llama-rope-proportional": ("LlamaConfig", {**SMALL, "head_dim": 20, "rope_parameters": {
+        "rope_type": "proportional", "factor": 1.5, "partial_rotary_factor": 0.7}},
+                                [{"rope_parameters": keys} for keys in (
+                                    {"factor": 2.0}, {"partial_rotary_factor": 0.8}, {"rope_type": "default"})],
+                                "present"),
     "llama-attention-bias": ("LlamaConfig", {**SMALL, "tie_word_embeddings": True, "attention_bias": True},
                              [*BIASES, "self_attn.o_proj.bias"], "former"),
     "llama-mlp-bias": ("LlamaConfig", {**ODD, "hidden_size": 72, "num_key_value_heads": 1, "mlp_bias": True},
