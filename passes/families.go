@@ -113,7 +113,7 @@ var unmodelled = map[string]string{
 	"llava":            "it is a multimodal model",
 	"mamba":            "it is a state-space model",
 	"mamba2":           "it is a state-space model",
-	"minicpm":          "it scales embeddings, residuals and logits",
+	"minicpm":          "its class comes with the checkpoint, and transformers has none to hold logits to",
 	"minicpm3":         "it has latent attention",
 	"mixtral":          "it has experts",
 	"mllama":           "it is a multimodal model",

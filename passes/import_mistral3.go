@@ -12,6 +12,7 @@ import (
 func importMistral3(m *importer) *ir.Graph {
 	part := &textPart{architecture: "Mistral3ForConditionalGeneration", inert: mistral3Inert,
 		types: []string{"mistral", "ministral3"}}
+	_, outside := m.value("tie_word_embeddings")
 	tied, ok := m.textPart(part)
 	if !ok {
 		return nil
@@ -21,10 +22,11 @@ func importMistral3(m *importer) *ir.Graph {
 		d = ministral3(part.architecture)
 	}
 	d.names = m.namesOfText(part)
+	d.fields = map[string]string{"tie_word_embeddings": ""} // textPart has read it
 	switch {
-	case tied != nil:
+	case tied != nil && (outside || *tied):
 		d.tied = *tied
-	case m.src.Weights != nil: // the class ties them where the files lack the head
+	case m.src.Weights != nil: // the class ties them where the files lack the head, whatever text_config says
 		d.tied = !m.hasTensor(d.names.logits())
 	}
 	return m.decoder(d)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -147,6 +148,44 @@ func TestStoredTiedHead(t *testing.T) {
 	_, err = importModel(t, writeModel(t, edit(config, fieldsOf{"tie_word_embeddings": false}),
 		plainTensors(t, config)))
 	require.ErrorContains(t, err, "AMK1109", "an untied model needs its head")
+}
+
+// Whether a Mistral 3 is tied stands outside of text_config: where it does not, the files say it.
+func TestTiedByTheFiles(t *testing.T) {
+	const head = "language_model.lm_head.weight"
+	untied := plainTensors(t, mistral3Config)
+	require.Contains(t, untied, head)
+	tied := maps.Clone(untied)
+	delete(tied, head)
+	inside := func(says bool) string {
+		return strings.Replace(mistral3Config, `"text_config":{`,
+			fmt.Sprintf(`"text_config":{"tie_word_embeddings":%t,`, says), 1)
+	}
+	outside := func(says bool) string { return edit(mistral3Config, fieldsOf{"tie_word_embeddings": says}) }
+	for _, c := range []struct {
+		config  string
+		tensors map[string]stored
+		tied    bool
+		refusal string
+	}{
+		{mistral3Config, untied, false, ""},
+		{mistral3Config, tied, true, ""},
+		{inside(false), untied, false, ""},
+		{inside(false), tied, true, ""},
+		{inside(true), tied, true, ""},
+		{inside(true), untied, false, "AMK1112"},
+		{outside(false), untied, false, ""},
+		{outside(false), tied, false, "AMK1109"},
+		{outside(true), tied, true, ""},
+	} {
+		s, err := importModel(t, writeModel(t, c.config, c.tensors))
+		if c.refusal != "" {
+			require.ErrorContains(t, err, c.refusal, "%s", c.config)
+			continue
+		}
+		require.NoError(t, err, "%s", c.config)
+		require.Equal(t, c.tied, s.Graph.Model.Tied, "%s", c.config)
+	}
 }
 
 func TestRequiredTensors(t *testing.T) {
