@@ -17,7 +17,7 @@ from workshop import FEATURES, Case
 DTYPES = ("fp32", "bf16", "fp16")
 ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16",
        "llama-biases-yarn", "llama-attention-bias", "llama-mlp-bias", "llama-rope-linear", "llama-rope-dynamic",
-       "llama-rope-yarn", "qwen3-qknorm", "qwen3-odd-dims", "qwen3-window-half",
+       "llama-rope-proportional", "llama-rope-yarn", "qwen3-qknorm", "qwen3-odd-dims", "qwen3-window-half",
        "qwen3-tied", "qwen3-attention-bias", "qwen3-rope-yarn", "qwen2-bias", "qwen2-odd-dims", "qwen2-window-half",
        "qwen2-tied", "mistral-full", "mistral-head-dim", "mistral-nemo", "mistral-window", "mistral-window-narrow",
        "mistral-wide-group", "ministral-windows", "gemma-tied", "gemma-odd-dims", "gemma2-tied", "gemma2-split-k",
@@ -31,10 +31,15 @@ ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3"
        "hunyuan-biases", "hyperclovax-bare", "hyperclovax-post", "internlm3-biases", "internlm3-plain", "iquestcoder",
        "ministral3-window", "ministral3-yarn", "mistral3-ministral", "mistral3-small", "nemotron-biases",
        "nemotron-half", "olmo-biases", "olmo-clipped", "olmo-plain", "olmo2-biases", "olmo2-plain", "olmo3-former",
-       "olmo3-windows", "opt-plain", "opt-tied", "phi-half", "phi-odd-dims", "seed-oss-biases", "seed-oss-odd-dims",
-       "smollm3-listed", "smollm3-tied", "smollm3-windows", "stablelm-head-norms", "stablelm-layernorm",
-       "stablelm-odd-dims", "stablelm-parallel", "starcoder2-plain", "starcoder2-tied")
+       "olmo3-windows", "opt-plain", "opt-tied", "phi-half", "phi-head-norms", "phi-odd-dims", "seed-oss-biases",
+       "seed-oss-odd-dims", "smollm3-listed", "smollm3-tied", "smollm3-windows", "stablelm-head-norms",
+       "stablelm-layernorm", "stablelm-odd-dims", "stablelm-parallel", "starcoder2-plain", "starcoder2-tied")
 FIXTURES = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
+# Between them they have every stage body: what scripts/kernels.py compiles for Hopper.
+BODIES = ("pycoder-5m", "llama-gqa", "llama-odd-dims", "llama-biases-yarn", "qwen3-qknorm", "mistral-wide-group",
+          "mistral-window", "gemma-tied", "gemma2-split-k", "gemma3-tied", "phi3-short", "apertus-llama3",
+          "exaone4-windows", "gpt-neox-parallel", "gpt2", "olmo-clipped", "olmo2-plain", "stablelm-head-norms",
+          "starcoder2-tied")
 GPT2_NAMES = {"max_position_embeddings": "n_positions", "hidden_size": "n_embd", "num_attention_heads": "n_head"}
 FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
 SEED = 1

@@ -7,11 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from accuracy import DTYPES, FIXTURES, SEED, SHAPE_POSITIONS, fixture_ids
+from accuracy import SEED, SHAPE_POSITIONS, fixture_dtypes, fixture_ids
 from sections import Task
 from turns import Entrant, take_turns
 from workshop import Case
 
+# Loops of every form: one kind of layers or several in any order, and a residual of which each SM has rows, or all.
+LOOPED = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in (
+    "llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16", "cohere2-tied",
+    "exaone4-windows", "gemma2-split-k", "gemma3-tied", "gpt2", "smollm3-listed"))
 UNROLLED = (("loop", "roll", 0),)
 BARRIERS = (("loop", "barrier", 1),)
 ROUNDS = 3  # in which the two kernels are interleaved
@@ -66,7 +70,7 @@ def judge_barriers(rounds, position):
 def looping():
     return [Task("looping", case.key, case, lambda shop, case=case: equality_row(shop, case),
                  also=((replace(case, knobs=UNROLLED), ()),))
-            for case in (Case(model, dtype) for model in FIXTURES for dtype in DTYPES)]
+            for case in (Case(model, dtype) for model in LOOPED for dtype in fixture_dtypes(model))]
 
 
 def barriers():

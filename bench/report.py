@@ -244,6 +244,12 @@ def stores(directory):
                                                                 "").startswith(SCHEMA.partition("/")[0] + "/")]
 
 
+def numbers(planned):
+    """How many rows of each section are planned, in words."""
+    sections = [i.partition("/")[0] for i in planned]
+    return ", ".join(f"{sections.count(section)} of `{section}`" for section in dict.fromkeys(sections))
+
+
 def outcomes(rows):
     """How many rows pass, fail, and were not run."""
     passed, failed = sum(r["passed"] is True for r in rows), sum(r["passed"] is False for r in rows)
@@ -277,9 +283,9 @@ def render_store(name, store, planned, explained):
     rows = store.ordered()
     passed, failed, not_run = outcomes(rows)
     out += [f"{passed} rows pass, {failed} fail, {not_run} were not run.", ""]
-    never = never_made(planned, store.rows)
-    if never:
-        out += [f"Of what there is to run, never made here: {never}.", ""]
+    if planned:
+        out += [f"Planned here: {numbers(planned)}."]
+        out += [f"Of these never made: {never}.", ""] if (never := never_made(planned, store.rows)) else [""]
     facts = sorted({key for e in store.environments.values() for key in e})
     out += table(["on"] + facts, [[letter] + [e.get(f, "") for f in facts] for letter, e in store.environments.items()])
     for section, (title, rule, columns) in SECTIONS.items():
@@ -294,9 +300,9 @@ def render_store(name, store, planned, explained):
     return out
 
 
-def render(directory, planned=()):
+def render(directory, planned=lambda name: ()):
     """Writes README.md for the JSON files of a directory that hold rows, and returns its path. It names those of the
-    ids planned that a file does not have."""
+    ids planned for a file, by its name, that it does not have."""
     readme = Path(directory) / "README.md"
     readme.write_text(text(directory, planned), encoding="utf-8")
     return readme
@@ -306,5 +312,5 @@ def text(directory, planned):
     chosen, explained = stores(directory), {}
     out = [PREAMBLE] + overview(chosen)
     for name, store in chosen:
-        out += render_store(name, store, planned, explained) + [""]
+        out += render_store(name, store, planned(name), explained) + [""]
     return "\n".join(out)

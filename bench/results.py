@@ -32,6 +32,7 @@ import comparing
 import endurance
 import looping
 import machine
+import plan
 import report
 from sections import NotRun
 from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
@@ -161,10 +162,15 @@ def main(argv=None):
     return carry_out(args, chosen, lambda task: command_of(task, args.target))
 
 
+def planned(name):
+    """The ids of the rows that are planned for the file of a machine, by its name."""
+    return plan.planned(name, [t.id for t in tasks([], [])])
+
+
 def render(out):
     """Writes what is generated from the JSON files of a directory, and returns the paths."""
     root = machine.REPO if out == machine.REPO / "docs/results" else out  # what is tried out elsewhere stays there
-    return report.render(out, [t.id for t in tasks([], [])]), benchmarks.render(out, root / "BENCHMARKS.md")
+    return report.render(out, planned), benchmarks.render(out, root / "BENCHMARKS.md")
 
 
 def carry_out(args, chosen, command_of):

@@ -2,6 +2,7 @@
 alone)."""
 
 import contextlib
+import fnmatch
 import io
 import json
 import os
@@ -19,6 +20,7 @@ import criteria
 import endurance
 import looping
 import machine
+import plan
 import report
 import results
 from sections import NotRun
@@ -190,9 +192,9 @@ class Report(unittest.TestCase):
 
     def test_what_was_never_made_is_named(self):
         report.Store(self.path).put(row("fixtures/a"), HERE)
-        text = report.render(self.dir, ["fixtures/a", "soak/b"]).read_text()
-        self.assertIn("never made here: `soak/b`.", text)
-        self.assertNotIn("never made", report.render(self.dir, ["fixtures/a"]).read_text())
+        text = report.render(self.dir, lambda name: ["fixtures/a", "soak/b"]).read_text()
+        self.assertIn("Planned here: 1 of `fixtures`, 1 of `soak`.\nOf these never made: `soak/b`.\n", text)
+        self.assertNotIn("never made", report.render(self.dir, lambda name: ["fixtures/a"]).read_text())
 
     def test_machines_side_by_side(self):
         report.Store(self.path).put(row("fixtures/a"), HERE)
@@ -200,12 +202,14 @@ class Report(unittest.TestCase):
         other = report.Store(self.dir / "h100.json")
         other.put(row("fixtures/a"), HERE | {"gpu": "NVIDIA H100"})
         other.put(row("fixtures/b", False), HERE | {"gpu": "NVIDIA H100"})
-        text = report.render(self.dir, ["fixtures/a", "fixtures/b", "soak/c", "looping/d", "looping/e"]).read_text()
+        plans = {"h200": ["fixtures/a", "fixtures/b", "soak/c", "looping/d", "looping/e"], "h100": ["fixtures/c"]}
+        text = report.render(self.dir, plans.get).read_text()
         self.assertIn("| [h200](#h200) | NVIDIA H200 | 1 | 0 | 0 |\n| [h100](#h100) | NVIDIA H100 | 1 | 1 | 0 |", text)
         first, second = text.index("\n## h200"), text.index("\n## h100")
         self.assertLess(first, second)
-        self.assertIn("never made here: `fixtures/b`, `soak/c`, all 2 of `looping`.", text[first:second])
-        self.assertIn("never made here: `soak/c`, all 2 of `looping`.", text[second:])
+        self.assertIn("2 of `looping`.\nOf these never made: `fixtures/b`, `soak/c`, all 2 of `looping`.",
+                      text[first:second])
+        self.assertIn("Planned here: 1 of `fixtures`.\nOf these never made: `fixtures/c`.", text[second:])
         self.assertEqual(text.count("Logits of all positions"), 1, "a rule stands once")
         self.assertIn("### Trained and tiny checkpoints\n\nAs for h200, above.\n", text[second:])
 
@@ -228,6 +232,28 @@ class Report(unittest.TestCase):
         widths = [line.count("|") - line.count("\\|") for line in text.splitlines() if line.startswith("| m")]
         self.assertEqual(widths, [12, 12, 12, 9, 9, 12, 12], "titles and rows")
         self.assertEqual(report.render(self.dir).read_text(), text)
+
+
+class Plan(unittest.TestCase):
+    IDS = [task.id for task in results.tasks([], [])]
+
+    def test_all_is_planned_where_it_was_aimed_for(self):
+        self.assertEqual(plan.planned("h200", self.IDS), self.IDS)
+
+    def test_another_gpu_runs_every_stage_body(self):
+        planned = plan.planned("h100", self.IDS)
+        self.assertLess(len(planned), len(self.IDS))
+        for pattern in plan.ELSEWHERE:
+            self.assertTrue([i for i in planned if fnmatch.fnmatch(i, pattern)], pattern)
+        sys.path.insert(0, str(machine.REPO / "scripts"))
+        import kernels
+        compiled = {Path(model).name for target, model, dtype, config in kernels.CASES if target == "h200"}
+        self.assertEqual(compiled, set(accuracy.BODIES))
+
+    def test_the_commands_of_rows_work(self):
+        for path in (machine.REPO / "docs/results").glob("h*.json"):
+            gone = [i for i in report.Store(path).rows if i not in self.IDS]
+            self.assertEqual(gone, [], path)
 
 
 class Configs(unittest.TestCase):

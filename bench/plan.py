@@ -1,0 +1,21 @@
+"""Which rows are planned on which GPU. docs/results says of each what of its plan was never made.
+
+On the GPU that was aimed for, all that there is to run. On another, what tells whether the kernel is right there and
+how fast it is: what is the same on all of them, such as how a loop compares with its layers one by one, is not made
+again.
+"""
+
+import fnmatch
+
+from accuracy import BODIES, DTYPES
+from report import REFERENCE
+
+ELSEWHERE = (*(f"fixtures/{name}-{dtype}" for name in BODIES for dtype in DTYPES), "fallbacks/*", "endurance/*",
+             "sanitizer/*", "sizes/*", "barriers/*", "bench/*", "contexts/*")
+
+
+def planned(name, ids):
+    """Those of all ids that are planned for the file of a machine, by its name."""
+    if name == REFERENCE:
+        return list(ids)
+    return [i for i in ids if any(fnmatch.fnmatch(i, pattern) for pattern in ELSEWHERE)]
