@@ -58,7 +58,7 @@ func TestHeadsOfTheKernel(t *testing.T) {
 		}
 		for _, cores := range c.tensorCores {
 			program := filepath.Join(dir, "heads"+cores)
-			out, err := exec.Command(compiler, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,
+			out, err := exec.Command(compiler, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,
 				"-DAMK_TENSOR_CORES="+cores, "-o", program, "testdata/heads.cc").CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			out, err = exec.Command(program).CombinedOutput()

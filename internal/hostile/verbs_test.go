@@ -2,6 +2,8 @@ package hostile
 
 import (
 	"bytes"
+	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -90,9 +92,12 @@ func addFiles(f *testing.F, pattern string) {
 	}
 }
 
-// Verbs that compile do so whatever config.json and the schedule's configuration say: in memory, without weights.
+// Verbs that compile do so whatever config.json and the schedule's configuration say: in memory, without weights. The
+// seeds are configs of all small models for a fuzzer and where AMKC_LONG asks for them, and else one of each family.
 func FuzzModels(f *testing.F) {
 	const plain = `{"tiling": {"ring": {"pace": 800}}, "sm_assignment": "round_robin"}`
+	all := os.Getenv("AMKC_LONG") != "" || flag.Lookup("test.fuzz").Value.String() != ""
+	families := map[string]bool{}
 	for _, pattern := range []string{"models/*/config.json", "models/zoo/*/config.json"} {
 		names, err := filepath.Glob(filepath.Join("../../testdata", pattern))
 		require.NoError(f, err)
@@ -100,7 +105,14 @@ func FuzzModels(f *testing.F) {
 		for _, name := range names {
 			config, err := os.ReadFile(name)
 			require.NoError(f, err)
-			f.Add(config, []byte(plain), uint16(132))
+			var of struct {
+				ModelType string `json:"model_type"`
+			}
+			require.NoError(f, json.Unmarshal(config, &of))
+			if all || !families[of.ModelType] {
+				f.Add(config, []byte(plain), uint16(132))
+			}
+			families[of.ModelType] = true
 		}
 	}
 	f.Add([]byte(`{"model_type": "llama", "num_hidden_layers": 512, "vocab_size": 16777216, `+
