@@ -166,7 +166,7 @@ func TestRefusals(t *testing.T) {
 		}},
 		"no chunk": {pycoder, "AMK2002", "tiling.ring.chunk_bytes: error: 0; want a multiple",
 			func(p *ir.Program) { setKnob(p, "ring", "chunk_bytes", 0) }},
-		"chunk of no unit": {pycoder, "AMK2002", "want a multiple of 2048",
+		"chunk of no unit": {pycoder, "AMK2002", "want a multiple of 256",
 			func(p *ir.Program) { setKnob(p, "ring", "chunk_bytes", 5000) }},
 		"less than nothing in flight": {pycoder, "AMK2002", "pipelining_depth: error: -1; want 1 to 16",
 			func(p *ir.Program) { p.Config.PipeliningDepth = -1 }},

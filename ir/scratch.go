@@ -6,11 +6,13 @@ import (
 	"amkc/ir/format"
 )
 
-// A chunk of the stream, which fills a slot of the ring, has a multiple of ChunkUnit bytes between these bounds. A
-// ring has MinSlots slots or more.
+// A chunk of the stream, which fills a slot of the ring, has a multiple of ChunkStep bytes between these bounds. Where
+// matrices are not quantised, and a quad of theirs has ChunkUnit bytes or twice as many, only multiples of that differ.
+// A ring has MinSlots slots or more.
 const (
 	MinChunk  = 4096
 	MaxChunk  = 65536
+	ChunkStep = 256
 	ChunkUnit = 2048
 	MinSlots  = 2
 )

@@ -21,6 +21,9 @@ func chunkThatFits(c *Case, _ string) int {
 	inFlight := c.rows[InFlight].Default
 	piece := (m.Cache.Bytes(16*2*((m.HeadDim+15)/16*16)) + ir.ChunkUnit - 1) / ir.ChunkUnit * ir.ChunkUnit
 	chunk, least := max(c.rows[ChunkBytes].Default, piece), max(ir.MinChunk, piece)
+	if even := c.evenChunk(); even >= least {
+		chunk = even
+	}
 	if c.Target == nil {
 		return chunk
 	}
@@ -47,6 +50,23 @@ func (c *Case) quads(chunk int) int {
 	}
 	widest := max(m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 	return ir.QuadsPerWarp(f.Geometry(), widest, chunk, c.rows[Warps].Default)
+}
+
+// evenChunk is the chunk in whose quads a tile of the hidden size is cut evenly, if matrices are quantised: their
+// quads are no powers of two of bytes. It has an eighth more bytes than usual at most, and as many quads for each warp;
+// 0 if no chunk is.
+func (c *Case) evenChunk() int {
+	if _, quantised := c.format.(format.Quantised); !quantised {
+		return 0
+	}
+	ceil := func(n, d int) int { return (n + d - 1) / d }
+	bytes, warps := c.format.Geometry().QuadBytes(), c.rows[Warps].Default
+	quads, most := ceil(c.Model.Hidden, format.QuadColumns), c.rows[ChunkBytes].Default*9/8/bytes
+	each := ceil(quads, ceil(quads, most))
+	if even := ceil(each, warps) * warps; even <= most {
+		each = even
+	}
+	return max(ir.MinChunk, ceil(each*bytes, ir.ChunkStep)*ir.ChunkStep)
 }
 
 // halved is the first of chunk, its half, its quarter and so on that fits, or the least one.

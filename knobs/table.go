@@ -39,7 +39,7 @@ var onOff = Legal{OneOf: []int{0, 1}}
 var table = [...]Row{
 	ChunkBytes: {
 		Group: "ring", Name: "chunk_bytes",
-		Legal: Legal{Lo: ir.MinChunk, Hi: ir.MaxChunk, Multiple: ir.ChunkUnit}, Default: 16384,
+		Legal: Legal{Lo: ir.MinChunk, Hi: ir.MaxChunk, Multiple: ir.ChunkStep}, Default: 16384,
 		Rule: chunkThatFits,
 		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads. Where no size " +
 			"fits, the rest of the shared memory is laid out more tightly (docs/models.md)",

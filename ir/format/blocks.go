@@ -29,7 +29,8 @@ type Quantised interface {
 // The elements lie as mma.m16n8k32 takes them (PTX ISA, matrix fragments of .s8): lane 4*row + part of a warp holds
 // columns 4*part to 4*part+3, and the same 16 columns on, of each of the block's four quarters of 32 columns. Bytes of
 // quarters 0 and 1 are one 16-byte load, and those of 2 and 3 another. Of int4 it is a single load: the low nibbles are
-// quarters 0 and 1, the high ones 2 and 3, both as two's complement.
+// quarters 0 and 1, the high ones 2 and 3. They hold q + 8, and zero points z + 8, so that a mask makes an operand of
+// unsigned bytes of them; int8 is two's complement.
 type blocks struct {
 	dtype string // I4, I8 or F8E4M3
 	bits  int
@@ -42,6 +43,7 @@ const (
 	quantColumns = QuadColumns // of a block
 	quarters     = 4
 	unit         = 16 // bytes: blocks are a whole number of them
+	nibbleOffset = 8  // what is added to the elements and the zero points of int4
 )
 
 // quantised lists the formats of one element type.
@@ -117,6 +119,14 @@ func (b blocks) Tensor(rows, cols int) (dtype string, shape []int) {
 	return "U8", []int{g.Tiles(rows), g.Blocks(cols), b.size()}
 }
 
+// offset is what is added to zero points.
+func (b blocks) offset() byte {
+	if b.bits == 4 {
+		return nibbleOffset
+	}
+	return 0
+}
+
 // block is the byte where the block of an element begins.
 func (b blocks) block(row, col, cols int) int {
 	return row/tileRows*b.Geometry().TileBytes(cols) + col/quantColumns*b.size()
@@ -158,7 +168,7 @@ func (b blocks) PackGroups(dst []byte, g *Groups) []byte {
 				in, of := b.groupOf(row, first), row*perRow+first/g.Group
 				b.scale.encode(block[b.scalesAt()+in*b.scale.size:], g.Scale[of:of+1])
 				if b.zeros && g.Zero != nil {
-					block[b.zerosAt()+in] = byte(g.Zero[of])
+					block[b.zerosAt()+in] = byte(g.Zero[of]) + b.offset()
 				}
 			}
 		}
@@ -173,7 +183,8 @@ func (b blocks) elements(block []byte, row int, q []byte) {
 		low := binary.LittleEndian.Uint32(q[col:])
 		high := binary.LittleEndian.Uint32(q[col+quantColumns/2:])
 		if b.bits == 4 {
-			binary.LittleEndian.PutUint32(block[at:], low&0x0f0f0f0f|high&0x0f0f0f0f<<4)
+			const nibbles, offset = 0x0f0f0f0f, 0x01010101 * nibbleOffset // added without a carry
+			binary.LittleEndian.PutUint32(block[at:], (low^offset)&nibbles|(high^offset)&nibbles<<4)
 			continue
 		}
 		binary.LittleEndian.PutUint32(block[at:], low)
@@ -193,10 +204,10 @@ func (b blocks) UnpackGroups(packed []byte, rows, cols int) Groups {
 			at, high := b.within(row, col)
 			q := block[at]
 			if b.bits == 4 {
-				if !high {
-					q <<= 4
+				if high {
+					q >>= 4
 				}
-				q = byte(int8(q) >> 4)
+				q = q&15 - nibbleOffset
 			}
 			g.Q[row*cols+col] = q
 			if col%b.group == 0 {
@@ -204,7 +215,7 @@ func (b blocks) UnpackGroups(packed []byte, rows, cols int) Groups {
 				scale := block[b.scalesAt()+in*b.scale.size:][:b.scale.size]
 				b.scale.decode(g.Scale[of:of+1], scale)
 				if b.zeros {
-					g.Zero[of] = int8(block[b.zerosAt()+in])
+					g.Zero[of] = int8(block[b.zerosAt()+in] - b.offset())
 				}
 			}
 		}

@@ -24,10 +24,12 @@ struct Fragments<Elements<E>> {
   struct Weights {
     uint4 block[kBlocks] = {};
   };
+  static constexpr int kBatch = 1;  // quads whose products are on their way at once
   using Vector = uint2;
   struct Sum {
     float d[kBlocks][4] = {};
   };
+  struct Product {};  // the accumulators are those of the sum
 
   // The first of the four columns whose activations a lane holds.
   __device__ __forceinline__ static int column(int lane) {
@@ -47,10 +49,12 @@ struct Fragments<Elements<E>> {
   // Four activations, as what is multiplied.
   __device__ __forceinline__ static Vector vector(uint2 x, int) { return x; }
 
-  __device__ __forceinline__ static void multiply(Sum& sum, const Weights& w, const Vector& x) {
+  __device__ __forceinline__ static Product multiply(Sum& sum, const Weights& w, const Vector& x) {
 #pragma unroll
     for (int j = 0; j < kBlocks; ++j) mma_weights<E>(sum.d[j], w.block[j], x);
+    return {};
   }
+  __device__ __forceinline__ static void add(Sum&, const Product&, const Vector&) {}
 
   __device__ __forceinline__ static float total(const Sum& s, int lane) {
     const int quarter = lane & 3;
@@ -70,21 +74,27 @@ constexpr float kLargestDigits = 127 * 256;
 template <int kBits, int kGroup, class Scale, bool kZeros>
 struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   using W = Integers<kBits, kGroup, Scale, kZeros>;
+  static constexpr int kBatch = 4;
+  static constexpr bool kNibbles = kBits == 4;
+  static constexpr bool kOffset = kNibbles || kZeros;  // what is multiplied is more than the weight
   struct Weights {
     uint4 half[kBits / 4] = {};
     typename Scale::Bits scale = 0;  // of this lane's row and quarter
     int zero = 0;
   };
   struct Vector {
-    uint2 digits = {};  // of B column lane / 4
+    uint2 lower = {}, upper = {};  // of B column lane / 4, if it is of quarters 0 and 1, or of 2, 3
     float scale = 0;
-    int sum = 0;  // of this lane's quarter, lane % 4; where there are zero points
+    int sum = 0;  // of this lane's quarter, lane % 4; without zero points times the offset
+  };
+  struct Product {
+    int d[4] = {};
+    float scale = 0;
+    int zero = 0;
   };
   struct Sum {
     float sum = 0;
   };
-  // int4 is multiplied in the high half of a byte.
-  static constexpr int kUnit = kBits == 4 ? 16 : 1;
 
   __device__ __forceinline__ static int column(int lane) { return lane * 4; }
 
@@ -121,41 +131,52 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
     const u32 low0 = __shfl_sync(~0u, low, from), low1 = __shfl_sync(~0u, low, from + 4);
     const u32 high0 = __shfl_sync(~0u, high, from), high1 = __shfl_sync(~0u, high, from + 4);
     const bool is_low = lane & 4;
+    const uint2 digits = make_uint2(is_low ? low0 : high0, is_low ? low1 : high1);
     Vector to;
-    to.digits = make_uint2(is_low ? low0 : high0, is_low ? low1 : high1);
-    to.scale = largest * (1.0f / (kLargestDigits * kUnit));
-    if constexpr (kZeros) {
-      constexpr u32 kOnes = 0x01010101u * kUnit;
-      int d[4];
-      mma16832(d, kOnes, kOnes, kOnes, kOnes, to.digits);
-      to.sum = d[0] * 256 + d[1];
+    to.lower = lane < 16 ? digits : make_uint2(0, 0);
+    to.upper = lane < 16 ? make_uint2(0, 0) : digits;
+    // High nibbles are multiplied where they are: 16 times themselves.
+    const bool shifted = kNibbles && (lane & 2);
+    to.scale = largest * (shifted ? 0x1p-4f / kLargestDigits : 1.0f / kLargestDigits);
+    if constexpr (kOffset) {
+      constexpr u32 kOnes = 0x01010101u;
+      int d[4] = {};
+      mma16832<false>(d, kOnes, kOnes, kOnes, kOnes, digits);
+      to.sum = (d[0] * 256 + d[1]) * ((shifted ? 16 : 1) * (kZeros ? 1 : 8));
     }
     return to;
   }
 
-  __device__ __forceinline__ static void multiply(Sum& sum, const Weights& w, const Vector& x) {
-    int d[2][4];  // of quarters 0 and 1, and of 2 and 3
-    if constexpr (kBits == 4) {
-      constexpr u32 kHigh = 0xf0f0f0f0u;
+  // The columns of quarters 0 and 1 come from the first product, those of 2 and 3 from the other.
+  __device__ __forceinline__ static Product multiply(Sum&, const Weights& w, const Vector& x) {
+    Product p;
+    if constexpr (kNibbles) {
+      constexpr u32 kLow = 0x0f0f0f0fu, kHigh = 0xf0f0f0f0u;
       const uint4 a = w.half[0];
-      mma16832(d[0], a.x << 4 & kHigh, a.z << 4 & kHigh, a.y << 4 & kHigh, a.w << 4 & kHigh,
-               x.digits);
-      mma16832(d[1], a.x & kHigh, a.z & kHigh, a.y & kHigh, a.w & kHigh, x.digits);
+      mma16832<false>(p.d, a.x & kLow, a.z & kLow, a.y & kLow, a.w & kLow, x.lower);
+      mma16832<false>(p.d, a.x & kHigh, a.z & kHigh, a.y & kHigh, a.w & kHigh, x.upper);
     } else {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const uint4 a = w.half[j % (kBits / 4)];
-        mma16832(d[j], a.x, a.z, a.y, a.w, x.digits);
+        mma16832<true>(p.d, a.x, a.z, a.y, a.w, j == 0 ? x.lower : x.upper);
       }
     }
+    p.scale = Scale::to_float(w.scale) * x.scale;
+    p.zero = w.zero;
+    return p;
+  }
+
+  __device__ __forceinline__ static void add(Sum& sum, const Product& p, const Vector& x) {
     // A rows 0-7 are the even quarter of a pair, and rows 8-15 the odd one.
-    const int lane = threadIdx.x % 32;
-    const bool second = lane & 2, odd = lane & 1;
-    const int high = odd ? (second ? d[1][2] : d[0][2]) : (second ? d[1][0] : d[0][0]);
-    const int low = odd ? (second ? d[1][3] : d[0][3]) : (second ? d[1][1] : d[0][1]);
-    int total = high * 256 + low;
-    if constexpr (kZeros) total -= w.zero * x.sum;
-    sum.sum = fmaf(float(total), Scale::to_float(w.scale) * x.scale, sum.sum);
+    const bool odd = threadIdx.x & 1;
+    int total = (odd ? p.d[2] : p.d[0]) * 256 + (odd ? p.d[3] : p.d[1]);
+    if constexpr (kZeros) {
+      total -= p.zero * x.sum;
+    } else if constexpr (kOffset) {
+      total -= x.sum;
+    }
+    sum.sum = fmaf(float(total), p.scale, sum.sum);
   }
 
   __device__ __forceinline__ static float total(const Sum& sum, int) { return sum.sum; }

@@ -33,7 +33,11 @@ struct GemvShape {
   static constexpr int kLastChunkQuads = kQuads - (kChunks - 1) * kChunkQuads;
   static constexpr int kSubs = (kChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
-  static constexpr int kDepth = kSubs == 3 ? 3 : 2;  // quads that a warp has in registers
+  // Quads whose products a warp begins before it adds up any, and those that it has in registers. A
+  // chunk has a batch at least, and a batch no more than the last quads of two chunks.
+  static constexpr int kMost = Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
+  static constexpr int kBatch = kMost < kChunkSubs ? kMost : kChunkSubs;
+  static constexpr int kDepth = kBatch > 1 ? kBatch : kSubs == 3 ? 3 : 2;
   // Whether a group may take the first weights of its next tile, kFirstChunks, before a block
   // barrier. The groups' tiles lie side by side in the ring: if all that lies before the last chunk
   // that the last group takes does not fit, that group waits for slots which a group at the barrier
@@ -69,7 +73,7 @@ template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish) {
   using Shape = GemvShape<S>;
   using F = Fragments<typename Shape::W>;
-  constexpr int kSubs = Shape::kSubs, kDepth = Shape::kDepth;
+  constexpr int kSubs = Shape::kSubs, kBatch = Shape::kBatch, kDepth = Shape::kDepth;
   constexpr int kPeriod = round_up(kSubs, kDepth);  // subs from tile to tile, some of them empty
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
@@ -86,6 +90,15 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   };
   auto has = [&](int sub) { return Shape::kEven || quad_of(sub) < Shape::kQuads; };
 
+  // A slot is given back when what has been read of it is there. In between there are the sums of a
+  // batch, but no block barrier: another group may wait for the slot.
+  constexpr u32 kNone = ~0u;
+  u32 leaving = kNone;
+  auto give_back = [&] {
+    if (leaving != kNone) release(c, leaving, Shape::kGroups);
+    leaving = kNone;
+  };
+
   auto take = [&](typename F::Weights& w, int sub) {
     if (sub % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
     if (has(sub)) {
@@ -96,7 +109,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
               cut ? Shape::kLastQuadBlocks : Shape::kQuadBlocks);
     }
     if (sub % Shape::kChunkSubs == Shape::kChunkSubs - 1 || sub == kSubs - 1) {
-      release(c, slot, Shape::kGroups);
+      give_back();
+      leaving = slot;
+      if constexpr (kBatch == 1) give_back();
       advance_slot(slot, phase);
     }
   };
@@ -113,6 +128,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   auto begin_tile = [&] {
 #pragma unroll
     for (int sub = 0; sub < kDepth && sub < kSubs; ++sub) take(w[sub], sub);
+    give_back();
   };
   const bool works = group < tiles;
   if (Shape::kAhead && works) {
@@ -203,15 +219,28 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
           first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
       typename F::Sum sum;
 #pragma unroll
-      for (int sub = 0; sub < kPeriod; ++sub) {
-        if (sub < kSubs && has(sub)) F::multiply(sum, w[sub % kDepth], v[sub]);
-        const int ahead = sub + kDepth;
-        if (ahead < kSubs) {
-          take(w[sub % kDepth], ahead);
-        } else if (ahead >= kPeriod && ahead - kPeriod < kSubs && more) {
-          if (ahead == kPeriod) next_tile();
-          take(w[sub % kDepth], ahead - kPeriod);
+      for (int batch = 0; batch < kPeriod; batch += kBatch) {
+        typename F::Product products[kBatch];
+#pragma unroll
+        for (int b = 0; b < kBatch; ++b) {
+          const int sub = batch + b;
+          if (sub < kSubs && has(sub)) products[b] = F::multiply(sum, w[sub % kDepth], v[sub]);
         }
+#pragma unroll
+        for (int b = 0; b < kBatch; ++b) {
+          const int sub = batch + b, ahead = sub + kDepth;
+          if (ahead < kSubs) {
+            take(w[sub % kDepth], ahead);
+          } else if (ahead >= kPeriod && ahead - kPeriod < kSubs && more) {
+            if (ahead == kPeriod) next_tile();
+            take(w[sub % kDepth], ahead - kPeriod);
+          }
+        }
+#pragma unroll
+        for (int b = 0; b < kBatch; ++b) {
+          if (batch + b < kSubs && has(batch + b)) F::add(sum, products[b], v[batch + b]);
+        }
+        give_back();
       }
       keep_partial(c, member, i, F::total(sum, c.lane));
       if constexpr (Reader::kNorm) {

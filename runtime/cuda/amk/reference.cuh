@@ -107,10 +107,10 @@ __device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int 
       ((((row % 8) * 4 + in % 16 / 4) * 2 + quarter % 2) * 2 + in / 16) * 4 + in % 4;
   const int upper = quarter / 2;
   int q = nibbles ? (block[place] >> 4 * upper & 15) : block[place + 512 * upper];
-  const int half = nibbles ? 8 : 128;  // two's complement
-  if (q >= half) q -= 2 * half;
+  if (nibbles) q -= 8;
+  if (!nibbles && q >= 128) q -= 256;  // two's complement
   const int group = row % 8 * groups + column % 128 / f.group;
-  if (f.zeros) q -= reinterpret_cast<const signed char*>(block + zeros)[group];
+  if (f.zeros) q -= reinterpret_cast<const signed char*>(block + zeros)[group] - (nibbles ? 8 : 0);
   return float(q) * number_at(block + elements, f.scale, group);
 }
 

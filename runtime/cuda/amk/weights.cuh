@@ -38,7 +38,7 @@ struct Elements {
 // there are any: blocks of 128 columns, which are elements, then scales, then zero points. Lane
 // 4 * row + part has columns 4 * part to 4 * part + 3 of each 16, in mma order: 16 bytes of the
 // first two quarters of a block, and 16 of the others, of which int4 has these in the high halves
-// of those bytes.
+// of those bytes. To elements and zero points of int4, 8 is added.
 template <int kBitsOf, int kGroupOf, class ScaleOf, bool kZerosOf>
 struct Integers {
   using Scale = ScaleOf;
@@ -59,7 +59,7 @@ struct Integers {
     if constexpr (kBits == 4) {
       const int both = load_constant(block + place);
       q = quarter >= 2 ? both >> 4 : both & 15;
-      q = (q ^ 8) - 8;
+      if constexpr (!kZeros) q -= 8;
     } else {
       q = static_cast<signed char>(load_constant(block + quarter / 2 * 512 + place));
     }
