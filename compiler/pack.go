@@ -112,6 +112,9 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (string, erro
 			fmt.Fprintf(h, "%x ", f)
 		}
 	}
+	for _, reading := range l.Weights.Readings() {
+		fmt.Fprintln(h, reading)
+	}
 	if seed != nil {
 		fmt.Fprintf(h, "seed %d\n", *seed)
 	} else if err := hashTensors(h, l, report); err != nil {

@@ -2,7 +2,9 @@ package passes
 
 import (
 	"io"
+	"maps"
 	"runtime"
+	"slices"
 
 	"amkc/ir"
 	"amkc/ir/format"
@@ -29,6 +31,16 @@ func NewWeights(c *checkpoint.Checkpoint, g *ir.Graph, matrices map[string]*quan
 		}
 	}
 	return &Weights{checkpoint: c, matrices: matrices, computed: computed}
+}
+
+// Readings say what the tensors of quantised matrices are read as, in the order of keys: two checkpoints with the same
+// tensors may differ in that alone.
+func (w *Weights) Readings() []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(w.matrices)) {
+		out = append(out, w.matrices[key].Reading())
+	}
+	return out
 }
 
 // Floats returns all elements of a buffer (member i, if it is a family) in row-major order, as its format holds them.

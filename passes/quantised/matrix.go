@@ -47,6 +47,7 @@ type Matrix struct {
 	Name  string   // MODULE.weight
 	Parts []string // the tensors that it is stored in
 
+	recipe     *recipe
 	rows, cols int
 	codes      codes
 	scales     grid
@@ -56,6 +57,14 @@ type Matrix struct {
 // Rows and Cols are the size of the matrix.
 func (m *Matrix) Rows() int { return m.rows }
 func (m *Matrix) Cols() int { return m.cols }
+
+// Reading says what the matrix's tensors are read as: of two matrices with the same tensors and the same reading, rows
+// are the same.
+func (m *Matrix) Reading() string {
+	r := m.recipe
+	return fmt.Sprintf("%s %v form %d, %d bits, %d columns, %d rows, float %t, symmetric %t", m.Name, m.Parts, r.form,
+		r.bits, r.group, r.rows, r.float, r.symmetric)
+}
 
 // ReadRows returns rows [row0, row1) of the matrix. Errors: AMK1123 for scales and zero points that cannot be, AMK1006
 // if a file fails, AMK1025 for rows that are not there.

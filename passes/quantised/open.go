@@ -38,7 +38,7 @@ func (s *Scheme) Open(c *checkpoint.Checkpoint, module string) (*Matrix, *diag.D
 	if o.m.codes == nil {
 		return nil, nil
 	}
-	o.m.Type, o.m.Scale = r.element(), o.m.scales.t.DType
+	o.m.recipe, o.m.Type, o.m.Scale = r, r.element(), o.m.scales.t.DType
 	return &o.m, nil
 }
 
