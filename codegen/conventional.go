@@ -80,7 +80,7 @@ func (n *namer) tellApart() {
 // has reports whether a member of a buffer is called as one that is known.
 func has(d *ir.Directory, b *ir.Buffer) bool {
 	for k := range max(1, b.Count) {
-		if _, err := d.At(b.Name, b.Index(k)); err == nil {
+		if _, ok := d.Find(b.Name, b.Index(k)); ok {
 			return true
 		}
 	}
@@ -115,7 +115,7 @@ func (n *namer) variant(i int) {
 		k++
 		u := &use{n, s, site{loop: l}}
 		u.ops()
-		if m, err := counters.At(s.Signal, u.at.indices()[0]); err == nil && !counted[m.Declared] {
+		if m, ok := counters.Find(s.Signal, u.at.indices()[0]); ok && !counted[m.Declared] {
 			counted[m.Declared] = true
 			if name := u.counter(&v.Counters[m.Declared]); name != "" {
 				names.Counters[m.Declared] = name
@@ -167,7 +167,7 @@ func (u *use) ops() {
 		for _, operands := range [][]ir.Operand{o.Out, o.In} {
 			for _, x := range operands {
 				if b := u.buffers; !x.IsTemp() {
-					if m, err := b.At(x.Buf, u.at.indices()[0]); err == nil {
+					if m, ok := b.Find(x.Buf, u.at.indices()[0]); ok {
 						u.buffer(x, ioNames[u.p.Buffers[m.Declared].Role], false, 0)
 					}
 				}

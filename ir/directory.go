@@ -28,7 +28,7 @@ type Member struct {
 
 // BufferDirectory lists the buffers of a program. What Check would refuse is left out.
 func BufferDirectory(p *Program) *Directory {
-	d := newDirectory("buffer")
+	d := bufferDirectory(p)
 	for n := range p.Buffers {
 		d.Add(&p.Buffers[n])
 	}
@@ -38,17 +38,41 @@ func BufferDirectory(p *Program) *Directory {
 
 // CounterDirectory lists the counters of a variant. What Check would refuse is left out.
 func CounterDirectory(v *Variant) *Directory {
-	d := newDirectory("counter")
+	d := counterDirectory(v)
 	for n := range v.Counters {
-		d.declare(v.Counters[n].indices(), ignore, nil)
+		d.AddCounter(&v.Counters[n])
 	}
 	return d
 }
 
-func newDirectory(what string) *Directory { return &Directory{what: what, numbers: map[string]int{}} }
+// bufferDirectory and counterDirectory have room for what is to be declared.
+func bufferDirectory(p *Program) *Directory {
+	n := len(p.Groups)
+	for i := range p.Buffers {
+		n = satAdd(n, max(1, p.Buffers[i].Count))
+	}
+	return newDirectory("buffer", n)
+}
+
+func counterDirectory(v *Variant) *Directory {
+	n := 0
+	for i := range v.Counters {
+		n = satAdd(n, max(1, v.Counters[i].Count))
+	}
+	return newDirectory("counter", n)
+}
+
+// newDirectory makes one for so many members, whose number a file may give as it likes.
+func newDirectory(what string, members int) *Directory {
+	members = min(members, 1<<12)
+	return &Directory{what: what, members: make([]Member, 0, members), numbers: make(map[string]int, members)}
+}
 
 // Add lists one more buffer, which the program has behind those that are listed.
 func (d *Directory) Add(b *Buffer) { d.declare(b.indices(), ignore, nil) }
+
+// AddCounter lists one more counter, which the variant has behind those that are listed.
+func (d *Directory) AddCounter(c *Counter) { d.declare(c.indices(), ignore, nil) }
 
 // Members returns all members by their numbers. Callers do not change them.
 func (d *Directory) Members() []Member { return d.members }
@@ -59,11 +83,23 @@ func (d *Directory) At(name string, i int) (Member, error) {
 	if err != nil {
 		return Member{}, err
 	}
+	if n, ok := d.numbers[full]; ok {
+		return d.members[n], nil
+	}
+	return Member{}, fmt.Errorf("%s %s is not defined", d.what, full)
+}
+
+// Find is At for names that may well stand for nothing.
+func (d *Directory) Find(name string, i int) (Member, bool) {
+	full, err := Resolve(name, i)
+	if err != nil {
+		return Member{}, false
+	}
 	n, ok := d.numbers[full]
 	if !ok {
-		return Member{}, fmt.Errorf("%s %s is not defined", d.what, full)
+		return Member{}, false
 	}
-	return d.members[n], nil
+	return d.members[n], true
 }
 
 // In returns what a name stands for in a loop: one member for each iteration, or a single one for a name without an

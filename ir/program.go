@@ -313,13 +313,14 @@ func (d *Dist) Tasks(i int) []TaskSpan {
 	}
 	sms := max(1, d.SMs)
 	sm := func(slot int) int { return ((slot-d.Rot-d.Step*i)%sms + sms) % sms }
-	var out []TaskSpan
 	if d.Kind == ByUnit {
+		out := make([]TaskSpan, 0, max(0, d.Extent))
 		for u := range d.Extent {
 			out = append(out, TaskSpan{sm(u * sms / d.Extent), u, u + 1})
 		}
 		return out
 	}
+	out := make([]TaskSpan, 0, sms)
 	for slot := range sms {
 		a, b := grains*slot/sms*grain, grains*(slot+1)/sms*grain
 		a, b = min(a, d.Extent), min(b, d.Extent)

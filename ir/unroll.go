@@ -60,7 +60,7 @@ func (v *Variant) numTasks() int {
 func newUnroller(p *Program, v *Variant) *unroller {
 	u := &unroller{program: p, variant: v,
 		flat:    &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Pass: p.Pass, Target: p.Target},
-		buffers: newDirectory("buffer"), counters: newDirectory("counter")}
+		buffers: bufferDirectory(p), counters: counterDirectory(v)}
 	if p.Target != nil {
 		u.flat.SMs = p.Target.SMs
 		if u.flat.SMs < 1 || u.flat.SMs > MaxTargetSMs {

@@ -148,7 +148,7 @@ func runAssign(s *State) error {
 func dropKept(p *ir.Program, v *ir.Variant) {
 	buffers, counters := newBuffers(p), ir.CounterDirectory(v)
 	declared := func(counter string, loop *ir.Loop) int {
-		if m, err := counters.At(counter, firstIndex(loop)); err == nil {
+		if m, ok := counters.Find(counter, firstIndex(loop)); ok {
 			return m.Declared
 		}
 		return -1

@@ -7,17 +7,18 @@ import (
 	"amkc/ir/diag"
 )
 
-// interference returns whether two buffers of the unrolled program, by index, may not share memory: in some variant
-// there is an access of either that is not known to precede a write of the other. A step ends before the next begins,
-// so that only accesses of the same step matter.
+// interference returns whether two buffers of words of the unrolled program, by index, may not share memory: in some
+// variant there is an access of either that is not known to precede a write of the other. A step ends before the next
+// begins, so that only accesses of the same step matter.
 //
 // What is known to precede what is the relation that holds however counters are carried out: the queue order of an
 // SM, and from the writer of a flagged word, with all that its SM did before, to the reader of that word. Counters
 // that count order more than that, never less.
 func interference(p *ir.Program) (func(a, b int) bool, error) {
 	var orders []*order
-	for i := range p.Variants {
-		flat, diags := ir.Unroll(p, &p.Variants[i])
+	handed := wordsAlone(p)
+	for i := range handed.Variants {
+		flat, diags := ir.Unroll(handed, &handed.Variants[i])
 		if err := diags.Err(); err != nil {
 			return nil, err
 		}
@@ -35,6 +36,52 @@ func interference(p *ir.Program) (func(a, b int) bool, error) {
 		}
 		return false
 	}, nil
+}
+
+// wordsAlone returns a program whose tasks do nothing but read and write the words that others of p do: unrolling all
+// else that tasks do would take most of the time.
+func wordsAlone(p *ir.Program) *ir.Program {
+	buffers := newBuffers(p)
+	handed := *p
+	handed.Variants = slices.Clone(p.Variants)
+	for i := range handed.Variants {
+		v := &handed.Variants[i]
+		v.Body = slices.Clone(v.Body)
+		for n, node := range v.Body {
+			switch node := node.(type) {
+			case *ir.Stage:
+				v.Body[n] = wordsOfStage(buffers, node, nil)
+			case *ir.Loop:
+				loop := *node
+				loop.Body = make([]*ir.Stage, len(node.Body))
+				for k, s := range node.Body {
+					loop.Body[k] = wordsOfStage(buffers, s, node)
+				}
+				v.Body[n] = &loop
+			}
+		}
+	}
+	return &handed
+}
+
+// wordsOfStage returns a stage whose ops are left with their operands in buffers of words.
+func wordsOfStage(buffers buffers, s *ir.Stage, loop *ir.Loop) *ir.Stage {
+	words := func(list []ir.Operand) (out []ir.Operand) {
+		for _, o := range list {
+			if !o.IsTemp() && buffers.haveWords(o.Buf, loop) {
+				out = append(out, o)
+			}
+		}
+		return out
+	}
+	handed := *s
+	handed.Ops = nil
+	for i := range s.Ops {
+		if in, out := words(s.Ops[i].In), words(s.Ops[i].Out); len(in)+len(out) > 0 {
+			handed.Ops = append(handed.Ops, ir.Op{Code: s.Ops[i].Code, In: in, Out: out})
+		}
+	}
+	return &handed
 }
 
 // A clock says for each SM how many tasks of its queue have been overtaken. One that queues share is not changed.
@@ -182,32 +229,31 @@ func (r *wordReads) find(of wordRange) *words {
 // ranges and not for the tasks, of which there may be very many on very many SMs.
 func newWordReads(flat *ir.Flat) *wordReads {
 	r := &wordReads{of: map[announced][]*words{}, known: map[wordRange]*words{}}
-	eachWord(flat, func(t *ir.Task, a *ir.Access, dims [8]int) {
-		if a.Write {
-			return
-		}
-		for _, w := range t.Waits {
-			if key := (wordRange{announced{w.Counter, a.Buf}, dims}); r.find(key) == nil {
-				r.known[key] = &words{dims: dims}
-				r.of[key.announced] = append(r.of[key.announced], r.known[key])
-			}
-		}
-	})
-	return r
-}
-
-// eachWord calls f for every access to words of a range that is the same at every position.
-func eachWord(flat *ir.Flat, f func(t *ir.Task, a *ir.Access, dims [8]int)) {
 	var accesses []ir.Access
 	for t := range flat.Tasks {
-		accesses = flat.Tasks[t].Footprint(accesses[:0])
+		task := &flat.Tasks[t]
+		if len(task.Waits) == 0 {
+			continue
+		}
+		accesses = task.Footprint(accesses[:0])
 		for i := range accesses {
 			a := &accesses[i]
-			if dims, fixed := fixedDims(a.Dims); fixed && flat.Buffers[a.Buf].Layout.Words() {
-				f(&flat.Tasks[t], a, dims)
+			if a.Write || !flat.Buffers[a.Buf].Layout.Words() {
+				continue
+			}
+			dims, fixed := fixedDims(a.Dims)
+			if !fixed {
+				continue
+			}
+			for _, w := range task.Waits {
+				if key := (wordRange{announced{w.Counter, a.Buf}, dims}); r.find(key) == nil {
+					r.known[key] = &words{dims: dims}
+					r.of[key.announced] = append(r.of[key.announced], r.known[key])
+				}
 			}
 		}
 	}
+	return r
 }
 
 // newOrder walks the tasks in program order, in which every writer of a word comes before its readers: an edge that

@@ -108,7 +108,7 @@ func (d *describer) describe(c *context, l *ir.Loop, w window) []ParamUse {
 func (d *describer) place(c *context, use *ParamUse, p *param) string {
 	b := c.buffers.find(p.args[0], 0)
 	var pages []string
-	if m, err := d.buffers.At(p.args[0], 0); err == nil && d.p.Buffers[m.Declared].Count > 0 {
+	if m, ok := d.buffers.Find(p.args[0], 0); ok && d.p.Buffers[m.Declared].Count > 0 {
 		pages = d.p.Buffers[m.Declared].Pages
 	}
 	switch {

@@ -149,7 +149,7 @@ func prune(p *ir.Program) {
 					}
 				}
 			}
-			if m, err := counters.At(s.Signal, firstIndex(loop)); err == nil {
+			if m, ok := counters.Find(s.Signal, firstIndex(loop)); ok {
 				declared := v.Counters[m.Declared].Name
 				if _, seen := first[declared]; !seen {
 					first[declared] = len(first)
@@ -181,10 +181,24 @@ func newBuffers(p *ir.Program) buffers { return buffers{p, ir.BufferDirectory(p)
 // find returns the buffer or family that a name stands for in the iteration of index i, or nil. It is valid until the
 // next add.
 func (b buffers) find(name string, i int) *ir.Buffer {
-	if m, err := b.at.At(name, i); err == nil {
+	if m, ok := b.at.Find(name, i); ok {
 		return &b.p.Buffers[m.Declared]
 	}
 	return nil
+}
+
+// haveWords reports whether a name stands for a buffer of words in an iteration of a loop, or outside of loops.
+func (b buffers) haveWords(name string, loop *ir.Loop) bool {
+	if loop == nil || !ir.IsFamily(name) {
+		buf := b.find(name, 0)
+		return buf != nil && buf.Layout.Words()
+	}
+	for k := range loop.Count {
+		if buf := b.find(name, loop.Index(k)); buf != nil && buf.Layout.Words() {
+			return true
+		}
+	}
+	return false
 }
 
 // declare adds a buffer unless it is there already, as what another kind of layers has too.
@@ -204,9 +218,10 @@ func (b buffers) add(buf ir.Buffer) *ir.Buffer {
 // for the members of a family of buffers that a counter is called after, whose values it announces, or for the
 // iterations of the stage's loop where it is called after none.
 func declareCounters(v *ir.Variant, buffers buffers) {
+	known := ir.CounterDirectory(v)
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		i := firstIndex(loop)
-		if _, err := ir.CounterDirectory(v).At(st.Signal, i); err == nil || st.Signal == "" {
+		if _, there := known.Find(st.Signal, i); there || st.Signal == "" {
 			return
 		}
 		c := ir.Counter{Name: st.Signal}
@@ -216,6 +231,7 @@ func declareCounters(v *ir.Variant, buffers buffers) {
 			c.First, c.Count, c.Step = loop.First, loop.Count, loop.Step
 		}
 		v.Counters = append(v.Counters, c)
+		known.AddCounter(&c)
 	})
 }
 
