@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/passes/checkpoint"
 )
 
 // A flipCount is how many flips of a family there are of each kind.
@@ -48,7 +50,7 @@ func addRefused(to map[string]*refusedFlips, family, field string, f flip) {
 	}
 	value := "absent"
 	if f.value != nil {
-		value = "`" + shortened(string(f.value)) + "`"
+		value = "`" + checkpoint.Shortened(string(f.value)) + "`"
 	}
 	to[field].families[family], to[field].values[value] = true, true
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -128,32 +127,8 @@ func asFloat(v any) (float64, bool) {
 	return x, err == nil
 }
 
-// maxSpelt is how much of a value a message repeats, in bytes.
-const maxSpelt = 80
-
-// spell prints a JSON value for a message, cut where it is long.
-func spell(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return strconv.FormatBool(v)
-	case json.Number:
-		return shortened(v.String())
-	case string:
-		return strconv.Quote(shortened(v))
-	case []any:
-		return "an array"
-	}
-	return "an object"
-}
-
-func shortened(s string) string {
-	if len(s) <= maxSpelt {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxSpelt], "") + "…"
-}
+// spell prints a JSON value for a message.
+func spell(v any) string { return checkpoint.Spell(v) }
 
 // same reports whether two JSON values mean the same: numbers by value, so that 8 is 8.0.
 func same(a, b any) bool {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
 )
 
 // readAWQ reads the config of AutoAWQ, GPTQModel and transformers' AwqConfig. The sources are awq/models/_config.py and
@@ -17,20 +18,20 @@ func readAWQ(scheme *Scheme, s *settings) {
 		"offload_to_disk", "offload_to_disk_path", "pack_impl", "parallel_packing", "rotation", "adapter", "activation")
 	for _, field := range []string{"adapter", "rotation", "activation", "dynamic"} {
 		if s.has(field) {
-			s.fail(NotRead, field, "is %s, which is not modelled; accepted: null", spellOf(s, field))
+			s.fail(NotRead, field, "is %s, which is not modelled; accepted: null", s.spelt(field))
 		}
 	}
 	for _, field := range []string{"version", "format", "checkpoint_format"} {
 		if v := s.text(field, "gemm"); !strings.EqualFold(v, "gemm") {
-			s.fail(NotRead, field, "is %s, which is not read; accepted: \"gemm\"", spell(v))
+			s.fail(NotRead, field, "is %s, which is not read; accepted: \"gemm\"", checkpoint.Spell(v))
 		}
 	}
 	bits := s.integer("bits", s.integer("w_bit", 4, 1), 1)
 	if bits != 4 {
 		s.fail(NotRead, "bits", "is %d, which is not read; accepted: 4", bits)
 	}
-	scheme.loose = s.names("modules_to_not_convert")
-	scheme.recipes = []recipe{{form: awq, bits: bits, rows: 1, targets: []pattern{{name: "Linear"}},
+	scheme.loose = s.modules("modules_to_not_convert")
+	scheme.recipes = []recipe{{form: awq, bits: bits, rows: 1, targets: linears(),
 		group:     max(0, s.integer("group_size", s.integer("q_group_size", 128, -1), -1)),
 		symmetric: !s.truth("zero_point", !s.truth("sym", false))}}
 }

@@ -24,10 +24,15 @@ func readCompressed(scheme *Scheme, s *settings) {
 	}
 	scheme.head = true // unless it is ignored
 	format := s.text("format", "")
-	scheme.skipped = s.patterns("ignore")
+	scheme.skipped = s.modules("ignore")
 	groups := s.within("config_groups")
 	if groups == nil {
 		s.fail(codeSetting, "config_groups", "is missing; want an object of groups, each with targets and weights")
+		return
+	}
+	const most = 256 // each is asked of every module
+	if n := len(groups.object.Keys()); n > most {
+		s.fail(codeSetting, "config_groups", "has %d groups; want at most %d", n, most)
 		return
 	}
 	for _, name := range groups.object.Keys() {
@@ -43,7 +48,7 @@ func readCompressed(scheme *Scheme, s *settings) {
 		scheme.Inputs = scheme.Inputs || group.has("input_activations")
 		if weights := group.within("weights"); weights != nil {
 			r := weights.compressed(group.text("format", format))
-			r.targets = group.patterns("targets")
+			r.targets = group.modules("targets")
 			scheme.recipes = append(scheme.recipes, r)
 		}
 	}
@@ -61,13 +66,13 @@ func (s *settings) compressed(format string) recipe {
 	switch {
 	case r.form == packedRows && (r.float || r.bits != 4 && r.bits != 8):
 		s.fail(NotRead, "num_bits", "%d bits of type %s are not read; accepted: 4 or 8 bits of type \"int\"", r.bits,
-			spell(s.text("type", "int")))
+			checkpoint.Spell(s.text("type", "int")))
 	case r.form == packedRows:
 	case format != "int-quantized" && format != "float-quantized" && format != "naive-quantized":
 		s.fail(NotRead, "format", "weights in format %s are not read; accepted: \"pack-quantized\", "+
-			"\"int-quantized\", \"float-quantized\", \"naive-quantized\"", spell(format))
+			"\"int-quantized\", \"float-quantized\", \"naive-quantized\"", checkpoint.Spell(format))
 	case r.bits != 8 && r.float || r.bits > 8:
-		s.fail(NotRead, "num_bits", "%d bits in format %s are not read; accepted: 8", r.bits, spell(format))
+		s.fail(NotRead, "num_bits", "%d bits in format %s are not read; accepted: 8", r.bits, checkpoint.Spell(format))
 	}
 	if r.float && !r.symmetric {
 		s.fail(NotRead, "symmetric", "is false, and type \"float\"; accepted: true")
@@ -97,7 +102,7 @@ func (s *settings) compressed(format string) recipe {
 		}
 	default:
 		s.fail(NotRead, "strategy", "is %s, which is not read; accepted: \"tensor\", \"channel\", \"group\", \"block\"",
-			spell(strategy))
+			checkpoint.Spell(strategy))
 	}
 	return r
 }

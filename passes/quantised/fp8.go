@@ -1,22 +1,25 @@
 package quantised
 
-import "amkc/ir/diag"
+import (
+	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
+)
 
 // readFP8 reads the config of transformers' FineGrainedFP8Config, which DeepSeek and Qwen publish.
 func readFP8(scheme *Scheme, s *settings) {
 	s.only("quant_method", "activation_scheme", "weight_block_size", "modules_to_not_convert", "modules_to_convert",
 		"fmt", "scale_fmt", "dequantize", "expert_dtype")
 	if fmt := s.text("fmt", "e4m3"); fmt != "e4m3" {
-		s.fail(NotRead, "fmt", "is %s, which is not read; accepted: \"e4m3\"", spell(fmt))
+		s.fail(NotRead, "fmt", "is %s, which is not read; accepted: \"e4m3\"", checkpoint.Spell(fmt))
 	}
 	scheme.Inputs = true
-	r := recipe{form: scaleInv, bits: 8, float: true, symmetric: true, targets: []pattern{{name: "Linear"}}}
+	r := recipe{form: scaleInv, bits: 8, float: true, symmetric: true, targets: linears()}
 	if _, stated := s.object.Get("weight_block_size"); !stated {
 		r.rows, r.group = 128, 128
 	} else if block := s.integers("weight_block_size", 2); block != nil {
 		r.rows, r.group = block[0], block[1]
 	}
-	scheme.recipes, scheme.loose = []recipe{r}, s.names("modules_to_not_convert")
+	scheme.recipes, scheme.loose = []recipe{r}, s.modules("modules_to_not_convert")
 }
 
 // openFP8 finds the tensors of a module.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
 )
 
 // readGPTQ reads the config of AutoGPTQ, GPTQModel and transformers' GPTQConfig. The sources are
@@ -24,7 +25,7 @@ func readGPTQ(scheme *Scheme, s *settings) {
 		"v2_alpha")
 	for _, field := range []string{"adapter", "rotation", "activation"} {
 		if s.has(field) {
-			s.fail(NotRead, field, "is %s, which is not modelled; accepted: null", spellOf(s, field))
+			s.fail(NotRead, field, "is %s, which is not modelled; accepted: null", s.spelt(field))
 		}
 	}
 	if s.truth("is_marlin_format", false) {
@@ -38,10 +39,11 @@ func readGPTQ(scheme *Scheme, s *settings) {
 	case "gptq_v2":
 		r.form = gptq2
 	default:
-		s.fail(NotRead, "checkpoint_format", "is %s, which is not read; accepted: \"gptq\", \"gptq_v2\"", spell(format))
+		s.fail(NotRead, "checkpoint_format", "is %s, which is not read; accepted: \"gptq\", \"gptq_v2\"",
+			checkpoint.Spell(format))
 	}
 	if pack := s.text("pack_dtype", "int32"); pack != "int32" {
-		s.fail(NotRead, "pack_dtype", "is %s, which is not read; accepted: \"int32\"", spell(pack))
+		s.fail(NotRead, "pack_dtype", "is %s, which is not read; accepted: \"int32\"", checkpoint.Spell(pack))
 	}
 	r.symmetric = true
 	s.gptqRecipe(&r, true)
@@ -50,7 +52,7 @@ func readGPTQ(scheme *Scheme, s *settings) {
 			dynamic.gptqModules(scheme, text, r)
 		}
 	}
-	r.targets = []pattern{{name: "Linear"}}
+	r.targets = linears()
 	scheme.recipes = append(scheme.recipes, r)
 }
 
@@ -71,7 +73,7 @@ func (s *settings) gptqRecipe(r *recipe, mandatory bool) {
 // gptqModules reads an entry of dynamic: an expression for modules that are not quantised, or otherwise than the rest.
 func (s *settings) gptqModules(scheme *Scheme, text string, rest recipe) {
 	if expr, skip := strings.CutPrefix(text, "-:"); skip {
-		scheme.skipped = append(scheme.skipped, pattern{expr: s.expression(text, expr)})
+		scheme.skipped.exprs = append(scheme.skipped.exprs, s.expression(text, expr)...)
 		return
 	}
 	own := s.within(text)
@@ -81,7 +83,7 @@ func (s *settings) gptqModules(scheme *Scheme, text string, rest recipe) {
 	own.only("bits", "group_size", "sym", "desc_act", "static_groups", "mse", "damp_percent", "damp_auto_increment",
 		"act_group_aware")
 	own.gptqRecipe(&rest, false)
-	rest.targets = []pattern{{expr: s.expression(text, strings.TrimPrefix(text, "+:"))}}
+	rest.targets = modules{exprs: s.expression(text, strings.TrimPrefix(text, "+:"))}
 	scheme.recipes = append(scheme.recipes, rest)
 }
 

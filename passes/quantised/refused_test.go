@@ -244,6 +244,10 @@ func TestRefused(t *testing.T) {
 		{`{"quant_method": "compressed-tensors", "kv_cache_scheme": {}, "config_groups": {}}`, "AMK1108",
 			"kv_cache_scheme"},
 		{`{"quant_method": "compressed-tensors", "ignore": ["re:("], "config_groups": {}}`, "AMK1120", "RE2"},
+		{`{"quant_method": "compressed-tensors", "ignore": ["re:a"` + strings.Repeat(`, "re:a"`, mostExpressions) +
+			`], "config_groups": {}}`, "AMK1120", "at most 256"},
+		{`{"quant_method": "compressed-tensors", "ignore": ["re:` + strings.Repeat("a", mostExpression+1) +
+			`"], "config_groups": {}}`, "AMK1120", "of up to 1000 bytes"},
 	} {
 		requireDiagnostic(t, readAll(t, write(t, c.settings, sound(packed))), c.code, c.says)
 	}

@@ -1,8 +1,6 @@
 package quantised
 
 import (
-	"regexp"
-	"slices"
 	"strings"
 
 	"amkc/ir/diag"
@@ -18,19 +16,19 @@ type Scheme struct {
 	Inputs bool
 
 	recipes []recipe
-	skipped []pattern // modules that are not quantised
-	loose   []string  // what names of such modules have in them, as tools read it in several ways
-	head    bool      // matrices of logits are quantised like others
+	skipped modules // that are not quantised
+	loose   modules // parts of such modules' names, which tools read in several ways
+	head    bool    // matrices of logits are quantised like others
 }
 
 // A recipe is how matrices of some modules are stored.
 type recipe struct {
 	form      form
-	targets   []pattern // of the modules
-	bits      int       // of an element
-	group     int       // columns that share a scale; 0: all of a row
-	rows      int       // rows that share a scale; 0: all
-	float     bool      // elements are e4m3
+	targets   modules // that are stored so
+	bits      int     // of an element
+	group     int     // columns that share a scale; 0: all of a row
+	rows      int     // rows that share a scale; 0: all
+	float     bool    // elements are e4m3
 	symmetric bool
 }
 
@@ -79,7 +77,7 @@ func Read(config, older *checkpoint.Document) (*Scheme, *diag.Diagnostic) {
 	case field != "":
 		if s = newSettings(pos, object).within(field); s == nil {
 			v, _ := object.Get(field)
-			return nil, diag.Errorf(codeSetting, pos+": "+field, "is %s; want an object", spell(v))
+			return nil, diag.Errorf(codeSetting, pos+": "+field, "is %s; want an object", checkpoint.Spell(v))
 		}
 		s.pos = pos + ": " + field
 	case older != nil:
@@ -107,15 +105,15 @@ func readScheme(s *settings, field string) (*Scheme, *diag.Diagnostic) {
 		return nil, s.err()
 	case read != nil:
 	case what != "":
-		return nil, diag.Errorf(NotRead, s.pos, "the weights are quantised as %s: %s; %s", spell(scheme.Method), what,
-			accepted)
+		return nil, diag.Errorf(NotRead, s.pos, "the weights are quantised as %s: %s; %s",
+			checkpoint.Spell(scheme.Method), what, accepted)
 	case scheme.Method == "" && s.has("bits") && s.has("group_size"):
 		return nil, diag.Errorf(NotRead, s.pos, "the weights are quantised by MLX, in groups of its own; %s", accepted)
 	case scheme.Method == "":
 		return nil, diag.Errorf(NotRead, s.pos, "the weights are quantised by an unnamed method; %s", accepted)
 	default:
 		return nil, diag.Errorf(NotRead, s.pos, "the weights are quantised as %s, which is not read; %s",
-			spell(scheme.Method), accepted)
+			checkpoint.Spell(scheme.Method), accepted)
 	}
 	read(scheme, s)
 	if s.err() != nil {
@@ -124,19 +122,16 @@ func readScheme(s *settings, field string) (*Scheme, *diag.Diagnostic) {
 	return scheme, nil
 }
 
-// of returns the recipe of a module, or nil if its matrix is not quantised. A name that is given as it is comes before
-// an expression, and that before a class, as in compressed-tensors.
+// of returns the recipe of a module, or nil if its matrix is not quantised.
 func (s *Scheme) of(module string) *recipe {
-	if slices.ContainsFunc(s.skipped, func(p pattern) bool { return p.match(module) > noMatch }) {
+	if s.skipped.match(module) > noMatch {
 		return nil
 	}
 	var best *recipe
 	found := noMatch
 	for i := range s.recipes {
-		for _, p := range s.recipes[i].targets {
-			if m := p.match(module); m > found {
-				best, found = &s.recipes[i], m
-			}
+		if m := s.recipes[i].targets.match(module); m > found {
+			best, found = &s.recipes[i], m
 		}
 	}
 	return best
@@ -156,10 +151,8 @@ const (
 // not of a form that is read. scale is the type of scales where the form has that of the model.
 func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.DType) *Element {
 	r := s.of(module)
-	named := func(name string) bool {
-		return strings.HasPrefix(module+".", name+".") || strings.HasSuffix(module, "."+name)
-	}
-	if r == nil || role == Head && !s.head || role == Embedding && !r.embeds() || slices.ContainsFunc(s.loose, named) {
+	if r == nil || role == Head && !s.head || role == Embedding && !r.targets.names["Embedding"] ||
+		s.loose.name(module) {
 		return nil
 	}
 	group, read := r.streamed(cols)
@@ -173,11 +166,6 @@ func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.D
 		scale = checkpoint.F32
 	}
 	return &Element{Type: r.element(), Group: group, Scale: scale, Zeros: !r.symmetric}
-}
-
-// embeds reports whether the recipe is for embeddings too.
-func (r *recipe) embeds() bool {
-	return slices.ContainsFunc(r.targets, func(p pattern) bool { return p.name == "Embedding" })
 }
 
 // element is the type of elements, as weight formats name it.
@@ -204,55 +192,3 @@ func (r *recipe) streamed(cols int) (int, bool) {
 
 // wholeGroup is the columns of the largest groups that are streamed.
 const wholeGroup = 128
-
-// A pattern says of modules whether they are meant.
-type pattern struct {
-	name string         // a module, or a class of modules
-	expr *regexp.Regexp // nil for a name
-}
-
-// How closely a pattern says which module is meant.
-const (
-	noMatch = iota
-	byClass
-	byExpression
-	byName
-)
-
-func (p *pattern) match(module string) int {
-	switch {
-	case p.expr != nil && p.expr.MatchString(module):
-		return byExpression
-	case p.expr != nil:
-		return noMatch
-	case p.name == module:
-		return byName
-	case p.name == "Linear": // all matrices but the embedding, which nobody asks of
-		return byClass
-	}
-	return noMatch
-}
-
-// patterns reads names, of which those that begin with re: are regular expressions from the beginning of a name on.
-func (s *settings) patterns(field string) []pattern {
-	var out []pattern
-	for _, name := range s.names(field) {
-		p := pattern{name: name}
-		if text, ok := strings.CutPrefix(name, "re:"); ok {
-			p.expr = s.expression(field, text)
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-func (s *settings) expression(field, text string) *regexp.Regexp {
-	const most = 1000
-	expr, err := regexp.Compile("^(?:" + text + ")")
-	if err != nil || len(text) > most {
-		s.fail(codeSetting, field, "has the expression %s, which cannot be used; want one of RE2's syntax, without "+
-			"look-ahead, of at most %d bytes", spell(text), most)
-		return regexp.MustCompile("$^")
-	}
-	return expr
-}

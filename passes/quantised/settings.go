@@ -2,10 +2,8 @@ package quantised
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
@@ -15,11 +13,12 @@ import (
 type settings struct {
 	pos    string
 	object *checkpoint.Object
-	bad    **diag.Diagnostic // shared with those of the objects within
+	bad    **diag.Diagnostic // shared with those of the objects within, as is
+	exprs  *int              // how many expressions there are
 }
 
 func newSettings(pos string, object *checkpoint.Object) *settings {
-	return &settings{pos: pos, object: object, bad: new(*diag.Diagnostic)}
+	return &settings{pos: pos, object: object, bad: new(*diag.Diagnostic), exprs: new(int)}
 }
 
 func (s *settings) err() *diag.Diagnostic { return *s.bad }
@@ -48,7 +47,7 @@ func (s *settings) text(field, absent string) string {
 	}
 	text, ok := v.(string)
 	if !ok {
-		s.fail(codeSetting, field, "is %s; want a string", spell(v))
+		s.fail(codeSetting, field, "is %s; want a string", checkpoint.Spell(v))
 		return absent
 	}
 	return text
@@ -61,7 +60,7 @@ func (s *settings) truth(field string, absent bool) bool {
 	}
 	truth, ok := v.(bool)
 	if !ok {
-		s.fail(codeSetting, field, "is %s; want true or false", spell(v))
+		s.fail(codeSetting, field, "is %s; want true or false", checkpoint.Spell(v))
 		return absent
 	}
 	return truth
@@ -79,7 +78,7 @@ func (s *settings) integer(field string, absent, lo int) int {
 	if n, ok := asInteger(v); ok && n >= lo {
 		return n
 	}
-	s.fail(codeSetting, field, "is %s; want an integer from %d on", spell(v), lo)
+	s.fail(codeSetting, field, "is %s; want an integer from %d on", checkpoint.Spell(v), lo)
 	return max(absent, lo)
 }
 
@@ -97,7 +96,7 @@ func (s *settings) integers(field string, count int) []int {
 		}
 	}
 	if len(out) != count || len(array) != count {
-		s.fail(codeSetting, field, "is %s; want %d positive integers", spell(v), count)
+		s.fail(codeSetting, field, "is %s; want %d positive integers", checkpoint.Spell(v), count)
 		return nil
 	}
 	return out
@@ -120,7 +119,7 @@ func (s *settings) names(field string) []string {
 		}
 	}
 	if !ok || len(out) != len(array) {
-		s.fail(codeSetting, field, "is %s; want an array of strings", spell(v))
+		s.fail(codeSetting, field, "is %s; want an array of strings", checkpoint.Spell(v))
 	}
 	return out
 }
@@ -133,10 +132,10 @@ func (s *settings) within(field string) *settings {
 	}
 	object, ok := v.(*checkpoint.Object)
 	if !ok {
-		s.fail(codeSetting, field, "is %s; want an object", spell(v))
+		s.fail(codeSetting, field, "is %s; want an object", checkpoint.Spell(v))
 		return nil
 	}
-	return &settings{pos: s.pos + "." + field, object: object, bad: s.bad}
+	return &settings{pos: s.pos + "." + field, object: object, bad: s.bad, exprs: s.exprs}
 }
 
 // only refuses fields that are not among those which are known. Fields that are null or false ask for nothing.
@@ -159,28 +158,8 @@ func asInteger(v any) (int, bool) {
 	return n, err == nil
 }
 
-// spell prints a JSON value for a message, cut where it is long.
-func spell(v any) string {
-	const most = 80
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case []any:
-		return "an array"
-	case *checkpoint.Object:
-		return "an object"
-	case string:
-		if len(v) > most {
-			v = strings.ToValidUTF8(v[:most], "") + "…"
-		}
-		return strconv.Quote(v)
-	case json.Number:
-		return v.String()[:min(most, len(v))]
-	}
-	return fmt.Sprint(v)
-}
-
-func spellOf(s *settings, field string) string {
+// spelt is a field as messages have it.
+func (s *settings) spelt(field string) string {
 	v, _ := s.object.Get(field)
-	return spell(v)
+	return checkpoint.Spell(v)
 }
