@@ -66,8 +66,8 @@ func (m *Matrix) Reading() string {
 		r.bits, r.group, r.rows, r.float, r.symmetric)
 }
 
-// ReadRows returns rows [row0, row1) of the matrix. Errors: AMK1123 for scales and zero points that cannot be, AMK1006
-// if a file fails, AMK1025 for rows that are not there.
+// ReadRows returns rows [row0, row1) of the matrix. Errors: AMK1122 for rows that are not there, AMK1123 for scales and
+// zero points that cannot be, AMK1006 if a file fails.
 func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 	if row0 < 0 || row1 < row0 || row1 > m.rows {
 		return nil, diag.Errorf(codeParts, "tensor "+m.Name, "rows [%d, %d) of %d", row0, row1, m.rows)

@@ -8,6 +8,17 @@ import (
 	"amkc/passes/checkpoint"
 )
 
+// compression_config is what files said before quantization_config, and it named no method.
+func TestCompressionConfig(t *testing.T) {
+	document, err := checkpoint.ParseDocument("config.json", []byte(`{"compression_config": {"format": "pack-quantized",
+		"config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "group_size": 64}}}}}`))
+	require.NoError(t, err)
+	scheme, d := Read(document, nil)
+	require.Nil(t, d)
+	require.Equal(t, "compressed-tensors", scheme.Method)
+	require.Equal(t, &Element{"I4", 64, checkpoint.BF16, false}, scheme.Expected("m", 256, InLayer, checkpoint.BF16))
+}
+
 // What the configs of published models say is read: each gives a matrix of 4096 columns the element that the model has.
 func TestPublished(t *testing.T) {
 	w4 := Element{"I4", 128, checkpoint.F16, false}

@@ -97,6 +97,7 @@ const (
 	first  = `{"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": false}`
 	second = `{"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": true, "checkpoint_format": "gptq_v2"}`
 	gemm   = `{"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": true, "version": "gemm"}`
+	level  = `{"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": false, "version": "gemm"}`
 	blocks = `{"quant_method": "fp8", "weight_block_size": [128, 128]}`
 )
 
@@ -119,7 +120,7 @@ func sound(form string) map[string]stored {
 		return map[string]stored{"qweight": {i32, []int{8, 8}, words(middle...)}, "qzeros": {i32, []int{2, 1},
 			words(middle[:2]...)}, "scales": {checkpoint.F32, []int{2, 8}, floats(16, 1)},
 			"g_idx": {i32, []int{64}, words(order...)}}
-	case gemm:
+	case gemm, level:
 		return map[string]stored{"qweight": {i32, []int{64, 1}, words(middle...)}, "qzeros": {i32, []int{2, 1},
 			words(middle[:2]...)}, "scales": {checkpoint.F32, []int{2, 8}, floats(16, 1)}}
 	}
@@ -128,7 +129,7 @@ func sound(form string) map[string]stored {
 }
 
 func TestSound(t *testing.T) {
-	for _, form := range []string{packed, bytewise, first, second, gemm, blocks} {
+	for _, form := range []string{packed, bytewise, first, second, gemm, level, blocks} {
 		if d := readAll(t, write(t, form, sound(form))); d != nil {
 			require.NoError(t, d)
 		}
@@ -182,6 +183,8 @@ func TestDamaged(t *testing.T) {
 		{second, "qzeros", stored{i32, []int{2, 1}, words(0x88888888, 0x88888788)}, "AMK1123", "is -1 off the middle"},
 		{second, "scales", stored{checkpoint.F32, []int{8, 2}, floats(16, 1)}, "AMK1122", "want [2 8]"},
 		{gemm, "qzeros", stored{i32, []int{2, 2}, make([]byte, 16)}, "AMK1122", "want I32 [2 1]"},
+		{level, "qzeros", stored{i32, []int{2, 1}, words(0x88888888, 0x88888878)}, "AMK1123",
+			"row 2, group 1 is -1 off"},
 		{gemm, "scales", stored{checkpoint.F32, []int{2, 4}, floats(8, 1)}, "AMK1122", "want [2 8]"},
 		{gemm, "qweight", stored{"U8", []int{64, 1}, make([]byte, 64)}, "AMK1122", "want I32 of two dimensions"},
 		{blocks, "weight_scale_inv", stored{}, "AMK1122", "weight_scale_inv is missing"},
