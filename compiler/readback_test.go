@@ -234,7 +234,7 @@ func TestForgedProgramThatCannotBeEmitted(t *testing.T) {
 	require.NoError(t, err)
 	found := v.Findings.Error()
 	require.Contains(t, found, "program.json: error: gives no build at all: config: tiling.ring.chunk_bytes: "+
-		"error: 0; want a multiple of 2048")
+		"error: 0; want a multiple of 256")
 	require.Contains(t, found, "schedule.h: machine")
 }
 
