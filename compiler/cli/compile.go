@@ -10,6 +10,7 @@ import (
 	"amkc/codegen"
 	"amkc/compiler"
 	"amkc/cost"
+	"amkc/passes"
 	"amkc/validate"
 )
 
@@ -100,7 +101,8 @@ func (f *compileFlags) run(c *call) error {
 	if c.quiet {
 		return nil
 	}
-	return c.printf("%s%s%s", fileList(f.out, b.Files), summary(f.out, b), predictionLine(f.out, predicted))
+	return c.printf("%s%s%s", fileList(f.out, b.Files), summary(f.out, b, opts.Formats),
+		predictionLine(f.out, predicted))
 }
 
 // fileList is one line a file, and one for all of the launcher, most of which is copied.
@@ -121,14 +123,17 @@ func fileList(dir string, files []string) string {
 	return b.String()
 }
 
-func summary(dir string, b *compiler.Build) string {
+func summary(dir string, b *compiler.Build, formats passes.WeightFormats) string {
 	m, t, s := &b.Program.Model, b.Program.Target, b.Proof.Stats
-	reused := ""
+	types, reused := m.DTypes.String(), ""
+	if len(formats) > 0 {
+		types += ", matrices " + formats.String()
+	}
 	if b.WeightsReused {
 		reused = ", reused"
 	}
 	return fmt.Sprintf("%s: %s (%s, %d positions) for %s (%s, %d SMs): %d tasks proved; %s; weights %.1f MB%s\n",
-		dir, m.Name, m.DTypes, m.MaxSeq, t.Name, t.Arch, t.SMs, s.Tasks, b.Pages, float64(b.WeightBytes)/1e6, reused)
+		dir, m.Name, types, m.MaxSeq, t.Name, t.Arch, t.SMs, s.Tasks, b.Pages, float64(b.WeightBytes)/1e6, reused)
 }
 
 // predictBuild is what the cost model says of a step at the build's first position, or nil where it says nothing.
