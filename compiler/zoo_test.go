@@ -10,6 +10,7 @@ import (
 
 	"amkc/codegen"
 	"amkc/ir"
+	"amkc/passes"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
@@ -59,4 +60,37 @@ func TestEveryZooModelIsEmitted(t *testing.T) {
 	for i, w := range withoutBody {
 		require.True(t, refused[i], "%s: no small model is refused so", w.prefix)
 	}
+}
+
+// So are those that have matrices of 128 columns, with these quantised: layers of several kinds, products with parts of
+// the columns, embeddings that are the head.
+func TestQuantisedZooIsEmitted(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(root, "models", "zoo", "*"))
+	require.NoError(t, err)
+	quantised := 0
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		if CheckModel(Options{Model: dir, ConfigOnly: true}) != nil {
+			continue
+		}
+		for target, spec := range map[string]string{"h200": "int4:asym", "t4": "int8"} {
+			formats, err := passes.ParseWeightFormats(spec)
+			require.NoError(t, err)
+			dtype := map[string]ir.DType{"h200": ir.BF16, "t4": ir.F32}[target]
+			l, err := RunPasses(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype,
+				MaxSeq: 48, ConfigOnly: true, Formats: formats})
+			require.NoError(t, err, name)
+			blocks := func(b ir.Buffer) bool { return b.Layout.Kind == ir.Tile8x128 }
+			if !slices.ContainsFunc(l.Program.Buffers, blocks) {
+				continue
+			}
+			quantised++
+			proof := validate.ProgramFor(kernel.Backend, l.Program)
+			require.True(t, proof.OK, "%s for %s: %v", name, target, proof.Diags)
+			files, err := codegen.Project(l.Program, l.Graph, "m")
+			require.NoError(t, err, "%s for %s", name, target)
+			require.NoError(t, checkEmitted(files, l.Program), "%s for %s", name, target)
+		}
+	}
+	require.Greater(t, quantised, 40)
 }
