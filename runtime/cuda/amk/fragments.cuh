@@ -4,6 +4,7 @@
 // from, nor what becomes of the sums.
 #pragma once
 
+#include "digits.cuh"
 #include "exchange_quads.cuh"
 #include "mma.cuh"
 #include "weights.cuh"
@@ -65,12 +66,10 @@ struct Fragments<Elements<E>> {
   }
 };
 
-// Activations in two digits: the largest magnitude of a quad becomes 127 * 256, and each activation
-// an integer of 16 bits, held as two signed bytes, high * 256 + low. Two of the eight B columns of
-// an mma.m16n8k32 hold the digits of one quarter of the quad's columns: 2 * quarter + digit. So
-// weights are multiplied as they are, and the sums of a quarter are exact: they depend on no order.
-constexpr float kLargestDigits = 127 * 256;
-
+// Integers are multiplied by activations in two digits (digits.cuh), signed bytes high * 256 + low.
+// Two of the eight B columns of an mma.m16n8k32 hold the digits of one quarter of the quad's
+// columns: 2 * quarter + digit. So weights are multiplied as they are, and the sums of a quarter
+// are exact: they depend on no order.
 template <int kBits, int kGroup, class Scale, bool kZeros>
 struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   using W = Integers<kBits, kGroup, Scale, kZeros>;
@@ -112,15 +111,11 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   __device__ __forceinline__ static Vector vector(uint2 x, int lane) {
     const float v[4] = {Element::to_float(u16(x.x)), Element::to_float(u16(x.x >> 16)),
                         Element::to_float(u16(x.y)), Element::to_float(u16(x.y >> 16))};
-    const float most = fmaxf(fmaxf(fabsf(v[0]), fabsf(v[1])), fmaxf(fabsf(v[2]), fabsf(v[3])));
-    // Floats that are not negative are in the order of their bits, and NaN is the largest.
-    const float largest =
-        fmaxf(__uint_as_float(__reduce_max_sync(~0u, __float_as_uint(most))), 0x1p-100f);
+    const float largest = largest_digits(__reduce_max_sync(~0u, magnitude(v)));
     const float inverse = __fdividef(kLargestDigits, largest);
-    // Rounded to the nearest integer, which is in the low bits of the sum.
     u32 n[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) n[i] = __float_as_uint(fmaf(v[i], inverse, 0x1.8p23f));
+    for (int i = 0; i < 4; ++i) n[i] = digits_of(v[i], inverse);
     const u32 low = __byte_perm(__byte_perm(n[0], n[1], 0x0040), __byte_perm(n[2], n[3], 0x0040),
                                 0x5410);
     const u32 high = __byte_perm(__byte_perm(n[0] + 128, n[1] + 128, 0x0051),

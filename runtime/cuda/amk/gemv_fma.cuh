@@ -1,9 +1,10 @@
 // GEMV on the ordinary floating-point units, for fp32 weights and for chips or sizes without a
 // fitting mma. The vector is polled into shared memory once per stage; a warp takes every eighth
-// block of 8 rows by 32 columns, a lane 8 columns of one row. Same tiles, same chunks and same
+// block of 8 rows, a lane a quarter of the columns of one row. Same tiles, same chunks and same
 // flush as gemv_mma.cuh. Needs schedule.h. Must not know what is done with a finished row.
 #pragma once
 
+#include "digits.cuh"
 #include "replicated.cuh"
 #include "ring.cuh"
 #include "stage.cuh"
@@ -101,7 +102,8 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   constexpr int kChunkBlocks = kChunkBytes<W> / W::kBlockBytes;
   constexpr int kChunks = ceil_div(kBlocks, kChunkBlocks);
   constexpr int kBatch = 8;  // words a thread polls together
-  static_assert(kBlocks * 32 <= kVectorScratch, "the vector fits its scratch");
+  constexpr int kPadded = round_up(S::kColumns, 32);
+  static_assert(kPadded <= kVectorScratch, "the vector fits its scratch");
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
   begin_reading<S>(c);
@@ -110,7 +112,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
     if constexpr (!Reader::kResidual) await(c);
     float squares = 0, sum = 0;
 #pragma unroll 1
-    for (int first = c.tid; first < kBlocks * 32; first += kConsumers * kBatch) {
+    for (int first = c.tid; first < kPadded; first += kConsumers * kBatch) {
       float batch[kBatch];
       if constexpr (Reader::kResidual) {
 #pragma unroll
@@ -131,7 +133,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
         const int column = first + i * kConsumers;
-        if (column >= kBlocks * 32) break;
+        if (column >= kPadded) break;
         float x = batch[i];
         sum += x;
         if constexpr (Reader::kNorm) {
@@ -163,12 +165,22 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
 #pragma unroll 1
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         wait_full(c, c.slot, c.phase);
-        const u8* source = c.ring + c.slot * kSlotBytes + c.lane * (W::kBlockBytes / 32);
+        const u8* source = c.ring + c.slot * kSlotBytes;
         const int blocks = min(kChunkBlocks, kBlocks - chunk * kChunkBlocks);
         for (int b = c.warp; b < blocks; b += kConsumerWarps) {
-          sum += dot8<WeightElement, Element>(
-              source + b * W::kBlockBytes,
-              &c.shared.vector[(chunk * kChunkBlocks + b) * 32 + (c.lane & 3) * 8]);
+          const u8* block = source + b * W::kBlockBytes;
+          const int first_column = (chunk * kChunkBlocks + b) * W::kBlockColumns;
+          if constexpr (W::kQuantised) {
+            sum += multiply_quarter<W>(block, c.lane, [&](int column) {
+              column += first_column;
+              return column < S::kColumns ? load_activation<Element>(&c.shared.vector[column])
+                                          : 0.0f;
+            });
+          } else {
+            sum += dot8<WeightElement, Element>(
+                block + c.lane * (W::kBlockBytes / 32),
+                &c.shared.vector[first_column + (c.lane & 3) * 8]);
+          }
         }
         release(c, c.slot, 1);
         advance_slot(c.slot, c.phase);

@@ -1,0 +1,64 @@
+// Activations in fixed point, as integers of a matrix multiply them: the largest magnitude of a quad
+// becomes 127 * 256, and each activation an integer of 16 bits. Needs model_config.h. Must not know
+// a stage.
+#pragma once
+
+#include "weights.cuh"
+
+namespace amk {
+
+constexpr float kLargestDigits = 127 * 256;
+
+// The largest magnitude of four activations. Floats that are not negative are in the order of their
+// bits, and NaN is the largest.
+__device__ __forceinline__ u32 magnitude(const float (&v)[4]) {
+  const auto bits = [](float x) { return __float_as_uint(x) & 0x7fffffffu; };
+  return max(max(bits(v[0]), bits(v[1])), max(bits(v[2]), bits(v[3])));
+}
+
+// That of a quad, large enough to divide by. NaN stays NaN, and with it all that it is part of.
+__device__ __forceinline__ float largest_digits(u32 magnitude) {
+  const float largest = __uint_as_float(magnitude);
+  return largest < 0x1p-100f ? 0x1p-100f : largest;
+}
+
+// x * inverse, rounded to nearest: 0x4b400000 more than the integer.
+constexpr u32 kDigitsOffset = 0x4b400000u;
+__device__ __forceinline__ u32 digits_of(float x, float inverse) {
+  return __float_as_uint(fmaf(x, inverse, 0x1.8p23f));
+}
+
+// What a lane adds to its sum for a block of integers, without tensor cores: quarter lane % 4 of row
+// lane / 4. x gives an activation by its column in the quad. All lanes of a warp call it.
+template <class W, class Activations>
+__device__ __forceinline__ float multiply_quarter(const u8* block, int lane, Activations&& x) {
+  const float own[4] = {x(lane * 4), x(lane * 4 + 1), x(lane * 4 + 2), x(lane * 4 + 3)};
+  u32 most = magnitude(own);
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) most = max(most, __shfl_xor_sync(~0u, most, offset));
+  const float largest = largest_digits(most);
+  const float inverse = __fdividef(kLargestDigits, largest);
+  const int row = lane / 4, quarter = lane % 4, group = lane * W::kGroups / 4;
+  int zero = W::kBits == 4 ? 8 : 0, total = 0;
+  if constexpr (W::kZeros)
+    zero = reinterpret_cast<const signed char*>(block + W::kZeroPoints)[group];
+#pragma unroll 1
+  for (int four = 0; four < 8; ++four) {
+    const int part = four / 2, half = four % 2;
+    const int place = (row * 4 + part) * 16 + quarter % 2 * 8 + half * 4;
+    const int upper = quarter / 2;
+    const u8* elements = block + place + (W::kBits == 8 ? 512 * upper : 0);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int q = W::kBits == 8 ? static_cast<signed char>(elements[i])
+                                  : elements[i] >> 4 * upper & 15;
+      const u32 n = digits_of(x(quarter * 32 + half * 16 + part * 4 + i), inverse);
+      total += (q - zero) * int(n - kDigitsOffset);
+    }
+  }
+  using Bits = typename W::Scale::Bits;
+  const Bits scale = reinterpret_cast<const Bits*>(block + W::kScales)[group];
+  return float(total) * (W::Scale::to_float(scale) * (largest * (1.0f / kLargestDigits)));
+}
+
+}  // namespace amk
