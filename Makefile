@@ -89,7 +89,7 @@ results:
 
 # What bench/results.py needs on a GPU machine that has no Go, to be carried there.
 results-tools: $(MODULES)
-	CGO_ENABLED=0 go build -trimpath -o dist/results/ ./cmd/amkc ./bench/device
+	CGO_ENABLED=0 go build -trimpath -o dist/results/ ./cmd/amkc ./bench/device ./bench/dequantised
 
 # Rewrite golden files; look at the diff before committing it.
 goldens:

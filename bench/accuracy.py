@@ -42,6 +42,12 @@ BODIES = ("pycoder-5m", "llama-gqa", "llama-odd-dims", "llama-biases-yarn", "qwe
           "starcoder2-tied")
 GPT2_NAMES = {"max_position_embeddings": "n_positions", "hidden_size": "n_embd", "num_attention_heads": "n_head"}
 FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
+QUANTISED = tuple(f"testdata/models/quantised/models/{name}" for name in (
+    "gpt-neox-ct-int8", "llama-ct-int4", "llama-ct-int8-embedding", "llama-ct-int8-mixed", "llama-gptq-v2",
+    "llama-gptq-zeros", "phi3-ct-int4", "qwen2-ct-int4-zeros", "qwen2-gptq", "qwen3-awq"))
+STORED_MODEL = "testdata/models/pycoder-5m"
+STORED = ("int8", "int8:g32:asym", "int4", "int4:g32:sym", "int4:g32:asym", "int4:g64:sym", "int4:g64:asym",
+          "int4:g128:sym", "int4:g128:asym", "int4,lm_head=none,embed=none")
 SEED = 1
 SHAPE_POSITIONS = 2048
 SHAPES = (  # of a model that needs more than a GPU has in fp32, the types that fit
@@ -149,6 +155,22 @@ def fixture_row(shop, references, case, defines=()):
     return row | {"passed": not row["findings"], "greedy_tokens": sum(map(len, greedy))}
 
 
+def quantised_row(shop, references, case):
+    """The reference has the values of the build's matrices, and computes in fp32."""
+    values = shop.dequantised(case)
+    ids = committed_ids(case.model)[1][:fixture_positions(case.model)]
+
+    def of(dtype):
+        def make():
+            with reference.checkpoint(values, dtype) as m:
+                return m.logits(ids)
+        return references.of(values, dtype, make)
+    got = shop.logits(shop.finish(case), ids, f"committed ids [:{len(ids)}]")
+    if case.dtype == "fp32":
+        return criteria.judge_fp32(got, of("fp32"), lambda: of("fp64"))
+    return criteria.judge_half(got, of(case.dtype), of("fp32"))
+
+
 def shape_row(shop, case):
     """The reference has the weights that the build has, those of its dtype, and computes in fp32."""
     ids = spread_ids(case.max_seq, config(case.model)["vocab_size"])
@@ -167,6 +189,16 @@ def fixtures():
     return [Task("fixtures", case.key, case, lambda shop, case=case: fixture_row(shop, references, case))
             for case in (Case(model, dtype, max_seq=fixture_positions(model)) for model in FIXTURES
                          for dtype in fixture_dtypes(model))]
+
+
+def quantised():
+    """Checkpoints as the libraries write them that quantise, and others that amkc quantises."""
+    references = References()
+    cases = [Case(model, dtype) for model in QUANTISED for dtype in DTYPES]
+    cases += [Case(STORED_MODEL, dtype, max_seq=fixture_positions(STORED_MODEL), weights=weights) for weights in STORED
+              for dtype in DTYPES]
+    return [Task("quantised", case.key, case, lambda shop, case=case: quantised_row(shop, references, case))
+            for case in cases]
 
 
 def shapes():

@@ -21,15 +21,16 @@ class Missing(Exception):
 
 
 class Tools:
-    """The executables that are run: amkc and bench/device from a directory, nvcc and compute-sanitizer from where CUDA
-    is."""
+    """The executables that are run: amkc, bench/device and bench/dequantised from a directory, nvcc and
+    compute-sanitizer from where CUDA is."""
 
     def __init__(self, directory=None, work="build/results"):
         self.directory = Path(directory).resolve() if directory else Path(work).resolve() / "tools"
         if not directory:
             build_tools(self.directory)
         self.amkc, self.device = self.directory / "amkc", self.directory / "device"
-        for path in (self.amkc, self.device):
+        self.dequantised = self.directory / "dequantised"
+        for path in (self.amkc, self.device, self.dequantised):
             if not os.access(path, os.X_OK):
                 raise Missing(f"{path} is not there; on a machine with Go, make results-tools puts it into "
                               "dist/results")
@@ -50,10 +51,11 @@ def build_tools(directory):
         raise Missing("there is no Go here to build amkc with; make results-tools on a machine with Go, and then "
                       "--tools dist/results here")
     directory.mkdir(parents=True, exist_ok=True)
-    built = subprocess.run(["go", "build", "-trimpath", "-o", str(directory) + os.sep, "./cmd/amkc", "./bench/device"],
+    built = subprocess.run(["go", "build", "-trimpath", "-o", str(directory) + os.sep, "./cmd/amkc", "./bench/device",
+                            "./bench/dequantised"],
                            cwd=REPO, env=os.environ | {"CGO_ENABLED": "0"})
     if built.returncode != 0:
-        raise Missing("go cannot build amkc and bench/device; what it said is above")
+        raise Missing("go cannot build amkc and the tools of bench; what it said is above")
 
 
 def find_cuda(name):

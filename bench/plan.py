@@ -10,7 +10,8 @@ import fnmatch
 from accuracy import BODIES, DTYPES
 from report import REFERENCE
 
-ELSEWHERE = (*(f"fixtures/{name}-{dtype}" for name in BODIES for dtype in DTYPES), "fallbacks/*", "endurance/*",
+ELSEWHERE = (*(f"fixtures/{name}-{dtype}" for name in BODIES for dtype in DTYPES), "quantised/*", "fallbacks/*",
+             "endurance/*",
              "sanitizer/*", "sizes/*", "barriers/*", "bench/*", "contexts/*")
 
 

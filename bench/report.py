@@ -50,6 +50,10 @@ SECTIONS = {
         weights="from `bench/random_weights.py` in the type of the build", greedy=""), ACCURACY),
     "sizes": ("Random weights at awkward sizes", "The criteria of the shapes above (testdata/configs/sizes).",
               ACCURACY),
+    "quantised": ("Quantised matrices", "Checkpoints as the libraries write them that quantise, and others that "
+                  "`--weights` quantises. transformers computes with the values that the build has: every matrix is "
+                  "dequantised by `bench/dequantised`. The criteria of the checkpoints above; without greedy "
+                  "continuations.", ACCURACY),
     "fallbacks": ("Fallback paths", "The criteria of the checkpoints above, with features of the target compiled out.",
                   (("switched off", lambda r: plain(r.get("defines"))),) + ACCURACY),
     "endurance": ("Endurance", "At least 10,000 tokens in one session, restarting at position 0 at the end of the "

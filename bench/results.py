@@ -38,7 +38,8 @@ from sections import NotRun
 from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
 
 # In the order in which they run: what is quick and says most comes first.
-SECTIONS = {"fixtures": accuracy.fixtures, "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
+SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
+            "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes,
             "sizes": accuracy.sizes,
             "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,

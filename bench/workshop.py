@@ -73,6 +73,7 @@ class Case:
     max_seq: int | None = None  # None: what the model was made for
     # Knobs of the schedule, (group, name, value) each, that are not as amkc has them. No group: not of the tiling.
     knobs: tuple = ()
+    weights: str = ""  # how matrices are stored, as --weights takes it
 
     @property
     def name(self):
@@ -82,6 +83,7 @@ class Case:
     def key(self):
         return (f"{self.name}-{self.dtype}" + (f"-seed{self.seed}" if self.seed is not None else "") +
                 (f"-max{self.max_seq}" if self.max_seq and self.max_seq >= LONG else "") +
+                "".join(f"-{item.replace(':', '-')}" for item in self.weights.split(",") if item) +
                 "".join(f"-{group + '.' if group else ''}{name}={value}" for group, name, value in self.knobs))
 
     def config(self):
@@ -97,7 +99,10 @@ class Case:
             flags += ["--max-seq", str(self.max_seq)]
         if self.seed is not None:
             flags += ["--random-weights", str(self.seed)]
-        return flags
+        return flags + self.storage()
+
+    def storage(self):
+        return ["--weights", self.weights] if self.weights else []
 
 
 class Workshop:
@@ -155,6 +160,13 @@ class Workshop:
         ended = {key: OutOfTime("not made") if f.cancelled() or not f.done() else f.exception()
                  for key, f in self.builds.items()}
         return {key: e and (str(e) or "not made") for key, e in ended.items()}
+
+    def dequantised(self, case):
+        """A checkpoint whose tensors have the values that the build of a case computes with."""
+        directory = self.work / (case.key + "-values")
+        self.execute([str(self.tools.dequantised), case.model, str(directory), "--dtype", case.dtype] + case.storage(),
+                     BUILD_SECONDS)
+        return str(directory)
 
     def compile(self, case, directory):
         args = [str(self.tools.amkc), case.model, "-o", str(directory), "--target", self.target] + case.flags()

@@ -18,6 +18,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"amkc/compiler"
 	"amkc/ir"
@@ -49,9 +50,12 @@ func kept(d ir.DType) *ir.DType { return &d }
 
 // write writes model.safetensors, and config.json without what it says of a quantised format.
 func write(model, dir string, dtype *ir.DType, spec string) error {
-	formats, err := passes.ParseWeightFormats(spec)
-	if err != nil {
-		return err
+	var formats passes.WeightFormats
+	if spec != "" {
+		var err error
+		if formats, err = passes.ParseWeightFormats(spec); err != nil {
+			return err
+		}
 	}
 	l, err := compiler.RunPasses(compiler.Options{Model: model, DType: dtype, Formats: formats,
 		Target: ir.FindTarget("h200")})
@@ -92,8 +96,8 @@ type tensor struct {
 	buffer ir.Buffer
 }
 
-// tensors are those that nodes of the graph take as they are stored. Of others the kernel may have parts alone, or
-// another orientation: there is no such model among those that results are made of.
+// tensors are those that nodes of the graph take rows of. One that is taken in another orientation, as GPT-2's are, has
+// no rows with groups of columns: there is no such model among those that results are made of.
 func tensors(g *ir.Graph) ([]tensor, error) {
 	var out []tensor
 	seen := map[string]bool{}
@@ -105,18 +109,22 @@ func tensors(g *ir.Graph) ([]tensor, error) {
 					switch {
 					case err != nil:
 						return err
-					case len(w.Chain) > 0:
-						return fmt.Errorf("%s is taken as %v; want tensors that are taken as they are stored", key, w)
+					case slices.ContainsFunc(w.Chain, func(t transform.Transform) bool { return t.Kind != transform.Rows }):
+						return fmt.Errorf("%s is taken as %v; want tensors that rows are taken of", key, w)
 					case seen[key]:
 						continue
 					}
 					seen[key] = true
-					b := ir.Buffer{Name: key, Kind: ir.Weight, DType: g.Model.Weights, Shape: w.Shape,
-						Pieces: []ir.Piece{{Key: w.Key, Chain: transform.Chain{}}}}
+					shape := w.Shape
+					if len(w.Chain) > 0 {
+						shape = w.Stored
+					}
+					b := ir.Buffer{Name: key, Kind: ir.Weight, DType: g.Model.Weights, Shape: shape,
+						Pieces: []ir.Piece{{Key: w.Key}}}
 					switch storage := n.Weights[i].Storage; {
 					case storage != nil:
 						b.DType, b.Layout = storage.DType, storage.Layout()
-					case len(w.Shape) == 2:
+					case len(shape) == 2:
 						b.Layout = ir.Storage{DType: b.DType}.Layout()
 					}
 					out = append(out, tensor{key, layer, b})
