@@ -156,8 +156,7 @@ def fixture_row(shop, references, case, defines=()):
 
 
 def quantised_row(shop, references, case):
-    """The reference has the values of the build's matrices, and computes in fp32. Integers are multiplied by
-    activations of 16 bits in fixed point whatever the dtype, so that an fp32 build is no rival of fp32, but of fp16."""
+    """The reference has the values of the build's matrices, and computes in fp32."""
     values = shop.dequantised(case)
     ids = committed_ids(case.model)[1][:fixture_positions(case.model)]
 
@@ -167,7 +166,9 @@ def quantised_row(shop, references, case):
                 return m.logits(ids)
         return references.of(values, dtype, make)
     got = shop.logits(shop.finish(case), ids, f"committed ids [:{len(ids)}]")
-    return criteria.judge_half(got, of("fp16" if case.dtype == "fp32" else case.dtype), of("fp32"))
+    if case.dtype == "fp32":
+        return criteria.judge_fp32(got, of("fp32"), lambda: of("fp64"))
+    return criteria.judge_half(got, of(case.dtype), of("fp32"))
 
 
 def shape_row(shop, case):

@@ -52,8 +52,8 @@ SECTIONS = {
               ACCURACY),
     "quantised": ("Quantised matrices", "Checkpoints as the libraries write them that quantise, and others that "
                   "`--weights` quantises. transformers computes with the values that the build has: every matrix is "
-                  "dequantised by `bench/dequantised`. The criteria of 16-bit builds above. An fp32 build takes activations "
-                  "in fixed point of 16 bits too, and is compared with transformers in fp16.", ACCURACY),
+                  "dequantised by `bench/dequantised`. The criteria of the checkpoints above; without greedy "
+                  "continuations.", ACCURACY),
     "fallbacks": ("Fallback paths", "The criteria of the checkpoints above, with features of the target compiled out.",
                   (("switched off", lambda r: plain(r.get("defines"))),) + ACCURACY),
     "endurance": ("Endurance", "At least 10,000 tokens in one session, restarting at position 0 at the end of the "

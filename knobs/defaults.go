@@ -117,10 +117,15 @@ func layerMicros(c *Case) float64 {
 
 // stockOfShortLayers makes the stream give way to the exchanges where these take longer than it: fewer chunks are in
 // flight while half of the ring is filled, and the run-ahead into L2 makes up for it. A layer's five exchanges take
-// some 2 us each whatever the model, so the weights of a layer decide (docs/performance.md). Setting
+// some 2 us each whatever the model, so the weights of a layer decide; between them quantised ones are consumed hardly
+// faster than they arrive (docs/performance.md). Setting
 // ring.in_flight_stocked disables the default.
 func stockOfShortLayers(c *Case, _ string) int {
-	const exchangesMicros, leastSlots = 10, 8
+	const leastSlots = 8
+	exchangesMicros := 10.0
+	if _, quantised := c.format.(format.Quantised); quantised {
+		exchangesMicros = 30
+	}
 	t := c.Target
 	if t == nil || c.Given(InFlightStocked) || !t.BulkCopy || t.HBMGBs == 0 || c.Of(InFlight) == 1 {
 		return 0

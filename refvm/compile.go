@@ -3,6 +3,7 @@ package refvm
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"amkc/ir"
@@ -22,6 +23,7 @@ type VM struct {
 	flat     *ir.Flat
 	mem      *memory
 	opts     Options
+	halves   bool // activations are handed over in 16 bits
 	tasks    []task
 	inOrder  []int32 // the tasks in program order
 	counters []atomic.Int64
@@ -66,6 +68,9 @@ func New(flat *ir.Flat, w Weights, opts Options) (*VM, error) {
 
 func newVM(flat *ir.Flat, mem *memory, opts Options) (*VM, error) {
 	vm := &VM{flat: flat, mem: mem, opts: opts}
+	vm.halves = slices.ContainsFunc(flat.Buffers, func(b ir.Buffer) bool {
+		return b.Kind == ir.Activation && b.DType.Bits() == 16
+	})
 	vm.tasks = make([]task, len(flat.Tasks))
 	vm.counters = make([]atomic.Int64, len(flat.Counters))
 	last := map[int]int32{} // by SM

@@ -6,9 +6,10 @@ import (
 	"amkc/ir"
 )
 
-// A matrix of integers is multiplied by activations in fixed point, where the kernel rounds (Device): of each 128
-// columns the largest magnitude becomes 127·256, and each activation an integer n, which the kernel holds as two signed
-// bytes. Sums over a quarter of these columns are exact; they are scaled and added up in float32.
+// A matrix of integers is multiplied by activations in fixed point, where the kernel rounds (Device) and values of 16
+// bits are handed over; those of 32 bits are taken as they are. Of each 128 columns the largest magnitude becomes
+// 127·256, and each activation an integer n, which the kernel holds as two signed bytes. Sums over a quarter of these
+// columns are exact; they are scaled and added up in float32.
 const (
 	digitColumns = 128
 	quarter      = digitColumns / 4
@@ -18,7 +19,7 @@ const (
 
 // inDigits reports whether a product with a matrix takes the vector in fixed point.
 func (w *worker) inDigits(matrix *operand) bool {
-	if w.vm.opts.Round != Device || matrix.st == nil || matrix.st.buf.Layout.Kind != ir.Tile8x128 {
+	if w.vm.opts.Round != Device || !w.vm.halves || matrix.st == nil || matrix.st.buf.Layout.Kind != ir.Tile8x128 {
 		return false
 	}
 	d := matrix.st.buf.DType

@@ -19,18 +19,20 @@ func TestProductsInDigits(t *testing.T) {
 	for _, c := range []struct {
 		format      string
 		first, last int
+		exchanged   string // type of what the program hands over
 		digits      bool
 	}{
-		{"I4 [3,300] HBM tile8x128.g64.BF16", 0, 300, true},
-		{"I8 [3,300] HBM tile8x128.g32.F16.zeros", 0, 300, true},
-		{"I4 [3,300] HBM tile8x128.g128.F32", 100, 290, true},
-		{"F8E4M3 [3,300] HBM tile8x128.g128.BF16", 0, 300, false},
-		{"F32 [3,300] HBM tile8x32", 0, 300, false},
+		{"I4 [3,300] HBM tile8x128.g64.BF16", 0, 300, "BF16", true},
+		{"I8 [3,300] HBM tile8x128.g32.F16.zeros", 0, 300, "F16", true},
+		{"I4 [3,300] HBM tile8x128.g128.F32", 100, 290, "BF16", true},
+		{"I4 [3,300] HBM tile8x128.g128.F32", 0, 300, "F32", false},
+		{"F8E4M3 [3,300] HBM tile8x128.g128.BF16", 0, 300, "BF16", false},
+		{"F32 [3,300] HBM tile8x32", 0, 300, "BF16", false},
 	} {
 		for _, round := range []Rounding{None, Device} {
 			columns := ir.Span(ir.Int(c.first), ir.Int(c.last)).String()
 			flat := unroll(t, parse(t, oneTask("buffer x IO_INPUT F32 [300] HBM rowmajor\nbuffer w WEIGHT "+c.format+
-				"\nbuffer y ACTIVATION F32 [3] HBM rowmajor",
+				"\nbuffer y ACTIVATION F32 [3] HBM rowmajor\nbuffer z ACTIVATION "+c.exchanged+" [1] HBM rowmajor",
 				"y[0:3] = GEMV_TILE(x["+columns+"], w[0:3,"+columns+"])")))
 			vm, err := New(flat, noise(4), Options{Round: round})
 			require.NoError(t, err)

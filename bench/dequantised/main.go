@@ -109,7 +109,7 @@ func tensors(g *ir.Graph) ([]tensor, error) {
 					switch {
 					case err != nil:
 						return err
-					case slices.ContainsFunc(w.Chain, func(t transform.Transform) bool { return t.Kind != transform.Rows }):
+					case slices.ContainsFunc(w.Chain, turns):
 						return fmt.Errorf("%s is taken as %v; want tensors that rows are taken of", key, w)
 					case seen[key]:
 						continue
@@ -144,6 +144,9 @@ func tensors(g *ir.Graph) ([]tensor, error) {
 	}
 	return out, err
 }
+
+// turns reports whether rows that a transform makes are others than the tensor's.
+func turns(t transform.Transform) bool { return t.Kind != transform.Rows }
 
 func writeTensors(l *compiler.Scheduled, path string) error {
 	all, err := tensors(l.Graph)

@@ -1,6 +1,6 @@
-// Activations in fixed point, as integers of a matrix multiply them: the largest magnitude of a quad
-// becomes 127 * 256, and each activation an integer of 16 bits. Needs model_config.h. Must not know
-// a stage.
+// Activations in fixed point, as integers of a matrix multiply them: the largest magnitude of a
+// quad becomes 127 * 256, and each activation an integer of 16 bits. Those of fp32 are multiplied
+// as they are. Needs model_config.h. Must not know a stage.
 #pragma once
 
 #include "weights.cuh"
@@ -28,18 +28,35 @@ __device__ __forceinline__ u32 digits_of(float x, float inverse) {
   return __float_as_uint(fmaf(x, inverse, 0x1.8p23f));
 }
 
-// What a lane adds to its sum for a block of integers, without tensor cores: quarter lane % 4 of row
-// lane / 4. x gives an activation by its column in the quad. All lanes of a warp call it.
+// The sum of a quarter: exact in fixed point.
+template <bool kDigits>
+struct TotalOf {
+  using Type = int;
+};
+template <>
+struct TotalOf<false> {
+  using Type = float;
+};
+
+// What a lane adds to its sum for a block of integers, without tensor cores: quarter lane % 4 of
+// row lane / 4. x gives an activation by its column in the quad. All lanes of a warp call it.
 template <class W, class Activations>
 __device__ __forceinline__ float multiply_quarter(const u8* block, int lane, Activations&& x) {
-  const float own[4] = {x(lane * 4), x(lane * 4 + 1), x(lane * 4 + 2), x(lane * 4 + 3)};
-  u32 most = magnitude(own);
+  constexpr bool kDigits = Element::kBytes == 2;
+  float largest = kLargestDigits, inverse = 1;
+  if constexpr (kDigits) {
+    const float own[4] = {x(lane * 4), x(lane * 4 + 1), x(lane * 4 + 2), x(lane * 4 + 3)};
+    u32 most = magnitude(own);
 #pragma unroll
-  for (int offset = 16; offset; offset >>= 1) most = max(most, __shfl_xor_sync(~0u, most, offset));
-  const float largest = largest_digits(most);
-  const float inverse = __fdividef(kLargestDigits, largest);
+    for (int offset = 16; offset; offset >>= 1)
+      most = max(most, __shfl_xor_sync(~0u, most, offset));
+    largest = largest_digits(most);
+    inverse = __fdividef(kLargestDigits, largest);
+  }
   const int row = lane / 4, quarter = lane % 4, group = lane * W::kGroups / 4;
-  int zero = W::kBits == 4 ? 8 : 0, total = 0;
+  int zero = W::kBits == 4 ? 8 : 0;
+  using Total = typename TotalOf<kDigits>::Type;
+  Total total = 0;
   if constexpr (W::kZeros)
     zero = reinterpret_cast<const signed char*>(block + W::kZeroPoints)[group];
 #pragma unroll 1
@@ -52,8 +69,12 @@ __device__ __forceinline__ float multiply_quarter(const u8* block, int lane, Act
     for (int i = 0; i < 4; ++i) {
       const int q = W::kBits == 8 ? static_cast<signed char>(elements[i])
                                   : elements[i] >> 4 * upper & 15;
-      const u32 n = digits_of(x(quarter * 32 + half * 16 + part * 4 + i), inverse);
-      total += (q - zero) * int(n - kDigitsOffset);
+      const float value = x(quarter * 32 + half * 16 + part * 4 + i);
+      if constexpr (kDigits) {
+        total += (q - zero) * int(digits_of(value, inverse) - kDigitsOffset);
+      } else {
+        total += float(q - zero) * value;
+      }
     }
   }
   using Bits = typename W::Scale::Bits;
