@@ -24,6 +24,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/transform"
 	"amkc/passes"
+	"amkc/runtime/infile"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
@@ -73,7 +74,7 @@ func write(model, dir string, dtype *ir.DType, spec string) error {
 }
 
 func writeConfig(model, dir string) error {
-	text, err := os.ReadFile(filepath.Join(model, "config.json"))
+	text, err := infile.Read(filepath.Join(model, "config.json"), infile.ModelConfig)
 	if err != nil {
 		return err
 	}

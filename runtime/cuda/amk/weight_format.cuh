@@ -1,4 +1,5 @@
-// What a quantised matrix consists of, as schedule.h says it. Must not know anything else.
+// What a quantised matrix consists of, as the descriptors of schedule.h say it, which includes this
+// before anything else. Must not know how its bytes lie.
 #pragma once
 
 namespace amk {
