@@ -66,9 +66,15 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 		}
 		b := &p.flat.Buffers[n]
 		have := storage{b.DType, b.Layout.Kind}
-		quantised := have.layout == ir.Tile8x128 && b.Format() != nil && b.DType != ir.F8E4M3
-		if quantised && want[i].layout == ir.Tile8x32 {
-			continue // the stage's descriptor names the format; there is no body for fp8 yet
+		if have.layout == ir.Tile8x128 && want[i].layout == ir.Tile8x32 && b.Format() != nil {
+			if b.DType != ir.F8E4M3 {
+				continue // the stage's descriptor names the format
+			}
+			p.Errorf(validate.CodeBackend, p.Task(t), "%s %d of %s is %s, which is fp8; the kernel multiplies by "+
+				"integers and by unquantised weights alone", side, i+1, op.Code, b.Name).
+				Suggest("store the matrix as int8 or int4 where it is not quantised yet, or run the model on the " +
+					"reference VM")
+			return false
 		}
 		if b.Kind == ir.Weight || b.Layout.Kind == ir.Word32 {
 			have.dtype = want[i].dtype // checkFacts holds these to the type of the model
