@@ -53,7 +53,7 @@ SECTIONS = {
     "quantised": ("Quantised matrices", "Checkpoints as the libraries write them that quantise, and others that "
                   "`--weights` quantises. transformers computes with the values that the build has: every matrix is "
                   "dequantised by `bench/dequantised`. The criteria of the checkpoints above; without greedy "
-                  "continuations.", ACCURACY),
+                  "continuations.", (("--weights", lambda r: plain(r.get("weights") or "–")),) + ACCURACY),
     "fallbacks": ("Fallback paths", "The criteria of the checkpoints above, with features of the target compiled out.",
                   (("switched off", lambda r: plain(r.get("defines"))),) + ACCURACY),
     "endurance": ("Endurance", "At least 10,000 tokens in one session, restarting at position 0 at the end of the "

@@ -60,6 +60,8 @@ def make_row(task, shop, command):
     """Runs a task. What goes wrong is a row too, except that the time is up."""
     shop.log = []
     head = {"section": task.section, "id": task.id, "model": task.case.name, "dtype": task.case.dtype}
+    if task.case.weights:
+        head["weights"] = task.case.weights
     try:
         result = task.run(shop)
     except OutOfTime:

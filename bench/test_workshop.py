@@ -100,7 +100,8 @@ class Fake(unittest.TestCase):
         self.tools_dir = self.dir / "tools"
         self.tools_dir.mkdir()
         self.script("amkc", AMKC)
-        self.script("device", "    #!{python} -IS\n")
+        for name in ("device", "dequantised"):
+            self.script(name, "    #!{python} -IS\n")
         self.script("nvcc", NVCC)
         self.enterContext(mock.patch.dict(os.environ, {"PATH": f"{self.tools_dir}:{os.environ['PATH']}"}))
         self.enterContext(mock.patch.object(reference, "checkpoint", fake_checkpoint))
