@@ -7,7 +7,6 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/ir/format"
 	"amkc/ir/op"
 	"amkc/knobs"
 )
@@ -376,34 +375,4 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ADD, Out: sums,
 		In: []ir.Operand{l.tokens.view(residual, task), l.tokens.view(l.value[n.Inputs[1]], task)}})
 	return nil
-}
-
-// mostStreamed is the format that most bytes of the layers' matrices are in, or the first of those.
-func mostStreamed(g *ir.Graph) format.Format {
-	usual := ir.MatrixFormat(g.Model.Weights)
-	most, bytes := usual, map[format.Format]int{}
-	var formats []format.Format
-	for k := range g.Kinds {
-		for _, n := range g.Kinds[k].Nodes {
-			for _, w := range n.Weights {
-				f := usual
-				if w.Storage != nil {
-					f = w.Storage.Format()
-				}
-				if f == nil || len(w.Shape) != 2 {
-					continue
-				}
-				if bytes[f] == 0 {
-					formats = append(formats, f)
-				}
-				bytes[f] += f.Bytes(w.Shape[0], w.Shape[1]) * len(g.Of(k))
-			}
-		}
-	}
-	for _, f := range formats {
-		if bytes[f] > bytes[most] {
-			most = f
-		}
-	}
-	return most
 }

@@ -184,3 +184,33 @@ func (q *quantiser) set(n *ir.GraphNode, c choiceOf) {
 		w.Storage = c.format.storage(q.g.Model.Weights)
 	}
 }
+
+// mostStreamed is the format that most bytes of the layers' matrices are in, or the first of those.
+func mostStreamed(g *ir.Graph) format.Format {
+	usual := ir.MatrixFormat(g.Model.Weights)
+	most, bytes := usual, map[format.Format]int{}
+	var formats []format.Format
+	for k := range g.Kinds {
+		for _, n := range g.Kinds[k].Nodes {
+			for _, w := range n.Weights {
+				f := usual
+				if w.Storage != nil {
+					f = w.Storage.Format()
+				}
+				if f == nil || len(w.Shape) != 2 {
+					continue
+				}
+				if bytes[f] == 0 {
+					formats = append(formats, f)
+				}
+				bytes[f] += f.Bytes(w.Shape[0], w.Shape[1]) * len(g.Of(k))
+			}
+		}
+	}
+	for _, f := range formats {
+		if bytes[f] > bytes[most] {
+			most = f
+		}
+	}
+	return most
+}

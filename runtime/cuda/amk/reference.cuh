@@ -5,7 +5,7 @@
 // cache's layout, and model_config.h. Must not include the headers of the megakernel's stages.
 #pragma once
 
-#include "element.cuh"
+#include "reference_weights.cuh"
 
 namespace amk {
 
@@ -70,76 +70,6 @@ __device__ inline float at(const Bits* v, size_t i) { return Element::to_float(v
 __device__ inline float at(const float* v, size_t i) { return v[i]; }
 __device__ inline void put(Bits* v, int i, float x) { v[i] = Element::from_float(x); }
 __device__ inline void put(float* v, int i, float x) { v[i] = x; }
-
-// A tensor in the buffer that it is packed into, between the rows of others: row i of it is row
-// first + i * step of the buffer. A matrix may be quantised.
-struct Packed {
-  const u8* buffer = nullptr;
-  int first = 0;
-  int step = 1;
-  WeightFormat format = {};
-};
-
-__device__ inline float weight(const u8* buffer, size_t i) {
-  return WeightElement::to_float(reinterpret_cast<const WeightElement::Bits*>(buffer)[i]);
-}
-
-// A number of 16 or 32 bits.
-__device__ inline float number_at(const u8* numbers, ElementType type, int i) {
-  if (type == kFp32) return reinterpret_cast<const float*>(numbers)[i];
-  const u16 bits = reinterpret_cast<const u16*>(numbers)[i];
-  return type == kFp16 ? __half2float(__ushort_as_half(bits)) : __uint_as_float(u32(bits) << 16);
-}
-
-// Element of a quantised matrix: tiles of 8 rows, in them blocks of 128 columns, which are
-// elements, then scales, then zero points, and end at a multiple of 16 bytes. Elements are in the
-// order in which the lanes of an mma have 32 columns of a quarter: row, column % 16 / 4, odd
-// quarter or not, column % 32 / 16, column % 4. Quarters 2 and 3 lie behind the first two, or in
-// int4 above them.
-__device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int row, int column) {
-  const bool nibbles = f.element == kInt4;
-  const int elements = nibbles ? 512 : 1024, groups = 128 / f.group;
-  const int zeros = elements + 8 * groups * (f.scale == kFp32 ? 4 : 2);
-  const int bytes = round_up(zeros + (f.zeros ? 8 * groups : 0), 16);
-  const u8* block = tile + size_t(column / 128) * bytes;
-  const int quarter = column % 128 / 32, in = column % 32;
-  const int place =
-      ((((row % 8) * 4 + in % 16 / 4) * 2 + quarter % 2) * 2 + in / 16) * 4 + in % 4;
-  const int upper = quarter / 2;
-  int q = nibbles ? (block[place] >> 4 * upper & 15) : block[place + 512 * upper];
-  if (nibbles) q -= 8;
-  if (!nibbles && q >= 128) q -= 256;  // two's complement
-  const int group = row % 8 * groups + column % 128 / f.group;
-  if (f.zeros) q -= reinterpret_cast<const signed char*>(block + zeros)[group] - (nibbles ? 8 : 0);
-  return float(q) * number_at(block + elements, f.scale, group);
-}
-
-// Bytes of a tile of a quantised matrix.
-__device__ inline size_t quantised_tile(const WeightFormat& f, int columns) {
-  const int groups = 128 / f.group, scale = f.scale == kFp32 ? 4 : 2;
-  const int elements = f.element == kInt4 ? 512 : 1024;
-  return size_t(ceil_div(columns, 128)) *
-         round_up(elements + 8 * groups * (scale + (f.zeros ? 1 : 0)), 16);
-}
-
-// Element of a packed matrix. One that is not quantised: tiles of 8 rows, in them blocks of 32
-// columns, in them 8 columns of one row, in the order 0 1 4 5 2 3 6 7.
-__device__ inline float weight_at(Packed matrix, int columns, int index, int column) {
-  const int row = matrix.first + index * matrix.step;
-  if (matrix.format.group > 0) {
-    const size_t tile = row / 8 * quantised_tile(matrix.format, columns);
-    return quantised_at(matrix.format, matrix.buffer + tile, row, column);
-  }
-  const size_t block = size_t(row / 8) * ceil_div(columns, 32) + column / 32;
-  const int group = row % 8 * 4 + column % 32 / 8;
-  const int place = column % 2 + column % 4 / 2 * 4 + column % 8 / 4 * 2;
-  return weight(matrix.buffer, (block * 32 + group) * 8 + place);
-}
-
-// Element of a packed vector.
-__device__ inline float weight_at(Packed vector, int index) {
-  return weight(vector.buffer, vector.first + index * vector.step);
-}
 
 // Place of an element of the cache: blocks of 16 rows, all of K and then all of V, in plain rows or
 // in the order in which the lanes of an mma hold a 16 by 16 fragment.
