@@ -121,11 +121,11 @@ func (b *builder) checkStream(slots int) error {
 	return nil
 }
 
-// tileBytes is what one tile of a product takes in the ring, in whole slots.
-func tileBytes(s *stage, columns, slot int) int {
-	bytes := s.Matrix.Geometry().QuadBytes()
-	quads, perSlot := (columns+format.QuadColumns-1)/format.QuadColumns, max(1, slot/bytes)
-	return (quads + perSlot - 1) / perSlot * slot
+// tileChunks is how many chunks one tile of a product is.
+func tileChunks(s *stage, columns, slot int) int {
+	quads := (columns + format.QuadColumns - 1) / format.QuadColumns
+	inChunk := max(1, slot/s.Matrix.Geometry().QuadBytes())
+	return (quads + inChunk - 1) / inChunk
 }
 
 // checkGroups bounds what a group of warps skips in the ring where fewer than all share a tile: the tiles of the
@@ -146,11 +146,11 @@ func (b *builder) checkGroups(slot, slots int) error {
 			continue
 		}
 		groups := consumerWarps / knobs.Warps.Of(&b.p.Config, s.IR.Role)
-		tile := tileBytes(s, b.rangeExtent(g.In[1].Dims[1]), slot)
-		if skipped := (groups - 1) * ((tile + slot - 1) / slot); skipped > 0 && skipped+1+window > slots {
+		chunks := tileChunks(s, b.rangeExtent(g.In[1].Dims[1]), slot)
+		if skipped := (groups - 1) * chunks; skipped > 0 && skipped+1+window > slots {
 			return diag.Errorf(codeLimit, "stage "+s.IR.Name,
-				"%d tiles of %d bytes at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",
-				groups, tile, skipped+1+window, slots, s.IR.Role)
+				"%d tiles of %d chunks at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",
+				groups, chunks, skipped+1+window, slots, s.IR.Role)
 		}
 	}
 	return nil

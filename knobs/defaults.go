@@ -31,14 +31,18 @@ func chunkThatFits(c *Case, _ string) int {
 		least += ir.ChunkUnit
 	}
 	shared, scratch := c.Of(SharedBytes), c.scratch(ir.ScratchOf)
-	fit := halved(chunk, least, func(chunk int) bool { // more in flight than usual is for the user to fit
+	step := ir.ChunkUnit
+	if _, quantised := c.format.(format.Quantised); quantised {
+		step = ir.ChunkStep
+	}
+	fit := halved(chunk, least, step, func(chunk int) bool { // more in flight than usual is for the user to fit
 		return (inFlight+1)*chunk <= shared && scratch.Slots(shared, chunk) >= ir.MinSlots
 	})
 	if scratch.Slots(shared, fit) >= ir.MinSlots {
 		return fit
 	}
 	scratch = c.scratch(ir.CompactScratchOf)
-	return halved(chunk, least, func(chunk int) bool { return scratch.Slots(shared, chunk) > inFlight })
+	return halved(chunk, least, step, func(chunk int) bool { return scratch.Slots(shared, chunk) > inFlight })
 }
 
 // quads are those that a warp has of the widest vector; 0 without tensor cores, where it has none.
@@ -69,10 +73,11 @@ func (c *Case) evenChunk() int {
 	return max(ir.MinChunk, ceil(each*bytes, ir.ChunkStep)*ir.ChunkStep)
 }
 
-// halved is the first of chunk, its half, its quarter and so on that fits, or the least one.
-func halved(chunk, least int, fits func(chunk int) bool) int {
+// halved is the first of chunk, its half, its quarter and so on that fits, or the least one. Those that are no multiple
+// of step are passed over.
+func halved(chunk, least, step int, fits func(chunk int) bool) int {
 	for !fits(chunk) && chunk > least {
-		if chunk /= 2; chunk < least || chunk%ir.ChunkUnit != 0 {
+		if chunk /= 2; chunk < least || chunk%step != 0 {
 			chunk = least
 		}
 	}
@@ -117,8 +122,8 @@ func layerMicros(c *Case) float64 {
 
 // stockOfShortLayers makes the stream give way to the exchanges where these take longer than it: fewer chunks are in
 // flight while half of the ring is filled, and the run-ahead into L2 makes up for it. A layer's five exchanges take
-// some 2 us each whatever the model, so the weights of a layer decide; between them quantised ones are consumed hardly
-// faster than they arrive (docs/performance.md). Setting
+// some 2 us each whatever the model, so the weights of a layer decide. Quantised weights are multiplied hardly faster
+// than they arrive, so that exchanges decide for longer layers too (docs/performance.md). Setting
 // ring.in_flight_stocked disables the default.
 func stockOfShortLayers(c *Case, _ string) int {
 	const leastSlots = 8

@@ -14,7 +14,8 @@ const (
 	digitColumns = 128
 	quarter      = digitColumns / 4
 	mostDigits   = 127 * 256
-	leastLargest = 0x1p-100 // what the largest magnitude is taken for, if it is less
+	leastLargest = 0x1p-100   // what the largest magnitude is taken for, if it is less
+	tooLarge     = 0x7e800000 // bits of 2^126, from which on the kernel divides by no magnitude
 )
 
 // inDigits reports whether a product with a matrix takes the vector in fixed point.
@@ -41,6 +42,9 @@ func digitsOf(x []float32, first int) digits {
 		most := math.Float32bits(leastLargest) // floats of one sign are in the order of their bits, and NaN is last
 		for _, f := range x[lo:hi] {
 			most = max(most, math.Float32bits(f)&^(1<<31))
+		}
+		if most >= tooLarge {
+			most = math.MaxInt32 // NaN, as what is infinite becomes
 		}
 		largest := math.Float32frombits(most)
 		inverse := float64(float32(mostDigits / largest))

@@ -159,7 +159,10 @@ func layerOf(name string) (layer int, rest string, ok bool) {
 // read takes the constants that the body of the descriptor's stage uses.
 func (b *builder) read(d *descriptor) {
 	r, s := &b.schedule, d.scope
-	b.readStorage(d)
+	switch d.body {
+	case productBody, embedBody, embedReplicatedBody:
+		b.readStorage(d)
+	}
 	switch d.body {
 	case embedReplicatedBody:
 		b.facts.replicated = true

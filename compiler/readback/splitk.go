@@ -21,7 +21,7 @@ func (b *builder) checkSplit(d *descriptor) {
 		if known && w.Name == d.matrix && (d.splitK*w.Shape[0] != d.rows || d.splitK*d.columns != w.Shape[1] ||
 			w.Shape[0]%8 != 0 || d.columns%w.Format().Geometry().Columns != 0) {
 			b.schedule.fail(d.at, "struct %s has %d rows and %d columns in %d parts; want all of the %d by %d of %s, "+
-				"and parts of whole blocks", d.scope.name, d.rows, d.columns, d.splitK, w.Shape[0],
+				"and parts of whole blocks of the matrix", d.scope.name, d.rows, d.columns, d.splitK, w.Shape[0],
 				w.Shape[1], w.Name)
 		}
 	}

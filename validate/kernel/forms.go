@@ -66,8 +66,9 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 		}
 		b := &p.flat.Buffers[n]
 		have := storage{b.DType, b.Layout.Kind}
-		if have.layout == ir.Tile8x128 && want[i].layout == ir.Tile8x32 && b.Format() != nil {
-			if b.DType != ir.F8E4M3 {
+		quantisable := side == "input" && i == 1 && (op.Code == ir.GEMV || op.Code == ir.EMBED)
+		if have.layout == ir.Tile8x128 && quantisable && b.Format() != nil {
+			if b.DType == ir.I4 || b.DType == ir.I8 {
 				continue // the stage's descriptor names the format
 			}
 			p.Errorf(validate.CodeBackend, p.Task(t), "%s %d of %s is %s, which is fp8; the kernel multiplies by "+

@@ -16,14 +16,14 @@ __device__ __forceinline__ u32 magnitude(const float (&v)[4]) {
   return max(max(bits(v[0]), bits(v[1])), max(bits(v[2]), bits(v[3])));
 }
 
-// That of a quad, large enough to divide by. NaN stays NaN, and with it all that it is part of.
+// That of a quad, such that __fdividef divides by it: at least 2^-100. From 2^126 on, infinity and
+// NaN among them, it is NaN, and with it all that the quad is part of.
 __device__ __forceinline__ float largest_digits(u32 magnitude) {
-  const float largest = __uint_as_float(magnitude);
-  return largest < 0x1p-100f ? 0x1p-100f : largest;
+  if (magnitude >= 0x7e800000u) magnitude = 0x7fffffffu;
+  return __uint_as_float(max(magnitude, 0x0d800000u));
 }
 
-// x * inverse, rounded to nearest: 0x4b400000 more than the integer.
-constexpr u32 kDigitsOffset = 0x4b400000u;
+// x * inverse, rounded to nearest: the integer is in the low 16 bits.
 __device__ __forceinline__ u32 digits_of(float x, float inverse) {
   return __float_as_uint(fmaf(x, inverse, 0x1.8p23f));
 }
@@ -71,7 +71,7 @@ __device__ __forceinline__ float multiply_quarter(const u8* block, int lane, Act
                                   : elements[i] >> 4 * upper & 15;
       const float value = x(quarter * 32 + half * 16 + part * 4 + i);
       if constexpr (kDigits) {
-        total += (q - zero) * int(digits_of(value, inverse) - kDigitsOffset);
+        total += (q - zero) * int(short(digits_of(value, inverse)));
       } else {
         total += float(q - zero) * value;
       }

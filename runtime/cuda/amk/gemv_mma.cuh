@@ -1,10 +1,10 @@
 // GEMV on tensor cores. A warp multiplies quads, 8 rows by 128 columns, as fragments.cuh does for
 // each kind of format. Activations go from L2 straight into B registers; the first weights of a
 // stage are in registers before its exchange is polled, unless the ring is too small for it: two
-// quads per warp, three where a tile is three of them, one where it is a single one. A warp stays
-// that far ahead: what it has multiplied makes room for a later quad, whose slot it releases once
-// it has read it all. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a
-// finished row.
+// quads per warp, three where a tile is three of them, one where it is a single one, and up to four
+// of quantised ones, whose products a warp begins together. A warp stays that far ahead: what it
+// has multiplied makes room for a later quad. It gives a slot back when what it has read of it is
+// there. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
 #pragma once
 
 #include "centred.cuh"
@@ -34,7 +34,7 @@ struct GemvShape {
   static constexpr int kSubs = (kChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
   // Quads whose products a warp begins before it adds up any, and those that it has in registers. A
-  // chunk has a batch at least, and a batch no more than the last quads of two chunks.
+  // batch ends two chunks at most: the first is given back when the second ends.
   static constexpr int kMost = Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
   static constexpr int kBatch = kMost < kChunkSubs ? kMost : kChunkSubs;
   static constexpr int kDepth = kBatch > 1 ? kBatch : kSubs == 3 ? 3 : 2;

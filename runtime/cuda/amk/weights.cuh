@@ -69,6 +69,7 @@ struct Integers {
            Scale::to_float(load_constant(reinterpret_cast<const Bits*>(block + kScales) + group));
   }
 };
+
 // The format of a stage's matrix: S::kWeights, where the descriptor has it.
 template <class S, class = void>
 struct MatrixOf {
