@@ -2,7 +2,6 @@
 alone)."""
 
 import contextlib
-import fnmatch
 import io
 import json
 import os
@@ -20,7 +19,6 @@ import criteria
 import endurance
 import looping
 import machine
-import plan
 import report
 import results
 from sections import NotRun
@@ -232,28 +230,6 @@ class Report(unittest.TestCase):
         widths = [line.count("|") - line.count("\\|") for line in text.splitlines() if line.startswith("| m")]
         self.assertEqual(widths, [12, 12, 12, 9, 9, 12, 12], "titles and rows")
         self.assertEqual(report.render(self.dir).read_text(), text)
-
-
-class Plan(unittest.TestCase):
-    IDS = [task.id for task in results.tasks([], [])]
-
-    def test_all_is_planned_where_it_was_aimed_for(self):
-        self.assertEqual(plan.planned("h200", self.IDS), self.IDS)
-
-    def test_another_gpu_runs_every_stage_body(self):
-        planned = plan.planned("h100", self.IDS)
-        self.assertLess(len(planned), len(self.IDS))
-        for pattern in plan.ELSEWHERE:
-            self.assertTrue([i for i in planned if fnmatch.fnmatch(i, pattern)], pattern)
-        sys.path.insert(0, str(machine.REPO / "scripts"))
-        import kernels
-        compiled = {Path(model).name for target, model, dtype, config in kernels.CASES if target == "h200"}
-        self.assertEqual(compiled, set(accuracy.BODIES))
-
-    def test_the_commands_of_rows_work(self):
-        for path in (machine.REPO / "docs/results").glob("h*.json"):
-            gone = [i for i in report.Store(path).rows if i not in self.IDS]
-            self.assertEqual(gone, [], path)
 
 
 class Configs(unittest.TestCase):

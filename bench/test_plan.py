@@ -1,0 +1,40 @@
+"""Tests of which rows are planned on which GPU (numpy, and what bench imports, alone)."""
+
+import fnmatch
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import accuracy
+import machine
+import plan
+import report
+import results
+
+
+class Plan(unittest.TestCase):
+    IDS = [task.id for task in results.tasks([], [])]
+
+    def test_all_is_planned_where_it_was_aimed_for(self):
+        self.assertEqual(plan.planned("h200", self.IDS), self.IDS)
+
+    def test_another_gpu_runs_every_stage_body(self):
+        planned = plan.planned("h100", self.IDS)
+        self.assertLess(len(planned), len(self.IDS))
+        for pattern in plan.ELSEWHERE:
+            self.assertTrue([i for i in planned if fnmatch.fnmatch(i, pattern)], pattern)
+        sys.path.insert(0, str(machine.REPO / "scripts"))
+        import kernels
+        compiled = {Path(model).name for target, model, dtype, config in kernels.CASES if target == "h200"}
+        self.assertEqual(compiled, set(accuracy.BODIES))
+
+    def test_the_commands_of_rows_work(self):
+        for path in (machine.REPO / "docs/results").glob("h*.json"):
+            gone = [i for i in report.Store(path).rows if i not in self.IDS]
+            self.assertEqual(gone, [], path)
+
+
+if __name__ == "__main__":
+    unittest.main()
