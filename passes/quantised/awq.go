@@ -38,14 +38,9 @@ func readAWQ(scheme *Scheme, s *settings) {
 
 // openAWQ finds the tensors of a module, all of which have rows as columns.
 func (o *opener) openAWQ(r *recipe) *diag.Diagnostic {
-	t, ok := o.tensor("qweight")
-	switch {
-	case !ok:
-		return nil
-	case r == nil:
-		return o.unsaid()
-	case t.DType != i32 || len(t.Shape) != 2:
-		return o.bad("qweight is %s %v; want I32 of two dimensions", t.DType, t.Shape)
+	t, there, d := o.packedWords(r)
+	if !there || d != nil {
+		return d
 	}
 	m := &o.m
 	m.rows, m.cols = t.Shape[1]*awqRows, t.Shape[0]
@@ -53,11 +48,8 @@ func (o *opener) openAWQ(r *recipe) *diag.Diagnostic {
 	if d := o.columnScales(r); d != nil {
 		return d
 	}
-	zeros, ok := o.tensor("qzeros")
-	if !ok {
-		return o.bad("qzeros is missing")
-	}
-	if d := o.want(zeros, "qzeros", i32, m.scales.cols, t.Shape[1]); d != nil {
+	zeros, d := o.packedZeros(t.Shape[1])
+	if d != nil {
 		return d
 	}
 	m.zeros = &columnZeros{t: zeros, bits: r.bits, awq: true}

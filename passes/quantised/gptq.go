@@ -89,14 +89,9 @@ func (s *settings) gptqModules(scheme *Scheme, text string, rest recipe) {
 
 // openGPTQ finds the tensors of a module: elements packed along the columns, and everything with rows as columns.
 func (o *opener) openGPTQ(r *recipe) *diag.Diagnostic {
-	t, ok := o.tensor("qweight")
-	switch {
-	case !ok:
-		return nil
-	case r == nil:
-		return o.unsaid()
-	case t.DType != i32 || len(t.Shape) != 2:
-		return o.bad("qweight is %s %v; want I32 of two dimensions", t.DType, t.Shape)
+	t, there, d := o.packedWords(r)
+	if !there || d != nil {
+		return d
 	}
 	m := &o.m
 	m.rows, m.cols = t.Shape[1], t.Shape[0]*(32/r.bits)
@@ -108,11 +103,8 @@ func (o *opener) openGPTQ(r *recipe) *diag.Diagnostic {
 	if d := o.columnScales(r); d != nil {
 		return d
 	}
-	zeros, ok := o.tensor("qzeros")
-	if !ok {
-		return o.bad("qzeros is missing")
-	}
-	if d := o.want(zeros, "qzeros", i32, m.scales.cols, (m.rows*r.bits+31)/32); d != nil {
+	zeros, d := o.packedZeros((m.rows*r.bits + 31) / 32)
+	if d != nil {
 		return d
 	}
 	m.zeros = &columnZeros{t: zeros, bits: r.bits, less: r.form == gptq}

@@ -51,6 +51,28 @@ func (o *opener) tensor(part string) (checkpoint.Tensor, bool) {
 	return t, ok
 }
 
+// packedWords takes the qweight of a module, as GPTQ and AWQ have it, if it is there.
+func (o *opener) packedWords(r *recipe) (t checkpoint.Tensor, there bool, bad *diag.Diagnostic) {
+	t, there = o.tensor("qweight")
+	switch {
+	case !there:
+	case r == nil:
+		bad = o.unsaid()
+	case t.DType != i32 || len(t.Shape) != 2:
+		bad = o.bad("qweight is %s %v; want I32 of two dimensions", t.DType, t.Shape)
+	}
+	return t, there, bad
+}
+
+// packedZeros takes the qzeros of a module: so many words for the zero points of each group of columns.
+func (o *opener) packedZeros(words int) (checkpoint.Tensor, *diag.Diagnostic) {
+	t, there := o.tensor("qzeros")
+	if !there {
+		return t, o.bad("qzeros is missing")
+	}
+	return t, o.want(t, "qzeros", i32, o.m.scales.cols, words)
+}
+
 // takeIfThere takes tensors that say how inputs are quantised, which amkc does not do.
 func (o *opener) takeIfThere(parts ...string) {
 	for _, part := range parts {

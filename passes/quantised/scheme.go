@@ -11,8 +11,7 @@ import (
 type Scheme struct {
 	// Method is its name in quantization_config.
 	Method string
-	// Inputs says that whoever made the checkpoint also quantises what the matrices are multiplied with. Nothing of
-	// that is stored.
+	// Inputs says that the original model quantises activations too (W8A8). The checkpoint stores nothing of that.
 	Inputs bool
 
 	recipes []recipe

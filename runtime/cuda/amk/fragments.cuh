@@ -1,7 +1,7 @@
 // What a warp holds of a quad, 8 rows by 128 columns of a matrix, and how it multiplies it by the
-// quad's activations: once for each kind of format. A lane ends up with the sum of a quarter of the
-// columns of row lane / 4. Needs schedule.h with AMK_TENSOR_CORES. Must not know where quads come
-// from, nor what becomes of the sums.
+// quad's activations: once for each kind of format. A quarter is 32 columns of a quad: a lane ends
+// up with the sum of quarter lane % 4 of row lane / 4. Needs schedule.h with AMK_TENSOR_CORES. Must
+// not know where quads come from, nor what becomes of the sums.
 #pragma once
 
 #include "digits.cuh"
