@@ -31,11 +31,11 @@ A quantised matrix is stored as several tensors: elements, scales and perhaps ze
 has another type or shape than the others and quantization_config say. The download is incomplete, or the config
 belongs to another model.`)
 
-	codeValues = diag.New("AMK1123", "a quantised matrix has a scale or a zero point that cannot be", `
-Scales are finite and not zero. Zero points of a matrix that is said to be symmetric lie in the middle of the range.
-Zero points of the first GPTQ format are stored less one, and where that underflows, readers differ in what they take
-the neighbours for: save such a model as gptq_v2. Otherwise the files are damaged, or the config belongs to another
-model.`)
+	codeValues = diag.New("AMK1123", "a quantised matrix has an element, a scale or a zero point that cannot be", `
+Elements in fp8 are numbers. Scales are finite and not zero. Zero points of a matrix that is said to be symmetric lie in
+the middle of the range. Zero points of the first GPTQ format are stored less one, and where that underflows, readers
+differ in what they take the neighbours for: save such a model as gptq_v2. Otherwise the files are damaged, or the
+config belongs to another model.`)
 
 	codeOrder = diag.New("AMK1124", "the columns of a quantised matrix are in another order", `
 The matrix was quantised column by column in the order of their activations (desc_act, or actorder "group"), and g_idx

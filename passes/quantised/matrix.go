@@ -8,6 +8,7 @@
 package quantised
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 
@@ -66,8 +67,8 @@ func (m *Matrix) Reading() string {
 		r.bits, r.group, r.rows, r.float, r.symmetric)
 }
 
-// ReadRows returns rows [row0, row1) of the matrix. Errors: AMK1122 for rows that are not there, AMK1123 for scales and
-// zero points that cannot be, AMK1006 if a file fails.
+// ReadRows returns rows [row0, row1) of the matrix. Errors: AMK1122 for rows that are not there, AMK1123 for elements,
+// scales and zero points that cannot be, AMK1006 if a file fails.
 func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 	if row0 < 0 || row1 < row0 || row1 > m.rows {
 		return nil, diag.Errorf(codeParts, "tensor "+m.Name, "rows [%d, %d) of %d", row0, row1, m.rows)
@@ -76,6 +77,14 @@ func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 	g := &format.Groups{Cols: m.cols, Group: m.Group, Q: make([]byte, n*m.cols)}
 	if err := m.codes.read(g.Q, row0, n); err != nil {
 		return nil, err
+	}
+	if m.recipe.float {
+		for _, nan := range []byte{0x7f, 0xff} {
+			if i := bytes.IndexByte(g.Q, nan); i >= 0 {
+				return nil, diag.Errorf(codeValues, "tensor "+m.Name, "the element of row %d, column %d is %#x, which "+
+					"is no number in e4m3; want numbers", row0+i/m.cols, i%m.cols, nan)
+			}
+		}
 	}
 	scale := make([]float32, n*m.scales.cols)
 	if err := m.scales.read(scale, row0, n); err != nil {
