@@ -43,10 +43,11 @@ BODIES = ("pycoder-5m", "llama-gqa", "llama-odd-dims", "llama-biases-yarn", "qwe
 GPT2_NAMES = {"max_position_embeddings": "n_positions", "hidden_size": "n_embd", "num_attention_heads": "n_head"}
 FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
 QUANTISED = tuple(f"testdata/models/quantised/models/{name}" for name in (
-    "gpt-neox-ct-int8", "llama-ct-int4", "llama-ct-int8-embedding", "llama-ct-int8-mixed", "llama-gptq-v2",
-    "llama-gptq-zeros", "phi3-ct-int4", "qwen2-ct-int4-zeros", "qwen2-gptq", "qwen3-awq"))
+    "gpt-neox-ct-int8", "llama-ct-fp8", "llama-ct-int4", "llama-ct-int8-embedding", "llama-ct-int8-mixed",
+    "llama-fp8-blocks", "llama-gptq-v2", "llama-gptq-zeros", "mistral3-ct-fp8", "phi3-ct-int4", "qwen2-ct-int4-zeros",
+    "qwen2-gptq", "qwen3-awq"))
 STORED_MODEL = "testdata/models/pycoder-5m"
-STORED = ("int8", "int8:g32:asym", "int4", "int4:g32:sym", "int4:g32:asym", "int4:g64:sym", "int4:g64:asym",
+STORED = ("int8", "int8:g32:asym", "fp8", "int4", "int4:g32:sym", "int4:g32:asym", "int4:g64:sym", "int4:g64:asym",
           "int4:g128:sym", "int4:g128:asym", "int4,lm_head=none")
 SEED = 1
 SHAPE_POSITIONS = 2048
@@ -155,7 +156,7 @@ def fixture_row(shop, references, case, defines=()):
     return row | {"passed": not row["findings"], "greedy_tokens": sum(map(len, greedy))}
 
 
-def quantised_row(shop, references, case):
+def quantised_row(shop, references, case, defines=()):
     """The reference has the values of the build's matrices, and computes in fp32."""
     values = shop.dequantised(case)
     ids = committed_ids(case.model)[1][:fixture_positions(case.model)]
@@ -165,7 +166,7 @@ def quantised_row(shop, references, case):
             with reference.checkpoint(values, dtype) as m:
                 return m.logits(ids)
         return references.of(values, dtype, make)
-    got = shop.logits(shop.finish(case), ids, f"committed ids [:{len(ids)}]")
+    got = shop.logits(shop.finish(case, defines), ids, f"committed ids [:{len(ids)}]")
     if case.dtype == "fp32":
         return criteria.judge_fp32(got, of("fp32"), lambda: of("fp64"))
     return criteria.judge_half(got, of(case.dtype), of("fp32"))
@@ -211,15 +212,26 @@ def sizes():
             for case in (Case(model, dtype, SEED, SIZE_POSITIONS) for model in SIZES for dtype in DTYPES)]
 
 
+def switched_off(defines):
+    return {"defines": ", ".join(d.removeprefix("AMK_").removesuffix("=0") for d in defines)}
+
+
 def fallbacks():
-    """Each feature switched off on top of those before it. fp32 has no use for tensor cores in the first place."""
+    """Each feature switched off on top of those before it. fp32 has no use for tensor cores in the first place. What
+    widens fp8 is one more, where a matrix is in fp8."""
     references = References()
     tasks = []
     for model in FALLBACK_MODELS:
         for dtype in DTYPES:
             for n in range(1, len(FEATURES) if dtype == "fp32" else len(FEATURES) + 1):
                 case, defines = Case(model, dtype), FEATURES[:n]
-                run = lambda shop, case=case, defines=defines: fixture_row(shop, references, case, defines) | {
-                    "defines": ", ".join(d.removeprefix("AMK_").removesuffix("=0") for d in defines)}
+                run = lambda shop, case=case, defines=defines: (
+                    fixture_row(shop, references, case, defines) | switched_off(defines))
                 tasks.append(Task("fallbacks", f"{case.key}-{n}", case, run, defines))
+    for dtype in ("bf16", "fp16"):
+        for n, defines in enumerate((("AMK_FP8_CONVERT=0",), ("AMK_TENSOR_CORES=0",)), 1):
+            case = Case(STORED_MODEL, dtype, max_seq=fixture_positions(STORED_MODEL), weights="fp8")
+            run = lambda shop, case=case, defines=defines: (
+                quantised_row(shop, references, case, defines) | switched_off(defines))
+            tasks.append(Task("fallbacks", f"{case.key}-{n}", case, run, defines))
     return tasks

@@ -39,10 +39,6 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		return nil, err
 	}
 	st.Fields, st.Matrix = fields, b.matrixFormat(s, at)
-	if st.Matrix != nil && st.Matrix.DType() == ir.F8E4M3.String() {
-		return nil, diag.Errorf(codeStage, "stage "+s.Name, "has a matrix in fp8; the kernel multiplies by integers "+
-			"and by unquantised weights alone")
-	}
 	if q, quantised := st.Matrix.(format.Quantised); quantised {
 		st.Fields = append(st.Fields, field{"WeightFormat", "kWeights", weightFormat(q), "of the matrix"})
 		b.d.Quantised = true
@@ -73,7 +69,8 @@ func weightFormat(f format.Quantised) string {
 	return fmt.Sprintf("{%s, %d, %s, %t}", elementTypes[f.DType()], f.Group(), elementTypes[f.Scale()], f.Zeros())
 }
 
-var elementTypes = map[string]string{"F32": "kFp32", "F16": "kFp16", "BF16": "kBf16", "I4": "kInt4", "I8": "kInt8"}
+var elementTypes = map[string]string{"F32": "kFp32", "F16": "kFp16", "BF16": "kBf16", "I4": "kInt4", "I8": "kInt8",
+	"F8E4M3": "kE4m3"}
 
 // stageNumber is the enumerator of a descriptor's stage.
 func stageNumber(descriptor string) string { return "kStage" + descriptor }

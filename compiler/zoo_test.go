@@ -20,9 +20,6 @@ import (
 var withoutBody = []struct{ prefix, target, refusal string }{
 	{"llama-rope-linear", "h200", "head size 10; with tensor cores it must be a multiple of 4"},
 	{"phi3-partial", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
-	{"llama-ct-fp8", "h200", "has a matrix in fp8"}, {"llama-ct-fp8", "t4", "has a matrix in fp8"},
-	{"llama-fp8-blocks", "h200", "has a matrix in fp8"}, {"llama-fp8-blocks", "t4", "has a matrix in fp8"},
-	{"mistral3-ct-fp8", "h200", "has a matrix in fp8"}, {"mistral3-ct-fp8", "t4", "has a matrix in fp8"},
 }
 
 // Every small model that is imported (TestZoo of package cli says which), and every quantised one, is emitted for a

@@ -18,13 +18,19 @@ const (
 	tooLarge     = 0x7e800000 // bits of 2^126, from which on the kernel divides by no magnitude
 )
 
-// inDigits reports whether a product with a matrix takes the vector in fixed point.
-func (w *worker) inDigits(matrix *operand) bool {
-	if w.vm.opts.Round != Device || !w.vm.halves || matrix.st == nil || matrix.st.buf.Layout.Kind != ir.Tile8x128 {
-		return false
+// roundsFor reports whether a product with a matrix rounds the vector first: the matrix is quantised.
+func (w *worker) roundsFor(matrix *operand) bool {
+	return w.vm.opts.Round == Device && w.vm.halves && matrix.st != nil && matrix.st.buf.Layout.Kind == ir.Tile8x128
+}
+
+// magnitude returns the bits of the largest magnitude of a vector, and of leastLargest at least. Floats of one sign are
+// in the order of their bits, and NaN is last.
+func magnitude(x []float32) uint32 {
+	most := math.Float32bits(leastLargest)
+	for _, f := range x {
+		most = max(most, math.Float32bits(f)&^(1<<31))
 	}
-	d := matrix.st.buf.DType
-	return d == ir.I4 || d == ir.I8
+	return most
 }
 
 // digits are a vector in fixed point.
@@ -39,10 +45,7 @@ func digitsOf(x []float32, first int) digits {
 	d := digits{first: first, n: make([]float64, len(x))}
 	for lo := 0; lo < len(x); {
 		hi := min(len(x), lo+digitColumns-(first+lo)%digitColumns)
-		most := math.Float32bits(leastLargest) // floats of one sign are in the order of their bits, and NaN is last
-		for _, f := range x[lo:hi] {
-			most = max(most, math.Float32bits(f)&^(1<<31))
-		}
+		most := magnitude(x[lo:hi])
 		if most >= tooLarge {
 			most = math.MaxInt32 // NaN, as what is infinite becomes
 		}

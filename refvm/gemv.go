@@ -46,12 +46,17 @@ func gemv(w *worker, o *op) error {
 		return w.misfit(o, "has %d inputs, want a qdtype of I8 or I4 with them", len(o.in))
 	}
 	multiply := func(b int, row []float32) float32 { return dot(x[b*k:(b+1)*k], row) }
-	if w.inDigits(&o.in[1]) {
-		fixed := make([]digits, rows)
-		for b := range fixed {
-			fixed[b] = digitsOf(x[b*k:(b+1)*k], o.in[1].dims[o.in[1].rank-1].lo)
+	if in := &o.in[1]; w.roundsFor(in) {
+		first := in.dims[in.rank-1].lo
+		if in.st.buf.DType == ir.F8E4M3 {
+			x = w.inFP16(x, k, first)
+		} else {
+			fixed := make([]digits, rows)
+			for b := range fixed {
+				fixed[b] = digitsOf(x[b*k:(b+1)*k], first)
+			}
+			multiply = func(b int, row []float32) float32 { return fixed[b].dot(row) }
 		}
-		multiply = func(b int, row []float32) float32 { return fixed[b].dot(row) }
 	}
 	out := w.alloc(rows * n)
 	for j := range n {

@@ -39,8 +39,10 @@ CASES = [
     ("t4", "zoo/starcoder2-plain", "fp32", {}),
     ("t4", "zoo/olmo3-windows", "fp32", {}),
     ("t4", "zoo/nemotron-half", "fp32", {"tiling": {"exchange": {"flagged": 0}}}),
+    ("t4", "quantised/models/llama-ct-fp8", "fp16", {}),
     ("a100", "pycoder-5m", "bf16", {}),
     ("a100", "zoo/llama-gqa", "bf16", {"tiling": BARRIERS}),
+    ("a100", "quantised/models/llama-ct-fp8", "bf16", {}),  # which has no instruction that widens e4m3
     ("a10g", "zoo/llama-gqa", "fp16", {}),
     ("l4", "zoo/llama-odd-dims", "bf16", {}),
     ("jetson-orin", "zoo/llama-gqa", "bf16", {}),
@@ -62,6 +64,7 @@ CASES = [
     ("h200", "zoo/olmo2-plain", "bf16", {}),
     ("h200", "zoo/apertus-llama3", "bf16", {}),
     ("h200", "zoo/stablelm-head-norms", "bf16", {}),
+    ("h200", "quantised/models/llama-fp8-blocks", "bf16", {}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
     ("h200", "zoo/llama-gqa", "bf16", PAGES_IN_TURN),

@@ -86,12 +86,6 @@ var ofRealisations = []elsewhere{
 		"as F16 tile8x32", "the kernel reads tiles", golden(func(p *ir.Program) {
 		bufferOf(p, "lm_head.weight").Layout.Kind = ir.RowMajor
 	}), sameKernel},
-	{validate.CodeBackend, "input 2 of GEMV_TILE is lm_head.weight, which is fp8; the kernel multiplies by integers " +
-		"and by unquantised weights alone", "the kernel has no product with fp8", golden(func(p *ir.Program) {
-		b := bufferOf(p, "lm_head.weight")
-		b.DType = ir.F8E4M3
-		b.Layout = ir.Storage{DType: b.DType, Scales: ir.Scales{Group: 128, DType: ir.F16}}.Layout()
-	}), notEmitted},
 }
 
 func bufferOf(p *ir.Program, name string) *ir.Buffer {

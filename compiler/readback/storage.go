@@ -8,7 +8,7 @@ import (
 
 // enumerators are those of weight_format.cuh.
 var enumerators = map[string]ir.DType{"kFp32": ir.F32, "kFp16": ir.F16, "kBf16": ir.BF16, "kInt4": ir.I4,
-	"kInt8": ir.I8}
+	"kInt8": ir.I8, "kE4m3": ir.F8E4M3}
 
 // readStorage takes how the matrix of a stage is stored, where the descriptor says that it is quantised.
 func (b *builder) readStorage(d *descriptor) {

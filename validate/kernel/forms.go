@@ -68,14 +68,7 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 		have := storage{b.DType, b.Layout.Kind}
 		quantisable := side == "input" && i == 1 && (op.Code == ir.GEMV || op.Code == ir.EMBED)
 		if have.layout == ir.Tile8x128 && quantisable && b.Format() != nil {
-			if b.DType == ir.I4 || b.DType == ir.I8 {
-				continue // the stage's descriptor names the format
-			}
-			p.Errorf(validate.CodeBackend, p.Task(t), "%s %d of %s is %s, which is fp8; the kernel multiplies by "+
-				"integers and by unquantised weights alone", side, i+1, op.Code, b.Name).
-				Suggest("store the matrix as int8 or int4 where it is not quantised yet, or run the model on the " +
-					"reference VM")
-			return false
+			continue // the stage's descriptor names the format
 		}
 		if b.Kind == ir.Weight || b.Layout.Kind == ir.Word32 {
 			have.dtype = want[i].dtype // checkFacts holds these to the type of the model

@@ -9,6 +9,7 @@
 
 #include "centred.cuh"
 #include "fragments.cuh"
+#include "fragments_e4m3.cuh"
 #include "replicated.cuh"
 #include "ring.cuh"
 #include "stage.cuh"

@@ -27,6 +27,13 @@ __device__ inline float number_at(const u8* numbers, ElementType type, int i) {
   return type == kFp16 ? __half2float(__ushort_as_half(bits)) : __uint_as_float(u32(bits) << 16);
 }
 
+// The value of a number in e4m3.
+__device__ inline float e4m3_value(int bits) {
+  const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+  const float value = exponent == 0 ? ldexpf(mantissa, -9) : ldexpf(8 + mantissa, exponent - 10);
+  return bits & 128 ? -value : value;
+}
+
 // Element of a quantised matrix: tiles of 8 rows, in them blocks of 128 columns, which are
 // elements, then scales, then zero points, and end at a multiple of 16 bytes. Elements are in the
 // order in which the lanes of an mma have 32 columns of a quarter: row, column % 16 / 4, odd
@@ -42,12 +49,14 @@ __device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int 
   const int place =
       ((((row % 8) * 4 + in % 16 / 4) * 2 + quarter % 2) * 2 + in / 16) * 4 + in % 4;
   const int upper = quarter / 2;
+  const int group = row % 8 * groups + column % 128 / f.group;
+  const float scale = number_at(block + elements, f.scale, group);
+  if (f.element == kE4m3) return e4m3_value(block[place + 512 * upper]) * scale;
   int q = nibbles ? (block[place] >> 4 * upper & 15) : block[place + 512 * upper];
   if (nibbles) q -= 8;
   if (!nibbles && q >= 128) q -= 256;  // two's complement
-  const int group = row % 8 * groups + column % 128 / f.group;
   if (f.zeros) q -= reinterpret_cast<const signed char*>(block + zeros)[group] - (nibbles ? 8 : 0);
-  return float(q) * number_at(block + elements, f.scale, group);
+  return float(q) * scale;
 }
 
 // Bytes of a tile of a quantised matrix.

@@ -4,7 +4,7 @@
 
 namespace amk {
 
-enum ElementType { kFp32, kFp16, kBf16, kInt4, kInt8 };
+enum ElementType { kFp32, kFp16, kBf16, kInt4, kInt8, kE4m3 };
 
 // Elements, and for every `group` columns of a row a scale, and perhaps a zero point. Of a matrix
 // that is not quantised, group is 0.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "context.cuh"
+#include "e4m3.cuh"
 
 namespace amk {
 
@@ -42,7 +43,7 @@ struct Elements {
 template <int kBitsOf, int kGroupOf, class ScaleOf, bool kZerosOf>
 struct Integers {
   using Scale = ScaleOf;
-  static constexpr bool kQuantised = true, kZeros = kZerosOf;
+  static constexpr bool kQuantised = true, kZeros = kZerosOf, kFloats = false;
   static constexpr int kBits = kBitsOf, kGroup = kGroupOf;
   static constexpr int kBlockColumns = kQuadColumns, kGroups = kBlockColumns / kGroup;
   static constexpr int kScales = kTileRows * kBlockColumns * kBits / 8;  // where they begin
@@ -51,23 +52,57 @@ struct Integers {
       round_up(kZeroPoints + (kZeros ? kTileRows * kGroups : 0), 16);
   static constexpr int kQuadBytes = kBlockBytes;
 
+  // The byte of an element in a block.
+  __host__ __device__ static constexpr int place(int row, int column) {
+    return (kBits == 8 ? column / 64 * 512 : 0) + (row * 4 + column % 16 / 4) * 16 +
+           column % 64 / 32 * 8 + column % 32 / 16 * 4 + column % 4;
+  }
+
+  // The scale of an element, by way of the read-only path.
+  __device__ __forceinline__ static float scale_at(const u8* block, int row, int column) {
+    using Bits = typename Scale::Bits;
+    const Bits* scales = reinterpret_cast<const Bits*>(block + kScales);
+    return Scale::to_float(load_constant(scales + row * kGroups + column / kGroup));
+  }
+
   __device__ __forceinline__ static float at(const u8* block, int row, int column) {
-    const int quarter = column / 32, group = row * kGroups + column / kGroup;
-    const int place = (row * 4 + column % 16 / 4) * 16 + quarter % 2 * 8 + column % 32 / 16 * 4 +
-                      column % 4;
+    const int bits = load_constant(block + place(row, column));
     int q;
     if constexpr (kBits == 4) {
-      const int both = load_constant(block + place);
-      q = quarter >= 2 ? both >> 4 : both & 15;
+      q = column >= kBlockColumns / 2 ? bits >> 4 : bits & 15;
       if constexpr (!kZeros) q -= 8;
     } else {
-      q = static_cast<signed char>(load_constant(block + quarter / 2 * 512 + place));
+      q = static_cast<signed char>(bits);
     }
-    if constexpr (kZeros) q -= static_cast<signed char>(load_constant(block + kZeroPoints + group));
-    using Bits = typename Scale::Bits;
-    return float(q) *
-           Scale::to_float(load_constant(reinterpret_cast<const Bits*>(block + kScales) + group));
+    if constexpr (kZeros) {
+      const int group = row * kGroups + column / kGroup;
+      q -= static_cast<signed char>(load_constant(block + kZeroPoints + group));
+    }
+    return float(q) * scale_at(block, row, column);
   }
+};
+
+// Numbers in e4m3 with a scale for each row, in the blocks of integers of 8 bits.
+template <class ScaleOf>
+struct E4m3 : Integers<8, kQuadColumns, ScaleOf, false> {
+  using Blocks = Integers<8, kQuadColumns, ScaleOf, false>;
+  static constexpr bool kFloats = true;
+
+  __device__ __forceinline__ static float at(const u8* block, int row, int column) {
+    return e4m3_to_float(load_constant(block + Blocks::place(row, column))) *
+           Blocks::scale_at(block, row, column);
+  }
+};
+
+// The format of a quantised matrix.
+template <ElementType kElement, int kGroup, class Scale, bool kZeros>
+struct QuantisedOf {
+  using Format = Integers<kElement == kInt4 ? 4 : 8, kGroup, Scale, kZeros>;
+};
+template <int kGroup, class Scale, bool kZeros>
+struct QuantisedOf<kE4m3, kGroup, Scale, kZeros> {
+  static_assert(kGroup == kQuadColumns && !kZeros, "a scale for each row of a block");
+  using Format = E4m3<Scale>;
 };
 
 // The format of a stage's matrix: S::kWeights, where the descriptor has it.
@@ -78,8 +113,8 @@ struct MatrixOf {
 template <class S>
 struct MatrixOf<S, decltype(void(S::kWeights))> {
   static constexpr WeightFormat kFormat = S::kWeights;
-  using Format = Integers<kFormat.element == kInt4 ? 4 : 8, kFormat.group,
-                          typename ElementOf<kFormat.scale>::Type, kFormat.zeros>;
+  using Scale = typename ElementOf<kFormat.scale>::Type;
+  using Format = typename QuantisedOf<kFormat.element, kFormat.group, Scale, kFormat.zeros>::Format;
 };
 template <class S>
 using Matrix = typename MatrixOf<S>::Format;

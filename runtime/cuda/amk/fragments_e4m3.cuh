@@ -1,0 +1,104 @@
+// What a warp holds of a quad of e4m3 numbers, and how it multiplies it: as fp16, which has all of
+// their values. Its activations become fp16 too, those of bf16 times a power of two. Needs
+// schedule.h with AMK_TENSOR_CORES. Must not know where quads come from, nor what becomes of the
+// sums.
+#pragma once
+
+#include "digits.cuh"
+#include "e4m3.cuh"
+#include "fragments.cuh"
+
+namespace amk {
+
+// Four activations as fp16: bf16 times the power of two that takes the largest of the quad to at
+// least 2^15 and less than 2^16. Those of at least 2^-31 of it keep their value; what is less is
+// rounded to a multiple of 2^-39 of the power of two that it is at least. An infinity and NaN stay
+// what they are. All lanes of a warp call it; `scale` is what takes them back.
+__device__ __forceinline__ uint2 activations_in_halves(uint2 x, float& scale) {
+  if constexpr (kSame<Element, Fp16>) {
+    scale = 1;
+    return x;
+  } else {
+    const float v[4] = {Element::to_float(u16(x.x)), Element::to_float(u16(x.x >> 16)),
+                        Element::to_float(u16(x.y)), Element::to_float(u16(x.y >> 16))};
+    // An exponent field of e is 2^(e - 127); what is largest is taken for 2^-100 at least.
+    const u32 e = max(__reduce_max_sync(~0u, magnitude(v)) >> 23, 27u);
+    const float up = __uint_as_float((2 * 127 + 15 - e) << 23);
+    scale = __uint_as_float((e - 15) << 23);
+    const auto halves = [up](float a, float b) {
+      return u32(Fp16::from_float(a * up)) | u32(Fp16::from_float(b * up)) << 16;
+    };
+    return make_uint2(halves(v[0], v[1]), halves(v[2], v[3]));
+  }
+}
+
+// One mma.m16n8k16 eats a quarter of a quad, 8 rows by 32 columns: a lane holds 8 columns of one
+// row, four in A rows 0-7 and the four that lie 16 columns on in A rows 8-15, and B columns 2g and
+// 2g+1 hold the activations of the two halves of quarter g. The four quarters share one B register
+// pair and have an accumulator each; the useful sums are d0 and d3 of the lane whose quarter it is.
+template <class Scale>
+struct Fragments<E4m3<Scale>> {
+  using W = E4m3<Scale>;
+  static constexpr int kBatch = 1, kQuarters = 4;
+  struct Weights {
+    uint4 half[2] = {};
+    typename Scale::Bits scale = 0;  // of this lane's row
+  };
+  struct Vector {
+    uint2 four = {};
+    float scale = 0;
+  };
+  struct Product {
+    float d[kQuarters][4] = {};
+    float scale = 0;
+  };
+  struct Sum {
+    float d[kQuarters] = {};
+  };
+
+  __device__ __forceinline__ static int column(int lane) { return lane * 4; }
+
+  __device__ __forceinline__ static void load(Weights& w, const u8* quad, int lane, int) {
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+      w.half[j] = *reinterpret_cast<const uint4*>(quad + j * 512 + lane * 16);
+    w.scale = reinterpret_cast<const typename Scale::Bits*>(quad + W::kScales)[lane / 4];
+  }
+
+  // All lanes of a warp call it.
+  __device__ __forceinline__ static Vector vector(uint2 x, int) {
+    Vector to;
+    to.four = activations_in_halves(x, to.scale);
+    to.scale *= kHalvesUnit;
+    return to;
+  }
+
+  __device__ __forceinline__ static Product multiply(Sum&, const Weights& w, const Vector& x) {
+    Product p;
+#pragma unroll
+    for (int j = 0; j < kQuarters; ++j) {
+      const uint4 two = w.half[j / 2];  // quarters
+      const uint2 first = e4m3_to_halves(j % 2 ? two.z : two.x);
+      const uint2 second = e4m3_to_halves(j % 2 ? two.w : two.y);
+      mma16816<Fp16>(p.d[j], first.x, second.x, first.y, second.y, x.four.x, x.four.y);
+    }
+    p.scale = Scale::to_float(w.scale) * x.scale;
+    return p;
+  }
+
+  __device__ __forceinline__ static void add(Sum& sum, const Product& p, const Vector&) {
+#pragma unroll
+    for (int j = 0; j < kQuarters; ++j)
+      sum.d[j] = fmaf(p.d[j][0] + p.d[j][3], p.scale, sum.d[j]);
+  }
+
+  __device__ __forceinline__ static float total(const Sum& sum, int lane) {
+    const int quarter = lane & 3;
+    float total = sum.d[0];
+#pragma unroll
+    for (int j = 1; j < kQuarters; ++j) total = quarter == j ? sum.d[j] : total;
+    return total;
+  }
+};
+
+}  // namespace amk
