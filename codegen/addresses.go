@@ -108,7 +108,7 @@ func (b *builder) placeCaches() error {
 	places, size := ir.CacheArena(b.p)
 	for n, pl := range places {
 		buf := &b.p.Buffers[pl.Buffer]
-		if each := size / len(places); pl.Bytes != each || pl.Offset != n*each {
+		if each := size / len(places); pl.Bytes != places[0].Bytes || pl.Offset != n*each {
 			return diag.Errorf(codeStructure, "buffer "+buf.Name,
 				"takes %d bytes, and others do not: want caches of one size", pl.Bytes)
 		}

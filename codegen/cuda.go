@@ -193,11 +193,14 @@ func build(p *ir.Program) (*builder, error) {
 	b := &builder{p: p, names: ir.BufferDirectory(p), stages: map[string]*stage{}, steps: map[string]bool{},
 		d: &cudaData{Model: p.Model, ABI: runtimeABI}}
 	matrices := ir.MatrixFormat(p.Model.Weights)
-	if matrices == nil || !p.Model.IsUniform() {
+	if matrices == nil || !p.Model.OnDevice() {
 		return nil, diag.Errorf(codeStructure, "program", "model dtype %v, want BF16, F16 or F32, the same for "+
-			"weights, activations and the cache", p.Model.DTypes)
+			"weights, activations and the cache, which may also be I8", p.Model.DTypes)
 	}
 	b.d.WeightElement, b.d.Element, b.d.CacheElement = matrices.Loader(), matrices.Loader(), matrices.Loader()
+	if p.Model.Cache == ir.I8 {
+		b.d.CacheElement = "Int8"
+	}
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		name := "k" + camel(v.Name)

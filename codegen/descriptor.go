@@ -198,9 +198,7 @@ func emptyNote(empty bool) string {
 // wholeShare is the number of cache rows of a chunk when a unit has all rows: as many 16-row blocks as fit a ring slot,
 // one for each consumer warp at most.
 func (b *builder) wholeShare() int {
-	m := &b.p.Model
-	block := 2 * 16 * ((m.HeadDim + 15) / 16 * 16) * m.Cache.Bits() / 8
-	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&b.p.Config)/block))
+	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&b.p.Config)/b.cacheBytes(16)))
 }
 
 func (b *builder) rangeExtent(r ir.Range) int { return r.Hi.At(0) - r.Lo.At(0) }

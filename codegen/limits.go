@@ -63,11 +63,11 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) er
 	}
 }
 
-// cacheBytes is what rows of K and V of one kv head take in the cache.
+// cacheBytes is what rows of K and V of one kv head take in the cache, as whole blocks of 16.
 func (b *builder) cacheBytes(rows int) int { return cacheBytes(&b.p.Model, rows) }
 
 func cacheBytes(m *ir.Model, rows int) int {
-	return rows * 2 * ((m.HeadDim + 15) / 16 * 16) * m.Cache.Bits() / 8
+	return (rows + 15) / 16 * ir.CacheBlock(m.Cache, m.HeadDim)
 }
 
 // checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.

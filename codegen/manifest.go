@@ -97,6 +97,9 @@ func Facts(p *ir.Program) (host.Facts, error) {
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
 		Traffic: b.traffic(),
 	}
+	if m.Cache != m.Weights {
+		f.Model.Cache = m.Cache.String()
+	}
 	if len(b.d.Rotations) > 0 && 2*b.d.Rotations[0].pairs < m.HeadDim {
 		f.Model.Rotated = 2 * b.d.Rotations[0].pairs
 	}

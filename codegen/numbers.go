@@ -68,7 +68,7 @@ func checkLiteral(f field) error {
 // products.
 func (b *builder) checkProducts() error {
 	m := &b.p.Model
-	block := 2 * 16 * ((m.HeadDim + 15) / 16 * 16) * m.Cache.Bits() / 8 // K and V of 16 positions of a head
+	block := b.cacheBytes(16)
 	if most := math.MaxInt32 / max(1, block) * 16; m.MaxSeq > most {
 		return diag.Errorf(codeLimit, "program",
 			"the cache of a kv head has %d positions; at most %d are supported for heads of %d elements (--max-seq %d)",

@@ -99,7 +99,11 @@ func (b *builder) wantRoom(n *need) string {
 	if m.Weights == ir.F32 {
 		other, flag = ir.F16, "--dtype fp16 or bf16"
 	}
-	if m.DTypes = ir.Uniform(other); n.hasRoom(&m, t) {
+	cache := m.Cache
+	if m.DTypes = ir.Uniform(other); cache == ir.I8 {
+		m.Cache = cache
+	}
+	if n.hasRoom(&m, t) {
 		wants = append(wants, flag)
 	}
 	others := 0

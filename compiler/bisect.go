@@ -42,7 +42,7 @@ func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, tell progress.Fu
 	if err != nil {
 		return nil, err
 	}
-	report := &host.BisectReport{Tolerance: host.TolerancesOfStages(facts.Model.DType, true)}
+	report := &host.BisectReport{Tolerance: host.TolerancesOfStages(&facts.Model, true)}
 	positions := bisectPositions(b.Program)
 	last := positions[len(positions)-1]
 	ids := host.CheckIDs(0, last+1, facts.Model.Vocab)

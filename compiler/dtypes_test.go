@@ -102,7 +102,7 @@ func TestMixedTypes(t *testing.T) {
 		require.ErrorContains(t, proof.Diags.Err(), "the model has "+types.String()+"; give all three the type")
 		require.ErrorContains(t, proof.Diags.Err(), "[AMK3121]")
 		_, err = codegen.CUDA(p)
-		require.ErrorContains(t, err, "the same for weights, activations and the cache")
+		require.ErrorContains(t, err, "the same for weights, activations and the cache, which may also be I8")
 		_, err = cost.New(p)
 		require.NoError(t, err)
 	}

@@ -41,6 +41,7 @@ type Options struct {
 	Config      ir.ScheduleConfig // zero values take the defaults
 	AssumeInert []string
 	Formats     passes.WeightFormats // how matrices are stored
+	Cache       *ir.DType            // of rows of K and V; nil: that of the model
 	Check       bool                 // check the structure of the program after each pass
 	Strict      bool                 // what would be a warning before anything is written is an error
 
@@ -114,7 +115,7 @@ func CheckModel(opts Options) error {
 func newState(opts Options) *passes.State {
 	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq,
 		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
-			Formats: opts.Formats}}
+			Formats: opts.Formats, Cache: opts.Cache}}
 }
 
 func (l *Scheduled) open(opts Options, s *passes.State) error {

@@ -205,7 +205,7 @@ func importAgain(dir string, p *ir.Program, m *codegen.Manifest) (*ir.Graph, err
 		return nil, err
 	}
 	s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
-		DType: &p.Model.Weights, AssumeInert: m.Source.AssumeInert}}
+		DType: &p.Model.Weights, Cache: &p.Model.Cache, AssumeInert: m.Source.AssumeInert}}
 	if len(m.Source.Weights) > 0 {
 		if s.Source.Formats, err = passes.ParseWeightFormats(strings.Join(m.Source.Weights, ",")); err != nil {
 			return nil, err

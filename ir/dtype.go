@@ -53,10 +53,18 @@ func Uniform(d DType) DTypes { return DTypes{d, d, d} }
 // IsUniform reports whether all are one type.
 func (t DTypes) IsUniform() bool { return t == Uniform(t.Weights) }
 
+// OnDevice reports whether the kernel has code for the types: one for all, or one for all but a cache of integers.
+func (t DTypes) OnDevice() bool {
+	return t.IsUniform() || t == DTypes{t.Weights, t.Weights, I8}
+}
+
 // String is one name for one type, and else all of them, in words.
 func (t DTypes) String() string {
-	if t.IsUniform() {
+	switch {
+	case t.IsUniform():
 		return t.Weights.String()
+	case t.OnDevice():
+		return fmt.Sprintf("%s, a cache of %s", t.Weights, t.Cache)
 	}
 	return fmt.Sprintf("%s weights, %s activations and %s rows of the cache", t.Weights, t.Activations, t.Cache)
 }

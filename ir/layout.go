@@ -56,13 +56,19 @@ func (l Layout) String() string {
 	return l.Kind.String()
 }
 
-// ValueType is the type of what the elements mean: the integers of a quantised matrix, whose scales are in its blocks,
-// are numbers.
+// ValueType is the type of what the elements mean: the integers of a quantised matrix or cache, whose scales are in its
+// blocks, are numbers.
 func (b *Buffer) ValueType() DType {
-	if b.Layout.Kind == Tile8x128 {
+	if b.Layout.Kind == Tile8x128 || b.ScaledRows() {
 		return F32
 	}
 	return b.DType
+}
+
+// ScaledRows reports whether each row of K and of V of a head is integers with a scale of its own, a BF16: a cache of
+// I8 in blocks of rows. What a row means follows from all of its elements, so that tasks read and write whole rows.
+func (b *Buffer) ScaledRows() bool {
+	return b.DType == I8 && (b.Layout.Kind == KVBlock16 || b.Layout.Kind == KVRows16)
 }
 
 // Format returns the weight format that the buffer's layout and element type are, or nil if they are none.
@@ -113,7 +119,7 @@ func (b *Buffer) Bytes() int {
 		if !ok {
 			return 0
 		}
-		return b.DType.Bytes(satMul(satMul(heads, roundUp(rows, 16)), 2*roundUp(hd, 16)))
+		return satMul(satMul(heads, roundUp(rows, 16)/16), CacheBlock(b.DType, hd))
 	case Word32:
 		return satMul(b.Numel(), 4)
 	case Word64:
@@ -121,6 +127,16 @@ func (b *Buffer) Bytes() int {
 	default:
 		return b.DType.Bytes(b.Numel())
 	}
+}
+
+// CacheBlock is the bytes of a block of a cache with elements of a type and heads of so many: 16 rows of K, those of V,
+// and of I8 a scale of 16 bits for each row of either.
+func CacheBlock(d DType, hd int) int {
+	bytes := d.Bytes(satMul(2*16, roundUp(hd, 16)))
+	if d == I8 {
+		bytes += 2 * 16 * BF16.Bytes(1)
+	}
+	return bytes
 }
 
 // cache views the shape of a cache as heads of rows of so many elements: the heads of all sequences follow one another.
@@ -149,7 +165,7 @@ func (b *Buffer) Offset(linear int) int {
 		}
 		return linear * size // Check refuses the buffer
 	case KVBlock16, KVRows16:
-		return b.kvOffset(linear) * size
+		return b.kvOffset(linear)
 	case Word32:
 		return linear * 4
 	case Word64:
@@ -159,31 +175,30 @@ func (b *Buffer) Offset(linear int) int {
 	}
 }
 
-// kvOffset maps a cache element [head, row, k or v, dim] to its place, counted in elements. A block is 16 rows: first
-// K, then V, each 16 x hd with hd padded to 16. In fragment order a fragment is 16 rows by 16 dims of 256 elements, 8
-// a lane: the A operand of mma.m16n8k16 with rows as M and dims as K for K, and dims as M and rows as K for V (which
-// is stored transposed so). The key's dims are permuted inside a fragment so that a lane's operand of the other side
-// is contiguous.
+// kvOffset maps a cache element [head, row, k or v, dim] to its byte. A block is 16 rows: first K, then V, each 16 x hd
+// with hd padded to 16, then of I8 the scales: those of K and V of a row side by side. In fragment order a fragment is
+// 16 rows by 16 dims of 256 elements, 8 a lane: the A operand of mma.m16n8k16 with rows as M and dims as K for K, and
+// dims as M and rows as K for V (which is stored transposed so). The key's dims are permuted inside a fragment so that
+// a lane's operand of the other side is contiguous.
 func (b *Buffer) kvOffset(linear int) int {
 	_, rows, hd, _ := b.cache()
 	dim := linear % hd
 	isV := linear / hd % 2
 	row := linear / hd / 2 % rows
 	head := linear / hd / 2 / rows
-	hdp := roundUp(hd, 16)
-	block := (head*(roundUp(rows, 16)/16)+row/16)*2 + isV
-	base := block * 16 * hdp
+	hdp, size := roundUp(hd, 16), b.DType.Bits()/8
+	base := (head*(roundUp(rows, 16)/16)+row/16)*CacheBlock(b.DType, hd) + isV*16*hdp*size
 	if b.Layout.Kind == KVRows16 {
-		return base + row%16*hdp + dim
+		return base + (row%16*hdp+dim)*size
 	}
-	base += dim / 16 * 256
+	base += dim / 16 * 256 * size
 	r, d := row%16, dim%16
 	if isV == 0 {
 		lane := r%8*4 + d/4
 		reg := r/8 + d%4/2*2
-		return base + lane*8 + reg*2 + d%2
+		return base + (lane*8+reg*2+d%2)*size
 	}
 	lane := d%8*4 + r%8/2
 	reg := d/8 + r/8*2
-	return base + lane*8 + reg*2 + r%2
+	return base + (lane*8+reg*2+r%2)*size
 }

@@ -16,9 +16,9 @@ func TestLayoutsAreInjective(t *testing.T) {
 	}{
 		{RowMajor, []DType{F32, BF16, I8}, [][]int{{1}, {17}, {3, 5}, {2, 3, 5, 7}}},
 		{Tile8x32, []DType{F32, F16, BF16}, [][]int{{1, 1}, {8, 32}, {9, 33}, {23, 100}, {64, 31}}},
-		{KVBlock16, []DType{BF16, F16, F32},
+		{KVBlock16, []DType{BF16, F16, F32, I8},
 			[][]int{{1, 1, 2, 1}, {2, 16, 2, 16}, {3, 33, 2, 24}, {1, 50, 2, 20}, {2, 15, 2, 64}, {3, 2, 17, 2, 24}}},
-		{KVRows16, []DType{BF16, F32}, [][]int{{1, 1, 2, 1}, {2, 16, 2, 16}, {3, 33, 2, 24}, {2, 15, 2, 64},
+		{KVRows16, []DType{BF16, F32, I8}, [][]int{{1, 1, 2, 1}, {2, 16, 2, 16}, {3, 33, 2, 24}, {2, 15, 2, 64},
 			{2, 3, 18, 2, 20}}},
 		{Word32, []DType{BF16, F16}, [][]int{{1}, {33}, {3, 5}}},
 		{Word64, []DType{F32, I32}, [][]int{{1}, {33}, {4, 2, 18}}},
@@ -42,6 +42,23 @@ func TestLayoutsAreInjective(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Of a cache of integers, the last bytes of each block are left for a scale of 16 bits for K and V of each row.
+func TestScaledRows(t *testing.T) {
+	for _, kind := range []LayoutKind{KVBlock16, KVRows16} {
+		b := &Buffer{DType: I8, Shape: []int{3, 33, 2, 24}, Layout: Layout{Kind: kind}}
+		require.True(t, b.ScaledRows())
+		require.Equal(t, F32, b.ValueType())
+		block := CacheBlock(I8, 24)
+		require.Equal(t, 2*16*32+2*16*2, block)
+		require.Equal(t, 3*3*block, b.Bytes())
+		for e := range b.Numel() {
+			require.Less(t, b.Offset(e)%block, 2*16*32)
+		}
+	}
+	require.False(t, (&Buffer{DType: I8, Shape: []int{3, 33, 2, 24}}).ScaledRows())
+	require.Equal(t, 2*16*32*2, CacheBlock(BF16, 24))
 }
 
 func TestLayoutStrings(t *testing.T) {

@@ -103,7 +103,10 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 	}
 	if tensorCores {
 		s.WarpHeads = min(8*((group+8*warps-1)/(8*warps)), (group+1)/2*2)
-		s.Unit = 2*group*(s.PaddedHead+16) + 64*s.PaddedHead
+		s.Unit = 2*group*(s.PaddedHead+16) + CacheBlock(m.Cache, m.HeadDim)
+		if m.Cache == I8 {
+			s.Unit += 2 * 2 * s.PaddedHead // k and v as they are handed over
+		}
 	}
 	return s
 }

@@ -19,7 +19,7 @@ const tileRows = 8
 func chunkThatFits(c *Case, _ string) int {
 	m := c.Model
 	inFlight := c.rows[InFlight].Default
-	piece := (m.Cache.Bytes(16*2*((m.HeadDim+15)/16*16)) + ir.ChunkUnit - 1) / ir.ChunkUnit * ir.ChunkUnit
+	piece := (ir.CacheBlock(m.Cache, m.HeadDim) + ir.ChunkUnit - 1) / ir.ChunkUnit * ir.ChunkUnit
 	chunk, least := max(c.rows[ChunkBytes].Default, piece), max(ir.MinChunk, piece)
 	if even := c.evenChunk(); even >= least {
 		chunk = even

@@ -267,7 +267,10 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		out := l.scratch(l.named("attn"), l.m.Activations, size)
 		l.value[n.Name] = out
 		kv := l.named("kv")
-		l.buffer(kv, ir.KVCache, l.m.Cache, ir.HBM, l.tokens.caches(l.m.KVHeads, l.m.MaxSeq, 2, l.m.HeadDim)...)
+		b := l.buffer(kv, ir.KVCache, l.m.Cache, ir.HBM, l.tokens.caches(l.m.KVHeads, l.m.MaxSeq, 2, l.m.HeadDim)...)
+		if l.m.Cache == ir.I8 {
+			b.Layout.Kind = ir.KVRows16 // whose blocks have scales; pass tile says in which order the elements are
+		}
 		l.stage(n, out, l.perHead(), l.attention(n, out, kv, in(0), in(1), in(2)))
 	case "kv_append":
 		return l.append(n, in(0))

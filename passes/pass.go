@@ -42,6 +42,7 @@ type Source struct {
 	DType       *ir.DType              // of the compiled model; nil: that of the checkpoint
 	AssumeInert []string               // config fields that the user vouches for
 	Formats     WeightFormats          // how matrices are stored; nil: as the weights of the model are
+	Cache       *ir.DType              // of rows of K and V; nil: that of the model
 }
 
 // DefaultMaxSeq bounds the positions compiled for when the user names no number: the KV cache is allocated in full, and

@@ -11,18 +11,21 @@ import (
 
 // Quantise is the pass that decides how the matrices of the graph are stored: as the checkpoint has them, or as
 // integers or fp8 with scales where the user asks for it. Vectors, and matrices with fewer columns than a block has,
-// are left as they are.
+// are left as they are. So is the cache, unless the user asks for another type.
 //
 // Matrices of a default below 8 bits leave the head and the embedding at 8: every token depends on them, and their
 // errors are not averaged out by layers behind them.
 var Quantise = Pass{
 	Name:  "quantise",
-	Doc:   "choose how matrices are stored: as the checkpoint has them, or quantised",
+	Doc:   "choose how matrices and the cache are stored: as the checkpoint has them, or quantised",
 	After: []string{"import"},
 	Run:   runQuantise,
 }
 
 func runQuantise(s *State) error {
+	if s.Source.Cache != nil {
+		s.Graph.Model.Cache = *s.Source.Cache
+	}
 	if len(s.Source.Formats) == 0 {
 		return nil
 	}

@@ -48,6 +48,9 @@ func setTileLayout(p *ir.Program, b *ir.Buffer) {
 	case b.Layout.Kind == ir.Tile8x128: // quantised
 	case b.Kind == ir.Weight && len(b.Shape) == 2:
 		b.Layout.Kind = ir.Tile8x32
+	case b.ScaledRows() && p.Target.RunsOnTensorCores(p.Model.Activations): // integers are multiplied as these
+		b.Layout.Kind = ir.KVBlock16
+	case b.ScaledRows():
 	case b.Kind == ir.KVCache && p.Target.RunsOnTensorCores(b.DType):
 		b.Layout.Kind = ir.KVBlock16
 	case b.Kind == ir.KVCache:
@@ -184,8 +187,7 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 // Splits take chunks round robin.
 func chunkRows(p *ir.Program) int {
 	m := &p.Model
-	rows := knobs.ChunkBytes.Of(&p.Config) / m.Cache.Bytes(2*((m.HeadDim+15)/16*16))
-	return max(16, min(128, rows/16*16))
+	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&p.Config)/ir.CacheBlock(m.Cache, m.HeadDim)))
 }
 
 // A splitter turns the attention stage of a layer into one over splits and one that combines them.

@@ -41,7 +41,7 @@ func attention(w *worker, o *op) error {
 				seen = append(seen, a.score(q, w.row(&a.keys, b, r, kv)))
 			}
 			for _, r := range own {
-				seen = append(seen, a.score(q, a.ownRow(&a.ownKeys, r, b, kv)))
+				seen = append(seen, a.score(q, a.ownKeys.row(r*a.kvHeads+kv, r == b)))
 			}
 			to := out[(b*a.heads+h)*width:][:width]
 			acc := to[:a.hd]
@@ -50,15 +50,11 @@ func attention(w *worker, o *op) error {
 			for i, score := range seen {
 				p := exp(score - top)
 				sum += p
-				switch r := rows + i; {
-				case r < len(a.keys.rows):
-					accumulate(acc, a.values.st.round.of(p), w.row(&a.values, b, r, kv))
-				default:
+				if r := rows + i; r < len(a.keys.rows) {
+					w.weigh(acc, &a.values, p, w.row(&a.values, b, r, kv), false)
+				} else {
 					r := own[r-len(a.keys.rows)]
-					if r != b {
-						p = a.values.st.round.of(p)
-					}
-					accumulate(acc, p, a.ownRow(&a.ownValues, r, b, kv))
+					w.weigh(acc, &a.values, p, a.ownValues.row(r*a.kvHeads+kv, r == b), r == b)
 				}
 			}
 			switch {
@@ -102,14 +98,6 @@ type attended struct {
 	window                    int   // rows that a query sees, its own included; 0: all
 }
 
-// ownRows are the rows of a pass, [batch, kvHeads, hd], as they are given and as the cache will have them.
-type ownRows struct{ given, cached []float32 }
-
-func (w *worker) ownRows(o, cache *operand) ownRows {
-	given := w.exchanged(o, cache)
-	return ownRows{given, cache.st.round.all(given)}
-}
-
 // seen returns the first row of the cache that query b sees, and the rows of the pass that it sees.
 func (a *attended) seen(b int) (from int, own []int) {
 	end := len(a.own)
@@ -130,21 +118,12 @@ func (a *attended) seen(b int) (from int, own []int) {
 }
 
 // score is what a query makes of a key.
-func (a *attended) score(q, k []float32) float32 {
-	score := dot(q, k) * a.scale
+func (a *attended) score(q []float32, k row) float32 {
+	score := dot(q, k.elements) * k.scale * a.scale
 	if a.cap > 0 {
 		score = bounded(score, a.cap)
 	}
 	return score
-}
-
-// ownRow returns a head of a row of the pass as query b sees it.
-func (a *attended) ownRow(x *ownRows, r, b, kv int) []float32 {
-	from := x.given
-	if r != b {
-		from = x.cached
-	}
-	return from[(r*a.kvHeads+kv)*a.hd:][:a.hd]
 }
 
 func (w *worker) attended(o *op) (a attended, err error) {
@@ -174,7 +153,7 @@ func (w *worker) attended(o *op) (a attended, err error) {
 			len(a.values.rows))
 	}
 	if len(o.in) == 5 { // read whether it is used or not: what a task polls does not depend on the position
-		a.ownKeys, a.ownValues = w.ownRows(&o.in[3], &o.in[1]), w.ownRows(&o.in[4], &o.in[2])
+		a.ownKeys, a.ownValues = w.ownRows(&o.in[3], &o.in[1], a.hd), w.ownRows(&o.in[4], &o.in[2], a.hd)
 		if n, k, v := a.batch*a.kvHeads*a.hd, len(a.ownKeys.given), len(a.ownValues.given); k != n || v != n {
 			return a, w.misfit(o, "has rows of %d and %d elements, want %d each", k, v, n)
 		}
@@ -196,11 +175,14 @@ func (w *worker) attended(o *op) (a attended, err error) {
 }
 
 // exchanged returns an operand that meets rows of a cache. A temporary is rounded to the cache's type first, as a
-// buffer of an exchange has been.
+// buffer of an exchange has been; where that is integers, to the type that is exchanged.
 func (w *worker) exchanged(o, cache *operand) []float32 {
 	values := w.floats(o)
-	if o.st != nil || cache.st == nil {
+	switch {
+	case o.st != nil || cache.st == nil:
 		return values
+	case cache.st.rows != nil:
+		return rounderFor(w.vm.opts.Round, w.vm.activations).all(values)
 	}
 	return cache.st.round.all(values)
 }
@@ -223,10 +205,6 @@ type cache struct {
 	st                          *store
 	hd                          int
 	batch, rows, heads, numbers []int
-}
-
-func (w *worker) row(c *cache, b, r, h int) []float32 {
-	return w.read(c.st, c.batch[min(b, len(c.batch)-1)]+c.rows[r]+c.heads[h], c.hd)
 }
 
 // cache finds out which dimension of a view is which: [rows, hd], [rows, heads, hd], [batch, rows, heads, hd], or the
@@ -361,6 +339,9 @@ func kvAppend(w *worker, o *op) error {
 	if out := &o.out[0]; out.st != nil && out.n == 0 {
 		w.bits(&o.in[0]) // the row is another task's, but who waits for it polls it
 		return nil
+	}
+	if out := &o.out[0]; out.st != nil && out.st.rows != nil {
+		return w.emit(o, w.exchanged(&o.in[0], out), w.last(&o.in[0]))
 	}
 	return copyElements(w, o)
 }

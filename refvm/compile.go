@@ -20,18 +20,19 @@ type Options struct {
 // VM runs one flat program: a variant of a native one, or a program of the AMK profile. It is for one
 // goroutine at a time; a step spreads its tasks over goroutines of its own.
 type VM struct {
-	flat     *ir.Flat
-	mem      *memory
-	opts     Options
-	halves   bool // activations are handed over in 16 bits
-	tasks    []task
-	inOrder  []int32 // the tasks in program order
-	counters []atomic.Int64
-	steps    atomic.Uint32 // steps begun: what task.done holds once it has run in this one
-	failed   atomic.Bool
-	workers  []*worker
-	touched  [][]Touch // by task, under Options.Record
-	tried    int       // positions at which lengths of views were evaluated one by one
+	flat *ir.Flat
+	mem  *memory
+	opts Options
+	// activations is the type that values are handed over in, where that is 16 bits, and else F32
+	activations ir.DType
+	tasks       []task
+	inOrder     []int32 // the tasks in program order
+	counters    []atomic.Int64
+	steps       atomic.Uint32 // steps begun: what task.done holds once it has run in this one
+	failed      atomic.Bool
+	workers     []*worker
+	touched     [][]Touch // by task, under Options.Record
+	tried       int       // positions at which lengths of views were evaluated one by one
 }
 
 // A task is ready to run: views and kernels are resolved, and what may start when is known.
@@ -68,9 +69,11 @@ func New(flat *ir.Flat, w Weights, opts Options) (*VM, error) {
 
 func newVM(flat *ir.Flat, mem *memory, opts Options) (*VM, error) {
 	vm := &VM{flat: flat, mem: mem, opts: opts}
-	vm.halves = slices.ContainsFunc(flat.Buffers, func(b ir.Buffer) bool {
+	if i := slices.IndexFunc(flat.Buffers, func(b ir.Buffer) bool {
 		return b.Kind == ir.Activation && b.DType.Bits() == 16
-	})
+	}); i >= 0 {
+		vm.activations = flat.Buffers[i].DType
+	}
 	vm.tasks = make([]task, len(flat.Tasks))
 	vm.counters = make([]atomic.Int64, len(flat.Counters))
 	last := map[int]int32{} // by SM
@@ -176,9 +179,9 @@ func (vm *VM) compileOp(t *task, o *op, src *ir.FlatOp, temps *temps) error {
 		if b.Kind.ReadOnly() {
 			return fail("writes %s, which is a %v", b.Name, b.Kind)
 		}
-		out[k] = b.DType
+		out[k] = b.ValueType()
 	}
-	if problem := checkTypes(&src.Op, in, out); problem != "" {
+	if problem := cmp.Or(checkTypes(&src.Op, in, out), checkScaledRows(o)); problem != "" {
 		return fail("%s", problem)
 	}
 	if problem := cmp.Or(vm.checkLengths(o), checkShare(o)); problem != "" {

@@ -20,7 +20,8 @@ const (
 
 // roundsFor reports whether a product with a matrix rounds the vector first: the matrix is quantised.
 func (w *worker) roundsFor(matrix *operand) bool {
-	return w.vm.opts.Round == Device && w.vm.halves && matrix.st != nil && matrix.st.buf.Layout.Kind == ir.Tile8x128
+	return w.vm.opts.Round == Device && w.vm.activations.Bits() == 16 && matrix.st != nil &&
+		matrix.st.buf.Layout.Kind == ir.Tile8x128
 }
 
 // magnitude returns the bits of the largest magnitude of a vector, and of leastLargest at least. Floats of one sign are

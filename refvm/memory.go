@@ -26,6 +26,7 @@ type store struct {
 	data  []float32
 	ints  bool            // elements are int32, kept as their bits
 	round rounder         // of values written
+	rows  *scaledRows     // of a cache of integers; nil: elements are values
 	owner []int32         // SMEM: 1 + the SM that touched the element first in this step, 0 while none has
 	step  [ir.MaxRank]int // row-major strides, in elements
 }
@@ -56,7 +57,8 @@ func newMemory(flat *ir.Flat, load supply, round Rounding) (*memory, error) {
 				"has the shape %v, want 1 to %d positive dimensions and at most %d elements", b.Shape, ir.MaxRank,
 				maxElements)
 		}
-		s := &store{index: i, buf: b, ints: b.DType == ir.I32, round: rounderFor(round, b.DType)}
+		s := &store{index: i, buf: b, ints: b.DType == ir.I32, round: rounderFor(round, b.DType),
+			rows: newScaledRows(b, round)}
 		for d, n := len(b.Shape)-1, 1; d >= 0; d-- {
 			s.step[d] = n
 			n *= b.Shape[d]

@@ -276,6 +276,8 @@ func (w *worker) put(o *op, out *operand, v value) error {
 func (s *store) write(lo int, from []float32, v value) {
 	to := s.data[lo : lo+len(from)]
 	switch {
+	case s.rows != nil:
+		s.rows.set(lo, to, from)
 	case s.ints == v.ints && (s.round == nil || v.ints):
 		copy(to, from)
 	case s.ints:

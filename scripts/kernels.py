@@ -24,8 +24,9 @@ SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
 PAGES_IN_TURN = {"page_allocation": "none"}
 SPLIT_WINDOW = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"chunk_bytes": 4096}}
 
-# (target, model, dtype, configuration): every architecture in the dtype it is for, and every dtype on the oldest and on
-# Hopper; what else the loop over layers can be, on each way of filling the ring; and what else the stream can wait for.
+# (target, model, dtype, configuration, flags): every architecture in the dtype it is for, and every dtype on the oldest
+# and on Hopper; what else the loop over layers can be, on each way of filling the ring; what else the stream can wait
+# for; and caches of integers, which bf16 and fp16 multiply in ways of their own.
 CASES = [
     ("t4", "pycoder-5m", "fp16", {}),
     ("t4", "zoo/llama-odd-dims", "bf16", {}),
@@ -40,7 +41,9 @@ CASES = [
     ("t4", "zoo/olmo3-windows", "fp32", {}),
     ("t4", "zoo/nemotron-half", "fp32", {"tiling": {"exchange": {"flagged": 0}}}),
     ("t4", "quantised/models/llama-ct-fp8", "fp16", {}),
+    ("t4", "zoo/qwen3-odd-dims", "fp16", {}, "--cache", "int8"),
     ("a100", "pycoder-5m", "bf16", {}),
+    ("a100", "zoo/llama-gqa", "fp16", {}, "--cache", "int8"),
     ("a100", "zoo/llama-gqa", "bf16", {"tiling": BARRIERS}),
     ("a100", "quantised/models/llama-ct-fp8", "bf16", {}),  # which has no instruction that widens e4m3
     ("a10g", "zoo/llama-gqa", "fp16", {}),
@@ -74,6 +77,7 @@ CASES = [
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": NO_STOCK}),
     ("h200", "zoo/mistral-window", "bf16", {"tiling": SPLIT_WINDOW}),
     ("h200", "zoo/mistral-window", "fp32", {"tiling": SPLIT_WINDOW}),
+    ("h200", "zoo/mistral-window", "bf16", {"tiling": SPLIT_WINDOW}, "--cache", "int8"),
     ("b200", "pycoder-5m", "bf16", {}),
     ("sm_103", "zoo/llama-gqa", "bf16", {}),
     ("sm_110", "zoo/llama-gqa", "bf16", {}),
@@ -92,24 +96,24 @@ def sources(case) -> list:
     Its measured forms are the same bodies with other `if constexpr`s, so they are compiled once for an architecture,
     and once for a configuration. The reference knows the shapes, the dtype and the architecture, and no schedule.
     """
-    target, model, dtype, config = case
+    target, model, dtype, config, *flags = case
     before = CASES[:CASES.index(case)]
     out = ["megakernel.cu"]
     if all(target != c[0] for c in before) or all(config != c[3] for c in before):
         out.append("measure.cu")
-    if all((target, model, dtype) != c[:3] for c in before):
+    if all((target, model, dtype, *flags) != c[:3] + c[4:] for c in before):
         out.append("reference.cu")
     return out
 
 
 def compile_case(case, tmp):
-    target, model, dtype, config = case
+    target, model, dtype, config, *flags = case
     out = os.path.join(tmp, f"{CASES.index(case)}_{target}_{os.path.basename(model)}_{dtype}")
     with open(out + ".json", "w") as file:
         json.dump(config, file)
     start = time.time()
     emit = [os.path.join(ROOT, "amkc"), os.path.join(ROOT, "testdata/models", model), "-o", out,
-            "--target", target, "--dtype", dtype, "--config", out + ".json", "--no-build"]
+            "--target", target, "--dtype", dtype, "--config", out + ".json", "--no-build", *flags]
     if target.startswith("sm_"):  # an architecture without a record of its own, of some size
         emit += ["--num-sms", "20"]
     run = subprocess.run(emit, capture_output=True, text=True)
@@ -134,7 +138,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as tmp, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for case, error, seconds in pool.map(lambda c: compile_case(c, tmp), CASES):
             print(f"{'FAIL' if error else 'ok  '} {case[0]:11} {case[1]:20} {case[2]}  {seconds:5.1f} s  "
-                  f"{json.dumps(case[3]) if case[3] else ''}".rstrip(), flush=True)
+                  f"{json.dumps(case[3]) if case[3] else ''} {' '.join(case[4:])}".rstrip(), flush=True)
             if error:
                 failed += 1
                 print(error)

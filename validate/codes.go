@@ -47,7 +47,8 @@ Change the dtype of the buffer.`)
 	CodeLayout = diag.New("AMK3106", "dtype, layout, kind and space of a buffer do not fit together", `
 Exchange words hold one 16-bit (word32) or 32-bit (word64) value of an ACTIVATION in GLOBAL_SCRATCH; tile8x32 is for
 weight matrices of F32, F16 or BF16, tile8x128 with scales for quantised ones, the kv layouts for caches [heads, rows,
-2, head_dim]; buffers in SMEM are row-major activations. Types of less than a byte cannot be written.
+2, head_dim]; buffers in SMEM are row-major activations. Types of less than a byte cannot be written. A cache of I8 in
+a kv layout has a scale for each row of K and of V of a head: ATTENTION_TILE and KV_APPEND alone touch such rows, whole.
 
     buffer L{i}.h for 0..1 ACTIVATION F32 [64] GLOBAL_SCRATCH word32      # word32 holds 16-bit values
 

@@ -70,6 +70,7 @@ func (p *Proof) checkTaskOperands(t int32, task *ir.Task) bool {
 		in, out = in[:0], out[:0]
 		for i := range op.In {
 			in = append(in, p.operand(task, op, &op.In[i], op.InBuf[i]))
+			p.checkScaledRows(task, op, &op.In[i], op.InBuf[i], form.Input(i).Role)
 		}
 		for i := range op.Out {
 			b := op.OutBuf[i]
@@ -78,6 +79,7 @@ func (p *Proof) checkTaskOperands(t int32, task *ir.Task) bool {
 				continue
 			}
 			out = append(out, p.operand(task, op, &op.Out[i], b))
+			p.checkScaledRows(task, op, &op.Out[i], b, form.Output(i).Role)
 			if buf := &p.flat.Buffers[b]; buf.Kind.ReadOnly() {
 				p.Errorf(CodeReadOnly, taskPos(task), "%s writes %s, a %s, which no task of a step may write", op.Code,
 					buf.Name, buf.Kind).Suggest("write to an ACTIVATION")
@@ -135,6 +137,27 @@ func (p *Proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) vi
 		}
 	}
 	return v
+}
+
+// checkScaledRows: a row of integers shares a scale, which its view does not say. Whoever touches the row has all of
+// it, and is an op that knows of the scale.
+func (p *Proof) checkScaledRows(task *ir.Task, o *ir.FlatOp, of *ir.Operand, buf int, role op.Role) {
+	if buf < 0 || !p.flat.Buffers[buf].ScaledRows() {
+		return
+	}
+	b := &p.flat.Buffers[buf]
+	if role != op.Cache && role != op.Appended {
+		p.Errorf(CodeLayout, taskPos(task), "%s touches %s, whose rows are %s with a scale; ATTENTION_TILE looks at "+
+			"such rows and KV_APPEND writes them, and no other op does", o.Code, b.Name, b.DType)
+		return
+	}
+	d := len(of.Dims) - 1
+	lo, ok1 := of.Dims[d].Lo.IsConst()
+	hi, ok2 := of.Dims[d].Hi.IsConst()
+	if !ok1 || !ok2 || lo != 0 || hi != b.Shape[d] || of.Dims[d].Shared() {
+		p.Errorf(CodeLayout, taskPos(task), "%s touches %s, a part of rows of %s that share a scale; want whole rows "+
+			"of %d elements", o.Code, of, b.DType, b.Shape[d])
+	}
 }
 
 // checkOwnCache: the position of a sequence says nothing of the caches of others.

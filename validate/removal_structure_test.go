@@ -185,6 +185,11 @@ var structureRemovals = []removal{
 	{validate.CodeLayout, "whose elements share bytes", oracle.Race,
 		stage("t", 0, "b[0] = COPY(in[0])") + stage("u", 1, "b[1] = COPY(in[0])") + emit(0),
 		func(m mutant) { m.Buffers[m.buffer("b")].DType = ir.I4 }, flatly, nil},
+	{validate.CodeLayout, "touches kv, whose rows are I8 with a scale", oracle.Malformed,
+		stage("t", 0, "kv[0,pos,0,0:2] = COPY(v[0:2])") + emit(0), scaledRows, flatly, nil},
+	{validate.CodeLayout, "a part of rows of I8 that share a scale", oracle.Race,
+		stage("t", 0, "kv[0,pos,0,0] = KV_APPEND(v[0])") + stage("u", 1, "kv[0,pos,0,1] = KV_APPEND(v[1])") + emit(0),
+		scaledRows, flatly, nil},
 
 	{ir.CodePage, "has -1 bytes in GLOBAL_SCRATCH", oracle.Malformed, one, func(m mutant) {
 		m.Pages[1].Bytes = -1
@@ -219,4 +224,10 @@ var structureRemovals = []removal{
 // more is a variant for one position more.
 func more(pos int) string {
 	return fmt.Sprintf("variant more pos %d..%d\ncounter step counter gpu\n", pos, pos) + emit(0)
+}
+
+// scaledRows makes the cache one of integers.
+func scaledRows(m mutant) {
+	kv := &m.Buffers[m.buffer("kv")]
+	kv.DType, kv.Layout.Kind = ir.I8, ir.KVRows16
 }

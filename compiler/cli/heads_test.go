@@ -40,22 +40,7 @@ func TestHeadsOfTheKernel(t *testing.T) {
 		code, _, stderr := amkc(c.model, "-o", dir, "--no-build", "--dtype", c.dtype, "--target", "h200",
 			"--random-weights", "1")
 		require.Equal(t, 0, code, stderr)
-		for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, header), nil, 0o600))
-		}
-		edit(t, filepath.Join(dir, "amk", "context.cuh"),
-			`asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");`, "block_barrier();")
-		for range 3 { // words of 16 bytes, of 4 and of 8
-			edit(t, filepath.Join(dir, "amk", "memory.cuh"), `asm volatile("ld.relaxed.gpu`,
-				`memcpy(&v, p, sizeof v);`+"\n  "+`asm("`)
-		}
-		headers, err := filepath.Glob(filepath.Join(dir, "amk", "*.cuh"))
-		require.NoError(t, err)
-		for _, header := range headers {
-			text, err := os.ReadFile(header)
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(header, assembly.ReplaceAll(text, nil), 0o600))
-		}
+		onCPU(t, dir)
 		for _, cores := range c.tensorCores {
 			program := filepath.Join(dir, "heads"+cores)
 			out, err := exec.Command(compiler, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,

@@ -28,6 +28,7 @@ type modelFlags struct {
 	memory     float64
 	dtype      string
 	weights    passes.WeightFormats
+	cache      string
 	maxSeq     int
 	config     string
 	inert      []string
@@ -53,6 +54,8 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 		"dtype of weights, activations and the cache; default: that of the checkpoint")
 	f.Var(&weightFormats{&m.weights}, "weights",
 		"store matrices as `SPEC` says, as int8 or 'int4:g128:asym,lm_head=int8'; default: in --dtype")
+	f.Var(newChoice(&m.cache, "", "int8"), "cache",
+		"store the keys and values of earlier positions in 8 bits, with a scale for each row; default: in --dtype")
 	f.Var(newCount(&m.maxSeq, 0, 1, passes.MostPositions), "max-seq",
 		fmt.Sprintf("compile for `N` positions, as 8192 or 8k; default: what the model was made for, at most %d",
 			passes.DefaultMaxSeq))
@@ -101,6 +104,9 @@ func (c *call) builtAlready(flag string, dirs ...string) error {
 // dtypes maps the names of --dtype.
 var dtypes = map[string]ir.DType{"bf16": ir.BF16, "fp16": ir.F16, "fp32": ir.F32}
 
+// caches maps the names of --cache.
+var caches = map[string]ir.DType{"int8": ir.I8}
+
 // forThisGPU reports whether the flags leave the target to the machine.
 func (m *modelFlags) forThisGPU(c *call) bool {
 	return !c.flags.Changed("target") || m.target == targetAuto
@@ -129,6 +135,9 @@ func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
 	}
 	if d, ok := dtypes[m.dtype]; ok {
 		o.DType = &d
+	}
+	if d, ok := caches[m.cache]; ok {
+		o.Cache = &d
 	}
 	if m.randomSeed != "" {
 		seed, err := strconv.ParseUint(m.randomSeed, 0, 64)

@@ -13,6 +13,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
+	"amkc/ir"
+	"amkc/refvm"
 )
 
 // The plain kernels of a build, compiled for the CPU, give the logits that transformers gives: with heads that are
@@ -39,41 +43,85 @@ func TestPlainKernels(t *testing.T) {
 	}
 	for model, positions := range cases {
 		t.Run(model, func(t *testing.T) {
-			dir, from := filepath.Join(t.TempDir(), "build"), models+"zoo/"+model
-			code, _, stderr := amkc(from, "-o", dir, "--no-build", "--dtype", "fp32", "--target", "h200")
-			require.Equal(t, 0, code, stderr)
-			for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} {
-				require.NoError(t, os.WriteFile(filepath.Join(dir, header), nil, 0o600))
-			}
-			edit(t, filepath.Join(dir, "amk", "reference.cuh"), "kReferenceThreads = 256", "kReferenceThreads = 32")
-			source, err := os.ReadFile(filepath.Join(dir, "reference.cu"))
-			require.NoError(t, err)
-			var kernels []string
-			for _, m := range regexp.MustCompile(`__global__ void (\w+)\(`).FindAllSubmatch(source, -1) {
-				kernels = append(kernels, `{"`+string(m[1])+`", `+string(m[1])+`}`)
-			}
-			program := filepath.Join(dir, "plain")
-			out, err := exec.Command(compiler, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,
-				"-DKERNELS="+strings.Join(kernels, ", "), "-o", program, "testdata/plain.cc").CombinedOutput()
-			require.NoError(t, err, "%s", out)
-
-			ids, _ := readNPY[int32](t, from+"/ref_input_ids.npy")
-			want, shape := readNPY[float32](t, from+"/ref_logits_f32.npy")
-			args := []string{filepath.Join(dir, "weights.safetensors")}
-			for _, id := range ids[:positions] {
-				args = append(args, strconv.Itoa(int(id)))
-			}
-			out, err = exec.Command(program, args...).Output()
-			require.NoError(t, err)
-			var got []float32
-			for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-				v, err := strconv.ParseFloat(lines.Text(), 32)
-				require.NoError(t, err)
-				got = append(got, float32(v))
-			}
+			want, shape := readNPY[float32](t, models+"zoo/"+model+"/ref_logits_f32.npy")
+			got := plainLogits(t, compiler, models+"zoo/"+model, positions)
 			require.LessOrEqual(t, maxError(t, got, want[:positions*shape[len(shape)-1]]), maxLogitError)
 		})
 	}
+}
+
+// With a cache of integers they give the logits that the reference VM gives, as far as both round k and v alike: with
+// heads as they are handed over, behind a window, and with heads that are normalised.
+func TestPlainKernelsOfIntegers(t *testing.T) {
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	const positions = 13
+	for _, model := range []string{"llama-gqa", "mistral-window-narrow", "qwen3-window-half"} {
+		t.Run(model, func(t *testing.T) {
+			from := models + "zoo/" + model
+			got := plainLogits(t, compiler, from, positions, "--cache", "int8")
+			require.LessOrEqual(t, maxError(t, got, vmLogits(t, from, positions, ir.I8)), 10*maxLogitError)
+			require.Greater(t, maxError(t, got, vmLogits(t, from, positions, ir.F32)), 10*maxLogitError)
+		})
+	}
+}
+
+// vmLogits are those of the reference VM in fp32, with a type for the cache.
+func vmLogits(t *testing.T, model string, positions int, cache ir.DType) (logits []float32) {
+	t.Helper()
+	dtype := ir.F32
+	l, err := builder.RunPasses(builder.Options{Model: model, Target: ir.FindTarget("h200"), DType: &dtype,
+		Cache: &cache})
+	require.NoError(t, err)
+	defer l.Close()
+	vm, err := refvm.NewSession(l.Program, l.Weights, refvm.Options{Round: refvm.Device})
+	require.NoError(t, err)
+	ids, _ := readNPY[int32](t, model+"/ref_input_ids.npy")
+	for _, id := range ids[:positions] {
+		step, _, err := vm.Step(int(id))
+		require.NoError(t, err)
+		logits = append(logits, step...)
+	}
+	return logits
+}
+
+// plainLogits compiles the plain kernels of a build in fp32, and returns their logits at the first positions.
+func plainLogits(t *testing.T, compiler, from string, positions int, flags ...string) (logits []float32) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "build")
+	code, _, stderr := amkc(append([]string{from, "-o", dir, "--no-build", "--dtype", "fp32", "--target", "h200"},
+		flags...)...)
+	require.Equal(t, 0, code, stderr)
+	for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, header), nil, 0o600))
+	}
+	edit(t, filepath.Join(dir, "amk", "reference_values.cuh"), "kReferenceThreads = 256", "kReferenceThreads = 32")
+	source, err := os.ReadFile(filepath.Join(dir, "reference.cu"))
+	require.NoError(t, err)
+	var kernels []string
+	for _, m := range regexp.MustCompile(`__global__ void (\w+)\(`).FindAllSubmatch(source, -1) {
+		kernels = append(kernels, `{"`+string(m[1])+`", `+string(m[1])+`}`)
+	}
+	program := filepath.Join(dir, "plain")
+	out, err := exec.Command(compiler, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,
+		"-DKERNELS="+strings.Join(kernels, ", "), "-o", program, "testdata/plain.cc").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	ids, _ := readNPY[int32](t, from+"/ref_input_ids.npy")
+	args := []string{filepath.Join(dir, "weights.safetensors")}
+	for _, id := range ids[:positions] {
+		args = append(args, strconv.Itoa(int(id)))
+	}
+	out, err = exec.Command(program, args...).Output()
+	require.NoError(t, err)
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		v, err := strconv.ParseFloat(lines.Text(), 32)
+		require.NoError(t, err)
+		logits = append(logits, float32(v))
+	}
+	return logits
 }
 
 // edit replaces text in a file.

@@ -29,6 +29,7 @@ type qualityFlags struct {
 	against      string
 	againstDType string
 	againstForms passes.WeightFormats
+	againstCache string
 	source       idSource
 	window       int // 0: the default
 	tokens       int // 0: all
@@ -44,11 +45,11 @@ func qualityVerb() verb {
 		details: "Perplexities of both, the KL divergence of the first from the one after --against, how often both " +
 			"expect the\n" +
 			"same token most, by how much their logits differ, and how long they decode greedily alike.\n" +
-			"The reference VM rounds where the kernel rounds. --dtype, --weights, --config, --name and --dump-ir " +
-			"are for the\n" +
-			"first model alone, and --against-dtype and --against-weights are for the other; all other flags of " +
-			"compiling are\n" +
-			"for both.\n" +
+			"The reference VM rounds where the kernel rounds. --dtype, --weights, --cache, --config, --name and " +
+			"--dump-ir are\n" +
+			"for the first model alone, and --against-dtype, --against-weights and --against-cache are for the " +
+			"other; all other\n" +
+			"flags of compiling are for both.\n" +
 			"On a GPU a model is built first, into a cache, and the next time found there.",
 		flags: q.define,
 		run:   q.run,
@@ -61,6 +62,8 @@ func (q *qualityFlags) define(f *pflag.FlagSet) {
 		"what --dtype is for the model after --against; default: that of its checkpoint")
 	f.Var(&weightFormats{&q.againstForms}, "against-weights",
 		"what --weights is for the model after --against: `SPEC`; default: in its dtype")
+	f.Var(newChoice(&q.againstCache, "", "int8"), "against-cache",
+		"what --cache is for the model after --against; default: in its dtype")
 	q.source.define(f)
 	f.Var(newCount(&q.tokens, 0, 2, math.MaxInt32), "tokens", "take `N` tokens of the text at most; default: all")
 	f.Var(newCount(&q.window, 0, 2, math.MaxInt32), "window", fmt.Sprintf("cut the text into windows of `N` tokens, "+
@@ -135,18 +138,19 @@ func (q *qualityFlags) sides(c *call, dir, against string) (*modelFlags, error) 
 	if err := q.model.forModels(c, dir, against); err != nil {
 		return nil, err
 	}
-	for _, own := range []string{"dtype", "weights", "config", "name", "dump-ir"} {
+	for _, own := range []string{"dtype", "weights", "cache", "config", "name", "dump-ir"} {
 		if c.flags.Changed(own) && isBuild(dir) {
 			return nil, c.builtAlready(own, dir)
 		}
 	}
-	for _, own := range []string{"against-dtype", "against-weights"} {
+	for _, own := range []string{"against-dtype", "against-weights", "against-cache"} {
 		if c.flags.Changed(own) && isBuild(against) {
 			return nil, c.builtAlready(own, against)
 		}
 	}
 	other := q.model
-	other.dtype, other.weights, other.config, other.name, other.dumpIR = q.againstDType, q.againstForms, "", "", ""
+	other.dtype, other.weights, other.cache = q.againstDType, q.againstForms, q.againstCache
+	other.config, other.name, other.dumpIR = "", "", ""
 	return &other, nil
 }
 

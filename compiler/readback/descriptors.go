@@ -261,7 +261,7 @@ func (b *builder) stageKnob(d *descriptor, k knobs.PerStage, n int) {
 // checkShare holds the rows of a chunk to the ring: whole blocks of 16 rows that fit a slot. A unit that has all the
 // rows of a head takes as many as fit, at most a block for each of the 8 warps.
 func (b *builder) checkShare(d *descriptor) {
-	block := 2 * 16 * ((b.facts.headDim + 15) / 16 * 16) * b.facts.dtypes.Cache.Bits() / 8
+	block := ir.CacheBlock(b.facts.dtypes.Cache, b.facts.headDim)
 	fit := knobs.ChunkBytes.Of(&b.p.Config) / block
 	if d.splits == 1 {
 		b.schedule.same(d.scope, "kShareRows", d.shareRows, 16*max(1, min(8, fit)), "the blocks that fit a ring slot")

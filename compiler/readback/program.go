@@ -190,8 +190,10 @@ func (b *builder) rotation(r *reader, at pos, number int) *rotation {
 	return &b.facts.rotations[number]
 }
 
-// elements are the types of element.cuh.
-var elements = map[string]ir.DType{"Bf16": ir.BF16, "Fp16": ir.F16, "Fp32": ir.F32}
+// elements are the types of element.cuh; the last is for caches alone.
+var elements = map[string]ir.DType{"Bf16": ir.BF16, "Fp16": ir.F16, "Fp32": ir.F32, integers: ir.I8}
+
+const integers = "Int8"
 
 // most bounds the constants that sizes are products of.
 const most = 1 << 24
@@ -202,8 +204,8 @@ func (b *builder) model() {
 	for name, to := range map[string]*ir.DType{weightElement: &m.dtypes.Weights, element: &m.dtypes.Activations,
 		cacheElement: &m.dtypes.Cache} {
 		dtype, known := elements[r.types[name].name]
-		if !known {
-			r.fail(pos{1, 1}, "no using %s = Bf16, Fp16 or Fp32", name)
+		if !known || dtype == ir.I8 && name != cacheElement {
+			r.fail(pos{1, 1}, "no using %s = Bf16, Fp16 or Fp32; a cache may be of %s", name, integers)
 		}
 		*to = dtype
 	}

@@ -37,6 +37,9 @@ func bytesOf(b *ir.Buffer, lo, n int) [][2]int {
 	case b.Layout.Words():
 		size := b.Offset(1)
 		return [][2]int{{lo * size, (lo + n) * size}}
+	case b.ScaledRows(): // a scale of each row follows the elements
+		out, hd := [][2]int{{lo, lo + n}}, b.Shape[len(b.Shape)-1]
+		return append(out, [2]int{b.Numel() + lo/hd, b.Numel() + (lo+n+hd-1)/hd})
 	case len(b.Pages) == 0 || b.Layout.Kind == ir.RowMajor:
 		return [][2]int{{lo * bits / 8, ((lo+n)*bits + 7) / 8}}
 	}

@@ -154,14 +154,21 @@ func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
 		}
 		return ""
 	}
+	scaled := func(buf int) bool { return buf >= 0 && f.Buffers[buf].ScaledRows() }
 	for i := range op.In {
 		if h := check(&op.In[i], op.InBuf[i]); h != "" {
 			return h
+		}
+		if scaled(op.InBuf[i]) && op.Code != ir.ATTENTION {
+			return fmt.Sprintf("%s reads rows of %s without their scales", op.Code, op.In[i].Buf)
 		}
 	}
 	for i := range op.Out {
 		if h := check(&op.Out[i], op.OutBuf[i]); h != "" {
 			return h
+		}
+		if scaled(op.OutBuf[i]) && op.Code != ir.KVAppend {
+			return fmt.Sprintf("%s writes rows of %s without their scales", op.Code, op.Out[i].Buf)
 		}
 	}
 	return ""

@@ -19,7 +19,8 @@ var ATTENTION = declare(Spec{
 		"many less one before it, where row e of a cache is at position e. With cap, a scaled score s becomes " +
 		"cap · tanh(s / cap). With flags=2 the result is partial, " +
 		"(acc[hd], m, l) per head: acc is not divided by l, and m is the largest score in natural units. A " +
-		"task without any row yields acc = 0, m = −Inf and l = 0.",
+		"task without any row yields acc = 0, m = −Inf and l = 0. Where rows of the cache are integers with a scale, " +
+		"k_row and v_row are taken as KV_APPEND rounds them.",
 	Params: []Param{
 		need(headDim), need(heads), need(kvHeads), need(scale),
 		{Key: "flags", Lo: -MaxInt, Hi: MaxInt, Doc: "2: the result is partial; other bits say nothing"},

@@ -41,7 +41,7 @@ func (s *Session) Bisect(ctx context.Context, progress Progress) (_ *BisectRepor
 		s.Reset()
 		err = errors.Join(err, t.close(), ref.Close())
 	}()
-	report := &BisectReport{Tolerance: TolerancesOfStages(s.facts.Model.DType, false)}
+	report := &BisectReport{Tolerance: TolerancesOfStages(&s.facts.Model, false)}
 	spans := checkSpans(s.info)
 	for i, span := range spans {
 		if err := s.bisectSpan(ctx, ref, t, span[0], span[1], report); err != nil {

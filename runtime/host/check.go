@@ -54,7 +54,7 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 		err = errors.Join(err, ref.Close())
 	}()
 	s.checked = false
-	report := &CheckReport{Tolerance: tolerances[s.facts.Model.DType]}
+	report := &CheckReport{Tolerance: toleranceOf(&s.facts.Model)}
 	spans := checkSpans(s.info)
 	for i, span := range spans {
 		if err := s.checkSpan(ctx, ref, span[0], span[1], report); err != nil {
@@ -191,7 +191,7 @@ func (s *Session) setCache(position int) error {
 		}
 		return s.stream.Synchronize()
 	}
-	pattern := madeUp(min(fillBytes, total), s.facts.Model.DType)
+	pattern := madeUp(min(fillBytes, total), &s.facts.Model)
 	for at := 0; at < total; at += len(pattern) {
 		if err := s.dev.CopyHtoD(s.mem.cache+driver.Ptr(at), pattern[:min(len(pattern), total-at)], nil); err != nil {
 			return err
@@ -200,17 +200,20 @@ func (s *Session) setCache(position int) error {
 	return nil
 }
 
-// madeUp returns elements of magnitude 1/8 to 1 and either sign.
-func madeUp(n int, dtype string) []byte {
+// madeUp returns elements of magnitude 1/8 to 1 and either sign. Of a cache of integers every two bytes are integers as
+// well as a scale of 1/1024 to 1/128.
+func madeUp(n int, m *Model) []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 0, n+8)
 	for i := uint64(0); len(b) < n; i++ {
 		r := mix(i)
 		exponent := uint32(r>>32) % 3
-		switch dtype {
-		case "F32":
+		switch {
+		case m.Cache == integerCache:
+			b = le.AppendUint16(b, uint16(r)&0x807F|uint16(117+exponent)<<7)
+		case m.DType == "F32":
 			b = le.AppendUint32(b, uint32(r)&0x807FFFFF|(124+exponent)<<23)
-		case "F16":
+		case m.DType == "F16":
 			b = le.AppendUint16(b, uint16(r)&0x83FF|uint16(12+exponent)<<10)
 		default:
 			b = le.AppendUint16(b, uint16(r)&0x807F|uint16(124+exponent)<<7)

@@ -81,7 +81,7 @@ func TestDeviceStructs(t *testing.T) {
 
 func TestMadeUpCacheIsFinite(t *testing.T) {
 	for _, dtype := range []string{"BF16", "F16", "F32"} {
-		b := madeUp(1<<16, dtype)
+		b := madeUp(1<<16, &Model{DType: dtype})
 		require.Len(t, b, 1<<16)
 		for i := 0; i < len(b); i += 4 {
 			var x float64
@@ -96,6 +96,15 @@ func TestMadeUpCacheIsFinite(t *testing.T) {
 			}
 			require.True(t, math.Abs(x) >= 0.125 && math.Abs(x) < 1, "%s: %v", dtype, x)
 		}
+	}
+}
+
+// What a cache of integers has for scales is finite too, and keeps its values near those of other caches.
+func TestMadeUpScalesAreSmall(t *testing.T) {
+	b := madeUp(1<<16, &Model{DType: "F16", Cache: "I8"})
+	for i := 0; i < len(b); i += 2 {
+		scale := float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[i:])) << 16))
+		require.True(t, math.Abs(scale) >= 1.0/1024 && math.Abs(scale) < 1.0/128, "%v", scale)
 	}
 }
 

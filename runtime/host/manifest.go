@@ -46,8 +46,9 @@ type Facts struct {
 // Model describes the compiled checkpoint, in the words of the program's `model` line. Rotated follows from its ops.
 type Model struct {
 	Name         string  `json:"name"`
-	Architecture string  `json:"architecture"` // LlamaForCausalLM
-	DType        string  `json:"dtype"`        // BF16, F16 or F32
+	Architecture string  `json:"architecture"`    // LlamaForCausalLM
+	DType        string  `json:"dtype"`           // BF16, F16 or F32
+	Cache        string  `json:"cache,omitempty"` // I8: K and V are kept as integers with scales; none: as DType
 	Layers       int     `json:"layers"`
 	Hidden       int     `json:"hidden"`
 	Intermediate int     `json:"intermediate"`
@@ -209,8 +210,14 @@ func (f *Facts) incomplete() string {
 	if elementBytes(f.Model.DType) == 0 {
 		return fmt.Sprintf("facts.model.dtype is %q; BF16, F16 and F32 are known", f.Model.DType)
 	}
+	if f.Model.Cache != "" && f.Model.Cache != integerCache {
+		return fmt.Sprintf("facts.model.cache is %q; %s is known, or none", f.Model.Cache, integerCache)
+	}
 	return ""
 }
+
+// integerCache is the type of a cache of integers.
+const integerCache = "I8"
 
 // elementBytes is the size of one element of a type, 0 for unknown ones.
 func elementBytes(dtype string) int {

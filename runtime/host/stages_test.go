@@ -43,13 +43,14 @@ func TestPlaces(t *testing.T) {
 
 func bound(rms, most float64) StageTolerances {
 	t := Tolerance{RMS: rms, Max: most}
-	return StageTolerances{0, t, t}
+	return StageTolerances{Attention: t, Other: t}
 }
 
 // One rounding is no error, however large the element; more is, however small it is beside the others; and attention
 // has rounded before.
 func TestStageTolerances(t *testing.T) {
-	same := TolerancesOfStages("BF16", false)
+	same, integers := TolerancesOfStages(&Model{DType: "BF16"}, false),
+		TolerancesOfStages(&Model{DType: "F32", Cache: "I8"}, false)
 	for _, c := range []struct {
 		stage     string
 		got, want []float32
@@ -67,8 +68,16 @@ func TestStageTolerances(t *testing.T) {
 		d, _ := FirstDifference(tinyModel, 0, []StagePair{{c.stage, c.got, c.want}}, same)
 		require.Equal(t, c.right, d == nil, "%s %v %v", c.stage, c.got, c.want)
 	}
-	require.Zero(t, TolerancesOfStages("F32", false).Rounding)
-	require.Equal(t, 2*tolerances["F16"].RMS, TolerancesOfStages("F16", true).Other.RMS)
+	row := []float32{127, 100, -90, 60, 127, 100, -90, 60}
+	next := []float32{127, 100, -90, 61, 127, 100, -90, 60}
+	d, _ := FirstDifference(tinyModel, 0, []StagePair{{"L00.kv", next, row}}, integers)
+	require.Nil(t, d, "an integer may be the next one")
+	d, _ = FirstDifference(tinyModel, 0, []StagePair{{"L00.kv", []float32{0, 100, -90, 60, 127, 100, -90, 60}, row}},
+		integers)
+	require.NotNil(t, d)
+	require.Zero(t, TolerancesOfStages(&Model{DType: "F32"}, false).Rounding)
+	require.Equal(t, 2*tolerances["F16"].RMS, TolerancesOfStages(&Model{DType: "F16"}, true).Other.RMS)
+	require.Equal(t, tolerances["BF16"], toleranceOf(&Model{DType: "F32", Cache: "I8"}))
 }
 
 func TestFirstDifference(t *testing.T) {

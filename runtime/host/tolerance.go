@@ -22,6 +22,15 @@ var tolerances = map[string]Tolerance{
 	"BF16": {RMS: 6e-2, Max: 1e-1},
 }
 
+// toleranceOf is the bound for the logits of a model. With a cache of integers, a last bit of k or v that differs may
+// be rounded to the next integer, which is as much as a rounding of BF16.
+func toleranceOf(m *Model) Tolerance {
+	if m.Cache == integerCache {
+		return tolerances["BF16"]
+	}
+	return tolerances[m.DType]
+}
+
 // StageTolerances bound the results of single stages, relative to their vector as it should be.
 type StageTolerances struct {
 	// Rounding is forgiven every element, relative to itself: one unit in the last place, because a result that is
@@ -30,30 +39,41 @@ type StageTolerances struct {
 	// which rounds inside: probabilities, relative to a maximum that depends on the order
 	Attention Tolerance `json:"attention"`
 	Other     Tolerance `json:"other"`
+	// what the cache has for a position, if that is integers, which differ by 1 in 127 at least
+	Cache *Tolerance `json:"cache,omitempty"`
 }
 
 // stageTolerances by element type, for stages that were given the same inputs.
 var stageTolerances = map[string]StageTolerances{
-	"F32":  {0, Tolerance{RMS: 5e-6, Max: 2e-5}, Tolerance{RMS: 5e-6, Max: 2e-5}},
-	"F16":  {0x1p-10, Tolerance{RMS: 1e-3, Max: 2.5e-3}, Tolerance{RMS: 5e-4, Max: 1e-3}},
-	"BF16": {0x1p-7, Tolerance{RMS: 8e-3, Max: 2e-2}, Tolerance{RMS: 5e-4, Max: 1e-3}},
+	"F32":  {0, Tolerance{RMS: 5e-6, Max: 2e-5}, Tolerance{RMS: 5e-6, Max: 2e-5}, nil},
+	"F16":  {0x1p-10, Tolerance{RMS: 1e-3, Max: 2.5e-3}, Tolerance{RMS: 5e-4, Max: 1e-3}, nil},
+	"BF16": {0x1p-7, Tolerance{RMS: 8e-3, Max: 2e-2}, Tolerance{RMS: 5e-4, Max: 1e-3}, nil},
 }
 
-// TolerancesOfStages returns the bounds for a dtype. In a chain every stage was given what the one before it made,
+// TolerancesOfStages returns the bounds for a model. In a chain every stage was given what the one before it made,
 // roundings included: then nothing is forgiven an element, and the bounds are twice those of the logits, because
 // single vectors stray further than what is summed from them. Without, every stage was given the same inputs.
-func TolerancesOfStages(dtype string, chain bool) StageTolerances {
+func TolerancesOfStages(m *Model, chain bool) StageTolerances {
 	if chain {
-		t := Tolerance{RMS: 2 * tolerances[dtype].RMS, Max: 2 * tolerances[dtype].Max}
-		return StageTolerances{0, t, t}
+		of := toleranceOf(m)
+		t := Tolerance{RMS: 2 * of.RMS, Max: 2 * of.Max}
+		return StageTolerances{Attention: t, Other: t}
 	}
-	return stageTolerances[dtype]
+	t := stageTolerances[m.DType]
+	if m.Cache == integerCache {
+		t.Attention = stageTolerances["BF16"].Attention
+		t.Cache = &Tolerance{RMS: 5e-3, Max: 9e-3}
+	}
+	return t
 }
 
 // of returns the bound of a stage.
 func (t StageTolerances) of(stage string) Tolerance {
 	if strings.HasSuffix(stage, ".attn") || strings.HasSuffix(stage, ".part") {
 		return t.Attention
+	}
+	if t.Cache != nil && strings.HasSuffix(stage, ".kv") {
+		return *t.Cache
 	}
 	return t.Other
 }

@@ -16,7 +16,8 @@ Correct the facts, or the program.`)
 	CodeElements = diag.New("AMK3121", "element types that the kernel does not combine", `
 A program may have one element type for its weights, one for its activations and one for its cache: dtype, activations
 and cache of the line "model". The kernel multiplies weights with activations, and activations with rows of the cache,
-as they are: it accepts F32, F16 or BF16, the same for all three. Other combinations run on the reference VM.
+as they are: it accepts F32, F16 or BF16, the same for all three. The cache may be I8 instead, whose rows have scales
+(amkc --cache int8). Other combinations run on the reference VM.
 
     model tiny ... dtype=BF16 cache=F32 ...
 

@@ -12,7 +12,7 @@ import (
 // than was proved. Each fact is held to what it speaks of:
 //
 //	Name, Architecture   nothing: they are labels, from which nothing is computed
-//	DTypes               weights, caches and 16-bit exchange words; one type for all three (AMK3121)
+//	DTypes               weights, caches and 16-bit exchange words; one type for all three, or I8 for caches (AMK3121)
 //	Layers               the number of caches
 //	Hidden               the weights of norms but those of attention; the columns of the embedding table and of the
 //	                     head's matrix
@@ -66,9 +66,9 @@ func (p *contract) disagree(at, format string, args ...any) *diag.Diagnostic {
 
 func (c *modelCheck) checkBuffers() {
 	p, m, caches := c.p, c.m, 0
-	if !m.IsUniform() {
+	if !m.OnDevice() {
 		p.Errorf(CodeElements, "", "the model has %s", m.DTypes).
-			Suggest("give all three the type %s, or another of F32, F16 and BF16", m.Weights)
+			Suggest("give all three the type %s, or another of F32, F16 and BF16; the cache may be I8", m.Weights)
 	}
 	for i := range p.flat.Buffers {
 		b := &p.flat.Buffers[i]

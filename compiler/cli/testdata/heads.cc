@@ -1,103 +1,6 @@
-// Runs the readers of attention's heads on the CPU: the threads of a block are contexts that take turns, and meet at
-// barriers and shuffles. Each form of norm and rotation is held to what it is by definition, in double precision.
-// Prints what differs. The test replaces inline assembly in a copy of the headers.
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <ucontext.h>
-
-template <class T> constexpr T min(T a, T b) { return b < a ? b : a; }
-template <class T> constexpr T max(T a, T b) { return a < b ? b : a; }
-#define __device__
-#define __host__
-#define __forceinline__ inline
-#define __noinline__
-#define __shared__
-#define __align__(n)
-
-// ---- threads ----
-
-constexpr unsigned kThreadsOfBlock = 256;
-struct Index {
-  unsigned x;
-};
-static Index threadIdx, blockIdx;
-static ucontext_t contexts[kThreadsOfBlock], done;
-static bool ended[kThreadsOfBlock];
-
-static void next_thread() {
-  const unsigned from = threadIdx.x;
-  unsigned to = from;
-  do to = (to + 1) % kThreadsOfBlock;
-  while (to != from && ended[to]);
-  if (to == from) return;
-  threadIdx.x = to;
-  swapcontext(&contexts[from], &contexts[to]);
-  threadIdx.x = from;
-}
-struct Gate {
-  unsigned come = 0, opened = 0;
-  void pass(unsigned threads) {
-    const unsigned before = opened;
-    if (++come == threads) come = 0, ++opened;
-    while (opened == before) next_thread();
-  }
-};
-static Gate of_block, of_warp[kThreadsOfBlock / 32];
-void block_barrier() { of_block.pass(kThreadsOfBlock); }
-void __syncwarp() { of_warp[threadIdx.x / 32].pass(32); }
-template <class T> T shuffled(T v, unsigned from) {
-  static T values[kThreadsOfBlock];
-  values[threadIdx.x] = v;
-  __syncwarp();
-  v = values[threadIdx.x / 32 * 32 + from];
-  __syncwarp();
-  return v;
-}
-float __shfl_xor_sync(unsigned, float v, int mask) { return shuffled(v, threadIdx.x % 32 ^ mask); }
-float __shfl_sync(unsigned, float v, int lane) { return shuffled(v, lane); }
-
-// ---- what CUDA has ----
-
-struct float2 { float x, y; };
-struct float4 { float x, y, z, w; };
-struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
-float2 make_float2(float x, float y) { return {x, y}; }
-uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
-uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-template <class T> T __ldg(const T* p) { return *p; }
-template <class T> T __ldcs(const T* p) { return *p; }
-template <class T> T atomicExch(T*, T) { abort(); }
-bool __all_sync(unsigned, bool) { abort(); }
-bool __any_sync(unsigned, bool) { abort(); }
-int __ffs(unsigned v) { return __builtin_ffs(v); }
-float rsqrtf(float v) { return 1 / sqrtf(v); }
-float __fdividef(float a, float b) { return a / b; }
-float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
-unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
-size_t __cvta_generic_to_shared(const void*) { abort(); }
-unsigned __byte_perm(unsigned a, unsigned b, unsigned choice) {
-  const uint64_t both = uint64_t(b) << 32 | a;
-  unsigned v = 0;
-  for (int i = 0; i < 4; ++i) v |= unsigned(both >> (choice >> 4 * i & 7) * 8 & 255) << 8 * i;
-  return v;
-}
-struct Half { unsigned short bits; };
-Half __float2bfloat16_rn(float v) {  // of finite values
-  const unsigned u = __float_as_uint(v);
-  return {static_cast<unsigned short>((u + 0x7fff + (u >> 16 & 1)) >> 16)};
-}
-unsigned short __bfloat16_as_ushort(Half h) { return h.bits; }
-struct __nv_bfloat162 {};
-struct __half2 {};
-template <class T> T __hmul2(T, T) { abort(); }
-Half __float2half_rn(float) { abort(); }
-Half __ushort_as_half(unsigned short) { abort(); }
-unsigned short __half_as_ushort(Half) { abort(); }
-float __half2float(Half) { abort(); }
+// Runs the readers of attention's heads on the CPU. Each form of norm and rotation is held to what it is by definition,
+// in double precision. Prints what differs.
+#include "block.h"
 
 #include "schedule.h"
 #include "model_config.h"
@@ -207,9 +110,7 @@ static void block() {
   read<Form<Norm::kCentred, false>>(c);
   read<Form<Norm::kShifted, true>>(c);
   read<Form<Norm::kShifted, false, true>>(c);
-  ended[threadIdx.x] = true;
-  next_thread();
-  setcontext(&done);
+  end_of_block();
 }
 
 static unsigned seed = 1;
@@ -238,19 +139,6 @@ int main() {
     const float angle = random_value(3);
     block_scratch().rotation[0][pair] = {cosf(angle), sinf(angle)};
   }
-  static char stacks[kThreadsOfBlock][1 << 16];
-  for (unsigned thread = 0; thread < kThreadsOfBlock; ++thread) {
-    getcontext(&contexts[thread]);
-    contexts[thread].uc_stack.ss_sp = stacks[thread];
-    contexts[thread].uc_stack.ss_size = sizeof stacks[thread];
-    makecontext(&contexts[thread], block, 0);
-  }
-  volatile bool began = false;
-  getcontext(&done);
-  if (!began) {
-    began = true;
-    threadIdx.x = 0;
-    setcontext(&contexts[0]);
-  }
+  run_block(block);
   return failures > 0;
 }

@@ -5,22 +5,14 @@
 // The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
 #pragma once
 
+#include "cache.cuh"
 #include "exchange.cuh"
 #include "ring.cuh"
 #include "stage.cuh"
 
 namespace amk {
 
-constexpr int kCacheRows = 16;                              // rows of a block
-constexpr int kPaddedHead = round_up(kHeadDim, 16);
-// K or V of one block
-constexpr int kHalfBlockBytes = kCacheRows * kPaddedHead * CacheElement::kBytes;
-constexpr int kCacheBlockBytes = 2 * kHalfBlockBytes;
-static_assert(!kCacheFragments || kSame<CacheElement, Element>,
-              "an mma takes rows of the cache as they lie, with operands of their type");
-constexpr int kHeadCacheBytes = round_up(kMaxSeq, kCacheRows) / kCacheRows * kCacheBlockBytes;
-constexpr int kGroupHeads = kHeads / kKVHeads;              // query heads of a kv head
-constexpr size_t kLayerCacheBytes = size_t(kKVHeads) * kHeadCacheBytes;
+constexpr int kGroupHeads = kHeads / kKVHeads;  // query heads of a kv head
 
 // A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where
 // the stage has a window, the position sees the last kWindowRows rows alone, its own among them:
@@ -81,18 +73,6 @@ __device__ __forceinline__ Unit<S> unit_of_step(const C& c, int unit) {
   int position = c.position;
   if constexpr (S::kWindowRows > 0) asm volatile("" : "+r"(position));
   return {unit, position};
-}
-
-// Byte offset of an element of the cache inside its head (ir.Layout, kvfrag16 and kvrows16).
-__device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
-  const int base = row / kCacheRows * kCacheBlockBytes + (is_value ? kHalfBlockBytes : 0);
-  const int r = row % kCacheRows, d = dim % 16;
-  if constexpr (!kCacheFragments) return base + (r * kPaddedHead + dim) * CacheElement::kBytes;
-  const int lane = is_value ? d % 8 * 4 + r % 8 / 2 : r % 8 * 4 + d / 4;
-  const int reg = is_value ? d / 8 + r / 8 * 2 : r / 8 + d % 4 / 2 * 2;
-  const int half = is_value ? r % 2 : d % 2;
-  return base + dim / 16 * (256 * CacheElement::kBytes) +
-         (lane * 8 + reg * 2 + half) * CacheElement::kBytes;
 }
 
 // Position of this step's k and v row of a kv head in the qkv vector.

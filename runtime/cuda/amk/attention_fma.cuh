@@ -21,8 +21,37 @@ __device__ __forceinline__ float* unit_floats(Scratch& shared) {
   return static_cast<float*>(at);
 }
 
-__device__ __forceinline__ float cache_value(const u8* row, int dim) {
-  return CacheElement::to_float(reinterpret_cast<const CacheElement::Bits*>(row)[dim]);
+__device__ __forceinline__ CacheElement::Bits cache_bits(const u8* row, int dim) {
+  return reinterpret_cast<const CacheElement::Bits*>(row)[dim];
+}
+
+// How this step's k or v, a row of floats, becomes integers: by its largest magnitude. A warp asks.
+__device__ __forceinline__ RowQuantiser quantiser_of(const float* row, int lane) {
+  u32 own = 0;
+  for (int d = lane; d < kHeadDim; d += 32) own = larger_magnitude(own, row[d]);
+  return RowQuantiser(largest_of_warp(own));
+}
+
+// An element of this step's k, as it is multiplied, and of v, as it is weighed with 1: what later
+// steps will find in the cache.
+__device__ __forceinline__ float own_key(float k, const RowQuantiser& quantise) {
+  return kQuantisedCache ? Int8::to_float(quantise(k)) : k;
+}
+__device__ __forceinline__ float own_value(float v, const RowQuantiser& quantise) {
+  if constexpr (!kQuantisedCache) return v;
+  else return weighed(1.0f, {1, quantise.scale}) * value_of(quantise(v), quantise.scale);
+}
+
+// Puts this step's k and v, which lie one after the other, where a head has a row. A block does it.
+template <class C>
+__device__ __forceinline__ void append_integers(C& c, u8* head, const float* k_new) {
+  if (c.warp > 1) return;
+  const bool is_value = c.warp == 1;
+  const float* row = k_new + is_value * kHeadDim;
+  const RowQuantiser quantise = quantiser_of(row, c.lane);
+  for (int d = c.lane; d < kHeadDim; d += 32)
+    head[cache_offset(c.position, d, is_value)] = quantise(row[d]);
+  if (c.lane == 0) store_scale(head, c.position, is_value, quantise.scale);
 }
 
 // ---- what a unit reads of the exchange ----------------------------------------------------------
@@ -223,15 +252,22 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     float* total = &c.shared.attention_sum[c.warp * kWarpHeads];
     // this step's row starts the softmax of warp 0
     const bool starts = u.owns_row() && c.warp == 0;
+    RowQuantiser keys(0), values(0);
+    if (kQuantisedCache && starts) {
+      keys = quantiser_of(k_new, c.lane);
+      values = quantiser_of(v_new, c.lane);
+    }
     for (int h = 0; h < kGroupHeads; ++h) {
       float score = 0;
       if (starts) {
-        for (int d = c.lane; d < kHeadDim; d += 32) score += q[h * kHeadDim + d] * k_new[d];
+        for (int d = c.lane; d < kHeadDim; d += 32)
+          score += q[h * kHeadDim + d] * own_key(k_new[d], keys);
 #pragma unroll
         for (int offset = 16; offset; offset >>= 1) score += __shfl_xor_sync(~0u, score, offset);
+        if (kQuantisedCache) score *= keys.scale;
       }
       for (int d = c.lane; d < kHeadDim; d += 32)
-        acc[h * kPaddedHead + d] = starts ? v_new[d] : 0.0f;
+        acc[h * kPaddedHead + d] = starts ? own_value(v_new[d], values) : 0.0f;
       if (c.lane == 0) {
         top[h] = starts ? scaled_score<S>(score) : kNoScore;
         total[h] = starts ? 1.0f : 0.0f;
@@ -254,30 +290,36 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         const u8* k = c.ring + c.slot * kSlotBytes + b * kCacheBlockBytes;
         const u8* v = k + kHalfBlockBytes;
         const int key = c.lane % 16, half = c.lane / 16;
+        const bool real = key < here && seen(key);
+        const RowScales scales = row_scales(k, key);
         for (int h = 0; h < kGroupHeads; ++h) {
           float score = 0;
           for (int d = half; d < kHeadDim; d += 2)
             score += q[h * kHeadDim + d] *
-                     cache_value(k + key * kPaddedHead * CacheElement::kBytes, d);
+                     CacheElement::to_float(
+                         cache_bits(k + key * kPaddedHead * CacheElement::kBytes, d));
           score += __shfl_xor_sync(~0u, score, 16);
-          score = key < here && seen(key) ? scaled_score<S>(score) : kNoScore;
+          if (kQuantisedCache) score *= scales.k;
+          score = real ? scaled_score<S>(score) : kNoScore;
           float peak = score;
 #pragma unroll
           for (int offset = 8; offset; offset >>= 1)
             peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, offset));
           peak = fmaxf(peak, top[h]);
           const float keep = exp2f(top[h] - peak);
-          const float p = key < here && seen(key) ? exp2f(score - peak) : 0.0f;
+          const float p = real ? exp2f(score - peak) : 0.0f;
           float sum = p;
 #pragma unroll
           for (int offset = 8; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
-          const float weight = rounded<CacheElement>(p);
+          const float weight = rounded<Element>(weighed(p, scales));
           for (int d = c.lane; d < round_up(kHeadDim, 32); d += 32) {
             float value = 0;
             for (int r = 0; r < kCacheRows; ++r) {
               const float w = __shfl_sync(~0u, weight, r);
+              const float scale = kScalesValues ? __shfl_sync(~0u, scales.v, r) : 1.0f;
               if (d < kHeadDim && r < here && seen(r))
-                value += w * cache_value(v + r * kPaddedHead * CacheElement::kBytes, d);
+                value += w * value_of(cache_bits(v + r * kPaddedHead * CacheElement::kBytes, d),
+                                      scale);
             }
             if (d < kHeadDim) acc[h * kPaddedHead + d] = acc[h * kPaddedHead + d] * keep + value;
           }
@@ -294,7 +336,11 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     consumer_barrier();
     lap(c, Did::kCompute);
     merge_warps<S, kWarpHeads, 1>(c, u, out);
-    Reader::append(c, u, row, cache);
+    if constexpr (kQuantisedCache) {
+      if (C::kWaits && u.owns_row()) append_integers(c, head_rows(c, u, cache), k_new);
+    } else {
+      Reader::append(c, u, row, cache);
+    }
     consumer_barrier();  // the scratch is free for the next unit
     lap(c, Did::kSignal);
   }

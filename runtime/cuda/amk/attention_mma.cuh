@@ -20,22 +20,46 @@ constexpr int kWarpHeads =
     kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2) : kWarpGroups * kMmaHeads;
 static_assert(kWarpHeads == kAttentionHeads, "the scratch has room for them");
 
-// Mask of the two 16-bit values of rows `row` and `row` + 1 that keeps those from `first` on and
-// below `rows`.
-__device__ __forceinline__ u32 keep_rows(int row, int first, int rows) {
-  return (row >= first && row < rows ? 0xffffu : 0u) |
-         (row + 1 >= first && row + 1 < rows ? 0xffff0000u : 0u);
-}
-
-// Fragments `first` and the kBatch - 1 after it, of `count`, of which a lane has 16 bytes each.
+// Fragments `first` and the kBatch - 1 after it, of `count`, of which a lane has 8 elements each.
 constexpr int kBatch = 4;
-__device__ __forceinline__ void load_fragments(uint4 (&into)[kBatch], const u8* at, int first,
-                                               int count) {
+constexpr int kLaneBytes = sizeof(CacheFragment);
+__device__ __forceinline__ void load_fragments(CacheFragment (&into)[kBatch], const u8* at,
+                                               int first, int count) {
 #pragma unroll
   for (int i = 0; i < kBatch; ++i) {
-    if (first + i < count) into[i] = *reinterpret_cast<const uint4*>(at + (first + i) * 512);
+    if (first + i < count)
+      into[i] = *reinterpret_cast<const CacheFragment*>(at + (first + i) * 32 * kLaneBytes);
   }
 }
+
+// The rows of a block whose values a lane has: `row`, the next one, and the two that are 8 further,
+// of which those from `first` on and below `rows` are seen. What an earlier sequence has left in
+// others must not matter: probability 0 does not help against an infinity.
+struct LaneRows {
+  u32 low, high;  // masks of the values, or their scales as value_of takes them; of a pair of rows
+
+  __device__ __forceinline__ LaneRows(const u8* block, int row, int first, int rows) {
+    const auto pair = [&](int r) {
+      const bool a = r >= first && r < rows, b = r + 1 >= first && r + 1 < rows;
+      if constexpr (!kScalesValues) return (a ? 0xffffu : 0u) | (b ? 0xffff0000u : 0u);
+      return pack2(a ? 64 * row_scales(block, r).v : 0.0f,
+                   b ? 64 * row_scales(block, r + 1).v : 0.0f);
+    };
+    low = pair(row);
+    high = pair(row + 8);
+  }
+  template <class Fragment>
+  __device__ __forceinline__ void keep_seen(Fragment (&v)[kBatch]) const {
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) v[i].x &= low, v[i].y &= low, v[i].z &= high, v[i].w &= high;
+  }
+  // What a lane has of a fragment, as an operand.
+  template <class Fragment>
+  __device__ __forceinline__ uint4 operand(Fragment v) const {
+    if constexpr (kScalesValues) return scaled_operand_of(v, low, high);
+    else return operand_of<Element>(v);
+  }
+};
 
 // A group of heads of a warp. A lane holds results of two of them, `pair` and the one after.
 struct HeadGroup {
@@ -55,14 +79,17 @@ struct HeadGroup {
     }
   }
 
-  // Takes the products of a block: d of rows `row` and `row` + 8, of which those that are not seen
+  // Takes the products of a block: d of two rows, low and high, of which those that are not seen
   // have no score.
   template <class S>
-  __device__ __forceinline__ void take(const float (&d)[2][4], bool low, bool high) {
-    const float s0 = low ? scaled_score<S>(d[0][0] + d[1][0]) : kNoScore,
-                s1 = low ? scaled_score<S>(d[0][1] + d[1][1]) : kNoScore;
-    const float s2 = high ? scaled_score<S>(d[0][2] + d[1][2]) : kNoScore,
-                s3 = high ? scaled_score<S>(d[0][3] + d[1][3]) : kNoScore;
+  __device__ __forceinline__ void take(const float (&d)[2][4], bool low, bool high,
+                                       const RowScales& of_low, const RowScales& of_high) {
+    const auto score = [&d](int i, const RowScales& scales) {
+      const float product = d[0][i] + d[1][i];
+      return scaled_score<S>(kQuantisedCache ? product * scales.k : product);
+    };
+    const float s0 = low ? score(0, of_low) : kNoScore, s1 = low ? score(1, of_low) : kNoScore;
+    const float s2 = high ? score(2, of_high) : kNoScore, s3 = high ? score(3, of_high) : kNoScore;
     float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
 #pragma unroll
     for (int offset = 4; offset < 32; offset <<= 1) {
@@ -83,8 +110,8 @@ struct HeadGroup {
     const float p2 = exp2_approx(s2 - top0), p3 = exp2_approx(s3 - top1);
     sum0 = sum0 * keep0 + p0 + p2;
     sum1 = sum1 * keep1 + p1 + p3;
-    p[0] = transpose8x8(pack2(p0, p1));
-    p[1] = transpose8x8(pack2(p2, p3));
+    p[0] = transpose8x8(pack2(weighed(p0, of_low), weighed(p1, of_low)));
+    p[1] = transpose8x8(pack2(weighed(p2, of_high), weighed(p3, of_high)));
     if (rescale) {
 #pragma unroll
       for (int f = 0; f < kFragments; ++f) {
@@ -144,8 +171,10 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
-  // this step's row, as the first of a block
-  u8* const row_block = c.shared.unit + kGroupHeads * kQueryStride * 2;
+  // this step's row, as the first of a block, or as that of each group's number
+  u8* const row_block = c.shared.unit + kGroupHeads * kQueryStride * 2 + kGivenRowBytes;
+  // and where the cache is quantised as it is handed over, k and then v
+  u16* const given = query + kGroupHeads * kQueryStride;
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
@@ -159,6 +188,8 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     const int blocks =
         chunks > 0 ? (chunks - 1) * kChunkBlocks + ceil_div(u.rows(chunks - 1), kCacheRows) : 0;
     const bool has_row = u.owns_row() && blocks % kBlockWarps == block_warp;
+    // Each group rounds the row for itself, and so has one of its own.
+    const int own_row = kQuantisedCache ? group : 0;
     const int turn = kTurns > 1 ? block_warp / kChunkBlocks : 0;
     u32 slot = c.slot, phase = c.phase;
     advance_slot(slot, phase, turn);
@@ -169,13 +200,14 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
                  : int(u32(block_warp + chunk * (kBlockWarps - 1) * kChunkBlocks) % kBlockWarps);
     };
     // The first keys are in registers before the exchange is polled.
-    uint4 k[kBatch];
+    CacheFragment k[kBatch];
     bool early = turn < chunks && first_block(turn) * kCacheRows < u.rows(turn);
     if (early) {
       wait_full(c, slot, phase);
       load_fragments(
-          k, c.ring + slot * kSlotBytes + first_block(turn) * kCacheBlockBytes + c.lane * 16, 0,
-          kFragments);
+          k, c.ring + slot * kSlotBytes + first_block(turn) * kCacheBlockBytes +
+              c.lane * kLaneBytes,
+          0, kFragments);
       lap(c, Did::kCompute);
     }
 
@@ -192,12 +224,14 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
       if (row < 0) {
         *reinterpret_cast<uint2*>(query + e / kHeadDim * kQueryStride + e % kHeadDim) =
             reader.values(words, i);
+      } else if (row < 2 * kHeadDim && kQuantisedCache) {
+        *reinterpret_cast<uint2*>(given + row) = reader.values(words, i);
       } else if (row < 2 * kHeadDim) {
         store_row(row_block, 0, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
       }
     }
     // what q's zeros are multiplied with
-    if (kPaddedHead > kHeadDim && c.tid < kPaddedHead - kHeadDim) {
+    if (!kQuantisedCache && kPaddedHead > kHeadDim && c.tid < kPaddedHead - kHeadDim) {
       *reinterpret_cast<u16*>(row_block + cache_offset(0, kHeadDim + c.tid, false)) = 0;
     }
     consumer_barrier();
@@ -213,18 +247,21 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
       const bool in_ring = chunk < chunks;
       int b = first_block(chunk);
       const u8* source = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
-      int rows = in_ring ? u.rows(chunk) - b * kCacheRows : 1;  // left from the block on
+      // left from the block on
+      int rows = in_ring ? u.rows(chunk) - b * kCacheRows : own_row + 1;
       if (in_ring) {
         wait_full(c, slot, phase);
       } else {
         source = row_block;
         b = 0;
+        if constexpr (kQuantisedCache) quantise_row(row_block, own_row, given, c.lane);
       }
 #pragma unroll 1
       for (; rows > 0 && b < kChunkBlocks; b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
                                            source += kBlockWarps * kCacheBlockBytes) {
-        const u8* at = source + c.lane * 16;
-        const int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
+        const u8* at = source + c.lane * kLaneBytes;
+        int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
+        if (kQuantisedCache && !in_ring) hidden = own_row;
         float d[kWarpGroups][2][4] = {};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
@@ -232,39 +269,41 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
           early = early && first > 0;
 #pragma unroll
           for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
+            const uint4 keys = operand_of<Element>(k[i]);
 #pragma unroll
             for (int g = 0; g < kWarpGroups; ++g) {
               const uint2 q = groups[g].q[first + i];
-              mma16816<Element>(d[g][i & 1], k[i].x, k[i].y, k[i].z, k[i].w, q.x, q.y);
+              mma16816<Element>(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
             }
           }
         }
-        uint4 v[kBatch];
+        CacheFragment v[kBatch];
         load_fragments(v, at + kHalfBlockBytes, 0, kFragments);
         // Rows lane/4 and lane/4 + 8 of the block.
         const int row = c.lane >> 2;
         const bool low = row >= hidden && row < rows, high = row + 8 >= hidden && row + 8 < rows;
+        RowScales of_low = row_scales(source, row), of_high = row_scales(source, row + 8);
+        if (!low) of_low = {0, 0};
+        if (!high) of_high = {0, 0};
 #pragma unroll
-        for (int g = 0; g < kWarpGroups; ++g) groups[g].template take<S>(d[g], low, high);
+        for (int g = 0; g < kWarpGroups; ++g)
+          groups[g].template take<S>(d[g], low, high, of_low, of_high);
+        // Rows of the values that a lane has.
+        const LaneRows mine_rows{source, (c.lane & 3) * 2, hidden, rows};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
           if (first > 0) load_fragments(v, at + kHalfBlockBytes, first, kFragments);
-          if (rows < kCacheRows || hidden > 0) {
-            // Masked in V too: probability 0 does not help against an infinity left by an earlier
-            // sequence.
-            const int row = (c.lane & 3) * 2;
-            const u32 keep_low = keep_rows(row, hidden, rows),
-                      keep_high = keep_rows(row + 8, hidden, rows);
-#pragma unroll
-            for (int i = 0; i < kBatch; ++i)
-              v[i].x &= keep_low, v[i].y &= keep_low, v[i].z &= keep_high, v[i].w &= keep_high;
+          if constexpr (!kQuantisedCache) {
+            if (rows < kCacheRows || hidden > 0) mine_rows.keep_seen(v);
           }
 #pragma unroll
           for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
+            const uint4 values = mine_rows.operand(v[i]);
 #pragma unroll
             for (int g = 0; g < kWarpGroups; ++g) {
               HeadGroup& h = groups[g];
-              mma16816<Element>(h.o[first + i], v[i].x, v[i].y, v[i].z, v[i].w, h.p[0], h.p[1]);
+              mma16816<Element>(h.o[first + i], values.x, values.y, values.z, values.w, h.p[0],
+                                h.p[1]);
             }
           }
         }
@@ -285,8 +324,9 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     if (C::kWaits && u.owns_row()) {
       u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
                  size_t(u.head()) * kHeadCacheBytes;
+      if constexpr (kQuantisedCache) copy_row(head, c.position, row_block, c.tid);
 #pragma unroll
-      for (int i = 0; i < Reader::kQuads; ++i) {
+      for (int i = 0; !kQuantisedCache && i < Reader::kQuads; ++i) {
         const int row = Reader::quad(c.tid, i) * 4 - kGroupHeads * kHeadDim;
         if (row >= 0 && row < 2 * kHeadDim)
           store_row(head, c.position, row % kHeadDim, row >= kHeadDim, reader.values(words, i));

@@ -63,6 +63,15 @@ struct Fp32 {
   __device__ static __forceinline__ Bits from_float(float v) { return __float_as_uint(v); }
 };
 
+// Integers, of which a cache has a scale for each row (cache.cuh).
+struct Int8 {
+  using Bits = u8;
+  static constexpr int kBytes = 1;
+  __device__ static __forceinline__ float to_float(Bits b) { return float(int8_t(b)); }
+  // To nearest, ties to even. What is no number is 0.
+  __device__ static __forceinline__ Bits from_float(float v) { return Bits(__float2int_rn(v)); }
+};
+
 // The type that a value of a 16-bit or 32-bit element type has.
 template <ElementType kType>
 struct ElementOf {

@@ -5,12 +5,10 @@
 // cache's layout, and model_config.h. Must not include the headers of the megakernel's stages.
 #pragma once
 
+#include "reference_attention.cuh"
 #include "reference_weights.cuh"
 
 namespace amk {
-
-constexpr int kReferenceThreads = 256;  // of every block
-constexpr int kReferenceWarps = kReferenceThreads / 32;
 
 // ---- what the host reads and hands over: mirrored by the launcher's host packages ---------------
 
@@ -62,63 +60,7 @@ constexpr u32 blocks_for(int threads) { return ceil_div(threads, kReferenceThrea
 // a warp per row
 constexpr u32 blocks_for_rows(int rows) { return ceil_div(rows, kReferenceWarps); }
 
-// ---- elements -----------------------------------------------------------------------------------
-
-using Bits = Element::Bits;
-
-__device__ inline float at(const Bits* v, size_t i) { return Element::to_float(v[i]); }
-__device__ inline float at(const float* v, size_t i) { return v[i]; }
-__device__ inline void put(Bits* v, int i, float x) { v[i] = Element::from_float(x); }
-__device__ inline void put(float* v, int i, float x) { v[i] = x; }
-
-// Place of an element of the cache: blocks of 16 rows, all of K and then all of V, in plain rows or
-// in the order in which the lanes of an mma hold a 16 by 16 fragment.
-__device__ inline CacheElement::Bits& cache_at(u8* cache, int layer, int head, int row,
-                                               bool is_value, int dim) {
-  constexpr int kHeadPadded = round_up(kHeadDim, 16), kBlocks = ceil_div(kMaxSeq, 16);
-  const size_t half_block = ((size_t(layer) * kKVHeads + head) * kBlocks + row / 16) * 2 + is_value;
-  auto* half = reinterpret_cast<CacheElement::Bits*>(cache) + half_block * (16 * kHeadPadded);
-  const int r = row % 16, d = dim % 16;
-  if (!kCacheFragments) return half[r * kHeadPadded + dim];
-  auto* fragment = half + dim / 16 * 256;
-  // K: rows are rows of the fragment, and a lane holds four dims side by side. V: turned, with dims
-  // as rows.
-  if (is_value) return fragment[(d % 8 * 4 + r % 8 / 2) * 8 + d / 8 * 2 + r / 8 * 4 + r % 2];
-  return fragment[(r % 8 * 4 + d / 4) * 8 + r / 8 * 2 + d % 4 / 2 * 4 + d % 2];
-}
-
-// ---- sums ---------------------------------------------------------------------------------------
-
-__device__ inline float warp_sum(float v) {
-  for (int offset = 16; offset; offset /= 2) v += __shfl_xor_sync(~0u, v, offset);
-  return v;
-}
-
-// Sum and maximum over the block, known to all its threads.
-__device__ inline float block_sum(float v) {
-  __shared__ float sums[kReferenceWarps];
-  v = warp_sum(v);
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;
-  __syncthreads();
-  float all = 0;
-  for (int w = 0; w < kReferenceWarps; ++w) all += sums[w];
-  __syncthreads();
-  return all;
-}
-__device__ inline float block_max(float v) {
-  __shared__ float tops[kReferenceWarps];
-  for (int offset = 16; offset; offset /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, offset));
-  if (threadIdx.x % 32 == 0) tops[threadIdx.x / 32] = v;
-  __syncthreads();
-  float all = tops[0];
-  for (int w = 1; w < kReferenceWarps; ++w) all = fmaxf(all, tops[w]);
-  __syncthreads();
-  return all;
-}
-
 // ---- operations ---------------------------------------------------------------------------------
-
-__device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
 // Row `token` of the embedding, times scale, starts the residual stream of n elements; plus a row
 // of a table of positions, if there is one.
@@ -216,71 +158,6 @@ __device__ inline void rope(Bits* out, const In* y, int rows, const float* inv_f
   const float even = at(y, row & ~1), odd = at(y, row | 1);
   put(out, row, scale * (row % 2 == 0 ? even * cosf(angle) - odd * sinf(angle)
                                       : odd * cosf(angle) + even * sinf(angle)));
-}
-
-// Attention of one query head, a block each, over rows of the cache and this position's own, k and
-// v, which do not come through it: the last `window` of them, or all if it is 0. A cap bounds the
-// scores, if it is not 0. Probabilities are rounded before they weigh rows of the cache.
-__device__ inline void attention(Bits* out, float* scores, const Bits* q, const Bits* k,
-                                 const Bits* v, u8* cache, int layer, int position, float scale,
-                                 int window = 0, float cap = 0) {
-  const int head = blockIdx.x, kv_head = head / (kHeads / kKVHeads);
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  q += head * kHeadDim;
-  k += kv_head * kHeadDim;
-  v += kv_head * kHeadDim;
-  float* p = scores + size_t(head) * kMaxSeq;
-  const int first = window > 0 ? max(0, position - window + 1) : 0;
-  const auto cached = [&](int row, bool is_value, int d) {
-    return CacheElement::to_float(cache_at(cache, layer, kv_head, row, is_value, d));
-  };
-
-  for (int row = first + warp; row <= position; row += kReferenceWarps) {
-    float score = 0;
-    for (int d = lane; d < kHeadDim; d += 32)
-      score += at(q, d) * (row < position ? cached(row, false, d) : at(k, d));
-    score = warp_sum(score);
-    score *= scale;
-    if (lane == 0) p[row] = cap > 0 ? cap * tanhf(score / cap) : score;
-  }
-  __syncthreads();
-
-  float top = -INFINITY;
-  for (int row = first + threadIdx.x; row <= position; row += blockDim.x) top = fmaxf(top, p[row]);
-  top = block_max(top);
-  float sum = 0;
-  for (int row = first + threadIdx.x; row <= position; row += blockDim.x) {
-    const float probability = expf(p[row] - top);
-    sum += probability;
-    p[row] = row < position ? rounded<CacheElement>(probability) : probability;
-  }
-  sum = block_sum(sum);
-
-  for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) {
-    float value = 0;
-    for (int row = first; row < position; ++row) value += p[row] * cached(row, true, d);
-    value += p[position] * at(v, d);
-    put(out, head * kHeadDim + d, value / sum);
-  }
-}
-
-// Puts k and v of this position, all heads of each, into the cache.
-static_assert(kSame<CacheElement, Element>, "k and v go into the cache as they are");
-__device__ inline void append(u8* cache, int layer, int position, const Bits* k, const Bits* v) {
-  const int i = thread_index(), head = i / kHeadDim % kKVHeads, dim = i % kHeadDim;
-  constexpr int kRows = kKVHeads * kHeadDim;
-  if (i < kRows) cache_at(cache, layer, head, position, false, dim) = k[i];
-  else if (i < 2 * kRows) cache_at(cache, layer, head, position, true, dim) = v[i - kRows];
-}
-
-// What the cache has for this position, k and then v, followed by what it should have.
-__device__ inline void cached_row(Bits* row, const Bits* k, const Bits* v, u8* cache, int layer,
-                                  int position) {
-  const int i = thread_index(), head = i / kHeadDim % kKVHeads;
-  constexpr int kRows = kKVHeads * kHeadDim;
-  if (i >= 2 * kRows) return;
-  row[i] = cache_at(cache, layer, head, position, i >= kRows, i % kHeadDim);
-  row[2 * kRows + i] = i < kRows ? k[i] : v[i - kRows];
 }
 
 // The residual stream stays in fp32; what is read from it is rounded.

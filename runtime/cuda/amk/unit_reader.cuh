@@ -21,7 +21,9 @@ constexpr int kUnitQuads = (kGroupHeads + 2) * kHeadQuads;
 constexpr int kQueryStride = kPaddedHead + 16;
 static_assert(kHeadDim % 4 == 0, "four words are read at a time");
 constexpr int kNormedQuads = kNormedRows / 4;
-static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kCacheBlockBytes,
+// k and v of this step as they are handed over, before they are rounded to integers
+constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kBytes : 0;
+static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
               "q of a group and a block of the cache");
 
 // Index in the qkv vector of a quad's first word: q of the group comes first, then k, then v.
@@ -221,6 +223,35 @@ __device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_va
   } else {
     *reinterpret_cast<u32*>(head + cache_offset(row, dim, false)) = four.x;
     *reinterpret_cast<u32*>(head + cache_offset(row, dim + 2, false)) = four.y;
+  }
+}
+
+// Rounds k and v, which lie one after the other, to integers, and puts them and their scales where
+// a block has a row. A warp does it.
+__device__ __forceinline__ void quantise_row(u8* block, int row, const u16* given, int lane) {
+#pragma unroll 1
+  for (int is_value = 0; is_value < 2; ++is_value, given += kHeadDim) {
+    u32 own = 0;
+    for (int d = lane; d < kHeadDim; d += 32)
+      own = larger_magnitude(own, Element::to_float(given[d]));
+    const RowQuantiser quantise(largest_of_warp(own));
+    for (int d = lane; d < kHeadDim; d += 32)
+      block[cache_offset(row, d, is_value)] = quantise(Element::to_float(given[d]));
+    if (lane == 0) store_scale(block, row, is_value, quantise.scale);
+  }
+  __syncwarp();
+}
+
+// Copies a block's first row to where a head has a row. A block does it.
+__device__ __forceinline__ void copy_row(u8* head, int row, const u8* block, int tid) {
+  for (int e = tid; e < 2 * kHeadDim; e += kConsumers) {
+    const int dim = e % kHeadDim;
+    const bool is_value = e >= kHeadDim;
+    head[cache_offset(row, dim, is_value)] = block[cache_offset(0, dim, is_value)];
+  }
+  if (tid == 0) {
+    *reinterpret_cast<u32*>(head + scale_offset(row)) =
+        *reinterpret_cast<const u32*>(block + scale_offset(0));
   }
 }
 

@@ -1,0 +1,238 @@
+// Runs attention on the CPU: units of the stages that the test lists as STAGES, over a cache of made-up rows that the
+// producer's walk brings into the ring. Each is held to a softmax by definition, in double precision, and so is the row
+// that it appends, to the bit. Prints what differs.
+#include "block.h"
+
+#include "schedule.h"
+#include "model_config.h"
+#include "pages.h"
+
+#if AMK_TENSOR_CORES
+#include "amk/attention_mma.cuh"
+#else
+#include "amk/attention_fma.cuh"
+#endif
+#include "amk/stream.cuh"
+
+namespace amk {
+alignas(1024) u8 shared[kSharedLimit];
+}
+using namespace amk;
+
+constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim;
+constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
+static float qkv[kRows];
+static u8 exchange[kOut.offset + kOut.bytes];
+alignas(256) static u8 cache[kCacheBytes], before[kCacheBytes];
+static Launch launch;
+static int failures, sm;
+
+// ---- the cache, by definition (docs/ir.md) ----
+
+constexpr bool kIntegers = CacheElement::kBytes == 1;
+constexpr int kPadded = (kHeadDim + 15) / 16 * 16, kBlocks = (kMaxSeq + 15) / 16;
+constexpr int kBlock = 32 * kPadded * CacheElement::kBytes + (kIntegers ? 64 : 0);
+
+static u8* block_of(u8* cache, int head, int row) { return cache + (head * kBlocks + row / 16) * kBlock; }
+static u16& scale_at(u8* cache, int head, int row, int is_value) {
+  u8* scales = block_of(cache, head, row) + 32 * kPadded * CacheElement::kBytes;
+  return reinterpret_cast<u16*>(scales)[row % 16 * 2 + is_value];
+}
+static CacheElement::Bits& element_at(u8* cache, int head, int row, int is_value, int dim) {
+  auto* half = reinterpret_cast<CacheElement::Bits*>(block_of(cache, head, row)) + is_value * 16 * kPadded;
+  const int r = row % 16, d = dim % 16;
+  if (!kCacheFragments) return half[r * kPadded + dim];
+  half += dim / 16 * 256;
+  return is_value ? half[(d % 8 * 4 + r % 8 / 2) * 8 + (d / 8 + r / 8 * 2) * 2 + r % 2]
+                  : half[(r % 8 * 4 + d / 4) * 8 + (r / 8 + d % 4 / 2 * 2) * 2 + d % 2];
+}
+static double cached(int head, int row, int is_value, int dim) {
+  const double v = CacheElement::to_float(element_at(before, head, row, is_value, dim));
+  return kIntegers ? v * bfloat16_of(scale_at(before, head, row, is_value)) : v;
+}
+
+// This step's row of a head: as it is handed over, and where the cache is of integers as it is rounded to them.
+struct Own {
+  float scale = 1;
+  double value[kHeadDim];
+  int integer[kHeadDim];
+  Own(int head, int is_value) {
+    const float* row = qkv + (is_value ? v_row(head) : k_row(head));
+    float largest = 0;
+    for (int d = 0; d < kHeadDim; ++d) largest = fmaxf(largest, fabsf(row[d]));
+    if (kIntegers) scale = bfloat16_of(__float2bfloat16_rn(largest / 127).bits);
+    for (int d = 0; d < kHeadDim; ++d) {
+      integer[d] = kIntegers && scale > 0 ? int(nearbyintf(row[d] * (1 / scale))) : 0;
+      value[d] = kIntegers ? double(scale) * integer[d] : row[d];
+    }
+  }
+};
+
+static void wrong(const char* what, int unit, int position, double got, double want) {
+  if (++failures < 20) printf("%s of unit %d at position %d: %g, want %g\n", what, unit, position, got, want);
+}
+
+// Reads element `index` of what a unit has handed over.
+template <class E>
+static float handed_over(u32 epoch, int index) {
+  using Word = WordOf<E>;
+  const auto word = reinterpret_cast<const typename Word::Type*>(exchange + kOut.offset)[index];
+  return Word::fresh(word, epoch) ? Word::value(word) : NAN;
+}
+
+template <class S>
+static void compare(int unit, int position, u32 epoch) {
+  const int kv_head = unit / S::kSplits, split = unit % S::kSplits;
+  const Own k(kv_head, 0), v(kv_head, 1);
+  const bool owns = position / S::kShareRows % S::kSplits == split;
+  const int first = S::kWindowRows ? max(0, position + 1 - S::kWindowRows) : 0;
+  for (int h = 0; h < kGroupHeads; ++h) {
+    const float* q = qkv + (kv_head * kGroupHeads + h) * kHeadDim;
+    double sum = 0, top = -INFINITY, largest = 0, value[kHeadDim] = {};
+    static double scores[kMaxSeq];
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int row = first; row <= position; ++row) {
+        if (row / S::kShareRows % S::kSplits != split || row == position && !owns) continue;
+        if (pass == 0) {
+          double score = 0;
+          for (int d = 0; d < kHeadDim; ++d)
+            score += q[d] * (row < position ? cached(kv_head, row, 0, d) : k.value[d]);
+          score *= S::kScale;
+          scores[row] = S::kScoreCap ? S::kScoreCap * tanh(score / S::kScoreCap) : score;
+          top = fmax(top, scores[row]);
+          continue;
+        }
+        const double p = exp(scores[row] - top);
+        sum += p;
+        for (int d = 0; d < kHeadDim; ++d) {
+          const double x = row < position ? cached(kv_head, row, 1, d) : v.value[d];
+          value[d] += p * x;
+          largest = fmax(largest, fabs(x));
+        }
+      }
+    }
+    // Scores differ by what sums in float32 do, and probabilities are rounded.
+    const double slack = Element::kBytes == 4 ? 1e-4 : 1e-2, base = (unit * kGroupHeads + h) * (kHeadDim + 2);
+    const double total = S::kSplits > 1 ? handed_over<Fp32>(epoch, base + kHeadDim + 1) : 1;
+    if (S::kSplits > 1) {
+      const float m = handed_over<Fp32>(epoch, base + kHeadDim);
+      if (sum > 0 ? !(fabs(m - top) <= slack * (1 + fabs(top))) : m != -INFINITY)
+        wrong("largest score", unit, position, m, top);
+      if (!(fabs(total - sum) <= slack * sum)) wrong("sum", unit, position, total, sum);
+      if (sum == 0) continue;
+    }
+    for (int d = 0; d < kHeadDim; ++d) {
+      const double got = S::kSplits > 1 ? handed_over<Fp32>(epoch, base + d) / total
+                                        : handed_over<Element>(epoch, (kv_head * kGroupHeads + h) * kHeadDim + d);
+      if (!(fabs(got - value[d] / sum) <= slack * largest)) wrong("result", unit, position, got, value[d] / sum);
+    }
+  }
+  // The row is in the cache, and nothing else has changed.
+  if (owns) {
+    for (int is_value = 0; is_value < 2; ++is_value) {
+      const Own& own = is_value ? v : k;
+      for (int d = 0; d < kHeadDim; ++d)
+        element_at(before, kv_head, position, is_value, d) =
+            kIntegers ? CacheElement::Bits(own.integer[d]) : CacheElement::from_float(own.value[d]);
+      if (kIntegers) scale_at(before, kv_head, position, is_value) = __float2bfloat16_rn(own.scale).bits;
+    }
+  }
+  for (size_t i = 0; i < kCacheBytes; ++i) {
+    if (cache[i] != before[i]) wrong("byte of the cache", unit, position, cache[i], before[i]);
+  }
+}
+
+// ---- a unit ----
+
+// What the producer does, at once.
+struct Sink {
+  Context<Mode::kDecode>& c;
+  u32 slot = 0;
+  void wait_step(int) {}
+  void copy(const u8* source, u32 bytes) {
+    if (slot == kRingSlots || bytes > kSlotBytes) abort();  // the test asks for fewer rows
+    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
+  }
+};
+
+static unsigned seed = 1;
+static float random_value(float scale) {
+  seed = seed * 1664525 + 1013904223;
+  return rounded<Element>(scale * (int(seed >> 8 & 0xffff) - 0x8000) / 0x8000);
+}
+
+// Rows from the position on are what an earlier sequence has left, and need not be finite.
+static void make_up(int position, u32 epoch) {
+  for (u8& b : cache) b = u8((seed = seed * 1664525 + 1013904223) >> 16);
+  for (int head = 0; head < kKVHeads; ++head) {
+    for (int row = 0; row < kBlocks * 16; ++row) {
+      for (int is_value = 0; is_value < 2; ++is_value) {
+        const bool old = row >= position;
+        if (kIntegers) {
+          const float scale = fabsf(random_value(0.02f)) + 0.001f;
+          scale_at(cache, head, row, is_value) = old ? row % 2 ? 0x7fc0 : 0x7f80 : __float2bfloat16_rn(scale).bits;
+        }
+        for (int d = 0; !kIntegers && d < kHeadDim; ++d)
+          element_at(cache, head, row, is_value, d) =
+              CacheElement::from_float(old ? row % 2 ? NAN : INFINITY : random_value(1));
+        for (int d = kHeadDim; !kIntegers && d < kPadded; ++d) element_at(cache, head, row, is_value, d) = 0;
+      }
+    }
+  }
+  memcpy(before, cache, sizeof before);
+  for (int row = 0; row < kRows; ++row) {
+    qkv[row] = random_value(row < k_row(0) ? 2 : 1);
+    for (int copy = 0; copy < kQkv.copies; ++copy) {
+      using Word = WordOf<Element>;
+      reinterpret_cast<Word::Type*>(exchange + kQkv.offset + copy * kQkv.bytes)[row] = Word::make(qkv[row], epoch);
+    }
+  }
+}
+
+template <class S>
+static void attend_on_sm() {
+  Context<Mode::kDecode> c(launch);
+  c.sm = sm;
+  c.begin_step(0);
+  const u32 epoch = c.next_epoch();
+  if (c.tid == 0) {
+    Sink sink{c};
+    Turns turns;
+    while (turns.left()) {
+      turns.cache<S>(c, 0, c.position);
+      turns.copy(sink, 0);
+    }
+  }
+  consumer_barrier();
+  attend<S>(c, PlainHeads{kQkv}, kOut);
+  consumer_barrier();
+  const Tiles mine = units_of<S>(sm, 0);
+  for (int unit = mine.begin; c.tid == 0 && unit < mine.end; ++unit) compare<S>(unit, c.position, epoch);
+  end_of_block();
+}
+
+template <class S>
+static void check() {
+  constexpr int kPositions[] = {0, 1, 16, 40, 95, 112, 130};
+  for (int position : kPositions) {
+    launch.position = position;
+    Context<Mode::kDecode> c(launch);
+    c.begin_step(0);
+    for (sm = 0; sm < kSMs; ++sm) {
+      if (units_of<S>(sm, 0).count() != 1) continue;
+      make_up(position, c.epoch);
+      run_block(attend_on_sm<S>);
+    }
+  }
+}
+template <class... S>
+static void check_all() {
+  (check<S>(), ...);
+}
+
+int main() {
+  launch.exchange = exchange;
+  launch.cache = cache;
+  check_all<STAGES>();
+  return failures > 0;
+}

@@ -1,0 +1,186 @@
+// A block of the device runtime on the CPU: its threads are contexts that take turns, and meet at barriers, shuffles and
+// products of tensor cores. The test replaces inline assembly in a copy of the headers.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+template <class T> constexpr T min(T a, T b) { return b < a ? b : a; }
+template <class T> constexpr T max(T a, T b) { return a < b ? b : a; }
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __noinline__
+#define __shared__
+#define __align__(n)
+
+// ---- threads ----
+
+constexpr unsigned kThreadsOfBlock = 256;
+struct Index {
+  unsigned x;
+};
+static Index threadIdx, blockIdx;
+static ucontext_t contexts[kThreadsOfBlock], done;
+static bool ended[kThreadsOfBlock];
+
+static void next_thread() {
+  const unsigned from = threadIdx.x;
+  unsigned to = from;
+  do to = (to + 1) % kThreadsOfBlock;
+  while (to != from && ended[to]);
+  if (to == from) return;
+  threadIdx.x = to;
+  swapcontext(&contexts[from], &contexts[to]);
+  threadIdx.x = from;
+}
+struct Gate {
+  unsigned come = 0, opened = 0;
+  void pass(unsigned threads) {
+    const unsigned before = opened;
+    if (++come == threads) come = 0, ++opened;
+    while (opened == before) next_thread();
+  }
+};
+static Gate of_block, of_warp[kThreadsOfBlock / 32];
+void block_barrier() { of_block.pass(kThreadsOfBlock); }
+void __syncwarp() { of_warp[threadIdx.x / 32].pass(32); }
+template <class T> T shuffled(T v, unsigned from) {
+  static T values[kThreadsOfBlock];
+  values[threadIdx.x] = v;
+  __syncwarp();
+  v = values[threadIdx.x / 32 * 32 + from];
+  __syncwarp();
+  return v;
+}
+template <class T> T __shfl_xor_sync(unsigned, T v, int mask) { return shuffled(v, threadIdx.x % 32 ^ mask); }
+template <class T> T __shfl_sync(unsigned, T v, int lane) { return shuffled(v, lane); }
+
+// ---- what CUDA has ----
+
+struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
+struct uint2 { unsigned x, y; };
+struct uint4 { unsigned x, y, z, w; };
+float2 make_float2(float x, float y) { return {x, y}; }
+uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+template <class T> T __ldg(const T* p) { return *p; }
+template <class T> T __ldcs(const T* p) { return *p; }
+template <class T> T atomicExch(T*, T) { abort(); }
+bool __all_sync(unsigned, bool) { abort(); }
+bool __any_sync(unsigned, bool v) {
+  bool any = false;
+  for (int lane = 0; lane < 32; ++lane) any |= shuffled(v, lane);
+  return any;
+}
+int __ffs(unsigned v) { return __builtin_ffs(v); }
+float rsqrtf(float v) { return 1 / sqrtf(v); }
+float __fdividef(float a, float b) { return a / b; }
+float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
+unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
+size_t __cvta_generic_to_shared(const void*) { abort(); }
+unsigned __byte_perm(unsigned a, unsigned b, unsigned choice) {
+  const uint64_t both = uint64_t(b) << 32 | a;
+  unsigned v = 0;
+  for (int i = 0; i < 4; ++i) v |= unsigned(both >> (choice >> 4 * i & 7) * 8 & 255) << 8 * i;
+  return v;
+}
+struct Half { unsigned short bits; };
+template <class To, class From> To bits_of(From v) { To to; memcpy(&to, &v, sizeof to); return to; }
+Half __float2bfloat16_rn(float v) {
+  const unsigned u = __float_as_uint(v);
+  if (v != v) return {0x7fff};
+  return {static_cast<unsigned short>((u + 0x7fff + (u >> 16 & 1)) >> 16)};
+}
+float bfloat16_of(unsigned short bits) { return __uint_as_float(unsigned(bits) << 16); }
+unsigned short __bfloat16_as_ushort(Half h) { return h.bits; }
+Half __float2half_rn(float v) { return {bits_of<unsigned short>(_Float16(v))}; }
+Half __ushort_as_half(unsigned short bits) { return {bits}; }
+unsigned short __half_as_ushort(Half h) { return h.bits; }
+float __half2float(Half h) { return bits_of<_Float16>(h.bits); }
+int __float2int_rn(float v) { return v != v ? 0 : int(nearbyintf(v)); }
+float __fdiv_rn(float a, float b) { return a / b; }
+float __frcp_rn(float v) { return 1 / v; }
+struct __nv_bfloat162 { Half x, y; };
+struct __half2 { Half x, y; };
+template <class Op> __nv_bfloat162 pairwise(__nv_bfloat162 a, __nv_bfloat162 b, Op op) {
+  return {__float2bfloat16_rn(op(bfloat16_of(a.x.bits), bfloat16_of(b.x.bits))),
+          __float2bfloat16_rn(op(bfloat16_of(a.y.bits), bfloat16_of(b.y.bits)))};
+}
+template <class Op> __half2 pairwise(__half2 a, __half2 b, Op op) {
+  return {__float2half_rn(op(__half2float(a.x), __half2float(b.x))),
+          __float2half_rn(op(__half2float(a.y), __half2float(b.y)))};
+}
+template <class T> T __hmul2(T a, T b) { return pairwise(a, b, [](float x, float y) { return x * y; }); }
+template <class T> T __hsub2(T a, T b) { return pairwise(a, b, [](float x, float y) { return x - y; }); }
+
+// ---- tensor cores, by the fragments of the PTX ISA ----
+
+template <class Number>
+void product(float (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1,
+             Number number) {
+  static unsigned all[kThreadsOfBlock][6];
+  const unsigned own[] = {a0, a1, a2, a3, b0, b1};
+  memcpy(all[threadIdx.x], own, sizeof own);
+  __syncwarp();
+  const unsigned lane = threadIdx.x % 32, first = threadIdx.x - lane;
+  const auto a = [&](unsigned row, unsigned k) {
+    return number(all[first + row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2] >> k % 2 * 16);
+  };
+  const auto b = [&](unsigned k, unsigned n) { return number(all[first + n * 4 + k % 8 / 2][4 + k / 8] >> k % 2 * 16); };
+  float sum[4];
+  for (int i = 0; i < 4; ++i) {
+    sum[i] = d[i];
+    for (unsigned k = 0; k < 16; ++k) sum[i] += a(lane / 4 + i / 2 * 8, k) * b(k, lane % 4 * 2 + i % 2);
+  }
+  __syncwarp();
+  memcpy(d, sum, sizeof sum);
+}
+void product_of_bf16(float (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  product(d, a0, a1, a2, a3, b0, b1, [](unsigned bits) { return bfloat16_of(bits & 0xffff); });
+}
+void product_of_f16(float (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  product(d, a0, a1, a2, a3, b0, b1, [](unsigned bits) { return __half2float({static_cast<unsigned short>(bits)}); });
+}
+unsigned transposed(unsigned v) {
+  static unsigned all[kThreadsOfBlock];
+  all[threadIdx.x] = v;
+  __syncwarp();
+  const unsigned lane = threadIdx.x % 32, first = threadIdx.x - lane;
+  const auto at = [&](unsigned row, unsigned column) {
+    return all[first + row * 4 + column / 2] >> column % 2 * 16 & 0xffff;
+  };
+  v = at(lane % 4 * 2, lane / 4) | at(lane % 4 * 2 + 1, lane / 4) << 16;
+  __syncwarp();
+  return v;
+}
+
+// Runs `block` on every thread of the block, and returns when all have called end_of_block.
+void end_of_block() {
+  ended[threadIdx.x] = true;
+  next_thread();
+  setcontext(&done);
+}
+void run_block(void (*block)()) {
+  static char stacks[kThreadsOfBlock][1 << 17];
+  for (unsigned thread = 0; thread < kThreadsOfBlock; ++thread) {
+    ended[thread] = false;
+    getcontext(&contexts[thread]);
+    contexts[thread].uc_stack.ss_sp = stacks[thread];
+    contexts[thread].uc_stack.ss_size = sizeof stacks[thread];
+    makecontext(&contexts[thread], block, 0);
+  }
+  volatile bool began = false;
+  getcontext(&done);
+  if (!began) {
+    began = true;
+    threadIdx.x = 0;
+    setcontext(&contexts[0]);
+  }
+}
+

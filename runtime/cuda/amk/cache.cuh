@@ -1,0 +1,177 @@
+// The KV cache: where its rows lie, and what their bytes mean. A block is 16 rows of K, then those
+// of V, of one kv head. Rows of a quantised cache are integers, and each has a scale for K and one
+// for V, which end the block: whatever copies a block copies them. Needs schedule.h. Must not know
+// who reads or writes which row.
+#pragma once
+
+#include "element.cuh"
+
+namespace amk {
+
+constexpr bool kQuantisedCache = kSame<CacheElement, Int8>;
+constexpr int kCacheRows = 16;  // of a block
+constexpr int kPaddedHead = round_up(kHeadDim, 16);
+// K or V of one block
+constexpr int kHalfBlockBytes = kCacheRows * kPaddedHead * CacheElement::kBytes;
+// the scales of K and V of a row
+constexpr int kRowScaleBytes = kQuantisedCache ? 2 * Bf16::kBytes : 0;
+constexpr int kCacheBlockBytes = 2 * kHalfBlockBytes + kCacheRows * kRowScaleBytes;
+static_assert(!kCacheFragments || kQuantisedCache || kSame<CacheElement, Element>,
+              "an mma takes rows of the cache as they lie, with operands of their type");
+constexpr int kHeadCacheBytes = round_up(kMaxSeq, kCacheRows) / kCacheRows * kCacheBlockBytes;
+constexpr size_t kLayerCacheBytes = (size_t(kKVHeads) * kHeadCacheBytes + 255) / 256 * 256;
+
+// Byte offset of an element of the cache inside its head (ir.Layout, kvfrag16 and kvrows16).
+__device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
+  const int base = row / kCacheRows * kCacheBlockBytes + (is_value ? kHalfBlockBytes : 0);
+  const int r = row % kCacheRows, d = dim % 16;
+  if constexpr (!kCacheFragments) return base + (r * kPaddedHead + dim) * CacheElement::kBytes;
+  const int lane = is_value ? d % 8 * 4 + r % 8 / 2 : r % 8 * 4 + d / 4;
+  const int reg = is_value ? d / 8 + r / 8 * 2 : r / 8 + d % 4 / 2 * 2;
+  const int half = is_value ? r % 2 : d % 2;
+  return base + dim / 16 * (256 * CacheElement::kBytes) +
+         (lane * 8 + reg * 2 + half) * CacheElement::kBytes;
+}
+
+// ---- scales -------------------------------------------------------------------------------------
+
+// Byte offset of the scales of a row inside its head: a bf16 for K, then one for V.
+__device__ __forceinline__ int scale_offset(int row) {
+  return row / kCacheRows * kCacheBlockBytes + 2 * kHalfBlockBytes +
+         row % kCacheRows * kRowScaleBytes;
+}
+
+// What the integers of K and of V of a row are multiplied by; 1 where they are values.
+struct RowScales {
+  float k = 1, v = 1;
+};
+__device__ __forceinline__ RowScales row_scales(const u8* head, int row) {
+  if constexpr (!kQuantisedCache) return {};
+  const u32 both = *reinterpret_cast<const u32*>(head + scale_offset(row));
+  return {Bf16::to_float(u16(both)), Bf16::to_float(u16(both >> 16))};
+}
+
+__device__ __forceinline__ void store_scale(u8* head, int row, bool is_value, float scale) {
+  *reinterpret_cast<Bf16::Bits*>(head + scale_offset(row) + is_value * Bf16::kBytes) =
+      Bf16::from_float(scale);
+}
+
+// How a row becomes integers: multiples of 1/127 of its largest magnitude, rounded to a bf16.
+// A row without a magnitude that has an inverse is zeros; one with an infinity, or with what is no
+// number, has a scale that says so, and 0 for every element.
+struct RowQuantiser {
+  float scale, inverse;
+  __device__ explicit __forceinline__ RowQuantiser(float largest)
+      : scale(rounded<Bf16>(__fdiv_rn(largest, 127.0f))) {
+    if (scale < 0x1p-100f) scale = 0;
+    inverse = scale == 0 ? 0 : __frcp_rn(scale);
+  }
+  __device__ __forceinline__ Int8::Bits operator()(float v) const {
+    return Int8::from_float(v * inverse);
+  }
+};
+
+// The larger magnitude of two elements, as the bits of one: those of one sign are in the order of
+// their bits, and what is no number comes last.
+__device__ __forceinline__ u32 larger_magnitude(u32 a, float b) {
+  return max(a, __float_as_uint(b) & 0x7fffffffu);
+}
+// The largest over the lanes of a warp.
+__device__ __forceinline__ float largest_of_warp(u32 own) {
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) own = max(own, __shfl_xor_sync(~0u, own, offset));
+  return __uint_as_float(own);
+}
+
+// ---- integers as operands of an mma -------------------------------------------------------------
+
+// Bytes of a fragment that a lane has: four registers of two elements each.
+template <int kBytes>
+struct LaneFragment {
+  using Type = uint4;
+};
+template <>
+struct LaneFragment<1> {
+  using Type = uint2;
+};
+using CacheFragment = LaneFragment<CacheElement::kBytes>::Type;
+
+// Two of the four signed bytes of a register as 16-bit numbers, the first two or the others. Every
+// one is exact.
+template <class E>
+__device__ __forceinline__ u32 numbers_of(u32 bytes, bool others);
+
+// A byte is put behind the exponent of 128, whose lowest bit is then its sign, and the same with
+// that bit alone is taken off: 128 + its other bits less 128, or less 256.
+template <>
+__device__ __forceinline__ u32 numbers_of<Bf16>(u32 bytes, bool others) {
+  const u32 pair = __byte_perm(bytes, 0x43434343u, others ? 0x4342 : 0x4140);
+  const u32 rest = pair & 0xff7fff7fu, sign = pair & 0xff80ff80u;
+  __nv_bfloat162 a, b;
+  memcpy(&a, &rest, sizeof a);
+  memcpy(&b, &sign, sizeof b);
+  a = __hsub2(a, b);
+  u32 numbers;
+  memcpy(&numbers, &a, sizeof numbers);
+  return numbers;
+}
+
+// A byte plus 128, put behind the upper half of a power of two in fp16, whose significand has room
+// for it, less that power and 128: 0x64 is that of 1024, and 0x4c that of 16, which makes it 1/64.
+template <u32 kUpper>
+__device__ __forceinline__ u32 halves_of(u32 bytes, bool others) {
+  const u32 pair =
+      __byte_perm(bytes ^ 0x80808080u, kUpper * 0x01010101u, others ? 0x4342 : 0x4140);
+  const u32 taken = (kUpper << 8 | 0x80) * 0x10001u;
+  __half2 a, b;
+  memcpy(&a, &pair, sizeof a);
+  memcpy(&b, &taken, sizeof b);
+  a = __hsub2(a, b);
+  u32 numbers;
+  memcpy(&numbers, &a, sizeof numbers);
+  return numbers;
+}
+template <>
+__device__ __forceinline__ u32 numbers_of<Fp16>(u32 bytes, bool others) {
+  return halves_of<0x64>(bytes, others);
+}
+
+// What a lane has of a fragment, as an operand.
+template <class E>
+__device__ __forceinline__ uint4 operand_of(uint4 fragment) {
+  return fragment;
+}
+template <class E>
+__device__ __forceinline__ uint4 operand_of(uint2 fragment) {
+  return make_uint4(numbers_of<E>(fragment.x, false), numbers_of<E>(fragment.x, true),
+                    numbers_of<E>(fragment.y, false), numbers_of<E>(fragment.y, true));
+}
+
+// ---- values -------------------------------------------------------------------------------------
+
+// The scale of a value goes into its probability, which is then rounded to a bf16. The range of
+// fp16 is too narrow for that: there values are multiplied and rounded, by 64 times the scale and
+// 1/64 of the integer, so that neither is out of range where the value is not.
+constexpr bool kScalesValues = kQuantisedCache && kSame<Element, Fp16>;
+
+// What a probability weighs a row of values with, before it is rounded.
+__device__ __forceinline__ float weighed(float p, const RowScales& scales) {
+  return kQuantisedCache && !kScalesValues ? p * scales.v : p;
+}
+
+// An element of a row of values, as it is weighed.
+__device__ __forceinline__ float value_of(CacheElement::Bits bits, float scale) {
+  const float v = CacheElement::to_float(bits);
+  return kScalesValues ? rounded<Element>(rounded<Element>(64 * scale) * (v / 64)) : v;
+}
+
+// What a lane has of a fragment of values, as an operand: `low` are the scales of its first two
+// rows as value_of takes them, and `high` those of the rows that are 8 further.
+__device__ __forceinline__ uint4 scaled_operand_of(uint2 fragment, u32 low, u32 high) {
+  return make_uint4(Fp16::mul2(halves_of<0x4c>(fragment.x, false), low),
+                    Fp16::mul2(halves_of<0x4c>(fragment.x, true), low),
+                    Fp16::mul2(halves_of<0x4c>(fragment.y, false), high),
+                    Fp16::mul2(halves_of<0x4c>(fragment.y, true), high));
+}
+
+}  // namespace amk

@@ -1,0 +1,165 @@
+// Plain attention over the cache of the megakernel, whose layouts it works out by itself, one
+// element at a time. Needs schedule.h, for the cache's layout, and model_config.h. Must not include
+// the headers of the megakernel's stages.
+#pragma once
+
+#include "reference_values.cuh"
+
+namespace amk {
+
+// ---- the cache ----------------------------------------------------------------------------------
+
+// A cache of integers has a scale for each row of K and of V.
+constexpr bool kIntegers = kSame<CacheElement, Int8>;
+
+// A block of the cache: 16 rows, all of K and then all of V, and of integers their scales. Layers
+// begin at multiples of 256 bytes.
+constexpr int kHeadPadded = round_up(kHeadDim, 16);
+__device__ inline u8* cache_block(u8* cache, int layer, int head, int row) {
+  constexpr int kBlocks = ceil_div(kMaxSeq, 16);
+  constexpr size_t kBlock = 32 * kHeadPadded * CacheElement::kBytes + (kIntegers ? 16 * 4 : 0);
+  constexpr size_t kLayer = (kKVHeads * kBlocks * kBlock + 255) / 256 * 256;
+  return cache + layer * kLayer + (size_t(head) * kBlocks + row / 16) * kBlock;
+}
+
+// Place of an element of the cache: in plain rows, or in the order in which the lanes of an mma
+// hold a 16 by 16 fragment.
+__device__ inline CacheElement::Bits& cache_at(u8* cache, int layer, int head, int row,
+                                               bool is_value, int dim) {
+  auto* half = reinterpret_cast<CacheElement::Bits*>(cache_block(cache, layer, head, row)) +
+               is_value * 16 * kHeadPadded;
+  const int r = row % 16, d = dim % 16;
+  if (!kCacheFragments) return half[r * kHeadPadded + dim];
+  auto* fragment = half + dim / 16 * 256;
+  // K: rows are rows of the fragment, and a lane holds four dims side by side. V: turned, with dims
+  // as rows.
+  if (is_value) return fragment[(d % 8 * 4 + r % 8 / 2) * 8 + d / 8 * 2 + r / 8 * 4 + r % 2];
+  return fragment[(r % 8 * 4 + d / 4) * 8 + r / 8 * 2 + d % 4 / 2 * 4 + d % 2];
+}
+
+// The scale of a row of integers, as a bf16.
+__device__ inline Bf16::Bits& cached_scale(u8* cache, int layer, int head, int row,
+                                           bool is_value) {
+  u8* scales = cache_block(cache, layer, head, row) + 32 * kHeadPadded * CacheElement::kBytes;
+  return reinterpret_cast<Bf16::Bits*>(scales)[row % 16 * 2 + is_value];
+}
+
+// How a head's row becomes integers: its largest magnitude over 127 is the scale, as far as that
+// has an inverse, and an element is rounded to a multiple of it. A row with an element that is not
+// finite is NaN.
+__device__ inline float scale_of(const Bits* row) {
+  float largest = 0;
+  for (int d = 0; d < kHeadDim; ++d) {
+    const float x = fabsf(at(row, d));
+    if (!isfinite(x)) return NAN;
+    largest = fmaxf(largest, x);
+  }
+  const float scale = rounded<Bf16>(largest / 127);
+  return scale < 0x1p-100f ? 0 : scale;
+}
+__device__ inline float integer_of(float x, float scale) {
+  return scale > 0 ? rintf(x * (1 / scale)) : 0;
+}
+
+// ---- operations ---------------------------------------------------------------------------------
+
+// Attention of one query head, a block each, over rows of the cache and this position's own, k and
+// v, which do not come through it: the last `window` of them, or all if it is 0. A cap bounds the
+// scores, if it is not 0. Probabilities are rounded before they weigh rows of the cache. Of a cache
+// of integers they are first multiplied by the scale of the row; in fp16 the elements are, and are
+// then rounded themselves. This position's own row is what later ones will find.
+__device__ inline void attention(Bits* out, float* scores, const Bits* q, const Bits* k,
+                                 const Bits* v, u8* cache, int layer, int position, float scale,
+                                 int window = 0, float cap = 0) {
+  const int head = blockIdx.x, kv_head = head / (kHeads / kKVHeads);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  q += head * kHeadDim;
+  k += kv_head * kHeadDim;
+  v += kv_head * kHeadDim;
+  float* p = scores + size_t(head) * kMaxSeq;
+  const int first = window > 0 ? max(0, position - window + 1) : 0;
+  const float own_scale[2] = {kIntegers ? scale_of(k) : 1, kIntegers ? scale_of(v) : 1};
+  const auto scale_at = [&](int row, bool is_value) {
+    if (!kIntegers || row == position) return own_scale[is_value];
+    return Bf16::to_float(cached_scale(cache, layer, kv_head, row, is_value));
+  };
+  const auto element = [&](int row, bool is_value, int d) {
+    if (row < position)
+      return CacheElement::to_float(cache_at(cache, layer, kv_head, row, is_value, d));
+    const float own = at(is_value ? v : k, d);
+    return kIntegers ? integer_of(own, own_scale[is_value]) : own;
+  };
+
+  for (int row = first + warp; row <= position; row += kReferenceWarps) {
+    float score = 0;
+    for (int d = lane; d < kHeadDim; d += 32) score += at(q, d) * element(row, false, d);
+    score = warp_sum(score);
+    if (kIntegers) score *= scale_at(row, false);
+    score *= scale;
+    if (lane == 0) p[row] = cap > 0 ? cap * tanhf(score / cap) : score;
+  }
+  __syncthreads();
+
+  constexpr bool kScalesElements = kIntegers && kSame<Element, Fp16>;
+  float top = -INFINITY;
+  for (int row = first + threadIdx.x; row <= position; row += blockDim.x) top = fmaxf(top, p[row]);
+  top = block_max(top);
+  float sum = 0;
+  for (int row = first + threadIdx.x; row <= position; row += blockDim.x) {
+    float weight = expf(p[row] - top);
+    sum += weight;
+    if (kIntegers && !kScalesElements) weight *= scale_at(row, true);
+    p[row] = row < position ? rounded<Element>(weight) : weight;
+  }
+  sum = block_sum(sum);
+
+  for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) {
+    float value = 0;
+    for (int row = first; row <= position; ++row) {
+      float x = element(row, true, d);
+      if (kScalesElements)
+        x = rounded<Element>(x / 64 * rounded<Element>(64 * scale_at(row, true)));
+      value += p[row] * x;
+    }
+    put(out, head * kHeadDim + d, value / sum);
+  }
+}
+
+// Puts k and v of this position, all heads of each, into the cache.
+static_assert(kIntegers || kSame<CacheElement, Element>, "k and v go into the cache as they are");
+__device__ inline void append(u8* cache, int layer, int position, const Bits* k, const Bits* v) {
+  constexpr int kRows = kKVHeads * kHeadDim;
+  const int i = thread_index(), head = i / kHeadDim % kKVHeads, dim = i % kHeadDim;
+  if (i >= 2 * kRows) return;
+  const bool is_value = i >= kRows;
+  const Bits* row = (is_value ? v : k) + head * kHeadDim;
+  auto& to = cache_at(cache, layer, head, position, is_value, dim);
+  if constexpr (kIntegers) {
+    const float scale = scale_of(row);
+    to = Int8::from_float(integer_of(at(row, dim), scale));
+    if (dim == 0)
+      cached_scale(cache, layer, head, position, is_value) = Bf16::from_float(scale);
+  } else {
+    to = row[dim];
+  }
+}
+
+// What the cache has for this position, k and then v, followed by what it should have.
+__device__ inline void cached_row(Bits* out, const Bits* k, const Bits* v, u8* cache, int layer,
+                                  int position) {
+  constexpr int kRows = kKVHeads * kHeadDim;
+  const int i = thread_index(), head = i / kHeadDim % kKVHeads, dim = i % kHeadDim;
+  if (i >= 2 * kRows) return;
+  const bool is_value = i >= kRows;
+  const Bits* row = (is_value ? v : k) + head * kHeadDim;
+  float have = CacheElement::to_float(cache_at(cache, layer, head, position, is_value, dim));
+  float want = at(row, dim);
+  if constexpr (kIntegers) {
+    have *= Bf16::to_float(cached_scale(cache, layer, head, position, is_value));
+    want = integer_of(want, scale_of(row)) * scale_of(row);
+  }
+  put(out, i, have);
+  put(out, 2 * kRows + i, want);
+}
+
+}  // namespace amk
