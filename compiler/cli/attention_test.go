@@ -42,6 +42,10 @@ var instructions = func() (list []struct {
 		{`asm\("ex2\.approx.*?\);`, "y = exp2f(x);"},
 		{`asm\("mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.(bf16|f16).*?"r"\(b1\)\);`,
 			"product_of_$1(d, a0, a1, a2, a3, b0, b1);"},
+		{`asm\("mma\.sync\.aligned\.m16n8k32\.row\.col\.s32\.(s8|u8).*?"r"\(b\.y\)\);`,
+			"product_of_$1(d, a0, a1, a2, a3, b);"},
+		{`asm\("\{ \.reg \.b16 low, high;.*?cvt\.rn\.f16x2\.e4m3x2.*?\);`,
+			"halves = make_uint2(halves_of_e4m3(four), halves_of_e4m3(four >> 16));"},
 		{`asm volatile\("movmatrix.*?\);`, "d = transposed(a);"},
 	} {
 		list = append(list, struct {

@@ -59,6 +59,11 @@ template <class T> T shuffled(T v, unsigned from) {
 }
 template <class T> T __shfl_xor_sync(unsigned, T v, int mask) { return shuffled(v, threadIdx.x % 32 ^ mask); }
 template <class T> T __shfl_sync(unsigned, T v, int lane) { return shuffled(v, lane); }
+unsigned __reduce_max_sync(unsigned, unsigned v) {
+  unsigned most = 0;
+  for (int lane = 0; lane < 32; ++lane) most = max(most, shuffled(v, lane));
+  return most;
+}
 
 // ---- what CUDA has ----
 
@@ -119,6 +124,17 @@ template <class Op> __half2 pairwise(__half2 a, __half2 b, Op op) {
 template <class T> T __hmul2(T a, T b) { return pairwise(a, b, [](float x, float y) { return x * y; }); }
 template <class T> T __hsub2(T a, T b) { return pairwise(a, b, [](float x, float y) { return x - y; }); }
 
+// Two numbers in e4m3 as fp16, the lower byte in the lower half.
+unsigned halves_of_e4m3(unsigned two) {
+  unsigned halves = 0;
+  for (int i = 0; i < 2; ++i, two >>= 8) {
+    const int exponent = two >> 3 & 15, mantissa = two & 7;
+    const float v = exponent ? ldexpf(8 + mantissa, exponent - 10) : ldexpf(mantissa, -9);
+    halves |= unsigned(__float2half_rn(two & 128 ? -v : v).bits) << 16 * i;
+  }
+  return halves;
+}
+
 // ---- tensor cores, by the fragments of the PTX ISA ----
 
 template <class Number>
@@ -146,6 +162,29 @@ void product_of_bf16(float (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsig
 }
 void product_of_f16(float (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
   product(d, a0, a1, a2, a3, b0, b1, [](unsigned bits) { return __half2float({static_cast<unsigned short>(bits)}); });
+}
+template <class A>
+void product_of_bytes(int (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, uint2 b) {
+  static unsigned all[kThreadsOfBlock][6];
+  const unsigned own[] = {a0, a1, a2, a3, b.x, b.y};
+  memcpy(all[threadIdx.x], own, sizeof own);
+  __syncwarp();
+  const unsigned lane = threadIdx.x % 32, first = threadIdx.x - lane;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+    for (unsigned k = 0; k < 32; ++k) {
+      const unsigned part = first + k % 16 / 4, byte = k % 4 * 8;
+      d[i] += A(all[part + row % 8 * 4][row / 8 + k / 16 * 2] >> byte) *
+              int8_t(all[part + column * 4][4 + k / 16] >> byte);
+    }
+  }
+  __syncwarp();
+}
+void product_of_s8(int (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, uint2 b) {
+  product_of_bytes<int8_t>(d, a0, a1, a2, a3, b);
+}
+void product_of_u8(int (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, uint2 b) {
+  product_of_bytes<uint8_t>(d, a0, a1, a2, a3, b);
 }
 unsigned transposed(unsigned v) {
   static unsigned all[kThreadsOfBlock];

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the kernel makes of quantised matrices, compiled for the CPU, is the product with the elements that the plain
+// kernels find: of each format and type of scales, with tensor cores and without them, and with and without an
+// instruction that widens fp8.
+func TestProductsOfTheKernel(t *testing.T) {
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	for _, c := range []struct {
+		dtype   string
+		defines []string
+	}{
+		{"bf16", []string{"-DAMK_TENSOR_CORES=1", "-DAMK_FP8_CONVERT=1"}},
+		{"fp16", []string{"-DAMK_TENSOR_CORES=1", "-DAMK_FP8_CONVERT=0"}},
+		{"fp32", []string{"-DAMK_TENSOR_CORES=0"}},
+	} {
+		dir := filepath.Join(t.TempDir(), "build")
+		code, _, stderr := amkc(models+"quantised/models/llama-fp8-blocks", "-o", dir, "--no-build", "--dtype", c.dtype,
+			"--target", "h200")
+		require.Equal(t, 0, code, stderr)
+		onCPU(t, dir)
+		program := filepath.Join(dir, "products")
+		args := append(c.defines, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir, "-o", program,
+			"testdata/products.cc")
+		out, err := exec.Command(compiler, args...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		out, err = exec.Command(program).CombinedOutput()
+		require.NoError(t, err, "%s: %s", c.dtype, out)
+	}
+}
