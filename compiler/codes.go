@@ -34,6 +34,12 @@ A target of which no memory is known, sm_NN without --memory, is not compared.`)
 The packed weights need about as many bytes as the model has in its dtype, and the file system that the build is
 written to has less to give. Nothing was packed, and an earlier build stays as it was. Name a directory on another
 file system, or make room.`)
+	codeCalibrate = diag.New("AMK5107", "the model cannot be calibrated here", `
+--calibrate FILE runs the model as the checkpoint has it on the reference VM, over the text, and rounds the matrices
+that --weights quantises for what they are multiplied with there. That takes 4 bytes of memory a weight, and 2·n² for
+each such matrix of n columns, whatever the length of the text. The message says what it comes to. Where that is too
+much, calibrate on a larger machine (amkc pack writes the weights alone, and a build depends on nothing else of it), or
+quantise without --calibrate. A text with ids that the model does not have is refused too.`)
 	codeTokenizer = diag.New("AMK1201", "the tokenizer is missing or not supported", `
 Text goes in and out through tokenizer.json of the model directory. BPE is modelled, over bytes as in GPT-2 and over
 characters as in SentencePiece, with the normalizers, pre-tokenizers and decoders of today's model families; anything

@@ -30,8 +30,8 @@ func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
 	return checkpoint.Spec{Name: name, DType: checkpoint.DType(dtype), Shape: shape}
 }
 
-// Pack writes the packed weights of a lowered program: one safetensors file whose data section is ir.WeightArena. It
-// returns the file's size and digest.
+// Pack calibrates the weights of a lowered program, if it has a text for that, and writes them packed: one safetensors
+// file whose data section is ir.WeightArena. It returns the file's size and digest.
 func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) (bytes int64, digest string,
 	err error) {
 	places, size := ir.WeightArena(l.Program)
@@ -40,6 +40,9 @@ func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) 
 		specs[i] = packedSpec(&l.Program.Buffers[pl.Buffer], pl.Name)
 	}
 	if err := checkSpace(path, uint64(size)); err != nil {
+		return 0, "", err
+	}
+	if err := l.Calibrate(ctx, report); err != nil {
 		return 0, "", err
 	}
 	w, err := checkpoint.NewWriter(path, specs, map[string]string{"format": "amkc packed 2"})
@@ -95,7 +98,7 @@ func fileDigest(path string, report progress.Func) (int64, string, error) {
 }
 
 // weightsKey digests everything that packed weights depend on: the arena with its layouts and pieces, and either the
-// contents of the checkpoint or the seed of random ones. The checkpoint is read once.
+// contents of the checkpoint or the seed of random ones, and the text to calibrate with. The checkpoint is read once.
 func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (string, error) {
 	if l.packedKey != "" {
 		return l.packedKey, nil
@@ -114,6 +117,9 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (string, erro
 	}
 	for _, reading := range l.Weights.Readings() {
 		fmt.Fprintln(h, reading)
+	}
+	for _, window := range l.calibrationWindows() {
+		fmt.Fprintln(h, "calibrated 1", window)
 	}
 	if seed != nil {
 		fmt.Fprintf(h, "seed %d\n", *seed)

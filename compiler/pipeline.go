@@ -45,6 +45,12 @@ type Options struct {
 	Check       bool                 // check the structure of the program after each pass
 	Strict      bool                 // what would be a warning before anything is written is an error
 
+	// Calibration is a text to round quantised matrices for: see Scheduled.Calibrate. nil: they are rounded with
+	// nothing but their weights in view.
+	Calibration *CalibrationText
+
+	tokens ir.Pass // what a pass takes
+
 	// After is called when a pass is done, with its number from 1. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
 }
@@ -59,6 +65,7 @@ type Scheduled struct {
 	Pages    passes.PageReport
 	Warnings diag.List
 
+	options    Options
 	checkpoint *checkpoint.Checkpoint
 	packedKey  string // see weightsKey, once it is known
 }
@@ -76,7 +83,7 @@ func RunPasses(opts Options) (*Scheduled, error) {
 	if err := ir.CheckName(opts.Name); err != nil && opts.Name != "" {
 		return nil, diag.Errorf(ir.CodeName, "the model's name", "%v; name it otherwise with --name", err)
 	}
-	s, l := newState(opts), &Scheduled{}
+	s, l := newState(opts), &Scheduled{options: opts}
 	if err := l.open(opts, s); err != nil {
 		return nil, err
 	}
@@ -113,7 +120,7 @@ func CheckModel(opts Options) error {
 }
 
 func newState(opts Options) *passes.State {
-	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq,
+	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Tokens: opts.tokens,
 		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
 			Formats: opts.Formats, Cache: opts.Cache}}
 }

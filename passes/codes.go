@@ -84,6 +84,10 @@ max_position_embeddings is a warning, because the model was not trained there.`)
 A program names tensors that the checkpoint does not have, or of another size: program and checkpoint do not belong
 together. Compile the checkpoint again.`)
 
+	codeCalibration = diag.New("AMK1128", "a matrix cannot be calibrated", `
+With --calibrate, amkc adds up products of the inputs of each matrix over a text, and needs numbers that are finite.
+The model makes others of this text, or of every one. Without --calibrate nothing but the weights is looked at.`)
+
 	codeLeftOut = diag.New("AMK1118", "a part of the model is left out", `
 The checkpoint holds more than a decoder: a part that takes images, for example. amkc compiles the decoder, which takes
 and makes text. The tensors of the other parts are not read, and what the decoder makes of text does not depend on

@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/ir/format"
+	"amkc/passes/calibration"
 	"amkc/passes/checkpoint"
 	"amkc/passes/quantised"
 )
@@ -19,6 +21,7 @@ type Weights struct {
 	checkpoint *checkpoint.Checkpoint
 	matrices   map[string]*quantised.Matrix // in the place of tensors, by key
 	computed   map[string]numbers           // vectors that come from no tensor, by key
+	calibrated map[string]*calibration.Gram // of what matrices are multiplied with, by the first key of each
 }
 
 // NewWeights supplies from a checkpoint, which must stay open, and its quantised matrices, as pass import has found
@@ -43,6 +46,20 @@ func (w *Weights) Readings() []string {
 	return out
 }
 
+// Calibrate has matrices that the checkpoint does not quantise, and whose format does, rounded for what they are
+// multiplied with. Sums are by the key of the first tensor of a buffer; what has none is rounded by itself.
+func (w *Weights) Calibrate(sums map[string]*calibration.Gram) { w.calibrated = sums }
+
+// Calibratable returns the key under which Calibrate finds the sums for a buffer (member i, if it is a family), or
+// nothing for one that is stored as the checkpoint has it.
+func (w *Weights) Calibratable(b *ir.Buffer, i int) (string, error) {
+	r, err := w.open(b, i)
+	if err != nil || !r.quantises() {
+		return "", err
+	}
+	return r.keys[0], nil
+}
+
 // Floats returns all elements of a buffer (member i, if it is a family) in row-major order, as its format holds them.
 func (w *Weights) Floats(b *ir.Buffer, i int) ([]float32, error) {
 	r, err := w.open(b, i)
@@ -51,6 +68,9 @@ func (w *Weights) Floats(b *ir.Buffer, i int) ([]float32, error) {
 	}
 	out := make([]float32, b.Numel())
 	step, cols := r.step(), r.stack.Cols
+	if r.quantises() { // which takes long enough for all processors
+		return out, w.Pack(&unpacker{r.format, cols, out}, b, i)
+	}
 	var packed []byte
 	for row := 0; row < r.stack.Rows; row += step {
 		n := min(step, r.stack.Rows-row)
@@ -66,10 +86,35 @@ func (w *Weights) Floats(b *ir.Buffer, i int) ([]float32, error) {
 	return out, nil
 }
 
+// quantises reports whether values are quantised, rather than stored as the checkpoint has them.
+func (r *rowReader) quantises() bool {
+	_, quantised := r.format.(format.Quantised)
+	return quantised && r.matrices == nil
+}
+
+// An unpacker takes packed rows, whole tiles at a time, and fills elements with what they mean.
+type unpacker struct {
+	format format.Format
+	cols   int
+	to     []float32
+}
+
+func (u *unpacker) Write(packed []byte) (int, error) {
+	g := u.format.Geometry()
+	n := min(len(u.to), len(packed)/g.TileBytes(u.cols)*g.Rows*u.cols)
+	u.format.Unpack(u.to[:n], packed, u.cols)
+	u.to = u.to[n:]
+	return len(packed), nil
+}
+
 // Pack writes a buffer (member i, if it is a family) in its format: Bytes of it, padding included, as zeros. Blocks of
 // rows are packed by all processors and written in order.
 func (w *Weights) Pack(out io.Writer, b *ir.Buffer, i int) error {
 	first, err := w.open(b, i)
+	if err != nil {
+		return err
+	}
+	inputs, err := w.inputs(first)
 	if err != nil {
 		return err
 	}
@@ -94,9 +139,26 @@ func (w *Weights) Pack(out io.Writer, b *ir.Buffer, i int) error {
 			if err := r.read(values[:n*cols], row, row+n); err != nil {
 				return nil, err
 			}
+			if inputs != nil {
+				return r.format.(format.Quantised).PackFor(dst, values[:n*cols], cols, inputs), nil
+			}
 			return r.format.Pack(dst, values[:n*cols], cols), nil
 		}, nil
 	})
+}
+
+// inputs is what a buffer is calibrated with, or nil.
+func (w *Weights) inputs(r *rowReader) (*format.Inputs, error) {
+	sums := w.calibrated[r.keys[0]]
+	if sums == nil || !r.quantises() {
+		return nil, nil
+	}
+	in, err := sums.Inputs()
+	if err != nil {
+		return nil, diag.Errorf(codeCalibration, "tensor "+r.keys[0], "cannot be calibrated: %v; want another text, "+
+			"or no --calibrate", err)
+	}
+	return in, nil
 }
 
 // step is how many rows are packed together: whole tiles of about blockElements.

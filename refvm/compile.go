@@ -15,6 +15,11 @@ type Options struct {
 	Round   Rounding
 	Workers int  // goroutines of a step in the order Parallel; 0: one per processor
 	Record  bool // note what every task touches, and start each step with NaN in all activations
+
+	// Products is told what matrices are multiplied with, by the task that has the first row of one: the number of the
+	// matrix in Flat.Buffers, its column that the vectors begin at, and the vectors, one after another and n elements
+	// each. They are its own until it returns. Tasks of several workers call it at the same time; nil is not called.
+	Products func(matrix, column int, vectors []float32, n int)
 }
 
 // VM runs one flat program: a variant of a native one, or a program of the AMK profile. It is for one

@@ -45,6 +45,7 @@ func gemv(w *worker, o *op) error {
 	case len(o.in) > 3:
 		return w.misfit(o, "has %d inputs, want a qdtype of I8 or I4 with them", len(o.in))
 	}
+	w.tell(&o.in[1], x, scales, k)
 	multiply := func(b int, row []float32) float32 { return dot(x[b*k:(b+1)*k], row) }
 	if in := &o.in[1]; w.roundsFor(in) {
 		first := in.dims[in.rank-1].lo
@@ -76,6 +77,14 @@ func gemv(w *worker, o *op) error {
 		}
 	}
 	return w.emit(o, out, n)
+}
+
+// tell shows Options.Products what a matrix is multiplied with, if this task has its first row.
+func (w *worker) tell(matrix *operand, x, scales []float32, k int) {
+	if see := w.vm.opts.Products; see != nil && matrix.st != nil && matrix.rank == 2 && matrix.n > 0 &&
+		matrix.dims[0].at(0) == 0 {
+		see(matrix.st.index, matrix.dims[1].at(0), w.applied(x, scales), k)
+	}
 }
 
 // groups are the scales of a matrix of integers: column c of a row belongs to group c/size.

@@ -70,7 +70,7 @@ func open(ctx context.Context, c *call, p place, dir string, m *modelFlags) (*op
 	case p.gpu != 0:
 		return nil, c.usage("--gpu %d goes with --device cuda", p.gpu)
 	}
-	return openRef(c, p.round, dir, m)
+	return openRef(ctx, c, p.round, dir, m)
 }
 
 // defaultDevice is the GPU, if there is one and it can run what is named: a build, or a model that can be built here

@@ -13,7 +13,7 @@ import (
 
 // openRef opens a model or a build on the reference VM. Of a build it runs the program and the packed weights that
 // are there.
-func openRef(c *call, round refvm.Rounding, dir string, m *modelFlags) (*opened, error) {
+func openRef(ctx context.Context, c *call, round refvm.Rounding, dir string, m *modelFlags) (*opened, error) {
 	if isBuild(dir) {
 		b, err := compiler.OpenBuild(dir)
 		if err != nil {
@@ -30,6 +30,13 @@ func openRef(c *call, round refvm.Rounding, dir string, m *modelFlags) (*opened,
 		return nil, err
 	}
 	c.report(l.Warnings)
+	line := c.progress()
+	err = l.Calibrate(ctx, line.Show)
+	line.Clear()
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
 	return newRef(c, round, l.Program, l.Weights, l.Close)
 }
 

@@ -68,11 +68,8 @@ func (s *idSource) read(c *call, dir, against string) (quality.Text, error) {
 		if err != nil {
 			return quality.Text{}, err
 		}
-		ids, err := parseNPY(raw)
-		if err != nil {
-			return quality.Text{}, diag.Errorf(codePrompt, s.file, "no array of token ids: %v", infile.Reason(err))
-		}
-		return quality.Text{IDs: ids}, nil
+		ids, err := readIDs(s.file, raw)
+		return quality.Text{IDs: ids}, err
 	}
 	text, err := s.readText(c)
 	if err != nil {
@@ -82,11 +79,20 @@ func (s *idSource) read(c *call, dir, against string) (quality.Text, error) {
 	if err != nil {
 		return quality.Text{}, fmt.Errorf("--ids and --ids-file work without a tokenizer: %w", err)
 	}
-	ids, err := encodeText(tok, text)
+	ids, err := encodeText(tok, "--text", text)
 	if err != nil {
 		return quality.Text{}, err
 	}
 	return ids, sameTokenizer(against, dir, text, ids)
+}
+
+// readIDs reads token ids out of a NumPy file.
+func readIDs(path string, raw []byte) ([]int, error) {
+	ids, err := parseNPY(raw)
+	if err != nil {
+		return nil, diag.Errorf(codePrompt, path, "no array of token ids: %v", infile.Reason(err))
+	}
+	return ids, nil
 }
 
 func (s *idSource) readText(c *call) (string, error) {
@@ -101,11 +107,12 @@ func (s *idSource) readText(c *call) (string, error) {
 	return string(raw), nil
 }
 
-// encodeText keeps what the tokenizer puts in front of the text apart, and leaves out what it puts behind it.
-func encodeText(tok *tokenizer.Tokenizer, text string) (quality.Text, error) {
+// encodeText keeps what the tokenizer puts in front of the text apart, and leaves out what it puts behind it. flag is
+// where the text is from.
+func encodeText(tok *tokenizer.Tokenizer, flag, text string) (quality.Text, error) {
 	whole, err := tok.Encode(text, true)
 	if err != nil {
-		return quality.Text{}, diag.Errorf(codePrompt, "--text", "%s", strings.TrimPrefix(err.Error(), "tokenizer: "))
+		return quality.Text{}, diag.Errorf(codePrompt, flag, "%s", strings.TrimPrefix(err.Error(), "tokenizer: "))
 	}
 	ids, err := tok.Encode(text, false)
 	lead := 0
@@ -126,7 +133,7 @@ func sameTokenizer(against, dir, text string, want quality.Text) error {
 	if err != nil {
 		return err
 	}
-	got, err := encodeText(tok, text)
+	got, err := encodeText(tok, "--text", text)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type modelFlags struct {
 	memory     float64
 	dtype      string
 	weights    passes.WeightFormats
+	calibrate  string
 	cache      string
 	maxSeq     int
 	config     string
@@ -54,6 +55,8 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 		"dtype of weights, activations and the cache; default: that of the checkpoint")
 	f.Var(&weightFormats{&m.weights}, "weights",
 		"store matrices as `SPEC` says, as int8 or 'int4:g128:asym,lm_head=int8'; default: in --dtype")
+	f.Var(newWord(&m.calibrate, ""), "calibrate",
+		"round what --weights quantises for a text: that in `FILE`, or token ids as a NumPy array")
 	f.Var(newChoice(&m.cache, "", "int8"), "cache",
 		"store the keys and values of earlier positions in 8 bits, with a scale for each row; default: in --dtype")
 	f.Var(newCount(&m.maxSeq, 0, 1, passes.MostPositions), "max-seq",
@@ -158,6 +161,9 @@ func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
 		c.report(diags)
 		o.Config = config
 	}
+	if o.Calibration, err = m.calibration(c, dir); err != nil {
+		return o, err
+	}
 	if o.Target, err = resolveTarget(m.target, m.numSMs, m.gpu); err != nil {
 		return o, modelFirst(o, err)
 	}
@@ -193,12 +199,15 @@ func (m *modelFlags) observe(c *call, model string) func(int, *passes.Pass, *pas
 	}
 }
 
-// inputs lists what is read for a model beside the flags: the model, and the configuration.
+// inputs lists what is read for a model beside the flags: the model, the configuration, and the text to calibrate with.
 func (m *modelFlags) inputs(model string) []string {
-	if m.config == "" {
-		return []string{model}
+	all := []string{model}
+	for _, file := range []string{m.config, m.calibrate} {
+		if file != "" {
+			all = append(all, file)
+		}
 	}
-	return []string{model, m.config}
+	return all
 }
 
 // writeStage writes what a pass has left: the program, or the graph while there is no program.

@@ -14,6 +14,9 @@ import (
 var npyHead = regexp.MustCompile(
 	`^\{'descr': '([^']*)', 'fortran_order': (True|False), 'shape': \(((?:\d+, ?)*\d*)\),? *\} *\n$`)
 
+// npyMagic is what a NumPy file begins with.
+const npyMagic = "\x93NUMPY"
+
 // parseNPY reads a NumPy file of integers, of any version, as token ids in the order of the array's elements.
 func parseNPY(raw []byte) ([]int, error) {
 	head, data, err := cutNPYHead(raw)
@@ -59,14 +62,13 @@ func parseNPY(raw []byte) ([]int, error) {
 
 // cutNPYHead takes a file apart.
 func cutNPYHead(raw []byte) (head, data []byte, err error) {
-	const magic = "\x93NUMPY"
-	const short, long = len(magic) + 4, len(magic) + 6 // with the version, and the size of the head in 2 or 4 bytes
-	if len(raw) < long || string(raw[:len(magic)]) != magic {
+	const short, long = len(npyMagic) + 4, len(npyMagic) + 6 // with version, and size of the head in 2 or 4 bytes
+	if len(raw) < long || string(raw[:len(npyMagic)]) != npyMagic {
 		return nil, nil, errors.New("it is no NumPy file; want what numpy.save writes")
 	}
-	at, size := short, int(binary.LittleEndian.Uint16(raw[len(magic)+2:]))
-	if major := raw[len(magic)]; major > 1 {
-		at, size = long, int(binary.LittleEndian.Uint32(raw[len(magic)+2:]))
+	at, size := short, int(binary.LittleEndian.Uint16(raw[len(npyMagic)+2:]))
+	if major := raw[len(npyMagic)]; major > 1 {
+		at, size = long, int(binary.LittleEndian.Uint32(raw[len(npyMagic)+2:]))
 	}
 	if size > len(raw)-at {
 		return nil, nil, errors.New("it ends in its head; want what numpy.save writes")

@@ -45,11 +45,11 @@ func qualityVerb() verb {
 		details: "Perplexities of both, the KL divergence of the first from the one after --against, how often both " +
 			"expect the\n" +
 			"same token most, by how much their logits differ, and how long they decode greedily alike.\n" +
-			"The reference VM rounds where the kernel rounds. --dtype, --weights, --cache, --config, --name and " +
-			"--dump-ir are\n" +
-			"for the first model alone, and --against-dtype, --against-weights and --against-cache are for the " +
-			"other; all other\n" +
-			"flags of compiling are for both.\n" +
+			"The reference VM rounds where the kernel rounds. --dtype, --weights, --calibrate, --cache, --config, " +
+			"--name and\n" +
+			"--dump-ir are for the first model alone, and --against-dtype, --against-weights and --against-cache " +
+			"are for the\n" +
+			"other; all other flags of compiling are for both.\n" +
 			"On a GPU a model is built first, into a cache, and the next time found there.",
 		flags: q.define,
 		run:   q.run,
@@ -138,7 +138,7 @@ func (q *qualityFlags) sides(c *call, dir, against string) (*modelFlags, error) 
 	if err := q.model.forModels(c, dir, against); err != nil {
 		return nil, err
 	}
-	for _, own := range []string{"dtype", "weights", "cache", "config", "name", "dump-ir"} {
+	for _, own := range []string{"dtype", "weights", "calibrate", "cache", "config", "name", "dump-ir"} {
 		if c.flags.Changed(own) && isBuild(dir) {
 			return nil, c.builtAlready(own, dir)
 		}
@@ -149,7 +149,7 @@ func (q *qualityFlags) sides(c *call, dir, against string) (*modelFlags, error) 
 		}
 	}
 	other := q.model
-	other.dtype, other.weights, other.cache = q.againstDType, q.againstForms, q.againstCache
+	other.dtype, other.weights, other.calibrate, other.cache = q.againstDType, q.againstForms, "", q.againstCache
 	other.config, other.name, other.dumpIR = "", "", ""
 	return &other, nil
 }

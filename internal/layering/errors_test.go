@@ -21,6 +21,7 @@ var ownErrors = map[string]string{
 	"compiler/pipeline.go":     "the grammar of names, in package ir",
 	"cost/plan.go":             "package ir",
 	"passes/import_tensors.go": "package checkpoint",
+	"passes/pack.go":           "package calibration",
 	"refvm/memory.go":          "whoever supplies the weights",
 }
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Quantised is a format of integers or of fp8 with scales. Pack chooses scales and zero points, and rounds to them;
-// PackGroups takes them as they are.
+// Quantised is a format of integers or of fp8 with scales. Pack and PackFor choose scales and zero points, and
+// round to them; PackGroups takes them as they are.
 type Quantised interface {
 	Format
 	// Group is how many columns share a scale: 32, 64 or 128.
@@ -15,6 +15,9 @@ type Quantised interface {
 	Scale() string
 	// Zeros says whether groups have zero points.
 	Zeros() bool
+	// PackFor is Pack for rows that are multiplied with vectors of which something is known: it makes the error of the
+	// products small, where Pack makes that of the weights small.
+	PackFor(dst []byte, values []float32, cols int, in *Inputs) []byte
 	// PackGroups lays whole rows out, as Pack does. Their groups have Group columns, or a multiple of 128. Their
 	// scales are numbers of the type that the format keeps, and zero points are there only if it has some.
 	PackGroups(dst []byte, g *Groups) []byte

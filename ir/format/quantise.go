@@ -8,6 +8,12 @@ import (
 
 // Pack quantises whole rows, each group by itself: what comes out depends on nothing but its values. Values are finite.
 func (b blocks) Pack(dst []byte, values []float32, cols int) []byte {
+	g := b.quantise(values, cols, nil)
+	return b.PackGroups(dst, &g)
+}
+
+// quantise chooses scales and zero points for whole rows, and rounds to them. Columns have weights, or are all alike.
+func (b blocks) quantise(values []float32, cols int, weights []float32) Groups {
 	rows := len(values) / cols
 	g := Groups{Cols: cols, Group: b.group, Q: make([]byte, rows*cols)}
 	g.Scale = make([]float32, rows*g.PerRow())
@@ -18,17 +24,21 @@ func (b blocks) Pack(dst []byte, values []float32, cols int) []byte {
 	if b.dtype == "F8E4M3" {
 		quantise = b.floats
 	}
+	w := alike[:]
 	for row := range rows {
 		for k := range g.PerRow() {
 			first, last := row*cols+k*b.group, row*cols+min(cols, (k+1)*b.group)
 			of := row*g.PerRow() + k
-			scale, zero := quantise(values[first:last], g.Q[first:last])
+			if weights != nil {
+				w = weights[k*b.group : min(cols, (k+1)*b.group)]
+			}
+			scale, zero := quantise(values[first:last], w, g.Q[first:last])
 			if g.Scale[of] = scale; b.zeros {
 				g.Zero[of] = int8(zero)
 			}
 		}
 	}
-	return b.PackGroups(dst, &g)
+	return g
 }
 
 // rounded is a scale as the format keeps it.
@@ -42,8 +52,16 @@ func (b blocks) rounded(scale float32) float32 {
 	return scale
 }
 
-// floats rounds a group to e4m3, of which the largest magnitude becomes the largest number.
-func (b blocks) floats(values []float32, q []byte) (scale float32, zero int) {
+// alike are the weights of columns of which nothing is known.
+var alike = func() (ones [quantColumns]float32) {
+	for i := range ones {
+		ones[i] = 1
+	}
+	return ones
+}()
+
+// floats rounds a group to e4m3, of which the largest magnitude becomes the largest number, whatever the weights.
+func (b blocks) floats(values, _ []float32, q []byte) (scale float32, zero int) {
 	scale = b.rounded(largest(values) / b.most())
 	inverse := 1 / scale
 	if !usable(scale, inverse) {
@@ -77,13 +95,14 @@ type grid struct {
 	zero    float32 // an integer
 }
 
-// integers chooses the grid with the least squared error, and rounds the values to it. 0 stays 0.
+// integers chooses the grid with the least squared error, each value's times its weight, and rounds the values to it.
+// 0 stays 0.
 //
 // Candidates differ in how much of the group's range they cover. Of 4 bits a narrower range, which cuts off what is
 // largest, has the less error for most groups. What each one rounds the values to gives the best scale for those
 // integers, by least squares, and so the error. The scale of the best is then rounded as it is kept, and the values to
 // that. Plain rounding of the whole range is among the candidates, so that the error is never larger than that.
-func (b blocks) integers(values []float32, q []byte) (scale float32, zero int) {
+func (b blocks) integers(values, weights []float32, q []byte) (scale float32, zero int) {
 	// In a unit that makes the largest value from 1 to 2, no square is too large or too small.
 	most := largest(values)
 	exponent := max(-120, min(120, int(math.Float32bits(most)>>23)-127))
@@ -99,7 +118,7 @@ func (b blocks) integers(values []float32, q []byte) (scale float32, zero int) {
 		clear(q)
 		return 0, 0
 	}
-	s := &search{v: v, half: float32(int(1) << (b.bits - 1))}
+	s := &search{v: v, w: weights[:len(v)], half: float32(int(1) << (b.bits - 1))}
 	var chosen grid
 	least := float32(math.Inf(1))
 	for k, c := range [...]grid{s.plain(b.zeros, low, high), s.best(b.zeros, low, high)} {
@@ -127,8 +146,8 @@ func power(n int) float32 { return math.Float32frombits(uint32(n+127) << 23) }
 
 // A search looks for the grid of a group.
 type search struct {
-	v    []float32
-	half float32 // integers are from -half to half-1
+	v, w []float32 // values and their weights
+	half float32   // integers are from -half to half-1
 }
 
 // plain is the grid of the whole range: the largest magnitude becomes half-1, or the range all integers.
@@ -202,23 +221,26 @@ func (s *search) bounds(g grid) (low, high uint32) {
 	return math.Float32bits(toInteger - s.half - g.zero), math.Float32bits(toInteger + s.half - 1 - g.zero)
 }
 
-// fit returns Σ v·m and Σ m² of the integers m = q − zero that a grid makes of the values.
+// fit returns Σ w·v·m and Σ w·m² of the integers m = q − zero that a grid makes of the values.
 func (s *search) fit(g grid) (vm, mm float32) {
 	low, high := s.bounds(g)
 	var vm2, mm2 float32 // of every other value, because an addition waits for the one before it
-	v := s.v
-	for ; len(v) >= 2; v = v[2:] {
+	v, w := s.v, s.w
+	for ; len(v) >= 2 && len(w) >= 2; v, w = v[2:], w[2:] {
 		m := within(float32(v[0]*g.inverse), low, high)
-		vm += float32(v[0] * m)
-		mm += float32(m * m)
+		wm := float32(w[0] * m)
+		vm += float32(v[0] * wm)
+		mm += float32(m * wm)
 		m = within(float32(v[1]*g.inverse), low, high)
-		vm2 += float32(v[1] * m)
-		mm2 += float32(m * m)
+		wm = float32(w[1] * m)
+		vm2 += float32(v[1] * wm)
+		mm2 += float32(m * wm)
 	}
-	for _, f := range v {
+	for i, f := range v {
 		m := within(float32(f*g.inverse), low, high)
-		vm += float32(f * m)
-		mm += float32(m * m)
+		wm := float32(w[i] * m)
+		vm += float32(f * wm)
+		mm += float32(m * wm)
 	}
 	return vm + vm2, mm + mm2
 }
@@ -228,12 +250,12 @@ func within(f float32, low, high uint32) float32 {
 	return math.Float32frombits(max(low, min(high, math.Float32bits(f+toInteger)))) - toInteger
 }
 
-// err is the squared error of a grid whose scale is given.
+// err is the weighted squared error of a grid whose scale is given.
 func (s *search) err(g grid, scale float32) (sum float32) {
 	low, high := s.bounds(g)
-	for _, f := range s.v {
+	for i, f := range s.v {
 		d := f - float32(scale*within(float32(f*g.inverse), low, high))
-		sum += float32(d * d)
+		sum += float32(float32(d*d) * s.w[i])
 	}
 	return sum
 }

@@ -245,4 +245,5 @@ var (
 	TokenIDs     = Kind{"an array of token ids", 64 << 20}
 	HubRef       = Kind{"a revision of a hub", 1 << 20}
 	GoModule     = Kind{"a file of a Go module", 64 << 20}
+	MemInfo      = Kind{"what Linux says of the memory", 64 << 10}
 )

@@ -1,0 +1,245 @@
+package compiler
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strconv"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/passes/calibration"
+	"amkc/refvm"
+	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/runtime/progress"
+)
+
+// calibrationRows is how many tokens of a text a pass takes while a model is calibrated: each weight is read once for
+// them all.
+const calibrationRows = 32
+
+// calibrationSMs is how many SMs the program is for that is run meanwhile. It is one number for all machines and
+// targets, so that the sums are the same.
+const calibrationSMs = 16
+
+// calibrationWindow is how many tokens of a text are read at most as a text of their own.
+const calibrationWindow = 512
+
+// A CalibrationText is what a model is calibrated with, as token ids. Lead is what a tokenizer puts in front of a text.
+type CalibrationText struct{ Lead, IDs []int }
+
+// calibrationWindows are the texts that a program is run over: pieces of one, each with its lead.
+func (l *Scheduled) calibrationWindows() (windows [][]int) {
+	if t := l.options.Calibration; t != nil {
+		for part := range slices.Chunk(t.IDs, max(1, min(calibrationWindow, l.Program.Model.MaxSeq)-len(t.Lead))) {
+			windows = append(windows, slices.Concat(t.Lead, part))
+		}
+	}
+	return windows
+}
+
+// Calibrate runs the model as the checkpoint has it on the reference VM, over the text of Options.Calibration, and
+// leaves what its matrices are multiplied with to the weights, which round for that from then on. Without a text it
+// does nothing.
+func (l *Scheduled) Calibrate(ctx context.Context, report progress.Func) error {
+	windows := l.calibrationWindows()
+	if len(windows) == 0 {
+		return nil
+	}
+	for _, w := range windows {
+		for _, id := range w {
+			if vocab := l.Program.Model.Vocab; id < 0 || id >= vocab {
+				return diag.Errorf(codeCalibrate, "--calibrate", "the text has the token id %d; want ids from 0 to %d",
+					id, vocab-1)
+			}
+		}
+	}
+	wanted, err := l.calibratable()
+	if err != nil {
+		return err
+	}
+	o := Options{Model: l.options.Model, RandomSeed: l.options.RandomSeed, DType: l.options.DType,
+		AssumeInert: l.options.AssumeInert, Target: l.options.Target}
+	if o.Target != nil {
+		target := *o.Target
+		target.SMs, o.Target = calibrationSMs, &target
+	}
+	for _, w := range windows {
+		o.MaxSeq = max(o.MaxSeq, len(w))
+	}
+	o.tokens = ir.PassOf(1, min(passRows(l.Graph), o.MaxSeq))
+	plain, err := RunPasses(o)
+	if err != nil {
+		return err
+	}
+	defer plain.Close()
+	c, err := newCalibrator(plain, wanted)
+	if err != nil {
+		return err
+	}
+	if err := c.fits(); err != nil {
+		return err
+	}
+	if err := c.run(ctx, windows, report); err != nil {
+		return err
+	}
+	l.Weights.Calibrate(c.byKey)
+	return nil
+}
+
+// passRows is how many tokens a pass of the model takes: learned positions are views of one at a time.
+func passRows(g *ir.Graph) int {
+	for _, n := range g.Before {
+		if n.Op == "embed" && len(n.Weights) > 1 {
+			return 1
+		}
+	}
+	return calibrationRows
+}
+
+// calibratable are the keys of the matrices that sums are wanted for.
+func (l *Scheduled) calibratable() (map[string]bool, error) {
+	wanted := map[string]bool{}
+	places, _ := ir.WeightArena(l.Program)
+	for _, pl := range places {
+		key, err := l.Weights.Calibratable(&l.Program.Buffers[pl.Buffer], pl.Index)
+		if err != nil {
+			return nil, err
+		}
+		if key != "" {
+			wanted[key] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, diag.Errorf(codeCalibrate, "--calibrate", "nothing is quantised that the checkpoint does not "+
+			"quantise already; want --weights with a format for its matrices")
+	}
+	return wanted, nil
+}
+
+// A calibrator runs a program and adds up what its matrices are multiplied with.
+type calibrator struct {
+	l       *Scheduled
+	rows    int
+	byKey   map[string]*calibration.Gram
+	sums    []*calibration.Gram
+	vectors [][]float32 // of each sum, for the tokens of a pass
+	number  []int       // of the sum for a matrix, by its number among the buffers; -1: none
+}
+
+// newCalibrator prepares sums for the matrices of the keys.
+func newCalibrator(l *Scheduled, wanted map[string]bool) (*calibrator, error) {
+	c := &calibrator{l: l, rows: l.Program.Pass.NumRows(), byKey: map[string]*calibration.Gram{}}
+	for _, m := range ir.BufferDirectory(l.Program).Members() {
+		b := &l.Program.Buffers[m.Declared]
+		c.number = append(c.number, -1)
+		if b.Kind != ir.Weight || len(b.Pieces) == 0 || len(b.Shape) != 2 {
+			continue
+		}
+		key, err := ir.ResolveKey(b.Pieces[0].Key, b.Index(m.K))
+		if err != nil {
+			return nil, err
+		}
+		if !wanted[key] {
+			continue
+		}
+		c.number[len(c.number)-1] = len(c.sums)
+		_, cols := b.Matrix()
+		g := calibration.NewGram(cols)
+		c.byKey[key], c.sums, c.vectors = g, append(c.sums, g), append(c.vectors, make([]float32, c.rows*cols))
+	}
+	return c, nil
+}
+
+// see keeps what a matrix is multiplied with, or the columns of it that a task takes.
+func (c *calibrator) see(matrix, column int, vectors []float32, n int) {
+	k := c.number[matrix]
+	if k < 0 {
+		return
+	}
+	for row := range len(vectors) / n {
+		copy(c.vectors[k][row*c.sums[k].N+column:], vectors[row*n:(row+1)*n])
+	}
+}
+
+// run decodes texts.
+func (c *calibrator) run(ctx context.Context, texts [][]int, report progress.Func) error {
+	report.Report(progress.Step{Activity: "reading weights to calibrate with"})
+	s, err := refvm.NewSession(c.l.Program, c.l.Weights, refvm.Options{Round: refvm.Device, Products: c.see})
+	if err != nil {
+		return err
+	}
+	step := progress.Step{Activity: "calibrating", Unit: "tokens"}
+	for _, text := range texts {
+		step.Total += int64(len(text))
+	}
+	tokens := make([]int, c.rows)
+	for _, text := range texts {
+		for done := 0; done < len(text); {
+			report.Report(step)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			at := max(0, min(done, len(text)-c.rows)) // the last pass begins earlier, with tokens that are done
+			clear(tokens)
+			n := copy(tokens, text[at:])
+			if _, _, err := s.Pass([]int{at}, tokens); err != nil {
+				return err
+			}
+			vectors := make([][]float32, len(c.sums))
+			for k, g := range c.sums {
+				vectors[k] = c.vectors[k][(done-at)*g.N : n*g.N]
+			}
+			calibration.Add(c.sums, vectors)
+			step.Done += int64(at + n - done)
+			done = at + n
+		}
+	}
+	return nil
+}
+
+// fits compares what calibrating takes with the memory that is left.
+func (c *calibrator) fits() error {
+	left, known := availableMemory()
+	if !known {
+		return nil
+	}
+	var weights, sums, factors uint64
+	for _, b := range c.l.Program.Buffers {
+		if b.Kind == ir.Weight || b.Kind == ir.Const {
+			weights += 4 * uint64(b.Numel()) * uint64(max(1, b.Count))
+		}
+	}
+	for _, g := range c.sums {
+		sums += calibration.Bytes(g.N)
+		factors = max(factors, 3*calibration.Bytes(g.N)) // when the weights are gone
+	}
+	if weights = max(weights, factors); weights+sums <= left {
+		return nil
+	}
+	return diag.Errorf(codeCalibrate, "--calibrate", "takes %s of memory: %s for weights in fp32, then to pack, %s "+
+		"for sums over the inputs of matrices; %s are available; want a machine with more, or fewer matrices that "+
+		"--weights quantises", host.FormatBytes(weights+sums), host.FormatBytes(weights), host.FormatBytes(sums),
+		host.FormatBytes(left))
+}
+
+// availableMemory is how many bytes Linux says that a process may still take without swapping. A test replaces it.
+var availableMemory = func() (bytes uint64, known bool) {
+	text, err := infile.Read("/proc/meminfo", infile.MemInfo)
+	if err != nil {
+		return 0, false
+	}
+	return parseMemInfo(text)
+}
+
+func parseMemInfo(text []byte) (available uint64, known bool) {
+	for line := range bytes.Lines(text) {
+		f := bytes.Fields(line)
+		if len(f) == 3 && string(f[0]) == "MemAvailable:" && string(f[2]) == "kB" {
+			kib, err := strconv.ParseUint(string(f[1]), 10, 50)
+			return kib << 10, err == nil
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,133 @@
+package compiler
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/passes"
+	"amkc/passes/calibration"
+)
+
+// sumsOf runs a model over texts in passes of so many tokens, if it can, on so many SMs, and returns the sums over what
+// every matrix is multiplied with.
+func sumsOf(t *testing.T, model string, rows, sms int, texts [][]int) map[string]*calibration.Gram {
+	target := *ir.FindTarget("h200")
+	target.SMs = sms
+	o := Options{Model: filepath.Join("../testdata/models/zoo", model), Target: &target}
+	l, err := RunPasses(o)
+	require.NoError(t, err)
+	l.Close()
+	o.tokens = ir.PassOf(1, min(rows, passRows(l.Graph)))
+	l, err = RunPasses(o)
+	require.NoError(t, err)
+	defer l.Close()
+	every := map[string]bool{}
+	for i := range l.Program.Buffers {
+		b := &l.Program.Buffers[i]
+		for k := range max(1, b.Count) {
+			if b.Kind == ir.Weight && len(b.Shape) == 2 {
+				key, err := ir.ResolveKey(b.Pieces[0].Key, b.Index(k))
+				require.NoError(t, err)
+				every[key] = true
+			}
+		}
+	}
+	c, err := newCalibrator(l, every)
+	require.NoError(t, err)
+	require.NoError(t, c.run(context.Background(), texts, nil))
+	require.Len(t, c.byKey, len(every))
+	return c.byKey
+}
+
+// Sums are over every token of the texts once, whatever a pass takes and however products are cut up: by rows, and by
+// columns too in gemma2-split-k. Tables that rows are only taken from have no sums.
+func TestSumsOverATextAreOfItsTokens(t *testing.T) {
+	texts := [][]int{make([]int, 11), make([]int, 3), make([]int, 8)}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, text := range texts {
+		for i := range text {
+			text[i] = rng.IntN(64)
+		}
+	}
+	for model, tables := range map[string]int{"llama-gqa": 1, "gemma2-split-k": 0, "gpt2": 1, "falcon-groups": 0,
+		"qwen3-qknorm": 1, "cohere2-tied": 0} {
+		t.Run(model, func(t *testing.T) {
+			want := sumsOf(t, model, 1, 7, texts)
+			got := sumsOf(t, model, 8, 3, texts)
+			for key, g := range got {
+				require.Equal(t, 22, g.Vectors, key)
+				for i := range g.N {
+					for j := range i + 1 {
+						size := math.Sqrt(float64(g.At(i, i)) * float64(g.At(j, j)))
+						require.InDelta(t, want[key].At(i, j), g.At(i, j), 1e-5*size, "%s: %d, %d", key, i, j)
+					}
+				}
+				in, err := g.Inputs()
+				require.NoError(t, err)
+				if in == nil {
+					tables--
+				}
+			}
+			require.Zero(t, tables)
+		})
+	}
+}
+
+// The same text makes the same bytes, and another, or none, makes others, under another key.
+func TestCalibratedWeights(t *testing.T) {
+	formats, err := passes.ParseWeightFormats("int4")
+	require.NoError(t, err)
+	keys := map[string]bool{}
+	for _, ids := range [][]int{nil, {1, 2, 3}, {1, 2, 3}, {1, 2, 4}} {
+		o := Options{Model: "../testdata/models/pycoder-5m", Target: ir.FindTarget("l4"), Formats: formats}
+		if ids != nil {
+			o.Calibration = &CalibrationText{Lead: []int{0}, IDs: ids}
+		}
+		l, err := RunPasses(o)
+		require.NoError(t, err)
+		defer l.Close()
+		key, err := l.weightsKey(nil, nil)
+		require.NoError(t, err)
+		_, digest, err := Pack(context.Background(), l, filepath.Join(t.TempDir(), "w"), nil)
+		require.NoError(t, err)
+		keys[key+digest] = true
+	}
+	require.Len(t, keys, 3)
+}
+
+// What calibrating takes is compared with the memory that there is, before any is taken.
+func TestCalibratingIsRefusedWhereItDoesNotFit(t *testing.T) {
+	was := availableMemory
+	defer func() { availableMemory = was }()
+	formats, err := passes.ParseWeightFormats("int8")
+	require.NoError(t, err)
+	calibrate := func(available uint64, ids ...int) error {
+		availableMemory = func() (uint64, bool) { return available, true }
+		l, err := RunPasses(Options{Model: "../testdata/models/pycoder-5m", Target: ir.FindTarget("l4"),
+			Formats: formats, Calibration: &CalibrationText{IDs: ids}})
+		require.NoError(t, err)
+		defer l.Close()
+		return l.Calibrate(context.Background(), nil)
+	}
+	require.NoError(t, calibrate(40<<20, 1, 2))
+	err = calibrate(25<<20, 1, 2)
+	require.ErrorContains(t, err, codeCalibrate.ID)
+	require.ErrorContains(t, err, "20.9 MiB for weights in fp32, then to pack")
+	require.ErrorContains(t, calibrate(40<<20, 1, 4096), "token id 4096; want ids from 0 to 4095")
+}
+
+func TestMemInfo(t *testing.T) {
+	bytes, known := parseMemInfo([]byte("MemTotal:  16384 kB\nMemAvailable:    2048 kB\n"))
+	require.True(t, known)
+	require.Equal(t, uint64(2<<20), bytes)
+	for _, text := range []string{"", "MemAvailable: 2048\n", "MemAvailable: x kB\n", "MemFree: 1 kB\n"} {
+		_, known := parseMemInfo([]byte(text))
+		require.False(t, known, text)
+	}
+}
