@@ -35,9 +35,13 @@ func chunkThatFits(c *Case, _ string) int {
 	if _, quantised := c.format.(format.Quantised); quantised {
 		step = ir.ChunkStep
 	}
-	fit := halved(chunk, least, step, func(chunk int) bool { // more in flight than usual is for the user to fit
+	fits := func(chunk int) bool { // more in flight than usual is for the user to fit
 		return (inFlight+1)*chunk <= shared && scratch.Slots(shared, chunk) >= ir.MinSlots
-	})
+	}
+	if even := c.evenRows(); even > chunk && fits(even) {
+		return even
+	}
+	fit := halved(chunk, least, step, fits)
 	if scratch.Slots(shared, fit) >= ir.MinSlots {
 		return fit
 	}
@@ -71,6 +75,20 @@ func (c *Case) evenChunk() int {
 		each = even
 	}
 	return max(ir.MinChunk, ceil(each*bytes, ir.ChunkStep)*ir.ChunkStep)
+}
+
+// evenRows is the chunk that as many blocks of a cache of integers fill as all warps share evenly, or as few of them
+// do: with their scales they are a little more than a power of two of bytes. It has an eighth more bytes than usual at
+// most; 0 for other caches.
+func (c *Case) evenRows() int {
+	if c.Model.Cache != ir.I8 {
+		return 0
+	}
+	blocks, bytes, most := c.rows[Warps].Default, ir.CacheBlock(ir.I8, c.Model.HeadDim), c.rows[ChunkBytes].Default*9/8
+	for blocks > 1 && blocks*bytes > most {
+		blocks /= 2
+	}
+	return (blocks*bytes + ir.ChunkStep - 1) / ir.ChunkStep * ir.ChunkStep
 }
 
 // halved is the first of chunk, its half, its quarter and so on that fits, or the least one. Those that are no multiple

@@ -71,6 +71,11 @@ func TestChunksThatFit(t *testing.T) {
 		return ir.Model{DTypes: ir.Uniform(ir.F16), Hidden: hidden, Intermediate: intermediate, Heads: 16, KVHeads: 8,
 			HeadDim: headDim, Vocab: 32000}
 	}
+	integers := func(headDim int) ir.Model {
+		m := model(1024, 3072, headDim)
+		m.Cache = ir.I8
+		return m
+	}
 	t4, h200 := ir.FindTarget("t4"), ir.FindTarget("h200")
 	for name, c := range map[string]struct {
 		model  ir.Model
@@ -78,6 +83,9 @@ func TestChunksThatFit(t *testing.T) {
 		config ir.ScheduleConfig
 		want   int
 	}{
+		"4 blocks of integers":      {integers(128), h200, ir.ScheduleConfig{}, 16640},
+		"8 blocks of integers":      {integers(64), h200, ir.ScheduleConfig{}, 16896},
+		"no room for even blocks":   {integers(128), t4, ir.ScheduleConfig{}, 8192},
 		"room enough":               {model(1024, 3072, 128), h200, ir.ScheduleConfig{}, 16384},
 		"a small block":             {model(1024, 3072, 128), t4, ir.ScheduleConfig{}, 8192},
 		"a smaller one":             {model(1024, 7168, 64), t4, ir.ScheduleConfig{}, 4096},

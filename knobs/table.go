@@ -41,8 +41,9 @@ var table = [...]Row{
 		Group: "ring", Name: "chunk_bytes",
 		Legal: Legal{Lo: ir.MinChunk, Hi: ir.MaxChunk, Multiple: ir.ChunkStep}, Default: 16384,
 		Rule: chunkThatFits,
-		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads. Where no size " +
-			"fits, the rest of the shared memory is laid out more tightly (docs/models.md)",
+		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads, and up to an " +
+			"eighth more where quantised matrices or a cache in 8 bits fill that evenly. Where no size fits, the " +
+			"rest of the shared memory is laid out more tightly (docs/models.md)",
 		Doc:      "bytes of a ring slot and of a bulk copy",
 		Constant: &Constant{"int", "kSlotBytes", "one chunk of the ring"},
 	},

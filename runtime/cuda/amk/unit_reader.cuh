@@ -227,17 +227,21 @@ __device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_va
 }
 
 // Rounds k and v, which lie one after the other, to integers, and puts them and their scales where
-// a block has a row. A warp does it.
+// a block has a row. A warp does it, with both under way at once.
 __device__ __forceinline__ void quantise_row(u8* block, int row, const u16* given, int lane) {
-#pragma unroll 1
-  for (int is_value = 0; is_value < 2; ++is_value, given += kHeadDim) {
-    u32 own = 0;
-    for (int d = lane; d < kHeadDim; d += 32)
-      own = larger_magnitude(own, Element::to_float(given[d]));
-    const RowQuantiser quantise(largest_of_warp(own));
-    for (int d = lane; d < kHeadDim; d += 32)
-      block[cache_offset(row, d, is_value)] = quantise(Element::to_float(given[d]));
-    if (lane == 0) store_scale(block, row, is_value, quantise.scale);
+  u32 of_k = 0, of_v = 0;
+  for (int d = lane; d < kHeadDim; d += 32) {
+    of_k = larger_magnitude(of_k, Element::to_float(given[d]));
+    of_v = larger_magnitude(of_v, Element::to_float(given[kHeadDim + d]));
+  }
+  const RowQuantiser keys(largest_of_warp(of_k)), values(largest_of_warp(of_v));
+  for (int d = lane; d < kHeadDim; d += 32) {
+    block[cache_offset(row, d, false)] = keys(Element::to_float(given[d]));
+    block[cache_offset(row, d, true)] = values(Element::to_float(given[kHeadDim + d]));
+  }
+  if (lane == 0) {
+    store_scale(block, row, false, keys.scale);
+    store_scale(block, row, true, values.scale);
   }
   __syncwarp();
 }
