@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // The shared memory of a block must hold the scratch of the program and a ring of ir.MinSlots chunks. Where it does
@@ -24,7 +25,9 @@ func (b *builder) needs() need {
 	n := need{kept: ir.Kept{Rotations: len(b.d.Rotations)}}
 	for _, s := range b.d.Descriptors {
 		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
-			n.add(s.IR.Name, b.rangeExtent(g.In[1].Dims[1]))
+			columns := b.rangeExtent(g.In[1].Dims[1])
+			n.add(s.IR.Name, columns)
+			n.kept.Digits = max(n.kept.Digits, knobs.DigitBytes(&b.p.Config, s.IR.Role, s.Matrix, columns))
 		}
 		if s.Body.replicated() {
 			n.kept.Rows = b.p.Model.Hidden

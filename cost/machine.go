@@ -24,10 +24,10 @@ type machine struct {
 }
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty.
-func newMachine(p *ir.Program, fit Calibration, chunk float64, rows int) machine {
+func newMachine(p *ir.Program, fit Calibration, chunk float64, kept ir.Kept) machine {
 	t, config := p.Target, &p.Config
 	c, _ := chipOf(t.Name)
-	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, slots: slots(p, rows),
+	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, slots: slots(p, kept),
 		flagged: knobs.Flagged.Of(config)}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	switch {
@@ -101,13 +101,11 @@ func (m *machine) instructions(n float64) float64 { return n * instructionCycles
 // tensor reports whether the program's products run on tensor cores.
 func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.Weights) }
 
-// slots is how many chunks fit beside the scratch that stages keep in shared memory, where an SM owns so many rows of
-// the residual.
-func slots(p *ir.Program, rows int) int {
+// slots is how many chunks fit beside the scratch that stages keep in shared memory.
+func slots(p *ir.Program, kept ir.Kept) int {
 	m, shared := &p.Model, knobs.BlockBytes(&p.Config, p.Target)
 	slot := max(1, knobs.ChunkBytes.Of(&p.Config))
-	block := ir.Kept{Rows: rows}
-	scratch := ir.ScratchIn(shared, slot, m, tensor(p), block, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	scratch := ir.ScratchIn(shared, slot, m, tensor(p), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 	return max(1, scratch.Slots(shared, slot))
 }
 

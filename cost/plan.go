@@ -15,7 +15,7 @@ type plan struct {
 	load     []float64 // bytes that each SM streams
 	bytes    float64   // all of them
 	chunks   float64
-	rows     int // most that an SM owns of the residual
+	kept     ir.Kept // by the block that keeps most
 }
 
 // An instance is a stage in one iteration.
@@ -51,9 +51,9 @@ func newPlan(p *ir.Program, stages []*stage) (*plan, error) {
 	return &b.plan, nil
 }
 
-// kept is how many rows of the residual an SM has, of which a task looks up the first values: its span, or all of them
-// where every SM has the whole residual.
-func kept(embed *ir.Op, span ir.TaskSpan) int {
+// residualRows is how many rows of the residual an SM has, of which a task looks up the first values: its span, or all
+// of them where every SM has the whole residual.
+func residualRows(embed *ir.Op, span ir.TaskSpan) int {
 	if dims := embed.Out[0].Dims; len(dims) == 2 {
 		return dims[1].Len(0)
 	}
@@ -76,8 +76,9 @@ func (b *planner) add(n, i int) error {
 		b.load[span.SM] += t.streamed
 		b.bytes += t.streamed
 		b.chunks += t.chunks
+		b.kept.Digits = max(b.kept.Digits, t.digits)
 		if s.kind == lookup {
-			b.rows = max(b.rows, kept(&s.ir.Ops[0], span))
+			b.kept.Rows = max(b.kept.Rows, residualRows(&s.ir.Ops[0], span))
 		}
 	}
 	for _, w := range s.ir.Waits {

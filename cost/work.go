@@ -27,6 +27,7 @@ type task struct {
 	worked    float64 // bytes that warps work on at once, which stay in their slots meanwhile
 	tiles     int     // of 8 rows
 	quads     int     // of 128 columns, that a warp multiplies in a tile
+	digits    int     // bytes of a vector in fixed point
 	ragged    bool    // the quads do not divide among the warps, or the last has fewer columns
 	blocks    float64 // of 16 cache rows
 	fragments int     // of 16 elements, in a head
@@ -203,6 +204,9 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	quads, inChunk := ceil(dims[1], format.QuadColumns), max(1, r.chunk/g.QuadBytes())
 	full := quads / inChunk
 	t.quads = full*ceil(inChunk, s.warps) + ceil(quads-full*inChunk, s.warps)
+	if format.InFixedPoint(f) {
+		t.digits = ir.DigitBytes(t.quads)
+	}
 	t.ragged = dims[1]%format.QuadColumns != 0 || (quads-full*inChunk)%s.warps != 0 ||
 		full > 0 && inChunk%s.warps != 0
 }

@@ -23,6 +23,21 @@ const warps = 8 // that compute
 // cores.
 const MaxQuads = 32
 
+// In fixed point, the vector of a stage stays in registers up to RegisterQuads quads per warp. More are kept in shared
+// memory, DigitQuadBytes each: two bytes per column, and a scale and a sum for each quarter (digits.cuh).
+const (
+	RegisterQuads  = 4
+	DigitQuadBytes = 2*format.QuadColumns + 4*8
+)
+
+// DigitBytes is what a block keeps in shared memory of a vector in fixed point, of which a warp has so many quads.
+func DigitBytes(quadsPerWarp int) int {
+	if quadsPerWarp <= RegisterQuads {
+		return 0
+	}
+	return warps * roundUp(quadsPerWarp, 4) * DigitQuadBytes
+}
+
 // MaxReplicated is how many values of a residual that every SM has all of, or of the parts of a branch that is added to
 // it, the threads of a block have a bit for, as replicated.cuh counts.
 func MaxReplicated(m *Model) int {
@@ -60,11 +75,15 @@ type Scratch struct {
 	Activation int // bytes of one
 }
 
-// Kept is what a block keeps for a whole step.
+// Kept is what stages ask a block to keep.
 type Kept struct {
 	Rows      int // most rows of the residual that an SM owns
 	Rotations int // tables of cos and sin; at least 1
+	Digits    int // bytes of the longest vector in fixed point; at least MinDigits
 }
+
+// MinDigits is the size of a place for digits that nobody needs: C++ has no array of 0 bytes.
+const MinDigits = 16
 
 // ScratchIn returns the scratch of a program in so many bytes of shared memory, with a ring of slots of so many
 // bytes: the compact one if the other leaves no room for MinSlots. The program's matrix stages have so many columns
@@ -93,6 +112,10 @@ func ScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	group := m.Heads / max(1, m.KVHeads)
 	kept.Rows, kept.Rotations = roundUp(kept.Rows, 8), max(1, kept.Rotations)
+	kept.Digits = max(MinDigits, kept.Digits)
+	if !tensorCores {
+		kept.Digits = MinDigits
+	}
 	s := Scratch{Compact: true, Kept: kept, HeadDim: m.HeadDim, PaddedHead: roundUp(m.HeadDim, 16),
 		WarpHeads: group,
 		Unit:      4 * (group + 2) * m.HeadDim, Vector: 4, Activation: m.Activations.Bits() / 8}
@@ -133,9 +156,10 @@ func (s *Scratch) Bytes(slots int) int {
 		paddings = 4*12 + 4 // at most, before the parts that are aligned to 16 or 8 bytes and at the end
 	)
 	partial := 4 * 2 * warps * 8 * rows
-	work := 4*partial + s.AttentionBytes() + s.Activation*s.Vector
+	work := 4*partial + max(s.AttentionBytes(), s.Digits) + s.Activation*s.Vector
 	if s.Compact {
-		work = max(max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16))+partial, s.AttentionBytes())
+		before := max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16), s.Digits)
+		work = max(before+partial, s.AttentionBytes())
 	}
 	return 2*8*slots + paddings + work + 4*(squares+s.Rows+s.Rotations*s.HeadDim+best+words)
 }

@@ -11,7 +11,7 @@ import (
 func TestScratch(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 2048, Intermediate: 8192, Heads: 32, KVHeads: 8, HeadDim: 64}
 	columns := []int{2048, 2048, 8192}
-	kept, all := ir.Kept{Rows: 16}, ir.Kept{Rows: 16, Rotations: 1}
+	kept, all := ir.Kept{Rows: 16}, ir.Kept{Rows: 16, Rotations: 1, Digits: ir.MinDigits}
 	with, without := ir.ScratchOf(&llama, true, kept, columns...), ir.ScratchOf(&llama, false, kept, columns...)
 	require.Equal(t, ir.Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 2*4*80 + 64*64, Vector: 4,
 		Activation: 4}, with)
@@ -36,6 +36,21 @@ func TestScratch(t *testing.T) {
 	require.Equal(t, 4*64, two.Bytes(12)-with.Bytes(12), "cos and sin of 32 pairs")
 }
 
+// Vectors in fixed point lie where attention keeps what it has read and its results.
+func TestScratchOfDigits(t *testing.T) {
+	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8, HeadDim: 128}
+	columns := []int{4096, 4096, 14336}
+	require.Zero(t, ir.DigitBytes(4), "four quads are in registers")
+	digits := ir.DigitBytes(14)
+	require.Equal(t, 8*16*(128*2+32), digits)
+	without, with := ir.ScratchOf(&llama, true, ir.Kept{}, columns...), ir.ScratchOf(&llama, true, ir.Kept{Digits: digits},
+		columns...)
+	require.Equal(t, digits-without.AttentionBytes(), with.Bytes(11)-without.Bytes(11))
+	require.Equal(t, ir.MinDigits, ir.ScratchOf(&llama, false, ir.Kept{Digits: digits}, columns...).Digits)
+	compact := ir.CompactScratchOf(&llama, true, ir.Kept{Digits: digits}, columns...)
+	require.Equal(t, with.Bytes(11)-3*4*2*8*64-4*4, compact.Bytes(11), "one sum per row, not four, and no activations")
+}
+
 // A compact scratch holds what stages need one after the other, and is there where the other leaves no room for a ring.
 func TestCompactScratch(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
@@ -43,7 +58,7 @@ func TestCompactScratch(t *testing.T) {
 	columns := []int{4096, 4096, 14336}
 	const t4, h200, chunk = 65536, 232448, 8192
 	s := ir.ScratchIn(t4, chunk, &llama, false, ir.Kept{Rows: 104}, columns...)
-	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1}, HeadDim: 128, PaddedHead: 128,
+	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1, Digits: ir.MinDigits}, HeadDim: 128, PaddedHead: 128,
 		WarpHeads: 4, Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)
 	require.Equal(t, 3, s.Slots(t4, chunk))
 	plain := ir.ScratchOf(&llama, false, ir.Kept{Rows: 104}, columns...)

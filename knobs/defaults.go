@@ -199,6 +199,15 @@ func warpsOfShortRows(c *Case, stage string) int {
 	return all
 }
 
+// DigitBytes is what a stage of a role, whose matrix has a format and so many columns, keeps in shared memory of its
+// vector on tensor cores.
+func DigitBytes(config *ir.ScheduleConfig, role string, f format.Format, columns int) int {
+	if !format.InFixedPoint(f) {
+		return 0
+	}
+	return ir.DigitBytes(ir.QuadsPerWarp(f.Geometry(), columns, ChunkBytes.Of(config), Warps.Of(config, role)))
+}
+
 // slots is how many chunks the ring holds at least.
 func (c *Case) slots() int {
 	shared, chunk := c.Of(SharedBytes), c.Of(ChunkBytes)
@@ -214,6 +223,9 @@ func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, kept ir.Kept, colu
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
 	kept := c.kept
 	kept.Rows = max(kept.Rows, (m.Hidden/rows/max(1, t.SMs)+1)*rows)
+	if format.InFixedPoint(c.format) {
+		kept.Digits = ir.DigitBytes(c.quads(c.rows[ChunkBytes].Default))
+	}
 	return of(m, t.RunsOnTensorCores(m.Weights), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 }
 

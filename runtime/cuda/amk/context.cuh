@@ -46,13 +46,14 @@ struct Scratch {
   u64 empty[kMaxRingSlots];
 #if AMK_COMPACT_SCRATCH
   // What matrix stages keep and what attention keeps share a place. Before its first block barrier
-  // a stage writes no more than `vector` or `unit`: then other warps may still be adding up the
-  // `partial` sums of the stage before, and nothing else.
+  // a stage writes no more than `vector`, `unit` or `digits`: then other warps may still be adding
+  // up the `partial` sums of the stage before, and nothing else.
   union {
     struct {
       union {
         alignas(16) u8 unit[kUnitScratch];
         alignas(16) Activation vector[kVectorScratch];
+        alignas(16) u8 digits[kDigitScratch];
       };
       alignas(16) float partial[2][kConsumerWarps][kTilesPerFlush * kTileRows * kRowSums];
     };
@@ -73,11 +74,17 @@ struct Scratch {
   float best_value[kConsumerWarps];
   int best_index[kConsumerWarps];
 #if !AMK_COMPACT_SCRATCH
-  alignas(16) float attention[kAttentionScratch];
-  float attention_max[kConsumerWarps * kAttentionHeads];
-  float attention_sum[kConsumerWarps * kAttentionHeads];
-  // what an attention unit has read of the exchange, with tensor cores
-  alignas(16) u8 unit[kUnitScratch];
+  union {
+    struct {
+      alignas(16) float attention[kAttentionScratch];
+      float attention_max[kConsumerWarps * kAttentionHeads];
+      float attention_sum[kConsumerWarps * kAttentionHeads];
+      // what an attention unit has read of the exchange, with tensor cores
+      alignas(16) u8 unit[kUnitScratch];
+    };
+    // a vector in fixed point: warps write and read it between the barriers of a matrix stage
+    alignas(16) u8 digits[kDigitScratch];
+  };
   // the path without tensor cores keeps activations here
   alignas(16) Activation vector[kVectorScratch];
 #endif

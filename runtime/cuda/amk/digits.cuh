@@ -9,6 +9,10 @@ namespace amk {
 
 constexpr float kLargestDigits = 127 * 256;
 
+// What a quad's activations take in shared memory: two bytes of digits each, and a scale and a sum
+// for each quarter. ir.DigitQuadBytes says the same.
+constexpr int kDigitQuadBytes = kQuadColumns * 2 + 4 * 8;
+
 // The largest magnitude of four activations. Floats that are not negative are in the order of their
 // bits, and NaN is the largest.
 __device__ __forceinline__ u32 magnitude(const float (&v)[4]) {
@@ -26,6 +30,11 @@ __device__ __forceinline__ float largest_digits(u32 magnitude) {
 // x * inverse, rounded to nearest: the integer is in the low 16 bits.
 __device__ __forceinline__ u32 digits_of(float x, float inverse) {
   return __float_as_uint(fmaf(x, inverse, 0x1.8p23f));
+}
+
+// The same plus 128 * 257, which leaves both bytes without a sign: 128 more than their digits.
+__device__ __forceinline__ u32 biased_digits_of(float x, float inverse) {
+  return __float_as_uint(fmaf(x, inverse, 0x1.8p23f + 128 * 257));
 }
 
 // The sum of a quarter: exact in fixed point.

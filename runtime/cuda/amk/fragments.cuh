@@ -55,7 +55,7 @@ struct Fragments<Elements<E>> {
     for (int j = 0; j < kBlocks; ++j) mma_weights<E>(sum.d[j], w.block[j], x);
     return {};
   }
-  __device__ __forceinline__ static void add(Sum&, const Product&, const Vector&) {}
+  __device__ __forceinline__ static void add(Sum&, const Product&, int) {}
 
   __device__ __forceinline__ static float total(const Sum& s, int lane) {
     const int quarter = lane & 3;
@@ -78,7 +78,7 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   static constexpr bool kOffset = kNibbles || kZeros;  // what is multiplied is more than the weight
   struct Weights {
     uint4 half[kBits / 4] = {};
-    typename Scale::Bits scale = 0;  // of this lane's row and quarter
+    u32 scale = 0;  // of this lane's row and quarter, its bits
     int zero = 0;
   };
   struct Vector {
@@ -89,7 +89,7 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   struct Product {
     int d[4] = {};
     float scale = 0;
-    int zero = 0;
+    int offset = 0;  // by how much the sum is too large
   };
   struct Sum {
     float sum = 0;
@@ -115,18 +115,16 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
     const float inverse = __fdividef(kLargestDigits, largest);
     u32 n[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) n[i] = digits_of(v[i], inverse);
-    const u32 low = __byte_perm(__byte_perm(n[0], n[1], 0x0040), __byte_perm(n[2], n[3], 0x0040),
-                                0x5410);
-    const u32 high = __byte_perm(__byte_perm(n[0] + 128, n[1] + 128, 0x0051),
-                                 __byte_perm(n[2] + 128, n[3] + 128, 0x0051), 0x5410);
-    // Lane 8 * quarter + i has columns 4 * i of a quarter; the operand of lane 4 * n + part is
-    // columns 4 * part, and 16 more, of quarter n / 2.
-    const int from = (lane & ~7) | (lane & 3);
-    const u32 low0 = __shfl_sync(~0u, low, from), low1 = __shfl_sync(~0u, low, from + 4);
-    const u32 high0 = __shfl_sync(~0u, high, from), high1 = __shfl_sync(~0u, high, from + 4);
+    for (int i = 0; i < 4; ++i) n[i] = biased_digits_of(v[i], inverse);
+    const u32 first = __byte_perm(n[0], n[1], 0x5410), second = __byte_perm(n[2], n[3], 0x5410);
+    const u32 low = __byte_perm(first, second, 0x6420) ^ 0x80808080u;
+    const u32 high = __byte_perm(first, second, 0x7531) ^ 0x80808080u;
+    // Lane 8 * quarter + i has columns 4 * i of a quarter. The operand of lane 8 * quarter +
+    // 4 * digit + part is that digit of columns 4 * part, and of 16 columns further: two lanes give
+    // each other what they lack.
     const bool is_low = lane & 4;
-    const uint2 digits = make_uint2(is_low ? low0 : high0, is_low ? low1 : high1);
+    const u32 other = __shfl_xor_sync(~0u, is_low ? high : low, 4);
+    const uint2 digits = make_uint2(is_low ? other : high, is_low ? low : other);
     Vector to;
     to.lower = lane < 16 ? digits : make_uint2(0, 0);
     to.upper = lane < 16 ? make_uint2(0, 0) : digits;
@@ -140,6 +138,46 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
       to.sum = (d[0] * 256 + d[1]) * ((shifted ? 16 : 1) * (kZeros ? 1 : 8));
     }
     return to;
+  }
+
+  // A vector in shared memory: of each quad the digits that lanes hold, then scale and sum of each
+  // quarter.
+  static constexpr int kKeptBytes = kDigitQuadBytes;
+  // Quads that are written, by a loop over fours.
+  static constexpr int padded(int quads) { return round_up(quads, 4); }
+
+  // Keeps so many quads. A loop cannot choose from registers: so activations first lie where their
+  // digits will.
+  template <int kQuads>
+  __device__ __forceinline__ static void keep(u8* to, const uint2 (&x)[kQuads], int lane) {
+    u8* const own = to + lane * 8;
+#pragma unroll
+    for (int i = 0; i < padded(kQuads); ++i)
+      *reinterpret_cast<uint2*>(own + i * kKeptBytes) = i < kQuads ? x[i] : make_uint2(0, 0);
+#pragma unroll 4
+    for (int i = 0; i < padded(kQuads); ++i) {
+      u8* const at = own + i * kKeptBytes;
+      const Vector v = vector(*reinterpret_cast<const uint2*>(at), lane);
+      *reinterpret_cast<uint2*>(at) = lane < 16 ? v.lower : v.upper;
+      if (lane < 4)
+        *reinterpret_cast<int2*>(at + 256) = make_int2(__float_as_int(v.scale), v.sum);
+    }
+    __syncwarp();
+  }
+
+  // Takes one of them back. Digits that are not this lane's stay 0.
+  __device__ __forceinline__ static void recall(Vector& v, const u8* at, int lane) {
+    const u32 digits = shared_address(at + lane * 8);
+    load_if(v.lower, digits, lane < 16);
+    load_if(v.upper, digits, lane >= 16);
+    const int2 of_quarter = *reinterpret_cast<const int2*>(at + 256 + lane % 4 * 8);
+    v.scale = __int_as_float(of_quarter.x);
+    v.sum = of_quarter.y;
+  }
+  __device__ __forceinline__ static void load_if(uint2& to, u32 from, bool wanted) {
+    asm volatile(
+        "{\n .reg .pred p;\n setp.ne.u32 p, %3, 0;\n @p ld.shared.v2.u32 {%0, %1}, [%2];\n}"
+        : "+r"(to.x), "+r"(to.y) : "r"(from), "r"(u32(wanted)) : "memory");
   }
 
   // The columns of quarters 0 and 1 come from the first product, those of 2 and 3 from the other.
@@ -157,20 +195,17 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
         mma16832<true>(p.d, a.x, a.z, a.y, a.w, j == 0 ? x.lower : x.upper);
       }
     }
-    p.scale = Scale::to_float(w.scale) * x.scale;
-    p.zero = w.zero;
+    p.scale = Scale::to_float(typename Scale::Bits(w.scale)) * x.scale;
+    if constexpr (kOffset) p.offset = kZeros ? w.zero * x.sum : x.sum;
+    // Now and not when they are needed: by then the next quad is on its way to the same registers.
+    asm volatile("" : "+f"(p.scale), "+r"(p.offset));
     return p;
   }
 
-  __device__ __forceinline__ static void add(Sum& sum, const Product& p, const Vector& x) {
+  __device__ __forceinline__ static void add(Sum& sum, const Product& p, int lane) {
     // A rows 0-7 are the even quarter of a pair, and rows 8-15 the odd one.
-    const bool odd = threadIdx.x & 1;
-    int total = (odd ? p.d[2] : p.d[0]) * 256 + (odd ? p.d[3] : p.d[1]);
-    if constexpr (kZeros) {
-      total -= p.zero * x.sum;
-    } else if constexpr (kOffset) {
-      total -= x.sum;
-    }
+    const bool odd = lane & 1;
+    const int total = (odd ? p.d[2] : p.d[0]) * 256 + (odd ? p.d[3] : p.d[1]) - p.offset;
     sum.sum = fmaf(float(total), p.scale, sum.sum);
   }
 

@@ -4,7 +4,8 @@
 // quads per warp, three where a tile is three of them, one where it is a single one, and up to four
 // of quantised ones, whose products a warp begins together. A warp stays that far ahead: what it
 // has multiplied makes room for a later quad. It gives a slot back when what it has read of it is
-// there. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
+// there, or being multiplied. Of long vectors, what quantised weights are multiplied by is kept in
+// shared memory. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
 #pragma once
 
 #include "centred.cuh"
@@ -39,6 +40,10 @@ struct GemvShape {
   static constexpr int kMost = Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
   static constexpr int kBatch = kMost < kChunkSubs ? kMost : kChunkSubs;
   static constexpr int kDepth = kBatch > 1 ? kBatch : kSubs == 3 ? 3 : 2;
+  // Whether the vector is kept in shared memory, as it is multiplied, and a tile is a loop over
+  // batches. Otherwise the vector is in registers, and there is code for each quad of a tile: code
+  // that runs once per layer costs more than it computes.
+  static constexpr bool kKept = kBatch > 1 && kSubs > 4 && kChunkSubs % kBatch == 0;
   // Whether a group may take the first weights of its next tile, kFirstChunks, before a block
   // barrier. The groups' tiles lie side by side in the ring: if all that lies before the last chunk
   // that the last group takes does not fit, that group waits for slots which a group at the barrier
@@ -91,8 +96,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   };
   auto has = [&](int sub) { return Shape::kEven || quad_of(sub) < Shape::kQuads; };
 
-  // A slot is given back when what has been read of it is there. In between there are the sums of a
-  // batch, but no block barrier: another group may wait for the slot.
+  // A slot is given back when what has been read of it is being multiplied: then the fence waits
+  // for no load. With several groups that is before a block barrier, at which another group may be
+  // missing that waits for the slot.
   constexpr u32 kNone = ~0u;
   u32 leaving = kNone;
   auto give_back = [&] {
@@ -100,21 +106,23 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     leaving = kNone;
   };
 
+  auto load = [&](typename F::Weights& w, int sub) {
+    const int in_chunk = sub % Shape::kChunkSubs * S::kWarps + member;
+    const bool cut =
+        Shape::kLastQuadBlocks < Shape::kQuadBlocks && quad_of(sub) == Shape::kQuads - 1;
+    F::load(w, c.ring + slot * kSlotBytes + in_chunk * Shape::W::kQuadBytes, c.lane,
+            cut ? Shape::kLastQuadBlocks : Shape::kQuadBlocks);
+  };
+  auto leave = [&] {
+    give_back();
+    leaving = slot;
+    if constexpr (kBatch == 1) give_back();
+    advance_slot(slot, phase);
+  };
   auto take = [&](typename F::Weights& w, int sub) {
     if (sub % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
-    if (has(sub)) {
-      const int in_chunk = sub % Shape::kChunkSubs * S::kWarps + member;
-      const bool cut =
-          Shape::kLastQuadBlocks < Shape::kQuadBlocks && quad_of(sub) == Shape::kQuads - 1;
-      F::load(w, c.ring + slot * kSlotBytes + in_chunk * Shape::W::kQuadBytes, c.lane,
-              cut ? Shape::kLastQuadBlocks : Shape::kQuadBlocks);
-    }
-    if (sub % Shape::kChunkSubs == Shape::kChunkSubs - 1 || sub == kSubs - 1) {
-      give_back();
-      leaving = slot;
-      if constexpr (kBatch == 1) give_back();
-      advance_slot(slot, phase);
-    }
+    if (has(sub)) load(w, sub);
+    if (sub % Shape::kChunkSubs == Shape::kChunkSubs - 1 || sub == kSubs - 1) leave();
   };
 
   // Over the tiles of the other groups.
@@ -207,9 +215,37 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   }
   __syncwarp();
   if (!Shape::kAhead && works) begin_tile();
-  typename F::Vector v[kSubs];  // what is multiplied
+  // What is multiplied. Where it is kept, v is that of the batch that is in w.
+  typename F::Vector v[Shape::kKept ? kBatch : kSubs];
+  u8* kept = nullptr;
+  auto recall = [&](int batch) {
 #pragma unroll
-  for (int i = 0; i < kSubs; ++i) v[i] = F::vector(xg[i], c.lane);
+    for (int b = 0; b < kBatch; ++b)
+      F::recall(v[b], kept + (batch + b) * F::kKeptBytes, c.lane);
+  };
+  if constexpr (Shape::kKept) {
+    constexpr int kBytes = F::padded(kSubs) * F::kKeptBytes;
+    static_assert(kConsumerWarps * kBytes <= kDigitScratch, "the scratch holds a vector's digits");
+    kept = c.shared.digits + c.warp * kBytes;
+    if (works) {
+      F::keep(kept, xg, c.lane);
+      recall(0);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kSubs; ++i) v[i] = F::vector(xg[i], c.lane);
+  }
+  auto there = [&](int sub) { return sub < kSubs && has(sub); };
+  auto take_batch = [&](int batch) {
+    if (Shape::kChunkSubs == kBatch || batch % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      if (there(batch + b)) load(w[b], batch + b);
+    }
+    recall(batch);
+    const int end = batch + kBatch;
+    if (Shape::kChunkSubs == kBatch || end % Shape::kChunkSubs == 0 || end >= kSubs) leave();
+  };
 
 #pragma unroll 1
   for (int first = 0; first < tiles; first += kTilesPerFlush) {
@@ -219,30 +255,52 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       const bool more =
           first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
       typename F::Sum sum;
+      if constexpr (Shape::kKept) {
+#pragma unroll 1
+        for (int batch = 0; batch < kSubs; batch += kBatch) {
+          typename F::Product products[kBatch];
 #pragma unroll
-      for (int batch = 0; batch < kPeriod; batch += kBatch) {
-        typename F::Product products[kBatch];
+          for (int b = 0; b < kBatch; ++b) {
+            if (there(batch + b)) products[b] = F::multiply(sum, w[b], v[b]);
+          }
+          give_back();
+          const int next = batch + kBatch < kSubs ? batch + kBatch : 0;
+          if (next > 0 || more) {
+            if (next == 0) next_tile();
+            take_batch(next);
+          }
 #pragma unroll
-        for (int b = 0; b < kBatch; ++b) {
-          const int sub = batch + b;
-          if (sub < kSubs && has(sub)) products[b] = F::multiply(sum, w[sub % kDepth], v[sub]);
-        }
-#pragma unroll
-        for (int b = 0; b < kBatch; ++b) {
-          const int sub = batch + b, ahead = sub + kDepth;
-          if (ahead < kSubs) {
-            take(w[sub % kDepth], ahead);
-          } else if (ahead >= kPeriod && ahead - kPeriod < kSubs && more) {
-            if (ahead == kPeriod) next_tile();
-            take(w[sub % kDepth], ahead - kPeriod);
+          for (int b = 0; b < kBatch; ++b) {
+            if (there(batch + b)) F::add(sum, products[b], c.lane);
           }
         }
+      } else {
 #pragma unroll
-        for (int b = 0; b < kBatch; ++b) {
-          if (batch + b < kSubs && has(batch + b)) F::add(sum, products[b], v[batch + b]);
+        for (int batch = 0; batch < kPeriod; batch += kBatch) {
+          typename F::Product products[kBatch];
+#pragma unroll
+          for (int b = 0; b < kBatch; ++b) {
+            const int sub = batch + b;
+            if (sub < kSubs && has(sub)) products[b] = F::multiply(sum, w[sub % kDepth], v[sub]);
+          }
+          give_back();
+#pragma unroll
+          for (int b = 0; b < kBatch; ++b) {
+            const int sub = batch + b, ahead = sub + kDepth;
+            if (ahead < kSubs) {
+              take(w[sub % kDepth], ahead);
+            } else if (ahead >= kPeriod && ahead - kPeriod < kSubs && more) {
+              if (ahead == kPeriod) next_tile();
+              take(w[sub % kDepth], ahead - kPeriod);
+            }
+          }
+#pragma unroll
+          for (int b = 0; b < kBatch; ++b) {
+            if (batch + b < kSubs && has(batch + b)) F::add(sum, products[b], c.lane);
+          }
         }
-        give_back();
       }
+      if constexpr (Shape::kGroups > 1) give_back();
       keep_partial(c, member, i, F::total(sum, c.lane));
       if constexpr (Reader::kNorm) {
         // After the first tile, not before it: off the critical path.
@@ -262,6 +320,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       if (first + kTilesPerFlush + group < tiles) {
         next_tile();
         begin_tile();
+        if constexpr (Shape::kKept) recall(0);
       }
     }
   }
