@@ -122,9 +122,9 @@ func (b *builder) checkStream(slots int) error {
 }
 
 // tileChunks is how many chunks one tile of a product is.
-func tileChunks(s *stage, columns, slot int) int {
+func tileChunks(s *stage, columns, slot, warps int) int {
 	quads := (columns + format.QuadColumns - 1) / format.QuadColumns
-	inChunk := max(1, slot/s.Matrix.Geometry().QuadBytes())
+	inChunk := ir.ChunkQuads(s.Matrix.Geometry(), slot, warps)
 	return (quads + inChunk - 1) / inChunk
 }
 
@@ -145,8 +145,8 @@ func (b *builder) checkGroups(slot, slots int) error {
 		if len(g.In) != 2 {
 			continue
 		}
-		groups := consumerWarps / knobs.Warps.Of(&b.p.Config, s.IR.Role)
-		chunks := tileChunks(s, b.rangeExtent(g.In[1].Dims[1]), slot)
+		warps := knobs.Warps.Of(&b.p.Config, s.IR.Role)
+		groups, chunks := consumerWarps/warps, tileChunks(s, b.rangeExtent(g.In[1].Dims[1]), slot, warps)
 		if skipped := (groups - 1) * chunks; skipped > 0 && skipped+1+window > slots {
 			return diag.Errorf(codeLimit, "stage "+s.IR.Name,
 				"%d tiles of %d chunks at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",

@@ -200,8 +200,8 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	tiles, bytes := g.Tiles(dims[0]), g.TileBytes(dims[1])
 	t.tiles += tiles
 	t.streamed += float64(tiles) * float64(bytes)
-	t.chunks += float64(tiles) * float64(ceil(bytes, max(1, r.chunk/g.QuadBytes())*g.QuadBytes()))
-	quads, inChunk := ceil(dims[1], format.QuadColumns), max(1, r.chunk/g.QuadBytes())
+	t.chunks += float64(tiles) * float64(ceil(bytes, ir.ChunkQuads(g, r.chunk, s.warps)*g.QuadBytes()))
+	quads, inChunk := ceil(dims[1], format.QuadColumns), ir.ChunkQuads(g, r.chunk, s.warps)
 	full := quads / inChunk
 	t.quads = full*ceil(inChunk, s.warps) + ceil(quads-full*inChunk, s.warps)
 	if format.InFixedPoint(f) {

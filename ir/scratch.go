@@ -35,7 +35,7 @@ func DigitBytes(quadsPerWarp int) int {
 	if quadsPerWarp <= RegisterQuads {
 		return 0
 	}
-	return warps * roundUp(quadsPerWarp, 4) * DigitQuadBytes
+	return warps * quadsPerWarp * DigitQuadBytes
 }
 
 // MaxReplicated is how many values of a residual that every SM has all of, or of the parts of a branch that is added to
@@ -48,11 +48,21 @@ func MaxReplicated(m *Model) int {
 	return most
 }
 
+// ChunkQuads is how many quads of a matrix a chunk of so many bytes has: as many for each of the warps that share a
+// tile, where it has one for each.
+func ChunkQuads(g format.Geometry, chunk, warps int) int {
+	quads := max(1, chunk/g.QuadBytes())
+	if quads < warps {
+		return quads
+	}
+	return quads / warps * warps
+}
+
 // QuadsPerWarp is how many quads of so many columns are one warp's, where some share a tile: each chunk is shared out
 // anew, so that small chunks cost some warps a place without a quad. As GemvShape of gemv_mma.cuh counts them.
 func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
 	ceil := func(n, d int) int { return (n + d - 1) / d }
-	quads, chunkQuads := ceil(columns, format.QuadColumns), max(1, chunk/g.QuadBytes())
+	quads, chunkQuads := ceil(columns, format.QuadColumns), ChunkQuads(g, chunk, warps)
 	chunks := ceil(quads, chunkQuads)
 	return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
 }

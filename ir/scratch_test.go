@@ -42,7 +42,7 @@ func TestScratchOfDigits(t *testing.T) {
 	columns := []int{4096, 4096, 14336}
 	require.Zero(t, ir.DigitBytes(4), "four quads are in registers")
 	digits := ir.DigitBytes(14)
-	require.Equal(t, 8*16*(128*2+32), digits)
+	require.Equal(t, 8*14*(128*2+32), digits)
 	without, with := ir.ScratchOf(&llama, true, ir.Kept{}, columns...), ir.ScratchOf(&llama, true, ir.Kept{Digits: digits},
 		columns...)
 	require.Equal(t, digits-without.AttentionBytes(), with.Bytes(11)-without.Bytes(11))

@@ -147,7 +147,7 @@ func stockOfShortLayers(c *Case, _ string) int {
 	const leastSlots = 8
 	exchangesMicros := 10.0
 	if _, quantised := c.format.(format.Quantised); quantised {
-		exchangesMicros = 30
+		exchangesMicros = 60
 	}
 	t := c.Target
 	if t == nil || c.Given(InFlightStocked) || !t.BulkCopy || t.HBMGBs == 0 || c.Of(InFlight) == 1 {

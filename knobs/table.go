@@ -77,7 +77,7 @@ var table = [...]Row{
 		Legal: Legal{Lo: 0, Hi: 64}, Default: 0,
 		Rule: stockOfShortLayers,
 		RuleDoc: "half of the ring where the bandwidth is known and a layer's weights stream in less than 10 µs, or " +
-			"30 if they are quantised, unless ring.in_flight_stocked is set; 0 otherwise",
+			"60 if they are quantised, unless ring.in_flight_stocked is set; 0 otherwise",
 		Check: checkStock,
 		Doc:   "chunks in the ring from which fewer are in flight; 0: never fewer",
 		Constant: &Constant{"unsigned", "kStock",

@@ -143,8 +143,6 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   // A vector in shared memory: of each quad the digits that lanes hold, then scale and sum of each
   // quarter.
   static constexpr int kKeptBytes = kDigitQuadBytes;
-  // Quads that are written, by a loop over fours.
-  static constexpr int padded(int quads) { return round_up(quads, 4); }
 
   // Keeps so many quads. A loop cannot choose from registers: so activations first lie where their
   // digits will.
@@ -152,10 +150,9 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   __device__ __forceinline__ static void keep(u8* to, const uint2 (&x)[kQuads], int lane) {
     u8* const own = to + lane * 8;
 #pragma unroll
-    for (int i = 0; i < padded(kQuads); ++i)
-      *reinterpret_cast<uint2*>(own + i * kKeptBytes) = i < kQuads ? x[i] : make_uint2(0, 0);
+    for (int i = 0; i < kQuads; ++i) *reinterpret_cast<uint2*>(own + i * kKeptBytes) = x[i];
 #pragma unroll 4
-    for (int i = 0; i < padded(kQuads); ++i) {
+    for (int i = 0; i < kQuads; ++i) {
       u8* const at = own + i * kKeptBytes;
       const Vector v = vector(*reinterpret_cast<const uint2*>(at), lane);
       *reinterpret_cast<uint2*>(at) = lane < 16 ? v.lower : v.upper;

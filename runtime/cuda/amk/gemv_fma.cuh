@@ -115,7 +115,7 @@ template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish) {
   using W = Matrix<S>;
   constexpr int kBlocks = ceil_div(S::kColumns, W::kBlockColumns);
-  constexpr int kChunkBlocks = kChunkBytes<W> / W::kBlockBytes;
+  constexpr int kChunkBlocks = kChunkBytes<S> / W::kBlockBytes;
   constexpr int kChunks = ceil_div(kBlocks, kChunkBlocks);
   constexpr int kBatch = 8;  // words a thread polls together
   constexpr int kPadded = round_up(S::kColumns, 32);

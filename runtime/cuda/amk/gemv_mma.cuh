@@ -28,7 +28,7 @@ struct GemvShape {
   static constexpr int kBlocks = ceil_div(S::kColumns, W::kBlockColumns);
   static constexpr int kQuads = ceil_div(S::kColumns, kQuadColumns);
   static constexpr int kLastQuadBlocks = kBlocks - (kQuads - 1) * kQuadBlocks;
-  static constexpr int kChunkQuads = kChunkBytes<W> / W::kQuadBytes;
+  static constexpr int kChunkQuads = kChunkBytes<S> / W::kQuadBytes;
   static constexpr int kChunks = ceil_div(kQuads, kChunkQuads);
   static constexpr int kGroups = kConsumerWarps / S::kWarps;  // tiles worked on at once
   static constexpr int kChunkSubs = ceil_div(kChunkQuads, S::kWarps);
@@ -220,11 +220,14 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   u8* kept = nullptr;
   auto recall = [&](int batch) {
 #pragma unroll
-    for (int b = 0; b < kBatch; ++b)
-      F::recall(v[b], kept + (batch + b) * F::kKeptBytes, c.lane);
+    for (int b = 0; b < kBatch; ++b) {
+      // of a quad that is not there, the last one: a branch costs more
+      const int sub = b < (kSubs - 1) % kBatch + 1 ? batch + b : min(batch + b, kSubs - 1);
+      F::recall(v[b], kept + sub * F::kKeptBytes, c.lane);
+    }
   };
   if constexpr (Shape::kKept) {
-    constexpr int kBytes = F::padded(kSubs) * F::kKeptBytes;
+    constexpr int kBytes = kSubs * F::kKeptBytes;
     static_assert(kConsumerWarps * kBytes <= kDigitScratch, "the scratch holds a vector's digits");
     kept = c.shared.digits + c.warp * kBytes;
     if (works) {

@@ -58,7 +58,7 @@ struct Turns {
             kPartBytes,
             kTileBytes,
             kPartBytes,
-            kChunkBytes<W>};
+            kChunkBytes<S>};
   }
 
   // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a

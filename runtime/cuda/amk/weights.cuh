@@ -119,13 +119,20 @@ struct MatrixOf<S, decltype(void(S::kWeights))> {
 template <class S>
 using Matrix = typename MatrixOf<S>::Format;
 
-// Bytes of a tile with so many columns, and of a chunk of tiles: whole quads.
+// Bytes of a tile with so many columns.
 template <class W>
 __host__ __device__ constexpr int tile_bytes(int columns) {
   return ceil_div(columns, W::kBlockColumns) * W::kBlockBytes;
 }
-template <class W>
-constexpr int kChunkBytes = int(kSlotBytes) / W::kQuadBytes * W::kQuadBytes;
+
+// Bytes of a chunk of tiles of S: whole quads, and as many for each of the warps that share a tile
+// where there is one for each (ir.ChunkQuads).
+template <class W, int kWarps>
+constexpr int kQuadsOfChunk = int(kSlotBytes) / W::kQuadBytes < kWarps
+                                  ? int(kSlotBytes) / W::kQuadBytes
+                                  : int(kSlotBytes) / W::kQuadBytes / kWarps * kWarps;
+template <class S>
+constexpr int kChunkBytes = kQuadsOfChunk<Matrix<S>, S::kWarps> * Matrix<S>::kQuadBytes;
 
 // Element of a matrix with so many columns.
 template <class W>
