@@ -38,13 +38,14 @@ func TestScratch(t *testing.T) {
 
 // Vectors in fixed point lie where attention keeps what it has read and its results.
 func TestScratchOfDigits(t *testing.T) {
-	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8, HeadDim: 128}
+	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
+		HeadDim: 128}
 	columns := []int{4096, 4096, 14336}
 	require.Zero(t, ir.DigitBytes(4), "four quads are in registers")
 	digits := ir.DigitBytes(14)
 	require.Equal(t, 8*14*(128*2+32), digits)
-	without, with := ir.ScratchOf(&llama, true, ir.Kept{}, columns...), ir.ScratchOf(&llama, true, ir.Kept{Digits: digits},
-		columns...)
+	without := ir.ScratchOf(&llama, true, ir.Kept{}, columns...)
+	with := ir.ScratchOf(&llama, true, ir.Kept{Digits: digits}, columns...)
 	require.Equal(t, digits-without.AttentionBytes(), with.Bytes(11)-without.Bytes(11))
 	require.Equal(t, ir.MinDigits, ir.ScratchOf(&llama, false, ir.Kept{Digits: digits}, columns...).Digits)
 	compact := ir.CompactScratchOf(&llama, true, ir.Kept{Digits: digits}, columns...)
@@ -58,7 +59,8 @@ func TestCompactScratch(t *testing.T) {
 	columns := []int{4096, 4096, 14336}
 	const t4, h200, chunk = 65536, 232448, 8192
 	s := ir.ScratchIn(t4, chunk, &llama, false, ir.Kept{Rows: 104}, columns...)
-	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1, Digits: ir.MinDigits}, HeadDim: 128, PaddedHead: 128,
+	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1, Digits: ir.MinDigits},
+		HeadDim: 128, PaddedHead: 128,
 		WarpHeads: 4, Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)
 	require.Equal(t, 3, s.Slots(t4, chunk))
 	plain := ir.ScratchOf(&llama, false, ir.Kept{Rows: 104}, columns...)

@@ -46,6 +46,8 @@ var instructions = func() (list []struct {
 			"product_of_$1(d, a0, a1, a2, a3, b);"},
 		{`asm\("\{ \.reg \.b16 low, high;.*?cvt\.rn\.f16x2\.e4m3x2.*?\);`,
 			"halves = make_uint2(halves_of_e4m3(four), halves_of_e4m3(four >> 16));"},
+		{`asm volatile\(\s+"\{\\n \.reg \.pred p;.*?@p ld\.shared\.v2.*?\);`,
+			"if (wanted) memcpy(&to, from, sizeof to);"},
 		{`asm volatile\("movmatrix.*?\);`, "d = transposed(a);"},
 	} {
 		list = append(list, struct {

@@ -67,6 +67,27 @@ static void compare(const char* what, const WeightFormat& f, float largest, floa
          f.scale, f.zeros, row, first, got, want);
 }
 
+// The same with a vector of which five quads, all of them this one, are kept in shared memory.
+template <class F>
+static void compare_kept(const WeightFormat& format, const float* own, float largest) {
+  constexpr int kQuads = 5;
+  alignas(16) static u8 kept[kQuads * F::kKeptBytes];
+  const int lane = threadIdx.x;
+  uint2 four[kQuads];
+  for (uint2& f : four) f = make_uint2(pack2(own[0], own[1]), pack2(own[2], own[3]));
+  F::keep(kept, four, lane);
+  typename F::Weights w;
+  F::load(w, quad, lane, 1);
+  typename F::Vector v;
+  for (int i = 0; i < kQuads; ++i) {
+    F::recall(v, kept + i * F::kKeptBytes, lane);
+    typename F::Sum sum;
+    F::add(sum, F::multiply(sum, w, v), lane);
+    compare("kept", format, largest, F::total(sum, lane));
+  }
+  __syncwarp();
+}
+
 template <class W>
 static void multiply(const WeightFormat& format) {
   const int lane = threadIdx.x;
@@ -88,8 +109,9 @@ static void multiply(const WeightFormat& format) {
     const auto v = F::vector(make_uint2(pack2(own[0], own[1]), pack2(own[2], own[3])), lane);
     typename F::Sum sum;
     const auto product = F::multiply(sum, w, v);
-    F::add(sum, product, v);
+    F::add(sum, product, lane);
     compare("tensor cores", format, largest, F::total(sum, lane));
+    if constexpr (!W::kFloats) compare_kept<F>(format, own, largest);
 #endif
     const auto activation = [](int column) { return x[column]; };
     if constexpr (W::kFloats) {

@@ -157,24 +157,23 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
       const Vector v = vector(*reinterpret_cast<const uint2*>(at), lane);
       *reinterpret_cast<uint2*>(at) = lane < 16 ? v.lower : v.upper;
       if (lane < 4)
-        *reinterpret_cast<int2*>(at + 256) = make_int2(__float_as_int(v.scale), v.sum);
+        *reinterpret_cast<uint2*>(at + 256) = make_uint2(__float_as_uint(v.scale), u32(v.sum));
     }
     __syncwarp();
   }
 
   // Takes one of them back. Digits that are not this lane's stay 0.
   __device__ __forceinline__ static void recall(Vector& v, const u8* at, int lane) {
-    const u32 digits = shared_address(at + lane * 8);
-    load_if(v.lower, digits, lane < 16);
-    load_if(v.upper, digits, lane >= 16);
-    const int2 of_quarter = *reinterpret_cast<const int2*>(at + 256 + lane % 4 * 8);
-    v.scale = __int_as_float(of_quarter.x);
-    v.sum = of_quarter.y;
+    load_if(v.lower, at + lane * 8, lane < 16);
+    load_if(v.upper, at + lane * 8, lane >= 16);
+    const uint2 of_quarter = *reinterpret_cast<const uint2*>(at + 256 + lane % 4 * 8);
+    v.scale = __uint_as_float(of_quarter.x);
+    v.sum = int(of_quarter.y);
   }
-  __device__ __forceinline__ static void load_if(uint2& to, u32 from, bool wanted) {
+  __device__ __forceinline__ static void load_if(uint2& to, const u8* from, bool wanted) {
     asm volatile(
         "{\n .reg .pred p;\n setp.ne.u32 p, %3, 0;\n @p ld.shared.v2.u32 {%0, %1}, [%2];\n}"
-        : "+r"(to.x), "+r"(to.y) : "r"(from), "r"(u32(wanted)) : "memory");
+        : "+r"(to.x), "+r"(to.y) : "r"(shared_address(from)), "r"(u32(wanted)) : "memory");
   }
 
   // The columns of quarters 0 and 1 come from the first product, those of 2 and 3 from the other.

@@ -86,7 +86,7 @@ struct Fragments<E4m3<Scale>> {
     return p;
   }
 
-  __device__ __forceinline__ static void add(Sum& sum, const Product& p, const Vector&) {
+  __device__ __forceinline__ static void add(Sum& sum, const Product& p, int) {
 #pragma unroll
     for (int j = 0; j < kQuarters; ++j)
       sum.d[j] = fmaf(p.d[j][0] + p.d[j][3], p.scale, sum.d[j]);

@@ -5,7 +5,8 @@
 // of quantised ones, whose products a warp begins together. A warp stays that far ahead: what it
 // has multiplied makes room for a later quad. It gives a slot back when what it has read of it is
 // there, or being multiplied. Of long vectors, what quantised weights are multiplied by is kept in
-// shared memory. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
+// shared memory. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished
+// row.
 #pragma once
 
 #include "centred.cuh"
