@@ -62,6 +62,14 @@ type Model struct {
 	Eps          float64 `json:"eps"`
 }
 
+// Types are the element types, in words.
+func (m *Model) Types() string {
+	if m.Cache != "" {
+		return m.DType + ", a cache of " + m.Cache
+	}
+	return m.DType
+}
+
 // Target is the GPU compiled for.
 type Target struct {
 	Name string `json:"name"` // h200

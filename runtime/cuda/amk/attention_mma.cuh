@@ -171,9 +171,9 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
-  // this step's row, as the first of a block, or as that of each group's number
+  // this step's row, as the first of a block
   u8* const row_block = c.shared.unit + kGroupHeads * kQueryStride * 2 + kGivenRowBytes;
-  // and where the cache is quantised as it is handed over, k and then v
+  // and as it is handed over, where the cache is quantised: k and then v
   u16* const given = query + kGroupHeads * kQueryStride;
 
 #pragma unroll 1
@@ -188,8 +188,6 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     const int blocks =
         chunks > 0 ? (chunks - 1) * kChunkBlocks + ceil_div(u.rows(chunks - 1), kCacheRows) : 0;
     const bool has_row = u.owns_row() && blocks % kBlockWarps == block_warp;
-    // Each group rounds the row for itself, and so has one of its own.
-    const int own_row = kQuantisedCache ? group : 0;
     const int turn = kTurns > 1 ? block_warp / kChunkBlocks : 0;
     u32 slot = c.slot, phase = c.phase;
     advance_slot(slot, phase, turn);
@@ -235,6 +233,11 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
       *reinterpret_cast<u16*>(row_block + cache_offset(0, kHeadDim + c.tid, false)) = 0;
     }
     consumer_barrier();
+    // The warp that takes the row rounds it, when it comes to it; where several do, one for all.
+    if constexpr (kQuantisedCache && kHeadGroups > 1) {
+      if (c.warp == 0 && u.owns_row()) quantise_row(row_block, given, c.lane);
+      consumer_barrier();
+    }
 
     HeadGroup groups[kWarpGroups];
 #pragma unroll
@@ -247,21 +250,19 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
       const bool in_ring = chunk < chunks;
       int b = first_block(chunk);
       const u8* source = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
-      // left from the block on
-      int rows = in_ring ? u.rows(chunk) - b * kCacheRows : own_row + 1;
+      int rows = in_ring ? u.rows(chunk) - b * kCacheRows : 1;  // left from the block on
       if (in_ring) {
         wait_full(c, slot, phase);
       } else {
         source = row_block;
         b = 0;
-        if constexpr (kQuantisedCache) quantise_row(row_block, own_row, given, c.lane);
+        if constexpr (kQuantisedCache && kHeadGroups == 1) quantise_row(row_block, given, c.lane);
       }
 #pragma unroll 1
       for (; rows > 0 && b < kChunkBlocks; b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
                                            source += kBlockWarps * kCacheBlockBytes) {
         const u8* at = source + c.lane * kLaneBytes;
-        int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
-        if (kQuantisedCache && !in_ring) hidden = own_row;
+        const int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
         float d[kWarpGroups][2][4] = {};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {

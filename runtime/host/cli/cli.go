@@ -133,7 +133,7 @@ func (c *command) facts() (*host.Facts, error) {
 }
 
 func brief(m host.Model) string {
-	return fmt.Sprintf("%s (%s, %s, %d layers, vocab %d, max_seq %d)", m.Name, m.Architecture, m.DType, m.Layers,
+	return fmt.Sprintf("%s (%s, %s, %d layers, vocab %d, max_seq %d)", m.Name, m.Architecture, m.Types(), m.Layers,
 		m.Vocab, m.MaxSeq)
 }
 

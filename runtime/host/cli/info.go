@@ -39,11 +39,7 @@ func (c *command) infoText(f *host.Facts) string {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "%-9s %s\n", label, printable.Line(fmt.Sprintf(format, args...)))
 	}
-	types := m.DType
-	if m.Cache != "" {
-		types += ", a cache of " + m.Cache
-	}
-	line("model", "%s (%s, %s)", m.Name, m.Architecture, types)
+	line("model", "%s (%s, %s)", m.Name, m.Architecture, m.Types())
 	line("shape", "%d layers, hidden %d, intermediate %d, %d heads of %d, %d kv heads, vocab %d", m.Layers, m.Hidden,
 		m.Intermediate,
 		m.Heads, m.HeadDim, m.KVHeads, m.Vocab)

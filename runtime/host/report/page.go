@@ -72,7 +72,7 @@ func viewOf(p *Page) *view {
 	v := &view{
 		Title:     fmt.Sprintf("%s: %s µs per token on %s", m.Name, fixed(b.Latency.Median, 1), b.Device),
 		Model:     m.Name,
-		Where:     strings.Join([]string{m.DType, b.Device, positions(b), "one sequence"}, " · "),
+		Where:     strings.Join([]string{m.Types(), b.Device, positions(b), "one sequence"}, " · "),
 		Headline:  headline(b),
 		Verdict:   verdict(p.Check),
 		Roofline:  rooflineOf(b),
@@ -285,7 +285,7 @@ func buildFacts(p *Page) []fact {
 	}
 	return []fact{
 		{"model", fmt.Sprintf("%s (%s, %s): %s layers, hidden %s, intermediate %s, %s heads of %s, %s kv heads, "+
-			"vocabulary %s", m.Name, m.Architecture, m.DType,
+			"vocabulary %s", m.Name, m.Architecture, m.Types(),
 			count(m.Layers), count(m.Hidden), count(m.Intermediate), count(m.Heads), count(m.HeadDim), count(m.KVHeads),
 			count(m.Vocab))},
 		{"compiled for", fmt.Sprintf("%s (%s, %s SMs), positions 0 to %s", t.Name, t.Arch, count(t.SMs),
