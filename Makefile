@@ -25,7 +25,7 @@ cuda: $(CUDA)
 $(CUDA):
 	$(PIP) --target .cuda 'cuda-toolkit[nvcc,cudart,cccl]==13.0.*'
 
-# Compile the demo model, show what came out, decode a prompt and hold the text to the reference.
+# Compile the demo model, show what came out, decode a prompt and hold the text to the reference; then what int4 costs.
 demo: build
 	@command -v nvcc >/dev/null || $(MAKE) --no-print-directory cuda
 	@$(PYTHON) scripts/demo.py

@@ -36,6 +36,9 @@ var quantisedTypes = map[string]struct {
 	"fp8":  {ir.F8E4M3, 128, false},
 }
 
+// groups are how many columns may share a scale.
+var groups = []int{32, 64, 128}
+
 // plainTypes are names of dtypes that a matrix may be left in.
 var plainTypes = map[string]ir.DType{"bf16": ir.BF16, "fp16": ir.F16, "fp32": ir.F32}
 
@@ -84,13 +87,25 @@ func parseWeightFormat(item string) (WeightFormat, error) {
 			return f, fmt.Errorf("%q is not an option of %s, which has none; %s", option, f.Type, wantedFormats)
 		case option == "sym", option == "asym":
 			f.zeros = option == "asym"
-		case err == nil && slices.Contains([]int{32, 64, 128}, group) && option[0] == 'g':
+		case err == nil && slices.Contains(groups, group) && option[0] == 'g':
 			f.group = group
 		default:
 			return f, fmt.Errorf("%q is not an option; %s", option, wantedFormats)
 		}
 	}
 	return f, nil
+}
+
+// WeightFormatWords are the formats that an item without a name can be, each in one spelling.
+func WeightFormatWords() []string {
+	var out []string
+	for _, of := range []string{"int4", "int8"} {
+		out = append(out, of)
+		for _, group := range groups {
+			out = append(out, fmt.Sprintf("%s:g%d", of, group), fmt.Sprintf("%s:g%d:asym", of, group))
+		}
+	}
+	return append(out, "fp8", unquantised)
 }
 
 // Texts are the items as they were given, which ParseWeightFormats reads again where commas join them.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/ir/diag"
+	"amkc/passes"
 )
 
 func completionVerb() verb {
@@ -54,9 +55,13 @@ func flagTable() []verbFlags {
 			name, usage := pflag.UnquoteUsage(f)
 			info := flagInfo{long: f.Name, short: f.Shorthand, usage: usage, takesValue: f.NoOptDefVal == "",
 				dirs: name == "DIR"}
-			if c, ok := f.Value.(*choice); ok {
-				info.words = c.accepted
-			} else if f.Name == "target" {
+			switch value := f.Value.(type) {
+			case *choice:
+				info.words = value.accepted
+			case *weightFormats:
+				info.words = passes.WeightFormatWords()
+			}
+			if f.Name == "target" {
 				info.words = append(targetNames(), targetAuto)
 			}
 			row.flags = append(row.flags, info)

@@ -33,9 +33,17 @@ func bashScript(table []verbFlags) string {
 	}
 	return fmt.Sprintf(`# bash completion for amkc; source it
 _amkc() {
-    local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" verb="${COMP_WORDS[1]}" words=""
-    local verbs=%q
+    # bash takes a colon for a word of its own, and replaces what is behind it
+    local first=$COMP_CWORD cur="" word
+    while ((first > 2)) && [[ ${COMP_WORDS[first]} == : || ${COMP_WORDS[first-1]} == : ]]; do ((first--)); done
+    for word in "${COMP_WORDS[@]:first:COMP_CWORD-first+1}"; do cur+=$word; done
+    local prev="${COMP_WORDS[first-1]}" verb="${COMP_WORDS[1]}" words=""
     COMPREPLY=()
+    _amkc_replies
+    [[ $COMP_WORDBREAKS != *:* ]] || COMPREPLY=("${COMPREPLY[@]#"${cur%%"${cur##*:}"}"}")
+}
+_amkc_replies() {
+    local verbs=%q
     if [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur"; compgen -d -- "$cur")
         return

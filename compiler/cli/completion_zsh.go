@@ -33,7 +33,7 @@ func zshArguments(v *verbFlags) string {
 		switch {
 		case !f.takesValue:
 		case f.words != nil:
-			value = ":value:(" + strings.Join(f.words, " ") + ")"
+			value = ":value:(" + strings.ReplaceAll(strings.Join(f.words, " "), ":", `\:`) + ")"
 		case f.dirs:
 			value = ":directory:_files -/"
 		default:
