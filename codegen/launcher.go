@@ -73,6 +73,9 @@ func launcherMain(m host.Model) ([]byte, error) {
 		{"heads", "Heads", m.Heads}, {"kvHeads", "KVHeads", m.KVHeads}, {"headDim", "HeadDim", m.HeadDim},
 		{"vocab", "Vocab", m.Vocab}, {"maxSeq", "MaxSeq", m.MaxSeq}, {"tied", "Tied", m.Tied}, {"eps", "Eps", m.Eps},
 	}
+	if m.Cache != "" {
+		facts = append(facts, fact{"cache", "Cache", m.Cache})
+	}
 	if m.Rotated != 0 {
 		facts = append(facts, fact{"rotated", "Rotated", m.Rotated})
 	}

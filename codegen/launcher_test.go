@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -41,6 +42,29 @@ func TestLauncherIsDeterministicAndSpeaksOfTheModelOnly(t *testing.T) {
 		if strings.HasPrefix(name, "launcher/internal/") {
 			require.NotContains(t, string(text), `"amkc/`, name)
 		}
+	}
+}
+
+// A launcher holds a build to all facts of its model: each is a constant of it.
+func TestLauncherHasAllFacts(t *testing.T) {
+	var model host.Model
+	v := reflect.ValueOf(&model).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("fact")
+		case reflect.Int:
+			f.SetInt(7)
+		case reflect.Bool:
+			f.SetBool(true)
+		default:
+			f.SetFloat(0.5)
+		}
+	}
+	files, err := Launcher(model)
+	require.NoError(t, err)
+	for i := range v.NumField() {
+		require.Regexp(t, `\t`+v.Type().Field(i).Name+`: +\w+,\n`, string(files["launcher/main.go"]))
 	}
 }
 
