@@ -220,11 +220,13 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   typename F::Vector v[Shape::kKept ? kBatch : kSubs];
   u8* kept = nullptr;
   auto recall = [&](int batch) {
+    if constexpr (Shape::kKept) {
 #pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      // of a quad that is not there, the last one: a branch costs more
-      const int sub = b < (kSubs - 1) % kBatch + 1 ? batch + b : min(batch + b, kSubs - 1);
-      F::recall(v[b], kept + sub * F::kKeptBytes, c.lane);
+      for (int b = 0; b < kBatch; ++b) {
+        // of a quad that is not there, the last one: a branch costs more
+        const int sub = b < (kSubs - 1) % kBatch + 1 ? batch + b : min(batch + b, kSubs - 1);
+        F::recall(v[b], kept + sub * F::kKeptBytes, c.lane);
+      }
     }
   };
   if constexpr (Shape::kKept) {
