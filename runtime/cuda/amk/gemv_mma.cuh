@@ -326,7 +326,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       if (first + kTilesPerFlush + group < tiles) {
         next_tile();
         begin_tile();
-        if constexpr (Shape::kKept) recall(0);
+        recall(0);
       }
     }
   }
