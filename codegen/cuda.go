@@ -271,7 +271,7 @@ func (b *builder) constants() error {
 		{"int", "kAttentionHeads", withTensorCores(size.WarpHeads, plain.WarpHeads), "heads a warp keeps results of"},
 		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", size.PaddedHead), "8 warps, padded head"},
 		{"int", "kUnitScratch", withTensorCores(size.Unit, plain.Unit), "bytes: q heads, a cache block"},
-		{"int", "kDigitScratch", withTensorCores(size.Digits, plain.Digits), "bytes: vector of a quantised matrix"},
+		{"int", "kDigitScratch", withTensorCores(size.Digits, plain.Digits), "bytes: a vector in fixed point"},
 		{"int", "kVectorScratch", withTensorCores(size.Vector, plain.Vector), "activations, without tensor cores"},
 		{"bool", "kCacheFragments", "kFragmentCache && AMK_TENSOR_CORES", "without a fallback"},
 	}

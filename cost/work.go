@@ -204,7 +204,7 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	quads, inChunk := ceil(dims[1], format.QuadColumns), ir.ChunkQuads(g, r.chunk, s.warps)
 	full := quads / inChunk
 	t.quads = full*ceil(inChunk, s.warps) + ceil(quads-full*inChunk, s.warps)
-	if _, quantised := f.(format.Quantised); quantised {
+	if format.InFixedPoint(f) {
 		t.digits = ir.DigitBytes(t.quads)
 	}
 	t.ragged = dims[1]%format.QuadColumns != 0 || (quads-full*inChunk)%s.warps != 0 ||

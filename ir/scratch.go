@@ -23,15 +23,14 @@ const warps = 8 // that compute
 // cores.
 const MaxQuads = 32
 
-// The vector that a quantised matrix multiplies stays in registers up to RegisterQuads quads per warp. More are kept in
-// shared memory, DigitQuadBytes each: two bytes per column, which are digits or for fp8 a number in fp16, and a scale
-// and a sum for each quarter (digits.cuh).
+// In fixed point, the vector of a stage stays in registers up to RegisterQuads quads per warp. More are kept in shared
+// memory, DigitQuadBytes each: two bytes per column, and a scale and a sum for each quarter (digits.cuh).
 const (
 	RegisterQuads  = 4
 	DigitQuadBytes = 2*format.QuadColumns + 4*8
 )
 
-// DigitBytes is what a block keeps in shared memory of such a vector, of which a warp has so many quads.
+// DigitBytes is what a block keeps in shared memory of a vector in fixed point, of which a warp has so many quads.
 func DigitBytes(quadsPerWarp int) int {
 	if quadsPerWarp <= RegisterQuads {
 		return 0
@@ -90,7 +89,7 @@ type Scratch struct {
 type Kept struct {
 	Rows      int // most rows of the residual that an SM owns
 	Rotations int // tables of cos and sin; at least 1
-	Digits    int // bytes of the longest vector that a quantised matrix multiplies; at least MinDigits
+	Digits    int // bytes of the longest vector in fixed point; at least MinDigits
 }
 
 // MinDigits is the size of a place for digits that nobody needs: C++ has no array of 0 bytes.

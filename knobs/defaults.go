@@ -202,7 +202,7 @@ func warpsOfShortRows(c *Case, stage string) int {
 // DigitBytes is what a stage of a role, whose matrix has a format and so many columns, keeps in shared memory of its
 // vector on tensor cores.
 func DigitBytes(config *ir.ScheduleConfig, role string, f format.Format, columns int) int {
-	if _, quantised := f.(format.Quantised); !quantised {
+	if !format.InFixedPoint(f) {
 		return 0
 	}
 	return ir.DigitBytes(ir.QuadsPerWarp(f.Geometry(), columns, ChunkBytes.Of(config), Warps.Of(config, role)))
@@ -223,7 +223,7 @@ func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, kept ir.Kept, colu
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
 	kept := c.kept
 	kept.Rows = max(kept.Rows, (m.Hidden/rows/max(1, t.SMs)+1)*rows)
-	if _, quantised := c.format.(format.Quantised); quantised {
+	if format.InFixedPoint(c.format) {
 		kept.Digits = ir.DigitBytes(c.quads(c.rows[ChunkBytes].Default))
 	}
 	return of(m, t.RunsOnTensorCores(m.Weights), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)

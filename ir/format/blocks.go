@@ -25,6 +25,13 @@ type Quantised interface {
 	UnpackGroups(packed []byte, rows, cols int) Groups
 }
 
+// InFixedPoint says whether the kernel multiplies matrices of a format, which may be nil, by vectors in fixed point:
+// those of integers.
+func InFixedPoint(f Format) bool {
+	q, quantised := f.(Quantised)
+	return quantised && q.DType() != "F8E4M3"
+}
+
 // blocks is what quantised matrices are streamed in: tiles of 8 rows, in them blocks of 128 columns. A block is its
 // elements, then a scale for each row and group, then a zero point of one byte for each, then zeros up to a multiple of
 // 16 bytes, the unit of bulk copies and of what a lane loads.

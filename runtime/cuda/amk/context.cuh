@@ -82,7 +82,7 @@ struct Scratch {
       // what an attention unit has read of the exchange, with tensor cores
       alignas(16) u8 unit[kUnitScratch];
     };
-    // the vector of a quantised matrix: warps write and read it between the barriers of a stage
+    // a vector in fixed point: warps write and read it between the barriers of a matrix stage
     alignas(16) u8 digits[kDigitScratch];
   };
   // the path without tensor cores keeps activations here

@@ -39,7 +39,7 @@ __device__ __forceinline__ uint2 activations_in_halves(uint2 x, float& scale) {
 template <class Scale>
 struct Fragments<E4m3<Scale>> {
   using W = E4m3<Scale>;
-  static constexpr int kBatch = 2, kQuarters = 4;
+  static constexpr int kBatch = 1, kQuarters = 4;
   struct Weights {
     uint4 half[2] = {};
     typename Scale::Bits scale = 0;  // of this lane's row
@@ -71,33 +71,6 @@ struct Fragments<E4m3<Scale>> {
     to.four = activations_in_halves(x, to.scale);
     to.scale *= kHalvesUnit;
     return to;
-  }
-
-  // A vector in shared memory, where that of integers would be: of each quad the activations of all
-  // lanes, then the scale.
-  static constexpr int kKeptBytes = kDigitQuadBytes;
-
-  // Keeps so many quads. A loop cannot choose from registers: so activations first lie as they came
-  // where they will be kept.
-  template <int kQuads>
-  __device__ __forceinline__ static void keep(u8* to, const uint2 (&x)[kQuads], int lane) {
-    u8* const own = to + lane * 8;
-#pragma unroll
-    for (int i = 0; i < kQuads; ++i) *reinterpret_cast<uint2*>(own + i * kKeptBytes) = x[i];
-#pragma unroll 4
-    for (int i = 0; i < kQuads; ++i) {
-      u8* const at = own + i * kKeptBytes;
-      const Vector v = vector(*reinterpret_cast<const uint2*>(at), lane);
-      *reinterpret_cast<uint2*>(at) = v.four;
-      if (lane == 0) *reinterpret_cast<float*>(at + 256) = v.scale;
-    }
-    __syncwarp();
-  }
-
-  // Takes one of them back.
-  __device__ __forceinline__ static void recall(Vector& v, const u8* at, int lane) {
-    v.four = *reinterpret_cast<const uint2*>(at + lane * 8);
-    v.scale = *reinterpret_cast<const float*>(at + 256);
   }
 
   __device__ __forceinline__ static Product multiply(Sum&, const Weights& w, const Vector& x) {

@@ -319,7 +319,7 @@ namespace amk {
 constexpr int kAttentionHeads = 2;  // heads a warp keeps results of
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 32;  // 8 warps, padded head
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 2240 : 16;  // bytes: q heads, a cache block
-constexpr int kDigitScratch = 16;  // bytes: vector of a quantised matrix
+constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 96;  // activations, without tensor cores
 constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
