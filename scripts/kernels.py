@@ -21,12 +21,13 @@ STOCK = {"ring": {"stock": 6, "in_flight_stocked": 2}}
 AHEAD_OFF = {"ring": {"run_ahead": 0}}
 NO_STOCK = {"ring": {"stock": 0}}  # as models of a billion parameters and more have it
 SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
+LONG_VECTOR = {"warps": {"down": 1}}  # of so many quads per warp that quantised weights have it in shared memory
 PAGES_IN_TURN = {"page_allocation": "none"}
 SPLIT_WINDOW = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"chunk_bytes": 4096}}
 
 # (target, model, dtype, configuration, flags): every architecture in the dtype it is for, and every dtype on the oldest
 # and on Hopper; what else the loop over layers can be, on each way of filling the ring; what else the stream can wait
-# for; and caches of integers, which bf16 and fp16 multiply in ways of their own.
+# for; quantised weights; and caches of integers, which bf16 and fp16 multiply in ways of their own.
 CASES = [
     ("t4", "pycoder-5m", "fp16", {}),
     ("t4", "zoo/llama-odd-dims", "bf16", {}),
@@ -68,6 +69,9 @@ CASES = [
     ("h200", "zoo/apertus-llama3", "bf16", {}),
     ("h200", "zoo/stablelm-head-norms", "bf16", {}),
     ("h200", "quantised/models/llama-fp8-blocks", "bf16", {}),
+    ("h200", "pycoder-5m", "bf16", {}, "--weights", "int4:g32:asym"),
+    ("h200", "pycoder-5m", "bf16", {"tiling": LONG_VECTOR}, "--weights", "int4"),
+    ("h200", "pycoder-5m", "fp16", {"tiling": LONG_VECTOR}, "--weights", "int8"),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
     ("h200", "zoo/llama-gqa", "bf16", PAGES_IN_TURN),
