@@ -203,9 +203,9 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	t.chunks += float64(tiles) * float64(ceil(bytes, ir.ChunkQuads(g, r.chunk, s.warps)*g.QuadBytes()))
 	quads, inChunk := ceil(dims[1], format.QuadColumns), ir.ChunkQuads(g, r.chunk, s.warps)
 	full := quads / inChunk
-	t.quads = full*ceil(inChunk, s.warps) + ceil(quads-full*inChunk, s.warps)
+	t.quads = ir.QuadsPerWarp(g, dims[1], r.chunk, s.warps)
 	if format.InFixedPoint(f) {
-		t.digits = ir.DigitBytes(t.quads)
+		t.digits = ir.DigitBytes(g, dims[1], r.chunk, s.warps)
 	}
 	t.ragged = dims[1]%format.QuadColumns != 0 || (quads-full*inChunk)%s.warps != 0 ||
 		full > 0 && inChunk%s.warps != 0

@@ -23,19 +23,26 @@ const warps = 8 // that compute
 // cores.
 const MaxQuads = 32
 
-// In fixed point, the vector of a stage stays in registers up to RegisterQuads quads per warp. More are kept in shared
-// memory, DigitQuadBytes each: two bytes per column, and a scale and a sum for each quarter (digits.cuh).
+// In fixed point, the vector of a stage stays in registers up to registerQuads quads per warp. More are kept in shared
+// memory, DigitQuadBytes each: two bytes per column, and a scale and a sum for each quarter (digits.cuh). That is where
+// a batch of quads ends with its chunk, and where the ring keeps digitSlots slots beside them.
 const (
-	RegisterQuads  = 4
+	registerQuads  = 4
+	batchQuads     = 4
+	digitSlots     = 6
 	DigitQuadBytes = 2*format.QuadColumns + 4*8
 )
 
-// DigitBytes is what a block keeps in shared memory of a vector in fixed point, of which a warp has so many quads.
-func DigitBytes(quadsPerWarp int) int {
-	if quadsPerWarp <= RegisterQuads {
+// DigitBytes is what a block keeps in shared memory of a vector in fixed point with so many columns, if there is room,
+// and so many warps share a tile. As GemvShape of gemv_mma.cuh has it.
+func DigitBytes(g format.Geometry, columns, chunk, warpsPerTile int) int {
+	quads := QuadsPerWarp(g, columns, chunk, warpsPerTile)
+	ofChunk := (ChunkQuads(g, chunk, warpsPerTile) + warpsPerTile - 1) / warpsPerTile
+	batch := min(batchQuads, quads, ofChunk)
+	if quads <= registerQuads || batch < 2 || ofChunk%batch != 0 {
 		return 0
 	}
-	return warps * quadsPerWarp * DigitQuadBytes
+	return warps * quads * DigitQuadBytes
 }
 
 // MaxReplicated is how many values of a residual that every SM has all of, or of the parts of a branch that is added to
@@ -96,9 +103,13 @@ type Kept struct {
 const MinDigits = 16
 
 // ScratchIn returns the scratch of a program in so many bytes of shared memory, with a ring of slots of so many
-// bytes: the compact one if the other leaves no room for MinSlots. The program's matrix stages have so many columns
-// each.
+// bytes: the compact one if the other leaves no room for MinSlots, and either without digits if these would make the
+// ring a short one. The program's matrix stages have so many columns each.
 func ScratchIn(shared, slot int, m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
+	if s := ScratchOf(m, tensorCores, kept, columns...); s.Slots(shared, slot) >= digitSlots {
+		return s
+	}
+	kept.Digits = 0
 	if s := ScratchOf(m, tensorCores, kept, columns...); s.Slots(shared, slot) >= MinSlots {
 		return s
 	}
@@ -168,8 +179,7 @@ func (s *Scratch) Bytes(slots int) int {
 	partial := 4 * 2 * warps * 8 * rows
 	work := 4*partial + max(s.AttentionBytes(), s.Digits) + s.Activation*s.Vector
 	if s.Compact {
-		before := max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16), s.Digits)
-		work = max(before+partial, s.AttentionBytes())
+		work = max(max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16))+partial, s.AttentionBytes())
 	}
 	return 2*8*slots + paddings + work + 4*(squares+s.Rows+s.Rotations*s.HeadDim+best+words)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/ir/format"
 )
 
 func TestScratch(t *testing.T) {
@@ -41,15 +42,23 @@ func TestScratchOfDigits(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
 		HeadDim: 128}
 	columns := []int{4096, 4096, 14336}
-	require.Zero(t, ir.DigitBytes(4), "four quads are in registers")
-	digits := ir.DigitBytes(14)
+	const h200, l4, int4, int8 = 232448, 101376, 32 * 528, 16 * 1040
+	geometry := func(dtype string) format.Geometry {
+		return format.Find("tile8x128.g128.BF16", dtype).Geometry()
+	}
+	digits := ir.DigitBytes(geometry("I4"), 14336, int4, 8)
 	require.Equal(t, 8*14*(128*2+32), digits)
-	without := ir.ScratchOf(&llama, true, ir.Kept{}, columns...)
-	with := ir.ScratchOf(&llama, true, ir.Kept{Digits: digits}, columns...)
+	require.Equal(t, digits, ir.DigitBytes(geometry("I8"), 14336, int8, 8), "batches of two")
+	require.Zero(t, ir.DigitBytes(geometry("I4"), 4096, int4, 8), "four quads are in registers")
+	require.Zero(t, ir.DigitBytes(geometry("I8"), 14336, 8192, 8), "a chunk has no two quads for each warp")
+	require.Zero(t, ir.DigitBytes(geometry("I4"), 14336, 28*528, 4), "seven quads of a chunk are no batches of four")
+
+	kept := ir.Kept{Digits: digits}
+	without, with := ir.ScratchOf(&llama, true, ir.Kept{}, columns...), ir.ScratchOf(&llama, true, kept, columns...)
 	require.Equal(t, digits-without.AttentionBytes(), with.Bytes(11)-without.Bytes(11))
-	require.Equal(t, ir.MinDigits, ir.ScratchOf(&llama, false, ir.Kept{Digits: digits}, columns...).Digits)
-	compact := ir.CompactScratchOf(&llama, true, ir.Kept{Digits: digits}, columns...)
-	require.Equal(t, with.Bytes(11)-3*4*2*8*64-4*4, compact.Bytes(11), "one sum per row, not four, and no activations")
+	require.Equal(t, with, ir.ScratchIn(h200, int4, &llama, true, kept, columns...))
+	require.Equal(t, without, ir.ScratchIn(l4, int4, &llama, true, kept, columns...), "the ring would be short")
+	require.Equal(t, ir.MinDigits, ir.ScratchOf(&llama, false, kept, columns...).Digits)
 }
 
 // A compact scratch holds what stages need one after the other, and is there where the other leaves no room for a ring.

@@ -1,6 +1,8 @@
 package knobs
 
 import (
+	"slices"
+
 	"fmt"
 	"math"
 
@@ -205,13 +207,16 @@ func DigitBytes(config *ir.ScheduleConfig, role string, f format.Format, columns
 	if !format.InFixedPoint(f) {
 		return 0
 	}
-	return ir.DigitBytes(ir.QuadsPerWarp(f.Geometry(), columns, ChunkBytes.Of(config), Warps.Of(config, role)))
+	return ir.DigitBytes(f.Geometry(), columns, ChunkBytes.Of(config), Warps.Of(config, role))
 }
 
 // slots is how many chunks the ring holds at least.
 func (c *Case) slots() int {
 	shared, chunk := c.Of(SharedBytes), c.Of(ChunkBytes)
 	scratch := c.scratch(func(m *ir.Model, tensorCores bool, kept ir.Kept, columns ...int) ir.Scratch {
+		if format.InFixedPoint(c.format) {
+			kept.Digits = ir.DigitBytes(c.format.Geometry(), slices.Max(columns), chunk, c.rows[Warps].Default)
+		}
 		return ir.ScratchIn(shared, chunk, m, tensorCores, kept, columns...)
 	})
 	return scratch.Slots(shared, chunk)
@@ -223,9 +228,6 @@ func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, kept ir.Kept, colu
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
 	kept := c.kept
 	kept.Rows = max(kept.Rows, (m.Hidden/rows/max(1, t.SMs)+1)*rows)
-	if format.InFixedPoint(c.format) {
-		kept.Digits = ir.DigitBytes(c.quads(c.rows[ChunkBytes].Default))
-	}
 	return of(m, t.RunsOnTensorCores(m.Weights), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 }
 

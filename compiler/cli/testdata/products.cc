@@ -71,7 +71,7 @@ static void compare(const char* what, const WeightFormat& f, float largest, floa
 template <class F>
 static void compare_kept(const WeightFormat& format, const float* own, float largest) {
   constexpr int kQuads = 5;
-  alignas(16) static u8 kept[kQuads * F::kKeptBytes];
+  alignas(16) static u8 kept[kQuads * kDigitQuadBytes];
   const int lane = threadIdx.x;
   uint2 four[kQuads];
   for (uint2& f : four) f = make_uint2(pack2(own[0], own[1]), pack2(own[2], own[3]));
@@ -80,7 +80,7 @@ static void compare_kept(const WeightFormat& format, const float* own, float lar
   F::load(w, quad, lane, 1);
   typename F::Vector v;
   for (int i = 0; i < kQuads; ++i) {
-    F::recall(v, kept + i * F::kKeptBytes, lane);
+    F::recall(v, kept + i * kDigitQuadBytes, lane);
     typename F::Sum sum;
     F::add(sum, F::multiply(sum, w, v), lane);
     compare("kept", format, largest, F::total(sum, lane));

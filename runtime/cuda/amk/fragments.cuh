@@ -142,7 +142,6 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
 
   // A vector in shared memory: of each quad the digits that lanes hold, then scale and sum of each
   // quarter.
-  static constexpr int kKeptBytes = kDigitQuadBytes;
 
   // Keeps so many quads. A loop cannot choose from registers: so activations first lie where their
   // digits will.
@@ -150,10 +149,10 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   __device__ __forceinline__ static void keep(u8* to, const uint2 (&x)[kQuads], int lane) {
     u8* const own = to + lane * 8;
 #pragma unroll
-    for (int i = 0; i < kQuads; ++i) *reinterpret_cast<uint2*>(own + i * kKeptBytes) = x[i];
+    for (int i = 0; i < kQuads; ++i) *reinterpret_cast<uint2*>(own + i * kDigitQuadBytes) = x[i];
 #pragma unroll 4
     for (int i = 0; i < kQuads; ++i) {
-      u8* const at = own + i * kKeptBytes;
+      u8* const at = own + i * kDigitQuadBytes;
       const Vector v = vector(*reinterpret_cast<const uint2*>(at), lane);
       *reinterpret_cast<uint2*>(at) = lane < 16 ? v.lower : v.upper;
       if (lane < 4)

@@ -4,7 +4,7 @@
 // quads per warp, three where a tile is three of them, one where it is a single one, and up to four
 // of quantised ones, whose products a warp begins together. A warp stays that far ahead: what it
 // has multiplied makes room for a later quad. It gives a slot back when what it has read of it is
-// there, or being multiplied. Of long vectors, what quantised weights are multiplied by is kept in
+// there, or being multiplied. The digits of long vectors, which integers are multiplied by, are in
 // shared memory. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished
 // row.
 #pragma once
@@ -41,10 +41,13 @@ struct GemvShape {
   static constexpr int kMost = Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
   static constexpr int kBatch = kMost < kChunkSubs ? kMost : kChunkSubs;
   static constexpr int kDepth = kBatch > 1 ? kBatch : kSubs == 3 ? 3 : 2;
-  // Whether the vector is kept in shared memory, as it is multiplied, and a tile is a loop over
-  // batches. Otherwise the vector is in registers, and there is code for each quad of a tile: code
-  // that runs once per layer costs more than it computes.
-  static constexpr bool kKept = kBatch > 1 && kSubs > 4 && kChunkSubs % kBatch == 0;
+  // Whether the vector's digits are kept in shared memory, and a tile is a loop over batches: code
+  // that runs once per layer costs more than it computes. Otherwise, of short vectors, of chunks
+  // that do not end with a batch, of fp8, and where there is no room, they are in registers, and
+  // there is code for each quad of a tile. ir.DigitBytes has the same conditions.
+  static constexpr int kKeptBytes = kSubs * kDigitQuadBytes;  // of a warp
+  static constexpr bool kKept = kBatch > 1 && kSubs > 4 && kChunkSubs % kBatch == 0 &&
+                                kConsumerWarps * kKeptBytes <= kDigitScratch;
   // Whether a group may take the first weights of its next tile, kFirstChunks, before a block
   // barrier. The groups' tiles lie side by side in the ring: if all that lies before the last chunk
   // that the last group takes does not fit, that group waits for slots which a group at the barrier
@@ -225,14 +228,12 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       for (int b = 0; b < kBatch; ++b) {
         // of a quad that is not there, the last one: a branch costs more
         const int sub = b < (kSubs - 1) % kBatch + 1 ? batch + b : min(batch + b, kSubs - 1);
-        F::recall(v[b], kept + sub * F::kKeptBytes, c.lane);
+        F::recall(v[b], kept + sub * kDigitQuadBytes, c.lane);
       }
     }
   };
   if constexpr (Shape::kKept) {
-    constexpr int kBytes = kSubs * F::kKeptBytes;
-    static_assert(kConsumerWarps * kBytes <= kDigitScratch, "the scratch holds a vector's digits");
-    kept = c.shared.digits + c.warp * kBytes;
+    kept = c.shared.digits + c.warp * Shape::kKeptBytes;
     if (works) {
       F::keep(kept, xg, c.lane);
       recall(0);
