@@ -21,7 +21,7 @@ STOCK = {"ring": {"stock": 6, "in_flight_stocked": 2}}
 AHEAD_OFF = {"ring": {"run_ahead": 0}}
 NO_STOCK = {"ring": {"stock": 0}}  # as models of a billion parameters and more have it
 SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
-LONG_VECTOR = {"warps": {"down": 1}}  # of so many quads per warp that quantised weights have it in shared memory
+LONG_VECTOR = {"warps": {"down": 1}}  # a warp has six quads of it: its digits are in shared memory
 PAGES_IN_TURN = {"page_allocation": "none"}
 SPLIT_WINDOW = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"chunk_bytes": 4096}}
 
