@@ -7,14 +7,14 @@ measured.
 from collections import Counter
 from pathlib import Path
 
-from report import REFERENCE, fixed, outcome, percent, plain, short, span, stores, table
+from report import REFERENCE, fixed, outcome, percent, plain, scaled, short, span, stores, table
 
 INTRO = """# Benchmarks
 
 Written by `bench/results.py` from the rows in [docs/results](docs/results/README.md); do not edit. Each row was made by
 the command beside it, and names by letter the amkc that made its build, and the software under it. A letter is no
 machine: rows were made on several of a kind, which differ by 2 to 3 %, and what is compared ran interleaved on one.
-All are of one sequence in bf16 with random weights, on one GPU.
+All are of one sequence in bf16 with random weights, on one GPU; matrices are quantised where a row says so.
 
 A latency is that of a full step: embedding, all layers, attention over the cache, the output matrix, argmax, the token
 fed back. It counts only if the kernel agreed with the plain kernels of its build in the same run. The ceiling is a
@@ -55,8 +55,9 @@ SHARES = {"llama-3.2-1b": {128: 0.94, 8192: 0.88, 32752: 0.90}, "llama-3.1-8b": 
 SPEEDUPS = {"llama-3.2-1b": {"eager": 2.5, "compile": 1.8}, "llama-3.1-8b": {"eager": 1.4, "compile": 1.3}}
 ENGINES = {"amkc": "amkc", "eager": "PyTorch, eager in a CUDA graph",
            "compile": "PyTorch, torch.compile in a CUDA graph"}
-PARTS = {"contexts": "Share of the ceiling", "compare": "PyTorch", "ablations": "What each feature is worth",
-         "soak": "Eight minutes of continuous decoding"}
+QUANTISED = "compare, quantised"  # the part of the rows of compare whose matrices are
+PARTS = {"contexts": "Share of the ceiling", "compare": "PyTorch", QUANTISED: "PyTorch, quantised matrices",
+         "ablations": "What each feature is worth", "soak": "Eight minutes of continuous decoding"}
 
 
 def render(results, path):
@@ -69,13 +70,14 @@ def render(results, path):
 def text(results):
     out, explained = [INTRO], {}
     for name, store in stores(results):
-        rows = [r for r in store.ordered() if r["section"] in PARTS]
+        rows = [r for r in store.ordered() if part_of(r) in PARTS]
         out += [f"## {name}", ""] + machines(store, rows)
         if name != REFERENCE:
             out += ["", f"No targets were set for this GPU; those above are of the {REFERENCE}."]
         missing = []
-        for part, show in (("contexts", ceiling), ("compare", pytorch), ("ablations", ablations), ("soak", soak)):
-            own = [r for r in rows if r["section"] == part]
+        for part, show in (("contexts", ceiling), ("compare", pytorch), (QUANTISED, quantised),
+                           ("ablations", ablations), ("soak", soak)):
+            own = [r for r in rows if part_of(r) == part]
             if not own and name != REFERENCE:
                 missing.append(PARTS[part])
                 continue
@@ -86,6 +88,10 @@ def text(results):
             out += ["", f"Not measured on this GPU: {'; '.join(missing)}."]
         out.append("")
     return "\n".join(out + [LEFT_OUT])
+
+
+def part_of(row):
+    return QUANTISED if row["section"] == "compare" and row.get("weights") else row["section"]
 
 
 def without(titles, lines, *left_out):
@@ -172,6 +178,35 @@ def pytorch(rows, aimed, explain):
             lines.append([r["model"], plain(r.get("position")), outcome(r)] + [""] * 8 + made(r))
     left_out = () if aimed else ("target", "met")
     return out + (without(titles, lines, *left_out) + nearer(rows) if lines else ["Not measured."])
+
+
+def quantised(rows, aimed, explain):
+    out = [explain or
+           "The same with quantised matrices, against torch.compile in a form that it is fast with. Each quantises the "
+           "same weights in its own way, in forms with nearly as many bits; a row says which. int8 is multiplied by "
+           "what torch.compile makes of a product with widened bytes, int4 by PyTorch's own kernel, and its lm_head in "
+           "int8, as amkc's is. As their values differ, PyTorch's logits are held to transformers in fp32 with "
+           "PyTorch's values, and amkc's to the plain kernels of its build in the same run. Bytes are those of the "
+           "weights, scales and zeros that a step reads, and of K and V of the positions before; bits are of all these "
+           "weights together.", ""]
+    titles = ["shape", "context", "`--weights`", "", "µs per token", "p10 to p90", "times amkc's", "MB per token", "GB/s",
+              "bits of a weight", "share of ceiling", "RMS error", "on", "command"]
+    lines = []
+    for r in rows:
+        first = [r["model"], plain(r.get("position")), r["weights"]]
+        for name, e in r.get("engines", {}).items():
+            sizes = [fixed(scaled(e.get("bytes_per_token"), 1e-6), 1), fixed(e.get("gbs"), 0),
+                     fixed(e.get("bits_per_weight"))]
+            label = f"{ENGINES[name]}: {e['form']}" if e.get("form") else ENGINES[name]
+            if "times_amkc" in e:
+                times = [fixed(e["us"]["median"], 1), span(e["us"]), fixed(e["times_amkc"], 2)]
+            else:
+                times = ["not run: " + e["not_run"] if "not_run" in e else outcome(r), "", ""]
+            lines.append(first + [label] + times + sizes +
+                         [percent(e.get("share_of_ceiling")), short(e.get("rms_error"))] + made(r))
+        if r["passed"] is False:
+            lines.append(first + [outcome(r)] + [""] * 8 + made(r))
+    return out + (table(titles, lines) if lines else ["Not measured."])
 
 
 def nearer(rows):

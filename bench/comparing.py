@@ -2,7 +2,13 @@
 
 The rivals are transformers' LlamaForCausalLM with a static cache, one decode step captured in a CUDA graph: as it is,
 and through torch.compile. bench/torch_step.py says how. Each is a process of its own, so that what goes wrong in one
-costs its numbers and no others. Needs numpy; torch and transformers are needed by bench/torch_peer.py alone.
+costs its numbers and no others.
+
+Where matrices are quantised, the rival is torch.compile alone, in the forms of bench/torch_quantised.py. Both quantise
+the same weights in their own ways, and so compute with other values: PyTorch's logits are held to transformers with
+PyTorch's values, and the kernel to the plain kernels of its build, by the check with which bench begins.
+
+Needs numpy; torch and transformers are needed by bench/torch_peer.py alone.
 """
 
 import contextlib
@@ -20,6 +26,12 @@ from sections import Task
 from workshop import Case, StepFailed, last_object
 
 MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen3-0.6b-as-llama")
+FORMATS = {  # of quantised matrices, and what each of the two makes of them
+    "int8": {"amkc": "int8, a scale for 128 columns", "compile": "int8, a scale for a row"},
+    "int4:g128": {"amkc": "int4, a scale for 128 columns; lm_head as with int8",
+                  "compile": "int4, a scale and a zero for 128 columns; lm_head as with int8"},
+}
+QUANTISED = ("llama-3.1-8b",)  # the models that are compared with these
 POSITION = 128
 STEPS = 16  # tokens between two events, for a launch of ours and for replays of a graph
 ROOM = 8  # the cache's length is a multiple of it, for which PyTorch has faster attention
@@ -60,9 +72,14 @@ class Comparison:
 
     def __init__(self, shop, case, position, options):
         self.shop, self.case, self.position, self.o = shop, case, position, options
-        self.vocab = config(case.model)["vocab_size"]
+        c = config(case.model)
+        self.vocab, self.cache_bytes = c["vocab_size"], cache_bytes(c, position)
         self.ids = spread_ids(position + STEPS, self.vocab)
-        self.engines = {name: Engine() for name in ("amkc", "eager", "compile")}
+        names = ("amkc", "compile") if case.weights else ("amkc", "eager", "compile")
+        self.engines = {name: Engine() for name in names}
+        for name, form in FORMATS.get(case.weights, {}).items():
+            self.engines[name].facts["form"] = form
+        self.weights = None  # how many a step reads
         self.bench = []  # what the launcher said in each round
         self.peers = {}
         self.open = contextlib.ExitStack()
@@ -75,8 +92,7 @@ class Comparison:
 
     def peer(self, name):
         args = [sys.executable, str(Path(__file__).with_name("torch_peer.py")), self.case.model, "--seed",
-                str(self.case.seed),
-                "--dtype", self.case.dtype]
+                str(self.case.seed), "--dtype", self.case.dtype] + self.case.storage()
         self.shop.log.append("python3 bench/torch_peer.py " + " ".join(args[2:]) + f"  # {name}")
         p = Peer(args, self.shop.work / f"compare-{name}.log", self.shop.budget, self.shop.env)
         self.open.callback(p.close)
@@ -86,17 +102,33 @@ class Comparison:
         with self.open:
             self.references()
             self.amkc()
-            self.eager()
+            if "eager" in self.engines:
+                self.eager()
             self.compile()
             self.shop.settle()
             for i in range(self.o.rounds):
                 self.round(i)
         row = judge_comparison(self.engines, self.bench, self.position, self.o)
+        self.rates(row)
         for name, e in row["engines"].items():
             if "times_amkc" in e:
                 self.say(f"{name}: {e['us']['median']:.1f} µs, {e['times_amkc']:.2f} times amkc's, "
                          f"{100 * e['share_of_ceiling']:.1f} % of the ceiling")
         return row
+
+    def rates(self, row):
+        """Adds how many bytes each reads for a token, weights and cache, and how fast: to the row."""
+        own = row.get("bytes_per_token")
+        sizes = {name: e.facts["weight_bytes"] for name, e in self.engines.items() if "weight_bytes" in e.facts}
+        if own:
+            sizes["amkc"] = own - self.cache_bytes
+        for name, size in sizes.items():
+            e = row["engines"][name]
+            e |= {"weight_bytes": size, "bytes_per_token": size + self.cache_bytes}
+            if self.weights:
+                e["bits_per_weight"] = 8 * size / self.weights
+            if "us" in e:
+                e["gbs"] = e["bytes_per_token"] / e["us"]["median"] / 1e3
 
     def references(self):
         """Logits of transformers in fp32 and in the dtype, one pass over all positions: what all others are held to."""
@@ -112,6 +144,8 @@ class Comparison:
 
     def amkc(self):
         self.directory = self.shop.finish(self.case)
+        if self.case.weights:
+            return
         got = self.shop.logits(self.directory, self.ids, f"spread_ids({len(self.ids)}, {self.vocab})")
         self.engines["amkc"].judge(criteria.judge_half(got, self.own, self.ref))
 
@@ -139,12 +173,13 @@ class Comparison:
         engine.judge(verdicts[best])
 
     def compile(self):
-        """Compiles the step, with the attention that the eager step is faster with."""
+        """Compiles the step, with the attention that the eager step is faster with, or the first if there is none."""
         engine = self.engines["compile"]
         if not self.o.compile_seconds:
             engine.lacking = "left out"
             return
-        attention = self.engines["eager"].facts.get("attention", ATTENTIONS[0])
+        eager = self.engines.get("eager")
+        attention = eager.facts.get("attention", ATTENTIONS[0]) if eager else ATTENTIONS[0]
         self.peers["compile"] = self.peer("compile")
         try:
             verdict = self.opened("compile", attention, compile=True, seconds=self.o.compile_seconds)
@@ -160,6 +195,7 @@ class Comparison:
         request = {"do": "open", "name": attention, "attention": attention, "compile": compile,
                    "length": -(-len(self.ids) // ROOM) * ROOM}
         answer = self.peers[name].ask(request, seconds)
+        self.weights, self.engines[name].facts["weight_bytes"] = answer["weights"], answer["weight_bytes"]
         if compile:
             self.engines[name].facts["compile_seconds"] = round(answer["seconds"], 1)
             self.say(f"torch.compile took {answer['seconds']:.0f} s")
@@ -236,11 +272,20 @@ def over_rounds(quantiles):
     return {q: float(np.median([r[q] for r in quantiles])) for q in ("median", "p10", "p90")}
 
 
-def task(model, position, options):
+def cache_bytes(config, position):
+    """How much of a cache in 16 bits a token reads: K and V of all positions before its own, the mean of a launch."""
+    heads = config["num_attention_heads"]
+    head_dim = config.get("head_dim") or config["hidden_size"] // heads
+    row = 2 * 2 * config["num_hidden_layers"] * config.get("num_key_value_heads", heads) * head_dim
+    return row * (position + (STEPS - 1) / 2)
+
+
+def task(model, position, options, weights=""):
     long = position + STEPS > SHAPE_POSITIONS
-    case = Case(f"testdata/configs/{model}", "bf16", SEED, LONG_POSITIONS if long else SHAPE_POSITIONS)
+    case = Case(f"testdata/configs/{model}", "bf16", SEED, LONG_POSITIONS if long else SHAPE_POSITIONS, weights=weights)
     return Task("compare", f"{case.key}-{position}", case, lambda shop: Comparison(shop, case, position, options).row())
 
 
 def compare():
-    return [task(model, POSITION, Options()) for model in MODELS]
+    tasks = [task(model, POSITION, Options()) for model in MODELS]
+    return tasks + [task(model, POSITION, Options(rounds=3), weights) for model in QUANTISED for weights in FORMATS]

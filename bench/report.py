@@ -117,7 +117,11 @@ SECTIONS = {
                 "torch.compile (max-autotune): the same random weights, batch 1, interleaved on one GPU, medians over "
                 "the rounds. Each latency is of 16 tokens between two events. × is how many times the kernel's time it "
                 "is, the median of the rounds' ratios. All logits are held to fp32: the kernel by the criteria of the "
-                "shapes above, PyTorch's step by 1.5 × the errors of transformers' own pass.", (
+                "shapes above, PyTorch's step by 1.5 × the errors of transformers' own pass. Under `--weights` each "
+                "quantises the same weights in its own way, which the JSON names, and the rival is torch.compile "
+                "alone. PyTorch's step is then held to transformers with PyTorch's values, and the kernel to the "
+                "plain kernels of its build.", (
+                    ("--weights", lambda r: plain(r.get("weights") or "–")),
                     ("position", lambda r: plain(r.get("position"))),
                     ("kernel, µs", lambda r: engine(r, "amkc", "us")),
                     ("share of ceiling", lambda r: engine(r, "amkc", "share_of_ceiling")),
@@ -125,6 +129,8 @@ SECTIONS = {
                     ("×", lambda r: engine(r, "eager", "times_amkc")),
                     ("compiled, µs", lambda r: engine(r, "compile", "us")),
                     ("×", lambda r: engine(r, "compile", "times_amkc")),
+                    ("GB/s: kernel, compiled",
+                     lambda r: ", ".join(filter(None, (engine(r, name, "gbs") for name in ("amkc", "compile"))))),
                     ("RMS error: kernel, eager, compiled",
                      lambda r: ", ".join(engine(r, name, "rms_error") or "none" for name in ENGINES)),
                     ("rounds", lambda r: plain(r.get("rounds"))))),
@@ -141,7 +147,7 @@ def engine(row, name, what):
     x = row.get("engines", {}).get(name, {}).get(what)
     if isinstance(x, dict):
         return fixed(x["median"], 1)
-    return short(x) if what.endswith("error") else fixed(x, 2 if what == "times_amkc" else 3)
+    return short(x) if what.endswith("error") else fixed(x, {"times_amkc": 2, "gbs": 0}.get(what, 3))
 
 
 def plain(x):

@@ -90,6 +90,28 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.lines("Nearer to fp32"), [])
         self.assertIn("**FAIL**", self.lines("| llama-3.1-8b |  |")[-1])
 
+    def test_pytorch_with_quantised_matrices(self):
+        us = {"median": 250.0, "p10": 249, "p90": 251}
+        engines = {"amkc": {"form": "f", "us": us | {"median": 100.0}, "times_amkc": 1.0, "share_of_ceiling": 0.9,
+                            "bytes_per_token": 4e9, "gbs": 4000.4, "bits_per_weight": 4.25},
+                   "compile": {"form": "g", "us": us, "times_amkc": 2.5, "share_of_ceiling": 0.36,
+                               "bytes_per_token": 4.1e9, "gbs": 1640.0, "bits_per_weight": 4.375, "rms_error": 9e-4}}
+        self.store.put(row("compare/a", model="llama-3.1-8b", position=128, weights="int8", engines=engines), HERE)
+        self.store.put(row("compare/b", None, model="llama-3.1-8b", position=128, weights="int4:g128",
+                           engines={"compile": {"not_run": "too slow"}}), HERE)
+        self.store.put(row("compare/c", False, model="llama-3.1-8b", weights="int4:g128"), HERE)
+        ours, theirs, absent, failed = self.lines("| llama-3.1-8b |")[3:]
+        self.assertEqual(ours, "| llama-3.1-8b | 128 | int8 | amkc: f | 100.0 | 249.0 to 251.0 | 1.00 | 4000.0 | 4000 | "
+                         "4.250 | 90.0 % |  | A | `python3 x` |")
+        self.assertEqual(theirs, "| llama-3.1-8b | 128 | int8 | PyTorch, torch.compile in a CUDA graph: g | 250.0 | "
+                         "249.0 to 251.0 | 2.50 | 4100.0 | 1640 | 4.375 | 36.0 % | 9.00e-04 | A | `python3 x` |")
+        self.assertIn("| not run: too slow |", absent)
+        self.assertIn("**FAIL**", failed)
+        text = benchmarks.text(self.dir)
+        self.assertIn("PyTorch's values, and amkc's to the plain kernels", text)
+        self.assertNotIn("int8", text[text.index("### PyTorch\n"):text.index("### PyTorch, quantised")],
+                         "those in bf16 have a table of their own")
+
     def test_ablations_side_by_side(self):
         fast = [{"findings": [], "latency_us": {"median": us}, "ceiling_us": {"median": 90.0}, "share_of_ceiling": 0.9}
                 for us in (100.0, 101.0, 99.0)]
@@ -121,8 +143,8 @@ class Tables(unittest.TestCase):
         self.assertIn("| 94.0 % | ≥ 94 % | yes |", text[first:second])
         self.assertNotIn("≥", text[second:])
         self.assertIn("| llama-3.2-1b | 128 | 111.1 | 1.0 to 999.0 | 100.0 | 90.0 % | 4000 |", text[second:])
-        self.assertIn("Not measured on this GPU: PyTorch; What each feature is worth; Eight minutes of continuous "
-                      "decoding.", text[second:])
+        self.assertIn("Not measured on this GPU: PyTorch; PyTorch, quantised matrices; What each feature is worth; "
+                      "Eight minutes of continuous decoding.", text[second:])
         self.assertEqual(text.count("Context 32,768 is"), 1, "explanations stand once")
 
     def test_soak_and_nothing(self):
@@ -130,12 +152,13 @@ class Tables(unittest.TestCase):
         us = {"first_tenth": 600.0, "last_tenth": 601.0, "longest": 700.0}
         self.store.put(row("soak/a", free=700_000, passes=342, seconds=480.2, latency_us=us), HERE)
         text = benchmarks.text(self.dir)
-        self.assertEqual(text.count("Not measured."), 2)
+        self.assertEqual(text.count("Not measured."), 3)
         self.assertIn("| m | 700000 | 342 | 480 | 600.0 | 601.0 | 700.0 | pass | A | `python3 x` |", text)
 
     def test_rows_have_as_many_cells_as_titles(self):
         self.test_shares_are_held_to_the_targets_unrounded()
         self.test_pytorch()
+        self.test_pytorch_with_quantised_matrices()
         width = None
         for line in benchmarks.text(self.dir).replace("\\|", "").splitlines():
             if not line.startswith("|"):

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import compare
 import comparing
+import machine
 import report
 import test_workshop
 from peer import Peer, PeerFailed
@@ -37,7 +38,7 @@ PEER = """\
             if compiled and (here / "slow compiler").exists(): time.sleep(60)
             if attention == "sdpa" and not compiled and (here / "dies").exists():
                 sys.exit("RuntimeError: an error of the device")
-            answer["seconds"] = 1.0
+            answer |= {{"seconds": 1.0, "weights": 1_000_000, "weight_bytes": 1_010_000}}
         elif r["do"] == "forced":
             save(r["out"], r["ids"], 9e-3 if compiled and (here / "compiled wrong").exists() else 1e-3)
         else:
@@ -61,19 +62,21 @@ DEVICE = """\
 class Compare(test_workshop.Fake):
     def setUp(self):
         super().setUp()
-        self.enterContext(mock.patch.object(comparing, "config", lambda model: {"vocab_size": VOCAB}))
+        self.enterContext(mock.patch.object(comparing, "config", lambda model: {
+            "vocab_size": VOCAB, "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+            "num_key_value_heads": 2}))
         self.script("device", DEVICE)
         (self.tools_dir / "torch_peer.py").write_text(
             "\n".join(line[4:] for line in PEER.format(python=sys.executable, vocab=VOCAB).splitlines()))
         self.enterContext(mock.patch.object(comparing, "__file__", str(self.tools_dir / "comparing.py")))
 
-    def compare(self, *args):
+    def compare(self, *args, row="llama-3.2-1b-bf16-seed1"):
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             code = compare.main(["--tools", str(self.tools_dir), "--work", str(self.dir / "work"), "--out",
                                  str(self.dir / "out"), "--name", "fake",
                                  "--target", "h200", "--model", "llama-3.2-1b", "--rounds", "2", *args])
-        return code, out.getvalue(), self.rows()["compare/llama-3.2-1b-bf16-seed1-128"]
+        return code, out.getvalue(), self.rows()[f"compare/{row}-128"]
 
     def test_all_take_turns_and_the_faster_attention_counts(self):
         code, out, row = self.compare()
@@ -91,9 +94,37 @@ class Compare(test_workshop.Fake):
         self.assertEqual((e["eager"]["repeats"], e["compile"]["repeats"]), (True, False))
         self.assertEqual(row["command"], "python3 bench/compare.py --target h200 --model llama-3.2-1b --position 128 "
                          "--rounds 2 --compile-seconds 300")
-        self.assertIn("| llama-3.2-1b | bf16 | 128 | 100.0 | 0.900 | 240.0 | 2.40 | 180.0 | 1.80 | 0.00e+00, 9.99e-04, "
-                      "9.99e-04 | 2 | pass |",
+        self.assertIn("| llama-3.2-1b | bf16 | – | 128 | 100.0 | 0.900 | 240.0 | 2.40 | 180.0 | 1.80 | 10, 6 | "
+                      "0.00e+00, 9.99e-04, 9.99e-04 | 2 | pass |",
                       (self.dir / "out" / "README.md").read_text())
+
+    def test_quantised_matrices_are_compared_with_the_compiled_step(self):
+        code, out, row = self.compare("--weights", "int4:g128", row="llama-3.2-1b-bf16-seed1-int4-g128")
+        self.assertEqual((code, row["passed"], row["weights"]), (0, True, "int4:g128"), out)
+        turns = [line.split(",")[1].split(":")[0].strip() for line in out.splitlines() if ": round" in line]
+        self.assertEqual(turns, ["amkc", "compile"] * 2)
+        self.assertIn("--weights int4:g128 ", row["command"])
+        self.assertEqual([s.split("  # ")[1] for s in row["steps"] if "torch_peer.py" in s and "--weights int4:g128" in s],
+                         ["reference", "compile"])
+        self.assertTrue(any("--weights int4:g128" in s for s in row["steps"] if "amkc" in s))
+        ours, theirs = row["engines"]["amkc"], row["engines"]["compile"]
+        self.assertNotIn("rms_error", ours, "it computes with other values than transformers")
+        self.assertAlmostEqual(theirs["rms_error"], 1e-3, places=5)
+        self.assertEqual((ours["form"], theirs["form"]), tuple(comparing.FORMATS["int4:g128"].values()))
+        cache = 2 * 2 * 2 * 2 * 16 * 135.5
+        self.assertEqual((ours["bytes_per_token"], theirs["bytes_per_token"]), (1e6, 1_010_000 + cache))
+        self.assertEqual((ours["weight_bytes"], theirs["weight_bytes"]), (1e6 - cache, 1_010_000))
+        self.assertAlmostEqual(theirs["bits_per_weight"], 8.08)
+        self.assertAlmostEqual(theirs["gbs"], (1_010_000 + cache) / 180 / 1e3)
+        self.assertEqual(theirs["times_amkc"], 1.8)
+        self.assertIn("| llama-3.2-1b | bf16 | int4:g128 | 128 | 100.0 | 0.900 |  |  | 180.0 | 1.80 | 10, 6 | none, none, "
+                      "9.99e-04 | 2 | pass |", (self.dir / "out" / "README.md").read_text())
+
+    def test_quantised_logits_that_are_too_far_off_fail(self):
+        self.switch("compiled wrong")
+        code, _, row = self.compare("--weights", "int8", row="llama-3.2-1b-bf16-seed1-int8")
+        self.assertEqual((code, row["passed"]), (1, False))
+        self.assertIn("compile: RMS error", row["findings"][0])
 
     def test_a_compiler_that_takes_too_long_is_reported(self):
         self.switch("slow compiler")
@@ -129,10 +160,23 @@ class Compare(test_workshop.Fake):
         self.assertEqual(self.rows()[row["id"]]["engines"]["eager"]["times_amkc"], 2.4)
 
     def test_options_that_cannot_be_are_bad_usage(self):
-        for args in (["--position", "-1"], ["--position", "33009"], ["--rounds", "0"]):
+        for args in (["--position", "-1"], ["--position", "33009"], ["--rounds", "0"], ["--weights", "int2"]):
             with self.assertRaises(SystemExit) as e, contextlib.redirect_stderr(io.StringIO()):
                 compare.main(args)
             self.assertEqual(e.exception.code, 2)
+
+
+class Plan(unittest.TestCase):
+    def test_quantised_models_follow_the_others(self):
+        ids = [t.id for t in comparing.compare()]
+        self.assertEqual(ids[len(comparing.MODELS):], ["compare/llama-3.1-8b-bf16-seed1-int8-128",
+                                                       "compare/llama-3.1-8b-bf16-seed1-int4-g128-128"])
+
+    def test_a_cache_is_counted_as_bench_counts_it(self):
+        # What bench said of Llama-3.1-8B in bf16 at 128, less its weights.
+        c = comparing.config(machine.REPO / "testdata/configs/llama-3.1-8b")
+        weights = 2 * (8_030_261_248 - 128_256 * 4096)
+        self.assertEqual(comparing.cache_bytes(c, 128), 15_027_609_600 - weights)
 
 
 class Peers(test_workshop.Fake):

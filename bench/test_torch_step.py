@@ -41,14 +41,14 @@ class PlainCalls:
         pass
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"),
-                     "torch or transformers is not here")
-class Step(unittest.TestCase):
+class Small(unittest.TestCase):
+    """Asks peers with small models."""
+
     def setUp(self):
         self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def peer(self, dtype="fp32"):
-        peer = torch_peer.Peer(MODEL, 1, dtype, "cpu", PlainCalls)
+    def peer(self, dtype="fp32", model=MODEL, weights=""):
+        peer = torch_peer.Peer(model, 1, dtype, weights, device="cpu", graph=PlainCalls)
         self.addCleanup(peer.held.close)
         return peer
 
@@ -57,6 +57,10 @@ class Step(unittest.TestCase):
         torch_peer.serve(peer, [json.dumps(request)], out)
         return json.loads(out.getvalue())
 
+
+@unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"),
+                     "torch or transformers is not here")
+class Step(Small):
     def logits(self, attention, compile):
         peer, path = self.peer(), str(self.dir / "forced.npy")
         opened = self.ask(peer, do="open", name="a", attention=attention, compile=compile, length=16)

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """PyTorch as a process of its own, which bench/comparing.py asks for logits and latencies: one JSON object a line.
 
-    python3 bench/torch_peer.py MODEL --seed N --dtype bf16
+    python3 bench/torch_peer.py MODEL --seed N --dtype bf16 [--weights int8|int4:gN]
 
-Requests, and what is added to {"ok": true} in the answer:
+With --weights the step multiplies with matrices that bench/torch_quantised.py has quantised, and the reference with
+the values of these. Requests, and what is added to {"ok": true} in the answer:
 
     {"do": "reference", "ids": [...], "fp32": FILE, "own": FILE}   logits of one pass in fp32 and in the dtype, as .npy
-    {"do": "open", "name": X, "attention": "sdpa", "compile": false, "length": N}      "seconds", "peak_bytes"
+    {"do": "open", "name": X, "attention": "sdpa", "compile": false, "length": N}
+                                                        "seconds", "peak_bytes", "weights" (how many a step reads, and
+                                                        "weight_bytes", how large they are)
     {"do": "forced", "name": X, "ids": [...], "out": FILE}         logits of the decode step after each id, as .npy
     {"do": "timed", "name": X, "token": T, "position": P, "steps": N, "launches": N, "warm_up": N}    "us", "repeats"
 
@@ -32,10 +35,12 @@ import reference
 class Peer:
     """Answers requests. device and graph are the GPU's unless a test says otherwise."""
 
-    def __init__(self, model, seed, dtype, device="cuda", graph=None):
-        self.model, self.seed, self.dtype, self.device, self.graph = model, seed, dtype, device, graph
+    def __init__(self, model, seed, dtype, weights="", device="cuda", graph=None):
+        self.model, self.seed, self.dtype, self.quantised = model, seed, dtype, weights
+        self.device, self.graph = device, graph
         self.steps = {}  # by name
         self.weights = None  # the model that all steps share
+        self.sizes = {}
         self.held = contextlib.ExitStack()
 
     def answer(self, request):
@@ -43,9 +48,16 @@ class Peer:
 
     def do_reference(self, ids, fp32, own):
         for dtype, path in (("fp32", fp32), (self.dtype, own)):
-            with reference.invented(self.model, self.seed, self.dtype, dtype, self.device) as m:
+            with self.invented(dtype) as m:
+                if self.quantised:
+                    import torch_quantised
+
+                    torch_quantised.dequantise(m.model, self.quantised, reference.torch_dtype(self.dtype))
                 np.save(path, m.logits(ids))
         return {}
+
+    def invented(self, dtype):
+        return reference.invented(self.model, self.seed, self.dtype, dtype, self.device)
 
     def do_open(self, name, attention, compile, length):
         import torch
@@ -54,12 +66,23 @@ class Peer:
 
         started = time.monotonic()
         if self.weights is None:
-            self.weights = self.held.enter_context(reference.invented(self.model, self.seed, self.dtype, self.dtype,
-                                                                      self.device)).model
+            self.make()
         self.steps[name] = torch_step.DecodeStep(self.weights, length, attention, compile,
                                                  self.graph or torch_step.CudaGraph)
         peak = torch.cuda.max_memory_allocated() if self.device == "cuda" else 0
-        return {"seconds": time.monotonic() - started, "peak_bytes": peak}
+        return {"seconds": time.monotonic() - started, "peak_bytes": peak} | self.sizes
+
+    def make(self):
+        """Makes the model of all steps."""
+        import torch_quantised
+
+        model = self.held.enter_context(self.invented(self.dtype)).model
+        before = torch_quantised.streamed(model)
+        if self.quantised:
+            torch_quantised.quantise(model, self.quantised)
+        self.sizes = {"weights": before // reference.torch_dtype(self.dtype).itemsize,
+                      "weight_bytes": torch_quantised.streamed(model)}
+        self.weights = model
 
     def do_forced(self, name, ids, out):
         np.save(out, self.steps[name].forced(ids))
@@ -84,10 +107,11 @@ def main():
     p.add_argument("model")
     p.add_argument("--seed", type=int, required=True)
     p.add_argument("--dtype", choices=list(reference.SAFETENSORS), required=True)
+    p.add_argument("--weights", default="", help="int8 or int4:gN (default: as they are)")
     args = p.parse_args()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    serve(Peer(args.model, args.seed, args.dtype), sys.stdin, answers)
+    serve(Peer(args.model, args.seed, args.dtype, args.weights), sys.stdin, answers)
 
 
 if __name__ == "__main__":
