@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"fmt"
 	"slices"
 
 	"amkc/ir/diag"
@@ -200,8 +201,9 @@ func (c *checker) onPages(pos string, b *Buffer) {
 	}
 }
 
-// intervals checks that the variants cover every position that the first row of a pass can have. A program that names
-// no model is for the positions that its variants cover.
+// intervals checks that the variants cover every position that the first row of a pass can have. All rows of a pass are
+// of one variant: before the first position of one, as many may be left out as a pass has rows beyond its first. A
+// program that names no model is for the positions that its variants cover.
 func (c *checker) intervals() {
 	maxSeq, rows := c.p.Model.MaxSeq, c.p.Pass.NumRows()
 	anyModel := c.p.Model == Model{} && len(c.p.Variants) > 0
@@ -218,14 +220,22 @@ func (c *checker) intervals() {
 			c.fail(CodeName, pos, "is defined twice")
 		}
 		names[v.Name] = true
-		if v.Lo != next || v.Hi < v.Lo {
-			c.fail(CodeVariants, pos, "covers positions %d to %d, want a non-empty interval from %d on", v.Lo, v.Hi,
-				next)
+		if v.Lo < next || v.Lo >= next+rows || v.Hi < v.Lo {
+			c.fail(CodeVariants, pos, "covers positions %d to %d, want a non-empty interval from %s on", v.Lo, v.Hi,
+				interval(next, next+rows-1))
 		}
 		next = v.Hi + 1
 	}
-	if next != maxSeq-rows+1 && !anyModel {
-		c.fail(CodeVariants, "model", "the variants end at position %d, want max_seq-%d, which is %d", next-1, rows,
-			maxSeq-rows)
+	if end := maxSeq - rows; !anyModel && (next-1 > end || next-1 <= end-rows) {
+		c.fail(CodeVariants, "model", "the variants end at position %d, want %s, max_seq being %d", next-1,
+			interval(end-rows+1, end), maxSeq)
 	}
+}
+
+// interval says which numbers are meant.
+func interval(lo, hi int) string {
+	if lo == hi {
+		return fmt.Sprint(lo)
+	}
+	return fmt.Sprintf("%d to %d", lo, hi)
 }

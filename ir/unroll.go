@@ -67,9 +67,6 @@ func newUnroller(p *Program, v *Variant) *unroller {
 			u.fail(CodeSize, "target "+p.Target.Name, "has %d SMs, want 1 to %d", u.flat.SMs, MaxTargetSMs)
 		}
 	}
-	if p.Pass.NumSequences() > 1 {
-		u.flat.Lo = 0 // the variant is that of the largest position, and the others are anywhere below it
-	}
 	u.flat.Pages = p.Pages
 	return u
 }

@@ -3,6 +3,7 @@ package refvm
 import (
 	"math"
 
+	"amkc/ir"
 	ops "amkc/ir/op"
 )
 
@@ -334,14 +335,47 @@ func share(m, l, top float32) float32 {
 	return exp(m - top)
 }
 
-// kvAppend writes rows of the cache: those of the step, kept for the steps to come.
+// kvAppend writes rows of the cache: those of the step, kept for the steps to come. Where the rows are dealt out, x has
+// all of them, and those of other tasks are left out.
 func kvAppend(w *worker, o *op) error {
-	if out := &o.out[0]; out.st != nil && out.n == 0 {
-		w.bits(&o.in[0]) // the row is another task's, but who waits for it polls it
+	out := &o.out[0]
+	if out.st != nil && out.n == 0 {
+		w.bits(&o.in[0]) // the rows are another task's, but who waits for them polls them
 		return nil
 	}
-	if out := &o.out[0]; out.st != nil && out.st.rows != nil {
-		return w.emit(o, w.exchanged(&o.in[0], out), w.last(&o.in[0]))
+	if out.st == nil || !out.dealt() {
+		if out.st != nil && out.st.rows != nil {
+			return w.emit(o, w.exchanged(&o.in[0], out), w.last(&o.in[0]))
+		}
+		return copyElements(w, o)
 	}
-	return copyElements(w, o)
+	x := w.floats(&o.in[0])
+	if out.st.rows != nil {
+		x = w.exchanged(&o.in[0], out)
+	}
+	if n := out.undealt(); n != len(x) {
+		return w.misfit(o, "has %d elements, and the view of %s %d before it is dealt out", len(x), out.st.buf.Name, n)
+	}
+	return w.emit(o, w.share(&out.box, x), w.last(&o.in[0]))
+}
+
+// share returns the elements of a box that is dealt out, of those that it has before.
+func (w *worker) share(b *box, x []float32) []float32 {
+	mine := w.alloc(b.n)
+	var idx [ir.MaxRank]int
+	for i := range mine {
+		from := 0
+		for d := range b.rank {
+			s := &b.dims[d]
+			from = from*s.before() + s.at(idx[d]) - s.lo
+		}
+		mine[i] = x[from]
+		for d := b.rank - 1; d >= 0; d-- {
+			if idx[d]++; idx[d] < b.dims[d].n {
+				break
+			}
+			idx[d] = 0
+		}
+	}
+	return mine
 }

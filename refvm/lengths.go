@@ -7,8 +7,8 @@ import (
 )
 
 // checkLengths says which view of an op has another length at some positions than at others; "" if none has. Two may:
-// the rows of a cache that attention looks at, and the view that KV_APPEND writes, which may be empty where the row
-// is another task's.
+// the rows of a cache that attention looks at, and the view that KV_APPEND writes, where rows are another task's: a
+// share of as many at each position, or a row or none.
 func (vm *VM) checkLengths(o *op) string {
 	for i := range o.in {
 		free := -1
@@ -45,6 +45,9 @@ func (vm *VM) changes(o *operand, free int, optional bool) (dim, pos int) {
 		r := &o.view[d]
 		if n, ok := slides(r); d == free || ok && (!r.Shared() || n <= 0 || optional && n == 1) {
 			continue
+		}
+		if optional && r.Shared() { // of which x has all elements
+			r = &ir.Range{Lo: r.Lo, Hi: r.Hi}
 		}
 		first := r.Len(vm.flat.Lo)
 		for pos := vm.flat.Lo + 1; pos <= vm.flat.Hi; pos++ {

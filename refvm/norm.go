@@ -111,7 +111,7 @@ func layernorm(w *worker, o *op) error {
 		}
 	}
 	ofHeads := o.src.Has("head_dim")
-	if ofHeads && gain == nil {
+	if ofHeads && len(o.in) == 1 {
 		return w.misfit(o, "has head_dim and no weight, want one")
 	}
 	eps, offset := float32(o.src.FloatOr("eps", 0)), float32(o.src.IntAt("unit_offset", 0, 0))

@@ -1,6 +1,8 @@
 package refvm
 
 import (
+	"slices"
+
 	"amkc/ir"
 	"amkc/ir/diag"
 )
@@ -59,34 +61,41 @@ func (s *Session) Pos() int { return s.pos }
 // Reset makes position 0 the next. Rows of the KV cache at and above the position are not read before they are written.
 func (s *Session) Reset() { s.pos = 0 }
 
-// At returns the VM of the variant for a position.
+// At returns the VM of the variant for a pass that begins at a position.
 func (s *Session) At(pos int) (*VM, error) {
+	next := -1 // where the variant after the position begins
 	for _, vm := range s.variants {
 		if pos >= vm.flat.Lo && pos <= vm.flat.Hi {
 			return vm, nil
 		}
+		if pos < vm.flat.Lo && (next < 0 || vm.flat.Lo < next) {
+			next = vm.flat.Lo
+		}
 	}
 	last := s.variants[len(s.variants)-1].flat
+	if rows := last.Pass.NumRows(); next >= 0 && next < pos+rows {
+		return nil, diag.Errorf(CodePosition, "position", "%d begins a pass of %d rows that goes beyond %d, from where "+
+			"on attention is split; want passes that end there", pos, rows, next)
+	}
 	return nil, diag.Errorf(CodePosition, "position",
 		"%d is outside the program, which ends at %d; compile with a larger --max-seq, or start again at 0", pos,
 		last.Hi)
 }
 
 // Pass decodes rows of tokens, those of each sequence from a position on: of any position up to which its cache has
-// been filled. It returns the logits, row by row and valid until the next pass, and the token that the program chose
+// been filled, and all of one variant. It returns the logits, row by row and valid until the next pass, and the token that the program chose
 // after each.
 func (s *Session) Pass(at, tokens []int) (logits []float32, next []int, err error) {
-	most := 0
 	for i, token := range tokens {
 		if token < 0 {
 			return nil, nil, diag.Errorf(CodeValue, "position", "token %d of the pass is %d, want an id from 0 on", i,
 				token)
 		}
 	}
-	for _, pos := range at {
-		most = max(most, pos)
+	if len(at) == 0 {
+		return nil, nil, diag.Errorf(CodePosition, "position", "none is given, want that of each sequence")
 	}
-	vm, err := s.At(most)
+	vm, err := s.At(slices.Max(at))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ type span struct {
 	lo, n              int
 	block, parts, part int // parts ≤ 1: all elements from lo on
 	skip               int // of a share: how many of its elements lie below lo
+	whole              int // of a share: elements of the interval that is dealt out
 }
 
 // newSpan evaluates a range, and says what is wrong with it when it leaves a dimension of the given size.
@@ -21,7 +22,7 @@ func newSpan(r *ir.Range, size, pos int) (span, string) {
 		return span{}, fmt.Sprintf("share in blocks of %d for %d parts, want 1 to %d", r.Block, r.Parts, maxInt)
 	}
 	if r.Shared() {
-		s.block, s.parts, s.part = r.Block, r.Parts, r.Part.At(pos)
+		s.block, s.parts, s.part, s.whole = r.Block, r.Parts, r.Part.At(pos), s.n
 		if s.part < 0 || s.part >= s.parts {
 			return span{}, fmt.Sprintf("part %d at position %d, there are %d", s.part, pos, s.parts)
 		}
@@ -52,6 +53,14 @@ func (s *span) at(i int) int {
 	}
 	i += s.skip
 	return (i/s.block*s.parts+s.part)*s.block + i%s.block
+}
+
+// before is how many elements the span has before it is dealt out.
+func (s *span) before() int {
+	if s.parts <= 1 {
+		return s.n
+	}
+	return s.whole
 }
 
 // A box is a view at a position: the product of its spans. In row-major order it is a sequence of runs of elements that
@@ -90,6 +99,25 @@ func (b *box) layOut() {
 			b.lead, b.run, b.base = d, b.run*s.n, b.base+s.lo*b.st.step[d]
 		}
 	}
+}
+
+// dealt reports whether a dimension is dealt out to parts.
+func (b *box) dealt() bool {
+	for d := range b.rank {
+		if b.dims[d].parts > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// undealt is how many elements the box has before it is dealt out.
+func (b *box) undealt() int {
+	n := 1
+	for d := range b.rank {
+		n *= b.dims[d].before()
+	}
+	return n
 }
 
 // solid returns the offset of the box if all its elements lie side by side.

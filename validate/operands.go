@@ -79,6 +79,7 @@ func (p *Proof) checkTaskOperands(t int32, task *ir.Task) bool {
 				continue
 			}
 			out = append(out, p.operand(task, op, &op.Out[i], b))
+			p.countAppended(form, &op.Out[i], &out[i], i)
 			p.checkScaledRows(task, op, &op.Out[i], b, form.Output(i).Role)
 			if buf := &p.flat.Buffers[b]; buf.Kind.ReadOnly() {
 				p.Errorf(CodeReadOnly, taskPos(task), "%s writes %s, a %s, which no task of a step may write", op.Code,

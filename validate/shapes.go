@@ -1,6 +1,9 @@
 package validate
 
 import (
+	"math"
+	"slices"
+
 	"amkc/ir"
 	"amkc/ir/op"
 	"amkc/validate/views"
@@ -68,10 +71,36 @@ func (p *Proof) fixLength(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *
 	return true
 }
 
+// countAppended makes the shape of output i that of what is appended: where the view is a share, its interval before it
+// is dealt out, of which the op leaves out what is not its share.
+func (p *Proof) countAppended(form *op.Form, o *ir.Operand, v *view, i int) {
+	if form.Output(i).Role != op.Appended || v.ext == fixed && !dealt(o) {
+		return
+	}
+	v.rows, v.last, v.ext, v.dim = 1, 1, fixed, -1
+	for d := range o.Dims {
+		r := ir.Span(o.Dims[d].Lo, o.Dims[d].Hi)
+		n, ext, known := p.affineInside(&r, math.MaxInt)
+		if !known {
+			n, ext = p.lengths(&r)
+		}
+		if v.ext = max(v.ext, ext); d == len(o.Dims)-1 {
+			v.last = n
+		} else {
+			v.rows *= n
+		}
+	}
+}
+
+// dealt reports whether a view is a share of an interval.
+func dealt(o *ir.Operand) bool {
+	return slices.ContainsFunc(o.Dims, func(r ir.Range) bool { return r.Shared() })
+}
+
 // fixResult is fixLength of output i.
 func (p *Proof) fixResult(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *view) bool {
 	appends := form.Output(i).Role == op.Appended
-	if appends && v.ext == optional || p.measure(&o.Out[i], v, -1) {
+	if appends && v.ext == optional || !(appends && dealt(&o.Out[i])) && p.measure(&o.Out[i], v, -1) {
 		return true
 	}
 	if !appends {
@@ -119,7 +148,8 @@ func (p *Proof) checkResults(o *ir.FlatOp, form *op.Form, out []view, n int) {
 		if out[i].buf < 0 || have == n {
 			continue
 		}
-		if form.Output(i).Role == op.Appended && (have == 0 || out[i].ext == optional && p.alwaysEmpty(&o.Out[i])) {
+		if form.Output(i).Role == op.Appended && (have == 0 ||
+			(out[i].ext == optional || dealt(&o.Out[i])) && p.alwaysEmpty(&o.Out[i])) {
 			continue // nothing is done
 		}
 		p.ops.call.Fail("output %d has %d elements, want %d, as many as the result", i+1, have, n)

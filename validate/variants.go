@@ -12,7 +12,8 @@ import (
 )
 
 // checkVariants: the variants have names of their own and cover every position that the model can decode, each once, so
-// that a step always has exactly one program.
+// that a step always has exactly one program. All rows of a pass are of one variant, so that of several rows there may
+// be positions between two variants at which no pass begins: fewer than it has rows.
 func checkVariants(prog *ir.Program) diag.List {
 	var diags diag.List
 	if len(prog.Variants) == 0 {
@@ -31,18 +32,18 @@ func checkVariants(prog *ir.Program) diag.List {
 		names[v.Name] = true
 	}
 	slices.SortStableFunc(byLo, func(a, b *ir.Variant) int { return cmp.Compare(a.Lo, b.Lo) })
-	next := 0
+	next, rows := 0, prog.Pass.NumRows()
 	for _, v := range byLo {
-		if v.Lo != next {
+		if left := v.Lo - next; left < 0 || left >= rows {
 			diags.Add(diag.Errorf(ir.CodeVariants, "variant "+v.Name,
-				"starts at position %d, want %d: variants follow each other without gap or overlap from 0", v.Lo, next))
+				"starts at position %d, want %d: variants follow each other from 0 without overlap, and leave out "+
+					"fewer positions than a pass has rows", v.Lo, next))
 		}
 		next = v.Hi + 1
 	}
-	if n := prog.Model.MaxSeq; n > 0 && next != n-prog.Pass.NumRows()+1 {
+	if end := prog.Model.MaxSeq - rows + 1; prog.Model.MaxSeq > 0 && (next > end || end-next >= rows) {
 		diags.Add(diag.Errorf(ir.CodeVariants, "variant "+byLo[len(byLo)-1].Name,
-			"the variants end at position %d, want %d, the last at which the model can decode a pass", next-1,
-			n-prog.Pass.NumRows()))
+			"the variants end at position %d, want %d, the last at which the model can decode a pass", next-1, end-1))
 	}
 	return diags
 }

@@ -52,24 +52,24 @@ func runsOf(f *ir.Flat, e Effort) []Run {
 }
 
 // after returns the pass that follows one: a sequence goes on where the last one ended, or after some row of it, or
-// goes back.
+// goes back. There is none where it is for no variant.
 func (r Run) after(at func(pos int) *ir.Flat, last int, i int) (Run, bool) {
 	rows, next := r.Flat.Pass.NumRows(), r.at()
-	most := 0
 	for s := range next {
 		step := 1 + (i+s)%rows
 		if s > 0 && (i+s)%3 == 2 {
 			step = -1
 		}
 		next[s] = max(0, min(next[s]+step, last))
-		most = max(most, next[s])
 	}
-	return Run{Flat: at(most), Pos: next[0], Others: next[1:]}, next[0] != r.Pos
+	f := at(next[0])
+	alike := f != nil && !slices.ContainsFunc(next, func(pos int) bool { return pos < f.Lo || pos > f.Hi })
+	return Run{Flat: f, Pos: next[0], Others: next[1:]}, alike && next[0] != r.Pos
 }
 
 // Program judges a native program: every variant, and the steps after each other, from one variant to the next as well.
 func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
-	flats, starts := make([]*ir.Flat, len(p.Variants)), map[*ir.Flat]int{}
+	flats, rows := make([]*ir.Flat, len(p.Variants)), p.Pass.NumRows()
 	covered := 0
 	named := map[string]bool{}
 	for i := range p.Variants {
@@ -81,22 +81,27 @@ func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
 		if f == nil {
 			return malformed("variant "+p.Variants[i].Name, "%v", diags)
 		}
-		flats[i], starts[f] = f, p.Variants[i].Lo
+		flats[i] = f
 	}
-	slices.SortStableFunc(flats, func(a, b *ir.Flat) int { return starts[a] - starts[b] })
+	slices.SortStableFunc(flats, func(a, b *ir.Flat) int { return a.Lo - b.Lo })
 	for _, f := range flats {
-		if starts[f] != covered {
-			return malformed("variant "+f.Name, "starts at %d, those before end at %d", starts[f], covered-1)
+		if f.Lo < covered || f.Lo >= covered+rows { // all rows of a pass are of one variant
+			return malformed("variant "+f.Name, "starts at %d, those before end at %d", f.Lo, covered-1)
 		}
 		if covered = f.Hi + 1; p.Target != nil && f.SMs > p.Target.SMs {
 			return malformed("variant "+f.Name, "runs on %d SMs, the target has %d", f.SMs, p.Target.SMs)
 		}
 	}
-	if covered == 0 || p.Model.MaxSeq > 0 && covered != p.Model.MaxSeq-p.Pass.NumRows()+1 {
+	if end := p.Model.MaxSeq - rows + 1; covered == 0 || p.Model.MaxSeq > 0 && (covered > end || covered <= end-rows) {
 		return malformed("", "the variants end at %d of %d", covered, p.Model.MaxSeq)
 	}
 	at := func(pos int) *ir.Flat {
-		return flats[slices.IndexFunc(flats, func(f *ir.Flat) bool { return pos <= f.Hi })]
+		for _, f := range flats {
+			if f.Lo <= pos && pos <= f.Hi {
+				return f
+			}
+		}
+		return nil
 	}
 	total := Verdict{Complete: covered <= e.Positions && p.Pass.NumTokens() == 1}
 	var runs []Run

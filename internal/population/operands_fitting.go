@@ -227,15 +227,21 @@ func (s *sheet) appendRows() *ir.FlatOp {
 		lengths = []int{1, rows, heads, n}
 	}
 	to := s.view("", pick(s.Rand, []ir.BufferKind{ir.KVCache, ir.Activation}), s.float(), lengths...)
-	if at := len(lengths) - 3; rows == 1 && chance(s.Rand, 2) { // the row of the step, or none of it
-		s.flat.Buffers[to.buf].Shape[at] = s.flat.Hi + 1
+	if at := len(lengths) - 3; rows > 0 && chance(s.Rand, 2) { // of the rows of the pass those of a part
+		s.flat.Buffers[to.buf].Shape[at] = s.flat.Hi + rows
 		pos := ir.Symbol(ir.Pos)
-		to.Dims[at] = ir.Share(pos, pos.Add(ir.Int(1)), 1+s.IntN(2), ir.Int(s.IntN(2)), 2)
+		to.Dims[at] = ir.Share(pos, pos.Add(ir.Int(rows)), 1+s.IntN(2), ir.Int(s.IntN(2)), 2)
 	}
+	elements := heads * n
 	if rows == 0 && chance(s.Rand, 2) {
-		rows = 2
+		elements *= 2
+	} else {
+		elements = 1
+		for _, r := range to.Dims { // before they are dealt out
+			elements *= max(0, r.Hi.At(s.flat.Lo)-r.Lo.At(s.flat.Lo))
+		}
 	}
-	return s.op(ir.KVAppend, []arg{s.in(s.float(), rows*heads*n)}, []arg{to})
+	return s.op(ir.KVAppend, []arg{s.in(s.float(), elements)}, []arg{to})
 }
 
 func (s *sheet) argmax() *ir.FlatOp {

@@ -34,15 +34,18 @@ const (
 	otherQueries         // the queries of another sequence: a wrong result, and no hazard
 	noLowerBound         // a window reaches below the first row
 	mixed                // plain memory by the positions of two sequences
+	missedPart           // rows of one part are appended by nobody
+	allParts             // rows are appended by every part
 	slips
 )
 
 // tokens is such a program while it is made. Heads have two elements; keys are queries and values too.
 type tokens struct {
 	*rand.Rand
-	slip  int
-	prog  *ir.Program
-	heads int
+	slip         int
+	prog         *ir.Program
+	heads        int
+	parts, block int // that the rows of a cache are dealt out to, and in
 }
 
 const tokenWidth, tokenVocab, tokenSMs = 2, 3, 2
@@ -52,15 +55,20 @@ func (g *tokens) program() *ir.Program {
 	if pass.NumTokens() == 1 || g.sequencesOnly() {
 		pass = ir.PassOf(2, 1+g.IntN(2))
 	}
-	g.heads = 1 + g.IntN(2)
-	last := 1 + g.IntN(3) // position of a pass
+	g.heads, g.parts, g.block = 1+g.IntN(2), 1, 1+g.IntN(2)
+	if chance(g.Rand, 3) || g.slip == missedPart || g.slip == allParts {
+		g.parts = 2
+	}
+	// The last position of a pass. Of several rows there may be positions between two variants.
+	between := g.IntN(pass.NumRows())
+	last := 1 + between + g.IntN(3)
 	g.prog = &ir.Program{Pass: pass, Model: ir.Model{Name: "small", Architecture: "LlamaForCausalLM",
 		DTypes: ir.Uniform(ir.F32), Layers: 1, Hidden: tokenWidth, Heads: g.heads, KVHeads: g.heads, HeadDim: 2,
 		Vocab: tokenVocab, MaxSeq: last + pass.NumRows(), Eps: 1e-5}}
 	g.buffers()
 	if chance(g.Rand, 3) {
 		g.variant("short", 0, 0, chance(g.Rand, 2))
-		g.variant("long", 1, last, true)
+		g.variant("long", 1+between, last, true)
 	} else {
 		g.variant("all", 0, last, true)
 	}
@@ -93,6 +101,9 @@ func (g *tokens) buffers() {
 	add("x", ir.Activation, ir.F32, n, tokenWidth)
 	add("k", ir.Activation, ir.F32, n, 2*g.heads)
 	add("attn", ir.Activation, ir.F32, n, 2*g.heads)
+	if g.parts > 1 {
+		add("part", ir.Activation, ir.F32, g.units(), g.prog.Pass.NumRows(), 1, 4)
+	}
 	add("marks", ir.Activation, ir.F32, m.MaxSeq+g.prog.Pass.NumSequences())
 }
 
@@ -103,13 +114,15 @@ func (g *tokens) variant(name string, lo, hi int, slips bool) {
 		g.slip = -1
 	}
 	v := ir.Variant{Name: name, Lo: lo, Hi: hi}
-	for _, c := range []string{"x", "k", "attn"} {
-		v.Counters = append(v.Counters, ir.Counter{Name: c, How: ir.ByCounter})
+	stages := []*ir.Stage{g.embed(), g.keys(), g.attention()}
+	if g.parts > 1 {
+		stages = append(stages, g.combine())
 	}
-	v.Counters = append(v.Counters, ir.Counter{Name: "step", Role: ir.RoleStep, How: ir.ByCounter})
-	for _, s := range []*ir.Stage{g.embed(), g.keys(), g.attention(), g.head()} {
+	for _, s := range append(stages, g.head()) {
 		v.Body = append(v.Body, s)
+		v.Counters = append(v.Counters, ir.Counter{Name: s.Signal, How: ir.ByCounter})
 	}
+	v.Counters[len(v.Counters)-1].Role = ir.RoleStep
 	g.prog.Variants = append(g.prog.Variants, v)
 	g.slip = slip
 }
@@ -140,11 +153,15 @@ func (g *tokens) keys() *ir.Stage {
 	return g.wait(s, "x", tokenSMs)
 }
 
-// attention is a unit for each head of each sequence.
+// units is how many there are: parts of a head of a sequence.
+func (g *tokens) units() int { return g.prog.Pass.NumSequences() * g.heads * g.parts }
+
+// attention is a unit for each part of each head of each sequence.
 func (g *tokens) attention() *ir.Stage {
 	pass := g.prog.Pass
-	number := symA.Div(g.heads)
-	head, other := symA.Mod(g.heads), number.Add(ir.Int(1)).Mod(pass.NumSequences())
+	number := symA.Div(g.heads * g.parts)
+	head, other := symA.Div(g.parts).Mod(g.heads), number.Add(ir.Int(1)).Mod(pass.NumSequences())
+	out, mine := "attn", symA.Mod(g.parts)
 	pos := ir.PosOf(number)
 	or := func(slip int, e, wrong ir.Expr) ir.Expr {
 		if g.slip == slip {
@@ -157,6 +174,9 @@ func (g *tokens) attention() *ir.Stage {
 		return ir.Span(first.Add(ir.Int(from)), first.Add(ir.Int(to)))
 	}
 	cache := func(sequence ir.Expr, r ir.Range, isV int) ir.Operand {
+		if g.parts > 1 {
+			r = ir.Share(r.Lo, r.Hi, g.block, mine, g.parts)
+		}
 		dims := []ir.Range{ir.Index(head), r, ir.Index(ir.Int(isV)), extent(2)}
 		if pass.NumSequences() > 1 {
 			dims = append([]ir.Range{ir.Index(sequence)}, dims...)
@@ -182,12 +202,24 @@ func (g *tokens) attention() *ir.Stage {
 	}
 	in := views(part(rows(or(otherQueries, number, other), 0, pass.NumRows())),
 		cache(or(otherCache, number, other), seen, 0), cache(number, seen, 1), part(own), part(own))
-	ops := []ir.Op{newOp(ir.ATTENTION, views(viewOf("attn", own, ir.Span(head.Mul(2), head.Mul(2).Add(ir.Int(2))))),
-		in, params...)}
+	to := viewOf("attn", own, ir.Span(head.Mul(2), head.Mul(2).Add(ir.Int(2))))
+	if g.parts > 1 {
+		out, to = "part", viewOf("part", ir.Index(symA), extent(pass.NumRows()), extent(1), extent(4))
+		params = append(params, intParam("flags", 2), intParam("block", g.block), ir.IntParam("part", mine),
+			intParam("parts", g.parts))
+	}
+	ops := []ir.Op{newOp(ir.ATTENTION, views(to), in, params...)}
 	for isV := range 2 {
 		ops = append(ops, g.append(func(from, to int) ir.Operand {
 			at := or(otherAppend, pos, ir.PosOf(other))
-			return cache(number, ir.Span(at.Add(ir.Int(from)), at.Add(ir.Int(to))), isV)
+			v := cache(number, ir.Span(at.Add(ir.Int(from)), at.Add(ir.Int(to))), isV)
+			switch r := &v.Dims[len(v.Dims)-3]; g.slip {
+			case missedPart:
+				r.Part = ir.Int(0)
+			case allParts:
+				*r = ir.Span(r.Lo, r.Hi)
+			}
+			return v
 		}, func(from, to int) ir.Operand { return part(rows(number, from, to)) })...)
 	}
 	if g.slip == mixed { // each unit marks where its sequence is, and reads the mark of another
@@ -199,12 +231,28 @@ func (g *tokens) attention() *ir.Stage {
 			ops = append(ops, newOp(ir.COPY, views(tempOf("%mark")), views(mark(other))))
 		}
 	}
-	s := &ir.Stage{Name: "attn", Signal: "attn", Dist: ir.Dist{Kind: ir.ByUnit, Extent: pass.NumSequences() * g.heads,
-		Grain: 1, SMs: tokenSMs}, Ops: ops}
+	s := &ir.Stage{Name: out, Signal: out, Dist: ir.Dist{Kind: ir.ByUnit, Extent: g.units(), Grain: 1, SMs: tokenSMs},
+		Ops: ops}
 	if g.slip == noWait {
 		return s
 	}
 	return g.wait(s, "k", g.heads)
+}
+
+// combine is a unit for each head of each token.
+func (g *tokens) combine() *ir.Stage {
+	pass := g.prog.Pass
+	token, head := symA.Div(g.heads), symA.Mod(g.heads)
+	unit := token.Div(pass.NumRows()).Mul(g.heads).Add(head)
+	parts := ir.Span(unit.Mul(g.parts), unit.Add(ir.Int(1)).Mul(g.parts))
+	of := func(r ir.Range) ir.Operand {
+		return viewOf("part", parts, ir.Index(token.Mod(pass.NumRows())), extent(1), r)
+	}
+	s := &ir.Stage{Name: "attn", Signal: "attn", Dist: ir.Dist{Kind: ir.ByUnit, Extent: pass.NumTokens() * g.heads,
+		Grain: 1, SMs: tokenSMs}, Ops: []ir.Op{newOp(ir.AttentionCombine,
+		views(viewOf("attn", ir.Index(token), ir.Span(head.Mul(2), head.Mul(2).Add(ir.Int(2))))),
+		views(of(extent(2)), of(ir.Span(ir.Int(2), ir.Int(4)))), intParam("splits", g.parts))}}
+	return g.wait(s, "part", g.units())
 }
 
 // append is the rows of a pass, all at once or one by one.
@@ -247,5 +295,8 @@ func (g *tokens) head() *ir.Stage {
 			newOp(ir.GEMM, views(logits), views(viewOf("attn", rows, extent(2*g.heads)),
 				viewOf("head.weight", extent(tokenVocab), extent(2*g.heads)))),
 			newOp(ir.ArgMax, views(viewOf("next", rows)), views(logits))}}
-	return g.wait(s, "attn", g.prog.Pass.NumSequences()*g.heads)
+	if g.parts > 1 {
+		return g.wait(s, "attn", g.prog.Pass.NumTokens()*g.heads)
+	}
+	return g.wait(s, "attn", g.units())
 }

@@ -4,13 +4,14 @@ var KVAppend = declare(Spec{
 	Code: 16,
 	Name: "KV_APPEND",
 	Doc: "x, to rows of a cache. Where the view that it writes is empty, nothing is done. Each dimension of that " +
-		"view may have one element at some positions and none at others. Where rows of the cache are integers with a " +
-		"scale, the scale is the largest magnitude of the row over 127, as a BF16, and elements are rounded to " +
-		"multiples of it, to nearest, ties to even.",
+		"view may have one element at some positions and none at others. Where a dimension is dealt out to parts, x " +
+		"has elements for all of its interval, and those of other parts are left out. Where rows of the cache are " +
+		"integers with a scale, the scale is the largest magnitude of the row over 127, as a BF16, and elements are " +
+		"rounded to multiples of it, to nearest, ties to even.",
 	Kernel: true,
 	Forms: []Form{{
 		In:    []Operand{{Name: "x", Shape: "[n*]"}},
-		Out:   []Operand{{Name: "rows", Shape: "[n], or empty", Role: Appended}},
+		Out:   []Operand{{Name: "rows", Shape: "[n] or a share of it, or empty", Role: Appended}},
 		Shape: asFirst,
 	}},
 })

@@ -84,7 +84,7 @@ const (
 	Table                // rows that are selected by number; the first dimension counts them
 	Angle                // what a rotation takes its angles from
 	Cache                // rows by position, of which there may be another number at each position
-	Appended             // where a row of a cache goes: each dimension may have one element or none at a position
+	Appended             // where rows of a cache go: a share of them, or one element or none of a dimension
 	Number               // numbers of rows or of elements
 )
 
