@@ -182,15 +182,16 @@ def pytorch(rows, aimed, explain):
 
 def quantised(rows, aimed, explain):
     out = [explain or
-           "The same with quantised matrices, against torch.compile in a form that it is fast with. Each quantises the "
-           "same weights in its own way, in forms with nearly as many bits; a row says which. int8 is multiplied by "
-           "what torch.compile makes of a product with widened bytes, int4 by PyTorch's own kernel, and its lm_head in "
-           "int8, as amkc's is. As their values differ, PyTorch's logits are held to transformers in fp32 with "
-           "PyTorch's values, and amkc's to the plain kernels of its build in the same run. Bytes are those of the "
-           "weights, scales and zeros that a step reads, and of K and V of the positions before; bits are of all these "
-           "weights together.", ""]
-    titles = ["shape", "context", "`--weights`", "", "µs per token", "p10 to p90", "times amkc's", "MB per token", "GB/s",
-              "bits of a weight", "share of ceiling", "RMS error", "on", "command"]
+           "The same with quantised matrices, against torch.compile in a form that it is fast with. Each "
+           "quantises the same weights in its own way, in forms with nearly as many bits; a row says which. int8 "
+           "is multiplied by what torch.compile makes of a product with widened bytes, int4 by PyTorch's own "
+           "kernel, and its lm_head in int8, as amkc's is; q, k and v are one matrix for PyTorch too, and so are "
+           "gate and up. As their values differ, PyTorch's logits are held to transformers in fp32 with "
+           "PyTorch's values, and amkc's to the plain kernels of its build in the same run. Bytes are those of "
+           "the weights, scales and zeros that a step reads, and of K and V of the positions before; bits are of "
+           "all these weights together.", ""]
+    titles = ["shape", "context", "`--weights`", "", "µs per token", "p10 to p90", "times amkc's", "MB per token",
+              "GB/s", "bits of a weight", "share of ceiling", "RMS error", "on", "command"]
     lines = []
     for r in rows:
         first = [r["model"], plain(r.get("position")), r["weights"]]

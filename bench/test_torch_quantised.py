@@ -62,7 +62,7 @@ class Matrices(unittest.TestCase):
 
     def test_products_are_those_of_the_values(self):
         x = torch.randn(1, 3, 256, generator=torch.manual_seed(2)).bfloat16()
-        bias = torch.nn.Parameter(torch.ones(32).bfloat16(), requires_grad=False)
+        bias = torch.ones(32).bfloat16()
         for spec in ("int8", "int4:g32", "int4:g128"):
             make, values = torch_quantised.form(spec, "x")
             want = x.float() @ values(self.weight).T + 1
@@ -100,7 +100,7 @@ class Models(test_torch_step.Small):
         to opening the step."""
         (self.model / "config.json").write_text(json.dumps(SMALL | config))
         paths = {name: str(self.dir / f"{name}.npy") for name in ("fp32", "own", "out")}
-        peer = self.peer("bf16", str(self.model), spec)
+        peer = self.asked = self.peer("bf16", str(self.model), spec)
         self.assertEqual(self.ask(peer, do="reference", ids=test_torch_step.IDS, fp32=paths["fp32"], own=paths["own"]),
                          {"ok": True})
         opened = self.ask(peer, do="open", name="a", attention="sdpa", compile=compile, length=16)
@@ -108,11 +108,12 @@ class Models(test_torch_step.Small):
         self.assertTrue(self.ask(peer, do="forced", name="a", ids=test_torch_step.IDS, out=paths["out"])["ok"])
         return np.load(paths["out"]), np.load(paths["fp32"]), np.load(paths["own"]), opened
 
-    def check(self, spec, bytes_of_matrices, compile=False, **config):
+    def check(self, spec, bytes_of_matrices, biases=0, compile=False, **config):
         got, ref, own, opened = self.steps(spec, compile, **config)
         rms = lambda x: np.sqrt(np.mean(np.square(x)))
         self.assertLess(rms(got - ref), 1.5 * rms(own - ref), spec)
-        self.assertEqual((opened["weights"], opened["weight_bytes"]), (MATRICES + NORMS, bytes_of_matrices + 2 * NORMS))
+        self.assertEqual((opened["weights"], opened["weight_bytes"]),
+                         (MATRICES + NORMS + biases, bytes_of_matrices + 2 * NORMS))
         return ref
 
     def test_steps_compute_with_the_values(self):
@@ -127,6 +128,20 @@ class Models(test_torch_step.Small):
     def test_compiled_steps_do_too(self):
         rows = 2 * (128 * 2 + 64 * 2 + 256 * 2 + 128)
         self.check("int8", MATRICES + 2 * (rows + 512), compile=True)
+
+    def test_matrices_of_one_vector_are_one(self):
+        self.steps("int8", compile=False)
+        model = self.asked.weights
+        kinds = [type(m).__name__ for m in model.model.layers[0].modules()]
+        self.assertEqual([kinds.count(k) for k in ("First", "Next", "Int8", "Linear")], [2, 3, 4, 0])
+        attention = model.model.layers[0].self_attn
+        self.assertEqual(attention.q_proj.product.q.shape, (256, 128))
+        self.assertEqual(attention.q_proj.kept, [], "all were asked for")
+
+    def test_biases_go_along(self):
+        rows = 2 * (128 * 2 + 64 * 2 + 256 * 2 + 128)
+        biases = 2 * (128 * 2 + 64 * 2)
+        self.check("int8", MATRICES + 2 * (rows + 512) + 2 * biases, biases, attention_bias=True)
 
     def test_a_head_that_is_the_embedding_becomes_a_matrix_of_its_own(self):
         self.check("int8", MATRICES + 2 * (2 * (128 * 2 + 64 * 2 + 256 * 2 + 128) + 512), tie_word_embeddings=True)

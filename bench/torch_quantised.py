@@ -5,8 +5,8 @@
     int4:gN    a group of N columns (32, 64, 128 or 256) is integers of 4 bits, a scale and a zero, and PyTorch's own
                kernel multiplies them; the head is in int8
 
-Integers are rounded to nearest within the range of a row or group. Scales and zeros have the dtype of the model. Needs
-torch; must not know amkc.
+Integers are rounded to nearest within the range of a row or group. Scales and zeros have the dtype of the model. q, k
+and v are one matrix, and so are gate and up: fewer and larger products are faster. Needs torch; must not know amkc.
 """
 
 import functools
@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 HEAD = "lm_head"
+TOGETHER = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))  # they multiply one vector, in this order
 SIDE_BY_SIDE = 8  # blocks of 16 columns that the int4 kernel loads at once, at most: 16 bytes of a thread
 aten = torch.ops.aten
 
@@ -63,7 +64,7 @@ class Int8(torch.nn.Module):
         q, scale = to_int8(weight)
         self.register_buffer("q", q)
         self.register_buffer("scale", scale)
-        self.bias = bias
+        self.register_buffer("bias", bias)
 
     def forward(self, x):
         y = F.linear(x, self.q.to(x.dtype)) * self.scale
@@ -80,12 +81,37 @@ class Int4(torch.nn.Module):
         self.register_buffer("packed", aten._convert_weight_to_int4pack_for_cpu(q.int(), SIDE_BY_SIDE) if self.cpu else
                              aten._convert_weight_to_int4pack(two_a_byte(q), SIDE_BY_SIDE))
         self.register_buffer("scales", torch.stack([scale.T, zero.T], 2).contiguous())  # [k / group, n, 2]
-        self.bias = bias
+        self.register_buffer("bias", bias)
 
     def forward(self, x):
         multiply = aten._weight_int4pack_mm_for_cpu if self.cpu else aten._weight_int4pack_mm
         y = multiply(x.reshape(-1, x.shape[-1]), self.packed, self.group, self.scales).reshape(*x.shape[:-1], -1)
         return y if self.bias is None else y + self.bias
+
+
+class First(torch.nn.Module):
+    """The first of several matrices that multiply one vector. It multiplies with all, and keeps the others' rows until
+    they are asked for."""
+
+    def __init__(self, product, rows):
+        super().__init__()
+        self.product, self.rows, self.kept = product, rows, []
+
+    def forward(self, x):
+        first, *others = self.product(x).split(self.rows, -1)
+        self.kept.extend(others)
+        return first
+
+
+class Next(torch.nn.Module):
+    """The next one of these, which must be called in their order."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.kept = first.kept
+
+    def forward(self, x):
+        return self.kept.pop(0)
 
 
 def two_a_byte(q):
@@ -104,26 +130,36 @@ def form(spec, name):
 
 
 def matrices(model):
-    """The linear layers of a model, by name."""
-    return [(name, m) for name, m in model.named_modules() if isinstance(m, torch.nn.Linear)]
+    """The names of the linear layers of a model."""
+    return [name for name, m in model.named_modules() if isinstance(m, torch.nn.Linear)]
 
 
 @torch.no_grad()
 def quantise(model, spec):
-    """Replaces the linear layers of a model by quantised ones, one at a time. An embedding stays as it is, and so does
-    one that is the head as well, which becomes a matrix of its own."""
-    for name, linear in matrices(model):
-        make, _ = form(spec, name)
+    """Replaces the linear layers of a model by quantised ones, a few at a time. An embedding stays as it is, and so
+    does one that is the head as well, which becomes a matrix of its own."""
+    for name in matrices(model):
         parent, _, last = name.rpartition(".")
-        setattr(model.get_submodule(parent), last, make(linear.weight.detach(), linear.bias))
+        owner, make = model.get_submodule(parent), form(spec, name)[0]
+        names = next((names for names in TOGETHER if last in names), (last,))
+        if last != names[0]:
+            continue  # it is part of the first
+        own = [getattr(owner, n) for n in names]
+        bias = None if own[0].bias is None else torch.cat([m.bias.detach() for m in own])
+        replaced = make(torch.cat([m.weight.detach() for m in own]), bias)
+        if len(own) > 1:
+            replaced = First(replaced, [m.out_features for m in own])
+        setattr(owner, last, replaced)
+        for n in names[1:]:
+            setattr(owner, n, Next(replaced))
 
 
 @torch.no_grad()
 def dequantise(model, spec, dtype):
     """Gives the linear layers of a model the values that they have when a model in dtype is quantised. Its weights must
     be exact in dtype."""
-    for name, linear in matrices(model):
-        _, values = form(spec, name)
+    for name in matrices(model):
+        linear, values = model.get_submodule(name), form(spec, name)[1]
         linear.weight = torch.nn.Parameter(values(linear.weight.to(dtype)).to(linear.weight.dtype),
                                            requires_grad=False)
 
