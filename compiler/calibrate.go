@@ -68,7 +68,7 @@ func (l *Scheduled) Calibrate(ctx context.Context, report progress.Func) error {
 	for _, w := range windows {
 		o.MaxSeq = max(o.MaxSeq, len(w))
 	}
-	o.tokens = ir.PassOf(1, min(passRows(l.Graph), o.MaxSeq))
+	o.Tokens = ir.PassOf(1, min(calibrationRows, o.MaxSeq))
 	plain, err := RunPasses(o)
 	if err != nil {
 		return err
@@ -86,16 +86,6 @@ func (l *Scheduled) Calibrate(ctx context.Context, report progress.Func) error {
 	}
 	l.Weights.Calibrate(c.byKey)
 	return nil
-}
-
-// passRows is how many tokens a pass of the model takes: learned positions are views of one at a time.
-func passRows(g *ir.Graph) int {
-	for _, n := range g.Before {
-		if n.Op == "embed" && len(n.Weights) > 1 {
-			return 1
-		}
-	}
-	return calibrationRows
 }
 
 // calibratable are the keys of the matrices that sums are wanted for.

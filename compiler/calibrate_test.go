@@ -19,12 +19,8 @@ import (
 func sumsOf(t *testing.T, model string, rows, sms int, texts [][]int) map[string]*calibration.Gram {
 	target := *ir.FindTarget("h200")
 	target.SMs = sms
-	o := Options{Model: filepath.Join("../testdata/models/zoo", model), Target: &target}
-	l, err := RunPasses(o)
-	require.NoError(t, err)
-	l.Close()
-	o.tokens = ir.PassOf(1, min(rows, passRows(l.Graph)))
-	l, err = RunPasses(o)
+	l, err := RunPasses(Options{Model: filepath.Join("../testdata/models/zoo", model), Target: &target,
+		Tokens: ir.PassOf(1, rows)})
 	require.NoError(t, err)
 	defer l.Close()
 	every := map[string]bool{}

@@ -49,7 +49,7 @@ type Options struct {
 	// nothing but their weights in view.
 	Calibration *CalibrationText
 
-	tokens ir.Pass // what a pass takes
+	Tokens ir.Pass // what a pass takes; one row of one sequence if nothing is said
 
 	// After is called when a pass is done, with its number from 1. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
@@ -120,7 +120,7 @@ func CheckModel(opts Options) error {
 }
 
 func newState(opts Options) *passes.State {
-	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Tokens: opts.tokens,
+	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Tokens: opts.Tokens,
 		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
 			Formats: opts.Formats, Cache: opts.Cache}}
 }

@@ -317,7 +317,7 @@ func (l *lowerer) finisher(n *ir.GraphNode) error {
 	return nil
 }
 
-// embed looks up the token, and adds the row of the position where the model has learned one for each.
+// embed looks up the tokens, and adds the row of its position to each where the model has learned one for each.
 func (l *lowerer) embed(n *ir.GraphNode) error {
 	table := "embed.weight"
 	if l.m.Tied {
@@ -326,21 +326,22 @@ func (l *lowerer) embed(n *ir.GraphNode) error {
 	l.weights(table, n.Weights[0])
 	x := l.stream(0)
 	l.value[n.Name] = x
-	out := []ir.Operand{l.tokens.view(residual, task), l.tokens.view(x, task)}
-	ops := []ir.Op{{Code: ir.EMBED, Out: out,
-		In: []ir.Operand{view(token, upTo(l.tokens.NumTokens())), view(table, upTo(l.m.Vocab), task)}}}
-	if scale := n.FloatOr("scale", 1); scale != 1 {
-		ops[0].Params = []ir.Param{ir.FloatParam("scale", scale)}
-	}
-	if len(n.Weights) > 1 {
-		if l.tokens.NumTokens() > 1 {
-			return diag.Errorf(codeOrder, "pass lower", "a pass of %d tokens of a model that has learned positions; "+
-				"want one token per pass: a view is of the position of one", l.tokens.NumTokens())
+	var ops []ir.Op
+	for _, part := range l.tokens.positioned(len(n.Weights) > 1) {
+		out := []ir.Operand{part.view(residual, task), part.view(x, task)}
+		op := ir.Op{Code: ir.EMBED, Out: out, In: []ir.Operand{view(token, part.rows), view(table, upTo(l.m.Vocab), task)}}
+		if scale := n.FloatOr("scale", 1); scale != 1 {
+			op.Params = []ir.Param{ir.FloatParam("scale", scale)}
 		}
-		row := ir.Index(pos.Add(ir.Int(n.IntOr("offset", 0))))
-		ops[0].Out = []ir.Operand{temp("%e")}
-		ops = append(ops, ir.Op{Code: ir.ADD, Out: out,
-			In: []ir.Operand{temp("%e"), view(l.weights("positions.weight", n.Weights[1]), row, task)}})
+		if len(n.Weights) == 1 {
+			ops = append(ops, op)
+			continue
+		}
+		op.Out = []ir.Operand{temp(part.temp)}
+		offset := ir.Int(n.IntOr("offset", 0))
+		rows := ir.Span(part.pos.Add(offset), part.pos.Add(offset).Add(ir.Int(l.tokens.NumRows())))
+		ops = append(ops, op, ir.Op{Code: ir.ADD, Out: out,
+			In: []ir.Operand{temp(part.temp), view(l.weights("positions.weight", n.Weights[1]), rows, task)}})
 	}
 	l.stage(n, x, whole(l.m.Hidden), ops...)
 	return nil

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -17,6 +18,9 @@ import (
 // that.
 //
 // All tiles of an SM are of one part, of which it reads no more of the vector than the part's columns.
+//
+// A row is computed alike whatever stands in a pass with it. So in a pass of several tokens, whose residual stays with
+// its owners, the same products are cut into as many parts, and the norm of the branch adds them up.
 var SplitK = Pass{
 	Name:  "split_k",
 	Doc:   "cut columns of products between SMs where their tiles spread unevenly, and every SM has the residual",
@@ -32,7 +36,7 @@ func runSplitK(s *State) error {
 	parts := map[string]int{} // of the vector of a product, by the name it is declared with
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		added := branchesAdded(p, v)
+		added := branchesAdded(p, v, addersOf(p, v))
 		eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 			branch := branchOf(p, st, loop)
 			if branch == nil || !added[branch.Name] {
@@ -49,7 +53,12 @@ func runSplitK(s *State) error {
 	}
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		eachStage(v, func(st *ir.Stage, loop *ir.Loop) { addParts(p, st, loop, parts) })
+		adders := addersOf(p, v)
+		eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+			if adders(st) {
+				addParts(p, st, loop, parts)
+			}
+		})
 		if err := setThresholds(v); err != nil {
 			return err
 		}
@@ -57,7 +66,7 @@ func runSplitK(s *State) error {
 	}
 	for i := range p.Buffers {
 		if b := &p.Buffers[i]; parts[b.Name] > 1 {
-			b.Shape = []int{parts[b.Name] * b.Shape[0]}
+			b.Shape = tokensOf(p.Pass).shape(parts[b.Name] * b.Shape[len(b.Shape)-1])
 		}
 	}
 	return nil
@@ -65,21 +74,35 @@ func runSplitK(s *State) error {
 
 // branchOf returns the vector that a stage hands over which is a product and no more, as its buffer is declared.
 func branchOf(p *ir.Program, st *ir.Stage, loop *ir.Loop) *ir.Buffer {
-	if op := &st.Ops[0]; loop != nil && len(st.Ops) == 1 && op.Code == ir.GEMV {
+	if op := &st.Ops[0]; loop != nil && len(st.Ops) == 1 && op.Code == tokensOf(p.Pass).product() {
 		return newBuffers(p).find(op.Out[0].Buf, firstIndex(loop))
 	}
 	return nil
 }
 
-// branchesAdded are the vectors that stages on every SM add to its residual, and nobody else reads.
-func branchesAdded(p *ir.Program, v *ir.Variant) map[string]bool {
+// addersOf tells which stages add a branch to the residual of every SM. In a pass of several tokens they would, and are
+// the norms of the branches, which owners of the residual read.
+func addersOf(p *ir.Program, v *ir.Variant) func(st *ir.Stage) bool {
+	if p.Pass.NumTokens() == 1 {
+		return addsOnEverySM
+	}
+	r := replicationOf(p, v)
+	if r == nil {
+		return func(*ir.Stage) bool { return false }
+	}
+	norms := slices.Collect(maps.Values(r.norms))
+	return func(st *ir.Stage) bool { return slices.Contains(norms, st) }
+}
+
+// branchesAdded are the vectors that these stages add, and nobody else reads.
+func branchesAdded(p *ir.Program, v *ir.Variant, adds func(st *ir.Stage) bool) map[string]bool {
 	buffers, readers, added := newBuffers(p), map[string]int{}, map[string]bool{}
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		for k := range st.Ops {
 			for _, o := range st.Ops[k].In {
 				if b := buffers.find(o.Buf, firstIndex(loop)); b != nil && b.Layout.Words() {
 					readers[b.Name]++
-					added[b.Name] = addsOnEverySM(st) && k == 0
+					added[b.Name] = adds(st) && k == 0
 				}
 			}
 		}
@@ -137,26 +160,29 @@ func cutColumns(st *ir.Stage, parts int) {
 		return
 	}
 	op := &st.Ops[0]
-	rows, columns := st.Dist.Extent, op.In[0].Dims[0].Hi.At(0)/parts
+	vector := slices.Clone(op.In[0].Dims)
+	last := &vector[len(vector)-1]
+	rows, columns := st.Dist.Extent, last.Hi.At(0)/parts
 	st.Dist.Extent = parts * rows
 	part := spanA.Div(rows)
 	own := at(part, columns, 0)
-	op.In = []ir.Operand{view(op.In[0].Buf, own),
+	*last = own
+	op.In = []ir.Operand{view(op.In[0].Buf, vector...),
 		view(op.In[1].Buf, ir.Span(spanA.Sub(part.Mul(rows)), spanB.Sub(part.Mul(rows))), own)}
 }
 
 // addParts lets a stage add the parts of its branch up.
 func addParts(p *ir.Program, st *ir.Stage, loop *ir.Loop, parts map[string]int) {
 	first := &st.Ops[0]
-	if !addsOnEverySM(st) || len(first.In) == 0 {
+	if len(first.In) == 0 {
 		return
 	}
 	b := newBuffers(p).find(first.In[0].Buf, firstIndex(loop))
 	if b == nil || parts[b.Name] < 2 {
 		return
 	}
-	n := b.Shape[0]
-	part := func(k int) ir.Operand { return view(first.In[0].Buf, at(ir.Int(k), n, 0)) }
+	n := b.Shape[len(b.Shape)-1]
+	part := func(k int) ir.Operand { return tokensOf(p.Pass).view(first.In[0].Buf, at(ir.Int(k), n, 0)) }
 	sum := part(0)
 	var ops []ir.Op
 	for k := 1; k < parts[b.Name]; k++ {

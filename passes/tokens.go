@@ -1,6 +1,10 @@
 package passes
 
-import "amkc/ir"
+import (
+	"fmt"
+
+	"amkc/ir"
+)
 
 // tokens builds the shapes, views and positions of a pass. A pass of one token has no axis of tokens.
 type tokens struct{ ir.Pass }
@@ -44,6 +48,33 @@ func (t tokens) perSM(buf string, sms ir.Range) ir.Operand {
 		return view(buf, sms)
 	}
 	return view(buf, sms, upTo(t.NumTokens()))
+}
+
+// A positioned part is rows of a pass that are looked up together: a view of a table by position is of one sequence.
+type positioned struct {
+	tokens
+	rows ir.Range
+	pos  ir.Expr // of the first of them
+	temp string  // a name for what they are on the way
+}
+
+// positioned are the rows of each sequence, if bySequence says that they are wanted by position, or else all of them.
+func (t tokens) positioned(bySequence bool) (parts []positioned) {
+	if !bySequence || t.NumSequences() == 1 {
+		return []positioned{{t, upTo(t.NumTokens()), pos, "%e"}}
+	}
+	for s := range t.NumSequences() {
+		parts = append(parts, positioned{t, at(ir.Int(s), t.NumRows(), 0), ir.PosOf(ir.Int(s)), fmt.Sprintf("%%e%d", s)})
+	}
+	return parts
+}
+
+// view is of a part of the values of the rows.
+func (p positioned) view(buf string, part ir.Range) ir.Operand {
+	if p.NumTokens() == 1 {
+		return view(buf, part)
+	}
+	return view(buf, p.rows, part)
 }
 
 // product is the op that multiplies the vectors of all tokens by a matrix.

@@ -65,7 +65,8 @@ type kernel func(w *worker, o *op) error
 // Errors are *diag.Diagnostic: what the program asks for and no step could do. Whether a program is safe in every legal
 // order is not looked at: that is what validate proves.
 func New(flat *ir.Flat, w Weights, opts Options) (*VM, error) {
-	mem, err := newMemory(flat, func(k int) ([]float32, error) { return w.Floats(&flat.Buffers[k], 0) }, opts.Round)
+	mem, err := newMemory(flat, func(k int) ([]float32, error) { return w.Floats(&flat.Buffers[k], 0) }, opts.Round,
+		nil)
 	if err != nil {
 		return nil, err
 	}

@@ -43,8 +43,9 @@ type memory struct {
 type supply func(k int) ([]float32, error)
 
 // newMemory makes the buffers. Those on one page share its slots, element by element: buffers whose lifetimes overlap
-// on a page destroy each other here as they would on the device.
-func newMemory(flat *ir.Flat, load supply, round Rounding) (*memory, error) {
+// on a page destroy each other here as they would on the device. Weights and caches are those of another memory, if it
+// is given and has them.
+func newMemory(flat *ir.Flat, load supply, round Rounding, beside *memory) (*memory, error) {
 	m := &memory{byName: map[string]*store{}, byRole: map[string][]*store{}}
 	pages := map[string]*page{}
 	for i := range flat.Pages {
@@ -78,6 +79,9 @@ func newMemory(flat *ir.Flat, load supply, round Rounding) (*memory, error) {
 			}
 			continue
 		}
+		if beside != nil && s.take(beside.byName[b.Name]) {
+			continue
+		}
 		if err := s.fill(load); err != nil {
 			return nil, err
 		}
@@ -95,6 +99,18 @@ func newMemory(flat *ir.Flat, load supply, round Rounding) (*memory, error) {
 		}
 	}
 	return m, nil
+}
+
+// take makes the elements of a weight or a cache those of another store, if that is of the same buffer.
+func (s *store) take(of *store) bool {
+	b := s.buf
+	kept := b.Kind == ir.Weight || b.Kind == ir.Const || b.Kind == ir.KVCache
+	if of == nil || !kept || of.buf.Kind != b.Kind || of.buf.DType != b.DType ||
+		!slices.Equal(of.buf.Shape, b.Shape) {
+		return false
+	}
+	s.data, s.rows = of.data, of.rows
+	return true
 }
 
 // fill gives a buffer that has no page its elements.

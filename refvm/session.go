@@ -19,6 +19,16 @@ type Session struct {
 
 // NewSession unrolls every variant of a program and loads the weights once. The first step is at position 0.
 func NewSession(p *ir.Program, w Weights, opts Options) (*Session, error) {
+	return newSession(p, w, opts, nil)
+}
+
+// Beside returns a session of a program for other passes over the same model. Both have the same weights and caches, so
+// that what one appends the other sees.
+func (s *Session) Beside(p *ir.Program, w Weights) (*Session, error) {
+	return newSession(p, w, s.variants[0].opts, s.mem)
+}
+
+func newSession(p *ir.Program, w Weights, opts Options, beside *memory) (*Session, error) {
 	if len(p.Variants) == 0 {
 		return nil, diag.Errorf(CodePosition, "program "+p.Model.Name, "has no variant, want at least one")
 	}
@@ -30,7 +40,7 @@ func NewSession(p *ir.Program, w Weights, opts Options) (*Session, error) {
 		}
 		if s.mem == nil {
 			var err error
-			if s.mem, err = newMemory(flat, fromFamilies(p, w), opts.Round); err != nil {
+			if s.mem, err = newMemory(flat, fromFamilies(p, w), opts.Round, beside); err != nil {
 				return nil, err
 			}
 		}
