@@ -83,7 +83,7 @@ class Case:
     def key(self):
         return (f"{self.name}-{self.dtype}" + (f"-seed{self.seed}" if self.seed is not None else "") +
                 (f"-max{self.max_seq}" if self.max_seq and self.max_seq >= LONG else "") +
-                "".join(f"-{item.replace(':', '-')}" for item in self.weights.split(",") if item) +
+                "".join(f"-{item.replace(':', '-').replace('*', '')}" for item in self.weights.split(",") if item) +
                 "".join(f"-{group + '.' if group else ''}{name}={value}" for group, name, value in self.knobs))
 
     def config(self):

@@ -9,10 +9,18 @@ import (
 	"amkc/ir/diag"
 )
 
-// weightPlace is where a weight lies: a constant for its first member, and one for the bytes from member to member.
+// weightPlace is where a weight lies: a constant for its first member, and one for the bytes from member to member; or
+// a table with a place for each layer, of families that share the layers because these are stored in several formats.
 type weightPlace struct {
 	constant string
 	stride   string // "" for a plain buffer
+	table    string
+}
+
+// A weightConstant says where a weight lies, or lists where it does in each layer.
+type weightConstant struct {
+	field
+	Lines []string
 }
 
 // layerBytes is the stride of the families that have a member for each layer from 0 on.
@@ -41,6 +49,12 @@ func (b *builder) placeWeights() error {
 		if len(at) == 0 {
 			continue
 		}
+		if members := b.inLayers(buf.Name); members != nil {
+			if b.weights[k].table == "" {
+				b.listWeight(unique(taken, constName(buf.Name)+"At", buf), members)
+			}
+			continue
+		}
 		place := weightPlace{constant: unique(taken, constName(buf.Name), buf)}
 		if buf.Count > 0 {
 			r := rankOf(buf)
@@ -63,7 +77,8 @@ func (b *builder) placeWeights() error {
 			place.stride = strides[r].Name
 		}
 		b.weights[k] = place
-		b.d.Weights = append(b.d.Weights, field{Name: place.constant, Value: itoa(at[0]), Note: shapeNote(buf)})
+		b.d.Weights = append(b.d.Weights, weightConstant{field: field{Name: place.constant, Value: itoa(at[0]),
+			Note: shapeNote(buf)}})
 		if r := b.rotationBy(buf); r != nil {
 			r.InvFreq = place.constant
 		}
@@ -73,9 +88,56 @@ func (b *builder) placeWeights() error {
 			"for the kernel prepares its angles", ir.ROPE)
 	}
 	for i := len(order) - 1; i >= 0; i-- {
-		b.d.Weights = append([]field{*order[i]}, b.d.Weights...)
+		b.d.Weights = append([]weightConstant{{field: *order[i]}}, b.d.Weights...)
 	}
 	return nil
+}
+
+// inLayers returns the members of the families of one name, layer by layer, if it takes several to have all layers, and
+// they are of one shape in several formats.
+func (b *builder) inLayers(name string) []ir.Member {
+	if !ir.IsFamily(name) {
+		return nil
+	}
+	out := make([]ir.Member, b.p.Model.Layers)
+	several, members, first := false, 0, (*ir.Buffer)(nil)
+	for k := range b.p.Buffers {
+		buf := &b.p.Buffers[k]
+		switch {
+		case buf.Name != name:
+			continue
+		case first == nil:
+			first = buf
+		case !slices.Equal(buf.Shape, first.Shape):
+			return nil
+		}
+		several = several || buf.Format() != first.Format()
+		members += buf.Count
+	}
+	if !several || members != len(out) {
+		return nil
+	}
+	for layer := range out {
+		m, known := b.names.Find(name, layer)
+		if out[layer] = m; !known {
+			return nil
+		}
+	}
+	return out
+}
+
+// listWeight declares the table of where a weight lies in each layer.
+func (b *builder) listWeight(table string, members []ir.Member) {
+	var types, offsets []string
+	for _, m := range members {
+		b.weights[m.Declared] = weightPlace{table: table}
+		offsets = append(offsets, itoa(b.offsets[m.Declared][m.K]))
+		if t := b.p.Buffers[m.Declared].DType.String(); !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	c := weightConstant{field{Name: table, Note: "layer by layer: " + strings.Join(types, " or ")}, list(offsets)}
+	b.d.Weights = append(b.d.Weights, c)
 }
 
 // strideName is the constant for the stride of a rank of families.

@@ -133,13 +133,19 @@ type use struct {
 
 // buffer names what an operand is of: by a stem alone, or as that of a layer, so many behind that of the stage.
 func (u *use) buffer(o ir.Operand, stem string, layered bool, behind int) {
-	m, err := u.buffers.At(o.Buf, u.at.indices()[0])
-	if o.IsTemp() || err != nil || u.named[m.Declared] || stem == "" {
+	if o.IsTemp() || stem == "" {
 		return
 	}
-	if b := &u.p.Buffers[m.Declared]; layered || b.Count == 0 {
-		u.named[m.Declared] = true
-		u.names.Buffers[m.Declared] = u.name(stem, b.Count > 0, layered, behind)
+	for t, i := range u.at.within(o.Buf).indices() {
+		m, err := u.buffers.At(o.Buf, i)
+		if err != nil || u.named[m.Declared] {
+			continue
+		}
+		// A name may stand for members of several families, one after the other.
+		if b := &u.p.Buffers[m.Declared]; b.Count > 0 && layered || b.Count == 0 && t == 0 {
+			u.named[m.Declared] = true
+			u.names.Buffers[m.Declared] = u.name(stem, b.Count > 0, layered, behind)
+		}
 	}
 }
 

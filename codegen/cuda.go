@@ -110,7 +110,7 @@ type cudaData struct {
 	Scratch     []field
 	Derived     []field // constants that depend on the features
 	Variants    []variantData
-	Weights     []field
+	Weights     []weightConstant
 	Tables      []tableData
 	WeightBytes int
 	CacheBytes  int

@@ -44,6 +44,9 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		b.d.Quantised = true
 	}
 	if kind == bodyProduct {
+		if err := b.checkFormats(s, at); err != nil {
+			return nil, err
+		}
 		if st.Func, err = b.product(s, at, name); err != nil {
 			return nil, err
 		}
@@ -56,10 +59,8 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 
 // matrixFormat is that of the matrix which a stage streams, or takes a row of; nil: it has none.
 func (b *builder) matrixFormat(s *ir.Stage, at site) format.Format {
-	for _, code := range []ir.Opcode{ir.GEMV, ir.EMBED} {
-		if matrix := b.buffer(buf(op(s, code).In, 1), at); matrix != nil {
-			return matrix.Format()
-		}
+	if matrix := b.matrix(s, at); matrix != nil {
+		return matrix.Format()
 	}
 	return nil
 }
@@ -137,7 +138,7 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 	case bodyProduct:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
 		warps := knobs.Warps.Of(&b.p.Config, s.Role)
-		f := b.buffer(operand(op(s, ir.GEMV).In, 1).Buf, at).Format()
+		f := b.matrix(s, at).Format()
 		if err := b.checkGEMV(s, f, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1]), warps); err != nil {
 			return nil, err
 		}

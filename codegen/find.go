@@ -55,6 +55,39 @@ func (b *builder) buffer(name string, at site) *ir.Buffer {
 	return &b.p.Buffers[m.Declared]
 }
 
+// matrix is what a product of a stage streams, or what it takes a row of; nil if it has none.
+func (b *builder) matrix(s *ir.Stage, at site) *ir.Buffer {
+	for _, code := range []ir.Opcode{ir.GEMV, ir.EMBED} {
+		if name := buf(op(s, code).In, 1); name != "" {
+			if m, err := b.names.At(name, at.indicesOf(s)[0]); err == nil {
+				return &b.p.Buffers[m.Declared]
+			}
+		}
+	}
+	return nil
+}
+
+// checkFormats refuses a stage whose matrix is stored in one format in some iterations, and in another in others: its
+// descriptor has one.
+func (b *builder) checkFormats(s *ir.Stage, at site) error {
+	matrix := b.matrix(s, at)
+	if matrix == nil {
+		return nil
+	}
+	for _, i := range at.indicesOf(s) {
+		m, err := b.names.At(buf(op(s, ir.GEMV).In, 1), i)
+		if err != nil {
+			continue
+		}
+		if other := &b.p.Buffers[m.Declared]; other.Format() != matrix.Format() {
+			return diag.Errorf(codeStage, "stage "+s.Name, "streams %s as %s %s, and as %s %s in iteration %d; want "+
+				"one format, and iterations of several kinds where there are more", m.Name, matrix.DType,
+				matrix.Layout, other.DType, other.Layout, i)
+		}
+	}
+	return nil
+}
+
 // steps reports whether values advance by the same number from each to the next one, and by how many; one value by
 // itself counts as advancing by 1.
 func steps(values []int) (by int, even bool) {

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -95,7 +96,7 @@ func (b *builder) checkIdentifiers() error {
 		}
 	}
 	for k, place := range b.weights {
-		if err := checkIdentifier("buffer "+b.p.Buffers[k].Name, place.constant); err != nil {
+		if err := checkIdentifier("buffer "+b.p.Buffers[k].Name, cmp.Or(place.table, place.constant)); err != nil {
 			return err
 		}
 	}

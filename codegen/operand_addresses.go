@@ -42,6 +42,9 @@ func (b *builder) address(name string, at site, variable string) (string, error)
 			return "", diag.Errorf(codeStructure, "buffer "+name, "is no WEIGHT or CONST of the program")
 		}
 	}
+	if listed, known := b.listed(ms, at, variable); known {
+		return listed, nil
+	}
 	ks, one := numbers(ms)
 	by, even := steps(ks)
 	if !one || !even {
@@ -62,6 +65,19 @@ func (b *builder) address(name string, at site, variable string) (string, error)
 	default:
 		return fmt.Sprintf("weights + (%s) * %s + %s", index, place.stride, place.constant), nil
 	}
+}
+
+// listed is the address of a weight that a table lists layer by layer, if the iterations go through them evenly.
+func (b *builder) listed(ms []ir.Member, at site, variable string) (address string, known bool) {
+	table, layers := b.weights[ms[0].Declared].table, make([]int, len(ms))
+	for t, m := range ms {
+		if b.weights[m.Declared].table != table {
+			return "", false
+		}
+		layers[t] = b.p.Buffers[m.Declared].Index(m.K)
+	}
+	by, even := steps(layers)
+	return fmt.Sprintf("weights + %s[%s]", table, at.expression(variable, layers[0], by)), even && table != ""
 }
 
 // page returns the expression for the page of an exchanged vector.

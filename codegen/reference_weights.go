@@ -203,11 +203,16 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, tensor string, places 
 	if r.layers == nil {
 		return "r.weights + " + first.constant
 	}
-	inStep := true
+	inStep, listed := true, first.table != ""
 	for t, layer := range r.layers {
 		s := &places[t]
 		inStep = inStep && s.Declared == places[0].Declared && s.K == layer &&
 			r.weights[s.Declared].stride == layerBytes
+		listed = listed && r.weights[s.Declared].table == first.table && r.p.Buffers[s.Declared].Index(s.K) == layer
+	}
+	if listed {
+		r.d.Offsets = true
+		return "in_layer(r, " + first.table + ")"
 	}
 	if inStep {
 		r.d.ByStride = true
@@ -225,8 +230,10 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, tensor string, places 
 			continue
 		}
 		place := r.weights[s.Declared]
-		values[layer] = place.constant
-		if s.K > 0 {
+		switch values[layer] = place.constant; {
+		case place.table != "":
+			values[layer] = fmt.Sprintf("%s[%d]", place.table, r.p.Buffers[s.Declared].Index(s.K))
+		case s.K > 0:
 			values[layer] = fmt.Sprintf("%s + %d * %s", place.constant, s.K, place.stride)
 		}
 	}

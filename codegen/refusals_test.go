@@ -56,6 +56,16 @@ func TestRefusals(t *testing.T) {
 			s := named(p, "L{i}.gate_up")
 			s.Ops = s.Ops[:2]
 		}},
+		"a matrix in two formats": {pycoder, "AMK4001", "stage L{i}.down: error: streams L01.down.weight as BF16 " +
+			"tile8x32, and as I4 tile8x128.g64.BF16 in iteration 1; want one format, and iterations of several kinds",
+			func(p *ir.Program) {
+				k := slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == "L{i}.down.weight" })
+				other := p.Buffers[k]
+				p.Buffers[k].Count, other.First, other.Count = 1, 1, other.Count-1
+				other.DType, other.Layout = ir.I4, ir.Storage{DType: ir.I4,
+					Scales: ir.Scales{Group: 64, DType: ir.BF16}}.Layout()
+				p.Buffers = slices.Insert(p.Buffers, k+1, other)
+			}},
 		"norm of v": {pycoder, "AMK4001", "no stage body runs the ops RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND; " +
 			"there is one for ATTENTION_TILE KV_APPEND KV_APPEND; " +
 			"LAYERNORM LAYERNORM ATTENTION_TILE KV_APPEND KV_APPEND; " +

@@ -70,10 +70,11 @@ func (b *builder) findRotations() {
 // frequencies is the piece that the frequencies of a kind of layers are packed from: of all layers where the graph has
 // none of its own.
 func frequencies(g *ir.Graph, kind int) string {
-	if g.Kinds[kind].Rope == nil {
+	owner := g.RopeOwner(kind)
+	if owner < 0 {
 		return "rows(@inv_freq)"
 	}
-	return fmt.Sprintf("rows(@inv_freq.kind%d)", kind)
+	return fmt.Sprintf("rows(@inv_freq.kind%d)", owner)
 }
 
 // rotationBy returns the table that is made of a buffer, nil if there is none.

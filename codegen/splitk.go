@@ -8,7 +8,7 @@ import (
 // splitK is how many parts the columns of a matrix stage are cut into, and the rows of one: the stage has the rows of
 // all parts, one part after another.
 func (b *builder) splitK(s *ir.Stage, at site) (parts, rows int) {
-	matrix := b.buffer(buf(op(s, ir.GEMV).In, 1), at)
+	matrix := b.matrix(s, at)
 	if matrix == nil || len(matrix.Shape) != 2 || s.Dist.Extent%matrix.Shape[0] != 0 {
 		return 1, s.Dist.Extent
 	}
@@ -23,8 +23,8 @@ func (b *builder) splitFields(s *ir.Stage, at site) ([]field, error) {
 		return nil, nil
 	}
 	d, columns := &s.Dist, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1])
-	whole := b.buffer(buf(op(s, ir.GEMV).In, 1), at).Shape[1]
-	block := b.buffer(buf(op(s, ir.GEMV).In, 1), at).Format().Geometry().Columns
+	whole := b.matrix(s, at).Shape[1]
+	block := b.matrix(s, at).Format().Geometry().Columns
 	if d.SMs%parts != 0 || rows%d.Grain != 0 || d.Empty || columns%block != 0 || columns*parts != whole {
 		return nil, diag.Errorf(codeDist, "stage "+s.Name, "has %d parts of %d of %d columns and %d rows each, in "+
 			"grains of %d over %d SMs; want as many SMs for each part, whole grains, and all columns in blocks of %d",

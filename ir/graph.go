@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 
 	"amkc/ir/transform"
 )
@@ -20,7 +21,7 @@ type Graph struct {
 // A LayerKind is what layers of one kind do. In names of nodes and keys of weights, {i} is the number of the layer.
 type LayerKind struct {
 	Name  string // full_attention, sliding_attention; for messages
-	Rope  *Rope  // its own; nil: that of the graph
+	Rope  *Rope  // its own, or one that some kinds share; nil: that of the graph
 	Nodes []GraphNode
 }
 
@@ -30,6 +31,15 @@ func (g *Graph) RopeOf(kind int) *Rope {
 		return own
 	}
 	return &g.Rope
+}
+
+// RopeOwner returns the first kind of layers that has the rotary embedding of a kind; -1 for that of the graph.
+func (g *Graph) RopeOwner(kind int) int {
+	own := g.Kinds[kind].Rope
+	if own == nil {
+		return -1
+	}
+	return slices.IndexFunc(g.Kinds, func(k LayerKind) bool { return k.Rope == own })
 }
 
 // Rope is the rotary embedding: one angle step per position for each of the rotation pairs of a head, which a rotation

@@ -109,10 +109,10 @@ func TestSizeIsThatOfTheUnrolledProgram(t *testing.T) {
 	for _, n := range v.Body {
 		switch n := n.(type) {
 		case *Stage:
-			z.stage(n, 1)
+			z.stage(n, 1, 1)
 		case *Loop:
 			for _, s := range n.Body {
-				z.stage(s, n.Count)
+				z.stage(s, n.Count, n.NumIterations(s))
 			}
 		}
 	}

@@ -59,15 +59,16 @@ func (p *Program) tooLarge() *diag.Diagnostic {
 			return diag.Errorf(CodeSize, "variant "+v.Name, "with it the program has %s", what)
 		}
 		for _, n := range v.Body {
-			body, iterations := []*Stage(nil), 1
+			body, iterations, runs := []*Stage(nil), 1, func(*Stage) int { return 1 }
 			switch n := n.(type) {
 			case *Stage:
 				body = []*Stage{n}
 			case *Loop:
-				body, iterations = n.Body, max(0, n.Count) // of each kind as many at most
+				body, iterations = n.Body, max(0, n.Count)
+				runs = func(s *Stage) int { return max(0, n.NumIterations(s)) }
 			}
 			for _, s := range body {
-				z.stage(s, iterations)
+				z.stage(s, iterations, runs(s))
 				if what := z.over(); what != "" {
 					return diag.Errorf(CodeSize, "stage "+s.Name, "with it the program has %s", what)
 				}
@@ -103,13 +104,13 @@ func (z *size) entities(p *Program, v *Variant) {
 	}
 }
 
-// stage adds a stage that runs in so many iterations.
-func (z *size) stage(s *Stage, iterations int) {
+// stage adds a stage of a loop of so many iterations that runs in some of them, or in all.
+func (z *size) stage(s *Stage, iterations, runs int) {
 	if s.Dist.insane() != "" {
 		return // no task of it is ever made
 	}
 	tasks := s.Dist.NumTasks()
-	views, ranges, onSM := stageViews+len(s.Waits), 0, false
+	views, ranges, onSM := len(s.Waits), 0, false
 	for k := range s.Ops {
 		o := &s.Ops[k]
 		views += len(o.In) + len(o.Out)
@@ -119,10 +120,10 @@ func (z *size) stage(s *Stage, iterations int) {
 	views = satAdd(views, satMul(tasks, len(s.Ops)+len(s.Waits)))
 	bindings := satMul(tasks, ranges)
 	if onSM {
-		bindings = satMul(bindings, iterations)
+		bindings = satMul(bindings, runs)
 	}
-	z.tasks = satAdd(z.tasks, satMul(tasks, iterations))
-	z.views = satAdd(z.views, satAdd(bindings, satMul(views, iterations)))
+	z.tasks = satAdd(z.tasks, satMul(tasks, runs))
+	z.views = satAdd(z.views, satAdd(bindings, satAdd(satMul(stageViews, iterations), satMul(views, runs))))
 }
 
 // ranges counts what Bind copies: the ranges of views and the parameters, with the operators of their expressions.

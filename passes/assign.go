@@ -147,8 +147,8 @@ func runAssign(s *State) error {
 // the queue of an SM orders them.
 func dropKept(p *ir.Program, v *ir.Variant) {
 	buffers, counters := newBuffers(p), ir.CounterDirectory(v)
-	declared := func(counter string, loop *ir.Loop) int {
-		if m, ok := counters.Find(counter, firstIndex(loop)); ok {
+	declared := func(counter string, st *ir.Stage, loop *ir.Loop) int {
+		if m, ok := counters.Find(counter, firstIndex(st, loop)); ok {
 			return m.Declared
 		}
 		return -1
@@ -157,15 +157,15 @@ func dropKept(p *ir.Program, v *ir.Variant) {
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		out := lastOp(st).Out
 		stays := len(out) > 0 && !slices.ContainsFunc(out, func(o ir.Operand) bool {
-			b := buffers.find(o.Buf, firstIndex(loop))
+			b := buffers.find(o.Buf, firstIndex(st, loop))
 			return b == nil || b.Space != ir.SMEM
 		})
-		if c := declared(st.Signal, loop); stays && c >= 0 {
+		if c := declared(st.Signal, st, loop); stays && c >= 0 {
 			kept[c], st.Signal = true, ""
 		}
 	})
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-		st.Waits = slices.DeleteFunc(st.Waits, func(w ir.Wait) bool { return kept[declared(w.Counter, loop)] })
+		st.Waits = slices.DeleteFunc(st.Waits, func(w ir.Wait) bool { return kept[declared(w.Counter, st, loop)] })
 	})
 }
 
@@ -234,9 +234,9 @@ func place(p *ir.Program) {
 	buffers := newBuffers(p)
 	kept := keepersOf(buffers).inPlace
 	best, partial := map[string]bool{}, map[string]bool{}
-	note := func(to map[string]bool, out []ir.Operand, loop *ir.Loop) {
+	note := func(to map[string]bool, out []ir.Operand, st *ir.Stage, loop *ir.Loop) {
 		for _, o := range out {
-			if b := buffers.find(o.Buf, firstIndex(loop)); b != nil {
+			if b := buffers.find(o.Buf, firstIndex(st, loop)); b != nil {
 				to[b.Name] = true
 			}
 		}
@@ -244,10 +244,10 @@ func place(p *ir.Program) {
 	for i := range p.Variants {
 		eachStage(&p.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
 			if o := attention(st); o != nil && o.IntAt("flags", 0, 0)&2 != 0 {
-				note(partial, o.Out, loop)
+				note(partial, o.Out, st, loop)
 			}
 			if findsBest(st) {
-				note(best, lastOp(st).Out, loop)
+				note(best, lastOp(st).Out, st, loop)
 			}
 		})
 	}

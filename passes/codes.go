@@ -101,10 +101,16 @@ texts of every length. Up to original_max_position_embeddings a build uses short
 also for short texts, for which transformers would use the other list.`)
 
 	codeMixed = diag.New("AMK1125", "matrices that are streamed together are quantised differently", `
-One stage of the kernel streams the queries, keys and values of a layer, or gate and up, as one matrix, and runs for all
-layers. Its matrices have elements of one type, groups of as many columns and scales of one type, or none of them is
-quantised; zero points may be there in some and not in others. The message names two tensors that differ. Quantise the
-model alike in all layers.`)
+One stage of the kernel streams the queries, keys and values of a layer, or gate and up, as one matrix. Its matrices
+have elements of one type, groups of as many columns and scales of one type, or none of them is quantised; zero points
+may be there in some and not in others. The message names two tensors that differ. Another layer may have another
+format.`)
+
+	codeKinds = diag.New("AMK1129", "too many kinds of layers", `
+Layers that compute the same and whose matrices are stored alike are one kind. The kernel branches on the kind of a
+layer, and has code of its own for what differs: with many kinds it would be large, and nothing of it would stay in the
+instruction cache. Store the layers in fewer combinations of formats, as by an item with a name for more of them. Where
+layers of a model have windows or rotations of their own, each of these counts with each combination.`)
 
 	codeInputs = diag.New("AMK1126", "inputs of matrices are not quantised", `
 The checkpoint was made for kernels that quantise what its matrices are multiplied with, too, to 8 bits for each token
@@ -118,10 +124,11 @@ or by the key of its tensor, with * for any letters:
     --weights int8
     --weights 'int4:g128:asym,down_proj=int8'
     --weights 'none,model.layers.*.mlp.*=int4'
+    --weights 'int4,layers.0.*=none'
 
-Matrices of one role have one format in all layers, and so have those that are multiplied as one, because they read the
-same vector: q_proj, k_proj and v_proj, or gate_proj and up_proj. An item that matches nothing is a mistake, and what
-is not quantised stays in the dtype of the model.`)
+A key may be given from any of its parts on, as the last one is. Matrices of a layer that are multiplied as one,
+because they read the same vector, have one format: q_proj, k_proj and v_proj, or gate_proj and up_proj. An item that
+matches nothing is a mistake, and what is not quantised stays in the dtype of the model.`)
 )
 
 // What is wrong with the parts of the schedule configuration that passes check, or with what a pass is given.

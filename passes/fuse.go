@@ -38,8 +38,7 @@ func runFuse(s *State) error {
 		}
 	})
 	err := eachBody(v, func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
-		f.index = firstIndex(loop)
-		return f.kinds(stages)
+		return f.kinds(stages, loop)
 	})
 	if err != nil {
 		return err
@@ -54,7 +53,7 @@ func runFuse(s *State) error {
 	}
 	for _, n := range v.Body {
 		if loop, ok := n.(*ir.Loop); ok {
-			shareKinds(loop)
+			shareKinds(loop, f.buffers)
 		}
 	}
 	prune(p)
@@ -62,7 +61,7 @@ func runFuse(s *State) error {
 }
 
 // kinds merges the stages of each kind of layers by themselves.
-func (f *fuser) kinds(stages []*ir.Stage) ([]*ir.Stage, error) {
+func (f *fuser) kinds(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
 	var out []*ir.Stage
 	for len(stages) > 0 {
 		kind := stages[0].Kind
@@ -70,6 +69,8 @@ func (f *fuser) kinds(stages []*ir.Stage) ([]*ir.Stage, error) {
 		if n < 0 {
 			n = len(stages)
 		}
+		f.indices = indices(stages[0], loop)
+		f.index = f.indices[0]
 		fused, err := f.body(stages[:n])
 		if err != nil {
 			return nil, err
@@ -125,7 +126,8 @@ type fuser struct {
 	m       *ir.Model
 	tables  map[string]bool // weights that tokens are looked up in
 	groups  [][]string      // roles of the stages that are one now
-	index   int             // of the first iteration of the body in hand
+	indices []int           // of the iterations of the body in hand
+	index   int             // of the first of them
 
 	stages  []*ir.Stage
 	readers map[string][]*ir.Stage // of a buffer

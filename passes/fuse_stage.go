@@ -115,7 +115,7 @@ func (f *fuser) rows(linears []*ir.Stage) int {
 
 // vector declares the vector of a product's rows, and notes that the values of its linears are rows of it.
 func (f *fuser) vector(name string, n int, p *product) string {
-	of := f.buffers.find(p.linears[0].Ops[0].In[1].Buf, f.index)
+	of := f.buffers.find(result(p.linears[0]), f.index)
 	f.buffers.declare(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
 		DType: f.m.Activations, Shape: f.tokens.shape(n), Space: ir.GlobalScratch})
 	first := 0
@@ -127,32 +127,48 @@ func (f *fuser) vector(name string, n int, p *product) string {
 	return name
 }
 
-// stack replaces weights of linears by one buffer that holds the rows of all, in their order or interleaved. at is the
-// op that reads the weight.
+// stack replaces weights of linears by one buffer that holds the rows of all, in their order or interleaved: a family,
+// or one for each that the weights are of. at is the op that reads the weight.
 func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int) (string, error) {
 	if own := linears[0].Ops[at].In[1].Buf; len(linears) == 1 && f.tables[own] {
 		return own, nil // tied
 	}
+	for _, i := range f.indices {
+		if f.buffers.find(name, i) != nil {
+			continue
+		}
+		stacked, err := f.stackedIn(i, interleaved, linears, at)
+		if err != nil {
+			return "", err
+		}
+		stacked.Name = name
+		f.buffers.declare(stacked)
+	}
+	return name, nil
+}
+
+// stackedIn is the buffer that holds the rows of all linears in an iteration.
+func (f *fuser) stackedIn(i int, interleaved bool, linears []*ir.Stage, at int) (ir.Buffer, error) {
 	var stacked ir.Buffer
-	for i, l := range linears {
-		b := f.buffers.find(l.Ops[at].In[1].Buf, f.index)
+	for k, l := range linears {
+		b := f.buffers.find(l.Ops[at].In[1].Buf, i)
 		if b == nil || len(b.Pieces) != 1 || len(b.Shape) == 0 {
-			return "", diag.Errorf(codeOrder, "stage "+l.Name, "has no weight of its own; want one as lower makes it")
+			return stacked, diag.Errorf(codeOrder, "stage "+l.Name, "has no weight of its own; want one as lower "+
+				"makes it")
 		}
 		piece := b.Pieces[0]
 		if interleaved {
-			piece.Chain = piece.Chain.Then(transform.Of([]transform.Kind{transform.Even, transform.Odd}[i])...)
+			piece.Chain = piece.Chain.Then(transform.Of([]transform.Kind{transform.Even, transform.Odd}[k])...)
 		}
-		if i == 0 {
+		if k == 0 {
 			stacked = *b
-			stacked.Name, stacked.Shape, stacked.Pieces = name, slices.Clone(b.Shape), nil
+			stacked.Shape, stacked.Pieces = slices.Clone(b.Shape), nil
 			stacked.Shape[0] = 0
 		}
 		stacked.Shape[0] += b.Shape[0]
 		stacked.Pieces = append(stacked.Pieces, piece)
 	}
-	f.buffers.declare(stacked)
-	return name, nil
+	return stacked, nil
 }
 
 // bias stacks the biases of linears, of which either all have one or none has.

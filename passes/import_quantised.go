@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,12 +72,11 @@ func (m *importer) matchMatrix(w *ir.GraphWeight) bool {
 	return true
 }
 
-// A stage is the matrices that are streamed as one, in all layers, or the embedding.
+// A stage is the matrices of a layer that are streamed as one, or the embedding.
 type stage struct {
 	key     string             // of the first of them
 	element *quantised.Element // nil: they are not quantised
 	zeros   bool               // whether any has zero points
-	weights []*ir.GraphWeight
 }
 
 // chooseStorage says how the matrices of the graph are streamed that are quantised in the files, or by the config if
@@ -85,58 +85,110 @@ func (m *importer) chooseStorage(g *ir.Graph) {
 	if m.scheme == nil {
 		return
 	}
-	stages := map[string]*stage{}
+	layers := make([]map[string]*stage, len(g.Layers))
 	for layer, kind := range g.Layers {
-		m.matchStages(g, g.Kinds[kind].Nodes, layer, stages)
+		layers[layer] = map[string]*stage{}
+		m.matchStages(g, g.Kinds[kind].Nodes, layer, layers[layer])
 	}
 	outer := map[string]*stage{}
 	m.matchStages(g, g.Before, 0, outer)
 	m.matchStages(g, g.After, 0, outer)
-	quantises := false
-	for _, of := range []map[string]*stage{stages, outer} {
-		for _, s := range of {
-			quantises = quantises || s.element != nil
-			m.setStorage(s)
+	all := append(slices.Clone(layers), outer)
+	shareZeros(layers)
+	if slices.ContainsFunc(all, func(of map[string]*stage) bool { return m.refuseStages(of) }) || m.diags.Err() != nil {
+		return
+	}
+	for _, body := range [][]ir.GraphNode{g.Before, g.After} {
+		for i := range body {
+			if s := outer[reads(&body[i])]; s != nil && isMatrix(&body[i]) {
+				body[i].Weights[0].Storage = s.storage()
+			}
 		}
 	}
-	if quantises && m.scheme.Inputs {
+	m.diags.Add(storeLayers(g, func(layer int, n *ir.GraphNode) *ir.Storage {
+		return layers[layer][reads(n)].storage()
+	}))
+	quantises := func(s *stage) bool { return s.element != nil }
+	if m.scheme.Inputs && slices.ContainsFunc(all, func(of map[string]*stage) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(of)), quantises)
+	}) {
 		m.diags.Add(diag.Warningf(codeInputs, m.pos("quantization_config"), "the inputs of matrices are quantised in "+
 			"the original, and are not here"))
 	}
 }
 
-// setStorage gives the weights of a stage their storage.
-func (m *importer) setStorage(s *stage) {
-	if s.element == nil {
-		return
+// shareZeros gives the stages of layers that could be streamed as one zero points, if any of them has some: these are
+// then one kind.
+func shareZeros(layers []map[string]*stage) {
+	type stream struct {
+		vector  string
+		element quantised.Element
 	}
-	dtype, err := ir.ParseDType(s.element.Type)
-	scale, known := modelDTypes[s.element.Scale]
-	storage := &ir.Storage{DType: dtype, Scales: ir.Scales{Group: s.element.Group, DType: scale, Zeros: s.zeros}}
-	if err != nil || !known || storage.Format() == nil {
-		m.diags.Add(diag.Errorf(quantised.NotRead, "tensor "+s.key, "is %s, which no weight format has; accepted: %s",
-			s.element, format.Names()))
-		return
+	streamOf := func(vector string, s *stage) stream {
+		out := stream{vector, *s.element}
+		out.element.Zeros = false
+		return out
 	}
-	for _, w := range s.weights {
-		w.Storage = storage
+	zeros := map[stream]bool{}
+	each := func(f func(of stream, s *stage)) {
+		for _, stages := range layers {
+			for vector, s := range stages {
+				if s.element != nil {
+					f(streamOf(vector, s), s)
+				}
+			}
+		}
 	}
+	each(func(of stream, s *stage) { zeros[of] = zeros[of] || s.zeros })
+	each(func(of stream, s *stage) { s.zeros = zeros[of] })
 }
 
-// matchStages adds the matrices of a layer to the stages that stream them.
+// storage is how the weights of a stage are stored; nil: they are not quantised.
+func (s *stage) storage() *ir.Storage {
+	if s == nil || s.element == nil {
+		return nil
+	}
+	dtype, _ := ir.ParseDType(s.element.Type) // which refuseStages has looked at
+	return &ir.Storage{DType: dtype, Scales: ir.Scales{Group: s.element.Group, DType: modelDTypes[s.element.Scale],
+		Zeros: s.zeros}}
+}
+
+// refuseStages refuses stages that no weight format is for, and reports whether there is one.
+func (m *importer) refuseStages(stages map[string]*stage) bool {
+	for _, vector := range slices.Sorted(maps.Keys(stages)) {
+		s := stages[vector]
+		if s.element == nil {
+			continue
+		}
+		_, err := ir.ParseDType(s.element.Type)
+		if _, known := modelDTypes[s.element.Scale]; err != nil || !known || s.storage().Format() == nil {
+			m.diags.Add(diag.Errorf(quantised.NotRead, "tensor "+s.key, "is %s, which no weight format has; accepted: "+
+				"%s", s.element, format.Names()))
+			return true
+		}
+	}
+	return false
+}
+
+// isMatrix reports whether a node has a matrix, which may be quantised.
+func isMatrix(n *ir.GraphNode) bool { return n.Op == "linear" || n.Op == "embed" }
+
+// reads is the vector that a node with a matrix reads; the embedding reads none.
+func reads(n *ir.GraphNode) string {
+	if n.Op == "embed" {
+		return ""
+	}
+	return n.Inputs[0]
+}
+
+// matchStages adds the matrices of a body, of a layer or of none, to the stages that stream them.
 func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stages map[string]*stage) {
 	for i := range body {
 		n := &body[i]
-		reads := "" // the embedding reads no vector
-		switch n.Op {
-		case "linear":
-			reads = n.Inputs[0]
-		case "embed":
-		default:
+		if !isMatrix(n) {
 			continue
 		}
-		w := &n.Weights[0]
-		for _, t := range w.Tensors() {
+		for _, t := range n.Weights[0].Tensors() {
 			key, err := ir.ResolveKey(t.Key, layer)
 			if err != nil {
 				continue // what lower refuses
@@ -145,20 +197,17 @@ func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stag
 			if element != nil {
 				m.refuseComputed(key, &t)
 			}
-			s := stages[reads]
+			s := stages[reads(n)]
 			if s == nil {
 				s = &stage{key: key, element: element}
-				stages[reads] = s
+				stages[reads(n)] = s
 			}
 			if !s.element.StreamsWith(element) {
 				m.diags.Add(diag.Errorf(codeMixed, "tensor "+key, "is %s, and %s is %s; accepted: matrices that are "+
-					"quantised alike where one stage streams them, in all layers", element, s.key, s.element))
+					"quantised alike where one stage of a layer streams them", element, s.key, s.element))
 				return
 			}
 			s.zeros = s.zeros || element != nil && element.Zeros
-		}
-		if s := stages[reads]; s != nil && !slices.Contains(s.weights, w) {
-			s.weights = append(s.weights, w)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/ir"
 	"amkc/passes/checkpoint"
 )
 
@@ -59,7 +60,7 @@ func TestQuantisedInputs(t *testing.T) {
 
 // What does not fit between the tensors of a quantised model, its config and what one stage streams is refused.
 func TestQuantisedRefusals(t *testing.T) {
-	const q, down = "model.layers.1.self_attn.q_proj", "model.layers.1.mlp.down_proj"
+	const q = "model.layers.1.self_attn.q_proj"
 	zeros := func(dtype string, size int, shape ...int) stored {
 		for _, n := range shape {
 			size *= n
@@ -86,12 +87,11 @@ func TestQuantisedRefusals(t *testing.T) {
 			plain(tensors, "model.layers.0.self_attn.k_proj", 32, 128)
 		}, "tensor model.layers.0.self_attn.k_proj.weight: error: is not quantised, and " +
 			"model.layers.0.self_attn.q_proj.weight is I4 in groups of 32 with scales of BF16"},
-		"a layer of another kind": {"llama-ct-int4", func(tensors map[string]stored, _ *string) {
-			plain(tensors, down, 128, 96)
-		}, "tensor " + down + ".weight: error: is not quantised, and model.layers.0.mlp.down_proj.weight is I4"},
 		"scales of another type": {"llama-ct-int4", func(tensors map[string]stored, _ *string) {
-			group(tensors, down, 128, 3)
-		}, "is I4 in groups of 32 with scales of F16, and model.layers.0.mlp.down_proj.weight is I4"},
+			group(tensors, "model.layers.1.mlp.up_proj", 96, 4)
+		}, "tensor model.layers.1.mlp.up_proj.weight: error: is I4 in groups of 32 with scales of F16, and " +
+			"model.layers.1.mlp.gate_proj.weight is I4 in groups of 32 with scales of BF16; accepted: matrices that " +
+			"are quantised alike where one stage of a layer streams them"},
 		"no config": {"llama-ct-int4", func(_ map[string]stored, config *string) {
 			*config = strings.Replace(*config, "quantization_config", "sep_token_id", 1)
 		}, "the config does not say how"},
@@ -120,6 +120,27 @@ func TestQuantisedRefusals(t *testing.T) {
 	}
 }
 
+// Layers that are quantised in another way, or not at all, are of kinds of their own.
+func TestLayersOfSeveralStorages(t *testing.T) {
+	kinds := func(model string) (*ir.Graph, []string) {
+		s, err := importModel(t, quantisedModels+model)
+		require.NoError(t, err)
+		return s.Graph, storedKinds(s.Graph)
+	}
+	g, got := kinds("llama-ct-int4-layers")
+	require.Equal(t, []string{"[0 2] I4 I4", "[1] I4 plain", "[3] I4 I4"}, got)
+	require.Nil(t, g.Kinds[2].Nodes[1].Weights[0].Storage, "q_proj of layer 3")
+	_, got = kinds("llama-fp8-layers")
+	require.Equal(t, []string{"[0] plain plain", "[1] F8E4M3 F8E4M3"}, got)
+
+	tensors, config := tensorsOf(t, quantisedModels+"llama-ct-int4")
+	const down = "model.layers.1.mlp.down_proj"
+	tensors[down+".weight_scale"] = stored{"F16", []int{128, 3}, slices.Repeat([]byte{0, 0x3c}, 128*3)}
+	s, err := importModel(t, writeModel(t, config, tensors))
+	require.NoError(t, err)
+	require.Len(t, s.Graph.Kinds, 2, "scales of another type")
+}
+
 // Zero points may be there in one matrix of a stage and not in another.
 func TestZerosOfSome(t *testing.T) {
 	tensors, config := tensorsOf(t, quantisedModels+"llama-gptq-zeros")
@@ -134,6 +155,21 @@ func TestZerosOfSome(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, s.Matrices["model.layers.0.self_attn.q_proj.weight"].Zeros)
 	require.True(t, s.Matrices["model.layers.0.self_attn.k_proj.weight"].Zeros)
+	require.Len(t, s.Graph.Kinds, 1)
+}
+
+// Zero points in some layers alone make no further kind of layers.
+func TestZerosOfSomeLayers(t *testing.T) {
+	tensors, config := tensorsOf(t, quantisedModels+"llama-gptq-zeros")
+	config = strings.Replace(config, `"desc_act"`, `"dynamic": {"+:.*0.mlp.down_proj": {"sym": true}}, "desc_act"`, 1)
+	zeros := tensors["model.layers.0.mlp.down_proj.qzeros"].data
+	for i := range zeros {
+		zeros[i] = 0x77
+	}
+	s, err := importModel(t, writeModel(t, config, tensors))
+	require.NoError(t, err)
+	require.False(t, s.Matrices["model.layers.0.mlp.down_proj.weight"].Zeros)
+	require.Len(t, s.Graph.Kinds, 1)
 }
 
 // A family whose checkpoints have columns as rows is not read from tensors that have rows as rows.

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"amkc/ir"
@@ -10,7 +11,7 @@ import (
 // shareKinds merges the stages that are the same in every kind of iteration into one that runs in all of them. Kinds
 // with equally many stages are compared position by position, others from both ends. Stages that differ are grouped by
 // kind.
-func shareKinds(loop *ir.Loop) {
+func shareKinds(loop *ir.Loop, buffers buffers) {
 	kinds := slices.Compact(slices.Sorted(slices.Values(loop.Kinds)))
 	if len(kinds) == 0 {
 		return
@@ -28,12 +29,13 @@ func shareKinds(loop *ir.Loop) {
 		equal = equal && len(lists[k]) == len(lists[0])
 	}
 	shortest := len(slices.MinFunc(lists, func(a, b []*ir.Stage) int { return cmp.Compare(len(a), len(b)) }))
+	same := func(at func([]*ir.Stage) *ir.Stage) bool { return sameStages(lists, loop, buffers, at) }
 	head := 0
-	for head < shortest && sameStages(lists, func(l []*ir.Stage) *ir.Stage { return l[head] }) {
+	for head < shortest && same(func(l []*ir.Stage) *ir.Stage { return l[head] }) {
 		head++
 	}
 	tail := 0
-	for tail < shortest-head && sameStages(lists, func(l []*ir.Stage) *ir.Stage { return l[len(l)-1-tail] }) {
+	for tail < shortest-head && same(func(l []*ir.Stage) *ir.Stage { return l[len(l)-1-tail] }) {
 		tail++
 	}
 	var body []*ir.Stage
@@ -46,13 +48,13 @@ func shareKinds(loop *ir.Loop) {
 	}
 	for at := head; equal && at < shortest-tail; {
 		end := at
-		for end < shortest-tail && !sameStages(lists, func(l []*ir.Stage) *ir.Stage { return l[end] }) {
+		for end < shortest-tail && !same(func(l []*ir.Stage) *ir.Stage { return l[end] }) {
 			end++
 		}
 		for _, l := range lists {
 			body = append(body, l[at:end]...)
 		}
-		for at = end; at < shortest-tail && sameStages(lists, func(l []*ir.Stage) *ir.Stage { return l[at] }); at++ {
+		for at = end; at < shortest-tail && same(func(l []*ir.Stage) *ir.Stage { return l[at] }); at++ {
 			shared(lists[0][at])
 		}
 	}
@@ -67,11 +69,20 @@ func shareKinds(loop *ir.Loop) {
 	loop.Body = body
 }
 
-// sameStages reports whether stages of several kinds are the same but for the kind.
-func sameStages(lists [][]*ir.Stage, at func([]*ir.Stage) *ir.Stage) bool {
+// sameStages reports whether stages of several kinds are the same but for the kind: they print alike, and what they
+// read is stored alike.
+func sameStages(lists [][]*ir.Stage, loop *ir.Loop, buffers buffers, at func([]*ir.Stage) *ir.Stage) bool {
 	text := func(s ir.Stage) string {
+		stored, i := "", firstIndex(&s, loop)
+		for _, o := range s.Ops {
+			for _, in := range o.In {
+				if b := buffers.find(in.Buf, i); b != nil && b.Kind == ir.Weight {
+					stored += fmt.Sprintf("%s %s\n", b.DType, b.Layout)
+				}
+			}
+		}
 		s.Kind = 0
-		return ir.PrintStage(&s)
+		return ir.PrintStage(&s) + stored
 	}
 	first := text(*at(lists[0]))
 	return !slices.ContainsFunc(lists[1:], func(l []*ir.Stage) bool { return text(*at(l)) != first })

@@ -41,7 +41,8 @@ func runLower(s *State) error {
 			"positions; want at most as many", rows, s.Graph.Model.MaxSeq)
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Tokens, Config: config}
-	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), tokens: tokensOf(p.Pass)}
+	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), tokens: tokensOf(p.Pass),
+		matrices: matricesOf(s.Graph)}
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
 	l.buffer(logits, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Vocab)...).Role = ir.RoleLogits
 	l.buffer(next, ir.Output, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleNext
@@ -89,12 +90,13 @@ var (
 func invFreqOfKind(kind int) string { return fmt.Sprintf("%s.kind%d", invFreqKey, kind) }
 
 type lowerer struct {
-	g       *ir.Graph
-	m       *ir.Model
-	buffers buffers
-	tokens  tokens
-	tables  []string // the keys of the frequencies that have a buffer
-	differs error    // a buffer that two layers would have in two shapes
+	g        *ir.Graph
+	m        *ir.Model
+	buffers  buffers
+	tokens   tokens
+	matrices []map[string]*ir.GraphWeight // of linears, by kind of layers and what they are made of
+	tables   []string                     // the keys of the frequencies that have a buffer
+	differs  error                        // a buffer that two layers would have in two shapes
 
 	// Of the body in hand:
 	nodes  []ir.GraphNode

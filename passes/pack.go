@@ -28,9 +28,9 @@ type Weights struct {
 // them. The rotary frequencies are those of the graph.
 func NewWeights(c *checkpoint.Checkpoint, g *ir.Graph, matrices map[string]*quantised.Matrix) *Weights {
 	computed := map[string]numbers{invFreqKey: g.Rope.InvFreq}
-	for k, kind := range g.Kinds {
-		if kind.Rope != nil {
-			computed[invFreqOfKind(k)] = kind.Rope.InvFreq
+	for k := range g.Kinds {
+		if owner := g.RopeOwner(k); owner >= 0 {
+			computed[invFreqOfKind(owner)] = g.RopeOf(k).InvFreq
 		}
 	}
 	return &Weights{checkpoint: c, matrices: matrices, computed: computed}

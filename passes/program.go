@@ -120,10 +120,16 @@ func indices(s *ir.Stage, loop *ir.Loop) []int {
 	return out
 }
 
-// firstIndex is the value of {i} in the first iteration of a loop; one, whichever, outside of loops, where l is nil.
-func firstIndex(l *ir.Loop) int {
+// firstIndex is the value of {i} in the first iteration that a stage runs in; one, whichever, outside of loops, where l
+// is nil. Iterations of other kinds may have buffers of another format by the same names.
+func firstIndex(s *ir.Stage, l *ir.Loop) int {
 	if l == nil {
 		return 0
+	}
+	for k := range l.Count {
+		if l.Runs(s, k) {
+			return l.Index(k)
+		}
 	}
 	return l.First
 }
@@ -140,7 +146,7 @@ func prune(p *ir.Program) {
 		eachStage(v, func(s *ir.Stage, loop *ir.Loop) {
 			for _, op := range s.Ops {
 				for _, o := range slices.Concat(op.Out, op.In) {
-					b := buffers.find(o.Buf, firstIndex(loop))
+					b := buffers.find(o.Buf, firstIndex(s, loop))
 					if b == nil {
 						continue
 					}
@@ -149,7 +155,7 @@ func prune(p *ir.Program) {
 					}
 				}
 			}
-			if m, ok := counters.Find(s.Signal, firstIndex(loop)); ok {
+			if m, ok := counters.Find(s.Signal, firstIndex(s, loop)); ok {
 				declared := v.Counters[m.Declared].Name
 				if _, seen := first[declared]; !seen {
 					first[declared] = len(first)
@@ -163,7 +169,8 @@ func prune(p *ir.Program) {
 	}
 	p.Buffers = slices.DeleteFunc(p.Buffers, func(b ir.Buffer) bool { _, ok := used[b.Name]; return !ok })
 	slices.SortStableFunc(p.Buffers, func(a, b ir.Buffer) int {
-		return cmp.Or(cmp.Compare(kindOrder[a.Kind], kindOrder[b.Kind]), cmp.Compare(used[a.Name], used[b.Name]))
+		return cmp.Or(cmp.Compare(kindOrder[a.Kind], kindOrder[b.Kind]), cmp.Compare(used[a.Name], used[b.Name]),
+			cmp.Compare(a.First, b.First))
 	})
 }
 
@@ -220,7 +227,7 @@ func (b buffers) add(buf ir.Buffer) *ir.Buffer {
 func declareCounters(v *ir.Variant, buffers buffers) {
 	known := ir.CounterDirectory(v)
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-		i := firstIndex(loop)
+		i := firstIndex(st, loop)
 		if _, there := known.Find(st.Signal, i); there || st.Signal == "" {
 			return
 		}

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,7 +56,7 @@ type quantiser struct {
 	g       *ir.Graph
 	formats WeightFormats
 	used    []bool              // items that match a matrix
-	chosen  map[string]choiceOf // by role
+	chosen  map[string]choiceOf // by role, of the layer in hand
 	roles   []string            // of all matrices
 }
 
@@ -72,39 +73,53 @@ func (q *quantiser) fail(item, format string, args ...any) error {
 // run chooses for every matrix. The head comes before the embedding, whose format is that of the head where both are
 // one.
 func (q *quantiser) run() error {
-	if err := q.body(q.g.After, []int{0}, true); err != nil {
+	if err := q.body(q.g.After, 0, true); err != nil {
 		return err
 	}
-	for k := range q.g.Kinds {
-		if err := q.body(q.g.Kinds[k].Nodes, q.g.Of(k), false); err != nil {
+	for i := range q.g.After {
+		if n := &q.g.After[i]; n.Op == "linear" {
+			n.Weights[0].Storage = q.storage(n, q.chosen[n.Name])
+		}
+	}
+	layers := make([]map[string]choiceOf, len(q.g.Layers))
+	for layer, kind := range q.g.Layers {
+		if err := q.body(q.g.Kinds[kind].Nodes, layer, false); err != nil {
 			return err
 		}
+		layers[layer] = maps.Clone(q.chosen)
 	}
 	for i := range q.g.Before {
 		n := &q.g.Before[i]
 		switch {
 		case n.Op != "embed":
 		case q.g.Model.Tied:
-			q.set(n, q.chosen["lm_head"])
+			n.Weights[0].Storage = q.storage(n, q.chosen["lm_head"])
 		default:
-			if err := q.choose(n, []int{0}, true); err != nil {
+			if err := q.choose(n, 0, true); err != nil {
 				return err
 			}
-			q.set(n, q.chosen[n.Name])
+			n.Weights[0].Storage = q.storage(n, q.chosen[n.Name])
 		}
+	}
+	bad := storeLayers(q.g, func(layer int, n *ir.GraphNode) *ir.Storage {
+		return q.storage(n, layers[layer][n.Name])
+	})
+	if bad != nil {
+		return bad
 	}
 	return nil
 }
 
-// body chooses for the linears of layers of one kind. Those that read one vector are one matrix of the kernel.
-func (q *quantiser) body(nodes []ir.GraphNode, layers []int, outer bool) error {
+// body chooses for the linears of a layer, or of what stands in none. Those that read one vector are one matrix of the
+// kernel.
+func (q *quantiser) body(nodes []ir.GraphNode, layer int, outer bool) error {
 	stacks := map[string]string{} // by what it reads, the first role of a stack
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Op != "linear" {
 			continue
 		}
-		if err := q.choose(n, layers, outer); err != nil {
+		if err := q.choose(n, layer, outer); err != nil {
 			return err
 		}
 		first, stacked := stacks[n.Inputs[0]]
@@ -115,39 +130,33 @@ func (q *quantiser) body(nodes []ir.GraphNode, layers []int, outer bool) error {
 		a, b := q.chosen[first], q.chosen[n.Name]
 		if a.format.describe() != b.format.describe() {
 			return q.fail(b.format.text, "%s is %s, and %s %s; want one format for both, because the kernel "+
-				"multiplies them as one matrix", n.Name, b.format.describe(), first, a.format.describe())
+				"multiplies them as one matrix", b.key, b.format.describe(), a.key, a.format.describe())
 		}
-		q.set(n, b)
 	}
 	return nil
 }
 
-// choose finds the format of a node's matrix, which is one in all layers.
-func (q *quantiser) choose(n *ir.GraphNode, layers []int, outer bool) error {
+// choose finds the format of a node's matrix in a layer.
+func (q *quantiser) choose(n *ir.GraphNode, layer int, outer bool) error {
 	if !slices.Contains(q.roles, n.Name) {
 		q.roles = append(q.roles, n.Name)
 	}
-	for _, layer := range layers {
-		for _, t := range n.Weights[0].Tensors() {
-			key, err := ir.ResolveKey(t.Key, layer)
-			if err != nil {
-				return err
-			}
-			c := choiceOf{WeightFormat{Type: asStored}, key}
-			if n.Weights[0].Storage == nil {
-				c.format = q.formatOf(n.Name, key, outer)
-			} else if f := q.named(n.Name, key); f != nil {
-				return q.fail(f.text, "%s is quantised in the checkpoint; want items for matrices that are not", key)
-			}
-			have, again := q.chosen[n.Name]
-			if again && have.format.describe() != c.format.describe() {
-				return q.fail(c.format.text, "%s is %s, and %s %s; want one format for %s of all layers, which are "+
-					"one family of buffers", c.key, c.format.describe(), have.key, have.format.describe(), n.Name)
-			}
-			if !again {
-				q.chosen[n.Name] = c
-			}
+	for k, t := range n.Weights[0].Tensors() {
+		key, err := ir.ResolveKey(t.Key, layer)
+		if err != nil {
+			return err
 		}
+		c := choiceOf{WeightFormat{Type: asStored}, key}
+		if n.Weights[0].Storage == nil {
+			c.format = q.formatOf(n.Name, key, outer)
+		} else if f := q.named(n.Name, key); f != nil {
+			return q.fail(f.text, "%s is quantised in the checkpoint; want items for matrices that are not", key)
+		}
+		if have := q.chosen[n.Name]; k > 0 && have.format.describe() != c.format.describe() {
+			return q.fail(c.format.text, "%s is %s, and %s %s; want one format for the tensors of one matrix", c.key,
+				c.format.describe(), have.key, have.format.describe())
+		}
+		q.chosen[n.Name] = c
 	}
 	return nil
 }
@@ -181,11 +190,13 @@ func (q *quantiser) formatOf(role, key string, outer bool) WeightFormat {
 	return chosen
 }
 
-// set stores a choice in the graph.
-func (q *quantiser) set(n *ir.GraphNode, c choiceOf) {
-	if w := &n.Weights[0]; w.Storage == nil && w.Shape[1] >= format.QuadColumns {
-		w.Storage = c.format.storage(q.g.Model.Weights)
+// storage is how a node's matrix is stored that a format was chosen for: as it is where the checkpoint has quantised
+// it, and where it has fewer columns than a block.
+func (q *quantiser) storage(n *ir.GraphNode, c choiceOf) *ir.Storage {
+	if w := &n.Weights[0]; w.Storage != nil || w.Shape[1] < format.QuadColumns {
+		return w.Storage
 	}
+	return c.format.storage(q.g.Model.Weights)
 }
 
 // mostStreamed is the format that most bytes of the layers' matrices are in, or the first of those.

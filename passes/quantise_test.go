@@ -1,6 +1,9 @@
 package passes
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -125,7 +128,7 @@ func TestQuantise(t *testing.T) {
 
 func TestQuantiseRefusals(t *testing.T) {
 	var refusals []refusal
-	for _, spec := range []string{"int4,q_proj=int8", "int4,up_proj=int4:g32", "int4,*.layers.1.*.down_proj=int8",
+	for _, spec := range []string{"int4,q_proj=int8", "int4,up_proj=int4:g32", "int4,layers.1.*.up_proj=int8",
 		"int4,embeddings=int8", "int8,lm_head=fp16"} {
 		refusals = append(refusals, refusal{spec, spec})
 	}
@@ -133,6 +136,94 @@ func TestQuantiseRefusals(t *testing.T) {
 		_, err := quantiseModel(t, quantisedConfig+"}", spec.(string))
 		return err
 	})
+}
+
+// storedKinds lists the layers of each kind, with how their down_proj and o_proj are stored.
+func storedKinds(g *ir.Graph) []string {
+	var out []string
+	for k := range g.Kinds {
+		text := fmt.Sprint(g.Of(k))
+		for _, n := range g.Kinds[k].Nodes {
+			if w := n.Weights; n.Name == "down_proj" || n.Name == "gate_proj" {
+				text += " plain"
+				if w[0].Storage != nil {
+					text = strings.TrimSuffix(text, "plain") + w[0].Storage.DType.String()
+				}
+			}
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// Layers whose matrices are stored differently are of several kinds, as many as there are sets of formats.
+func TestKindsByStorage(t *testing.T) {
+	config := strings.Replace(quantisedConfig, `"num_hidden_layers": 3`, `"num_hidden_layers": 12`, 1) + "}"
+	for spec, want := range map[string][]string{
+		"int4":                   {"[0 1 2 3 4 5 6 7 8 9 10 11] I4 I4"},
+		"int4,layers.*.*=int4":   {"[0 1 2 3 4 5 6 7 8 9 10 11] I4 I4"},
+		"int4,layers.0.*=none":   {"[0] plain plain", "[1 2 3 4 5 6 7 8 9 10 11] I4 I4"},
+		"int4,*.layers.1.*=int8": {"[0 2 3 4 5 6 7 8 9 10 11] I4 I4", "[1] I8 I8"}, // 1, and not 10 or 11
+		"int8,layers.?.mlp.down_proj=int4,layers.1?.mlp.*=none": {"[0 1 2 3 4 5 6 7 8 9] I8 I4",
+			"[10 11] plain plain"},
+		"int4,layers.[02468].*=int8": {"[0 2 4 6 8] I8 I8", "[1 3 5 7 9 10 11] I4 I4"},
+		"layers.0.*.o_proj=int8":     {"[0 1 2 3 4 5 6 7 8 9 10 11] plain plain"}, // too narrow to be quantised
+	} {
+		g, err := quantiseModel(t, config, spec)
+		require.NoError(t, err, spec)
+		require.Equal(t, want, storedKinds(g), spec)
+	}
+}
+
+// There is a bound to how many kinds there may be.
+func TestTooManyKinds(t *testing.T) {
+	config := strings.Replace(quantisedConfig, `"num_hidden_layers": 3`, `"num_hidden_layers": 40`, 1) + "}"
+	types := []string{"int8", "int4", "fp8", "none", "int8:g64"}
+	spec := func(kinds int) string {
+		items := []string{"int8:g32"}
+		for layer := range kinds - 1 {
+			items = append(items, fmt.Sprintf("layers.%d.mlp.*_proj=%s", layer, types[layer/5]),
+				fmt.Sprintf("layers.%d.mlp.down_proj=%s", layer, types[layer%5]))
+		}
+		return strings.Join(items, ",")
+	}
+	g, err := quantiseModel(t, config, spec(mostKinds))
+	require.NoError(t, err)
+	require.Len(t, g.Kinds, mostKinds)
+	_, err = quantiseModel(t, config, spec(mostKinds+1))
+	require.ErrorContains(t, err, "layers: error: are of more than 16 kinds, by what they compute and how their "+
+		"matrices are stored: layer 16 is of another one than all before it; want at most 16")
+}
+
+// Kinds that a checkpoint has for its storage alone become one again where --weights evens that out, and layers of
+// kinds that compute different things do not.
+func TestKindsAreMerged(t *testing.T) {
+	g, err := quantiseModel(t, quantisedConfig+"}", "layers.0.*=int8")
+	require.NoError(t, err)
+	require.Len(t, g.Kinds, 2)
+	stored := &ir.Storage{DType: ir.I8, Scales: ir.Scales{Group: 128, DType: ir.BF16}}
+	require.Nil(t, storeLayers(g, func(int, *ir.GraphNode) *ir.Storage { return stored }))
+	require.Len(t, g.Kinds, 1)
+	require.Equal(t, []int{0, 0, 0}, g.Layers)
+
+	const windows = "../testdata/models/zoo/gemma3-tied"
+	s := &State{Source: Source{Name: "m", Config: openConfig(t, readText(t, windows+"/config.json"))}}
+	require.NoError(t, Import.Run(s))
+	kinds, layers := len(s.Graph.Kinds), s.Graph.Layers
+	require.Equal(t, 2, kinds)
+	require.Nil(t, storeLayers(s.Graph, func(layer int, _ *ir.GraphNode) *ir.Storage {
+		return []*ir.Storage{stored, nil}[min(layer, 1)]
+	}))
+	require.Len(t, s.Graph.Kinds, 3, "%v", layers)
+	first := s.Graph.Layers[1] // which was of the kind of layer 0
+	require.Equal(t, s.Graph.RopeOf(s.Graph.Layers[0]), s.Graph.RopeOf(first))
+	require.Equal(t, s.Graph.RopeOwner(s.Graph.Layers[0]), s.Graph.RopeOwner(first), "one table of angles for both")
+}
+
+func readText(t testing.TB, path string) string {
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
 }
 
 // What the checkpoint has quantised stays: a default is for the rest.

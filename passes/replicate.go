@@ -97,7 +97,7 @@ func replicationOf(p *ir.Program, v *ir.Variant) *replication {
 			return
 		}
 		op, norm := lastOp(s), r.normBefore(s, loop)
-		kept := r.buffers.find(op.Out[0].Buf, firstIndex(loop))
+		kept := r.buffers.find(op.Out[0].Buf, firstIndex(s, loop))
 		if ok = ok && len(s.Ops) == 1 && len(op.Out) == 2 && (op.Code == ir.EMBED || norm != nil) &&
 			(r.residual == nil || r.residual == kept); !ok {
 			return
@@ -106,7 +106,7 @@ func replicationOf(p *ir.Program, v *ir.Variant) *replication {
 		if norm != nil {
 			r.norms[s] = norm
 		}
-		sum := r.buffers.find(op.Out[1].Buf, firstIndex(loop))
+		sum := r.buffers.find(op.Out[1].Buf, firstIndex(s, loop))
 		r.sums[sum.Name], r.dtype = true, sum.DType
 		for _, i := range indices(s, loop) {
 			if name, err := ir.Resolve(s.Signal, i); err == nil {
@@ -186,7 +186,7 @@ func (r *replication) own(sm, whole ir.Range) []ir.Operand {
 func (r *replication) readOwn(s *ir.Stage, loop *ir.Loop) {
 	for k := range s.Ops {
 		for i, o := range s.Ops[k].In {
-			if b := r.buffers.find(o.Buf, firstIndex(loop)); b != nil && r.sums[b.Name] {
+			if b := r.buffers.find(o.Buf, firstIndex(s, loop)); b != nil && r.sums[b.Name] {
 				s.Ops[k].In[i] = view(r.rounded, append([]ir.Range{ir.Index(onSM)}, o.Dims...)...)
 			}
 		}

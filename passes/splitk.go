@@ -75,7 +75,7 @@ func runSplitK(s *State) error {
 // branchOf returns the vector that a stage hands over which is a product and no more, as its buffer is declared.
 func branchOf(p *ir.Program, st *ir.Stage, loop *ir.Loop) *ir.Buffer {
 	if op := &st.Ops[0]; loop != nil && len(st.Ops) == 1 && op.Code == tokensOf(p.Pass).product() {
-		return newBuffers(p).find(op.Out[0].Buf, firstIndex(loop))
+		return newBuffers(p).find(op.Out[0].Buf, firstIndex(st, loop))
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func branchesAdded(p *ir.Program, v *ir.Variant, adds func(st *ir.Stage) bool) m
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		for k := range st.Ops {
 			for _, o := range st.Ops[k].In {
-				if b := buffers.find(o.Buf, firstIndex(loop)); b != nil && b.Layout.Words() {
+				if b := buffers.find(o.Buf, firstIndex(st, loop)); b != nil && b.Layout.Words() {
 					readers[b.Name]++
 					added[b.Name] = adds(st) && k == 0
 				}
@@ -124,7 +124,7 @@ func addsOnEverySM(st *ir.Stage) bool {
 // (docs/performance.md has both). Parts are whole quads of columns, divide the SMs, and have no more values in all than
 // the kernel adds up.
 func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
-	matrix := newBuffers(p).find(st.Ops[0].In[1].Buf, firstIndex(loop))
+	matrix := newBuffers(p).find(st.Ops[0].In[1].Buf, firstIndex(st, loop))
 	f := matrix.Format()
 	if f == nil {
 		return 1
@@ -177,7 +177,7 @@ func addParts(p *ir.Program, st *ir.Stage, loop *ir.Loop, parts map[string]int) 
 	if len(first.In) == 0 {
 		return
 	}
-	b := newBuffers(p).find(first.In[0].Buf, firstIndex(loop))
+	b := newBuffers(p).find(first.In[0].Buf, firstIndex(st, loop))
 	if b == nil || parts[b.Name] < 2 {
 		return
 	}

@@ -41,7 +41,7 @@ func keepersOf(b buffers) keepers {
 		eachStage(&b.p.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
 			for _, op := range st.Ops {
 				for _, o := range op.In {
-					if buf := b.find(o.Buf, firstIndex(loop)); buf != nil && buf.Kind == ir.Activation &&
+					if buf := b.find(o.Buf, firstIndex(st, loop)); buf != nil && buf.Kind == ir.Activation &&
 						names(op.Out, o.Buf) {
 						k.inPlace[buf.Name] = true
 					}
@@ -56,7 +56,7 @@ func keepersOf(b buffers) keepers {
 func (k keepers) keeps(st *ir.Stage, loop *ir.Loop) bool {
 	return slices.ContainsFunc(st.Ops, func(op ir.Op) bool {
 		return slices.ContainsFunc(op.Out, func(o ir.Operand) bool {
-			buf := k.buffers.find(o.Buf, firstIndex(loop))
+			buf := k.buffers.find(o.Buf, firstIndex(st, loop))
 			return buf != nil && k.inPlace[buf.Name]
 		})
 	})

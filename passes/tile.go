@@ -119,7 +119,7 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 		var own []*ir.Stage
 		for _, st := range stages {
 			if split != nil && attention(st) != nil {
-				own = append(own, split.stages(st, firstIndex(loop))...)
+				own = append(own, split.stages(st, firstIndex(st, loop))...)
 				continue
 			}
 			own = append(own, cloneStage(st))
@@ -132,7 +132,7 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 	}
 	for _, n := range v.Body {
 		if loop, ok := n.(*ir.Loop); ok {
-			shareKinds(loop)
+			shareKinds(loop, newBuffers(p))
 		}
 	}
 	return v, nil

@@ -144,12 +144,18 @@ func (f *WeightFormat) storage(weights ir.DType) *ir.Storage {
 	return &ir.Storage{DType: of.dtype, Scales: scales}
 }
 
-// matches reports whether an item is of a matrix, by its role or by the key of its tensor.
+// matches reports whether an item is of a matrix, by its role or by the key of its tensor: the whole of it, or from one
+// of its parts on.
 func (f *WeightFormat) matches(role, key string) bool {
-	for _, name := range []string{role, key, strings.TrimSuffix(key, ".weight")} {
-		if is, err := path.Match(f.Name, name); err == nil && is {
+	is := func(name string) bool {
+		matched, err := path.Match(f.Name, name)
+		return err == nil && matched
+	}
+	for behind, more := key, true; more; _, behind, more = strings.Cut(behind, ".") {
+		if module, isWeight := strings.CutSuffix(behind, ".weight"); is(behind) && behind != "weight" ||
+			isWeight && is(module) {
 			return true
 		}
 	}
-	return f.Name == ""
+	return f.Name == "" || is(role)
 }

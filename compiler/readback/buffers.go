@@ -23,7 +23,11 @@ func (b *builder) buffers() {
 	for _, c := range b.config.order {
 		if w, known := b.weight(c.name); known {
 			b.config.taken[c.name] = true
-			b.p.Buffers = append(b.p.Buffers, b.stored(w))
+			if c.array {
+				b.p.Buffers = append(b.p.Buffers, b.runs(w)...)
+				continue
+			}
+			b.p.Buffers = append(b.p.Buffers, b.stored(w, 0))
 		}
 	}
 	cache := ir.KVRows16
@@ -60,8 +64,14 @@ func ofLayer(family ir.Buffer, layer int) ir.Buffer {
 	return family
 }
 
-// weight is the buffer whose offset a constant of model_config.h is.
+// weight is the buffer whose offset a constant of model_config.h is, or of whose families it lists the offsets layer by
+// layer.
 func (b *builder) weight(constant string) (ir.Buffer, bool) {
+	if c := b.config.byName[constant]; c != nil && c.array {
+		base, listed := strings.CutSuffix(constant, "At")
+		w, known := b.weightOf(base)
+		return w, listed && known && !b.unrolled && len(w.Shape) == 2 && w.Count > 0 && w.Count == len(c.value.list)
+	}
 	if !b.unrolled {
 		return b.weightOf(constant)
 	}
@@ -74,12 +84,33 @@ func (b *builder) weight(constant string) (ir.Buffer, bool) {
 	return ofLayer(w, layer), known && w.Count > 0 && layer < b.facts.layers
 }
 
-// stored is the buffer of a weight, as the stages that read it say it is stored.
-func (b *builder) stored(w ir.Buffer) ir.Buffer {
-	if s, quantised := b.storage[w.Name]; quantised {
+// stored is the buffer of a weight, as the stages of a kind of layers that read it say it is stored; 0 is of all.
+func (b *builder) stored(w ir.Buffer, kind int) ir.Buffer {
+	s, own := b.storage[matrixOf{w.Name, kind}]
+	if !own {
+		s = b.storage[matrixOf{w.Name, 0}]
+	}
+	if s.Quantised() {
 		w.DType, w.Layout = s.DType, s.Layout()
 	}
 	return w
+}
+
+// runs are the families of a weight with a place for each layer: one for each run of layers whose stages read it as
+// stored in one format.
+func (b *builder) runs(w ir.Buffer) []ir.Buffer {
+	var out []ir.Buffer
+	layers := ir.Loop{Count: w.Count, Kinds: b.kinds}
+	for layer := range w.Count {
+		in := b.stored(w, layers.Kind(layer))
+		if last := len(out) - 1; last >= 0 && out[last].Format() == in.Format() {
+			out[last].Count++
+			continue
+		}
+		in.First, in.Count = layer, 1
+		out = append(out, in)
+	}
+	return out
 }
 
 func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
@@ -147,25 +178,50 @@ func (b *builder) checkWeights() {
 	size := func(name string) int { return r.take(s, name, "size_t", integer).n }
 	const why = "as the tensors lie in weights.safetensors"
 	places, total := ir.WeightArena(b.p)
-	firsts, stride := map[int]int{}, 0
+	offsets, stride, strides := map[string]int{}, 0, false
 	for _, pl := range places {
-		if pl.Index == 0 {
-			firsts[pl.Buffer] = pl.Offset
-		} else if pl.Index == 1 && stride == 0 {
-			stride = pl.Offset - firsts[pl.Buffer]
-		}
+		offsets[pl.Name] = pl.Offset
 	}
-	buffer := 0
 	for _, c := range s.order {
-		if _, known := b.weight(c.name); known {
-			r.same(s, c.name, size(c.name), firsts[buffer], why)
-			buffer++
+		w, known := b.weight(c.name)
+		if !known {
+			continue
 		}
+		if c.array {
+			b.checkOffsets(c, w, offsets)
+			continue
+		}
+		at := func(member int) int {
+			name, _ := ir.Resolve(w.Name, member) // which this package gives
+			return offsets[name]
+		}
+		r.same(s, c.name, size(c.name), at(0), why)
+		if w.Count > 1 {
+			stride = at(1) - at(0)
+		}
+		strides = strides || w.Count > 0
 	}
-	if !b.unrolled {
+	if strides {
 		r.same(s, "kLayerBytes", size("kLayerBytes"), stride, why)
 	}
 	r.same(s, "kWeightBytes", size("kWeightBytes"), total, why)
 	_, cache := ir.CacheArena(b.p)
 	r.same(s, "kCacheBytes", size("kCacheBytes"), cache, "as large as its blocks")
+}
+
+// checkOffsets holds a list of offsets to where the members of families lie. A list is for those of several formats.
+func (b *builder) checkOffsets(c *constant, w ir.Buffer, offsets map[string]int) {
+	r := &b.config
+	if c.typ != "size_t" || len(b.runs(w)) < 2 {
+		r.fail(c.at, "%s is a list of %s; want one of size_t, and one offset where the layers have %s in one format",
+			c.name, c.typ, w.Name)
+		return
+	}
+	for layer, v := range c.value.list {
+		name, _ := ir.Resolve(w.Name, layer)
+		if want := offsets[name]; v.kind != integer || v.n != want {
+			r.fail(v.at, "%s is not where layer %d has it; want %d, as the tensors lie in weights.safetensors", c.name,
+				layer, want)
+		}
+	}
 }

@@ -205,6 +205,9 @@ func (d *descriptor) barrierCalls() []kernelCall {
 // addressOf is the address of a weight, or of its member for the layer of a stage.
 func (b *builder) addressOf(d *descriptor, weight string) place {
 	weight = b.outside(d, weight)
+	if c := b.config.byName[b.constants[weight]]; c != nil && c.array {
+		return place{base: "weights", name: c.name, index: "layer"} // matrices alone, which the producer streams
+	}
 	if ir.IsFamily(weight) {
 		return place{base: "base", name: b.constants[weight]}
 	}

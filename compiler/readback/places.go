@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// A place is an argument of a call: an address (base + name), a page (name, of a member), a list of them in braces,
-// a variable, or a number.
+// A place is an argument of a call: an address (base + name, or base + name[index]), a page (name, of a
+// member), a list of them in braces, a variable, or a number.
 type place struct {
 	at     pos
 	base   string // weights, or base, which are the weights of a layer; "" for what is no address
 	name   string // "" for a number
+	index  string // the variable that an entry of a list of addresses is taken by
 	number int
 	member *member
 	inside []place // the braces of a type
@@ -52,6 +53,11 @@ func (w *walk) place(braces bool) place {
 		w.want("+")
 		p.base, p.name = p.name, w.word("a constant of model_config.h").text
 		w.bases[1] = w.bases[1] || p.base == "base"
+		if w.peek().text == "[" {
+			w.want("[")
+			p.index = w.word("the variable of the layers").text
+			w.want("]")
+		}
 	case next == "[":
 		w.want("[")
 		p.member = w.member()
@@ -87,6 +93,8 @@ func (p *place) is(text string) bool { return p.spell() == text }
 // spell is the place as it is written.
 func (p *place) spell() string {
 	switch {
+	case p.index != "":
+		return p.base + " + " + p.name + "[" + p.index + "]"
 	case p.base != "":
 		return p.base + " + " + p.name
 	case p.name == "":

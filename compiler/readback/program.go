@@ -101,8 +101,8 @@ type builder struct {
 	unrolled bool // the layers are in no loop, and what is theirs is in no family
 	splits   int  // of a kv head in the variants that split the context; 0 without one
 
-	storage   map[string]ir.Storage // of quantised matrices, by name
-	constants map[string]string     // of model_config.h, by the weights that they are of
+	storage   map[matrixOf]ir.Storage
+	constants map[string]string // of model_config.h, by the weights that they are of
 
 	kinds    []int // of the layers, a list that repeats; none: they are of one
 	stages   []*descriptor

@@ -17,7 +17,7 @@ func (d *descriptor) tiles() (rows, columns ir.Range) {
 func (b *builder) checkSplit(d *descriptor) {
 	for _, c := range b.config.order {
 		w, known := b.weight(c.name)
-		w = b.stored(w)
+		w = b.stored(w, d.kind)
 		if known && w.Name == d.matrix && (d.splitK*w.Shape[0] != d.rows || d.splitK*d.columns != w.Shape[1] ||
 			w.Shape[0]%8 != 0 || d.columns%w.Format().Geometry().Columns != 0) {
 			b.schedule.fail(d.at, "struct %s has %d rows and %d columns in %d parts; want all of the %d by %d of %s, "+

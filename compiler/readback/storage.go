@@ -34,10 +34,22 @@ func (b *builder) readStorage(d *descriptor) {
 	}
 }
 
-// storages notes how each matrix is stored. All stages that read one take it for the same.
+// A matrixOf is the matrix that stages of a kind of layers read, or those of all layers.
+type matrixOf struct {
+	name string
+	kind int
+}
+
+// storages notes how each matrix is stored. All stages that read one take it for the same; stages of several kinds of
+// layers may not where the layers have a list of offsets.
 func (b *builder) storages() {
-	b.storage = map[string]ir.Storage{}
-	seen := map[string]bool{}
+	b.storage = map[matrixOf]ir.Storage{}
+	listed, first := map[string]bool{}, map[string]*descriptor{}
+	for _, c := range b.config.order {
+		if w, known := b.weight(c.name); known && c.array {
+			listed[w.Name] = true
+		}
+	}
 	for _, d := range b.stages {
 		matrix := d.matrix
 		if d.body == embedBody || d.body == embedReplicatedBody {
@@ -47,12 +59,18 @@ func (b *builder) storages() {
 			continue
 		}
 		matrix = b.outside(d, matrix)
-		if seen[matrix] && b.storage[matrix] != d.storage {
+		of := matrixOf{matrix, 0}
+		if listed[matrix] {
+			of.kind = d.kind
+		}
+		before, seen := b.storage[of]
+		if seen && before != d.storage || listed[matrix] && first[matrix] != nil &&
+			(d.kind == 0) != (first[matrix].kind == 0) {
 			b.schedule.fail(d.at, "struct %s takes %s for another format than the stages before; want the same",
 				d.scope.name, matrix)
 		}
-		if seen[matrix] = true; d.storage.Quantised() {
-			b.storage[matrix] = d.storage
+		if b.storage[of] = d.storage; first[matrix] == nil {
+			first[matrix] = d
 		}
 	}
 }

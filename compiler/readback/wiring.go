@@ -108,7 +108,8 @@ const bestVectors = "best"
 
 // weightAt is the weight at an address.
 func (b *builder) weightAt(w *walk, p *place) string {
-	if buf, known := b.weight(p.name); known && p.base != "" {
+	c := b.config.byName[p.name]
+	if buf, known := b.weight(p.name); known && p.base != "" && (p.index != "") == (c != nil && c.array) {
 		return buf.Name
 	}
 	b.failCall(w.spell(p.at), "%s is the address of no weight; want base or weights and a constant of model_config.h",

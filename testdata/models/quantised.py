@@ -264,6 +264,14 @@ MODELS = {  # the format, the config, and which linears are not quantised: as th
     "llama-fp8-blocks": (FP8([128, 128]), "LlamaConfig",
                          {**TINY, "num_hidden_layers": 1, "num_key_value_heads": 4, "intermediate_size": 256},
                          ["lm_head"], r"lm_head"),
+    # Single layers have matrices that are not quantised.
+    "llama-ct-int4-layers": (CompressedTensors("pack-quantized", BF16, **INT4, strategy="group", group_size=32),
+                             "LlamaConfig", {**TINY, "num_hidden_layers": 4},
+                             ["lm_head", "model.layers.1.mlp.down_proj", r"re:.*layers\.3\.self_attn\..*"],
+                             r"lm_head|model\.layers\.1\.mlp\.down_proj|model\.layers\.3\.self_attn\..*"),
+    "llama-fp8-layers": (FP8([128, 128]), "LlamaConfig",
+                         {**TINY, "num_key_value_heads": 4, "intermediate_size": 256},
+                         ["lm_head", "model.layers.0"], r"lm_head|model\.layers\.0\..*"),
 }
 POSITIONS = 32
 
