@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
+	"amkc/ir"
 )
 
 // onCPU edits the headers of a build so that block.h can run them.
 func onCPU(t *testing.T, dir string) {
 	t.Helper()
-	for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, header), nil, 0o600))
-	}
 	headers, err := filepath.Glob(filepath.Join(dir, "amk", "*.cuh"))
 	require.NoError(t, err)
 	for _, header := range headers {
@@ -82,12 +82,12 @@ func TestAttentionOfTheKernel(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+shape+`,
 			"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64,
 			"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`), 0o600))
-		config := filepath.Join(model, "split.json")
-		require.NoError(t, os.WriteFile(config, []byte(`{"tiling": {"attention": {"split_from": 64, "max_splits": 3},
-			"ring": {"chunk_bytes": 8448}}}`), 0o600))
+		text := `{"tiling": {"attention": {"split_from": 64, "max_splits": 3}, "ring": {"chunk_bytes": 8448}}}`
 		if name == "wide" || name == "group" {
-			require.NoError(t, os.WriteFile(config, []byte(`{"tiling": {"attention": {"split_from": 64}}}`), 0o600))
+			text = `{"tiling": {"attention": {"split_from": 64}}}`
 		}
+		config, diags := ir.ParseConfig([]byte(text), "config")
+		require.Empty(t, diags)
 		for _, c := range []struct{ dtype, cache, cores string }{
 			{"bf16", "", "1"}, {"bf16", "int8", "1"}, {"bf16", "int8", "0"},
 			{"fp16", "int8", "1"}, {"fp16", "int8", "0"}, {"fp32", "", "0"}, {"fp32", "int8", "0"},
@@ -100,14 +100,7 @@ func TestAttentionOfTheKernel(t *testing.T) {
 				continue
 			}
 			t.Run(name+" "+c.dtype+" "+c.cache+" "+c.cores, func(t *testing.T) {
-				dir := filepath.Join(t.TempDir(), "build")
-				args := []string{model, "-o", dir, "--no-build", "--dtype", c.dtype, "--target", "h200",
-					"--random-weights", "1", "--config", config}
-				if c.cache != "" {
-					args = append(args, "--cache", c.cache)
-				}
-				code, _, stderr := amkc(args...)
-				require.Equal(t, 0, code, stderr)
+				dir := emittedAs(t, c.dtype, c.cache, builder.Options{Model: model, RandomSeed: new(uint64), Config: config})
 				schedule, err := os.ReadFile(filepath.Join(dir, "schedule.h"))
 				require.NoError(t, err)
 				var stages []string

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
 )
 
 // assembly is inline assembly of the device runtime, which the CPU does not have.
@@ -36,10 +38,7 @@ func TestHeadsOfTheKernel(t *testing.T) {
 		{wide, "bf16", []string{"0", "1"}},
 		{wide, "fp32", []string{"0"}},
 	} {
-		dir := filepath.Join(t.TempDir(), "build")
-		code, _, stderr := amkc(c.model, "-o", dir, "--no-build", "--dtype", c.dtype, "--target", "h200",
-			"--random-weights", "1")
-		require.Equal(t, 0, code, stderr)
+		dir := emittedAs(t, c.dtype, "", builder.Options{Model: c.model, RandomSeed: new(uint64)})
 		onCPU(t, dir)
 		for _, cores := range c.tensorCores {
 			program := filepath.Join(dir, "heads"+cores)

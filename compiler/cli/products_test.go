@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
 )
 
 // What the kernel makes of quantised matrices, compiled for the CPU, is the product with the elements that the plain
@@ -24,10 +26,7 @@ func TestProductsOfTheKernel(t *testing.T) {
 		{"fp16", []string{"-DAMK_TENSOR_CORES=1", "-DAMK_FP8_CONVERT=0"}},
 		{"fp32", []string{"-DAMK_TENSOR_CORES=0"}},
 	} {
-		dir := filepath.Join(t.TempDir(), "build")
-		code, _, stderr := amkc(models+"quantised/models/llama-fp8-blocks", "-o", dir, "--no-build", "--dtype", c.dtype,
-			"--target", "h200")
-		require.Equal(t, 0, code, stderr)
+		dir := emittedAs(t, c.dtype, "", builder.Options{Model: models + "quantised/models/llama-fp8-blocks"})
 		onCPU(t, dir)
 		program := filepath.Join(dir, "products")
 		args := append(c.defines, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir, "-o", program,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <math.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,16 +27,23 @@ struct Index {
 };
 static Index threadIdx, blockIdx;
 static ucontext_t contexts[kThreadsOfBlock], done;
-static bool ended[kThreadsOfBlock];
+static jmp_buf threads[kThreadsOfBlock];
+static bool began[kThreadsOfBlock], ended[kThreadsOfBlock];
 
+// A context is for a thread's beginning alone: swapping one asks the system for the signal mask, and threads take turns
+// often.
 static void next_thread() {
   const unsigned from = threadIdx.x;
   unsigned to = from;
   do to = (to + 1) % kThreadsOfBlock;
   while (to != from && ended[to]);
   if (to == from) return;
-  threadIdx.x = to;
-  swapcontext(&contexts[from], &contexts[to]);
+  if (_setjmp(threads[from]) == 0) {
+    threadIdx.x = to;
+    if (began[to]) _longjmp(threads[to], 1);
+    began[to] = true;
+    setcontext(&contexts[to]);
+  }
   threadIdx.x = from;
 }
 struct Gate {
@@ -208,16 +216,17 @@ void end_of_block() {
 void run_block(void (*block)()) {
   static char stacks[kThreadsOfBlock][1 << 17];
   for (unsigned thread = 0; thread < kThreadsOfBlock; ++thread) {
+    began[thread] = thread == 0;
     ended[thread] = false;
     getcontext(&contexts[thread]);
     contexts[thread].uc_stack.ss_sp = stacks[thread];
     contexts[thread].uc_stack.ss_size = sizeof stacks[thread];
     makecontext(&contexts[thread], block, 0);
   }
-  volatile bool began = false;
+  volatile bool running = false;
   getcontext(&done);
-  if (!began) {
-    began = true;
+  if (!running) {
+    running = true;
     threadIdx.x = 0;
     setcontext(&contexts[0]);
   }

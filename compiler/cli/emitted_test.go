@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	builder "amkc/compiler"
+	"amkc/ir"
+	"amkc/runtime"
+)
+
+// emitted writes the CUDA sources of a build for an H200 and its weights, which is all that is compiled for the CPU, and
+// returns the directory. A build in full has the launcher too, most of whose bytes are modules of others.
+func emitted(t *testing.T, o builder.Options) (dir string) {
+	t.Helper()
+	o.Target = ir.FindTarget("h200")
+	l, err := builder.RunPasses(o)
+	require.NoError(t, err)
+	defer l.Close()
+	files, err := codegen.CUDA(l.Program)
+	require.NoError(t, err)
+	files["reference.cu"], err = codegen.Reference(l.Program, l.Graph)
+	require.NoError(t, err)
+	maps.Copy(files, runtime.DeviceSources())
+	for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} { // the test's own sources have what is used of them
+		files[header] = nil
+	}
+	dir = t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "amk"), 0o700))
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), text, 0o600))
+	}
+	_, _, err = builder.Pack(t.Context(), l, filepath.Join(dir, "weights.safetensors"), nil)
+	require.NoError(t, err)
+	return dir
+}
+
+// emittedAs is emitted with what --dtype and --cache would say.
+func emittedAs(t *testing.T, dtype, cache string, o builder.Options) (dir string) {
+	t.Helper()
+	kind := dtypes[dtype]
+	o.DType = &kind
+	if cache == "int8" {
+		kind := ir.I8
+		o.Cache = &kind
+	}
+	return emitted(t, o)
+}
