@@ -3,6 +3,7 @@ package compiler
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -81,6 +82,7 @@ func (l *Scheduled) Calibrate(ctx context.Context, report progress.Func) error {
 	if err := c.fits(); err != nil {
 		return err
 	}
+	c.allocate()
 	if err := c.run(ctx, windows, report); err != nil {
 		return err
 	}
@@ -112,15 +114,18 @@ func (l *Scheduled) calibratable() (map[string]bool, error) {
 type calibrator struct {
 	l       *Scheduled
 	rows    int
+	keys    []string // of each sum, that of the first matrix
+	columns []int    // of each sum
+	number  []int    // of the sum for a matrix, by its number among the buffers; -1: none
+
 	byKey   map[string]*calibration.Gram
 	sums    []*calibration.Gram
 	vectors [][]float32 // of each sum, for the tokens of a pass
-	number  []int       // of the sum for a matrix, by its number among the buffers; -1: none
 }
 
-// newCalibrator prepares sums for the matrices of the keys.
+// newCalibrator finds what sums there are to be for the matrices of the keys, and takes no memory for them.
 func newCalibrator(l *Scheduled, wanted map[string]bool) (*calibrator, error) {
-	c := &calibrator{l: l, rows: l.Program.Pass.NumRows(), byKey: map[string]*calibration.Gram{}}
+	c := &calibrator{l: l, rows: l.Program.Pass.NumRows()}
 	for _, m := range ir.BufferDirectory(l.Program).Members() {
 		b := &l.Program.Buffers[m.Declared]
 		c.number = append(c.number, -1)
@@ -134,12 +139,20 @@ func newCalibrator(l *Scheduled, wanted map[string]bool) (*calibrator, error) {
 		if !wanted[key] {
 			continue
 		}
-		c.number[len(c.number)-1] = len(c.sums)
+		c.number[len(c.number)-1] = len(c.keys)
 		_, cols := b.Matrix()
-		g := calibration.NewGram(cols)
-		c.byKey[key], c.sums, c.vectors = g, append(c.sums, g), append(c.vectors, make([]float32, c.rows*cols))
+		c.keys, c.columns = append(c.keys, key), append(c.columns, cols)
 	}
 	return c, nil
+}
+
+// allocate takes the memory for the sums.
+func (c *calibrator) allocate() {
+	c.byKey = map[string]*calibration.Gram{}
+	for k, cols := range c.columns {
+		g := calibration.NewGram(cols)
+		c.byKey[c.keys[k]], c.sums, c.vectors = g, append(c.sums, g), append(c.vectors, make([]float32, c.rows*cols))
+	}
 }
 
 // see keeps what a matrix is multiplied with, or the columns of it that a task takes.
@@ -189,29 +202,39 @@ func (c *calibrator) run(ctx context.Context, texts [][]int, report progress.Fun
 	return nil
 }
 
-// fits compares what calibrating takes with the memory that is left.
+// fits compares what calibrating takes with the memory that is left: while the model is run, and when its weights are
+// gone and the matrices of one sum are rounded.
 func (c *calibrator) fits() error {
 	left, known := availableMemory()
 	if !known {
 		return nil
 	}
-	var weights, sums, factors uint64
-	for _, b := range c.l.Program.Buffers {
+	var weights, values, sums, factors uint64
+	for _, b := range c.l.Program.Buffers { // the reference VM has all of them in fp32
+		bytes := 4 * uint64(b.Numel()) * uint64(max(1, b.Count))
 		if b.Kind == ir.Weight || b.Kind == ir.Const {
-			weights += 4 * uint64(b.Numel()) * uint64(max(1, b.Count))
+			weights += bytes
+		} else {
+			values += bytes
 		}
 	}
-	for _, g := range c.sums {
-		sums += calibration.Bytes(g.N)
-		factors = max(factors, 3*calibration.Bytes(g.N)) // when the weights are gone
+	for _, cols := range c.columns {
+		values += 4 * uint64(c.rows) * uint64(cols)
+		sums += calibration.Bytes(cols)
+		factors = max(factors, 3*calibration.Bytes(cols))
 	}
-	if weights = max(weights, factors); weights+sums <= left {
+	format := host.FormatBytes
+	running, packing := weights+values+sums, factors+sums
+	what := fmt.Sprintf("running the model takes %s of memory: %s for weights in fp32, %s for values and caches",
+		format(running), format(weights), format(values))
+	if packing > running {
+		what = fmt.Sprintf("packing takes %s of memory: %s for the factors of a matrix", format(packing), format(factors))
+	}
+	if max(running, packing) <= left {
 		return nil
 	}
-	return diag.Errorf(codeCalibrate, "--calibrate", "takes %s of memory: %s for weights in fp32, then to pack, %s "+
-		"for sums over the inputs of matrices; %s are available; want a machine with more, or fewer matrices that "+
-		"--weights quantises", host.FormatBytes(weights+sums), host.FormatBytes(weights), host.FormatBytes(sums),
-		host.FormatBytes(left))
+	return diag.Errorf(codeCalibrate, "--calibrate", "%s, %s for sums over the inputs of matrices; %s are available; "+
+		"want a machine with more, or fewer matrices that --weights quantises", what, format(sums), format(left))
 }
 
 // availableMemory is how many bytes Linux says that a process may still take without swapping. A test replaces it.

@@ -2,9 +2,12 @@ package compiler
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -114,8 +117,38 @@ func TestCalibratingIsRefusedWhereItDoesNotFit(t *testing.T) {
 	require.NoError(t, calibrate(40<<20, 1, 2))
 	err = calibrate(25<<20, 1, 2)
 	require.ErrorContains(t, err, codeCalibrate.ID)
-	require.ErrorContains(t, err, "20.9 MiB for weights in fp32, then to pack")
+	require.ErrorContains(t, err, "20.9 MiB for weights in fp32, ")
+	require.ErrorContains(t, err, "25.0 MiB are available")
 	require.ErrorContains(t, calibrate(40<<20, 1, 4096), "token id 4096; want ids from 0 to 4095")
+}
+
+// Sums of 1.6 GB for one matrix, and three times that to round for it, are refused before any of it is taken; where the
+// model is large beside them, by what running it takes.
+func TestCalibratingTakesNothingBeforeItIsRefused(t *testing.T) {
+	was := availableMemory
+	defer func() { availableMemory = was }()
+	formats, err := passes.ParseWeightFormats("int8")
+	require.NoError(t, err)
+	refused := func(hidden, intermediate, layers int, available uint64) string {
+		availableMemory = func() (uint64, bool) { return available, true }
+		model := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), fmt.Appendf(nil, `{"model_type": "llama",
+			"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d, "num_attention_heads": 4, "head_dim": 64,
+			"vocab_size": 64, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`, hidden, intermediate, layers), 0o600))
+		l, err := RunPasses(Options{Model: model, Target: ir.FindTarget("h200"), RandomSeed: new(uint64), Formats: formats,
+			Calibration: &CalibrationText{IDs: []int{1, 2}}})
+		require.NoError(t, err)
+		defer l.Close()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err = l.Calibrate(t.Context(), nil)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
+		require.ErrorContains(t, err, codeCalibrate.ID)
+		return err.Error()
+	}
+	require.Contains(t, refused(256, 28672, 1, 6<<30), "packing takes 6.1 GiB of memory: 4.6 GiB for the factors of a matrix")
+	require.Contains(t, refused(2048, 8192, 32, 5<<30), "running the model takes")
 }
 
 func TestMemInfo(t *testing.T) {

@@ -178,8 +178,15 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// fillBytes is the period of the made-up cache: not a multiple of the size of any row, head or layer.
+// fillBytes is about the period of the made-up cache. Of elements it is exact, and no multiple of the size of any row,
+// head or layer.
 const fillBytes = 8<<20 - 4*1009
+
+const (
+	blockRows     = 16 // of K, and of V, in a block of the cache (amk/cache.cuh)
+	cacheAlign    = 256
+	rowScaleBytes = 4 // of the scales of K and of V of a row, both BF16
+)
 
 // setCache prepares the cache for decoding from a position on: rows that nothing decoded are made up, and without any
 // the cache is cleared. Padding gets values too, finite ones; it is multiplied by zeros.
@@ -191,33 +198,72 @@ func (s *Session) setCache(position int) error {
 		}
 		return s.stream.Synchronize()
 	}
-	pattern := madeUp(min(fillBytes, total), &s.facts.Model)
-	for at := 0; at < total; at += len(pattern) {
-		if err := s.dev.CopyHtoD(s.mem.cache+driver.Ptr(at), pattern[:min(len(pattern), total-at)], nil); err != nil {
-			return err
+	return makeUp(total, &s.facts.Model, func(at int, b []byte) error {
+		return s.dev.CopyHtoD(s.mem.cache+driver.Ptr(at), b, nil)
+	})
+}
+
+// makeUp gives put the bytes of a made-up cache of so many bytes, each with its offset. A cache of integers has scales at
+// the end of each block: its layers are made of whole blocks, and what aligns the next layer, which nothing reads, is
+// left as it is.
+func makeUp(total int, m *Model, put func(at int, b []byte) error) error {
+	pattern, layer, used := madeUp(min(fillBytes, total), m), total, total
+	if m.Cache == integerCache {
+		block := blockBytes(m)
+		pattern = madeUpBlocks(max(1, min(fillBytes, total)/block), m)
+		used = m.KVHeads * ((m.MaxSeq + blockRows - 1) / blockRows) * block
+		layer = (used + cacheAlign - 1) / cacheAlign * cacheAlign
+	}
+	next := 0 // of the pattern: layers begin at different places of it
+	for first := 0; first < total; first += layer {
+		for at, end := first, min(first+used, total); at < end; {
+			part := pattern[next:min(len(pattern), next+end-at)]
+			if err := put(at, part); err != nil {
+				return err
+			}
+			at, next = at+len(part), (next+len(part))%len(pattern)
 		}
 	}
 	return nil
 }
 
-// madeUp returns elements of magnitude 1/8 to 1 and either sign. Of a cache of integers every two bytes are integers as
-// well as a scale of 1/1024 to 1/128.
+// madeUp returns elements of magnitude 1/8 to 1 and either sign.
 func madeUp(n int, m *Model) []byte {
 	le := binary.LittleEndian
-	b := make([]byte, 0, n+8)
+	b := make([]byte, 0, n+4)
 	for i := uint64(0); len(b) < n; i++ {
 		r := mix(i)
 		exponent := uint32(r>>32) % 3
-		switch {
-		case m.Cache == integerCache:
-			b = le.AppendUint16(b, uint16(r)&0x807F|uint16(117+exponent)<<7)
-		case m.DType == "F32":
+		switch m.DType {
+		case "F32":
 			b = le.AppendUint32(b, uint32(r)&0x807FFFFF|(124+exponent)<<23)
-		case m.DType == "F16":
+		case "F16":
 			b = le.AppendUint16(b, uint16(r)&0x83FF|uint16(12+exponent)<<10)
 		default:
 			b = le.AppendUint16(b, uint16(r)&0x807F|uint16(124+exponent)<<7)
 		}
 	}
 	return b[:n]
+}
+
+// blockBytes is the size of a block of a cache of integers.
+func blockBytes(m *Model) int {
+	padded := (m.HeadDim + 15) / 16 * 16
+	return blockRows * (2*padded + rowScaleBytes)
+}
+
+// madeUpBlocks returns blocks of a cache of integers. Each row of K and of V has a scale of its own, of 1/1024 to 1/128,
+// and each element is any of the integers from -127 to 127, so that values are less than 1.
+func madeUpBlocks(n int, m *Model) []byte {
+	block := blockBytes(m)
+	b := make([]byte, 0, n*block)
+	for i := uint64(0); len(b) < n*block; i++ {
+		r := mix(i)
+		if len(b)%block < block-blockRows*rowScaleBytes {
+			b = append(b, byte(int8(int(r%255)-127)))
+			continue
+		}
+		b = binary.LittleEndian.AppendUint16(b, uint16(r)&0x7F|uint16(117+(r>>32)%3)<<7)
+	}
+	return b
 }

@@ -99,12 +99,53 @@ func TestMadeUpCacheIsFinite(t *testing.T) {
 	}
 }
 
-// What a cache of integers has for scales is finite too, and keeps its values near those of other caches.
-func TestMadeUpScalesAreSmall(t *testing.T) {
-	b := madeUp(1<<16, &Model{DType: "F16", Cache: "I8"})
-	for i := 0; i < len(b); i += 2 {
-		scale := float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[i:])) << 16))
-		require.True(t, math.Abs(scale) >= 1.0/1024 && math.Abs(scale) < 1.0/128, "%v", scale)
+// Of a cache of integers every byte of the range is met about as often, every row has a scale of its own, positive and
+// such that values are near those of other caches, and layers, heads and runs of them differ. Head sizes that are padded
+// and layers that are aligned keep elements and scales apart.
+func TestMadeUpIntegers(t *testing.T) {
+	for _, m := range []Model{
+		{DType: "F16", Cache: "I8", HeadDim: 20, KVHeads: 3, MaxSeq: 150},
+		{DType: "BF16", Cache: "I8", HeadDim: 128, KVHeads: 8, MaxSeq: 1024}, // the pattern repeats
+	} {
+		const layers = 5
+		block := 16 * (2*((m.HeadDim+15)/16*16) + 4)
+		blocks := (m.MaxSeq + 15) / 16 * m.KVHeads
+		layer := (blocks*block + 255) / 256 * 256
+		cache := make([]byte, layers*layer)
+		require.NoError(t, makeUp(len(cache), &m, func(at int, b []byte) error {
+			copy(cache[at:at+len(b)], b)
+			return nil
+		}))
+		var seen [256]int
+		elements, scales, exponents, first := 0, map[uint16]bool{}, map[uint16]int{}, map[string]bool{}
+		for l := range layers {
+			for i := range blocks {
+				b := cache[l*layer+i*block:][:block]
+				for _, q := range b[:block-64] {
+					seen[q]++
+					elements++
+				}
+				for at := block - 64; at < block; at += 2 {
+					bits := binary.LittleEndian.Uint16(b[at:])
+					scale := float64(math.Float32frombits(uint32(bits) << 16))
+					require.True(t, scale >= 1.0/1024 && scale < 1.0/128, "%v", scale)
+					scales[bits] = true
+					exponents[bits>>7]++
+				}
+				if i%(blocks/m.KVHeads) == 0 {
+					first[string(b)] = true
+				}
+			}
+		}
+		require.Len(t, first, layers*m.KVHeads, "the same rows begin two heads")
+		require.Len(t, scales, 3*128)
+		require.Len(t, exponents, 3)
+		require.Zero(t, seen[0x80])
+		for q, n := range seen {
+			if q != 0x80 {
+				require.InEpsilon(t, elements/255, n, 0.2, "%d", int8(q))
+			}
+		}
 	}
 }
 

@@ -77,7 +77,13 @@ func TestStageTolerances(t *testing.T) {
 	require.NotNil(t, d)
 	require.Zero(t, TolerancesOfStages(&Model{DType: "F32"}, false).Rounding)
 	require.Equal(t, 2*tolerances["F16"].RMS, TolerancesOfStages(&Model{DType: "F16"}, true).Other.RMS)
-	require.Equal(t, tolerances["BF16"], toleranceOf(&Model{DType: "F32", Cache: "I8"}))
+	d, _ = FirstDifference(tinyModel, 0, []StagePair{{"L00.attn", []float32{64, 1.25}, []float32{64, 1}}}, integers)
+	require.Nil(t, d, "attention has rows that were rounded the other way")
+	d, _ = FirstDifference(tinyModel, 0, []StagePair{{"L00.attn", []float32{64, 2}, []float32{64, 1}}}, integers)
+	require.NotNil(t, d)
+	chain := TolerancesOfStages(&Model{DType: "F32", Cache: "I8"}, true)
+	require.Equal(t, Tolerance{RMS: 1.5e-2, Max: 2e-2}, *chain.Cache, "rows may have another scale")
+	require.Less(t, chain.Other.RMS, TolerancesOfStages(&Model{DType: "BF16"}, true).Other.RMS)
 }
 
 func TestFirstDifference(t *testing.T) {
