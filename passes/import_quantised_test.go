@@ -141,6 +141,38 @@ func TestLayersOfSeveralStorages(t *testing.T) {
 	require.Len(t, s.Graph.Kinds, 2, "scales of another type")
 }
 
+// What tools say of a matrix that they leave out is seen from the tensors, and from the config where there are none.
+func TestMatrixLeftOut(t *testing.T) {
+	const down = "model.layers.1.mlp.down_proj"
+	for model, says := range map[string][2]string{
+		"llama-gptq-v2": {`"desc_act"`, `"dynamic": {"-:.*layers.1.mlp.down_proj": {}}, "desc_act"`},
+		"qwen3-awq":     {`"lm_head"` + "\n", `"lm_head", "layers.1.mlp.down_proj"` + "\n"},
+	} {
+		tensors, config := tensorsOf(t, quantisedModels+model)
+		text := strings.Replace(config, says[0], says[1], 1)
+		require.NotEqual(t, config, text, model)
+		shape := []int{128, 160}
+		if model == "qwen3-awq" {
+			shape[1] = 192
+		}
+		for name := range tensors {
+			if strings.HasPrefix(name, down+".") {
+				delete(tensors, name)
+			}
+		}
+		tensors[down+".weight"] = stored{"F16", shape, make([]byte, 2*shape[0]*shape[1])}
+		s, err := importModel(t, writeModel(t, text, tensors))
+		require.NoError(t, err, model)
+		full := storedKinds(s.Graph)
+		require.Len(t, full, 2, model)
+		require.Contains(t, full[1], "[1]")
+		require.Contains(t, full[1], "plain")
+		s = &State{Source: Source{Name: "m", Config: openConfig(t, text)}}
+		require.NoError(t, Import.Run(s))
+		require.Equal(t, full, storedKinds(s.Graph), "%s without its files", model)
+	}
+}
+
 // Zero points may be there in one matrix of a stage and not in another.
 func TestZerosOfSome(t *testing.T) {
 	tensors, config := tensorsOf(t, quantisedModels+"llama-gptq-zeros")
