@@ -39,6 +39,7 @@ func sumsOf(t *testing.T, model string, rows, sms int, texts [][]int) map[string
 	}
 	c, err := newCalibrator(l, every)
 	require.NoError(t, err)
+	c.allocate()
 	require.NoError(t, c.run(context.Background(), texts, nil))
 	require.Len(t, c.byKey, len(every))
 	return c.byKey
