@@ -58,10 +58,26 @@ tokenizer.json gives some text an id that is not below vocab_size of config.json
 Often a token for padding was added to the tokenizer and not to the model, and no prompt has it; if many ids are too
 large, the tokenizer is that of another model.`)
 	codeChat = diag.New("AMK1207", "there is no chat template", `
-amkc and the launcher of a build decode a prompt as it is given. What turns the messages of a conversation into such a
-prompt is the chat template: the file chat_template.jinja of a model, or chat_template in its tokenizer_config.json.
-This model comes without one, so a program that holds a conversation with the build has to know the format from
-elsewhere. A base model, which continues a text, has none and needs none.`)
+--messages of amkc run and of a build's launcher turns the messages of a conversation into a prompt, by the chat
+template of the model: the file chat_template.jinja, those of the folder additional_chat_templates, or chat_template in
+tokenizer_config.json. This model comes without one. --prompt takes a prompt as it is, so a program that holds a
+conversation with the build has to know the format from elsewhere. A base model, which continues a text, has no
+template and needs none.`)
+	codeTemplate = diag.New("AMK1214", "the chat template cannot be used", `
+A chat template is a program in the language of Jinja. amkc renders it as transformers does, byte for byte, or refuses
+it: a construct that is not supported is named, and so is what the template itself refuses, such as two messages of the
+same role in a row. What a template may take is bounded. Compiling warns of a template that cannot be read, because a
+build without one still takes prompts:
+
+    amkc run model/ --prompt "..."
+
+docs/chat-templates.md lists what is supported.`)
+	codeMessages = diag.New("AMK1215", "the messages cannot be read", `
+Messages are a file in JSON: a list of them, or an object with messages, and perhaps tools, documents,
+add_generation_prompt and chat_template_kwargs. Each message is an object with a role, and with a content or whatever
+else the chat template of the model knows.
+
+    [{"role": "system", "content": "Answer in one word."}, {"role": "user", "content": "Which way is up?"}]`)
 	codeNVCC = diag.New("AMK5110", "nvcc rejected the generated sources", `
 The generated CUDA did not compile. The notes quote nvcc and name the template or runtime header that each file comes
 from. This is a defect of amkc or a toolkit that is too old (13.0 is what amkc is tested with); the emitted project is

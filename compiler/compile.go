@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
+	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
@@ -206,15 +208,31 @@ func madeByTools(dir string, names []string) (map[string]string, error) {
 	return made, nil
 }
 
-// copied are the files of the model directory that a build carries along, where they are there. Each may be a
-// symbolic link to anywhere, as in the caches of hubs, where every file of a model is one; at its end there must be a
+// A copied file is one of the model directory that a build carries along, where it is there. Each may be a symbolic
+// link to anywhere, as in the caches of hubs, where every file of a model is one; at its end there must be a
 // regular file.
-var copied = []struct {
-	name string
+type copied struct {
+	name string // with slashes
 	kind infile.Kind
-}{
-	{host.ConfigFile, infile.ModelConfig}, {host.GenConfigFile, infile.ModelConfig},
-	{host.TokenizerFile, infile.Tokenizer},
+}
+
+// copiedOf lists those of a model.
+func copiedOf(model string) []copied {
+	all := []copied{{host.ConfigFile, infile.ModelConfig}, {host.GenConfigFile, infile.ModelConfig},
+		{host.TokenizerFile, infile.Tokenizer}}
+	for _, name := range chat.Files(model) {
+		kind := infile.ModelConfig
+		if path.Ext(name) == ".jinja" {
+			kind = infile.ChatTemplate
+		}
+		all = append(all, copied{name, kind})
+	}
+	return all
+}
+
+// isCopied reports whether a build may have a file from the model's directory.
+func isCopied(name string) bool {
+	return slices.Contains([]string{host.ConfigFile, host.GenConfigFile, host.TokenizerFile}, name) || chat.IsFile(name)
 }
 
 // projectFiles renders the generated files and adds the model's own.
@@ -223,8 +241,8 @@ func projectFiles(l *Scheduled, o *BuildOptions) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range copied {
-		path := filepath.Join(o.Model, c.name)
+	for _, c := range copiedOf(o.Model) {
+		path := filepath.Join(o.Model, filepath.FromSlash(c.name))
 		text, err := infile.Read(path, c.kind)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

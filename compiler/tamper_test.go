@@ -16,6 +16,7 @@ import (
 	"amkc/codegen"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/runtime/chat"
 	"amkc/runtime/host"
 )
 
@@ -70,6 +71,7 @@ func goodBuild(t *testing.T) string {
 	model := filepath.Join(t.TempDir(), "model")
 	require.NoError(t, os.CopyFS(model, os.DirFS("../testdata/models/zoo/llama-gqa")))
 	put(t, model, host.TokenizerFile, "{}")
+	put(t, model, chat.TemplateFile, "{{ messages }}")
 	return buildOf(t, model, "demo")
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
+	"amkc/runtime/chat"
 	"amkc/runtime/host"
 )
 
@@ -120,7 +121,8 @@ var tamperings = map[string][]tampering{
 		}},
 	},
 	"`weights.safetensors`": {replace("weights", host.WeightsFile, `(?s).\z`, "\x55")},
-	"`tokenizer.json`":      {replace("tokenizer", host.TokenizerFile, `\z`, " ")},
+	"`tokenizer.json` and the files of chat templates": {replace("tokenizer", host.TokenizerFile, `\z`, " "),
+		replace("template", chat.TemplateFile, `\z`, " ")},
 	"`config.json` and `generation_config.json`": {replace("config", host.ConfigFile, `\z`, " "),
 		replace("generation", host.GenConfigFile, `"eos_token_id": ?\d+`, `"eos_token_id": 7`)},
 	"a kernel or launcher that amkc has built": {replace("kernel", host.FatbinFile, `\z`, "x")},

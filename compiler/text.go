@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"amkc/ir/diag"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/tokenizer"
@@ -70,7 +69,7 @@ func checkText(o *Options, vocab int) diag.List {
 				"vocabulary ends there (vocab_size); a prompt with one of them is refused", n, t.VocabSize(), vocab))
 	}
 	warnings.Add(checkStops(o.Model, vocab))
-	warnings.Add(checkChat(o.Model))
+	warnings = append(warnings, checkChat(o.Model)...)
 	return warnings
 }
 
@@ -108,32 +107,6 @@ func asWarning(err error) *diag.Diagnostic {
 	}
 	d.Severity = diag.Warning
 	return d
-}
-
-const (
-	tokenizerConfig = "tokenizer_config.json"
-	chatTemplate    = "chat_template.jinja"
-)
-
-// checkChat looks where transformers keep the chat template.
-func checkChat(dir string) *diag.Diagnostic {
-	const effect = "; prompts are decoded as they are given, so a program that holds a conversation with the build " +
-		"has to know the format of its messages"
-	config, err := checkpoint.ReadDocument(dir, tokenizerConfig)
-	switch {
-	case err != nil:
-		return asWarning(err)
-	case config == nil:
-		return diag.Warningf(codeChat, dir, "there is no "+tokenizerConfig+
-			", which says how text is formatted for the model"+effect)
-	case isThere(filepath.Join(dir, chatTemplate)):
-		return nil
-	}
-	if template, _ := config.Get("chat_template"); template == nil {
-		return diag.Warningf(codeChat, filepath.Join(dir, tokenizerConfig),
-			"has no chat_template, and there is no "+chatTemplate+effect)
-	}
-	return nil
 }
 
 func isThere(path string) bool {

@@ -81,7 +81,7 @@ func TestTextIsCheckedWhenCompiling(t *testing.T) {
 		{"chat template is null", map[string]string{"tokenizer_config.json": `{"chat_template": null}`},
 			[]string{"has no chat_template"}},
 		{"damaged tokenizer_config.json", map[string]string{"tokenizer_config.json": "{"},
-			[]string{"tokenizer_config.json:1:"}},
+			[]string{"tokenizer_config.json: warning: it cannot be read: line 1, column 2: "}},
 		{"nothing", map[string]string{"tokenizer.json": "", "tokenizer_config.json": ""},
 			[]string{"no tokenizer.json", "no tokenizer_config.json"}},
 	} {

@@ -227,13 +227,9 @@ func strangers(emitted map[string][]byte, launcher string, m *codegen.Manifest) 
 			made[base+".fatbin"] = true
 		}
 	}
-	carried := map[string]bool{}
-	for _, c := range copied {
-		carried[c.name] = true
-	}
 	var out []string
 	for name := range m.Files {
-		if emitted[name] == nil && !carried[name] {
+		if emitted[name] == nil && !isCopied(name) {
 			out = append(out, name)
 		}
 	}

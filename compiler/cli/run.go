@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -24,6 +25,7 @@ type runFlags struct {
 	model     modelFlags
 	place     place
 	prompt    string
+	messages  string
 	ids       []int
 	maxTokens int
 	ignoreEOS bool
@@ -32,7 +34,8 @@ type runFlags struct {
 func runVerb() verb {
 	r := &runFlags{}
 	return verb{
-		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--prompt-ids 1,2,3 [--max-tokens N] [--device ref|cuda]",
+		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--messages FILE|--prompt-ids 1,2,3 [--max-tokens N] " +
+			"[--device ref|cuda]",
 		min: 1, max: 1,
 		summary: "decode greedily after a prompt",
 		details: "A prompt in text is answered with text, a prompt in token ids with ids; --json prints both. " +
@@ -46,6 +49,8 @@ func runVerb() verb {
 
 func (r *runFlags) define(f *pflag.FlagSet) {
 	f.StringVar(&r.prompt, "prompt", "", "decode after `TEXT`; - reads it from standard input")
+	f.Var(newWord(&r.messages, ""), "messages",
+		"answer the messages of `FILE`, JSON, in the model's chat template; - is stdin")
 	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
 	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
@@ -64,10 +69,20 @@ type completion struct {
 }
 
 func (r *runFlags) run(c *call) error {
-	asText, asIDs := c.flags.Changed("prompt"), c.flags.Changed("prompt-ids")
-	if asText == asIDs {
-		return c.usage("want one of --prompt and --prompt-ids")
+	flag := ""
+	for _, name := range []string{"prompt", "messages", "prompt-ids"} {
+		if !c.flags.Changed(name) {
+			continue
+		}
+		if flag != "" {
+			return c.usage("want one of --prompt, --messages and --prompt-ids")
+		}
+		flag = "--" + name
 	}
+	if flag == "" {
+		return c.usage("want one of --prompt, --messages and --prompt-ids")
+	}
+	asText := flag != "--prompt-ids"
 	dir, _, err := checkpoint.Locate(c.args[0])
 	if err != nil {
 		return err
@@ -82,12 +97,16 @@ func (r *runFlags) run(c *call) error {
 	if err != nil && asText {
 		return fmt.Errorf("--prompt-ids works without a tokenizer: %w", err)
 	}
-	flag := "--prompt-ids"
-	if asText {
-		flag = "--prompt"
-		if r.ids, err = r.encode(c, tok); err != nil {
-			return err
-		}
+	switch flag {
+	case "--prompt":
+		r.ids, err = r.encode(c, tok)
+	case "--messages":
+		r.ids, err = r.encodeMessages(c, tok, dir)
+	default:
+		err = nil // of the tokenizer, which ids do not need
+	}
+	if err != nil {
+		return err
 	}
 	var stops []int
 	if !r.ignoreEOS {
@@ -116,15 +135,48 @@ func (r *runFlags) run(c *call) error {
 func (r *runFlags) encode(c *call, tok *tokenizer.Tokenizer) ([]int, error) {
 	text := r.prompt
 	if text == "-" {
-		all, err := infile.ReadStream(c.stdin, "standard input", infile.Prompt)
+		all, err := r.input(c, "--prompt", "-")
 		if err != nil {
-			return nil, diag.Errorf(codeInput, "--prompt", "cannot read standard input: %v", infile.Reason(err))
+			return nil, err
 		}
 		text = string(all)
 	}
-	ids, err := tok.Encode(text, true)
+	return encode(tok, "--prompt", text, true)
+}
+
+// encodeMessages turns messages into ids by the model's chat template, which writes the special tokens itself.
+func (r *runFlags) encodeMessages(c *call, tok *tokenizer.Tokenizer, dir string) ([]int, error) {
+	all, err := r.input(c, "--messages", r.messages)
 	if err != nil {
-		return nil, diag.Errorf(codePrompt, "--prompt", "%s", strings.TrimPrefix(err.Error(), "tokenizer: "))
+		return nil, err
+	}
+	text, err := compiler.Messages(dir, r.messages, all, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return encode(tok, "--messages", text, false)
+}
+
+// input reads the file that a flag names, or standard input.
+func (r *runFlags) input(c *call, flag, path string) ([]byte, error) {
+	if path == "-" {
+		all, err := infile.ReadStream(c.stdin, "standard input", infile.Prompt)
+		if err != nil {
+			return nil, diag.Errorf(codeInput, flag, "cannot read standard input: %v", infile.Reason(err))
+		}
+		return all, nil
+	}
+	all, err := infile.Read(path, infile.Prompt)
+	if err != nil {
+		return nil, diag.Errorf(codeInput, path, "cannot be read: %v", infile.Reason(err))
+	}
+	return all, nil
+}
+
+func encode(tok *tokenizer.Tokenizer, flag, text string, addSpecial bool) ([]int, error) {
+	ids, err := tok.Encode(text, addSpecial)
+	if err != nil {
+		return nil, diag.Errorf(codePrompt, flag, "%s", strings.TrimPrefix(err.Error(), "tokenizer: "))
 	}
 	return ids, nil
 }

@@ -3,14 +3,21 @@ package checkpoint
 import (
 	"path/filepath"
 	"slices"
+
+	"amkc/runtime/infile"
 )
 
 // Files lists the paths of the files that belong to a model directory, as far as amkc or transformers read them: the
-// configuration, the tokenizer, and weights with the shards that an index names. They need not be there.
+// configuration, the tokenizer, chat templates, and weights with the shards that an index names. They need not be
+// there.
 func Files(dir string) []string {
 	names := []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
 		"special_tokens_map.json",
 		"chat_template.jinja", "adapter_config.json", singleName, indexName}
+	templates, _ := infile.List(filepath.Join(dir, "additional_chat_templates"))
+	for _, t := range templates {
+		names = append(names, filepath.Join("additional_chat_templates", t.Name()))
+	}
 	if index, err := readIndex(dir); err == nil {
 		for _, shard := range index {
 			names = append(names, shard)

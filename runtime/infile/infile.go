@@ -234,8 +234,8 @@ var (
 		16 << 20} // config.json and its like; a large one has a megabyte, of labels
 	Index        = Kind{"an index of shards", 32 << 20} // 9 MB for a mixture of 256 experts in 61 layers
 	Tokenizer    = Kind{"a tokenizer.json", 128 << 20}  // 33 MB for a vocabulary of 262,144
-	ChatTemplate = Kind{"a chat template", 16 << 20}
-	Program      = Kind{"a program", 128 << 20} // some 50 MB for an unrolled model of 70B
+	ChatTemplate = Kind{"a chat template", 1 << 20}     // 20 kB for a long one
+	Program      = Kind{"a program", 128 << 20}         // some 50 MB for an unrolled model of 70B
 	Schedule     = Kind{"a ScheduleConfig", 16 << 20}
 	Manifest     = Kind{"a manifest", 16 << 20}
 	Source       = Kind{"a generated source", 64 << 20}

@@ -5,8 +5,8 @@
 // input is at fault, or check found differences; 2 bad usage or a broken environment.
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/host with its
-// chrometrace and report, runtime/driver, runtime/infile, runtime/outfile, runtime/printable, runtime/progress and
-// runtime/tokenizer, and must not import any other package of amkc.
+// chrometrace and report, runtime/chat, runtime/driver, runtime/infile, runtime/outfile, runtime/printable,
+// runtime/progress and runtime/tokenizer, and must not import any other package of amkc.
 package cli
 
 import (

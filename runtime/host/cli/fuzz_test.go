@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/internal/watch"
+	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/host/cli"
 	"amkc/runtime/host/hosttest"
@@ -24,6 +25,7 @@ var damaged = []struct {
 	{host.ManifestFile, [][]string{{"info"}, {"info", "--json"}, runIDs, {"check", "--bisect"},
 		{"bench", "--launches", "5", "--steps-per-launch", "2"}}},
 	{host.TokenizerFile, [][]string{{"run", "--prompt", "a 12\n", "--max-tokens", "2", "--json"}}},
+	{chat.TemplateFile, [][]string{{"run", "--messages", "-", "--max-tokens", "2"}}},
 	{host.ConfigFile, [][]string{runIDs}},
 	{host.GenConfigFile, [][]string{runIDs}},
 	{host.WeightsFile, [][]string{runIDs}},
@@ -38,6 +40,8 @@ func FuzzLauncher(f *testing.F) {
 	tok, err := os.ReadFile("../../../testdata/models/pycoder-5m/tokenizer.json")
 	require.NoError(f, err)
 	hosttest.Write(f, dir, host.TokenizerFile, tok)
+	hosttest.Write(f, dir, chat.TemplateFile,
+		[]byte("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"))
 	hosttest.Write(f, dir, host.GenConfigFile, []byte(`{"eos_token_id": [1, 2]}`))
 	good := map[string][]byte{}
 	for i, file := range damaged {
@@ -63,7 +67,7 @@ func FuzzLauncher(f *testing.F) {
 			var out, errs bytes.Buffer
 			l := cli.Launcher{Model: modelIn(dir), Dir: dir,
 				Check: func(r host.Resident) (host.Reference, error) { return &hosttest.Twin{Resident: r}, nil }}
-			code := l.Main(args, strings.NewReader(""), &out, &errs)
+			code := l.Main(args, strings.NewReader(`[{"role": "user", "content": "a 12"}]`), &out, &errs)
 			require.Contains(t, []int{0, 1, 2}, code)
 			require.Equal(t, code == 0, errs.Len() == 0, "%v: exit code %d and %q", args, code, errs.String())
 		}

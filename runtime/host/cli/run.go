@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/printable"
@@ -32,7 +34,9 @@ type runResult struct {
 func (c *command) runPrompt(ctx context.Context, args []string) error {
 	set := c.flags("run")
 	text := set.String("prompt", "", "`TEXT` to continue; - reads it from stdin")
-	ids := set.String("prompt-ids", "", "token `IDS` to continue, 1,2,3; works without a tokenizer too")
+	messages := set.String("messages", "",
+		"`FILE` of messages in JSON to answer, in the model's chat template; - is stdin")
+	list := set.String("prompt-ids", "", "token `IDS` to continue, 1,2,3; works without a tokenizer too")
 	tokens := set.Int("max-tokens", 0, fmt.Sprintf("generate up to `N` tokens; by default %d, or as many as there "+
 		"are positions for", defaultTokens))
 	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
@@ -41,9 +45,15 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	}
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	prompts := 0
+	for _, name := range []string{"prompt", "prompt-ids", "messages"} {
+		if given[name] {
+			prompts++
+		}
+	}
 	switch {
-	case given["prompt"] == given["prompt-ids"]:
-		return usagef("run: give --prompt TEXT or --prompt-ids 1,2,3")
+	case prompts != 1:
+		return usagef("run: give one of --prompt TEXT, --messages FILE and --prompt-ids 1,2,3")
 	case given["max-tokens"] && *tokens < 1:
 		return usagef("run: --max-tokens %d; at least 1 is needed", *tokens)
 	}
@@ -53,10 +63,13 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	}
 	tok, tokErr := loadTokenizer(c.dir)
 	var prompt []int
-	if given["prompt"] {
+	switch {
+	case given["prompt"]:
 		prompt, err = c.encode(tok, tokErr, *text)
-	} else {
-		prompt, err = parseIDs(*ids)
+	case given["messages"]:
+		prompt, err = c.encodeMessages(tok, tokErr, *messages)
+	default:
+		prompt, err = parseIDs(*list)
 	}
 	if err != nil {
 		return err
@@ -112,7 +125,12 @@ func (c *command) encode(tok *tokenizer.Tokenizer, tokErr error, text string) ([
 		}
 		text = string(all)
 	}
-	ids, err := tok.Encode(text, true)
+	return ids(tok, text, true)
+}
+
+// ids are those of a prompt, with what the tokenizer puts in front of a text or without.
+func ids(tok *tokenizer.Tokenizer, text string, addSpecial bool) ([]int, error) {
+	ids, err := tok.Encode(text, addSpecial)
 	if err != nil {
 		return nil, &failure{fmt.Sprintf("the prompt cannot be encoded: %v", err)}
 	}
@@ -120,6 +138,41 @@ func (c *command) encode(tok *tokenizer.Tokenizer, tokErr error, text string) ([
 		return nil, &failure{"the prompt has no tokens, and this tokenizer adds none; give some text"}
 	}
 	return ids, nil
+}
+
+// encodeMessages turns a file of messages into ids by the model's chat template, which writes every special token that
+// the prompt has.
+func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path string) ([]int, error) {
+	if tokErr != nil {
+		return nil, fmt.Errorf("%w; --prompt-ids works without a tokenizer", tokErr)
+	}
+	format, err := chat.Load(c.dir)
+	if errors.Is(err, chat.ErrNone) {
+		return nil, &host.BuildError{Path: c.dir, What: "the model came without a chat template",
+			Remedy: "give the whole prompt with --prompt"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	if path == "-" {
+		path = "stdin"
+		data, err = infile.ReadStream(c.stdin, path, infile.Prompt)
+	} else {
+		data, err = infile.Read(path, infile.Prompt)
+	}
+	if err != nil {
+		return nil, &failure{fmt.Sprintf("%s: the messages cannot be read: %s", path, infile.Reason(err))}
+	}
+	conversation, err := chat.Parse(data)
+	if err != nil {
+		return nil, &failure{fmt.Sprintf("%s: %v", path, err)}
+	}
+	text, err := format.Render(conversation, chat.Options{Now: time.Now()})
+	if err != nil {
+		return nil, &failure{fmt.Sprintf("the chat template does not format %s: %v", path, err)}
+	}
+	return ids(tok, text, false)
 }
 
 // loadTokenizer reads the tokenizer of a build; the error says why there is none.

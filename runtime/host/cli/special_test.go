@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/host/cli"
 	"amkc/runtime/host/hosttest"
@@ -26,6 +27,8 @@ func TestSpecialFiles(t *testing.T) {
 		host.TokenizerFile: {run},
 		host.ConfigFile:    {run},
 		host.GenConfigFile: {run},
+		chat.TemplateFile:  {{"run", "--messages", messages(t)}},
+		chat.ConfigFile:    {{"run", "--messages", messages(t)}},
 		host.MeasureFile:   {{"bench"}},
 		host.ReferenceFile: {{"check"}},
 		host.ProgramFile:   {{"bench", "--report", filepath.Join(t.TempDir(), "page.html")}},
