@@ -15,6 +15,7 @@ type Description struct {
 	Default string `json:"default"`
 	Doc     string `json:"doc"`
 	Emitted string `json:"emitted,omitempty"` // the constant of schedule.h
+	Order   bool   `json:"order,omitempty"`   // it decides in which order sums are added up
 }
 
 // Describe returns every knob, in the order of the table.
@@ -59,7 +60,7 @@ func (r *Row) names() []string {
 }
 
 func (r *Row) describe() Description {
-	d := Description{Name: r.Path(""), Accepts: r.Legal.String(), Default: r.RuleDoc, Doc: r.Doc}
+	d := Description{Name: r.Path(""), Accepts: r.Legal.String(), Default: r.RuleDoc, Doc: r.Doc, Order: r.Order}
 	switch {
 	case r.form != nil:
 		d.Accepts, d.Default = r.form.want, r.form.byDefault

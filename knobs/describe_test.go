@@ -26,6 +26,10 @@ its default. Every knob changes the program or the emitted code, or is refused w
 		`editors, and
 [adding-a-knob.md](adding-a-knob.md) is for those who want another.
 
+Knobs marked *order* decide in which order sums are added up, and so the last bits of logits. All programs that are to
+agree to the bit have the same values of these ([passes.md](passes.md)). The others change no bit on the reference VM,
+to which a test holds them.
+
 | knob | accepts | default | what it changes |
 |---|---|---|---|
 `)
@@ -37,6 +41,9 @@ its default. Every knob changes the program or the emitted code, or is refused w
 		doc := d.Doc
 		if d.Emitted != "" {
 			doc += "; `" + d.Emitted + "` of `schedule.h`"
+		}
+		if d.Order {
+			name += " *order*"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, d.Accepts, d.Default, doc)
 	}

@@ -41,6 +41,9 @@ type Row struct {
 	// Check says what a legal value has against it in this configuration, for this model and target.
 	Check func(c *Case) *diag.Diagnostic
 	Code  *diag.Code // of a value that is not legal; nil: AMK2002
+	// Order: it decides in which order a row's sums are added up, and so has one value for all variants of a build and
+	// whatever rows its passes take (docs/passes.md).
+	Order bool
 
 	Doc      string    // what the knob changes
 	Constant *Constant // nil: it is no constant of the kernel by itself

@@ -44,6 +44,7 @@ var table = [...]Row{
 		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads, and up to an " +
 			"eighth more where quantised matrices or a cache in 8 bits fill that evenly. Where no size fits, the " +
 			"rest of the shared memory is laid out more tightly (docs/models.md)",
+		Order:    true,
 		Doc:      "bytes of a ring slot and of a bulk copy",
 		Constant: &Constant{"int", "kSlotBytes", "one chunk of the ring"},
 	},
@@ -102,23 +103,27 @@ var table = [...]Row{
 	SplitFrom: {
 		Group: "attention", Name: "split_from",
 		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 512,
+		Order: true,
 		Doc: "first position of the variant that splits the context; there is none where a window leaves attention " +
 			"fewer positions before its own",
 	},
 	MaxSplits: {
 		Group: "attention", Name: "max_splits",
 		Legal: Legal{Lo: 1, Hi: 32}, Default: 16, // lanes of a warp, which combine them
+		Order: true,
 		Doc: "splits of a kv head in that variant, as far as there are SMs for them, and chunks of rows in a window; " +
 			"1: no such variant",
 	},
 	GrainRows: {
 		Group: "gemv", Name: "rows",
 		Legal: Legal{Lo: 8, Hi: 256, Multiple: 8}, Default: tileRows,
-		Doc: "rows that stay together when tiles are dealt to SMs",
+		Order: true,
+		Doc:   "rows that stay together when tiles are dealt to SMs",
 	},
 	SplitK: {
 		Group: "gemv", Name: "split_k",
 		Legal: Legal{Lo: 1, Hi: 8}, Default: 4,
+		Order: true,
 		Doc: "parts that the columns of a product are cut into at most, where every SM has the residual that they " +
 			"are added to, so that its tiles spread evenly; 1: they are not cut",
 	},
@@ -138,6 +143,7 @@ var table = [...]Row{
 		Legal: Legal{OneOf: []int{1, 2, 4, 8}}, Default: 8,
 		Rule:     warpsOfShortRows,
 		RuleDoc:  "8; 4 for qkv, gate_up and lm_head of models with 512 or 1024 columns on tensor cores",
+		Order:    true,
 		Doc:      "consumer warps that share a tile",
 		Constant: &Constant{"int", "kWarps", "that share a tile"},
 	},

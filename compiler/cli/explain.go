@@ -115,6 +115,9 @@ func knobText(d *knobs.Description) string {
 		b.WriteString(", or " + d.Also)
 	}
 	fmt.Fprintf(&b, "\n    %s\n    accepts: %s\n    default: %s\n", d.Doc, d.Accepts, d.Default)
+	if d.Order {
+		b.WriteString("    order: it decides in which order sums are added up, and so the last bits of logits\n")
+	}
 	if d.Emitted != "" {
 		fmt.Fprintf(&b, "    emitted: %s in schedule.h\n", d.Emitted)
 	}
