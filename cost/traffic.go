@@ -20,9 +20,10 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 				switch role := spec.Role(n); {
 				case role == op.Matrix, role == op.Gain:
 					weights += float64(b.Bytes())
-				case role == op.Cache && b.Kind == ir.KVCache && len(b.Shape) == 4: // once as keys, once as values
-					seen := ir.Span(o.Dims[1].Lo, o.Dims[1].Hi) // by all parts together
-					rows += float64(b.Bytes()) / float64(max(1, b.Shape[1])) / 2 * float64(seen.Len(pos))
+				case role == op.Cache && b.Kind == ir.KVCache && len(b.Shape) >= 4: // once as keys, once as values
+					d := len(b.Shape) - 3                       // behind that of sequences, if there is one
+					seen := ir.Span(o.Dims[d].Lo, o.Dims[d].Hi) // by all parts together
+					rows += float64(b.Bytes()) / float64(max(1, b.Shape[d])) / 2 * float64(seen.Len(pos))
 				}
 			}
 		}

@@ -213,6 +213,9 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 
 // cache adds the keys, or the values, of some blocks of rows of each head: half of every block.
 func (r *reader) cache(t *task, b *ir.Buffer, dims []int, each int) {
+	if len(dims) == 5 { // of one sequence
+		dims = dims[1:]
+	}
 	if len(dims) != 4 {
 		return
 	}
@@ -228,10 +231,10 @@ func (r *reader) cache(t *task, b *ir.Buffer, dims []int, each int) {
 
 // blocksOf counts the blocks that hold a row of a view of a cache. A window may begin in the middle of one.
 func blocksOf(dims []ir.Range, span ir.TaskSpan, pos int) int {
-	if len(dims) != 4 {
+	if len(dims) < 4 {
 		return 0
 	}
-	rows := dims[1].Bind(span)
+	rows := dims[len(dims)-3].Bind(span)
 	if rows.Len(pos) == 0 {
 		return 0
 	}

@@ -17,6 +17,7 @@ import (
 // costFlags are the flags of cost.
 type costFlags struct {
 	model      modelFlags
+	pass       passFlags
 	allTargets bool
 	positions  []int
 }
@@ -24,7 +25,7 @@ type costFlags struct {
 func costVerb() verb {
 	f := &costFlags{}
 	return verb{
-		name: "cost", synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets]", min: 1, max: 1,
+		name: "cost", synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets] [--rows N] [--sequences N]", min: 1, max: 1,
 		summary: "predict the time of a step, and where it goes",
 		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the " +
 			"target that it names.\n" +
@@ -39,6 +40,7 @@ func costVerb() verb {
 func (f *costFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.allTargets, "all-targets", false, "predict for every GPU that amkc targets lists")
 	set.Var(newCounts(&f.positions, []int{0}), "position", "position `N` of the step; several with commas")
+	f.pass.define(set)
 	f.model.define(set, defaultTarget)
 }
 
@@ -46,7 +48,8 @@ func (f *costFlags) define(set *pflag.FlagSet) {
 type predictions struct {
 	Model       string       `json:"model"`
 	Predictions []prediction `json:"predictions"`
-	Refused     []refused    `json:"refused"` // with --all-targets: GPUs that the model cannot be compiled for
+	Passes      []*cost.Pass `json:"passes,omitempty"` // of several tokens: what they move, and no times
+	Refused     []refused    `json:"refused"`          // with --all-targets: GPUs that the model cannot be compiled for
 }
 
 // prediction is one of a target and a position.
@@ -86,6 +89,7 @@ func (f *costFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	opts.Tokens = f.pass.pass()
 	result.Model = opts.Name
 	if !f.allTargets {
 		if err := f.compile(c, result, opts); err != nil {
@@ -102,7 +106,7 @@ func (f *costFlags) run(c *call) error {
 			result.Refused = append(result.Refused, refused{t.Name, asList("target "+t.Name, err)})
 		}
 	}
-	if len(result.Predictions) == 0 {
+	if len(result.Predictions)+len(result.Passes) == 0 {
 		return result.Refused[0].Errors
 	}
 	return c.printf("%s", costText(result))
@@ -115,8 +119,11 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 		return err
 	}
 	defer l.Close()
-	if len(result.Predictions) == 0 {
+	if len(result.Predictions)+len(result.Passes) == 0 {
 		c.report(l.Warnings)
+	}
+	if l.Program.Pass.NumTokens() > 1 {
+		return f.add(result, l.Program, nil)
 	}
 	if _, err := codegen.CUDA(l.Program); err != nil {
 		return err
@@ -131,9 +138,13 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 
 // file reads a native program, which has its target and its knobs.
 func (f *costFlags) file(c *call, path string) (*ir.Program, error) {
-	if given := f.model.changed(c); given != "" || f.allTargets {
-		if given == "" {
+	if given := f.model.changed(c); given != "" || f.allTargets || f.pass.pass() != (ir.Pass{}) {
+		switch {
+		case given != "":
+		case f.allTargets:
 			given = "all-targets"
+		default:
+			return nil, c.usage(passesOfPrograms, path)
 		}
 		return nil, c.usage("--%s is for compiling a model directory, and %s is a program", given, path)
 	}
@@ -145,6 +156,16 @@ func (f *costFlags) file(c *call, path string) (*ir.Program, error) {
 }
 
 func (f *costFlags) add(result *predictions, p *ir.Program, memory *memoryReport) error {
+	if p.Pass.NumTokens() > 1 {
+		for _, pos := range f.positions {
+			one, err := cost.PassAt(p, pos)
+			if err != nil {
+				return err
+			}
+			result.Passes = append(result.Passes, one)
+		}
+		return nil
+	}
 	m, err := cost.New(p)
 	if err != nil {
 		return err
@@ -167,10 +188,34 @@ func costText(r *predictions) string {
 		}
 		b.WriteString(predictionText(r.Model, p))
 	}
+	for i, p := range r.Passes {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(passText(r.Model, p))
+	}
 	for _, no := range r.Refused {
 		fmt.Fprintf(&b, "\n%s: no prediction: %s\n", no.Target, no.Errors[0].Error())
 	}
 	return b.String()
+}
+
+// passText says what a pass of several tokens moves.
+func passText(model string, p *cost.Pass) string {
+	mb := func(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+	count := func(n int, of string) string {
+		if n != 1 {
+			of += "s"
+		}
+		return fmt.Sprint(n, " ", of)
+	}
+	return fmt.Sprintf(`%s on %s, position %d: passes of %s of %s
+reads %s of weights, once for all tokens, and %s of cache rows
+SMs store %s of exchanged words, and read %s of them from L2
+the widest vector of a product is %d bytes; the caches take %s of memory
+no time is predicted: the kernel decodes one row of one sequence
+`, model, p.Target, p.Position, count(p.Rows, "row"), count(p.Sequences, "sequence"), mb(p.Weights),
+		mb(p.Cache), mb(p.Stored), mb(p.Polled), p.Widest, mb(p.Caches))
 }
 
 func predictionText(model string, p prediction) string {

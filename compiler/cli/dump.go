@@ -20,6 +20,7 @@ import (
 // dumpFlags are the flags of dump.
 type dumpFlags struct {
 	model  modelFlags
+	pass   passFlags
 	after  string
 	format string
 	pos    int
@@ -29,7 +30,7 @@ type dumpFlags struct {
 func dumpVerb() verb {
 	d := &dumpFlags{}
 	return verb{
-		name: "dump", synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--pos N]", min: 1,
+		name: "dump", synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--pos N] [--rows N] [--sequences N]", min: 1,
 		max:     1,
 		summary: "print the program of a model, or a program in another form",
 		details: "MODEL is compiled as far as --after says; weights are not read. FILE is .amk text, native JSON, " +
@@ -49,6 +50,7 @@ func (d *dumpFlags) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json", "loops"), "format", "form of the output")
 	f.Var(newCount(&d.pos, 0, 0, math.MaxInt), "pos", "position `N` to print the program for")
 	f.BoolVar(&d.amk, "amk", false, "FILE is a lowering request of the AMK profile; print the program it asks for")
+	d.pass.define(f)
 	d.model.define(f, defaultTarget)
 }
 
@@ -65,6 +67,8 @@ func (d *dumpFlags) run(c *call) error {
 		return d.dumpModel(c, path)
 	case d.after != "":
 		return c.usage("--after names a pass over a model directory; %s is none", path)
+	case d.pass.pass() != ir.Pass{}:
+		return c.usage(passesOfPrograms, path)
 	}
 	return d.dumpFile(c, path)
 }
@@ -75,6 +79,7 @@ func (d *dumpFlags) dumpModel(c *call, model string) error {
 	if err != nil {
 		return err
 	}
+	opts.Tokens = d.pass.pass()
 	last := d.after
 	switch {
 	case last == "" && d.format == "amk-json":

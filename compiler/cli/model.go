@@ -74,6 +74,18 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 	f.BoolVar(&m.timePasses, "time-passes", false, "print the passes with their times")
 }
 
+// passFlags say what a pass takes, for verbs that print or count programs and emit none.
+type passFlags struct{ rows, sequences int }
+
+const passesOfPrograms = "--rows and --sequences are for compiling a model directory, and %s is a program"
+
+func (p *passFlags) define(f *pflag.FlagSet) {
+	f.Var(newCount(&p.rows, 1, 1, ir.MaxRows), "rows", "take `N` rows of each sequence in a pass: tokens of a prompt, or drafts")
+	f.Var(newCount(&p.sequences, 1, 1, ir.MaxSequences), "sequences", "take `N` sequences in a pass")
+}
+
+func (p *passFlags) pass() ir.Pass { return ir.PassOf(p.sequences, p.rows) }
+
 // changed returns the first of the flags that was given, or nothing.
 func (m *modelFlags) changed(c *call) string {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)

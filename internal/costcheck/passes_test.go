@@ -1,0 +1,38 @@
+package costcheck
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/compiler"
+	"amkc/cost"
+	"amkc/ir"
+)
+
+// A pass reads weights once, whatever it takes, rows of the cache once for each sequence, and words of exchanges for
+// each token.
+func TestBytesOfPasses(t *testing.T) {
+	move := func(pass ir.Pass, pos int) *cost.Pass {
+		l, err := compiler.RunPasses(compiler.Options{Model: root + "testdata/configs/llama-3.1-8b", Name: "m",
+			ConfigOnly: true, Target: ir.FindTarget("h200"), Tokens: pass})
+		require.NoError(t, err)
+		p, err := cost.PassAt(l.Program, pos)
+		require.NoError(t, err)
+		return p
+	}
+	for _, pos := range []int{128, 2048} {
+		one := move(ir.Pass{}, pos)
+		for _, pass := range []ir.Pass{ir.PassOf(1, 2), ir.PassOf(1, 8), ir.PassOf(8, 1), ir.PassOf(2, 4)} {
+			have, n, s := move(pass, pos), int64(pass.NumTokens()), int64(pass.NumSequences())
+			require.Equal(t, &cost.Pass{Target: "h200", Position: pos, Variant: one.Variant,
+				Sequences: pass.NumSequences(), Rows: pass.NumRows(), Weights: one.Weights, Cache: s * one.Cache,
+				Stored: n * one.Stored, Polled: n * one.Polled, Caches: s * one.Caches, Widest: n * one.Widest},
+				have, "%v at %d", pass, pos)
+		}
+	}
+	// 32 layers of 4096 rows of K and V of 8 heads of 128 elements in 2 bytes; the down projection's 14336 elements.
+	one := move(ir.Pass{}, 0)
+	require.Equal(t, int64(32*4096*2*8*128*2), one.Caches)
+	require.Equal(t, int64(14336*2), one.Widest)
+}
