@@ -331,7 +331,8 @@ func (l *lowerer) embed(n *ir.GraphNode) error {
 	var ops []ir.Op
 	for _, part := range l.tokens.positioned(len(n.Weights) > 1) {
 		out := []ir.Operand{part.view(residual, task), part.view(x, task)}
-		op := ir.Op{Code: ir.EMBED, Out: out, In: []ir.Operand{view(token, part.rows), view(table, upTo(l.m.Vocab), task)}}
+		op := ir.Op{Code: ir.EMBED, Out: out,
+			In: []ir.Operand{view(token, part.rows), view(table, upTo(l.m.Vocab), task)}}
 		if scale := n.FloatOr("scale", 1); scale != 1 {
 			op.Params = []ir.Param{ir.FloatParam("scale", scale)}
 		}

@@ -13,8 +13,8 @@ import (
 	"amkc/refvm"
 )
 
-// ordered is a model of which every knob that is an order decides something: contexts have splits, and products have few
-// tiles and columns enough to be cut.
+// ordered is a model of which every knob that is an order decides something: contexts have splits, and products have
+// few tiles and columns enough to be cut.
 const ordered = `{"model_type": "gemma2", "hidden_size": 16, "intermediate_size": 256, "num_hidden_layers": 2,
 	"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 64, "vocab_size": 20, "sliding_window": 40,
 	"max_position_embeddings": 72, "torch_dtype": "bfloat16"}`

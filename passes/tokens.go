@@ -64,7 +64,8 @@ func (t tokens) positioned(bySequence bool) (parts []positioned) {
 		return []positioned{{t, upTo(t.NumTokens()), pos, "%e"}}
 	}
 	for s := range t.NumSequences() {
-		parts = append(parts, positioned{t, at(ir.Int(s), t.NumRows(), 0), ir.PosOf(ir.Int(s)), fmt.Sprintf("%%e%d", s)})
+		rows := at(ir.Int(s), t.NumRows(), 0)
+		parts = append(parts, positioned{t, rows, ir.PosOf(ir.Int(s)), fmt.Sprintf("%%e%d", s)})
 	}
 	return parts
 }

@@ -128,3 +128,26 @@ func TestPassRefusals(t *testing.T) {
 	_, _, err = s.Step(3)
 	require.ErrorContains(t, err, "takes 3 rows of 2 sequences, not 1 tokens at 1 positions")
 }
+
+// No pass has rows of two variants, and no sequences in two.
+func TestPassIsOfOneVariant(t *testing.T) {
+	text := "pass sequences=2 rows=3\n" + oneTask("buffer token IO_INPUT I32 [6] HBM rowmajor\n"+
+		"buffer next IO_OUTPUT I32 [6] HBM rowmajor", "next[0:6] = COPY(token[0:6])")
+	from := strings.Index(text, "variant ")
+	second := strings.ReplaceAll(strings.ReplaceAll(text[from:], "variant v", "variant w"), "0..99", "12..99")
+	p := parse(t, strings.ReplaceAll(text, "0..99", "0..9")+"\n"+second)
+	s, err := NewSession(p, noise(1), Options{})
+	require.NoError(t, err)
+	tokens := []int{1, 2, 3, 4, 5, 6}
+	for _, at := range [][]int{{0, 9}, {12, 99}} {
+		_, _, err = s.Pass(at, tokens)
+		require.NoError(t, err)
+	}
+	_, _, err = s.Pass([]int{9, 10}, tokens)
+	require.ErrorContains(t, err, "10 begins a pass of 3 rows, and there is a variant for passes from 12 on; want a "+
+		"pass that ends there")
+	_, _, err = s.Pass([]int{9, 12}, tokens)
+	require.ErrorContains(t, err, "variant w: error: is for positions 12 to 99, not for 9")
+	_, _, err = s.Pass(nil, nil)
+	require.ErrorContains(t, err, "none is given")
+}

@@ -84,8 +84,8 @@ func (s *Session) At(pos int) (*VM, error) {
 	}
 	last := s.variants[len(s.variants)-1].flat
 	if rows := last.Pass.NumRows(); next >= 0 && next < pos+rows {
-		return nil, diag.Errorf(CodePosition, "position", "%d begins a pass of %d rows that goes beyond %d, from where "+
-			"on attention is split; want passes that end there", pos, rows, next)
+		return nil, diag.Errorf(CodePosition, "position", "%d begins a pass of %d rows, and there is a variant for "+
+			"passes from %d on; want a pass that ends there", pos, rows, next)
 	}
 	return nil, diag.Errorf(CodePosition, "position",
 		"%d is outside the program, which ends at %d; compile with a larger --max-seq, or start again at 0", pos,
@@ -93,8 +93,8 @@ func (s *Session) At(pos int) (*VM, error) {
 }
 
 // Pass decodes rows of tokens, those of each sequence from a position on: of any position up to which its cache has
-// been filled, and all of one variant. It returns the logits, row by row and valid until the next pass, and the token that the program chose
-// after each.
+// been filled, and all of one variant. It returns the logits, row by row and valid until the next pass, and the token
+// that the program chose after each.
 func (s *Session) Pass(at, tokens []int) (logits []float32, next []int, err error) {
 	for i, token := range tokens {
 		if token < 0 {

@@ -30,8 +30,10 @@ type dumpFlags struct {
 func dumpVerb() verb {
 	d := &dumpFlags{}
 	return verb{
-		name: "dump", synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--pos N] [--rows N] [--sequences N]", min: 1,
-		max:     1,
+		name: "dump",
+		synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--pos N] [--rows N] " +
+			"[--sequences N]",
+		min: 1, max: 1,
 		summary: "print the program of a model, or a program in another form",
 		details: "MODEL is compiled as far as --after says; weights are not read. FILE is .amk text, native JSON, " +
 			"or a program\n" +

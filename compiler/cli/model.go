@@ -80,7 +80,8 @@ type passFlags struct{ rows, sequences int }
 const passesOfPrograms = "--rows and --sequences are for compiling a model directory, and %s is a program"
 
 func (p *passFlags) define(f *pflag.FlagSet) {
-	f.Var(newCount(&p.rows, 1, 1, ir.MaxRows), "rows", "take `N` rows of each sequence in a pass: tokens of a prompt, or drafts")
+	f.Var(newCount(&p.rows, 1, 1, ir.MaxRows), "rows",
+		"take `N` rows of each sequence in a pass: tokens of a prompt, or drafts")
 	f.Var(newCount(&p.sequences, 1, 1, ir.MaxSequences), "sequences", "take `N` sequences in a pass")
 }
 
