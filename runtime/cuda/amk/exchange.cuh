@@ -158,10 +158,10 @@ __device__ __forceinline__ float poll_word(C& c, const Page page, int index) {
   return word.value(0);
 }
 
-// True if the four 32-bit words of a 16-byte load all carry the epoch. `both` is the epoch in both
-// halves of a register.
-__device__ __forceinline__ bool four_fresh(uint4 v, u32 both) {
-  return __byte_perm(v.x, v.y, 0x7632) == both && __byte_perm(v.z, v.w, 0x7632) == both;
+// Not 0 if one of the four 32-bit words of a 16-byte load does not carry the epoch. `both` is the
+// epoch in both halves of a register.
+__device__ __forceinline__ u32 four_stale(uint4 v, u32 both) {
+  return (__byte_perm(v.x, v.y, 0x7632) ^ both) | (__byte_perm(v.z, v.w, 0x7632) ^ both);
 }
 
 // ---- realisation by counter ---------------------------------------------------------------------

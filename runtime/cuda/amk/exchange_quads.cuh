@@ -6,17 +6,19 @@
 
 namespace amk {
 
-// A poll of kCount times four words, one 16-byte load each: index_of(i) is the first of the i-th
-// four, or -1 for none, which count as 0.
+// A poll of kCount times four words, one 16-byte load each: the i-th four lie index_of(i) words
+// after word `first`; if that is below 0, there are none, and they count as 0.
 template <int kCount, class IndexOf>
 struct QuadPoll {
   static_assert(kCount <= 32, "a bit for each four words");
-  const u8* words;
+  const u8* words;  // from the first on
   IndexOf index_of;
+  int first;
   u32 missing = 0;
   uint4 quad[kCount];
 
-  __device__ __forceinline__ QuadPoll(const u8* copy, IndexOf of) : words(copy), index_of(of) {
+  __device__ __forceinline__ QuadPoll(const u8* copy, IndexOf of, int word)
+      : words(copy + word * 4), index_of(of), first(word) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       quad[i] = make_uint4(0, 0, 0, 0);
@@ -29,16 +31,20 @@ struct QuadPoll {
       if (missing >> i & 1) quad[i] = load_relaxed_16(words + index_of(i) * 4);
     }
   }
+  // Without branches: it lies between the last word and the first product.
   template <class C>
   __device__ __forceinline__ void check(C& c) {
-    const u32 both = c.epoch * 0x10001u;
+    u32 stale = 0;
+    if constexpr (C::kWaits && kFlagged) {
+      const u32 both = c.epoch * 0x10001u;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      if ((missing >> i & 1) && (!C::kWaits || !kFlagged || four_fresh(quad[i], both)))
-        missing &= ~(1u << i);
+      for (int i = 0; i < kCount; ++i) stale |= four_stale(quad[i], both) ? 1u << i : 0;
     }
+    missing &= stale;
   }
-  __device__ __forceinline__ int first_missing() const { return index_of(__ffs(missing) - 1); }
+  __device__ __forceinline__ int first_missing() const {
+    return first + index_of(__ffs(missing) - 1);
+  }
   // The four values, as two registers of 16-bit pairs.
   __device__ __forceinline__ uint2 pairs(int i) const {
     return make_uint2(__byte_perm(quad[i].x, quad[i].y, 0x5410),
@@ -47,8 +53,9 @@ struct QuadPoll {
 };
 
 template <int kCount, class IndexOf>
-__device__ __forceinline__ QuadPoll<kCount, IndexOf> quad_poll(const u8* copy, IndexOf index_of) {
-  return {copy, index_of};
+__device__ __forceinline__ QuadPoll<kCount, IndexOf> quad_poll(const u8* copy, IndexOf index_of,
+                                                               int first = 0) {
+  return {copy, index_of, first};
 }
 
 // Four weights of a norm, from column on; 0 beyond the vector.

@@ -4,9 +4,8 @@
 // quads per warp, three where a tile is three of them, one where it is a single one, and up to four
 // of quantised ones, whose products a warp begins together. A warp stays that far ahead: what it
 // has multiplied makes room for a later quad. It gives a slot back when what it has read of it is
-// there, or being multiplied. The digits of long vectors, which integers are multiplied by, are in
-// shared memory. Needs schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished
-// row.
+// there. The digits of long vectors, which integers are multiplied by, are in shared memory. Needs
+// schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
 #pragma once
 
 #include "centred.cuh"
@@ -100,9 +99,8 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   };
   auto has = [&](int sub) { return Shape::kEven || quad_of(sub) < Shape::kQuads; };
 
-  // A slot is given back when what has been read of it is being multiplied: then the fence waits
-  // for no load. With several groups that is before a block barrier, at which another group may be
-  // missing that waits for the slot.
+  // A slot is given back when what has been read of it is there: in between there are the sums of a
+  // batch, but no block barrier, at which another group may be missing that waits for the slot.
   constexpr u32 kNone = ~0u;
   u32 leaving = kNone;
   auto give_back = [&] {
@@ -175,16 +173,22 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   }
   if (reads) {
     static_assert(S::kColumns % 4 == 0, "four words are read at a time");
-    auto column_of = [&](int i) {
-      const int column = quad_of(i) * kQuadColumns + column0;
-      return has(i) && (S::kColumns % kQuadColumns == 0 || column < S::kColumns) ? column : -1;
+    // The first of this lane's columns of sub 0, and how far those of others are from it: constants
+    // for most shapes, -1 for a sub without columns.
+    const int first = member * kQuadColumns + column0;
+    auto further = [&](int i) {
+      const int in_chunk = i % Shape::kChunkSubs * S::kWarps;
+      const int columns = (i / Shape::kChunkSubs * Shape::kChunkQuads + in_chunk) * kQuadColumns;
+      const bool inside = S::kColumns % kQuadColumns == 0 || first + columns < S::kColumns;
+      return has(i) && inside ? columns : -1;
     };
     if constexpr (Reader::kResidual) {
 #pragma unroll
-      for (int i = 0; i < kSubs; ++i) x[i] = residual_pairs(c, column_of(i));
+      for (int i = 0; i < kSubs; ++i)
+        x[i] = residual_pairs(c, further(i) < 0 ? -1 : first + further(i));
     } else {
       const int before = part_of<S>(mine.begin) * S::kColumns;
-      auto quads = quad_poll<kSubs>(page_copy(c, in.page) + before * sizeof(u32), column_of);
+      auto quads = quad_poll<kSubs>(page_copy(c, in.page), further, before + first);
       poll_all(c, quads);
       lap(c, Did::kExchangeWait);
 #pragma unroll
@@ -270,7 +274,6 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
           for (int b = 0; b < kBatch; ++b) {
             if (there(batch + b)) products[b] = F::multiply(sum, w[b], v[b]);
           }
-          give_back();
           const int next = batch + kBatch < kSubs ? batch + kBatch : 0;
           if (next > 0 || more) {
             if (next == 0) next_tile();
@@ -280,6 +283,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
           for (int b = 0; b < kBatch; ++b) {
             if (there(batch + b)) F::add(sum, products[b], c.lane);
           }
+          give_back();
         }
       } else {
 #pragma unroll
@@ -290,7 +294,6 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
             const int sub = batch + b;
             if (sub < kSubs && has(sub)) products[b] = F::multiply(sum, w[sub % kDepth], v[sub]);
           }
-          give_back();
 #pragma unroll
           for (int b = 0; b < kBatch; ++b) {
             const int sub = batch + b, ahead = sub + kDepth;
@@ -305,9 +308,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
           for (int b = 0; b < kBatch; ++b) {
             if (batch + b < kSubs && has(batch + b)) F::add(sum, products[b], c.lane);
           }
+          give_back();
         }
       }
-      if constexpr (Shape::kGroups > 1) give_back();
       keep_partial(c, member, i, F::total(sum, c.lane));
       if constexpr (Reader::kNorm) {
         // After the first tile, not before it: off the critical path.
