@@ -160,9 +160,9 @@ func (in *interp) operate(op string, left, right Value) Value {
 		in.alloc(16 * (len(x.items) + len(y.items)))
 		return &List{append(append([]Value{}, x.items...), y.items...), x.kind, false}
 	case op == "*" && (isText || isList && x.kind <= seqTuple) && isInt(right):
-		return in.times(left, in.index(right, "the right side of *"))
+		return in.times(left, right)
 	case op == "*" && (bothText || bothLists && y.kind <= seqTuple) && isInt(left):
-		return in.times(right, in.index(left, "the left side of *"))
+		return in.times(right, left)
 	}
 	in.notDefined(left)
 	in.notDefined(right)
@@ -171,8 +171,11 @@ func (in *interp) operate(op string, left, right Value) Value {
 }
 
 // times repeats a text or a list.
-func (in *interp) times(v Value, n int) Value {
-	n = max(n, 0)
+func (in *interp) times(v, count Value) Value {
+	if _, ok := small(count); !ok {
+		in.fail("%s cannot be repeated so often", typeName(v))
+	}
+	n := max(in.index(count, "what a text is repeated by"), 0)
 	switch v := v.(type) {
 	case string:
 		return in.repeat(v, n)

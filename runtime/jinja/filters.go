@@ -246,6 +246,9 @@ func filterReverse(in *interp, a *args) Value {
 	items := slices.Clone(in.list(v))
 	in.alloc(16 * len(items))
 	slices.Reverse(items)
+	if _, isUndefined := v.(*undefined); isUndefined {
+		return over("reversed", nil)
+	}
 	switch l, isList := v.(*List); {
 	case isList && l.kind != seqRange:
 		return over("reversed", items)
@@ -310,20 +313,21 @@ func filterTrim(in *interp, a *args) Value {
 
 func filterTruncate(in *interp, a *args) Value {
 	p := a.bind(in, "truncate", 1, "s", "length", "killwords", "end", "leeway")
-	s, most, end, leeway := []rune(in.soft(p.str(0))), p.integer(1, 255), []rune("..."), 5
-	in.alloc(4 * len(s))
+	most, end, leeway := p.integer(1, 255), []rune("..."), 5
 	if p.has(3) {
 		end = []rune(p.str(3))
 	}
 	if p.or(4, nil) != nil {
 		leeway = p.integer(4, 5)
 	}
-	switch {
-	case most < len(end) || leeway < 0:
+	if most < len(end) || leeway < 0 {
 		in.fail("truncate to %d characters, %d of them for the end, with a leeway of %d", most, len(end), leeway)
-	case len(s) <= most+leeway:
+	}
+	if n, ok := length(p.at(0)); ok && n <= most+leeway {
 		return p.at(0)
 	}
+	s := []rune(in.soft(p.str(0)))
+	in.alloc(4 * len(s))
 	cut := string(s[:most-len(end)])
 	if at := strings.LastIndexByte(cut, ' '); !p.is(2) && at >= 0 {
 		cut = cut[:at]

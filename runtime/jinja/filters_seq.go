@@ -182,12 +182,16 @@ func filterLast(in *interp, a *args) Value {
 		if c, ok := in.char(v, -1); ok {
 			return c
 		}
+	case safe:
+		if c, ok := in.char(string(v), -1); ok {
+			return safe(c)
+		}
+	case *undefined:
 	case *List:
 		items = v.items
 	case *Dict:
 		items = v.keys()
 	default:
-		in.notDefined(v)
 		in.fail("%s has no last item", typeName(v))
 	}
 	if len(items) == 0 {

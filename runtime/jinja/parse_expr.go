@@ -328,7 +328,7 @@ func (p *parser) subscript(of expr) expr {
 	}
 	p.want(tokOp, "]")
 	if len(keys) == 1 {
-		if s, ok := keys[0].(*slice); ok {
+		if s, ok := keys[0].(*slice); ok && s.of == of { // and no slice that is the key
 			return s
 		}
 		return &item{at, of, keys[0]}

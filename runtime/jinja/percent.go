@@ -84,7 +84,8 @@ func (in *interp) percent(format string, v Value) string {
 // isMapping reports whether Python leaves a value over without a word where a format has no use for it.
 func (in *interp) isMapping(v Value) bool {
 	l, ok := v.(*List)
-	return ok && l.kind <= seqRange
+	_, isUndefined := v.(*undefined)
+	return ok && l.kind <= seqRange || isUndefined
 }
 
 // count reads digits, -1 where there are none.

@@ -237,6 +237,13 @@ func hashAt(v Value, depth int) (hash, bool) {
 	case *undefined:
 		return hash{kind: 'u'}, true
 	case *List:
+		if v.kind == seqRange { // equal to one with the same values
+			h := hash{kind: 'r', n: int64(len(v.items))}
+			if h.n > 0 {
+				h.text = fmt.Sprint(v.items[0], v.items[h.n-1])
+			}
+			return h, true
+		}
 		if v.kind != seqTuple || depth == maxKeyDepth {
 			return hash{}, false
 		}
