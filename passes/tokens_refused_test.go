@@ -12,12 +12,15 @@ import (
 	"amkc/validate/kernel"
 )
 
-// Edits of a program of two sequences of three rows, and the code that refuses each. The edits are of its text.
-var tokenEdits = map[string]struct {
+// A tokenEdit is of the text of a program, and is refused.
+type tokenEdit struct {
 	code  *diag.Code
 	says  string
 	edits []string // from and to
-}{
+}
+
+// Edits of a program of two sequences of three rows.
+var tokenEdits = map[string]tokenEdit{
 	"a row reads the cache of another sequence": {validate.CodeSequence, "is of the cache of another one",
 		[]string{"TILE(L{i}.q_rope[a/2*3:(a/2+1)*3,a%2*12:(a%2+1)*12], L{i}.kv[a/2,",
 			"TILE(L{i}.q_rope[a/2*3:(a/2+1)*3,a%2*12:(a%2+1)*12], L{i}.kv[1-a/2,"}},
@@ -69,9 +72,36 @@ var tokenEdits = map[string]struct {
 		"variant all pos 0..22"}},
 }
 
+// Edits of a program of three rows of one sequence, whose contexts are split.
+var splitEdits = map[string]tokenEdit{
+	"rows of another split": {validate.CodeShapes, "the cache rows are part 1 of 4 in blocks of 32, the parameters say " +
+		"part 0 of 4", []string{"0:pos block 32 part a%4 of 4,0,", "0:pos block 32 part (a+1)%4 of 4,0,",
+		"0:pos block 32 part a%4 of 4,1,", "0:pos block 32 part (a+1)%4 of 4,1,"}},
+	"an append less than there are": {validate.CodeShapes, "output 1 has 128 elements, want 192",
+		[]string{"pos:pos+3 block 32 part a%4 of 4,0,0:64] =", "pos:pos+2 block 32 part a%4 of 4,0,0:64] ="}},
+	"an append that leaves rows out": {validate.CodeAppend, "elements [0 32 1 0] to [0 32 1 63] are not written by the step",
+		[]string{"pos:pos+3 block 32 part a%4 of 4,1,0:64] =", "pos:pos+3 block 8 part a%4 of 5,1,0:64] ="}},
+	"an append of one split's rows by all": {validate.CodeWriteRace, "overwrites L00.kv",
+		[]string{"pos:pos+3 block 32 part a%4 of 4,1,0:64] =", "pos:pos+3 block 32 part 0 of 4,1,0:64] ="}},
+	"an append by every split": {validate.CodeWriteRace, "L00.kv", []string{
+		"pos:pos+3 block 32 part a%4 of 4,1,0:64] =", "pos:pos+3,1,0:64] ="}},
+	"results of a row less": {validate.CodeShapes, "want 396", []string{
+		"L{i}.part[a,0:3,0:2,0:66]", "L{i}.part[a,0:2,0:2,0:66]"}},
+	"a variant that begins too late": {ir.CodeVariants, "want a non-empty interval from 19 to 21 on",
+		[]string{"variant long pos 21", "variant long pos 22"}},
+	"variants that end too early": {ir.CodeVariants, "end at position 74, want 75 to 77",
+		[]string{"variant long pos 21..77", "variant long pos 21..74"}},
+}
+
 func TestWrongPassesAreRefused(t *testing.T) {
-	text := string(ir.Print(severalState(t, "window", "bfloat16", ir.PassOf(2, 3), "lower").Program))
-	for name, c := range tokenEdits {
+	refuse(t, severalState(t, "window", "bfloat16", ir.PassOf(2, 3), "lower"), tokenEdits)
+	refuse(t, severalState(t, "splits", "bfloat16", ir.PassOf(1, 3), "pagecolor"), splitEdits)
+}
+
+// refuse makes each edit of the text of a program, and demands that it is refused for the right reason.
+func refuse(t *testing.T, s *State, edits map[string]tokenEdit) {
+	text := string(ir.Print(s.Program))
+	for name, c := range edits {
 		t.Run(name, func(t *testing.T) {
 			edited := text
 			for i := 0; i < len(c.edits); i += 2 {
@@ -83,7 +113,7 @@ func TestWrongPassesAreRefused(t *testing.T) {
 			report := validate.Program(p)
 			require.False(t, report.OK)
 			said := false
-			for _, d := range report.Diags {
+			for _, d := range append(ir.Check(p), report.Diags...) {
 				said = said || d.Code == c.code.ID && strings.Contains(d.Error(), c.says)
 			}
 			require.True(t, said, "want %s saying %q, got\n%v", c.code.ID, c.says, report.Diags.Err())
