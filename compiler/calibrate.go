@@ -228,7 +228,8 @@ func (c *calibrator) fits() error {
 	what := fmt.Sprintf("running the model takes %s of memory: %s for weights in fp32, %s for values and caches",
 		format(running), format(weights), format(values))
 	if packing > running {
-		what = fmt.Sprintf("packing takes %s of memory: %s for the factors of a matrix", format(packing), format(factors))
+		what = fmt.Sprintf("packing takes %s of memory: %s for the factors of a matrix", format(packing),
+			format(factors))
 	}
 	if max(running, packing) <= left {
 		return nil

@@ -134,10 +134,11 @@ func TestCalibratingTakesNothingBeforeItIsRefused(t *testing.T) {
 		availableMemory = func() (uint64, bool) { return available, true }
 		model := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), fmt.Appendf(nil, `{"model_type": "llama",
-			"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d, "num_attention_heads": 4, "head_dim": 64,
-			"vocab_size": 64, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`, hidden, intermediate, layers), 0o600))
-		l, err := RunPasses(Options{Model: model, Target: ir.FindTarget("h200"), RandomSeed: new(uint64), Formats: formats,
-			Calibration: &CalibrationText{IDs: []int{1, 2}}})
+			"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d, "num_attention_heads": 4,
+			"head_dim": 64, "vocab_size": 64, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`,
+			hidden, intermediate, layers), 0o600))
+		l, err := RunPasses(Options{Model: model, Target: ir.FindTarget("h200"), RandomSeed: new(uint64),
+			Formats: formats, Calibration: &CalibrationText{IDs: []int{1, 2}}})
 		require.NoError(t, err)
 		defer l.Close()
 		var before, after runtime.MemStats
@@ -148,7 +149,8 @@ func TestCalibratingTakesNothingBeforeItIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, codeCalibrate.ID)
 		return err.Error()
 	}
-	require.Contains(t, refused(256, 28672, 1, 6<<30), "packing takes 6.1 GiB of memory: 4.6 GiB for the factors of a matrix")
+	require.Contains(t, refused(256, 28672, 1, 6<<30),
+		"packing takes 6.1 GiB of memory: 4.6 GiB for the factors of a matrix")
 	require.Contains(t, refused(2048, 8192, 32, 5<<30), "running the model takes")
 }
 

@@ -100,7 +100,8 @@ func TestAttentionOfTheKernel(t *testing.T) {
 				continue
 			}
 			t.Run(name+" "+c.dtype+" "+c.cache+" "+c.cores, func(t *testing.T) {
-				dir := emittedAs(t, c.dtype, c.cache, builder.Options{Model: model, RandomSeed: new(uint64), Config: config})
+				o := builder.Options{Model: model, RandomSeed: new(uint64), Config: config}
+				dir := emittedAs(t, c.dtype, c.cache, o)
 				schedule, err := os.ReadFile(filepath.Join(dir, "schedule.h"))
 				require.NoError(t, err)
 				var stages []string

@@ -14,8 +14,8 @@ import (
 	"amkc/runtime"
 )
 
-// emitted writes the CUDA sources of a build for an H200 and its weights, which is all that is compiled for the CPU, and
-// returns the directory. A build in full has the launcher too, most of whose bytes are modules of others.
+// emitted writes the CUDA sources of a build for an H200 and its weights, which is all that is compiled for the CPU,
+// and returns the directory. A build in full has the launcher too, most of whose bytes are modules of others.
 func emitted(t *testing.T, o builder.Options) (dir string) {
 	t.Helper()
 	o.Target = ir.FindTarget("h200")

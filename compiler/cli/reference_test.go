@@ -183,8 +183,8 @@ var zoo = map[string]string{
 	"starcoder2-tied":          "",
 }
 
-// TestZoo compares the reference VM with transformers on every small model: all logits, and of every third model, or with
-// AMKC_LONG of each, the greedy continuation.
+// TestZoo compares the reference VM with transformers on every small model: all logits, and of every third model, or
+// with AMKC_LONG of each, the greedy continuation.
 // A model that has come to compile fails the test until its row says so.
 func TestZoo(t *testing.T) {
 	folders, err := os.ReadDir(models + "zoo")

@@ -203,9 +203,9 @@ func (s *Session) setCache(position int) error {
 	})
 }
 
-// makeUp gives put the bytes of a made-up cache of so many bytes, each with its offset. A cache of integers has scales at
-// the end of each block: its layers are made of whole blocks, and what aligns the next layer, which nothing reads, is
-// left as it is.
+// makeUp gives put the bytes of a made-up cache of so many bytes, each with its offset. A cache of integers has scales
+// at the end of each block: its layers are made of whole blocks, and what aligns the next layer, which nothing reads,
+// is left as it is.
 func makeUp(total int, m *Model, put func(at int, b []byte) error) error {
 	pattern, layer, used := madeUp(min(fillBytes, total), m), total, total
 	if m.Cache == integerCache {
@@ -252,8 +252,8 @@ func blockBytes(m *Model) int {
 	return blockRows * (2*padded + rowScaleBytes)
 }
 
-// madeUpBlocks returns blocks of a cache of integers. Each row of K and of V has a scale of its own, of 1/1024 to 1/128,
-// and each element is any of the integers from -127 to 127, so that values are less than 1.
+// madeUpBlocks returns blocks of a cache of integers. Each row of K and of V has a scale of its own, of 1/1024 to
+// 1/128, and each element is any of the integers from -127 to 127, so that values are less than 1.
 func madeUpBlocks(n int, m *Model) []byte {
 	block := blockBytes(m)
 	b := make([]byte, 0, n*block)

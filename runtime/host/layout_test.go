@@ -100,8 +100,8 @@ func TestMadeUpCacheIsFinite(t *testing.T) {
 }
 
 // Of a cache of integers every byte of the range is met about as often, every row has a scale of its own, positive and
-// such that values are near those of other caches, and layers, heads and runs of them differ. Head sizes that are padded
-// and layers that are aligned keep elements and scales apart.
+// such that values are near those of other caches, and layers, heads and runs of them differ. Head sizes that are
+// padded and layers that are aligned keep elements and scales apart.
 func TestMadeUpIntegers(t *testing.T) {
 	for _, m := range []Model{
 		{DType: "F16", Cache: "I8", HeadDim: 20, KVHeads: 3, MaxSeq: 150},
