@@ -28,11 +28,11 @@ const deepLayers = 32
 
 // integerTolerances are for a cache of integers, beside an element type. A value in k or v that is different in its
 // last bits may be rounded to the next integer, and a scale to the next BF16, with which a whole row of a head is
-// rounded otherwise: by 1 in 127 of its largest element at most, and 3e-3 of it RMS. In F32 few values lie that close to
-// where rounding changes, and one that does decides: on the reference VM, with weights moved by 2^-22 of them, the
+// rounded otherwise: by 1 in 127 of its largest element at most, and 3e-3 of it RMS. In F32 few values lie that close
+// to where rounding changes, and one that does decides: on the reference VM, with weights moved by 2^-22 of them, the
 // logits of 5 models with 24 layers or trained differ by 1.9e-4 RMS at most, and by 2e-6 where nothing is rounded. A
-// model of few layers and one kv head has more of it. In F16 many values differ by a rounding: the logits differ by some
-// 2e-3 RMS. In BF16 the rounding of the cache is lost in that of everything else.
+// model of few layers and one kv head has more of it. In F16 many values differ by a rounding: the logits differ by
+// some 2e-3 RMS. In BF16 the rounding of the cache is lost in that of everything else.
 var integerTolerances = map[string]Tolerance{
 	"F32":  {RMS: 3e-3, Max: 6e-3},
 	"F16":  {RMS: 1.5e-2, Max: 3.5e-2},
