@@ -74,12 +74,13 @@ var tokenEdits = map[string]tokenEdit{
 
 // Edits of a program of three rows of one sequence, whose contexts are split.
 var splitEdits = map[string]tokenEdit{
-	"rows of another split": {validate.CodeShapes, "the cache rows are part 1 of 4 in blocks of 32, the parameters say " +
-		"part 0 of 4", []string{"0:pos block 32 part a%4 of 4,0,", "0:pos block 32 part (a+1)%4 of 4,0,",
+	"rows of another split": {validate.CodeShapes, "the cache rows are part 1 of 4 in blocks of 32, the parameters " +
+		"say part 0 of 4", []string{"0:pos block 32 part a%4 of 4,0,", "0:pos block 32 part (a+1)%4 of 4,0,",
 		"0:pos block 32 part a%4 of 4,1,", "0:pos block 32 part (a+1)%4 of 4,1,"}},
 	"an append less than there are": {validate.CodeShapes, "output 1 has 128 elements, want 192",
 		[]string{"pos:pos+3 block 32 part a%4 of 4,0,0:64] =", "pos:pos+2 block 32 part a%4 of 4,0,0:64] ="}},
-	"an append that leaves rows out": {validate.CodeAppend, "elements [0 32 1 0] to [0 32 1 63] are not written by the step",
+	"an append that leaves rows out": {validate.CodeAppend,
+		"elements [0 32 1 0] to [0 32 1 63] are not written by the step",
 		[]string{"pos:pos+3 block 32 part a%4 of 4,1,0:64] =", "pos:pos+3 block 8 part a%4 of 5,1,0:64] ="}},
 	"an append of one split's rows by all": {validate.CodeWriteRace, "overwrites L00.kv",
 		[]string{"pos:pos+3 block 32 part a%4 of 4,1,0:64] =", "pos:pos+3 block 32 part 0 of 4,1,0:64] ="}},
