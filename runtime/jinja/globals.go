@@ -50,6 +50,7 @@ func globalRange(in *interp, a *args) Value {
 func globalDict(in *interp, a *args) Value {
 	d := &Dict{}
 	for _, v := range a.plainOf(in, "dict", 1) {
+		in.notDefined(v)
 		if from, ok := v.(*Dict); ok {
 			in.alloc(entrySize * len(from.entries))
 			for _, e := range from.entries {
