@@ -110,6 +110,8 @@ func TestLoadRefuses(t *testing.T) {
 		require.ErrorContains(t, err, c.says)
 		require.Equal(t, c.files == nil || c.files[ConfigFile] == "{}", errorsIsNone(err), c.says)
 	}
+	many[TemplateDir+"/one-more.jinja"] = "x"
+	require.Len(t, Files(writeFiles(t, many)), 3, "a build copies none of them")
 	for _, name := range []string{"config.json", TemplateDir, TemplateDir + "/x", "x/" + TemplateFile,
 		TemplateDir + "/.jinja", TemplateDir + "/a b.jinja", TemplateDir + "/../x.jinja"} {
 		require.False(t, IsFile(name), name)
@@ -159,7 +161,7 @@ func TestRender(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "None", text)
 	_, err = f.Render(c, Options{Template: "other"})
-	require.EqualError(t, err, `the model has no chat template "other"; it has bad, default, rag`)
+	require.EqualError(t, err, `the model has no chat template "other"; it has ["bad" "default" "rag"]`)
 	require.NoError(t, f.Check("rag"))
 	require.ErrorContains(t, f.Check("bad"), "line 1: found %}; want an expression")
 	_, err = f.Render(c, Options{Limits: jinja.Limits{Output: 3}})

@@ -27,19 +27,23 @@ const (
 const maxTemplates = 64
 
 // Files lists the files of a model that Load reads, by their paths in its folder, with slashes. But for those of
-// TemplateDir they need not be there.
+// TemplateDir they need not be there. Of more templates than a model may have there it lists none: Load refuses them.
 func Files(dir string) []string {
 	names := []string{TemplateFile, tokensFile, ConfigFile}
 	entries, err := infile.List(filepath.Join(dir, TemplateDir))
 	if err != nil {
 		return names // which Load says
 	}
+	var templates []string
 	for _, e := range entries {
 		if _, ok := templateName(e.Name()); ok {
-			names = append(names, path.Join(TemplateDir, e.Name()))
+			templates = append(templates, path.Join(TemplateDir, e.Name()))
 		}
 	}
-	return names
+	if len(templates) > maxTemplates {
+		return names
+	}
+	return append(names, templates...)
 }
 
 // IsFile reports whether a path is one that Files may list.
@@ -138,7 +142,7 @@ func (f *Format) template(name string, tools bool) (*jinja.Template, error) {
 	if t := f.templates[name]; t != nil {
 		return t()
 	}
-	return nil, fmt.Errorf("the model has no chat template %q; it has %s", name, strings.Join(f.Names(), ", "))
+	return nil, fmt.Errorf("the model has no chat template %q; it has %q", name, f.Names())
 }
 
 // object reads a file that is an object in JSON. Nil is one that is not there.
