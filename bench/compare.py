@@ -5,7 +5,7 @@ beside it, and BENCHMARKS.md.
     python3 bench/compare.py                  Llama-3.2-1B, Llama-3.1-8B and the 0.6B shape, context 128
     python3 bench/compare.py --model llama-3.2-1b --position 2000 --rounds 3
     python3 bench/compare.py --no-compile
-    python3 bench/compare.py --weights int8   Llama-3.1-8B, matrices in 8 bits; also int4:g128
+    python3 bench/compare.py --weights int8   Llama-3.1-8B, matrices in 8 bits; also int4:g128:sym
 
 amkc, eager PyTorch in a CUDA graph and torch.compile (max-autotune) in a CUDA graph are interleaved, by rounds, with
 the same random weights in bf16, batch 1; the logits of each are held to transformers in fp32 first. With --weights each

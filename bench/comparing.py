@@ -26,10 +26,21 @@ from sections import Task
 from workshop import Case, StepFailed, last_object
 
 MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen3-0.6b-as-llama")
-FORMATS = {  # of quantised matrices, and what each of the two makes of them
-    "int8": {"amkc": "int8, a scale for 128 columns", "compile": "int8, a scale for a row"},
-    "int4:g128": {"amkc": "int4, a scale for 128 columns; lm_head as with int8",
-                  "compile": "int4, a scale and a zero for 128 columns; lm_head as with int8"},
+
+
+@dataclass(frozen=True)
+class Format:
+    """Of quantised matrices: what bench/torch_peer.py calls it, and what each of the two makes of it."""
+
+    peer: str
+    amkc: str
+    compile: str
+
+
+FORMATS = {  # as --weights of amkc has them
+    "int8": Format("int8", "int8, a scale for 128 columns", "int8, a scale for a row"),
+    "int4:g128:sym": Format("int4:g128", "int4, a scale for 128 columns; lm_head as with int8",
+                            "int4, a scale and a zero for 128 columns; lm_head as with int8"),
 }
 QUANTISED = ("llama-3.1-8b",)  # the models that are compared with these
 POSITION = 128
@@ -75,10 +86,12 @@ class Comparison:
         c = config(case.model)
         self.vocab, self.cache_bytes = c["vocab_size"], cache_bytes(c, position)
         self.ids = spread_ids(position + STEPS, self.vocab)
-        names = ("amkc", "compile") if case.weights else ("amkc", "eager", "compile")
+        self.format = FORMATS.get(case.weights)
+        names = ("amkc", "compile") if self.format else ("amkc", "eager", "compile")
         self.engines = {name: Engine() for name in names}
-        for name, form in FORMATS.get(case.weights, {}).items():
-            self.engines[name].facts["form"] = form
+        if self.format:
+            for name, engine in self.engines.items():
+                engine.facts["form"] = getattr(self.format, name)
         self.weights = None  # how many a step reads
         self.bench = []  # what the launcher said in each round
         self.peers = {}
@@ -92,7 +105,8 @@ class Comparison:
 
     def peer(self, name):
         args = [sys.executable, str(Path(__file__).with_name("torch_peer.py")), self.case.model, "--seed",
-                str(self.case.seed), "--dtype", self.case.dtype] + self.case.storage()
+                str(self.case.seed), "--dtype", self.case.dtype]
+        args += ["--weights", self.format.peer] if self.format else []
         self.shop.log.append("python3 bench/torch_peer.py " + " ".join(args[2:]) + f"  # {name}")
         p = Peer(args, self.shop.work / f"compare-{name}.log", self.shop.budget, self.shop.env)
         self.open.callback(p.close)

@@ -19,7 +19,7 @@ SANITIZED = (Case("testdata/models/zoo/llama-odd-dims", "bf16"), Case("testdata/
              Case("testdata/models/zoo/qwen3-qknorm", "bf16"),
              Case("testdata/models/zoo/mistral-window-narrow", "bf16"),
              # down keeps the digits of its vector in shared memory
-             Case(PYCODER, "bf16", knobs=(("warps", "down", 1),), weights="int4"))
+             Case(PYCODER, "bf16", knobs=(("warps", "down", 1),), weights="int4:g64:sym"))
 SANITIZED_POSITIONS = 14  # of a pass, more than the narrow window; there are two passes of each kind
 SANITIZER_SECONDS = 900
 # The last line of each tool, with the number of errors in it.

@@ -99,26 +99,27 @@ class Compare(test_workshop.Fake):
                       (self.dir / "out" / "README.md").read_text())
 
     def test_quantised_matrices_are_compared_with_the_compiled_step(self):
-        code, out, row = self.compare("--weights", "int4:g128", row="llama-3.2-1b-bf16-seed1-int4-g128")
-        self.assertEqual((code, row["passed"], row["weights"]), (0, True, "int4:g128"), out)
+        code, out, row = self.compare("--weights", "int4:g128:sym", row="llama-3.2-1b-bf16-seed1-int4-g128-sym")
+        self.assertEqual((code, row["passed"], row["weights"]), (0, True, "int4:g128:sym"), out)
         turns = [line.split(",")[1].split(":")[0].strip() for line in out.splitlines() if ": round" in line]
         self.assertEqual(turns, ["amkc", "compile"] * 2)
-        self.assertIn("--weights int4:g128 ", row["command"])
-        peers = [s for s in row["steps"] if "torch_peer.py" in s and "--weights int4:g128" in s]
+        self.assertIn("--weights int4:g128:sym ", row["command"])
+        peers = [s for s in row["steps"] if "torch_peer.py" in s and "--weights int4:g128 " in s]
         self.assertEqual([s.split("  # ")[1] for s in peers], ["reference", "compile"])
-        self.assertTrue(any("--weights int4:g128" in s for s in row["steps"] if "amkc" in s))
+        self.assertTrue(any("--weights int4:g128:sym" in s for s in row["steps"] if "amkc" in s))
         ours, theirs = row["engines"]["amkc"], row["engines"]["compile"]
         self.assertNotIn("rms_error", ours, "it computes with other values than transformers")
         self.assertAlmostEqual(theirs["rms_error"], 1e-3, places=5)
-        self.assertEqual((ours["form"], theirs["form"]), tuple(comparing.FORMATS["int4:g128"].values()))
+        form = comparing.FORMATS["int4:g128:sym"]
+        self.assertEqual((ours["form"], theirs["form"]), (form.amkc, form.compile))
         cache = 2 * 2 * 2 * 2 * 16 * 135.5
         self.assertEqual((ours["bytes_per_token"], theirs["bytes_per_token"]), (1e6, 1_010_000 + cache))
         self.assertEqual((ours["weight_bytes"], theirs["weight_bytes"]), (1e6 - cache, 1_010_000))
         self.assertAlmostEqual(theirs["bits_per_weight"], 8.08)
         self.assertAlmostEqual(theirs["gbs"], (1_010_000 + cache) / 180 / 1e3)
         self.assertEqual(theirs["times_amkc"], 1.8)
-        self.assertIn("| llama-3.2-1b | bf16 | int4:g128 | 128 | 100.0 | 0.900 |  |  | 180.0 | 1.80 | 10, 6 | none, "
-                      "none, 9.99e-04 | 2 | pass |", (self.dir / "out" / "README.md").read_text())
+        self.assertIn("| llama-3.2-1b | bf16 | int4:g128:sym | 128 | 100.0 | 0.900 |  |  | 180.0 | 1.80 | 10, 6 | "
+                      "none, none, 9.99e-04 | 2 | pass |", (self.dir / "out" / "README.md").read_text())
 
     def test_quantised_logits_that_are_too_far_off_fail(self):
         self.switch("compiled wrong")
@@ -170,7 +171,7 @@ class Plan(unittest.TestCase):
     def test_quantised_models_follow_the_others(self):
         ids = [t.id for t in comparing.compare()]
         self.assertEqual(ids[len(comparing.MODELS):], ["compare/llama-3.1-8b-bf16-seed1-int8-128",
-                                                       "compare/llama-3.1-8b-bf16-seed1-int4-g128-128"])
+                                                       "compare/llama-3.1-8b-bf16-seed1-int4-g128-sym-128"])
 
     def test_a_cache_is_counted_as_bench_counts_it(self):
         # What bench said of Llama-3.1-8B in bf16 at 128, less its weights.

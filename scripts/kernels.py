@@ -46,7 +46,7 @@ CASES = [
     ("a100", "pycoder-5m", "bf16", {}),
     ("a100", "zoo/llama-gqa", "fp16", {}, "--cache", "int8"),
     ("a100", "zoo/llama-gqa", "bf16", {"tiling": BARRIERS}),
-    ("a100", "pycoder-5m", "fp16", {}, "--weights", "int4,lm_head=int8,layers.0.*=none"),
+    ("a100", "pycoder-5m", "fp16", {}, "--weights", "int4:g64:sym,lm_head=int8,layers.0.*=none"),
     ("a100", "quantised/models/llama-ct-fp8", "bf16", {}),  # which has no instruction that widens e4m3
     ("a10g", "zoo/llama-gqa", "fp16", {}),
     ("l4", "zoo/llama-odd-dims", "bf16", {}),
@@ -72,7 +72,7 @@ CASES = [
     ("h200", "quantised/models/llama-fp8-blocks", "bf16", {}),
     ("h200", "quantised/models/llama-ct-int4-layers", "bf16", {}),  # layers of three kinds, by how they are stored
     ("h200", "pycoder-5m", "bf16", {}, "--weights", "int4:g32:asym"),
-    ("h200", "pycoder-5m", "bf16", {"tiling": LONG_VECTOR}, "--weights", "int4"),
+    ("h200", "pycoder-5m", "bf16", {"tiling": LONG_VECTOR}, "--weights", "int4:g64:sym"),
     ("h200", "pycoder-5m", "fp16", {"tiling": LONG_VECTOR}, "--weights", "int8"),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": UNROLLED}),
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
