@@ -31,17 +31,17 @@ type passCase struct {
 // them, of heads and of all heads, branches side by side, LayerNorms and biases; every dtype, format and cache.
 var passCases = []passCase{
 	{model: "pycoder-5m", dtype: ir.BF16, sms: 6},
-	{model: "pycoder-5m", dtype: ir.BF16, sms: 6, weights: "int4", cache: true},
+	{model: "pycoder-5m", dtype: ir.BF16, sms: 6, weights: "int4:sym", cache: true},
 	{model: "zoo/llama-gqa", dtype: ir.F32, sms: 6},
 	{model: "zoo/llama-gqa", dtype: ir.F32, sms: 6, cache: true},
 	{model: "zoo/mistral-window-narrow", dtype: ir.F16, sms: 4},
 	{model: "zoo/qwen3-window-half", dtype: ir.BF16, sms: 4, weights: "int8", cache: true},
 	{model: "zoo/gemma2-split-k", dtype: ir.BF16, sms: 8},
 	{model: "zoo/gemma3-tied", dtype: ir.F16, sms: 4, weights: "fp8"},
-	{model: "zoo/olmo2-plain", dtype: ir.BF16, sms: 4, weights: "int4:asym"},
+	{model: "zoo/olmo2-plain", dtype: ir.BF16, sms: 4, weights: "int4"},
 	{model: "zoo/gpt-neox-parallel", dtype: ir.F16, sms: 4, cache: true},
 	{model: "zoo/cohere2-tied", dtype: ir.BF16, sms: 4, weights: "int8:g32,lm_head=none"},
-	{model: "zoo/exaone4-windows", dtype: ir.F32, sms: 4, weights: "int4"},
+	{model: "zoo/exaone4-windows", dtype: ir.F32, sms: 4, weights: "int4:sym"},
 	{model: "zoo/gpt2", dtype: ir.BF16, sms: 4},
 	{model: "zoo/phi-half", dtype: ir.BF16, sms: 4},
 }

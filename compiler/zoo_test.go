@@ -73,7 +73,7 @@ func TestQuantisedZooIsEmitted(t *testing.T) {
 		if CheckModel(Options{Model: dir, ConfigOnly: true}) != nil {
 			continue
 		}
-		for target, spec := range map[string]string{"h200": "int4:asym", "t4": "int8"} {
+		for target, spec := range map[string]string{"h200": "int4", "t4": "int8"} {
 			formats, err := passes.ParseWeightFormats(spec)
 			require.NoError(t, err)
 			dtype := map[string]ir.DType{"h200": ir.BF16, "t4": ir.F32}[target]

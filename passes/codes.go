@@ -122,7 +122,7 @@ to the model that was quantised. Logits differ from those of such kernels by wha
 or by the key of its tensor, with * for any letters:
 
     --weights int8
-    --weights 'int4:g128:asym,down_proj=int8'
+    --weights 'int4:g128,down_proj=int8'
     --weights 'none,model.layers.*.mlp.*=int4'
     --weights 'int4,layers.0.*=none'
 

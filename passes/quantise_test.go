@@ -14,14 +14,15 @@ import (
 func TestWeightFormats(t *testing.T) {
 	for spec, want := range map[string]string{
 		"int8":                          "int8:g128:sym",
-		"int4":                          "int4:g64:sym",
-		"int4:asym":                     "int4:g64:asym",
+		"int4":                          "int4:g64:asym",
+		"int4:sym":                      "int4:g64:sym",
+		"int4:g128":                     "int4:g128:asym",
 		"int4:g128:asym":                "int4:g128:asym",
 		"int8:asym:g32":                 "int8:g32:asym",
 		"fp8":                           "fp8",
 		"none":                          "none",
 		"bf16":                          "bf16",
-		"model.layers.*.mlp.*=int4:g32": "int4:g32:sym",
+		"model.layers.*.mlp.*=int4:g32": "int4:g32:asym",
 	} {
 		f, err := ParseWeightFormats(spec)
 		require.NoError(t, err)
@@ -52,6 +53,23 @@ func TestWeightFormats(t *testing.T) {
 		_, err := ParseWeightFormats(spec)
 		require.ErrorContains(t, err, want, spec)
 	}
+}
+
+// The words are all formats, and no two of them are the same.
+func TestWeightFormatWords(t *testing.T) {
+	formats := map[string]string{}
+	for _, word := range WeightFormatWords() {
+		f, err := ParseWeightFormats(word)
+		require.NoError(t, err)
+		in := f[0].describe()
+		require.Empty(t, formats[in], "%s is %s too", word, in)
+		require.LessOrEqual(t, len(word), len(in))
+		formats[in] = word
+	}
+	require.Len(t, formats, 2*len(groups)*2+2)
+	require.Equal(t, "int4", formats["int4:g64:asym"])
+	require.Equal(t, "int4:g128:sym", formats["int4:g128:sym"])
+	require.Equal(t, "int8", formats["int8:g128:sym"])
 }
 
 const quantisedConfig = `{"model_type": "llama", "hidden_size": 256, "intermediate_size": 320, "num_hidden_layers": 3,
@@ -88,7 +106,7 @@ func storages(g *ir.Graph) map[string]string {
 
 // A default leaves head and embedding at 8 bits, and o at 16: its 96 columns are less than a block.
 func TestQuantise(t *testing.T) {
-	const int8, int4 = "I8 tile8x128.g128.BF16", "I4 tile8x128.g64.BF16"
+	const int8, int4 = "I8 tile8x128.g128.BF16", "I4 tile8x128.g64.BF16.zeros"
 	roles := func(all string, others map[string]string) map[string]string {
 		out := map[string]string{"o_proj": "plain"}
 		for _, role := range []string{"embed", "q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "down_proj",

@@ -14,7 +14,7 @@ import (
 // last decides.
 type WeightFormats []WeightFormat
 
-// A WeightFormat is one item: `int4:g64:asym`, or `lm_head=int8` for the matrices of one name.
+// A WeightFormat is one item: `int4:g64:sym`, or `lm_head=int8` for the matrices of one name.
 type WeightFormat struct {
 	Name string // a pattern of roles and of keys of tensors, as path.Match has them; empty: all matrices
 	Type string // int8, int4, fp8; none: as the checkpoint has them; or the dtype of the model, which is the same
@@ -25,14 +25,15 @@ type WeightFormat struct {
 	text string // as it was given
 }
 
-// quantisedTypes are the types whose elements have scales, with the groups that they have unless the user says so.
+// quantisedTypes are the types whose elements have scales, with the groups that they have unless the user says so, and
+// whether these have zero points.
 var quantisedTypes = map[string]struct {
 	dtype ir.DType
 	group int
 	zeros bool
 }{
 	"int8": {ir.I8, 128, false},
-	"int4": {ir.I4, 64, false},
+	"int4": {ir.I4, 64, true},
 	"fp8":  {ir.F8E4M3, 128, false},
 }
 
@@ -96,13 +97,19 @@ func parseWeightFormat(item string) (WeightFormat, error) {
 	return f, nil
 }
 
-// WeightFormatWords are the formats that an item without a name can be, each in one spelling.
+// WeightFormatWords are the formats that an item without a name can be, each once, in its shortest spelling.
 func WeightFormatWords() []string {
 	var out []string
 	for _, of := range []string{"int4", "int8"} {
-		out = append(out, of)
+		usual, other := quantisedTypes[of], ":asym"
+		if usual.zeros {
+			other = ":sym"
+		}
+		out = append(out, of, of+other)
 		for _, group := range groups {
-			out = append(out, fmt.Sprintf("%s:g%d", of, group), fmt.Sprintf("%s:g%d:asym", of, group))
+			if group != usual.group {
+				out = append(out, fmt.Sprintf("%s:g%d", of, group), fmt.Sprintf("%s:g%d%s", of, group, other))
+			}
 		}
 	}
 	return append(out, "fp8", unquantised)
