@@ -18,7 +18,8 @@ import (
 // together.
 
 func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
-	run := map[string]bool{"RMSNORM": true, "LAYERNORM": true, "GEMV_TILE": true}
+	run := map[string]bool{"RMSNORM": true, "LAYERNORM": true, "GEMV_TILE": true,
+		"GEMM_TILE": true}
 	for sequence := range bodies {
 		for _, name := range strings.Fields(sequence) {
 			run[name] = true

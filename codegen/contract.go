@@ -228,28 +228,39 @@ func windowStart(window int) ir.Expr {
 	return ir.Int(0).Max(position.Sub(ir.Int(window - 1)))
 }
 
-// combineOps is combine.cuh: unit a is kWidth elements of the attention vector, which lie in one head.
+// combineOps is combine.cuh: unit a is kWidth elements of the attention vector of a token, which lie in one head. The
+// units of a token come before those of the next.
 func (b *builder) combineOps(s *ir.Stage) []ir.Op {
 	m, c := &b.p.Model, op(s, ir.AttentionCombine)
 	hd, group, splits, width := m.HeadDim, m.Heads/max(1, m.KVHeads), c.IntAt("splits", 0, 1), b.combineWidth(s)
 	perHead := max(1, hd/max(1, width))
-	kvHead := spanA.Div(perHead * group)
+	perToken := m.Heads * perHead
+	unit, token := spanA, []ir.Range(nil)
+	if b.tokens > 1 {
+		unit, token = spanA.Mod(perToken), []ir.Range{ir.Index(spanA.Div(perToken))}
+	}
+	kvHead := unit.Div(perHead * group)
 	units := ir.Span(kvHead.Mul(splits), kvHead.Add(ir.Int(1)).Mul(splits))
-	inGroup, elements := ir.Index(spanA.Div(perHead).Mod(group)), block(spanA.Mod(perHead), width, 0)
+	inGroup, elements := ir.Index(unit.Div(perHead).Mod(group)), block(unit.Mod(perHead), width, 0)
 	if group == 1 {
 		inGroup = firstOnly
 	}
 	if perHead == 1 {
 		elements = upTo(hd)
 	}
-	in := buf(c.In, 0)
-	return []ir.Op{{Code: ir.AttentionCombine, Out: []ir.Operand{view(buf(c.Out, 0), block(spanA, width, 0))},
-		In: []ir.Operand{view(in, units, inGroup, elements),
-			view(in, units, inGroup, ir.Span(ir.Int(hd), ir.Int(hd+2)))},
+	in, of := buf(c.In, 0), []ir.Range{units}
+	if b.tokens > 1 {
+		of = append(of, ir.Index(spanA.Div(perToken).Mod(b.tokens)))
+	}
+	of = append(of, inGroup)
+	return []ir.Op{{Code: ir.AttentionCombine,
+		Out: []ir.Operand{view(buf(c.Out, 0), append(token, block(unit, width, 0))...)},
+		In: []ir.Operand{view(in, append(slices.Clone(of), elements)...),
+			view(in, append(slices.Clone(of), ir.Span(ir.Int(hd), ir.Int(hd+2)))...)},
 		Params: []ir.Param{ir.IntParam("splits", ir.Int(splits))}}}
 }
 
 // combineWidth is how many elements of the attention vector a unit combines.
 func (b *builder) combineWidth(s *ir.Stage) int {
-	return b.p.Model.Heads * b.p.Model.HeadDim / max(1, s.Dist.Extent)
+	return b.tokens * b.p.Model.Heads * b.p.Model.HeadDim / max(1, s.Dist.Extent)
 }

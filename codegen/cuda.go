@@ -140,7 +140,8 @@ type variantData struct {
 }
 
 type builder struct {
-	p        *ir.Program
+	p        *ir.Program // of one token, and the pages and units of all
+	tokens   int         // of a pass
 	d        *cudaData
 	stages   map[string]*stage // by descriptor name
 	names    *ir.Directory
@@ -176,9 +177,11 @@ func build(p *ir.Program) (*builder, error) {
 	if len(p.Variants) == 0 {
 		return nil, diag.Errorf(codeStructure, "program", "no variants")
 	}
-	if p.Pass.NumTokens() > 1 {
-		return nil, diag.Errorf(codeStructure, "program", "a pass of %d rows of %d sequences, want one row of one",
-			p.Pass.NumRows(), p.Pass.NumSequences())
+	tokens := p.Pass.NumTokens()
+	p, several := ir.OneToken(p)
+	if several != nil {
+		return nil, diag.Errorf(codeStructure, "program", "its pass of %d tokens does not treat all of them alike: %v",
+			tokens, several)
 	}
 	if diags := ir.CheckNames(p); diags.Err() != nil {
 		return nil, diags // the templates print names as they are
@@ -190,8 +193,8 @@ func build(p *ir.Program) (*builder, error) {
 	if err := ir.CheckArch(p.Target.Arch); err != nil {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)
 	}
-	b := &builder{p: p, names: ir.BufferDirectory(p), stages: map[string]*stage{}, steps: map[string]bool{},
-		d: &cudaData{Model: p.Model, ABI: runtimeABI}}
+	b := &builder{p: p, tokens: tokens, names: ir.BufferDirectory(p), stages: map[string]*stage{},
+		steps: map[string]bool{}, d: &cudaData{Model: p.Model, ABI: runtimeABI}}
 	matrices := ir.MatrixFormat(p.Model.Weights)
 	if matrices == nil || !p.Model.OnDevice() {
 		return nil, diag.Errorf(codeStructure, "program", "model dtype %v, want BF16, F16 or F32, the same for "+
@@ -234,6 +237,7 @@ func (b *builder) constants() error {
 	shared, slot := knobs.BlockBytes(&p.Config, t), knobs.ChunkBytes.Of(&p.Config)
 	b.d.Machine = []field{
 		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
+		{"int", "kTokens", itoa(b.tokens), "of a pass: consecutive rows of one sequence"},
 		{"unsigned", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
 	}
 	for _, k := range knobs.Constants() {

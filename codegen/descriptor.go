@@ -207,8 +207,8 @@ func (b *builder) rangeExtent(r ir.Range) int { return r.Hi.At(0) - r.Lo.At(0) }
 // opColumns is what is left of a line for an op, after "//   ".
 const opColumns = 95
 
-// wrap breaks a comment at spaces into lines of at most width bytes, as far as its words allow; all but the first are
-// indented.
+// wrap breaks a comment at spaces into lines of at most width bytes, and longer words at a comma, as far as they allow;
+// all but the first are indented.
 func wrap(s string, width int) []string {
 	var lines []string
 	line, rest, more := strings.Cut(s, " ")
@@ -218,6 +218,9 @@ func wrap(s string, width int) []string {
 		if len(line)+1+len(word) > width {
 			lines = append(lines, line)
 			line = "    " + word
+			if at := strings.LastIndexByte(line[:min(width, len(line))], ','); len(line) > width && at > 0 {
+				lines, line = append(lines, line[:at+1]), "      "+line[at+1:]
+			}
 		} else {
 			line += " " + word
 		}

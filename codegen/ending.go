@@ -6,7 +6,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// A step ends in four stages, which the kernel has as calls of step.cuh in this order: every SM samples the next token
+// A step ends in four stages, which the kernel has as calls of ending.cuh in this order: every SM samples the next token
 // and finds whether the run stops with it, the first SM emits the token, and every SM joins. Two calls follow that are
 // the same in every kernel and belong to no stage: one stores the token for a host that polls, one ends the launch.
 var endings = []body{bodySample, bodyStop, bodyEmit, bodyJoinStep}
@@ -52,7 +52,7 @@ func counterName(name string) string {
 	return name
 }
 
-// endingOps are what the functions of step.cuh compute: sample and stop on every SM, emit on the first one.
+// endingOps are what the functions of ending.cuh compute: sample and stop on every SM, emit on the first one.
 func (b *builder) endingOps(s *ir.Stage, kind body) []ir.Op {
 	sms := b.p.Target.SMs
 	switch kind {

@@ -55,7 +55,7 @@ func (b *builder) handedOver(s *ir.Stage, at site) int {
 				continue
 			}
 			if buf := b.buffer(out.Buf, at); buf != nil && buf.Layout.Words() {
-				return buf.Numel()
+				return b.tokens * buf.Numel()
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func (b *builder) exchanges() (count, longest int) {
 	}
 	for k := range b.p.Buffers {
 		if buf := &b.p.Buffers[k]; buf.Layout.Words() {
-			longest = max(longest, buf.Numel())
+			longest = max(longest, b.tokens*buf.Numel())
 		}
 	}
 	return count, longest

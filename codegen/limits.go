@@ -39,7 +39,7 @@ func (b *builder) checkKnobs() error {
 }
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps
-// the vector in shared memory and has no such bound.
+// the vector in shared memory and has no such bound. In a pass of several tokens a warp has a slab of them at a time.
 func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) error {
 	if !b.usesMMA() || columns%4 != 0 {
 		return nil
@@ -47,6 +47,11 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) er
 	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), f.Geometry()
 	perWarp := func(chunk, warps int) int { return ir.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
+	case b.tokens > 1 && ir.Slabs(g, columns, chunk, warps) > 1 && (warps < consumerWarps || b.readings[s].held):
+		return diag.Errorf(codeLimit, "stage "+s.Name,
+			"%d columns in chunks of %d bytes over %d warps are several slabs, and in a pass of several tokens all %d "+
+				"warps share the tiles of such a stage; want tiling.warps.%s of %d",
+			columns, chunk, warps, consumerWarps, s.Role, consumerWarps)
 	case each <= ir.MaxQuads:
 		return nil
 	case perWarp(ir.MaxChunk, consumerWarps) > ir.MaxQuads:

@@ -74,6 +74,16 @@ func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
 	return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
 }
 
+// Slabs is how many slabs so many columns are: a chain of mma ends with each of them. As GemvShape counts them.
+func Slabs(g format.Geometry, columns, chunk, warps int) int {
+	ceil := func(n, d int) int { return (n + d - 1) / d }
+	quads, chunkQuads := ceil(columns, format.QuadColumns), ChunkQuads(g, chunk, warps)
+	return ceil(ceil(quads, chunkQuads), max(1, slabQuads/ceil(chunkQuads, warps)))
+}
+
+// slabQuads is how many quads of a slab are one warp's, unless a chunk has more.
+const slabQuads = 4
+
 // Scratch is the shared memory of a thread block besides its ring, as far as it depends on the program: struct
 // Scratch of runtime/cuda/amk/context.cuh. Passes choose by it what fits, codegen refuses by it what does not, and
 // the cost model counts the ring's slots by it.
@@ -96,6 +106,7 @@ type Scratch struct {
 type Kept struct {
 	Rows      int // most rows of the residual that an SM owns
 	Rotations int // tables of cos and sin; at least 1
+	Tokens    int // of a pass; at least 1
 	Digits    int // bytes of the longest vector in fixed point; at least MinDigits
 }
 
@@ -106,6 +117,9 @@ const MinDigits = 16
 // bytes: the compact one if the other leaves no room for MinSlots, and either without digits if these would make the
 // ring a short one. The program's matrix stages have so many columns each.
 func ScratchIn(shared, slot int, m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
+	if kept.Tokens > 1 {
+		return CompactScratchOf(m, tensorCores, kept, columns...)
+	}
 	if s := ScratchOf(m, tensorCores, kept, columns...); s.Slots(shared, slot) >= digitSlots {
 		return s
 	}
@@ -132,7 +146,7 @@ func ScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 // CompactScratchOf returns the compact scratch of a program as ScratchIn does, whether or not it is needed.
 func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	group := m.Heads / max(1, m.KVHeads)
-	kept.Rows, kept.Rotations = roundUp(kept.Rows, 8), max(1, kept.Rotations)
+	kept.Rows, kept.Rotations, kept.Tokens = roundUp(kept.Rows, 8), max(1, kept.Rotations), max(1, kept.Tokens)
 	kept.Digits = max(MinDigits, kept.Digits)
 	if !tensorCores {
 		kept.Digits = MinDigits
@@ -147,7 +161,11 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 	}
 	if tensorCores {
 		s.WarpHeads = min(8*((group+8*warps-1)/(8*warps)), (group+1)/2*2)
-		s.Unit = 2*group*(s.PaddedHead+16) + CacheBlock(m.Cache, m.HeadDim)
+		images := (kept.Tokens+14)/16 + 1 // blocks that rows of a pass lie in
+		s.Unit = 2*kept.Tokens*group*(s.PaddedHead+16) + images*CacheBlock(m.Cache, m.HeadDim)
+		if kept.Tokens > 1 {
+			s.WarpHeads = 8
+		}
 		if m.Cache == I8 {
 			s.Unit += 2 * 2 * s.PaddedHead // k and v as they are handed over
 		}
@@ -171,17 +189,21 @@ func keepsActivations(tensorCores bool, columns []int) bool {
 func (s *Scratch) Bytes(slots int) int {
 	const (
 		rows     = 8
-		squares  = 2 * 2 * warps // of two vectors at most
-		best     = 2 * warps
 		words    = 8 + 2*4  // and four addresses
 		paddings = 4*12 + 4 // at most, before the parts that are aligned to 16 or 8 bytes and at the end
 	)
+	squares, best := 2*max(2, s.Tokens)*warps, 2*warps // of two vectors at most, or of each token
 	partial := 4 * 2 * warps * 8 * rows
+	if s.Tokens > 1 {
+		partial = 4 * 2 * warps * s.Tokens * (8*rows + 8)
+		best = 2 * warps * ((s.Tokens + 3) / 4)
+	}
 	work := 4*partial + max(s.AttentionBytes(), s.Digits) + s.Activation*s.Vector
 	if s.Compact {
 		work = max(max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16))+partial, s.AttentionBytes())
 	}
-	return 2*8*slots + paddings + work + 4*(squares+s.Rows+s.Rotations*s.HeadDim+best+words)
+	tokens := s.Tokens * (s.Rows + s.Rotations*s.HeadDim + 2)
+	return 2*8*slots + paddings + work + 4*(squares+tokens+best+words)
 }
 
 // Slots is how many slots of so many bytes a ring has beside the scratch in so much shared memory; below 0 if even

@@ -122,13 +122,13 @@ func refuse(t *testing.T, s *State, edits map[string]tokenEdit) {
 	}
 }
 
-// The kernel is for one token per pass, and says so.
-func TestTheKernelTakesOneToken(t *testing.T) {
+// The kernel takes several tokens per pass on tensor cores alone, and says so.
+func TestTheKernelTakesTokensOnTensorCores(t *testing.T) {
 	for _, last := range []string{"fuse", "pagecolor"} {
 		s := severalState(t, "llama", "bfloat16", ir.PassOf(1, 4), last)
 		d := validate.ProgramFor(kernel.Backend, s.Program).Diags.Err()
 		require.ErrorContains(t, d, kernel.CodeTokens.ID)
-		require.ErrorContains(t, d, "a pass takes 4 rows of 1 sequences, and the kernel decodes one row of one")
+		require.ErrorContains(t, d, "in layout rowmajor, and in passes of several rows it has elements of 16 bits")
 	}
 }
 

@@ -86,6 +86,13 @@ func forTheKernel(text string, edit func(m mutant)) func(t *testing.T) subject {
 	}
 }
 
+// requireAssertion: the kernel does not compile without what a rule asks for.
+func requireAssertion(t *testing.T, header, condition string) {
+	device, err := os.ReadFile("../runtime/cuda/amk/" + header)
+	require.NoError(t, err)
+	require.Regexp(t, `static_assert\([^"]*`+regexp.QuoteMeta(condition), string(device))
+}
+
 // ahead: where what the kernel reads ahead of every wait is read so, the oracle finds fault with it.
 func ahead(kind oracle.Kind) func(t *testing.T, s subject) {
 	return func(t *testing.T, s subject) {
@@ -195,11 +202,15 @@ var ofValues = []elsewhere{
 			}
 			require.NotEqual(t, seen[0], seen[1], "what sequence 0 sees depends on where sequence 1 is")
 		}},
-	{kernel.CodeTokens, "the kernel decodes one row of one sequence", "the kernel has no stage body for several tokens",
-		forTheKernel(several, ofPass(1, 2)), func(t *testing.T, _ subject) {
+	{kernel.CodeTokens, "the kernel takes at most 8 rows of one", "the kernel has no stage body for several sequences",
+		forTheKernel(several, ofPass(2, 1)), func(t *testing.T, _ subject) {
 			p := goldenProgram(t)
-			p.Pass = ir.PassOf(1, 2)
+			p.Pass = ir.PassOf(2, 1)
 			notEmitted(t, subject{prog: p})
+		}},
+	{kernel.CodeTokens, "in layout rowmajor, and in passes of several rows", "the stage body reads fragments",
+		forTheKernel(several, ofPass(1, 2)), func(t *testing.T, _ subject) {
+			requireAssertion(t, "attention_rows_mma.cuh", "!kQuantisedCache && kCacheFragments")
 		}},
 	{validate.CodeBackend, "it knows no bias, scales or zeros", "the kernel has no body that adds a bias",
 		golden(func(p *ir.Program) {

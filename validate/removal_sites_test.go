@@ -128,10 +128,15 @@ var unshown = map[string]string{
 	"the proofs of the variants before it have needed more than %d%% of what one may need; it is not proved, and " +
 		"what is not proved is refused": "variants that are not looked at may be anything; TestBudgetOfVariants " +
 		"shows it",
+	"%s, which the kernel does in passes of one row alone":         inPasses,
+	"is quantised, and matrices are not in passes of several rows": inPasses,
 	"the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and what is not " +
 		"proved is refused": "what it stops short of is AMK3163, of a cache that the oracle has no " +
 		"memory for",
 }
+
+const inPasses = "a program with a kernel for one token is not small; TestPassesThatTheKernelDoesNotTake of package " +
+	"compiler shows it"
 
 // Every wording of an error is that of some removal: no check inside a rule escapes.
 func TestEveryCheckHasARemoval(t *testing.T) {

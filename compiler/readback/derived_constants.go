@@ -64,8 +64,8 @@ func (b *builder) checkExchanges() {
 	}
 	r.same(r.scope, "kExchangesPerStep", r.int(r.scope, "kExchangesPerStep"), exchanges,
 		"the exchanges of the longest variant")
-	r.same(r.scope, "kTraceStride", r.int(r.scope, "kTraceStride"), longest,
-		"the elements of the longest exchanged vector")
+	r.same(r.scope, "kTraceStride", r.int(r.scope, "kTraceStride"), b.facts.tokens*longest,
+		"the elements of the longest exchanged vector of all tokens")
 }
 
 // checkComments holds the comment of each descriptor to the stage: its name and its ops.
@@ -102,17 +102,25 @@ func (b *builder) checkComments() {
 	}
 }
 
-// unwrap joins the lines of a comment that are indented further than an op.
+// unwrap joins the lines of a comment that are indented further than an op; one that is indented further still goes on
+// in the middle of a word.
 func unwrap(comments []token) []token {
 	const indent, further = "   ", "       "
 	var out []token
 	for i := 0; i < len(comments); {
 		first := comments[i]
-		lines := []string{strings.TrimPrefix(first.text, indent)}
+		var line strings.Builder
+		line.WriteString(strings.TrimPrefix(first.text, indent))
 		for i++; i < len(comments) && strings.HasPrefix(comments[i].text, further); i++ {
-			lines = append(lines, strings.TrimPrefix(comments[i].text, further))
+			more := strings.TrimPrefix(comments[i].text, further)
+			if rest, broken := strings.CutPrefix(more, "  "); broken {
+				more = rest
+			} else {
+				line.WriteByte(' ')
+			}
+			line.WriteString(more)
 		}
-		out = append(out, token{kind: comment, text: strings.Join(lines, " "), at: first.at})
+		out = append(out, token{kind: comment, text: line.String(), at: first.at})
 	}
 	return out
 }

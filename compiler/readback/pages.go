@@ -137,7 +137,7 @@ const pageAlign = 256
 func aligned(n int) int { return (n + pageAlign - 1) / pageAlign * pageAlign }
 
 // checkPlaces holds the pages to the area: side by side, each with room for its largest vector, and the counters
-// after them. A page of the program is as large as that vector.
+// after them. A page of the program is as large as that vector of all tokens.
 func (b *builder) checkPlaces(offsets []int) {
 	r, s := &b.pages, b.pages.scope
 	largest := map[string]*ir.Buffer{}
@@ -158,7 +158,7 @@ func (b *builder) checkPlaces(offsets []int) {
 		bytes := page.Bytes
 		page.Bytes = 0
 		if buf := largest[page.Name]; buf != nil {
-			page.Bytes, page.Layout.Kind = buf.Bytes(), buf.Layout.Kind
+			page.Bytes, page.Layout.Kind = b.facts.tokens*buf.Bytes(), buf.Layout.Kind
 		}
 		if offsets[k] != end || bytes != aligned(page.Bytes) {
 			r.fail(c.value.at, "%s has offset %d and %d bytes; want offset %d, where the page before it ends, and "+

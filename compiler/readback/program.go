@@ -74,6 +74,12 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	if b.diags.Err() != nil {
 		return b.p, b.diags
 	}
+	all, err := ir.ForTokens(b.p, ir.PassOf(1, b.facts.tokens))
+	if err != nil {
+		b.schedule.fail(pos{1, 1}, "no program of %d tokens: %v", b.facts.tokens, err)
+		return b.p, b.diags
+	}
+	b.p = all
 	// Check unrolls the program, within a budget, so it comes after what an edit contradicts first, and before
 	// whatever counts layers one by one.
 	if wrong := ir.Check(b.p); wrong.Err() != nil {
@@ -113,12 +119,15 @@ type builder struct {
 // model holds the constants that the views of the ops follow from.
 type model struct {
 	layers, hidden, intermediate, heads, kvHeads, headDim, vocab, maxSeq, sms int
-	tied, fragments                                                           bool
-	dtypes                                                                    ir.DTypes
-	replicated                                                                bool // every SM has the whole residual
-	ownGains                                                                  bool // of heads that attention normalises
-	rotations                                                                 []rotation
-	positions                                                                 int // rows of their table; 0: none
+
+	tokens int // rows of a pass
+
+	tied, fragments bool
+	dtypes          ir.DTypes
+	replicated      bool // every SM has the whole residual
+	ownGains        bool // of heads that attention normalises
+	rotations       []rotation
+	positions       int // rows of their table; 0: none
 }
 
 func (m *model) group() int    { return max(1, m.heads/m.kvHeads) } // query heads of a kv head
@@ -232,6 +241,9 @@ func (b *builder) model() {
 // machine reads what the SMs and their rings are.
 func (b *builder) machine() {
 	r, s := &b.schedule, b.schedule.scope
+	if b.facts.tokens = r.positive(s, "kTokens"); b.facts.tokens > maxTokens {
+		r.wrong(s, "kTokens", "%d; want at most %d", b.facts.tokens, maxTokens)
+	}
 	if b.facts.sms = r.positive(s, "kSMs"); b.facts.sms > ir.MaxTargetSMs {
 		r.wrong(s, "kSMs", "%d; want at most %d", b.facts.sms, ir.MaxTargetSMs)
 	}
@@ -250,6 +262,9 @@ func (b *builder) machine() {
 	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/knobs.ChunkBytes.Of(&b.p.Config),
 		"as many slots as kSharedLimit holds")
 }
+
+// maxTokens bounds the rows of a pass.
+const maxTokens = 8
 
 // readKinds reads the kinds of the layers, if there are several.
 func (b *builder) readKinds() {

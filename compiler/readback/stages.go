@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -242,22 +243,33 @@ func (b *builder) normedHeads(d *descriptor, head ir.Expr, q, k ir.Operand) (ops
 	return append(ops, rotate(view("%q"), toQ), rotate(view("%k"), toK)), view("%q"), view("%k")
 }
 
-// combine is combine.cuh: unit a is kWidth elements of the attention vector, which lie in one head.
+// combine is combine.cuh: unit a is kWidth elements of the attention vector of a token, which lie in one head. The
+// units of a token come before those of the next.
 func (b *builder) combine(d *descriptor, in, out string) ir.Op {
 	m := &b.facts
 	hd, group, n := m.headDim, m.group(), d.splits
 	perHead := max(1, hd/d.width)
-	kvHead := spanA.Div(perHead * group)
+	perToken := m.heads * perHead
+	unit := spanA
+	var token, partial []ir.Range
+	if m.tokens > 1 {
+		unit, token = spanA.Mod(perToken), []ir.Range{ir.Index(spanA.Div(perToken))}
+		partial = []ir.Range{ir.Index(spanA.Div(perToken).Mod(m.tokens))}
+	}
+	kvHead := unit.Div(perHead * group)
 	units := ir.Span(kvHead.Mul(n), kvHead.Add(ir.Int(1)).Mul(n))
-	inGroup, elements := ir.Index(spanA.Div(perHead).Mod(group)), piece(spanA.Mod(perHead), d.width, 0)
+	inGroup, elements := ir.Index(unit.Div(perHead).Mod(group)), piece(unit.Mod(perHead), d.width, 0)
 	if group == 1 {
 		inGroup = first
 	}
 	if perHead == 1 {
 		elements = upTo(hd)
 	}
-	return op(ir.AttentionCombine, views(view(out, piece(spanA, d.width, 0))),
-		views(view(in, units, inGroup, elements), view(in, units, inGroup, ir.Span(ir.Int(hd), ir.Int(hd+2)))),
+	of := func(elements ir.Range) ir.Operand {
+		return view(in, slices.Concat([]ir.Range{units}, partial, []ir.Range{inGroup, elements})...)
+	}
+	return op(ir.AttentionCombine, views(view(out, append(token, piece(unit, d.width, 0))...)),
+		views(of(elements), of(ir.Span(ir.Int(hd), ir.Int(hd+2)))),
 		ir.IntParam("splits", ir.Int(n)))
 }
 

@@ -5,6 +5,7 @@ var GEMM = declare(Spec{
 	Name:   "GEMM_TILE",
 	Doc:    "GEMV_TILE of each row of x.",
 	Params: []Param{qdtype, group},
+	Kernel: true,
 	Forms:  products("[B,K]", "[B,n]", func(*Call) {}),
 })
 

@@ -31,15 +31,6 @@ func (kernel) Contract(p *validate.Proof) validate.Contract {
 	return &contract{Proof: p, flat: p.Flat()}
 }
 
-// checkPass: stage bodies decode one row of one sequence.
-func (p *contract) checkPass() {
-	if of := p.flat.Pass; of.NumTokens() > 1 {
-		p.Errorf(CodeTokens, "", "a pass takes %d rows of %d sequences, and the kernel decodes one row of one sequence",
-			of.NumRows(), of.NumSequences()).
-			Suggest("lower the model for one token per pass, or prove the program for backend %s", validate.Reference)
-	}
-}
-
 // contract is what the kernel demands of one variant.
 type contract struct {
 	*validate.Proof
@@ -76,7 +67,7 @@ func (p *contract) CheckModel(m *ir.Model) {
 
 // CheckOp: a matrix is multiplied without what a quantised one comes with. One finding is enough.
 func (p *contract) CheckOp(t int32, op *ir.FlatOp) {
-	if op.Code != ir.GEMV || len(op.In) <= 2 || p.quantised {
+	if !multiplies(op.Code) || len(op.In) <= 2 || p.quantised {
 		return
 	}
 	p.quantised = true
@@ -85,6 +76,9 @@ func (p *contract) CheckOp(t int32, op *ir.FlatOp) {
 			"scales or zeros", op.Code, len(op.In)).
 		Suggest("add a bias by ADD, or prove the program for backend %s", validate.Reference)
 }
+
+// multiplies reports whether an op is a product with a matrix.
+func multiplies(code ir.Opcode) bool { return code == ir.GEMV || code == ir.GEMM }
 
 // Finds: the kernel polls words for the epoch of the exchange that their reader waits for, so the writer must signal
 // the counter of that exchange. Counted words are not looked at.

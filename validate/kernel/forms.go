@@ -66,7 +66,7 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 		}
 		b := &p.flat.Buffers[n]
 		have := storage{b.DType, b.Layout.Kind}
-		quantisable := side == "input" && i == 1 && (op.Code == ir.GEMV || op.Code == ir.EMBED)
+		quantisable := side == "input" && i == 1 && (multiplies(op.Code) || op.Code == ir.EMBED)
 		if have.layout == ir.Tile8x128 && quantisable && b.Format() != nil {
 			continue // the stage's descriptor names the format
 		}
@@ -117,7 +117,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			return []*storage{vector, gains, vector}, []*storage{rounded}
 		case ir.LAYERNORM:
 			return []*storage{vector, gains, gains}, nil
-		case ir.GEMV:
+		case ir.GEMV, ir.GEMM:
 			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
 				return []*storage{rounded, matrix}, rows(op)
 			}

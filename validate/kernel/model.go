@@ -85,7 +85,7 @@ func (c *modelCheck) checkBuffers() {
 		if b.DType != want && c.once("type of "+what) {
 			p.disagree("buffer "+b.Name, "holds %s", b.DType).Suggest("the type of the model's %s is %s", what, want)
 		}
-		if b.HasRole(ir.RoleLogits) && b.Numel() != m.Vocab {
+		if b.HasRole(ir.RoleLogits) && b.Numel() != p.flat.Pass.NumTokens()*m.Vocab {
 			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).
 				Suggest("the model has a vocabulary of %d, and the host makes room for as many logits", m.Vocab)
 		}
@@ -148,7 +148,7 @@ func (c *modelCheck) checkTask(t int32) {
 			want("a table of height", op.In[1].Dims[0].Len(p.flat.Lo), m.Vocab)
 		case ir.ArgMax:
 			for _, before := range slices.Backward(ops[:k]) { // the last product is that of the logits
-				if before.Code == ir.GEMV {
+				if multiplies(before.Code) {
 					c.head = before.InBuf[1]
 					c.checkMatrix(t, "the head's matrix", c.head)
 					break
@@ -156,7 +156,7 @@ func (c *modelCheck) checkTask(t int32) {
 			}
 		}
 		if b := op.OutBuf; ir.Ops[op.Code].Finisher != nil && b[0] >= 0 && p.flat.Buffers[b[0]].Layout.Words() {
-			if n := p.flat.Buffers[b[0]].Numel(); n > c.intermediate {
+			if n := p.flat.Buffers[b[0]].Numel() / p.flat.Pass.NumTokens(); n > c.intermediate {
 				c.intermediate, c.gate = n, op.Code
 			}
 		}

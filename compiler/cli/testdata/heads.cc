@@ -48,7 +48,7 @@ static double by_definition(int first, int d, int whole, int all, const WeightEl
            (S::kNormShifted ? WeightElement::to_float(shift[weight]) : 0);
   };
   if (!S::kRotates) return normed(d);
-  const float2 turn = block_scratch().rotation[0][d / 2];
+  const float2 turn = block_scratch().rotation[0][0][d / 2];
   return d % 2 == 0 ? normed(d) * turn.x - normed(d + 1) * turn.y : normed(d) * turn.x + normed(d - 1) * turn.y;
 }
 
@@ -137,7 +137,7 @@ int main() {
   for (auto& b : k_shift) b = WeightElement::from_float(random_value(1));
   for (int pair = 0; pair < kHeadDim / 2; ++pair) {
     const float angle = random_value(3);
-    block_scratch().rotation[0][pair] = {cosf(angle), sinf(angle)};
+    block_scratch().rotation[0][0][pair] = {cosf(angle), sinf(angle)};
   }
   run_block(block);
   return failures > 0;

@@ -14,6 +14,12 @@ namespace amk {
 
 constexpr int kGroupHeads = kHeads / kKVHeads;  // query heads of a kv head
 
+// Tokens of a pass whose heads a warp has accumulators for at once, and how often a unit therefore
+// takes its cache rows.
+constexpr int kColumnsAtOnce = 16;
+constexpr int kRowsAtOnce = kGroupHeads < kColumnsAtOnce ? kColumnsAtOnce / kGroupHeads : 1;
+constexpr int kUnitPasses = ceil_div(kTokens, kRowsAtOnce);
+
 // A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where
 // the stage has a window, the position sees the last kWindowRows rows alone, its own among them:
 // chunks before them are left out, and the first one begins at the block of the first row that is
@@ -120,7 +126,7 @@ __device__ __forceinline__ float gain_of(float weight) {
 template <class S, class C>
 __device__ __forceinline__ float2 turn_of(const C& c, int pair) {
   if constexpr (S::kRotates) {
-    return c.shared.rotation[S::kAngles][pair];
+    return c.shared.rotation[S::kAngles][0][pair];
   } else {
     return make_float2(1.0f, 0.0f);
   }
@@ -199,11 +205,13 @@ __device__ __forceinline__ float scaled_score(float product) {
 // Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its
 // kWarpHeads heads, the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators.
 // The heads of the unit are dealt out in kGroups groups of kWarpHeads: group g belongs to warps g,
-// g + kGroups, …
+// g + kGroups, … Of a pass of several tokens, all heads of the first token come before those of
+// the next; `heads` of them are kept, from head `before` of the unit on.
 template <class S, int kWarpHeads, int kGroups, class C>
-__device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out) {
+__device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out,
+                                            int heads = kGroupHeads, int before = 0) {
   constexpr int kShares = kConsumerWarps / kGroups;
-  for (int e = c.tid; e < kGroupHeads * kHeadDim; e += kConsumers) {
+  for (int e = c.tid; e < heads * kHeadDim; e += kConsumers) {
     const int head = e / kHeadDim, dim = e % kHeadDim;
     float scale[kShares], top = kNoScore;
 #pragma unroll
@@ -219,11 +227,14 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
       sum += scale[w] * c.shared.attention_sum[at];
       value += scale[w] * c.shared.attention[at * kPaddedHead + dim];
     }
+    const int token = kTokens > 1 ? (before + head) / kGroupHeads : 0;
+    const int in_group = kTokens > 1 ? (before + head) % kGroupHeads : head;
     if constexpr (S::kSplits == 1) {
-      publish<Element>(c, out, (u.head() * kGroupHeads + head) * kHeadDim + dim,
-                       divide<Element>(value, sum));
+      const int of_token = (u.head() * kGroupHeads + in_group) * kHeadDim + dim;
+      publish<Element>(c, out, token * kQueryRows + of_token, divide<Element>(value, sum));
     } else {
-      const int base = (u.unit * kGroupHeads + head) * (kHeadDim + 2);
+      const int row = u.unit * kTokens + token;
+      const int base = (row * kGroupHeads + in_group) * (kHeadDim + 2);
       publish<Fp32>(c, out, base + dim, value);
       if (dim == 0) {
         publish<Fp32>(c, out, base + kHeadDim, sum > 0 ? top * kLn2 : -INFINITY);

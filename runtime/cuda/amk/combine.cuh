@@ -1,6 +1,6 @@
-// Owners combine the splits of long-context attention: a unit is kWidth elements of one head, a
-// word of every split each, weighted by the splits' maxima and sums. Partials travel in fp32; the
-// order of the sum is fixed. Needs schedule.h.
+// Owners combine the splits of long-context attention: a unit is kWidth elements of one head of a
+// token, a word of every split each, weighted by the splits' maxima and sums. Partials travel in
+// fp32; the order of the sum is fixed. Needs schedule.h.
 #pragma once
 
 #include "attention.cuh"
@@ -25,10 +25,12 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
   for (int base = 0; base < elements; base += kParallel) {
     const int e = base + c.tid / kLanes;
     const bool active = e < elements && split < S::kSplits;
-    const int element = mine.begin * S::kWidth + e;  // of the attention vector
-    const int head = element / kHeadDim, dim = element % kHeadDim;
+    const int element = mine.begin * S::kWidth + e;  // of the tokens' attention vectors
+    const int token = kTokens > 1 ? element / kQueryRows : 0;
+    const int head = element / kHeadDim - token * kHeads, dim = element % kHeadDim;
     const int kv_head = head / kGroupHeads, in_group = head % kGroupHeads;
-    const int at = ((kv_head * S::kSplits + split) * kGroupHeads + in_group) * (kHeadDim + 2);
+    const int row = (kv_head * S::kSplits + split) * kTokens + token;
+    const int at = (row * kGroupHeads + in_group) * (kHeadDim + 2);
     // The split's accumulator, maximum and sum.
     auto partial = word_poll<Fp32, 3>(page_copy(c, in), [&](int i) {
       return active ? at + (i == 0 ? dim : kHeadDim + i - 1) : -1;

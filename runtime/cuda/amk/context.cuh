@@ -24,11 +24,19 @@ constexpr int kThreads = kConsumers + (kPrefetches ? 64 : 32);
 // tiles whose partial sums meet at one block barrier
 constexpr int kTilesPerFlush = 8;
 constexpr int kTileRows = 8;
+constexpr int kFlushRows = kTilesPerFlush * kTileRows;
 
 // What a warp keeps of a row of a tile: a sum for each quarter of the columns, or one for all, and
 // the type of the activations that stages without tensor cores keep. In a compact scratch they are
 // the narrower ones; the values are the same.
 constexpr int kRowSums = AMK_COMPACT_SCRATCH ? 1 : 4;
+// In a pass of several tokens a warp keeps one sum for each row and token: those of a token lie
+// side by side, and so far apart that four tokens meet no bank twice.
+constexpr int kTokenSums = kFlushRows + 8;
+constexpr int kWarpSums = kTokens > 1 ? kTokens * kTokenSums : kFlushRows * kRowSums;
+// Tokens whose rows the threads of a block finish at once, and how often they do.
+constexpr int kTokensAtOnce = kConsumers / kFlushRows;
+constexpr int kTokenTurns = ceil_div(kTokens, kTokensAtOnce);
 template <bool kNarrow>
 struct ActivationOf {
   using Type = float;
@@ -55,7 +63,7 @@ struct Scratch {
         alignas(16) Activation vector[kVectorScratch];
         alignas(16) u8 digits[kDigitScratch];
       };
-      alignas(16) float partial[2][kConsumerWarps][kTilesPerFlush * kTileRows * kRowSums];
+      alignas(16) float partial[2][kConsumerWarps][kWarpSums];
     };
     struct {
       alignas(16) u8 unit_before[kUnitScratch];
@@ -65,14 +73,15 @@ struct Scratch {
     };
   };
 #else
-  alignas(16) float partial[2][kConsumerWarps][kTilesPerFlush * kTileRows * kRowSums];
+  alignas(16) float partial[2][kConsumerWarps][kWarpSums];
 #endif
-  float squares[2][2 * kConsumerWarps];  // of one vector, or of two
+  // of one vector, or of two; of each token
+  float squares[2][(kTokens > 1 ? kTokens : 2) * kConsumerWarps];
   // this SM's rows of the residual stream, fp32, for the whole step
-  alignas(16) float residual[kResidualRows];
-  float2 rotation[kAngleTables][kHeadDim / 2];  // cos and sin of this position
-  float best_value[kConsumerWarps];
-  int best_index[kConsumerWarps];
+  alignas(16) float residual[kTokens * kResidualRows];
+  float2 rotation[kAngleTables][kTokens][kHeadDim / 2];  // cos and sin of the positions
+  float best_value[kTokenTurns * kConsumerWarps];
+  int best_index[kTokenTurns * kConsumerWarps];
 #if !AMK_COMPACT_SCRATCH
   union {
     struct {
@@ -88,8 +97,8 @@ struct Scratch {
   // the path without tensor cores keeps activations here
   alignas(16) Activation vector[kVectorScratch];
 #endif
-  int token;          // to decode next
-  int chosen;         // by the step that has ended, before anything was forced
+  int token[kTokens];   // to decode next
+  int chosen[kTokens];  // by the step that has ended, before anything was forced
   u32 aborted;        // sticky: nothing waits any more
   u32 acquired_step;  // steps of this launch whose cache rows the producer may read
   u32 stop;           // the launch ends after the current step
@@ -149,7 +158,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   int warp;
   int lane;
   int step = 0;       // of the launch
-  int position = 0;
+  int position = 0;   // of the first token
   int layer = 0;
   u32 stage = 0;      // for the stall record
   u32 epoch = 0;      // of the exchange read next, 1 to kMaxEpoch
@@ -194,7 +203,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   // taken for data.
   __device__ void begin_step(int i) {
     step = i;
-    position = launch.position + i;
+    position = launch.position + i * kTokens;
     layer = 0;
     ordinal = 0;
     epoch = u32((launch.first_epoch + u64(i)) * kExchangesPerStep % kMaxEpoch) + 1;

@@ -16,7 +16,7 @@ template <int kRotated, int kAngles = 0, class C>
 __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   const float other = __shfl_xor_sync(~0u, v, 1);
   if (r.valid && r.row < kRotated) {
-    const float2 turn = c.shared.rotation[kAngles][r.row % kHeadDim / 2];
+    const float2 turn = c.shared.rotation[kAngles][r.token][r.row % kHeadDim / 2];
     v = r.row & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
   }
   return v;
@@ -104,7 +104,7 @@ __device__ __forceinline__ float clip(float v, float cap) {
 // The residual stream stays with the SM that owns its rows.
 template <class C>
 __device__ __forceinline__ float residual(C& c, const Row& r) {
-  return r.valid ? c.shared.residual[r.local] : 0.0f;
+  return r.valid ? c.shared.residual[r.residual()] : 0.0f;
 }
 
 // A vector of weights that a finisher reads row by row, such as a bias. The rows of the first
@@ -118,12 +118,13 @@ struct RowWeights {
   template <class C>
   __device__ __forceinline__ RowWeights(C& c, const u8* vector)
       : weights(vector), first(0) {
-    const int row = tiles_of<S>(c.sm, c.layer).begin * kTileRows + c.tid;
-    if (c.tid < kTilesPerFlush * kTileRows && row < S::kRows)
+    const int at = kTokens > 1 ? c.tid % kFlushRows : c.tid;
+    const int row = tiles_of<S>(c.sm, c.layer).begin * kTileRows + at;
+    if (at < kFlushRows && row < S::kRows)
       first = load_weight(weights, row);
   }
   __device__ __forceinline__ float of(const Row& r) const {
-    if (r.local < kTilesPerFlush * kTileRows) return first;
+    if (r.local < kFlushRows) return first;
     return r.valid ? load_weight(weights, r.row) : 0.0f;
   }
 };
@@ -132,36 +133,44 @@ struct RowWeights {
 
 template <class C>
 __device__ __forceinline__ void store_residual(C& c, const Row& r, float v) {
-  if (r.valid) c.shared.residual[r.local] = v;
+  if (r.valid) c.shared.residual[r.residual()] = v;
 }
 
 // Hands a row over.
 template <class C>
 __device__ __forceinline__ void publish_row(C& c, const Row& r, const Page out, float v) {
-  if (r.valid) publish<Element>(c, out, r.row, v);
+  if (r.valid) publish<Element>(c, out, r.index(), v);
 }
 
 // Hands over what an even row and the odd one after it have become together.
 template <class C>
 __device__ __forceinline__ void publish_pair(C& c, const Row& r, const Page out, float v) {
-  if (r.valid && !(r.row & 1)) publish<Element>(c, out, r.row / 2, v);
+  if (r.valid && !(r.row & 1)) publish<Element>(c, out, r.pair_index(), v);
 }
 
 // Leaves a logit where the host has asked for them.
 template <class C>
 __device__ __forceinline__ void store_logit(C& c, const Row& r, float v) {
-  if (r.valid && c.launch.logits) c.launch.logits[size_t(c.step) * kVocab + r.row] = v;
+  if (r.valid && c.launch.logits) {
+    const size_t token = size_t(c.step) * kTokens + r.token;
+    c.launch.logits[token * kVocab + r.row] = v;
+  }
 }
 
 // The largest logit a thread has seen; ties go to the lowest token.
-struct Best {
+struct Candidate {
   float value = -INFINITY;
   int index = 0x7fffffff;
   __device__ __forceinline__ void offer(float v, int i) {
     if (v > value || (v == value && i < index)) value = v, index = i;
   }
+};
+
+// The same of each token whose rows the thread finishes.
+struct Best {
+  Candidate of[kTokenTurns];
   __device__ __forceinline__ void offer_row(const Row& r, float v) {
-    if (r.valid) offer(v, r.row);
+    if (r.valid) of[r.token / kTokensAtOnce].offer(v, r.row);
   }
 };
 

@@ -1,11 +1,11 @@
-// The matrix-vector product of a stage: a reader says how the vector comes in, and a finisher,
+// The product of a stage: a reader says how the vector comes in, and a finisher,
 // emitted with the stage in stages.h, what becomes of each finished row. Needs schedule.h. Must not
 // know where the weights come from.
 #pragma once
 
 #include "gemv_fma.cuh"
 #if AMK_TENSOR_CORES
-#include "gemv_mma.cuh"
+#include "gemm_mma.cuh"
 #endif
 
 namespace amk {
@@ -70,7 +70,10 @@ using ResidualUnitOffsetRmsNorm = ResidualNormReader<true>;
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv(C& c, const Reader& in, Finish&& finish) {
 #if AMK_TENSOR_CORES
-  if constexpr (Element::kBytes == 2 && kSame<WeightElement, Element> && S::kColumns % 4 == 0) {
+  if constexpr (kTokens > 1) {
+    gemm_mma<S>(c, in, finish);
+  } else if constexpr (Element::kBytes == 2 && kSame<WeightElement, Element> &&
+                       S::kColumns % 4 == 0) {
     gemv_mma<S>(c, in, finish);
   } else
 #endif

@@ -35,6 +35,8 @@ struct GemvShape {
   static constexpr int kLastChunkQuads = kQuads - (kChunks - 1) * kChunkQuads;
   static constexpr int kSubs = (kChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
+  static constexpr int kSlabs = ceil_div(kChunks, kSlabChunks<S>);
+  static constexpr int kSlabSubs = kSlabs > 1 ? kSlabChunks<S> * kChunkSubs : kSubs;
   // Quads whose products a warp begins before it adds up any, and those that it has in registers. A
   // batch ends two chunks at most: the first is given back when the second ends.
   static constexpr int kMost = Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
@@ -266,6 +268,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       const bool more =
           first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
       typename F::Sum sum;
+      float slabs = 0;  // sums of all rows before this slab, in whole rows
       if constexpr (Shape::kKept) {
 #pragma unroll 1
         for (int batch = 0; batch < kSubs; batch += kBatch) {
@@ -309,9 +312,18 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
             if (batch + b < kSubs && has(batch + b)) F::add(sum, products[b], c.lane);
           }
           give_back();
+          if (Shape::kSlabs > 1 && (batch + 1) % Shape::kSlabSubs == 0 && batch + 1 < kSubs) {
+            slabs += sum_of_quarters(F::total(sum, c.lane));
+            sum = {};
+          }
         }
       }
-      keep_partial(c, member, i, F::total(sum, c.lane));
+      if constexpr (Shape::kSlabs > 1) {
+        slabs += sum_of_quarters(F::total(sum, c.lane));
+        keep_row(c, member, i, slabs);
+      } else {
+        keep_partial(c, member, i, F::total(sum, c.lane));
+      }
       if constexpr (Reader::kNorm) {
         // After the first tile, not before it: off the critical path.
         if (first + i == 0) {

@@ -90,58 +90,98 @@ __device__ __forceinline__ Tiles units_of(int sm, int layer) {
           int(((slot + 1) * S::kUnits + kSMs - 1) / kSMs)};
 }
 
+// The four quarters of a row, which lie in neighbouring lanes, in the order in which the flush adds
+// them up.
+__device__ __forceinline__ float sum_of_quarters(float sum) {
+  sum += __shfl_xor_sync(~0u, sum, 1);
+  return sum + __shfl_xor_sync(~0u, sum, 2);
+}
+
+// Keeps the sum of a whole row of a tile for the flush, which all four lanes of the row have.
+template <class C>
+__device__ __forceinline__ void keep_row(C& c, int warp, int tile, float sum) {
+  float* kept = c.shared.partial[c.flush & 1][warp];
+  if constexpr (kRowSums == 4) {
+    kept[tile * 32 + c.lane] = c.lane % 4 == 0 ? sum : 0.0f;
+  } else {
+    if (c.lane % 4 == 0) kept[tile * kTileRows + c.lane / 4] = sum;
+  }
+}
+
 // Keeps a lane's sum of a tile for the flush: a quarter of the columns of row lane / 4. With one
-// sum per row the quarters are added up here, in the order in which the flush adds four.
+// sum per row the quarters are added up here.
 template <class C>
 __device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float sum) {
   if constexpr (kRowSums == 4) {
     c.shared.partial[c.flush & 1][warp][tile * 32 + c.lane] = sum;
   } else {
-    sum += __shfl_xor_sync(~0u, sum, 1);
-    sum += __shfl_xor_sync(~0u, sum, 2);
-    if (c.lane % 4 == 0) c.shared.partial[c.flush & 1][warp][tile * kTileRows + c.lane / 4] = sum;
+    keep_row(c, warp, tile, sum_of_quarters(sum));
   }
 }
 
-// A finished row of a stage, as a thread has it.
+// A finished row of a stage and token, as a thread has it.
 struct Row {
   int row;     // of the matrix
   int local;   // from the SM's first one on
   bool valid;  // false: padding, or a thread without a row
+  int token;   // of the pass
+  int rows;    // that the matrix has
+
+  // Its place in a vector of all rows of each token, and in one of half as many.
+  __device__ __forceinline__ int index() const { return token * rows + row; }
+  __device__ __forceinline__ int pair_index() const { return token * (rows / 2) + row / 2; }
+  // Its place in this SM's residual.
+  __device__ __forceinline__ int residual() const { return token * kResidualRows + local; }
 };
 
+// What a thread finds in the partial sums of a tile's row: those of all warps, in their order.
+template <class S, class C>
+__device__ __forceinline__ float row_sum(C& c, int row, int token) {
+  float sum = 0;
+#pragma unroll
+  for (int w = 0; w < S::kWarps; ++w) {
+    const float* warp = c.shared.partial[c.flush & 1][w];
+    if constexpr (kTokens > 1) {
+      sum += warp[token * kTokenSums + row];
+    } else if constexpr (kRowSums == 4) {
+      const float4 q = *reinterpret_cast<const float4*>(warp + row * kRowSums);
+      sum += (q.x + q.y) + (q.z + q.w);
+    } else {
+      sum += warp[row];
+    }
+  }
+  return sum;
+}
+
 // Adds up the partial sums of a flush group: `tiles` tiles from `first`, each kWarps warps by four
-// quarters. Thread t gets row t. Ends with finish(row, value) in whole warps, so that finish may
-// shuffle between neighbours. Behind a norm the value is scaled by 1/rms of the stage's input,
-// whose sum of squares lies in shared.squares.
+// quarters. Thread t gets row t % kFlushRows, of token t / kFlushRows and every kTokensAtOnce-th
+// after it. Ends with finish(row, value) in whole warps, so that finish may shuffle between
+// neighbours. Behind a norm the value is scaled by 1/rms of the token's input, whose sum of squares
+// lies in shared.squares.
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void flush_tiles(C& c, const Reader& in, Tiles mine, int first,
                                             int tiles, Finish&& finish) {
   consumer_barrier();
   lap(c, Did::kCompute);
   const int rows = tiles * kTileRows;
-  if (c.tid < round_up(rows, 32)) {
-    float sum = 0;
-    if (c.tid < rows) {
+  const int at = kTokens > 1 ? c.tid % kFlushRows : c.tid;
+  if (at < round_up(rows, 32)) {
 #pragma unroll
-      for (int w = 0; w < S::kWarps; ++w) {
-        const float* kept = &c.shared.partial[c.flush & 1][w][c.tid * kRowSums];
-        if constexpr (kRowSums == 4) {
-          const float4 q = *reinterpret_cast<const float4*>(kept);
-          sum += (q.x + q.y) + (q.z + q.w);
-        } else {
-          sum += *kept;
-        }
+    for (int turn = 0; turn < kTokenTurns; ++turn) {
+      const int token = kTokens > 1 ? turn * kTokensAtOnce + c.tid / kFlushRows : 0;
+      if (token >= kTokens) break;
+      float sum = 0;
+      if (at < rows) sum = row_sum<S>(c, at, token);
+      if constexpr (Reader::kNorm) {
+        float squares = 0;
+#pragma unroll
+        for (int w = 0; w < S::kWarps; ++w)
+          squares += c.shared.squares[c.norms & 1][token * kConsumerWarps + w];
+        sum *= rsqrtf(squares * (1.0f / S::kColumns) + in.eps);
       }
+      const int row = (mine.begin + first) * kTileRows + at;
+      finish(Row{row, first * kTileRows + at, at < rows && row < S::kRows, token, S::kRows}, sum);
     }
-    if constexpr (Reader::kNorm) {
-      float squares = 0;
-#pragma unroll
-      for (int w = 0; w < S::kWarps; ++w) squares += c.shared.squares[c.norms & 1][w];
-      sum *= rsqrtf(squares * (1.0f / S::kColumns) + in.eps);
-    }
-    const int row = (mine.begin + first) * kTileRows + c.tid;
-    finish(Row{row, first * kTileRows + c.tid, c.tid < rows && row < S::kRows}, sum);
   }
   ++c.flush;
   lap(c, Did::kSignal);

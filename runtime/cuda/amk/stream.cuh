@@ -19,6 +19,7 @@ struct Segment {
   int stride;
   int last;
   int chunk;
+  int slab;  // bytes of a piece that are copied of all pieces of a flush, before the others
 };
 
 // Iterates over the stages of a walk. The body of the loop has one line per stage and runs once per
@@ -29,7 +30,7 @@ struct Turns {
   int turn = 0;   // number of the line whose turn it is
   int lines = 1;  // as counted in the pass before
   int seen = 0;   // in this pass
-  int unit = 0;   // of the line, which has a turn for each of its SM's units
+  int unit = 0;   // of the line, which has a turn for each pass over its SM's units
   bool more = false;
   bool rows = false;  // what is copied are rows that the step before has written
   Segment next;
@@ -58,7 +59,8 @@ struct Turns {
             kPartBytes,
             kTileBytes,
             kPartBytes,
-            kChunkBytes<S>};
+            kChunkBytes<S>,
+            kSlabChunks<S> * kChunkBytes<S>};
   }
 
   // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a
@@ -69,10 +71,10 @@ struct Turns {
     fills_for<S>(c, layer);
     constexpr int kShareBytes = S::kShareRows / kCacheRows * kCacheBlockBytes;
     const Tiles mine = units_of<S>(c.sm, layer);
-    if (unit >= mine.count()) return;
-    const Unit<S> u{mine.begin + unit, position};
+    if (unit >= mine.count() * kUnitPasses) return;
+    const Unit<S> u{mine.begin + unit / kUnitPasses, position};
     const int chunks = u.chunks();
-    more = unit + 1 < mine.count();
+    more = unit + 1 < mine.count() * kUnitPasses;
     if (chunks <= 0) return;
     rows = true;
     const u8* head = c.launch.cache + cache * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
@@ -82,6 +84,7 @@ struct Turns {
             kShareBytes,
             kShareBytes * S::kSplits,
             ceil_div(u.skipped(chunks - 1) + u.rows(chunks - 1), kCacheRows) * kCacheBlockBytes,
+            kShareBytes,
             kShareBytes};
   }
   template <class S, class C>
@@ -95,17 +98,33 @@ struct Turns {
   __device__ __forceinline__ void copy(Sink& p, int step) {
     fills_in(p.c, step);
     if (rows) p.wait_step(step);
-    const u8* source = next.source;
+    if constexpr (kTokens > 1) {
 #pragma unroll 1
-    for (int i = 0; i < next.pieces; ++i, source += next.stride) {
-      const int bytes = i + 1 < next.pieces ? next.bytes : next.last;
+      for (int i = 0; i < next.pieces; i += kTilesPerFlush) {
 #pragma unroll 1
-      for (int at = i == 0 ? next.skip : 0; at < bytes; at += next.chunk)
-        p.copy(source + at, min(next.chunk, bytes - at));
+        for (int from = 0; from < next.bytes; from += next.slab)
+          pieces(p, i, min(i + kTilesPerFlush, next.pieces), from, from + next.slab);
+      }
+    } else {
+      pieces(p, 0, next.pieces, 0, next.bytes);
     }
     lines = seen;
     unit = more ? unit + 1 : 0;
     turn += more ? 0 : 1;
+  }
+
+ private:
+  // Copies of pieces `begin` to `end` what lies between two of their bytes.
+  template <class Sink>
+  __device__ __forceinline__ void pieces(Sink& p, int begin, int end, int from, int to) {
+    const u8* source = next.source + begin * size_t(next.stride);
+#pragma unroll 1
+    for (int i = begin; i < end; ++i, source += next.stride) {
+      const int bytes = min(to, i + 1 < next.pieces ? next.bytes : next.last);
+#pragma unroll 1
+      for (int at = i == 0 && from == 0 ? next.skip : from; at < bytes; at += next.chunk)
+        p.copy(source + at, min(next.chunk, bytes - at));
+    }
   }
 };
 

@@ -246,16 +246,23 @@ __device__ __forceinline__ void quantise_row(u8* block, const u16* given, int la
   __syncwarp();
 }
 
-// Copies a block's first row to where a head has a row. A block does it.
-__device__ __forceinline__ void copy_row(u8* head, int row, const u8* block, int tid) {
+// Copies row `in_block` of a block to where a head has row `row`. A block does it.
+__device__ __forceinline__ void copy_row(u8* head, int row, const u8* block, int in_block,
+                                         int tid) {
   for (int e = tid; e < 2 * kHeadDim; e += kConsumers) {
     const int dim = e % kHeadDim;
     const bool is_value = e >= kHeadDim;
-    head[cache_offset(row, dim, is_value)] = block[cache_offset(0, dim, is_value)];
+    const int from = cache_offset(in_block, dim, is_value);
+    const int to = cache_offset(row, dim, is_value);
+    if constexpr (kQuantisedCache) {
+      head[to] = block[from];
+    } else {
+      *reinterpret_cast<u16*>(head + to) = *reinterpret_cast<const u16*>(block + from);
+    }
   }
-  if (tid == 0) {
+  if (kQuantisedCache && tid == 0) {
     *reinterpret_cast<u32*>(head + scale_offset(row)) =
-        *reinterpret_cast<const u32*>(block + scale_offset(0));
+        *reinterpret_cast<const u32*>(block + scale_offset(in_block));
   }
 }
 

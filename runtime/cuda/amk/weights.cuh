@@ -134,6 +134,17 @@ constexpr int kQuadsOfChunk = int(kSlotBytes) / W::kQuadBytes < kWarps
 template <class S>
 constexpr int kChunkBytes = kQuadsOfChunk<Matrix<S>, S::kWarps> * Matrix<S>::kQuadBytes;
 
+// Chunks of a slab, the columns whose sums are a chain of mma: four quads of each of the warps that
+// share a tile, or as many as a chunk has if these are more. In a pass of 8 tokens a warp has the
+// activations of so many columns in registers. Quantised matrices have no chains.
+template <class S>
+constexpr int kChunkQuadsOfWarp =
+    ceil_div(kQuadsOfChunk<Matrix<S>, S::kWarps>, int(S::kWarps));
+template <class S>
+constexpr int kSlabChunks = Matrix<S>::kQuantised ? ceil_div(S::kColumns, kQuadColumns)
+                            : kChunkQuadsOfWarp<S> < 4 ? 4 / kChunkQuadsOfWarp<S>
+                                                       : 1;
+
 // Element of a matrix with so many columns.
 template <class W>
 __device__ __forceinline__ float element_of(const u8* matrix, int columns, int row, int column) {

@@ -14,9 +14,9 @@
 #include "amk/attention_fma.cuh"
 #endif
 #include "amk/combine.cuh"
+#include "amk/ending.cuh"
 #include "amk/info.cuh"
 #include "amk/prefetch.cuh"
-#include "amk/step.cuh"
 #include "amk/stream.cuh"
 #include "stages.h"
 
@@ -29,7 +29,7 @@ __device__ __forceinline__ void walk(Sink& p) {
   const u8* weights = p.c.launch.weights;
 #pragma unroll 1
   for (int step = 0; step < p.c.launch.steps && !p.stopped; ++step) {
-    const int position = p.c.launch.position + step;
+    const int position = p.c.launch.position + step * kTokens;
     // amkc:walk
 #pragma unroll 1
     for (int layer = 0; layer < kLayers && !p.stopped; ++layer) {

@@ -10,6 +10,7 @@ namespace amk {
 
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 132;  // thread blocks, one per SM
+constexpr int kTokens = 1;  // of a pass: consecutive rows of one sequence
 constexpr unsigned kSharedLimit = 232448;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 14;  // what is left beside the scratch decides

@@ -1,0 +1,127 @@
+package compiler
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/passes"
+	"amkc/validate"
+	"amkc/validate/kernel"
+)
+
+// passOf lowers a model of testdata for passes of so many rows on an H200.
+func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Program {
+	t.Helper()
+	o := Options{Model: filepath.Join(root, "models", model), Name: "m", Target: ir.FindTarget("h200"),
+		Tokens: ir.PassOf(1, rows), ConfigOnly: true, Check: true}
+	if edit != nil {
+		edit(&o)
+	}
+	l, err := RunPasses(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l.Program
+}
+
+// What is emitted for a pass of several rows is read back as the program that was proved, for every model whose passes
+// the kernel takes; and such a program says nothing that the program of one token and the number of rows do not.
+func TestPassesOfTheKernel(t *testing.T) {
+	for _, model := range []string{"pycoder-5m", "zoo/arcee-biases", "zoo/gemma-tied", "zoo/glm-half",
+		"zoo/granite-biases", "zoo/helium-plain", "zoo/internlm3-biases", "zoo/llama-odd-dims",
+		"zoo/llama-rope-yarn", "zoo/mistral-nemo", "zoo/phi3-long", "zoo/qwen2-odd-dims", "zoo/smollm3-tied"} {
+		for _, rows := range []int{2, 5, 8} {
+			t.Run(fmt.Sprint(model, " ", rows), func(t *testing.T) {
+				p := passOf(t, model, rows, nil)
+				report := validate.ProgramFor(kernel.Backend, p)
+				require.True(t, report.OK, "%v", report.Diags)
+				files, err := codegen.CUDA(p)
+				require.NoError(t, err)
+				require.NoError(t, checkEmitted(files, p))
+				one, err := ir.OneToken(p)
+				require.NoError(t, err)
+				require.Equal(t, 1, one.Pass.NumTokens())
+				again, err := ir.ForTokens(one, p.Pass)
+				require.NoError(t, err)
+				require.Equal(t, string(ir.Print(p)), string(ir.Print(again)))
+
+				for name, edit := range map[string][2]string{
+					"tokens":    {fmt.Sprintf("kTokens = %d", rows), fmt.Sprintf("kTokens = %d", rows%8+1)},
+					"too many":  {fmt.Sprintf("kTokens = %d", rows), "kTokens = 9"},
+					"the pages": {"kTraceStride = ", "kTraceStride = 1"},
+				} {
+					require.Contains(t, string(files["schedule.h"]), edit[0])
+					edited := map[string][]byte{}
+					for file, text := range files {
+						edited[file] = []byte(strings.Replace(string(text), edit[0], edit[1], 1))
+					}
+					require.Error(t, checkEmitted(edited, p), name)
+				}
+			})
+		}
+	}
+}
+
+// A program in which some row is treated otherwise than the others has no program of one token.
+func TestOneTokenRefusesOtherRows(t *testing.T) {
+	text := string(ir.Print(passOf(t, "pycoder-5m", 4, nil)))
+	for name, edit := range map[string][2]string{
+		"some rows":     {"EMBED(token[0:4]", "EMBED(token[0:3]"},
+		"another place": {"pos=pos+t", "pos=pos"},
+		"fewer rows":    {"[a,pos:pos+4,0,0:64] = KV_APPEND", "[a,pos:pos+3,0,0:64] = KV_APPEND"},
+		"one vector":    {"GEMM_TILE(", "GEMV_TILE("},
+		"a position":    {"variant short pos 0..508", "variant short pos 0..507"},
+	} {
+		require.Contains(t, text, edit[0], name)
+		p, err := ir.Parse([]byte(strings.Replace(text, edit[0], edit[1], 1)), "edited.amk")
+		require.NoError(t, err)
+		one, err := ir.OneToken(p)
+		if name == "a position" { // is the variant's to say
+			require.NoError(t, err)
+			require.Equal(t, 510, one.Variants[0].Hi)
+			continue
+		}
+		require.Error(t, err, name)
+	}
+}
+
+// What the kernel does for one row per pass alone is refused by name.
+func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
+	quantised := func(o *Options) {
+		var err error
+		o.Formats, err = passes.ParseWeightFormats("int8")
+		require.NoError(t, err)
+	}
+	integers := ir.I8
+	for says, c := range map[string]struct {
+		model string
+		rows  int
+		edit  func(o *Options)
+	}{
+		"takes at most 8 rows of one":            {model: "pycoder-5m", rows: 9},
+		"is quantised":                           {model: "pycoder-5m", edit: quantised},
+		"is a cache of I8":                       {model: "pycoder-5m", edit: func(o *Options) { o.Cache = &integers }},
+		"is a cache of F32":                      {model: "zoo/llama-gqa"},
+		"normalises by LAYERNORM":                {model: "zoo/gpt2", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
+		"attends to a window":                    {model: "zoo/mistral-window", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
+		"normalises heads":                       {model: "zoo/qwen3-qknorm", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
+		"normalises what a branch adds":          {model: "zoo/hyperclovax-post", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
+		"query heads for a kv head, more than 8": {model: "zoo/mistral-wide-group", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
+	} {
+		t.Run(says, func(t *testing.T) {
+			p := passOf(t, c.model, cmp.Or(c.rows, 8), c.edit)
+			require.True(t, validate.Program(p).OK, "it is proved for the reference VM")
+			d := validate.ProgramFor(kernel.Backend, p).Diags.Err()
+			require.ErrorContains(t, d, kernel.CodeTokens.ID)
+			require.ErrorContains(t, d, says)
+		})
+	}
+}
+
+func ptr(d ir.DType) *ir.DType { return &d }

@@ -1,0 +1,214 @@
+package ir
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// What a pass of several rows of one sequence computes is what a pass of one computes, once for each row: buffers and
+// operands have an axis more, a product is one of several vectors, and row t is at position pos+t. OneToken and
+// ForTokens go from one to the other. The kernel is emitted from the program of one token, with the number of rows
+// beside it, and is read back into it.
+
+// OneToken returns the program of one token that a program of several rows of one sequence makes of each of its rows.
+// Pages and distributions stay those of the whole pass, and so do the operands of ATTENTION_COMBINE, each unit of which
+// is of one row. An error says that the program does anything else: that [ForTokens] does not lead back to it.
+func OneToken(p *Program) (*Program, error) {
+	t := tokens(p.Pass.NumTokens())
+	if t == 1 {
+		return p, nil
+	}
+	if n := p.Pass.NumSequences(); n > 1 {
+		return nil, fmt.Errorf("a pass of %d sequences, want one", n)
+	}
+	text := Print(p)
+	one, err := Parse(text, p.Model.Name)
+	if err != nil {
+		return nil, err
+	}
+	one.Pass = Pass{}
+	axes := map[string]int{}
+	for i := range one.Buffers {
+		b := &one.Buffers[i]
+		if axis, has := tokenAxis(b, len(b.Shape) == 4); has && axis < len(b.Shape) {
+			axes[b.Name] = axis
+			b.Shape = append(append([]int{}, b.Shape[:axis]...), b.Shape[axis+1:]...)
+			if len(b.Shape) == 0 {
+				b.Shape = []int{1}
+			}
+		}
+	}
+	t.eachOp(one, axes, func(o *Op, operands []tokenOperand) {
+		if o.Code == GEMM {
+			o.Code = GEMV
+		}
+		for i := range o.Params {
+			if q := &o.Params[i]; !q.IsFloat && q.Int.Equal(Symbol(Pos).Add(Symbol(Row))) {
+				q.Int = Symbol(Pos)
+			}
+		}
+		for _, of := range operands {
+			switch d := of.Dims; {
+			case of.axis >= 0 && len(d) == 1:
+				d[0] = Index(Int(0))
+			case of.axis >= 0 && of.axis < len(d):
+				of.Dims = append(append([]Range{}, d[:of.axis]...), d[of.axis+1:]...)
+			case of.rows >= 0:
+				d[of.rows].Hi = d[of.rows].Lo.Add(Int(1))
+			}
+		}
+	})
+	for i := range one.Variants {
+		one.Variants[i].Hi += int(t) - 1
+	}
+	again, err := ForTokens(one, p.Pass)
+	if err != nil {
+		return nil, err
+	}
+	if line, want := firstDifference(Print(again), text); line != want {
+		return nil, fmt.Errorf("it says %q, and by the other rows it would be %q", want, line)
+	}
+	return one, nil
+}
+
+// ForTokens returns the program of a pass of several rows of one sequence that does for each row what a program of one
+// token does: see [OneToken]. The program is not changed.
+func ForTokens(p *Program, pass Pass) (*Program, error) {
+	t := tokens(pass.NumTokens())
+	if t == 1 {
+		return p, nil
+	}
+	all, err := Parse(Print(p), p.Model.Name)
+	if err != nil {
+		return nil, err
+	}
+	all.Pass = pass
+	axes := map[string]int{}
+	for i := range all.Buffers {
+		b := &all.Buffers[i]
+		axis, has := tokenAxis(b, len(b.Shape) == 3)
+		if !has {
+			continue
+		}
+		axes[b.Name] = axis
+		if b.Role == RoleToken || b.Role == RoleNext {
+			b.Shape = []int{int(t)}
+		} else {
+			b.Shape = append(append(append([]int{}, b.Shape[:axis]...), int(t)), b.Shape[axis:]...)
+		}
+	}
+	each := Span(Int(0), Int(int(t)))
+	t.eachOp(all, axes, func(o *Op, operands []tokenOperand) {
+		if o.Code == GEMV {
+			o.Code = GEMM
+		}
+		for i := range o.Params {
+			if q := &o.Params[i]; !q.IsFloat && q.Int.Equal(Symbol(Pos)) {
+				q.Int = q.Int.Add(Symbol(Row))
+			}
+		}
+		for _, of := range operands {
+			switch d := of.Dims; {
+			case of.axis >= 0 && of.scalar:
+				of.Dims = []Range{each}
+			case of.axis >= 0 && of.axis <= len(d):
+				of.Dims = append(append(append([]Range{}, d[:of.axis]...), each), d[of.axis:]...)
+			case of.rows >= 0:
+				d[of.rows].Hi = d[of.rows].Lo.Add(Int(int(t)))
+			}
+		}
+	})
+	for i := range all.Variants {
+		all.Variants[i].Hi -= int(t) - 1
+	}
+	return all, nil
+}
+
+// tokenAxis says which dimension of a buffer, as it is in a pass of several rows, the rows have: the first one of
+// vectors and of what the host gives and gets, and the second one of what units of attention and SMs have each. Others
+// have none.
+func tokenAxis(b *Buffer, ofUnits bool) (axis int, has bool) {
+	switch {
+	case b.Kind == Output, b.Role == RoleToken:
+		return 0, true
+	case b.Kind != Activation:
+		return 0, false
+	case ofUnits, b.Space == SMEM && b.DType == I32:
+		return 1, true
+	}
+	return 0, true
+}
+
+// tokens is how many a pass has.
+type tokens int
+
+// A tokenOperand is an operand of an op with the dimension that its rows have: axis, if they have one of their own, or
+// rows, where they are rows of a cache or a table that begin with that of the position. The other is -1.
+type tokenOperand struct {
+	*Operand
+	axis, rows int
+	scalar     bool // one number for each row
+}
+
+// eachOp calls f for the ops of a program but ATTENTION_COMBINE, with their operands that are no temporaries.
+func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, operands []tokenOperand)) {
+	names := BufferDirectory(p)
+	for i := range p.Variants {
+		p.Variants[i].Each(func(s *Stage, l *Loop) {
+			index := 0
+			if l != nil {
+				index = l.First
+			}
+			for k := range s.Ops {
+				o := &s.Ops[k]
+				if o.Code == AttentionCombine {
+					continue
+				}
+				var operands []tokenOperand
+				for _, list := range [][]Operand{o.Out, o.In} {
+					for n := range list {
+						m, found := names.Find(list[n].Buf, index)
+						if list[n].IsTemp() || !found {
+							continue
+						}
+						operands = append(operands, tokenOperandOf(&p.Buffers[m.Declared], axes, &list[n], o))
+					}
+				}
+				f(o, operands)
+			}
+		})
+	}
+}
+
+func tokenOperandOf(b *Buffer, axes map[string]int, of *Operand, o *Op) tokenOperand {
+	operand := tokenOperand{of, -1, -1, b.Role == RoleToken || b.Role == RoleNext}
+	if axis, has := axes[b.Name]; has {
+		operand.axis = axis
+		return operand
+	}
+	switch d := of.Dims; {
+	case o.Code == KVAppend && len(d) == 4:
+		operand.rows = 1
+	case b.Kind != KVCache && len(d) == 2 && d[0].Lo.Uses(Pos): // a table of positions
+		operand.rows = 0
+	}
+	return operand
+}
+
+// firstDifference returns the first lines in which two texts differ, or two empty ones.
+func firstDifference(a, b []byte) (ofA, ofB string) {
+	x, y := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
+	for i := range max(len(x), len(y)) {
+		ofA, ofB = "", ""
+		if i < len(x) {
+			ofA = string(x[i])
+		}
+		if i < len(y) {
+			ofB = string(y[i])
+		}
+		if ofA != ofB {
+			return ofA, ofB
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,286 @@
+// Attention of a pass of several tokens on tensor cores: consecutive rows of one sequence. A warp
+// has the heads of a few tokens as columns of its products, and a unit takes its cache rows once
+// for each such part. What a token computes is what it computes alone (docs/passes.md): it sees the
+// rows of the pass before its own in the block of their position, as rows of the cache, and its own
+// row last, by itself. Needs schedule.h with AMK_TENSOR_CORES.
+#pragma once
+
+#include "heads_mma.cuh"
+
+namespace amk {
+
+// The blocks of the cache that rows of a pass lie in, of which a block keeps an image: all rows of
+// the pass, and rows of the cache before them.
+constexpr int kImages = ceil_div(kTokens - 1, kCacheRows) + 1;
+constexpr int kPassQueryBytes = kTokens * kGroupHeads * kQueryStride * 2;
+static_assert(kTokens == 1 || kUnitScratch >= kPassQueryBytes + kImages * kCacheBlockBytes,
+              "q of all tokens, and the images");
+
+// Which rows of a block a token sees: from `first` on and below `end`.
+struct SeenRows {
+  int first, end;
+  __device__ __forceinline__ bool has(int row) const { return row >= first && row < end; }
+};
+
+// How a unit of a pass meets the blocks of rows of its share: numbered by where they lie in it.
+template <class S>
+struct PassUnit : Unit<S> {
+  static constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
+  static_assert(S::kWindowRows == 0, "blocks are numbered from the start of the cache");
+
+  // Of a block, as the cache numbers them.
+  __device__ __forceinline__ bool owns(int block) const {
+    return block / kChunkBlocks % S::kSplits == this->split();
+  }
+  __device__ __forceinline__ int number(int block) const {
+    return block / (kChunkBlocks * S::kSplits) * kChunkBlocks + block % kChunkBlocks;
+  }
+};
+
+// The three ways in which tokens see an image: rows before their own; their own, as the first one
+// of its block; and their own behind others. The warp that has the block takes the first two, and
+// the next one the third, as in a pass of one token.
+enum Sight { kBefore, kOwnFirst, kOwnLater, kSights };
+
+// The rows of an image that a token at a row of it, or before or behind it, sees.
+__device__ __forceinline__ SeenRows seen_rows(int sight, int row) {
+  if (sight == kBefore) return {0, min(row, kCacheRows)};
+  const bool own = sight == kOwnFirst ? row == 0 : row > 0 && row < kCacheRows;
+  return own ? SeenRows{row, row + 1} : SeenRows{0, 0};
+}
+
+// Multiplies a block with some heads of a warp. columns[g] are the rows that the two heads of group
+// g that a lane has see; of the values, rows from `first` on and below `end` are looked at. A row
+// that is taken `alone` counts as the first one of a block, as in a pass of one token.
+template <class S, int kGroups>
+__device__ __forceinline__ void attend_block(HeadGroup (&groups)[kGroups], const u8* block,
+                                             const SeenRows (&columns)[kGroups][2], int first,
+                                             int end, int lane, bool alone) {
+  constexpr int kFragments = HeadGroup::kFragments;
+  const u8* at = block + lane * kLaneBytes;
+  CacheFragment fragments[kBatch];
+  float d[kGroups][2][4] = {};
+#pragma unroll
+  for (int f = 0; f < kFragments; f += kBatch) {
+    load_fragments(fragments, at, f, kFragments);
+#pragma unroll
+    for (int i = 0; i < kBatch && f + i < kFragments; ++i) {
+      const uint4 keys = operand_of<Element>(fragments[i]);
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        const uint2 q = groups[g].q[f + i];
+        mma16816<Element>(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
+      }
+    }
+  }
+  const int row = lane >> 2;
+  RowScales of_low = row_scales(block, row), of_high = row_scales(block, row + 8);
+  if (row < first || row >= end) of_low = {0, 0};
+  if (row + 8 < first || row + 8 >= end) of_high = {0, 0};
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const SeenRows(&of)[2] = columns[g];
+    const Seen seen{of[0].has(row), of[1].has(row), of[0].has(row + 8), of[1].has(row + 8)};
+    groups[g].template take<S>(d[g], seen, of_low, of_high, alone, lane);
+  }
+  const LaneRows rows{block, (lane & 3) * 2, first, end};
+#pragma unroll
+  for (int f = 0; f < kFragments; f += kBatch) {
+    load_fragments(fragments, at + kHalfBlockBytes, f, kFragments);
+    if (!kQuantisedCache && (end < kCacheRows || first > 0)) rows.keep_seen(fragments);
+#pragma unroll
+    for (int i = 0; i < kBatch && f + i < kFragments; ++i) {
+      const uint4 values = rows.operand(fragments[i]);
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        HeadGroup& h = groups[g];
+        mma16816<Element>(h.o[f + i], values.x, values.y, values.z, values.w, h.p[0], h.p[1]);
+      }
+    }
+  }
+}
+
+// Copies the first rows of a block of the ring to an image of it, which has others. A warp does it.
+__device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, int lane) {
+  const auto mask = [rows](int row) { return row < rows ? ~0u : 0u; };
+  const auto pair_mask = [rows](int row) {
+    return (row < rows ? 0xffffu : 0u) | (row + 1 < rows ? 0xffff0000u : 0u);
+  };
+  const auto mix = [](u32& to, u32 from, u32 by) { to = (to & ~by) | (from & by); };
+  const int key = lane >> 2, value = (lane & 3) * 2;
+#pragma unroll 1
+  for (int f = 0; f < 2 * HeadGroup::kFragments; ++f) {
+    const bool is_value = f >= HeadGroup::kFragments;
+    const int at = (f * 32 + lane) * 16;
+    const uint4 from = *reinterpret_cast<const uint4*>(block + at);
+    uint4 to = *reinterpret_cast<const uint4*>(image + at);
+    const u32 low = is_value ? pair_mask(value) : mask(key);
+    const u32 high = is_value ? pair_mask(value + 8) : mask(key + 8);
+    mix(to.x, from.x, low);
+    mix(to.y, from.y, is_value ? low : high);
+    mix(to.z, from.z, is_value ? high : low);
+    mix(to.w, from.w, high);
+    *reinterpret_cast<uint4*>(image + at) = to;
+  }
+}
+
+template <class S, class C, class Heads, class Cache>
+__device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
+  static_assert(kSame<Heads, PlainHeads> && !kQuantisedCache && kCacheFragments && kGroupHeads <= 8,
+                "what codegen admits");
+  constexpr int kPartHeads = kRowsAtOnce * kGroupHeads;  // of a part
+  constexpr int kPartGroups = ceil_div(kPartHeads < kTokens * kGroupHeads ? kPartHeads
+                                                                         : kTokens * kGroupHeads,
+                                       kMmaHeads);
+  constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
+  constexpr int kQuads = ceil_div(kTokens * kUnitQuads, kConsumers);  // of a thread
+  // As attend_token has them.
+  constexpr int kAtOnce = kConsumerWarps % kChunkBlocks == 0 ? kConsumerWarps / kChunkBlocks : 1;
+  constexpr int kTurns = kAtOnce + (AMK_BULK_COPY ? kWindow : 0) <= kRingSlots ? kAtOnce : 1;
+  const Tiles mine = units_of<S>(c.sm, c.layer);
+  if (mine.count() > 0) await(c);
+  u16* const query = reinterpret_cast<u16*>(c.shared.unit);
+  u8* const images = c.shared.unit + kPassQueryBytes;
+  const int first_block = c.position / kCacheRows, cached = c.position % kCacheRows;
+
+#pragma unroll 1
+  for (int unit = mine.begin; unit < mine.end; ++unit) {
+    const PassUnit<S> u{{unit, c.position}};
+    const int chunks = u.chunks();
+
+    auto words = quad_poll<kQuads>(page_copy(c, heads.in), [&](int i) {
+      const int quad = c.tid + i * kConsumers;
+      const int token = quad / kUnitQuads;
+      return token < kTokens ? token * (kNormedRows + kKVHeads * kHeadDim) +
+                                   unit_word(u.head(), quad % kUnitQuads)
+                             : -1;
+    });
+    poll_all(c, words);
+    lap(c, Did::kExchangeWait);
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const int quad = c.tid + i * kConsumers;
+      const int token = quad / kUnitQuads, e = quad % kUnitQuads * 4;
+      const int row = e - kGroupHeads * kHeadDim;
+      if (token >= kTokens) continue;
+      if (row < 0) {
+        const int head = token * kGroupHeads + e / kHeadDim;
+        *reinterpret_cast<uint2*>(query + head * kQueryStride + e % kHeadDim) = words.pairs(i);
+      } else {
+        store_row(images, cached + token, row % kHeadDim, row >= kHeadDim, words.pairs(i));
+      }
+    }
+    if constexpr (kPaddedHead > kHeadDim) {  // what q's zeros are multiplied with
+      for (int e = c.tid; e < kTokens * (kPaddedHead - kHeadDim); e += kConsumers) {
+        const int dim = kHeadDim + e / kTokens;
+        *reinterpret_cast<u16*>(images + cache_offset(cached + e % kTokens, dim, false)) = 0;
+      }
+    }
+    consumer_barrier();
+
+#pragma unroll 1
+    for (int part = 0; part < kUnitPasses; ++part) {
+      const int first_head = part * kPartHeads;
+      const int end_head = min(first_head + kPartHeads, kTokens * kGroupHeads);
+      HeadGroup groups[kPartGroups];
+      int row_of[kPartGroups][2];  // of the lane's two heads, in the first image
+#pragma unroll
+      for (int g = 0; g < kPartGroups; ++g) {
+        groups[g].load(query, first_head + g * kMmaHeads, end_head, c.lane);
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          const int head = first_head + g * kMmaHeads + (c.lane & 3) * 2 + k;
+          row_of[g][k] = head < end_head ? cached + head / kGroupHeads : -1;
+        }
+      }
+
+      // Whole blocks of the cache, which all tokens see, from the ring. The rows of the last one,
+      // if it is not whole, go to its image.
+      const int turn = kTurns > 1 ? c.warp / kChunkBlocks : 0;
+      u32 slot = c.slot, phase = c.phase;
+      advance_slot(slot, phase, turn);
+#pragma unroll 1
+      for (int chunk = turn; chunk < chunks; chunk += kTurns) {
+        int b = kTurns * kChunkBlocks == kConsumerWarps
+                    ? c.warp % kChunkBlocks
+                    : int(u32(c.warp + chunk * (kConsumerWarps - 1) * kChunkBlocks) %
+                          kConsumerWarps);
+        int rows = u.rows(chunk) - b * kCacheRows;  // left from the block on
+        const u8* block = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
+        wait_full(c, slot, phase);
+#pragma unroll 1
+        for (; rows > 0 && b < kChunkBlocks;
+             b += kConsumerWarps, rows -= kConsumerWarps * kCacheRows,
+             block += kConsumerWarps * kCacheBlockBytes) {
+          if (rows < kCacheRows) {
+            if (part == 0) copy_rows(images, block, rows, c.lane);
+            break;
+          }
+          SeenRows all[kPartGroups][2];
+#pragma unroll
+          for (int g = 0; g < kPartGroups; ++g) {
+#pragma unroll
+            for (int k = 0; k < 2; ++k) all[g][k] = {0, row_of[g][k] < 0 ? 0 : kCacheRows};
+          }
+          attend_block<S>(groups, block, all, 0, kCacheRows, c.lane, false);
+        }
+        release(c, slot, kTurns);
+        advance_slot(slot, phase, kTurns);
+      }
+      advance_slot(c.slot, c.phase, chunks);
+      if (part == 0) consumer_barrier();  // the first image has its rows of the cache
+
+#pragma unroll 1
+      for (int i = 0; i < kSights * kImages; ++i) {
+        const int sight = i / kImages, image = i % kImages, block = first_block + image;
+        const int number = u.number(block) + (sight == kOwnLater);
+        const int end = min(cached + kTokens - image * kCacheRows, kCacheRows);
+        if (!u.owns(block) || number % kConsumerWarps != c.warp || end <= 0) continue;
+        SeenRows columns[kPartGroups][2];
+        bool any = false;
+#pragma unroll
+        for (int g = 0; g < kPartGroups; ++g) {
+#pragma unroll
+          for (int k = 0; k < 2; ++k) {
+            const int row = row_of[g][k] - image * kCacheRows;
+            columns[g][k] = row_of[g][k] < 0 ? SeenRows{0, 0} : seen_rows(sight, row);
+            any |= columns[g][k].first < columns[g][k].end;
+          }
+        }
+        if (!__any_sync(~0u, any)) continue;
+        const int first = sight == kBefore ? 0 : max(0, cached - image * kCacheRows);
+        attend_block<S>(groups, images + image * kCacheBlockBytes, columns, first, end, c.lane,
+                        sight != kBefore);
+      }
+
+#pragma unroll
+      for (int g = 0; g < kPartGroups; ++g) {
+        const int first = first_head + g * kMmaHeads;
+        groups[g].store(c, c.warp * kWarpHeads);
+        consumer_barrier();
+        lap(c, Did::kCompute);
+        merge_warps<S, kWarpHeads, 1>(c, u, out, min(end_head - first, kMmaHeads), first);
+        consumer_barrier();
+      }
+    }
+    // The rows go into the cache last: after every warp has finished reading the unit's rows, and
+    // off the path to the next stage.
+    if (C::kWaits) {
+      u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
+                 size_t(u.head()) * kHeadCacheBytes;
+#pragma unroll 1
+      for (int token = 0; token < kTokens; ++token) {
+        const int row = c.position + token, block = row / kCacheRows;
+        if (u.owns(block))
+          copy_row(head, row, images + (block - first_block) * kCacheBlockBytes,
+                   row % kCacheRows, c.tid);
+      }
+    }
+    consumer_barrier();  // the scratch is free for the next unit
+    lap(c, Did::kSignal);
+  }
+  if (mine.count() > 0) signal(c, mine.count());
+  c.advance(S::kTasks);
+}
+
+}  // namespace amk

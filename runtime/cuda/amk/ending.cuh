@@ -1,0 +1,205 @@
+// The end of a decode step: every SM publishes its best logits, reads all of them, and so knows the
+// next tokens and whether there is a next step; then all SMs join at the step counter, which orders
+// everything of this step before the next (docs/memory-model.md, step end). Needs schedule.h.
+#pragma once
+
+#include "step.cuh"
+
+namespace amk {
+
+__device__ __forceinline__ Candidate reduce_warp(Candidate best) {
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) {
+    const float value = __shfl_xor_sync(~0u, best.value, offset);
+    const int index = __shfl_xor_sync(~0u, best.index, offset);
+    best.offer(value, index);
+  }
+  return best;
+}
+
+// Best of the block, valid in every thread of warp 0.
+template <class C>
+__device__ __forceinline__ Candidate reduce_block(C& c, Candidate best) {
+  best = reduce_warp(best);
+  if (c.lane == 0) {
+    c.shared.best_value[c.warp] = best.value;
+    c.shared.best_index[c.warp] = best.index;
+  }
+  consumer_barrier();
+  Candidate all;
+  if (c.warp == 0 && c.lane < kConsumerWarps)
+    all = Candidate{c.shared.best_value[c.lane], c.shared.best_index[c.lane]};
+  if (c.warp == 0) all = reduce_warp(all);
+  return all;
+}
+
+// Best of each token, of which some warps of the block have offers: thread t gets that of token t.
+template <class C>
+__device__ __forceinline__ Candidate reduce_tokens(C& c, const Best& best) {
+  constexpr int kWarpsOfToken = kFlushRows / 32;
+#pragma unroll
+  for (int turn = 0; turn < kTokenTurns; ++turn) {
+    const Candidate of_warp = reduce_warp(best.of[turn]);
+    if (c.lane == 0) {
+      c.shared.best_value[turn * kConsumerWarps + c.warp] = of_warp.value;
+      c.shared.best_index[turn * kConsumerWarps + c.warp] = of_warp.index;
+    }
+  }
+  consumer_barrier();
+  Candidate all;
+  for (int i = 0; c.tid < kTokens && i < kWarpsOfToken; ++i) {
+    const int at = c.tid * kWarpsOfToken + i;
+    all.offer(c.shared.best_value[at], c.shared.best_index[at]);
+  }
+  return all;
+}
+
+__device__ __forceinline__ bool has_aborted(Scratch& shared) {
+  return *static_cast<volatile u32*>(&shared.aborted);
+}
+
+// Publishes this SM's best logit of each token.
+template <class C>
+__device__ __forceinline__ void publish_best(C& c, const Best& offers, const Page values,
+                                             const Page indices) {
+  Candidate best;
+  if constexpr (kTokens > 1) best = reduce_tokens(c, offers);
+  else best = reduce_block(c, offers.of[0]);
+  if (c.tid < kTokens && C::kWaits) {
+    if (has_aborted(c.shared)) best = Candidate{INFINITY, kVoid};
+    const u32 epoch = c.epoch;  // lm_head's own: its gemv has ended the exchange without a word
+    const int at = c.tid * kSMs + c.sm;
+    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + at,
+                  WordOf<Fp32>::make(best.value, epoch));
+    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + indices.offset) + at,
+                  u64(u32(best.index)) | u64(epoch) << 32);
+  }
+  lap(c, Did::kSignal);
+}
+
+// The stages that end a step know each other by what they leave in Scratch alone: sample leaves
+// chosen and token, and stop leaves stop. Thread 0, which has the result of the reduction of one
+// token, does all that is small. Stop comes right behind sample: the compiler then makes one branch
+// of both, and keeps chosen in a register between them. The join's block barrier shows the others
+// what they left.
+
+// Offers every SM's best of a token, of which this thread asks the SMs from `first` on, by `step`.
+template <class C>
+__device__ __forceinline__ Candidate best_of_sms(C& c, const Page values, const Page indices,
+                                                 int token, int first, int step) {
+  Candidate best;
+  Spin spin;
+  for (int sm = first; sm < kSMs; sm += step) {
+    const int at = token * kSMs + sm;
+    const u64* value_word = reinterpret_cast<const u64*>(c.launch.exchange + values.offset) + at;
+    const u64* index_word = reinterpret_cast<const u64*>(c.launch.exchange + indices.offset) + at;
+    u64 value, index;
+    do {
+      value = load_relaxed(value_word);
+      index = load_relaxed(index_word);
+    } while ((!WordOf<Fp32>::fresh(value, c.epoch) || !WordOf<Fp32>::fresh(index, c.epoch)) &&
+             !spin.give_up(c, Wait::kExchange, sm, c.epoch));
+    best.offer(WordOf<Fp32>::value(value), int(u32(index)));
+  }
+  return best;
+}
+
+// Leaves what a token's best means: the token chosen, and the one to decode next.
+template <class C>
+__device__ __forceinline__ void choose(C& c, int token, const Candidate& best, int forced) {
+  // no finite logit at all: token 0
+  const int chosen = u32(best.index) < kVocab ? best.index : 0;
+  const bool aborted = has_aborted(c.shared) || best.index == kVoid;
+  c.shared.chosen[token] = aborted ? kVoid : chosen;
+  c.shared.token[token] = forced >= 0 ? forced : chosen;
+}
+
+// The token that the host forces after this step, or -1.
+template <class C>
+__device__ __forceinline__ int forced_next(C& c, int token) {
+  const int* forced = c.launch.forced;
+  return forced && !is_last(c) ? load_constant(forced + (c.step + 1) * kTokens + token) : -1;
+}
+
+// Computes the next tokens: reads every SM's best, and takes the largest. Of several tokens, each
+// is a warp's.
+template <class C>
+__device__ __forceinline__ void sample(C& c, const Page values, const Page indices) {
+  if constexpr (kTokens > 1) {
+    static_assert(kTokens <= kConsumerWarps, "a warp has one token");
+    int forced = -1;
+    if (c.warp < kTokens && c.lane == 0) forced = forced_next(c, c.warp);
+    Candidate best;
+    if (C::kWaits && c.warp < kTokens)
+      best = best_of_sms(c, values, indices, c.warp, c.lane, 32);
+    best = reduce_warp(best);
+    lap(c, Did::kExchangeWait);
+    if (c.warp < kTokens && c.lane == 0) choose(c, c.warp, best, forced);
+    consumer_barrier();  // thread 0 looks at all of them
+  } else {
+    int forced = -1;
+    if (c.tid == 0) forced = forced_next(c, 0);
+    Candidate best;
+    if (C::kWaits) best = best_of_sms(c, values, indices, 0, c.tid, kConsumers);
+    consumer_barrier();  // best_value and best_index are free again
+    lap(c, Did::kExchangeWait);
+    best = reduce_block(c, best);
+    if (c.tid == 0) choose(c, 0, best, forced);
+  }
+}
+
+// Finds whether the launch ends with this step: it is the last one, or void, or has chosen one of
+// the ids that end a launch. The ring's producer, which runs ahead, looks at what this leaves too.
+template <class C>
+__device__ __forceinline__ void stop(C& c) {
+  if (c.tid == 0) {
+    const Launch& launch = c.launch;
+    bool ends = is_last(c);
+#pragma unroll
+    for (int token = 0; token < kTokens; ++token) {
+      const int chosen = c.shared.chosen[token];
+      ends = ends || chosen == kVoid;
+      for (int i = 0; i < launch.n_stop; ++i)
+        ends = ends || load_constant(launch.stop_ids + i) == chosen;
+    }
+    store_shared_release(&c.shared.stop, ends);
+  }
+}
+
+// Writes the tokens out. The host finds them there when the launch has ended.
+template <class C>
+__device__ __forceinline__ void emit(C& c) {
+  if (c.tid < kTokens && c.sm == 0 && c.shared.chosen[c.tid] != kVoid && c.launch.tokens)
+    c.launch.tokens[c.step * kTokens + c.tid] = u32(c.shared.chosen[c.tid]);
+}
+
+// The first half of the join that ends the step; the next one waits in embed.
+template <class C>
+__device__ __forceinline__ void join_step(C& c) {
+  consumer_barrier();
+  if (c.tid == kJoiner && C::kWaits) add_release(step_counter(c), 1);
+}
+
+// Stores the tokens where the host polls for them, after the arrival, which would wait for a store
+// on its way to the host.
+template <class C>
+__device__ __forceinline__ void tell_host(C& c) {
+  const Launch& launch = c.launch;
+  if (c.tid == kJoiner && c.sm == 0 && launch.host_tokens) {
+#pragma unroll
+    for (int token = 0; token < kTokens; ++token) {
+      const int chosen = c.shared.chosen[token];
+      if (chosen != kVoid)
+        store_system(launch.host_tokens + c.step * kTokens + token, u32(chosen) + 1);
+    }
+  }
+  lap(c, Did::kSignal);
+}
+
+// Whether the step that was joined ends the launch.
+template <class C>
+__device__ __forceinline__ bool stopped(C& c) {
+  return c.shared.stop;
+}
+
+}  // namespace amk

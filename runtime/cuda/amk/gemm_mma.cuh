@@ -1,0 +1,234 @@
+// The product of a stage for a pass of several tokens, on tensor cores: each weight that is read is
+// multiplied by the activations of all tokens. The columns of a row are added up in the order of
+// gemv_mma.cuh, whatever the number of tokens (docs/passes.md). Activations lie in registers, those
+// of a slab of columns at a time: where the columns are several slabs, the tiles of a flush go by
+// once for each slab (stream.cuh copies them so). Needs schedule.h with AMK_TENSOR_CORES. Must not
+// know what is done with a finished row.
+#pragma once
+
+#include "gemv_mma.cuh"
+
+namespace amk {
+
+// How a warp has the activations of several tokens, four at a time in the columns of an mma: column
+// 2 * token + half holds the activations of that half of a block's columns. A lane's sums are those
+// of its row of tokens lane % 4, and of every fourth one after it.
+struct TokenColumns {
+  static constexpr int kSets = ceil_div(kTokens, 4);
+  static constexpr int kBlocks = kQuadColumns / 32;
+
+  __device__ __forceinline__ static int token(int set, int lane) { return set * 4 + lane / 8; }
+  // The first of the four columns of block j of a quad whose activations a lane holds.
+  __device__ __forceinline__ static int column(int j, int lane) {
+    return j * 32 + (lane & 3) * 8 + ((lane >> 2) & 1) * 4;
+  }
+};
+
+// Sums of a tile, in the chains of a slab: one for each half of a quarter's columns.
+struct TokenSums {
+  using Columns = TokenColumns;
+  float d[Columns::kSets][Columns::kBlocks][4] = {};
+
+  template <class W>
+  __device__ __forceinline__ void multiply(const W& w,
+                                           const uint2 (&x)[Columns::kSets][Columns::kBlocks]) {
+#pragma unroll
+    for (int j = 0; j < Columns::kBlocks; ++j) {
+#pragma unroll
+      for (int set = 0; set < Columns::kSets; ++set)
+        mma_weights<WeightElement>(d[set][j], w.block[j], x[set][j]);
+    }
+  }
+  // The halves of each quarter, and the quarters in the order of a flush.
+  __device__ __forceinline__ float total(int set) const {
+    float quarter[Columns::kBlocks];
+#pragma unroll
+    for (int j = 0; j < Columns::kBlocks; ++j) quarter[j] = d[set][j][0] + d[set][j][3];
+    return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+  }
+};
+
+template <class S, class C, class Reader, class Finish>
+__device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish) {
+  using Shape = GemvShape<S>;
+  using F = Fragments<typename Shape::W>;
+  using Columns = TokenColumns;
+  static_assert(!Reader::kResidual && !Reader::kCentred, "a vector as it came, or over its rms");
+  static_assert(Shape::kGroups == 1 || Shape::kSlabs == 1, "groups of warps share no slabs");
+  static_assert(!kReadsHeld<S> || Shape::kSlabs == 1, "what was kept is read once");
+  constexpr int kSubs = Shape::kSlabSubs;  // of a slab
+  constexpr int kPeriod = round_up(kSubs, 2);
+  constexpr int kSets = Columns::kSets, kBlocks = Columns::kBlocks;
+  const Tiles mine = tiles_of<S>(c.sm, c.layer);
+  const int tiles = mine.count();
+  const int group = c.warp / S::kWarps, member = c.warp % S::kWarps;
+
+  u32 slot = c.slot, phase = c.phase;
+  if constexpr (Shape::kGroups > 1) advance_slot(slot, phase, group * Shape::kChunks);
+
+  // Of the quad of a sub in a slab: the first column, and whether this warp has one there.
+  auto quad_of = [&](int slab, int sub) {
+    const int chunk = slab * kSlabChunks<S> + sub / Shape::kChunkSubs;
+    const int in_chunk = sub % Shape::kChunkSubs * S::kWarps + member;
+    const int quad = chunk * Shape::kChunkQuads + in_chunk;
+    return in_chunk < Shape::kChunkQuads ? quad : Shape::kQuads;
+  };
+  auto is_sub = [&](int slab, int sub) {
+    return sub < kSubs && (Shape::kSlabs == 1 || slab * kSubs + sub < Shape::kSubs);
+  };
+  auto has = [&](int slab, int sub) {
+    return is_sub(slab, sub) && (Shape::kEven || quad_of(slab, sub) < Shape::kQuads);
+  };
+  auto take = [&](typename F::Weights& w, int slab, int sub) {
+    if (!is_sub(slab, sub)) return;
+    if (sub % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
+    if (has(slab, sub)) {
+      const int in_chunk = sub % Shape::kChunkSubs * S::kWarps + member;
+      const bool cut = Shape::kLastQuadBlocks < Shape::kQuadBlocks &&
+                       quad_of(slab, sub) == Shape::kQuads - 1;
+      F::load(w, c.ring + slot * kSlotBytes + in_chunk * Shape::W::kQuadBytes, c.lane,
+              cut ? Shape::kLastQuadBlocks : Shape::kQuadBlocks);
+    }
+    if (sub % Shape::kChunkSubs == Shape::kChunkSubs - 1 || !is_sub(slab, sub + 1)) {
+      release(c, slot, Shape::kGroups);
+      advance_slot(slot, phase);
+    }
+  };
+  auto next_tile = [&] {
+    if constexpr (Shape::kGroups > 1)
+      advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
+  };
+
+  // As in gemv_mma: weights are two quads ahead, over tiles and slabs.
+  typename F::Weights w[2];
+  auto begin_tile = [&](int slab) {
+    take(w[0], slab, 0);
+    if (kSubs > 1) take(w[1], slab, 1);
+  };
+  const bool works = group < tiles;
+  if (Shape::kAhead && works) {
+    begin_tile(0);
+    lap(c, Did::kCompute);
+  }
+  begin_reading<S>(c);
+  if (tiles > 0 || S::kEmpty) await(c);
+
+  uint2 x[kSubs][kSets][kBlocks] = {};
+  float squares[kSets][kBlocks] = {};
+  // Reads a slab of all tokens, two quads at a time: their words are in flight together.
+  auto read_slab = [&](int slab, bool first) {
+    const u8* copy = page_copy(c, in.page);
+    const int before = part_of<S>(mine.begin) * S::kColumns;
+#pragma unroll
+    for (int sub = 0; sub < kSubs; sub += 2) {
+      constexpr int kOfSub = kSets * kBlocks;
+      auto column_of = [&](int i) {
+        return quad_of(slab, sub + i / kOfSub) * kQuadColumns +
+               Columns::column(i % kBlocks, c.lane);
+      };
+      auto quads = quad_poll<2 * kOfSub>(copy, [&](int i) {
+        const int token = Columns::token(i / kBlocks % kSets, c.lane), column = column_of(i);
+        const bool inside = has(slab, sub + i / kOfSub) && column < S::kColumns;
+        return inside && token < kTokens ? token * kSplitK<S> * S::kColumns + before + column : -1;
+      });
+      uint2 gains[2][kBlocks] = {};
+      if constexpr (Reader::kGain) {
+#pragma unroll
+        for (int i = 0; i < 2 * kBlocks; ++i) {
+          if (has(slab, sub + i / kBlocks)) {
+            const int column = quad_of(slab, sub + i / kBlocks) * kQuadColumns +
+                               Columns::column(i % kBlocks, c.lane);
+            gains[i / kBlocks][i % kBlocks] = load_norm<S::kColumns>(in.weight, column);
+          }
+        }
+      }
+      poll_all(c, quads);
+#pragma unroll
+      for (int i = 0; i < 2 * kOfSub; ++i) {
+        const int of = sub + i / kOfSub, set = i / kBlocks % kSets, j = i % kBlocks;
+        if (of >= kSubs) continue;
+        uint2 four = quads.pairs(i);
+        if constexpr (Reader::kNorm) {
+          if (first) squares[set][j] += squares_of(four);
+          const uint2 gain = gains[i / kOfSub][j];
+          four = make_uint2(gained<Reader>(four.x, gain.x), gained<Reader>(four.y, gain.y));
+        }
+        x[of][set][j] = four;
+      }
+    }
+    lap(c, Did::kExchangeWait);
+  };
+  // The squares of a token in the order in which the lanes of gemv_mma add them up.
+  auto keep_squares = [&] {
+#pragma unroll
+    for (int set = 0; set < kSets; ++set) {
+      const float* s = squares[set];
+      float sum = (s[0] + s[2]) + (s[1] + s[3]);
+#pragma unroll
+      for (int offset = 4; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+      const int token = Columns::token(set, c.lane);
+      if (c.lane % 8 == 0 && token < kTokens)
+        c.shared.squares[c.norms & 1][token * kConsumerWarps + member] = sum;
+    }
+  };
+
+  if constexpr (Shape::kSlabs == 1) {
+    if (works || S::kEmpty && tiles == 0) read_slab(0, true);
+    if (Reader::kNorm && works) keep_squares();
+  } else if (S::kEmpty && tiles == 0) {
+#pragma unroll 1
+    for (int slab = 0; slab < Shape::kSlabs; ++slab) read_slab(slab, false);
+  }
+  end_reading<S>(c);
+  if (!Shape::kAhead && works) begin_tile(0);
+#pragma unroll 1
+  for (int first = 0; first < tiles; first += kTilesPerFlush) {
+    const int in_flush = min(kTilesPerFlush, tiles - first);
+    const bool more_flushes = Shape::kAhead && first + kTilesPerFlush + group < tiles;
+#pragma unroll 1
+    for (int slab = 0; slab < Shape::kSlabs; ++slab) {
+      if constexpr (Shape::kSlabs > 1) {
+        read_slab(slab, first == 0);
+        if (Reader::kNorm && first == 0 && slab == Shape::kSlabs - 1) keep_squares();
+      }
+#pragma unroll 1
+      for (int i = group; i < in_flush; i += Shape::kGroups) {
+        const bool same = i + Shape::kGroups < in_flush;
+        const bool more = same || slab + 1 < Shape::kSlabs || more_flushes;
+        const int next_slab = same ? slab : slab + 1 < Shape::kSlabs ? slab + 1 : 0;
+        TokenSums sums;
+#pragma unroll
+        for (int sub = 0; sub < kPeriod; ++sub) {
+          if (sub < kSubs && has(slab, sub)) sums.multiply(w[sub % 2], x[sub]);
+          const int ahead = sub + 2;
+          if (ahead < kSubs) {
+            take(w[sub % 2], slab, ahead);
+          } else if (ahead >= kPeriod && ahead - kPeriod < kSubs && more) {
+            if (ahead == kPeriod) next_tile();
+            take(w[sub % 2], next_slab, ahead - kPeriod);
+          }
+        }
+#pragma unroll
+        for (int set = 0; set < kSets; ++set) {
+          const int token = set * 4 + c.lane % 4;
+          float* kept = &c.shared.partial[c.flush & 1][member][token * kTokenSums + i * kTileRows +
+                                                              c.lane / 4];
+          const float sum = sums.total(set);
+          if (token < kTokens) *kept = slab == 0 ? sum : *kept + sum;
+        }
+      }
+    }
+    flush_tiles<S>(c, in, mine, first, in_flush, finish);
+    if constexpr (!Shape::kAhead) {
+      if (first + kTilesPerFlush + group < tiles) {
+        next_tile();
+        begin_tile(0);
+      }
+    }
+  }
+  if (Reader::kNorm && tiles > 0) ++c.norms;
+  advance_slot(c.slot, c.phase, tiles * Shape::kChunks);
+  hand_over<S>(c, tiles > 0 || S::kEmpty);
+}
+
+}  // namespace amk

@@ -1,0 +1,179 @@
+// What a warp computes of attention with one block of the cache, in fragment order, on tensor
+// cores: K as A (16 rows by 16 dims) times Qᵀ as B (dims by 8 heads), then Vᵀ as A (16 dims by 16
+// rows) times P as B, for which one movmatrix per 8 rows transposes the scores. Online softmax in
+// fp32, probabilities rounded to the element type before the second product. Needs schedule.h with
+// AMK_TENSOR_CORES. Must not know which blocks there are.
+#pragma once
+
+#include "mma.cuh"
+#include "unit_reader.cuh"
+
+namespace amk {
+
+constexpr int kMmaHeads = 8;  // columns of the product with K
+// groups of them that a warp has
+constexpr int kWarpGroups = ceil_div(kGroupHeads, kConsumerWarps * kMmaHeads);
+static_assert(kWarpGroups <= 2, "at most 128 query heads a kv head");
+// heads whose results a warp keeps at a time; those of several tokens are merged eight at a time
+constexpr int kWarpHeads = kTokens > 1              ? kMmaHeads
+                           : kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2)
+                                                     : kWarpGroups * kMmaHeads;
+static_assert(kWarpHeads == kAttentionHeads, "the scratch has room for them");
+
+// Fragments `first` and the kBatch - 1 after it, of `count`, of which a lane has 8 elements each.
+constexpr int kBatch = 4;
+constexpr int kLaneBytes = sizeof(CacheFragment);
+__device__ __forceinline__ void load_fragments(CacheFragment (&into)[kBatch], const u8* at,
+                                               int first, int count) {
+#pragma unroll
+  for (int i = 0; i < kBatch; ++i) {
+    if (first + i < count)
+      into[i] = *reinterpret_cast<const CacheFragment*>(at + (first + i) * 32 * kLaneBytes);
+  }
+}
+
+// The rows of a block whose values a lane has: `row`, the next one, and the two that are 8 further,
+// of which those from `first` on and below `rows` are seen. What an earlier sequence has left in
+// others must not matter: probability 0 does not help against an infinity.
+struct LaneRows {
+  u32 low, high;  // masks of the values, or their scales as value_of takes them; of a pair of rows
+
+  __device__ __forceinline__ LaneRows(const u8* block, int row, int first, int rows) {
+    const auto pair = [&](int r) {
+      const bool a = r >= first && r < rows, b = r + 1 >= first && r + 1 < rows;
+      if constexpr (!kScalesValues) return (a ? 0xffffu : 0u) | (b ? 0xffff0000u : 0u);
+      return pack2(a ? 64 * row_scales(block, r).v : 0.0f,
+                   b ? 64 * row_scales(block, r + 1).v : 0.0f);
+    };
+    low = pair(row);
+    high = pair(row + 8);
+  }
+  template <class Fragment>
+  __device__ __forceinline__ void keep_seen(Fragment (&v)[kBatch]) const {
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) v[i].x &= low, v[i].y &= low, v[i].z &= high, v[i].w &= high;
+  }
+  // What a lane has of a fragment, as an operand.
+  template <class Fragment>
+  __device__ __forceinline__ uint4 operand(Fragment v) const {
+    if constexpr (kScalesValues) return scaled_operand_of(v, low, high);
+    else return operand_of<Element>(v);
+  }
+};
+
+// Whether the two heads of a lane see its rows of a block, row lane / 4 and the one 8 further.
+struct Seen {
+  bool low0, low1, high0, high1;
+};
+
+// A group of heads of a warp. A lane holds results of two of them, `pair` and the one after.
+struct HeadGroup {
+  static constexpr int kFragments = kPaddedHead / 16;
+  uint2 q[kFragments];
+  float o[kFragments][4] = {};
+  float max0 = kNoScore, max1 = kNoScore, sum0 = 0, sum1 = 0;
+  u32 p[2];  // probabilities of the block, of its rows up to 8 and from there on
+
+  // Heads from `first_head` on, of `heads`.
+  __device__ __forceinline__ void load(const u16* query, int first_head, int heads, int lane) {
+#pragma unroll
+    for (int f = 0; f < kFragments; ++f) {
+      const int head = first_head + (lane >> 2), dim = f * 16 + (lane & 3) * 4;
+      const bool real = head < heads && (kPaddedHead == kHeadDim || dim < kHeadDim);
+      q[f] = real ? *reinterpret_cast<const uint2*>(query + head * kQueryStride + dim)
+                  : make_uint2(0, 0);
+    }
+  }
+
+  // Takes the products of a block: d of two rows, low and high, of which those that are not seen
+  // have no score. With several tokens a head may see none of them, and may have seen none before.
+  // A row `alone` counts as the first one of the block, wherever it lies.
+  template <class S>
+  __device__ __forceinline__ void take(const float (&d)[2][4], const Seen& seen,
+                                       const RowScales& of_low, const RowScales& of_high,
+                                       bool alone = false, int lane = 0) {
+    const auto score = [&d](int i, const RowScales& scales) {
+      const float product = d[0][i] + d[1][i];
+      return scaled_score<S>(kQuantisedCache ? product * scales.k : product);
+    };
+    const float s0 = seen.low0 ? score(0, of_low) : kNoScore;
+    const float s1 = seen.low1 ? score(1, of_low) : kNoScore;
+    const float s2 = seen.high0 ? score(2, of_high) : kNoScore;
+    const float s3 = seen.high1 ? score(3, of_high) : kNoScore;
+    float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
+#pragma unroll
+    for (int offset = 4; offset < 32; offset <<= 1) {
+      top0 = fmaxf(top0, __shfl_xor_sync(~0u, top0, offset));
+      top1 = fmaxf(top1, __shfl_xor_sync(~0u, top1, offset));
+    }
+    top0 = fmaxf(top0, max0);
+    top1 = fmaxf(top1, max1);
+    const float keep0 = exp2_approx(max0 - top0), keep1 = exp2_approx(max1 - top1);
+    // Not before the first scores, when o is 0; one head of the pair may have some when the
+    // other has none that is finite.
+    const bool rises0 = max0 > kNoScore & top0 > max0, rises1 = max1 > kNoScore & top1 > max1;
+    const bool rescale = __any_sync(~0u, rises0 | rises1);
+    max0 = top0;
+    max1 = top1;
+    // Far below any score is 0 after exp2, so that rows that are not seen need no mask here.
+    const auto probability = [](float difference, bool is_seen) {
+      return kTokens == 1 || is_seen ? exp2_approx(difference) : 0.0f;
+    };
+    const float p0 = probability(s0 - top0, seen.low0), p1 = probability(s1 - top1, seen.low1);
+    const float p2 = probability(s2 - top0, seen.high0), p3 = probability(s3 - top1, seen.high1);
+    float of_rows[4] = {p0, p1, p2, p3};
+    if (kTokens > 1 && alone) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float only = of_rows[i] + of_rows[i + 2];
+#pragma unroll
+        for (int offset = 4; offset < 32; offset <<= 1)
+          only += __shfl_xor_sync(~0u, only, offset);
+        of_rows[i] = lane < 4 ? only : 0.0f;
+        of_rows[i + 2] = 0;
+      }
+    }
+    sum0 = sum0 * keep0 + of_rows[0] + of_rows[2];
+    sum1 = sum1 * keep1 + of_rows[1] + of_rows[3];
+    p[0] = transpose8x8(pack2(weighed(p0, of_low), weighed(p1, of_low)));
+    p[1] = transpose8x8(pack2(weighed(p2, of_high), weighed(p3, of_high)));
+    if (rescale) {
+#pragma unroll
+      for (int f = 0; f < kFragments; ++f) {
+        o[f][0] *= keep0;
+        o[f][1] *= keep1;
+        o[f][2] *= keep0;
+        o[f][3] *= keep1;
+      }
+    }
+  }
+
+  // Hands the results of its heads over: `first` is the first of them among all that warps keep.
+  template <class C>
+  __device__ __forceinline__ void store(C& c, int first) {
+    const int pair = (c.lane & 3) * 2;
+#pragma unroll
+    for (int offset = 4; offset < 32; offset <<= 1) {
+      sum0 += __shfl_xor_sync(~0u, sum0, offset);
+      sum1 += __shfl_xor_sync(~0u, sum1, offset);
+    }
+    if (kWarpHeads < kMmaHeads && pair >= kWarpHeads) return;
+    float* mine_out = c.shared.attention + (first + pair) * kPaddedHead;
+#pragma unroll
+    for (int f = 0; f < kFragments; ++f) {
+      const int dim = f * 16 + (c.lane >> 2);
+      mine_out[dim] = o[f][0];
+      mine_out[kPaddedHead + dim] = o[f][1];
+      mine_out[dim + 8] = o[f][2];
+      mine_out[kPaddedHead + dim + 8] = o[f][3];
+    }
+    if (c.lane < 4) {
+      c.shared.attention_max[first + pair] = max0;
+      c.shared.attention_max[first + pair + 1] = max1;
+      c.shared.attention_sum[first + pair] = sum0;
+      c.shared.attention_sum[first + pair + 1] = sum1;
+    }
+  }
+};
+
+}  // namespace amk

@@ -1,0 +1,84 @@
+package kernel
+
+import (
+	"fmt"
+
+	"amkc/ir"
+	"amkc/validate"
+)
+
+// maxRows is how many rows a pass of the kernel has at most: each of its eight consumer warps chooses the token after
+// one of them.
+const maxRows = 8
+
+// maxGroup is how many query heads may share a kv head in a pass of several rows: attention takes all heads of a row
+// and kv head as columns of one mma.
+const maxGroup = 8
+
+// checkPass: a pass has one row, or is one that the stage bodies for several rows take.
+func (p *contract) checkPass() {
+	of := p.flat.Pass
+	switch {
+	case of.NumTokens() == 1:
+		return
+	case of.NumSequences() > 1 || of.NumRows() > maxRows:
+		p.Errorf(CodeTokens, "", "a pass takes %d rows of %d sequences, and the kernel takes at most %d rows of one",
+			of.NumRows(), of.NumSequences(), maxRows).Suggest(otherwise, validate.Reference)
+		return
+	}
+	for i := range p.flat.Buffers {
+		b := &p.flat.Buffers[i]
+		switch {
+		case b.Kind == ir.KVCache && (b.Layout.Kind != ir.KVBlock16 || b.DType.Bits() != 16):
+			p.Errorf(CodeTokens, "buffer "+b.Name, "is a cache of %s in layout %s, and in passes of several rows it "+
+				"has elements of 16 bits in %s, for tensor cores", b.DType, b.Layout.Kind, ir.KVBlock16).
+				Suggest(otherwise, validate.Reference)
+		case b.Kind == ir.Weight && b.Layout.Scales != (ir.Scales{}):
+			p.Errorf(CodeTokens, "buffer "+b.Name, "is quantised, and matrices are not in passes of several rows").
+				Suggest(otherwise, validate.Reference)
+		default:
+			continue
+		}
+		return
+	}
+	for t := range p.flat.Tasks {
+		if p.Root(t) != t {
+			continue
+		}
+		if what := ofOneRow(&p.flat.Tasks[t]); what != "" {
+			p.Errorf(CodeTokens, p.Task(int32(t)), "%s, which the kernel does in passes of one row alone", what).
+				Suggest(otherwise, validate.Reference)
+			return
+		}
+	}
+}
+
+// otherwise is what may be done about a pass that the kernel does not take.
+const otherwise = "lower the model for one token per pass, or prove the program for backend %s"
+
+// ofOneRow says what a task does that the kernel has no stage body for in a pass of several rows; empty if nothing.
+func ofOneRow(t *ir.Task) string {
+	attends, norms := false, 0
+	for k := range t.Ops {
+		switch op := &t.Ops[k]; op.Code {
+		case ir.LAYERNORM:
+			return "normalises by LAYERNORM"
+		case ir.RMSNORM:
+			if norms++; op.OutBuf[0] >= 0 {
+				return "normalises what a branch adds"
+			}
+		case ir.ATTENTION:
+			attends = true
+			if heads := op.IntAt("n_heads", 0, 1); heads > maxGroup*op.IntAt("n_kv_heads", 0, 1) {
+				return fmt.Sprintf("has %d query heads for a kv head, more than %d", heads, maxGroup)
+			}
+			if op.Has("window") {
+				return "attends to a window"
+			}
+		}
+	}
+	if attends && norms > 0 {
+		return "normalises heads"
+	}
+	return ""
+}
