@@ -6,9 +6,10 @@ import (
 	"amkc/runtime/host"
 )
 
-// A step ends in four stages, which the kernel has as calls of ending.cuh in this order: every SM samples the next token
-// and finds whether the run stops with it, the first SM emits the token, and every SM joins. Two calls follow that are
-// the same in every kernel and belong to no stage: one stores the token for a host that polls, one ends the launch.
+// A step ends in four stages, which the kernel has as calls of ending.cuh in this order: every SM samples the next
+// token and finds whether the run stops with it, the first SM emits the token, and every SM joins. Two calls follow
+// that are the same in every kernel and belong to no stage: one stores the token for a host that polls, one ends the
+// launch.
 var endings = []body{bodySample, bodyStop, bodyEmit, bodyJoinStep}
 
 // afterStep closes the walk of the consumers.

@@ -98,21 +98,22 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 		o.Formats, err = passes.ParseWeightFormats("int8")
 		require.NoError(t, err)
 	}
-	integers := ir.I8
+	integers, bf16 := ir.I8, ir.BF16
+	half := func(o *Options) { o.DType = &bf16 }
 	for says, c := range map[string]struct {
 		model string
 		rows  int
 		edit  func(o *Options)
 	}{
-		"takes at most 8 rows of one":            {model: "pycoder-5m", rows: 9},
-		"is quantised":                           {model: "pycoder-5m", edit: quantised},
-		"is a cache of I8":                       {model: "pycoder-5m", edit: func(o *Options) { o.Cache = &integers }},
-		"is a cache of F32":                      {model: "zoo/llama-gqa"},
-		"normalises by LAYERNORM":                {model: "zoo/gpt2", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
-		"attends to a window":                    {model: "zoo/mistral-window", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
-		"normalises heads":                       {model: "zoo/qwen3-qknorm", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
-		"normalises what a branch adds":          {model: "zoo/hyperclovax-post", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
-		"query heads for a kv head, more than 8": {model: "zoo/mistral-wide-group", edit: func(o *Options) { o.DType = ptr(ir.BF16) }},
+		"takes at most 8 rows of one":   {model: "pycoder-5m", rows: 9},
+		"is quantised":                  {model: "pycoder-5m", edit: quantised},
+		"is a cache of I8":              {model: "pycoder-5m", edit: func(o *Options) { o.Cache = &integers }},
+		"is a cache of F32":             {model: "zoo/llama-gqa"},
+		"normalises by LAYERNORM":       {model: "zoo/gpt2", edit: half},
+		"attends to a window":           {model: "zoo/mistral-window", edit: half},
+		"normalises heads":              {model: "zoo/qwen3-qknorm", edit: half},
+		"normalises what a branch adds": {model: "zoo/hyperclovax-post", edit: half},
+		"query heads for a kv head":     {model: "zoo/mistral-wide-group", edit: half},
 	} {
 		t.Run(says, func(t *testing.T) {
 			p := passOf(t, c.model, cmp.Or(c.rows, 8), c.edit)
@@ -123,5 +124,3 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 		})
 	}
 }
-
-func ptr(d ir.DType) *ir.DType { return &d }
