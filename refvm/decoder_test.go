@@ -277,6 +277,39 @@ func TestOrdersAgree(t *testing.T) {
 	}
 }
 
+// A session that goes back decodes as one that never went further: the rows before are kept.
+func TestRewind(t *testing.T) {
+	w := odd.tensors(3)
+	fresh, s := odd.session(t, w, Options{}), odd.session(t, w, Options{})
+	token := func(pos int) int { return pos * 31 % odd.Vocab }
+	for pos := range 12 {
+		_, _, err := s.Step((token(pos) + 1) % odd.Vocab)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Rewind(0))
+	for pos := range 9 {
+		_, _, err := s.Step(token(pos))
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Rewind(5))
+	require.Equal(t, 5, s.Pos())
+	for pos := range 12 {
+		want, chosen, err := fresh.Step(token(pos))
+		require.NoError(t, err)
+		if pos < 5 {
+			continue
+		}
+		got, next, err := s.Step(token(pos))
+		require.NoError(t, err)
+		require.Equal(t, bitsOf(want), bitsOf(got), "position %d", pos)
+		require.Equal(t, chosen, next)
+	}
+	for _, bad := range []int{-1, 13} {
+		require.Equal(t, CodePosition.ID, code(t, s.Rewind(bad)))
+		require.Equal(t, 12, s.Pos())
+	}
+}
+
 func TestDecoderFootprint(t *testing.T) {
 	s := odd.session(t, odd.tensors(3), Options{Record: true})
 	for pos := range 11 {

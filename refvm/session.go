@@ -71,6 +71,16 @@ func (s *Session) Pos() int { return s.pos }
 // Reset makes position 0 the next. Rows of the KV cache at and above the position are not read before they are written.
 func (s *Session) Reset() { s.pos = 0 }
 
+// Rewind makes an earlier position the next, or leaves the session where it is. The rows of the KV cache before it
+// stay: what is decoded from there on is the same to the bit as after the same tokens from position 0.
+func (s *Session) Rewind(pos int) error {
+	if pos < 0 || pos > s.pos {
+		return diag.Errorf(CodePosition, "position", "%d is not one to go back to, want 0 to %d", pos, s.pos)
+	}
+	s.pos = pos
+	return nil
+}
+
 // At returns the VM of the variant for a pass that begins at a position.
 func (s *Session) At(pos int) (*VM, error) {
 	next := -1 // where the variant after the position begins

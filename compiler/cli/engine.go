@@ -21,6 +21,8 @@ type engine interface {
 	Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (host.Completion, error)
 	// Reset starts a new sequence at position 0.
 	Reset()
+	// Rewind makes an earlier position the next, and keeps what has been decoded before it.
+	Rewind(position int) error
 	Close() error
 }
 

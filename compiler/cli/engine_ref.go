@@ -87,6 +87,11 @@ func (e *refEngine) Reset() {
 	e.session.Reset()
 }
 
+func (e *refEngine) Rewind(position int) error {
+	e.session.Last = false
+	return e.session.Rewind(position)
+}
+
 func (e *refEngine) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
 	err error) {
 	defer e.line.Clear()

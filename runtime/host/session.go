@@ -24,6 +24,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -71,6 +72,16 @@ func (s *Session) Position() int { return s.position }
 
 // Reset starts a new sequence at position 0. The cache needs no clearing: no step reads a row at or past its position.
 func (s *Session) Reset() { s.position = 0 }
+
+// Rewind makes an earlier position the next, or leaves the session where it is. The rows of the cache before it stay,
+// so that a sequence which begins with the same tokens is decoded from there on, to the same bits as from position 0.
+func (s *Session) Rewind(position int) error {
+	if position < 0 || position > s.position {
+		return fmt.Errorf("a rewind to position %d; want 0 to %d, where the session is", position, s.position)
+	}
+	s.position = position
+	return nil
+}
 
 // Close frees the GPU. Closing twice is harmless.
 func (s *Session) Close() error {

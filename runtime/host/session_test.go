@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -329,4 +330,28 @@ func TestBenchWithholdsArtefacts(t *testing.T) {
 	_, err = s.Bench(t.Context(), host.BenchOptions{Launches: 10}, nil)
 	var a *host.ArtefactError
 	require.ErrorAs(t, err, &a)
+}
+
+// A session that goes back decodes as one that never went further, across variants too.
+func TestRewindKeepsWhatIsBefore(t *testing.T) {
+	s := open(t, variants)
+	prompt := make([]int, 55) // the third variant begins at 50
+	for i := range prompt {
+		prompt[i] = (i*37 + 11) % 4096
+	}
+	_, err := s.Complete(t.Context(), prompt, 20, nil, nil)
+	require.NoError(t, err)
+	for _, at := range []int{54, 30, 16, 3, 0} {
+		require.NoError(t, s.Rewind(at))
+		require.Equal(t, at, s.Position())
+		other := append(slices.Clone(prompt[:at]), 8, 9)
+		c, err := s.Complete(t.Context(), other[at:], 30, nil, nil)
+		require.NoError(t, err)
+		require.Equal(t, greedy(other, 30), c.IDs, "from %d on", at)
+	}
+	position := s.Position()
+	for _, bad := range []int{-1, position + 1} {
+		require.ErrorContains(t, s.Rewind(bad), fmt.Sprintf("want 0 to %d", position))
+		require.Equal(t, position, s.Position())
+	}
 }
