@@ -72,3 +72,39 @@ func (d *Decoder) take() string {
 	d.out.Reset()
 	return s
 }
+
+// Bytes returns what a token stands for inside a text. They need not be whole characters, which may take several
+// tokens, and behind the beginning of a text the spaces that a decoder drops there are spaces. Of an id that names no
+// token they are nil.
+func (t *Tokenizer) Bytes(id int) []byte {
+	token, ok := t.model.text(id)
+	if a, isAdded := t.added[id]; isAdded {
+		token = a.pattern
+	} else if !ok {
+		return nil
+	}
+	for _, spec := range t.decode {
+		switch s := spec().(type) {
+		case *byteLevel:
+			if raw, ok := appendStandIns(nil, token); ok {
+				token = string(raw)
+			}
+		case *byteFallback:
+			if b, ok := byteToken(token); ok {
+				return []byte{b}
+			}
+		case *strip:
+			if !s.fused {
+				s.push(token, func(text string) { token = text })
+			}
+		case *unmark:
+			s.started = true
+			s.push(token, func(text string) { token = text })
+		case replace:
+			s.push(token, func(text string) { token = text })
+		case *spaced:
+			token = " " + token
+		}
+	}
+	return []byte(token)
+}

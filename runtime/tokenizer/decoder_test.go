@@ -2,10 +2,11 @@ package tokenizer
 
 import (
 	"encoding/json"
-
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -139,4 +140,37 @@ func TestLongWord(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, time.Since(start), 20*time.Second)
 	require.Equal(t, text, tok.Decode(ids, false))
+}
+
+// The bytes of the tokens of a text, joined, are the text that they decode to, but for the spaces in front.
+func TestBytesJoinToTheText(t *testing.T) {
+	corpus := readCorpus(t)
+	for _, name := range families(t) {
+		t.Run(name, func(t *testing.T) {
+			tok := loadFile(t, filepath.Join("testdata", name, "tokenizer.json"))
+			whole := 0
+			for _, text := range corpus.Texts {
+				ids := encode(t, tok, text, false)
+				var joined strings.Builder
+				for _, id := range ids {
+					joined.Write(tok.Bytes(id))
+				}
+				if !utf8.ValidString(joined.String()) {
+					continue // decoding has U+FFFD there
+				}
+				whole++
+				require.Equal(t, strings.TrimLeft(tok.Decode(ids, false), " "), strings.TrimLeft(joined.String(), " "),
+					"%q", text)
+			}
+			require.Greater(t, whole, len(corpus.Texts)*9/10)
+		})
+	}
+}
+
+func TestBytesOfNothing(t *testing.T) {
+	tok := mustLoad(t, small(nil))
+	require.Nil(t, tok.Bytes(-1))
+	require.Nil(t, tok.Bytes(999))
+	require.Equal(t, []byte{0xF0}, tok.Bytes(0))
+	require.Equal(t, []byte(" a"), tok.Bytes(6))
 }
