@@ -167,3 +167,10 @@ func TestRender(t *testing.T) {
 	_, err = f.Render(c, Options{Limits: jinja.Limits{Output: 3}})
 	require.ErrorContains(t, err, "prints more than 3 bytes")
 }
+
+func TestMentions(t *testing.T) {
+	f := New(map[string]string{"default": "{{ messages }}", "tool_use": "{{ tools }}"}, &jinja.Dict{})
+	require.True(t, f.Mentions("tools"))
+	require.True(t, f.Mentions("messages"))
+	require.False(t, f.Mentions("documents"))
+}

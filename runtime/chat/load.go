@@ -63,6 +63,7 @@ func templateName(file string) (name string, ok bool) {
 
 // A Format is the templates of a model, by name, with its special tokens. It may be used concurrently.
 type Format struct {
+	sources   map[string]string // of the templates, by name
 	templates map[string]func() (*jinja.Template, error)
 	tokens    *jinja.Dict // bos_token and the like, which templates find by these names
 }
@@ -115,7 +116,7 @@ func Load(dir string) (*Format, error) {
 
 // New returns the format of templates by name, with the special tokens that they find by theirs; nil for none.
 func New(sources map[string]string, tokens *jinja.Dict) *Format {
-	f := &Format{templates: map[string]func() (*jinja.Template, error){}, tokens: tokens}
+	f := &Format{sources: sources, templates: map[string]func() (*jinja.Template, error){}, tokens: tokens}
 	for name, source := range sources {
 		f.templates[name] = sync.OnceValues(func() (*jinja.Template, error) { return jinja.Parse(source) })
 	}
@@ -124,6 +125,17 @@ func New(sources map[string]string, tokens *jinja.Dict) *Format {
 
 // Names returns the names of the templates, sorted.
 func (f *Format) Names() []string { return slices.Sorted(maps.Keys(f.templates)) }
+
+// Mentions reports whether a word, such as the name of a variable or a role, stands in one of the templates. What none
+// mentions changes no prompt.
+func (f *Format) Mentions(word string) bool {
+	for _, source := range f.sources {
+		if strings.Contains(source, word) {
+			return true
+		}
+	}
+	return false
+}
 
 // Check reads a template, and returns what is wrong with it.
 func (f *Format) Check(name string) error {
