@@ -1,0 +1,127 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// A form is how one endpoint writes answers: the choices of a stream's chunks, and of a whole answer.
+type form interface {
+	names() (id, chunk, whole string)        // the prefix of ids, and the objects
+	opening() any                            // the first choice of a stream; nil: none
+	piece(text string, tokens []located) any // nil: nothing is to be said yet
+	closing(finish string) []any
+	whole(text string, tokens []located, finish string) any
+}
+
+// usage is what a request has cost, in tokens.
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+
+	Details promptDetails `json:"prompt_tokens_details"`
+}
+
+type promptDetails struct {
+	Cached int `json:"cached_tokens"` // whose rows an earlier request has left in the cache
+}
+
+// message is what all answers have, whole ones and chunks.
+type message struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+	Choices []any  `json:"choices"`
+	Usage   any    `json:"usage,omitempty"`
+}
+
+// fits checks that a prompt can be decoded. param is the field that it comes from.
+func (s *Server) fits(param string, prompt []int) error {
+	limits := s.engine.Limits()
+	if len(prompt) == 0 {
+		return invalid(param, "the prompt has no tokens, and this tokenizer adds none; want some text")
+	}
+	if len(prompt) > limits.MaxSeq {
+		e := invalid(param, "the prompt has %d tokens, and this model's context has %d positions", len(prompt),
+			limits.MaxSeq)
+		e.code = "context_length_exceeded"
+		return e
+	}
+	for _, id := range prompt {
+		if id < 0 || id >= limits.Vocab {
+			return invalid(param, "token %d of the prompt is not in the model's vocabulary, which has ids from 0 to %d",
+				id, limits.Vocab-1)
+		}
+	}
+	return nil
+}
+
+// complete decodes behind a prompt and answers in a form.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, prompt []int, f form) {
+	rec := recordOf(r)
+	g := &generation{ctx: r.Context(), prompt: prompt, most: s.engine.Limits().MaxSeq - len(prompt) + 1, top: req.top,
+		record: rec, out: newOutbox(), text: newWriter(s.tokenizer, prompt, req.stops), metrics: s.metrics}
+	if req.most > 0 {
+		g.most = min(g.most, req.most)
+	}
+	if !req.ignoreEOS {
+		g.ends = s.eos
+	}
+	if req.bias != nil {
+		g.sampler = biased(req.bias)
+	}
+	rec.asks(len(prompt), req.stream)
+	if err := s.scheduler.submit(g); err != nil {
+		refuse(w, r, err)
+		return
+	}
+	defer s.scheduler.leave(g)
+	id, chunk, whole := f.names()
+	m := message{ID: s.newID(id), Object: whole, Created: s.now().Unix(), Model: s.model}
+	var err error
+	if req.stream {
+		m.Object = chunk
+		err = s.stream(w, r, req, g, m, f)
+	} else {
+		err = s.whole(w, r, g, m, f)
+	}
+	if err != nil && r.Context().Err() == nil {
+		refuse(w, r, err)
+	}
+}
+
+// whole answers when the answer is complete.
+func (s *Server) whole(w http.ResponseWriter, r *http.Request, g *generation, m message, f form) error {
+	var text strings.Builder
+	var tokens []located
+	finish := ""
+	err := g.out.follow(r.Context(), func(d delta) error {
+		text.WriteString(d.text)
+		tokens = append(tokens, d.tokens...)
+		finish = d.finish
+		return nil
+	}, s.pingEvery, nil)
+	if err != nil {
+		return err
+	}
+	m.Choices = []any{f.whole(text.String(), tokens, finish)}
+	m.Usage = g.record.usage()
+	send(w, http.StatusOK, "application/json", marshal(m))
+	return nil
+}
+
+// marshal writes JSON without escapes for what only HTML minds.
+func marshal(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("an answer cannot be written as JSON: %v", err)) // its numbers are finite
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

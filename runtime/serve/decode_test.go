@@ -1,0 +1,182 @@
+package serve
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func usageJSON(prompt, completion int) string {
+	return fmt.Sprintf(`{"prompt_tokens": %d, "completion_tokens": %d, "total_tokens": %d,
+		"prompt_tokens_details": {"cached_tokens": 0}}`, prompt, completion, prompt+completion)
+}
+
+// A text is what a completion said, and why it ended.
+type said struct {
+	Text   string
+	Finish string
+	Usage  usage
+}
+
+// complete asks for a completion, streamed or whole, which come to the same.
+func (s *testServer) complete(t testing.TB, fields string) said {
+	t.Helper()
+	status, body := s.post(t, "/v1/completions", "{"+fields+"}")
+	require.Equal(t, 200, status, body)
+	all, err := readWhole([]byte(body))
+	require.NoError(t, err)
+
+	status, body = s.post(t, "/v1/completions", `{"stream": true, `+fields+"}")
+	require.Equal(t, 200, status, body)
+	text, finish := joined(t, body)
+	require.Equal(t, all.Text, text)
+	require.Equal(t, all.Finish, finish)
+	return all
+}
+
+// joined is the text of a stream of completions.
+func joined(t testing.TB, stream string) (text, finish string) {
+	t.Helper()
+	text, finish, err := readStream(stream)
+	require.NoError(t, err)
+	return text, finish
+}
+
+func TestStopStrings(t *testing.T) {
+	const text = "one two three wörld four"
+	s := serve(t, says(t, text))
+	for _, c := range []struct{ stop, want string }{
+		{`"two"`, "one "},
+		{`"wo th"`, "one t"}, // across tokens
+		{`["zzz", "örl"]`, "one two three w"},
+		{`["three w", "two three w"]`, "one "}, // complete with the same letter: the longest
+		{`["hree", "two three wörld"]`, "one two t"},
+		{`"four"`, "one two three wörld "},
+		{`"ourx"`, text},
+		{`"one"`, ""},
+		{`[]`, text},
+	} {
+		got := s.complete(t, `"prompt": "x", "max_tokens": 100, "stop": `+c.stop)
+		require.Equal(t, c.want, got.Text, c.stop)
+		require.Equal(t, finishStop, got.Finish)
+	}
+	got := s.complete(t, `"prompt": "x", "max_tokens": 3, "stop": "zzz"`)
+	require.Equal(t, finishLength, got.Finish)
+	require.Equal(t, words().Decode(idsOf(t, text)[:3], true), got.Text, "what was held back goes out at the end")
+}
+
+// Which stop string is found, and where, does not depend on how the text is cut into parts; nor are letters held back
+// longer than they have to be.
+func TestStopperDoesNotDependOnParts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	letters := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = "ab"[rng.IntN(2)]
+		}
+		return string(b)
+	}
+	for range 2000 {
+		text := letters(rng.IntN(24))
+		stops := make([]string, rng.IntN(4))
+		for i := range stops {
+			stops[i] = letters(1 + rng.IntN(6))
+		}
+		want, stopped := text, false
+		for end := 1; end <= len(text) && !stopped; end++ {
+			for _, stop := range stops {
+				if strings.HasSuffix(text[:end], stop) && (!stopped || end-len(stop) < len(want)) {
+					want, stopped = text[:end-len(stop)], true
+				}
+			}
+		}
+		s, got, found, rest := stopper{stops: stops}, "", false, text
+		for rest != "" && !found {
+			n := 1 + rng.IntN(len(rest))
+			var part string
+			part, found = s.push(rest[:n])
+			got, rest = got+part, rest[n:]
+			for k := 1; !found && k <= len(s.held); k++ {
+				require.False(t, k == len(s.held) && !startsOne(stops, s.held), "%q is held for nothing", s.held)
+			}
+		}
+		if !found {
+			got += s.flush()
+		}
+		require.Equal(t, stopped, found)
+		require.Equal(t, want, got, "%q without %q", text, stops)
+	}
+}
+
+func startsOne(stops []string, held string) bool {
+	for _, stop := range stops {
+		if strings.HasPrefix(stop, held) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestLengths(t *testing.T) {
+	e := newScripted(func(_, out []int) int { return 100 + len(out) }) // never ends
+	e.limits.MaxSeq = 32
+	s := serve(t, e)
+	for _, c := range []struct {
+		prompt, most string
+		want         int
+	}{
+		{"[5, 6]", "7", 7},
+		{"[5, 6]", "31", 31},   // the last token takes no position
+		{"[5, 6]", "1000", 31}, // as many as there are positions for
+		{"[" + strings.Repeat("5,", 31) + "5]", "9", 1},
+	} {
+		got := s.complete(t, `"prompt": `+c.prompt+`, "max_tokens": `+c.most)
+		require.Equal(t, c.want, got.Usage.Completion)
+		require.Equal(t, finishLength, got.Finish)
+	}
+	got := s.complete(t, `"prompt": [5]`)
+	require.Equal(t, defaultTokens, got.Usage.Completion)
+
+	status, body := s.post(t, "/v1/completions", `{"prompt": [`+strings.Repeat("5,", 32)+`5]}`)
+	require.Equal(t, 400, status)
+	require.JSONEq(t, `{"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "param": "prompt",
+		"message": "the prompt has 33 tokens, and this model's context has 32 positions"}}`, body)
+	// A chat goes on until the model ends it.
+	status, body = s.post(t, "/v1/chat/completions", `{"messages": [{"role": "user", "content": "a"}]}`)
+	require.Equal(t, 200, status, body)
+	n := len(idsOf(t, "<|user|>a<|assistant|>"))
+	require.Contains(t, body, fmt.Sprintf(`"completion_tokens":%d`, 32-n+1))
+}
+
+func TestEndOfText(t *testing.T) {
+	ids := append(idsOf(t, "ab"), eos)
+	ids = append(ids, idsOf(t, "cd")...)
+	s := serve(t, newScripted(func(_, out []int) int { return ids[len(out)%len(ids)] }))
+	require.Equal(t, said{"ab", finishStop, s.cost(2, len(idsOf(t, "ab"))+1)},
+		s.complete(t, `"prompt": [5, 6]`))
+	got := s.complete(t, fmt.Sprintf(`"prompt": [5, 6], "ignore_eos": true, "max_tokens": %d`, len(ids)))
+	require.Equal(t, "abcd", got.Text)
+	require.Equal(t, finishLength, got.Finish)
+}
+
+func (s *testServer) cost(prompt, completion int) usage {
+	return usage{Prompt: prompt, Completion: completion, Total: prompt + completion}
+}
+
+// A bias forbids a token, or forces one.
+func TestLogitBias(t *testing.T) {
+	s := serve(t, newScripted(func(_, out []int) int { return 300 + 10*len(out) }))
+	for bias, want := range map[string][]int{
+		`{}`:                         {300, 310, 320},
+		`{"300": -100}`:              {301, 310, 320},
+		`{"310": -1, "311": -0.125}`: {300, 312, 320},
+		`{"77": 100}`:                {77, 77, 77},
+	} {
+		got := s.complete(t, `"prompt": [5], "max_tokens": 3, "logit_bias": `+bias)
+		require.Equal(t, words().Decode(append([]int{5}, want...), true),
+			words().Decode([]int{5}, true)+got.Text, bias)
+	}
+}

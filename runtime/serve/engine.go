@@ -1,0 +1,46 @@
+package serve
+
+import "context"
+
+// An Engine decodes sequences, each at a position of its own. The server owns it: one goroutine at a time calls it.
+//
+// A sequence is admitted with its prompt, gives tokens as events of Step, and is retired. It goes on with the token of
+// its last event, or with the one that Replace has put in its place.
+type Engine interface {
+	Limits() Limits
+	// Admit takes a prompt, which is not empty, has ids below Limits().Vocab and fits Limits().MaxSeq. It decodes
+	// nothing. There are at most Limits().Sequences at a time. cached is how many tokens of the prompt need not be
+	// decoded, as rows of an earlier sequence are there; that changes no bit of what follows.
+	Admit(prompt []int, o Options) (s Sequence, cached int, err error)
+	// Step does a bounded piece of work: a part of prompts, a token or a few of sequences. A step that only reads
+	// prompts has no events. Events of one sequence come in their order. With an error, the sequences that it has are
+	// to be retired; others may be admitted afterwards.
+	Step(ctx context.Context) ([]Event, error)
+	// Replace says which token a sequence goes on with. It is called after the event of the token that it replaces and
+	// before the next Step, for sequences that were admitted with Logits.
+	Replace(s Sequence, token int)
+	// Retire ends a sequence, whatever it has come to.
+	Retire(s Sequence)
+}
+
+// Limits are what an engine can hold.
+type Limits struct {
+	Vocab     int // ids go from 0 to Vocab-1
+	MaxSeq    int // positions of a sequence: a prompt of P tokens may be followed by up to MaxSeq-P+1
+	Sequences int // at a time
+}
+
+// A Sequence is what an engine calls one that it has admitted. It may be used again once it is retired.
+type Sequence int
+
+// Options of a sequence.
+type Options struct {
+	Logits bool // events have logits, one event a step
+}
+
+// An Event is a token of a sequence.
+type Event struct {
+	Sequence Sequence
+	Token    int       // what the engine has chosen: the largest logit, the lowest id among equals
+	Logits   []float32 // [Vocab], the receiver's to change, valid until the next Step; nil without Options.Logits
+}

@@ -1,0 +1,98 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// An apiError is an answer that refuses a request, in the shape that clients of OpenAI expect.
+type apiError struct {
+	status  int
+	kind    string
+	code    string // empty: null
+	param   string // the field of the request that is at fault; empty: null
+	message string
+	retry   int // seconds after which to try again; 0: not said
+}
+
+func (e *apiError) Error() string { return e.message }
+
+// Kinds of errors, as clients know them.
+const (
+	kindRequest = "invalid_request_error"
+	kindBusy    = "rate_limit_error"
+	kindServer  = "server_error"
+)
+
+// invalid is what is wrong with a field of a request.
+func invalid(param, format string, args ...any) *apiError {
+	return &apiError{status: http.StatusBadRequest, kind: kindRequest, code: "invalid_value", param: param,
+		message: fmt.Sprintf(format, args...)}
+}
+
+// unsupported is a field, or a value of one, that would change the answer and is not supported.
+func unsupported(param, format string, args ...any) *apiError {
+	e := invalid(param, format, args...)
+	e.code = "unsupported_parameter"
+	return e
+}
+
+var (
+	errFull = &apiError{status: http.StatusTooManyRequests, kind: kindBusy, code: "queue_full", retry: 1,
+		message: "as many requests are waiting as may; try again later"}
+	errStopping = &apiError{status: http.StatusServiceUnavailable, kind: kindServer, code: "shutting_down", retry: 5,
+		message: "the server is shutting down"}
+	errInternal = &apiError{status: http.StatusInternalServerError, kind: kindServer, code: "internal_error",
+		message: "the server failed to answer; its log says more under the id of this request"}
+	errKey = &apiError{status: http.StatusUnauthorized, kind: kindRequest, code: "invalid_api_key",
+		message: "the API key is missing or wrong; want it as Authorization: Bearer KEY"}
+)
+
+// asAPI returns the answer for an error; what nobody foresaw is told to the log alone.
+func asAPI(err error) *apiError {
+	if e, ok := err.(*apiError); ok {
+		return e
+	}
+	return errInternal
+}
+
+// body is the error as it is sent.
+func (e *apiError) body() []byte {
+	type fields struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	out := fields{Message: e.message, Type: e.kind}
+	if e.param != "" {
+		out.Param = &e.param
+	}
+	if e.code != "" {
+		out.Code = &e.code
+	}
+	text, err := json.Marshal(map[string]fields{"error": out})
+	if err != nil {
+		panic(err) // strings can always be written
+	}
+	return text
+}
+
+// refuse answers with an error. It does nothing where an answer has begun.
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	e := asAPI(err)
+	rec := recordOf(r)
+	rec.fail(e, err)
+	if e.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
+	}
+	switch e.status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Connection", "close")
+	}
+	send(w, e.status, "application/json", e.body())
+}

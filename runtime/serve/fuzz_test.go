@@ -1,0 +1,70 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/internal/watch"
+)
+
+// Whatever a body holds, there is an answer or a refusal in the form of OpenAI's errors, and the server goes on.
+func FuzzRequest(f *testing.F) {
+	s := newTest(newScripted(hashed), nil)
+	ctx, stop := context.WithCancel(context.Background())
+	go s.scheduler.run(ctx)
+	f.Cleanup(stop)
+	handler := s.Handler()
+	paths := []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"}
+	for i, bodies := range [][]string{{
+		`{"model": "m", "prompt": "a", "max_tokens": 5, "stream": true, "stream_options": {"include_usage": true}}`,
+		`{"prompt": [5, 6], "stop": ["a", "b"], "logprobs": 3, "logit_bias": {"7": -100}, "seed": 1,
+			"ignore_eos": true}`,
+		`{"prompt": [[5]], "echo": true, "n": 1, "best_of": 1, "suffix": "", "temperature": 0, "top_p": 0.5}`,
+	}, {
+		`{"messages": [{"role": "user", "content": "a"}], "logprobs": true, "top_logprobs": 2, "stop": "x"}`,
+		`{"messages": [{"role": "developer", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant",
+			"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]},
+			{"role": "tool", "content": "7"}], "tools": [{"name": "f"}], "tool_choice": "auto", "stream": true}`,
+		`{"messages": [{"role": "user", "content": ""}], "response_format": {"type": "text"}, "modalities": ["text"],
+			"chat_template_kwargs": {"thinking": true}, "max_completion_tokens": 3, "documents": []}`,
+	}, {
+		`{"prompt": "wörld", "add_special_tokens": false}`, `{"messages": [{"role": "user", "content": "a"}]}`,
+	}, {
+		`{"tokens": [0, 5, 4095]}`,
+	}} {
+		for _, body := range bodies {
+			f.Add(uint8(i), body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, path uint8, body string) {
+		defer watch.Execution()()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, paths[int(path)%len(paths)], strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		answer := w.Body.String()
+		switch {
+		case w.Code >= 500:
+			t.Fatalf("status %d: %s\n%s", w.Code, answer, s.log)
+		case w.Code != http.StatusOK:
+			require.GreaterOrEqual(t, w.Code, 400)
+			require.Equal(t, kindRequest, faultOf(t, answer).Type)
+		case strings.HasPrefix(answer, "data: "):
+			require.True(t, strings.HasSuffix(answer, "\n\ndata: [DONE]\n\n"), answer)
+			for _, event := range strings.Split(strings.TrimSuffix(answer, "\n\ndata: [DONE]\n\n"), "\n\n") {
+				require.True(t, json.Valid([]byte(strings.TrimPrefix(event, "data: "))), event)
+			}
+		default:
+			require.True(t, json.Valid([]byte(answer)), answer)
+		}
+		s.log.mu.Lock()
+		s.log.text.Reset()
+		s.log.mu.Unlock()
+	})
+}

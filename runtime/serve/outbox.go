@@ -1,0 +1,82 @@
+package serve
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// An outbox takes deltas from the goroutine that decodes and hands them to the one that answers. The former never
+// waits, however slow the client is; there are no more deltas than tokens.
+type outbox struct {
+	mu     sync.Mutex
+	deltas []delta
+	closed bool
+	err    error
+	news   chan struct{} // of capacity 1: something has changed
+}
+
+func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
+
+func (o *outbox) put(d delta) {
+	o.mu.Lock()
+	o.deltas = append(o.deltas, d)
+	o.mu.Unlock()
+	o.tell()
+}
+
+// close ends the deltas, with the error that has ended them or with nil. Only the first one counts.
+func (o *outbox) close(err error) {
+	o.mu.Lock()
+	if !o.closed {
+		o.closed, o.err = true, err
+	}
+	o.mu.Unlock()
+	o.tell()
+}
+
+func (o *outbox) tell() {
+	select {
+	case o.news <- struct{}{}:
+	default:
+	}
+}
+
+func (o *outbox) take() (deltas []delta, closed bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	deltas, o.deltas = o.deltas, nil
+	return deltas, o.closed, o.err
+}
+
+// follow gives the deltas to each, in their order, until they end, ctx does or each fails. idle, if not nil, is called
+// whenever nothing has come for a while.
+func (o *outbox) follow(ctx context.Context, each func(delta) error, while time.Duration, idle func() error) error {
+	tick := time.NewTicker(while)
+	defer tick.Stop()
+	for {
+		deltas, closed, err := o.take()
+		for _, d := range deltas {
+			if err := each(d); err != nil {
+				return err
+			}
+		}
+		if closed {
+			return err
+		}
+		if len(deltas) > 0 {
+			tick.Reset(while)
+		}
+		select {
+		case <-o.news:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			if idle != nil {
+				if err := idle(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A record is what log and metrics say of a request. Nothing of its text is in there.
+type record struct {
+	id    string // X-Request-Id
+	start time.Time
+
+	mu         sync.Mutex
+	prompt     int // tokens
+	cached     int // of those
+	completion int
+	stream     bool
+	finished   string // stop, length, or how else an answer ended; empty where none was asked for
+	code       string // of the error
+	cause      string // of an error that the client is told nothing of
+}
+
+type recordKey struct{}
+
+// recordOf returns the record of a request, which the server has put there.
+func recordOf(r *http.Request) *record {
+	if rec, ok := r.Context().Value(recordKey{}).(*record); ok {
+		return rec
+	}
+	return &record{}
+}
+
+func (r *record) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, recordKey{}, r)
+}
+
+// asks notes what a completion asks for.
+func (r *record) asks(prompt int, stream bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.prompt, r.stream, r.finished = prompt, stream, "cancelled" // until something else is known
+}
+
+// begin notes how many tokens of the prompt need not be decoded.
+func (r *record) begin(cached int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cached = cached
+}
+
+// usage is what the answer has cost so far.
+func (r *record) usage() usage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return usage{r.prompt, r.completion, r.prompt + r.completion, promptDetails{r.cached}}
+}
+
+// token counts one, and returns how many there are.
+func (r *record) token() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.completion++
+	return r.completion
+}
+
+func (r *record) tokens() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.completion
+}
+
+// end returns how the answer to a completion ended; empty where none was asked for.
+func (r *record) end() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.finished
+}
+
+func (r *record) finish(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.finished = reason
+}
+
+// fail notes the error that a client is told, and the one behind it.
+func (r *record) fail(told *apiError, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.finished != "" {
+		r.finished = "error"
+	}
+	if r.code = told.code; error(told) != err {
+		r.cause = err.Error()
+	}
+}
+
+// log writes the line of a request that has been answered.
+func (r *record) log(to *slog.Logger, req *http.Request, status int, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	attrs := []slog.Attr{
+		slog.String("request_id", r.id), slog.String("method", req.Method), slog.String("path", req.URL.Path),
+		slog.Int("status", status), slog.String("client", req.RemoteAddr),
+		slog.Float64("seconds", took.Seconds()),
+	}
+	if r.prompt > 0 {
+		attrs = append(attrs, slog.Int("prompt_tokens", r.prompt), slog.Int("cached_tokens", r.cached),
+			slog.Int("completion_tokens", r.completion), slog.Bool("stream", r.stream),
+			slog.String("finish", r.finished))
+	}
+	if r.code != "" {
+		attrs = append(attrs, slog.String("code", r.code))
+	}
+	if r.cause != "" {
+		attrs = append(attrs, slog.String("error", r.cause))
+	}
+	level := slog.LevelInfo
+	if status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	to.LogAttrs(req.Context(), level, "request", attrs...)
+}
+
+// maxRequestID is the most characters that an id of a client may have.
+const maxRequestID = 128
+
+// requestID is that of the client, if it is one that can be written anywhere, or a new one.
+func requestID(r *http.Request) string {
+	given := r.Header.Get("X-Request-Id")
+	if given == "" || len(given) > maxRequestID {
+		return newID("req-")
+	}
+	for _, c := range []byte(given) {
+		if c <= ' ' || c >= 0x7F || c == '"' || c == '\\' {
+			return newID("req-")
+		}
+	}
+	return given
+}
+
+func newID(prefix string) string {
+	var b [12]byte
+	rand.Read(b[:]) // never fails
+	return prefix + hex.EncodeToString(b[:])
+}

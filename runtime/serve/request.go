@@ -1,0 +1,242 @@
+package serve
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"amkc/runtime/infile"
+)
+
+// A request is what chat completions and completions ask for alike.
+type request struct {
+	stream       bool
+	includeUsage bool
+	most         int // tokens to decode; 0: not said
+	stops        []string
+	ignoreEOS    bool
+	tools        bool // the prompt has some
+	top          int  // alternatives to report with each token; -1: no logprobs
+	bias         map[int]float32
+}
+
+// A field reads one field of a request.
+type field func(s *Server, r *request, v value) error
+
+// Limits of what a request may say.
+const (
+	maxStops     = 16
+	maxStopBytes = 1024
+	maxTopChat   = 20
+	maxTop       = 5
+)
+
+// sharedFields are those that both kinds of completions have.
+var sharedFields = map[string]field{
+	"model": modelName,
+	"stream": func(_ *Server, r *request, v value) (err error) {
+		r.stream, err = v.bool()
+		return err
+	},
+	"stream_options": streamOptions,
+	"max_tokens": func(_ *Server, r *request, v value) (err error) {
+		r.most, err = v.integer(1, math.MaxInt32)
+		return err
+	},
+	"stop": stops,
+	"ignore_eos": func(_ *Server, r *request, v value) (err error) {
+		r.ignoreEOS, err = v.bool()
+		return err
+	},
+	"logit_bias": logitBias,
+	// A seed changes nothing of a greedy choice.
+	"seed": func(_ *Server, _ *request, v value) error {
+		_, err := v.number(math.MinInt64, math.MaxInt64)
+		return err
+	},
+	"temperature": func(_ *Server, _ *request, v value) error {
+		return only(v, 0, 0, 2, "tokens are chosen greedily")
+	},
+	"top_p": func(_ *Server, _ *request, v value) error {
+		_, err := v.number(0, 1) // the likeliest token is in every share
+		return err
+	},
+	"presence_penalty": func(_ *Server, _ *request, v value) error {
+		return only(v, 0, -2, 2, "tokens are chosen greedily")
+	},
+	"frequency_penalty": func(_ *Server, _ *request, v value) error {
+		return only(v, 0, -2, 2, "tokens are chosen greedily")
+	},
+	"n": func(_ *Server, _ *request, v value) error {
+		return only(v, 1, 1, 128, "a request has one answer")
+	},
+	// What clients send routinely and what changes no answer.
+	"user": tolerated, "store": tolerated, "metadata": tolerated, "service_tier": tolerated,
+	"safety_identifier": tolerated, "prompt_cache_key": tolerated, "prompt_cache_retention": tolerated,
+}
+
+// with returns the fields of two tables.
+func with(table, more map[string]field) map[string]field {
+	all := maps.Clone(table)
+	maps.Copy(all, more)
+	return all
+}
+
+func modelName(s *Server, _ *request, v value) error {
+	name, err := v.text()
+	if err == nil && name != s.model {
+		return &apiError{status: http.StatusNotFound, kind: kindRequest, code: "model_not_found", param: "model",
+			message: "the model " + strconv.Quote(v.cut(name)) + " is not served; this server has " +
+				strconv.Quote(s.model)}
+	}
+	return err
+}
+
+func tolerated(*Server, *request, value) error { return nil }
+
+// only accepts one of the numbers that a field may have.
+func only(v value, accepted, lo, hi float64, why string) error {
+	f, err := v.number(lo, hi)
+	if err == nil && f != accepted {
+		return unsupported(v.name, "%s %s is not supported: %s; want %g, or none", v.name, v.short(), why, accepted)
+	}
+	return err
+}
+
+func streamOptions(_ *Server, r *request, v value) error {
+	o, err := members(v.raw)
+	if err != nil {
+		return invalid(v.name, "stream_options is not an object")
+	}
+	for name, option := range o {
+		switch name {
+		case "include_usage":
+			if r.includeUsage, err = (value{"stream_options.include_usage", option.raw}).bool(); err != nil {
+				return err
+			}
+		case "include_obfuscation": // padding against onlookers, which may be left out
+		default:
+			return unknown("stream_options." + v.cut(name))
+		}
+	}
+	return nil
+}
+
+func stops(_ *Server, r *request, v value) error {
+	const want = "a string, or a list of up to 16 that are not empty"
+	var one string
+	if v.read(&one, want) == nil {
+		r.stops = []string{one}
+	} else if all, err := list[string](v, want); err != nil {
+		return err
+	} else {
+		r.stops = all
+	}
+	if len(r.stops) > maxStops {
+		return invalid(v.name, "stop has %d strings; want at most %d", len(r.stops), maxStops)
+	}
+	for _, stop := range r.stops {
+		if stop == "" || len(stop) > maxStopBytes {
+			return invalid(v.name, "a string of stop has %d bytes; want 1 to %d", len(stop), maxStopBytes)
+		}
+	}
+	return nil
+}
+
+// mostBias is as far as a bias goes, and what clients send to forbid or force a token.
+const mostBias = 100
+
+func logitBias(s *Server, r *request, v value) error {
+	const want = "an object of numbers from -100 to 100 by token ids"
+	var biases map[string]*float64
+	if err := v.read(&biases, want); err != nil {
+		return err
+	}
+	for name, bias := range biases {
+		id, err := strconv.Atoi(name)
+		if err != nil || bias == nil || *bias < -mostBias || *bias > mostBias {
+			return v.unexpected(want)
+		}
+		if vocab := s.engine.Limits().Vocab; id < 0 || id >= vocab {
+			return invalid(v.name, "logit_bias names token %d; want ids from 0 to %d", id, vocab-1)
+		}
+		if r.bias == nil {
+			r.bias = map[int]float32{}
+		}
+		r.bias[id] = float32(*bias)
+	}
+	return nil
+}
+
+// refusedFields are fields that other servers have and that would change the answer.
+var refusedFields = []string{"audio", "function_call", "functions", "guided_choice", "guided_grammar", "guided_json",
+	"guided_regex", "min_p", "min_tokens", "prompt_logprobs", "reasoning", "reasoning_effort", "repetition_penalty",
+	"stop_token_ids", "top_k", "typical_p", "verbosity", "web_search_options"}
+
+func unknown(name string) *apiError {
+	if slices.Contains(refusedFields, name) {
+		return unsupported(name, "%s is not supported; want none", name)
+	}
+	e := invalid(name, "there is no field %q", name)
+	e.code = "unknown_parameter"
+	return e
+}
+
+// cut is a name as messages have it, not all of it where it is long.
+func (v value) cut(name string) string {
+	const most = 128
+	if len(name) > most {
+		return name[:most] + "…"
+	}
+	return name
+}
+
+// read takes the fields that a table has, in the order of their names, and returns the others that are in rest. Any
+// other is refused.
+func (r *request) read(s *Server, all map[string]value, table map[string]field, rest ...string) (map[string]value,
+	error) {
+	left := map[string]value{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		switch read := table[name]; {
+		case read != nil:
+			if err := read(s, r, all[name]); err != nil {
+				return nil, err
+			}
+		case slices.Contains(rest, name):
+			left[name] = all[name]
+		default:
+			return nil, unknown(all[name].cut(name))
+		}
+	}
+	if _, said := all["stream_options"]; said && !r.stream {
+		return nil, invalid("stream_options", "stream_options goes with stream")
+	}
+	return left, nil
+}
+
+// body reads what a request has sent, within the time and the size that it may take.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (map[string]value, error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		// also what keeps pages of other origins away: a browser asks before it sends this type for them
+		return nil, &apiError{status: http.StatusUnsupportedMediaType, kind: kindRequest, code: "invalid_content_type",
+			message: "want Content-Type: application/json"}
+	}
+	data, err := infile.ReadStream(http.MaxBytesReader(w, r.Body, s.maxBody), "body", infile.Kind{Name: "a body",
+		Max: s.maxBody})
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, &apiError{status: http.StatusRequestEntityTooLarge, kind: kindRequest, code: "body_too_large",
+			message: "the body has more than " + strconv.FormatInt(s.maxBody, 10) + " bytes, the most that are read"}
+	case err != nil:
+		return nil, malformed("it has not come whole")
+	}
+	// From here on the client may be silent for as long as the answer takes. Not all writers have deadlines.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return members(data)
+}

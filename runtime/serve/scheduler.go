@@ -1,0 +1,224 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A scheduler owns an engine. It has a bounded queue of generations, and one goroutine that admits them in their order
+// and decodes as long as there is something to decode.
+type scheduler struct {
+	engine Engine
+	queue  int // generations that may wait
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu       sync.Mutex
+	waiting  []*generation
+	running  map[Sequence]*generation // changed by the scheduler's goroutine alone
+	stopping bool                     // nothing new is taken
+	failed   error                    // of the last step
+
+	wake chan struct{} // of capacity 1: there is something to do
+	done chan struct{} // closed when the goroutine has ended
+}
+
+func newScheduler(e Engine, queue int, log *slog.Logger, now func() time.Time) *scheduler {
+	return &scheduler{engine: e, queue: queue, log: log, now: now, running: map[Sequence]*generation{},
+		wake: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// submit puts a generation at the end of the queue. Errors are errFull and errStopping.
+func (s *scheduler) submit(g *generation) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.room(); err != nil {
+		return err
+	}
+	s.waiting = append(s.waiting, g)
+	s.tell()
+	return nil
+}
+
+// check says what submit would say now, so that no work is done for a request that will be refused.
+func (s *scheduler) check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.room()
+}
+
+func (s *scheduler) room() error {
+	switch {
+	case s.stopping:
+		return errStopping
+	case len(s.waiting)+len(s.running) >= s.queue+s.engine.Limits().Sequences:
+		return errFull
+	}
+	return nil
+}
+
+// leave takes a generation whose client has gone out of the queue. One that runs ends before the next step.
+func (s *scheduler) leave(g *generation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *generation) bool { return w == g })
+	s.tell()
+}
+
+// load is how many generations run and wait, and the error of the last step.
+func (s *scheduler) load() (running, waiting int, failed error, stopping bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running), len(s.waiting), s.failed, s.stopping
+}
+
+// stop refuses what is new and what waits. The goroutine ends when what runs has ended.
+func (s *scheduler) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	for _, g := range s.waiting {
+		g.out.close(errStopping)
+	}
+	s.waiting = nil
+	s.tell()
+}
+
+func (s *scheduler) tell() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the scheduler's goroutine. When ctx ends it gives up what runs.
+func (s *scheduler) run(ctx context.Context) {
+	defer close(s.done)
+	for {
+		s.admit()
+		s.dropGone()
+		running, waiting, _, stopping := s.load()
+		switch {
+		case ctx.Err() != nil:
+			s.stop()
+			s.endAll(errStopping)
+			return
+		case running > 0:
+			s.step(ctx)
+		case waiting > 0: // the engine has refused one, and others wait
+		case stopping:
+			return
+		default:
+			select {
+			case <-s.wake:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// admit gives the engine what it has room for.
+func (s *scheduler) admit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.waiting) > 0 && len(s.running) < s.engine.Limits().Sequences {
+		g := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		if g.ctx.Err() != nil {
+			g.out.close(context.Cause(g.ctx))
+			continue
+		}
+		id, cached, err := s.engine.Admit(g.prompt, g.options())
+		if err != nil {
+			s.log.Error("the engine refuses a sequence", "request_id", g.record.id, "error", err.Error())
+			g.out.close(errInternal)
+			continue
+		}
+		g.begin(cached, s.now())
+		s.running[id] = g
+	}
+}
+
+// dropGone ends what nobody waits for any more.
+func (s *scheduler) dropGone() {
+	for id, g := range s.running {
+		if g.ctx.Err() != nil {
+			s.end(id, context.Cause(g.ctx))
+		}
+	}
+}
+
+// step decodes, and gives out what came of it.
+func (s *scheduler) step(ctx context.Context) {
+	events, err := s.decode(ctx)
+	if err != nil && ctx.Err() != nil {
+		return // it was given up, which run sees to
+	}
+	s.mu.Lock()
+	s.failed = err
+	s.mu.Unlock()
+	if err != nil {
+		s.log.Error("decoding failed", "error", err.Error())
+		s.endAll(errInternal)
+		return
+	}
+	for _, e := range events {
+		g := s.running[e.Sequence]
+		if g == nil || g.ctx.Err() != nil {
+			continue // it has ended with an event before, or is about to
+		}
+		token, ended, err := s.accept(g, e)
+		switch {
+		case err != nil:
+			s.log.Error("choosing a token failed", "request_id", g.record.id, "error", err.Error())
+			s.end(e.Sequence, errInternal)
+		case ended:
+			s.end(e.Sequence, nil)
+		case g.sampler != nil:
+			s.engine.Replace(e.Sequence, token)
+		}
+	}
+}
+
+// decode is a step of the engine, whose panic is an error.
+func (s *scheduler) decode(ctx context.Context) (events []Event, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("the engine panicked", "stack", string(debug.Stack()))
+			err = fmt.Errorf("the engine panicked: %v", p)
+		}
+	}()
+	return s.engine.Step(ctx)
+}
+
+// accept gives a token to its generation, whose panic is an error.
+func (s *scheduler) accept(g *generation, e Event) (token int, ended bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("a generation panicked", "request_id", g.record.id, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the generation panicked: %v", p)
+		}
+	}()
+	return g.accept(e, s.now())
+}
+
+// end retires a sequence. Its generation gets the error, unless it has ended by itself.
+func (s *scheduler) end(id Sequence, err error) {
+	g := s.running[id]
+	s.engine.Retire(id)
+	s.mu.Lock()
+	delete(s.running, id)
+	s.mu.Unlock()
+	g.out.close(err)
+}
+
+func (s *scheduler) endAll(err error) {
+	for id := range s.running {
+		s.end(id, err)
+	}
+}

@@ -1,0 +1,267 @@
+package serve
+
+import (
+	"context"
+	"encoding/binary"
+	"hash/fnv"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/chat"
+	"amkc/runtime/jinja"
+	"amkc/runtime/tokenizer"
+)
+
+const fixture = "../../testdata/models/pycoder-5m"
+
+// words is the tokenizer of the fixture: 4096 tokens, 0 begins a text and 1 ends it.
+var words = sync.OnceValue(func() *tokenizer.Tokenizer {
+	text, err := os.ReadFile(fixture + "/tokenizer.json")
+	if err != nil {
+		panic(err)
+	}
+	tok, err := tokenizer.Load(text)
+	if err != nil {
+		panic(err)
+	}
+	return tok
+})
+
+const (
+	vocab = 4096
+	eos   = 1
+)
+
+func idsOf(t testing.TB, text string) []int {
+	ids, err := words().Encode(text, false)
+	require.NoError(t, err)
+	return ids
+}
+
+// A scripted engine says what a test wants, for several sequences at a time.
+type scripted struct {
+	limits Limits
+	next   func(prompt, out []int) int // the token after those
+	gate   chan struct{}               // nil, or each step takes one
+	fail   func() error                // nil, or what a step ends with
+
+	mu      sync.Mutex
+	running map[Sequence]*sequence
+	most    int // that ran at a time
+	steps   int
+}
+
+type sequence struct {
+	prompt, out []int
+	unread      int
+	options     Options
+}
+
+func newScripted(next func(prompt, out []int) int) *scripted {
+	return &scripted{limits: Limits{Vocab: vocab, MaxSeq: 256, Sequences: 1}, next: next,
+		running: map[Sequence]*sequence{}}
+}
+
+// says ends every answer with the same text.
+func says(t testing.TB, text string) *scripted {
+	ids := append(idsOf(t, text), eos)
+	return newScripted(func(_, out []int) int { return ids[min(len(out), len(ids)-1)] })
+}
+
+// hashed says what depends on everything before.
+func hashed(prompt, out []int) int {
+	h := fnv.New32a()
+	for _, id := range slices.Concat(prompt, out) {
+		h.Write(binary.LittleEndian.AppendUint32(nil, uint32(id)))
+	}
+	if token := int(h.Sum32() % 97); token > 2 {
+		return 200 + token*13
+	}
+	return eos
+}
+
+func (e *scripted) Limits() Limits { return e.limits }
+
+func (e *scripted) Admit(prompt []int, o Options) (Sequence, int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for s := Sequence(0); ; s++ {
+		if e.running[s] == nil {
+			e.running[s] = &sequence{prompt: slices.Clone(prompt), unread: len(prompt), options: o}
+			e.most = max(e.most, len(e.running))
+			return s, 0, nil
+		}
+	}
+}
+
+func (e *scripted) Step(ctx context.Context) ([]Event, error) {
+	if e.gate != nil {
+		select {
+		case <-e.gate:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.steps++
+	if e.fail != nil {
+		if err := e.fail(); err != nil {
+			return nil, err
+		}
+	}
+	var events []Event
+	for _, id := range slices.Sorted(maps.Keys(e.running)) {
+		s := e.running[id]
+		if s.unread -= min(s.unread, 50); s.unread > 0 {
+			continue
+		}
+		event := Event{Sequence: id, Token: e.next(s.prompt, s.out)}
+		if s.options.Logits {
+			event.Logits = logitsOf(event.Token)
+		}
+		s.out = append(s.out, event.Token)
+		events = append(events, event)
+	}
+	return events, nil
+}
+
+// logitsOf are such that a token is followed by the one after it, and so on.
+func logitsOf(token int) []float32 {
+	logits := make([]float32, vocab)
+	for i := range logits {
+		logits[(token+i)%vocab] = 5 - float32(i)/64
+	}
+	return logits
+}
+
+func (e *scripted) Replace(s Sequence, token int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := e.running[s].out
+	out[len(out)-1] = token
+}
+
+func (e *scripted) Retire(s Sequence) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.running, s)
+}
+
+func (e *scripted) load() (running, steps int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.running), e.steps
+}
+
+// chatML is a template with tools in the form of Hermes.
+const chatML = `{%- if tools %}<|system|>Tools:
+{%- for tool in tools %} {{ tool | tojson }}{% endfor %}
+Answer with <tool_call>{"name": ..., "arguments": ...}</tool_call>
+{% endif %}
+{%- for m in messages %}<|{{ m.role }}|>{{ m.content }}
+{%- for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}
+{% endfor %}
+{%- if add_generation_prompt %}<|assistant|>{% if thinking %}<think>{% endif %}{% endif %}`
+
+func format(template string) *chat.Format {
+	return chat.New(map[string]string{"default": template}, &jinja.Dict{})
+}
+
+// A testServer is a server that is running, with ids and times that are always the same.
+type testServer struct {
+	*Server
+	url string
+	log *lines
+}
+
+// A lines collects what is logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// newTest makes a server that is not running. change, which may be nil, may set anything of it.
+func newTest(e Engine, change func(*Config)) *testServer {
+	log := &lines{}
+	c := Config{Model: "m", Engine: e, Tokenizer: words(), Chat: format(chatML), EOS: []int{eos}, Queue: 64,
+		Log: slog.New(slog.NewTextHandler(log, nil))}
+	if change != nil {
+		change(&c)
+	}
+	s := New(c)
+	s.started = time.Unix(1700000000, 0)
+	s.now = func() time.Time { return time.Unix(1700000000, 0) }
+	n := 0
+	var mu sync.Mutex
+	s.newID = func(prefix string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return prefix + strconv.Itoa(n)
+	}
+	return &testServer{Server: s, log: log}
+}
+
+// start runs a server until the test ends.
+func (s *testServer) start(t testing.TB) *testServer {
+	ctx, stop := context.WithCancel(context.Background())
+	go s.scheduler.run(ctx)
+	h := httptest.NewServer(s.Handler())
+	s.url = h.URL
+	t.Cleanup(func() {
+		stop()
+		<-s.scheduler.done
+		h.Close()
+	})
+	return s
+}
+
+func serve(t testing.TB, e Engine) *testServer { return newTest(e, nil).start(t) }
+
+// post sends a body and returns the answer.
+func (s *testServer) post(t testing.TB, path, body string) (status int, answer string) {
+	t.Helper()
+	status, _, answer = s.send(t, http.MethodPost, path, body, nil)
+	return status, answer
+}
+
+func (s *testServer) send(t testing.TB, method, path, body string, header http.Header) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, answer.Header, string(text)
+}

@@ -1,0 +1,114 @@
+// Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, completions, the list
+// of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a server of an
+// [Engine], a tokenizer and a chat template; [Server.Serve] runs it until it is told to end.
+//
+// A request is parsed, rendered and encoded on a goroutine of its own. Then it waits in a queue of bounded length for
+// the scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop
+// strings, so that nothing is decoded behind the end of an answer. What comes of that goes through an outbox to the
+// request's goroutine, so that a slow client keeps nobody waiting. A client that goes away ends its sequence before
+// the next step.
+//
+// A field of a request that would change the answer is honoured or refused by name, never ignored. No text of prompts
+// or answers is in logs, metrics or errors that were not asked for by the request itself.
+//
+// The package imports the standard library, runtime/chat, runtime/infile, runtime/jinja and runtime/tokenizer, and
+// must not import any other package of amkc.
+package serve
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"amkc/runtime/chat"
+	"amkc/runtime/tokenizer"
+)
+
+// A Config is what a server is made of.
+type Config struct {
+	Model     string // the name that requests call it by
+	Engine    Engine
+	Tokenizer *tokenizer.Tokenizer
+	Chat      *chat.Format // nil: messages are refused
+	EOS       []int        // tokens after which a text ends
+	APIKey    string       // that requests of /v1, /tokenize and /detokenize need; empty: none
+	Queue     int          // requests that may wait for the engine, from 0
+	Log       *slog.Logger
+}
+
+// A Server answers requests.
+type Server struct {
+	model     string
+	engine    Engine
+	tokenizer *tokenizer.Tokenizer
+	chat      *chat.Format
+	calls     bool // the model writes calls of tools that can be read
+	eos       []int
+	key       *secret
+	log       *slog.Logger
+	scheduler *scheduler
+	metrics   *metrics
+	started   time.Time
+
+	maxBody      int64
+	pingEvery    time.Duration // of a stream with nothing to say
+	writeTimeout time.Duration // of each part of an answer
+	now          func() time.Time
+	newID        func(prefix string) string
+}
+
+// Times and sizes that a request may take. A prompt of 128k tokens has some half a megabyte.
+const (
+	maxBody       = 8 << 20
+	maxHeader     = 64 << 10
+	pingEvery     = 10 * time.Second
+	headerTimeout = 10 * time.Second
+	readTimeout   = time.Minute
+	writeTimeout  = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+)
+
+// New returns a server whose scheduler is not running yet: [Server.Serve] starts it.
+func New(c Config) *Server {
+	s := &Server{model: c.Model, engine: c.Engine, tokenizer: c.Tokenizer, chat: c.Chat,
+		calls: c.Chat != nil && writesCalls(c.Chat, c.Tokenizer), eos: c.EOS,
+		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
+		maxBody: maxBody, pingEvery: pingEvery, writeTimeout: writeTimeout, now: time.Now, newID: newID}
+	s.scheduler = newScheduler(c.Engine, c.Queue, c.Log, func() time.Time { return s.now() })
+	return s
+}
+
+// A route is a path with what answers it.
+type route struct {
+	path   string
+	method string
+	open   bool // without the API key
+	answer http.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	return []route{
+		{"/v1/chat/completions", http.MethodPost, false, s.chatCompletions},
+		{"/v1/completions", http.MethodPost, false, s.completions},
+		{"/v1/models", http.MethodGet, false, s.models},
+		{"/v1/models/{model...}", http.MethodGet, false, s.oneModel},
+		{"/tokenize", http.MethodPost, false, s.tokenize},
+		{"/detokenize", http.MethodPost, false, s.detokenize},
+		{"/health", http.MethodGet, true, s.health},
+		{"/metrics", http.MethodGet, true, s.showMetrics},
+		{"/{$}", http.MethodGet, true, s.page},
+	}
+}
+
+// Handler returns what answers requests.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range s.routes() {
+		mux.Handle(r.path, s.watched(r.path, s.guarded(r)))
+	}
+	mux.Handle("/", s.watched("other", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, r, &apiError{status: http.StatusNotFound, kind: kindRequest, code: "not_found",
+			message: "there is nothing at this path; docs/serving.md lists what is"})
+	})))
+	return mux
+}

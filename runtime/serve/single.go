@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// A Decoder decodes one sequence: the reference VM of amkc, or a session on a GPU.
+type Decoder interface {
+	// Feed decodes ids from the decoder's position on, and returns the token chosen after the last. onLogits, if not
+	// nil, gets the logits [vocab] after each; the slice is valid during the call.
+	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
+	// Rewind makes an earlier position the next, and keeps what has been decoded before it.
+	Rewind(position int) error
+}
+
+// single is an engine of one sequence at a time. What the decoder's cache holds of a sequence stays when it is retired,
+// for the next one that begins with the same tokens.
+type single struct {
+	decoder Decoder
+	limits  Limits
+	chunk   int // tokens of a prompt in a step
+
+	cached  []int // tokens that are decoded, whose rows the cache has
+	busy    bool
+	rest    []int // to be decoded next: what is left of the prompt, or the last token
+	options Options
+	logits  []float32
+}
+
+// NewSingle returns an engine of one sequence at a time, for a decoder at position 0. vocab and maxSeq are the
+// decoder's; a step reads up to chunk tokens of a prompt, and a sequence cannot be given up in between.
+func NewSingle(d Decoder, vocab, maxSeq, chunk int) Engine {
+	return &single{decoder: d, limits: Limits{Vocab: vocab, MaxSeq: maxSeq, Sequences: 1}, chunk: chunk}
+}
+
+var errBusy = errors.New("the engine has a sequence already, and decodes one at a time")
+
+func (e *single) Limits() Limits { return e.limits }
+
+func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err error) {
+	if e.busy {
+		return 0, 0, errBusy
+	}
+	for cached < len(e.cached) && cached < len(prompt)-1 && prompt[cached] == e.cached[cached] {
+		cached++ // but for the last token, after which the logits are wanted
+	}
+	if err := e.decoder.Rewind(cached); err != nil {
+		return 0, 0, err
+	}
+	e.cached = e.cached[:cached]
+	e.busy, e.rest, e.options = true, slices.Clone(prompt[cached:]), o
+	return 0, cached, nil
+}
+
+func (e *single) Step(ctx context.Context) ([]Event, error) {
+	if !e.busy {
+		return nil, nil
+	}
+	n := min(len(e.rest), e.chunk)
+	last := n == len(e.rest)
+	if last && n > 1 && e.options.Logits {
+		n, last = n-1, false // logits of the last token alone are wanted
+	}
+	part := e.rest[:n]
+	var keep func(int, []float32) error
+	if last && e.options.Logits {
+		keep = func(_ int, logits []float32) error {
+			e.logits = append(e.logits[:0], logits...)
+			return nil
+		}
+	}
+	// Until it has gone well nobody knows which rows the cache has.
+	before := e.cached
+	e.cached = nil
+	next, err := e.decoder.Feed(ctx, part, keep)
+	if err != nil {
+		return nil, err
+	}
+	e.cached = append(before, part...)
+	if e.rest = e.rest[n:]; !last {
+		return nil, nil
+	}
+	e.rest = append(e.rest, next)
+	event := Event{Token: next}
+	if e.options.Logits {
+		event.Logits = e.logits
+	}
+	return []Event{event}, nil
+}
+
+func (e *single) Replace(_ Sequence, token int) { e.rest = []int{token} }
+
+func (e *single) Retire(Sequence) { e.busy, e.rest = false, nil }

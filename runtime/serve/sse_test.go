@@ -1,0 +1,122 @@
+package serve
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// chunk is an event with a choice.
+func chunk(delta, finish string) string {
+	return `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[` +
+		`{"index":0,"delta":{` + delta + `},"logprobs":null,"finish_reason":` + finish + `}]}` + "\n\n"
+}
+
+// A stream is sent to the letter as clients of OpenAI's API expect it: the role first, then pieces, then an empty delta
+// with the reason of the end, then [DONE].
+func TestChatStream(t *testing.T) {
+	s := serve(t, says(t, "Hello, wörld"))
+	status, header, got := s.send(t, http.MethodPost, "/v1/chat/completions",
+		`{"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": true}`, nil)
+	require.Equal(t, 200, status)
+	require.Equal(t, "text/event-stream", header.Get("Content-Type"))
+	require.Equal(t, "no-store", header.Get("Cache-Control"))
+	want := chunk(`"role":"assistant","content":""`, "null")
+	for _, piece := range pieces(t, "Hello, wörld") {
+		want += chunk(`"content":"`+piece+`"`, "null")
+	}
+	want += chunk("", `"stop"`) + "data: [DONE]\n\n"
+	require.Equal(t, want, got)
+}
+
+// pieces is a text as its tokens complete characters.
+func pieces(t *testing.T, text string) (all []string) {
+	d := words().NewDecoder(true)
+	for _, id := range idsOf(t, text) {
+		if piece := d.Push(id); piece != "" {
+			all = append(all, piece)
+		}
+	}
+	require.Equal(t, text, strings.Join(all, ""))
+	require.Greater(t, len(all), 1)
+	return all
+}
+
+// With include_usage every chunk has usage null, and one without choices has it.
+func TestStreamUsage(t *testing.T) {
+	s := serve(t, says(t, "ab"))
+	status, got := s.post(t, "/v1/completions",
+		`{"prompt": [5, 6, 7], "max_tokens": 1, "stream": true, "stream_options": {"include_usage": true}}`)
+	require.Equal(t, 200, status)
+	const head = `data: {"id":"cmpl-1","object":"text_completion","created":1700000000,"model":"m","choices":[`
+	first := words().Decode(idsOf(t, "ab")[:1], true)
+	require.Equal(t, head+`{"index":0,"text":"`+first+`","logprobs":null,"finish_reason":null}],"usage":null}`+"\n\n"+
+		head+`{"index":0,"text":"","logprobs":null,"finish_reason":"length"}],"usage":null}`+"\n\n"+
+		head+`],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4,`+
+		`"prompt_tokens_details":{"cached_tokens":0}}}`+"\n\ndata: [DONE]\n\n", got)
+}
+
+// While nothing comes there are comments, which clients skip.
+func TestStreamPings(t *testing.T) {
+	e := says(t, "a")
+	e.gate = make(chan struct{})
+	s := newTest(e, nil)
+	s.pingEvery = time.Millisecond
+	s.start(t)
+	time.AfterFunc(20*time.Millisecond, func() { close(e.gate) })
+	status, got := s.post(t, "/v1/completions", `{"prompt": "x", "stream": true}`)
+	require.Equal(t, 200, status)
+	require.True(t, strings.HasPrefix(got, ": ping\n\n: ping\n\n"), got)
+	rest := strings.ReplaceAll(got, ": ping\n\n", "")
+	require.True(t, strings.HasPrefix(rest, `data: {"id":"cmpl-1"`), rest)
+	require.True(t, strings.HasSuffix(rest, "data: [DONE]\n\n"), rest)
+}
+
+// An error after the beginning is an event, and no [DONE] follows it.
+func TestStreamError(t *testing.T) {
+	e := newScripted(hashed)
+	left := 3
+	e.fail = func() error {
+		if left--; left < 0 {
+			return errBusy
+		}
+		return nil
+	}
+	s := serve(t, e)
+	status, got := s.post(t, "/v1/completions", `{"prompt": "x", "stream": true}`)
+	require.Equal(t, 200, status)
+	events := strings.Split(strings.TrimSuffix(got, "\n\n"), "\n\n")
+	require.JSONEq(t, `{"error": {
+		"message": "the server failed to answer; its log says more under the id of this request",
+		"type": "server_error", "param": null, "code": "internal_error"}}`,
+		strings.TrimPrefix(events[len(events)-1], "data: "))
+	require.NotContains(t, got, "[DONE]")
+	// before it begins, it is a status
+	status, got = s.post(t, "/v1/completions", `{"prompt": "x", "stream": true}`)
+	require.Equal(t, 500, status, got)
+	require.Contains(t, s.log.String(), errBusy.Error())
+	require.NotContains(t, got, errBusy.Error())
+}
+
+// A whole answer has the same text as the stream.
+func TestWholeAnswers(t *testing.T) {
+	s := serve(t, says(t, "Hello <b>"))
+	status, got := s.post(t, "/v1/chat/completions", `{"messages": [{"role": "user", "content": "Hi"}]}`)
+	require.Equal(t, 200, status)
+	prompt := len(idsOf(t, "<|user|>Hi<|assistant|>"))
+	answer := len(idsOf(t, "Hello <b>")) + 1 // and the end
+	require.JSONEq(t, `{"id": "chatcmpl-1", "object": "chat.completion", "created": 1700000000, "model": "m",
+		"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello <b>", "refusal": null},
+			"logprobs": null, "finish_reason": "stop"}],
+		"usage": `+usageJSON(prompt, answer)+`}`, got)
+	require.Contains(t, got, "<b>", "only HTML minds")
+
+	status, got = s.post(t, "/v1/completions", `{"prompt": "Hi", "echo": true, "max_tokens": 20}`)
+	require.Equal(t, 200, status)
+	require.JSONEq(t, `{"id": "cmpl-2", "object": "text_completion", "created": 1700000000, "model": "m",
+		"choices": [{"index": 0, "text": "HiHello <b>", "logprobs": null, "finish_reason": "stop"}],
+		"usage": `+usageJSON(1+len(idsOf(t, "Hi")), answer)+`}`, got)
+}

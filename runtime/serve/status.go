@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+)
+
+// A card is what the list of models says of one.
+type card struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+	MaxLen  int    `json:"max_model_len"`
+}
+
+func (s *Server) card() card {
+	return card{s.model, "model", s.started.Unix(), "amkc", s.engine.Limits().MaxSeq}
+}
+
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+	send(w, http.StatusOK, "application/json", marshal(struct {
+		Object string `json:"object"`
+		Data   []card `json:"data"`
+	}{"list", []card{s.card()}}))
+}
+
+func (s *Server) oneModel(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("model")
+	if name != s.model {
+		refuse(w, r, &apiError{status: http.StatusNotFound, kind: kindRequest, code: "model_not_found", param: "model",
+			message: "this model is not served; this server has " + strconv.Quote(s.model)})
+		return
+	}
+	send(w, http.StatusOK, "application/json", marshal(s.card()))
+}
+
+// health is 200 where a request would be decoded, and 503 where the server is shutting down or the last step failed.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	running, waiting, failed, stopping := s.scheduler.load()
+	status, code := "ok", http.StatusOK
+	switch {
+	case stopping:
+		status, code = "shutting down", http.StatusServiceUnavailable
+	case failed != nil:
+		status, code = "decoding failed", http.StatusServiceUnavailable
+	}
+	send(w, code, "application/json", marshal(struct {
+		Status  string `json:"status"`
+		Running int    `json:"running"`
+		Waiting int    `json:"waiting"`
+	}{status, running, waiting}))
+}
+
+func (s *Server) showMetrics(w http.ResponseWriter, _ *http.Request) {
+	running, waiting, _, _ := s.scheduler.load()
+	var b bytes.Buffer
+	s.metrics.write(&b, running, waiting)
+	send(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", b.Bytes())
+}

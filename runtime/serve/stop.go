@@ -1,0 +1,52 @@
+package serve
+
+import "strings"
+
+// A stopper finds stop strings in a text that comes in parts, and holds back what may be the beginning of one. Which
+// one is found, and where, does not depend on the parts: it is the one that is complete first, and the longest of those
+// that are complete with the same byte.
+type stopper struct {
+	stops []string
+	held  string // what has come and may be the beginning of a stop string
+}
+
+// push takes the next part. It returns the text that is certain to be before any stop string, and whether one was
+// found: the text then ends in front of it.
+func (s *stopper) push(part string) (text string, found bool) {
+	all := s.held + part
+	for end := len(s.held) + 1; end <= len(all); end++ {
+		longest := 0
+		for _, stop := range s.stops {
+			if strings.HasSuffix(all[:end], stop) {
+				longest = max(longest, len(stop))
+			}
+		}
+		if longest > 0 {
+			s.held = ""
+			return all[:end-longest], true
+		}
+	}
+	hold := 0
+	for _, stop := range s.stops {
+		hold = max(hold, overlap(all, stop))
+	}
+	s.held = all[len(all)-hold:]
+	return all[:len(all)-hold], false
+}
+
+// flush ends the text and returns what was held back.
+func (s *stopper) flush() string {
+	text := s.held
+	s.held = ""
+	return text
+}
+
+// overlap is how many bytes at the end of a text may be the beginning of another one.
+func overlap(text, other string) int {
+	for n := min(len(other)-1, len(text)); n > 0; n-- {
+		if strings.HasSuffix(text, other[:n]) {
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,90 @@
+package serve
+
+import (
+	"unicode/utf8"
+
+	"amkc/runtime/tokenizer"
+)
+
+// A delta is what a token, or the end, adds to an answer. text is whole characters.
+type delta struct {
+	text   string
+	tokens []located // whose text is out with this delta; only where logprobs are wanted
+	finish string    // stop or length, in the last delta alone
+}
+
+// A located token is one with the place of its text. The text of a token that completes no character is empty.
+type located struct {
+	chosen
+	start, end int // bytes of the answer
+	offset     int // of the start, in characters
+}
+
+// Reasons why an answer ends.
+const (
+	finishStop   = "stop"
+	finishLength = "length"
+)
+
+// A writer makes text of tokens, up to a stop string.
+type writer struct {
+	decoder *tokenizer.Decoder
+	stop    stopper
+	decoded int       // bytes that the decoder has given
+	chars   int       // the same in characters
+	out     int       // of which this many are out
+	waiting []located // tokens whose text is not all out
+}
+
+// newWriter starts behind a prompt, which goes through the decoder as well: what a token looks like may depend on the
+// one before it.
+func newWriter(tok *tokenizer.Tokenizer, prompt []int, stops []string) *writer {
+	w := &writer{decoder: tok.NewDecoder(true), stop: stopper{stops: stops}}
+	for _, id := range prompt {
+		w.decoder.Push(id)
+	}
+	return w
+}
+
+// push takes a token, and its logprobs if they are wanted. It returns what is certain, and whether a stop string was
+// found.
+func (w *writer) push(id int, p *chosen) (delta, bool) {
+	part := w.decoder.Push(id)
+	if p != nil {
+		w.waiting = append(w.waiting, located{*p, w.decoded, w.decoded + len(part), w.chars})
+	}
+	return w.take(part)
+}
+
+// end returns the rest of a text, and whether a stop string was found in that.
+func (w *writer) end() (delta, bool) {
+	d, found := w.take(w.decoder.Flush())
+	if !found {
+		rest := w.stop.flush()
+		d.text += rest
+		w.out += len(rest)
+		d.tokens = append(d.tokens, w.waiting...)
+		w.waiting = nil
+	}
+	return d, found
+}
+
+func (w *writer) take(part string) (delta, bool) {
+	w.decoded += len(part)
+	w.chars += utf8.RuneCountInString(part)
+	text, found := w.stop.push(part)
+	w.out += len(text)
+	d := delta{text: text}
+	for len(w.waiting) > 0 {
+		t := w.waiting[0]
+		if t.end > w.out && !(found && t.start < w.out) {
+			break
+		}
+		d.tokens = append(d.tokens, t)
+		w.waiting = w.waiting[1:]
+	}
+	if found {
+		w.waiting = nil // their text is that of the stop string
+	}
+	return d, found
+}
