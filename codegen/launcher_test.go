@@ -84,7 +84,7 @@ func TestLauncherIsSmall(t *testing.T) {
 func TestLauncherGoVersion(t *testing.T) {
 	mod, err := os.ReadFile("../go.mod")
 	require.NoError(t, err)
-	require.Contains(t, string(mod), "\ngo "+launcherGo+"\n")
+	require.Contains(t, string(mod), "\ngo "+LauncherGo+"\n")
 }
 
 // The launcher builds with no network and no C compiler, and describes the build beside it. AMKC_LONG asks what go vet

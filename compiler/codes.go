@@ -100,4 +100,8 @@ make cuda in the source tree of amkc fetches nvcc; or compile the model on anoth
 
     amkc model/ -o build/ --target h200
     amkc run build/ --prompt "..."`)
+	codeNVCCBroken = diag.New("AMK5114", "nvcc does not work here", `
+amkc doctor has nvcc compile a small kernel for each GPU of the machine, or for sm_90a where there is none, and it did
+not. The notes quote nvcc. Most often the toolkit is older than the GPU (13.0 is what amkc is tested with), is not
+complete, as nvcc without the headers of the CUDA runtime, or does not take a g++ as new as the one that is here.`)
 )

@@ -15,14 +15,7 @@ var freeSpace = fileSystemSpace
 // checkSpace refuses to write so many bytes to a file, whose directory need not exist yet, where there is no room for
 // them.
 func checkSpace(path string, bytes uint64) error {
-	dir := filepath.Dir(path)
-	for {
-		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	free, known := freeSpace(dir)
+	free, known := freeSpace(existing(filepath.Dir(path)))
 	if !known || bytes <= free {
 		return nil
 	}
@@ -30,4 +23,14 @@ func checkSpace(path string, bytes uint64) error {
 		"the packed weights need %s, and %s are available on the file system of the output; want another "+
 			"directory, or more room",
 		host.FormatBytes(bytes), host.FormatBytes(free))
+}
+
+// existing is the directory, or the nearest above it that is there.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
 }

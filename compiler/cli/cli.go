@@ -38,8 +38,8 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), logitsVerb(), qualityVerb(), validateVerb(), costVerb(), dumpVerb(),
-		verifyVerb(), checkVerb(), diffVerb(), targetsVerb(), modelsVerb(), passesVerb(), explainVerb(),
-		versionVerb(), completionVerb(), helpVerb(),
+		verifyVerb(), checkVerb(), diffVerb(), doctorVerb(), targetsVerb(), modelsVerb(), passesVerb(),
+		explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }
 
