@@ -73,6 +73,7 @@ var allowed = map[string][]string{
 	"runtime/printable":     {},
 	"runtime/progress":      {"runtime/printable"},
 	"runtime/serve":         {"runtime/chat", "runtime/infile", "runtime/jinja", "runtime/tokenizer"},
+	"runtime/sampling":      {"runtime/infile"},
 	"runtime/tokenizer": {"runtime/infile", "runtime/tokenizer/chars", "runtime/tokenizer/regex",
 		"golang.org/x/text/unicode/norm"},
 	"runtime/tokenizer/chars": {},

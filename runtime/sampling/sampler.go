@@ -1,0 +1,212 @@
+package sampling
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// never is the score of a token that cannot be chosen.
+var never = math.Inf(-1)
+
+// A Mask says which tokens are allowed: bit i%64 of word i/64 stands for token i. Nil allows all of them.
+type Mask []uint64
+
+// NewMask returns the mask that allows some of a model's tokens.
+func NewMask(vocab int, ids ...int) Mask {
+	m := make(Mask, (vocab+63)/64)
+	for _, id := range ids {
+		m[id/64] |= 1 << (id % 64)
+	}
+	return m
+}
+
+func (m Mask) allows(id int) bool { return m == nil || id/64 < len(m) && m[id/64]>>(id%64)&1 != 0 }
+
+// A Choice is the token of a position, with the log-probabilities that were asked for: natural logarithms of the
+// model's own distribution, before bias, penalties, masks, temperature and filters.
+type Choice struct {
+	ID      int
+	LogProb float64   // of ID
+	Top     []LogProb // the most probable tokens, the lowest id first among equals; none that are impossible
+}
+
+// A LogProb is the log-probability of a token.
+type LogProb struct {
+	ID      int     `json:"id"`
+	LogProb float64 `json:"logprob"`
+}
+
+// A Sampler chooses the tokens of one sequence. It serves one goroutine at a time.
+type Sampler struct {
+	o        Options
+	vocab    int
+	position int         // of the next token: how many came before it
+	seen     map[int]int // how often the output has an id; 0 of those that only the prompt has
+	scores   []float64
+	kept     []candidate
+}
+
+// New returns a sampler of what follows a prompt, at its position 0. Errors are *OptionError.
+func New(o Options, vocab int, prompt []int) (*Sampler, error) {
+	if err := o.Check(vocab); err != nil {
+		return nil, err
+	}
+	s := &Sampler{o: o, vocab: vocab, position: len(prompt), seen: map[int]int{}, scores: make([]float64, vocab)}
+	for _, id := range prompt {
+		if id >= 0 && id < vocab {
+			s.seen[id] = 0
+		}
+	}
+	return s, nil
+}
+
+// Next chooses the token that follows, among those that the mask allows, and counts it as output. logits are those of
+// the position before it, [vocab]; they are not kept. Of several rows of logits at once, as those of drafts, Next takes
+// one after the other, for as long as it chooses what the draft has. After a *LogitsError the sampler is as it was.
+func (s *Sampler) Next(logits []float32, allowed Mask) (Choice, error) {
+	if err := s.check(logits); err != nil {
+		return Choice{}, err
+	}
+	best := s.score(logits, allowed)
+	if s.scores[best] == never {
+		return Choice{}, &LogitsError{s.position, "no token is left to choose: each has a logit or a bias of -inf, " +
+			"or is not allowed"}
+	}
+	c := Choice{ID: best}
+	if s.o.Temperature != 0 {
+		s.filter(s.scores[best])
+		c.ID = pick(s.kept, s.o.Temperature, s.o.Seed, s.position)
+	}
+	if s.o.LogProbs >= 0 {
+		c.LogProb, c.Top = logProbs(logits, c.ID, s.o.LogProbs)
+	}
+	s.seen[c.ID]++
+	s.position++
+	return c, nil
+}
+
+// A LogitsError says why no token can be chosen at a position.
+type LogitsError struct {
+	Position int // of the token to be chosen
+	What     string
+}
+
+func (e *LogitsError) Error() string { return fmt.Sprintf("position %d: %s", e.Position, e.What) }
+
+func (s *Sampler) check(logits []float32) error {
+	if len(logits) != s.vocab {
+		return &LogitsError{s.position, fmt.Sprintf("there are %d logits; want %d", len(logits), s.vocab)}
+	}
+	for id, x := range logits {
+		if x != x || x > math.MaxFloat32 {
+			return &LogitsError{s.position, fmt.Sprintf("the logit of token %d is %v; want a number, or -inf", id, x)}
+		}
+	}
+	return nil
+}
+
+// score applies bias, penalties and mask, and returns the token with the largest score, the lowest id among equals.
+// Products are rounded before they are taken off: no fused operations, which only some machines would use.
+func (s *Sampler) score(logits []float32, allowed Mask) (best int) {
+	for id, x := range logits {
+		s.scores[id] = float64(x)
+	}
+	for id, b := range s.o.Bias {
+		s.scores[id] += b
+	}
+	for id, n := range s.seen {
+		x := s.scores[id]
+		if x < 0 {
+			x = float64(x * s.o.RepetitionPenalty)
+		} else {
+			x = float64(x / s.o.RepetitionPenalty)
+		}
+		if n > 0 {
+			x -= float64(s.o.FrequencyPenalty * float64(n))
+			x -= s.o.PresencePenalty
+		}
+		s.scores[id] = x
+	}
+	for id := range s.scores {
+		if !allowed.allows(id) {
+			s.scores[id] = never
+		}
+		if s.scores[id] > s.scores[best] {
+			best = id
+		}
+	}
+	return best
+}
+
+// logProbs returns log_softmax of the logits for a token and for the n largest.
+func logProbs(logits []float32, chosen, n int) (of float64, top []LogProb) {
+	largest := float64(slices.Max(logits))
+	sum := 0.0
+	for id, x := range logits {
+		sum += exp(float64(x) - largest)
+		if n > 0 && float64(x) > never {
+			top = insert(top, LogProb{id, float64(x)}, n)
+		}
+	}
+	norm := largest + ln(sum)
+	for i := range top {
+		top[i].LogProb -= norm
+	}
+	return float64(logits[chosen]) - norm, top
+}
+
+// insert puts a token in its place among the n first, which are sorted.
+func insert(top []LogProb, t LogProb, n int) []LogProb {
+	if len(top) == n {
+		if t.LogProb <= top[n-1].LogProb {
+			return top
+		}
+		top = top[:n-1]
+	}
+	at, _ := slices.BinarySearchFunc(top, t, func(have, t LogProb) int {
+		if have.LogProb >= t.LogProb {
+			return -1
+		}
+		return 1
+	})
+	return slices.Insert(top, at, t)
+}
+
+// A Feeder decodes ids, and gives the logits after each to onLogits, if that is not nil.
+type Feeder interface {
+	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
+}
+
+// Complete decodes a prompt, of one id or more, and up to n tokens after it that s, a new sampler of that prompt,
+// chooses. It gives each to emit, ends after one of stops, and reports whether it did. Every token takes a round of
+// its own, since the logits have to be there before the next. Errors are those of f, s and emit.
+func Complete(ctx context.Context, f Feeder, s *Sampler, prompt []int, n int, stops []int,
+	emit func(Choice) error) (stopped bool, err error) {
+	ids := prompt
+	if last := len(prompt) - 1; last > 0 {
+		if _, err := f.Feed(ctx, prompt[:last], nil); err != nil {
+			return false, err
+		}
+		ids = prompt[last:]
+	}
+	for range n {
+		var c Choice
+		_, err := f.Feed(ctx, ids, func(_ int, logits []float32) (err error) {
+			c, err = s.Next(logits, nil)
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		if err := emit(c); err != nil {
+			return false, err
+		}
+		if slices.Contains(stops, c.ID) {
+			return true, nil
+		}
+		ids = []int{c.ID}
+	}
+	return false, nil
+}
