@@ -62,7 +62,7 @@ FUZZTIME ?= 30s
 FUZZWORKERS ?= 2
 FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece \
 	compiler/amk:FuzzParseProfile compiler/amk:FuzzRequest compiler/amk:FuzzFlatten \
-	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/quantised:FuzzMatrix passes:FuzzImportConfig \
+	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/checkpoint:FuzzHubID passes/quantised:FuzzMatrix passes:FuzzImportConfig \
 	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
 	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
 	runtime/serve:FuzzRequest \

@@ -12,13 +12,14 @@ import (
 // InputFiles lists the files that are read of what a command was given: of a model or a build those that it is made
 // of, and else the path itself. They need not be there.
 func InputFiles(path string) []string {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+	dir, _, err := checkpoint.Locate(path)
+	if err != nil {
+		dir = path
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return []string{path}
 	}
-	var files []string
-	if dir, _, err := checkpoint.Locate(path); err == nil {
-		files = checkpoint.Files(dir)
-	}
+	files := checkpoint.Files(dir)
 	if _, err := os.Stat(filepath.Join(path, host.ManifestFile)); err == nil {
 		for _, name := range host.Files(path) {
 			files = append(files, filepath.Join(path, filepath.FromSlash(name)))

@@ -12,6 +12,7 @@ import (
 	"amkc/cost"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
 )
 
 // costFlags are the flags of cost.
@@ -70,7 +71,11 @@ func (f *costFlags) run(c *call) error {
 	result := &predictions{Predictions: []prediction{}, Refused: []refused{}}
 	c.payload = result
 	path := c.args[0]
-	if !isDir(path) {
+	dir, _, err := checkpoint.Locate(path)
+	if err != nil {
+		return err
+	}
+	if !isDir(dir) {
 		p, err := f.file(c, path)
 		if err != nil {
 			return err

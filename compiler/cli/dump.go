@@ -14,6 +14,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
+	"amkc/passes/checkpoint"
 	"amkc/runtime/infile"
 )
 
@@ -62,10 +63,14 @@ const defaultTarget = "h200"
 func (d *dumpFlags) run(c *call) error {
 	c.raw = true
 	path := c.args[0]
-	switch {
-	case d.amk:
+	if d.amk {
 		return d.lowerRequest(c, path)
-	case isDir(path):
+	}
+	dir, _, err := checkpoint.Locate(path)
+	switch {
+	case err != nil:
+		return err
+	case isDir(dir):
 		return d.dumpModel(c, path)
 	case d.after != "":
 		return c.usage("--after names a pass over a model directory; %s is none", path)

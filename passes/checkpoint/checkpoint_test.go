@@ -94,8 +94,6 @@ func TestDirectoryRefusals(t *testing.T) {
 	}{
 		{"missing", filepath.Join(empty, "none"), "AMK1001", []string{"no such directory", "config.json"}},
 		{"empty path", "", "AMK1001", []string{"the path is empty"}},
-		{"hub id", "meta-llama/Llama-3.2-1B", "AMK1002",
-			[]string{"download", "hf download meta-llama/Llama-3.2-1B --local-dir Llama-3.2-1B"}},
 		{"a file", file, "AMK1001", []string{"give the directory that holds it, " + filepath.Dir(file)}},
 		{"a gguf file", gguf, "AMK1005", []string{"a GGUF file", "safetensors"}},
 		{"empty", empty, "AMK1003", []string{"empty"}},
@@ -134,14 +132,6 @@ func TestDirectoryRefusals(t *testing.T) {
 			requireCode(t, err, c.code, c.says...)
 		})
 	}
-}
-
-// A path with a typo below a directory that exists is not taken for a hub id.
-func TestTypoIsNotAHubID(t *testing.T) {
-	t.Chdir(t.TempDir())
-	require.NoError(t, os.Mkdir("models", 0o755))
-	_, err := Open("models/lama")
-	requireCode(t, err, "AMK1001", "no such directory")
 }
 
 func TestObjectRefusals(t *testing.T) {

@@ -12,12 +12,16 @@ be read, or is a file.
 
 Check the spelling, and give the directory that contains config.json.`)
 
-	codeHubID = diag.New("AMK1002", "a hub id was given instead of a directory", `
-MODEL looks like the name of a model on a hub, such as meta-llama/Llama-3.2-1B. amkc reads local files only and never
-uses the network. Download the model first and give the directory:
+	codeHubID = diag.New("AMK1002", "a hub id is not in the hub's cache", `
+MODEL is no directory and looks like the name of a model on a hub. amkc never uses the network: it looks for such a
+model in the cache that the tools of the hub fill, where its files are in models--ORG--NAME/snapshots/COMMIT. The cache
+is HF_HUB_CACHE, or hub in HF_HOME, or ~/.cache/huggingface/hub. The message says which path was looked at.
 
-    hf download meta-llama/Llama-3.2-1B --local-dir Llama-3.2-1B
-    amkc Llama-3.2-1B -o build/`)
+    hf download meta-llama/Llama-3.2-1B
+    amkc meta-llama/Llama-3.2-1B -o build/
+    amkc meta-llama/Llama-3.2-1B@main -o build/       # a branch, a tag or a commit that is in the cache
+
+A directory of that name is taken first. A directory elsewhere is given by its path.`)
 
 	codeNoConfig = diag.New("AMK1003", "the model directory has no config.json", `
 config.json says what the model is; without it nothing can be compiled. The directory is empty, is the wrong one, or the
@@ -56,11 +60,11 @@ it first:
 and compile merged/. If the model is meant without it, move adapter_config.json and adapter_model.* elsewhere.`)
 
 	codeHubCache = diag.New("AMK1036", "a model of a hub's cache has no snapshot to choose", `
-A directory models--ORG--NAME of a hub's cache holds the revisions of a model below snapshots/. amkc takes the one
-that refs/main names, or the only one there is, and names the build NAME. Where several are there and none is main's,
-give the directory of one:
+A directory models--ORG--NAME of a hub's cache holds the commits of a model below snapshots/. amkc takes the one that
+refs/main names, or the only one there is, and names the build NAME. Of ORG/NAME@REVISION it takes the one that
+refs/REVISION names, or the commit REVISION. Where that is not there, download it, or give the directory of one that is:
 
-    amkc ~/.cache/huggingface/hub/models--ORG--NAME/snapshots/REVISION -o build/`)
+    amkc ~/.cache/huggingface/hub/models--ORG--NAME/snapshots/COMMIT -o build/`)
 
 	codePointer = diag.New("AMK1037", "a file is a git-lfs pointer", `
 The repository was cloned without git-lfs, so that large files are pointers: three lines that begin with "version

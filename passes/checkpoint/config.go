@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"amkc/ir/diag"
@@ -105,9 +104,6 @@ func parseDocument(name string, raw []byte) (*Document, *diag.Diagnostic) {
 	return &Document{Name: name, Raw: raw, Object: object}, nil
 }
 
-// hubID matches OWNER/NAME as hubs spell it.
-var hubID = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$`)
-
 // checkDirectory tells apart the ways in which dir may fail to be a directory, because each needs different advice.
 func checkDirectory(dir string) *diag.Diagnostic {
 	info, err := os.Stat(dir)
@@ -116,11 +112,6 @@ func checkDirectory(dir string) *diag.Diagnostic {
 		return diag.Errorf(codeNoDirectory, "MODEL",
 			"the path is empty; a directory with config.json and safetensors weights is needed")
 	case errors.Is(err, fs.ErrNotExist):
-		if _, noParent := os.Stat(filepath.Dir(dir)); hubID.MatchString(dir) && noParent != nil {
-			return diag.Errorf(codeHubID, dir, "there is no such directory, and this looks like a hub id; "+
-				"download the model first, then give its directory: hf download %s --local-dir %s", dir,
-				filepath.Base(dir))
-		}
 		return diag.Errorf(codeNoDirectory, dir,
 			"there is no such directory; a directory with config.json and safetensors weights is needed")
 	case err != nil:

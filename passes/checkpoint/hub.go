@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,32 +11,37 @@ import (
 	"amkc/runtime/infile"
 )
 
-// A hub's cache holds a model in models--ORG--NAME: the files of each revision below snapshots/REVISION, and the
-// revision that a branch stands at in refs/BRANCH.
+// A hub's cache holds a model in models--ORG--NAME: the files of each revision below snapshots/COMMIT, and the
+// commit that a branch stands at in refs/BRANCH.
 const (
 	hubPrefix    = "models--"
 	hubSnapshots = "snapshots"
-	hubRef       = "refs/main"
+	hubRefs      = "refs"
 )
 
-// Locate returns the directory that holds the files of the model which a path names, and the name of the model: that
-// of the directory, or in a hub's cache the one that the hub knows it by. Of a model in the cache it takes the
-// snapshot of main, or the only one; the error is AMK1036 where neither is there. Whether dir is a model's at all is
-// for Open to say.
+// Locate returns the directory that holds the files of the model which a path or a hub's id names, and the name of the
+// model: that of the directory, or in a hub's cache the one that the hub knows it by. An id, ORG/NAME or
+// ORG/NAME@REVISION, is looked for in the hub's cache, unless there is a directory of that name. Of a model in the
+// cache it takes the snapshot of the revision, or without one that of main, or the only one. Errors: AMK1036 where
+// there is no such snapshot, AMK1002 where the cache has no model of the id. Whether dir is a model's at all is for
+// Open to say.
 func Locate(path string) (dir, name string, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil || path == "" {
 		return path, path, nil
+	}
+	if dir, name, found, err := locateID(path); found || err != nil {
+		return dir, name, err
 	}
 	parent := filepath.Dir(abs)
 	switch {
 	case filepath.Base(parent) == hubSnapshots && isHubModel(filepath.Dir(parent)):
 		return path, hubName(filepath.Dir(parent)), nil
 	case filepath.Base(abs) == hubSnapshots && isHubModel(parent):
-		dir, err = hubSnapshot(path, filepath.Join(path, ".."))
+		dir, err = hubSnapshot(path, filepath.Join(path, ".."), "")
 		return dir, hubName(parent), err
 	case isHubModel(abs):
-		dir, err = hubSnapshot(path, path)
+		dir, err = hubSnapshot(path, path, "")
 		return dir, hubName(abs), err
 	}
 	return path, filepath.Base(abs), nil
@@ -57,8 +63,9 @@ func hubName(dir string) string {
 	return name[strings.LastIndex(name, "--")+len("--"):]
 }
 
-// hubSnapshot chooses the snapshot of the model in dir; path is what errors are reported against.
-func hubSnapshot(path, dir string) (string, error) {
+// hubSnapshot chooses the snapshot of the model in dir: that of a revision, or without one main's or the only one. path
+// is what errors are reported against.
+func hubSnapshot(path, dir, revision string) (string, error) {
 	snapshots := filepath.Join(dir, hubSnapshots)
 	names, bad := fileNames(snapshots)
 	if bad != nil {
@@ -68,18 +75,23 @@ func hubSnapshot(path, dir string) (string, error) {
 		info, err := os.Stat(filepath.Join(snapshots, name))
 		return err != nil || !info.IsDir()
 	})
-	why := "there is no " + hubRef + " that chooses one"
-	if text, err := infile.Read(filepath.Join(dir, filepath.FromSlash(hubRef)), infile.HubRef); err == nil {
-		revision := strings.TrimSpace(string(text))
-		if slices.Contains(names, revision) {
-			return filepath.Join(snapshots, revision), nil
+	if slices.Contains(names, revision) {
+		return filepath.Join(snapshots, revision), nil
+	}
+	ref := hubRefs + "/" + cmp.Or(revision, mainRevision)
+	why := "there is no " + ref + " that chooses one"
+	if text, err := infile.Read(filepath.Join(dir, filepath.FromSlash(ref)), infile.HubRef); err == nil {
+		commit := strings.TrimSpace(string(text))
+		if slices.Contains(names, commit) {
+			return filepath.Join(snapshots, commit), nil
 		}
-		why = hubRef + " names one that is not there"
-	} else if len(names) == 1 {
+		why = ref + " names one that is not there"
+	} else if len(names) == 1 && revision == "" {
 		return filepath.Join(snapshots, names[0]), nil
 	}
 	if len(names) == 0 {
-		return "", diag.Errorf(codeHubCache, path, "this model of a hub's cache has no snapshot; download it again")
+		return "", diag.Errorf(codeHubCache, path, "this model of a hub's cache, %s, has no snapshot; download it "+
+			"again", dir)
 	}
 	return "", diag.Errorf(codeHubCache, path, "this model of a hub's cache has %s, and %s; give the directory of one",
 		plural(len(names), "snapshot"), why).With(firstFew("snapshot", under(snapshots, names))...)

@@ -76,7 +76,7 @@ func TestLocateElsewhere(t *testing.T) {
 	require.NoError(t, os.MkdirAll("models--not--a-cache", 0o755))
 	for path, want := range map[string]string{
 		"model": "model", "a/b/": "b", ".": filepath.Base(work), "models--not--a-cache": "models--not--a-cache",
-		"snapshots/x": "x",
+		"a/snapshots/x": "x",
 	} {
 		dir, name, err := Locate(path)
 		require.NoError(t, err)
