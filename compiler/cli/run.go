@@ -141,7 +141,11 @@ func (r *runFlags) encode(c *call, tok *tokenizer.Tokenizer) ([]int, error) {
 		}
 		text = string(all)
 	}
-	return encode(tok, "--prompt", text, true)
+	ids, begun, err := tok.EncodePrompt(text)
+	if begun != "" {
+		c.note("the prompt begins with %s, so no other is put in front", begun)
+	}
+	return ids, badPrompt("--prompt", err)
 }
 
 // encodeMessages turns messages into ids by the model's chat template, which writes the special tokens itself.
@@ -154,7 +158,8 @@ func (r *runFlags) encodeMessages(c *call, tok *tokenizer.Tokenizer, dir string)
 	if err != nil {
 		return nil, err
 	}
-	return encode(tok, "--messages", text, false)
+	ids, err := tok.Encode(text, false)
+	return ids, badPrompt("--messages", err)
 }
 
 // input reads the file that a flag names, or standard input.
@@ -173,12 +178,12 @@ func (r *runFlags) input(c *call, flag, path string) ([]byte, error) {
 	return all, nil
 }
 
-func encode(tok *tokenizer.Tokenizer, flag, text string, addSpecial bool) ([]int, error) {
-	ids, err := tok.Encode(text, addSpecial)
-	if err != nil {
-		return nil, diag.Errorf(codePrompt, flag, "%s", strings.TrimPrefix(err.Error(), "tokenizer: "))
+// badPrompt is the diagnostic of a text that cannot be encoded.
+func badPrompt(flag string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return ids, nil
+	return diag.Errorf(codePrompt, flag, "%s", strings.TrimPrefix(err.Error(), "tokenizer: "))
 }
 
 // decode streams the completion, as text where the prompt was text.

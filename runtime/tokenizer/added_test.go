@@ -26,6 +26,39 @@ func TestTokensOfWhiteSpace(t *testing.T) {
 	}
 }
 
+// What the post-processor puts in front of a text is there once, whether the text begins with it or not.
+func TestEncodePrompt(t *testing.T) {
+	template := func(single string) string {
+		return `{"type":"TemplateProcessing","single":[` + single + `],"special_tokens":{"[s]":{"ids":[7]},"[c]":{"ids":[8]}}}`
+	}
+	const s, c, text = `{"SpecialToken":{"id":"[s]"}}`, `{"SpecialToken":{"id":"[c]"}}`, `{"Sequence":{"id":"A"}}`
+	for _, of := range []struct {
+		single, prompt string
+		want           []int
+		begun          string
+	}{
+		{s + "," + text, "a", []int{7, 5}, ""},
+		{s + "," + text, "[s]a", []int{7, 5}, "[s]"},
+		{s + "," + text, "[s][s]a", []int{7, 7, 5}, "[s]"}, // one of the two is the text's own business
+		{s + "," + text, "[s]", []int{7}, "[s]"},
+		{s + "," + text, "", []int{7}, ""},
+		{s + "," + text, "a[s]", []int{7, 5, 7}, ""},
+		{s + "," + c + "," + text, "[s]a", []int{7, 8, 7, 5}, ""},
+		{s + "," + c + "," + text, "[s][c]a", []int{7, 8, 5}, "[s][c]"},
+		{s + "," + text + "," + c, "[s]a", []int{7, 5, 8}, "[s]"},
+		{text, "[s]a", []int{7, 5}, ""},
+	} {
+		tok := mustLoad(t, small(map[string]string{"post_processor": template(of.single),
+			"added_tokens": `[{"id":7,"content":"[s]","special":true},{"id":8,"content":"[c]","special":true}]`}))
+		ids, begun, err := tok.EncodePrompt(of.prompt)
+		require.NoError(t, err)
+		require.Equal(t, of.want, ids, "%q", of.prompt)
+		require.Equal(t, of.begun, begun)
+	}
+	_, _, err := mustLoad(t, small(nil)).EncodePrompt("\xff")
+	require.ErrorContains(t, err, "not valid UTF-8 at byte 0")
+}
+
 // To the library no piece begins a text whose first character a normalizer removed.
 func TestFirstAfterNormalizer(t *testing.T) {
 	for normalizer, accepted := range map[string]bool{

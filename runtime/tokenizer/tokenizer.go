@@ -64,6 +64,18 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int, error) {
 	return slices.Clone(e.ids), nil
 }
 
+// EncodePrompt returns the ids of a text that a person wrote as a prompt: those of Encode with addSpecial, unless the
+// text itself begins with the token that would be put in front. Then it is not put there again, and begun is that
+// token as it is written: a model was trained on one.
+func (t *Tokenizer) EncodePrompt(text string) (ids []int, begun string, err error) {
+	ids, err = t.Encode(text, true)
+	n := len(t.before)
+	if err != nil || n == 0 || len(ids) < 2*n || !slices.Equal(ids[n:2*n], t.before) {
+		return ids, "", err
+	}
+	return ids[n:], t.Decode(t.before, false), nil
+}
+
 // An encoder is what one call of Encode needs and the next can use again.
 type encoder struct {
 	t        *Tokenizer

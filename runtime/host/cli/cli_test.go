@@ -75,6 +75,12 @@ func TestRun(t *testing.T) {
 	require.Zero(t, code)
 	require.Equal(t, out, piped)
 
+	// A begin token that the prompt has already is not put in front of it a second time.
+	code, out, stderr = run(t, dir, "", "run", "--prompt", "<|begin_of_text|>def fibonacci(n):", "--max-tokens", "2")
+	require.Zero(t, code)
+	require.Equal(t, "fake: the prompt begins with <|begin_of_text|>, so no other is put in front\n", stderr)
+	require.True(t, strings.HasPrefix(out, "def fibonacci(n):"))
+
 	code, out, _ = run(t, dir, "", "run", "--prompt-ids", "5, 6,7", "--max-tokens", "40", "--ignore-eos", "--json")
 	require.Zero(t, code)
 	require.NoError(t, json.Unmarshal([]byte(out), &r))

@@ -125,12 +125,16 @@ func (c *command) encode(tok *tokenizer.Tokenizer, tokErr error, text string) ([
 		}
 		text = string(all)
 	}
-	return ids(tok, text, true)
+	ids, begun, err := tok.EncodePrompt(text)
+	if begun != "" && !c.json {
+		fmt.Fprintf(c.stderr, "%s: the prompt begins with %s, so no other is put in front\n", c.launcher.Model.Name,
+			printable.Clip(begun))
+	}
+	return checked(ids, err)
 }
 
-// ids are those of a prompt, with what the tokenizer puts in front of a text or without.
-func ids(tok *tokenizer.Tokenizer, text string, addSpecial bool) ([]int, error) {
-	ids, err := tok.Encode(text, addSpecial)
+// checked are the ids of a prompt, if it has any.
+func checked(ids []int, err error) ([]int, error) {
 	if err != nil {
 		return nil, &failure{fmt.Sprintf("the prompt cannot be encoded: %v", err)}
 	}
@@ -172,7 +176,7 @@ func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path st
 	if err != nil {
 		return nil, &failure{fmt.Sprintf("the chat template does not format %s: %v", path, err)}
 	}
-	return ids(tok, text, false)
+	return checked(tok.Encode(text, false))
 }
 
 // loadTokenizer reads the tokenizer of a build; the error says why there is none.
