@@ -16,7 +16,7 @@ import (
 )
 
 // runtimeABI is AMK_RUNTIME_ABI of the device runtime that these templates are written for.
-const runtimeABI = 2
+const runtimeABI = 3
 
 // cudaFiles are the sources that a program gives, named after their templates, and referenceFile is what the graph of
 // its model gives.
@@ -104,6 +104,7 @@ type cudaData struct {
 	WeightElement, Element, CacheElement string
 
 	ABI         int
+	Root        string  // where the build is, from the directory of the sources
 	Features    []field // Name, Value, Note
 	Machine     []field
 	Exchange    []field
@@ -195,6 +196,9 @@ func build(p *ir.Program) (*builder, error) {
 	}
 	b := &builder{p: p, tokens: tokens, names: ir.BufferDirectory(p), stages: map[string]*stage{},
 		steps: map[string]bool{}, d: &cudaData{Model: p.Model, ABI: runtimeABI}}
+	if tokens > 1 {
+		b.d.Root = "../"
+	}
 	matrices := ir.MatrixFormat(p.Model.Weights)
 	if matrices == nil || !p.Model.OnDevice() {
 		return nil, diag.Errorf(codeStructure, "program", "model dtype %v, want BF16, F16 or F32, the same for "+

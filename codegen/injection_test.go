@@ -13,9 +13,12 @@ import (
 	"amkc/ir"
 )
 
-func goldenProgram(t *testing.T) *ir.Program {
+func goldenProgram(t *testing.T) *ir.Program { return builtProgram(t, "llama-gqa_t4_fp16_split") }
+
+// builtProgram is the program in a directory of the golden builds.
+func builtProgram(t *testing.T, dir string) *ir.Program {
 	t.Helper()
-	data, err := os.ReadFile("../testdata/golden/llama-gqa_t4_fp16_split/program.json")
+	data, err := os.ReadFile("../testdata/golden/" + dir + "/program.json")
 	require.NoError(t, err)
 	p, diags := ir.LoadJSON(data, "program.json")
 	require.NoError(t, diags.Err())
@@ -60,8 +63,10 @@ var include = regexp.MustCompile(`(?m)^\s*#\s*include\s*(["<])([^">]+)[">]`)
 // Every include of a build leads to a file of the build, found from the file that includes it, or to a few headers of
 // the toolchain: nvcc is told of no other place to look.
 func TestIncludesLeadNowhereElse(t *testing.T) {
-	files, err := Project(goldenProgram(t), goldenGraphs(t)["llama-gqa_t4_fp16_split"], "demo")
+	one, passes := builtProgram(t, "pycoder-5m_h200_bf16"), builtProgram(t, "pycoder-5m_h200_bf16/rows8")
+	files, err := Project(one, goldenGraphs(t)["pycoder-5m_h200_bf16"], "demo", passes)
 	require.NoError(t, err)
+	require.Contains(t, files, "rows8/megakernel.cu")
 	found := 0
 	for name, text := range files {
 		if !strings.HasSuffix(name, ".cu") && !strings.HasSuffix(name, ".h") && !strings.HasSuffix(name, ".cuh") {

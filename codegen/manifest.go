@@ -81,8 +81,9 @@ func Digest(content []byte) string {
 // RuntimeABI is the version of the device runtime that generated code asks for.
 const RuntimeABI = runtimeABI
 
-// Facts is what a host needs to know about a program, besides the constants in the fatbin.
-func Facts(p *ir.Program) (host.Facts, error) {
+// Facts is what a host needs to know about the programs of a build, besides the constants in the fatbins: that of one
+// row, and those of passes of several.
+func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	b, err := build(p)
 	if err != nil {
 		return host.Facts{}, err
@@ -103,24 +104,46 @@ func Facts(p *ir.Program) (host.Facts, error) {
 	if len(b.d.Rotations) > 0 && 2*b.d.Rotations[0].pairs < m.HeadDim {
 		f.Model.Rotated = 2 * b.d.Rotations[0].pairs
 	}
-	for _, s := range b.d.Stages {
-		f.Stages = append(f.Stages, s.IR.Label())
-	}
+	f.Stages = b.labels()
 	for i := range b.p.Variants {
 		v := &b.p.Variants[i]
 		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Exchanges: b.exchangesOf(v)})
 	}
+	for _, q := range passes {
+		of, err := build(q)
+		if err != nil {
+			return host.Facts{}, err
+		}
+		f.Passes = append(f.Passes, host.Pass{Rows: q.Pass.NumRows(), Stages: of.labels()})
+	}
 	return f, nil
 }
 
-// Footprint is the memory that a program takes on the GPU.
-func Footprint(p *ir.Program) (host.Footprint, error) {
+// labels are those of the numbered stages, in their order.
+func (b *builder) labels() []string {
+	labels := make([]string, len(b.d.Stages))
+	for i, s := range b.d.Stages {
+		labels[i] = s.IR.Label()
+	}
+	return labels
+}
+
+// Footprint is the memory that the programs of a build take on the GPU.
+func Footprint(p *ir.Program, passes ...*ir.Program) (host.Footprint, error) {
 	b, err := build(p)
 	if err != nil {
 		return host.Footprint{}, err
 	}
+	exchanges := make([]int, len(passes))
+	for i, q := range passes {
+		of, err := build(q)
+		if err != nil {
+			return host.Footprint{}, err
+		}
+		exchanges[i] = of.exchangeBytes
+	}
 	return host.Info{SMs: p.Target.SMs, Vocab: p.Model.Vocab, MaxSeq: p.Model.MaxSeq, ExchangeBytes: b.exchangeBytes,
-		WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes)}.Footprint(), nil
+		WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes)}.Footprint(exchanges...), nil
 }
 
 // traffic counts the bytes a step reads: every weight that a GEMV streams, as often as one does (an embedding table

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"path"
@@ -10,12 +11,15 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 	"amkc/runtime"
+	"amkc/runtime/host"
 )
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, both forms of
 // the program, Makefile and README. g is the graph of the program's model, and name the base name of the executable.
-func Project(p *ir.Program, g *ir.Graph, name string) (map[string][]byte, error) {
+// passes are programs of the same model for passes of several rows; the sources of each lie in a directory of its own.
+func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
@@ -45,7 +49,15 @@ func Project(p *ir.Program, g *ir.Graph, name string) (map[string][]byte, error)
 		LastPosition  int
 		Model         ir.Model
 		Target        *ir.Target
-	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target}
+		Passes        []string // their directories
+	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil}
+	for _, q := range passes {
+		dir := host.PassDir(q.Pass.NumRows())
+		data.Passes = append(data.Passes, dir)
+		if err := passFiles(files, dir, p, q); err != nil {
+			return nil, err
+		}
+	}
 	for _, file := range []string{"Makefile", "README.md"} {
 		if files[file], err = execute(file, data); err != nil {
 			return nil, err
@@ -60,6 +72,37 @@ func Project(p *ir.Program, g *ir.Graph, name string) (map[string][]byte, error)
 	}
 	return files, nil
 }
+
+// passFiles adds what a program for passes of several rows gives to the files of a build, all but what it has in common
+// with the program p of one row: the weights and caches, and in which order sums are added up.
+func passFiles(files map[string][]byte, dir string, p, q *ir.Program) error {
+	where := fmt.Sprintf("pass of %d rows", q.Pass.NumRows())
+	if files[dir+"/schedule.amk"] != nil || q.Pass.NumTokens() == 1 || q.Pass.NumRows() > host.MaxPassRows {
+		return diag.Errorf(codeStructure, where, "want programs of passes of 2 to %d rows, one of each size",
+			host.MaxPassRows)
+	}
+	if knob := knobs.OtherOrder(&p.Config, &q.Config); knob != "" {
+		return diag.Errorf(codeStructure, where, "has another %s than the program of one row; want the same, for "+
+			"logits that do not depend on the pass", knob)
+	}
+	sources, err := CUDA(q)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(sources[ModelFile], files[ModelFile]) {
+		return diag.Errorf(codeStructure, where, "has weights or caches elsewhere than the program of one row, or "+
+			"other facts of the model; want the same")
+	}
+	for _, name := range []string{"megakernel.cu", "pages.h", "schedule.h", "stages.h"} {
+		files[dir+"/"+name] = sources[name]
+	}
+	files[dir+"/schedule.amk"] = ir.Print(q)
+	files[dir+"/program.json"], err = q.MarshalJSON()
+	return err
+}
+
+// ModelFile has what all programs of a build have in common.
+const ModelFile = "model_config.h"
 
 // checkName holds the name of the executable to what is a file name, a make target and a comment at once.
 func checkName(name string) error {
@@ -106,13 +149,23 @@ var ToolExtensions = []string{".a", ".asm", ".c", ".c++", ".cc", ".cpp", ".cu", 
 // Origin says which source of amkc a file of the build's CUDA sources comes from, by its path in the build; "" for
 // files that are not amkc's.
 func Origin(file string) string {
-	switch name := path.Base(file); {
-	case file == "amk/"+name && strings.HasSuffix(name, ".cuh"):
+	switch dir, name := path.Split(file); {
+	case dir == "amk/" && strings.HasSuffix(name, ".cuh"):
 		return "runtime/cuda/amk/" + name
-	case file == name && (name == referenceFile || slices.Contains(cudaFiles, name)):
+	case dir == "" && name == referenceFile, (dir == "" || isPassDir(dir)) && slices.Contains(cudaFiles, name):
 		return "templates/" + name + ".tmpl"
 	}
 	return ""
+}
+
+// isPassDir reports whether a directory, with a slash behind it, is that of a program for passes of several rows.
+func isPassDir(dir string) bool {
+	for rows := 2; rows <= host.MaxPassRows; rows++ {
+		if dir == host.PassDir(rows)+"/" {
+			return true
+		}
+	}
+	return false
 }
 
 // Gencode is nvcc's -gencode argument for an architecture: sm_90a -> arch=compute_90a,code=sm_90a.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -125,7 +126,11 @@ func isComplete(dir string, report progress.Func) bool {
 	if err != nil {
 		return false
 	}
-	for _, name := range []string{host.FatbinFile, host.ReferenceFile} {
+	kernels := []string{host.FatbinFile, host.ReferenceFile}
+	for _, p := range m.Facts.Passes {
+		kernels = append(kernels, path.Join(host.PassDir(p.Rows), host.FatbinFile))
+	}
+	for _, name := range kernels {
 		if m.Built[name] == "" {
 			return false
 		}

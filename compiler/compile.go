@@ -3,6 +3,7 @@ package compiler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -40,7 +41,8 @@ type Build struct {
 	Program       *ir.Program
 	Files         []string // of the build, sorted
 	Pages         passes.PageReport
-	Proof         validate.Report
+	Passes        []*ir.Program   // for passes of several rows
+	Proof         validate.Report // of Program
 	Memory        host.Footprint
 	WeightBytes   int64
 	WeightsReused bool
@@ -70,28 +72,29 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 
 // build makes a build of a lowered program, in the directory that begin returns when everything is there to be written.
 func build(ctx context.Context, l *Scheduled, o BuildOptions, begin func() (*builddir.Dir, error)) (*Build, error) {
-	b := &Build{Dir: o.OutDir, Program: l.Program, Pages: l.Pages}
+	b := &Build{Dir: o.OutDir, Program: l.Program, Passes: l.Passes, Pages: l.Pages}
+	for _, p := range slices.Concat([]*ir.Program{l.Program}, l.Passes) {
+		proof := validate.ProgramFor(kernel.Backend, p)
+		if p == l.Program {
+			b.Proof = proof
+		}
+		if !proof.OK {
+			return nil, notProved(o.Model, p, proof)
+		}
+	}
 	var err error
-	if b.Memory, err = Memory(l.Program); err != nil {
+	if b.Memory, err = codegen.Footprint(l.Program, l.Passes...); err != nil {
 		return nil, err
 	}
 	b.Warnings = append(l.Warnings, CheckMemory(l.Program.Target, b.Memory)...)
 	if err := o.accept(b.Warnings); err != nil {
 		return nil, err
 	}
-	if b.Proof = validate.ProgramFor(kernel.Backend, l.Program); !b.Proof.OK {
-		notes := make([]string, 0, len(b.Proof.Diags))
-		for _, d := range b.Proof.Diags.Errors() {
-			notes = append(notes, d.Error())
-		}
-		return nil, diag.Errorf(codeProof, o.Model, "the schedule is not proved safe, so nothing is emitted").
-			With(notes...)
-	}
 	files, err := projectFiles(l, &o)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEmitted(files, l.Program); err != nil {
+	if err := checkEmitted(files, l.Program, l.Passes...); err != nil {
 		return nil, err
 	}
 	dir, err := begin()
@@ -104,6 +107,19 @@ func build(ctx context.Context, l *Scheduled, o BuildOptions, begin func() (*bui
 		return nil, withWarnings(dir.Found, err)
 	}
 	return b, nil
+}
+
+// notProved is the error for a program that is not proved.
+func notProved(model string, p *ir.Program, proof validate.Report) error {
+	notes := make([]string, 0, len(proof.Diags))
+	for _, d := range proof.Diags.Errors() {
+		notes = append(notes, d.Error())
+	}
+	what := "the schedule"
+	if rows := p.Pass.NumRows(); rows > 1 {
+		what = fmt.Sprintf("the schedule for passes of %d rows", rows)
+	}
+	return diag.Errorf(codeProof, model, "%s is not proved safe, so nothing is emitted", what).With(notes...)
 }
 
 // write makes the build in its directory, of rendered files, packed weights and what tools make.
@@ -237,7 +253,7 @@ func isCopied(name string) bool {
 
 // projectFiles renders the generated files and adds the model's own.
 func projectFiles(l *Scheduled, o *BuildOptions) (map[string][]byte, error) {
-	files, err := codegen.Project(l.Program, l.Graph, o.Name)
+	files, err := codegen.Project(l.Program, l.Graph, o.Name, l.Passes...)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +272,7 @@ func projectFiles(l *Scheduled, o *BuildOptions) (map[string][]byte, error) {
 }
 
 func newManifest(l *Scheduled, o *BuildOptions, files map[string][]byte) (*codegen.Manifest, error) {
-	facts, err := codegen.Facts(l.Program)
+	facts, err := codegen.Facts(l.Program, l.Passes...)
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,9 @@ var goldenCases = []struct {
 	dtype               ir.DType
 	maxSeq              int
 	config              ir.ScheduleConfig
+	rows                []int
 }{
-	{name: "pycoder-5m_h200_bf16", model: "pycoder-5m", target: "h200", dtype: ir.BF16},
+	{name: "pycoder-5m_h200_bf16", model: "pycoder-5m", target: "h200", dtype: ir.BF16, rows: []int{8}},
 	{name: "llama-odd-dims_h200_fp32", model: "zoo/llama-odd-dims", target: "h200", dtype: ir.F32, maxSeq: 64},
 	{name: "qwen2-bias_h200_bf16", model: "zoo/qwen2-bias", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "llama-biases-yarn_h200_bf16", model: "zoo/llama-biases-yarn", target: "h200", dtype: ir.BF16, maxSeq: 64},
@@ -57,11 +58,12 @@ var goldenCases = []struct {
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}},
 }
 
-func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Scheduled {
+func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig,
+	rows ...int) *Scheduled {
 	t.Helper()
 	l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: filepath.Base(model),
 		Target: ir.FindTarget(target),
-		DType:  &dtype, MaxSeq: maxSeq, Config: config, Check: true})
+		DType:  &dtype, MaxSeq: maxSeq, Config: config, Rows: rows, Check: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
@@ -70,7 +72,7 @@ func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, 
 // generated returns the files of a build that amkc renders, rather than copies.
 func generated(t testing.TB, l *Scheduled) map[string][]byte {
 	t.Helper()
-	files, err := codegen.Project(l.Program, l.Graph, l.Program.Model.Name)
+	files, err := codegen.Project(l.Program, l.Graph, l.Program.Model.Name, l.Passes...)
 	require.NoError(t, err)
 	maps.DeleteFunc(files, func(name string, _ []byte) bool {
 		return strings.HasPrefix(name, "amk/") || strings.HasPrefix(name, "launcher/internal/") ||
@@ -82,7 +84,7 @@ func generated(t testing.TB, l *Scheduled) map[string][]byte {
 func TestGoldenBuilds(t *testing.T) {
 	for _, c := range goldenCases {
 		t.Run(c.name, func(t *testing.T) {
-			files := generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config))
+			files := generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows...))
 			dir := filepath.Join(root, "golden", c.name)
 			if *update {
 				require.NoError(t, os.RemoveAll(dir))
@@ -114,12 +116,13 @@ func TestGoldenBuilds(t *testing.T) {
 // The same input gives the same bytes: again in this process, and from another directory.
 func TestBuildsAreDeterministic(t *testing.T) {
 	c := goldenCases[0]
-	first := generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config))
-	require.Equal(t, first, generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config)))
+	first := generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows...))
+	require.Equal(t, first, generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows...)))
 	model, err := filepath.Abs(filepath.Join(root, "models", c.model))
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
-	l, err := RunPasses(Options{Model: model, Name: c.model, Target: ir.FindTarget(c.target), DType: &c.dtype})
+	l, err := RunPasses(Options{Model: model, Name: c.model, Target: ir.FindTarget(c.target), DType: &c.dtype,
+		Rows: c.rows})
 	require.NoError(t, err)
 	defer l.Close()
 	require.Equal(t, first, generated(t, l))

@@ -50,6 +50,7 @@ type Options struct {
 	Calibration *CalibrationText
 
 	Tokens ir.Pass // what a pass takes; one row of one sequence if nothing is said
+	Rows   []int   // programs for passes of so many rows, besides that of one row; each from 2 on, and once
 
 	// After is called when a pass is done, with its number from 1. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
@@ -58,6 +59,7 @@ type Options struct {
 // Scheduled is a program as the passes leave it, and where it came from. Close releases the checkpoint.
 type Scheduled struct {
 	Program  *ir.Program
+	Passes   []*ir.Program // those of Options.Rows
 	Graph    *ir.Graph
 	Config   *checkpoint.Config
 	Weights  *passes.Weights // nil with Options.ConfigOnly
@@ -98,11 +100,28 @@ func RunPasses(opts Options) (*Scheduled, error) {
 		l.Close()
 		return nil, err
 	}
-	if err := l.supply(opts, s); err != nil {
+	err := l.supply(opts, s)
+	for _, rows := range opts.Rows {
+		if err == nil {
+			err = l.addPass(opts, rows)
+		}
+	}
+	if err != nil {
 		l.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// addPass runs the pipeline once more, for passes of so many rows.
+func (l *Scheduled) addPass(opts Options, rows int) error {
+	opts.Tokens, opts.Rows, opts.ConfigOnly, opts.RandomSeed, opts.After = ir.PassOf(1, rows), nil, true, nil, nil
+	of, err := RunPasses(opts) // its warnings are those of one row
+	if err != nil {
+		return err
+	}
+	l.Passes = append(l.Passes, of.Program)
+	return of.Close()
 }
 
 // CheckModel reports what is wrong with a model whatever it is compiled for: it is opened and imported, its matrices

@@ -48,7 +48,7 @@ func unlisted(dir string, m *codegen.Manifest) diag.List {
 		made: map[string]bool{m.Facts.Model.Name: true}, findings: map[diag.Severity]int{}}
 	eachFile(m, func(name, _ string, _ int64) bool {
 		s.known[name] = true
-		if base, ok := strings.CutSuffix(name, ".cu"); ok && path.Dir(name) == "." {
+		if base, ok := strings.CutSuffix(name, ".cu"); ok && !strings.HasPrefix(name, "launcher/") {
 			s.made[base+".fatbin"] = true
 		}
 		return true

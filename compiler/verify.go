@@ -73,18 +73,25 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 		return true
 	})
 	v.Findings.Add(unlisted(dir, m)...)
-	p := v.readProgram(dir)
-	v.readBack(dir, p)
-	if p == nil || !v.proves(p) {
+	p := v.readProgram(dir, "")
+	v.readBack(dir, "", p)
+	passes, all := []*ir.Program{}, p != nil && v.proves(p)
+	for _, of := range m.Facts.Passes {
+		sub := host.PassDir(of.Rows)
+		q := v.readProgram(dir, sub)
+		v.readBack(dir, sub, q)
+		passes, all = append(passes, q), all && q != nil && v.proves(q)
+	}
+	if !all {
 		return v, nil
 	}
-	return v, v.checkEmission(dir, p, m)
+	return v, v.checkEmission(dir, m, p, passes...)
 }
 
-// readProgram reads program.json; nil if that cannot be done, or if it is not well-formed. Its absence is among the
-// findings of its digest.
-func (v *Verification) readProgram(dir string) *ir.Program {
-	path := filepath.Join(dir, programFile)
+// readProgram reads program.json, that of passes of several rows if sub is their directory; nil if that cannot be done,
+// or if it is not well-formed. Its absence is among the findings of its digest.
+func (v *Verification) readProgram(dir, sub string) *ir.Program {
+	path := filepath.Join(dir, sub, programFile)
 	text, err := infile.Read(path, infile.Program)
 	if err != nil {
 		return nil
@@ -154,14 +161,14 @@ func badText(manifest []byte) string {
 }
 
 // checkEmission emits the build again and compares. A file that already differs from its digest is reported once.
-func (v *Verification) checkEmission(dir string, p *ir.Program, m *codegen.Manifest) error {
+func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Program, passes ...*ir.Program) error {
 	g, err := importAgain(dir, p, m)
 	if err != nil {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, host.ConfigFile), "gives no model: %v",
 			infile.Reason(err)))
 		return nil
 	}
-	files, err := codegen.Project(p, g, p.Model.Name)
+	files, err := codegen.Project(p, g, p.Model.Name, passes...)
 	if err != nil {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, programFile), "gives no build at all: %v",
 			infile.Reason(err)))
@@ -185,7 +192,7 @@ func (v *Verification) checkEmission(dir string, p *ir.Program, m *codegen.Manif
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, filepath.FromSlash(name)),
 			"is listed by the manifest, and is no file of a build of %s", programFile).With(notes...))
 	}
-	facts, err := codegen.Facts(p)
+	facts, err := codegen.Facts(p, passes...)
 	if err != nil {
 		return err
 	}

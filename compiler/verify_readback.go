@@ -1,25 +1,29 @@
 package compiler
 
 import (
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"amkc/codegen"
 	"amkc/compiler/readback"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
 
 // readBack rebuilds the program from the headers, proves it and compares it with program.json, which is nil if it
-// cannot be read. It looks at edited headers too, to say what the edit does.
-func (v *Verification) readBack(dir string, want *ir.Program) {
-	text := map[string][]byte{}
+// cannot be read. It looks at edited headers too, to say what the edit does. The headers are those of the build, or of
+// its passes of several rows if sub is their directory.
+func (v *Verification) readBack(build, sub string, want *ir.Program) {
+	text, dir := map[string][]byte{}, filepath.Join(build, sub)
 	for _, name := range readback.Files {
 		var err error
-		if text[name], err = infile.Read(filepath.Join(dir, name), infile.Source); err != nil {
+		if text[name], err = infile.Read(filepath.Join(build, headerOf(sub, name)), infile.Source); err != nil {
 			return // among the findings of its digest
 		}
 	}
@@ -38,8 +42,11 @@ func (v *Verification) readBack(dir string, want *ir.Program) {
 	for i := range p.Variants {
 		v.Stages += countStages(&p.Variants[i])
 	}
-	v.Proof = validate.ProgramFor(kernel.Backend, p)
-	for _, d := range v.Proof.Diags {
+	proof := validate.ProgramFor(kernel.Backend, p)
+	if sub == "" || !proof.OK {
+		v.Proof = proof
+	}
+	for _, d := range proof.Diags {
 		v.Findings.Add(d.With("of the schedule that was read back out of the headers"))
 	}
 }
@@ -61,17 +68,36 @@ func readHeaders(text map[string][]byte, want *ir.Program) (*ir.Program, diag.Li
 
 // checkEmitted refuses rendered files whose headers say anything else than the program that was proved: a mistake in a
 // template would otherwise stay unseen until somebody verifies the build.
-func checkEmitted(files map[string][]byte, proved *ir.Program) error {
-	_, diags := readHeaders(files, proved)
-	if diags.Err() == nil {
-		return nil
+func checkEmitted(files map[string][]byte, proved *ir.Program, passes ...*ir.Program) error {
+	for _, p := range slices.Concat([]*ir.Program{proved}, passes) {
+		sub, text := "", map[string][]byte{}
+		if rows := p.Pass.NumRows(); rows > 1 {
+			sub = host.PassDir(rows)
+		}
+		for _, name := range readback.Files {
+			text[name] = files[headerOf(sub, name)]
+		}
+		_, diags := readHeaders(text, p)
+		if diags.Err() == nil {
+			continue
+		}
+		notes := make([]string, len(diags))
+		for i, d := range diags {
+			notes[i] = d.Error()
+		}
+		return diag.Errorf(codeEmitted, sub, "the rendered headers say something else than the proved program").
+			With(notes...)
 	}
-	notes := make([]string, len(diags))
-	for i, d := range diags {
-		notes[i] = d.Error()
+	return nil
+}
+
+// headerOf is where a build has a source of readback.Files, of passes whose directory is given; "" for one row. The
+// model is the same for all.
+func headerOf(sub, name string) string {
+	if name == codegen.ModelFile {
+		return name
 	}
-	return diag.Errorf(codeEmitted, "", "the rendered headers say something else than the proved program").
-		With(notes...)
+	return path.Join(sub, name)
 }
 
 func countStages(v *ir.Variant) int {

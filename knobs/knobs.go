@@ -155,6 +155,19 @@ func (r *Row) Stated(c *ir.ScheduleConfig, stage string) (n int, is bool) {
 	return n, is
 }
 
+// OtherOrder returns the path of a knob that decides in which order sums are added up and has another value in one
+// configuration than in the other; empty if there is none.
+func OtherOrder(a, b *ir.ScheduleConfig) string {
+	for i := range table {
+		for _, stage := range table[i].Each() {
+			if r := &table[i]; r.Order && r.of(a, stage) != r.of(b, stage) {
+				return r.Path(stage)
+			}
+		}
+	}
+	return ""
+}
+
 // Set makes a configuration say n, which is legal. It writes to the maps of c, which others may share.
 func (r *Row) Set(c *ir.ScheduleConfig, stage string, n int) {
 	switch {

@@ -11,6 +11,7 @@ import (
 	"amkc/compiler"
 	"amkc/cost"
 	"amkc/passes"
+	"amkc/runtime/host"
 	"amkc/validate"
 )
 
@@ -21,6 +22,7 @@ const compileName = "compile"
 type compileFlags struct {
 	model   modelFlags
 	out     string
+	rows    int
 	noBuild bool
 }
 
@@ -41,6 +43,8 @@ func compileVerb() verb {
 
 func (f *compileFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
+	set.Var(newCount(&f.rows, 1, 1, host.MaxPassRows), "rows",
+		"build passes of `N` rows too, up to 8, which read prompts and drafts at a fraction of the time")
 	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")
 	f.model.define(set, targetAuto)
 }
@@ -78,6 +82,9 @@ func (f *compileFlags) run(c *call) error {
 	opts, err := f.model.options(c, c.args[0])
 	if err != nil {
 		return err
+	}
+	if f.rows > 1 {
+		opts.Rows = []int{f.rows}
 	}
 	ctx, cancel := interruptible()
 	defer cancel()

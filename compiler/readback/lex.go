@@ -25,6 +25,7 @@ type source struct {
 	at    pos
 	i     int
 	err   *diag.Diagnostic
+	below pos // of an include of a header above this one, where there is one
 }
 
 func (s *source) fail(p pos, format string, args ...any) {
@@ -55,6 +56,10 @@ func (s *source) open() {
 			return
 		}
 		s.i, s.at.line = s.i+len(line)+1, s.at.line+1
+		of, below := strings.CutPrefix(line, `#include "../`)
+		if below = below && includes[s.file] == `#include "`+of; below {
+			s.below = pos{s.at.line - 1, 1}
+		}
 		switch {
 		case !more:
 			s.fail(pos{s.at.line - 1, 1}, "ends before the literals; want a line %s", beginMark)
@@ -62,7 +67,8 @@ func (s *source) open() {
 		case strings.HasPrefix(line, beginMark+" "):
 			s.close()
 			return
-		case line != "" && line != "#pragma once" && !strings.HasPrefix(line, "//") && line != includes[s.file]:
+		case line != "" && line != "#pragma once" && !strings.HasPrefix(line, "//") && line != includes[s.file] &&
+			!below:
 			s.fail(pos{s.at.line - 1, 1}, "%s before the literals; want comments%s alone", clip(line), s.included())
 			return
 		}

@@ -247,6 +247,12 @@ func (b *builder) machine() {
 	if b.facts.sms = r.positive(s, "kSMs"); b.facts.sms > ir.MaxTargetSMs {
 		r.wrong(s, "kSMs", "%d; want at most %d", b.facts.sms, ir.MaxTargetSMs)
 	}
+	for _, h := range []*reader{&b.schedule, &b.pages, &b.config, &b.finish} {
+		if h.below.line > 0 && b.facts.tokens == 1 {
+			h.fail(h.below, "includes a header from above its directory; want that only of a pass of several tokens, "+
+				"whose headers lie below those of the build")
+		}
+	}
 	b.facts.fragments = r.bool(s, "kFragmentCache")
 	b.flagged = r.bool(s, "kFlagged")
 	if b.barriers = s.byName[barriersPerStep] != nil; b.barriers {

@@ -21,6 +21,7 @@ type BenchOptions struct {
 	StepsPerLaunch int // default 16, less where the positions of a variant end sooner
 	Launches       int // of each kernel, default 100
 	WarmUp         int // launches of each kernel before, default 10
+	Prompt         int // tokens of a prompt whose time to the first token is measured too; 0: none
 }
 
 // Quantiles of a time, in microseconds per token.
@@ -49,6 +50,9 @@ type BenchReport struct {
 	WarmUp         int       `json:"warm_up"`          // launches before, of which nothing is reported
 	Samples        Samples   `json:"samples_us"`
 	Machine        Machine   `json:"machine"`
+
+	Passes []PassReport  `json:"passes,omitempty"` // of the kernels for several rows that the build has
+	Prompt *PromptReport `json:"prompt,omitempty"`
 }
 
 // Samples are microseconds per token, one per launch in the order of the launches: those of one index ran one after the
@@ -86,7 +90,11 @@ func (s *Session) Bench(ctx context.Context, o BenchOptions, progress Progress) 
 	if err := b.turns.run(ctx, o.Launches, progress); err != nil {
 		return nil, err
 	}
-	return s.benchReport(o, b)
+	r, err := s.benchReport(o, b)
+	if err == nil && o.Prompt > 0 {
+		r.Prompt, err = s.benchPrompt(ctx, o.Prompt, progress)
+	}
+	return r, err
 }
 
 // benchDefaults fills in the options and refuses what does not fit one launch.
@@ -112,13 +120,14 @@ func (s *Session) benchDefaults(o *BenchOptions) error {
 	if o.Launches < 0 || o.WarmUp < 0 {
 		return fmt.Errorf("%d launches and %d to warm up were asked for; they must be positive", o.Launches, o.WarmUp)
 	}
-	return nil
+	return s.checkPrompt(o.Prompt)
 }
 
 // A bench is a measurement in progress.
 type bench struct {
 	measures                      *measures
 	decode, ceiling, drain, plain *timedKernel
+	passes                        []timedPass
 	readBytes                     int64
 	turns                         *interleaving
 	clocks                        clockWatch
@@ -131,12 +140,15 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 		return b, err
 	}
 	s.position = o.Position
-	b.decode = s.timedSteps(s.decode, o.StepsPerLaunch, true, nil)
-	b.ceiling = s.timedSteps(s.ceiling, o.StepsPerLaunch, false, nil)
-	b.drain = s.timedSteps(b.measures.drain, o.StepsPerLaunch, true, nil)
+	b.decode = s.timedSteps(s.one, s.one.decode, o.StepsPerLaunch, true, nil)
+	b.ceiling = s.timedSteps(s.one, s.one.ceiling, o.StepsPerLaunch, false, nil)
+	b.drain = s.timedSteps(s.one, b.measures.drain, o.StepsPerLaunch, true, nil)
 	b.plain, b.readBytes = b.measures.timedRead(o.StepsPerLaunch)
+	var several []*timedKernel
+	b.passes, several = s.newTimedPasses(o)
 	// Decode comes after the ceiling, which leaves the caches as decode itself does.
-	if b.turns, err = s.interleave(b.drain, b.plain, b.ceiling, b.decode); err != nil {
+	kernels := append([]*timedKernel{b.drain, b.plain, b.ceiling, b.decode}, several...)
+	if b.turns, err = s.interleave(kernels...); err != nil {
 		return b, err
 	}
 	b.clocks = watchClocks(s.dev)
@@ -170,6 +182,13 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
 	r.CeilingGBs = r.BytesPerToken / r.Ceiling.Median / 1000
 	r.ReadGBs = float64(b.readBytes) / quantiles(b.plain.times).Median / 1000
 	r.Share = r.Ceiling.Median / r.Latency.Median
+	for i := range b.passes {
+		p := b.passes[i].report()
+		if p.Latency.Median < p.Ceiling.Median {
+			return nil, &ArtefactError{Latency: p.Latency.Median, Ceiling: p.Ceiling.Median}
+		}
+		r.Passes = append(r.Passes, p)
+	}
 	return r, nil
 }
 
@@ -246,10 +265,10 @@ func (s *Session) openMeasures() (_ *measures, err error) {
 		return nil, &BuildError{Path: path, What: "made from other sources than " + FatbinFile,
 			Remedy: "run make again"}
 	}
-	if m.profile, err = s.kernel(m.module, MeasureFile, profileName); err != nil {
+	if m.profile, err = s.function(s.one, m.module, MeasureFile, profileName); err != nil {
 		return nil, err
 	}
-	if m.drain, err = s.kernel(m.module, MeasureFile, drainName); err != nil {
+	if m.drain, err = s.function(s.one, m.module, MeasureFile, drainName); err != nil {
 		return nil, err
 	}
 	if m.read, err = m.module.Function(readName); err != nil {

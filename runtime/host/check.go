@@ -13,6 +13,7 @@ import (
 
 const (
 	checkTokens = 32 // decoded from position 0
+	checkPart   = 5  // of them at a time, for passes of several rows
 	checkEdge   = 4  // positions on either side of a variant's end, and twice that before max_seq
 )
 
@@ -37,7 +38,8 @@ type CheckSpan struct {
 // Check decodes fixed ids at 32 positions from 0 on, around the positions where the variant changes, and at the last
 // positions of the build, with the megakernel and with the reference, and compares the logits. It also demands that
 // the chosen token is the argmax of the kernel's own logits, and that the kernel gives the same bits when it runs
-// again, one step a launch instead of many.
+// again, one token a launch instead of many. Where the build has passes of several rows, the many are decoded by such
+// passes, whole ones, and once more in parts that leave rows of a pass unused.
 //
 // Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
 // be carried out; what it found is in the report. The session stands at position 0 afterwards.
@@ -98,6 +100,14 @@ func (s *Session) checkSpan(ctx context.Context, ref Reference, first, n int, re
 	if err != nil {
 		return err
 	}
+	runs := [][][]float32{together}
+	if len(s.passes) > 0 {
+		parts, err := s.checkPass(ctx, first, ids, checkPart, report)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, parts)
+	}
 	span := CheckSpan{First: first, Last: first + n - 1, Deterministic: true}
 	if err := s.setCache(first); err != nil {
 		return err
@@ -106,9 +116,11 @@ func (s *Session) checkSpan(ctx context.Context, ref Reference, first, n int, re
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if span.Deterministic && !slices.EqualFunc(together[i], singly[i], sameBits) {
-			span.Deterministic = false
-			report.fail("position %d: two runs of the kernel differ", first+i)
+		for _, run := range runs {
+			if span.Deterministic && !slices.EqualFunc(run[i], singly[i], sameBits) {
+				span.Deterministic = false
+				report.fail("position %d: two runs of the kernel differ", first+i)
+			}
 		}
 		want, err := ref.Step(id, first+i)
 		if err != nil {

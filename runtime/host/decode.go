@@ -26,8 +26,9 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 		return 0, err
 	}
 	for len(ids) > 0 {
-		first, n := s.position, s.limit(len(ids))
-		tokens, err := s.run(ctx, burst{steps: n, forced: ids[:n], logits: onLogits != nil}, nil)
+		k, n := s.next(len(ids), onLogits != nil)
+		first := s.position
+		tokens, err := s.run(ctx, burst{kernel: k, tokens: n, forced: ids[:n], logits: onLogits != nil}, nil)
 		if err != nil {
 			return 0, err
 		}
@@ -44,7 +45,7 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 	return next, nil
 }
 
-// readLogits fetches the logits of the last launch's n steps.
+// readLogits fetches the logits of the first n tokens of the last launch.
 func (s *Session) readLogits(n int, each func(i int, logits []float32) error) error {
 	all := make([]float32, n*s.info.Vocab)
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(&all[0])), 4*len(all))
@@ -64,18 +65,13 @@ func (s *Session) readLogits(n int, each func(i int, logits []float32) error) er
 // nil, gets each as soon as it is known. With an error it returns what was chosen before; errors as for
 // [Session.Feed], and emit's.
 func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit func(id int) error) ([]int, error) {
-	if err := s.room(n); err != nil {
+	if err := s.canGenerate(token, n, stops); err != nil {
 		return nil, err
-	}
-	if err := s.valid(token); err != nil {
-		return nil, err
-	}
-	if len(stops) > MaxStops {
-		return nil, fmt.Errorf("%d stop ids were given, and %d are possible", len(stops), MaxStops)
 	}
 	var all []int
 	for len(all) < n {
-		tokens, err := s.run(ctx, burst{steps: s.limit(n - len(all)), token: token, stops: stops}, emit)
+		next := s.one.limit(s.position, n-len(all), false)
+		tokens, err := s.run(ctx, burst{tokens: next, token: token, stops: stops}, emit)
 		all = append(all, tokens...)
 		if err != nil {
 			return all, err
@@ -88,6 +84,19 @@ func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit 
 	return all, nil
 }
 
+func (s *Session) canGenerate(token, n int, stops []int) error {
+	if err := s.room(n); err != nil {
+		return err
+	}
+	if err := s.valid(token); err != nil {
+		return err
+	}
+	if len(stops) > MaxStops {
+		return fmt.Errorf("%d stop ids were given, and %d are possible", len(stops), MaxStops)
+	}
+	return nil
+}
+
 // A Completion is what the model wrote after a prompt.
 type Completion struct {
 	IDs     []int
@@ -95,7 +104,8 @@ type Completion struct {
 }
 
 // Complete decodes a prompt at the session's position and generates up to n tokens after it, n > 0. stops, emit and
-// errors are as for [Session.Generate]; a request that does not fit the positions of the build is refused at once.
+// errors are as for [Session.Generate]; a request that does not fit the positions of the build is refused at once. With
+// a drafter, see [Session.SetDrafter], the same tokens may come sooner.
 func (s *Session) Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (Completion,
 	error) {
 	if n < 1 {
@@ -118,7 +128,12 @@ func (s *Session) Complete(ctx context.Context, prompt []int, n int, stops []int
 	if c.Stopped || n == 1 {
 		return c, nil
 	}
-	rest, err := s.Generate(ctx, next, n-1, stops, emit)
+	generate := s.Generate
+	if s.drafter != nil && len(s.passes) > 0 {
+		d := drafting{s: s, text: append(slices.Clone(prompt), next)}
+		generate = d.generate
+	}
+	rest, err := generate(ctx, next, n-1, stops, emit)
 	c.IDs = append(c.IDs, rest...)
 	c.Stopped = slices.Contains(stops, c.IDs[len(c.IDs)-1])
 	return c, err

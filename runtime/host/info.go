@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // abi is the number that generated code, the device runtime and this package must agree on: AMK_RUNTIME_ABI.
-const abi = 2
+const abi = 3
 
 // Names in the fatbin.
 const (
@@ -40,10 +41,11 @@ type Info struct {
 	WeightBytes      int64
 	CacheBytes       int64
 	VariantEnds      []int // first position past each variant, ascending; the last is MaxSeq
+	Rows             int   // of a pass: positions that a step decodes, all of one variant
 }
 
 // infoSize is sizeof(amk::Info).
-const infoSize = 14*4 + 2*8 + maxVariants*4
+const infoSize = 14*4 + 2*8 + maxVariants*4 + 2*4
 
 // decodeInfo reads the bytes of an amk::Info and refuses contents that no build has.
 func decodeInfo(raw []byte) (Info, error) {
@@ -63,6 +65,7 @@ func decodeInfo(raw []byte) (Info, error) {
 		TraceStride: word(6), Vocab: word(7), MaxSeq: word(8), Layers: word(9), Hidden: word(10),
 		ElementBytes: word(11),
 		Flagged:      word(13) != 0, WeightBytes: int64(le.Uint64(raw[56:])), CacheBytes: int64(le.Uint64(raw[64:])),
+		Rows: word(18 + maxVariants),
 	}
 	variants := word(12)
 	if variants < 1 || variants > maxVariants {
@@ -81,8 +84,8 @@ func decodeInfo(raw []byte) (Info, error) {
 	if last != i.MaxSeq {
 		return Info{}, fmt.Errorf("%s: the variants end at position %d of %d", infoName, last, i.MaxSeq)
 	}
-	if min(i.SMs, i.Threads, i.ExchangeBytes, i.Vocab, i.MaxSeq, i.Layers, i.ElementBytes) <= 0 || i.WeightBytes <= 0 ||
-		i.CacheBytes <= 0 {
+	sizes := []int{i.SMs, i.Threads, i.ExchangeBytes, i.Vocab, i.MaxSeq, i.Layers, i.ElementBytes, i.Rows}
+	if slices.Min(sizes) <= 0 || i.WeightBytes <= 0 || i.CacheBytes <= 0 {
 		return Info{}, fmt.Errorf("%s holds a size of 0", infoName)
 	}
 	return i, nil
@@ -111,14 +114,14 @@ func readInfo(d *driver.Device, m *driver.Module) (Info, error) {
 }
 
 // mismatch says how the fatbin contradicts the manifest; empty when it does not.
-func (i *Info) mismatch(f *Facts) string {
+func (i *Info) mismatch(f *Facts, rows int) string {
 	for _, c := range []struct {
 		name      string
 		got, want int
 	}{
 		{"SMs", i.SMs, f.Target.SMs}, {"vocab", i.Vocab, f.Model.Vocab}, {"max_seq", i.MaxSeq, f.Model.MaxSeq},
 		{"layers", i.Layers, f.Model.Layers}, {"hidden", i.Hidden, f.Model.Hidden},
-		{"bytes per element", i.ElementBytes, elementBytes(f.Model.DType)},
+		{"bytes per element", i.ElementBytes, elementBytes(f.Model.DType)}, {"rows of a pass", i.Rows, rows},
 	} {
 		if c.got != c.want {
 			return fmt.Sprintf("compiled for %s %d, and the manifest says %d", c.name, c.got, c.want)

@@ -106,7 +106,7 @@ func (v *interleaving) batch(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	if stalls := s.stalls(); len(stalls) > 0 {
+	if stalls := s.stalls(s.one); len(stalls) > 0 {
 		return errors.Join(&StallError{Position: s.position, Stalls: stalls}, s.recover())
 	}
 	for _, k := range v.kernels {
@@ -132,20 +132,22 @@ func (k *timedKernel) queueMarked(stream *driver.Stream, i int) error {
 	return stream.Record(k.marks[i][1])
 }
 
-// timedSteps is a kernel that does the steps of a decode launch from the session's position on, again and again:
-// every launch overwrites the cache rows of the one before. Kernels that exchange use up epochs as decoding does.
-func (s *Session) timedSteps(f *driver.Function, steps int, exchanges bool, set func(*launchParams)) *timedKernel {
+// timedSteps is a function of a kernel that does the steps of a decode launch from the session's position on, again
+// and again: every launch overwrites the cache rows of the one before. Kernels that exchange use up epochs as decoding
+// does.
+func (s *Session) timedSteps(k *megakernel, f *driver.Function, steps int, exchanges bool,
+	set func(*launchParams)) *timedKernel {
 	return &timedKernel{per: float64(steps), queue: func() error {
 		p := s.params(steps)
 		if set != nil {
 			set(&p)
 		}
-		if err := s.enterVariant(&p); err != nil {
+		if err := k.enter(s.stream, &p); err != nil {
 			return err
 		}
 		if exchanges {
-			s.epoch += uint64(steps)
+			k.epoch += uint64(steps)
 		}
-		return s.enqueue(f, &p)
+		return k.enqueue(s.stream, f, &p)
 	}}
 }

@@ -10,26 +10,25 @@ import (
 	"amkc/runtime/driver"
 )
 
-// A burst is the work of one launch: steps from the session's position on, all of one variant.
+// A burst is the work of one launch: tokens from the session's position on, all of one variant.
 type burst struct {
-	steps  int
-	forced []int // token of every step, or nil: token, and then what the steps choose
+	kernel *megakernel // nil: that of one token
+	tokens int         // to decode; the last step of a pass may have rows to spare
+	forced []int       // all of them, or nil: token, and then what the steps choose
 	token  int
 	stops  []int   // only without forced: a chosen token among these ends the launch
-	logits bool    // leave the logits of every step in scratch memory
+	logits bool    // leave the logits of every token in scratch memory
 	trace  *tracer // nil, or where every exchanged value goes
 }
 
 // pollEvery is how often the words of a running launch are read.
 const pollEvery = 200 * time.Microsecond
 
-// limit returns how many of n steps the next launch may do.
-func (s *Session) limit(n int) int {
-	return min(n, maxSteps, s.info.VariantEnds[s.info.variant(s.position)]-s.position)
-}
+// steps is how many the launch of a burst has.
+func (b *burst) steps() int { return (b.tokens + b.kernel.info.Rows - 1) / b.kernel.info.Rows }
 
-// run carries a burst out and returns the tokens chosen, one per step done. emit gets each as soon as the kernel has
-// written it; its first error is returned after the launch, and it is not called again.
+// run carries a burst out and returns the tokens chosen, one after each that was decoded. emit gets each as soon as the
+// kernel has written it; its first error is returned after the launch, and it is not called again.
 //
 // When ctx is cancelled the abort word is raised, and the launch ends as soon as it next waits in vain, or by itself.
 // If it was given up, the session stands where it stood before; if not, its steps count. In both cases the cause of
@@ -37,6 +36,9 @@ func (s *Session) limit(n int) int {
 func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]int, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
+	}
+	if b.kernel == nil {
+		b.kernel = s.one
 	}
 	if err := s.start(b); err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 	var tokens []int
 	var emitErr error
 	drain := func() {
-		for len(tokens) < b.steps {
+		for len(tokens) < b.tokens {
 			word := s.mem.pinned.Load32(s.mem.tokens + 4*len(tokens))
 			if word == 0 {
 				return
@@ -77,7 +79,7 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 		}
 	}
 	s.mem.pinned.Store32(s.mem.abort, 0)
-	if stalls := s.stalls(); len(stalls) > 0 {
+	if stalls := s.stalls(b.kernel); len(stalls) > 0 {
 		if err := s.recover(); err != nil {
 			return nil, err
 		}
@@ -88,9 +90,9 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 	}
 	drain()
 	s.position += len(tokens)
-	s.epoch += uint64(len(tokens))
-	if len(tokens) < b.steps && (len(tokens) == 0 || !slices.Contains(b.stops, tokens[len(tokens)-1])) {
-		return tokens, fmt.Errorf("the kernel ended after %d of %d steps without saying why", len(tokens), b.steps)
+	b.kernel.epoch += uint64((len(tokens) + b.kernel.info.Rows - 1) / b.kernel.info.Rows)
+	if len(tokens) < b.tokens && (len(tokens) == 0 || !slices.Contains(b.stops, tokens[len(tokens)-1])) {
+		return tokens, fmt.Errorf("the kernel ended after %d of %d tokens without saying why", len(tokens), b.tokens)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return tokens, err
@@ -100,12 +102,14 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 
 // start queues a burst.
 func (s *Session) start(b burst) error {
-	p := s.params(b.steps)
+	k, rows := b.kernel, b.steps()*b.kernel.info.Rows
+	p := s.params(b.steps())
 	p.Token = b.token
 	p.HostTokens = s.mem.pinned.Ptr + driver.Ptr(s.mem.tokens)
 	if b.forced != nil {
 		p.Forced = s.mem.scratch + driver.Ptr(s.mem.forced)
-		if err := s.dev.CopyHtoD(p.Forced, words(b.forced), nil); err != nil {
+		spare := make([]int, rows-b.tokens) // whatever these rows decode, nothing reads it
+		if err := s.dev.CopyHtoD(p.Forced, words(slices.Concat(b.forced, spare)), nil); err != nil {
 			return err
 		}
 	}
@@ -118,57 +122,41 @@ func (s *Session) start(b burst) error {
 	if b.logits {
 		p.Logits = s.mem.scratch + driver.Ptr(s.mem.logits)
 	}
-	for i := range b.steps {
+	for i := range rows {
 		s.mem.pinned.Store32(s.mem.tokens+4*i, 0)
 	}
-	if err := s.enterVariant(&p); err != nil {
+	if err := k.enter(s.stream, &p); err != nil {
 		return err
 	}
-	kernel := s.decode
+	function := k.decode
 	if b.trace != nil {
-		kernel, p.Trace = b.trace.kernel, b.trace.values
+		function, p.Trace = b.trace.kernel, b.trace.values
 	}
-	return s.enqueue(kernel, &p)
+	return k.enqueue(s.stream, function, &p)
 }
 
 // params fills in what all launches have in common.
 func (s *Session) params(steps int) launchParams {
 	return launchParams{
-		Weights: s.mem.weights, Cache: s.mem.cache, Exchange: s.mem.exchange,
+		Weights: s.mem.weights, Cache: s.mem.cache,
 		Abort: s.mem.pinned.Ptr + driver.Ptr(s.mem.abort), Stalls: s.mem.pinned.Ptr + driver.Ptr(s.mem.stalls),
 		AbortDevice: s.mem.scratch + driver.Ptr(s.mem.abortDevice),
 		SpinLimitNS: uint64(s.spinLimit.Nanoseconds()), Steps: steps, Position: s.position,
 	}
 }
 
-// enterVariant sets the epoch of a launch at the session's position. Words that another variant left in the exchange
-// pages could be taken for data once epochs come round again, so the pages are cleared when the variant changes.
-func (s *Session) enterVariant(p *launchParams) error {
-	if v := s.info.variant(s.position); v != s.variant {
-		if err := s.stream.MemsetD8(s.mem.exchange, 0, s.info.ExchangeBytes); err != nil {
-			return err
-		}
-		s.variant, s.epoch = v, 0
-	}
-	p.FirstEpoch = s.epoch
-	return nil
-}
-
-func (s *Session) enqueue(f *driver.Function, p *launchParams) error {
-	return s.stream.LaunchCooperative(f, driver.Dim{X: s.info.SMs}, driver.Dim{X: s.info.Threads}, s.info.SharedBytes,
-		p.encode())
-}
-
-// stalls reads what the last launch left. The stream must be idle.
-func (s *Session) stalls() []Stall {
-	return decodeStalls(s.mem.pinned.Bytes[s.mem.layout.stalls:][:stallSize*s.info.SMs], s.facts.Stages)
+// stalls reads what the last launch, of a kernel, left. The stream must be idle.
+func (s *Session) stalls(k *megakernel) []Stall {
+	return decodeStalls(s.mem.pinned.Bytes[s.mem.layout.stalls:][:stallSize*s.info.SMs], k.stages)
 }
 
 // recover makes the session usable after a launch that was given up: it may have left words in the exchange pages that
 // belong to no step.
 func (s *Session) recover() error {
 	clear(s.mem.pinned.Bytes[s.mem.layout.stalls:][:stallSize*s.info.SMs])
-	s.variant = noVariant
+	for _, k := range s.kernels() {
+		k.variant = noVariant
+	}
 	if err := s.stream.MemsetD32(s.mem.scratch+driver.Ptr(s.mem.abortDevice), 0, 1); err != nil {
 		return err
 	}

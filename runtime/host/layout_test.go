@@ -40,7 +40,7 @@ func TestDeviceStructs(t *testing.T) {
 	require.Equal(t, strings.Fields(`abi sms threads shared_bytes exchange_bytes exchanges_per_step trace_stride
 		vocab max_seq
 		layers hidden element_bytes variants flagged weight_bytes cache_bytes
-		variant_end`), fields(read("info.cuh"), "Info"))
+		variant_end tokens reserved`), fields(read("info.cuh"), "Info"))
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
 	words := func(header string) string { return strings.Join(strings.Fields(read(header)), " ") }

@@ -41,7 +41,21 @@ type Facts struct {
 	Stages   []string  `json:"stages"` // labels in the order of schedule.h, as stall records number them
 	Variants []Variant `json:"variants"`
 	Traffic  Traffic   `json:"traffic"`
+	Passes   []Pass    `json:"passes,omitempty"` // of several rows, by their number; a build may have none
 }
+
+// Pass is a kernel of the build that decodes several consecutive positions of a sequence in a step. Its files lie in a
+// directory of their own, [PassDir].
+type Pass struct {
+	Rows   int      `json:"rows"`
+	Stages []string `json:"stages"` // as those of [Facts]
+}
+
+// PassDir is the directory of a build that holds the kernel for passes of so many rows.
+func PassDir(rows int) string { return fmt.Sprintf("rows%d", rows) }
+
+// MaxPassRows is how many rows a pass has at most.
+const MaxPassRows = 8
 
 // Model describes the compiled checkpoint, in the words of the program's `model` line. Rotated follows from its ops.
 type Model struct {
@@ -187,6 +201,9 @@ const maxName = 255
 func (f *Facts) names() []string {
 	all := append([]string{f.Model.Name, f.Model.Architecture, f.Model.DType, f.Target.Name, f.Target.Arch},
 		f.Stages...)
+	for _, p := range f.Passes {
+		all = append(all, p.Stages...)
+	}
 	for _, v := range f.Variants {
 		all = append(all, v.Name)
 		for _, e := range v.Exchanges {
@@ -208,6 +225,14 @@ func (f *Facts) incomplete() string {
 		if v.value <= 0 {
 			return fmt.Sprintf("facts.%s is %d, and must be positive", v.name, v.value)
 		}
+	}
+	rows := 1
+	for _, p := range f.Passes {
+		if p.Rows <= rows || p.Rows > MaxPassRows {
+			return fmt.Sprintf("facts.passes has one of %d rows after %d; passes have 2 to %d rows, and come in that "+
+				"order", p.Rows, rows, MaxPassRows)
+		}
+		rows = p.Rows
 	}
 	for _, name := range f.names() {
 		if name != printable.Line(name) || len(name) > maxName {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	maxSteps = 32  // of one launch that decodes: what the token words and the logits have room for
+	maxSteps = 32  // of one launch that decodes; and logits of so many positions have room
 	MaxStops = 256 // ids that can end a launch
 
 	page      = 2 << 20 // granularity of the driver's allocations
@@ -25,11 +25,11 @@ func layoutFor(i Info) layout {
 	var l layout
 	l.stopIDs = l.abortDevice + 256
 	l.forced = l.stopIDs + 4*MaxStops
-	l.logits = roundUp(l.forced+4*maxSteps, 256)
+	l.logits = roundUp(l.forced+4*maxSteps*MaxPassRows, 256)
 	l.scratchBytes = l.logits + 4*maxSteps*i.Vocab
 	l.stalls = l.abort + cacheLine
 	l.tokens = roundUp(l.stalls+stallSize*i.SMs, cacheLine)
-	l.pinnedBytes = l.tokens + 4*maxSteps
+	l.pinnedBytes = l.tokens + 4*maxSteps*MaxPassRows
 	return l
 }
 
@@ -38,8 +38,8 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 // memory is what a session holds on the GPU, and its pinned words.
 type memory struct {
 	layout
-	weights, cache, exchange, scratch driver.Ptr
-	pinned                            *driver.Pinned
+	weights, cache, scratch driver.Ptr
+	pinned                  *driver.Pinned
 }
 
 // A Footprint is the memory of a GPU that a build takes, in bytes: of the driver's granularity, without what the driver
@@ -53,23 +53,28 @@ type Footprint struct {
 	row uint64 // bytes of the cache a position
 }
 
-// Footprint is known from the sizes alone, without a GPU.
-func (i Info) Footprint() Footprint {
-	return Footprint{Weights: paged(i.WeightBytes), Cache: paged(i.CacheBytes),
+// Footprint is known from the sizes alone, without a GPU. passes are the sizes of the exchange pages of the build's
+// kernels for passes of several rows.
+func (i Info) Footprint(passes ...int) Footprint {
+	f := Footprint{Weights: paged(i.WeightBytes), Cache: paged(i.CacheBytes),
 		Other:  paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i).scratchBytes)),
 		MaxSeq: i.MaxSeq, row: uint64((i.CacheBytes + int64(i.MaxSeq) - 1) / int64(i.MaxSeq))}
+	for _, bytes := range passes {
+		f.Other += paged(int64(bytes))
+	}
+	return f
 }
 
 // Bytes is all of it.
 func (f Footprint) Bytes() uint64 { return f.Weights + f.Cache + f.Other }
 
 // checkMemory says whether everything fits before anything is allocated.
-func checkMemory(d *driver.Device, i Info) error {
+func checkMemory(d *driver.Device, i Info, passes ...int) error {
 	free, total, err := d.MemInfo()
 	if err != nil {
 		return err
 	}
-	f := i.Footprint()
+	f := i.Footprint(passes...)
 	if f.Bytes() <= free {
 		return nil
 	}
@@ -104,8 +109,7 @@ func allocate(d *driver.Device, i Info) (_ *memory, err error) {
 		into  *driver.Ptr
 		bytes int64
 	}{
-		{&m.weights, i.WeightBytes}, {&m.cache, i.CacheBytes}, {&m.exchange, int64(i.ExchangeBytes)},
-		{&m.scratch, int64(m.scratchBytes)},
+		{&m.weights, i.WeightBytes}, {&m.cache, i.CacheBytes}, {&m.scratch, int64(m.scratchBytes)},
 	} {
 		if *a.into, err = d.Alloc(int(a.bytes)); err != nil {
 			return nil, err
@@ -116,5 +120,5 @@ func allocate(d *driver.Device, i Info) (_ *memory, err error) {
 }
 
 func (m *memory) free(d *driver.Device) error {
-	return errors.Join(d.Free(m.weights), d.Free(m.cache), d.Free(m.exchange), d.Free(m.scratch), m.pinned.Free())
+	return errors.Join(d.Free(m.weights), d.Free(m.cache), d.Free(m.scratch), m.pinned.Free())
 }

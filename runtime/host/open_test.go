@@ -42,7 +42,7 @@ func TestOpenRefuses(t *testing.T) {
 			"the weights alone do not fit"},
 		"another build's fatbin": {"vocab=4000", nil, nil, new(*host.BuildError),
 			"compiled for vocab 4000, and the manifest says 4096"},
-		"another ABI": {"abi=3", nil, nil, new(*host.BuildError), "its runtime ABI is 3"},
+		"another ABI": {"abi=4", nil, nil, new(*host.BuildError), "its runtime ABI is 4"},
 		"absurd variants": {"variants=2 end0=64 end1=64", nil, nil, new(*host.BuildError),
 			"variant 1 ends at position 64"},
 		"weights of another size": {"weights=8192", nil, nil, new(*host.BuildError),
@@ -57,6 +57,20 @@ func TestOpenRefuses(t *testing.T) {
 		"empty manifest": {"", nil, func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, host.ManifestFile, []byte("{}"))
 		}, new(*host.BuildError), `it has no "facts"`},
+		"no fatbin of passes": {"", passes(8), remove("rows8/megakernel.fatbin"), new(*host.BuildError), "run make"},
+		"passes of another number": {"", passes(8), func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=4 \x00"))
+		}, new(*host.BuildError), "compiled for rows of a pass 4, and the manifest says 8"},
+		"one row in the place of passes": {"", passes(8), func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=1 \x00"))
+		}, new(*host.BuildError), "compiled for rows of a pass 1, and the manifest says 8"},
+		"passes of another cache": {"", passes(8), func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=8 more=1 \x00"))
+		}, new(*host.BuildError), "other sizes than those of megakernel.fatbin"},
+		"passes of too many rows": {"", passes(9), nil, new(*host.BuildError),
+			"facts.passes has one of 9 rows after 1"},
+		"passes twice": {"", passes(4, 4), nil, new(*host.BuildError),
+			"facts.passes has one of 4 rows after 4"},
 		"unknown dtype": {"", func(f *host.Facts) { f.Model.DType = "I4" }, nil, new(*host.BuildError),
 			`facts.model.dtype is "I4"`},
 		"no code for the device": {"", nil, func(t *testing.T, dir string) {
@@ -72,6 +86,15 @@ func TestOpenRefuses(t *testing.T) {
 			require.ErrorAs(t, err, c.want)
 			require.ErrorContains(t, err, c.text)
 		})
+	}
+}
+
+// passes gives a build kernels for passes of several rows.
+func passes(rows ...int) func(*host.Facts) {
+	return func(f *host.Facts) {
+		for _, n := range rows {
+			f.Passes = append(f.Passes, host.Pass{Rows: n, Stages: f.Stages})
+		}
 	}
 }
 

@@ -158,8 +158,8 @@ func (r *recorder) open() (err error) {
 	if err := s.dev.CopyHtoD(r.buffer, header, nil); err != nil {
 		return err
 	}
-	r.plain = s.timedSteps(s.decode, r.steps, true, nil)
-	r.profile = s.timedSteps(r.measures.profile, r.steps, true, func(p *launchParams) { p.Trace = r.buffer })
+	r.plain = s.timedSteps(s.one, s.one.decode, r.steps, true, nil)
+	r.profile = s.timedSteps(s.one, r.measures.profile, r.steps, true, func(p *launchParams) { p.Trace = r.buffer })
 	r.turns, err = s.interleave(r.plain, r.profile)
 	return err
 }

@@ -10,9 +10,11 @@
 //
 // # Launches
 //
-// One launch runs consecutive steps of one variant. What crosses a launch stays on the GPU: the cache, and the exchange
-// pages, whose words carry epochs. Epochs count the steps since the pages were cleared, so this package clears them
-// whenever the variant changes and after a launch that was given up, and counts anew.
+// One launch runs consecutive steps of one variant. A step decodes one token, or those of a pass of several rows where
+// the build has a kernel for such passes and the tokens are known; logits are the same to the bit. What crosses a
+// launch stays on the GPU: the cache, and the exchange pages, whose words carry epochs. Epochs count the steps since
+// the pages were cleared, so this package clears them whenever the variant changes and after a launch that was given
+// up, and counts anew.
 //
 // Tokens arrive in pinned host memory while the kernel runs. An abort word in the same memory makes a kernel that waits
 // in vain give up; where each SM gave up comes back as a [StallError].
@@ -25,38 +27,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"time"
 
 	"amkc/runtime/driver"
-	"amkc/runtime/infile"
 )
 
 // A Session is a build on a GPU, and the position of the next token. It serves one goroutine at a time.
 type Session struct {
 	dir   string
 	facts *Facts
-	info  Info
+	info  Info // of the kernel of one token
 
-	dev             *driver.Device
-	module          *driver.Module
-	decode, ceiling *driver.Function
-	stream          *driver.Stream
-	mem             *memory
-	closed          bool
+	dev    *driver.Device
+	one    *megakernel   // of one token per step
+	passes []*megakernel // of several rows per step, by their number
+	stream *driver.Stream
+	mem    *memory
+	closed bool
 
 	spinLimit     time.Duration
 	openReference ReferenceOpener
 
-	position int    // of the next token; the cache holds the rows before it
-	variant  int    // that the exchange pages were last used by, or noVariant
-	epoch    uint64 // steps since the exchange pages were cleared
-	checked  bool   // Check has passed
-}
+	position int  // of the next token; the cache holds the rows before it
+	checked  bool // Check has passed
 
-// noVariant makes the next launch clear the exchange pages.
-const noVariant = -1
+	drafter Drafter // nil: none
+	drafts  DraftStats
+}
 
 // Facts returns what the manifest says about the build.
 func (s *Session) Facts() Facts { return *s.facts }
@@ -96,8 +94,8 @@ func (s *Session) Close() error {
 	if s.stream != nil {
 		errs = append(errs, s.stream.Close())
 	}
-	if s.module != nil {
-		errs = append(errs, s.module.Close())
+	for _, k := range s.kernels() {
+		errs = append(errs, s.dev.Free(k.exchange), k.module.Close())
 	}
 	// After a failure that ended the context every call repeats it, and the caller has it already.
 	for i, err := range errs {
@@ -151,21 +149,20 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	fatbin := filepath.Join(dir, FatbinFile)
-	image, err := infile.Read(fatbin, infile.Module)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &BuildError{Path: fatbin, What: "the compiled kernel is missing",
-			Remedy: "build it: run make in " + dir}
-	} else if err != nil {
-		return nil, &BuildError{Path: fatbin, What: "the compiled kernel cannot be read", Err: err}
+	images := make([][]byte, 1+len(facts.Passes))
+	if images[0], err = readFatbin(dir, FatbinFile); err != nil {
+		return nil, err
 	}
-
+	for i, p := range facts.Passes {
+		if images[1+i], err = readFatbin(dir, filepath.Join(PassDir(p.Rows), FatbinFile)); err != nil {
+			return nil, err
+		}
+	}
 	dev, err := driver.Open(o.GPU)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{dir: dir, facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference,
-		variant: noVariant}
+	s := &Session{dir: dir, facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference}
 	if s.spinLimit == 0 {
 		s.spinLimit = defaultSpinLimit
 	}
@@ -180,10 +177,10 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if err := checkArch(facts.Target, dev.Facts()); err != nil {
 		return nil, err
 	}
-	if err := s.load(image, fatbin); err != nil {
+	if err := s.load(images); err != nil {
 		return nil, err
 	}
-	if err := checkMemory(dev, s.info); err != nil {
+	if err := checkMemory(dev, s.info, s.exchangeBytes()...); err != nil {
 		return nil, err
 	}
 	if err := s.fill(ctx, filepath.Join(dir, WeightsFile), o.Progress); err != nil {
@@ -192,44 +189,38 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	return s, nil
 }
 
-// load puts the code on the device and checks that it is the manifest's and fits.
-func (s *Session) load(image []byte, path string) (err error) {
-	built := driver.Built{Targets: []string{s.facts.Target.Arch}, CUDA: s.facts.CUDA}
-	if s.module, err = s.dev.LoadFatbin(image, built); err != nil {
+// load puts the kernels on the device.
+func (s *Session) load(images [][]byte) (err error) {
+	if s.one, err = s.loadMegakernel(images[0], FatbinFile, 1, s.facts.Stages); err != nil {
 		return err
 	}
-	if s.info, err = readInfo(s.dev, s.module); err != nil {
-		return &BuildError{Path: path, What: "not a kernel that this program can run",
-			Remedy: "compile the model again, and use the " +
-				"launcher of the same build", Err: err}
-	}
-	if what := s.info.mismatch(s.facts); what != "" {
-		return &BuildError{Path: path, What: what, Remedy: "it belongs to another build: run make again"}
-	}
-	if err := checkShape(s.info, s.dev.Facts()); err != nil {
-		return err
-	}
-	if s.decode, err = s.kernel(s.module, FatbinFile, decodeName); err != nil {
-		return err
-	}
-	if s.ceiling, err = s.kernel(s.module, FatbinFile, ceilingName); err != nil {
-		return err
+	s.info = s.one.info
+	for i, p := range s.facts.Passes {
+		k, err := s.loadMegakernel(images[1+i], filepath.Join(PassDir(p.Rows), FatbinFile), p.Rows, p.Stages)
+		if err != nil {
+			return err
+		}
+		s.passes = append(s.passes, k)
 	}
 	s.stream, err = s.dev.NewStream()
 	return err
 }
 
-// kernel looks one of the megakernels up and makes it ready to be launched.
-func (s *Session) kernel(m *driver.Module, file, name string) (*driver.Function, error) {
-	f, err := m.Function(name)
-	if err != nil {
-		return nil, &BuildError{Path: filepath.Join(s.dir, file), What: "not a kernel of amkc",
-			Remedy: "run make again", Err: err}
+// kernels are those that have been loaded.
+func (s *Session) kernels() []*megakernel {
+	if s.one == nil {
+		return nil
 	}
-	if err := f.SetMaxDynamicShared(s.info.SharedBytes); err != nil {
-		return nil, err
+	return append([]*megakernel{s.one}, s.passes...)
+}
+
+// exchangeBytes are the sizes of the exchange pages of passes of several rows.
+func (s *Session) exchangeBytes() []int {
+	bytes := make([]int, len(s.passes))
+	for i, k := range s.passes {
+		bytes[i] = k.info.ExchangeBytes
 	}
-	return f, checkOccupancy(f, s.info, s.dev.Facts())
+	return bytes
 }
 
 // fill allocates the memory, loads the weights and clears the rest.
@@ -238,7 +229,13 @@ func (s *Session) fill(ctx context.Context, path string, progress Progress) erro
 	if err != nil {
 		return err
 	}
-	if s.mem, err = allocate(s.dev, s.info); err == nil {
+	s.mem, err = allocate(s.dev, s.info)
+	for _, k := range s.kernels() {
+		if err == nil {
+			k.exchange, err = s.dev.Alloc(k.info.ExchangeBytes)
+		}
+	}
+	if err == nil {
 		err = w.upload(ctx, s.dev, s.mem.weights, progress)
 	}
 	if err := errors.Join(err, w.close()); err != nil {

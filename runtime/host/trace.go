@@ -68,7 +68,7 @@ type tracer struct {
 }
 
 func (s *Session) newTracer() (*tracer, error) {
-	kernel, err := s.kernel(s.module, FatbinFile, traceName)
+	kernel, err := s.function(s.one, s.one.module, FatbinFile, traceName)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.run(ctx, burst{steps: 1, forced: []int{token}, logits: true, trace: t}, nil); err != nil {
+	if _, err := s.run(ctx, burst{tokens: 1, forced: []int{token}, logits: true, trace: t}, nil); err != nil {
 		return nil, err
 	}
 	all := make([]float32, s.info.ExchangesPerStep*s.info.TraceStride)

@@ -15,6 +15,9 @@ const maxRows = 8
 // and kv head as columns of one mma.
 const maxGroup = 8
 
+// quad is how many words of a vector one load reads.
+const quad = 4
+
 // checkPass: a pass has one row, or is one that the stage bodies for several rows take.
 func (p *contract) checkPass() {
 	of := p.flat.Pass
@@ -28,10 +31,19 @@ func (p *contract) checkPass() {
 	}
 	for i := range p.flat.Buffers {
 		b := &p.flat.Buffers[i]
-		switch {
-		case b.Kind == ir.KVCache && (b.Layout.Kind != ir.KVBlock16 || b.DType.Bits() != 16):
+		if b.Kind == ir.KVCache && (b.Layout.Kind != ir.KVBlock16 || b.DType.Bits() != 16) {
 			p.Errorf(CodeTokens, "buffer "+b.Name, "is a cache of %s in layout %s, and in passes of several rows it "+
 				"has elements of 16 bits in %s, for tensor cores", b.DType, b.Layout.Kind, ir.KVBlock16).
+				Suggest(otherwise, validate.Reference)
+			return
+		}
+	}
+	for i := range p.flat.Buffers {
+		b := &p.flat.Buffers[i]
+		switch {
+		case b.Layout.Kind == ir.Word32 && b.Shape[len(b.Shape)-1]%quad != 0:
+			p.Errorf(CodeTokens, "buffer "+b.Name, "has %d elements for each row; passes of several rows read four of "+
+				"them at a time", b.Shape[len(b.Shape)-1]).
 				Suggest(otherwise, validate.Reference)
 		case b.Kind == ir.Weight && b.Layout.Scales != (ir.Scales{}):
 			p.Errorf(CodeTokens, "buffer "+b.Name, "is quantised, and matrices are not in passes of several rows").

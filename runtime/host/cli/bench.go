@@ -43,6 +43,7 @@ func (c *command) parseBench(args []string) (*benchFlags, error) {
 	set.IntVar(&f.bench.StepsPerLaunch, "steps-per-launch", 0, "decode `N` tokens per launch (default 16)")
 	set.IntVar(&f.bench.Launches, "launches", 0, "measure `N` launches of each kernel (default 100)")
 	set.IntVar(&f.bench.WarmUp, "warm-up", 0, "run `N` launches of each kernel before that (default 10)")
+	set.IntVar(&f.bench.Prompt, "prompt", 0, "measure the time from a prompt of `N` tokens to the first one after it")
 	set.StringVar(&f.report, "report", "", "show the measurement on one HTML page, `FILE`")
 	set.StringVar(&f.trace, "trace", "", "record who did what when into `FILE`, which ui.perfetto.dev opens")
 	set.IntVar(&f.profile.Steps, "trace-steps", 0,
@@ -133,6 +134,9 @@ func (c *command) benchCommand(r *host.BenchReport) string {
 	s := fmt.Sprintf("%s bench --position %d --steps-per-launch %d --launches %d --warm-up %d", c.launcher.Model.Name,
 		r.Position, r.StepsPerLaunch,
 		r.Launches, r.WarmUp)
+	if r.Prompt != nil {
+		s += fmt.Sprintf(" --prompt %d", r.Prompt.Tokens)
+	}
 	if c.gpu != 0 {
 		s += fmt.Sprintf(" --gpu %d", c.gpu)
 	}
@@ -165,6 +169,15 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 		line("", "all of that fits the L2, which these rates are of: the memory is hardly touched")
 	}
 	line("share", "%.1f %% of the ceiling, %.1f %% of the plain read", 100*r.Share, 100*r.GBs/r.ReadGBs)
+	for _, p := range r.Passes {
+		line("pass", "%.1f µs per pass of %d rows (p10 %.1f, p90 %.1f), %.2f of a token's; ceiling %.1f µs",
+			p.Latency.Median, p.Rows, p.Latency.P10, p.Latency.P90, p.Latency.Median/r.Latency.Median,
+			p.Ceiling.Median)
+	}
+	if p := r.Prompt; p != nil {
+		line("prompt", "%.2f ms from %d tokens to the first after them (p10 %.2f, p90 %.2f, %d times)",
+			p.FirstToken.Median/1000, p.Tokens, p.FirstToken.P10/1000, p.FirstToken.P90/1000, p.Times)
+	}
 	return b.String()
 }
 

@@ -153,7 +153,7 @@ __device__ amk::Info amk_info = {
     AMK_RUNTIME_ABI, amk::kSMs, amk::kThreads, amk::kSharedBytes, amk::kExchangeBytes,
     amk::kExchangesPerStep, amk::kTraceStride, amk::kVocab, amk::kMaxSeq, amk::kLayers,
     amk::kHidden, amk::Element::kBytes, 2, amk::kFlagged, amk::kWeightBytes, amk::kCacheBytes,
-    {amk::kShortEnd, amk::kLongEnd}};
+    {amk::kShortEnd, amk::kLongEnd}, amk::kTokens, 0};
 
 #ifndef AMK_MEASURES  // measure.cu has other kernels of the same code
 

@@ -196,7 +196,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 2, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 3, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

@@ -21,13 +21,19 @@ static struct {
   uint32_t abi, sms, threads, shared, exchange, per_step, trace, vocab, max_seq, layers, hidden, element, variants, flagged;
   uint64_t weights, cache;
   uint32_t ends[8];
+  uint32_t tokens, reserved;
 } info;
 
+// The kernel for passes of several rows, whose image says " rows=N", is that of one token with other exchange pages. It is
+// asked for its info and functions before another image is loaded.
+static int pass_rows, pass_more, is_pass;  // more: of a larger cache
+static uint32_t pass_exchange = 8192;
+
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off, runs;
-static long bad_at, bad_ordinal, bad_element, lost_row, any_weights;
+static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
-    {"abi", &info.abi, 0, 2}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"abi", &info.abi, 0, 3}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
     {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
@@ -49,6 +55,7 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"bad_ordinal", 0, &bad_ordinal, 0},
     {"bad_element", 0, &bad_element, 0},
     {"lost_row", 0, &lost_row, -1},     // the cache row of this position is another token's
+    {"pass_off", 0, &pass_off, 0},      // logits of passes of several rows are another bit
     {"any_weights", 0, &any_weights, 0},  // the weights are a model's, rather than those of hosttest
 };
 
@@ -58,6 +65,9 @@ static Kernel build_kernels[] = {
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
+static Kernel pass_kernels[9][2] = {  // by rows
+#define BOTH {{"amk_decode", 1, {128}, 0}, {"amk_ceiling", 1, {128}, 0}}
+    BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
 enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kProfile, kDrain, kRead, kFirstReference };
 
 // amk::ReferenceInfo and amk::Operation. The plan lays the vectors out at 256, 512, ... of the scratch memory.
@@ -81,11 +91,17 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (r) return r;
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
-    reference.abi = 2, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.abi = 3, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     reference.vocab = 4096, reference.scratch = 2048 + 4 * 4096;
     return 0;
   }
+  const char* rows = strstr(image, " rows=");
+  if ((is_pass = rows != 0)) {
+    pass_rows = atol(rows + 6), pass_more = strstr(image, " more=") != 0;
+    return 0;
+  }
   memset(&info, 0, sizeof info);
+  info.tokens = 1;
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     long v = settings[i].initial;
     char pattern[32];
@@ -105,6 +121,8 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
 
 CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetFunction");
+  for (int i = 0; is_pass && i < 2; i++)
+    if (strcmp(pass_kernels[pass_rows][i].name, name) == 0) { *f = &pass_kernels[pass_rows][i]; return 0; }
   for (int i = 0; i < kBuildKernels; i++)
     if (strcmp(build_kernels[i].name, name) == 0) { *f = &build_kernels[i]; return 0; }
   return 500;
@@ -112,6 +130,13 @@ CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
 
 CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetGlobal");
+  static __typeof__(info) of_pass;
+  of_pass = info, of_pass.tokens = pass_rows, of_pass.exchange = pass_exchange, of_pass.cache += pass_more;
+  if (is_pass && strcmp(name, "amk_info") == 0) {
+    *p = (Ptr)(uintptr_t)&of_pass | DEVICE;
+    *n = sizeof of_pass;
+    return 0;
+  }
   const struct { const char* name; void* at; size_t size; } globals[] = {
       {"amk_info", &info, sizeof info}, {"amk_reference", &reference, sizeof reference},
       {"amk_reference_kinds", reference_kinds, sizeof reference_kinds},
@@ -194,7 +219,7 @@ static void give_up(const Launch* l, int step, int cause) {
 static int gives_up_too(const Launch* l) { return *(uint32_t*)host(l->abort_device) != 0; }
 
 // One step; returns the chosen token, or -1 when it was given up.
-static int step(const Launch* l, int i, int token) {
+static int step(const Launch* l, int i, int token, int several) {
   int position = l->position + i;
   if (slow_us) usleep(slow_us);
   if (position == stall_at) { stall_at = -1; give_up(l, i, 1); return -1; }
@@ -219,12 +244,14 @@ static int step(const Launch* l, int i, int token) {
     write_logits(out, h, chosen);
     for (uint32_t v = 0; v < info.vocab; v++)
       if ((int)v != chosen) out[v] += off / 1000.f;
+    if (pass_off && several) out[(chosen + 1) % info.vocab] += 1e-6f;
     if (flaky) out[(chosen + 1) % info.vocab] += runs * 1e-6f;
   }
   return chosen;
 }
 
-static void decode_in(Launch* l, long us) {
+// rows of each step, whose tokens are all given if there are several
+static void decode_in(Launch* l, long us, int rows) {
   Exchange* e = host(l->exchange);
   const int* forced = host(l->forced);
   runs++;
@@ -232,18 +259,19 @@ static void decode_in(Launch* l, long us) {
   if (gives_up_too(l)) goto end;
   if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
   if (e->steps && (int)e->variant_plus_one != variant_of(l->position) + 1) complain("the pages hold words of another variant");
-  if (variant_of(l->position) != variant_of(l->position + l->steps - 1)) complain("a launch runs into another variant");
-  if (l->position < 0 || l->position + l->steps > (int)info.max_seq) complain("positions past the end");
+  if (variant_of(l->position) != variant_of(l->position + l->steps * rows - 1)) complain("a launch runs into another variant");
+  if (l->position < 0 || l->position + l->steps * rows > (int)info.max_seq) complain("positions past the end");
   if (!any_weights && memcmp(host(l->weights), "weights!", 8) != 0) complain("these are not the weights");
   if (sticky_code) goto end;
   e->variant_plus_one = variant_of(l->position) + 1;
   int token = l->token;
-  for (int i = 0; i < l->steps; i++) {
+  if (rows > 1 && !l->forced) complain("a pass of several rows whose tokens are not given");
+  for (int i = 0; i < l->steps * rows && !sticky_code; i++) {
     if (l->forced && forced[i] >= 0) token = forced[i];
-    now_ms += us / 1000.;
-    token = step(l, i, token);
+    if (i % rows == 0) now_ms += us / 1000.;
+    token = step(l, i, token, rows > 1);
     if (token < 0) break;
-    e->steps++;
+    if ((i + 1) % rows == 0) e->steps++;
     if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i] = token + 1;
     int stop = 0;
     for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == token;
@@ -253,7 +281,11 @@ end:
   free(l);
 }
 
-static void decode(void* arg) { decode_in(arg, decode_us); }
+static void decode(void* arg) { decode_in(arg, decode_us, 1); }
+
+#define PASS(rows) static void decode_##rows(void* arg) { decode_in(arg, decode_us, rows); }
+PASS(2) PASS(3) PASS(4) PASS(5) PASS(6) PASS(7) PASS(8)
+static void (*const decode_passes[])(void*) = {0, 0, decode_2, decode_3, decode_4, decode_5, decode_6, decode_7, decode_8};
 
 // amk::Span
 typedef struct Span { uint32_t begin, end, stage, layer; } Span;
@@ -291,7 +323,7 @@ static void profile(void* arg) {
     recordings[2 * sm + 1].spans = n[1];
   }
   l->trace = 0;
-  decode_in(l, profile_us);
+  decode_in(l, profile_us, 1);
 }
 
 // Uses up epochs, and leaves garbage in the cache.
@@ -320,6 +352,9 @@ CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned
   memcpy(l, args[0], sizeof *l);
   static void (*const runs_of[])(void*) = {decode, ceiling, decode, profile, drain};
   if (*(uint32_t*)host(l->abort_device)) complain("the abort word of the launch before is still set");
+  size_t of_pass = f - pass_kernels[0];
+  if (f >= pass_kernels[0] && of_pass < 2 * 9)
+    return queue(s, (Op){.kind = kKernel, .dst = l, .run = of_pass % 2 ? ceiling : decode_passes[of_pass / 2]});
   int kernel = f - build_kernels;
   if ((kernel == kTrace || kernel == kProfile) != (l->trace != 0)) return 1;
   return queue(s, (Op){.kind = kKernel, .dst = l, .run = runs_of[kernel]});

@@ -1,0 +1,85 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"amkc/runtime/driver"
+)
+
+// PassReport is the time of a pass of several rows, launched between those of one token. Latency and Ceiling are
+// microseconds per pass.
+type PassReport struct {
+	Rows           int       `json:"rows"`
+	StepsPerLaunch int       `json:"steps_per_launch"` // passes
+	Latency        Quantiles `json:"latency_us"`
+	Ceiling        Quantiles `json:"ceiling_us"`
+}
+
+// PromptReport is the time from a prompt's ids to the first token after it, both on the host, in microseconds.
+type PromptReport struct {
+	Tokens     int       `json:"tokens"`
+	Times      int       `json:"times"`
+	FirstToken Quantiles `json:"first_token_us"`
+}
+
+// A timedPass is a pass of several rows that a bench measures.
+type timedPass struct {
+	kernel          *megakernel
+	steps           int
+	decode, ceiling *timedKernel
+}
+
+// newTimedPasses are those that fit the positions of a bench, with steps that decode no more positions than its variant
+// has left.
+func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*timedKernel) {
+	for _, k := range s.passes {
+		end := k.info.VariantEnds[k.info.variant(o.Position)]
+		steps := min(o.StepsPerLaunch, maxSteps, (end-o.Position)/k.info.Rows)
+		if steps < 1 {
+			continue
+		}
+		known := func(p *launchParams) { p.Forced = s.mem.scratch + driver.Ptr(s.mem.forced) }
+		t := timedPass{kernel: k, steps: steps, decode: s.timedSteps(k, k.decode, steps, true, known),
+			ceiling: s.timedSteps(k, k.ceiling, steps, false, known)}
+		all, kernels = append(all, t), append(kernels, t.ceiling, t.decode)
+	}
+	return all, kernels
+}
+
+func (t *timedPass) report() PassReport {
+	return PassReport{Rows: t.kernel.info.Rows, StepsPerLaunch: t.steps, Latency: quantiles(t.decode.times),
+		Ceiling: quantiles(t.ceiling.times)}
+}
+
+// promptTimes is how often a prompt is decoded, after once that does not count.
+const promptTimes = 5
+
+// benchPrompt measures how long a prompt of n fixed ids takes.
+func (s *Session) benchPrompt(ctx context.Context, n int, progress Progress) (*PromptReport, error) {
+	ids := CheckIDs(0, n, s.info.Vocab)
+	var times []float64
+	for i := range 1 + promptTimes {
+		s.Reset()
+		start := time.Now()
+		if _, err := s.Feed(ctx, ids, nil); err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			times = append(times, float64(time.Since(start).Nanoseconds())/1000)
+		}
+		if progress != nil {
+			progress("reading a prompt", int64(i+1), 1+promptTimes)
+		}
+	}
+	return &PromptReport{Tokens: n, Times: promptTimes, FirstToken: quantiles(times)}, nil
+}
+
+// checkPrompt refuses a prompt that has no positions.
+func (s *Session) checkPrompt(n int) error {
+	if n < 0 || n > s.info.MaxSeq {
+		return fmt.Errorf("a prompt of %d tokens was asked for, and the build has %d positions", n, s.info.MaxSeq)
+	}
+	return nil
+}

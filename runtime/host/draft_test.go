@@ -1,0 +1,125 @@
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/host"
+)
+
+func TestNGrams(t *testing.T) {
+	for _, c := range []struct {
+		text []int
+		n    int
+		want []int
+	}{
+		{[]int{1}, 7, nil},
+		{[]int{1, 2, 3, 4}, 7, nil},
+		{[]int{1, 2, 3, 1}, 7, nil}, // one id is no match
+		{[]int{1, 2, 3, 4, 1, 2}, 7, []int{3, 4, 1, 2}},
+		{[]int{1, 2, 3, 4, 1, 2}, 2, []int{3, 4}},
+		{[]int{1, 2, 8, 1, 2, 9, 1, 2}, 1, []int{9}},          // the last of two
+		{[]int{5, 1, 2, 8, 1, 2, 9, 5, 1, 2}, 1, []int{8}},    // but a longer one counts
+		{[]int{7, 7, 7, 7}, 3, []int{7}},                      // a match may overlap the end
+		{[]int{1, 2, 3, 1, 2, 3, 1, 2, 3}, 5, []int{1, 2, 3}}, // as in a text that repeats
+	} {
+		require.Equal(t, c.want, host.NGrams{}.Draft(c.text, c.n), "%v", c.text)
+	}
+}
+
+// An oracle drafts what comes, wrong from the k-th id of every draft on.
+type oracle struct {
+	rng   *rand.Rand
+	right int // out of 8 drafts
+}
+
+func (o *oracle) Draft(text []int, n int) []int {
+	if o.rng.IntN(8) >= o.right {
+		return []int{o.rng.IntN(4096), 1, 2, 3, -1}[:min(n, 1+o.rng.IntN(5))]
+	}
+	right := greedy(text, n)
+	if k := o.rng.IntN(n + 1); k < n {
+		right[k] = (right[k] + 1) % 4096
+	}
+	return right
+}
+
+// With drafts the same tokens come as without them, whatever the drafts, to stop ids and to the last position, and so
+// do the tokens of the sequences after it.
+func TestDraftsChangeNothing(t *testing.T) {
+	for _, settings := range []string{"", variants, "eos_at=40"} {
+		for _, rows := range []int{2, 5, 8} {
+			for _, right := range []int{0, 5, 8} {
+				t.Run(fmt.Sprint(settings, rows, right), func(t *testing.T) {
+					rng := rand.New(rand.NewPCG(uint64(rows), uint64(right)))
+					plain, s := openWith(t, settings, host.Options{}), openPasses(t, settings, rows)
+					require.False(t, plain.SetDrafter(host.NGrams{}))
+					require.True(t, s.SetDrafter(&oracle{rng, right}))
+					for range 3 {
+						prompt := make([]int, 1+rng.IntN(20))
+						for i := range prompt {
+							prompt[i] = rng.IntN(4096)
+						}
+						n := 1 + rng.IntN(129-len(prompt))
+						stops := [][]int{nil, {1}}[rng.IntN(2)]
+						want := complete(t, plain, prompt, n, stops)
+						require.Equal(t, want, complete(t, s, prompt, n, stops))
+						require.Equal(t, plain.Position(), s.Position())
+					}
+					if d := s.Drafts(); right == 8 {
+						require.Positive(t, d.Accepted)
+						require.Less(t, d.Accepted, d.Drafted)
+					}
+				})
+			}
+		}
+	}
+}
+
+// complete starts a sequence, and demands that each token is emitted.
+func complete(t *testing.T, s *host.Session, prompt []int, n int, stops []int) host.Completion {
+	t.Helper()
+	s.Reset()
+	var emitted []int
+	c, err := s.Complete(t.Context(), prompt, n, stops, func(id int) error {
+		emitted = append(emitted, id)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, c.IDs, emitted)
+	return c
+}
+
+// Drafts that come to nothing are asked for less and less.
+func TestUselessDraftsPause(t *testing.T) {
+	s := openPasses(t, "", 8)
+	s.SetDrafter(&oracle{rand.New(rand.NewPCG(1, 1)), 0})
+	complete(t, s, []int{3}, 127, nil)
+	require.LessOrEqual(t, s.Drafts().Passes, 9)
+	require.Zero(t, s.Drafts().Accepted)
+}
+
+// An error of emit ends it, with the session where the tokens that were emitted leave it.
+func TestEmitErrorAmongDrafts(t *testing.T) {
+	s := openPasses(t, "", 8)
+	s.SetDrafter(&oracle{rand.New(rand.NewPCG(1, 1)), 8})
+	var got []int
+	broken := errors.New("broken")
+	_, err := s.Complete(t.Context(), []int{3, 4}, 100, nil, func(id int) error {
+		if got = append(got, id); len(got) == 20 {
+			return broken
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, greedy([]int{3, 4}, 20), got)
+	at := s.Position()
+	text := append([]int{3, 4}, greedy([]int{3, 4}, at)...)
+	c, err := s.Complete(t.Context(), text[at:at+1], 1, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, text[at+1:at+2], c.IDs)
+}

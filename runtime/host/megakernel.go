@@ -1,0 +1,148 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"amkc/runtime/driver"
+	"amkc/runtime/infile"
+)
+
+// A megakernel is one of the decode kernels of a build on the GPU: that of one token per step, or one of passes of
+// several rows. They share weights, cache and everything else of a session, and each has exchange pages of its own.
+type megakernel struct {
+	info     Info
+	stages   []string // labels of what stall records number
+	module   *driver.Module
+	decode   *driver.Function
+	ceiling  *driver.Function // the same bytes, and no exchange waited for
+	exchange driver.Ptr       // pages, once memory is allocated
+
+	variant int    // that the exchange pages were last used by, or noVariant
+	epoch   uint64 // steps since the exchange pages were cleared
+}
+
+// noVariant makes the next launch clear the exchange pages.
+const noVariant = -1
+
+// readFatbin reads compiled kernels; file is their path in the build.
+func readFatbin(dir, file string) ([]byte, error) {
+	path := filepath.Join(dir, file)
+	image, err := infile.Read(path, infile.Module)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &BuildError{Path: path, What: "the compiled kernel is missing",
+			Remedy: "build it: run make in " + dir}
+	case err != nil:
+		return nil, &BuildError{Path: path, What: "the compiled kernel cannot be read", Err: err}
+	}
+	return image, nil
+}
+
+// loadMegakernel puts a kernel on the device and checks that it is the manifest's and fits.
+func (s *Session) loadMegakernel(image []byte, file string, rows int, stages []string) (_ *megakernel, err error) {
+	k, path := &megakernel{stages: stages, variant: noVariant}, filepath.Join(s.dir, file)
+	defer func() {
+		if err != nil && k.module != nil {
+			err = errors.Join(err, k.module.Close())
+		}
+	}()
+	built := driver.Built{Targets: []string{s.facts.Target.Arch}, CUDA: s.facts.CUDA}
+	if k.module, err = s.dev.LoadFatbin(image, built); err != nil {
+		return nil, err
+	}
+	if k.info, err = readInfo(s.dev, k.module); err != nil {
+		return nil, &BuildError{Path: path, What: "not a kernel that this program can run",
+			Remedy: "compile the model again, and use the launcher of the same build", Err: err}
+	}
+	what := k.info.mismatch(s.facts, rows)
+	if what == "" && rows > 1 {
+		what = k.info.otherThan(&s.one.info)
+	}
+	if what != "" {
+		return nil, &BuildError{Path: path, What: what, Remedy: "it belongs to another build: run make again"}
+	}
+	if err := checkShape(k.info, s.dev.Facts()); err != nil {
+		return nil, err
+	}
+	if k.decode, err = s.function(k, k.module, file, decodeName); err == nil {
+		k.ceiling, err = s.function(k, k.module, file, ceilingName)
+	}
+	return k, err
+}
+
+// otherThan says how the kernel of a pass contradicts that of one row; empty when it does not. Where weights and rows
+// of the cache lie, and where variants end, is the same.
+func (i *Info) otherThan(one *Info) string {
+	switch {
+	case i.WeightBytes != one.WeightBytes || i.CacheBytes != one.CacheBytes:
+		return "its weights and cache have other sizes than those of " + FatbinFile
+	case i.SMs != one.SMs || i.Threads != one.Threads:
+		return "it runs on other SMs or threads than " + FatbinFile
+	case len(i.VariantEnds) != len(one.VariantEnds):
+		return "it has other variants than " + FatbinFile
+	}
+	for v, end := range i.VariantEnds {
+		if end != one.VariantEnds[v] {
+			return "its variants end at other positions than those of " + FatbinFile
+		}
+	}
+	return ""
+}
+
+// function looks a function up in a kernel's module, or another of the same shape, and makes it ready to be launched.
+func (s *Session) function(k *megakernel, m *driver.Module, file, name string) (*driver.Function, error) {
+	f, err := m.Function(name)
+	if err != nil {
+		return nil, &BuildError{Path: filepath.Join(s.dir, file), What: "not a kernel of amkc",
+			Remedy: "run make again", Err: err}
+	}
+	if err := f.SetMaxDynamicShared(k.info.SharedBytes); err != nil {
+		return nil, err
+	}
+	return f, checkOccupancy(f, k.info, s.dev.Facts())
+}
+
+// next returns the kernel that decodes the next of n known tokens, and how many of them a launch of it decodes: the
+// smallest pass that takes all, or the largest there is, and single steps where none fits.
+func (s *Session) next(n int, logits bool) (*megakernel, int) {
+	for i, k := range s.passes {
+		last := i+1 == len(s.passes) || s.passes[i+1].limit(s.position, n, logits) == 0
+		if taken := k.limit(s.position, n, logits); n > 1 && taken > 0 && (k.info.Rows >= n || last) {
+			return k, taken
+		}
+	}
+	return s.one, s.one.limit(s.position, n, logits)
+}
+
+// limit returns how many of n tokens at a position one launch may decode, in steps of which all rows are of one
+// variant: n, or fewer, or none.
+func (k *megakernel) limit(position, n int, logits bool) int {
+	rows := k.info.Rows
+	end := k.info.VariantEnds[k.info.variant(position)]
+	steps := min((n+rows-1)/rows, maxSteps, (end-position)/rows)
+	if logits {
+		steps = min(steps, maxSteps/rows)
+	}
+	return min(n, steps*rows)
+}
+
+// enter sets the epoch of a launch at a position. Words that another variant left in the exchange pages could be taken
+// for data once epochs come round again, so the pages are cleared when the variant changes.
+func (k *megakernel) enter(s *driver.Stream, p *launchParams) error {
+	if v := k.info.variant(p.Position); v != k.variant {
+		if err := s.MemsetD8(k.exchange, 0, k.info.ExchangeBytes); err != nil {
+			return err
+		}
+		k.variant, k.epoch = v, 0
+	}
+	p.Exchange, p.FirstEpoch = k.exchange, k.epoch
+	return nil
+}
+
+// enqueue puts a launch of one of its functions on a stream.
+func (k *megakernel) enqueue(s *driver.Stream, f *driver.Function, p *launchParams) error {
+	return s.LaunchCooperative(f, driver.Dim{X: k.info.SMs}, driver.Dim{X: k.info.Threads}, k.info.SharedBytes,
+		p.encode())
+}
