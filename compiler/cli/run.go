@@ -14,6 +14,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
 	"amkc/runtime/infile"
+	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
 
@@ -29,18 +30,20 @@ type runFlags struct {
 	ids       []int
 	maxTokens int
 	ignoreEOS bool
+	sampling  sampling.Flags
 }
 
 func runVerb() verb {
 	r := &runFlags{}
 	return verb{
 		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--messages FILE|--prompt-ids 1,2,3 [--max-tokens N] " +
-			"[--device ref|cuda]",
+			"[--sample] [--temperature T] [--device ref|cuda]",
 		min: 1, max: 1,
-		summary: "decode greedily after a prompt",
+		summary: "decode after a prompt",
 		details: "A prompt in text is answered with text, a prompt in token ids with ids; --json prints both. " +
 			"Decoding ends after\n" +
 			"--max-tokens tokens, or with a token that the model's configuration names as the end of a text.\n" +
+			"Each is the most probable one, unless --sample or --temperature asks to draw it.\n" +
 			"On a GPU a model is built first, into a cache, and the next time found there.",
 		flags: r.define,
 		run:   r.run,
@@ -54,6 +57,10 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
 	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
+	f.BoolVar(&r.sampling.Sample, "sample", false, sampling.SampleDoc)
+	for _, v := range r.sampling.Values() {
+		f.Var(v, v.Name, v.Doc)
+	}
 	r.place.define(f)
 	r.model.define(f, defaultTarget)
 }
@@ -66,6 +73,7 @@ type completion struct {
 	IDs       []int   `json:"ids"`            // the last one may be the token that ended the text
 	Text      *string `json:"text,omitempty"` // without special tokens; absent without a tokenizer
 	Stopped   string  `json:"stopped"`        // eos or length
+	*sampling.Report
 }
 
 func (r *runFlags) run(c *call) error {
@@ -91,6 +99,10 @@ func (r *runFlags) run(c *call) error {
 		return err
 	}
 	if err := r.model.forModels(c, dir); err != nil {
+		return err
+	}
+	choose, err := r.choose(c, dir)
+	if err != nil {
 		return err
 	}
 	tok, err := compiler.LoadTokenizer(dir)
@@ -128,7 +140,10 @@ func (r *runFlags) run(c *call) error {
 	if err := checkIDs(flag, r.ids, n, o.vocab, o.maxSeq); err != nil {
 		return err
 	}
-	return r.decode(ctx, c, o, tok, n, stops, asText)
+	if err := checkChoice(c, &choose, o.vocab); err != nil {
+		return err
+	}
+	return r.decode(ctx, c, o, tok, choose, n, stops, asText)
 }
 
 // encode turns the prompt into ids.
@@ -187,10 +202,10 @@ func badPrompt(flag string, err error) error {
 }
 
 // decode streams the completion, as text where the prompt was text.
-func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenizer.Tokenizer, n int, stops []int,
-	asText bool) error {
+func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenizer.Tokenizer, choose sampling.Options,
+	n int, stops []int, asText bool) error {
 	out := newStream(c, tok, r.ids, asText)
-	done, err := o.Complete(ctx, r.ids, n, stops, out.emit)
+	done, choices, err := complete(ctx, o, choose, r.ids, n, stops, out.emit)
 	if err := errors.Join(err, out.end()); err != nil {
 		return err
 	}
@@ -198,6 +213,7 @@ func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenize
 	if done.Stopped {
 		result.Stopped = "eos"
 	}
+	result.Report = choose.Report(choices)
 	if tok != nil {
 		result.Text = &out.text
 	}

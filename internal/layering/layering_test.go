@@ -64,7 +64,7 @@ var allowed = map[string][]string{
 	"runtime/host/chrometrace": {},
 	"runtime/host/cli": {"runtime/chat", "runtime/driver", "runtime/host", "runtime/host/chrometrace",
 		"runtime/host/report", "runtime/infile", "runtime/outfile", "runtime/printable", "runtime/progress",
-		"runtime/tokenizer"},
+		"runtime/sampling", "runtime/tokenizer"},
 	"runtime/host/hosttest": {"runtime/driver", "runtime/host", "github.com/stretchr/testify/require"},
 	"runtime/host/report":   {"runtime/driver", "runtime/host"},
 	"runtime/infile":        {},

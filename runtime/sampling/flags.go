@@ -153,3 +153,25 @@ func (f *Flags) Options(dir string) (Options, error) {
 	}
 	return o, nil
 }
+
+// A Report is how tokens were chosen, in JSON.
+type Report struct {
+	Sampling string   `json:"sampling"`           // the options
+	Seed     *uint64  `json:"seed,omitempty"`     // absent where nothing was drawn
+	LogProbs []Choice `json:"logprobs,omitempty"` // of each id; absent unless asked for
+}
+
+// Report returns nil of greedy decoding without more.
+func (o *Options) Report(choices []Choice) *Report {
+	if !o.NeedLogits() {
+		return nil
+	}
+	r := &Report{Sampling: o.String()}
+	if o.Temperature != 0 {
+		r.Seed = &o.Seed
+	}
+	if o.LogProbs >= 0 {
+		r.LogProbs = choices
+	}
+	return r
+}

@@ -27,9 +27,10 @@ func (m Mask) allows(id int) bool { return m == nil || id/64 < len(m) && m[id/64
 // A Choice is the token of a position, with the log-probabilities that were asked for: natural logarithms of the
 // model's own distribution, before bias, penalties, masks, temperature and filters.
 type Choice struct {
-	ID      int
-	LogProb float64   // of ID
-	Top     []LogProb // the most probable tokens, the lowest id first among equals; none that are impossible
+	ID      int     `json:"id"`
+	LogProb float64 `json:"logprob"` // of ID
+	// the most probable tokens, the lowest id first among equals; none that are impossible
+	Top []LogProb `json:"top"`
 }
 
 // A LogProb is the log-probability of a token.

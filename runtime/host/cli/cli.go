@@ -6,7 +6,7 @@
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/host with its
 // chrometrace and report, runtime/chat, runtime/driver, runtime/infile, runtime/outfile, runtime/printable,
-// runtime/progress and runtime/tokenizer, and must not import any other package of amkc.
+// runtime/progress, runtime/sampling and runtime/tokenizer, and must not import any other package of amkc.
 package cli
 
 import (

@@ -142,7 +142,12 @@ func TestUsage(t *testing.T) {
 		{[]string{"run", "--prompt", "a", "--max-tokens", "0"}, "at least 1 is needed"},
 		{[]string{"run", "--prompt-ids", "1,x"}, `"x" is not an id`},
 		{[]string{"run", "--prompt-ids", ","}, "no ids"},
-		{[]string{"run", "--temperature", "1"}, "flag provided but not defined: --temperature"},
+		{[]string{"run", "--heat", "1"}, "flag provided but not defined: --heat"},
+		{[]string{"run", "--prompt-ids", "1", "--temperature", "hot"}, "want 0, or a number from 1e-06 to 1e+06"},
+		{[]string{"run", "--prompt-ids", "1", "--top-k", "5"}, "--top-k is for drawing tokens; want --temperature T"},
+		{[]string{"run", "--prompt-ids", "1", "--logprobs", "1"}, "--logprobs goes with --json"},
+		{[]string{"run", "--prompt-ids", "1", "--logit-bias", "4096:1"},
+			"--logit-bias is for token 4096; want ids from 0 to 4095"},
 		{[]string{"bench", "--gpu", "x"}, "for flag --gpu"},
 		{[]string{"info", "extra"}, `unexpected argument "extra"`},
 	} {

@@ -27,7 +27,7 @@ var damaged = []struct {
 	{host.TokenizerFile, [][]string{{"run", "--prompt", "a 12\n", "--max-tokens", "2", "--json"}}},
 	{chat.TemplateFile, [][]string{{"run", "--messages", "-", "--max-tokens", "2"}}},
 	{host.ConfigFile, [][]string{runIDs}},
-	{host.GenConfigFile, [][]string{runIDs}},
+	{host.GenConfigFile, [][]string{runIDs, append(runIDs, "--sample")}},
 	{host.WeightsFile, [][]string{runIDs}},
 }
 

@@ -14,6 +14,7 @@ import (
 	"amkc/runtime/outfile"
 	"amkc/runtime/printable"
 	"amkc/runtime/progress"
+	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
 
@@ -61,9 +62,11 @@ func exitCode(err error) int {
 		id          *host.TokenError
 		format      *tokenizer.FormatError
 		unsupported *tokenizer.UnsupportedError
+		config      *sampling.ConfigError
+		logits      *sampling.LogitsError
 		failed      *failure
 	)
-	for _, target := range []any{&build, &position, &id, &format, &unsupported, &failed} {
+	for _, target := range []any{&build, &position, &id, &format, &unsupported, &config, &logits, &failed} {
 		if errors.As(err, target) {
 			return exitInput
 		}

@@ -16,6 +16,7 @@ import (
 	"amkc/runtime/infile"
 	"amkc/runtime/printable"
 	"amkc/runtime/progress"
+	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
 
@@ -29,6 +30,7 @@ type runResult struct {
 	IDs       []int   `json:"ids"`
 	Text      *string `json:"text"`    // of the ids alone; null without a tokenizer
 	Stopped   string  `json:"stopped"` // "eos" or "length"
+	*sampling.Report
 }
 
 func (c *command) runPrompt(ctx context.Context, args []string) error {
@@ -40,6 +42,7 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	tokens := set.Int("max-tokens", 0, fmt.Sprintf("generate up to `N` tokens; by default %d, or as many as there "+
 		"are positions for", defaultTokens))
 	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
+	choose := samplingFlags(set)
 	if err := c.parse(set, args); err != nil {
 		return err
 	}
@@ -58,6 +61,10 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		return usagef("run: --max-tokens %d; at least 1 is needed", *tokens)
 	}
 	facts, err := c.facts()
+	if err != nil {
+		return err
+	}
+	o, err := c.sampling(choose)
 	if err != nil {
 		return err
 	}
@@ -83,12 +90,12 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	if *tokens == 0 {
 		*tokens = max(1, min(defaultTokens, facts.Model.MaxSeq-len(prompt)+1))
 	}
-	return c.withSession(ctx, func(s *host.Session) error { return c.complete(ctx, s, tok, prompt, *tokens, stops) })
+	return c.withSession(ctx, func(s *host.Session) error { return c.complete(ctx, s, tok, o, prompt, *tokens, stops) })
 }
 
 // complete decodes and prints, token by token unless the result is to be JSON.
-func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.Tokenizer, prompt []int, n int,
-	stops []int) error {
+func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.Tokenizer, o sampling.Options,
+	prompt []int, n int, stops []int) error {
 	w := newWriter(tok, c.stdout)
 	if c.json {
 		w.out = io.Discard
@@ -96,14 +103,14 @@ func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.
 	if err := w.prompt(prompt); err != nil {
 		return err
 	}
-	done, err := s.Complete(ctx, prompt, n, stops, w.token)
+	done, choices, err := decode(ctx, s, o, prompt, n, stops, w.token)
 	if endErr := w.end(); err == nil {
 		err = endErr
 	}
 	if err != nil || !c.json {
 		return err
 	}
-	r := runResult{Version: 1, PromptIDs: prompt, IDs: done.IDs, Stopped: "length"}
+	r := runResult{Version: 1, PromptIDs: prompt, IDs: done.IDs, Stopped: "length", Report: o.Report(choices)}
 	if done.Stopped {
 		r.Stopped = "eos"
 	}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+	"amkc/runtime/sampling"
+)
+
+// choose returns how the flags say that tokens of a model or a build are chosen.
+func (r *runFlags) choose(c *call, dir string) (sampling.Options, error) {
+	o, err := r.sampling.Options(dir)
+	var usage *sampling.UsageError
+	var config *sampling.ConfigError
+	switch {
+	case errors.As(err, &usage):
+		return o, c.usage("%v", usage)
+	case errors.As(err, &config):
+		return o, diag.Errorf(codeGeneration, config.Path, "%s", strings.TrimPrefix(config.Error(), config.Path+": "))
+	case err == nil && o.LogProbs >= 0 && !c.json:
+		return o, c.usage("--logprobs goes with --json")
+	}
+	return o, err
+}
+
+// checkChoice refuses options that are not for the model, and says how tokens will be drawn, if they are: the model may
+// have decided most of it, and a seed that was made up is wanted for doing the same again.
+func checkChoice(c *call, o *sampling.Options, vocab int) error {
+	var option *sampling.OptionError
+	if err := o.Check(vocab); errors.As(err, &option) {
+		return c.usage("--%v", option)
+	}
+	if o.Temperature != 0 {
+		c.note("sampling: %v", o)
+	}
+	return nil
+}
+
+// complete decodes a prompt and up to n tokens after it, until one of stops, and gives each to emit. The engine chooses
+// the tokens if it can. If not, its logits are looked at here, and the choices returned too.
+func complete(ctx context.Context, e *opened, o sampling.Options, prompt []int, n int, stops []int,
+	emit func(id int) error) (done host.Completion, choices []sampling.Choice, err error) {
+	if !o.NeedLogits() {
+		done, err = e.Complete(ctx, prompt, n, stops, emit)
+		return done, nil, err
+	}
+	sampler, err := sampling.New(o, e.vocab, prompt)
+	if err != nil {
+		return done, nil, err
+	}
+	done.Stopped, err = sampling.Complete(ctx, e, sampler, prompt, n, stops, func(c sampling.Choice) error {
+		done.IDs = append(done.IDs, c.ID)
+		choices = append(choices, c)
+		return emit(c.ID)
+	})
+	var logits *sampling.LogitsError
+	if errors.As(err, &logits) {
+		err = diag.Errorf(codeNoToken, "logits", "%v", logits)
+	}
+	return done, choices, err
+}

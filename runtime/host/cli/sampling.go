@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+
+	"amkc/runtime/host"
+	"amkc/runtime/sampling"
+)
+
+// samplingFlags adds the flags that say how tokens are chosen.
+func samplingFlags(set *flag.FlagSet) *sampling.Flags {
+	f := &sampling.Flags{}
+	set.BoolVar(&f.Sample, "sample", false, sampling.SampleDoc)
+	for _, v := range f.Values() {
+		set.Var(v, v.Name, v.Doc)
+	}
+	return f
+}
+
+// sampling returns what the flags of run ask for.
+func (c *command) sampling(f *sampling.Flags) (sampling.Options, error) {
+	o, err := f.Options(c.dir)
+	var usage *sampling.UsageError
+	var option *sampling.OptionError
+	switch {
+	case errors.As(err, &usage):
+		return o, usagef("run: %v", err)
+	case err != nil:
+		return o, err
+	case o.LogProbs >= 0 && !c.json:
+		return o, usagef("run: --logprobs goes with --json")
+	}
+	if err := o.Check(c.launcher.Model.Vocab); errors.As(err, &option) {
+		return o, usagef("run: --%v", err)
+	}
+	return o, nil
+}
+
+// decode completes a prompt: on the GPU alone if the kernel can choose the tokens by itself, and otherwise choosing
+// each here. Then it returns the choices too.
+func decode(ctx context.Context, s *host.Session, o sampling.Options, prompt []int, n int, stops []int,
+	emit func(id int) error) (done host.Completion, choices []sampling.Choice, err error) {
+	if !o.NeedLogits() {
+		done, err = s.Complete(ctx, prompt, n, stops, emit)
+		return done, nil, err
+	}
+	// The last token chosen is not decoded, so it takes no position.
+	if steps, maxSeq := len(prompt)+n-1, s.Facts().Model.MaxSeq; steps > maxSeq {
+		return done, nil, &host.PositionError{Steps: steps, MaxSeq: maxSeq}
+	}
+	sampler, err := sampling.New(o, s.Facts().Model.Vocab, prompt)
+	if err != nil {
+		return done, nil, err
+	}
+	done.Stopped, err = sampling.Complete(ctx, s, sampler, prompt, n, stops, func(c sampling.Choice) error {
+		done.IDs = append(done.IDs, c.ID)
+		choices = append(choices, c)
+		return emit(c.ID)
+	})
+	return done, choices, err
+}
