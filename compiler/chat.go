@@ -55,14 +55,21 @@ func noTemplate(dir string) string {
 }
 
 // checkChat warns where a build will not format messages.
-func checkChat(dir string) (warnings diag.List) {
-	const effect = "; prompts are decoded as they are given, so a program that holds a conversation with the build " +
+func checkChat(dir string) diag.List {
+	_, warnings := LoadChat(dir)
+	return warnings
+}
+
+// LoadChat returns the chat templates of a model or a build, nil where there are none, and warnings of what messages
+// will not be formatted by them.
+func LoadChat(dir string) (format *chat.Format, warnings diag.List) {
+	const effect = "; prompts are decoded as they are given, so a program that holds a conversation with the model " +
 		"has to know the format of its messages"
 	format, err := loadChat(dir)
 	if err != nil {
 		d := asWarning(err)
 		d.Msg += effect
-		return diag.List{d}
+		return nil, diag.List{d}
 	}
 	for _, name := range format.Names() {
 		if err := format.Check(name); err != nil {
@@ -70,5 +77,5 @@ func checkChat(dir string) (warnings diag.List) {
 				infile.Reason(err), effect))
 		}
 	}
-	return warnings
+	return format, warnings
 }

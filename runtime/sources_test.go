@@ -50,7 +50,7 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 				below, found := strings.CutPrefix(path, HostImport+"/")
 				require.True(t, found, "%s imports %s", name, path)
 				require.Contains(t, []string{"chat", "driver", "host", "host/chrometrace", "host/report", "infile",
-					"jinja", "outfile", "printable", "progress", "sampling", "tokenizer", "tokenizer/chars",
+					"jinja", "outfile", "printable", "progress", "sampling", "serve", "tokenizer", "tokenizer/chars",
 					"tokenizer/regex"}, below)
 			}
 		}

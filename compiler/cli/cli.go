@@ -37,8 +37,8 @@ type verb struct {
 // Every call returns fresh rows: the variables behind the flags belong to one run.
 func verbs() []verb {
 	return []verb{
-		compileVerb(), packVerb(), runVerb(), logitsVerb(), qualityVerb(), validateVerb(), costVerb(), dumpVerb(),
-		verifyVerb(), checkVerb(), diffVerb(), doctorVerb(), targetsVerb(), modelsVerb(), passesVerb(),
+		compileVerb(), packVerb(), runVerb(), serveVerb(), logitsVerb(), qualityVerb(), validateVerb(), costVerb(),
+		dumpVerb(), verifyVerb(), checkVerb(), diffVerb(), doctorVerb(), targetsVerb(), modelsVerb(), passesVerb(),
 		explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }

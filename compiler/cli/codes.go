@@ -32,6 +32,12 @@ machine is not at fault (disk, memory, driver), this is a bug of amkc: report it
 --device cuda needs an NVIDIA driver and a GPU that it can use, of the architecture that the build is for. The message
 says what is missing. Without a GPU, --device ref runs the same program on the CPU, on the reference VM.`)
 
+	codeListen = diag.New("AMK5910", "the address cannot be answered at", `
+serve answers at --host and --port. Another program has that port, the port is one that needs rights, or the host is no
+address of this machine. --port 0 takes any port that is free, and says which.
+
+    amkc serve model/ --port 0`)
+
 	codeNeedsBuild = diag.New("AMK5908", "a build is needed, complete and in order", `
 The directory is not a build of amkc, or one that cannot be run: a model, a build without its kernels (--no-build, or
 no nvcc), or with files of another one. Compile the model, or finish the build, and name the build:

@@ -54,8 +54,10 @@ type opened struct {
 	engine
 	device string
 	build  string // in the cache, if a model was built to be opened
+	name   string // of the model
 	vocab  int
 	maxSeq int
+	chunk  int // tokens of a prompt that Feed takes in a short time
 }
 
 // open opens a model or a build directory at a place.

@@ -11,6 +11,7 @@ import (
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/serve"
 )
 
 // isBuild reports whether a directory is the output of amkc, rather than a model.
@@ -63,8 +64,8 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 		return nil, err
 	}
 	facts := s.Facts()
-	return &opened{engine: cudaEngine{s, dir}, device: deviceCUDA, vocab: facts.Model.Vocab,
-		maxSeq: facts.Model.MaxSeq}, nil
+	return &opened{engine: cudaEngine{s, dir}, device: deviceCUDA, name: facts.Model.Name, vocab: facts.Model.Vocab,
+		maxSeq: facts.Model.MaxSeq, chunk: serve.Chunk}, nil
 }
 
 // openSession opens a build directory on a GPU, for what is no engine too.

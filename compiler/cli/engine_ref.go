@@ -50,7 +50,8 @@ func newRef(c *call, round refvm.Rounding, p *ir.Program, w refvm.Weights, relea
 		return nil, err
 	}
 	e := &refEngine{session: s, release: release, line: line, streams: !c.json && progress.IsTerminal(c.stdout)}
-	return &opened{engine: e, device: deviceRef, vocab: p.Model.Vocab, maxSeq: p.Model.MaxSeq}, nil
+	return &opened{engine: e, device: deviceRef, name: p.Model.Name, vocab: p.Model.Vocab, maxSeq: p.Model.MaxSeq,
+		chunk: 1}, nil
 }
 
 // watchedWeights shows how much of them has been read.

@@ -18,12 +18,12 @@ var chatFields = with(sharedFields, map[string]field{
 	"logprobs": func(_ *Server, r *request, v value) error {
 		wanted, err := v.bool()
 		if wanted {
-			r.top = max(r.top, 0)
+			r.options.LogProbs = 0
 		}
 		return err
 	},
 	"top_logprobs": func(_ *Server, r *request, v value) (err error) {
-		r.top, err = v.integer(0, maxTopChat)
+		r.options.LogProbs, err = v.integer(0, maxTopChat)
 		return err
 	},
 	"response_format": responseFormat,
@@ -70,7 +70,7 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, err)
 		return
 	}
-	f := &chatForm{s: s, logprobs: req.top >= 0}
+	f := &chatForm{s: s, logprobs: req.logprobs()}
 	if req.tools {
 		f.calls = &callReader{}
 	}
@@ -82,7 +82,7 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 	if err != nil {
 		return nil, nil, err
 	}
-	req := &request{top: -1}
+	req := s.asked()
 	left, err := req.read(s, all, chatFields, conversationFields...)
 	if err != nil {
 		return nil, nil, err
@@ -128,8 +128,13 @@ func (s *Server) chatPrompt(left map[string]value) (prompt []int, tools bool, er
 	return prompt, c.Tools != nil, s.fits("messages", prompt)
 }
 
-func (s *Server) encode(param, text string, addSpecial bool) ([]int, error) {
-	ids, err := s.tokenizer.Encode(text, addSpecial)
+// encode returns the ids of a text. With addSpecial it is a prompt, and gets the begin token that it does not have.
+func (s *Server) encode(param, text string, addSpecial bool) (ids []int, err error) {
+	if addSpecial {
+		ids, _, err = s.tokenizer.EncodePrompt(text)
+	} else {
+		ids, err = s.tokenizer.Encode(text, false)
+	}
 	if err != nil {
 		return nil, invalid(param, "%s cannot be encoded: it is not valid UTF-8", param)
 	}
@@ -254,9 +259,9 @@ func (f *chatForm) tokens(tokens []located) any {
 		Refusal *string        `json:"refusal"`
 	}{Content: []chatTopToken{}}
 	for _, t := range tokens {
-		row := chatTopToken{f.token(t.alternative), []chatToken{}}
-		for _, a := range t.top {
-			row.Top = append(row.Top, f.token(a))
+		row := chatTopToken{f.token(t.ID, t.LogProb), []chatToken{}}
+		for _, a := range t.Top {
+			row.Top = append(row.Top, f.token(a.ID, a.LogProb))
 		}
 		out.Content = append(out.Content, row)
 	}
@@ -264,9 +269,9 @@ func (f *chatForm) tokens(tokens []located) any {
 }
 
 // token shows a token whose bytes are no text with U+FFFD; its bytes are exact.
-func (f *chatForm) token(a alternative) chatToken {
-	raw := f.s.tokenizer.Bytes(a.id)
-	t := chatToken{Token: string(raw), Logprob: a.logprob, Bytes: make([]int, len(raw))}
+func (f *chatForm) token(id int, logprob float64) chatToken {
+	raw := f.s.tokenizer.Bytes(id)
+	t := chatToken{Token: string(raw), Logprob: logprob, Bytes: make([]int, len(raw))}
 	if !utf8.Valid(raw) {
 		t.Token = strings.ToValidUTF8(t.Token, "\uFFFD")
 	}

@@ -37,9 +37,9 @@ func question(i int) string {
 	case 1:
 		fields += `, "logit_bias": {"198": 5, "12": -3}, "seed": 7`
 	case 2:
-		fields += `, "stop": ["e", " d"]`
+		fields += `, "stop": ["e", " d"], "temperature": 1.5, "top_p": 0.9, "seed": -3`
 	case 3:
-		fields += `, "logprobs": 2`
+		fields += `, "logprobs": 2, "temperature": 0.7, "repetition_penalty": 1.2, "seed": 11`
 	case 4:
 		fields += `, "ignore_eos": true`
 	}

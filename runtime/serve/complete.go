@@ -2,6 +2,8 @@ package serve
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -64,16 +66,19 @@ func (s *Server) fits(param string, prompt []int) error {
 // complete decodes behind a prompt and answers in a form.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, prompt []int, f form) {
 	rec := recordOf(r)
-	g := &generation{ctx: r.Context(), prompt: prompt, most: s.engine.Limits().MaxSeq - len(prompt) + 1, top: req.top,
-		record: rec, out: newOutbox(), text: newWriter(s.tokenizer, prompt, req.stops), metrics: s.metrics}
+	g := &generation{ctx: r.Context(), prompt: prompt, most: s.engine.Limits().MaxSeq - len(prompt) + 1,
+		choice: req.options, record: rec, out: newOutbox(), metrics: s.metrics,
+		text: newWriter(s.tokenizer, prompt, req.stops, req.logprobs())}
 	if req.most > 0 {
 		g.most = min(g.most, req.most)
 	}
 	if !req.ignoreEOS {
 		g.ends = s.eos
 	}
-	if req.bias != nil {
-		g.sampler = biased(req.bias)
+	if !req.seeded {
+		var seed [8]byte
+		rand.Read(seed[:]) // never fails
+		g.choice.Seed = binary.LittleEndian.Uint64(seed[:])
 	}
 	rec.asks(len(prompt), req.stream)
 	if err := s.scheduler.submit(g); err != nil {

@@ -14,7 +14,7 @@ const defaultTokens = 16
 // completionFields are the fields of completions, less the prompt and echo.
 var completionFields = with(sharedFields, map[string]field{
 	"logprobs": func(_ *Server, r *request, v value) (err error) {
-		r.top, err = v.integer(0, maxTop)
+		r.options.LogProbs, err = v.integer(0, maxTop)
 		return err
 	},
 	"best_of": func(_ *Server, _ *request, v value) error {
@@ -35,7 +35,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, err)
 		return
 	}
-	s.complete(w, r, req, prompt, &textForm{s: s, logprobs: req.top >= 0, echo: echo})
+	s.complete(w, r, req, prompt, &textForm{s: s, logprobs: req.logprobs(), echo: echo})
 }
 
 // completionRequest reads a request. echo is what the answer begins with.
@@ -45,7 +45,8 @@ func (s *Server) completionRequest(w http.ResponseWriter, r *http.Request) (req 
 	if err != nil {
 		return nil, nil, "", err
 	}
-	req = &request{top: -1, most: defaultTokens}
+	req = s.asked()
+	req.most = defaultTokens
 	left, err := req.read(s, all, completionFields, "prompt", "echo")
 	if err != nil {
 		return nil, nil, "", err
@@ -62,7 +63,7 @@ func (s *Server) completionRequest(w http.ResponseWriter, r *http.Request) (req 
 		switch {
 		case err != nil:
 			return nil, nil, "", err
-		case wanted && req.top >= 0:
+		case wanted && req.logprobs():
 			return nil, nil, "", unsupported("echo", "echo with logprobs is not supported: prompts have none")
 		case wanted:
 			echo = text
@@ -147,11 +148,11 @@ func (f *textForm) tokens(tokens []located) any {
 		Offsets  []int                `json:"text_offset"`
 	}{[]string{}, []float64{}, []map[string]float64{}, []int{}}
 	for _, t := range tokens {
-		out.Tokens = append(out.Tokens, f.name(t.id))
-		out.Logprobs = append(out.Logprobs, t.logprob)
+		out.Tokens = append(out.Tokens, f.name(t.ID))
+		out.Logprobs = append(out.Logprobs, t.LogProb)
 		top := map[string]float64{}
-		for i := len(t.top) - 1; i >= 0; i-- { // of tokens with one text the likeliest stays
-			top[f.name(t.top[i].id)] = t.top[i].logprob
+		for i := len(t.Top) - 1; i >= 0; i-- { // of tokens with one text the likeliest stays
+			top[f.name(t.Top[i].ID)] = t.Top[i].LogProb
 		}
 		out.Top = append(out.Top, top)
 		out.Offsets = append(out.Offsets, t.offset)

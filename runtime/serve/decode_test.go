@@ -2,11 +2,15 @@ package serve
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/sampling"
 )
 
 func usageJSON(prompt, completion int) string {
@@ -179,4 +183,72 @@ func TestLogitBias(t *testing.T) {
 		require.Equal(t, words().Decode(append([]int{5}, want...), true),
 			words().Decode([]int{5}, true)+got.Text, bias)
 	}
+}
+
+// What a request says of sampling is what package sampling does, and what it does not say is as the model has it.
+func TestSampling(t *testing.T) {
+	defaults := sampling.Greedy()
+	defaults.Temperature, defaults.TopK = 0.5, 40
+	for _, c := range []struct {
+		fields string
+		want   func(*sampling.Options)
+	}{
+		{`"seed": 5`, func(o *sampling.Options) { o.Seed = 5 }},
+		{`"seed": -5`, func(o *sampling.Options) { o.Seed = 1<<64 - 5 }},
+		{`"seed": 5, "temperature": 2, "top_p": 0.3, "top_k": -1`, func(o *sampling.Options) {
+			o.Seed, o.Temperature, o.TopP, o.TopK = 5, 2, 0.3, 0
+		}},
+		{`"seed": 5, "min_p": 0.9, "presence_penalty": 2, "frequency_penalty": -1, "repetition_penalty": 1.5`,
+			func(o *sampling.Options) {
+				o.Seed, o.MinP, o.PresencePenalty, o.FrequencyPenalty, o.RepetitionPenalty = 5, 0.9, 2, -1, 1.5
+			}},
+		{`"temperature": 0, "logit_bias": {"300": -3}`, func(o *sampling.Options) {
+			o.Temperature, o.Bias = 0, map[int]float64{300: -3}
+		}},
+	} {
+		next := func(_, out []int) int { return 300 + len(out) }
+		s := newTest(newScripted(next), func(c *Config) { c.Sampling = defaults }).start(t)
+		o := defaults
+		c.want(&o)
+		sampler, err := sampling.New(o, vocab, []int{5, 6})
+		require.NoError(t, err)
+		var want []int
+		for i := range 12 {
+			choice, err := sampler.Next(logitsOf(300+i), nil)
+			require.NoError(t, err)
+			want = append(want, choice.ID)
+		}
+		got := s.complete(t, `"prompt": [5, 6], "max_tokens": 12, "ignore_eos": true, `+c.fields)
+		require.Equal(t, words().Decode(append([]int{5, 6}, want...), true), words().Decode([]int{5, 6}, true)+got.Text,
+			c.fields)
+	}
+}
+
+// Without a seed each request has one of its own.
+func TestSeeds(t *testing.T) {
+	s := newTest(newScripted(func(_, out []int) int { return 300 }), nil).start(t)
+	texts := map[string]bool{}
+	for range 4 {
+		_, body := s.post(t, "/v1/completions",
+			`{"prompt": [5], "max_tokens": 16, "temperature": 2, "ignore_eos": true}`)
+		got, err := readWhole([]byte(body))
+		require.NoError(t, err)
+		texts[got.Text] = true
+	}
+	require.Len(t, texts, 4)
+}
+
+func TestDefaults(t *testing.T) {
+	dir := t.TempDir()
+	log := &lines{}
+	read := func(config string) sampling.Options {
+		require.NoError(t, os.WriteFile(dir+"/generation_config.json", []byte(config), 0o600))
+		return Defaults(dir, slog.New(slog.NewTextHandler(log, nil)))
+	}
+	require.Equal(t, 0.3, read(`{"temperature": 0.3}`).Temperature)
+	require.Zero(t, read(`{"do_sample": false}`).Temperature)
+	require.Empty(t, log.String())
+	o := read(`{"num_beams": 4, "temperature": 0.3}`)
+	require.Equal(t, 1.0, o.Temperature)
+	require.Contains(t, log.String(), "num_beams")
 }

@@ -46,6 +46,8 @@ var (
 		message: "the server is shutting down"}
 	errInternal = &apiError{status: http.StatusInternalServerError, kind: kindServer, code: "internal_error",
 		message: "the server failed to answer; its log says more under the id of this request"}
+	errHost = &apiError{status: http.StatusMisdirectedRequest, kind: kindRequest, code: "unknown_host",
+		message: "this server answers at its address and as localhost; to reach it by another name, it needs --api-key"}
 	errKey = &apiError{status: http.StatusUnauthorized, kind: kindRequest, code: "invalid_api_key",
 		message: "the API key is missing or wrong; want it as Authorization: Bearer KEY"}
 )

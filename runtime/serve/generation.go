@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"amkc/runtime/sampling"
 )
 
 // A generation is one answer, from the queue to its last token. The scheduler's goroutine alone touches what is below
@@ -11,54 +13,42 @@ import (
 type generation struct {
 	ctx     context.Context // ends when the client goes away
 	prompt  []int
-	most    int      // tokens to decode
-	ends    []int    // tokens after which a text ends
-	sampler Sampler  // nil: what the engine chooses
-	top     int      // alternatives to report with each token; -1: no logprobs
+	most    int   // tokens to decode
+	ends    []int // tokens after which a text ends
+	choice  sampling.Options
 	record  *record  // of the request
 	out     *outbox  // the answer
 	text    *writer  // of the tokens so far
 	metrics *metrics // of the server
 
 	// ---
-	history []int // the prompt and the tokens so far
+	sampler *sampling.Sampler // nil: what the engine chooses
 	last    time.Time
 }
 
 // options are what the engine has to know.
-func (g *generation) options() Options { return Options{Logits: g.sampler != nil || g.top >= 0} }
+func (g *generation) options() Options { return Options{Logits: g.choice.NeedLogits()} }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.
-func (g *generation) begin(cached int, now time.Time) {
+func (g *generation) begin(vocab, cached int, now time.Time) (err error) {
 	g.record.begin(cached)
 	g.metrics.admitted(now.Sub(g.record.start), len(g.prompt), cached)
 	g.last = now
-	if g.sampler != nil {
-		g.history = slices.Clone(g.prompt)
+	if g.choice.NeedLogits() {
+		g.sampler, err = sampling.New(g.choice, vocab, g.prompt)
 	}
+	return err
 }
 
 // accept takes the next token. It returns the one to go on with, or that the answer has ended.
 func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err error) {
-	var p *chosen
-	token = e.Token
-	var raw []float32
-	if g.top >= 0 {
-		raw = e.Logits
-		if g.sampler != nil {
-			raw = slices.Clone(raw) // the sampler changes them
-		}
-	}
+	choice := sampling.Choice{ID: e.Token}
 	if g.sampler != nil {
-		if token, err = g.sampler.Choose(e.Logits, g.history); err != nil {
+		if choice, err = g.sampler.Next(e.Logits, nil); err != nil {
 			return 0, true, err
 		}
-		g.history = append(g.history, token)
 	}
-	if g.top >= 0 {
-		c := logprobs(raw, token, g.top)
-		p = &c
-	}
+	token = choice.ID
 	if n := g.record.token(); n == 1 {
 		g.metrics.firstToken(now.Sub(g.record.start))
 	} else {
@@ -69,7 +59,7 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 		g.end(finishStop, delta{})
 		return token, true, nil
 	}
-	d, found := g.text.push(token, p)
+	d, found := g.text.push(choice)
 	switch {
 	case found:
 		d.finish = finishStop

@@ -2,15 +2,71 @@ package serve
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
 	"time"
+
+	"amkc/runtime/infile"
+	"amkc/runtime/sampling"
 )
+
+// What command lines take where nothing else is said.
+const (
+	DefaultHost  = "127.0.0.1"
+	DefaultPort  = 8080
+	DefaultQueue = 64
+	DefaultGrace = 30 * time.Second
+	KeyVariable  = "AMKC_API_KEY" // of the environment
+	Chunk        = 32             // tokens of a prompt that a GPU reads at a time
+)
+
+// Defaults returns how tokens are chosen where a request does not say: as generation_config.json says, in the directory
+// of a model or a build. What cannot be followed is told to the log, and tokens are drawn at temperature 1.
+func Defaults(dir string, log *slog.Logger) sampling.Options {
+	o, err := sampling.ReadConfig(dir)
+	if err != nil {
+		o = sampling.Greedy()
+		o.Temperature = 1
+		log.Warn("requests that do not say how tokens are chosen get temperature 1", "reason", infile.Describe(err))
+	}
+	return o
+}
+
+// Listen opens the address that a server is to answer at. Its error says which it is and what is the matter with it.
+func Listen(host string, port int) (net.Listener, error) {
+	at := net.JoinHostPort(host, strconv.Itoa(port))
+	l, err := net.Listen("tcp", at)
+	var call *net.OpError
+	if errors.As(err, &call) {
+		reason := call.Err
+		var system *os.SyscallError
+		if errors.As(reason, &system) {
+			reason = system.Err
+		}
+		return nil, fmt.Errorf("%s: %w", at, reason)
+	}
+	return l, err
+}
 
 // Serve answers on a listener until ctx ends. Then requests that come, and those that wait, are refused with 503; what
 // is being decoded has the time grace to end, and what has not ended by then is given up. A server serves once.
+//
+// A listener that only this machine reaches answers requests for an address or for localhost alone, unless there is an
+// API key: a page in a browser may have a name of its own lead here.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
+	if s.key == nil {
+		if s.local = isLocal(l.Addr()); !s.local {
+			s.log.Warn("whoever reaches this address may use the model, as there is no API key",
+				"address", l.Addr().String())
+		}
+	}
 	decoding, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	go s.scheduler.run(decoding)
@@ -46,4 +102,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 		return h.Close()
 	}
 	return nil
+}
+
+func isLocal(a net.Addr) bool {
+	at, err := netip.ParseAddrPort(a.String())
+	return err == nil && at.Addr().Unmap().IsLoopback()
+}
+
+// isOwn reports whether the Host of a request is an address, or localhost, rather than a name.
+func isOwn(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || host == "localhost" || host == ""
 }

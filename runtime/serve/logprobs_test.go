@@ -107,19 +107,3 @@ func TestCompletionLogprobs(t *testing.T) {
 	require.Equal(t, "one", got.Text)
 	require.Equal(t, "one", strings.Join(got.Logprobs.Tokens, ""))
 }
-
-// Rows of logits that are not numbers do not make JSON impossible.
-func TestLogprobsOfStrangeLogits(t *testing.T) {
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	for _, logits := range [][]float32{{nan, nan, nan}, {inf, 0, inf}, {-inf, -inf, -inf}, {0, -inf, nan}} {
-		c := logprobs(logits, 1, 3)
-		_, err := json.Marshal(c.logprob)
-		require.NoError(t, err)
-		for _, a := range c.top {
-			_, err := json.Marshal(a.logprob)
-			require.NoError(t, err)
-		}
-	}
-	logits := []float32{0, 3, 1, 3}
-	require.Equal(t, []alternative{{1, logprobs(logits, 0, 0).logprob + 3}}, logprobs(logits, 0, 1).top)
-}

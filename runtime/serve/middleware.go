@@ -29,6 +29,10 @@ func (s *secret) is(guess string) bool {
 // guarded answers a route for requests of its method with the API key.
 func (s *Server) guarded(to route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.local && !isOwn(r.Host) {
+			refuse(w, r, errHost)
+			return
+		}
 		if s.key != nil && !to.open {
 			scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 			if !strings.EqualFold(scheme, "Bearer") || !s.key.is(strings.TrimSpace(given)) {

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"amkc/runtime/infile"
+	"amkc/runtime/sampling"
 )
 
 // A request is what chat completions and completions ask for alike.
@@ -21,9 +23,15 @@ type request struct {
 	stops        []string
 	ignoreEOS    bool
 	tools        bool // the prompt has some
-	top          int  // alternatives to report with each token; -1: no logprobs
-	bias         map[int]float32
+	seeded       bool // it has a seed
+	options      sampling.Options
 }
+
+// asked is a request that says nothing yet.
+func (s *Server) asked() *request { return &request{options: s.sampling} }
+
+// logprobs reports whether they are wanted.
+func (r *request) logprobs() bool { return r.options.LogProbs >= 0 }
 
 // A field reads one field of a request.
 type field func(s *Server, r *request, v value) error
@@ -54,24 +62,23 @@ var sharedFields = map[string]field{
 		return err
 	},
 	"logit_bias": logitBias,
-	// A seed changes nothing of a greedy choice.
-	"seed": func(_ *Server, _ *request, v value) error {
-		_, err := v.number(math.MinInt64, math.MaxInt64)
+	"seed": func(_ *Server, r *request, v value) error {
+		var seed int64
+		err := v.read(&seed, "an integer of 64 bits")
+		r.options.Seed, r.seeded = uint64(seed), true
 		return err
 	},
-	"temperature": func(_ *Server, _ *request, v value) error {
-		return only(v, 0, 0, 2, "tokens are chosen greedily")
-	},
-	"top_p": func(_ *Server, _ *request, v value) error {
-		_, err := v.number(0, 1) // the likeliest token is in every share
+	"temperature": number(0, 2, func(o *sampling.Options) *float64 { return &o.Temperature }),
+	"top_p":       number(0, 1, func(o *sampling.Options) *float64 { return &o.TopP }),
+	"top_k": func(_ *Server, r *request, v value) error {
+		k, err := v.integer(-1, math.MaxInt32)
+		r.options.TopK = max(k, 0) // -1 is all to some clients, and 0 to others
 		return err
 	},
-	"presence_penalty": func(_ *Server, _ *request, v value) error {
-		return only(v, 0, -2, 2, "tokens are chosen greedily")
-	},
-	"frequency_penalty": func(_ *Server, _ *request, v value) error {
-		return only(v, 0, -2, 2, "tokens are chosen greedily")
-	},
+	"min_p":              number(0, 1, func(o *sampling.Options) *float64 { return &o.MinP }),
+	"repetition_penalty": number(0.01, 100, func(o *sampling.Options) *float64 { return &o.RepetitionPenalty }),
+	"presence_penalty":   number(-2, 2, func(o *sampling.Options) *float64 { return &o.PresencePenalty }),
+	"frequency_penalty":  number(-2, 2, func(o *sampling.Options) *float64 { return &o.FrequencyPenalty }),
 	"n": func(_ *Server, _ *request, v value) error {
 		return only(v, 1, 1, 128, "a request has one answer")
 	},
@@ -98,6 +105,14 @@ func modelName(s *Server, _ *request, v value) error {
 }
 
 func tolerated(*Server, *request, value) error { return nil }
+
+// number is a field that is an option of sampling.
+func number(lo, hi float64, option func(*sampling.Options) *float64) field {
+	return func(_ *Server, r *request, v value) (err error) {
+		*option(&r.options), err = v.number(lo, hi)
+		return err
+	}
+}
 
 // only accepts one of the numbers that a field may have.
 func only(v value, accepted, lo, hi float64, why string) error {
@@ -157,6 +172,7 @@ func logitBias(s *Server, r *request, v value) error {
 	if err := v.read(&biases, want); err != nil {
 		return err
 	}
+	r.options.Bias = map[int]float64{}
 	for name, bias := range biases {
 		id, err := strconv.Atoi(name)
 		if err != nil || bias == nil || *bias < -mostBias || *bias > mostBias {
@@ -165,18 +181,15 @@ func logitBias(s *Server, r *request, v value) error {
 		if vocab := s.engine.Limits().Vocab; id < 0 || id >= vocab {
 			return invalid(v.name, "logit_bias names token %d; want ids from 0 to %d", id, vocab-1)
 		}
-		if r.bias == nil {
-			r.bias = map[int]float32{}
-		}
-		r.bias[id] = float32(*bias)
+		r.options.Bias[id] = *bias
 	}
 	return nil
 }
 
 // refusedFields are fields that other servers have and that would change the answer.
 var refusedFields = []string{"audio", "function_call", "functions", "guided_choice", "guided_grammar", "guided_json",
-	"guided_regex", "min_p", "min_tokens", "prompt_logprobs", "reasoning", "reasoning_effort", "repetition_penalty",
-	"stop_token_ids", "top_k", "typical_p", "verbosity", "web_search_options"}
+	"guided_regex", "min_tokens", "prompt_logprobs", "reasoning", "reasoning_effort", "stop_token_ids", "typical_p",
+	"verbosity", "web_search_options"}
 
 func unknown(name string) *apiError {
 	if slices.Contains(refusedFields, name) {
@@ -215,6 +228,10 @@ func (r *request) read(s *Server, all map[string]value, table map[string]field, 
 	}
 	if _, said := all["stream_options"]; said && !r.stream {
 		return nil, invalid("stream_options", "stream_options goes with stream")
+	}
+	var wrong *sampling.OptionError
+	if err := r.options.Check(s.engine.Limits().Vocab); errors.As(err, &wrong) {
+		return nil, invalid(strings.ReplaceAll(wrong.Option, "-", "_"), "%v", wrong)
 	}
 	return left, nil
 }

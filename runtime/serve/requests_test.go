@@ -82,7 +82,13 @@ func TestRefusals(t *testing.T) {
 		{texts, `{"prompt": "x", "logit_bias": {"5": null}}`, "invalid_value", "logit_bias", "by token ids"},
 		{texts, `{"prompt": "x", "logit_bias": {"5": 101}}`, "invalid_value", "logit_bias", "from -100 to 100"},
 		{texts, `{"prompt": "x", "logit_bias": {"4096": 1}}`, "invalid_value", "logit_bias", "from 0 to 4095"},
-		{texts, `{"prompt": "x", "seed": "x"}`, "invalid_value", "seed", "want"},
+		{texts, `{"prompt": "x", "seed": "x"}`, "invalid_value", "seed", "an integer of 64 bits"},
+		{texts, `{"prompt": "x", "seed": 1e30}`, "invalid_value", "seed", "an integer of 64 bits"},
+		{texts, `{"prompt": "x", "temperature": 2.1}`, "invalid_value", "temperature", "a number from 0 to 2"},
+		{texts, `{"prompt": "x", "temperature": 1e-9}`, "invalid_value", "temperature", "want 0, or a number from"},
+		{texts, `{"prompt": "x", "top_p": -1}`, "invalid_value", "top_p", "a number from 0 to 1"},
+		{texts, `{"prompt": "x", "top_k": 0.5}`, "invalid_value", "top_k", "an integer from -1"},
+		{texts, `{"prompt": "x", "presence_penalty": 3}`, "invalid_value", "presence_penalty", "from -2 to 2"},
 		{texts, `{"prompt": "x", "guided_json": {}}`, "unsupported_parameter", "guided_json", "not supported"},
 		{chats, `{}`, "invalid_value", "messages", "at least one"},
 		{chats, `{"messages": []}`, "invalid_value", "messages", "at least one"},
@@ -227,6 +233,10 @@ func TestTokens(t *testing.T) {
 	status, body = s.post(t, "/detokenize", `{"tokens": `+string(ids)+`}`)
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"prompt": "<|begin_of_text|>wörld"}`, body)
+
+	_, body = s.post(t, "/tokenize", `{"prompt": "<|begin_of_text|>wörld"}`)
+	require.NoError(t, json.Unmarshal([]byte(body), &got))
+	require.Equal(t, n+1, got.Count, "one begin token is enough")
 
 	_, body = s.post(t, "/tokenize", `{"prompt": "", "add_special_tokens": false}`)
 	require.JSONEq(t, `{"count": 0, "max_model_len": 256, "tokens": []}`, body)

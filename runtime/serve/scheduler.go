@@ -139,7 +139,12 @@ func (s *scheduler) admit() {
 			g.out.close(errInternal)
 			continue
 		}
-		g.begin(cached, s.now())
+		if err := g.begin(s.engine.Limits().Vocab, cached, s.now()); err != nil {
+			s.log.Error("tokens cannot be chosen", "request_id", g.record.id, "error", err.Error())
+			g.out.close(errInternal)
+			s.engine.Retire(id)
+			continue
+		}
 		s.running[id] = g
 	}
 }

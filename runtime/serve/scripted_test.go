@@ -21,6 +21,7 @@ import (
 
 	"amkc/runtime/chat"
 	"amkc/runtime/jinja"
+	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
 
@@ -209,7 +210,8 @@ func (l *lines) String() string {
 func newTest(e Engine, change func(*Config)) *testServer {
 	log := &lines{}
 	c := Config{Model: "m", Engine: e, Tokenizer: words(), Chat: format(chatML), EOS: []int{eos}, Queue: 64,
-		Log: slog.New(slog.NewTextHandler(log, nil))}
+		Sampling: sampling.Greedy(),
+		Log:      slog.New(slog.NewTextHandler(log, nil))}
 	if change != nil {
 		change(&c)
 	}

@@ -11,8 +11,8 @@
 // A field of a request that would change the answer is honoured or refused by name, never ignored. No text of prompts
 // or answers is in logs, metrics or errors that were not asked for by the request itself.
 //
-// The package imports the standard library, runtime/chat, runtime/infile, runtime/jinja and runtime/tokenizer, and
-// must not import any other package of amkc.
+// The package imports the standard library, runtime/chat, runtime/infile, runtime/jinja, runtime/sampling and
+// runtime/tokenizer, and must not import any other package of amkc.
 package serve
 
 import (
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"amkc/runtime/chat"
+	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
 
@@ -29,10 +30,11 @@ type Config struct {
 	Model     string // the name that requests call it by
 	Engine    Engine
 	Tokenizer *tokenizer.Tokenizer
-	Chat      *chat.Format // nil: messages are refused
-	EOS       []int        // tokens after which a text ends
-	APIKey    string       // that requests of /v1, /tokenize and /detokenize need; empty: none
-	Queue     int          // requests that may wait for the engine, from 0
+	Chat      *chat.Format     // nil: messages are refused
+	EOS       []int            // tokens after which a text ends
+	Sampling  sampling.Options // how tokens are chosen where a request does not say
+	APIKey    string           // that requests of /v1, /tokenize and /detokenize need; empty: none
+	Queue     int              // requests that may wait for the engine, from 0
 	Log       *slog.Logger
 }
 
@@ -44,7 +46,9 @@ type Server struct {
 	chat      *chat.Format
 	calls     bool // the model writes calls of tools that can be read
 	eos       []int
+	sampling  sampling.Options
 	key       *secret
+	local     bool // only this machine reaches the server, and requests need no key
 	log       *slog.Logger
 	scheduler *scheduler
 	metrics   *metrics
@@ -71,7 +75,7 @@ const (
 // New returns a server whose scheduler is not running yet: [Server.Serve] starts it.
 func New(c Config) *Server {
 	s := &Server{model: c.Model, engine: c.Engine, tokenizer: c.Tokenizer, chat: c.Chat,
-		calls: c.Chat != nil && writesCalls(c.Chat, c.Tokenizer), eos: c.EOS,
+		calls: c.Chat != nil && writesCalls(c.Chat, c.Tokenizer), eos: c.EOS, sampling: c.Sampling,
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, pingEvery: pingEvery, writeTimeout: writeTimeout, now: time.Now, newID: newID}
 	s.scheduler = newScheduler(c.Engine, c.Queue, c.Log, func() time.Time { return s.now() })

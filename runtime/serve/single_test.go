@@ -69,7 +69,7 @@ func decode(t testing.TB, e Engine, prompt []int, n int, o Options) (tokens []in
 			tokens = append(tokens, event.Token)
 			require.Equal(t, o.Logits, event.Logits != nil)
 			if o.Logits {
-				require.Equal(t, argmax(event.Logits), event.Token)
+				require.Equal(t, slices.Index(event.Logits, slices.Max(event.Logits)), event.Token)
 				logits = append(logits, slices.Clone(event.Logits))
 			}
 		}

@@ -3,6 +3,7 @@ package serve
 import (
 	"unicode/utf8"
 
+	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
 
@@ -15,7 +16,7 @@ type delta struct {
 
 // A located token is one with the place of its text. The text of a token that completes no character is empty.
 type located struct {
-	chosen
+	sampling.Choice
 	start, end int // bytes of the answer
 	offset     int // of the start, in characters
 }
@@ -33,25 +34,25 @@ type writer struct {
 	decoded int       // bytes that the decoder has given
 	chars   int       // the same in characters
 	out     int       // of which this many are out
+	located bool      // logprobs are wanted
 	waiting []located // tokens whose text is not all out
 }
 
 // newWriter starts behind a prompt, which goes through the decoder as well: what a token looks like may depend on the
 // one before it.
-func newWriter(tok *tokenizer.Tokenizer, prompt []int, stops []string) *writer {
-	w := &writer{decoder: tok.NewDecoder(true), stop: stopper{stops: stops}}
+func newWriter(tok *tokenizer.Tokenizer, prompt []int, stops []string, logprobs bool) *writer {
+	w := &writer{decoder: tok.NewDecoder(true), stop: stopper{stops: stops}, located: logprobs}
 	for _, id := range prompt {
 		w.decoder.Push(id)
 	}
 	return w
 }
 
-// push takes a token, and its logprobs if they are wanted. It returns what is certain, and whether a stop string was
-// found.
-func (w *writer) push(id int, p *chosen) (delta, bool) {
-	part := w.decoder.Push(id)
-	if p != nil {
-		w.waiting = append(w.waiting, located{*p, w.decoded, w.decoded + len(part), w.chars})
+// push takes a token. It returns what is certain, and whether a stop string was found.
+func (w *writer) push(c sampling.Choice) (delta, bool) {
+	part := w.decoder.Push(c.ID)
+	if w.located {
+		w.waiting = append(w.waiting, located{c, w.decoded, w.decoded + len(part), w.chars})
 	}
 	return w.take(part)
 }

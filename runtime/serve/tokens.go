@@ -23,7 +23,7 @@ func (s *Server) tokens(w http.ResponseWriter, r *http.Request) ([]int, error) {
 		return nil, err
 	}
 	addSpecial := true
-	left, err := (&request{}).read(s, all, map[string]field{
+	left, err := s.asked().read(s, all, map[string]field{
 		"model": modelName,
 		"add_special_tokens": func(_ *Server, _ *request, v value) (err error) {
 			addSpecial, err = v.bool()
@@ -63,7 +63,7 @@ func (s *Server) text(w http.ResponseWriter, r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	left, err := (&request{}).read(s, all, map[string]field{"model": modelName}, "tokens")
+	left, err := s.asked().read(s, all, map[string]field{"model": modelName}, "tokens")
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-// Package cli is the command line of an emitted launcher: run, bench, check and info on the build beside the
+// Package cli is the command line of an emitted launcher: run, serve, bench, check and info on the build beside the
 // executable.
 //
 // Results go to stdout; errors and progress go to stderr, progress on a terminal only. Exit codes: 0 success; 1 the
@@ -6,7 +6,8 @@
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/host with its
 // chrometrace and report, runtime/chat, runtime/driver, runtime/infile, runtime/outfile, runtime/printable,
-// runtime/progress, runtime/sampling and runtime/tokenizer, and must not import any other package of amkc.
+// runtime/progress, runtime/sampling, runtime/serve and runtime/tokenizer, and must not import any other package of
+// amkc.
 package cli
 
 import (
@@ -41,6 +42,7 @@ type verb struct {
 
 var verbs = []verb{
 	{"run", "decode from a prompt and print the text as it comes", (*command).runPrompt},
+	{"serve", "answer over HTTP in the way of OpenAI's API", (*command).serve},
 	{"bench", "check, then measure the latency of a token", (*command).bench},
 	{"check", "compare the megakernel with the plain kernels of the build", (*command).check},
 	{"info", "describe the build; needs no GPU", (*command).info},

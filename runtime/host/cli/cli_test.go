@@ -136,7 +136,7 @@ func TestUsage(t *testing.T) {
 		text string
 	}{
 		{nil, "no command"},
-		{[]string{"serve"}, `unknown command "serve"`},
+		{[]string{"train"}, `unknown command "train"`},
 		{[]string{"run"}, "give one of --prompt TEXT, --messages FILE and --prompt-ids 1,2,3"},
 		{[]string{"run", "--prompt", "a", "--prompt-ids", "1"}, "give one of --prompt TEXT, --messages FILE and"},
 		{[]string{"run", "--prompt", "a", "--max-tokens", "0"}, "at least 1 is needed"},

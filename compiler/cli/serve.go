@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"log/slog"
+	"math"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"amkc/compiler"
+	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
+	"amkc/runtime/infile"
+	"amkc/runtime/serve"
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	model  modelFlags
+	place  place
+	host   string
+	port   int
+	apiKey string
+	queue  int
+}
+
+func serveVerb() verb {
+	s := &serveFlags{}
+	return verb{
+		name: "serve", synopsis: "MODEL|DIR [--host HOST] [--port N] [--api-key KEY] [--device ref|cuda]",
+		min: 1, max: 1,
+		summary: "answer over HTTP in the way of OpenAI's API",
+		details: "There is a page to talk to the model with at the address that is printed, and an API below /v1.\n" +
+			"Ctrl-C ends what is being decoded, and then the server; a second one ends it at once.\n" +
+			"On a GPU a model is built first, into a cache, and the next time found there.",
+		flags: s.define,
+		run:   s.run,
+	}
+}
+
+func (s *serveFlags) define(f *pflag.FlagSet) {
+	f.Var(newWord(&s.host, serve.DefaultHost), "host",
+		"answer at the address `HOST`, which other machines reach unless it is this one's own")
+	f.Var(newCount(&s.port, serve.DefaultPort, 0, math.MaxUint16), "port", "answer at port `N`; 0: at any that is free")
+	f.Var(newWord(&s.apiKey, ""), "api-key",
+		"answer requests with the key `KEY` alone; default: what "+serve.KeyVariable+" has, which no list of "+
+			"processes shows")
+	f.Var(newCount(&s.queue, serve.DefaultQueue, 0, math.MaxInt32), "queue",
+		"let up to `N` requests wait, and refuse more")
+	s.place.define(f)
+	s.model.define(f, defaultTarget)
+}
+
+func (s *serveFlags) run(c *call) error {
+	dir, _, err := checkpoint.Locate(c.args[0])
+	if err != nil {
+		return err
+	}
+	if err := checkDirectory(dir); err != nil {
+		return err
+	}
+	if err := s.model.forModels(c, dir); err != nil {
+		return err
+	}
+	config := serve.Config{APIKey: s.apiKey, Queue: s.queue, Log: s.log(c)}
+	if config.APIKey == "" {
+		config.APIKey = os.Getenv(serve.KeyVariable)
+	}
+	if config.Tokenizer, err = compiler.LoadTokenizer(dir); err != nil {
+		return err
+	}
+	if config.EOS, err = compiler.StopIDs(dir); err != nil {
+		return err
+	}
+	config.Sampling = serve.Defaults(dir, config.Log)
+	var warnings diag.List
+	config.Chat, warnings = compiler.LoadChat(dir)
+	c.report(warnings)
+	ctx, cancel := interruptible()
+	defer cancel()
+	// What cannot be listened on is said before anything large is loaded.
+	l, err := serve.Listen(s.host, s.port)
+	if err != nil {
+		return diag.Errorf(codeListen, "--host", "%v", infile.Reason(err))
+	}
+	defer l.Close()
+	o, err := open(ctx, c, s.place, dir, &s.model)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	config.Model, config.Engine = o.name, serve.NewSingle(o, o.vocab, o.maxSeq, o.chunk)
+	url := "http://" + l.Addr().String()
+	c.payload = struct {
+		Device string `json:"device"`
+		Build  string `json:"build,omitempty"` // in the cache
+		URL    string `json:"url"`
+	}{o.device, o.build, url}
+	if err := c.printf("%s answers at %s\n", o.name, url); err != nil {
+		return err
+	}
+	return serve.New(config).Serve(ctx, l, serve.DefaultGrace)
+}
+
+// log is what is told of requests.
+func (s *serveFlags) log(c *call) *slog.Logger {
+	o := &slog.HandlerOptions{}
+	if c.quiet {
+		o.Level = slog.LevelError
+	}
+	if c.json {
+		return slog.New(slog.NewJSONHandler(c.stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(c.stderr, o))
+}
