@@ -78,6 +78,15 @@ add_generation_prompt and chat_template_kwargs. Each message is an object with a
 else the chat template of the model knows.
 
     [{"role": "system", "content": "Answer in one word."}, {"role": "user", "content": "Which way is up?"}]`)
+	codeGeneration = diag.New("AMK1216", "the model's way of sampling cannot be followed", `
+--sample draws tokens as generation_config.json of the model says: temperature, top_k, top_p, min_p,
+repetition_penalty and do_sample. The file has one of these with a value that is not accepted, or a field that would
+change the choice of tokens and is not supported, or that is not known. Compiling warns of it, because without --sample
+the file is not read for this, and what is wanted can be said in full:
+
+    amkc run model/ --prompt "..." --temperature 0.7 --top-p 0.9
+
+docs/sampling.md has the details.`)
 	codeNVCC = diag.New("AMK5110", "nvcc rejected the generated sources", `
 The generated CUDA did not compile. The notes quote nvcc and name the template or runtime header that each file comes
 from. This is a defect of amkc or a toolkit that is too old (13.0 is what amkc is tested with); the emitted project is

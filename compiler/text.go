@@ -69,6 +69,7 @@ func checkText(o *Options, vocab int) diag.List {
 				"vocabulary ends there (vocab_size); a prompt with one of them is refused", n, t.VocabSize(), vocab))
 	}
 	warnings.Add(checkStops(o.Model, vocab))
+	warnings.Add(checkSampling(o.Model))
 	warnings = append(warnings, checkChat(o.Model)...)
 	return warnings
 }

@@ -70,6 +70,8 @@ func TestTextIsCheckedWhenCompiling(t *testing.T) {
 			[]string{"it is 4294967298; want an id"}},
 		{"eos of another model", map[string]string{"generation_config.json": `{"eos_token_id": [2, 128001]}`},
 			[]string{"eos_token_id 128001 is not in the model's vocabulary of 4096 tokens, so no text ends with it"}},
+		{"beams", map[string]string{"generation_config.json": `{"num_beams": 4}`},
+			[]string{"num_beams is 4, which is not supported; --sample will be refused"}},
 		{"a token too many", map[string]string{"tokenizer.json": edited(`"added_tokens": [`,
 			`"added_tokens": [{"id": 4096, "content": "<pad>", "special": true},`)},
 			[]string{"tokens at ids from 4096 on, and the model's vocabulary ends there (vocab_size); a prompt with " +

@@ -67,16 +67,6 @@ var (
 The prompt has no tokens, names an id that is not in the vocabulary, is no UTF-8 text, or fills all positions that the
 program was compiled for. --max-seq compiles for more.`)
 
-	codeGeneration = diag.New("AMK1216", "the model's way of sampling cannot be followed", `
---sample draws tokens as generation_config.json of the model says: temperature, top_k, top_p, min_p,
-repetition_penalty and do_sample. The file has one of these with a value that is not accepted, or a field that would
-change the choice of tokens and is not supported, or that is not known. Without --sample the file is not read for this,
-and what is wanted can be said in full:
-
-    amkc run model/ --prompt "..." --temperature 0.7 --top-p 0.9
-
-docs/sampling.md has the details.`)
-
 	codeNoToken = diag.New("AMK1217", "no token can be chosen", `
 A token is chosen from the logits that the model computes. They have a value that is no number, or no token is left:
 each has a logit of -inf, or a --logit-bias of -inf. Logits that are no numbers are those of damaged weights, or of a

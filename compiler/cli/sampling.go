@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
-	"strings"
 
+	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/sampling"
@@ -12,14 +12,11 @@ import (
 
 // choose returns how the flags say that tokens of a model or a build are chosen.
 func (r *runFlags) choose(c *call, dir string) (sampling.Options, error) {
-	o, err := r.sampling.Options(dir)
+	o, err := compiler.Sampling(dir, &r.sampling)
 	var usage *sampling.UsageError
-	var config *sampling.ConfigError
 	switch {
 	case errors.As(err, &usage):
 		return o, c.usage("%v", usage)
-	case errors.As(err, &config):
-		return o, diag.Errorf(codeGeneration, config.Path, "%s", strings.TrimPrefix(config.Error(), config.Path+": "))
 	case err == nil && o.LogProbs >= 0 && !c.json:
 		return o, c.usage("--logprobs goes with --json")
 	}

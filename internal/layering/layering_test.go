@@ -28,8 +28,8 @@ var allowed = map[string][]string{
 	"codegen/modules/gen": {"codegen/modules"},
 	"compiler": {"codegen", "codegen/modules", "compiler/builddir", "compiler/readback", "compiler/version", "ir",
 		"ir/diag", "ir/format", "passes", "passes/calibration", "passes/checkpoint", "refvm", "runtime",
-		"runtime/chat", "runtime/host", "runtime/infile", "runtime/printable", "runtime/progress", "runtime/tokenizer",
-		"validate", "validate/kernel"},
+		"runtime/chat", "runtime/host", "runtime/infile", "runtime/printable", "runtime/progress", "runtime/sampling",
+		"runtime/tokenizer", "validate", "validate/kernel"},
 	// a foreign format: what the compiler is made of knows nothing of it
 	"compiler/amk":        {"ir", "ir/diag", "ir/transform"},
 	"compiler/builddir":   {"codegen", "ir/diag", "runtime/host", "runtime/infile", "runtime/outfile"},
