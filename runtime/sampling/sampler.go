@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -81,7 +82,7 @@ func (s *Sampler) Next(logits []float32, allowed Mask) (Choice, error) {
 		c.ID = pick(s.kept, s.o.Temperature, s.o.Seed, s.position)
 	}
 	if s.o.LogProbs >= 0 {
-		c.LogProb, c.Top = logProbs(logits, c.ID, s.o.LogProbs)
+		c.LogProb, c.Top = s.logProbs(logits, c.ID)
 	}
 	s.seen[c.ID]++
 	s.position++
@@ -141,38 +142,26 @@ func (s *Sampler) score(logits []float32, allowed Mask) (best int) {
 	return best
 }
 
-// logProbs returns log_softmax of the logits for a token and for the n largest.
-func logProbs(logits []float32, chosen, n int) (of float64, top []LogProb) {
-	largest := float64(slices.Max(logits))
-	sum := 0.0
+// logProbs returns log_softmax of the logits for a token and for as many of the largest as the options ask for.
+func (s *Sampler) logProbs(logits []float32, chosen int) (of float64, top []LogProb) {
+	largest, sum := float64(slices.Max(logits)), 0.0
+	all := s.kept[:0]
 	for id, x := range logits {
-		sum += exp(float64(x) - largest)
-		if n > 0 && float64(x) > never {
-			top = insert(top, LogProb{id, float64(x)}, n)
+		if x := float64(x); x > never {
+			sum += exp(x - largest)
+			all = append(all, candidate{id: id, x: x})
 		}
 	}
 	norm := largest + ln(sum)
-	for i := range top {
-		top[i].LogProb -= norm
+	if n := s.o.LogProbs; n > 0 {
+		all = topK(all, n)
+		slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.x, a.x), cmp.Compare(a.id, b.id)) })
+		for _, t := range all[:min(n, len(all))] {
+			top = append(top, LogProb{t.id, t.x - norm})
+		}
 	}
+	s.kept = all
 	return float64(logits[chosen]) - norm, top
-}
-
-// insert puts a token in its place among the n first, which are sorted.
-func insert(top []LogProb, t LogProb, n int) []LogProb {
-	if len(top) == n {
-		if t.LogProb <= top[n-1].LogProb {
-			return top
-		}
-		top = top[:n-1]
-	}
-	at, _ := slices.BinarySearchFunc(top, t, func(have, t LogProb) int {
-		if have.LogProb >= t.LogProb {
-			return -1
-		}
-		return 1
-	})
-	return slices.Insert(top, at, t)
 }
 
 // A Feeder decodes ids, and gives the logits after each to onLogits, if that is not nil.
