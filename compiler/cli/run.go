@@ -43,7 +43,7 @@ func runVerb() verb {
 		details: "A prompt in text is answered with text, a prompt in token ids with ids; --json prints both. " +
 			"Decoding ends after\n" +
 			"--max-tokens tokens, or with a token that the model's configuration names as the end of a text.\n" +
-			"Each is the most probable one, unless --sample or --temperature asks to draw it.\n" +
+			"The most probable token is taken each time, unless --sample or --temperature asks to draw one.\n" +
 			"On a GPU a model is built first, into a cache, and the next time found there.",
 		flags: r.define,
 		run:   r.run,

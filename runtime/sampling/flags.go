@@ -47,7 +47,7 @@ func (f *Flag) Set(text string) error {
 }
 
 // SampleDoc describes the flag --sample, which is a bool: Flags.Sample.
-const SampleDoc = "draw tokens as the model's generation_config.json says, and the flags below"
+const SampleDoc = "draw tokens as the model's generation_config.json says; other flags change that"
 
 // docs describe the flags of settings. Those of a kind "string" may be below 0.
 var docs = map[string][2]string{
@@ -55,7 +55,7 @@ var docs = map[string][2]string{
 	"top-k":              {"int", "draw from the `K` most probable tokens, and what equals the last; 0: from all"},
 	"top-p":              {"number", "draw from the most probable tokens that have the share `P` together"},
 	"min-p":              {"number", "draw from tokens at least `P` times as probable as the most probable one"},
-	"repetition-penalty": {"number", "divide by `R` the logits above 0 of tokens so far, and multiply others"},
+	"repetition-penalty": {"number", "divide by `R` the logits of tokens seen so far if above 0; multiply if below"},
 	"presence-penalty":   {"string", "take `X` off the logits of tokens of the output"},
 	"frequency-penalty":  {"string", "take `X` off the logits of tokens of the output, once for each time"},
 }
