@@ -1,0 +1,97 @@
+"""Talks to two servers with OpenAI's client: openai_client.py URL TOOLS_URL. What is not as it should be is an assertion.
+
+The first has the API key "k" and the model "m", which decodes; the second answers "Let me see." and a call of a tool.
+"""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+
+MESSAGES = [{"role": "user", "content": "def fib(n):"}]
+GREEDY = {"model": "m", "temperature": 0, "max_tokens": 12}
+TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
+
+
+def chat(client):
+    whole = client.chat.completions.create(messages=MESSAGES, **GREEDY)
+    choice = whole.choices[0]
+    assert choice.message.role == "assistant" and choice.finish_reason in ("stop", "length"), whole
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens, whole
+    text, finish, usage = "", None, None
+    for chunk in client.chat.completions.create(messages=MESSAGES, stream=True,
+                                                stream_options={"include_usage": True}, **GREEDY):
+        usage = chunk.usage or usage
+        for part in chunk.choices:
+            text += part.delta.content or ""
+            finish = part.finish_reason or finish
+    assert text == choice.message.content and finish == choice.finish_reason, text
+    assert usage.completion_tokens == whole.usage.completion_tokens, usage
+    assert usage.prompt_tokens_details.cached_tokens == usage.prompt_tokens - 1, usage
+
+    likely = client.chat.completions.create(messages=MESSAGES, logprobs=True, top_logprobs=2, **GREEDY)
+    rows = likely.choices[0].logprobs.content
+    assert b"".join(bytes(r.bytes) for r in rows).decode() == choice.message.content, rows
+    assert all(len(r.top_logprobs) == 2 and r.logprob == r.top_logprobs[0].logprob for r in rows), rows
+    return choice.message.content
+
+
+def completions(client):
+    whole = client.completions.create(prompt="def fib(n):", logprobs=1, **GREEDY).choices[0]
+    assert "".join(whole.logprobs.tokens) == whole.text, whole
+    parts = client.completions.create(prompt="def fib(n):", stream=True, **GREEDY)
+    assert "".join(p.choices[0].text for p in parts) == whole.text
+    stop = whole.text[2:5]
+    cut = client.completions.create(prompt="def fib(n):", stop=stop, **GREEDY).choices[0]
+    assert cut.text == whole.text[:whole.text.index(stop)] and cut.finish_reason == "stop", cut
+    drawn = {"model": "m", "prompt": "def ", "max_tokens": 16, "temperature": 1.3, "top_p": 0.9}
+    texts = [client.completions.create(seed=seed, **drawn).choices[0].text for seed in (1, 2, 1)]
+    assert texts[0] == texts[2] != texts[1], texts
+
+
+def errors(client, url):
+    for wanted, call in [
+            (openai.NotFoundError, lambda: client.chat.completions.create(model="other", messages=MESSAGES)),
+            (openai.BadRequestError, lambda: client.chat.completions.create(model="m", messages=[])),
+            (openai.BadRequestError, lambda: client.completions.create(model="m", prompt="x " * 1000)),
+            (openai.AuthenticationError, lambda: openai.OpenAI(base_url=url, api_key="x").models.list())]:
+        try:
+            call()
+        except wanted as e:
+            assert e.body["message"] and e.code and e.request_id, e
+        else:
+            raise AssertionError(wanted)
+
+
+def tools(client):
+    ask = {"model": "m", "messages": MESSAGES, "tools": TOOLS}
+    whole = client.chat.completions.create(**ask).choices[0]
+    assert whole.finish_reason == "tool_calls" and whole.message.content == "Let me see.", whole
+    call = whole.message.tool_calls[0]
+    assert call.function.name == "weather" and call.function.arguments == '{"place":"Bern"}', call
+    with client.chat.completions.stream(**ask) as stream:
+        final = stream.get_final_completion().choices[0]
+    assert final.finish_reason == "tool_calls" and final.message.tool_calls[0].function == call.function or \
+        final.message.tool_calls[0].function.arguments == call.function.arguments, final
+    answered = MESSAGES + [whole.message, {"role": "tool", "tool_call_id": call.id, "content": "31"}]
+    client.chat.completions.create(model="m", messages=answered)
+
+
+def main(url, tools_url):
+    client = openai.OpenAI(base_url=url, api_key="k", max_retries=0)
+    assert [m.id for m in client.models.list()] == ["m"] and client.models.retrieve("m").id == "m"
+    text = chat(client)
+    completions(client)
+    errors(client, url)
+    tools(openai.OpenAI(base_url=tools_url, api_key="none", max_retries=0))
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(client.chat.completions.create, messages=MESSAGES, **GREEDY) for _ in range(16)]
+        assert {a.result().choices[0].message.content for a in asked} == {text}
+    cancelled = client.chat.completions.create(model="m", messages=MESSAGES, stream=True, temperature=0)
+    next(iter(cancelled))
+    cancelled.close()
+    assert client.chat.completions.create(messages=MESSAGES, **GREEDY).choices[0].message.content == text
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
