@@ -90,5 +90,4 @@ func (g *generation) end(reason string, d delta) {
 func (g *generation) finish(d delta) {
 	g.record.finish(d.finish)
 	g.out.put(d)
-	g.out.close(nil)
 }

@@ -212,7 +212,8 @@ func (s *scheduler) accept(g *generation, e Event) (token int, ended bool, err e
 	return g.accept(e, s.now())
 }
 
-// end retires a sequence. Its generation gets the error, unless it has ended by itself.
+// end retires a sequence. Its generation gets the error, or nil if it has ended by itself: not before there is room for
+// the next, which the client may send as soon as it has the answer.
 func (s *scheduler) end(id Sequence, err error) {
 	g := s.running[id]
 	s.engine.Retire(id)

@@ -61,6 +61,23 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
+// A lingering engine takes its time to retire a sequence.
+type lingering struct{ *scripted }
+
+func (e lingering) Retire(s Sequence) {
+	time.Sleep(2 * time.Millisecond)
+	e.scripted.Retire(s)
+}
+
+// Without a queue, a client that has its answer finds the engine free.
+func TestNoQueue(t *testing.T) {
+	s := newTest(lingering{says(t, "abc")}, func(c *Config) { c.Queue = 0 }).start(t)
+	for range 20 {
+		status, body := s.post(t, "/v1/completions", `{"prompt": "x"}`)
+		require.Equal(t, 200, status, body)
+	}
+}
+
 // A client that goes away ends its sequence, or leaves the queue; the others do not notice.
 func TestCancellation(t *testing.T) {
 	e := newScripted(func(_, out []int) int { return 100 + len(out) }) // never ends
