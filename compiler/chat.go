@@ -14,7 +14,7 @@ import (
 // Messages returns the prompt that the chat template of a model or a build makes of messages in JSON. name is what
 // they are called in errors, which are diagnostics.
 func Messages(dir, name string, data []byte, now time.Time) (string, error) {
-	format, err := loadChat(dir)
+	format, err := ChatFormat(dir)
 	if err != nil {
 		return "", err
 	}
@@ -30,7 +30,8 @@ func Messages(dir, name string, data []byte, now time.Time) (string, error) {
 	return prompt, nil
 }
 
-func loadChat(dir string) (*chat.Format, error) {
+// ChatFormat reads the chat templates of a model or a build. The error is a diagnostic.
+func ChatFormat(dir string) (*chat.Format, error) {
 	format, err := chat.Load(dir)
 	var bad *chat.FileError
 	switch {
@@ -65,7 +66,7 @@ func checkChat(dir string) diag.List {
 func LoadChat(dir string) (format *chat.Format, warnings diag.List) {
 	const effect = "; prompts are decoded as they are given, so a program that holds a conversation with the model " +
 		"has to know the format of its messages"
-	format, err := loadChat(dir)
+	format, err := ChatFormat(dir)
 	if err != nil {
 		d := asWarning(err)
 		d.Msg += effect

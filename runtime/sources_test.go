@@ -49,9 +49,9 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 			case strings.HasPrefix(path, "amkc/"):
 				below, found := strings.CutPrefix(path, HostImport+"/")
 				require.True(t, found, "%s imports %s", name, path)
-				require.Contains(t, []string{"chat", "driver", "host", "host/chrometrace", "host/report", "infile",
-					"jinja", "outfile", "printable", "progress", "sampling", "serve", "tokenizer", "tokenizer/chars",
-					"tokenizer/regex"}, below)
+				require.Contains(t, []string{"chat", "dialogue", "driver", "host", "host/chrometrace",
+					"host/report", "infile", "jinja", "outfile", "printable", "progress", "sampling", "serve",
+					"tokenizer", "tokenizer/chars", "tokenizer/regex"}, below)
 			}
 		}
 	}

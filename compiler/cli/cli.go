@@ -37,9 +37,9 @@ type verb struct {
 // Every call returns fresh rows: the variables behind the flags belong to one run.
 func verbs() []verb {
 	return []verb{
-		compileVerb(), packVerb(), runVerb(), serveVerb(), logitsVerb(), qualityVerb(), validateVerb(), costVerb(),
-		dumpVerb(), verifyVerb(), checkVerb(), diffVerb(), doctorVerb(), targetsVerb(), modelsVerb(), passesVerb(),
-		explainVerb(), versionVerb(), completionVerb(), helpVerb(),
+		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), validateVerb(),
+		costVerb(), dumpVerb(), verifyVerb(), checkVerb(), diffVerb(), doctorVerb(), targetsVerb(), modelsVerb(),
+		passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }
 

@@ -19,6 +19,8 @@ type engine interface {
 	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
 	// Complete decodes a prompt and up to n tokens after it, until one of stops, and gives each to emit.
 	Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (host.Completion, error)
+	// Position is that of the next token; the cache holds the rows before it.
+	Position() int
 	// Reset starts a new sequence at position 0.
 	Reset()
 	// Rewind makes an earlier position the next, and keeps what has been decoded before it.

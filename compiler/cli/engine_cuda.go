@@ -72,7 +72,7 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 func openSession(ctx context.Context, c *call, dir string, gpu int) (*host.Session, error) {
 	line := c.progress()
 	defer line.Clear()
-	s, err := host.Open(ctx, dir, host.Options{GPU: gpu, Progress: line.Report})
+	s, err := host.Open(ctx, dir, host.Options{GPU: gpu, Progress: line.ReportBytes})
 	return s, hostError(dir, err)
 }
 

@@ -83,6 +83,8 @@ type refEngine struct {
 
 func (e *refEngine) Close() error { return e.release() }
 
+func (e *refEngine) Position() int { return e.session.Pos() }
+
 func (e *refEngine) Reset() {
 	e.session.Last = false
 	e.session.Reset()

@@ -22,6 +22,8 @@ func TestNumbersOfFlags(t *testing.T) {
 		"compile": {model, "-o", filepath.Join(out, "build"), "--no-build", "--target", "h200"},
 		"pack":    {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
 		"run":     {model, "--prompt-ids", "1", "--device", "ref"},
+		"chat":    {model, "--device", "ref"},
+		"serve":   {model, "--device", "ref"},
 		"logits":  {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
 		"quality": {model, "--against", model, "--ids", "1,2", "--device", "ref"},
 		"cost":    {model}, "dump": {model}, "check": {model},

@@ -57,10 +57,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
 	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
-	f.BoolVar(&r.sampling.Sample, "sample", false, sampling.SampleDoc)
-	for _, v := range r.sampling.Values() {
-		f.Var(v, v.Name, v.Doc)
-	}
+	defineSampling(f, &r.sampling, true)
 	r.place.define(f)
 	r.model.define(f, defaultTarget)
 }
@@ -101,7 +98,7 @@ func (r *runFlags) run(c *call) error {
 	if err := r.model.forModels(c, dir); err != nil {
 		return err
 	}
-	choose, err := r.choose(c, dir)
+	choose, err := choose(c, &r.sampling, dir)
 	if err != nil {
 		return err
 	}

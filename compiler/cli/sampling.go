@@ -4,15 +4,27 @@ import (
 	"context"
 	"errors"
 
+	"github.com/spf13/pflag"
+
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/sampling"
 )
 
+// defineSampling adds the flags that say how tokens are chosen; what prints no log-probabilities has no flag for them.
+func defineSampling(set *pflag.FlagSet, f *sampling.Flags, logProbs bool) {
+	set.BoolVar(&f.Sample, "sample", false, sampling.SampleDoc)
+	for _, v := range f.Values() {
+		if v.Name != "logprobs" || logProbs {
+			set.Var(v, v.Name, v.Doc)
+		}
+	}
+}
+
 // choose returns how the flags say that tokens of a model or a build are chosen.
-func (r *runFlags) choose(c *call, dir string) (sampling.Options, error) {
-	o, err := compiler.Sampling(dir, &r.sampling)
+func choose(c *call, f *sampling.Flags, dir string) (sampling.Options, error) {
+	o, err := compiler.Sampling(dir, f)
 	var usage *sampling.UsageError
 	switch {
 	case errors.As(err, &usage):

@@ -133,7 +133,7 @@ type Progress func(activity string, done, total int64)
 // Options of [Open]. The zero value is GPU 0 and the defaults.
 type Options struct {
 	GPU      int
-	Progress Progress // may be nil
+	Progress Progress // of loading the weights, in bytes; may be nil
 	// a wait on the GPU longer than this is a stall; 0 means 5 s. Tools that slow kernels down need more
 	SpinLimit time.Duration
 	Reference ReferenceOpener // nil: the reference kernels of the build

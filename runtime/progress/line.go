@@ -81,6 +81,11 @@ func (l *Line) Report(activity string, done, total int64) {
 	l.Show(Step{Activity: activity, Done: done, Total: total})
 }
 
+// ReportBytes shows a step whose done and total are bytes, with its rate.
+func (l *Line) ReportBytes(activity string, done, total int64) {
+	l.Show(Step{Activity: activity, Done: done, Total: total, Unit: Bytes})
+}
+
 // Show replaces the line, unless it was written a moment ago and the activity goes on.
 func (l *Line) Show(s Step) {
 	if l.w == nil {

@@ -36,8 +36,7 @@ func TestLine(t *testing.T) {
 	l.Show(Step{Activity: "packing weights", Done: 3 << 30, Total: 8 << 30, Unit: Bytes})
 	require.Equal(t, "packing weights: 12 %", onScreen(b), "just written")
 	c.pass(1450 * time.Millisecond)
-	step.Done = 2 << 30
-	l.Show(step)
+	l.ReportBytes("packing weights", 2<<30, 8<<30)
 	require.Equal(t, "packing weights: 25 %, 1 GiB/s, 6 s left", onScreen(b))
 	step = Step{Activity: "decoding", Done: 3, Total: 64, Unit: "tokens"}
 	l.Show(step)

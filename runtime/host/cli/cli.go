@@ -1,13 +1,13 @@
-// Package cli is the command line of an emitted launcher: run, serve, bench, check and info on the build beside the
-// executable.
+// Package cli is the command line of an emitted launcher: run, chat, serve, bench, check and info on the build beside
+// the executable.
 //
 // Results go to stdout; errors and progress go to stderr, progress on a terminal only. Exit codes: 0 success; 1 the
 // input is at fault, or check found differences; 2 bad usage or a broken environment.
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/host with its
-// chrometrace and report, runtime/chat, runtime/driver, runtime/infile, runtime/outfile, runtime/printable,
-// runtime/progress, runtime/sampling, runtime/serve and runtime/tokenizer, and must not import any other package of
-// amkc.
+// chrometrace and report, runtime/chat, runtime/dialogue, runtime/driver, runtime/infile, runtime/outfile,
+// runtime/printable, runtime/progress, runtime/sampling, runtime/serve and runtime/tokenizer, and must not import any
+// other package of amkc.
 package cli
 
 import (
@@ -42,6 +42,7 @@ type verb struct {
 
 var verbs = []verb{
 	{"run", "decode from a prompt and print the text as it comes", (*command).runPrompt},
+	{"chat", "talk with the model, line by line", (*command).chat},
 	{"serve", "answer over HTTP in the way of OpenAI's API", (*command).serve},
 	{"bench", "check, then measure the latency of a token", (*command).bench},
 	{"check", "compare the megakernel with the plain kernels of the build", (*command).check},
@@ -66,7 +67,7 @@ func (l Launcher) Main(args []string, stdin io.Reader, stdout, stderr io.Writer)
 	context.AfterFunc(ctx, stop)
 	c := &command{launcher: l, stdin: stdin, stdout: stdout, stderr: stderr}
 	err := c.dispatch(ctx, args)
-	if err != nil && ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) {
 		err = errInterrupted
 	}
 	return c.report(err)
@@ -143,7 +144,7 @@ func brief(m host.Model) string {
 func (c *command) open(ctx context.Context) (*host.Session, error) {
 	line := c.newProgress()
 	defer line.Clear()
-	return host.Open(ctx, c.dir, host.Options{GPU: c.gpu, Progress: line.Report, Reference: c.launcher.Check})
+	return host.Open(ctx, c.dir, host.Options{GPU: c.gpu, Progress: line.ReportBytes, Reference: c.launcher.Check})
 }
 
 // withSession opens the build, calls f and closes it.

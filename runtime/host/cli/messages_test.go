@@ -35,7 +35,7 @@ func TestRunMessages(t *testing.T) {
 	}
 	code, _, stderr := run(t, dir, "", "run", "--messages", messages(t))
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "the model came without a chat template; give the whole prompt with --prompt")
+	require.Contains(t, stderr, "the model came without a chat template; give the whole prompt with run --prompt")
 
 	hosttest.Write(t, dir, chat.TemplateFile, []byte(chatTemplate))
 	hosttest.Write(t, dir, chat.ConfigFile, []byte(`{"bos_token": "<|begin_of_text|>"}`))

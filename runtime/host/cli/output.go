@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"amkc/runtime/dialogue"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/outfile"
@@ -64,9 +65,10 @@ func exitCode(err error) int {
 		unsupported *tokenizer.UnsupportedError
 		config      *sampling.ConfigError
 		logits      *sampling.LogitsError
+		refused     *dialogue.Error
 		failed      *failure
 	)
-	for _, target := range []any{&build, &position, &id, &format, &unsupported, &config, &logits, &failed} {
+	for _, target := range []any{&build, &position, &id, &format, &unsupported, &config, &logits, &refused, &failed} {
 		if errors.As(err, target) {
 			return exitInput
 		}

@@ -42,7 +42,7 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	tokens := set.Int("max-tokens", 0, fmt.Sprintf("generate up to `N` tokens; by default %d, or as many as there "+
 		"are positions for", defaultTokens))
 	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
-	choose := samplingFlags(set)
+	choose := samplingFlags(set, true)
 	if err := c.parse(set, args); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	o, err := c.sampling(choose)
+	o, err := c.sampling("run", choose)
 	if err != nil {
 		return err
 	}
@@ -157,11 +157,7 @@ func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path st
 	if tokErr != nil {
 		return nil, fmt.Errorf("%w; --prompt-ids works without a tokenizer", tokErr)
 	}
-	format, err := chat.Load(c.dir)
-	if errors.Is(err, chat.ErrNone) {
-		return nil, &host.BuildError{Path: c.dir, What: "the model came without a chat template",
-			Remedy: "give the whole prompt with --prompt"}
-	}
+	format, err := c.format()
 	if err != nil {
 		return nil, err
 	}

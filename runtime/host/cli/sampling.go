@@ -9,31 +9,33 @@ import (
 	"amkc/runtime/sampling"
 )
 
-// samplingFlags adds the flags that say how tokens are chosen.
-func samplingFlags(set *flag.FlagSet) *sampling.Flags {
+// samplingFlags adds the flags that say how tokens are chosen; what prints no log-probabilities has no flag for them.
+func samplingFlags(set *flag.FlagSet, logProbs bool) *sampling.Flags {
 	f := &sampling.Flags{}
 	set.BoolVar(&f.Sample, "sample", false, sampling.SampleDoc)
 	for _, v := range f.Values() {
-		set.Var(v, v.Name, v.Doc)
+		if v.Name != "logprobs" || logProbs {
+			set.Var(v, v.Name, v.Doc)
+		}
 	}
 	return f
 }
 
-// sampling returns what the flags of run ask for.
-func (c *command) sampling(f *sampling.Flags) (sampling.Options, error) {
+// sampling returns what the flags of a verb ask for.
+func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, error) {
 	o, err := f.Options(c.dir)
 	var usage *sampling.UsageError
 	var option *sampling.OptionError
 	switch {
 	case errors.As(err, &usage):
-		return o, usagef("run: %v", err)
+		return o, usagef("%s: %v", verb, err)
 	case err != nil:
 		return o, err
 	case o.LogProbs >= 0 && !c.json:
-		return o, usagef("run: --logprobs goes with --json")
+		return o, usagef("%s: --logprobs goes with --json", verb)
 	}
 	if err := o.Check(c.launcher.Model.Vocab); errors.As(err, &option) {
-		return o, usagef("run: --%v", err)
+		return o, usagef("%s: --%v", verb, err)
 	}
 	return o, nil
 }
