@@ -100,11 +100,15 @@ func (f *chatFlags) run(c *call) error {
 	return chatError("chat", d.Run(conversation, e, e.vocab, e.maxSeq))
 }
 
-// chatError gives what is wrong with a template or a message its code.
+// chatError gives what is wrong with a template, a message or an answer its code.
 func chatError(pos string, err error) error {
 	var refused *dialogue.Error
-	if errors.As(err, &refused) {
+	var logits *sampling.LogitsError
+	switch {
+	case errors.As(err, &refused):
 		return diag.Errorf(codePrompt, pos, "%s", refused.What)
+	case errors.As(err, &logits):
+		return diag.Errorf(codeNoToken, "logits", "%v", logits)
 	}
 	return err
 }

@@ -54,20 +54,48 @@ func (c *call) printHelp() error {
 	}
 	own, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags, shared.SortFlags = false, false
-	common := commonFlags()
+	common, compiling := commonFlags(), pflag.NewFlagSet("", pflag.ContinueOnError)
+	if v.name != compileName {
+		(&modelFlags{}).define(compiling, targetAuto)
+	}
+	var elsewhere []string
 	c.flags.VisitAll(func(f *pflag.Flag) {
-		if common.Lookup(f.Name) != nil {
+		switch {
+		case common.Lookup(f.Name) != nil:
 			shared.AddFlag(f)
-		} else {
+		case compiling.Lookup(f.Name) == nil:
 			own.AddFlag(f)
+		case compiling.Lookup(f.Name).DefValue != f.DefValue:
+			elsewhere = append(elsewhere, fmt.Sprintf("--%s (default %s)", f.Name, f.DefValue))
+		default:
+			elsewhere = append(elsewhere, "--"+f.Name)
 		}
 	})
 	if own.HasFlags() {
 		fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsagesWrapped(helpWidth))
 	}
+	if len(elsewhere) > 0 {
+		fmt.Fprintf(&b, "\nFlags of compiling a MODEL, which amkc help compile describes:\n%s", wrapped(elsewhere))
+	}
 	fmt.Fprintf(&b, "\nFlags of every verb:\n%s", shared.FlagUsagesWrapped(helpWidth))
 	c.raw = true
 	return c.print(b.String())
+}
+
+// wrapped lists words on as few lines as they fit, with the margin of flags.
+func wrapped(words []string) string {
+	const margin = "      "
+	var b strings.Builder
+	line := margin + words[0]
+	for _, word := range words[1:] {
+		if line += ","; len(line)+1+len(word) > helpWidth {
+			b.WriteString(line + "\n")
+			line = margin + word
+			continue
+		}
+		line += " " + word
+	}
+	return b.String() + line + "\n"
 }
 
 // commonFlags returns the flags that a verb without flags has.
