@@ -97,7 +97,8 @@ network. The emitted project is kept.`)
 	codeNoTool = diag.New("AMK5112", "a tool is missing, so part of the build is left to be done", `
 Emitting a project needs neither nvcc nor Go. Where one is missing the project is written in full and the message
 names the one command that finishes it. nvcc is looked for on PATH, in CUDA_HOME, in a folder .cuda beside the
-executable of amkc (make cuda fills one), and in /usr/local/cuda; it needs g++ as its host compiler.`)
+executable of amkc (make cuda fills one), and in /usr/local/cuda; it needs g++ as its host compiler. amkc doctor says
+what else a machine lacks.`)
 	codeCacheTools = diag.New("AMK5113", "a model cannot be built for the GPU here", `
 amkc run, logits and quality build a model before the GPU can run it, into a cache: AMKC_CACHE, or amkc in the user's
 cache directory (~/.cache on Linux). That takes nvcc with its host compiler g++, though not Go. One of them is
