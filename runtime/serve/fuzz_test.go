@@ -25,6 +25,8 @@ func FuzzRequest(f *testing.F) {
 		`{"model": "m", "prompt": "a", "max_tokens": 5, "stream": true, "stream_options": {"include_usage": true}}`,
 		`{"prompt": [5, 6], "stop": ["a", "b"], "logprobs": 3, "logit_bias": {"7": -100}, "seed": 1,
 			"ignore_eos": true}`,
+		`{"prompt": [5], "temperature": 1.5, "top_k": 5, "min_p": 0.1, "repetition_penalty": 1.1,
+			"presence_penalty": -2, "frequency_penalty": 2, "seed": -1, "max_tokens": 9}`,
 		`{"prompt": [[5]], "echo": true, "n": 1, "best_of": 1, "suffix": "", "temperature": 0, "top_p": 0.5}`,
 	}, {
 		`{"messages": [{"role": "user", "content": "a"}], "logprobs": true, "top_logprobs": 2, "stop": "x"}`,

@@ -107,3 +107,20 @@ func TestCompletionLogprobs(t *testing.T) {
 	require.Equal(t, "one", got.Text)
 	require.Equal(t, "one", strings.Join(got.Logprobs.Tokens, ""))
 }
+
+// Tokens that are no characters by themselves have the name of their bytes in completions.
+func TestNamesOfBytes(t *testing.T) {
+	const text = "€"
+	require.Greater(t, len(idsOf(t, text)), 1)
+	s := serve(t, says(t, text))
+	_, body := s.post(t, "/v1/completions", `{"prompt": "x", "logprobs": 0}`)
+	var whole struct {
+		Choices []struct {
+			Text     string
+			Logprobs struct{ Tokens []string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &whole))
+	require.Equal(t, text, whole.Choices[0].Text)
+	require.Equal(t, `bytes:\xe2bytes:\x82bytes:\xac`, strings.Join(whole.Choices[0].Logprobs.Tokens, ""))
+}

@@ -29,10 +29,7 @@ type recordKey struct{}
 
 // recordOf returns the record of a request, which the server has put there.
 func recordOf(r *http.Request) *record {
-	if rec, ok := r.Context().Value(recordKey{}).(*record); ok {
-		return rec
-	}
-	return &record{}
+	return r.Context().Value(recordKey{}).(*record)
 }
 
 func (r *record) in(ctx context.Context) context.Context {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -233,82 +233,66 @@ func TestPanicsOfHandlers(t *testing.T) {
 	eventually(t, func() bool { running, waiting, _, _ := s.scheduler.load(); return running+waiting == 0 })
 }
 
-// listen runs a server as a command line does. stop asks it to end, and ended has what it returns.
-func (s *testServer) listen(t *testing.T, grace time.Duration) (stop func(), ended chan error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s.url = "http://" + l.Addr().String()
-	ctx, stop := context.WithCancel(t.Context())
-	ended = make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l, grace) }()
-	return stop, ended
+// A refusing engine takes no prompt that begins with 7.
+type refusing struct{ *scripted }
+
+func (e refusing) Admit(prompt []int, o Options) (Sequence, int, error) {
+	if prompt[0] == 7 {
+		return 0, 0, errors.New("the secret cause")
+	}
+	return e.scripted.Admit(prompt, o)
 }
 
-// When a server is told to end, what is being decoded ends by itself, and what waits is refused.
-func TestShutdown(t *testing.T) {
-	e := says(t, "abcdefgh")
-	e.gate = make(chan struct{})
-	s := newTest(e, nil)
-	stop, ended := s.listen(t, time.Minute)
-	type result struct {
-		status int
-		body   string
-	}
-	ask := func() chan result {
-		done := make(chan result, 1)
-		go func() {
-			status, body := s.post(t, "/v1/completions", `{"prompt": "x", "stream": true}`)
-			done <- result{status, body}
-		}()
-		return done
-	}
-	runs := ask()
-	eventually(t, func() bool { running, _, _, _ := s.scheduler.load(); return running == 1 })
-	waits := ask()
-	eventually(t, func() bool { _, waiting, _, _ := s.scheduler.load(); return waiting == 1 })
-	stop()
-	refused := <-waits
-	require.Equal(t, 503, refused.status)
-	require.Equal(t, "shutting_down", faultOf(t, refused.body).Code)
-	status, _, body := s.send(t, http.MethodGet, "/health", "", nil)
-	require.Equal(t, 503, status)
-	require.Contains(t, body, "shutting down")
-	status, body = s.post(t, "/v1/completions", `{"prompt": "x"}`)
-	require.Equal(t, 503, status)
-	require.Equal(t, "shutting_down", faultOf(t, body).Code)
-	close(e.gate)
-	got := <-runs
-	require.Equal(t, 200, got.status)
-	text, finish := joined(t, got.body)
-	require.Equal(t, "abcdefgh", text)
-	require.Equal(t, finishStop, finish)
-	require.NoError(t, <-ended)
-	_, err := http.Get(s.url)
-	require.Error(t, err, "nobody listens")
+func TestRefusedByTheEngine(t *testing.T) {
+	s := serve(t, refusing{says(t, "abc")})
+	status, body := s.post(t, "/v1/completions", `{"prompt": [7]}`)
+	require.Equal(t, 500, status)
+	require.NotContains(t, body, "secret")
+	require.Contains(t, s.log.String(), "the secret cause")
+	status, _ = s.post(t, "/v1/completions", `{"prompt": [8]}`)
+	require.Equal(t, 200, status)
 }
 
-// What does not end in its time is given up.
-func TestShutdownWithoutGrace(t *testing.T) {
-	e := says(t, "abc")
+// A failing engine gives logits that are none to a prompt that begins with 7.
+type failing struct{ *scripted }
+
+func (e failing) Step(ctx context.Context) ([]Event, error) {
+	events, err := e.scripted.Step(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, event := range events {
+		if event.Logits != nil && e.running[event.Sequence].prompt[0] == 7 {
+			event.Logits[5] = float32(math.NaN())
+		}
+	}
+	return events, err
+}
+
+// Logits of which no token can be chosen end their own request alone.
+func TestLogitsOfNoUse(t *testing.T) {
+	e := failing{newScripted(hashed)}
+	e.limits.Sequences = 2
 	e.gate = make(chan struct{})
-	s := newTest(e, nil)
-	stop, ended := s.listen(t, time.Millisecond)
-	done := make(chan int, 1)
+	s := serve(t, e)
+	want := serve(t, newScripted(hashed)).complete(t, `"prompt": [8], "max_tokens": 9, "temperature": 1, "seed": 3`)
+	other := make(chan said, 1)
 	go func() {
-		status, _ := s.post(t, "/v1/completions", `{"prompt": "x"}`)
-		done <- status
+		_, body := s.post(t, "/v1/completions", `{"prompt": [8], "max_tokens": 9, "temperature": 1, "seed": 3}`)
+		got, err := readWhole([]byte(body))
+		if err != nil {
+			t.Error(err)
+		}
+		other <- got
 	}()
 	eventually(t, func() bool { running, _, _, _ := s.scheduler.load(); return running == 1 })
-	stop()
-	require.Equal(t, 503, <-done)
-	require.NoError(t, <-ended)
-	require.Contains(t, s.log.String(), "given up")
-}
-
-// A listener that fails ends the server with its error.
-func TestListenerFails(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	require.ErrorIs(t, newTest(says(t, "x"), nil).Serve(t.Context(), l, time.Second), net.ErrClosed)
+	bad := make(chan int, 1)
+	go func() {
+		status, _ := s.post(t, "/v1/completions", `{"prompt": [7], "temperature": 1}`)
+		bad <- status
+	}()
+	eventually(t, func() bool { _, waiting, _, _ := s.scheduler.load(); return waiting == 1 })
+	close(e.gate)
+	require.Equal(t, 500, <-bad)
+	require.Equal(t, want, <-other)
+	require.Contains(t, s.log.String(), "the logit of token 5 is NaN")
 }

@@ -1,0 +1,123 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// listen runs a server as a command line does. stop asks it to end, and ended has what it returns.
+func (s *testServer) listen(t *testing.T, grace time.Duration) (stop func(), ended chan error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s.url = "http://" + l.Addr().String()
+	ctx, stop := context.WithCancel(t.Context())
+	ended = make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l, grace) }()
+	return stop, ended
+}
+
+// When a server is told to end, what is being decoded ends by itself, and what waits is refused.
+func TestShutdown(t *testing.T) {
+	e := says(t, "abcdefgh")
+	e.gate = make(chan struct{})
+	s := newTest(e, nil)
+	stop, ended := s.listen(t, time.Minute)
+	type result struct {
+		status int
+		body   string
+	}
+	ask := func() chan result {
+		done := make(chan result, 1)
+		go func() {
+			status, body := s.post(t, "/v1/completions", `{"prompt": "x", "stream": true}`)
+			done <- result{status, body}
+		}()
+		return done
+	}
+	runs := ask()
+	eventually(t, func() bool { running, _, _, _ := s.scheduler.load(); return running == 1 })
+	waits := ask()
+	eventually(t, func() bool { _, waiting, _, _ := s.scheduler.load(); return waiting == 1 })
+	stop()
+	refused := <-waits
+	require.Equal(t, 503, refused.status)
+	require.Equal(t, "shutting_down", faultOf(t, refused.body).Code)
+	status, _, body := s.send(t, http.MethodGet, "/health", "", nil)
+	require.Equal(t, 503, status)
+	require.Contains(t, body, "shutting down")
+	status, body = s.post(t, "/v1/completions", `{"prompt": "x"}`)
+	require.Equal(t, 503, status)
+	require.Equal(t, "shutting_down", faultOf(t, body).Code)
+	close(e.gate)
+	got := <-runs
+	require.Equal(t, 200, got.status)
+	text, finish := joined(t, got.body)
+	require.Equal(t, "abcdefgh", text)
+	require.Equal(t, finishStop, finish)
+	require.NoError(t, <-ended)
+	_, err := http.Get(s.url)
+	require.Error(t, err, "nobody listens")
+}
+
+// What does not end in its time is given up.
+func TestShutdownWithoutGrace(t *testing.T) {
+	e := says(t, "abc")
+	e.gate = make(chan struct{})
+	s := newTest(e, nil)
+	stop, ended := s.listen(t, time.Millisecond)
+	done := make(chan int, 1)
+	go func() {
+		status, _ := s.post(t, "/v1/completions", `{"prompt": "x"}`)
+		done <- status
+	}()
+	eventually(t, func() bool { running, _, _, _ := s.scheduler.load(); return running == 1 })
+	stop()
+	require.Equal(t, 503, <-done)
+	require.NoError(t, <-ended)
+	require.Contains(t, s.log.String(), "given up")
+}
+
+// A listener that fails ends the server with its error.
+func TestListenerFails(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, newTest(says(t, "x"), nil).Serve(t.Context(), l, time.Second), net.ErrClosed)
+}
+
+// What is the matter with an address is said in the words of the system alone.
+func TestListen(t *testing.T) {
+	l, err := Listen("127.0.0.1", 0)
+	require.NoError(t, err)
+	defer l.Close()
+	_, err = Listen("127.0.0.1", l.Addr().(*net.TCPAddr).Port)
+	require.EqualError(t, err, l.Addr().String()+": address already in use")
+	_, err = Listen("203.0.113.7", 0)
+	require.EqualError(t, err, "203.0.113.7:0: cannot assign requested address")
+}
+
+// A server that only its machine reaches is not reached by the names of pages elsewhere.
+func TestHosts(t *testing.T) {
+	s := newTest(says(t, "x"), nil)
+	s.local = true
+	s.start(t)
+	for host, own := range map[string]bool{"": true, "localhost": true, "localhost:80": true, "127.0.0.1:8080": true,
+		"[::1]": true, "[::1]:80": true, "models.example": false, "models.example:8080": false, "[": false} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/", nil)
+		require.NoError(t, err)
+		r.Host = host
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		want := http.StatusMisdirectedRequest
+		if own {
+			want = http.StatusOK
+		}
+		require.Equal(t, want, answer.StatusCode, host)
+	}
+}
