@@ -238,6 +238,10 @@ func (b *builder) constants() error {
 		{Name: "AMK_ASYNC_COPY", Value: bit(t.AsyncCopy), Note: "cp.async"},
 		{Name: "AMK_TENSOR_CORES", Value: bit(b.usesMMA()), Note: "mma.m16n8k16 on 16-bit elements"},
 	}
+	if b.registerPool() {
+		b.d.Features = append(b.d.Features, field{Name: "AMK_REGISTER_POOL", Value: "1",
+			Note: "setmaxnreg: warps that do not compute give registers away"})
+	}
 	shared, slot := knobs.BlockBytes(&p.Config, t), knobs.ChunkBytes.Of(&p.Config)
 	b.d.Machine = []field{
 		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
@@ -284,6 +288,14 @@ func (b *builder) constants() error {
 		{"bool", "kCacheFragments", "kFragmentCache && AMK_TENSOR_CORES", "without a fallback"},
 	}
 	return nil
+}
+
+// registerPool reports whether the consumers of a block take registers from its other warps: passes of several tokens
+// have activations in registers, and code for one architecture alone may use setmaxnreg.
+func (b *builder) registerPool() bool {
+	number, specific := strings.CutSuffix(strings.TrimPrefix(b.p.Target.Arch, "sm_"), "a")
+	n, err := strconv.Atoi(number)
+	return b.tokens > 1 && specific && err == nil && n >= 90
 }
 
 // cacheLayout returns the layout of the KV cache.

@@ -38,6 +38,7 @@ const (
 type place struct {
 	device string // empty: the one of defaultDevice
 	gpu    int
+	rows   int            // of passes that a model is built with, besides those of one row; 1: none
 	round  refvm.Rounding // of the reference VM, for those who want what the kernel makes of a model; no flag
 }
 
@@ -49,6 +50,8 @@ func (p *place) define(f *pflag.FlagSet) {
 		"where to run: ref is the reference VM on the CPU; default: cuda where there is a GPU and, for a model, "+
 			"nvcc; else ref")
 	f.Var(newGPU(&p.gpu), "gpu", "number `N` of the GPU, for --device cuda")
+	f.Var(newCount(&p.rows, 1, 1, host.MaxPassRows), "rows",
+		"build the model with passes of `N` rows too, for --device cuda: they read prompts faster")
 }
 
 // opened is an engine with what a caller needs to know about the model behind it.
@@ -62,6 +65,12 @@ type opened struct {
 	chunk  int // tokens of a prompt that Feed takes in a short time
 }
 
+// drafts lets an engine verify what a drafter guesses, and reports whether it can.
+func (o *opened) drafts(d host.Drafter) bool {
+	e, is := o.engine.(cudaEngine)
+	return is && e.SetDrafter(d)
+}
+
 // open opens a model or a build directory at a place.
 func open(ctx context.Context, c *call, p place, dir string, m *modelFlags) (*opened, error) {
 	if p.device == "" {
@@ -69,10 +78,14 @@ func open(ctx context.Context, c *call, p place, dir string, m *modelFlags) (*op
 		defer func() { c.note("device: %s", p.device) }()
 	}
 	switch {
+	case p.rows > 1 && isBuild(dir):
+		return nil, c.builtAlready("rows", dir)
 	case p.device == deviceCUDA && isBuild(dir):
 		return openCUDA(ctx, c, dir, p.gpu)
 	case p.device == deviceCUDA:
-		return openModelCUDA(ctx, c, dir, p.gpu, m)
+		return openModelCUDA(ctx, c, dir, p, m)
+	case p.rows > 1:
+		return nil, c.usage("passes of several rows (--rows, --draft) go with --device cuda")
 	case p.gpu != 0:
 		return nil, c.usage("--gpu %d goes with --device cuda", p.gpu)
 	}

@@ -22,7 +22,7 @@ func isBuild(dir string) bool {
 }
 
 // openModelCUDA builds a model for a GPU, unless the cache has the build, and opens it there.
-func openModelCUDA(ctx context.Context, c *call, dir string, gpu int, m *modelFlags) (*opened, error) {
+func openModelCUDA(ctx context.Context, c *call, dir string, p place, m *modelFlags) (*opened, error) {
 	if _, noGPU := driver.Count(); noGPU != nil {
 		opts, err := m.options(c, dir)
 		if err != nil {
@@ -30,9 +30,12 @@ func openModelCUDA(ctx context.Context, c *call, dir string, gpu int, m *modelFl
 		}
 		return nil, modelFirst(opts, hostError("--device cuda", noGPU))
 	}
-	opts, err := m.optionsForGPU(c, dir, gpu)
+	opts, err := m.optionsForGPU(c, dir, p.gpu)
 	if err != nil {
 		return nil, err
+	}
+	if p.rows > 1 {
+		opts.Rows = []int{p.rows}
 	}
 	line := c.progress()
 	b, err := compiler.Cached(ctx, opts, line.Show)
@@ -49,7 +52,7 @@ func openModelCUDA(ctx context.Context, c *call, dir string, gpu int, m *modelFl
 		how = "reused"
 	}
 	c.note("build: %s (%s)", b.Dir, how)
-	o, err := openCUDA(ctx, c, b.Dir, gpu)
+	o, err := openCUDA(ctx, c, b.Dir, p.gpu)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
+	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
@@ -30,6 +31,7 @@ type runFlags struct {
 	ids       []int
 	maxTokens int
 	ignoreEOS bool
+	draft     string
 	sampling  sampling.Flags
 }
 
@@ -57,6 +59,9 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
 	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
+	f.Var(newChoice(&r.draft, "", host.DraftNGram), "draft",
+		"guess ahead by look-up in prompt and output, and verify several tokens per pass, on a GPU; the text stays "+
+			"the same")
 	defineSampling(f, &r.sampling, true)
 	r.place.define(f)
 	r.model.define(f, defaultTarget)
@@ -71,6 +76,7 @@ type completion struct {
 	Text      *string `json:"text,omitempty"` // without special tokens; absent without a tokenizer
 	Stopped   string  `json:"stopped"`        // eos or length
 	*sampling.Report
+	Drafts *host.DraftStats `json:"drafts,omitempty"`
 }
 
 func (r *runFlags) run(c *call) error {
@@ -123,6 +129,12 @@ func (r *runFlags) run(c *call) error {
 			return err
 		}
 	}
+	switch {
+	case r.draft != "" && choose.NeedLogits():
+		return c.usage("--draft guesses what is most probable, and goes with nothing that draws tokens")
+	case r.draft != "" && !isBuild(dir) && !c.flags.Changed("rows"):
+		r.place.rows = host.MaxPassRows
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
 	o, err := open(ctx, c, r.place, dir, &r.model)
@@ -130,6 +142,10 @@ func (r *runFlags) run(c *call) error {
 		return err
 	}
 	defer o.Close()
+	if r.draft != "" && !o.drafts(host.NGrams{}) {
+		return diag.Errorf(codeNeedsBuild, dir, "has no passes of several rows to verify drafts by; want a build of "+
+			"amkc MODEL -o DIR --rows 8, and --device cuda")
+	}
 	n := r.maxTokens
 	if !c.flags.Changed("max-tokens") {
 		n = max(1, min(n, o.maxSeq-len(r.ids)+1))
@@ -211,6 +227,10 @@ func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenize
 		result.Stopped = "eos"
 	}
 	result.Report = choose.Report(choices)
+	if e, is := o.engine.(cudaEngine); is && r.draft != "" {
+		drafts := e.Drafts()
+		result.Drafts = &drafts
+	}
 	if tok != nil {
 		result.Text = &out.text
 	}

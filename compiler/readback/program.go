@@ -71,13 +71,16 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	b.checkTasks()
 	b.checkExchanges()
 	b.checkCalls()
+	if b.diags.Err() != nil && b.facts.tokens > 1 {
+		return nil, b.diags // what is there is no program: that of all tokens is made of one that is right
+	}
 	if b.diags.Err() != nil {
 		return b.p, b.diags
 	}
 	all, err := ir.ForTokens(b.p, ir.PassOf(1, b.facts.tokens))
 	if err != nil {
 		b.schedule.fail(pos{1, 1}, "no program of %d tokens: %v", b.facts.tokens, err)
-		return b.p, b.diags
+		return nil, b.diags
 	}
 	b.p = all
 	// Check unrolls the program, within a budget, so it comes after what an edit contradicts first, and before

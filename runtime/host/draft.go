@@ -29,6 +29,9 @@ func (s *Session) SetDrafter(d Drafter) bool {
 // Drafts returns what drafts were good for since the session was opened.
 func (s *Session) Drafts() DraftStats { return s.drafts }
 
+// DraftNGram is what command lines call [NGrams].
+const DraftNGram = "ngram"
+
 // NGrams drafts by look-up: where the last ids of a text have occurred in it before, it guesses that what followed them
 // then follows again. The longest match counts, and of several the last.
 type NGrams struct{}

@@ -78,8 +78,8 @@ func (i *Info) otherThan(one *Info) string {
 	switch {
 	case i.WeightBytes != one.WeightBytes || i.CacheBytes != one.CacheBytes:
 		return "its weights and cache have other sizes than those of " + FatbinFile
-	case i.SMs != one.SMs || i.Threads != one.Threads:
-		return "it runs on other SMs or threads than " + FatbinFile
+	case i.SMs != one.SMs:
+		return "it runs on other SMs than " + FatbinFile
 	case len(i.VariantEnds) != len(one.VariantEnds):
 		return "it has other variants than " + FatbinFile
 	}

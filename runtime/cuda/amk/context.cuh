@@ -19,8 +19,9 @@ enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain };
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
 constexpr bool kPrefetches = AMK_BULK_COPY && kRunAhead > 0;
-// then a producer warp, and one that runs ahead into L2
-constexpr int kThreads = kConsumers + (kPrefetches ? 64 : 32);
+// then a producer warp, and one that runs ahead into L2; where these give registers away, they are
+// of a group of four warps
+constexpr int kThreads = kConsumers + (AMK_REGISTER_POOL ? 128 : kPrefetches ? 64 : 32);
 // tiles whose partial sums meet at one block barrier
 constexpr int kTilesPerFlush = 8;
 constexpr int kTileRows = 8;
@@ -241,6 +242,20 @@ struct Context : Recorder<kMode == Mode::kProfile> {
 // Barrier among the consumer warps.
 __device__ __forceinline__ void consumer_barrier() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
+}
+
+// Twelve warps begin with 168 registers a thread, of 65,536 in all. The four that do not compute
+// keep 40, and the consumers go on with 232: what a warp has of the activations of eight tokens is
+// 64, and as many words are on their way. Every thread of a block calls one of the two.
+__device__ __forceinline__ void take_registers() {
+#if AMK_REGISTER_POOL
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+#endif
+}
+__device__ __forceinline__ void give_registers() {
+#if AMK_REGISTER_POOL
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+#endif
 }
 
 // A bounded spin. Each failed poll asks give_up(); it says yes once the launch is aborted or the

@@ -20,6 +20,12 @@
 #define AMK_COMPACT_SCRATCH 0
 #endif
 
+// A project for passes of several tokens says whether the warps of a block may hand registers to
+// one another (context.cuh).
+#ifndef AMK_REGISTER_POOL
+#define AMK_REGISTER_POOL 0
+#endif
+
 // -DAMK_RACECHECK=1 spells synchronisation so that compute-sanitizer's racecheck can follow it: the
 // same protocol, with every lane arriving on a barrier where one would do, and atomics for the
 // words that warps tell each other their progress in.

@@ -31,6 +31,7 @@ type runResult struct {
 	Text      *string `json:"text"`    // of the ids alone; null without a tokenizer
 	Stopped   string  `json:"stopped"` // "eos" or "length"
 	*sampling.Report
+	Drafts *host.DraftStats `json:"drafts,omitempty"`
 }
 
 func (c *command) runPrompt(ctx context.Context, args []string) error {
@@ -43,6 +44,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		"are positions for", defaultTokens))
 	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
 	choose := samplingFlags(set, true)
+	draft := set.String("draft", "", "guess ahead by `ngram` look-up in prompt and output, and verify several tokens "+
+		"per pass; the text is the same")
 	if err := c.parse(set, args); err != nil {
 		return err
 	}
@@ -68,6 +71,15 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	switch {
+	case given["draft"] && *draft != host.DraftNGram:
+		return usagef("run: --draft %q; %s is known", *draft, host.DraftNGram)
+	case given["draft"] && o.NeedLogits():
+		return usagef("run: --draft guesses what is most probable, and goes with nothing that draws tokens")
+	case given["draft"] && len(facts.Passes) == 0:
+		return &host.BuildError{Path: c.dir, What: "it has no passes of several rows to verify drafts by",
+			Remedy: "compile with --rows 8"}
+	}
 	tok, tokErr := loadTokenizer(c.dir)
 	var prompt []int
 	switch {
@@ -90,7 +102,12 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	if *tokens == 0 {
 		*tokens = max(1, min(defaultTokens, facts.Model.MaxSeq-len(prompt)+1))
 	}
-	return c.withSession(ctx, func(s *host.Session) error { return c.complete(ctx, s, tok, o, prompt, *tokens, stops) })
+	return c.withSession(ctx, func(s *host.Session) error {
+		if given["draft"] {
+			s.SetDrafter(host.NGrams{})
+		}
+		return c.complete(ctx, s, tok, o, prompt, *tokens, stops)
+	})
 }
 
 // complete decodes and prints, token by token unless the result is to be JSON.
@@ -113,6 +130,9 @@ func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.
 	r := runResult{Version: 1, PromptIDs: prompt, IDs: done.IDs, Stopped: "length", Report: o.Report(choices)}
 	if done.Stopped {
 		r.Stopped = "eos"
+	}
+	if drafts := s.Drafts(); drafts.Passes > 0 {
+		r.Drafts = &drafts
 	}
 	if tok != nil {
 		r.Text = &w.written

@@ -96,8 +96,13 @@ __device__ __forceinline__ void run(const Launch& launch) {
   Context<kMode> c(launch);
   start_recording(c);
   if (threadIdx.x < kConsumers) {
+    take_registers();
     consume(c);
-  } else if (threadIdx.x < kConsumers + (AMK_BULK_COPY ? 1 : 32)) {
+    end_recording(c);
+    return;
+  }
+  give_registers();
+  if (threadIdx.x < kConsumers + (AMK_BULK_COPY ? 1 : 32)) {
     Producer<Context<kMode>> producer(c);
     walk(producer);
 #if AMK_BULK_COPY

@@ -215,6 +215,9 @@ struct LmHead {
 #ifndef AMK_TENSOR_CORES
 #define AMK_TENSOR_CORES 1  // mma.m16n8k16 on 16-bit elements
 #endif
+#ifndef AMK_REGISTER_POOL
+#define AMK_REGISTER_POOL 1  // setmaxnreg: warps that do not compute give registers away
+#endif
 #ifndef AMK_COMPACT_SCRATCH
 #define AMK_COMPACT_SCRATCH 1  // stages share their scratch: each for itself it would not fit
 #endif
