@@ -74,7 +74,8 @@ func launcherMain(m host.Model) ([]byte, error) {
 		{"layers", "Layers", m.Layers}, {"hidden", "Hidden", m.Hidden},
 		{"intermediate", "Intermediate", m.Intermediate},
 		{"heads", "Heads", m.Heads}, {"kvHeads", "KVHeads", m.KVHeads}, {"headDim", "HeadDim", m.HeadDim},
-		{"vocab", "Vocab", m.Vocab}, {"maxSeq", "MaxSeq", m.MaxSeq}, {"tied", "Tied", m.Tied}, {"eps", "Eps", m.Eps},
+		{"vocab", "Vocab", m.Vocab}, {"maxSeq", "MaxSeq", m.MaxSeq},
+		{"cacheBlock", "CacheBlock", m.CacheBlock}, {"tied", "Tied", m.Tied}, {"eps", "Eps", m.Eps},
 	}
 	if m.Cache != "" {
 		facts = append(facts, fact{"cache", "Cache", m.Cache})

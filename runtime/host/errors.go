@@ -32,6 +32,22 @@ func (e *BuildError) Error() string {
 
 func (e *BuildError) Unwrap() error { return e.Err }
 
+// A PrefixError says that a file is no prefix that a build can go on from.
+type PrefixError struct {
+	Path string
+	What string
+	Err  error // the failed operation behind it, or nil
+}
+
+func (e *PrefixError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("prefix %s: %s: %v", e.Path, e.What, e.Err)
+	}
+	return fmt.Sprintf("prefix %s: %s", e.Path, e.What)
+}
+
+func (e *PrefixError) Unwrap() error { return e.Err }
+
 // A DeviceError says that the GPU is not one that the build can run on.
 type DeviceError struct {
 	Device string // "GPU 0 (NVIDIA H200)"

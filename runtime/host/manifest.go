@@ -72,6 +72,7 @@ type Model struct {
 	Rotated      int     `json:"rotated,omitempty"` // elements of a head that are rotated, where others are not
 	Vocab        int     `json:"vocab"`
 	MaxSeq       int     `json:"max_seq"`
+	CacheBlock   int     `json:"cache_block"` // bytes of K and V of 16 positions of a kv head, as they lie in the cache
 	Tied         bool    `json:"tied"`
 	Eps          float64 `json:"eps"`
 }

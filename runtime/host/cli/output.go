@@ -60,6 +60,7 @@ func exitCode(err error) int {
 	var (
 		build       *host.BuildError
 		position    *host.PositionError
+		prefix      *host.PrefixError
 		id          *host.TokenError
 		format      *tokenizer.FormatError
 		unsupported *tokenizer.UnsupportedError
@@ -68,7 +69,8 @@ func exitCode(err error) int {
 		refused     *dialogue.Error
 		failed      *failure
 	)
-	for _, target := range []any{&build, &position, &id, &format, &unsupported, &config, &logits, &refused, &failed} {
+	for _, target := range []any{&build, &position, &prefix, &id, &format, &unsupported, &config, &logits, &refused,
+		&failed} {
 		if errors.As(err, target) {
 			return exitInput
 		}

@@ -14,6 +14,7 @@ import (
 	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/outfile"
 	"amkc/runtime/printable"
 	"amkc/runtime/progress"
 	"amkc/runtime/sampling"
@@ -46,6 +47,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	choose := samplingFlags(set, true)
 	draft := set.String("draft", "", "guess ahead by `ngram` look-up in prompt and output, and verify several tokens "+
 		"per pass; the text is the same")
+	load := set.String("prefix", "", "take what the prompt has in common with the prefix in `FILE` from there")
+	save := set.String("save-prefix", "", "save the prompt, with what decoding it leaves in the cache, into `FILE`")
 	if err := c.parse(set, args); err != nil {
 		return err
 	}
@@ -102,12 +105,44 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	if *tokens == 0 {
 		*tokens = max(1, min(defaultTokens, facts.Model.MaxSeq-len(prompt)+1))
 	}
+	if given["save-prefix"] {
+		if err := c.mayWrite("--save-prefix", *save, "prompt.prefix"); err != nil {
+			return err
+		}
+	}
 	return c.withSession(ctx, func(s *host.Session) error {
 		if given["draft"] {
 			s.SetDrafter(host.NGrams{})
 		}
-		return c.complete(ctx, s, tok, o, prompt, *tokens, stops)
+		if given["prefix"] {
+			if err := c.loadPrefix(ctx, s, *load, prompt); err != nil {
+				return err
+			}
+		}
+		err := c.complete(ctx, s, tok, o, prompt, *tokens, stops)
+		if err == nil && given["save-prefix"] {
+			err = outfile.Write(*save, func(w io.Writer) error { return s.SavePrefix(w, prompt) })
+		}
+		return err
 	})
+}
+
+// loadPrefix puts a prefix into the cache, and goes back to where a prompt differs from it. The last token of the
+// prompt is decoded anyhow, for the logits after it.
+func (c *command) loadPrefix(ctx context.Context, s *host.Session, path string, prompt []int) error {
+	ids, err := s.LoadPrefix(ctx, path)
+	if err != nil {
+		return err
+	}
+	known := 0
+	for known < min(len(ids), len(prompt)-1) && ids[known] == prompt[known] {
+		known++
+	}
+	if known < len(ids) && !c.json {
+		fmt.Fprintf(c.stderr, "%s: of the %d tokens of the prefix the prompt begins with %d\n", c.launcher.Model.Name,
+			len(ids), known)
+	}
+	return s.Rewind(known)
 }
 
 // complete decodes and prints, token by token unless the result is to be JSON.

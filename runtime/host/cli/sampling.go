@@ -40,12 +40,13 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 	return o, nil
 }
 
-// decode completes a prompt: on the GPU alone if the kernel can choose the tokens by itself, and otherwise choosing
-// each here. Then it returns the choices too.
+// decode completes a prompt, whose first tokens the session has decoded already, as many as its position says: on the
+// GPU alone if the kernel can choose the tokens by itself, and otherwise choosing each here. Then it returns the
+// choices too.
 func decode(ctx context.Context, s *host.Session, o sampling.Options, prompt []int, n int, stops []int,
 	emit func(id int) error) (done host.Completion, choices []sampling.Choice, err error) {
 	if !o.NeedLogits() {
-		done, err = s.Complete(ctx, prompt, n, stops, emit)
+		done, err = s.Complete(ctx, prompt[s.Position():], n, stops, emit)
 		return done, nil, err
 	}
 	// The last token chosen is not decoded, so it takes no position.
@@ -56,7 +57,8 @@ func decode(ctx context.Context, s *host.Session, o sampling.Options, prompt []i
 	if err != nil {
 		return done, nil, err
 	}
-	done.Stopped, err = sampling.Complete(ctx, s, sampler, prompt, n, stops, func(c sampling.Choice) error {
+	fresh := prompt[s.Position():]
+	done.Stopped, err = sampling.Complete(ctx, s, sampler, fresh, n, stops, func(c sampling.Choice) error {
 		done.IDs = append(done.IDs, c.ID)
 		choices = append(choices, c)
 		return emit(c.ID)

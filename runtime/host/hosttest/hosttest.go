@@ -105,7 +105,7 @@ func Facts() host.Facts {
 	return host.Facts{
 		Model: host.Model{Name: "fake", Architecture: "LlamaForCausalLM", DType: "BF16", Layers: 2, Hidden: 64,
 			Intermediate: 128,
-			Heads:        4, KVHeads: 2, HeadDim: 16, Vocab: 4096, MaxSeq: 128, Tied: true, Eps: 1e-5},
+			Heads:        4, KVHeads: 2, HeadDim: 16, Vocab: 4096, MaxSeq: 128, CacheBlock: 512, Tied: true, Eps: 1e-5},
 		Target: host.Target{Name: "fake", Arch: "sm_90a", SMs: 4},
 		CUDA:   13000,
 		Stages: []string{"embed", "L{i}.qkv", "L{i}.attn"},

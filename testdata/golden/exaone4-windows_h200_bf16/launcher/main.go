@@ -22,6 +22,7 @@ const (
 	headDim      = 20
 	vocab        = 223
 	maxSeq       = 64
+	cacheBlock   = 2048
 	tied         = false
 	eps          = 1e-05
 )
@@ -39,6 +40,7 @@ func main() {
 		HeadDim:      headDim,
 		Vocab:        vocab,
 		MaxSeq:       maxSeq,
+		CacheBlock:   cacheBlock,
 		Tied:         tied,
 		Eps:          eps,
 	}}

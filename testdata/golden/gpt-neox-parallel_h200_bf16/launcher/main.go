@@ -22,6 +22,7 @@ const (
 	headDim      = 16
 	vocab        = 223
 	maxSeq       = 64
+	cacheBlock   = 1024
 	tied         = false
 	eps          = 1e-05
 	rotated      = 4
@@ -40,6 +41,7 @@ func main() {
 		HeadDim:      headDim,
 		Vocab:        vocab,
 		MaxSeq:       maxSeq,
+		CacheBlock:   cacheBlock,
 		Tied:         tied,
 		Eps:          eps,
 		Rotated:      rotated,

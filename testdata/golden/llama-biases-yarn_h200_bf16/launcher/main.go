@@ -22,6 +22,7 @@ const (
 	headDim      = 12
 	vocab        = 211
 	maxSeq       = 64
+	cacheBlock   = 1024
 	tied         = false
 	eps          = 0.001
 )
@@ -39,6 +40,7 @@ func main() {
 		HeadDim:      headDim,
 		Vocab:        vocab,
 		MaxSeq:       maxSeq,
+		CacheBlock:   cacheBlock,
 		Tied:         tied,
 		Eps:          eps,
 	}}

@@ -22,6 +22,7 @@ const (
 	headDim      = 32
 	vocab        = 223
 	maxSeq       = 128
+	cacheBlock   = 2048
 	tied         = false
 	eps          = 1e-05
 )
@@ -39,6 +40,7 @@ func main() {
 		HeadDim:      headDim,
 		Vocab:        vocab,
 		MaxSeq:       maxSeq,
+		CacheBlock:   cacheBlock,
 		Tied:         tied,
 		Eps:          eps,
 	}}

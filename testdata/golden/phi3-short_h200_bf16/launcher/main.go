@@ -22,6 +22,7 @@ const (
 	headDim      = 24
 	vocab        = 223
 	maxSeq       = 64
+	cacheBlock   = 2048
 	tied         = true
 	eps          = 1e-05
 	rotated      = 18
@@ -40,6 +41,7 @@ func main() {
 		HeadDim:      headDim,
 		Vocab:        vocab,
 		MaxSeq:       maxSeq,
+		CacheBlock:   cacheBlock,
 		Tied:         tied,
 		Eps:          eps,
 		Rotated:      rotated,

@@ -22,6 +22,7 @@ const (
 	headDim      = 64
 	vocab        = 4096
 	maxSeq       = 1024
+	cacheBlock   = 4096
 	tied         = true
 	eps          = 1e-05
 )
@@ -39,6 +40,7 @@ func main() {
 		HeadDim:      headDim,
 		Vocab:        vocab,
 		MaxSeq:       maxSeq,
+		CacheBlock:   cacheBlock,
 		Tied:         tied,
 		Eps:          eps,
 	}}

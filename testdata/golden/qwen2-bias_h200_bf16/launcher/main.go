@@ -22,6 +22,7 @@ const (
 	headDim      = 16
 	vocab        = 512
 	maxSeq       = 64
+	cacheBlock   = 1024
 	tied         = false
 	eps          = 1e-06
 )
@@ -39,6 +40,7 @@ func main() {
 		HeadDim:      headDim,
 		Vocab:        vocab,
 		MaxSeq:       maxSeq,
+		CacheBlock:   cacheBlock,
 		Tied:         tied,
 		Eps:          eps,
 	}}
