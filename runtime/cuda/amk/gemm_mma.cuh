@@ -188,6 +188,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
 #pragma unroll 1
     for (int slab = 0; slab < Shape::kSlabs; ++slab) {
       if constexpr (Shape::kSlabs > 1) {
+        if (slab > 0) lap(c, Did::kCompute);
         read_slab(slab, first == 0);
         if (Reader::kNorm && first == 0 && slab == Shape::kSlabs - 1) keep_squares();
       }
