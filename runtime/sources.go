@@ -12,7 +12,7 @@ import (
 //go:embed cuda/amk/*.cuh
 //go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/report/*.go host/report/*.html
 //go:embed chat/*.go dialogue/*.go jinja/*.go
-//go:embed infile/*.go outfile/*.go printable/*.go progress/*.go sampling/*.go serve/*.go serve/*.html
+//go:embed draft/*.go infile/*.go outfile/*.go printable/*.go progress/*.go sampling/*.go serve/*.go serve/*.html
 //go:embed tokenizer/*.go tokenizer/chars/*.go tokenizer/regex/*.go
 var files embed.FS
 

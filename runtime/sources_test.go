@@ -49,7 +49,7 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 			case strings.HasPrefix(path, "amkc/"):
 				below, found := strings.CutPrefix(path, HostImport+"/")
 				require.True(t, found, "%s imports %s", name, path)
-				require.Contains(t, []string{"chat", "dialogue", "driver", "host", "host/chrometrace",
+				require.Contains(t, []string{"chat", "dialogue", "draft", "driver", "host", "host/chrometrace",
 					"host/report", "infile", "jinja", "outfile", "printable", "progress", "sampling", "serve",
 					"tokenizer", "tokenizer/chars", "tokenizer/regex"}, below)
 			}

@@ -65,10 +65,10 @@ type opened struct {
 	chunk  int // tokens of a prompt that Feed takes in a short time
 }
 
-// drafts lets an engine verify what a drafter guesses, and reports whether it can.
-func (o *opened) drafts(d host.Drafter) bool {
+// verifiesDrafts reports whether an engine has passes of several rows.
+func (o *opened) verifiesDrafts() bool {
 	e, is := o.engine.(cudaEngine)
-	return is && e.SetDrafter(d)
+	return is && e.PassRows() > 1
 }
 
 // open opens a model or a build directory at a place.

@@ -13,6 +13,7 @@ import (
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/sampling"
@@ -59,7 +60,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
 	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
-	f.Var(newChoice(&r.draft, "", host.DraftNGram), "draft",
+	f.Var(newChoice(&r.draft, "", draft.NGram), "draft",
 		"guess ahead by look-up in prompt and output, and verify several tokens per pass, on a GPU; the text stays "+
 			"the same")
 	defineSampling(f, &r.sampling, true)
@@ -76,7 +77,7 @@ type completion struct {
 	Text      *string `json:"text,omitempty"` // without special tokens; absent without a tokenizer
 	Stopped   string  `json:"stopped"`        // eos or length
 	*sampling.Report
-	Drafts *host.DraftStats `json:"drafts,omitempty"`
+	Drafts *draft.Stats `json:"drafts,omitempty"`
 }
 
 func (r *runFlags) run(c *call) error {
@@ -129,10 +130,7 @@ func (r *runFlags) run(c *call) error {
 			return err
 		}
 	}
-	switch {
-	case r.draft != "" && choose.NeedLogits():
-		return c.usage("--draft guesses what is most probable, and goes with nothing that draws tokens")
-	case r.draft != "" && !isBuild(dir) && !c.flags.Changed("rows"):
+	if r.draft != "" && !isBuild(dir) && !c.flags.Changed("rows") {
 		r.place.rows = host.MaxPassRows
 	}
 	ctx, cancel := interruptible()
@@ -142,7 +140,7 @@ func (r *runFlags) run(c *call) error {
 		return err
 	}
 	defer o.Close()
-	if r.draft != "" && !o.drafts(host.NGrams{}) {
+	if r.draft != "" && !o.verifiesDrafts() {
 		return diag.Errorf(codeNeedsBuild, dir, "has no passes of several rows to verify drafts by; want a build of "+
 			"amkc MODEL -o DIR --rows 8, and --device cuda")
 	}
@@ -218,7 +216,11 @@ func badPrompt(flag string, err error) error {
 func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenizer.Tokenizer, choose sampling.Options,
 	n int, stops []int, asText bool) error {
 	out := newStream(c, tok, r.ids, asText)
-	done, choices, err := complete(ctx, o, choose, r.ids, n, stops, out.emit)
+	var d draft.Drafter
+	if r.draft != "" {
+		d = draft.NGrams{}
+	}
+	done, choices, drafts, err := complete(ctx, o, choose, d, r.ids, n, stops, out.emit)
 	if err := errors.Join(err, out.end()); err != nil {
 		return err
 	}
@@ -227,8 +229,7 @@ func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenize
 		result.Stopped = "eos"
 	}
 	result.Report = choose.Report(choices)
-	if e, is := o.engine.(cudaEngine); is && r.draft != "" {
-		drafts := e.Drafts()
+	if d != nil {
 		result.Drafts = &drafts
 	}
 	if tok != nil {

@@ -8,6 +8,7 @@ import (
 
 	"amkc/compiler"
 	"amkc/ir/diag"
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/sampling"
 )
@@ -49,25 +50,37 @@ func checkChoice(c *call, o *sampling.Options, vocab int) error {
 }
 
 // complete decodes a prompt and up to n tokens after it, until one of stops, and gives each to emit. The engine chooses
-// the tokens if it can. If not, its logits are looked at here, and the choices returned too.
-func complete(ctx context.Context, e *opened, o sampling.Options, prompt []int, n int, stops []int,
-	emit func(id int) error) (done host.Completion, choices []sampling.Choice, err error) {
-	if !o.NeedLogits() {
+// the tokens if it can. If not, its logits are looked at here, and the choices returned too. d, if not nil, drafts, for
+// an engine with passes of several rows, and stats counts what that was good for.
+func complete(ctx context.Context, e *opened, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
+	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {
+	cuda, _ := e.engine.(cudaEngine)
+	if !o.NeedLogits() && d == nil {
 		done, err = e.Complete(ctx, prompt, n, stops, emit)
-		return done, nil, err
+		return done, nil, stats, err
+	}
+	if !o.NeedLogits() {
+		cuda.SetDrafter(d)
+		done, err = e.Complete(ctx, prompt, n, stops, emit)
+		return done, nil, cuda.Drafts(), err
 	}
 	sampler, err := sampling.New(o, e.vocab, prompt)
 	if err != nil {
-		return done, nil, err
+		return done, nil, stats, err
 	}
-	done.Stopped, err = sampling.Complete(ctx, e, sampler, prompt, n, stops, func(c sampling.Choice) error {
+	chosen := func(c sampling.Choice) error {
 		done.IDs = append(done.IDs, c.ID)
 		choices = append(choices, c)
 		return emit(c.ID)
-	})
+	}
+	if d == nil {
+		done.Stopped, err = sampling.Complete(ctx, e, sampler, prompt, n, stops, chosen)
+	} else {
+		done.Stopped, err = sampling.CompleteDrafted(ctx, cuda, sampler, prompt, n, stops, d, &stats, chosen)
+	}
 	var logits *sampling.LogitsError
 	if errors.As(err, &logits) {
 		err = diag.Errorf(codeNoToken, "logits", "%v", logits)
 	}
-	return done, choices, err
+	return done, choices, stats, err
 }

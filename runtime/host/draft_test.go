@@ -8,28 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 )
-
-func TestNGrams(t *testing.T) {
-	for _, c := range []struct {
-		text []int
-		n    int
-		want []int
-	}{
-		{[]int{1}, 7, nil},
-		{[]int{1, 2, 3, 4}, 7, nil},
-		{[]int{1, 2, 3, 1}, 7, nil}, // one id is no match
-		{[]int{1, 2, 3, 4, 1, 2}, 7, []int{3, 4, 1, 2}},
-		{[]int{1, 2, 3, 4, 1, 2}, 2, []int{3, 4}},
-		{[]int{1, 2, 8, 1, 2, 9, 1, 2}, 1, []int{9}},          // the last of two
-		{[]int{5, 1, 2, 8, 1, 2, 9, 5, 1, 2}, 1, []int{8}},    // but a longer one counts
-		{[]int{7, 7, 7, 7}, 3, []int{7}},                      // a match may overlap the end
-		{[]int{1, 2, 3, 1, 2, 3, 1, 2, 3}, 5, []int{1, 2, 3}}, // as in a text that repeats
-	} {
-		require.Equal(t, c.want, host.NGrams{}.Draft(c.text, c.n), "%v", c.text)
-	}
-}
 
 // An oracle drafts what comes, wrong from the k-th id of every draft on.
 type oracle struct {
@@ -57,7 +38,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 				t.Run(fmt.Sprint(settings, rows, right), func(t *testing.T) {
 					rng := rand.New(rand.NewPCG(uint64(rows), uint64(right)))
 					plain, s := openWith(t, settings, host.Options{}), openPasses(t, settings, rows)
-					require.False(t, plain.SetDrafter(host.NGrams{}))
+					require.False(t, plain.SetDrafter(draft.NGrams{}))
 					require.True(t, s.SetDrafter(&oracle{rng, right}))
 					for range 3 {
 						prompt := make([]int, 1+rng.IntN(20))

@@ -19,8 +19,9 @@
 // Tokens arrive in pinned host memory while the kernel runs. An abort word in the same memory makes a kernel that waits
 // in vain give up; where each SM gave up comes back as a [StallError].
 //
-// The package is copied into every emitted launcher. It imports the standard library, runtime/driver, runtime/infile
-// and runtime/printable, and must not import any other package of amkc. Errors are plain types, see errors.go.
+// The package is copied into every emitted launcher. It imports the standard library, runtime/draft, runtime/driver,
+// runtime/infile and runtime/printable, and must not import any other package of amkc. Errors are plain types, see
+// errors.go.
 package host
 
 import (
@@ -30,6 +31,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"amkc/runtime/draft"
 	"amkc/runtime/driver"
 )
 
@@ -52,8 +54,8 @@ type Session struct {
 	position int  // of the next token; the cache holds the rows before it
 	checked  bool // Check has passed
 
-	drafter Drafter // nil: none
-	drafts  DraftStats
+	drafter draft.Drafter // nil: none
+	drafts  draft.Stats
 }
 
 // Facts returns what the manifest says about the build.

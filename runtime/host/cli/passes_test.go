@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
 )
@@ -15,7 +16,7 @@ import (
 // runOutput is what run prints as JSON.
 type runOutput struct {
 	IDs    []int
-	Drafts *host.DraftStats
+	Drafts *draft.Stats
 }
 
 func decoded(t *testing.T, dir string, args ...string) (r runOutput, stderr string) {
@@ -39,11 +40,15 @@ func TestRunDraft(t *testing.T) {
 	code, _, stderr := run(t, plain, "", append([]string{"run", "--draft", "ngram"}, args...)...)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "it has no passes of several rows to verify drafts by; compile with --rows 8")
-	for _, bad := range [][]string{{"--draft", "words"}, {"--draft", "ngram", "--temperature", "1"}} {
-		code, _, stderr = run(t, dir, "", append(append([]string{"run"}, args...), bad...)...)
-		require.Equal(t, 2, code)
-		require.Contains(t, stderr, "run: --draft")
-	}
+	code, _, stderr = run(t, dir, "", append([]string{"run", "--draft", "words"}, args...)...)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "run: --draft")
+
+	args = append(args, "--temperature", "1", "--seed", "4")
+	want, _ = decoded(t, plain, args...)
+	got, _ = decoded(t, dir, append(args, "--draft", "ngram")...)
+	require.Equal(t, want.IDs, got.IDs)
+	require.Positive(t, got.Drafts.Passes)
 }
 
 // A prompt that begins with a saved one is continued from there, to the same ids.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"amkc/runtime/chat"
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/outfile"
@@ -32,7 +33,7 @@ type runResult struct {
 	Text      *string `json:"text"`    // of the ids alone; null without a tokenizer
 	Stopped   string  `json:"stopped"` // "eos" or "length"
 	*sampling.Report
-	Drafts *host.DraftStats `json:"drafts,omitempty"`
+	Drafts *draft.Stats `json:"drafts,omitempty"`
 }
 
 func (c *command) runPrompt(ctx context.Context, args []string) error {
@@ -45,7 +46,7 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		"are positions for", defaultTokens))
 	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
 	choose := samplingFlags(set, true)
-	draft := set.String("draft", "", "guess ahead by `ngram` look-up in prompt and output, and verify several tokens "+
+	guess := set.String("draft", "", "guess ahead by `ngram` look-up in prompt and output, and verify several tokens "+
 		"per pass; the text is the same")
 	load := set.String("prefix", "", "take what the prompt has in common with the prefix in `FILE` from there")
 	save := set.String("save-prefix", "", "save the prompt, with what decoding it leaves in the cache, into `FILE`")
@@ -75,10 +76,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		return err
 	}
 	switch {
-	case given["draft"] && *draft != host.DraftNGram:
-		return usagef("run: --draft %q; %s is known", *draft, host.DraftNGram)
-	case given["draft"] && o.NeedLogits():
-		return usagef("run: --draft guesses what is most probable, and goes with nothing that draws tokens")
+	case given["draft"] && *guess != draft.NGram:
+		return usagef("run: --draft %q; %s is known", *guess, draft.NGram)
 	case given["draft"] && len(facts.Passes) == 0:
 		return &host.BuildError{Path: c.dir, What: "it has no passes of several rows to verify drafts by",
 			Remedy: "compile with --rows 8"}
@@ -111,15 +110,16 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		}
 	}
 	return c.withSession(ctx, func(s *host.Session) error {
+		var d draft.Drafter
 		if given["draft"] {
-			s.SetDrafter(host.NGrams{})
+			d = draft.NGrams{}
 		}
 		if given["prefix"] {
 			if err := c.loadPrefix(ctx, s, *load, prompt); err != nil {
 				return err
 			}
 		}
-		err := c.complete(ctx, s, tok, o, prompt, *tokens, stops)
+		err := c.complete(ctx, s, tok, o, d, prompt, *tokens, stops)
 		if err == nil && given["save-prefix"] {
 			err = outfile.Write(*save, func(w io.Writer) error { return s.SavePrefix(w, prompt) })
 		}
@@ -147,7 +147,7 @@ func (c *command) loadPrefix(ctx context.Context, s *host.Session, path string, 
 
 // complete decodes and prints, token by token unless the result is to be JSON.
 func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.Tokenizer, o sampling.Options,
-	prompt []int, n int, stops []int) error {
+	d draft.Drafter, prompt []int, n int, stops []int) error {
 	w := newWriter(tok, c.stdout)
 	if c.json {
 		w.out = io.Discard
@@ -155,7 +155,7 @@ func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.
 	if err := w.prompt(prompt); err != nil {
 		return err
 	}
-	done, choices, err := decode(ctx, s, o, prompt, n, stops, w.token)
+	done, choices, drafts, err := decode(ctx, s, o, d, prompt, n, stops, w.token)
 	if endErr := w.end(); err == nil {
 		err = endErr
 	}
@@ -166,7 +166,7 @@ func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.
 	if done.Stopped {
 		r.Stopped = "eos"
 	}
-	if drafts := s.Drafts(); drafts.Passes > 0 {
+	if drafts.Passes > 0 {
 		r.Drafts = &drafts
 	}
 	if tok != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/sampling"
 )
@@ -42,26 +43,28 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 
 // decode completes a prompt, whose first tokens the session has decoded already, as many as its position says: on the
 // GPU alone if the kernel can choose the tokens by itself, and otherwise choosing each here. Then it returns the
-// choices too.
-func decode(ctx context.Context, s *host.Session, o sampling.Options, prompt []int, n int, stops []int,
-	emit func(id int) error) (done host.Completion, choices []sampling.Choice, err error) {
+// choices too. d, if not nil, drafts, and stats counts what that was good for.
+func decode(ctx context.Context, s *host.Session, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
+	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {
 	if !o.NeedLogits() {
+		s.SetDrafter(d)
 		done, err = s.Complete(ctx, prompt[s.Position():], n, stops, emit)
-		return done, nil, err
+		return done, nil, s.Drafts(), err
 	}
 	// The last token chosen is not decoded, so it takes no position.
 	if steps, maxSeq := len(prompt)+n-1, s.Facts().Model.MaxSeq; steps > maxSeq {
-		return done, nil, &host.PositionError{Steps: steps, MaxSeq: maxSeq}
+		return done, nil, stats, &host.PositionError{Steps: steps, MaxSeq: maxSeq}
 	}
 	sampler, err := sampling.New(o, s.Facts().Model.Vocab, prompt)
 	if err != nil {
-		return done, nil, err
+		return done, nil, stats, err
 	}
 	fresh := prompt[s.Position():]
-	done.Stopped, err = sampling.Complete(ctx, s, sampler, fresh, n, stops, func(c sampling.Choice) error {
+	chosen := func(c sampling.Choice) error {
 		done.IDs = append(done.IDs, c.ID)
 		choices = append(choices, c)
 		return emit(c.ID)
-	})
-	return done, choices, err
+	}
+	done.Stopped, err = sampling.CompleteDrafted(ctx, s, sampler, fresh, n, stops, d, &stats, chosen)
+	return done, choices, stats, err
 }
