@@ -37,6 +37,11 @@ func CUDA(p *ir.Program) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
+	if d.PromptTokens > 0 {
+		if out[promptFile], err = render(promptFile, d); err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
 }
 
@@ -126,6 +131,7 @@ type cudaData struct {
 	Barriers    bool         // whether a step has any
 
 	Quantised    bool     // a matrix is
+	PromptTokens int      // of a pass over a prompt at most; 0: there are none
 	Replicates   bool     // every SM has the whole residual
 	RotatesHeads bool     // in attention, and not as rows are finished
 	Walk         []string // lines of the producer's walk
@@ -226,6 +232,7 @@ func build(p *ir.Program) (*builder, error) {
 			return nil, err
 		}
 	}
+	b.d.PromptTokens = b.promptTokens()
 	return b, nil
 }
 

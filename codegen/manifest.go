@@ -104,7 +104,7 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	if len(b.d.Rotations) > 0 && 2*b.d.Rotations[0].pairs < m.HeadDim {
 		f.Model.Rotated = 2 * b.d.Rotations[0].pairs
 	}
-	f.Stages = b.labels()
+	f.Stages, f.Prompt = b.labels(), b.d.PromptTokens
 	for i := range b.p.Variants {
 		v := &b.p.Variants[i]
 		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Exchanges: b.exchangesOf(v)})

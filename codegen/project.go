@@ -50,7 +50,8 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 		Model         ir.Model
 		Target        *ir.Target
 		Passes        []string // their directories
-	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil}
+		Prompt        bool     // whether there is a kernel for prompts
+	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil, facts.Prompt > 0}
 	for _, q := range passes {
 		dir := host.PassDir(q.Pass.NumRows())
 		data.Passes = append(data.Passes, dir)
@@ -152,7 +153,7 @@ func Origin(file string) string {
 	switch dir, name := path.Split(file); {
 	case dir == "amk/" && strings.HasSuffix(name, ".cuh"):
 		return "runtime/cuda/amk/" + name
-	case dir == "" && name == referenceFile, (dir == "" || isPassDir(dir)) && slices.Contains(cudaFiles, name):
+	case dir == "" && (name == referenceFile || name == promptFile), (dir == "" || isPassDir(dir)) && slices.Contains(cudaFiles, name):
 		return "templates/" + name + ".tmpl"
 	}
 	return ""

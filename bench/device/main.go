@@ -2,6 +2,7 @@
 //
 //	device DIR run|check|bench|info [flags]     what DIR/NAME does
 //	device DIR soak [flags]                     decodes for long, pass after pass, and compares the passes
+//	device DIR passes [flags]                   compares passes of many tokens with single ones, to the bit
 //	device turns [flags] DIR[:STEPS]...         benches builds interleaved, checked first, all of them open at once
 //
 // It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes
@@ -25,7 +26,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return turns(args[1:], stdout, stderr)
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak [flags]")
+		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes [flags]")
 		fmt.Fprintln(stderr, "       device turns [flags] DIR[:STEPS]...")
 		return 2
 	}
@@ -37,6 +38,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if args[1] == "soak" {
 		return soak(dir, args[2:], stdout, stderr)
+	}
+	if args[1] == "passes" {
+		return passes(dir, args[2:], stdout, stderr)
 	}
 	return cli.Launcher{Model: facts.Model, Dir: dir}.Main(args[1:], stdin, stdout, stderr)
 }

@@ -26,21 +26,28 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 		return 0, err
 	}
 	for len(ids) > 0 {
-		k, n := s.next(len(ids), onLogits != nil)
-		first := s.position
-		tokens, err := s.run(ctx, burst{kernel: k, tokens: n, forced: ids[:n], logits: onLogits != nil}, nil)
-		if err != nil {
-			return 0, err
+		first, n := s.position, s.promptTokens(len(ids), onLogits != nil)
+		if n > 0 {
+			if err := s.readPrompt(ctx, ids[:n], onLogits != nil); err != nil {
+				return 0, err
+			}
+		} else {
+			var k *megakernel
+			k, n = s.next(len(ids), onLogits != nil)
+			tokens, err := s.run(ctx, burst{kernel: k, tokens: n, forced: ids[:n], logits: onLogits != nil}, nil)
+			if err != nil {
+				return 0, err
+			}
+			next = tokens[n-1]
 		}
+		ids = ids[n:]
 		if onLogits != nil {
-			if err := s.readLogits(n, func(i int,
-				logits []float32) error {
+			if err := s.readLogits(n, func(i int, logits []float32) error {
 				return onLogits(first+i, logits)
 			}); err != nil {
 				return 0, err
 			}
 		}
-		next, ids = tokens[n-1], ids[n:]
 	}
 	return next, nil
 }

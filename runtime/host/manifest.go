@@ -21,6 +21,7 @@ const (
 	FatbinFile    = "megakernel.fatbin"
 	MeasureFile   = "measure.fatbin"   // only a measurement needs it
 	ReferenceFile = "reference.fatbin" // only a check needs it
+	PromptFile    = "prompt.fatbin"    // of builds that read prompts by passes of hundreds of tokens
 	WeightsFile   = "weights.safetensors"
 	ConfigFile    = "config.json"
 	GenConfigFile = "generation_config.json"
@@ -42,6 +43,7 @@ type Facts struct {
 	Variants []Variant `json:"variants"`
 	Traffic  Traffic   `json:"traffic"`
 	Passes   []Pass    `json:"passes,omitempty"` // of several rows, by their number; a build may have none
+	Prompt   int       `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
 }
 
 // Pass is a kernel of the build that decodes several consecutive positions of a sequence in a step. Its files lie in a

@@ -44,6 +44,7 @@ type Session struct {
 	dev    *driver.Device
 	one    *megakernel   // of one token per step
 	passes []*megakernel // of several rows per step, by their number
+	prompt *promptKernel // nil: none
 	stream *driver.Stream
 	mem    *memory
 	closed bool
@@ -98,6 +99,9 @@ func (s *Session) Close() error {
 	}
 	for _, k := range s.kernels() {
 		errs = append(errs, s.dev.Free(k.exchange), k.module.Close())
+	}
+	if s.prompt != nil {
+		errs = append(errs, s.dev.Free(s.prompt.memory), s.prompt.module.Close())
 	}
 	// After a failure that ended the context every call repeats it, and the caller has it already.
 	for i, err := range errs {
@@ -155,6 +159,12 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if images[0], err = readFatbin(dir, FatbinFile); err != nil {
 		return nil, err
 	}
+	var prompt []byte
+	if facts.Prompt > 0 {
+		if prompt, err = readFatbin(dir, PromptFile); err != nil {
+			return nil, err
+		}
+	}
 	for i, p := range facts.Passes {
 		if images[1+i], err = readFatbin(dir, filepath.Join(PassDir(p.Rows), FatbinFile)); err != nil {
 			return nil, err
@@ -181,6 +191,11 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	}
 	if err := s.load(images); err != nil {
 		return nil, err
+	}
+	if prompt != nil {
+		if err := s.loadPrompt(prompt); err != nil {
+			return nil, err
+		}
 	}
 	if err := checkMemory(dev, s.info, s.exchangeBytes()...); err != nil {
 		return nil, err
@@ -222,6 +237,9 @@ func (s *Session) exchangeBytes() []int {
 	for i, k := range s.passes {
 		bytes[i] = k.info.ExchangeBytes
 	}
+	if s.prompt != nil {
+		bytes = append(bytes, s.prompt.bytes())
+	}
 	return bytes
 }
 
@@ -236,6 +254,9 @@ func (s *Session) fill(ctx context.Context, path string, progress Progress) erro
 		if err == nil {
 			k.exchange, err = s.dev.Alloc(k.info.ExchangeBytes)
 		}
+	}
+	if err == nil && s.prompt != nil {
+		s.prompt.memory, err = s.dev.Alloc(s.prompt.bytes())
 	}
 	if err == nil {
 		err = w.upload(ctx, s.dev, s.mem.weights, progress)

@@ -166,11 +166,11 @@ struct Candidate {
   }
 };
 
-// The same of each token whose rows the thread finishes.
+// The same of each token whose rows the thread finishes. A pass over a prompt chooses none.
 struct Best {
   Candidate of[kTokenTurns];
   __device__ __forceinline__ void offer_row(const Row& r, float v) {
-    if (r.valid) of[r.token / kTokensAtOnce].offer(v, r.row);
+    if (r.valid && !AMK_PROMPT) of[r.token / kTokensAtOnce].offer(v, r.row);
   }
 };
 

@@ -14,6 +14,8 @@ constexpr int kMmaHeads = 8;  // columns of the product with K
 // groups of them that a warp has
 constexpr int kWarpGroups = ceil_div(kGroupHeads, kConsumerWarps * kMmaHeads);
 static_assert(kWarpGroups <= 2, "at most 128 query heads a kv head");
+// Whether a head may see no row of a block, and others do.
+constexpr bool kMayMissAll = kTokens > 1 || AMK_PROMPT;
 // heads whose results a warp keeps at a time; those of several tokens are merged eight at a time
 constexpr int kWarpHeads = kTokens > 1              ? kMmaHeads
                            : kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2)
@@ -117,12 +119,12 @@ struct HeadGroup {
     max1 = top1;
     // Far below any score is 0 after exp2, so that rows that are not seen need no mask here.
     const auto probability = [](float difference, bool is_seen) {
-      return kTokens == 1 || is_seen ? exp2_approx(difference) : 0.0f;
+      return !kMayMissAll || is_seen ? exp2_approx(difference) : 0.0f;
     };
     const float p0 = probability(s0 - top0, seen.low0), p1 = probability(s1 - top1, seen.low1);
     const float p2 = probability(s2 - top0, seen.high0), p3 = probability(s3 - top1, seen.high1);
     float of_rows[4] = {p0, p1, p2, p3};
-    if (kTokens > 1 && alone) {
+    if (kMayMissAll && alone) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         float only = of_rows[i] + of_rows[i + 2];

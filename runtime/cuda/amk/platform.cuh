@@ -26,6 +26,11 @@
 #define AMK_REGISTER_POOL 0
 #endif
 
+// Sources of a kernel for prompts say so: their stages are those of the step, for many tokens.
+#ifndef AMK_PROMPT
+#define AMK_PROMPT 0
+#endif
+
 // -DAMK_RACECHECK=1 spells synchronisation so that compute-sanitizer's racecheck can follow it: the
 // same protocol, with every lane arriving on a barrier where one would do, and atomics for the
 // words that warps tell each other their progress in.

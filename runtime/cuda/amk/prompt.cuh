@@ -1,0 +1,226 @@
+// A pass over a prompt: the stages of the decode step, each for all tokens of the pass before the
+// next one begins. The code of the stages is that of the step (stages.h), and so is what calls them
+// (megakernel.cu); products, attention and the places of values are others, because hundreds of
+// tokens do not fit where one does. A row of a token is computed to the bits that a step gives it
+// (docs/passes.md). Vectors, and the residual stream, lie in global memory, a row for each token,
+// and all blocks join between one stage and the next: nothing is polled. Needs schedule.h with
+// AMK_TENSOR_CORES and 16-bit elements. Must not know a stage.
+#pragma once
+
+#include "ending.cuh"
+#include "prompt_shape.cuh"
+#include "prompt_walk.cuh"
+
+namespace amk {
+
+static_assert(AMK_TENSOR_CORES && Element::kBytes == 2 && kSame<WeightElement, Element>,
+              "products of 16-bit elements");
+
+constexpr int kPromptTokens = AMK_PROMPT_TOKENS;  // of a pass at most
+static_assert(kPromptTokens % kTokenTile == 0, "whole tiles");
+
+// Workspace in global memory, of which the host knows the size alone. Pages lie as those of the
+// step do, with half of its bytes for each token: a word there has an epoch beside its value.
+struct PromptPlaces {
+  u64 inverse, rotation, residual, operand, pages, end;
+};
+constexpr PromptPlaces prompt_places(int operand_columns) {
+  const auto next = [](u64 at, u64 bytes) { return (at + bytes + 1023) / 1024 * 1024; };
+  PromptPlaces p{};
+  p.inverse = 1024;  // behind the counter of joins
+  p.rotation = next(p.inverse, u64(kPromptTokens) * 4);
+  p.residual = next(p.rotation, u64(kAngleTables) * kPromptTokens * kHeadDim * 4);
+  p.operand = next(p.residual, u64(kPromptTokens) * kHidden * 4);
+  p.pages = next(p.operand, u64(kPromptTokens) * operand_columns * 2);
+  p.end = next(p.pages, u64(kPromptTokens) * (kExchangeBytes / 2));
+  return p;
+}
+constexpr PromptPlaces kPromptPlaces = prompt_places(kPromptColumns);
+
+// What the host needs to know of a kernel for prompts.
+struct PromptInfo {
+  u32 abi;
+  u32 tokens;  // of a pass at most
+  u32 threads;
+  u32 shared_bytes;
+  u64 workspace_bytes;
+};
+static_assert(sizeof(PromptInfo) == 24, "the host reads this struct byte by byte");
+
+// State of one thread. Of the launch, `steps` is the number of tokens, `forced` are their ids,
+// `exchange` is the workspace, and its first word, a counter, is 0.
+struct Prompt : Recorder<false> {
+  const Launch& launch;
+  Scratch& shared;
+  u8* ring;  // shared memory for operands and results of stages
+  int sm;
+  int tid;
+  int warp;
+  int lane;
+  int tokens;
+  int position;
+  int step = 0;
+  int layer = 0;
+  u32 stage = 0;   // for the stall record
+  u32 joined = 0;  // joins so far
+  int matrix = 0;  // read next
+  u32 norms = 0;
+  Branch due = {};
+
+  static constexpr Mode kMode_ = Mode::kDecode;
+  static constexpr bool kWaits = true;
+
+  __device__ explicit Prompt(const Launch& l)
+      : launch(l),
+        shared(block_scratch()),
+        ring(block_ring() + kMatrixBytes),
+        sm(blockIdx.x),
+        tid(threadIdx.x),
+        warp(threadIdx.x / 32),
+        lane(threadIdx.x % 32),
+        tokens(l.steps),
+        position(l.position) {}
+
+  __device__ __forceinline__ void enter(u32 number) { stage = number; }
+  __device__ void begin_step(int) {}
+
+  __device__ __forceinline__ float* inverse() const {
+    return reinterpret_cast<float*>(launch.exchange + kPromptPlaces.inverse);
+  }
+  __device__ __forceinline__ float2* rotation(int table, int token) const {
+    return reinterpret_cast<float2*>(launch.exchange + kPromptPlaces.rotation) +
+           (table * kPromptTokens + token) * (kHeadDim / 2);
+  }
+  __device__ __forceinline__ float* residual(int token) const {
+    return reinterpret_cast<float*>(launch.exchange + kPromptPlaces.residual) +
+           size_t(token) * kHidden;
+  }
+  __device__ __forceinline__ u8* operand() const {
+    return launch.exchange + kPromptPlaces.operand;
+  }
+  template <class E>
+  __device__ __forceinline__ typename E::Bits* values(const Page page) const {
+    return reinterpret_cast<typename E::Bits*>(launch.exchange + kPromptPlaces.pages +
+                                               u64(page.offset / 2) * kPromptTokens);
+  }
+  // The matrix of the stage, which calls this once.
+  __device__ __forceinline__ const u8* next_matrix() {
+    return reinterpret_cast<const u8* const*>(block_ring())[matrix++];
+  }
+};
+
+// Bytes of shared memory that stages may use.
+constexpr int kPromptRing = int(kRingSlots) * kSlotBytes - kMatrixBytes;
+
+// All blocks of the pass have come here, and each sees what the others have written before. A block
+// that gives up goes on: what it computes is garbage, which the host throws away.
+__device__ __forceinline__ void join(Prompt& c) {
+  __syncthreads();
+  if (c.tid == 0) {
+    u32* counter = reinterpret_cast<u32*>(c.launch.exchange);
+    add_release(counter, 1);
+    const u32 target = ++c.joined * kSMs;
+    Spin spin;
+    while (int(load_acquire(counter) - target) < 0) {
+      if (spin.give_up(c, Wait::kJoin, c.joined, target)) break;
+    }
+  }
+  __syncthreads();
+}
+
+// ---- what finishers are made of, for a row of any token ---------------------------------------
+
+template <class E>
+__device__ __forceinline__ void publish(Prompt& c, const Page page, int index, float value) {
+  c.values<E>(page)[index] = E::from_float(value);
+}
+
+template <int kRotated, int kAngles = 0>
+__device__ __forceinline__ float rope(Prompt& c, const Row& r, float v) {
+  const float other = __shfl_xor_sync(~0u, v, 1);
+  if (r.valid && r.row < kRotated) {
+    const float2 turn = c.rotation(kAngles, r.token)[r.row % kHeadDim / 2];
+    v = r.row & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
+  }
+  return v;
+}
+
+__device__ __forceinline__ float residual(Prompt& c, const Row& r) {
+  return r.valid ? c.residual(r.token)[r.row] : 0.0f;
+}
+__device__ __forceinline__ void store_residual(Prompt& c, const Row& r, float v) {
+  if (r.valid) c.residual(r.token)[r.row] = v;
+}
+__device__ __forceinline__ void store_logit(Prompt& c, const Row& r, float v) {
+  if (r.valid && c.launch.logits) c.launch.logits[size_t(r.token) * kVocab + r.row] = v;
+}
+
+// ---- the beginning ----------------------------------------------------------------------------
+
+template <int kPairs = kHeadDim / 2, int kAngles = 0>
+__device__ __forceinline__ void rotate_setup(Prompt& c, const float* inv_freq, float scale = 1) {
+  for (int i = c.sm * kConsumers + c.tid; i < c.tokens * (kHeadDim / 2); i += kSMs * kConsumers) {
+    const int token = i / (kHeadDim / 2), j = i % (kHeadDim / 2);
+    float sin = 0, cos = 1;
+    if (j < kPairs) {
+      sincosf(float(c.position + token) * load_constant(inv_freq + j), &sin, &cos);
+      sin *= scale;
+      cos *= scale;
+    }
+    c.rotation(kAngles, token)[j] = make_float2(cos, sin);
+  }
+}
+
+template <class S, class Added>
+__device__ __forceinline__ void embed_tokens(Prompt& c, const u8* table, Added&& added) {
+  for (int token = c.sm; token < c.tokens; token += kSMs) {
+    const int id = load_constant(c.launch.forced + token);
+    for (int column = c.tid; column < kHidden; column += kConsumers) {
+      const float x = element_of<Matrix<S>>(table, kHidden, id, column) * kEmbedScale<S>;
+      added(column, token, x);
+    }
+  }
+  join(c);
+}
+
+template <class S>
+__device__ __forceinline__ void embed(Prompt& c, const u8* table, const Page out) {
+  embed_tokens<S>(c, table, [&](int column, int token, float x) {
+    c.residual(token)[column] = x;
+    publish<Element>(c, out, token * kHidden + column, x);
+  });
+}
+
+template <class S>
+__device__ __forceinline__ void embed(Prompt& c, const u8* table, const u8* positions,
+                                      const Page out) {
+  const int row = c.position + S::kPositionOffset;
+  embed_tokens<S>(c, table, [&](int column, int token, float x) {
+    const float sum =
+        x + element_of<Elements<WeightElement>>(positions, kHidden, row + token, column);
+    c.residual(token)[column] = sum;
+    publish<Element>(c, out, token * kHidden + column, sum);
+  });
+}
+
+template <class S>
+__device__ __forceinline__ void embed_replicated(Prompt& c, const u8* table) {
+  embed_tokens<S>(c, table,
+                  [&](int column, int token, float x) { c.residual(token)[column] = x; });
+}
+
+// ---- the end: no token is chosen, for the host asks a step for the one behind a prompt ----------
+
+__device__ __forceinline__ void publish_best(Prompt&, const Best&, const Page, const Page) {}
+__device__ __forceinline__ void sample(Prompt&, const Page, const Page) {}
+__device__ __forceinline__ void stop(Prompt&) {}
+__device__ __forceinline__ void emit(Prompt&) {}
+__device__ __forceinline__ void join_step(Prompt&) {}
+__device__ __forceinline__ void tell_host(Prompt&) {}
+__device__ __forceinline__ bool stopped(Prompt&) { return true; }
+
+// Barriers between layers, which all stages of a pass have behind them anyway.
+__device__ __forceinline__ void arrive(Prompt&) {}
+__device__ __forceinline__ void join(Prompt&, int) {}
+
+}  // namespace amk

@@ -1,0 +1,242 @@
+// The product of a stage for all tokens of a prompt's pass, on tensor cores. A block has 128 rows
+// by 64 tokens at a time, each of its warps 16 rows. Weights come from L2 straight into registers,
+// a quarter of the columns of a slab ahead; the operand comes by way of shared memory, several
+// stages ahead. The columns of a row are added up in the order of a step (gemv_mma.cuh): a warp
+// takes, one after the other, what the warps of a step take side by side. Needs schedule.h with
+// AMK_TENSOR_CORES and AMK_ASYNC_COPY.
+#pragma once
+
+#include "prompt_vector.cuh"
+
+namespace amk {
+
+// Whether a stage offers logits to be chosen from: its product is left out unless the logits
+// themselves are asked for.
+template <class S>
+constexpr bool kOffers = false;
+
+// Copies 16 bytes to shared memory behind the thread's back.
+__device__ __forceinline__ void copy_async_16(u8* to, const u8* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
+               : "memory");
+}
+__device__ __forceinline__ void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int kLeft>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+
+// 16 bytes of weights, which one block alone reads.
+__device__ __forceinline__ uint4 load_weights_16(const u8* p) {
+  uint4 v;
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+}
+
+constexpr int kPromptRows = kConsumerWarps * 16;  // that a block multiplies at once
+// Finished sums of a warp: of each token its 16 rows, and one more that keeps banks apart.
+constexpr int kResultStride = 17;
+constexpr int kResultBytes = kConsumerWarps * kTokenTile * kResultStride * 4;
+
+// How operands pass through shared memory: in stages of whole quarters.
+template <class S>
+struct PromptRing {
+  using Shape = PromptShape<S>;
+  static constexpr int kQuarters = Shape::kSlabSubs > 2 ? 1 : Shape::kSlabSubs == 2 ? 2 : 4;
+  static constexpr int kBytes = kQuarters * Shape::kQuarterBytes;
+  static constexpr int kFit = (kPromptRing - kResultBytes) / kBytes;
+  static constexpr int kStages = kFit < 6 ? kFit : 6;
+  static_assert(kStages >= 2, "two stages fit");
+};
+
+// The weights of a warp in a quarter of a slab: of each quad 8 rows, and 8 more.
+template <class S>
+struct QuarterWeights {
+  using Shape = PromptShape<S>;
+  uint4 of[Shape::kSlabSubs][2];
+
+  // tile: the first of the two tiles; `rows` tells of each whether it is there.
+  __device__ __forceinline__ void load(const u8* tile, int stride, const bool (&there)[2],
+                                       int member, int slab, int quarter, int lane) {
+#pragma unroll
+    for (int i = 0; i < Shape::kSlabSubs; ++i) {
+      const int quad = Shape::quad_of(member, slab * Shape::kSlabSubs + i);
+      const bool inside =
+          quad < Shape::kQuads - 1 || quad == Shape::kQuads - 1 && quarter < Shape::kLastQuadBlocks;
+      const u8* at = tile + quad * Shape::W::kQuadBytes + quarter * 512 + lane * 16;
+#pragma unroll
+      for (int t = 0; t < 2; ++t) {
+        of[i][t] = make_uint4(0, 0, 0, 0);
+        if (inside && there[t]) of[i][t] = load_weights_16(at + t * stride);
+      }
+    }
+  }
+};
+
+// A warp's sums of 16 rows by 8 tokens: a lane has rows lane / 4 and the one 8 further of tokens
+// 2 * (lane % 4) and the next.
+struct PromptSums {
+  float d[4];
+  __device__ __forceinline__ void add(const PromptSums& other) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) d[i] += other.d[i];
+  }
+};
+
+// The sums of a quarter of a slab: two chains, one for each half of its columns.
+template <class S>
+__device__ __forceinline__ PromptSums quarter_sums(const QuarterWeights<S>& w, const u8* operand,
+                                                   int member, int slab) {
+  using Shape = PromptShape<S>;
+  float low[4] = {}, high[4] = {};
+#pragma unroll
+  for (int i = 0; i < Shape::kSlabSubs; ++i) {
+    if (Shape::quad_of(member, slab * Shape::kSlabSubs + i) == Shape::kQuads) continue;
+    const uint4 x = *reinterpret_cast<const uint4*>(operand + i * Shape::kBlockBytes);
+    const uint4 a = w.of[i][0], b = w.of[i][1];
+    mma16816<WeightElement>(low, a.x, b.x, a.z, b.z, x.x, x.y);
+    mma16816<WeightElement>(high, a.y, b.y, a.w, b.w, x.z, x.w);
+  }
+  PromptSums sums;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sums.d[i] = low[i] + high[i];
+  return sums;
+}
+
+// Multiplies 16 rows of a warp by the tokens of a tile. `sums` begins at 0.
+template <class S>
+__device__ __forceinline__ void multiply_tile(Prompt& c, const u8* tile, int stride,
+                                              const bool (&there)[2], const u8* operand,
+                                              PromptSums (&sums)[kTokenTile / 8]) {
+  using Shape = PromptShape<S>;
+  using Ring = PromptRing<S>;
+  constexpr int kSteps = Shape::kTileQuarters / Ring::kQuarters, kParts = kTokenTile / 8;
+  auto fetch = [&](int step) {
+    if (step < kSteps) {
+      u8* to = c.ring + step % Ring::kStages * Ring::kBytes;
+      const u8* from = operand + size_t(step) * Ring::kBytes;
+#pragma unroll
+      for (int at = c.tid * 16; at < Ring::kBytes; at += kConsumers * 16)
+        copy_async_16(to + at, from + at);
+    }
+    commit_copies();
+  };
+  QuarterWeights<S> next, now;
+  next.load(tile, stride, there, 0, 0, 0, c.lane);
+#pragma unroll
+  for (int i = 0; i < Ring::kStages - 1; ++i) fetch(i);
+  int step = 0;
+#pragma unroll 1
+  for (int member = 0; member < Shape::kMembers; ++member) {
+    PromptSums of_member[Shape::kSlabs > 1 ? kParts : 1] = {};
+#pragma unroll 1
+    for (int slab = 0; slab < Shape::kSlabs; ++slab) {
+      PromptSums first[kParts], second[kParts];  // the first two quarters, and the others
+#pragma unroll
+      for (int quarter = 0; quarter < Shape::kQuarters; ++quarter) {
+        const int in_stage = quarter % Ring::kQuarters;
+        if (in_stage == 0) {
+          wait_copies<Ring::kStages - 2>();
+          __syncthreads();
+          fetch(step + Ring::kStages - 1);
+        }
+        now = next;
+        if (quarter + 1 < Shape::kQuarters) {
+          next.load(tile, stride, there, member, slab, quarter + 1, c.lane);
+        } else {
+          const bool same = slab + 1 < Shape::kSlabs;
+          const int after = same ? member : member + 1;
+          if (after < Shape::kMembers)
+            next.load(tile, stride, there, after, same ? slab + 1 : 0, 0, c.lane);
+        }
+        const u8* stage =
+            c.ring + step % Ring::kStages * Ring::kBytes + in_stage * Shape::kQuarterBytes;
+#pragma unroll
+        for (int i = 0; i < kParts; ++i) {
+          const PromptSums of_quarter = quarter_sums<S>(
+              now, stage + i * Shape::kRowBytes + c.lane * 16, member, slab);
+          if (quarter == 0) first[i] = of_quarter;
+          if (quarter == 1) first[i].add(of_quarter);
+          if (quarter == 2) second[i] = of_quarter;
+          if (quarter == 3) {
+            second[i].add(of_quarter);
+            first[i].add(second[i]);
+            if constexpr (Shape::kSlabs > 1) of_member[i].add(first[i]);
+            else sums[i].add(first[i]);
+          }
+        }
+        if (in_stage == Ring::kQuarters - 1) ++step;
+      }
+    }
+    if constexpr (Shape::kSlabs > 1) {
+#pragma unroll
+      for (int i = 0; i < kParts; ++i) sums[i].add(of_member[i]);
+    }
+  }
+  wait_copies<0>();
+  __syncthreads();  // every warp is done with the stages
+}
+
+// Finishes the rows of a warp: two tokens at a time, each by 16 lanes.
+template <class S, class Reader, class Finish>
+__device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_row, int first_token,
+                                            const PromptSums (&sums)[kTokenTile / 8],
+                                            Finish&& finish) {
+  float* results = reinterpret_cast<float*>(c.ring + kPromptRing - kResultBytes) +
+                   c.warp * kTokenTile * kResultStride;
+#pragma unroll
+  for (int i = 0; i < kTokenTile / 8; ++i) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int token = i * 8 + c.lane % 4 * 2 + k % 2, row = c.lane / 4 + k / 2 * 8;
+      results[token * kResultStride + row] = sums[i].d[k];
+    }
+  }
+  __syncwarp();
+  const int row = first_row + c.lane % 16;
+  const int tokens = min(kTokenTile, c.tokens - first_token);
+#pragma unroll 2
+  for (int i = c.lane / 16; i < round_up(tokens, 2); i += 2) {
+    const int token = first_token + i;
+    const bool valid = i < tokens && row < end_row;
+    float sum = results[i * kResultStride + c.lane % 16];
+    if constexpr (Reader::kNorm) sum *= valid ? c.inverse()[token] : 0.0f;
+    // Not among the rows that finishers have asked weights for ahead.
+    finish(Row{row, kFlushRows, valid, token, S::kRows}, sum);
+  }
+  __syncwarp();
+}
+
+template <class S, class Reader, class Finish>
+__device__ __forceinline__ void gemv(Prompt& c, const Reader& in, Finish&& finish) {
+  using Shape = PromptShape<S>;
+  static_assert(S::kColumns % 4 == 0 && !Shape::W::kQuantised, "what codegen admits");
+  constexpr int kParts = kSplitK<S>, kPartRows = S::kRows / kParts;
+  constexpr int kPartBytes = tile_bytes<typename Shape::W>(S::kColumns);
+  constexpr int kStride = kPartBytes * kParts;
+  constexpr int kRowTiles = ceil_div(kPartRows, kPromptRows) * kParts;
+  if constexpr (Reader::kResidual) add_due(c);
+  const u8* matrix = c.next_matrix();
+  if (kOffers<S> && !c.launch.logits) return;
+  prepare<S>(c, in);
+  const int token_tiles = ceil_div(c.tokens, kTokenTile);
+#pragma unroll 1
+  for (int i = c.sm; i < kRowTiles * token_tiles; i += kSMs) {
+    const int token_tile = i % token_tiles, row_tile = i / token_tiles;
+    const int part = row_tile / (kRowTiles / kParts);
+    const int in_part = row_tile % (kRowTiles / kParts) * kPromptRows + c.warp * 16;
+    const bool there[2] = {in_part < kPartRows, in_part + kTileRows < kPartRows};
+    const u8* tile = matrix + size_t(in_part / kTileRows) * kStride + part * kPartBytes;
+    const u8* operand = c.operand() + (size_t(token_tile) * kParts + part) * Shape::kTileBytes;
+    PromptSums sums[kTokenTile / 8] = {};
+    multiply_tile<S>(c, tile, kStride, there, operand, sums);
+    finish_rows<S, Reader>(c, part * kPartRows + in_part, (part + 1) * kPartRows,
+                           token_tile * kTokenTile, sums, finish);
+  }
+  join(c);
+}
+
+}  // namespace amk

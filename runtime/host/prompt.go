@@ -1,0 +1,171 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"amkc/runtime/driver"
+)
+
+// Names in the fatbin of the kernel for prompts.
+const (
+	promptInfoName = "amk_prompt_info"
+	promptName     = "amk_prompt"
+)
+
+// promptLeast is how many tokens make a pass over a prompt worth its while: it takes longer than a step.
+const promptLeast = 8
+
+// A promptKernel decodes hundreds of known tokens at once, and leaves their rows in the cache, to the bits of single
+// steps. It chooses no token, so the last one of a prompt is left to a step.
+type promptKernel struct {
+	module    *driver.Module
+	decode    *driver.Function
+	tokens    int // of a pass at most
+	threads   int // per block
+	shared    int // bytes per block
+	workspace int // bytes, in global memory
+	memory    driver.Ptr
+}
+
+// promptInfoSize is sizeof(amk::PromptInfo), amk/prompt.cuh.
+const promptInfoSize = 4*4 + 8
+
+// decodePromptInfo reads the bytes of an amk::PromptInfo and refuses contents that no build has.
+func decodePromptInfo(raw []byte) (*promptKernel, error) {
+	if len(raw) != promptInfoSize {
+		return nil, fmt.Errorf("%s has %d bytes, and %d are expected", promptInfoName, len(raw), promptInfoSize)
+	}
+	le := binary.LittleEndian
+	if v := le.Uint32(raw); v != abi {
+		return nil, fmt.Errorf("its runtime ABI is %d, and this program speaks %d", v, abi)
+	}
+	workspace := le.Uint64(raw[16:])
+	k := &promptKernel{tokens: int(le.Uint32(raw[4:])), threads: int(le.Uint32(raw[8:])),
+		shared: int(le.Uint32(raw[12:])), workspace: int(workspace)}
+	if k.tokens < 1 || k.tokens > MaxPromptTokens || k.threads < 1 || workspace < 1 || workspace > maxWorkspace {
+		return nil, fmt.Errorf("%s holds a size that no kernel has", promptInfoName)
+	}
+	return k, nil
+}
+
+const (
+	// MaxPromptTokens is how many tokens a pass over a prompt has at most.
+	MaxPromptTokens = 4096
+	maxWorkspace    = 1 << 36
+)
+
+// loadPrompt puts the kernel for prompts on the device and checks that it is the manifest's and fits.
+func (s *Session) loadPrompt(image []byte) (err error) {
+	path := filepath.Join(s.dir, PromptFile)
+	module, err := s.dev.LoadFatbin(image, driver.Built{Targets: []string{s.facts.Target.Arch}, CUDA: s.facts.CUDA})
+	if err != nil {
+		return err
+	}
+	k, err := func() (*promptKernel, error) {
+		info, err := readInfo(s.dev, module)
+		if err != nil {
+			return nil, err
+		}
+		if what := info.mismatch(s.facts, 1) + info.otherThan(&s.info); what != "" {
+			return nil, errors.New(what)
+		}
+		p, n, err := module.Global(promptInfoName)
+		if err != nil {
+			return nil, err
+		}
+		raw := make([]byte, n)
+		if err := s.dev.CopyDtoH(raw, p, nil); err != nil {
+			return nil, err
+		}
+		k, err := decodePromptInfo(raw)
+		if err == nil && k.tokens != s.facts.Prompt {
+			err = fmt.Errorf("compiled for passes of %d tokens, and the manifest says %d", k.tokens, s.facts.Prompt)
+		}
+		return k, err
+	}()
+	if err != nil {
+		return errors.Join(&BuildError{Path: path, What: "not a kernel that this program can run",
+			Remedy: "it belongs to another build: run make again", Err: err}, module.Close())
+	}
+	k.module, s.prompt = module, k
+	shape := s.info
+	shape.Threads, shape.SharedBytes = k.threads, k.shared
+	if err := checkShape(shape, s.dev.Facts()); err != nil {
+		return err
+	}
+	k.decode, err = s.function(&megakernel{info: shape}, module, PromptFile, promptName)
+	return err
+}
+
+// bytes is what the kernel has allocated: its workspace, and behind that the ids of a pass.
+func (k *promptKernel) bytes() int { return k.workspace + 4*k.tokens }
+
+// promptTokens is how many of n known tokens the next pass over the prompt takes: all of one variant, and not the last
+// one; 0 if there is no kernel for it, or if it is not worth its while.
+func (s *Session) promptTokens(n int, logits bool) int {
+	if s.prompt == nil {
+		return 0
+	}
+	end := s.info.VariantEnds[s.info.variant(s.position)]
+	n = min(n-1, s.prompt.tokens, end-s.position)
+	if logits {
+		n = min(n, maxSteps)
+	}
+	if n < promptLeast {
+		return 0
+	}
+	return n
+}
+
+// readPrompt decodes ids, as many as promptTokens says, in one pass. Cancellation and stalls are as for a burst.
+func (s *Session) readPrompt(ctx context.Context, ids []int, logits bool) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	k := s.prompt
+	p := s.params(len(ids))
+	p.Exchange, p.Forced = k.memory, k.memory+driver.Ptr(k.workspace)
+	if logits {
+		p.Logits = s.mem.scratch + driver.Ptr(s.mem.logits)
+	}
+	if err := s.dev.CopyHtoD(p.Forced, words(ids), nil); err != nil {
+		return err
+	}
+	if err := s.stream.MemsetD8(k.memory, 0, cacheLine); err != nil { // the counter of joins
+		return err
+	}
+	if err := s.stream.LaunchCooperative(k.decode, driver.Dim{X: s.info.SMs}, driver.Dim{X: k.threads}, k.shared,
+		p.encode()); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.stream.Synchronize() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		s.mem.pinned.Store32(s.mem.abort, 1)
+		err := <-done
+		s.mem.pinned.Store32(s.mem.abort, 0)
+		if err != nil {
+			return err
+		}
+	}
+	if stalls := s.stalls(s.one); len(stalls) > 0 {
+		if err := s.recover(); err != nil {
+			return err
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		return &StallError{Position: s.position, Stalls: stalls}
+	}
+	s.position += len(ids)
+	return context.Cause(ctx)
+}
