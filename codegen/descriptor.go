@@ -103,7 +103,9 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 		add("int", "kUnits", itoa(d.Extent), "")
 	}
 	if g := op(s, ir.GEMV); len(g.In) == 2 {
-		add("int", "kColumns", itoa(b.rangeExtent(g.In[1].Dims[1])), "")
+		columns := b.rangeExtent(g.In[1].Dims[1])
+		b.uneven = b.uneven || columns%4 != 0
+		add("int", "kColumns", itoa(columns), "")
 		split, err := b.splitFields(s, at)
 		if err != nil {
 			return nil, err
@@ -161,6 +163,7 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 			return nil, err
 		}
 		add("int", "kShareRows", itoa(rows), "cache rows per chunk, dealt round robin to splits")
+		b.windows = b.windows || windowOf(a) > 0
 		add("int", "kWindowRows", itoa(windowOf(a)), "that a position sees, its own among them; 0: all")
 		scale := a.FloatOr("scale", 1)
 		add("float", "kScale", hexFloat(scale), decimal(scale))

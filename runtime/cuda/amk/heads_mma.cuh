@@ -87,6 +87,14 @@ struct HeadGroup {
     }
   }
 
+  // Begins anew with the same queries.
+  __device__ __forceinline__ void forget() {
+    max0 = max1 = kNoScore;
+    sum0 = sum1 = 0;
+#pragma unroll
+    for (int f = 0; f < kFragments; ++f) o[f][0] = o[f][1] = o[f][2] = o[f][3] = 0;
+  }
+
   // Takes the products of a block: d of two rows, low and high, of which those that are not seen
   // have no score. With several tokens a head may see none of them, and may have seen none before.
   // A row `alone` counts as the first one of the block, wherever it lies.

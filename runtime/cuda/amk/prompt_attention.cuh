@@ -138,17 +138,13 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
 
 // ---- scores and values --------------------------------------------------------------------------
 
-// How the warps of a block share the columns of a unit, which are the query heads of its tokens,
-// and the blocks of the cache: those that share a set of columns deal out the blocks.
+// Columns of a warp's products: query heads of a kv head, those of one token after those of the
+// token before. And the warps of a step among which the blocks of a split are dealt out: a warp of
+// a prompt does for its columns what each of them does, one after the other.
 struct PromptHeads {
-  static constexpr int kSets = power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * kMmaHeads));
-  static constexpr int kBlockWarps = kConsumerWarps / kSets;
-  // Bytes that warps keep of a group of eight columns, and how many groups a warp has.
-  static constexpr int kGroupBytes = kConsumerWarps * kMmaHeads * (kPaddedHead + 2) * 4;
-  static constexpr int kGroups = 2 * kGroupBytes <= kPromptRing ? 2 : 1;
-  static constexpr int kWarpColumns = kGroups * kMmaHeads, kColumns = kSets * kWarpColumns;
-  static constexpr int kTokensOfUnit = kColumns / kGroupHeads;
-  static_assert(kTokensOfUnit > 0 && kGroups * kGroupBytes <= kPromptRing, "the results fit");
+  static constexpr int kGroups = 2, kColumns = kGroups * kMmaHeads;
+  static constexpr int kBlockWarps =
+      kConsumerWarps / power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * kMmaHeads));
 };
 
 // The blocks of a split, numbered as they lie in it.
@@ -176,146 +172,228 @@ __device__ __forceinline__ int first_seen(int position) {
   return S::kWindowRows > 0 ? max(0, position + 1 - S::kWindowRows) : 0;
 }
 
-template <class S, class Cache>
-__device__ __forceinline__ void attend_unit(Prompt& c, int unit, int first_token,
-                                            const u16* queries, int stride, const Page out,
-                                            Cache cache) {
-  using H = PromptHeads;
-  const int head_index = unit / S::kSplits;
-  const SplitBlocks<S> blocks{unit % S::kSplits};
-  const u8* head = head_of_cache(c, cache, head_index);
-  const int set = c.warp % H::kSets, block_warp = c.warp / H::kSets;
-  const int count = min(H::kTokensOfUnit, c.tokens - first_token);
-  const int first_position = c.position + first_token;
-  const int last_position = first_position + count - 1;
-
-  HeadGroup groups[H::kGroups];
-  int position[H::kGroups][2];  // of the lane's two columns, or -1
+// Scores of a block of the cache: of its row lane / 4, and of the one 8 further, with the two
+// columns of each group that a lane has. Rows that a column does not see have none.
+template <class S, int kGroups>
+__device__ __forceinline__ void raise_tops(float (&tops)[kGroups][2],
+                                           const HeadGroup (&groups)[kGroups], const u8* block,
+                                           const SeenRows (&columns)[kGroups][2], int lane) {
+  constexpr int kFragments = HeadGroup::kFragments;
+  CacheFragment fragments[kBatch];
+  float d[kGroups][2][4] = {};
 #pragma unroll
-  for (int g = 0; g < H::kGroups; ++g) {
-    const int first = set * H::kWarpColumns + g * kMmaHeads;
-    const int column = first + (c.lane >> 2), token = column / kGroupHeads;
-    const u16* query = queries + size_t(first_token + token) * stride +
-                       (head_index * kGroupHeads + column % kGroupHeads) * kHeadDim;
+  for (int f = 0; f < kFragments; f += kBatch) {
+    load_fragments(fragments, block + lane * kLaneBytes, f, kFragments);
 #pragma unroll
-    for (int f = 0; f < HeadGroup::kFragments; ++f) {
-      const int dim = f * 16 + (c.lane & 3) * 4;
-      const bool real = token < count && (kPaddedHead == kHeadDim || dim < kHeadDim);
-      groups[g].q[f] = real ? *reinterpret_cast<const uint2*>(query + dim) : make_uint2(0, 0);
-    }
+    for (int i = 0; i < kBatch && f + i < kFragments; ++i) {
+      const uint4 keys = operand_of<Element>(fragments[i]);
 #pragma unroll
-    for (int k = 0; k < 2; ++k) {
-      const int of = (first + (c.lane & 3) * 2 + k) / kGroupHeads;
-      position[g][k] = of < count ? first_position + of : -1;
+      for (int g = 0; g < kGroups; ++g) {
+        const uint2 q = groups[g].q[f + i];
+        mma16816<Element>(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
+      }
     }
   }
-
-  // Rows before each token's own.
-  int number = blocks.number(first_seen<S>(first_position) / kCacheRows);
-  number += (block_warp - number % H::kBlockWarps + H::kBlockWarps) % H::kBlockWarps;
-#pragma unroll 1
-  for (;; number += H::kBlockWarps) {
-    const int row = blocks.block(number) * kCacheRows;
-    if (row >= last_position) break;
-    SeenRows seen[H::kGroups][2];
 #pragma unroll
-    for (int g = 0; g < H::kGroups; ++g) {
+  for (int i = 0; i < 4; ++i) {
+    const int row = (lane >> 2) + i / 2 * 8;
+    const RowScales scales = row_scales(block, row);
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      if (!columns[g][i % 2].has(row)) continue;
+      const float product = d[g][0][i] + d[g][1][i];
+      const float score = scaled_score<S>(kQuantisedCache ? product * scales.k : product);
+      tops[g][i % 2] = fmaxf(tops[g][i % 2], score);
+    }
+  }
+}
+
+// A warp's columns of a split, from the first one of all tokens' on.
+template <class S>
+struct PromptUnit {
+  using H = PromptHeads;
+  static constexpr int kGroups = H::kGroups;
+  const u8* head;  // its rows of the cache
+  SplitBlocks<S> blocks;
+  int first, last;              // positions of the first column and of the last
+  int position[kGroups][2];     // of the lane's two columns of each group, or -1
+  HeadGroup groups[kGroups];
+
+  // What the columns see of a block, the rows before their own; false if it lies behind all.
+  __device__ __forceinline__ bool before(int block, SeenRows (&seen)[kGroups][2]) const {
+    const int row = block * kCacheRows;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
         const int own = position[g][k];
         seen[g][k] = {max(0, first_seen<S>(own) - row), max(0, min(own - row, kCacheRows))};
       }
     }
-    attend_block<S>(groups, head + size_t(row / kCacheRows) * kCacheBlockBytes, seen,
-                    max(0, first_seen<S>(first_position) - row),
-                    min(last_position - row, kCacheRows), c.lane, false);
+    return row < last;
   }
-  // Their own rows, each by the warp whose turn is next.
-#pragma unroll 1
-  for (int block = first_position / kCacheRows; block <= last_position / kCacheRows; ++block) {
-    if (!blocks.owns(block)) continue;
-    SeenRows seen[H::kGroups][2];
+  // Their own rows in a block, of those columns whose turn it is with a warp of a step.
+  __device__ __forceinline__ bool own(int block, int warp, SeenRows (&seen)[kGroups][2]) const {
     bool any = false;
+    const int number = blocks.number(block);
 #pragma unroll
-    for (int g = 0; g < H::kGroups; ++g) {
+    for (int g = 0; g < kGroups; ++g) {
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
         const int own = position[g][k], in_block = own % kCacheRows;
-        const int turn = blocks.number(block) + (in_block > 0);
         const bool mine = own >= 0 && own / kCacheRows == block &&
-                          turn % H::kBlockWarps == block_warp;
+                          (number + (in_block > 0)) % H::kBlockWarps == warp;
         seen[g][k] = mine ? SeenRows{in_block, in_block + 1} : SeenRows{0, 0};
         any |= mine;
       }
     }
-    if (!__any_sync(~0u, any)) continue;
-    const int row = block * kCacheRows;
-    attend_block<S>(groups, head + size_t(block) * kCacheBlockBytes, seen,
-                    max(0, first_position - row), min(last_position + 1 - row, kCacheRows), c.lane,
-                    true);
+    return __any_sync(~0u, any);
   }
+  __device__ __forceinline__ const u8* at(int block) const {
+    return head + size_t(block) * kCacheBlockBytes;
+  }
+};
 
-  // What the warps keep: results, then maxima and sums.
-  float* const results = reinterpret_cast<float*>(c.ring);
-  float* const tops = results + kConsumerWarps * H::kWarpColumns * kPaddedHead;
-  float* const totals = tops + kConsumerWarps * H::kWarpColumns;
+// Attention of a warp's columns. What each warp of a step keeps of a split, its share of the values
+// over its own largest score, is added up in their order, each over the largest score of all. So
+// that one is looked for first: keeping the shares until it is known would take more registers than
+// there are.
+template <class S>
+__device__ __forceinline__ void attend_columns(PromptUnit<S>& u, float (&tops)[2][2],
+                                               float (&sums)[2][2],
+                                               float (&values)[2][HeadGroup::kFragments][4],
+                                               int lane) {
+  using H = PromptHeads;
+  constexpr int kGroups = H::kGroups, kFragments = HeadGroup::kFragments;
+  const int first_block = first_seen<S>(u.first) / kCacheRows;
+  SeenRows seen[kGroups][2];
+#pragma unroll 1
+  for (int n = u.blocks.number(first_block); u.before(u.blocks.block(n), seen); ++n)
+    raise_tops<S>(tops, u.groups, u.at(u.blocks.block(n)), seen, lane);
+#pragma unroll 1
+  for (int block = u.first / kCacheRows; block <= u.last / kCacheRows; ++block) {
+    if (!u.blocks.owns(block)) continue;
 #pragma unroll
-  for (int g = 0; g < H::kGroups; ++g) {
-    HeadGroup& h = groups[g];
+    for (int g = 0; g < kGroups; ++g) {
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        const int own = u.position[g][k] - block * kCacheRows;
+        seen[g][k] = {own, own + 1};
+      }
+    }
+    raise_tops<S>(tops, u.groups, u.at(block), seen, lane);
+  }
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
 #pragma unroll
     for (int offset = 4; offset < 32; offset <<= 1) {
-      h.sum0 += __shfl_xor_sync(~0u, h.sum0, offset);
-      h.sum1 += __shfl_xor_sync(~0u, h.sum1, offset);
-    }
-    const int at = block_warp * H::kColumns + set * H::kWarpColumns + g * kMmaHeads +
-                   (c.lane & 3) * 2;
-    float* const own = results + at * kPaddedHead;
-#pragma unroll
-    for (int f = 0; f < HeadGroup::kFragments; ++f) {
-      const int dim = f * 16 + (c.lane >> 2);
-      own[dim] = h.o[f][0];
-      own[kPaddedHead + dim] = h.o[f][1];
-      own[dim + 8] = h.o[f][2];
-      own[kPaddedHead + dim + 8] = h.o[f][3];
-    }
-    if (c.lane < 4) {
-      tops[at] = h.max0;
-      tops[at + 1] = h.max1;
-      totals[at] = h.sum0;
-      totals[at + 1] = h.sum1;
+      tops[g][0] = fmaxf(tops[g][0], __shfl_xor_sync(~0u, tops[g][0], offset));
+      tops[g][1] = fmaxf(tops[g][1], __shfl_xor_sync(~0u, tops[g][1], offset));
     }
   }
-  __syncthreads();
-  for (int e = c.tid; e < count * kGroupHeads * kHeadDim; e += kConsumers) {
-    const int column = e / kHeadDim, dim = e % kHeadDim;
-    const int token = first_token + column / kGroupHeads, in_group = column % kGroupHeads;
-    float scale[H::kBlockWarps], top = kNoScore;
+
+#pragma unroll 1
+  for (int warp = 0; warp < H::kBlockWarps; ++warp) {
 #pragma unroll
-    for (int w = 0; w < H::kBlockWarps; ++w) {
-      scale[w] = tops[w * H::kColumns + column];
-      top = fmaxf(top, scale[w]);
+    for (int g = 0; g < kGroups; ++g) u.groups[g].forget();
+    int n = u.blocks.number(first_block);
+    n += (warp - n % H::kBlockWarps + H::kBlockWarps) % H::kBlockWarps;
+#pragma unroll 1
+    for (; u.before(u.blocks.block(n), seen); n += H::kBlockWarps) {
+      const int row = u.blocks.block(n) * kCacheRows;
+      attend_block<S>(u.groups, u.at(u.blocks.block(n)), seen, max(0, first_seen<S>(u.first) - row),
+                      min(u.last - row, kCacheRows), lane, false);
     }
-    float sum = 0, value = 0;
+#pragma unroll 1
+    for (int block = u.first / kCacheRows; block <= u.last / kCacheRows; ++block) {
+      if (!u.blocks.owns(block) || !u.own(block, warp, seen)) continue;
+      const int row = block * kCacheRows;
+      attend_block<S>(u.groups, u.at(block), seen, max(0, u.first - row),
+                      min(u.last + 1 - row, kCacheRows), lane, true);
+    }
 #pragma unroll
-    for (int w = 0; w < H::kBlockWarps; ++w) {
-      const int at = w * H::kColumns + column;
-      scale[w] = exp2_approx(scale[w] - top);
-      sum += scale[w] * totals[at];
-      value += scale[w] * results[at * kPaddedHead + dim];
-    }
-    if constexpr (S::kSplits == 1) {
-      const int row = (head_index * kGroupHeads + in_group) * kHeadDim + dim;
-      publish<Element>(c, out, token * kQueryRows + row, divide<Element>(value, sum));
-    } else {
-      const int base = ((token * S::kUnits + unit) * kGroupHeads + in_group) * (kHeadDim + 2);
-      publish<Fp32>(c, out, base + dim, value);
-      if (dim == 0) {
-        publish<Fp32>(c, out, base + kHeadDim, sum > 0 ? top * kLn2 : -INFINITY);
-        publish<Fp32>(c, out, base + kHeadDim + 1, sum);
+    for (int g = 0; g < kGroups; ++g) {
+      HeadGroup& h = u.groups[g];
+#pragma unroll
+      for (int offset = 4; offset < 32; offset <<= 1) {
+        h.sum0 += __shfl_xor_sync(~0u, h.sum0, offset);
+        h.sum1 += __shfl_xor_sync(~0u, h.sum1, offset);
+      }
+      const float scale0 = exp2_approx(h.max0 - tops[g][0]);
+      const float scale1 = exp2_approx(h.max1 - tops[g][1]);
+      sums[g][0] += scale0 * h.sum0;
+      sums[g][1] += scale1 * h.sum1;
+#pragma unroll
+      for (int f = 0; f < kFragments; ++f) {
+        values[g][f][0] += scale0 * h.o[f][0];
+        values[g][f][1] += scale1 * h.o[f][1];
+        values[g][f][2] += scale0 * h.o[f][2];
+        values[g][f][3] += scale1 * h.o[f][3];
       }
     }
   }
-  __syncthreads();
+}
+
+template <class S, class Cache>
+__device__ __forceinline__ void attend_unit(Prompt& c, int unit, int first_column,
+                                            const u16* queries, int stride, const Page out,
+                                            Cache cache) {
+  using H = PromptHeads;
+  const int head = unit / S::kSplits, columns = c.tokens * kGroupHeads;
+  PromptUnit<S> u;
+  u.head = head_of_cache(c, cache, head);
+  u.blocks = {unit % S::kSplits};
+  u.first = c.position + first_column / kGroupHeads;
+  u.last = c.position + (min(first_column + H::kColumns, columns) - 1) / kGroupHeads;
+#pragma unroll
+  for (int g = 0; g < H::kGroups; ++g) {
+    const int column = first_column + g * kMmaHeads + (c.lane >> 2);
+    const u16* query = queries + size_t(column / kGroupHeads) * stride +
+                       (head * kGroupHeads + column % kGroupHeads) * kHeadDim;
+#pragma unroll
+    for (int f = 0; f < HeadGroup::kFragments; ++f) {
+      const int dim = f * 16 + (c.lane & 3) * 4;
+      const bool real = column < columns && (kPaddedHead == kHeadDim || dim < kHeadDim);
+      u.groups[g].q[f] = real ? *reinterpret_cast<const uint2*>(query + dim) : make_uint2(0, 0);
+    }
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const int of = first_column + g * kMmaHeads + (c.lane & 3) * 2 + k;
+      u.position[g][k] = of < columns ? c.position + of / kGroupHeads : -1;
+    }
+  }
+  float tops[2][2] = {{kNoScore, kNoScore}, {kNoScore, kNoScore}};
+  float sums[2][2] = {}, values[2][HeadGroup::kFragments][4] = {};
+  attend_columns<S>(u, tops, sums, values, c.lane);
+
+#pragma unroll
+  for (int g = 0; g < H::kGroups; ++g) {
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const int column = first_column + g * kMmaHeads + (c.lane & 3) * 2 + k;
+      if (column >= columns) continue;
+      const int token = column / kGroupHeads, in_group = column % kGroupHeads;
+      const int row = token * kQueryRows + (head * kGroupHeads + in_group) * kHeadDim;
+      const int part = ((token * S::kUnits + unit) * kGroupHeads + in_group) * (kHeadDim + 2);
+      const float sum = sums[g][k];
+#pragma unroll
+      for (int f = 0; f < HeadGroup::kFragments; ++f) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int dim = f * 16 + (c.lane >> 2) + half * 8;
+          const float value = values[g][f][half * 2 + k];
+          if (kPaddedHead > kHeadDim && dim >= kHeadDim) continue;
+          if constexpr (S::kSplits == 1)
+            publish<Element>(c, out, row + dim, divide<Element>(value, sum));
+          else publish<Fp32>(c, out, part + dim, value);
+        }
+      }
+      if (S::kSplits > 1 && c.lane < 4) {
+        publish<Fp32>(c, out, part + kHeadDim, sum > 0 ? tops[g][k] * kLn2 : -INFINITY);
+        publish<Fp32>(c, out, part + kHeadDim + 1, sum);
+      }
+    }
+  }
 }
 
 template <class S, class Heads, class Cache = OfLayer>
@@ -324,44 +402,63 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
   int stride;
   const u16* queries = append<S>(c, heads, cache, stride);
   join(c);
-  const int groups = ceil_div(c.tokens, PromptHeads::kTokensOfUnit);
-  // The last tokens, which see most, first.
+  // Warps of a block have columns side by side of one head: they read the same rows. The last
+  // tokens, which see most, come first.
+  constexpr int kBlockColumns = PromptHeads::kColumns * kConsumerWarps;
+  const int blocks = ceil_div(c.tokens * kGroupHeads, kBlockColumns);
 #pragma unroll 1
-  for (int i = c.sm; i < S::kUnits * groups; i += kSMs) {
-    const int first_token = (groups - 1 - i / S::kUnits) * PromptHeads::kTokensOfUnit;
-    attend_unit<S>(c, i % S::kUnits, first_token, queries, stride, out, cache);
+  for (int i = c.sm; i < S::kUnits * blocks; i += kSMs) {
+    const int first =
+        (blocks - 1 - i / S::kUnits) * kBlockColumns + c.warp * PromptHeads::kColumns;
+    if (first < c.tokens * kGroupHeads)
+      attend_unit<S>(c, i % S::kUnits, first, queries, stride, out, cache);
   }
   join(c);
 }
 
-// Joins the splits of all tokens, as combine.cuh does those of one.
+// Joins the splits of all tokens, each element by a thread, which adds up as the lanes of
+// combine.cuh do that have a split each.
 template <class S>
 __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out) {
-  constexpr int kLanes = lanes_for(S::kSplits), kParallel = kConsumers / kLanes;
+  constexpr int kLanes = lanes_for(S::kSplits), kStride = kHeadDim + 2;
   const float* parts = reinterpret_cast<const float*>(c.values<Fp32>(in));
-  const int split = c.tid % kLanes, elements = c.tokens * kQueryRows;
 #pragma unroll 1
-  for (int base = c.sm * kParallel; base < elements; base += kSMs * kParallel) {
-    const int e = base + c.tid / kLanes;
-    const bool active = e < elements && split < S::kSplits;
-    const int token = e / kQueryRows, head = e / kHeadDim % kHeads, dim = e % kHeadDim;
-    const int unit = head / kGroupHeads * S::kSplits + split;
-    const int row = (token * kKVHeads * S::kSplits + unit) * kGroupHeads + head % kGroupHeads;
-    const float* part = parts + size_t(row) * (kHeadDim + 2);
-    const float max = active ? part[kHeadDim] : -INFINITY;
-    const float of_split = active ? part[kHeadDim + 1] : 0.0f;
+  for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * kHeads; i += kSMs * kConsumerWarps) {
+    const int token = i / kHeads, head = i % kHeads;
+    const float* part = parts + (size_t(token * kKVHeads + head / kGroupHeads) * S::kSplits *
+                                     kGroupHeads + head % kGroupHeads) * kStride;
+    auto of_split = [&](int split, int at) {
+      return split < S::kSplits ? part[size_t(split) * kGroupHeads * kStride + at] : 0.0f;
+    };
+    // Products are rounded before they are added up, as where a shuffle lies between the two.
+    // Maximum and sum of split `lane`, and from them by what each is scaled.
+    const bool has = c.lane < S::kSplits;
+    const float max = has ? of_split(c.lane, kHeadDim) : -INFINITY;
+    const float own = has ? of_split(c.lane, kHeadDim + 1) : 0.0f;
     float top = max;
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1)
       top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
-    const float scale = of_split > 0 ? exp2f((max - top) * kLog2e) : 0.0f;
-    float sum = scale * of_split, value = active ? scale * part[dim] : 0.0f;
+    const float scale = own > 0 ? exp2f((max - top) * kLog2e) : 0.0f;
+    float sum = scale * own;
 #pragma unroll
-    for (int offset = 1; offset < kLanes; offset <<= 1) {
-      sum += __shfl_xor_sync(~0u, sum, offset);
-      value += __shfl_xor_sync(~0u, value, offset);
+    for (int offset = 1; offset < kLanes; offset <<= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+    sum = __shfl_sync(~0u, sum, 0);
+    for (int first = 0; first < kHeadDim; first += 32) {
+      const int dim = min(first + c.lane, kHeadDim - 1);
+      float value[kLanes];
+#pragma unroll
+      for (int split = 0; split < kLanes; ++split)
+        value[split] = __fmul_rn(__shfl_sync(~0u, scale, split), of_split(split, dim));
+#pragma unroll
+      for (int offset = 1; offset < kLanes; offset <<= 1) {
+#pragma unroll
+        for (int split = 0; split < kLanes; split += 2 * offset)
+          value[split] += value[split + offset];
+      }
+      if (first + c.lane < kHeadDim)
+        publish<Element>(c, out, i * kHeadDim + dim, divide<Element>(value[0], sum));
     }
-    if (active && split == 0) publish<Element>(c, out, e, divide<Element>(value, sum));
   }
   join(c);
 }

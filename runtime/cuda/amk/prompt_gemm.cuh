@@ -76,6 +76,26 @@ struct QuarterWeights {
   }
 };
 
+// The same as operands: those of the first half of each block's columns, and of the second. An
+// operand lies in four registers side by side, and so does what a load brings: unless an
+// instruction that the compiler cannot leave out lies between the two, it copies the registers anew
+// for every product. So here is one, for as many tokens as there are: threadIdx.y is 0.
+template <class S>
+struct QuarterOperands {
+  using Shape = PromptShape<S>;
+  uint4 low[Shape::kSlabSubs], high[Shape::kSlabSubs];
+
+  __device__ __forceinline__ explicit QuarterOperands(const QuarterWeights<S>& w) {
+    const u32 zero = threadIdx.y;
+#pragma unroll
+    for (int i = 0; i < Shape::kSlabSubs; ++i) {
+      const uint4 a = w.of[i][0], b = w.of[i][1];
+      low[i] = make_uint4(a.x ^ zero, b.x ^ zero, a.z ^ zero, b.z ^ zero);
+      high[i] = make_uint4(a.y ^ zero, b.y ^ zero, a.w ^ zero, b.w ^ zero);
+    }
+  }
+};
+
 // A warp's sums of 16 rows by 8 tokens: a lane has rows lane / 4 and the one 8 further of tokens
 // 2 * (lane % 4) and the next.
 struct PromptSums {
@@ -88,7 +108,7 @@ struct PromptSums {
 
 // The sums of a quarter of a slab: two chains, one for each half of its columns.
 template <class S>
-__device__ __forceinline__ PromptSums quarter_sums(const QuarterWeights<S>& w, const u8* operand,
+__device__ __forceinline__ PromptSums quarter_sums(const QuarterOperands<S>& w, const u8* operand,
                                                    int member, int slab) {
   using Shape = PromptShape<S>;
   float low[4] = {}, high[4] = {};
@@ -96,9 +116,9 @@ __device__ __forceinline__ PromptSums quarter_sums(const QuarterWeights<S>& w, c
   for (int i = 0; i < Shape::kSlabSubs; ++i) {
     if (Shape::quad_of(member, slab * Shape::kSlabSubs + i) == Shape::kQuads) continue;
     const uint4 x = *reinterpret_cast<const uint4*>(operand + i * Shape::kBlockBytes);
-    const uint4 a = w.of[i][0], b = w.of[i][1];
-    mma16816<WeightElement>(low, a.x, b.x, a.z, b.z, x.x, x.y);
-    mma16816<WeightElement>(high, a.y, b.y, a.w, b.w, x.z, x.w);
+    const uint4 a = w.low[i], b = w.high[i];
+    mma16816<WeightElement>(low, a.x, a.y, a.z, a.w, x.x, x.y);
+    mma16816<WeightElement>(high, b.x, b.y, b.z, b.w, x.z, x.w);
   }
   PromptSums sums;
 #pragma unroll
@@ -124,7 +144,7 @@ __device__ __forceinline__ void multiply_tile(Prompt& c, const u8* tile, int str
     }
     commit_copies();
   };
-  QuarterWeights<S> next, now;
+  QuarterWeights<S> next;
   next.load(tile, stride, there, 0, 0, 0, c.lane);
 #pragma unroll
   for (int i = 0; i < Ring::kStages - 1; ++i) fetch(i);
@@ -143,7 +163,7 @@ __device__ __forceinline__ void multiply_tile(Prompt& c, const u8* tile, int str
           __syncthreads();
           fetch(step + Ring::kStages - 1);
         }
-        now = next;
+        const QuarterOperands<S> now(next);
         if (quarter + 1 < Shape::kQuarters) {
           next.load(tile, stride, there, member, slab, quarter + 1, c.lane);
         } else {
