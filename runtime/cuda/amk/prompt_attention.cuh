@@ -7,7 +7,7 @@
 
 #include "attention_mma.cuh"
 #include "combine.cuh"
-#include "prompt_gemm.cuh"
+#include "prompt_quantised.cuh"
 
 namespace amk {
 

@@ -41,16 +41,60 @@ constexpr int kPromptRows = kConsumerWarps * 16;  // that a block multiplies at 
 constexpr int kResultStride = 17;
 constexpr int kResultBytes = kConsumerWarps * kTokenTile * kResultStride * 4;
 
-// How operands pass through shared memory: in stages of whole quarters.
+// How operands pass through shared memory: in stages of whole parts.
 template <class S>
 struct PromptRing {
   using Shape = PromptShape<S>;
-  static constexpr int kQuarters = Shape::kSlabSubs > 2 ? 1 : Shape::kSlabSubs == 2 ? 2 : 4;
-  static constexpr int kBytes = kQuarters * Shape::kQuarterBytes;
+  static constexpr int kBytes = Shape::kStageParts * Shape::kPartBytes;
+  static constexpr int kSteps = Shape::kTileParts / Shape::kStageParts;
   static constexpr int kFit = (kPromptRing - kResultBytes) / kBytes;
   static constexpr int kStages = kFit < 6 ? kFit : 6;
   static_assert(kStages >= 2, "two stages fit");
 };
+
+// A block's stages of an operand, on their way through shared memory. All threads of the block take
+// the next one together.
+template <class S>
+struct Operands {
+  using Ring = PromptRing<S>;
+  u8* ring;
+  const u8* from;
+  int tid;
+  int step = 0;
+
+  __device__ __forceinline__ Operands(Prompt& c, const u8* operand)
+      : ring(c.ring), from(operand), tid(c.tid) {
+#pragma unroll
+    for (int i = 0; i < Ring::kStages - 1; ++i) fetch(i);
+  }
+  // The next stage is there, and its place is free in the others' eyes: the one before is done with.
+  __device__ __forceinline__ const u8* next() {
+    wait_copies<Ring::kStages - 2>();
+    __syncthreads();
+    fetch(step + Ring::kStages - 1);
+    return ring + step++ % Ring::kStages * Ring::kBytes;
+  }
+  __device__ __forceinline__ void done() {
+    wait_copies<0>();
+    __syncthreads();
+  }
+
+ private:
+  __device__ __forceinline__ void fetch(int number) {
+    if (number < Ring::kSteps) {
+      u8* to = ring + number % Ring::kStages * Ring::kBytes;
+      const u8* at = from + size_t(number) * Ring::kBytes;
+#pragma unroll
+      for (int i = tid * 16; i < Ring::kBytes; i += kConsumers * 16) copy_async_16(to + i, at + i);
+    }
+    commit_copies();
+  }
+};
+
+// A warp's sums of 16 rows by the tokens of a tile: 32 of each lane. In which order is its
+// product's to say.
+constexpr int kLaneSums = 16 * kTokenTile / 32;
+using PromptSums = float[kLaneSums];
 
 // The weights of a warp in a quarter of a slab: of each quad 8 rows, and 8 more.
 template <class S>
@@ -96,20 +140,10 @@ struct QuarterOperands {
   }
 };
 
-// A warp's sums of 16 rows by 8 tokens: a lane has rows lane / 4 and the one 8 further of tokens
-// 2 * (lane % 4) and the next.
-struct PromptSums {
-  float d[4];
-  __device__ __forceinline__ void add(const PromptSums& other) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] += other.d[i];
-  }
-};
-
 // The sums of a quarter of a slab: two chains, one for each half of its columns.
 template <class S>
-__device__ __forceinline__ PromptSums quarter_sums(const QuarterOperands<S>& w, const u8* operand,
-                                                   int member, int slab) {
+__device__ __forceinline__ void quarter_sums(float* sums, const QuarterOperands<S>& w,
+                                             const u8* operand, int member, int slab) {
   using Shape = PromptShape<S>;
   float low[4] = {}, high[4] = {};
 #pragma unroll
@@ -120,101 +154,92 @@ __device__ __forceinline__ PromptSums quarter_sums(const QuarterOperands<S>& w, 
     mma16816<WeightElement>(low, a.x, a.y, a.z, a.w, x.x, x.y);
     mma16816<WeightElement>(high, b.x, b.y, b.z, b.w, x.z, x.w);
   }
-  PromptSums sums;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) sums.d[i] = low[i] + high[i];
-  return sums;
+  for (int i = 0; i < 4; ++i) sums[i] = low[i] + high[i];
 }
 
-// Multiplies 16 rows of a warp by the tokens of a tile. `sums` begins at 0.
+// How elements as they are are multiplied.
 template <class S>
-__device__ __forceinline__ void multiply_tile(Prompt& c, const u8* tile, int stride,
-                                              const bool (&there)[2], const u8* operand,
-                                              PromptSums (&sums)[kTokenTile / 8]) {
+struct ElementProduct {
   using Shape = PromptShape<S>;
-  using Ring = PromptRing<S>;
-  constexpr int kSteps = Shape::kTileQuarters / Ring::kQuarters, kParts = kTokenTile / 8;
-  auto fetch = [&](int step) {
-    if (step < kSteps) {
-      u8* to = c.ring + step % Ring::kStages * Ring::kBytes;
-      const u8* from = operand + size_t(step) * Ring::kBytes;
-#pragma unroll
-      for (int at = c.tid * 16; at < Ring::kBytes; at += kConsumers * 16)
-        copy_async_16(to + at, from + at);
-    }
-    commit_copies();
-  };
-  QuarterWeights<S> next;
-  next.load(tile, stride, there, 0, 0, 0, c.lane);
-#pragma unroll
-  for (int i = 0; i < Ring::kStages - 1; ++i) fetch(i);
-  int step = 0;
+
+  // Where a lane's n-th sum belongs: 16 rows by 8 tokens lie as an mma leaves them.
+  __device__ static __forceinline__ int token(int n, int lane) {
+    return n / 4 * 8 + lane % 4 * 2 + n % 2;
+  }
+  __device__ static __forceinline__ int row(int n, int lane) { return lane / 4 + n % 4 / 2 * 8; }
+
+  // Multiplies 16 rows of a warp, two tiles of which the first is at `tile`, by the tokens of a
+  // tile. `sums` begins at 0.
+  __device__ static __forceinline__ void multiply(Prompt& c, const u8* tile, int stride,
+                                                  const bool (&there)[2], const u8* operand,
+                                                  PromptSums& sums) {
+    QuarterWeights<S> next;
+    next.load(tile, stride, there, 0, 0, 0, c.lane);
+    Operands<S> operands(c, operand);
+    const u8* stage = nullptr;
 #pragma unroll 1
-  for (int member = 0; member < Shape::kMembers; ++member) {
-    PromptSums of_member[Shape::kSlabs > 1 ? kParts : 1] = {};
+    for (int member = 0; member < Shape::kMembers; ++member) {
+      float of_member[Shape::kSlabs > 1 ? kLaneSums : 1] = {};
 #pragma unroll 1
-    for (int slab = 0; slab < Shape::kSlabs; ++slab) {
-      PromptSums first[kParts], second[kParts];  // the first two quarters, and the others
+      for (int slab = 0; slab < Shape::kSlabs; ++slab) {
+        PromptSums first, second;  // of the first two quarters, and of the others
 #pragma unroll
-      for (int quarter = 0; quarter < Shape::kQuarters; ++quarter) {
-        const int in_stage = quarter % Ring::kQuarters;
-        if (in_stage == 0) {
-          wait_copies<Ring::kStages - 2>();
-          __syncthreads();
-          fetch(step + Ring::kStages - 1);
-        }
-        const QuarterOperands<S> now(next);
-        if (quarter + 1 < Shape::kQuarters) {
-          next.load(tile, stride, there, member, slab, quarter + 1, c.lane);
-        } else {
-          const bool same = slab + 1 < Shape::kSlabs;
-          const int after = same ? member : member + 1;
-          if (after < Shape::kMembers)
-            next.load(tile, stride, there, after, same ? slab + 1 : 0, 0, c.lane);
-        }
-        const u8* stage =
-            c.ring + step % Ring::kStages * Ring::kBytes + in_stage * Shape::kQuarterBytes;
+        for (int quarter = 0; quarter < Shape::kQuarters; ++quarter) {
+          if (quarter % Shape::kStageParts == 0) stage = operands.next();
+          const QuarterOperands<S> now(next);
+          if (quarter + 1 < Shape::kQuarters) {
+            next.load(tile, stride, there, member, slab, quarter + 1, c.lane);
+          } else {
+            const bool same = slab + 1 < Shape::kSlabs;
+            const int after = same ? member : member + 1;
+            if (after < Shape::kMembers)
+              next.load(tile, stride, there, after, same ? slab + 1 : 0, 0, c.lane);
+          }
+          const u8* part = stage + quarter % Shape::kStageParts * Shape::kPartBytes + c.lane * 16;
 #pragma unroll
-        for (int i = 0; i < kParts; ++i) {
-          const PromptSums of_quarter = quarter_sums<S>(
-              now, stage + i * Shape::kRowBytes + c.lane * 16, member, slab);
-          if (quarter == 0) first[i] = of_quarter;
-          if (quarter == 1) first[i].add(of_quarter);
-          if (quarter == 2) second[i] = of_quarter;
-          if (quarter == 3) {
-            second[i].add(of_quarter);
-            first[i].add(second[i]);
-            if constexpr (Shape::kSlabs > 1) of_member[i].add(first[i]);
-            else sums[i].add(first[i]);
+          for (int i = 0; i < kLaneSums; i += 4) {
+            float of[4];
+            quarter_sums<S>(of, now, part + i / 4 * Shape::kRowBytes, member, slab);
+#pragma unroll
+            for (int k = i; k < i + 4; ++k) {
+              if (quarter == 0) first[k] = of[k - i];
+              if (quarter == 1) first[k] += of[k - i];
+              if (quarter == 2) second[k] = of[k - i];
+              if (quarter == 3) {
+                first[k] += second[k] + of[k - i];
+                if constexpr (Shape::kSlabs > 1) of_member[k] += first[k];
+                else sums[k] += first[k];
+              }
+            }
           }
         }
-        if (in_stage == Ring::kQuarters - 1) ++step;
+      }
+      if constexpr (Shape::kSlabs > 1) {
+#pragma unroll
+        for (int k = 0; k < kLaneSums; ++k) sums[k] += of_member[k];
       }
     }
-    if constexpr (Shape::kSlabs > 1) {
-#pragma unroll
-      for (int i = 0; i < kParts; ++i) sums[i].add(of_member[i]);
-    }
+    operands.done();
   }
-  wait_copies<0>();
-  __syncthreads();  // every warp is done with the stages
-}
+};
+
+// What multiplies the matrix of a stage.
+template <class S, bool kQuantised>
+struct ProductOf {
+  using Type = ElementProduct<S>;
+};
 
 // Finishes the rows of a warp: two tokens at a time, each by 16 lanes.
 template <class S, class Reader, class Finish>
 __device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_row, int first_token,
-                                            const PromptSums (&sums)[kTokenTile / 8],
-                                            Finish&& finish) {
+                                            const PromptSums& sums, Finish&& finish) {
+  using Product = typename ProductOf<S, Matrix<S>::kQuantised>::Type;
   float* results = reinterpret_cast<float*>(c.ring + kPromptRing - kResultBytes) +
                    c.warp * kTokenTile * kResultStride;
 #pragma unroll
-  for (int i = 0; i < kTokenTile / 8; ++i) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const int token = i * 8 + c.lane % 4 * 2 + k % 2, row = c.lane / 4 + k / 2 * 8;
-      results[token * kResultStride + row] = sums[i].d[k];
-    }
-  }
+  for (int n = 0; n < kLaneSums; ++n)
+    results[Product::token(n, c.lane) * kResultStride + Product::row(n, c.lane)] = sums[n];
   __syncwarp();
   const int row = first_row + c.lane % 16;
   const int tokens = min(kTokenTile, c.tokens - first_token);
@@ -233,7 +258,8 @@ __device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_ro
 template <class S, class Reader, class Finish>
 __device__ __forceinline__ void gemv(Prompt& c, const Reader& in, Finish&& finish) {
   using Shape = PromptShape<S>;
-  static_assert(S::kColumns % 4 == 0 && !Shape::W::kQuantised, "what codegen admits");
+  using Product = typename ProductOf<S, Matrix<S>::kQuantised>::Type;
+  static_assert(S::kColumns % 4 == 0, "what codegen admits");
   constexpr int kParts = kSplitK<S>, kPartRows = S::kRows / kParts;
   constexpr int kPartBytes = tile_bytes<typename Shape::W>(S::kColumns);
   constexpr int kStride = kPartBytes * kParts;
@@ -251,8 +277,8 @@ __device__ __forceinline__ void gemv(Prompt& c, const Reader& in, Finish&& finis
     const bool there[2] = {in_part < kPartRows, in_part + kTileRows < kPartRows};
     const u8* tile = matrix + size_t(in_part / kTileRows) * kStride + part * kPartBytes;
     const u8* operand = c.operand() + (size_t(token_tile) * kParts + part) * Shape::kTileBytes;
-    PromptSums sums[kTokenTile / 8] = {};
-    multiply_tile<S>(c, tile, kStride, there, operand, sums);
+    PromptSums sums = {};
+    Product::multiply(c, tile, kStride, there, operand, sums);
     finish_rows<S, Reader>(c, part * kPartRows + in_part, (part + 1) * kPartRows,
                            token_tile * kTokenTile, sums, finish);
   }

@@ -2,29 +2,21 @@
 // AMK_TENSOR_CORES. Must not know what is multiplied.
 #pragma once
 
-#include "gemv_mma.cuh"
+#include "prompt_digits.cuh"
 
 namespace amk {
 
-constexpr int kTokenTile = 64;  // tokens that a block multiplies at once
-
 // How the columns of a stage are walked. A step adds them up warp after warp, each warp's in slabs
 // and each slab in four quarters of its quads (docs/passes.md); so does a warp of a prompt, by
-// itself, and the operand lies in that order.
+// itself, and the operand lies in that order: for the tokens of a tile a block for each part of a
+// quarter, which has the same quarter of a few quads.
 template <class S>
-struct PromptShape : GemvShape<S> {
+struct PromptColumns : GemvShape<S> {
   using G = GemvShape<S>;
-  using G::kChunkQuads, G::kChunkSubs, G::kQuads, G::kSlabs, G::kSlabSubs, G::kSubs;
+  using G::kChunkQuads, G::kChunkSubs, G::kQuads, G::kSubs;
   // Warps that have a quad at all.
   static constexpr int kMembers = kQuads < S::kWarps ? kQuads : int(S::kWarps);
   static constexpr int kQuarters = kQuadColumns / 32;
-  // 8 tokens by 32 columns of each quad of a slab, then those of the other tokens of a tile.
-  static constexpr int kBlockBytes = 8 * 32 * 2;
-  static constexpr int kRowBytes = kSlabSubs * kBlockBytes;
-  static constexpr int kQuarterBytes = kTokenTile / 8 * kRowBytes;
-  static constexpr int kTileQuarters = kMembers * kSlabs * kQuarters;
-  static constexpr size_t kTileBytes = size_t(kTileQuarters) * kQuarterBytes;
-  static constexpr int kColumns = int(kTileBytes / kTokenTile / 2);
 
   // The quad that sub `sub` of a member is, or kQuads if it has none there.
   __host__ __device__ static constexpr int quad_of(int member, int sub) {
@@ -32,21 +24,64 @@ struct PromptShape : GemvShape<S> {
     const int quad = sub / kChunkSubs * kChunkQuads + in_chunk;
     return sub < kSubs && in_chunk < kChunkQuads && quad < kQuads ? quad : kQuads;
   }
-  // The byte of a quarter of a quad of a token, in the tile of the token: of its first 8 columns.
-  __device__ static __forceinline__ size_t place(int member, int sub, int quarter, int token) {
-    const int slab = sub / kSlabSubs, in_slab = sub % kSlabSubs;
-    const int at = (member * kSlabs + slab) * kQuarters + quarter;
-    return size_t(at) * kQuarterBytes + token / 8 * kRowBytes + in_slab * kBlockBytes +
-           token % 8 * 64;
+};
+
+template <class S, bool kQuantised>
+struct PromptShapeOf;
+
+// Of elements as they are: slab after slab, and in each a quarter after the other.
+template <class S>
+struct PromptShapeOf<S, false> : PromptColumns<S> {
+  using C = PromptColumns<S>;
+  using C::kSlabs, C::kSlabSubs, C::kQuarters, C::kMembers;
+  // 8 tokens by 32 columns of each quad of a slab, then those of the other tokens of a tile.
+  static constexpr int kBlockBytes = 8 * 32 * 2;
+  static constexpr int kRowBytes = kSlabSubs * kBlockBytes;
+  static constexpr int kPartBytes = kTokenTile / 8 * kRowBytes;
+  static constexpr int kTileParts = kMembers * kSlabs * kQuarters;
+  static constexpr size_t kTileBytes = size_t(kTileParts) * kPartBytes;
+  // Parts that pass through shared memory together.
+  static constexpr int kStageParts = kSlabSubs > 2 ? 1 : kSlabSubs == 2 ? 2 : 4;
+
+  // Stores four columns of a quad of a token where the lane has them. A warp calls it.
+  __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token, uint2 four,
+                                               int lane) {
+    const int slab = sub / kSlabSubs, quarter = lane / 8;
+    u8* part = tile + size_t((member * kSlabs + slab) * kQuarters + quarter) * kPartBytes;
+    u8* row = part + token / 8 * kRowBytes + sub % kSlabSubs * kBlockBytes + token % 8 * 64;
+    *reinterpret_cast<uint2*>(row + (lane & 3) * 16 + ((lane >> 2) & 1) * 8) = four;
   }
 };
+
+// The columns of a quantised matrix: of each warp a quarter after the other, each over all quads.
+template <class S>
+struct PromptShapeOf<S, true> : PromptColumns<S> {
+  using C = PromptColumns<S>;
+  using C::kSubs, C::kQuarters, C::kMembers;
+  using Quarter = QuarterFormat<Matrix<S>>;
+  static constexpr int kQuarterParts = ceil_div(kSubs, kPartSubs);
+  static constexpr int kPartBytes = kPartSubs * Quarter::kBytes;
+  static constexpr int kTileParts = kMembers * kQuarters * kQuarterParts;
+  static constexpr size_t kTileBytes = size_t(kTileParts) * kPartBytes;
+  static constexpr int kStageParts = 1;
+
+  __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token, uint2 four,
+                                               int lane) {
+    const int part = (member * kQuarters + lane / 8) * kQuarterParts + sub / kPartSubs;
+    Quarter::store(tile + size_t(part) * kPartBytes + sub % kPartSubs * Quarter::kBytes, token,
+                   four, lane);
+  }
+};
+
+template <class S>
+using PromptShape = PromptShapeOf<S, Matrix<S>::kQuantised>;
 
 // Columns of the operand of a stage, for each token; 0 for one that multiplies nothing.
 template <class S, class = void>
 constexpr int kOperandColumns = 0;
 template <class S>
 constexpr int kOperandColumns<S, decltype(void(S::kColumns))> =
-    PromptShape<S>::kColumns * kSplitK<S>;
+    int(PromptShape<S>::kTileBytes / kTokenTile / 2) * kSplitK<S>;
 
 // The most columns of an operand, of so many stages.
 template <int kStages>

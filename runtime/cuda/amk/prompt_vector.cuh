@@ -46,11 +46,10 @@ __device__ __forceinline__ float2 sum_of_members(Prompt& c, int group, float2 ow
 template <class S, class Reader>
 __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
   using Shape = PromptShape<S>;
-  using F = Fragments<Elements<WeightElement>>;
+  using F = Fragments<typename Shape::W>;
   constexpr int kSubs = Shape::kSubs, kGroups = Shape::kGroups, kParts = kSplitK<S>;
   const int group = c.warp / S::kWarps, member = c.warp % S::kWarps;
   const int column0 = F::column(c.lane);
-  const int quarter = c.lane / 8, in_quarter = (c.lane & 3) * 16 + ((c.lane >> 2) & 1) * 8;
   auto column_of = [&](int sub) {
     const int column = Shape::quad_of(member, sub) * kQuadColumns + column0;
     return column < S::kColumns ? column : -1;
@@ -103,8 +102,7 @@ __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
       } else if constexpr (Reader::kNorm) {
         four = make_uint2(gained<Reader>(four.x, gain[i].x), gained<Reader>(four.y, gain[i].y));
       }
-      const size_t place = Shape::place(member, i, quarter, token % kTokenTile);
-      *reinterpret_cast<uint2*>(tile + place + in_quarter) = four;
+      Shape::store(tile, member, i, token % kTokenTile, four, c.lane);
     }
   }
   join(c);

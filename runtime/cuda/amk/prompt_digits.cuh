@@ -1,0 +1,70 @@
+// How a prompt's tokens lie that a quantised matrix is multiplied by. Needs schedule.h with
+// AMK_TENSOR_CORES. Must not know the product.
+#pragma once
+
+#include "gemv_mma.cuh"
+
+namespace amk {
+
+constexpr int kTokenTile = 64;  // tokens that a block multiplies at once
+
+// A part of an operand has the same quarter of so many quads.
+constexpr int kPartSubs = 4;
+
+// What the tokens of a tile have of a quarter of a quad. Integers: digits, as operands of two
+// groups of four tokens side by side, and then for each token a scale and the sum of the digits.
+template <class W>
+struct QuarterFormat {
+  static constexpr bool kNibbles = W::kBits == 4;
+  static constexpr int kDigits = kTokenTile * 32 * 2;
+  static constexpr int kBytes = kDigits + kTokenTile * 8;
+
+  // Stores four columns of a token, at the quarter that the lane has them of. A warp calls it.
+  __device__ static __forceinline__ void store(u8* at, int token, uint2 x, int lane) {
+    const float v[4] = {Element::to_float(u16(x.x)), Element::to_float(u16(x.x >> 16)),
+                        Element::to_float(u16(x.y)), Element::to_float(u16(x.y >> 16))};
+    const float largest = largest_digits(__reduce_max_sync(~0u, magnitude(v)));
+    const float inverse = __fdividef(kLargestDigits, largest);
+    u32 n[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) n[i] = biased_digits_of(v[i], inverse);
+    const u32 first = __byte_perm(n[0], n[1], 0x5410), second = __byte_perm(n[2], n[3], 0x5410);
+    const u32 low = __byte_perm(first, second, 0x6420) ^ 0x80808080u;
+    const u32 high = __byte_perm(first, second, 0x7531) ^ 0x80808080u;
+    // Column 2 * token + digit of an mma; the second register has the columns from 16 on.
+    u8* const to = at + token / 8 * 512 + token % 4 * 128 + lane % 4 * 16 + token / 4 % 2 * 8 +
+                   lane / 4 % 2 * 4;
+    *reinterpret_cast<u32*>(to) = high;
+    *reinterpret_cast<u32*>(to + 64) = low;
+    constexpr int kOnes = 0x01010101;
+    int sum = __dp4a(int(high), kOnes, 0) * 256 + __dp4a(int(low), kOnes, 0);
+#pragma unroll
+    for (int offset = 4; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+    // High nibbles are multiplied where they are: 16 times themselves.
+    const bool shifted = kNibbles && lane >= 16;
+    const float scale = largest * (shifted ? 0x1p-4f / kLargestDigits : 1.0f / kLargestDigits);
+    sum *= (shifted ? 16 : 1) * (W::kZeros ? 1 : 8);
+    if (lane % 8 == 0)
+      *reinterpret_cast<uint2*>(at + kDigits + token * 8) =
+          make_uint2(__float_as_uint(scale), u32(sum));
+  }
+};
+
+// Numbers in e4m3: halves, as operands of eight tokens, and then for each token a scale.
+template <class Scale>
+struct QuarterFormat<E4m3<Scale>> {
+  static constexpr int kHalves = kTokenTile * 32 * 2;
+  static constexpr int kBytes = kHalves + kTokenTile * 4;
+
+  __device__ static __forceinline__ void store(u8* at, int token, uint2 x, int lane) {
+    float scale;
+    const uint2 four = activations_in_halves(x, scale);
+    // Columns up to 16 are those of the first product, and the others those of the second.
+    *reinterpret_cast<uint2*>(at + token / 8 * 512 + token % 8 * 64 + lane % 4 * 16 +
+                              lane / 4 % 2 * 8) = four;
+    if (lane % 8 == 0)
+      *reinterpret_cast<float*>(at + kHalves + token * 4) = scale * kHalvesUnit;
+  }
+};
+
+}  // namespace amk
