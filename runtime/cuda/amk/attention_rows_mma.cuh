@@ -87,7 +87,9 @@ __device__ __forceinline__ void attend_block(HeadGroup (&groups)[kGroups], const
 #pragma unroll
   for (int f = 0; f < kFragments; f += kBatch) {
     load_fragments(fragments, at + kHalfBlockBytes, f, kFragments);
-    if (!kQuantisedCache && (end < kCacheRows || first > 0)) rows.keep_seen(fragments);
+    if constexpr (!kQuantisedCache) {
+      if (end < kCacheRows || first > 0) rows.keep_seen(fragments);
+    }
 #pragma unroll
     for (int i = 0; i < kBatch && f + i < kFragments; ++i) {
       const uint4 values = rows.operand(fragments[i]);
