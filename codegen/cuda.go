@@ -105,6 +105,7 @@ func checkFormat(name string, text []byte) error {
 // cudaData is what the templates see: plain values, everything decided.
 type cudaData struct {
 	Model ir.Model
+	arch  string
 
 	WeightElement, Element, CacheElement string
 
@@ -203,7 +204,7 @@ func build(p *ir.Program) (*builder, error) {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)
 	}
 	b := &builder{p: p, tokens: tokens, names: ir.BufferDirectory(p), stages: map[string]*stage{},
-		steps: map[string]bool{}, d: &cudaData{Model: p.Model, ABI: runtimeABI}}
+		steps: map[string]bool{}, d: &cudaData{Model: p.Model, arch: p.Target.Arch, ABI: runtimeABI}}
 	if tokens > 1 {
 		b.d.Root = "../"
 	}

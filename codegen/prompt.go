@@ -21,3 +21,6 @@ func (b *builder) promptTokens() int {
 	}
 	return promptTokens
 }
+
+// WGMMA reports whether the architecture multiplies by wgmma, which those after it do not.
+func (d *cudaData) WGMMA() bool { return d.arch == "sm_90a" }

@@ -26,6 +26,11 @@
 #define AMK_REGISTER_POOL 0
 #endif
 
+// Prompts are multiplied by wgmma where the architecture has it.
+#ifndef AMK_WGMMA
+#define AMK_WGMMA 0
+#endif
+
 // Sources of a kernel for prompts say so: their stages are those of the step, for many tokens.
 #ifndef AMK_PROMPT
 #define AMK_PROMPT 0

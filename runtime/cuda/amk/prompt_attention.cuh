@@ -7,7 +7,7 @@
 
 #include "attention_mma.cuh"
 #include "combine.cuh"
-#include "prompt_quantised.cuh"
+#include "prompt_products.cuh"
 
 namespace amk {
 

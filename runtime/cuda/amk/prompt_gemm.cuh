@@ -39,7 +39,9 @@ __device__ __forceinline__ uint4 load_weights_16(const u8* p) {
 constexpr int kPromptRows = kConsumerWarps * 16;  // that a block multiplies at once
 // Finished sums of a warp: of each token its 16 rows, and one more that keeps banks apart.
 constexpr int kResultStride = 17;
-constexpr int kResultBytes = kConsumerWarps * kTokenTile * kResultStride * 4;
+// With wgmma a warp keeps other sums behind them.
+constexpr int kResultBytes =
+    kConsumerWarps * kTokenTile * (kResultStride + (AMK_WGMMA ? 32 : 0)) * 4;
 
 // How operands pass through shared memory: in stages of whole parts.
 template <class S>
@@ -67,9 +69,10 @@ struct Operands {
 #pragma unroll
     for (int i = 0; i < Ring::kStages - 1; ++i) fetch(i);
   }
-  // The next stage is there, and its place is free in the others' eyes: the one before is done with.
+  // The next stage is there, and all are done with the one before.
   __device__ __forceinline__ const u8* next() {
     wait_copies<Ring::kStages - 2>();
+    if constexpr (AMK_WGMMA) fence_proxy_async_shared();
     __syncthreads();
     fetch(step + Ring::kStages - 1);
     return ring + step++ % Ring::kStages * Ring::kBytes;
@@ -224,19 +227,21 @@ struct ElementProduct {
   }
 };
 
+__device__ __forceinline__ float* results_of_warp(Prompt& c) {
+  return reinterpret_cast<float*>(c.ring + kPromptRing - kResultBytes) +
+         c.warp * (kResultBytes / kConsumerWarps / 4);
+}
+
 // What multiplies the matrix of a stage.
 template <class S, bool kQuantised>
-struct ProductOf {
-  using Type = ElementProduct<S>;
-};
+struct ProductOf;
 
 // Finishes the rows of a warp: two tokens at a time, each by 16 lanes.
 template <class S, class Reader, class Finish>
 __device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_row, int first_token,
                                             const PromptSums& sums, Finish&& finish) {
   using Product = typename ProductOf<S, Matrix<S>::kQuantised>::Type;
-  float* results = reinterpret_cast<float*>(c.ring + kPromptRing - kResultBytes) +
-                   c.warp * kTokenTile * kResultStride;
+  float* results = results_of_warp(c);
 #pragma unroll
   for (int n = 0; n < kLaneSums; ++n)
     results[Product::token(n, c.lane) * kResultStride + Product::row(n, c.lane)] = sums[n];

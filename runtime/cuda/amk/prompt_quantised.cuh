@@ -64,7 +64,8 @@ struct QuarterProduct {
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
         int d[4] = {};
-        mma16832<!kNibbles>(d, a0, a1, a2, a3, k == 0 ? make_uint2(x.x, x.y) : make_uint2(x.z, x.w));
+        const uint2 digits = k == 0 ? make_uint2(x.x, x.y) : make_uint2(x.z, x.w);
+        mma16832<!kNibbles>(d, a0, a1, a2, a3, digits);
         const int token = i * 8 + k * 4 + lane % 4;
         const uint2 of_token = *reinterpret_cast<const uint2*>(
             operand + QuarterFormat<W>::kDigits + token * 8);
@@ -158,11 +159,6 @@ struct QuantisedProduct : QuarterProduct<Matrix<S>> {
     }
     operands.done();
   }
-};
-
-template <class S>
-struct ProductOf<S, true> {
-  using Type = QuantisedProduct<S>;
 };
 
 }  // namespace amk

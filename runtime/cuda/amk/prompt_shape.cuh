@@ -34,7 +34,10 @@ template <class S>
 struct PromptShapeOf<S, false> : PromptColumns<S> {
   using C = PromptColumns<S>;
   using C::kSlabs, C::kSlabSubs, C::kQuarters, C::kMembers;
-  // 8 tokens by 32 columns of each quad of a slab, then those of the other tokens of a tile.
+  // Whether wgmma multiplies: each warp of a step has as many quads as the others.
+  static constexpr bool kWide = AMK_WGMMA && C::kEven;
+  // Of each quad of a slab 8 tokens by 32 columns, then those of the other tokens of a tile; or for
+  // wgmma all tokens of a tile (prompt_wgmma.cuh), quad after quad.
   static constexpr int kBlockBytes = 8 * 32 * 2;
   static constexpr int kRowBytes = kSlabSubs * kBlockBytes;
   static constexpr int kPartBytes = kTokenTile / 8 * kRowBytes;
@@ -48,6 +51,13 @@ struct PromptShapeOf<S, false> : PromptColumns<S> {
                                                int lane) {
     const int slab = sub / kSlabSubs, quarter = lane / 8;
     u8* part = tile + size_t((member * kSlabs + slab) * kQuarters + quarter) * kPartBytes;
+    if constexpr (kWide) {
+      u8* half = part + sub % kSlabSubs * kTokenTile * 64 + ((lane >> 2) & 1) * kTokenTile * 32;
+      u8* eight = half + token * 16 + (lane & 3) * 4;
+      *reinterpret_cast<u32*>(eight) = four.x;
+      *reinterpret_cast<u32*>(eight + kTokenTile * 16) = four.y;
+      return;
+    }
     u8* row = part + token / 8 * kRowBytes + sub % kSlabSubs * kBlockBytes + token % 8 * 64;
     *reinterpret_cast<uint2*>(row + (lane & 3) * 16 + ((lane >> 2) & 1) * 8) = four;
   }

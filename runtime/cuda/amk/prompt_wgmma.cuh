@@ -1,0 +1,180 @@
+// The product of a prompt with a matrix of elements as they are, by wgmma: four warps multiply 64
+// rows by the tokens of a tile, which they read from shared memory together. The bits are those of
+// mma.sync, on the same operands in the same chains. Needs schedule.h with AMK_WGMMA.
+#pragma once
+
+#include "prompt_gemm.cuh"
+
+namespace amk {
+
+// 64 rows by 64 tokens.
+using WideSums = float[kTokenTile / 2];
+
+// The tokens' 16 columns of a half of a block: two groups of eight columns, in each eight bytes'
+// worth of columns of every token side by side.
+__device__ __forceinline__ u64 wide_operand(const u8* half) {
+  constexpr u64 kNextColumns = kTokenTile * 16, kNextTokens = 8 * 16;
+  return u64(shared_address(half) >> 4 & 0x3fff) | kNextColumns >> 4 << 16 | kNextTokens >> 4 << 32;
+}
+
+template <class E>
+__device__ __forceinline__ void wgmma(WideSums& d, uint4 a, u64 b, bool adds);
+
+template <>
+__device__ __forceinline__ void wgmma<Bf16>(WideSums& d, uint4 a, u64 b, bool adds) {
+  asm volatile(
+      "{\n .reg .pred p;\n setp.ne.b32 p, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
+        "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]),
+        "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(int(adds)));
+}
+
+template <>
+__device__ __forceinline__ void wgmma<Fp16>(WideSums& d, uint4 a, u64 b, bool adds) {
+  asm volatile(
+      "{\n .reg .pred p;\n setp.ne.b32 p, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
+        "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]),
+        "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(int(adds)));
+}
+
+__device__ __forceinline__ void wgmma_begin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int kLeft>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+}
+// Has operands in their registers before wgmma may read them.
+__device__ __forceinline__ void pin(uint4& a, uint4& b) {
+  asm volatile("" : "+r"(a.x), "+r"(a.y), "+r"(a.z), "+r"(a.w)::"memory");
+  asm volatile("" : "+r"(b.x), "+r"(b.y), "+r"(b.z), "+r"(b.w)::"memory");
+}
+// Keeps the compiler from reading sums before they are waited for.
+__device__ __forceinline__ void pin(WideSums& d) {
+#pragma unroll
+  for (int i = 0; i < kTokenTile / 2; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+template <class S>
+struct WideProduct {
+  using Shape = PromptShape<S>;
+  static constexpr int kHalfBytes = kTokenTile * 16 * 2, kSubBytes = 2 * kHalfBytes;
+  static constexpr int kTail = Shape::kSubs % Shape::kSlabSubs;  // quads of the last slab, if fewer
+  static_assert(kLaneSums == kTokenTile / 2, "a lane of four warps has what a lane of one has");
+
+  __device__ static __forceinline__ int token(int n, int lane) {
+    return n / 4 * 8 + lane % 4 * 2 + n % 2;
+  }
+  __device__ static __forceinline__ int row(int n, int lane) { return lane / 4 + n % 4 / 2 * 8; }
+
+  // The chains of a quarter of so many quads: of the first half of its columns, and of the second.
+  template <int kCount>
+  __device__ static __forceinline__ void chains(WideSums& low, WideSums& high,
+                                                QuarterOperands<S>& w, const u8* part) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) pin(w.low[i], w.high[i]);
+    wgmma_begin();
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      wgmma<WeightElement>(low, w.low[i], wide_operand(part + i * kSubBytes), i > 0);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      wgmma<WeightElement>(high, w.high[i], wide_operand(part + i * kSubBytes + kHalfBytes), i > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    pin(low);
+    pin(high);
+  }
+
+  // Sums that a lane keeps in shared memory: registers are for what is multiplied.
+  struct Kept {
+    float* of_lane;
+    __device__ __forceinline__ void add(const PromptSums& sums, bool is_first) {
+#pragma unroll
+      for (int k = 0; k < kLaneSums; ++k)
+        of_lane[k * 32] = (is_first ? 0.0f : of_lane[k * 32]) + sums[k];
+    }
+    __device__ __forceinline__ void take(PromptSums& sums) const {
+#pragma unroll
+      for (int k = 0; k < kLaneSums; ++k) sums[k] = of_lane[k * 32];
+    }
+  };
+
+  __device__ static __forceinline__ void multiply(Prompt& c, const u8* tile, int stride,
+                                                  const bool (&there)[2], const u8* operand,
+                                                  PromptSums& sums) {
+    // Of all columns, of those of a warp of a step, and of two quarters of a slab.
+    Kept of_all{results_of_warp(c) + c.lane};
+    Kept of_member{of_all.of_lane + kTokenTile * kResultStride};
+    Kept of_pair{of_member.of_lane + kTokenTile * 16};
+    QuarterWeights<S> next;
+    next.load(tile, stride, there, 0, 0, 0, c.lane);
+    Operands<S> operands(c, operand);
+    const u8* stage = nullptr;
+#pragma unroll 1
+    for (int member = 0; member < Shape::kMembers; ++member) {
+#pragma unroll 1
+      for (int slab = 0; slab < Shape::kSlabs; ++slab) {
+        PromptSums pair;
+#pragma unroll 1
+        for (int quarter = 0; quarter < Shape::kQuarters; quarter += 2) {
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            if ((quarter + i) % Shape::kStageParts == 0) stage = operands.next();
+            QuarterOperands<S> now(next);
+            const int following = (quarter + i + 1) % Shape::kQuarters;
+            const bool same = following > 0 || slab + 1 < Shape::kSlabs;
+            const int after = same ? member : member + 1;
+            if (after < Shape::kMembers) {
+              next.load(tile, stride, there, after,
+                        following > 0 ? slab : same ? slab + 1 : 0, following, c.lane);
+            }
+            WideSums low, high;
+            const u8* part = stage + (quarter + i) % Shape::kStageParts * Shape::kPartBytes;
+            if (kTail == 0 || slab + 1 < Shape::kSlabs) {
+              chains<Shape::kSlabSubs>(low, high, now, part);
+            } else {
+              chains<kTail>(low, high, now, part);
+            }
+#pragma unroll
+            for (int k = 0; k < kLaneSums; ++k) {
+              const float of = low[k] + high[k];
+              pair[k] = i == 0 ? of : pair[k] + of;
+            }
+          }
+          if (quarter == 0) of_pair.add(pair, true);
+        }
+#pragma unroll
+        for (int k = 0; k < kLaneSums; ++k) pair[k] = of_pair.of_lane[k * 32] + pair[k];
+        if constexpr (Shape::kSlabs > 1) {
+          of_member.add(pair, slab == 0);
+          if (slab < Shape::kSlabs - 1) continue;
+          of_member.take(pair);
+        }
+        of_all.add(pair, member == 0);
+      }
+    }
+    of_all.take(sums);
+    operands.done();
+  }
+};
+
+}  // namespace amk
