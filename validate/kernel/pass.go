@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"amkc/ir"
 	"amkc/validate"
@@ -70,17 +71,18 @@ const otherwise = "lower the model for one token per pass, or prove the program 
 
 // ofOneRow says what a task does that the kernel has no stage body for in a pass of several rows; empty if nothing.
 func ofOneRow(t *ir.Task) string {
-	attends, norms := false, 0
+	multiplies := slices.ContainsFunc(t.Ops, func(op ir.FlatOp) bool { return multiplies(op.Code) })
 	for k := range t.Ops {
 		switch op := &t.Ops[k]; op.Code {
 		case ir.LAYERNORM:
-			return "normalises by LAYERNORM"
+			if multiplies {
+				return "multiplies what LAYERNORM makes"
+			}
 		case ir.RMSNORM:
-			if norms++; op.OutBuf[0] >= 0 {
+			if op.OutBuf[0] >= 0 {
 				return "normalises what a branch adds"
 			}
 		case ir.ATTENTION:
-			attends = true
 			if heads := op.IntAt("n_heads", 0, 1); heads > maxGroup*op.IntAt("n_kv_heads", 0, 1) {
 				return fmt.Sprintf("has %d query heads for a kv head, more than %d", heads, maxGroup)
 			}
@@ -88,9 +90,6 @@ func ofOneRow(t *ir.Task) string {
 				return "attends to a window"
 			}
 		}
-	}
-	if attends && norms > 0 {
-		return "normalises heads"
 	}
 	return ""
 }

@@ -122,11 +122,11 @@ __device__ __forceinline__ float gain_of(float weight) {
   return S::kNormUnitOffset ? 1.0f + weight : weight;
 }
 
-// cos and sin that a rotation pair is turned by at this position: by 0 where nothing is rotated.
+// cos and sin that a rotation pair of a token is turned by: by 0 where nothing is rotated.
 template <class S, class C>
-__device__ __forceinline__ float2 turn_of(const C& c, int pair) {
+__device__ __forceinline__ float2 turn_of(const C& c, int token, int pair) {
   if constexpr (S::kRotates) {
-    return c.shared.rotation[S::kAngles][0][pair];
+    return c.shared.rotation[S::kAngles][token][pair];
   } else {
     return make_float2(1.0f, 0.0f);
   }

@@ -128,14 +128,14 @@ __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, 
 
 template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
-  static_assert(kSame<Heads, PlainHeads> && !kQuantisedCache && kCacheFragments && kGroupHeads <= 8,
+  using Reader = UnitReader<S, Heads>;
+  static_assert(kTokens == 1 || !kQuantisedCache && kCacheFragments && kGroupHeads <= 8,
                 "what codegen admits");
   constexpr int kPartHeads = kRowsAtOnce * kGroupHeads;  // of a part
   constexpr int kPartGroups = ceil_div(kPartHeads < kTokens * kGroupHeads ? kPartHeads
                                                                          : kTokens * kGroupHeads,
                                        kMmaHeads);
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
-  constexpr int kQuads = ceil_div(kTokens * kUnitQuads, kConsumers);  // of a thread
   // As attend_token has them.
   constexpr int kAtOnce = kConsumerWarps % kChunkBlocks == 0 ? kConsumerWarps / kChunkBlocks : 1;
   constexpr int kTurns = kAtOnce + (AMK_BULK_COPY ? kWindow : 0) <= kRingSlots ? kAtOnce : 1;
@@ -150,26 +150,26 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     const PassUnit<S> u{{unit, c.position}};
     const int chunks = u.chunks();
 
-    auto words = quad_poll<kQuads>(page_copy(c, heads.in), [&](int i) {
-      const int quad = c.tid + i * kConsumers;
-      const int token = quad / kUnitQuads;
-      return token < kTokens ? token * (kNormedRows + kKVHeads * kHeadDim) +
-                                   unit_word(u.head(), quad % kUnitQuads)
-                             : -1;
+    Reader reader(c, heads, u);
+    auto words = quad_poll<Reader::kQuads>(page_copy(c, heads.in), [&](int i) {
+      const int quad = Reader::quad(c.tid, i);
+      return quad < kPassQuads ? unit_word(u.head(), quad) : -1;
     });
-    poll_all(c, words);
+    reader.poll(c, heads, words);
     lap(c, Did::kExchangeWait);
+    reader.take(c, words);
 #pragma unroll
-    for (int i = 0; i < kQuads; ++i) {
-      const int quad = c.tid + i * kConsumers;
+    for (int i = 0; i < Reader::kQuads; ++i) {
+      const int quad = Reader::quad(c.tid, i);
       const int token = quad / kUnitQuads, e = quad % kUnitQuads * 4;
       const int row = e - kGroupHeads * kHeadDim;
       if (token >= kTokens) continue;
+      const uint2 four = reader.values(words, i);
       if (row < 0) {
         const int head = token * kGroupHeads + e / kHeadDim;
-        *reinterpret_cast<uint2*>(query + head * kQueryStride + e % kHeadDim) = words.pairs(i);
+        *reinterpret_cast<uint2*>(query + head * kQueryStride + e % kHeadDim) = four;
       } else {
-        store_row(images, cached + token, row % kHeadDim, row >= kHeadDim, words.pairs(i));
+        store_row(images, cached + token, row % kHeadDim, row >= kHeadDim, four);
       }
     }
     if constexpr (kPaddedHead > kHeadDim) {  // what q's zeros are multiplied with

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
+	"amkc/ir"
+	"amkc/runtime/host"
+)
+
+// A pass of several rows is compared with as many of one.
+const rowsOfPass = 8
+
+// Shapes of heads whose passes the kernel takes: groups that fill columns and that do not, in heads of whole blocks and
+// of others, and norms of heads.
+var rowsOfHeads = map[string]struct {
+	config string
+	normed bool
+}{
+	"group": {config: `"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "model_type": "llama"`},
+	"odd":   {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20, "model_type": "llama"`},
+	"odd norms": {`"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20, "model_type": "qwen3"`,
+		true},
+	"wide norms": {`"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 160, "model_type": "qwen3"`,
+		true},
+}
+
+// What attention of a pass of several rows hands over and appends is, to the bit, what it does row by row. AMKC_LONG
+// asks at more positions.
+func TestRowsOfAttention(t *testing.T) {
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	stage := regexp.MustCompile(`struct (\w+) \{\n(?:  .*\n)*?  .* kShareRows`)
+	for name, shape := range rowsOfHeads {
+		t.Run(name, func(t *testing.T) {
+			model := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+shape.config+`,
+				"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64,
+				"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`), 0o600))
+			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"split_from": 64, "max_splits": 3},
+				"ring": {"chunk_bytes": 12288}}}`), "config")
+			require.Empty(t, diags)
+			dir := emittedAs(t, "bf16", "", builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
+				Rows: []int{rowsOfPass}})
+			onCPU(t, dir)
+			of := func(sources string) []byte {
+				schedule, err := os.ReadFile(filepath.Join(sources, "schedule.h"))
+				require.NoError(t, err)
+				var stages []string
+				for _, m := range stage.FindAllSubmatch(schedule, -1) {
+					stages = append(stages, string(m[1]))
+				}
+				require.NotEmpty(t, stages)
+				defines := []string{fmt.Sprint("-DROWS=", rowsOfPass), "-DMOST_CHUNKS=12"}
+				if shape.normed {
+					defines = append(defines, "-DNORMED=1")
+				}
+				if os.Getenv("AMKC_LONG") != "" {
+					defines = append(defines, "-DALL=1")
+				}
+				program := filepath.Join(sources, "rows")
+				out, err := exec.Command(compiler, append(defines, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w",
+					"-I"+sources, "-I"+dir, "-DSTAGES="+strings.Join(stages, ","), "-o", program,
+					"testdata/attention_rows.cc")...).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				out, err = exec.Command(program).Output()
+				require.NoError(t, err)
+				return out
+			}
+			one, several := of(dir), of(filepath.Join(dir, host.PassDir(rowsOfPass)))
+			require.NotEmpty(t, one)
+			require.True(t, bytes.Equal(one, several), "passes differ")
+		})
+	}
+}
