@@ -37,7 +37,8 @@ func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Pro
 func TestPassesOfTheKernel(t *testing.T) {
 	for _, model := range []string{"pycoder-5m", "zoo/gemma-tied", "zoo/glm-half",
 		"zoo/granite-scaled", "zoo/helium-plain", "zoo/internlm3-biases",
-		"zoo/llama-rope-yarn", "zoo/mistral-nemo", "zoo/phi3-long", "zoo/qwen3-tied", "zoo/qwen3-attention-bias",
+		"zoo/llama-rope-yarn", "zoo/mistral-nemo", "zoo/mistral-wide-group", "zoo/mistral-window", "zoo/phi3-long",
+		"zoo/phi3-window", "zoo/qwen3-window-half", "zoo/qwen3-tied", "zoo/qwen3-attention-bias",
 		"zoo/smollm3-tied"} {
 		for _, rows := range []int{2, 5, 8} {
 			t.Run(fmt.Sprint(model, " ", rows), func(t *testing.T) {
@@ -117,10 +118,8 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 		"is a cache of I8":                {model: "pycoder-5m", edit: func(o *Options) { o.Cache = &integers }},
 		"is a cache of F32":               {model: "zoo/llama-gqa"},
 		"multiplies what LAYERNORM makes": {model: "zoo/gpt2", edit: half},
-		"attends to a window":             {model: "zoo/mistral-window", edit: half},
 		"normalises what a branch adds":   {model: "zoo/hyperclovax-post", edit: half},
 		"elements for each row":           {model: "zoo/arcee-biases", edit: half},
-		"query heads for a kv head":       {model: "zoo/mistral-wide-group", edit: half},
 	} {
 		t.Run(says, func(t *testing.T) {
 			p := passOf(t, c.model, cmp.Or(c.rows, 8), c.edit)

@@ -20,14 +20,26 @@ import (
 // A pass of several rows is compared with as many of one.
 const rowsOfPass = 8
 
-// Shapes of heads whose passes the kernel takes: groups that fill columns and that do not, in heads of whole blocks and
-// of others, and norms of heads.
+// Shapes of heads whose passes the kernel takes: groups that fill columns and that do not, or are several sets of
+// warps, in heads of whole blocks and of others; norms of heads; windows that end in a block, of a few rows and of some
+// splits.
 var rowsOfHeads = map[string]struct {
 	config string
 	normed bool
 }{
-	"group": {config: `"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "model_type": "llama"`},
-	"odd":   {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20, "model_type": "llama"`},
+	"wide group": {config: `"num_attention_heads": 12, "num_key_value_heads": 1, "head_dim": 64, "model_type": "llama"`},
+	"window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "model_type": "mistral",
+		"sliding_window": 27`},
+	"narrow window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "mistral", "sliding_window": 3`},
+	"own row": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "mistral", "sliding_window": 1`},
+	"wide window": {config: `"num_attention_heads": 18, "num_key_value_heads": 2, "head_dim": 32,
+		"model_type": "mistral", "sliding_window": 111`},
+	"group": {config: `"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64,
+		"model_type": "llama"`},
+	"odd": {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "llama"`},
 	"odd norms": {`"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20, "model_type": "qwen3"`,
 		true},
 	"wide norms": {`"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 160, "model_type": "qwen3"`,

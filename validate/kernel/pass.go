@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"fmt"
 	"slices"
 
 	"amkc/ir"
@@ -11,10 +10,6 @@ import (
 // maxRows is how many rows a pass of the kernel has at most: each of its eight consumer warps chooses the token after
 // one of them.
 const maxRows = 8
-
-// maxGroup is how many query heads may share a kv head in a pass of several rows: attention takes all heads of a row
-// and kv head as columns of one mma.
-const maxGroup = 8
 
 // quad is how many words of a vector one load reads.
 const quad = 4
@@ -81,13 +76,6 @@ func ofOneRow(t *ir.Task) string {
 		case ir.RMSNORM:
 			if op.OutBuf[0] >= 0 {
 				return "normalises what a branch adds"
-			}
-		case ir.ATTENTION:
-			if heads := op.IntAt("n_heads", 0, 1); heads > maxGroup*op.IntAt("n_kv_heads", 0, 1) {
-				return fmt.Sprintf("has %d query heads for a kv head, more than %d", heads, maxGroup)
-			}
-			if op.Has("window") {
-				return "attends to a window"
 			}
 		}
 	}

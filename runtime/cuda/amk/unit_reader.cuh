@@ -12,10 +12,6 @@
 
 namespace amk {
 
-__host__ __device__ constexpr int power_of_two_from(int n) {
-  return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2);
-}
-
 constexpr int kHeadQuads = kHeadDim / 4;
 constexpr int kUnitHeads = kGroupHeads + 2;  // of a token: q of the group, k and v
 constexpr int kUnitQuads = kUnitHeads * kHeadQuads;
