@@ -49,10 +49,6 @@ var rowsOfHeads = map[string]struct {
 // What attention of a pass of several rows hands over and appends is, to the bit, what it does row by row. AMKC_LONG
 // asks at more positions.
 func TestRowsOfAttention(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	stage := regexp.MustCompile(`struct (\w+) \{\n(?:  .*\n)*?  .* kShareRows`)
 	for name, shape := range rowsOfHeads {
 		t.Run(name, func(t *testing.T) {
@@ -65,34 +61,60 @@ func TestRowsOfAttention(t *testing.T) {
 			require.Empty(t, diags)
 			dir := emittedAs(t, "bf16", "", builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
 				Rows: []int{rowsOfPass}})
-			onCPU(t, dir)
-			of := func(sources string) []byte {
-				schedule, err := os.ReadFile(filepath.Join(sources, "schedule.h"))
-				require.NoError(t, err)
-				var stages []string
-				for _, m := range stage.FindAllSubmatch(schedule, -1) {
-					stages = append(stages, string(m[1]))
-				}
-				require.NotEmpty(t, stages)
-				defines := []string{fmt.Sprint("-DROWS=", rowsOfPass), "-DMOST_CHUNKS=12"}
-				if shape.normed {
-					defines = append(defines, "-DNORMED=1")
-				}
-				if os.Getenv("AMKC_LONG") != "" {
-					defines = append(defines, "-DALL=1")
-				}
-				program := filepath.Join(sources, "rows")
-				out, err := exec.Command(compiler, append(defines, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w",
-					"-I"+sources, "-I"+dir, "-DSTAGES="+strings.Join(stages, ","), "-o", program,
-					"testdata/attention_rows.cc")...).CombinedOutput()
-				require.NoError(t, err, "%s", out)
-				out, err = exec.Command(program).Output()
-				require.NoError(t, err)
-				return out
+			schedule, err := os.ReadFile(filepath.Join(dir, "schedule.h"))
+			require.NoError(t, err)
+			var stages []string
+			for _, m := range stage.FindAllSubmatch(schedule, -1) {
+				stages = append(stages, string(m[1]))
 			}
-			one, several := of(dir), of(filepath.Join(dir, host.PassDir(rowsOfPass)))
-			require.NotEmpty(t, one)
-			require.True(t, bytes.Equal(one, several), "passes differ")
+			require.NotEmpty(t, stages)
+			defines := []string{"-DMOST_CHUNKS=12", "-DSTAGES=" + strings.Join(stages, ",")}
+			if shape.normed {
+				defines = append(defines, "-DNORMED=1")
+			}
+			requireRowsAlike(t, dir, "testdata/attention_rows.cc", defines...)
 		})
 	}
+}
+
+// What a product finishes of a row is, to the bit, what it finishes of the row alone: behind each reader, with groups
+// of warps, in slabs, and in several flushes. AMKC_LONG asks for more of them.
+func TestRowsOfProducts(t *testing.T) {
+	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Rows: []int{rowsOfPass}})
+	limits := regexp.MustCompile(`(kSharedLimit|kMaxRingSlots) = (\d+)`) // the ring is filled once
+	for _, sources := range []string{dir, filepath.Join(dir, host.PassDir(rowsOfPass))} {
+		file := filepath.Join(sources, "schedule.h")
+		schedule, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Len(t, limits.FindAll(schedule, -1), 2)
+		require.NoError(t, os.WriteFile(file, limits.ReplaceAll(schedule, []byte("$1 = 4 * $2")), 0o600))
+	}
+	requireRowsAlike(t, dir, "testdata/product_rows.cc")
+}
+
+// requireRowsAlike compiles a program with the sources of a build for one row and with those for several, and demands
+// that both write the same.
+func requireRowsAlike(t *testing.T, dir, program string, defines ...string) {
+	t.Helper()
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	onCPU(t, dir)
+	defines = append(defines, fmt.Sprint("-DROWS=", rowsOfPass))
+	if os.Getenv("AMKC_LONG") != "" {
+		defines = append(defines, "-DALL=1")
+	}
+	of := func(sources string) []byte {
+		built := filepath.Join(sources, "rows")
+		out, err := exec.Command(compiler, append(defines, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w",
+			"-I"+sources, "-I"+dir, "-o", built, program)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		out, err = exec.Command(built).Output()
+		require.NoError(t, err)
+		return out
+	}
+	one, several := of(dir), of(filepath.Join(dir, host.PassDir(rowsOfPass)))
+	require.NotEmpty(t, one)
+	require.True(t, bytes.Equal(one, several), "passes differ")
 }

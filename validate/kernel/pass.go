@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"slices"
-
 	"amkc/ir"
 	"amkc/validate"
 )
@@ -66,17 +64,9 @@ const otherwise = "lower the model for one token per pass, or prove the program 
 
 // ofOneRow says what a task does that the kernel has no stage body for in a pass of several rows; empty if nothing.
 func ofOneRow(t *ir.Task) string {
-	multiplies := slices.ContainsFunc(t.Ops, func(op ir.FlatOp) bool { return multiplies(op.Code) })
 	for k := range t.Ops {
-		switch op := &t.Ops[k]; op.Code {
-		case ir.LAYERNORM:
-			if multiplies {
-				return "multiplies what LAYERNORM makes"
-			}
-		case ir.RMSNORM:
-			if op.OutBuf[0] >= 0 {
-				return "normalises what a branch adds"
-			}
+		if op := &t.Ops[k]; (op.Code == ir.RMSNORM || op.Code == ir.LAYERNORM) && op.OutBuf[0] >= 0 {
+			return "normalises what a branch adds"
 		}
 	}
 	return ""

@@ -32,8 +32,10 @@ static unsigned bits_of(unsigned position, unsigned element) {
   for (int i = 0; i < 3; ++i) h = (h ^ h >> 15) * 2246822519u;
   return h ^ h >> 13;
 }
+// Of many magnitudes: sums in another order have other bits.
 static float value_at(unsigned position, unsigned element, float scale) {
-  return rounded<Element>(scale * (int(bits_of(position, element) & 0xffff) - 0x8000) / 0x8000);
+  const unsigned bits = bits_of(position, element);
+  return rounded<Element>(ldexpf(scale * (int(bits & 0xffff) - 0x8000) / 0x8000, -int(bits >> 16 & 15)));
 }
 
 // Rows from the position on are what an earlier sequence has left, and need not be finite.
