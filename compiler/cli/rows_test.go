@@ -27,7 +27,8 @@ var rowsOfHeads = map[string]struct {
 	config string
 	normed bool
 }{
-	"wide group": {config: `"num_attention_heads": 12, "num_key_value_heads": 1, "head_dim": 64, "model_type": "llama"`},
+	"wide group": {config: `"num_attention_heads": 12, "num_key_value_heads": 1, "head_dim": 64,
+		"model_type": "llama"`},
 	"window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "model_type": "mistral",
 		"sliding_window": 27`},
 	"narrow window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
