@@ -130,7 +130,7 @@ func (b *builder) attendOps(s *ir.Stage, at site) []ir.Op {
 	splits, rows := a.IntAt("parts", 0, 1), a.IntAt("block", 0, 0)
 	in, out, cache := buf(s.Ops[0].In, 0), buf(a.Out, 0), buf(a.In, 1)
 	head, to := spanA, view(out, block(spanA, group*hd, 0))
-	past, now := ir.Span(windowStart(windowOf(a)), position), ir.Index(position)
+	past, now := ir.Span(windowStart(a.Window()), position), ir.Index(position)
 	params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
 		ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", a.FloatOr("scale", 1)),
 		ir.IntParam("row", position)}
@@ -203,21 +203,6 @@ func (b *builder) normedHeads(s *ir.Stage, at site, head ir.Expr, q, k ir.Operan
 	rotate("%q", "%qn")
 	rotate("%k", "%kn")
 	return ops, view("%q"), view("%k")
-}
-
-// windowOf is how many rows a position sees, its own among them: 0 for all. What other bounds the rows have than those
-// of a window is for the contract to refuse.
-func windowOf(attention *ir.Op) int {
-	const far = 1 << 30 // beyond any window
-	keys := operand(attention.In, 1)
-	if len(keys.Dims) < 2 {
-		return 0
-	}
-	lo := keys.Dims[1].Lo
-	if _, constant := lo.IsConst(); constant {
-		return 0
-	}
-	return max(0, far-max(0, lo.At(far))+1)
 }
 
 // windowStart is the first row that a position sees.

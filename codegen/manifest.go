@@ -163,7 +163,7 @@ func (b *builder) traffic() host.Traffic {
 					case ir.GEMV, ir.RMSNORM, ir.LAYERNORM:
 						t.Weights += int64(read.Bytes())
 					case ir.ATTENTION:
-						addRows(&t, int64(read.Bytes())/int64(max(1, read.Shape[1])), windowOf(o))
+						addRows(&t, int64(read.Bytes())/int64(max(1, read.Shape[1])), o.Window())
 					}
 				}
 			}

@@ -151,6 +151,20 @@ func (o *Op) FloatOr(key string, def float64) float64 {
 	}
 }
 
+// Window is how many rows of the cache a position sees in an ATTENTION, its own among them, by where the view of the
+// keys begins: 0 for all. What other bounds the rows have than those of a window is for others to refuse.
+func (o *Op) Window() int {
+	const far = 1 << 30 // beyond any window
+	if len(o.In) < 2 || len(o.In[1].Dims) < 2 {
+		return 0
+	}
+	lo := o.In[1].Dims[1].Lo
+	if _, constant := lo.IsConst(); constant {
+		return 0
+	}
+	return max(0, far-max(0, lo.At(far))+1)
+}
+
 // Has reports whether the op has the parameter.
 func (o *Op) Has(key string) bool { return o.param(key) != nil }
 

@@ -3,6 +3,7 @@ package ir
 import (
 	"bytes"
 	"fmt"
+	"slices"
 )
 
 // What a pass of several rows of one sequence computes is what a pass of one computes, once for each row: buffers and
@@ -39,8 +40,11 @@ func OneToken(p *Program) (*Program, error) {
 		}
 	}
 	t.eachOp(one, axes, func(o *Op, operands []tokenOperand) {
-		if o.Code == GEMM {
+		switch o.Code {
+		case GEMM:
 			o.Code = GEMV
+		case ATTENTION: // of one row, the view says what it sees
+			o.Params = slices.DeleteFunc(o.Params, func(q Param) bool { return q.Key == "window" })
 		}
 		for i := range o.Params {
 			if q := &o.Params[i]; !q.IsFloat && q.Int.Equal(Symbol(Pos).Add(Symbol(Row))) {
@@ -99,8 +103,14 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 	}
 	each := Span(Int(0), Int(int(t)))
 	t.eachOp(all, axes, func(o *Op, operands []tokenOperand) {
-		if o.Code == GEMV {
+		switch o.Code {
+		case GEMV:
 			o.Code = GEMM
+		case ATTENTION:
+			if window := o.Window(); window > 0 {
+				behind := slices.IndexFunc(o.Params, func(q Param) bool { return q.Key == "scale" }) + 1
+				o.Params = slices.Insert(o.Params, behind, IntParam("window", Int(window)))
+			}
 		}
 		for i := range o.Params {
 			if q := &o.Params[i]; !q.IsFloat && q.Int.Equal(Symbol(Pos)) {

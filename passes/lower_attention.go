@@ -29,7 +29,8 @@ func (l *lowerer) attention(n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
 	if window := n.IntOr("window", 0); window > 0 && window < l.m.MaxSeq {
 		seen.Lo = ir.Int(0).Max(s.pos.Sub(ir.Int(window - 1)))
 		if s.NumRows() > 1 {
-			op.Params = append(op.Params, ir.IntParam("window", ir.Int(window)))
+			behind := slices.IndexFunc(op.Params, func(q ir.Param) bool { return q.Key == "scale" }) + 1
+			op.Params = slices.Insert(op.Params, behind, ir.IntParam("window", ir.Int(window)))
 		}
 	}
 	op.In = []ir.Operand{s.view(q, at(s.head, group*hd, 0)), s.cache(kv, seen, 0, hd), s.cache(kv, seen, 1, hd),

@@ -52,7 +52,7 @@ var tokenEdits = map[string]tokenEdit{
 	"a row of k less": {validate.CodeShapes, "k_row and v_row have 12 and 18 elements, want 18",
 		[]string{"L{i}.k_rope[a/2*3:(a/2+1)*3,a%2*6:(a%2+1)*6], ", "L{i}.k_rope[a/2*3:a/2*3+2,a%2*6:(a%2+1)*6], "}},
 	"a window without the rows' positions": {validate.CodeShapes, "no parameter row",
-		[]string{" row=pos[a/2]+t window=5", " window=5"}},
+		[]string{" window=5 row=pos[a/2]+t", " window=5"}},
 	"a rotation without the rows' positions": {validate.CodeShapes, "the op no parameter pos",
 		[]string{" limit=24 pos=pos[t/3]+t%3", " limit=24"}},
 	"a row of a sequence that there is not": {validate.CodeParameter, "in row 2", []string{"limit=24 pos=pos[t/3]",

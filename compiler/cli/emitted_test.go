@@ -12,6 +12,7 @@ import (
 	builder "amkc/compiler"
 	"amkc/ir"
 	"amkc/runtime"
+	"amkc/runtime/host"
 )
 
 // emitted writes the CUDA sources of a build for an H200 and its weights, which is all that is compiled for the CPU,
@@ -27,13 +28,21 @@ func emitted(t *testing.T, o builder.Options) (dir string) {
 	files["reference.cu"], err = codegen.Reference(l.Program, l.Graph)
 	require.NoError(t, err)
 	maps.Copy(files, runtime.DeviceSources())
+	for _, p := range l.Passes {
+		sources, err := codegen.CUDA(p)
+		require.NoError(t, err)
+		for name, text := range sources {
+			files[host.PassDir(p.Pass.NumRows())+"/"+name] = text
+		}
+	}
 	for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} { // the test's own sources have what is used of them
 		files[header] = nil
 	}
 	dir = t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "amk"), 0o700))
 	for name, text := range files {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), text, 0o600))
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, text, 0o600))
 	}
 	_, _, err = builder.Pack(t.Context(), l, filepath.Join(dir, "weights.safetensors"), nil)
 	require.NoError(t, err)

@@ -127,7 +127,8 @@ func (c *modelCheck) checkTask(t int32) {
 			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
 		case ir.RMSNORM, ir.LAYERNORM:
 			length, weights := m.Hidden, op.InBuf[1:]
-			ofTask := m.KVHeads * elements(op.In[0], p.flat.Lo) // a task has the queries or the keys of one kv head
+			// a task has the queries or the keys of one kv head, of each token
+			ofTask := m.KVHeads * elements(op.In[0], p.flat.Lo) / p.flat.Pass.NumTokens()
 			switch {
 			case op.Has("head_dim"):
 				length = m.HeadDim
@@ -136,7 +137,7 @@ func (c *modelCheck) checkTask(t int32) {
 				}
 			case op.Code == ir.RMSNORM && len(op.In) == 3: // and the mean is that of all
 				length, weights = ofTask, weights[:1]
-				want("a whole of length", elements(op.In[2], p.flat.Lo), length)
+				want("a whole of length", elements(op.In[2], p.flat.Lo)/p.flat.Pass.NumTokens(), length)
 			}
 			for _, b := range weights {
 				want("a weight of length", p.flat.Buffers[b].Numel(), length)

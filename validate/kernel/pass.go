@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"fmt"
-
 	"amkc/ir"
 	"amkc/validate"
 )
@@ -10,10 +8,6 @@ import (
 // maxRows is how many rows a pass of the kernel has at most: each of its eight consumer warps chooses the token after
 // one of them.
 const maxRows = 8
-
-// maxGroup is how many query heads may share a kv head in a pass of several rows: attention takes all heads of a row
-// and kv head as columns of one mma.
-const maxGroup = 8
 
 // quad is how many words of a vector one load reads.
 const quad = 4
@@ -70,27 +64,10 @@ const otherwise = "lower the model for one token per pass, or prove the program 
 
 // ofOneRow says what a task does that the kernel has no stage body for in a pass of several rows; empty if nothing.
 func ofOneRow(t *ir.Task) string {
-	attends, norms := false, 0
 	for k := range t.Ops {
-		switch op := &t.Ops[k]; op.Code {
-		case ir.LAYERNORM:
-			return "normalises by LAYERNORM"
-		case ir.RMSNORM:
-			if norms++; op.OutBuf[0] >= 0 {
-				return "normalises what a branch adds"
-			}
-		case ir.ATTENTION:
-			attends = true
-			if heads := op.IntAt("n_heads", 0, 1); heads > maxGroup*op.IntAt("n_kv_heads", 0, 1) {
-				return fmt.Sprintf("has %d query heads for a kv head, more than %d", heads, maxGroup)
-			}
-			if op.Has("window") {
-				return "attends to a window"
-			}
+		if op := &t.Ops[k]; (op.Code == ir.RMSNORM || op.Code == ir.LAYERNORM) && op.OutBuf[0] >= 0 {
+			return "normalises what a branch adds"
 		}
-	}
-	if attends && norms > 0 {
-		return "normalises heads"
 	}
 	return ""
 }

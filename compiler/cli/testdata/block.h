@@ -56,6 +56,7 @@ struct Gate {
 };
 static Gate of_block, of_warp[kThreadsOfBlock / 32];
 void block_barrier() { of_block.pass(kThreadsOfBlock); }
+void __syncthreads() { block_barrier(); }
 void __syncwarp() { of_warp[threadIdx.x / 32].pass(32); }
 template <class T> T shuffled(T v, unsigned from) {
   static T values[kThreadsOfBlock];

@@ -14,11 +14,23 @@ namespace amk {
 
 constexpr int kGroupHeads = kHeads / kKVHeads;  // query heads of a kv head
 
-// Tokens of a pass whose heads a warp has accumulators for at once, and how often a unit therefore
-// takes its cache rows.
-constexpr int kColumnsAtOnce = 16;
-constexpr int kRowsAtOnce = kGroupHeads < kColumnsAtOnce ? kColumnsAtOnce / kGroupHeads : 1;
-constexpr int kUnitPasses = ceil_div(kTokens, kRowsAtOnce);
+__host__ __device__ constexpr int power_of_two_from(int n) {
+  return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2);
+}
+
+// On tensor cores: columns of a product with K, groups of so many heads that a warp has of one
+// token, and sets of warps. Sets have different heads, and each deals out the blocks among its
+// warps.
+constexpr int kMmaHeads = 8;
+constexpr int kWarpGroups = ceil_div(kGroupHeads, kConsumerWarps * kMmaHeads);
+constexpr int kWarpSets = power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * kMmaHeads));
+
+// A column of a unit is a query head of a token; those of a token lie side by side. How many of
+// them the warps have accumulators for at once, and how often a unit therefore takes its cache
+// rows.
+constexpr int kPassColumns = kTokens * kGroupHeads;
+constexpr int kPartColumns = 2 * kMmaHeads * kWarpSets;
+constexpr int kUnitPasses = kTokens > 1 ? ceil_div(kPassColumns, kPartColumns) : 1;
 
 // A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where
 // the stage has a window, the position sees the last kWindowRows rows alone, its own among them:
@@ -27,9 +39,9 @@ constexpr int kUnitPasses = ceil_div(kTokens, kRowsAtOnce);
 template <class S>
 struct Unit {
   static constexpr int kChunkRows = S::kShareRows;
+  static constexpr int kChunkBlocks = kChunkRows / kCacheRows;
   static_assert(kChunkRows % kCacheRows == 0, "a chunk is whole blocks");
-  static_assert(kChunkRows / kCacheRows * kCacheBlockBytes <= kSlotBytes,
-                "a chunk fits a ring slot");
+  static_assert(kChunkBlocks * kCacheBlockBytes <= kSlotBytes, "a chunk fits a ring slot");
   int unit;
   int position;
   __device__ __forceinline__ int head() const { return unit / S::kSplits; }
@@ -55,8 +67,20 @@ struct Unit {
   // Rows of the first block copied that are not seen: what they hold must not matter.
   __device__ __forceinline__ int hidden() const { return kWindowed ? unseen() % kCacheRows : 0; }
   // Whether this step's row falls into the unit's share.
-  __device__ __forceinline__ bool owns_row() const {
-    return position / kChunkRows % S::kSplits == split();
+  __device__ __forceinline__ bool owns_row() const { return owns(position / kCacheRows); }
+  // The same of a block of the cache, and its number among those of the share. Numbers count from
+  // the start of the cache, whatever is seen of it: a block's number says which warp takes it, for
+  // all tokens of a pass.
+  __device__ __forceinline__ bool owns(int block) const {
+    return block / kChunkBlocks % S::kSplits == split();
+  }
+  __device__ __forceinline__ int number(int block) const {
+    return block / (kChunkBlocks * S::kSplits) * kChunkBlocks + block % kChunkBlocks;
+  }
+  // Of the first block that is copied of a chunk.
+  __device__ __forceinline__ int first_number(int chunk) const {
+    const int before = kWindowed ? chunk + left_out() : chunk;
+    return before * kChunkBlocks + skipped(chunk) / kCacheRows;
   }
 
  private:
@@ -122,11 +146,11 @@ __device__ __forceinline__ float gain_of(float weight) {
   return S::kNormUnitOffset ? 1.0f + weight : weight;
 }
 
-// cos and sin that a rotation pair is turned by at this position: by 0 where nothing is rotated.
+// cos and sin that a rotation pair of a token is turned by: by 0 where nothing is rotated.
 template <class S, class C>
-__device__ __forceinline__ float2 turn_of(const C& c, int pair) {
+__device__ __forceinline__ float2 turn_of(const C& c, int token, int pair) {
   if constexpr (S::kRotates) {
-    return c.shared.rotation[S::kAngles][0][pair];
+    return c.shared.rotation[S::kAngles][token][pair];
   } else {
     return make_float2(1.0f, 0.0f);
   }

@@ -201,7 +201,7 @@ struct UnitReader<S, NormedHeads> {
           if constexpr (S::kNormShifted) v += load_weight(bias, d);
         }
         const float other = __shfl_xor_sync(~0u, v, 1);
-        const float2 turn = real ? turn_of<S>(c, d / 2) : make_float2(0, 0);
+        const float2 turn = real ? turn_of<S>(c, 0, d / 2) : make_float2(0, 0);
         const float rotated = d & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
         if (real) q[h * kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(rotated);
       }
@@ -275,15 +275,15 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     }
     __syncwarp();
 
-    u32 block = 0;
     const int chunks = u.chunks();
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
       const int rows = u.rows(chunk);
       wait_full(c, c.slot, c.phase);
 #pragma unroll 1
-      for (int b = 0; b < kChunkBlocks; ++b, ++block) {
+      for (int b = 0; b < kChunkBlocks; ++b) {
         const int here = rows - b * kCacheRows;
+        const u32 block = u.first_number(chunk) + b;
         if (block % kConsumerWarps != c.warp || here <= 0) continue;
         const int hidden = S::kWindowRows > 0 && chunk == 0 && b == 0 ? u.hidden() : 0;
         auto seen = [hidden](int row) { return S::kWindowRows == 0 || row >= hidden; };

@@ -13,16 +13,8 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
   using Reader = UnitReader<S, Heads>;
   static_assert(kCacheFragments, "the cache is in fragment order");
   constexpr int kFragments = HeadGroup::kFragments;
-  constexpr int kHeadGroups = power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * kMmaHeads));
-  constexpr int kBlockWarps = kConsumerWarps / kHeadGroups;  // that deal out the blocks of 16 rows
-  constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
-  // Chunks in progress at once. A warp waits for every kTurns-th chunk alone if all of its blocks
-  // lie there and the ring is long enough. A full barrier distinguishes a phase only from the next
-  // one, so the previous chunk in the same slot must have landed before a warp waits. Chunks before
-  // the last one waited for have landed; bulk copies may land out of order, so with them only
-  // chunks older than the window have.
-  constexpr int kAtOnce = kBlockWarps % kChunkBlocks == 0 ? kBlockWarps / kChunkBlocks : 1;
-  constexpr int kTurns = kAtOnce + (AMK_BULK_COPY ? kWindow : 0) <= kRingSlots ? kAtOnce : 1;
+  using Turns = BlockTurns<S>;
+  constexpr int kBlockWarps = Turns::kWarps, kTurns = Turns::kTurns;
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
@@ -35,30 +27,22 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u = unit_of_step<S>(c, unit);
     Reader reader(c, heads, u);
-    const int group = c.warp % kHeadGroups, block_warp = c.warp / kHeadGroups;
+    const int group = c.warp % kWarpSets;
+    const Turns turns{u, c.warp / kWarpSets};
 
     // The cache's rows, a ring slot at a time, and after them this step's row, by the warp whose
     // turn is next.
-    const int chunks = u.chunks();
-    const int blocks =
-        chunks > 0 ? (chunks - 1) * kChunkBlocks + ceil_div(u.rows(chunks - 1), kCacheRows) : 0;
-    const bool has_row = u.owns_row() && blocks % kBlockWarps == block_warp;
-    const int turn = kTurns > 1 ? block_warp / kChunkBlocks : 0;
+    const int chunks = u.chunks(), turn = turns.first_chunk();
+    const bool has_row = turns.has_row();
     u32 slot = c.slot, phase = c.phase;
     advance_slot(slot, phase, turn);
-    // Of a chunk, the first that is this warp's.
-    auto first_block = [block_warp](int chunk) {
-      return kTurns * kChunkBlocks == kBlockWarps
-                 ? block_warp % kChunkBlocks
-                 : int(u32(block_warp + chunk * (kBlockWarps - 1) * kChunkBlocks) % kBlockWarps);
-    };
     // The first keys are in registers before the exchange is polled.
     CacheFragment k[kBatch];
-    bool early = turn < chunks && first_block(turn) * kCacheRows < u.rows(turn);
+    bool early = turn < chunks && turns.first_block(turn) * kCacheRows < u.rows(turn);
     if (early) {
       wait_full(c, slot, phase);
       load_fragments(
-          k, c.ring + slot * kSlotBytes + first_block(turn) * kCacheBlockBytes +
+          k, c.ring + slot * kSlotBytes + turns.first_block(turn) * kCacheBlockBytes +
               c.lane * kLaneBytes,
           0, kFragments);
       lap(c, Did::kCompute);
@@ -89,7 +73,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     }
     consumer_barrier();
     // The warp that takes the row rounds it, when it comes to it; where several do, one for all.
-    if constexpr (kQuantisedCache && kHeadGroups > 1) {
+    if constexpr (kQuantisedCache && kWarpSets > 1) {
       if (c.warp == 0 && u.owns_row()) quantise_row(row_block, given, c.lane);
       consumer_barrier();
     }
@@ -103,7 +87,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 #pragma unroll 1
     for (int chunk = turn; chunk < chunks || has_row; chunk += kTurns) {
       const bool in_ring = chunk < chunks;
-      int b = first_block(chunk);
+      int b = turns.first_block(chunk);
       const u8* source = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
       int rows = in_ring ? u.rows(chunk) - b * kCacheRows : 1;  // left from the block on
       if (in_ring) {
@@ -111,12 +95,13 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
       } else {
         source = row_block;
         b = 0;
-        if constexpr (kQuantisedCache && kHeadGroups == 1)
+        if constexpr (kQuantisedCache && kWarpSets == 1)
           quantise_row(row_block, given, c.lane);
       }
 #pragma unroll 1
-      for (; rows > 0 && b < kChunkBlocks; b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
-                                           source += kBlockWarps * kCacheBlockBytes) {
+      for (; rows > 0 && b < Turns::kChunkBlocks;
+           b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
+           source += kBlockWarps * kCacheBlockBytes) {
         const u8* at = source + c.lane * kLaneBytes;
         const int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
         float d[kWarpGroups][2][4] = {};
@@ -176,7 +161,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     for (int g = 0; g < kWarpGroups; ++g) groups[g].store(c, c.warp * kWarpHeads + g * kMmaHeads);
     consumer_barrier();
     lap(c, Did::kCompute);
-    merge_warps<S, kWarpHeads, kHeadGroups>(c, u, out);
+    merge_warps<S, kWarpHeads, kWarpSets>(c, u, out);
     // The row goes into the cache last: after every warp has finished reading the unit's rows, and
     // off the path to the next stage.
     if (C::kWaits && u.owns_row()) {

@@ -1,8 +1,8 @@
 // Attention of a pass of several tokens on tensor cores: consecutive rows of one sequence. A warp
-// has the heads of a few tokens as columns of its products, and a unit takes its cache rows once
-// for each such part. What a token computes is what it computes alone (docs/passes.md): it sees the
-// rows of the pass before its own in the block of their position, as rows of the cache, and its own
-// row last, by itself. Needs schedule.h with AMK_TENSOR_CORES.
+// has heads of some tokens as columns of its products, and a unit takes its cache rows once for
+// each part of its columns. What a token computes is what it computes alone (docs/passes.md): it
+// sees the rows of the pass before its own in the block of their position, as rows of the cache,
+// and its own row last, by itself. Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "heads_mma.cuh"
@@ -22,29 +22,20 @@ struct SeenRows {
   __device__ __forceinline__ bool has(int row) const { return row >= first && row < end; }
 };
 
-// How a unit of a pass meets the blocks of rows of its share: numbered by where they lie in it.
-template <class S>
-struct PassUnit : Unit<S> {
-  static constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
-  static_assert(S::kWindowRows == 0, "blocks are numbered from the start of the cache");
-
-  // Of a block, as the cache numbers them.
-  __device__ __forceinline__ bool owns(int block) const {
-    return block / kChunkBlocks % S::kSplits == this->split();
-  }
-  __device__ __forceinline__ int number(int block) const {
-    return block / (kChunkBlocks * S::kSplits) * kChunkBlocks + block % kChunkBlocks;
-  }
-};
-
 // The three ways in which tokens see an image: rows before their own; their own, as the first one
 // of its block; and their own behind others. The warp that has the block takes the first two, and
 // the next one the third, as in a pass of one token.
 enum Sight { kBefore, kOwnFirst, kOwnLater, kSights };
 
-// The rows of an image that a token at a row of it, or before or behind it, sees.
+// The rows of a block before its own that a token at a row of it, or before or behind it, sees.
+template <class S>
+__device__ __forceinline__ SeenRows rows_before(int row) {
+  return {S::kWindowRows > 0 ? max(0, row + 1 - S::kWindowRows) : 0, min(row, kCacheRows)};
+}
+// The rows of an image that it sees.
+template <class S>
 __device__ __forceinline__ SeenRows seen_rows(int sight, int row) {
-  if (sight == kBefore) return {0, min(row, kCacheRows)};
+  if (sight == kBefore) return rows_before<S>(row);
   const bool own = sight == kOwnFirst ? row == 0 : row > 0 && row < kCacheRows;
   return own ? SeenRows{row, row + 1} : SeenRows{0, 0};
 }
@@ -128,17 +119,14 @@ __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, 
 
 template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
-  static_assert(kSame<Heads, PlainHeads> && !kQuantisedCache && kCacheFragments && kGroupHeads <= 8,
-                "what codegen admits");
-  constexpr int kPartHeads = kRowsAtOnce * kGroupHeads;  // of a part
-  constexpr int kPartGroups = ceil_div(kPartHeads < kTokens * kGroupHeads ? kPartHeads
-                                                                         : kTokens * kGroupHeads,
-                                       kMmaHeads);
-  constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
-  constexpr int kQuads = ceil_div(kTokens * kUnitQuads, kConsumers);  // of a thread
-  // As attend_token has them.
-  constexpr int kAtOnce = kConsumerWarps % kChunkBlocks == 0 ? kConsumerWarps / kChunkBlocks : 1;
-  constexpr int kTurns = kAtOnce + (AMK_BULK_COPY ? kWindow : 0) <= kRingSlots ? kAtOnce : 1;
+  using Reader = UnitReader<S, Heads>;
+  using Turns = BlockTurns<S>;
+  static_assert(kTokens == 1 || !kQuantisedCache && kCacheFragments, "what codegen admits");
+  constexpr int kSetHeads = kMmaHeads * kWarpSets;  // a group of each set
+  // of a warp
+  constexpr int kPartGroups =
+      ceil_div(kPartColumns < kPassColumns ? kPartColumns : kPassColumns, kSetHeads);
+  constexpr int kBlockWarps = Turns::kWarps, kTurns = Turns::kTurns;
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
@@ -147,29 +135,31 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
-    const PassUnit<S> u{{unit, c.position}};
+    const Unit<S> u = unit_of_step<S>(c, unit);
+    const int set = c.warp % kWarpSets;
+    const Turns turns{u, c.warp / kWarpSets};
     const int chunks = u.chunks();
 
-    auto words = quad_poll<kQuads>(page_copy(c, heads.in), [&](int i) {
-      const int quad = c.tid + i * kConsumers;
-      const int token = quad / kUnitQuads;
-      return token < kTokens ? token * (kNormedRows + kKVHeads * kHeadDim) +
-                                   unit_word(u.head(), quad % kUnitQuads)
-                             : -1;
+    Reader reader(c, heads, u);
+    auto words = quad_poll<Reader::kQuads>(page_copy(c, heads.in), [&](int i) {
+      const int quad = Reader::quad(c.tid, i);
+      return quad < kPassQuads ? unit_word(u.head(), quad) : -1;
     });
-    poll_all(c, words);
+    reader.poll(c, heads, words);
     lap(c, Did::kExchangeWait);
+    reader.take(c, words);
 #pragma unroll
-    for (int i = 0; i < kQuads; ++i) {
-      const int quad = c.tid + i * kConsumers;
+    for (int i = 0; i < Reader::kQuads; ++i) {
+      const int quad = Reader::quad(c.tid, i);
       const int token = quad / kUnitQuads, e = quad % kUnitQuads * 4;
       const int row = e - kGroupHeads * kHeadDim;
       if (token >= kTokens) continue;
+      const uint2 four = reader.values(words, i);
       if (row < 0) {
         const int head = token * kGroupHeads + e / kHeadDim;
-        *reinterpret_cast<uint2*>(query + head * kQueryStride + e % kHeadDim) = words.pairs(i);
+        *reinterpret_cast<uint2*>(query + head * kQueryStride + e % kHeadDim) = four;
       } else {
-        store_row(images, cached + token, row % kHeadDim, row >= kHeadDim, words.pairs(i));
+        store_row(images, cached + token, row % kHeadDim, row >= kHeadDim, four);
       }
     }
     if constexpr (kPaddedHead > kHeadDim) {  // what q's zeros are multiplied with
@@ -182,49 +172,54 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 
 #pragma unroll 1
     for (int part = 0; part < kUnitPasses; ++part) {
-      const int first_head = part * kPartHeads;
-      const int end_head = min(first_head + kPartHeads, kTokens * kGroupHeads);
+      const int first_column = part * kPartColumns;
       HeadGroup groups[kPartGroups];
-      int row_of[kPartGroups][2];  // of the lane's two heads, in the first image
+      int row_of[kPartGroups][2];  // of the lane's two columns, in the first image
 #pragma unroll
       for (int g = 0; g < kPartGroups; ++g) {
-        groups[g].load(query, first_head + g * kMmaHeads, end_head, c.lane);
+        const int first = first_column + g * kSetHeads + set * kMmaHeads;
+        groups[g].load(query, first, kPassColumns, c.lane);
 #pragma unroll
         for (int k = 0; k < 2; ++k) {
-          const int head = first_head + g * kMmaHeads + (c.lane & 3) * 2 + k;
-          row_of[g][k] = head < end_head ? cached + head / kGroupHeads : -1;
+          const int column = first + (c.lane & 3) * 2 + k;
+          row_of[g][k] = column < kPassColumns ? cached + column / kGroupHeads : -1;
         }
       }
 
-      // Whole blocks of the cache, which all tokens see, from the ring. The rows of the last one,
-      // if it is not whole, go to its image.
-      const int turn = kTurns > 1 ? c.warp / kChunkBlocks : 0;
+      // Whole blocks of the cache, from the ring: all tokens see them, but for what lies before
+      // their window. The rows of the last one, if it is not whole, go to its image.
+      const int turn = turns.first_chunk();
       u32 slot = c.slot, phase = c.phase;
       advance_slot(slot, phase, turn);
 #pragma unroll 1
       for (int chunk = turn; chunk < chunks; chunk += kTurns) {
-        int b = kTurns * kChunkBlocks == kConsumerWarps
-                    ? c.warp % kChunkBlocks
-                    : int(u32(c.warp + chunk * (kConsumerWarps - 1) * kChunkBlocks) %
-                          kConsumerWarps);
+        int b = turns.first_block(chunk);
         int rows = u.rows(chunk) - b * kCacheRows;  // left from the block on
         const u8* block = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
         wait_full(c, slot, phase);
 #pragma unroll 1
-        for (; rows > 0 && b < kChunkBlocks;
-             b += kConsumerWarps, rows -= kConsumerWarps * kCacheRows,
-             block += kConsumerWarps * kCacheBlockBytes) {
+        for (; rows > 0 && b < Turns::kChunkBlocks;
+             b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
+             block += kBlockWarps * kCacheBlockBytes) {
           if (rows < kCacheRows) {
-            if (part == 0) copy_rows(images, block, rows, c.lane);
+            if (part == 0 && set == 0) copy_rows(images, block, rows, c.lane);
             break;
           }
-          SeenRows all[kPartGroups][2];
+          // of the first image, from the block on
+          const int image = first_block * kCacheRows - u.first_row(chunk) - u.skipped(chunk) -
+                            b * kCacheRows;
+          SeenRows columns[kPartGroups][2];
 #pragma unroll
           for (int g = 0; g < kPartGroups; ++g) {
 #pragma unroll
-            for (int k = 0; k < 2; ++k) all[g][k] = {0, row_of[g][k] < 0 ? 0 : kCacheRows};
+            for (int k = 0; k < 2; ++k) {
+              if (S::kWindowRows > 0) columns[g][k] = rows_before<S>(image + row_of[g][k]);
+              else columns[g][k] = {0, kCacheRows};
+              if (row_of[g][k] < 0) columns[g][k] = {0, 0};
+            }
           }
-          attend_block<S>(groups, block, all, 0, kCacheRows, c.lane, false);
+          const int first = rows_before<S>(image + cached).first;
+          attend_block<S>(groups, block, columns, first, kCacheRows, c.lane, false);
         }
         release(c, slot, kTurns);
         advance_slot(slot, phase, kTurns);
@@ -237,7 +232,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
         const int sight = i / kImages, image = i % kImages, block = first_block + image;
         const int number = u.number(block) + (sight == kOwnLater);
         const int end = min(cached + kTokens - image * kCacheRows, kCacheRows);
-        if (!u.owns(block) || number % kConsumerWarps != c.warp || end <= 0) continue;
+        if (!u.owns(block) || number % kBlockWarps != turns.warp || end <= 0) continue;
         SeenRows columns[kPartGroups][2];
         bool any = false;
 #pragma unroll
@@ -245,23 +240,26 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 #pragma unroll
           for (int k = 0; k < 2; ++k) {
             const int row = row_of[g][k] - image * kCacheRows;
-            columns[g][k] = row_of[g][k] < 0 ? SeenRows{0, 0} : seen_rows(sight, row);
+            columns[g][k] = row_of[g][k] < 0 ? SeenRows{0, 0} : seen_rows<S>(sight, row);
             any |= columns[g][k].first < columns[g][k].end;
           }
         }
         if (!__any_sync(~0u, any)) continue;
-        const int first = sight == kBefore ? 0 : max(0, cached - image * kCacheRows);
+        const int first_row = cached - image * kCacheRows;  // of the pass
+        const int first =
+            sight == kBefore ? rows_before<S>(first_row).first : max(0, first_row);
         attend_block<S>(groups, images + image * kCacheBlockBytes, columns, first, end, c.lane,
                         sight != kBefore);
       }
 
 #pragma unroll
       for (int g = 0; g < kPartGroups; ++g) {
-        const int first = first_head + g * kMmaHeads;
+        const int first = first_column + g * kSetHeads;
         groups[g].store(c, c.warp * kWarpHeads);
         consumer_barrier();
         lap(c, Did::kCompute);
-        merge_warps<S, kWarpHeads, 1>(c, u, out, min(end_head - first, kMmaHeads), first);
+        merge_warps<S, kWarpHeads, kWarpSets>(c, u, out, min(kPassColumns - first, kSetHeads),
+                                              first);
         consumer_barrier();
       }
     }

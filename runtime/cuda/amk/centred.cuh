@@ -13,6 +13,22 @@ struct Centre {
   float mean, inverse;
 };
 
+// From the sums of what the warps of a group have of a token, in their order.
+template <class S, class C, class Reader>
+__device__ __forceinline__ Centre centre_of_warps(C& c, const Reader& in, int group,
+                                                  int token = 0) {
+  float sum = 0, squares = 0;
+#pragma unroll
+  for (int w = 0; w < S::kWarps; ++w) {
+    const int warp = token * kConsumerWarps + group * S::kWarps + w;
+    sum += c.shared.squares[0][warp];
+    squares += c.shared.squares[1][warp];
+  }
+  const float mean = sum * (1.0f / S::kColumns);
+  const float variance = fmaxf(squares * (1.0f / S::kColumns) - mean * mean, 0.0f);
+  return {mean, rsqrtf(variance + in.eps)};
+}
+
 // Of a group's vector, from what each of its threads has of it. All threads of a block call it, in
 // a stage with tiles: the block barriers of its flushes part one call from the next.
 template <class S, class C, class Reader>
@@ -28,15 +44,7 @@ __device__ __forceinline__ Centre centre_of(C& c, const Reader& in, int group, f
     c.shared.squares[1][c.warp] = squares;
   }
   consumer_barrier();
-  sum = squares = 0;
-#pragma unroll
-  for (int w = 0; w < S::kWarps; ++w) {
-    sum += c.shared.squares[0][group * S::kWarps + w];
-    squares += c.shared.squares[1][group * S::kWarps + w];
-  }
-  const float mean = sum * (1.0f / S::kColumns);
-  const float variance = fmaxf(squares * (1.0f / S::kColumns) - mean * mean, 0.0f);
-  return {mean, rsqrtf(variance + in.eps)};
+  return centre_of_warps<S>(c, in, group);
 }
 
 // One element, with the weight and the bias of its column.

@@ -22,6 +22,13 @@ struct TokenColumns {
   __device__ __forceinline__ static int column(int j, int lane) {
     return j * 32 + (lane & 3) * 8 + ((lane >> 2) & 1) * 4;
   }
+  // What the lanes of a token have of a sum, in the order in which those of gemv_mma add it up.
+  __device__ __forceinline__ static float sum_of_lanes(const float (&s)[kBlocks]) {
+    float sum = (s[0] + s[2]) + (s[1] + s[3]);
+#pragma unroll
+    for (int offset = 4; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+    return sum;
+  }
 };
 
 // Sums of a tile, in the chains of a slab: one for each half of a quarter's columns.
@@ -53,7 +60,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   using Shape = GemvShape<S>;
   using F = Fragments<typename Shape::W>;
   using Columns = TokenColumns;
-  static_assert(!Reader::kResidual && !Reader::kCentred, "a vector as it came, or over its rms");
+  static_assert(!Reader::kResidual, "a vector that is handed over");
   static_assert(Shape::kGroups == 1 || Shape::kSlabs == 1, "groups of warps share no slabs");
   static_assert(!kReadsHeld<S> || Shape::kSlabs == 1, "what was kept is read once");
   constexpr int kSubs = Shape::kSlabSubs;  // of a slab
@@ -114,7 +121,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   if (tiles > 0 || S::kEmpty) await(c);
 
   uint2 x[kSubs][kSets][kBlocks] = {};
-  float squares[kSets][kBlocks] = {};
+  float squares[kSets][kBlocks] = {}, values[kSets][kBlocks] = {};  // sums of them
   // Reads a slab of all tokens, two quads at a time: their words are in flight together.
   auto read_slab = [&](int slab, bool first) {
     const u8* copy = page_copy(c, in.page);
@@ -132,7 +139,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
         return inside && token < kTokens ? token * kSplitK<S> * S::kColumns + before + column : -1;
       });
       uint2 gains[2][kBlocks] = {};
-      if constexpr (Reader::kGain) {
+      if constexpr (Reader::kNorm) {
 #pragma unroll
         for (int i = 0; i < 2 * kBlocks; ++i) {
           if (has(slab, sub + i / kBlocks)) {
@@ -148,6 +155,12 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
         const int of = sub + i / kOfSub, set = i / kBlocks % kSets, j = i % kBlocks;
         if (of >= kSubs) continue;
         uint2 four = quads.pairs(i);
+        if constexpr (Reader::kCentred) {
+          if (first) {
+            values[set][j] += sum_of(four);
+            squares[set][j] += squares_of(four);
+          }
+        }
         if constexpr (Reader::kNorm) {
           if (first) squares[set][j] += squares_of(four);
           const uint2 gain = gains[i / kOfSub][j];
@@ -158,26 +171,67 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
     }
     lap(c, Did::kExchangeWait);
   };
-  // The squares of a token in the order in which the lanes of gemv_mma add them up.
-  auto keep_squares = [&] {
+  auto keep_sums = [&](float* to, int warp, const float (&of)[kSets][kBlocks]) {
 #pragma unroll
     for (int set = 0; set < kSets; ++set) {
-      const float* s = squares[set];
-      float sum = (s[0] + s[2]) + (s[1] + s[3]);
-#pragma unroll
-      for (int offset = 4; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
       const int token = Columns::token(set, c.lane);
-      if (c.lane % 8 == 0 && token < kTokens)
-        c.shared.squares[c.norms & 1][token * kConsumerWarps + member] = sum;
+      const float sum = Columns::sum_of_lanes(of[set]);
+      if (c.lane % 8 == 0 && token < kTokens) to[token * kConsumerWarps + warp] = sum;
+    }
+  };
+  auto keep_squares = [&] { keep_sums(c.shared.squares[c.norms & 1], member, squares); };
+  // Mean and variance of the lane's tokens, of which all slabs have been read: by the whole block,
+  // as centre_of has it. Then what is multiplied of a slab, which has been read as it came.
+  Centre centres[kSets];
+  auto find_centres = [&] {
+    if constexpr (Reader::kCentred) {
+      keep_sums(c.shared.squares[0], c.warp, values);
+      keep_sums(c.shared.squares[1], c.warp, squares);
+      consumer_barrier();
+#pragma unroll
+      for (int set = 0; set < kSets; ++set) {
+        const int token = min(Columns::token(set, c.lane), kTokens - 1);
+        centres[set] = centre_of_warps<S>(c, in, group, token);
+      }
+    }
+  };
+  auto centre_slab = [&](int slab) {
+    if constexpr (Reader::kCentred) {
+#pragma unroll
+      for (int i = 0; i < kSubs * kBlocks; ++i) {
+        const int sub = i / kBlocks, j = i % kBlocks;
+        const int column = quad_of(slab, sub) * kQuadColumns + Columns::column(j, c.lane);
+        const bool inside = has(slab, sub) && column < S::kColumns;
+        uint2 gain = {}, shift = {};
+        if constexpr (Reader::kGain) {
+          if (inside) gain = load_norm<S::kColumns>(in.weight, column);
+        }
+        if constexpr (Reader::kShift) {
+          if (inside) shift = load_norm<S::kColumns>(in.bias, column);
+        }
+#pragma unroll
+        for (int set = 0; set < kSets; ++set) {
+          const uint2 four = centred<Reader>(centres[set], x[sub][set][j], gain, shift);
+          x[sub][set][j] = inside ? four : make_uint2(0, 0);
+        }
+      }
     }
   };
 
   if constexpr (Shape::kSlabs == 1) {
     if (works || S::kEmpty && tiles == 0) read_slab(0, true);
     if (Reader::kNorm && works) keep_squares();
+    if (Reader::kCentred && tiles > 0) {
+      find_centres();
+      centre_slab(0);
+    }
   } else if (S::kEmpty && tiles == 0) {
 #pragma unroll 1
     for (int slab = 0; slab < Shape::kSlabs; ++slab) read_slab(slab, false);
+  } else if (Reader::kCentred && tiles > 0) {
+#pragma unroll 1
+    for (int slab = 0; slab < Shape::kSlabs; ++slab) read_slab(slab, true);
+    find_centres();
   }
   end_reading<S>(c);
   if (!Shape::kAhead && works) begin_tile(0);
@@ -189,7 +243,8 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
     for (int slab = 0; slab < Shape::kSlabs; ++slab) {
       if constexpr (Shape::kSlabs > 1) {
         if (slab > 0) lap(c, Did::kCompute);
-        read_slab(slab, first == 0);
+        read_slab(slab, Reader::kNorm && first == 0);
+        centre_slab(slab);
         if (Reader::kNorm && first == 0 && slab == Shape::kSlabs - 1) keep_squares();
       }
 #pragma unroll 1

@@ -10,9 +10,6 @@
 
 namespace amk {
 
-constexpr int kMmaHeads = 8;  // columns of the product with K
-// groups of them that a warp has
-constexpr int kWarpGroups = ceil_div(kGroupHeads, kConsumerWarps * kMmaHeads);
 static_assert(kWarpGroups <= 2, "at most 128 query heads a kv head");
 // Whether a head may see no row of a block, and others do.
 constexpr bool kMayMissAll = kTokens > 1 || AMK_PROMPT;
@@ -21,6 +18,43 @@ constexpr int kWarpHeads = kTokens > 1              ? kMmaHeads
                            : kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2)
                                                      : kWarpGroups * kMmaHeads;
 static_assert(kWarpHeads == kAttentionHeads, "the scratch has room for them");
+
+// The blocks of a unit's share that a warp takes: those whose number is its own, modulo the warps
+// of its set.
+template <class S>
+struct BlockTurns {
+  static constexpr int kWarps = kConsumerWarps / kWarpSets;  // of a set
+  static constexpr int kChunkBlocks = Unit<S>::kChunkBlocks;
+  // Chunks in progress at once. A warp waits for every kTurns-th chunk alone if all of its blocks
+  // lie there and the ring is long enough. A full barrier distinguishes a phase only from the next
+  // one, so the previous chunk in the same slot must have landed before a warp waits. Chunks before
+  // the last one waited for have landed; bulk copies may land out of order, so with them only
+  // chunks older than the window have.
+  static constexpr int kAtOnce = kWarps % kChunkBlocks == 0 ? kWarps / kChunkBlocks : 1;
+  static constexpr int kTurns =
+      kAtOnce + (AMK_BULK_COPY ? int(kWindow) : 0) <= int(kRingSlots) ? kAtOnce : 1;
+  static constexpr bool kWindowed = S::kWindowRows > 0;
+  const Unit<S>& u;
+  int warp;  // of its set
+
+  // The first chunk that the warp waits for.
+  __device__ __forceinline__ int first_chunk() const {
+    if constexpr (kTurns == 1) return 0;
+    const int turn = warp / kChunkBlocks;
+    if constexpr (!kWindowed) return turn;
+    return u32(turn + u.first_number(0) / kChunkBlocks * (kTurns - 1)) % kTurns;
+  }
+  // Of the blocks copied of a chunk, the first that is the warp's.
+  __device__ __forceinline__ int first_block(int chunk) const {
+    if constexpr (kTurns * kChunkBlocks == kWarps && !kWindowed) return warp % kChunkBlocks;
+    return u32(warp + u.first_number(chunk) * (kWarps - 1)) % kWarps;
+  }
+  // Whether this step's row, which comes after all blocks, is the warp's.
+  __device__ __forceinline__ bool has_row() const {
+    const int blocks = u.number(u.position / kCacheRows) + (u.position % kCacheRows != 0);
+    return u.owns_row() && blocks % kWarps == warp;
+  }
+};
 
 // Fragments `first` and the kBatch - 1 after it, of `count`, of which a lane has 8 elements each.
 constexpr int kBatch = 4;

@@ -1,9 +1,10 @@
-// What an attention unit reads of the exchange, with tensor cores: its group's q, then this step's
-// k and v row. The block's threads share the words out, four each, and hand them to the warps
-// through shared memory: one look at L2 for each word, and a few instructions where every warp
-// polling all that it needs would be hundreds. Every split polls the row, also those whose row it
-// is not: which words a task polls must not depend on the position, because its polls are what
-// tells others that their words have been seen. Needs schedule.h with AMK_TENSOR_CORES.
+// What an attention unit reads of the exchange, with tensor cores: of each token of the pass its
+// group's q, then its k and v row. The block's threads share the words out, four each, and hand
+// them to the warps through shared memory: one look at L2 for each word, and a few instructions
+// where every warp polling all that it needs would be hundreds. Every split polls the rows, also
+// those whose rows they are not: which words a task polls must not depend on the position, because
+// its polls are what tells others that their words have been seen. Needs schedule.h with
+// AMK_TENSOR_CORES.
 #pragma once
 
 #include "attention.cuh"
@@ -11,27 +12,28 @@
 
 namespace amk {
 
-__host__ __device__ constexpr int power_of_two_from(int n) {
-  return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2);
-}
-
 constexpr int kHeadQuads = kHeadDim / 4;
-constexpr int kUnitQuads = (kGroupHeads + 2) * kHeadQuads;
+constexpr int kUnitHeads = kGroupHeads + 2;  // of a token: q of the group, k and v
+constexpr int kUnitQuads = kUnitHeads * kHeadQuads;
+constexpr int kPassQuads = kTokens * kUnitQuads;  // of all tokens, one after the other
 // elements from head to head, so that a fragment's lanes meet no bank twice
 constexpr int kQueryStride = kPaddedHead + 16;
 static_assert(kHeadDim % 4 == 0, "four words are read at a time");
 constexpr int kNormedQuads = kNormedRows / 4;
+constexpr int kHandedRows = kNormedRows + kKVHeads * kHeadDim;  // of the qkv vector of a token
 // k and v of this step as they are handed over, before they are rounded to integers
 constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kBytes : 0;
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
               "q of a group and a block of the cache");
 
-// Index in the qkv vector of a quad's first word: q of the group comes first, then k, then v.
+// Index in the qkv vectors of a quad's first word: of a token, q of the group comes first, then k,
+// then v.
 __device__ __forceinline__ int unit_word(int head, int quad) {
-  const int e = quad * 4, row = e - kGroupHeads * kHeadDim;
-  return row < 0          ? head * kGroupHeads * kHeadDim + e
-         : row < kHeadDim ? k_row(head) + row
-                          : v_row(head) + row - kHeadDim;
+  const int token = kTokens > 1 ? quad / kUnitQuads : 0;
+  const int e = (quad - token * kUnitQuads) * 4, row = e - kGroupHeads * kHeadDim;
+  return token * kHandedRows + (row < 0          ? head * kGroupHeads * kHeadDim + e
+                                : row < kHeadDim ? k_row(head) + row
+                                                 : v_row(head) + row - kHeadDim);
 }
 
 // Which quads of its unit a thread reads, and what it makes of them once they are there.
@@ -40,7 +42,7 @@ struct UnitReader;
 
 template <class S>
 struct UnitReader<S, PlainHeads> {
-  static constexpr int kQuads = ceil_div(kUnitQuads, kConsumers);  // of a thread
+  static constexpr int kQuads = ceil_div(kPassQuads, kConsumers);  // of a thread
 
   template <class C>
   __device__ __forceinline__ UnitReader(C&, const PlainHeads&, const Unit<S>) {}
@@ -57,9 +59,10 @@ struct UnitReader<S, PlainHeads> {
 
 // The quads of a head lie in the lanes of one warp, or of a part of one, so that shuffles add up
 // its squares. Those of all heads are the block's: every SM with a unit reads all of q and of k for
-// them, beside its unit. What a rotation pair is multiplied by, gains and angles together, is in
-// registers before the exchange is polled, and the products are under way while the squares are
-// added up.
+// them, beside its unit. Gains are in registers before the exchange is polled. In a pass of one
+// token so is what a rotation pair is multiplied by, gains and angles together, and the products
+// are under way while the squares are added up; of several, whose heads are more, it would take too
+// many registers.
 template <class S>
 struct UnitReader<S, NormedHeads> {
   // that share a head
@@ -68,28 +71,47 @@ struct UnitReader<S, NormedHeads> {
   static constexpr int kOfHead = ceil_div(kHeadQuads, kLanes);
   // heads that the block takes in a turn
   static constexpr int kAtOnce = kConsumers / kLanes;
-  static constexpr int kTurns = ceil_div(kGroupHeads + 2, kAtOnce);
+  static constexpr int kPassHeads = kTokens * kUnitHeads;
+  static constexpr int kTurns = ceil_div(kPassHeads, kAtOnce);
   static constexpr int kQuads = kTurns * kOfHead;
+  static constexpr bool kEarly = kTokens == 1;
   // The pair (x, y) becomes (x * even.x - y * odd.y, y * odd.x + x * even.y) over its rms: each
   // gain times cos and sin.
   struct Pair {
     float2 even, odd;
   };
-  Pair by[kQuads][2];
-  float2 shift[S::kNormShifted ? kQuads : 1][2];  // what is added to a pair then, rotated as well
+  // Two pairs of a quad, and what is added to them then, rotated as well.
+  struct Factors {
+    Pair by[2];
+    float2 shift[S::kNormShifted ? 2 : 1];
+  };
+  struct Weights {
+    uint2 gain, bias;
+  };
+  Weights weights[kEarly ? 1 : kQuads];
+  Factors factors[kEarly ? kQuads : 1];
   uint2 four[kQuads];  // the values
-  OfBoth squares = {};  // that this thread has read of all of q and k
+  OfBoth squares = {};  // that this thread has read of all of q and k; of one token
+  // 1/rms of all of q or of all of k, of the tokens of this thread's heads; of several tokens
+  float inverse_of_all[S::kWholeNorm ? kTurns : 1];
 
-  // Number of a head in the unit, v's last, and of a quad in its head.
-  __device__ static __forceinline__ int head(int tid, int i) {
+  // Number of a head among those of all tokens, its token, its number in the unit, v's last, and
+  // that of a quad in its head.
+  __device__ static __forceinline__ int of_all(int tid, int i) {
     return tid / kLanes + i / kOfHead * kAtOnce;
+  }
+  __device__ static __forceinline__ int token(int tid, int i) {
+    return kTokens > 1 ? min(of_all(tid, i) / kUnitHeads, kTokens - 1) : 0;
+  }
+  __device__ static __forceinline__ int head(int tid, int i) {
+    return of_all(tid, i) - token(tid, i) * kUnitHeads;
   }
   __device__ static __forceinline__ int in_head(int tid, int i) {
     return tid % kLanes + i % kOfHead * kLanes;
   }
   __device__ static __forceinline__ int quad(int tid, int i) {
-    const bool real = head(tid, i) < kGroupHeads + 2 && in_head(tid, i) < kHeadQuads;
-    return real ? head(tid, i) * kHeadQuads + in_head(tid, i) : kUnitQuads;
+    const bool real = of_all(tid, i) < kPassHeads && in_head(tid, i) < kHeadQuads;
+    return real ? of_all(tid, i) * kHeadQuads + in_head(tid, i) : kPassQuads;
   }
 
   template <class C>
@@ -97,21 +119,30 @@ struct UnitReader<S, NormedHeads> {
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {
       const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
-      const u8* gain = of_head<S>(heads.q_gain, heads.k_gain, u, head(c.tid, i));
-      const uint2 g = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
-      const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
-      by[i][0] = gained(g.x, turn_of<S>(c, pair));
-      by[i][1] = gained(g.y, turn_of<S>(c, pair + 1));
-      if constexpr (S::kNormShifted) {
-        const u8* bias = of_head<S>(heads.q_shift, heads.k_shift, u, head(c.tid, i));
-        const uint2 b =
-            normed ? load_constant_8(bias + in_head(c.tid, i) * 8) : make_uint2(0, 0);
-        shift[i][0] = rotate(pair_of(b.x), turned(1.0f, 1.0f, turn_of<S>(c, pair)));
-        shift[i][1] = rotate(pair_of(b.y), turned(1.0f, 1.0f, turn_of<S>(c, pair + 1)));
-      }
+      const auto of_quad = [&](const u8* q, const u8* k) {
+        const u8* at = of_head<S>(q, k, u, head(c.tid, i));
+        return normed ? load_constant_8(at + in_head(c.tid, i) * 8) : make_uint2(0, 0);
+      };
+      Weights& w = weights[kEarly ? 0 : i];
+      w.gain = of_quad(heads.q_gain, heads.k_gain);
+      if constexpr (S::kNormShifted) w.bias = of_quad(heads.q_shift, heads.k_shift);
+      if constexpr (kEarly) factors[i] = factors_of(c, w, i);
     }
   }
 
+  template <class C>
+  __device__ static __forceinline__ Factors factors_of(C& c, const Weights& w, int i) {
+    const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2, of = token(c.tid, i);
+    const float2 first = turn_of<S>(c, of, pair), second = turn_of<S>(c, of, pair + 1);
+    Factors f;
+    f.by[0] = gained(w.gain.x, first);
+    f.by[1] = gained(w.gain.y, second);
+    if constexpr (S::kNormShifted) {
+      f.shift[0] = rotate(pair_of(w.bias.x), turned(1.0f, 1.0f, first));
+      f.shift[1] = rotate(pair_of(w.bias.y), turned(1.0f, 1.0f, second));
+    }
+    return f;
+  }
   __device__ static __forceinline__ Pair gained(u32 gain, float2 turn) {
     const float2 by = pair_of(gain);
     return turned(gain_of<S>(by.x), gain_of<S>(by.y), turn);
@@ -120,22 +151,49 @@ struct UnitReader<S, NormedHeads> {
     return {make_float2(even * turn.x, even * turn.y), make_float2(odd * turn.x, odd * turn.y)};
   }
 
+  // A poll of what this thread reads of all of q and k of a token, and the squares of it.
+  static constexpr int kOfAll = ceil_div(kNormedQuads, kConsumers);
+  template <class C>
+  __device__ static __forceinline__ auto poll_of_all(C& c, const NormedHeads& heads, int token) {
+    return quad_poll<kOfAll>(page_copy(c, heads.in),
+                             [tid = c.tid, first = token * kHandedRows](int i) {
+                               const int quad = tid + i * kConsumers;
+                               return quad < kNormedQuads ? first + quad * 4 : -1;
+                             });
+  }
+  template <class Poll>
+  __device__ static __forceinline__ OfBoth squares_of_all(const Poll& all, int tid) {
+    OfBoth squares = {};
+#pragma unroll
+    for (int i = 0; i < kOfAll; ++i) {
+      const bool is_query = (tid + i * kConsumers) * 4 < kQueryRows;
+      (is_query ? squares.q : squares.k) += squares_of(all.pairs(i));
+    }
+    return squares;
+  }
+
   template <class C, class Poll>
   __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, Poll& words) {
-    if constexpr (S::kWholeNorm) {
-      constexpr int kOfAll = ceil_div(kNormedQuads, kConsumers);
-      auto all = quad_poll<kOfAll>(page_copy(c, heads.in), [tid = c.tid](int i) {
-        const int quad = tid + i * kConsumers;
-        return quad < kNormedQuads ? quad * 4 : -1;
-      });
+    if constexpr (S::kWholeNorm && kTokens == 1) {
+      auto all = poll_of_all(c, heads, 0);
       poll_both(c, words, all);
-#pragma unroll
-      for (int i = 0; i < kOfAll; ++i) {
-        const bool is_query = (c.tid + i * kConsumers) * 4 < kQueryRows;
-        (is_query ? squares.q : squares.k) += squares_of(all.pairs(i));
-      }
+      squares = squares_of_all(all, c.tid);
     } else {
       poll_all(c, words);
+    }
+    if constexpr (S::kWholeNorm && kTokens > 1) {
+#pragma unroll 1
+      for (int token = 0; token < kTokens; ++token) {
+        auto all = poll_of_all(c, heads, token);
+        poll_all(c, all);
+        const OfBoth inverse = inverse_rms_of_block<S>(c, squares_of_all(all, c.tid));
+#pragma unroll
+        for (int turn = 0; turn < kTurns; ++turn) {
+          const int i = turn * kOfHead;
+          if (this->token(c.tid, i) == token)
+            inverse_of_all[turn] = head(c.tid, i) < kGroupHeads ? inverse.q : inverse.k;
+        }
+      }
     }
   }
 
@@ -146,11 +204,13 @@ struct UnitReader<S, NormedHeads> {
     return own;
   }
 
-  // 1/rms of what a head is normalised with: its own elements, of which a lane has these squares,
-  // or those of all.
-  __device__ __forceinline__ float inverse_of(int head, float own, const OfBoth& all) const {
-    if constexpr (S::kWholeNorm) {
-      return head < kGroupHeads ? all.q : all.k;
+  // 1/rms of what the head of quad i is normalised with: its own elements, of which a lane has
+  // these squares, or those of all.
+  __device__ __forceinline__ float inverse_of(int tid, int i, float own, const OfBoth& all) const {
+    if constexpr (S::kWholeNorm && kTokens > 1) {
+      return inverse_of_all[i / kOfHead];
+    } else if constexpr (S::kWholeNorm) {
+      return head(tid, i) < kGroupHeads ? all.q : all.k;
     } else {
       return inverse_rms<S, kHeadDim>(sum_of_head(own));
     }
@@ -159,9 +219,14 @@ struct UnitReader<S, NormedHeads> {
   template <class C, class Poll>
   __device__ __forceinline__ void take(C& c, const Poll& words) {
     OfBoth all = {};
-    if constexpr (S::kWholeNorm) all = inverse_rms_of_block<S>(c, squares);
+    if constexpr (S::kWholeNorm && kTokens == 1) all = inverse_rms_of_block<S>(c, squares);
 #pragma unroll
     for (int first = 0; first < kQuads; first += kOfHead) {
+      Factors late[kEarly ? 1 : kOfHead];
+#pragma unroll
+      for (int i = first; !kEarly && i < first + kOfHead; ++i)
+        late[i - first] = factors_of(c, weights[i], i);
+      const Factors* by = kEarly ? factors + first : late;
       float mean = 0, own = 0;
       if constexpr (S::kNormCentred) {
 #pragma unroll
@@ -176,15 +241,15 @@ struct UnitReader<S, NormedHeads> {
         // a lane without elements has none that differ from the mean
         if (!S::kNormCentred || in_head(c.tid, i) < kHeadQuads)
           own += a.x * a.x + a.y * a.y + b.x * b.x + b.y * b.y;
-        rotated[i - first][0] = rotate(a, by[i][0]);
-        rotated[i - first][1] = rotate(b, by[i][1]);
+        rotated[i - first][0] = rotate(a, by[i - first].by[0]);
+        rotated[i - first][1] = rotate(b, by[i - first].by[1]);
       }
-      const float inverse = inverse_of(head(c.tid, first), own, all);
+      const float inverse = inverse_of(c.tid, first, own, all);
       const bool is_value = head(c.tid, first) > kGroupHeads;
 #pragma unroll
       for (int i = first; i < first + kOfHead; ++i) {
-        const float2 a = finished(rotated[i - first][0], inverse, i, 0);
-        const float2 b = finished(rotated[i - first][1], inverse, i, 1);
+        const float2 a = finished(rotated[i - first][0], inverse, by[i - first], 0);
+        const float2 b = finished(rotated[i - first][1], inverse, by[i - first], 1);
         const uint2 normed = make_uint2(pack2(a.x, a.y), pack2(b.x, b.y));
         four[i] = is_value ? words.pairs(i) : normed;
       }
@@ -203,10 +268,11 @@ struct UnitReader<S, NormedHeads> {
   __device__ static __forceinline__ float2 rotate(float2 x, const Pair& by) {
     return make_float2(x.x * by.even.x - x.y * by.odd.y, x.y * by.odd.x + x.x * by.even.y);
   }
-  __device__ __forceinline__ float2 finished(float2 x, float inverse, int i, int pair) const {
+  __device__ static __forceinline__ float2 finished(float2 x, float inverse, const Factors& f,
+                                                    int pair) {
     x = make_float2(x.x * inverse, x.y * inverse);
     if constexpr (S::kNormShifted) {
-      x = make_float2(x.x + shift[i][pair].x, x.y + shift[i][pair].y);
+      x = make_float2(x.x + f.shift[pair].x, x.y + f.shift[pair].y);
     }
     return x;
   }

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
+	"amkc/ir"
+	"amkc/runtime/host"
+)
+
+// A pass of several rows is compared with as many of one.
+const rowsOfPass = 8
+
+// Shapes of heads whose passes the kernel takes: groups that fill columns and that do not, or are several sets of
+// warps, in heads of whole blocks and of others; norms of heads; windows that end in a block, of a few rows and of some
+// splits.
+var rowsOfHeads = map[string]struct {
+	config string
+	normed bool
+}{
+	"wide group": {config: `"num_attention_heads": 12, "num_key_value_heads": 1, "head_dim": 64,
+		"model_type": "llama"`},
+	"window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "model_type": "mistral",
+		"sliding_window": 27`},
+	"narrow window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "mistral", "sliding_window": 3`},
+	"own row": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "mistral", "sliding_window": 1`},
+	"wide window": {config: `"num_attention_heads": 18, "num_key_value_heads": 2, "head_dim": 32,
+		"model_type": "mistral", "sliding_window": 111`},
+	"group": {config: `"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64,
+		"model_type": "llama"`},
+	"odd": {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "llama"`},
+	"odd norms": {`"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20, "model_type": "qwen3"`,
+		true},
+	"wide norms": {`"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 160, "model_type": "qwen3"`,
+		true},
+}
+
+// What attention of a pass of several rows hands over and appends is, to the bit, what it does row by row. AMKC_LONG
+// asks at more positions.
+func TestRowsOfAttention(t *testing.T) {
+	stage := regexp.MustCompile(`struct (\w+) \{\n(?:  .*\n)*?  .* kShareRows`)
+	for name, shape := range rowsOfHeads {
+		t.Run(name, func(t *testing.T) {
+			model := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+shape.config+`,
+				"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64,
+				"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`), 0o600))
+			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"split_from": 64, "max_splits": 3},
+				"ring": {"chunk_bytes": 12288}}}`), "config")
+			require.Empty(t, diags)
+			dir := emittedAs(t, "bf16", "", builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
+				Rows: []int{rowsOfPass}})
+			schedule, err := os.ReadFile(filepath.Join(dir, "schedule.h"))
+			require.NoError(t, err)
+			var stages []string
+			for _, m := range stage.FindAllSubmatch(schedule, -1) {
+				stages = append(stages, string(m[1]))
+			}
+			require.NotEmpty(t, stages)
+			defines := []string{"-DMOST_CHUNKS=12", "-DSTAGES=" + strings.Join(stages, ",")}
+			if shape.normed {
+				defines = append(defines, "-DNORMED=1")
+			}
+			requireRowsAlike(t, dir, "testdata/attention_rows.cc", defines...)
+		})
+	}
+}
+
+// What a product finishes of a row is, to the bit, what it finishes of the row alone: behind each reader, with groups
+// of warps, in slabs, and in several flushes. AMKC_LONG asks for more of them.
+func TestRowsOfProducts(t *testing.T) {
+	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Rows: []int{rowsOfPass}})
+	limits := regexp.MustCompile(`(kSharedLimit|kMaxRingSlots) = (\d+)`) // the ring is filled once
+	for _, sources := range []string{dir, filepath.Join(dir, host.PassDir(rowsOfPass))} {
+		file := filepath.Join(sources, "schedule.h")
+		schedule, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Len(t, limits.FindAll(schedule, -1), 2)
+		require.NoError(t, os.WriteFile(file, limits.ReplaceAll(schedule, []byte("$1 = 4 * $2")), 0o600))
+	}
+	requireRowsAlike(t, dir, "testdata/product_rows.cc")
+}
+
+// requireRowsAlike compiles a program with the sources of a build for one row and with those for several, and demands
+// that both write the same.
+func requireRowsAlike(t *testing.T, dir, program string, defines ...string) {
+	t.Helper()
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	onCPU(t, dir)
+	defines = append(defines, fmt.Sprint("-DROWS=", rowsOfPass))
+	if os.Getenv("AMKC_LONG") != "" {
+		defines = append(defines, "-DALL=1")
+	}
+	of := func(sources string) []byte {
+		built := filepath.Join(sources, "rows")
+		out, err := exec.Command(compiler, append(defines, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w",
+			"-I"+sources, "-I"+dir, "-o", built, program)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		out, err = exec.Command(built).Output()
+		require.NoError(t, err)
+		return out
+	}
+	one, several := of(dir), of(filepath.Join(dir, host.PassDir(rowsOfPass)))
+	require.NotEmpty(t, one)
+	require.True(t, bytes.Equal(one, several), "passes differ")
+}

@@ -1,0 +1,196 @@
+// Runs attention on the CPU for ROWS consecutive rows of a sequence: by passes of kTokens rows, of one or of all. Writes
+// what the units of the stages that the test lists as STAGES hand over, and the cache that they leave, so that programs
+// of several sizes of passes can be compared to the bit. With NORMED each form of norm and rotation is put before it.
+#include "block.h"
+
+#include "schedule.h"
+#include "model_config.h"
+#include "pages.h"
+
+#include "amk/attention_mma.cuh"
+#include "amk/step.cuh"
+#include "amk/stream.cuh"
+
+namespace amk {
+alignas(1024) u8 shared[kSharedLimit];
+}
+using namespace amk;
+
+constexpr int kHandedOver = kHandedRows;  // of a token
+constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
+static u8 exchange[kOut.offset + kOut.bytes];
+alignas(256) static u8 cache[kCacheBytes];
+alignas(16) static u16 weights[4][kQueryRows];
+static float frequencies[kHeadDim / 2];
+static Launch launch;
+static int sm;
+
+// ---- what is read: a function of the position of a row, and of the element ----
+
+static unsigned bits_of(unsigned position, unsigned element) {
+  unsigned h = (position + 1) * 2654435761u ^ element * 40503u;
+  for (int i = 0; i < 3; ++i) h = (h ^ h >> 15) * 2246822519u;
+  return h ^ h >> 13;
+}
+// Of many magnitudes: sums in another order have other bits.
+static float value_at(unsigned position, unsigned element, float scale) {
+  const unsigned bits = bits_of(position, element);
+  return rounded<Element>(ldexpf(scale * (int(bits & 0xffff) - 0x8000) / 0x8000, -int(bits >> 16 & 15)));
+}
+
+// Rows from the position on are what an earlier sequence has left, and need not be finite.
+static void fill_cache(int position) {
+  for (int head = 0; head < kKVHeads; ++head) {
+    for (int row = 0; row < (kMaxSeq + 15) / 16 * 16; ++row) {
+      for (int e = 0; e < 2 * kPaddedHead; ++e) {
+        const int dim = e % kPaddedHead;
+        const float old = row % 2 ? NAN : INFINITY;
+        const float v = dim >= kHeadDim ? 0 : row >= position ? old : value_at(row, head * 4096 + e, 1);
+        const int at = cache_offset(row, dim, e >= kPaddedHead);
+        *reinterpret_cast<u16*>(cache + head * kHeadCacheBytes + at) = Element::from_float(v);
+      }
+    }
+  }
+}
+static void hand_over(int position, u32 epoch) {
+  for (int token = 0; token < kTokens; ++token) {
+    for (int e = 0; e < kHandedOver; ++e) {
+      const float v = value_at(position + token, 1 << 20 | e, e < k_row(0) ? 2 : 1);
+      for (int copy = 0; copy < kQkv.copies; ++copy) {
+        using Word = WordOf<Element>;
+        reinterpret_cast<Word::Type*>(exchange + kQkv.offset + copy * kQkv.bytes)[token * kHandedOver + e] =
+            Word::make(v, epoch);
+      }
+    }
+  }
+}
+
+// ---- passes ----
+
+// What the producer does, at once.
+struct Sink {
+  Context<Mode::kDecode>& c;
+  u32 slot = 0;
+  void wait_step(int) {}
+  void copy(const u8* source, u32 bytes) {
+    if (slot == kRingSlots || bytes > kSlotBytes) abort();
+    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
+  }
+};
+
+template <class S, class Heads>
+static Heads heads() {
+  if constexpr (kSame<Heads, PlainHeads>) {
+    return {kQkv};
+  } else {
+    return {kQkv, reinterpret_cast<u8*>(weights[0]), reinterpret_cast<u8*>(weights[1]),
+            reinterpret_cast<u8*>(weights[2]), reinterpret_cast<u8*>(weights[3])};
+  }
+}
+
+template <class S, class Heads>
+static void attend_on_sm() {
+  Context<Mode::kDecode> c(launch);
+  c.sm = sm;
+  c.begin_step(0);
+  rotate_setup(c, frequencies);
+  if (c.tid == 0) {
+    Sink sink{c};
+    Turns turns;
+    while (turns.left()) {
+      turns.cache<S>(c, 0, c.position);
+      turns.copy(sink, 0);
+    }
+  }
+  consumer_barrier();
+  attend<S>(c, heads<S, Heads>(), kOut);
+  end_of_block();
+}
+
+// What a unit has handed over of a token: of each head its result, and of a split its maximum and its sum too.
+template <class S>
+static void keep(u8* to, int unit, int token) {
+  constexpr int kOfHead = kHeadDim + (S::kSplits > 1 ? 2 : 0);
+  for (int h = 0; h < kGroupHeads; ++h) {
+    for (int d = 0; d < kOfHead; ++d, to += 4) {
+      float v = 0;
+      if constexpr (S::kSplits > 1) {
+        const int at = ((unit * kTokens + token) * kGroupHeads + h) * kOfHead + d;
+        v = WordOf<Fp32>::value(reinterpret_cast<const u64*>(exchange + kOut.offset)[at]);
+      } else {
+        const int at = token * kQueryRows + (unit * kGroupHeads + h) * kHeadDim + d;
+        v = WordOf<Element>::value(reinterpret_cast<const u32*>(exchange + kOut.offset)[at]);
+      }
+      memcpy(to, &v, 4);
+    }
+  }
+}
+
+template <class S, class Heads = PlainHeads>
+static void run() {
+  constexpr int kOfUnit = 4 * kGroupHeads * (kHeadDim + (S::kSplits > 1 ? 2 : 0));
+  constexpr int kUnits = kKVHeads * S::kSplits, kParts = (ROWS * kGroupHeads + 15) / 16;
+  static u8 results[ROWS][kUnits][kOfUnit];
+#if ALL
+  constexpr int kPositions[] = {0, 1, 13, 16, 31, 40, 64, 95, 112, 130, 151};
+#else
+  constexpr int kPositions[] = {0, 95, 130};
+#endif
+  for (int position : kPositions) {
+    if (ceil_div(position, S::kShareRows * S::kSplits) * kParts > MOST_CHUNKS) break;  // the ring is filled once
+    fill_cache(position);
+    memset(results, 0, sizeof results);
+    for (int first = 0; first < ROWS; first += kTokens) {
+      launch.position = position + first;
+      Context<Mode::kDecode> c(launch);
+      c.begin_step(0);
+      hand_over(launch.position, c.epoch);
+      memset(exchange + kOut.offset, 0, kOut.bytes);
+      int units = 0;
+      for (sm = 0; sm < kSMs; ++sm) {
+        const int count = units_of<S>(sm, 0).count();
+        if (count > 0) run_block(attend_on_sm<S, Heads>);
+        units += count;
+      }
+      if (units != kUnits) abort();
+      for (int token = 0; token < kTokens; ++token)
+        for (int unit = 0; unit < kUnits; ++unit) keep<S>(results[first + token][unit], unit, token);
+    }
+    fwrite(results, sizeof results, 1, stdout);
+    fwrite(cache, sizeof cache, 1, stdout);
+  }
+}
+
+#if NORMED
+template <class Stage, bool kWhole, bool kCentred, bool kShifted, bool kRotated, bool kOwn>
+struct Form : Stage {
+  static constexpr bool kWholeNorm = kWhole, kNormCentred = kCentred, kNormShifted = kShifted;
+  static constexpr bool kRotates = kRotated, kOwnGains = kOwn, kNormUnitOffset = kShifted;
+  static constexpr int kAngles = 0;
+};
+template <class S>
+static void run_all() {
+  run<Form<S, false, false, false, true, false>, NormedHeads>();
+  run<Form<S, true, false, false, true, true>, NormedHeads>();
+  run<Form<S, false, true, true, true, true>, NormedHeads>();
+#if ALL
+  run<Form<S, false, true, false, false, true>, NormedHeads>();
+#endif
+}
+#else
+template <class S>
+static void run_all() { run<S>(); }
+#endif
+template <class... S>
+static void run_stages() {
+  (run_all<S>(), ...);
+}
+
+int main() {
+  launch.exchange = exchange;
+  launch.cache = cache;
+  for (int i = 0; i < 4; ++i)
+    for (int e = 0; e < kQueryRows; ++e) weights[i][e] = Element::from_float(value_at(i, 1 << 21 | e, 2));
+  for (int i = 0; i < kHeadDim / 2; ++i) frequencies[i] = powf(10000, -2.0f * i / kHeadDim);
+  run_stages<STAGES>();
+}

@@ -1,0 +1,133 @@
+// Runs products on the CPU for ROWS vectors, by passes of kTokens of them, of one or of all, behind each reader. Writes
+// the finished rows, so that programs of several sizes of passes can be compared to the bit.
+#include "block.h"
+
+#include "schedule.h"
+#include "model_config.h"
+#include "pages.h"
+
+#include "amk/gemv.cuh"
+#include "amk/stream.cuh"
+
+namespace amk {
+alignas(1024) u8 shared[kSharedLimit];
+}
+using namespace amk;
+
+template <int kOfRows, int kOfColumns, int kOfGrain, int kOfWarps>
+struct Product {
+  static constexpr int kRows = kOfRows, kColumns = kOfColumns, kGrain = kOfGrain, kWarps = kOfWarps;
+  static constexpr int kRotation = 0, kRotationStep = 0, kTasks = 1;
+  static constexpr bool kEmpty = false;
+};
+// The last tile is not whole, and neither is the last quad of most; the second has tiles of two flushes, the third is
+// of two slabs, and the last two have groups of warps.
+using Small = Product<44, 1024, 8, 8>;
+using Flushes = Product<84, 1000, 80, 8>;
+using Slabs = Product<20, 5120, 16, 8>;
+using Halves = Product<36, 580, 24, 4>;
+using Quarters = Product<44, 200, 40, 2>;
+
+constexpr int kMostRows = 96, kMostColumns = 5120;
+constexpr Page kIn{(kExchangeBytes + 255) / 256 * 256, ROWS * kMostColumns * 4, 1};
+static u8 exchange[kIn.offset + kIn.bytes];
+alignas(256) static u8 matrix[kMostRows * (kMostColumns + 128) * 2];
+alignas(16) static u16 gain[kMostColumns], bias[kMostColumns];
+static float results[ROWS][kMostRows];
+static Launch launch;
+static int sm;
+
+// Of many magnitudes: sums in another order have other bits.
+static float value_at(unsigned which, unsigned element, float scale) {
+  unsigned h = (which + 1) * 2654435761u ^ element * 40503u;
+  for (int i = 0; i < 3; ++i) h = (h ^ h >> 15) * 2246822519u;
+  h ^= h >> 13;
+  return rounded<Element>(ldexpf(scale * (int(h & 0xffff) - 0x8000) / 0x8000, -int(h >> 16 & 15)));
+}
+
+// What the producer does, at once.
+struct Sink {
+  Context<Mode::kDecode>& c;
+  u32 slot = 0;
+  void wait_step(int) {}
+  void copy(const u8* source, u32 bytes) {
+    if (slot == kRingSlots || bytes > kSlotBytes) abort();
+    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
+  }
+};
+
+template <class Reader>
+static Reader reader() {
+  const u8* g = reinterpret_cast<u8*>(gain);
+  const u8* b = reinterpret_cast<u8*>(bias);
+  if constexpr (Reader::kNorm) return {kIn, g, 1e-5f};
+  else if constexpr (Reader::kShift) return {kIn, 1e-5f, g, b};
+  else if constexpr (Reader::kGain) return {kIn, 1e-5f, g};
+  else if constexpr (Reader::kCentred) return {kIn, 1e-5f};
+  else return {kIn};
+}
+
+template <class S, class Reader>
+static void multiply_on_sm() {
+  Context<Mode::kDecode> c(launch);
+  c.sm = sm;
+  c.begin_step(0);
+  if (c.tid == 0) {
+    Sink sink{c};
+    Turns turns;
+    while (turns.left()) {
+      turns.weights<S>(c, matrix, 0);
+      turns.copy(sink, 0);
+    }
+  }
+  consumer_barrier();
+  gemv<S>(c, reader<Reader>(), [&](const Row& r, float v) {
+    if (r.valid) results[launch.position + r.token][r.row] = v;
+  });
+  end_of_block();
+}
+
+template <class S, class Reader>
+static void run() {
+  memset(results, 0, sizeof results);
+  for (launch.position = 0; launch.position < ROWS; launch.position += kTokens) {
+    Context<Mode::kDecode> c(launch);
+    c.begin_step(0);
+    for (int i = 0; i < kTokens * S::kColumns; ++i) {
+      const int row = launch.position + i / S::kColumns;
+      const float mean = row % 3 / 64.0f;  // of a row's own
+      const float v = rounded<Element>(mean + value_at(row, i % S::kColumns, 1 + row));
+      reinterpret_cast<u32*>(exchange + kIn.offset)[i] = WordOf<Element>::make(v, c.epoch);
+    }
+    for (sm = 0; sm < kSMs; ++sm)
+      if (tiles_of<S>(sm, 0).count() > 0) run_block(multiply_on_sm<S, Reader>);
+  }
+  fwrite(results, sizeof results, 1, stdout);
+}
+
+template <class S>
+static void run_readers() {
+  run<S, Plain>();
+  run<S, UnitOffsetRmsNorm>();
+  run<S, LayerNorm>();
+#if ALL
+  run<S, RmsNorm>();
+  run<S, BareLayerNorm>();
+  run<S, GainLayerNorm>();
+  run<S, UnitOffsetLayerNorm>();
+#endif
+}
+
+int main() {
+  launch.exchange = exchange;
+  for (size_t i = 0; i < sizeof matrix / 2; ++i)
+    reinterpret_cast<u16*>(matrix)[i] = Element::from_float(value_at(100, i, 1));
+  for (int i = 0; i < kMostColumns; ++i) {
+    gain[i] = Element::from_float(value_at(101, i, 2));
+    bias[i] = Element::from_float(value_at(102, i, 1));
+  }
+  run_readers<Small>(), run_readers<Slabs>(), run_readers<Halves>();
+#if ALL
+  run_readers<Flushes>(), run_readers<Quarters>();
+#endif
+}
