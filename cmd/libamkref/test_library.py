@@ -6,6 +6,7 @@
 import ctypes
 import doctest
 import importlib
+import json
 import os
 import re
 import signal
@@ -31,8 +32,8 @@ from amk import _library  # noqa: E402
 def compile_c(source, out, *flags, compiler="gcc"):
     """Compiles a program against amk.h, warnings as errors, and links it with the library."""
     language = ["-x", "c++", "-std=c++17"] if compiler == "g++" else ["-std=c99"]
-    subprocess.run([compiler, *language, "-Wall", "-Wextra", "-Wpedantic", "-Werror", *flags, "-I", CAPI, "-o", out, source,
-                    "-x", "none", LIBRARY, "-Wl,-rpath," + os.path.dirname(LIBRARY)], check=True)
+    subprocess.run([compiler, *language, "-Wall", "-Wextra", "-Wpedantic", "-Werror", *flags, "-I", CAPI, "-o", out,
+                    source, "-x", "none", LIBRARY, "-Wl,-rpath," + os.path.dirname(LIBRARY)], check=True)
 
 
 def header():
@@ -97,7 +98,8 @@ class Header(unittest.TestCase):
         with tempfile.TemporaryDirectory() as work:
             source = os.path.join(work, "layout.c")
             with open(source, "w", encoding="utf-8") as f:
-                f.write('#include "amk.h"\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines) + "\nreturn 0; }\n")
+                f.write('#include "amk.h"\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines))
+                f.write("\nreturn 0; }\n")
             compile_c(source, os.path.join(work, "layout"))
             said = subprocess.run([os.path.join(work, "layout")], capture_output=True, text=True, check=True).stdout
         want = ""
@@ -142,8 +144,8 @@ class Package(unittest.TestCase):
             subprocess.run([*pip, "--root-user-action=ignore", "--target", work, PACKAGE], check=True)
             code = ("import amk, sys; assert amk.__file__.startswith(sys.argv[2]);"
                     f"print(amk.Model(sys.argv[1]).generate({PROMPT!r}, max_tokens=3).ids)")
-            out = subprocess.run([sys.executable, "-c", code, MODEL, work], env={**os.environ, "PYTHONPATH": work}, cwd=work,
-                                 capture_output=True, text=True, check=True)
+            out = subprocess.run([sys.executable, "-c", code, MODEL, work], env={**os.environ, "PYTHONPATH": work},
+                                 cwd=work, capture_output=True, text=True, check=True)
         self.assertEqual(out.stdout, f"{self.model.generate(PROMPT, max_tokens=3).ids}\n")
         left = [name for name in os.listdir(PACKAGE) if name not in ("amk", "pack.py", "pyproject.toml", "__pycache__")]
         self.assertEqual(left, [])
@@ -211,7 +213,8 @@ class Package(unittest.TestCase):
 
     def test_a_refused_step_can_be_tried_again(self):
         lists = [[], [self.model.vocab], [7]]
-        text = self.model.generate(PROMPT, max_tokens=2, stream=True, allowed=lambda ids: lists.pop(0) if lists else None)
+        text = self.model.generate(PROMPT, max_tokens=2, stream=True,
+                                   allowed=lambda ids: lists.pop(0) if lists else None)
         for _ in range(2):
             with self.assertRaises(amk.InputError):
                 next(text)
@@ -246,6 +249,32 @@ class Package(unittest.TestCase):
         for wrong in ("", "a\0b"):
             with self.assertRaises(amk.InputError):
                 self.model.generate(PROMPT, stop=[wrong])
+
+    def test_schemas(self):
+        person = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"},
+                  "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2}},
+                  "required": ["name", "age", "tags"], "additionalProperties": False}
+        whole = 0
+        for seed in range(12):
+            said = self.model.generate("person = ", schema=person, max_tokens=120, temperature=1, seed=seed)
+            if said.finish == "length":
+                self.assertEqual(len(said.ids), 120)
+                continue
+            whole += 1
+            value = json.loads(said.text)
+            self.assertEqual(list(value), ["name", "age", "tags"])
+            self.assertIsInstance(value["age"], int)
+            self.assertLessEqual(set(value["tags"]), {"a", "b"})
+        self.assertGreater(whole, 6)
+        any_object = self.model.generate("x = ", schema="", max_tokens=60, temperature=1, seed=1,
+                                         logit_bias={self.model.encode("}")[0]: 5})
+        self.assertIsInstance(json.loads(any_object.text), dict)
+        self.assertEqual(json.loads(self.model.generate("x = ", schema={"const": [1, "ö"]}).text), [1, "ö"])
+        for wrong, why in (({"pattern": "x"}, "pattern"), ("{", "read"), ("\0", "NUL"), ({"$ref": "#"}, "itself")):
+            with self.assertRaisesRegex(amk.InputError, why):
+                self.model.generate("x", schema=wrong)
+        with self.assertRaisesRegex(amk.InputError, "ignore_eos"):
+            self.model.generate("x", schema="", ignore_eos=True)
 
     def test_refusals(self):
         for wrong in (dict(temperature=-1), dict(top_p=2), dict(top_k=-1), dict(top_k=2**40), dict(max_tokens=0),

@@ -5,8 +5,9 @@
 // A [Model] may be used from several threads, whose calls run one at a time. It has one cache: several texts of a model
 // may be open, and one that is continued after another is decoded again from where the two part.
 //
-// The package is copied into every launcher. It imports the standard library, runtime/chat, runtime/host, runtime/infile, runtime/outfile, runtime/sampling, runtime/stopping and runtime/tokenizer,
-// and must not import any other package of amkc.
+// The package is copied into every launcher. It imports the standard library, runtime/chat, runtime/grammar,
+// runtime/host, runtime/infile, runtime/outfile, runtime/sampling, runtime/stopping and runtime/tokenizer, and must not
+// import any other package of amkc.
 package library
 
 import (
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"amkc/runtime/chat"
+	"amkc/runtime/grammar"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/outfile"
@@ -68,6 +70,8 @@ type Model struct {
 	chat      *chat.Format // nil: none, for the reason beside it
 	noChat    error
 
+	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
+
 	mu     sync.Mutex
 	closed bool
 	cached []int     // tokens whose rows the cache has
@@ -104,6 +108,12 @@ func New(dir string, parts Parts) (*Model, error) {
 	}
 	m.tokenizer, m.noText = ReadTokenizer(dir)
 	m.chat, m.noChat = chat.Load(dir)
+	m.vocabulary = sync.OnceValues(func() (*grammar.Vocabulary, error) {
+		if m.tokenizer == nil {
+			return nil, m.noText
+		}
+		return grammar.FromTokenizer(parts.Vocab, m.tokenizer, m.eos)
+	})
 	return m, nil
 }
 
@@ -195,6 +205,24 @@ func (m *Model) Chat(conversation []byte) ([]int, error) {
 
 // Sampling is how the model asks to be sampled from, in its generation_config.json.
 func (m *Model) Sampling() (sampling.Options, error) { return sampling.ReadConfig(m.dir) }
+
+// Schema returns what a JSON schema describes, for [Options]; of an empty one all objects in JSON.
+func (m *Model) Schema(schema string) (*grammar.Grammar, error) {
+	v, err := m.vocabulary()
+	switch {
+	case errors.Is(err, grammar.ErrVocabulary):
+		return nil, inputf("texts cannot be held to a schema: %v", err)
+	case err != nil:
+		return nil, err
+	case schema == "":
+		return grammar.Object(v), nil
+	}
+	g, err := grammar.Schema(v, []byte(schema))
+	if err != nil {
+		return nil, inputf("the schema: %v", infile.Reason(err))
+	}
+	return g, nil
+}
 
 // Logits decodes ids from position 0 on, less what the cache has of them, and gives the logits [vocab] after each of
 // the last rows to each, which may keep nothing of them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"amkc/runtime/grammar"
 	"amkc/runtime/sampling"
 	"amkc/runtime/stopping"
 	"amkc/runtime/tokenizer"
@@ -12,9 +13,10 @@ import (
 // Options say how a prompt is continued.
 type Options struct {
 	sampling.Options
-	MaxTokens int      // 0: as many as there are positions for
-	IgnoreEOS bool     // go on after a token that ends the text
-	Stops     []string // strings at which the text ends; none of them is empty
+	MaxTokens int              // 0: as many as there are positions for
+	IgnoreEOS bool             // go on after a token that ends the text
+	Stops     []string         // strings at which the text ends; none of them is empty
+	Form      *grammar.Grammar // that the text has to be of; nil: any
 }
 
 // Reasons why a text ends, as in docs/serving.md.
@@ -38,6 +40,7 @@ type Text struct {
 	left     int   // tokens that may follow
 	ended    bool
 	sampler  *sampling.Sampler
+	form     *grammar.State     // how much there is of what the text has to be; nil: it may be anything
 	decoder  *tokenizer.Decoder // nil without a tokenizer
 	stop     stopping.Finder
 	ahead    []int // tokens that the kernel has chosen by itself and that were not asked for yet
@@ -70,6 +73,12 @@ func (m *Model) Begin(prompt []int, o Options) (*Text, error) {
 		return nil, inputf("a stop string is empty")
 	}
 	t := &Text{m: m, o: o, ids: slices.Clone(prompt), left: o.MaxTokens, stop: stopping.Finder{Stops: o.Stops}}
+	if o.Form != nil {
+		if o.IgnoreEOS {
+			return nil, inputf("a text of a schema ends where it is whole; want no ignore_eos with it")
+		}
+		t.form = o.Form.Begin(m.eos...)
+	}
 	var err error
 	if t.sampler, err = sampling.New(o.Options, m.parts.Vocab, prompt); err != nil {
 		return nil, err
@@ -102,6 +111,11 @@ func (t *Text) Next(allowed []int) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
+	if t.form != nil && !slices.Contains(t.m.eos, choice.ID) {
+		if err := t.form.Take(choice.ID); err != nil {
+			return Token{}, err
+		}
+	}
 	t.ids = append(t.ids, choice.ID)
 	t.left--
 	return t.token(choice), nil
@@ -109,7 +123,7 @@ func (t *Text) Next(allowed []int) (Token, error) {
 
 func (t *Text) choose(allowed []int) (c sampling.Choice, err error) {
 	m := t.m
-	if allowed == nil && !t.o.NeedLogits() {
+	if allowed == nil && t.form == nil && !t.o.NeedLogits() {
 		c.ID, err = t.greedy()
 		return c, err
 	}
@@ -120,6 +134,15 @@ func (t *Text) choose(allowed []int) (c sampling.Choice, err error) {
 			return c, err
 		}
 		mask = sampling.NewMask(m.parts.Vocab, allowed...)
+	}
+	if t.form != nil {
+		formed := sampling.Mask(t.form.Mask())
+		for i := range mask {
+			mask[i] &= formed[i]
+		}
+		if mask == nil {
+			mask = formed
+		}
 	}
 	if _, err := m.reach(t.ids, 1, func(_ int, logits []float32) error {
 		m.logits = append(m.logits[:0], logits...)
@@ -169,6 +192,7 @@ func (t *Text) token(c sampling.Choice) Token {
 	if t.decoder != nil && !ended {
 		out.Text, found = t.stop.Push(t.decoder.Push(c.ID))
 	}
+	ended = ended || t.form != nil && t.form.MayEnd() && !t.form.MayGoOn()
 	if t.decoder != nil && !found && (ended || t.left == 0) {
 		var rest string
 		if rest, found = t.stop.Push(t.decoder.Flush()); !found {

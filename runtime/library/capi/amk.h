@@ -107,6 +107,8 @@ typedef struct amk_options {
   const int32_t *bias_ids; /* tokens to whose logits is added ... */
   const double *biases;    /* ... a number each; -INFINITY: never chosen */
   size_t num_biases;
+  const char *schema; /* a JSON schema that the text has to follow, with a 0 behind it, or "" for any
+                         object in JSON; NULL: any text. docs/serving.md says what is known of it */
 } amk_options;
 
 /* Sets all options to those that choose the most probable token, with no limit but the positions. */

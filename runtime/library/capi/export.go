@@ -176,6 +176,9 @@ func amk_begin(model *C.amk_model, prompt *C.int32_t, count C.size_t, options *C
 			return errNull
 		}
 		o, err := optionsOf(options)
+		if err == nil && options.schema != nil {
+			o.Form, err = m.Schema(C.GoString(options.schema))
+		}
 		if err != nil {
 			return err
 		}

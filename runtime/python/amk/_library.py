@@ -41,6 +41,7 @@ class Options(ctypes.Structure):
         ("bias_ids", POINTER(c_int32)),
         ("biases", POINTER(c_double)),
         ("num_biases", c_size_t),
+        ("schema", c_char_p),
     ]
 
 

@@ -123,7 +123,7 @@ class Model:
 
     def generate(self, prompt, *, max_tokens=None, stop=(), sample=False, seed=None, temperature=None, top_k=None,
                  top_p=None, min_p=None, repetition_penalty=None, presence_penalty=None, frequency_penalty=None,
-                 logit_bias=None, logprobs=False, ignore_eos=False, allowed=None, stream=False):
+                 logit_bias=None, logprobs=False, ignore_eos=False, allowed=None, schema=None, stream=False):
         """Continues a prompt: a text, a list of token ids, or a list of messages for the chat template.
 
         It returns a Completion, or with stream a Text, which gives each Token as it comes. The most probable token is
@@ -138,6 +138,11 @@ class Model:
 
         allowed says which tokens may come: a function of the ids that came so far, which returns ids or None for all
         of them, or a list with ids or None for each step, behind whose end all may come.
+
+        schema is a JSON schema, as a dict or in JSON, that the text follows; {} is any value, and "" any object.
+
+        >>> model.generate("x = ", schema={"enum": ["red", "green"]}).text in ('"red"', '"green"', ' "red"', ' "green"')
+        True
 
         >>> yes, no = model.encode("yes"), model.encode("no")
         >>> answer = model.generate("x = ", max_tokens=1, allowed=[yes[:1] + no[:1]])
@@ -172,6 +177,11 @@ class Model:
         options.bias_ids, options.biases = (ctypes.cast(keep[1], type(options.bias_ids)),
                                             ctypes.cast(keep[2], type(options.biases)))
         options.num_biases = len(bias)
+        if schema is not None:
+            text = schema if isinstance(schema, str) else json.dumps(schema)
+            if "\0" in text:
+                raise InputError("a schema has a NUL character, which C takes for its end; want none")
+            options.schema = text.encode()
         text = Text(self, self._prompt(prompt), options, keep, seed=seed if drawn else None, allowed=allowed,
                     logprobs=logprobs)
         return text if stream else text.whole()
