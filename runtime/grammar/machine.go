@@ -33,6 +33,11 @@ func (p *place) over(b byte) (all []int32) {
 	return all
 }
 
+// last reports whether nothing but the end of its rule is at a place.
+func (p *place) last() bool {
+	return p.end && len(p.spans) == 0 && len(p.calls) == 0 && len(p.skips) == 0
+}
+
 // A call leads over a text of a rule to another place.
 type call struct{ rule, back int32 }
 
@@ -52,10 +57,13 @@ type machine struct {
 	*program
 	frames map[frame]*frame
 	seen   []spot
-	spots  [][]spot // of walk, by depth
+	among  map[spot]bool // seen, once there are many
+	spots  [][]spot      // of walk, by depth
 }
 
-func newMachine(p *program) *machine { return &machine{program: p, frames: map[frame]*frame{}} }
+func newMachine(p *program) *machine {
+	return &machine{program: p, frames: map[frame]*frame{}, among: map[spot]bool{}}
+}
 
 func (m *machine) push(back int32, up *frame) *frame {
 	f := frame{back, up}
@@ -76,17 +84,22 @@ func (m *machine) settle(set []spot, s spot) (_ []spot, ended bool) {
 		return set, false
 	}
 	m.seen = append(m.seen[:0], s)
+	before := len(set)
 	for i := 0; i < len(m.seen); i++ {
 		s := m.seen[i]
 		p := &m.places[s.at]
-		if len(p.spans) > 0 && !slices.Contains(set, s) {
+		if len(p.spans) > 0 && !slices.Contains(set[:before], s) {
 			set = append(set, s)
 		}
 		for _, to := range p.skips {
 			m.see(spot{to, s.up})
 		}
 		for _, c := range p.calls {
-			m.see(spot{m.rules[c.rule], m.push(c.back, s.up)})
+			up := s.up
+			if !m.places[c.back].last() { // what ends with its last call has nothing to come back for
+				up = m.push(c.back, up)
+			}
+			m.see(spot{m.rules[c.rule], up})
 		}
 		if p.end && s.up == nil {
 			ended = true
@@ -97,10 +110,26 @@ func (m *machine) settle(set []spot, s spot) (_ []spot, ended bool) {
 	return set, ended
 }
 
+// see notes a spot once. Up to some, looking through all of them is quicker than a map.
 func (m *machine) see(s spot) {
-	if !slices.Contains(m.seen, s) {
-		m.seen = append(m.seen, s)
+	const few = 16
+	switch n := len(m.seen); {
+	case n <= few:
+		if slices.Contains(m.seen, s) {
+			return
+		}
+		if n == few {
+			clear(m.among)
+			for _, before := range append(m.seen, s) {
+				m.among[before] = true
+			}
+		}
+	case m.among[s]:
+		return
+	default:
+		m.among[s] = true
 	}
+	m.seen = append(m.seen, s)
 }
 
 // step adds to a set the spots that others lead to over a byte.
@@ -136,7 +165,7 @@ func (m *machine) walk(v *Vocabulary, first, last int32, from []spot, found, end
 		if ends {
 			ended(i)
 		}
-		if len(set) == 0 {
+		if len(set) == 0 || len(set) > maxSpots {
 			i = n.after
 			continue
 		}

@@ -34,6 +34,9 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 		}
 		keys, values[name] = append(keys, name), additional
 	}
+	if len(keys) > maxAlternatives {
+		return 0, &Error{at, fmt.Sprintf("has %d properties; want at most %d", len(keys), maxAlternatives)}
+	}
 	var rules []int32
 	for _, key := range keys {
 		value, err := c.schema(values[key], at+"/properties/"+short(key))

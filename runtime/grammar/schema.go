@@ -167,6 +167,9 @@ func (c *compiler) alone(keyword string, v document, s *object, at string) (int3
 	if !isList || len(list) == 0 {
 		return 0, &Error{at, "is not a list of schemas"}
 	}
+	if len(list) > maxAlternatives {
+		return 0, &Error{at, fmt.Sprintf("has %d schemas; want at most %d", len(list), maxAlternatives)}
+	}
 	i := -1
 	return union(c, list, func(d document) (int32, error) {
 		i++
@@ -317,6 +320,9 @@ func count(s *object, keyword, at string) (int, error) {
 	}
 	return int(n), nil
 }
+
+// maxAlternatives bounds the properties of an object, any of which may come next, and the schemas of an anyOf.
+const maxAlternatives = 500
 
 // maxItems bounds how many items of an array are counted.
 const maxItems = 1000

@@ -24,9 +24,9 @@ type local struct {
 
 // Limits of what is kept: a mask of 128k tokens has 16 KiB.
 const (
-	maxLocals = 512 // of a grammar
-	maxMasks  = 64  // of a state
-	maxSpots  = 512 // alternatives that a text is open to
+	maxLocals = 512  // of a grammar
+	maxMasks  = 64   // of a state
+	maxSpots  = 2048 // alternatives that a text is open to
 )
 
 // local returns what follows from a place.
