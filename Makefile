@@ -4,7 +4,7 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo test test-go test-python race long soundness fuzz kernels looping results results-tools lint goldens clean
+.PHONY: build cuda demo library test test-go test-python race long soundness fuzz kernels looping results results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
 MODULES := codegen/modules/files/modules
@@ -29,6 +29,12 @@ $(CUDA):
 demo: build
 	@command -v nvcc >/dev/null || $(MAKE) --no-print-directory cuda
 	@$(PYTHON) scripts/demo.py
+
+# amk.h and the Python package on the reference VM: the library itself, which C, Python and no GPU can use, and the tests
+# of what they do with it. Needs gcc and g++; compiling the standard library of Go for it takes a minute the first time.
+library: build
+	CGO_ENABLED=1 go build -trimpath -buildvcs=false -buildmode=c-shared -o dist/libamkref.so ./cmd/libamkref
+	AMK_LIBRARY=dist/libamkref.so PYTHONDONTWRITEBYTECODE=1 $(PYTHON) cmd/libamkref/test_library.py
 
 # Fast tests: the Go packages and the Python scripts, which need numpy and get it in a folder that git ignores. Processor
 # time is what they have little of: go vet is left to make lint, a heap may grow to five times what lives in it, and the
@@ -65,7 +71,7 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/checkpoint:FuzzHubID passes/quantised:FuzzMatrix passes:FuzzImportConfig \
 	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
 	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
-	runtime/serve:FuzzRequest \
+	runtime/serve:FuzzRequest runtime/grammar:FuzzSchema \
 	runtime/tokenizer:FuzzNFC runtime/tokenizer:FuzzReader runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict \
 	internal/hostile:FuzzPrograms internal/hostile:FuzzModels internal/hostile:FuzzBuilds internal/hostile:FuzzDiff \
 	internal/hostile:FuzzExplain

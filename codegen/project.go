@@ -16,9 +16,10 @@ import (
 	"amkc/runtime/host"
 )
 
-// Project renders every generated file of a build but the manifest: sources, device runtime, launcher, both forms of
-// the program, Makefile and README. g is the graph of the program's model, and name the base name of the executable.
-// passes are programs of the same model for passes of several rows; the sources of each lie in a directory of its own.
+// Project renders every generated file of a build but the manifest: sources, device runtime, launcher, header of its
+// library, Python package, both forms of the program, Makefile and README. g is the graph of the program's model, and
+// name the base name of the executable. passes are programs of the same model for passes of several rows; the sources
+// of each lie in a directory of its own.
 func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -31,6 +32,7 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 		return nil, err
 	}
 	maps.Copy(files, runtime.DeviceSources())
+	maps.Copy(files, runtime.ForeignSources())
 	facts, err := Facts(p)
 	if err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ const maxExecutable = 128
 
 // ownNames are those that files and targets of make have, in lower case: not every file system tells cases apart.
 // make prefers GNUmakefile and makefile to the Makefile of the build.
-var ownNames = []string{"all", "amk", "launcher", "makefile", "gnumakefile"}
+var ownNames = []string{"all", "amk", "launcher", "library", "python", "makefile", "gnumakefile"}
 
 // ownExtensions are those of the files beside the executable.
 var ownExtensions = []string{".amk", ".cu", ".fatbin", ".h", ".json", ".md", ".safetensors"}

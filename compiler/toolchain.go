@@ -13,6 +13,7 @@ import (
 	"amkc/codegen"
 	"amkc/codegen/modules"
 	"amkc/ir/diag"
+	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 )
@@ -126,8 +127,9 @@ func explainNVCC(text string) []string {
 	return notes
 }
 
-// buildLauncher makes the executable NAME in dir from launcher/, in the way of the Makefile beside it.
-func buildLauncher(ctx context.Context, dir, name string) *diag.Diagnostic {
+// buildLauncher makes the executable NAME in dir from launcher/, and the library unless there is no C compiler, in the
+// way of the Makefile beside it.
+func buildLauncher(ctx context.Context, dir, name string, library bool) *diag.Diagnostic {
 	caches, env, err := goCaches()
 	if err != nil {
 		return diag.Errorf(codeGoBuild, "launcher",
@@ -140,8 +142,14 @@ func buildLauncher(ctx context.Context, dir, name string) *diag.Diagnostic {
 	if d != nil {
 		return d
 	}
-	_, d = runGo(ctx, launcher, filepath.Join(root, "bin", "go"), env, "build", "-trimpath", "-buildvcs=false", "-o",
-		filepath.Join("..", name), ".")
+	tool := filepath.Join(root, "bin", "go")
+	if _, d = runGo(ctx, launcher, tool, append(env, "CGO_ENABLED=0"), "build", "-trimpath", "-buildvcs=false", "-o",
+		filepath.Join("..", name), "."); d != nil || !library {
+		return d
+	}
+	_, d = runGo(ctx, launcher, tool, append(env, "CGO_ENABLED=1"), "build", "-trimpath", "-buildvcs=false",
+		"-buildmode=c-shared", "-o", filepath.Join("..", filepath.FromSlash(host.LibraryFile)),
+		"./internal/library/shared")
 	return d
 }
 
@@ -149,7 +157,7 @@ func buildLauncher(ctx context.Context, dir, name string) *diag.Diagnostic {
 func runGo(ctx context.Context, launcher, tool string, env []string, args ...string) (string, *diag.Diagnostic) {
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Dir = launcher
-	cmd.Env = slices.Concat(os.Environ(), []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-modcacherw"}, env)
+	cmd.Env = slices.Concat(os.Environ(), []string{"GOWORK=off", "GOFLAGS=-modcacherw"}, env)
 	var out, complaints strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	err := cmd.Run()
@@ -221,8 +229,14 @@ func toolBuild(ctx context.Context, dir string, o *BuildOptions, arch string, so
 			"no go here, so the launcher is not built (amkc run %s needs none); finish with: make -C %[1]s", o.OutDir))
 		return tools, missing, nil
 	}
+	_, noCC := exec.LookPath("gcc")
+	if noCC != nil {
+		missing.Add(diag.Warningf(codeNoTool, dir,
+			"no gcc here, so %s is not built, which programs in C and Python need; finish with: make -C %s",
+			host.LibraryFile, o.OutDir))
+	}
 	o.Progress.Report(progress.Step{Activity: "go build"})
-	if d := buildLauncher(ctx, dir, o.Name); d != nil {
+	if d := buildLauncher(ctx, dir, o.Name, noCC == nil); d != nil {
 		return tools, missing, d
 	}
 	return tools, missing, nil

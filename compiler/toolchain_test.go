@@ -12,6 +12,7 @@ import (
 
 	"amkc/codegen"
 	"amkc/ir"
+	"amkc/runtime/host"
 )
 
 func TestExplainNVCC(t *testing.T) {
@@ -84,7 +85,8 @@ func TestGoCachesWithoutHome(t *testing.T) {
 	require.NotContains(t, strings.Join(env, " "), "GOCACHE")
 
 	t.Setenv("TMPDIR", "/nowhere")
-	require.ErrorContains(t, buildLauncher(t.Context(), t.TempDir(), "x"), "want a temporary directory to write to")
+	require.ErrorContains(t, buildLauncher(t.Context(), t.TempDir(), "x", true),
+		"want a temporary directory to write to")
 }
 
 // The launcher builds wherever the build lies: in a directory of any name, for a user without a home, and with settings
@@ -110,17 +112,19 @@ func TestLauncherBuildsAnywhere(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	before := names(t, dir)
-	require.Nil(t, buildLauncher(t.Context(), dir, "product"))
+	require.Nil(t, buildLauncher(t.Context(), dir, "product", true))
 	require.NoError(t, exec.Command(filepath.Join(dir, "product"), "--help").Run())
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
-	require.ElementsMatch(t, append(before, "product"), names(t, dir))
+	require.ElementsMatch(t, append(before, "product", host.LibraryFile), names(t, dir))
 
 	if _, err := exec.LookPath("make"); err != nil {
 		return
 	}
-	made := exec.Command("make", l.Program.Model.Name)
+	built := text(t, dir, host.LibraryFile)
+	require.NoError(t, os.Remove(filepath.Join(dir, host.LibraryFile)))
+	made := exec.Command("make", l.Program.Model.Name, host.LibraryFile)
 	made.Dir, made.Env = dir, withoutMake(os.Environ())
 	out, err := made.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -128,6 +132,7 @@ func TestLauncherBuildsAnywhere(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.Equal(t, text(t, dir, "product"), text(t, dir, l.Program.Model.Name), "make and amkc build the same bytes")
+	require.True(t, built == text(t, dir, host.LibraryFile), "make and amkc build the same library")
 }
 
 // names lists the files below dir.

@@ -18,12 +18,13 @@ import (
 
 var codeUnlisted = diag.New("AMK4905", "a file in a build that its manifest does not list", `
 Nothing says what the file should be. It is an error where make, nvcc or go could pick it up, because then the build
-is not what its program says: anything in launcher/ and amk/, a makefile or a file of a Go module, a source, header or
-object file anywhere, a name without an extension such as C++ headers have, a name that begins with that of a file of
-the build (schedule.h.gch, Makefile.sh), a link to a directory or in place of a file of the build, and what is neither
-file nor link. It is a warning otherwise, and so is a file that is hidden or ends in .edited. Move such files out of
-the build; notes and measurements may stay. The kernels and the launcher that make has made later are named in a
-warning: nothing says what they should be, and make does not make them anew while they are newer than their sources.`)
+is not what its program says: anything in launcher/ and amk/, a module of Python in python/, a makefile or a file of a
+Go module, a source, header or object file anywhere, a name without an extension such as C++ headers have, a name that
+begins with that of a file of the build (schedule.h.gch, Makefile.sh), a link to a directory or in place of a file of
+the build, and what is neither file nor link. It is a warning otherwise, and so is a file that is hidden or ends in
+.edited. Move such files out of the build; notes and measurements may stay. The kernels, the launcher and the library
+that make has made later are named in a warning: nothing says what they should be, and make does not make them anew
+while they are newer than their sources.`)
 
 const (
 	maxUnlisted = 50      // reported, of each severity
@@ -45,7 +46,7 @@ type survey struct {
 // not of the build.
 func unlisted(dir string, m *codegen.Manifest) diag.List {
 	s := &survey{dir: dir, known: map[string]bool{host.ManifestFile: true},
-		made: map[string]bool{m.Facts.Model.Name: true}, findings: map[diag.Severity]int{}}
+		made: map[string]bool{m.Facts.Model.Name: true, host.LibraryFile: true}, findings: map[diag.Severity]int{}}
 	eachFile(m, func(name, _ string, _ int64) bool {
 		s.known[name] = true
 		if base, ok := strings.CutSuffix(name, ".cu"); ok && !strings.HasPrefix(name, "launcher/") {
@@ -155,6 +156,8 @@ func (s *survey) pickedUp(name string, hidden bool) string {
 		return "go reads what is in launcher/; want it elsewhere"
 	case below && top == "amk":
 		return "nvcc looks for headers in amk/; want it elsewhere"
+	case below && top == "python" && extension == ".py":
+		return "pip reads what is in python/; want it elsewhere"
 	case slices.Contains(makefiles, base):
 		return "make reads it; want another name or place"
 	case slices.Contains(codegen.ToolExtensions, extension):

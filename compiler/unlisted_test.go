@@ -142,11 +142,12 @@ func TestMakeHasNoOtherRules(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "Makefile", text(t, "../testdata/golden/llama-gqa_t4_fp16_split", "Makefile"))
 	for _, name := range []string{"megakernel.cu", "measure.cu", "reference.cu", "schedule.h", "amk/ring.cuh",
-		"launcher/main.go"} {
+		"launcher/main.go", "library/amk.h"} {
 		put(t, dir, name, "good")
 	}
 	before := text(t, dir, "Makefile")
-	for _, name := range []string{"Makefile", "megakernel.cu", "schedule.h", "amk/ring.cuh", "launcher/main.go"} {
+	for _, name := range []string{"Makefile", "megakernel.cu", "schedule.h", "amk/ring.cuh", "launcher/main.go",
+		"library/amk.h"} {
 		for _, suffix := range []string{".sh", ".c", ",v", ".o", ".y"} {
 			put(t, dir, name+suffix, "echo evil; touch evil")
 			put(t, dir, "RCS/"+name+suffix, "evil")
@@ -162,7 +163,7 @@ func TestMakeHasNoOtherRules(t *testing.T) {
 	require.NotContains(t, string(out), "RCS")
 	commands := strings.ReplaceAll(strings.TrimSpace(string(out)), "\\\n", "")
 	for _, line := range strings.Split(commands, "\n") {
-		require.Regexp(t, `^(true -O3|cd launcher && .* "\$go" build )`, line)
+		require.Regexp(t, `^(true -O3|export CGO_ENABLED=[01] && cd launcher && .* "\$go" build )`, line)
 		require.NotContains(t, line, "-I")
 	}
 }

@@ -228,7 +228,7 @@ func importAgain(dir string, p *ir.Program, m *codegen.Manifest) (*ir.Graph, err
 
 // strangers are the files that a manifest lists and a build of the program does not have.
 func strangers(emitted map[string][]byte, launcher string, m *codegen.Manifest) []string {
-	made := map[string]bool{launcher: true}
+	made := map[string]bool{launcher: true, host.LibraryFile: true}
 	for name := range emitted {
 		if base, ok := strings.CutSuffix(name, ".cu"); ok {
 			made[base+".fatbin"] = true

@@ -1,18 +1,24 @@
-// Package runtime holds the hand-written code that is copied into every build: the device runtime, and the Go
-// packages of the launcher. It exposes their sources and has no other code; it imports the standard library only.
+// Package runtime holds the hand-written code that is copied into every build: the device runtime, the Go packages of
+// the launcher, and what C and Python need to use a build. It exposes their sources and has no other code; it imports
+// the standard library only.
 package runtime
 
 import (
 	"embed"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 )
 
 //go:embed cuda/amk/*.cuh
 //go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/report/*.go host/report/*.html
 //go:embed chat/*.go dialogue/*.go jinja/*.go
-//go:embed draft/*.go infile/*.go outfile/*.go printable/*.go progress/*.go sampling/*.go serve/*.go serve/*.html
+//go:embed draft/*.go grammar/*.go infile/*.go outfile/*.go printable/*.go progress/*.go sampling/*.go
+//go:embed serve/*.go serve/*.html
+//go:embed library/*.go library/capi/*.go library/capi/amk.h library/example/example.c library/shared/*.go stopping/*.go
+//go:embed python/*.py python/pyproject.toml python/amk/*.py python/amk/py.typed
 //go:embed tokenizer/*.go tokenizer/chars/*.go tokenizer/regex/*.go
 var files embed.FS
 
@@ -29,9 +35,24 @@ func DeviceSources() map[string][]byte {
 // those, NAME_other.go, the packages that amkc itself uses compile there too.
 func HostSources() map[string][]byte {
 	return collect(".", func(name string) bool {
-		return path.Ext(name) == ".html" || path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") &&
-			!strings.HasSuffix(name, "_other.go")
+		return path.Ext(name) == ".html" || path.Ext(name) == ".h" || path.Ext(name) == ".go" &&
+			!strings.HasSuffix(name, "_test.go") && !strings.HasSuffix(name, "_other.go")
 	})
+}
+
+// ForeignSources returns what C and Python need to use a build, by path in it: the header of libamk.so with an example,
+// and the Python package.
+func ForeignSources() map[string][]byte {
+	out := collect("python", func(string) bool { return true })
+	for _, name := range slices.Collect(maps.Keys(out)) {
+		out["python/"+name] = out[name]
+		delete(out, name)
+	}
+	all := collect("library", func(name string) bool { return path.Ext(name) != ".go" })
+	for _, name := range []string{"capi/amk.h", "example/example.c"} {
+		out["library/"+path.Base(name)] = all[name]
+	}
+	return out
 }
 
 // collect returns the embedded files below dir that keep wants, by path relative to it.

@@ -32,33 +32,36 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 		require.NotContains(t, name, "_test.go")
 		require.NotContains(t, name, "hosttest")
 		require.NotContains(t, name, "testdata")
-		if strings.HasSuffix(name, ".html") {
+		if path.Ext(name) != ".go" {
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
 		require.NoError(t, err)
 		for _, spec := range f.Imports {
-			path, err := strconv.Unquote(spec.Path.Value)
+			imported, err := strconv.Unquote(spec.Path.Value)
 			require.NoError(t, err)
-			folder, _, dotted := strings.Cut(path, ".")
+			folder, _, dotted := strings.Cut(imported, ".")
+			require.False(t, imported == "C" && !strings.HasPrefix(name, "library/capi/"), "%s needs cgo", name)
 			switch {
 			case dotted && !strings.Contains(folder, "/"):
 				user, known := map[string]string{"github.com/ebitengine/purego": "driver/",
-					"golang.org/x/text/unicode/norm": "tokenizer/"}[path]
-				require.True(t, known && strings.HasPrefix(name, user), "%s imports %s", name, path)
-			case strings.HasPrefix(path, "amkc/"):
-				below, found := strings.CutPrefix(path, HostImport+"/")
-				require.True(t, found, "%s imports %s", name, path)
-				require.Contains(t, []string{"chat", "dialogue", "draft", "driver", "host", "host/chrometrace",
-					"host/report", "infile", "jinja", "outfile", "printable", "progress", "sampling", "serve",
-					"tokenizer", "tokenizer/chars", "tokenizer/regex"}, below)
+					"golang.org/x/text/unicode/norm": "tokenizer/"}[imported]
+				require.True(t, known && strings.HasPrefix(name, user), "%s imports %s", name, imported)
+			case strings.HasPrefix(imported, "amkc/"):
+				below, found := strings.CutPrefix(imported, HostImport+"/")
+				require.True(t, found, "%s imports %s", name, imported)
+				require.Contains(t, []string{"chat", "dialogue", "draft", "driver", "grammar", "host",
+					"host/chrometrace", "host/report", "infile", "jinja", "library", "library/capi", "outfile",
+					"printable", "progress", "sampling", "serve", "stopping", "tokenizer", "tokenizer/chars",
+					"tokenizer/regex"},
+					below)
 			}
 		}
 	}
 }
 
-// Every source is one that go compiles on the machines of a launcher, Linux on amd64 and arm64, without cgo; and the
-// sources that it would compile there are all carried.
+// Every source is one that go compiles on the machines of a launcher, Linux on amd64 and arm64; and the sources that it
+// would compile there are all carried. Those of library/capi alone need cgo, for the library.
 func TestHostSourcesAreThoseOfLinux(t *testing.T) {
 	src := HostSources()
 	for _, arch := range []string{"amd64", "arm64"} {
@@ -73,4 +76,16 @@ func TestHostSourcesAreThoseOfLinux(t *testing.T) {
 			return err
 		}))
 	}
+}
+
+// A build has the header that the library was compiled with, and all of the Python package.
+func TestForeignSources(t *testing.T) {
+	src := ForeignSources()
+	require.Equal(t, HostSources()["library/capi/amk.h"], src["library/amk.h"])
+	require.NotEmpty(t, src["library/example.c"])
+	for _, name := range []string{"pack.py", "pyproject.toml", "amk/__init__.py", "amk/_model.py", "amk/_text.py",
+		"amk/_library.py", "amk/_errors.py", "amk/py.typed"} {
+		require.Contains(t, src, "python/"+name)
+	}
+	require.Len(t, src, 10)
 }

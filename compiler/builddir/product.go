@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"amkc/runtime/host"
 	"amkc/runtime/infile"
 )
 
@@ -27,7 +28,11 @@ func IsProduct(path, name string) bool {
 		return err == nil && bytes.Equal(head[:], fatbinMagic)
 	}
 	info, err := buildinfo.Read(f)
-	return err == nil && info.Path == "launcher"
+	want := "launcher"
+	if name == host.LibraryFile {
+		want = "launcher/internal/library/shared"
+	}
+	return err == nil && info.Path == want
 }
 
 // isNotDir is the error for a path below something that is no directory.

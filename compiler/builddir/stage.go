@@ -165,16 +165,19 @@ func files(m *codegen.Manifest) []string {
 	return slices.Compact(names)
 }
 
-// products lists what make makes of a build: the kernels and the launcher.
+// products lists what make makes of a build: the kernels, the launcher and the library.
 func products(m *codegen.Manifest) []string {
 	return Products(m.Facts.Model.Name, files(m))
 }
 
-// Products lists what make makes of the files of a build: the kernels, and the launcher of that name.
+// Products lists what make makes of the files of a build: the kernels, the launcher of that name, and the library.
 func Products(launcher string, files []string) []string {
 	var names []string
 	if launcher != "" {
 		names = append(names, launcher)
+	}
+	if slices.Contains(files, host.HeaderFile) {
+		names = append(names, host.LibraryFile)
 	}
 	for _, name := range files {
 		if base, ok := strings.CutSuffix(name, ".cu"); ok {

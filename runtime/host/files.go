@@ -21,7 +21,7 @@ import (
 func Files(dir string) []string {
 	names := map[string]bool{ManifestFile: true, WeightsFile: true, ProgramFile: true, ConfigFile: true,
 		GenConfigFile: true,
-		TokenizerFile: true, FatbinFile: true, MeasureFile: true, ReferenceFile: true}
+		TokenizerFile: true, LibraryFile: true, FatbinFile: true, MeasureFile: true, ReferenceFile: true}
 	var m struct {
 		Files, Built map[string]string
 		Facts        struct{ Model struct{ Name string } }

@@ -26,6 +26,8 @@ const (
 	ConfigFile    = "config.json"
 	GenConfigFile = "generation_config.json"
 	TokenizerFile = "tokenizer.json"
+	HeaderFile    = "library/amk.h"     // of the library, for C
+	LibraryFile   = "library/libamk.so" // that make makes
 
 	// WorkDir holds what is not in its place yet while amkc writes a build, or after it was killed.
 	WorkDir = ".amkc-partial"

@@ -7,6 +7,7 @@ import (
 
 	"amkc/runtime/chat"
 	"amkc/runtime/infile"
+	"amkc/runtime/stopping"
 	"amkc/runtime/tokenizer"
 )
 
@@ -73,7 +74,7 @@ func (c *callReader) push(part string) (text string, calls []toolFunction) {
 		}
 	}
 	if !c.inside {
-		sure := len(c.held) - overlap(c.held, callOpens)
+		sure := len(c.held) - stopping.Overlap(c.held, callOpens)
 		text += c.say(c.held[:sure])
 		c.held = c.held[sure:]
 	}

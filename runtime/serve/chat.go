@@ -48,22 +48,6 @@ var chatFields = with(sharedFields, map[string]field{
 	"prediction": tolerated, // speeds an answer up where it is honoured, and changes none
 })
 
-func responseFormat(_ *Server, _ *request, v value) error {
-	all, err := members(v.raw)
-	if err != nil {
-		return invalid(v.name, "response_format is not an object")
-	}
-	kind, err := (value{"response_format.type", all["type"].raw}).text()
-	if err != nil {
-		return err
-	}
-	if kind != "text" {
-		return unsupported("response_format", "response_format of type %q is not supported; want text, or none",
-			v.cut(kind))
-	}
-	return nil
-}
-
 func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	req, prompt, err := s.chatRequest(w, r)
 	if err != nil {
@@ -101,7 +85,15 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 		return nil, nil, err
 	}
 	prompt, tools, err := s.chatPrompt(left)
-	req.tools = tools
+	switch req.tools = tools; {
+	case err != nil:
+	case req.form != nil && tools:
+		err = unsupported("response_format", "response_format beside tools is not supported, as calls are no such "+
+			"text; want one of them, or tool_choice none")
+	case req.form != nil && req.ignoreEOS:
+		err = unsupported("ignore_eos", "ignore_eos beside response_format is not supported: the text ends where it "+
+			"is whole")
+	}
 	return req, prompt, err
 }
 

@@ -69,6 +69,9 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, 
 	g := &generation{ctx: r.Context(), prompt: prompt, most: s.engine.Limits().MaxSeq - len(prompt) + 1,
 		choice: req.options, record: rec, out: newOutbox(), metrics: s.metrics,
 		text: newWriter(s.tokenizer, prompt, req.stops, req.logprobs())}
+	if req.form != nil {
+		g.form = req.form.Begin(s.eos...)
+	}
 	if req.most > 0 {
 		g.most = min(g.most, req.most)
 	}

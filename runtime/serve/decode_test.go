@@ -3,7 +3,6 @@ package serve
 import (
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -70,58 +69,6 @@ func TestStopStrings(t *testing.T) {
 	got := s.complete(t, `"prompt": "x", "max_tokens": 3, "stop": "zzz"`)
 	require.Equal(t, finishLength, got.Finish)
 	require.Equal(t, words().Decode(idsOf(t, text)[:3], true), got.Text, "what was held back goes out at the end")
-}
-
-// Which stop string is found, and where, does not depend on how the text is cut into parts; nor are letters held back
-// longer than they have to be.
-func TestStopperDoesNotDependOnParts(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	letters := func(n int) string {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = "ab"[rng.IntN(2)]
-		}
-		return string(b)
-	}
-	for range 2000 {
-		text := letters(rng.IntN(24))
-		stops := make([]string, rng.IntN(4))
-		for i := range stops {
-			stops[i] = letters(1 + rng.IntN(6))
-		}
-		want, stopped := text, false
-		for end := 1; end <= len(text) && !stopped; end++ {
-			for _, stop := range stops {
-				if strings.HasSuffix(text[:end], stop) && (!stopped || end-len(stop) < len(want)) {
-					want, stopped = text[:end-len(stop)], true
-				}
-			}
-		}
-		s, got, found, rest := stopper{stops: stops}, "", false, text
-		for rest != "" && !found {
-			n := 1 + rng.IntN(len(rest))
-			var part string
-			part, found = s.push(rest[:n])
-			got, rest = got+part, rest[n:]
-			for k := 1; !found && k <= len(s.held); k++ {
-				require.False(t, k == len(s.held) && !startsOne(stops, s.held), "%q is held for nothing", s.held)
-			}
-		}
-		if !found {
-			got += s.flush()
-		}
-		require.Equal(t, stopped, found)
-		require.Equal(t, want, got, "%q without %q", text, stops)
-	}
-}
-
-func startsOne(stops []string, held string) bool {
-	for _, stop := range stops {
-		if strings.HasPrefix(stop, held) {
-			return true
-		}
-	}
-	return false
 }
 
 func TestLengths(t *testing.T) {

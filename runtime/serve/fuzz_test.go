@@ -35,6 +35,9 @@ func FuzzRequest(f *testing.F) {
 			{"role": "tool", "content": "7"}], "tools": [{"name": "f"}], "tool_choice": "auto", "stream": true}`,
 		`{"messages": [{"role": "user", "content": ""}], "response_format": {"type": "text"}, "modalities": ["text"],
 			"chat_template_kwargs": {"thinking": true}, "max_completion_tokens": 3, "documents": []}`,
+		`{"messages": [{"role": "user", "content": ""}], "response_format": {"type": "json_object"}, "max_tokens": 9}`,
+		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 9, "response_format": {"type": "json_schema",
+			"json_schema": {"name": "x", "strict": true, "schema": {"type": "array", "items": {"const": 1}}}}}`,
 	}, {
 		`{"prompt": "wörld", "add_special_tokens": false}`, `{"messages": [{"role": "user", "content": "a"}]}`,
 	}, {

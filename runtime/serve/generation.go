@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"amkc/runtime/grammar"
 	"amkc/runtime/sampling"
 )
 
@@ -16,10 +17,11 @@ type generation struct {
 	most    int   // tokens to decode
 	ends    []int // tokens after which a text ends
 	choice  sampling.Options
-	record  *record  // of the request
-	out     *outbox  // the answer
-	text    *writer  // of the tokens so far
-	metrics *metrics // of the server
+	record  *record        // of the request
+	out     *outbox        // the answer
+	text    *writer        // of the tokens so far
+	metrics *metrics       // of the server
+	form    *grammar.State // how much there is of what the text has to be; nil: it may be anything
 
 	// ---
 	sampler *sampling.Sampler // nil: what the engine chooses
@@ -27,14 +29,16 @@ type generation struct {
 }
 
 // options are what the engine has to know.
-func (g *generation) options() Options { return Options{Logits: g.choice.NeedLogits()} }
+func (g *generation) options() Options {
+	return Options{Logits: g.choice.NeedLogits() || g.form != nil}
+}
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.
 func (g *generation) begin(vocab, cached int, now time.Time) (err error) {
 	g.record.begin(cached)
 	g.metrics.admitted(now.Sub(g.record.start), len(g.prompt), cached)
 	g.last = now
-	if g.choice.NeedLogits() {
+	if g.options().Logits {
 		g.sampler, err = sampling.New(g.choice, vocab, g.prompt)
 	}
 	return err
@@ -44,7 +48,11 @@ func (g *generation) begin(vocab, cached int, now time.Time) (err error) {
 func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err error) {
 	choice := sampling.Choice{ID: e.Token}
 	if g.sampler != nil {
-		if choice, err = g.sampler.Next(e.Logits, nil); err != nil {
+		var allowed sampling.Mask
+		if g.form != nil {
+			allowed = sampling.Mask(g.form.Mask())
+		}
+		if choice, err = g.sampler.Next(e.Logits, allowed); err != nil {
 			return 0, true, err
 		}
 	}
@@ -59,11 +67,19 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 		g.end(finishStop, delta{})
 		return token, true, nil
 	}
+	if g.form != nil {
+		if err := g.form.Take(token); err != nil {
+			return token, true, err
+		}
+	}
 	d, found := g.text.push(choice)
 	switch {
 	case found:
 		d.finish = finishStop
 		g.finish(d)
+		return token, true, nil
+	case g.form != nil && g.form.MayEnd() && !g.form.MayGoOn():
+		g.end(finishStop, d)
 		return token, true, nil
 	case g.record.tokens() == g.most:
 		g.end(finishLength, d)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"amkc/runtime/grammar"
 	"amkc/runtime/infile"
 	"amkc/runtime/sampling"
 )
@@ -25,6 +26,7 @@ type request struct {
 	tools        bool // the prompt has some
 	seeded       bool // it has a seed
 	options      sampling.Options
+	form         *grammar.Grammar // that the answer has to be a text of; nil: any
 }
 
 // asked is a request that says nothing yet.

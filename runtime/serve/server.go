@@ -11,16 +11,18 @@
 // A field of a request that would change the answer is honoured or refused by name, never ignored. No text of prompts
 // or answers is in logs, metrics or errors that were not asked for by the request itself.
 //
-// The package imports the standard library, runtime/chat, runtime/infile, runtime/jinja, runtime/sampling and
-// runtime/tokenizer, and must not import any other package of amkc.
+// The package imports the standard library, runtime/chat, runtime/grammar, runtime/infile, runtime/jinja,
+// runtime/sampling, runtime/stopping and runtime/tokenizer, and must not import any other package of amkc.
 package serve
 
 import (
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"amkc/runtime/chat"
+	"amkc/runtime/grammar"
 	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
@@ -46,13 +48,15 @@ type Server struct {
 	chat      *chat.Format
 	calls     bool // the model writes calls of tools that can be read
 	eos       []int
-	sampling  sampling.Options
-	key       *secret
-	local     bool // only this machine reaches the server, and requests need no key
-	log       *slog.Logger
-	scheduler *scheduler
-	metrics   *metrics
-	started   time.Time
+
+	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
+	sampling   sampling.Options
+	key        *secret
+	local      bool // only this machine reaches the server, and requests need no key
+	log        *slog.Logger
+	scheduler  *scheduler
+	metrics    *metrics
+	started    time.Time
 
 	maxBody      int64
 	pingEvery    time.Duration // of a stream with nothing to say
@@ -78,6 +82,9 @@ func New(c Config) *Server {
 		calls: c.Chat != nil && writesCalls(c.Chat, c.Tokenizer), eos: c.EOS, sampling: c.Sampling,
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, pingEvery: pingEvery, writeTimeout: writeTimeout, now: time.Now, newID: newID}
+	s.vocabulary = sync.OnceValues(func() (*grammar.Vocabulary, error) {
+		return grammar.FromTokenizer(s.engine.Limits().Vocab, s.tokenizer, s.eos)
+	})
 	s.scheduler = newScheduler(c.Engine, c.Queue, c.Log, func() time.Time { return s.now() })
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"amkc/runtime/sampling"
+	"amkc/runtime/stopping"
 	"amkc/runtime/tokenizer"
 )
 
@@ -30,7 +31,7 @@ const (
 // A writer makes text of tokens, up to a stop string.
 type writer struct {
 	decoder *tokenizer.Decoder
-	stop    stopper
+	stop    stopping.Finder
 	decoded int       // bytes that the decoder has given
 	chars   int       // the same in characters
 	out     int       // of which this many are out
@@ -40,8 +41,8 @@ type writer struct {
 
 // newWriter starts behind a prompt, which goes through the decoder as well: what a token looks like may depend on the
 // one before it.
-func newWriter(tok *tokenizer.Tokenizer, prompt []int, stops []string, logprobs bool) *writer {
-	w := &writer{decoder: tok.NewDecoder(true), stop: stopper{stops: stops}, located: logprobs}
+func newWriter(tok *tokenizer.Tokenizer, prompt []int, endings []string, logprobs bool) *writer {
+	w := &writer{decoder: tok.NewDecoder(true), stop: stopping.Finder{Stops: endings}, located: logprobs}
 	for _, id := range prompt {
 		w.decoder.Push(id)
 	}
@@ -61,7 +62,7 @@ func (w *writer) push(c sampling.Choice) (delta, bool) {
 func (w *writer) end() (delta, bool) {
 	d, found := w.take(w.decoder.Flush())
 	if !found {
-		rest := w.stop.flush()
+		rest := w.stop.Flush()
 		d.text += rest
 		w.out += len(rest)
 		d.tokens = append(d.tokens, w.waiting...)
@@ -73,7 +74,7 @@ func (w *writer) end() (delta, bool) {
 func (w *writer) take(part string) (delta, bool) {
 	w.decoded += len(part)
 	w.chars += utf8.RuneCountInString(part)
-	text, found := w.stop.push(part)
+	text, found := w.stop.Push(part)
 	w.out += len(text)
 	d := delta{text: text}
 	for len(w.waiting) > 0 {

@@ -8,6 +8,7 @@ import (
 	"amkc/runtime/chat"
 	"amkc/runtime/dialogue"
 	"amkc/runtime/host"
+	"amkc/runtime/library"
 	"amkc/runtime/progress"
 )
 
@@ -36,7 +37,7 @@ func (c *command) chat(ctx context.Context, args []string) error {
 	if o.Sampling, err = c.sampling("chat", choose); err != nil {
 		return err
 	}
-	if o.Tokenizer, err = loadTokenizer(c.dir); err != nil {
+	if o.Tokenizer, err = library.ReadTokenizer(c.dir); err != nil {
 		return err
 	}
 	if o.Format, err = c.format(); err != nil {

@@ -2,12 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/library"
 	"amkc/runtime/outfile"
 	"amkc/runtime/printable"
 	"amkc/runtime/progress"
@@ -82,7 +80,7 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		return &host.BuildError{Path: c.dir, What: "it has no passes of several rows to verify drafts by",
 			Remedy: "compile with --rows 8"}
 	}
-	tok, tokErr := loadTokenizer(c.dir)
+	tok, tokErr := library.ReadTokenizer(c.dir)
 	var prompt []int
 	switch {
 	case given["prompt"]:
@@ -235,19 +233,6 @@ func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path st
 		return nil, &failure{fmt.Sprintf("the chat template does not format %s: %v", path, err)}
 	}
 	return checked(tok.Encode(text, false))
-}
-
-// loadTokenizer reads the tokenizer of a build; the error says why there is none.
-func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
-	path := filepath.Join(dir, host.TokenizerFile)
-	data, err := infile.Read(path, infile.Tokenizer)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &host.BuildError{Path: path, What: "the model came without a tokenizer"}
-	}
-	if err != nil {
-		return nil, &host.BuildError{Path: path, What: "it cannot be read", Err: err}
-	}
-	return tokenizer.Load(data)
 }
 
 // A writer prints tokens as they come: text in whole characters, or ids when there is no tokenizer. The prompt comes

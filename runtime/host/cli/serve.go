@@ -11,6 +11,7 @@ import (
 	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/library"
 	"amkc/runtime/serve"
 )
 
@@ -45,7 +46,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		return err
 	}
 	config := serve.Config{Model: facts.Model.Name, APIKey: *key, Queue: *queue, Log: c.log()}
-	if config.Tokenizer, err = loadTokenizer(c.dir); err != nil {
+	if config.Tokenizer, err = library.ReadTokenizer(c.dir); err != nil {
 		return err
 	}
 	if config.EOS, err = host.StopIDs(c.dir); err != nil {

@@ -1,0 +1,90 @@
+// Command libamkref is a shared library, if it is built with -buildmode=c-shared: the functions of amk.h on the
+// reference VM, for tests and for machines without a GPU. A build opens as with libamk.so, and a model of the hub's
+// does too.
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"amkc/compiler"
+	"amkc/ir"
+	"amkc/refvm"
+	"amkc/runtime/host"
+	"amkc/runtime/library"
+	"amkc/runtime/library/capi"
+)
+
+func main() {}
+
+func init() { capi.Open = open }
+
+// open opens a build, or a model as it is compiled for an H200. What goes wrong is the input's fault: there is no
+// machine to blame.
+func open(dir string, gpu int) (*library.Model, error) {
+	if gpu != 0 {
+		return nil, &library.InputError{What: "the reference VM has no GPUs; want number 0"}
+	}
+	d, parts, err := parts(dir)
+	if err != nil {
+		return nil, &library.InputError{What: err.Error()}
+	}
+	parts.Decoder = d
+	return library.New(dir, parts)
+}
+
+func parts(dir string) (*decoder, library.Parts, error) {
+	var program *ir.Program
+	var weights refvm.Weights
+	d := &decoder{}
+	if _, err := os.Lstat(filepath.Join(dir, host.ManifestFile)); err == nil {
+		b, err := compiler.OpenBuild(dir)
+		if err != nil {
+			return nil, library.Parts{}, err
+		}
+		program, weights, d.release = b.Program, b, b.Close
+	} else {
+		name := filepath.Base(filepath.Clean(dir))
+		l, err := compiler.RunPasses(compiler.Options{Model: dir, Name: name, Target: ir.FindTarget("h200")})
+		if err != nil {
+			return nil, library.Parts{}, err
+		}
+		program, weights, d.release = l.Program, l.Weights, l.Close
+	}
+	var err error
+	if d.session, err = refvm.NewSession(program, weights, refvm.Options{}); err != nil {
+		d.release()
+		return nil, library.Parts{}, err
+	}
+	m := &program.Model
+	return d, library.Parts{Name: m.Name, Vocab: m.Vocab, MaxSeq: m.MaxSeq}, nil
+}
+
+// A decoder is a session of the reference VM.
+type decoder struct {
+	session *refvm.Session
+	release func() error
+}
+
+func (d *decoder) Position() int { return d.session.Pos() }
+
+func (d *decoder) Rewind(position int) error { return d.session.Rewind(position) }
+
+func (d *decoder) Close() error { return d.release() }
+
+func (d *decoder) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
+	err error) {
+	for _, id := range ids {
+		at := d.session.Pos()
+		logits, chosen, err := d.session.Step(id)
+		if err == nil && onLogits != nil {
+			err = onLogits(at, logits)
+		}
+		if err != nil {
+			return 0, err
+		}
+		next = chosen
+	}
+	return next, nil
+}

@@ -1,0 +1,324 @@
+"""Tests of amk.h and of the Python package, through libamkref.so: the same functions, on the reference VM.
+
+`make library` runs them, with the library in AMK_LIBRARY.
+"""
+
+import ctypes
+import doctest
+import importlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CAPI = os.path.join(ROOT, "runtime", "library", "capi")
+PACKAGE = os.path.join(ROOT, "runtime", "python")
+MODEL = os.path.join(ROOT, "testdata", "models", "pycoder-5m")
+LIBRARY = os.path.abspath(os.environ["AMK_LIBRARY"])
+PROMPT = "def fibonacci(n):"
+sys.path.insert(0, PACKAGE)
+
+import amk  # noqa: E402
+from amk import _library  # noqa: E402
+
+
+def compile_c(source, out, *flags, compiler="gcc"):
+    """Compiles a program against amk.h, warnings as errors, and links it with the library."""
+    language = ["-x", "c++", "-std=c++17"] if compiler == "g++" else ["-std=c99"]
+    subprocess.run([compiler, *language, "-Wall", "-Wextra", "-Wpedantic", "-Werror", *flags, "-I", CAPI, "-o", out,
+                    source, "-x", "none", LIBRARY, "-Wl,-rpath," + os.path.dirname(LIBRARY)], check=True)
+
+
+def header():
+    """amk.h without comments."""
+    with open(os.path.join(CAPI, "amk.h"), encoding="utf-8") as f:
+        return re.sub(r"(?s)/\*.*?\*/", "", f.read())
+
+
+class Examples(unittest.TestCase):
+    """The examples that documentation has."""
+
+    def test_docstrings(self):
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as work, amk.Model(MODEL) as model:
+            os.symlink(MODEL, os.path.join(work, "build"))
+            os.chdir(work)
+            try:
+                tried = 0
+                for name in ("amk", "amk._model"):
+                    module = importlib.import_module(name)
+                    shown = amk.Model("build")
+                    result = doctest.testmod(module, globs={"amk": amk, "model": shown})
+                    shown.close()
+                    self.assertEqual(result.failed, 0)
+                    tried += result.attempted
+                self.assertGreaterEqual(tried, 14)
+            finally:
+                os.chdir(before)
+
+    def test_example_in_c(self):
+        with amk.Model(MODEL) as model:
+            want = model.generate(PROMPT, max_tokens=32).text
+        source = os.path.join(ROOT, "runtime", "library", "example", "example.c")
+        with tempfile.TemporaryDirectory() as work:
+            for compiler in ("gcc", "g++"):
+                program = os.path.join(work, compiler)
+                compile_c(source, program, compiler=compiler)
+                out = subprocess.run([program, MODEL, PROMPT], capture_output=True, text=True, check=True)
+                self.assertEqual(out.stdout, want + "\n")
+            wrong = subprocess.run([program, work, PROMPT], capture_output=True, text=True, check=False)
+            self.assertEqual(wrong.returncode, 1)
+            self.assertIn("config.json", wrong.stderr)
+
+    def test_misuse_in_c(self):
+        with tempfile.TemporaryDirectory() as work:
+            program = os.path.join(work, "misuse")
+            compile_c(os.path.join(ROOT, "cmd", "libamkref", "testdata", "misuse.c"), program, "-Wno-nonnull")
+            out = subprocess.run([program, MODEL], capture_output=True, text=True, check=False)
+            self.assertEqual((out.returncode, out.stderr), (0, ""), out.stdout)
+
+
+class Header(unittest.TestCase):
+    """What the Python package says of amk.h is so."""
+
+    def test_layouts(self):
+        structs = {"amk_facts": _library.Facts, "amk_options": _library.Options, "amk_token": _library.Token}
+        lines = []
+        for name, struct in structs.items():
+            lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
+            for field, _ in struct._fields_:
+                lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
+        with tempfile.TemporaryDirectory() as work:
+            source = os.path.join(work, "layout.c")
+            with open(source, "w", encoding="utf-8") as f:
+                f.write('#include "amk.h"\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines))
+                f.write("\nreturn 0; }\n")
+            compile_c(source, os.path.join(work, "layout"))
+            said = subprocess.run([os.path.join(work, "layout")], capture_output=True, text=True, check=True).stdout
+        want = ""
+        for name, struct in structs.items():
+            want += f"{name} {ctypes.sizeof(struct)}\n"
+            want += "".join(f"{name}.{field} {getattr(struct, field).offset}\n" for field, _ in struct._fields_)
+        self.assertEqual(said, want)
+
+    def test_functions(self):
+        declared = {}
+        for name, arguments in re.findall(r"(?m)^(?:int|void) (amk_\w+)\(([^)]*)\);", header()):
+            declared[name] = 0 if arguments == "void" else len(arguments.split(","))
+        self.assertEqual(declared.pop("amk_api_version"), 0)
+        known = {name: len(a) + 1 for name, a in _library.CALLS.items()}
+        known.update({name: len(a) for name, a in _library.PLAIN.items()})
+        self.assertEqual(known, declared)
+
+    def test_constants(self):
+        text = header()
+        self.assertIn(f"#define AMK_API_VERSION {_library.API_VERSION}\n", text)
+        self.assertIn(f"#define AMK_SPECIAL {_library.SPECIAL} ", text)
+        self.assertIn(f"AMK_INPUT = {_library.INPUT},", text)
+        words = {None: "AMK_MORE", "stop": "AMK_STOP", "length": "AMK_LENGTH"}
+        for number, reason in _library.FINISH.items():
+            self.assertIn(f"{words[reason]} = {number},", text)
+
+
+class Package(unittest.TestCase):
+    """The Python package, beyond its examples."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.model = amk.Model(MODEL)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.model.close()
+
+    def test_install(self):
+        with tempfile.TemporaryDirectory() as work:
+            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-index"]
+            subprocess.run([*pip, "--root-user-action=ignore", "--target", work, PACKAGE], check=True)
+            code = ("import amk, sys; assert amk.__file__.startswith(sys.argv[2]);"
+                    f"print(amk.Model(sys.argv[1]).generate({PROMPT!r}, max_tokens=3).ids)")
+            out = subprocess.run([sys.executable, "-c", code, MODEL, work], env={**os.environ, "PYTHONPATH": work},
+                                 cwd=work, capture_output=True, text=True, check=True)
+        self.assertEqual(out.stdout, f"{self.model.generate(PROMPT, max_tokens=3).ids}\n")
+        left = [name for name in os.listdir(PACKAGE) if name not in ("amk", "pack.py", "pyproject.toml", "__pycache__")]
+        self.assertEqual(left, [])
+
+    def test_same_text_as_amkc(self):
+        ids = ",".join(map(str, self.model.encode(PROMPT, special=True)))
+        for flags, options in (
+                ([], {}),
+                (["--temperature", "0.7", "--seed", "11", "--top-k", "40"], dict(temperature=0.7, seed=11, top_k=40)),
+                (["--repetition-penalty", "1.3"], dict(repetition_penalty=1.3)),
+                (["--sample", "--seed", "3"], dict(sample=True, seed=3))):
+            out = subprocess.run([os.path.join(ROOT, "amkc"), "run", MODEL, "--prompt-ids", ids, "--max-tokens", "12",
+                                  "--device", "ref", "--json", *flags], capture_output=True, text=True, check=True)
+            said = [int(i) for i in re.search(r'"ids": *\[([^\]]*)\]', out.stdout)[1].split(",")]
+            self.assertEqual(self.model.generate(PROMPT, max_tokens=12, **options).ids, said, flags)
+
+    def test_prompts(self):
+        ids = self.model.encode(PROMPT, special=True)
+        whole = self.model.generate(PROMPT, max_tokens=5)
+        self.assertEqual(self.model.generate(ids, max_tokens=5), whole)
+        self.assertEqual(self.model.generate(tuple(ids), max_tokens=5), whole)
+        for wrong in ([], [self.model.vocab], [-1], [2**40], [1.5], ["x"]):
+            with self.assertRaises(amk.InputError, msg=wrong):
+                self.model.generate(wrong)
+
+    def test_texts_beside_each_other(self):
+        prompts = [PROMPT, "def fib", "import os", "class A:"]
+        want = [self.model.generate(p, max_tokens=6).ids for p in prompts]
+        texts = [self.model.generate(p, max_tokens=6, stream=True) for p in prompts]
+        for _ in range(6):
+            for text in texts:
+                next(text)
+        self.assertEqual([t.ids for t in texts], want)
+        self.assertEqual([t.finish for t in texts], ["length"] * 4)
+
+    def test_threads(self):
+        prompts = [PROMPT, "def fib", "import os", "class A:"]
+        want = [self.model.generate(p, max_tokens=5) for p in prompts]
+        got = [None] * len(prompts)
+
+        def ask(i):
+            got[i] = self.model.generate(prompts[i], max_tokens=5)
+
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(prompts))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(got, want)
+
+    def test_allowed(self):
+        asked = []
+
+        def only_even(ids):
+            asked.append(ids)
+            return range(0, self.model.vocab, 2)
+
+        drawn = self.model.generate(PROMPT, max_tokens=6, temperature=1.5, seed=5, allowed=only_even)
+        self.assertTrue(all(i % 2 == 0 for i in drawn.ids))
+        self.assertEqual(asked, [drawn.ids[:n] for n in range(6)])
+        free = self.model.generate(PROMPT, max_tokens=4).ids
+        forced = self.model.generate(PROMPT, max_tokens=4, allowed=[[7], None, [9]]).ids
+        self.assertEqual((forced[0], forced[2]), (7, 9))
+        self.assertEqual(self.model.generate(PROMPT, max_tokens=4, allowed=lambda ids: None).ids, free)
+
+    def test_a_refused_step_can_be_tried_again(self):
+        lists = [[], [self.model.vocab], [7]]
+        text = self.model.generate(PROMPT, max_tokens=2, stream=True,
+                                   allowed=lambda ids: lists.pop(0) if lists else None)
+        for _ in range(2):
+            with self.assertRaises(amk.InputError):
+                next(text)
+        self.assertEqual(next(text).id, 7)
+        self.assertEqual(next(text).finish, "length")
+
+    def test_logits(self):
+        ids = self.model.encode(PROMPT, special=True)
+        every = self.model.logits(ids)
+        self.assertEqual(every.shape, (len(ids), self.model.vocab))
+        last = self.model.logits(ids, rows=1)
+        self.assertEqual(last.tolist()[0], every.tolist()[-1])
+        best = max(range(self.model.vocab), key=lambda i: last[0, i])
+        self.assertEqual(best, self.model.generate(ids, max_tokens=1).ids[0])
+        for rows in (0, -1, len(ids) + 1):
+            with self.assertRaises(amk.InputError):
+                self.model.logits(ids, rows=rows)
+
+    def test_logprobs(self):
+        with_them = self.model.generate(PROMPT, max_tokens=3, logprobs=True)
+        self.assertEqual(with_them.ids, self.model.generate(PROMPT, max_tokens=3).ids)
+        self.assertTrue(all(x < 0 for x in with_them.logprobs))
+        self.assertIsNone(self.model.generate(PROMPT, max_tokens=3).logprobs)
+
+    def test_stops(self):
+        free = self.model.generate(PROMPT, max_tokens=24).text
+        for stop in ("numpy", ["zzz", "\n"], "fib"):
+            words = [stop] if isinstance(stop, str) else stop
+            said = self.model.generate(PROMPT, max_tokens=24, stop=stop)
+            self.assertEqual(said.text, free[:min(free.find(w) for w in words if w in free)])
+            self.assertEqual(said.finish, "stop")
+        for wrong in ("", "a\0b"):
+            with self.assertRaises(amk.InputError):
+                self.model.generate(PROMPT, stop=[wrong])
+
+    def test_schemas(self):
+        person = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"},
+                  "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2}},
+                  "required": ["name", "age", "tags"], "additionalProperties": False}
+        whole = 0
+        for seed in range(12):
+            said = self.model.generate("person = ", schema=person, max_tokens=120, temperature=1, seed=seed)
+            if said.finish == "length":
+                self.assertEqual(len(said.ids), 120)
+                continue
+            whole += 1
+            value = json.loads(said.text)
+            self.assertEqual(list(value), ["name", "age", "tags"])
+            self.assertIsInstance(value["age"], int)
+            self.assertLessEqual(set(value["tags"]), {"a", "b"})
+        self.assertGreater(whole, 6)
+        any_object = self.model.generate("x = ", schema="", max_tokens=60, temperature=1, seed=1,
+                                         logit_bias={self.model.encode("}")[0]: 5})
+        self.assertIsInstance(json.loads(any_object.text), dict)
+        self.assertEqual(json.loads(self.model.generate("x = ", schema={"const": [1, "ö"]}).text), [1, "ö"])
+        for wrong, why in (({"pattern": "x"}, "pattern"), ("{", "read"), ("\0", "NUL"), ({"$ref": "#"}, "itself")):
+            with self.assertRaisesRegex(amk.InputError, why):
+                self.model.generate("x", schema=wrong)
+        with self.assertRaisesRegex(amk.InputError, "ignore_eos"):
+            self.model.generate("x", schema="", ignore_eos=True)
+
+    def test_refusals(self):
+        for wrong in (dict(temperature=-1), dict(top_p=2), dict(top_k=-1), dict(top_k=2**40), dict(max_tokens=0),
+                      dict(max_tokens=10**6), dict(seed=-1, temperature=1), dict(logit_bias={self.model.vocab: 1}),
+                      dict(logit_bias={1: float("nan")}), dict(repetition_penalty=0)):
+            with self.assertRaises(amk.InputError, msg=wrong) as raised:
+                self.model.generate(PROMPT, **wrong)
+            self.assertRegex(str(raised.exception), "want|asked for", wrong)
+        with self.assertRaisesRegex(amk.InputError, "want 1 to|there are 2000 ids"):
+            self.model.generate([5] * 2000)
+        with self.assertRaisesRegex(amk.InputError, "make"):
+            amk.Model(MODEL, library="/nowhere/libamk.so")
+        with self.assertRaisesRegex(amk.InputError, "no library of amkc"):
+            amk.Model(MODEL, library=os.path.abspath(__file__))
+
+    def test_bias(self):
+        self.assertEqual(self.model.generate(PROMPT, max_tokens=2, logit_bias={7: 1000}).ids, [7, 7])
+        first = self.model.generate(PROMPT, max_tokens=1).ids[0]
+        self.assertNotEqual(self.model.generate(PROMPT, max_tokens=1, logit_bias={first: float("-inf")}).ids, [first])
+
+    def test_closed(self):
+        model = amk.Model(MODEL)
+        text = model.generate(PROMPT, max_tokens=3, stream=True)
+        next(text)
+        model.close()
+        model.close()
+        with self.assertRaisesRegex(amk.InputError, "closed"):
+            next(text)
+        with self.assertRaisesRegex(amk.InputError, "closed"):
+            model.encode("x")
+        text.close()
+        self.assertEqual(list(text), [])
+
+    def test_interrupt(self):
+        code = ("import amk, sys; model = amk.Model(sys.argv[1]); print('ready', flush=True);"
+                "[print(end=t.text) for t in model.generate('x', ignore_eos=True, stream=True)]")
+        with subprocess.Popen([sys.executable, "-c", code, MODEL], env={**os.environ, "PYTHONPATH": PACKAGE},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
+        self.assertIn("KeyboardInterrupt", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

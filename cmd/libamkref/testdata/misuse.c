@@ -1,0 +1,109 @@
+/* Calls the functions of amk.h as they must not be called, and asks for a refusal each time; and
+ * as they may be called that is easily forgotten. Prints what was not as it should be. */
+#include "amk.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int wrong = 0;
+
+/* A call that has to be refused, with a message. */
+#define REFUSED(call)                                                               \
+  do {                                                                              \
+    char *error = NULL;                                                             \
+    int status = call;                                                              \
+    if (status != AMK_INPUT || !error || !*error || strchr(error, '\n')) {          \
+      wrong = 1;                                                                    \
+      printf("line %d: status %d, %s\n", __LINE__, status, error ? error : "NULL"); \
+    }                                                                               \
+    amk_free(error);                                                                \
+  } while (0)
+
+#define HOLDS(claim)                                    \
+  do {                                                  \
+    if (!(claim)) {                                     \
+      wrong = 1;                                        \
+      printf("line %d: %s is not so\n", __LINE__, #claim); \
+    }                                                   \
+  } while (0)
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  amk_model *model = NULL, *none = NULL;
+  amk_text *text = NULL;
+  amk_facts facts;
+  amk_options options;
+  amk_token token;
+  int32_t prompt[] = {327, 285, 751}, *ids = NULL;
+  size_t count = 0, bytes = 0;
+  char *out = NULL;
+  float logits[3];
+
+  HOLDS(amk_api_version() == AMK_API_VERSION);
+  REFUSED(amk_open(NULL, 0, &model, &error));
+  REFUSED(amk_open(argv[1], 0, NULL, &error));
+  REFUSED(amk_open(argv[1], 7, &model, &error));
+  REFUSED(amk_open("", 0, &model, &error));
+  REFUSED(amk_describe(NULL, &facts, &error));
+  REFUSED(amk_describe((amk_model *)&facts, &facts, &error));
+  HOLDS(amk_describe(NULL, &facts, NULL) == AMK_INPUT);
+  HOLDS(model == NULL);
+  amk_close(NULL);
+  amk_end(NULL);
+  amk_free(NULL);
+  amk_greedy(NULL);
+
+  HOLDS(amk_open(argv[1], 0, &model, NULL) == AMK_OK);
+  REFUSED(amk_describe(model, NULL, &error));
+  HOLDS(amk_describe(model, &facts, NULL) == AMK_OK && facts.vocab == 4096);
+  REFUSED(amk_encode(model, NULL, 3, 0, &ids, &count, &error));
+  REFUSED(amk_encode(model, "\xff", 1, 0, &ids, &count, &error));
+  REFUSED(amk_encode(model, "x", 1, 6, &ids, &count, &error));
+  REFUSED(amk_encode(model, "x", 1, 0, NULL, &count, &error));
+  REFUSED(amk_encode(model, "x", (size_t)-1, 0, &ids, &count, &error));
+  HOLDS(amk_encode(model, NULL, 0, 0, &ids, &count, NULL) == AMK_OK && count == 0 && ids);
+  amk_free(ids);
+  REFUSED(amk_decode(model, NULL, 3, 0, &out, &bytes, &error));
+  REFUSED(amk_decode(model, prompt, (size_t)-1, 0, &out, &bytes, &error));
+  HOLDS(amk_decode(model, NULL, 0, 0, &out, &bytes, NULL) == AMK_OK && bytes == 0 && !*out);
+  amk_free(out);
+  REFUSED(amk_chat(model, "[", 1, &ids, &count, &error));
+  REFUSED(amk_logits(model, prompt, 3, 1, logits, 3, &error));
+  REFUSED(amk_logits(model, prompt, 3, (size_t)-1, logits, 3, &error));
+  REFUSED(amk_logits(model, prompt, 3, 0, logits, 3, &error));
+  REFUSED(amk_logits(model, prompt, 3, 1, NULL, 4096, &error));
+
+  memset(&options, 0, sizeof options);
+  REFUSED(amk_begin(model, prompt, 3, &options, &text, &error)); /* no amk_greedy before it */
+  amk_greedy(&options);
+  REFUSED(amk_begin(model, prompt, 0, &options, &text, &error));
+  REFUSED(amk_begin(model, prompt, 3, NULL, &text, &error));
+  REFUSED(amk_begin(model, prompt, 3, &options, NULL, &error));
+  options.num_stops = 1;
+  REFUSED(amk_begin(model, prompt, 3, &options, &text, &error));
+  options.num_stops = 0;
+  options.num_biases = 1;
+  REFUSED(amk_begin(model, prompt, 3, &options, &text, &error));
+  options.num_biases = 0;
+  options.top_p = NAN;
+  REFUSED(amk_begin(model, prompt, 3, &options, &text, &error));
+  options.top_p = 1;
+  options.max_tokens = 2;
+  HOLDS(amk_begin(model, prompt, 3, &options, &text, NULL) == AMK_OK);
+  REFUSED(amk_next(text, NULL, 0, NULL, &error));
+  REFUSED(amk_next(text, prompt, 0, &token, &error)); /* no token is allowed */
+  HOLDS(amk_next(text, prompt, 1, &token, NULL) == AMK_OK && token.id == 327);
+  HOLDS(token.finish == AMK_MORE && token.bytes == strlen(token.text));
+  HOLDS(amk_next(text, NULL, 0, &token, NULL) == AMK_OK && token.finish == AMK_LENGTH);
+  REFUSED(amk_next(text, NULL, 0, &token, &error)); /* it has ended */
+
+  amk_close(model);
+  REFUSED(amk_next(text, NULL, 0, &token, &error));
+  REFUSED(amk_describe(model, &facts, &error));
+  amk_close(model);
+  amk_end(text);
+  REFUSED(amk_next(text, NULL, 0, &token, &error));
+  HOLDS(none == NULL);
+  return wrong;
+}

@@ -1,0 +1,115 @@
+package grammar
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// large is a vocabulary of 2^17 tokens, of lengths as in those of Llama 3: words with and without a space in front,
+// digits up to three, punctuation, runs of spaces, other scripts, and single bytes.
+func large(b testing.TB) *Vocabulary {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const size = 1 << 17
+	var texts [][]byte
+	for c := range 256 {
+		texts = append(texts, []byte{byte(c)})
+	}
+	for n := range 1000 {
+		texts = append(texts, []byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)})
+	}
+	const marks = `"'{}[]():;,.<>=+-*/\_ ` + "\n\t"
+	for len(texts) < size {
+		var t []byte
+		switch rng.IntN(20) {
+		case 0, 1: // punctuation, with quotes among it
+			for range 1 + rng.IntN(5) {
+				t = append(t, marks[rng.IntN(len(marks))])
+			}
+		case 2, 3, 4: // characters of two or three bytes
+			for range 1 + rng.IntN(4) {
+				t = append(t, string(rune(0x400+rng.IntN(0x8000)))...)
+			}
+		default:
+			if rng.IntN(2) == 0 {
+				t = append(t, ' ')
+			}
+			for range 2 + rng.IntN(9) {
+				t = append(t, "etaoinshrdlucmfwypvbgkjqxzETAOINS"[rng.IntN(33)])
+			}
+		}
+		texts = append(texts, t)
+	}
+	v, err := NewVocabulary(size, func(id int) []byte { return texts[id] })
+	require.NoError(b, err)
+	return v
+}
+
+func BenchmarkVocabulary(b *testing.B) {
+	v := large(b)
+	for b.Loop() {
+		_, err := NewVocabulary(v.size, func(id int) []byte { return v.texts[id] })
+		require.NoError(b, err)
+	}
+	b.ReportMetric(float64(len(v.nodes)), "nodes")
+}
+
+const person = `{"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"},
+	"tags": {"type": "array", "items": {"type": "string"}}, "address": {"type": "object", "properties":
+	{"street": {"type": "string"}, "city": {"type": "string"}}, "required": ["street", "city"],
+	"additionalProperties": false}}, "required": ["name", "age", "tags", "address"], "additionalProperties": false}`
+
+func BenchmarkSchema(b *testing.B) {
+	v := large(b)
+	for b.Loop() {
+		_, err := Schema(v, []byte(person))
+		require.NoError(b, err)
+	}
+}
+
+// state is a text up to some point.
+func state(b testing.TB, g *Grammar, text string) *State {
+	s := g.Begin()
+	for _, c := range []byte(text) {
+		require.NoError(b, s.Take(int(c)))
+	}
+	return s
+}
+
+// BenchmarkMask has what a step costs in a string, in front of a value and of a key: the first time that a server
+// comes there, the first time of a request, and from then on.
+func BenchmarkMask(b *testing.B) {
+	v := large(b)
+	g, err := Schema(v, []byte(person))
+	require.NoError(b, err)
+	open, err := Schema(v, []byte(`{"properties": {"name": {"type": "string"}}}`))
+	require.NoError(b, err)
+	for _, c := range []struct {
+		name, text string
+		g          *Grammar
+	}{
+		{"string", `{"name":"A`, g}, {"value", `{"name":`, g}, {"key", `{"`, g}, {"number", `{"name":"A","age":4`, g},
+		{"any-object", `{"a":[{"b":"c`, Object(v)}, {"other-key", `{"na`, open},
+	} {
+		b.Run(c.name+"/server", func(b *testing.B) {
+			for b.Loop() {
+				clear(v.common)
+				clear(c.g.locals)
+				state(b, c.g, c.text).Mask()
+			}
+		})
+		b.Run(c.name+"/request", func(b *testing.B) {
+			for b.Loop() {
+				s := state(b, c.g, c.text)
+				s.Mask()
+			}
+		})
+		b.Run(c.name+"/again", func(b *testing.B) {
+			s := state(b, c.g, c.text)
+			for b.Loop() {
+				s.Mask()
+			}
+		})
+	}
+}

@@ -1,0 +1,39 @@
+package grammar
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/internal/watch"
+)
+
+// Whatever a schema holds, it is refused, or something follows at every point of its texts, and those are JSON.
+func FuzzSchema(f *testing.F) {
+	for _, schema := range []string{
+		`{"type": "object", "properties": {"a": {"type": ["string", "null"]}, "ö": {"enum": [1, "x", [2]]}},
+			"required": ["a"]}`,
+		`{"type": "array", "items": {"anyOf": [{"const": 1.5}, {"$ref": "#/$defs/x"}]}, "minItems": 1, "maxItems": 3,
+			"$defs": {"x": {"additionalProperties": {"$ref": "#"}}}}`,
+		`{"$ref": "#/definitions/a", "definitions": {"a": {"items": {"$ref": "#/definitions/a"}}}}`,
+		`{"additionalProperties": false, "title": "t"}`, `true`, `{}`, `{"items": false}`,
+	} {
+		f.Add([]byte(schema))
+	}
+	v := pieces(f, rand.New(rand.NewPCG(1, 2)))
+	f.Fuzz(func(t *testing.T, schema []byte) {
+		defer watch.Execution()()
+		g, err := Schema(v, schema)
+		if err != nil {
+			var refused *Error
+			require.ErrorAs(t, err, &refused)
+			return
+		}
+		rng := rand.New(rand.NewPCG(3, uint64(len(schema))))
+		if text, ended := sample(t, g, rng); ended {
+			require.True(t, json.Valid([]byte(text)), "%q", text)
+		}
+	})
+}

@@ -1,0 +1,181 @@
+package grammar
+
+import "slices"
+
+// A program is an automaton with a stack: rules, which call each other, of places with bytes between them.
+type program struct {
+	places []place
+	rules  []int32 // where each begins
+}
+
+// A place is a point in a rule.
+type place struct {
+	spans []span
+	calls []call
+	skips []int32 // places that can be gone on from at once
+	end   bool    // the rule may end here
+	like  int32   // where not 0, a place of all grammars that most bytes lead from to the same as from here
+}
+
+// A span leads over one byte to another place.
+type span struct {
+	lo, hi byte
+	to     int32
+}
+
+// over are the places that a byte leads to.
+func (p *place) over(b byte) (all []int32) {
+	for _, s := range p.spans {
+		if s.lo <= b && b <= s.hi {
+			all = append(all, s.to)
+		}
+	}
+	return all
+}
+
+// last reports whether nothing but the end of its rule is at a place.
+func (p *place) last() bool {
+	return p.end && len(p.spans) == 0 && len(p.calls) == 0 && len(p.skips) == 0
+}
+
+// A call leads over a text of a rule to another place.
+type call struct{ rule, back int32 }
+
+// A spot is a place with a stack: where to go on when the rule ends. Without a stack the text ends with it.
+type spot struct {
+	at int32
+	up *frame
+}
+
+type frame struct {
+	back int32
+	up   *frame
+}
+
+// A machine runs a program. It keeps one copy of each frame, so that equal stacks are equal pointers.
+type machine struct {
+	*program
+	frames map[frame]*frame
+	seen   []spot
+	among  map[spot]bool // seen, once there are many
+	spots  [][]spot      // of walk, by depth
+}
+
+func newMachine(p *program) *machine {
+	return &machine{program: p, frames: map[frame]*frame{}, among: map[spot]bool{}}
+}
+
+func (m *machine) push(back int32, up *frame) *frame {
+	f := frame{back, up}
+	if m.frames[f] == nil {
+		m.frames[f] = &f
+	}
+	return m.frames[f]
+}
+
+// settle adds to a set the spots at which a byte is due, that a spot leads to without one. ended says that the text can
+// end there too.
+func (m *machine) settle(set []spot, s spot) (_ []spot, ended bool) {
+	p := &m.places[s.at]
+	if !p.end && len(p.calls) == 0 && len(p.skips) == 0 { // a byte is due, as nearly always
+		if !slices.Contains(set, s) {
+			set = append(set, s)
+		}
+		return set, false
+	}
+	m.seen = append(m.seen[:0], s)
+	before := len(set)
+	for i := 0; i < len(m.seen); i++ {
+		s := m.seen[i]
+		p := &m.places[s.at]
+		if len(p.spans) > 0 && !slices.Contains(set[:before], s) {
+			set = append(set, s)
+		}
+		for _, to := range p.skips {
+			m.see(spot{to, s.up})
+		}
+		for _, c := range p.calls {
+			up := s.up
+			if !m.places[c.back].last() { // what ends with its last call has nothing to come back for
+				up = m.push(c.back, up)
+			}
+			m.see(spot{m.rules[c.rule], up})
+		}
+		if p.end && s.up == nil {
+			ended = true
+		} else if p.end {
+			m.see(spot{s.up.back, s.up.up})
+		}
+	}
+	return set, ended
+}
+
+// see notes a spot once. Up to some, looking through all of them is quicker than a map.
+func (m *machine) see(s spot) {
+	const few = 16
+	switch n := len(m.seen); {
+	case n <= few:
+		if slices.Contains(m.seen, s) {
+			return
+		}
+		if n == few {
+			clear(m.among)
+			for _, before := range append(m.seen, s) {
+				m.among[before] = true
+			}
+		}
+	case m.among[s]:
+		return
+	default:
+		m.among[s] = true
+	}
+	m.seen = append(m.seen, s)
+}
+
+// step adds to a set the spots that others lead to over a byte.
+func (m *machine) step(set, from []spot, b byte) (_ []spot, ended bool) {
+	for _, s := range from {
+		for _, over := range m.places[s.at].spans {
+			if b < over.lo || b > over.hi {
+				continue
+			}
+			var here bool
+			set, here = m.settle(set, spot{over.to, s.up})
+			ended = ended || here
+		}
+	}
+	return set, ended
+}
+
+// walk looks which of the nodes from first up to last, with all that is below them, the bytes of texts lead to that
+// begin at spots. It calls found for those that a text goes on from, and ended for those that one ends at.
+func (m *machine) walk(v *Vocabulary, first, last int32, from []spot, found, ended func(n int32)) {
+	if first == last {
+		return
+	}
+	above := v.nodes[first].depth
+	m.reach(0)
+	m.spots[0] = append(m.spots[0][:0], from...)
+	for i := first; i < last; {
+		n := &v.nodes[i]
+		d := int(n.depth - above)
+		m.reach(d + 1)
+		set, ends := m.step(m.spots[d+1][:0], m.spots[d], n.letter)
+		m.spots[d+1] = set
+		if ends {
+			ended(i)
+		}
+		if len(set) == 0 || len(set) > maxSpots {
+			i = n.after
+			continue
+		}
+		found(i)
+		i++
+	}
+}
+
+func (m *machine) reach(depth int) {
+	for len(m.spots) <= depth {
+		m.spots = append(m.spots, nil)
+	}
+}

@@ -1,0 +1,170 @@
+package grammar
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// object is a rule for objects, whose properties come in the order of the schema, and then others.
+func (c *compiler) object(s *object, at string) (int32, error) {
+	properties, _ := s.values["properties"].(*object)
+	if _, there := s.values["properties"]; there && properties == nil {
+		return 0, &Error{at + "/properties", "is not an object of schemas"}
+	}
+	if properties == nil {
+		properties = &object{values: map[string]document{}}
+	}
+	required, err := names(s, at)
+	if err != nil {
+		return 0, err
+	}
+	additional, others := document(true), true
+	if v, there := s.values["additionalProperties"]; there {
+		additional, others = v, v != false
+	}
+	keys, values := slices.Clone(properties.keys), maps.Clone(properties.values)
+	for _, name := range required {
+		if _, there := values[name]; there {
+			continue
+		}
+		if !others {
+			return 0, &Error{at + "/required", fmt.Sprintf("has %q, which is no property, and others are not allowed",
+				short(name))}
+		}
+		keys, values[name] = append(keys, name), additional
+	}
+	if len(keys) > maxAlternatives {
+		return 0, &Error{at, fmt.Sprintf("has %d properties; want at most %d", len(keys), maxAlternatives)}
+	}
+	var rules []int32
+	for _, key := range keys {
+		value, err := c.schema(values[key], at+"/properties/"+short(key))
+		if err != nil {
+			return 0, err
+		}
+		pair := c.rule()
+		c.end(c.call(c.call(c.literal(c.begin(pair), quoted(key)+":"), ruleBlank), value))
+		rules = append(rules, pair)
+	}
+	more := int32(-1)
+	if others {
+		value, err := c.schema(additional, at+"/additionalProperties")
+		if err != nil {
+			return 0, err
+		}
+		more = c.rule()
+		colon := c.literal(c.call(c.begin(more), c.otherKey(keys)), ":")
+		c.end(c.call(c.call(colon, ruleBlank), value))
+	}
+	return c.members(keys, required, rules, more), nil
+}
+
+// members is the rule of an object with pairs in their order, and then any number of others, if there is a rule.
+func (c *compiler) members(keys, required []string, pairs []int32, more int32) int32 {
+	r := c.rule()
+	closed := c.place()
+	c.end(closed)
+	open := c.call(c.literal(c.begin(r), "{"), ruleSpace)
+	// Two ways lead through the properties. On the one nothing is written yet; the other begins behind a comma.
+	none, comma := open, c.place()
+	for i, pair := range pairs {
+		written, nextNone, nextComma := c.place(), c.place(), c.place()
+		c.callTo(none, pair, written)
+		c.callTo(comma, pair, written)
+		if !slices.Contains(required, keys[i]) {
+			c.skip(none, nextNone)
+			c.skip(comma, nextComma)
+		}
+		if i+1 < len(pairs) || more >= 0 {
+			c.callTo(c.literal(written, ","), ruleSpace, nextComma)
+		}
+		if !slices.ContainsFunc(keys[i+1:], func(key string) bool { return slices.Contains(required, key) }) {
+			c.callTo(written, ruleSpace, c.closing("}", closed))
+		}
+		none, comma = nextNone, nextComma
+	}
+	c.join(none, "}", closed)
+	if more >= 0 {
+		written := c.place()
+		c.callTo(none, more, written)
+		c.callTo(comma, more, written)
+		c.callTo(c.literal(written, ","), ruleSpace, comma)
+		c.callTo(written, ruleSpace, c.closing("}", closed))
+	}
+	return r
+}
+
+// names reads the keyword required.
+func names(s *object, at string) ([]string, error) {
+	v, there := s.values["required"]
+	if !there {
+		return nil, nil
+	}
+	list, isList := v.([]document)
+	var all []string
+	for _, d := range list {
+		name, isString := d.(string)
+		isList = isList && isString
+		all = append(all, name)
+	}
+	if !isList {
+		return nil, &Error{at + "/required", "is not a list of names"}
+	}
+	return all, nil
+}
+
+// characters lists, for how far a character has come, what bytes may follow and what they lead to. At 0 another one
+// begins.
+var characters = [][]struct {
+	lo, hi byte
+	to     int
+}{
+	{{0x20, '"' - 1, 0}, {'"' + 1, '\\' - 1, 0}, {'\\' + 1, 0x7F, 0}, {0xC2, 0xDF, 1}, {0xE0, 0xE0, 4}, {0xE1, 0xEC, 2},
+		{0xED, 0xED, 5}, {0xEE, 0xEF, 2}, {0xF0, 0xF0, 6}, {0xF1, 0xF3, 3}, {0xF4, 0xF4, 7}},
+	{{0x80, 0xBF, 0}}, {{0x80, 0xBF, 1}}, {{0x80, 0xBF, 2}},
+	{{0xA0, 0xBF, 1}}, {{0x80, 0x9F, 1}}, {{0x90, 0xBF, 2}}, {{0x80, 0x8F, 2}},
+}
+
+// otherKey is the rule of a key that is none of some. It is written without escapes: with them there are many ways to
+// write each of those.
+func (c *compiler) otherKey(keys []string) int32 {
+	r := c.rule()
+	behind := c.place()
+	c.end(behind)
+	var lead func(at int32, state int, left []string)
+	lead = func(at int32, state int, left []string) { // left is what is missing of keys that may still come
+		if state == 0 {
+			c.p.places[at].like = keyBody[0]
+			if !slices.Contains(left, "") {
+				c.join(at, `"`, behind)
+			}
+		}
+		for _, way := range characters[state] {
+			lo := int(way.lo)
+			for b := lo; b <= int(way.hi); b++ {
+				var rest []string
+				for _, key := range left {
+					if key != "" && key[0] == byte(b) {
+						rest = append(rest, key[1:])
+					}
+				}
+				if rest == nil {
+					continue
+				}
+				if lo < b {
+					c.span(at, byte(lo), byte(b-1), keyBody[way.to])
+				}
+				next := c.place()
+				c.span(at, byte(b), byte(b), next)
+				lead(next, way.to, rest)
+				lo = b + 1
+			}
+			if lo <= int(way.hi) {
+				c.span(at, byte(lo), way.hi, keyBody[way.to])
+			}
+		}
+	}
+	lead(c.literal(c.begin(r), `"`), 0, keys)
+	return r
+}

@@ -1,0 +1,176 @@
+package grammar
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A Grammar is a set of texts, for the tokens of a vocabulary. It is safe for concurrent use.
+type Grammar struct {
+	v    *Vocabulary
+	p    *program
+	root int32
+
+	mu     sync.Mutex
+	locals map[int32]*local
+}
+
+// A local is what follows from a place, whatever the stack is.
+type local struct {
+	mask  Mask    // tokens that stay within the rule of the place, or what it calls
+	edges []int32 // nodes at which it ends
+}
+
+// Limits of what is kept: a mask of 128k tokens has 16 KiB.
+const (
+	maxLocals = 512  // of a grammar
+	maxMasks  = 64   // of a state
+	maxSpots  = 2048 // alternatives that a text is open to
+)
+
+// local returns what follows from a place.
+func (g *Grammar) local(at int32) *local {
+	mu, all := &g.mu, g.locals
+	if at < numCommon {
+		mu, all = &g.v.mu, g.v.common
+	}
+	mu.Lock()
+	l := all[at]
+	mu.Unlock()
+	if l != nil {
+		return l
+	}
+	l = g.explore(at)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(all) < maxLocals {
+		all[at] = l
+	}
+	return l
+}
+
+// explore finds what follows from a place, by a walk through all tokens, but for those that are known of another.
+func (g *Grammar) explore(at int32) *local {
+	v, p, m := g.v, &g.p.places[at], newMachine(g.p)
+	l := &local{mask: v.newMask()}
+	found := func(n int32) { l.mask.allow(v.at(n)) }
+	ended := func(n int32) { l.edges = append(l.edges, n) }
+	if p.like == 0 {
+		m.walk(v, 0, int32(len(v.nodes)), []spot{{at: at}}, found, ended)
+		return l
+	}
+	known, like := g.local(p.like), &g.p.places[p.like]
+	for n := int32(0); n < int32(len(v.nodes)); n = v.nodes[n].after {
+		after := v.nodes[n].after
+		if b := v.nodes[n].letter; !slices.Equal(p.over(b), like.over(b)) {
+			m.walk(v, n, after, []spot{{at: at}}, found, ended)
+			continue
+		}
+		for _, id := range v.below(n) {
+			if known.mask.Allows(int(id)) {
+				l.mask.allow([]int32{id})
+			}
+		}
+		first, _ := slices.BinarySearch(known.edges, n)
+		last, _ := slices.BinarySearch(known.edges, after)
+		l.edges = append(l.edges, known.edges[first:last]...)
+	}
+	return l
+}
+
+// A State is a text of a grammar, as far as it has come. It is for one goroutine at a time.
+type State struct {
+	g     *Grammar
+	m     *machine
+	spots []spot
+	ended bool    // the text may end here
+	ends  []int32 // tokens that end it
+	masks map[spot]Mask
+}
+
+// Begin returns the beginning of all texts. ends are the tokens that end a text, where it is whole.
+func (g *Grammar) Begin(ends ...int) *State {
+	s := &State{g: g, m: newMachine(g.p), masks: map[spot]Mask{}}
+	for _, id := range ends {
+		if id >= 0 && id < g.v.size {
+			s.ends = append(s.ends, int32(id))
+		}
+	}
+	s.spots, s.ended = s.m.settle(nil, spot{at: g.p.rules[g.root]})
+	return s
+}
+
+// MayEnd reports whether the text is whole.
+func (s *State) MayEnd() bool { return s.ended }
+
+// MayGoOn reports whether the text can be longer.
+func (s *State) MayGoOn() bool { return len(s.spots) > 0 }
+
+// Mask returns the tokens that the text may go on with, and those that end it where it is whole. It is not to be
+// changed.
+func (s *State) Mask() Mask {
+	if len(s.spots) == 1 && !s.ended {
+		return s.mask(s.spots[0])
+	}
+	all := s.g.v.newMask()
+	if s.ended {
+		all.allow(s.ends)
+	}
+	for _, spot := range s.spots {
+		for i, word := range s.mask(spot) {
+			all[i] |= word
+		}
+	}
+	return all
+}
+
+// mask returns the tokens that can follow at a spot.
+func (s *State) mask(at spot) Mask {
+	if m := s.masks[at]; m != nil {
+		return m
+	}
+	l, v := s.g.local(at.at), s.g.v
+	m := l.mask
+	if len(l.edges) > 0 {
+		m = slices.Clone(m)
+		var after []spot
+		if at.up != nil {
+			after, _ = s.m.settle(nil, spot{at.up.back, at.up.up})
+		}
+		allow := func(n int32) { m.allow(v.at(n)) }
+		for _, n := range l.edges {
+			allow(n)
+			if len(after) > 0 {
+				s.m.walk(v, n+1, v.nodes[n].after, after, allow, allow)
+			}
+		}
+	}
+	if len(s.masks) == maxMasks {
+		clear(s.masks)
+	}
+	s.masks[at] = m
+	return m
+}
+
+// Take goes on with a token of the text. It fails for one that Mask does not allow, and where a text is open to more
+// alternatives than are followed.
+func (s *State) Take(id int) error {
+	if id < 0 || id >= s.g.v.size || len(s.g.v.texts[id]) == 0 {
+		return fmt.Errorf("token %d has no text", id)
+	}
+	now, ended := s.spots, false
+	for _, b := range s.g.v.texts[id] {
+		var next []spot
+		next, ended = s.m.step(nil, now, b)
+		now = next
+	}
+	switch {
+	case len(now) == 0 && !ended:
+		return fmt.Errorf("token %d does not follow", id)
+	case len(now) > maxSpots:
+		return fmt.Errorf("the text is open to %d alternatives, and %d can be followed", len(now), maxSpots)
+	}
+	s.spots, s.ended = now, ended
+	return nil
+}

@@ -1,0 +1,163 @@
+// Package grammar holds what a model writes to JSON: any object, or what a JSON schema describes. A [Vocabulary] is the
+// tokens of a model as bytes, a [Grammar] says which texts there are, and a [State] is how far one has come: which
+// tokens may follow, and what they make of it. docs/serving.md says what of JSON Schema is known.
+//
+// A grammar is an automaton over bytes with a stack, so that a token may hold any part of a text: several brackets, the
+// end of a string and what follows, a part of a character. Which tokens may follow is found by one walk through a trie
+// of all tokens, which leaves what no text goes on with. Most of what such a walk finds depends on the place in the
+// grammar alone and not on the stack; that is kept.
+//
+// The package is copied into every launcher. It imports the standard library and runtime/infile, and must not import
+// any other package of amkc.
+package grammar
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+	"unicode/utf8"
+)
+
+// A Vocabulary is the tokens of a model as bytes, in a trie: its nodes lie in the order of a walk that visits each
+// before what is below it. It is safe for concurrent use.
+type Vocabulary struct {
+	size  int
+	texts [][]byte // by id
+	nodes []node
+	ids   []int32 // tokens, in the order of their texts
+
+	mu     sync.Mutex
+	common map[int32]*local // of places that all grammars have
+}
+
+// A node of the trie stands for the bytes on the way to it.
+type node struct {
+	after       int32 // the next node that is not below this one
+	first, last int32 // tokens with these bytes: ids[first:last]
+	depth       int16 // bytes on the way, less one
+	letter      byte  // the last of them
+}
+
+// maxToken is the longest token that may come, in bytes. Runs of spaces have a hundred.
+const maxToken = 1 << 10
+
+// ErrVocabulary is the error for tokens that cannot spell every text in JSON.
+var ErrVocabulary = errors.New("the tokenizer has no tokens for single characters, or for single bytes of those that " +
+	"it has parts of, so that some JSON could not be written")
+
+// NewVocabulary makes a vocabulary of the tokens from 0 to size-1. text gives the bytes of one, which are none of a
+// token that must not come, such as a special one.
+func NewVocabulary(size int, text func(id int) []byte) (*Vocabulary, error) {
+	v := &Vocabulary{size: size, texts: make([][]byte, size), common: map[int32]*local{}}
+	var single [256]bool
+	parts := false
+	for id := range v.texts {
+		t := text(id)
+		if len(t) == 0 || len(t) > maxToken {
+			continue
+		}
+		v.texts[id] = bytes.Clone(t)
+		v.ids = append(v.ids, int32(id))
+		if len(t) == 1 {
+			single[t[0]] = true
+		}
+		parts = parts || !utf8.Valid(t)
+	}
+	for b := range single {
+		isASCII, isTail := b >= ' ' && b <= '~', b >= 0x80 && b <= 0xBF
+		if !single[b] && (isASCII || parts && isTail) {
+			return nil, ErrVocabulary
+		}
+	}
+	slices.SortFunc(v.ids, func(a, b int32) int {
+		return cmp.Or(bytes.Compare(v.texts[a], v.texts[b]), cmp.Compare(a, b))
+	})
+	v.plant()
+	g := Object(v) // what follows in strings takes the longest to find
+	g.local(stringBody)
+	g.local(keyBody[0])
+	return v, nil
+}
+
+// A Tokenizer knows what tokens stand for.
+type Tokenizer interface {
+	IsSpecial(id int) bool // and left out where a text is decoded
+	Bytes(id int) []byte   // nil where there is no such token
+}
+
+// FromTokenizer makes a vocabulary of a model's tokens from 0 to size-1, less special ones and those that end a text.
+func FromTokenizer(size int, t Tokenizer, ends []int) (*Vocabulary, error) {
+	return NewVocabulary(size, func(id int) []byte {
+		if t.IsSpecial(id) || slices.Contains(ends, id) {
+			return nil
+		}
+		return t.Bytes(id)
+	})
+}
+
+// plant makes the trie of the sorted tokens.
+func (v *Vocabulary) plant() {
+	var path []int32 // nodes above the next
+	var before []byte
+	for i, id := range v.ids {
+		t, same := v.texts[id], 0
+		for same < min(len(t), len(before)) && t[same] == before[same] {
+			same++
+		}
+		v.close(path[same:])
+		path = path[:same]
+		for d := same; d < len(t); d++ {
+			path = append(path, int32(len(v.nodes)))
+			v.nodes = append(v.nodes, node{depth: int16(d), letter: t[d]})
+		}
+		n := &v.nodes[path[len(path)-1]]
+		if n.last == 0 {
+			n.first = int32(i)
+		}
+		n.last = int32(i + 1)
+		before = t
+	}
+	v.close(path)
+}
+
+// close ends what lies below nodes.
+func (v *Vocabulary) close(path []int32) {
+	for _, n := range path {
+		v.nodes[n].after = int32(len(v.nodes))
+	}
+}
+
+// at are the tokens that end at a node.
+func (v *Vocabulary) at(n int32) []int32 { return v.ids[v.nodes[n].first:v.nodes[n].last] }
+
+// below are the tokens that end at a node or below it.
+func (v *Vocabulary) below(n int32) []int32 {
+	first, last := n, v.nodes[n].after
+	for v.nodes[first].last == 0 { // the first token below is on the way down
+		first++
+	}
+	end := len(v.ids)
+	for last < int32(len(v.nodes)) && v.nodes[last].last == 0 {
+		last++
+	}
+	if last < int32(len(v.nodes)) {
+		end = int(v.nodes[last].first)
+	}
+	return v.ids[v.nodes[first].first:end]
+}
+
+// A Mask says which tokens may follow: bit i%64 of word i/64 stands for token i.
+type Mask []uint64
+
+func (v *Vocabulary) newMask() Mask { return make(Mask, (v.size+63)/64) }
+
+func (m Mask) allow(ids []int32) {
+	for _, id := range ids {
+		m[id/64] |= 1 << (id % 64)
+	}
+}
+
+// Allows reports whether a token may follow.
+func (m Mask) Allows(id int) bool { return m[id/64]>>(id%64)&1 != 0 }

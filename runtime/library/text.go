@@ -1,0 +1,213 @@
+package library
+
+import (
+	"context"
+	"slices"
+
+	"amkc/runtime/grammar"
+	"amkc/runtime/sampling"
+	"amkc/runtime/stopping"
+	"amkc/runtime/tokenizer"
+)
+
+// Options say how a prompt is continued.
+type Options struct {
+	sampling.Options
+	MaxTokens int              // 0: as many as there are positions for
+	IgnoreEOS bool             // go on after a token that ends the text
+	Stops     []string         // strings at which the text ends; none of them is empty
+	Form      *grammar.Grammar // that the text has to be of; nil: any
+}
+
+// Reasons why a text ends, as in docs/serving.md.
+const (
+	Stop   = "stop"   // the model has ended it, or a stop string was found
+	Length = "length" // as many tokens as asked for, or the last position
+)
+
+// A Token is one step of a text.
+type Token struct {
+	sampling.Choice
+	Text   string // that this token completes: whole characters, perhaps none; of the last one also what was held back
+	Finish string // Stop or Length of the last one, and empty of others
+}
+
+// A Text is a prompt that is continued token by token.
+type Text struct {
+	m        *Model
+	o        Options
+	ids      []int // the prompt, and what was chosen
+	left     int   // tokens that may follow
+	ended    bool
+	sampler  *sampling.Sampler
+	form     *grammar.State     // how much there is of what the text has to be; nil: it may be anything
+	decoder  *tokenizer.Decoder // nil without a tokenizer
+	stop     stopping.Finder
+	ahead    []int // tokens that the kernel has chosen by itself and that were not asked for yet
+	launches int
+}
+
+// longestBurst is how many tokens the kernel chooses by itself at most, as a power of 2: so many wait for the last of
+// them, and so much is decoded in vain behind the end of a text.
+const longestBurst = 3
+
+// Begin starts to continue a prompt. It decodes nothing.
+func (m *Model) Begin(prompt []int, o Options) (*Text, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.fits(prompt); err != nil {
+		return nil, err
+	}
+	room := m.parts.MaxSeq - len(prompt) + 1
+	switch {
+	case o.MaxTokens < 0 || o.MaxTokens > room:
+		return nil, inputf("%d tokens were asked for; want 1 to %d, as many as there are positions for behind this "+
+			"prompt, or 0 for all of them", o.MaxTokens, room)
+	case o.MaxTokens == 0:
+		o.MaxTokens = room
+	}
+	if len(o.Stops) > 0 && m.tokenizer == nil {
+		return nil, m.noText
+	}
+	if slices.Contains(o.Stops, "") {
+		return nil, inputf("a stop string is empty")
+	}
+	t := &Text{m: m, o: o, ids: slices.Clone(prompt), left: o.MaxTokens, stop: stopping.Finder{Stops: o.Stops}}
+	if o.Form != nil {
+		if o.IgnoreEOS {
+			return nil, inputf("a text of a schema ends where it is whole; want no ignore_eos with it")
+		}
+		t.form = o.Form.Begin(m.eos...)
+	}
+	var err error
+	if t.sampler, err = sampling.New(o.Options, m.parts.Vocab, prompt); err != nil {
+		return nil, err
+	}
+	if m.tokenizer != nil {
+		t.decoder = m.tokenizer.NewDecoder(true)
+		for _, id := range prompt { // what a token looks like may depend on the one before it
+			t.decoder.Push(id)
+		}
+	}
+	return t, nil
+}
+
+// IDs are the prompt, and what was chosen so far.
+func (t *Text) IDs() []int { return slices.Clone(t.ids) }
+
+// Next chooses the next token: among the ids in allowed, or among all if that is nil. After an error of the input, as
+// of a list that leaves no token, it can be called again. Errors: [InputError], [sampling.LogitsError], and those of
+// the decoder.
+func (t *Text) Next(allowed []int) (Token, error) {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	switch {
+	case t.m.closed:
+		return Token{}, errClosed
+	case t.ended:
+		return Token{}, inputf("the text has ended")
+	}
+	choice, err := t.choose(allowed)
+	if err != nil {
+		return Token{}, err
+	}
+	if t.form != nil && !slices.Contains(t.m.eos, choice.ID) {
+		if err := t.form.Take(choice.ID); err != nil {
+			return Token{}, err
+		}
+	}
+	t.ids = append(t.ids, choice.ID)
+	t.left--
+	return t.token(choice), nil
+}
+
+func (t *Text) choose(allowed []int) (c sampling.Choice, err error) {
+	m := t.m
+	if allowed == nil && t.form == nil && !t.o.NeedLogits() {
+		c.ID, err = t.greedy()
+		return c, err
+	}
+	t.ahead = nil
+	var mask sampling.Mask
+	if allowed != nil {
+		if err := m.valid(allowed); err != nil {
+			return c, err
+		}
+		mask = sampling.NewMask(m.parts.Vocab, allowed...)
+	}
+	if t.form != nil {
+		formed := sampling.Mask(t.form.Mask())
+		for i := range mask {
+			mask[i] &= formed[i]
+		}
+		if mask == nil {
+			mask = formed
+		}
+	}
+	if _, err := m.reach(t.ids, 1, func(_ int, logits []float32) error {
+		m.logits = append(m.logits[:0], logits...)
+		return nil
+	}); err != nil {
+		return c, err
+	}
+	return t.sampler.Next(m.logits, mask)
+}
+
+// greedy is the token that the kernel chooses. It may choose several in one launch, more from launch to launch: a
+// launch costs time, and what the kernel decodes behind a stop string is for nothing.
+func (t *Text) greedy() (next int, err error) {
+	if len(t.ahead) > 0 {
+		next, t.ahead = t.ahead[0], t.ahead[1:]
+		return next, nil
+	}
+	m, last := t.m, len(t.ids)-1
+	g, can := m.parts.Decoder.(generator)
+	n := min(1<<t.launches, t.left)
+	if !can || n == 1 || len(m.cached) < last || !slices.Equal(m.cached[:last], t.ids[:last]) {
+		t.launches = min(t.launches+1, longestBurst)
+		return m.reach(t.ids, 0, nil)
+	}
+	t.launches = min(t.launches+1, longestBurst)
+	if err := m.parts.Decoder.Rewind(last); err != nil {
+		return 0, err
+	}
+	m.cached = nil
+	var ends []int
+	if !t.o.IgnoreEOS {
+		ends = m.eos
+	}
+	chosen, err := g.Generate(context.Background(), t.ids[last], n, ends, nil)
+	if err != nil {
+		m.restart()
+		return 0, err
+	}
+	m.cached = slices.Concat(t.ids, chosen[:len(chosen)-1])
+	t.ahead = chosen[1:]
+	return chosen[0], nil
+}
+
+// token is what a choice adds to the text.
+func (t *Text) token(c sampling.Choice) Token {
+	out, ended, found := Token{Choice: c}, !t.o.IgnoreEOS && slices.Contains(t.m.eos, c.ID), false
+	if t.decoder != nil && !ended {
+		out.Text, found = t.stop.Push(t.decoder.Push(c.ID))
+	}
+	ended = ended || t.form != nil && t.form.MayEnd() && !t.form.MayGoOn()
+	if t.decoder != nil && !found && (ended || t.left == 0) {
+		var rest string
+		if rest, found = t.stop.Push(t.decoder.Flush()); !found {
+			rest += t.stop.Flush()
+		}
+		out.Text += rest
+	}
+	switch {
+	case ended || found:
+		out.Finish = Stop
+	case t.left == 0:
+		out.Finish = Length
+	}
+	if t.ended = out.Finish != ""; t.ended {
+		t.ahead = nil
+	}
+	return out
+}

@@ -1,0 +1,25 @@
+"""Compiled language models in Python: the builds of amkc.
+
+>>> import amk
+>>> model = amk.Model("build")
+>>> model.generate("def fibonacci(n):", max_tokens=8).text
+'  # numpydoc ignore=PR'
+
+A text comes token by token if it is asked for so:
+
+>>> for token in model.generate("def fibonacci(n):", max_tokens=4, stream=True):
+...     print(repr(token.text))
+' '
+' #'
+' numpy'
+'doc'
+
+docs/library.md of amkc is the manual. The package needs Linux, the standard library of Python, and the library that a
+build has in library/libamk.so; no compiler, and no CUDA toolkit.
+"""
+
+from amk._errors import Error, InputError, MachineError
+from amk._model import Model
+from amk._text import Completion, Text, Token
+
+__all__ = ["Completion", "Error", "InputError", "MachineError", "Model", "Text", "Token"]

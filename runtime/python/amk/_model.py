@@ -1,0 +1,196 @@
+"""A build that has been opened."""
+
+import ctypes
+import json
+import os
+import secrets
+from ctypes import c_char_p, c_double, c_float, c_int32, c_size_t, c_void_p
+
+from amk._errors import InputError
+from amk._library import Facts, Options, SPECIAL, array, load, whole
+from amk._text import Text
+
+INT_MAX = 2**31 - 1
+
+
+class Model:
+    """A build on a GPU.
+
+    directory is what amkc wrote. library is the libamk.so to open it with: by default what AMK_LIBRARY says, else that
+    of the build. Opening loads the weights, which takes seconds. A model may be used from several threads, whose calls
+    run one at a time; it is a context manager, and close frees the GPU.
+
+    >>> with amk.Model("build") as small:
+    ...     small.vocab, small.max_seq
+    (4096, 1024)
+    """
+
+    def __init__(self, directory, *, gpu=0, library=None):
+        directory = os.fspath(directory)
+        library = library or os.environ.get("AMK_LIBRARY") or os.path.join(directory, "library", "libamk.so")
+        self._handle, self._library = c_void_p(), load(library)
+        self._library.call("amk_open", os.fsencode(directory), whole("gpu", gpu, 0, 1023), ctypes.byref(self._handle))
+        facts = Facts()
+        self._call("amk_describe", ctypes.byref(facts))
+        self.vocab, self.max_seq = facts.vocab, facts.max_seq
+
+    def _call(self, name, *arguments):
+        self._library.call(name, self._open(), *arguments)
+
+    def _open(self):
+        if not self._handle:
+            raise InputError("the model is closed")
+        return self._handle
+
+    def close(self):
+        """Frees the GPU. Closing twice is harmless."""
+        if self._handle:
+            self._library.plain("amk_close", self._handle)
+            self._handle = c_void_p()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if hasattr(self, "_handle"):
+            self.close()
+
+    def encode(self, text, special=False):
+        """The token ids of a text; with special, those of a prompt, which may have a begin token in front.
+
+        >>> model.encode("def f(x):")
+        [327, 285, 751, 1078]
+        """
+        data = text.encode("utf-8", "surrogatepass")
+        return self._library.ids("amk_encode", self._open(), data, len(data), SPECIAL if special else 0)
+
+    def decode(self, ids, special=False):
+        """The text of token ids; with special, that of special tokens too. Bytes that are no UTF-8 become U+FFFD.
+
+        >>> model.decode(model.encode("größer"))
+        'größer'
+        """
+        text, size = c_void_p(), c_size_t()
+        given, count = array(ids)
+        self._call("amk_decode", given, count, SPECIAL if special else 0, ctypes.byref(text), ctypes.byref(size))
+        out = ctypes.string_at(text, size.value).decode("utf-8")
+        self._library.plain("amk_free", text)
+        return out
+
+    def chat(self, messages, **fields):
+        """The prompt, as ids, that the model's chat template makes of messages, each a dict with role and content.
+
+        fields are what goes with them: tools, documents, add_generation_prompt, and chat_template_kwargs.
+
+        >>> model.chat([{"role": "user", "content": "Hello"}])
+        Traceback (most recent call last):
+        ...
+        amk.InputError: build: the model came without a chat template; give a whole prompt
+        """
+        data = json.dumps({"messages": messages, **fields}).encode()
+        return self._library.ids("amk_chat", self._open(), data, len(data))
+
+    def _prompt(self, prompt):
+        if isinstance(prompt, str):
+            return self.encode(prompt, special=True)
+        prompt = list(prompt)
+        return self.chat(prompt) if prompt and isinstance(prompt[0], dict) else prompt
+
+    def logits(self, ids, rows=None):
+        """The logits after each of the last rows of ids, by default of all: a float32 buffer of shape (rows, vocab).
+
+        numpy.asarray takes it as it is. Ids that were decoded before are not decoded again: rows=1 after a text that
+        was asked for already costs one token.
+
+        >>> logits = model.logits(model.encode("def f("), rows=1)
+        >>> logits.shape == (1, model.vocab)
+        True
+        >>> best = max(range(model.vocab), key=lambda id: logits[0, id])
+        >>> model.decode([best])
+        'z'
+        """
+        given, count = array(ids)
+        rows = count if rows is None else rows
+        if not 1 <= rows <= count:
+            raise InputError(f"the logits after the last {rows} of {count} ids were asked for; want 1 to {count}")
+        room = rows * self.vocab
+        out = (c_float * room)()
+        self._call("amk_logits", given, count, rows, out, room)
+        return memoryview(out).cast("B").cast("f", (rows, self.vocab))
+
+    def generate(self, prompt, *, max_tokens=None, stop=(), sample=False, seed=None, temperature=None, top_k=None,
+                 top_p=None, min_p=None, repetition_penalty=None, presence_penalty=None, frequency_penalty=None,
+                 logit_bias=None, logprobs=False, ignore_eos=False, allowed=None, schema=None, stream=False):
+        """Continues a prompt: a text, a list of token ids, or a list of messages for the chat template.
+
+        It returns a Completion, or with stream a Text, which gives each Token as it comes. The most probable token is
+        chosen each time, unless sample asks to draw as generation_config.json of the model says, or temperature is
+        above 0; docs/sampling.md of amkc says what each number does. The same seed gives the same text.
+
+        >>> model.generate("def add(a, b):", max_tokens=20, stop="\\n\\n").finish
+        'stop'
+        >>> drawn = model.generate("import ", max_tokens=5, temperature=0.8, seed=7)
+        >>> drawn == model.generate("import ", max_tokens=5, temperature=0.8, seed=7)
+        True
+
+        allowed says which tokens may come: a function of the ids that came so far, which returns ids or None for all
+        of them, or a list with ids or None for each step, behind whose end all may come.
+
+        schema is a JSON schema, as a dict or in JSON, that the text follows; {} is any value, and "" any object.
+
+        >>> model.generate("x = ", schema={"enum": ["red", "green"]}).text in ('"red"', '"green"', ' "red"', ' "green"')
+        True
+
+        >>> yes, no = model.encode("yes"), model.encode("no")
+        >>> answer = model.generate("x = ", max_tokens=1, allowed=[yes[:1] + no[:1]])
+        >>> answer.ids[0] in (yes[0], no[0])
+        True
+        """
+        options = Options()
+        self._library.plain("amk_greedy", ctypes.byref(options))
+        if sample:
+            self._call("amk_sampling", ctypes.byref(options))
+        if top_k is not None:
+            options.top_k = whole("top_k", top_k, 0, INT_MAX)
+        for name, value in dict(temperature=temperature, top_p=top_p, min_p=min_p,
+                                repetition_penalty=repetition_penalty, presence_penalty=presence_penalty,
+                                frequency_penalty=frequency_penalty).items():
+            if value is not None:
+                setattr(options, name, value)
+        if max_tokens is not None:
+            options.max_tokens = whole("max_tokens", max_tokens, 1, INT_MAX)
+        options.ignore_eos, options.logprobs = bool(ignore_eos), bool(logprobs)
+        drawn = options.temperature != 0
+        if drawn:
+            seed = secrets.randbits(32) if seed is None else seed
+            options.seed = whole("seed", seed, 0, 2**64 - 1)
+        stops = [stop] if isinstance(stop, str) else list(stop)
+        if any("\0" in s for s in stops):
+            raise InputError("a stop string has a NUL character, which C takes for its end; want none")
+        bias = dict(logit_bias or {})
+        keep = ((c_char_p * len(stops))(*(s.encode() for s in stops)), array(list(bias))[0],
+                (c_double * len(bias))(*bias.values()))
+        options.stops, options.num_stops = ctypes.cast(keep[0], type(options.stops)), len(stops)
+        options.bias_ids, options.biases = (ctypes.cast(keep[1], type(options.bias_ids)),
+                                            ctypes.cast(keep[2], type(options.biases)))
+        options.num_biases = len(bias)
+        if schema is not None:
+            text = schema if isinstance(schema, str) else json.dumps(schema)
+            if "\0" in text:
+                raise InputError("a schema has a NUL character, which C takes for its end; want none")
+            options.schema = text.encode()
+        text = Text(self, self._prompt(prompt), options, keep, seed=seed if drawn else None, allowed=allowed,
+                    logprobs=logprobs)
+        return text if stream else text.whole()
+
+    def save_prefix(self, prompt, path):
+        """Writes a prompt, and what decoding it leaves in the cache, to a file, for load_prefix of the same build."""
+        ids, count = array(self._prompt(prompt))
+        self._call("amk_save_prefix", ids, count, os.fsencode(path))
+
+    def load_prefix(self, path):
+        """Reads what save_prefix wrote and returns its ids. Texts that begin with them go on from there."""
+        return self._library.ids("amk_load_prefix", self._open(), os.fsencode(path))

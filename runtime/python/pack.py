@@ -1,0 +1,48 @@
+"""Packs package amk as a wheel, for pip (PEP 517), with the standard library alone: no other tool has to be fetched."""
+
+import base64
+import hashlib
+import os
+import re
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIRST = (1980, 1, 1, 0, 0, 0)  # the same files make the same wheel
+
+
+def field(name):
+    """A string of pyproject.toml, which Pythons before 3.11 have no reader for."""
+    with open(os.path.join(HERE, "pyproject.toml"), encoding="utf-8") as f:
+        return re.search(rf'^{name} = "(.*)"$', f.read(), re.M)[1]
+
+
+def contents():
+    """The files of the wheel, by name, without their list."""
+    info = f"amk-{field('version')}.dist-info/"
+    files = {
+        info + "METADATA": f"Metadata-Version: 2.1\nName: amk\nVersion: {field('version')}\n"
+        f"Summary: {field('description')}\nRequires-Python: {field('requires-python')}\n".encode(),
+        info + "WHEEL": b"Wheel-Version: 1.0\nGenerator: amkc\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    for name in sorted(os.listdir(os.path.join(HERE, "amk"))):
+        if name.endswith(".py") or name == "py.typed":
+            with open(os.path.join(HERE, "amk", name), "rb") as f:
+                files["amk/" + name] = f.read()
+    return info, files
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """Writes the wheel into a directory and returns its name."""
+    info, files = contents()
+    lines = ""
+    for name, data in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        lines += f"{name},sha256={digest},{len(data)}\n"
+    files[info + "RECORD"] = (lines + info + "RECORD,,\n").encode()
+    wheel = f"amk-{field('version')}-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(wheel_directory, wheel), "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in files.items():
+            entry = zipfile.ZipInfo(name, FIRST)
+            entry.external_attr = 0o644 << 16
+            out.writestr(entry, data, zipfile.ZIP_DEFLATED)
+    return wheel
