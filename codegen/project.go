@@ -155,7 +155,8 @@ func Origin(file string) string {
 	switch dir, name := path.Split(file); {
 	case dir == "amk/" && strings.HasSuffix(name, ".cuh"):
 		return "runtime/cuda/amk/" + name
-	case dir == "" && (name == referenceFile || name == promptFile), (dir == "" || isPassDir(dir)) && slices.Contains(cudaFiles, name):
+	case dir == "" && (name == referenceFile || name == promptFile),
+		(dir == "" || isPassDir(dir)) && slices.Contains(cudaFiles, name):
 		return "templates/" + name + ".tmpl"
 	}
 	return ""
