@@ -72,7 +72,7 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 }
 
 func (s *Session) resident() Resident {
-	return Resident{Dir: s.dir, Device: s.dev, Facts: s.facts, Info: s.info, Weights: s.mem.weights, Cache: s.mem.cache}
+	return Resident{Dir: s.dir, Device: s.dev, Facts: s.facts, Info: s.info, Weights: s.mem.weights, Cache: s.cache()}
 }
 
 // checkSpans returns the intervals of positions to check, as first and number.
@@ -205,13 +205,13 @@ const (
 func (s *Session) setCache(position int) error {
 	total := int(s.info.CacheBytes)
 	if position == 0 {
-		if err := s.stream.MemsetD8(s.mem.cache, 0, total); err != nil {
+		if err := s.stream.MemsetD8(s.cache(), 0, total); err != nil {
 			return err
 		}
 		return s.stream.Synchronize()
 	}
 	return makeUp(total, &s.facts.Model, func(at int, b []byte) error {
-		return s.dev.CopyHtoD(s.mem.cache+driver.Ptr(at), b, nil)
+		return s.dev.CopyHtoD(s.cache()+driver.Ptr(at), b, nil)
 	})
 }
 

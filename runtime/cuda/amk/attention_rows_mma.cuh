@@ -11,9 +11,9 @@ namespace amk {
 
 // The blocks of the cache that rows of a pass lie in, of which a block keeps an image: all rows of
 // the pass, and rows of the cache before them.
-constexpr int kImages = ceil_div(kTokens - 1, kCacheRows) + 1;
-constexpr int kPassQueryBytes = kTokens * kGroupHeads * kQueryStride * 2;
-static_assert(kTokens == 1 || kUnitScratch >= kPassQueryBytes + kImages * kCacheBlockBytes,
+constexpr int kImages = ceil_div(kSequenceRows - 1, kCacheRows) + 1;
+constexpr int kPassQueryBytes = kSequenceRows * kGroupHeads * kQueryStride * 2;
+static_assert(kSequenceRows == 1 || kUnitScratch >= kPassQueryBytes + kImages * kCacheBlockBytes,
               "q of all tokens, and the images");
 
 // Which rows of a block a token sees: from `first` on and below `end`.
@@ -153,8 +153,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     auto words = quad_poll<kQuads>(page_copy(c, heads.in), [&](int i) {
       const int quad = c.tid + i * kConsumers;
       const int token = quad / kUnitQuads;
-      return token < kTokens ? token * (kNormedRows + kKVHeads * kHeadDim) +
-                                   unit_word(u.head(), quad % kUnitQuads)
+      return token < kTokens ? token * kTokenRows + unit_word(u.head(), quad % kUnitQuads)
                              : -1;
     });
     poll_all(c, words);
@@ -268,8 +267,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     // The rows go into the cache last: after every warp has finished reading the unit's rows, and
     // off the path to the next stage.
     if (C::kWaits) {
-      u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
-                 size_t(u.head()) * kHeadCacheBytes;
+      u8* head = c.launch.cache + cache_of<S>(u, cache_number(c, cache));
 #pragma unroll 1
       for (int token = 0; token < kTokens; ++token) {
         const int row = c.position + token, block = row / kCacheRows;

@@ -47,7 +47,9 @@ struct UnitReader<S, PlainHeads> {
   // Number of the i-th quad that a thread reads of a unit, or one past the last.
   __device__ static __forceinline__ int quad(int tid, int i) { return tid + i * kConsumers; }
   template <class C, class Poll>
-  __device__ __forceinline__ void poll(C& c, const PlainHeads&, Poll& words) { poll_all(c, words); }
+  __device__ __forceinline__ void poll(C& c, const PlainHeads&, const Unit<S>, Poll& words) {
+    poll_all(c, words);
+  }
   template <class C, class Poll>
   __device__ __forceinline__ void take(C&, const Poll&) {}
   // The four values of the i-th.
@@ -100,14 +102,14 @@ struct UnitReader<S, NormedHeads> {
       const u8* gain = of_head<S>(heads.q_gain, heads.k_gain, u, head(c.tid, i));
       const uint2 g = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
       const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
-      by[i][0] = gained(g.x, turn_of<S>(c, pair));
-      by[i][1] = gained(g.y, turn_of<S>(c, pair + 1));
+      by[i][0] = gained(g.x, turn_of<S>(c, u.sequence(), pair));
+      by[i][1] = gained(g.y, turn_of<S>(c, u.sequence(), pair + 1));
       if constexpr (S::kNormShifted) {
         const u8* bias = of_head<S>(heads.q_shift, heads.k_shift, u, head(c.tid, i));
         const uint2 b =
             normed ? load_constant_8(bias + in_head(c.tid, i) * 8) : make_uint2(0, 0);
-        shift[i][0] = rotate(pair_of(b.x), turned(1.0f, 1.0f, turn_of<S>(c, pair)));
-        shift[i][1] = rotate(pair_of(b.y), turned(1.0f, 1.0f, turn_of<S>(c, pair + 1)));
+        shift[i][0] = rotate(pair_of(b.x), turned(1.0f, 1.0f, turn_of<S>(c, u.sequence(), pair)));
+        shift[i][1] = rotate(pair_of(b.y), turned(1.0f, 1.0f, turn_of<S>(c, u.sequence(), pair + 1)));
       }
     }
   }
@@ -121,12 +123,14 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C, class Poll>
-  __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, Poll& words) {
+  __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, const Unit<S> u,
+                                       Poll& words) {
     if constexpr (S::kWholeNorm) {
       constexpr int kOfAll = ceil_div(kNormedQuads, kConsumers);
-      auto all = quad_poll<kOfAll>(page_copy(c, heads.in), [tid = c.tid](int i) {
+      const int token = u.sequence() * kTokenRows;
+      auto all = quad_poll<kOfAll>(page_copy(c, heads.in), [tid = c.tid, token](int i) {
         const int quad = tid + i * kConsumers;
-        return quad < kNormedQuads ? quad * 4 : -1;
+        return quad < kNormedQuads ? token + quad * 4 : -1;
       });
       poll_both(c, words, all);
 #pragma unroll

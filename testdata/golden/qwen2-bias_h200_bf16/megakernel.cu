@@ -29,7 +29,7 @@ __device__ __forceinline__ void walk(Sink& p) {
   const u8* weights = p.c.launch.weights;
 #pragma unroll 1
   for (int step = 0; step < p.c.launch.steps && !p.stopped; ++step) {
-    const int position = p.c.launch.position + step * kTokens;
+    const int position = p.c.launch.position + step * kSequenceRows;
     // amkc:walk
 #pragma unroll 1
     for (int layer = 0; layer < kLayers && !p.stopped; ++layer) {
@@ -123,7 +123,7 @@ __device__ amk::Info amk_info = {
     AMK_RUNTIME_ABI, amk::kSMs, amk::kThreads, amk::kSharedBytes, amk::kExchangeBytes,
     amk::kExchangesPerStep, amk::kTraceStride, amk::kVocab, amk::kMaxSeq, amk::kLayers,
     amk::kHidden, amk::Element::kBytes, 1, amk::kFlagged, amk::kWeightBytes, amk::kCacheBytes,
-    {amk::kShortEnd}, amk::kTokens, 0};
+    {amk::kShortEnd}, amk::kTokens, amk::kSequences};
 
 #ifndef AMK_MEASURES  // measure.cu has other kernels of the same code
 
