@@ -256,7 +256,7 @@ func (b *builder) constants() error {
 	b.d.Machine = []field{
 		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
 		{"int", "kTokens", itoa(b.tokens), "of a pass"},
-		{"int", "kSequences", itoa(b.pass.NumSequences()), "that they are of: consecutive rows of one, or one row of each"},
+		{"int", "kSequences", itoa(b.pass.NumSequences()), "that they are of: rows of one, or a row of each"},
 		{"unsigned", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
 	}
 	for _, k := range knobs.Constants() {

@@ -68,10 +68,11 @@ func TestUnitsSeeTheirRows(t *testing.T) {
 	header := runtime.DeviceSources()["amk/attention.cuh"]
 	from := bytes.Index(header, []byte("template <class S>\nstruct Unit {"))
 	size := bytes.Index(header[from:], []byte("\n};\n")) + len("\n};\n")
-	source := "#include <algorithm>\n#include <cstdio>\n#include <cstdlib>\n#define __device__\n#define __forceinline__ inline\n" +
+	source := "#include <algorithm>\n#include <cstdio>\n#include <cstdlib>\n" +
+		"#define __device__\n#define __forceinline__ inline\n" +
 		"using std::max;\nusing std::min;\nconstexpr int ceil_div(int n, int d) { return (n + d - 1) / d; }\n" +
-		"constexpr int kCacheRows = 16, kCacheBlockBytes = 1, kSlotBytes = 128, kSequences = 3, kKVHeads = 2;\n" + string(header[from:][:size]) +
-		unitsMain
+		"constexpr int kCacheRows = 16, kCacheBlockBytes = 1, kSlotBytes = 128, kSequences = 3, kKVHeads = 2;\n" +
+		string(header[from:][:size]) + unitsMain
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "units.cc"), []byte(source), 0o600))
 	out, err := exec.Command(compiler, "-std=c++17", "-O1", "-o", filepath.Join(dir, "units"),

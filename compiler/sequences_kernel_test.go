@@ -43,11 +43,12 @@ func TestSequencesOfTheKernel(t *testing.T) {
 					require.NoError(t, err)
 					require.NoError(t, checkEmitted(files, l.Program, p))
 
+					say := func(constant string, n int) string { return fmt.Sprintf("%s = %d;", constant, n) }
 					schedule := fmt.Sprintf("sequences%d/schedule.h", sequences)
 					for name, edit := range map[string][2]string{
-						"rows":      {fmt.Sprintf("kSequences = %d", sequences), "kSequences = 1"},
-						"fewer":     {fmt.Sprintf("kSequences = %d", sequences), fmt.Sprintf("kSequences = %d", sequences-1)},
-						"tokens":    {fmt.Sprintf("kTokens = %d", sequences), fmt.Sprintf("kTokens = %d", sequences%8+1)},
+						"rows":      {say("kSequences", sequences), say("kSequences", 1)},
+						"fewer":     {say("kSequences", sequences), say("kSequences", sequences-1)},
+						"tokens":    {say("kTokens", sequences), say("kTokens", sequences%8+1)},
 						"the pages": {"kTraceStride = ", "kTraceStride = 1"},
 					} {
 						require.Contains(t, string(files[schedule]), edit[0])

@@ -88,8 +88,8 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 	return v, v.checkEmission(dir, m, p, passes...)
 }
 
-// readProgram reads program.json, that of passes of several tokens if sub is their directory; nil if that cannot be done,
-// or if it is not well-formed. Its absence is among the findings of its digest.
+// readProgram reads program.json, that of passes of several tokens if sub is their directory; nil if that cannot be
+// done, or if it is not well-formed. Its absence is among the findings of its digest.
 func (v *Verification) readProgram(dir, sub string) *ir.Program {
 	path := filepath.Join(dir, sub, programFile)
 	text, err := infile.Read(path, infile.Program)

@@ -68,7 +68,8 @@ func TestCompactScratch(t *testing.T) {
 	columns := []int{4096, 4096, 14336}
 	const t4, h200, chunk = 65536, 232448, 8192
 	s := ir.ScratchIn(t4, chunk, &llama, false, ir.Kept{Rows: 104}, columns...)
-	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1, Tokens: 1, Sequences: 1, Digits: ir.MinDigits},
+	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1, Tokens: 1, Sequences: 1,
+		Digits: ir.MinDigits},
 		HeadDim: 128, PaddedHead: 128,
 		WarpHeads: 4, Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)
 	require.Equal(t, 3, s.Slots(t4, chunk))

@@ -73,7 +73,8 @@ func where(path string) string { return "config: " + path }
 // sequences. It leaves sm_assignment and fusion_grouping to the passes that carry them out.
 func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, kept ir.Kept, f format.Format,
 	sequences int) (ir.ScheduleConfig, diag.List) {
-	c := &Case{Model: m, Target: t, Sequences: max(1, sequences), kept: kept, format: f, given: &config, rows: table[:], values: map[setting]int{}}
+	c := &Case{Model: m, Target: t, Sequences: max(1, sequences), kept: kept, format: f, given: &config,
+		rows: table[:], values: map[setting]int{}}
 	out := ir.ScheduleConfig{SMAssignment: config.SMAssignment, FusionGrouping: config.FusionGrouping}
 	diags := Check(&config)
 	for i := range c.rows {

@@ -26,7 +26,8 @@ var several = passOf(2)
 // passOf is a step of a pass of so many tokens.
 func passOf(tokens int) string {
 	n := strconv.Itoa(tokens)
-	return stage("t", 0, "a[0:2] = COPY(v[0:2])") + stage("emit", 0, "next[0:"+n+"] = COPY(token[0:"+n+"])", "signal step")
+	return stage("t", 0, "a[0:2] = COPY(v[0:2])") +
+		stage("emit", 0, "next[0:"+n+"] = COPY(token[0:"+n+"])", "signal step")
 }
 
 // ofPass gives a program its pass, and inputs and outputs their tokens.

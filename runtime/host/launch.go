@@ -197,7 +197,8 @@ type launchParams struct {
 	Weights, Cache, Exchange, Logits, Trace, Forced, Tokens, HostTokens, Abort, AbortDevice, Stalls, StopIDs driver.Ptr
 	SpinLimitNS, FirstEpoch                                                                                  uint64
 	Steps, Position, Token, NStop                                                                            int
-	Positions                                                                                                [MaxSequences]int
+
+	Positions [MaxSequences]int // of several sequences
 }
 
 // sequences makes it a launch of a pass of several, which have the cache from its first region on.

@@ -114,7 +114,7 @@ func TestMadeUpIntegers(t *testing.T) {
 		blocks := (m.MaxSeq + 15) / 16 * m.KVHeads
 		layer := (blocks*block + 255) / 256 * 256
 		cache := make([]byte, layers*layer)
-		require.NoError(t, makeUp(len(cache), &m, func(at int, b []byte) error {
+		require.NoError(t, makeUp(len(cache), 0, &m, func(at int, b []byte) error {
 			copy(cache[at:at+len(b)], b)
 			return nil
 		}))

@@ -10,7 +10,8 @@ import (
 )
 
 // A megakernel is one of the decode kernels of a build on the GPU: that of one token per step, or one of passes of
-// several rows or sequences. They share weights, cache and everything else of a session, and each has exchange pages of its own.
+// several rows or sequences. They share weights, cache and everything else of a session, and each has exchange pages of
+// its own.
 type megakernel struct {
 	info     Info
 	stages   []string // labels of what stall records number

@@ -55,8 +55,8 @@ type Footprint struct {
 	row uint64 // bytes of the cache a position
 }
 
-// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences, and passes are
-// the sizes of the exchange pages of the build's kernels for passes of several tokens.
+// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences, and passes
+// are the sizes of the exchange pages of the build's kernels for passes of several tokens.
 func (i Info) Footprint(sequences int, passes ...int) Footprint {
 	cache := int64(sequences) * i.CacheBytes
 	f := Footprint{Weights: paged(i.WeightBytes), Cache: paged(cache),

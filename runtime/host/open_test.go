@@ -42,7 +42,7 @@ func TestOpenRefuses(t *testing.T) {
 			"the weights alone do not fit"},
 		"another build's fatbin": {"vocab=4000", nil, nil, new(*host.BuildError),
 			"compiled for vocab 4000, and the manifest says 4096"},
-		"another ABI": {"abi=3", nil, nil, new(*host.BuildError), "its runtime ABI is 4"},
+		"another ABI": {"abi=3", nil, nil, new(*host.BuildError), "its runtime ABI is 3"},
 		"absurd variants": {"variants=2 end0=64 end1=64", nil, nil, new(*host.BuildError),
 			"variant 1 ends at position 64"},
 		"weights of another size": {"weights=8192", nil, nil, new(*host.BuildError),

@@ -176,3 +176,26 @@ func TestFootprintOfSequences(t *testing.T) {
 	require.EqualValues(t, 30<<20, i.Footprint(3).Cache)
 	require.Equal(t, 32, i.Footprint(3).Fits(i.Footprint(3).Bytes()-10<<20))
 }
+
+// The check compares passes of several sequences with single tokens, and finds logits that differ by a bit and rows
+// that a sequence which is absent has lost.
+func TestCheckComparesSequences(t *testing.T) {
+	for _, n := range []int{2, 8} {
+		s := openSequences(t, "", n, 8)
+		r, err := s.Check(t.Context(), nil)
+		require.NoError(t, err)
+		require.True(t, r.Passed, "%v", r.Failures)
+		require.True(t, r.Sequences.Equal)
+		require.Equal(t, 16*3*n, r.Sequences.Compared)
+		require.Zero(t, s.Position())
+	}
+	for settings, says := range map[string]string{"batch_off=1": "in a pass of several",
+		"batch_writes=1": "after a pass without it"} {
+		s := openSequences(t, settings, 4)
+		r, err := s.Check(t.Context(), nil)
+		require.NoError(t, err)
+		require.False(t, r.Passed)
+		require.False(t, r.Sequences.Equal)
+		require.Contains(t, r.Failures[0], says)
+	}
+}

@@ -1,7 +1,8 @@
 // Attention units: what a unit is, its share of the cache rows, and the merge of the warps' partial
-// results. A unit is (sequence, kv head, split); rows are dealt out to the splits in blocks of kShareRows,
-// whatever the position, so that a cache row is read and written by one unit only: the unit that
-// appends row `pos` is the only one that ever copies the 16-row block around it. Needs schedule.h.
+// results. A unit is (sequence, kv head, split); rows are dealt out to the splits in blocks of
+// kShareRows, whatever the position, so that a cache row is read and written by one unit only: the
+// unit that appends row `pos` is the only one that ever copies the 16-row block around it. Needs
+// schedule.h.
 // The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
 #pragma once
 

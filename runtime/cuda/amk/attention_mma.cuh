@@ -1,7 +1,7 @@
 // Attention of one token of a sequence on tensor cores: a unit's cache rows, from the ring, and
-// after them the token's own. A warp owns whole blocks; with more than 8 query heads per kv head, groups of 8
-// heads go to different warps, and with more than 64 each warp has two. Needs schedule.h with
-// AMK_TENSOR_CORES.
+// after them the token's own. A warp owns whole blocks; with more than 8 query heads per kv head,
+// groups of 8 heads go to different warps, and with more than 64 each warp has two. Needs
+// schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "attention_rows_mma.cuh"

@@ -64,7 +64,8 @@ struct Turns {
   }
 
   // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a
-  // layer. With several sequences the position is how much further each is. cache is the layer's number in the cache arena.
+  // layer. With several sequences the position is how much further each is. cache is the layer's
+  // number in the cache arena.
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
     if (!now()) return;

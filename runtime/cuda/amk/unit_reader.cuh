@@ -96,20 +96,21 @@ struct UnitReader<S, NormedHeads> {
 
   template <class C>
   __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads, const Unit<S> u) {
+    const int token = u.sequence();
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {
       const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
       const u8* gain = of_head<S>(heads.q_gain, heads.k_gain, u, head(c.tid, i));
       const uint2 g = normed ? load_constant_8(gain + in_head(c.tid, i) * 8) : make_uint2(0, 0);
       const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
-      by[i][0] = gained(g.x, turn_of<S>(c, u.sequence(), pair));
-      by[i][1] = gained(g.y, turn_of<S>(c, u.sequence(), pair + 1));
+      by[i][0] = gained(g.x, turn_of<S>(c, token, pair));
+      by[i][1] = gained(g.y, turn_of<S>(c, token, pair + 1));
       if constexpr (S::kNormShifted) {
         const u8* bias = of_head<S>(heads.q_shift, heads.k_shift, u, head(c.tid, i));
         const uint2 b =
             normed ? load_constant_8(bias + in_head(c.tid, i) * 8) : make_uint2(0, 0);
-        shift[i][0] = rotate(pair_of(b.x), turned(1.0f, 1.0f, turn_of<S>(c, u.sequence(), pair)));
-        shift[i][1] = rotate(pair_of(b.y), turned(1.0f, 1.0f, turn_of<S>(c, u.sequence(), pair + 1)));
+        shift[i][0] = rotate(pair_of(b.x), turned(1.0f, 1.0f, turn_of<S>(c, token, pair)));
+        shift[i][1] = rotate(pair_of(b.y), turned(1.0f, 1.0f, turn_of<S>(c, token, pair + 1)));
       }
     }
   }

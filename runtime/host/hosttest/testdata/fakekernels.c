@@ -32,7 +32,7 @@ enum { kBatch = 9 };  // so many rows
 static uint32_t pass_exchange = 8192;
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off, runs;
-static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off;
+static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, batch_off, batch_writes;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 4}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
@@ -58,6 +58,8 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"bad_element", 0, &bad_element, 0},
     {"lost_row", 0, &lost_row, -1},     // the cache row of this position is another token's
     {"pass_off", 0, &pass_off, 0},      // logits of passes of several rows are another bit
+    {"batch_off", 0, &batch_off, 0},    // the same of passes of several sequences
+    {"batch_writes", 0, &batch_writes, 0},  // sequences that are absent lose their first row
     {"any_weights", 0, &any_weights, 0},  // the weights are a model's, rather than those of hosttest
 };
 
@@ -224,7 +226,7 @@ static void give_up(const Launch* l, int step, int cause) {
 static int gives_up_too(const Launch* l) { return *(uint32_t*)host(l->abort_device) != 0; }
 
 // One step; returns the chosen token, or -1 when it was given up.
-static int step(const Launch* l, int i, int token, int several) {
+static int step(const Launch* l, int i, int token, int is_off) {
   int position = l->position + i;
   if (slow_us) usleep(slow_us);
   if (position == stall_at) { stall_at = -1; give_up(l, i, 1); return -1; }
@@ -249,7 +251,7 @@ static int step(const Launch* l, int i, int token, int several) {
     write_logits(out, h, chosen);
     for (uint32_t v = 0; v < info.vocab; v++)
       if ((int)v != chosen) out[v] += off / 1000.f;
-    if (pass_off && several) out[(chosen + 1) % info.vocab] += 1e-6f;
+    if (is_off) out[(chosen + 1) % info.vocab] += 1e-6f;
     if (flaky) out[(chosen + 1) % info.vocab] += runs * 1e-6f;
   }
   return chosen;
@@ -274,7 +276,7 @@ static void decode_in(Launch* l, long us, int rows) {
   for (int i = 0; i < l->steps * rows && !sticky_code; i++) {
     if (l->forced && forced[i] >= 0) token = forced[i];
     if (i % rows == 0) now_ms += us / 1000.;
-    token = step(l, i, token, rows > 1);
+    token = step(l, i, token, rows > 1 && pass_off);
     if (token < 0) break;
     if ((i + 1) % rows == 0) e->steps++;
     if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i] = token + 1;
@@ -314,12 +316,13 @@ static void decode_batch(void* arg) {
       if (given >= 0) tokens[s] = given;
       if (l->positions[s] < 0) {
         tokens[s] = eos;
+        if (batch_writes) *row(l->cache + s * info.cache, 0) = 0xdead;
       } else {
         Launch one = *l;
         one.position = l->positions[s], one.cache = l->cache + s * info.cache;
         if (one.position + i >= (int)info.max_seq) complain("positions past the end");
         if (l->logits) one.logits = l->logits + ((uint64_t)i * (batch - 1) + s) * info.vocab * 4;
-        tokens[s] = step(&one, i, tokens[s], 1);
+        tokens[s] = step(&one, i, tokens[s], batch_off);
         if (tokens[s] < 0) goto end;
         for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == tokens[s];
       }

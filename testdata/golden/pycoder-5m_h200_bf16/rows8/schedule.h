@@ -11,7 +11,7 @@ namespace amk {
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 132;  // thread blocks, one per SM
 constexpr int kTokens = 8;  // of a pass
-constexpr int kSequences = 1;  // that they are of: consecutive rows of one, or one row of each
+constexpr int kSequences = 1;  // that they are of: rows of one, or a row of each
 constexpr unsigned kSharedLimit = 232448;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 14;  // what is left beside the scratch decides
