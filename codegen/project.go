@@ -18,7 +18,7 @@ import (
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, both forms of
 // the program, Makefile and README. g is the graph of the program's model, and name the base name of the executable.
-// passes are programs of the same model for passes of several tokens; the sources of each have a directory of their own.
+// passes are programs of the same model for passes of several tokens; those of each lie in a directory of its own.
 func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err

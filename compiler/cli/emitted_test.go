@@ -14,8 +14,9 @@ import (
 	"amkc/runtime"
 )
 
-// emitted writes the CUDA sources of a build for an H200 and its weights, which is all that is compiled for the CPU,
-// and returns the directory. A build in full has the launcher too, most of whose bytes are modules of others.
+// emitted writes the CUDA sources of a build for an H200, those of passes too, and its weights, which is all that is
+// compiled for the CPU, and returns the directory. A build in full has the launcher too, most of whose bytes are
+// modules of others.
 func emitted(t *testing.T, o builder.Options) (dir string) {
 	t.Helper()
 	o.Target = ir.FindTarget("h200")
@@ -30,9 +31,16 @@ func emitted(t *testing.T, o builder.Options) (dir string) {
 	for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} { // the test's own sources have what is used of them
 		files[header] = nil
 	}
+	for _, p := range l.Passes {
+		sources, err := codegen.CUDA(p)
+		require.NoError(t, err)
+		for name, text := range sources {
+			files[codegen.PassOf(p).Dir()+"/"+name] = text
+		}
+	}
 	dir = t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "amk"), 0o700))
 	for name, text := range files {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, filepath.FromSlash(name))), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), text, 0o600))
 	}
 	_, _, err = builder.Pack(t.Context(), l, filepath.Join(dir, "weights.safetensors"), nil)
