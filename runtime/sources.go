@@ -10,9 +10,11 @@ import (
 )
 
 //go:embed cuda/amk/*.cuh
-//go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/report/*.go host/report/*.html
+//go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/engine/*.go
+//go:embed host/report/*.go host/report/*.html
 //go:embed chat/*.go dialogue/*.go jinja/*.go
-//go:embed draft/*.go infile/*.go outfile/*.go printable/*.go progress/*.go sampling/*.go serve/*.go serve/*.html
+//go:embed draft/*.go infile/*.go outfile/*.go printable/*.go progress/*.go prompts/*.go sampling/*.go
+//go:embed serve/*.go serve/*.html
 //go:embed tokenizer/*.go tokenizer/chars/*.go tokenizer/regex/*.go
 var files embed.FS
 

@@ -50,8 +50,8 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 				below, found := strings.CutPrefix(path, HostImport+"/")
 				require.True(t, found, "%s imports %s", name, path)
 				require.Contains(t, []string{"chat", "dialogue", "draft", "driver", "host", "host/chrometrace",
-					"host/report", "infile", "jinja", "outfile", "printable", "progress", "sampling", "serve",
-					"tokenizer", "tokenizer/chars", "tokenizer/regex"}, below)
+					"host/engine", "host/report", "infile", "jinja", "outfile", "printable", "progress", "prompts",
+					"sampling", "serve", "tokenizer", "tokenizer/chars", "tokenizer/regex"}, below)
 			}
 		}
 	}

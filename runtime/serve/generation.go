@@ -27,7 +27,9 @@ type generation struct {
 }
 
 // options are what the engine has to know.
-func (g *generation) options() Options { return Options{Logits: g.choice.NeedLogits()} }
+func (g *generation) options() Options {
+	return Options{Logits: g.choice.NeedLogits(), Most: g.most, Ends: g.ends}
+}
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.
 func (g *generation) begin(vocab, cached int, now time.Time) (err error) {

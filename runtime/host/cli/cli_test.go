@@ -137,8 +137,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{nil, "no command"},
 		{[]string{"train"}, `unknown command "train"`},
-		{[]string{"run"}, "give one of --prompt TEXT, --messages FILE and --prompt-ids 1,2,3"},
-		{[]string{"run", "--prompt", "a", "--prompt-ids", "1"}, "give one of --prompt TEXT, --messages FILE and"},
+		{[]string{"run"}, "give one of --prompt TEXT, --messages FILE, --prompt-ids 1,2,3 and --prompts FILE"},
+		{[]string{"run", "--prompt", "a", "--prompt-ids", "1"}, "give one of --prompt TEXT, --messages FILE,"},
 		{[]string{"run", "--prompt", "a", "--max-tokens", "0"}, "at least 1 is needed"},
 		{[]string{"run", "--prompt-ids", "1,x"}, `"x" is not an id`},
 		{[]string{"run", "--prompt-ids", ","}, "no ids"},
