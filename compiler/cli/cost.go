@@ -96,7 +96,7 @@ func (f *costFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	opts.Tokens = f.pass.pass()
+	opts.Tokens, opts.Sequences = f.pass.pass(), f.pass.sequences
 	result.Model = opts.Name
 	if !f.allTargets {
 		if err := f.compile(c, result, opts); err != nil {
