@@ -21,9 +21,13 @@ import (
 func TestMain(m *testing.M) { hosttest.Main(m) }
 
 // build is a fake build with the tokenizer of the small trained model.
-func build(t *testing.T, settings string) string {
+func build(t *testing.T, settings string, edits ...func(*host.Facts)) string {
 	t.Helper()
-	dir := hosttest.Build(t, settings, nil)
+	dir := hosttest.Build(t, settings, func(f *host.Facts) {
+		for _, edit := range edits {
+			edit(f)
+		}
+	})
 	tok, err := os.ReadFile("../../../testdata/models/pycoder-5m/tokenizer.json")
 	require.NoError(t, err)
 	hosttest.Write(t, dir, host.TokenizerFile, tok)
