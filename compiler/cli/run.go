@@ -100,6 +100,9 @@ func (r *runFlags) run(c *call) error {
 	if flag == "" {
 		return c.usage(wanted)
 	}
+	if c.flags.Changed("sequences") && flag != "--prompts" {
+		return c.usage("--sequences is for --prompts, and %s has one", flag)
+	}
 	if r.draft != "" && flag == "--prompts" {
 		return c.usage("--draft is for one prompt, and --prompts has several")
 	}

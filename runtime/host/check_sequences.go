@@ -20,6 +20,15 @@ type SequenceCheck struct {
 	Equal     bool `json:"equal"`    // all of them to the bit
 }
 
+func (c *SequenceCheck) String() string {
+	equal := "equal to those of single tokens to the bit"
+	if !c.Equal {
+		equal = "not equal to those of single tokens"
+	}
+	return fmt.Sprintf("passes of %d sequences: logits of %d positions in %d rounds, %s", c.Sequences, c.Compared,
+		c.Rounds, equal)
+}
+
 // checkSequences compares passes of several sequences with single tokens, to the bit. Each sequence has made-up rows of
 // its own in its region of the cache, a random position and a random token; some are absent from a pass. What single
 // tokens give is asked before the pass, and of those that were absent once more after it: it must not have changed

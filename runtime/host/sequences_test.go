@@ -187,6 +187,7 @@ func TestCheckComparesSequences(t *testing.T) {
 		require.True(t, r.Passed, "%v", r.Failures)
 		require.True(t, r.Sequences.Equal)
 		require.Equal(t, 16*3*n, r.Sequences.Compared)
+		require.Contains(t, r.Sequences.String(), "in 16 rounds, equal to those of single tokens to the bit")
 		require.Zero(t, s.Position())
 	}
 	for settings, says := range map[string]string{"batch_off=1": "in a pass of several",

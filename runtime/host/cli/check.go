@@ -96,12 +96,7 @@ func checkText(r *host.CheckReport) string {
 		fmt.Fprintf(&b, "positions %d to %d: logit error %.2e RMS, %.2e max; %s\n", s.First, s.Last, s.RMS, s.Max, same)
 	}
 	if q := r.Sequences; q != nil {
-		equal := "equal to those of single tokens to the bit"
-		if !q.Equal {
-			equal = "not equal to those of single tokens"
-		}
-		fmt.Fprintf(&b, "passes of %d sequences: logits of %d positions in %d rounds, %s\n", q.Sequences, q.Compared,
-			q.Rounds, equal)
+		fmt.Fprintln(&b, q)
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "%s\n", f)
