@@ -69,7 +69,7 @@ FUZZWORKERS ?= 2
 FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece \
 	compiler/amk:FuzzParseProfile compiler/amk:FuzzRequest compiler/amk:FuzzFlatten \
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/checkpoint:FuzzHubID passes/quantised:FuzzMatrix passes:FuzzImportConfig \
-	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
+	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY runtime/prompts:FuzzParse runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
 	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
 	runtime/serve:FuzzRequest runtime/grammar:FuzzSchema \
 	runtime/tokenizer:FuzzNFC runtime/tokenizer:FuzzReader runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict \

@@ -16,7 +16,7 @@ import (
 )
 
 // runtimeABI is AMK_RUNTIME_ABI of the device runtime that these templates are written for.
-const runtimeABI = 3
+const runtimeABI = 4
 
 // cudaFiles are the sources that a program gives, named after their templates, and referenceFile is what the graph of
 // its model gives.
@@ -149,7 +149,8 @@ type variantData struct {
 
 type builder struct {
 	p        *ir.Program // of one token, and the pages and units of all
-	tokens   int         // of a pass
+	pass     ir.Pass
+	tokens   int // of the pass
 	d        *cudaData
 	stages   map[string]*stage // by descriptor name
 	names    *ir.Directory
@@ -187,11 +188,11 @@ func build(p *ir.Program) (*builder, error) {
 	if len(p.Variants) == 0 {
 		return nil, diag.Errorf(codeStructure, "program", "no variants")
 	}
-	tokens := p.Pass.NumTokens()
+	pass := p.Pass
 	p, several := ir.OneToken(p)
 	if several != nil {
 		return nil, diag.Errorf(codeStructure, "program", "its pass of %d tokens does not treat all of them alike: %v",
-			tokens, several)
+			pass.NumTokens(), several)
 	}
 	if diags := ir.CheckNames(p); diags.Err() != nil {
 		return nil, diags // the templates print names as they are
@@ -203,9 +204,9 @@ func build(p *ir.Program) (*builder, error) {
 	if err := ir.CheckArch(p.Target.Arch); err != nil {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)
 	}
-	b := &builder{p: p, tokens: tokens, names: ir.BufferDirectory(p), stages: map[string]*stage{},
+	b := &builder{p: p, pass: pass, tokens: pass.NumTokens(), names: ir.BufferDirectory(p), stages: map[string]*stage{},
 		steps: map[string]bool{}, d: &cudaData{Model: p.Model, arch: p.Target.Arch, ABI: runtimeABI}}
-	if tokens > 1 {
+	if b.tokens > 1 {
 		b.d.Root = "../"
 	}
 	matrices := ir.MatrixFormat(p.Model.Weights)
@@ -255,7 +256,8 @@ func (b *builder) constants() error {
 	shared, slot := knobs.BlockBytes(&p.Config, t), knobs.ChunkBytes.Of(&p.Config)
 	b.d.Machine = []field{
 		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
-		{"int", "kTokens", itoa(b.tokens), "of a pass: consecutive rows of one sequence"},
+		{"int", "kTokens", itoa(b.tokens), "of a pass"},
+		{"int", "kSequences", itoa(b.pass.NumSequences()), "that they are of: rows of one, or a row of each"},
 		{"unsigned", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
 	}
 	for _, k := range knobs.Constants() {

@@ -82,7 +82,7 @@ func Digest(content []byte) string {
 const RuntimeABI = runtimeABI
 
 // Facts is what a host needs to know about the programs of a build, besides the constants in the fatbins: that of one
-// row, and those of passes of several.
+// token, and those of passes of several.
 func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	b, err := build(p)
 	if err != nil {
@@ -114,9 +114,20 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 		if err != nil {
 			return host.Facts{}, err
 		}
-		f.Passes = append(f.Passes, host.Pass{Rows: q.Pass.NumRows(), Stages: of.labels()})
+		pass := PassOf(q)
+		pass.Stages = of.labels()
+		f.Passes = append(f.Passes, pass)
 	}
 	return f, nil
+}
+
+// PassOf describes the passes of a program, without its stages.
+func PassOf(p *ir.Program) host.Pass {
+	of := host.Pass{Rows: p.Pass.NumRows()}
+	if n := p.Pass.NumSequences(); n > 1 {
+		of.Sequences = n
+	}
+	return of
 }
 
 // labels are those of the numbered stages, in their order.
@@ -134,16 +145,16 @@ func Footprint(p *ir.Program, passes ...*ir.Program) (host.Footprint, error) {
 	if err != nil {
 		return host.Footprint{}, err
 	}
-	exchanges := make([]int, len(passes))
+	exchanges, sequences := make([]int, len(passes)), 1
 	for i, q := range passes {
 		of, err := build(q)
 		if err != nil {
 			return host.Footprint{}, err
 		}
-		exchanges[i] = of.exchangeBytes
+		exchanges[i], sequences = of.exchangeBytes, max(sequences, q.Pass.NumSequences())
 	}
 	return host.Info{SMs: p.Target.SMs, Vocab: p.Model.Vocab, MaxSeq: p.Model.MaxSeq, ExchangeBytes: b.exchangeBytes,
-		WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes)}.Footprint(exchanges...), nil
+		WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes)}.Footprint(sequences, exchanges...), nil
 }
 
 // traffic counts the bytes a step reads: every weight that a GEMV streams, as often as one does (an embedding table

@@ -27,6 +27,7 @@ func TestPassesOfABuild(t *testing.T) {
 	for says, passes := range map[string][]*ir.Program{
 		"one of each size":                       {of(nil), of(nil)},
 		"want programs of passes of 2 to 8 rows": {one},
+		"or of one row of each of 2 to 8":        {one},
 		"has another tiling.attention.split_from": {of(func(p *ir.Program) {
 			p.Config.Tiling["attention"]["split_from"] = 256
 		})},
@@ -52,4 +53,29 @@ func TestPassesOfABuild(t *testing.T) {
 	both, err := Footprint(one, of(nil))
 	require.NoError(t, err)
 	require.Greater(t, both.Bytes(), alone.Bytes(), "passes have exchange pages of their own")
+}
+
+// The program for passes of several sequences lies in a directory of its own too, and each sequence has a cache.
+func TestSequencesOfABuild(t *testing.T) {
+	const name = "mistral-nemo_h200_bf16_sequences"
+	one, g := builtProgram(t, name), goldenGraphs(t)[name]
+	rows, sequences := builtProgram(t, name+"/rows2"), builtProgram(t, name+"/sequences4")
+	files, err := Project(one, g, "demo", rows, sequences)
+	require.NoError(t, err)
+	require.Contains(t, string(files["Makefile"]), "sequences4/megakernel.fatbin: sequences4/*.h")
+	require.NotContains(t, files, "sequences4/model_config.h")
+	require.Equal(t, "templates/stages.h.tmpl", Origin("sequences4/stages.h"))
+	require.Empty(t, Origin("sequences1/stages.h"))
+	_, err = Project(one, g, "demo", sequences, sequences)
+	require.ErrorContains(t, err, "one of each size")
+	facts, err := Facts(one, rows, sequences)
+	require.NoError(t, err)
+	require.Equal(t, 4, facts.Sequences())
+	require.Equal(t, 1, facts.Passes[1].Rows)
+	alone, err := Footprint(one, rows)
+	require.NoError(t, err)
+	all, err := Footprint(one, rows, sequences)
+	require.NoError(t, err)
+	require.Equal(t, alone.Weights, all.Weights)
+	require.Greater(t, all.Bytes(), alone.Bytes())
 }

@@ -18,8 +18,8 @@ import (
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, header of its
 // library, Python package, both forms of the program, Makefile and README. g is the graph of the program's model, and
-// name the base name of the executable. passes are programs of the same model for passes of several rows; the sources
-// of each lie in a directory of its own.
+// name the base name of the executable. passes are programs of the same model for passes of several tokens; those of
+// each lie in a directory of its own.
 func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 		Prompt        bool     // whether there is a kernel for prompts
 	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil, facts.Prompt > 0}
 	for _, q := range passes {
-		dir := host.PassDir(q.Pass.NumRows())
+		dir := PassOf(q).Dir()
 		data.Passes = append(data.Passes, dir)
 		if err := passFiles(files, dir, p, q); err != nil {
 			return nil, err
@@ -76,16 +76,17 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 	return files, nil
 }
 
-// passFiles adds what a program for passes of several rows gives to the files of a build, all but what it has in common
-// with the program p of one row: the weights and caches, and in which order sums are added up.
+// passFiles adds what a program for passes of several tokens gives to the files of a build, all but what it has in
+// common with the program p of one token: the weights and caches, and in which order sums are added up.
 func passFiles(files map[string][]byte, dir string, p, q *ir.Program) error {
-	where := fmt.Sprintf("pass of %d rows", q.Pass.NumRows())
-	if files[dir+"/schedule.amk"] != nil || q.Pass.NumTokens() == 1 || q.Pass.NumRows() > host.MaxPassRows {
-		return diag.Errorf(codeStructure, where, "want programs of passes of 2 to %d rows, one of each size",
-			host.MaxPassRows)
+	of := PassOf(q)
+	where := fmt.Sprintf("pass of %v", of)
+	if !of.Valid() || files[dir+"/schedule.amk"] != nil {
+		return diag.Errorf(codeStructure, where, "want programs of passes of 2 to %d rows, or of one row of each of 2 "+
+			"to %d sequences, one of each size", host.MaxPassRows, host.MaxSequences)
 	}
 	if knob := knobs.OtherOrder(&p.Config, &q.Config); knob != "" {
-		return diag.Errorf(codeStructure, where, "has another %s than the program of one row; want the same, for "+
+		return diag.Errorf(codeStructure, where, "has another %s than the program of one token; want the same, for "+
 			"logits that do not depend on the pass", knob)
 	}
 	sources, err := CUDA(q)
@@ -93,7 +94,7 @@ func passFiles(files map[string][]byte, dir string, p, q *ir.Program) error {
 		return err
 	}
 	if !bytes.Equal(sources[ModelFile], files[ModelFile]) {
-		return diag.Errorf(codeStructure, where, "has weights or caches elsewhere than the program of one row, or "+
+		return diag.Errorf(codeStructure, where, "has weights or caches elsewhere than the program of one token, or "+
 			"other facts of the model; want the same")
 	}
 	for _, name := range []string{"megakernel.cu", "pages.h", "schedule.h", "stages.h"} {
@@ -162,11 +163,13 @@ func Origin(file string) string {
 	return ""
 }
 
-// isPassDir reports whether a directory, with a slash behind it, is that of a program for passes of several rows.
+// isPassDir reports whether a directory, with a slash behind it, is that of a program for passes of several tokens.
 func isPassDir(dir string) bool {
-	for rows := 2; rows <= host.MaxPassRows; rows++ {
-		if dir == host.PassDir(rows)+"/" {
-			return true
+	for n := 2; n <= max(host.MaxPassRows, host.MaxSequences); n++ {
+		for _, of := range []host.Pass{{Rows: n}, {Rows: 1, Sequences: n}} {
+			if of.Valid() && dir == of.Dir()+"/" {
+				return true
+			}
 		}
 	}
 	return false

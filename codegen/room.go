@@ -22,7 +22,8 @@ type need struct {
 
 // needs lists what the descriptors ask for.
 func (b *builder) needs() need {
-	n := need{kept: ir.Kept{Rotations: len(b.d.Rotations), Tokens: b.tokens}}
+	n := need{kept: ir.Kept{Rotations: len(b.d.Rotations), Tokens: b.tokens,
+		Sequences: b.pass.NumSequences()}}
 	for _, s := range b.d.Descriptors {
 		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
 			columns := b.rangeExtent(g.In[1].Dims[1])

@@ -27,10 +27,12 @@ struct Stage {
 template <int splits, int share, int window>
 void show() {
   for (int position = 0; position < 260; ++position) {
-    for (int unit = 0; unit < splits; ++unit) {
+    for (int unit = 0; unit < kSequences * kKVHeads * splits; ++unit) {
       const Unit<Stage<splits, share, window>> u{unit, position};
+      if ((u.sequence() * kKVHeads + u.head()) * splits + u.split() != unit || u.head() >= kKVHeads) std::abort();
+      if (u.sequence() != 1 || u.head() != 1) continue;
       const int chunks = u.chunks();
-      std::printf("%d %d %d %d %d %d", splits, share, window, position, unit, chunks > 0 ? u.hidden() : 0);
+      std::printf("%d %d %d %d %d %d", splits, share, window, position, u.split(), chunks > 0 ? u.hidden() : 0);
       for (int i = 0; i < chunks; ++i) std::printf(" %d %d", u.first_row(i) + u.skipped(i), u.rows(i));
       std::printf("\n");
     }
@@ -56,7 +58,8 @@ int main() {
 `
 
 // The rows that Unit of attention.cuh copies and sees are those of the views that attendOps states: no block is copied
-// that has none of them, and of those that are copied the others are hidden.
+// that has none of them, and of those that are copied the others are hidden. Units of several sequences and heads come
+// in their order.
 func TestUnitsSeeTheirRows(t *testing.T) {
 	compiler, err := exec.LookPath("c++")
 	if err != nil {
@@ -65,10 +68,11 @@ func TestUnitsSeeTheirRows(t *testing.T) {
 	header := runtime.DeviceSources()["amk/attention.cuh"]
 	from := bytes.Index(header, []byte("template <class S>\nstruct Unit {"))
 	size := bytes.Index(header[from:], []byte("\n};\n")) + len("\n};\n")
-	source := "#include <algorithm>\n#include <cstdio>\n#define __device__\n#define __forceinline__ inline\n" +
+	source := "#include <algorithm>\n#include <cstdio>\n#include <cstdlib>\n" +
+		"#define __device__\n#define __forceinline__ inline\n" +
 		"using std::max;\nusing std::min;\nconstexpr int ceil_div(int n, int d) { return (n + d - 1) / d; }\n" +
-		"constexpr int kCacheRows = 16, kCacheBlockBytes = 1, kSlotBytes = 128;\n" + string(header[from:][:size]) +
-		unitsMain
+		"constexpr int kCacheRows = 16, kCacheBlockBytes = 1, kSlotBytes = 128, kSequences = 3, kKVHeads = 2;\n" +
+		string(header[from:][:size]) + unitsMain
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "units.cc"), []byte(source), 0o600))
 	out, err := exec.Command(compiler, "-std=c++17", "-O1", "-o", filepath.Join(dir, "units"),

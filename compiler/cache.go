@@ -128,7 +128,7 @@ func isComplete(dir string, report progress.Func) bool {
 	}
 	kernels := []string{host.FatbinFile, host.ReferenceFile}
 	for _, p := range m.Facts.Passes {
-		kernels = append(kernels, path.Join(host.PassDir(p.Rows), host.FatbinFile))
+		kernels = append(kernels, path.Join(p.Dir(), host.FatbinFile))
 	}
 	for _, name := range kernels {
 		if m.Built[name] == "" {

@@ -41,7 +41,7 @@ type Build struct {
 	Program       *ir.Program
 	Files         []string // of the build, sorted
 	Pages         passes.PageReport
-	Passes        []*ir.Program   // for passes of several rows
+	Passes        []*ir.Program   // for passes of several tokens
 	Proof         validate.Report // of Program
 	Memory        host.Footprint
 	WeightBytes   int64
@@ -116,8 +116,8 @@ func notProved(model string, p *ir.Program, proof validate.Report) error {
 		notes = append(notes, d.Error())
 	}
 	what := "the schedule"
-	if rows := p.Pass.NumRows(); rows > 1 {
-		what = fmt.Sprintf("the schedule for passes of %d rows", rows)
+	if of := codegen.PassOf(p); of.Tokens() > 1 {
+		what = fmt.Sprintf("the schedule for passes of %v", of)
 	}
 	return diag.Errorf(codeProof, model, "%s is not proved safe, so nothing is emitted", what).With(notes...)
 }

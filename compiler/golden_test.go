@@ -28,8 +28,11 @@ var goldenCases = []struct {
 	maxSeq              int
 	config              ir.ScheduleConfig
 	rows                []int
+	sequences           int
 }{
 	{name: "pycoder-5m_h200_bf16", model: "pycoder-5m", target: "h200", dtype: ir.BF16, rows: []int{8}},
+	{name: "mistral-nemo_h200_bf16_sequences", model: "zoo/mistral-nemo", target: "h200", dtype: ir.BF16, maxSeq: 128,
+		rows: []int{2}, sequences: 4},
 	{name: "llama-odd-dims_h200_fp32", model: "zoo/llama-odd-dims", target: "h200", dtype: ir.F32, maxSeq: 64},
 	{name: "qwen2-bias_h200_bf16", model: "zoo/qwen2-bias", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "llama-biases-yarn_h200_bf16", model: "zoo/llama-biases-yarn", target: "h200", dtype: ir.BF16, maxSeq: 64},
@@ -58,12 +61,17 @@ var goldenCases = []struct {
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}},
 }
 
-func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig,
-	rows ...int) *Scheduled {
+func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Scheduled {
+	t.Helper()
+	return lowerPasses(t, model, target, dtype, maxSeq, config, nil, 0)
+}
+
+func lowerPasses(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig,
+	rows []int, sequences int) *Scheduled {
 	t.Helper()
 	l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: filepath.Base(model),
 		Target: ir.FindTarget(target),
-		DType:  &dtype, MaxSeq: maxSeq, Config: config, Rows: rows, Check: true})
+		DType:  &dtype, MaxSeq: maxSeq, Config: config, Rows: rows, Sequences: sequences, Check: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
@@ -85,7 +93,7 @@ func generated(t testing.TB, l *Scheduled) map[string][]byte {
 func TestGoldenBuilds(t *testing.T) {
 	for _, c := range goldenCases {
 		t.Run(c.name, func(t *testing.T) {
-			files := generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows...))
+			files := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences))
 			dir := filepath.Join(root, "golden", c.name)
 			if *update {
 				require.NoError(t, os.RemoveAll(dir))
@@ -117,13 +125,14 @@ func TestGoldenBuilds(t *testing.T) {
 // The same input gives the same bytes: again in this process, and from another directory.
 func TestBuildsAreDeterministic(t *testing.T) {
 	c := goldenCases[0]
-	first := generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows...))
-	require.Equal(t, first, generated(t, lowerModel(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows...)))
+	first := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences))
+	again := lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences)
+	require.Equal(t, first, generated(t, again))
 	model, err := filepath.Abs(filepath.Join(root, "models", c.model))
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
 	l, err := RunPasses(Options{Model: model, Name: c.model, Target: ir.FindTarget(c.target), DType: &c.dtype,
-		Rows: c.rows})
+		Rows: c.rows, Sequences: c.sequences})
 	require.NoError(t, err)
 	defer l.Close()
 	require.Equal(t, first, generated(t, l))

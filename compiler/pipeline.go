@@ -51,6 +51,9 @@ type Options struct {
 
 	Tokens ir.Pass // what a pass takes; one row of one sequence if nothing is said
 	Rows   []int   // programs for passes of so many rows, besides that of one row; each from 2 on, and once
+	// Sequences, from 2 on, asks for a program for passes of one row of each of so many sequences, besides those. All
+	// programs then have the defaults of knobs that it wants. 0 means 1.
+	Sequences int
 
 	// After is called when a pass is done, with its number from 1. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
@@ -59,7 +62,7 @@ type Options struct {
 // Scheduled is a program as the passes leave it, and where it came from. Close releases the checkpoint.
 type Scheduled struct {
 	Program  *ir.Program
-	Passes   []*ir.Program // those of Options.Rows
+	Passes   []*ir.Program // those of Options.Rows, and of Options.Sequences
 	Graph    *ir.Graph
 	Config   *checkpoint.Config
 	Weights  *passes.Weights // nil with Options.ConfigOnly
@@ -101,9 +104,18 @@ func RunPasses(opts Options) (*Scheduled, error) {
 		return nil, err
 	}
 	err := l.supply(opts, s)
-	for _, rows := range opts.Rows {
+	var more []ir.Pass
+	if opts.Tokens.NumTokens() == 1 {
+		for _, rows := range opts.Rows {
+			more = append(more, ir.PassOf(1, rows))
+		}
+		if opts.Sequences > 1 {
+			more = append(more, ir.PassOf(opts.Sequences, 1))
+		}
+	}
+	for _, pass := range more {
 		if err == nil {
-			err = l.addPass(opts, rows)
+			err = l.addPass(opts, pass)
 		}
 	}
 	if err != nil {
@@ -113,9 +125,9 @@ func RunPasses(opts Options) (*Scheduled, error) {
 	return l, nil
 }
 
-// addPass runs the pipeline once more, for passes of so many rows.
-func (l *Scheduled) addPass(opts Options, rows int) error {
-	opts.Tokens, opts.Rows, opts.ConfigOnly, opts.RandomSeed, opts.After = ir.PassOf(1, rows), nil, true, nil, nil
+// addPass runs the pipeline once more, for passes of several tokens.
+func (l *Scheduled) addPass(opts Options, pass ir.Pass) error {
+	opts.Tokens, opts.ConfigOnly, opts.RandomSeed, opts.After = pass, true, nil, nil
 	of, err := RunPasses(opts) // its warnings are those of one row
 	if err != nil {
 		return err
@@ -140,6 +152,7 @@ func CheckModel(opts Options) error {
 
 func newState(opts Options) *passes.State {
 	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Tokens: opts.Tokens,
+		Sequences: opts.Sequences,
 		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
 			Formats: opts.Formats, Cache: opts.Cache}}
 }

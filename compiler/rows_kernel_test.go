@@ -53,7 +53,7 @@ func TestPassesOfTheKernel(t *testing.T) {
 				files, err := codegen.Project(l.Program, l.Graph, "m", p)
 				require.NoError(t, err)
 				require.NoError(t, checkEmitted(files, l.Program, p))
-				schedule := host.PassDir(rows) + "/schedule.h"
+				schedule := host.Pass{Rows: rows}.Dir() + "/schedule.h"
 				one, err := ir.OneToken(p)
 				require.NoError(t, err)
 				require.Equal(t, 1, one.Pass.NumTokens())
@@ -115,6 +115,7 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 		edit  func(o *Options)
 	}{
 		"takes at most 8 rows of one":   {model: "pycoder-5m", rows: 9},
+		"may be at any":                 {model: "pycoder-5m", edit: func(o *Options) { o.Tokens = ir.PassOf(2, 1) }},
 		"is quantised":                  {model: "pycoder-5m", edit: quantised},
 		"is a cache of I8":              {model: "pycoder-5m", edit: func(o *Options) { o.Cache = &integers }},
 		"is a cache of F32":             {model: "zoo/llama-gqa"},

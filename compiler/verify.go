@@ -77,7 +77,7 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 	v.readBack(dir, "", p)
 	passes, all := []*ir.Program{}, p != nil && v.proves(p)
 	for _, of := range m.Facts.Passes {
-		sub := host.PassDir(of.Rows)
+		sub := of.Dir()
 		q := v.readProgram(dir, sub)
 		v.readBack(dir, sub, q)
 		passes, all = append(passes, q), all && q != nil && v.proves(q)
@@ -88,8 +88,8 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 	return v, v.checkEmission(dir, m, p, passes...)
 }
 
-// readProgram reads program.json, that of passes of several rows if sub is their directory; nil if that cannot be done,
-// or if it is not well-formed. Its absence is among the findings of its digest.
+// readProgram reads program.json, that of passes of several tokens if sub is their directory; nil if that cannot be
+// done, or if it is not well-formed. Its absence is among the findings of its digest.
 func (v *Verification) readProgram(dir, sub string) *ir.Program {
 	path := filepath.Join(dir, sub, programFile)
 	text, err := infile.Read(path, infile.Program)

@@ -10,7 +10,6 @@ import (
 	"amkc/compiler/readback"
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/validate"
 	"amkc/validate/kernel"
@@ -18,7 +17,7 @@ import (
 
 // readBack rebuilds the program from the headers, proves it and compares it with program.json, which is nil if it
 // cannot be read. It looks at edited headers too, to say what the edit does. The headers are those of the build, or of
-// its passes of several rows if sub is their directory.
+// its passes of several tokens if sub is their directory.
 func (v *Verification) readBack(build, sub string, want *ir.Program) {
 	text, dir := map[string][]byte{}, filepath.Join(build, sub)
 	for _, name := range readback.Files {
@@ -70,10 +69,7 @@ func readHeaders(text map[string][]byte, want *ir.Program) (*ir.Program, diag.Li
 // template would otherwise stay unseen until somebody verifies the build.
 func checkEmitted(files map[string][]byte, proved *ir.Program, passes ...*ir.Program) error {
 	for _, p := range slices.Concat([]*ir.Program{proved}, passes) {
-		sub, text := "", map[string][]byte{}
-		if rows := p.Pass.NumRows(); rows > 1 {
-			sub = host.PassDir(rows)
-		}
+		sub, text := codegen.PassOf(p).Dir(), map[string][]byte{}
 		for _, name := range readback.Files {
 			text[name] = files[headerOf(sub, name)]
 		}

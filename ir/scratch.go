@@ -107,6 +107,7 @@ type Kept struct {
 	Rows      int // most rows of the residual that an SM owns
 	Rotations int // tables of cos and sin; at least 1
 	Tokens    int // of a pass; at least 1
+	Sequences int // that the tokens are of, as many of each; at least 1
 	Digits    int // bytes of the longest vector in fixed point; at least MinDigits
 }
 
@@ -147,7 +148,7 @@ func ScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	group := m.Heads / max(1, m.KVHeads)
 	kept.Rows, kept.Rotations, kept.Tokens = roundUp(kept.Rows, 8), max(1, kept.Rotations), max(1, kept.Tokens)
-	kept.Digits = max(MinDigits, kept.Digits)
+	kept.Digits, kept.Sequences = max(MinDigits, kept.Digits), max(1, kept.Sequences)
 	if !tensorCores {
 		kept.Digits = MinDigits
 	}
@@ -161,9 +162,10 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 	}
 	if tensorCores {
 		s.WarpHeads = min(8*((group+8*warps-1)/(8*warps)), (group+1)/2*2)
-		images := (kept.Tokens+14)/16 + 1 // blocks that rows of a pass lie in
-		s.Unit = 2*kept.Tokens*group*(s.PaddedHead+16) + images*CacheBlock(m.Cache, m.HeadDim)
-		if kept.Tokens > 1 {
+		rows := kept.Tokens / kept.Sequences // that a unit of attention has
+		images := (rows+14)/16 + 1           // blocks that they lie in
+		s.Unit = 2*rows*group*(s.PaddedHead+16) + images*CacheBlock(m.Cache, m.HeadDim)
+		if rows > 1 {
 			s.WarpHeads = 8
 		}
 		if m.Cache == I8 {

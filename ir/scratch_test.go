@@ -12,7 +12,7 @@ import (
 func TestScratch(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 2048, Intermediate: 8192, Heads: 32, KVHeads: 8, HeadDim: 64}
 	columns := []int{2048, 2048, 8192}
-	kept, all := ir.Kept{Rows: 16}, ir.Kept{Rows: 16, Rotations: 1, Tokens: 1, Digits: ir.MinDigits}
+	kept, all := ir.Kept{Rows: 16}, ir.Kept{Rows: 16, Rotations: 1, Tokens: 1, Sequences: 1, Digits: ir.MinDigits}
 	with, without := ir.ScratchOf(&llama, true, kept, columns...), ir.ScratchOf(&llama, false, kept, columns...)
 	require.Equal(t, ir.Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 2*4*80 + 64*64, Vector: 4,
 		Activation: 4}, with)
@@ -68,7 +68,8 @@ func TestCompactScratch(t *testing.T) {
 	columns := []int{4096, 4096, 14336}
 	const t4, h200, chunk = 65536, 232448, 8192
 	s := ir.ScratchIn(t4, chunk, &llama, false, ir.Kept{Rows: 104}, columns...)
-	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1, Tokens: 1, Digits: ir.MinDigits},
+	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1, Tokens: 1, Sequences: 1,
+		Digits: ir.MinDigits},
 		HeadDim: 128, PaddedHead: 128,
 		WarpHeads: 4, Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)
 	require.Equal(t, 3, s.Slots(t4, chunk))

@@ -6,21 +6,19 @@ import (
 	"slices"
 )
 
-// What a pass of several rows of one sequence computes is what a pass of one computes, once for each row: buffers and
-// operands have an axis more, a product is one of several vectors, and row t is at position pos+t. OneToken and
-// ForTokens go from one to the other. The kernel is emitted from the program of one token, with the number of rows
-// beside it, and is read back into it.
+// What a pass of several tokens computes is what a pass of one computes, once for each token: buffers and operands have
+// an axis more, and a product is one of several vectors. The tokens are rows of one sequence, of which row t is at
+// position pos+t, or a row of each of several sequences, which have caches, positions and units of attention of their
+// own (tokens_sequences.go). OneToken and ForTokens go from one to the other. The kernel is emitted from the program of
+// one token, with the numbers of the pass beside it, and is read back into it.
 
-// OneToken returns the program of one token that a program of several rows of one sequence makes of each of its rows.
-// Pages and distributions stay those of the whole pass, and so do the operands of ATTENTION_COMBINE, each unit of which
-// is of one row. An error says that the program does anything else: that [ForTokens] does not lead back to it.
+// OneToken returns the program of one token that a program of several makes of each of them. Pages and distributions
+// stay those of the whole pass, and so do the operands of ATTENTION_COMBINE, each unit of which is of one token. An
+// error says that the program does anything else: that [ForTokens] does not lead back to it.
 func OneToken(p *Program) (*Program, error) {
-	t := tokens(p.Pass.NumTokens())
-	if t == 1 {
+	t := tokens{p.Pass}
+	if t.NumTokens() == 1 {
 		return p, nil
-	}
-	if n := p.Pass.NumSequences(); n > 1 {
-		return nil, fmt.Errorf("a pass of %d sequences, want one", n)
 	}
 	text := Print(p)
 	one, err := Parse(text, p.Model.Name)
@@ -31,7 +29,11 @@ func OneToken(p *Program) (*Program, error) {
 	axes := map[string]int{}
 	for i := range one.Buffers {
 		b := &one.Buffers[i]
-		if axis, has := tokenAxis(b, len(b.Shape) == 4); has && axis < len(b.Shape) {
+		if t.ofSequences(b) {
+			if err := t.ofOne(b); err != nil {
+				return nil, err
+			}
+		} else if axis, has := tokenAxis(b, len(b.Shape) == 4); has && axis < len(b.Shape) {
 			axes[b.Name] = axis
 			b.Shape = append(append([]int{}, b.Shape[:axis]...), b.Shape[axis+1:]...)
 			if len(b.Shape) == 0 {
@@ -39,7 +41,7 @@ func OneToken(p *Program) (*Program, error) {
 			}
 		}
 	}
-	t.eachOp(one, axes, func(o *Op, operands []tokenOperand) {
+	t.eachOp(one, axes, func(o *Op, u *units, operands []tokenOperand) {
 		switch o.Code {
 		case GEMM:
 			o.Code = GEMV
@@ -47,9 +49,13 @@ func OneToken(p *Program) (*Program, error) {
 			o.Params = slices.DeleteFunc(o.Params, func(q Param) bool { return q.Key == "window" })
 		}
 		for i := range o.Params {
-			if q := &o.Params[i]; !q.IsFloat && q.Int.Equal(Symbol(Pos).Add(Symbol(Row))) {
+			if q := &o.Params[i]; !q.IsFloat && q.Int.Equal(t.position()) {
 				q.Int = Symbol(Pos)
 			}
+		}
+		if u != nil {
+			u.ofOne(o, operands)
+			return
 		}
 		for _, of := range operands {
 			switch d := of.Dims; {
@@ -63,24 +69,27 @@ func OneToken(p *Program) (*Program, error) {
 		}
 	})
 	for i := range one.Variants {
-		one.Variants[i].Hi += int(t) - 1
+		one.Variants[i].Hi += t.NumRows() - 1
 	}
 	again, err := ForTokens(one, p.Pass)
 	if err != nil {
 		return nil, err
 	}
 	if line, want := firstDifference(Print(again), text); line != want {
-		return nil, fmt.Errorf("it says %q, and by the other rows it would be %q", want, line)
+		return nil, fmt.Errorf("it says %q, and by the other tokens it would be %q", want, line)
 	}
 	return one, nil
 }
 
-// ForTokens returns the program of a pass of several rows of one sequence that does for each row what a program of one
-// token does: see [OneToken]. The program is not changed.
+// ForTokens returns the program of a pass of several tokens that does for each what a program of one token does: see
+// [OneToken]. The pass has several rows or several sequences, and not both. The program is not changed.
 func ForTokens(p *Program, pass Pass) (*Program, error) {
-	t := tokens(pass.NumTokens())
-	if t == 1 {
+	t := tokens{pass}
+	switch {
+	case t.NumTokens() == 1:
 		return p, nil
+	case t.NumSequences() > 1 && t.NumRows() > 1:
+		return nil, fmt.Errorf("a pass of %d rows of %d sequences; want one of either", t.NumRows(), t.NumSequences())
 	}
 	all, err := Parse(Print(p), p.Model.Name)
 	if err != nil {
@@ -91,18 +100,22 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 	for i := range all.Buffers {
 		b := &all.Buffers[i]
 		axis, has := tokenAxis(b, len(b.Shape) == 3)
-		if !has {
+		switch {
+		case t.ofSequences(b):
+			t.ofAll(b)
+			continue
+		case !has:
 			continue
 		}
 		axes[b.Name] = axis
 		if b.Role == RoleToken || b.Role == RoleNext {
-			b.Shape = []int{int(t)}
+			b.Shape = []int{t.NumTokens()}
 		} else {
-			b.Shape = append(append(append([]int{}, b.Shape[:axis]...), int(t)), b.Shape[axis:]...)
+			b.Shape = append(append(append([]int{}, b.Shape[:axis]...), t.NumTokens()), b.Shape[axis:]...)
 		}
 	}
-	each := Span(Int(0), Int(int(t)))
-	t.eachOp(all, axes, func(o *Op, operands []tokenOperand) {
+	each := Span(Int(0), Int(t.NumTokens()))
+	t.eachOp(all, axes, func(o *Op, u *units, operands []tokenOperand) {
 		switch o.Code {
 		case GEMV:
 			o.Code = GEMM
@@ -112,9 +125,13 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 				o.Params = slices.Insert(o.Params, behind, IntParam("window", Int(window)))
 			}
 		}
+		if u != nil {
+			u.ofAll(o, operands)
+			return
+		}
 		for i := range o.Params {
 			if q := &o.Params[i]; !q.IsFloat && q.Int.Equal(Symbol(Pos)) {
-				q.Int = q.Int.Add(Symbol(Row))
+				q.Int = t.position()
 			}
 		}
 		for _, of := range operands {
@@ -124,12 +141,12 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 			case of.axis >= 0 && of.axis <= len(d):
 				of.Dims = append(append(append([]Range{}, d[:of.axis]...), each), d[of.axis:]...)
 			case of.rows >= 0:
-				d[of.rows].Hi = d[of.rows].Lo.Add(Int(int(t)))
+				d[of.rows].Hi = d[of.rows].Lo.Add(Int(t.NumRows()))
 			}
 		}
 	})
 	for i := range all.Variants {
-		all.Variants[i].Hi -= int(t) - 1
+		all.Variants[i].Hi -= t.NumRows() - 1
 	}
 	return all, nil
 }
@@ -149,8 +166,16 @@ func tokenAxis(b *Buffer, ofUnits bool) (axis int, has bool) {
 	return 0, true
 }
 
-// tokens is how many a pass has.
-type tokens int
+// tokens are those of a pass.
+type tokens struct{ Pass }
+
+// position is that of each token, in parameters that each has for itself.
+func (t tokens) position() Expr {
+	if t.NumSequences() > 1 {
+		return PosOf(Symbol(Row))
+	}
+	return Symbol(Pos).Add(Symbol(Row))
+}
 
 // A tokenOperand is an operand of an op with the dimension that its rows have: axis, if they have one of their own, or
 // rows, where they are rows of a cache or a table that begin with that of the position. The other is -1.
@@ -158,10 +183,12 @@ type tokenOperand struct {
 	*Operand
 	axis, rows int
 	scalar     bool // one number for each row
+	cache      bool // rows of a cache
 }
 
-// eachOp calls f for the ops of a program but ATTENTION_COMBINE, with their operands that are no temporaries.
-func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, operands []tokenOperand)) {
+// eachOp calls f for the ops of a program but ATTENTION_COMBINE, with their operands that are no temporaries, and with
+// the units of their stage if these are of one sequence each.
+func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, u *units, operands []tokenOperand)) {
 	names := BufferDirectory(p)
 	for i := range p.Variants {
 		p.Variants[i].Each(func(s *Stage, l *Loop) {
@@ -169,6 +196,7 @@ func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, operands [
 			if l != nil {
 				index = l.First
 			}
+			u := t.unitsOf(p, s)
 			for k := range s.Ops {
 				o := &s.Ops[k]
 				if o.Code == AttentionCombine {
@@ -184,14 +212,15 @@ func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, operands [
 						operands = append(operands, tokenOperandOf(&p.Buffers[m.Declared], axes, &list[n], o))
 					}
 				}
-				f(o, operands)
+				f(o, u, operands)
 			}
 		})
 	}
 }
 
 func tokenOperandOf(b *Buffer, axes map[string]int, of *Operand, o *Op) tokenOperand {
-	operand := tokenOperand{of, -1, -1, b.Role == RoleToken || b.Role == RoleNext}
+	operand := tokenOperand{Operand: of, axis: -1, rows: -1, scalar: b.Role == RoleToken || b.Role == RoleNext,
+		cache: b.Kind == KVCache}
 	if axis, has := axes[b.Name]; has {
 		operand.axis = axis
 		return operand

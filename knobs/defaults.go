@@ -291,3 +291,22 @@ func checkRing(c *Case) *diag.Diagnostic {
 func (c *Case) refuseShared(format string, args ...any) *diag.Diagnostic {
 	return diag.Errorf(codeShared, where(c.rows[SharedBytes].Path("")), format, args...)
 }
+
+// splitFromOfSequences lets a build with passes of several sequences have one variant: their positions are independent,
+// and a pass has no variant for some of them and another for others (docs/passes.md).
+func splitFromOfSequences(c *Case, _ string) int {
+	if c.Sequences == 1 {
+		return c.rows[SplitFrom].Default
+	}
+	return 0
+}
+
+// splitsOfSequences gives each SM at most one split of a kv head of a sequence where a pass takes all of them: more
+// would be taken one after another, and each joined.
+func splitsOfSequences(c *Case, _ string) int {
+	most := c.rows[MaxSplits].Default
+	if c.Sequences == 1 || c.Target == nil {
+		return most
+	}
+	return max(1, min(most, c.Target.SMs/max(1, c.Sequences*c.Model.KVHeads)))
+}

@@ -44,7 +44,7 @@ func TestWarpsOfShortRows(t *testing.T) {
 		"the user has decided": {model(1024, 3072), h200, tiling("warps", "gate_up", 8),
 			map[string]int{"qkv": 4, "gate_up": 8, "lm_head": 4}},
 	} {
-		out, _ := Resolve(c.config, &c.model, &c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights))
+		out, _ := Resolve(c.config, &c.model, &c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights), 1)
 		for _, stage := range Warps.Row().Stages {
 			want, short := c.want[stage]
 			if !short {
@@ -61,7 +61,7 @@ func TestChunksBesideAWholeResidual(t *testing.T) {
 		Vocab: 151552}
 	for rows, want := range map[int]int{0: 16384, glm.Hidden: 12288} {
 		out, _ := Resolve(ir.ScheduleConfig{}, &glm, ir.FindTarget("l4"), ir.Kept{Rows: rows},
-			ir.MatrixFormat(glm.Weights))
+			ir.MatrixFormat(glm.Weights), 1)
 		require.Equal(t, want, ChunkBytes.Of(&out))
 	}
 }
@@ -97,7 +97,7 @@ func TestChunksThatFit(t *testing.T) {
 		"no target":                 {model(1024, 3072, 128), nil, ir.ScheduleConfig{}, 16384},
 		"wide heads":                {model(1024, 3072, 1024), h200, ir.ScheduleConfig{}, 65536},
 	} {
-		out, _ := Resolve(c.config, &c.model, c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights))
+		out, _ := Resolve(c.config, &c.model, c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights), 1)
 		require.Equal(t, c.want, ChunkBytes.Of(&out), name)
 	}
 }
@@ -135,7 +135,7 @@ func TestStreamThatGivesWay(t *testing.T) {
 		"a stock by the user": {model(2048, 8192), h200, given(knobs{"stock": 4}), knobs{"stock": 4, "pace": 700}},
 		"a pace by the user":  {model(1024, 3072), h200, given(knobs{"pace": 0}), knobs{"stock": 6, "pace": 0}},
 	} {
-		out, _ := Resolve(c.config, &c.model, c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights))
+		out, _ := Resolve(c.config, &c.model, c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights), 1)
 		for _, k := range []Int{Stock, Pace} {
 			want, stated := c.want[k.Row().Name]
 			if !stated {
@@ -170,7 +170,7 @@ func TestChunksInFlight(t *testing.T) {
 		"the user has decided":     {large, ir.FindTarget("h200"), ir.ScheduleConfig{PipeliningDepth: 2}, 2},
 		"a ring of few long slots": {large, ir.FindTarget("h200"), tiling("ring", "chunk_bytes", 32768), 3},
 	} {
-		out, diags := Resolve(c.config, &c.model, c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights))
+		out, diags := Resolve(c.config, &c.model, c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights), 1)
 		require.NoError(t, diags.Err(), name)
 		require.Equal(t, c.want, InFlight.Of(&out), name)
 	}
@@ -181,8 +181,23 @@ func TestResolveLeavesItsArgumentAlone(t *testing.T) {
 	c := tiling("warps", "o", 4)
 	m := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8,
 		HeadDim: 1024, Vocab: 151936}
-	out, diags := Resolve(c, &m, nil, ir.Kept{}, ir.MatrixFormat(m.Weights))
+	out, diags := Resolve(c, &m, nil, ir.Kept{}, ir.MatrixFormat(m.Weights), 1)
 	require.NoError(t, diags.Err())
 	require.Equal(t, 65536, ChunkBytes.Of(&out))
 	require.Equal(t, tiling("warps", "o", 4), c)
+}
+
+// A build with passes of several sequences has one variant, in which each SM has at most one split of those that a pass
+// takes, unless the configuration says otherwise.
+func TestSplitsOfSequences(t *testing.T) {
+	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
+		HeadDim: 128, Vocab: 128256, Layers: 32}
+	for sequences, want := range map[int][2]int{0: {512, 16}, 1: {512, 16}, 2: {0, 8}, 8: {0, 2}, 64: {0, 1}} {
+		out, diags := Resolve(ir.ScheduleConfig{}, &llama, ir.FindTarget("h200"), ir.Kept{},
+			ir.MatrixFormat(llama.Weights), sequences)
+		require.NoError(t, diags.Err())
+		require.Equal(t, want, [2]int{SplitFrom.Of(&out), MaxSplits.Of(&out)}, sequences)
+	}
+	out, _ := Resolve(tiling("attention", "max_splits", 5), &llama, nil, ir.Kept{}, nil, 8)
+	require.Equal(t, [2]int{0, 5}, [2]int{SplitFrom.Of(&out), MaxSplits.Of(&out)})
 }

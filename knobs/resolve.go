@@ -15,11 +15,13 @@ import (
 type Case struct {
 	Model  *ir.Model
 	Target *ir.Target // nil: not known
-	kept   ir.Kept
-	format format.Format // of most of the layers' weights; nil: one that the kernel does not stream
-	given  *ir.ScheduleConfig
-	rows   []Row
-	values map[setting]int
+	// Sequences are those that passes of the build take at most.
+	Sequences int
+	kept      ir.Kept
+	format    format.Format // of most of the layers' weights; nil: one that the kernel does not stream
+	given     *ir.ScheduleConfig
+	rows      []Row
+	values    map[setting]int
 }
 
 // A setting is a knob, or its value for a stage.
@@ -67,11 +69,12 @@ func where(path string) string { return "config: " + path }
 
 // Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated.
 // What an SM keeps takes its room from the ring: of the residual at least an even share, or kept.Rows if that is more.
-// Most of the weights of layers are in the given format, which may be nil. It leaves sm_assignment and fusion_grouping
-// to the passes that carry them out.
-func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, kept ir.Kept,
-	f format.Format) (ir.ScheduleConfig, diag.List) {
-	c := &Case{Model: m, Target: t, kept: kept, format: f, given: &config, rows: table[:], values: map[setting]int{}}
+// Most of the weights of layers are in the given format, which may be nil. Passes of the build take up to so many
+// sequences. It leaves sm_assignment and fusion_grouping to the passes that carry them out.
+func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, kept ir.Kept, f format.Format,
+	sequences int) (ir.ScheduleConfig, diag.List) {
+	c := &Case{Model: m, Target: t, Sequences: max(1, sequences), kept: kept, format: f, given: &config,
+		rows: table[:], values: map[setting]int{}}
 	out := ir.ScheduleConfig{SMAssignment: config.SMAssignment, FusionGrouping: config.FusionGrouping}
 	diags := Check(&config)
 	for i := range c.rows {

@@ -42,7 +42,8 @@ func tiling(group, name string, n int) ir.ScheduleConfig {
 
 // What Resolve returns states everything, and resolving it again changes nothing.
 func TestResolveStatesEveryKnob(t *testing.T) {
-	got, diags := Resolve(ir.ScheduleConfig{}, toyModel(), toyTarget(), ir.Kept{}, ir.MatrixFormat(toyModel().Weights))
+	got, diags := Resolve(ir.ScheduleConfig{}, toyModel(), toyTarget(), ir.Kept{},
+		ir.MatrixFormat(toyModel().Weights), 1)
 	require.NoError(t, diags.Err())
 	for _, r := range Rows() {
 		for _, stage := range r.Each() {
@@ -57,7 +58,7 @@ func TestResolveStatesEveryKnob(t *testing.T) {
 	require.Equal(t, 232448, SharedBytes.Of(&got))
 	require.Equal(t, PagesByColour, PageAllocation.Of(&got))
 	require.NotContains(t, got.Tiling["ring"], "in_flight", "an edit of a printed program could contradict itself")
-	again, diags := Resolve(got, toyModel(), toyTarget(), ir.Kept{}, ir.MatrixFormat(toyModel().Weights))
+	again, diags := Resolve(got, toyModel(), toyTarget(), ir.Kept{}, ir.MatrixFormat(toyModel().Weights), 1)
 	require.NoError(t, diags.Err())
 	require.Equal(t, got, again)
 }
@@ -132,7 +133,7 @@ func TestRefusals(t *testing.T) {
 		{"pages", ir.ScheduleConfig{PageAllocation: "buddy"}},
 		{"several", ring(map[string]int{"chunk_bytes": 5000, "run_ahead": -1, "pase": 1})},
 	} {
-		_, diags := Resolve(c.config, toyModel(), toyTarget(), ir.Kept{}, ir.MatrixFormat(toyModel().Weights))
+		_, diags := Resolve(c.config, toyModel(), toyTarget(), ir.Kept{}, ir.MatrixFormat(toyModel().Weights), 1)
 		require.Error(t, diags.Err(), c.name)
 		b.WriteString("== " + c.name + "\n" + diags.Err().Error() + "\n")
 		for _, d := range diags {
@@ -147,11 +148,11 @@ func TestNoBulkCopies(t *testing.T) {
 	plain := toyTarget()
 	plain.BulkCopy = false
 	for name, n := range map[string]int{"stock": 6, "pace": 900} {
-		_, diags := Resolve(tiling("ring", name, n), toyModel(), plain, ir.Kept{}, nil)
+		_, diags := Resolve(tiling("ring", name, n), toyModel(), plain, ir.Kept{}, nil, 1)
 		require.ErrorContains(t, diags.Err(), "toy has no bulk copies", name)
 		require.ErrorContains(t, diags.Err(), "tiling.ring."+name)
 	}
-	_, diags := Resolve(tiling("ring", "pace", Pace.Row().Default), toyModel(), plain, ir.Kept{}, nil)
+	_, diags := Resolve(tiling("ring", "pace", Pace.Row().Default), toyModel(), plain, ir.Kept{}, nil, 1)
 	require.NoError(t, diags.Err())
 }
 

@@ -103,13 +103,18 @@ var table = [...]Row{
 	SplitFrom: {
 		Group: "attention", Name: "split_from",
 		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 512,
-		Order: true,
+		Rule:    splitFromOfSequences,
+		RuleDoc: "512; 0 where passes of the build take several sequences, whose positions are independent",
+		Order:   true,
 		Doc: "first position of the variant that splits the context; there is none where a window leaves attention " +
 			"fewer positions before its own",
 	},
 	MaxSplits: {
 		Group: "attention", Name: "max_splits",
 		Legal: Legal{Lo: 1, Hi: 32}, Default: 16, // lanes of a warp, which combine them
+		Rule: splitsOfSequences,
+		RuleDoc: "16; where passes of the build take several sequences as many as give each SM a split, from 1 " +
+			"to 16",
 		Order: true,
 		Doc: "splits of a kv head in that variant, as far as there are SMs for them, and chunks of rows in a window; " +
 			"1: no such variant",

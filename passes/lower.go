@@ -29,7 +29,8 @@ var Lower = Pass{
 }
 
 func runLower(s *State) error {
-	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target, keptBy(s.Graph), mostStreamed(s.Graph))
+	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target, keptBy(s.Graph), mostStreamed(s.Graph),
+		s.Sequences)
 	var bad *diag.Diagnostic
 	config.SMAssignment, bad = assignmentOf(config.SMAssignment, s.Target)
 	diags.Add(bad)

@@ -13,10 +13,11 @@ import (
 )
 
 //go:embed cuda/amk/*.cuh
-//go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/report/*.go host/report/*.html
+//go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/engine/*.go
+//go:embed host/report/*.go host/report/*.html
 //go:embed chat/*.go dialogue/*.go jinja/*.go
-//go:embed draft/*.go grammar/*.go infile/*.go outfile/*.go printable/*.go progress/*.go sampling/*.go
-//go:embed serve/*.go serve/*.html
+//go:embed draft/*.go grammar/*.go infile/*.go outfile/*.go printable/*.go progress/*.go prompts/*.go
+//go:embed sampling/*.go serve/*.go serve/*.html
 //go:embed library/*.go library/capi/*.go library/capi/amk.h library/example/example.c library/shared/*.go stopping/*.go
 //go:embed python/*.py python/pyproject.toml python/amk/*.py python/amk/py.typed
 //go:embed tokenizer/*.go tokenizer/chars/*.go tokenizer/regex/*.go

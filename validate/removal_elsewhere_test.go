@@ -202,10 +202,10 @@ var ofValues = []elsewhere{
 			}
 			require.NotEqual(t, seen[0], seen[1], "what sequence 0 sees depends on where sequence 1 is")
 		}},
-	{kernel.CodeTokens, "the kernel takes at most 8 rows of one", "the kernel has no stage body for several sequences",
-		forTheKernel(several, ofPass(2, 1)), func(t *testing.T, _ subject) {
+	{kernel.CodeTokens, "the kernel takes at most 8 rows of one", "a unit has rows of one sequence or one row",
+		forTheKernel(passOf(4), ofPass(2, 2)), func(t *testing.T, _ subject) {
 			p := goldenProgram(t)
-			p.Pass = ir.PassOf(2, 1)
+			p.Pass = ir.PassOf(2, 2)
 			notEmitted(t, subject{prog: p})
 		}},
 	{kernel.CodeTokens, "in layout rowmajor, and in passes of several rows", "the stage body reads fragments",

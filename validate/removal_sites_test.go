@@ -128,9 +128,11 @@ var unshown = map[string]string{
 	"the proofs of the variants before it have needed more than %d%% of what one may need; it is not proved, and " +
 		"what is not proved is refused": "variants that are not looked at may be anything; TestBudgetOfVariants " +
 		"shows it",
-	"%s, which the kernel does in passes of one row alone":                             inPasses,
-	"has %d elements for each row; passes of several rows read four of them at a time": inPasses,
-	"is quantised, and matrices are not in passes of several rows":                     inPasses,
+	"%s, which the kernel does in passes of one row alone":                               inPasses,
+	"has %d elements for each row; passes of several tokens read four of them at a time": inPasses,
+	"is quantised, and matrices are not in passes of several tokens":                     inPasses,
+	"is for positions %d to %d, and each of the %d sequences of a pass may be at any; want one variant: " +
+		"tiling.attention.split_from=0, or tiling.attention.max_splits=1": inPasses,
 	"the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and what is not " +
 		"proved is refused": "what it stops short of is AMK3163, of a cache that the oracle has no " +
 		"memory for",

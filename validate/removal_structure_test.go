@@ -3,6 +3,7 @@ package validate_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"amkc/internal/oracle"
 	"amkc/ir"
@@ -20,7 +21,14 @@ var (
 )
 
 // several is a step of a pass of two tokens, once its buffers have them.
-var several = stage("t", 0, "a[0:2] = COPY(v[0:2])") + stage("emit", 0, "next[0:2] = COPY(token[0:2])", "signal step")
+var several = passOf(2)
+
+// passOf is a step of a pass of so many tokens.
+func passOf(tokens int) string {
+	n := strconv.Itoa(tokens)
+	return stage("t", 0, "a[0:2] = COPY(v[0:2])") +
+		stage("emit", 0, "next[0:"+n+"] = COPY(token[0:"+n+"])", "signal step")
+}
 
 // ofPass gives a program its pass, and inputs and outputs their tokens.
 func ofPass(sequences, rows int) func(m mutant) {

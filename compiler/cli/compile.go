@@ -23,6 +23,7 @@ type compileFlags struct {
 	model   modelFlags
 	out     string
 	rows    int
+	several int // sequences
 	noBuild bool
 }
 
@@ -45,6 +46,8 @@ func (f *compileFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
 	set.Var(newCount(&f.rows, 1, 1, host.MaxPassRows), "rows",
 		"build passes of `N` rows too, up to 8, which read prompts and drafts at a fraction of the time")
+	set.Var(newCount(&f.several, 1, 1, host.MaxSequences), "sequences",
+		"build passes of up to `N` sequences too, up to 8, which share what a pass reads of the weights")
 	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")
 	f.model.define(set, targetAuto)
 }
@@ -86,6 +89,7 @@ func (f *compileFlags) run(c *call) error {
 	if f.rows > 1 {
 		opts.Rows = []int{f.rows}
 	}
+	opts.Sequences = f.several
 	ctx, cancel := interruptible()
 	defer cancel()
 	line := c.progress()

@@ -96,7 +96,7 @@ func (f *costFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	opts.Tokens = f.pass.pass()
+	opts.Tokens, opts.Sequences = f.pass.pass(), f.pass.sequences
 	result.Model = opts.Name
 	if !f.allTargets {
 		if err := f.compile(c, result, opts); err != nil {
@@ -220,7 +220,7 @@ func passText(model string, p *cost.Pass) string {
 reads %s of weights, once for all tokens, and %s of cache rows
 SMs store %s of exchanged words, and read %s of them from L2
 the widest vector of a product is %d bytes; the caches take %s of memory
-no time is predicted: the kernel decodes one row of one sequence
+no time is predicted: the cost model has none for several tokens
 `, model, p.Target, p.Position, count(p.Rows, "row"), count(p.Sequences, "sequence"), mb(p.Weights),
 		mb(p.Cache), mb(p.Stored), mb(p.Polled), p.Widest, mb(p.Caches))
 }

@@ -15,8 +15,9 @@ import (
 	"amkc/runtime/host"
 )
 
-// emitted writes the CUDA sources of a build for an H200 and its weights, which is all that is compiled for the CPU,
-// and returns the directory. A build in full has the launcher too, most of whose bytes are modules of others.
+// emitted writes the CUDA sources of a build for an H200, those of passes too, and its weights, which is all that is
+// compiled for the CPU, and returns the directory. A build in full has the launcher too, most of whose bytes are
+// modules of others.
 func emitted(t *testing.T, o builder.Options) (dir string) {
 	t.Helper()
 	o.Target = ir.FindTarget("h200")
@@ -37,6 +38,13 @@ func emitted(t *testing.T, o builder.Options) (dir string) {
 	}
 	for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} { // the test's own sources have what is used of them
 		files[header] = nil
+	}
+	for _, p := range l.Passes {
+		sources, err := codegen.CUDA(p)
+		require.NoError(t, err)
+		for name, text := range sources {
+			files[codegen.PassOf(p).Dir()+"/"+name] = text
+		}
 	}
 	dir = t.TempDir()
 	for name, text := range files {

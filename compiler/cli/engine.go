@@ -38,8 +38,10 @@ const (
 type place struct {
 	device string // empty: the one of defaultDevice
 	gpu    int
-	rows   int            // of passes that a model is built with, besides those of one row; 1: none
-	round  refvm.Rounding // of the reference VM, for those who want what the kernel makes of a model; no flag
+	rows   int // of passes that a model is built with, besides those of one row; 1: none
+	// of the passes of several that a model is built with; 1, or 0 where no flag asks: none
+	sequences int
+	round     refvm.Rounding // of the reference VM, for those who want what the kernel makes of a model; no flag
 }
 
 // newGPU is the value of --gpu.
@@ -80,12 +82,16 @@ func open(ctx context.Context, c *call, p place, dir string, m *modelFlags) (*op
 	switch {
 	case p.rows > 1 && isBuild(dir):
 		return nil, c.builtAlready("rows", dir)
+	case p.sequences > 1 && isBuild(dir):
+		return nil, c.builtAlready("sequences", dir)
 	case p.device == deviceCUDA && isBuild(dir):
 		return openCUDA(ctx, c, dir, p.gpu)
 	case p.device == deviceCUDA:
 		return openModelCUDA(ctx, c, dir, p, m)
 	case p.rows > 1:
 		return nil, c.usage("passes of several rows (--rows, --draft) go with --device cuda")
+	case p.sequences > 1:
+		return nil, c.usage("passes of several sequences (--sequences) go with --device cuda")
 	case p.gpu != 0:
 		return nil, c.usage("--gpu %d goes with --device cuda", p.gpu)
 	}

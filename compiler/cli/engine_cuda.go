@@ -37,6 +37,7 @@ func openModelCUDA(ctx context.Context, c *call, dir string, p place, m *modelFl
 	if p.rows > 1 {
 		opts.Rows = []int{p.rows}
 	}
+	opts.Sequences = p.sequences
 	line := c.progress()
 	b, err := compiler.Cached(ctx, opts, line.Show)
 	line.Clear()

@@ -30,6 +30,7 @@ type runFlags struct {
 	prompt    string
 	messages  string
 	ids       []int
+	prompts   string
 	maxTokens int
 	ignoreEOS bool
 	draft     string
@@ -39,8 +40,8 @@ type runFlags struct {
 func runVerb() verb {
 	r := &runFlags{}
 	return verb{
-		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--messages FILE|--prompt-ids 1,2,3 [--max-tokens N] " +
-			"[--sample] [--temperature T] [--device ref|cuda]",
+		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--messages FILE|--prompt-ids 1,2,3|--prompts FILE " +
+			"[--max-tokens N] [--sample] [--temperature T] [--device ref|cuda]",
 		min: 1, max: 1,
 		summary: "decode after a prompt",
 		details: "A prompt in text is answered with text, a prompt in token ids with ids; --json prints both. " +
@@ -58,6 +59,9 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.Var(newWord(&r.messages, ""), "messages",
 		"answer the messages of `FILE`, JSON, in the model's chat template; - is stdin")
 	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
+	f.Var(newWord(&r.prompts, ""), "prompts",
+		"decode after the prompts of `FILE`, in lines of JSON: {\"prompt\": \"...\", \"max_tokens\": 8} or "+
+			"{\"ids\": [1,2,3]}; - is stdin. Each gives a line of JSON, in their order")
 	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
 	f.Var(newChoice(&r.draft, "", draft.NGram), "draft",
@@ -65,6 +69,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 			"the same")
 	defineSampling(f, &r.sampling, true)
 	r.place.define(f)
+	r.place.defineSequences(f)
 	r.model.define(f, defaultTarget)
 }
 
@@ -82,17 +87,24 @@ type completion struct {
 
 func (r *runFlags) run(c *call) error {
 	flag := ""
-	for _, name := range []string{"prompt", "messages", "prompt-ids"} {
+	const wanted = "want one of --prompt, --messages, --prompt-ids and --prompts"
+	for _, name := range []string{"prompt", "messages", "prompt-ids", "prompts"} {
 		if !c.flags.Changed(name) {
 			continue
 		}
 		if flag != "" {
-			return c.usage("want one of --prompt, --messages and --prompt-ids")
+			return c.usage(wanted)
 		}
 		flag = "--" + name
 	}
 	if flag == "" {
-		return c.usage("want one of --prompt, --messages and --prompt-ids")
+		return c.usage(wanted)
+	}
+	if c.flags.Changed("sequences") && flag != "--prompts" {
+		return c.usage("--sequences is for --prompts, and %s has one", flag)
+	}
+	if r.draft != "" && flag == "--prompts" {
+		return c.usage("--draft is for one prompt, and --prompts has several")
 	}
 	asText := flag != "--prompt-ids"
 	dir, _, err := checkpoint.Locate(c.args[0])
@@ -109,6 +121,17 @@ func (r *runFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	var stops []int
+	if !r.ignoreEOS {
+		if stops, err = compiler.StopIDs(dir); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	if flag == "--prompts" {
+		return r.runPrompts(ctx, c, dir, choose, stops)
+	}
 	tok, err := compiler.LoadTokenizer(dir)
 	if err != nil && asText {
 		return fmt.Errorf("--prompt-ids works without a tokenizer: %w", err)
@@ -124,17 +147,9 @@ func (r *runFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	var stops []int
-	if !r.ignoreEOS {
-		if stops, err = compiler.StopIDs(dir); err != nil {
-			return err
-		}
-	}
 	if r.draft != "" && !isBuild(dir) && !c.flags.Changed("rows") {
 		r.place.rows = host.MaxPassRows
 	}
-	ctx, cancel := interruptible()
-	defer cancel()
 	o, err := open(ctx, c, r.place, dir, &r.model)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
+	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/serve"
 )
@@ -48,6 +49,7 @@ func (s *serveFlags) define(f *pflag.FlagSet) {
 	f.Var(newCount(&s.queue, serve.DefaultQueue, 0, math.MaxInt32), "queue",
 		"let up to `N` requests wait, and refuse more")
 	s.place.define(f)
+	s.place.defineSequences(f)
 	s.model.define(f, defaultTarget)
 }
 
@@ -89,7 +91,7 @@ func (s *serveFlags) run(c *call) error {
 		return err
 	}
 	defer o.Close()
-	config.Model, config.Engine = o.name, serve.NewSingle(o, o.vocab, o.maxSeq, o.chunk)
+	config.Model, config.Engine = o.name, o.sequences(host.BatchOptions{})
 	url := "http://" + l.Addr().String()
 	c.payload = struct {
 		Device string `json:"device"`

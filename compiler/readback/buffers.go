@@ -205,7 +205,7 @@ func (b *builder) checkWeights() {
 		r.same(s, "kLayerBytes", size("kLayerBytes"), stride, why)
 	}
 	r.same(s, "kWeightBytes", size("kWeightBytes"), total, why)
-	_, cache := ir.CacheArena(b.p)
+	_, cache := ir.CacheArena(b.one) // of each sequence
 	r.same(s, "kCacheBytes", size("kCacheBytes"), cache, "as large as its blocks")
 }
 

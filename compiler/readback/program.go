@@ -77,12 +77,12 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	if b.diags.Err() != nil {
 		return b.p, b.diags
 	}
-	all, err := ir.ForTokens(b.p, ir.PassOf(1, b.facts.tokens))
+	all, err := ir.ForTokens(b.p, ir.PassOf(b.facts.sequences, b.facts.tokens/b.facts.sequences))
 	if err != nil {
 		b.schedule.fail(pos{1, 1}, "no program of %d tokens: %v", b.facts.tokens, err)
 		return nil, b.diags
 	}
-	b.p = all
+	b.one, b.p = b.p, all
 	// Check unrolls the program, within a budget, so it comes after what an edit contradicts first, and before
 	// whatever counts layers one by one.
 	if wrong := ir.Check(b.p); wrong.Err() != nil {
@@ -99,6 +99,7 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 // builder rebuilds a program.
 type builder struct {
 	p                       *ir.Program
+	one                     *ir.Program // of one token
 	diags                   diag.List
 	schedule, pages, config reader
 	finish                  reader // stages.h
@@ -123,7 +124,7 @@ type builder struct {
 type model struct {
 	layers, hidden, intermediate, heads, kvHeads, headDim, vocab, maxSeq, sms int
 
-	tokens int // rows of a pass
+	tokens, sequences int // of a pass: rows of one sequence, or one of each
 
 	tied, fragments bool
 	dtypes          ir.DTypes
@@ -247,6 +248,12 @@ func (b *builder) machine() {
 	if b.facts.tokens = r.positive(s, "kTokens"); b.facts.tokens > maxTokens {
 		r.wrong(s, "kTokens", "%d; want at most %d", b.facts.tokens, maxTokens)
 	}
+	if n := r.positive(s, "kSequences"); n == 1 || n == b.facts.tokens {
+		b.facts.sequences = n
+	} else {
+		r.wrong(s, "kSequences", "%d; want 1, or as many as kTokens, which is %d", n, b.facts.tokens)
+		b.facts.sequences = 1
+	}
 	if b.facts.sms = r.positive(s, "kSMs"); b.facts.sms > ir.MaxTargetSMs {
 		r.wrong(s, "kSMs", "%d; want at most %d", b.facts.sms, ir.MaxTargetSMs)
 	}
@@ -272,7 +279,7 @@ func (b *builder) machine() {
 		"as many slots as kSharedLimit holds")
 }
 
-// maxTokens bounds the rows of a pass.
+// maxTokens bounds the tokens of a pass.
 const maxTokens = 8
 
 // readKinds reads the kinds of the layers, if there are several.

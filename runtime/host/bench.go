@@ -51,7 +51,7 @@ type BenchReport struct {
 	Samples        Samples   `json:"samples_us"`
 	Machine        Machine   `json:"machine"`
 
-	Passes []PassReport  `json:"passes,omitempty"` // of the kernels for several rows that the build has
+	Passes []PassReport  `json:"passes,omitempty"` // of the kernels for several tokens that the build has
 	Prompt *PromptReport `json:"prompt,omitempty"`
 }
 

@@ -3,15 +3,17 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"amkc/runtime/driver"
 )
 
-// PassReport is the time of a pass of several rows, launched between those of one token. Latency and Ceiling are
-// microseconds per pass.
+// PassReport is the time of a pass of several tokens, launched between those of one. Latency and Ceiling are
+// microseconds per pass. Of several sequences, all stand at the position of the bench.
 type PassReport struct {
 	Rows           int       `json:"rows"`
+	Sequences      int       `json:"sequences,omitempty"`
 	StepsPerLaunch int       `json:"steps_per_launch"` // passes
 	Latency        Quantiles `json:"latency_us"`
 	Ceiling        Quantiles `json:"ceiling_us"`
@@ -24,7 +26,7 @@ type PromptReport struct {
 	FirstToken Quantiles `json:"first_token_us"`
 }
 
-// A timedPass is a pass of several rows that a bench measures.
+// A timedPass is a pass of several tokens that a bench measures.
 type timedPass struct {
 	kernel          *megakernel
 	steps           int
@@ -34,13 +36,18 @@ type timedPass struct {
 // newTimedPasses are those that fit the positions of a bench, with steps that decode no more positions than its variant
 // has left.
 func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*timedKernel) {
-	for _, k := range s.passes {
+	for _, k := range s.kernels()[1:] {
 		end := k.info.VariantEnds[k.info.variant(o.Position)]
 		steps := min(o.StepsPerLaunch, maxSteps, (end-o.Position)/k.info.Rows)
 		if steps < 1 {
 			continue
 		}
-		known := func(p *launchParams) { p.Forced = s.mem.scratch + driver.Ptr(s.mem.forced) }
+		known := func(p *launchParams) {
+			p.Forced = s.mem.scratch + driver.Ptr(s.mem.forced)
+			if n := k.info.Sequences; n > 1 {
+				p.sequences(s, slices.Repeat([]int{o.Position}, n))
+			}
+		}
 		t := timedPass{kernel: k, steps: steps, decode: s.timedSteps(k, k.decode, steps, true, known),
 			ceiling: s.timedSteps(k, k.ceiling, steps, false, known)}
 		all, kernels = append(all, t), append(kernels, t.ceiling, t.decode)
@@ -49,8 +56,12 @@ func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*ti
 }
 
 func (t *timedPass) report() PassReport {
-	return PassReport{Rows: t.kernel.info.Rows, StepsPerLaunch: t.steps, Latency: quantiles(t.decode.times),
+	r := PassReport{Rows: t.kernel.info.Rows, StepsPerLaunch: t.steps, Latency: quantiles(t.decode.times),
 		Ceiling: quantiles(t.ceiling.times)}
+	if n := t.kernel.info.Sequences; n > 1 {
+		r.Sequences = n
+	}
+	return r
 }
 
 // promptTimes is how often a prompt is decoded, after once that does not count.

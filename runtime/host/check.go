@@ -19,10 +19,11 @@ const (
 
 // CheckReport is the result of [Session.Check].
 type CheckReport struct {
-	Passed    bool        `json:"passed"`
-	Tolerance Tolerance   `json:"tolerance"`
-	Spans     []CheckSpan `json:"spans"`
-	Failures  []string    `json:"failures,omitempty"`
+	Passed    bool           `json:"passed"`
+	Tolerance Tolerance      `json:"tolerance"`
+	Spans     []CheckSpan    `json:"spans"`
+	Sequences *SequenceCheck `json:"sequences,omitempty"` // where the build has passes of several
+	Failures  []string       `json:"failures,omitempty"`
 }
 
 // CheckSpan is what was found over consecutive positions, both ends included. The errors are the largest over them,
@@ -39,7 +40,8 @@ type CheckSpan struct {
 // positions of the build, with the megakernel and with the reference, and compares the logits. It also demands that
 // the chosen token is the argmax of the kernel's own logits, and that the kernel gives the same bits when it runs
 // again, one token a launch instead of many. Where the build has passes of several rows, the many are decoded by such
-// passes, whole ones, and once more in parts that leave rows of a pass unused.
+// passes, whole ones, and once more in parts that leave rows of a pass unused. Where it has passes of several
+// sequences, these are compared with single tokens to the bit, from random positions and with random companions.
 //
 // Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
 // be carried out; what it found is in the report. The session stands at position 0 afterwards.
@@ -66,13 +68,18 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 			progress("checking", int64(i+1), int64(len(spans)))
 		}
 	}
+	if s.batch != nil {
+		if err := s.checkSequences(ctx, report); err != nil {
+			return nil, err
+		}
+	}
 	report.Passed = len(report.Failures) == 0
 	s.checked = report.Passed
 	return report, nil
 }
 
 func (s *Session) resident() Resident {
-	return Resident{Dir: s.dir, Device: s.dev, Facts: s.facts, Info: s.info, Weights: s.mem.weights, Cache: s.mem.cache}
+	return Resident{Dir: s.dir, Device: s.dev, Facts: s.facts, Info: s.info, Weights: s.mem.weights, Cache: s.cache()}
 }
 
 // checkSpans returns the intervals of positions to check, as first and number.
@@ -200,33 +207,33 @@ const (
 	rowScaleBytes = 4 // of the scales of K and of V of a row, both BF16
 )
 
-// setCache prepares the cache for decoding from a position on: rows that nothing decoded are made up, and without any
-// the cache is cleared. Padding gets values too, finite ones; it is multiplied by zeros.
+// setCache prepares the cache for decoding from a position on: rows that nothing decoded are made up, others in
+// each region, and without any the cache is cleared. Padding gets values too, finite ones; it is multiplied by zeros.
 func (s *Session) setCache(position int) error {
 	total := int(s.info.CacheBytes)
 	if position == 0 {
-		if err := s.stream.MemsetD8(s.mem.cache, 0, total); err != nil {
+		if err := s.stream.MemsetD8(s.cache(), 0, total); err != nil {
 			return err
 		}
 		return s.stream.Synchronize()
 	}
-	return makeUp(total, &s.facts.Model, func(at int, b []byte) error {
-		return s.dev.CopyHtoD(s.mem.cache+driver.Ptr(at), b, nil)
+	return makeUp(total, s.region, &s.facts.Model, func(at int, b []byte) error {
+		return s.dev.CopyHtoD(s.cache()+driver.Ptr(at), b, nil)
 	})
 }
 
-// makeUp gives put the bytes of a made-up cache of so many bytes, each with its offset. A cache of integers has scales
-// at the end of each block: its layers are made of whole blocks, and what aligns the next layer, which nothing reads,
-// is left as it is.
-func makeUp(total int, m *Model, put func(at int, b []byte) error) error {
-	pattern, layer, used := madeUp(min(fillBytes, total), m), total, total
+// makeUp gives put the bytes of the made-up cache of a region, so many, each with its offset. A cache of integers has
+// scales at the end of each block: its layers are made of whole blocks, and what aligns the next layer, which nothing
+// reads, is left as it is.
+func makeUp(total, region int, m *Model, put func(at int, b []byte) error) error {
+	pattern, layer, used, apart := madeUp(min(fillBytes, total), m), total, total, 4*1009
 	if m.Cache == integerCache {
 		block := blockBytes(m)
-		pattern = madeUpBlocks(max(1, min(fillBytes, total)/block), m)
+		pattern, apart = madeUpBlocks(max(1, min(fillBytes, total)/block), m), block
 		used = m.KVHeads * ((m.MaxSeq + blockRows - 1) / blockRows) * block
 		layer = (used + cacheAlign - 1) / cacheAlign * cacheAlign
 	}
-	next := 0 // of the pattern: layers begin at different places of it
+	next := region * apart % len(pattern) // of the pattern: layers and regions begin at different places of it
 	for first := 0; first < total; first += layer {
 		for at, end := first, min(first+used, total); at < end; {
 			part := pattern[next:min(len(pattern), next+end-at)]

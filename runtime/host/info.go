@@ -11,7 +11,7 @@ import (
 )
 
 // abi is the number that generated code, the device runtime and this package must agree on: AMK_RUNTIME_ABI.
-const abi = 3
+const abi = 4
 
 // Names in the fatbin.
 const (
@@ -41,8 +41,12 @@ type Info struct {
 	WeightBytes      int64
 	CacheBytes       int64
 	VariantEnds      []int // first position past each variant, ascending; the last is MaxSeq
-	Rows             int   // of a pass: positions that a step decodes, all of one variant
+	Rows             int   // of a pass of one sequence: positions that a step decodes, all of one variant
+	Sequences        int   // of a pass of several, which has one row of each; else 1
 }
+
+// Tokens is how many a step decodes.
+func (i *Info) Tokens() int { return i.Rows * i.Sequences }
 
 // infoSize is sizeof(amk::Info).
 const infoSize = 14*4 + 2*8 + maxVariants*4 + 2*4
@@ -65,8 +69,13 @@ func decodeInfo(raw []byte) (Info, error) {
 		TraceStride: word(6), Vocab: word(7), MaxSeq: word(8), Layers: word(9), Hidden: word(10),
 		ElementBytes: word(11),
 		Flagged:      word(13) != 0, WeightBytes: int64(le.Uint64(raw[56:])), CacheBytes: int64(le.Uint64(raw[64:])),
-		Rows: word(18 + maxVariants),
+		Sequences: word(19 + maxVariants),
 	}
+	tokens := word(18 + maxVariants)
+	if i.Sequences < 1 || tokens%i.Sequences != 0 {
+		return Info{}, fmt.Errorf("%s has %d tokens of %d sequences", infoName, tokens, i.Sequences)
+	}
+	i.Rows = tokens / i.Sequences
 	variants := word(12)
 	if variants < 1 || variants > maxVariants {
 		return Info{}, fmt.Errorf("%s names %d variants, and 1 to %d are possible", infoName, variants, maxVariants)
@@ -114,14 +123,15 @@ func readInfo(d *driver.Device, m *driver.Module) (Info, error) {
 }
 
 // mismatch says how the fatbin contradicts the manifest; empty when it does not.
-func (i *Info) mismatch(f *Facts, rows int) string {
+func (i *Info) mismatch(f *Facts, pass Pass) string {
 	for _, c := range []struct {
 		name      string
 		got, want int
 	}{
 		{"SMs", i.SMs, f.Target.SMs}, {"vocab", i.Vocab, f.Model.Vocab}, {"max_seq", i.MaxSeq, f.Model.MaxSeq},
 		{"layers", i.Layers, f.Model.Layers}, {"hidden", i.Hidden, f.Model.Hidden},
-		{"bytes per element", i.ElementBytes, elementBytes(f.Model.DType)}, {"rows of a pass", i.Rows, rows},
+		{"bytes per element", i.ElementBytes, elementBytes(f.Model.DType)}, {"rows of a pass", i.Rows, pass.Rows},
+		{"sequences", i.Sequences, max(1, pass.Sequences)},
 	} {
 		if c.got != c.want {
 			return fmt.Sprintf("compiled for %s %d, and the manifest says %d", c.name, c.got, c.want)

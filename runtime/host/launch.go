@@ -16,16 +16,39 @@ type burst struct {
 	tokens int         // to decode; the last step of a pass may have rows to spare
 	forced []int       // all of them, or nil: token, and then what the steps choose
 	token  int
-	stops  []int   // only without forced: a chosen token among these ends the launch
-	logits bool    // leave the logits of every token in scratch memory
-	trace  *tracer // nil, or where every exchanged value goes
+	stops  []int // only without forced: a chosen token among these ends the launch
+	logits bool  // leave the logits of every token in scratch memory
+
+	// positions are those of the sequences of a pass of several, or absent. Then there are as many tokens in each step,
+	// all of them of forced, where those of later steps may be -1. nil: one sequence, at the session's position.
+	positions []int
+	trace     *tracer // nil, or where every exchanged value goes
 }
+
+// absent is the position of a sequence that is not there: kAbsent of amk/launch.cuh.
+const absent = -1
 
 // pollEvery is how often the words of a running launch are read.
 const pollEvery = 200 * time.Microsecond
 
 // steps is how many the launch of a burst has.
-func (b *burst) steps() int { return (b.tokens + b.kernel.info.Rows - 1) / b.kernel.info.Rows }
+func (b *burst) steps() int { return b.stepsOf(b.tokens) }
+
+// stepsOf is how many steps decode so many tokens.
+func (b *burst) stepsOf(tokens int) int {
+	return (tokens + b.kernel.info.Tokens() - 1) / b.kernel.info.Tokens()
+}
+
+// stopped reports whether the tokens that a launch has chosen end with a step that ends it.
+func (b *burst) stopped(tokens []int) bool {
+	last := tokens[max(0, len(tokens)-max(1, len(b.positions))):]
+	for i, id := range last {
+		if slices.Contains(b.stops, id) && (b.positions == nil || b.positions[i] != absent) {
+			return true
+		}
+	}
+	return false
+}
 
 // run carries a burst out and returns the tokens chosen, one after each that was decoded. emit gets each as soon as the
 // kernel has written it; its first error is returned after the launch, and it is not called again.
@@ -89,9 +112,11 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 		return nil, &StallError{Position: first, Stalls: stalls}
 	}
 	drain()
-	s.position += len(tokens)
-	b.kernel.epoch += uint64((len(tokens) + b.kernel.info.Rows - 1) / b.kernel.info.Rows)
-	if len(tokens) < b.tokens && (len(tokens) == 0 || !slices.Contains(b.stops, tokens[len(tokens)-1])) {
+	if b.positions == nil {
+		s.position += len(tokens)
+	}
+	b.kernel.epoch += uint64(b.stepsOf(len(tokens)))
+	if len(tokens) < b.tokens && !b.stopped(tokens) {
 		return tokens, fmt.Errorf("the kernel ended after %d of %d tokens without saying why", len(tokens), b.tokens)
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -102,9 +127,12 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 
 // start queues a burst.
 func (s *Session) start(b burst) error {
-	k, rows := b.kernel, b.steps()*b.kernel.info.Rows
+	k, rows := b.kernel, b.steps()*b.kernel.info.Tokens()
 	p := s.params(b.steps())
 	p.Token = b.token
+	if b.positions != nil {
+		p.sequences(s, b.positions)
+	}
 	p.HostTokens = s.mem.pinned.Ptr + driver.Ptr(s.mem.tokens)
 	if b.forced != nil {
 		p.Forced = s.mem.scratch + driver.Ptr(s.mem.forced)
@@ -138,7 +166,7 @@ func (s *Session) start(b burst) error {
 // params fills in what all launches have in common.
 func (s *Session) params(steps int) launchParams {
 	return launchParams{
-		Weights: s.mem.weights, Cache: s.mem.cache,
+		Weights: s.mem.weights, Cache: s.cache(),
 		Abort: s.mem.pinned.Ptr + driver.Ptr(s.mem.abort), Stalls: s.mem.pinned.Ptr + driver.Ptr(s.mem.stalls),
 		AbortDevice: s.mem.scratch + driver.Ptr(s.mem.abortDevice),
 		SpinLimitNS: uint64(s.spinLimit.Nanoseconds()), Steps: steps, Position: s.position,
@@ -169,10 +197,18 @@ type launchParams struct {
 	Weights, Cache, Exchange, Logits, Trace, Forced, Tokens, HostTokens, Abort, AbortDevice, Stalls, StopIDs driver.Ptr
 	SpinLimitNS, FirstEpoch                                                                                  uint64
 	Steps, Position, Token, NStop                                                                            int
+
+	Positions [MaxSequences]int // of several sequences
+}
+
+// sequences makes it a launch of a pass of several, which have the cache from its first region on.
+func (p *launchParams) sequences(s *Session, positions []int) {
+	p.Cache, p.Position = s.mem.cache, 0
+	copy(p.Positions[:], positions)
 }
 
 // launchSize is sizeof(amk::Launch).
-const launchSize = 8*14 + 4*4
+const launchSize = 8*14 + 4*(4+MaxSequences)
 
 // encode lays the struct out as the device compiler does.
 func (p *launchParams) encode() []byte {
@@ -185,7 +221,7 @@ func (p *launchParams) encode() []byte {
 	}
 	b = le.AppendUint64(b, p.SpinLimitNS)
 	b = le.AppendUint64(b, p.FirstEpoch)
-	for _, v := range []int{p.Steps, p.Position, p.Token, p.NStop} {
+	for _, v := range append([]int{p.Steps, p.Position, p.Token, p.NStop}, p.Positions[:]...) {
 		b = le.AppendUint32(b, uint32(int32(v)))
 	}
 	return b

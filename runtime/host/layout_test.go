@@ -34,13 +34,15 @@ func TestDeviceStructs(t *testing.T) {
 	}
 	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort
 		abort_device stalls stop_ids
-		spin_limit_ns first_epoch steps position token n_stop`), fields(read("launch.cuh"), "Launch"))
+		spin_limit_ns first_epoch steps position token n_stop positions`), fields(read("launch.cuh"), "Launch"))
 	require.Equal(t, strings.Fields("valid stage layer step wait index expected warp"),
 		fields(read("launch.cuh"), "Stall"))
 	require.Equal(t, strings.Fields(`abi sms threads shared_bytes exchange_bytes exchanges_per_step trace_stride
 		vocab max_seq
 		layers hidden element_bytes variants flagged weight_bytes cache_bytes
-		variant_end tokens reserved`), fields(read("info.cuh"), "Info"))
+		variant_end tokens sequences`), fields(read("info.cuh"), "Info"))
+	require.Contains(t, read("launch.cuh"), "kMaxSequences = "+strconv.Itoa(MaxSequences)+";")
+	require.Contains(t, read("launch.cuh"), "kAbsent = "+strconv.Itoa(absent)+";")
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
 	words := func(header string) string { return strings.Join(strings.Fields(read(header)), " ") }
@@ -68,13 +70,13 @@ func TestDeviceStructs(t *testing.T) {
 	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8,
 		Abort:       9,
 		AbortDevice: 10, Stalls: 11, StopIDs: 12, SpinLimitNS: 13, FirstEpoch: 14, Steps: 15, Position: 16, Token: -17,
-		NStop: 18}
+		NStop: 18, Positions: [MaxSequences]int{19, -20, 21, 22, 23, 24, 25, 26}}
 	raw := p.encode()
 	require.Len(t, raw, launchSize)
 	for i := range 14 {
 		require.Equal(t, uint64(i+1), binary.LittleEndian.Uint64(raw[8*i:]))
 	}
-	for i, want := range []int32{15, 16, -17, 18} {
+	for i, want := range []int32{15, 16, -17, 18, 19, -20, 21, 22, 23, 24, 25, 26} {
 		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[112+4*i:])))
 	}
 }
@@ -112,7 +114,7 @@ func TestMadeUpIntegers(t *testing.T) {
 		blocks := (m.MaxSeq + 15) / 16 * m.KVHeads
 		layer := (blocks*block + 255) / 256 * 256
 		cache := make([]byte, layers*layer)
-		require.NoError(t, makeUp(len(cache), &m, func(at int, b []byte) error {
+		require.NoError(t, makeUp(len(cache), 0, &m, func(at int, b []byte) error {
 			copy(cache[at:at+len(b)], b)
 			return nil
 		}))

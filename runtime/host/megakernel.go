@@ -10,7 +10,8 @@ import (
 )
 
 // A megakernel is one of the decode kernels of a build on the GPU: that of one token per step, or one of passes of
-// several rows. They share weights, cache and everything else of a session, and each has exchange pages of its own.
+// several rows or sequences. They share weights, cache and everything else of a session, and each has exchange pages of
+// its own.
 type megakernel struct {
 	info     Info
 	stages   []string // labels of what stall records number
@@ -41,8 +42,8 @@ func readFatbin(dir, file string) ([]byte, error) {
 }
 
 // loadMegakernel puts a kernel on the device and checks that it is the manifest's and fits.
-func (s *Session) loadMegakernel(image []byte, file string, rows int, stages []string) (_ *megakernel, err error) {
-	k, path := &megakernel{stages: stages, variant: noVariant}, filepath.Join(s.dir, file)
+func (s *Session) loadMegakernel(image []byte, file string, pass Pass) (_ *megakernel, err error) {
+	k, path := &megakernel{stages: pass.Stages, variant: noVariant}, filepath.Join(s.dir, file)
 	defer func() {
 		if err != nil && k.module != nil {
 			err = errors.Join(err, k.module.Close())
@@ -56,8 +57,8 @@ func (s *Session) loadMegakernel(image []byte, file string, rows int, stages []s
 		return nil, &BuildError{Path: path, What: "not a kernel that this program can run",
 			Remedy: "compile the model again, and use the launcher of the same build", Err: err}
 	}
-	what := k.info.mismatch(s.facts, rows)
-	if what == "" && rows > 1 {
+	what := k.info.mismatch(s.facts, pass)
+	if what == "" && pass.Tokens() > 1 {
 		what = k.info.otherThan(&s.one.info)
 	}
 	if what != "" {
@@ -72,7 +73,7 @@ func (s *Session) loadMegakernel(image []byte, file string, rows int, stages []s
 	return k, err
 }
 
-// otherThan says how the kernel of a pass contradicts that of one row; empty when it does not. Where weights and rows
+// otherThan says how the kernel of a pass contradicts that of one token; empty when it does not. Where weights and rows
 // of the cache lie, and where variants end, is the same.
 func (i *Info) otherThan(one *Info) string {
 	switch {

@@ -10,6 +10,8 @@ const (
 	maxSteps = 32  // of one launch that decodes; and logits of so many positions have room
 	MaxStops = 256 // ids that can end a launch
 
+	maxTokens = max(MaxPassRows, MaxSequences) // of a step
+
 	page      = 2 << 20 // granularity of the driver's allocations
 	cacheLine = 64
 )
@@ -25,11 +27,11 @@ func layoutFor(i Info) layout {
 	var l layout
 	l.stopIDs = l.abortDevice + 256
 	l.forced = l.stopIDs + 4*MaxStops
-	l.logits = roundUp(l.forced+4*maxSteps*MaxPassRows, 256)
+	l.logits = roundUp(l.forced+4*maxSteps*maxTokens, 256)
 	l.scratchBytes = l.logits + 4*maxSteps*i.Vocab
 	l.stalls = l.abort + cacheLine
 	l.tokens = roundUp(l.stalls+stallSize*i.SMs, cacheLine)
-	l.pinnedBytes = l.tokens + 4*maxSteps*MaxPassRows
+	l.pinnedBytes = l.tokens + 4*maxSteps*maxTokens
 	return l
 }
 
@@ -46,19 +48,20 @@ type memory struct {
 // takes for itself.
 type Footprint struct {
 	Weights uint64 `json:"weights"`
-	Cache   uint64 `json:"cache"`
+	Cache   uint64 `json:"cache"` // of all sequences of a pass
 	Other   uint64 `json:"other"` // exchange pages, logits and the words of a launch
 	MaxSeq  int    `json:"max_seq"`
 
 	row uint64 // bytes of the cache a position
 }
 
-// Footprint is known from the sizes alone, without a GPU. passes are the sizes of the exchange pages of the build's
-// kernels for passes of several rows.
-func (i Info) Footprint(passes ...int) Footprint {
-	f := Footprint{Weights: paged(i.WeightBytes), Cache: paged(i.CacheBytes),
+// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences, and passes
+// are the sizes of the exchange pages of the build's kernels for passes of several tokens.
+func (i Info) Footprint(sequences int, passes ...int) Footprint {
+	cache := int64(sequences) * i.CacheBytes
+	f := Footprint{Weights: paged(i.WeightBytes), Cache: paged(cache),
 		Other:  paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i).scratchBytes)),
-		MaxSeq: i.MaxSeq, row: uint64((i.CacheBytes + int64(i.MaxSeq) - 1) / int64(i.MaxSeq))}
+		MaxSeq: i.MaxSeq, row: uint64((cache + int64(i.MaxSeq) - 1) / int64(i.MaxSeq))}
 	for _, bytes := range passes {
 		f.Other += paged(int64(bytes))
 	}
@@ -69,12 +72,12 @@ func (i Info) Footprint(passes ...int) Footprint {
 func (f Footprint) Bytes() uint64 { return f.Weights + f.Cache + f.Other }
 
 // checkMemory says whether everything fits before anything is allocated.
-func checkMemory(d *driver.Device, i Info, passes ...int) error {
+func checkMemory(d *driver.Device, i Info, sequences int, passes ...int) error {
 	free, total, err := d.MemInfo()
 	if err != nil {
 		return err
 	}
-	f := i.Footprint(passes...)
+	f := i.Footprint(sequences, passes...)
 	if f.Bytes() <= free {
 		return nil
 	}
@@ -98,7 +101,7 @@ func (f Footprint) Fits(free uint64) int {
 }
 
 // allocate takes all of it. On an error nothing is held.
-func allocate(d *driver.Device, i Info) (_ *memory, err error) {
+func allocate(d *driver.Device, i Info, sequences int) (_ *memory, err error) {
 	m := &memory{layout: layoutFor(i)}
 	defer func() {
 		if err != nil {
@@ -109,7 +112,7 @@ func allocate(d *driver.Device, i Info) (_ *memory, err error) {
 		into  *driver.Ptr
 		bytes int64
 	}{
-		{&m.weights, i.WeightBytes}, {&m.cache, i.CacheBytes}, {&m.scratch, int64(m.scratchBytes)},
+		{&m.weights, i.WeightBytes}, {&m.cache, int64(sequences) * i.CacheBytes}, {&m.scratch, int64(m.scratchBytes)},
 	} {
 		if *a.into, err = d.Alloc(int(a.bytes)); err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ func TestOpenRefuses(t *testing.T) {
 			"the weights alone do not fit"},
 		"another build's fatbin": {"vocab=4000", nil, nil, new(*host.BuildError),
 			"compiled for vocab 4000, and the manifest says 4096"},
-		"another ABI": {"abi=4", nil, nil, new(*host.BuildError), "its runtime ABI is 4"},
+		"another ABI": {"abi=3", nil, nil, new(*host.BuildError), "its runtime ABI is 3"},
 		"absurd variants": {"variants=2 end0=64 end1=64", nil, nil, new(*host.BuildError),
 			"variant 1 ends at position 64"},
 		"weights of another size": {"weights=8192", nil, nil, new(*host.BuildError),
@@ -68,9 +68,9 @@ func TestOpenRefuses(t *testing.T) {
 			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=8 more=1 \x00"))
 		}, new(*host.BuildError), "other sizes than those of megakernel.fatbin"},
 		"passes of too many rows": {"", passes(9), nil, new(*host.BuildError),
-			"facts.passes has one of 9 rows after 1"},
+			"facts.passes has one of 9 rows as its number 1"},
 		"passes twice": {"", passes(4, 4), nil, new(*host.BuildError),
-			"facts.passes has one of 4 rows after 4"},
+			"facts.passes has one of 4 rows as its number 2"},
 		"unknown dtype": {"", func(f *host.Facts) { f.Model.DType = "I4" }, nil, new(*host.BuildError),
 			`facts.model.dtype is "I4"`},
 		"no code for the device": {"", nil, func(t *testing.T, dir string) {

@@ -64,7 +64,7 @@ func (s *Session) SavePrefix(w io.Writer, ids []int) error {
 	for _, p := range pieces {
 		end := len(data)
 		data = data[:end+p.bytes]
-		if err := s.dev.CopyDtoH(data[end:], s.mem.cache+driver.Ptr(p.at), nil); err != nil {
+		if err := s.dev.CopyDtoH(data[end:], s.cache()+driver.Ptr(p.at), nil); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (s *Session) LoadPrefix(ctx context.Context, path string) (ids []int, err e
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		if err := s.dev.CopyHtoD(s.mem.cache+driver.Ptr(p.at), data[:p.bytes], nil); err != nil {
+		if err := s.dev.CopyHtoD(s.cache()+driver.Ptr(p.at), data[:p.bytes], nil); err != nil {
 			return nil, err
 		}
 		data = data[p.bytes:]

@@ -70,7 +70,7 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		if what := info.mismatch(s.facts, 1) + info.otherThan(&s.info); what != "" {
+		if what := info.mismatch(s.facts, Pass{Rows: 1}) + info.otherThan(&s.info); what != "" {
 			return nil, errors.New(what)
 		}
 		p, n, err := module.Global(promptInfoName)

@@ -45,6 +45,7 @@ type Session struct {
 	one    *megakernel   // of one token per step
 	passes []*megakernel // of several rows per step, by their number
 	prompt *promptKernel // nil: none
+	batch  *megakernel   // of a token of each of several sequences; nil: the build has none
 	stream *driver.Stream
 	mem    *memory
 	closed bool
@@ -52,6 +53,7 @@ type Session struct {
 	spinLimit     time.Duration
 	openReference ReferenceOpener
 
+	region   int  // of the cache, of those that the sequences of a pass have; what decodes one sequence uses this
 	position int  // of the next token; the cache holds the rows before it
 	checked  bool // Check has passed
 
@@ -155,7 +157,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	images := make([][]byte, 1+len(facts.Passes))
+	images := make([][]byte, 1+len(facts.Passes)) // of one token, and of the passes
 	if images[0], err = readFatbin(dir, FatbinFile); err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 		}
 	}
 	for i, p := range facts.Passes {
-		if images[1+i], err = readFatbin(dir, filepath.Join(PassDir(p.Rows), FatbinFile)); err != nil {
+		if images[1+i], err = readFatbin(dir, filepath.Join(p.Dir(), FatbinFile)); err != nil {
 			return nil, err
 		}
 	}
@@ -197,7 +199,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 			return nil, err
 		}
 	}
-	if err := checkMemory(dev, s.info, s.exchangeBytes()...); err != nil {
+	if err := checkMemory(dev, s.info, s.Sequences(), s.exchangeBytes()...); err != nil {
 		return nil, err
 	}
 	if err := s.fill(ctx, filepath.Join(dir, WeightsFile), o.Progress); err != nil {
@@ -208,16 +210,20 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 
 // load puts the kernels on the device.
 func (s *Session) load(images [][]byte) (err error) {
-	if s.one, err = s.loadMegakernel(images[0], FatbinFile, 1, s.facts.Stages); err != nil {
+	if s.one, err = s.loadMegakernel(images[0], FatbinFile, Pass{Rows: 1, Stages: s.facts.Stages}); err != nil {
 		return err
 	}
 	s.info = s.one.info
 	for i, p := range s.facts.Passes {
-		k, err := s.loadMegakernel(images[1+i], filepath.Join(PassDir(p.Rows), FatbinFile), p.Rows, p.Stages)
-		if err != nil {
+		k, err := s.loadMegakernel(images[1+i], filepath.Join(p.Dir(), FatbinFile), p)
+		switch {
+		case err != nil:
 			return err
+		case p.Sequences > 0:
+			s.batch = k
+		default:
+			s.passes = append(s.passes, k)
 		}
-		s.passes = append(s.passes, k)
 	}
 	s.stream, err = s.dev.NewStream()
 	return err
@@ -228,19 +234,28 @@ func (s *Session) kernels() []*megakernel {
 	if s.one == nil {
 		return nil
 	}
-	return append([]*megakernel{s.one}, s.passes...)
+	all := append([]*megakernel{s.one}, s.passes...)
+	if s.batch != nil {
+		all = append(all, s.batch)
+	}
+	return all
 }
 
-// exchangeBytes are the sizes of the exchange pages of passes of several rows.
+// exchangeBytes are the sizes of the exchange pages of passes of several tokens.
 func (s *Session) exchangeBytes() []int {
-	bytes := make([]int, len(s.passes))
-	for i, k := range s.passes {
-		bytes[i] = k.info.ExchangeBytes
+	var bytes []int
+	for _, k := range s.kernels()[1:] {
+		bytes = append(bytes, k.info.ExchangeBytes)
 	}
 	if s.prompt != nil {
 		bytes = append(bytes, s.prompt.bytes())
 	}
 	return bytes
+}
+
+// cache is the region of the cache that decodes one sequence.
+func (s *Session) cache() driver.Ptr {
+	return s.mem.cache + driver.Ptr(int64(s.region)*s.info.CacheBytes)
 }
 
 // fill allocates the memory, loads the weights and clears the rest.
@@ -249,7 +264,7 @@ func (s *Session) fill(ctx context.Context, path string, progress Progress) erro
 	if err != nil {
 		return err
 	}
-	s.mem, err = allocate(s.dev, s.info)
+	s.mem, err = allocate(s.dev, s.info, s.Sequences())
 	for _, k := range s.kernels() {
 		if err == nil {
 			k.exchange, err = s.dev.Alloc(k.info.ExchangeBytes)
@@ -267,7 +282,7 @@ func (s *Session) fill(ctx context.Context, path string, progress Progress) erro
 	for _, z := range []struct {
 		at    driver.Ptr
 		bytes int
-	}{{s.mem.cache, int(s.info.CacheBytes)}, {s.mem.scratch, s.mem.logits}} {
+	}{{s.mem.cache, s.Sequences() * int(s.info.CacheBytes)}, {s.mem.scratch, s.mem.logits}} {
 		if err := s.stream.MemsetD8(z.at, 0, z.bytes); err != nil {
 			return err
 		}

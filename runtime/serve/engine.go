@@ -36,6 +36,11 @@ type Sequence int
 // Options of a sequence.
 type Options struct {
 	Logits bool // events have logits, one event a step
+
+	// What is known of the end, so that an engine decodes no more than it must: tokens that are wanted at most, 0 if
+	// that is not known, and ids that end a sequence without logits.
+	Most int
+	Ends []int
 }
 
 // An Event is a token of a sequence.

@@ -30,7 +30,7 @@ type generation struct {
 
 // options are what the engine has to know.
 func (g *generation) options() Options {
-	return Options{Logits: g.choice.NeedLogits() || g.form != nil}
+	return Options{Logits: g.choice.NeedLogits() || g.form != nil, Most: g.most, Ends: g.ends}
 }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.

@@ -39,13 +39,19 @@ type contract struct {
 	quantised bool           // an op with more operands than the kernel's has been reported
 }
 
-// CheckVariants: the variants of a program are one kernel, which realises the exchanges of all of them alike.
+// CheckVariants: the variants of a program are one kernel, which realises the exchanges of all of them alike. The
+// sequences of a pass are at any positions, and so in one variant.
 func (kernel) CheckVariants(all []validate.Contract) diag.List {
 	var diags diag.List
 	var first *contract
 	for _, v := range all {
 		c := v.(*contract)
 		switch {
+		case len(all) > 1 && c.flat.Pass.NumSequences() > 1:
+			return append(diags, diag.Errorf(CodeTokens, "variant "+c.flat.Name,
+				"is for positions %d to %d, and each of the %d sequences of a pass may be at any; want one variant: "+
+					"tiling.attention.split_from=0, or tiling.attention.max_splits=1", c.flat.Lo, c.flat.Hi,
+				c.flat.Pass.NumSequences()).Suggest(otherwise, validate.Reference))
 		case c.exchanges == ir.Undecided:
 		case first == nil:
 			first = c

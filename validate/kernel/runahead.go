@@ -258,7 +258,7 @@ func (p *contract) meetAt(r, w *streamedView, rows, blocks, pos int) bool {
 // dimension but the rows (rows is below 0 where there are none), and by part where all rows are dealt out alike, in
 // whole blocks.
 func groupBy(c *traffic, rows, blocks int) func(v *streamedView) views.Key {
-	var starts [4][]int // of the pieces of a dimension; nil where some view depends on pos
+	var starts [ir.MaxRank][]int // of the pieces of a dimension; nil where some view depends on pos
 	for d := range c.reads[0].dims {
 		if d != rows {
 			starts[d] = c.pieces(d)

@@ -1,7 +1,8 @@
 // Attention units: what a unit is, its share of the cache rows, and the merge of the warps' partial
-// results. A unit is (kv head, split); rows are dealt out to the splits in blocks of kShareRows,
-// whatever the position, so that a cache row is read and written by one unit only: the unit that
-// appends row `pos` is the only one that ever copies the 16-row block around it. Needs schedule.h.
+// results. A unit is (sequence, kv head, split); rows are dealt out to the splits in blocks of
+// kShareRows, whatever the position, so that a cache row is read and written by one unit only: the
+// unit that appends row `pos` is the only one that ever copies the 16-row block around it. Needs
+// schedule.h.
 // The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
 #pragma once
 
@@ -28,9 +29,9 @@ constexpr int kWarpSets = power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * 
 // A column of a unit is a query head of a token; those of a token lie side by side. How many of
 // them the warps have accumulators for at once, and how often a unit therefore takes its cache
 // rows.
-constexpr int kPassColumns = kTokens * kGroupHeads;
+constexpr int kPassColumns = kSequenceRows * kGroupHeads;
 constexpr int kPartColumns = 2 * kMmaHeads * kWarpSets;
-constexpr int kUnitPasses = kTokens > 1 ? ceil_div(kPassColumns, kPartColumns) : 1;
+constexpr int kUnitPasses = kSequenceRows > 1 ? ceil_div(kPassColumns, kPartColumns) : 1;
 
 // A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where
 // the stage has a window, the position sees the last kWindowRows rows alone, its own among them:
@@ -44,7 +45,14 @@ struct Unit {
   static_assert(kChunkBlocks * kCacheBlockBytes <= kSlotBytes, "a chunk fits a ring slot");
   int unit;
   int position;
-  __device__ __forceinline__ int head() const { return unit / S::kSplits; }
+  __device__ __forceinline__ int head() const {
+    return kSequences > 1 ? unit / S::kSplits % kKVHeads : unit / S::kSplits;
+  }
+  // Its sequence, which in a pass of several has one token.
+  __device__ __forceinline__ int sequence() const { return sequence_of(unit); }
+  __device__ static __forceinline__ int sequence_of(int unit) {
+    return kSequences > 1 ? unit / (S::kSplits * kKVHeads) : 0;
+  }
   __device__ __forceinline__ int split() const { return unit % S::kSplits; }
   // Chunks with rows that are seen below the position.
   __device__ __forceinline__ int chunks() const {
@@ -101,6 +109,7 @@ struct Unit {
 template <class S, class C>
 __device__ __forceinline__ Unit<S> unit_of_step(const C& c, int unit) {
   int position = c.position;
+  if constexpr (kSequences > 1) position = c.position_of(Unit<S>::sequence_of(unit));
   if constexpr (S::kWindowRows > 0) asm volatile("" : "+r"(position));
   return {unit, position};
 }
@@ -109,6 +118,22 @@ __device__ __forceinline__ Unit<S> unit_of_step(const C& c, int unit) {
 __device__ __forceinline__ int k_row(int head) { return kHeads * kHeadDim + head * kHeadDim; }
 __device__ __forceinline__ int v_row(int head) {
   return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim;
+}
+
+// First byte of a unit's head in a cache: those of a sequence come before those of the next.
+template <class S>
+__device__ __forceinline__ size_t cache_of(const Unit<S> u, int number) {
+  const size_t sequence = kSequences > 1 ? u.sequence() * kCacheBytes : 0;
+  return sequence + number * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+}
+
+// Whether a unit appends to its cache: its sequence is there, and the row falls into its share.
+template <class S, class C>
+__device__ __forceinline__ bool appends(const C& c, const Unit<S> u) {
+  if constexpr (kSequences > 1) {
+    if (!is_present(c.launch, u.sequence())) return false;
+  }
+  return u.owns_row();
 }
 
 // What a unit reads of the exchange: q of its group, and this step's k and v row. Either q and k
@@ -168,6 +193,7 @@ struct OfBoth {
 };
 constexpr int kQueryRows = kHeads * kHeadDim;                   // of the qkv vector, the first ones
 constexpr int kNormedRows = kQueryRows + kKVHeads * kHeadDim;  // and k's, which come after them
+constexpr int kTokenRows = kNormedRows + kKVHeads * kHeadDim;  // and v's: all of a token
 
 // 1/rms of all of q and of all of k, for S::kWholeNorm: from the sums of the squares that each
 // thread has read. Every SM reads all of them and adds up in one order, so that all have the same
@@ -229,8 +255,8 @@ __device__ __forceinline__ float scaled_score(float product) {
 // Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its
 // kWarpHeads heads, the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators.
 // The heads of the unit are dealt out in kGroups groups of kWarpHeads: group g belongs to warps g,
-// g + kGroups, … Of a pass of several tokens, all heads of the first token come before those of
-// the next; `heads` of them are kept, from head `before` of the unit on.
+// g + kGroups, … Of several rows of a sequence, all heads of the first row come before those of the
+// next; `heads` of them are kept, from head `before` of the unit on.
 template <class S, int kWarpHeads, int kGroups, class C>
 __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out,
                                             int heads = kGroupHeads, int before = 0) {
@@ -251,14 +277,15 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
       sum += scale[w] * c.shared.attention_sum[at];
       value += scale[w] * c.shared.attention[at * kPaddedHead + dim];
     }
-    const int token = kTokens > 1 ? (before + head) / kGroupHeads : 0;
-    const int in_group = kTokens > 1 ? (before + head) % kGroupHeads : head;
+    const int row = kSequenceRows > 1 ? (before + head) / kGroupHeads : 0;
+    const int in_group = kSequenceRows > 1 ? (before + head) % kGroupHeads : head;
     if constexpr (S::kSplits == 1) {
+      const int token = u.sequence() + row;  // one of the two is 0
       const int of_token = (u.head() * kGroupHeads + in_group) * kHeadDim + dim;
       publish<Element>(c, out, token * kQueryRows + of_token, divide<Element>(value, sum));
     } else {
-      const int row = u.unit * kTokens + token;
-      const int base = (row * kGroupHeads + in_group) * (kHeadDim + 2);
+      const int of_unit = u.unit * kSequenceRows + row;
+      const int base = (of_unit * kGroupHeads + in_group) * (kHeadDim + 2);
       publish<Fp32>(c, out, base + dim, value);
       if (dim == 0) {
         publish<Fp32>(c, out, base + kHeadDim, sum > 0 ? top * kLn2 : -INFINITY);

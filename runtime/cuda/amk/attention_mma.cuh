@@ -1,7 +1,7 @@
-// Attention of one token on tensor cores: a unit's cache rows, from the ring, and after them the
-// token's own. A warp owns whole blocks; with more than 8 query heads per kv head, groups of 8
-// heads go to different warps, and with more than 64 each warp has two. Needs schedule.h with
-// AMK_TENSOR_CORES.
+// Attention of one token of a sequence on tensor cores: a unit's cache rows, from the ring, and
+// after them the token's own. A warp owns whole blocks; with more than 8 query heads per kv head,
+// groups of 8 heads go to different warps, and with more than 64 each warp has two. Needs
+// schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "attention_rows_mma.cuh"
@@ -50,9 +50,9 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 
     auto words = quad_poll<Reader::kQuads>(page_copy(c, heads.in), [&](int i) {
       const int quad = Reader::quad(c.tid, i);
-      return quad < kUnitQuads ? unit_word(u.head(), quad) : -1;
+      return quad < kUnitQuads ? u.sequence() * kTokenRows + unit_word(u.head(), quad) : -1;
     });
-    reader.poll(c, heads, words);
+    reader.poll(c, heads, u, words);
     lap(c, Did::kExchangeWait);
     reader.take(c, words);
 #pragma unroll
@@ -164,15 +164,14 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     merge_warps<S, kWarpHeads, kWarpSets>(c, u, out);
     // The row goes into the cache last: after every warp has finished reading the unit's rows, and
     // off the path to the next stage.
-    if (C::kWaits && u.owns_row()) {
-      u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
-                 size_t(u.head()) * kHeadCacheBytes;
-      if constexpr (kQuantisedCache) copy_row(head, c.position, row_block, 0, c.tid);
+    if (C::kWaits && appends(c, u)) {
+      u8* head = c.launch.cache + cache_of(u, cache_number(c, cache));
+      if constexpr (kQuantisedCache) copy_row(head, u.position, row_block, 0, c.tid);
 #pragma unroll
       for (int i = 0; !kQuantisedCache && i < Reader::kQuads; ++i) {
         const int row = Reader::quad(c.tid, i) * 4 - kGroupHeads * kHeadDim;
         if (row >= 0 && row < 2 * kHeadDim)
-          store_row(head, c.position, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
+          store_row(head, u.position, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
       }
     }
     consumer_barrier();  // the scratch is free for the next unit
@@ -184,7 +183,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 
 template <class S, class C, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
-  if constexpr (kTokens > 1) attend_rows<S>(c, heads, out, cache);
+  if constexpr (kSequenceRows > 1) attend_rows<S>(c, heads, out, cache);
   else attend_token<S>(c, heads, out, cache);
 }
 

@@ -11,9 +11,9 @@ namespace amk {
 
 // The blocks of the cache that rows of a pass lie in, of which a block keeps an image: all rows of
 // the pass, and rows of the cache before them.
-constexpr int kImages = ceil_div(kTokens - 1, kCacheRows) + 1;
-constexpr int kPassQueryBytes = kTokens * kGroupHeads * kQueryStride * 2;
-static_assert(kTokens == 1 || kUnitScratch >= kPassQueryBytes + kImages * kCacheBlockBytes,
+constexpr int kImages = ceil_div(kSequenceRows - 1, kCacheRows) + 1;
+constexpr int kPassQueryBytes = kSequenceRows * kGroupHeads * kQueryStride * 2;
+static_assert(kSequenceRows == 1 || kUnitScratch >= kPassQueryBytes + kImages * kCacheBlockBytes,
               "q of all tokens, and the images");
 
 // Which rows of a block a token sees: from `first` on and below `end`.
@@ -121,7 +121,7 @@ template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
   using Reader = UnitReader<S, Heads>;
   using Turns = BlockTurns<S>;
-  static_assert(kTokens == 1 || !kQuantisedCache && kCacheFragments, "what codegen admits");
+  static_assert(kSequenceRows == 1 || !kQuantisedCache && kCacheFragments, "what codegen admits");
   constexpr int kSetHeads = kMmaHeads * kWarpSets;  // a group of each set
   // of a warp
   constexpr int kPartGroups =
@@ -145,7 +145,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       const int quad = Reader::quad(c.tid, i);
       return quad < kPassQuads ? unit_word(u.head(), quad) : -1;
     });
-    reader.poll(c, heads, words);
+    reader.poll(c, heads, u, words);
     lap(c, Did::kExchangeWait);
     reader.take(c, words);
 #pragma unroll
@@ -153,7 +153,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       const int quad = Reader::quad(c.tid, i);
       const int token = quad / kUnitQuads, e = quad % kUnitQuads * 4;
       const int row = e - kGroupHeads * kHeadDim;
-      if (token >= kTokens) continue;
+      if (token >= kSequenceRows) continue;
       const uint2 four = reader.values(words, i);
       if (row < 0) {
         const int head = token * kGroupHeads + e / kHeadDim;
@@ -163,9 +163,9 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       }
     }
     if constexpr (kPaddedHead > kHeadDim) {  // what q's zeros are multiplied with
-      for (int e = c.tid; e < kTokens * (kPaddedHead - kHeadDim); e += kConsumers) {
-        const int dim = kHeadDim + e / kTokens;
-        *reinterpret_cast<u16*>(images + cache_offset(cached + e % kTokens, dim, false)) = 0;
+      for (int e = c.tid; e < kSequenceRows * (kPaddedHead - kHeadDim); e += kConsumers) {
+        const int dim = kHeadDim + e / kSequenceRows;
+        *reinterpret_cast<u16*>(images + cache_offset(cached + e % kSequenceRows, dim, false)) = 0;
       }
     }
     consumer_barrier();
@@ -231,7 +231,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       for (int i = 0; i < kSights * kImages; ++i) {
         const int sight = i / kImages, image = i % kImages, block = first_block + image;
         const int number = u.number(block) + (sight == kOwnLater);
-        const int end = min(cached + kTokens - image * kCacheRows, kCacheRows);
+        const int end = min(cached + kSequenceRows - image * kCacheRows, kCacheRows);
         if (!u.owns(block) || number % kBlockWarps != turns.warp || end <= 0) continue;
         SeenRows columns[kPartGroups][2];
         bool any = false;
@@ -266,10 +266,9 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     // The rows go into the cache last: after every warp has finished reading the unit's rows, and
     // off the path to the next stage.
     if (C::kWaits) {
-      u8* head = c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
-                 size_t(u.head()) * kHeadCacheBytes;
+      u8* head = c.launch.cache + cache_of<S>(u, cache_number(c, cache));
 #pragma unroll 1
-      for (int token = 0; token < kTokens; ++token) {
+      for (int token = 0; token < kSequenceRows; ++token) {
         const int row = c.position + token, block = row / kCacheRows;
         if (u.owns(block))
           copy_row(head, row, images + (block - first_block) * kCacheBlockBytes,

@@ -29,7 +29,9 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     const int token = kTokens > 1 ? element / kQueryRows : 0;
     const int head = element / kHeadDim - token * kHeads, dim = element % kHeadDim;
     const int kv_head = head / kGroupHeads, in_group = head % kGroupHeads;
-    const int row = (kv_head * S::kSplits + split) * kTokens + token;
+    const int row = kSequences > 1
+                        ? (token * kKVHeads + kv_head) * S::kSplits + split
+                        : (kv_head * S::kSplits + split) * kTokens + token;
     const int at = (row * kGroupHeads + in_group) * (kHeadDim + 2);
     // The split's accumulator, maximum and sum.
     auto partial = word_poll<Fp32, 3>(page_copy(c, in), [&](int i) {

@@ -16,6 +16,12 @@ namespace amk {
 // copied into the ring, and the results are garbage.
 enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain };
 
+// Rows that a pass has of each of its sequences: consecutive positions.
+constexpr int kSequenceRows = kTokens / kSequences;
+static_assert(kTokens % kSequences == 0 && (kSequences == 1 || kSequenceRows == 1),
+              "rows of one sequence, or one of each");
+static_assert(kSequences <= kMaxSequences, "a launch says where each sequence stands");
+
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
 constexpr bool kPrefetches = AMK_BULK_COPY && kRunAhead > 0;
@@ -159,7 +165,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   int warp;
   int lane;
   int step = 0;       // of the launch
-  int position = 0;   // of the first token
+  int position = 0;   // of the first token; of several sequences, how much further each is
   int layer = 0;
   u32 stage = 0;      // for the stall record
   u32 epoch = 0;      // of the exchange read next, 1 to kMaxEpoch
@@ -204,7 +210,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   // taken for data.
   __device__ void begin_step(int i) {
     step = i;
-    position = launch.position + i * kTokens;
+    position = launch.position + i * kSequenceRows;
     layer = 0;
     ordinal = 0;
     epoch = u32((launch.first_epoch + u64(i)) * kExchangesPerStep % kMaxEpoch) + 1;
@@ -229,6 +235,11 @@ struct Context : Recorder<kMode == Mode::kProfile> {
     epoch = held_epoch;
     ordinal = held_ordinal;
     producers = held_producers;
+  }
+  // Position of a token of the pass. That of a sequence which is not there counts as 0.
+  __device__ __forceinline__ int position_of(int token) const {
+    if constexpr (kSequences > 1) return sequence_position(launch, token, position);
+    else return position + token;
   }
   __device__ u32 next_epoch() const { return epoch == kMaxEpoch ? 1 : epoch + 1; }
   // Ends an exchange that `tasks` tasks hand over.

@@ -149,7 +149,8 @@ __device__ __forceinline__ void sample(C& c, const Page values, const Page indic
 }
 
 // Finds whether the launch ends with this step: it is the last one, or void, or has chosen one of
-// the ids that end a launch. The ring's producer, which runs ahead, looks at what this leaves too.
+// the ids that end a launch, after any token of a sequence that is there. The ring's producer,
+// which runs ahead, looks at what this leaves too.
 template <class C>
 __device__ __forceinline__ void stop(C& c) {
   if (c.tid == 0) {
@@ -159,6 +160,9 @@ __device__ __forceinline__ void stop(C& c) {
     for (int token = 0; token < kTokens; ++token) {
       const int chosen = c.shared.chosen[token];
       ends = ends || chosen == kVoid;
+      if constexpr (kSequences > 1) {
+        if (!is_present(launch, token)) continue;
+      }
       for (int i = 0; i < launch.n_stop; ++i)
         ends = ends || load_constant(launch.stop_ids + i) == chosen;
     }

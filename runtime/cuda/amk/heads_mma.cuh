@@ -12,9 +12,9 @@ namespace amk {
 
 static_assert(kWarpGroups <= 2, "at most 128 query heads a kv head");
 // Whether a head may see no row of a block, and others do.
-constexpr bool kMayMissAll = kTokens > 1 || AMK_PROMPT;
-// heads whose results a warp keeps at a time; those of several tokens are merged eight at a time
-constexpr int kWarpHeads = kTokens > 1              ? kMmaHeads
+constexpr bool kMayMissAll = kSequenceRows > 1 || AMK_PROMPT;
+// heads whose results a warp keeps at a time; those of several rows are merged eight at a time
+constexpr int kWarpHeads = kSequenceRows > 1        ? kMmaHeads
                            : kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2)
                                                      : kWarpGroups * kMmaHeads;
 static_assert(kWarpHeads == kAttentionHeads, "the scratch has room for them");
@@ -130,7 +130,7 @@ struct HeadGroup {
   }
 
   // Takes the products of a block: d of two rows, low and high, of which those that are not seen
-  // have no score. With several tokens a head may see none of them, and may have seen none before.
+  // have no score. With several rows a head may see none of them, and may have seen none before.
   // A row `alone` counts as the first one of the block, wherever it lies.
   template <class S>
   __device__ __forceinline__ void take(const float (&d)[2][4], const Seen& seen,

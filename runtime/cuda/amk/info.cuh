@@ -27,8 +27,8 @@ struct Info {
   u64 weight_bytes;
   u64 cache_bytes;
   u32 variant_end[kMaxVariants];  // first position past each variant
-  u32 tokens;                     // of a pass, the positions that a step decodes
-  u32 reserved;
+  u32 tokens;                     // of a pass, which a step decodes
+  u32 sequences;                  // that they are of, as many of each
 };
 static_assert(sizeof(Info) == 14 * 4 + 2 * 8 + kMaxVariants * 4 + 2 * 4,
               "the host reads this struct byte by byte");

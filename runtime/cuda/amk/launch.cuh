@@ -27,10 +27,13 @@ enum class Wait : u32 {
   kLayer = 5
 };
 
+constexpr int kMaxSequences = 8;
+constexpr int kAbsent = -1;  // position of a sequence that is not there
+
 // Arguments of one launch. Pointers are device addresses; null where the feature is off.
 struct Launch {
   const u8* weights;   // the data section of weights.safetensors
-  u8* cache;           // KV cache, kCacheBytes
+  u8* cache;           // KV cache, kCacheBytes; of several sequences, one after another
   u8* exchange;        // exchange pages, kExchangeBytes, zero before the first launch
   float* logits;       // [steps][vocab], or null
   union {
@@ -47,11 +50,23 @@ struct Launch {
   u64 spin_limit_ns;   // a wait longer than this is a stall
   u64 first_epoch;     // steps done since the exchange pages were cleared
   int steps;
-  int position;        // of the first step
+  int position;        // of the first step; 0 with several sequences
   int token;           // of the first step, unless forced
   int n_stop;
+  int positions[kMaxSequences];  // of several sequences in the first step, or kAbsent
 };
-static_assert(sizeof(Launch) == 8 * 14 + 4 * 4, "the launcher builds this struct byte by byte");
+static_assert(sizeof(Launch) == 8 * 14 + 4 * (4 + kMaxSequences),
+              "the launcher builds this struct byte by byte");
 static_assert(sizeof(Stall) == 32, "the launcher reads this struct byte by byte");
+
+// Whether a sequence of a pass of several is there. One that is not is computed like one at
+// position 0, appends nothing to its cache, and ends no launch.
+__device__ __forceinline__ bool is_present(const Launch& launch, int sequence) {
+  return launch.positions[sequence] != kAbsent;
+}
+// Position of a sequence, which steps before this one have taken so much further.
+__device__ __forceinline__ int sequence_position(const Launch& launch, int sequence, int further) {
+  return is_present(launch, sequence) ? launch.positions[sequence] + further : 0;
+}
 
 }  // namespace amk

@@ -11,8 +11,6 @@
 
 namespace amk {
 
-constexpr int kQkvRows = kNormedRows + kKVHeads * kHeadDim;
-
 template <class Cache>
 __device__ __forceinline__ u8* head_of_cache(Prompt& c, Cache cache, int head) {
   return c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
@@ -56,11 +54,11 @@ __device__ __forceinline__ const u16* append(Prompt& c, const PlainHeads heads, 
   for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * kKVHeads;
        i += kSMs * kConsumerWarps) {
     const int token = i / kKVHeads, head = i % kKVHeads;
-    const u16* row = qkv + size_t(token) * kQkvRows;
+    const u16* row = qkv + size_t(token) * kTokenRows;
     append_row(head_of_cache(c, cache, head), c.position + token, row + k_row(head),
                row + v_row(head), c.lane);
   }
-  stride = kQkvRows;
+  stride = kTokenRows;
   return qkv;
 }
 
@@ -97,7 +95,7 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
 #pragma unroll 1
   for (int i = c.sm; i < c.tokens * kKVHeads; i += kSMs) {
     const int token = i / kKVHeads, head = i % kKVHeads;
-    const u16* row = c.values<Element>(heads.in) + size_t(token) * kQkvRows;
+    const u16* row = c.values<Element>(heads.in) + size_t(token) * kTokenRows;
     TokenView view(c, token);
     Reader reader(view, heads, Unit<S>{head * S::kSplits, c.position + token});
     Words words;

@@ -16,7 +16,7 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq, float 
     const int token = i / (kHeadDim / 2), j = i % (kHeadDim / 2);
     float sin = 0, cos = 1;
     if (j < kPairs) {
-      sincosf(float(c.position + token) * load_constant(inv_freq + j), &sin, &cos);
+      sincosf(float(c.position_of(token)) * load_constant(inv_freq + j), &sin, &cos);
       sin *= scale;
       cos *= scale;
     }
@@ -112,11 +112,11 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const Page out) {
 // Adds the rows of the positions in a table too.
 template <class S, class C>
 __device__ __forceinline__ void embed(C& c, const u8* table, const u8* positions, const Page out) {
-  const int row = c.position + S::kPositionOffset;
   embed_and_add<S>(c, table, out,
                    [&](int column, int token, float x) {
                      using W = Elements<WeightElement>;
-                     return x + element_of<W>(positions, kHidden, row + token, column);
+                     const int row = c.position_of(token) + S::kPositionOffset;
+                     return x + element_of<W>(positions, kHidden, row, column);
                    });
 }
 

@@ -64,7 +64,8 @@ struct Turns {
   }
 
   // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a
-  // layer. cache is the layer's number in the cache arena.
+  // layer. With several sequences the position is how much further each is. cache is the layer's
+  // number in the cache arena.
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
     if (!now()) return;
@@ -72,12 +73,15 @@ struct Turns {
     constexpr int kShareBytes = S::kShareRows / kCacheRows * kCacheBlockBytes;
     const Tiles mine = units_of<S>(c.sm, layer);
     if (unit >= mine.count() * kUnitPasses) return;
-    const Unit<S> u{mine.begin + unit / kUnitPasses, position};
+    const int own = mine.begin + unit / kUnitPasses;
+    if constexpr (kSequences > 1)
+      position = sequence_position(c.launch, Unit<S>::sequence_of(own), position);
+    const Unit<S> u{own, position};
     const int chunks = u.chunks();
     more = unit + 1 < mine.count() * kUnitPasses;
     if (chunks <= 0) return;
     rows = true;
-    const u8* head = c.launch.cache + cache * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+    const u8* head = c.launch.cache + cache_of(u, cache);
     next = {head + size_t(u.first_row(0) / kCacheRows) * kCacheBlockBytes,
             chunks,
             u.skipped(0) / kCacheRows * kCacheBlockBytes,

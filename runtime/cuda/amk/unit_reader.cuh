@@ -1,4 +1,4 @@
-// What an attention unit reads of the exchange, with tensor cores: of each token of the pass its
+// What an attention unit reads of the exchange, with tensor cores: of each row of its sequence its
 // group's q, then its k and v row. The block's threads share the words out, four each, and hand
 // them to the warps through shared memory: one look at L2 for each word, and a few instructions
 // where every warp polling all that it needs would be hundreds. Every split polls the rows, also
@@ -15,12 +15,11 @@ namespace amk {
 constexpr int kHeadQuads = kHeadDim / 4;
 constexpr int kUnitHeads = kGroupHeads + 2;  // of a token: q of the group, k and v
 constexpr int kUnitQuads = kUnitHeads * kHeadQuads;
-constexpr int kPassQuads = kTokens * kUnitQuads;  // of all tokens, one after the other
+constexpr int kPassQuads = kSequenceRows * kUnitQuads;  // of all rows, one after the other
 // elements from head to head, so that a fragment's lanes meet no bank twice
 constexpr int kQueryStride = kPaddedHead + 16;
 static_assert(kHeadDim % 4 == 0, "four words are read at a time");
 constexpr int kNormedQuads = kNormedRows / 4;
-constexpr int kHandedRows = kNormedRows + kKVHeads * kHeadDim;  // of the qkv vector of a token
 // k and v of this step as they are handed over, before they are rounded to integers
 constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kBytes : 0;
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
@@ -29,9 +28,9 @@ static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + 
 // Index in the qkv vectors of a quad's first word: of a token, q of the group comes first, then k,
 // then v.
 __device__ __forceinline__ int unit_word(int head, int quad) {
-  const int token = kTokens > 1 ? quad / kUnitQuads : 0;
+  const int token = kSequenceRows > 1 ? quad / kUnitQuads : 0;
   const int e = (quad - token * kUnitQuads) * 4, row = e - kGroupHeads * kHeadDim;
-  return token * kHandedRows + (row < 0          ? head * kGroupHeads * kHeadDim + e
+  return token * kTokenRows + (row < 0          ? head * kGroupHeads * kHeadDim + e
                                 : row < kHeadDim ? k_row(head) + row
                                                  : v_row(head) + row - kHeadDim);
 }
@@ -49,7 +48,9 @@ struct UnitReader<S, PlainHeads> {
   // Number of the i-th quad that a thread reads of a unit, or one past the last.
   __device__ static __forceinline__ int quad(int tid, int i) { return tid + i * kConsumers; }
   template <class C, class Poll>
-  __device__ __forceinline__ void poll(C& c, const PlainHeads&, Poll& words) { poll_all(c, words); }
+  __device__ __forceinline__ void poll(C& c, const PlainHeads&, const Unit<S>, Poll& words) {
+    poll_all(c, words);
+  }
   template <class C, class Poll>
   __device__ __forceinline__ void take(C&, const Poll&) {}
   // The four values of the i-th.
@@ -71,10 +72,10 @@ struct UnitReader<S, NormedHeads> {
   static constexpr int kOfHead = ceil_div(kHeadQuads, kLanes);
   // heads that the block takes in a turn
   static constexpr int kAtOnce = kConsumers / kLanes;
-  static constexpr int kPassHeads = kTokens * kUnitHeads;
+  static constexpr int kPassHeads = kSequenceRows * kUnitHeads;
   static constexpr int kTurns = ceil_div(kPassHeads, kAtOnce);
   static constexpr int kQuads = kTurns * kOfHead;
-  static constexpr bool kEarly = kTokens == 1;
+  static constexpr bool kEarly = kSequenceRows == 1;
   // The pair (x, y) becomes (x * even.x - y * odd.y, y * odd.x + x * even.y) over its rms: each
   // gain times cos and sin.
   struct Pair {
@@ -101,7 +102,7 @@ struct UnitReader<S, NormedHeads> {
     return tid / kLanes + i / kOfHead * kAtOnce;
   }
   __device__ static __forceinline__ int token(int tid, int i) {
-    return kTokens > 1 ? min(of_all(tid, i) / kUnitHeads, kTokens - 1) : 0;
+    return kSequenceRows > 1 ? min(of_all(tid, i) / kUnitHeads, kSequenceRows - 1) : 0;
   }
   __device__ static __forceinline__ int head(int tid, int i) {
     return of_all(tid, i) - token(tid, i) * kUnitHeads;
@@ -126,13 +127,13 @@ struct UnitReader<S, NormedHeads> {
       Weights& w = weights[kEarly ? 0 : i];
       w.gain = of_quad(heads.q_gain, heads.k_gain);
       if constexpr (S::kNormShifted) w.bias = of_quad(heads.q_shift, heads.k_shift);
-      if constexpr (kEarly) factors[i] = factors_of(c, w, i);
+      if constexpr (kEarly) factors[i] = factors_of(c, w, u.sequence(), i);
     }
   }
 
   template <class C>
-  __device__ static __forceinline__ Factors factors_of(C& c, const Weights& w, int i) {
-    const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2, of = token(c.tid, i);
+  __device__ static __forceinline__ Factors factors_of(C& c, const Weights& w, int of, int i) {
+    const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
     const float2 first = turn_of<S>(c, of, pair), second = turn_of<S>(c, of, pair + 1);
     Factors f;
     f.by[0] = gained(w.gain.x, first);
@@ -156,7 +157,7 @@ struct UnitReader<S, NormedHeads> {
   template <class C>
   __device__ static __forceinline__ auto poll_of_all(C& c, const NormedHeads& heads, int token) {
     return quad_poll<kOfAll>(page_copy(c, heads.in),
-                             [tid = c.tid, first = token * kHandedRows](int i) {
+                             [tid = c.tid, first = token * kTokenRows](int i) {
                                const int quad = tid + i * kConsumers;
                                return quad < kNormedQuads ? first + quad * 4 : -1;
                              });
@@ -173,17 +174,18 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C, class Poll>
-  __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, Poll& words) {
-    if constexpr (S::kWholeNorm && kTokens == 1) {
-      auto all = poll_of_all(c, heads, 0);
+  __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, const Unit<S> u,
+                                       Poll& words) {
+    if constexpr (S::kWholeNorm && kSequenceRows == 1) {
+      auto all = poll_of_all(c, heads, u.sequence());
       poll_both(c, words, all);
       squares = squares_of_all(all, c.tid);
     } else {
       poll_all(c, words);
     }
-    if constexpr (S::kWholeNorm && kTokens > 1) {
+    if constexpr (S::kWholeNorm && kSequenceRows > 1) {
 #pragma unroll 1
-      for (int token = 0; token < kTokens; ++token) {
+      for (int token = 0; token < kSequenceRows; ++token) {
         auto all = poll_of_all(c, heads, token);
         poll_all(c, all);
         const OfBoth inverse = inverse_rms_of_block<S>(c, squares_of_all(all, c.tid));
@@ -207,7 +209,7 @@ struct UnitReader<S, NormedHeads> {
   // 1/rms of what the head of quad i is normalised with: its own elements, of which a lane has
   // these squares, or those of all.
   __device__ __forceinline__ float inverse_of(int tid, int i, float own, const OfBoth& all) const {
-    if constexpr (S::kWholeNorm && kTokens > 1) {
+    if constexpr (S::kWholeNorm && kSequenceRows > 1) {
       return inverse_of_all[i / kOfHead];
     } else if constexpr (S::kWholeNorm) {
       return head(tid, i) < kGroupHeads ? all.q : all.k;
@@ -219,13 +221,13 @@ struct UnitReader<S, NormedHeads> {
   template <class C, class Poll>
   __device__ __forceinline__ void take(C& c, const Poll& words) {
     OfBoth all = {};
-    if constexpr (S::kWholeNorm && kTokens == 1) all = inverse_rms_of_block<S>(c, squares);
+    if constexpr (S::kWholeNorm && kSequenceRows == 1) all = inverse_rms_of_block<S>(c, squares);
 #pragma unroll
     for (int first = 0; first < kQuads; first += kOfHead) {
       Factors late[kEarly ? 1 : kOfHead];
 #pragma unroll
       for (int i = first; !kEarly && i < first + kOfHead; ++i)
-        late[i - first] = factors_of(c, weights[i], i);
+        late[i - first] = factors_of(c, weights[i], token(c.tid, i), i);
       const Factors* by = kEarly ? factors + first : late;
       float mean = 0, own = 0;
       if constexpr (S::kNormCentred) {

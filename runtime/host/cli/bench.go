@@ -170,9 +170,9 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 	}
 	line("share", "%.1f %% of the ceiling, %.1f %% of the plain read", 100*r.Share, 100*r.GBs/r.ReadGBs)
 	for _, p := range r.Passes {
-		line("pass", "%.1f µs per pass of %d rows (p10 %.1f, p90 %.1f), %.2f of a token's; ceiling %.1f µs",
-			p.Latency.Median, p.Rows, p.Latency.P10, p.Latency.P90, p.Latency.Median/r.Latency.Median,
-			p.Ceiling.Median)
+		of := host.Pass{Rows: p.Rows, Sequences: p.Sequences}
+		line("pass", "%.1f µs per pass of %v (p10 %.1f, p90 %.1f), %.2f of a token's; ceiling %.1f µs",
+			p.Latency.Median, of, p.Latency.P10, p.Latency.P90, p.Latency.Median/r.Latency.Median, p.Ceiling.Median)
 	}
 	if p := r.Prompt; p != nil {
 		line("prompt", "%.2f ms from %d tokens to the first after them (p10 %.2f, p90 %.2f, %d times)",

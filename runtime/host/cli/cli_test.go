@@ -21,9 +21,13 @@ import (
 func TestMain(m *testing.M) { hosttest.Main(m) }
 
 // build is a fake build with the tokenizer of the small trained model.
-func build(t *testing.T, settings string) string {
+func build(t *testing.T, settings string, edits ...func(*host.Facts)) string {
 	t.Helper()
-	dir := hosttest.Build(t, settings, nil)
+	dir := hosttest.Build(t, settings, func(f *host.Facts) {
+		for _, edit := range edits {
+			edit(f)
+		}
+	})
 	tok, err := os.ReadFile("../../../testdata/models/pycoder-5m/tokenizer.json")
 	require.NoError(t, err)
 	hosttest.Write(t, dir, host.TokenizerFile, tok)
@@ -137,8 +141,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{nil, "no command"},
 		{[]string{"train"}, `unknown command "train"`},
-		{[]string{"run"}, "give one of --prompt TEXT, --messages FILE and --prompt-ids 1,2,3"},
-		{[]string{"run", "--prompt", "a", "--prompt-ids", "1"}, "give one of --prompt TEXT, --messages FILE and"},
+		{[]string{"run"}, "give one of --prompt TEXT, --messages FILE, --prompt-ids 1,2,3 and --prompts FILE"},
+		{[]string{"run", "--prompt", "a", "--prompt-ids", "1"}, "give one of --prompt TEXT, --messages FILE,"},
 		{[]string{"run", "--prompt", "a", "--max-tokens", "0"}, "at least 1 is needed"},
 		{[]string{"run", "--prompt-ids", "1,x"}, `"x" is not an id`},
 		{[]string{"run", "--prompt-ids", ","}, "no ids"},

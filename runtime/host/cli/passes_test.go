@@ -2,8 +2,10 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,4 +86,65 @@ func TestRunPrefix(t *testing.T) {
 	code, _, stderr = run(t, dir, "", "run", "--prompt-ids", "5", "--save-prefix", filepath.Join(dir, "config.json"))
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "--save-prefix: ")
+}
+
+// Prompts of a file give a line each, in their order and as single runs have them, with passes of several sequences and
+// without.
+func TestRunPrompts(t *testing.T) {
+	hosttest.NeedDriver(t)
+	const lines = "{\"ids\": [5, 6, 7], \"max_tokens\": 20}\n{\"ids\": [8]}\n{\"ids\": [5, 6, 9], \"max_tokens\": 1}\n"
+	file := filepath.Join(t.TempDir(), "prompts.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(lines), 0o600))
+	type line struct {
+		Line      int    `json:"line"`
+		PromptIDs []int  `json:"prompt_ids"`
+		IDs       []int  `json:"ids"`
+		Finish    string `json:"finish_reason"`
+	}
+	var want []line
+	for _, sequences := range []int{0, 2} {
+		dir := hosttest.Build(t, "", func(f *host.Facts) {
+			if sequences > 0 {
+				f.Passes = []host.Pass{{Rows: 1, Sequences: sequences, Stages: f.Stages}}
+			}
+		})
+		args := []string{"run", "--ignore-eos", "--max-tokens", "30"}
+		code, out, stderr := run(t, dir, "", append(args, "--prompts", file)...)
+		require.Zero(t, code, stderr)
+		code, piped, _ := run(t, dir, lines, append(args, "--prompts", "-")...)
+		require.Zero(t, code)
+		require.Equal(t, out, piped)
+		var got []line
+		for text := range strings.Lines(out) {
+			var l line
+			require.NoError(t, json.Unmarshal([]byte(text), &l))
+			got = append(got, l)
+		}
+		require.Len(t, got, 3)
+		for i, most := range []string{"20", "30", "1"} {
+			ids := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(got[i].PromptIDs)), ","), "[]")
+			alone, _ := decoded(t, dir, "--prompt-ids", ids, "--max-tokens", most)
+			require.Equal(t, alone.IDs, got[i].IDs)
+			require.Equal(t, line{i + 1, got[i].PromptIDs, alone.IDs, "length"}, got[i])
+		}
+		if want == nil {
+			want = got
+		}
+		require.Equal(t, want, got)
+		for _, c := range []struct {
+			stdin, says string
+			args        []string
+			code        int
+		}{
+			{"{\"ids\": [5]}\n{}\n", "line 2: it has both of \"prompt\" and \"ids\", or neither", nil, 1},
+			{"{\"prompt\": \"a\"}\n", "the model came without a tokenizer", nil, 1},
+			{"{\"ids\": [5], \"max_tokens\": 200}\n", "line 1: 1 tokens and 200 after them do not fit the 128", nil, 1},
+			{"", "run: give one of --prompt TEXT", []string{"--prompt-ids", "4"}, 2},
+			{"", "are for one prompt, and --prompts has several", []string{"--save-prefix", "x"}, 2},
+		} {
+			code, _, stderr := run(t, dir, c.stdin, append([]string{"run", "--prompts", "-"}, c.args...)...)
+			require.Equal(t, c.code, code, stderr)
+			require.Contains(t, stderr, c.says)
+		}
+	}
 }

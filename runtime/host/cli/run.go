@@ -16,6 +16,7 @@ import (
 	"amkc/runtime/outfile"
 	"amkc/runtime/printable"
 	"amkc/runtime/progress"
+	"amkc/runtime/prompts"
 	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
@@ -40,6 +41,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	messages := set.String("messages", "",
 		"`FILE` of messages in JSON to answer, in the model's chat template; - is stdin")
 	list := set.String("prompt-ids", "", "token `IDS` to continue, 1,2,3; works without a tokenizer too")
+	file := set.String("prompts", "", "`FILE` of prompts to continue, as many at a time as the build takes, in lines "+
+		`of JSON: {"prompt": "...", "max_tokens": 8} or {"ids": [1,2,3]}; - is stdin`)
 	tokens := set.Int("max-tokens", 0, fmt.Sprintf("generate up to `N` tokens; by default %d, or as many as there "+
 		"are positions for", defaultTokens))
 	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
@@ -53,15 +56,17 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	}
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	prompts := 0
-	for _, name := range []string{"prompt", "prompt-ids", "messages"} {
+	sources := 0
+	for _, name := range []string{"prompt", "prompt-ids", "messages", "prompts"} {
 		if given[name] {
-			prompts++
+			sources++
 		}
 	}
 	switch {
-	case prompts != 1:
-		return usagef("run: give one of --prompt TEXT, --messages FILE and --prompt-ids 1,2,3")
+	case sources != 1:
+		return usagef("run: give one of --prompt TEXT, --messages FILE, --prompt-ids 1,2,3 and --prompts FILE")
+	case given["prompts"] && (given["draft"] || given["prefix"] || given["save-prefix"]):
+		return usagef("run: --draft, --prefix and --save-prefix are for one prompt, and --prompts has several")
 	case given["max-tokens"] && *tokens < 1:
 		return usagef("run: --max-tokens %d; at least 1 is needed", *tokens)
 	}
@@ -82,7 +87,14 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	}
 	tok, tokErr := library.ReadTokenizer(c.dir)
 	var prompt []int
+	var jobs []prompts.Job
 	switch {
+	case given["prompts"]:
+		most := *tokens
+		if most == 0 {
+			most = defaultTokens
+		}
+		jobs, err = c.readPrompts(*file, tok, tokErr, most, facts)
 	case given["prompt"]:
 		prompt, err = c.encode(tok, tokErr, *text)
 	case given["messages"]:
@@ -98,6 +110,11 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		if stops, err = host.StopIDs(c.dir); err != nil {
 			return err
 		}
+	}
+	if given["prompts"] {
+		return c.withSession(ctx, func(s *host.Session) error {
+			return c.completePrompts(ctx, s, *file, jobs, prompts.Options{Tokenizer: tok, Sampling: o, Stops: stops})
+		})
 	}
 	if *tokens == 0 {
 		*tokens = max(1, min(defaultTokens, facts.Model.MaxSeq-len(prompt)+1))
@@ -214,12 +231,9 @@ func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path st
 	if err != nil {
 		return nil, err
 	}
-	var data []byte
+	data, err := c.readPrompt(path)
 	if path == "-" {
 		path = "stdin"
-		data, err = infile.ReadStream(c.stdin, path, infile.Prompt)
-	} else {
-		data, err = infile.Read(path, infile.Prompt)
 	}
 	if err != nil {
 		return nil, &failure{fmt.Sprintf("%s: the messages cannot be read: %s", path, infile.Reason(err))}
@@ -233,6 +247,14 @@ func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path st
 		return nil, &failure{fmt.Sprintf("the chat template does not format %s: %v", path, err)}
 	}
 	return checked(tok.Encode(text, false))
+}
+
+// readPrompt reads a file that a flag names, or stdin.
+func (c *command) readPrompt(path string) ([]byte, error) {
+	if path == "-" {
+		return infile.ReadStream(c.stdin, "stdin", infile.Prompt)
+	}
+	return infile.Read(path, infile.Prompt)
 }
 
 // A writer prints tokens as they come: text in whole characters, or ids when there is no tokenizer. The prompt comes

@@ -10,6 +10,7 @@ import (
 
 	"amkc/runtime/chat"
 	"amkc/runtime/host"
+	"amkc/runtime/host/engine"
 	"amkc/runtime/infile"
 	"amkc/runtime/library"
 	"amkc/runtime/serve"
@@ -68,7 +69,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		if err := c.print(map[string]any{"version": 1, "url": url}, text); err != nil {
 			return err
 		}
-		config.Engine = serve.NewSingle(s, facts.Model.Vocab, facts.Model.MaxSeq, serve.Chunk)
+		config.Engine = engine.New(s, host.BatchOptions{})
 		return serve.New(config).Serve(ctx, l, serve.DefaultGrace)
 	})
 }

@@ -9,9 +9,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"amkc/runtime/chat"
@@ -20,10 +22,19 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// A launcher answers with what run decodes, until it is interrupted, and then ends well.
+// A launcher answers with what run decodes, until it is interrupted, and then ends well: one request at a time, or as
+// many as passes of the build take.
 func TestServe(t *testing.T) {
+	t.Run("one at a time", func(t *testing.T) { testServe(t, build(t, "")) })
+	t.Run("several", func(t *testing.T) {
+		testServe(t, build(t, "", func(f *host.Facts) {
+			f.Passes = []host.Pass{{Rows: 4, Stages: f.Stages}, {Rows: 1, Sequences: 3, Stages: f.Stages}}
+		}))
+	})
+}
+
+func testServe(t *testing.T, dir string) {
 	hosttest.NeedDriver(t)
-	dir := build(t, "")
 	hosttest.Write(t, dir, chat.TemplateFile, []byte(chatTemplate))
 	hosttest.Write(t, dir, chat.ConfigFile, []byte(`{"bos_token": "<|begin_of_text|>"}`))
 	_, out, _ := run(t, dir, "", "run", "--prompt", "# user: hi\n", "--max-tokens", "9", "--json")
@@ -74,6 +85,19 @@ func TestServe(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(body), &got))
 	require.Equal(t, *want.Text, got.Choices[0].Message.Content)
 	require.Equal(t, len(want.PromptIDs)-1, got.Usage.Details.Cached)
+
+	var answers sync.WaitGroup
+	for i := range 9 { // greedy and drawn, beside one another
+		answers.Go(func() {
+			status, body := ask("/v1/completions", `{"prompt": "# user: hi\n", "max_tokens": 9, "model": "fake",
+				"temperature": `+strconv.Itoa(i%2)+`, "seed": 5}`)
+			var got struct{ Choices []struct{ Text string } }
+			if assert.Equal(t, 200, status, body) && assert.NoError(t, json.Unmarshal([]byte(body), &got)) && i%2 == 0 {
+				assert.Equal(t, *want.Text, got.Choices[0].Text)
+			}
+		})
+	}
+	answers.Wait()
 
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
 	require.Zero(t, <-ended)

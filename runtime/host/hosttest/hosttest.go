@@ -132,9 +132,12 @@ func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
 	Write(t, dir, host.FatbinFile, []byte("FAKE "+settings+" \x00"))
 	Write(t, dir, host.MeasureFile, []byte("FAKE "+settings+" \x00"))
 	for _, p := range f.Passes {
-		require.NoError(t, os.MkdirAll(filepath.Join(dir, host.PassDir(p.Rows)), 0o700))
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, p.Dir()), 0o700))
 		kernel := fmt.Sprintf("FAKE rows=%d \x00", p.Rows)
-		Write(t, dir, filepath.Join(host.PassDir(p.Rows), host.FatbinFile), []byte(kernel))
+		if p.Sequences > 0 {
+			kernel = fmt.Sprintf("FAKE sequences=%d \x00", p.Sequences)
+		}
+		Write(t, dir, filepath.Join(p.Dir(), host.FatbinFile), []byte(kernel))
 	}
 	Write(t, dir, host.ReferenceFile, []byte("FAKE REFERENCE \x00"))
 	Write(t, dir, host.ConfigFile, []byte(`{"eos_token_id": 1}`))

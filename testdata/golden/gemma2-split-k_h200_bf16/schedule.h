@@ -10,7 +10,8 @@ namespace amk {
 
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 132;  // thread blocks, one per SM
-constexpr int kTokens = 1;  // of a pass: consecutive rows of one sequence
+constexpr int kTokens = 1;  // of a pass
+constexpr int kSequences = 1;  // that they are of: rows of one, or a row of each
 constexpr unsigned kSharedLimit = 232448;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 14;  // what is left beside the scratch decides
@@ -199,7 +200,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 3, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 4, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

@@ -21,19 +21,21 @@ static struct {
   uint32_t abi, sms, threads, shared, exchange, per_step, trace, vocab, max_seq, layers, hidden, element, variants, flagged;
   uint64_t weights, cache;
   uint32_t ends[8];
-  uint32_t tokens, reserved;
+  uint32_t tokens, sequences;
 } info;
 
 // The kernel for passes of several rows, whose image says " rows=N", is that of one token with other exchange pages. It is
 // asked for its info and functions before another image is loaded.
 static int pass_rows, pass_more, is_pass;  // more: of a larger cache
+static int batch;  // the sequences of passes of several, whose image says " sequences=N"; such a kernel counts as one of
+enum { kBatch = 9 };  // so many rows
 static uint32_t pass_exchange = 8192;
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off, runs;
-static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off;
+static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, batch_off, batch_writes;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
-    {"abi", &info.abi, 0, 3}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"abi", &info.abi, 0, 4}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
     {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
@@ -56,18 +58,20 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"bad_element", 0, &bad_element, 0},
     {"lost_row", 0, &lost_row, -1},     // the cache row of this position is another token's
     {"pass_off", 0, &pass_off, 0},      // logits of passes of several rows are another bit
+    {"batch_off", 0, &batch_off, 0},    // the same of passes of several sequences
+    {"batch_writes", 0, &batch_writes, 0},  // sequences that are absent lose their first row
     {"any_weights", 0, &any_weights, 0},  // the weights are a model's, rather than those of hosttest
 };
 
 static Kernel build_kernels[] = {
-    {"amk_decode", 1, {128}, 0}, {"amk_ceiling", 1, {128}, 0}, {"amk_trace", 1, {128}, 0},
-    {"amk_profile", 1, {128}, 0}, {"amk_drain", 1, {128}, 0}, {"amk_read", 1, {32}, 0},
+    {"amk_decode", 1, {160}, 0}, {"amk_ceiling", 1, {160}, 0}, {"amk_trace", 1, {160}, 0},
+    {"amk_profile", 1, {160}, 0}, {"amk_drain", 1, {160}, 0}, {"amk_read", 1, {32}, 0},
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
-static Kernel pass_kernels[9][2] = {  // by rows
-#define BOTH {{"amk_decode", 1, {128}, 0}, {"amk_ceiling", 1, {128}, 0}}
-    BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
+static Kernel pass_kernels[10][2] = {  // by rows
+#define BOTH {{"amk_decode", 1, {160}, 0}, {"amk_ceiling", 1, {160}, 0}}
+    BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
 enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kProfile, kDrain, kRead, kFirstReference };
 
 // amk::ReferenceInfo and amk::Operation. The plan lays the vectors out at 256, 512, ... of the scratch memory.
@@ -91,17 +95,19 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (r) return r;
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
-    reference.abi = 3, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.abi = 4, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     reference.vocab = 4096, reference.scratch = 2048 + 4 * 4096;
     return 0;
   }
-  const char* rows = strstr(image, " rows=");
-  if ((is_pass = rows != 0)) {
-    pass_rows = atol(rows + 6), pass_more = strstr(image, " more=") != 0;
+  const char *rows = strstr(image, " rows="), *sequences = strstr(image, " sequences=");
+  if ((is_pass = rows || sequences)) {
+    pass_rows = rows ? atol(rows + 6) : kBatch;
+    if (sequences) batch = atol(sequences + 11);
+    pass_more = strstr(image, " more=") != 0;
     return 0;
   }
   memset(&info, 0, sizeof info);
-  info.tokens = 1;
+  info.tokens = info.sequences = 1;
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     long v = settings[i].initial;
     char pattern[32];
@@ -131,7 +137,8 @@ CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
 CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetGlobal");
   static __typeof__(info) of_pass;
-  of_pass = info, of_pass.tokens = pass_rows, of_pass.exchange = pass_exchange, of_pass.cache += pass_more;
+  of_pass = info, of_pass.sequences = pass_rows == kBatch ? batch : 1;
+  of_pass.tokens = pass_rows == kBatch ? batch : pass_rows, of_pass.exchange = pass_exchange, of_pass.cache += pass_more;
   if (is_pass && strcmp(name, "amk_info") == 0) {
     *p = (Ptr)(uintptr_t)&of_pass | DEVICE;
     *n = sizeof of_pass;
@@ -157,7 +164,7 @@ CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
 typedef struct Launch {
   Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids;
   uint64_t spin_limit_ns, first_epoch;
-  int steps, position, token, n_stop;
+  int steps, position, token, n_stop, positions[8];
 } Launch;
 
 // What the fake keeps in the exchange pages; zero is cleared.
@@ -219,7 +226,7 @@ static void give_up(const Launch* l, int step, int cause) {
 static int gives_up_too(const Launch* l) { return *(uint32_t*)host(l->abort_device) != 0; }
 
 // One step; returns the chosen token, or -1 when it was given up.
-static int step(const Launch* l, int i, int token, int several) {
+static int step(const Launch* l, int i, int token, int is_off) {
   int position = l->position + i;
   if (slow_us) usleep(slow_us);
   if (position == stall_at) { stall_at = -1; give_up(l, i, 1); return -1; }
@@ -244,7 +251,7 @@ static int step(const Launch* l, int i, int token, int several) {
     write_logits(out, h, chosen);
     for (uint32_t v = 0; v < info.vocab; v++)
       if ((int)v != chosen) out[v] += off / 1000.f;
-    if (pass_off && several) out[(chosen + 1) % info.vocab] += 1e-6f;
+    if (is_off) out[(chosen + 1) % info.vocab] += 1e-6f;
     if (flaky) out[(chosen + 1) % info.vocab] += runs * 1e-6f;
   }
   return chosen;
@@ -269,7 +276,7 @@ static void decode_in(Launch* l, long us, int rows) {
   for (int i = 0; i < l->steps * rows && !sticky_code; i++) {
     if (l->forced && forced[i] >= 0) token = forced[i];
     if (i % rows == 0) now_ms += us / 1000.;
-    token = step(l, i, token, rows > 1);
+    token = step(l, i, token, rows > 1 && pass_off);
     if (token < 0) break;
     if ((i + 1) % rows == 0) e->steps++;
     if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i] = token + 1;
@@ -286,6 +293,46 @@ static void decode(void* arg) { decode_in(arg, decode_us, 1); }
 #define PASS(rows) static void decode_##rows(void* arg) { decode_in(arg, decode_us, rows); }
 PASS(2) PASS(3) PASS(4) PASS(5) PASS(6) PASS(7) PASS(8)
 static void (*const decode_passes[])(void*) = {0, 0, decode_2, decode_3, decode_4, decode_5, decode_6, decode_7, decode_8};
+static void decode_batch(void* arg);
+
+// Sequences, each in its region of the cache. The token of one that is not there is the one that ends texts.
+static void decode_batch(void* arg) {
+  Launch* l = arg;
+  Exchange* e = host(l->exchange);
+  const int* forced = host(l->forced);
+  int tokens[8];
+  runs++;
+  if (sticky_code || gives_up_too(l)) goto end;
+  if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
+  if (e->steps && e->variant_plus_one != 1) complain("the pages hold words of another variant");
+  if (info.variants > 1) complain("sequences at any position, and several variants");
+  if (!l->forced || l->position) complain("a pass of sequences without tokens, or with a position");
+  if (sticky_code) goto end;
+  e->variant_plus_one = 1;
+  for (int i = 0, stop = 0; i < l->steps && !stop; i++, e->steps++) {
+    now_ms += decode_us / 1000.;
+    for (int s = 0; s < batch; s++) {
+      int given = forced[i * batch + s];
+      if (given >= 0) tokens[s] = given;
+      if (l->positions[s] < 0) {
+        tokens[s] = eos;
+        if (batch_writes) *row(l->cache + s * info.cache, 0) = 0xdead;
+      } else {
+        Launch one = *l;
+        one.position = l->positions[s], one.cache = l->cache + s * info.cache;
+        if (one.position + i >= (int)info.max_seq) complain("positions past the end");
+        if (l->logits) one.logits = l->logits + ((uint64_t)i * (batch - 1) + s) * info.vocab * 4;
+        tokens[s] = step(&one, i, tokens[s], batch_off);
+        if (tokens[s] < 0) goto end;
+        for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == tokens[s];
+      }
+    }
+    for (int s = 0; s < batch && l->host_tokens; s++)
+      ((volatile uint32_t*)host(l->host_tokens))[i * batch + s] = tokens[s] + 1;
+  }
+end:
+  free(l);
+}
 
 // amk::Span
 typedef struct Span { uint32_t begin, end, stage, layer; } Span;
@@ -353,8 +400,10 @@ CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned
   static void (*const runs_of[])(void*) = {decode, ceiling, decode, profile, drain};
   if (*(uint32_t*)host(l->abort_device)) complain("the abort word of the launch before is still set");
   size_t of_pass = f - pass_kernels[0];
-  if (f >= pass_kernels[0] && of_pass < 2 * 9)
-    return queue(s, (Op){.kind = kKernel, .dst = l, .run = of_pass % 2 ? ceiling : decode_passes[of_pass / 2]});
+  if (f >= pass_kernels[0] && of_pass < 2 * 10)
+    return queue(s, (Op){.kind = kKernel, .dst = l, .run = of_pass % 2             ? ceiling
+                                                              : of_pass / 2 == kBatch ? decode_batch
+                                                                                      : decode_passes[of_pass / 2]});
   int kernel = f - build_kernels;
   if ((kernel == kTrace || kernel == kProfile) != (l->trace != 0)) return 1;
   return queue(s, (Op){.kind = kKernel, .dst = l, .run = runs_of[kernel]});

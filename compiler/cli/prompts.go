@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"amkc/compiler"
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+	sessions "amkc/runtime/host/engine"
+	"amkc/runtime/infile"
+	"amkc/runtime/prompts"
+	"amkc/runtime/sampling"
+	"amkc/runtime/serve"
+)
+
+// defineSequences adds the flag that asks for passes of several sequences where a model is built to be run.
+func (p *place) defineSequences(f *pflag.FlagSet) {
+	f.Var(newCount(&p.sequences, 1, 1, host.MaxSequences), "sequences",
+		"build the model with passes of up to `N` sequences too, for --device cuda: they share what a pass reads")
+}
+
+// sequences is an engine for several sequences: as many at a time as the passes of a build take, or one after the
+// other.
+func (o *opened) sequences(b host.BatchOptions) serve.Engine {
+	if cuda, is := o.engine.(cudaEngine); is {
+		return diagnosed{sessions.New(cuda.Session, b), cuda.dir}
+	}
+	return serve.NewSingle(o, o.vocab, o.maxSeq, o.chunk)
+}
+
+// A diagnosed engine is one of a session on a GPU whose errors are diagnostics.
+type diagnosed struct {
+	serve.Engine
+	dir string
+}
+
+func (e diagnosed) Admit(prompt []int, o serve.Options) (serve.Sequence, int, error) {
+	s, cached, err := e.Engine.Admit(prompt, o)
+	return s, cached, hostError(e.dir, err)
+}
+
+func (e diagnosed) Step(ctx context.Context) ([]serve.Event, error) {
+	events, err := e.Engine.Step(ctx)
+	return events, hostError(e.dir, err)
+}
+
+// completions is the result of run --prompts in JSON.
+type completions struct {
+	Device  string           `json:"device"`
+	Build   string           `json:"build,omitempty"` // in the cache
+	Results []prompts.Result `json:"results"`
+}
+
+// runPrompts completes the prompts of a file, and prints a line of JSON for each.
+func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose sampling.Options, stops []int) error {
+	data, err := r.input(c, "--prompts", r.prompts)
+	if err != nil {
+		return err
+	}
+	all, err := prompts.Parse(data)
+	if err != nil {
+		return badLine(r.prompts, err)
+	}
+	tok, missing := compiler.LoadTokenizer(dir)
+	o, err := open(ctx, c, r.place, dir, &r.model)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	jobs, err := prompts.Jobs(all, tok, missing, r.maxTokens, serve.Limits{Vocab: o.vocab, MaxSeq: o.maxSeq})
+	if err != nil {
+		return badLine(r.prompts, err)
+	}
+	if err := checkChoice(c, &choose, o.vocab); err != nil {
+		return err
+	}
+	const steps = 16 // of a launch: nobody waits for single tokens
+	read := 0
+	for _, job := range jobs {
+		read = max(read, len(job.IDs)*host.MaxSequences)
+	}
+	results := completions{Device: o.device, Build: o.build}
+	err = prompts.Complete(ctx, o.sequences(host.BatchOptions{Steps: steps, Prompt: read}), jobs,
+		prompts.Options{Tokenizer: tok, Sampling: choose, Stops: stops}, func(r prompts.Result) error {
+			results.Results = append(results.Results, r)
+			line, err := json.Marshal(r)
+			if err != nil {
+				return err
+			}
+			return c.printf("%s\n", line)
+		})
+	if err != nil {
+		return badLine(r.prompts, err)
+	}
+	c.payload = results
+	return nil
+}
+
+// badLine is the diagnostic of a line that is at fault, and of logits that no token can be chosen by.
+func badLine(path string, err error) error {
+	var line *prompts.LineError
+	var logits *sampling.LogitsError
+	switch {
+	case errors.As(err, &line):
+		if path == "-" {
+			path = "standard input"
+		}
+		return diag.Errorf(codePrompt, path, "%v", infile.Reason(err))
+	case errors.As(err, &logits):
+		return diag.Errorf(codeNoToken, "logits", "%v", infile.Reason(err))
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
+	"amkc/ir"
+)
+
+// What attention of a pass of several sequences hands over and appends, compiled for the CPU, is to the bit what the
+// kernel of one token of the same build makes of each by itself: at positions of their own, some of them absent, whose
+// caches stay as they are.
+func TestAttentionOfSequences(t *testing.T) {
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	const sequences = 4
+	stage := regexp.MustCompile(`struct (\w+) \{\n(?:  .*\n)*?  .* kShareRows`)
+	for _, c := range []struct{ shape, cache, splits string }{
+		{"wide", "", "3"}, {"window", "int8", "1"}, {"wide", "int8", "1"}, {"window", "", "2"}, {"group", "", "2"},
+	} {
+		if (c.shape == "group" || c.splits == "2") && os.Getenv("AMKC_LONG") == "" {
+			continue
+		}
+		t.Run(c.shape+c.cache+c.splits, func(t *testing.T) {
+			model := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+attentionShapes[c.shape]+`,
+				"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64,
+				"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`), 0o600))
+			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"max_splits": `+c.splits+`}}}`), "config")
+			require.Empty(t, diags)
+			dir := emittedAs(t, "bf16", c.cache, builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
+				Sequences: sequences})
+			onCPU(t, dir)
+			var outputs []string
+			for _, of := range []string{dir, filepath.Join(dir, fmt.Sprintf("sequences%d", sequences))} {
+				schedule, err := os.ReadFile(filepath.Join(of, "schedule.h"))
+				require.NoError(t, err)
+				var stages []string
+				for _, m := range stage.FindAllSubmatch(schedule, -1) {
+					stages = append(stages, string(m[1]))
+				}
+				require.Len(t, stages, 1)
+				program := filepath.Join(of, "sequences")
+				out, err := exec.Command(compiler, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-I"+of, "-I"+dir,
+					fmt.Sprintf("-DSEQUENCES=%d", sequences), "-DSTAGES="+strings.Join(stages, ","), "-o", program,
+					"testdata/sequences.cc").CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				out, err = exec.Command(program).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				outputs = append(outputs, string(out))
+			}
+			require.Contains(t, outputs[0], "sequence 2: ")
+			require.Equal(t, outputs[0], outputs[1])
+		})
+	}
+}

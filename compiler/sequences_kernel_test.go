@@ -1,0 +1,63 @@
+package compiler
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/validate"
+	"amkc/validate/kernel"
+)
+
+// What is emitted for a pass of several sequences is read back as the program that was proved, whether attention is
+// split or not, and says nothing that the program of one token and the number of sequences do not.
+func TestSequencesOfTheKernel(t *testing.T) {
+	for _, model := range []string{"pycoder-5m", "zoo/gemma-tied", "zoo/glm-half", "zoo/granite-scaled",
+		"zoo/internlm3-biases", "zoo/llama-rope-yarn", "zoo/phi3-long", "zoo/qwen3-qknorm",
+		"zoo/mistral-window", "zoo/mistral-wide-group"} {
+		for _, attention := range []map[string]int{nil, {"max_splits": 1}, {"split_from": 0, "max_splits": 3}} {
+			for _, sequences := range []int{2, 5, 8} {
+				t.Run(fmt.Sprint(model, attention, sequences), func(t *testing.T) {
+					bf16 := ir.BF16
+					l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: "m", DType: &bf16,
+						Target: ir.FindTarget("h200"), Sequences: sequences, ConfigOnly: true, Check: true,
+						Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": attention}}})
+					require.NoError(t, err)
+					defer l.Close()
+					require.Len(t, l.Passes, 1)
+					p := l.Passes[0]
+					report := validate.ProgramFor(kernel.Backend, p)
+					require.True(t, report.OK, "%v", report.Diags)
+					one, err := ir.OneToken(p)
+					require.NoError(t, err)
+					again, err := ir.ForTokens(one, p.Pass)
+					require.NoError(t, err)
+					require.Equal(t, string(ir.Print(p)), string(ir.Print(again)))
+					files, err := codegen.Project(l.Program, l.Graph, "m", p)
+					require.NoError(t, err)
+					require.NoError(t, checkEmitted(files, l.Program, p))
+
+					say := func(constant string, n int) string { return fmt.Sprintf("%s = %d;", constant, n) }
+					schedule := fmt.Sprintf("sequences%d/schedule.h", sequences)
+					for name, edit := range map[string][2]string{
+						"rows":      {say("kSequences", sequences), say("kSequences", 1)},
+						"fewer":     {say("kSequences", sequences), say("kSequences", sequences-1)},
+						"tokens":    {say("kTokens", sequences), say("kTokens", sequences%8+1)},
+						"the pages": {"kTraceStride = ", "kTraceStride = 1"},
+					} {
+						require.Contains(t, string(files[schedule]), edit[0])
+						edited := maps.Clone(files)
+						edited[schedule] = []byte(strings.Replace(string(files[schedule]), edit[0], edit[1], 1))
+						require.Error(t, checkEmitted(edited, l.Program, p), name)
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package ir
+
+import "fmt"
+
+// What sequences of a pass have for themselves: a cache each, a position each, and units of attention. The units of a
+// sequence, which are those of a pass of one token, come before those of the next.
+
+// ofSequences reports whether a buffer has a part for each sequence of a pass of several: caches, in a dimension of
+// their own, and what units of attention hand over, as more of them.
+func (t tokens) ofSequences(b *Buffer) bool {
+	return t.NumSequences() > 1 && (b.Kind == KVCache || b.Kind == Activation && len(b.Shape) == 3)
+}
+
+// ofAll makes such a buffer of one sequence that of all, and ofOne the other way round.
+func (t tokens) ofAll(b *Buffer) {
+	if b.Kind == KVCache {
+		b.Shape = append([]int{t.NumSequences()}, b.Shape...)
+		return
+	}
+	b.Shape = append([]int{b.Shape[0] * t.NumSequences()}, b.Shape[1:]...)
+}
+
+func (t tokens) ofOne(b *Buffer) error {
+	n := t.NumSequences()
+	switch {
+	case len(b.Shape) == 0 || b.Shape[0]%n != 0:
+		return fmt.Errorf("buffer %s has shape %v; want a part for each of %d sequences", b.Name, b.Shape, n)
+	case b.Kind == KVCache:
+		b.Shape = b.Shape[1:]
+	default:
+		b.Shape = append([]int{b.Shape[0] / n}, b.Shape[1:]...)
+	}
+	return nil
+}
+
+// units are those of a stage of attention, in a pass of several sequences.
+type units struct {
+	of      Expr // which kv head a unit has, of all sequences
+	kvHeads int
+}
+
+// unitsOf returns the units of a stage; nil if it has none, or if all are of one sequence.
+func (t tokens) unitsOf(p *Program, s *Stage) *units {
+	if t.NumSequences() == 1 {
+		return nil
+	}
+	for k := range s.Ops {
+		if o := &s.Ops[k]; o.Code == ATTENTION {
+			return &units{Symbol(SpanA).Div(max(1, o.IntAt("parts", 0, 1))), max(1, p.Model.KVHeads)}
+		}
+	}
+	return nil
+}
+
+// sequence is that of a unit, and head its kv head.
+func (u *units) sequence() Expr { return u.of.Div(u.kvHeads) }
+func (u *units) head() Expr     { return u.of.Mod(u.kvHeads) }
+
+// ofAll makes an op of units of one sequence that of units of all: each has the position, the cache and the vectors of
+// its sequence, and counts the heads of that.
+func (u *units) ofAll(o *Op, operands []tokenOperand) {
+	u.eachExpr(o, func(e Expr) Expr {
+		return e.replace(u.of, u.head()).With(Pos, PosOf(u.sequence()))
+	})
+	for _, of := range operands {
+		if of.cache || of.axis >= 0 {
+			of.Dims = append([]Range{Index(u.sequence())}, of.Dims...)
+		}
+	}
+}
+
+// ofOne makes an op of units of all sequences that of units of one.
+func (u *units) ofOne(o *Op, operands []tokenOperand) {
+	for _, of := range operands {
+		if (of.cache || of.axis >= 0) && len(of.Dims) > 0 {
+			of.Dims = append([]Range{}, of.Dims[1:]...)
+		}
+	}
+	u.eachExpr(o, func(e Expr) Expr {
+		return e.replace(PosOf(u.sequence()), Symbol(Pos)).replace(u.head(), u.of)
+	})
+}
+
+// eachExpr replaces every expression of an op.
+func (u *units) eachExpr(o *Op, f func(e Expr) Expr) {
+	for _, list := range [][]Operand{o.Out, o.In} {
+		for i := range list {
+			for d := range list[i].Dims {
+				r := &list[i].Dims[d]
+				r.Lo, r.Hi, r.Part = f(r.Lo), f(r.Hi), f(r.Part)
+			}
+		}
+	}
+	for i := range o.Params {
+		if q := &o.Params[i]; !q.IsFloat {
+			q.Int = f(q.Int)
+		}
+	}
+}
+
+// replace replaces each part of the expression that is `from`, term by term, and folds.
+func (e Expr) replace(from, to Expr) Expr {
+	switch {
+	case e.Equal(from):
+		return to
+	case e.x == nil:
+		return e
+	}
+	x := e.x.replace(from, to)
+	switch e.op {
+	case exprMul:
+		return x.Mul(e.k)
+	case exprDiv:
+		return x.Div(e.k)
+	case exprMod:
+		return x.Mod(e.k)
+	case exprPosOf:
+		return PosOf(x)
+	}
+	y := e.y.replace(from, to)
+	switch e.op {
+	case exprAdd:
+		return x.Add(y)
+	case exprSub:
+		return x.Sub(y)
+	default:
+		return fold2(e.op, x, y)
+	}
+}

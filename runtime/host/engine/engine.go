@@ -1,0 +1,59 @@
+// Package engine makes an engine of package serve of a session: one of as many sequences at a time as passes of the
+// build take, or of one. It must not know what asks for tokens.
+package engine
+
+import (
+	"context"
+
+	"amkc/runtime/host"
+	"amkc/runtime/serve"
+)
+
+// New returns an engine that decodes with a session, which decodes nothing else meanwhile. What a sequence gives is the
+// same with any build and beside any others.
+func New(s *host.Session, o host.BatchOptions) serve.Engine {
+	facts := s.Facts()
+	limits := serve.Limits{Vocab: facts.Model.Vocab, MaxSeq: facts.Model.MaxSeq, Sequences: s.Sequences()}
+	if limits.Sequences == 1 {
+		return serve.NewSingle(s, limits.Vocab, limits.MaxSeq, max(o.Prompt, serve.Chunk))
+	}
+	return &batch{of: s.NewBatch(o), limits: limits}
+}
+
+// A batch is an engine of several sequences.
+type batch struct {
+	of      *host.Batch
+	limits  serve.Limits
+	refused error // of a token that was to go on with, until the next step says so
+}
+
+func (e *batch) Limits() serve.Limits { return e.limits }
+
+func (e *batch) Admit(prompt []int, o serve.Options) (s serve.Sequence, cached int, err error) {
+	id, cached, err := e.of.Admit(prompt, host.SequenceOptions{Most: o.Most, Stops: o.Ends, Logits: o.Logits})
+	return serve.Sequence(id), cached, err
+}
+
+func (e *batch) Step(ctx context.Context) ([]serve.Event, error) {
+	if err := e.refused; err != nil {
+		e.refused = nil
+		return nil, err
+	}
+	tokens, err := e.of.Step(ctx)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]serve.Event, len(tokens))
+	for i, t := range tokens {
+		events[i] = serve.Event{Sequence: serve.Sequence(t.Sequence), Token: t.ID, Logits: t.Logits}
+	}
+	return events, nil
+}
+
+func (e *batch) Replace(s serve.Sequence, token int) {
+	if err := e.of.Replace(int(s), token); err != nil {
+		e.refused = err
+	}
+}
+
+func (e *batch) Retire(s serve.Sequence) { e.of.Retire(int(s)) }

@@ -1,0 +1,277 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Sequences is how many sequences a pass of the build takes; 1 if it has none of several.
+func (s *Session) Sequences() int { return s.facts.Sequences() }
+
+// A Batch decodes several sequences of a session, each at a position of its own and in a region of the cache of its
+// own. They join and leave between steps. What a sequence gives depends on its prompt alone, to the bit, and on no
+// other sequence: one that is alone is decoded by the kernel of one token, several by passes that read the weights once
+// for all.
+//
+// A sequence is admitted with its prompt, gives tokens as results of [Batch.Step], and is retired. What its region
+// holds stays until another needs it, and is not decoded again for a prompt that begins alike. While a batch is used,
+// the session decodes nothing else.
+type Batch struct {
+	s     *Session
+	o     BatchOptions
+	slots []slot // one for each region of the cache
+	order []int  // of the slots that are taken: that in which their sequences were admitted
+}
+
+// BatchOptions say how much a step of a batch does at most. The zero value keeps steps short.
+type BatchOptions struct {
+	Steps  int // of a launch, if no sequence wants logits; up to 32, and 0 means 1
+	Prompt int // tokens of prompts that a step reads; 0 means 64
+}
+
+const defaultPrompt = 64
+
+// SequenceOptions say what is wanted of a sequence.
+type SequenceOptions struct {
+	// Most is how many tokens it gives; 0: as many as there are positions for, one more than follow the prompt.
+	Most int
+	// Stops are ids after which it gives no more. Who chooses tokens by itself looks for them by itself.
+	Stops []int
+	// Logits are wanted with each token, which [Batch.Replace] may change. Then launches have one step.
+	Logits bool
+}
+
+// A Token is what a sequence of a batch has given.
+type Token struct {
+	Sequence int
+	ID       int       // what the kernel has chosen: the largest logit, the lowest id among equals
+	Logits   []float32 // [vocab], if they are wanted; the receiver's to change
+	Ended    bool      // the sequence gives no more: the token is a stop, or the last of those that were asked for
+}
+
+// A slot is a region of the cache, and the sequence that is in it.
+type slot struct {
+	taken bool
+	ids   []int // whose rows the region has
+	rest  []int // to be decoded next: what is left of the prompt, or the last token
+	left  int   // tokens that the sequence may still give
+	SequenceOptions
+}
+
+// goes reports whether a step has a token to decode after which the sequence gives one.
+func (l *slot) goes() bool { return l.taken && l.left > 0 && len(l.rest) == 1 }
+
+// NewBatch returns a batch without sequences.
+func (s *Session) NewBatch(o BatchOptions) *Batch {
+	o.Steps = min(max(1, o.Steps), maxSteps)
+	if o.Prompt <= 0 {
+		o.Prompt = defaultPrompt
+	}
+	return &Batch{s: s, o: o, slots: make([]slot, s.Sequences())}
+}
+
+// ErrFull says that a batch has as many sequences as the build's passes take.
+var ErrFull = errors.New("the batch has as many sequences as passes of the build take")
+
+// Admit takes a sequence, and decodes nothing. id is what results call it; it may be used again once the sequence is
+// retired. cached is how many tokens of the prompt need not be decoded. Errors are [ErrFull], [ErrClosed],
+// [PositionError] and [TokenError].
+func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err error) {
+	maxSeq := b.s.info.MaxSeq
+	most := maxSeq - len(prompt) + 1 // the last token that is chosen takes no position
+	switch {
+	case b.s.closed:
+		return 0, 0, ErrClosed
+	case len(prompt) == 0:
+		return 0, 0, fmt.Errorf("no tokens to decode")
+	case o.Most < 0 || o.Most > most || most < 1:
+		return 0, 0, &PositionError{Steps: len(prompt) + max(1, o.Most) - 1, MaxSeq: maxSeq}
+	case o.Most > 0:
+		most = o.Most
+	}
+	if err := b.s.valid(prompt...); err != nil {
+		return 0, 0, err
+	}
+	id = -1
+	for i := range b.slots {
+		l := &b.slots[i]
+		if l.taken {
+			continue
+		}
+		// The last token is decoded anyhow, for what follows it. Of regions that know as much, the emptiest is taken.
+		known := shared(l.ids, prompt[:len(prompt)-1])
+		if id < 0 || known > cached || known == cached && len(l.ids) < len(b.slots[id].ids) {
+			id, cached = i, known
+		}
+	}
+	if id < 0 {
+		return 0, 0, ErrFull
+	}
+	b.slots[id] = slot{taken: true, ids: b.slots[id].ids[:cached], rest: slices.Clone(prompt[cached:]), left: most,
+		SequenceOptions: o}
+	b.order = append(b.order, id)
+	return id, cached, nil
+}
+
+// shared is how many tokens two texts begin with in common.
+func shared(a, b []int) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// Replace says which token a sequence goes on with, in the place of the last that it has given. It is for sequences
+// with logits, before the next step.
+func (b *Batch) Replace(id, token int) error {
+	if err := b.s.valid(token); err != nil {
+		return err
+	}
+	if l := &b.slots[id]; l.taken && len(l.rest) == 1 {
+		l.rest[0] = token
+	}
+	return nil
+}
+
+// Retire ends a sequence, whatever it has come to.
+func (b *Batch) Retire(id int) {
+	b.slots[id] = slot{ids: b.slots[id].ids}
+	b.order = slices.DeleteFunc(b.order, func(i int) bool { return i == id })
+}
+
+// Step does a bounded piece of work: it reads a part of prompts, those first that were admitted first, and decodes the
+// next token of each sequence whose prompt has been read, or a few. A step that has only read prompts has no results.
+// Results of one sequence are in their order. After an error, which are those of [Session.Feed], every sequence stands
+// where it stood before the step, or at the end of a part of its prompt.
+func (b *Batch) Step(ctx context.Context) ([]Token, error) {
+	if b.s.closed {
+		return nil, ErrClosed
+	}
+	defer func() { b.s.region, b.s.position = 0, 0 }()
+	if err := b.read(ctx); err != nil {
+		return nil, err
+	}
+	var live []int
+	for _, id := range b.order {
+		if b.slots[id].goes() {
+			live = append(live, id)
+		}
+	}
+	switch len(live) {
+	case 0:
+		return nil, nil
+	case 1:
+		return b.alone(ctx, live[0])
+	}
+	return b.together(ctx, live)
+}
+
+// read decodes prompts up to their last tokens, as many tokens as a step may.
+func (b *Batch) read(ctx context.Context) error {
+	left := b.o.Prompt
+	for _, id := range b.order {
+		l := &b.slots[id]
+		for left > 0 && len(l.rest) > 1 {
+			n := min(left, len(l.rest)-1)
+			b.enter(id)
+			if _, err := b.s.Feed(ctx, l.rest[:n], nil); err != nil {
+				return err
+			}
+			l.ids, l.rest = append(l.ids, l.rest[:n]...), l.rest[n:]
+			left -= n
+		}
+	}
+	return nil
+}
+
+// enter makes the session stand in the region of a sequence.
+func (b *Batch) enter(id int) { b.s.region, b.s.position = id, len(b.slots[id].ids) }
+
+// alone decodes a sequence by the kernel of one token.
+func (b *Batch) alone(ctx context.Context, id int) ([]Token, error) {
+	l := &b.slots[id]
+	b.enter(id)
+	steps, stops := b.launch([]int{id})
+	steps = b.s.one.limit(b.s.position, steps, l.Logits)
+	ids, err := b.s.run(ctx, burst{tokens: steps, token: l.rest[0], stops: stops, logits: l.Logits}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return b.take([]int{id}, ids, 1, func(int) int { return 0 })
+}
+
+// together decodes sequences by passes.
+func (b *Batch) together(ctx context.Context, live []int) ([]Token, error) {
+	k, n := b.s.batch, len(b.slots)
+	steps, stops := b.launch(live)
+	positions, forced := make([]int, n), make([]int, steps*n)
+	for i := range positions {
+		positions[i] = absent
+	}
+	for i := n; i < len(forced); i++ {
+		forced[i] = -1 // what the step before has chosen
+	}
+	logits := false
+	for _, id := range live {
+		l := &b.slots[id]
+		positions[id], forced[id] = len(l.ids), l.rest[0]
+		logits = logits || l.Logits
+	}
+	ids, err := b.s.run(ctx, burst{kernel: k, tokens: len(forced), forced: forced, stops: stops, logits: logits,
+		positions: positions}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return b.take(live, ids, n, func(id int) int { return id })
+}
+
+// launch says how many steps the next launch has, and which ids end it.
+func (b *Batch) launch(live []int) (steps int, stops []int) {
+	steps = b.o.Steps
+	for _, id := range live {
+		l := &b.slots[id]
+		if steps = min(steps, l.left); l.Logits {
+			return 1, nil
+		}
+		stops = append(stops, l.Stops...)
+	}
+	slices.Sort(stops)
+	if stops = slices.Compact(stops); len(stops) > MaxStops {
+		return 1, nil
+	}
+	return steps, stops
+}
+
+// take makes results of the ids that a launch has chosen, so many a step, of which a sequence's is the one that `of`
+// says.
+func (b *Batch) take(live, ids []int, perStep int, of func(id int) int) ([]Token, error) {
+	var logits [][]float32
+	if slices.ContainsFunc(live, func(id int) bool { return b.slots[id].Logits }) {
+		err := b.s.readLogits(perStep, func(_ int, l []float32) error {
+			logits = append(logits, l)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var all []Token
+	for step := range slices.Chunk(ids, perStep) {
+		for _, id := range live {
+			l, token := &b.slots[id], step[of(id)]
+			l.ids, l.rest, l.left = append(l.ids, l.rest...), []int{token}, l.left-1
+			if !l.Logits && slices.Contains(l.Stops, token) {
+				l.left = 0
+			}
+			t := Token{Sequence: id, ID: token, Ended: l.left == 0}
+			if l.Logits {
+				t.Logits = logits[of(id)]
+			}
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}

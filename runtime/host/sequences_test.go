@@ -1,0 +1,202 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/host"
+	"amkc/runtime/host/hosttest"
+)
+
+// openSequences opens a build that has a kernel for passes of so many sequences, and one for passes of rows.
+func openSequences(t *testing.T, settings string, sequences int, rows ...int) *host.Session {
+	t.Helper()
+	hosttest.NeedDriver(t)
+	dir := hosttest.Build(t, settings, func(f *host.Facts) {
+		passes(rows...)(f)
+		f.Passes = append(f.Passes, host.Pass{Rows: 1, Sequences: sequences, Stages: f.Stages})
+	})
+	s, err := host.Open(t.Context(), dir, host.Options{
+		Reference: func(r host.Resident) (host.Reference, error) { return &hosttest.Twin{Resident: r}, nil }})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// A text is what a sequence of a test has been given and has given.
+type text struct {
+	ids   []int
+	given int
+	most  int
+	host.SequenceOptions
+}
+
+// Sequences join and leave at any time, with prompts of any length, logits or not; each gives what its text alone
+// makes it give.
+func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
+	for _, c := range []struct {
+		sequences int
+		rows      []int
+		o         host.BatchOptions
+	}{{2, nil, host.BatchOptions{}}, {8, []int{8}, host.BatchOptions{Steps: 5, Prompt: 7}},
+		{3, []int{4}, host.BatchOptions{Steps: 64, Prompt: 1000}}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			s := openSequences(t, "", c.sequences, c.rows...)
+			require.Equal(t, c.sequences, s.Sequences())
+			b, rng := s.NewBatch(c.o), rand.New(rand.NewPCG(uint64(c.sequences), 1))
+			texts, ended, cachedTokens := map[int]*text{}, 0, 0
+			common := make([]int, 40)
+			for i := range common {
+				common[i] = 2 + rng.IntN(4000)
+			}
+			for ended < 60 {
+				for len(texts) < c.sequences && rng.IntN(3) > 0 {
+					x := &text{ids: slices.Clone(common[:1+rng.IntN(40)])}
+					for range rng.IntN(20) {
+						x.ids = append(x.ids, 2+rng.IntN(4000))
+					}
+					x.most = 1 + rng.IntN(129-len(x.ids))
+					x.SequenceOptions = host.SequenceOptions{Most: x.most, Logits: rng.IntN(3) == 0}
+					if !x.Logits {
+						x.Stops = []int{rng.IntN(2000), 1}
+					}
+					id, cached, err := b.Admit(x.ids, x.SequenceOptions)
+					require.NoError(t, err)
+					require.Nil(t, texts[id])
+					require.Less(t, cached, len(x.ids))
+					cachedTokens += cached
+					texts[id] = x
+				}
+				tokens, err := b.Step(t.Context())
+				require.NoError(t, err)
+				for _, got := range tokens {
+					x := texts[got.Sequence]
+					require.NotNil(t, x, "a result of a sequence that is not there")
+					_, want := hosttest.Mirror(x.ids)
+					require.Equal(t, want, got.ID)
+					require.Equal(t, x.Logits, got.Logits != nil)
+					x.given++
+					require.Equal(t, x.given == x.most || slices.Contains(x.Stops, got.ID), got.Ended)
+					if x.Logits {
+						require.Equal(t, want, slices.Index(got.Logits, slices.Max(got.Logits)))
+						got.ID = 2 + rng.IntN(4000) // another than the kernel has chosen
+						require.NoError(t, b.Replace(got.Sequence, got.ID))
+					}
+					x.ids = append(x.ids, got.ID)
+				}
+				for id, x := range texts {
+					last := x.given > 0 && (x.given == x.most || slices.Contains(x.Stops, x.ids[len(x.ids)-1]))
+					if last || rng.IntN(40) == 0 {
+						b.Retire(id)
+						delete(texts, id)
+						ended++
+					}
+				}
+			}
+			require.Positive(t, cachedTokens, "prompts begin alike")
+		})
+	}
+}
+
+// What a batch cannot take is refused, and changes nothing.
+func TestBatchRefuses(t *testing.T) {
+	s := openSequences(t, "", 2)
+	b := s.NewBatch(host.BatchOptions{})
+	var position *host.PositionError
+	var token *host.TokenError
+	_, _, err := b.Admit(nil, host.SequenceOptions{})
+	require.ErrorContains(t, err, "no tokens")
+	_, _, err = b.Admit(make([]int, 129), host.SequenceOptions{})
+	require.ErrorAs(t, err, &position)
+	_, _, err = b.Admit(make([]int, 128), host.SequenceOptions{Most: 2})
+	require.ErrorAs(t, err, &position)
+	_, _, err = b.Admit([]int{4096}, host.SequenceOptions{})
+	require.ErrorAs(t, err, &token)
+	for range 2 {
+		_, _, err := b.Admit([]int{1}, host.SequenceOptions{Logits: true})
+		require.NoError(t, err)
+	}
+	_, _, err = b.Admit([]int{1}, host.SequenceOptions{})
+	require.ErrorIs(t, err, host.ErrFull)
+	require.ErrorAs(t, b.Replace(0, -1), &token)
+	b.Retire(0)
+	id, _, err := b.Admit(make([]int, 128), host.SequenceOptions{})
+	require.NoError(t, err)
+	require.Zero(t, id)
+	require.NoError(t, s.Close())
+	_, err = b.Step(t.Context())
+	require.ErrorIs(t, err, host.ErrClosed)
+}
+
+// A launch that was given up leaves every sequence where it was.
+func TestStallOfABatch(t *testing.T) {
+	s := openSequences(t, "stall_at=3", 3)
+	b, texts := s.NewBatch(host.BatchOptions{Steps: 4}), [][]int{{5, 6}, {7, 8, 9}, {10}}
+	for i, x := range texts {
+		id, _, err := b.Admit(x, host.SequenceOptions{})
+		require.NoError(t, err)
+		require.Equal(t, i, id)
+	}
+	var stall *host.StallError
+	_, err := b.Step(t.Context())
+	require.ErrorAs(t, err, &stall)
+	tokens, err := b.Step(t.Context())
+	require.NoError(t, err)
+	require.Len(t, tokens, 12)
+	for _, got := range tokens {
+		_, want := hosttest.Mirror(texts[got.Sequence])
+		require.Equal(t, want, got.ID)
+		texts[got.Sequence] = append(texts[got.Sequence], got.ID)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = b.Step(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Passes of several sequences come last, one of them at most, of as many as a launch has positions for.
+func TestPassesOfTheManifest(t *testing.T) {
+	for _, bad := range [][]host.Pass{{{Rows: 1, Sequences: 9}}, {{Rows: 2, Sequences: 2}}, {{Rows: 1, Sequences: 1}},
+		{{Rows: 1, Sequences: 2}, {Rows: 8}}, {{Rows: 1, Sequences: 2}, {Rows: 1, Sequences: 4}}, {{Rows: 1}}} {
+		dir := hosttest.Build(t, "", func(f *host.Facts) { f.Passes = bad })
+		_, err := host.ReadFacts(dir)
+		require.ErrorContains(t, err, "facts.passes has one of")
+	}
+}
+
+// Each sequence has a cache of its own.
+func TestFootprintOfSequences(t *testing.T) {
+	i := host.Info{SMs: 4, Vocab: 10, MaxSeq: 64, WeightBytes: 1 << 20, CacheBytes: 10 << 20}
+	require.EqualValues(t, 10<<20, i.Footprint(1).Cache)
+	require.EqualValues(t, 30<<20, i.Footprint(3).Cache)
+	require.Equal(t, 32, i.Footprint(3).Fits(i.Footprint(3).Bytes()-10<<20))
+}
+
+// The check compares passes of several sequences with single tokens, and finds logits that differ by a bit and rows
+// that a sequence which is absent has lost.
+func TestCheckComparesSequences(t *testing.T) {
+	for _, n := range []int{2, 8} {
+		s := openSequences(t, "", n, 8)
+		r, err := s.Check(t.Context(), nil)
+		require.NoError(t, err)
+		require.True(t, r.Passed, "%v", r.Failures)
+		require.True(t, r.Sequences.Equal)
+		require.Equal(t, 16*3*n, r.Sequences.Compared)
+		require.Contains(t, r.Sequences.String(), "in 16 rounds, equal to those of single tokens to the bit")
+		require.Zero(t, s.Position())
+	}
+	for settings, says := range map[string]string{"batch_off=1": "in a pass of several",
+		"batch_writes=1": "after a pass without it"} {
+		s := openSequences(t, settings, 4)
+		r, err := s.Check(t.Context(), nil)
+		require.NoError(t, err)
+		require.False(t, r.Passed)
+		require.False(t, r.Sequences.Equal)
+		require.Contains(t, r.Failures[0], says)
+	}
+}
