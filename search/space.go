@@ -29,7 +29,7 @@ type Knob struct {
 	Region  string        `json:"region"`          // what it belongs to; a search moves from region to region
 	Doc     string        `json:"doc"`
 	Accepts string        `json:"accepts"` // what is legal, whatever the model and the target
-	Order   bool          `json:"order"`   // it decides in which order sums are added up, and so the last bits of logits
+	Order   bool          `json:"order"`   // it decides in which order sums are added up (docs/passes.md)
 	Default knobs.Value   `json:"default"` // for this model and target
 	Plain   knobs.Value   `json:"plain"`   // the least clever value that is accepted here
 	Values  []knobs.Value `json:"values"`  // the default, and those that make another build

@@ -38,8 +38,8 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), validateVerb(),
-		costVerb(), spaceVerb(), dumpVerb(), verifyVerb(), checkVerb(), diffVerb(), doctorVerb(), targetsVerb(),
-		modelsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
+		costVerb(), spaceVerb(), evalVerb(), dumpVerb(), verifyVerb(), checkVerb(), diffVerb(), doctorVerb(),
+		targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }
 

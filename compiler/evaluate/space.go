@@ -15,6 +15,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
+	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 	"amkc/search"
 )
@@ -191,5 +192,5 @@ func firstError(err error) *diag.Diagnostic {
 	case errors.As(err, &one):
 		return one
 	}
-	return diag.Errorf(codeUnforeseen, "eval", "%v", err)
+	return diag.Errorf(codeUnforeseen, "eval", "%s", infile.Reason(err))
 }
