@@ -227,6 +227,8 @@ func (v *Verdict) check(file string) error {
 			v.Class)
 	case v.Class != Pass && (v.Decision != Revert || v.Reason == nil):
 		return diag.Errorf(codeNoVerdict, file, "is %.20s, which is reverted, for a reason", v.Class)
+	case v.Class == Pass && (v.Proof == nil || !v.Proof.OK):
+		return diag.Errorf(codeNoVerdict, file, "is PASS, and has no proof")
 	case v.Class == Pass && len(v.At) == 0:
 		return diag.Errorf(codeNoVerdict, file, "has times of no position")
 	}

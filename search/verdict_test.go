@@ -20,6 +20,7 @@ func passing(settings, baseline knobs.Settings, ratio float64) *Verdict {
 	v := &Verdict{Schema: VerdictSchema, Rung: Final, Class: Pass,
 		Subject: Subject{ID: IDOf(settings), Settings: settings, BaselineID: IDOf(baseline), Baseline: baseline,
 			Model: "toy", Source: "s", Target: "h200", Device: DeviceCUDA, Positions: []int{0}},
+		Proof: &Proof{OK: true, Findings: diag.List{}},
 		Timing: &Timing{Ratio: i, Machine: "a GPU", At: []At{{Candidate: Times{100 * ratio, 99 * ratio, 101 * ratio},
 			Baseline: Times{100, 99, 101}, Ratio: i, Ceiling: 10, Bytes: 1e6, ReadGBs: 4000}}}}
 	rules := DefaultRules()
@@ -68,6 +69,7 @@ func TestWhatIsNoVerdict(t *testing.T) {
 		"unknown":                    strings.Replace(text, `"schema"`, `"latency_us":12,"schema"`, 1),
 		"has the schema":             strings.Replace(text, "amkc.verdict/1", "amkc.verdict/9", 1),
 		"names its settings":         strings.Replace(text, `"settings":{}`, `"settings":{"tiling.ring.pace":1}`, 1),
+		"has no proof":               strings.Replace(text, `"ok":true`, `"ok":false`, 1),
 		"times belong to what is PA": strings.Replace(text, `"PASS"`, `"FAIL"`, 1),
 	} {
 		_, err := ParseVerdict([]byte(bad), "v.json")

@@ -26,6 +26,7 @@ func TestNumbersOfFlags(t *testing.T) {
 		"serve":   {model, "--device", "ref"},
 		"logits":  {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
 		"quality": {model, "--against", model, "--ids", "1,2", "--device", "ref"},
+		"search":  {model, "-o", filepath.Join(out, "search"), "--trials", "1", "--key", filepath.Join(out, "key")},
 		"eval":    {model, "--key", filepath.Join(out, "key")},
 		"cost":    {model}, "space": {model}, "dump": {model}, "check": {model},
 	}

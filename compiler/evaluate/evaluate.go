@@ -132,15 +132,16 @@ func stated(s knobs.Settings) knobs.Settings {
 }
 
 // Source digests what is compiled, and by which passes: the program of a model with every knob at its default. It
-// changes with the shape of the model, its formats, the positions, the target, and what amkc makes of them.
-func Source(o compiler.Options) (string, error) {
+// changes with the shape of the model, its formats, the positions, the target, and what amkc makes of them. positions
+// is how many there are.
+func Source(o compiler.Options) (source string, positions int, err error) {
 	o.Config, o.ConfigOnly = ir.ScheduleConfig{}, true
 	l, err := compiler.RunPasses(o)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer l.Close()
-	return sourceOf(l.Program), nil
+	return sourceOf(l.Program), l.Program.Model.MaxSeq, nil
 }
 
 func sourceOf(p *ir.Program) string {
