@@ -9,9 +9,9 @@ import (
 	"amkc/search"
 )
 
-// predictionError is the RMS error of predicted ratios of knobs, as a part: what the interval of a prediction is made
+// PredictionError is the RMS error of predicted ratios of knobs, as a part: what the interval of a prediction is made
 // of. Held to the published rows by a test of internal/costcheck.
-const predictionError = 0.057
+const PredictionError = 0.057
 
 // predict has the cost model say what a step takes, of candidate and baseline.
 func (e *evaluation) predict() error {
@@ -75,7 +75,7 @@ func always(us float64) search.Times { return search.Times{Median: us, P10: us, 
 
 // predicted is a predicted ratio with the interval that predictions have.
 func predicted(log float64) search.Interval {
-	half := 1.96 * math.Log1p(predictionError)
+	half := 1.96 * math.Log1p(PredictionError)
 	return search.Interval{Mean: math.Exp(log), Low: math.Exp(log - half), High: math.Exp(log + half)}
 }
 
