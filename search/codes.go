@@ -40,7 +40,7 @@ same device, at the same positions and against the incumbent. amkc campaign next
 with which baseline.`)
 
 	codeProposer = diag.New("AMK6009", "a proposer is not known", `
-Proposers are random (one to four knobs anywhere), local (one knob of the incumbent), evolve (two of the best, crossed)
+Proposers are random (two to four knobs anywhere), local (one knob of the incumbent), evolve (two of the best, crossed)
 and exec:COMMAND, a command that reads the state of the campaign as JSON and answers with settings. Each may be named
 several times, and is then drawn more often.`)
 

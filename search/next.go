@@ -46,8 +46,7 @@ func (s *State) Next() (job *Job, stop string, err error) {
 		}
 	}
 	if !s.settled && IDOf(s.local) != IDOf(s.best) {
-		return &Job{N: len(s.trials), Role: RoleChallenge, Rung: Final, Basin: s.basin, Bracket: s.bracket,
-			Settings: s.local, Against: s.best}, "", nil
+		return s.challenge(), "", nil
 	}
 	if c.Rules.Hops > 0 && !s.forever && s.hops >= c.Rules.Hops {
 		return nil, fmt.Sprintf("%d hops, one after another, have led to nothing better", s.hops), nil
@@ -58,14 +57,24 @@ func (s *State) Next() (job *Job, stop string, err error) {
 	return nil, "everything that is in reach was tried", nil
 }
 
-// Confirm returns the job that confirms the best in a fresh process at held-out positions, or nil if that was done, or
-// if there is nothing better than the start.
+// Confirm returns what is left to do when a search ends: the incumbent of a basin that seems better than the best
+// challenges it; then the best is confirmed in a fresh process at held-out positions. It returns nil if that was done,
+// or if there is nothing better than the start.
 func (s *State) Confirm() *Job {
+	if !s.settled && IDOf(s.local) != IDOf(s.best) && s.score[IDOf(s.local)] < s.score[IDOf(s.best)] {
+		return s.challenge()
+	}
 	if IDOf(s.best) == IDOf(s.campaign.Start) || s.Confirmed() != nil {
 		return nil
 	}
 	return &Job{N: len(s.trials), Role: RoleConfirm, Rung: Final, Basin: s.basin, Bracket: s.bracket, Settings: s.best,
 		Against: s.campaign.Start}
+}
+
+// challenge is the incumbent of the basin against the best.
+func (s *State) challenge() *Job {
+	return &Job{N: len(s.trials), Role: RoleChallenge, Rung: Final, Basin: s.basin, Bracket: s.bracket,
+		Settings: s.local, Against: s.best}
 }
 
 // possible is the most that the best can still gain, waiting for nothing any more, and the least gain that counts.

@@ -13,8 +13,8 @@ import (
 
 // The proposers. One that runs a command is written exec:COMMAND.
 const (
-	proposeRandom = "random" // one to four knobs of the start, anywhere
-	proposeLocal  = "local"  // one knob of the basin's incumbent, a step or two away
+	proposeRandom = "random" // two to four knobs of the basin's incumbent, anywhere
+	proposeLocal  = "local"  // one knob of the basin's incumbent, to a value that was not tried
 	proposeEvolve = "evolve" // two of the best that are known, crossed, and sometimes a knob moved
 	proposeExec   = "exec:"
 )
@@ -48,7 +48,7 @@ func (s *State) propose(r *rand.Rand, bracket int) (*Job, error) {
 		}
 		switch job.Proposer {
 		case proposeLocal:
-			job.Settings, job.Region, job.Why = s.local1(r)
+			job.Settings, job.Region, job.Why = s.moved(r)
 		case proposeEvolve:
 			job.Settings, job.Region, job.Why = s.crossed(r)
 		default:
@@ -147,28 +147,41 @@ func draw(r *rand.Rand, k *Knob) knobs.Value {
 	return k.Values[r.IntN(len(k.Values))]
 }
 
-// local1 changes one knob of the basin's incumbent by a step or two in the order of its values, or to any of them.
-func (s *State) local1(r *rand.Rand) (to knobs.Settings, region, why string) {
+// moved changes one knob of the basin's incumbent, to a value that was not tried: a step or two away in the order of
+// its values, or any. It returns the incumbent where the region has none.
+func (s *State) moved(r *rand.Rand) (to knobs.Settings, region, why string) {
 	region = s.drawRegion(r)
 	in := s.knobsIn(region)
-	k := in[r.IntN(len(in))]
-	all := k.choices()
-	is := k.value(s.local)
-	i := slices.Index(all, is)
-	if step := []int{-2, -1, -1, 1, 1, 2}[r.IntN(6)]; i >= 0 && i+step >= 0 && i+step < len(all) && r.IntN(4) > 0 {
-		i += step
-	} else {
-		i = r.IntN(len(all))
+	r.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
+	for _, k := range in {
+		all, is := k.choices(), k.value(s.local)
+		at := slices.Index(all, is)
+		var near, new []knobs.Value
+		for i, v := range all {
+			if v == is || !s.mayTry(k.with(s.local, v)) {
+				continue
+			}
+			if new = append(new, v); at-2 <= i && i <= at+2 {
+				near = append(near, v)
+			}
+		}
+		if len(near) > 0 && r.IntN(4) > 0 {
+			new = near
+		}
+		if len(new) > 0 {
+			v := new[r.IntN(len(new))]
+			return k.with(s.local, v), region, k.Path + " " + string(is) + " to " + string(v)
+		}
 	}
-	return k.with(s.local, all[i]), region, k.Path + " " + string(is) + " to " + string(all[i])
+	return s.local, region, ""
 }
 
-// anywhere changes one to four knobs of the start.
+// anywhere changes two to four knobs of the basin's incumbent.
 func (s *State) anywhere(r *rand.Rand) (to knobs.Settings, region, why string) {
 	space := s.campaign.Space
-	to = maps.Clone(s.campaign.Start)
+	to = maps.Clone(s.local)
 	var words []string
-	for range 1 + r.IntN(4) {
+	for range 2 + r.IntN(3) {
 		k := &space.Knobs[r.IntN(len(space.Knobs))]
 		v := draw(r, k)
 		to, region = k.with(to, v), k.Region

@@ -48,6 +48,7 @@ func (r *Runner) Run(ctx context.Context, j *Journal) (stop string, err error) {
 	began, refused := r.Now(), 0
 	for {
 		switch {
+		case stop != "": // what is left is to confirm the best
 		case r.Budget.Trials > 0 && len(j.State.trials) >= r.Budget.Trials:
 			stop = fmt.Sprintf("%d trials are made", len(j.State.trials))
 		case r.Budget.Time > 0 && r.Now().Sub(began) >= r.Budget.Time:
@@ -78,9 +79,6 @@ func (r *Runner) Run(ctx context.Context, j *Journal) (stop string, err error) {
 		}
 		if r.Tell != nil {
 			r.Tell(j.State, t)
-		}
-		if stop != "" {
-			return stop, nil
 		}
 	}
 }
