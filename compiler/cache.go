@@ -52,15 +52,21 @@ type CachedBuild struct {
 //
 // Nothing is ever removed: the cache is a directory of builds, each of which may be deleted.
 func Cached(ctx context.Context, o Options, report progress.Func) (*CachedBuild, error) {
-	cache, err := CacheDir()
-	if err != nil {
-		return nil, err
-	}
 	l, err := RunPasses(o)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Close()
+	return CachedOf(ctx, l, report)
+}
+
+// CachedOf is Cached for a program that is lowered already, with its weights.
+func CachedOf(ctx context.Context, l *Scheduled, report progress.Func) (*CachedBuild, error) {
+	o := l.options
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
 	b := BuildOptions{Options: o, NoLauncher: true, Progress: report}
 	report.Report(progress.Step{Activity: "looking for a build"})
 	key, err := buildKey(l, &b)

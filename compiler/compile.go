@@ -3,7 +3,6 @@ package compiler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -22,7 +21,6 @@ import (
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 	"amkc/validate"
-	"amkc/validate/kernel"
 )
 
 // BuildOptions say what to compile and where the build goes.
@@ -73,30 +71,12 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 // build makes a build of a lowered program, in the directory that begin returns when everything is there to be written.
 func build(ctx context.Context, l *Scheduled, o BuildOptions, begin func() (*builddir.Dir, error)) (*Build, error) {
 	b := &Build{Dir: o.OutDir, Program: l.Program, Passes: l.Passes, Pages: l.Pages}
-	for _, p := range slices.Concat([]*ir.Program{l.Program}, l.Passes) {
-		proof := validate.ProgramFor(kernel.Backend, p)
-		if p == l.Program {
-			b.Proof = proof
-		}
-		if !proof.OK {
-			return nil, notProved(o.Model, p, proof)
-		}
-	}
-	var err error
-	if b.Memory, err = codegen.Footprint(l.Program, l.Passes...); err != nil {
-		return nil, err
-	}
-	b.Warnings = append(l.Warnings, CheckMemory(l.Program.Target, b.Memory)...)
-	if err := o.accept(b.Warnings); err != nil {
-		return nil, err
-	}
-	files, err := projectFiles(l, &o)
+	e, err := emit(l, &o)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEmitted(files, l.Program, l.Passes...); err != nil {
-		return nil, err
-	}
+	b.Proof, b.Memory, b.Warnings = e.Proof, e.Memory, e.Warnings
+	files := e.Files
 	dir, err := begin()
 	if err != nil {
 		return nil, err
@@ -107,19 +87,6 @@ func build(ctx context.Context, l *Scheduled, o BuildOptions, begin func() (*bui
 		return nil, withWarnings(dir.Found, err)
 	}
 	return b, nil
-}
-
-// notProved is the error for a program that is not proved.
-func notProved(model string, p *ir.Program, proof validate.Report) error {
-	notes := make([]string, 0, len(proof.Diags))
-	for _, d := range proof.Diags.Errors() {
-		notes = append(notes, d.Error())
-	}
-	what := "the schedule"
-	if of := codegen.PassOf(p); of.Tokens() > 1 {
-		what = fmt.Sprintf("the schedule for passes of %v", of)
-	}
-	return diag.Errorf(codeProof, model, "%s is not proved safe, so nothing is emitted", what).With(notes...)
 }
 
 // write makes the build in its directory, of rendered files, packed weights and what tools make.

@@ -1,6 +1,10 @@
 package knobs
 
-import "amkc/ir"
+import (
+	"slices"
+
+	"amkc/ir"
+)
 
 // The knobs, in the order of docs and of the constants in schedule.h. docs/adding-a-knob.md says how to add one.
 const (
@@ -33,6 +37,13 @@ const (
 	PagesApart    = "none"
 )
 
+// Words of sm_assignment.
+const (
+	Contiguous  = "contiguous"
+	LoadBalance = "load_balance"
+	RoundRobin  = "round_robin"
+)
+
 var onOff = Legal{OneOf: []int{0, 1}}
 
 // table has a row for each key. The functions of a row see other knobs through their Case alone.
@@ -40,6 +51,7 @@ var table = [...]Row{
 	ChunkBytes: {
 		Group: "ring", Name: "chunk_bytes",
 		Legal: Legal{Lo: ir.MinChunk, Hi: ir.MaxChunk, Multiple: ir.ChunkStep}, Default: 16384,
+		Steps: []int{4096, 8192, 12288, 16384, 20480, 24576, 32768, 49152}, Plain: 4096,
 		Rule: chunkThatFits,
 		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads, and up to an " +
 			"eighth more where quantised matrices or a cache in 8 bits fill that evenly. Where no size fits, the " +
@@ -53,6 +65,7 @@ var table = [...]Row{
 		Field: &Field{Name: "pipelining_depth",
 			Int: func(c *ir.ScheduleConfig) *int { return &c.PipeliningDepth }},
 		Legal: Legal{Lo: 1, Hi: 16}, Default: 3,
+		Steps: []int{1, 2, 3, 4, 5, 6, 8, 10, 12, 16}, Plain: 1,
 		Rule: inFlightOfLongLayers,
 		RuleDoc: "3; where a layer's weights stream for 40 µs or more, by bulk copies, so many that all SMs together " +
 			"have 1.5 µs of the bandwidth on its way, from 3 to 16 and at most half of the ring",
@@ -63,12 +76,14 @@ var table = [...]Row{
 	RunAhead: {
 		Group: "ring", Name: "run_ahead",
 		Legal: Legal{Lo: 0, Hi: 64}, Default: 8,
+		Steps: []int{0, 2, 4, 6, 8, 12, 16, 24, 32, 64}, Plain: 0,
 		Doc:      "chunks requested into L2 ahead of the ring, while it is full or holds its stock",
 		Constant: &Constant{"unsigned", "kRunAhead", "chunks asked into L2 ahead of the ring"},
 	},
 	Pace: {
 		Group: "ring", Name: "pace",
 		Legal: Legal{Lo: 0, Hi: 1 << 16}, Default: 800,
+		Steps: []int{0, 200, 400, 500, 600, 700, 800, 1000, 1200, 1600, 2400, 4000}, Plain: 800,
 		Rule: paceOfStock, RuleDoc: "800; 700 with a stock", Check: checkPace,
 		Doc:      "clock cycles between two requests of ring.run_ahead",
 		Constant: &Constant{"unsigned", "kPace", "cycles between two such requests"},
@@ -76,6 +91,7 @@ var table = [...]Row{
 	Stock: {
 		Group: "ring", Name: "stock",
 		Legal: Legal{Lo: 0, Hi: 64}, Default: 0,
+		Steps: []int{0, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16}, Plain: 0,
 		Rule: stockOfShortLayers,
 		RuleDoc: "half of the ring where the bandwidth is known and a layer's weights stream in less than 10 µs, or " +
 			"60 if they are quantised, unless ring.in_flight_stocked is set; 0 otherwise",
@@ -87,25 +103,29 @@ var table = [...]Row{
 	InFlightStocked: {
 		Group: "ring", Name: "in_flight_stocked",
 		Legal: Legal{Lo: 1, Hi: 16}, Default: 1,
+		Steps: []int{1, 2, 3, 4}, Plain: 1,
 		Doc:      "chunks in flight while the ring holds ring.stock; setting it disables the default of ring.stock",
 		Constant: &Constant{"unsigned", "kInFlightStocked", "chunks on their way then"},
 	},
 	Flagged: {
 		Group: "exchange", Name: "flagged",
 		Legal: onOff, Default: 1,
-		Doc: "1: exchanged words carry their epoch; 0: counters announce a vector",
+		Plain: 0,
+		Doc:   "1: exchanged words carry their epoch; 0: counters announce a vector",
 	},
 	Copies: {
 		Group: "exchange", Name: "copies",
 		Legal: Legal{OneOf: []int{1, 2, 4}}, Default: 2,
-		Doc: "copies of each exchanged vector, spread over the SMs",
+		Plain: 1,
+		Doc:   "copies of each exchanged vector, spread over the SMs",
 	},
 	SplitFrom: {
 		Group: "attention", Name: "split_from",
 		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 512,
 		Rule:    splitFromOfSequences,
 		RuleDoc: "512; 0 where passes of the build take several sequences, whose positions are independent",
-		Order:   true,
+		Steps:   []int{0, 128, 256, 512, 1024, 2048, 4096, 8192}, Plain: 512,
+		Order: true,
 		Doc: "first position of the variant that splits the context; there is none where a window leaves attention " +
 			"fewer positions before its own",
 	},
@@ -115,6 +135,7 @@ var table = [...]Row{
 		Rule: splitsOfSequences,
 		RuleDoc: "16; where passes of the build take several sequences as many as give each SM a split, from 1 " +
 			"to 16",
+		Steps: []int{1, 2, 4, 6, 8, 12, 16, 24, 32}, Plain: 1,
 		Order: true,
 		Doc: "splits of a kv head in that variant, as far as there are SMs for them, and chunks of rows in a window; " +
 			"1: no such variant",
@@ -122,12 +143,14 @@ var table = [...]Row{
 	GrainRows: {
 		Group: "gemv", Name: "rows",
 		Legal: Legal{Lo: 8, Hi: 256, Multiple: 8}, Default: tileRows,
+		Steps: []int{8, 16, 24, 32, 64}, Plain: 8,
 		Order: true,
 		Doc:   "rows that stay together when tiles are dealt to SMs",
 	},
 	SplitK: {
 		Group: "gemv", Name: "split_k",
 		Legal: Legal{Lo: 1, Hi: 8}, Default: 4,
+		Steps: []int{1, 2, 3, 4, 6, 8}, Plain: 1,
 		Order: true,
 		Doc: "parts that the columns of a product are cut into at most, where every SM has the residual that they " +
 			"are added to, so that its tiles spread evenly; 1: they are not cut",
@@ -135,17 +158,20 @@ var table = [...]Row{
 	Roll: {
 		Group: "loop", Name: "roll",
 		Legal: onOff, Default: 1,
-		Doc: "1: equal layers are a loop; 0: every stage and buffer stands by itself",
+		Plain: 1,
+		Doc:   "1: equal layers are a loop; 0: every stage and buffer stands by itself",
 	},
 	LayerBarrier: {
 		Group: "loop", Name: "barrier",
 		Legal: onOff, Default: 0,
+		Plain: 1,
 		Doc: "1: every layer ends at a barrier of all SMs, before which nothing of the next layer is copied: the " +
 			"reference that looping without barriers is measured against",
 	},
 	Warps: {
 		Group: "warps", Stages: []string{"qkv", "o", "gate_up", "down", "lm_head"},
 		Legal: Legal{OneOf: []int{1, 2, 4, 8}}, Default: 8,
+		Plain:    8,
 		Rule:     warpsOfShortRows,
 		RuleDoc:  "8; 4 for qkv, gate_up and lm_head of models with 512 or 1024 columns on tensor cores",
 		Order:    true,
@@ -156,6 +182,7 @@ var table = [...]Row{
 		Field: &Field{Name: "smem_bytes_per_block",
 			Int: func(c *ir.ScheduleConfig) *int { return &c.SMemBytesPerBlock }},
 		Legal: Legal{Lo: 0, Hi: 1 << 24}, Default: 0, Code: codeShared,
+		Steps: []int{0, 65536, 98304, 131072, 163840, 196608}, Plain: 0,
 		Rule: allShared, RuleDoc: "all that a block of the target can have", Check: checkShared,
 		Doc: "bytes of shared memory that a block may use; what the scratch leaves is the ring",
 	},
@@ -163,7 +190,8 @@ var table = [...]Row{
 		Field: &Field{Name: "page_allocation",
 			Word: func(c *ir.ScheduleConfig) *string { return &c.PageAllocation }},
 		Legal: Legal{Words: []string{PagesByColour, PagesByFamily, PagesApart}}, Code: codePages,
-		Doc: "which exchange buffers share a page: any two whose uses are ordered, those of one family, or none",
+		Plain: 2,
+		Doc:   "which exchange buffers share a page: any two whose uses are ordered, those of one family, or none",
 	},
 	threads: {
 		Field: &Field{Name: "threads_per_block",
@@ -175,8 +203,10 @@ var table = [...]Row{
 		Field: &Field{Name: "sm_assignment"},
 		form: &form{want: "contiguous, load_balance, round_robin, or an object of rotations by stage",
 			byDefault: "load_balance",
+			words:     policies, plain: 0, def: 1,
+			word: func(c *ir.ScheduleConfig) *string { return &c.SMAssignment.Policy },
 			schema: object{"anyOf": []object{
-				{"enum": []string{"contiguous", "load_balance", "round_robin", ""}},
+				{"enum": append(slices.Clone(policies), "")},
 				{"type": "object", "additionalProperties": object{"type": "integer", "minimum": 0}}}}},
 		Doc: "how far the SMs are rotated against the work of each stage. Single tasks cannot be moved: an SM " +
 			"computes its span from the rotation, and streams the weights of a span in one piece",
@@ -190,8 +220,15 @@ var table = [...]Row{
 	},
 }
 
-// form describes a row of other values than numbers and words. The pass that uses them checks them.
+// policies are the words of sm_assignment.
+var policies = []string{Contiguous, LoadBalance, RoundRobin}
+
+// form describes a row of other values than numbers and words. The pass that uses them checks them. Words are the
+// values among them that a search tries, if it tries any.
 type form struct {
 	want, byDefault string
 	schema          object
+	words           []string
+	plain, def      int // positions in words
+	word            func(*ir.ScheduleConfig) *string
 }

@@ -22,9 +22,9 @@ var Assign = Pass{
 
 // Policies of sm_assignment. The second is the default.
 const (
-	policyContiguous = "contiguous"
-	policyBalance    = "load_balance"
-	policyRoundRobin = "round_robin"
+	policyContiguous = knobs.Contiguous
+	policyBalance    = knobs.LoadBalance
+	policyRoundRobin = knobs.RoundRobin
 )
 
 // assignmentOf checks an assignment and states its default.

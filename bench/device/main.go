@@ -6,8 +6,8 @@
 //	device turns [flags] DIR[:STEPS]...         benches builds interleaved, checked first, all of them open at once
 //
 // It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes
-// differ; 2 bad usage or a broken environment. It imports runtime/host and runtime/host/cli, and must not import the
-// compiler: what it shows of a build must not depend on how the build was made.
+// differ; 2 bad usage or a broken environment. It imports runtime/host, runtime/host/cli and bench/turns, and must not
+// import the compiler: what it shows of a build must not depend on how the build was made.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "turns" {
-		return turns(args[1:], stdout, stderr)
+		return takeTurns(args[1:], stdout, stderr)
 	}
 	if len(args) < 2 {
 		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes [flags]")

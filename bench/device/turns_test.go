@@ -7,17 +7,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/bench/turns"
 	"amkc/runtime/host/hosttest"
 )
 
-func taken(t *testing.T, args ...string) (code int, lines []turn) {
+func taken(t *testing.T, args ...string) (code int, lines []turns.Turn) {
 	t.Helper()
 	hosttest.NeedDriver(t)
 	var out, stderr bytes.Buffer
 	code = run(append([]string{"turns"}, args...), nil, &out, &stderr)
 	require.Empty(t, stderr.String())
 	for d := json.NewDecoder(&out); d.More(); {
-		var line turn
+		var line turns.Turn
 		require.NoError(t, d.Decode(&line))
 		lines = append(lines, line)
 	}
@@ -28,11 +29,11 @@ func TestBuildsTakeTurns(t *testing.T) {
 	a, b := hosttest.Build(t, "", nil), hosttest.Build(t, "", nil)
 	code, lines := taken(t, "--positions", "0,100", "--rounds", "2", "--launches", "3", a, b, b+":1")
 	require.Zero(t, code)
-	var order []turn
+	var order []turns.Turn
 	for round, builds := range [][]string{{a, b, b + ":1"}, {b + ":1", b, a}} {
 		for _, position := range []int{0, 100} {
 			for _, build := range builds {
-				order = append(order, turn{Build: build, Position: position, Round: round})
+				order = append(order, turns.Turn{Build: build, Position: position, Round: round, Opening: round})
 			}
 		}
 	}
@@ -69,6 +70,7 @@ func TestABuildThatIsWrongIsNotMeasured(t *testing.T) {
 
 func TestTurnsOfNothingAreBadUsage(t *testing.T) {
 	for _, args := range [][]string{{}, {"d:0"}, {"d:x"}, {"--positions", "a", "d"}, {"--rounds", "0", "d"},
+		{"--openings", "0", "d"},
 		{"--none", "d"}} {
 		code, _, stderr := device(t, "turns", args...)
 		require.Equal(t, 2, code)

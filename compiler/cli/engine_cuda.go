@@ -101,11 +101,12 @@ func (e cudaEngine) Complete(ctx context.Context, prompt []int, n int, stops []i
 // it, or the machine is at fault.
 func hostError(dir string, err error) error {
 	var d *diag.Diagnostic
+	var list diag.List
 	var build *host.BuildError
 	var position *host.PositionError
 	var token *host.TokenError
 	switch {
-	case err == nil, errors.As(err, &d), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, &d), errors.As(err, &list), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &build):
 		return diag.Errorf(codeNeedsBuild, dir, "%v", infile.Reason(err))

@@ -26,7 +26,9 @@ func TestNumbersOfFlags(t *testing.T) {
 		"serve":   {model, "--device", "ref"},
 		"logits":  {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
 		"quality": {model, "--against", model, "--ids", "1,2", "--device", "ref"},
-		"cost":    {model}, "dump": {model}, "check": {model},
+		"search":  {model, "-o", filepath.Join(out, "search"), "--trials", "1", "--key", filepath.Join(out, "key")},
+		"eval":    {model, "--key", filepath.Join(out, "key")},
+		"cost":    {model}, "space": {model}, "dump": {model}, "check": {model},
 	}
 	tried := 0
 	for _, v := range verbs() {

@@ -137,6 +137,11 @@ func exitCode(err error) int {
 var exitsWith2 = map[string]bool{
 	"AMK1030": true,  // the disk refuses a safetensors file
 	"AMK5103": false, // the schedule is rejected
+	"AMK6003": true,  // the key of verdicts
+	"AMK6005": true,  // the files of a campaign
+	"AMK6007": true,  // a campaign that another process works on
+	"AMK6105": true,  // a measurement that could not be carried out
+	"AMK6107": true,  // no nvcc
 }
 
 // comparePos orders positions as a reader does: numbers inside them by value, so that line 9 comes before line 10.

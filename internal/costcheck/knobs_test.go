@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/evaluate"
 	"amkc/ir"
 )
 
@@ -143,6 +144,20 @@ func TestKnobsHold(t *testing.T) {
 	for _, k := range knobs(t) {
 		hold(t, k.name(), k.predicted, k.measured)
 	}
+}
+
+// TestErrorOfPredictedRatios holds the error that verdicts give predictions (compiler/evaluate) to what it is over all
+// published ratios.
+func TestErrorOfPredictedRatios(t *testing.T) {
+	if !everything() {
+		t.Skip("predicts all published ratios: AMKC_LONG=1")
+	}
+	squares := 0.0
+	for _, k := range knobs(t) {
+		squares += k.error() * k.error()
+	}
+	rms := math.Sqrt(squares / float64(len(knobs(t))))
+	require.InDelta(t, evaluate.PredictionError, rms, 0.005, "%d ratios", len(knobs(t)))
 }
 
 // TestKnobsOfOtherResults: rows that failed say nothing, variants that are not followed are left out, and unknown

@@ -1,0 +1,168 @@
+// Package turns measures several builds interleaved on one GPU, so that what changes on the machine meanwhile changes
+// for all of them.
+//
+// It opens builds, checks them and takes times; what the times mean is for others to say. It must not import the
+// compiler: what it shows of a build must not depend on how the build was made.
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"amkc/runtime/host"
+)
+
+// Options say what is measured.
+type Options struct {
+	Positions []int
+	Rounds    int               // in which each entrant has one turn at each position
+	Openings  int               // how often the builds are opened anew, each for its share of the rounds; 0: twice
+	Bench     host.BenchOptions // launches and warm-up of a turn
+	GPU       int
+}
+
+// An Entrant takes part in turns: a build, and how many tokens per launch of it decodes.
+type Entrant struct {
+	Name  string // in turns
+	Dir   string
+	Steps int // 0: what bench takes by itself
+	// Session: entrants of one build and one session share what is open; those of different sessions have weights and
+	// a cache each, as two builds have that are alike.
+	Session string
+}
+
+// A Turn is one measurement. Without an error there is a report, and the build has passed check in this run.
+type Turn struct {
+	Build    string            `json:"build"` // the entrant's name
+	Position int               `json:"position"`
+	Round    int               `json:"round"` // from 0
+	Opening  int               `json:"opening"`
+	Error    string            `json:"error,omitempty"`
+	Report   *host.BenchReport `json:"report,omitempty"`
+
+	Cause error             `json:"-"` // of Error
+	Check *host.CheckReport `json:"-"` // of the opening; nil if it could not be carried out
+}
+
+// Take opens all builds at once and measures them round by round. It opens them anew for each of Openings shares of the
+// rounds, every other time in reverse order, and takes the turns in that order: one build opened twice differs by up to
+// 2 %, by where its weights and cache lie. It checks each build whenever it opens it, and gives every turn to emit; one
+// that could not be taken says why. The builds must fit the GPU's memory together. It reports whether all turns could
+// be taken, and returns the cause of a cancelled context and errors of emit and of closing.
+func Take(ctx context.Context, entrants []Entrant, o Options, emit func(Turn) error) (all bool, err error) {
+	return take(ctx, entrants, o, openChecked, emit)
+}
+
+// A build is open.
+type build interface {
+	bench(ctx context.Context, o host.BenchOptions) (*host.BenchReport, error)
+	checked() *host.CheckReport
+	close() error
+}
+
+func take(ctx context.Context, entrants []Entrant, o Options, open func(context.Context, string, int) build,
+	emit func(Turn) error) (all bool, err error) {
+	openings := o.Openings
+	if openings == 0 {
+		openings = 2
+	}
+	order, all := slices.Clone(entrants), true
+	for k := range openings {
+		first, end := (k*o.Rounds+openings-1)/openings, ((k+1)*o.Rounds+openings-1)/openings
+		if first < end {
+			taken, err := takeShare(ctx, order, o, k, [2]int{first, end}, open, emit)
+			if err != nil {
+				return false, err
+			}
+			all = all && taken
+		}
+		slices.Reverse(order)
+	}
+	return all, nil
+}
+
+// takeShare opens builds in the order of entrants and takes the turns of some rounds, the second number excluded.
+func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, rounds [2]int,
+	open func(context.Context, string, int) build, emit func(Turn) error) (all bool, err error) {
+	type key struct{ dir, session string }
+	builds := map[key]build{}
+	defer func() {
+		for _, b := range builds {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	for _, e := range entrants {
+		if k := (key{e.Dir, e.Session}); builds[k] == nil {
+			builds[k] = open(ctx, e.Dir, o.GPU)
+		}
+	}
+	all = true
+	for _, position := range o.Positions {
+		for round := rounds[0]; round < rounds[1]; round++ {
+			for _, e := range entrants {
+				t := Turn{Build: e.Name, Position: position, Round: round, Opening: opening}
+				bench := o.Bench
+				bench.Position, bench.StepsPerLaunch = position, e.Steps
+				b := builds[key{e.Dir, e.Session}]
+				report, err := b.bench(ctx, bench)
+				if cause := context.Cause(ctx); cause != nil {
+					return false, cause
+				}
+				if t.Check = b.checked(); err != nil {
+					t.Error, t.Cause, all = err.Error(), err, false
+				} else {
+					t.Report = report
+				}
+				if err := emit(t); err != nil {
+					return false, err
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// An openBuild is a session that has passed check, or why there is none.
+type openBuild struct {
+	session *host.Session
+	check   *host.CheckReport
+	failed  error
+}
+
+// ErrDiffers is what turns of a build fail with whose kernel computes something else than its plain kernels.
+var ErrDiffers = errors.New("the kernel and the plain kernels differ")
+
+func openChecked(ctx context.Context, dir string, gpu int) build {
+	s, err := host.Open(ctx, dir, host.Options{GPU: gpu})
+	if err != nil {
+		return &openBuild{failed: err}
+	}
+	b := &openBuild{session: s}
+	check, err := s.Check(ctx, nil)
+	b.check = check
+	switch {
+	case err != nil:
+		b.failed = err
+	case !check.Passed:
+		b.failed = fmt.Errorf("%w: %s", ErrDiffers, check.Failures[0])
+	}
+	return b
+}
+
+func (b *openBuild) bench(ctx context.Context, o host.BenchOptions) (*host.BenchReport, error) {
+	if b.failed != nil {
+		return nil, b.failed
+	}
+	return b.session.Bench(ctx, o, nil)
+}
+
+func (b *openBuild) checked() *host.CheckReport { return b.check }
+
+func (b *openBuild) close() error {
+	if b.session == nil {
+		return nil
+	}
+	return b.session.Close()
+}

@@ -1,0 +1,92 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/host"
+)
+
+// A fake build writes down what is done to it.
+type fake struct {
+	dir    string
+	log    *[]string
+	failed error
+}
+
+func (f *fake) bench(_ context.Context, o host.BenchOptions) (*host.BenchReport, error) {
+	*f.log = append(*f.log, fmt.Sprintf("bench %s %d/%d", f.dir, o.Position, o.StepsPerLaunch))
+	if f.failed != nil {
+		return nil, f.failed
+	}
+	return &host.BenchReport{Position: o.Position}, nil
+}
+
+func (f *fake) checked() *host.CheckReport { return &host.CheckReport{Passed: f.failed == nil} }
+
+func (f *fake) close() error {
+	*f.log = append(*f.log, "close "+f.dir)
+	return nil
+}
+
+func run(t *testing.T, o Options, failed error, entrants ...Entrant) (log []string, turns []Turn, all bool) {
+	t.Helper()
+	open := func(_ context.Context, dir string, _ int) build {
+		log = append(log, "open "+dir)
+		return &fake{dir, &log, failed}
+	}
+	all, err := take(t.Context(), entrants, o, open, func(turn Turn) error {
+		turns = append(turns, turn)
+		return nil
+	})
+	require.NoError(t, err)
+	return log, turns, all
+}
+
+// Entrants of one session share an open build; a twin has its own.
+func TestSessions(t *testing.T) {
+	log, turns, all := run(t, Options{Positions: []int{7}, Rounds: 1, Openings: 1}, nil, Entrant{Name: "a", Dir: "d"},
+		Entrant{Name: "b", Dir: "d", Steps: 2}, Entrant{Name: "twin", Dir: "d", Session: "twin"})
+	require.True(t, all)
+	require.Equal(t, []string{"open d", "open d", "bench d 7/0", "bench d 7/2", "bench d 7/0", "close d", "close d"},
+		log)
+	require.Len(t, turns, 3)
+	require.Equal(t, "twin", turns[2].Build)
+	require.True(t, turns[2].Check.Passed)
+}
+
+// Rounds are dealt out to openings, as evenly as they go, and the order is turned round from one to the next.
+func TestOpenings(t *testing.T) {
+	for _, c := range []struct{ rounds, openings int }{{1, 2}, {3, 2}, {4, 4}, {8, 3}, {2, 4}} {
+		_, turns, _ := run(t, Options{Positions: []int{0}, Rounds: c.rounds, Openings: c.openings}, nil,
+			Entrant{Name: "a", Dir: "a"}, Entrant{Name: "b", Dir: "b"})
+		require.Len(t, turns, 2*c.rounds)
+		for i, turn := range turns {
+			require.Equal(t, i/2, turn.Round)
+			want := []string{"a", "b"}
+			require.Equal(t, want[(i+turn.Opening)%2], turn.Build)
+		}
+	}
+	_, turns, _ := run(t, Options{Positions: []int{0}, Rounds: 3}, nil, Entrant{Name: "a", Dir: "a"})
+	require.Equal(t, []int{0, 0, 1}, []int{turns[0].Opening, turns[1].Opening, turns[2].Opening})
+}
+
+func TestTurnsThatFailSayWhy(t *testing.T) {
+	_, turns, all := run(t, Options{Positions: []int{0, 1}, Rounds: 1}, errors.New("off"), Entrant{Name: "a", Dir: "a"})
+	require.False(t, all)
+	require.Equal(t, []string{"off", "off"}, []string{turns[0].Error, turns[1].Error})
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	var log []string
+	_, err := take(ctx, []Entrant{{Dir: "a"}}, Options{Positions: []int{0}, Rounds: 1},
+		func(context.Context, string, int) build { return &fake{"a", &log, nil} }, func(Turn) error { return nil })
+	require.EqualError(t, err, "enough")
+	require.Contains(t, log, "close a")
+}

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"amkc/compiler"
+	"amkc/compiler/evaluate"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/runtime/infile"
+	"amkc/search"
+)
+
+// evalFlags are the flags of eval.
+type evalFlags struct {
+	model     modelFlags
+	judge     judgeFlags
+	baseline  string
+	rung      string
+	registers bool
+}
+
+// judgeFlags say how configurations are judged, one by eval and many by search.
+type judgeFlags struct {
+	device    string
+	positions []int
+	gpu       int
+	timeout   int // seconds
+	key       string
+}
+
+func (f *judgeFlags) define(set *pflag.FlagSet) {
+	set.Var(newChoice(&f.device, search.DeviceCost, search.DeviceCost, search.DeviceCUDA), "device",
+		"where times come from: cost is the cost model, which predicts, and cuda the GPU of this machine")
+	set.Var(newCounts(&f.positions, []int{0}), "position", "judge by a step at position `N`; several with commas")
+	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU, for --device cuda")
+	set.Var(newCount(&f.timeout, 600, 1, 86400), "timeout", "end an evaluation that takes longer than `N` seconds")
+	set.Var(newWord(&f.key, ""), "key", "sign verdicts with the key in `FILE`; default: verdict.key of the user's "+
+		"configuration of amkc")
+}
+
+// check refuses what does not go together.
+func (f *judgeFlags) check(c *call) error {
+	if f.gpu != 0 && f.device != search.DeviceCUDA {
+		return c.usage("--gpu %d goes with --device cuda", f.gpu)
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(f.positions)))) != len(f.positions) {
+		return c.usage("--position names one twice; want each once")
+	}
+	return nil
+}
+
+// openKey reads the key of verdicts.
+func (f *judgeFlags) openKey() (search.Key, error) {
+	if f.key == "" {
+		dir, err := os.UserConfigDir()
+		if err != nil {
+			return nil, diag.Errorf(codeInput, "key", "there is no directory of the user's configuration: %s; want "+
+				"--key",
+				infile.Reason(err))
+		}
+		f.key = filepath.Join(dir, "amkc", "verdict.key")
+	}
+	return search.LoadKey(f.key)
+}
+
+func evalVerb() verb {
+	f := &evalFlags{}
+	return verb{
+		name:     "eval",
+		synopsis: "MODEL --config FILE [--baseline FILE] [--device cost|cuda] [--position N,...]",
+		min:      1, max: 1,
+		summary: "judge one configuration against another: proof, check and times, as one signed verdict",
+		details: "The configuration is lowered, proved and emitted; on a GPU it is checked and measured interleaved " +
+			"with " +
+			"the baseline\n" +
+			"and an identical twin of the baseline, elsewhere predicted by the cost model. Nothing that is not " +
+			"proved is " +
+			"ever\nlaunched, and what is only predicted is never kept (docs/search.md). Exit code 0: PASS; 1: any " +
+			"other " +
+			"class.",
+		flags: f.define,
+		run:   f.run,
+	}
+}
+
+func (f *evalFlags) define(set *pflag.FlagSet) {
+	set.Var(newWord(&f.baseline, ""), "baseline", "compare with the ScheduleConfig of `FILE`; default: all defaults")
+	rungs := make([]string, len(search.Rungs))
+	for i, r := range search.Rungs {
+		rungs[i] = string(r)
+	}
+	set.Var(newChoice(&f.rung, string(search.Final), rungs...), "rung",
+		"how much to ask: screen is proof and the first position, race all positions, final everything")
+	set.BoolVar(&f.registers, "registers", false, "have nvcc say how many registers the kernels take, and what spills")
+	f.judge.define(set)
+	f.model.define(set, defaultTarget)
+}
+
+// judged is the result of eval in JSON.
+type judged struct {
+	Verdict *search.Verdict `json:"verdict"`
+}
+
+func (f *evalFlags) run(c *call) error {
+	if err := f.judge.check(c); err != nil {
+		return err
+	}
+	candidate, err := settingsIn(c, f.model.config)
+	if err != nil {
+		return err
+	}
+	baseline, err := settingsIn(c, f.baseline)
+	if err != nil {
+		return err
+	}
+	opts, err := f.judge.options(c, &f.model, c.args[0])
+	if err != nil {
+		return err
+	}
+	key, err := f.judge.openKey()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	ctx, end := context.WithTimeout(ctx, time.Duration(f.judge.timeout)*time.Second)
+	defer end()
+	line := c.progress()
+	v, err := evaluate.Evaluate(ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
+		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
+		Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show})
+	line.Clear()
+	if err != nil {
+		return hostError(c.args[0], err)
+	}
+	key.Sign(v)
+	c.payload = judged{v}
+	if err := c.printf("%s", verdictText(v)); err != nil {
+		return err
+	}
+	if v.Class != search.Pass {
+		c.report(diag.List{v.Reason})
+		return errDifferent
+	}
+	return nil
+}
+
+// options are those of a model that is judged. Predictions need no weights: they are opened where there are any, for
+// the reference VM.
+func (f *judgeFlags) options(c *call, m *modelFlags, model string) (compiler.Options, error) {
+	with := *m
+	with.config, with.gpu = "", f.gpu
+	if f.device == search.DeviceCUDA {
+		return with.optionsForGPU(c, model, f.gpu)
+	}
+	opts, err := with.options(c, model)
+	if err == nil && opts.RandomSeed == nil {
+		weights, _ := filepath.Glob(filepath.Join(opts.Model, "*.safetensors")) // no pattern but ours can be malformed
+		opts.ConfigOnly = len(weights) == 0
+	}
+	return opts, err
+}
+
+// settingsIn reads a configuration as the settings of knobs that are searched; none without a file.
+func settingsIn(c *call, file string) (knobs.Settings, error) {
+	if file == "" {
+		return knobs.Settings{}, nil
+	}
+	text, err := readFile(file, infile.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	config, diags := ir.ParseConfig(text, file)
+	if diags.Err() != nil {
+		return nil, diags
+	}
+	c.report(diags)
+	s, whole := knobs.SettingsOf(&config)
+	if !whole {
+		return nil, diag.Errorf(codeInput, file, "has rotations of stages or fusion groups; want knobs that amkc "+
+			"space lists")
+	}
+	return s, nil
+}
+
+func verdictText(v *search.Verdict) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s: %s against %s: %s\n", v.Model, v.Target, v.ID, v.BaselineID, v.Class)
+	if v.Proof != nil && v.Proof.OK {
+		b.WriteString("proof: no deadlock, no race, no access outside\n")
+	}
+	for _, k := range v.Registers {
+		fmt.Fprintf(&b, "%s: %d registers, %d bytes of spill stores, %d of loads\n", k.Kernel, k.Registers,
+			k.SpillStores,
+			k.SpillLoads)
+	}
+	if c := v.Correctness; c != nil {
+		for _, s := range c.Spans {
+			fmt.Fprintf(&b, "positions %d to %d: logit error %.2e RMS, %.2e max, against the %s\n", s.First, s.Last,
+				s.RMS,
+				s.Max, c.Oracle)
+		}
+	}
+	if v.Timing != nil {
+		for _, at := range v.At {
+			fmt.Fprintf(&b, "position %d: %.1f µs per token (%.1f to %.1f), baseline %.1f µs, ceiling %.1f µs; "+
+				"ratio %s\n",
+				at.Position, at.Candidate.Median, at.Candidate.P10, at.Candidate.P90, at.Baseline.Median, at.Ceiling,
+				intervalText(at.Ratio))
+		}
+		fmt.Fprintf(&b, "all positions: ratio %s; twins within %.2f %%; %s\n", intervalText(v.Ratio), 100*v.Band,
+			v.Machine)
+	}
+	fmt.Fprintf(&b, "%s: %s\n", v.Decision, v.Why)
+	return b.String()
+}
+
+// intervalText prints a ratio with its interval.
+func intervalText(i search.Interval) string {
+	high := fmt.Sprintf("%.4f", i.High)
+	if i.High > 1e6 {
+		high = "infinity"
+	}
+	return fmt.Sprintf("%.4f (%.4f to %s)", i.Mean, i.Low, high)
+}

@@ -1,0 +1,330 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"amkc/compiler"
+	"amkc/compiler/evaluate"
+	"amkc/compiler/version"
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/runtime/infile"
+	"amkc/runtime/progress"
+	"amkc/search"
+)
+
+// searchFlags are the flags of search.
+type searchFlags struct {
+	model     modelFlags
+	judge     judgeFlags
+	out       string
+	trials    int
+	minutes   int
+	overnight bool
+	heldOut   []int
+	seed      string
+	proposers []string
+	cold      bool
+	sameBits  bool
+	tag       string
+}
+
+func searchVerb() verb {
+	f := &searchFlags{}
+	return verb{
+		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: 1,
+		summary: "look for a faster schedule, trial by trial, and keep what is shown to be faster",
+		details: "DIR is a campaign: campaign.json, which never changes, and trials.jsonl, to which every trial is " +
+			"added. " +
+			"A\n" +
+			"campaign that was stopped or killed is gone on with by the same command. Each configuration is judged " +
+			"by a " +
+			"process\nof its own, which is killed if it hangs. The page report.html and the table results.tsv are " +
+			"written at the end.\nOn a GPU only what is faster beyond the noise is kept; by the cost model a " +
+			"configuration is shortlisted (docs/search.md).",
+		flags: f.define,
+		run:   f.run,
+	}
+}
+
+func (f *searchFlags) define(set *pflag.FlagSet) {
+	set.VarP(newWord(&f.out, ""), "out", "o", "the campaign's `DIR`")
+	set.Var(newCount(&f.trials, 0, 0, 1e6), "trials", "end when the campaign has `N` trials; 0: no limit")
+	set.Var(newCount(&f.minutes, 0, 0, 1e5), "minutes", "end after `N` minutes; 0: no limit")
+	set.BoolVar(&f.overnight, "overnight", false, "go on to another basin whether the last ones led to anything or not")
+	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
+		"near those of --position")
+	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
+	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, or "+
+		"exec:COMMAND; may "+
+		"be repeated; default: local twice, evolve, random")
+	set.BoolVar(&f.cold, "cold", false, "begin at the least clever value of each knob")
+	set.BoolVar(&f.sameBits, "same-bits", false, "leave knobs alone that decide in which order sums are added up")
+	set.Var(newWord(&f.tag, ""), "tag", "call the campaign `TAG` in results.tsv; default: model and target")
+	f.judge.define(set)
+	f.model.define(set, defaultTarget)
+}
+
+// searched is the result of search in JSON.
+type searched struct {
+	Dir       string           `json:"dir"`
+	Stop      string           `json:"stop"`
+	Best      knobs.Settings   `json:"best"`
+	Estimate  float64          `json:"estimate"`  // chained through the trials, relative to the start
+	Confirmed *search.Interval `json:"confirmed"` // at held-out positions; null: not confirmed
+	Soundness search.Soundness `json:"soundness"`
+}
+
+func (f *searchFlags) run(c *call) error {
+	if err := f.check(c); err != nil {
+		return err
+	}
+	key, err := f.judge.openKey()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	line := c.progress()
+	defer line.Clear()
+	campaign, err := f.campaign(ctx, c, key, line)
+	if err != nil {
+		return err
+	}
+	line.Clear()
+	if !search.Exists(f.out) {
+		if err := search.Create(f.out, campaign); err != nil {
+			return err
+		}
+	}
+	journal, err := search.OpenJournal(f.out)
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
+	stop, err := f.carryOn(ctx, c, journal, key, line)
+	line.Clear()
+	if written := writeReport(f.out, journal.State); err == nil {
+		err = written
+	}
+	if err != nil {
+		return err
+	}
+	result := resultOf(f.out, stop, journal.State)
+	c.payload = result
+	return c.printf("%s", searchedText(result, campaign))
+}
+
+// check refuses what does not go together.
+func (f *searchFlags) check(c *call) error {
+	if err := f.judge.check(c); err != nil {
+		return err
+	}
+	switch {
+	case f.out == "":
+		return c.usage("a directory for the campaign is needed; want -o DIR")
+	case f.trials == 0 && f.minutes == 0:
+		return c.usage("a search needs an end; want --trials N or --minutes N")
+	case f.cold && f.model.config != "":
+		return c.usage("--cold and --config each say where to begin; want one of them")
+	case f.model.dumpIR != "" || f.model.timePasses:
+		return c.usage("--dump-ir and --time-passes are for one program; want amkc dump, or amkc eval")
+	}
+	for _, name := range f.proposers {
+		if err := search.CheckProposer(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// campaign is what the flags ask for. One that is in the directory already has to be the same.
+func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, line *progress.Line) (*search.Campaign,
+	error) {
+	seed, err := strconv.ParseUint(f.seed, 0, 64)
+	if err != nil {
+		return nil, c.usage("--seed %q; want an integer from 0 to 2^64-1", f.seed)
+	}
+	start, err := settingsIn(c, f.model.config)
+	if err != nil {
+		return nil, err
+	}
+	opts, err := f.judge.options(c, &f.model, c.args[0])
+	if err != nil {
+		return nil, err
+	}
+	source, positions, err := evaluate.Source(opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, pos := range slices.Concat(f.judge.positions, f.heldOut) {
+		if pos >= positions {
+			return nil, c.usage("position %d; want 0 to %d, for which the model is compiled", pos, positions-1)
+		}
+	}
+	if f.heldOut == nil {
+		f.heldOut = heldOut(f.judge.positions, positions)
+	}
+	command, err := f.command(c)
+	if err != nil {
+		return nil, err
+	}
+	campaign := &search.Campaign{Schema: search.CampaignSchema, Tag: f.tag, Model: opts.Name, Source: source,
+		Target: opts.Target.Name, Device: f.judge.device, Positions: f.judge.positions, HeldOut: f.heldOut,
+		Objective: search.Objective, Start: start, Cold: f.cold, SameBits: f.sameBits, Seed: seed,
+		Proposers: f.proposers, Rules: search.DefaultRules(), Key: key.Name(), Amkc: version.Get().Version,
+		Command: command}
+	if campaign.Tag == "" {
+		campaign.Tag = opts.Name + "-" + opts.Target.Name
+	}
+	if len(campaign.Proposers) == 0 {
+		campaign.Proposers = search.DefaultProposers()
+	}
+	if search.Exists(f.out) {
+		return campaign, f.same(campaign)
+	}
+	return campaign, f.space(ctx, opts, campaign, line)
+}
+
+// space finds out what can be set, and where a cold search begins.
+func (f *searchFlags) space(ctx context.Context, opts compiler.Options, campaign *search.Campaign,
+	line *progress.Line) error {
+	var err error
+	campaign.Space, err = evaluate.Space(ctx, opts, line.Show)
+	if err == nil && f.cold {
+		campaign.Start = campaign.Space.Cold()
+	}
+	return err
+}
+
+// same holds a campaign to that of the directory, whose space and cold start are taken over.
+func (f *searchFlags) same(campaign *search.Campaign) error {
+	s, _, _, err := search.Load(f.out)
+	if err != nil {
+		return err
+	}
+	old := s.Campaign()
+	campaign.Space = old.Space
+	if f.cold {
+		campaign.Start = old.Space.Cold()
+	}
+	return old.Same(campaign, f.out)
+}
+
+// heldOut are positions near others, and none of them.
+func heldOut(at []int, positions int) []int {
+	var out []int
+	for _, pos := range at {
+		near := min(pos+pos/8+32, positions-1)
+		for near > 0 && (slices.Contains(at, near) || slices.Contains(out, near)) {
+			near--
+		}
+		out = append(out, near)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// command is the model with the flags of compiling, as eval is called with them.
+func (f *searchFlags) command(c *call) ([]string, error) {
+	model, err := filepath.Abs(c.args[0])
+	if err != nil || !isDir(model) {
+		model = c.args[0] // of a hub's cache
+	}
+	command := []string{model}
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	(&modelFlags{}).define(own, "")
+	own.VisitAll(func(flag *pflag.Flag) {
+		given := c.flags.Lookup(flag.Name)
+		if flag.Name == "config" || !given.Changed {
+			return
+		}
+		if flag.Name == "assume-inert" {
+			for _, field := range f.model.inert {
+				command = append(command, "--assume-inert="+field)
+			}
+			return
+		}
+		command = append(command, "--"+flag.Name+"="+given.Value.String())
+	})
+	return command, nil
+}
+
+// carryOn makes trials.
+func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, key search.Key,
+	line *progress.Line) (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", diag.Errorf(codeFailed, "amkc", "does not know where it is: %s", infile.Reason(err))
+	}
+	scratch, err := os.MkdirTemp("", "amkc-search-")
+	if err != nil {
+		return "", diag.Errorf(codeOutput, "search", "there is no temporary directory: %s", infile.Reason(err))
+	}
+	defer os.RemoveAll(scratch)
+	w := &search.Worker{Campaign: j.Campaign, Key: key, Limit: time.Duration(f.judge.timeout) * time.Second,
+		Command: func(job *search.Job) ([]string, func(), error) {
+			args, err := f.evalCommand(c, j.Campaign, job, exe, scratch)
+			return args, func() {}, err
+		}}
+	r := search.Runner{Evaluate: w.Evaluate, Ask: j.State.Asker(w.Limit), Now: time.Now,
+		Budget: search.Budget{Trials: f.trials, Time: time.Duration(f.minutes) * time.Minute, Forever: f.overnight},
+		Tell: func(s *search.State, t *search.Trial) {
+			_, ratio := s.Best()
+			line.Show(progress.Step{Activity: fmt.Sprintf("basin %d, best %.4f, trial", t.Basin, ratio),
+				Done: int64(len(s.Trials())), Total: int64(f.trials), Unit: "trials"})
+			if t.Best {
+				line.Clear()
+				c.note("trial %d: %s", t.N, t.Verdict.Why)
+			}
+		}}
+	return r.Run(ctx, j)
+}
+
+// evalCommand is the process that judges a job.
+func (f *searchFlags) evalCommand(c *call, campaign *search.Campaign, job *search.Job, exe, scratch string) ([]string,
+	error) {
+	args := append([]string{exe, "eval"}, campaign.Command...)
+	for _, one := range []struct {
+		flag string
+		set  knobs.Settings
+	}{{"config", job.Settings}, {"baseline", job.Against}} {
+		config, err := one.set.Config()
+		if err != nil {
+			return nil, err
+		}
+		text, err := config.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(scratch, one.flag+".json")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return nil, diag.Errorf(codeOutput, path, "cannot write: %s", infile.Reason(err))
+		}
+		args = append(args, "--"+one.flag+"="+path)
+	}
+	args = append(args, "--device="+campaign.Device, "--position="+joined(campaign.PositionsOf(job)),
+		"--rung="+string(job.Rung),
+		fmt.Sprintf("--timeout=%d", f.judge.timeout), "--key="+f.judge.key, "--json")
+	if f.judge.gpu != 0 {
+		args = append(args, fmt.Sprintf("--gpu=%d", f.judge.gpu))
+	}
+	return args, nil
+}
+
+func joined(numbers []int) string {
+	words := make([]string, len(numbers))
+	for i, n := range numbers {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}

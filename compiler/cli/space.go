@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"amkc/compiler/evaluate"
+	"amkc/knobs"
+	"amkc/search"
+)
+
+func spaceVerb() verb {
+	m := &modelFlags{}
+	return verb{
+		name: "space", synopsis: "MODEL [--target NAME]", min: 1, max: 1,
+		summary: "list the knobs of a model's schedule, with the values that make a difference",
+		details: "The model is lowered once for every value of every knob, all others at their defaults; weights are " +
+			"not read.\n" +
+			"Listed are the default and the values that make another build. Values that the model or the target does " +
+			"not\nallow are there with the reason, and those that make the build of another value with that value. " +
+			"amkc search\nvaries what is listed (docs/search.md).",
+		flags: func(set *pflag.FlagSet) { m.define(set, defaultTarget) },
+		run:   func(c *call) error { return runSpace(c, m) },
+	}
+}
+
+// spaceReport is the result of space in JSON.
+type spaceReport struct {
+	*search.Space
+	ConfigSchema map[string]any `json:"config_schema"` // the JSON Schema of a configuration
+}
+
+func runSpace(c *call, m *modelFlags) error {
+	if m.config != "" {
+		return c.usage("--config sets knobs, and space lists what each would be by itself; want no --config")
+	}
+	m.configOnly = true
+	opts, err := m.options(c, c.args[0])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	line := c.progress()
+	space, err := evaluate.Space(ctx, opts, line.Show)
+	line.Clear()
+	if err != nil {
+		return err
+	}
+	c.payload = spaceReport{space, knobs.Schema()}
+	return c.printf("%s", spaceText(space))
+}
+
+func spaceText(s *search.Space) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s: %d knobs\n", s.Model, s.Target, len(s.Knobs))
+	for _, k := range s.Knobs {
+		order := ""
+		if k.Order {
+			order = "; order of additions"
+		}
+		fmt.Fprintf(&b, "%s (%s%s)\n    %s\n    values: %s\n", k.Path, k.Region, order, k.Doc, valuesText(&k))
+		for _, r := range k.Refused {
+			fmt.Fprintf(&b, "    refused: %s: %s [%s]\n", r.Value, r.Reason.Msg, r.Reason.Code)
+		}
+		for _, same := range k.Same {
+			fmt.Fprintf(&b, "    same: %s as %s\n", same.Value, same.As)
+		}
+	}
+	return b.String()
+}
+
+// valuesText lists the values of a knob, with brackets around the default.
+func valuesText(k *search.Knob) string {
+	words := make([]string, len(k.Values))
+	for i, v := range k.Values {
+		if words[i] = string(v); v == k.Default {
+			words[i] = "[" + words[i] + "]"
+		}
+	}
+	return strings.Join(words, " ")
+}

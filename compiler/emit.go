@@ -1,0 +1,79 @@
+package compiler
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+	"amkc/validate"
+	"amkc/validate/kernel"
+)
+
+// Emission is what is written of a program that is proved.
+type Emission struct {
+	Proof    validate.Report // of the program of one row
+	Memory   host.Footprint
+	Files    map[string][]byte // generated, and the model's own
+	Warnings diag.List         // of import, and of memory that hardly suffices
+}
+
+// Emit proves a lowered program, renders the files of its build, and reads them back. Nothing is written. Of the
+// options only those count that say what to compile. The error for a program that is not proved is a diagnostic with
+// the findings as its notes; [Prove] has them one by one.
+func Emit(l *Scheduled, o Options) (*Emission, error) { return emit(l, &BuildOptions{Options: o}) }
+
+// Prove reports whether a program is safe, and one that the generated kernel carries out.
+func Prove(p *ir.Program) validate.Report { return validate.ProgramFor(kernel.Backend, p) }
+
+func emit(l *Scheduled, o *BuildOptions) (*Emission, error) {
+	e := &Emission{}
+	for _, p := range slices.Concat([]*ir.Program{l.Program}, l.Passes) {
+		proof := Prove(p)
+		if p == l.Program {
+			e.Proof = proof
+		}
+		if !proof.OK {
+			return nil, notProved(o.Model, p, proof)
+		}
+	}
+	var err error
+	if e.Memory, err = codegen.Footprint(l.Program, l.Passes...); err != nil {
+		return nil, err
+	}
+	e.Warnings = append(l.Warnings, CheckMemory(l.Program.Target, e.Memory)...)
+	if err := o.accept(e.Warnings); err != nil {
+		return nil, err
+	}
+	if e.Files, err = projectFiles(l, o); err != nil {
+		return nil, err
+	}
+	return e, checkEmitted(e.Files, l.Program, l.Passes...)
+}
+
+// Digest is the SHA-256 of all files, names included. Packed weights, kernels and the manifest are not among them.
+func (e *Emission) Digest() string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
+		fmt.Fprintf(h, "%s %s\n", codegen.Digest(e.Files[name]), name)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// notProved is the error for a program that is not proved.
+func notProved(model string, p *ir.Program, proof validate.Report) error {
+	notes := make([]string, 0, len(proof.Diags))
+	for _, d := range proof.Diags.Errors() {
+		notes = append(notes, d.Error())
+	}
+	what := "the schedule"
+	if of := codegen.PassOf(p); of.Tokens() > 1 {
+		what = fmt.Sprintf("the schedule for passes of %v", of)
+	}
+	return diag.Errorf(codeProof, model, "%s is not proved safe, so nothing is emitted", what).With(notes...)
+}

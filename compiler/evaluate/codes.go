@@ -1,0 +1,36 @@
+package evaluate
+
+import "amkc/ir/diag"
+
+var (
+	codeUnforeseen = diag.New("AMK6101", "an evaluation failed in a way it did not foresee", `
+Something failed that no diagnostic describes, while a configuration was lowered, proved, emitted or measured. The
+message is that of the operating system or of a library.`)
+
+	codeLate = diag.New("AMK6102", "an evaluation took too long", `
+A configuration is given a time to be lowered, proved, built and measured in. This one took longer, and was ended; the
+class of its verdict is TIMEOUT. A search goes on with the next one, and after three such ends with one value of a knob
+it leaves that value alone.`)
+
+	codeFloor = diag.New("AMK6103", "a time is below what is possible", `
+A step cannot take less than its bytes take through the ring with nothing waited for (the ceiling), or through memory
+where they do not fit the L2. A time below that says that something is wrong with the measurement or the prediction, and
+nothing of the configuration: it is rejected, and the number is not reported.`)
+
+	codeDiffers = diag.New("AMK6104", "a configuration computes something else", `
+On a GPU the kernel's logits are held to those of the plain kernels of the same build. Without one, those of small
+models are held, on the reference VM, to the program with every knob at its default: to the bit, unless a knob was
+changed that decides in which order sums are added up. The class of the verdict is FAIL, and there is no time.`)
+
+	codeMeasure = diag.New("AMK6105", "a measurement could not be carried out", `
+Candidate, incumbent and the incumbent's twin are open at once on one GPU and take turns. If the incumbent cannot be
+opened or measured, there is nothing to compare with, and no verdict; if the candidate cannot, its class is CRASH. Three
+builds must fit the memory of the GPU together.`)
+
+	codePosition = diag.New("AMK6106", "a position is beyond those of the model", `
+Positions count from 0, up to the last one that the model is compiled for. --max-seq compiles for more.`)
+
+	codeTools = diag.New("AMK6107", "nvcc is not here", `
+--registers has nvcc compile the sources and report what ptxas gives each kernel: registers, and bytes that spill. make
+cuda fetches an nvcc; it needs g++.`)
+)

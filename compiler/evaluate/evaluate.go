@@ -1,0 +1,221 @@
+package evaluate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"amkc/compiler"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/runtime/progress"
+	"amkc/search"
+)
+
+// A Request is one evaluation. Functions that are nil are those of package compiler and of the GPU.
+type Request struct {
+	Options   compiler.Options // what is compiled; Config is not looked at
+	Candidate knobs.Settings
+	Baseline  knobs.Settings
+	Device    string // search.DeviceCost or search.DeviceCUDA
+	Positions []int  // at least one
+	Rung      search.Rung
+	Rules     search.Rules
+	Registers bool // ask nvcc what ptxas gives the kernels, at the last rung
+	GPU       int
+	Progress  progress.Func
+
+	Lower   func(compiler.Options) (*compiler.Scheduled, error) // of the candidate
+	Build   Builder
+	Measure Measurer
+}
+
+// evaluation is a request that is being carried out.
+type evaluation struct {
+	*Request
+	v         *search.Verdict
+	plain     *compiler.Scheduled // with every knob at its default
+	candidate *compiler.Scheduled
+	emission  *compiler.Emission // of the candidate
+	baseline  *compiler.Scheduled
+}
+
+// A fault is what is wrong with a candidate.
+type fault struct {
+	class  search.Class
+	reason *diag.Diagnostic
+}
+
+func (f *fault) Error() string { return f.reason.Error() }
+
+// rejected is a fault of a candidate that is refused, for the first of its errors.
+func rejected(err error) error { return &fault{search.Rejected, firstError(err)} }
+
+// Evaluate judges a configuration. What is wrong with the candidate is in the verdict, which is not signed yet. The
+// error is for what is wrong with anything else: the model, the target, the baseline, the machine; or the cause of a
+// cancelled context, unless that is its deadline, which makes a verdict.
+func Evaluate(ctx context.Context, r Request) (*search.Verdict, error) {
+	began := time.Now()
+	e := &evaluation{Request: &r}
+	if e.Lower == nil {
+		e.Lower = compiler.RunPasses
+	}
+	if e.Build == nil {
+		e.Build = cached
+	}
+	if e.Measure == nil {
+		e.Measure = measured
+	}
+	defer e.close()
+	if err := e.prepare(); err != nil {
+		return nil, err
+	}
+	err := e.judge(ctx)
+	var wrong *fault
+	switch {
+	case err == nil:
+		e.v.Class = search.Pass
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		e.fail(&fault{search.Timeout, diag.Errorf(codeLate, "eval", "took longer than it may; want a configuration "+
+			"that "+
+			"ends, or more time")})
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.As(err, &wrong):
+		e.fail(wrong)
+	default:
+		return nil, err
+	}
+	e.v.Seconds = time.Since(began).Seconds()
+	r.Rules.Decide(e.v)
+	return e.v, nil
+}
+
+// fail makes the verdict one that is not PASS.
+func (e *evaluation) fail(f *fault) {
+	e.v.Class, e.v.Reason, e.v.Timing = f.class, f.reason, nil
+}
+
+// prepare lowers what the candidate is compared with, and names the subject.
+func (e *evaluation) prepare() error {
+	var err error
+	if e.plain, err = e.lower(nil, compiler.RunPasses); err != nil {
+		return err
+	}
+	if e.baseline, err = e.lower(e.Baseline, compiler.RunPasses); err != nil {
+		return err
+	}
+	if proof := compiler.Prove(e.baseline.Program); !proof.OK {
+		return proof.Diags.Err()
+	}
+	for _, pos := range e.Positions {
+		if last := e.plain.Program.Model.MaxSeq - 1; pos > last {
+			return diag.Errorf(codePosition, "position", "%d; want 0 to %d, for which the model is compiled", pos, last)
+		}
+	}
+	e.v = &search.Verdict{Schema: search.VerdictSchema, Rung: e.Rung, Subject: search.Subject{
+		ID: search.IDOf(e.Candidate), Settings: stated(e.Candidate), BaselineID: search.IDOf(e.Baseline),
+		Baseline: stated(e.Baseline), Model: e.Options.Name, Source: sourceOf(e.plain.Program),
+		Target: e.Options.Target.Name, Device: e.Device, Positions: e.Positions}}
+	return nil
+}
+
+// stated are settings that JSON has as an object, be there any or not.
+func stated(s knobs.Settings) knobs.Settings {
+	if s == nil {
+		return knobs.Settings{}
+	}
+	return s
+}
+
+// Source digests what is compiled, and by which passes: the program of a model with every knob at its default. It
+// changes with the shape of the model, its formats, the positions, the target, and what amkc makes of them. positions
+// is how many there are.
+func Source(o compiler.Options) (source string, positions int, err error) {
+	o.Config, o.ConfigOnly = ir.ScheduleConfig{}, true
+	l, err := compiler.RunPasses(o)
+	if err != nil {
+		return "", 0, err
+	}
+	defer l.Close()
+	return sourceOf(l.Program), l.Program.Model.MaxSeq, nil
+}
+
+func sourceOf(p *ir.Program) string {
+	sum := sha256.Sum256(ir.Print(p))
+	return hex.EncodeToString(sum[:])
+}
+
+func (e *evaluation) lower(s knobs.Settings, how func(compiler.Options) (*compiler.Scheduled, error)) (
+	*compiler.Scheduled, error) {
+	o := e.Options
+	config, err := s.Config()
+	if err != nil {
+		return nil, err
+	}
+	o.Config = config
+	// Weights are opened where something is run.
+	o.ConfigOnly = o.ConfigOnly || e.Rung != search.Final && e.Device == search.DeviceCost
+	return how(o)
+}
+
+func (e *evaluation) close() {
+	for _, l := range []*compiler.Scheduled{e.plain, e.candidate, e.baseline} {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
+
+// judge takes the candidate through everything that its rung asks. The error is a fault of the candidate, or of
+// something else.
+func (e *evaluation) judge(ctx context.Context) error {
+	var err error
+	if e.candidate, err = e.lower(e.Candidate, e.Lower); err != nil {
+		return rejected(err)
+	}
+	proof := compiler.Prove(e.candidate.Program)
+	e.v.Proof = &search.Proof{OK: proof.OK, Findings: append(diag.List{}, proof.Diags...)}
+	if !proof.OK {
+		return rejected(proof.Diags.Err())
+	}
+	if e.Rung != search.Screen || e.Device == search.DeviceCUDA {
+		if e.emission, err = compiler.Emit(e.candidate, e.Options); err != nil {
+			return rejected(err)
+		}
+		e.v.Build = e.emission.Digest()
+	}
+	if e.Registers && e.Rung == search.Final {
+		if err := e.countRegisters(ctx); err != nil {
+			return err
+		}
+	}
+	if e.Device == search.DeviceCUDA {
+		return e.time(ctx)
+	}
+	if e.Rung == search.Final {
+		if err := e.compare(ctx); err != nil {
+			return err
+		}
+	}
+	return e.predict()
+}
+
+// countRegisters asks nvcc, which is here or the request is at fault.
+func (e *evaluation) countRegisters(ctx context.Context) error {
+	if !compiler.CanCompileCUDA() {
+		return diag.Errorf(codeTools, "ptxas", "there is no nvcc here to ask for registers; want it on PATH or in "+
+			"CUDA_HOME")
+	}
+	kernels, err := compiler.CountRegisters(ctx, e.emission, e.Options.Target.Arch)
+	if err != nil {
+		return &fault{search.Crash, firstError(err)}
+	}
+	for _, k := range kernels {
+		e.v.Registers = append(e.v.Registers, search.Registers(k))
+	}
+	return nil
+}

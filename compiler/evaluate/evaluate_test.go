@@ -1,0 +1,359 @@
+package evaluate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/bench/turns"
+	"amkc/compiler"
+	"amkc/cost"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/runtime/host"
+	"amkc/runtime/progress"
+	"amkc/search"
+)
+
+const small = "models/zoo/llama-gqa"
+
+func requestFor(t *testing.T, candidate, baseline knobs.Settings) Request {
+	t.Helper()
+	return Request{Options: optionsFor(t, small, "h200"), Candidate: candidate, Baseline: baseline,
+		Device: search.DeviceCost, Positions: []int{0, 40}, Rung: search.Final, Rules: search.DefaultRules()}
+}
+
+func judgedAs(t *testing.T, r Request) *search.Verdict {
+	t.Helper()
+	v, err := Evaluate(t.Context(), r)
+	require.NoError(t, err)
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	_, err = search.ParseVerdict(text, "eval")
+	require.NoError(t, err, "every verdict is a well-formed one")
+	return v
+}
+
+func TestPredicted(t *testing.T) {
+	barrier := knobs.Settings{"tiling.loop.barrier": "1"}
+	v := judgedAs(t, requestFor(t, nil, barrier))
+	require.Equal(t, search.Pass, v.Class)
+	require.Equal(t, search.Shortlist, v.Decision, v.Why)
+	require.Less(t, v.Ratio.Mean, 0.99)
+	require.Equal(t, []int{0, 40}, []int{v.At[0].Position, v.At[1].Position})
+	require.Len(t, v.Build, 64)
+	require.True(t, v.Proof.OK)
+	require.True(t, v.Correctness.Passed)
+	require.True(t, *v.Correctness.Spans[0].Identical)
+	require.NotEmpty(t, v.Shares)
+	require.Contains(t, v.Machine, "cost model, predicted")
+
+	back := requestFor(t, barrier, nil)
+	back.Rung = search.Screen
+	v = judgedAs(t, back)
+	require.Equal(t, search.Revert, v.Decision, v.Why)
+	require.Len(t, v.At, 1)
+	require.Empty(t, v.Build)
+	require.Nil(t, v.Correctness)
+}
+
+// Another order of additions may change bits, and another value of any other knob may not.
+func TestOrderOfAdditions(t *testing.T) {
+	v := judgedAs(t, requestFor(t, knobs.Settings{"tiling.attention.split_from": "0"}, nil))
+	require.Equal(t, search.Pass, v.Class)
+	require.False(t, *v.Correctness.Spans[len(v.Correctness.Spans)-1].Identical)
+	require.Positive(t, v.Correctness.Spans[len(v.Correctness.Spans)-1].RMS)
+}
+
+// What a candidate is refused for is in the verdict: with its code, and without a time.
+func TestRefusedCandidates(t *testing.T) {
+	v := judgedAs(t, requestFor(t, knobs.Settings{"pipelining_depth": "16"}, nil))
+	require.Equal(t, search.Rejected, v.Class)
+	require.Equal(t, "AMK2007", v.Reason.Code)
+	require.Nil(t, v.Timing)
+	require.Nil(t, v.Proof)
+	require.Equal(t, search.Revert, v.Decision)
+	v = judgedAs(t, requestFor(t, knobs.Settings{"tiling.ring.pase": "16"}, nil))
+	require.Equal(t, "AMK2001", v.Reason.Code)
+}
+
+// What is wrong with anything but the candidate is no verdict.
+func TestFaultsOfOthers(t *testing.T) {
+	_, err := Evaluate(t.Context(), requestFor(t, nil, knobs.Settings{"pipelining_depth": "16"}))
+	require.ErrorContains(t, err, "cannot hold a ring")
+	r := requestFor(t, nil, nil)
+	r.Positions = []int{1 << 20}
+	_, err = Evaluate(t.Context(), r)
+	require.ErrorContains(t, err, "for which the model is compiled")
+	r = requestFor(t, nil, nil)
+	r.Options.Model = "nowhere"
+	_, err = Evaluate(t.Context(), r)
+	require.Error(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	_, err = Evaluate(ctx, requestFor(t, nil, nil))
+	require.EqualError(t, err, "enough")
+}
+
+func TestLate(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	v, err := Evaluate(ctx, requestFor(t, nil, nil))
+	require.NoError(t, err)
+	require.Equal(t, search.Timeout, v.Class)
+	require.Equal(t, "AMK6102", v.Reason.Code)
+}
+
+// damaged lowers a model and changes its program.
+func damaged(change func(p *ir.Program)) func(compiler.Options) (*compiler.Scheduled, error) {
+	return func(o compiler.Options) (*compiler.Scheduled, error) {
+		l, err := compiler.RunPasses(o)
+		if err == nil {
+			change(l.Program)
+		}
+		return l, err
+	}
+}
+
+// A program that is proved and computes something else is caught by the reference VM.
+func TestWrongMaths(t *testing.T) {
+	r := requestFor(t, nil, nil)
+	changed := false
+	r.Lower = damaged(func(p *ir.Program) {
+		for i := range p.Buffers {
+			if b := &p.Buffers[i]; b.Kind == ir.Weight && !changed && len(b.Pieces) == 1 && len(b.Shape) == 1 {
+				for k := range p.Buffers {
+					if o := &p.Buffers[k]; k != i && o.Kind == ir.Weight && len(o.Pieces) == 1 && len(o.Shape) == 1 &&
+						o.Count == b.Count && o.Shape[0] == b.Shape[0] {
+						b.Pieces[0], o.Pieces[0], changed = o.Pieces[0], b.Pieces[0], true
+						return
+					}
+				}
+			}
+		}
+	})
+	v := judgedAs(t, r)
+	require.True(t, changed)
+	require.Equal(t, search.Fail, v.Class)
+	require.True(t, v.Proof.OK)
+	require.Equal(t, "AMK6104", v.Reason.Code)
+	require.False(t, v.Correctness.Passed)
+}
+
+func TestImpossiblePredictions(t *testing.T) {
+	for name, p := range map[string]cost.Prediction{
+		"AMK6103": {Latency: 9, Ceiling: 10, BytesPerToken: 1},
+		"memory":  {Latency: 11, Ceiling: 10, BytesPerToken: 1e9},
+	} {
+		err := floor(&p, 4800, 50<<20)
+		require.ErrorContains(t, err, "AMK6103", name)
+		var f *fault
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, search.Rejected, f.class)
+	}
+	require.NoError(t, floor(&cost.Prediction{Latency: 10, Ceiling: 10, BytesPerToken: 1e3}, 4800, 50<<20))
+	require.NoError(t, floor(&cost.Prediction{Latency: 3, Ceiling: 2, BytesPerToken: 40 << 20}, 4800, 50<<20),
+		"what fits the L2 is not held to memory")
+}
+
+// A fakeGPU measures builds by what a test says that they take, and writes down what it was asked to run.
+type fakeGPU struct {
+	r        *rand.Rand
+	us       func(entrant string, position, opening int) float64
+	fail     func(entrant string) error
+	check    *host.CheckReport
+	launched []string
+	built    []string
+}
+
+func (g *fakeGPU) build(_ context.Context, l *compiler.Scheduled, _ progress.Func) (string, error) {
+	config, err := l.Program.Config.MarshalJSON()
+	g.built = append(g.built, string(config))
+	return string(config), err
+}
+
+func (g *fakeGPU) take(_ context.Context, entrants []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (bool,
+	error) {
+	all := true
+	for k := range o.Openings {
+		for _, pos := range o.Positions {
+			for round := k * o.Rounds / o.Openings; round < (k+1)*o.Rounds/o.Openings; round++ {
+				for _, e := range entrants {
+					g.launched = append(g.launched, e.Dir)
+					t := turns.Turn{Build: e.Name, Position: pos, Round: round, Opening: k, Check: g.check}
+					if g.fail != nil {
+						t.Cause = g.fail(e.Name)
+					}
+					if t.Cause != nil {
+						t.Error, all = t.Cause.Error(), false
+					} else {
+						us := g.us(e.Name, pos, k) * (1 + 0.001*g.r.Float64())
+						t.Report = &host.BenchReport{Position: pos,
+							Latency: host.Quantiles{Median: us, P10: us * 0.99, P90: us * 1.01},
+							Ceiling: host.Quantiles{Median: us / 2}, ReadGBs: 4300, BytesPerToken: 1e6,
+							Machine: host.Machine{GPU: "NVIDIA Fake", Driver: "1", CUDA: "13.0"}}
+					}
+					if err := emit(t); err != nil {
+						return false, err
+					}
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func newFakeGPU() *fakeGPU {
+	return &fakeGPU{r: rand.New(rand.NewPCG(1, 1)), us: func(string, int, int) float64 { return 100 },
+		check: &host.CheckReport{Passed: true, Spans: []host.CheckSpan{{First: 0, Last: 31, Deterministic: true}}}}
+}
+
+func (g *fakeGPU) judges(t *testing.T, r Request) *search.Verdict {
+	t.Helper()
+	r.Device, r.Build, r.Measure = search.DeviceCUDA, g.build, g.take
+	return judgedAs(t, r)
+}
+
+func TestMeasured(t *testing.T) {
+	pace := knobs.Settings{"tiling.ring.pace": "500"}
+	g := newFakeGPU()
+	g.us = func(e string, pos, _ int) float64 {
+		if e == candidate {
+			return 90
+		}
+		return 100
+	}
+	v := g.judges(t, requestFor(t, pace, nil))
+	require.Equal(t, search.Keep, v.Decision, v.Why)
+	require.InDelta(t, 0.9, v.Ratio.Mean, 0.002)
+	require.Less(t, v.Ratio.High, 0.91)
+	require.InDelta(t, 90, v.At[0].Candidate.Median, 0.2)
+	require.InDelta(t, 100, v.At[1].Baseline.Median, 0.2)
+	require.Equal(t, "NVIDIA Fake, driver 1, CUDA 13.0", v.Machine)
+	require.True(t, *v.Correctness.Spans[0].Deterministic)
+	require.Len(t, g.built, 2)
+	require.Contains(t, g.built[0], `"pace":700`, "the incumbent is built first")
+	require.Contains(t, g.built[1], `"pace":500`)
+	twins := 0
+	for _, dir := range g.launched {
+		if dir == g.built[0] {
+			twins++
+		}
+	}
+	require.Equal(t, 2*len(g.launched)/3, twins, "two of three turns are the incumbent's")
+}
+
+// A gain is none where the incumbent's twin differs as much, and where a position loses.
+func TestMeasuredAndReverted(t *testing.T) {
+	for name, us := range map[string]func(e string, pos, opening int) float64{
+		"alike": func(e string, _, _ int) float64 { return 100 },
+		"twins differ": func(e string, _, opening int) float64 {
+			switch {
+			case e == candidate:
+				return 97
+			case e == twin && opening == 2:
+				return 105
+			}
+			return 100
+		},
+		"worse at 40": func(e string, pos, _ int) float64 {
+			switch {
+			case e != candidate:
+				return 100
+			case pos == 40:
+				return 102
+			}
+			return 70
+		},
+		"by where it lies": func(e string, _, opening int) float64 {
+			if e == candidate {
+				return []float64{90, 104, 92, 103, 95}[opening]
+			}
+			return 100
+		},
+	} {
+		g := newFakeGPU()
+		g.us = us
+		v := g.judges(t, requestFor(t, knobs.Settings{"tiling.ring.pace": "500"}, nil))
+		require.Equal(t, search.Pass, v.Class, name)
+		require.Equal(t, search.Revert, v.Decision, name)
+	}
+}
+
+func TestMeasurementsThatFail(t *testing.T) {
+	of := func(who string, err error) func(string) error {
+		return func(entrant string) error {
+			if entrant == who {
+				return err
+			}
+			return nil
+		}
+	}
+	r := requestFor(t, knobs.Settings{"tiling.ring.pace": "500"}, nil)
+	for want, c := range map[search.Class]error{
+		search.Fail:     errors.Join(turns.ErrDiffers),
+		search.Rejected: &host.ArtefactError{Latency: 1, Ceiling: 2},
+		search.Crash:    errors.New("out of memory"),
+	} {
+		g := newFakeGPU()
+		g.fail = of(candidate, c)
+		v := g.judges(t, r)
+		require.Equal(t, want, v.Class)
+		require.Nil(t, v.Timing)
+	}
+	g := newFakeGPU()
+	g.fail = of(twin, errors.New("out of memory"))
+	r.Device, r.Build, r.Measure = search.DeviceCUDA, g.build, g.take
+	_, err := Evaluate(t.Context(), r)
+	require.ErrorContains(t, err, "baseline: error: cannot be measured at position 0: out of memory")
+
+	g = newFakeGPU() // times without a check are none
+	g.check = nil
+	r.Build, r.Measure = g.build, g.take
+	_, err = Evaluate(t.Context(), r)
+	require.ErrorContains(t, err, "was not checked in this run")
+
+	r.Build = func(context.Context, *compiler.Scheduled, progress.Func) (string, error) {
+		return "", diag.Errorf(codeTools, "nvcc", "is not here")
+	}
+	_, err = Evaluate(t.Context(), r)
+	require.ErrorContains(t, err, "is not here", "without tools there is no verdict on anything")
+}
+
+// Nothing that is refused is built or launched.
+func TestNothingRefusedIsLaunched(t *testing.T) {
+	g := newFakeGPU()
+	r := requestFor(t, knobs.Settings{"pipelining_depth": "16"}, nil)
+	v := g.judges(t, r)
+	require.Equal(t, search.Rejected, v.Class)
+	r = requestFor(t, nil, nil)
+	r.Lower = damaged(func(p *ir.Program) { p.Variants[0].Counters = nil })
+	v = g.judges(t, r)
+	require.Equal(t, search.Rejected, v.Class)
+	require.False(t, v.Proof.OK)
+	require.NotEmpty(t, v.Proof.Findings)
+	require.Empty(t, g.built)
+	require.Empty(t, g.launched)
+}
+
+func TestRegisters(t *testing.T) {
+	if os.Getenv("AMKC_LONG") == "" || !compiler.CanCompileCUDA() {
+		t.Skip("takes nvcc: AMKC_LONG=1")
+	}
+	r := requestFor(t, nil, nil)
+	r.Registers = true
+	v := judgedAs(t, r)
+	names := []string{}
+	for _, k := range v.Registers {
+		names = append(names, k.Kernel)
+	}
+	require.Contains(t, strings.Join(names, " "), "amk_decode")
+}

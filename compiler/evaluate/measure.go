@@ -1,0 +1,218 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"amkc/bench/turns"
+	"amkc/compiler"
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+	"amkc/runtime/progress"
+	"amkc/search"
+)
+
+// A Builder makes a build that a GPU can run, of a program that is proved, and returns its directory.
+type Builder func(ctx context.Context, l *compiler.Scheduled, report progress.Func) (dir string, err error)
+
+// A Measurer takes turns of builds on a GPU. It is that of package turns, or a test's.
+type Measurer func(ctx context.Context, entrants []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (
+	all bool, err error)
+
+// measured is the Measurer of a GPU.
+func measured(ctx context.Context, entrants []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (bool,
+	error) {
+	return turns.Take(ctx, entrants, o, emit)
+}
+
+// cached makes a build in the cache of builds, or finds it there.
+func cached(ctx context.Context, l *compiler.Scheduled, report progress.Func) (string, error) {
+	b, err := compiler.CachedOf(ctx, l, report)
+	if err != nil {
+		return "", err
+	}
+	return b.Dir, nil
+}
+
+// An effort is how much is measured.
+type effort struct{ rounds, openings, launches int }
+
+// efforts are those of the rungs. A rung of two openings has a wide interval: it tells what is far slower, and no more.
+var efforts = map[search.Rung]effort{
+	search.Screen: {rounds: 2, openings: 2, launches: 20},
+	search.Race:   {rounds: 4, openings: 2, launches: 20},
+	search.Final:  {rounds: 10, openings: 5, launches: 40},
+}
+
+// The entrants. The twin is the incumbent's build, opened once more.
+const (
+	incumbent = "incumbent"
+	candidate = "candidate"
+	twin      = "twin"
+)
+
+// time measures candidate, incumbent and the incumbent's twin interleaved. The candidate is proved by now, and so is
+// the incumbent; nothing else is ever launched.
+func (e *evaluation) time(ctx context.Context) error {
+	old, err := e.Build(ctx, e.baseline, e.Progress)
+	if err != nil {
+		return err
+	}
+	dir, err := e.Build(ctx, e.candidate, e.Progress)
+	if err != nil {
+		return &fault{search.Crash, firstError(err)}
+	}
+	how, positions := efforts[e.Rung], e.Positions
+	if e.Rung == search.Screen {
+		positions = positions[:1]
+	}
+	entrants := []turns.Entrant{{Name: incumbent, Dir: old}, {Name: candidate, Dir: dir, Session: candidate},
+		{Name: twin, Dir: old, Session: twin}}
+	o := turns.Options{Positions: positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
+		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5}}
+	m := newMeasurement(positions, how.openings)
+	all, err := e.Measure(ctx, entrants, o, m.take)
+	if err != nil {
+		return err
+	}
+	if !all && !m.failed {
+		return diag.Errorf(codeMeasure, "eval", "not all turns were taken, and none says why")
+	}
+	e.v.Correctness = m.correctness
+	if e.v.Timing, err = m.timing(); err != nil {
+		return err
+	}
+	e.v.Timing.Shares = e.sharesOfBaseline(positions[0])
+	return nil
+}
+
+// measurement collects turns.
+type measurement struct {
+	positions   []int
+	openings    int
+	reports     map[string][][][]*host.BenchReport // by entrant, position and opening
+	correctness *search.Correctness
+	failed      bool
+}
+
+func newMeasurement(positions []int, openings int) *measurement {
+	m := &measurement{positions: positions, openings: openings, reports: map[string][][][]*host.BenchReport{}}
+	for _, name := range []string{incumbent, candidate, twin} {
+		all := make([][][]*host.BenchReport, len(positions))
+		for i := range all {
+			all[i] = make([][]*host.BenchReport, openings)
+		}
+		m.reports[name] = all
+	}
+	return m
+}
+
+// take keeps a turn. A turn of the candidate that failed is its fault; any other ends the measurement.
+func (m *measurement) take(t turns.Turn) error {
+	if t.Build == candidate && t.Check != nil {
+		m.check(t.Check)
+	}
+	if t.Report == nil {
+		m.failed = true
+		return turnFault(t)
+	}
+	i := slices.Index(m.positions, t.Position)
+	if i < 0 || t.Opening >= m.openings || m.reports[t.Build] == nil {
+		return diag.Errorf(codeMeasure, "eval", "a turn of %s at position %d, opening %d was not asked for", t.Build,
+			t.Position, t.Opening)
+	}
+	kept := &m.reports[t.Build][i][t.Opening]
+	*kept = append(*kept, t.Report)
+	return nil
+}
+
+// turnFault says what a turn without a report means.
+func turnFault(t turns.Turn) error {
+	if t.Build != candidate {
+		return diag.Errorf(codeMeasure, "baseline", "cannot be measured at position %d: %s", t.Position, t.Error)
+	}
+	var artefact *host.ArtefactError
+	switch {
+	case errors.Is(t.Cause, turns.ErrDiffers):
+		return &fault{search.Fail, diag.Errorf(codeDiffers, "candidate", "%s", t.Error)}
+	case errors.As(t.Cause, &artefact):
+		return &fault{search.Rejected, diag.Errorf(codeFloor, "position", "%d: %s", t.Position, t.Error)}
+	}
+	return &fault{search.Crash, diag.Errorf(codeMeasure, "candidate", "cannot be measured at position %d: %s",
+		t.Position,
+		t.Error)}
+}
+
+// check keeps what was compared, the worst of all openings.
+func (m *measurement) check(r *host.CheckReport) {
+	c := &search.Correctness{Oracle: "reference kernels", Passed: r.Passed}
+	for _, s := range r.Spans {
+		c.Spans = append(c.Spans, search.Span{First: s.First, Last: s.Last, RMS: s.RMS, Max: s.Max,
+			Deterministic: &s.Deterministic})
+	}
+	if m.correctness == nil || m.correctness.Passed {
+		m.correctness = c
+	}
+}
+
+// timing makes of all turns what a verdict says.
+func (m *measurement) timing() (*search.Timing, error) {
+	if m.correctness == nil || !m.correctness.Passed {
+		return nil, diag.Errorf(codeMeasure, "candidate", "was not checked in this run, and there is no time "+
+			"without that")
+	}
+	samples := make([][]search.Sample, len(m.positions))
+	for i, pos := range m.positions {
+		for k := range m.openings {
+			s := search.Sample{Candidate: medians(m.reports[candidate][i][k]),
+				Baseline: medians(m.reports[incumbent][i][k]), Twin: medians(m.reports[twin][i][k])}
+			if min(len(s.Candidate), len(s.Baseline), len(s.Twin)) == 0 {
+				return nil, diag.Errorf(codeMeasure, "eval", "opening %d has no turn of all at position %d", k, pos)
+			}
+			samples[i] = append(samples[i], s)
+		}
+	}
+	t := &search.Timing{}
+	at, all, band := search.Ratios(samples)
+	t.Ratio, t.Band = all, band
+	for i, pos := range m.positions {
+		of := slices.Concat(m.reports[candidate][i]...)
+		one := search.At{Position: pos, Candidate: timesOf(of),
+			Baseline: timesOf(slices.Concat(m.reports[incumbent][i]...)),
+			Ratio:    at[i], Ceiling: middle(of, func(r *host.BenchReport) float64 { return r.Ceiling.Median }),
+			ReadGBs: middle(of, func(r *host.BenchReport) float64 { return r.ReadGBs }), Bytes: of[0].BytesPerToken}
+		t.At = append(t.At, one)
+		machine := of[0].Machine
+		t.Machine = fmt.Sprintf("%s, driver %s, CUDA %s", machine.GPU, machine.Driver, machine.CUDA)
+	}
+	return t, nil
+}
+
+func medians(reports []*host.BenchReport) []float64 {
+	var out []float64
+	for _, r := range reports {
+		out = append(out, r.Latency.Median)
+	}
+	return out
+}
+
+// timesOf are the medians over turns of the quantiles over launches.
+func timesOf(reports []*host.BenchReport) search.Times {
+	return search.Times{
+		Median: middle(reports, func(r *host.BenchReport) float64 { return r.Latency.Median }),
+		P10:    middle(reports, func(r *host.BenchReport) float64 { return r.Latency.P10 }),
+		P90:    middle(reports, func(r *host.BenchReport) float64 { return r.Latency.P90 }),
+	}
+}
+
+// middle is the median of a number of each report.
+func middle(reports []*host.BenchReport, of func(*host.BenchReport) float64) float64 {
+	var v []float64
+	for _, r := range reports {
+		v = append(v, of(r))
+	}
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}

@@ -1,0 +1,113 @@
+package evaluate
+
+import (
+	"math"
+	"strings"
+
+	"amkc/cost"
+	"amkc/ir/diag"
+	"amkc/search"
+)
+
+// PredictionError is the RMS error of predicted ratios of knobs, as a part: what the interval of a prediction is made
+// of. Held to the published rows by a test of internal/costcheck.
+const PredictionError = 0.057
+
+// predict has the cost model say what a step takes, of candidate and baseline.
+func (e *evaluation) predict() error {
+	candidate, err := cost.New(e.candidate.Program)
+	if err != nil {
+		return err // the target is one that nothing can be predicted for
+	}
+	baseline, err := cost.New(e.baseline.Program)
+	if err != nil {
+		return err
+	}
+	positions := e.Positions
+	if e.Rung == search.Screen {
+		positions = positions[:1]
+	}
+	t := &search.Timing{}
+	logs := 0.0
+	for _, pos := range positions {
+		is, err := candidate.At(pos)
+		if err != nil {
+			return rejected(err)
+		}
+		was, err := baseline.At(pos)
+		if err != nil {
+			return err
+		}
+		if err := floor(is, e.Options.Target.HBMGBs, e.Options.Target.L2Bytes); err != nil {
+			return err
+		}
+		log := math.Log(is.Latency / was.Latency)
+		logs += log / float64(len(positions))
+		t.At = append(t.At, search.At{Position: pos, Candidate: always(is.Latency), Baseline: always(was.Latency),
+			Ratio: predicted(log), Ceiling: is.Ceiling, ReadGBs: e.Options.Target.HBMGBs,
+			Bytes: float64(is.BytesPerToken)})
+		t.Machine = "cost model, " + is.Label
+		if t.Shares == nil {
+			t.Shares = shares(was)
+		}
+	}
+	t.Ratio = predicted(logs)
+	e.v.Timing = t
+	return nil
+}
+
+// floor rejects a prediction that no machine could fulfil: it says something of the cost model, not of the candidate.
+func floor(p *cost.Prediction, gbs float64, l2 int) error {
+	least := float64(p.BytesPerToken) / gbs / 1e3
+	switch {
+	case p.Latency < p.Ceiling*(1-1e-9):
+		return &fault{search.Rejected, diag.Errorf(codeFloor, "position", "%d: the predicted %.1f µs are below the "+
+			"ceiling's %.1f µs", p.Position, p.Latency, p.Ceiling)}
+	case p.Latency < least && p.BytesPerToken > int64(l2):
+		return &fault{search.Rejected, diag.Errorf(codeFloor, "position", "%d: the predicted %.1f µs are below the "+
+			"%.1f µs "+
+			"that memory takes for the bytes alone", p.Position, p.Latency, least)}
+	}
+	return nil
+}
+
+func always(us float64) search.Times { return search.Times{Median: us, P10: us, P90: us} }
+
+// predicted is a predicted ratio with the interval that predictions have.
+func predicted(log float64) search.Interval {
+	half := 1.96 * math.Log1p(PredictionError)
+	return search.Interval{Mean: math.Exp(log), Low: math.Exp(log - half), High: math.Exp(log + half)}
+}
+
+// shares says which part of a predicted step each region has a say in: stages their own, ring and placement what
+// streams, exchange and layers what waits for other SMs.
+func shares(p *cost.Prediction) search.Shares {
+	s := search.Shares{"attention": 0, "qkv": 0, "o": 0, "gate_up": 0, "down": 0, "lm_head": 0}
+	for _, stage := range p.Stages {
+		name := stage.Name[strings.LastIndexByte(stage.Name, '.')+1:]
+		if strings.HasPrefix(name, "attn") || name == "part" {
+			name = "attention"
+		}
+		if _, is := s[name]; is {
+			s[name] += stage.Total() / p.Latency
+		}
+		s["ring"] += stage.Stream / p.Latency
+		s["exchange"] += stage.Exchange / p.Latency
+	}
+	s["placement"], s["layers"] = s["ring"], s["exchange"]
+	return s
+}
+
+// sharesOfBaseline are those of the cost model, or none where it has nothing to say of the target: they only tell where
+// to look first.
+func (e *evaluation) sharesOfBaseline(pos int) search.Shares {
+	m, err := cost.New(e.baseline.Program)
+	if err != nil {
+		return nil
+	}
+	p, err := m.At(pos)
+	if err != nil {
+		return nil
+	}
+	return shares(p)
+}

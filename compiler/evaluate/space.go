@@ -1,0 +1,196 @@
+package evaluate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	"amkc/codegen"
+	"amkc/compiler"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/runtime/infile"
+	"amkc/runtime/progress"
+	"amkc/search"
+)
+
+// regions are the parts of a step that knobs belong to, by their group; a knob per stage belongs to its stage.
+var regions = map[string]string{"ring": "ring", "smem_bytes_per_block": "ring", "exchange": "exchange",
+	"page_allocation": "exchange", "attention": "attention", "gemv": "placement", "sm_assignment": "placement",
+	"loop": "layers"}
+
+// An emitted is what a value of a knob makes of a model: files by name, program among them; or why it makes nothing.
+type emitted struct {
+	files   map[string][]byte
+	config  ir.ScheduleConfig // with every knob stated
+	refused error
+}
+
+// emit lowers a model with a configuration and renders what depends on the program.
+func emit(o compiler.Options, config ir.ScheduleConfig) emitted {
+	o.Config, o.ConfigOnly = config, true
+	l, err := compiler.RunPasses(o)
+	if err != nil {
+		return emitted{refused: err}
+	}
+	defer l.Close()
+	e := emitted{config: l.Program.Config}
+	if e.files, err = codegen.CUDA(l.Program); err != nil {
+		return emitted{refused: err}
+	}
+	unconfigured := *l.Program
+	unconfigured.Config = ir.ScheduleConfig{} // it says every knob, whether anything follows from it or not
+	e.files[program] = ir.Print(&unconfigured)
+	return e
+}
+
+// program is what a difference of programs is called among the files of a build.
+const program = "program"
+
+// changed lists the files that differ.
+func (e *emitted) changed(of *emitted) []string {
+	var names []string
+	for name, text := range e.files {
+		if !bytes.Equal(text, of.files[name]) {
+			names = append(names, name)
+		}
+	}
+	for name := range of.files {
+		if _, is := e.files[name]; !is {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Space finds out what each value of each knob makes of a model for a target, all other knobs at their defaults: the
+// model is lowered and its sources are rendered once for every value. Options.Config is not looked at. The error is
+// that of the model with all defaults, or the cause of a cancelled context.
+func Space(ctx context.Context, o compiler.Options, report progress.Func) (*search.Space, error) {
+	base := emit(o, ir.ScheduleConfig{})
+	if base.refused != nil {
+		return nil, base.refused
+	}
+	type try struct {
+		axis  int
+		value knobs.Value
+		made  emitted
+	}
+	var tries []try
+	axes := knobs.Axes()
+	for i := range axes {
+		for _, v := range axes[i].Values {
+			if v != axes[i].Of(&base.config) {
+				tries = append(tries, try{axis: i, value: v})
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	step := progress.Step{Activity: "trying knobs", Total: int64(len(tries)), Unit: "values"}
+	next := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for n := range next {
+				t := &tries[n]
+				config, err := knobs.Settings{axes[t.axis].Path: t.value}.Config()
+				if t.made.refused = err; err == nil {
+					t.made = emit(o, config)
+				}
+				mu.Lock()
+				step.Done++
+				report.Report(step)
+				mu.Unlock()
+			}
+		})
+	}
+	for n := range tries {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- n
+	}
+	close(next)
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	s := &search.Space{Model: o.Name, Target: o.Target.Name, Knobs: []search.Knob{}}
+	for i := range axes {
+		a := &axes[i]
+		k := search.Knob{Path: a.Path, Stage: a.Stage, Region: cmp.Or(a.Stage, regions[a.Group]), Doc: a.Doc,
+			Accepts: a.Accepts, Order: a.Order, Default: a.Of(&base.config), Plain: a.Plain, Changes: []string{},
+			Refused: []search.Refused{}, Same: []search.Same{}}
+		k.Values = []knobs.Value{k.Default}
+		distinct, changes := map[knobs.Value]*emitted{k.Default: &base}, map[string]bool{}
+		for n := range tries {
+			t := &tries[n]
+			if t.axis != i {
+				continue
+			}
+			if t.made.refused != nil {
+				k.Refused = append(k.Refused, search.Refused{Value: t.value, Reason: firstError(t.made.refused)})
+				continue
+			}
+			if as, is := sameAs(&t.made, k.Values, distinct); is {
+				k.Same = append(k.Same, search.Same{Value: t.value, As: as})
+				continue
+			}
+			distinct[t.value] = &t.made
+			k.Values = append(k.Values, t.value)
+			for _, name := range t.made.changed(&base) {
+				changes[name] = true
+			}
+		}
+		slices.SortFunc(k.Values, func(x, y knobs.Value) int { return cmp.Compare(rank(a, x), rank(a, y)) })
+		if len(changes) > 0 {
+			k.Changes = slices.Sorted(maps.Keys(changes))
+		}
+		if !slices.Contains(k.Values, k.Plain) {
+			k.Plain = k.Default
+		}
+		if len(k.Values)+len(k.Refused) > 1 {
+			s.Knobs = append(s.Knobs, k)
+		}
+	}
+	s.Seal()
+	return s, nil
+}
+
+// rank is where a value stands among those of its axis. A default that is none of them stands among integers by size.
+func rank(a *knobs.Axis, v knobs.Value) float64 {
+	if i := slices.Index(a.Values, v); i >= 0 {
+		return float64(i)
+	}
+	return a.Place(v)
+}
+
+// sameAs returns the value that makes the same build, if one does.
+func sameAs(e *emitted, values []knobs.Value, made map[knobs.Value]*emitted) (knobs.Value, bool) {
+	for _, v := range values {
+		if len(e.changed(made[v])) == 0 {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// firstError is the first error of what stopped an evaluation, as a diagnostic.
+func firstError(err error) *diag.Diagnostic {
+	var list diag.List
+	var one *diag.Diagnostic
+	switch {
+	case errors.As(err, &list) && len(list.Errors()) > 0:
+		return list.Errors()[0]
+	case errors.As(err, &one):
+		return one
+	}
+	return diag.Errorf(codeUnforeseen, "eval", "%s", infile.Reason(err))
+}

@@ -1,0 +1,100 @@
+package evaluate
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/compiler"
+	"amkc/ir"
+	"amkc/knobs"
+)
+
+func optionsFor(t *testing.T, model, target string) compiler.Options {
+	t.Helper()
+	i := slices.IndexFunc(ir.Targets, func(t ir.Target) bool { return t.Name == target })
+	require.GreaterOrEqual(t, i, 0)
+	gpu := ir.Targets[i]
+	return compiler.Options{Model: "../../testdata/" + model, Name: "model", Target: &gpu}
+}
+
+// Every value that is listed changes the program or what is emitted, or is the default; every other value of an axis is
+// listed as refused, or as the same.
+func TestEveryListedValueChangesTheBuild(t *testing.T) {
+	cases := map[string][]string{"models/zoo/llama-gqa": {"h200"}, "models/zoo/gemma2-tied": {"t4"}}
+	if os.Getenv("AMKC_LONG") != "" {
+		for _, model := range []string{"models/pycoder-5m", "configs/llama-3.2-1b", "configs/qwen3-0.6b"} {
+			cases[model] = []string{"h200", "h100", "t4"}
+		}
+	}
+	for model, targets := range cases {
+		for _, target := range targets {
+			o := optionsFor(t, model, target)
+			o.ConfigOnly = true
+			s, err := Space(t.Context(), o, nil)
+			require.NoError(t, err)
+			sources := func(settings knobs.Settings) (map[string][]byte, error) {
+				with := o
+				with.Config, err = settings.Config()
+				require.NoError(t, err)
+				l, err := compiler.RunPasses(with)
+				if err != nil {
+					return nil, err
+				}
+				files, err := codegen.CUDA(l.Program)
+				if err != nil {
+					return nil, err
+				}
+				l.Program.Config = ir.ScheduleConfig{}
+				files["program"] = ir.Print(l.Program)
+				return files, nil
+			}
+			base, err := sources(nil)
+			require.NoError(t, err)
+			differs := func(a, b map[string][]byte) bool {
+				for name := range a {
+					if !bytes.Equal(a[name], b[name]) {
+						return true
+					}
+				}
+				return len(a) != len(b)
+			}
+			listed := 0
+			for _, k := range s.Knobs {
+				require.NotEmpty(t, k.Region, k.Path)
+				require.Contains(t, k.Values, k.Plain)
+				require.Contains(t, k.Values, k.Default)
+				for _, v := range k.Values {
+					if v == k.Default {
+						continue
+					}
+					files, err := sources(knobs.Settings{k.Path: v})
+					require.NoError(t, err)
+					require.True(t, differs(base, files), "%s %s: %s = %s changes nothing", model, target, k.Path, v)
+					listed++
+				}
+				for _, r := range k.Refused {
+					require.NotEmpty(t, r.Reason.Code, "%s %s", k.Path, r.Value)
+					require.NotContains(t, k.Values, r.Value)
+				}
+				for _, same := range k.Same {
+					files, err := sources(knobs.Settings{k.Path: same.Value})
+					require.NoError(t, err)
+					as := base
+					if same.As != k.Default {
+						as, err = sources(knobs.Settings{k.Path: same.As})
+						require.NoError(t, err)
+					}
+					require.False(t, differs(as, files), "%s: %s is not %s", k.Path, same.Value, same.As)
+				}
+			}
+			require.Greater(t, listed, 25, "%s %s", model, target)
+			_, err = sources(s.Cold())
+			require.NoError(t, err, "%s %s: the coldest configuration", model, target)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package knobs
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// Every value of an axis is legal, can be stated and read back, and the plain one is among them.
+func TestAxes(t *testing.T) {
+	seen := map[string]bool{}
+	for _, a := range Axes() {
+		require.False(t, seen[a.Path], a.Path)
+		seen[a.Path] = true
+		require.Contains(t, a.Values, a.Plain, a.Path)
+		require.Contains(t, a.Values, a.Of(&ir.ScheduleConfig{}), "%s: the default of the table", a.Path)
+		require.NotEmpty(t, a.Group)
+		require.NotEmpty(t, a.Accepts)
+		for _, v := range a.Values {
+			c, err := Settings{a.Path: v}.Config()
+			require.NoError(t, err)
+			require.NoError(t, Check(&c).Err(), "%s %s", a.Path, v)
+			require.Equal(t, v, a.Of(&c))
+			back, whole := SettingsOf(&c)
+			require.True(t, whole)
+			if v != "0" || a.row.Field == nil { // the zero of a field is its default
+				require.Equal(t, Settings{a.Path: v}, back)
+			}
+		}
+	}
+	for i := range table { // what no search varies has one value, or no words
+		r := &table[i]
+		for _, stage := range r.Each() {
+			if !seen[r.Path(stage)] {
+				require.True(t, r.form != nil && r.form.words == nil || len(r.Legal.OneOf) == 1, r.Path(stage))
+			}
+		}
+		require.Equal(t, r.form == nil && r.Legal.OneOf == nil && r.Legal.Words == nil, r.Steps != nil, r.Path(""))
+		require.True(t, slices.IsSorted(r.Steps), r.Path(""))
+	}
+}
+
+func TestSettingsInJSON(t *testing.T) {
+	text := `{"page_allocation":"none","tiling.ring.pace":700}`
+	var s Settings
+	require.NoError(t, json.Unmarshal([]byte(text), &s))
+	require.Equal(t, Settings{"page_allocation": "none", "tiling.ring.pace": "700"}, s)
+	again, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.Equal(t, text, string(again))
+	for _, bad := range []string{`{"a":1.5}`, `{"a":true}`, `{"a":null}`, `{"a":[1]}`} {
+		require.Error(t, json.Unmarshal([]byte(bad), &s), bad)
+	}
+}
+
+func TestSettingsThatAreNone(t *testing.T) {
+	for want, s := range map[string]Settings{
+		"did you mean tiling.ring.pace":    {"tiling.ring.pase": "700"},
+		`"many"; want 0 to 65536`:          {"tiling.ring.pace": "many"},
+		"want graph_color, linear or none": {"page_allocation": "buddy"},
+		"want contiguous, load_balance":    {"sm_assignment": "chess"},
+		"is no knob that a search varies":  {"threads_per_block": "288"},
+	} {
+		_, err := s.Config()
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -1,0 +1,156 @@
+package search
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"amkc/ir/diag"
+	"amkc/knobs"
+)
+
+// CampaignSchema is the version of Campaign in JSON.
+const CampaignSchema = "amkc.campaign/1"
+
+// A Campaign is what a search was asked to do. It is written once and never changed: every trial of the campaign is
+// judged by it.
+type Campaign struct {
+	Schema    string         `json:"schema"`
+	Tag       string         `json:"tag"`
+	Model     string         `json:"model"`
+	Source    string         `json:"source"` // as in verdicts: what is compiled, and by which passes
+	Target    string         `json:"target"`
+	Device    string         `json:"device"`
+	Positions []int          `json:"positions"`
+	HeldOut   []int          `json:"held_out"` // where the best is confirmed in the end
+	Objective string         `json:"objective"`
+	Start     knobs.Settings `json:"start"`
+	Cold      bool           `json:"cold"`      // Start is the least clever value of each knob
+	SameBits  bool           `json:"same_bits"` // knobs of the order of additions are left alone
+	Seed      uint64         `json:"seed"`
+	Proposers []string       `json:"proposers"` // one is drawn for each proposal; twice is twice as often
+	Rules     Rules          `json:"rules"`
+	Key       string         `json:"key"`     // name of the key that signs its verdicts
+	Amkc      string         `json:"amkc"`    // version
+	Command   []string       `json:"command"` // model and flags of compiling, for eval
+	Space     *Space         `json:"space"`
+}
+
+// Objective is the only one.
+const Objective = "geometric mean over positions of the time of a step, relative to the baseline"
+
+// A Role is why a trial is made.
+type Role string
+
+// The roles.
+const (
+	RoleStart     Role = "start"     // the start against itself, before anything else
+	RoleCandidate Role = "candidate" // proposed, against the incumbent of its basin
+	RoleHop       Role = "hop"       // the first of a new basin, against the best
+	RoleChallenge Role = "challenge" // the incumbent of a basin that is left, against the best
+	RoleConfirm   Role = "confirm"   // the best against the start, at held-out positions
+	RoleRecorded  Role = "recorded"  // a verdict that was brought from outside
+)
+
+// A Job is a trial that is to be made.
+type Job struct {
+	N        int            `json:"n"` // from 0
+	Role     Role           `json:"role"`
+	Rung     Rung           `json:"rung"`
+	Basin    int            `json:"basin"`
+	Bracket  int            `json:"bracket"`
+	Proposer string         `json:"proposer,omitempty"`
+	Region   string         `json:"region,omitempty"` // where most was changed
+	Why      string         `json:"why,omitempty"`    // the hypothesis
+	Settings knobs.Settings `json:"settings"`
+	Against  knobs.Settings `json:"against"`
+}
+
+// A Trial is a job that was made: a line of trials.jsonl.
+type Trial struct {
+	Job
+	Verdict *Verdict `json:"verdict,omitempty"`
+	// Refused stands in the place of a verdict where nothing that could be tried was proposed.
+	Refused  *diag.Diagnostic `json:"refused,omitempty"`
+	Accepted bool             `json:"accepted"` // it became the incumbent of its basin
+	// Best: it became the best of the campaign, kept if it was measured and shortlisted if it was predicted.
+	Best     bool      `json:"best"`
+	Started  time.Time `json:"started"`
+	Seconds  float64   `json:"seconds"`
+	Previous string    `json:"previous"` // SHA-256 of the line before, or of campaign.json
+}
+
+// PositionsOf are those that a job is judged at.
+func (c *Campaign) PositionsOf(j *Job) []int {
+	if j.Role == RoleConfirm {
+		return c.HeldOut
+	}
+	return c.Positions
+}
+
+// check refuses a campaign that cannot be one.
+func (c *Campaign) check(file string) error {
+	switch {
+	case c.Schema != CampaignSchema:
+		return diag.Errorf(codeCampaign, file, "has the schema %q; want %s", c.Schema, CampaignSchema)
+	case c.Space == nil || len(c.Space.Knobs) == 0 || c.Space.Digest != digestOf(c.Space.Knobs):
+		return diag.Errorf(codeCampaign, file, "has no space, or one that was changed; want the file as it was written")
+	case len(c.Positions) == 0 || len(c.HeldOut) == 0 || len(c.Proposers) == 0:
+		return diag.Errorf(codeCampaign, file, "names no positions or no proposers; want the file as it was written")
+	case c.Rules.Bracket < 1 || c.Rules.Eta < 2 || c.Rules.Plateau < 1 || c.Rules.Barren < 1 || c.Rules.Crashes < 1:
+		return diag.Errorf(codeCampaign, file, "has rules that no search can go by; want the file as it was written")
+	}
+	return nil
+}
+
+// verdictFor holds a verdict to the campaign and the job that it is for.
+func (c *Campaign) verdictFor(j *Job, v *Verdict) error {
+	var wrong string
+	switch {
+	case v.Model != c.Model || v.Source != c.Source:
+		wrong = "is of another model, or of another amkc"
+	case v.Target != c.Target || v.Device != c.Device:
+		wrong = "is for another target or device"
+	case v.ID != IDOf(j.Settings):
+		wrong = "is of other settings"
+	case v.BaselineID != IDOf(j.Against):
+		wrong = "is against another baseline than " + IDOf(j.Against)
+	case v.Rung != j.Rung:
+		wrong = "is of another rung"
+	case !slices.Equal(v.Positions, c.PositionsOf(j)):
+		wrong = "is of other positions"
+	default:
+		return nil
+	}
+	return diag.Errorf(codeOther, "verdict "+v.ID, "%s; want one of this campaign: amkc campaign next says which",
+		wrong)
+}
+
+// Same holds another campaign to this one, which is in a directory: its trials are of what it says and of nothing else.
+// The error names the first thing that is another.
+func (c *Campaign) Same(as *Campaign, dir string) error {
+	var a, b map[string]any
+	for _, one := range []struct {
+		of   *Campaign
+		into *map[string]any
+	}{{c, &a}, {as, &b}} {
+		text, err := json.Marshal(one.of)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, one.into); err != nil {
+			return err
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(a)) {
+		if !reflect.DeepEqual(a[field], b[field]) {
+			return diag.Errorf(codeOther, dir, "holds a campaign with another %s; want the flags that it was begun "+
+				"with, or "+
+				"another directory", strings.ReplaceAll(field, "_", " "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package search
+
+import "amkc/ir/diag"
+
+var (
+	codeNoVerdict = diag.New("AMK6001", "the file is no verdict", `
+A verdict is the JSON object that amkc eval --json prints: what was judged, its class, the proof, what was compared, and
+times where all of that has passed. The message says what is missing or does not fit.`)
+
+	codeForged = diag.New("AMK6002", "a verdict is not signed", `
+amkc eval signs every verdict with a key that belongs to the user, and a campaign takes no other: a latency that
+somebody states, an edited verdict and one of another machine's key are all refused. Evaluate the configuration here:
+
+    amkc eval MODEL --config F --baseline G --json`)
+
+	codeKey = diag.New("AMK6003", "the key of verdicts cannot be used", `
+Verdicts are signed with a key of the user's, verdict.key in amkc's directory of the user's configuration; --key names
+another file. It is made where it is missing, and readable by the user alone. Campaigns on several machines need the
+same key: copy the file.`)
+
+	codeCampaign = diag.New("AMK6004", "the file is no campaign", `
+campaign.json says what a search was asked to do. It is written once, by amkc search, and never changed. The message
+says what does not fit; a directory whose file was edited cannot be gone on with.`)
+
+	codeJournal = diag.New("AMK6005", "the files of a campaign cannot be used", `
+A campaign is a directory with campaign.json and trials.jsonl. It cannot be made, read or written to: a disk that is
+full, rights that are missing, a directory that is none, or one that has a campaign already.`)
+
+	codeTrials = diag.New("AMK6006", "the trials of a campaign are not as they were written", `
+Every line of trials.jsonl has the digest of the line before it, and the first one that of campaign.json. A line was
+changed, removed, added or put elsewhere. Half a line at the very end is no fault: it is of a process that was killed,
+and left out.`)
+
+	codeBusy = diag.New("AMK6007", "another process works on the campaign", `
+One process at a time carries a campaign on. Wait until it has ended; if it was killed, its hold ended with it.`)
+
+	codeOther = diag.New("AMK6008", "a verdict is not for this campaign", `
+A verdict belongs to a campaign if it is of the same model as the same amkc compiles it, for the same target, from the
+same device, at the same positions and against the incumbent. amkc campaign next says which evaluation is wanted, and
+with which baseline.`)
+
+	codeProposer = diag.New("AMK6009", "a proposer is not known", `
+Proposers are random (two to four knobs anywhere), local (one knob of the incumbent), evolve (two of the best, crossed)
+and exec:COMMAND, a command that reads the state of the campaign as JSON and answers with settings. Each may be named
+several times, and is then drawn more often.`)
+
+	codeProposal = diag.New("AMK6010", "a proposal is none", `
+A command that proposes answers with one JSON object: settings, the knobs that differ from their defaults, by path; and
+why, a line of text. It states no time, and no other field: what a configuration takes is for an evaluation to find.
+
+    {"settings": {"tiling.ring.pace": 600}, "why": "ask L2 more often"}`)
+
+	codeVerdictLost = diag.New("AMK6011", "an evaluation ended without a verdict", `
+The process that judges a configuration has crashed, was killed, or printed something else than a verdict. The class of
+the trial is CRASH, and the message has the last thing that the process said. The search goes on.`)
+
+	codeKilled = diag.New("AMK6012", "an evaluation was killed", `
+The process that judges a configuration did not end in the time that it was given, nor when it was asked to, and was
+killed with everything that it had started. The class of the trial is TIMEOUT. The search goes on.`)
+)

@@ -1,0 +1,232 @@
+package search
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"amkc/ir/diag"
+	"amkc/runtime/infile"
+	"amkc/runtime/outfile"
+)
+
+// The files of a campaign.
+const (
+	campaignName = "campaign.json"
+	trialsName   = "trials.jsonl"
+	ResultsName  = "results.tsv"
+	ReportName   = "report.html"
+	lockName     = ".lock"
+)
+
+// A Journal is a campaign's directory, open for one process. Trials are appended, and synced one by one: what Append
+// has returned for is there whatever happens then.
+type Journal struct {
+	Campaign *Campaign
+	State    *State
+
+	dir      string
+	previous string // digest of the last line
+	out      appender
+	claim    *outfile.Claim
+}
+
+// appender is what a journal writes to: a file, but for tests.
+type appender interface {
+	io.WriteCloser
+	Sync() error
+}
+
+// Create begins a campaign in a directory, which is made if it is not there, and must not hold one.
+func Create(dir string, c *Campaign) error {
+	if err := c.check(campaignName); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, campaignName)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return diag.Errorf(codeJournal, dir, "cannot be made: %s", infile.Reason(err))
+	}
+	claim, err := hold(dir)
+	if err != nil {
+		return err
+	}
+	defer claim.Release()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return diag.Errorf(codeJournal, path, "is there already; want another directory, or no new campaign")
+	}
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	// The trials first: a directory with a campaign.json has both.
+	for _, f := range []struct {
+		name string
+		text []byte
+	}{{trialsName, nil}, {campaignName, append(text, '\n')}} {
+		err := outfile.Write(filepath.Join(dir, f.name), func(w io.Writer) error {
+			_, err := w.Write(f.text)
+			return err
+		})
+		if err != nil {
+			return diag.Errorf(codeJournal, filepath.Join(dir, f.name), "cannot be written: %s", infile.Reason(err))
+		}
+	}
+	return nil
+}
+
+func hold(dir string) (*outfile.Claim, error) {
+	claim, _, err := outfile.Hold(filepath.Join(dir, lockName))
+	switch {
+	case errors.Is(err, outfile.ErrBusy):
+		return nil, diag.Errorf(codeBusy, dir, "another process works on this campaign; wait until it has ended")
+	case err != nil:
+		return nil, diag.Errorf(codeJournal, dir, "cannot be held: %s", infile.Reason(err))
+	}
+	return claim, nil
+}
+
+// Exists reports whether a directory holds a campaign.
+func Exists(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, campaignName))
+	return err == nil
+}
+
+// Load reads a campaign and folds its trials. The last line may be half of one, of a process that was killed while it
+// wrote: it is left out. whole is the length of what was read.
+func Load(dir string) (s *State, previous string, whole int64, err error) {
+	path := filepath.Join(dir, campaignName)
+	text, err := infile.Read(path, campaignFile)
+	if err != nil {
+		return nil, "", 0, diag.Errorf(codeJournal, path, "cannot be read: %s", infile.Reason(err))
+	}
+	var c Campaign
+	if err := strictJSON(text, &c); err != nil {
+		return nil, "", 0, diag.Errorf(codeCampaign, path, "is no campaign: %s", infile.InJSON(text, err))
+	}
+	if err := c.check(path); err != nil {
+		return nil, "", 0, err
+	}
+	path = filepath.Join(dir, trialsName)
+	lines, err := infile.Read(path, trialsFile)
+	if err != nil {
+		return nil, "", 0, diag.Errorf(codeJournal, path, "cannot be read: %s", infile.Reason(err))
+	}
+	s, previous = NewState(&c), hexDigest(text)
+	for n := 1; ; n++ {
+		line, rest, complete := bytes.Cut(lines, []byte("\n"))
+		if !complete {
+			return s, previous, whole, nil
+		}
+		t, err := parseTrial(line, previous, s)
+		if err != nil {
+			return nil, "", 0, diag.Errorf(codeTrials, path, "line %d: %s", n, infile.Reason(err))
+		}
+		s.Apply(t)
+		previous, lines, whole = hexDigest(line), rest, whole+int64(len(line))+1
+	}
+}
+
+// parseTrial reads a line, which follows another one.
+func parseTrial(line []byte, previous string, s *State) (*Trial, error) {
+	var t Trial
+	if err := strictJSON(line, &t); err != nil {
+		return nil, infile.InJSON(line, err)
+	}
+	switch {
+	case t.Previous != previous:
+		return nil, errors.New("does not follow the line before it: a line was changed, removed or added")
+	case t.N != len(s.trials):
+		return nil, errors.New("has another number than its place")
+	case (t.Verdict == nil) == (t.Refused == nil):
+		return nil, errors.New("has neither a verdict nor a refusal, or both")
+	case len(s.trials) == 0 && (t.Role != RoleStart || t.Verdict == nil):
+		return nil, errors.New("is the first, and not of the start")
+	case t.Verdict != nil:
+		return &t, t.Verdict.check("its verdict")
+	}
+	return &t, nil
+}
+
+func strictJSON(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("more than one value")
+	}
+	return nil
+}
+
+func hexDigest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// OpenJournal opens a campaign to go on with it. Half a line at the end is removed.
+func OpenJournal(dir string) (*Journal, error) {
+	claim, err := hold(dir)
+	if err != nil {
+		return nil, err
+	}
+	j, err := openJournal(dir)
+	if err != nil {
+		return nil, errors.Join(err, claim.Release())
+	}
+	j.claim = claim
+	return j, nil
+}
+
+func openJournal(dir string) (*Journal, error) {
+	s, previous, whole, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, trialsName)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, diag.Errorf(codeJournal, path, "cannot be written to: %s", infile.Reason(err))
+	}
+	if err := file.Truncate(whole); err != nil {
+		file.Close()
+		return nil, diag.Errorf(codeJournal, path, "cannot be written to: %s", infile.Reason(err))
+	}
+	return &Journal{Campaign: s.campaign, State: s, dir: dir, previous: previous, out: file}, nil
+}
+
+// Append writes a trial down and applies it.
+func (j *Journal) Append(t *Trial) error {
+	t.Previous = j.previous
+	t.Accepted, t.Best = j.State.Outcome(t)
+	line, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	_, err = j.out.Write(append(line, '\n'))
+	if err == nil {
+		err = j.out.Sync()
+	}
+	if err != nil {
+		return diag.Errorf(codeJournal, filepath.Join(j.dir, trialsName), "cannot be written to: %s",
+			infile.Reason(err))
+	}
+	j.previous = hexDigest(line)
+	j.State.Apply(t)
+	return nil
+}
+
+// Close ends the process's hold on the campaign.
+func (j *Journal) Close() error {
+	err := j.out.Close()
+	if j.claim != nil {
+		err = errors.Join(err, j.claim.Release())
+	}
+	return err
+}

@@ -1,0 +1,177 @@
+package search
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"amkc/knobs"
+)
+
+// Next returns the job that follows from the trials so far, or why there is none. It changes nothing: what a job
+// changes is in its trial. An error is that of a proposer.
+func (s *State) Next() (job *Job, stop string, err error) {
+	c := s.campaign
+	if len(s.trials) == 0 {
+		return &Job{Role: RoleStart, Rung: Final, Settings: c.Start, Against: c.Start}, "", nil
+	}
+	if start := s.trials[0].Verdict; start.Class != Pass {
+		return nil, fmt.Sprintf("the start is %s: %s", start.Class, start.Reason.Msg), nil
+	}
+	if gain, least := s.possible(); gain < least {
+		return nil, fmt.Sprintf("the best possible gain, %.2f %%, is below what counts, %.2f %%", 100*gain, 100*least),
+			nil
+	}
+	r := rand.New(rand.NewPCG(c.Seed, uint64(len(s.trials))))
+	if job := s.promotion(); job != nil {
+		return job, "", nil
+	}
+	bracket, barren := s.bracket, s.barren
+	if s.complete() {
+		bracket++
+		if !s.accepted {
+			barren++
+		}
+	}
+	if !s.left(barren) {
+		job, err := s.propose(r, bracket)
+		if job != nil || err != nil {
+			return job, "", err
+		}
+		// Nothing more can be proposed: what was screened goes on, if there is any.
+		if job := s.promoted(); job != nil {
+			return job, "", nil
+		}
+	}
+	if !s.settled && IDOf(s.local) != IDOf(s.best) {
+		return s.challenge(), "", nil
+	}
+	if c.Rules.Hops > 0 && !s.forever && s.hops >= c.Rules.Hops {
+		return nil, fmt.Sprintf("%d hops, one after another, have led to nothing better", s.hops), nil
+	}
+	if job := s.hop(r); job != nil {
+		return job, "", nil
+	}
+	return nil, "everything that is in reach was tried", nil
+}
+
+// Confirm returns what is left to do when a search ends: the incumbent of a basin that seems better than the best
+// challenges it; then the best is confirmed in a fresh process at held-out positions. It returns nil if that was done,
+// or if there is nothing better than the start.
+func (s *State) Confirm() *Job {
+	if !s.settled && IDOf(s.local) != IDOf(s.best) && s.score[IDOf(s.local)] < s.score[IDOf(s.best)] {
+		return s.challenge()
+	}
+	if IDOf(s.best) == IDOf(s.campaign.Start) || s.Confirmed() != nil {
+		return nil
+	}
+	return &Job{N: len(s.trials), Role: RoleConfirm, Rung: Final, Basin: s.basin, Bracket: s.bracket, Settings: s.best,
+		Against: s.campaign.Start}
+}
+
+// challenge is the incumbent of the basin against the best.
+func (s *State) challenge() *Job {
+	return &Job{N: len(s.trials), Role: RoleChallenge, Rung: Final, Basin: s.basin, Bracket: s.bracket,
+		Settings: s.local, Against: s.best}
+}
+
+// possible is the most that the best can still gain, waiting for nothing any more, and the least gain that counts.
+func (s *State) possible() (gain, least float64) {
+	id := IDOf(s.best)
+	for i := range slices.Backward(s.trials) {
+		v := s.trials[i].Verdict
+		if v == nil || v.Class != Pass || v.Rung != Final || v.ID != id || s.trials[i].Role == RoleConfirm {
+			continue
+		}
+		for _, at := range v.At {
+			gain += (1 - at.Ceiling/at.Candidate.Median) / float64(len(v.At))
+		}
+		return gain, v.Threshold
+	}
+	return 1, 0
+}
+
+// complete reports whether nothing of the bracket is left to be done.
+func (s *State) complete() bool {
+	return len(s.results[Screen]) >= s.campaign.Rules.Bracket && s.promoted() == nil
+}
+
+// promotion is the next job of a bracket whose screening is complete.
+func (s *State) promotion() *Job {
+	if len(s.results[Screen]) < s.campaign.Rules.Bracket {
+		if len(s.results[Race]) == 0 { // else screening had come to its end for want of proposals
+			return nil
+		}
+	}
+	return s.promoted()
+}
+
+// promoted is the next candidate of the bracket that is to be asked more, or nil. One in Eta goes on from each rung,
+// and at least one, of those that are promising.
+func (s *State) promoted() *Job {
+	for i, from := range Rungs[:len(Rungs)-1] {
+		results := slices.Clone(s.results[from])
+		few := (len(results) + s.campaign.Rules.Eta - 1) / s.campaign.Rules.Eta
+		results = slices.DeleteFunc(results, func(t *Trial) bool {
+			return t.Verdict == nil || t.Verdict.Decision != Promising
+		})
+		slices.SortStableFunc(results, func(a, b *Trial) int {
+			return cmp.Compare(a.Verdict.Ratio.Mean, b.Verdict.Ratio.Mean)
+		})
+		to := Rungs[i+1]
+		for _, t := range results[:min(few, len(results))] {
+			done := slices.ContainsFunc(s.results[to],
+				func(of *Trial) bool { return IDOf(of.Settings) == IDOf(t.Settings) })
+			if !done {
+				job := t.Job
+				job.N, job.Rung, job.Against = len(s.trials), to, s.local
+				return &job
+			}
+		}
+	}
+	return nil
+}
+
+// left reports whether the basin is done with: too many brackets without a gain, or no region that is worth a trial.
+func (s *State) left(barren int) bool {
+	return barren >= s.campaign.Rules.Barren || len(s.openRegions()) == 0
+}
+
+// hop is the first trial of a new basin: the best, with a few knobs elsewhere.
+func (s *State) hop(r *rand.Rand) *Job {
+	space := s.campaign.Space
+	for range attempts {
+		to := maps.Clone(s.best)
+		region := ""
+		for range 3 + r.IntN(3) {
+			k := &space.Knobs[r.IntN(len(space.Knobs))]
+			to, region = k.with(to, draw(r, k)), k.Region
+		}
+		if s.mayTry(to) {
+			return &Job{N: len(s.trials), Role: RoleHop, Rung: Screen, Basin: s.lastBasin() + 1,
+				Bracket:  s.lastBracket() + 1,
+				Proposer: "hop", Region: region, Settings: to, Against: s.best}
+		}
+	}
+	return nil
+}
+
+func (s *State) lastBasin() int   { return s.trials[len(s.trials)-1].Basin }
+func (s *State) lastBracket() int { return s.trials[len(s.trials)-1].Bracket }
+
+// mayTry reports whether settings are new and have no value that was retired.
+func (s *State) mayTry(to knobs.Settings) bool {
+	if _, tried := s.named[IDOf(to)]; tried {
+		return false
+	}
+	for i := range s.campaign.Space.Knobs {
+		k := &s.campaign.Space.Knobs[i]
+		v := k.value(to)
+		if s.retired[k.Path+"="+string(v)] != "" || s.campaign.SameBits && k.Order && v != k.value(s.campaign.Start) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,85 @@
+package search
+
+import (
+	"math"
+)
+
+// An Interval is an estimate and its 95 % confidence interval.
+type Interval struct {
+	Mean float64 `json:"mean"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// A Sample is one opening's worth of interleaved measurements at a position: medians in microseconds per token, one a
+// round. Baseline and Twin are the same build, opened twice.
+type Sample struct {
+	Candidate, Baseline, Twin []float64
+}
+
+// Ratios compares candidate and baseline. samples[position][opening] are measurements; the baseline's time is the
+// geometric mean of its own and its twin's.
+//
+// Openings are what is independent: where weights and cache lie in memory changes a time by up to 2 % and stays as it
+// is until a build is opened anew, so that more rounds of one opening only repeat its error. So an interval is that of
+// Student's t over openings, and a single opening has none: it reaches from 0 to infinity.
+func Ratios(samples [][]Sample) (at []Interval, all Interval, band float64) {
+	openings := 0
+	for _, position := range samples {
+		openings = max(openings, len(position))
+	}
+	sums, counts := make([]float64, openings), make([]int, openings)
+	for _, position := range samples {
+		var logs []float64
+		for k, s := range position {
+			base, twin := meanLog(s.Baseline), meanLog(s.Twin)
+			log := meanLog(s.Candidate) - (base+twin)/2
+			logs = append(logs, log)
+			sums[k] += log
+			counts[k]++
+			band = max(band, math.Abs(math.Expm1(base-twin)))
+		}
+		at = append(at, interval(logs))
+	}
+	means := make([]float64, openings)
+	for k := range means {
+		means[k] = sums[k] / float64(counts[k])
+	}
+	return at, interval(means), band
+}
+
+func meanLog(times []float64) float64 {
+	sum := 0.0
+	for _, t := range times {
+		sum += math.Log(t)
+	}
+	return sum / float64(len(times))
+}
+
+// interval is that of Student's t for the mean of logarithms, as ratios.
+func interval(logs []float64) Interval {
+	n := float64(len(logs))
+	mean, squares := 0.0, 0.0
+	for _, l := range logs {
+		mean += l / n
+	}
+	for _, l := range logs {
+		squares += (l - mean) * (l - mean)
+	}
+	if len(logs) < 2 {
+		return Interval{math.Exp(mean), 0, math.MaxFloat64}
+	}
+	half := student(len(logs)-1) * math.Sqrt(squares/(n-1)/n)
+	return Interval{math.Exp(mean), math.Exp(mean - half), min(math.Exp(mean+half), math.MaxFloat64)}
+}
+
+// student is the 97.5 % point of Student's t distribution.
+func student(freedom int) float64 {
+	points := []float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+		2.145,
+		2.131, 2.120, 2.110, 2.101, 2.093, 2.086}
+	if freedom <= len(points) {
+		return points[freedom-1]
+	}
+	return 1.96 + 2.5/float64(freedom) // within 0.2 % from 21 on
+}

@@ -1,0 +1,116 @@
+package search
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir/diag"
+)
+
+// drawn makes samples of builds whose true times are given: each opening moves a build's time by up to placement, each
+// round by up to noise.
+func drawn(r *rand.Rand, candidate, baseline float64, positions, openings int, placement, noise float64) [][]Sample {
+	out := make([][]Sample, positions)
+	for i := range out {
+		for range openings {
+			one := func(us float64) []float64 {
+				us *= 1 + placement*(2*r.Float64()-1)
+				return []float64{us * (1 + noise*r.Float64()), us * (1 + noise*r.Float64())}
+			}
+			out[i] = append(out[i], Sample{one(candidate), one(baseline), one(baseline)})
+		}
+	}
+	return out
+}
+
+// Over many campaigns' worth of null results, hardly any is kept; a gain beyond the noise mostly is.
+func TestNoiseIsNotKept(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	rules := DefaultRules()
+	kept := func(ratio float64) (n int) {
+		for range 2000 {
+			v := &Verdict{Class: Pass, Rung: Final, Subject: Subject{Device: DeviceCUDA}, Timing: &Timing{}}
+			at, all, band := Ratios(drawn(r, 100*ratio, 100, 2, 5, 0.01, 0.002))
+			v.Ratio, v.Band = all, band
+			for _, i := range at {
+				v.At = append(v.At, At{Ratio: i})
+			}
+			if rules.Decide(v); v.Decision == Keep {
+				n++
+			}
+		}
+		return n
+	}
+	require.LessOrEqual(t, kept(1), 2, "of 2000 builds that are alike")
+	require.LessOrEqual(t, kept(0.995), 10, "a gain below the noise")
+	require.Greater(t, kept(0.94), 1800, "a gain of 6 %")
+}
+
+// A true ratio lies in its interval about as often as the interval says.
+func TestIntervalsCover(t *testing.T) {
+	r, covered := rand.New(rand.NewPCG(3, 4)), 0
+	for range 2000 {
+		_, all, _ := Ratios(drawn(r, 98, 100, 1, 4, 0.005, 0))
+		if all.Low <= 0.98 && 0.98 <= all.High {
+			covered++
+		}
+	}
+	require.InDelta(t, 0.95, float64(covered)/2000, 0.02)
+}
+
+func TestRatios(t *testing.T) {
+	at, all, band := Ratios([][]Sample{
+		{{[]float64{90}, []float64{100}, []float64{100}}, {[]float64{90}, []float64{100}, []float64{102}}},
+		{{[]float64{100}, []float64{100}, []float64{100}}, {[]float64{100}, []float64{100}, []float64{100}}},
+	})
+	require.InDelta(t, 0.9/math.Pow(1.02, 0.25), at[0].Mean, 1e-12)
+	require.Equal(t, Interval{1, 1, 1}, at[1])
+	require.InDelta(t, math.Sqrt(at[0].Mean), all.Mean, 1e-12)
+	require.InDelta(t, 1-1/1.02, band, 1e-12)
+	require.Less(t, all.Low, all.Mean)
+	_, one, _ := Ratios([][]Sample{{{[]float64{50}, []float64{100}, []float64{100}}}})
+	require.InDelta(t, 0.5, one.Mean, 1e-12)
+	require.Equal(t, Interval{one.Mean, 0, math.MaxFloat64}, one, "a single opening has no interval")
+}
+
+func TestDecisions(t *testing.T) {
+	rules := DefaultRules()
+	interval := func(low, mean, high float64) Interval { return Interval{mean, low, high} }
+	for name, c := range map[string]struct {
+		device string
+		rung   Rung
+		ratio  Interval
+		at     Interval
+		band   float64
+		want   Decision
+	}{
+		"faster":                    {DeviceCUDA, Final, interval(.95, .96, .97), interval(.95, .96, .97), .003, Keep},
+		"not beyond 1 %":            {DeviceCUDA, Final, interval(.97, .98, .991), interval(.9, .9, .9), .003, Revert},
+		"not beyond the twins":      {DeviceCUDA, Final, interval(.95, .96, .97), interval(.9, .9, .9), .04, Revert},
+		"worse at a position":       {DeviceCUDA, Final, interval(.9, .9, .9), interval(1, 1.01, 1.02), .003, Revert},
+		"within the twins there":    {DeviceCUDA, Final, interval(.9, .9, .9), interval(1, 1.01, 1.02), .03, Keep},
+		"not at the last rung":      {DeviceCUDA, Race, interval(.5, .5, .5), interval(.5, .5, .5), .003, Promising},
+		"uncertain":                 {DeviceCUDA, Screen, interval(.9, 1.1, 1.3), interval(.9, 1.1, 1.3), 0, Promising},
+		"slower":                    {DeviceCUDA, Screen, interval(1.1, 1.2, 1.3), interval(1.1, 1.2, 1.3), 0, Revert},
+		"predicted to be faster":    {DeviceCost, Final, interval(.7, .8, .9), interval(.7, .8, .9), 0, Shortlist},
+		"predicted, within 1 %":     {DeviceCost, Final, interval(.9, .995, 1.1), interval(.9, .995, 1.1), 0, Revert},
+		"predicted, worse at one":   {DeviceCost, Final, interval(.7, .8, .9), interval(1, 1.2, 1.3), 0, Revert},
+		"predicted, at first":       {DeviceCost, Screen, interval(.9, 1, 1.1), interval(.9, 1, 1.1), 0, Promising},
+		"predicted slower, at once": {DeviceCost, Screen, interval(1, 1.1, 1.2), interval(1, 1.1, 1.2), 0, Revert},
+	} {
+		v := &Verdict{Class: Pass, Rung: c.rung, Subject: Subject{Device: c.device},
+			Timing: &Timing{Ratio: c.ratio, Band: c.band, At: []At{{Ratio: c.at}}}}
+		rules.Decide(v)
+		require.Equal(t, c.want, v.Decision, name)
+		require.NotEmpty(t, v.Why, name)
+	}
+	for _, class := range []Class{Fail, Rejected, Timeout, Crash} {
+		v := &Verdict{Class: class, Rung: Final, Reason: diag.Errorf(codeNoVerdict, "x", "so it is")}
+		rules.Decide(v)
+		require.Equal(t, Revert, v.Decision)
+		require.Equal(t, string(class)+": so it is", v.Why)
+	}
+}

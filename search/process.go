@@ -1,0 +1,178 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"amkc/ir/diag"
+	"amkc/runtime/infile"
+	"amkc/runtime/printable"
+)
+
+// A process is a command that is run for a job, with everything that it starts.
+type process struct {
+	args  []string
+	stdin []byte
+	limit time.Duration // after which it is asked to end
+	grace time.Duration // after which it is killed
+}
+
+// mostOutput is how much of what a process says is kept.
+const mostOutput = 16 << 20
+
+// capped keeps the first bytes, or the last.
+type capped struct {
+	bytes.Buffer
+	most int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	c.Buffer.Write(p[:min(len(p), max(0, c.most-c.Len()))])
+	return len(p), nil
+}
+
+// errKilled says that a process did not end by itself.
+var errKilled = errors.New("did not end in time, and was killed")
+
+// run runs the process, and returns what it has printed and said. It returns errKilled if its time was up, and the
+// cause of a cancelled context. A process of its own group is killed with all of its descendants.
+func (p *process) run(ctx context.Context) (out []byte, said string, err error) {
+	late, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	cmd := exec.CommandContext(late, p.args[0], p.args[1:]...)
+	stdout, stderr := &capped{most: mostOutput}, &capped{most: 64 << 10}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.stdin), stdout, stderr
+	apart(cmd)
+	cmd.Cancel = func() error { return ask(cmd) }
+	cmd.WaitDelay = p.grace
+	err = cmd.Run()
+	end(cmd)
+	switch {
+	case ctx.Err() != nil:
+		return nil, "", context.Cause(ctx)
+	case late.Err() != nil:
+		return stdout.Bytes(), lastLine(stderr.String()), errKilled
+	}
+	return stdout.Bytes(), lastLine(stderr.String()), err
+}
+
+// lastLine is the last thing that a process has said, safe for a terminal.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	line := printable.Text(lines[len(lines)-1])
+	return line[:min(len(line), 500)]
+}
+
+// A Worker judges jobs in processes of their own. What a process does, it can do to itself alone: one that crashes or
+// hangs is a verdict.
+type Worker struct {
+	Campaign *Campaign
+	Key      Key
+	Limit    time.Duration // for an evaluation
+	// Command returns the arguments of the process that judges a job, and what is to be removed after it. The process
+	// prints an object with a field verdict.
+	Command func(j *Job) (args []string, done func(), err error)
+}
+
+// Evaluate is the Evaluator of a worker.
+func (w *Worker) Evaluate(ctx context.Context, j *Job) (*Verdict, error) {
+	args, done, err := w.Command(j)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	began := time.Now()
+	p := process{args: args, limit: w.Limit + 10*time.Second, grace: 5 * time.Second}
+	out, said, err := p.run(ctx)
+	switch {
+	case errors.Is(err, errKilled):
+		return w.lost(j, Timeout, time.Since(began), diag.Errorf(codeKilled, "eval", "the evaluation took longer "+
+			"than %v, "+
+			"and was killed", w.Limit)), nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	var printed struct {
+		Verdict json.RawMessage `json:"verdict"`
+		Errors  []*diag.Diagnostic
+	}
+	if json.Unmarshal(out, &printed) == nil {
+		if printed.Verdict == nil && len(printed.Errors) > 0 && printed.Errors[0] != nil {
+			return nil, printed.Errors[0] // the model, the machine or the baseline is at fault
+		}
+		if v, err := ParseVerdict(printed.Verdict, "eval"); err == nil {
+			return v, w.Key.Check(v)
+		}
+	}
+	what := "printed no verdict"
+	if err != nil {
+		what = infile.Reason(err)
+	}
+	return w.lost(j, Crash, time.Since(began), diag.Errorf(codeVerdictLost, "eval", "the evaluation ended without a "+
+		"verdict: %s: %s", what, said)), nil
+}
+
+// lost is the verdict on a job whose process has given none.
+func (w *Worker) lost(j *Job, class Class, took time.Duration, reason *diag.Diagnostic) *Verdict {
+	c := w.Campaign
+	v := &Verdict{Schema: VerdictSchema, Rung: j.Rung, Class: class, Reason: reason, Seconds: took.Seconds(),
+		Subject: Subject{ID: IDOf(j.Settings), Settings: j.Settings, BaselineID: IDOf(j.Against), Baseline: j.Against,
+			Model: c.Model, Source: c.Source, Target: c.Target, Device: c.Device, Positions: c.PositionsOf(j)}}
+	c.Rules.Decide(v)
+	w.Key.Sign(v)
+	return v
+}
+
+// A Question is what a command that proposes reads.
+type Question struct {
+	Schema   string    `json:"schema"` // amkc.question/1
+	Campaign *Campaign `json:"campaign"`
+	Job      *Job      `json:"job"` // its against is the incumbent, its region where to look
+	Best     any       `json:"best"`
+	Trials   []Trial   `json:"trials"`
+}
+
+// mostTrials is how many of the last trials a command is told of.
+const mostTrials = 200
+
+// Asker asks commands, which a shell runs. It ends one that takes longer than limit.
+func (s *State) Asker(limit time.Duration) Asker {
+	return func(ctx context.Context, j *Job) (*Proposal, error) {
+		question, err := json.Marshal(Question{Schema: "amkc.question/1", Campaign: s.campaign, Job: j, Best: s.best,
+			Trials: s.trials[max(0, len(s.trials)-mostTrials):]})
+		if err != nil {
+			return nil, err
+		}
+		p := process{args: shell(strings.TrimPrefix(j.Proposer, proposeExec)), stdin: question, limit: limit,
+			grace: time.Second}
+		out, said, err := p.run(ctx)
+		if err != nil {
+			return nil, diag.Errorf(codeProposal, "proposer", "the command failed: %s: %s", infile.Reason(err), said)
+		}
+		return parseProposal(out)
+	}
+}
+
+// parseProposal reads what a command has answered. A field that is not asked for, a time above all, is refused.
+func parseProposal(out []byte) (*Proposal, error) {
+	var p Proposal
+	d := json.NewDecoder(bytes.NewReader(out))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return nil, diag.Errorf(codeProposal, "proposer", "the answer is no proposal: %s; want settings and why, "+
+			"and no "+
+			"other field", infile.InJSON(out, err))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) || p.Settings == nil {
+		return nil, diag.Errorf(codeProposal, "proposer", "the answer is no proposal; want one object with settings "+
+			"and why")
+	}
+	p.Why = cell(p.Why[:min(len(p.Why), 500)])
+	return &p, nil
+}

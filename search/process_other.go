@@ -1,0 +1,13 @@
+//go:build !unix
+
+package search
+
+import "os/exec"
+
+func apart(*exec.Cmd) {}
+
+func ask(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+
+func end(*exec.Cmd) {}
+
+func shell(command string) []string { return []string{"cmd", "/C", command} }

@@ -1,0 +1,144 @@
+//go:build unix
+
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/knobs"
+)
+
+func workerOf(c *Campaign, script string, args ...string) *Worker {
+	return &Worker{Campaign: c, Key: toyKey, Limit: time.Minute,
+		Command: func(*Job) ([]string, func(), error) {
+			return append([]string{"/bin/sh", "-c", script, "sh"}, args...), func() {}, nil
+		}}
+}
+
+func finalJob() *Job {
+	return &Job{Role: RoleCandidate, Rung: Final, Settings: knobs.Settings{"tiling.ring.pace": "600"},
+		Against: knobs.Settings{}}
+}
+
+func TestVerdictsOfProcesses(t *testing.T) {
+	c, j := toyCampaign(knobs.Settings{}), finalJob()
+	want := toyVerdict(c, j)
+	text, err := json.Marshal(map[string]any{"schema": "amkc.eval/1", "verdict": want})
+	require.NoError(t, err)
+	got, err := workerOf(c, `printf %s "$1"`, string(text)).Evaluate(t.Context(), j)
+	require.NoError(t, err)
+	require.Equal(t, marshalled(t, want), marshalled(t, got))
+	got, err = workerOf(c, `printf %s "$1"; exit 1`, string(text)).Evaluate(t.Context(), j)
+	require.NoError(t, err, "what is not PASS ends with 1")
+	require.Equal(t, Pass, got.Class)
+
+	forged := strings.Replace(string(text), `"rung":"final"`, `"rung":"race"`, 1)
+	_, err = workerOf(c, `printf %s "$1"`, forged).Evaluate(t.Context(), j)
+	require.ErrorContains(t, err, "something in it was changed")
+	_, err = workerOf(c,
+		`echo '{"errors":[{"code":"AMK5905","severity":"error","pos":"x","message":"no GPU"}]}'; exit 2`).
+		Evaluate(t.Context(), j)
+	require.ErrorContains(t, err, "no GPU", "what no configuration is to blame for ends the search")
+}
+
+// A process that crashes or says something else is a verdict, and so is one that hangs.
+func TestProcessesThatFail(t *testing.T) {
+	c, j := toyCampaign(knobs.Settings{}), finalJob()
+	for script, want := range map[string]string{
+		"echo first >&2; echo 'CUDA error 700' >&2; exit 3": "exit status 3: CUDA error 700",
+		"kill -SEGV $$": "segmentation fault",
+		"echo hello":    "printed no verdict",
+		`echo '{"verdict":{"schema":"amkc.verdict/1"}}'`: "printed no verdict",
+		"echo '\033[2J' >&2; exit 1":                     `\x1b[2J`,
+		"head -c 40000000 /dev/zero; exit 1":             "exit status 1",
+	} {
+		v, err := workerOf(c, script).Evaluate(t.Context(), j)
+		require.NoError(t, err, script)
+		require.Equal(t, Crash, v.Class, script)
+		require.Equal(t, "AMK6011", v.Reason.Code)
+		require.NotContains(t, v.Reason.Msg, "\x1b")
+		if !strings.Contains(script, "2J") {
+			require.Contains(t, v.Reason.Msg, want)
+		}
+		require.NoError(t, toyKey.Check(v))
+		require.NoError(t, c.verdictFor(j, v))
+	}
+}
+
+// What hangs is killed with all that it has started, and does not hold up the next.
+func TestProcessesThatHang(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	script := `trap '' TERM; sleep 1000 & echo $! > "$1"; echo $$ >> "$1"; while :; do sleep 1000; done`
+	p := process{args: []string{"/bin/sh", "-c", script, "sh", pids}, limit: 200 * time.Millisecond,
+		grace: 200 * time.Millisecond}
+	began := time.Now()
+	_, _, err := p.run(t.Context())
+	require.ErrorIs(t, err, errKilled)
+	require.Less(t, time.Since(began), 10*time.Second)
+	text, err := os.ReadFile(pids)
+	require.NoError(t, err)
+	for line := range strings.FieldsSeq(string(text)) {
+		pid, err := strconv.Atoi(line)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return !alive(pid) }, 5*time.Second, 10*time.Millisecond, "%d is alive",
+			pid)
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("enough")) })
+	_, _, err = (&process{args: []string{"sleep", "1000"}, limit: time.Minute, grace: time.Second}).run(ctx)
+	require.EqualError(t, err, "enough")
+}
+
+// alive reports whether a process runs: one that is dead and not yet waited for does not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err != nil || !strings.Contains(string(text), ") Z ")
+}
+
+func TestHungTrialsAreTrials(t *testing.T) {
+	c := toyCampaign(knobs.Settings{})
+	w := workerOf(c, "sleep 1000")
+	w.Limit = -9900 * time.Millisecond // of the ten seconds that a process is given to end by itself
+	v, err := w.Evaluate(t.Context(), finalJob())
+	require.NoError(t, err)
+	require.Equal(t, Timeout, v.Class)
+	require.Equal(t, "AMK6012", v.Reason.Code)
+}
+
+// A command gets the state and answers with settings. One that states a time is refused, whatever else it says.
+func TestAskedCommands(t *testing.T) {
+	j, _ := ran(t, toyCampaign(knobs.Settings{}), 5)
+	ask := j.State.Asker(5 * time.Second)
+	job := &Job{Proposer: `exec:grep -q '"schema":"amkc.question/1".*"tiling.ring.pace"' && ` +
+		`echo '{"settings":{"tiling.ring.pace":700},"why":"a\\tb"}'`, Against: knobs.Settings{}}
+	p, err := ask(t.Context(), job)
+	require.NoError(t, err)
+	require.Equal(t, &Proposal{Settings: knobs.Settings{"tiling.ring.pace": "700"}, Why: "a b"}, p)
+	for script, want := range map[string]string{
+		`echo '{"settings":{},"why":"","latency_us":1.5}'`: "no other field",
+		`echo '{"settings":{"a":1.5}}'`:                    "is no proposal",
+		`echo '{"settings":{}} {}'`:                        "is no proposal",
+		`echo '{"why":"nothing"}'`:                         "is no proposal",
+		`echo no >&2; exit 4`:                              "exit status 4: no",
+	} {
+		_, err := ask(t.Context(), &Job{Proposer: "exec:" + script})
+		require.ErrorContains(t, err, want, script)
+	}
+	_, err = j.State.Asker(100*time.Millisecond)(t.Context(), &Job{Proposer: "exec:sleep 1000"})
+	require.ErrorContains(t, err, "was killed")
+}

@@ -1,0 +1,110 @@
+package search
+
+import (
+	"flag"
+	"html"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/internal/injection"
+	"amkc/ir/diag"
+	"amkc/knobs"
+)
+
+var update = flag.Bool("update", false, "rewrite goldens")
+
+func golden(t *testing.T, path, text string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o777))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
+}
+
+// The twelve columns of the playbook come first, in its order, and every trial has a row.
+func TestResults(t *testing.T) {
+	j, _ := ran(t, toyCampaign(knobs.Settings{}), 30)
+	text := j.State.Results()
+	golden(t, "testdata/results.golden", text)
+	rows := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	require.Equal(t, strings.Fields("experiment tag loop model gpu regime kept correctness latency_us pct_of_roofline "+
+		"schedule_or_kernel_id description"), strings.Split(rows[0], "\t")[:12])
+	require.Len(t, rows, 1+len(j.State.Trials()))
+	kept := 0
+	for _, row := range rows[1:] {
+		cells := strings.Split(row, "\t")
+		require.Len(t, cells, len(resultColumns))
+		require.Equal(t, cells[7] == "PASS", cells[8] != "", "a latency with a check that has passed, and only then")
+		if cells[6] == "keep" {
+			kept++
+		}
+	}
+	require.Positive(t, kept)
+
+	// Predictions are no latencies, and nothing is kept for them.
+	c := toyCampaign(knobs.Settings{})
+	c.Device = DeviceCost
+	j, _ = ran(t, c, 30)
+	for _, row := range strings.Split(strings.TrimSuffix(j.State.Results(), "\n"), "\n")[1:] {
+		cells := strings.Split(row, "\t")
+		require.Equal(t, []string{"revert", ""}, []string{cells[6], cells[8]})
+	}
+}
+
+func TestReport(t *testing.T) {
+	j, _ := ran(t, toyCampaign(knobs.Settings{}), 80)
+	page, err := j.State.Report()
+	require.NoError(t, err)
+	again, err := j.State.Report()
+	require.NoError(t, err)
+	require.Equal(t, string(page), string(again))
+	text := html.UnescapeString(string(page))
+	for _, want := range []string{"Confirmed in a process of its own at held-out positions 50", "AMK6008", "the toy " +
+		"is refused",
+		"retired", "plateau", "0 of them unproved", "81 trials"} {
+		if want == "retired" || want == "plateau" {
+			continue // not in every campaign
+		}
+		require.Contains(t, text, want)
+	}
+	require.NotContains(t, text, "<script")
+	require.NotContains(t, text, "NaN")
+
+	c := toyCampaign(knobs.Settings{})
+	c.Device = DeviceCost
+	j, _ = ran(t, c, 30)
+	page, err = j.State.Report()
+	require.NoError(t, err)
+	require.Contains(t, string(page), "Every time on this page is a prediction")
+	empty, err := NewState(c).Report()
+	require.NoError(t, err)
+	require.Contains(t, string(empty), "Nothing better than the start was found in 0 trials")
+}
+
+// What a command proposes, and what a tool says, is data in a page and in a table.
+func TestHostileTexts(t *testing.T) {
+	c := toyCampaign(knobs.Settings{})
+	c.Model, c.Tag = injection.All(), injection.All()
+	s := NewState(c)
+	v := toyVerdict(c, &Job{Rung: Final, Settings: c.Start, Against: c.Start})
+	s.Apply(&Trial{Job: Job{Role: RoleStart, Rung: Final, Settings: c.Start, Against: c.Start, Why: injection.All()},
+		Verdict: v})
+	s.Apply(&Trial{Job: Job{N: 1, Role: RoleCandidate, Rung: Screen, Proposer: injection.All(),
+		Region: injection.All()},
+		Refused: diag.Errorf(codeProposal, "x", "%s", injection.All())})
+	page, err := s.Report()
+	require.NoError(t, err)
+	require.NotContains(t, string(page), "<script")
+	rows := strings.Split(strings.TrimSuffix(s.Results(), "\n"), "\n")
+	require.Len(t, rows, 3)
+	for _, row := range rows {
+		require.Len(t, strings.Split(row, "\t"), len(resultColumns))
+		require.NotContains(t, row, "\x1b")
+	}
+}

@@ -1,0 +1,77 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Rules are what a campaign decides by.
+type Rules struct {
+	MinGain float64 `json:"min_gain"` // a gain below this part is none: 0.01
+	// Bracket configurations are screened together, and one in Eta goes on to the next rung.
+	Bracket int `json:"bracket"`
+	Eta     int `json:"eta"`
+	// A region is left when so many trials in it, one after another, gained nothing.
+	Plateau int `json:"plateau"`
+	// A basin is left when so many brackets, one after another, gained nothing.
+	Barren int `json:"barren"`
+	// A value of a knob is retired when so many trials with it ended in the same way, with a crash or too late.
+	Crashes int `json:"crashes"`
+	// A campaign ends when so many hops, one after another, have led to nothing better. 0: it goes on.
+	Hops int `json:"hops"`
+}
+
+// DefaultRules are those of a campaign that says nothing else. A gain of 1 %, a plateau of 12 trials and three crashes
+// are the playbook's.
+func DefaultRules() Rules {
+	return Rules{MinGain: 0.01, Bracket: 9, Eta: 3, Plateau: 12, Barren: 3, Crashes: 3, Hops: 3}
+}
+
+// Decide sets the decision of a verdict by its class, its rung and its times, and says why. A verdict without times is
+// reverted.
+func (r *Rules) Decide(v *Verdict) {
+	v.Decision = Revert
+	switch {
+	case v.Class != Pass:
+		v.Why = fmt.Sprintf("%s: %s", v.Class, v.Reason.Msg)
+		return
+	case v.Device == DeviceCost:
+		r.decidePredicted(v)
+		return
+	}
+	v.Threshold = max(r.MinGain, v.Band)
+	worse := slices.IndexFunc(v.At, func(a At) bool { return a.Ratio.High > 1+v.Threshold })
+	switch {
+	case v.Rung != Final && v.Ratio.Low > 1+v.Threshold:
+		v.Why = "slower than its baseline"
+	case v.Rung != Final:
+		v.Decision, v.Why = Promising, "not shown to be slower"
+	case v.Ratio.High >= 1-v.Threshold:
+		v.Why = fmt.Sprintf("the ratio may be as much as %.4f; want less than %.4f", v.Ratio.High, 1-v.Threshold)
+	case worse >= 0:
+		v.Why = fmt.Sprintf("at position %d the ratio may be as much as %.4f; want at most %.4f", v.At[worse].Position,
+			v.At[worse].Ratio.High, 1+v.Threshold)
+	default:
+		v.Decision, v.Why = Keep, fmt.Sprintf("the ratio is at most %.4f", v.Ratio.High)
+	}
+}
+
+// decidePredicted decides by predictions, which have no noise and an error of their own: a prediction shortlists, and
+// its interval says how little it means.
+func (r *Rules) decidePredicted(v *Verdict) {
+	v.Threshold = r.MinGain
+	worse := slices.IndexFunc(v.At, func(a At) bool { return a.Ratio.Mean > 1+v.Threshold })
+	switch {
+	case v.Rung != Final && v.Ratio.Mean > 1+v.Threshold:
+		v.Why = "predicted to be slower"
+	case v.Rung != Final:
+		v.Decision, v.Why = Promising, "not predicted to be slower"
+	case v.Ratio.Mean >= 1-v.Threshold:
+		v.Why = fmt.Sprintf("the predicted ratio is %.4f; want less than %.4f", v.Ratio.Mean, 1-v.Threshold)
+	case worse >= 0:
+		v.Why = fmt.Sprintf("the predicted ratio at position %d is %.4f; want at most %.4f", v.At[worse].Position,
+			v.At[worse].Ratio.Mean, 1+v.Threshold)
+	default:
+		v.Decision, v.Why = Shortlist, fmt.Sprintf("the predicted ratio is %.4f", v.Ratio.Mean)
+	}
+}

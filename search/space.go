@@ -1,0 +1,112 @@
+package search
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"amkc/ir/diag"
+	"amkc/knobs"
+)
+
+// SpaceSchema is the version of Space in JSON.
+const SpaceSchema = "amkc.space/1"
+
+// A Space is what can be set about the schedule of a model for a target.
+type Space struct {
+	Model  string `json:"model"`
+	Target string `json:"target"`
+	Digest string `json:"digest"` // of everything below; a campaign is of one space
+	Knobs  []Knob `json:"knobs"`
+}
+
+// A Knob is one that can be set.
+type Knob struct {
+	Path    string        `json:"path"`            // tiling.ring.pace
+	Stage   string        `json:"stage,omitempty"` // of a knob per stage
+	Region  string        `json:"region"`          // what it belongs to; a search moves from region to region
+	Doc     string        `json:"doc"`
+	Accepts string        `json:"accepts"` // what is legal, whatever the model and the target
+	Order   bool          `json:"order"`   // it decides in which order sums are added up (docs/passes.md)
+	Default knobs.Value   `json:"default"` // for this model and target
+	Plain   knobs.Value   `json:"plain"`   // the least clever value that is accepted here
+	Values  []knobs.Value `json:"values"`  // the default, and those that make another build
+	Changes []string      `json:"changes"` // of a build: program, and generated files
+	Refused []Refused     `json:"refused"` // values that this model or target does not allow, by themselves
+	Same    []Same        `json:"same"`    // values that make the build of another one
+}
+
+// Refused is a value that is not accepted, and why.
+type Refused struct {
+	Value  knobs.Value      `json:"value"`
+	Reason *diag.Diagnostic `json:"reason"`
+}
+
+// Same is a value that makes the same build as another.
+type Same struct {
+	Value knobs.Value `json:"value"`
+	As    knobs.Value `json:"as"`
+}
+
+// Seal sets the digest.
+func (s *Space) Seal() { s.Digest = digestOf(s.Knobs) }
+
+// Knob returns the knob of a path, or nil.
+func (s *Space) Knob(path string) *Knob {
+	if i := slices.IndexFunc(s.Knobs, func(k Knob) bool { return k.Path == path }); i >= 0 {
+		return &s.Knobs[i]
+	}
+	return nil
+}
+
+// Cold returns the settings of the least clever value of each knob.
+func (s *Space) Cold() knobs.Settings {
+	cold := knobs.Settings{}
+	for i := range s.Knobs {
+		if k := &s.Knobs[i]; k.Plain != k.Default {
+			cold[k.Path] = k.Plain
+		}
+	}
+	return cold
+}
+
+// value is what a configuration has for a knob.
+func (k *Knob) value(s knobs.Settings) knobs.Value {
+	if v, is := s[k.Path]; is {
+		return v
+	}
+	return k.Default
+}
+
+// with returns settings with another value of a knob. A default is not stated: what depends on other knobs then goes
+// with them.
+func (k *Knob) with(s knobs.Settings, v knobs.Value) knobs.Settings {
+	out := maps.Clone(s)
+	if out == nil {
+		out = knobs.Settings{}
+	}
+	if delete(out, k.Path); v != k.Default {
+		out[k.Path] = v
+	}
+	return out
+}
+
+// IDOf names settings: the same settings have the same name.
+func IDOf(s knobs.Settings) string {
+	if s == nil {
+		s = knobs.Settings{}
+	}
+	return digestOf(s)[:12]
+}
+
+// digestOf is the SHA-256 of a value's JSON.
+func digestOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of types that have no JSON
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

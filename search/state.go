@@ -1,0 +1,221 @@
+package search
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"amkc/knobs"
+)
+
+// State is what a campaign has come to: a fold over its trials, and nothing besides. What follows from it is the same
+// whether the campaign ran in one piece or was killed a hundred times.
+type State struct {
+	campaign *Campaign
+	trials   []Trial
+	forever  bool // hops go on whatever they lead to; nothing of a trial
+	seconds  float64
+
+	best  knobs.Settings
+	score map[string]float64 // by id: the logarithm of the time relative to the start, as far as it is known
+	hops  int                // since the best last changed
+
+	basin    int            // number
+	local    knobs.Settings // its incumbent
+	barren   int            // brackets of it without an acceptance
+	accepted bool           // one in the bracket that is open
+	settled  bool           // it was left: its incumbent has challenged the best, or is the best
+
+	bracket int
+	results map[Rung][]*Trial // of the bracket
+
+	named   map[string]knobs.Settings // by id: all that were proposed
+	regions map[string]*regionState
+	crashes map[string]int // by a value of a knob, and how it ended
+	retired map[string]string
+	found   map[Class]int
+	reasons map[string]int // of rejections, by code
+}
+
+// regionState is what became of the trials in a region.
+type regionState struct {
+	trials, accepted, fruitless int
+}
+
+// NewState returns that of a campaign without trials.
+func NewState(c *Campaign) *State {
+	s := &State{campaign: c, best: c.Start, local: c.Start, score: map[string]float64{IDOf(c.Start): 0},
+		results: map[Rung][]*Trial{}, named: map[string]knobs.Settings{IDOf(c.Start): c.Start},
+		regions: map[string]*regionState{},
+		crashes: map[string]int{}, retired: map[string]string{}, found: map[Class]int{}, reasons: map[string]int{}}
+	for _, k := range c.Space.Knobs {
+		s.regions[k.Region] = &regionState{}
+	}
+	return s
+}
+
+// Apply adds a trial. It sets what follows from the verdict: incumbents, scores and counts.
+func (s *State) Apply(t *Trial) {
+	s.trials = append(s.trials, *t)
+	t = &s.trials[len(s.trials)-1]
+	s.seconds += t.Seconds
+	s.named[IDOf(t.Settings)] = t.Settings
+	if t.Verdict == nil {
+		return
+	}
+	v := t.Verdict
+	s.found[v.Class]++
+	if v.Class != Pass {
+		s.reasons[v.Reason.Code]++
+		s.count(t)
+	}
+	if t.Role == RoleStart || t.Role == RoleConfirm {
+		return
+	}
+	if v.Class == Pass {
+		s.score[v.ID] = s.score[v.BaselineID] + math.Log(v.Ratio.Mean)
+	}
+	s.judge(t)
+}
+
+// Outcome is what a trial leads to, before it is written down.
+func (s *State) Outcome(t *Trial) (accepted, best bool) {
+	v := t.Verdict
+	if v == nil || v.Class != Pass {
+		return false, false
+	}
+	better := v.Decision == Keep || v.Decision == Shortlist
+	switch t.Role {
+	case RoleCandidate:
+		return better, better && IDOf(t.Against) == IDOf(s.best)
+	case RoleHop:
+		return v.Ratio.Mean < farthestHop, false
+	case RoleChallenge, RoleRecorded:
+		return false, better && IDOf(t.Against) == IDOf(s.best)
+	}
+	return false, false
+}
+
+// farthestHop is how much slower than the best a new basin may begin.
+const farthestHop = 1.5
+
+// judge moves incumbents by a trial, which says itself what it has led to.
+func (s *State) judge(t *Trial) {
+	switch {
+	case t.Role == RoleHop:
+		if t.Accepted {
+			s.basin, s.local, s.barren, s.settled = t.Basin, t.Settings, 0, false
+			s.open(t.Bracket)
+			for _, r := range s.regions {
+				r.fruitless = 0
+			}
+			s.hops++
+		}
+	case t.Role == RoleChallenge:
+		s.settled = true
+	case t.Role == RoleCandidate:
+		s.enter(t)
+	}
+	if t.Best {
+		if IDOf(s.local) == IDOf(s.best) {
+			s.local = t.Settings
+		}
+		s.best, s.hops = t.Settings, 0
+	}
+}
+
+// open begins a bracket.
+func (s *State) open(bracket int) {
+	s.bracket, s.results, s.accepted = bracket, map[Rung][]*Trial{}, false
+}
+
+// enter adds a candidate to its bracket.
+func (s *State) enter(t *Trial) {
+	if t.Bracket != s.bracket {
+		if !s.accepted {
+			s.barren++
+		}
+		s.open(t.Bracket)
+	}
+	s.results[t.Rung] = append(s.results[t.Rung], t)
+	r := s.regions[t.Region]
+	if r == nil { // a proposer from outside may say what it likes
+		r = &regionState{}
+	}
+	if t.Rung == Screen {
+		r.trials++
+		r.fruitless++
+	}
+	if t.Accepted {
+		s.local, s.accepted, s.barren = t.Settings, true, 0
+		r.accepted++
+		for _, of := range s.regions {
+			of.fruitless = 0
+		}
+	}
+}
+
+// count retires values of knobs with which trials end in the same way again and again. A refusal says why and costs
+// nothing, and so retires nothing.
+func (s *State) count(t *Trial) {
+	v := t.Verdict
+	if v.Class == Rejected {
+		return
+	}
+	for path, value := range t.Settings {
+		if t.Against[path] == value {
+			continue
+		}
+		what := path + "=" + string(value)
+		key := what + " " + string(v.Class) + " " + v.Reason.Code
+		if s.crashes[key]++; s.crashes[key] >= s.campaign.Rules.Crashes {
+			s.retired[what] = string(v.Class) + " " + v.Reason.Code
+		}
+	}
+}
+
+// Best returns the settings of the best, and its time relative to the start, of which products of measured ratios are
+// an estimate. The number to report is that of a trial that confirms it.
+func (s *State) Best() (knobs.Settings, float64) {
+	return maps.Clone(s.best), math.Exp(s.score[IDOf(s.best)])
+}
+
+// Confirmed returns the trial that has confirmed the best, or nil.
+func (s *State) Confirmed() *Trial {
+	for i := range slices.Backward(s.trials) {
+		if t := &s.trials[i]; t.Role == RoleConfirm && IDOf(t.Settings) == IDOf(s.best) {
+			return t
+		}
+	}
+	return nil
+}
+
+// Trials returns all trials in their order. They are not to be changed.
+func (s *State) Trials() []Trial { return s.trials }
+
+// Campaign is what the trials are of. It is not to be changed.
+func (s *State) Campaign() *Campaign { return s.campaign }
+
+// RegionInfo is what became of the trials in a region.
+type RegionInfo struct {
+	Name     string   `json:"name"`
+	Share    *float64 `json:"share"` // of a step; null: not known
+	Trials   int      `json:"trials"`
+	Accepted int      `json:"accepted"`
+	State    string   `json:"state"` // open, or why it is left
+}
+
+// Regions lists the regions, in order.
+func (s *State) Regions() []RegionInfo {
+	var all []RegionInfo
+	for _, name := range slices.Sorted(maps.Keys(s.regions)) {
+		r := s.regions[name]
+		info := RegionInfo{Name: name, Trials: r.trials, Accepted: r.accepted, State: cmp.Or(s.movedOn(name), "open")}
+		if share, known := s.share(name); known {
+			info.Share = &share
+		}
+		all = append(all, info)
+	}
+	return all
+}

@@ -1,0 +1,236 @@
+package search
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/runtime/infile"
+)
+
+// VerdictSchema is the version of Verdict in JSON.
+const VerdictSchema = "amkc.verdict/1"
+
+// A Class is what became of an evaluation.
+type Class string
+
+// The classes. Only a verdict that is PASS has times.
+const (
+	Pass     Class = "PASS"
+	Fail     Class = "FAIL"     // it computes something else than it should
+	Rejected Class = "REJECTED" // refused, or not proved: nothing was run
+	Timeout  Class = "TIMEOUT"  // it took too long, and was ended
+	Crash    Class = "CRASH"    // a tool or a process failed, and nothing is known of the configuration
+)
+
+// A Rung is how much is asked of a configuration. Each asks for more than the one before.
+type Rung string
+
+// The rungs of successive halving.
+const (
+	Screen Rung = "screen" // proof, and the first position
+	Race   Rung = "race"   // emission and readback, and all positions
+	Final  Rung = "final"  // the check of what it computes, in full; only here is anything kept
+)
+
+// Rungs lists them in their order.
+var Rungs = []Rung{Screen, Race, Final}
+
+// A Decision is what the rules make of a verdict.
+type Decision string
+
+// The decisions. What a prediction is in favour of is shortlisted, never kept.
+const (
+	Keep      Decision = "keep"      // measured, at the last rung, and faster beyond the noise
+	Shortlist Decision = "shortlist" // predicted to be faster, at the last rung
+	Promising Decision = "promising" // at an earlier rung: not shown to be slower
+	Revert    Decision = "revert"
+)
+
+// Devices that times come from.
+const (
+	DeviceCost = "cost" // the cost model: predictions
+	DeviceCUDA = "cuda" // a GPU of this machine
+)
+
+// A Verdict is what one evaluation has found. It is signed by what made it (see Key).
+type Verdict struct {
+	Schema  string `json:"schema"`
+	Subject        // what was judged
+	Rung    Rung   `json:"rung"`
+	Class   Class  `json:"class"`
+	// Why it is not PASS: the first of the errors.
+	Reason *diag.Diagnostic `json:"reason,omitempty"`
+	Proof  *Proof           `json:"proof,omitempty"` // absent: it did not come to a proof
+	Build  string           `json:"build,omitempty"` // SHA-256 of the generated files, names included
+	// of each kernel, where nvcc was asked
+	Registers   []Registers  `json:"registers,omitempty"`
+	Correctness *Correctness `json:"correctness,omitempty"`
+	*Timing                  // of a verdict that is PASS
+	Decision    Decision     `json:"decision"`
+	Why         string       `json:"why"`     // of the decision, in words
+	Seconds     float64      `json:"seconds"` // that the evaluation took
+	Signature   string       `json:"signature,omitempty"`
+}
+
+// Subject is what a verdict is about. Two verdicts about the same subject are interchangeable.
+type Subject struct {
+	ID         string         `json:"id"`       // of Settings
+	Settings   knobs.Settings `json:"settings"` // of the candidate: what differs from the defaults
+	BaselineID string         `json:"baseline_id"`
+	Baseline   knobs.Settings `json:"baseline"`
+	Model      string         `json:"model"`  // its name
+	Source     string         `json:"source"` // digest of config.json and of what changes what is compiled
+	Target     string         `json:"target"`
+	Device     string         `json:"device"`
+	Positions  []int          `json:"positions"`
+}
+
+// Proof is what the validator says of a program.
+type Proof struct {
+	OK       bool      `json:"ok"`
+	Findings diag.List `json:"findings"` // each with its code, its place and, where there is one, its fix
+}
+
+// Registers are what ptxas gives a kernel.
+type Registers struct {
+	Kernel      string `json:"kernel"`
+	Registers   int    `json:"registers"`
+	SpillStores int    `json:"spill_stores_bytes"`
+	SpillLoads  int    `json:"spill_loads_bytes"`
+}
+
+// Correctness is what was compared with what.
+type Correctness struct {
+	Oracle string `json:"oracle"` // the plain kernels, or the reference VM
+	Passed bool   `json:"passed"`
+	Spans  []Span `json:"spans"`
+}
+
+// Span is what was found over consecutive positions, both ends included: errors relative to the reference's logits.
+type Span struct {
+	First         int     `json:"first"`
+	Last          int     `json:"last"`
+	RMS           float64 `json:"rms"`
+	Max           float64 `json:"max"`
+	Deterministic *bool   `json:"deterministic,omitempty"` // of kernels: two runs gave the same bits
+	Identical     *bool   `json:"identical,omitempty"`     // of the reference VM: the bits of the oracle
+}
+
+// Timing are the times of a verdict, in microseconds per token.
+type Timing struct {
+	At    []At     `json:"at"`    // by position
+	Ratio Interval `json:"ratio"` // candidate over baseline, geometric mean over positions
+	// Band is the largest difference between the baseline and its identical twin, as a part: what a difference has to
+	// exceed to mean anything. Of predictions it is 0.
+	Band      float64 `json:"band"`
+	Threshold float64 `json:"threshold"` // the larger of Band and the least gain that counts
+	Machine   string  `json:"machine"`
+	Shares    Shares  `json:"shares,omitempty"` // of a predicted step of the baseline
+}
+
+// At is what was found at a position.
+type At struct {
+	Position  int      `json:"position"`
+	Candidate Times    `json:"candidate_us"`
+	Baseline  Times    `json:"baseline_us"`
+	Ratio     Interval `json:"ratio"`
+	Ceiling   float64  `json:"ceiling_us"` // the candidate's own
+	// ReadGBs is the plain read bandwidth of the machine, in 10^9 bytes per second; of a prediction, that of the
+	// target.
+	ReadGBs float64 `json:"read_gbs"`
+	Bytes   float64 `json:"bytes_per_token"`
+}
+
+// Times are quantiles over launches, in microseconds per token. Those of a prediction are equal.
+type Times struct {
+	Median float64 `json:"median"`
+	P10    float64 `json:"p10"`
+	P90    float64 `json:"p90"`
+}
+
+// Shares says which part of a step each region of the space has a say in.
+type Shares map[string]float64
+
+// A Key signs verdicts, so that a number that somebody states is told from one that an evaluation has found. Whoever
+// can read the key can forge a verdict: it keeps honest mistakes and hopeful agents out, not the user's own account.
+type Key []byte
+
+// Name tells keys apart and gives nothing away.
+func (k Key) Name() string {
+	sum := sha256.Sum256(append([]byte("amkc key\n"), k...))
+	return hex.EncodeToString(sum[:4])
+}
+
+// Sign puts a signature under a verdict: the name of the key, and an HMAC-SHA-256 of everything else.
+func (k Key) Sign(v *Verdict) {
+	v.Signature = k.Name() + ":" + k.of(v)
+}
+
+func (k Key) of(v *Verdict) string {
+	unsigned := *v
+	unsigned.Signature = ""
+	text, err := json.Marshal(&unsigned)
+	if err != nil {
+		panic(err) // of a type that has no JSON
+	}
+	mac := hmac.New(sha256.New, k)
+	mac.Write(text)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// Check reports whether a verdict is as the key's holder signed it. The error is a diagnostic.
+func (k Key) Check(v *Verdict) error {
+	switch name := k.Name(); {
+	case v.Signature == "":
+		return diag.Errorf(codeForged, "verdict "+v.ID, "has no signature; want what amkc eval --json prints, "+
+			"unchanged")
+	case len(v.Signature) > len(name) && v.Signature[:len(name)] != name:
+		return diag.Errorf(codeForged, "verdict "+v.ID, "is signed with the key %.8s, and the key here is %s; want a "+
+			"verdict of amkc eval with the key of this campaign", v.Signature, name)
+	case !hmac.Equal([]byte(v.Signature), []byte(name+":"+k.of(v))):
+		return diag.Errorf(codeForged, "verdict "+v.ID, "is not what its signature is of: something in it was "+
+			"changed; "+
+			"want what amkc eval --json prints, unchanged")
+	}
+	return nil
+}
+
+// ParseVerdict reads a verdict. Fields that are not known are refused: nothing unsigned is carried along.
+func ParseVerdict(text []byte, file string) (*Verdict, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var v Verdict
+	if err := d.Decode(&v); err != nil {
+		return nil, diag.Errorf(codeNoVerdict, file, "is no verdict: %s; want what amkc eval --json "+
+			"prints", infile.InJSON(text, err))
+	}
+	if d.More() || v.Schema != VerdictSchema {
+		return nil, diag.Errorf(codeNoVerdict, file, "has the schema %q; want one object of %s", v.Schema,
+			VerdictSchema)
+	}
+	return &v, v.check(file)
+}
+
+// check holds a verdict to what every one of them is: times belong to what has passed, and settings to their ids.
+func (v *Verdict) check(file string) error {
+	switch {
+	case v.ID != IDOf(v.Settings) || v.BaselineID != IDOf(v.Baseline):
+		return diag.Errorf(codeNoVerdict, file, "names its settings %.20s and %.20s, and they are %s and %s", v.ID,
+			v.BaselineID, IDOf(v.Settings), IDOf(v.Baseline))
+	case (v.Class == Pass) != (v.Timing != nil):
+		return diag.Errorf(codeNoVerdict, file, "is %.20s, and times belong to what is PASS and to nothing else",
+			v.Class)
+	case v.Class != Pass && (v.Decision != Revert || v.Reason == nil):
+		return diag.Errorf(codeNoVerdict, file, "is %.20s, which is reverted, for a reason", v.Class)
+	case v.Class == Pass && (v.Proof == nil || !v.Proof.OK):
+		return diag.Errorf(codeNoVerdict, file, "is PASS, and has no proof")
+	case v.Class == Pass && len(v.At) == 0:
+		return diag.Errorf(codeNoVerdict, file, "has times of no position")
+	}
+	return nil
+}

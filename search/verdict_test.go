@@ -1,0 +1,105 @@
+package search
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir/diag"
+	"amkc/knobs"
+)
+
+// passing is a verdict that is PASS.
+func passing(settings, baseline knobs.Settings, ratio float64) *Verdict {
+	i := Interval{ratio, ratio * 0.999, ratio * 1.001}
+	v := &Verdict{Schema: VerdictSchema, Rung: Final, Class: Pass,
+		Subject: Subject{ID: IDOf(settings), Settings: settings, BaselineID: IDOf(baseline), Baseline: baseline,
+			Model: "toy", Source: "s", Target: "h200", Device: DeviceCUDA, Positions: []int{0}},
+		Proof: &Proof{OK: true, Findings: diag.List{}},
+		Timing: &Timing{Ratio: i, Machine: "a GPU", At: []At{{Candidate: Times{100 * ratio, 99 * ratio, 101 * ratio},
+			Baseline: Times{100, 99, 101}, Ratio: i, Ceiling: 10, Bytes: 1e6, ReadGBs: 4000}}}}
+	rules := DefaultRules()
+	rules.Decide(v)
+	return v
+}
+
+func marshalled(t *testing.T, v *Verdict) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	return text
+}
+
+func TestSignatures(t *testing.T) {
+	key, other := Key(strings.Repeat("k", 32)), Key(strings.Repeat("o", 32))
+	v := passing(knobs.Settings{"tiling.ring.pace": "700"}, knobs.Settings{}, 0.9)
+	require.ErrorContains(t, key.Check(v), "has no signature")
+	key.Sign(v)
+	require.NoError(t, key.Check(v))
+	require.ErrorContains(t, other.Check(v), "is signed with the key "+key.Name())
+	text := marshalled(t, v)
+	back, err := ParseVerdict(text, "v.json")
+	require.NoError(t, err)
+	require.NoError(t, key.Check(back))
+	require.Equal(t, string(text), string(marshalled(t, back)), "a verdict is the same when it is read and written")
+
+	// Every field that is changed shows.
+	for old, new := range map[string]string{`"median":90`: `"median":80`, `"decision":"keep"`: `"decision":"revert"`,
+		`"machine":"a GPU"`: `"machine":"another"`, `"band":0`: `"band":0.5`, `"position":0`: `"position":1`,
+		`"rung":"final"`: `"rung":"race"`} {
+		require.Contains(t, string(text), old)
+		forged, err := ParseVerdict([]byte(strings.Replace(string(text), old, new, 1)), "v.json")
+		require.NoError(t, err, old)
+		require.ErrorContains(t, key.Check(forged), "something in it was changed", old)
+	}
+}
+
+func TestWhatIsNoVerdict(t *testing.T) {
+	key := Key(strings.Repeat("k", 32))
+	whole := passing(knobs.Settings{}, knobs.Settings{}, 0.9)
+	key.Sign(whole)
+	text := string(marshalled(t, whole))
+	for want, bad := range map[string]string{
+		"is no verdict":              `{"latency_us": 12`,
+		"unknown":                    strings.Replace(text, `"schema"`, `"latency_us":12,"schema"`, 1),
+		"has the schema":             strings.Replace(text, "amkc.verdict/1", "amkc.verdict/9", 1),
+		"names its settings":         strings.Replace(text, `"settings":{}`, `"settings":{"tiling.ring.pace":1}`, 1),
+		"has no proof":               strings.Replace(text, `"ok":true`, `"ok":false`, 1),
+		"times belong to what is PA": strings.Replace(text, `"PASS"`, `"FAIL"`, 1),
+	} {
+		_, err := ParseVerdict([]byte(bad), "v.json")
+		require.ErrorContains(t, err, want)
+	}
+	failed := &Verdict{Schema: VerdictSchema, Class: Fail, Subject: whole.Subject, Decision: Keep,
+		Reason: diag.Errorf(codeNoVerdict, "x", "y")}
+	_, err := ParseVerdict(marshalled(t, failed), "v.json")
+	require.ErrorContains(t, err, "is FAIL, which is reverted")
+}
+
+func TestKeys(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "verdict.key")
+	keys := make([]Key, 8)
+	var wg sync.WaitGroup
+	for i := range keys {
+		wg.Go(func() {
+			var err error
+			keys[i], err = LoadKey(path)
+			require.NoError(t, err)
+		})
+	}
+	wg.Wait()
+	for _, k := range keys {
+		require.Equal(t, keys[0], k, "several processes make one key")
+	}
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.NoError(t, os.WriteFile(path, []byte("short"), 0o600))
+	_, err = LoadKey(path)
+	require.ErrorContains(t, err, "is no key")
+}

@@ -1,0 +1,107 @@
+package search
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"amkc/ir/diag"
+)
+
+// Soundness is what there is to say about the safety of a campaign.
+type Soundness struct {
+	Trials   int           `json:"trials"`
+	Classes  map[Class]int `json:"classes"`
+	Rejected int           `json:"rejected"` // by a rule: refused, or not proved
+	// Best counts what became the best: kept on a GPU, shortlisted elsewhere.
+	Best int `json:"best"`
+	// BestUnproved counts what became the best without a proof, or without having passed.
+	BestUnproved int `json:"best_unproved"`
+}
+
+// Soundness counts the trials.
+func (s *State) Soundness() Soundness {
+	out := Soundness{Trials: len(s.trials), Classes: map[Class]int{}, Rejected: s.found[Rejected]}
+	for class, n := range s.found {
+		out.Classes[class] = n
+	}
+	for i := range s.trials {
+		if t := &s.trials[i]; t.Best {
+			out.Best++
+			if v := t.Verdict; v == nil || v.Class != Pass || v.Proof == nil || !v.Proof.OK {
+				out.BestUnproved++
+			}
+		}
+	}
+	return out
+}
+
+// Verify holds a campaign to what it should be: every line follows the one before, every verdict is signed with the key
+// and for its trial, the decision is what the rules make of the verdict, and what was accepted and kept is what follows
+// from it. The error is a diagnostic.
+func Verify(dir string, key Key) (*Soundness, error) {
+	s, _, _, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	again, path := NewState(s.campaign), filepath.Join(dir, trialsName)
+	for i := range s.trials {
+		t := s.trials[i]
+		if err := again.verify(&t, key); err != nil {
+			return nil, diag.Errorf(codeTrials, path, "line %d: %s", i+1, asDiagnostic(err).Msg)
+		}
+		again.Apply(&t)
+	}
+	sound := again.Soundness()
+	return &sound, nil
+}
+
+func (s *State) verify(t *Trial, key Key) error {
+	if t.Verdict == nil {
+		return nil
+	}
+	if err := key.Check(t.Verdict); err != nil {
+		return err
+	}
+	if err := s.campaign.verdictFor(&t.Job, t.Verdict); err != nil {
+		return err
+	}
+	judged := *t.Verdict
+	if judged.Timing != nil {
+		timing := *judged.Timing
+		judged.Timing = &timing
+	}
+	s.campaign.Rules.Decide(&judged)
+	if judged.Decision != t.Verdict.Decision {
+		return fmt.Errorf("the decision is %s, and the rules say %s", t.Verdict.Decision, judged.Decision)
+	}
+	if accepted, best := s.Outcome(t); accepted != t.Accepted || best != t.Best {
+		return fmt.Errorf("accepted is %v and best %v, and from the trials before it follows %v and %v", t.Accepted,
+			t.Best,
+			accepted, best)
+	}
+	return nil
+}
+
+// Record adds a verdict that was made outside of the campaign, by amkc eval: against the best, at the last rung.
+func (j *Journal) Record(v *Verdict, key Key, now time.Time) (*Trial, error) {
+	if err := key.Check(v); err != nil {
+		return nil, err
+	}
+	s := j.State
+	t := &Trial{Job: Job{N: len(s.trials), Role: RoleRecorded, Rung: Final, Basin: s.basin, Bracket: s.bracket,
+		Proposer: "record", Settings: v.Settings, Against: s.best}, Verdict: v}
+	if len(s.trials) == 0 {
+		t.Role, t.Against = RoleStart, s.campaign.Start
+	}
+	if err := s.campaign.verdictFor(&t.Job, v); err != nil {
+		return nil, err
+	}
+	for i := range s.trials {
+		if of := s.trials[i].Verdict; of != nil && of.Signature == v.Signature {
+			return nil, diag.Errorf(codeOther, "verdict "+v.ID, "is that of trial %d already", i)
+		}
+	}
+	t.Started, t.Seconds = now.UTC().Truncate(time.Millisecond), v.Seconds
+	return t, j.Append(t)
+}

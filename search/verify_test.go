@@ -1,0 +1,140 @@
+package search
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/knobs"
+)
+
+// Whatever is changed in a campaign shows: a number, a decision, a line that is gone, another order.
+func TestTampering(t *testing.T) {
+	j, _ := ran(t, toyCampaign(knobs.Settings{}), 40)
+	require.NoError(t, j.Close())
+	sound, err := Verify(j.dir, toyKey)
+	require.NoError(t, err)
+	require.Positive(t, sound.Best)
+	require.Zero(t, sound.BestUnproved)
+	require.Equal(t, 40, sound.Trials-1)
+	_, err = Verify(j.dir, Key(strings.Repeat("o", keyBytes)))
+	require.ErrorContains(t, err, "is signed with the key")
+
+	path := filepath.Join(j.dir, trialsName)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	whole := string(text)
+	lines := strings.SplitAfter(whole, "\n")
+	for name, changed := range map[string]string{
+		"a number":      strings.Replace(whole, `"mean":`, `"mean":0.5`, 1),
+		"a line gone":   strings.Join(append(append([]string{}, lines[:3]...), lines[4:]...), ""),
+		"another order": strings.Join(append([]string{lines[1], lines[0]}, lines[2:]...), ""),
+		"a line twice":  lines[0] + whole,
+		"the last best": strings.Replace(whole, `"best":false`, `"best":true`, 1),
+		"no JSON":       whole + "{}\n",
+		"the first":     strings.Join(lines[1:], ""),
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(changed), 0o666))
+		_, err := Verify(j.dir, toyKey)
+		require.Error(t, err, name)
+	}
+
+	// Who keeps the chain whole still has no signature, and no decision but that of the rules.
+	for name, change := range map[string]func(*Trial){
+		"is not what its signature is of": func(t *Trial) { t.Verdict.Ratio.Mean /= 2 },
+		"the decision is keep": func(t *Trial) {
+			t.Verdict.Decision = Keep
+			toyKey.Sign(t.Verdict)
+		},
+		"accepted is true": func(t *Trial) { t.Accepted = true },
+		"against another":  func(t *Trial) { t.Against = knobs.Settings{"tiling.ring.pace": "0"} },
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(rechained(t, j.dir, lines, change)), 0o666))
+		_, err := Verify(j.dir, toyKey)
+		require.ErrorContains(t, err, name)
+	}
+	require.NoError(t, os.WriteFile(path, text, 0o666))
+	campaign := filepath.Join(j.dir, campaignName)
+	text, err = os.ReadFile(campaign)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(campaign, []byte(strings.Replace(string(text), `"min_gain": 0.01`, `"min_gain": 0`,
+		1)),
+		0o666))
+	_, err = Verify(j.dir, toyKey)
+	require.ErrorContains(t, err, "does not follow the line before it")
+}
+
+// rechained changes the first candidate that was reverted, and makes every line follow the one before.
+func rechained(t *testing.T, dir string, lines []string, change func(*Trial)) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, campaignName))
+	require.NoError(t, err)
+	previous, changed := hexDigest(text), false
+	var b strings.Builder
+	for _, line := range lines[:len(lines)-1] {
+		var one Trial
+		require.NoError(t, json.Unmarshal([]byte(line), &one))
+		if v := one.Verdict; !changed && one.Role == RoleCandidate && v.Class == Pass && v.Decision == Revert {
+			change(&one)
+			changed = true
+		}
+		one.Previous = previous
+		out, err := json.Marshal(one)
+		require.NoError(t, err)
+		previous = hexDigest(out)
+		b.Write(append(out, '\n'))
+	}
+	require.True(t, changed)
+	return b.String()
+}
+
+// Half a line at the end is of a process that was killed; half a line elsewhere is not.
+func TestHalfALine(t *testing.T) {
+	j, _ := ran(t, toyCampaign(knobs.Settings{}), 10)
+	require.NoError(t, j.Close())
+	path := filepath.Join(j.dir, trialsName)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(text, text[:100]...), 0o666))
+	s, _, _, err := Load(j.dir)
+	require.NoError(t, err)
+	require.Len(t, s.Trials(), 10)
+	again, err := OpenJournal(j.dir)
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+	cut, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(cut))
+}
+
+// A verdict from outside is taken if it was evaluated, for this campaign, against the best, and once.
+func TestRecord(t *testing.T) {
+	c := toyCampaign(knobs.Settings{})
+	j, _ := ran(t, c, 3)
+	job := &Job{Rung: Final, Settings: knobs.Settings{"tiling.ring.run_ahead": "16"}, Against: j.State.best}
+	v, now := toyVerdict(c, job), time.Unix(5, 0)
+	stated := *v
+	stated.Signature = ""
+	_, err := j.Record(&stated, toyKey, now)
+	require.ErrorContains(t, err, "has no signature")
+	trial, err := j.Record(v, toyKey, now)
+	require.NoError(t, err)
+	require.True(t, trial.Best)
+	require.Equal(t, job.Settings, j.State.best)
+	_, err = j.Record(v, toyKey, now)
+	require.ErrorContains(t, err, "against another baseline")
+	job.Settings, job.Against = knobs.Settings{"tiling.loop.barrier": "1"}, j.State.best
+	v = toyVerdict(c, job)
+	_, err = j.Record(v, toyKey, now)
+	require.NoError(t, err)
+	_, err = j.Record(v, toyKey, now)
+	require.ErrorContains(t, err, "is that of trial 4 already")
+	require.NoError(t, j.Close())
+	_, err = Verify(j.dir, toyKey)
+	require.NoError(t, err)
+}
