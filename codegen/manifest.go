@@ -142,6 +142,9 @@ func Footprint(p *ir.Program, passes ...*ir.Program) (host.Footprint, error) {
 		}
 		exchanges[i] = of.exchangeBytes
 	}
+	if b.d.PromptTokens > 0 {
+		exchanges = append(exchanges, host.PromptBytes(b.d.PromptBytes, b.d.PromptTokens))
+	}
 	return host.Info{SMs: p.Target.SMs, Vocab: p.Model.Vocab, MaxSeq: p.Model.MaxSeq, ExchangeBytes: b.exchangeBytes,
 		WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes)}.Footprint(exchanges...), nil
 }

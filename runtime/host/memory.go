@@ -47,14 +47,14 @@ type memory struct {
 type Footprint struct {
 	Weights uint64 `json:"weights"`
 	Cache   uint64 `json:"cache"`
-	Other   uint64 `json:"other"` // exchange pages, logits and the words of a launch
+	Other   uint64 `json:"other"` // exchange pages, the vectors of a prompt's pass, logits and the words of a launch
 	MaxSeq  int    `json:"max_seq"`
 
 	row uint64 // bytes of the cache a position
 }
 
-// Footprint is known from the sizes alone, without a GPU. passes are the sizes of the exchange pages of the build's
-// kernels for passes of several rows.
+// Footprint is known from the sizes alone, without a GPU. passes are the sizes of what the build's other kernels have
+// for themselves: the exchange pages of those for passes of several rows, and [PromptBytes] of that for prompts.
 func (i Info) Footprint(passes ...int) Footprint {
 	f := Footprint{Weights: paged(i.WeightBytes), Cache: paged(i.CacheBytes),
 		Other:  paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i).scratchBytes)),

@@ -101,8 +101,10 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 	return err
 }
 
-// bytes is what the kernel has allocated: its workspace, and behind that the ids of a pass.
-func (k *promptKernel) bytes() int { return k.workspace + 4*k.tokens }
+// PromptBytes is what a kernel for prompts has allocated: its workspace, and behind that the ids of a pass.
+func PromptBytes(workspace, tokens int) int { return workspace + 4*tokens }
+
+func (k *promptKernel) bytes() int { return PromptBytes(k.workspace, k.tokens) }
 
 // promptTokens is how many of n known tokens the next pass over the prompt takes: all of one variant, and not the last
 // one; 0 if there is no kernel for it, or if it is not worth its while.

@@ -17,7 +17,11 @@
 #include "amk/ending.cuh"
 #include "amk/info.cuh"
 #include "amk/prefetch.cuh"
+#if AMK_PROMPT
+#include "amk/prompt_walk.cuh"
+#else
 #include "amk/stream.cuh"
+#endif
 #include "stages.h"
 
 namespace amk {
@@ -53,8 +57,8 @@ __device__ __forceinline__ void walk(Sink& p) {
 }
 
 // Computes: every stage waits for the vector it reads, and hands its own over.
-template <Mode kMode>
-__device__ __forceinline__ void consume(Context<kMode>& c) {
+template <class C>
+__device__ __forceinline__ void consume(C& c) {
   const u8* weights = c.launch.weights;
 #pragma unroll 1
   for (int step = 0;; ++step) {
@@ -125,7 +129,7 @@ __device__ amk::Info amk_info = {
     amk::kHidden, amk::Element::kBytes, 1, amk::kFlagged, amk::kWeightBytes, amk::kCacheBytes,
     {amk::kShortEnd}, amk::kTokens, 0};
 
-#ifndef AMK_MEASURES  // measure.cu has other kernels of the same code
+#if !defined(AMK_MEASURES) && !AMK_PROMPT  // those files have other kernels of the same code
 
 __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_decode(const __grid_constant__ amk::Launch launch) {
