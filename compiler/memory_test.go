@@ -96,8 +96,8 @@ func TestDiskSpaceIsCheckedBeforePacking(t *testing.T) {
 	require.NoError(t, pack("real"))
 }
 
-// What a pass over a prompt has its vectors in is part of what a build takes, and of most models a 64th of the memory of
-// the target at most.
+// What a pass over a prompt has its vectors in is part of what a build takes, and of most models a 64th of the memory
+// of the target at most.
 func TestMemoryOfPrompts(t *testing.T) {
 	for _, model := range []string{config8B, "../testdata/configs/llama-3.2-1b", "../testdata/configs/qwen3-8b"} {
 		bytes := map[int]uint64{}

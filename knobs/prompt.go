@@ -41,8 +41,8 @@ func checkPrompt(c *Case) *diag.Diagnostic {
 		return nil
 	}
 	if !t.RunsOnTensorCores(m.Weights) {
-		return c.idle(PromptTokens, "passes over prompts multiply 16-bit elements on tensor cores, and %s has none for "+
-			"%s; want 0", t.Name, m.Weights)
+		return c.idle(PromptTokens, "passes over prompts multiply 16-bit elements on tensor cores, and %s has none "+
+			"for %s; want 0", t.Name, m.Weights)
 	}
 	return nil
 }

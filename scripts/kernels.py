@@ -91,10 +91,10 @@ CASES = [
     ("sm_121", "zoo/llama-gqa", "bf16", {}),
 ]
 
-# Where the kernel for prompts is compiled too, which takes as long as all else of a case: the first case of a target and
-# a model here. Once for each architecture, and on Hopper for what its own code has several forms of: norms per head, all
-# of q and k as one and a whole residual, LayerNorm and parallel branches, one kv head for many; on Ampere, the
-# cache of integers.
+# Where the kernel for prompts is compiled too, which takes as long as all else of a case: the first case of a target
+# and a model here. Once for each architecture, and on Hopper for what its own code has several forms of: norms per
+# head, all of q and k as one and a whole residual, LayerNorm and parallel branches, one kv head for many; on Ampere,
+# the cache of integers.
 PROMPTS = [("a100", "zoo/llama-gqa"), ("a10g", "zoo/llama-gqa"), ("jetson-orin", "zoo/llama-gqa"),
            ("h200", "zoo/llama-gqa"), ("h200", "zoo/qwen3-qknorm"), ("h200", "zoo/olmo2-plain"),
            ("h200", "zoo/gpt-neox-parallel"), ("h200", "zoo/mistral-wide-group"), ("b200", "pycoder-5m"),
@@ -140,7 +140,8 @@ def compile_case(case, tmp):
     gencode = next(line.split("-gencode ")[1].split()[0] for line in open(os.path.join(out, "Makefile"))
                    if "-gencode" in line)
     emitted = {f for f in os.listdir(out) if f.endswith(".cu")}
-    if emitted - {"prompt.cu"} != {"megakernel.cu", "measure.cu", "reference.cu"} or not emitted.issuperset(sources(case)):
+    if (emitted - {"prompt.cu"} != {"megakernel.cu", "measure.cu", "reference.cu"}
+            or not emitted.issuperset(sources(case))):
         return case, f"amkc emits {sorted(emitted)}; say in sources() when each is compiled", 0.0
     for source in sources(case):
         command = [nvcc(), "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", gencode, "-fatbin",

@@ -44,7 +44,7 @@ func compileVerb() verb {
 func (f *compileFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
 	set.Var(newCount(&f.rows, 1, 1, host.MaxPassRows), "rows",
-		"build passes of `N` rows too, up to 8, which read prompts and drafts at a fraction of the time")
+		"build passes of `N` rows too, up to 8, which verify drafts at a fraction of the time")
 	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")
 	f.model.define(set, targetAuto)
 }

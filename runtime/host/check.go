@@ -16,9 +16,9 @@ const (
 	checkPart   = 5  // of them at a time, for passes of several rows
 	checkEdge   = 4  // positions on either side of a variant's end, and twice that before max_seq
 
-	// Tokens of a pass over a prompt, of which logits have no room: they fill two tiles of 64, and end in a third. What
-	// they left in the cache shows in the logits of as many positions behind them as is said below.
-	checkPrompt = 2*64 + 9
+	// Tokens of a prompt, of which logits have no room: those of a pass, all but the last, fill two tiles of 64 and end
+	// in a third. What they left in the cache shows in the logits of as many positions behind them as is said below.
+	checkPrompt = 2*64 + 9 + 1
 	checkBehind = 2
 )
 

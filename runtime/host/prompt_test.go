@@ -41,8 +41,8 @@ func openPrompts(t *testing.T, settings, image string, tokens int, rows ...int) 
 }
 
 // Known tokens are decoded by passes over prompts, beside passes of several rows or without them, across variants, with
-// logits or without, in whatever parts they come; what follows them is what follows the same tokens one by one. The fake
-// kernel complains about a pass that runs into another variant, or of more tokens than fit.
+// logits or without, in whatever parts they come; what follows them is what follows the same tokens one by one. The
+// fake kernel complains about a pass that runs into another variant, or of more tokens than fit.
 func TestFeedUsesPassesOverPrompts(t *testing.T) {
 	for _, settings := range []string{"", variants} {
 		for _, build := range [][]int{{64}, {16, 8}, {128, 3}} {
@@ -221,6 +221,15 @@ const (
 	tooBig  = "68719476737" // a byte more than 64 GiB
 	allOfIt = "68719476736" // more than the device has
 )
+
+func TestPartsOfPrompts(t *testing.T) {
+	s, err := openPrompts(t, "", "", 64)
+	require.NoError(t, err)
+	facts := s.Facts()
+	require.Equal(t, 65, facts.PromptPart())
+	require.Equal(t, 64, s.PromptTokens(facts.PromptPart(), false), "nothing is left over for a second pass")
+	require.Equal(t, 32, (&host.Facts{}).PromptPart())
+}
 
 // What a session with a kernel for prompts takes is what its sizes say, and its files are those of the build.
 func TestMemoryOfPrompts(t *testing.T) {

@@ -67,7 +67,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		if err := c.print(map[string]any{"version": 1, "url": url}, text); err != nil {
 			return err
 		}
-		config.Engine = serve.NewSingle(s, facts.Model.Vocab, facts.Model.MaxSeq, serve.Chunk)
+		config.Engine = serve.NewSingle(s, facts.Model.Vocab, facts.Model.MaxSeq, facts.PromptPart())
 		return serve.New(config).Serve(ctx, l, serve.DefaultGrace)
 	})
 }
