@@ -27,12 +27,12 @@ type promptProduct struct {
 }
 
 // promptTokens is how many tokens the program's kernel for prompts takes at most; 0: there is none. It multiplies
-// 16-bit elements on tensor cores, and shares the block's memory with nothing but two stages of operands at least.
+// 16-bit elements on tensor cores, those of the cache too, and keeps two stages of operands at least in shared memory.
 func (b *builder) promptTokens() int {
 	tokens, m := knobs.PromptTokens.Of(&b.p.Config), &b.p.Model
 	switch {
 	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.d.Quantised || b.windows,
-		m.Cache != m.Weights && m.Cache != ir.I8, b.mostMatrices() > promptMatrices(m):
+		m.Cache != m.Weights, b.mostMatrices() > promptMatrices(m):
 		return 0
 	}
 	ring := b.slots*knobs.ChunkBytes.Of(&b.p.Config) - aligned(8*promptMatrices(m)) - promptResultBytes
