@@ -134,6 +134,19 @@ SECTIONS = {
                     ("RMS error: kernel, eager, compiled",
                      lambda r: ", ".join(engine(r, name, "rms_error") or "none" for name in ENGINES)),
                     ("rounds", lambda r: plain(r.get("rounds"))))),
+    "prompts": ("Prompts", "From the ids of a prompt to the first token behind it, by the host's clock, beside one "
+                "dense pass of transformers that leaves a cache and computes the logits of the last position alone "
+                "(sdpa attention): the same random weights, batch 1, interleaved on one GPU, medians over the rounds. "
+                "Before it, logits of 512 positions are held to fp32 by the criteria of the shapes above, and the "
+                "logits of texts of the prompt's length, read in random parts, to those of single tokens, to the "
+                "bit.", (
+                    ("tokens", lambda r: plain(r.get("prompt"))),
+                    ("kernel, ms", lambda r: fixed(r.get("first_token_ms"), 1)),
+                    ("transformers, ms", lambda r: fixed(r.get("transformers_ms"), 1)),
+                    ("×", lambda r: fixed(r.get("times_amkc"), 2)),
+                    ("positions compared with single tokens", lambda r: plain(r.get("compared"))),
+                    ("RMS ratio", lambda r: fixed(r.get("rms_ratio"))),
+                    ("rounds", lambda r: plain(r.get("rounds"))))),
     "contexts": ("Latency and context", "The same, of builds for the positions that their names say: max33024 is for "
                  "up to 33,023.", LATENCY),
 }

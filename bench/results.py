@@ -33,6 +33,7 @@ import endurance
 import looping
 import machine
 import plan
+import prompts
 import report
 from sections import NotRun
 from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
@@ -43,7 +44,8 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes,
             "sizes": accuracy.sizes,
             "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,
-            "compare": comparing.compare, "ablations": ablations.ablations, "soak": endurance.soak}
+            "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
+            "soak": endurance.soak}
 
 
 def tasks(sections, patterns):

@@ -11,6 +11,7 @@ the values of these. Requests, and what is added to {"ok": true} in the answer:
                                                         "seconds", "peak_bytes", "weights" (how many a step reads, and
                                                         "weight_bytes", how large they are)
     {"do": "forced", "name": X, "ids": [...], "out": FILE}         logits of the decode step after each id, as .npy
+    {"do": "prefill", "ids": [...], "attention": "sdpa", "times": N}      "ms" (each time), "token" behind them
     {"do": "timed", "name": X, "token": T, "position": P, "steps": N, "launches": N, "warm_up": N}    "us", "repeats"
 
 A request that fails is answered with {"ok": false, "error": ...}. What libraries print goes to stderr. Needs torch and
@@ -87,6 +88,24 @@ class Peer:
     def do_forced(self, name, ids, out):
         np.save(out, self.steps[name].forced(ids))
         return {}
+
+    def do_prefill(self, ids, attention, times):
+        """Milliseconds from ids to the token behind them, by one dense pass that leaves a cache, each time anew."""
+        import torch
+
+        if self.weights is None:
+            self.make()
+        self.weights.set_attn_implementation(attention)
+        ms = []
+        with torch.inference_mode():
+            for _ in range(1 + times):  # the first does not count
+                started = time.perf_counter()
+                row = torch.tensor([ids], device=self.device)
+                out = self.weights(input_ids=row, use_cache=True, logits_to_keep=1)
+                token = int(out.logits[0, -1].argmax())  # waits for the device
+                ms.append(1e3 * (time.perf_counter() - started))
+                del out
+        return {"ms": ms[1:], "token": token}
 
     def do_timed(self, name, token, position, steps, launches, warm_up):
         us, repeats = self.steps[name].timed(token, position, steps, launches, warm_up)

@@ -245,7 +245,7 @@ class Workshop:
         """Runs a verb of bench/device, or of the build's own launcher where there is one, perhaps under another
         tool."""
         launcher = Path(directory) / launcher_name(directory)
-        own = verb != "soak" and os.access(launcher, os.X_OK)
+        own = verb not in ("soak", "passes") and os.access(launcher, os.X_OK)
         args = [*under] + ([str(launcher)] if own else [str(self.tools.device), str(directory)]) + [verb, *flags]
         self.log.append(spell(args))
         return self.execute(args, seconds, accept=accept)

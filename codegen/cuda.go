@@ -133,6 +133,7 @@ type cudaData struct {
 
 	Quantised    bool     // a matrix is
 	PromptTokens int      // of a pass over a prompt at most; 0: there are none
+	PromptBytes  int      // of its workspace
 	Replicates   bool     // every SM has the whole residual
 	RotatesHeads bool     // in attention, and not as rows are finished
 	Walk         []string // lines of the producer's walk
@@ -165,11 +166,12 @@ type builder struct {
 	residual string // the buffer that embed, o and down share
 	rounded  string // that of its rounding, where every SM has it
 	token    string // the buffer that sample leaves the next token in
-	uneven   bool   // a matrix has columns that are no multiple of four
 	windows  bool   // a stage sees a window alone
 	broken   error  // of the first stage that is not what its body carries out
 
 	exchangeBytes int // pages with their copies, and counters
+	slots         int // of the ring, at least
+	products      []promptProduct
 }
 
 func newCUDAData(p *ir.Program) (*cudaData, error) {
@@ -237,6 +239,7 @@ func build(p *ir.Program) (*builder, error) {
 		}
 	}
 	b.d.PromptTokens = b.promptTokens()
+	b.d.PromptBytes = b.promptBytes(b.d.PromptTokens)
 	return b, nil
 }
 
@@ -279,6 +282,7 @@ func (b *builder) constants() error {
 			Note: "stages share their scratch: each for itself it would not fit"})
 	}
 	slots := size.Slots(shared, slot)
+	b.slots = slots
 	if err := b.checkStream(slots); err != nil {
 		return err
 	}

@@ -104,8 +104,10 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 	}
 	if g := op(s, ir.GEMV); len(g.In) == 2 {
 		columns := b.rangeExtent(g.In[1].Dims[1])
-		b.uneven = b.uneven || columns%4 != 0
 		add("int", "kColumns", itoa(columns), "")
+		parts, _ := b.splitK(s, at)
+		b.products = append(b.products, promptProduct{columns, max(1, parts),
+			knobs.Warps.Of(&b.p.Config, s.Role), b.matrixFormat(s, at)})
 		split, err := b.splitFields(s, at)
 		if err != nil {
 			return nil, err

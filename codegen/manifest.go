@@ -153,6 +153,9 @@ func Footprint(p *ir.Program, passes ...*ir.Program) (host.Footprint, error) {
 		}
 		exchanges[i], sequences = of.exchangeBytes, max(sequences, q.Pass.NumSequences())
 	}
+	if b.d.PromptTokens > 0 {
+		exchanges = append(exchanges, host.PromptBytes(b.d.PromptBytes, b.d.PromptTokens))
+	}
 	return host.Info{SMs: p.Target.SMs, Vocab: p.Model.Vocab, MaxSeq: p.Model.MaxSeq, ExchangeBytes: b.exchangeBytes,
 		WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes)}.Footprint(sequences, exchanges...), nil
 }

@@ -52,8 +52,8 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 		Model         ir.Model
 		Target        *ir.Target
 		Passes        []string // their directories
-		Prompt        bool     // whether there is a kernel for prompts
-	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil, facts.Prompt > 0}
+		Prompt        int      // tokens that the kernel for prompts takes; 0: there is none
+	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil, facts.Prompt}
 	for _, q := range passes {
 		dir := PassOf(q).Dir()
 		data.Passes = append(data.Passes, dir)

@@ -1,26 +1,130 @@
 package codegen
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	"amkc/ir/format"
+	"amkc/knobs"
+)
 
 // promptFile has the kernel that reads prompts: the stages of megakernel.cu, each for all tokens of a pass before the
 // next one begins.
 const promptFile = "prompt.cu"
 
-// promptTokens is how many tokens such a pass takes at most. Products are cut into tiles of 128 rows and 64 tokens: of
-// 512 tokens, the smallest matrices of common models still have tiles for all SMs.
-const promptTokens = 512
+// What prompt_shape.cuh, prompt_gemm.cuh and prompt_walk.cuh have of the same names. prompt.cu asserts what is computed
+// from them here.
+const (
+	tokenTile         = 64                                 // tokens that a block multiplies at once
+	promptStages      = 2                                  // of operands at least, in shared memory
+	promptResultBytes = consumerWarps * tokenTile * 17 * 4 // finished sums: 16 rows of a warp, and one for the banks
+	wideResultBytes   = consumerWarps * tokenTile * 32 * 4 // and other sums of a warp, with wgmma
+	partSubs          = 4                                  // quads of a part of a quantised matrix's operand
+	promptAlign       = 1024                               // bytes
+)
 
-// PromptTokens is how many tokens of a prompt the program's kernel for prompts takes at most; 0: there is none. It
-// multiplies 16-bit elements on tensor cores.
+// A promptProduct is what the kernel for prompts needs to know of a matrix stage.
+type promptProduct struct {
+	columns int // of a part
+	parts   int // that the columns are cut into
+	warps   int // that share a tile in a step
+	matrix  format.Format
+}
+
+// promptTokens is how many tokens the program's kernel for prompts takes at most; 0: there is none. It multiplies
+// 16-bit elements on tensor cores, those of the cache too, and keeps two stages of operands at least in shared memory.
 func (b *builder) promptTokens() int {
+	tokens, m := knobs.PromptTokens.Of(&b.p.Config), &b.p.Model
 	switch {
-	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.uneven || b.windows:
-		return 0
-	case b.p.Model.Cache != b.p.Model.Weights && b.p.Model.Cache != ir.I8:
+	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.windows,
+		m.Cache != m.Weights && m.Cache != ir.I8, b.mostMatrices() > promptMatrices(m):
 		return 0
 	}
-	return promptTokens
+	ring := b.slots*knobs.ChunkBytes.Of(&b.p.Config) - aligned(8*promptMatrices(m)) - promptResultBytes
+	if b.d.WGMMA() {
+		ring -= wideResultBytes
+	}
+	for _, p := range b.products {
+		if s := b.promptShape(p); p.columns%4 != 0 || ring < promptStages*s.stageBytes() {
+			return 0
+		}
+	}
+	return tokens
 }
 
 // WGMMA reports whether the architecture multiplies by wgmma, which those after it do not.
 func (d *cudaData) WGMMA() bool { return d.arch == "sm_90a" }
+
+// promptMatrices is how many matrices a step may read (kMostMatrices).
+func promptMatrices(m *ir.Model) int { return 8*m.Layers + 16 }
+
+// mostMatrices is how many a step reads.
+func (b *builder) mostMatrices() int {
+	most := 0
+	for i := range b.p.Variants {
+		n := 0
+		for _, section := range sections(&b.p.Variants[i]) {
+			for _, s := range section.stages {
+				if len(op(s, ir.GEMV).In) == 2 {
+					n += len((site{loop: section.loop}).indicesOf(s))
+				}
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// A promptShape is how the operand of a product lies: PromptShape of prompt_shape.cuh. It is parts, one after another.
+type promptShape struct {
+	parts      int // of a tile of tokens
+	partBytes  int
+	stageParts int // that pass through shared memory together
+}
+
+func (b *builder) promptShape(p promptProduct) promptShape {
+	g, chunk := p.matrix.Geometry(), knobs.ChunkBytes.Of(&b.p.Config)
+	members := min(p.warps, (p.columns+format.QuadColumns-1)/format.QuadColumns) // warps that have a quad
+	subs := ir.QuadsPerWarp(g, p.columns, chunk, p.warps)
+	const quarters = 4
+	if q, quantised := p.matrix.(format.Quantised); quantised {
+		each := tokenTile*64 + tokenTile*8 // digits of 32 columns, and of each token a scale and a sum
+		if q.DType() == ir.F8E4M3.String() {
+			each = tokenTile*64 + tokenTile*4 // halves, and a scale
+		}
+		return promptShape{parts: members * quarters * ((subs + partSubs - 1) / partSubs), partBytes: partSubs * each,
+			stageParts: 1}
+	}
+	slabs, slabSubs := ir.Slabs(g, p.columns, chunk, p.warps), subs
+	if slabs > 1 {
+		slabSubs = ir.SlabQuads(g, chunk, p.warps)
+	}
+	s := promptShape{parts: members * slabs * quarters, partBytes: tokenTile * slabSubs * format.QuadColumns / quarters * 2,
+		stageParts: 1}
+	if slabSubs <= 2 {
+		s.stageParts = quarters / slabSubs
+	}
+	return s
+}
+
+// columns are those of an operand in 16 bits, with places that no quad is in.
+func (s promptShape) columns() int { return s.parts * s.partBytes / tokenTile / 2 }
+
+func (s promptShape) stageBytes() int { return s.stageParts * s.partBytes }
+
+// promptBytes is the workspace of a pass of so many tokens: PromptPlaces of prompt.cuh.
+func (b *builder) promptBytes(tokens int) int {
+	if tokens == 0 {
+		return 0
+	}
+	m, columns := &b.p.Model, 0
+	for _, p := range b.products {
+		columns = max(columns, b.promptShape(p).columns()*p.parts)
+	}
+	at := promptAlign // the counter of joins
+	for _, bytes := range []int{4 * tokens, max(1, len(b.d.Rotations)) * tokens * m.HeadDim * 4, tokens * m.Hidden * 4,
+		tokens * columns * 2, tokens * (b.exchangeBytes / 2)} {
+		at = aligned(at + bytes)
+	}
+	return at
+}
+
+func aligned(bytes int) int { return (bytes + promptAlign - 1) / promptAlign * promptAlign }

@@ -136,6 +136,9 @@ func isComplete(dir string, report progress.Func) bool {
 	for _, p := range m.Facts.Passes {
 		kernels = append(kernels, path.Join(p.Dir(), host.FatbinFile))
 	}
+	if m.Facts.Prompt > 0 {
+		kernels = append(kernels, host.PromptFile)
+	}
 	for _, name := range kernels {
 		if m.Built[name] == "" {
 			return false

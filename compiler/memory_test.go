@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/codegen"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 const config8B = "../testdata/configs/llama-3.1-8b"
@@ -92,4 +94,34 @@ func TestDiskSpaceIsCheckedBeforePacking(t *testing.T) {
 	require.True(t, known)
 	require.NotZero(t, free)
 	require.NoError(t, pack("real"))
+}
+
+// What a pass over a prompt has its vectors in is part of what a build takes, and of most models a 64th of the memory
+// of the target at most.
+func TestMemoryOfPrompts(t *testing.T) {
+	for _, model := range []string{config8B, "../testdata/configs/llama-3.2-1b", "../testdata/configs/qwen3-8b"} {
+		bytes := map[int]uint64{}
+		small := *ir.FindTarget("h100")
+		small.HBMBytes = 16 << 30
+		for _, target := range []*ir.Target{ir.FindTarget("h100"), &small} {
+			for _, tokens := range []int{0, 64, -1} {
+				var config ir.ScheduleConfig
+				if tokens >= 0 {
+					knobs.PromptTokens.Set(&config, tokens)
+				}
+				l, err := RunPasses(Options{Model: model, Name: "m", Target: target, ConfigOnly: true, MaxSeq: 8192,
+					Config: config})
+				require.NoError(t, err)
+				f, err := Memory(l.Program)
+				require.NoError(t, err)
+				bytes[tokens] = f.Bytes()
+				facts, err := codegen.Facts(l.Program)
+				require.NoError(t, err)
+				require.Equal(t, tokens != 0, facts.Prompt > 0, model)
+			}
+			require.Greater(t, bytes[64], bytes[0], model)
+			require.Greater(t, bytes[-1], bytes[64], model)
+			require.LessOrEqual(t, bytes[-1]-bytes[0], uint64(target.HBMBytes/64+2<<20), model)
+		}
+	}
 }

@@ -78,8 +78,17 @@ func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
 func Slabs(g format.Geometry, columns, chunk, warps int) int {
 	ceil := func(n, d int) int { return (n + d - 1) / d }
 	quads, chunkQuads := ceil(columns, format.QuadColumns), ChunkQuads(g, chunk, warps)
-	return ceil(ceil(quads, chunkQuads), max(1, slabQuads/ceil(chunkQuads, warps)))
+	return ceil(ceil(quads, chunkQuads), slabChunks(ceil(chunkQuads, warps)))
 }
+
+// SlabQuads is how many quads of a slab are one warp's, where columns are several slabs: whole chunks of them.
+func SlabQuads(g format.Geometry, chunk, warps int) int {
+	ofChunk := (ChunkQuads(g, chunk, warps) + warps - 1) / warps
+	return slabChunks(ofChunk) * ofChunk
+}
+
+// slabChunks is how many chunks a slab is, where so many quads of one are a warp's.
+func slabChunks(ofChunk int) int { return max(1, slabQuads/ofChunk) }
 
 // slabQuads is how many quads of a slab are one warp's, unless a chunk has more.
 const slabQuads = 4

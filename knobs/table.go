@@ -23,6 +23,7 @@ const (
 	Roll            Flag     = iota // tiling.loop.roll
 	LayerBarrier    Flag     = iota // tiling.loop.barrier
 	Warps           PerStage = iota // tiling.warps
+	PromptTokens    Int      = iota // tiling.prompt.tokens
 	SharedBytes     Int      = iota // smem_bytes_per_block
 	PageAllocation  Word     = iota // page_allocation
 	threads         Int      = iota // threads_per_block
@@ -177,6 +178,17 @@ var table = [...]Row{
 		Order:    true,
 		Doc:      "consumer warps that share a tile",
 		Constant: &Constant{"int", "kWarps", "that share a tile"},
+	},
+	PromptTokens: {
+		Group: "prompt", Name: "tokens",
+		Legal: Legal{Lo: 0, Hi: 4096, Multiple: promptTile}, Default: 512,
+		Rule: promptThatFits,
+		RuleDoc: "512; less where the vectors of so many tokens, by an estimate from the sizes of the model, would " +
+			"take more than a 64th of the target's memory, and 64 at least",
+		Check: checkPrompt,
+		Doc: "tokens of a prompt that one pass takes at most, in builds that have a kernel for it (docs/passes.md); " +
+			"0: no such kernel, and so no memory for the vectors of its tokens",
+		Constant: &Constant{"int", "kMostPromptTokens", "of a pass over a prompt"},
 	},
 	SharedBytes: {
 		Field: &Field{Name: "smem_bytes_per_block",

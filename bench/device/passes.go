@@ -59,7 +59,7 @@ func passes(dir string, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "device: error:", err)
 		return 2
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
+	text, err := json.Marshal(r)
 	if err != nil {
 		fmt.Fprintln(stderr, "device: error:", err)
 		return 2

@@ -12,7 +12,6 @@ import (
 	builder "amkc/compiler"
 	"amkc/ir"
 	"amkc/runtime"
-	"amkc/runtime/host"
 )
 
 // emitted writes the CUDA sources of a build for an H200, those of passes too, and its weights, which is all that is
@@ -29,13 +28,6 @@ func emitted(t *testing.T, o builder.Options) (dir string) {
 	files["reference.cu"], err = codegen.Reference(l.Program, l.Graph)
 	require.NoError(t, err)
 	maps.Copy(files, runtime.DeviceSources())
-	for _, p := range l.Passes {
-		sources, err := codegen.CUDA(p)
-		require.NoError(t, err)
-		for name, text := range sources {
-			files[host.PassDir(p.Pass.NumRows())+"/"+name] = text
-		}
-	}
 	for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} { // the test's own sources have what is used of them
 		files[header] = nil
 	}

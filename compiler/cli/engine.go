@@ -53,7 +53,7 @@ func (p *place) define(f *pflag.FlagSet) {
 			"nvcc; else ref")
 	f.Var(newGPU(&p.gpu), "gpu", "number `N` of the GPU, for --device cuda")
 	f.Var(newCount(&p.rows, 1, 1, host.MaxPassRows), "rows",
-		"build the model with passes of `N` rows too, for --device cuda: they read prompts faster")
+		"build the model with passes of `N` rows too, for --device cuda: they verify drafts")
 }
 
 // opened is an engine with what a caller needs to know about the model behind it.

@@ -11,7 +11,6 @@ import (
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
-	"amkc/runtime/serve"
 )
 
 // isBuild reports whether a directory is the output of amkc, rather than a model.
@@ -69,7 +68,7 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 	}
 	facts := s.Facts()
 	return &opened{engine: cudaEngine{s, dir}, device: deviceCUDA, name: facts.Model.Name, vocab: facts.Model.Vocab,
-		maxSeq: facts.Model.MaxSeq, chunk: serve.Chunk}, nil
+		maxSeq: facts.Model.MaxSeq, chunk: facts.PromptPart()}, nil
 }
 
 // openSession opens a build directory on a GPU, for what is no engine too.

@@ -83,7 +83,7 @@ func TestRowsOfAttention(t *testing.T) {
 func TestRowsOfProducts(t *testing.T) {
 	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Rows: []int{rowsOfPass}})
 	limits := regexp.MustCompile(`(kSharedLimit|kMaxRingSlots) = (\d+)`) // the ring is filled once
-	for _, sources := range []string{dir, filepath.Join(dir, host.PassDir(rowsOfPass))} {
+	for _, sources := range []string{dir, filepath.Join(dir, host.Pass{Rows: rowsOfPass}.Dir())} {
 		file := filepath.Join(sources, "schedule.h")
 		schedule, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -115,7 +115,7 @@ func requireRowsAlike(t *testing.T, dir, program string, defines ...string) {
 		require.NoError(t, err)
 		return out
 	}
-	one, several := of(dir), of(filepath.Join(dir, host.PassDir(rowsOfPass)))
+	one, several := of(dir), of(filepath.Join(dir, host.Pass{Rows: rowsOfPass}.Dir()))
 	require.NotEmpty(t, one)
 	require.True(t, bytes.Equal(one, several), "passes differ")
 }

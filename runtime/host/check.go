@@ -15,6 +15,11 @@ const (
 	checkTokens = 32 // decoded from position 0
 	checkPart   = 5  // of them at a time, for passes of several rows
 	checkEdge   = 4  // positions on either side of a variant's end, and twice that before max_seq
+
+	// Tokens of a prompt, of which logits have no room: those of a pass, all but the last, fill two tiles of 64 and end
+	// in a third. What they left in the cache shows in the logits of as many positions behind them as is said below.
+	checkPrompt = 2*64 + 9 + 1
+	checkBehind = 2
 )
 
 // CheckReport is the result of [Session.Check].
@@ -40,7 +45,9 @@ type CheckSpan struct {
 // positions of the build, with the megakernel and with the reference, and compares the logits. It also demands that
 // the chosen token is the argmax of the kernel's own logits, and that the kernel gives the same bits when it runs
 // again, one token a launch instead of many. Where the build has passes of several rows, the many are decoded by such
-// passes, whole ones, and once more in parts that leave rows of a pass unused. Where it has passes of several
+// passes, whole ones, and once more in parts that leave rows of a pass unused. Where it has a kernel for prompts, that
+// decodes them instead, and then, from the beginning of each variant, more tokens than it can give the logits of: the
+// logits of the positions behind these must be those after single tokens, to the bit. Where it has passes of several
 // sequences, these are compared with single tokens to the bit, from random positions and with random companions.
 //
 // Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
@@ -60,13 +67,24 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 	s.checked = false
 	report := &CheckReport{Tolerance: toleranceOf(&s.facts.Model)}
 	spans := checkSpans(s.info)
+	prompts := s.checkPrompts()
+	total := int64(len(spans) + len(prompts))
+	done := func(n int) {
+		if progress != nil {
+			progress("checking", int64(n), total)
+		}
+	}
 	for i, span := range spans {
 		if err := s.checkSpan(ctx, ref, span[0], span[1], report); err != nil {
 			return nil, err
 		}
-		if progress != nil {
-			progress("checking", int64(i+1), int64(len(spans)))
+		done(i + 1)
+	}
+	for i, span := range prompts {
+		if err := s.comparePrompt(ctx, span[0], span[1], report); err != nil {
+			return nil, err
 		}
+		done(len(spans) + i + 1)
 	}
 	if s.batch != nil {
 		if err := s.checkSequences(ctx, report); err != nil {

@@ -49,14 +49,15 @@ type memory struct {
 type Footprint struct {
 	Weights uint64 `json:"weights"`
 	Cache   uint64 `json:"cache"` // of all sequences of a pass
-	Other   uint64 `json:"other"` // exchange pages, logits and the words of a launch
+	Other   uint64 `json:"other"` // exchange pages, the vectors of a prompt's pass, logits and the words of a launch
 	MaxSeq  int    `json:"max_seq"`
 
 	row uint64 // bytes of the cache a position
 }
 
-// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences, and passes
-// are the sizes of the exchange pages of the build's kernels for passes of several tokens.
+// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences. passes are the
+// sizes of what the build's other kernels have for themselves: the exchange pages of those for passes of several tokens,
+// and [PromptBytes] of that for prompts.
 func (i Info) Footprint(sequences int, passes ...int) Footprint {
 	cache := int64(sequences) * i.CacheBytes
 	f := Footprint{Weights: paged(i.WeightBytes), Cache: paged(cache),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"amkc/runtime/driver"
 )
@@ -101,8 +102,19 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 	return err
 }
 
-// bytes is what the kernel has allocated: its workspace, and behind that the ids of a pass.
-func (k *promptKernel) bytes() int { return k.workspace + 4*k.tokens }
+// PromptBytes is what a kernel for prompts has allocated: its workspace, and behind that the ids of a pass.
+func PromptBytes(workspace, tokens int) int { return workspace + 4*tokens }
+
+func (k *promptKernel) bytes() int { return PromptBytes(k.workspace, k.tokens) }
+
+// PromptPart is how many tokens of a prompt to hand over to [Session.Feed] at once by a caller that wants to look up in
+// between: a pass over a prompt and the step behind it, or a launch of steps.
+func (f *Facts) PromptPart() int {
+	if f.Prompt > 0 {
+		return f.Prompt + 1
+	}
+	return maxSteps
+}
 
 // promptTokens is how many of n known tokens the next pass over the prompt takes: all of one variant, and not the last
 // one; 0 if there is no kernel for it, or if it is not worth its while.
@@ -168,4 +180,57 @@ func (s *Session) readPrompt(ctx context.Context, ids []int, logits bool) error 
 	}
 	s.position += len(ids)
 	return context.Cause(ctx)
+}
+
+// checkPrompts returns the intervals of positions in which passes over prompts are compared with single tokens, as
+// first and number: from the beginning of each variant, and across the end of it where that comes first. There are none
+// without a kernel for prompts, or where a variant has too few positions for a pass.
+func (s *Session) checkPrompts() [][2]int {
+	if s.prompt == nil {
+		return nil
+	}
+	var spans [][2]int
+	first := 0
+	for _, end := range s.info.VariantEnds {
+		if n := min(checkPrompt+checkBehind, s.info.MaxSeq-first); n >= promptLeast+1+checkBehind {
+			spans = append(spans, [2]int{first, n})
+		}
+		first = end
+	}
+	return spans
+}
+
+// comparePrompt decodes n positions from first on, all but the last few by passes without logits, and once more token
+// by token. It compares the logits of those last few, which depend on all rows that the others left in the cache, and
+// the tokens chosen.
+func (s *Session) comparePrompt(ctx context.Context, first, n int, report *CheckReport) error {
+	ids := CheckIDs(first, n, s.info.Vocab)
+	var runs [2][][]float32
+	for i, part := range [...]int{n - checkBehind, 1} {
+		if err := s.setCache(first); err != nil {
+			return err
+		}
+		s.position = first
+		for known := range slices.Chunk(ids[:n-checkBehind], part) {
+			if _, err := s.Feed(ctx, known, nil); err != nil {
+				return err
+			}
+		}
+		for _, id := range ids[n-checkBehind:] {
+			if _, err := s.Feed(ctx, []int{id}, func(_ int, logits []float32) error {
+				runs[i] = append(runs[i], slices.Clone(logits))
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range runs[0] {
+		if !slices.EqualFunc(runs[0][i], runs[1][i], sameBits) {
+			report.fail("position %d: the logits differ between %d positions before that were decoded by passes over "+
+				"prompts and the same token by token", first+n-checkBehind+i, n-checkBehind)
+			break
+		}
+	}
+	return nil
 }

@@ -28,10 +28,13 @@ type Batch struct {
 // BatchOptions say how much a step of a batch does at most. The zero value keeps steps short.
 type BatchOptions struct {
 	Steps  int // of a launch, if no sequence wants logits; up to 32, and 0 means 1
-	Prompt int // tokens of prompts that a step reads; 0 means 64
+	Prompt int // tokens of prompts that a step reads; 0 means 129 where the build has a kernel for prompts, and else 64
 }
 
-const defaultPrompt = 64
+const (
+	defaultPrompt = 64
+	kernelPrompt  = 2*64 + 1 // two tiles of the kernel for prompts, and the token that a step decodes behind them
+)
 
 // SequenceOptions say what is wanted of a sequence.
 type SequenceOptions struct {
@@ -68,6 +71,9 @@ func (s *Session) NewBatch(o BatchOptions) *Batch {
 	o.Steps = min(max(1, o.Steps), maxSteps)
 	if o.Prompt <= 0 {
 		o.Prompt = defaultPrompt
+		if s.prompt != nil {
+			o.Prompt = kernelPrompt
+		}
 	}
 	return &Batch{s: s, o: o, slots: make([]slot, s.Sequences())}
 }

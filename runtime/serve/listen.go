@@ -24,7 +24,6 @@ const (
 	DefaultQueue = 64
 	DefaultGrace = 30 * time.Second
 	KeyVariable  = "AMKC_API_KEY" // of the environment
-	Chunk        = 32             // tokens of a prompt that a GPU reads at a time
 )
 
 // Defaults returns how tokens are chosen where a request does not say: as generation_config.json says, in the directory

@@ -98,6 +98,10 @@ float __fdividef(float a, float b) { return a / b; }
 float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
 unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
 size_t __cvta_generic_to_shared(const void*) { abort(); }
+static int __dp4a(int a, int b, int c) {
+  for (int i = 0; i < 4; ++i) c += int8_t(a >> 8 * i) * int8_t(b >> 8 * i);
+  return c;
+}
 unsigned __byte_perm(unsigned a, unsigned b, unsigned choice) {
   const uint64_t both = uint64_t(b) << 32 | a;
   unsigned v = 0;

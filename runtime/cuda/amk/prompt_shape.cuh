@@ -46,20 +46,30 @@ struct PromptShapeOf<S, false> : PromptColumns<S> {
   // Parts that pass through shared memory together.
   static constexpr int kStageParts = kSlabSubs > 2 ? 1 : kSlabSubs == 2 ? 2 : 4;
 
+  // The byte of a quarter of a quad in a tile, of its first 8 columns of a token.
+  __device__ static __forceinline__ size_t place(int member, int sub, int quarter, int token) {
+    const int part = (member * kSlabs + sub / kSlabSubs) * kQuarters + quarter;
+    return size_t(part) * kPartBytes + token / 8 * kRowBytes + sub % kSlabSubs * kBlockBytes +
+           token % 8 * 64;
+  }
+  // The same for wgmma: of all tokens, the first 8 columns of the quarter lie side by side.
+  __device__ static __forceinline__ size_t wide_place(int member, int sub, int quarter, int token) {
+    const int part = (member * kSlabs + sub / kSlabSubs) * kQuarters + quarter;
+    return size_t(part) * kPartBytes + sub % kSlabSubs * kTokenTile * 64 + token * 16;
+  }
+
   // Stores four columns of a quad of a token where the lane has them. A warp calls it.
   __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token, uint2 four,
                                                int lane) {
-    const int slab = sub / kSlabSubs, quarter = lane / 8;
-    u8* part = tile + size_t((member * kSlabs + slab) * kQuarters + quarter) * kPartBytes;
+    const int quarter = lane / 8, eight = lane & 3, half = (lane >> 2) & 1;
     if constexpr (kWide) {
-      u8* half = part + sub % kSlabSubs * kTokenTile * 64 + ((lane >> 2) & 1) * kTokenTile * 32;
-      u8* eight = half + token * 16 + (lane & 3) * 4;
-      *reinterpret_cast<u32*>(eight) = four.x;
-      *reinterpret_cast<u32*>(eight + kTokenTile * 16) = four.y;
-      return;
+      u8* at = tile + wide_place(member, sub, quarter, token) + half * kTokenTile * 32 + eight * 4;
+      *reinterpret_cast<u32*>(at) = four.x;
+      *reinterpret_cast<u32*>(at + kTokenTile * 16) = four.y;
+    } else {
+      u8* at = tile + place(member, sub, quarter, token) + eight * 16 + half * 8;
+      *reinterpret_cast<uint2*>(at) = four;
     }
-    u8* row = part + token / 8 * kRowBytes + sub % kSlabSubs * kBlockBytes + token % 8 * 64;
-    *reinterpret_cast<uint2*>(row + (lane & 3) * 16 + ((lane >> 2) & 1) * 8) = four;
   }
 };
 

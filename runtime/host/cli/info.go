@@ -48,8 +48,15 @@ func (c *command) infoText(f *host.Facts) string {
 	for _, v := range f.Variants {
 		line("variant", "%s, positions %d to %d", v.Name, v.Lo, v.Hi)
 	}
+	if f.Prompt > 0 {
+		line("prompts", "passes of up to %d tokens", f.Prompt)
+	}
 	line("traffic", "%.1f MB of weights per token%s", float64(f.Traffic.Weights)/1e6, ofCache(f.Traffic.Cache))
-	for _, name := range []string{host.FatbinFile, host.WeightsFile, host.TokenizerFile} {
+	files := []string{host.FatbinFile, host.WeightsFile, host.TokenizerFile}
+	if f.Prompt > 0 {
+		files = append(files, host.PromptFile)
+	}
+	for _, name := range files {
 		state := "missing"
 		if info, err := os.Stat(filepath.Join(c.dir, name)); err == nil {
 			state = fmt.Sprintf("%.1f MB", float64(info.Size())/1e6)

@@ -15,7 +15,7 @@ func New(s *host.Session, o host.BatchOptions) serve.Engine {
 	facts := s.Facts()
 	limits := serve.Limits{Vocab: facts.Model.Vocab, MaxSeq: facts.Model.MaxSeq, Sequences: s.Sequences()}
 	if limits.Sequences == 1 {
-		return serve.NewSingle(s, limits.Vocab, limits.MaxSeq, max(o.Prompt, serve.Chunk))
+		return serve.NewSingle(s, limits.Vocab, limits.MaxSeq, max(o.Prompt, facts.PromptPart()))
 	}
 	return &batch{of: s.NewBatch(o), limits: limits}
 }

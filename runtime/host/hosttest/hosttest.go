@@ -139,6 +139,9 @@ func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
 		}
 		Write(t, dir, filepath.Join(p.Dir(), host.FatbinFile), []byte(kernel))
 	}
+	if f.Prompt > 0 {
+		Write(t, dir, host.PromptFile, fmt.Appendf(nil, "FAKE prompt=%d \x00", f.Prompt))
+	}
 	Write(t, dir, host.ReferenceFile, []byte("FAKE REFERENCE \x00"))
 	Write(t, dir, host.ConfigFile, []byte(`{"eos_token_id": 1}`))
 	Write(t, dir, host.WeightsFile, Weights(4096))

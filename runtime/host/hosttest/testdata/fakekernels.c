@@ -31,6 +31,12 @@ static int batch;  // the sequences of passes of several, whose image says " seq
 enum { kBatch = 9 };  // so many rows
 static uint32_t pass_exchange = 8192;
 
+// amk::PromptInfo of the kernel for prompts, whose image says " prompt=N". It is the only one of its image.
+static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace; } prompt;
+static int is_prompt, prompt_short;
+static long prompt_off, prompt_lost;  // a bit of its logits; at this position its row of the cache is another token's
+static Kernel prompt_kernel = {"amk_prompt", 1, {128}, 0};
+
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off, runs;
 static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, batch_off, batch_writes;
 
@@ -90,6 +96,14 @@ static struct Operation {
     {"amk_ref_lm_head", 7, 0, 0, "lm_head", 2048, 4096, 4},
 };
 
+// What an image says of a key.
+static long number(const char* image, const char* key, long initial) {
+  char pattern[32];
+  snprintf(pattern, sizeof pattern, " %s=", key);
+  const char* at = strstr(image, pattern);
+  return at ? atol(at + strlen(pattern)) : initial;
+}
+
 CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* options, void** values) {
   CUresult r = base_cuModuleLoadDataEx(mod, image, n, options, values);
   if (r) return r;
@@ -97,6 +111,15 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
     const char* layers = strstr(image, " layers=");
     reference.abi = 4, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     reference.vocab = 4096, reference.scratch = 2048 + 4 * 4096;
+    return 0;
+  }
+  is_prompt = strstr(image, " prompt=") != 0, is_pass = 0;
+  if (is_prompt) {
+    prompt.abi = number(image, "prompt_abi", 4), prompt.tokens = number(image, "prompt", 0);
+    prompt.threads = number(image, "prompt_threads", 256), prompt.shared = number(image, "prompt_shared", 1 << 15);
+    prompt.workspace = number(image, "prompt_workspace", 1 << 16), prompt_short = number(image, "prompt_short", 0);
+    prompt_off = number(image, "prompt_off", 0), prompt_lost = number(image, "prompt_lost", -1);
+    pass_more = number(image, "more", 0);
     return 0;
   }
   const char *rows = strstr(image, " rows="), *sequences = strstr(image, " sequences=");
@@ -109,11 +132,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   memset(&info, 0, sizeof info);
   info.tokens = info.sequences = 1;
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-    long v = settings[i].initial;
-    char pattern[32];
-    snprintf(pattern, sizeof pattern, " %s=", settings[i].key);
-    const char* at = strstr(image, pattern);
-    if (at) v = atol(at + strlen(pattern));
+    long v = number(image, settings[i].key, settings[i].initial);
     if (settings[i].word) *settings[i].word = v;
     if (settings[i].value) *settings[i].value = v;
   }
@@ -127,6 +146,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
 
 CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetFunction");
+  if (is_prompt && strcmp(name, "amk_prompt") == 0) { *f = &prompt_kernel; return 0; }
   for (int i = 0; is_pass && i < 2; i++)
     if (strcmp(pass_kernels[pass_rows][i].name, name) == 0) { *f = &pass_kernels[pass_rows][i]; return 0; }
   for (int i = 0; i < kBuildKernels; i++)
@@ -142,6 +162,17 @@ CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
   if (is_pass && strcmp(name, "amk_info") == 0) {
     *p = (Ptr)(uintptr_t)&of_pass | DEVICE;
     *n = sizeof of_pass;
+    return 0;
+  }
+  if (is_prompt && strcmp(name, "amk_info") == 0) {
+    of_pass = info, of_pass.cache += pass_more;
+    *p = (Ptr)(uintptr_t)&of_pass | DEVICE;
+    *n = sizeof of_pass;
+    return 0;
+  }
+  if (is_prompt && strcmp(name, "amk_prompt_info") == 0) {
+    *p = (Ptr)(uintptr_t)&prompt | DEVICE;
+    *n = sizeof prompt - prompt_short;
     return 0;
   }
   const struct { const char* name; void* at; size_t size; } globals[] = {
@@ -334,6 +365,31 @@ end:
   free(l);
 }
 
+// A pass over a prompt: `steps` tokens, all given, none chosen. The exchange pages are the workspace, whose first word
+// counts joins.
+static void read_prompt(void* arg) {
+  Launch* l = arg;
+  const int* forced = host(l->forced);
+  runs++;
+  if (sticky_code || gives_up_too(l)) goto end;
+  if (*(uint32_t*)host(l->exchange)) complain("the counter of joins is not 0");
+  if (l->steps < 1 || l->steps > (int)prompt.tokens) complain("more tokens than a pass over a prompt takes");
+  if (l->logits && l->steps > 32) complain("logits of more tokens than there is room for");
+  if (variant_of(l->position) != variant_of(l->position + l->steps - 1)) complain("a pass runs into another variant");
+  if (l->position < 0 || l->position + l->steps > (int)info.max_seq) complain("positions past the end");
+  memset(host(l->exchange), 0xff, prompt.workspace);
+  now_ms += decode_us / 1000.;
+  long lost = lost_row;
+  if (prompt_lost >= 0) lost_row = prompt_lost;
+  for (int i = 0; i < l->steps && !sticky_code; i++) {
+    if (step(l, i, forced[i], 0) < 0) break;
+    if (prompt_off && l->logits) ((float*)host(l->logits))[(size_t)i * info.vocab] += 1e-6f;
+  }
+  lost_row = lost;
+end:
+  free(l);
+}
+
 // amk::Span
 typedef struct Span { uint32_t begin, end, stage, layer; } Span;
 
@@ -394,11 +450,14 @@ CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned
                                    unsigned bz, unsigned shared, Stream* s, void** args) {
   CUresult r = base_cuLaunchCooperativeKernel(f, gx, gy, gz, bx, by, bz, shared, s, args);
   if (r) return r;
-  if (gx != info.sms || bx != info.threads || shared != info.shared || f->dynamic < (int)shared) return 1;
+  int over_prompt = f == &prompt_kernel;
+  if (gx != info.sms || bx != (over_prompt ? prompt.threads : info.threads)) return 1;
+  if (shared != (over_prompt ? prompt.shared : info.shared) || f->dynamic < (int)shared) return 1;
   Launch* l = malloc(sizeof *l);
   memcpy(l, args[0], sizeof *l);
   static void (*const runs_of[])(void*) = {decode, ceiling, decode, profile, drain};
   if (*(uint32_t*)host(l->abort_device)) complain("the abort word of the launch before is still set");
+  if (over_prompt) return queue(s, (Op){.kind = kKernel, .dst = l, .run = read_prompt});
   size_t of_pass = f - pass_kernels[0];
   if (f >= pass_kernels[0] && of_pass < 2 * 10)
     return queue(s, (Op){.kind = kKernel, .dst = l, .run = of_pass % 2             ? ceiling

@@ -1,0 +1,86 @@
+package compiler
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/knobs"
+)
+
+// Which builds have a kernel for prompts, and of how many tokens: the facts, the files and the Makefile say the same.
+func TestWhichBuildsReadPrompts(t *testing.T) {
+	tokens := func(n int) (c ir.ScheduleConfig) {
+		knobs.PromptTokens.Set(&c, n)
+		return c
+	}
+	i8, small := ir.I8, ir.ScheduleConfig{SMemBytesPerBlock: 60000}
+	for name, c := range map[string]struct {
+		model, target string
+		dtype         ir.DType
+		cache         *ir.DType
+		config        ir.ScheduleConfig
+		want          int
+	}{
+		"bf16":                 {"zoo/llama-gqa", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
+		"fp16":                 {"zoo/llama-gqa", "a100", ir.F16, nil, ir.ScheduleConfig{}, 512},
+		"norms per head":       {"zoo/qwen3-qknorm", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
+		"as the user says":     {"zoo/llama-gqa", "h200", ir.BF16, nil, tokens(128), 128},
+		"none":                 {"zoo/llama-gqa", "h200", ir.BF16, nil, tokens(0), 0},
+		"fp32":                 {"zoo/llama-gqa", "h200", ir.F32, nil, ir.ScheduleConfig{}, 0},
+		"no tensor cores":      {"zoo/llama-gqa", "t4", ir.F16, nil, ir.ScheduleConfig{}, 0},
+		"a cache of integers":  {"zoo/llama-gqa", "h200", ir.BF16, &i8, ir.ScheduleConfig{}, 0},
+		"windows":              {"zoo/mistral-window", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 0},
+		"uneven columns":       {"zoo/llama-biases-yarn", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 0},
+		"a small block":        {"pycoder-5m", "l4", ir.BF16, nil, ir.ScheduleConfig{}, 0},
+		"a block that is made": {"zoo/llama-gqa", "h200", ir.BF16, nil, small, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := RunPasses(Options{Model: root + "/models/" + c.model, Name: "m", Target: ir.FindTarget(c.target),
+				DType: &c.dtype, Cache: c.cache, Config: c.config, ConfigOnly: true})
+			require.NoError(t, err)
+			facts, err := codegen.Facts(l.Program)
+			require.NoError(t, err)
+			require.Equal(t, c.want, facts.Prompt)
+			files, err := codegen.Project(l.Program, l.Graph, "m")
+			require.NoError(t, err)
+			if c.want == 0 {
+				require.NotContains(t, files, "prompt.cu")
+				require.NotContains(t, string(files["Makefile"])+string(files["README.md"]), "prompt.")
+				return
+			}
+			require.Contains(t, string(files["Makefile"]), " prompt.fatbin")
+			require.Contains(t, string(files["README.md"]), "up to "+strconv.Itoa(c.want)+" tokens of a prompt")
+			require.Regexp(t, `kMostPromptTokens = `+strconv.Itoa(c.want)+`;`, string(files["schedule.h"]))
+			// What the compiler counts is asserted by the kernel, so a build that nvcc takes needs as much.
+			f, err := codegen.Footprint(l.Program)
+			require.NoError(t, err)
+			m := regexp.MustCompile(`kPromptPlaces\.end == (\d+)`).FindStringSubmatch(string(files["prompt.cu"]))
+			require.NotNil(t, m)
+			bytes, err := strconv.Atoi(m[1])
+			require.NoError(t, err)
+			without := *l.Program
+			without.Config = withoutPrompts(without.Config)
+			plain, err := codegen.Footprint(&without)
+			require.NoError(t, err)
+			const page = 2 << 20
+			require.Equal(t, uint64((bytes+4*c.want+page-1)/page*page), f.Bytes()-plain.Bytes())
+		})
+	}
+}
+
+// withoutPrompts is a configuration that leaves the kernel for prompts out.
+func withoutPrompts(c ir.ScheduleConfig) ir.ScheduleConfig {
+	tiling := map[string]map[string]int{}
+	for group, of := range c.Tiling {
+		tiling[group] = of
+	}
+	c.Tiling = tiling
+	delete(c.Tiling, "prompt")
+	knobs.PromptTokens.Set(&c, 0)
+	return c
+}

@@ -1,0 +1,4 @@
+package host
+
+// PromptTokens is for tests.
+func (s *Session) PromptTokens(n int, logits bool) int { return s.promptTokens(n, logits) }
