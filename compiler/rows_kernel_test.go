@@ -35,13 +35,28 @@ func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Pro
 // What is emitted for a pass of several rows is read back as the program that was proved, for every model whose passes
 // the kernel takes; and such a program says nothing that the program of one token and the number of rows do not.
 func TestPassesOfTheKernel(t *testing.T) {
-	for _, model := range []string{"pycoder-5m", "zoo/gemma-tied", "zoo/glm-half",
-		"zoo/granite-scaled", "zoo/helium-plain", "zoo/internlm3-biases",
-		"zoo/llama-rope-yarn", "zoo/mistral-nemo", "zoo/phi3-long", "zoo/smollm3-tied"} {
+	integers := ir.I8
+	for _, c := range []struct {
+		model, weights string
+		cache          *ir.DType
+	}{
+		{model: "pycoder-5m"}, {model: "zoo/gemma-tied"}, {model: "zoo/glm-half"}, {model: "zoo/granite-scaled"},
+		{model: "zoo/helium-plain"}, {model: "zoo/internlm3-biases"}, {model: "zoo/llama-rope-yarn"},
+		{model: "zoo/mistral-nemo"}, {model: "zoo/phi3-long"}, {model: "zoo/smollm3-tied"},
+		{model: "pycoder-5m", weights: "int4"}, {model: "pycoder-5m", cache: &integers},
+		{model: "zoo/phi3-long", weights: "fp8,down_proj=int8:g32:asym", cache: &integers},
+		{model: "pycoder-5m", weights: "int8,model.layers.2.*=int4"},
+	} {
 		for _, rows := range []int{2, 5, 8} {
-			t.Run(fmt.Sprint(model, " ", rows), func(t *testing.T) {
-				l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: "m",
-					Target: ir.FindTarget("h200"), Rows: []int{rows}, ConfigOnly: true, Check: true})
+			t.Run(fmt.Sprint(c.model, " ", c.weights, " ", c.cache != nil, " ", rows), func(t *testing.T) {
+				o := Options{Model: filepath.Join(root, "models", c.model), Name: "m", Target: ir.FindTarget("h200"),
+					Rows: []int{rows}, Cache: c.cache, ConfigOnly: true, Check: true}
+				if c.weights != "" {
+					var err error
+					o.Formats, err = passes.ParseWeightFormats(c.weights)
+					require.NoError(t, err)
+				}
+				l, err := RunPasses(o)
 				require.NoError(t, err)
 				defer l.Close()
 				p := l.Passes[0]
@@ -99,12 +114,7 @@ func TestOneTokenRefusesOtherRows(t *testing.T) {
 
 // What the kernel does for one row per pass alone is refused by name.
 func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
-	quantised := func(o *Options) {
-		var err error
-		o.Formats, err = passes.ParseWeightFormats("int8")
-		require.NoError(t, err)
-	}
-	integers, bf16 := ir.I8, ir.BF16
+	bf16 := ir.BF16
 	half := func(o *Options) { o.DType = &bf16 }
 	for says, c := range map[string]struct {
 		model string
@@ -112,8 +122,6 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 		edit  func(o *Options)
 	}{
 		"takes at most 8 rows of one":   {model: "pycoder-5m", rows: 9},
-		"is quantised":                  {model: "pycoder-5m", edit: quantised},
-		"is a cache of I8":              {model: "pycoder-5m", edit: func(o *Options) { o.Cache = &integers }},
 		"is a cache of F32":             {model: "zoo/llama-gqa"},
 		"normalises by LAYERNORM":       {model: "zoo/gpt2", edit: half},
 		"attends to a window":           {model: "zoo/mistral-window", edit: half},

@@ -24,9 +24,9 @@ as they are: it accepts F32, F16 or BF16, the same for all three. The cache may 
 Leave out activations and cache, which are then of the type of the weights.`)
 	CodeTokens = diag.New("AMK3171", "pass of several tokens that the kernel does not take", `
 A program may say that a pass takes several sequences, or several rows of each: the proof and the reference VM know
-both. The kernel takes up to eight rows of one sequence, with weights and a cache of 16 bits on tensor cores, layers
-that are normalised by RMSNORM in front of their branches, attention without a window and without norms of heads, and
-at most eight query heads to a kv head.
+both. The kernel takes up to eight rows of one sequence, with activations of 16 bits on tensor cores, layers that are
+normalised by RMSNORM in front of their branches, attention without a window and without norms of heads, and at most
+eight query heads to a kv head.
 
     pass sequences=1 rows=4
 
