@@ -81,6 +81,10 @@ func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
 		part, bytes = fmt.Sprintf("the results of %d query heads of %d elements in each of %d warps, and what "+
 			"they read", m.Heads/max(1, m.KVHeads), m.HeadDim, consumerWarps), attention
 	}
+	if b.tokens > 1 && s.Digits > bytes {
+		part, bytes = fmt.Sprintf("the sums that products with quantised matrices keep of %d tokens from slab to slab",
+			b.tokens), s.Digits
+	}
 	least := max(ir.MinChunk, b.cacheBytes(16))
 	smaller := n.scratch(shared, least, m, b.usesMMA())
 	var want string
@@ -91,6 +95,9 @@ func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
 		want = "a larger smem_bytes_per_block"
 	default:
 		want = b.wantRoom(n)
+	}
+	if b.tokens > 1 {
+		want += "; or passes of fewer rows"
 	}
 	return diag.Errorf(codeLimit, "program",
 		"a block of %s has %d bytes of shared memory, and needs %d: %d for %s, %d for a ring of %d chunks, and %d "+

@@ -89,6 +89,24 @@ func TestPassesOfTheKernel(t *testing.T) {
 	}
 }
 
+// A GPU whose blocks have no room for what a pass keeps is told so, and takes passes of fewer rows.
+func TestPassesThatHaveNoRoom(t *testing.T) {
+	emit := func(rows int) error {
+		formats, err := passes.ParseWeightFormats("int4")
+		require.NoError(t, err)
+		l, err := RunPasses(Options{Model: filepath.Join(root, "configs", "llama-3.1-8b"), Name: "m",
+			Target: ir.FindTarget("l4"), Formats: formats, Rows: []int{rows}, ConfigOnly: true})
+		require.NoError(t, err)
+		defer l.Close()
+		_, err = codegen.Project(l.Program, l.Graph, "m", l.Passes...)
+		return err
+	}
+	err := emit(8)
+	require.ErrorContains(t, err, "65536 for the sums that products with quantised matrices keep of 8 tokens from slab")
+	require.ErrorContains(t, err, "; or passes of fewer rows [AMK4005]")
+	require.NoError(t, emit(2))
+}
+
 // A program in which some row is treated otherwise than the others has no program of one token.
 func TestOneTokenRefusesOtherRows(t *testing.T) {
 	text := string(ir.Print(passOf(t, "pycoder-5m", 4, nil)))
