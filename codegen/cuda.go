@@ -165,7 +165,6 @@ type builder struct {
 	rounded  string // that of its rounding, where every SM has it
 	token    string // the buffer that sample leaves the next token in
 	uneven   bool   // a matrix has columns that are no multiple of four
-	windows  bool   // a stage sees a window alone
 	broken   error  // of the first stage that is not what its body carries out
 
 	exchangeBytes int // pages with their copies, and counters

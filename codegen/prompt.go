@@ -14,7 +14,7 @@ const promptTokens = 512
 // multiplies 16-bit elements on tensor cores.
 func (b *builder) promptTokens() int {
 	switch {
-	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.uneven || b.windows:
+	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.uneven:
 		return 0
 	case b.p.Model.Cache != b.p.Model.Weights && b.p.Model.Cache != ir.I8:
 		return 0
